@@ -1,0 +1,97 @@
+// Package backstore holds the bytes of a logical unit: files, block devices,
+// memory, or nothing at all.
+//
+// A Store is opened once and is shared by all event threads; a Lane is one
+// event thread's way into it. An Op starts on a lane and ends on the same
+// thread, so that neither side needs a lock.
+package backstore
+
+import (
+	"errors"
+
+	"lunar/internal/evloop"
+)
+
+// Kind is what an Op does.
+type Kind uint8
+
+// The kinds of Op.
+const (
+	Read        Kind = iota // fill Data from Off
+	Write                   // store Data at Off; with FUA also onto stable media
+	Flush                   // make everything that was acknowledged before stable
+	Discard                 // release [Off, Off+Len): it reads as zeroes afterwards where Info.DiscardZeroes
+	WriteZeroes             // make [Off, Off+Len) read as zeroes, provisioned if the store can
+	Map                     // report in Mapped and Len the provisioning state of the extent that starts at Off (Len in: the most that is of interest)
+)
+
+// Errors that stores return, to be tested with errors.Is. Any other error
+// means that the medium could not be read or written.
+var (
+	ErrNoSpace     = errors.New("no space left on the backing store")
+	ErrOutOfRange  = errors.New("beyond the end of the backing store")
+	ErrUnsupported = errors.New("not supported by the backing store")
+	ErrGone        = errors.New("the backing store has vanished")
+	ErrReadOnly    = errors.New("the backing store is read-only")
+)
+
+// Op is one asynchronous operation. The submitter owns it and its Data; from
+// Submit until Done (or a true result of Submit) the lane owns both.
+// Ops are embedded in commands and reused, so that steady state I/O allocates
+// nothing.
+type Op struct {
+	Kind Kind
+	FUA  bool
+	Off  int64  // bytes from the start of the store
+	Len  int64  // bytes; for Read and Write the lane uses len(Data)
+	Data []byte // off-heap; page aligned unless the op goes to TryNow
+
+	Mapped bool  // result of Map
+	Err    error // result; nil means that all of it was done
+
+	// Done is called on the lane's thread when an op that Submit left
+	// running has ended. It is never called from inside Submit.
+	Done func(*Op)
+
+	lane laneState
+}
+
+// Info is what a store says of itself. It may change only by Resize.
+type Info struct {
+	Size          int64  // bytes
+	BlockSize     int    // smallest unit of I/O that the store itself demands (1 if none)
+	PhysicalBlock int    // unit that is written without read-modify-write
+	Discard       bool   // Discard is supported
+	DiscardGran   int    // granularity of Discard in bytes (0 unless Discard)
+	DiscardZeroes bool   // discarded ranges read as zeroes
+	VolatileCache bool   // acknowledged writes may need Flush to survive a power cut
+	ReadOnly      bool   // opened without write access
+	Rotational    bool   // spinning medium
+	Thin          bool   // unmapped ranges take no space
+	Describe      string // for logs: kind and path
+}
+
+// Store is an opened volume.
+type Store interface {
+	// Info is safe for concurrent use and cheap.
+	Info() Info
+	// Lane opens the store for the event thread l. It may be called from any
+	// goroutine, the lane itself belongs to l's thread.
+	Lane(l *evloop.Loop) (Lane, error)
+	// Close releases the store; all lanes must have been closed and idle.
+	Close() error
+}
+
+// Lane is one event thread's access to a store. All methods run on that
+// thread.
+type Lane interface {
+	// TryNow performs op at once if that cannot block, and reports whether
+	// it did; op.Err then holds the result. Data need not be aligned.
+	// A false result left no trace: the caller goes on with Submit.
+	TryNow(op *Op) bool
+	// Submit starts op. If it ended already the result is true and Done is
+	// not called; else Done is called later on this thread.
+	Submit(op *Op) bool
+	// Close lets go of the lane; no op may be running.
+	Close()
+}

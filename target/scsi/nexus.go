@@ -1,0 +1,15 @@
+package scsi
+
+// Nexus is an I_T_L nexus (SAM-5 clause 4.8): one initiator port's view of
+// one logical unit. The session makes it at login; it lives as long as the
+// session keeps the LUN mapped.
+type Nexus struct {
+	LU        *LogicalUnit
+	LUN       uint64 // the LUN as the initiator addresses it, 8 bytes big endian
+	Initiator string // initiator port name: iSCSI name ",i,0x" ISID (RFC 7143 section 4.2.7)
+	TargetTag uint16 // relative target port identifier: the target portal group tag
+	ReadOnly  bool   // this initiator's mapping is write protected
+	Map       func() []uint64 // the LUNs that this initiator may see, for REPORT LUNS, in ascending order
+
+	attentions attentionQueue
+}

@@ -1,0 +1,54 @@
+package scsi
+
+// Access says what a command does to the medium, for write protection,
+// ordering and scheduling.
+type Access uint8
+
+// The classes of command.
+const (
+	AccessNone  Access = iota // no medium access
+	AccessRead                // reads the medium
+	AccessWrite               // changes the medium or its provisioning
+)
+
+// Flags are the row's exceptions from the common checks.
+type Flags uint8
+
+// The flags.
+const (
+	// IgnoreAttention lets the command run although a unit attention is
+	// pending, which stays pending (SAM-5 clause 5.14: INQUIRY, REPORT
+	// LUNS; REQUEST SENSE reports it itself).
+	IgnoreAttention Flags = 1 << iota
+	// NoLU lets the command run for a LUN that is not mapped.
+	NoLU
+	// IgnoreStopped lets the command run after START STOP UNIT stopped the
+	// unit.
+	IgnoreStopped
+	// ParameterList makes Execute fetch the Data-Out parameter list, whose
+	// length is List's result, before Run.
+	ParameterList
+)
+
+// Row is one literal line of the command table. The table drives dispatch,
+// CDB validation, write protection and REPORT SUPPORTED OPERATION CODES.
+type Row struct {
+	Name          string
+	Opcode        byte
+	ServiceAction int  // -1: the opcode has none
+	Length        int  // CDB length in bytes
+	Access        Access
+	Flags         Flags
+	// Usage is the CDB usage data of SPC-4 clause 6.35: for every bit of
+	// the CDB whether it is looked at. A set bit outside it is refused with
+	// INVALID FIELD IN CDB.
+	Usage CDB
+	// Exempt commands are never queued by the scheduler: they are short and
+	// others wait for them (COMPARE AND WRITE, TEST UNIT READY, INQUIRY...).
+	Exempt bool
+	// List returns the length of the Data-Out parameter list in bytes.
+	List func(*CDB) uint32
+	// Run starts the command. It ends it by one of Command's finishing
+	// methods, now or later.
+	Run func(*Command)
+}
