@@ -1,0 +1,375 @@
+// Package evloop is the event thread: one goroutine locked to one pinned OS
+// thread that runs everything that arrives on its connections to completion.
+//
+// A pass of the loop is, in this order:
+//
+//	epoll    non-blocking first; it blocks only when there is nothing to do
+//	events   Poller.Ready of every ready descriptor
+//	ring     Complete of every finished io_uring request
+//	inbox    tasks that Post brought from other goroutines
+//	timers   Timer.Fire of those that are due
+//	again    tasks that asked in the previous pass for another turn
+//	pass end tasks such as one writev per connection
+//	submit   one io_uring_enter for all requests of the pass
+//
+// Post, Stop, OnThread, Stats and Workers.Submit may be called by any goroutine.
+// All else belongs to the loop's thread; before Run it belongs to the goroutine
+// that called New.
+package evloop
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/buf"
+	"lunar/internal/invariants"
+	"lunar/internal/numa"
+	"lunar/internal/uring"
+)
+
+// Config says what a Loop is made of.
+type Config struct {
+	Name        string       // of the thread and in log lines
+	CPU         int          // to pin the thread to; -1 leaves it to the kernel
+	Node        int          // NUMA node of Pool; -1 is the node of CPU's first touch
+	Buffers     int          // bytes of Pool; 0 means no Pool
+	RingEntries uint32       // submissions of Ring; 0 means no Ring
+	Workers     *Workers     // for calls that block; shared by loops, may be nil
+	InboxSize   int          // tasks in the lock-free inbox, rounded up to a power of two; 0 is 1024
+	Logger      *slog.Logger // nil is slog.Default
+}
+
+// Task is work for the loop's thread. On the data path it is a preallocated
+// object, never a closure.
+type Task interface{ Run() }
+
+// Func makes a function a Task, for control work.
+type Func func()
+
+// Run calls f.
+func (f Func) Run() { f() }
+
+// Poller hears of a registered descriptor's readiness.
+type Poller interface {
+	// Ready is called at most once per pass with the EPOLL* events that are set.
+	Ready(events uint32)
+}
+
+// Loop is one event thread.
+type Loop struct {
+	config  Config
+	log     *slog.Logger
+	pool    *buf.Pool
+	ring    *uring.Ring
+	workers *Workers
+
+	poll   epoll
+	inbox  inbox
+	wake   waker
+	timers timerHeap
+	again  turns
+	end    []Task // of this pass
+	now    int64
+	spin   time.Duration
+	active int64 // when the loop last had work, for spin
+
+	thread   atomic.Int64 // OS thread id while running
+	stopping atomic.Bool
+	life     struct {
+		sync.Mutex
+		phase phase
+	}
+	ended chan struct{}
+	stats counters
+}
+
+type phase int
+
+const (
+	created phase = iota
+	running
+	over
+)
+
+// New makes a loop with its pool and ring, ready for Register and Post; Run
+// starts it. When the kernel refuses io_uring, the reason is logged and Ring
+// returns nil; that is not an error. Stop frees a loop that was never run.
+func New(config Config) (*Loop, error) {
+	l := &Loop{config: config, log: config.Logger, workers: config.Workers, ended: make(chan struct{}), now: Monotonic()}
+	if l.log == nil {
+		l.log = slog.Default()
+	}
+	l.log = l.log.With("loop", config.Name)
+	l.inbox.init(config.InboxSize)
+	err := errors.Join(l.poll.open(), l.wake.open(), l.openPool())
+	if err == nil {
+		l.openRing()
+		err = l.poll.add(l.wake.fd, unix.EPOLLIN|unix.EPOLLET, &l.wake)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("event loop %q: %w", config.Name, err), l.close())
+	}
+	return l, nil
+}
+
+// openPool allocates the pool from a thread on the loop's CPU, so that first
+// touch places the pages right even where mbind is forbidden.
+func (l *Loop) openPool() (err error) {
+	if l.config.Buffers <= 0 {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the pinned thread ends here
+		if err = l.pin(); err == nil {
+			l.pool, err = buf.NewPool(l.config.Buffers, l.config.Node)
+		}
+	}()
+	<-done
+	return err
+}
+
+func (l *Loop) pin() error {
+	if l.config.CPU < 0 {
+		return nil
+	}
+	return numa.Pin(l.config.CPU)
+}
+
+// openRing leaves Ring nil when the kernel refuses.
+func (l *Loop) openRing() {
+	if l.config.RingEntries == 0 {
+		return
+	}
+	ring, err := uring.Setup(l.config.RingEntries)
+	if err == nil {
+		err = l.poll.add(ring.FD(), unix.EPOLLIN, (*ringPoller)(l))
+		if err != nil {
+			err = errors.Join(err, ring.Close())
+		}
+	}
+	if err != nil {
+		l.log.Warn("no io_uring, blocking file calls go to worker goroutines", "reason", err)
+		return
+	}
+	l.ring = ring
+}
+
+// Run executes the loop on the calling goroutine until Stop. It locks and pins
+// the thread and does not unlock it, so Run should be the last thing its
+// goroutine does: the thread ends with it. A panic in a Task or Poller is not
+// recovered. Running twice panics; running after Stop returns at once.
+func (l *Loop) Run() {
+	if !l.begin() {
+		return
+	}
+	completed := false
+	defer func() { l.finish(completed) }()
+	l.enter()
+	for !l.stopping.Load() {
+		l.pass()
+	}
+	l.drain()
+	completed = true
+}
+
+// begin moves to the running phase and reports whether there is something to run.
+func (l *Loop) begin() bool {
+	l.life.Lock()
+	defer l.life.Unlock()
+	if l.life.phase == running {
+		panic("evloop: loop " + l.config.Name + " is already running")
+	}
+	if l.life.phase == over {
+		return false
+	}
+	l.life.phase = running
+	return true
+}
+
+// enter makes the current thread the loop's.
+func (l *Loop) enter() {
+	runtime.LockOSThread()
+	l.thread.Store(int64(unix.Gettid()))
+	nameThread(l.config.Name)
+	if err := l.pin(); err != nil {
+		l.log.Warn("event thread runs unpinned", "reason", err)
+	}
+	if l.ring == nil {
+		return
+	}
+	// Only an enabled ring can tell epoll of deferred work, so epoll looks again.
+	err := errors.Join(l.ring.Enable(), l.poll.modify(l.ring.FD(), unix.EPOLLIN))
+	if err != nil {
+		panic("evloop: " + err.Error()) // Setup succeeded, so this cannot be the environment
+	}
+}
+
+// pass is one turn of the loop; the package comment lists its steps.
+func (l *Loop) pass() {
+	l.again.swap()
+	n := l.wait()
+	l.now = Monotonic()
+	l.stats.passes.Add(1)
+	work := l.poll.dispatch(n)
+	work += l.reap()
+	work += l.inbox.run()
+	work += l.timers.fire(l.now)
+	work += l.again.run()
+	l.runPassEnd()
+	l.submit()
+	if work > 0 {
+		l.active = l.now
+	}
+}
+
+// runPassEnd also runs the tasks that pass-end tasks add.
+func (l *Loop) runPassEnd() {
+	for i := 0; i < len(l.end); i++ {
+		t := l.end[i]
+		l.end[i] = nil
+		t.Run()
+	}
+	l.end = l.end[:0]
+}
+
+// Stop ends the loop after its current pass: posted tasks still run, requests in
+// the ring complete, then its descriptors, ring and pool are freed. It returns
+// when that is done, except on the loop's own thread. Stopping again only waits.
+func (l *Loop) Stop() {
+	l.stopping.Store(true)
+	if l.neverRun() {
+		l.finish(true)
+		return
+	}
+	if l.OnThread() {
+		return
+	}
+	l.wake.signal(&l.stats)
+	<-l.ended
+}
+
+// neverRun claims the end of a loop that Run never began.
+func (l *Loop) neverRun() bool {
+	l.life.Lock()
+	defer l.life.Unlock()
+	if l.life.phase != created {
+		return false
+	}
+	l.life.phase = over
+	return true
+}
+
+// drain finishes what was begun: posted tasks and requests in the ring.
+func (l *Loop) drain() {
+	for {
+		n := l.inbox.run()
+		l.runPassEnd()
+		if l.ring != nil {
+			n += l.ring.InFlight()
+			if err := l.ring.Drain(); err != nil {
+				panic("evloop: " + err.Error())
+			}
+		}
+		if n == 0 && l.inbox.empty() {
+			return
+		}
+	}
+}
+
+// finish frees the loop. After a panic nothing is freed, since the kernel may
+// still use the memory.
+func (l *Loop) finish(completed bool) {
+	l.life.Lock()
+	l.life.phase = over
+	l.life.Unlock()
+	l.thread.Store(0)
+	if completed {
+		if err := l.close(); err != nil {
+			l.log.Error("event loop did not end cleanly", "error", err)
+		}
+	}
+	close(l.ended)
+}
+
+func (l *Loop) close() error {
+	l.wake.close()
+	err := l.poll.close()
+	if l.ring != nil {
+		err = errors.Join(err, l.ring.Close())
+	}
+	if l.pool != nil {
+		err = errors.Join(err, l.pool.Close())
+	}
+	return err
+}
+
+// Post hands t to the loop from any goroutine. It neither blocks nor loses: when
+// the inbox is full, t goes to an unbounded list. Tasks of one goroutine run in
+// the order of their Posts. A Post that races with the end of the loop, or comes
+// after it, may never run.
+func (l *Loop) Post(t Task) {
+	l.inbox.post(t)
+	if l.wake.mayWake() {
+		l.wake.signal(&l.stats)
+	}
+}
+
+// Again runs t in the next pass, before which the loop does not block: the way
+// to bound the work that one connection does per pass.
+func (l *Loop) Again(t Task) {
+	l.assertThread("Again")
+	l.again.add(t)
+}
+
+// AtPassEnd runs t once at the end of this pass, also when t is added by another
+// pass-end task.
+func (l *Loop) AtPassEnd(t Task) {
+	l.assertThread("AtPassEnd")
+	l.end = append(l.end, t)
+}
+
+// Now returns the time of the current pass in nanoseconds, on the clock of Monotonic.
+func (l *Loop) Now() int64 { return l.now }
+
+// Pool returns the loop's buffers, nil when none were configured.
+func (l *Loop) Pool() *buf.Pool { return l.pool }
+
+// Ring returns the loop's io_uring, nil when none was configured or the kernel
+// refuses it. Queued Ops are submitted at the end of the pass.
+func (l *Loop) Ring() *uring.Ring { return l.ring }
+
+// Workers returns the goroutines for calls that block, nil when none were
+// configured.
+func (l *Loop) Workers() *Workers { return l.workers }
+
+// Name returns the configured name.
+func (l *Loop) Name() string { return l.config.Name }
+
+// Node returns the configured NUMA node, -1 when unspecified.
+func (l *Loop) Node() int { return l.config.Node }
+
+// CPU returns the configured CPU, -1 when unpinned.
+func (l *Loop) CPU() int { return l.config.CPU }
+
+// SetBusyPoll makes the loop poll for d after its last work before it blocks,
+// which trades CPU time for the latency of a wake-up. 0, the default, never polls.
+func (l *Loop) SetBusyPoll(d time.Duration) { l.spin = d }
+
+// OnThread reports whether the caller runs on the loop's thread.
+func (l *Loop) OnThread() bool { return l.thread.Load() == int64(unix.Gettid()) }
+
+// assertThread accepts any thread before Run, when the loop is the creator's.
+func (l *Loop) assertThread(method string) {
+	if invariants.Enabled && l.thread.Load() != 0 && !l.OnThread() {
+		panic("evloop: " + method + " outside the thread of loop " + l.config.Name)
+	}
+}

@@ -1,0 +1,14 @@
+package evloop
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// nameThread shows name in ps and top. The kernel keeps 15 bytes of it.
+func nameThread(name string) {
+	var text [16]byte
+	copy(text[:15], name)
+	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&text[0])), 0, 0, 0) // cosmetic
+}

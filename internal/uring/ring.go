@@ -1,0 +1,186 @@
+// Package uring is io_uring over raw system calls, as far as block backstores
+// need it: reads, writes, flushes and space allocation on files.
+//
+// A Ring belongs to one thread, the one that called Enable. Requests are Ops that
+// the caller preallocates; queueing, submitting and reaping allocate nothing.
+// Buffers are expected off-heap (package buf); Go never moves heap memory either,
+// and a queued Op keeps its buffer alive.
+package uring
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Ring is one submission and completion queue pair. Ops that find it full wait
+// in an intrusive FIFO, bounded only by how many Ops the callers own, and go out
+// with a later Submit.
+type Ring struct {
+	fd     int
+	flags  uint32
+	sqMem  []byte
+	sqeMem []byte
+
+	sqTail *atomic.Uint32
+	sqMask uint32
+	sqes   []sqe
+	queued uint32 // encoded, not yet taken by the kernel
+
+	cqHead, cqTail *atomic.Uint32
+	cqMask         uint32
+	cqes           []cqe
+
+	// slots maps user data to the Op in flight. There are as many as completion
+	// entries, so the completion queue cannot overflow.
+	slots []*Op
+	idle  []uint32 // free slots, last-in first-out
+
+	first, last *Op // waiting for a slot
+	inFlight    int // queued or in the kernel's hands, without the FIFO
+}
+
+// FD returns the descriptor that polls readable when Reap has work to do.
+func (r *Ring) FD() int { return r.fd }
+
+// InFlight returns how many Ops are not complete, those waiting in the FIFO not
+// counted.
+func (r *Ring) InFlight() int { return r.inFlight }
+
+// Unsubmitted reports whether Submit has work: Ops that the kernel did not take
+// yet, or Ops in the FIFO that now have a slot.
+func (r *Ring) Unsubmitted() bool {
+	return r.queued > 0 || r.first != nil && len(r.idle) > 0
+}
+
+// Queue hands over a prepared Op; done hears of its end, after a later Submit
+// and Reap. Queue never calls done itself and never enters the kernel.
+func (r *Ring) Queue(o *Op, done Completion) {
+	if o.pending {
+		panic("uring: queueing an Op that is still in flight")
+	}
+	o.done, o.pending = done, true
+	if r.first != nil || !r.place(o) {
+		r.wait(o)
+	}
+}
+
+// wait appends o to the FIFO.
+func (r *Ring) wait(o *Op) {
+	if r.last == nil {
+		r.first = o
+	} else {
+		r.last.next = o
+	}
+	r.last = o
+}
+
+// place gives o a slot and a submission entry and reports whether there was one
+// of each.
+func (r *Ring) place(o *Op) bool {
+	if len(r.idle) == 0 || r.queued == uint32(len(r.sqes)) {
+		return false
+	}
+	slot := r.idle[len(r.idle)-1]
+	r.idle = r.idle[:len(r.idle)-1]
+	r.slots[slot] = o
+	tail := r.sqTail.Load()
+	o.encode(&r.sqes[tail&r.sqMask], slot)
+	r.sqTail.Store(tail + 1)
+	r.queued++
+	r.inFlight++
+	return true
+}
+
+// placeWaiting moves Ops from the FIFO to the submission queue while they fit.
+func (r *Ring) placeWaiting() {
+	for o := r.first; o != nil && r.place(o); o = r.first {
+		r.first, o.next = o.next, nil
+		if r.first == nil {
+			r.last = nil
+		}
+	}
+}
+
+// Submit gives the kernel everything that is queued and fits, usually with one
+// system call. It never waits for a completion. EAGAIN and EBUSY mean that the
+// kernel is short of memory or wants completions reaped first: the rest stays
+// queued for the next Submit.
+func (r *Ring) Submit() error {
+	for r.placeWaiting(); r.queued > 0; r.placeWaiting() {
+		n, errno := enter(r.fd, r.queued)
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
+			return fmt.Errorf("io_uring: submit %d requests: %w", r.queued, errno)
+		}
+		r.queued -= uint32(n)
+	}
+	return nil
+}
+
+// Ready reports whether Reap would find a completion without entering the
+// kernel.
+func (r *Ring) Ready() bool { return r.cqHead.Load() != r.cqTail.Load() }
+
+// Poll lets the kernel post deferred completions, as FD's readiness asks for.
+func (r *Ring) Poll() error {
+	for {
+		_, errno := enter(r.fd, 0)
+		switch errno {
+		case 0:
+			return nil
+		case unix.EINTR:
+			continue
+		}
+		return fmt.Errorf("io_uring: get events: %w", errno)
+	}
+}
+
+// Reap calls Complete for every completion posted when it began and returns
+// their number. Completions may queue further Ops.
+func (r *Ring) Reap() int {
+	head, tail := r.cqHead.Load(), r.cqTail.Load()
+	for i := head; i != tail; i++ {
+		e := r.cqes[i&r.cqMask]
+		r.cqHead.Store(i + 1)
+		r.complete(uint32(e.userData), e.res)
+	}
+	return int(tail - head)
+}
+
+func (r *Ring) complete(slot uint32, res int32) {
+	o := r.slots[slot]
+	r.slots[slot] = nil
+	r.idle = append(r.idle, slot)
+	r.inFlight--
+	done := o.done
+	o.done, o.addr, o.pending = nil, nil, false
+	done.Complete(res)
+}
+
+// Drain submits, waits for and completes every Op, those in the FIFO and those
+// that completions queue included. It blocks the thread.
+func (r *Ring) Drain() error {
+	for r.inFlight > 0 || r.first != nil {
+		if err := r.Submit(); err != nil && !Transient(err) {
+			return err
+		}
+		if r.inFlight == int(r.queued) {
+			continue // the kernel holds nothing that could complete
+		}
+		if errno := await(r.fd); errno != 0 && errno != unix.EINTR {
+			return fmt.Errorf("io_uring: wait for %d requests: %w", r.inFlight, errno)
+		}
+		r.Reap()
+	}
+	return nil
+}
+
+// Transient reports whether an error of Submit goes away by itself.
+func Transient(err error) bool {
+	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EBUSY)
+}
