@@ -1,0 +1,88 @@
+package login
+
+import (
+	"fmt"
+	"log/slog"
+
+	"lunar/target/pdu"
+)
+
+// Access decides who may log in to what. The caller makes one for each
+// connection when the answer depends on the peer's address.
+type Access interface {
+	// Lookup says how the initiator must authenticate for what it asks, or
+	// why it may not have it: pdu.LoginNotFound, pdu.LoginAuthorizationFailure,
+	// a redirection and so on. It is called once in a login, when the first
+	// request is complete, and must not block.
+	Lookup(q Query) (Auth, *Error)
+}
+
+// Query is what an initiator asks for in its first request.
+type Query struct {
+	InitiatorName string
+	TargetName    string // empty in a discovery session that names none
+	Discovery     bool
+}
+
+// Auth is how an initiator must authenticate.
+type Auth struct {
+	// AllowNone lets the initiator in without CHAP. It may still choose CHAP
+	// when there are Incoming credentials.
+	AllowNone bool
+	// Incoming are the credentials with which the initiator may prove itself.
+	Incoming []Credential
+	// Mutual is the credential with which the target proves itself when the
+	// initiator asks for that; nil refuses it.
+	Mutual *Credential
+	// Algorithms are the allowed CHAP algorithms, the preferred one first; nil
+	// means DefaultAlgorithms.
+	Algorithms []Algorithm
+	// TargetAlias, unless empty, is declared to the initiator.
+	TargetAlias string
+}
+
+// Credential is a CHAP name and its secret.
+type Credential struct {
+	User   string
+	Secret Secret
+}
+
+// Secret is a CHAP secret. It prints as "***", however it is formatted,
+// logged or marshalled.
+type Secret string
+
+const hidden = "***"
+
+// String hides the secret.
+func (Secret) String() string { return hidden }
+
+// GoString hides the secret.
+func (Secret) GoString() string { return hidden }
+
+// Format hides the secret from every verb of package fmt.
+func (Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(hidden)) }
+
+// LogValue hides the secret.
+func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+
+// MarshalText hides the secret.
+func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
+
+// MarshalJSON hides the secret.
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }
+
+// MinSecretLength is the least length of a secret in bytes, the 96 bits that
+// RFC 7143 9.2.1 demands where IPsec does not protect the connection.
+const MinSecretLength = 12
+
+// Validate tells why the credential cannot be used; minimum is the least
+// length of its secret in bytes.
+func (c *Credential) Validate(minimum int) error {
+	if c.User == "" || len(c.User) > pdu.MaxValueLength {
+		return fmt.Errorf("CHAP name of %d bytes, expected 1 to %d", len(c.User), pdu.MaxValueLength)
+	}
+	if len(c.Secret) < minimum {
+		return fmt.Errorf("secret of CHAP name %q has %d bytes, expected at least %d", c.User, len(c.Secret), minimum)
+	}
+	return nil
+}
