@@ -1,0 +1,169 @@
+package backstore
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/evloop"
+	"lunar/internal/invariants"
+	"lunar/internal/uring"
+)
+
+// laneState is what a volume's lane keeps of an Op under way. It is the ring's
+// completion and the workers' job, so that neither needs memory of its own.
+type laneState struct {
+	op       *Op
+	lane     *volumeLane
+	call     call  // the current one
+	done     int64 // bytes of the op that are finished
+	settling bool  // the bytes are done, the flush that makes them stable is not
+	result   int64 // of a call that a worker made
+	sqe      uring.Op
+}
+
+// volumeLane is one event thread's access to a volume. An op is a sequence of
+// calls, usually one; each is made inline, by the ring or by a worker, and
+// volume.advance decides what follows.
+type volumeLane struct {
+	*volume
+	loop    *evloop.Loop
+	ring    *uring.Ring // nil without io_uring
+	workers *evloop.Workers
+	running int
+}
+
+// TryNow implements Lane.
+func (l *volumeLane) TryNow(op *Op) bool {
+	if l.begin(op) {
+		return true
+	}
+	switch {
+	case l.memory && l.brief(op):
+		l.finish(op)
+		return true
+	case op.Kind == Read && !l.direct && l.has(nowait):
+		return l.fromPageCache(op)
+	}
+	return false
+}
+
+// brief reports whether op is done in the time that a thread may stand still.
+// A transfer is bounded by its Data, releasing and zeroing by nothing.
+func (l *volumeLane) brief(op *Op) bool {
+	return op.Kind != Discard && op.Kind != WriteZeroes || op.Len <= inlineSpan
+}
+
+// finish makes all calls of op inline.
+func (l *volumeLane) finish(op *Op) {
+	for !l.advance(op, op.lane.call.run(l.fd, unix.RawSyscall6)) {
+	}
+}
+
+// fromPageCache reads what is cached, or nothing: if part of it is missing the
+// device must be waited for anyhow.
+func (l *volumeLane) fromPageCache(op *Op) bool {
+	c := &op.lane.call
+	c.flags = unix.RWF_NOWAIT
+	n := c.run(l.fd, unix.RawSyscall6)
+	if n == -int64(unix.EOPNOTSUPP) {
+		l.forgo(nowait)
+	}
+	return n == int64(len(c.data))
+}
+
+// Submit implements Lane.
+func (l *volumeLane) Submit(op *Op) bool {
+	if invariants.Enabled {
+		invariants.Assert(l.loop.OnThread(), "backstore: Submit on the loop's thread")
+	}
+	if l.begin(op) {
+		return true
+	}
+	if l.memory && l.brief(op) {
+		l.finish(op)
+		return true
+	}
+	op.lane.op, op.lane.lane = op, l
+	l.running++
+	l.start(op)
+	return false
+}
+
+// start makes the current call of op, without waiting for it.
+func (l *volumeLane) start(op *Op) {
+	st := &op.lane
+	if l.ring != nil && st.encode(l.fd) {
+		l.ring.Queue(&st.sqe, st)
+		return
+	}
+	l.workers.Submit(l.loop, st)
+}
+
+// encode prepares the current call for the ring and reports whether the ring
+// has such a request.
+func (st *laneState) encode(fd int) bool {
+	c := &st.call
+	switch c.verb {
+	case readCall:
+		st.sqe.Read(fd, c.data, c.off)
+	case writeCall:
+		st.sqe.Write(fd, c.data, c.off, c.flags)
+	case syncCall:
+		st.sqe.Fsync(fd, true)
+	case allocCall:
+		st.sqe.Fallocate(fd, c.flags, c.off, c.n)
+	default:
+		return false
+	}
+	return true
+}
+
+// Complete implements uring.Completion. What the ring could not wait for, or was
+// interrupted in, goes to a worker, which can.
+func (st *laneState) Complete(res int32) {
+	if errno := unix.Errno(-res); res < 0 && (errno == unix.EAGAIN || errno == unix.EINTR) {
+		st.lane.workers.Submit(st.lane.loop, st)
+		return
+	}
+	st.lane.settle(st.op, int64(res))
+}
+
+// retries and retryPause bound how long a worker insists on a call that fails
+// with EAGAIN, which the kernel returns when it is short of some resource.
+const (
+	retries    = 100
+	retryPause = 10 * time.Millisecond
+)
+
+// Do implements evloop.Job.
+func (st *laneState) Do() {
+	for range retries {
+		st.result = st.call.run(st.lane.fd, unix.Syscall6)
+		if st.result != -int64(unix.EAGAIN) {
+			return
+		}
+		time.Sleep(retryPause)
+	}
+}
+
+// Run implements evloop.Job.
+func (st *laneState) Run() { st.lane.settle(st.op, st.result) }
+
+// settle goes on with op after a call that was waited for.
+func (l *volumeLane) settle(op *Op, res int64) {
+	if !l.advance(op, res) {
+		l.start(op)
+		return
+	}
+	l.running--
+	op.Done(op)
+}
+
+// Close implements Lane.
+func (l *volumeLane) Close() {
+	if l.running > 0 {
+		panic(fmt.Sprintf("backstore: lane of %s closed with %d ops running", l.path, l.running))
+	}
+}

@@ -1,0 +1,138 @@
+package backstore
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// pageSize is the alignment of Op.Data, in bytes.
+const pageSize = 4096
+
+// probeFile fills Info and switches to direct I/O if asked to.
+func (v *volume) probeFile(c FileConfig, st *unix.Stat_t) error {
+	var sfs unix.Statfs_t
+	if err := unix.Fstatfs(v.fd, &sfs); err != nil {
+		return fmt.Errorf("statfs: %w", err)
+	}
+	v.memory = sfs.Type == unix.TMPFS_MAGIC || sfs.Type == unix.RAMFS_MAGIC
+	if c.Direct && v.memory {
+		v.log.Info("direct I/O means nothing on a file system in memory", "store", v.path)
+	}
+	q := queueOf(st.Dev)
+	unit, err := v.setFlags(c.Direct && !v.memory, q, blockSize(c.BlockSize))
+	if err != nil {
+		return err
+	}
+	info := Info{
+		Size: v.info.Load().Size, BlockSize: unit, PhysicalBlock: int(sfs.Bsize),
+		VolatileCache: !c.Sync && !c.ReadOnly, ReadOnly: c.ReadOnly,
+		Rotational: q.number("rotational") == 1, Thin: true, Describe: "file " + v.path,
+	}
+	if !c.ReadOnly && v.punches(info.Size) {
+		info.Discard, info.DiscardGran, info.DiscardZeroes = true, int(sfs.Bsize), true
+	}
+	v.info.Store(&info)
+	v.zeroes, err = zeroPages()
+	return err
+}
+
+// setFlags ends non-blocking mode, in which the ring would not wait for data,
+// turns direct I/O on if asked to, and returns the unit of I/O in bytes.
+func (v *volume) setFlags(direct bool, q queue, block int64) (unit int, err error) {
+	flags, err := unix.FcntlInt(uintptr(v.fd), unix.F_GETFL, 0)
+	if err != nil {
+		return 0, fmt.Errorf("get file flags: %w", err)
+	}
+	flags &^= unix.O_NONBLOCK
+	if direct {
+		flags |= unix.O_DIRECT
+	}
+	_, err = unix.FcntlInt(uintptr(v.fd), unix.F_SETFL, flags)
+	if err == unix.EINVAL && direct {
+		return 0, fmt.Errorf("the file system has no direct I/O: %w", err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("set file flags: %w", err)
+	}
+	if v.direct = direct; !direct {
+		return 1, nil
+	}
+	return v.directUnit(q, block)
+}
+
+// directUnit returns the unit of direct I/O and checks that the logical blocks,
+// the size and our buffers are multiples of what it demands.
+func (v *volume) directUnit(q queue, block int64) (int, error) {
+	memory, offset := directAlignment(v.fd, q)
+	size := v.info.Load().Size
+	switch {
+	case offset == 0:
+		return 0, fmt.Errorf("the file system has no direct I/O for this file")
+	case memory > pageSize:
+		return 0, fmt.Errorf("direct I/O needs memory aligned to %d bytes, expected at most %d", memory, pageSize)
+	case block%offset != 0:
+		return 0, fmt.Errorf("direct I/O works in units of %d bytes, the block size is %d: use a block size of %d, or no direct I/O", offset, block, offset)
+	case size%offset != 0:
+		return 0, fmt.Errorf("direct I/O works in units of %d bytes, the size %d is %d bytes more than a multiple", offset, size, size%offset)
+	}
+	return int(offset), nil
+}
+
+// directAlignment asks the kernel, from Linux 6.1 on, or goes by the device.
+func directAlignment(fd int, q queue) (memory, offset int64) {
+	var sx unix.Statx_t
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx)
+	if err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 {
+		return int64(sx.Dio_mem_align), int64(sx.Dio_offset_align)
+	}
+	if n := q.number("logical_block_size"); n > 0 {
+		return n, n
+	}
+	return pageSize, pageSize
+}
+
+// punches tries to punch a hole behind the end, where there is nothing to lose.
+func (v *volume) punches(size int64) bool {
+	err := unix.Fallocate(v.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, (size+pageSize-1)&^(pageSize-1), pageSize)
+	if err != nil {
+		v.lacks.Or(uint32(punchHole))
+	}
+	return err == nil
+}
+
+// queue is the sysfs directory of a block device's request queue, or empty.
+type queue string
+
+// queueOf finds the queue of a device number; that of a partition is its
+// disk's.
+func queueOf(dev uint64) queue {
+	base := fmt.Sprintf("/sys/dev/block/%d:%d/", unix.Major(dev), unix.Minor(dev))
+	for _, dir := range []string{base + "queue/", base + "../queue/"} {
+		if _, err := os.Stat(dir); err == nil {
+			return queue(dir)
+		}
+	}
+	return ""
+}
+
+// number returns an attribute, 0 if there is none.
+func (q queue) number(attribute string) int64 {
+	n, _ := strconv.ParseInt(q.text(attribute), 10, 64) // 0 on error
+	return n
+}
+
+// text returns an attribute, empty if there is none.
+func (q queue) text(attribute string) string {
+	if q == "" {
+		return ""
+	}
+	b, err := os.ReadFile(string(q) + attribute)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

@@ -1,0 +1,168 @@
+package backstore
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/evloop"
+)
+
+// mapSpan bounds how far one Map of a RAM store looks, in bytes.
+const mapSpan = 4 << 30
+
+// ramStore keeps a volume in anonymous memory. Only pages that were written
+// take memory; the bitmap of those is itself sparse.
+//
+// Threads read and write without locks. Where transfers overlap the result is
+// any mix of their bytes, as on a disk. INVARIANT: a page that holds data has
+// its bit set, because writers store and then set, while releasing clears and
+// then drops.
+type ramStore struct {
+	info  Info
+	bytes []byte
+	pages bitmap // one bit per page that may differ from zeroes, or was provisioned
+}
+
+// NewRAM returns a Store of size bytes in memory, zeroed and sparse: memory is
+// taken page by page as it is written. blockBytes is the block size of the
+// logical unit in bytes; 0 is 512.
+func NewRAM(size int64, blockBytes int) (Store, error) {
+	if err := checkVolatile(size, blockBytes); err != nil {
+		return nil, err
+	}
+	bytes, err := reserve(size)
+	if err != nil {
+		return nil, err
+	}
+	bits, err := newBitmap((size + pageSize - 1) / pageSize)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", err, unix.Munmap(bytes))
+	}
+	return &ramStore{bytes: bytes, pages: bits, info: Info{
+		Size: size, BlockSize: 1, PhysicalBlock: pageSize,
+		Discard: true, DiscardGran: pageSize, DiscardZeroes: true, Thin: true, Describe: "ram",
+	}}, nil
+}
+
+// checkVolatile checks the size of a store that has no file to take it from.
+func checkVolatile(size int64, blockBytes int) error {
+	if size <= 0 {
+		return fmt.Errorf("size %d: expected a positive number of bytes", size)
+	}
+	return checkSize(size, blockSize(blockBytes))
+}
+
+// reserve maps size bytes of zeroes that take no memory until they are touched.
+func reserve(size int64) ([]byte, error) {
+	b, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("map %d bytes of memory: %w", size, err)
+	}
+	return b, nil
+}
+
+// Info implements Store.
+func (s *ramStore) Info() Info { return s.info }
+
+// Lane implements Store.
+func (s *ramStore) Lane(*evloop.Loop) (Lane, error) { return inlineLane{s.do}, nil }
+
+// Close implements Store.
+func (s *ramStore) Close() error {
+	err := unix.Munmap(s.bytes)
+	if err == nil {
+		err = s.pages.close()
+	}
+	if err != nil {
+		return fmt.Errorf("close ram store: %w", err)
+	}
+	return nil
+}
+
+func (s *ramStore) do(op *Op) error {
+	if err := Check(op, &s.info); err != nil {
+		return err
+	}
+	switch op.Kind {
+	case Read:
+		s.read(op.Data, op.Off)
+	case Write:
+		copy(s.bytes[op.Off:], op.Data)
+		s.pages.set(pagesOf(op.Off, op.Length()))
+	case Discard:
+		return s.release(op.Off, op.Off+op.Len)
+	case WriteZeroes:
+		if err := s.release(op.Off, op.Off+op.Len); err != nil {
+			return err
+		}
+		s.pages.set(pagesOf(op.Off, op.Len))
+	case Map:
+		op.Mapped, op.Len = s.extent(op.Off, min(op.Len, mapSpan))
+	}
+	return nil
+}
+
+// pagesOf returns the pages [first, end) that n bytes at off touch.
+func pagesOf(off, n int64) (first, end int64) {
+	if n == 0 {
+		return 0, 0
+	}
+	return off / pageSize, (off+n-1)/pageSize + 1
+}
+
+// read does not touch pages that were never written: that would cost page
+// tables.
+func (s *ramStore) read(data []byte, off int64) {
+	for len(data) > 0 {
+		mapped, n := s.extent(off, int64(len(data)))
+		if mapped {
+			copy(data[:n], s.bytes[off:])
+		} else {
+			clear(data[:n])
+		}
+		data, off = data[n:], off+n
+	}
+}
+
+// extent returns the state of the page at off and for how many bytes, at most
+// n, the pages share it.
+func (s *ramStore) extent(off, n int64) (mapped bool, length int64) {
+	if n == 0 {
+		return false, 0
+	}
+	first, end := pagesOf(off, n)
+	mapped, run := s.pages.run(first, end)
+	return mapped, min(n, (first+run)*pageSize-off)
+}
+
+// release zeroes [from, to) and gives whole pages back to the kernel.
+func (s *ramStore) release(from, to int64) error {
+	first, end := (from+pageSize-1)/pageSize, to/pageSize
+	if to == s.info.Size {
+		end = (to + pageSize - 1) / pageSize
+	}
+	if first >= end {
+		s.wipe(from, to)
+		return nil
+	}
+	s.wipe(from, first*pageSize)
+	s.wipe(min(end*pageSize, to), to)
+	s.pages.clear(first, end)
+	if err := unix.Madvise(s.bytes[first*pageSize:min(end*pageSize, to)], unix.MADV_DONTNEED); err != nil {
+		return fmt.Errorf("release %d pages of memory: %w", end-first, err)
+	}
+	return nil
+}
+
+// wipe zeroes the parts of [from, to) that were ever written.
+func (s *ramStore) wipe(from, to int64) {
+	for from < to {
+		page := from / pageSize
+		end := min(to, (page+1)*pageSize)
+		if s.pages.has(page) {
+			clear(s.bytes[from:end])
+		}
+		from = end
+	}
+}

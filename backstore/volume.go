@@ -1,0 +1,128 @@
+package backstore
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/evloop"
+)
+
+// sector is the smallest unit of any disk, in bytes.
+const sector = 512
+
+// volume is an open file or block device that holds a logical unit: what the
+// file and block stores have in common. All lanes share its descriptor.
+type volume struct {
+	fd     int
+	path   string
+	direct bool   // O_DIRECT
+	memory bool   // lives in memory: its calls cannot wait for a device
+	sync   bool   // every change is stable before it is acknowledged
+	trims  bool   // discards with BLKDISCARD, not by punching holes
+	zeroes []byte // zeroChunk of them
+	log    *slog.Logger
+
+	info   atomic.Pointer[Info]
+	lacks  atomic.Uint32 // abilities that the kernel refused
+	damage atomic.Pointer[damage]
+}
+
+// damage is a failure that later success would hide, so that it sticks until
+// the store is opened anew.
+type damage struct {
+	err error
+	all bool // every op fails; else those that promise stable data
+}
+
+// Info implements Store.
+func (v *volume) Info() Info { return *v.info.Load() }
+
+// Lane implements Store.
+func (v *volume) Lane(l *evloop.Loop) (Lane, error) {
+	if l.Workers() == nil {
+		return nil, fmt.Errorf("%s on event loop %q: it has no workers for calls that block", v.path, l.Name())
+	}
+	return &volumeLane{volume: v, loop: l, ring: l.Ring(), workers: l.Workers()}, nil
+}
+
+// Close writes back what the kernel still caches and closes the descriptor,
+// which also gives up the lock.
+func (v *volume) Close() error {
+	var err error
+	if !v.info.Load().ReadOnly {
+		err = unix.Fdatasync(v.fd)
+	}
+	if err = errors.Join(err, unix.Close(v.fd)); err != nil {
+		return fmt.Errorf("close %s: %w", v.path, err)
+	}
+	return nil
+}
+
+// has reports whether the kernel has not refused a yet.
+func (v *volume) has(a ability) bool { return v.lacks.Load()&uint32(a) == 0 }
+
+// forgo notes that the kernel refused a.
+func (v *volume) forgo(a ability) {
+	if v.lacks.Or(uint32(a))&uint32(a) != 0 {
+		return
+	}
+	v.log.Debug("kernel refused an optional feature", "store", v.path, "feature", abilityNames[a])
+	if a == punchHole {
+		info := *v.info.Load()
+		info.Discard, info.DiscardGran, info.DiscardZeroes = false, 0, false
+		v.info.Store(&info)
+	}
+}
+
+var abilityNames = map[ability]string{
+	nowait: "RWF_NOWAIT", dsync: "RWF_DSYNC", punchHole: "FALLOC_FL_PUNCH_HOLE",
+	zeroRange: "FALLOC_FL_ZERO_RANGE", seekHole: "SEEK_HOLE",
+}
+
+// admit says why op cannot start, or nil.
+func (v *volume) admit(op *Op) error {
+	if d := v.damage.Load(); d != nil && (d.all || v.stable(op) || op.Kind == Flush) {
+		return d.err
+	}
+	return Check(op, v.info.Load())
+}
+
+// stable reports whether op must be on stable media when it ends.
+func (v *volume) stable(op *Op) bool { return op.Kind.Changes() && (op.FUA || v.sync) }
+
+// fail explains errno, the result of op's current call, and notes damage.
+func (v *volume) fail(op *Op, errno unix.Errno) error {
+	c := &op.lane.call
+	err := fmt.Errorf("%v at byte %d of %s: %w", op.Kind, c.off, v.path, classify(errno))
+	if c.verb == syncCall || c.durable() && errno == unix.EIO {
+		v.distrust(errno)
+	}
+	return err
+}
+
+// distrust makes all later flushes fail. The kernel drops the pages that it
+// could not write and reports that once; whoever flushes next would be told
+// that its data is safe.
+func (v *volume) distrust(errno unix.Errno) {
+	if v.direct {
+		return // every write reported its own end
+	}
+	err := fmt.Errorf("flush %s: data written earlier may be lost since write-back failed; check the file and restart: %w", v.path, classify(errno))
+	if v.damage.CompareAndSwap(nil, &damage{err: err}) {
+		v.log.Error("write-back failed: flushes of this store fail from now on", "store", v.path, "err", errno)
+	}
+}
+
+// truncated makes every later op fail: a write would extend the file again and
+// turn what is lost into zeroes.
+func (v *volume) truncated(off int64) error {
+	err := fmt.Errorf("%s ends at or before byte %d, expected %d bytes: %w", v.path, off, v.info.Load().Size, ErrTruncated)
+	if old := v.damage.Swap(&damage{err: err, all: true}); old == nil || !old.all {
+		v.log.Error("backing file was truncated: the store is out of service", "store", v.path, "byte", off)
+	}
+	return err
+}
