@@ -28,7 +28,7 @@ const MaxSegments = 4
 // Command is one SCSI command from its arrival to Port.Complete. The port
 // allocates and reuses it; between Execute and Complete (or the final
 // SendDataIn) it belongs to the device server, which touches it only on the
-// event thread of its lane.
+// event thread of its lane. It must not be copied after its first Execute.
 type Command struct {
 	// What the port fills in before Execute.
 	CDB       CDB
@@ -41,8 +41,10 @@ type Command struct {
 	HasOut    bool   // EDTL speaks of Data-Out
 	HasIn     bool   // EDTL speaks of Data-In
 	// Immediate is the command's complete Data-Out when it arrived whole
-	// with the command, lying in the receive buffer: valid, and to be read
-	// without Alloc and ReceiveDataOut, until Execute returns. Else nil.
+	// with the command, lying in the receive buffer, else nil. It is read
+	// during Execute only, and only if the medium takes it at once. If not,
+	// ReceiveDataOut asks for the same bytes, during Execute or later: data
+	// that Execute did not ask for is the port's to keep.
 	Immediate []byte
 
 	// What the port reads at the end.
@@ -56,37 +58,69 @@ type Command struct {
 	// is the command's own until the port has sent it.
 	Parameter []byte
 
-	row  *Row
-	seg  [MaxSegments]segment
-	head uint32 // segments that have ended (all before it were sent or stored)
-	tail uint32 // segments that were started
-	next uint32 // byte offset of the next segment to start
+	row   *Row
+	step  func(*Command) // starts what can be started; runs until ending
+	lba   uint64         // of the CDB
+	count uint64         // logical blocks of the CDB
 
-	running  int            // backstore operations in the lane's hands
-	fault    *Sense         // first failure: nothing more is started, the rest drains
-	aborted  bool           // task management ended the command
-	resume   func(*Command) // continuation after Alloc or the extent guard said not now
-	dataOut  func(*Command, uint32)
-	opDone   func(*Command, *segment)
-	list     *buf.Ref // Data-Out parameter list, released at the end
-	extent   extent   // range held in the extent guard
-	finished bool
+	seg   [MaxSegments]segment
+	limit uint32 // bytes of data that really move
+	next  uint32 // offset of the next segment to start
+	head  uint32 // segments that have ended (all before it were sent or stored)
+	tail  uint32 // segments that were started
+
+	list   *buf.Ref       // Data-Out parameter list or working buffer, released at the end
+	data   []byte         // the parameter list within list
+	parsed func(*Command) // continues when data is there
+
+	out     uint32   // segments and lists that ReceiveDataOut was asked for and have not come
+	running int      // segments in the hands of the lane or the extent guard
+	final   *segment // the segment whose SendDataIn ends the command
+	pumping bool     // step is on the stack
+	again   bool     // something happened while step was on the stack
+	starved bool     // Alloc said not now and Resume has not come
+	ending  bool     // nothing more is started
+	aborted bool     // task management ended the command
+	fault   Sense    // storage of a Sense with parameters
+	work    work     // of commands with several operations in sequence
 }
 
-// segment is one piece of a command's data on its way.
-type segment struct {
-	op   backstore.Op
-	cmd  *Command
-	ref  *buf.Ref
-	off  uint32 // buffer offset
-	n    uint32
-	done bool
+// work is the progress of a command that is not one transfer.
+type work struct {
+	at    uint64 // next LBA
+	left  uint64 // logical blocks to go
+	index int    // descriptor in use
+	kind  backstore.Kind
 }
 
-// transfer returns how many bytes move: what the CDB asks for, but no more
-// than the initiator expects in that direction.
-func (c *Command) transfer() uint32 {
-	if c.HasIn || c.HasOut {
+// Row returns the command's table row; nil before Execute and for unsupported
+// operation codes.
+func (c *Command) Row() *Row { return c.row }
+
+// Aborted reports that Abort ended the command: no status may be sent.
+func (c *Command) Aborted() bool { return c.aborted }
+
+// Reset makes an ended command ready for reuse. It leaves alone what the port
+// fills in for every command and the segments, which are idle.
+func (c *Command) Reset() {
+	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length = nil, nil, nil, Good, 0
+	c.row, c.step, c.parsed = nil, nil, nil
+	c.limit, c.next, c.head, c.tail = 0, 0, 0, 0
+	c.starved, c.ending, c.aborted, c.again = false, false, false, false
+}
+
+// dataIn returns how many bytes of Data-In move: what the CDB asks for, but no
+// more than the initiator expects.
+func (c *Command) dataIn() uint32 {
+	if c.HasIn {
+		return min(c.Length, c.EDTL)
+	}
+	return 0
+}
+
+// dataOut returns how many bytes of Data-Out move.
+func (c *Command) dataOut() uint32 {
+	if c.HasOut {
 		return min(c.Length, c.EDTL)
 	}
 	return 0

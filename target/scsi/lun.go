@@ -1,7 +1,10 @@
 package scsi
 
 import (
+	"fmt"
+	"hash/fnv"
 	"log/slog"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -13,7 +16,7 @@ import (
 type LUConfig struct {
 	Name         string          // the volume's name in the configuration, for logs
 	Store        backstore.Store // owned by the logical unit from now on
-	BlockSize    int             // logical block length in bytes: 512 or 4096
+	BlockSize    int             // logical block length in bytes: 512 (default) or 4096
 	Vendor       string          // T10 vendor identification, 8 bytes
 	Product      string          // product identification, 16 bytes
 	Revision     string          // product revision level, 4 bytes
@@ -29,12 +32,16 @@ type LUConfig struct {
 type LogicalUnit struct {
 	config     LUConfig
 	store      backstore.Store
+	info       backstore.Info // as of the start; the size is State's
+	limits     BlockLimits
 	blockShift uint
 
 	// state is what the data path reads: replaced as a whole by writers,
 	// who hold mu.
 	state atomic.Pointer[State]
 	guard extentGuard
+
+	complaints complaints
 
 	mu struct {
 		sync.Mutex
@@ -51,11 +58,79 @@ type State struct {
 	Stopped         bool   // START STOP UNIT stopped the unit
 }
 
+// NewLogicalUnit makes a logical unit of an opened store, which it owns from
+// now on. It fails when the store cannot hold blocks of the configured size;
+// the store is still the caller's then.
+func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
+	lu := &LogicalUnit{config: config, store: config.Store, info: config.Store.Info()}
+	lu.config.setDefaults()
+	if err := lu.checkSize(); err != nil {
+		return nil, fmt.Errorf("volume %q: %w", config.Name, err)
+	}
+	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
+	lu.limits = lu.blockLimits()
+	lu.mu.nexuses = make(map[*Nexus]struct{})
+	lu.state.Store(&State{
+		Blocks:     uint64(lu.info.Size) >> lu.blockShift,
+		WriteCache: lu.info.VolatileCache && !config.WriteThrough,
+	})
+	return lu, nil
+}
+
+// setDefaults fills in what the configuration leaves open. Serial and NAA
+// follow from the name, so that a volume keeps its identity over restarts.
+func (config *LUConfig) setDefaults() {
+	setDefault(&config.BlockSize, 512)
+	setDefault(&config.Vendor, "LUNAR")
+	setDefault(&config.Product, "VIRTUAL DISK")
+	setDefault(&config.Revision, "0001")
+	setDefault(&config.Serial, config.Name)
+	setDefault(&config.NAA, locallyAssigned(config.Serial))
+	setDefault(&config.Logger, slog.Default())
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// locallyAssigned returns the NAA 3h identifier (SPC-4 clause 7.8.6.6.4) of a
+// serial number.
+func locallyAssigned(serial string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(serial))
+	return h.Sum64()>>4 | 3<<60
+}
+
+// checkSize holds the block size against what the store says of itself.
+func (lu *LogicalUnit) checkSize() error {
+	size := lu.config.BlockSize
+	if size != 512 && size != 4096 {
+		return fmt.Errorf("block size %d: expected 512 or 4096", size)
+	}
+	if unit := lu.info.BlockSize; unit > 1 && size%unit != 0 {
+		return fmt.Errorf("block size %d: expected a multiple of %d, the smallest unit that %s can write", size, unit, lu.info.Describe)
+	}
+	if lu.info.Size < int64(size) {
+		return fmt.Errorf("%s has %d bytes: expected at least one block of %d", lu.info.Describe, lu.info.Size, size)
+	}
+	if rest := lu.info.Size % int64(size); rest != 0 {
+		lu.config.Logger.Warn("the end of the backing store is not used: it is no whole block",
+			"volume", lu.config.Name, "bytes", rest, "block size", size)
+	}
+	return nil
+}
+
 // State returns the current snapshot; do not change it.
 func (lu *LogicalUnit) State() *State { return lu.state.Load() }
 
 // Name returns the volume's name.
 func (lu *LogicalUnit) Name() string { return lu.config.Name }
+
+// Store returns the logical unit's store, for opening and closing lanes.
+func (lu *LogicalUnit) Store() backstore.Store { return lu.store }
 
 // update replaces the state by a changed copy.
 func (lu *LogicalUnit) update(change func(*State)) {

@@ -5,11 +5,12 @@ package scsi
 // session keeps the LUN mapped.
 type Nexus struct {
 	LU        *LogicalUnit
-	LUN       uint64 // the LUN as the initiator addresses it, 8 bytes big endian
-	Initiator string // initiator port name: iSCSI name ",i,0x" ISID (RFC 7143 section 4.2.7)
-	TargetTag uint16 // relative target port identifier: the target portal group tag
-	ReadOnly  bool   // this initiator's mapping is write protected
-	Map       func() []uint64 // the LUNs that this initiator may see, for REPORT LUNS, in ascending order
+	LUN       uint64          // the LUN as the initiator addresses it, 8 bytes big endian
+	Initiator string          // initiator port name: iSCSI name ",i,0x" ISID (RFC 7143 section 4.2.7)
+	Target    string          // iSCSI name of the target, for VPD page 83h; empty if the port has none
+	TargetTag uint16          // relative target port identifier: the target portal group tag
+	ReadOnly  bool            // this initiator's mapping is write protected
+	Map       func() []uint64 // the LUN numbers (EncodeLUN) that this initiator may see, for REPORT LUNS, in ascending order
 
 	attentions attentionQueue
 }

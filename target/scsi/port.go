@@ -3,12 +3,14 @@ package scsi
 import "lunar/internal/buf"
 
 // Port is the transport's side of a running command: SAM-5's transport
-// protocol services (clause 5.4) with buffers made explicit. All calls happen
-// on the event thread that runs the command.
+// protocol services (clause 5.4) with buffers made explicit. All calls but
+// Wake happen on the event thread that runs the command. But for DataOut, as
+// told below, no method calls back into the command before it returns.
 type Port interface {
 	// Alloc returns a buffer of n bytes (at most SegmentSize) within the
 	// session's memory budget, owned by the caller. Nil means not now: the
-	// port calls c.Resume once memory is there.
+	// port calls c.Resume once memory is there, unless the command ended
+	// before.
 	Alloc(c *Command, n int) *buf.Ref
 
 	// SendDataIn moves data, which lies in ref (or in c.Parameter when ref
@@ -20,16 +22,27 @@ type Port interface {
 	// called.
 	SendDataIn(c *Command, off uint32, ref *buf.Ref, data []byte, last bool)
 
-	// ReceiveDataOut asks for the n bytes of Data-Out at buffer offset off
-	// into dst. c.DataOut(off, n) is called when all of them are there,
-	// possibly before ReceiveDataOut returns (data that came unsolicited is
-	// copied or was placed there already). The caller keeps dst.
+	// ReceiveDataOut asks for the len(dst) bytes of Data-Out at buffer
+	// offset off into dst. c.DataOut(off, n) is called when all of them are
+	// there, possibly before ReceiveDataOut returns (data that came
+	// unsolicited is copied or was placed there already). The caller keeps
+	// dst; it stays valid until c.DataOut or until c.Abort returns. Calls of
+	// one command come in ascending, contiguous order; what lies beyond the
+	// last of them when the command ends is not wanted.
 	ReceiveDataOut(c *Command, off uint32, dst []byte)
 
+	// Wake runs t on the event thread that runs the command. It may be
+	// called on any goroutine. The command does not end before t ran.
+	Wake(c *Command, t Task)
+
 	// Complete ends the command with c.Status and c.Sense. The command and
-	// all that it points to belong to the port again.
+	// all that it points to belong to the port again. When c.Aborted() no
+	// status is sent.
 	Complete(c *Command)
 }
+
+// Task is work for an event thread.
+type Task interface{ Run() }
 
 // SegmentSize is the largest part of a command's data, in bytes, that moves
 // between the transport and the backing store in one piece. Larger commands

@@ -28,6 +28,8 @@ const (
 	// ParameterList makes Execute fetch the Data-Out parameter list, whose
 	// length is List's result, before Run.
 	ParameterList
+	// NeedsDiscard leaves the row out for a store that cannot release space.
+	NeedsDiscard
 )
 
 // Row is one literal line of the command table. The table drives dispatch,
@@ -35,8 +37,8 @@ const (
 type Row struct {
 	Name          string
 	Opcode        byte
-	ServiceAction int  // -1: the opcode has none
-	Length        int  // CDB length in bytes
+	ServiceAction int // -1: the opcode has none
+	Length        int // CDB length in bytes
 	Access        Access
 	Flags         Flags
 	// Usage is the CDB usage data of SPC-4 clause 6.35: for every bit of
@@ -51,4 +53,7 @@ type Row struct {
 	// Run starts the command. It ends it by one of Command's finishing
 	// methods, now or later.
 	Run func(*Command)
+
+	// unused are the CDB's bits that must be zero, as little endian words.
+	unused [len(CDB{}) / 8]uint64
 }

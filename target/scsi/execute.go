@@ -1,0 +1,229 @@
+package scsi
+
+import "lunar/internal/invariants"
+
+// Execute runs c, whose Nexus leads to lu. Everything that c does later
+// happens on the calling event thread; c may end before Execute returns.
+func (lu *LogicalUnit) Execute(c *Command) {
+	if s := c.decode(); s != nil {
+		c.Fail(s)
+		return
+	}
+	if s := lu.admit(c); s != nil {
+		c.Fail(s)
+		return
+	}
+	if c.row.Flags&ParameterList != 0 {
+		c.fetch(c.row.List(&c.CDB), 0, c.row.Run)
+		return
+	}
+	c.row.Run(c)
+}
+
+// ExecuteNoLU runs c, whose LUN is not mapped: Nexus.LU is nil. The few
+// commands that SAM-5 clause 5.12 answers for an incorrect LUN run; the others
+// end with LOGICAL UNIT NOT SUPPORTED.
+func ExecuteNoLU(c *Command) {
+	s := c.decode()
+	switch {
+	case c.row == nil || c.row.Flags&NoLU == 0:
+		c.Fail(LUNotSupported)
+	case s != nil:
+		c.Fail(s)
+	default:
+		c.row.Run(c)
+	}
+}
+
+// decode finds the command's row and checks its CDB against the usage data.
+func (c *Command) decode() *Sense {
+	if c.seg[0].cmd == nil {
+		c.bind()
+	}
+	row, s := lookup(&c.CDB)
+	if s != nil {
+		return s
+	}
+	c.row = row
+	return row.check(&c.CDB)
+}
+
+// admit makes the checks that all commands have in common.
+func (lu *LogicalUnit) admit(c *Command) *Sense {
+	row := c.row
+	if row.Flags&IgnoreAttention == 0 && c.Nexus.attentions.pending.Load() {
+		if asc, ok := c.Nexus.takeAttention(); ok {
+			return c.sense(Sense{Key: UnitAttention, ASC: asc})
+		}
+	}
+	if !lu.supports(row) {
+		return InvalidOpcode
+	}
+	state := lu.state.Load()
+	if state.Stopped && row.Flags&IgnoreStopped == 0 {
+		return InitializingCommandRequired
+	}
+	if row.Access == AccessWrite {
+		return lu.protection(c.Nexus, state)
+	}
+	return nil
+}
+
+// supports reports whether the logical unit has the row's command.
+func (lu *LogicalUnit) supports(row *Row) bool {
+	return row.Flags&NeedsDiscard == 0 || lu.info.Discard
+}
+
+// protection returns why n may not write, or nil.
+func (lu *LogicalUnit) protection(n *Nexus, state *State) *Sense {
+	switch {
+	case lu.readOnly(n):
+		return WriteProtected
+	case state.SoftProtect:
+		return SoftwareWriteProtected
+	}
+	return nil
+}
+
+// readOnly reports whether n can never write: SWP does not count.
+func (lu *LogicalUnit) readOnly(n *Nexus) bool {
+	return n.ReadOnly || lu.config.ReadOnly || lu.info.ReadOnly
+}
+
+// sense stores a sense value that no other command shares in c.
+func (c *Command) sense(s Sense) *Sense {
+	c.fault = s
+	return &c.fault
+}
+
+// Good ends the command with GOOD status and without data.
+func (c *Command) Good() { c.end(Good, nil) }
+
+// Fail ends the command with CHECK CONDITION and s, which stays unchanged from
+// now on. If operations are still running, nothing new is started and the end
+// waits for them. The first failure of a command is the one that is reported.
+func (c *Command) Fail(s *Sense) { c.end(CheckCondition, s) }
+
+// FailStatus ends the command with a status other than CHECK CONDITION, under
+// the same conditions as Fail.
+func (c *Command) FailStatus(st Status) { c.end(st, nil) }
+
+func (c *Command) end(st Status, s *Sense) {
+	if c.ending {
+		return
+	}
+	c.Status, c.Sense, c.ending = st, s, true
+	c.settle()
+}
+
+// SendParameter ends the command with GOOD and parameter data: at most
+// allocation bytes of data, which stays unchanged until the port has sent it.
+func (c *Command) SendParameter(data []byte, allocation uint32) {
+	if c.ending {
+		return
+	}
+	c.Length = uint32(min(uint64(len(data)), uint64(allocation)))
+	c.Parameter = data[:c.dataIn()]
+	c.ending = true
+	c.settle()
+}
+
+// settle gives the command back to the port if it is to end and nothing of it
+// is under way any more. This is the only place where a command ends of its
+// own accord: the caller must not touch c afterwards.
+func (c *Command) settle() {
+	if !c.ending || c.pumping || c.running > 0 || c.out > 0 {
+		return
+	}
+	final := c.final
+	c.final = nil
+	if final == nil {
+		c.release()
+		c.deliver()
+		return
+	}
+	ref := final.ref
+	final.ref = nil
+	c.release()
+	c.Port.SendDataIn(c, final.off, ref, ref.Bytes()[:final.n], true)
+}
+
+// deliver ends a command without a final segment.
+func (c *Command) deliver() {
+	if len(c.Parameter) > 0 && c.Status == Good && !c.aborted {
+		c.Port.SendDataIn(c, 0, nil, c.Parameter, true)
+		return
+	}
+	c.Port.Complete(c)
+}
+
+// Abort ends the command for task management or a lost connection. Nothing new
+// is started, and no Data-Out is wanted any more. True says that the command is
+// the port's again, without Complete; false that Complete follows when the
+// operations in the lane's hands have ended.
+func (c *Command) Abort() (ended bool) {
+	c.ending, c.aborted, c.final, c.out = true, true, nil, 0
+	if c.running > 0 {
+		return false
+	}
+	c.release()
+	return true
+}
+
+// Resume continues the command after Port.Alloc said not now.
+func (c *Command) Resume() {
+	if c.starved {
+		c.starved = false
+		c.pump()
+	}
+}
+
+// DataOut tells that the n bytes at buffer offset off that ReceiveDataOut asked
+// for are in place.
+func (c *Command) DataOut(off, n uint32) {
+	if c.out == 0 {
+		return
+	}
+	c.out--
+	for i := c.head; i != c.tail; i++ {
+		if s := c.at(i); s.off == off && s.state == receiving {
+			invariants.Assert(s.n == n, "scsi: Data-Out of another length than asked for")
+			s.state = arrived
+		}
+	}
+	c.pump()
+}
+
+// pump runs the command's step until it has nothing more to start. Events that
+// happen while step is on the stack are seen by its next turn, so that step
+// never nests.
+func (c *Command) pump() {
+	if c.pumping {
+		c.again = true
+		return
+	}
+	c.pumping = true
+	for c.again = true; c.again && !c.ending; {
+		c.again = false
+		c.step(c)
+	}
+	c.pumping = false
+	c.settle()
+}
+
+// run makes step the command's next step and takes it.
+func (c *Command) run(step func(*Command)) {
+	c.step = step
+	c.pump()
+}
+
+// release lets go of all that an ended command holds.
+func (c *Command) release() {
+	for c.head != c.tail {
+		c.close()
+	}
+	if c.list != nil {
+		c.list.Release()
+		c.list, c.data = nil, nil
+	}
+}

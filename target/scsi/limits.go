@@ -1,0 +1,56 @@
+package scsi
+
+// What one command may ask for, in bytes. A command holds no more than
+// MaxSegments segments of memory whatever its length; these bounds keep a
+// single command from occupying the medium for long.
+const (
+	// maxTransfer covers every READ(10) and WRITE(10) of 512 byte blocks, so
+	// that initiators that never read the limits are served as well.
+	maxTransfer = 32 << 20
+	// maxZero bounds what UNMAP and WRITE SAME may release or fill.
+	maxZero = 1 << 30
+	// maxCompare lets a COMPARE AND WRITE hold both its Data-Out buffers and
+	// what it read in a single segment.
+	maxCompare = 64 << 10
+
+	maxUnmapDescriptors = 256
+	maxCompareBlocks    = 64
+)
+
+// BlockLimits is what the block limits VPD page (SBC-3 clause 6.5.3) says and
+// what the commands enforce. All lengths are in logical blocks; zero means
+// what the page's field says of zero.
+type BlockLimits struct {
+	MaxTransfer         uint32 // MAXIMUM TRANSFER LENGTH
+	OptimalTransfer     uint32 // OPTIMAL TRANSFER LENGTH
+	OptimalGranularity  uint16 // OPTIMAL TRANSFER LENGTH GRANULARITY
+	MaxPrefetch         uint32 // MAXIMUM PREFETCH LENGTH
+	MaxCompareAndWrite  uint8  // MAXIMUM COMPARE AND WRITE LENGTH
+	MaxUnmap            uint32 // MAXIMUM UNMAP LBA COUNT, 0 without UNMAP
+	MaxUnmapDescriptors uint32 // MAXIMUM UNMAP BLOCK DESCRIPTOR COUNT, 0 without UNMAP
+	UnmapGranularity    uint32 // OPTIMAL UNMAP GRANULARITY, 0 if unknown
+	MaxWriteSame        uint64 // MAXIMUM WRITE SAME LENGTH
+	WriteSameNonZero    bool   // WSNZ: WRITE SAME refuses a NUMBER OF LOGICAL BLOCKS of zero
+}
+
+// Limits returns the logical unit's limits, which never change.
+func (lu *LogicalUnit) Limits() *BlockLimits { return &lu.limits }
+
+func (lu *LogicalUnit) blockLimits() BlockLimits {
+	size := uint32(lu.config.BlockSize)
+	l := BlockLimits{
+		MaxTransfer:        maxTransfer / size,
+		OptimalTransfer:    MaxSegments * SegmentSize / size,
+		OptimalGranularity: uint16(max(1, uint32(lu.info.PhysicalBlock)/size)),
+		MaxPrefetch:        maxTransfer / size,
+		MaxCompareAndWrite: uint8(min(maxCompareBlocks, maxCompare/size)),
+		MaxWriteSame:       uint64(maxZero / size),
+		WriteSameNonZero:   true,
+	}
+	if lu.info.Discard {
+		l.MaxUnmap = maxZero / size
+		l.MaxUnmapDescriptors = maxUnmapDescriptors
+		l.UnmapGranularity = max(1, uint32(lu.info.DiscardGran)/size)
+	}
+	return l
+}

@@ -1,0 +1,143 @@
+package scsi
+
+import (
+	"lunar/backstore"
+	"lunar/internal/buf"
+)
+
+// segment is one piece of a command's data on its way, and the carrier of all
+// its backstore operations.
+type segment struct {
+	op    backstore.Op
+	cmd   *Command
+	ref   *buf.Ref
+	off   uint32 // buffer offset
+	n     uint32
+	state segmentState
+	phase uint8 // of commands with several operations per segment
+	hold  hold  // in the extent guard
+}
+
+// segmentState is how far a segment has come.
+type segmentState uint8
+
+const (
+	idle      segmentState = iota
+	receiving              // Data-Out is on its way
+	arrived                // Data-Out is in place
+	running                // the operation is in the hands of the lane or the extent guard
+	done                   // the operation has ended
+)
+
+// bind prepares a fresh command's segments: once in a command's life, so that
+// its operations allocate nothing.
+func (c *Command) bind() {
+	for i := range c.seg {
+		s := &c.seg[i]
+		s.cmd, s.op.Done, s.hold.owner = c, s.ended, s
+	}
+}
+
+// at returns the i-th segment of the command, counted from its first.
+func (c *Command) at(i uint32) *segment { return &c.seg[i%MaxSegments] }
+
+// room reports whether another segment may start.
+func (c *Command) room() bool { return c.next < c.limit && c.tail-c.head < MaxSegments }
+
+// alloc returns a buffer, or nil until the port has called Resume.
+func (c *Command) alloc(n uint32) *buf.Ref {
+	if c.starved {
+		return nil
+	}
+	ref := c.Port.Alloc(c, int(n))
+	c.starved = ref == nil
+	return ref
+}
+
+// open starts the next segment, of at most span bytes, with a buffer of its
+// length in whole blocks. It returns nil when no memory is there.
+func (c *Command) open(span uint32) *segment {
+	n := min(span, c.limit-c.next)
+	ref := c.alloc(c.Nexus.LU.wholeBlocks(n))
+	if ref == nil {
+		return nil
+	}
+	s := c.at(c.tail)
+	s.ref, s.off, s.n = ref, c.next, n
+	c.tail++
+	c.next += n
+	return s
+}
+
+// close ends the oldest segment.
+func (c *Command) close() {
+	s := c.at(c.head)
+	c.head++
+	s.release()
+}
+
+// release lets go of the segment's buffer and its place in the guard.
+func (s *segment) release() {
+	s.hold.release()
+	if s.ref != nil {
+		s.ref.Release()
+		s.ref = nil
+	}
+	s.state, s.phase, s.op.Data = idle, 0, nil
+}
+
+// receive asks for the segment's Data-Out.
+func (s *segment) receive() {
+	c := s.cmd
+	s.state = receiving
+	c.out++
+	c.Port.ReceiveDataOut(c, s.off, s.ref.Bytes()[:s.n])
+}
+
+// start gives the segment's operation to the lane. It has ended when state is
+// done, possibly before start returns; its result is op.Err.
+func (s *segment) start(kind backstore.Kind, off int64, data []byte) {
+	s.op.Kind, s.op.Off, s.op.Data, s.op.Len, s.op.Err = kind, off, data, int64(len(data)), nil
+	s.launch()
+}
+
+// launch submits the prepared operation once the extent guard lets it pass.
+func (s *segment) launch() {
+	s.state = running
+	s.cmd.running++
+	if s.hold.acquire() {
+		s.submit()
+	}
+}
+
+// Run implements Task: the extent guard has let the segment proceed.
+func (s *segment) Run() {
+	if !s.hold.proceed() {
+		return
+	}
+	if s.cmd.ending {
+		s.finish()
+		return
+	}
+	s.submit()
+}
+
+func (s *segment) submit() {
+	lane := s.cmd.Lane
+	if lane.TryNow(&s.op) || lane.Submit(&s.op) {
+		s.finish()
+	}
+}
+
+// ended is op.Done.
+func (s *segment) ended(*backstore.Op) { s.finish() }
+
+func (s *segment) finish() {
+	c := s.cmd
+	if !s.hold.keep {
+		s.hold.release()
+	}
+	s.state = done
+	c.running--
+	c.pump()
+}

@@ -1,0 +1,87 @@
+package scsi
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"lunar/backstore"
+)
+
+// ASCInvalidFieldInIU is INVALID FIELD IN COMMAND INFORMATION UNIT.
+const ASCInvalidFieldInIU ASC = 0x0e03
+
+// InvalidFieldInIU says that the initiator's expected transfer length does not
+// go with the CDB: 0E/03.
+var InvalidFieldInIU = &Sense{Key: IllegalRequest, ASC: ASCInvalidFieldInIU}
+
+// senseOf tells a store's error in SCSI's words; lba is the first block that
+// the operation was about.
+//
+//   - A full thin provisioned store refuses writes only: DATA PROTECT, SPACE
+//     ALLOCATION FAILED WRITE PROTECT (SBC-3 clause 4.7.3.6).
+//   - A vanished store will not come back without somebody's help: NOT READY,
+//     MANUAL INTERVENTION REQUIRED. Initiators with several paths then fail
+//     over instead of taking single blocks for damaged.
+//   - A store that shrank no longer has the block: LOGICAL BLOCK ADDRESS OUT OF
+//     RANGE.
+//   - What the store cannot do at all is no command of this logical unit.
+//   - Anything else is damage to the medium at lba.
+func senseOf(err error, kind backstore.Kind, lba uint64) Sense {
+	switch {
+	case errors.Is(err, backstore.ErrNoSpace):
+		return *SpaceAllocationFailed
+	case errors.Is(err, backstore.ErrReadOnly):
+		return *WriteProtected
+	case errors.Is(err, backstore.ErrGone):
+		return *ManualInterventionRequired
+	case errors.Is(err, backstore.ErrOutOfRange):
+		return *LBAOutOfRange
+	case errors.Is(err, backstore.ErrUnsupported):
+		return *InvalidOpcode
+	case kind == backstore.Read || kind == backstore.Map:
+		return Sense{Key: MediumError, ASC: ASCUnrecoveredReadError, InfoValid: true, Info: lba}
+	case kind == backstore.Flush:
+		return Sense{Key: MediumError, ASC: ASCWriteError}
+	}
+	return Sense{Key: MediumError, ASC: ASCWriteError, InfoValid: true, Info: lba}
+}
+
+// failOp fails the command because of the segment's operation.
+func (c *Command) failOp(s *segment) {
+	lu := c.Nexus.LU
+	lba := uint64(s.op.Off) >> lu.blockShift
+	lu.complain(s.op.Kind, lba, s.op.Err)
+	c.Fail(c.sense(senseOf(s.op.Err, s.op.Kind, lba)))
+}
+
+// complaints keeps a dead store from filling the log.
+type complaints struct {
+	last    atomic.Int64 // when the last line was written, in Unix nanoseconds
+	dropped atomic.Uint64
+}
+
+// complainEvery is the time between two lines of one logical unit.
+const complainEvery = time.Second
+
+// complain logs a failed operation, or counts it if the last line is recent.
+func (lu *LogicalUnit) complain(kind backstore.Kind, lba uint64, err error) {
+	q, now := &lu.complaints, time.Now().UnixNano()
+	last := q.last.Load()
+	if now-last < int64(complainEvery) || !q.last.CompareAndSwap(last, now) {
+		q.dropped.Add(1)
+		return
+	}
+	lu.config.Logger.Error("backing store failed", "volume", lu.config.Name, "lba", lba,
+		"operation", operations[kind], "error", err, "unlogged", q.dropped.Swap(0))
+}
+
+// operations names the kinds of operation for the log.
+var operations = [...]string{
+	backstore.Read:        "read",
+	backstore.Write:       "write",
+	backstore.Flush:       "flush",
+	backstore.Discard:     "discard",
+	backstore.WriteZeroes: "write zeroes",
+	backstore.Map:         "map",
+}
