@@ -1,0 +1,51 @@
+package scsi
+
+// The additional sense codes in use, named after SPC-4 annex D's words.
+const (
+	ASCNoAdditionalSense           ASC = 0x0000 // NO ADDITIONAL SENSE INFORMATION
+	ASCNotReady                    ASC = 0x0400 // LOGICAL UNIT NOT READY, CAUSE NOT REPORTABLE
+	ASCBecomingReady               ASC = 0x0401 // LOGICAL UNIT IS IN PROCESS OF BECOMING READY
+	ASCInitializingCommandRequired ASC = 0x0402 // LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED
+	ASCManualInterventionRequired  ASC = 0x0403 // LOGICAL UNIT NOT READY, MANUAL INTERVENTION REQUIRED
+	ASCCommunicationFailure        ASC = 0x0800 // LOGICAL UNIT COMMUNICATION FAILURE
+	ASCWriteError                  ASC = 0x0c00 // WRITE ERROR
+	ASCUnexpectedUnsolicitedData   ASC = 0x0c0c // WRITE ERROR - UNEXPECTED UNSOLICITED DATA
+	ASCNotEnoughUnsolicitedData    ASC = 0x0c0d // WRITE ERROR - NOT ENOUGH UNSOLICITED DATA
+	ASCUnrecoveredReadError        ASC = 0x1100 // UNRECOVERED READ ERROR
+	ASCFailedRetransmission        ASC = 0x1113 // READ ERROR - FAILED RETRANSMISSION REQUEST
+	ASCParameterListLengthError    ASC = 0x1a00 // PARAMETER LIST LENGTH ERROR
+	ASCMiscompareDuringVerify      ASC = 0x1d00 // MISCOMPARE DURING VERIFY OPERATION
+	ASCInvalidOpcode               ASC = 0x2000 // INVALID COMMAND OPERATION CODE
+	ASCLBAOutOfRange               ASC = 0x2100 // LOGICAL BLOCK ADDRESS OUT OF RANGE
+	ASCInvalidFieldInCDB           ASC = 0x2400 // INVALID FIELD IN CDB
+	ASCLUNotSupported              ASC = 0x2500 // LOGICAL UNIT NOT SUPPORTED
+	ASCInvalidFieldInList          ASC = 0x2600 // INVALID FIELD IN PARAMETER LIST
+	ASCWriteProtected              ASC = 0x2700 // WRITE PROTECTED
+	ASCSoftwareWriteProtected      ASC = 0x2702 // LOGICAL UNIT SOFTWARE WRITE PROTECTED
+	ASCSpaceAllocationFailed       ASC = 0x2707 // SPACE ALLOCATION FAILED WRITE PROTECT
+	ASCReset                       ASC = 0x2900 // POWER ON, RESET, OR BUS DEVICE RESET OCCURRED
+	ASCPowerOn                     ASC = 0x2901 // POWER ON OCCURRED
+	ASCBusReset                    ASC = 0x2902 // SCSI BUS RESET OCCURRED
+	ASCDeviceReset                 ASC = 0x2903 // BUS DEVICE RESET FUNCTION OCCURRED
+	ASCNexusLoss                   ASC = 0x2907 // I_T NEXUS LOSS OCCURRED
+	ASCModeParametersChanged       ASC = 0x2a01 // MODE PARAMETERS CHANGED
+	ASCCapacityChanged             ASC = 0x2a09 // CAPACITY DATA HAS CHANGED
+	ASCCommandsClearedByAnother    ASC = 0x2f00 // COMMANDS CLEARED BY ANOTHER INITIATOR
+	ASCSavingNotSupported          ASC = 0x3900 // SAVING PARAMETERS NOT SUPPORTED
+	ASCMediumNotPresent            ASC = 0x3a00 // MEDIUM NOT PRESENT
+	ASCInquiryDataChanged          ASC = 0x3f03 // INQUIRY DATA HAS CHANGED
+	ASCReportedLUNsDataChanged     ASC = 0x3f0e // REPORTED LUNS DATA HAS CHANGED
+	ASCInternalTargetFailure       ASC = 0x4400 // INTERNAL TARGET FAILURE
+	ASCProtocolServiceCRCError     ASC = 0x4705 // PROTOCOL SERVICE CRC ERROR
+	ASCDataPhaseError              ASC = 0x4b00 // DATA PHASE ERROR
+	ASCTooMuchWriteData            ASC = 0x4b02 // TOO MUCH WRITE DATA
+	ASCOverlappedCommands          ASC = 0x4e00 // OVERLAPPED COMMANDS ATTEMPTED
+	ASCSystemResourceFailure       ASC = 0x5500 // SYSTEM RESOURCE FAILURE
+	ASCInsufficientResources       ASC = 0x5503 // INSUFFICIENT RESOURCES
+)
+
+// Code returns the ADDITIONAL SENSE CODE field.
+func (a ASC) Code() byte { return byte(a >> 8) }
+
+// Qualifier returns the ADDITIONAL SENSE CODE QUALIFIER field.
+func (a ASC) Qualifier() byte { return byte(a) }

@@ -1,0 +1,113 @@
+package scsi
+
+// Mode page codes and subpage codes that MODE SENSE takes for all of them.
+const (
+	allPages    = 0x3f
+	allSubpages = 0xff
+)
+
+const subpageFormat = 0x40 // SPF, byte 0 of a mode page
+
+// modePage is one mode page as data: its bytes, and the bits in it that are
+// state.
+type modePage struct {
+	code, subpage byte
+	// base is the page as MODE SENSE returns it, header included, with all
+	// bits of state zero. PS is zero: nothing can be saved.
+	base []byte
+	bits []modeBit
+}
+
+// modeBit is one bit of a mode page that stands for a bool of State.
+type modeBit struct {
+	offset int // byte within the page, header included
+	mask   byte
+	field  func(*State) *bool
+	// fixed, if set, says whether MODE SELECT must leave the bit alone.
+	fixed func(*LUConfig) bool
+}
+
+// modePages are the supported mode pages in ascending order.
+var modePages = []modePage{
+	// Read-write error recovery (SBC-3 clause 6.5.8): everything as the
+	// backing store does it.
+	{code: 0x01, base: []byte{0x01, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+
+	// Caching (SBC-3 clause 6.5.5).
+	{code: 0x08, base: []byte{0x08, 0x12, 19: 0}, bits: []modeBit{
+		{offset: 2, mask: 0x04, field: writeCache, fixed: isWriteThrough}, // WCE
+	}},
+
+	// Control (SPC-4 clause 7.5.8): one task set for all initiators,
+	// unrestricted reordering, no limit on how long BUSY may last.
+	{code: 0x0a, base: []byte{0x0a, 0x0a, 0, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0}, bits: []modeBit{
+		{offset: 2, mask: 0x04, field: descriptorSense}, // D_SENSE
+		{offset: 4, mask: 0x08, field: softProtect},     // SWP
+	}},
+
+	// Control extension (SPC-4 clause 7.5.9).
+	{code: 0x0a, subpage: 0x01, base: []byte{subpageFormat | 0x0a, 0x01, 0, 0x1c, 31: 0}},
+
+	// Informational exceptions control (SBC-3 clause 6.5.6): DEXCPT, there
+	// are none.
+	{code: 0x1c, base: []byte{0x1c, 0x0a, 0x08, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+}
+
+func writeCache(s *State) *bool      { return &s.WriteCache }
+func descriptorSense(s *State) *bool { return &s.DescriptorSense }
+func softProtect(s *State) *bool     { return &s.SoftProtect }
+
+func isWriteThrough(config *LUConfig) bool { return config.WriteThrough }
+
+// findModePage returns nil for a page that is not supported.
+func findModePage(code, subpage byte) *modePage {
+	for i := range modePages {
+		if modePages[i].code == code && modePages[i].subpage == subpage {
+			return &modePages[i]
+		}
+	}
+	return nil
+}
+
+// appendValues appends the page with the values of s.
+func (p *modePage) appendValues(dst []byte, s *State) []byte {
+	start := len(dst)
+	dst = append(dst, p.base...)
+	for _, bit := range p.bits {
+		if *bit.field(s) {
+			dst[start+bit.offset] |= bit.mask
+		}
+	}
+	return dst
+}
+
+// appendMask appends the page with ones for the bits that MODE SELECT may
+// change, and zeroes for all others but the header (PC 01b, SPC-4 clause
+// 6.11.3).
+func (p *modePage) appendMask(dst []byte, config *LUConfig) []byte {
+	start := len(dst)
+	dst = append(dst, p.base[:p.headerLength()]...)
+	dst = append(dst, make([]byte, len(p.base)-p.headerLength())...)
+	for _, bit := range p.bits {
+		if bit.fixed == nil || !bit.fixed(config) {
+			dst[start+bit.offset] |= bit.mask
+		}
+	}
+	return dst
+}
+
+// store takes the page's bits over into s. The page was checked before.
+func (p *modePage) store(page []byte, s *State) {
+	for _, bit := range p.bits {
+		*bit.field(s) = page[bit.offset]&bit.mask != 0
+	}
+}
+
+// headerLength returns the bytes before the mode parameters: page code and
+// length, with the subpage code in between in the subpage format.
+func (p *modePage) headerLength() int {
+	if p.base[0]&subpageFormat != 0 {
+		return 4
+	}
+	return 2
+}

@@ -1,0 +1,25 @@
+package scsi
+
+// pendingSense returns what REQUEST SENSE reports for n (SPC-4 clause 6.39): a
+// unit attention, which is thereby cleared, else what keeps the unit from
+// being ready, else nothing.
+func (n *Nexus) pendingSense() *Sense {
+	if n.LU == nil {
+		return LUNotSupported
+	}
+	if asc, ok := n.takeAttention(); ok {
+		return &Sense{Key: UnitAttention, ASC: asc}
+	}
+	if n.LU.State().Stopped {
+		return InitializingCommandRequired
+	}
+	return NoSenseData
+}
+
+// runRequestSense returns sense data with GOOD status, in descriptor format
+// if DESC asks for it.
+func runRequestSense(c *Command) {
+	descriptor := c.CDB[1]&0x01 != 0
+	data := c.Nexus.pendingSense().Append(make([]byte, 0, MaxSenseLength), descriptor)
+	c.answer(data, uint32(c.CDB[4]), nil)
+}

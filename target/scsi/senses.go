@@ -1,0 +1,110 @@
+package scsi
+
+// The sense data without parameters: shared by all commands, so that ending a
+// command with one of them allocates nothing.
+var (
+	// NoSenseData: there is nothing to report: 00/00.
+	NoSenseData = &Sense{Key: NoSense, ASC: ASCNoAdditionalSense}
+
+	// NotReadySense: not ready for a reason without a code of its own: 04/00.
+	NotReadySense = &Sense{Key: NotReady, ASC: ASCNotReady}
+	// BecomingReady: try again soon: 04/01.
+	BecomingReady = &Sense{Key: NotReady, ASC: ASCBecomingReady}
+	// InitializingCommandRequired: START STOP UNIT stopped the unit: 04/02.
+	InitializingCommandRequired = &Sense{Key: NotReady, ASC: ASCInitializingCommandRequired}
+	// ManualInterventionRequired: the backing store has vanished: 04/03.
+	ManualInterventionRequired = &Sense{Key: NotReady, ASC: ASCManualInterventionRequired}
+	// MediumNotPresent: 3A/00.
+	MediumNotPresent = &Sense{Key: NotReady, ASC: ASCMediumNotPresent}
+
+	// InternalTargetFailure: a fault of the target itself: 44/00.
+	InternalTargetFailure = &Sense{Key: HardwareError, ASC: ASCInternalTargetFailure}
+	// CommunicationFailure: the backing store does not answer: 08/00.
+	CommunicationFailure = &Sense{Key: HardwareError, ASC: ASCCommunicationFailure}
+
+	// InvalidOpcode: INVALID COMMAND OPERATION CODE: 20/00.
+	InvalidOpcode = &Sense{Key: IllegalRequest, ASC: ASCInvalidOpcode}
+	// LBAOutOfRange: LOGICAL BLOCK ADDRESS OUT OF RANGE: 21/00.
+	LBAOutOfRange = &Sense{Key: IllegalRequest, ASC: ASCLBAOutOfRange}
+	// LUNotSupported: no logical unit has this LUN: 25/00.
+	LUNotSupported = &Sense{Key: IllegalRequest, ASC: ASCLUNotSupported}
+	// ParameterListLengthError: the list ends within a field: 1A/00.
+	ParameterListLengthError = &Sense{Key: IllegalRequest, ASC: ASCParameterListLengthError}
+	// SaveNotSupported: SAVING PARAMETERS NOT SUPPORTED: 39/00.
+	SaveNotSupported = &Sense{Key: IllegalRequest, ASC: ASCSavingNotSupported}
+
+	// WriteProtected: the mapping or the store is read-only: 27/00.
+	WriteProtected = &Sense{Key: DataProtect, ASC: ASCWriteProtected}
+	// SoftwareWriteProtected: SWP of the control mode page: 27/02.
+	SoftwareWriteProtected = &Sense{Key: DataProtect, ASC: ASCSoftwareWriteProtected}
+	// SpaceAllocationFailed: the thin provisioned store is full: 27/07.
+	SpaceAllocationFailed = &Sense{Key: DataProtect, ASC: ASCSpaceAllocationFailed}
+
+	// UnexpectedUnsolicitedData, NotEnoughUnsolicitedData,
+	// FailedRetransmission and ProtocolServiceCRCError are those that RFC
+	// 7143 section 11.4.7.2 demands of an iSCSI target: 0C/0C, 0C/0D,
+	// 11/13, 47/05.
+	UnexpectedUnsolicitedData = &Sense{Key: AbortedCommand, ASC: ASCUnexpectedUnsolicitedData}
+	NotEnoughUnsolicitedData  = &Sense{Key: AbortedCommand, ASC: ASCNotEnoughUnsolicitedData}
+	FailedRetransmission      = &Sense{Key: AbortedCommand, ASC: ASCFailedRetransmission}
+	ProtocolServiceCRCError   = &Sense{Key: AbortedCommand, ASC: ASCProtocolServiceCRCError}
+	// DataPhaseError: the data did not come as announced: 4B/00.
+	DataPhaseError = &Sense{Key: AbortedCommand, ASC: ASCDataPhaseError}
+	// TooMuchWriteData: 4B/02.
+	TooMuchWriteData = &Sense{Key: AbortedCommand, ASC: ASCTooMuchWriteData}
+	// OverlappedCommands: a task tag is in use already: 4E/00.
+	OverlappedCommands = &Sense{Key: AbortedCommand, ASC: ASCOverlappedCommands}
+	// InsufficientResources: no memory for the command now: 55/03.
+	InsufficientResources = &Sense{Key: AbortedCommand, ASC: ASCInsufficientResources}
+)
+
+// NoBit, in place of a bit number, leaves the field pointer's bit pointer out.
+const NoBit = -1
+
+// cdbFields holds INVALID FIELD IN CDB for every byte and bit of a CDB; the
+// last of a row has no bit pointer.
+var cdbFields = func() (fields [len(CDB{})][9]Sense) {
+	for i := range fields {
+		for bit := range 8 {
+			fields[i][bit] = fieldSense(ASCInvalidFieldInCDB, true, i, bit)
+		}
+		fields[i][8] = fieldSense(ASCInvalidFieldInCDB, true, i, NoBit)
+	}
+	return fields
+}()
+
+// InvalidFieldInCDB returns the shared INVALID FIELD IN CDB (24/00) whose
+// field pointer names byte field, at most 31, and bit (7, the leftmost bit of
+// the field, down to 0), or no bit with NoBit.
+func InvalidFieldInCDB(field, bit int) *Sense {
+	if bit == NoBit {
+		bit = 8
+	}
+	return &cdbFields[field][bit]
+}
+
+// InvalidFieldInList returns a new INVALID FIELD IN PARAMETER LIST (26/00)
+// whose field pointer names byte field of the Data-Out parameter list and bit
+// (7 to 0, or NoBit).
+func InvalidFieldInList(field, bit int) *Sense {
+	s := fieldSense(ASCInvalidFieldInList, false, field, bit)
+	return &s
+}
+
+func fieldSense(asc ASC, inCDB bool, field, bit int) Sense {
+	s := Sense{
+		Key: IllegalRequest, ASC: asc,
+		FieldValid: true, FieldInCDB: inCDB, Field: uint16(field),
+	}
+	if bit != NoBit {
+		s.BitValid, s.Bit = true, uint8(bit)
+	}
+	return s
+}
+
+// MiscompareAt returns a new MISCOMPARE DURING VERIFY OPERATION (1D/00) with
+// INFORMATION set to offset, that of the first unequal byte in the Data-Out
+// buffer (SBC-3 clause 5.2).
+func MiscompareAt(offset uint64) *Sense {
+	return &Sense{Key: Miscompare, ASC: ASCMiscompareDuringVerify, InfoValid: true, Info: offset}
+}
