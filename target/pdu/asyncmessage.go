@@ -53,10 +53,12 @@ func (p *AsyncMessage) Parameter2() uint16 { return binary.BigEndian.Uint16(p[40
 // SetParameter2 sets the second parameter: Time2Wait in seconds.
 func (p *AsyncMessage) SetParameter2(v uint16) { binary.BigEndian.PutUint16(p[40:42], v) }
 
-// Parameter3 is the third parameter: Time2Retain or the time to log out, in seconds.
+// Parameter3 is the third parameter: Time2Retain or the time to log out, in
+// seconds.
 func (p *AsyncMessage) Parameter3() uint16 { return binary.BigEndian.Uint16(p[42:44]) }
 
-// SetParameter3 sets the third parameter: Time2Retain or the time to log out, in seconds.
+// SetParameter3 sets the third parameter: Time2Retain or the time to log out,
+// in seconds.
 func (p *AsyncMessage) SetParameter3(v uint16) { binary.BigEndian.PutUint16(p[42:44], v) }
 
 // AsyncEvent is what an asynchronous message tells (RFC 7143 11.9.1).

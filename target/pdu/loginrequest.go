@@ -5,7 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// LoginRequest is a step of the login phase from the initiator; always immediate (RFC 7143 11.12):
+// LoginRequest is a step of the login phase from the initiator; always
+// immediate (RFC 7143 11.12):
 //
 //	 0     I | 0x03
 //	 1     T | C | . . | CSG | NSG

@@ -2,7 +2,8 @@ package pdu
 
 import "encoding/binary"
 
-// R2T is a request for data of a write; its StatSN is the next one, not its own (RFC 7143 11.8):
+// R2T is a request for data of a write; its StatSN is the next one, not its own
+// (RFC 7143 11.8):
 //
 //	 0     0x31
 //	 1     F = 1
@@ -41,5 +42,6 @@ func (p *R2T) SetBufferOffset(v uint32) { binary.BigEndian.PutUint32(p[40:44], v
 // DesiredDataTransferLength is the number of bytes to send, 1 to MaxBurstLength.
 func (p *R2T) DesiredDataTransferLength() uint32 { return binary.BigEndian.Uint32(p[44:48]) }
 
-// SetDesiredDataTransferLength sets the number of bytes to send, 1 to MaxBurstLength.
+// SetDesiredDataTransferLength sets the number of bytes to send, 1 to
+// MaxBurstLength.
 func (p *R2T) SetDesiredDataTransferLength(v uint32) { binary.BigEndian.PutUint32(p[44:48], v) }

@@ -34,7 +34,8 @@ func (p *Reject) SetReason(v RejectReason) { p[2] = byte(v) }
 // DataSN is the next Data-In or R2T number of the task whose SNACK was refused.
 func (p *Reject) DataSN() SN { return SN(binary.BigEndian.Uint32(p[36:40])) }
 
-// SetDataSN sets the next Data-In or R2T number of the task whose SNACK was refused.
+// SetDataSN sets the next Data-In or R2T number of the task whose SNACK was
+// refused.
 func (p *Reject) SetDataSN(v SN) { binary.BigEndian.PutUint32(p[36:40], uint32(v)) }
 
 // RejectReason is why a PDU was refused (RFC 7143 11.17.1).

@@ -2,7 +2,8 @@ package pdu
 
 import "encoding/binary"
 
-// SNACKRequest is a request for missing PDUs, or an acknowledgement of data (RFC 7143 11.16):
+// SNACKRequest is a request for missing PDUs, or an acknowledgement of data
+// (RFC 7143 11.16):
 //
 //	 0     0x10
 //	 1     1 | . . . | Type (4 bits)
@@ -32,7 +33,8 @@ func (p *SNACKRequest) SetType(v SNACKType) { p[1] = p[1]&^0x0f | byte(v)&0x0f }
 // BegRun is the first number that is missing, or the next one that is expected.
 func (p *SNACKRequest) BegRun() SN { return SN(binary.BigEndian.Uint32(p[40:44])) }
 
-// SetBegRun sets the first number that is missing, or the next one that is expected.
+// SetBegRun sets the first number that is missing, or the next one that is
+// expected.
 func (p *SNACKRequest) SetBegRun(v SN) { binary.BigEndian.PutUint32(p[40:44], uint32(v)) }
 
 // RunLength is the number of missing PDUs, 0 for all from BegRun on.

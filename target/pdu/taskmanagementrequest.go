@@ -58,7 +58,8 @@ func (p *TaskManagementRequest) ExpDataSN() SN { return SN(binary.BigEndian.Uint
 // of a task to reassign.
 func (p *TaskManagementRequest) SetExpDataSN(v SN) { binary.BigEndian.PutUint32(p[36:40], uint32(v)) }
 
-// TaskManagementFunction is what a task management request asks for (RFC 7143 11.5.1).
+// TaskManagementFunction is what a task management request asks for (RFC 7143
+// 11.5.1).
 type TaskManagementFunction uint8
 
 // Task management functions; the last four are of RFC 7144.

@@ -1,6 +1,7 @@
 package pdu
 
-// TaskManagementResponse is the answer to a task management function request (RFC 7143 11.6):
+// TaskManagementResponse is the answer to a task management function request
+// (RFC 7143 11.6):
 //
 //	 0     0x22
 //	 1     F = 1

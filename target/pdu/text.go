@@ -86,14 +86,15 @@ func parsePair(s string) (Pair, error) {
 	return Pair{key, value}, nil
 }
 
-// checkKey enforces RFC 7143 6.1's key-name: a capital letter, then letters,
-// digits and .-+@_; '#' is accepted because extension keys start with X#.
+// checkKey enforces RFC 7143 6.1's key-name: a letter, then letters, digits and
+// .-+@_. Lower-case first letters are accepted because iSCSIProtocolLevel has
+// one, '#' because extension keys start with X#.
 func checkKey(key string) error {
 	if key == "" || len(key) > MaxKeyLength {
 		return fmt.Errorf("%w: key of %d bytes, expected 1 to %d", ErrText, len(key), MaxKeyLength)
 	}
-	if key[0] < 'A' || key[0] > 'Z' {
-		return fmt.Errorf("%w: key %q does not start with a capital letter", ErrText, key)
+	if c := key[0] | 0x20; c < 'a' || c > 'z' {
+		return fmt.Errorf("%w: key %q does not start with a letter", ErrText, key)
 	}
 	for i := range len(key) {
 		if !isKeyByte(key[i]) {

@@ -93,7 +93,7 @@ func FormatRange(low, high uint64) string {
 // base64 (RFC 7143 6.1). Errors wrap ErrValue and do not quote the value,
 // which may be derived from a secret.
 func ParseBinary(s string, limit int) ([]byte, error) {
-	if !isBinary(s) || len(s) == 2 {
+	if !isBinary(s) {
 		return nil, fmt.Errorf("%w: expected 0x or 0b and binary data", ErrValue)
 	}
 	if len(s)-2 > 2*limit+1 {
@@ -103,8 +103,8 @@ func ParseBinary(s string, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(decoded) > limit {
-		return nil, fmt.Errorf("%w: binary value of %d bytes, expected at most %d", ErrValue, len(decoded), limit)
+	if len(decoded) == 0 || len(decoded) > limit {
+		return nil, fmt.Errorf("%w: binary value of %d bytes, expected 1 to %d", ErrValue, len(decoded), limit)
 	}
 	return decoded, nil
 }
