@@ -1,0 +1,117 @@
+package conf
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// None is the auth-group of those who need no authentication.
+const None = "none"
+
+// The length of a CHAP secret in bytes: at least 96 bits
+// (RFC 7143 section 9.2.1), at most what a text value of login may hold.
+const (
+	minSecret = 12
+	maxSecret = 255
+)
+
+// maxUser is the longest text value of a login key (RFC 7143 section 6.1).
+const maxUser = 255
+
+// chapAlgorithms are the digests of RFC 7143 section 12.1.3 and the later
+// IANA assignments, the strongest first.
+var chapAlgorithms = []string{"sha3-256", "sha256", "sha1", "md5"}
+
+// group accepts the name of an auth-group; none is stored as "".
+func group(to *string) setter {
+	return parsed(to, "the name of an auth-group, or none", func(s string) (string, bool) {
+		if s == None {
+			return "", true
+		}
+		return s, objectName.MatchString(s)
+	})
+}
+
+func (d *decoder) authGroups(n node, c *Config) {
+	valid := func(name string) bool { return name != None && objectName.MatchString(name) }
+	d.named(n, valid, wantObjectName+", other than none", func(name string, n node) {
+		g := AuthGroup{Name: name}
+		d.mapping(n, fields{
+			"chap":       each(&g.CHAP, credential),
+			"mutual":     func(d *decoder, n node) { g.Mutual = new(Credential); credential(g.Mutual)(d, n) },
+			"algorithms": each(&g.Algorithms, func(to *string) setter { return oneOf(to, chapAlgorithms...) }),
+			"initiators": each(&g.Match.Initiators, pattern),
+			"networks":   each(&g.Match.Networks, network),
+		})
+		if !d.has(n, "algorithms") {
+			g.Algorithms = chapAlgorithms
+		}
+		c.AuthGroups = append(c.AuthGroups, g)
+	})
+}
+
+// credential reads {user, secret} or {user, secret-file}.
+func credential(to *Credential) setter {
+	return func(d *decoder, n node) {
+		ok := d.mapping(n, fields{
+			"user":        printable(&to.User, maxUser),
+			"secret":      inlineSecret(&to.Secret),
+			"secret-file": secretFile(&to.Secret),
+		})
+		if !ok {
+			return
+		}
+		d.require(n, "user", "the CHAP name")
+		inline, file := d.has(n, "secret"), d.has(n, "secret-file")
+		if inline == file {
+			found := "neither secret nor secret-file"
+			if inline {
+				found = "both secret and secret-file"
+			}
+			d.fail(n.path, found, "one of them")
+		}
+	}
+}
+
+// inlineSecret reads a secret from the file itself. Only its length is ever
+// told.
+func inlineSecret(to *Secret) setter {
+	return func(d *decoder, n node) {
+		d.secrets = true
+		value, ok := n.scalar()
+		if !ok {
+			d.fail(n.path, "something that is not text", "the CHAP secret in quotes")
+			return
+		}
+		d.secret(n, to, value)
+	}
+}
+
+// secretFile reads a secret from the first line of a file.
+func secretFile(to *Secret) setter {
+	return func(d *decoder, n node) {
+		path, ok := n.scalar()
+		if !ok || !filepath.IsAbs(path) {
+			d.fail(n.path, n.describe(), "the absolute path of a file that holds nothing but the secret")
+			return
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			d.fail(n.path, err.Error(), "a readable file")
+			return
+		}
+		d.warnIfReadable(n.path, path)
+		d.secret(n, to, strings.TrimRight(string(data), "\r\n"))
+	}
+}
+
+// secret checks the length and keeps the value.
+func (d *decoder) secret(n node, to *Secret, value string) {
+	if len(value) < minSecret || len(value) > maxSecret {
+		d.fail(n.path, fmt.Sprintf("a secret of %d bytes", len(value)), fmt.Sprintf("%d to %d bytes", minSecret, maxSecret))
+		return
+	}
+	*to = NewSecret(value)
+}

@@ -1,0 +1,126 @@
+package conf
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// config reads the top level.
+func (d *decoder) config(n node, c *Config) {
+	d.mapping(n, fields{
+		"server":        func(d *decoder, n node) { d.server(n, &c.Server) },
+		"log":           func(d *decoder, n node) { d.log(n, &c.Log) },
+		"portal-groups": func(d *decoder, n node) { d.portalGroups(n, c) },
+		"discovery":     func(d *decoder, n node) { d.mapping(n, fields{"auth": group(&c.Discovery.AuthGroup)}) },
+		"auth-groups":   func(d *decoder, n node) { d.authGroups(n, c) },
+		"volumes":       func(d *decoder, n node) { d.volumes(n, c) },
+		"targets":       func(d *decoder, n node) { d.targets(n, c) },
+	})
+}
+
+func (d *decoder) server(n node, s *Server) {
+	d.mapping(n, fields{
+		"threads":            count(&s.Threads, 1024),
+		"cpus":               cpuList(&s.CPUs),
+		"buffers-per-thread": size(&s.BuffersPerThread, 1, 4*MiB, TiB),
+		"limits":             func(d *decoder, n node) { d.limits(n, &s.Limits) },
+		"nop":                func(d *decoder, n node) { d.nop(n, &s.NOP) },
+	})
+	if !d.given(memoryPerSession) {
+		s.Limits.MemoryPerSession = min(s.Limits.MemoryPerSession, s.BuffersPerThread/2)
+	}
+}
+
+const memoryPerSession = "server.limits.memory-per-session"
+
+func (d *decoder) limits(n node, l *Limits) {
+	d.mapping(n, fields{
+		"connections-in-login": number(&l.ConnectionsInLogin, 1, 65536),
+		"login-timeout":        duration(&l.LoginTimeout, time.Second, 10*time.Minute),
+		"sessions":             number(&l.Sessions, 1, 65535),
+		"queue-depth":          number(&l.QueueDepth, 1, 4096),
+		"memory-per-session":   size(&l.MemoryPerSession, 1, MiB, TiB),
+	})
+}
+
+func (d *decoder) nop(n node, nop *NOP) {
+	d.mapping(n, fields{
+		"interval": duration(&nop.Interval, 0, time.Hour),
+		"timeout":  duration(&nop.Timeout, time.Second, time.Hour),
+	})
+}
+
+func (d *decoder) log(n node, l *Log) {
+	d.mapping(n, fields{
+		"level":  oneOf(&l.Level, "debug", "info", "warn", "error"),
+		"format": oneOf(&l.Format, "text", "json"),
+	})
+}
+
+// defaultListen is a portal group's listen list when it has none: every
+// address of both families on the port that is registered for iSCSI.
+const defaultListen = ":3260"
+
+func (d *decoder) portalGroups(n node, c *Config) {
+	d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
+		g := PortalGroup{Name: name}
+		tag := 1
+		d.mapping(n, fields{
+			"tag":         number(&tag, 0, 65535),
+			"listen":      func(d *decoder, n node) { d.listens(n, &g) },
+			"listen-iser": refuseISER,
+		})
+		if !d.has(n, "listen") && !d.has(n, "listen-iser") {
+			g.Listen, _ = ParseListen(defaultListen)
+		}
+		g.Tag = uint16(tag)
+		c.PortalGroups = append(c.PortalGroups, g)
+	})
+}
+
+// refuseISER keeps the key for the transport that does not exist yet.
+func refuseISER(d *decoder, n node) {
+	d.fail(n.path, "a listener for iSER", "no such key in this version: iSER is not built yet; use listen for iSCSI over TCP")
+}
+
+func (d *decoder) listens(n node, g *PortalGroup) {
+	d.list(n, func(e node) {
+		var portals []netip.AddrPort
+		parsed(&portals, wantListen, ParseListen)(d, e)
+		for _, p := range portals {
+			d.at[listenPath(n.path, p)] = e.place()
+		}
+		g.Listen = append(g.Listen, portals...)
+	})
+	if len(g.Listen) == 0 && !n.missing() && len(d.problems) == 0 {
+		d.fail(n.path, "an empty list", "at least one address:port; leave the key out for "+defaultListen)
+	}
+}
+
+// listenPath is where the position of a portal is remembered: lists are
+// flattened, so that an index would not find it.
+func listenPath(list string, p netip.AddrPort) string { return fmt.Sprintf("%s[%v]", list, p) }
+
+const wantListen = `address:port with a literal address, such as 192.0.2.1:3260, [2001:db8::1]:3260, or :3260 for all IPv4 and IPv6 addresses`
+
+// ParseListen reads one element of a listen list. An empty address means all
+// addresses of both families and gives two portals; a missing port is 3260.
+// [::] alone is IPv6 only. Port 0 lets the kernel choose.
+func ParseListen(text string) ([]netip.AddrPort, bool) {
+	if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return []netip.AddrPort{netip.AddrPortFrom(a.Unmap(), 3260)}, true
+	}
+	if p, ok := strings.CutPrefix(text, ":"); ok {
+		port, err := strconv.ParseUint(p, 10, 16)
+		both := []netip.AddrPort{
+			netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)),
+			netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port)),
+		}
+		return both, err == nil
+	}
+	p, err := netip.ParseAddrPort(text)
+	return []netip.AddrPort{netip.AddrPortFrom(p.Addr().Unmap(), p.Port())}, err == nil
+}

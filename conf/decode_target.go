@@ -1,0 +1,110 @@
+package conf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// inherit marks the auth-group of an Access rule that has none of its own,
+// until normalize fills in the target's. No name can be equal to it.
+const inherit = "\x00"
+
+// noLUN stands for a LUN that could not be read, so that no rule takes it for
+// LUN 0.
+const noLUN = -1
+
+func (d *decoder) targets(n node, c *Config) {
+	d.named(n, ValidName, wantName, func(name string, n node) {
+		t := Target{Name: name}
+		whole := Access{}
+		ok := d.mapping(n, fields{
+			"alias":         printable(&t.Alias, maxUser),
+			"portal-groups": each(&t.PortalGroups, reference("a portal-group")),
+			"auth-group":    group(&whole.AuthGroup),
+			"luns":          luns(&whole.LUNs),
+			"access":        each(&t.Access, access),
+		})
+		t.inherit(whole)
+		d.shared[name] = whole
+		if ok && !d.has(n, "luns") && !d.has(n, "access") {
+			d.fail(n.path, "neither luns nor access", "luns: a list of {lun, volume}")
+		}
+		c.Targets = append(c.Targets, t)
+	})
+}
+
+// inherit gives every rule what it does not say itself. A target without
+// rules has one for everyone.
+func (t *Target) inherit(whole Access) {
+	if len(t.Access) == 0 {
+		t.Access = []Access{whole}
+		return
+	}
+	for i := range t.Access {
+		if a := &t.Access[i]; a.AuthGroup == inherit {
+			a.AuthGroup = whole.AuthGroup
+		}
+		if a := &t.Access[i]; a.LUNs == nil {
+			a.LUNs = whole.LUNs
+		}
+	}
+}
+
+// access reads one rule.
+func access(a *Access) setter {
+	return func(d *decoder, n node) {
+		a.AuthGroup = inherit
+		d.mapping(n, fields{
+			"initiators": each(&a.Match.Initiators, pattern),
+			"networks":   each(&a.Match.Networks, network),
+			"auth-group": group(&a.AuthGroup),
+			"luns":       luns(&a.LUNs),
+		})
+	}
+}
+
+// luns reads a list of {lun, volume, read-only}, or its short form, a mapping
+// from LUN to volume.
+func luns(to *[]LUN) setter {
+	return func(d *decoder, n node) {
+		if _, short := n.ast.(ast.MapNode); !short {
+			each(to, mapped)(d, n)
+			*to = append([]LUN{}, *to...) // not nil: the key is there
+			return
+		}
+		entries, _ := d.entries(n, "")
+		for _, e := range entries {
+			l := LUN{LUN: noLUN}
+			digits := strings.TrimPrefix(e.path, n.path+".")
+			number(&l.LUN, 0, MaxLUN)(d, node{e.path, &ast.StringNode{Value: digits}, e.key})
+			reference("a volume")(&l.Volume)(d, e)
+			d.at[fmt.Sprintf("%s[%d].lun", n.path, len(*to))] = e.key
+			d.at[fmt.Sprintf("%s[%d].volume", n.path, len(*to))] = e.place()
+			*to = append(*to, l)
+		}
+	}
+}
+
+// mapped reads one {lun, volume, read-only}.
+func mapped(l *LUN) setter {
+	return func(d *decoder, n node) {
+		l.LUN = noLUN
+		ok := d.mapping(n, fields{
+			"lun":       number(&l.LUN, 0, MaxLUN),
+			"volume":    reference("a volume")(&l.Volume),
+			"read-only": boolean(&l.ReadOnly),
+		})
+		if !ok {
+			return
+		}
+		d.require(n, "lun", fmt.Sprintf("a whole number from 0 to %d", MaxLUN))
+		d.require(n, "volume", "the name of a volume")
+	}
+}
+
+// reference accepts the name of another object, which validate looks up.
+func reference(what string) func(*string) setter {
+	return func(to *string) setter { return text(to, "the name of "+what, objectName.MatchString) }
+}

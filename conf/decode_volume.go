@@ -1,0 +1,118 @@
+package conf
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+const wantType = "one of file, block, ram, null"
+
+// volumeKeys are the keys that only some types have.
+var volumeKeys = map[string][]VolumeType{
+	"path":   {FileVolume, BlockVolume},
+	"size":   {FileVolume, RAMVolume, NullVolume},
+	"direct": {FileVolume, BlockVolume},
+	"write":  {FileVolume, BlockVolume},
+	"thin":   {FileVolume, BlockVolume, RAMVolume},
+}
+
+// naaDigits are the designators of SPC-4 section 7.8.6.6: NAA 2, 3 and 5 have
+// 8 bytes, NAA 6 has 16.
+var naaDigits = regexp.MustCompile(`^([235][0-9a-f]{15}|6[0-9a-f]{31})$`)
+
+func (d *decoder) volumes(n node, c *Config) {
+	d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
+		v := Volume{Name: name, BlockSize: 512, Write: WriteThrough, Thin: true, Vendor: "LUNAR", Product: "VOLUME"}
+		ok := d.mapping(n, fields{
+			"type":       volumeType(&v.Type),
+			"path":       text(&v.Path, "a path", validPath),
+			"size":       size(&v.Size, 1, MiB, 1<<20*TiB),
+			"block-size": blockSize(&v.BlockSize),
+			"direct":     boolean(&v.Direct),
+			"write":      oneOf(&v.Write, WriteThrough, WriteSync),
+			"read-only":  boolean(&v.ReadOnly),
+			"thin":       boolean(&v.Thin),
+			"threads":    count(&v.Threads, 1024),
+			"serial":     printable(&v.Serial, 36),
+			"naa":        naa(&v.NAA),
+			"vendor":     printable(&v.Vendor, 8),
+			"product":    printable(&v.Product, 16),
+		})
+		if ok {
+			d.fitsType(n, &v)
+		}
+		c.Volumes = append(c.Volumes, v)
+	})
+}
+
+// volumeType accepts a type, and null without quotes as well.
+func volumeType(to *VolumeType) setter {
+	word := oneOf(to, FileVolume, BlockVolume, RAMVolume, NullVolume)
+	return func(d *decoder, n node) {
+		if null, ok := n.ast.(*ast.NullNode); ok && d.src.hasWord(placeOf(null.Token), "null") {
+			*to = NullVolume
+			return
+		}
+		word(d, n)
+	}
+}
+
+// fitsType checks that the keys fit the type.
+func (d *decoder) fitsType(n node, v *Volume) {
+	d.require(n, "type", wantType)
+	if v.Type == "" {
+		return
+	}
+	for key, types := range volumeKeys {
+		if d.has(n, key) && !slices.Contains(types, v.Type) {
+			d.fail(n.path+"."+key, "a key that type "+string(v.Type)+" does not have", "it with type "+join(types))
+		}
+	}
+	switch v.Type {
+	case FileVolume:
+		d.require(n, "path", "the path of the file")
+	case BlockVolume:
+		d.require(n, "path", "the path of the device, such as /dev/vg0/disk")
+		if v.Path != "" && !strings.HasPrefix(v.Path, "/") {
+			d.fail(n.path+".path", fmt.Sprintf("%q", v.Path), "an absolute path")
+		}
+	case RAMVolume, NullVolume:
+		d.require(n, "size", "a size such as 1GiB")
+	}
+	if !slices.Contains(volumeKeys["thin"], v.Type) {
+		v.Thin = false
+	}
+}
+
+func join[T ~string](words []T) string {
+	names := make([]string, len(words))
+	for i, w := range words {
+		names[i] = string(w)
+	}
+	return strings.Join(names, ", ")
+}
+
+func validPath(s string) bool { return s != "" && !strings.ContainsRune(s, 0) }
+
+func blockSize(to *int) setter {
+	return parsed(to, "512 or 4096", func(s string) (int, bool) {
+		switch s {
+		case "512":
+			return 512, true
+		case "4096":
+			return 4096, true
+		}
+		return 0, false
+	})
+}
+
+func naa(to *string) setter {
+	return parsed(to, "16 hexadecimal digits that begin with 2, 3 or 5, or 32 that begin with 6", func(s string) (string, bool) {
+		s = strings.TrimPrefix(strings.ToLower(s), "0x")
+		return s, naaDigits.MatchString(s)
+	})
+}

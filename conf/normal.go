@@ -1,0 +1,82 @@
+package conf
+
+import (
+	"cmp"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// normalize sorts what has no order of its own and fills in what a target
+// leaves out. The order of access rules and of CHAP algorithms has a meaning
+// and stays.
+func (c *Config) normalize() {
+	slices.SortFunc(c.PortalGroups, func(a, b PortalGroup) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.AuthGroups, func(a, b AuthGroup) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Volumes, func(a, b Volume) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
+	if len(c.PortalGroups) == 0 {
+		listen, _ := ParseListen(defaultListen)
+		c.PortalGroups = []PortalGroup{{Name: "default", Tag: 1, Listen: listen}}
+	}
+	for i := range c.PortalGroups {
+		slices.SortFunc(c.PortalGroups[i].Listen, netip.AddrPort.Compare)
+	}
+	for i := range c.AuthGroups {
+		g := &c.AuthGroups[i]
+		slices.SortFunc(g.CHAP, func(a, b Credential) int { return strings.Compare(a.User, b.User) })
+		g.Match.normalize()
+	}
+	for i := range c.Targets {
+		c.Targets[i].normalize(c.PortalGroups)
+	}
+}
+
+func (m *Match) normalize() {
+	slices.Sort(m.Initiators)
+	m.Initiators = slices.Compact(m.Initiators)
+	slices.SortFunc(m.Networks, netip.Prefix.Compare)
+	m.Networks = slices.Compact(m.Networks)
+}
+
+func (t *Target) normalize(all []PortalGroup) {
+	if len(t.PortalGroups) == 0 {
+		for _, g := range all {
+			t.PortalGroups = append(t.PortalGroups, g.Name)
+		}
+	}
+	slices.Sort(t.PortalGroups)
+	for i := range t.Access {
+		t.Access[i].Match.normalize()
+		// Rules may share the target's list, so that it is sorted in a copy.
+		t.Access[i].LUNs = slices.SortedFunc(slices.Values(t.Access[i].LUNs), func(a, b LUN) int { return cmp.Compare(a.LUN, b.LUN) })
+	}
+}
+
+// InStateDir resolves the relative paths of volumes below dir.
+func (c *Config) InStateDir(dir string) {
+	for i := range c.Volumes {
+		if v := &c.Volumes[i]; v.Path != "" && !filepath.IsAbs(v.Path) {
+			v.Path = filepath.Join(dir, v.Path)
+		}
+	}
+}
+
+// AuthGroup returns the group of that name, or nil; the empty name has none.
+func (c *Config) AuthGroup(name string) *AuthGroup {
+	i := slices.IndexFunc(c.AuthGroups, func(g AuthGroup) bool { return g.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.AuthGroups[i]
+}
+
+// PortalGroup returns the group of that name, or nil.
+func (c *Config) PortalGroup(name string) *PortalGroup {
+	i := slices.IndexFunc(c.PortalGroups, func(g PortalGroup) bool { return g.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.PortalGroups[i]
+}

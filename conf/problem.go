@@ -1,0 +1,68 @@
+package conf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a configuration, or doubtful.
+type Problem struct {
+	File         string
+	Line, Column int    // from 1; 0 if the problem has no place in the file
+	Key          string // path of the key, such as volumes.disk.size
+	Found        string // the value as written, or what stands there instead
+	Expected     string
+	Excerpt      string // the line of the file with a caret below; secrets are masked
+}
+
+// Warning is a Problem that does not stop the server.
+type Warning = Problem
+
+// String is file:line:column, key, value and expectation on one line.
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+	}
+	if p.Key != "" {
+		b.WriteString(": " + p.Key)
+	}
+	b.WriteString(": found " + p.Found)
+	if p.Expected != "" {
+		b.WriteString(", expected " + p.Expected)
+	}
+	return b.String()
+}
+
+// Detail is String with the excerpt below it.
+func (p Problem) Detail() string {
+	if p.Excerpt == "" {
+		return p.String()
+	}
+	return p.String() + "\n" + p.Excerpt
+}
+
+// Errors are all the problems of a configuration in the order of the file.
+type Errors []Problem
+
+// Error is the detail of every problem, one after the other.
+func (e Errors) Error() string {
+	details := make([]string, len(e))
+	for i, p := range e {
+		details[i] = p.Detail()
+	}
+	return strings.Join(details, "\n")
+}
+
+// inOrder sorts problems by their place in the file.
+func inOrder(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return problems
+}

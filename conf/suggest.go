@@ -1,0 +1,46 @@
+package conf
+
+import "strings"
+
+// suggestion says which keys are known, and which one was probably meant.
+func suggestion(name string, known []string) string {
+	all := "one of " + strings.Join(known, ", ")
+	if best, ok := nearest(name, known); ok {
+		return all + "; did you mean " + best + "?"
+	}
+	return all
+}
+
+// nearest is the candidate that needs the fewest edits, if those are few for
+// the length of the name.
+func nearest(name string, candidates []string) (string, bool) {
+	best, fewest := "", 1+max(1, len(name)/3)
+	for _, c := range candidates {
+		if n := edits(strings.ToLower(name), c); n < fewest {
+			best, fewest = c, n
+		}
+	}
+	return best, best != ""
+}
+
+// edits is the Levenshtein distance in bytes.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			above := row[j+1]
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			row[j+1] = min(above+1, row[j]+1, change)
+			diagonal = above
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,234 @@
+package conf
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"slices"
+)
+
+// names are the objects that others refer to, and whether one does.
+type names map[string]bool
+
+// check looks name up and marks it used. section is the key that has them.
+func (ns names) check(d *decoder, path, name, section string) {
+	if name == "" {
+		return
+	}
+	if _, ok := ns[name]; ok {
+		ns[name] = true
+		return
+	}
+	known := slices.Sorted(maps.Keys(ns))
+	expected := "a name from " + section + ", which is empty"
+	if len(known) > 0 {
+		expected = "a name from " + section + ": " + suggestion(name, known)
+	}
+	d.fail(path, fmt.Sprintf("%q", name), expected)
+}
+
+// warnUnused tells of objects that nothing refers to.
+func (ns names) warnUnused(d *decoder, section string) {
+	for _, name := range slices.Sorted(maps.Keys(ns)) {
+		if !ns[name] {
+			d.warn(section+"."+name, "a definition that nothing uses", "a reference to it")
+		}
+	}
+}
+
+func namesOf[T any](objects []T, name func(T) string) names {
+	ns := names{}
+	for _, o := range objects {
+		ns[name(o)] = false
+	}
+	return ns
+}
+
+// validate applies the rules that join several keys or objects. The model is
+// as the file has it: in file order, before normalize.
+func (d *decoder) validate(c *Config) {
+	groups := namesOf(c.AuthGroups, func(g AuthGroup) string { return g.Name })
+	volumes := namesOf(c.Volumes, func(v Volume) string { return v.Name })
+	portals := namesOf(c.PortalGroups, func(g PortalGroup) string { return g.Name })
+	groups.check(d, "discovery.auth", c.Discovery.AuthGroup, "auth-groups")
+	d.validateServer(&c.Server)
+	d.validatePortals(c)
+	for i := range c.AuthGroups {
+		d.validateAuthGroup(&c.AuthGroups[i])
+	}
+	d.validateVolumes(c)
+	for i := range c.Targets {
+		d.validateTarget(&c.Targets[i], portals, groups, volumes)
+	}
+	if len(c.Targets) == 0 {
+		d.warn("targets", "no target", "at least one; initiators will find nothing")
+	}
+	groups.warnUnused(d, "auth-groups")
+	volumes.warnUnused(d, "volumes")
+	if !slices.ContainsFunc(c.Targets, func(t Target) bool { return len(t.PortalGroups) == 0 }) {
+		portals.warnUnused(d, "portal-groups")
+	}
+}
+
+func (d *decoder) validateServer(s *Server) {
+	if n := len(s.CPUs); n > 0 && s.Threads > n {
+		d.fail("server.threads", fmt.Sprint(s.Threads), fmt.Sprintf("at most one per CPU of cpus (%d)", n))
+	}
+	if half := s.BuffersPerThread / 2; s.Limits.MemoryPerSession > half {
+		d.fail(memoryPerSession, s.Limits.MemoryPerSession.String(),
+			fmt.Sprintf("at most half of buffers-per-thread (%v), so that no session starves the others of its thread", half))
+	}
+}
+
+// validatePortals refuses two portals that cannot both be opened, and tags
+// that two groups share.
+func (d *decoder) validatePortals(c *Config) {
+	type portal struct {
+		at   netip.AddrPort
+		path string
+	}
+	var open []portal
+	tags := map[uint16]string{}
+	for _, g := range c.PortalGroups {
+		path := "portal-groups." + g.Name
+		if other, taken := tags[g.Tag]; taken {
+			d.fail(path+".tag", fmt.Sprint(g.Tag), "a tag of its own; "+other+" has this one")
+		}
+		tags[g.Tag] = g.Name
+		for _, p := range g.Listen {
+			i := slices.IndexFunc(open, func(o portal) bool { return overlap(p, o.at) })
+			if i >= 0 {
+				d.fail(listenPath(path+".listen", p), p.String(), fmt.Sprintf("a portal that does not overlap with %v of %s", open[i].at, open[i].path))
+			}
+			open = append(open, portal{p, path})
+		}
+	}
+}
+
+// overlap reports whether two sockets cannot listen at the same time.
+func overlap(a, b netip.AddrPort) bool {
+	if a.Port() != b.Port() || a.Port() == 0 || a.Addr().Is4() != b.Addr().Is4() {
+		return false
+	}
+	return a.Addr() == b.Addr() || a.Addr().IsUnspecified() || b.Addr().IsUnspecified()
+}
+
+func (d *decoder) validateAuthGroup(g *AuthGroup) {
+	path := "auth-groups." + g.Name
+	users := map[string]bool{}
+	for i, c := range g.CHAP {
+		at := fmt.Sprintf("%s.chap[%d]", path, i)
+		if users[c.User] && c.User != "" {
+			d.fail(at+".user", fmt.Sprintf("%q a second time", c.User), "every user once")
+		}
+		users[c.User] = true
+		if g.Mutual != nil && c.Secret.Reveal() != "" && c.Secret.Reveal() == g.Mutual.Secret.Reveal() {
+			d.fail(path+".mutual", "the secret of chap user "+c.User, "a secret of its own (RFC 7143 section 9.2.1)")
+		}
+	}
+	if g.Mutual != nil && len(g.CHAP) == 0 {
+		d.fail(path+".mutual", "mutual without chap", "chap as well: mutual is the target's answer to an initiator that proved itself")
+	}
+	if d.given(path+".algorithms") && len(g.CHAP) == 0 {
+		d.fail(path+".algorithms", "algorithms without chap", "chap as well")
+	}
+	if again := duplicate(g.Algorithms); again != "" {
+		d.fail(path+".algorithms", fmt.Sprintf("%q a second time", again), "every algorithm once")
+	}
+}
+
+// duplicate is the first word that occurs twice, or "".
+func duplicate(words []string) string {
+	for i, w := range words {
+		if slices.Contains(words[:i], w) {
+			return w
+		}
+	}
+	return ""
+}
+
+func (d *decoder) validateVolumes(c *Config) {
+	paths := map[string]string{}
+	identities := map[string]string{}
+	for _, v := range c.Volumes {
+		path := "volumes." + v.Name
+		if v.Path != "" {
+			d.once(paths, path+".path", filepath.Clean(v.Path), v.Name)
+		}
+		if v.NAA != "" {
+			d.once(identities, path+".naa", v.NAA, v.Name)
+		}
+		if v.Size%Size(v.BlockSize) != 0 {
+			d.fail(path+".size", v.Size.String(), fmt.Sprintf("a multiple of the block size %d", v.BlockSize))
+		}
+	}
+}
+
+// once reports a value that a volume before has as well.
+func (d *decoder) once(seen map[string]string, path, value, volume string) {
+	if other, taken := seen[value]; taken {
+		d.fail(path, fmt.Sprintf("%q", value), "one that no other volume has; "+other+" has it (two LUNs may share one volume)")
+		return
+	}
+	seen[value] = volume
+}
+
+func (d *decoder) validateTarget(t *Target, portals, groups, volumes names) {
+	path := "targets." + t.Name
+	for i, g := range t.PortalGroups {
+		portals.check(d, fmt.Sprintf("%s.portal-groups[%d]", path, i), g, "portal-groups")
+	}
+	if again := duplicate(t.PortalGroups); again != "" {
+		d.fail(path+".portal-groups", fmt.Sprintf("%q a second time", again), "every portal-group once")
+	}
+	if luns := path + ".luns"; d.given(luns) {
+		d.validateLUNs(luns, d.shared[t.Name].LUNs, volumes)
+	}
+	groups.check(d, path+".auth-group", d.shared[t.Name].AuthGroup, "auth-groups")
+	for i := range t.Access {
+		d.validateAccess(t, i, groups, volumes)
+	}
+}
+
+// validateAccess checks what a rule says itself; what it inherits was checked
+// at the target.
+func (d *decoder) validateAccess(t *Target, i int, groups, volumes names) {
+	target := "targets." + t.Name
+	path := fmt.Sprintf("%s.access[%d]", target, i)
+	a := &t.Access[i]
+	if d.given(path + ".auth-group") {
+		groups.check(d, path+".auth-group", a.AuthGroup, "auth-groups")
+	}
+	if d.given(path) && (d.given(path+".luns") || !d.given(target+".luns")) {
+		d.validateLUNs(path+".luns", a.LUNs, volumes)
+	}
+	for j := range i {
+		if m := t.Access[j].Match; len(m.Initiators) == 0 && len(m.Networks) == 0 {
+			d.warn(path, "a rule that is never reached", fmt.Sprintf("it before access[%d], which matches everyone", j))
+			break
+		}
+	}
+}
+
+func (d *decoder) validateLUNs(path string, luns []LUN, volumes names) {
+	numbers, mapped := map[int]bool{}, map[string]int{}
+	for i, l := range luns {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		volumes.check(d, at+".volume", l.Volume, "volumes")
+		if numbers[l.LUN] && l.LUN != noLUN {
+			d.fail(at+".lun", fmt.Sprintf("LUN %d a second time", l.LUN), "every LUN once")
+		}
+		numbers[l.LUN] = true
+		if other, again := mapped[l.Volume]; again && l.Volume != "" {
+			d.fail(at+".volume", fmt.Sprintf("%q a second time", l.Volume), fmt.Sprintf("every volume once; it is LUN %d", other))
+		}
+		mapped[l.Volume] = l.LUN
+	}
+	switch {
+	case len(luns) == 0:
+		d.fail(path, "no LUN", "at least one {lun, volume}")
+	case !numbers[0]:
+		d.warn(path, "no LUN 0", "LUN 0: some initiators look at nothing else when it is missing")
+	}
+}
