@@ -99,7 +99,7 @@ type Task struct {
 // Start sends a command with as much immediate and unsolicited data as was
 // negotiated. It returns ErrWindowClosed rather than overrun the window.
 func (c *Conn) Start(cmd Command) (*Task, error) {
-	if !cmd.Immediate && c.windowKnown && before(c.MaxCmdSN, c.CmdSN) {
+	if !cmd.Immediate && !c.WindowOpen() {
 		return nil, fmt.Errorf("%w: CmdSN %d, MaxCmdSN %d", ErrWindowClosed, c.CmdSN, c.MaxCmdSN)
 	}
 	t := &Task{Command: cmd, ITT: c.NewITT(), CmdSN: c.CmdSN, final: true, openTransfer: map[uint32]bool{}}

@@ -145,7 +145,7 @@ func (c *Conn) Receive(timeout time.Duration) (*PDU, error) {
 	if err != nil {
 		return p, err
 	}
-	return p, c.judge(p)
+	return p, c.Judge(p)
 }
 
 func (c *Conn) timeout() time.Duration {

@@ -32,7 +32,8 @@ type layout struct {
 	noTag    bool     // ITT must be NoTag
 }
 
-var layouts = map[byte]layout{
+// layouts and contents are indexed by opcode; no name means no opcode of a target.
+var layouts = [64]layout{
 	OpNOPIn:          {"NOP-In", "11.19", 0x80, 0x7f, [][2]int{{2, 4}, {36, 48}}, false},
 	OpSCSIResponse:   {"SCSI Response", "11.4", 0x80, 0x61, [][2]int{{8, 16}}, false},
 	OpTaskResponse:   {"Task Management Function Response", "11.6", 0x80, 0x7f, [][2]int{{3, 4}, {8, 16}, {20, 24}, {36, 48}}, false},
@@ -46,17 +47,17 @@ var layouts = map[byte]layout{
 }
 
 func opcodeName(opcode byte) string {
-	if l, ok := layouts[opcode]; ok {
-		return l.name
+	if name := layouts[opcode].name; name != "" {
+		return name
 	}
 	return fmt.Sprintf("opcode %#02x", opcode)
 }
 
+// WindowOpen reports whether CmdSN may be used.
+func (c *Conn) WindowOpen() bool { return !c.windowKnown || !before(c.MaxCmdSN, c.CmdSN) }
+
 // judgeFrame checks what framing itself relies on, before the rest is read.
 func (c *Conn) judgeFrame(p *PDU) error {
-	if _, ok := layouts[p.Opcode()]; !ok {
-		return violation(p, "11.2.1.2", "no opcode of a target")
-	}
 	if p.ahsLength() != 0 {
 		return violation(p, "11.2.1.5", "TotalAHSLength %d bytes, no target PDU has an AHS", p.ahsLength())
 	}
@@ -91,8 +92,13 @@ func judgeDigest(p *PDU, which string, covered, digest []byte) error {
 	return nil
 }
 
-// judge checks a complete PDU and moves the connection's sequence numbers.
-func (c *Conn) judge(p *PDU) error {
+// Judge checks a complete PDU, of which Data may be missing in Data-In, and
+// moves the connection's sequence numbers. Receive calls it; only the owner of
+// a detached socket has to. It does not allocate unless it finds a *Violation.
+func (c *Conn) Judge(p *PDU) error {
+	if layouts[p.Opcode()].name == "" {
+		return violation(p, "11.2.1.2", "no opcode of a target")
+	}
 	if err := judgeLayout(p); err != nil {
 		return err
 	}
@@ -114,7 +120,7 @@ func (c *Conn) judge(p *PDU) error {
 }
 
 func judgeLayout(p *PDU) error {
-	l := layouts[p.Opcode()]
+	l := &layouts[p.Opcode()]
 	if p.BHS[0]&^opcodeMask != 0 {
 		return violation(p, l.section, "byte 0 is %#02x, its two upper bits are reserved", p.BHS[0])
 	}
@@ -135,7 +141,7 @@ func judgeLayout(p *PDU) error {
 }
 
 // contents holds the rules of single PDUs that no table column expresses.
-var contents = map[byte]func(*PDU) error{
+var contents = [64]func(*PDU) error{
 	OpNOPIn:          judgeNOPIn,
 	OpTaskResponse:   judgeTaskResponse,
 	OpTextResponse:   judgeTextResponse,

@@ -1,0 +1,114 @@
+// Command tgtload is Lunar's load generator and test initiator: it logs in to a
+// target like any initiator, keeps commands outstanding on several connections
+// from one thread, and reports rates, latency and the CPU time per I/O.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"lunar/internal/initiator"
+	"lunar/internal/initiator/load"
+)
+
+var errMiscompare = errors.New("the target returned wrong data")
+
+func main() {
+	var o options
+	kong.Parse(&o, kong.Name("tgtload"),
+		kong.Description("Load an iSCSI logical unit and measure it."), kong.UsageOnError(),
+		kong.Vars{"initiator": initiator.DefaultInitiator})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := o.run(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "tgtload:", err)
+		os.Exit(1)
+	}
+}
+
+func (o *options) run(ctx context.Context, out io.Writer) error {
+	w, err := o.workload()
+	if err != nil {
+		return err
+	}
+	conns, unit, err := o.login(ctx)
+	defer closeAll(conns)
+	if err != nil {
+		return err
+	}
+	if err := o.narrow(&w, unit); err != nil {
+		return err
+	}
+	result, err := load.Run(ctx, conns, unit, w)
+	if err != nil {
+		return err
+	}
+	if err := logoutAll(conns); err != nil {
+		return err
+	}
+	return o.report(out, result)
+}
+
+func (o *options) report(out io.Writer, r *load.Result) error {
+	if o.JSON {
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		if err := e.Encode(r); err != nil {
+			return fmt.Errorf("write result: %w", err)
+		}
+	} else if err := writeText(out, r); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	if r.Verification != nil && r.Verification.Miscompares > 0 {
+		return fmt.Errorf("%w: %s", errMiscompare, r.Verification.First)
+	}
+	return nil
+}
+
+// login opens all connections, each a session of its own, and asks the first
+// one for the unit's size. On error it returns those that are open.
+func (o *options) login(ctx context.Context) ([]*initiator.Conn, load.Unit, error) {
+	var conns []*initiator.Conn
+	unit := load.Unit{LUN: o.Target.LUN}
+	settings, err := o.session()
+	if err != nil {
+		return nil, unit, err
+	}
+	for i := range o.Connections {
+		// The qualifier makes every connection a session of its own.
+		settings.ISID = [6]byte{0x80, 0, 0, byte(o.Qualifier), byte((i + 1) >> 8), byte(i + 1)}
+		c, err := initiator.Dial(ctx, o.Target.Address, settings)
+		if err != nil {
+			return conns, unit, fmt.Errorf("session %d: %w", i, err)
+		}
+		conns = append(conns, c)
+		if err := c.Ready(unit.LUN); err != nil {
+			return conns, unit, fmt.Errorf("session %d: %w", i, err)
+		}
+	}
+	unit.BlockSize, unit.Blocks, err = conns[0].Capacity(unit.LUN)
+	return conns, unit, err
+}
+
+func logoutAll(conns []*initiator.Conn) error {
+	for i, c := range conns {
+		if code, err := c.Logout(0); err != nil || code != 0 {
+			return fmt.Errorf("logout of session %d: response %d: %w", i, code, err)
+		}
+	}
+	return nil
+}
+
+func closeAll(conns []*initiator.Conn) {
+	for _, c := range conns {
+		c.Close()
+	}
+}
