@@ -43,7 +43,7 @@ func (b *inbox) init(size int) {
 	if size <= 0 {
 		size = defaultInboxSize
 	}
-	n := 1
+	n := 2 // with one cell, filled would look like free for the next lap
 	for n < size {
 		n *= 2
 	}

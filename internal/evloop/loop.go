@@ -151,7 +151,7 @@ func (l *Loop) openRing() {
 	}
 	ring, err := uring.Setup(l.config.RingEntries)
 	if err == nil {
-		err = l.poll.add(ring.FD(), unix.EPOLLIN, (*ringPoller)(l))
+		err = l.poll.add(ring.WakeFD(), unix.EPOLLIN|unix.EPOLLET, ringPoller{})
 		if err != nil {
 			err = errors.Join(err, ring.Close())
 		}
@@ -206,9 +206,7 @@ func (l *Loop) enter() {
 	if l.ring == nil {
 		return
 	}
-	// Only an enabled ring can tell epoll of deferred work, so epoll looks again.
-	err := errors.Join(l.ring.Enable(), l.poll.modify(l.ring.FD(), unix.EPOLLIN))
-	if err != nil {
+	if err := l.ring.Enable(); err != nil {
 		panic("evloop: " + err.Error()) // Setup succeeded, so this cannot be the environment
 	}
 }

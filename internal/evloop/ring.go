@@ -2,21 +2,21 @@ package evloop
 
 import "lunar/internal/uring"
 
-// ringPoller hears that the ring's descriptor is readable.
-type ringPoller Loop
+// ringPoller is registered for the ring's eventfd, so that completions end the
+// loop's sleep. It does nothing itself: every pass reaps.
+type ringPoller struct{}
 
-// Ready lets the kernel post deferred completions; the pass reaps them next.
-func (p *ringPoller) Ready(uint32) {
-	if err := p.ring.Poll(); err != nil && !uring.Transient(err) {
-		panic("evloop: " + err.Error())
-	}
-}
+func (ringPoller) Ready(uint32) {}
 
 func (l *Loop) reap() int {
 	if l.ring == nil {
 		return 0
 	}
-	return l.ring.Reap()
+	n, err := l.ring.Reap()
+	if err != nil && !uring.Transient(err) {
+		panic("evloop: " + err.Error())
+	}
+	return n
 }
 
 // submit hands the pass's requests to the kernel. What it is too short of memory

@@ -12,6 +12,7 @@ const (
 	setupDisabled     = 1 << 6
 	setupSubmitAll    = 1 << 7
 	setupCoopTaskrun  = 1 << 8
+	setupTaskrunFlag  = 1 << 9
 	setupSingleIssuer = 1 << 12
 	setupDeferTaskrun = 1 << 13
 
@@ -21,7 +22,10 @@ const (
 
 	enterGetEvents = 1 << 0
 
+	registerEventFD     = 4
 	registerEnableRings = 12
+
+	sqTaskrun = 1 << 2
 
 	offSQRing = 0
 	offSQEs   = 0x10000000
@@ -89,6 +93,11 @@ var (
 func setup(entries uint32, p *params) (int, unix.Errno) {
 	fd, _, errno := unix.RawSyscall(unix.SYS_IO_URING_SETUP, uintptr(entries), uintptr(unsafe.Pointer(p)), 0)
 	return int(fd), errno
+}
+
+func register(fd int, opcode uintptr, arg unsafe.Pointer, n uintptr) unix.Errno {
+	_, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_REGISTER, uintptr(fd), opcode, uintptr(arg), n, 0, 0)
+	return errno
 }
 
 // enter submits and, because deferred completions run only on request, always

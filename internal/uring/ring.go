@@ -20,14 +20,15 @@ import (
 // with a later Submit.
 type Ring struct {
 	fd     int
+	wake   int // eventfd
 	flags  uint32
 	sqMem  []byte
 	sqeMem []byte
 
-	sqTail *atomic.Uint32
-	sqMask uint32
-	sqes   []sqe
-	queued uint32 // encoded, not yet taken by the kernel
+	sqTail, sqFlags *atomic.Uint32
+	sqMask          uint32
+	sqes            []sqe
+	queued          uint32 // encoded, not yet taken by the kernel
 
 	cqHead, cqTail *atomic.Uint32
 	cqMask         uint32
@@ -42,8 +43,11 @@ type Ring struct {
 	inFlight    int // queued or in the kernel's hands, without the FIFO
 }
 
-// FD returns the descriptor that polls readable when Reap has work to do.
-func (r *Ring) FD() int { return r.fd }
+// WakeFD returns an eventfd for edge-triggered polling: there is an edge after
+// Ready became true. (The ring's own descriptor would not do: the kernel does not
+// tell those who poll it of deferred work.) It is never read; a 64-bit counter
+// does not overflow.
+func (r *Ring) WakeFD() int { return r.wake }
 
 // InFlight returns how many Ops are not complete, those waiting in the FIFO not
 // counted.
@@ -122,34 +126,31 @@ func (r *Ring) Submit() error {
 	return nil
 }
 
-// Ready reports whether Reap would find a completion without entering the
-// kernel.
-func (r *Ring) Ready() bool { return r.cqHead.Load() != r.cqTail.Load() }
-
-// Poll lets the kernel post deferred completions, as FD's readiness asks for.
-func (r *Ring) Poll() error {
-	for {
-		_, errno := enter(r.fd, 0)
-		switch errno {
-		case 0:
-			return nil
-		case unix.EINTR:
-			continue
-		}
-		return fmt.Errorf("io_uring: get events: %w", errno)
-	}
+// Ready reports whether Reap has work: completions, or deferred work of the kernel
+// that yields some.
+func (r *Ring) Ready() bool {
+	return r.cqHead.Load() != r.cqTail.Load() || r.deferred()
 }
 
-// Reap calls Complete for every completion posted when it began and returns
-// their number. Completions may queue further Ops.
-func (r *Ring) Reap() int {
+// deferred reports whether the kernel waits for this thread to run task work.
+func (r *Ring) deferred() bool { return r.sqFlags.Load()&sqTaskrun != 0 }
+
+// Reap lets the kernel do its deferred work, calls Complete for every completion
+// posted by then and returns their number. Completions may queue further Ops.
+// The kernel bounds the work of one call, so Ready may be true afterwards.
+func (r *Ring) Reap() (int, error) {
+	if r.deferred() {
+		if _, errno := enter(r.fd, 0); errno != 0 && errno != unix.EINTR {
+			return 0, fmt.Errorf("io_uring: get events: %w", errno)
+		}
+	}
 	head, tail := r.cqHead.Load(), r.cqTail.Load()
 	for i := head; i != tail; i++ {
 		e := r.cqes[i&r.cqMask]
 		r.cqHead.Store(i + 1)
 		r.complete(uint32(e.userData), e.res)
 	}
-	return int(tail - head)
+	return int(tail - head), nil
 }
 
 func (r *Ring) complete(slot uint32, res int32) {
@@ -175,12 +176,14 @@ func (r *Ring) Drain() error {
 		if errno := await(r.fd); errno != 0 && errno != unix.EINTR {
 			return fmt.Errorf("io_uring: wait for %d requests: %w", r.inFlight, errno)
 		}
-		r.Reap()
+		if _, err := r.Reap(); err != nil && !Transient(err) {
+			return err
+		}
 	}
 	return nil
 }
 
-// Transient reports whether an error of Submit goes away by itself.
+// Transient reports whether an error of Submit or Reap goes away by itself.
 func Transient(err error) bool {
 	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EBUSY)
 }

@@ -17,8 +17,8 @@ const disabledFile = "/proc/sys/kernel/io_uring_disabled"
 // requests only when the owning thread asks, instead of interrupting it; kernels
 // before 6.1 refuse it with EINVAL, and before 5.19 the cooperative one too.
 var tiers = []uint32{
-	setupSubmitAll | setupSingleIssuer | setupDeferTaskrun | setupDisabled,
-	setupSubmitAll | setupCoopTaskrun | setupDisabled,
+	setupSubmitAll | setupSingleIssuer | setupDeferTaskrun | setupTaskrunFlag | setupDisabled,
+	setupSubmitAll | setupCoopTaskrun | setupTaskrunFlag | setupDisabled,
 	setupDisabled,
 }
 
@@ -35,11 +35,24 @@ func Setup(entries uint32) (*Ring, error) {
 	if errno != 0 {
 		return nil, refusal(errno)
 	}
-	r := &Ring{fd: fd, flags: p.flags}
-	if err := r.mapQueues(&p); err != nil {
+	r := &Ring{fd: fd, wake: -1, flags: p.flags}
+	if err := errors.Join(r.mapQueues(&p), r.openWake()); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
+}
+
+func (r *Ring) openWake() error {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return fmt.Errorf("io_uring: eventfd: %w", err)
+	}
+	r.wake = fd
+	word := int32(fd)
+	if errno := register(r.fd, registerEventFD, unsafe.Pointer(&word), 1); errno != 0 {
+		return fmt.Errorf("io_uring: register eventfd: %w", errno)
+	}
+	return nil
 }
 
 func setupTier(entries uint32, p *params) (fd int, errno unix.Errno) {
@@ -106,7 +119,8 @@ func mapRing(fd int, off int64, size int) ([]byte, error) {
 // names entry i, so it is written once.
 func (r *Ring) attach(p *params) {
 	word := func(off uint32) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&r.sqMem[off])) }
-	r.sqTail, r.cqHead, r.cqTail = word(p.sq.tail), word(p.cq.head), word(p.cq.tail)
+	r.sqTail, r.sqFlags = word(p.sq.tail), word(p.sq.flags)
+	r.cqHead, r.cqTail = word(p.cq.head), word(p.cq.tail)
 	r.sqMask, r.cqMask = word(p.sq.mask).Load(), word(p.cq.mask).Load()
 	r.sqes = unsafe.Slice((*sqe)(unsafe.Pointer(&r.sqeMem[0])), p.sqEntries)
 	r.cqes = unsafe.Slice((*cqe)(unsafe.Pointer(&r.sqMem[p.cq.cqes])), p.cqEntries)
@@ -121,10 +135,9 @@ func (r *Ring) attach(p *params) {
 }
 
 // Enable starts the ring and makes the calling thread its owner: only that
-// thread may Submit and Poll afterwards, so its goroutine must be locked to it.
+// thread may Submit and Reap afterwards, so its goroutine must be locked to it.
 func (r *Ring) Enable() error {
-	_, _, errno := unix.RawSyscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), registerEnableRings, 0, 0, 0, 0)
-	if errno != 0 {
+	if errno := register(r.fd, registerEnableRings, nil, 0); errno != 0 {
 		return fmt.Errorf("io_uring: enable: %w", errno)
 	}
 	return nil
@@ -141,7 +154,10 @@ func (r *Ring) Close() error {
 		return nil
 	}
 	err := errors.Join(unmap(&r.sqMem), unmap(&r.sqeMem), unix.Close(r.fd))
-	r.fd = -1
+	if r.wake >= 0 {
+		err = errors.Join(err, unix.Close(r.wake))
+	}
+	r.fd, r.wake = -1, -1
 	return err
 }
 
