@@ -62,6 +62,7 @@ type Command struct {
 	step  func(*Command) // starts what can be started; runs until ending
 	lba   uint64         // of the CDB
 	count uint64         // logical blocks of the CDB
+	fua   bool           // writes go to stable media
 
 	seg   [MaxSegments]segment
 	limit uint32 // bytes of data that really move
@@ -85,12 +86,14 @@ type Command struct {
 	work    work     // of commands with several operations in sequence
 }
 
-// work is the progress of a command that is not one transfer.
+// work is the progress of a command that makes operations in sequence.
 type work struct {
+	kind  backstore.Kind
+	phase uint8
 	at    uint64 // next LBA
 	left  uint64 // logical blocks to go
-	index int    // descriptor in use
-	kind  backstore.Kind
+	index int    // of the descriptor or block in question
+	check check
 }
 
 // Row returns the command's table row; nil before Execute and for unsupported
@@ -105,7 +108,7 @@ func (c *Command) Aborted() bool { return c.aborted }
 func (c *Command) Reset() {
 	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length = nil, nil, nil, Good, 0
 	c.row, c.step, c.parsed = nil, nil, nil
-	c.limit, c.next, c.head, c.tail = 0, 0, 0, 0
+	c.limit, c.next, c.head, c.tail, c.fua, c.work = 0, 0, 0, 0, false, work{}
 	c.starved, c.ending, c.aborted, c.again = false, false, false, false
 }
 

@@ -2,27 +2,21 @@ package scsi
 
 import "lunar/backstore"
 
-// flushThen makes all acknowledged writes stable and goes on with then; a
-// store that cannot have any to flush is not asked.
+// flushThen makes all acknowledged writes stable and goes on with then. None
+// of the command's operations may be running.
 func (c *Command) flushThen(then func(*Command)) {
-	if c.Nexus.LU.info.ReadOnly {
-		then(c)
-		return
-	}
 	c.parsed = then
+	c.carrier().state = idle
 	c.run(flushStep)
 }
 
 func flushStep(c *Command) {
-	s := c.at(0)
+	s := c.carrier()
 	switch {
 	case s.state == idle:
-		s.start(backstore.Flush, 0, nil)
-	case s.state != done:
-	case s.op.Err != nil:
-		c.failOp(s)
-	default:
-		s.release()
+		s.op.Off, s.op.Len, s.op.Data = 0, 0, nil
+		s.launch(backstore.Flush)
+	case s.state == done && c.pieceDone(s):
 		c.parsed(c)
 	}
 }

@@ -82,6 +82,20 @@ func (h *hold) acquire() bool {
 	return true
 }
 
+// try enters all shards of a shared hold without waiting, or none.
+func (h *hold) try() bool {
+	for h.taken < h.count {
+		s := h.shard(h.taken)
+		if s.word.Add(1)&closed != 0 {
+			s.leave(shared)
+			h.release()
+			return false
+		}
+		h.taken++
+	}
+	return true
+}
+
 // proceed goes on after a wake: the shard that the hold waited for is entered.
 func (h *hold) proceed() bool {
 	h.taken++

@@ -11,6 +11,9 @@ import (
 	"lunar/backstore"
 )
 
+// DefaultVendor is the T10 vendor identification where none is configured.
+const DefaultVendor = "LUNAR"
+
 // LUConfig describes a logical unit. Zero values get defaults in
 // NewLogicalUnit.
 type LUConfig struct {
@@ -81,7 +84,7 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 // follow from the name, so that a volume keeps its identity over restarts.
 func (config *LUConfig) setDefaults() {
 	setDefault(&config.BlockSize, 512)
-	setDefault(&config.Vendor, "LUNAR")
+	setDefault(&config.Vendor, DefaultVendor)
 	setDefault(&config.Product, "VIRTUAL DISK")
 	setDefault(&config.Revision, "0001")
 	setDefault(&config.Serial, config.Name)

@@ -1,5 +1,129 @@
 package scsi
 
+import "encoding/binary"
+
 // sbcTable holds the commands that read, write or release logical blocks
-// (SBC-3).
-var sbcTable = []Row{}
+// (SBC-3). Usage leaves out protection information (RDPROTECT, WRPROTECT and
+// VRPROTECT in bits 7 to 5 of byte 1), ANCHOR, GROUP NUMBER and NACA, none of
+// which there is. DPO is accepted and changes nothing: it is advice. FUA_NV
+// (bit 1 of byte 1) and SYNC_NV are obsolete and accepted for the sake of
+// older initiators; they ask for less than FUA and a flush do.
+var sbcTable = []Row{
+	{
+		Name: "READ(6)", Opcode: 0x08, ServiceAction: -1, Length: 6, Access: AccessRead,
+		Usage: CDB{0x08, 0x1f, 0xff, 0xff, 0xff},
+		Run:   read,
+	},
+	{
+		Name: "WRITE(6)", Opcode: 0x0a, ServiceAction: -1, Length: 6, Access: AccessWrite,
+		Usage: CDB{0x0a, 0x1f, 0xff, 0xff, 0xff},
+		Run:   write,
+	},
+	{
+		Name: "READ(10)", Opcode: 0x28, ServiceAction: -1, Length: 10, Access: AccessRead,
+		Usage: CDB{0x28, 0x1a, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff},
+		Run:   read,
+	},
+	{
+		Name: "WRITE(10)", Opcode: 0x2a, ServiceAction: -1, Length: 10, Access: AccessWrite,
+		Usage: CDB{0x2a, 0x1a, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff},
+		Run:   write,
+	},
+	{
+		Name: "WRITE AND VERIFY(10)", Opcode: 0x2e, ServiceAction: -1, Length: 10, Access: AccessWrite,
+		Usage: CDB{0x2e, 0x16, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff},
+		Run:   writeAndVerify,
+	},
+	{
+		Name: "VERIFY(10)", Opcode: 0x2f, ServiceAction: -1, Length: 10, Access: AccessRead,
+		Usage: CDB{0x2f, 0x16, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff},
+		Run:   verify,
+	},
+	{
+		Name: "PRE-FETCH(10)", Opcode: 0x34, ServiceAction: -1, Length: 10, Access: AccessRead,
+		Usage: CDB{0x34, 0x02, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff},
+		Run:   prefetch,
+	},
+	{
+		Name: "SYNCHRONIZE CACHE(10)", Opcode: 0x35, ServiceAction: -1, Length: 10,
+		Usage: CDB{0x35, 0x06, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff},
+		Run:   synchronizeCache,
+	},
+	{
+		Name: "WRITE SAME(10)", Opcode: 0x41, ServiceAction: -1, Length: 10, Access: AccessWrite,
+		Usage: CDB{0x41, 0x08, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff},
+		Run:   writeSame,
+	},
+	{
+		Name: "UNMAP", Opcode: 0x42, ServiceAction: -1, Length: 10, Access: AccessWrite,
+		Flags: ParameterList | NeedsDiscard,
+		Usage: CDB{0x42, 0, 0, 0, 0, 0, 0, 0xff, 0xff},
+		List:  func(cdb *CDB) uint32 { return uint32(binary.BigEndian.Uint16(cdb[7:])) },
+		Run:   unmap,
+	},
+	{
+		Name: "READ(16)", Opcode: 0x88, ServiceAction: -1, Length: 16, Access: AccessRead,
+		Usage: CDB{0x88, 0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   read,
+	},
+	{
+		Name: "COMPARE AND WRITE", Opcode: 0x89, ServiceAction: -1, Length: 16, Access: AccessWrite, Exempt: true,
+		Usage: CDB{0x89, 0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0xff},
+		Run:   compareAndWrite,
+	},
+	{
+		Name: "WRITE(16)", Opcode: 0x8a, ServiceAction: -1, Length: 16, Access: AccessWrite,
+		Usage: CDB{0x8a, 0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   write,
+	},
+	{
+		Name: "WRITE AND VERIFY(16)", Opcode: 0x8e, ServiceAction: -1, Length: 16, Access: AccessWrite,
+		Usage: CDB{0x8e, 0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   writeAndVerify,
+	},
+	{
+		Name: "VERIFY(16)", Opcode: 0x8f, ServiceAction: -1, Length: 16, Access: AccessRead,
+		Usage: CDB{0x8f, 0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   verify,
+	},
+	{
+		Name: "PRE-FETCH(16)", Opcode: 0x90, ServiceAction: -1, Length: 16, Access: AccessRead,
+		Usage: CDB{0x90, 0x02, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   prefetch,
+	},
+	{
+		Name: "SYNCHRONIZE CACHE(16)", Opcode: 0x91, ServiceAction: -1, Length: 16,
+		Usage: CDB{0x91, 0x06, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   synchronizeCache,
+	},
+	{
+		Name: "WRITE SAME(16)", Opcode: 0x93, ServiceAction: -1, Length: 16, Access: AccessWrite,
+		Usage: CDB{0x93, 0x09, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   writeSame,
+	},
+	{
+		Name: "GET LBA STATUS", Opcode: 0x9e, ServiceAction: 0x12, Length: 16, Access: AccessRead, Exempt: true,
+		Usage: CDB{0x9e, 0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   getLBAStatus,
+	},
+	{
+		Name: "READ(12)", Opcode: 0xa8, ServiceAction: -1, Length: 12, Access: AccessRead,
+		Usage: CDB{0xa8, 0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   read,
+	},
+	{
+		Name: "WRITE(12)", Opcode: 0xaa, ServiceAction: -1, Length: 12, Access: AccessWrite,
+		Usage: CDB{0xaa, 0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   write,
+	},
+	{
+		Name: "WRITE AND VERIFY(12)", Opcode: 0xae, ServiceAction: -1, Length: 12, Access: AccessWrite,
+		Usage: CDB{0xae, 0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   writeAndVerify,
+	},
+	{
+		Name: "VERIFY(12)", Opcode: 0xaf, ServiceAction: -1, Length: 12, Access: AccessRead,
+		Usage: CDB{0xaf, 0x16, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   verify,
+	},
+}

@@ -54,11 +54,16 @@ func (c *Command) alloc(n uint32) *buf.Ref {
 	return ref
 }
 
-// open starts the next segment, of at most span bytes, with a buffer of its
-// length in whole blocks. It returns nil when no memory is there.
-func (c *Command) open(span uint32) *segment {
+// open starts the next segment, of at most span bytes, with a buffer of the
+// given number of equal parts, each page-aligned and of the segment's whole
+// blocks. It returns nil when no memory is there.
+func (c *Command) open(span, parts uint32) *segment {
 	n := min(span, c.limit-c.next)
-	ref := c.alloc(c.Nexus.LU.wholeBlocks(n))
+	size := c.Nexus.LU.wholeBlocks(n)
+	if parts > 1 {
+		size = wholePages(size) * parts
+	}
+	ref := c.alloc(size)
 	if ref == nil {
 		return nil
 	}
@@ -68,6 +73,10 @@ func (c *Command) open(span uint32) *segment {
 	c.next += n
 	return s
 }
+
+// wholePages rounds n bytes up to pages, which is where a part of a buffer may
+// begin that goes to the lane.
+func wholePages(n uint32) uint32 { return (n + buf.PageSize - 1) &^ (buf.PageSize - 1) }
 
 // close ends the oldest segment.
 func (c *Command) close() {
@@ -91,18 +100,28 @@ func (s *segment) receive() {
 	c := s.cmd
 	s.state = receiving
 	c.out++
-	c.Port.ReceiveDataOut(c, s.off, s.ref.Bytes()[:s.n])
+	c.Port.ReceiveDataOut(c, s.off, s.data())
 }
 
-// start gives the segment's operation to the lane. It has ended when state is
-// done, possibly before start returns; its result is op.Err.
-func (s *segment) start(kind backstore.Kind, off int64, data []byte) {
-	s.op.Kind, s.op.Off, s.op.Data, s.op.Len, s.op.Err = kind, off, data, int64(len(data)), nil
-	s.launch()
+// start gives the segment's operation on its part of the medium to the lane.
+// It has ended when state is done, possibly before start returns; its result
+// is op.Err. Data is the whole extent's buffer.
+func (s *segment) start(kind backstore.Kind, data []byte) {
+	c := s.cmd
+	s.op.Off, s.op.Len, s.op.Data = c.Nexus.LU.byteOff(c.lba)+int64(s.off), int64(len(data)), data
+	s.launch(kind)
 }
 
-// launch submits the prepared operation once the extent guard lets it pass.
-func (s *segment) launch() {
+// data returns the segment's bytes.
+func (s *segment) data() []byte { return s.ref.Bytes()[:s.n] }
+
+// launch submits the prepared operation once the extent guard lets it pass:
+// whatever changes the medium holds its extent, at least shared.
+func (s *segment) launch(kind backstore.Kind) {
+	s.op.Kind, s.op.Err, s.op.FUA = kind, nil, kind == backstore.Write && s.cmd.fua
+	if changes(kind) && s.hold.mode == unguarded {
+		s.hold.cover(shared, s.op.Off, s.op.Len)
+	}
 	s.state = running
 	s.cmd.running++
 	if s.hold.acquire() {
@@ -140,4 +159,9 @@ func (s *segment) finish() {
 	s.state = done
 	c.running--
 	c.pump()
+}
+
+// changes reports whether operations of the kind change the medium.
+func changes(kind backstore.Kind) bool {
+	return kind == backstore.Write || kind == backstore.Discard || kind == backstore.WriteZeroes
 }

@@ -1,0 +1,51 @@
+package scsi
+
+import "lunar/backstore"
+
+// read runs READ: up to MaxSegments reads under way, sent in order as they end.
+func read(c *Command) {
+	if s := c.transfer(); s != nil {
+		c.Fail(s)
+		return
+	}
+	if c.limit = c.dataIn(); c.limit == 0 {
+		c.Good()
+		return
+	}
+	c.run(readStep)
+}
+
+func readStep(c *Command) {
+	for c.sendRead() && c.room() {
+		s := c.open(SegmentSize, 1)
+		if s == nil {
+			return
+		}
+		// An initiator may expect less than whole blocks; the medium has
+		// nothing less.
+		s.start(backstore.Read, s.ref.Bytes())
+	}
+}
+
+// sendRead sends what was read, as far as it is contiguous with what was sent
+// before. It returns false when the command is to end.
+func (c *Command) sendRead() bool {
+	for c.head != c.tail {
+		s := c.at(c.head)
+		switch {
+		case s.state != done:
+			return true
+		case s.op.Err != nil:
+			c.failOp(s)
+			return false
+		case s.off+s.n == c.limit:
+			c.final, c.Status, c.ending = s, Good, true
+			return false
+		}
+		ref := s.ref
+		s.ref = nil
+		c.Port.SendDataIn(c, s.off, ref, ref.Bytes()[:s.n], false)
+		c.close()
+	}
+	return true
+}

@@ -1,0 +1,107 @@
+package scsi
+
+import "lunar/backstore"
+
+// fuaBit is FUA in byte 1 of READ, WRITE and COMPARE AND WRITE of 10 bytes and
+// more.
+const fuaBit = 0x08
+
+// write runs WRITE: up to MaxSegments segments under way, so that the transport
+// and the medium work at the same time.
+func write(c *Command) {
+	if s := c.prepareWrite(); s != nil {
+		c.Fail(s)
+		return
+	}
+	if c.limit == 0 {
+		c.Good()
+		return
+	}
+	if uint32(len(c.Immediate)) == c.limit && c.writeNow() {
+		return
+	}
+	c.run(writeStep)
+}
+
+// prepareWrite decodes a CDB that brings its blocks along. An initiator that
+// brings fewer than the CDB asks for writes those; part of a block cannot be
+// written.
+func (c *Command) prepareWrite() *Sense {
+	if s := c.transfer(); s != nil {
+		return s
+	}
+	c.limit = c.dataOut()
+	if c.limit%uint32(c.Nexus.LU.config.BlockSize) != 0 {
+		return InvalidFieldInIU
+	}
+	c.fua = c.stable()
+	return nil
+}
+
+// stable reports whether the command's data must be on stable media before it
+// is acknowledged: because the CDB says so or no write may stay volatile.
+func (c *Command) stable() bool {
+	return c.CDB[0]>>5 != group6 && c.CDB[1]&fuaBit != 0 || !c.Nexus.LU.state.Load().WriteCache
+}
+
+// writeNow writes immediate data out of the receive buffer if the medium takes
+// it at once and no COMPARE AND WRITE is in the way. False left no trace.
+func (c *Command) writeNow() bool {
+	s := c.at(0)
+	s.op.Kind, s.op.FUA, s.op.Err = backstore.Write, c.fua, nil
+	s.op.Off, s.op.Data, s.op.Len = c.Nexus.LU.byteOff(c.lba), c.Immediate, int64(c.limit)
+	s.hold.cover(shared, s.op.Off, s.op.Len)
+	if !s.hold.try() {
+		return false
+	}
+	taken := c.Lane.TryNow(&s.op)
+	s.hold.release()
+	s.op.Data = nil
+	switch {
+	case !taken:
+		return false
+	case s.op.Err != nil:
+		c.failOp(s)
+	default:
+		c.Good()
+	}
+	return true
+}
+
+func writeStep(c *Command) {
+	for c.store() && c.room() {
+		s := c.open(SegmentSize, 1)
+		if s == nil {
+			return
+		}
+		s.receive()
+	}
+}
+
+// store writes the segments that have arrived and lets go of those that are
+// written. It returns false when the command is to end.
+func (c *Command) store() bool {
+	for i := c.head; i != c.tail; i++ {
+		s := c.at(i)
+		if s.state == arrived {
+			s.start(backstore.Write, s.data())
+		}
+		if s.state == done && s.op.Err != nil {
+			c.failOp(s)
+			return false
+		}
+	}
+	for c.head != c.tail && c.at(c.head).state == done {
+		c.close()
+	}
+	return !c.goodIfAll()
+}
+
+// goodIfAll ends the command when all of its segments have ended.
+func (c *Command) goodIfAll() bool {
+	if c.head != c.tail || c.next != c.limit {
+		return false
+	}
+	c.Good()
+	return true
+}

@@ -1,0 +1,141 @@
+package scsi
+
+import (
+	"errors"
+
+	"lunar/backstore"
+)
+
+// Bits in byte 1 of WRITE SAME (SBC-3 clause 5.44).
+const (
+	unmapBit = 0x08
+	ndobBit  = 0x01 // of WRITE SAME(16) only
+)
+
+// patternSize is the buffer, in bytes, in which WRITE SAME repeats its block.
+const patternSize = 64 << 10
+
+// pieceSize bounds one operation that releases or zeroes, in bytes, so that
+// others that need the same stripes get their turn.
+const pieceSize = maxTransfer
+
+// writeSame runs WRITE SAME. A block of zeroes is left to the store, which may
+// know a faster way than writing it; any other is written from a buffer that
+// repeats it.
+func writeSame(c *Command) {
+	lu := c.Nexus.LU
+	if s := c.address(lu.limits.MaxWriteSame); s != nil {
+		c.Fail(s)
+		return
+	}
+	if c.count == 0 {
+		c.Fail(InvalidFieldInCDB(lengthField(&c.CDB), NoBit))
+		return
+	}
+	if c.CDB[1]&unmapBit != 0 && !lu.info.Discard {
+		c.Fail(InvalidFieldInCDB(1, 3))
+		return
+	}
+	c.fua = !lu.state.Load().WriteCache
+	c.work.at, c.work.left = c.lba, c.count
+	if c.CDB[1]&ndobBit != 0 {
+		c.zero()
+		return
+	}
+	c.Length = uint32(lu.config.BlockSize)
+	if !c.HasOut || c.EDTL != c.Length {
+		c.Fail(InvalidFieldInIU)
+		return
+	}
+	c.fetch(c.Length, c.patternRoom(), zeroOrRepeat)
+}
+
+// patternRoom returns the size of the buffer for repeated blocks.
+func (c *Command) patternRoom() uint32 {
+	return uint32(min(patternSize, c.count<<c.Nexus.LU.blockShift))
+}
+
+func zeroOrRepeat(c *Command) {
+	if isZero(c.data) {
+		c.zero()
+		return
+	}
+	c.repeat()
+}
+
+// zero makes the extent read as zeroes. With UNMAP set it is released, if what
+// is released reads as zeroes.
+func (c *Command) zero() {
+	c.work.kind = backstore.WriteZeroes
+	if c.CDB[1]&unmapBit != 0 && c.Nexus.LU.info.DiscardZeroes {
+		c.work.kind = backstore.Discard
+	}
+	c.run(zeroStep)
+}
+
+func zeroStep(c *Command) {
+	s := c.carrier()
+	for s.state != running {
+		if s.state == done && errors.Is(s.op.Err, backstore.ErrUnsupported) {
+			c.zeroByWriting(s)
+			return
+		}
+		if !c.pieceDone(s) {
+			return
+		}
+		if c.work.left == 0 {
+			c.finishPieces()
+			return
+		}
+		c.nextPiece(s, pieceSize, nil)
+	}
+}
+
+// zeroByWriting writes zeroes from a buffer over the piece that s could not
+// zero and all that follows.
+func (c *Command) zeroByWriting(s *segment) {
+	shift := c.Nexus.LU.blockShift
+	c.work.at -= uint64(s.op.Len) >> shift
+	c.work.left += uint64(s.op.Len) >> shift
+	s.state = idle
+	if c.list != nil {
+		c.repeat()
+		return
+	}
+	c.fetch(0, c.patternRoom(), func(c *Command) { c.repeat() })
+}
+
+// repeat fills the workspace with the block that arrived, or zeroes where the
+// initiator sent none, and writes it until the extent is full.
+func (c *Command) repeat() {
+	room := c.workspace()
+	clear(room)
+	for at := 0; len(c.data) > 0 && at < len(room); at += len(c.data) {
+		copy(room[at:], c.data)
+	}
+	c.run(repeatStep)
+}
+
+func repeatStep(c *Command) {
+	s, room := c.carrier(), c.workspace()
+	for s.state != running {
+		if !c.pieceDone(s) {
+			return
+		}
+		if c.work.left == 0 {
+			c.Good()
+			return
+		}
+		c.nextPiece(s, uint64(len(room)), room)
+	}
+}
+
+// isZero reports whether b holds nothing but zeroes.
+func isZero(b []byte) bool {
+	for _, v := range b {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
