@@ -8,6 +8,9 @@ const (
 
 const subpageFormat = 0x40 // SPF, byte 0 of a mode page
 
+// maxModePage is the most bytes that a mode page here has.
+const maxModePage = 32
+
 // modePage is one mode page as data: its bytes, and the bits in it that are
 // state.
 type modePage struct {

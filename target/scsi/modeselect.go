@@ -2,6 +2,7 @@ package scsi
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 )
 
@@ -74,19 +75,17 @@ func descriptorLength(long bool) int {
 // that would change the capacity or the block length. Zero and all ones stand
 // for the number of blocks that there are.
 func (m *modeParameters) checkBlocks(descriptor []byte, at int) *Sense {
-	blocks := uint64(binary.BigEndian.Uint32(descriptor))
-	all, blocksEnd := uint64(0xffffffff), 4
+	// LOGICAL BLOCK LENGTH has four bytes in a long descriptor, in a short one
+	// three after a reserved byte.
+	blocks, all, sizeAt, pointer := uint64(binary.BigEndian.Uint32(descriptor)), uint64(math.MaxUint32), 4, 5
 	if len(descriptor) == longDescriptorLength {
-		blocks = binary.BigEndian.Uint64(descriptor)
-		all, blocksEnd = ^uint64(0), 12
+		blocks, all, sizeAt, pointer = binary.BigEndian.Uint64(descriptor), math.MaxUint64, 12, 12
 	}
 	if blocks != 0 && blocks != all && blocks != m.state.Blocks {
 		return InvalidFieldInList(at, NoBit)
 	}
-	// A short descriptor has a reserved byte before its three of length.
-	size := binary.BigEndian.Uint32(descriptor[blocksEnd:])
-	if size != uint32(m.config.BlockSize) {
-		return InvalidFieldInList(at+len(descriptor)-3, NoBit)
+	if binary.BigEndian.Uint32(descriptor[sizeAt:]) != uint32(m.config.BlockSize) {
+		return InvalidFieldInList(at+pointer, NoBit)
 	}
 	return nil
 }
@@ -98,7 +97,7 @@ func (m *modeParameters) checkPage(list []byte, at int) (*modePage, *Sense) {
 	if sense != nil {
 		return nil, sense
 	}
-	var current, mask [64]byte
+	var current, mask [maxModePage]byte
 	values := page.appendValues(current[:0], m.state)
 	changeable := page.appendMask(mask[:0], m.config)
 	for i := page.headerLength(); i < len(values); i++ {

@@ -2,19 +2,16 @@ package scsi
 
 // runStartStopUnit starts or stops the unit for all initiators (SBC-3 clause
 // 5.25). The table refuses power conditions, of which there are none, and
-// LOEJ, as the medium cannot be removed. With IMMED the status could be sent
-// before the cache is flushed; it is not, so that an error still reaches the
-// initiator.
+// LOEJ, as the medium cannot be removed. A stop comes before its flush, so that
+// no write can slip in between; if the flush fails the unit is stopped all the
+// same. With IMMED the status could be sent before the flush; it is not, so
+// that an error still reaches the initiator.
 func runStartStopUnit(c *Command) {
 	start, noFlush := c.CDB[4]&0x01 != 0, c.CDB[4]&0x04 != 0
+	c.Nexus.LU.update(func(s *State) { s.Stopped = !start })
 	if start || noFlush {
-		c.endStopped(!start)
+		c.Good()
 		return
 	}
-	c.flushThen(func(c *Command) { c.endStopped(true) })
-}
-
-func (c *Command) endStopped(stopped bool) {
-	c.Nexus.LU.update(func(s *State) { s.Stopped = stopped })
-	c.Good()
+	c.flushThen((*Command).Good)
 }
