@@ -108,6 +108,13 @@ func (c *Command) Fail(s *Sense) { c.end(CheckCondition, s) }
 // the same conditions as Fail.
 func (c *Command) FailStatus(st Status) { c.end(st, nil) }
 
+// FailTransfer is Fail for a transport that cannot deliver the Data-Out any
+// more: nothing of it is awaited.
+func (c *Command) FailTransfer(s *Sense) {
+	c.out = 0
+	c.end(CheckCondition, s)
+}
+
 func (c *Command) end(st Status, s *Sense) {
 	if c.ending {
 		return

@@ -143,3 +143,13 @@ func (lu *LogicalUnit) update(change func(*State)) {
 	change(&s)
 	lu.state.Store(&s)
 }
+
+// ResetState returns what commands can change to its defaults, as a logical
+// unit reset does (SAM-5 clause 6.3.3); the capacity stays.
+func (lu *LogicalUnit) ResetState() {
+	lu.update(func(s *State) {
+		blocks := s.Blocks
+		*s = *lu.defaultState()
+		s.Blocks = blocks
+	})
+}

@@ -1,0 +1,63 @@
+package target
+
+import (
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	"lunar/target/login"
+	"lunar/target/scsi"
+)
+
+// Initiator is who asks: the name that it claims and the address that it
+// comes from.
+type Initiator struct {
+	Name string     // iSCSI name, normalized to lower case
+	Addr netip.Addr // source address, IPv4-mapped ones unmapped
+}
+
+// AccessRule grants initiators access to a target. Empty Initiators match
+// every name, empty Networks every address.
+type AccessRule struct {
+	Initiators []string       // iSCSI names or globs (* ? [...])
+	Networks   []netip.Prefix // source networks
+	Auth       login.Auth     // how the initiator proves who it is
+	LUNs       []LUNMapping   // what it sees, in ascending order of LUN
+}
+
+// LUNMapping shows a logical unit to an initiator under a number.
+type LUNMapping struct {
+	LUN      uint16
+	LU       *scsi.LogicalUnit
+	ReadOnly bool
+}
+
+// Matches reports whether the rule speaks of the initiator.
+func (r *AccessRule) Matches(i Initiator) bool {
+	return r.matchesName(i.Name) && r.matchesAddr(i.Addr)
+}
+
+func (r *AccessRule) matchesName(name string) bool {
+	return len(r.Initiators) == 0 || slices.ContainsFunc(r.Initiators, func(glob string) bool {
+		glob = strings.ToLower(glob)
+		ok, err := path.Match(glob, name)
+		return glob == name || err == nil && ok
+	})
+}
+
+func (r *AccessRule) matchesAddr(a netip.Addr) bool {
+	return len(r.Networks) == 0 || slices.ContainsFunc(r.Networks, func(p netip.Prefix) bool {
+		return p.Contains(a)
+	})
+}
+
+// ruleFor returns the first rule of the target that matches, or nil.
+func (t *Target) ruleFor(i Initiator) *AccessRule {
+	for r := range t.config.Access {
+		if t.config.Access[r].Matches(i) {
+			return &t.config.Access[r]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package target
+
+import (
+	"lunar/internal/buf"
+	"lunar/target/pdu"
+	"lunar/target/scsi"
+)
+
+// scsiCommand takes a SCSI command (RFC 7143 section 11.3) from its PDU to the
+// device server.
+func (c *Connection) scsiCommand(r *request) {
+	p := (*pdu.SCSICommand)(r.bhs)
+	if fault := c.checkCommand(p, r); fault != 0 {
+		c.dropPlaced()
+		c.finish(r)
+		c.reject(r, fault)
+		return
+	}
+	t := c.thread.newTask(c)
+	t.windowed = !r.bhs.Immediate()
+	if !t.windowed {
+		c.immediates++
+	}
+	if err := t.init(p, r.ahs); err != nil {
+		c.violation("SCSI command %#x: %w", r.bhs.ITT(), err)
+		t.end()
+		return
+	}
+	c.tasks.insert(t)
+	c.executing = t
+	c.execute(t, p, r)
+	c.executing = nil
+	if t.ended {
+		c.thread.recycle(t)
+	}
+}
+
+// checkCommand returns the reason to reject the PDU, or 0.
+func (c *Connection) checkCommand(p *pdu.SCSICommand, r *request) pdu.RejectReason {
+	s := &c.session.params
+	switch {
+	case c.session.target == nil:
+		return pdu.RejectProtocolError // discovery sessions carry no SCSI
+	case c.tasks.find(r.bhs.ITT()) != nil:
+		return pdu.RejectTaskInProgress
+	case r.bhs.ITT() == pdu.ReservedTag:
+		return pdu.RejectInvalidPDUField
+	case !s.ImmediateData && len(r.data) > 0,
+		len(r.data) > 0 && uint32(len(r.data)) > s.FirstBurstLength,
+		len(r.data) > 0 && !p.Write(),
+		uint32(len(r.data)) > p.ExpectedDataTransferLength(),
+		!r.bhs.Final() && (s.InitialR2T || !p.Write()):
+		return pdu.RejectProtocolError
+	case r.bhs.Immediate() && c.immediates >= maxImmediates:
+		return pdu.RejectImmediateCommand
+	}
+	return 0
+}
+
+// init fills in the task from its header.
+func (t *task) init(p *pdu.SCSICommand, ahs []byte) error {
+	t.itt, t.lunField, t.cmdSN = p.BHS().ITT(), p.BHS().LUN(), p.BHS().CmdSN()
+	cmd := &t.cmd
+	n := copy(cmd.CDB[:], p.CDB()[:])
+	if len(ahs) > 0 {
+		cdb, err := p.AppendCDB(cmd.CDB[:0], ahs)
+		if err != nil {
+			return err
+		}
+		n = copy(cmd.CDB[:], cdb)
+	}
+	cmd.CDBLength = n
+	cmd.Attribute = scsi.TaskAttribute(p.Attribute())
+	cmd.EDTL = p.ExpectedDataTransferLength()
+	cmd.HasIn, cmd.HasOut = p.Read(), p.Write()
+	cmd.Port = t
+	return nil
+}
+
+// execute runs the command, after what its unasked data needs has been set
+// aside: when the memory for that is not there, the initiator has to come
+// again (TASK SET FULL), because its data cannot wait outside.
+func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
+	if r.badDigest {
+		c.dropPlaced()
+		t.cmd.Fail(scsi.ProtocolServiceCRCError)
+		return
+	}
+	if p.Write() && !c.prepareDataOut(t, p, r.data) {
+		t.cmd.FailStatus(scsi.TaskSetFull)
+		return
+	}
+	t.lun = c.findLUN(t.lunField)
+	if t.lun == nil {
+		t.cmd.Nexus = c.nowhere
+		scsi.ExecuteNoLU(&t.cmd)
+		return
+	}
+	t.lun.ops++
+	t.cmd.Nexus, t.cmd.Lane = t.lun.nexus, t.lun.lane
+	t.lun.nexus.LU.Execute(&t.cmd)
+	if !t.ended {
+		t.keepImmediate()
+	}
+}
+
+// keepImmediate copies immediate data that the command has not asked for yet,
+// because it waits for memory, out of the receive buffer.
+func (t *task) keepImmediate() {
+	if t.cmd.Immediate != nil && t.early == nil && !t.taken {
+		t.stash = append([]byte(nil), t.cmd.Immediate...)
+	}
+	t.cmd.Immediate = nil
+}
+
+// prepareDataOut says which data comes unasked, and where the part of it that
+// is there lies.
+func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, data []byte) bool {
+	n, edtl := uint32(len(data)), t.cmd.EDTL
+	t.unsolicited = sequence{open: !p.BHS().Final(), ttt: pdu.ReservedTag, next: n, end: n}
+	if t.unsolicited.open {
+		t.unsolicited.end = min(c.session.params.FirstBurstLength, edtl)
+	}
+	placed := c.takePlaced()
+	if n == edtl && n > 0 {
+		t.cmd.Immediate = data
+		t.setEarly(placed)
+		return true
+	}
+	if n == 0 && !t.unsolicited.open {
+		releaseRef(placed)
+		return true
+	}
+	if placed == nil {
+		if placed = c.landing(int(edtl)); placed == nil {
+			return false
+		}
+		copy(placed.Bytes(), data)
+	}
+	t.setEarly(placed)
+	return true
+}
+
+func (t *task) setEarly(ref *buf.Ref) {
+	if ref != nil {
+		t.early = ref
+		t.conn.take(t, len(ref.Bytes()))
+	}
+}
+
+// landing returns a buffer for the unasked data of a write of edtl bytes. It
+// is as large as the write's first segment, so that the command can go on with
+// the very same memory.
+func (c *Connection) landing(edtl int) *buf.Ref {
+	n := min(edtl, scsi.SegmentSize)
+	if !c.mayTake(n) {
+		return nil
+	}
+	return c.thread.loop.Pool().Get(n)
+}
+
+// Place implements Receiver.
+func (c *Connection) Place(bhs *pdu.BHS, n int) []byte {
+	switch bhs.Opcode() {
+	case pdu.OpSCSICommand:
+		p := (*pdu.SCSICommand)(bhs)
+		size := min(int(p.ExpectedDataTransferLength()), scsi.SegmentSize)
+		if !p.Write() || n > size {
+			return nil
+		}
+		c.dropPlaced()
+		if c.placed = c.landing(size); c.placed == nil {
+			return nil
+		}
+		return c.placed.Bytes()[:n]
+	case pdu.OpDataOut:
+		if t := c.tasks.find(bhs.ITT()); t != nil {
+			p := (*pdu.DataOut)(bhs)
+			if s := t.sequenceOf(bhs.TTT()); s != nil && p.BufferOffset() == s.next && uint32(n) <= s.end-s.next {
+				return t.placeDataOut(s.next, n)
+			}
+		}
+	}
+	return nil
+}
+
+// takePlaced hands out the buffer that Place put immediate data into.
+func (c *Connection) takePlaced() *buf.Ref {
+	ref := c.placed
+	c.placed = nil
+	return ref
+}
+
+// dropPlaced releases it when its command is not taken.
+func (c *Connection) dropPlaced() { releaseRef(c.takePlaced()) }
+
+// dataOut takes a Data-Out PDU (RFC 7143 section 11.7). Data of a task that is
+// not there any more, because it failed or was aborted, is dropped.
+func (c *Connection) dataOut(r *request) {
+	t := c.tasks.find(r.bhs.ITT())
+	if t == nil {
+		return
+	}
+	p := (*pdu.DataOut)(r.bhs)
+	if r.badDigest {
+		t.fail(scsi.ProtocolServiceCRCError)
+		c.reject(r, pdu.RejectDataDigestError)
+		return
+	}
+	if t.cmd.Aborted() {
+		return
+	}
+	if fault := t.receiveDataOut(p, r.data); fault != nil {
+		c.log.Warn("Data-Out out of sequence", "itt", t.itt, "offset", p.BufferOffset(), "length", len(r.data),
+			"datasn", uint32(p.DataSN()), "sense", fault)
+		t.fail(fault)
+	}
+}
+
+// fail ends the task's command with sense, when what runs for it has ended.
+func (t *task) fail(s *scsi.Sense) {
+	t.conn.waiters.remove(t)
+	t.wanted, t.r2tCount = 0, 0
+	t.unsolicited.open = false
+	t.cmd.FailTransfer(s)
+}

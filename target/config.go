@@ -1,0 +1,87 @@
+package target
+
+import (
+	"log/slog"
+	"time"
+
+	"lunar/target/login"
+)
+
+// Config is what a Server is built from. Zero values get the defaults that
+// withDefaults names.
+type Config struct {
+	Logger *slog.Logger
+
+	Threads  int    // event threads; default one per allowed CPU
+	CPUs     []int  // CPUs to pin them to, in order; default all that are allowed
+	Buffers  int    // bytes of data buffers per event thread
+	NoRing   bool   // do without io_uring
+	Workers  int    // goroutines for calls that block
+	StateDir string // for what must survive a restart
+
+	Offer         login.Offer   // what the target negotiates
+	DiscoveryAuth login.Auth    // who may discover
+	NOPInterval   time.Duration // silence after which the initiator is asked whether it lives; negative: never
+	NOPTimeout    time.Duration // how long it may take to answer
+	Limits        Limits
+}
+
+// Limits bound what peers can make the server hold.
+type Limits struct {
+	LoginConnections int           // connections that have not finished their login
+	LoginTimeout     time.Duration // from accept to full feature phase
+	Sessions         int           // sessions of all targets
+	QueueDepth       int           // commands of one session at a time (the command window)
+	SessionMemory    int           // bytes of data buffers that one session may hold
+}
+
+// TargetConfig describes one target node.
+type TargetConfig struct {
+	Name         string   // iSCSI name
+	Alias        string   // TargetAlias, may be empty
+	PortalGroups []uint16 // tags of the portal groups that it is reached through
+	Access       []AccessRule
+}
+
+// PortalGroup is a set of addresses that share a tag (RFC 7143 section 4.1).
+type PortalGroup struct {
+	Tag       uint16
+	Listen    []string // host:port; an empty host is every address, IPv4 and IPv6
+	Advertise []string // host:port that discovery tells instead, for a target behind NAT
+}
+
+const (
+	defaultBuffers       = 64 << 20
+	defaultQueueDepth    = 128
+	defaultSessionMemory = 32 << 20
+)
+
+func (c Config) withDefaults(cpus []int) Config {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if len(c.CPUs) == 0 {
+		c.CPUs = cpus
+	}
+	setDefault(&c.Threads, len(c.CPUs))
+	setDefault(&c.Buffers, defaultBuffers)
+	setDefault(&c.Workers, 16)
+	setDefault(&c.NOPInterval, 15*time.Second)
+	setDefault(&c.NOPTimeout, 10*time.Second)
+	if len(c.DiscoveryAuth.Incoming) == 0 {
+		c.DiscoveryAuth.AllowNone = true
+	}
+	setDefault(&c.Limits.LoginConnections, 256)
+	setDefault(&c.Limits.LoginTimeout, 15*time.Second)
+	setDefault(&c.Limits.Sessions, 1024)
+	setDefault(&c.Limits.QueueDepth, defaultQueueDepth)
+	setDefault(&c.Limits.SessionMemory, min(defaultSessionMemory, c.Buffers/2))
+	return c
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}

@@ -1,0 +1,100 @@
+package target
+
+import (
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/buf"
+	"lunar/internal/evloop"
+	"lunar/target/pdu"
+)
+
+// Datamover moves the PDUs and the data of one connection in full feature
+// phase: the interface between iSCSI and a transport that RFC 5047 describes.
+// All methods run on the connection's event thread, and none of them blocks:
+// what they are given is queued and leaves together at the end of the
+// thread's pass.
+type Datamover interface {
+	// Attach makes r the receiver and starts delivery to it on the event
+	// thread that loop runs.
+	Attach(r Receiver, loop *evloop.Loop) error
+
+	// SendControl sends a PDU other than Data-In and R2T. bhs is copied.
+	// data is read later: it must stay as it is for ever (or until release
+	// of ref, which the datamover takes over when it is not nil).
+	SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref)
+
+	// PutData moves data, which lies in ref or is immutable, to the place
+	// that the Data-In header names. It takes over one reference of ref.
+	// No more than MaxDataIn bytes.
+	PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref)
+
+	// GetData asks the initiator for the data that the R2T header names;
+	// it arrives through Receiver.Place and Receiver.Received.
+	GetData(bhs *pdu.R2T)
+
+	// MaxDataIn is the most bytes that one PutData may move.
+	MaxDataIn() int
+
+	// Backlog is how many data bytes are queued and not yet handed to the
+	// transport.
+	Backlog() int
+
+	// Detach stops delivery and returns the idle transport for another
+	// event thread to attach; false if it is not idle.
+	Detach() bool
+
+	// Close drops what is queued, releases its references, and ends the
+	// transport. With drain set it first sends what is queued, in bounded
+	// time. Receiver.Closed follows, once, possibly before Close returns.
+	Close(why error, drain bool)
+}
+
+// Receiver is what a Datamover delivers to: the Connection.
+type Receiver interface {
+	// Place says where the data segment of the PDU belongs, so that it need
+	// not be copied: n bytes, or nil to get the segment from Received. It is
+	// asked at most once for a PDU, and only for one whose data segment has
+	// not arrived completely.
+	Place(bhs *pdu.BHS, n int) []byte
+
+	// Received delivers a whole PDU. data is its data segment without
+	// padding: either what Place returned, or memory that is valid until
+	// Received returns. badDigest says that the data digest was wrong.
+	Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool)
+
+	// Stamp sets StatSN, ExpCmdSN and MaxCmdSN of a PDU that is about to
+	// leave.
+	Stamp(bhs *pdu.BHS)
+
+	// Heard tells that bytes of the peer have come.
+	Heard()
+
+	// Room is the memory of the event thread that its transports share.
+	Room() *Room
+
+	// Drained is called after a pass in which queued data left.
+	Drained()
+
+	// Closed tells that the transport has ended and why; nothing follows.
+	Closed(why error)
+
+	// Contain is deferred around every entry from the event loop: it ends
+	// the connection whose code panicked, and only it.
+	Contain()
+}
+
+// Room is an event thread's scratch memory: it is used by one connection at a
+// time and holds nothing between two calls, so that it stays in the CPU's
+// cache however many connections there are.
+type Room struct {
+	receive []byte
+	readv   [2]unix.Iovec
+	sendv   []unix.Iovec
+}
+
+// newRoom makes the room: besides what one read brings, it takes the start of
+// a PDU that is not placed yet.
+func newRoom() *Room {
+	longest := pdu.BHSLength + pdu.MaxAHSLength + pdu.DigestLength + placeFrom
+	return &Room{receive: make([]byte, longest+rxScratch), sendv: make([]unix.Iovec, maxIOV)}
+}

@@ -1,0 +1,126 @@
+package target
+
+import "lunar/target/pdu"
+
+// request is a received PDU that is being acted on. Its slices are valid until
+// Received returns.
+type request struct {
+	bhs       *pdu.BHS
+	ahs       []byte
+	data      []byte
+	badDigest bool
+}
+
+// row says how a request is taken.
+type row struct {
+	numbered bool // it carries a CmdSN and takes part in the command order
+	run      func(*Connection, *request)
+}
+
+// requests is the dispatch table of full feature phase, by opcode. What is
+// missing is rejected.
+var requests = [64]row{
+	pdu.OpNOPOut:                {numbered: true, run: (*Connection).nopOut},
+	pdu.OpSCSICommand:           {numbered: true, run: (*Connection).scsiCommand},
+	pdu.OpTaskManagementRequest: {numbered: true, run: (*Connection).taskManagementRequest},
+	pdu.OpTextRequest:           {numbered: true, run: (*Connection).textRequest},
+	pdu.OpLogoutRequest:         {numbered: true, run: (*Connection).logoutRequest},
+	pdu.OpDataOut:               {run: (*Connection).dataOut},
+	pdu.OpSNACKRequest:          {run: (*Connection).snackRequest},
+	pdu.OpLoginRequest:          {run: (*Connection).lateLogin},
+}
+
+// heldRequest is a request that came within the window, but before one that is
+// missing. Its memory is its own.
+type heldRequest struct {
+	bhs       pdu.BHS
+	ahs, data []byte
+	badDigest bool
+}
+
+// Received implements Receiver.
+func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
+	if c.closed {
+		return
+	}
+	r := request{bhs: bhs, ahs: ahs, data: data, badDigest: badDigest}
+	row := &requests[bhs.Opcode()&0x3f]
+	if row.run == nil {
+		c.reject(&r, pdu.RejectCommandNotSupported)
+		return
+	}
+	if row.numbered && !bhs.Immediate() {
+		switch c.window.Admit(bhs.CmdSN()) {
+		case Early:
+			c.hold(&r)
+			return
+		case Outside:
+			c.dropPlaced()
+			return
+		}
+	}
+	row.run(c, &r)
+	if len(c.held) > 0 {
+		c.release()
+	}
+}
+
+// hold keeps a copy of a request until those before it have come. The window
+// bounds their number, MaxRecvDataSegmentLength their size.
+func (c *Connection) hold(r *request) {
+	for i := range c.held {
+		if c.held[i].bhs.CmdSN() == r.bhs.CmdSN() {
+			return // a duplicate
+		}
+	}
+	c.held = append(c.held, heldRequest{
+		bhs: *r.bhs, ahs: append([]byte(nil), r.ahs...), data: append([]byte(nil), r.data...), badDigest: r.badDigest,
+	})
+	c.dropPlaced()
+}
+
+// release runs held requests whose turn has come.
+func (c *Connection) release() {
+	for i := 0; i < len(c.held) && !c.closed; {
+		h := &c.held[i]
+		if c.window.Admit(h.bhs.CmdSN()) != Admitted {
+			i++
+			continue
+		}
+		held := *h
+		c.held[i] = c.held[len(c.held)-1]
+		c.held[len(c.held)-1] = heldRequest{}
+		c.held = c.held[:len(c.held)-1]
+		r := request{bhs: &held.bhs, ahs: held.ahs, data: held.data, badDigest: held.badDigest}
+		requests[held.bhs.Opcode()&0x3f].run(c, &r)
+		i = 0
+	}
+}
+
+// finish gives back the place that a numbered request other than a SCSI
+// command took in the window.
+func (c *Connection) finish(r *request) {
+	if !r.bhs.Immediate() {
+		c.window.Done()
+	}
+}
+
+// reject answers a PDU that cannot be acted on with its own header (RFC 7143
+// section 11.17).
+func (c *Connection) reject(r *request, reason pdu.RejectReason) {
+	c.log.Warn("PDU rejected", "opcode", r.bhs.Opcode().String(), "reason", reason.String(), "itt", r.bhs.ITT())
+	var p pdu.Reject
+	p.Init()
+	p.SetReason(reason)
+	header := append([]byte(nil), r.bhs[:]...)
+	p.BHS().SetDataSegmentLength(len(header))
+	c.mover.SendControl(p.BHS(), header, nil)
+}
+
+// snackRequest: recovery within a connection is not negotiated
+// (ErrorRecoveryLevel 0), so there is nothing to send again.
+func (c *Connection) snackRequest(r *request) { c.reject(r, pdu.RejectSNACK) }
+
+func (c *Connection) lateLogin(r *request) {
+	c.violation("login request in full feature phase, expected none")
+}

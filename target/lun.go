@@ -1,0 +1,62 @@
+package target
+
+import (
+	"fmt"
+
+	"lunar/backstore"
+	"lunar/target/scsi"
+)
+
+// lun is one LUN of a session on the connection's event thread.
+type lun struct {
+	number uint16
+	nexus  *scsi.Nexus
+	lane   backstore.Lane
+	ops    uint64 // commands since the connection's home was last judged
+}
+
+// openLUNs makes the session's nexuses and opens their stores' lanes on the
+// connection's thread.
+func (c *Connection) openLUNs() error {
+	c.nowhere = c.session.nexus(LUNMapping{})
+	for _, n := range c.session.nexuses() {
+		number, _ := decodeLUN(n.LUN)
+		lane, err := c.thread.lane(n.LU)
+		if err != nil {
+			return fmt.Errorf("lun %d, volume %s: %w", number, n.LU.Name(), err)
+		}
+		n.LU.Attach(n)
+		c.luns = append(c.luns, &lun{number: number, nexus: n, lane: lane})
+	}
+	return nil
+}
+
+// relane opens the lanes on the thread that the connection has moved to.
+func (c *Connection) relane() error {
+	for _, l := range c.luns {
+		lane, err := c.thread.lane(l.nexus.LU)
+		if err != nil {
+			return fmt.Errorf("lun %d, volume %s: %w", l.number, l.nexus.LU.Name(), err)
+		}
+		l.lane = lane
+	}
+	return nil
+}
+
+// findLUN returns the LUN that a PDU's LUN field names, or nil. LUNs are in
+// ascending order and usually numbered from 0.
+func (c *Connection) findLUN(field uint64) *lun {
+	n, ok := decodeLUN(field)
+	if !ok {
+		return nil
+	}
+	if int(n) < len(c.luns) && c.luns[n].number == n {
+		return c.luns[n]
+	}
+	for _, l := range c.luns {
+		if l.number == n {
+			return l
+		}
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package target
+
+// mayTake reports whether the session's budget allows n more bytes. Who comes
+// while others wait has to wait behind them.
+func (c *Connection) mayTake(n int) bool {
+	if c.waiters.head != nil && !c.thread.feeding || len(c.thread.starved) > 0 && !c.thread.feeding {
+		return false
+	}
+	return c.charged == 0 || c.charged+c.mover.Backlog()+n <= c.session.server.config.Limits.SessionMemory
+}
+
+// take charges the task for n bytes; a command never holds more than its
+// segments.
+func (c *Connection) take(t *task, n int) {
+	n = min(n, maxTaskMemory-t.charge)
+	t.charge += n
+	c.charged += n
+}
+
+// wait queues a task until memory is there.
+func (c *Connection) wait(t *task) {
+	if !t.waiting {
+		c.waiters.push(t)
+	}
+	c.thread.starve(c)
+}
+
+// feed resumes the tasks that wait for memory, oldest first, until one has to
+// wait again.
+func (c *Connection) feed() {
+	if c.waiters.head == nil || c.thread.feeding {
+		return
+	}
+	c.thread.feeding = true
+	defer func() { c.thread.feeding = false }()
+	for t := c.waiters.head; t != nil && !c.closed; t = c.waiters.head {
+		c.waiters.pop()
+		t.cmd.Resume()
+		if c.waiters.tail == t { // it waits again: first in line still
+			c.waiters.rotate()
+			return
+		}
+	}
+}
+
+// taskQueue is a FIFO of tasks. They are in the task table too, so it has its
+// own links.
+type taskQueue struct {
+	head, tail *task
+}
+
+func (q *taskQueue) push(t *task) {
+	t.waiting, t.waitNext = true, nil
+	if q.tail == nil {
+		q.head = t
+	} else {
+		q.tail.waitNext = t
+	}
+	q.tail = t
+}
+
+func (q *taskQueue) pop() {
+	t := q.head
+	q.head = t.waitNext
+	if q.head == nil {
+		q.tail = nil
+	}
+	t.waiting, t.waitNext = false, nil
+}
+
+// rotate moves the last task to the front.
+func (q *taskQueue) rotate() {
+	t := q.tail
+	if q.head == t {
+		return
+	}
+	q.remove(t)
+	t.waiting = true
+	t.waitNext, q.head = q.head, t
+}
+
+func (q *taskQueue) remove(t *task) {
+	if !t.waiting {
+		return
+	}
+	var before *task
+	for w := q.head; w != t; w = w.waitNext {
+		before = w
+	}
+	if before == nil {
+		q.head = t.waitNext
+	} else {
+		before.waitNext = t.waitNext
+	}
+	if q.tail == t {
+		q.tail = before
+	}
+	t.waiting, t.waitNext = false, nil
+}

@@ -1,0 +1,79 @@
+package target
+
+import (
+	"time"
+
+	"lunar/internal/evloop"
+	"lunar/target/pdu"
+)
+
+// nopState watches whether the initiator lives: after NOPInterval of silence it
+// is asked by a NOP-In, and when it does not answer within NOPTimeout the
+// connection ends.
+type nopState struct {
+	timer evloop.Timer
+	heard int64  // when the last bytes came, on the loop's clock
+	ping  uint32 // Target Transfer Tag of the question under way, 0: none
+	asked int64
+}
+
+func (c *Connection) armNOP() {
+	c.nop.heard = c.thread.loop.Now()
+	if interval := c.session.server.config.NOPInterval; interval > 0 {
+		c.thread.loop.Arm(&c.nop.timer, interval)
+	}
+}
+
+// checkNOP is the timer.
+func (c *Connection) checkNOP() {
+	defer c.Contain()
+	config, now := &c.session.server.config, c.thread.loop.Now()
+	if c.nop.heard > c.nop.asked {
+		c.nop.ping = 0
+	}
+	silence := time.Duration(now - c.nop.heard)
+	next := config.NOPInterval - silence
+	switch {
+	case c.nop.ping != 0:
+		if waited := time.Duration(now - c.nop.asked); waited >= config.NOPTimeout {
+			c.close(errNOPTimeout)
+			return
+		} else {
+			next = config.NOPTimeout - waited
+		}
+	case next <= 0:
+		c.sendPing()
+		next = config.NOPTimeout
+	}
+	c.thread.loop.Arm(&c.nop.timer, max(next, time.Millisecond))
+}
+
+// sendPing asks for an answer (RFC 7143 section 11.19).
+func (c *Connection) sendPing() {
+	c.nop.ping, c.nop.asked = c.newTTT(), c.thread.loop.Now()
+	var p pdu.NOPIn
+	p.Init()
+	p.BHS().SetITT(pdu.ReservedTag)
+	p.BHS().SetTTT(c.nop.ping)
+	c.mover.SendControl(p.BHS(), nil, nil)
+}
+
+// nopOut answers a ping, or takes the answer to ours (RFC 7143 section 11.18).
+func (c *Connection) nopOut(r *request) {
+	c.finish(r)
+	if r.badDigest {
+		c.reject(r, pdu.RejectDataDigestError)
+		return
+	}
+	if r.bhs.ITT() == pdu.ReservedTag {
+		return // the bytes alone showed that it lives
+	}
+	data := r.data[:min(len(r.data), c.mover.MaxDataIn())]
+	var p pdu.NOPIn
+	p.Init()
+	p.BHS().SetLUN(r.bhs.LUN())
+	p.BHS().SetITT(r.bhs.ITT())
+	p.BHS().SetTTT(pdu.ReservedTag)
+	p.BHS().SetDataSegmentLength(len(data))
+	c.mover.SendControl(p.BHS(), append([]byte(nil), data...), nil)
+}

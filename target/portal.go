@@ -1,0 +1,117 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// portalGroup is a PortalGroup with its open sockets.
+type portalGroup struct {
+	PortalGroup
+	listeners []net.Listener
+}
+
+// Listen opens a portal group's sockets, all or none, and begins to accept.
+// Call it last: an initiator that finds no target yet would give up for good.
+func (s *Server) Listen(config PortalGroup) error {
+	g := &portalGroup{PortalGroup: config}
+	for _, addr := range config.Listen {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			g.close()
+			return fmt.Errorf("portal %s: %w", addr, err)
+		}
+		g.listeners = append(g.listeners, l)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing || s.mu.groups[config.Tag] != nil {
+		g.close()
+		return fmt.Errorf("portal group %d exists already or the server is closing", config.Tag)
+	}
+	s.mu.groups[config.Tag] = g
+	for _, l := range g.listeners {
+		s.running.Go(func() { s.accept(l, g) })
+	}
+	return nil
+}
+
+// Addrs returns the addresses that a portal group listens on.
+func (s *Server) Addrs(tag uint16) []net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []net.Addr
+	if g := s.mu.groups[tag]; g != nil {
+		for _, l := range g.listeners {
+			out = append(out, l.Addr())
+		}
+	}
+	return out
+}
+
+func (g *portalGroup) close() {
+	for _, l := range g.listeners {
+		l.Close()
+	}
+}
+
+// accept starts a login for every connection, as many at a time as the limit
+// says. Who comes beyond it is turned away at once: logins are short, and the
+// initiator comes again.
+func (s *Server) accept(l net.Listener, g *portalGroup) {
+	var refused rareLog
+	for {
+		conn, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of descriptors, say: others may end soon
+			refused.Warn(s.log, "accept failed", "portal", l.Addr().String(), "error", err)
+			time.Sleep(50 * time.Millisecond)
+		case !s.beginLogin(conn):
+			refused.Warn(s.log, "connection refused: too many are in login", "portal", l.Addr().String(),
+				"address", conn.RemoteAddr().String(), "limit", s.config.Limits.LoginConnections)
+			conn.Close()
+		default:
+			s.running.Go(func() { s.login(conn.(*net.TCPConn), g) })
+		}
+	}
+}
+
+func (s *Server) beginLogin(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing || len(s.mu.loggingIn) >= s.config.Limits.LoginConnections {
+		return false
+	}
+	s.mu.loggingIn[conn] = struct{}{}
+	return true
+}
+
+func (s *Server) endLogin(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.loggingIn, conn)
+}
+
+// closePortals stops accepting and breaks off logins.
+func (s *Server) closePortals() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.closing = true
+	for _, g := range s.mu.groups {
+		g.close()
+	}
+	for conn := range s.mu.loggingIn {
+		conn.Close()
+	}
+}
+
+// addrPort is a socket address with IPv4-mapped addresses unmapped.
+func addrPort(a net.Addr) netip.AddrPort {
+	ap := a.(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port())
+}

@@ -1,0 +1,169 @@
+package target
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"lunar/target/login"
+	"lunar/target/pdu"
+	"lunar/target/scsi"
+)
+
+// reinstateTime bounds how long a login waits for the session that it
+// replaces: what the backing store is doing for it has to end first.
+const reinstateTime = 10 * time.Second
+
+// admit makes the session of a login that has succeeded. It ends and replaces
+// a session of the same initiator port with the same target portal group
+// (session reinstatement, RFC 7143 section 6.3.5).
+func (s *Server) admit(session *Session, requested uint16) *login.Error {
+	deadline := time.Now().Add(reinstateTime)
+	for {
+		old, err := s.register(session, requested)
+		if err != nil || old == nil {
+			return err
+		}
+		old.close(errReinstated)
+		select {
+		case <-old.ended:
+		case <-time.After(time.Until(deadline)):
+			return login.Errorf(pdu.LoginServiceUnavailable, "the session that this login replaces has not ended in %v", reinstateTime)
+		}
+	}
+}
+
+// register adds the session, or returns the one that must end first.
+func (s *Server) register(n *Session, requested uint16) (old *Session, err *login.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing {
+		return nil, login.Errorf(pdu.LoginServiceUnavailable, "the server is shutting down")
+	}
+	if requested != 0 {
+		if err := n.mayContinue(s.mu.sessions[requested]); err != nil {
+			return nil, err
+		}
+	}
+	for _, o := range s.mu.sessions {
+		if o.sameNexus(n) {
+			n.replaces = o.tsih
+			return o, nil
+		}
+	}
+	if requested != 0 && n.replaces != requested {
+		return nil, login.Errorf(pdu.LoginSessionDoesNotExist, "session %d has ended", requested)
+	}
+	if len(s.mu.sessions) >= s.config.Limits.Sessions {
+		return nil, login.Errorf(pdu.LoginOutOfResources, "%d sessions, the limit is %d", len(s.mu.sessions), s.config.Limits.Sessions)
+	}
+	n.tsih = s.newTSIH(requested)
+	s.mu.sessions[n.tsih] = n
+	return nil, nil
+}
+
+// mayContinue judges a login that names a TSIH: it may only replace that
+// session's connection, as there is one per session.
+func (n *Session) mayContinue(o *Session) *login.Error {
+	switch {
+	case n.replaces != 0: // the second round: the old one has ended
+		return nil
+	case o == nil || !o.sameNexus(n):
+		return login.Errorf(pdu.LoginSessionDoesNotExist, "no such session of this initiator port")
+	case o.cid != n.cid:
+		return login.Errorf(pdu.LoginTooManyConnections, "a second connection (CID %d), MaxConnections is 1", n.cid)
+	}
+	return nil
+}
+
+// newTSIH returns a session handle that is not in use: the one asked for, when
+// a connection is reinstated.
+func (s *Server) newTSIH(requested uint16) uint16 {
+	if requested != 0 {
+		return requested
+	}
+	for {
+		s.mu.lastTSIH++
+		if s.mu.lastTSIH != 0 && s.mu.sessions[s.mu.lastTSIH] == nil {
+			return s.mu.lastTSIH
+		}
+	}
+}
+
+// sameNexus reports whether both sessions join the same initiator port and
+// target portal group. Discovery sessions have no nexus.
+func (o *Session) sameNexus(n *Session) bool {
+	return o.target != nil && o.target == n.target && o.portalGroup == n.portalGroup &&
+		o.isid == n.isid && o.initiator.Name == n.initiator.Name
+}
+
+// end removes the session when nothing of it runs any more.
+func (n *Session) end() {
+	n.endedOnce.Do(func() {
+		s := n.server
+		s.mu.Lock()
+		delete(s.mu.sessions, n.tsih)
+		s.mu.Unlock()
+		close(n.ended)
+	})
+}
+
+// close ends the session from any goroutine.
+func (n *Session) close(why error) {
+	n.conn.post(func() { n.conn.close(why) })
+}
+
+// log returns the logger that names the session in every line.
+func (n *Session) log() *slog.Logger {
+	l := n.server.log.With("initiator", n.initiator.Name, "address", n.remote.String(), "tsih", n.tsih)
+	if n.target != nil {
+		return l.With("target", n.target.Name())
+	}
+	return l.With("target", "(discovery)")
+}
+
+func (s *Server) allSessions() []*Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*Session, 0, len(s.mu.sessions))
+	for _, n := range s.mu.sessions {
+		out = append(out, n)
+	}
+	return out
+}
+
+// sessionsSharing returns the other sessions that see lu, or, when lu is nil,
+// those of the same target.
+func (s *Server) sessionsSharing(self *Session, lu *scsi.LogicalUnit) []*Session {
+	var out []*Session
+	for _, n := range s.allSessions() {
+		if n != self && (lu == nil && n.target == self.target || lu != nil && n.sees(lu)) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (n *Session) sees(lu *scsi.LogicalUnit) bool {
+	if n.rule == nil {
+		return false
+	}
+	for _, m := range n.rule.LUNs {
+		if m.LU == lu {
+			return true
+		}
+	}
+	return false
+}
+
+// closeSessions ends all sessions of a target.
+func (s *Server) closeSessions(t *Target, why error) {
+	for _, n := range s.allSessions() {
+		if n.target == t {
+			n.close(why)
+		}
+	}
+}
+
+// String names the session in errors.
+func (n *Session) String() string { return fmt.Sprintf("session %d of %s", n.tsih, n.initiator.Name) }

@@ -1,0 +1,250 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"lunar/backstore"
+	"lunar/internal/evloop"
+	"lunar/internal/numa"
+	"lunar/target/scsi"
+)
+
+// Server is an iSCSI target node server: event threads, target nodes and the
+// portals that lead to them. Its methods are for control goroutines.
+type Server struct {
+	config  Config
+	log     *slog.Logger
+	workers *evloop.Workers
+	threads []*thread
+	running sync.WaitGroup // loops, accept loops and logins
+
+	mu struct {
+		sync.Mutex
+		closing   bool
+		targets   map[string]*Target
+		order     []*Target // as they were added
+		groups    map[uint16]*portalGroup
+		homes     map[*scsi.LogicalUnit][]*thread // the logical units' groups of event threads
+		nextHome  int
+		sessions  map[uint16]*Session // by TSIH
+		lastTSIH  uint16
+		loggingIn map[net.Conn]struct{}
+	}
+}
+
+// Target is one target node.
+type Target struct {
+	config TargetConfig
+}
+
+// Name returns the iSCSI name.
+func (t *Target) Name() string { return t.config.Name }
+
+// NewServer makes a server and starts its event threads. It serves nothing
+// until targets are added and Listen opens portals.
+func NewServer(config Config) (*Server, error) {
+	config = config.withDefaults(numa.Allowed())
+	s := &Server{config: config, log: config.Logger, workers: evloop.NewWorkers(config.Workers)}
+	s.mu.targets = make(map[string]*Target)
+	s.mu.groups = make(map[uint16]*portalGroup)
+	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)
+	s.mu.sessions = make(map[uint16]*Session)
+	s.mu.loggingIn = make(map[net.Conn]struct{})
+	topology, err := numa.Discover(config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	for i := range config.Threads {
+		cpu := config.CPUs[i%len(config.CPUs)]
+		th, err := newThread(s.threadConfig(i, cpu, topology.NodeOf(cpu)))
+		if err != nil {
+			s.stopThreads()
+			return nil, err
+		}
+		s.threads = append(s.threads, th)
+		s.running.Go(th.loop.Run)
+	}
+	return s, nil
+}
+
+func (s *Server) threadConfig(i, cpu, node int) evloop.Config {
+	c := evloop.Config{
+		Name: fmt.Sprintf("event%d", i), CPU: cpu, Node: node,
+		Buffers: s.config.Buffers, Workers: s.workers, Logger: s.log,
+	}
+	if !s.config.NoRing {
+		c.RingEntries = 256
+	}
+	return c
+}
+
+// AddLogicalUnit gives a logical unit its group of event threads: the next n
+// of the server's threads in turn.
+func (s *Server) AddLogicalUnit(lu *scsi.LogicalUnit, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.homes[lu] != nil {
+		return
+	}
+	for range min(max(n, 1), len(s.threads)) {
+		s.mu.homes[lu] = append(s.mu.homes[lu], s.threads[s.mu.nextHome%len(s.threads)])
+		s.mu.nextHome++
+	}
+}
+
+// AddTarget makes a target node known; its logical units that were not added
+// before get one event thread each.
+func (s *Server) AddTarget(config TargetConfig) (*Target, error) {
+	config.Name = strings.ToLower(config.Name)
+	for _, rule := range config.Access {
+		for _, m := range rule.LUNs {
+			s.AddLogicalUnit(m.LU, 1)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.targets[config.Name] != nil {
+		return nil, fmt.Errorf("target %s exists already", config.Name)
+	}
+	t := &Target{config: config}
+	s.mu.targets[config.Name] = t
+	s.mu.order = append(s.mu.order, t)
+	return t, nil
+}
+
+// groupOf returns the event threads of a logical unit.
+func (s *Server) groupOf(lu *scsi.LogicalUnit) []*thread {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.homes[lu]
+}
+
+// leastLoaded returns the thread with the fewest connections.
+func leastLoaded(group []*thread) *thread {
+	best := group[0]
+	for _, th := range group[1:] {
+		if th.load.Load() < best.load.Load() {
+			best = th
+		}
+	}
+	return best
+}
+
+// homeFor returns the thread that a new session starts on.
+func (s *Server) homeFor(rule *AccessRule) *thread {
+	if rule == nil || len(rule.LUNs) == 0 {
+		return leastLoaded(s.threads)
+	}
+	return leastLoaded(s.groupOf(rule.LUNs[0].LU))
+}
+
+// Shutdown closes the portals, asks the initiators to log out, ends their
+// sessions when they have, or when ctx ends, and makes everything stable. The
+// logical units' stores are closed.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.closePortals()
+	within := 5 * time.Second
+	if d, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(d))
+	}
+	for _, session := range s.allSessions() {
+		session.conn.post(func() { session.conn.requestLogout(within) })
+	}
+	asked, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	s.awaitSessions(asked)
+	for _, session := range s.allSessions() {
+		session.close(errShutdown)
+	}
+	final, cancelFinal := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancelFinal()
+	left := s.awaitSessions(final)
+	err := errors.Join(left, s.flushStores(final))
+	s.stopThreads()
+	return errors.Join(err, s.closeStores())
+}
+
+// awaitSessions waits until all sessions have ended.
+func (s *Server) awaitSessions(ctx context.Context) error {
+	for _, session := range s.allSessions() {
+		select {
+		case <-session.ended:
+		case <-ctx.Done():
+			return fmt.Errorf("%d sessions have not ended: %w", len(s.allSessions()), ctx.Err())
+		}
+	}
+	return nil
+}
+
+// logicalUnits returns all that were added.
+func (s *Server) logicalUnits() []*scsi.LogicalUnit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var lus []*scsi.LogicalUnit
+	for lu := range s.mu.homes {
+		lus = append(lus, lu)
+	}
+	return lus
+}
+
+// flushStores makes what was acknowledged stable.
+func (s *Server) flushStores(ctx context.Context) error {
+	var errs []error
+	for _, lu := range s.logicalUnits() {
+		done := make(chan error, 1)
+		th := s.groupOf(lu)[0]
+		th.loop.Post(evloop.Func(func() { th.flush(lu, done) }))
+		select {
+		case err := <-done:
+			if err != nil {
+				errs = append(errs, fmt.Errorf("volume %s: flush: %w", lu.Name(), err))
+			}
+		case <-ctx.Done():
+			errs = append(errs, fmt.Errorf("volume %s: flush has not ended: %w", lu.Name(), ctx.Err()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// flush runs on the thread.
+func (th *thread) flush(lu *scsi.LogicalUnit, done chan<- error) {
+	lane, err := th.lane(lu)
+	if err != nil {
+		done <- err
+		return
+	}
+	op := &backstore.Op{Kind: backstore.Flush, Done: func(op *backstore.Op) { done <- op.Err }}
+	if lane.Submit(op) {
+		done <- op.Err
+	}
+}
+
+func (s *Server) stopThreads() {
+	for _, th := range s.threads {
+		closed := make(chan struct{})
+		th.loop.Post(evloop.Func(func() { th.closeLanes(); close(closed) }))
+		<-closed
+	}
+	s.workers.Close()
+	for _, th := range s.threads {
+		th.loop.Stop()
+	}
+	s.running.Wait()
+}
+
+func (s *Server) closeStores() error {
+	var errs []error
+	for _, lu := range s.logicalUnits() {
+		if err := lu.Store().Close(); err != nil {
+			errs = append(errs, fmt.Errorf("volume %s: %w", lu.Name(), err))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,94 @@
+package target
+
+import (
+	"net/netip"
+	"sync"
+
+	"lunar/target/login"
+	"lunar/target/pdu"
+	"lunar/target/scsi"
+)
+
+// Session is one initiator's session with one target node, or a discovery
+// session (RFC 7143 section 4.3). It has one connection: MaxConnections is
+// negotiated to 1. What the data path changes is in the Connection and belongs
+// to its event thread; the fields here do not change after login.
+type Session struct {
+	server      *Server
+	target      *Target // nil in a discovery session
+	initiator   Initiator
+	alias       string
+	isid        pdu.ISID
+	tsih        uint16
+	cid         uint16
+	portalGroup uint16
+	local       netip.AddrPort // the portal that it came through
+	remote      netip.AddrPort
+	params      login.Params
+	rule        *AccessRule
+	conn        *Connection
+	replaces    uint16 // TSIH of the session that this one reinstates
+
+	ended     chan struct{} // closed when nothing of the session runs any more
+	endedOnce sync.Once
+}
+
+// Port is the initiator port name of SCSI (RFC 7143 section 4.2.7.1): the
+// name that reservations and nexuses are keyed by.
+func (s *Session) Port() string { return s.initiator.Name + ",i,0x" + s.isid.String() }
+
+// nexuses returns the I_T_L nexuses that the access rule grants.
+func (s *Session) nexuses() []*scsi.Nexus {
+	if s.rule == nil {
+		return nil
+	}
+	out := make([]*scsi.Nexus, 0, len(s.rule.LUNs))
+	for _, m := range s.rule.LUNs {
+		out = append(out, s.nexus(m))
+	}
+	return out
+}
+
+func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
+	return &scsi.Nexus{
+		LU: m.LU, LUN: encodeLUN(m.LUN), Initiator: s.Port(),
+		TargetTag: s.portalGroup, ReadOnly: m.ReadOnly, Map: s.visibleLUNs,
+	}
+}
+
+// visibleLUNs is what REPORT LUNS tells this initiator.
+func (s *Session) visibleLUNs() []uint64 {
+	if s.rule == nil {
+		return nil
+	}
+	luns := make([]uint64, 0, len(s.rule.LUNs))
+	for _, m := range s.rule.LUNs {
+		luns = append(luns, encodeLUN(m.LUN))
+	}
+	return luns
+}
+
+// encodeLUN is the single level LUN structure of SAM-5 clause 4.7.7:
+// peripheral device addressing below 256, flat space addressing above.
+func encodeLUN(n uint16) uint64 {
+	if n < 256 {
+		return uint64(n) << 48
+	}
+	return uint64(0x4000|n&0x3fff) << 48
+}
+
+// decodeLUN is the inverse; ok is false for structures that name no single
+// level LUN.
+func decodeLUN(l uint64) (n uint16, ok bool) {
+	n = uint16(l >> 48)
+	if l<<16 != 0 {
+		return 0, false
+	}
+	switch n >> 14 {
+	case 0: // peripheral device addressing; bus identifier must be 0
+		return n & 0xff, n>>8 == 0
+	case 1: // flat space addressing
+		return n & 0x3fff, true
+	}
+	return 0, false
+}

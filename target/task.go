@@ -1,0 +1,189 @@
+package target
+
+import (
+	"lunar/internal/buf"
+	"lunar/target/pdu"
+	"lunar/target/scsi"
+)
+
+// maxTaskMemory is the most buffer memory, in bytes, that one task holds.
+const maxTaskMemory = scsi.MaxSegments * scsi.SegmentSize
+
+// maxOutstandingR2T bounds R2Ts of one task, whatever is negotiated.
+const maxOutstandingR2T = 8
+
+// task is one SCSI command on its connection: the scsi.Command, its tags, and
+// where its data is. Tasks are pooled per event thread. It implements
+// scsi.Port (transfer_in.go, transfer_out.go).
+type task struct {
+	cmd  scsi.Command
+	conn *Connection
+	next *task // chain of the task table, or of the free list
+	lun  *lun
+
+	waitNext *task // chain of the memory queue
+
+	itt      uint32
+	lunField uint64
+	cmdSN    pdu.SN
+	windowed bool // holds a place of the command window
+	listed   bool // is in the connection's task table
+	ended    bool // the initiator has, or will not get, its status
+	waiting  bool // in the connection's memory queue
+
+	charge int      // bytes of the session's memory budget
+	early  *buf.Ref // where data that comes unasked lands until ReceiveDataOut
+	stash  []byte   // or its copy, when the command waits for memory
+	taken  bool     // the command has asked for it
+
+	// Data-In.
+	dataSN pdu.SN // next DataSN, also counts R2Ts: ExpDataSN of the response
+	burst  uint32 // bytes in the current Data-In sequence
+
+	// Data-Out.
+	unsolicited sequence // immediate data and unsolicited Data-Out
+	wants       [scsi.MaxSegments]want
+	wanted      int
+	r2ts        [maxOutstandingR2T]sequence
+	r2tCount    int
+	r2tSN       pdu.SN
+	r2tNext     uint32 // buffer offset from which nothing was solicited yet
+
+	management *taskManagement // the function that aborts the task
+}
+
+// want is one ReceiveDataOut: a range of the command's data and its place.
+type want struct {
+	off uint32
+	dst []byte
+	got int
+}
+
+func (w *want) end() uint32 { return w.off + uint32(len(w.dst)) }
+
+// sequence is one run of Data-Out PDUs: unsolicited, or the answer to an R2T.
+type sequence struct {
+	open   bool
+	ttt    uint32
+	next   uint32 // buffer offset of the next PDU
+	end    uint32 // buffer offset where it ends at the latest
+	dataSN pdu.SN
+}
+
+// newTask takes a task from the thread's free list.
+func (th *thread) newTask(c *Connection) *task {
+	t := th.free
+	if t == nil {
+		t = &task{}
+	} else {
+		th.free = t.next
+	}
+	t.conn, t.next = c, nil
+	c.live++
+	return t
+}
+
+// recycle returns an ended task; nothing may refer to it any more.
+func (th *thread) recycle(t *task) {
+	t.cmd.Reset()
+	t.conn, t.lun, t.management = nil, nil, nil
+	t.windowed, t.listed, t.ended, t.waiting, t.taken, t.stash = false, false, false, false, false, nil
+	t.charge, t.dataSN, t.burst = 0, 0, 0
+	t.unsolicited = sequence{}
+	for i := range t.wanted {
+		t.wants[i].dst = nil
+	}
+	t.wanted, t.r2tCount, t.r2tSN, t.r2tNext = 0, 0, 0, 0
+	t.next, th.free = th.free, t
+}
+
+// end takes the task off its connection once its status is queued, or will
+// never be sent.
+func (t *task) end() {
+	c := t.conn
+	if t.early != nil {
+		t.early.Release()
+		t.early = nil
+	}
+	if t.listed {
+		c.tasks.remove(t)
+	}
+	if t.windowed {
+		c.window.Done()
+	} else {
+		c.immediates--
+	}
+	c.charged -= t.charge
+	c.live--
+	tm := t.management
+	if c.executing == t {
+		t.ended = true // command.go recycles it once Execute has returned
+	} else {
+		c.thread.recycle(t)
+	}
+	if tm != nil {
+		tm.done()
+	}
+	c.taskEnded()
+}
+
+// taskTable finds tasks by Initiator Task Tag: chained buckets, fixed in size
+// because the window bounds the tasks.
+type taskTable struct {
+	buckets []*task
+	shift   uint
+	n       int
+}
+
+func newTaskTable(depth int) taskTable {
+	bits := uint(4)
+	for 1<<bits < 2*depth {
+		bits++
+	}
+	return taskTable{buckets: make([]*task, 1<<bits), shift: 32 - bits}
+}
+
+func (tt *taskTable) bucket(itt uint32) **task {
+	return &tt.buckets[itt*0x9e3779b1>>tt.shift]
+}
+
+func (tt *taskTable) find(itt uint32) *task {
+	if tt.n == 0 {
+		return nil
+	}
+	t := *tt.bucket(itt)
+	for t != nil && t.itt != itt {
+		t = t.next
+	}
+	return t
+}
+
+func (tt *taskTable) insert(t *task) {
+	b := tt.bucket(t.itt)
+	t.next, *b = *b, t
+	t.listed = true
+	tt.n++
+}
+
+func (tt *taskTable) remove(t *task) {
+	b := tt.bucket(t.itt)
+	for *b != t {
+		b = &(*b).next
+	}
+	*b, t.next = t.next, nil
+	t.listed = false
+	tt.n--
+}
+
+// appendMatching appends the tasks that match to dst, so that the caller may
+// end them while it walks.
+func (tt *taskTable) appendMatching(dst []*task, match func(*task) bool) []*task {
+	for _, t := range tt.buckets {
+		for ; t != nil; t = t.next {
+			if match(t) {
+				dst = append(dst, t)
+			}
+		}
+	}
+	return dst
+}

@@ -1,0 +1,244 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/evloop"
+	"lunar/target/pdu"
+)
+
+const (
+	// rxScratch is the room of a thread's receive scratch beyond the longest
+	// data segment: bytes read at once, for all connections of the thread in
+	// turn, so that it stays in the CPU's cache.
+	rxScratch = 256 << 10
+	// placeFrom is the data segment length from which the rest of a segment
+	// is read to where it belongs rather than into the scratch.
+	placeFrom = 16 << 10
+	// rxAhead is what is read into the scratch while large data segments
+	// are expected: headers, so that little data has to be copied out of it.
+	rxAhead = 4 << 10
+	// readsPerPass bounds the work of one connection per pass, for fairness.
+	readsPerPass = 4
+)
+
+// rxState is where the receiver stands in the byte stream.
+type rxState struct {
+	again evloop.Task
+	due   bool   // again is queued
+	ahead bool   // large data segments are coming
+	kept  []byte // bytes of a PDU that has not arrived completely
+
+	// A PDU whose data segment is on the way to its place.
+	placing  bool
+	bhs      pdu.BHS
+	ahs      []byte
+	place    []byte // the whole data segment
+	got      int
+	tailWant int // padding and digest bytes behind it
+}
+
+func (rx *rxState) busy() bool { return rx.placing || len(rx.kept) > 0 }
+
+func (rx *rxState) drop() { rx.kept, rx.place, rx.ahs = nil, nil, nil }
+
+// receive reads what is there, a bounded number of times, and acts on every
+// complete PDU.
+func (m *tcpMover) receive() {
+	for range readsPerPass {
+		if m.closed || m.why != nil || m.tx.full() {
+			return // flush calls again once the peer has taken what it is owed
+		}
+		n, want, errno := m.read()
+		switch {
+		case errno == unix.EAGAIN:
+			return
+		case errno != 0:
+			m.Close(fmt.Errorf("receive: %w", syscall.Errno(errno)), false)
+			return
+		case n == 0:
+			m.Close(m.endOfStream(), false)
+			return
+		case n < want:
+			return // the socket is empty: the next bytes bring a new edge
+		}
+	}
+	m.receiveLater()
+}
+
+func (m *tcpMover) receiveLater() {
+	if !m.rx.due && !m.closed {
+		m.rx.due = true
+		m.loop.Again(m.rx.again)
+	}
+}
+
+func (m *tcpMover) receiveAgain() {
+	m.rx.due = false
+	if m.closed {
+		return
+	}
+	defer m.r.Contain()
+	m.receive()
+}
+
+func (m *tcpMover) endOfStream() error {
+	if m.rx.busy() {
+		return fmt.Errorf("%w in the middle of a PDU: %w", errPeerClosed, io.ErrUnexpectedEOF)
+	}
+	return errPeerClosed
+}
+
+// read does one system call and parses what it brought. want is what it could
+// have brought.
+func (m *tcpMover) read() (n, want int, errno unix.Errno) {
+	scratch := m.room.receive
+	kept := copy(scratch, m.rx.kept)
+	m.rx.kept = m.rx.kept[:0]
+	room := scratch[kept:]
+	if m.rx.ahead && len(room) > rxAhead {
+		room = room[:rxAhead]
+	}
+	if m.rx.placing && m.rx.got < len(m.rx.place) {
+		rest := m.rx.place[m.rx.got:]
+		iov := &m.room.readv
+		iov[0].Base, iov[1].Base = &rest[0], &room[0]
+		iov[0].SetLen(len(rest))
+		iov[1].SetLen(len(room))
+		want = len(rest) + len(room)
+		n, errno = evloop.Readv(m.fd, iov[:])
+		if errno == 0 && n > 0 {
+			placed := min(n, len(rest))
+			m.rx.got += placed
+			m.parsed(scratch[:kept+n-placed], n)
+		}
+		return n, want, errno
+	}
+	want = len(room)
+	n, errno = evloop.Read(m.fd, room)
+	if errno != 0 || n == 0 {
+		m.keep(m.parse(scratch[:kept])) // what was left while the send queue was full
+		return n, want, errno
+	}
+	m.parsed(scratch[:kept+n], n)
+	return n, want, errno
+}
+
+// parsed acts on the bytes and keeps what is left over.
+func (m *tcpMover) parsed(b []byte, n int) {
+	m.r.Heard()
+	m.keep(m.parse(b))
+}
+
+func (m *tcpMover) keep(b []byte) {
+	if len(b) > 0 && !m.closed {
+		m.rx.kept = append(m.rx.kept[:0], b...)
+	}
+}
+
+// parse delivers the complete PDUs in b and returns what remains: the start of
+// a PDU whose data segment has no place yet.
+func (m *tcpMover) parse(b []byte) []byte {
+	for !m.closed && m.why == nil {
+		if m.rx.placing {
+			rest, done := m.parseTail(b)
+			if !done {
+				return rest
+			}
+			b = rest
+			continue
+		}
+		if len(b) < pdu.BHSLength || m.tx.full() {
+			break
+		}
+		rest, done := m.parsePDU(b)
+		if !done {
+			return rest
+		}
+		b = rest
+	}
+	return b
+}
+
+var errHeaderDigest = errors.New("header digest error")
+
+// parsePDU delivers the PDU at the start of b. done is false when more bytes
+// are needed.
+func (m *tcpMover) parsePDU(b []byte) (rest []byte, done bool) {
+	bhs := (*pdu.BHS)(b)
+	ahsLength, n := bhs.TotalAHSLength(), bhs.DataSegmentLength()
+	if n > m.maxRecv {
+		m.Close(fmt.Errorf("%w: data segment of %d bytes in %s, MaxRecvDataSegmentLength is %d",
+			errProtocol, n, bhs.Opcode(), m.maxRecv), false)
+		return nil, false
+	}
+	head := pdu.BHSLength + ahsLength
+	ahs := b[pdu.BHSLength:min(head, len(b))]
+	if m.headerDigest {
+		head += pdu.DigestLength
+	}
+	if len(b) < head {
+		return b, false
+	}
+	if m.headerDigest {
+		if found, want := pdu.ReadDigest(b[head-pdu.DigestLength:head]), pdu.HeaderDigest(bhs, ahs); found != want {
+			// The length cannot be trusted, so the stream cannot be
+			// followed any more (RFC 7143 section 7.7).
+			m.Close(fmt.Errorf("%w: found %#x, expected %#x", errHeaderDigest, uint32(found), uint32(want)), false)
+			return nil, false
+		}
+	}
+	whole := m.wireLength(bhs)
+	if len(b) >= whole {
+		data := b[head : head+n : head+n]
+		m.r.Received(bhs, ahs, data, m.dataDigest && n > 0 && !m.digestMatches(data, b[head+n:whole]))
+		m.rx.ahead = m.rx.ahead && n >= rxAhead
+		return b[whole:], true
+	}
+	if n < placeFrom {
+		return b, false
+	}
+	m.startPlacing(bhs, ahs, b[head:], n, whole-head-n)
+	return b[min(head+n, len(b)):], true
+}
+
+// startPlacing sends the data segment to where it belongs. What belongs
+// nowhere, because its command is gone or there is no memory for it, is
+// gathered once and dropped.
+func (m *tcpMover) startPlacing(bhs *pdu.BHS, ahs, have []byte, n, tail int) {
+	place := m.r.Place(bhs, n)
+	if place == nil {
+		place = make([]byte, n)
+	}
+	rx := &m.rx
+	rx.placing, rx.bhs, rx.place, rx.tailWant = true, *bhs, place, tail
+	rx.ahs = append(rx.ahs[:0], ahs...)
+	rx.got = copy(place, have)
+	rx.ahead = true
+}
+
+// parseTail delivers the placed PDU once its data, padding and digest are
+// there.
+func (m *tcpMover) parseTail(b []byte) (rest []byte, done bool) {
+	rx := &m.rx
+	if rx.got < len(rx.place) || len(b) < rx.tailWant {
+		return b, false
+	}
+	rx.placing = false
+	bad := m.dataDigest && !m.digestMatches(rx.place, b[:rx.tailWant])
+	place := rx.place
+	rx.place = nil
+	m.r.Received(&rx.bhs, rx.ahs, place, bad)
+	return b[rx.tailWant:], true
+}
+
+// digestMatches checks the data digest that ends tail, behind the padding.
+func (m *tcpMover) digestMatches(data, tail []byte) bool {
+	padding := len(tail) - pdu.DigestLength
+	return pdu.ReadDigest(tail[padding:]) == pdu.DataDigest(data, tail[:padding])
+}

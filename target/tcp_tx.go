@@ -1,0 +1,240 @@
+package target
+
+import (
+	"fmt"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/buf"
+	"lunar/internal/evloop"
+	"lunar/target/pdu"
+)
+
+const (
+	// maxQueued bounds the PDUs that wait for a peer that does not read:
+	// beyond it nothing more is received from it.
+	maxQueued = 4096
+	// flushFrom is how many queued data bytes leave at once rather than at
+	// the end of the pass, while they are in the CPU's cache.
+	flushFrom = 256 << 10
+	// maxIOV is how many pieces one sendmsg takes (UIO_MAXIOV).
+	maxIOV = 1024
+)
+
+// outgoing is one PDU on its way out.
+type outgoing struct {
+	data    []byte
+	ref     *buf.Ref // released when sent
+	stamped bool
+	headLen uint8
+	tailLen uint8
+	head    [pdu.BHSLength + pdu.DigestLength]byte
+	tail    [3 + pdu.DigestLength]byte // padding and data digest
+}
+
+func (o *outgoing) length() int { return int(o.headLen) + len(o.data) + int(o.tailLen) }
+
+// txState is the queue of outgoing PDUs: a ring that grows up to what
+// maxQueued and the command window allow.
+type txState struct {
+	flush     evloop.Task
+	scheduled bool
+	blocked   bool // the socket takes no more until EPOLLOUT
+	ring      []outgoing
+	head      uint32 // first PDU that is not completely sent
+	tail      uint32
+	sent      int // bytes of the first PDU that are sent
+	bytes     int // data bytes queued
+}
+
+func (tx *txState) pending() bool { return tx.head != tx.tail }
+
+func (tx *txState) full() bool { return tx.tail-tx.head >= maxQueued }
+
+func (tx *txState) at(i uint32) *outgoing { return &tx.ring[i&uint32(len(tx.ring)-1)] }
+
+// push returns the next free place of the ring.
+func (tx *txState) push() *outgoing {
+	if int(tx.tail-tx.head) == len(tx.ring) {
+		tx.grow()
+	}
+	o := tx.at(tx.tail)
+	tx.tail++
+	return o
+}
+
+func (tx *txState) grow() {
+	ring := make([]outgoing, max(64, 2*len(tx.ring)))
+	for i := tx.head; i != tx.tail; i++ {
+		ring[i&uint32(len(ring)-1)] = *tx.at(i)
+	}
+	tx.ring = ring
+}
+
+// pop forgets the first PDU, which is sent or dropped.
+func (tx *txState) pop() {
+	o := tx.at(tx.head)
+	tx.bytes -= len(o.data)
+	releaseRef(o.ref)
+	o.ref, o.data = nil, nil
+	tx.head++
+	tx.sent = 0
+}
+
+func (tx *txState) drop() {
+	for tx.pending() {
+		tx.pop()
+	}
+}
+
+// SendControl implements Datamover.
+func (m *tcpMover) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) { m.send(bhs, data, ref) }
+
+// GetData implements Datamover.
+func (m *tcpMover) GetData(bhs *pdu.R2T) { m.send(bhs.BHS(), nil, nil) }
+
+// PutData implements Datamover.
+func (m *tcpMover) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
+	m.send(bhs.BHS(), data, ref)
+	if m.tx.bytes >= flushFrom {
+		m.flushNow()
+	}
+}
+
+// Backlog implements Datamover.
+func (m *tcpMover) Backlog() int { return m.tx.bytes }
+
+// send queues a PDU. Its sequence numbers and digests are set when it leaves.
+func (m *tcpMover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
+	if m.closed {
+		releaseRef(ref)
+		return
+	}
+	o := m.tx.push()
+	*(*pdu.BHS)(o.head[:]) = *bhs
+	o.data, o.ref, o.stamped = data, ref, false
+	m.tx.bytes += len(data)
+	m.scheduleFlush()
+}
+
+func (m *tcpMover) scheduleFlush() {
+	if !m.tx.scheduled && !m.tx.blocked {
+		m.tx.scheduled = true
+		m.loop.AtPassEnd(m.tx.flush)
+	}
+}
+
+// stamp sets what is known only when the PDU leaves.
+func (m *tcpMover) stamp(o *outgoing) {
+	o.stamped = true
+	bhs := (*pdu.BHS)(o.head[:])
+	m.r.Stamp(bhs)
+	o.headLen = pdu.BHSLength
+	if m.headerDigest {
+		pdu.HeaderDigest(bhs, nil).Put(o.head[pdu.BHSLength:])
+		o.headLen += pdu.DigestLength
+	}
+	padding := pdu.Padding(len(o.data))
+	o.tailLen = uint8(padding)
+	clear(o.tail[:padding])
+	if m.dataDigest && len(o.data) > 0 {
+		pdu.DataDigest(o.data, o.tail[:padding]).Put(o.tail[padding:])
+		o.tailLen += pdu.DigestLength
+	}
+}
+
+// flushAtEnd is the pass-end task.
+func (m *tcpMover) flushAtEnd() {
+	m.tx.scheduled = false
+	if m.closed {
+		return
+	}
+	defer m.r.Contain()
+	full := m.tx.full()
+	err := m.flush()
+	if err != nil {
+		m.Close(fmt.Errorf("send: %w", err), false)
+		return
+	}
+	if m.why != nil {
+		if !m.tx.pending() {
+			m.end()
+		}
+		return
+	}
+	m.r.Drained()
+	if full && !m.tx.full() {
+		m.receiveLater()
+	}
+}
+
+// flushNow sends ahead of the pass's end; errors are left for flushAtEnd,
+// because the caller is in the middle of a command.
+func (m *tcpMover) flushNow() {
+	if !m.tx.blocked {
+		_ = m.flush() // a broken socket fails again at the end of the pass
+	}
+}
+
+// flush sends what is queued until the socket takes no more: one sendmsg for
+// up to maxIOV pieces.
+func (m *tcpMover) flush() error {
+	for m.tx.pending() && !m.tx.blocked {
+		iov, bytes := m.gather()
+		n, errno := evloop.Sendmsg(m.fd, iov, 0)
+		if errno == unix.EAGAIN {
+			m.tx.blocked = true
+			break
+		}
+		if errno != 0 {
+			return syscall.Errno(errno)
+		}
+		m.advance(n)
+		if n < bytes {
+			m.tx.blocked = true
+		}
+	}
+	return nil
+}
+
+// gather fills the room's iovec from the queue.
+func (m *tcpMover) gather() (iov []unix.Iovec, bytes int) {
+	iov = m.room.sendv[:0]
+	skip := m.tx.sent
+	for i := m.tx.head; i != m.tx.tail && len(iov)+3 <= maxIOV; i++ {
+		o := m.tx.at(i)
+		if !o.stamped {
+			m.stamp(o)
+		}
+		for _, piece := range [...][]byte{o.head[:o.headLen], o.data, o.tail[:o.tailLen]} {
+			if skip >= len(piece) {
+				skip -= len(piece)
+				continue
+			}
+			piece = piece[skip:]
+			skip = 0
+			iov = iov[:len(iov)+1]
+			v := &iov[len(iov)-1]
+			v.Base = &piece[0]
+			v.SetLen(len(piece))
+			bytes += len(piece)
+		}
+	}
+	return iov, bytes
+}
+
+// advance takes n sent bytes off the queue.
+func (m *tcpMover) advance(n int) {
+	m.tx.sent += n
+	for m.tx.pending() {
+		o := m.tx.at(m.tx.head)
+		length := o.length()
+		if m.tx.sent < length {
+			return
+		}
+		rest := m.tx.sent - length
+		m.tx.pop()
+		m.tx.sent = rest
+	}
+}

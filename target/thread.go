@@ -1,0 +1,106 @@
+package target
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"lunar/backstore"
+	"lunar/internal/evloop"
+	"lunar/target/scsi"
+)
+
+// thread is an event thread with what its connections share. All but loop
+// belongs to the thread itself.
+type thread struct {
+	loop *evloop.Loop
+	room *Room
+	load atomic.Int32 // connections, for the choice of a home
+
+	free    *task // recycled tasks
+	lanes   map[*scsi.LogicalUnit]backstore.Lane
+	conns   map[*Connection]struct{}
+	starved []*Connection // those with tasks that wait for memory
+	feeding bool
+	homing  evloop.Timer
+}
+
+func newThread(config evloop.Config) (*thread, error) {
+	loop, err := evloop.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("event thread %s: %w", config.Name, err)
+	}
+	th := &thread{
+		loop:  loop,
+		room:  newRoom(),
+		lanes: make(map[*scsi.LogicalUnit]backstore.Lane),
+		conns: make(map[*Connection]struct{}),
+	}
+	th.homing.Fire = th.judgeHomes
+	return th, nil
+}
+
+// lane returns the thread's lane into the logical unit's store, which it opens
+// at the first use.
+func (th *thread) lane(lu *scsi.LogicalUnit) (backstore.Lane, error) {
+	if lane := th.lanes[lu]; lane != nil {
+		return lane, nil
+	}
+	lane, err := lu.Store().Lane(th.loop)
+	if err != nil {
+		return nil, err
+	}
+	th.lanes[lu] = lane
+	return lane, nil
+}
+
+func (th *thread) closeLanes() {
+	for lu, lane := range th.lanes {
+		lane.Close()
+		delete(th.lanes, lu)
+	}
+}
+
+func (th *thread) add(c *Connection) {
+	th.conns[c] = struct{}{}
+	th.load.Store(int32(len(th.conns)))
+	if !th.homing.Armed() {
+		th.loop.Arm(&th.homing, homingInterval)
+	}
+}
+
+func (th *thread) remove(c *Connection) {
+	delete(th.conns, c)
+	th.load.Store(int32(len(th.conns)))
+	for i, s := range th.starved {
+		if s == c {
+			th.starved = append(th.starved[:i], th.starved[i+1:]...)
+			break
+		}
+	}
+	c.starved = false
+}
+
+// starve notes that a task of c waits for memory.
+func (th *thread) starve(c *Connection) {
+	if !c.starved {
+		c.starved = true
+		th.starved = append(th.starved, c)
+	}
+}
+
+// feed lets the connections whose tasks wait for memory try again, one round,
+// in the order in which they began to wait.
+func (th *thread) feed() {
+	if th.feeding || len(th.starved) == 0 {
+		return
+	}
+	waiting := th.starved
+	th.starved = nil
+	for _, c := range waiting {
+		c.starved = false
+		c.feed()
+		if c.waiters.head != nil {
+			th.starve(c)
+		}
+	}
+}

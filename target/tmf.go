@@ -1,0 +1,206 @@
+package target
+
+import (
+	"sync/atomic"
+
+	"lunar/internal/evloop"
+	"lunar/target/pdu"
+	"lunar/target/scsi"
+)
+
+// taskManagement is a task management function under way (RFC 7143 section
+// 11.5, SAM-5 clause 7). Its response leaves when the last command that it
+// ended has really ended: when nothing more is done to the medium for it.
+type taskManagement struct {
+	conn     *Connection // that asked
+	function pdu.TaskManagementFunction
+	itt      uint32
+	response pdu.TaskManagementResponseCode
+	left     atomic.Int32 // commands and threads that have not reported
+	then     func()       // what follows the response
+}
+
+// scope is one row of the table of functions: which tasks they end and whom
+// they tell.
+type scope struct {
+	needsLUN    bool
+	ownOnly     bool // tasks of this session, else of all sessions
+	wholeTarget bool // tasks of all logical units, else of the one addressed
+	attention   scsi.ASC
+	tellSelf    bool // the asking nexus gets the unit attention too
+	cold        bool // sessions are closed afterwards
+	reset       bool // the logical unit's changeable state goes back to its defaults
+}
+
+// scopes is the table of the functions that end sets of tasks (SAM-5 table 36;
+// unit attentions per SAM-5 clause 5.14 and table 53).
+var scopes = map[pdu.TaskManagementFunction]scope{
+	pdu.FunctionAbortTaskSet:     {needsLUN: true, ownOnly: true},
+	pdu.FunctionClearTaskSet:     {needsLUN: true, attention: scsi.ASCCommandsClearedByAnother},
+	pdu.FunctionLogicalUnitReset: {needsLUN: true, attention: scsi.ASCDeviceReset, tellSelf: true, reset: true},
+	pdu.FunctionTargetWarmReset:  {wholeTarget: true, attention: scsi.ASCDeviceReset, tellSelf: true, reset: true},
+	pdu.FunctionTargetColdReset:  {wholeTarget: true, attention: scsi.ASCReset, tellSelf: true, reset: true, cold: true},
+}
+
+// taskManagementRequest takes the PDU.
+func (c *Connection) taskManagementRequest(r *request) {
+	c.finish(r)
+	p := (*pdu.TaskManagementRequest)(r.bhs)
+	tm := &taskManagement{conn: c, function: p.Function(), itt: r.bhs.ITT(), response: pdu.FunctionComplete}
+	tm.left.Store(1) // this call
+	c.log.Info("task management", "function", p.Function().String(), "lun", r.bhs.LUN()>>48, "task", p.ReferencedTaskTag())
+	if s, ok := scopes[p.Function()]; ok {
+		c.endTasks(tm, s, r.bhs.LUN())
+	} else {
+		tm.response = c.single(tm, p)
+	}
+	tm.done()
+}
+
+// single carries out the functions that speak of one task or none.
+func (c *Connection) single(tm *taskManagement, p *pdu.TaskManagementRequest) pdu.TaskManagementResponseCode {
+	switch p.Function() {
+	case pdu.FunctionAbortTask:
+		return c.abortTask(tm, p)
+	case pdu.FunctionClearACA: // NACA=1 is refused, so there never is an ACA condition to clear
+		if c.findLUN(p.BHS().LUN()) == nil {
+			return pdu.FunctionLUNDoesNotExist
+		}
+		return pdu.FunctionComplete
+	case pdu.FunctionTaskReassign: // ErrorRecoveryLevel 2 only
+		return pdu.FunctionReassignmentNotSupported
+	}
+	return pdu.FunctionNotSupported
+}
+
+// abortTask ends one task. One that has ended already, with its response on
+// the way, is as good as aborted when its CmdSN shows that it existed (RFC
+// 7143 section 11.6.1).
+func (c *Connection) abortTask(tm *taskManagement, p *pdu.TaskManagementRequest) pdu.TaskManagementResponseCode {
+	t := c.tasks.find(p.ReferencedTaskTag())
+	if t == nil {
+		for i := range c.held {
+			if c.held[i].bhs.ITT() == p.ReferencedTaskTag() && c.held[i].bhs.Opcode() == pdu.OpSCSICommand {
+				c.held[i].bhs = abortedInPlace(c.held[i].bhs)
+				return pdu.FunctionComplete
+			}
+		}
+		return pdu.FunctionTaskDoesNotExist
+	}
+	if t.lunField != p.BHS().LUN() {
+		return pdu.FunctionTaskDoesNotExist
+	}
+	c.abortFor(tm, t)
+	return pdu.FunctionComplete
+}
+
+// abortedInPlace makes a held command a NOP-Out without answer, which takes
+// its place in the command order.
+func abortedInPlace(bhs pdu.BHS) pdu.BHS {
+	var p pdu.NOPOut
+	p.Init()
+	p.BHS().SetITT(pdu.ReservedTag)
+	p.BHS().SetCmdSN(bhs.CmdSN())
+	return *p.BHS()
+}
+
+// endTasks ends the tasks of the scope on all threads that have some.
+func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
+	var only *scsi.LogicalUnit
+	if s.needsLUN {
+		l := c.findLUN(lunField)
+		if l == nil {
+			tm.response = pdu.FunctionLUNDoesNotExist
+			return
+		}
+		only = l.nexus.LU
+	}
+	matches := func(t *task) bool {
+		return t.lun != nil && (only == nil || t.lun.nexus.LU == only)
+	}
+	c.endMatching(tm, matches)
+	if s.ownOnly {
+		return
+	}
+	for _, other := range c.session.server.sessionsSharing(c.session, only) {
+		tm.left.Add(1)
+		other.conn.post(func() {
+			other.conn.endMatching(tm, matches)
+			tm.done()
+		})
+	}
+	c.announce(s, only)
+	if s.cold {
+		tm.then = func() { c.session.server.closeSessions(c.session.target, errReset) }
+	}
+}
+
+// announce establishes the scope's unit attentions and resets the units.
+func (c *Connection) announce(s scope, only *scsi.LogicalUnit) {
+	for _, l := range c.luns {
+		if only != nil && l.nexus.LU != only {
+			continue
+		}
+		except := l.nexus
+		if s.tellSelf {
+			except = nil
+		}
+		if s.reset {
+			l.nexus.LU.ResetState()
+		}
+		l.nexus.LU.Attention(s.attention, except)
+	}
+}
+
+// endMatching ends this connection's tasks that match.
+func (c *Connection) endMatching(tm *taskManagement, match func(*task) bool) {
+	for _, t := range c.tasks.appendMatching(nil, match) {
+		if t.listed && t.management == nil {
+			c.abortFor(tm, t)
+		}
+	}
+}
+
+// abortFor ends one task on behalf of a function.
+func (c *Connection) abortFor(tm *taskManagement, t *task) {
+	tm.left.Add(1)
+	t.management = tm
+	c.abort(t)
+}
+
+// done counts down; the last one sends the response from the thread of the
+// connection that asked.
+func (tm *taskManagement) done() {
+	if tm.left.Add(-1) == 0 {
+		tm.conn.post(tm.respond)
+	}
+}
+
+func (tm *taskManagement) respond() {
+	c := tm.conn
+	if c.closed {
+		return
+	}
+	var p pdu.TaskManagementResponse
+	p.Init()
+	p.BHS().SetITT(tm.itt)
+	p.SetResponse(tm.response)
+	c.mover.SendControl(p.BHS(), nil, nil)
+	if tm.then != nil {
+		tm.then()
+	}
+}
+
+// post runs f on the connection's thread, at once when that is this one.
+func (c *Connection) post(f func()) {
+	c.owner.Lock()
+	th := c.owner.thread
+	if !th.loop.OnThread() {
+		th.loop.Post(evloop.Func(func() { c.post(f) })) // it may have moved meanwhile
+		c.owner.Unlock()
+		return
+	}
+	c.owner.Unlock()
+	defer c.Contain()
+	f()
+}

@@ -1,0 +1,107 @@
+package target
+
+import (
+	"lunar/internal/buf"
+	"lunar/target/pdu"
+	"lunar/target/scsi"
+)
+
+// SendDataIn implements scsi.Port: it cuts data into Data-In PDUs no longer
+// than the transport takes, and into sequences no longer than MaxBurstLength
+// (RFC 7143 sections 11.7 and 13.13).
+func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []byte, last bool) {
+	c := t.conn
+	if c.closed {
+		releaseRef(ref)
+		if last {
+			t.end()
+		}
+		return
+	}
+	if ref != nil {
+		c.charged -= min(t.charge, len(data))
+		t.charge -= min(t.charge, len(data))
+	}
+	maxPDU, maxBurst := uint32(c.mover.MaxDataIn()), uint32(c.session.params.MaxBurstLength)
+	for {
+		n := min(uint32(len(data)), maxPDU, maxBurst-t.burst)
+		t.burst += n
+		final := last && n == uint32(len(data))
+		var p pdu.DataIn
+		p.Init()
+		p.BHS().SetFinal(final || t.burst == maxBurst)
+		if t.burst == maxBurst {
+			t.burst = 0
+		}
+		p.BHS().SetDataSegmentLength(int(n))
+		p.BHS().SetITT(t.itt)
+		p.BHS().SetTTT(pdu.ReservedTag)
+		p.SetDataSN(t.dataSN)
+		t.dataSN++
+		p.SetBufferOffset(off)
+		if final {
+			p.SetHasStatus(true)
+			p.SetStatus(uint8(scsi.Good))
+			over, under, count := residual(cmd)
+			p.SetOverflow(over)
+			p.SetUnderflow(under)
+			p.SetResidualCount(count)
+		}
+		whole := n == uint32(len(data))
+		if ref != nil && !whole {
+			ref.Retain()
+		}
+		c.mover.PutData(&p, data[:n:n], ref)
+		data, off = data[n:], off+n
+		if whole {
+			break
+		}
+	}
+	if last {
+		t.end()
+	}
+}
+
+// Complete implements scsi.Port: the SCSI Response (RFC 7143 section 11.4).
+func (t *task) Complete(cmd *scsi.Command) {
+	c := t.conn
+	if c.closed || cmd.Aborted() {
+		t.end()
+		return
+	}
+	var p pdu.SCSIResponse
+	p.Init()
+	p.SetResponse(pdu.ResponseCompleted)
+	p.SetStatus(uint8(cmd.Status))
+	p.BHS().SetITT(t.itt)
+	p.SetExpDataSN(t.dataSN)
+	over, under, count := residual(cmd)
+	p.SetOverflow(over)
+	p.SetUnderflow(under)
+	p.SetResidualCount(count)
+	var data []byte
+	if cmd.Sense != nil {
+		data = pdu.AppendSense(nil, cmd.AppendSense(nil))
+	}
+	p.BHS().SetDataSegmentLength(len(data))
+	c.mover.SendControl(p.BHS(), data, nil)
+	t.end()
+}
+
+// residual is the difference between what the initiator expected and what the
+// command asks for (RFC 7143 section 11.4.5).
+func residual(cmd *scsi.Command) (over, under bool, count uint32) {
+	switch {
+	case cmd.Length > cmd.EDTL:
+		return true, false, cmd.Length - cmd.EDTL
+	case cmd.Length < cmd.EDTL:
+		return false, true, cmd.EDTL - cmd.Length
+	}
+	return false, false, 0
+}
+
+func releaseRef(ref *buf.Ref) {
+	if ref != nil {
+		ref.Release()
+	}
+}

@@ -1,0 +1,252 @@
+package target
+
+import (
+	"lunar/internal/buf"
+	"lunar/target/pdu"
+	"lunar/target/scsi"
+)
+
+// Alloc implements scsi.Port. Whoever has to wait is served in order of
+// arrival by Connection.feed.
+func (t *task) Alloc(cmd *scsi.Command, n int) *buf.Ref {
+	if ref := t.early; ref != nil && n == len(ref.Bytes()) {
+		t.early = nil
+		return ref
+	}
+	c := t.conn
+	if c.mayTake(n) {
+		if ref := c.thread.loop.Pool().Get(n); ref != nil {
+			c.take(t, n)
+			return ref
+		}
+	}
+	c.wait(t)
+	return nil
+}
+
+// ReceiveDataOut implements scsi.Port: data that came unasked is there
+// already, the rest is asked for by R2Ts (RFC 7143 section 11.8).
+func (t *task) ReceiveDataOut(cmd *scsi.Command, off uint32, dst []byte) {
+	if t.conn.closed {
+		return // the teardown ends the command
+	}
+	w := &t.wants[t.wanted]
+	t.wanted++
+	*w = want{off: off, dst: dst}
+	w.got = t.takeEarly(w)
+	if w.got == len(dst) {
+		t.satisfied(t.wanted - 1)
+		return
+	}
+	t.solicit()
+}
+
+// takeEarly moves what came unasked to w and returns how many bytes it was.
+func (t *task) takeEarly(w *want) int {
+	have := min(t.unsolicited.next, w.end())
+	if have <= w.off {
+		return 0
+	}
+	t.taken = true
+	if src := t.unasked(); src != nil { // else Alloc has handed the very same memory to the command
+		move(w.dst, src[w.off:have])
+	}
+	return int(have - w.off)
+}
+
+// unasked is where the data lies that came unasked.
+func (t *task) unasked() []byte {
+	switch {
+	case t.early != nil:
+		return t.early.Bytes()
+	case t.cmd.Immediate != nil:
+		return t.cmd.Immediate
+	}
+	return t.stash
+}
+
+// satisfied takes want i off the list and tells the command.
+func (t *task) satisfied(i int) {
+	w := t.wants[i]
+	copy(t.wants[i:t.wanted], t.wants[i+1:t.wanted])
+	t.wanted--
+	t.wants[t.wanted] = want{}
+	t.cmd.DataOut(w.off, uint32(len(w.dst)))
+}
+
+// solicit sends R2Ts for what is wanted, in ascending order, as many as
+// MaxOutstandingR2T allows, none longer than MaxBurstLength, and none before
+// the unsolicited data has ended (DataSequenceInOrder).
+func (t *task) solicit() {
+	c := t.conn
+	limit := min(int(c.session.params.MaxOutstandingR2T), maxOutstandingR2T)
+	for !t.unsolicited.open && t.r2tCount < limit {
+		t.r2tNext = max(t.r2tNext, t.unsolicited.next)
+		w := t.wantAt(t.r2tNext)
+		if w == nil {
+			return
+		}
+		n := min(w.end()-t.r2tNext, uint32(c.session.params.MaxBurstLength))
+		t.sendR2T(t.r2tNext, n)
+		t.r2tNext += n
+	}
+}
+
+func (t *task) sendR2T(off, n uint32) {
+	c := t.conn
+	ttt := c.newTTT()
+	t.r2ts[t.r2tCount] = sequence{open: true, ttt: ttt, next: off, end: off + n}
+	t.r2tCount++
+	var p pdu.R2T
+	p.Init()
+	p.BHS().SetLUN(t.lunField)
+	p.BHS().SetITT(t.itt)
+	p.BHS().SetTTT(ttt)
+	p.SetR2TSN(t.dataSN)
+	t.dataSN++
+	p.SetBufferOffset(off)
+	p.SetDesiredDataTransferLength(n)
+	c.mover.GetData(&p)
+}
+
+// wantAt returns the want that covers the buffer offset, or nil.
+func (t *task) wantAt(off uint32) *want {
+	for i := range t.wanted {
+		if w := &t.wants[i]; w.off <= off && off < w.end() {
+			return w
+		}
+	}
+	return nil
+}
+
+// sequenceOf returns the sequence that a Data-Out PDU belongs to, or nil.
+func (t *task) sequenceOf(ttt uint32) *sequence {
+	if ttt == pdu.ReservedTag {
+		if t.unsolicited.open {
+			return &t.unsolicited
+		}
+		return nil
+	}
+	for i := range t.r2tCount {
+		if t.r2ts[i].ttt == ttt {
+			return &t.r2ts[i]
+		}
+	}
+	return nil
+}
+
+// placeDataOut says where n bytes at off belong: nil when they do not lie in
+// one place.
+func (t *task) placeDataOut(off uint32, n int) []byte {
+	if w := t.wantAt(off); w != nil {
+		if int(w.end()-off) < n {
+			return nil
+		}
+		return w.dst[off-w.off:][:n]
+	}
+	if t.early != nil && int(off)+n <= cap(t.early.Bytes()) {
+		b := t.early.Bytes()
+		return b[:cap(b)][off:][:n]
+	}
+	return nil
+}
+
+// receiveDataOut takes one Data-Out PDU of the task. data may already lie in
+// its place. fault names what is wrong with the PDU.
+func (t *task) receiveDataOut(p *pdu.DataOut, data []byte) (fault *scsi.Sense) {
+	s := t.sequenceOf(p.BHS().TTT())
+	if s == nil {
+		return scsi.UnexpectedUnsolicitedData
+	}
+	n := uint32(len(data))
+	if p.DataSN() != s.dataSN || p.BufferOffset() != s.next || n > s.end-s.next {
+		return scsi.DataPhaseError
+	}
+	final := p.BHS().Final()
+	if s != &t.unsolicited && final != (s.next+n == s.end) {
+		return scsi.DataPhaseError
+	}
+	off := s.next
+	s.dataSN++
+	s.next += n
+	if final || s.next == s.end {
+		t.closeSequence(s)
+	}
+	t.store(off, data)
+	return nil
+}
+
+// closeSequence ends a sequence; sequences of R2Ts leave the list.
+func (t *task) closeSequence(s *sequence) {
+	s.open = false
+	if s == &t.unsolicited {
+		return
+	}
+	for i := range t.r2tCount {
+		if &t.r2ts[i] == s {
+			t.r2tCount--
+			t.r2ts[i] = t.r2ts[t.r2tCount]
+			t.r2ts[t.r2tCount] = sequence{}
+			return
+		}
+	}
+}
+
+// store puts data where the command wants it, or into the landing buffer when
+// the command has not asked yet; what nobody wants (an initiator that sends
+// more than the CDB says) is dropped.
+func (t *task) store(off uint32, data []byte) {
+	for len(data) > 0 {
+		i := t.wantIndex(off)
+		if i < 0 {
+			t.land(off, data)
+			break
+		}
+		w := &t.wants[i]
+		n := min(len(data), int(w.end()-off))
+		move(w.dst[off-w.off:][:n], data[:n])
+		w.got += n
+		off, data = off+uint32(n), data[n:]
+		if w.got == len(w.dst) {
+			ended := t.finishWant(i)
+			if ended {
+				return
+			}
+		}
+	}
+	t.solicit()
+}
+
+func (t *task) wantIndex(off uint32) int {
+	for i := range t.wanted {
+		if w := &t.wants[i]; w.off <= off && off < w.end() {
+			return i
+		}
+	}
+	return -1
+}
+
+// finishWant tells the command, which may end by that: it then reports true
+// and the task must not be touched.
+func (t *task) finishWant(i int) (ended bool) {
+	c, itt := t.conn, t.itt
+	t.satisfied(i)
+	return c.tasks.find(itt) != t
+}
+
+func (t *task) land(off uint32, data []byte) {
+	if t.early == nil {
+		return
+	}
+	b := t.early.Bytes()
+	if b = b[:cap(b)]; int(off) < len(b) {
+		move(b[off:], data)
+	}
+}
+
+// move copies unless the data is there already.
+func move(dst, src []byte) {
+	if len(src) > 0 && &dst[0] != &src[0] {
+		copy(dst, src)
+	}
+}

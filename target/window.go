@@ -1,0 +1,54 @@
+package target
+
+import "lunar/target/pdu"
+
+// CmdWindow is the command window of a session (RFC 7143 section 4.2.2.1):
+// the flow control by which the target says how many commands it takes.
+//
+// INVARIANT: MaxCmdSN never moves backwards.
+type CmdWindow struct {
+	exp   pdu.SN // the next CmdSN
+	max   pdu.SN // the last CmdSN granted
+	depth uint32 // commands that may be queued or run at a time
+	used  uint32 // commands that came through the window and have not ended
+}
+
+// NewCmdWindow returns the window of a session whose first command will carry
+// first, for at most depth commands at a time.
+func NewCmdWindow(first pdu.SN, depth uint32) CmdWindow {
+	return CmdWindow{exp: first, max: first.Add(depth - 1), depth: depth}
+}
+
+// Admission is what the window says of a command's CmdSN.
+type Admission uint8
+
+// The answers of Admit.
+const (
+	Admitted Admission = iota // next in order: it counts as running until Done
+	Early                     // within the window, but commands before it are missing
+	Outside                   // outside the window: to be ignored silently (RFC 7143 section 4.2.2.1)
+)
+
+// Admit judges a non-immediate command and takes it when it is the next.
+func (w *CmdWindow) Admit(sn pdu.SN) Admission {
+	switch {
+	case sn == w.exp && w.exp.LessEq(w.max):
+		w.exp++
+		w.used++
+		return Admitted
+	case sn.InWindow(w.exp, w.max):
+		return Early
+	}
+	return Outside
+}
+
+// Done gives back the place of an admitted command.
+func (w *CmdWindow) Done() { w.used-- }
+
+// Grant returns ExpCmdSN and MaxCmdSN for a PDU that leaves now.
+func (w *CmdWindow) Grant() (exp, max pdu.SN) {
+	if grant := w.exp.Add(w.depth - w.used - 1); w.max.LessThan(grant) {
+		w.max = grant
+	}
+	return w.exp, w.max
+}
