@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# run.sh [NAME...]: runs libiscsi's conformance suite against volumes of a tgtd
+# of its own (default: file ram file4k) and compares every test with the list
+# expected-NAME.txt. A test that fails or is skipped without being in the list
+# fails the run; so does one in the list that passes.
+#
+# run.sh --url NAME URL [URL2]: the same against a target that runs already.
+# URL2 is a second path to the same logical unit. TGTD names another binary,
+# CONFORMANCE_LIMIT the seconds that one volume may take (default 300).
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+. "$here/server.bash"
+trap clean_up EXIT
+
+readonly limit=${CONFORMANCE_LIMIT:-300}
+readonly results=$root/build/conformance
+readonly base=iqn.2026-11.example.conformance
+
+# examine NAME URL [URL2]: one run of the suite; the destructive tests too.
+examine() {
+	local name=$1 status=0
+	shift
+	stdbuf -oL timeout --kill-after=5 "$limit" iscsi-test-cu -d -v "$@" >"$results/$name.log" 2>&1 || status=$?
+	awk -f "$here/results.awk" "$results/$name.log" >"$results/$name.results"
+	[ "$status" != 124 ] && [ "$status" != 137 ] || say "$name: not finished after $limit s"
+	awk -f "$here/compare.awk" "$here/expected-$name.txt" "$results/$name.results" >"$results/$name.summary" || status=differs
+	# The summary comes last, the differences before it.
+	sed "s/^/conformance: $name: /" "$results/$name.summary"
+	[ "$status" != differs ]
+}
+
+main() {
+	local name port failed=0
+	mkdir -p "$results"
+	if [ "${1-}" = --url ]; then
+		shift
+		examine "$@"
+		return
+	fi
+	[ $# -gt 0 ] || set -- file ram file4k
+	port=$(free_port)
+	sed "s/@PORT@/$port/" "$here/config.yaml" >"$work/config.yaml"
+	start_server "$work/config.yaml" "$port"
+	for name; do
+		examine "$name" "iscsi://127.0.0.1:$port/$base:$name/0" "iscsi://127.0.0.2:$port/$base:$name/0" || failed=1
+	done
+	stop_server
+	[ "$failed" = 0 ] || die "FAILED (logs in build/conformance)"
+	say "ok"
+}
+
+command -v iscsi-test-cu >/dev/null || die "no iscsi-test-cu in PATH; scripts/setup/packages.sh test installs it"
+main "$@"
