@@ -1,6 +1,7 @@
 package login
 
 import (
+	"crypto/subtle"
 	"fmt"
 	"log/slog"
 
@@ -48,16 +49,35 @@ type Credential struct {
 }
 
 // Secret is a CHAP secret. It prints as "***", however it is formatted,
-// logged or marshalled.
-type Secret string
+// logged or marshalled. The text lies behind a pointer because package fmt,
+// when a verb does not fit a struct, prints its fields without asking them.
+type Secret struct {
+	text *string
+}
+
+// NewSecret hides a secret's text.
+func NewSecret(text string) Secret { return Secret{&text} }
 
 const hidden = "***"
 
+// reveal is the text, for the hash alone.
+func (s Secret) reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
+
+// Len is the length of the secret in bytes.
+func (s Secret) Len() int { return len(s.reveal()) }
+
+// Equal compares two secrets in a time that depends on their lengths alone.
+func (s Secret) Equal(o Secret) bool {
+	return subtle.ConstantTimeCompare([]byte(s.reveal()), []byte(o.reveal())) == 1
+}
+
 // String hides the secret.
 func (Secret) String() string { return hidden }
-
-// GoString hides the secret.
-func (Secret) GoString() string { return hidden }
 
 // Format hides the secret from every verb of package fmt.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(hidden)) }
@@ -81,8 +101,8 @@ func (c *Credential) Validate(minimum int) error {
 	if c.User == "" || len(c.User) > pdu.MaxValueLength {
 		return fmt.Errorf("CHAP name of %d bytes, expected 1 to %d", len(c.User), pdu.MaxValueLength)
 	}
-	if len(c.Secret) < minimum {
-		return fmt.Errorf("secret of CHAP name %q has %d bytes, expected at least %d", c.User, len(c.Secret), minimum)
+	if c.Secret.Len() < minimum {
+		return fmt.Errorf("secret of CHAP name %q has %d bytes, expected at least %d", c.User, c.Secret.Len(), minimum)
 	}
 	return nil
 }

@@ -72,14 +72,14 @@ func CHAPResponse(a Algorithm, id uint8, secret Secret, challenge []byte) []byte
 	}
 	h := row.make()
 	h.Write([]byte{id})
-	h.Write([]byte(string(secret)))
+	h.Write([]byte(secret.reveal()))
 	h.Write(challenge)
 	return h.Sum(nil)
 }
 
 // stranger stands in for the credential of an unknown user, so that an
 // unknown user and a wrong secret do the same work.
-var stranger = Credential{Secret: "no such user, no such secret"}
+var stranger = Credential{Secret: NewSecret("no such user, no such secret")}
 
 // verifyCHAP returns the credential whose user and secret gave the response.
 // Neither its time nor its result tells whether it was the user or the secret

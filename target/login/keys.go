@@ -148,6 +148,10 @@ func init() {
 	}
 }
 
+// Known reports that RFC 7143 or RFC 7145 defines the key; a peer answers an
+// unknown one with NotUnderstood. Names are compared exactly.
+func Known(name string) bool { return keyByName[name] != nil }
+
 func isDiscovery(n *Negotiation) bool { return n.sessionType == Discovery }
 
 // isAllSolicited: with InitialR2T=Yes and ImmediateData=No there is no first

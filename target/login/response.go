@@ -23,7 +23,10 @@ type Result struct {
 	ISID                          pdu.ISID
 	TSIH                          uint16 // as requested: 0 for a new session
 	CID                           uint16
-	Params                        Params
+	// Params is what was agreed. On a connection that joins a session, that is
+	// when TSIH is not 0, its session part holds defaults: the session has its
+	// own already.
+	Params Params
 	// CHAPUser is the name that the initiator proved, empty without CHAP. It
 	// is for logs.
 	CHAPUser string

@@ -163,7 +163,7 @@ func (n *Negotiation) prove(got map[string]string, incoming *Credential) ([]pdu.
 		return nil, Errorf(pdu.LoginInitiatorError, "CHAP_I and CHAP_C, expected both or none")
 	case n.auth.Mutual == nil:
 		return nil, Errorf(pdu.LoginAuthenticationFailure, "initiator asks for mutual CHAP, none is configured")
-	case n.auth.Mutual.Secret == incoming.Secret:
+	case n.auth.Mutual.Secret.Equal(incoming.Secret):
 		return nil, Errorf(pdu.LoginAuthenticationFailure, "one secret for both directions")
 	}
 	if err := n.checkSecret(n.auth.Mutual); err != nil {
