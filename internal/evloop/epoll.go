@@ -164,7 +164,8 @@ func (l *Loop) Modify(fd int, events uint32) error {
 }
 
 // Unregister forgets fd. Its Poller hears nothing more, not even of events that
-// this pass had already fetched.
+// this pass had already fetched. It does so also when it returns an error, which
+// tells that fd was closed too early.
 func (l *Loop) Unregister(fd int) error {
 	l.assertThread("Unregister")
 	return l.poll.remove(fd)

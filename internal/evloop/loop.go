@@ -38,7 +38,7 @@ import (
 type Config struct {
 	Name        string       // of the thread and in log lines
 	CPU         int          // to pin the thread to; -1 leaves it to the kernel
-	Node        int          // NUMA node of Pool; -1 is the node of CPU's first touch
+	Node        int          // NUMA node of Pool; -1 takes that of CPU
 	Buffers     int          // bytes of Pool; 0 means no Pool
 	RingEntries uint32       // submissions of Ring; 0 means no Ring
 	Workers     *Workers     // for calls that block; shared by loops, may be nil
@@ -119,17 +119,15 @@ func New(config Config) (*Loop, error) {
 	return l, nil
 }
 
-// openPool allocates the pool from a thread on the loop's CPU, so that first
-// touch places the pages right even where mbind is forbidden.
+// openPool proves that the CPU can be pinned to, and allocates the pool from a
+// thread there, so that first touch places the pages right even where mbind is
+// forbidden.
 func (l *Loop) openPool() (err error) {
-	if l.config.Buffers <= 0 {
-		return nil
-	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked: the pinned thread ends here
-		if err = l.pin(); err == nil {
+		if err = l.pin(); err == nil && l.config.Buffers > 0 {
 			l.pool, err = buf.NewPool(l.config.Buffers, l.config.Node)
 		}
 	}()
@@ -240,8 +238,9 @@ func (l *Loop) runPassEnd() {
 }
 
 // Stop ends the loop after its current pass: posted tasks still run, requests in
-// the ring complete, then its descriptors, ring and pool are freed. It returns
-// when that is done, except on the loop's own thread. Stopping again only waits.
+// the ring complete, then its descriptors, ring and pool are freed; timers and
+// Again tasks are not run any more. It returns when that is done, except on the
+// loop's own thread. Stopping again only waits.
 func (l *Loop) Stop() {
 	l.stopping.Store(true)
 	if l.neverRun() {

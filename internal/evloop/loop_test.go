@@ -59,6 +59,23 @@ func TestAgainRunsOncePerPass(t *testing.T) {
 	}
 }
 
+// What the creator queues before Run needs no event to be run.
+func TestTasksBeforeRun(t *testing.T) {
+	for name, add := range map[string]func(*Loop, Task){
+		"Again": (*Loop).Again, "AtPassEnd": (*Loop).AtPassEnd, "Post": (*Loop).Post,
+		"Arm": func(l *Loop, task Task) { l.Arm(&Timer{Fire: task.Run}, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLoop(t, Config{})
+			ran := make(chan struct{})
+			add(l, Func(func() { close(ran) }))
+			go l.Run()
+			<-ran
+			l.Stop()
+		})
+	}
+}
+
 func TestUnregisterInPass(t *testing.T) {
 	l := driven(t, Config{})
 	var fds [2]int
@@ -297,7 +314,7 @@ func TestPinnedAndNamed(t *testing.T) {
 }
 
 func TestNewReportsWhatFailed(t *testing.T) {
-	_, err := New(Config{Name: "nowhere", CPU: 1023, Buffers: 1 << 20, Logger: quiet()})
+	_, err := New(Config{Name: "nowhere", CPU: 1023, Logger: quiet()})
 	if err == nil || !strings.Contains(err.Error(), "nowhere") || !strings.Contains(err.Error(), "CPU 1023") {
 		t.Errorf("error %v, expected one that names the loop and the CPU", err)
 	}
