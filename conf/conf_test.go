@@ -30,7 +30,7 @@ func TestDefault(t *testing.T) {
 		}}},
 		Volumes: []Volume{{
 			Name: "default", Type: FileVolume, Path: "/state/default.img", Size: GiB, BlockSize: 512,
-			Write: WriteThrough, Thin: true, Vendor: "LUNAR", Product: "VOLUME",
+			Write: WriteThrough,
 		}},
 		Targets: []Target{{
 			Name: "iqn.2026-11.example.lunar:default", Alias: "Lunar default volume",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -17,16 +18,15 @@ var volumeKeys = map[string][]VolumeType{
 	"size":   {FileVolume, RAMVolume, NullVolume},
 	"direct": {FileVolume, BlockVolume},
 	"write":  {FileVolume, BlockVolume},
-	"thin":   {FileVolume, BlockVolume, RAMVolume},
 }
 
-// naaDigits are the designators of SPC-4 section 7.8.6.6: NAA 2, 3 and 5 have
-// 8 bytes, NAA 6 has 16.
-var naaDigits = regexp.MustCompile(`^([235][0-9a-f]{15}|6[0-9a-f]{31})$`)
+// naaDigits are the designators of 8 bytes (SPC-4 clause 7.8.6.6): IEEE
+// extended, locally assigned and IEEE registered.
+var naaDigits = regexp.MustCompile(`^[235][0-9a-f]{15}$`)
 
 func (d *decoder) volumes(n node, c *Config) {
 	d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
-		v := Volume{Name: name, BlockSize: 512, Write: WriteThrough, Thin: true, Vendor: "LUNAR", Product: "VOLUME"}
+		v := Volume{Name: name, BlockSize: 512, Write: WriteThrough}
 		ok := d.mapping(n, fields{
 			"type":       volumeType(&v.Type),
 			"path":       text(&v.Path, "a path", validPath),
@@ -35,7 +35,6 @@ func (d *decoder) volumes(n node, c *Config) {
 			"direct":     boolean(&v.Direct),
 			"write":      oneOf(&v.Write, WriteThrough, WriteSync),
 			"read-only":  boolean(&v.ReadOnly),
-			"thin":       boolean(&v.Thin),
 			"threads":    count(&v.Threads, 1024),
 			"serial":     printable(&v.Serial, 36),
 			"naa":        naa(&v.NAA),
@@ -76,15 +75,13 @@ func (d *decoder) fitsType(n node, v *Volume) {
 	case FileVolume:
 		d.require(n, "path", "the path of the file")
 	case BlockVolume:
+		v.Direct = v.Direct || !d.has(n, "direct")
 		d.require(n, "path", "the path of the device, such as /dev/vg0/disk")
 		if v.Path != "" && !strings.HasPrefix(v.Path, "/") {
 			d.fail(n.path+".path", fmt.Sprintf("%q", v.Path), "an absolute path")
 		}
 	case RAMVolume, NullVolume:
 		d.require(n, "size", "a size such as 1GiB")
-	}
-	if !slices.Contains(volumeKeys["thin"], v.Type) {
-		v.Thin = false
 	}
 }
 
@@ -110,9 +107,10 @@ func blockSize(to *int) setter {
 	})
 }
 
-func naa(to *string) setter {
-	return parsed(to, "16 hexadecimal digits that begin with 2, 3 or 5, or 32 that begin with 6", func(s string) (string, bool) {
+func naa(to *uint64) setter {
+	return parsed(to, "16 hexadecimal digits that begin with 2, 3 or 5", func(s string) (uint64, bool) {
 		s = strings.TrimPrefix(strings.ToLower(s), "0x")
-		return s, naaDigits.MatchString(s)
+		v, err := strconv.ParseUint(s, 16, 64)
+		return v, err == nil && naaDigits.MatchString(s)
 	})
 }

@@ -110,15 +110,14 @@ type Volume struct {
 	Path      string // of a file or block device; a relative one is below the state directory
 	Size      Size   // 0 takes the size of the existing file or device
 	BlockSize int    // logical block length in bytes: 512 or 4096
-	Direct    bool   // O_DIRECT: bypass the page cache
+	Direct    bool   // O_DIRECT: bypass the page cache; default for block devices
 	Write     WritePolicy
 	ReadOnly  bool
-	Thin      bool   // offer UNMAP where the store can release space
 	Threads   int    // event threads of the logical unit; 0 lets the server choose
 	Serial    string // VPD page 80h; empty derives one from the server's identity and Name
-	NAA       string // VPD page 83h, 16 or 32 lower-case hexadecimal digits; empty derives one
-	Vendor    string // INQUIRY T10 vendor identification
-	Product   string // INQUIRY product identification
+	NAA       uint64 // VPD page 83h; 0 derives a locally assigned one from Serial
+	Vendor    string // T10 vendor identification; empty takes the server's
+	Product   string // product identification; empty takes the server's
 }
 
 // Target is an iSCSI target. The first Access rule that matches an initiator

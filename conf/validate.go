@@ -156,8 +156,8 @@ func (d *decoder) validateVolumes(c *Config) {
 		if v.Path != "" {
 			d.once(paths, path+".path", filepath.Clean(v.Path), v.Name)
 		}
-		if v.NAA != "" {
-			d.once(identities, path+".naa", v.NAA, v.Name)
+		if v.NAA != 0 {
+			d.once(identities, path+".naa", fmt.Sprintf("%016x", v.NAA), v.Name)
 		}
 		if v.Size%Size(v.BlockSize) != 0 {
 			d.fail(path+".size", v.Size.String(), fmt.Sprintf("a multiple of the block size %d", v.BlockSize))
