@@ -49,6 +49,8 @@ type key struct {
 	irrelevant func(n *Negotiation) bool
 
 	number func(p *Params) *uint32
+	// bound, unless nil, is another key's outcome that this one's never exceeds.
+	bound  func(p *Params) uint32
 	flag   func(p *Params) *bool
 	values func(o *Offer) []string // of a list
 	choose func(p *Params, v string)
@@ -96,7 +98,8 @@ var keys = []key{
 	{name: "MaxBurstLength", kind: kindMin, stages: inOperational, leading: true, low: 512, high: maxLength,
 		irrelevant: isDiscovery, number: func(p *Params) *uint32 { return &p.MaxBurstLength }},
 	{name: "FirstBurstLength", kind: kindMin, stages: inOperational, leading: true, late: true, low: 512, high: maxLength,
-		irrelevant: isAllSolicited, number: func(p *Params) *uint32 { return &p.FirstBurstLength }},
+		irrelevant: isAllSolicited, number: func(p *Params) *uint32 { return &p.FirstBurstLength },
+		bound: func(p *Params) uint32 { return p.MaxBurstLength }},
 	{name: "DefaultTime2Wait", kind: kindMax, stages: inOperational, leading: true, high: 3600,
 		number: func(p *Params) *uint32 { return &p.DefaultTime2Wait }},
 	{name: "DefaultTime2Retain", kind: kindMin, stages: inOperational, leading: true, high: 3600,

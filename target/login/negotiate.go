@@ -58,8 +58,8 @@ func (n *Negotiation) answer(k *key, p pdu.Pair) (string, *Error) {
 }
 
 // note records that a key came. A key may come once (RFC 7143 6.3); a
-// declaration that comes again unchanged is let through as repeated, since
-// libiscsi declares its names in each stage.
+// declaration that comes again unchanged is let through as repeated, since some
+// versions of libiscsi declare their names in each stage.
 func (n *Negotiation) note(k *key, p pdu.Pair) (repeated bool, err *Error) {
 	before, seen := n.seen[p.Key]
 	if !seen {
@@ -137,8 +137,8 @@ func (n *Negotiation) evaluateNumber(k *key, v string) string {
 	if k.kind == kindMax {
 		agreed = max(own, offered)
 	}
-	if k.name == "FirstBurstLength" {
-		agreed = min(agreed, n.params.MaxBurstLength)
+	if k.bound != nil {
+		agreed = min(agreed, k.bound(&n.params))
 	}
 	*k.number(&n.params) = agreed
 	return pdu.FormatNumber(uint64(agreed))
