@@ -180,6 +180,15 @@ func (c *Connection) close(why error) {
 	}
 }
 
+// drain ends the connection once what is queued has been sent.
+func (c *Connection) drain(why error) {
+	if c.mover == nil {
+		c.doomed = why
+	} else if !c.closed {
+		c.mover.Close(why, true)
+	}
+}
+
 // Closed implements Receiver: tasks are ended as a lost nexus ends them (SAM-5
 // clause 6.3.4), and when the last one is gone, the session has ended.
 func (c *Connection) Closed(why error) {

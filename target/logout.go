@@ -20,7 +20,7 @@ func (c *Connection) logoutRequest(r *request) {
 	rsp.SetTime2Retain(0)
 	c.mover.SendControl(rsp.BHS(), nil, nil)
 	if response == pdu.LogoutSuccess {
-		c.mover.Close(errLoggedOut, true)
+		c.drain(errLoggedOut)
 	}
 }
 

@@ -20,7 +20,7 @@ type lun struct {
 func (c *Connection) openLUNs() error {
 	c.nowhere = c.session.nexus(LUNMapping{})
 	for _, n := range c.session.nexuses() {
-		number, _ := decodeLUN(n.LUN)
+		number, _ := scsi.DecodeLUN(n.LUN)
 		lane, err := c.thread.lane(n.LU)
 		if err != nil {
 			return fmt.Errorf("lun %d, volume %s: %w", number, n.LU.Name(), err)
@@ -46,7 +46,7 @@ func (c *Connection) relane() error {
 // findLUN returns the LUN that a PDU's LUN field names, or nil. LUNs are in
 // ascending order and usually numbered from 0.
 func (c *Connection) findLUN(field uint64) *lun {
-	n, ok := decodeLUN(field)
+	n, ok := scsi.DecodeLUN(field)
 	if !ok {
 		return nil
 	}

@@ -156,11 +156,12 @@ func (n *Session) sees(lu *scsi.LogicalUnit) bool {
 	return false
 }
 
-// closeSessions ends all sessions of a target.
+// closeSessions ends all sessions of a target, each after what is queued for
+// it has been sent.
 func (s *Server) closeSessions(t *Target, why error) {
 	for _, n := range s.allSessions() {
 		if n.target == t {
-			n.close(why)
+			n.conn.post(func() { n.conn.drain(why) })
 		}
 	}
 }

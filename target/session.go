@@ -50,45 +50,24 @@ func (s *Session) nexuses() []*scsi.Nexus {
 }
 
 func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
+	name := ""
+	if s.target != nil {
+		name = s.target.Name()
+	}
 	return &scsi.Nexus{
-		LU: m.LU, LUN: encodeLUN(m.LUN), Initiator: s.Port(),
+		LU: m.LU, LUN: scsi.EncodeLUN(m.LUN), Initiator: s.Port(), Target: name,
 		TargetTag: s.portalGroup, ReadOnly: m.ReadOnly, Map: s.visibleLUNs,
 	}
 }
 
-// visibleLUNs is what REPORT LUNS tells this initiator.
+// visibleLUNs is the LUN numbers that REPORT LUNS tells this initiator.
 func (s *Session) visibleLUNs() []uint64 {
 	if s.rule == nil {
 		return nil
 	}
 	luns := make([]uint64, 0, len(s.rule.LUNs))
 	for _, m := range s.rule.LUNs {
-		luns = append(luns, encodeLUN(m.LUN))
+		luns = append(luns, uint64(m.LUN))
 	}
 	return luns
-}
-
-// encodeLUN is the single level LUN structure of SAM-5 clause 4.7.7:
-// peripheral device addressing below 256, flat space addressing above.
-func encodeLUN(n uint16) uint64 {
-	if n < 256 {
-		return uint64(n) << 48
-	}
-	return uint64(0x4000|n&0x3fff) << 48
-}
-
-// decodeLUN is the inverse; ok is false for structures that name no single
-// level LUN.
-func decodeLUN(l uint64) (n uint16, ok bool) {
-	n = uint16(l >> 48)
-	if l<<16 != 0 {
-		return 0, false
-	}
-	switch n >> 14 {
-	case 0: // peripheral device addressing; bus identifier must be 0
-		return n & 0xff, n>>8 == 0
-	case 1: // flat space addressing
-		return n & 0x3fff, true
-	}
-	return 0, false
 }
