@@ -9,7 +9,7 @@ import (
 
 // lun is one LUN of a session on the connection's event thread.
 type lun struct {
-	number uint16
+	number uint64
 	nexus  *scsi.Nexus
 	lane   backstore.Lane
 	ops    uint64 // commands since the connection's home was last judged
@@ -50,7 +50,7 @@ func (c *Connection) findLUN(field uint64) *lun {
 	if !ok {
 		return nil
 	}
-	if int(n) < len(c.luns) && c.luns[n].number == n {
+	if n < uint64(len(c.luns)) && c.luns[n].number == n {
 		return c.luns[n]
 	}
 	for _, l := range c.luns {

@@ -55,7 +55,7 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 		name = s.target.Name()
 	}
 	return &scsi.Nexus{
-		LU: m.LU, LUN: scsi.EncodeLUN(m.LUN), Initiator: s.Port(), Target: name,
+		LU: m.LU, LUN: scsi.EncodeLUN(uint64(m.LUN)), Initiator: s.Port(), Target: name,
 		TargetTag: s.portalGroup, ReadOnly: m.ReadOnly, Map: s.visibleLUNs,
 	}
 }
