@@ -80,31 +80,69 @@ func TestRingReads(t *testing.T) {
 	<-done
 }
 
-// A request whose data comes later wakes the sleeping loop.
+// Requests whose data comes later wake the sleeping loop, and all complete although
+// the kernel does its deferred work in bounded portions.
 func TestRingWakesTheLoop(t *testing.T) {
-	l := start(t, Config{RingEntries: 4})
+	const n = 100
+	l := start(t, Config{RingEntries: 128})
 	needRing(t, l)
 	rfd, wfd := pipe(t)
 	if err := unix.SetNonblock(rfd, false); err != nil { // a non-blocking one would give EAGAIN
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	r := &request{then: func() { close(done) }}
-	b := make([]byte, 16)
+	got, left, done := make([]byte, n), n, make(chan struct{})
 	var sleeps uint64
 	on(l, func() {
-		r.Read(rfd, b, -1)
-		l.Ring().Queue(&r.Op, r)
+		for i := range n {
+			r := &request{}
+			r.then = func() {
+				if r.res != 1 {
+					t.Errorf("read %d: result %d, expected 1", i, r.res)
+				}
+				if left--; left == 0 {
+					close(done)
+				}
+			}
+			r.Read(rfd, got[i:i+1], -1)
+			l.Ring().Queue(&r.Op, r)
+		}
 		sleeps = l.Stats().Sleeps
 	})
 	for l.Stats().Sleeps == sleeps {
 		runtime.Gosched()
 	}
-	write(t, wfd, "late")
+	write(t, wfd, strings.Repeat("x", n))
 	<-done
-	if r.res != 4 || string(b[:4]) != "late" {
-		t.Errorf("result %d %q, expected 4 %q", r.res, b[:4], "late")
+	if want := strings.Repeat("x", n); string(got) != want {
+		t.Errorf("read %q, expected %q", got, want)
 	}
+}
+
+// Pool buffers meet the alignment that O_DIRECT asks for.
+func TestDirectReads(t *testing.T) {
+	l := start(t, Config{RingEntries: 8, Buffers: 4 << 20})
+	needRing(t, l)
+	f, data := pages(t, 64)
+	fd, err := unix.Open(f.Name(), unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip("the file system of the test directory has no O_DIRECT: ", err)
+	}
+	defer unix.Close(fd)
+	done := make(chan struct{})
+	on(l, func() {
+		b := l.Pool().Get(len(data))
+		r := &request{}
+		r.then = func() {
+			if r.res != int32(len(data)) || !bytes.Equal(b.Bytes(), data) {
+				t.Errorf("result %d, expected the %d bytes of the file", r.res, len(data))
+			}
+			b.Release()
+			close(done)
+		}
+		r.Read(fd, b.Bytes(), 0)
+		l.Ring().Queue(&r.Op, r)
+	})
+	<-done
 }
 
 // Stop waits for requests in flight, those that completions start included, so
