@@ -3,10 +3,7 @@ package target
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/netip"
 	"runtime/debug"
 	"slices"
@@ -17,43 +14,68 @@ import (
 	"lunar/target/pdu"
 )
 
+// LoginTransport carries the login phase of one connection and then becomes
+// its Datamover (RFC 5047 section 8.1.5: Enable_Datamover). It is used by one
+// goroutine and may block; Close may come from any.
+type LoginTransport interface {
+	// Receive returns the next PDU with its data segment, which must be a
+	// Login Request.
+	Receive() (*pdu.BHS, []byte, error)
+	// Send sends a Login Response.
+	Send(bhs *pdu.BHS, text []byte) error
+	// SetDeadline bounds Receive and Send; zero means for ever.
+	SetDeadline(time.Time) error
+	// Enable ends the login phase: the connection goes on with the
+	// Datamover, which follows the parameters. The LoginTransport is dead
+	// afterwards, also when it fails.
+	Enable(*login.ConnectionParams) (Datamover, error)
+	Close() error
+
+	Local() netip.AddrPort
+	Remote() netip.AddrPort
+}
+
 // loginPhase is one connection's login: the I/O around login.Negotiation. It
 // runs on a goroutine of its own, so that a slow login never stalls I/O.
 type loginPhase struct {
-	server *Server
-	conn   *net.TCPConn
-	group  *portalGroup
-	remote netip.AddrPort
-	log    *slog.Logger
+	server    *Server
+	transport LoginTransport
+	group     uint16 // tag of the portal group that the connection came in by
+	log       *slog.Logger
 
 	negotiation *login.Negotiation
 	statSN      pdu.SN
-	request     pdu.BHS
+	cmdSN       pdu.SN // of the request that is being answered
 	session     *Session
 }
 
-// login takes a connection to full feature phase, or closes it.
-func (s *Server) login(conn *net.TCPConn, g *portalGroup) {
-	defer s.endLogin(conn)
-	p := &loginPhase{server: s, conn: conn, group: g, remote: addrPort(conn.RemoteAddr()), statSN: 1}
-	p.log = s.log.With("address", p.remote.String())
+// Login takes a connection that came in by the portal group with this tag to
+// full feature phase, or closes it. It blocks until the one or the other.
+func (s *Server) Login(transport LoginTransport, tag uint16) {
+	p := &loginPhase{server: s, transport: transport, group: tag, statSN: 1}
+	p.log = s.log.With("address", transport.Remote().String())
 	p.negotiation = login.New(login.Config{
-		Offer: s.config.Offer, Access: p, Rand: rand.Reader, PortalGroupTag: g.Tag,
+		Offer: s.config.Offer, Access: p, Rand: rand.Reader, PortalGroupTag: tag,
 	})
 	defer func() {
 		if v := recover(); v != nil {
 			p.log.Error("panic in login: the connection is closed", "panic", v, "stack", string(debug.Stack()))
-			conn.Close()
+			p.abandon()
 		}
 	}()
-	conn.SetDeadline(time.Now().Add(s.config.Limits.LoginTimeout))
+	transport.SetDeadline(time.Now().Add(s.config.Limits.LoginTimeout))
 	if err := p.run(); err != nil {
-		conn.Close()
+		p.abandon()
 		p.log.Warn("login failed", "initiator", p.negotiation.InitiatorName(),
 			"target", p.negotiation.TargetName(), "reason", err)
-		if p.session != nil {
-			p.session.end()
-		}
+	}
+}
+
+// abandon closes a connection that does not come to full feature phase.
+func (p *loginPhase) abandon() {
+	p.transport.Close()
+	if p.session != nil {
+		p.session.end()
 	}
 }
 
@@ -61,11 +83,12 @@ func (s *Server) login(conn *net.TCPConn, g *portalGroup) {
 // connection to its event thread.
 func (p *loginPhase) run() error {
 	for {
-		text, err := p.receive()
+		bhs, text, err := p.transport.Receive()
 		if err != nil {
 			return err
 		}
-		req := (*pdu.LoginRequest)(&p.request)
+		req := (*pdu.LoginRequest)(bhs)
+		p.cmdSN = bhs.CmdSN()
 		rsp, err := p.negotiation.Step(req, text)
 		if err == nil && rsp.Done {
 			err = p.admit(rsp.Result)
@@ -80,24 +103,6 @@ func (p *loginPhase) run() error {
 			return p.handOver(rsp.Result)
 		}
 	}
-}
-
-// receive reads one Login Request and returns its text.
-func (p *loginPhase) receive() ([]byte, error) {
-	if _, err := io.ReadFull(p.conn, p.request[:]); err != nil {
-		return nil, fmt.Errorf("waiting for a login request: %w", err)
-	}
-	bhs := &p.request
-	n := bhs.DataSegmentLength()
-	if bhs.Opcode() != pdu.OpLoginRequest || bhs.TotalAHSLength() != 0 || n > login.DefaultMaxRecvDataSegmentLength {
-		return nil, fmt.Errorf("%w: opcode %#x with %d bytes of data in login phase, expected a login request of at most %d",
-			errProtocol, uint8(bhs.Opcode()), n, login.DefaultMaxRecvDataSegmentLength)
-	}
-	text := make([]byte, n+pdu.Padding(n))
-	if _, err := io.ReadFull(p.conn, text); err != nil {
-		return nil, fmt.Errorf("reading a login request: %w", err)
-	}
-	return text[:n], nil
 }
 
 func (p *loginPhase) respond(req *pdu.LoginRequest, rsp *login.Response) error {
@@ -127,12 +132,9 @@ func (p *loginPhase) send(out *pdu.LoginResponse, text []byte) error {
 	bhs := out.BHS()
 	bhs.SetStatSN(p.statSN)
 	p.statSN++
-	cmdSN := p.request.CmdSN()
-	bhs.SetExpCmdSN(cmdSN)
-	bhs.SetMaxCmdSN(cmdSN.Add(uint32(p.server.config.Limits.QueueDepth) - 1))
-	wire := append(append(bhs[:len(bhs):len(bhs)], text...), pdu.ZeroPadding(len(text))...)
-	_, err := p.conn.Write(wire)
-	return err
+	bhs.SetExpCmdSN(p.cmdSN)
+	bhs.SetMaxCmdSN(p.cmdSN.Add(uint32(p.server.config.Limits.QueueDepth) - 1))
+	return p.transport.Send(bhs, text)
 }
 
 // Lookup implements login.Access for this connection's address.
@@ -142,8 +144,8 @@ func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 		return s.config.DiscoveryAuth, nil
 	}
 	t := s.target(q.TargetName)
-	if t == nil || !slices.Contains(t.config.PortalGroups, p.group.Tag) {
-		return login.Auth{}, login.Errorf(pdu.LoginNotFound, "no target %q in portal group %d", q.TargetName, p.group.Tag)
+	if t == nil || !slices.Contains(t.config.PortalGroups, p.group) {
+		return login.Auth{}, login.Errorf(pdu.LoginNotFound, "no target %q in portal group %d", q.TargetName, p.group)
 	}
 	rule := t.ruleFor(p.initiator(q.InitiatorName))
 	if rule == nil {
@@ -155,7 +157,7 @@ func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 }
 
 func (p *loginPhase) initiator(name string) Initiator {
-	return Initiator{Name: strings.ToLower(name), Addr: p.remote.Addr().WithZone("")}
+	return Initiator{Name: strings.ToLower(name), Addr: p.transport.Remote().Addr().WithZone("")}
 }
 
 func (s *Server) target(name string) *Target {
@@ -168,8 +170,8 @@ func (s *Server) target(name string) *Target {
 func (p *loginPhase) admit(r *login.Result) error {
 	n := &Session{
 		server: p.server, initiator: p.initiator(r.InitiatorName), alias: r.InitiatorAlias,
-		isid: r.ISID, cid: r.CID, portalGroup: p.group.Tag,
-		local: addrPort(p.conn.LocalAddr()), remote: p.remote, params: r.Params,
+		isid: r.ISID, cid: r.CID, portalGroup: p.group,
+		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params,
 		ended: make(chan struct{}),
 	}
 	if r.SessionType == login.Normal {
@@ -193,13 +195,13 @@ func (p *loginPhase) admit(r *login.Result) error {
 // handOver gives the connection to an event thread.
 func (p *loginPhase) handOver(r *login.Result) error {
 	n := p.session
-	p.conn.SetDeadline(time.Time{})
-	mover, err := newTCPMover(p.conn, &r.Params.ConnectionParams)
+	p.transport.SetDeadline(time.Time{})
+	mover, err := p.transport.Enable(&r.Params.ConnectionParams)
 	if err != nil {
 		return err
 	}
 	n.log().Info("session opened", "portal", n.local.String(), "alias", n.alias, "chap", r.CHAPUser,
 		"header_digest", n.params.HeaderDigest, "data_digest", n.params.DataDigest)
-	n.conn.post(func() { n.conn.start(mover, p.statSN, p.request.CmdSN()) })
+	n.conn.post(func() { n.conn.start(mover, p.statSN, p.cmdSN) })
 	return nil
 }

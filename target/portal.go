@@ -76,7 +76,10 @@ func (s *Server) accept(l net.Listener, g *portalGroup) {
 				"address", conn.RemoteAddr().String(), "limit", s.config.Limits.LoginConnections)
 			conn.Close()
 		default:
-			s.running.Go(func() { s.login(conn.(*net.TCPConn), g) })
+			s.running.Go(func() {
+				defer s.endLogin(conn)
+				s.Login(&tcpLogin{conn: conn.(*net.TCPConn)}, g.Tag)
+			})
 		}
 	}
 }
