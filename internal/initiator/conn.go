@@ -60,6 +60,15 @@ func NewConn(rw io.ReadWriter) *Conn {
 	return &Conn{rw: rw, Params: defaultParams(), loginPhase: true, tasks: map[uint32]*Task{}}
 }
 
+// NewEstablished wraps a transport whose login somebody else did: cmdSN is the
+// next to use, expStatSN the next to expect.
+func NewEstablished(rw io.ReadWriter, p Params, cmdSN, expStatSN uint32) *Conn {
+	c := NewConn(rw)
+	c.Params, c.loginPhase = p, false
+	c.CmdSN, c.ExpStatSN, c.statSNKnown = cmdSN, expStatSN, true
+	return c
+}
+
 // Transport returns what NewConn was given.
 func (c *Conn) Transport() io.ReadWriter { return c.rw }
 
@@ -160,7 +169,8 @@ func (c *Conn) setReadDeadline(timeout time.Duration) error {
 	if !ok {
 		return nil
 	}
-	if err := d.SetReadDeadline(time.Now().Add(timeout)); err != nil {
+	// A closed pipe refuses deadlines, but the read says so better.
+	if err := d.SetReadDeadline(time.Now().Add(timeout)); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 		return fmt.Errorf("set read deadline: %w", err)
 	}
 	return nil

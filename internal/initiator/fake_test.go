@@ -26,9 +26,8 @@ type fake struct {
 // converse runs a script against a Conn in full feature phase.
 func converse(t *testing.T, params Params, script func(f *fake)) *Conn {
 	t.Helper()
-	c := connect(t, script)
-	c.Params, c.loginPhase = params, false
-	c.CmdSN, c.ExpStatSN, c.statSNKnown = 10, 100, true
+	c := NewEstablished(connect(t, script).rw, params, 10, 100)
+	c.Timeout = 5 * time.Second
 	return c
 }
 

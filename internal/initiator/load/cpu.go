@@ -32,12 +32,18 @@ func (e *engine) sample() sample {
 	return s
 }
 
+// maxPID is the kernel's PID_MAX_LIMIT.
+const maxPID = 1 << 22
+
 // ProcessTime returns the CPU time that all threads of a process, ended ones
 // included, have used: from its CPU clock, or in ticks from /proc.
 func ProcessTime(pid int) (time.Duration, error) {
 	// The clock id that clock_getcpuclockid(3) makes: ^pid, process-wide,
 	// scheduler's nanoseconds.
 	const scheduler = 2
+	if pid < 1 || pid > maxPID {
+		return 0, fmt.Errorf("process id %d, expected 1 to %d", pid, maxPID)
+	}
 	if t, err := clockTime(int32(^pid<<3 | scheduler)); err == nil {
 		return t, nil
 	}

@@ -102,9 +102,7 @@ func (e *engine) openPayload() (err error) {
 }
 
 func (e *engine) connect(i, of int, state *initiator.Conn) error {
-	c := &connection{engine: e, number: i, fd: -1, state: state}
-	c.pattern = newPattern(&e.workload, e.unit.BlockSize, i, of)
-	c.latency = hdrhistogram.New(1, maxLatency, 3)
+	c := newConnection(e, i, of, state)
 	e.connections = append(e.connections, c)
 	if err := c.openSlots(); err != nil {
 		return err
@@ -117,6 +115,14 @@ func (e *engine) connect(i, of int, state *initiator.Conn) error {
 		return fmt.Errorf("prepare socket: %w", err)
 	}
 	return e.loop.Register(c.fd, unix.EPOLLIN, c)
+}
+
+func newConnection(e *engine, i, of int, state *initiator.Conn) *connection {
+	return &connection{
+		engine: e, number: i, fd: -1, state: state,
+		pattern: newPattern(&e.workload, e.unit.BlockSize, i, of),
+		latency: hdrhistogram.New(1, maxLatency, 3),
+	}
 }
 
 func (c *connection) openSlots() (err error) {
