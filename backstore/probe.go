@@ -1,6 +1,7 @@
 package backstore
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -64,22 +65,26 @@ func (v *volume) setFlags(direct bool, q queue, block int64) (unit int, err erro
 	return v.directUnit(q, block)
 }
 
-// directUnit returns the unit of direct I/O and checks that the logical blocks,
-// the size and our buffers are multiples of what it demands.
+// directUnit returns the unit of direct I/O in bytes.
 func (v *volume) directUnit(q queue, block int64) (int, error) {
 	memory, offset := directAlignment(v.fd, q)
-	size := v.info.Load().Size
+	return int(offset), checkDirect(memory, offset, block, v.info.Load().Size)
+}
+
+// checkDirect checks that our buffers, the logical blocks and the size are
+// multiples of what direct I/O demands of memory and offsets, all in bytes.
+func checkDirect(memory, offset, block, size int64) error {
 	switch {
 	case offset == 0:
-		return 0, fmt.Errorf("the file system has no direct I/O for this file")
+		return errors.New("the file system has no direct I/O for this file")
 	case memory > pageSize:
-		return 0, fmt.Errorf("direct I/O needs memory aligned to %d bytes, expected at most %d", memory, pageSize)
+		return fmt.Errorf("direct I/O needs memory aligned to %d bytes, expected at most %d", memory, pageSize)
 	case block%offset != 0:
-		return 0, fmt.Errorf("direct I/O works in units of %d bytes, the block size is %d: use a block size of %d, or no direct I/O", offset, block, offset)
+		return fmt.Errorf("direct I/O works in units of %d bytes, the block size is %d: use a block size of %d, or no direct I/O", offset, block, offset)
 	case size%offset != 0:
-		return 0, fmt.Errorf("direct I/O works in units of %d bytes, the size %d is %d bytes more than a multiple", offset, size, size%offset)
+		return fmt.Errorf("direct I/O works in units of %d bytes, the size %d is %d bytes more than a multiple", offset, size, size%offset)
 	}
-	return int(offset), nil
+	return nil
 }
 
 // directAlignment asks the kernel, from Linux 6.1 on, or goes by the device.

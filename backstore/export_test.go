@@ -1,0 +1,12 @@
+package backstore
+
+// Forgo makes a file or block store believe that the kernel refused every
+// optional feature but punching holes.
+func Forgo(s Store) {
+	for _, a := range []ability{nowait, dsync, zeroRange, seekHole} {
+		s.(*volume).forgo(a)
+	}
+}
+
+// InlineSpan is the most that a thread zeroes or releases by itself, in bytes.
+const InlineSpan = inlineSpan
