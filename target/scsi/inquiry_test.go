@@ -116,6 +116,9 @@ func TestBlockLimitsAgree(t *testing.T) {
 		d := newDisk(t, info, LUConfig{Name: "v"})
 		page := d.good([]byte{0x12, 1, 0xb0, 0, 0xff, 0}, nil)
 		equal(t, page, "00 b0 003c"+hex.EncodeToString(blockLimitsPage(d.lu.Limits())))
+		if l := d.lu.Limits(); l.MaxUnmap > 1<<20 || l.MaxUnmapDescriptors > 1<<20 {
+			t.Errorf("libiscsi takes these for too large: %+v", l)
+		}
 		if unmaps := d.lu.Limits().MaxUnmap != 0; unmaps != info.Discard {
 			t.Errorf("discard %t, MaxUnmap %d", info.Discard, d.lu.Limits().MaxUnmap)
 		}

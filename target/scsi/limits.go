@@ -7,8 +7,9 @@ const (
 	// maxTransfer covers every READ(10) and WRITE(10) of 512 byte blocks, so
 	// that initiators that never read the limits are served as well.
 	maxTransfer = 32 << 20
-	// maxZero bounds what UNMAP and WRITE SAME may release or fill.
-	maxZero = 1 << 30
+	// maxZero bounds what UNMAP and WRITE SAME may release or fill: 1 Mi blocks
+	// of 512 bytes, the most that libiscsi's conformance suite takes for sane.
+	maxZero = 512 << 20
 	// maxCompare lets a COMPARE AND WRITE hold both its Data-Out buffers and
 	// what it read in a single segment.
 	maxCompare = 64 << 10
