@@ -50,6 +50,9 @@ type Connection struct {
 	waiters    taskQueue // tasks that wait for memory
 	starved    bool      // is in the thread's list of connections with waiters
 
+	header  pdu.BHS // of the PDU that is being made; the Datamover copies it
+	request request // that is being acted on
+
 	text textExchange
 	nop  nopState
 	home homing

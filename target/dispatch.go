@@ -43,23 +43,24 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 	if c.closed {
 		return
 	}
-	r := request{bhs: bhs, ahs: ahs, data: data, badDigest: badDigest}
+	c.request = request{bhs: bhs, ahs: ahs, data: data, badDigest: badDigest}
+	r := &c.request
 	row := &requests[bhs.Opcode()&0x3f]
 	if row.run == nil {
-		c.reject(&r, pdu.RejectCommandNotSupported)
+		c.reject(r, pdu.RejectCommandNotSupported)
 		return
 	}
 	if row.numbered && !bhs.Immediate() {
 		switch c.window.Admit(bhs.CmdSN()) {
 		case Early:
-			c.hold(&r)
+			c.hold(r)
 			return
 		case Outside:
 			c.dropPlaced()
 			return
 		}
 	}
-	row.run(c, &r)
+	row.run(c, r)
 	if len(c.held) > 0 {
 		c.release()
 	}

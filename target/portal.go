@@ -19,7 +19,7 @@ type portalGroup struct {
 func (s *Server) Listen(config PortalGroup) error {
 	g := &portalGroup{PortalGroup: config}
 	for _, addr := range config.Listen {
-		l, err := net.Listen("tcp", addr)
+		l, err := net.Listen(network(addr), addr)
 		if err != nil {
 			g.close()
 			return fmt.Errorf("portal %s: %w", addr, err)
@@ -37,6 +37,20 @@ func (s *Server) Listen(config PortalGroup) error {
 		s.running.Go(func() { s.accept(l, g) })
 	}
 	return nil
+}
+
+// network keeps a literal address to its own family: 0.0.0.0 is IPv4 alone and
+// [::] IPv6 alone, which net.Listen would both make dual stack.
+func network(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	literal, perr := netip.ParseAddr(host)
+	switch {
+	case err != nil || perr != nil:
+		return "tcp"
+	case literal.Is4():
+		return "tcp4"
+	}
+	return "tcp6"
 }
 
 // Addrs returns the addresses that a portal group listens on.

@@ -27,8 +27,7 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		n := min(uint32(len(data)), maxPDU, maxBurst-t.burst)
 		t.burst += n
 		final := last && n == uint32(len(data))
-		var p pdu.DataIn
-		p.Init()
+		p := (*pdu.DataIn)(&c.header).Init()
 		p.BHS().SetFinal(final || t.burst == maxBurst)
 		if t.burst == maxBurst {
 			t.burst = 0
@@ -51,7 +50,7 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		if ref != nil && !whole {
 			ref.Retain()
 		}
-		c.mover.PutData(&p, data[:n:n], ref)
+		c.mover.PutData(p, data[:n:n], ref)
 		data, off = data[n:], off+n
 		if whole {
 			break
@@ -69,8 +68,7 @@ func (t *task) Complete(cmd *scsi.Command) {
 		t.end()
 		return
 	}
-	var p pdu.SCSIResponse
-	p.Init()
+	p := (*pdu.SCSIResponse)(&c.header).Init()
 	p.SetResponse(pdu.ResponseCompleted)
 	p.SetStatus(uint8(cmd.Status))
 	p.BHS().SetITT(t.itt)

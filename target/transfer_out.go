@@ -97,8 +97,7 @@ func (t *task) sendR2T(off, n uint32) {
 	ttt := c.newTTT()
 	t.r2ts[t.r2tCount] = sequence{open: true, ttt: ttt, next: off, end: off + n}
 	t.r2tCount++
-	var p pdu.R2T
-	p.Init()
+	p := (*pdu.R2T)(&c.header).Init()
 	p.BHS().SetLUN(t.lunField)
 	p.BHS().SetITT(t.itt)
 	p.BHS().SetTTT(ttt)
@@ -106,7 +105,7 @@ func (t *task) sendR2T(off, n uint32) {
 	t.dataSN++
 	p.SetBufferOffset(off)
 	p.SetDesiredDataTransferLength(n)
-	c.mover.GetData(&p)
+	c.mover.GetData(p)
 }
 
 // wantAt returns the want that covers the buffer offset, or nil.
