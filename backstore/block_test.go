@@ -1,0 +1,156 @@
+package backstore_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/backstore"
+	"lunar/backstore/backstoretest"
+)
+
+// loopDevice makes a block device of a new file of n bytes and returns both
+// paths. Block is its logical block size.
+func loopDevice(t *testing.T, n int64, block uint32, flags uint32) (device, file string) {
+	t.Helper()
+	file = filepath.Join(diskDir(t), "disk")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(n); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // another process may take the free one first
+		if device, err = attach(t, f, block, flags); !errors.Is(err, unix.EBUSY) {
+			break
+		}
+	}
+	if err != nil {
+		t.Skipf("no loop device here: %v", err)
+	}
+	return device, file
+}
+
+func attach(t *testing.T, f *os.File, block uint32, flags uint32) (string, error) {
+	t.Helper()
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	defer control.Close()
+	n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+	if err != nil {
+		return "", err
+	}
+	path := fmt.Sprintf("/dev/loop%d", n)
+	device, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	config := unix.LoopConfig{Fd: uint32(f.Fd()), Size: block}
+	config.Info.Flags = flags
+	if err := unix.IoctlLoopConfigure(int(device.Fd()), &config); err != nil {
+		return "", errors.Join(err, device.Close())
+	}
+	t.Cleanup(func() {
+		_ = unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0)
+		_ = device.Close()
+	})
+	return path, nil
+}
+
+func TestBlock(t *testing.T) {
+	for name, buffered := range map[string]bool{"direct": false, "buffered": true} {
+		for mode, ring := range modes {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				backstoretest.Run(t, backstoretest.Subject{Ring: ring, Whole: true, Open: func(t *testing.T) backstore.Store {
+					device, _ := loopDevice(t, size, 512, 0)
+					return must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device, Buffered: buffered}))
+				}})
+			})
+		}
+	}
+}
+
+func TestBlockInfo(t *testing.T) {
+	device, _ := loopDevice(t, size, 4096, 0)
+	s := must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device, Sync: true}))
+	defer closeStore(t, s)
+	info := s.Info()
+	if info.Size != size || info.BlockSize != 4096 || info.PhysicalBlock < 4096 || info.VolatileCache || info.ReadOnly {
+		t.Errorf("info %+v of a writable device of %d bytes in blocks of 4096", info, size)
+	}
+	if !strings.Contains(info.Describe, device) {
+		t.Errorf("described as %q, expected %s in it", info.Describe, device)
+	}
+}
+
+func TestOpenBlockRefuses(t *testing.T) {
+	large, _ := loopDevice(t, size, 4096, 0)
+	odd, _ := loopDevice(t, size+512, 512, 0)
+	taken, _ := loopDevice(t, size, 512, 0)
+	defer closeStore(t, must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: taken})))
+	for name, test := range map[string]struct {
+		config backstore.BlockConfig
+		want   string
+	}{
+		"in use":       {backstore.BlockConfig{Path: taken}, "in use: it is mounted"},
+		"in use, read": {backstore.BlockConfig{Path: taken, ReadOnly: true}, "in use: it is mounted"},
+		"small blocks": {backstore.BlockConfig{Path: large, BlockSize: 512}, "units of 4096 bytes, the block size is 512"},
+		"odd size":     {backstore.BlockConfig{Path: odd, BlockSize: 4096}, "size 1049088 is 512 bytes more"},
+		"file":         {backstore.BlockConfig{Path: writeFile(t, page)}, "not a block device"},
+		"missing":      {backstore.BlockConfig{Path: "/dev/does-not-exist"}, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := backstore.OpenBlock(test.config)
+			if err == nil {
+				closeStore(t, s)
+				t.Fatal("opened")
+			}
+			if !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.config.Path) {
+				t.Errorf("error %q, expected the path and %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+func TestReadOnlyBlock(t *testing.T) {
+	device, _ := loopDevice(t, size, 512, unix.LO_FLAGS_READ_ONLY)
+	for _, asked := range []bool{true, false} {
+		s := must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device, ReadOnly: asked}))
+		if info := s.Info(); !info.ReadOnly || info.Discard {
+			t.Errorf("info %+v, expected read-only without discard", info)
+		}
+		closeStore(t, s)
+	}
+}
+
+// TestBlockMediumError shortens the file behind the device: the kernel then
+// fails what lies beyond, as a bad disk does, and nothing else.
+func TestBlockMediumError(t *testing.T) {
+	for mode, ring := range modes {
+		t.Run(mode, func(t *testing.T) {
+			device, file := loopDevice(t, size, 512, 0)
+			c := client(t, must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device})), ring)
+			c.Write(t, 0, backstoretest.Pattern(size, 1))
+			c.Must(t, backstore.Op{Kind: backstore.Flush})
+			if err := os.Truncate(file, size/2); err != nil {
+				t.Fatal(err)
+			}
+			err := c.Do(backstore.Op{Kind: backstore.Read, Off: size - page, Data: backstoretest.Buffer(page)})
+			if !errors.Is(err, unix.EIO) || !strings.Contains(err.Error(), "read at byte 1044480 of "+device) {
+				t.Errorf("read of what is lost: %v, expected EIO", err)
+			}
+			if got := c.Read(t, 0, page); got[0] == 0 {
+				t.Error("what is left is not readable")
+			}
+		})
+	}
+}
