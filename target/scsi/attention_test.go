@@ -1,0 +1,98 @@
+package scsi
+
+import (
+	"slices"
+	"sync"
+	"testing"
+)
+
+func drain(n *Nexus) (codes []ASC) {
+	for asc, ok := n.takeAttention(); ok; asc, ok = n.takeAttention() {
+		codes = append(codes, asc)
+	}
+	return codes
+}
+
+// TestAttentionQueue: merging, order, precedence of resets and the bound.
+func TestAttentionQueue(t *testing.T) {
+	mode, luns, cleared := ASCModeParametersChanged, ASCReportedLUNsDataChanged, ASCCommandsClearedByAnother
+	many := make([]ASC, maxAttentions+3)
+	for i := range many {
+		many[i] = ASC(0x3f00 + i)
+	}
+	tests := []struct {
+		name      string
+		add, want []ASC
+	}{
+		{"none", nil, nil},
+		{"in order", []ASC{mode, luns}, []ASC{mode, luns}},
+		{"merged", []ASC{mode, luns, mode}, []ASC{mode, luns}},
+		{"a reset clears what was before", []ASC{mode, luns, ASCDeviceReset}, []ASC{ASCDeviceReset}},
+		{"not what comes after", []ASC{ASCReset, cleared}, []ASC{ASCReset, cleared}},
+		{"the last reset stands", []ASC{ASCReset, ASCBusReset}, []ASC{ASCBusReset}},
+		{"the oldest gives way", many, many[3:]},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var n Nexus
+			for _, asc := range tt.add {
+				n.Attention(asc)
+			}
+			if n.attentions.pending.Load() != (len(tt.want) > 0) {
+				t.Error("pending flag")
+			}
+			if got := drain(&n); !slices.Equal(got, tt.want) {
+				t.Errorf("%04x, expected %04x", got, tt.want)
+			}
+			if n.attentions.pending.Load() {
+				t.Error("pending after the last")
+			}
+		})
+	}
+}
+
+// TestAttentionDelivery: the next command that may report it does, once.
+func TestAttentionDelivery(t *testing.T) {
+	m := newMedium(mib)
+	n := newUnit(t, m, LUConfig{})
+	other := &Nexus{LU: n.LU}
+	n.LU.Attach(other)
+	th := prompt(t, m)
+	check := func(n *Nexus, want *Sense) {
+		t.Helper()
+		c := th.start(n, []byte{0}, nil, 0).finish().c
+		if want == nil && c.Status != Good || want != nil && (c.Status != CheckCondition || *c.Sense != *want) {
+			t.Errorf("status %02x, sense %+v, expected %+v", c.Status, c.Sense, want)
+		}
+	}
+	check(other, &Sense{Key: UnitAttention, ASC: ASCReset})
+	check(other, nil)
+	n.LU.Attention(ASCModeParametersChanged, n)
+	check(n, nil)
+	th.start(other, []byte{0x12, 0, 0, 0, 36}, nil, 36).finish()
+	check(other, &Sense{Key: UnitAttention, ASC: ASCModeParametersChanged})
+	check(other, nil)
+	n.LU.Detach(other)
+	n.LU.Attention(ASCCapacityChanged, nil)
+	check(other, nil)
+	check(n, &Sense{Key: UnitAttention, ASC: ASCCapacityChanged})
+}
+
+// TestAttentionFromAnyGoroutine is for the race detector.
+func TestAttentionFromAnyGoroutine(t *testing.T) {
+	n := newUnit(t, newMedium(mib), LUConfig{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 100 {
+				n.LU.Attention(ASCModeParametersChanged, nil)
+				n.takeAttention()
+				n.clearAttention(ASCModeParametersChanged)
+			}
+		})
+	}
+	wg.Wait()
+	if got := drain(n); len(got) > 1 {
+		t.Errorf("%04x", got)
+	}
+}

@@ -1,0 +1,339 @@
+package scsi
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"lunar/backstore"
+	"lunar/internal/buf"
+	"lunar/internal/evloop"
+)
+
+// medium is a store in memory whose lanes end operations whenever a test
+// wants.
+type medium struct {
+	info backstore.Info
+	fail func(*backstore.Op) error // asked before each operation; nil means that none fails
+
+	mu struct {
+		sync.Mutex
+		bytes   []byte
+		flushes int
+		log     []backstore.Op
+	}
+}
+
+func newMedium(size int) *medium {
+	m := &medium{info: diskInfo()}
+	m.info.Size = int64(size)
+	m.mu.bytes = make([]byte, size)
+	return m
+}
+
+func (m *medium) Info() backstore.Info                      { return m.info }
+func (m *medium) Lane(*evloop.Loop) (backstore.Lane, error) { return nil, errors.New("no lane") }
+func (m *medium) Close() error                              { return nil }
+
+// perform makes an operation, with its result in op.Err.
+func (m *medium) perform(op *backstore.Op) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.log = append(m.mu.log, backstore.Op{Kind: op.Kind, FUA: op.FUA, Off: op.Off, Len: op.Len})
+	if m.fail != nil {
+		if op.Err = m.fail(op); op.Err != nil {
+			return
+		}
+	}
+	if op.Off < 0 || op.Len < 0 || op.Off+op.Len > int64(len(m.mu.bytes)) {
+		panic("operation beyond the medium")
+	}
+	part := m.mu.bytes[op.Off : op.Off+op.Len]
+	switch op.Kind {
+	case backstore.Read:
+		copy(op.Data, part)
+	case backstore.Write:
+		copy(part, op.Data)
+	case backstore.Flush:
+		m.mu.flushes++
+	case backstore.Discard, backstore.WriteZeroes:
+		clear(part)
+	case backstore.Map:
+		m.extent(op)
+	}
+}
+
+// extent reports the run of pages from op.Off on that do or do not hold
+// something.
+func (m *medium) extent(op *backstore.Op) {
+	const page = 4096
+	used := func(off int64) bool {
+		start := off &^ (page - 1)
+		return !isZero(m.mu.bytes[start:min(start+page, int64(len(m.mu.bytes)))])
+	}
+	end, at := op.Off+op.Len, op.Off
+	op.Mapped = used(at)
+	for at < end && used(at) == op.Mapped {
+		at = min(at&^(page-1)+page, end)
+	}
+	op.Len = at - op.Off
+}
+
+// ops returns the operations so far.
+func (m *medium) ops() []backstore.Op {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.log
+}
+
+// thread is an event thread whose events happen in an order that rng decides.
+// It is the port and the lane of its commands.
+type thread struct {
+	t      testing.TB
+	medium *medium
+	pool   *buf.Pool
+	rng    *rand.Rand
+	events []func() // may happen in any order
+
+	// How often in 100 something happens later rather than at once.
+	starve, defers, late int
+
+	inbox struct {
+		sync.Mutex
+		tasks []Task
+		ready chan struct{}
+	}
+}
+
+func newThread(t testing.TB, m *medium, seed uint64) *thread {
+	pool, err := buf.NewPool(4<<20, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	th := &thread{t: t, medium: m, pool: pool, rng: rand.New(rand.NewPCG(seed, 1))}
+	th.inbox.ready = make(chan struct{}, 1)
+	return th
+}
+
+func (th *thread) chance(percent int) bool { return th.rng.IntN(100) < percent }
+
+func (th *thread) later(f func()) { th.events = append(th.events, f) }
+
+// turn makes one event happen; false says that there was none.
+func (th *thread) turn() bool {
+	th.inbox.Lock()
+	tasks := th.inbox.tasks
+	th.inbox.tasks = nil
+	th.inbox.Unlock()
+	for _, t := range tasks {
+		th.later(t.Run)
+	}
+	if len(th.events) == 0 {
+		return false
+	}
+	i := th.rng.IntN(len(th.events))
+	f := th.events[i]
+	th.events[i] = th.events[len(th.events)-1]
+	th.events = th.events[:len(th.events)-1]
+	f()
+	return true
+}
+
+// wake is Port.Wake.
+func (th *thread) wake(t Task) {
+	th.inbox.Lock()
+	th.inbox.tasks = append(th.inbox.tasks, t)
+	th.inbox.Unlock()
+	select {
+	case th.inbox.ready <- struct{}{}:
+	default:
+	}
+}
+
+// TryNow implements backstore.Lane.
+func (th *thread) TryNow(op *backstore.Op) bool {
+	if th.chance(th.defers) {
+		return false
+	}
+	th.medium.perform(op)
+	return true
+}
+
+// Submit implements backstore.Lane.
+func (th *thread) Submit(op *backstore.Op) bool {
+	if len(op.Data) > 0 && uintptr(unsafe.Pointer(&op.Data[0]))%buf.PageSize != 0 {
+		th.t.Error("data that is not page-aligned")
+	}
+	if th.chance(50) && !th.chance(th.defers) {
+		th.medium.perform(op)
+		return true
+	}
+	th.later(func() {
+		th.medium.perform(op)
+		op.Done(op)
+	})
+	return false
+}
+
+// Close implements backstore.Lane.
+func (th *thread) Close() {}
+
+// exchange is the transport's side of one command.
+type exchange struct {
+	*thread
+	c         *Command
+	out       []byte // Data-Out
+	in        []byte // Data-In so far
+	ends      int
+	last      bool // ended by SendDataIn
+	asked     uint32
+	receiving int
+	starving  bool
+}
+
+// Alloc implements Port.
+func (x *exchange) Alloc(c *Command, n int) *buf.Ref {
+	x.alive()
+	if n <= 0 || n > SegmentSize {
+		x.t.Fatalf("Alloc of %d bytes", n)
+	}
+	if x.starving {
+		x.t.Fatal("Alloc before Resume")
+	}
+	if !x.chance(x.starve) {
+		if ref := x.pool.Get(n); ref != nil {
+			return ref
+		}
+	}
+	x.starving = true
+	x.later(func() {
+		x.starving = false
+		if x.ends == 0 {
+			c.Resume()
+		}
+	})
+	return nil
+}
+
+// SendDataIn implements Port. What it is given must not change until the
+// reference is released, some time later.
+func (x *exchange) SendDataIn(c *Command, off uint32, ref *buf.Ref, data []byte, last bool) {
+	x.alive()
+	if int(off) != len(x.in) || len(data) == 0 {
+		x.t.Fatalf("Data-In of %d bytes at %d after %d bytes", len(data), off, len(x.in))
+	}
+	x.in = append(x.in, data...)
+	if ref != nil {
+		sent := x.in[off:]
+		x.later(func() {
+			if string(sent) != string(data) {
+				x.t.Error("Data-In changed while it was being sent")
+			}
+			ref.Release()
+		})
+	}
+	if last {
+		x.last = true
+		x.ends++
+	}
+}
+
+// ReceiveDataOut implements Port.
+func (x *exchange) ReceiveDataOut(c *Command, off uint32, dst []byte) {
+	x.alive()
+	if off != x.asked || len(dst) == 0 || int(off)+len(dst) > len(x.out) {
+		x.t.Fatalf("Data-Out of %d bytes at %d of %d asked for after %d", len(dst), off, len(x.out), x.asked)
+	}
+	x.asked += uint32(len(dst))
+	if !x.chance(x.late) {
+		copy(dst, x.out[off:])
+		c.DataOut(off, uint32(len(dst)))
+		return
+	}
+	x.receiving++
+	x.later(func() {
+		if x.ends > 0 {
+			return
+		}
+		x.receiving--
+		copy(dst, x.out[off:])
+		c.DataOut(off, uint32(len(dst)))
+	})
+}
+
+// Wake implements Port.
+func (x *exchange) Wake(_ *Command, t Task) { x.wake(t) }
+
+// Complete implements Port.
+func (x *exchange) Complete(c *Command) {
+	x.alive()
+	if x.receiving > 0 && !c.Aborted() {
+		x.t.Error("ended while Data-Out was on its way")
+	}
+	x.ends++
+}
+
+func (x *exchange) alive() {
+	if x.ends > 0 {
+		x.t.Fatal("command used after its end")
+	}
+}
+
+// start begins a command whose initiator sends out or, if there is none,
+// expects in bytes.
+func (th *thread) start(n *Nexus, cdb, out []byte, in uint32) *exchange {
+	x := &exchange{thread: th, out: out, c: new(Command)}
+	x.begin(n, cdb, in)
+	return x
+}
+
+func (x *exchange) begin(n *Nexus, cdb []byte, in uint32) {
+	c := x.c
+	c.CDB = CDB{}
+	copy(c.CDB[:], cdb)
+	c.CDBLength, c.Nexus, c.Lane, c.Port = 16, n, x.thread, x
+	if len(x.out) > 0 {
+		in = 0
+	}
+	c.HasOut, c.HasIn, c.EDTL = len(x.out) > 0, in > 0, max(uint32(len(x.out)), in)
+	if c.HasOut && !x.chance(x.late) {
+		c.Immediate = x.out
+	}
+	n.LU.Execute(c)
+}
+
+// finish lets events happen until the command has ended and nothing is left.
+func (x *exchange) finish() *exchange {
+	x.t.Helper()
+	for x.turn() {
+	}
+	if x.ends != 1 {
+		x.t.Fatalf("CDB %x ended %d times", x.c.CDB[:16], x.ends)
+	}
+	if n := x.pool.InUse(); n != 0 {
+		x.t.Fatalf("CDB %x leaked %d buffers", x.c.CDB[:16], n)
+	}
+	return x
+}
+
+// newUnit makes a logical unit of m and a nexus without attentions.
+func newUnit(t testing.TB, m *medium, config LUConfig) *Nexus {
+	t.Helper()
+	config.Store, config.Logger = m, testLogger(io.Discard)
+	lu, err := NewLogicalUnit(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &Nexus{LU: lu, Map: func() []uint64 { return []uint64{0} }}
+	lu.Attach(n)
+	n.takeAttention()
+	return n
+}
