@@ -3,16 +3,13 @@ package scsi
 // The additional sense codes in use, named after SPC-4 annex D's words.
 const (
 	ASCNoAdditionalSense           ASC = 0x0000 // NO ADDITIONAL SENSE INFORMATION
-	ASCNotReady                    ASC = 0x0400 // LOGICAL UNIT NOT READY, CAUSE NOT REPORTABLE
-	ASCBecomingReady               ASC = 0x0401 // LOGICAL UNIT IS IN PROCESS OF BECOMING READY
 	ASCInitializingCommandRequired ASC = 0x0402 // LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED
 	ASCManualInterventionRequired  ASC = 0x0403 // LOGICAL UNIT NOT READY, MANUAL INTERVENTION REQUIRED
-	ASCCommunicationFailure        ASC = 0x0800 // LOGICAL UNIT COMMUNICATION FAILURE
 	ASCWriteError                  ASC = 0x0c00 // WRITE ERROR
 	ASCUnexpectedUnsolicitedData   ASC = 0x0c0c // WRITE ERROR - UNEXPECTED UNSOLICITED DATA
 	ASCNotEnoughUnsolicitedData    ASC = 0x0c0d // WRITE ERROR - NOT ENOUGH UNSOLICITED DATA
+	ASCInvalidFieldInIU            ASC = 0x0e03 // INVALID FIELD IN COMMAND INFORMATION UNIT
 	ASCUnrecoveredReadError        ASC = 0x1100 // UNRECOVERED READ ERROR
-	ASCFailedRetransmission        ASC = 0x1113 // READ ERROR - FAILED RETRANSMISSION REQUEST
 	ASCParameterListLengthError    ASC = 0x1a00 // PARAMETER LIST LENGTH ERROR
 	ASCMiscompareDuringVerify      ASC = 0x1d00 // MISCOMPARE DURING VERIFY OPERATION
 	ASCInvalidOpcode               ASC = 0x2000 // INVALID COMMAND OPERATION CODE
@@ -32,15 +29,10 @@ const (
 	ASCCapacityChanged             ASC = 0x2a09 // CAPACITY DATA HAS CHANGED
 	ASCCommandsClearedByAnother    ASC = 0x2f00 // COMMANDS CLEARED BY ANOTHER INITIATOR
 	ASCSavingNotSupported          ASC = 0x3900 // SAVING PARAMETERS NOT SUPPORTED
-	ASCMediumNotPresent            ASC = 0x3a00 // MEDIUM NOT PRESENT
 	ASCInquiryDataChanged          ASC = 0x3f03 // INQUIRY DATA HAS CHANGED
 	ASCReportedLUNsDataChanged     ASC = 0x3f0e // REPORTED LUNS DATA HAS CHANGED
-	ASCInternalTargetFailure       ASC = 0x4400 // INTERNAL TARGET FAILURE
 	ASCProtocolServiceCRCError     ASC = 0x4705 // PROTOCOL SERVICE CRC ERROR
 	ASCDataPhaseError              ASC = 0x4b00 // DATA PHASE ERROR
-	ASCTooMuchWriteData            ASC = 0x4b02 // TOO MUCH WRITE DATA
-	ASCOverlappedCommands          ASC = 0x4e00 // OVERLAPPED COMMANDS ATTEMPTED
-	ASCSystemResourceFailure       ASC = 0x5500 // SYSTEM RESOURCE FAILURE
 	ASCInsufficientResources       ASC = 0x5503 // INSUFFICIENT RESOURCES
 )
 

@@ -215,7 +215,7 @@ func TestSenseCodes(t *testing.T) {
 		{"NO ADDITIONAL SENSE INFORMATION", NoSenseData, 0x0, 0x0000},
 		{"LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED", InitializingCommandRequired, 0x2, 0x0402},
 		{"LOGICAL UNIT NOT READY, MANUAL INTERVENTION REQUIRED", ManualInterventionRequired, 0x2, 0x0403},
-		{"INTERNAL TARGET FAILURE", InternalTargetFailure, 0x4, 0x4400},
+		{"INVALID FIELD IN COMMAND INFORMATION UNIT", InvalidFieldInIU, 0x5, 0x0e03},
 		{"WRITE ERROR - UNEXPECTED UNSOLICITED DATA", UnexpectedUnsolicitedData, 0xb, 0x0c0c},
 		{"WRITE ERROR - NOT ENOUGH UNSOLICITED DATA", NotEnoughUnsolicitedData, 0xb, 0x0c0d},
 		{"PARAMETER LIST LENGTH ERROR", ParameterListLengthError, 0x5, 0x1a00},

@@ -8,13 +8,6 @@ import (
 	"lunar/backstore"
 )
 
-// ASCInvalidFieldInIU is INVALID FIELD IN COMMAND INFORMATION UNIT.
-const ASCInvalidFieldInIU ASC = 0x0e03
-
-// InvalidFieldInIU says that the initiator's expected transfer length does not
-// go with the CDB: 0E/03.
-var InvalidFieldInIU = &Sense{Key: IllegalRequest, ASC: ASCInvalidFieldInIU}
-
 // senseOf tells a store's error in SCSI's words; lba is the first block that
 // the operation was about.
 //

@@ -6,24 +6,15 @@ var (
 	// NoSenseData: there is nothing to report: 00/00.
 	NoSenseData = &Sense{Key: NoSense, ASC: ASCNoAdditionalSense}
 
-	// NotReadySense: not ready for a reason without a code of its own: 04/00.
-	NotReadySense = &Sense{Key: NotReady, ASC: ASCNotReady}
-	// BecomingReady: try again soon: 04/01.
-	BecomingReady = &Sense{Key: NotReady, ASC: ASCBecomingReady}
 	// InitializingCommandRequired: START STOP UNIT stopped the unit: 04/02.
 	InitializingCommandRequired = &Sense{Key: NotReady, ASC: ASCInitializingCommandRequired}
 	// ManualInterventionRequired: the backing store has vanished: 04/03.
 	ManualInterventionRequired = &Sense{Key: NotReady, ASC: ASCManualInterventionRequired}
-	// MediumNotPresent: 3A/00.
-	MediumNotPresent = &Sense{Key: NotReady, ASC: ASCMediumNotPresent}
-
-	// InternalTargetFailure: a fault of the target itself: 44/00.
-	InternalTargetFailure = &Sense{Key: HardwareError, ASC: ASCInternalTargetFailure}
-	// CommunicationFailure: the backing store does not answer: 08/00.
-	CommunicationFailure = &Sense{Key: HardwareError, ASC: ASCCommunicationFailure}
-
 	// InvalidOpcode: INVALID COMMAND OPERATION CODE: 20/00.
 	InvalidOpcode = &Sense{Key: IllegalRequest, ASC: ASCInvalidOpcode}
+	// InvalidFieldInIU: INVALID FIELD IN COMMAND INFORMATION UNIT: the
+	// initiator's expected transfer length does not go with the CDB: 0E/03.
+	InvalidFieldInIU = &Sense{Key: IllegalRequest, ASC: ASCInvalidFieldInIU}
 	// LBAOutOfRange: LOGICAL BLOCK ADDRESS OUT OF RANGE: 21/00.
 	LBAOutOfRange = &Sense{Key: IllegalRequest, ASC: ASCLBAOutOfRange}
 	// LUNotSupported: no logical unit has this LUN: 25/00.
@@ -40,20 +31,14 @@ var (
 	// SpaceAllocationFailed: the thin provisioned store is full: 27/07.
 	SpaceAllocationFailed = &Sense{Key: DataProtect, ASC: ASCSpaceAllocationFailed}
 
-	// UnexpectedUnsolicitedData, NotEnoughUnsolicitedData,
-	// FailedRetransmission and ProtocolServiceCRCError are those that RFC
-	// 7143 section 11.4.7.2 demands of an iSCSI target: 0C/0C, 0C/0D,
-	// 11/13, 47/05.
+	// UnexpectedUnsolicitedData, NotEnoughUnsolicitedData and
+	// ProtocolServiceCRCError are those that RFC 7143 section 11.4.7.2
+	// demands of an iSCSI target: 0C/0C, 0C/0D, 47/05.
 	UnexpectedUnsolicitedData = &Sense{Key: AbortedCommand, ASC: ASCUnexpectedUnsolicitedData}
 	NotEnoughUnsolicitedData  = &Sense{Key: AbortedCommand, ASC: ASCNotEnoughUnsolicitedData}
-	FailedRetransmission      = &Sense{Key: AbortedCommand, ASC: ASCFailedRetransmission}
 	ProtocolServiceCRCError   = &Sense{Key: AbortedCommand, ASC: ASCProtocolServiceCRCError}
 	// DataPhaseError: the data did not come as announced: 4B/00.
 	DataPhaseError = &Sense{Key: AbortedCommand, ASC: ASCDataPhaseError}
-	// TooMuchWriteData: 4B/02.
-	TooMuchWriteData = &Sense{Key: AbortedCommand, ASC: ASCTooMuchWriteData}
-	// OverlappedCommands: a task tag is in use already: 4E/00.
-	OverlappedCommands = &Sense{Key: AbortedCommand, ASC: ASCOverlappedCommands}
 	// InsufficientResources: no memory for the command now: 55/03.
 	InsufficientResources = &Sense{Key: AbortedCommand, ASC: ASCInsufficientResources}
 )
