@@ -37,7 +37,7 @@ type shard struct {
 	head *hold
 	tail *hold
 	held bool // exclusively
-	_    [23]byte
+	_    [31]byte
 }
 
 // mode is how an operation holds its extent.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"lunar/backstore"
 )
@@ -280,6 +281,9 @@ func describeAt(ops []backstore.Op) string {
 func TestHoldShards(t *testing.T) {
 	lu := new(LogicalUnit)
 	seg := &segment{cmd: &Command{Nexus: &Nexus{LU: lu}}}
+	if size := unsafe.Sizeof(shard{}); size != 64 {
+		t.Errorf("a shard has %d bytes, expected a cache line of 64", size)
+	}
 	position := make(map[*shard]int)
 	for i := range lu.guard.shards {
 		position[&lu.guard.shards[i]] = i

@@ -204,7 +204,7 @@ func TestStable(t *testing.T) {
 		through bool // write through
 		want    string
 	}{
-		{"WRITE(6)", cdb6(0x0a, 0x080000, 1)[:6], block, false, ""}, // bit 3 of byte 1 is LBA here
+		{"WRITE(6)", cdb6(0x0a, 0, 1), block, false, "write"},
 		{"WRITE(10)", cdb10(0x2a, 0, 0, 1), block, false, "write"},
 		{"WRITE(10) DPO", cdb10(0x2a, 0x10, 0, 1), block, false, "write"},
 		{"WRITE(10) FUA", cdb10(0x2a, 0x08, 0, 1), block, false, "write+fua"},
@@ -234,6 +234,17 @@ func TestStable(t *testing.T) {
 				t.Errorf("%q, expected %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestWrite6HasNoFUA: the bit belongs to the LBA there.
+func TestWrite6HasNoFUA(t *testing.T) {
+	m := newMedium(mib)
+	m.info.Size = 1 << 30
+	m.fail = func(*backstore.Op) error { return backstore.ErrNoSpace } // there is no such memory
+	prompt(t, m).start(newUnit(t, m, LUConfig{}), cdb6(0x0a, fuaBit<<16, 1), make([]byte, 512), 0).finish()
+	if ops := m.ops(); len(ops) != 1 || ops[0].FUA || ops[0].Off != fuaBit<<16*512 {
+		t.Errorf("%+v", ops)
 	}
 }
 
