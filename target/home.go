@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lunar/internal/evloop"
+	"lunar/target/pdu"
 )
 
 // homingInterval is how often connections that serve several logical units are
@@ -14,6 +15,7 @@ const homingInterval = time.Second
 // homing is where a connection belongs. next is set while it moves.
 type homing struct {
 	next *thread
+	due  bool // move is queued
 }
 
 // judgeHomes is the thread's timer: a connection moves to the group of the
@@ -28,6 +30,9 @@ func (th *thread) judgeHomes() {
 }
 
 func (c *Connection) judgeHome() {
+	if c.home.next != nil {
+		c.stay() // it has not drained since the last time
+	}
 	var busiest *lun
 	var total uint64
 	for _, l := range c.luns {
@@ -36,10 +41,9 @@ func (c *Connection) judgeHome() {
 			busiest = l
 		}
 	}
-	if len(c.luns) > 1 && busiest != nil && busiest.ops*2 > total && c.home.next == nil {
+	if len(c.luns) > 1 && busiest.ops*2 > total {
 		if group := c.session.server.groupOf(busiest.nexus.LU); !slices.Contains(group, c.thread) {
-			c.home.next = leastLoaded(group)
-			c.moveIfIdle()
+			c.leaveFor(leastLoaded(group))
 		}
 	}
 	for _, l := range c.luns {
@@ -47,20 +51,48 @@ func (c *Connection) judgeHome() {
 	}
 }
 
+// leaveFor begins a move: nothing more is granted through the command window,
+// so that under any load the commands run out.
+func (c *Connection) leaveFor(next *thread) {
+	c.home.next = next
+	c.window.Freeze(true)
+	c.moveIfIdle()
+}
+
+// stay gives up a move and opens the window again.
+func (c *Connection) stay() {
+	c.home.next = nil
+	c.window.Freeze(false)
+	c.sendWindow()
+}
+
+// sendWindow tells the initiator the command window by a NOP-In that asks
+// nothing (RFC 7143 section 11.19).
+func (c *Connection) sendWindow() {
+	p := (*pdu.NOPIn)(&c.header).Init()
+	p.BHS().SetITT(pdu.ReservedTag)
+	p.BHS().SetTTT(pdu.ReservedTag)
+	c.mover.SendControl(p.BHS(), nil, nil)
+}
+
 // moveIfIdle moves the connection once no command of it runs and nothing is on
-// the way: what it leaves behind belongs to the old thread. Under load that
-// moment comes when the initiator's window has drained; if it does not come
-// within an interval, the next one decides anew.
+// the way: what it leaves behind belongs to the old thread.
 func (c *Connection) moveIfIdle() {
 	next := c.home.next
-	if c.closed || c.live > 0 || len(c.held) > 0 || c.placed != nil {
+	if c.home.due || c.busy() {
 		return
 	}
+	c.home.due = true
 	c.thread.loop.AtPassEnd(evloop.Func(func() { c.move(next) }))
 }
 
+func (c *Connection) busy() bool {
+	return c.closed || c.live > 0 || len(c.held) > 0 || c.placed != nil
+}
+
 func (c *Connection) move(next *thread) {
-	if c.closed || c.live > 0 || c.home.next != next || !c.mover.Detach() {
+	c.home.due = false
+	if c.home.next != next || c.busy() || !c.mover.Detach() {
 		return
 	}
 	c.home.next = nil
@@ -84,6 +116,9 @@ func (c *Connection) arrive(th *thread) {
 	}
 	if err != nil {
 		c.close(err)
+		return
 	}
+	c.window.Freeze(false)
+	c.sendWindow()
 	c.log.Debug("connection moved", "thread", th.loop.Name())
 }

@@ -87,7 +87,7 @@ func (m *tcpMover) Attach(r Receiver, loop *evloop.Loop) error {
 
 // Detach implements Datamover.
 func (m *tcpMover) Detach() bool {
-	if m.closed || m.why != nil || m.tx.pending() || m.rx.busy() {
+	if m.closed || m.why != nil || m.tx.pending() || m.tx.scheduled || m.rx.busy() || m.rx.due {
 		return false
 	}
 	return m.loop.Unregister(m.fd) == nil

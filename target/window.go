@@ -11,6 +11,8 @@ type CmdWindow struct {
 	max   pdu.SN // the last CmdSN granted
 	depth uint32 // commands that may be queued or run at a time
 	used  uint32 // commands that came through the window and have not ended
+
+	frozen bool // nothing more is granted for now
 }
 
 // NewCmdWindow returns the window of a session whose first command will carry
@@ -47,8 +49,11 @@ func (w *CmdWindow) Done() { w.used-- }
 
 // Grant returns ExpCmdSN and MaxCmdSN for a PDU that leaves now.
 func (w *CmdWindow) Grant() (exp, max pdu.SN) {
-	if grant := w.exp.Add(w.depth - w.used - 1); w.max.LessThan(grant) {
+	if grant := w.exp.Add(w.depth - w.used - 1); !w.frozen && w.max.LessThan(grant) {
 		w.max = grant
 	}
 	return w.exp, w.max
 }
+
+// Freeze stops, or resumes, granting: what was granted stays granted.
+func (w *CmdWindow) Freeze(on bool) { w.frozen = on }
