@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"time"
+
+	"lunar/internal/initiator/load"
+)
+
+// client runs tgtload, pinned.
+type client struct {
+	path string
+	cpu  int
+	plan plan
+}
+
+// samples holds the results of each workload: one pair, by server, per repeat.
+type samples map[string][]pair
+
+// pair is one repeat: both servers' results, and the larger share of the
+// machine that others took meanwhile.
+type pair struct {
+	result  [2]load.Result
+	foreign float64
+}
+
+// measure runs the matrix as often as planned, both servers in turns; which of
+// them goes first alternates too.
+func (c client) measure(ctx context.Context, servers []*server, workloads []workload) (samples, error) {
+	s := samples{}
+	for repeat := range c.plan.repeats {
+		for _, w := range workloads {
+			p, err := c.quietPair(ctx, servers, w, repeat%2)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+			s[w.name] = append(s[w.name], p)
+			fmt.Fprintf(os.Stderr, "bench: repeat %d of %d, %s: tgt %.0f, lunar %.0f IOPS, others %.0f %%\n",
+				repeat+1, c.plan.repeats, w.name, p.result[tgt].IOPS, p.result[lunar].IOPS, 100*p.foreign)
+		}
+	}
+	return s, nil
+}
+
+// quietPair repeats a pair until nobody disturbed it, and keeps the quietest.
+func (c client) quietPair(ctx context.Context, servers []*server, w workload, first int) (pair, error) {
+	var best pair
+	for i := range tries {
+		p, err := c.pair(ctx, servers, w, first)
+		if err != nil {
+			return p, err
+		}
+		if i == 0 || p.foreign < best.foreign {
+			best = p
+		}
+		if best.foreign < quietBelow {
+			break
+		}
+	}
+	return best, nil
+}
+
+func (c client) pair(ctx context.Context, servers []*server, w workload, first int) (pair, error) {
+	var p pair
+	for i := range servers {
+		n := (i + first) % len(servers)
+		r, others, err := c.run(ctx, servers[n], w, c.plan.runtime)
+		if err != nil {
+			return p, fmt.Errorf("%s: %w", servers[n].name, err)
+		}
+		p.result[n] = *r
+		p.foreign = max(p.foreign, others)
+	}
+	return p, nil
+}
+
+// run is one measurement; others is the share of the machine that was taken by
+// neither side.
+func (c client) run(ctx context.Context, s *server, w workload, runtime time.Duration) (r *load.Result, others float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, runtime+c.plan.warmup+20*time.Second)
+	defer cancel()
+	from, err := look(s)
+	if err != nil {
+		return nil, 0, err
+	}
+	cmd := c.command(ctx, s, w, runtime)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, 0, fmt.Errorf("tgtload: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	to, err := look(s)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err = parseResult(out)
+	return r, foreign(from, to, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()), err
+}
+
+func (c client) command(ctx context.Context, s *server, w workload, runtime time.Duration) *exec.Cmd {
+	cpu := strconv.Itoa(c.cpu)
+	args := []string{"-c", cpu, c.path, "--target", s.url, "--json", "--cpu", cpu, "--server-pid", strconv.Itoa(s.pid()),
+		"--warmup", c.plan.warmup.String(), "--runtime", runtime.String()}
+	return exec.CommandContext(ctx, "taskset", append(args, w.arguments()...)...)
+}
+
+// parseResult accepts only runs without a bad status.
+func parseResult(out []byte) (*load.Result, error) {
+	var r load.Result
+	if err := json.Unmarshal(out, &r); err != nil {
+		return nil, fmt.Errorf("tgtload's result: %w", err)
+	}
+	if len(r.Statuses) > 0 || r.IOPS == 0 || r.ServerCPU == nil {
+		return nil, fmt.Errorf("tgtload's result %s: expected a rate, server CPU time and no bad status", out)
+	}
+	return &r, nil
+}
+
+// metric is one number of a result.
+type metric func(load.Result) float64
+
+func iops(r load.Result) float64      { return r.IOPS }
+func megabytes(r load.Result) float64 { return r.BytesPerSecond / 1e6 }
+func serverCPU(r load.Result) float64 { return r.ServerCPU.PerIO }
+func clientCPU(r load.Result) float64 { return r.ClientCPU.PerIO }
+func p50(r load.Result) float64       { return r.Latency.P50 }
+func p99(r load.Result) float64       { return r.Latency.P99 }
+func fairness(r load.Result) float64  { return r.Connections.Min / r.Connections.Mean }
+
+// values returns a metric of one server over the repeats.
+func values(pairs []pair, server int, m metric) []float64 {
+	var v []float64
+	for _, p := range pairs {
+		v = append(v, m(p.result[server]))
+	}
+	return v
+}
+
+// ratios returns lunar's part of tgt's, pair by pair.
+func ratios(pairs []pair, m metric) []float64 {
+	var v []float64
+	for _, p := range pairs {
+		v = append(v, m(p.result[lunar])/m(p.result[tgt]))
+	}
+	return v
+}
+
+// median of an even number of values is the mean of the two in the middle.
+func median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	v = slices.Sorted(slices.Values(v))
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// requirement is a figure that the project wants to reach.
+type requirement struct {
+	workload string
+	title    string
+	metric   metric
+	format   string
+	bound    float64
+	atMost   bool // bound is an upper one
+	alone    bool // of lunar's figure itself, not of the ratio
+}
+
+var requirements = []requirement{
+	{"read-32", "4 KiB random read, depth 32, IOPS", iops, "%.0f", 4, false, false},
+	{"read-1", "4 KiB random read, depth 1, IOPS", iops, "%.0f", 1.3, false, false},
+	{"write-32", "4 KiB random write, depth 32, IOPS", iops, "%.0f", 3, false, false},
+	{"read-256k", "256 KiB read, depth 8, MB/s", megabytes, "%.0f", 1.5, false, false},
+	{"write-256k", "256 KiB write, depth 8, MB/s", megabytes, "%.0f", 1.5, false, false},
+	{"read-32", "server CPU per 4 KiB read, depth 32, µs", serverCPU, "%.2f", 0.25, true, false},
+	{"write-32", "server CPU per 4 KiB write, depth 32, µs", serverCPU, "%.2f", 0.25, true, false},
+	{"read-8x32", "8 connections of depth 32, slowest / mean", fairness, "%.2f", 0.8, false, true},
+}
+
+// requirementTable compares what was measured with what is wanted.
+func requirementTable(s samples) string {
+	var b strings.Builder
+	b.WriteString("| | C tgt | Lunar | Lunar / tgt | to reach | reached |\n|---|--:|--:|--:|--:|---|\n")
+	for _, r := range requirements {
+		if pairs := s[r.workload]; len(pairs) > 0 {
+			b.WriteString(r.row(pairs))
+		}
+	}
+	return b.String() + "\n"
+}
+
+func (r requirement) row(pairs []pair) string {
+	mine := median(values(pairs, lunar, r.metric))
+	ratio := median(ratios(pairs, r.metric))
+	judged, unit := ratio, "×"
+	if r.alone {
+		judged, unit = mine, ""
+	}
+	sign, reached := "≥", judged >= r.bound
+	if r.atMost {
+		sign, reached = "≤", judged <= r.bound
+	}
+	return fmt.Sprintf("| %s | %s | %s | %.2f× | %s %g%s | %s |\n", r.title,
+		fmt.Sprintf(r.format, median(values(pairs, tgt, r.metric))), fmt.Sprintf(r.format, mine),
+		ratio, sign, r.bound, unit, yes(reached))
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "**no**"
+}
+
+// detailTable lists every workload on both servers.
+func detailTable(s samples, workloads []workload) string {
+	var b strings.Builder
+	b.WriteString("| workload | server | IOPS (min to max) | MB/s | p50 µs | p99 µs | server CPU µs | client CPU µs | slowest / mean |\n" +
+		"|---|---|--:|--:|--:|--:|--:|--:|--:|\n")
+	for _, w := range workloads {
+		for n, name := range serverNames {
+			b.WriteString(detailRow(w.title, name, s[w.name], n))
+		}
+	}
+	return b.String()
+}
+
+func detailRow(title, name string, pairs []pair, n int) string {
+	of := func(m metric) float64 { return median(values(pairs, n, m)) }
+	rates := values(pairs, n, iops)
+	return fmt.Sprintf("| %s | %s | %.0f (%.0f to %.0f) | %.0f | %.1f | %.1f | %.2f | %.2f | %.2f |\n",
+		title, name, of(iops), slices.Min(rates), slices.Max(rates), of(megabytes), of(p50), of(p99), of(serverCPU), of(clientCPU), of(fairness))
+}
