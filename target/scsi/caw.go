@@ -1,6 +1,13 @@
 package scsi
 
-import "lunar/backstore"
+import (
+	"math"
+
+	"lunar/backstore"
+)
+
+// compareBlocksField is the byte of NUMBER OF LOGICAL BLOCKS.
+const compareBlocksField = 13
 
 // compareAndWrite runs COMPARE AND WRITE (SBC-3 clause 5.2). The Data-Out
 // buffer holds the blocks to compare and, behind them, those to write. It holds
@@ -8,8 +15,14 @@ import "lunar/backstore"
 // write, but not while the initiator is still sending.
 func compareAndWrite(c *Command) {
 	lu := c.Nexus.LU
-	if s := c.address(uint64(lu.limits.MaxCompareAndWrite)); s != nil {
+	if s := c.address(math.MaxUint64); s != nil {
 		c.Fail(s)
+		return
+	}
+	// Data for no blocks at all is what an initiator sends that asks for 256
+	// of them in a field of one byte.
+	if c.count > uint64(lu.limits.MaxCompareAndWrite) || c.count == 0 && c.HasOut && c.EDTL > 0 {
+		c.Fail(InvalidFieldInCDB(compareBlocksField, NoBit))
 		return
 	}
 	if c.count == 0 {

@@ -61,7 +61,8 @@ func TestRefusals(t *testing.T) {
 		{"WRITE SAME of two blocks of data", cdb16(0x93, 0, 0, 1), make([]byte, 1024), InvalidFieldInIU},
 		{"WRITE SAME of half a block of data", cdb16(0x93, 0, 0, 1), block[:256], InvalidFieldInIU},
 		{"WRITE SAME beyond", cdb16(0x93, 0, 2047, 2), block, LBAOutOfRange},
-		{"COMPARE AND WRITE of too much", cdb16(0x89, 0, 0, 65), make([]byte, 65*1024), field(10)},
+		{"COMPARE AND WRITE of too much", cdb16(0x89, 0, 0, 65), make([]byte, 65*1024), field(13)},
+		{"COMPARE AND WRITE of 256 blocks modulo 256", cdb16(0x89, 0, 0, 0), make([]byte, 512*512), field(13)},
 		{"COMPARE AND WRITE with too little data", cdb16(0x89, 0, 0, 3), make([]byte, 4*512), InvalidFieldInIU},
 		{"COMPARE AND WRITE with too much data", cdb16(0x89, 0, 0, 1), make([]byte, 4*512), InvalidFieldInIU},
 		{"COMPARE AND WRITE beyond", cdb16(0x89, 0, 2048, 0), nil, LBAOutOfRange},
@@ -106,7 +107,7 @@ func TestLimits(t *testing.T) {
 		{"READ(12)", cdb12(0xa8, 0, 0, uint64(l.MaxTransfer)+1), nil, field(6)},
 		{"VERIFY(10)", cdb10(0x2f, 0, 0, uint64(l.MaxTransfer)+1), nil, field(7)},
 		{"WRITE SAME(16)", cdb16(0x93, 0, 0, l.MaxWriteSame+1), block, field(10)},
-		{"COMPARE AND WRITE", cdb16(0x89, 0, 0, uint64(l.MaxCompareAndWrite)+1), block, field(10)},
+		{"COMPARE AND WRITE", cdb16(0x89, 0, 0, uint64(l.MaxCompareAndWrite)+1), block, field(13)},
 		{"UNMAP", unmapCDB(make([]byte, 40)), unmapList([2]uint64{0, 1}, [2]uint64{1, uint64(l.MaxUnmap)}), InvalidFieldInList(8+16+8, NoBit)},
 	}
 	for _, tt := range tests {
