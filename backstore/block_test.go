@@ -71,7 +71,7 @@ func TestBlock(t *testing.T) {
 		for mode, ring := range modes {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				backstoretest.Run(t, backstoretest.Subject{Ring: ring, Whole: true, Open: func(t *testing.T) backstore.Store {
-					device, _ := loopDevice(t, size, 512, 0)
+					device, _ := loopDevice(t, backstoretest.Size, 512, 0)
 					return must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device, Buffered: buffered}))
 				}})
 			})

@@ -64,7 +64,7 @@ func diskDir(t testing.TB) string {
 func openFile(t *testing.T, c backstore.FileConfig) backstore.Store {
 	t.Helper()
 	if c.Size == 0 {
-		c.Size = backstoretest.Size
+		c.Size = size
 	}
 	return must[backstore.Store](t)(backstore.OpenFile(c))
 }
@@ -73,7 +73,7 @@ func TestFileInMemory(t *testing.T) {
 	for name, ring := range modes {
 		t.Run(name, func(t *testing.T) {
 			backstoretest.Run(t, backstoretest.Subject{Ring: ring, Open: func(t *testing.T) backstore.Store {
-				return openFile(t, backstore.FileConfig{Path: filepath.Join(memoryDir(t), "v")})
+				return openFile(t, backstore.FileConfig{Path: filepath.Join(memoryDir(t), "v"), Size: backstoretest.Size})
 			}})
 		})
 	}
@@ -89,7 +89,7 @@ func TestFileOnDisk(t *testing.T) {
 		for mode, ring := range modes {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				backstoretest.Run(t, backstoretest.Subject{Ring: ring, Open: func(t *testing.T) backstore.Store {
-					config.Path = filepath.Join(diskDir(t), "v")
+					config.Path, config.Size = filepath.Join(diskDir(t), "v"), backstoretest.Size
 					return openFile(t, config)
 				}})
 			})

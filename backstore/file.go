@@ -191,6 +191,6 @@ func (v *volume) grow(from, to int64) error {
 	if err := unix.Fsync(v.fd); err != nil {
 		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
 	}
-	v.log.Info("sparse backing file grown", "store", v.path, "from", from, "to", to)
+	v.log.Info("backing file grown sparsely", "store", v.path, "from", from, "to", to)
 	return nil
 }

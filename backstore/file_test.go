@@ -18,7 +18,7 @@ import (
 
 const (
 	page = 4096
-	size = backstoretest.Size
+	size = 1 << 20 // of a volume, where a test does not care
 )
 
 // client serves s on a loop of its own; lane, loop and store end with the test.
@@ -259,6 +259,7 @@ func TestWithoutAbilities(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			backstoretest.Run(t, backstoretest.Subject{Ring: true, Whole: true, Open: func(t *testing.T) backstore.Store {
 				config.Path = filepath.Join(diskDir(t), "v")
+				config.Size = backstoretest.Size
 				s := openFile(t, config)
 				backstore.Forgo(s)
 				return s

@@ -11,7 +11,7 @@ import (
 )
 
 // Size is that of the stores that the tests open, in bytes.
-const Size = 1 << 20
+const Size = 512 << 10
 
 const (
 	sector = 512
@@ -89,6 +89,9 @@ func (s Subject) expect(t Fataler, c *Client, off int64, want []byte) {
 
 // difference returns the first index where a and b differ, -1 if none.
 func difference(a, b []byte) int {
+	if bytes.Equal(a, b) { // the race detector looks at every byte of the loop
+		return -1
+	}
 	for i := range a {
 		if a[i] != b[i] {
 			return i
@@ -104,7 +107,7 @@ func testReadBack(t *testing.T, s Subject) {
 		off int64
 		n   int
 	}{
-		{0, page}, {page, sector * 16}, {Size - page, page}, {Size / 2, 256 << 10}, {0, Size},
+		{0, page}, {page, sector * 16}, {Size - page, page}, {Size / 2, Size / 2}, {0, Size},
 	} {
 		data := Pattern(r.n, uint64(i))
 		c.Write(t, r.off, data)
@@ -373,10 +376,10 @@ func testOverlappingLanes(t *testing.T, s Subject) {
 	}()
 	for range 20 {
 		b.Write(t, sector, twos)
-		for i, got := range b.Read(t, 0, n) {
-			if got > 2 {
-				t.Fatalf("byte %d is %#x, which nobody wrote", i, got)
-			}
+		got := b.Read(t, 0, n)
+		known := bytes.Count(got, []byte{0}) + bytes.Count(got, []byte{1}) + bytes.Count(got, []byte{2})
+		if known != n {
+			t.Fatalf("%d bytes are what nobody wrote", n-known)
 		}
 	}
 	<-done

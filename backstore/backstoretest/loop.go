@@ -3,6 +3,7 @@
 package backstoretest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
@@ -119,9 +120,7 @@ type Fataler interface {
 func (c *Client) Read(t Fataler, off int64, n int) []byte {
 	t.Helper()
 	data := Buffer(n)
-	for i := range data {
-		data[i] = 0xa5 // what a store forgets to fill shows
-	}
+	copy(data, bytes.Repeat([]byte{0xa5}, n)) // what a store forgets to fill shows
 	if err := c.Do(backstore.Op{Kind: backstore.Read, Off: off, Data: data}); err != nil {
 		t.Fatalf("read %d bytes at %d: %v", n, off, err)
 	}
@@ -154,14 +153,20 @@ func Buffer(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
+// patternPeriod is after how many bytes a Pattern repeats: a prime, so that no
+// two pages of it are alike.
+const patternPeriod = 4099
+
 // Pattern returns n bytes that seed decides, none of them zero.
 func Pattern(n int, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	b := Buffer(n)
-	var word [8]byte
+	var period [patternPeriod + 7]byte
+	for i := 0; i < patternPeriod; i += 8 {
+		binary.NativeEndian.PutUint64(period[i:], r.Uint64()|0x0101010101010101)
+	}
 	for rest := b; len(rest) > 0; {
-		binary.NativeEndian.PutUint64(word[:], r.Uint64()|0x0101010101010101)
-		rest = rest[copy(rest, word[:]):]
+		rest = rest[copy(rest, period[:patternPeriod]):]
 	}
 	return b
 }
