@@ -124,7 +124,7 @@ func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, data []byte) bo
 	placed := c.takePlaced()
 	if n == edtl && n > 0 {
 		t.cmd.Immediate = data
-		t.setEarly(placed)
+		t.early = placed
 		return true
 	}
 	if n == 0 && !t.unsolicited.open {
@@ -137,26 +137,15 @@ func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, data []byte) bo
 		}
 		copy(placed.Bytes(), data)
 	}
-	t.setEarly(placed)
+	t.early = placed
 	return true
-}
-
-func (t *task) setEarly(ref *buf.Ref) {
-	if ref != nil {
-		t.early = ref
-		t.conn.take(t, len(ref.Bytes()))
-	}
 }
 
 // landing returns a buffer for the unasked data of a write of edtl bytes. It
 // is as large as the write's first segment, so that the command can go on with
 // the very same memory.
 func (c *Connection) landing(edtl int) *buf.Ref {
-	n := min(edtl, scsi.SegmentSize)
-	if !c.mayTake(n) {
-		return nil
-	}
-	return c.thread.loop.Pool().Get(n)
+	return c.get(min(edtl, scsi.SegmentSize))
 }
 
 // Place implements Receiver.

@@ -44,7 +44,7 @@ type Connection struct {
 
 	live       int // tasks that exist, listed or not
 	immediates int // of them, those outside the window
-	charged    int // bytes of buffers that tasks hold
+	charged    int // bytes of buffers that tasks hold or the transport still has to send
 	executing  *task
 	placed     *buf.Ref  // immediate data of the command that is being received
 	waiters    taskQueue // tasks that wait for memory
@@ -149,10 +149,8 @@ func (c *Connection) Heard() { c.nop.heard = c.thread.loop.Now() }
 // Room implements Receiver.
 func (c *Connection) Room() *Room { return c.thread.room }
 
-// Drained implements Receiver: memory has become free.
+// Drained implements Receiver.
 func (c *Connection) Drained() {
-	c.feed()
-	c.thread.feed()
 	if c.home.next != nil {
 		c.moveIfIdle()
 	}
@@ -219,8 +217,6 @@ func (c *Connection) abort(t *task) {
 
 // taskEnded follows every end of a task.
 func (c *Connection) taskEnded() {
-	c.feed()
-	c.thread.feed()
 	if c.closed {
 		c.finishIfIdle()
 	} else if c.home.next != nil {

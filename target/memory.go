@@ -1,20 +1,32 @@
 package target
 
-// mayTake reports whether the session's budget allows n more bytes. Who comes
-// while others wait has to wait behind them.
-func (c *Connection) mayTake(n int) bool {
-	if c.waiters.head != nil && !c.thread.feeding || len(c.thread.starved) > 0 && !c.thread.feeding {
-		return false
+import "lunar/internal/buf"
+
+// get returns a buffer of n bytes that counts in the session's budget until its
+// last release, also when that is the transport's; nil when the budget or the
+// thread's pool does not have it now. Who comes while others wait has to wait
+// behind them.
+func (c *Connection) get(n int) *buf.Ref {
+	if !c.mayTake(n) {
+		return nil
 	}
-	return c.charged == 0 || c.charged+c.mover.Backlog()+n <= c.session.server.config.Limits.SessionMemory
+	ref := c.thread.loop.Pool().Get(n)
+	if ref == nil {
+		c.thread.exhausted = true
+		return nil
+	}
+	ref.Charge(&c.charged)
+	return ref
 }
 
-// take charges the task for n bytes; a command never holds more than its
-// segments.
-func (c *Connection) take(t *task, n int) {
-	n = min(n, maxTaskMemory-t.charge)
-	t.charge += n
-	c.charged += n
+// mayTake reports whether it is the connection's turn, and its session's budget
+// allows n more bytes. A session that holds nothing may have any buffer, so that
+// none waits for itself.
+func (c *Connection) mayTake(n int) bool {
+	if !c.thread.feeding && (c.waiters.head != nil || c.thread.exhausted) {
+		return false
+	}
+	return c.charged == 0 || c.charged+n <= c.session.server.config.Limits.SessionMemory
 }
 
 // wait queues a task until memory is there.
@@ -28,11 +40,7 @@ func (c *Connection) wait(t *task) {
 // feed resumes the tasks that wait for memory, oldest first, until one has to
 // wait again.
 func (c *Connection) feed() {
-	if c.waiters.head == nil || c.thread.feeding {
-		return
-	}
-	c.thread.feeding = true
-	defer func() { c.thread.feeding = false }()
+	defer c.Contain()
 	for t := c.waiters.head; t != nil && !c.closed; t = c.waiters.head {
 		c.waiters.pop()
 		t.cmd.Resume()

@@ -6,9 +6,6 @@ import (
 	"lunar/target/scsi"
 )
 
-// maxTaskMemory is the most buffer memory, in bytes, that one task holds.
-const maxTaskMemory = scsi.MaxSegments * scsi.SegmentSize
-
 // maxOutstandingR2T bounds R2Ts of one task, whatever is negotiated.
 const maxOutstandingR2T = 8
 
@@ -31,14 +28,14 @@ type task struct {
 	ended    bool // the initiator has, or will not get, its status
 	waiting  bool // in the connection's memory queue
 
-	charge int      // bytes of the session's memory budget
-	early  *buf.Ref // where data that comes unasked lands until ReceiveDataOut
-	stash  []byte   // or its copy, when the command waits for memory
-	taken  bool     // the command has asked for it
+	early *buf.Ref // where data that comes unasked lands until ReceiveDataOut
+	stash []byte   // or its copy, when the command waits for memory
+	taken bool     // the command has asked for it
 
 	// Data-In.
 	dataSN pdu.SN // next DataSN, also counts R2Ts: ExpDataSN of the response
 	burst  uint32 // bytes in the current Data-In sequence
+	sent   uint32 // bytes of Data-In
 
 	// Data-Out.
 	unsolicited sequence // immediate data and unsolicited Data-Out
@@ -88,7 +85,7 @@ func (th *thread) recycle(t *task) {
 	t.cmd.Reset()
 	t.conn, t.lun, t.management = nil, nil, nil
 	t.windowed, t.listed, t.ended, t.waiting, t.taken, t.stash = false, false, false, false, false, nil
-	t.charge, t.dataSN, t.burst = 0, 0, 0
+	t.dataSN, t.burst, t.sent = 0, 0, 0
 	t.unsolicited = sequence{}
 	for i := range t.wanted {
 		t.wants[i].dst = nil
@@ -113,7 +110,6 @@ func (t *task) end() {
 	} else {
 		c.immediates--
 	}
-	c.charged -= t.charge
 	c.live--
 	tm := t.management
 	if c.executing == t {

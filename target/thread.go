@@ -16,12 +16,15 @@ type thread struct {
 	room *Room
 	load atomic.Int32 // connections, for the choice of a home
 
-	free    *task // recycled tasks
-	lanes   map[*scsi.LogicalUnit]backstore.Lane
-	conns   map[*Connection]struct{}
-	starved []*Connection // those with tasks that wait for memory
-	feeding bool
-	homing  evloop.Timer
+	free      *task // recycled tasks
+	lanes     map[*scsi.LogicalUnit]backstore.Lane
+	conns     map[*Connection]struct{}
+	starved   []*Connection // those with tasks that wait for memory, in the order in which they began
+	exhausted bool          // the pool had no buffer for one of them
+	feeding   bool
+	feedDue   bool
+	feedTask  evloop.Task
+	homing    evloop.Timer
 }
 
 func newThread(config evloop.Config) (*thread, error) {
@@ -36,6 +39,8 @@ func newThread(config evloop.Config) (*thread, error) {
 		conns: make(map[*Connection]struct{}),
 	}
 	th.homing.Fire = th.judgeHomes
+	th.feedTask = evloop.Func(th.feed)
+	loop.Pool().OnFree(th.freed)
 	return th, nil
 }
 
@@ -88,19 +93,31 @@ func (th *thread) starve(c *Connection) {
 	}
 }
 
+// freed follows every release of a buffer. Who waits for memory goes on at the
+// end of the pass: the releasing command is still at work.
+func (th *thread) freed() {
+	if len(th.starved) > 0 && !th.feedDue {
+		th.feedDue = true
+		th.loop.AtPassEnd(th.feedTask)
+	}
+}
+
 // feed lets the connections whose tasks wait for memory try again, one round,
 // in the order in which they began to wait.
 func (th *thread) feed() {
-	if th.feeding || len(th.starved) == 0 {
-		return
-	}
+	th.feedDue, th.exhausted, th.feeding = false, false, true
 	waiting := th.starved
 	th.starved = nil
-	for _, c := range waiting {
+	for i, c := range waiting {
+		if th.exhausted { // nobody overtakes the one that the pool had too little for
+			th.starved = append(th.starved, waiting[i:]...)
+			break
+		}
 		c.starved = false
 		c.feed()
 		if c.waiters.head != nil {
 			th.starve(c)
 		}
 	}
+	th.feeding = false
 }

@@ -8,7 +8,8 @@ import (
 
 // SendDataIn implements scsi.Port: it cuts data into Data-In PDUs no longer
 // than the transport takes, and into sequences no longer than MaxBurstLength
-// (RFC 7143 sections 11.7 and 13.13).
+// (RFC 7143 sections 11.7 and 13.13). Every call ends a sequence: it is the
+// last one if the command fails after it.
 func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []byte, last bool) {
 	c := t.conn
 	if c.closed {
@@ -18,18 +19,15 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		}
 		return
 	}
-	if ref != nil {
-		c.charged -= min(t.charge, len(data))
-		t.charge -= min(t.charge, len(data))
-	}
 	maxPDU, maxBurst := uint32(c.mover.MaxDataIn()), uint32(c.session.params.MaxBurstLength)
 	for {
 		n := min(uint32(len(data)), maxPDU, maxBurst-t.burst)
 		t.burst += n
-		final := last && n == uint32(len(data))
+		whole := n == uint32(len(data))
+		final := last && whole
 		p := (*pdu.DataIn)(&c.header).Init()
-		p.BHS().SetFinal(final || t.burst == maxBurst)
-		if t.burst == maxBurst {
+		if whole || t.burst == maxBurst {
+			p.BHS().SetFinal(true)
 			t.burst = 0
 		}
 		p.BHS().SetDataSegmentLength(int(n))
@@ -41,17 +39,17 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		if final {
 			p.SetHasStatus(true)
 			p.SetStatus(uint8(scsi.Good))
-			over, under, count := residual(cmd)
+			over, under, count := t.residual(cmd)
 			p.SetOverflow(over)
 			p.SetUnderflow(under)
 			p.SetResidualCount(count)
 		}
-		whole := n == uint32(len(data))
 		if ref != nil && !whole {
 			ref.Retain()
 		}
 		c.mover.PutData(p, data[:n:n], ref)
 		data, off = data[n:], off+n
+		t.sent = off
 		if whole {
 			break
 		}
@@ -73,7 +71,7 @@ func (t *task) Complete(cmd *scsi.Command) {
 	p.SetStatus(uint8(cmd.Status))
 	p.BHS().SetITT(t.itt)
 	p.SetExpDataSN(t.dataSN)
-	over, under, count := residual(cmd)
+	over, under, count := t.residual(cmd)
 	p.SetOverflow(over)
 	p.SetUnderflow(under)
 	p.SetResidualCount(count)
@@ -87,9 +85,12 @@ func (t *task) Complete(cmd *scsi.Command) {
 }
 
 // residual is the difference between what the initiator expected and what the
-// command asks for (RFC 7143 section 11.4.5).
-func residual(cmd *scsi.Command) (over, under bool, count uint32) {
+// command asks for (RFC 7143 section 11.4.5), or, of a read that has failed,
+// what it got.
+func (t *task) residual(cmd *scsi.Command) (over, under bool, count uint32) {
 	switch {
+	case cmd.HasIn && cmd.Status != scsi.Good && t.sent < cmd.EDTL:
+		return false, true, cmd.EDTL - t.sent
 	case cmd.Length > cmd.EDTL:
 		return true, false, cmd.Length - cmd.EDTL
 	case cmd.Length < cmd.EDTL:

@@ -7,21 +7,17 @@ import (
 )
 
 // Alloc implements scsi.Port. Whoever has to wait is served in order of
-// arrival by Connection.feed.
+// arrival by thread.feed.
 func (t *task) Alloc(cmd *scsi.Command, n int) *buf.Ref {
 	if ref := t.early; ref != nil && n == len(ref.Bytes()) {
 		t.early = nil
 		return ref
 	}
-	c := t.conn
-	if c.mayTake(n) {
-		if ref := c.thread.loop.Pool().Get(n); ref != nil {
-			c.take(t, n)
-			return ref
-		}
+	ref := t.conn.get(n)
+	if ref == nil {
+		t.conn.wait(t)
 	}
-	c.wait(t)
-	return nil
+	return ref
 }
 
 // ReceiveDataOut implements scsi.Port: data that came unasked is there

@@ -42,6 +42,7 @@ type Pool struct {
 	// joined says that no block was released since buddies were last joined, so
 	// that a Get that cannot succeed does not search again.
 	joined bool
+	freed  func()
 }
 
 // NewPool maps an arena of bytes, rounded up to whole pages, and touches every
@@ -201,6 +202,10 @@ func (p *Pool) remove(page uint32) {
 	}
 	r.free = false
 }
+
+// OnFree makes f follow every last Release. f runs inside of it, so it only
+// notes that memory has become free.
+func (p *Pool) OnFree(f func()) { p.freed = f }
 
 // Size returns the arena's size in bytes.
 func (p *Pool) Size() int { return len(p.mem) }

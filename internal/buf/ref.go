@@ -22,6 +22,7 @@ type Ref struct {
 	next, prev uint32 // free list of the block's class
 	order      uint8
 	free       bool
+	account    *int // bytes in use, of whoever the buffer is charged to
 }
 
 // Bytes returns the buffer: its length is what Get was asked for, its capacity
@@ -39,6 +40,14 @@ func (r *Ref) Retain() {
 	r.count++
 }
 
+// Charge counts the buffer's bytes in *account from now until its last Release,
+// wherever that happens. A buffer is charged at most once.
+func (r *Ref) Charge(account *int) {
+	r.assertInUse("Charge")
+	r.account = account
+	*account += int(r.size)
+}
+
 // Release drops one reference; the last one gives the buffer back to its Pool.
 // Releasing more often than retained panics in every build: going on would hand
 // one initiator's data to another.
@@ -50,11 +59,18 @@ func (r *Ref) Release() {
 	if invariants.Enabled {
 		poison(r.block())
 	}
+	if r.account != nil {
+		*r.account -= int(r.size)
+		r.account = nil
+	}
 	p := r.pool
 	p.free += r.blockSize()
 	p.inUse--
 	p.joined = false
 	p.push(r.page, r.order)
+	if p.freed != nil {
+		p.freed()
+	}
 }
 
 func (r *Ref) blockSize() int { return PageSize << r.order }
