@@ -80,6 +80,7 @@ type Command struct {
 	pumping bool     // step is on the stack
 	again   bool     // something happened while step was on the stack
 	starved bool     // Alloc said not now and Resume has not come
+	landing bool     // what Landing returns
 	ending  bool     // nothing more is started
 	aborted bool     // task management ended the command
 	fault   Sense    // storage of a Sense with parameters
@@ -102,6 +103,12 @@ func (c *Command) Row() *Row { return c.row }
 
 // Aborted reports that Abort ended the command: no status may be sent.
 func (c *Command) Aborted() bool { return c.aborted }
+
+// Landing reports, during Port.Alloc, that all of the buffer is for Data-Out:
+// the next ReceiveDataOut will ask for exactly the n bytes of Data-Out that
+// follow what was asked for before, into the whole buffer. A port that has them
+// in a buffer of n bytes already may hand over that one.
+func (c *Command) Landing() bool { return c.landing }
 
 // Reset makes an ended command ready for reuse. It leaves alone what the port
 // fills in for every command and the segments, which are idle.

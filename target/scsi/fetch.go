@@ -33,7 +33,7 @@ func fetchStep(c *Command) {
 // askList starts the reception of the parameter list.
 func (c *Command) askList() bool {
 	room := c.next
-	ref := c.alloc(room + c.limit)
+	ref := c.alloc(room+c.limit, room == 0)
 	if ref == nil {
 		return false
 	}

@@ -4,9 +4,9 @@ package scsi
 // MaxSegments segments of memory whatever its length; these bounds keep a
 // single command from occupying the medium for long.
 const (
-	// maxTransfer covers every READ(10) and WRITE(10) of 512 byte blocks, so
-	// that initiators that never read the limits are served as well.
-	maxTransfer = 32 << 20
+	// pieceSize bounds one operation that releases or zeroes, so that others
+	// that need the same stripes get their turn.
+	pieceSize = 32 << 20
 	// maxZero bounds what UNMAP and WRITE SAME may release or fill: 1 Mi blocks
 	// of 512 bytes, the most that libiscsi's conformance suite takes for sane.
 	maxZero = 512 << 20
@@ -14,6 +14,9 @@ const (
 	// what it read in a single segment.
 	maxCompare = 64 << 10
 
+	// maxTransferBlocks covers every READ(10) and WRITE(10), so that
+	// initiators that never read the limits are served as well.
+	maxTransferBlocks   = 1 << 16
 	maxUnmapDescriptors = 256
 	maxCompareBlocks    = 64
 )
@@ -40,10 +43,10 @@ func (lu *LogicalUnit) Limits() *BlockLimits { return &lu.limits }
 func (lu *LogicalUnit) blockLimits() BlockLimits {
 	size := uint32(lu.config.BlockSize)
 	l := BlockLimits{
-		MaxTransfer:        maxTransfer / size,
+		MaxTransfer:        maxTransferBlocks,
 		OptimalTransfer:    MaxSegments * SegmentSize / size,
 		OptimalGranularity: uint16(max(1, uint32(lu.info.PhysicalBlock)/size)),
-		MaxPrefetch:        maxTransfer / size,
+		MaxPrefetch:        maxTransferBlocks,
 		MaxCompareAndWrite: uint8(min(maxCompareBlocks, maxCompare/size)),
 		MaxWriteSame:       uint64(maxZero / size),
 		WriteSameNonZero:   true,

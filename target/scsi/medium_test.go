@@ -197,6 +197,7 @@ type exchange struct {
 	asked     uint32
 	receiving int
 	starving  bool
+	landing   []byte // buffer that the next ReceiveDataOut is for
 }
 
 // Alloc implements Port.
@@ -210,6 +211,9 @@ func (x *exchange) Alloc(c *Command, n int) *buf.Ref {
 	}
 	if !x.chance(x.starve) {
 		if ref := x.pool.Get(n); ref != nil {
+			if x.landing = nil; c.Landing() {
+				x.landing = ref.Bytes()
+			}
 			return ref
 		}
 	}
@@ -253,6 +257,10 @@ func (x *exchange) ReceiveDataOut(c *Command, off uint32, dst []byte) {
 		x.t.Fatalf("Data-Out of %d bytes at %d of %d asked for after %d", len(dst), off, len(x.out), x.asked)
 	}
 	x.asked += uint32(len(dst))
+	if l := x.landing; l != nil && (&l[0] != &dst[0] || len(l) != len(dst)) {
+		x.t.Fatalf("Data-Out into %d bytes, not into the buffer of %d that it was to land in", len(dst), len(l))
+	}
+	x.landing = nil
 	if !x.chance(x.late) {
 		copy(dst, x.out[off:])
 		c.DataOut(off, uint32(len(dst)))

@@ -10,7 +10,7 @@ type Port interface {
 	// Alloc returns a buffer of n bytes (at most SegmentSize) within the
 	// session's memory budget, owned by the caller. Nil means not now: the
 	// port calls c.Resume once memory is there, unless the command ended
-	// before.
+	// before. c.Landing tells what the buffer is for.
 	Alloc(c *Command, n int) *buf.Ref
 
 	// SendDataIn moves data, which lies in ref (or in c.Parameter when ref

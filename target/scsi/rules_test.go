@@ -105,7 +105,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"READ(16)", cdb16(0x88, 0, 0, uint64(l.MaxTransfer)+1), nil, field(10)},
 		{"READ(12)", cdb12(0xa8, 0, 0, uint64(l.MaxTransfer)+1), nil, field(6)},
-		{"VERIFY(10)", cdb10(0x2f, 0, 0, uint64(l.MaxTransfer)+1), nil, field(7)},
+		{"VERIFY(12)", cdb12(0xaf, 0, 0, uint64(l.MaxTransfer)+1), nil, field(6)},
 		{"WRITE SAME(16)", cdb16(0x93, 0, 0, l.MaxWriteSame+1), block, field(10)},
 		{"COMPARE AND WRITE", cdb16(0x89, 0, 0, uint64(l.MaxCompareAndWrite)+1), block, field(13)},
 		{"UNMAP", unmapCDB(make([]byte, 40)), unmapList([2]uint64{0, 1}, [2]uint64{1, uint64(l.MaxUnmap)}), InvalidFieldInList(8+16+8, NoBit)},

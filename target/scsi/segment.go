@@ -44,11 +44,13 @@ func (c *Command) at(i uint32) *segment { return &c.seg[i%MaxSegments] }
 // room reports whether another segment may start.
 func (c *Command) room() bool { return c.next < c.limit && c.tail-c.head < MaxSegments }
 
-// alloc returns a buffer, or nil until the port has called Resume.
-func (c *Command) alloc(n uint32) *buf.Ref {
+// alloc returns a buffer, or nil until the port has called Resume. With landing
+// set all of it is for the next bytes of Data-Out.
+func (c *Command) alloc(n uint32, landing bool) *buf.Ref {
 	if c.starved {
 		return nil
 	}
+	c.landing = landing
 	ref := c.Port.Alloc(c, int(n))
 	c.starved = ref == nil
 	return ref
@@ -63,7 +65,7 @@ func (c *Command) open(span, parts uint32) *segment {
 	if parts > 1 {
 		size = wholePages(size) * parts
 	}
-	ref := c.alloc(size)
+	ref := c.alloc(size, parts == 1 && c.row.Access == AccessWrite)
 	if ref == nil {
 		return nil
 	}

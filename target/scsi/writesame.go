@@ -15,10 +15,6 @@ const (
 // patternSize is the buffer, in bytes, in which WRITE SAME repeats its block.
 const patternSize = 64 << 10
 
-// pieceSize bounds one operation that releases or zeroes, in bytes, so that
-// others that need the same stripes get their turn.
-const pieceSize = maxTransfer
-
 // writeSame runs WRITE SAME. A block of zeroes is left to the store, which may
 // know a faster way than writing it; any other is written from a buffer that
 // repeats it.
