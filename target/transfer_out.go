@@ -9,7 +9,7 @@ import (
 // Alloc implements scsi.Port. Whoever has to wait is served in order of
 // arrival by thread.feed.
 func (t *task) Alloc(cmd *scsi.Command, n int) *buf.Ref {
-	if ref := t.early; ref != nil && n == len(ref.Bytes()) {
+	if ref := t.early; ref != nil && cmd.Landing() && n == len(ref.Bytes()) {
 		t.early = nil
 		return ref
 	}
