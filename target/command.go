@@ -163,9 +163,10 @@ func (c *Connection) Place(bhs *pdu.BHS, n int) []byte {
 		}
 		return c.placed.Bytes()[:n]
 	case pdu.OpDataOut:
-		if t := c.tasks.find(bhs.ITT()); t != nil {
+		if t := c.tasks.find(bhs.ITT()); t != nil && !t.cmd.Aborted() {
 			p := (*pdu.DataOut)(bhs)
 			if s := t.sequenceOf(bhs.TTT()); s != nil && p.BufferOffset() == s.next && uint32(n) <= s.end-s.next {
+				c.placing = t
 				return t.placeDataOut(s.next, n)
 			}
 		}

@@ -47,6 +47,7 @@ type Connection struct {
 	charged    int // bytes of buffers that tasks hold or the transport still has to send
 	executing  *task
 	placed     *buf.Ref  // immediate data of the command that is being received
+	placing    *task     // whose memory Place has named for the PDU that is being received
 	waiters    taskQueue // tasks that wait for memory
 	starved    bool      // is in the thread's list of connections with waiters
 
@@ -200,6 +201,7 @@ func (c *Connection) Closed(why error) {
 	c.log.Info("session closed", "reason", why)
 	c.thread.loop.Disarm(&c.nop.timer)
 	c.held = nil
+	c.dropPlaced()
 	for _, t := range c.tasks.appendMatching(nil, func(*task) bool { return true }) {
 		c.abort(t)
 	}
@@ -210,8 +212,18 @@ func (c *Connection) Closed(why error) {
 // is doing for it has ended.
 func (c *Connection) abort(t *task) {
 	c.waiters.remove(t)
+	c.withdraw(t)
 	if t.cmd.Abort() {
 		t.end()
+	}
+}
+
+// withdraw keeps the transport from writing to the memory of a task that is to
+// end.
+func (c *Connection) withdraw(t *task) {
+	if c.placing == t {
+		c.placing = nil
+		c.mover.Withdraw()
 	}
 }
 

@@ -32,6 +32,11 @@ type Datamover interface {
 	// it arrives through Receiver.Place and Receiver.Received.
 	GetData(bhs *pdu.R2T)
 
+	// Withdraw takes back the place that Receiver.Place named for the PDU
+	// that is being received: nothing is written there from now on, and the
+	// PDU is delivered with its data elsewhere.
+	Withdraw()
+
 	// MaxDataIn is the most bytes that one PutData may move.
 	MaxDataIn() int
 

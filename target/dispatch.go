@@ -40,6 +40,7 @@ type heldRequest struct {
 
 // Received implements Receiver.
 func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
+	c.placing = nil
 	if c.closed {
 		return
 	}

@@ -98,6 +98,7 @@ func (th *thread) recycle(t *task) {
 // never be sent.
 func (t *task) end() {
 	c := t.conn
+	c.withdraw(t)
 	if t.early != nil {
 		t.early.Release()
 		t.early = nil

@@ -222,6 +222,13 @@ func (m *tcpMover) startPlacing(bhs *pdu.BHS, ahs, have []byte, n, tail int) {
 	rx.ahead = true
 }
 
+// Withdraw implements Datamover.
+func (m *tcpMover) Withdraw() {
+	if m.rx.placing {
+		m.rx.place = append([]byte(nil), m.rx.place...)
+	}
+}
+
 // parseTail delivers the placed PDU once its data, padding and digest are
 // there.
 func (m *tcpMover) parseTail(b []byte) (rest []byte, done bool) {
