@@ -1,0 +1,27 @@
+# Two initiators at once, each with checked I/O on its half of one LUN, while
+# both also see what the other wrote.
+iface first "$INITIATOR"
+iface second "$SECOND"
+node disk "$PORTAL" first
+node disk "$PORTAL" second
+login disk
+equal "$(sessions_of disk | wc -l)" 2
+mine=$(disk disk 0 "$INITIATOR")
+other=$(disk disk 0 "$SECOND")
+must test "$mine" != "$other"
+
+verified "$mine" --bs=16k --size=8M --offset=0 &
+first=$!
+verified "$other" --bs=16k --size=8M --offset=64M &
+second=$!
+must wait "$first"
+must wait "$second"
+
+must dd if=/dev/urandom of="$mine" bs=1M seek=128 count=2 oflag=direct status=none
+must cmp <(dd if="$mine" bs=1M skip=128 count=2 iflag=direct status=none) \
+	<(dd if="$other" bs=1M skip=128 count=2 iflag=direct status=none)
+
+# One leaves; the other is not disturbed.
+logout disk -I second
+verified "$mine" --bs=16k --size=4M
+no_io_errors

@@ -1,0 +1,26 @@
+# Two portals of one LU under multipath: one path goes away under checked I/O.
+node disk "127.0.0.1:$PORT"
+node disk "127.0.0.2:$PORT"
+login disk
+disk disk 0 >/dev/null
+udevadm settle
+cat >/etc/multipath.conf <<'CONF'
+defaults {
+	find_multipaths no
+	path_grouping_policy multibus
+	no_path_retry 10
+}
+CONF
+modprobe dm_multipath
+must multipath "$(disk disk 0)"
+path=/dev/mapper/$(multipath -l -v1 | head -n 1)
+must test -b "$path"
+multipath -ll
+equal "$(multipath -ll "$path" | grep -c ' sd[a-z]')" 2
+
+verified "$path" --bs=16k --size=16M &
+io=$!
+sleep 2
+logout disk -p "127.0.0.2:$PORT"
+must wait "$io"
+must multipath -f "$path"

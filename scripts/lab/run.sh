@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# run.sh [SCENARIO...]   runs the named scenarios, or all, in one guest
+# run.sh list            names them
+# run.sh shell           a shell in the guest, with a tgtd that serves it
+#
+# Environment: TGTD (build/tgtd), LAB_LOGS (build/lab), LAB_SECONDS (900: a
+# bound against hanging; a run takes far less), LUNAR_CACHE (where the image is kept).
+set -euo pipefail
+
+lab=$(cd "$(dirname "$0")" && pwd)
+readonly lab
+root=$(cd "$lab/../.." && pwd)
+readonly root
+readonly tgtd=${TGTD:-$root/build/tgtd}
+readonly logs=${LAB_LOGS:-$root/build/lab}
+readonly deadline=${LAB_SECONDS:-900}
+readonly scenario_seconds=150
+
+. "$lab/target.bash"
+. "$lab/guest.bash"
+
+die() { printf 'lab: %s\n' "$*" >&2; exit 1; }
+
+list_scenarios() {
+	local file
+	for file in "$lab"/guest/[0-9]*.sh; do
+		file=${file##*/}
+		printf '%s\n' "${file%.sh}"
+	done
+}
+
+# named WORD: the scenario of that name, with or without its number.
+named() {
+	list_scenarios | awk -v word="$1" '{ name = $0; sub(/^[0-9]+-/, "", name) }
+		$0 == word || name == word { print; found = 1 } END { exit !found }'
+}
+
+free_port() {
+	local try
+	for ((try = 0; try < 50; try++)); do
+		port=$((20000 + RANDOM % 10000))
+		target_listens || return 0
+	done
+	die "found no free port in 20000-29999"
+}
+
+prepare() {
+	[ -x "$tgtd" ] || die "no $tgtd: run 'go build -o build/tgtd ./cmd/tgtd' first, or set TGTD"
+	command -v qemu-system-x86_64 >/dev/null || die "no QEMU: run scripts/setup/packages.sh test"
+	image=$("$lab/build.sh")
+	# The time of the run counts from here: an image is built only once.
+	SECONDS=0
+	runtime=$(mktemp -d)
+	trap clean EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM
+	free_port
+}
+
+clean() {
+	guest_end
+	target_runs && target_kill
+	rm -rf "$runtime" "$logs"/*/store
+}
+
+enter() {
+	dir=$logs/$1
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	target_configure "${1#*-}"
+}
+
+report() { printf '%s\n' "$*" | tee -a "$logs/results.tap"; }
+
+# explain shows what is needed to know why a scenario failed.
+explain() {
+	local file
+	for file in guest.log tgtd.log; do
+		[ -s "$dir/$file" ] || continue
+		report "# --- last lines of $dir/$file"
+		report "$(tail -n "$1" "$dir/$file" | sed 's/^/#   /')"
+	done
+}
+
+# attempt SCENARIO: 0 passed, 200 the guest is lost, else failed.
+attempt() {
+	local left=$((deadline - SECONDS)) status=0
+	target_start >>"$dir/guest.log" || return 1
+	guest_run "$1" "$((left < scenario_seconds ? left : scenario_seconds))" || status=$?
+	if [ "$status" = 0 ]; then
+		target_runs || { echo "tgtd ended during the scenario" >>"$dir/guest.log"; status=1; }
+	fi
+	target_stop >>"$dir/guest.log" || status=$((status ? status : 1))
+	rm -rf "$dir/store"
+	return "$status"
+}
+
+run_scenarios() {
+	local scenario number=0 failures=0 began status
+	report "1..$#"
+	for scenario; do
+		number=$((number + 1))
+		enter "$scenario"
+		began=$SECONDS status=0
+		[ -n "$guest_pid" ] && { attempt "$scenario" || status=$?; } || status=201
+		case $status in
+		0) report "ok $number - ${scenario#*-} # $((SECONDS - began)) s" && continue ;;
+		201) report "not ok $number - ${scenario#*-} # not run: the guest is lost" ;;
+		*)
+			report "not ok $number - ${scenario#*-} # $((SECONDS - began)) s"
+			explain 25
+			;;
+		esac
+		failures=$((failures + 1))
+		[ "$status" != 200 ] || guest_end
+	done
+	report "# $((number - failures)) of $number passed in $SECONDS s, boot included"
+	return $((failures > 0))
+}
+
+shell() {
+	enter 00-shell
+	target_start || die "$(tail -n 5 "$dir/tgtd.log")"
+	echo "lab: tgtd log in $dir/tgtd.log; the guest powers off when its shell ends" >&2
+	guest_command shell
+	"${qemu[@]}" -chardev stdio,id=console,signal=off -serial chardev:console
+}
+
+main() {
+	local word scenarios=()
+	case ${1:-} in
+	list) list_scenarios | sed 's/^[0-9]*-//' && return ;;
+	shell) prepare && shell && return ;;
+	esac
+	for word; do
+		scenarios+=("$(named "$word")") || die "no scenario '$word': see '$0 list'"
+	done
+	[ $# -gt 0 ] || mapfile -t scenarios < <(list_scenarios)
+	prepare
+	mkdir -p "$logs"
+	: >"$logs/results.tap"
+	guest_start || { tail -n 20 "$logs/console.log" "$logs/qemu.log"; die "the guest did not boot: $line"; }
+	report "# guest booted in $SECONDS s"
+	run_scenarios "${scenarios[@]}"
+}
+
+main "$@"
