@@ -90,6 +90,9 @@ func (v *volume) setUpBlock(c BlockConfig, q queue) error {
 	if c.BlockSize != 0 {
 		block = int64(c.BlockSize)
 	}
+	if block%g.logical != 0 {
+		return fmt.Errorf("the device has blocks of %d bytes, the block size is %d: expected a multiple", g.logical, block)
+	}
 	if err := checkSize(g.size, block); err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (v *volume) setUpBlock(c BlockConfig, q queue) error {
 	if err != nil {
 		return err
 	}
-	v.describeBlock(c, g, q, unit)
+	v.describeBlock(c, g, q, max(unit, int(g.logical)))
 	v.zeroes, err = zeroPages()
 	return err
 }

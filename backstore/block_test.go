@@ -103,7 +103,8 @@ func TestOpenBlockRefuses(t *testing.T) {
 	}{
 		"in use":       {backstore.BlockConfig{Path: taken}, "in use: it is mounted"},
 		"in use, read": {backstore.BlockConfig{Path: taken, ReadOnly: true}, "in use: it is mounted"},
-		"small blocks": {backstore.BlockConfig{Path: large, BlockSize: 512}, "units of 4096 bytes, the block size is 512"},
+		"small blocks": {backstore.BlockConfig{Path: large, BlockSize: 512}, "blocks of 4096 bytes, the block size is 512"},
+		"buffered":     {backstore.BlockConfig{Path: large, BlockSize: 512, Buffered: true}, "blocks of 4096 bytes, the block size is 512"},
 		"odd size":     {backstore.BlockConfig{Path: odd, BlockSize: 4096}, "size 1049088 is 512 bytes more"},
 		"file":         {backstore.BlockConfig{Path: writeFile(t, page)}, "not a block device"},
 		"missing":      {backstore.BlockConfig{Path: "/dev/does-not-exist"}, "no such file"},

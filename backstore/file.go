@@ -26,7 +26,9 @@ type FileConfig struct {
 // that is larger is an error. The file is locked with flock(2), exclusively
 // unless ReadOnly, so that no second daemon serves it. Its directory must exist.
 //
-// A file that is deleted while open goes on working until Close.
+// A file that is deleted while open goes on working until Close. One that is
+// truncated fails with ErrTruncated from the first read beyond its end; a write
+// there before that extends it again, with zeroes in between.
 func OpenFile(c FileConfig) (Store, error) {
 	v, err := openFile(c)
 	if err != nil {

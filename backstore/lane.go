@@ -55,7 +55,8 @@ func (l *volumeLane) brief(op *Op) bool {
 	return op.Kind != Discard && op.Kind != WriteZeroes || op.Len <= inlineSpan
 }
 
-// finish makes all calls of op inline.
+// finish makes all calls of op inline. A page of a memory file system that was
+// swapped out is the one thing it can still wait for.
 func (l *volumeLane) finish(op *Op) {
 	for !l.advance(op, op.lane.call.run(l.fd, unix.RawSyscall6)) {
 	}

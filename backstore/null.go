@@ -7,8 +7,8 @@ type nullStore struct{ info Info }
 
 // NewNull returns a Store of size bytes that forgets what is written and reads
 // as zeroes, for measuring everything else. Reading costs clearing the buffer,
-// which holds other commands' data before; writing costs nothing. blockSize is
-// that of the logical unit in bytes; 0 is 512.
+// which holds other commands' data before; writing costs nothing. blockBytes
+// is the block size of the logical unit in bytes; 0 is 512.
 func NewNull(size int64, blockBytes int) (Store, error) {
 	if err := checkVolatile(size, blockBytes); err != nil {
 		return nil, err

@@ -13,6 +13,10 @@ import (
 // pageSize is the alignment of Op.Data, in bytes.
 const pageSize = 4096
 
+// maxPhysical bounds the physical block of a file, in bytes: network file
+// systems give their transfer size for a block.
+const maxPhysical = 64 << 10
+
 // probeFile fills Info and switches to direct I/O if asked to.
 func (v *volume) probeFile(c FileConfig, st *unix.Stat_t) error {
 	var sfs unix.Statfs_t
@@ -29,12 +33,13 @@ func (v *volume) probeFile(c FileConfig, st *unix.Stat_t) error {
 		return err
 	}
 	info := Info{
-		Size: v.info.Load().Size, BlockSize: unit, PhysicalBlock: int(sfs.Bsize),
+		Size: v.info.Load().Size, BlockSize: unit,
+		PhysicalBlock: int(min(max(sfs.Bsize, blockSize(c.BlockSize)), maxPhysical)),
 		VolatileCache: !c.Sync && !c.ReadOnly, ReadOnly: c.ReadOnly,
-		Rotational: q.number("rotational") == 1, Thin: true, Describe: "file " + v.path,
+		Rotational: q.number("rotational") == 1, Describe: "file " + v.path,
 	}
 	if !c.ReadOnly && v.punches(info.Size) {
-		info.Discard, info.DiscardGran, info.DiscardZeroes = true, int(sfs.Bsize), true
+		info.Discard, info.DiscardGran, info.DiscardZeroes, info.Thin = true, int(sfs.Bsize), true, true
 	}
 	v.info.Store(&info)
 	v.zeroes, err = zeroPages()

@@ -25,8 +25,11 @@ type ramStore struct {
 }
 
 // NewRAM returns a Store of size bytes in memory, zeroed and sparse: memory is
-// taken page by page as it is written. blockBytes is the block size of the
-// logical unit in bytes; 0 is 512.
+// taken as it is written, page by page or in huge pages where the system gives
+// those, and Discard gives it back. blockBytes is the block size of the logical
+// unit in bytes; 0 is 512. Every op ends inside TryNow. Ops of different threads
+// on the same bytes may mix, as on a disk. All is lost with the process, flushed
+// or not.
 func NewRAM(size int64, blockBytes int) (Store, error) {
 	if err := checkVolatile(size, blockBytes); err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func (v *volume) forgo(a ability) {
 	v.log.Debug("kernel refused an optional feature", "store", v.path, "feature", abilityNames[a])
 	if a == punchHole {
 		info := *v.info.Load()
-		info.Discard, info.DiscardGran, info.DiscardZeroes = false, 0, false
+		info.Discard, info.DiscardGran, info.DiscardZeroes, info.Thin = false, 0, false, false
 		v.info.Store(&info)
 	}
 }
