@@ -1,9 +1,11 @@
 package backstore_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -153,5 +155,64 @@ func TestBlockMediumError(t *testing.T) {
 				t.Error("what is left is not readable")
 			}
 		})
+	}
+}
+
+// mounted makes a small ext4 and returns its device and where it is mounted.
+func mounted(t *testing.T) (device, dir string) {
+	t.Helper()
+	device, _ = loopDevice(t, 8<<20, 512, 0)
+	if out, err := exec.Command("mkfs.ext4", "-q", "-O", "^has_journal", device).CombinedOutput(); err != nil {
+		t.Skipf("cannot make a file system: %v: %s", err, out)
+	}
+	dir = t.TempDir()
+	if err := unix.Mount(device, dir, "ext4", 0, ""); err != nil {
+		t.Skipf("cannot mount ext4: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, 0) })
+	return device, dir
+}
+
+func TestMountedDeviceIsRefused(t *testing.T) {
+	device, _ := mounted(t)
+	if _, err := backstore.OpenBlock(backstore.BlockConfig{Path: device}); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("open: %v, expected EBUSY", err)
+	}
+}
+
+// TestFullDisk writes a sparse file that is larger than its file system until
+// that is full, makes room by a discard, and goes on.
+func TestFullDisk(t *testing.T) {
+	for name, direct := range map[string]bool{"buffered": false, "direct": true} {
+		for mode, ring := range modes {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				_, dir := mounted(t)
+				config := backstore.FileConfig{Path: filepath.Join(dir, "v"), Size: 16 << 20, Direct: direct, BlockSize: page}
+				testFull(t, openFile(t, config), ring)
+			})
+		}
+	}
+}
+
+func testFull(t *testing.T, s backstore.Store, ring bool) {
+	c := client(t, s, ring)
+	const chunk = 256 << 10
+	data := backstoretest.Pattern(chunk, 1)
+	full, err := int64(0), error(nil)
+	for ; full < s.Info().Size; full += chunk {
+		if err = c.Do(backstore.Op{Kind: backstore.Write, FUA: true, Off: full, Data: data}); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, backstore.ErrNoSpace) {
+		t.Fatalf("after %d bytes: %v, expected ErrNoSpace", full, err)
+	}
+	c.Must(t, backstore.Op{Kind: backstore.Discard, Off: chunk, Len: 2 * chunk})
+	c.Must(t, backstore.Op{Kind: backstore.Write, FUA: true, Off: full, Data: data})
+	c.Must(t, backstore.Op{Kind: backstore.Flush})
+	for _, off := range []int64{0, 3 * chunk, full} {
+		if !bytes.Equal(c.Read(t, off, chunk), data) {
+			t.Errorf("the %d bytes at %d changed", chunk, off)
+		}
 	}
 }
