@@ -88,7 +88,7 @@ func TestDefaultFileExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keyed < 20 || len(c.AuthGroups) != 1 || len(c.Volumes) != 3 || len(c.Targets[0].Access) != 2 || len(c.Server.CPUs) != 4 {
+	if keyed < 20 || len(c.AuthGroups) != 2 || len(c.Volumes) != 3 || len(c.Targets[0].Access) != 2 || len(c.Server.CPUs) != 4 {
 		t.Errorf("%d example lines gave %+v", keyed, c)
 	}
 }
@@ -104,7 +104,7 @@ func exampleLine(body string) bool {
 func TestNormalForm(t *testing.T) {
 	one, _, err1 := Parse("one", []byte(`
 portal-groups: {a: {listen: [":3260"]}, b: {tag: 2, listen: ["192.0.2.1:3261"]}}
-auth-groups: {g: {initiators: ["IQN.2026-01.a:*", "iqn.2026-01.a:*"], networks: [192.0.2.7/24]}}
+auth-groups: {g: {initiators: ["IQN.2026-01.a:*", "iqn.2026-01.a:*"]}, h: {networks: [192.0.2.7/24]}}
 volumes: {v: {type: ram, size: 1GiB}, w: {type: null, size: 1024MiB}}
 targets:
   iqn.2026-01.a:t:
@@ -123,7 +123,7 @@ targets:
       luns: [{volume: w, lun: 0, read-only: false}, {volume: v, lun: 1}]
     - luns: [{read-only: true, lun: 0, volume: v}]
 volumes: {w: {type: "null", size: 1GiB}, v: {type: ram, size: 1024 MiB}}
-auth-groups: {g: {initiators: ["iqn.2026-01.a:*"], networks: [192.0.2.0/24]}}
+auth-groups: {h: {networks: [192.0.2.0/24]}, g: {initiators: ["iqn.2026-01.a:*"]}}
 portal-groups: {b: {tag: 2, listen: ["192.0.2.1:3261"]}, a: {listen: ["[::]:3260", "0.0.0.0"]}}
 `))
 	if err1 != nil || err2 != nil {

@@ -60,8 +60,7 @@ type PortalGroup struct {
 	Listen []netip.AddrPort // ascending; [::] is IPv6 only, so that dual stack is two entries
 }
 
-// AuthGroup says who an initiator must be. Initiators and Networks both have
-// to match when they are given; an empty list matches everyone.
+// AuthGroup says who an initiator must be.
 type AuthGroup struct {
 	Name       string
 	CHAP       []Credential // accepted from initiators; empty asks for no authentication
@@ -76,12 +75,15 @@ type Credential struct {
 	Secret Secret
 }
 
-// Match selects initiators by name and by source address. An empty list
-// matches everyone.
+// Match selects initiators by name and by source address: both have to match.
+// An empty list matches everyone.
 type Match struct {
 	Initiators []string       // lower-case iSCSI names, or globs with * and ?
 	Networks   []netip.Prefix // masked
 }
+
+// some reports whether the match leaves anyone out.
+func (m *Match) some() bool { return len(m.Initiators) > 0 || len(m.Networks) > 0 }
 
 // VolumeType names the backing store of a volume.
 type VolumeType string
@@ -129,7 +131,9 @@ type Target struct {
 	Access       []Access // never empty
 }
 
-// Access is what the initiators that Match find in a target.
+// Access is what the initiators find in a target whom both Match and the
+// AuthGroup's Match select. Of the two, only one has Initiators, and only one
+// has Networks.
 type Access struct {
 	Match     Match
 	AuthGroup string // empty asks for no authentication

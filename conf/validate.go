@@ -52,6 +52,7 @@ func (d *decoder) validate(c *Config) {
 	volumes := namesOf(c.Volumes, func(v Volume) string { return v.Name })
 	portals := namesOf(c.PortalGroups, func(g PortalGroup) string { return g.Name })
 	groups.check(d, "discovery.auth", c.Discovery.AuthGroup, "auth-groups")
+	d.validateDiscovery(c)
 	d.validateServer(&c.Server)
 	d.validatePortals(c)
 	for i := range c.AuthGroups {
@@ -59,7 +60,7 @@ func (d *decoder) validate(c *Config) {
 	}
 	d.validateVolumes(c)
 	for i := range c.Targets {
-		d.validateTarget(&c.Targets[i], portals, groups, volumes)
+		d.validateTarget(&c.Targets[i], c, portals, groups, volumes)
 	}
 	if len(c.Targets) == 0 {
 		d.warn("targets", "no target", "at least one; initiators will find nothing")
@@ -68,6 +69,14 @@ func (d *decoder) validate(c *Config) {
 	volumes.warnUnused(d, "volumes")
 	if !slices.ContainsFunc(c.Targets, func(t Target) bool { return len(t.PortalGroups) == 0 }) {
 		portals.warnUnused(d, "portal-groups")
+	}
+}
+
+// validateDiscovery refuses what would have no effect: a discovery session is
+// told only of targets that its initiator may use anyway.
+func (d *decoder) validateDiscovery(c *Config) {
+	if g := c.AuthGroup(c.Discovery.AuthGroup); g != nil && g.Match.some() {
+		d.fail("discovery.auth", fmt.Sprintf("%q, which has initiators or networks", g.Name), "an auth-group with chap only")
 	}
 }
 
@@ -174,7 +183,7 @@ func (d *decoder) once(seen map[string]string, path, value, volume string) {
 	seen[value] = volume
 }
 
-func (d *decoder) validateTarget(t *Target, portals, groups, volumes names) {
+func (d *decoder) validateTarget(t *Target, c *Config, portals, groups, volumes names) {
 	path := "targets." + t.Name
 	for i, g := range t.PortalGroups {
 		portals.check(d, fmt.Sprintf("%s.portal-groups[%d]", path, i), g, "portal-groups")
@@ -188,6 +197,22 @@ func (d *decoder) validateTarget(t *Target, portals, groups, volumes names) {
 	groups.check(d, path+".auth-group", d.shared[t.Name].AuthGroup, "auth-groups")
 	for i := range t.Access {
 		d.validateAccess(t, i, groups, volumes)
+		d.validateMatch(&t.Access[i], fmt.Sprintf("%s.access[%d]", path, i), c)
+	}
+}
+
+// validateMatch refuses two lists of the same kind: which of both would have
+// to match is easily taken for the wrong one.
+func (d *decoder) validateMatch(a *Access, path string, c *Config) {
+	g := c.AuthGroup(a.AuthGroup)
+	if g == nil {
+		return
+	}
+	if len(a.Match.Initiators) > 0 && len(g.Match.Initiators) > 0 {
+		d.fail(path+".initiators", "initiators here and in auth-group "+g.Name, "them in one of both")
+	}
+	if len(a.Match.Networks) > 0 && len(g.Match.Networks) > 0 {
+		d.fail(path+".networks", "networks here and in auth-group "+g.Name, "them in one of both")
 	}
 }
 
@@ -204,7 +229,7 @@ func (d *decoder) validateAccess(t *Target, i int, groups, volumes names) {
 		d.validateLUNs(path+".luns", a.LUNs, volumes)
 	}
 	for j := range i {
-		if m := t.Access[j].Match; len(m.Initiators) == 0 && len(m.Networks) == 0 {
+		if !t.Access[j].Match.some() {
 			d.warn(path, "a rule that is never reached", fmt.Sprintf("it before access[%d], which matches everyone", j))
 			break
 		}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"lunar/conf"
+	"lunar/target"
+	"lunar/target/login"
+	"lunar/target/scsi"
+)
+
+// assembly is a server while it is put together.
+type assembly struct {
+	cfg    *conf.Config
+	log    *slog.Logger
+	server *target.Server
+	units  map[string]*scsi.LogicalUnit // by volume name
+}
+
+// assemble makes a server with all volumes and targets of cfg. No portal is
+// open yet, so that no initiator comes too early.
+func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*target.Server, error) {
+	identity, err := serverIdentity(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	a := &assembly{cfg: cfg, log: log, units: map[string]*scsi.LogicalUnit{}}
+	if a.server, err = target.NewServer(serverConfig(cfg, stateDir, log)); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(a.addVolumes(identity), a.addTargets()); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+		defer cancel()
+		return nil, errors.Join(err, a.server.Shutdown(ctx))
+	}
+	return a.server, nil
+}
+
+func serverConfig(cfg *conf.Config, stateDir string, log *slog.Logger) target.Config {
+	limits := cfg.Server.Limits
+	c := target.Config{
+		Logger:        log,
+		Threads:       cfg.Server.Threads,
+		CPUs:          cfg.Server.CPUs,
+		Buffers:       int(cfg.Server.BuffersPerThread),
+		StateDir:      stateDir,
+		Offer:         login.DefaultOffer(),
+		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
+		NOPInterval:   cfg.Server.NOP.Interval,
+		NOPTimeout:    cfg.Server.NOP.Timeout,
+		Limits: target.Limits{
+			LoginConnections: limits.ConnectionsInLogin,
+			LoginTimeout:     limits.LoginTimeout,
+			Sessions:         limits.Sessions,
+			QueueDepth:       limits.QueueDepth,
+			SessionMemory:    int(limits.MemoryPerSession),
+		},
+	}
+	if c.NOPInterval == 0 {
+		c.NOPInterval = -1 // never; 0 would be the default
+	}
+	return c
+}
+
+// addVolumes opens every volume, and reports all that cannot be opened.
+func (a *assembly) addVolumes(identity string) error {
+	var errs []error
+	for i := range a.cfg.Volumes {
+		v := &a.cfg.Volumes[i]
+		lu, err := openVolume(v, identity, a.log)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		a.units[v.Name] = lu
+		a.server.AddLogicalUnit(lu, max(v.Threads, 1))
+	}
+	return errors.Join(errs...)
+}
+
+func (a *assembly) addTargets() error {
+	for i := range a.cfg.Targets {
+		t := &a.cfg.Targets[i]
+		c := target.TargetConfig{Name: t.Name, Alias: t.Alias}
+		for _, name := range t.PortalGroups {
+			c.PortalGroups = append(c.PortalGroups, a.cfg.PortalGroup(name).Tag)
+		}
+		for j := range t.Access {
+			c.Access = append(c.Access, a.rule(&t.Access[j], t.Alias))
+		}
+		if _, err := a.server.AddTarget(c); err != nil {
+			return fmt.Errorf("target %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// rule translates an access rule. Of the rule's own lists and its
+// auth-group's, at most one of each kind is there.
+func (a *assembly) rule(r *conf.Access, alias string) target.AccessRule {
+	g := a.cfg.AuthGroup(r.AuthGroup)
+	out := target.AccessRule{Initiators: r.Match.Initiators, Networks: r.Match.Networks, Auth: authOf(g, alias)}
+	if g != nil {
+		out.Initiators = append(out.Initiators, g.Match.Initiators...)
+		out.Networks = append(out.Networks, g.Match.Networks...)
+	}
+	for _, l := range r.LUNs {
+		if lu := a.units[l.Volume]; lu != nil { // else its volume's error is reported
+			out.LUNs = append(out.LUNs, target.LUNMapping{LUN: uint16(l.LUN), LU: lu, ReadOnly: l.ReadOnly})
+		}
+	}
+	return out
+}

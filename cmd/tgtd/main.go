@@ -1,0 +1,69 @@
+// Command tgtd is Lunar's iSCSI target server.
+//
+// This package is wiring: it reads the command line and the configuration,
+// assembles a target.Server and ends it when a signal comes.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/alecthomas/kong"
+)
+
+// commandLine is what may stand on it.
+type commandLine struct {
+	Serve   serveCommand   `cmd:"" help:"Serve the volumes of a configuration file, or one volume of 1 GiB to this machine without one."`
+	Check   checkCommand   `cmd:"" help:"Check a configuration file and say what is wrong with it."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// console is where a command's results and messages go.
+type console struct {
+	out io.Writer // results: what another program may read
+	err io.Writer // log and errors
+}
+
+// Exit statuses.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], console{os.Stdout, os.Stderr}))
+}
+
+// run executes one command line and returns the exit status. A server ends
+// when ctx does, as if by SIGTERM.
+func run(ctx context.Context, args []string, c console) int {
+	exited := -1
+	parser := kong.Must(&commandLine{},
+		kong.Name("tgtd"),
+		kong.Description("Lunar, an iSCSI target server."),
+		kong.Writers(c.out, c.err),
+		kong.Exit(func(status int) { exited = status }),
+		kong.UsageOnError(),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(c),
+	)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited // --help has printed
+	}
+	if err != nil {
+		fmt.Fprintf(c.err, "tgtd: %v (tgtd --help tells more)\n", err)
+		return exitUsage
+	}
+	if err := parsed.Run(); err != nil {
+		fmt.Fprintf(c.err, "tgtd: %v\n", err)
+		return exitFailure
+	}
+	return exitOK
+}

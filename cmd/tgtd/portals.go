@@ -1,0 +1,59 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"lunar/conf"
+	"lunar/target"
+)
+
+// openPortals opens the portals of all groups, the last step of a start.
+func openPortals(s *target.Server, cfg *conf.Config) error {
+	for _, g := range cfg.PortalGroups {
+		if err := s.Listen(target.PortalGroup{Tag: g.Tag, Listen: listenAddresses(g.Listen)}); err != nil {
+			return portalError(g, err)
+		}
+	}
+	return nil
+}
+
+// listenAddresses joins 0.0.0.0 and [::] of the same port to one dual-stack
+// socket, which also works where the kernel has no IPv6.
+func listenAddresses(portals []netip.AddrPort) []string {
+	var out []string
+	for _, p := range portals {
+		if p.Addr().IsUnspecified() && slices.Contains(portals, otherFamily(p)) {
+			if p.Addr().Is4() {
+				out = append(out, fmt.Sprintf(":%d", p.Port()))
+			}
+			continue
+		}
+		out = append(out, p.String())
+	}
+	return out
+}
+
+// otherFamily is the same port on all addresses of the other family.
+func otherFamily(p netip.AddrPort) netip.AddrPort {
+	if p.Addr().Is4() {
+		return netip.AddrPortFrom(netip.IPv6Unspecified(), p.Port())
+	}
+	return netip.AddrPortFrom(netip.IPv4Unspecified(), p.Port())
+}
+
+// portalError says what to do about a portal that does not open.
+func portalError(g conf.PortalGroup, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w%s; stop that, or listen elsewhere (listen of portal-group %s, or --listen)", err, holders(g.Listen), g.Name)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w: ports below 1024 need root or CAP_NET_BIND_SERVICE", err)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w: no network interface of this machine has that address now", err)
+	}
+	return err
+}

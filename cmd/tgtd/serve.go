@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"lunar/conf"
+	"lunar/target"
+)
+
+// shutdownTime bounds the whole of a stop: sessions get the first part of it
+// to finish and log out.
+const shutdownTime = 20 * time.Second
+
+// overdueTime is how much longer a stop may take before the process ends
+// anyway: a flush that hangs in the kernel must not hang the service manager.
+const overdueTime = 15 * time.Second
+
+type serveCommand struct {
+	Config   string   `short:"c" type:"path" placeholder:"FILE" help:"Configuration file. Without one, a volume of 1 GiB is served to this machine."`
+	StateDir string   `type:"path" placeholder:"DIR" help:"Where volumes with relative paths and the server's identity live. Default: /var/lib/lunar for root, lunar in the XDG state directory for others."`
+	Listen   []string `sep:"," placeholder:"ADDR:PORT" help:"Listen here instead; may be repeated. :3260 is every IPv4 and IPv6 address."`
+	LogLevel string   `enum:",debug,info,warn,error" default:"" placeholder:"LEVEL" help:"debug, info, warn or error; overrides the configuration."`
+}
+
+// Run serves until a signal comes or ctx ends, and returns nil if everything
+// that was acknowledged is stable.
+func (k serveCommand) Run(ctx context.Context, c console) error {
+	stop, release := onSignal(ctx, c.err)
+	defer release()
+	dir, err := openStateDir(k.StateDir)
+	if err != nil {
+		return err
+	}
+	cfg, warnings, err := k.load(dir)
+	if err != nil {
+		return reported(err)
+	}
+	log := newLogger(c.err, cfg.Log)
+	for _, w := range warnings {
+		log.Warn("configuration", "at", w.String())
+	}
+	s, err := assemble(cfg, dir, log)
+	if err != nil {
+		return err
+	}
+	if err := openPortals(s, cfg); err != nil {
+		return errors.Join(err, shutDown(s, log))
+	}
+	announce(c.out, cfg, s)
+	log.Info("ready", "version", version, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
+	<-stop
+	log.Info("stopping")
+	return shutDown(s, log)
+}
+
+// load reads the configuration that the flags name and applies the flags that
+// override it.
+func (k serveCommand) load(dir string) (cfg *conf.Config, warnings []conf.Warning, err error) {
+	if k.Config == "" {
+		cfg, err = conf.Default(dir, k.Listen)
+	} else if cfg, warnings, err = conf.Load(k.Config); err == nil {
+		cfg.InStateDir(dir)
+		err = cfg.SetListen(k.Listen)
+	}
+	if err == nil && k.LogLevel != "" {
+		cfg.Log.Level = k.LogLevel
+	}
+	return cfg, warnings, err
+}
+
+// shutDown ends the server in bounded time.
+func shutDown(s *target.Server, log *slog.Logger) error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(ctx) }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return fmt.Errorf("stop: %w", err)
+		}
+		log.Info("stopped")
+		return nil
+	case <-time.After(shutdownTime + overdueTime):
+		return fmt.Errorf("stop: not finished after %v", shutdownTime+overdueTime)
+	}
+}
+
+// sameSignal is how soon after the first a signal still belongs to it:
+// timeout(1), for one, signals both the process and its group.
+const sameSignal = 500 * time.Millisecond
+
+// onSignal returns a channel that is closed by SIGTERM, by SIGINT and at the
+// end of ctx. A second signal ends the process at once.
+func onSignal(ctx context.Context, messages io.Writer) (stop <-chan struct{}, release func()) {
+	signals, done, first := make(chan os.Signal, 4), make(chan struct{}), make(chan struct{})
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	go func() {
+		end := ctx.Done()
+		var stopping time.Time
+		for {
+			select {
+			case <-done:
+				return
+			case <-end:
+				end = nil
+			case s := <-signals:
+				if s == syscall.SIGHUP {
+					fmt.Fprintln(messages, "tgtd: found SIGHUP, expected SIGTERM or SIGINT: restart to read the configuration again")
+					continue
+				}
+				if !stopping.IsZero() && time.Since(stopping) > sameSignal {
+					fmt.Fprintf(messages, "tgtd: %v again: ending at once\n", s)
+					os.Exit(exitFailure)
+				}
+			}
+			if stopping.IsZero() {
+				stopping = time.Now()
+				close(first)
+			}
+		}
+	}()
+	return first, func() { signal.Stop(signals); close(done) }
+}
+
+// newLogger writes text or JSON lines.
+func newLogger(to io.Writer, l conf.Log) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+		level = slog.LevelInfo
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(to, options))
+	}
+	return slog.New(slog.NewTextHandler(to, options))
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// openStateDir makes the state directory if it is missing, for its owner
+// only, and returns its absolute path.
+func openStateDir(dir string) (string, error) {
+	if dir == "" {
+		var err error
+		if dir, err = defaultStateDir(); err != nil {
+			return "", err
+		}
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("state directory: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("state directory: %w (--state-dir chooses another)", err)
+	}
+	return dir, nil
+}
+
+// defaultStateDir follows the XDG base directory specification for everyone
+// but root.
+func defaultStateDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/lib/lunar", nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "lunar"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("state directory: %w (--state-dir names one)", err)
+	}
+	return filepath.Join(home, ".local/state/lunar"), nil
+}
+
+// identityBytes is the length of a server's identity.
+const identityBytes = 16
+
+// serverIdentity returns the random name that this state directory got when
+// it was first used. Volumes derive their serial numbers from it, so that two
+// servers never offer different volumes under one identity, which a multipath
+// initiator would mix up.
+func serverIdentity(dir string) (string, error) {
+	path := filepath.Join(dir, "identity")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		fresh := make([]byte, identityBytes)
+		rand.Read(fresh)
+		text = []byte(hex.EncodeToString(fresh) + "\n")
+		err = writeNew(path, text)
+	}
+	if err != nil {
+		return "", fmt.Errorf("server identity: %w", err)
+	}
+	id := strings.TrimSpace(string(text))
+	if raw, err := hex.DecodeString(id); err != nil || len(raw) != identityBytes {
+		return "", fmt.Errorf("server identity %s: found %q, expected %d hexadecimal digits", path, id, 2*identityBytes)
+	}
+	return id, nil
+}
+
+// writeNew writes a file whole or not at all, and never over another.
+func writeNew(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path)
+}
