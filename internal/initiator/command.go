@@ -56,7 +56,7 @@ type Result struct {
 	Response  byte // iSCSI response; the rest means something with 0 only
 	Status    byte
 	Sense     []byte // without SenseLength
-	In        []byte // data received, up to the highest byte
+	In        []byte // data received
 	Residual  uint32
 	Overflow  bool
 	Underflow bool
@@ -87,7 +87,7 @@ type Task struct {
 	R2Ts    []*PDU // held back, oldest first
 
 	in           []byte
-	received     int // bytes of Data-In, which arrive in order
+	received     int // bytes of Data-In
 	burst        int // bytes since the last F
 	final        bool
 	dataPDUs     uint32 // Data-In and R2T PDUs seen: DataSN and R2TSN share ExpDataSN

@@ -1,6 +1,7 @@
 package initiator
 
 import (
+	"bytes"
 	"testing"
 )
 
@@ -173,4 +174,33 @@ func TestDigestVector(t *testing.T) {
 	if want := [4]byte{0xaa, 0x36, 0x91, 0x8a}; [4]byte(got) != want {
 		t.Errorf("digest %x, expected %x", got, want)
 	}
+}
+
+// byteStream is a transport that only ever receives, and takes what is sent.
+type byteStream struct{ *bytes.Reader }
+
+func (byteStream) Write(b []byte) (int, error) { return len(b), nil }
+
+// FuzzStep feeds arbitrary bytes to a session with a read and a write under way:
+// whatever a target sends, the judge answers with an error, not with a panic.
+func FuzzStep(f *testing.F) {
+	f.Add(ping().BHS[:])
+	f.Add(append(dataIn(FlagFinal | FlagStatus).BHS[:], make([]byte, 8)...))
+	f.Add(scsiResponse(StatusCheckCondition, nil).BHS[:])
+	f.Add(reject(4, headerLength).BHS[:])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		params := defaultParams()
+		params.HeaderDigest = len(b)%2 == 1
+		c := NewEstablished(byteStream{bytes.NewReader(b)}, params, 0, 0)
+		for _, command := range []Command{{CDB: []byte{0x28}, InLen: 600}, {CDB: []byte{0x2a}, Out: make([]byte, 9000)}} {
+			if _, err := c.Start(command); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for {
+			if _, err := c.Step(0); err != nil {
+				return
+			}
+		}
+	})
 }

@@ -7,7 +7,7 @@ func (c *Conn) stepDataIn(t *Task, p *PDU) error {
 	if err := c.judgeDataIn(t, p); err != nil {
 		return err
 	}
-	copy(t.in[t.received:], p.Data)
+	copy(t.in[p.U32(AtOffset):], p.Data)
 	t.received += len(p.Data)
 	t.burst += len(p.Data)
 	t.dataPDUs++

@@ -307,3 +307,29 @@ func TestTurnDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations per turn of 32 commands", n)
 	}
 }
+
+// FuzzParse feeds arbitrary bytes in two pieces to a connection with reads under
+// way: it ends with an error or waits for more, and never panics.
+func FuzzParse(f *testing.F) {
+	c := receiver(f, 2, params8K)
+	if err := c.issue(); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(replies(c, make([]byte, 0, 2*(headerLength+4096)))[:200], 50)
+	f.Add(make([]byte, 100), 48)
+	slots, free, state := c.slots, c.free, *c.state
+	f.Fuzz(func(t *testing.T, b []byte, cut int) {
+		fresh := *c
+		established := state
+		fresh.state, fresh.stream = &established, stream{}
+		fresh.slots, fresh.free = append([]slot(nil), slots...), append([]int32(nil), free...)
+		cut = min(max(cut, 0), len(b))
+		rest, err := fresh.parse(b[:cut])
+		if err != nil {
+			return
+		}
+		if rest, err = fresh.parse(append(bytes.Clone(rest), b[cut:]...)); err == nil && len(rest) > headerLength+4 {
+			t.Errorf("%d bytes left over, more than a part of a PDU", len(rest))
+		}
+	})
+}
