@@ -81,6 +81,16 @@ func TestBlock(t *testing.T) {
 	}
 }
 
+// TestBlockTrim discards with BLKDISCARD, which only workers can.
+func TestBlockTrim(t *testing.T) {
+	backstoretest.Run(t, backstoretest.Subject{Ring: true, Whole: true, Open: func(t *testing.T) backstore.Store {
+		device, _ := loopDevice(t, backstoretest.Size, 512, 0)
+		s := must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device}))
+		backstore.Trim(s)
+		return s
+	}})
+}
+
 func TestBlockInfo(t *testing.T) {
 	device, _ := loopDevice(t, size, 4096, 0)
 	s := must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device, Sync: true}))

@@ -10,3 +10,12 @@ func Forgo(s Store) {
 
 // InlineSpan is the most that a thread zeroes or releases by itself, in bytes.
 const InlineSpan = inlineSpan
+
+// Trim makes a block store discard as on a device that cannot zero by itself.
+func Trim(s Store) {
+	v := s.(*volume)
+	v.trims = true
+	info := v.Info()
+	info.DiscardZeroes = false
+	v.info.Store(&info)
+}

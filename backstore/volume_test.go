@@ -34,6 +34,34 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+func TestCheck(t *testing.T) {
+	store := Info{Size: 1 << 20, BlockSize: 512, Discard: true}
+	readOnly, solid := Info{Size: 1 << 20, ReadOnly: true}, Info{Size: 1 << 20}
+	for _, test := range []struct {
+		info Info
+		op   Op
+		want string // in the error; empty is none
+	}{
+		{store, Op{Kind: Read, Off: 1<<20 - 512, Data: make([]byte, 512)}, ""},
+		{store, Op{Kind: Read, Off: 1 << 20, Data: make([]byte, 512)}, "read of 512 bytes at 1048576, the size is 1048576"},
+		{store, Op{Kind: Write, Off: 100, Data: make([]byte, 512)}, "write of 512 bytes at 100: expected multiples of 512"},
+		{store, Op{Kind: Write, Data: make([]byte, 100)}, "write of 100 bytes at 0: expected multiples of 512"},
+		{store, Op{Kind: Discard, Off: 512, Len: 513}, "discard of 513 bytes at 512: expected multiples of 512"},
+		{store, Op{Kind: Discard, Len: 1 << 20}, ""},
+		{store, Op{Kind: Flush, Off: -1, Len: 1 << 40}, ""},
+		{store, Op{Kind: Map + 1}, "kind 6: not supported"},
+		{solid, Op{Kind: Discard, Len: 512}, "discard: not supported"},
+		{solid, Op{Kind: Write, Off: 1, Data: make([]byte, 1)}, ""},
+		{readOnly, Op{Kind: WriteZeroes, Len: 512}, "write zeroes: the backing store is read-only"},
+		{readOnly, Op{Kind: Map, Len: 512}, ""},
+	} {
+		err := Check(&test.op, &test.info)
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%v of %d at %d: %v, expected %q", test.op.Kind, test.op.Length(), test.op.Off, err, test.want)
+		}
+	}
+}
+
 func TestCheckDirect(t *testing.T) {
 	for _, test := range []struct {
 		memory, offset, block, size int64
