@@ -26,7 +26,7 @@ func compareAndWrite(c *Command) {
 		return
 	}
 	if c.count == 0 {
-		c.compareNothing()
+		c.Good()
 		return
 	}
 	n := uint32(c.count << lu.blockShift)
@@ -37,17 +37,6 @@ func compareAndWrite(c *Command) {
 	}
 	c.fua = c.stable()
 	c.fetch(2*n, wholePages(n), lockAndCompare)
-}
-
-// compareNothing ends a command that compares no block, which is no error
-// unless the initiator sends blocks: it may have meant 256, which the one byte
-// of NUMBER OF LOGICAL BLOCKS cannot say, and must not take GOOD for a swap.
-func (c *Command) compareNothing() {
-	if c.HasOut && c.EDTL > 0 {
-		c.Fail(InvalidFieldInCDB(13, NoBit))
-		return
-	}
-	c.Good()
 }
 
 func lockAndCompare(c *Command) {

@@ -90,7 +90,6 @@ type Command struct {
 // work is the progress of a command that makes operations in sequence.
 type work struct {
 	kind  backstore.Kind
-	phase uint8
 	at    uint64 // next LBA
 	left  uint64 // logical blocks to go
 	index int    // of the descriptor or block in question

@@ -112,7 +112,11 @@ func (c *Command) FailStatus(st Status) { c.end(st, nil) }
 // more: nothing of it is awaited.
 func (c *Command) FailTransfer(s *Sense) {
 	c.out = 0
-	c.end(CheckCondition, s)
+	if c.ending {
+		c.settle() // it may have waited for nothing but that
+		return
+	}
+	c.Fail(s)
 }
 
 func (c *Command) end(st Status, s *Sense) {

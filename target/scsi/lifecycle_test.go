@@ -85,6 +85,49 @@ func abortAt(th *thread, n *Nexus, cdb, out []byte, step int) bool {
 	return true
 }
 
+// TestFailTransferAtEveryStep: a transport that loses Data-Out ends the command
+// without it, whether or not it has failed before for another reason.
+func TestFailTransferAtEveryStep(t *testing.T) {
+	for name, tt := range largeCommands() {
+		if tt.out == nil {
+			continue
+		}
+		for _, broken := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, broken), func(t *testing.T) {
+				m := newMedium(4 * mib)
+				if broken {
+					m.fail = func(*backstore.Op) error { return errors.New("broken") }
+				}
+				n := newUnit(t, m, LUConfig{})
+				th := slow(t, m, 1)
+				for step := 0; failTransferAt(th, n, tt.cdb, tt.out, step); step++ {
+				}
+			})
+		}
+	}
+}
+
+// failTransferAt fails a command's transfer after step events. It returns
+// false if the command had ended by then.
+func failTransferAt(th *thread, n *Nexus, cdb, out []byte, step int) bool {
+	x := th.start(n, cdb, out, 0)
+	for range step {
+		th.turn()
+	}
+	if x.ends > 0 {
+		x.finish()
+		return false
+	}
+	x.lost, x.receiving = true, 0
+	x.c.FailTransfer(DataPhaseError)
+	x.finish()
+	if x.c.Status != CheckCondition || x.c.Sense != DataPhaseError && x.c.Sense.Key != MediumError {
+		th.t.Fatalf("step %d: status %02x, sense %+v", step, x.c.Status, x.c.Sense)
+	}
+	checkGuardFree(th.t, n.LU)
+	return true
+}
+
 // checkGuardFree checks that no command holds anything in the extent guard.
 func checkGuardFree(t testing.TB, lu *LogicalUnit) {
 	t.Helper()

@@ -20,7 +20,7 @@ func TestMediaAgainstModel(t *testing.T) {
 		th.defers = rapid.IntRange(0, 100).Draw(rt, "defers")
 		th.late = rapid.IntRange(0, 100).Draw(rt, "late")
 		model := make([]byte, len(m.mu.bytes))
-		for range rapid.IntRange(1, 12).Draw(rt, "commands") {
+		for range rapid.IntRange(1, 8).Draw(rt, "commands") {
 			randomCommand(rt, th, n, size, model)
 			if !bytes.Equal(model, m.mu.bytes) {
 				rt.Fatal("the medium is not what the model is")

@@ -197,6 +197,7 @@ type exchange struct {
 	asked     uint32
 	receiving int
 	starving  bool
+	lost      bool   // no more Data-Out comes
 	landing   []byte // buffer that the next ReceiveDataOut is for
 }
 
@@ -268,7 +269,7 @@ func (x *exchange) ReceiveDataOut(c *Command, off uint32, dst []byte) {
 	}
 	x.receiving++
 	x.later(func() {
-		if x.ends > 0 {
+		if x.ends > 0 || x.lost {
 			return
 		}
 		x.receiving--
