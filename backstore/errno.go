@@ -29,10 +29,15 @@ var classes = map[unix.Errno]error{
 	unix.ENOSYS:     ErrUnsupported,
 }
 
-// classify wraps errno so that errors.Is finds both it and its sentinel.
-func classify(errno unix.Errno) error {
-	if class := classes[errno]; class != nil {
-		return fmt.Errorf("%w: %w", class, errno)
+// Classify wraps err, if an errno in it means more than "the medium failed", so
+// that errors.Is finds its sentinel too. Any other err comes back as it is.
+func Classify(err error) error {
+	var errno unix.Errno
+	if !errors.As(err, &errno) {
+		return err
 	}
-	return errno
+	if class := classes[errno]; class != nil {
+		return fmt.Errorf("%w: %w", class, err)
+	}
+	return err
 }

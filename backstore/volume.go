@@ -97,7 +97,7 @@ func (v *volume) stable(op *Op) bool { return op.Kind.Changes() && (op.FUA || v.
 // fail explains errno, the result of op's current call, and notes damage.
 func (v *volume) fail(op *Op, errno unix.Errno) error {
 	c := &op.lane.call
-	err := fmt.Errorf("%v at byte %d of %s: %w", op.Kind, c.off, v.path, classify(errno))
+	err := fmt.Errorf("%v at byte %d of %s: %w", op.Kind, c.off, v.path, Classify(errno))
 	if c.verb == syncCall || c.durable() && errno == unix.EIO {
 		v.distrust(errno)
 	}
@@ -111,7 +111,7 @@ func (v *volume) distrust(errno unix.Errno) {
 	if v.direct {
 		return // every write reported its own end
 	}
-	err := fmt.Errorf("flush %s: data written earlier may be lost since write-back failed; check the file and restart: %w", v.path, classify(errno))
+	err := fmt.Errorf("flush %s: data written earlier may be lost since write-back failed; check the file and restart: %w", v.path, Classify(errno))
 	if v.damage.CompareAndSwap(nil, &damage{err: err}) {
 		v.log.Error("write-back failed: flushes of this store fail from now on", "store", v.path, "err", errno)
 	}

@@ -22,13 +22,13 @@ func TestClassify(t *testing.T) {
 		unix.EROFS: ErrReadOnly, unix.EOPNOTSUPP: ErrUnsupported,
 		unix.EIO: unix.EIO, unix.EILSEQ: unix.EILSEQ,
 	} {
-		err := fmt.Errorf("read: %w", classify(errno))
+		err := fmt.Errorf("read: %w", Classify(errno))
 		if !errors.Is(err, want) || !errors.Is(err, errno) {
 			t.Errorf("%v is classified as %q, expected it to be %v as well", errno, err, want)
 		}
 	}
 	for _, class := range []error{ErrNoSpace, ErrGone, ErrReadOnly, ErrUnsupported, ErrTruncated} {
-		if errors.Is(classify(unix.EIO), class) {
+		if errors.Is(Classify(unix.EIO), class) {
 			t.Errorf("EIO is classified as %v", class)
 		}
 	}
