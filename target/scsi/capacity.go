@@ -8,7 +8,7 @@ import (
 	"lunar/backstore"
 )
 
-// Fields of READ CAPACITY(16) data (SBC-3 clause 5.16.2), byte 14.
+// Fields of READ CAPACITY(16) data (SBC-3), byte 14.
 const (
 	capacityLBPME = 0x80 // logical block provisioning: blocks can be unmapped
 	capacityLBPRZ = 0x40 // unmapped blocks read as zeroes

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Fields of a designation descriptor (SPC-4 clause 7.8.6.1).
+// Fields of a designation descriptor (SPC-4 clause 7.8).
 const (
 	protocolISCSI = 0x5 << 4 // byte 0: PROTOCOL IDENTIFIER
 	codeBinary    = 0x1      // byte 0: CODE SET
@@ -68,7 +68,7 @@ func designator(set, kind byte, identifier []byte) []byte {
 }
 
 // nameString ends name with one to four NULs, up to a multiple of four bytes
-// (SPC-4 clause 7.8.6.11).
+// (SPC-4 clause 7.8).
 func nameString(name string) []byte {
 	return append([]byte(name), make([]byte, 4-len(name)%4)...)
 }

@@ -2,14 +2,14 @@ package scsi
 
 import "encoding/binary"
 
-// Peripheral qualifier and device type (SPC-4 clause 6.4.2), byte 0 of all
+// Peripheral qualifier and device type (SPC-4 clause 6.6), byte 0 of all
 // INQUIRY data.
 const (
 	directAccessDevice = 0x00 // connected, direct access block device
 	noDevice           = 0x7f // no logical unit has this LUN (qualifier 011b, type 1Fh)
 )
 
-// Fields of the standard INQUIRY data (SPC-4 clause 6.4.2).
+// Fields of the standard INQUIRY data (SPC-4 clause 6.6).
 const (
 	versionSPC4       = 0x06
 	inquiryHiSup      = 0x10 // byte 3: LUNs follow SAM-5's addressing model

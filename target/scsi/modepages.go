@@ -32,26 +32,26 @@ type modeBit struct {
 
 // modePages are the supported mode pages in ascending order.
 var modePages = []modePage{
-	// Read-write error recovery (SBC-3 clause 6.5.8): everything as the
+	// Read-write error recovery (SBC-3 clause 6.5): everything as the
 	// backing store does it.
 	{code: 0x01, base: []byte{0x01, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
 
-	// Caching (SBC-3 clause 6.5.5).
+	// Caching (SBC-3 clause 6.5).
 	{code: 0x08, base: []byte{0x08, 0x12, 19: 0}, bits: []modeBit{
 		{offset: 2, mask: 0x04, field: writeCache, fixed: isWriteThrough}, // WCE
 	}},
 
-	// Control (SPC-4 clause 7.5.8): one task set for all initiators,
+	// Control (SPC-4 clause 7.5): one task set for all initiators,
 	// unrestricted reordering, no limit on how long BUSY may last.
 	{code: 0x0a, base: []byte{0x0a, 0x0a, 0, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0}, bits: []modeBit{
 		{offset: 2, mask: 0x04, field: descriptorSense}, // D_SENSE
 		{offset: 4, mask: 0x08, field: softProtect},     // SWP
 	}},
 
-	// Control extension (SPC-4 clause 7.5.9).
+	// Control extension (SPC-4 clause 7.5).
 	{code: 0x0a, subpage: 0x01, base: []byte{subpageFormat | 0x0a, 0x01, 0, 0x1c, 31: 0}},
 
-	// Informational exceptions control (SBC-3 clause 6.5.6): DEXCPT, there
+	// Informational exceptions control (SBC-3 clause 6.5): DEXCPT, there
 	// are none.
 	{code: 0x1c, base: []byte{0x1c, 0x0a, 0x08, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
 }
@@ -86,7 +86,7 @@ func (p *modePage) appendValues(dst []byte, s *State) []byte {
 
 // appendMask appends the page with ones for the bits that MODE SELECT may
 // change, and zeroes for all others but the header (PC 01b, SPC-4 clause
-// 6.11.3).
+// 6.13).
 func (p *modePage) appendMask(dst []byte, config *LUConfig) []byte {
 	start := len(dst)
 	dst = append(dst, p.base[:p.headerLength()]...)

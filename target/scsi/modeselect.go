@@ -35,7 +35,7 @@ func (m *modeParameters) selectModes(list *modeList) (State, *Sense) {
 }
 
 // checkDescriptor finds the first page behind the header and a block
-// descriptor, which may only say what is the case anyway (SBC-3 clause 6.5.2).
+// descriptor, which may only say what is the case anyway (SBC-3 clause 6.5).
 // The header's other fields are those of MODE SENSE and are not looked at.
 func (m *modeParameters) checkDescriptor(list *modeList) *Sense {
 	header, lengthAt, length, long := 4, 3, 0, false
@@ -155,7 +155,7 @@ func runModeSelect6(c *Command)  { c.modeSelect(false) }
 func runModeSelect10(c *Command) { c.modeSelect(true) }
 
 // modeSelect tells the other initiators of a change, and empties the volatile
-// cache when WCE goes from one to zero (SBC-3 clause 6.5.5).
+// cache when WCE goes from one to zero (SBC-3 clause 6.5).
 func (c *Command) modeSelect(ten bool) {
 	if sense := checkModeSelect(&c.CDB); sense != nil {
 		c.Fail(sense)

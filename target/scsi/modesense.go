@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Page control of MODE SENSE (SPC-4 clause 6.11.1).
+// Page control of MODE SENSE (SPC-4 clause 6.13).
 const (
 	pcCurrent    = 0
 	pcChangeable = 1
@@ -13,7 +13,7 @@ const (
 	pcSaved      = 3
 )
 
-// DEVICE-SPECIFIC PARAMETER of the mode parameter header (SBC-3 clause 6.5.1).
+// DEVICE-SPECIFIC PARAMETER of the mode parameter header (SBC-3 clause 6.5).
 const (
 	modeWriteProtected = 0x80 // WP
 	modeDPOFUA         = 0x10 // DPO and FUA are supported
@@ -78,7 +78,7 @@ func unsupportedPage(r modeRequest) *Sense {
 	return InvalidFieldInCDB(2, 5)
 }
 
-// header returns the mode parameter header (SPC-4 clause 7.5.5) but for MODE
+// header returns the mode parameter header (SPC-4 clause 7.5) but for MODE
 // DATA LENGTH.
 func (m *modeParameters) header(r modeRequest, descriptorLength int) []byte {
 	parameter := byte(modeDPOFUA)
@@ -104,7 +104,7 @@ func putModeDataLength(data []byte, headerLength int) {
 	binary.BigEndian.PutUint16(data, uint16(len(data)-2))
 }
 
-// Lengths of the block descriptors in bytes (SBC-3 clause 6.5.2).
+// Lengths of the block descriptors in bytes (SBC-3 clause 6.5).
 const (
 	shortDescriptorLength = 8
 	longDescriptorLength  = 16
@@ -142,8 +142,8 @@ func (m *modeParameters) appendPage(dst []byte, page *modePage, control byte) []
 	return page.appendValues(dst, m.state)
 }
 
-// wants reports whether r names page (SPC-4 table 172: page code 3Fh and
-// subpage code FFh stand for all of them).
+// wants reports whether r names page: page code 3Fh and subpage code FFh stand
+// for all of them (SPC-4 clause 6.13).
 func (r modeRequest) wants(page *modePage) bool {
 	return (r.page == page.code || r.page == allPages) &&
 		(r.subpage == page.subpage || r.subpage == allSubpages) &&

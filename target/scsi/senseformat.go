@@ -39,7 +39,7 @@ func (c *Command) AppendSense(dst []byte) []byte {
 }
 
 // appendFixed leaves INFORMATION out when it does not fit into its four bytes
-// (SBC-3 clause 4.18.1).
+// (SBC-3, sense data of direct access block devices).
 func (s *Sense) appendFixed(dst []byte) []byte {
 	var b [fixedSenseLength]byte
 	b[0] = s.responseCode(fixedCurrent)

@@ -89,7 +89,7 @@ func fieldSense(asc ASC, inCDB bool, field, bit int) Sense {
 
 // MiscompareAt returns a new MISCOMPARE DURING VERIFY OPERATION (1D/00) with
 // INFORMATION set to offset, that of the first unequal byte in the Data-Out
-// buffer (SBC-3 clause 5.2).
+// buffer (SBC-3, COMPARE AND WRITE).
 func MiscompareAt(offset uint64) *Sense {
 	return &Sense{Key: Miscompare, ASC: ASCMiscompareDuringVerify, InfoValid: true, Info: offset}
 }

@@ -1,7 +1,7 @@
 package scsi
 
-// runStartStopUnit starts or stops the unit for all initiators (SBC-3 clause
-// 5.25). The table refuses power conditions, of which there are none, and
+// runStartStopUnit starts or stops the unit for all initiators (SBC-3, START
+// STOP UNIT). The table refuses power conditions, of which there are none, and
 // LOEJ, as the medium cannot be removed. A stop comes before its flush, so that
 // no write can slip in between; if the flush fails the unit is stopped all the
 // same. With IMMED the status could be sent before the flush; it is not, so

@@ -70,10 +70,10 @@ func supportedPages() []byte {
 	return codes
 }
 
-// unitSerialNumber is page 80h (SPC-4 clause 7.8.15).
+// unitSerialNumber is page 80h (SPC-4 clause 7.8).
 func unitSerialNumber(n *Nexus) []byte { return []byte(n.LU.config.Serial) }
 
-// extendedInquiry is page 86h (SPC-4 clause 7.8.7): the task attributes
+// extendedInquiry is page 86h (SPC-4 clause 7.8): the task attributes
 // HEAD OF QUEUE, ORDERED and SIMPLE, and whether there is a volatile cache.
 func extendedInquiry(n *Nexus) []byte {
 	body := make([]byte, extendedInquirySize)
@@ -84,11 +84,11 @@ func extendedInquiry(n *Nexus) []byte {
 	return body
 }
 
-// modePagePolicy is page 87h (SPC-4 clause 7.8.9): one descriptor, which says
+// modePagePolicy is page 87h (SPC-4 clause 7.8): one descriptor, which says
 // of all mode pages and subpages that all initiators share them.
 func modePagePolicy(*Nexus) []byte { return []byte{allPages, allSubpages, 0x00, 0} }
 
-// blockLimitsPage is page B0h (SBC-3 clause 6.6.3). Unmapped ranges align with
+// blockLimitsPage is page B0h (SBC-3 clause 6.6). Unmapped ranges align with
 // LBA 0. There are no atomic writes.
 func blockLimitsPage(l *BlockLimits) []byte {
 	body := make([]byte, blockLimitsSize)
@@ -110,7 +110,7 @@ func blockLimitsPage(l *BlockLimits) []byte {
 	return body
 }
 
-// blockCharacteristics is page B1h (SBC-3 clause 6.6.2). MEDIUM ROTATION RATE
+// blockCharacteristics is page B1h (SBC-3 clause 6.6). MEDIUM ROTATION RATE
 // is 1, non-rotating, or 0, not reported.
 func blockCharacteristics(info backstore.Info) []byte {
 	body := make([]byte, blockCharacteristicsSize)
@@ -120,7 +120,7 @@ func blockCharacteristics(info backstore.Info) []byte {
 	return body
 }
 
-// Logical block provisioning page (SBC-3 clause 6.6.4).
+// Logical block provisioning page (SBC-3 clause 6.6).
 const (
 	lbpUnmap        = 0x80 // LBPU: UNMAP
 	lbpWriteSame16  = 0x40 // LBPWS: WRITE SAME(16) with UNMAP
