@@ -499,3 +499,23 @@ func TestLBAStatus(t *testing.T) {
 	x := prompt(t, m).start(n, append([]byte{0x9e, 0x12}, cdb16(0, 0, 8, 24)[2:]...), nil, 24).finish()
 	equal(t, x.in, "00000014 00000000 0000000000000008 000007f8 00 000000")
 }
+
+// TestIsZero: one byte that is not zero is found wherever it is.
+func TestIsZero(t *testing.T) {
+	for n := range 70 {
+		b := make([]byte, n)
+		if !isZero(b) {
+			t.Fatalf("%d zeroes are not zero", n)
+		}
+		for i := range b {
+			b[i] = 1
+			if isZero(b) {
+				t.Fatalf("byte %d of %d was overlooked", i, n)
+			}
+			b[i] = 0
+		}
+		if n > 0 && isZero(bytes.Repeat([]byte{1}, n)) {
+			t.Fatalf("%d ones are zero", n)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package scsi
 
 import (
+	"bytes"
 	"errors"
 
 	"lunar/backstore"
@@ -126,12 +127,8 @@ func repeatStep(c *Command) {
 	}
 }
 
-// isZero reports whether b holds nothing but zeroes.
+// isZero reports whether b holds nothing but zeroes: its first byte is one and
+// each equals the next, which is a single comparison of memory.
 func isZero(b []byte) bool {
-	for _, v := range b {
-		if v != 0 {
-			return false
-		}
-	}
-	return true
+	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
 }
