@@ -72,6 +72,7 @@ func TestBlock(t *testing.T) {
 	for name, buffered := range map[string]bool{"direct": false, "buffered": true} {
 		for mode, ring := range modes {
 			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel() // it mostly waits for the device
 				backstoretest.Run(t, backstoretest.Subject{Ring: ring, Whole: true, Open: func(t *testing.T) backstore.Store {
 					device, _ := loopDevice(t, backstoretest.Size, 512, 0)
 					return must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device, Buffered: buffered}))

@@ -88,9 +88,11 @@ func TestFileOnDisk(t *testing.T) {
 	} {
 		for mode, ring := range modes {
 			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel() // it mostly waits for the device
 				backstoretest.Run(t, backstoretest.Subject{Ring: ring, Open: func(t *testing.T) backstore.Store {
-					config.Path, config.Size = filepath.Join(diskDir(t), "v"), backstoretest.Size
-					return openFile(t, config)
+					c := config
+					c.Path, c.Size = filepath.Join(diskDir(t), "v"), backstoretest.Size
+					return openFile(t, c)
 				}})
 			})
 		}

@@ -3,6 +3,7 @@ package backstore
 import (
 	"fmt"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -78,6 +79,7 @@ func (l *volumeLane) fromPageCache(op *Op) bool {
 func (l *volumeLane) Submit(op *Op) bool {
 	if invariants.Enabled {
 		invariants.Assert(l.loop.OnThread(), "backstore: Submit on the loop's thread")
+		invariants.Assert(!l.direct || aligned(op.Data), "backstore: direct I/O from page-aligned memory")
 	}
 	if l.begin(op) {
 		return true
@@ -91,6 +93,8 @@ func (l *volumeLane) Submit(op *Op) bool {
 	l.start(op)
 	return false
 }
+
+func aligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b)))%pageSize == 0 }
 
 // start makes the current call of op, without waiting for it.
 func (l *volumeLane) start(op *Op) {
