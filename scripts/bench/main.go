@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ type options struct {
 	Only     []string `help:"Names of workloads to run; the document is left alone."`
 	Server   int      `default:"0" help:"CPU of the servers."`
 	Client   int      `default:"1" help:"CPU of the client."`
+	Realtime bool     `help:"Run servers and client in the real-time class, for figures from a machine that others use; needs root and starves the others."`
 	Profile  bool     `default:"true" negatable:"" help:"Record a profile of lunar's tgtd under load."`
 }
 
@@ -34,11 +36,12 @@ type options struct {
 type plan struct {
 	repeats         int
 	warmup, runtime time.Duration
+	tries           int // of a pair that others disturb; the quietest counts
 }
 
 var plans = map[string]plan{
-	"quick": {5, 200 * time.Millisecond, 500 * time.Millisecond},
-	"full":  {7, 500 * time.Millisecond, 2 * time.Second},
+	"quick": {5, 200 * time.Millisecond, 500 * time.Millisecond, 4},
+	"full":  {7, 500 * time.Millisecond, 2 * time.Second, 4},
 }
 
 func main() {
@@ -52,10 +55,22 @@ func main() {
 	}
 }
 
+// place is the start of a command line that runs on one CPU.
+func (o options) place(cpu int) []string {
+	line := []string{"taskset", "-c", strconv.Itoa(cpu)}
+	if o.Realtime {
+		line = append(line, "chrt", "--fifo", "1")
+	}
+	return line
+}
+
 func run(ctx context.Context, o options) error {
 	p := plans[o.Mode]
 	if o.Repeats > 0 {
 		p.repeats = o.Repeats
+	}
+	if o.Realtime {
+		p.tries = 1
 	}
 	workloads, err := selected(o.Only)
 	if err != nil {
@@ -71,7 +86,7 @@ func run(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	client := client{path: o.Tgtload, cpu: o.Client, plan: p}
+	client := client{path: o.Tgtload, cpu: o.Client, place: o.place(o.Client), plan: p}
 	samples, err := client.measure(ctx, servers, workloads)
 	if err != nil {
 		return err

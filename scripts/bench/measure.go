@@ -16,9 +16,10 @@ import (
 
 // client runs tgtload, pinned.
 type client struct {
-	path string
-	cpu  int
-	plan plan
+	path  string
+	cpu   int
+	place []string
+	plan  plan
 }
 
 // samples holds the results of each workload: one pair, by server, per repeat.
@@ -52,7 +53,7 @@ func (c client) measure(ctx context.Context, servers []*server, workloads []work
 // quietPair repeats a pair until nobody disturbed it, and keeps the quietest.
 func (c client) quietPair(ctx context.Context, servers []*server, w workload, first int) (pair, error) {
 	var best pair
-	for i := range tries {
+	for i := range c.plan.tries {
 		p, err := c.pair(ctx, servers, w, first)
 		if err != nil {
 			return p, err
@@ -106,10 +107,10 @@ func (c client) run(ctx context.Context, s *server, w workload, runtime time.Dur
 }
 
 func (c client) command(ctx context.Context, s *server, w workload, runtime time.Duration) *exec.Cmd {
-	cpu := strconv.Itoa(c.cpu)
-	args := []string{"-c", cpu, c.path, "--target", s.url, "--json", "--cpu", cpu, "--server-pid", strconv.Itoa(s.pid()),
-		"--warmup", c.plan.warmup.String(), "--runtime", runtime.String()}
-	return exec.CommandContext(ctx, "taskset", append(args, w.arguments()...)...)
+	args := slices.Concat(c.place, []string{c.path, "--target", s.url, "--json",
+		"--cpu", strconv.Itoa(c.cpu), "--server-pid", strconv.Itoa(s.pid()),
+		"--warmup", c.plan.warmup.String(), "--runtime", runtime.String()}, w.arguments())
+	return exec.CommandContext(ctx, args[0], args[1:]...)
 }
 
 // parseResult accepts only runs without a bad status.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -147,7 +148,8 @@ func spawn(n int, o options, dir, program string, args ...string) (*server, erro
 	if err != nil {
 		return nil, fmt.Errorf("server log: %w", err)
 	}
-	cmd := exec.Command("taskset", append([]string{"-c", strconv.Itoa(o.Server), program}, args...)...)
+	args = slices.Concat(o.place(o.Server), []string{program}, args)
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	// A signal to this program's group must not race with stop.
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
