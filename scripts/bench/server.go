@@ -98,8 +98,9 @@ func startTgt(ctx context.Context, o options, dir string, port int) (*server, er
 		return nil, err
 	}
 	s.url = fmt.Sprintf("iscsi://127.0.0.1:%d/%s/1", port, targetName)
+	ctlCtx := context.WithoutCancel(ctx) // stop needs it after an interrupt
 	s.ctl = func(args ...string) error {
-		return exec.CommandContext(ctx, "tgtadm", append([]string{"-C", control, "--lld", "iscsi"}, args...)...).Run()
+		return exec.CommandContext(ctlCtx, "tgtadm", append([]string{"-C", control, "--lld", "iscsi"}, args...)...).Run()
 	}
 	if err := s.await(ctx, port); err != nil {
 		return s, err
