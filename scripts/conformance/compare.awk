@@ -6,9 +6,7 @@
 
 function complain(text) { print "  " text; differences++ }
 
-FNR == 1 { file++ }
-
-file == 1 {
+FILENAME == ARGV[1] {
 	if ($0 ~ /^#/ || NF == 0) next
 	if (NF < 3 || ($2 != "fail" && $2 != "skip")) { complain("bad line " FNR " of the list: " $0); next }
 	if ($1 in expected) complain("twice in the list: " $1)

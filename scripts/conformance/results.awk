@@ -23,10 +23,12 @@ function remember(text) {
 	test = $2; reason = ""; skipped = 0
 }
 
+# What follows "passed" on its line is the suite cleaning up after the test.
+/(^|\.\.\.)passed *\[FAILED\]/ { remember($0); finish("fail"); next }
+/(^|\.\.\.)passed/              { finish("pass"); next }
+/(^|\.\.\.)FAILED/              { finish("fail"); next }
+
 /\[SKIPPED\]/ { skipped = 1; remember($0) }
 /\[FAILED\]/  { remember($0) }
-
-/(^|\.\.\.)passed *\[FAILED\]/ || /(^|\.\.\.)FAILED/ { finish("fail") }
-/(^|\.\.\.)passed/ { finish("pass") }
 
 END { finish("unfinished") }

@@ -41,7 +41,7 @@ main() {
 	fi
 	[ $# -gt 0 ] || set -- file ram file4k
 	port=$(free_port)
-	sed "s/@PORT@/$port/" "$here/config.yaml" >"$work/config.yaml"
+	sed "s/@PORT@/$port/g" "$here/config.yaml" >"$work/config.yaml"
 	start_server "$work/config.yaml" "$port"
 	for name; do
 		examine "$name" "iscsi://127.0.0.1:$port/$base:$name/0" "iscsi://127.0.0.2:$port/$base:$name/0" || failed=1
