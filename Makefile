@@ -1,0 +1,73 @@
+# Lunar. `make` alone lists the targets.
+
+GO         ?= go
+BUILD      := build
+VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
+LDFLAGS    := -X main.version=$(VERSION)
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME   ?= 5s
+STRESS     ?= 20
+SETUP      := scripts/setup/packages.sh
+
+# Arguments of `make run`, such as ARGS="-c conf/tgtd.yaml --log-level debug".
+ARGS       ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build and serve (installs missing packages as root, else names them)
+	@$(SETUP) run
+	@$(MAKE) --no-print-directory build
+	@exec $(BUILD)/tgtd serve $(ARGS)
+
+build: ## build tgtd and tgtload into build/
+	@mkdir -p $(BUILD)
+	$(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+
+test: setup vet lint race conformance lab ## everything: vet, lint, unit tests with -race, conformance, qemu-img, VM lab
+	@echo "make test: all passed"
+
+setup:
+	@$(SETUP) test
+
+vet: ## go vet
+	$(GO) vet ./...
+
+lint: ## gofmt, staticcheck, and the project's own rules
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) test ./internal/lint
+
+unit: ## unit tests
+	$(GO) test ./...
+
+race: ## unit tests with the race detector and the invariants that production leaves out
+	$(GO) test -race -tags invariants ./...
+
+stress: ## unit tests of the concurrent packages again and again
+	$(GO) test -race -tags invariants -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./target/
+
+fuzz: ## every fuzz target for FUZZTIME (5s)
+	@grep -rl --include=*_test.go '^func Fuzz' . | sort | while read -r file; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$$file"); do \
+			echo "== $$(dirname "$$file") $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname "$$file")" || exit 1; \
+		done; \
+	done
+
+conformance: build ## libiscsi's conformance suite and qemu-img against tgtd
+	scripts/conformance/run.sh
+	scripts/conformance/qemu-img.sh
+
+lab: build ## Debian's kernel and open-iscsi in a VM against tgtd
+	scripts/lab/run.sh
+
+bench: build ## compare with C tgt and write docs/performance.md
+	@$(SETUP) bench
+	scripts/bench/run.sh
+
+clean: ## remove what was built
+	rm -rf $(BUILD)
