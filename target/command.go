@@ -1,6 +1,8 @@
 package target
 
 import (
+	"log/slog"
+
 	"lunar/internal/buf"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
@@ -27,9 +29,9 @@ func (c *Connection) scsiCommand(r *request) {
 		return
 	}
 	c.tasks.insert(t)
-	c.executing = t
+	c.executing, c.calling = t, t
 	c.execute(t, p, r)
-	c.executing = nil
+	c.executing, c.calling = nil, nil
 	if t.ended {
 		c.thread.recycle(t)
 	}
@@ -127,7 +129,7 @@ func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, data []byte) bo
 		t.early = placed
 		return true
 	}
-	if n == 0 && !t.unsolicited.open {
+	if edtl == 0 || n == 0 && !t.unsolicited.open {
 		releaseRef(placed)
 		return true
 	}
@@ -201,7 +203,7 @@ func (c *Connection) dataOut(r *request) {
 		return
 	}
 	if fault := t.receiveDataOut(p, r.data); fault != nil {
-		c.log.Warn("Data-Out out of sequence", "itt", t.itt, "offset", p.BufferOffset(), "length", len(r.data),
+		c.rare.log(c.log, slog.LevelWarn, "Data-Out out of sequence", "itt", t.itt, "offset", p.BufferOffset(), "length", len(r.data),
 			"datasn", uint32(p.DataSN()), "sense", fault)
 		t.fail(fault)
 	}

@@ -19,6 +19,7 @@ var (
 	errPeerClosed = errors.New("the initiator closed the connection")
 	errProtocol   = errors.New("protocol error")
 	errNOPTimeout = errors.New("no answer to NOP-In: the initiator is dead or cut off")
+	errStalled    = errors.New("the initiator does not take what it is sent")
 	errReinstated = errors.New("the initiator logged in again")
 	errShutdown   = errors.New("the server is shutting down")
 	errReset      = errors.New("target reset")
@@ -33,23 +34,27 @@ type Connection struct {
 	owner   owner
 	mover   Datamover
 	log     *slog.Logger
+	rare    rareLog // of what the initiator can bring about at will
 
-	statSN  pdu.SN // of the next status
-	window  CmdWindow
-	held    []heldRequest // came before a command that is missing
-	tasks   taskTable
-	luns    []*lun      // by LUN number while small, see findLUN
-	nowhere *scsi.Nexus // for commands to LUNs that are not mapped
-	nextTTT uint32
+	statSN    pdu.SN // of the next status
+	window    CmdWindow
+	held      []heldRequest // came before a command that is missing
+	heldBytes int           // of them, besides their headers
+	tasks     taskTable
+	luns      []*lun      // by LUN number while small, see findLUN
+	nowhere   *scsi.Nexus // for commands to LUNs that are not mapped
+	nextTTT   uint32
 
-	live       int // tasks that exist, listed or not
-	immediates int // of them, those outside the window
-	charged    int // bytes of buffers that tasks hold or the transport still has to send
-	executing  *task
-	placed     *buf.Ref  // immediate data of the command that is being received
-	placing    *task     // whose memory Place has named for the PDU that is being received
-	waiters    taskQueue // tasks that wait for memory
-	starved    bool      // is in the thread's list of connections with waiters
+	live        int       // tasks that exist, listed or not
+	immediates  int       // of them, those outside the window
+	managements int       // task management functions under way
+	charged     int       // bytes of buffers that tasks hold or the transport still has to send
+	executing   *task     // in Execute
+	calling     *task     // whose command runs right now, to blame for a panic
+	placed      *buf.Ref  // immediate data of the command that is being received
+	placing     *task     // whose memory Place has named for the PDU that is being received
+	waiters     taskQueue // tasks that wait for memory
+	starved     bool      // is in the thread's list of connections with waiters
 
 	header  pdu.BHS // of the PDU that is being made; the Datamover copies it
 	request request // that is being acted on
@@ -80,7 +85,7 @@ const maxImmediates = 64
 // from start on.
 func newConnection(s *Session, th *thread) *Connection {
 	depth := s.server.config.Limits.QueueDepth
-	c := &Connection{session: s, thread: th, tasks: newTaskTable(depth + maxImmediates), log: s.log()}
+	c := &Connection{session: s, thread: th, tasks: newTaskTable(depth + maxImmediates), log: s.log(), rare: rareLog{most: 10}}
 	c.owner.thread = th
 	c.nop.timer.Fire = c.checkNOP
 	return c
@@ -251,6 +256,10 @@ func (c *Connection) finishIfIdle() {
 func (c *Connection) Contain() {
 	if p := recover(); p != nil {
 		c.log.Error("panic in session: it is closed, others go on", "panic", p, "stack", string(debug.Stack()))
+		if t := c.calling; t != nil {
+			c.calling, c.executing = nil, nil
+			t.abandon()
+		}
 		c.close(fmt.Errorf("internal error: %v", p))
 	}
 }
@@ -259,7 +268,11 @@ func (c *Connection) Contain() {
 func (t *task) Contain(*scsi.Command) {
 	if p := recover(); p != nil {
 		c := t.conn
+		if c == nil {
+			panic(p) // the command has ended: there is no session to blame
+		}
 		c.log.Error("panic in command: its session is closed, others go on", "panic", p, "stack", string(debug.Stack()))
+		t.abandon()
 		c.close(fmt.Errorf("internal error: %v", p))
 	}
 }

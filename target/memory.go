@@ -43,7 +43,9 @@ func (c *Connection) feed() {
 	defer c.Contain()
 	for t := c.waiters.head; t != nil && !c.closed; t = c.waiters.head {
 		c.waiters.pop()
+		c.calling = t
 		t.cmd.Resume()
+		c.calling = nil
 		if c.waiters.tail == t { // it waits again: first in line still
 			c.waiters.rotate()
 			return

@@ -20,13 +20,14 @@ type task struct {
 
 	waitNext *task // chain of the memory queue
 
-	itt      uint32
-	lunField uint64
-	cmdSN    pdu.SN
-	windowed bool // holds a place of the command window
-	listed   bool // is in the connection's task table
-	ended    bool // the initiator has, or will not get, its status
-	waiting  bool // in the connection's memory queue
+	itt       uint32
+	lunField  uint64
+	cmdSN     pdu.SN
+	windowed  bool // holds a place of the command window
+	listed    bool // is in the connection's task table
+	ended     bool // the initiator has, or will not get, its status
+	abandoned bool // its command panicked
+	waiting   bool // in the connection's memory queue
 
 	early *buf.Ref // where data that comes unasked lands until ReceiveDataOut
 	stash []byte   // or its copy, when the command waits for memory
@@ -46,7 +47,7 @@ type task struct {
 	r2tSN       pdu.SN
 	r2tNext     uint32 // buffer offset from which nothing was solicited yet
 
-	management *taskManagement // the function that aborts the task
+	managements []*taskManagement // the functions that wait for its end
 }
 
 // want is one ReceiveDataOut: a range of the command's data and its place.
@@ -83,7 +84,7 @@ func (th *thread) newTask(c *Connection) *task {
 // recycle returns an ended task; nothing may refer to it any more.
 func (th *thread) recycle(t *task) {
 	t.cmd.Reset()
-	t.conn, t.lun, t.management = nil, nil, nil
+	t.conn, t.lun, t.managements = nil, nil, nil
 	t.windowed, t.listed, t.ended, t.waiting, t.taken, t.stash = false, false, false, false, false, nil
 	t.dataSN, t.burst, t.sent = 0, 0, 0
 	t.unsolicited = sequence{}
@@ -97,6 +98,42 @@ func (th *thread) recycle(t *task) {
 // end takes the task off its connection once its status is queued, or will
 // never be sent.
 func (t *task) end() {
+	if t.abandoned {
+		return
+	}
+	c := t.conn
+	waiting := t.leave()
+	if c.executing == t {
+		t.ended = true // command.go recycles it once Execute has returned
+	} else {
+		c.thread.recycle(t)
+	}
+	for _, tm := range waiting {
+		tm.done()
+	}
+	c.taskEnded()
+}
+
+// abandon takes a task off its connection whose command panicked: what the
+// command was about to do is not known, so neither the task nor its buffers
+// are used again.
+func (t *task) abandon() {
+	c := t.conn
+	if c == nil || t.abandoned {
+		return
+	}
+	t.early = nil
+	waiting := t.leave()
+	t.abandoned = true
+	for _, tm := range waiting {
+		tm.done()
+	}
+	c.taskEnded()
+}
+
+// leave undoes what ties the task to its connection and returns the functions
+// that wait for its end.
+func (t *task) leave() []*taskManagement {
 	c := t.conn
 	c.withdraw(t)
 	if t.early != nil {
@@ -112,16 +149,7 @@ func (t *task) end() {
 		c.immediates--
 	}
 	c.live--
-	tm := t.management
-	if c.executing == t {
-		t.ended = true // command.go recycles it once Execute has returned
-	} else {
-		c.thread.recycle(t)
-	}
-	if tm != nil {
-		tm.done()
-	}
-	c.taskEnded()
+	return t.managements
 }
 
 // taskTable finds tasks by Initiator Task Tag: chained buckets, fixed in size

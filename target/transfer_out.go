@@ -67,7 +67,10 @@ func (t *task) satisfied(i int) {
 	copy(t.wants[i:t.wanted], t.wants[i+1:t.wanted])
 	t.wanted--
 	t.wants[t.wanted] = want{}
+	c, outer := t.conn, t.conn.calling
+	c.calling = t
 	t.cmd.DataOut(w.off, uint32(len(w.dst)))
+	c.calling = outer
 }
 
 // solicit sends R2Ts for what is wanted, in ascending order, as many as

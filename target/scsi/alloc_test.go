@@ -52,7 +52,9 @@ type sink struct {
 
 func (p *sink) Alloc(_ *Command, n int) *buf.Ref { return p.pool.Get(n) }
 func (p *sink) Complete(*Command)                { p.ends++ }
-func (p *sink) Wake(*Command, Task)              { panic("nobody waits") }
+func (*sink) Contain(*Command)                   {}
+
+func (p *sink) Wake(*Command, Task) { panic("nobody waits") }
 func (p *sink) SendDataIn(_ *Command, _ uint32, ref *buf.Ref, _ []byte, last bool) {
 	ref.Release()
 	if last {

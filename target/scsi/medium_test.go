@@ -279,6 +279,8 @@ func (x *exchange) ReceiveDataOut(c *Command, off uint32, dst []byte) {
 }
 
 // Wake implements Port.
+func (*exchange) Contain(*Command) {}
+
 func (x *exchange) Wake(_ *Command, t Task) { x.wake(t) }
 
 // Complete implements Port.

@@ -35,6 +35,11 @@ type Port interface {
 	// called on any goroutine. The command does not end before t ran.
 	Wake(c *Command, t Task)
 
+	// Contain is deferred where the backing store, not the port, calls into
+	// the command: it recovers from a panic and ends the session that the
+	// command belongs to.
+	Contain(c *Command)
+
 	// Complete ends the command with c.Status and c.Sense. The command and
 	// all that it points to belong to the port again. When c.Aborted() no
 	// status is sent.

@@ -49,8 +49,10 @@ type replyPort struct {
 }
 
 func (p *replyPort) Alloc(_ *Command, n int) *buf.Ref { return p.lists.Get(n) }
-func (p *replyPort) Wake(_ *Command, t Task)          { t.Run() }
-func (p *replyPort) Complete(*Command)                { p.ended++ }
+func (*replyPort) Contain(*Command)                   {}
+
+func (p *replyPort) Wake(_ *Command, t Task) { t.Run() }
+func (p *replyPort) Complete(*Command)       { p.ended++ }
 
 func (p *replyPort) SendDataIn(_ *Command, off uint32, ref *buf.Ref, data []byte, last bool) {
 	if off != 0 || ref != nil || !last {

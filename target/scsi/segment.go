@@ -151,7 +151,10 @@ func (s *segment) submit() {
 }
 
 // ended is op.Done.
-func (s *segment) ended(*backstore.Op) { s.finish() }
+func (s *segment) ended(*backstore.Op) {
+	defer s.cmd.Port.Contain(s.cmd)
+	s.finish()
+}
 
 func (s *segment) finish() {
 	c := s.cmd
