@@ -31,6 +31,10 @@ func (c *Connection) checkNOP() {
 	if c.nop.heard > c.nop.asked {
 		c.nop.ping = 0
 	}
+	if c.stalled() >= config.NOPInterval+config.NOPTimeout {
+		c.close(errStalled)
+		return
+	}
 	silence := time.Duration(now - c.nop.heard)
 	next := config.NOPInterval - silence
 	switch {
@@ -46,6 +50,15 @@ func (c *Connection) checkNOP() {
 		next = config.NOPTimeout
 	}
 	c.thread.loop.Arm(&c.nop.timer, max(next, time.Millisecond))
+}
+
+// stalled is how long the initiator has taken nothing of what waits for it: who
+// sends and does not receive holds memory like the dead, and only seems alive.
+func (c *Connection) stalled() time.Duration {
+	if m, ok := c.mover.(interface{ Stalled() time.Duration }); ok {
+		return m.Stalled()
+	}
+	return 0
 }
 
 // sendPing asks for an answer (RFC 7143 section 11.19).

@@ -42,6 +42,11 @@ func newTCPMover(conn *net.TCPConn, p *login.ConnectionParams) (*tcpMover, error
 	if err != nil {
 		return nil, err
 	}
+	return newSocketMover(fd, p), nil
+}
+
+// newSocketMover takes over a non-blocking stream socket.
+func newSocketMover(fd int, p *login.ConnectionParams) *tcpMover {
 	m := &tcpMover{
 		fd:           fd,
 		headerDigest: p.HeaderDigest,
@@ -52,7 +57,7 @@ func newTCPMover(conn *net.TCPConn, p *login.ConnectionParams) (*tcpMover, error
 	m.rx.again = evloop.Func(m.receiveAgain)
 	m.tx.flush = evloop.Func(m.flushAtEnd)
 	m.drain.Fire = func() { m.end() }
-	return m, nil
+	return m
 }
 
 // takeSocket gets the descriptor out of the Go runtime's poller.
@@ -105,6 +110,9 @@ func (m *tcpMover) Ready(events uint32) {
 	if events&unix.EPOLLOUT != 0 && m.tx.blocked {
 		m.tx.blocked = false
 		m.scheduleFlush()
+	}
+	if events&^(unix.EPOLLOUT|unix.EPOLLIN) != 0 {
+		m.rx.ending = true
 	}
 	if events&^unix.EPOLLOUT != 0 {
 		m.receive()

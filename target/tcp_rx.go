@@ -32,7 +32,10 @@ type rxState struct {
 	again evloop.Task
 	due   bool   // again is queued
 	ahead bool   // large data segments are coming
-	kept  []byte // bytes of a PDU that has not arrived completely
+	kept  []byte // bytes of PDUs that have not arrived completely or are not taken yet
+
+	stalled bool // nothing is taken until the send queue is shorter
+	ending  bool // the peer has closed: no new edge will tell what is left to read
 
 	// A PDU whose data segment is on the way to its place.
 	placing  bool
@@ -51,8 +54,8 @@ func (rx *rxState) drop() { rx.kept, rx.place, rx.ahs = nil, nil, nil }
 // complete PDU.
 func (m *tcpMover) receive() {
 	for range readsPerPass {
-		if m.closed || m.why != nil || m.tx.full() {
-			return // flush calls again once the peer has taken what it is owed
+		if m.closed || m.why != nil || m.stalled() {
+			return
 		}
 		n, want, errno := m.read()
 		switch {
@@ -64,11 +67,18 @@ func (m *tcpMover) receive() {
 		case n == 0:
 			m.Close(m.endOfStream(), false)
 			return
-		case n < want:
+		case n < want && !m.rx.ending:
 			return // the socket is empty: the next bytes bring a new edge
 		}
 	}
 	m.receiveLater()
+}
+
+// stalled reports whether the peer has to take what it is owed before anything
+// is taken from it. The flush that brings room receives again.
+func (m *tcpMover) stalled() bool {
+	m.rx.stalled = m.tx.full()
+	return m.rx.stalled
 }
 
 func (m *tcpMover) receiveLater() {
@@ -153,7 +163,7 @@ func (m *tcpMover) parse(b []byte) []byte {
 			b = rest
 			continue
 		}
-		if len(b) < pdu.BHSLength || m.tx.full() {
+		if len(b) < pdu.BHSLength || m.stalled() {
 			break
 		}
 		rest, done := m.parsePDU(b)

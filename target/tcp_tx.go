@@ -3,6 +3,7 @@ package target
 import (
 	"fmt"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,6 +16,9 @@ const (
 	// maxQueued bounds the PDUs that wait for a peer that does not read:
 	// beyond it nothing more is received from it.
 	maxQueued = 4096
+	// maxOwn bounds their data likewise, in bytes, as far as it lies in no
+	// buffer of the pool: nobody else counts it.
+	maxOwn = 1 << 20
 	// flushFrom is how many queued data bytes leave at once rather than at
 	// the end of the pass, while they are in the CPU's cache.
 	flushFrom = 256 << 10
@@ -40,17 +44,19 @@ func (o *outgoing) length() int { return int(o.headLen) + len(o.data) + int(o.ta
 type txState struct {
 	flush     evloop.Task
 	scheduled bool
-	blocked   bool // the socket takes no more until EPOLLOUT
+	blocked   bool  // the socket takes no more until EPOLLOUT
+	since     int64 // when it began to take no more, on the loop's clock
 	ring      []outgoing
 	head      uint32 // first PDU that is not completely sent
 	tail      uint32
 	sent      int // bytes of the first PDU that are sent
 	bytes     int // data bytes queued
+	own       int // of them, those without a buffer
 }
 
 func (tx *txState) pending() bool { return tx.head != tx.tail }
 
-func (tx *txState) full() bool { return tx.tail-tx.head >= maxQueued }
+func (tx *txState) full() bool { return tx.tail-tx.head >= maxQueued || tx.own >= maxOwn }
 
 func (tx *txState) at(i uint32) *outgoing { return &tx.ring[i&uint32(len(tx.ring)-1)] }
 
@@ -76,6 +82,9 @@ func (tx *txState) grow() {
 func (tx *txState) pop() {
 	o := tx.at(tx.head)
 	tx.bytes -= len(o.data)
+	if o.ref == nil {
+		tx.own -= len(o.data)
+	}
 	releaseRef(o.ref)
 	o.ref, o.data = nil, nil
 	tx.head++
@@ -115,6 +124,9 @@ func (m *tcpMover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 	*(*pdu.BHS)(o.head[:]) = *bhs
 	o.data, o.ref, o.stamped = data, ref, false
 	m.tx.bytes += len(data)
+	if ref == nil {
+		m.tx.own += len(data)
+	}
 	m.scheduleFlush()
 }
 
@@ -151,7 +163,6 @@ func (m *tcpMover) flushAtEnd() {
 		return
 	}
 	defer m.r.Contain()
-	full := m.tx.full()
 	err := m.flush()
 	if err != nil {
 		m.Close(fmt.Errorf("send: %w", err), false)
@@ -164,7 +175,8 @@ func (m *tcpMover) flushAtEnd() {
 		return
 	}
 	m.r.Drained()
-	if full && !m.tx.full() {
+	if m.rx.stalled && !m.tx.full() {
+		m.rx.stalled = false
 		m.receiveLater()
 	}
 }
@@ -184,7 +196,7 @@ func (m *tcpMover) flush() error {
 		iov, bytes := m.gather()
 		n, errno := evloop.Sendmsg(m.fd, iov, 0)
 		if errno == unix.EAGAIN {
-			m.tx.blocked = true
+			m.block()
 			break
 		}
 		if errno != 0 {
@@ -192,10 +204,20 @@ func (m *tcpMover) flush() error {
 		}
 		m.advance(n)
 		if n < bytes {
-			m.tx.blocked = true
+			m.block()
 		}
 	}
 	return nil
+}
+
+func (m *tcpMover) block() { m.tx.blocked, m.tx.since = true, m.loop.Now() }
+
+// Stalled is how long the peer has made no room for what it is owed.
+func (m *tcpMover) Stalled() time.Duration {
+	if !m.tx.blocked {
+		return 0
+	}
+	return time.Duration(m.loop.Now() - m.tx.since)
 }
 
 // gather fills the room's iovec from the queue.
