@@ -1,6 +1,10 @@
 package target
 
-import "lunar/target/pdu"
+import (
+	"log/slog"
+
+	"lunar/target/pdu"
+)
 
 // request is a received PDU that is being acted on. Its slices are valid until
 // Received returns.
@@ -67,18 +71,28 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 	}
 }
 
+// length is what the request occupies besides its header.
+func (h *heldRequest) length() int { return len(h.ahs) + len(h.data) }
+
 // hold keeps a copy of a request until those before it have come. The window
-// bounds their number, MaxRecvDataSegmentLength their size.
+// bounds their number, the session's memory their size.
 func (c *Connection) hold(r *request) {
+	defer c.dropPlaced()
 	for i := range c.held {
 		if c.held[i].bhs.CmdSN() == r.bhs.CmdSN() {
 			return // a duplicate
 		}
 	}
+	limit := c.session.server.config.Limits.SessionMemory
+	if n := len(r.ahs) + len(r.data); c.heldBytes+n > limit {
+		c.violation("CmdSN %d before %d with %d bytes more than the %d that wait already, expected no more than %d",
+			r.bhs.CmdSN(), c.window.exp, n, c.heldBytes, limit)
+		return
+	}
 	c.held = append(c.held, heldRequest{
 		bhs: *r.bhs, ahs: append([]byte(nil), r.ahs...), data: append([]byte(nil), r.data...), badDigest: r.badDigest,
 	})
-	c.dropPlaced()
+	c.heldBytes += c.held[len(c.held)-1].length()
 }
 
 // release runs held requests whose turn has come.
@@ -90,6 +104,7 @@ func (c *Connection) release() {
 			continue
 		}
 		held := *h
+		c.heldBytes -= held.length()
 		c.held[i] = c.held[len(c.held)-1]
 		c.held[len(c.held)-1] = heldRequest{}
 		c.held = c.held[:len(c.held)-1]
@@ -110,7 +125,7 @@ func (c *Connection) finish(r *request) {
 // reject answers a PDU that cannot be acted on with its own header (RFC 7143
 // section 11.17).
 func (c *Connection) reject(r *request, reason pdu.RejectReason) {
-	c.log.Warn("PDU rejected", "opcode", r.bhs.Opcode().String(), "reason", reason.String(), "itt", r.bhs.ITT())
+	c.rare.log(c.log, slog.LevelWarn, "PDU rejected", "opcode", r.bhs.Opcode().String(), "reason", reason.String(), "itt", r.bhs.ITT())
 	var p pdu.Reject
 	p.Init()
 	p.SetReason(reason)

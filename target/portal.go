@@ -3,6 +3,7 @@ package target
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"time"
@@ -76,17 +77,17 @@ func (g *portalGroup) close() {
 // says. Who comes beyond it is turned away at once: logins are short, and the
 // initiator comes again.
 func (s *Server) accept(l net.Listener, g *portalGroup) {
-	var refused rareLog
+	refused := rareLog{most: 1}
 	for {
 		conn, err := l.Accept()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil: // out of descriptors, say: others may end soon
-			refused.Warn(s.log, "accept failed", "portal", l.Addr().String(), "error", err)
+			refused.log(s.log, slog.LevelWarn, "accept failed", "portal", l.Addr().String(), "error", err)
 			time.Sleep(50 * time.Millisecond)
 		case !s.beginLogin(conn):
-			refused.Warn(s.log, "connection refused: too many are in login", "portal", l.Addr().String(),
+			refused.log(s.log, slog.LevelWarn, "connection refused: too many are in login", "portal", l.Addr().String(),
 				"address", conn.RemoteAddr().String(), "limit", s.config.Limits.LoginConnections)
 			conn.Close()
 		default:

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"log/slog"
 	"sync/atomic"
 
 	"lunar/internal/evloop"
@@ -19,6 +20,10 @@ type taskManagement struct {
 	left     atomic.Int32 // commands and threads that have not reported
 	then     func()       // what follows the response
 }
+
+// maxManagements bounds the functions of a connection that are under way: each
+// is remembered until the commands that it ended have really ended.
+const maxManagements = 64
 
 // scope is one row of the table of functions: which tasks they end and whom
 // they tell.
@@ -48,7 +53,13 @@ func (c *Connection) taskManagementRequest(r *request) {
 	p := (*pdu.TaskManagementRequest)(r.bhs)
 	tm := &taskManagement{conn: c, function: p.Function(), itt: r.bhs.ITT(), response: pdu.FunctionComplete}
 	tm.left.Store(1) // this call
-	c.log.Info("task management", "function", p.Function().String(), "lun", r.bhs.LUN()>>48, "task", p.ReferencedTaskTag())
+	c.managements++
+	if c.managements > maxManagements {
+		tm.response = pdu.FunctionRejected
+		tm.done()
+		return
+	}
+	c.rare.log(c.log, slog.LevelInfo, "task management", "function", p.Function().String(), "lun", r.bhs.LUN()>>48, "task", p.ReferencedTaskTag())
 	if s, ok := scopes[p.Function()]; ok {
 		c.endTasks(tm, s, r.bhs.LUN())
 	} else {
@@ -155,7 +166,7 @@ func (c *Connection) announce(s scope, only *scsi.LogicalUnit) {
 // endMatching ends this connection's tasks that match.
 func (c *Connection) endMatching(tm *taskManagement, match func(*task) bool) {
 	for _, t := range c.tasks.appendMatching(nil, match) {
-		if t.listed && t.management == nil {
+		if t.listed {
 			c.abortFor(tm, t)
 		}
 	}
@@ -164,7 +175,7 @@ func (c *Connection) endMatching(tm *taskManagement, match func(*task) bool) {
 // abortFor ends one task on behalf of a function.
 func (c *Connection) abortFor(tm *taskManagement, t *task) {
 	tm.left.Add(1)
-	t.management = tm
+	t.managements = append(t.managements, tm)
 	c.abort(t)
 }
 
@@ -178,6 +189,7 @@ func (tm *taskManagement) done() {
 
 func (tm *taskManagement) respond() {
 	c := tm.conn
+	c.managements--
 	if c.closed {
 		return
 	}
