@@ -43,7 +43,7 @@ func (c *Connection) textRequest(r *request) {
 	}
 	if done {
 		pairs, err := pdu.ParseText(text)
-		if err != nil {
+		if _, twice := pdu.DuplicateKey(pairs); err != nil || twice {
 			x.open = false
 			c.reject(r, pdu.RejectProtocolError)
 			return
@@ -57,7 +57,7 @@ func (c *Connection) textRequest(r *request) {
 func (c *Connection) sendText(r *request) {
 	x := &c.text
 	n := min(len(x.reply), c.mover.MaxDataIn())
-	data := x.reply[:n:n]
+	data := append([]byte(nil), x.reply[:n]...) // or a part that waits would keep the whole
 	x.reply = x.reply[n:]
 	final := len(x.reply) == 0 && r.bhs.Final()
 	var p pdu.TextResponse
