@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"lunar/internal/initiator"
@@ -103,13 +105,17 @@ func write16(lba, blocks int) []byte {
 	return cdb
 }
 
-// pattern is n bytes that differ by place and seed.
-func pattern(n, seed int) []byte {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(i*7) ^ byte(i>>8) ^ byte(i>>16) ^ byte(seed*31)
-	}
+// noise is where pattern cuts its bytes from.
+var noise = sync.OnceValue(func() []byte {
+	b := make([]byte, VolumeSize)
+	rand.NewChaCha8([32]byte{}).Read(b)
 	return b
+})
+
+// pattern is n bytes, at most half of VolumeSize, that differ by place and seed.
+func pattern(n, seed int) []byte {
+	from := seed * 521 % (VolumeSize / 2)
+	return bytes.Clone(noise()[from:][:n])
 }
 
 // writing is a command that writes out at byte offset off.

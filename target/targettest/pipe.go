@@ -16,6 +16,7 @@ type pipe struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	bytes   []byte
+	from    int    // bytes before it are taken
 	ended   bool   // no more is written
 	notify  func() // the event thread's side: called without mu after the other side did something
 }
@@ -52,8 +53,7 @@ func (p *pipe) tryWrite(b []byte) int {
 	p.mu.Lock()
 	n := 0
 	if !p.ended {
-		n = min(len(b), p.limit-len(p.bytes))
-		p.bytes = append(p.bytes, b[:n]...)
+		n = p.put(b)
 	}
 	p.mu.Unlock()
 	p.changed.Broadcast()
@@ -64,23 +64,31 @@ func (p *pipe) tryWrite(b []byte) int {
 func (p *pipe) tryRead(b []byte) (n int, ended bool) {
 	p.mu.Lock()
 	n = p.take(b)
-	ended = p.ended && len(p.bytes) == 0
+	ended = p.ended && p.held() == 0
 	p.mu.Unlock()
 	p.changed.Broadcast()
 	return n, ended
 }
 
 func (p *pipe) take(b []byte) int {
-	n := copy(b, p.bytes)
-	p.bytes = p.bytes[:copy(p.bytes, p.bytes[n:])]
+	n := copy(b, p.bytes[p.from:])
+	p.from += n
 	return n
 }
 
-func (p *pipe) len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.bytes)
+// put appends what there is room for. Taken bytes are dropped when they are the
+// larger part, so that every byte moves at most once.
+func (p *pipe) put(b []byte) int {
+	n := min(len(b), p.limit-p.held())
+	if p.from > p.held() {
+		p.bytes = p.bytes[:copy(p.bytes, p.bytes[p.from:])]
+		p.from = 0
+	}
+	p.bytes = append(p.bytes, b[:n]...)
+	return n
 }
+
+func (p *pipe) held() int { return len(p.bytes) - p.from }
 
 // end lets readers have what is in the pipe and nothing more.
 func (p *pipe) end() {
@@ -93,7 +101,7 @@ func (p *pipe) end() {
 // read blocks until there are bytes, the end, or the deadline.
 func (p *pipe) read(b []byte, d *deadline) (int, error) {
 	p.mu.Lock()
-	for len(p.bytes) == 0 && !p.ended && !d.passed() {
+	for p.held() == 0 && !p.ended && !d.passed() {
 		p.changed.Wait()
 	}
 	n, ended := p.take(b), p.ended
@@ -113,12 +121,12 @@ func (p *pipe) write(b []byte, d *deadline) (int, error) {
 	done := 0
 	for done < len(b) {
 		p.mu.Lock()
-		for len(p.bytes) == p.limit && !p.ended && !d.passed() {
+		for p.held() == p.limit && !p.ended && !d.passed() {
 			p.changed.Wait()
 		}
-		n, ended := min(len(b)-done, p.limit-len(p.bytes)), p.ended
+		n, ended := 0, p.ended
 		if !ended {
-			p.bytes = append(p.bytes, b[done:done+n]...)
+			n = p.put(b[done:])
 			done += n
 		}
 		p.mu.Unlock()

@@ -78,7 +78,7 @@ func testSegmentLengths(t *testing.T, s Subject) {
 	for _, n := range []int{512, 1000, 4096, 65536, 1 << 20} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			c := s.login(t, 1, number("MaxRecvDataSegmentLength", n), number("MaxBurstLength", 1<<20))
-			c.transferSizes(s.BlockSize, 12<<10, 1<<20)
+			c.transferSizes(s.BlockSize, 12<<10, 300<<10)
 		})
 	}
 }
@@ -86,14 +86,14 @@ func testSegmentLengths(t *testing.T, s Subject) {
 // testSizeClasses goes around the edges of pages, bursts and segments.
 func testSizeClasses(t *testing.T, s Subject) {
 	c := s.login(t, 1, number("MaxBurstLength", 512<<10), number("FirstBurstLength", 128<<10), number("MaxOutstandingR2T", 4))
-	for _, edge := range []int{4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20} {
+	for _, edge := range []int{4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20} {
 		c.transferSizes(max(edge-s.BlockSize, s.BlockSize), edge, edge+s.BlockSize)
 	}
 }
 
 // residuals are expected data transfer lengths against the length of a CDB, in
 // eighths of it.
-var residuals = []int{2, 4, 7, 8, 9, 12, 16}
+var residuals = []int{2, 7, 8, 9, 16}
 
 func (s *session) expectResidual(r *initiator.Result, length, edtl int) {
 	s.t.Helper()
@@ -105,7 +105,7 @@ func (s *session) expectResidual(r *initiator.Result, length, edtl int) {
 
 func testReadResiduals(t *testing.T, s Subject) {
 	c := s.login(t, 1)
-	for _, length := range []int{8 * s.BlockSize, 512 << 10} {
+	for _, length := range []int{8 * s.BlockSize, 320 << 10} {
 		want := pattern(length, 1)
 		c.write(0, want)
 		for _, eighths := range residuals {
@@ -124,7 +124,7 @@ func testReadResiduals(t *testing.T, s Subject) {
 func testWriteResiduals(t *testing.T, s Subject) {
 	for _, immediate := range []string{"Yes", "No"} {
 		c := s.login(t, 1, key("ImmediateData", immediate), number("FirstBurstLength", 64<<10))
-		for _, length := range []int{8 * s.BlockSize, 512 << 10} {
+		for _, length := range []int{8 * s.BlockSize, 320 << 10} {
 			for _, eighths := range residuals {
 				edtl := length / 8 * eighths
 				before, out := pattern(2*length, eighths), pattern(edtl, eighths+1)
@@ -143,8 +143,8 @@ func testWriteResiduals(t *testing.T, s Subject) {
 func testDataOutCuts(t *testing.T, s Subject) {
 	for _, initialR2T := range []string{"Yes", "No"} {
 		c := s.login(t, 1, key("InitialR2T", initialR2T), key("ImmediateData", "No"), number("FirstBurstLength", 64<<10))
-		for _, cut := range []int{100, 512, 1001, 4096, 16<<10 + 4, 64<<10 - 4, 200 << 10} {
-			cmd := c.writing(0, pattern(min(300<<10, cut*500)/s.BlockSize*s.BlockSize, cut))
+		for _, cut := range []int{100, 1001, 4096, 16<<10 + 4, 64<<10 - 4, 200 << 10} {
+			cmd := c.writing(0, pattern(min(300<<10, cut*100)/s.BlockSize*s.BlockSize, cut))
 			cmd.Segment = cut
 			c.good(c.do(cmd))
 			c.expect(0, cmd.Out)
@@ -155,11 +155,11 @@ func testDataOutCuts(t *testing.T, s Subject) {
 // testR2TsInAnyOrder answers R2Ts that are outstanding together in every order
 // of their number.
 func testR2TsInAnyOrder(t *testing.T, s Subject) {
-	const burst = 64 << 10
+	const burst = 16 << 10
 	c := s.login(t, 1, key("InitialR2T", "Yes"), key("ImmediateData", "No"), number("MaxBurstLength", burst), number("MaxOutstandingR2T", 4))
 	for i, order := range permutations(4) {
 		cmd := c.writing(0, pattern(8*burst, i))
-		cmd.HoldData, cmd.Segment = true, 20<<10
+		cmd.HoldData, cmd.Segment = true, 5<<10
 		task := c.start(cmd)
 		for range 2 {
 			c.awaitR2Ts(task, 4)
@@ -196,7 +196,7 @@ func permutations(n int) [][]int {
 func testInterleaved(t *testing.T, s Subject) {
 	c := s.login(t, 1, number("MaxOutstandingR2T", 4), number("MaxBurstLength", 128<<10))
 	sizes := []int{s.BlockSize, 64 << 10, 300 << 10, 8 << 10, 700 << 10, 128 << 10}
-	for round := range 3 {
+	for round := range 2 {
 		var writes, reads []*initiator.Task
 		off := 0
 		for i, n := range sizes {
