@@ -1,0 +1,63 @@
+package lint
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers says which packages of the project the packages of a directory may
+// import, test files and test-support packages excepted; the longest prefix
+// decides. A name covers what is below it.
+var layers = map[string][]string{
+	"cmd/tgtd":           {"conf", "target", "iser", "cache", "backstore", "scheduler"},
+	"cmd/tgtload":        {"internal"},
+	"conf":               {},
+	"target":             {"target/pdu", "target/login", "target/scsi", "scheduler", "cache", "backstore", "internal"},
+	"target/pdu":         {"internal"},
+	"target/login":       {"target/pdu", "internal"},
+	"target/scsi":        {"scheduler", "backstore", "internal"},
+	"target/targettest":  {"target", "backstore", "internal"},
+	"backstore":          {"backstore", "internal"},
+	"internal":           {"internal"},
+	"internal/initiator": {"internal"},
+	"scripts":            {"internal", "conf", "target", "backstore"},
+}
+
+// TestImports: imports point down only.
+func TestImports(t *testing.T) {
+	for _, f := range goFiles(t) {
+		if f.test {
+			continue
+		}
+		allowed, layer := allowedFor(f.dir)
+		if allowed == nil {
+			t.Errorf("%s: no layer has package %s", f.path, f.dir)
+			continue
+		}
+		for _, spec := range f.ast.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			imported, own := strings.CutPrefix(path, "lunar/")
+			if own && !below(imported, layer) && !slices.ContainsFunc(allowed, func(a string) bool { return below(imported, a) }) {
+				t.Errorf("%s:%d: %s imports %s, expected only what is below it: %v", f.path, f.line(spec), f.dir, imported, allowed)
+			}
+		}
+	}
+}
+
+// allowedFor returns the layer of a directory; nil if it has none.
+func allowedFor(dir string) (allowed []string, layer string) {
+	for l, a := range layers {
+		if below(dir, l) && len(l) > len(layer) {
+			allowed, layer = a, l
+		}
+	}
+	return allowed, layer
+}
+
+// below reports whether path is dir or is in it.
+func below(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
