@@ -24,6 +24,7 @@ guest_command() {
 
 # guest_start boots in the background with the channel as descriptors 5 and 6.
 guest_start() {
+	rm -f "$runtime/channel".*
 	mkfifo "$runtime/channel.in" "$runtime/channel.out"
 	exec 5<>"$runtime/channel.in" 6<>"$runtime/channel.out"
 	guest_command scenarios
@@ -35,12 +36,14 @@ guest_start() {
 }
 
 # guest_line SECONDS: reads the next line into $line; fails when the time is
-# over or the guest has ended.
+# over, the guest has ended, or tgtd has ended by itself (what the guest does
+# then is wait for it).
 guest_line() {
 	local until=$((SECONDS + $1))
 	while ((SECONDS < until)); do
 		IFS= read -r -t 1 -u 6 line && return
 		kill -0 "$guest_pid" 2>/dev/null || { line="the guest ended"; return 1; }
+		[ -z "$target_pid" ] || target_runs || { line="tgtd ended by itself"; return 1; }
 	done
 	line="no answer from the guest within $1 s"
 	return 1
@@ -50,7 +53,7 @@ guest_tell() { printf '%s\n' "$*" >&5; }
 
 # guest_run SCENARIO SECONDS: runs it in the guest and serves its requests
 # until it is done; its output goes to $dir/guest.log.
-# Returns the scenario's status, 200 if the guest is lost.
+# Returns the scenario's status, 200 if the guest is of no more use.
 guest_run() {
 	local until=$((SECONDS + $2)) answer
 	guest_tell "run $1 $port"

@@ -15,6 +15,7 @@ readonly tgtd=${TGTD:-$root/build/tgtd}
 readonly logs=${LAB_LOGS:-$root/build/lab}
 readonly deadline=${LAB_SECONDS:-900}
 readonly scenario_seconds=150
+readonly crash='^(panic|fatal error|WARNING: DATA RACE|unexpected fault|SIG[A-Z]+):?'
 
 . "$lab/target.bash"
 . "$lab/guest.bash"
@@ -72,23 +73,32 @@ enter() {
 
 report() { printf '%s\n' "$*" | tee -a "$logs/results.tap"; }
 
-# explain shows what is needed to know why a scenario failed.
+# explain shows what is needed to know why a scenario failed: how it ended, and
+# tgtd's last lines, or the beginning of its panic.
 explain() {
-	local file
-	for file in guest.log tgtd.log; do
-		[ -s "$dir/$file" ] || continue
-		report "# --- last lines of $dir/$file"
-		report "$(tail -n "$1" "$dir/$file" | sed 's/^/#   /')"
-	done
+	local log=$dir/tgtd.log
+	report "# --- last lines of $dir/guest.log"
+	report "$(tail -n 25 "$dir/guest.log" | sed 's/^/#   /')"
+	report "# --- from $log"
+	if grep -qE "$crash" "$log"; then
+		report "$(grep -A 25 -m 1 -E "$crash" "$log" | sed 's/^/#   /')"
+	else
+		report "$(tail -n 12 "$log" | sed 's/^/#   /')"
+	fi
 }
 
-# attempt SCENARIO: 0 passed, 200 the guest is lost, else failed.
+# attempt SCENARIO: 0 passed, 200 failed and the guest is of no more use, else
+# failed. A guest that was lost before is replaced first.
 attempt() {
-	local left=$((deadline - SECONDS)) status=0
+	local left status=0
+	touch "$dir/guest.log" "$dir/tgtd.log"
+	[ -n "$guest_pid" ] || guest_start || { echo "no guest: $line" >>"$dir/guest.log"; return 200; }
 	target_start >>"$dir/guest.log" || return 1
+	left=$((deadline - SECONDS))
 	guest_run "$1" "$((left < scenario_seconds ? left : scenario_seconds))" || status=$?
-	if [ "$status" = 0 ]; then
-		target_runs || { echo "tgtd ended during the scenario" >>"$dir/guest.log"; status=1; }
+	if [ "$status" = 0 ] && ! target_runs; then
+		echo "tgtd ended during the scenario" >>"$dir/guest.log"
+		status=1
 	fi
 	target_stop >>"$dir/guest.log" || status=$((status ? status : 1))
 	rm -rf "$dir/store"
@@ -102,17 +112,15 @@ run_scenarios() {
 		number=$((number + 1))
 		enter "$scenario"
 		began=$SECONDS status=0
-		[ -n "$guest_pid" ] && { attempt "$scenario" || status=$?; } || status=201
-		case $status in
-		0) report "ok $number - ${scenario#*-} # $((SECONDS - began)) s" && continue ;;
-		201) report "not ok $number - ${scenario#*-} # not run: the guest is lost" ;;
-		*)
-			report "not ok $number - ${scenario#*-} # $((SECONDS - began)) s"
-			explain 25
-			;;
-		esac
-		failures=$((failures + 1))
+		attempt "$scenario" || status=$?
 		[ "$status" != 200 ] || guest_end
+		if [ "$status" = 0 ]; then
+			report "ok $number - ${scenario#*-} # $((SECONDS - began)) s"
+			continue
+		fi
+		failures=$((failures + 1))
+		report "not ok $number - ${scenario#*-} # $((SECONDS - began)) s"
+		explain
 	done
 	report "# $((number - failures)) of $number passed in $SECONDS s, boot included"
 	return $((failures > 0))

@@ -1,7 +1,7 @@
 # What sg3_utils reads from the LU and what Linux concludes from it.
-attach disk
-device=$(disk disk 0)
-device4k=$(disk disk 1)
+attach several
+device=$(disk several 0)
+device4k=$(disk several 1)
 
 must sg_turs -v "$device"
 must sg_inq "$device"
@@ -19,14 +19,15 @@ must sg_verify --lba=0 --count=64 "$device"
 must sg_get_lba_status --lba=0 "$device"
 must sg_sync "$device"
 
-equal "$(blockdev --getsize64 "$device")" $((512 << 20))
+equal "$(blockdev --getsize64 "$device")" $((16 << 20))
 equal "$(blockdev --getss "$device")" 512
 equal "$(blockdev --getss "$device4k")" 4096
+equal "$(blockdev --getsize64 "$device4k")" $((512 << 20))
 
 # Names differ between LUs and stay the same over a new login.
 identity() { sg_vpd --page=di --quiet "$1" && sg_vpd --page=sn "$1"; }
 before=$(identity "$device")
 must test "$before" != "$(identity "$device4k")"
-logout disk
-login disk
-equal "$before" "$(identity "$(disk disk 0)")"
+logout several
+login several
+equal "$before" "$(identity "$(disk several 0)")"

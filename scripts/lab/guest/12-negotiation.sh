@@ -8,7 +8,7 @@ carry() {
 	setting disk node.session.iscsi.MaxBurstLength "$4"
 	setting disk node.conn[0].iscsi.MaxRecvDataSegmentLength "$5"
 	login disk
-	verified "$(disk disk 0)" --bsrange=4k-256k --size=8M
+	verified "$(disk disk 0)" --bsrange=4k-256k --size=4M
 	logout disk
 }
 carry Yes No 65536 262144 65536

@@ -2,8 +2,8 @@
 # initiator is not read-only for another.
 read_only() { test "$(cat "/sys/block/${1##*/}/ro")" = 1; }
 
-attach disk
-device=$(disk disk 3)
+attach several
+device=$(disk several 3)
 must read_only "$device"
 must dd if="$device" of=/dev/null bs=64k count=16 iflag=direct status=none
 refused dd if=/dev/zero of="$device" bs=4k count=1 oflag=direct status=none
@@ -16,11 +16,9 @@ answer=$(sg_raw -s 512 -i /tmp/block "$generic" 2a 00 00 00 00 00 00 00 01 00 2>
 must grep -i 'data protect' <<<"$answer"
 must cmp -n 512 <(dd if="$device" bs=512 count=1 iflag=direct status=none) /dev/zero
 
-iface first "$INITIATOR"
-iface second "$SECOND"
-node shared "$PORTAL" first
-node shared "$PORTAL" second
-login shared
+two_initiators
+login shared -p "$PORTAL"
 must read_only "$(disk shared 0 "$SECOND")"
-refused read_only "$(disk shared 0 "$INITIATOR")"
-must dd if=/tmp/block of="$(disk shared 0 "$INITIATOR")" bs=512 oflag=direct status=none
+mine=$(disk shared 0 "$INITIATOR")
+refused read_only "$mine"
+must dd if=/tmp/block of="$mine" bs=512 oflag=direct status=none

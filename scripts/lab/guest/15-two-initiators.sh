@@ -1,10 +1,7 @@
 # Two initiators at once, each with checked I/O on its half of one LUN, while
 # both also see what the other wrote.
-iface first "$INITIATOR"
-iface second "$SECOND"
-node disk "$PORTAL" first
-node disk "$PORTAL" second
-login disk
+two_initiators
+login disk -p "$PORTAL"
 equal "$(sessions_of disk | wc -l)" 2
 mine=$(disk disk 0 "$INITIATOR")
 other=$(disk disk 0 "$SECOND")
@@ -22,6 +19,6 @@ must cmp <(dd if="$mine" bs=1M skip=128 count=2 iflag=direct status=none) \
 	<(dd if="$other" bs=1M skip=128 count=2 iflag=direct status=none)
 
 # One leaves; the other is not disturbed.
-logout disk -I second
+logout disk -p "$PORTAL" -I second
 verified "$mine" --bs=16k --size=4M
 no_io_errors

@@ -13,10 +13,11 @@ defaults {
 CONF
 modprobe dm_multipath
 must multipath "$(disk disk 0)"
-path=/dev/mapper/$(multipath -l -v1 | head -n 1)
+path=/dev/mapper/$(multipath -l -v1)
 must test -b "$path"
-multipath -ll
-equal "$(multipath -ll "$path" | grep -c ' sd[a-z]')" 2
+map=$(multipath -ll "$path")
+echo "$map"
+equal "$(grep -c ' sd[a-z]' <<<"$map")" 2
 
 verified "$path" --bs=16k --size=16M &
 io=$!

@@ -7,6 +7,9 @@ PORTAL=127.0.0.1:${PORT:-3260}
 
 fail() { echo "FAILED: $*"; exit 1; }
 
+# stopped is said when a command that nothing checks ends the scenario.
+stopped() { echo "FAILED: $BASH_COMMAND (status $?)"; }
+
 # must COMMAND...: shows it; its output is shown too, and a failure ends the scenario.
 must() {
 	echo "+ $*"
@@ -62,7 +65,13 @@ chap() {
 
 login() { must iscsiadm -m node -T "$BASE:$1" "${@:2}" --login; }
 login_refused() { refused iscsiadm -m node -T "$BASE:$1" "${@:2}" --login; }
-logout() { must iscsiadm -m node -T "$BASE:$1" "${@:2}" --logout; }
+
+# logout waits until udev has read the new disks: a disk that goes away under it
+# is an I/O error of the initiator's own making.
+logout() {
+	udevadm settle --timeout=30
+	must iscsiadm -m node -T "$BASE:$1" "${@:2}" --logout
+}
 
 # attach TARGET: the usual way in.
 attach() {
@@ -75,6 +84,13 @@ iface() {
 	must iscsiadm -m iface -I "$1" -o new
 	must iscsiadm -m iface -I "$1" -o update -n iface.transport_name -v tcp
 	must iscsiadm -m iface -I "$1" -o update -n iface.initiatorname -v "$2"
+}
+
+# two_initiators: this guest under two names, with records of what both may use.
+two_initiators() {
+	iface first "$INITIATOR"
+	iface second "$SECOND"
+	must iscsiadm -m discovery -t sendtargets -p "$PORTAL" -I first -I second
 }
 
 # sessions_of TARGET [INITIATOR]: their sysfs directories.
@@ -102,7 +118,8 @@ find_disks() {
 disk() {
 	local tries found
 	for ((tries = 0; tries < 50; tries++)); do
-		found=$(find_disks "$@" | head -n 1)
+		found=$(find_disks "$@")
+		found=${found%%$'\n'*}
 		[ -b "$found" ] && { printf '%s\n' "$found"; return; }
 		sleep 0.2
 	done
@@ -123,9 +140,9 @@ verified() {
 
 # verified_sizes DEVICE: the same one after the other in small, large and mixed blocks.
 verified_sizes() {
-	verified "$1" --bs=4k --size=4M \
+	verified "$1" --bs=4k --size=2M \
 		--name=large --stonewall --bs=256k --size=16M --offset=4M \
-		--name=mixed --stonewall --bsrange=4k-256k --size=8M --offset=20M
+		--name=mixed --stonewall --bsrange=4k-256k --size=4M --offset=20M
 }
 
 # file_system TYPE DEVICE: makes one, writes, mounts it anew and compares.
