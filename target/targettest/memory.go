@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"time"
 
+	"lunar/internal/evloop"
 	"lunar/target"
 	"lunar/target/login"
 	"lunar/target/pdu"
@@ -27,6 +28,7 @@ type Wire struct {
 type Conn struct {
 	toTarget, toInitiator *pipe
 	readBy, writeBy       deadline
+	attached              chan *mover // holds the target's end from its first Attach on
 }
 
 // Addresses of the two ends.
@@ -43,7 +45,7 @@ func Dial(s *target.Server, tag uint16, w Wire) *Conn {
 	if w.Window == 0 {
 		w.Window = defaultWindow
 	}
-	c := &Conn{toTarget: newPipe(defaultWindow), toInitiator: newPipe(w.Window)}
+	c := &Conn{toTarget: newPipe(defaultWindow), toInitiator: newPipe(w.Window), attached: make(chan *mover, 1)}
 	go s.Login(&loginTransport{conn: c, wire: w}, tag)
 	return c
 }
@@ -64,6 +66,30 @@ func (c *Conn) SetReadDeadline(at time.Time) error {
 func (c *Conn) SetWriteDeadline(at time.Time) error {
 	c.writeBy.set(c.toTarget, at)
 	return nil
+}
+
+// Settle waits until the target has received all that was written and does
+// nothing more about it of its own accord: what it has to say can be read. It
+// waits for ever on a connection that does not finish its login.
+func (c *Conn) Settle() {
+	m := <-c.attached
+	c.attached <- m
+	m.link.Lock()
+	loop := m.link.loop
+	m.link.Unlock()
+	if loop == nil {
+		return
+	}
+	done := make(chan struct{})
+	loop.Post(evloop.Func(func() { m.settle(loop, 0, done) }))
+	<-done
+}
+
+// Buffered returns how many bytes can be read at once.
+func (c *Conn) Buffered() int {
+	c.toInitiator.mu.Lock()
+	defer c.toInitiator.mu.Unlock()
+	return c.toInitiator.held()
 }
 
 // Close breaks the connection off.
@@ -136,3 +162,11 @@ func (t *loginTransport) Local() netip.AddrPort { return portal }
 
 // Remote implements target.LoginTransport.
 func (t *loginTransport) Remote() netip.AddrPort { return remote }
+
+// Ended reports whether the connection is broken off and all that it brought
+// was read.
+func (c *Conn) Ended() bool {
+	c.toInitiator.mu.Lock()
+	defer c.toInitiator.mu.Unlock()
+	return c.toInitiator.ended && c.toInitiator.held() == 0
+}

@@ -39,6 +39,7 @@ type mover struct {
 	placing bool   // asked already where its data belongs
 	place   []byte // there, or nil
 	placed  int    // bytes of the data segment that are in place
+	moved   bool   // was attached before
 
 	out      []outgoing
 	cut      []byte // what is left of a PDU that went out in part
@@ -112,8 +113,12 @@ func (m *mover) work(loop *evloop.Loop) {
 func (m *mover) Attach(r target.Receiver, loop *evloop.Loop) error {
 	m.r, m.loop = r, loop
 	m.link.Lock()
-	m.link.loop, m.link.due = loop, false
+	first := m.link.loop == nil && !m.moved
+	m.link.loop, m.link.due, m.moved = loop, false, true
 	m.link.Unlock()
+	if first {
+		m.conn.attached <- m
+	}
 	m.conn.toTarget.hear(m.wake)
 	m.conn.toInitiator.hear(m.wake)
 	return nil
@@ -128,6 +133,22 @@ func (m *mover) Detach() bool {
 	m.link.loop = nil
 	m.link.Unlock()
 	return true
+}
+
+// quiet is how many passes in a row without work show that none is to come.
+const quiet = 4
+
+// settle closes done once the mover has been idle for some passes.
+func (m *mover) settle(loop *evloop.Loop, idle int, done chan struct{}) {
+	receiving := m.why == nil && len(m.out) < maxQueued && m.conn.toTarget.waiting()
+	if m.flushing || !m.closed && receiving {
+		idle = 0
+	}
+	if idle == quiet {
+		close(done)
+		return
+	}
+	loop.Post(evloop.Func(func() { m.settle(loop, idle+1, done) }))
 }
 
 // receive takes one piece: what is left waits for the next pass.

@@ -76,6 +76,13 @@ func (p *pipe) take(b []byte) int {
 	return n
 }
 
+// waiting reports whether there is something to read, or the end.
+func (p *pipe) waiting() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held() > 0 || p.ended
+}
+
 // put appends what there is room for. Taken bytes are dropped when they are the
 // larger part, so that every byte moves at most once.
 func (p *pipe) put(b []byte) int {
