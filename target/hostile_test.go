@@ -62,6 +62,7 @@ func newField(t *testing.T) *field {
 	}})
 	f.addQuietTarget()
 	f.neighbour = f.newNeighbour()
+	f.neighbour.settleDown(f)
 	f.fds = descriptors(t)
 	return f
 }
@@ -139,10 +140,13 @@ func (f *field) newNeighbour() *neighbour {
 	if err := c.Ready(0); err != nil {
 		f.Fatal(err)
 	}
-	n := &neighbour{c: c, stop: make(chan struct{})}
+	return &neighbour{c: c, stop: make(chan struct{})}
+}
+
+// settleDown lets the neighbour live until the end of the test.
+func (n *neighbour) settleDown(t testing.TB) {
 	n.gone.Go(n.live)
-	f.Cleanup(func() { close(n.stop); n.gone.Wait() })
-	return n
+	t.Cleanup(func() { close(n.stop); n.gone.Wait() })
 }
 
 func (n *neighbour) live() {

@@ -1,0 +1,215 @@
+package target_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/backstore"
+	"lunar/backstore/errstore"
+	"lunar/internal/initiator"
+	"lunar/target"
+	"lunar/target/login"
+)
+
+// Bits of the first byte of an input: what the login has negotiated, and
+// whether the rest are bytes of the stream or headers and data that the test
+// makes PDUs of, with the lengths and digests that they need to get through.
+const (
+	fuzzHeaderDigest = 1 << iota
+	fuzzDataDigest
+	fuzzInitialR2T
+	fuzzNoImmediate
+	fuzzShortBursts
+	fuzzFramed
+)
+
+func fuzzParams(mode byte) login.Params {
+	p := login.DefaultParams()
+	p.HeaderDigest, p.DataDigest = mode&fuzzHeaderDigest != 0, mode&fuzzDataDigest != 0
+	p.InitialR2T, p.ImmediateData = mode&fuzzInitialR2T != 0, mode&fuzzNoImmediate == 0
+	p.MaxOutstandingR2T = 4
+	p.TargetMaxRecvDataSegmentLength = 64 << 10
+	if mode&fuzzShortBursts != 0 {
+		p.FirstBurstLength, p.MaxBurstLength = 512, 1024
+	}
+	return p
+}
+
+// fuzzWire makes the bytes of the stream out of an input. Headers of framed
+// inputs keep their DataSegmentLength as far as there is data for it.
+func fuzzWire(mode byte, in []byte) []byte {
+	if mode&fuzzFramed == 0 {
+		return in
+	}
+	var wire bytes.Buffer
+	w := initiator.NewEstablished(&wire, initiator.Params{
+		HeaderDigest: mode&fuzzHeaderDigest != 0, DataDigest: mode&fuzzDataDigest != 0,
+	}, 1, 1)
+	for len(in) >= 48 {
+		p := &initiator.PDU{BHS: [48]byte(in)}
+		in = in[48:]
+		n := min(int(p.BHS[6])<<8|int(p.BHS[7]), len(in))
+		p.Data, in = in[:n], in[n:]
+		if err := w.Send(p); err != nil {
+			panic(err) // a bytes.Buffer takes everything
+		}
+	}
+	return wire.Bytes()
+}
+
+// fuzzSeeds are conversations in framed form, without their first byte.
+func fuzzSeeds() map[string][]byte {
+	ready := func(c *initiator.Conn) *initiator.PDU { return command(c, make([]byte, 6), 0x80, 0, nil) }
+	seeds := map[string]func(*initiator.Conn) []*initiator.PDU{
+		"read":      func(c *initiator.Conn) []*initiator.PDU { return []*initiator.PDU{read512(c), read512(c)} },
+		"immediate": func(c *initiator.Conn) []*initiator.PDU { return []*initiator.PDU{write4k(c), write4k(c)} },
+		"solicited": func(c *initiator.Conn) []*initiator.PDU {
+			p := command(c, cdbWrite16(0, 4), 0xa0, 2048, nil)
+			d := dataOut(p.ITT(), 0, 0, 1024, 0)
+			d.SetU32(initiator.AtTTT, 1) // the first tag that a connection gives
+			e := dataOut(p.ITT(), 1, 1024, 1024, 0x80)
+			e.SetU32(initiator.AtTTT, 1)
+			return []*initiator.PDU{p, d, e}
+		},
+		"unsolicited": func(c *initiator.Conn) []*initiator.PDU {
+			p := command(c, cdbWrite16(0, 8), 0x20, 4096, make([]byte, 512))
+			return []*initiator.PDU{p, dataOut(p.ITT(), 0, 512, 512, 0), dataOut(p.ITT(), 1, 1024, 3072, 0x80)}
+		},
+		"placed": func(c *initiator.Conn) []*initiator.PDU {
+			p := command(c, cdbWrite16(0, 128), 0x20, 64<<10, make([]byte, 32<<10))
+			return []*initiator.PDU{p, dataOut(p.ITT(), 0, 32<<10, 32<<10, 0x80)}
+		},
+		"early": func(c *initiator.Conn) []*initiator.PDU {
+			c.CmdSN++
+			p, q := write4k(c), read512(c)
+			c.CmdSN = 2
+			return []*initiator.PDU{p, q, ready(c)}
+		},
+		"aborted": func(c *initiator.Conn) []*initiator.PDU {
+			p := command(c, cdbWrite16(0, 4), 0xa0, 2048, nil)
+			return []*initiator.PDU{p, manage(c, initiator.AbortTask, p.ITT()), manage(c, initiator.LogicalUnitReset, initiator.NoTag)}
+		},
+		"control": func(c *initiator.Conn) []*initiator.PDU {
+			return []*initiator.PDU{nop(40), text(c, 0x40, "SendTargets"), text(c, 0x80, "SendTargets=\x00"), header(initiator.OpSNACK, 0x80, 0, 0)}
+		},
+		"parameters": func(c *initiator.Conn) []*initiator.PDU {
+			unmap := make([]byte, 24)
+			unmap[1], unmap[3], unmap[19] = 22, 16, 8
+			return []*initiator.PDU{
+				command(c, []byte{0x42, 8: 24}, 0xa0, 24, unmap),
+				command(c, []byte{0x55, 0x10, 8: 28}, 0xa0, 28, append(append(make([]byte, 8), 8, 18, 4), make([]byte, 17)...)),
+				command(c, []byte{0x89, 13: 1}, 0xa0, 1024, make([]byte, 1024)),
+			}
+		},
+		"logout": func(c *initiator.Conn) []*initiator.PDU {
+			return []*initiator.PDU{initiator.NewPDU(initiator.OpLogout|0x40, 0x80, nil), nop(4)}
+		},
+	}
+	out := map[string][]byte{}
+	for name, build := range seeds {
+		c := initiator.NewEstablished(&bytes.Buffer{}, initiator.Params{}, 1, 1)
+		var in []byte
+		for _, p := range append([]*initiator.PDU{ready(c)}, build(c)...) {
+			p.BHS[5], p.BHS[6], p.BHS[7] = 0, byte(len(p.Data)>>8), byte(len(p.Data))
+			in = append(append(in, p.BHS[:]...), p.Data...)
+		}
+		out[name] = in
+	}
+	return out
+}
+
+// newFuzzField is a server of two targets in peace, without a watch on silent
+// peers: how long an input takes is the fuzzer's affair.
+func newFuzzField(t testing.TB) *field {
+	t.Helper()
+	ram, err := backstore.NewRAM(1<<20, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &field{TB: t, store: errstore.Wrap(ram), alarm: &alarm{}}
+	f.rig = newRig(t, rigOptions{store: f.store, config: target.Config{
+		Logger: slog.New(f.alarm), Threads: 1, Buffers: 4 << 20, NOPInterval: -1, Limits: fieldLimits,
+	}})
+	f.addQuietTarget()
+	f.neighbour = f.newNeighbour()
+	return f
+}
+
+// peer is the client's end of a session that has logged in already, and the
+// channel that says when the server has forgotten it.
+func (f *field) peer(p login.Params) (*net.UnixConn, <-chan struct{}) {
+	f.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		f.Fatal(err)
+	}
+	ended, err := f.rig.server.Adopt(fds[0], testTarget, "iqn.2026-01.lunar:fuzz", p)
+	if err != nil {
+		f.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fds[1]), "peer")
+	defer file.Close()
+	c, err := net.FileConn(file)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return c.(*net.UnixConn), ended
+}
+
+// converse sends the bytes, reads all that comes, and waits for the end.
+func (f *field) converse(mode byte, in []byte) {
+	f.Helper()
+	c, ended := f.peer(fuzzParams(mode))
+	defer c.Close()
+	heard := make(chan struct{})
+	go func() { io.Copy(io.Discard, c); close(heard) }()
+	c.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	c.Write(fuzzWire(mode, in)) // the server may end the session before it has all
+	c.CloseWrite()
+	for _, done := range []<-chan struct{}{ended, heard} {
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			f.Fatalf("the session does not end; last logged: %s", f.alarm.lastLine())
+		}
+	}
+}
+
+// unharmed checks that the session has left nothing and the neighbour lives.
+func (f *field) unharmed() {
+	f.Helper()
+	if err := f.neighbour.round(0); err != nil {
+		f.Fatalf("the neighbour suffers: %v", err)
+	}
+	if h := f.rig.server.Holding(); h.Buffers != 0 || h.Sessions != 1 {
+		f.Fatalf("left behind: %+v", h)
+	}
+	if rang, _ := f.alarm.take(); len(rang) > 0 {
+		f.Fatal(rang[0])
+	}
+}
+
+// FuzzSession feeds arbitrary bytes into a session in full feature phase.
+func FuzzSession(f *testing.F) {
+	for _, in := range fuzzSeeds() {
+		for mode := range byte(fuzzFramed) {
+			f.Add(mode|fuzzFramed, in)
+		}
+		f.Add(byte(0), in)
+		f.Add(byte(fuzzHeaderDigest|fuzzDataDigest), fuzzWire(fuzzFramed|fuzzHeaderDigest|fuzzDataDigest, in))
+	}
+	server := newFuzzField(f)
+	f.Fuzz(func(t *testing.T, mode byte, in []byte) {
+		f := *server
+		f.TB = t
+		f.converse(mode, in)
+		f.unharmed()
+	})
+}
