@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lunar/conf"
+)
+
+func TestCommandLine(t *testing.T) {
+	for _, test := range []struct {
+		args     []string
+		status   int
+		out, err string
+	}{
+		{[]string{"version"}, exitOK, "tgtd development linux/", ""},
+		{[]string{"--help"}, exitOK, "Usage: tgtd", ""},
+		{nil, exitOK, "Usage: tgtd", ""},
+		{[]string{"check", "../../conf/tgtd.yaml"}, exitOK, "tgtd.yaml: ok: 1 target, 1 volume, 0 warnings", ""},
+		{[]string{"check", "../../conf/testdata/errors/discovery.yaml"}, exitFailure, "", "discovery.yaml:2:19: discovery.auth: found"},
+		{[]string{"check", "/nonexistent"}, exitFailure, "", "no such file"},
+		{[]string{"check"}, exitUsage, "", "<file>"},
+		{[]string{"sreve"}, exitUsage, "", `did you mean "serve"`},
+		{[]string{"serve", "--lisen", ":1"}, exitUsage, "", "--lisen"},
+	} {
+		var out, err buffer
+		if status := run(context.Background(), test.args, console{&out, &err}); status != test.status {
+			t.Errorf("%q: found exit status %d, expected %d", test.args, status, test.status)
+		}
+		if !strings.Contains(out.String(), test.out) || !strings.Contains(err.String(), test.err) {
+			t.Errorf("%q: found %q and %q, expected %q and %q", test.args, &out, &err, test.out, test.err)
+		}
+	}
+}
+
+func TestListenAddresses(t *testing.T) {
+	for listen, want := range map[string]string{
+		":3260":                           "[:3260]",
+		"0.0.0.0:3260":                    "[0.0.0.0:3260]",
+		"[::]:3260":                       "[[::]:3260]",
+		"0.0.0.0:1 [::]:2":                "[0.0.0.0:1 [::]:2]",
+		"127.0.0.1:3260 [::]:7 0.0.0.0:7": "[127.0.0.1:3260 :7]",
+	} {
+		var portals []netip.AddrPort
+		for _, text := range strings.Fields(listen) {
+			p, ok := conf.ParseListen(text)
+			if !ok {
+				t.Fatal(text)
+			}
+			portals = append(portals, p...)
+		}
+		if got := fmt.Sprint(listenAddresses(portals)); got != want {
+			t.Errorf("%s: found %s, expected %s", listen, got, want)
+		}
+	}
+}
+
+func TestReachable(t *testing.T) {
+	all4, all6 := netip.MustParseAddrPort("0.0.0.0:1"), netip.MustParseAddrPort("[::]:1")
+	for _, test := range []struct {
+		addr   string
+		listen []netip.AddrPort
+		ipv4   bool
+	}{
+		{"[::]:3260", []netip.AddrPort{all4, all6}, true},
+		{"0.0.0.0:3260", []netip.AddrPort{all4}, true},
+		{"[::]:3260", []netip.AddrPort{all6}, false},
+	} {
+		addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(test.addr))
+		got, err := netip.ParseAddrPort(reachable(addr, test.listen))
+		if err != nil || got.Addr().IsUnspecified() || got.Addr().Is4() != test.ipv4 || got.Port() != 3260 {
+			t.Errorf("%s: found %v, %v", test.addr, got, err)
+		}
+	}
+	loopback := net.TCPAddrFromAddrPort(netip.MustParseAddrPort("[::1]:3260"))
+	if got := reachable(loopback, nil); got != "[::1]:3260" {
+		t.Errorf("found %s", got)
+	}
+}
+
+// TestHolders: the process that listens is named, here this one under the
+// name that ownersOf leaves out, so the socket itself must be found.
+func TestHolders(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).AddrPort()
+	inodes := map[string]bool{}
+	listeningInodes("/proc/net/tcp", map[uint16]bool{port.Port(): true}, inodes)
+	if len(inodes) != 1 {
+		t.Errorf("found inodes %v, expected one", inodes)
+	}
+	if got := holders([]netip.AddrPort{port}); got != "" {
+		t.Errorf("found %q, expected nobody but this process", got)
+	}
+}
+
+func TestServerIdentity(t *testing.T) {
+	dir := t.TempDir()
+	first, err := serverIdentity(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := serverIdentity(dir); err != nil || again != first {
+		t.Errorf("found %s, %v, expected %s", again, err, first)
+	}
+	if other, err := serverIdentity(t.TempDir()); err != nil || other == first {
+		t.Errorf("two servers are both %s, %v", other, err)
+	}
+	v, w := &conf.Volume{Name: "v"}, &conf.Volume{Name: "w"}
+	if serialOf(v, first) == serialOf(w, first) {
+		t.Error("two volumes have one serial number")
+	}
+	if got := serialOf(&conf.Volume{Name: "v", Serial: "S1"}, first); got != "S1" {
+		t.Errorf("found %s, expected the configured serial number", got)
+	}
+	writeFile(t, filepath.Join(dir, "identity"), "damaged")
+	if _, err := serverIdentity(dir); err == nil {
+		t.Error("a damaged identity was accepted")
+	}
+}
+
+func TestDefaultStateDir(t *testing.T) {
+	if os.Geteuid() == 0 {
+		if dir, err := defaultStateDir(); err != nil || dir != "/var/lib/lunar" {
+			t.Errorf("found %s, %v", dir, err)
+		}
+		return
+	}
+	t.Setenv("XDG_STATE_HOME", "/x")
+	if dir, err := defaultStateDir(); err != nil || dir != "/x/lunar" {
+		t.Errorf("found %s, %v", dir, err)
+	}
+	t.Setenv("XDG_STATE_HOME", "")
+	t.Setenv("HOME", "/home/someone")
+	if dir, err := defaultStateDir(); err != nil || dir != "/home/someone/.local/state/lunar" {
+		t.Errorf("found %s, %v", dir, err)
+	}
+}
+
+// TestAnnounceTarget: the lines name CHAP users but no secret.
+func TestAnnounceTarget(t *testing.T) {
+	cfg, _, err := conf.Parse("test", []byte(`
+auth-groups: {g: {chap: [{user: host, secret: "never to be seen"}]}}
+volumes: {v: {type: ram, size: 1MiB}}
+targets: {"iqn.2026-11.test:t": {auth-group: g, luns: {0: v}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out buffer
+	announceTarget(&out, cfg, &cfg.Targets[0], "192.0.2.1:3260")
+	node := "  iscsiadm -m node -T iqn.2026-11.test:t -p 192.0.2.1:3260"
+	want := node + " -o update -n node.session.auth.authmethod -v CHAP\n" +
+		node + " -o update -n node.session.auth.username -v host\n" +
+		node + " -o update -n node.session.auth.password -v SECRET\n" +
+		node + " --login\n"
+	if out.String() != want {
+		t.Errorf("found\n%s\nexpected\n%s", out.String(), want)
+	}
+}
