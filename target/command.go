@@ -111,6 +111,7 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 func (t *task) keepImmediate() {
 	if t.cmd.Immediate != nil && t.early == nil && !t.taken {
 		t.stash = append([]byte(nil), t.cmd.Immediate...)
+		t.conn.kept += len(t.stash)
 	}
 	t.cmd.Immediate = nil
 }
@@ -125,6 +126,9 @@ func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, data []byte) bo
 	}
 	placed := c.takePlaced()
 	if n == edtl && n > 0 {
+		if placed == nil && c.kept+len(data) > maxKept {
+			return false
+		}
 		t.cmd.Immediate = data
 		t.early = placed
 		return true

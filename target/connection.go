@@ -36,14 +36,14 @@ type Connection struct {
 	log     *slog.Logger
 	rare    rareLog // of what the initiator can bring about at will
 
-	statSN    pdu.SN // of the next status
-	window    CmdWindow
-	held      []heldRequest // came before a command that is missing
-	heldBytes int           // of them, besides their headers
-	tasks     taskTable
-	luns      []*lun      // by LUN number while small, see findLUN
-	nowhere   *scsi.Nexus // for commands to LUNs that are not mapped
-	nextTTT   uint32
+	statSN  pdu.SN // of the next status
+	window  CmdWindow
+	held    []heldRequest // came before a command that is missing
+	kept    int           // bytes kept for requests, see maxKept
+	tasks   taskTable
+	luns    []*lun      // by LUN number while small, see findLUN
+	nowhere *scsi.Nexus // for commands to LUNs that are not mapped
+	nextTTT uint32
 
 	live        int       // tasks that exist, listed or not
 	immediates  int       // of them, those outside the window

@@ -74,8 +74,13 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 // length is what the request occupies besides its header.
 func (h *heldRequest) length() int { return len(h.ahs) + len(h.data) }
 
+// maxKept bounds the bytes of requests that a connection keeps outside the
+// buffers: those that came before their turn, and immediate data of commands
+// that wait for memory.
+const maxKept = 1 << 20
+
 // hold keeps a copy of a request until those before it have come. The window
-// bounds their number, the session's memory their size.
+// bounds their number.
 func (c *Connection) hold(r *request) {
 	defer c.dropPlaced()
 	for i := range c.held {
@@ -83,16 +88,15 @@ func (c *Connection) hold(r *request) {
 			return // a duplicate
 		}
 	}
-	limit := c.session.server.config.Limits.SessionMemory
-	if n := len(r.ahs) + len(r.data); c.heldBytes+n > limit {
+	if n := len(r.ahs) + len(r.data); c.kept+n > maxKept {
 		c.violation("CmdSN %d before %d with %d bytes more than the %d that wait already, expected no more than %d",
-			r.bhs.CmdSN(), c.window.exp, n, c.heldBytes, limit)
+			r.bhs.CmdSN(), c.window.exp, n, c.kept, maxKept)
 		return
 	}
 	c.held = append(c.held, heldRequest{
 		bhs: *r.bhs, ahs: append([]byte(nil), r.ahs...), data: append([]byte(nil), r.data...), badDigest: r.badDigest,
 	})
-	c.heldBytes += c.held[len(c.held)-1].length()
+	c.kept += c.held[len(c.held)-1].length()
 }
 
 // release runs held requests whose turn has come.
@@ -104,7 +108,7 @@ func (c *Connection) release() {
 			continue
 		}
 		held := *h
-		c.heldBytes -= held.length()
+		c.kept -= held.length()
 		c.held[i] = c.held[len(c.held)-1]
 		c.held[len(c.held)-1] = heldRequest{}
 		c.held = c.held[:len(c.held)-1]

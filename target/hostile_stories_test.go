@@ -50,7 +50,9 @@ var stories = []struct {
 	{"reinstatement storm", reinstatementStorm},
 	{"the TSIH of others", strangeTSIH},
 	{"writes held in the store and abrupt ends", heldWrites},
+	{"immediate data while memory is short", stashFlood},
 	{"sessions beyond the limit", manySessions},
+	{"discovery sessions that stay", manyDiscoveries},
 }
 
 func deadline(c net.Conn, d time.Duration) { c.SetDeadline(time.Now().Add(d)) }
@@ -163,7 +165,7 @@ func trickledCommands(f *field) {
 	w := initiator.NewEstablished(&wire, c.Params, c.CmdSN, c.ExpStatSN)
 	f.send(w, write(w, 0, pattern(700, 1)[:512]), write(w, 8, pattern(1024, 2)))
 	c.CmdSN = w.CmdSN
-	trickle(c.Transport().(net.Conn), wire.Bytes(), 100*time.Microsecond)
+	trickle(c.Transport().(net.Conn), wire.Bytes(), 0)
 	if !f.answers(c) {
 		f.Errorf("a slow but correct sender is thrown out: %s", f.alarm.lastLine())
 	}
@@ -399,7 +401,7 @@ func slowReader(f *field) {
 		f.send(c, command(c, cdbRead16(0, 512), 0xc1, 256<<10, nil))
 	}
 	b := make([]byte, 1)
-	for range 60 {
+	for range 30 {
 		if _, err := c.Transport().Read(b); err != nil {
 			break
 		}
@@ -622,4 +624,37 @@ func manySessions(f *field) {
 	if !errors.As(err, &refused) || refused.Class != 3 || refused.Detail != 2 {
 		f.Errorf("%v, expected out of resources", err)
 	}
+}
+
+// stashFlood sends immediate data for which no buffer is left, while the store
+// does not take it at once.
+func stashFlood(f *field) {
+	f.hold(backstore.Write)
+	c := f.enemy(initiator.Options{Keys: initiator.Keys{{Name: "FirstBurstLength", Value: "262144"}}})
+	c.Transport().(*net.TCPConn).SetReadBuffer(4096)
+	c.Timeout = 200 * time.Millisecond
+	for range 64 {
+		f.send(c, command(c, cdbRead16(0, 512), 0xc1, 256<<10, nil))
+	}
+	before := heap()
+	for range 60 {
+		p := write(c, 0, make([]byte, 256<<10))
+		p.SetImmediate()
+		f.send(c, p)
+	}
+	if grown := heap() - before; grown > 6<<20 {
+		f.Errorf("%d bytes of the heap are held for one session", grown)
+	}
+}
+
+func manyDiscoveries(f *field) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for range fieldLimits.Sessions {
+		c, err := initiator.Dial(ctx, f.rig.addr, initiator.Options{})
+		if err == nil {
+			f.enemies = append(f.enemies, c)
+		}
+	}
+	f.enemy(initiator.Options{})
 }

@@ -54,12 +54,30 @@ func (s *Server) register(n *Session, requested uint16) (old *Session, err *logi
 	if requested != 0 && n.replaces != requested {
 		return nil, login.Errorf(pdu.LoginSessionDoesNotExist, "session %d has ended", requested)
 	}
+	if err := s.roomForDiscovery(n); err != nil {
+		return nil, err
+	}
 	if len(s.mu.sessions) >= s.config.Limits.Sessions {
 		return nil, login.Errorf(pdu.LoginOutOfResources, "%d sessions, the limit is %d", len(s.mu.sessions), s.config.Limits.Sessions)
 	}
 	n.tsih = s.newTSIH(requested)
 	s.mu.sessions[n.tsih] = n
 	return nil, nil
+}
+
+// roomForDiscovery keeps discovery sessions, which usually need no credentials
+// and end soon, from taking the places of the others.
+func (s *Server) roomForDiscovery(n *Session) *login.Error {
+	limit, discoveries := s.config.Limits.LoginConnections, 0
+	for _, o := range s.mu.sessions {
+		if o.target == nil {
+			discoveries++
+		}
+	}
+	if n.target == nil && discoveries >= limit {
+		return login.Errorf(pdu.LoginOutOfResources, "%d discovery sessions, the limit is that of connections in login, %d", discoveries, limit)
+	}
+	return nil
 }
 
 // mayContinue judges a login that names a TSIH: it may only replace that

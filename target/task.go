@@ -148,6 +148,7 @@ func (t *task) leave() []*taskManagement {
 	} else {
 		c.immediates--
 	}
+	c.kept -= len(t.stash)
 	c.live--
 	return t.managements
 }
