@@ -138,7 +138,11 @@ main() {
 	local word scenarios=()
 	case ${1:-} in
 	list) list_scenarios | sed 's/^[0-9]*-//' && return ;;
-	shell) prepare && shell && return ;;
+	shell)
+		prepare
+		shell
+		return
+		;;
 	esac
 	for word; do
 		scenarios+=("$(named "$word")") || die "no scenario '$word': see '$0 list'"
