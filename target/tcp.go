@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"net"
 	"time"
 
@@ -74,10 +75,7 @@ func takeSocket(conn *net.TCPConn) (int, error) {
 	if dupErr != nil {
 		return -1, dupErr
 	}
-	if err := evloop.SetNonblock(fd); err == nil {
-		err = evloop.SetNoDelay(fd)
-	}
-	if err != nil {
+	if err := errors.Join(evloop.SetNonblock(fd), evloop.SetNoDelay(fd)); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
