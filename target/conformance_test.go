@@ -23,11 +23,19 @@ type served struct {
 	lu   *scsi.LogicalUnit
 }
 
-// serve makes a server of a store. Whatever it logs as an error, such as
-// buffers that are in use at the end, fails the test.
+// serve makes a server of a store that ends with the test. Whatever it logs as
+// an error, such as buffers that are in use at the end, fails the test.
 func serve(t testing.TB, store backstore.Store, blockSize int, config target.Config) *served {
 	t.Helper()
+	s := newServed(t, scsi.LUConfig{Name: "v", Store: store, BlockSize: blockSize, Serial: "1"}, config)
+	t.Cleanup(func() { s.stop(t) })
+	return s
+}
+
+func newServed(t testing.TB, lun scsi.LUConfig, config target.Config) *served {
+	t.Helper()
 	config.Logger = slog.New(&strictHandler{Handler: testLogger(t).Handler(), t: t})
+	lun.Logger = config.Logger
 	config.Offer = login.DefaultOffer()
 	if config.Threads == 0 {
 		config.Threads = 2
@@ -39,7 +47,7 @@ func serve(t testing.TB, store backstore.Store, blockSize int, config target.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	lu, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: "v", Store: store, BlockSize: blockSize, Serial: "1", Logger: config.Logger})
+	lu, err := scsi.NewLogicalUnit(lun)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +59,10 @@ func serve(t testing.TB, store backstore.Store, blockSize int, config target.Con
 	if err := s.Listen(target.PortalGroup{Tag: 1, Listen: []string{"127.0.0.1:0"}}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { shutDown(t, s) })
 	return &served{s, s.Addrs(1)[0].String(), lu}
 }
 
-func shutDown(t testing.TB, s *target.Server) {
+func (s *served) stop(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	if err := s.Shutdown(ctx); err != nil {
