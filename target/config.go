@@ -12,10 +12,13 @@ import (
 type Config struct {
 	Logger *slog.Logger
 
-	Threads  int    // event threads; default one per allowed CPU
-	CPUs     []int  // CPUs to pin them to, in order; default all that are allowed
-	Buffers  int    // bytes of data buffers per event thread
-	NoRing   bool   // do without io_uring
+	Threads int   // event threads; default one per allowed CPU
+	CPUs    []int // CPUs to pin them to, in order; default all that are allowed
+	Buffers int   // bytes of data buffers per event thread
+	NoRing  bool  // do without io_uring
+	// BusyPoll is how long an event thread may look for work before it
+	// sleeps, which it does only as long as looking pays; negative: never.
+	BusyPoll time.Duration
 	Workers  int    // goroutines for calls that block
 	StateDir string // for what must survive a restart
 
@@ -52,6 +55,7 @@ type PortalGroup struct {
 
 const (
 	defaultBuffers       = 64 << 20
+	defaultBusyPoll      = 50 * time.Microsecond
 	defaultQueueDepth    = 128
 	defaultSessionMemory = 32 << 20
 )
@@ -66,6 +70,7 @@ func (c Config) withDefaults(cpus []int) Config {
 	setDefault(&c.Threads, len(c.CPUs))
 	setDefault(&c.Buffers, defaultBuffers)
 	setDefault(&c.Workers, 16)
+	setDefault(&c.BusyPoll, defaultBusyPoll)
 	setDefault(&c.NOPInterval, 15*time.Second)
 	setDefault(&c.NOPTimeout, 10*time.Second)
 	if len(c.DiscoveryAuth.Incoming) == 0 {

@@ -68,6 +68,7 @@ func NewServer(config Config) (*Server, error) {
 			s.stopThreads()
 			return nil, err
 		}
+		th.loop.SetBusyPoll(max(config.BusyPoll, 0))
 		s.threads = append(s.threads, th)
 		s.running.Go(th.loop.Run)
 	}

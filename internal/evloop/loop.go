@@ -77,8 +77,8 @@ type Loop struct {
 	again  turns
 	end    []Task // of this pass
 	now    int64
-	spin   time.Duration
-	active int64 // when the loop last had work, for spin
+	spin   spinner
+	idle   int64 // since when there has been nothing to do, 0: there is something
 
 	thread   atomic.Int64 // OS thread id while running
 	stopping atomic.Bool
@@ -222,8 +222,9 @@ func (l *Loop) pass() {
 	work += l.again.run()
 	l.runPassEnd()
 	l.submit()
-	if work > 0 {
-		l.active = l.now
+	if work > 0 && l.idle > 0 {
+		l.spin.learn(l.now - l.idle)
+		l.idle = 0
 	}
 }
 
@@ -357,9 +358,10 @@ func (l *Loop) Node() int { return l.config.Node }
 // CPU returns the configured CPU, -1 when unpinned.
 func (l *Loop) CPU() int { return l.config.CPU }
 
-// SetBusyPoll makes the loop poll for d after its last work before it blocks,
-// which trades CPU time for the latency of a wake-up. 0, the default, never polls.
-func (l *Loop) SetBusyPoll(d time.Duration) { l.spin = d }
+// SetBusyPoll lets the loop look for work for up to limit before it sleeps,
+// as long as looking pays: it trades CPU time for the latency of a wake-up. 0,
+// the default, never looks.
+func (l *Loop) SetBusyPoll(limit time.Duration) { l.spin = spinner{limit: int64(limit)} }
 
 // OnThread reports whether the caller runs on the loop's thread.
 func (l *Loop) OnThread() bool { return l.thread.Load() == int64(unix.Gettid()) }

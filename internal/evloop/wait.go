@@ -35,7 +35,10 @@ func (l *Loop) busy() bool {
 // patience returns how long the loop may sleep: 0 not at all, negative for ever.
 func (l *Loop) patience() time.Duration {
 	now := Monotonic()
-	if l.spin > 0 && now-l.active < int64(l.spin) {
+	if l.idle == 0 {
+		l.idle = now
+	}
+	if l.spin.pays(now - l.idle) {
 		return 0
 	}
 	timeout := time.Duration(-1)
