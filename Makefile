@@ -13,6 +13,7 @@ SETUP      := scripts/setup/packages.sh
 ARGS       ?=
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench clean
 
 help: ## list the targets
