@@ -87,8 +87,8 @@ func (m *modelRun) start() {
 	m.live = append(m.live, &modelTask{task, off})
 }
 
-// answer sends the data of one R2T, any of those that are held.
-func (m *modelRun) answer() {
+// answer sends the data of one R2T of every command, any of those that are held.
+func (m *modelRun) answer() (some bool) {
 	for _, l := range m.live {
 		if n := len(l.R2Ts); n > 0 {
 			i := rapid.IntRange(0, n-1).Draw(m.rt, "r2t")
@@ -96,8 +96,10 @@ func (m *modelRun) answer() {
 			if err := m.c.SendData(l.Task); err != nil {
 				m.rt.Fatal(err)
 			}
+			some = true
 		}
 	}
+	return some
 }
 
 // finish waits for one command. The others get their data too: it may be their
@@ -105,7 +107,8 @@ func (m *modelRun) answer() {
 func (m *modelRun) finish(i int) {
 	l := m.live[i]
 	for !l.Done {
-		m.answer()
+		for m.answer() {
+		}
 		if _, err := m.c.Step(0); err != nil {
 			m.rt.Fatal(err)
 		}
@@ -189,7 +192,7 @@ func TestTransfersMatchModel(t *testing.T) {
 			rt.Fatal(err)
 		}
 		m := &modelRun{rt: rt, c: c, image: make([]byte, imageSize)}
-		m.run(rapid.IntRange(1, 25).Draw(rt, "steps"))
+		m.run(rapid.IntRange(1, 16).Draw(rt, "steps"))
 		if !bytes.Equal(store.Bytes(), m.image) {
 			rt.Fatal("the store holds other data than the model")
 		}
