@@ -75,6 +75,7 @@ type Command struct {
 	parsed func(*Command) // continues when data is there
 
 	out     uint32   // segments and lists that ReceiveDataOut was asked for and have not come
+	inline  int64    // bytes of operations in this turn that ended at once
 	running int      // segments in the hands of the lane or the extent guard
 	final   *segment // the segment whose SendDataIn ends the command
 	pumping bool     // step is on the stack
@@ -115,6 +116,7 @@ func (c *Command) Reset() {
 	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length = nil, nil, nil, Good, 0
 	c.row, c.step, c.parsed = nil, nil, nil
 	c.limit, c.next, c.head, c.tail, c.fua, c.work = 0, 0, 0, 0, false, work{}
+	c.inline = 0
 	c.starved, c.ending, c.aborted, c.again = false, false, false, false
 }
 

@@ -4,6 +4,9 @@ package scsi
 // MaxSegments segments of memory whatever its length; these bounds keep a
 // single command from occupying the medium for long.
 const (
+	// maxInline is what a command may do in one turn of its event thread when
+	// the medium takes everything at once: others wait for the thread.
+	maxInline = 1 << 20
 	// pieceSize bounds one operation that releases or zeroes, so that others
 	// that need the same stripes get their turn.
 	pieceSize = 32 << 20

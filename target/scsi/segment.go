@@ -143,11 +143,32 @@ func (s *segment) Run() {
 	s.submit()
 }
 
+// submit gives the operation to the lane, after the turn of others when the
+// command's operations have ended at once for long enough.
 func (s *segment) submit() {
-	lane := s.cmd.Lane
-	if lane.TryNow(&s.op) || lane.Submit(&s.op) {
+	c := s.cmd
+	if c.inline >= maxInline {
+		c.inline = 0
+		c.Port.Wake(c, (*nextTurn)(s))
+		return
+	}
+	if c.Lane.TryNow(&s.op) || c.Lane.Submit(&s.op) {
+		c.inline += s.op.Length()
 		s.finish()
 	}
+}
+
+// nextTurn is a segment that waits for its command's next turn.
+type nextTurn segment
+
+// Run implements Task.
+func (t *nextTurn) Run() {
+	s := (*segment)(t)
+	if s.cmd.ending {
+		s.finish()
+		return
+	}
+	s.submit()
 }
 
 // ended is op.Done.
