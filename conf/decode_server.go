@@ -26,6 +26,7 @@ func (d *decoder) server(n node, s *Server) {
 		"threads":            count(&s.Threads, 1024),
 		"cpus":               cpuList(&s.CPUs),
 		"buffers-per-thread": size(&s.BuffersPerThread, 1, 4*MiB, TiB),
+		"busy-poll":          duration(&s.BusyPoll, 0, time.Millisecond),
 		"limits":             func(d *decoder, n node) { d.limits(n, &s.Limits) },
 		"nop":                func(d *decoder, n node) { d.nop(n, &s.NOP) },
 	})

@@ -18,6 +18,7 @@ func defaults() *Config {
 	return &Config{
 		Server: Server{
 			BuffersPerThread: 64 * MiB,
+			BusyPoll:         50 * time.Microsecond,
 			Limits: Limits{
 				ConnectionsInLogin: 256,
 				LoginTimeout:       15 * time.Second,
@@ -25,7 +26,7 @@ func defaults() *Config {
 				// open-iscsi's default of node.session.cmds_max: a smaller
 				// window would slow it down, a larger one it never fills.
 				QueueDepth:       128,
-				MemoryPerSession: 32 * MiB,
+				MemoryPerSession: 8 * MiB,
 			},
 			NOP: NOP{Interval: 15 * time.Second, Timeout: 10 * time.Second},
 		},

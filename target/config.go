@@ -57,7 +57,7 @@ const (
 	defaultBuffers       = 64 << 20
 	defaultBusyPoll      = 50 * time.Microsecond
 	defaultQueueDepth    = 128
-	defaultSessionMemory = 32 << 20
+	defaultSessionMemory = 8 << 20
 )
 
 func (c Config) withDefaults(cpus []int) Config {

@@ -46,6 +46,7 @@ func serverConfig(cfg *conf.Config, stateDir string, log *slog.Logger) target.Co
 		Threads:       cfg.Server.Threads,
 		CPUs:          cfg.Server.CPUs,
 		Buffers:       int(cfg.Server.BuffersPerThread),
+		BusyPoll:      cfg.Server.BusyPoll,
 		StateDir:      stateDir,
 		Offer:         login.DefaultOffer(),
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
@@ -61,6 +62,9 @@ func serverConfig(cfg *conf.Config, stateDir string, log *slog.Logger) target.Co
 	}
 	if c.NOPInterval == 0 {
 		c.NOPInterval = -1 // never; 0 would be the default
+	}
+	if c.BusyPoll == 0 {
+		c.BusyPoll = -1
 	}
 	return c
 }
