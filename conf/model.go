@@ -19,9 +19,9 @@ type Config struct {
 
 // Server sizes the process.
 type Server struct {
-	Threads          int   // event threads; 0 lets the server choose one per CPU
-	CPUs             []int // CPUs that event threads are pinned to, ascending; empty means every CPU that the process may use
-	BuffersPerThread Size  // off-heap data buffers of each event thread
+	Threads          int           // event threads; 0 lets the server choose one per CPU
+	CPUs             []int         // CPUs that event threads are pinned to, ascending; empty means every CPU that the process may use
+	BuffersPerThread Size          // off-heap data buffers of each event thread
 	BusyPoll         time.Duration // how long an event thread looks for work before it sleeps, while that pays; 0 never
 	Limits           Limits
 	NOP              NOP

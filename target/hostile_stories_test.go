@@ -41,6 +41,8 @@ var stories = []struct {
 	{"answers read one byte at a time", slowReader},
 	{"task management without end", managementFlood},
 	{"a task aborted twice", abortedTwice},
+	{"resets of each other without end", resetWar},
+	{"logins that wait for the session that they replace", crowdedReinstatement},
 	{"SendTargets without end", sendTargetsFlood},
 	{"one text asks for SendTargets a thousand times", sendTargetsBomb},
 	{"unfinished texts", unfinishedText},
@@ -449,6 +451,50 @@ func abortedTwice(f *field) {
 			f.Fatalf("%v, %v, expected a task management response", p, err)
 		}
 	}
+}
+
+// resetWar lets sessions end each other's held writes.
+func resetWar(f *field) {
+	f.hold(backstore.Write)
+	var war sync.WaitGroup
+	for range 4 {
+		c := f.enemy(initiator.Options{})
+		c.Timeout = time.Second
+		go io.Copy(io.Discard, c.Transport())
+		war.Go(func() {
+			for i := range 300 {
+				f.send(c, write(c, 0, make([]byte, 4096)))
+				f.send(c, manage(c, []byte{initiator.LogicalUnitReset, initiator.ClearTaskSet, initiator.TargetWarmReset}[i%3], initiator.NoTag))
+			}
+		})
+	}
+	war.Wait()
+}
+
+// crowdedReinstatement has many logins wait for one session whose write does
+// not end.
+func crowdedReinstatement(f *field) {
+	f.hold(backstore.Write)
+	o := initiator.Options{ISID: [6]byte{0x80, 2}}
+	c := f.enemy(o)
+	f.send(c, write(c, 0, make([]byte, 4096)))
+	if !f.answers(c) {
+		f.Fatal("the session ended")
+	}
+	o.Target = testTarget
+	var crowd sync.WaitGroup
+	for range 2 * fieldLimits.LoginConnections {
+		crowd.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			if c, err := initiator.Dial(ctx, f.rig.addr, o); err == nil {
+				c.Close()
+			}
+		})
+	}
+	time.Sleep(100 * time.Millisecond)
+	f.letGo()
+	crowd.Wait()
 }
 
 // text is a text request.

@@ -25,7 +25,7 @@ recipe_hash() {
 mirror() {
 	local site
 	site=$(apt-get indextargets --format '$(ORIGIN) $(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
-		awk '$1 == "Debian" && $2 == "main" { print $3; exit }')
+		awk '$1 == "Debian" && $2 == "main" && !found++ { print $3 }')
 	[ -n "$site" ] ||
 		die "apt knows no Debian archive: run 'apt-get update', or add one to /etc/apt/sources.list.d"
 	printf '%s\n' "$site"
@@ -33,7 +33,7 @@ mirror() {
 
 need_tools() {
 	[ "$(id -u)" = 0 ] ||
-		die "building the guest's image needs root (debootstrap, chroot): run 'sudo $lab/build.sh' once"
+		die "building the guest's image needs root (debootstrap, chroot): run 'sudo LUNAR_CACHE=$cache $lab/build.sh' once"
 	local tool missing=()
 	for tool in debootstrap cpio busybox mke2fs; do
 		command -v "$tool" >/dev/null || missing+=("$tool")
@@ -69,7 +69,7 @@ install_kernel() {
 	local package leave_out=()
 	logged "reading the package lists" apt_in_root update
 	package=$(chroot "$work/root" apt-cache depends linux-image-amd64 |
-		awk '$1 == "Depends:" && $2 ~ /^linux-image-/ { print $2; exit }')
+		awk '$1 == "Depends:" && $2 ~ /^linux-image-/ && !found++ { print $2 }')
 	[ -n "$package" ] || die "linux-image-amd64 names no kernel package"
 	logged "fetching $package" apt_in_root -o APT::Sandbox::User=root download "$package"
 	while read -r directory; do leave_out+=(--exclude="*/kernel/$directory"); done \
@@ -99,7 +99,7 @@ make_initramfs() {
 }
 
 trim_root() {
-	local root=$work/root
+	local root=${work:?}/root
 	rm -rf "$root"/boot/* "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* \
 		"$root"/usr/share/{doc,info,locale,man} "$root"/tmp/* "$root"/etc/apt/apt.conf.d/00host
 }
