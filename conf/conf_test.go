@@ -20,7 +20,7 @@ func TestDefault(t *testing.T) {
 	}
 	want := &Config{
 		Server: Server{
-			BuffersPerThread: 64 * MiB,
+			BuffersPerThread: 64 * MiB, BusyPoll: 50 * time.Microsecond,
 			Limits:           Limits{256, 15 * time.Second, 1024, 128, 32 * MiB},
 			NOP:              NOP{15 * time.Second, 10 * time.Second},
 		},
