@@ -21,8 +21,8 @@ func TestDefault(t *testing.T) {
 	want := &Config{
 		Server: Server{
 			BuffersPerThread: 64 * MiB, BusyPoll: 50 * time.Microsecond,
-			Limits:           Limits{256, 15 * time.Second, 1024, 128, 32 * MiB},
-			NOP:              NOP{15 * time.Second, 10 * time.Second},
+			Limits: Limits{256, 15 * time.Second, 1024, 128, 8 * MiB},
+			NOP:    NOP{15 * time.Second, 10 * time.Second},
 		},
 		Log: Log{"info", "text"},
 		PortalGroups: []PortalGroup{{"local", 1, []netip.AddrPort{
