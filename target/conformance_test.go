@@ -167,8 +167,10 @@ var volumes = []struct {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for _, v := range volumes {
 		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
 			store, err := v.open(t)
 			if err != nil {
 				t.Fatal(err)

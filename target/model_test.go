@@ -174,6 +174,7 @@ func (m *modelRun) adopt(l *modelTask) {
 // Random commands under random keys, in any interleaving, do what a byte slice
 // does. Every PDU is judged on the way.
 func TestTransfersMatchModel(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		store, err := memstore.New(memstore.Config{Size: imageSize, Async: rapid.Bool().Draw(rt, "async")})
 		if err != nil {
@@ -230,6 +231,7 @@ func (h sectorHistory) allows(got []byte) bool {
 // FUA and SYNCHRONIZE CACHE mean what they say: whatever power cut follows,
 // what they made stable is there. With a write-through unit that is everything.
 func TestStableMeansStable(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		const sectors = 64
 		store, err := memstore.New(memstore.Config{Size: sectors * 512, Async: rapid.Bool().Draw(rt, "async")})
@@ -342,6 +344,7 @@ func openVolume(t testing.TB) (backstore.Store, error) {
 // The same operations end in the same statuses and leave the same image, however
 // the server is built.
 func TestConfigurationsAgree(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	var commands []initiator.Command
 	for i := range 120 {
