@@ -298,3 +298,23 @@ func expectPanic(t *testing.T, f func()) {
 	}()
 	f()
 }
+
+// A buffer counts in its account until the last release, of which the pool
+// tells.
+func TestChargeAndOnFree(t *testing.T) {
+	p := newPool(t, 1<<20)
+	freed, account := 0, 7
+	p.OnFree(func() { freed++ })
+	r := p.Get(5000)
+	r.Charge(&account)
+	r.Retain()
+	r.Release()
+	if account != 5007 || freed != 0 {
+		t.Errorf("account %d and %d notices while a reference is left, expected 5007 and 0", account, freed)
+	}
+	r.Release()
+	p.Get(5000).Release() // the same block, not charged
+	if account != 7 || freed != 2 {
+		t.Errorf("account %d and %d notices in the end, expected 7 and 2", account, freed)
+	}
+}
