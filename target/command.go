@@ -89,7 +89,7 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 		return
 	}
 	if p.Write() && !c.prepareDataOut(t, p, r.data) {
-		t.cmd.FailStatus(scsi.TaskSetFull)
+		t.cmd.FailStatus(c.comeAgain())
 		return
 	}
 	t.lun = c.findLUN(t.lunField)
@@ -114,6 +114,16 @@ func (t *task) keepImmediate() {
 		t.conn.kept += len(t.stash)
 	}
 	t.cmd.Immediate = nil
+}
+
+// comeAgain is the status that makes the initiator repeat a command: TASK SET
+// FULL waits for one of its commands to end, so who has no other gets BUSY
+// (SAM-5 clause 5.3.1).
+func (c *Connection) comeAgain() scsi.Status {
+	if c.live > 1 {
+		return scsi.TaskSetFull
+	}
+	return scsi.Busy
 }
 
 // prepareDataOut says which data comes unasked, and where the part of it that

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lunar/target/login"
+	"lunar/target/scsi"
 )
 
 // Config is what a Server is built from. Zero values get the defaults that
@@ -76,6 +77,8 @@ func (c Config) withDefaults(cpus []int) Config {
 	if len(c.DiscoveryAuth.Incoming) == 0 {
 		c.DiscoveryAuth.AllowNone = true
 	}
+	// Data that comes unasked lands in the buffer of the command's first segment.
+	c.Offer.FirstBurstLength = min(c.Offer.FirstBurstLength, scsi.SegmentSize)
 	setDefault(&c.Limits.LoginConnections, 256)
 	setDefault(&c.Limits.LoginTimeout, 15*time.Second)
 	setDefault(&c.Limits.Sessions, 1024)

@@ -40,10 +40,6 @@ type Datamover interface {
 	// MaxDataIn is the most bytes that one PutData may move.
 	MaxDataIn() int
 
-	// Backlog is how many data bytes are queued and not yet handed to the
-	// transport.
-	Backlog() int
-
 	// Detach stops delivery and returns the idle transport for another
 	// event thread to attach; false if it is not idle.
 	Detach() bool

@@ -120,7 +120,7 @@ func (m *modelRun) finish(i int) {
 func (m *modelRun) judge(l *modelTask) {
 	held := m.image[l.off:][:l.length()]
 	switch {
-	case l.Result.Status == initiator.StatusTaskSetFull && len(l.Command.Out) > 0: // not written
+	case (l.Result.Status == initiator.StatusTaskSetFull || l.Result.Status == initiator.StatusBusy) && len(l.Command.Out) > 0: // not written
 	case l.Result.Status != initiator.StatusGood:
 		m.rt.Fatalf("status %#02x sense %x", l.Result.Status, l.Result.Sense)
 	case len(l.Command.Out) > 0:

@@ -111,9 +111,6 @@ func (m *tcpMover) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 	}
 }
 
-// Backlog implements Datamover.
-func (m *tcpMover) Backlog() int { return m.tx.bytes }
-
 // send queues a PDU. Its sequence numbers and digests are set when it leaves.
 func (m *tcpMover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 	if m.closed {

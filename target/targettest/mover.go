@@ -232,9 +232,6 @@ func (m *mover) MaxDataIn() int { return m.maxDataIn }
 // SetMaxDataIn follows a new declaration of the initiator.
 func (m *mover) SetMaxDataIn(n int) { m.maxDataIn = n }
 
-// Backlog implements target.Datamover.
-func (m *mover) Backlog() int { return m.backlog }
-
 func (m *mover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 	o := outgoing{bhs: *bhs, data: data, ref: ref}
 	if m.closed {
