@@ -117,6 +117,12 @@ discard_work() {
 	rm -rf --one-file-system "$work"
 }
 
+# forget_old_images removes what other recipes and killed builds left long ago.
+forget_old_images() {
+	find "$cache" -mindepth 1 -maxdepth 1 -type d \( -name 'lab-*' -o -name 'building.*' \) \
+		-mtime +14 -exec rm -rf {} +
+}
+
 main() {
 	local image=$cache/lab-$(recipe_hash)
 	[ -d "$image" ] && { printf '%s\n' "$image"; return; }
@@ -135,6 +141,7 @@ main() {
 	make_initramfs
 	make_disk
 	mv "$work/out" "$image"
+	forget_old_images
 	say "built $image in $SECONDS s"
 	printf '%s\n' "$image"
 }
