@@ -34,7 +34,7 @@ func serve(t testing.TB, store backstore.Store, blockSize int, config target.Con
 
 func newServed(t testing.TB, lun scsi.LUConfig, config target.Config) *served {
 	t.Helper()
-	config.Logger = slog.New(&strictHandler{Handler: testLogger(t).Handler(), t: t})
+	config.Logger = slog.New(&strictLog{Handler: testLogger(t).Handler(), t: t})
 	lun.Logger = config.Logger
 	config.Offer = login.DefaultOffer()
 	if config.Threads == 0 {
@@ -70,15 +70,15 @@ func (s *served) stop(t testing.TB) {
 	}
 }
 
-// strictHandler makes records of level Error failures of the test, but for
+// strictLog makes records of level Error failures of the test, but for
 // those that the tests provoke.
-type strictHandler struct {
+type strictLog struct {
 	slog.Handler
 	t testing.TB
 }
 
 // Handle implements slog.Handler.
-func (h *strictHandler) Handle(ctx context.Context, r slog.Record) error {
+func (h *strictLog) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelError && r.Message != "backing store failed" {
 		h.t.Errorf("%s", r.Message)
 		r.Attrs(func(a slog.Attr) bool { h.t.Log(a); return true })
@@ -87,18 +87,18 @@ func (h *strictHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // Enabled implements slog.Handler.
-func (h *strictHandler) Enabled(ctx context.Context, l slog.Level) bool {
+func (h *strictLog) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelError || h.Handler.Enabled(ctx, l)
 }
 
 // WithAttrs implements slog.Handler.
-func (h *strictHandler) WithAttrs(a []slog.Attr) slog.Handler {
-	return &strictHandler{h.Handler.WithAttrs(a), h.t}
+func (h *strictLog) WithAttrs(a []slog.Attr) slog.Handler {
+	return &strictLog{h.Handler.WithAttrs(a), h.t}
 }
 
 // WithGroup implements slog.Handler.
-func (h *strictHandler) WithGroup(name string) slog.Handler {
-	return &strictHandler{h.Handler.WithGroup(name), h.t}
+func (h *strictLog) WithGroup(name string) slog.Handler {
+	return &strictLog{h.Handler.WithGroup(name), h.t}
 }
 
 // dialer connects an initiator, not logged in yet.

@@ -66,9 +66,17 @@ func (s *Server) Login(transport LoginTransport, tag uint16) {
 	transport.SetDeadline(time.Now().Add(s.config.Limits.LoginTimeout))
 	if err := p.run(); err != nil {
 		p.abandon()
-		p.log.Warn("login failed", "initiator", p.negotiation.InitiatorName(),
-			"target", p.negotiation.TargetName(), "reason", err)
+		p.complain(err)
 	}
+}
+
+// complain logs why a login failed; a flood of them is no flood of lines.
+func (p *loginPhase) complain(why error) {
+	r := &p.server.refusals
+	r.Lock()
+	defer r.Unlock()
+	r.log(p.log, slog.LevelWarn, "login failed", "initiator", p.negotiation.InitiatorName(),
+		"target", p.negotiation.TargetName(), "reason", why)
 }
 
 // abandon closes a connection that does not come to full feature phase.

@@ -74,8 +74,8 @@ func (g *portalGroup) close() {
 }
 
 // accept starts a login for every connection, as many at a time as the limit
-// says. Who comes beyond it is turned away at once: logins are short, and the
-// initiator comes again.
+// says. Who comes beyond it is turned away at once, unless another has been at
+// it for so long that it hardly means to log in: that one makes room.
 func (s *Server) accept(l net.Listener, g *portalGroup) {
 	refused := rareLog{most: 1}
 	for {
@@ -102,10 +102,31 @@ func (s *Server) accept(l net.Listener, g *portalGroup) {
 func (s *Server) beginLogin(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.closing || len(s.mu.loggingIn) >= s.config.Limits.LoginConnections {
+	if s.mu.closing || len(s.mu.loggingIn) >= s.config.Limits.LoginConnections && !s.makeRoom() {
 		return false
 	}
-	s.mu.loggingIn[conn] = struct{}{}
+	s.mu.loggingIn[conn] = time.Now()
+	return true
+}
+
+// loginGrace is how long a login may take although others are turned away for
+// it: many times what one takes, far less than half-open connections hold on.
+const loginGrace = time.Second
+
+// makeRoom breaks off the oldest login if it has had its grace. The caller
+// holds mu.
+func (s *Server) makeRoom() bool {
+	var oldest net.Conn
+	for conn, since := range s.mu.loggingIn {
+		if oldest == nil || since.Before(s.mu.loggingIn[oldest]) {
+			oldest = conn
+		}
+	}
+	if oldest == nil || time.Since(s.mu.loggingIn[oldest]) < loginGrace {
+		return false
+	}
+	oldest.Close()
+	delete(s.mu.loggingIn, oldest)
 	return true
 }
 

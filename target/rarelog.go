@@ -8,7 +8,7 @@ import (
 
 // rareLog passes a number of lines a second and counts those that it holds
 // back, so that a flood of events is no flood of lines. It belongs to one
-// goroutine or event thread.
+// goroutine or event thread, or has a lock beside it.
 type rareLog struct {
 	most   int // lines a second
 	since  time.Time

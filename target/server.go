@@ -25,6 +25,11 @@ type Server struct {
 	threads []*thread
 	running sync.WaitGroup // loops, accept loops and logins
 
+	refusals struct { // of logins, for the log
+		sync.Mutex
+		rareLog
+	}
+
 	mu struct {
 		sync.Mutex
 		closing   bool
@@ -35,7 +40,7 @@ type Server struct {
 		nextHome  int
 		sessions  map[uint16]*Session // by TSIH
 		lastTSIH  uint16
-		loggingIn map[net.Conn]struct{}
+		loggingIn map[net.Conn]time.Time // since when
 	}
 }
 
@@ -56,7 +61,8 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.groups = make(map[uint16]*portalGroup)
 	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)
 	s.mu.sessions = make(map[uint16]*Session)
-	s.mu.loggingIn = make(map[net.Conn]struct{})
+	s.mu.loggingIn = make(map[net.Conn]time.Time)
+	s.refusals.most = 10
 	topology, err := numa.Discover(config.Logger)
 	if err != nil {
 		return nil, err
