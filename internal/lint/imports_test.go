@@ -15,6 +15,8 @@ var layers = map[string][]string{
 	"cmd/tgtload":        {"internal"},
 	"conf":               {},
 	"target":             {"target/pdu", "target/login", "target/scsi", "scheduler", "cache", "backstore", "internal"},
+	"cache":              {"backstore", "internal"},
+	"sim":                {"scheduler", "cache", "internal"},
 	"target/pdu":         {"internal"},
 	"target/login":       {"target/pdu", "internal"},
 	"target/scsi":        {"scheduler", "backstore", "internal"},
