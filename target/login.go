@@ -3,6 +3,7 @@ package target
 import (
 	"crypto/rand"
 	"errors"
+	"io"
 	"log/slog"
 	"net/netip"
 	"runtime/debug"
@@ -70,8 +71,13 @@ func (s *Server) Login(transport LoginTransport, tag uint16) {
 	}
 }
 
-// complain logs why a login failed; a flood of them is no flood of lines.
+// complain logs why a login failed; a flood of them is no flood of lines. Who
+// connects and says nothing, as port scans and health checks do, is no news.
 func (p *loginPhase) complain(why error) {
+	if errors.Is(why, io.EOF) && p.negotiation.InitiatorName() == "" {
+		p.log.Debug("connection closed before the login", "reason", why)
+		return
+	}
 	r := &p.server.refusals
 	r.Lock()
 	defer r.Unlock()
