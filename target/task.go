@@ -34,7 +34,7 @@ type task struct {
 	taken bool     // the command has asked for it
 
 	// Data-In.
-	dataSN pdu.SN // next DataSN, also counts R2Ts: ExpDataSN of the response
+	dataSN pdu.SN // next DataSN and R2TSN, which share their numbers; ExpDataSN of the response
 	burst  uint32 // bytes in the current Data-In sequence
 	sent   uint32 // bytes of Data-In
 
@@ -44,7 +44,6 @@ type task struct {
 	wanted      int
 	r2ts        [maxOutstandingR2T]sequence
 	r2tCount    int
-	r2tSN       pdu.SN
 	r2tNext     uint32 // buffer offset from which nothing was solicited yet
 
 	managements []*taskManagement // the functions that wait for its end
@@ -91,7 +90,7 @@ func (th *thread) recycle(t *task) {
 	for i := range t.wanted {
 		t.wants[i].dst = nil
 	}
-	t.wanted, t.r2tCount, t.r2tSN, t.r2tNext = 0, 0, 0, 0
+	t.wanted, t.r2tCount, t.r2tNext = 0, 0, 0
 	t.next, th.free = th.free, t
 }
 
