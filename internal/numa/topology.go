@@ -18,7 +18,9 @@ type Node struct {
 
 // Topology is the machine as the process may use it.
 type Topology struct {
-	Nodes []Node // ascending by ID, at least one; every allowed CPU is in exactly one
+	Nodes []Node // ascending by ID, at least one; every allowed CPU is in exactly one (see Override)
+
+	memory map[int]int // what MemoryNode says where that is not the ID itself
 }
 
 // Discover reads the topology once, with ghw, and checks it against sysfs: where
