@@ -24,4 +24,8 @@ io=$!
 sleep 2
 logout disk -p "127.0.0.2:$PORT"
 must wait "$io"
-must multipath -f "$path"
+unused() { # udev looks into a map that was written to, for a moment
+	udevadm settle --timeout=10
+	if multipath -f "$path" >/dev/null; then echo gone; else echo busy; fi
+}
+eventually gone unused
