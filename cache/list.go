@@ -10,8 +10,9 @@ type Replacement interface {
 	// Remove takes a block out; evicted tells that it makes room, rather than
 	// that its data have become invalid.
 	Remove(slot uint32, evicted bool)
-	// Oldest returns the block that is to go first, NoSlot if there is none.
-	Oldest() uint32
+	// Oldest returns the block that is to go first so that incoming may enter,
+	// NoSlot if there is none.
+	Oldest(incoming Key) uint32
 	// Spare gives the oldest block another round, because it may not go now.
 	Spare(slot uint32)
 }
@@ -61,7 +62,7 @@ func (l *lruList) Remove(slot uint32, _ bool) {
 }
 
 // Oldest implements Replacement.
-func (l *lruList) Oldest() uint32 { return l.tail }
+func (l *lruList) Oldest(Key) uint32 { return l.tail }
 
 // Spare implements Replacement.
 func (l *lruList) Spare(slot uint32) { l.Touch(slot) }

@@ -35,8 +35,8 @@ func (p *Partition) SetLU(lu uint32, c LUConfig) error {
 		return err
 	}
 	u := &p.lus[lu]
-	for u.used > 0 && u.order.Oldest() != NoSlot {
-		slot := u.order.Oldest()
+	for u.used > 0 && u.order.Oldest(noKey) != NoSlot {
+		slot := u.order.Oldest(noKey)
 		u.order.Remove(slot, false)
 		order.Insert(slot, p.blocks[slot].key())
 	}
@@ -93,20 +93,20 @@ const (
 	unitLimit = 16
 )
 
-// victim returns a block that may go so that LU lu can have one more, or NoSlot.
+// victim returns a block that may go so that block k can enter, or NoSlot.
 // The oldest block of all goes first, but never one of another LU that has no
 // more than its minimum, and only an own one for an LU at its maximum. What is
 // in use or dirty gets another round.
-func (p *Partition) victim(lu uint32) uint32 {
+func (p *Partition) victim(k Key) uint32 {
 	for range victimLimit {
-		u := &p.lus[lu]
+		u := &p.lus[k.LU]
 		if u.max == 0 || u.used < u.max {
-			u = p.donor(lu)
+			u = p.donor(k)
 		}
 		if u == nil {
 			return NoSlot
 		}
-		slot := u.order.Oldest()
+		slot := u.order.Oldest(k)
 		if slot == NoSlot || p.blocks[slot].evictable() {
 			return slot
 		}
@@ -117,19 +117,19 @@ func (p *Partition) victim(lu uint32) uint32 {
 }
 
 // donor returns the LU whose oldest block has been unused for longest, among
-// those that may lose one to lu; nil if there is none. With more than unitLimit
+// those that may lose one to block k; nil if there is none. With more than unitLimit
 // LUs it looks at the next that many each time.
-func (p *Partition) donor(lu uint32) *unit {
+func (p *Partition) donor(k Key) *unit {
 	var best *unit
 	var age uint64
 	for range min(len(p.active), unitLimit) {
 		p.turn++
 		id := p.active[p.turn%uint32(len(p.active))]
 		u := &p.lus[id]
-		if id != lu && u.used <= u.min {
+		if id != k.LU && u.used <= u.min {
 			continue
 		}
-		slot := u.order.Oldest()
+		slot := u.order.Oldest(k)
 		if slot == NoSlot {
 			continue
 		}
@@ -148,7 +148,7 @@ func (p *Partition) Purge(lu uint32, budget int) (left int) {
 	defer p.mu.Unlock()
 	u := &p.lus[lu]
 	for range min(budget, int(u.used)) {
-		slot := u.order.Oldest()
+		slot := u.order.Oldest(noKey)
 		if !p.blocks[slot].idle() {
 			u.order.Spare(slot)
 			continue

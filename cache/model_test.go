@@ -23,10 +23,11 @@ type world struct {
 	under   []func() // steps that end something
 	waiting map[*Waiter]func()
 	pins    int
+	claims  map[uint32]uint64 // sub-blocks that a crash may leave half-written
 }
 
 func newWorld(t *rapid.T, slots int) *world {
-	w := &world{t: t, store: map[Key]*[subs]int{}, want: map[Key]*[subs]int{}, arena: make([][subs]int, slots), waiting: map[*Waiter]func(){}}
+	w := &world{t: t, store: map[Key]*[subs]int{}, want: map[Key]*[subs]int{}, arena: make([][subs]int, slots), waiting: map[*Waiter]func(){}, claims: map[uint32]uint64{}}
 	var err error
 	w.p, err = NewPartition(Config{Slots: slots, BlockSize: subs * 4096, LUs: 3}, nil)
 	if err != nil {
@@ -125,7 +126,9 @@ func (w *world) pinned(k Key, slot uint32, mask uint64) {
 
 func (w *world) fill(k Key, r Result, want uint64) {
 	early := *at(w.store, k)
+	w.claims[r.Slot] |= r.Mask
 	w.later(func() {
+		w.claims[r.Slot] &^= r.Mask
 		if rapid.IntRange(0, 9).Draw(w.t, "fails") == 0 {
 			_, chain := w.p.EndFill(r.Slot, r.Mask, want, errors.New("medium"))
 			w.resume(chain)
@@ -151,7 +154,9 @@ func (w *world) write(k Key, touched, whole uint64, o WriteOptions, end End) {
 	delete(w.waiting, waiter)
 	w.version++
 	v := w.version
+	w.claims[g.Slot] |= touched | g.Keep
 	w.later(func() {
+		w.claims[g.Slot] &^= touched | g.Keep
 		switch {
 		case g.Outcome == Bypass:
 			each(touched, func(i int) { at(w.store, k)[i], at(w.want, k)[i] = v, v })
@@ -227,6 +232,16 @@ func (w *world) contiguous(out []Extent) {
 		a, b := out[i-1], out[i]
 		if a.Off+a.Len != subs*4096 || b.Off != 0 || b.Key != (Key{a.Key.LU, a.Key.Block + 1}) {
 			w.t.Fatalf("extents %+v are not neighbours", out)
+		}
+	}
+}
+
+// crash leaves rubbish where something was being written, but for dirty data: of
+// a torn write over those the model has either the old or the new.
+func (w *world) crash() {
+	for slot, mask := range w.claims {
+		if slot != NoSlot {
+			each(mask&^w.p.blocks[slot].dirty, func(i int) { w.arena[slot][i] = -1 })
 		}
 	}
 }
@@ -311,6 +326,7 @@ func TestAttachAfterCrash(t *testing.T) {
 		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
 			w.random()
 		}
+		w.crash()
 		after := newWorld(rt, c.Slots)
 		after.store, after.want, after.arena, after.version = w.store, w.want, w.arena, w.version
 		if after.p, err = Attach(c, mem); err != nil {

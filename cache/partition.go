@@ -148,15 +148,15 @@ func (p *Partition) release(slot uint32) {
 // block if need be; NoSlot if nothing can go now.
 func (p *Partition) alloc(k Key, h uint32) uint32 {
 	u := &p.lus[k.LU]
-	if (p.free == NoSlot || u.max != 0 && u.used >= u.max) && !p.makeRoom(k.LU) {
+	if (p.free == NoSlot || u.max != 0 && u.used >= u.max) && !p.makeRoom(k) {
 		return NoSlot
 	}
 	return p.enter(k, h)
 }
 
-// makeRoom evicts a block for one more of LU lu.
-func (p *Partition) makeRoom(lu uint32) bool {
-	slot := p.victim(lu)
+// makeRoom evicts a block so that block k can enter.
+func (p *Partition) makeRoom(k Key) bool {
+	slot := p.victim(k)
 	if slot == NoSlot {
 		return false
 	}

@@ -44,7 +44,7 @@ func (r *referenceLRU) Touch(slot uint32) { r.lru.Get(slot) }
 func (r *referenceLRU) Remove(slot uint32, _ bool) { r.lru.Remove(slot) }
 
 // Oldest implements Replacement.
-func (r *referenceLRU) Oldest() uint32 { return oldest(r.lru) }
+func (r *referenceLRU) Oldest(Key) uint32 { return oldest(r.lru) }
 
 // Spare implements Replacement.
 func (r *referenceLRU) Spare(slot uint32) { r.lru.Get(slot) }
@@ -56,6 +56,9 @@ func oldest[V any](l *simplelru.LRU[uint32, V]) uint32 {
 	return NoSlot
 }
 
+// noKey is no block's.
+var noKey = Key{^uint32(0), ^uint64(0)}
+
 // twoQueue is 2Q with golang-lru's proportions: a quarter for blocks that were
 // used once, and ghosts of half the size, by which a block that comes back goes
 // straight to the frequent ones.
@@ -63,6 +66,7 @@ type twoQueue struct {
 	recent, frequent *simplelru.LRU[uint32, Key]
 	ghosts           *simplelru.LRU[Key, struct{}]
 	share            int
+	returning        Key // a ghost for which room is being made
 }
 
 func newTwoQueue(slots int) (*twoQueue, error) {
@@ -75,16 +79,17 @@ func newTwoQueue(slots int) (*twoQueue, error) {
 		return nil, err
 	}
 	ghosts, err := simplelru.NewLRU[Key, struct{}](max(slots/2, 1), nil)
-	return &twoQueue{recent, frequent, ghosts, max(slots/4, 1)}, err
+	return &twoQueue{recent, frequent, ghosts, max(slots/4, 1), noKey}, err
 }
 
 // Insert implements Replacement.
 func (q *twoQueue) Insert(slot uint32, k Key) {
-	if q.ghosts.Remove(k) {
+	if q.ghosts.Remove(k) || k == q.returning {
 		q.frequent.Add(slot, k)
-		return
+	} else {
+		q.recent.Add(slot, k)
 	}
-	q.recent.Add(slot, k)
+	q.returning = noKey
 }
 
 // Touch implements Replacement.
@@ -110,8 +115,13 @@ func (q *twoQueue) Remove(slot uint32, evicted bool) {
 }
 
 // Oldest implements Replacement.
-func (q *twoQueue) Oldest() uint32 {
-	if n := q.recent.Len(); n > q.share || n > 0 && q.frequent.Len() == 0 {
+func (q *twoQueue) Oldest(incoming Key) uint32 {
+	limit := q.share
+	if q.ghosts.Contains(incoming) {
+		q.returning = incoming
+		limit++
+	}
+	if n := q.recent.Len(); n >= limit && n > 0 {
 		return oldest(q.recent)
 	}
 	if slot := oldest(q.frequent); slot != NoSlot {

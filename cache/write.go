@@ -101,7 +101,7 @@ func (p *Partition) grantWrite(slot uint32, touched, whole uint64) Grant {
 // replace puts a clean block in use aside and claims a fresh copy of it. It
 // fails if there is no slot for it.
 func (p *Partition) replace(old uint32, k Key, h uint32, touched, whole uint64) (Grant, bool) {
-	if p.free == NoSlot && !p.makeRoom(k.LU) {
+	if p.free == NoSlot && !p.makeRoom(k) {
 		return Grant{}, false
 	}
 	keep := p.blocks[old].valid &^ whole
