@@ -1,0 +1,374 @@
+package arena
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+
+	"lunar/internal/numa"
+)
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]Size{
+		"4GiB": {Bytes: 4 << 30}, "1.5 MiB": {Bytes: 3 << 19}, "1048576": {Bytes: 1 << 20}, "10GB": {Bytes: 1e10},
+		" 512KiB ": {Bytes: 512 << 10}, "7B": {Bytes: 7}, "50%": {Percent: 50}, "12.5 %": {Percent: 12.5}, "100%": {Percent: 100},
+	} {
+		if got, err := ParseSize(text); err != nil || got != want {
+			t.Errorf("%q: %+v %v, expected %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "GiB", "-1GiB", "+1", "0", "0%", "101%", "4 gib", "1e3", "inf", "NaN%", "1..2", "9000000TiB", "4GiB8", "0x10"} {
+		if got, err := ParseSize(text); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", text)) {
+			t.Errorf("%q: %+v %v, expected an error that quotes it", text, got, err)
+		}
+	}
+}
+
+func FuzzParseSize(f *testing.F) {
+	f.Add("4GiB")
+	f.Add("12.5%")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := ParseSize(text)
+		if err != nil {
+			return
+		}
+		if s.Bytes < 0 || s.Percent < 0 || s.Percent > 100 || (s.Bytes > 0) == (s.Percent > 0) {
+			t.Errorf("%q: %+v", text, s)
+		}
+	})
+}
+
+const gib = 1 << 30
+
+func nodes(memory ...uint64) []numa.Node {
+	list := make([]numa.Node, len(memory))
+	for i, m := range memory {
+		list[i] = numa.Node{ID: i, MemoryBytes: m}
+	}
+	return list
+}
+
+func TestPlan(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		sizes []Size
+		nodes []numa.Node
+		want  []Share
+		fails string
+	}{
+		{"even split", []Size{{Bytes: 4 * gib}}, nodes(8*gib, 8*gib), []Share{{0, 2 * gib}, {1, 2 * gib}}, ""},
+		{"a node without memory gets nothing", []Size{{Bytes: 4 * gib}}, nodes(8*gib, 0, 8*gib), []Share{{0, 2 * gib}, {2, 2 * gib}}, ""},
+		{"memory unknown", []Size{{Bytes: 4 * gib}}, nodes(0), []Share{{0, 4 * gib}}, ""},
+		{"percent of each", []Size{{Percent: 50}}, nodes(8*gib, 4*gib), []Share{{0, 4 * gib}, {1, 2 * gib}}, ""},
+		{"per node", []Size{{Bytes: gib}, {Percent: 25}}, nodes(8*gib, 4*gib), []Share{{0, gib}, {1, gib}}, ""},
+		{"rounded down", []Size{{Bytes: 3<<20 + 5}}, nodes(0, 0), []Share{{0, 1 << 20}, {1, 1 << 20}}, ""},
+		{"too many sizes", []Size{{Bytes: gib}, {Bytes: gib}}, nodes(8 * gib), nil, "2 sizes: expected one"},
+		{"percent of unknown", []Size{{Percent: 50}}, nodes(0), nil, "not known"},
+		{"too small", []Size{{Bytes: 1 << 20}}, nodes(0, 0), nil, "smallest unit of 1 MiB"},
+		{"more than there is", []Size{{Bytes: 20 * gib}}, nodes(8*gib, 16*gib), nil, "node 0 would give 10 GiB, but has 8 GiB"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := Plan(c.sizes, c.nodes, 1<<20)
+			if c.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fails) {
+					t.Fatalf("%v %v, expected an error with %q", got, err, c.fails)
+				}
+				return
+			}
+			if err != nil || !slices.Equal(got, c.want) {
+				t.Fatalf("%v %v, expected %v", got, err, c.want)
+			}
+		})
+	}
+}
+
+// A plan never gives more than was asked for, nor more to one than to another.
+func TestPlanProperty(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		size := Size{Bytes: rapid.Int64Range(1<<24, 1<<40).Draw(rt, "bytes")}
+		count := rapid.IntRange(1, 16).Draw(rt, "nodes")
+		shares, err := Plan([]Size{size}, make([]numa.Node, count), 1<<20)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		sum := int64(0)
+		for _, s := range shares {
+			sum += s.Bytes
+			if s.Bytes != shares[0].Bytes || s.Bytes%(1<<20) != 0 {
+				rt.Fatalf("shares %v", shares)
+			}
+		}
+		if sum > size.Bytes || sum < size.Bytes-int64(count)<<20 {
+			rt.Fatalf("%d of %d bytes planned", sum, size.Bytes)
+		}
+	})
+}
+
+func TestLimits(t *testing.T) {
+	l := Limits{Available: 2 * gib, Space: gib, HugeFree: 6 << 20, HugeTotal: 10 << 20, HugePage: 2 << 20, Locked: 8 << 20}
+	for _, c := range []struct {
+		demand Demand
+		want   string // of the error; "" fits
+	}{
+		{Demand{Bytes: 2 * gib}, ""},
+		{Demand{Bytes: 2*gib + 1}, "only 2 GiB of memory are available"},
+		{Demand{Bytes: gib, File: true}, ""},
+		{Demand{Bytes: gib + 1, File: true}, "only 1 GiB are free on its file system"},
+		{Demand{Bytes: 8 << 20, Lock: true}, ""},
+		{Demand{Bytes: 9 << 20, Lock: true}, "only 8 MiB may be locked in memory (RLIMIT_MEMLOCK)"},
+		{Demand{Bytes: 6 << 20, Huge: true}, ""},
+		{Demand{Bytes: 9 << 20, Huge: true}, "needs 5 of 2 MiB, found 3 free of 5; set vm.nr_hugepages to at least 7"},
+	} {
+		err := l.Check(c.demand)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, expected %q", c.demand, err, c.want)
+		}
+	}
+	if err := (Limits{}).Check(Demand{Bytes: 1, Huge: true}); err == nil || !strings.Contains(err.Error(), "has none") {
+		t.Errorf("kernel without huge pages: %v", err)
+	}
+}
+
+func TestReadLimits(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "meminfo")
+	text := "MemTotal: 9 kB\nMemAvailable: 7 kB\nHugePages_Total: 5\nHugePages_Free: 4\nHugePages_Rsvd: 1\nHugepagesize: 2048 kB\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readMeminfo(path)
+	if want := (Limits{Available: 7 << 10, HugeFree: 6 << 20, HugeTotal: 10 << 20, HugePage: 2 << 20}); err != nil || got != want {
+		t.Errorf("%+v %v, expected %+v", got, err, want)
+	}
+	if got, err := readMeminfo(filepath.Join(dir, "none")); err != nil || got.Available != math.MaxInt64 {
+		t.Errorf("no meminfo: %+v %v, expected no limit", got, err)
+	}
+	if room := cgroupRoom(dir); room != math.MaxInt64 {
+		t.Errorf("room %d without a cgroup", room)
+	}
+	for file, value := range map[string]string{"memory.max": "100\n", "memory.current": "30\n"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if room := cgroupRoom(dir); room != 70 {
+		t.Errorf("room %d, expected 70", room)
+	}
+	if real, err := ReadLimits(dir); err != nil || real.Available <= 0 || real.Space <= 0 || real.Locked <= 0 {
+		t.Errorf("limits of this machine %+v %v", real, err)
+	}
+}
+
+// memoryDir is a directory of a memory file system, removed after the test.
+func memoryDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "lunar-arena-")
+	if err != nil {
+		dir = t.TempDir() // any file system can be mapped
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func TestOpen(t *testing.T) {
+	topology := numa.Topology{Nodes: []numa.Node{{ID: 0}}}
+	path := filepath.Join(memoryDir(t), "arena")
+	for _, o := range []Options{
+		{Bytes: 1, Node: -1},
+		{Bytes: 3 << 20, Node: topology.Nodes[0].ID, Huge: HugeOff},
+		{Bytes: chunk + 12345, Node: 0, Threads: 3},
+		{Bytes: 3 << 20, Node: 0, Path: path},
+		{Bytes: 1 << 20, Node: 0, Lock: true},
+	} {
+		var last int64
+		o.Progress = func(done, total int64) {
+			if done <= last || done > total {
+				t.Errorf("progress %d after %d of %d", done, last, total)
+			}
+			last = done
+		}
+		a, err := Open(o)
+		if err != nil {
+			t.Fatalf("%+v: %v", o, err)
+		}
+		checkArena(t, a, o)
+		if last != int64(len(a.Bytes())) {
+			t.Errorf("progress ended at %d of %d", last, len(a.Bytes()))
+		}
+		if err := errors.Join(a.Close(), a.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("file after Close: %v", err)
+	}
+}
+
+// checkArena: all memory is zero, there, and on the node that was asked for.
+func checkArena(t *testing.T, a *Arena, o Options) {
+	t.Helper()
+	mem := a.Bytes()
+	if int64(len(mem)) < o.Bytes || len(mem)%os.Getpagesize() != 0 {
+		t.Fatalf("%d bytes for %d", len(mem), o.Bytes)
+	}
+	for i := 0; i < len(mem); i += 1021 {
+		if mem[i] != 0 {
+			t.Fatalf("byte %d is %#x", i, mem[i])
+		}
+	}
+	mem[len(mem)-1] = 1
+	if o.Node < 0 {
+		return
+	}
+	if !a.Bound().OK {
+		t.Logf("not bound: %s", a.Bound().Reason)
+		return
+	}
+	placed, err := Placed(mem)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
+		t.Logf("placement cannot be asked for: %v", err)
+		return
+	}
+	if err != nil || placed.Missing != 0 || placed.On(o.Node) != 1 {
+		t.Errorf("placed %+v %v, expected all on node %d", placed, err, o.Node)
+	}
+	if m, err := Mapped(mem); err != nil || !strings.HasPrefix(m.Policy, "prefer") || m.Pages[o.Node] == 0 {
+		t.Errorf("numa_maps says %+v %v", m, err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := memoryDir(t)
+	taken := filepath.Join(dir, "taken")
+	if err := os.WriteFile(taken, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"nothing", Options{Node: -1}, "expected at least 1"},
+		{"more than the machine has", Options{Bytes: 1 << 50, Node: -1}, "of memory are available"},
+		{"more huge pages than there are", Options{Bytes: 1 << 50, Node: -1, Huge: HugeRequire}, "in huge pages"},
+		{"huge pages of a usual file system", Options{Bytes: 1, Node: -1, Huge: HugeRequire, Path: dir + "/x"}, "not on hugetlbfs"},
+		{"a file that exists", Options{Bytes: 1, Node: -1, Path: taken}, "file exists"},
+		{"no directory", Options{Bytes: 1, Node: -1, Path: dir + "/none/x"}, "no such file"},
+		{"no such node", Options{Bytes: 1, Node: maxNodes}, "expected 0 to 1023"},
+	} {
+		a, err := Open(c.o)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v %v, expected an error with %q", c.name, a, err, c.want)
+		}
+	}
+	if text, err := os.ReadFile(taken); err != nil || string(text) != "precious" {
+		t.Errorf("existing file now holds %q %v", text, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
+		t.Errorf("files left: %v", left)
+	}
+}
+
+func TestHugePages(t *testing.T) {
+	limits, err := ReadLimits("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if limits.Check(Demand{Bytes: 1, Huge: true}) != nil {
+		t.Skip("no free huge pages: the administrator has reserved none")
+	}
+	a, err := Open(Options{Bytes: 1, Node: 0, Huge: HugeRequire})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	pages, _ := a.Pages()
+	m, err := Mapped(a.Bytes())
+	if pages != HugePages || err != nil || !m.Huge || m.Page != limits.HugePage {
+		t.Errorf("%v pages, mapping %+v %v; expected huge ones", pages, m, err)
+	}
+}
+
+func TestPopulateKeepsContent(t *testing.T) {
+	for name, f := range map[string]func([]byte) error{
+		"populate": func(mem []byte) error { return Populate(mem, 2, nil) },
+		"touch":    func(mem []byte) error { touch(mem); return nil },
+	} {
+		a, err := mapAnonymous(1<<20, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.mem[5], a.mem[1<<19] = 7, 9
+		if err := f(a.mem); err != nil || a.mem[5] != 7 || a.mem[1<<19] != 9 {
+			t.Errorf("%s: %v, content %d %d", name, err, a.mem[5], a.mem[1<<19])
+		}
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Memory that is not there is an error, not the end of the process.
+func TestPopulateReportsMissingMemory(t *testing.T) {
+	f, err := os.CreateTemp(memoryDir(t), "short")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	mem, err := mapNew(f, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(mem)
+	if unix.Madvise(mem[:1], unix.MADV_POPULATE_WRITE) != nil {
+		t.Skip("a kernel before 5.14 cannot tell")
+	}
+	if err := f.Truncate(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := Populate(mem, 2, nil); err == nil || !strings.Contains(err.Error(), "ran out") {
+		t.Errorf("memory of an emptied file: %v", err)
+	}
+}
+
+func TestParseMapping(t *testing.T) {
+	m, ok := parseMapping("7f12 prefer:1 file=/dev/shm/x huge dirty=3 N0=1 N1=2 kernelpagesize_kB=2048\n")
+	if !ok || m.Start != 0x7f12 || m.Policy != "prefer:1" || m.File != "/dev/shm/x" || !m.Huge || m.Page != 2<<20 || m.Pages[0] != 1 || m.Pages[1] != 2 {
+		t.Errorf("%+v %v", m, ok)
+	}
+	for _, line := range []string{"", "7f12", "xyz default"} {
+		if m, ok := parseMapping(line); ok {
+			t.Errorf("%q: %+v", line, m)
+		}
+	}
+}
+
+func TestParseHuge(t *testing.T) {
+	for _, h := range []Huge{HugeAuto, HugeOff, HugeRequire} {
+		if got, err := ParseHuge(h.String()); err != nil || got != h {
+			t.Errorf("%v: %v %v", h, got, err)
+		}
+	}
+	if _, err := ParseHuge("maybe"); err == nil {
+		t.Error("maybe was accepted")
+	}
+}
+
+func TestPlacementOn(t *testing.T) {
+	p := Placement{Pages: map[int]int{}}
+	if p.On(0) != 0 {
+		t.Error("no page is on node 0")
+	}
+	p.add([]int32{0, 0, 1, 0, -int32(unix.ENOENT)})
+	if p.On(0) != 0.75 || p.On(1) != 0.25 || p.Missing != 1 {
+		t.Errorf("%+v", p)
+	}
+}
