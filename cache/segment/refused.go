@@ -1,0 +1,63 @@
+package segment
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reason says why a segment was refused.
+type Reason uint8
+
+// The reasons.
+const (
+	Unsafe   Reason = iota // not a file of this user alone
+	Busy                   // another process has it
+	Foreign                // not a segment
+	Version                // a format of another version of the program
+	Identity               // of another server
+	Changed                // other geometry: sizes, partitions or layout of the index
+	Damaged                // wrong checksums
+)
+
+var reasonNames = [...]string{"unsafe", "busy", "foreign", "version", "identity", "changed", "damaged"}
+
+// String names the reason for metrics and status.
+func (r Reason) String() string { return reasonNames[r] }
+
+// advice is what the administrator can do, by reason.
+var advice = [...]string{
+	Unsafe:   "move it away, or give the cache another path",
+	Busy:     "stop the other daemon, or give this one another path",
+	Foreign:  "it is left untouched; give the cache another path, or remove the file if nobody needs it",
+	Version:  "start the version that wrote it and stop it in order, so that it writes back what is dirty, then remove the file",
+	Identity: "it is left untouched; give each server a path of its own",
+	Changed:  "start once with the old settings and stop in order, so that what is dirty is written back, then remove the file",
+	Damaged:  "keep a copy if its data may be needed, then remove the file; volumes with unwritten data are to be checked or restored",
+}
+
+// Refused is the error for a segment that cannot be attached. The file has not
+// been changed.
+type Refused struct {
+	Path     string
+	Reason   Reason
+	Found    string
+	Expected string
+	Dirty    int64 // bytes of unwritten data that it holds, -1 if that cannot be told
+}
+
+// Error says what was found and expected, what would be lost, and what to do.
+func (r *Refused) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "cache segment %s refused: found %s, expected %s; ", r.Path, r.Found, r.Expected)
+	switch {
+	case r.Dirty > 0:
+		fmt.Fprintf(&text, "it holds %d bytes of unwritten data; ", r.Dirty)
+	case r.Dirty == 0 && r.Reason == Changed:
+		return text.String() + "it holds no unwritten data: remove the file"
+	}
+	return text.String() + advice[r.Reason]
+}
+
+func refuse(reason Reason, expected, found string, args ...any) *Refused {
+	return &Refused{Reason: reason, Expected: expected, Found: fmt.Sprintf(found, args...), Dirty: -1}
+}
