@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"lunar/cache"
 )
@@ -25,7 +26,8 @@ type postmark struct {
 	target   *numaTarget
 	numa     bool
 	disk     *Station
-	head     int64 // where the disk stands
+	choice   *rand.Rand // of files: the same whatever else is drawn
+	head     int64      // where the disk stands
 	fileSize int64
 	files    int64
 	at, end  int64 // in the file that is being read
@@ -40,7 +42,7 @@ func (m *postmark) next() {
 	}
 	m.left--
 	if m.at == m.end {
-		m.at = m.r.Int64N(m.files) * m.fileSize
+		m.at = m.choice.Int64N(m.files) * m.fileSize
 		m.end = m.at + m.fileSize
 	}
 	off := m.at
@@ -104,7 +106,7 @@ func newPostmark(volume int64, files int64, numa bool) (*postmark, error) {
 	fileSize := max(volume/files/postmarkIO, 1) * postmarkIO
 	h := newHost(53)
 	return &postmark{
-		host: h, target: t, numa: numa, disk: NewStation(&h.kernel), head: -1,
+		host: h, target: t, numa: numa, disk: NewStation(&h.kernel), choice: NewRand(54), head: -1,
 		fileSize: fileSize, files: volume / scale / fileSize,
 	}, nil
 }
