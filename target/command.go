@@ -106,10 +106,10 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 	}
 }
 
-// keepImmediate copies immediate data that the command has not asked for yet,
-// because it waits for memory, out of the receive buffer.
+// keepImmediate copies immediate data out of the receive buffer while the
+// command, which waits for memory, has not asked for all of it.
 func (t *task) keepImmediate() {
-	if t.cmd.Immediate != nil && t.early == nil && !t.taken {
+	if t.cmd.Immediate != nil && t.early == nil && t.taken < uint32(len(t.cmd.Immediate)) {
 		t.stash = append([]byte(nil), t.cmd.Immediate...)
 		t.conn.kept += len(t.stash)
 	}

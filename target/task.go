@@ -31,7 +31,7 @@ type task struct {
 
 	early *buf.Ref // where data that comes unasked lands until ReceiveDataOut
 	stash []byte   // or its copy, when the command waits for memory
-	taken bool     // the command has asked for it
+	taken uint32   // bytes of it that the command has asked for
 
 	// Data-In.
 	dataSN pdu.SN // next DataSN and R2TSN, which share their numbers; ExpDataSN of the response
@@ -84,7 +84,7 @@ func (th *thread) newTask(c *Connection) *task {
 func (th *thread) recycle(t *task) {
 	t.cmd.Reset()
 	t.conn, t.lun, t.managements = nil, nil, nil
-	t.windowed, t.listed, t.ended, t.waiting, t.taken, t.stash = false, false, false, false, false, nil
+	t.windowed, t.listed, t.ended, t.waiting, t.taken, t.stash = false, false, false, false, 0, nil
 	t.dataSN, t.burst, t.sent = 0, 0, 0
 	t.unsolicited = sequence{}
 	for i := range t.wanted {

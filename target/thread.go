@@ -20,7 +20,7 @@ type thread struct {
 	lanes     map[*scsi.LogicalUnit]backstore.Lane
 	conns     map[*Connection]struct{}
 	starved   []*Connection // those with tasks that wait for memory, in the order in which they began
-	exhausted bool          // the pool had no buffer for one of them
+	exhausted bool          // the pool had no buffer for somebody since feed last ran
 	feeding   bool
 	feedDue   bool
 	feedTask  evloop.Task
@@ -94,9 +94,10 @@ func (th *thread) starve(c *Connection) {
 }
 
 // freed follows every release of a buffer. Who waits for memory goes on at the
-// end of the pass: the releasing command is still at work.
+// end of the pass: the releasing command is still at work. A pool that had too
+// little for one who did not wait is asked again as well.
 func (th *thread) freed() {
-	if len(th.starved) > 0 && !th.feedDue {
+	if (th.exhausted || len(th.starved) > 0) && !th.feedDue {
 		th.feedDue = true
 		th.loop.AtPassEnd(th.feedTask)
 	}

@@ -47,15 +47,15 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		if ref != nil && !whole {
 			ref.Retain()
 		}
-		c.mover.PutData(p, data[:n:n], ref)
-		data, off = data[n:], off+n
-		t.sent = off
-		if whole {
-			break
+		t.sent = off + n
+		if final {
+			t.end() // before the PDU leaves, so that its MaxCmdSN gives the task's place back
 		}
-	}
-	if last {
-		t.end()
+		c.mover.PutData(p, data[:n:n], ref)
+		if whole {
+			return
+		}
+		data, off = data[n:], off+n
 	}
 }
 

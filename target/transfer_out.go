@@ -43,7 +43,7 @@ func (t *task) takeEarly(w *want) int {
 	if have <= w.off {
 		return 0
 	}
-	t.taken = true
+	t.taken = have
 	if src := t.unasked(); src != nil { // else Alloc has handed the very same memory to the command
 		move(w.dst, src[w.off:have])
 	}

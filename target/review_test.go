@@ -1,0 +1,118 @@
+package target_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"lunar/backstore"
+	"lunar/backstore/errstore"
+	"lunar/internal/initiator"
+	"lunar/target"
+)
+
+// heldReads is a rig whose reads end only when the test lets them, so that
+// they keep their buffers.
+func heldReads(t *testing.T, config target.Config) (*rig, *errstore.Store) {
+	t.Helper()
+	ram, err := backstore.NewRAM(16<<20, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := errstore.Wrap(ram, errstore.Rule{Kinds: []backstore.Kind{backstore.Read}, Hold: true})
+	return newRig(t, rigOptions{store: store, config: config}), store
+}
+
+// A write that is turned away while a thread's memory is all taken leaves the
+// thread as it was: when the memory comes back, everybody gets it.
+func TestMemoryComesBackAfterAWriteWasTurnedAway(t *testing.T) {
+	r, store := heldReads(t, target.Config{Threads: 1, Buffers: 1 << 20})
+	var readers []*initiator.Conn
+	var reads []*initiator.Task
+	for i := range 2 {
+		c := r.login(initiator.Options{ISID: [6]byte{1, byte(i)}})
+		readers = append(readers, c)
+		reads = append(reads, start(t, c, initiator.Command{CDB: cdbRead16(0, 1024), InLen: 512 << 10}))
+	}
+	eventually(t, "reads hold all memory", func() bool { return store.Held() == 4 })
+	w := r.login(initiator.Options{ISID: [6]byte{2}})
+	w.Timeout = 3 * time.Second
+	res, err := w.Command(cdbWrite16(0, 1024), 0, pattern(512<<10, 1), 0)
+	if err != nil || res.Status != 0x08 {
+		t.Fatalf("status %#x, %v, expected BUSY", res.Status, err)
+	}
+	store.SetRules()
+	store.Release(-1)
+	for i, c := range readers {
+		res, err := c.Wait(reads[i])
+		mustGood(t, res, err)
+	}
+	res, err = w.Command(cdbRead16(0, 8), 0, nil, 4096)
+	mustGood(t, res, err)
+	res, err = w.Command(cdbWrite16(0, 1024), 0, pattern(512<<10, 1), 0)
+	mustGood(t, res, err)
+}
+
+// Immediate data of a command that gets memory for its first segment only is
+// kept for the others.
+func TestImmediateDataIsKeptForEverySegment(t *testing.T) {
+	r, store := heldReads(t, target.Config{Threads: 1, Limits: target.Limits{SessionMemory: 1 << 20}})
+	c := r.login(initiator.Options{Keys: initiator.Keys{
+		{Name: "FirstBurstLength", Value: "262144"}, {Name: "MaxBurstLength", Value: "262144"}}})
+	start(t, c, initiator.Command{CDB: cdbRead16(4096, 2048), InLen: 1 << 20})
+	eventually(t, "a read holds all memory", func() bool { return store.Held() == 4 })
+
+	data := append(pattern(128<<10, 7), pattern(64<<10, 8)...)
+	cdb := cdbWrite16(0, uint32(len(data)/512))
+	cdb[0] = 0x8e // WRITE AND VERIFY(16)
+	p := command(c, cdb, 0xa0, uint32(len(data)), nil)
+	p.BHS[5], p.BHS[6], p.BHS[7] = byte(len(data)>>16), byte(len(data)>>8), byte(len(data))
+	if err := c.SendBytes(append(p.BHS[:], data[:100<<10]...)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond) // the target finds no memory for it
+	store.Release(1)
+	for n := 0; n < 256<<10; {
+		in, err := c.Step(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += len(in.Data)
+	}
+	if err := c.SendBytes(data[100<<10:]); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "verification is held", func() bool { return store.Held() == 4 })
+	store.SetRules()
+	store.Release(-1)
+	for {
+		in, err := c.Receive(3 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.BHS[0]&0x3f == 0x21 && bytes.Equal(in.BHS[16:20], p.BHS[16:20]) {
+			if in.BHS[3] != 0 {
+				t.Fatalf("status %#x", in.BHS[3])
+			}
+			break
+		}
+	}
+	reader := r.login(initiator.Options{ISID: [6]byte{3}})
+	res, err := reader.Command(cdbRead16(0, uint32(len(data)/512)), 0, nil, len(data))
+	if !bytes.Equal(mustGood(t, res, err).In, data) {
+		t.Fatal("read back other data")
+	}
+}
+
+// The status of a long read opens the command window again, however early its
+// PDU leaves.
+func TestStatusOfALongReadOpensTheWindow(t *testing.T) {
+	r := newRig(t, rigOptions{config: target.Config{Limits: target.Limits{QueueDepth: 1}}})
+	c := r.login(initiator.Options{})
+	c.Timeout = 3 * time.Second
+	res, err := c.Command(cdbRead16(0, 1024), 0, nil, 512<<10)
+	mustGood(t, res, err)
+	if !c.WindowOpen() {
+		t.Fatalf("MaxCmdSN %d with the status, expected no less than CmdSN %d", c.MaxCmdSN, c.CmdSN)
+	}
+}
