@@ -17,6 +17,7 @@ var layers = map[string][]string{
 	"target":             {"target/pdu", "target/login", "target/scsi", "scheduler", "cache", "backstore", "internal"},
 	"cache":              {"backstore", "internal"},
 	"sim":                {"scheduler", "cache", "internal"},
+	"scheduler":          {"internal"},
 	"target/pdu":         {"internal"},
 	"target/login":       {"target/pdu", "internal"},
 	"target/scsi":        {"scheduler", "backstore", "internal"},

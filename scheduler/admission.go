@@ -1,0 +1,63 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrInsufficient is what every refused admission wraps.
+var ErrInsufficient = errors.New("reservation exceeds capacity")
+
+// AdmissionError is the arithmetic of a refused reservation. Rates are tokens
+// per period.
+type AdmissionError struct {
+	Name      string // whose reservation; empty for the aggregate
+	Asked     int64  // the reservation, or the sum of all
+	Available int64  // the capacity that it must fit
+	Local     bool   // Available is what one initiator can use (C_L)
+}
+
+func (e *AdmissionError) Error() string {
+	what := "reservations add up to"
+	if e.Name != "" {
+		what = fmt.Sprintf("%s reserves", e.Name)
+	}
+	of := "the measured capacity"
+	if e.Local {
+		of = "the capacity of one initiator"
+	}
+	return fmt.Sprintf("%s %d tokens per period, %d more than %s of %d", what, e.Asked, e.Asked-e.Available, of, e.Available)
+}
+
+// Unwrap makes the error an ErrInsufficient.
+func (e *AdmissionError) Unwrap() error { return ErrInsufficient }
+
+// Admission is Haechi's admission control. Capacities are tokens per period.
+type Admission struct {
+	Capacity      int64 // T·C_G
+	LocalCapacity int64 // T·C_L; 0 is no local test
+}
+
+// Admit tests reservations, given with their names, against both capacities:
+// each one locally, then the sum. The error is an *AdmissionError.
+func (a Admission) Admit(names []string, reservations []int64) error {
+	sum := int64(0)
+	for i, r := range reservations {
+		if a.LocalCapacity > 0 && r > a.LocalCapacity {
+			return &AdmissionError{Name: names[i], Asked: r, Available: a.LocalCapacity, Local: true}
+		}
+		sum += r
+	}
+	if sum > a.Capacity {
+		return &AdmissionError{Asked: sum, Available: a.Capacity}
+	}
+	return nil
+}
+
+// LocalViolation is the local test at time t of a period of the given length
+// (ns): it reports that an initiator needs more of its reservation than one
+// initiator can still get, R − N > (T−t)·C_L. It is a reason to alert, not to
+// hold a command back.
+func (a Admission) LocalViolation(reservation, done, t, period int64) bool {
+	return reservation-done > mulDiv(a.LocalCapacity, max(0, period-t), period)
+}

@@ -1,0 +1,74 @@
+package scheduler
+
+import "math/bits"
+
+// bitset is a set of small numbers that finds the next member fast: a summary
+// bit per word says which words have any.
+type bitset struct {
+	words   []uint64
+	summary []uint64
+	count   int
+}
+
+// grow makes room for the numbers below n.
+func (b *bitset) grow(n int) {
+	for len(b.words)*64 < n {
+		b.words = append(b.words, 0)
+	}
+	for len(b.summary)*64 < len(b.words) {
+		b.summary = append(b.summary, 0)
+	}
+}
+
+func (b *bitset) has(i int) bool { return b.words[i/64]&(1<<(i%64)) != 0 }
+
+func (b *bitset) add(i int) {
+	if !b.has(i) {
+		b.words[i/64] |= 1 << (i % 64)
+		b.summary[i/4096] |= 1 << (i / 64 % 64)
+		b.count++
+	}
+}
+
+func (b *bitset) remove(i int) {
+	if b.has(i) {
+		b.words[i/64] &^= 1 << (i % 64)
+		if b.words[i/64] == 0 {
+			b.summary[i/4096] &^= 1 << (i / 64 % 64)
+		}
+		b.count--
+	}
+}
+
+// next returns the first member at or after i, round the end; -1 if empty.
+func (b *bitset) next(i int) int {
+	if b.count == 0 {
+		return -1
+	}
+	if found := b.from(i); found >= 0 {
+		return found
+	}
+	return b.from(0)
+}
+
+// from returns the first member at or after i; -1 if there is none.
+func (b *bitset) from(i int) int {
+	if i/64 >= len(b.words) {
+		return -1
+	}
+	if w := b.words[i/64] >> (i % 64); w != 0 {
+		return i + bits.TrailingZeros64(w)
+	}
+	w := i/64 + 1
+	for s := w / 64; s < len(b.summary); s++ {
+		word := b.summary[s]
+		if s == w/64 {
+			word &^= 1<<(w%64) - 1
+		}
+		if word != 0 {
+			w = s*64 + bits.TrailingZeros64(word)
+			return w*64 + bits.TrailingZeros64(b.words[w])
+		}
+	}
+	return -1
+}

@@ -1,0 +1,360 @@
+package scheduler
+
+import "math"
+
+// Arbitration says whether reserved commands go before normal ones.
+type Arbitration uint8
+
+const (
+	// ReservedFirst (rprio) is pShift's Algorithm 1.
+	ReservedFirst Arbitration = iota
+	// EqualShare (equal) is Haechi's plain device: a token of either kind is
+	// needed and all are served in turn.
+	EqualShare
+)
+
+// PoolMode says whether normal commands need a token of the global pool.
+type PoolMode uint8
+
+const (
+	// SoftPool lets a command go without a global token while the device has
+	// room, and counts it as opportunistic.
+	SoftPool PoolMode = iota
+	// HardPool idles when the pool is spent, as Haechi.
+	HardPool
+	// NoPool: normal commands need an L-token only, as pShift.
+	NoPool
+)
+
+// place is where a queue stands in a dispatcher.
+type place int8
+
+// The places. The rings come first.
+const (
+	inUrgent place = iota
+	inReserved
+	inHigh
+	inMedium
+	inLow
+	rings
+	isHeld  // until a time: a limit, or an empty pool
+	isOut   // nothing waits
+	isSpent // something waits and there is no token
+)
+
+var classPlace = [...]place{High: inHigh, Medium: inMedium, Low: inLow, Urgent: inUrgent}
+
+// Dispatcher is the server loop of pShift (Algorithm 1) for one event thread:
+// of the waiting tasks it names the one to run next. It allocates only when
+// queues are added.
+type Dispatcher struct {
+	arbitration Arbitration
+	mode        PoolMode
+	pool        *Pool
+
+	queues   []*Queue // by slot; nil is free
+	accounts []*account
+	rings    [rings]ring
+	classes  ring // over High, Medium and Low
+	class    [3]*account
+	held     []*Queue // heap by until
+	waiting  int
+}
+
+// NewDispatcher returns a dispatcher without queues. pool may be nil with
+// NoPool.
+func NewDispatcher(arbitration Arbitration, mode PoolMode, pool *Pool) *Dispatcher {
+	d := &Dispatcher{arbitration: arbitration, mode: mode, pool: pool, classes: newRing()}
+	for i := range d.rings {
+		d.rings[i] = newRing()
+	}
+	d.classes.set.grow(len(d.class))
+	for i, w := range ClassWeights {
+		d.class[i] = &account{weight: w}
+	}
+	return d
+}
+
+// Add adds a queue, in the lowest free slot: round robin goes by slot.
+func (d *Dispatcher) Add(config QueueConfig) *Queue {
+	q := &Queue{dispatcher: d, normal: Unlimited, place: isOut, heldBy: -1, slot: d.free()}
+	if q.slot == len(d.queues) {
+		d.queues, d.accounts = append(d.queues, nil), append(d.accounts, nil)
+		for i := range d.rings {
+			d.rings[i].set.grow(len(d.queues))
+		}
+	}
+	d.queues[q.slot], d.accounts[q.slot] = q, &q.account
+	q.engines = []*Engine{NewEngine(EngineConfig{Yield: YieldNever})}
+	q.configure(config)
+	return q
+}
+
+func (d *Dispatcher) free() int {
+	for i, q := range d.queues {
+		if q == nil {
+			return i
+		}
+	}
+	return len(d.queues)
+}
+
+// configure takes a configuration in; without engines the queue keeps its own.
+func (q *Queue) configure(config QueueConfig) {
+	q.weight, q.class, q.limits = max(1, config.Weight), config.Class, config.Limits
+	q.throttled = make([]int64, len(q.limits))
+	if config.Engines != nil {
+		q.engines = config.Engines
+	}
+}
+
+// Configure changes a queue. Tasks that wait stay; throttle times start anew.
+func (d *Dispatcher) Configure(q *Queue, config QueueConfig, now int64) {
+	d.move(q, isOut, now)
+	for _, e := range q.engines {
+		e.pend -= q.pendingTokens()
+	}
+	q.configure(config)
+	for _, e := range q.engines {
+		e.pend += q.pendingTokens()
+	}
+	d.Refresh(q, now)
+}
+
+func (q *Queue) pendingTokens() int64 {
+	tokens := int64(0)
+	for t := q.tasks.head; t != nil; t = t.next {
+		tokens += t.Cost
+	}
+	return tokens
+}
+
+// Remove removes a queue, which must be empty.
+func (d *Dispatcher) Remove(q *Queue, now int64) {
+	d.move(q, isOut, now)
+	d.queues[q.slot], d.accounts[q.slot] = nil, nil
+}
+
+// SetTokens replaces a queue's R- and L-tokens, as a redistribution does.
+// Unlimited L-tokens never end.
+func (d *Dispatcher) SetTokens(q *Queue, reserved, normal, now int64) {
+	q.engines[0].xi, q.normal = reserved, normal
+	d.Refresh(q, now)
+}
+
+// Enqueue gives a task to a queue.
+func (d *Dispatcher) Enqueue(q *Queue, t *Task, now int64) {
+	q.arrive(t, now)
+	q.tasks.push(t)
+	d.waiting++
+	if q.place == isOut {
+		d.Refresh(q, now)
+	}
+}
+
+// arrive books a task as offered.
+func (q *Queue) arrive(t *Task, now int64) {
+	t.queue, t.arrived, t.grant, t.Hit = q, now, GrantNone, false
+	q.counters.Offered++
+	q.counters.OfferedTokens += t.Cost
+	for _, e := range q.engines {
+		e.Arrive(t.Cost, now)
+	}
+}
+
+// Cancel takes a waiting task out, as a task management function does.
+func (d *Dispatcher) Cancel(t *Task, now int64) {
+	q := t.queue
+	q.tasks.remove(t)
+	q.counters.Cancelled++
+	d.waiting--
+	for _, e := range q.engines {
+		e.Cancel(t.Cost, now)
+	}
+	d.Refresh(q, now)
+}
+
+// Waiting is how many tasks wait in all queues.
+func (d *Dispatcher) Waiting() int { return d.waiting }
+
+// Wake is the time at which a held queue must be looked at, that is when Next
+// may have a task where it had none; math.MaxInt64 if no time will help.
+func (d *Dispatcher) Wake() int64 {
+	if len(d.held) == 0 {
+		return math.MaxInt64
+	}
+	return d.held[0].until
+}
+
+// Next returns the task to run, and takes its tokens; nil if there is none.
+func (d *Dispatcher) Next(now int64) *Task {
+	for len(d.held) > 0 && d.held[0].until <= now {
+		d.Refresh(d.held[0], now)
+	}
+	for {
+		q := d.pick()
+		if q == nil {
+			return nil
+		}
+		if to := d.classify(q, now); to != q.place {
+			d.move(q, to, now)
+			continue
+		}
+		return d.dispatch(q, now)
+	}
+}
+
+// pick returns the queue whose turn it is.
+func (d *Dispatcher) pick() *Queue {
+	for p := inUrgent; p <= inReserved; p++ {
+		if i := d.rings[p].pick(d.accounts); i >= 0 {
+			return d.queues[i]
+		}
+	}
+	class := d.classes.pick(d.class[:])
+	if class < 0 {
+		return nil
+	}
+	return d.queues[d.rings[inHigh+place(class)].pick(d.accounts)]
+}
+
+// dispatch runs the first task of a queue.
+func (d *Dispatcher) dispatch(q *Queue, now int64) *Task {
+	t := q.tasks.head
+	q.tasks.remove(t)
+	d.waiting--
+	d.issue(q, t, now)
+	d.rings[q.place].charge(q.slot, &q.account, t.Cost)
+	if q.place >= inHigh {
+		class := int(q.place - inHigh)
+		d.classes.charge(class, d.class[class], t.Cost)
+	}
+	d.Refresh(q, now)
+	return t
+}
+
+// issue takes the tokens for a task that its queue may dispatch.
+func (d *Dispatcher) issue(q *Queue, t *Task, now int64) {
+	t.issued, t.grant = now, d.grant(q, now)
+	q.charge(t, t.grant, now)
+	q.count(t, t.grant)
+}
+
+// grant returns what a queue would dispatch with.
+func (d *Dispatcher) grant(q *Queue, now int64) Grant {
+	switch {
+	case q.reserved():
+		return GrantReserved
+	case q.normal <= 0:
+		return GrantLimit
+	case d.mode == NoPool || q.engines[0].Fetch(d.pool, now):
+		return GrantNormal
+	case d.mode == SoftPool:
+		return GrantOpportunistic
+	}
+	return GrantNone
+}
+
+// Done books a dispatched task as completed.
+func (d *Dispatcher) Done(t *Task, now int64) {
+	q := t.queue
+	q.counters.Served++
+	q.counters.ServedTokens += t.Cost
+	q.counters.Bytes += t.Bytes
+	q.counters.Service += now - t.issued
+	for _, e := range q.engines {
+		e.Complete(t.Cost, now)
+	}
+	if t.Hit {
+		q.counters.Hits++
+		q.engines[0].Refund(t.Cost, t.grant)
+	}
+}
+
+// Refresh finds a queue's place anew, after its tokens or limits changed.
+func (d *Dispatcher) Refresh(q *Queue, now int64) {
+	to := d.classify(q, now)
+	if to != q.place || to == isHeld {
+		d.move(q, to, now)
+	}
+}
+
+// RefreshAll does Refresh for all queues.
+func (d *Dispatcher) RefreshAll(now int64) {
+	for _, q := range d.queues {
+		if q != nil && q.place != isOut {
+			d.Refresh(q, now)
+		}
+	}
+}
+
+// classify returns the place of a queue, and notes why and until when if it is
+// held.
+func (d *Dispatcher) classify(q *Queue, now int64) place {
+	if q.tasks.length == 0 {
+		return isOut
+	}
+	if by, until := q.limited(now); by >= 0 {
+		q.hold(by, until, now)
+		return isHeld
+	}
+	q.hold(-1, now, now)
+	switch grant := d.grant(q, now); {
+	case grant == GrantLimit:
+		return isSpent
+	case grant == GrantNone:
+		q.until = max(q.engines[0].nextFetch, now+1)
+		return isHeld
+	case q.class != Urgent && grant == GrantReserved && d.arbitration == ReservedFirst:
+		return inReserved
+	}
+	return classPlace[q.class]
+}
+
+// hold notes that a limit, or none, holds the queue, and books for how long
+// the one before did.
+func (q *Queue) hold(by int, until, now int64) {
+	q.until = until
+	if q.heldBy >= 0 {
+		q.throttled[q.heldBy] += now - q.heldSince
+	}
+	q.heldBy, q.heldSince = by, now
+}
+
+// move takes a queue from its place to another.
+func (d *Dispatcher) move(q *Queue, to place, now int64) {
+	switch {
+	case q.place < rings:
+		d.leave(q)
+	case q.place == isHeld:
+		d.unhold(q)
+	}
+	if to == isOut && q.heldBy >= 0 {
+		q.hold(-1, now, now)
+	}
+	q.place = to
+	switch {
+	case to < rings:
+		d.enter(q)
+	case to == isHeld:
+		d.pushHeld(q)
+	}
+}
+
+// enter adds a queue to the ring of its place.
+func (d *Dispatcher) enter(q *Queue) {
+	d.rings[q.place].set.add(q.slot)
+	if q.place >= inHigh {
+		d.classes.set.add(int(q.place - inHigh))
+	}
+}
+
+// leave removes a queue from the ring of its place.
+func (d *Dispatcher) leave(q *Queue) {
+	r := &d.rings[q.place]
+	r.remove(q.slot, &q.account)
+	if q.place >= inHigh && r.set.count == 0 {
+		class := int(q.place - inHigh)
+		d.classes.remove(class, d.class[class])
+	}
+}

@@ -1,0 +1,150 @@
+package scheduler
+
+import "math"
+
+// Class is the service class of a queue. Classes share what is left after
+// reservations by ClassWeights; Urgent goes before everything.
+type Class uint8
+
+// The classes.
+const (
+	Medium Class = iota
+	High
+	Low
+	Urgent
+)
+
+// ClassWeights are the shares of the classes High, Medium and Low.
+var ClassWeights = [3]int64{3, 2, 1}
+
+// Unlimited is a budget of normal tokens that never ends.
+const Unlimited = math.MaxInt64
+
+// QueueConfig sets a Queue.
+type QueueConfig struct {
+	Weight  int64     // share inside the class; 0 is 1
+	Class   Class     //
+	Engines []*Engine // whose reservation tokens it may use, the first one's global tokens too; nil gives it its own
+	Limits  []*Limit  // all must let a command pass
+}
+
+// Limit is a paced limit that queues share, on one event thread.
+type Limit struct {
+	Bucket
+	PerByte bool // counts Task.Bytes, else Task.Cost
+	Rule    int  // number of the rule that it comes from
+}
+
+// Queue holds the waiting tasks of one (initiator, logical unit) on one event
+// thread.
+type Queue struct {
+	account
+	dispatcher *Dispatcher
+	slot       int
+	class      Class
+	engines    []*Engine
+	limits     []*Limit
+	throttled  []int64 // ns that each limit held the queue back
+	normal     int64   // L-tokens
+	tasks      fifo
+
+	place     place
+	until     int64 // when a held queue is looked at again
+	heapIndex int
+	heldBy    int // limit that holds it, -1 none
+	heldSince int64
+
+	counters Counters
+}
+
+// Counters are totals of a queue since it was added.
+type Counters struct {
+	Offered, Served             int64 // commands
+	OfferedTokens, ServedTokens int64
+	Bytes                       int64 // served
+	Reserved, Normal            int64 // dispatches with a token
+	Opportunistic               int64 // dispatches without a token (soft pool)
+	Hits                        int64 // served from a cache
+	Cancelled                   int64
+	Waited                      int64 // ns between arrival and dispatch, summed
+	Service                     int64 // ns between dispatch and done, summed
+}
+
+// Counters returns the queue's totals.
+func (q *Queue) Counters() Counters { return q.counters }
+
+// Throttled is for how long, in ns, limit i of the configuration held the
+// queue back.
+func (q *Queue) Throttled(i int) int64 { return q.throttled[i] }
+
+// Engine is the queue's first engine.
+func (q *Queue) Engine() *Engine { return q.engines[0] }
+
+// Pending is how many tasks wait.
+func (q *Queue) Pending() int { return q.tasks.length }
+
+// NormalTokens is what is left of the L-tokens; Unlimited if there is no
+// budget.
+func (q *Queue) NormalTokens() int64 { return q.normal }
+
+// reserved reports whether a reservation token may be used.
+func (q *Queue) reserved() bool {
+	for _, e := range q.engines {
+		if e.Reserved() {
+			return true
+		}
+	}
+	return false
+}
+
+// limited returns the limit that holds the queue longest and until when; -1 if
+// none does.
+func (q *Queue) limited(now int64) (by int, until int64) {
+	by, until = -1, now
+	for i, l := range q.limits {
+		if at := l.Ready(); at > until {
+			by, until = i, at
+		}
+	}
+	return by, until
+}
+
+// charge takes the tokens of a command: of every engine that has reservation
+// tokens, since an inner reservation is part of the outer one, or a normal one.
+func (q *Queue) charge(t *Task, grant Grant, now int64) {
+	for i, e := range q.engines {
+		switch {
+		case grant == GrantReserved && !e.Reserved(), grant != GrantReserved && i > 0:
+			e.Charge(t.Cost, GrantOpportunistic)
+		default:
+			e.Charge(t.Cost, grant)
+		}
+	}
+	if grant != GrantReserved && q.normal != Unlimited {
+		q.normal -= t.Cost
+	}
+	for _, l := range q.limits {
+		l.Take(l.units(t), now)
+	}
+}
+
+// units is what the limit counts of a task.
+func (l *Limit) units(t *Task) int64 {
+	if l.PerByte {
+		return t.Bytes
+	}
+	return t.Cost
+}
+
+// count books a dispatch.
+func (q *Queue) count(t *Task, grant Grant) {
+	q.counters.Waited += t.issued - t.arrived
+	switch grant {
+	case GrantReserved:
+		q.counters.Reserved++
+	case GrantNormal:
+		q.counters.Normal++
+	default:
+		q.counters.Opportunistic++
+	}
+}

@@ -1,0 +1,71 @@
+package scheduler
+
+// account is what a ring serves by weight.
+type account struct {
+	weight  int64
+	deficit int64 // what it may still use in its turn; negative is owed
+}
+
+// ring is weighted round robin over the numbered accounts of a set, by surplus
+// round robin: who is reached gets its weight added and is served until it has
+// used it up; what it used too much is owed in the next rounds. With weights
+// and costs of 1 it is plain round robin.
+type ring struct {
+	set  bitset
+	at   int // where to look next
+	turn int // whose turn it is; -1 nobody's
+}
+
+func newRing() ring { return ring{turn: -1} }
+
+// pick returns whose turn it is; -1 if the set is empty.
+func (r *ring) pick(accounts []*account) int {
+	if r.turn >= 0 || r.set.count == 0 {
+		return r.turn
+	}
+	for !r.circle(accounts) {
+		r.skip(accounts)
+	}
+	return r.turn
+}
+
+// circle goes round once at most, to the first that may use something.
+func (r *ring) circle(accounts []*account) bool {
+	for range r.set.count {
+		i := r.set.next(r.at)
+		r.at = i + 1
+		a := accounts[i]
+		if a.deficit += a.weight; a.deficit > 0 {
+			r.turn = i
+			return true
+		}
+	}
+	return false
+}
+
+// skip does the rounds at once in which all would still be paying.
+func (r *ring) skip(accounts []*account) {
+	rounds := int64(1 << 62)
+	for i := r.set.from(0); i >= 0; i = r.set.from(i + 1) {
+		rounds = min(rounds, -accounts[i].deficit/accounts[i].weight)
+	}
+	for i := r.set.from(0); i >= 0; i = r.set.from(i + 1) {
+		accounts[i].deficit += rounds * accounts[i].weight
+	}
+}
+
+// charge books a cost to whose turn it is.
+func (r *ring) charge(i int, a *account, cost int64) {
+	if a.deficit -= cost; a.deficit <= 0 && r.turn == i {
+		r.turn = -1
+	}
+}
+
+// remove takes an account out; what it did not use is lost.
+func (r *ring) remove(i int, a *account) {
+	r.set.remove(i)
+	a.deficit = min(a.deficit, 0)
+	if r.turn == i {
+		r.turn = -1
+	}
+}
