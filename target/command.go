@@ -71,6 +71,7 @@ func (t *task) init(p *pdu.SCSICommand, ahs []byte) error {
 		}
 		n = copy(cmd.CDB[:], cdb)
 	}
+	clear(cmd.CDB[n:])
 	cmd.CDBLength = n
 	cmd.Attribute = scsi.TaskAttribute(p.Attribute())
 	cmd.EDTL = p.ExpectedDataTransferLength()
@@ -85,6 +86,7 @@ func (t *task) init(p *pdu.SCSICommand, ahs []byte) error {
 func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 	if r.badDigest {
 		c.dropPlaced()
+		c.reject(r, pdu.RejectDataDigestError)
 		t.cmd.Fail(scsi.ProtocolServiceCRCError)
 		return
 	}

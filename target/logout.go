@@ -40,9 +40,13 @@ func (c *Connection) judgeLogout(p *pdu.LogoutRequest) pdu.LogoutResponseCode {
 }
 
 // requestLogout asks the initiator to log out within the time (RFC 7143
-// section 11.9.1, event 1); who does not is disconnected.
+// section 11.9.1, event 1); who does not is disconnected. One who has hardly
+// logged in has nothing to finish.
 func (c *Connection) requestLogout(within time.Duration) {
-	if c.closed {
+	if c.mover == nil {
+		c.doomed = errShutdown
+	}
+	if c.mover == nil || c.closed {
 		return
 	}
 	var p pdu.AsyncMessage

@@ -41,8 +41,12 @@ func (s *Server) register(n *Session, requested uint16) (old *Session, err *logi
 		return nil, login.Errorf(pdu.LoginServiceUnavailable, "the server is shutting down")
 	}
 	if requested != 0 {
-		if err := n.mayContinue(s.mu.sessions[requested]); err != nil {
+		o := s.mu.sessions[requested]
+		if err := n.mayContinue(o); err != nil {
 			return nil, err
+		}
+		if o != nil && o.sameNexus(n) { // what the session has agreed is not negotiated again
+			n.params.SessionParams = o.params.SessionParams
 		}
 	}
 	for _, o := range s.mu.sessions {

@@ -116,3 +116,52 @@ func TestStatusOfALongReadOpensTheWindow(t *testing.T) {
 		t.Fatalf("MaxCmdSN %d with the status, expected no less than CmdSN %d", c.MaxCmdSN, c.CmdSN)
 	}
 }
+
+// answers receives until the command has its status, and returns the opcodes
+// that came for its tag.
+func answers(t *testing.T, c *initiator.Conn, itt uint32) (opcodes []byte, status byte) {
+	t.Helper()
+	for {
+		p, err := c.Receive(3 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opcodes = append(opcodes, p.Opcode())
+		if p.Opcode() == initiator.OpSCSIResponse && p.ITT() == itt {
+			return opcodes, p.BHS[3]
+		}
+	}
+}
+
+// A connection that replaces its session's keeps what the session has agreed.
+func TestConnectionReinstatementKeepsTheSession(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	old := r.login(initiator.Options{})
+	c := r.login(initiator.Options{TSIH: old.TSIH, Bare: true})
+	p := command(c, cdbWrite16(0, 8), 0x20, 4096, nil)
+	if err := c.Send(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(dataOut(p.ITT(), 0, 0, 4096, initiator.FlagFinal)); err != nil {
+		t.Fatal(err)
+	}
+	if _, status := answers(t, c, p.ITT()); status != 0 {
+		t.Fatalf("unsolicited data, which the session allows: status %#x", status)
+	}
+}
+
+// Immediate data with a wrong digest is rejected (RFC 7143 section 7.7), and
+// its command, which must not vanish from the command order, fails.
+func TestImmediateDataWithAWrongDigestIsRejected(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	c := r.login(digests)
+	p := write(c, 0, pattern(512, 1))
+	p.BadDataDigest = true
+	if err := c.Send(p); err != nil {
+		t.Fatal(err)
+	}
+	opcodes, status := answers(t, c, p.ITT())
+	if !bytes.Equal(opcodes, []byte{initiator.OpReject, initiator.OpSCSIResponse}) || status != 2 {
+		t.Fatalf("opcodes %#x, status %#x, expected a Reject and CHECK CONDITION", opcodes, status)
+	}
+}

@@ -84,9 +84,8 @@ func (c *Connection) single(tm *taskManagement, p *pdu.TaskManagementRequest) pd
 	return pdu.FunctionNotSupported
 }
 
-// abortTask ends one task. One that has ended already, with its response on
-// the way, is as good as aborted when its CmdSN shows that it existed (RFC
-// 7143 section 11.6.1).
+// abortTask ends one task, which may still wait for its turn in the command
+// order.
 func (c *Connection) abortTask(tm *taskManagement, p *pdu.TaskManagementRequest) pdu.TaskManagementResponseCode {
 	t := c.tasks.find(p.ReferencedTaskTag())
 	if t == nil {
@@ -203,11 +202,12 @@ func (tm *taskManagement) respond() {
 	}
 }
 
-// post runs f on the connection's thread, at once when that is this one.
+// post runs f on the connection's thread, at once when that is this one and the
+// connection has arrived there.
 func (c *Connection) post(f func()) {
 	c.owner.Lock()
 	th := c.owner.thread
-	if !th.loop.OnThread() {
+	if !th.loop.OnThread() || c.thread != th {
 		th.loop.Post(evloop.Func(func() { c.post(f) })) // it may have moved meanwhile
 		c.owner.Unlock()
 		return
