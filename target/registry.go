@@ -3,6 +3,7 @@ package target
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"lunar/target/login"
@@ -154,12 +155,11 @@ func (s *Server) allSessions() []*Session {
 	return out
 }
 
-// sessionsSharing returns the other sessions that see lu, or, when lu is nil,
-// those of the same target.
-func (s *Server) sessionsSharing(self *Session, lu *scsi.LogicalUnit) []*Session {
+// sessionsSharing returns the other sessions that see one of the units.
+func (s *Server) sessionsSharing(self *Session, units []*scsi.LogicalUnit) []*Session {
 	var out []*Session
 	for _, n := range s.allSessions() {
-		if n != self && (lu == nil && n.target == self.target || lu != nil && n.sees(lu)) {
+		if n != self && slices.ContainsFunc(units, n.sees) {
 			out = append(out, n)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"lunar/backstore/errstore"
 	"lunar/internal/initiator"
 	"lunar/target"
+	"lunar/target/login"
+	"lunar/target/scsi"
 )
 
 // heldReads is a rig whose reads end only when the test lets them, so that
@@ -164,4 +166,40 @@ func TestImmediateDataWithAWrongDigestIsRejected(t *testing.T) {
 	if !bytes.Equal(opcodes, []byte{initiator.OpReject, initiator.OpSCSIResponse}) || status != 2 {
 		t.Fatalf("opcodes %#x, status %#x, expected a Reject and CHECK CONDITION", opcodes, status)
 	}
+}
+
+// A target reset reaches the units that its sender sees, and whoever loses a
+// command by it is told so.
+func TestTargetResetTellsWhomeverItHits(t *testing.T) {
+	store := func() *errstore.Store {
+		ram, err := backstore.NewRAM(16<<20, 512)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return errstore.Wrap(ram, errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Hold: true})
+	}()
+	r := newRig(t, rigOptions{lus: 1, store: store, rules: func(lus []*scsi.LogicalUnit) []target.AccessRule {
+		other, err := backstore.NewRAM(16<<20, 512)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: "mine", Store: other, BlockSize: 512})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []target.AccessRule{
+			{Initiators: []string{"iqn.2026-01.lunar:resetter"}, Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LUN: 0, LU: mine}}},
+			{Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LUN: 0, LU: lus[0]}}},
+		}
+	}})
+	victim := r.login(initiator.Options{})
+	resetter := r.login(initiator.Options{Initiator: "iqn.2026-01.lunar:resetter"})
+	task := heldWrite(t, victim, store, 0)
+	if code, err := resetter.TaskManagement(initiator.TaskRequest{Function: initiator.TargetWarmReset}); err != nil || code != 0 {
+		t.Fatalf("response %d, %v", code, err)
+	}
+	store.Release(-1)
+	victim.Timeout = 3 * time.Second
+	res, err := victim.Wait(task)
+	mustGood(t, res, err)
 }

@@ -2,6 +2,7 @@ package target
 
 import (
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"lunar/internal/evloop"
@@ -28,13 +29,12 @@ const maxManagements = 64
 // scope is one row of the table of functions: which tasks they end and whom
 // they tell.
 type scope struct {
-	needsLUN    bool
-	ownOnly     bool // tasks of this session, else of all sessions
-	wholeTarget bool // tasks of all logical units, else of the one addressed
-	attention   scsi.ASC
-	tellSelf    bool // the asking nexus gets the unit attention too
-	cold        bool // sessions are closed afterwards
-	reset       bool // the logical unit's changeable state goes back to its defaults
+	needsLUN  bool // tasks of the logical unit addressed, else of all that the asking initiator sees
+	ownOnly   bool // tasks of this session, else of all sessions
+	attention scsi.ASC
+	tellSelf  bool // the asking nexus gets the unit attention too
+	cold      bool // sessions are closed afterwards
+	reset     bool // the logical unit's changeable state goes back to its defaults
 }
 
 // scopes is the table of the functions that end sets of tasks (SAM-5 table 36;
@@ -43,8 +43,8 @@ var scopes = map[pdu.TaskManagementFunction]scope{
 	pdu.FunctionAbortTaskSet:     {needsLUN: true, ownOnly: true},
 	pdu.FunctionClearTaskSet:     {needsLUN: true, attention: scsi.ASCCommandsClearedByAnother},
 	pdu.FunctionLogicalUnitReset: {needsLUN: true, attention: scsi.ASCDeviceReset, tellSelf: true, reset: true},
-	pdu.FunctionTargetWarmReset:  {wholeTarget: true, attention: scsi.ASCDeviceReset, tellSelf: true, reset: true},
-	pdu.FunctionTargetColdReset:  {wholeTarget: true, attention: scsi.ASCReset, tellSelf: true, reset: true, cold: true},
+	pdu.FunctionTargetWarmReset:  {attention: scsi.ASCDeviceReset, tellSelf: true, reset: true},
+	pdu.FunctionTargetColdReset:  {attention: scsi.ASCReset, tellSelf: true, reset: true, cold: true},
 }
 
 // taskManagementRequest takes the PDU.
@@ -116,41 +116,48 @@ func abortedInPlace(bhs pdu.BHS) pdu.BHS {
 
 // endTasks ends the tasks of the scope on all threads that have some.
 func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
-	var only *scsi.LogicalUnit
+	luns := c.luns
 	if s.needsLUN {
 		l := c.findLUN(lunField)
 		if l == nil {
 			tm.response = pdu.FunctionLUNDoesNotExist
 			return
 		}
-		only = l.nexus.LU
+		luns = []*lun{l}
 	}
+	units := unitsOf(luns)
 	matches := func(t *task) bool {
-		return t.lun != nil && (only == nil || t.lun.nexus.LU == only)
+		return t.lun != nil && slices.Contains(units, t.lun.nexus.LU)
 	}
 	c.endMatching(tm, matches)
 	if s.ownOnly {
 		return
 	}
-	for _, other := range c.session.server.sessionsSharing(c.session, only) {
+	for _, other := range c.session.server.sessionsSharing(c.session, units) {
 		tm.left.Add(1)
 		other.conn.post(func() {
 			other.conn.endMatching(tm, matches)
 			tm.done()
 		})
 	}
-	c.announce(s, only)
+	announce(s, luns)
 	if s.cold {
 		tm.then = func() { c.session.server.closeSessions(c.session.target, errReset) }
 	}
 }
 
+// unitsOf returns the logical units behind LUNs.
+func unitsOf(luns []*lun) []*scsi.LogicalUnit {
+	units := make([]*scsi.LogicalUnit, 0, len(luns))
+	for _, l := range luns {
+		units = append(units, l.nexus.LU)
+	}
+	return units
+}
+
 // announce establishes the scope's unit attentions and resets the units.
-func (c *Connection) announce(s scope, only *scsi.LogicalUnit) {
-	for _, l := range c.luns {
-		if only != nil && l.nexus.LU != only {
-			continue
-		}
+func announce(s scope, luns []*lun) {
+	for _, l := range luns {
 		except := l.nexus
 		if s.tellSelf {
 			except = nil
