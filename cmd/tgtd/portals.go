@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -12,13 +14,36 @@ import (
 )
 
 // openPortals opens the portals of all groups, the last step of a start.
-func openPortals(s *target.Server, cfg *conf.Config) error {
+func openPortals(s *target.Server, cfg *conf.Config, log *slog.Logger) error {
+	addrs, _ := net.InterfaceAddrs()
 	for _, g := range cfg.PortalGroups {
+		usable := withoutMissingLoopback(g.Listen, addrs)
+		if len(usable) < len(g.Listen) {
+			log.Warn("this machine has no IPv6: nothing listens on [::1]", "portal-group", g.Name)
+		}
+		g.Listen = usable
 		if err := s.Listen(target.PortalGroup{Tag: g.Tag, Listen: listenAddresses(g.Listen)}); err != nil {
 			return portalError(g, err)
 		}
 	}
 	return nil
+}
+
+// withoutMissingLoopback leaves [::1] out where no interface has it, as in many
+// containers, unless nothing else is left: the default configuration listens on
+// both loopback addresses and is to work there.
+func withoutMissingLoopback(portals []netip.AddrPort, addrs []net.Addr) []netip.AddrPort {
+	if slices.ContainsFunc(addrs, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(net.IPv6loopback)
+	}) {
+		return portals
+	}
+	rest := slices.DeleteFunc(slices.Clone(portals), func(p netip.AddrPort) bool { return p.Addr() == netip.IPv6Loopback() })
+	if len(rest) == 0 {
+		return portals
+	}
+	return rest
 }
 
 // listenAddresses joins 0.0.0.0 and [::] of the same port to one dual-stack

@@ -51,7 +51,7 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if err := openPortals(s, cfg); err != nil {
+	if err := openPortals(s, cfg, log); err != nil {
 		return errors.Join(err, shutDown(s, log))
 	}
 	announce(c.out, cfg, s)
