@@ -115,14 +115,18 @@ func (m *Monitor) convert(now int64) {
 	m.Pool.tokens.CompareAndSwap(old, m.Convertible(now))
 }
 
-// Convertible is max(⌊Ω·(T−t)/T⌋ − Σ residuals, 0) at now.
+// Convertible is max(min(⌊Ω·(T−t)/T⌋, Ω − ΣN) − Σ residuals, 0) at now. Haechi
+// has no second term of the minimum; without it a device that is faster than Ω
+// gets new tokens for ever, and neither does a period end near Ω (invariant 3)
+// nor does its throughput climb by η per period, as the paper shows.
 func (m *Monitor) Convertible(now int64) int64 {
-	left := max(0, m.cfg.Period-(now-m.began))
-	residual := int64(0)
+	left := mulDiv(m.Capacity(), max(0, m.cfg.Period-(now-m.began)), m.cfg.Period)
+	unserved, residual := m.Capacity(), int64(0)
 	for i := range m.clients {
+		unserved -= m.clients[i].last.Done
 		residual += m.clients[i].last.Residual
 	}
-	return max(0, mulDiv(m.Capacity(), left, m.cfg.Period)-residual)
+	return max(0, min(left, unserved)-residual)
 }
 
 // EndPeriod ends a period after the last reports: it counts unused

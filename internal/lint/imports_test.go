@@ -13,6 +13,7 @@ import (
 var layers = map[string][]string{
 	"cmd/tgtd":           {"conf", "target", "iser", "cache", "backstore", "scheduler"},
 	"cmd/tgtload":        {"internal"},
+	"cmd/tgtsim":         {"sim"},
 	"conf":               {},
 	"target":             {"target/pdu", "target/login", "target/scsi", "scheduler", "cache", "backstore", "internal"},
 	"cache":              {"backstore", "internal"},

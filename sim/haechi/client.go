@@ -7,39 +7,65 @@ import (
 	"lunar/sim/kernel"
 )
 
-// client is one host: its demand, its token gate, its NIC.
+// window is the number of I/Os that a client keeps outstanding.
+const window = 64
+
+// wire is the time in ns from the node to the client and back; with both
+// stations an unloaded round trip stays below the 60 µs of the model.
+const wire = 8_000
+
+// maxTime is the longest latency that histograms tell apart.
+const maxTime = 3600 * second
+
+// io is one outstanding I/O of a client.
+type io struct {
+	scheduler.Task
+	client    *client
+	submitted int64
+}
+
+// client is one host: its demand and its NIC, through which the data comes
+// after the node has served an I/O, and at the node its queue and its engine.
+// An I/O is in flight until its data has arrived, so that the engine does not
+// take a client for idle that its own NIC slows down.
 type client struct {
 	run     *run
 	id      int
 	spec    Client
 	engine  *scheduler.Engine
-	queue   backlog
-	flight  ring  // issued and not yet at the server, in order
-	out     int   // issued and not completed
-	nicFree int64 // when the NIC has sent what it has
+	queue   *scheduler.Queue
+	backlog backlog // submitted and not yet at the node
+	ios     [window]io
+	free    []*io
+	flight  []*io // served and not yet arrived, oldest first
+	nicFree int64 // when the NIC has received what the node has served
 	latency *hdrhistogram.Histogram
 
 	submitted, completed int64 // of the run
 	done                 int64 // of the period
 	reserved             int64 // reservation tokens spent in the period
 	issued               int64 // of the period
-	fetched              int64 // global tokens fetched less those spent in the period
 	nextArrival          int64 // number of the period's next request, constant rate
 }
 
 // What the events of a client mean.
 const (
 	submit  int32 = iota // the next request of a constant rate
-	atNode               // the oldest I/O in flight reaches the server
-	maxTime = int64(3600) * second
+	arrived              // the data of the oldest I/O in flight has arrived
 )
 
 func newClient(r *run, id int) *client {
 	c := &client{run: r, id: id, spec: r.setup.Clients[id]}
-	c.engine = scheduler.NewEngine(scheduler.EngineConfig{
-		Period: second, Limit: c.spec.Limit, Batch: r.setup.Batch,
-		LocalCapacity: second / r.setup.ClientCost, Yield: r.setup.Yield,
-	})
+	config := scheduler.EngineConfig{Period: second, Limit: c.spec.Limit, Batch: r.setup.Batch, Yield: r.setup.Yield}
+	if r.setup.LocalCap {
+		config.LocalCapacity = second / r.setup.ClientCost
+	}
+	c.engine = scheduler.NewEngine(config)
+	c.queue = r.server.dispatcher.Add(scheduler.QueueConfig{Engines: []*scheduler.Engine{c.engine}})
+	for i := range c.ios {
+		c.ios[i].client, c.ios[i].Cost, c.ios[i].Owner = c, 1, &c.ios[i]
+		c.free = append(c.free, &c.ios[i])
+	}
 	if r.setup.Latency {
 		c.latency = hdrhistogram.New(1_000, maxTime, 3)
 		r.out.Latency = append(r.out.Latency, c.latency)
@@ -49,18 +75,22 @@ func newClient(r *run, id int) *client {
 
 // beginPeriod gives the engine its tokens and submits by the pattern.
 func (c *client) beginPeriod(now int64) {
-	c.done, c.reserved, c.issued, c.fetched, c.nextArrival = 0, 0, 0, 0, 0
-	c.engine.BeginPeriod(now, c.run.monitor.Reservation(c.id))
+	c.done, c.reserved, c.issued, c.nextArrival = 0, 0, 0, 0
+	if c.run.setup.QoS {
+		c.engine.BeginPeriod(now, c.run.monitor.Reservation(c.id))
+	}
+	c.run.server.dispatcher.Refresh(c.queue, now)
 	switch c.spec.Pattern {
 	case Closed:
 		if c.submitted == 0 {
-			c.accept(now, window)
+			c.submit(now, window)
 		}
 	case Burst:
-		c.accept(now, c.spec.Demand)
+		c.submit(now, c.spec.Demand)
 	case Constant:
 		c.planArrival(now)
 	}
+	c.send(now)
 }
 
 // planArrival plans the next request of a constant rate; the requests of a
@@ -75,113 +105,88 @@ func (c *client) planArrival(periodStart int64) {
 
 // Fire runs an event of the client.
 func (c *client) Fire(now int64, what int32) {
-	if what == atNode {
-		c.run.waited = c.run.waited || c.run.server.busy
-		c.run.server.arrive(now, c.id, c.flight.pop())
+	if what == submit {
+		c.submit(now, 1)
+		c.planArrival(now / second * second)
+		c.send(now)
 		return
 	}
-	c.accept(now, 1)
-	c.planArrival(now / second * second)
-	c.fill(now)
+	x := c.flight[0]
+	c.flight = c.flight[:copy(c.flight, c.flight[1:])]
+	c.complete(now, x)
 }
 
-func (c *client) accept(now, count int64) {
-	c.queue.push(now, count)
+func (c *client) submit(now, count int64) {
+	c.backlog.push(now, count)
 	c.submitted += count
-	if c.run.setup.QoS {
-		c.engine.Arrive(count, now)
-	}
 }
 
-// fill issues while the window and the tokens allow it.
-func (c *client) fill(now int64) {
-	for c.out < window && c.queue.count > 0 {
-		grant := c.gate(now)
-		if grant == scheduler.GrantNone || grant == scheduler.GrantLimit {
-			return
-		}
-		c.issue(now, grant)
+// send gives requests to the node while the window allows it.
+func (c *client) send(now int64) {
+	for len(c.free) > 0 && c.backlog.count > 0 {
+		x := c.free[len(c.free)-1]
+		c.free = c.free[:len(c.free)-1]
+		x.submitted = c.backlog.pop()
+		c.run.waited = c.run.waited || c.run.server.current != nil
+		c.run.server.dispatcher.Enqueue(c.queue, &x.Task, now)
 	}
+	c.run.server.serve(now)
 }
 
-// gate asks the engine for a token, and the pool through it.
-func (c *client) gate(now int64) scheduler.Grant {
-	if !c.run.setup.QoS {
-		return scheduler.GrantOpportunistic
-	}
-	grant := c.engine.Issue(1)
-	if grant != scheduler.GrantNone {
-		return grant
-	}
-	held := c.engine.Local()
-	if !c.engine.Fetch(&c.run.monitor.Pool, now) {
-		return scheduler.GrantNone
-	}
-	c.fetched += c.engine.Local() - held
-	c.run.setup.Log.Line(now, "fetch", int64(c.id), c.engine.Local())
-	return c.engine.Issue(1)
-}
-
-// issue sends the oldest request through the NIC.
-func (c *client) issue(now int64, grant scheduler.Grant) {
-	c.book(grant)
-	c.run.setup.Log.Line(now, "issue", int64(c.id), int64(grant))
-	c.flight.push(io{submitted: c.queue.pop(), reserved: grant == scheduler.GrantReserved})
-	c.out++
+// receive takes the data of a served I/O through the NIC.
+func (c *client) receive(now int64, x *io) {
+	c.flight = append(c.flight, x)
 	c.nicFree = max(c.nicFree, now) + c.run.setup.ClientCost
-	c.run.kernel.At(c.nicFree+wire, kernel.Arrival, c, atNode)
+	c.run.kernel.At(c.nicFree+wire, kernel.Completion, c, arrived)
 }
 
-// book counts an I/O against what the client was given: no I/O without a
-// token, none above the limit.
-func (c *client) book(grant scheduler.Grant) {
+// issue books an I/O that the dispatcher has let go, and checks that it had a
+// token and that the limit holds.
+func (c *client) issue(now int64, grant scheduler.Grant) {
+	c.run.setup.Log.Line(now, "issue", int64(c.id), int64(grant))
 	c.issued++
 	c.run.issued++
-	switch grant {
-	case scheduler.GrantReserved:
-		if c.reserved++; c.reserved > c.spec.Reservation {
-			c.run.violate("client %d spent %d reservation tokens of %d", c.id+1, c.reserved, c.spec.Reservation)
-		}
-	case scheduler.GrantNormal:
-		if c.fetched--; c.fetched < 0 {
-			c.run.violate("client %d issued an I/O without a token", c.id+1)
-		}
+	if !c.run.setup.QoS {
+		return
 	}
-	if c.spec.Limit > 0 && c.issued > c.spec.Limit {
+	if grant == scheduler.GrantReserved {
+		c.reserved++
+	}
+	switch {
+	case grant != scheduler.GrantReserved && grant != scheduler.GrantNormal:
+		c.run.violate("client %d issued an I/O without a token", c.id+1)
+	case c.reserved > c.spec.Reservation || c.engine.Residual() < 0:
+		c.run.violate("client %d spent %d reservation tokens of %d", c.id+1, c.reserved, c.spec.Reservation)
+	case c.engine.Local() < 0:
+		c.run.violate("client %d spent %d global tokens that it had not fetched", c.id+1, -c.engine.Local())
+	case c.spec.Limit > 0 && c.issued > c.spec.Limit:
 		c.run.violate("client %d issued %d I/Os in a period, limit %d", c.id+1, c.issued, c.spec.Limit)
 	}
 }
 
 // complete ends an I/O.
-func (c *client) complete(now int64, x io) {
-	c.out--
+func (c *client) complete(now int64, x *io) {
+	c.run.server.dispatcher.Done(&x.Task, now)
 	c.done++
 	c.completed++
-	if c.run.setup.QoS {
-		c.engine.Complete(1, now)
-	}
+	c.free = append(c.free, x)
 	if c.latency != nil && c.run.period >= 0 {
-		// A time above the histogram's range would only be one that is too
-		// long for any run.
-		_ = c.latency.RecordValue(now - x.submitted)
+		c.latency.RecordValue(min(now-x.submitted, maxTime))
 	}
 	if c.spec.Pattern == Closed {
-		c.accept(now, 1)
+		c.submit(now, 1)
 	}
-	c.fill(now)
+	c.send(now)
 }
 
-// balance is the invariant that no request was lost or ran twice.
+// balance checks that no request was lost or ran twice.
 func (c *client) balance() {
-	inFlight := int64(c.flight.size)
-	for class := range classes {
-		inFlight += int64(c.run.server.queues[c.id][class].size)
-	}
-	if c.run.server.busy && c.run.server.serving == c.id {
+	inFlight := int64(len(c.flight) + c.queue.Pending())
+	if current := c.run.server.current; current != nil && current.client == c {
 		inFlight++
 	}
-	if inFlight != int64(c.out) || c.submitted != c.completed+c.queue.count+inFlight {
+	if out := int64(window - len(c.free)); inFlight != out || c.submitted != c.completed+c.backlog.count+inFlight {
 		c.run.violate("client %d submitted %d requests: %d completed, %d queued, %d in flight (window says %d)",
-			c.id+1, c.submitted, c.completed, c.queue.count, inFlight, c.out)
+			c.id+1, c.submitted, c.completed, c.backlog.count, inFlight, out)
 	}
 }

@@ -1,6 +1,7 @@
-// Package haechi simulates Haechi's cluster around the real engines and the
-// real monitor of lunar/scheduler: ten clients with a NIC each, one data node
-// that serves one I/O at a time, and token gates at the clients.
+// Package haechi simulates Haechi's cluster around the real engines, dispatcher
+// and monitor of lunar/scheduler: ten clients with a NIC each and one data node
+// that serves one I/O at a time. As in the server, the engines and the
+// dispatcher sit at the node, for initiators cannot be changed.
 package haechi
 
 import (
@@ -15,6 +16,13 @@ import (
 
 // tick is δ, the check and the report interval, in ns.
 const tick = second / 1000
+
+// estimatorWindow is M; estimatorSlack is the share of Ω that a period may
+// miss and still count as using all of it. η is 1 % of the profile.
+const (
+	estimatorWindow = 5
+	estimatorSlack  = 0.002
+)
 
 // maxViolations is how many broken invariants a run describes.
 const maxViolations = 10
@@ -45,12 +53,15 @@ type Setup struct {
 	Basic       bool  // no conversion and no yielding
 	Adaptive    bool  // capacity estimation
 	Yield       scheduler.YieldMode
-	Arbitration Arbitration
-	Background  []Background
-	Warmup      int
-	Periods     int
-	Latency     bool // keep latency histograms
-	Log         *experiment.Log
+	Arbitration scheduler.Arbitration
+	// LocalCap lets engines give back what one client can no longer use in
+	// the rest of the period, ξ ≤ (T−t)·C_L.
+	LocalCap   bool
+	Background []Background
+	Warmup     int
+	Periods    int
+	Latency    bool // keep latency histograms
+	Log        *experiment.Log
 }
 
 // Outcome is what a run measured, per measured period.
@@ -69,6 +80,7 @@ type run struct {
 	clients []*client
 	monitor *scheduler.Monitor
 	period  int // -Warmup, ..., Periods-1
+	first   int // client that the next timer looks at first
 	issued  int64
 	waited  bool // an I/O has waited for the data node in this period
 	out     Outcome
@@ -84,8 +96,8 @@ const (
 // Simulate makes one run.
 func Simulate(setup *Setup) *Outcome {
 	r := &run{setup: setup, period: -setup.Warmup - 1}
-	r.server = server{run: r, queues: make([][classes]ring, len(setup.Clients))}
 	r.monitor = scheduler.NewMonitor(setup.monitor())
+	r.server = server{run: r, dispatcher: r.newDispatcher()}
 	for i := range setup.Clients {
 		c := newClient(r, i)
 		r.clients = append(r.clients, c)
@@ -115,16 +127,10 @@ func (s *Setup) monitor() scheduler.MonitorConfig {
 	return scheduler.MonitorConfig{
 		Period: second, Basic: s.Basic,
 		Estimator: scheduler.EstimatorConfig{
-			Profile: s.profile(), Floor: s.profile() / 2, Step: s.step(), Window: s.window(), Slack: 0.002,
+			Profile: s.profile(), Floor: s.profile() / 2, Step: s.profile() / 100, Window: estimatorWindow, Slack: estimatorSlack,
 		},
 	}
 }
-
-// step is η, 1 % of the profile.
-func (s *Setup) step() int64 { return s.profile() / 100 }
-
-// window is M.
-func (s *Setup) window() int { return 5 }
 
 // Fire runs a timer of the node.
 func (r *run) Fire(now int64, what int32) {
@@ -135,14 +141,24 @@ func (r *run) Fire(now int64, what int32) {
 		r.check(now)
 		r.kernel.At(now+tick, kernel.Conversion, r, checkPool)
 	case tickEngines:
-		for _, c := range r.clients {
+		r.inTurn(func(c *client) {
 			if !r.setup.Basic {
 				c.engine.Tick(now)
 			}
-			c.fill(now)
-		}
+			r.server.dispatcher.Refresh(c.queue, now)
+		})
+		r.server.serve(now)
 		r.kernel.At(now+tick, kernel.TokenTick, r, tickEngines)
 	}
+}
+
+// inTurn visits all clients, each time beginning with the next one, so that
+// none is always the first at a pool that is nearly empty.
+func (r *run) inTurn(visit func(*client)) {
+	for i := range r.clients {
+		visit(r.clients[(r.first+i)%len(r.clients)])
+	}
+	r.first++
 }
 
 // turn ends a period and begins the next.
@@ -158,12 +174,7 @@ func (r *run) turn(now int64) {
 	if r.period >= 0 {
 		r.out.Omega = append(r.out.Omega, r.monitor.Capacity())
 	}
-	for _, c := range r.clients {
-		c.beginPeriod(now)
-	}
-	for _, c := range r.clients {
-		c.fill(now)
-	}
+	r.inTurn(func(c *client) { c.beginPeriod(now) })
 	r.kernel.At(now+second, kernel.PeriodStart, r, beginPeriod)
 }
 
@@ -180,12 +191,12 @@ func (s *Setup) costIn(period int) int64 {
 
 // closePeriod takes the last reports and keeps what was measured.
 func (r *run) closePeriod() {
-	r.checkIssued()
 	done := make([]int64, len(r.clients))
 	for i, c := range r.clients {
 		done[i] = c.done
 		r.monitor.Report(i, c.engine.Report())
 	}
+	r.checkIssued()
 	if r.setup.Adaptive {
 		used := r.monitor.EndPeriod(r.waited)
 		r.setup.Log.Line(r.kernel.Now(), "used", used, r.monitor.Capacity())
@@ -219,9 +230,11 @@ func (r *run) check(now int64) {
 		return
 	}
 	r.setup.Log.Line(now, "convert", r.monitor.Pool.Tokens())
-	for _, c := range r.clients {
+	r.inTurn(func(c *client) {
 		c.engine.Wake(now)
-	}
+		r.server.dispatcher.Refresh(c.queue, now)
+	})
+	r.server.serve(now)
 }
 
 func (r *run) violate(format string, args ...any) {

@@ -1,0 +1,38 @@
+// Command tgtsim runs the papers' experiments in virtual time against the real
+// scheduler code and prints what the papers report beside what was measured.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"lunar/sim/experiment"
+	"lunar/sim/haechi"
+	"lunar/sim/pshift"
+)
+
+// errFailed ends the program with status 1 after the table has been printed.
+var errFailed = errors.New("a check failed")
+
+type options struct {
+	List listCmd `cmd:"" help:"List the experiments: identifier, set-up, the paper's value, criterion."`
+	Run  runCmd  `cmd:"" help:"Run experiments; exit status 1 when a check fails."`
+}
+
+func main() {
+	var o options
+	ctx := kong.Parse(&o, kong.Name("tgtsim"),
+		kong.Description("Simulate the experiments of the scheduler's papers."), kong.UsageOnError())
+	if err := ctx.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "tgtsim:", err)
+		os.Exit(1)
+	}
+}
+
+// experiments returns every experiment, in the order of the papers.
+func experiments() []experiment.Experiment {
+	return append(haechi.Experiments(), pshift.Experiments()...)
+}
