@@ -73,10 +73,11 @@ func TestMetadataOverhead(t *testing.T) {
 
 const benchSlots = 1 << 16
 
-// keys is a shuffled walk through n blocks.
-func keys(n int) []uint64 {
+// keys is a shuffled walk through n blocks; walks of different seeds differ, so
+// that memory is not visited in the order in which it was filled.
+func keys(n int, seed uint64) []uint64 {
 	out := make([]uint64, n)
-	for i, v := range rand.New(rand.NewPCG(3, 4)).Perm(n) {
+	for i, v := range rand.New(rand.NewPCG(3, seed)).Perm(n) {
 		out[i] = uint64(v)
 	}
 	return out
@@ -85,10 +86,10 @@ func keys(n int) []uint64 {
 // BenchmarkHit: one lookup that finds its block, with what the order of use
 // costs. The partition also takes its lock, pins and unpins.
 func BenchmarkHit(b *testing.B) {
-	walk := keys(benchSlots)
+	fill, walk := keys(benchSlots, 1), keys(benchSlots, 2)
 	b.Run("partition", func(b *testing.B) {
 		p := benchPartition(b, "lru")
-		for _, n := range walk {
+		for _, n := range fill {
 			access(p, Key{0, n})
 		}
 		b.ReportAllocs()
@@ -99,7 +100,7 @@ func BenchmarkHit(b *testing.B) {
 	})
 	b.Run("index and list", func(b *testing.B) {
 		p := benchPartition(b, "lru")
-		for _, n := range walk {
+		for _, n := range fill {
 			access(p, Key{0, n})
 		}
 		order := p.lus[0].order.(*lruList)
@@ -111,7 +112,7 @@ func BenchmarkHit(b *testing.B) {
 	})
 	for name, c := range references(b) {
 		b.Run(name, func(b *testing.B) {
-			for _, n := range walk {
+			for _, n := range fill {
 				c.add(n)
 			}
 			b.ReportAllocs()
@@ -124,7 +125,7 @@ func BenchmarkHit(b *testing.B) {
 
 // BenchmarkInsertEvict: a miss whose block enters and pushes another out.
 func BenchmarkInsertEvict(b *testing.B) {
-	walk := keys(8 * benchSlots)
+	walk := keys(8*benchSlots, 3)
 	b.Run("partition", func(b *testing.B) {
 		p := benchPartition(b, "lru")
 		b.ReportAllocs()

@@ -56,12 +56,7 @@ func (r *Router) Route(req *Request, out []Piece) Route {
 	}
 	req.Interpreted = true
 	r.stats.interpreted.Add(1)
-	best := r.node
-	if r.geometry.nodes > 1 {
-		var a Affinity
-		a.Add(out[:pieces])
-		best = a.Best(int(r.geometry.nodes), r.node)
-	}
+	best := r.best(out[:pieces])
 	switch {
 	case best == r.node:
 		r.stats.local.Add(uint64(bytes))
@@ -72,6 +67,19 @@ func (r *Router) Route(req *Request, out []Piece) Route {
 		route.Node, route.Forward = best, true
 	}
 	return route
+}
+
+// best returns the node that has most of the pieces.
+func (r *Router) best(pieces []Piece) int {
+	switch {
+	case r.geometry.nodes == 1 || len(pieces) == 0:
+		return r.node
+	case len(pieces) == 1:
+		return int(pieces[0].Node)
+	}
+	var a Affinity
+	a.Add(pieces)
+	return a.Best(int(r.geometry.nodes), r.node)
 }
 
 // Stats returns the counters.

@@ -234,6 +234,7 @@ func TestTuner(t *testing.T) {
 		{"dear hand-over", 1 << 30, 53, 313, NeverForward},
 		{"cheap hand-over", 1, 53, 313, 4 << 10},
 		{"remote memory is not slower", 8000, 313, 313, NeverForward},
+		{"remote memory is faster", 8000, 313, 53, NeverForward},
 	} {
 		tuner := NewTuner(64 << 10)
 		if got := tuner.Adapt(); got != 64<<10 {

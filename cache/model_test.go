@@ -345,6 +345,24 @@ func TestAttachAfterCrash(t *testing.T) {
 	})
 }
 
+// New data that were marked dirty but not yet valid are data.
+func TestAttachBetweenTwoStores(t *testing.T) {
+	c := Config{Slots: 2, BlockSize: subs * 4096, LUs: 1}
+	mem := ownMemory(c.Slots)
+	p, err := NewPartition(c, mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := p.BeginWrite(Key{0, 5}, 0b0110, 0b0110, WriteOptions{}, nil)
+	p.setDirty(g.Slot, g.Mask) // killed before EndWrite goes on
+	if p, err = Attach(c, mem); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.Read(Key{0, 5}, 0b0110, nil); r.Outcome != Hit || p.Stats().DirtyBytes != 8192 {
+		t.Errorf("found %+v and %+v, expected a hit and 8192 dirty bytes", r, p.Stats())
+	}
+}
+
 func TestAttachRefuses(t *testing.T) {
 	c := Config{ID: 7, Slots: 8, BlockSize: 16 << 10, LUs: 3}
 	for _, tc := range []struct {

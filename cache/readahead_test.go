@@ -35,6 +35,21 @@ func TestReadaheadGrows(t *testing.T) {
 	}
 }
 
+// A deep queue's requests come out of order and are still one stream.
+func TestReadaheadToleratesReordering(t *testing.T) {
+	d := detector(t, ReadaheadConfig{Streams: 4, Start: 256 << 10, Max: 1 << 20})
+	const n = 32 << 10
+	end := int64(0)
+	for _, i := range []int64{0, 1, 3, 2, 5, 4, 7, 6, 8, 11, 9, 10} {
+		if p := d.Read(1, i*n, n, noLimit, noLimit); p.Len != 0 {
+			end = p.Off + p.Len
+		}
+	}
+	if d.streams.Len() != 1 || end < 12*n+128<<10 {
+		t.Errorf("%d streams, read ahead up to %d; expected one, and at least half a window beyond %d", d.streams.Len(), end, 12*n)
+	}
+}
+
 // Sequential streams of several LUs are told apart, are followed across zones,
 // ask for every byte once and for nothing beyond the end or the budget.
 func TestReadaheadCoversStreams(t *testing.T) {

@@ -3,6 +3,7 @@ package sim
 import "testing"
 
 func TestFussyLatencies(t *testing.T) {
+	skipUnderRace(t)
 	rows, err := fussyLatencies()
 	judge(t, rows, err)
 }

@@ -17,6 +17,13 @@ func judge(t *testing.T, rows []Row, err error) {
 	}
 }
 
+// skipUnderRace keeps long experiments out of slow builds.
+func skipUnderRace(t *testing.T) {
+	if raceDetector {
+		t.Skip("long, and of one goroutine: the race detector has nothing to find")
+	}
+}
+
 func TestBandwidths(t *testing.T) { judge(t, bandwidths(), nil) }
 
 func TestResponseTimes(t *testing.T) {
@@ -30,11 +37,13 @@ func TestBlockSizes(t *testing.T) {
 }
 
 func TestThroughputs(t *testing.T) {
+	skipUnderRace(t)
 	rows, err := throughputs()
 	judge(t, rows, err)
 }
 
 func TestPostmark(t *testing.T) {
+	skipUnderRace(t)
 	rows, err := postmarks()
 	judge(t, rows, err)
 }
