@@ -111,12 +111,13 @@ func (q *Queue) configure(config QueueConfig) {
 // Configure changes a queue. Tasks that wait stay; throttle times start anew.
 func (d *Dispatcher) Configure(q *Queue, config QueueConfig, now int64) {
 	d.move(q, isOut, now)
+	pending := q.pendingTokens()
 	for _, e := range q.engines {
-		e.pend -= q.pendingTokens()
+		e.carry(-pending, -q.inflight)
 	}
 	q.configure(config)
 	for _, e := range q.engines {
-		e.pend += q.pendingTokens()
+		e.carry(pending, q.inflight)
 	}
 	d.Refresh(q, now)
 }
@@ -223,7 +224,7 @@ func (d *Dispatcher) dispatch(q *Queue, now int64) *Task {
 	t := q.tasks.head
 	q.tasks.remove(t)
 	d.waiting--
-	d.issue(q, t, now)
+	d.issue(q, t, d.grant(q, now), now)
 	d.rings[q.place].charge(q.slot, &q.account, t.Cost)
 	if q.place >= inHigh {
 		class := int(q.place - inHigh)
@@ -234,10 +235,30 @@ func (d *Dispatcher) dispatch(q *Queue, now int64) *Task {
 }
 
 // issue takes the tokens for a task that its queue may dispatch.
-func (d *Dispatcher) issue(q *Queue, t *Task, now int64) {
-	t.issued, t.grant = now, d.grant(q, now)
-	q.charge(t, t.grant, now)
-	q.count(t, t.grant)
+func (d *Dispatcher) issue(q *Queue, t *Task, grant Grant, now int64) {
+	t.issued, t.grant = now, grant
+	q.charge(t, grant, now)
+	q.count(t, grant)
+}
+
+// ready reports whether a task could be dispatched.
+func (d *Dispatcher) ready() bool {
+	return d.rings[inUrgent].set.count|d.rings[inReserved].set.count|d.classes.set.count != 0
+}
+
+// admit dispatches a task that has just arrived in an empty queue, while no
+// other queue is ready. False: it may not run now.
+func (d *Dispatcher) admit(q *Queue, t *Task, now int64) bool {
+	if by, _ := q.limited(now); by >= 0 {
+		return false
+	}
+	grant := d.grant(q, now)
+	if grant == GrantLimit || grant == GrantNone {
+		return false
+	}
+	q.arrive(t, now)
+	d.issue(q, t, grant, now)
+	return true
 }
 
 // grant returns what a queue would dispatch with.
@@ -262,12 +283,23 @@ func (d *Dispatcher) Done(t *Task, now int64) {
 	q.counters.ServedTokens += t.Cost
 	q.counters.Bytes += t.Bytes
 	q.counters.Service += now - t.issued
+	q.services.Add(now - t.issued)
+	q.inflight -= t.Cost
 	for _, e := range q.engines {
 		e.Complete(t.Cost, now)
 	}
 	if t.Hit {
 		q.counters.Hits++
-		q.engines[0].Refund(t.Cost, t.grant)
+		q.refund(t)
+	}
+}
+
+// refund gives the tokens of a cache hit back.
+func (q *Queue) refund(t *Task) {
+	for i, e := range q.engines {
+		if t.charged&(1<<i) != 0 {
+			e.Refund(t.Cost, t.grant)
+		}
 	}
 }
 

@@ -62,6 +62,8 @@ type Engine struct {
 	issued  int64 // tokens issued this period
 	done    int64 // N: tokens completed this period
 	yielded int64 // reservation tokens given back this period
+	offered int64 // tokens accepted since the engine was made
+	served  int64 // tokens completed since the engine was made
 
 	granted    int64 // tokens of the last grant
 	grantedAt  int64
@@ -74,11 +76,12 @@ type Engine struct {
 	lastTick  int64
 	idleSince int64
 	idle      int64 // ns idle since the last tick
+	drained   bool  // nothing was pending at some time since TakeBacklogged
 }
 
 // NewEngine returns an engine without tokens.
 func NewEngine(cfg EngineConfig) *Engine {
-	e := &Engine{}
+	e := &Engine{drained: true}
 	e.Configure(cfg)
 	return e
 }
@@ -134,11 +137,13 @@ func (e *Engine) Arrive(cost, now int64) {
 		e.idle += now - e.idleSince
 	}
 	e.pend += cost
+	e.offered += cost
 }
 
 // Cancel takes back a command that was accepted and not issued.
 func (e *Engine) Cancel(cost, now int64) {
 	e.pend -= cost
+	e.drained = e.drained || e.pend == 0
 	e.settle(now)
 }
 
@@ -175,6 +180,7 @@ func (e *Engine) Charge(cost int64, grant Grant) {
 	}
 	e.issued += cost
 	e.pend -= cost
+	e.drained = e.drained || e.pend == 0
 	e.inflight += cost
 }
 
@@ -201,6 +207,7 @@ func (e *Engine) Wake(now int64) { e.nextFetch = now }
 // Complete books an issued command of the given cost as done at now.
 func (e *Engine) Complete(cost, now int64) {
 	e.done += cost
+	e.served += cost
 	e.inflight -= cost
 	e.settle(now)
 }
@@ -286,6 +293,25 @@ func (e *Engine) Done() int64 { return e.done }
 
 // Yielded is what was given back this period, in tokens.
 func (e *Engine) Yielded() int64 { return e.yielded }
+
+// Totals are what was accepted and what was completed since the engine was
+// made, in tokens.
+func (e *Engine) Totals() (offered, served int64) { return e.offered, e.served }
+
+// TakeBacklogged reports whether something was pending all the time since the
+// last call.
+func (e *Engine) TakeBacklogged() bool {
+	backlogged := !e.drained
+	e.drained = e.pend == 0
+	return backlogged && e.pend > 0
+}
+
+// carry moves commands that were accepted (and issued) into or out of the
+// engine's counts, when their queue gets another engine.
+func (e *Engine) carry(pend, inflight int64) {
+	e.pend += pend
+	e.inflight += inflight
+}
 
 // Pending is what was accepted and not issued, in tokens.
 func (e *Engine) Pending() int64 { return e.pend }

@@ -3,7 +3,7 @@ package scheduler
 // EstimatorConfig sets Haechi's adaptive capacity estimation. Capacities are
 // tokens per period.
 type EstimatorConfig struct {
-	Profile int64   // Ω_prof: the capacity to start from
+	Profile int64   // Ω_prof: the capacity to start from; 0 is the first use seen
 	Floor   int64   // Ω_min: use below it is not taken for the capacity; 0 is half of Profile
 	Step    int64   // η: how far a fully used capacity is raised; 0 is 1 % of Profile
 	Window  int     // M: how many lower periods are averaged; 0 is 5
@@ -19,16 +19,23 @@ type Estimator struct {
 
 // NewEstimator returns an estimator at its profile.
 func NewEstimator(cfg EstimatorConfig) *Estimator {
-	if cfg.Floor == 0 {
-		cfg.Floor = cfg.Profile / 2
-	}
-	if cfg.Step == 0 {
-		cfg.Step = max(1, cfg.Profile/100)
-	}
 	if cfg.Window == 0 {
 		cfg.Window = 5
 	}
-	return &Estimator{cfg: cfg, omega: cfg.Profile, window: make([]int64, 0, cfg.Window)}
+	e := &Estimator{cfg: cfg, window: make([]int64, 0, cfg.Window)}
+	e.start(cfg.Profile)
+	return e
+}
+
+// start sets the profile and what depends on it.
+func (e *Estimator) start(profile int64) {
+	e.cfg.Profile, e.omega = profile, profile
+	if e.cfg.Floor == 0 {
+		e.cfg.Floor = profile / 2
+	}
+	if e.cfg.Step == 0 {
+		e.cfg.Step = profile / 100
+	}
 }
 
 // Capacity is Ω, tokens per period.
@@ -45,8 +52,10 @@ func (e *Estimator) SetFloor(floor int64) { e.cfg.Floor = floor }
 // and not a lower demand. It returns the new Ω.
 func (e *Estimator) Observe(used int64, backlogged bool) int64 {
 	switch {
+	case e.omega == 0:
+		e.start(used)
 	case float64(used) >= (1-e.cfg.Slack)*float64(e.omega):
-		e.omega += e.cfg.Step
+		e.omega += max(1, e.cfg.Step)
 	case backlogged && used >= e.cfg.Floor:
 		e.lower(used)
 	}

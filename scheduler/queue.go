@@ -22,8 +22,8 @@ const Unlimited = math.MaxInt64
 
 // QueueConfig sets a Queue.
 type QueueConfig struct {
-	Weight  int64     // share inside the class; 0 is 1
-	Class   Class     //
+	Weight  int64 // share inside the class; 0 is 1
+	Class   Class
 	Engines []*Engine // whose reservation tokens it may use, the first one's global tokens too; nil gives it its own
 	Limits  []*Limit  // all must let a command pass
 }
@@ -54,7 +54,13 @@ type Queue struct {
 	heldBy    int // limit that holds it, -1 none
 	heldSince int64
 
+	flow     Flow
+	entities []*entity // from the outside in; nil without a gate
+	inflight int64     // tokens
+
 	counters Counters
+	waits    Histogram
+	services Histogram
 }
 
 // Counters are totals of a queue since it was added.
@@ -72,6 +78,12 @@ type Counters struct {
 
 // Counters returns the queue's totals.
 func (q *Queue) Counters() Counters { return q.counters }
+
+// Waits is the histogram of the time between arrival and dispatch.
+func (q *Queue) Waits() *Histogram { return &q.waits }
+
+// Services is the histogram of the time between dispatch and Done.
+func (q *Queue) Services() *Histogram { return &q.services }
 
 // Throttled is for how long, in ns, limit i of the configuration held the
 // queue back.
@@ -110,15 +122,18 @@ func (q *Queue) limited(now int64) (by int, until int64) {
 }
 
 // charge takes the tokens of a command: of every engine that has reservation
-// tokens, since an inner reservation is part of the outer one, or a normal one.
+// tokens, since an inner reservation is part of the outer one, or a normal one
+// of the first engine.
 func (q *Queue) charge(t *Task, grant Grant, now int64) {
+	t.charged = 0
+	q.inflight += t.Cost
 	for i, e := range q.engines {
-		switch {
-		case grant == GrantReserved && !e.Reserved(), grant != GrantReserved && i > 0:
+		if grant == GrantReserved && !e.Reserved() || grant != GrantReserved && i > 0 {
 			e.Charge(t.Cost, GrantOpportunistic)
-		default:
-			e.Charge(t.Cost, grant)
+			continue
 		}
+		e.Charge(t.Cost, grant)
+		t.charged |= 1 << i
 	}
 	if grant != GrantReserved && q.normal != Unlimited {
 		q.normal -= t.Cost
@@ -139,6 +154,7 @@ func (l *Limit) units(t *Task) int64 {
 // count books a dispatch.
 func (q *Queue) count(t *Task, grant Grant) {
 	q.counters.Waited += t.issued - t.arrived
+	q.waits.Add(t.issued - t.arrived)
 	switch grant {
 	case GrantReserved:
 		q.counters.Reserved++

@@ -14,6 +14,7 @@ type Task struct {
 	next, prev *Task
 	queue      *Queue
 	grant      Grant
+	charged    uint8 // engines of the queue, by index, that gave a token
 	arrived    int64
 	issued     int64
 }

@@ -1,0 +1,163 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+)
+
+// RuleError says what is wrong with a rule.
+type RuleError struct {
+	Rule   string // the rule's name, or its place in the list if it has none
+	Field  string // of Rule, in the configuration's spelling
+	Reason string // what was found and what was expected
+}
+
+func (e *RuleError) Error() string {
+	return fmt.Sprintf("qos rule %s: %s: %s", e.Rule, e.Field, e.Reason)
+}
+
+// check collects the errors of one rule.
+type check struct {
+	name string
+	errs []error
+}
+
+func (c *check) add(field, format string, args ...any) {
+	c.errs = append(c.errs, &RuleError{c.name, field, fmt.Sprintf(format, args...)})
+}
+
+// Validate tests rules and groups; the error joins a *RuleError for everything
+// that is wrong.
+func Validate(rules []Rule, groups []Group) error {
+	var errs []error
+	names := map[string]bool{}
+	for i := range rules {
+		c := &check{name: ruleName(rules, i)}
+		if names[c.name] {
+			c.add("name", "found twice, expected once")
+		}
+		names[c.name] = true
+		c.match(&rules[i], groups)
+		c.rates(&rules[i])
+		c.overlaps(rules, i, groups)
+		errs = append(errs, c.errs...)
+	}
+	return errors.Join(errs...)
+}
+
+func ruleName(rules []Rule, i int) string {
+	if rules[i].Name != "" {
+		return rules[i].Name
+	}
+	return fmt.Sprintf("#%d", i+1)
+}
+
+// match checks whom the rule is about.
+func (c *check) match(r *Rule, groups []Group) {
+	switch {
+	case len(r.Initiators) == 0 && r.Group == "":
+		c.add("initiators", "found neither initiators nor group, expected one")
+	case len(r.Initiators) > 0 && r.Group != "":
+		c.add("group", "found initiators as well, expected one of the two")
+	case r.Group != "" && patternsOf(r, groups) == nil:
+		c.add("group", "found %q, expected the name of a group with initiators", r.Group)
+	}
+	for _, pattern := range r.Initiators {
+		if pattern == "" {
+			c.add("initiators", "found an empty pattern, expected an initiator name or pattern")
+		}
+	}
+}
+
+// patternsOf are the initiator patterns that a rule matches.
+func patternsOf(r *Rule, groups []Group) []string {
+	if r.Group == "" {
+		return r.Initiators
+	}
+	for i := range groups {
+		if groups[i].Name == r.Group {
+			return groups[i].Initiators
+		}
+	}
+	return nil
+}
+
+// rates checks what the rule gives.
+func (c *check) rates(r *Rule) {
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"reservation.iops", r.Reservation.IOPS}, {"reservation.bytes", r.Reservation.Bytes},
+		{"limit.iops", r.Limit.IOPS}, {"limit.bytes", r.Limit.Bytes},
+		{"burst.iops", r.Burst.IOPS}, {"burst.bytes", r.Burst.Bytes}, {"weight", r.Weight},
+	} {
+		if f.value < 0 {
+			c.add(f.name, "found %d, expected no negative number", f.value)
+		}
+	}
+	c.limit("iops", r.Limit.IOPS, r.Reservation.IOPS, r.Burst.IOPS, MinRate)
+	c.limit("bytes", r.Limit.Bytes, r.Reservation.Bytes, r.Burst.Bytes, MinByteRate)
+	if r.Weight > maxWeight {
+		c.add("weight", "found %d, expected at most %d", r.Weight, maxWeight)
+	}
+	if int(r.Class) >= len(classPlace) {
+		c.add("class", "found %d, expected urgent, high, medium or low", r.Class)
+	}
+}
+
+// maxWeight keeps one turn of a queue short.
+const maxWeight = 1000
+
+func (c *check) limit(unit string, limit, reservation, burst, least int64) {
+	switch {
+	case limit > 0 && limit < least:
+		c.add("limit."+unit, "found %d, expected at least %d", limit, least)
+	case limit > 0 && limit < reservation:
+		c.add("limit."+unit, "found %d, expected at least the reservation of %d", limit, reservation)
+	case limit == 0 && burst > 0:
+		c.add("burst."+unit, "found %d without a limit, expected limit.%s", burst, unit)
+	}
+}
+
+// overlaps checks that of two rules of one level that can match the same, one
+// is more specific.
+func (c *check) overlaps(rules []Rule, i int, groups []Group) {
+	for j := range i {
+		a, b := &rules[i], &rules[j]
+		if a.level() != b.level() || !overlapTarget(a, b) {
+			continue
+		}
+		if pattern, found := equalMatch(patternsOf(a, groups), patternsOf(b, groups)); found {
+			c.add("initiators", "found %q, which rule %s matches as specifically, expected one rule to be more specific", pattern, ruleName(rules, j))
+		}
+	}
+}
+
+// overlapTarget reports whether two rules can be about one logical unit and
+// neither is more specific in it.
+func overlapTarget(a, b *Rule) bool {
+	if (a.LUN == nil) != (b.LUN == nil) || a.LUN != nil && *a.LUN != *b.LUN {
+		return false
+	}
+	x, y := anyIfEmpty(a.Target), anyIfEmpty(b.Target)
+	return specificity(x) == specificity(y) && overlap(x, y)
+}
+
+func anyIfEmpty(pattern string) string {
+	if pattern == "" {
+		return "*"
+	}
+	return pattern
+}
+
+func equalMatch(a, b []string) (pattern string, found bool) {
+	for _, x := range a {
+		for _, y := range b {
+			if specificity(x) == specificity(y) && overlap(x, y) {
+				return x, true
+			}
+		}
+	}
+	return "", false
+}
