@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -41,6 +42,7 @@ type Options struct {
 	// Wait is how long to wait for a process that still has the segment.
 	Wait time.Duration
 
+	Huge     arena.Huge     // require: only on hugetlbfs; auto: huge pages of tmpfs, if the kernel gives them
 	Threads  int            // that touch the memory
 	Progress arena.Progress // of touching it; may be nil
 }
@@ -53,10 +55,12 @@ type Segment struct {
 	Generation uint64  // counts the processes that attached it, from 1
 	Replaced   string  // how the geometry of a segment that was replaced differed
 	Unplaced   string  // why memory is not where it was asked for; empty if it is
+	Pages      arena.Pages
 
 	file     *os.File
 	path     string
 	mem      []byte
+	page     int64 // bytes of a page of the file
 	header   header
 	state    state
 	geometry Geometry // as asked for
@@ -129,6 +133,9 @@ func attachFile(file *os.File, path string, o Options) (*Segment, error) {
 		return nil, err
 	}
 	s := &Segment{file: file, path: path, mem: mem, geometry: o.Geometry}
+	if err := s.choosePages(o.Huge); err != nil {
+		return nil, errors.Join(err, unmap(mem))
+	}
 	if err := s.take(o); err != nil {
 		return nil, errors.Join(err, unmap(mem))
 	}
@@ -186,6 +193,24 @@ func (s *Segment) sums(h header) (sums [maxAreas]uint32) {
 	return sums
 }
 
+// choosePages finds out which pages the file is made of, or asks for huge ones.
+func (s *Segment) choosePages(huge arena.Huge) error {
+	page, reserved, err := arena.PageSize(filepath.Dir(s.path))
+	if err != nil {
+		return fmt.Errorf("cache segment %s: %w", s.path, err)
+	}
+	s.page = page
+	switch {
+	case reserved:
+		s.Pages = arena.HugePages
+	case huge == arena.HugeRequire:
+		return fmt.Errorf("cache segment %s in huge pages: its directory is not on hugetlbfs; expected one, such as a mount of type hugetlbfs on /dev/hugepages", s.path)
+	case huge == arena.HugeAuto:
+		s.Pages, _ = arena.Advise(s.mem, true)
+	}
+	return nil
+}
+
 // place asks for each area's node and makes all memory exist.
 func (s *Segment) place(o Options) error {
 	for i, a := range o.Geometry.Areas {
@@ -193,7 +218,7 @@ func (s *Segment) place(o Options) error {
 			continue
 		}
 		first := s.header.offsets[i]
-		bound, err := arena.Bind(s.mem[first:roundUp(first+a.Size, pageBytes)], a.Node)
+		bound, err := arena.Bind(s.mem[first:roundUp(first+a.Size, s.page)], a.Node)
 		if err != nil {
 			return fmt.Errorf("cache segment %s: area %q: %w", s.path, a.Name, err)
 		}
@@ -244,6 +269,9 @@ func layFile(file *os.File, path string, page int64, o Options) (*Segment, error
 		return nil, err
 	}
 	s := &Segment{file: file, path: path, mem: mem, header: h, geometry: o.Geometry}
+	if err := s.choosePages(o.Huge); err != nil {
+		return nil, errors.Join(err, unmap(mem))
+	}
 	if err := s.place(o); err != nil {
 		return nil, errors.Join(err, unmap(mem))
 	}
