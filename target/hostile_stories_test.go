@@ -519,7 +519,13 @@ func stashFlood(f *field) {
 		p.SetImmediate()
 		f.send(c, p)
 	}
-	if grown := heap() - before; grown > 6<<20 {
-		f.Errorf("%d bytes of the heap are held for one session", grown)
+	grown := heap() - before
+	for range 100 { // what is received while the heap is looked at counts, but is not held
+		if grown <= 6<<20 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+		grown = heap() - before
 	}
+	f.Errorf("%d bytes of the heap are held for one session", grown)
 }
