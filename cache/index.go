@@ -5,6 +5,20 @@ package cache
 // slot plus one in its lower half; 0 is empty. The hash in the bucket spares
 // looking at other blocks and tells where an entry belongs when one before it
 // leaves.
+//
+// Why not golang-lru: medians of BenchmarkHit and BenchmarkInsertEvict with
+// 65,536 entries, in one run on two shared cores. A partition takes its lock
+// twice for each, to pin and unpin or to claim and end; the lock keeps one
+// lookup's cache misses from overlapping with the next one's.
+//
+//	                       hit      insert and evict
+//	index and lruList      28 ns    -
+//	golang-lru simplelru   47 ns    221 ns, 1 allocation
+//	Partition             117 ns    131 ns, none
+//	golang-lru lru        104 ns    325 ns, 1 allocation
+//	golang-lru 2q          57 ns    508 ns, 2 allocations
+//
+// And only this one can lie in memory that outlives the process.
 type index struct {
 	buckets []uint64
 	mask    uint32
