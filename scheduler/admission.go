@@ -17,6 +17,7 @@ type AdmissionError struct {
 	Local     bool   // Available is what one initiator can use (C_L)
 }
 
+// Error is the arithmetic in words.
 func (e *AdmissionError) Error() string {
 	what := "reservations add up to"
 	if e.Name != "" {

@@ -67,6 +67,7 @@ const (
 	levels
 )
 
+// String is the level in words.
 func (l Level) String() string { return [...]string{"group", "initiator", "nexus"}[l] }
 
 // level is the level of the entities that a rule makes.

@@ -12,6 +12,7 @@ type RuleError struct {
 	Reason string // what was found and what was expected
 }
 
+// Error names rule, key and reason.
 func (e *RuleError) Error() string {
 	return fmt.Sprintf("qos rule %s: %s: %s", e.Rule, e.Field, e.Reason)
 }
