@@ -100,15 +100,7 @@ func name(file *os.File, path string) error {
 
 // fits compares a new segment with what there is.
 func fits(path string, size int64) error {
-	dir := filepath.Dir(path)
-	limits, err := arena.ReadLimits(dir)
-	if err != nil {
-		return fmt.Errorf("cache segment %s: %w", path, err)
-	}
-	if _, reserved, err := arena.PageSize(dir); err == nil && reserved {
-		limits.Available = size // of pages that are set aside already
-	}
-	if err := limits.Check(arena.Demand{Bytes: size, File: true}); err != nil {
+	if err := arena.CheckFile(filepath.Dir(path), size, false); err != nil {
 		return fmt.Errorf("cache segment %s: %w", path, err)
 	}
 	return nil

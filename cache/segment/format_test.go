@@ -234,7 +234,7 @@ func TestEveryByteIsCoveredOrHarmless(t *testing.T) {
 		w, sound := pack(t, last)
 		refusals, harmless := 0, 0
 		for at := range (headWords + journalWords(testGeometry.Slots)) * 8 {
-			for _, flip := range []uint64{1, 0x80, 0xff, w[at/8] >> (8 * (at % 8)) & 0xff} {
+			for _, flip := range []uint64{1 << (at % 7), w[at/8] >> (8 * (at % 8)) & 0xff} { // a bit, and to zero
 				old := w[at/8]
 				w[at/8] ^= flip << (8 * (at % 8))
 				c, refused := inspect(w, int64(len(w)*8))

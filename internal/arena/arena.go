@@ -89,10 +89,6 @@ func mapAnonymous(size int64, flags int) (*Arena, error) {
 // later.
 func mapFile(o Options) (*Arena, error) {
 	dir := filepath.Dir(o.Path)
-	limits, err := ReadLimits(dir)
-	if err != nil {
-		return nil, err
-	}
 	page, reserved, err := PageSize(dir)
 	if err != nil {
 		return nil, err
@@ -101,11 +97,7 @@ func mapFile(o Options) (*Arena, error) {
 		return nil, fmt.Errorf("arena %s in huge pages: its directory is not on hugetlbfs; expected one, such as a mount of type hugetlbfs on /dev/hugepages", o.Path)
 	}
 	size := roundUp(o.Bytes, page)
-	demand := Demand{Bytes: size, File: true, Lock: o.Lock && !reserved}
-	if reserved {
-		limits.Available = size // of huge pages that are set aside already; Space counts them
-	}
-	if err := limits.Check(demand); err != nil {
+	if err := CheckFile(dir, size, o.Lock); err != nil {
 		return nil, err
 	}
 	return createFile(o.Path, size, reserved)

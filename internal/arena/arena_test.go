@@ -167,6 +167,28 @@ func TestReadLimits(t *testing.T) {
 	}
 }
 
+func TestReadPool(t *testing.T) {
+	pools := t.TempDir()
+	dir := filepath.Join(pools, "hugepages-1048576kB")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, value := range map[string]string{"nr_hugepages": "5\n", "free_hugepages": "4\n", "resv_hugepages": "1\n"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	usual := Limits{HugePage: 2 << 20, HugeTotal: 8 << 20, HugeFree: 6 << 20}
+	got := usual
+	if got.readPool(pools, gib); got != (Limits{HugePage: gib, HugeTotal: 5 * gib, HugeFree: 3 * gib}) {
+		t.Errorf("%+v", got)
+	}
+	got = usual
+	if got.readPool(pools, 64<<10); got != usual {
+		t.Errorf("%+v of a size that does not exist, expected %+v", got, usual)
+	}
+}
+
 // memoryDir is a directory of a memory file system, removed after the test.
 func memoryDir(t *testing.T) string {
 	t.Helper()

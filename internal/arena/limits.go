@@ -42,8 +42,50 @@ func ReadLimits(dir string) (Limits, error) {
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return Limits{}, fmt.Errorf("arena: free space of %s: %w", dir, err)
 	}
-	limits.Space = int64(fs.Bavail) * fs.Bsize
+	if uint32(fs.Type) == hugetlbMagic {
+		limits.readPool(hugePools, fs.Bsize)
+	}
+	if fs.Blocks > 0 { // hugetlbfs without a size option says 0: only its pool bounds it
+		limits.Space = int64(fs.Bavail) * fs.Bsize
+	}
 	return limits, nil
+}
+
+// hugePools has a directory for each size of huge pages.
+const hugePools = "/sys/kernel/mm/hugepages"
+
+// readPool replaces the numbers of the default huge pages by those of another
+// size, where they can be read.
+func (l *Limits) readPool(pools string, page int64) {
+	dir := filepath.Join(pools, fmt.Sprintf("hugepages-%dkB", page>>10))
+	total, ok := readNumber(filepath.Join(dir, "nr_hugepages"))
+	free, alsoOK := readNumber(filepath.Join(dir, "free_hugepages"))
+	if !ok || !alsoOK {
+		return
+	}
+	promised, _ := readNumber(filepath.Join(dir, "resv_hugepages")) // kernels have it if they have the others
+	l.HugePage, l.HugeTotal, l.HugeFree = page, total*page, (free-promised)*page
+}
+
+// CheckFile says with numbers why a new file of size bytes in dir does not fit,
+// or returns nil. On hugetlbfs that means its pool of huge pages.
+func CheckFile(dir string, size int64, lock bool) error {
+	limits, err := ReadLimits(dir)
+	if err != nil {
+		return err
+	}
+	_, reserved, err := PageSize(dir)
+	if err != nil {
+		return err
+	}
+	if !reserved {
+		return limits.Check(Demand{Bytes: size, File: true, Lock: lock})
+	}
+	if err := limits.Check(Demand{Bytes: size, Huge: true}); err != nil {
+		return err
+	}
+	limits.Available = math.MaxInt64 // the pages are set aside already
+	return limits.Check(Demand{Bytes: size, File: true})
 }
 
 func readMeminfo(path string) (Limits, error) {
