@@ -208,6 +208,25 @@ func TestStateCutAtEveryStore(t *testing.T) {
 	}
 }
 
+// A damaged newest state does not let the older one, which says clean, count.
+func TestDamagedStateIsNotClean(t *testing.T) {
+	w, sound := pack(t, statusClean)
+	sound.adopt(w, "v2", 2)
+	newest := stateAt[0]
+	if w[stateAt[1]] > w[stateAt[0]] {
+		newest = stateAt[1]
+	}
+	for at := newest; at < newest+stateWords; at++ {
+		for b := range 8 {
+			w[at] ^= 1 << (8 * b)
+			if c, refused := inspect(w, int64(len(w)*8)); refused != nil || c.clean() {
+				t.Errorf("word %d, byte %d: clean %v, refused %v", at-newest, b, c.clean(), refused)
+			}
+			w[at] ^= 1 << (8 * b)
+		}
+	}
+}
+
 // pack is a segment with clean and dirty records, as bytes.
 func pack(t testing.TB, last status) (mapped, contents) {
 	w, j, s := newTape()
