@@ -61,6 +61,7 @@ func (c *Connection) checkCommand(p *pdu.SCSICommand, r *request) pdu.RejectReas
 
 // init fills in the task from its header.
 func (t *task) init(p *pdu.SCSICommand, ahs []byte) error {
+	t.moved = t.conn.thread.loop.Now()
 	t.itt, t.lunField, t.cmdSN = p.BHS().ITT(), p.BHS().LUN(), p.BHS().CmdSN()
 	cmd := &t.cmd
 	n := copy(cmd.CDB[:], p.CDB()[:])

@@ -18,6 +18,7 @@ var (
 	errLoggedOut  = errors.New("logged out")
 	errPeerClosed = errors.New("the initiator closed the connection")
 	errProtocol   = errors.New("protocol error")
+	errNoData     = errors.New("no Data-Out")
 	errNOPTimeout = errors.New("no answer to NOP-In: the initiator is dead or cut off")
 	errStalled    = errors.New("the initiator does not take what it is sent")
 	errReinstated = errors.New("the initiator logged in again")

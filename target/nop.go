@@ -1,6 +1,7 @@
 package target
 
 import (
+	"fmt"
 	"time"
 
 	"lunar/internal/evloop"
@@ -15,6 +16,7 @@ type nopState struct {
 	heard int64  // when the last bytes came, on the loop's clock
 	ping  uint32 // Target Transfer Tag of the question under way, 0: none
 	asked int64
+	last  bool // the time to answer is over; one more pass
 }
 
 func (c *Connection) armNOP() {
@@ -31,25 +33,45 @@ func (c *Connection) checkNOP() {
 	if c.nop.heard > c.nop.asked {
 		c.nop.ping = 0
 	}
-	if c.stalled() >= config.NOPInterval+config.NOPTimeout {
+	patience := config.NOPInterval + config.NOPTimeout
+	if c.stalled() >= patience {
 		c.close(errStalled)
+		return
+	}
+	if t := c.withholding(now - int64(patience)); t != nil {
+		c.close(fmt.Errorf("%w of task %#x within %v", errNoData, t.itt, patience))
 		return
 	}
 	silence := time.Duration(now - c.nop.heard)
 	next := config.NOPInterval - silence
 	switch {
 	case c.nop.ping != 0:
-		if waited := time.Duration(now - c.nop.asked); waited >= config.NOPTimeout {
+		waited := time.Duration(now - c.nop.asked)
+		if waited >= config.NOPTimeout && c.nop.last {
 			c.close(errNOPTimeout)
 			return
-		} else {
-			next = config.NOPTimeout - waited
 		}
+		// After a pause of the whole machine the answer may lie in the
+		// socket: the next pass reads before it looks at the timers.
+		c.nop.last = waited >= config.NOPTimeout
+		next = config.NOPTimeout - waited
 	case next <= 0:
 		c.sendPing()
 		next = config.NOPTimeout
 	}
 	c.thread.loop.Arm(&c.nop.timer, max(next, time.Millisecond))
+}
+
+// withholding returns a task whose initiator has sent nothing of the data that
+// it owes since the given time: it holds buffers that others wait for.
+func (c *Connection) withholding(since int64) *task {
+	owing := c.tasks.appendMatching(nil, func(t *task) bool {
+		return (t.r2tCount > 0 || t.unsolicited.open) && t.moved < since
+	})
+	if len(owing) == 0 {
+		return nil
+	}
+	return owing[0]
 }
 
 // stalled is how long the initiator has taken nothing of what waits for it: who
@@ -63,7 +85,7 @@ func (c *Connection) stalled() time.Duration {
 
 // sendPing asks for an answer (RFC 7143 section 11.19).
 func (c *Connection) sendPing() {
-	c.nop.ping, c.nop.asked = c.newTTT(), c.thread.loop.Now()
+	c.nop.ping, c.nop.asked, c.nop.last = c.newTTT(), c.thread.loop.Now(), false
 	var p pdu.NOPIn
 	p.Init()
 	p.BHS().SetITT(pdu.ReservedTag)

@@ -212,3 +212,48 @@ func TestPing(t *testing.T) {
 		}
 	}
 }
+
+// An initiator that answers pings but never sends the data that it was asked
+// for holds buffers that others wait for.
+func TestWithheldDataEndsTheSession(t *testing.T) {
+	r := newRig(t, rigOptions{config: target.Config{NOPInterval: 50 * time.Millisecond, NOPTimeout: 50 * time.Millisecond}})
+	c := r.login(initiator.Options{})
+	start(t, c, initiator.Command{CDB: cdbWrite16(0, 2048), Out: pattern(1<<20, 2), HoldData: true})
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
+		p, err := c.Step(20 * time.Millisecond)
+		if errors.Is(err, initiator.ErrClosed) {
+			return
+		}
+		if err == nil && p != nil && p.Opcode() == initiator.OpNOPIn {
+			pong := initiator.NewPDU(initiator.OpNOPOut, initiator.FlagFinal, nil)
+			pong.SetImmediate()
+			pong.SetU32(16, initiator.NoTag)
+			pong.SetU32(20, p.TTT())
+			if err := c.Send(pong); err != nil {
+				return
+			}
+		}
+	}
+	t.Fatal("the session goes on")
+}
+
+// Who may only read a unit does not change it for those who may write.
+func TestReaderDoesNotChangeTheUnit(t *testing.T) {
+	r := newRig(t, rigOptions{rules: func(lus []*scsi.LogicalUnit) []target.AccessRule {
+		return []target.AccessRule{{Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LUN: 0, LU: lus[0], ReadOnly: true}}}}
+	}})
+	c := r.login(initiator.Options{})
+	swp := append([]byte{0, 0, 0, 0, 0x0a, 0x0a, 0, 0, 0x08}, make([]byte, 7)...)
+	for name, cmd := range map[string]initiator.Command{
+		"STOP":        {CDB: []byte{0x1b, 0, 0, 0, 0, 0}},
+		"MODE SELECT": {CDB: []byte{0x15, 0x10, 0, 0, byte(len(swp)), 0}, Out: swp},
+	} {
+		res, err := c.Do(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key, asc, _ := res.SenseKey(); key != 7 || asc != 0x27 {
+			t.Errorf("%s: sense %x/%02x, expected 7/27", name, key, asc)
+		}
+	}
+}

@@ -39,6 +39,7 @@ type task struct {
 	sent   uint32 // bytes of Data-In
 
 	// Data-Out.
+	moved       int64    // when data last came or was asked for, on the loop's clock
 	unsolicited sequence // immediate data and unsolicited Data-Out
 	wants       [scsi.MaxSegments]want
 	wanted      int

@@ -176,6 +176,12 @@ func (c *Connection) endMatching(tm *taskManagement, match func(*task) bool) {
 			c.abortFor(tm, t)
 		}
 	}
+	for i := range c.held { // commands that wait for a missing one belong to the task set too
+		h := &c.held[i]
+		if l := c.findLUN(h.bhs.LUN()); h.bhs.Opcode() == pdu.OpSCSICommand && l != nil && match(&task{lun: l}) {
+			h.bhs = abortedInPlace(h.bhs)
+		}
+	}
 }
 
 // abortFor ends one task on behalf of a function.

@@ -1,6 +1,7 @@
 package target_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -239,5 +240,33 @@ func TestReinstatementWaitsForTheStore(t *testing.T) {
 	}
 	if _, err := a.Receive(time.Second); err == nil {
 		t.Fatal("the old session goes on")
+	}
+}
+
+// Commands that wait for one before them belong to the task set: they do not
+// run after it was aborted.
+func TestAbortTaskSetReachesHeldCommands(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	c := r.login(initiator.Options{})
+	res, err := c.Command(cdbWrite16(0, 1), 0, pattern(512, 1), 0)
+	mustGood(t, res, err)
+
+	missing := c.CmdSN
+	c.CmdSN++
+	held := start(t, c, initiator.Command{CDB: cdbWrite16(0, 1), Out: pattern(512, 2)})
+	if code, err := c.TaskManagement(initiator.TaskRequest{Function: initiator.AbortTaskSet}); err != nil || code != 0 {
+		t.Fatalf("response %d, %v", code, err)
+	}
+	c.Forget(held)
+	late := initiator.NewPDU(initiator.OpNOPOut, initiator.FlagFinal, nil)
+	late.SetU32(16, initiator.NoTag)
+	late.SetU32(20, initiator.NoTag)
+	late.SetU32(24, missing)
+	if err := c.Send(late); err != nil {
+		t.Fatal(err)
+	}
+	res, err = c.Command(cdbRead16(0, 1), 0, nil, 512)
+	if got := mustGood(t, res, err).In; !bytes.Equal(got, pattern(512, 1)) {
+		t.Fatal("the aborted write was carried out")
 	}
 }

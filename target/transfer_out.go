@@ -96,6 +96,7 @@ func (t *task) sendR2T(off, n uint32) {
 	ttt := c.newTTT()
 	t.r2ts[t.r2tCount] = sequence{open: true, ttt: ttt, next: off, end: off + n}
 	t.r2tCount++
+	t.moved = c.thread.loop.Now()
 	p := (*pdu.R2T)(&c.header).Init()
 	p.BHS().SetLUN(t.lunField)
 	p.BHS().SetITT(t.itt)
@@ -167,6 +168,7 @@ func (t *task) receiveDataOut(p *pdu.DataOut, data []byte) (fault *scsi.Sense) {
 	off := s.next
 	s.dataSN++
 	s.next += n
+	t.moved = t.conn.thread.loop.Now()
 	if final || s.next == s.end {
 		t.closeSequence(s)
 	}

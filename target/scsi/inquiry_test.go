@@ -75,8 +75,8 @@ func TestVPDPages(t *testing.T) {
 			 51 95 00 04  0000 0001
 			 53 98 00 20  69716e2e323032362d31312e6c756e61723a742c742c3078303130 32 00000000
 			 53 a8 00 14  69716e2e323032362d31312e6c756e61723a74 00`},
-		{"extended INQUIRY", diskInfo(), config, "", 0x86, `00 86 003c  00 07 01` + zeroes(57)},
-		{"extended INQUIRY, no cache", thick, config, "", 0x86, `00 86 003c  00 07 00` + zeroes(57)},
+		{"extended INQUIRY", diskInfo(), config, "", 0x86, `00 86 003c  00 01 01` + zeroes(57)},
+		{"extended INQUIRY, no cache", thick, config, "", 0x86, `00 86 003c  00 01 00` + zeroes(57)},
 		{"mode page policy", diskInfo(), config, "", 0x87, `00 87 0004  3f ff 00 00`},
 		{"block characteristics", diskInfo(), config, "", 0xb1, `00 b1 003c  0001` + zeroes(58)},
 		{"block characteristics, rotating", thick, config, "", 0xb1, `00 b1 003c  0000` + zeroes(58)},

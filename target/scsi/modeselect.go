@@ -162,6 +162,10 @@ func (c *Command) modeSelect(ten bool) {
 		return
 	}
 	lu := c.Nexus.LU
+	if lu.readOnly(c.Nexus) {
+		c.Fail(WriteProtected) // the unit is shared with those who may change it
+		return
+	}
 	before, after, sense := lu.storeModes(c.Nexus, &modeList{data: c.List(), ten: ten})
 	if sense != nil {
 		c.Fail(sense)

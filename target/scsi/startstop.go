@@ -7,6 +7,10 @@ package scsi
 // same. With IMMED the status could be sent before the flush; it is not, so
 // that an error still reaches the initiator.
 func runStartStopUnit(c *Command) {
+	if c.Nexus.ReadOnly {
+		c.Fail(WriteProtected) // the unit is shared with those who may change it
+		return
+	}
 	start, noFlush := c.CDB[4]&0x01 != 0, c.CDB[4]&0x04 != 0
 	c.Nexus.LU.update(func(s *State) { s.Stopped = !start })
 	if start || noFlush {

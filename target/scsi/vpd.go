@@ -77,7 +77,7 @@ func unitSerialNumber(n *Nexus) []byte { return []byte(n.LU.config.Serial) }
 // HEAD OF QUEUE, ORDERED and SIMPLE, and whether there is a volatile cache.
 func extendedInquiry(n *Nexus) []byte {
 	body := make([]byte, extendedInquirySize)
-	body[1] = 0x04 | 0x02 | 0x01 // HEADSUP, ORDSUP, SIMPSUP
+	body[1] = 0x01 // SIMPSUP: commands run in any order, whatever their attribute
 	if n.LU.info.VolatileCache {
 		body[2] = 0x01 // V_SUP
 	}
