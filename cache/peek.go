@@ -1,0 +1,38 @@
+package cache
+
+// TryRead pins the sub-blocks want of block k, as a Hit of Read does, if all of
+// them are there and nobody changes them or waits to. Else it changes nothing,
+// and Read says more.
+func (p *Partition) TryRead(k Key, want uint64) (slot uint32, ok bool) {
+	h := k.hash()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slot = p.index.find(p.blocks, k, h)
+	if slot == NoSlot {
+		return NoSlot, false
+	}
+	b := &p.blocks[slot]
+	if want&^b.valid != 0 || want&(b.busy|b.wanted) != 0 {
+		return NoSlot, false
+	}
+	p.stats.Hits++
+	p.touch(slot)
+	b.pin(want)
+	p.hit(k)
+	return slot, true
+}
+
+// NextDirty returns the first block of [from, to) that has dirty sub-blocks, and
+// which these are: none if there is no such block.
+func (p *Partition) NextDirty(from, to Key) (Key, uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	slot := p.treeCeil(from)
+	if slot == NoSlot || !p.blocks[slot].key().less(to) {
+		return Key{}, 0
+	}
+	return p.blocks[slot].key(), p.blocks[slot].dirty
+}
+
+// Ones returns the mask that an extent covers.
+func (e *Extent) Ones() uint64 { return e.mask }

@@ -1,0 +1,223 @@
+package tier
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"lunar/cache"
+	"lunar/internal/evloop"
+)
+
+// Arena is memory for the blocks of one node. It must outlive the Cache.
+type Arena interface {
+	// Bytes returns the memory, page aligned.
+	Bytes() []byte
+}
+
+// Config describes a Cache.
+type Config struct {
+	Layout cache.Layout
+	Bytes  int64 // of block data over all partitions; rounded down to equal partitions
+	LUs    int   // volumes have numbers below this
+
+	// Arenas hold the blocks, one for each node of Layout, which see DataSize;
+	// nil: anonymous memory.
+	Arenas []Arena
+	// Metadata returns memory for what is known of a partition's blocks, of
+	// cache.MetadataSize bytes; nil: memory of the Cache's own.
+	Metadata func(partition uint32) []byte
+	// Attach takes over what a process before this one left in Arenas and
+	// Metadata, and lets it stay there when volumes are closed.
+	Attach bool
+
+	// DirtyLimit bounds the dirty bytes of all volumes; 0: half of Bytes.
+	DirtyLimit int64
+	// Flusher is the event thread of background writing; nil: one of the
+	// Cache's own.
+	Flusher *evloop.Loop
+	Logger  *slog.Logger // nil is slog.Default
+}
+
+// Cache is the memory that the volumes of a server share.
+type Cache struct {
+	config   Config
+	log      *slog.Logger
+	geometry *cache.Geometry
+	parts    []partition
+	dirty    budget
+	zeroes   []byte
+	mapped   [][]byte // of the Cache's own
+	flusher  flushLoop
+	waiting  atomic.Int64 // writes in mu.throttled
+	pressed  atomic.Bool  // all flushers were told that there are many dirty bytes
+
+	stats struct {
+		flushed, flushErrors, throttled, ahead atomic.Uint64
+	}
+	mu struct {
+		sync.Mutex
+		volumes   []*volume // by LU number
+		throttled throttle
+	}
+}
+
+// partition is a partition and the memory of its blocks.
+type partition struct {
+	*cache.Partition
+	data  []byte
+	block int
+}
+
+// bytes returns the memory of a block.
+func (p *partition) bytes(slot uint32) []byte {
+	from := int(slot) * p.block
+	return p.data[from : from+p.block : from+p.block]
+}
+
+// Stats are a Cache's counters and state.
+type Stats struct {
+	cache.Stats        // of all partitions
+	Flushed     uint64 // bytes of dirty data that were written below
+	FlushErrors uint64 // writes of dirty data that failed
+	Throttled   uint64 // writes that had to wait for the dirty limit
+	ReadAhead   uint64 // bytes read ahead
+}
+
+// New makes a Cache; Close frees it.
+func New(config Config) (*Cache, error) {
+	c := &Cache{config: config, log: config.Logger}
+	if c.log == nil {
+		c.log = slog.Default()
+	}
+	if err := c.setUp(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cache: %w", err), c.unmap())
+	}
+	return c, nil
+}
+
+func (c *Cache) setUp() (err error) {
+	if c.geometry, err = cache.NewGeometry(c.config.Layout); err != nil {
+		return err
+	}
+	slots, err := c.config.slots()
+	if err != nil {
+		return err
+	}
+	limit := c.config.DirtyLimit
+	if limit <= 0 {
+		limit = c.config.Bytes / 2
+	}
+	c.dirty.set(limit)
+	c.mu.volumes = make([]*volume, c.config.LUs)
+	if c.zeroes, err = c.mapMemory(max(c.geometry.SubBlock(), pageSize)); err != nil {
+		return err
+	}
+	return c.openPartitions(slots)
+}
+
+// slots returns how many blocks each partition has.
+func (c *Config) slots() (int, error) {
+	slots := c.Bytes / int64(c.Layout.BlockSize) / int64(c.Layout.Partitions)
+	if slots < 1 {
+		return 0, fmt.Errorf("%d bytes: expected at least a block of %d bytes for each of %d partitions", c.Bytes, c.Layout.BlockSize, c.Layout.Partitions)
+	}
+	return int(slots), nil
+}
+
+// DataSize returns the bytes of block data on each node: what an Arena must have.
+func (c *Config) DataSize() (int64, error) {
+	if _, err := cache.NewGeometry(c.Layout); err != nil {
+		return 0, err
+	}
+	slots, err := c.slots()
+	return int64(slots) * int64(c.Layout.BlockSize) * int64(c.Layout.Partitions/c.Layout.Nodes), err
+}
+
+func (c *Cache) openPartitions(slots int) error {
+	perNode, err := c.config.DataSize()
+	if err != nil {
+		return err
+	}
+	nodes := make([][]byte, c.config.Layout.Nodes)
+	for i := range nodes {
+		if nodes[i], err = c.nodeMemory(i, int(perNode)); err != nil {
+			return err
+		}
+	}
+	c.parts = make([]partition, c.config.Layout.Partitions)
+	for id := range c.parts {
+		node := c.geometry.NodeOf(uint32(id))
+		part := &c.parts[id]
+		part.block = c.geometry.BlockSize()
+		part.data, nodes[node] = nodes[node][:slots*part.block], nodes[node][slots*part.block:]
+		if part.Partition, err = c.open(uint32(id), slots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cache) open(id uint32, slots int) (*cache.Partition, error) {
+	config := cache.Config{ID: id, Slots: slots, BlockSize: c.geometry.BlockSize(), LUs: c.config.LUs}
+	var mem []byte
+	if c.config.Metadata != nil {
+		mem = c.config.Metadata(id)
+	}
+	if c.config.Attach {
+		return cache.Attach(config, mem)
+	}
+	return cache.NewPartition(config, mem)
+}
+
+// Stats returns the counters.
+func (c *Cache) Stats() Stats {
+	s := Stats{
+		Flushed: c.stats.flushed.Load(), FlushErrors: c.stats.flushErrors.Load(),
+		Throttled: c.stats.throttled.Load(), ReadAhead: c.stats.ahead.Load(),
+	}
+	for i := range c.parts {
+		p := c.parts[i].Stats()
+		s.Hits += p.Hits
+		s.Misses += p.Misses
+		s.Bypassed += p.Bypassed
+		s.Waits += p.Waits
+		s.Evictions += p.Evictions
+		s.Copies += p.Copies
+		s.FillFails += p.FillFails
+		s.Free += p.Free
+		s.Used += p.Used
+		s.InFlight += p.InFlight
+		s.DirtyBytes += p.DirtyBytes
+	}
+	return s
+}
+
+// Geometry returns how volumes are spread over partitions and nodes.
+func (c *Cache) Geometry() *cache.Geometry { return c.geometry }
+
+// Check walks all partitions and returns the first contradiction: for tests.
+func (c *Cache) Check() error {
+	for i := range c.parts {
+		if err := c.parts[i].Check(); err != nil {
+			return fmt.Errorf("cache partition %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Close frees the Cache. All volumes must have been closed.
+func (c *Cache) Close() error {
+	c.mu.Lock()
+	for _, v := range c.mu.volumes {
+		if v != nil {
+			c.mu.Unlock()
+			return fmt.Errorf("close cache: volume %d is still open", v.config.LU)
+		}
+	}
+	c.mu.Unlock()
+	c.flusher.stop()
+	return c.unmap()
+}

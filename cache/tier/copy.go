@@ -1,0 +1,7 @@
+package tier
+
+// copyOut gives a reader what it wants of a block that it has pinned.
+func (p *partition) copyOut(dst []byte, slot, off uint32) { copy(dst, p.bytes(slot)[off:]) }
+
+// copyIn puts a writer's data into a block that it has claimed.
+func (p *partition) copyIn(slot, off uint32, src []byte) { copy(p.bytes(slot)[off:], src) }

@@ -1,0 +1,72 @@
+package tier
+
+import (
+	"math/bits"
+
+	"lunar/backstore"
+	"lunar/cache"
+)
+
+// fill reads sub-blocks from the store below into block memory, one run of them
+// after the other. The caller has claimed them.
+type fill struct {
+	lane  *lane
+	part  *partition
+	key   cache.Key
+	slot  uint32
+	mask  uint64 // what is being filled
+	rest  uint64 // what of it was not asked for yet
+	op    backstore.Op
+	owner filler
+}
+
+// filler hears that its fill has ended.
+type filler interface{ filled(err error) }
+
+// bind is done once in a fill's life.
+func (f *fill) bind(l *lane, owner filler) { f.lane, f.owner, f.op.Done = l, owner, f.ended }
+
+// load fills mask of slot, which is f.key; owner.filled follows, perhaps at once.
+func (f *fill) load(slot uint32, mask uint64) {
+	f.slot, f.mask, f.rest, f.op.Err = slot, mask, mask, nil
+	f.run()
+}
+
+func (f *fill) run() {
+	for f.rest != 0 {
+		f.prepare()
+		if !f.lane.begin(&f.op) {
+			return
+		}
+		if f.op.Err != nil {
+			break
+		}
+	}
+	f.op.Data = nil
+	f.owner.filled(f.op.Err)
+}
+
+// ended is op.Done.
+func (f *fill) ended(*backstore.Op) {
+	if f.op.Err != nil {
+		f.rest = 0
+	}
+	f.run()
+}
+
+// prepare makes op read the first run of rest. Behind the end of the volume are
+// zeroes.
+func (f *fill) prepare() {
+	g := f.lane.cache.geometry
+	first := bits.TrailingZeros64(f.rest)
+	n := bits.TrailingZeros64(^(f.rest >> first))
+	f.rest &^= (^uint64(0) >> (64 - n)) << first
+	from := first * g.SubBlock()
+	data := f.part.bytes(f.slot)[from : from+n*g.SubBlock()]
+	off := int64(f.key.Block)*int64(g.BlockSize()) + int64(from)
+	if room := f.lane.volume.store.Info().Size - off; room < int64(len(data)) {
+		clear(data[room:])
+		data = data[:room]
+	}
+	f.op.Kind, f.op.Off, f.op.Data = backstore.Read, off, data
+}

@@ -1,0 +1,246 @@
+package tier
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lunar/backstore"
+	"lunar/internal/evloop"
+)
+
+// unready is how long the flusher waits when all that is dirty is in others'
+// hands.
+const unready = time.Millisecond
+
+// flusher writes a volume's dirty data in the background, on the thread of
+// flushers.
+type flusher struct {
+	volume *volume
+	cache  *Cache
+	loop   *evloop.Loop
+	lane   *lane
+
+	kicked  atomic.Bool
+	wanted  atomic.Bool // all is to be written
+	all     bool
+	running bool // a sweep, or the flush at the end
+	age     evloop.Timer
+	retry   evloop.Timer
+	pause   time.Duration
+	closing chan error // of close; nil: not closing
+	last    backstore.Op
+}
+
+// newFlusher starts the flusher of v.
+func newFlusher(v *volume) (*flusher, error) {
+	loop, err := v.cache.flusher.get(&v.cache.config)
+	if err != nil {
+		return nil, err
+	}
+	l, err := v.lane(loop)
+	if err != nil {
+		return nil, err
+	}
+	f := &flusher{volume: v, cache: v.cache, loop: loop, lane: l}
+	f.age.Fire, f.retry.Fire = f.aged, f.turn
+	f.last.Done = func(*backstore.Op) { f.closed(f.last.Err) }
+	loop.Post(evloop.Func(func() { loop.Arm(&f.age, v.config.Age) }))
+	return f, nil
+}
+
+// kick makes the flusher look whether it should write; any thread may.
+func (f *flusher) kick() {
+	if !f.kicked.Load() && f.kicked.CompareAndSwap(false, true) {
+		f.loop.Post(f)
+	}
+}
+
+// kickAll makes the flusher write all that is dirty.
+func (f *flusher) kickAll() {
+	f.wanted.Store(true)
+	f.kick()
+}
+
+// Run implements evloop.Task.
+func (f *flusher) Run() {
+	f.kicked.Store(false)
+	f.cache.pressed.Store(false)
+	f.turn()
+}
+
+// aged makes everything be written from time to time.
+func (f *flusher) aged() {
+	f.loop.Arm(&f.age, f.volume.config.Age)
+	f.wanted.Store(true)
+	f.turn()
+}
+
+// turn starts a sweep if one is needed.
+func (f *flusher) turn() {
+	if f.running {
+		return
+	}
+	f.account()
+	f.all = f.wanted.Swap(false) || f.all
+	switch {
+	case f.closing != nil:
+		f.start(true)
+	case !f.retry.Armed() && (f.all || f.needed()):
+		f.start(false)
+	}
+}
+
+func (f *flusher) start(patient bool) {
+	f.running = true
+	f.lane.sweep(patient, f).run()
+}
+
+// account corrects the estimates and lets writes go on that waited.
+func (f *flusher) account() {
+	f.volume.dirty.correct(f.volume.dirtyBytes)
+	f.cache.dirty.correct(f.cache.dirtyBytes)
+	f.cache.admitThrottled()
+}
+
+// needed reports whether there are many dirty bytes, some of them the volume's.
+func (f *flusher) needed() bool {
+	own, all := f.volume.dirty.estimate.Load(), f.cache.dirty.estimate.Load()
+	return own > 0 && (own > f.volume.dirty.low || all > f.cache.dirty.low || f.cache.waiting.Load() > 0)
+}
+
+// progressed implements sweeper.
+func (f *flusher) progressed(s *sweep) bool {
+	f.account()
+	return f.closing != nil || f.all || f.needed()
+}
+
+// swept implements sweeper.
+func (f *flusher) swept(s *sweep) {
+	f.running = false
+	f.lane.sweeps = append(f.lane.sweeps, s)
+	switch {
+	case f.closing != nil && !s.patient:
+		f.turn()
+	case f.closing != nil && s.err == nil:
+		f.flushBelow()
+	case s.err != nil:
+		f.failed(s.err)
+	default:
+		f.succeeded(s)
+	}
+}
+
+// failed keeps the data dirty and tries again later.
+func (f *flusher) failed(err error) {
+	first := !f.volume.failing.Swap(true)
+	f.account() // those that wait need not any more
+	if f.closing != nil {
+		f.closed(err)
+	}
+	f.pause = min(max(2*f.pause, f.volume.config.Retry), maxRetry)
+	f.wanted.Store(true)
+	f.loop.Arm(&f.retry, f.pause)
+	if !first {
+		return
+	}
+	f.cache.log.Error("dirty data could not be written: they stay in the cache, writes go through", "store", f.volume.store.Info().Describe, "err", err)
+	if f.volume.config.OnFlushError != nil {
+		f.volume.config.OnFlushError(err)
+	}
+}
+
+func (f *flusher) succeeded(s *sweep) {
+	if s.written > 0 || f.volume.dirty.estimate.Load() <= 0 {
+		f.all, f.pause = false, 0
+		if f.volume.failing.Swap(false) {
+			f.cache.log.Info("dirty data are being written again", "store", f.volume.store.Info().Describe)
+		}
+	}
+	switch {
+	case !f.all && !f.needed() && !f.wanted.Load():
+	case s.written == 0:
+		f.loop.Arm(&f.retry, unready)
+	default:
+		f.turn()
+	}
+}
+
+// close writes everything and lets go of the lane.
+func (f *flusher) close() error {
+	result := make(chan error, 1)
+	f.loop.Post(evloop.Func(func() {
+		f.closing = result
+		f.turn()
+	}))
+	return <-result
+}
+
+// flushBelow makes what was written stable, unless the store is read-only.
+func (f *flusher) flushBelow() {
+	f.running = true
+	f.last.Kind = backstore.Flush
+	if f.lane.begin(&f.last) {
+		f.closed(f.last.Err)
+	}
+}
+
+// closed ends close. After an error the flusher goes on.
+func (f *flusher) closed(err error) {
+	f.running = false
+	result := f.closing
+	f.closing = nil
+	if err == nil {
+		f.loop.Disarm(&f.age)
+		f.loop.Disarm(&f.retry)
+		f.running = true // for good
+		f.lane.Close()
+	}
+	result <- err
+}
+
+// flushLoop is the event thread of flushers.
+type flushLoop struct {
+	mu struct {
+		sync.Mutex
+		loop *evloop.Loop
+	}
+	workers *evloop.Workers
+}
+
+// get returns the loop; it is made when it is first needed.
+func (f *flushLoop) get(c *Config) (*evloop.Loop, error) {
+	if c.Flusher != nil {
+		return c.Flusher, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.loop != nil {
+		return f.mu.loop, nil
+	}
+	workers := evloop.NewWorkers(flushWorkers)
+	loop, err := evloop.New(evloop.Config{Name: "cache-flush", CPU: -1, Node: -1, RingEntries: flushRing, Workers: workers, Logger: c.Logger})
+	if err != nil {
+		workers.Close()
+		return nil, err
+	}
+	go loop.Run()
+	f.mu.loop, f.workers = loop, workers
+	return loop, nil
+}
+
+const (
+	flushWorkers = 4  // for stores that block
+	flushRing    = 64 // submissions
+)
+
+// stop ends the loop that get has made.
+func (f *flushLoop) stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.loop != nil {
+		f.workers.Close()
+		f.mu.loop.Stop()
+		f.mu.loop = nil
+	}
+}

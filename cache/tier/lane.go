@@ -1,0 +1,194 @@
+package tier
+
+import (
+	"fmt"
+
+	"lunar/backstore"
+	"lunar/cache"
+	"lunar/internal/evloop"
+)
+
+// lane is one event thread's way through the cache.
+type lane struct {
+	volume *volume
+	cache  *Cache
+	loop   *evloop.Loop
+	lower  backstore.Lane
+
+	spare   *transfer // free ones
+	sweeps  []*sweep  // free ones
+	running int       // transfers
+	refused bool      // the store below writes nothing in TryNow
+	bounce  bounce
+	ahead   readAhead
+	closing bool
+}
+
+// nowPieces is how many blocks a read may touch that TryNow serves.
+const nowPieces = 8
+
+// TryNow implements backstore.Lane.
+func (l *lane) TryNow(op *backstore.Op) bool {
+	switch op.Kind {
+	case backstore.Read:
+		return l.over(op) || l.readNow(op)
+	case backstore.Write:
+		return l.over(op) || l.writeNow(op)
+	case backstore.Flush, backstore.Map:
+		return l.volume.config.Policy != Back && l.lower.TryNow(op)
+	}
+	return false
+}
+
+// Submit implements backstore.Lane.
+func (l *lane) Submit(op *backstore.Op) bool {
+	if l.volume.config.Policy != Back && (op.Kind == backstore.Flush || op.Kind == backstore.Map) {
+		return l.lower.Submit(op)
+	}
+	if l.over(op) {
+		return true
+	}
+	t := l.transfer(op)
+	t.inside = true
+	t.start()
+	t.inside = false
+	if !t.over {
+		return false
+	}
+	l.release(t)
+	return true
+}
+
+// over checks op. A true result means that it has ended.
+func (l *lane) over(op *backstore.Op) bool {
+	info := l.volume.store.Info()
+	op.Err = backstore.Check(op, &info)
+	return op.Err != nil || op.Kind != backstore.Flush && op.Length() == 0
+}
+
+// begin starts an op below and reports whether it has ended.
+func (l *lane) begin(op *backstore.Op) bool { return l.lower.TryNow(op) || l.lower.Submit(op) }
+
+// readNow copies what is all in the cache.
+func (l *lane) readNow(op *backstore.Op) bool {
+	var pieces [nowPieces]cache.Piece
+	g, lu := l.cache.geometry, l.volume.config.LU
+	n, bytes := g.Split(lu, op.Off, len(op.Data), pieces[:])
+	if bytes < len(op.Data) {
+		return false
+	}
+	data := op.Data
+	for i := range pieces[:n] {
+		p := &pieces[i]
+		part := &l.cache.parts[p.Partition]
+		want, _ := g.Masks(p.Off, p.Len)
+		slot, ok := part.TryRead(cache.Key{LU: lu, Block: p.Block}, want)
+		if !ok {
+			return false
+		}
+		part.copyOut(data[:p.Len], slot, p.Off)
+		wake(part.Unpin(slot))
+		data = data[p.Len:]
+	}
+	l.noted(op)
+	return true
+}
+
+// noted lets readahead and admission look at a read.
+func (l *lane) noted(op *backstore.Op) {
+	if l.ahead.detector != nil {
+		l.readAhead(op.Off, int64(len(op.Data)))
+	}
+	if l.volume.config.Admission == fussy {
+		l.promote(op.Off)
+	}
+}
+
+// writeNow writes into one block, if nobody has to be waited for.
+func (l *lane) writeNow(op *backstore.Op) bool {
+	back := l.volume.config.Policy == Back
+	if back && (op.FUA || l.volume.failing.Load()) || !back && l.refused {
+		return false
+	}
+	var pieces [1]cache.Piece
+	g, lu := l.cache.geometry, l.volume.config.LU
+	if _, bytes := g.Split(lu, op.Off, len(op.Data), pieces[:]); bytes < len(op.Data) {
+		return false
+	}
+	if back {
+		return l.backNow(op, &pieces[0])
+	}
+	return l.throughNow(op, &pieces[0])
+}
+
+func (l *lane) claimNow(p *cache.Piece, back bool) (cache.Grant, uint64) {
+	touched, whole := l.cache.geometry.Masks(p.Off, p.Len)
+	key := cache.Key{LU: l.volume.config.LU, Block: p.Block}
+	return l.cache.parts[p.Partition].BeginWrite(key, touched, whole, cache.WriteOptions{Enter: back}, nil), touched &^ whole
+}
+
+func (l *lane) backNow(op *backstore.Op, p *cache.Piece) bool {
+	touched, _ := l.cache.geometry.Masks(p.Off, p.Len)
+	n := l.cache.bytesOf(touched)
+	if !l.volume.reserve(n, nil) {
+		return false
+	}
+	part := &l.cache.parts[p.Partition]
+	g, _ := l.claimNow(p, true)
+	if g.Outcome == cache.Granted && g.Missing == 0 {
+		part.copyIn(g.Slot, p.Off, op.Data)
+		wake(part.EndWrite(&g, cache.Dirty))
+		l.volume.ended(n)
+		return true
+	}
+	if g.Outcome != cache.Wait {
+		wake(part.EndWrite(&g, cache.Failed))
+	}
+	l.volume.dirty.untake(n)
+	l.cache.dirty.untake(n)
+	return false
+}
+
+// throughNow leaves no trace if the store below does not write at once, but for
+// what the write, which is to follow, would replace in the cache.
+func (l *lane) throughNow(op *backstore.Op, p *cache.Piece) bool {
+	part := &l.cache.parts[p.Partition]
+	g, _ := l.claimNow(p, false)
+	if g.Outcome == cache.Wait {
+		return false
+	}
+	fua := op.FUA
+	op.FUA = fua || l.volume.config.Policy == Sync
+	done := l.lower.TryNow(op)
+	op.FUA = fua
+	l.refused = !done
+	end := cache.Failed
+	if done && op.Err == nil && g.Outcome == cache.Granted && g.Missing == 0 {
+		part.copyIn(g.Slot, p.Off, op.Data)
+		end = cache.Clean
+	}
+	wake(part.EndWrite(&g, end))
+	return done
+}
+
+// Close implements backstore.Lane. What was being read ahead may end later.
+func (l *lane) Close() {
+	if l.running > 0 {
+		panic(fmt.Sprintf("cache: lane of volume %d closed with %d operations running", l.volume.config.LU, l.running))
+	}
+	l.closing = true
+	l.closeIfIdle()
+}
+
+func (l *lane) closeIfIdle() {
+	if !l.closing || l.ahead.running > 0 {
+		return
+	}
+	for _, s := range l.sweeps {
+		s.free()
+	}
+	l.sweeps = nil
+	l.bounce.free()
+	l.lower.Close()
+	l.volume.lanes.Done()
+}

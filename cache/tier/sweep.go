@@ -1,0 +1,306 @@
+package tier
+
+import (
+	"golang.org/x/sys/unix"
+
+	"lunar/backstore"
+	"lunar/cache"
+)
+
+const (
+	sweepBytes   = 1 << 20 // that a sweep has under way, and in one write, at most
+	sweepExtents = 256     // that it has under way at most
+	sweepWrites  = 16      // that it has under way at most
+)
+
+// noBlock is behind all blocks.
+const noBlock = ^uint64(0)
+
+// sweep writes the dirty blocks of a volume in order of address, in batches of
+// several writes. Neighbours are merged through an aligned buffer, what is alone
+// goes directly from block memory. It is reused.
+//
+// A patient sweep waits for what is in others' hands, when it has nothing under
+// way itself: at its end all that was dirty at its beginning has been written.
+// Another sweep passes over that.
+type sweep struct {
+	lane    *lane
+	patient bool
+	owner   sweeper
+	waiter  cache.Waiter
+
+	heads []uint64 // by partition: the first block that may be dirty from where the sweep is; noBlock: none
+	block uint64   // that is being looked at; noBlock: the next is to be found
+	owing uint64   // sub-blocks of it that were dirty when it was found, and are not taken yet
+
+	extents [sweepExtents]cache.Extent
+	writes  [sweepWrites]sweepWrite
+	n       int // extents
+	count   int // writes
+	bytes   int64
+	pending int
+	written int64
+	gather  []byte
+	err     error
+	full    bool // the owner has enough
+}
+
+// sweeper is who a sweep works for.
+type sweeper interface {
+	swept(*sweep)           // the sweep has ended
+	progressed(*sweep) bool // a batch has ended; true: go on
+}
+
+// sweepWrite is one write of neighbouring extents.
+type sweepWrite struct {
+	sweep      *sweep
+	first, end int // extents
+	op         backstore.Op
+}
+
+// sweep returns one over all of the volume.
+func (l *lane) sweep(patient bool, owner sweeper) *sweep {
+	var s *sweep
+	if n := len(l.sweeps); n > 0 {
+		s, l.sweeps = l.sweeps[n-1], l.sweeps[:n-1]
+	} else {
+		s = newSweep(l)
+	}
+	s.patient, s.owner, s.err, s.written, s.full = patient, owner, nil, 0, false
+	s.block = noBlock
+	for i := range s.heads {
+		s.heads[i] = s.head(i, 0)
+	}
+	return s
+}
+
+func newSweep(l *lane) *sweep {
+	s := &sweep{lane: l, heads: make([]uint64, len(l.cache.parts))}
+	s.waiter.Owner = s
+	for i := range s.writes {
+		w := &s.writes[i]
+		w.sweep, w.op.Done = s, w.ended
+	}
+	return s
+}
+
+func (s *sweep) free() {
+	if s.gather != nil {
+		_ = unix.Munmap(s.gather) // it was mapped here
+		s.gather = nil
+	}
+}
+
+func (s *sweep) key(block uint64) cache.Key {
+	return cache.Key{LU: s.lane.volume.config.LU, Block: block}
+}
+
+// head returns the first dirty block of a partition at or after from.
+func (s *sweep) head(part int, from uint64) uint64 {
+	k, mask := s.lane.cache.parts[part].NextDirty(s.key(from), s.key(noBlock))
+	if mask == 0 {
+		return noBlock
+	}
+	return k.Block
+}
+
+// part returns the partition of the block that is being looked at.
+func (s *sweep) part() *partition {
+	return &s.lane.cache.parts[s.lane.cache.geometry.Partition(s.key(s.block))]
+}
+
+// Run implements evloop.Task.
+func (s *sweep) Run() { s.run() }
+
+// resume implements waiting.
+func (s *sweep) resume() { s.lane.loop.Post(s) }
+
+// run takes the next batch.
+func (s *sweep) run() {
+	if s.err == nil && !s.full && !s.collect() {
+		return
+	}
+	if s.n == 0 {
+		s.owner.swept(s)
+		return
+	}
+	s.write()
+}
+
+// collect takes extents until there are enough, or no more. False: the sweep
+// waits.
+func (s *sweep) collect() bool {
+	for s.room() {
+		if s.block == noBlock && !s.visit() {
+			return true
+		}
+		switch s.take() {
+		case cache.Wait:
+			return false
+		case cache.Done:
+			if s.n > 0 && s.patient && s.owed() {
+				return true
+			}
+			s.leave()
+		case cache.Granted:
+			if s.owing == 0 {
+				s.leave()
+			}
+		}
+	}
+	return true
+}
+
+// room reports whether another extent fits the batch.
+func (s *sweep) room() bool {
+	block := int64(s.lane.cache.geometry.BlockSize())
+	return s.n < sweepExtents && s.count < sweepWrites && s.bytes+block <= sweepBytes
+}
+
+// visit finds the next dirty block.
+func (s *sweep) visit() bool {
+	for {
+		first := noBlock
+		for _, block := range s.heads {
+			first = min(first, block)
+		}
+		if first == noBlock {
+			return false
+		}
+		s.block = first
+		if _, s.owing = s.part().NextDirty(s.key(first), s.key(first+1)); s.owing != 0 {
+			return true
+		}
+		s.leave()
+	}
+}
+
+// leave goes on behind the block.
+func (s *sweep) leave() {
+	id := s.lane.cache.geometry.Partition(s.key(s.block))
+	s.heads[id] = s.head(int(id), s.block+1)
+	s.block = noBlock
+}
+
+// owed reports whether some of what was dirty still is.
+func (s *sweep) owed() bool {
+	_, dirty := s.part().NextDirty(s.key(s.block), s.key(s.block+1))
+	s.owing &= dirty
+	return s.owing != 0
+}
+
+// take takes the block's first dirty range that is in nobody's hands.
+func (s *sweep) take() cache.Outcome {
+	var w *cache.Waiter
+	if s.patient && s.n == 0 {
+		w = &s.waiter
+	}
+	run := s.part().TakeDirty(s.key(s.block), s.key(s.block+1), s.extents[s.n:s.n+1], w)
+	if run.Outcome == cache.Granted {
+		s.add(&s.extents[s.n])
+	}
+	return run.Outcome
+}
+
+// add appends an extent to the last write, if they are neighbours.
+func (s *sweep) add(e *cache.Extent) {
+	s.owing &^= e.Ones()
+	s.n++
+	s.bytes += int64(e.Len)
+	off := s.offset(e)
+	if s.count > 0 {
+		w := &s.writes[s.count-1]
+		if last := &s.extents[w.end-1]; s.offset(last)+int64(last.Len) == off {
+			w.end++
+			return
+		}
+	}
+	w := &s.writes[s.count]
+	w.first, w.end, w.op.Off = s.n-1, s.n, off
+	s.count++
+}
+
+// offset returns where an extent begins in the volume.
+func (s *sweep) offset(e *cache.Extent) int64 {
+	return int64(e.Key.Block)*int64(s.lane.cache.geometry.BlockSize()) + int64(e.Off)
+}
+
+// write starts the batch.
+func (s *sweep) write() {
+	s.pending = s.count + 1
+	size, used := s.lane.volume.store.Info().Size, 0
+	for i := range s.writes[:s.count] {
+		w := &s.writes[i]
+		data := s.data(w, &used)
+		if room := size - w.op.Off; room < int64(len(data)) {
+			data = data[:room]
+		}
+		w.op.Kind, w.op.Data = backstore.Write, data
+		if w.op.Err != nil || s.lane.begin(&w.op) {
+			s.ended()
+		}
+	}
+	s.ended()
+}
+
+// data returns the bytes of a write; used counts those of gather.
+func (s *sweep) data(w *sweepWrite, used *int) []byte {
+	w.op.Err = nil
+	if w.end == w.first+1 {
+		return s.bytesOf(w.first)
+	}
+	if s.gather == nil {
+		if s.gather, w.op.Err = mapPages(sweepBytes); w.op.Err != nil {
+			return nil
+		}
+	}
+	from := *used
+	for i := w.first; i < w.end; i++ {
+		*used += copy(s.gather[*used:], s.bytesOf(i))
+	}
+	return s.gather[from:*used]
+}
+
+// bytesOf returns the memory of an extent.
+func (s *sweep) bytesOf(i int) []byte {
+	e := &s.extents[i]
+	return s.partOf(e).bytes(e.Slot)[e.Off : e.Off+e.Len]
+}
+
+func (s *sweep) partOf(e *cache.Extent) *partition {
+	return &s.lane.cache.parts[s.lane.cache.geometry.Partition(e.Key)]
+}
+
+// ended is op.Done.
+func (w *sweepWrite) ended(*backstore.Op) { w.sweep.ended() }
+
+// ended goes on when all of the batch has ended. What was not written stays
+// dirty. The next batch waits for its turn, so that others have theirs.
+func (s *sweep) ended() {
+	if s.pending--; s.pending > 0 {
+		return
+	}
+	for i := range s.writes[:s.count] {
+		s.settle(&s.writes[i])
+	}
+	s.n, s.count, s.bytes = 0, 0, 0
+	s.full = !s.owner.progressed(s)
+	s.lane.loop.Post(s)
+}
+
+func (s *sweep) settle(w *sweepWrite) {
+	stats := &s.lane.cache.stats
+	ok := w.op.Err == nil
+	if ok {
+		stats.flushed.Add(uint64(len(w.op.Data)))
+		s.written += int64(len(w.op.Data))
+	} else {
+		stats.flushErrors.Add(1)
+		s.err = w.op.Err
+	}
+	w.op.Data = nil
+	for i := w.first; i < w.end; i++ {
+		e := &s.extents[i]
+		wake(s.partOf(e).EndFlush(s.extents[i:i+1], ok))
+	}
+}

@@ -1,0 +1,264 @@
+package tier
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lunar/backstore"
+	"lunar/cache"
+	"lunar/internal/evloop"
+)
+
+// Policy says when a write is acknowledged.
+type Policy uint8
+
+// The policies.
+const (
+	Through Policy = iota // when the store below has it
+	Back                  // when the cache has it
+	Sync                  // when it is on stable media
+)
+
+var policyNames = [...]string{Through: "through", Back: "back", Sync: "sync"}
+
+// String names the policy as the configuration does.
+func (p Policy) String() string {
+	if int(p) < len(policyNames) {
+		return policyNames[p]
+	}
+	return fmt.Sprintf("policy %d", uint8(p))
+}
+
+// VolumeConfig says what the cache does for a volume.
+type VolumeConfig struct {
+	LU     uint32 // the volume's number, below Config.LUs; the same again for Attach
+	Policy Policy
+
+	Admission   string            // lru (default), fussy
+	Fussy       cache.FussyParams // of fussy; zero: defaults
+	Replacement string            // see cache.LUConfig
+	Min, Max    int64             // bytes of cache that are kept for the volume, and that it may have; 0: none, all
+	ReadAhead   int64             // bytes that are read ahead of a sequential reader at most; 0: none
+
+	DirtyLimit   int64         // bytes (Back); 0: that of the Cache
+	Age          time.Duration // how long data may be dirty before they are written (Back); 0: 5 s
+	Retry        time.Duration // first pause after a failed background write, doubled each time up to 30 s; 0: 100 ms
+	OnFlushError func(error)   // hears, on the flusher's thread, when background writing begins to fail; may be nil
+}
+
+// fussy is the Admission of cache.Fussy.
+const fussy = "fussy"
+
+const (
+	defaultAge   = 5 * time.Second
+	defaultRetry = 100 * time.Millisecond
+	maxRetry     = 30 * time.Second
+)
+
+// volume is a backing store behind the cache.
+type volume struct {
+	cache  *Cache
+	store  backstore.Store
+	config VolumeConfig
+
+	dirty   budget
+	failing atomic.Bool // background writing has failed and not succeeded since
+	flusher *flusher    // of Back
+	chosen  promotions
+	lanes   sync.WaitGroup
+}
+
+// Wrap returns store behind the cache; it owns store from then on. Close of the
+// result writes what is dirty, closes store, and may be called again if it fails:
+// nothing is lost meanwhile. It must not be called on an event thread.
+func (c *Cache) Wrap(store backstore.Store, config VolumeConfig) (backstore.Store, error) {
+	v := &volume{cache: c, store: store, config: config}
+	if err := v.setUp(); err != nil {
+		return nil, fmt.Errorf("cache of %s: %w", store.Info().Describe, err)
+	}
+	return v, nil
+}
+
+func (v *volume) setUp() error {
+	if v.config.Policy > Sync {
+		return fmt.Errorf("write policy %d: expected through, back or sync", v.config.Policy)
+	}
+	if unit := v.store.Info().BlockSize; v.cache.geometry.SubBlock()%max(unit, 1) != 0 {
+		return fmt.Errorf("the store works in units of %d bytes: expected a divisor of %d, the cache's own", unit, v.cache.geometry.SubBlock())
+	}
+	v.config.Age = positive(v.config.Age, defaultAge)
+	v.config.Retry = positive(v.config.Retry, defaultRetry)
+	limit := v.cache.dirty.limit
+	if v.config.DirtyLimit > 0 {
+		limit = min(limit, v.config.DirtyLimit)
+	}
+	v.dirty.set(limit)
+	if err := v.cache.enter(v); err != nil {
+		return err
+	}
+	err := v.share()
+	if err == nil && v.config.Policy == Back {
+		err = v.startFlusher()
+	}
+	if err != nil {
+		v.cache.leave(v)
+	}
+	return err
+}
+
+func (v *volume) startFlusher() error {
+	f, err := newFlusher(v)
+	v.cache.mu.Lock()
+	defer v.cache.mu.Unlock()
+	v.flusher = f
+	return err
+}
+
+func positive(d, otherwise time.Duration) time.Duration {
+	if d <= 0 {
+		return otherwise
+	}
+	return d
+}
+
+// enter gives v its number.
+func (c *Cache) enter(v *volume) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lu := v.config.LU
+	if int(lu) >= len(c.mu.volumes) {
+		return fmt.Errorf("volume number %d: expected less than %d", lu, len(c.mu.volumes))
+	}
+	if c.mu.volumes[lu] != nil {
+		return fmt.Errorf("volume number %d is taken", lu)
+	}
+	c.mu.volumes[lu] = v
+	return nil
+}
+
+func (c *Cache) leave(v *volume) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.volumes[v.config.LU] = nil
+}
+
+// share tells all partitions what the volume may have of them.
+func (v *volume) share() error {
+	for i := range v.cache.parts {
+		admission, err := v.admission()
+		if err != nil {
+			return err
+		}
+		err = v.cache.parts[i].SetLU(v.config.LU, cache.LUConfig{
+			Min: v.blocksOf(v.config.Min), Max: v.blocksOf(v.config.Max),
+			Replacement: v.config.Replacement, Admission: admission,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blocksOf returns the blocks of each partition that make n bytes, rounded up.
+func (v *volume) blocksOf(n int64) uint32 {
+	unit := int64(v.cache.geometry.BlockSize()) * int64(len(v.cache.parts))
+	return uint32((n + unit - 1) / unit)
+}
+
+// admission returns the policy for one partition.
+func (v *volume) admission() (cache.Admission, error) {
+	switch v.config.Admission {
+	case "", "lru":
+		return nil, nil
+	case fussy:
+		params := v.config.Fussy
+		if params == (cache.FussyParams{}) {
+			slots, err := v.cache.config.slots()
+			if err != nil {
+				return nil, err
+			}
+			params = cache.FussyParams{FreqThreshold: 3, AccessThreshold: 500, Metadata: max(slots/2, 1), HRCount: 5}
+		}
+		return cache.NewFussy(params)
+	}
+	return nil, fmt.Errorf("cache admission %q: expected lru or fussy", v.config.Admission)
+}
+
+// Info implements backstore.Store.
+func (v *volume) Info() backstore.Info {
+	info := v.store.Info()
+	switch v.config.Policy {
+	case Back:
+		info.VolatileCache = true
+	case Sync:
+		info.VolatileCache = false
+	}
+	return info
+}
+
+// Lane implements backstore.Store.
+func (v *volume) Lane(l *evloop.Loop) (backstore.Lane, error) {
+	ahead, err := newReadAhead(v.config.ReadAhead)
+	if err != nil {
+		return nil, err
+	}
+	own, err := v.lane(l)
+	if err != nil {
+		return nil, err
+	}
+	own.ahead = ahead
+	return own, nil
+}
+
+func (v *volume) lane(l *evloop.Loop) (*lane, error) {
+	lower, err := v.store.Lane(l)
+	if err != nil {
+		return nil, err
+	}
+	v.lanes.Add(1)
+	return &lane{volume: v, cache: v.cache, loop: l, lower: lower}, nil
+}
+
+// Close implements backstore.Store.
+func (v *volume) Close() error {
+	if v.flusher != nil {
+		if err := v.flusher.close(); err != nil {
+			return fmt.Errorf("close %s: what is in the cache could not be written: %w", v.store.Info().Describe, err)
+		}
+	}
+	v.lanes.Wait()
+	v.purge()
+	v.cache.leave(v)
+	return v.store.Close()
+}
+
+// purge makes the volume's blocks leave the cache, unless the next process is to
+// find them.
+func (v *volume) purge() {
+	for i := range v.cache.parts {
+		for !v.cache.config.Attach && v.cache.parts[i].Purge(v.config.LU, purgeBudget) > 0 {
+		}
+	}
+}
+
+// purgeBudget bounds the time for which a purge keeps a partition's lock.
+const purgeBudget = 64
+
+// dirtyBytes asks all partitions.
+func (v *volume) dirtyBytes() (sum int64) {
+	for i := range v.cache.parts {
+		_, n := v.cache.parts[i].Usage(v.config.LU)
+		sum += int64(n)
+	}
+	return sum
+}
+
+func (c *Cache) dirtyBytes() (sum int64) {
+	for i := range c.parts {
+		sum += int64(c.parts[i].Stats().DirtyBytes)
+	}
+	return sum
+}

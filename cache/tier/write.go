@@ -1,0 +1,131 @@
+package tier
+
+import (
+	"lunar/backstore"
+	"lunar/cache"
+)
+
+// write stores t.data.
+func (t *transfer) write() {
+	t.cut()
+	t.at = 0
+	v := t.lane.volume
+	t.through = v.config.Policy != Back || t.op.FUA || v.failing.Load()
+	if !t.through && !t.reserve() {
+		return // resumed by Run
+	}
+	t.claim()
+}
+
+// reserve takes room for what will be dirty.
+func (t *transfer) reserve() bool {
+	t.reserving = 0
+	for i := range t.pieces {
+		t.reserving += t.lane.cache.bytesOf(t.pieces[i].touched)
+	}
+	if !t.lane.volume.reserve(t.reserving, t) {
+		return false
+	}
+	t.reserved = t.reserving
+	return true
+}
+
+// Run implements evloop.Task: a throttled write goes on.
+func (t *transfer) Run() { t.claim() }
+
+// claim claims the blocks in ascending order.
+func (t *transfer) claim() {
+	enter := t.lane.volume.config.Policy == Back
+	for ; t.at < len(t.pieces); t.at++ {
+		p := &t.pieces[t.at]
+		p.again = (*piece).reclaim
+		p.grant = p.part.BeginWrite(p.key, p.touched, p.whole, cache.WriteOptions{Enter: enter}, &p.waiter)
+		if p.grant.Outcome == cache.Wait {
+			return
+		}
+	}
+	t.claimed()
+}
+
+func (p *piece) reclaim() { p.t.claim() }
+
+// claimed fills what is to be merged with the data: dirty sub-blocks must be
+// whole. Without dirty data, what is not there does not enter.
+func (t *transfer) claimed() {
+	back := t.lane.volume.config.Policy == Back
+	t.pending = 1
+	for i := range t.pieces {
+		p := &t.pieces[i]
+		if p.grant.Outcome == cache.Bypass {
+			t.through = true
+			t.crowded = back
+		} else if back && p.grant.Missing != 0 {
+			t.pending++
+			p.load(p.grant.Slot, p.grant.Missing)
+		}
+	}
+	t.merged()
+}
+
+// merged notes the end of a piece's fill.
+func (p *piece) merged(err error) {
+	if err != nil {
+		p.t.fail(err)
+	}
+	p.t.merged()
+}
+
+func (t *transfer) merged() {
+	if t.pending--; t.pending > 0 {
+		return
+	}
+	if !t.through || t.err != nil {
+		t.store()
+		return
+	}
+	t.below(backstore.Write, t.data, t.stored)
+}
+
+// stored follows the write below.
+func (t *transfer) stored() {
+	if t.whole.Err != nil {
+		t.fail(t.whole.Err)
+	}
+	t.store()
+}
+
+// store copies the data into the blocks and ends the claims. After an error the
+// store below may have either data: what was clean leaves the cache.
+func (t *transfer) store() {
+	for i := range t.pieces {
+		p := &t.pieces[i]
+		end := t.ending(p)
+		if end != cache.Failed {
+			p.part.copyIn(p.grant.Slot, p.at.Off, p.data)
+		}
+		wake(p.part.EndWrite(&p.grant, end))
+	}
+	v := t.lane.volume
+	if t.reserved != 0 {
+		v.ended(t.reserved)
+		t.reserved = 0
+	}
+	if t.crowded {
+		t.crowded = false
+		v.flusher.kickAll()
+	}
+	t.then(t)
+}
+
+// ending says how a claim ends. A sub-block that was written below in part may
+// have been dirty.
+func (t *transfer) ending(p *piece) cache.End {
+	back := t.lane.volume.config.Policy == Back
+	switch {
+	case t.err != nil || p.grant.Outcome != cache.Granted || !back && p.grant.Missing != 0:
+		return cache.Failed
+	case !t.through || back && p.touched != p.whole:
+		return cache.Dirty
+	}
+	return cache.Clean
+}
