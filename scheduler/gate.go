@@ -10,7 +10,7 @@ type GateConfig struct {
 	Period int64 // T, ns; 0 is 1 s
 	Batch  int64 // B, tokens; 0 is 1000
 	// Lead is how far ahead of their even spread reservation tokens may be
-	// used, ns; 0 is 20 ms, negative releases a period's tokens at once.
+	// used, ns; 0 is 5 ms, negative releases a period's tokens at once.
 	Lead  int64
 	Yield YieldMode
 }
@@ -44,7 +44,7 @@ func NewGate(thread int, config GateConfig, pool *Pool) *Gate {
 		config.Batch = 1000
 	}
 	if config.Lead == 0 {
-		config.Lead = 20e6
+		config.Lead = 5e6
 	}
 	return &Gate{
 		config: config, thread: thread, policy: &Policy{},
@@ -102,14 +102,10 @@ func (g *Gate) Done(t *Task, now int64) {
 	}
 	g.inflight--
 	g.dispatcher.Done(t, now)
-	t.queue = nil
 }
 
 // Cancel takes a waiting command out; it must not have been let pass.
-func (g *Gate) Cancel(t *Task, now int64) {
-	g.dispatcher.Cancel(t, now)
-	t.queue = nil
-}
+func (g *Gate) Cancel(t *Task, now int64) { g.dispatcher.Cancel(t, now) }
 
 // Waiting is how many commands wait.
 func (g *Gate) Waiting() int { return g.dispatcher.Waiting() }

@@ -159,10 +159,9 @@ func (m *member) spread(tokens int64, thread int) int64 {
 	return part
 }
 
-// share is a thread's part of a member's limits, in millionths: half of it by
-// tokens, which follow demand, and half evenly, so that traffic that moves to
-// another thread is not held up until the next interval. A thread alone has
-// it all.
+// share is a thread's part of a member's limits, in millionths: by demand but
+// for a quarter that is divided evenly, so that traffic that moves to another
+// thread is not held up until the next interval. A thread alone has it all.
 func (c *Coordinator) share(i int, m *member, thread int) int64 {
 	even := m.spread(whole, thread)
 	row := c.control.Demand[i*c.config.Threads : (i+1)*c.config.Threads]
@@ -170,5 +169,5 @@ func (c *Coordinator) share(i int, m *member, thread int) int64 {
 	if total == 0 || !m.limited {
 		return even
 	}
-	return (even + mulDiv(whole, row[thread], total)) / 2
+	return (even + 3*mulDiv(whole, row[thread], total)) / 4
 }

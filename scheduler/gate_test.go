@@ -1,0 +1,360 @@
+package scheduler
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// alone is a gate on the only thread, with its coordinator, under a policy.
+type alone struct {
+	t     *testing.T
+	gate  *Gate
+	coord *Coordinator
+	now   int64
+
+	device      []*Task // under way, in order
+	outstanding map[*Queue]int
+}
+
+func newAlone(t *testing.T, config GateConfig, rules ...Rule) *alone {
+	t.Helper()
+	c := NewCoordinator(CoordinatorConfig{Threads: 1, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 10_000}}})
+	a := &alone{t: t, coord: c, outstanding: map[*Queue]int{}, gate: NewGate(0, config, &c.Monitor().Pool)}
+	a.apply(rules...)
+	return a
+}
+
+func (a *alone) apply(rules ...Rule) {
+	a.t.Helper()
+	p, err := NewPolicy(rules, []Group{{"db", []string{"iqn.db*"}}}, Cost{})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.gate.Apply(p, a.now)
+}
+
+func (a *alone) open(initiator string, lun uint64) *Queue {
+	return a.gate.Open(Flow{initiator, "iqn.target", lun}, a.now)
+}
+
+// step is one millisecond, and the redistribution if it is due.
+func (a *alone) step(n, depth int, queues ...*Queue) (served []*Task) {
+	served = a.serve(n, depth, queues...)
+	if a.now >= a.coord.Deadline() {
+		exchange(a.coord, a.now, a.gate)
+	}
+	return served
+}
+
+// serve is one millisecond of a device that serves n commands in it, one after
+// the other, for initiators that keep depth commands outstanding on each queue.
+func (a *alone) serve(n, depth int, queues ...*Queue) (served []*Task) {
+	a.issue(depth, queues)
+	for len(served) < n && len(a.device) > 0 {
+		t := a.device[0]
+		a.device = a.device[1:]
+		a.gate.Done(t, a.now)
+		a.outstanding[t.Queue()]--
+		served = append(served, t)
+		a.issue(depth, queues)
+	}
+	a.now += ms
+	a.gate.Tick(a.now)
+	return served
+}
+
+// issue brings the queues to their depth and what may run to the device.
+func (a *alone) issue(depth int, queues []*Queue) {
+	for t := a.gate.Next(a.now); t != nil; t = a.gate.Next(a.now) {
+		a.device = append(a.device, t)
+	}
+	for _, q := range queues {
+		for ; a.outstanding[q] < depth; a.outstanding[q]++ {
+			if t := (&Task{Cost: 1, Bytes: 4096}); a.gate.Admit(q, t, a.now) {
+				a.device = append(a.device, t)
+			}
+		}
+	}
+}
+
+// exchange is one redistribution over gates.
+func exchange(c *Coordinator, now int64, gates ...*Gate) {
+	grants := make([]GateGrant, len(gates))
+	for _, g := range gates {
+		var r GateReport
+		g.Report(&r)
+		c.Collect(&r)
+	}
+	c.Redistribute(now, grants)
+	for i, g := range gates {
+		g.Grant(&grants[i], now)
+	}
+}
+
+func TestGateWithoutRulesPasses(t *testing.T) {
+	a := newAlone(t, GateConfig{Window: 1})
+	q := a.open("iqn.a", 0)
+	for range 10 {
+		task := &Task{Cost: 1}
+		if !a.gate.Admit(q, task, 0) {
+			t.Fatal("found a command held back, expected none without rules")
+		}
+		defer a.gate.Done(task, 0)
+	}
+	if a.gate.InFlight() != 0 || a.gate.Active() {
+		t.Error("expected nothing to be counted without rules")
+	}
+}
+
+// TestLimitInEveryWindow: what a limited initiator gets in any 10 ms is at
+// most the rate, the burst and the command that overdraws.
+func TestLimitInEveryWindow(t *testing.T) {
+	for name, burst := range map[string]int64{"default": 0, "of 100": 100} {
+		t.Run(name, func(t *testing.T) {
+			a := newAlone(t, GateConfig{}, Rule{Initiators: []string{"iqn.a"}, Limit: Rate{IOPS: 5000}, Burst: Rate{IOPS: burst}})
+			q := a.open("iqn.a", 0)
+			var perMs []int
+			for range 1000 {
+				perMs = append(perMs, len(a.step(1000, 10, q)))
+			}
+			allowed := 50 + int(max(burst, 50)) + 1
+			total := 0
+			for i, n := range perMs {
+				total += n
+				if i < 10 {
+					continue
+				}
+				window := 0
+				for _, m := range perMs[i-9 : i+1] {
+					window += m
+				}
+				if window > allowed {
+					t.Fatalf("ms %d: found %d in 10 ms, expected at most %d", i, window, allowed)
+				}
+				if window == 0 {
+					t.Fatalf("ms %d: found a stall", i)
+				}
+			}
+			if total < 4990 || total > 5000+int(max(burst, 50))+1 {
+				t.Errorf("found %d in a second, expected the limit of 5000 and at most the burst", total)
+			}
+		})
+	}
+}
+
+// TestByteLimit: a byte limit counts bytes, over two logical units.
+func TestByteLimit(t *testing.T) {
+	a := newAlone(t, GateConfig{}, Rule{Initiators: []string{"iqn.a"}, Limit: Rate{Bytes: 4096 * 2000}})
+	x, y := a.open("iqn.a", 0), a.open("iqn.a", 1)
+	total := 0
+	for range 1000 {
+		total += len(a.step(1000, 10, x, y))
+	}
+	if total < 1990 || total > 2000+20+2 {
+		t.Errorf("found %d commands of 4 KiB, expected 2000", total)
+	}
+	held := a.gate.Explain("iqn.a", a.now)
+	if len(held) != 2 || held[0].Effects[0].HeldBytes < 900*ms || held[0].Effects[0].HeldIOPS != 0 {
+		t.Errorf("found %+v, expected both held back by bytes nearly all the time", held)
+	}
+}
+
+// TestReservationIsMet: two noisy initiators beside a reserved one, a device of
+// 10 commands per ms.
+func TestReservationIsMet(t *testing.T) {
+	for _, lead := range []int64{0, -1} {
+		a := newAlone(t, GateConfig{Window: 16, Lead: lead}, Rule{Initiators: []string{"iqn.r"}, Reservation: Rate{IOPS: 6000}})
+		reserved, noisy, other := a.open("iqn.r", 0), a.open("iqn.n", 0), a.open("iqn.o", 0)
+		exchange(a.coord, a.now, a.gate)
+		for range 5000 {
+			a.step(10, 32, noisy, reserved, other)
+		}
+		for i, p := range a.coord.Attainment("initiator iqn.r") {
+			if p.Served < 5950 {
+				t.Errorf("lead %d, period %d: found %+v, expected 6000 served", lead, i, p)
+			}
+		}
+		if n := len(a.coord.Attainment("initiator iqn.r")); n < 4 {
+			t.Errorf("found %d periods", n)
+		}
+		r, n, o := reserved.Counters().Served, noisy.Counters().Served, other.Counters().Served
+		if n < o*98/100 || o < n*98/100 || n+o+r != 50_000 {
+			t.Errorf("lead %d: found %d, %d and %d, expected equal shares of the others and 50000 in all", lead, r, n, o)
+		}
+	}
+}
+
+// TestNobodyStalls: with paced reservations the others are served all the time.
+func TestNobodyStalls(t *testing.T) {
+	a := newAlone(t, GateConfig{Window: 16}, Rule{Initiators: []string{"iqn.r"}, Reservation: Rate{IOPS: 9000}})
+	reserved, other := a.open("iqn.r", 0), a.open("iqn.o", 0)
+	last := int64(0)
+	for range 3000 {
+		for _, task := range a.step(10, 32, reserved, other) {
+			if task.Queue() == other {
+				last = a.now
+			}
+		}
+		if a.now-last > 100*ms {
+			t.Fatalf("at %d ms: found nothing served since %d ms", a.now/ms, last/ms)
+		}
+	}
+}
+
+// TestHierarchy: the limits of group, initiator and nexus hold together.
+func TestHierarchy(t *testing.T) {
+	lun := uint64(1)
+	a := newAlone(t, GateConfig{},
+		Rule{Name: "group", Group: "db", Limit: Rate{IOPS: 3000}},
+		Rule{Name: "each", Initiators: []string{"iqn.db*"}, Limit: Rate{IOPS: 2000}},
+		Rule{Name: "unit", Initiators: []string{"iqn.db1"}, LUN: &lun, Limit: Rate{IOPS: 500}})
+	q10, q11, q2 := a.open("iqn.db1", 0), a.open("iqn.db1", 1), a.open("iqn.db2", 0)
+	for range 2000 {
+		a.step(1000, 10, q10, q11, q2)
+	}
+	n10, n11, n2 := q10.Counters().Served, q11.Counters().Served, q2.Counters().Served
+	within(t, "group", n10+n11+n2, 6000, 40)
+	if n11 > 1006 || n10+n11 > 4023 || n2 > 4023 {
+		t.Errorf("found %d, %d and %d, expected at most 1000 for the unit and 4000 for each", n10, n11, n2)
+	}
+}
+
+func within(t *testing.T, what string, found, expected, slack int64) {
+	t.Helper()
+	if found < expected-slack || found > expected+slack {
+		t.Errorf("%s: found %d, expected %d ± %d", what, found, expected, slack)
+	}
+}
+
+// TestWeights: who has no rule shares by weight with who has.
+func TestWeights(t *testing.T) {
+	a := newAlone(t, GateConfig{Window: 8}, Rule{Initiators: []string{"iqn.heavy"}, Weight: 3})
+	heavy, light := a.open("iqn.heavy", 0), a.open("iqn.light", 0)
+	for range 1000 {
+		a.step(10, 16, heavy, light)
+	}
+	within(t, "heavy", heavy.Counters().Served, 7500, 75)
+	within(t, "light", light.Counters().Served, 2500, 75)
+}
+
+// TestLiveChange: a new limit holds from the next command on, and waiting
+// commands are neither lost nor run twice.
+func TestLiveChange(t *testing.T) {
+	a := newAlone(t, GateConfig{Window: 8}, Rule{Initiators: []string{"iqn.a"}, Limit: Rate{IOPS: 1000}})
+	q := a.open("iqn.a", 0)
+	seen := map[*Task]bool{}
+	run := func(milliseconds int) (n int64) {
+		for range milliseconds {
+			for _, task := range a.step(10, 4, q) {
+				if seen[task] {
+					t.Fatal("found a command twice")
+				}
+				seen[task] = true
+				n++
+			}
+		}
+		return n
+	}
+	within(t, "before", run(1000), 1000, 12)
+	a.apply(Rule{Initiators: []string{"iqn.a"}, Limit: Rate{IOPS: 4000}})
+	within(t, "raised", run(1000), 4000, 45)
+	a.apply(Rule{Initiators: []string{"iqn.a"}, Limit: Rate{IOPS: 500}})
+	within(t, "lowered", run(1000), 500, 10)
+	a.apply()
+	for q.Pending() > 0 {
+		if task := a.gate.Next(a.now); task == nil || seen[task] {
+			t.Fatal("found commands stuck without rules, or a command twice")
+		}
+	}
+}
+
+func TestCancelAndHit(t *testing.T) {
+	a := newAlone(t, GateConfig{Window: 1}, Rule{Initiators: []string{"iqn.a"}, Reservation: Rate{IOPS: 100}})
+	q := a.open("iqn.a", 0)
+	exchange(a.coord, 0, a.gate)
+	a.gate.Tick(0)
+	first, second, third := &Task{Cost: 1}, &Task{Cost: 1}, &Task{Cost: 1}
+	if !a.gate.Admit(q, first, 0) || a.gate.Admit(q, second, 0) || a.gate.Admit(q, third, 0) {
+		t.Fatal("expected a window of one command")
+	}
+	a.gate.Cancel(second, 0)
+	left := q.Engine().Residual()
+	first.Hit = true
+	a.gate.Done(first, 0)
+	if q.Engine().Residual() != left+1 || first.Grant() != GrantReserved {
+		t.Errorf("found %d tokens after a hit, expected %d", q.Engine().Residual(), left+1)
+	}
+	if got := a.gate.Next(0); got != third || a.gate.Next(0) != nil {
+		t.Error("expected the third command")
+	}
+	a.gate.Done(third, 0)
+	c := q.Counters()
+	if c.Offered != 3 || c.Served != 2 || c.Cancelled != 1 || c.Hits != 1 || a.gate.Waiting() != 0 || a.gate.InFlight() != 0 {
+		t.Errorf("found %+v", c)
+	}
+}
+
+// TestWake: a held command is due exactly when its limit lets it.
+func TestWake(t *testing.T) {
+	a := newAlone(t, GateConfig{}, Rule{Initiators: []string{"iqn.a"}, Limit: Rate{IOPS: 100}, Burst: Rate{IOPS: 1}})
+	q := a.open("iqn.a", 0)
+	if a.gate.Wake() != math.MaxInt64 {
+		t.Error("expected no time to wait for")
+	}
+	for a.gate.Admit(q, &Task{Cost: 1}, 0) {
+	}
+	for range 5 {
+		at := a.gate.Wake()
+		if a.gate.Next(at-1) != nil || a.gate.Next(at) == nil {
+			t.Fatalf("expected the command at %d", at)
+		}
+		a.gate.Enqueue(q, at)
+	}
+}
+
+// Enqueue keeps a queue of a test from running empty.
+func (g *Gate) Enqueue(q *Queue, now int64) { g.Admit(q, &Task{Cost: 1}, now) }
+
+// TestTwoThreads: an initiator's limit and reservation hold over its sessions
+// on two threads, wherever the traffic is.
+func TestTwoThreads(t *testing.T) {
+	c := NewCoordinator(CoordinatorConfig{Threads: 2, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 40_000}}})
+	p, err := NewPolicy([]Rule{
+		{Name: "limited", Initiators: []string{"iqn.l"}, Limit: Rate{IOPS: 4000}},
+		{Name: "reserved", Initiators: []string{"iqn.r"}, Reservation: Rate{IOPS: 8000}},
+	}, nil, Cost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sides []*alone
+	var queues [][]*Queue
+	for thread := range 2 {
+		a := &alone{t: t, coord: c, outstanding: map[*Queue]int{}, gate: NewGate(thread, GateConfig{Window: 16}, &c.Monitor().Pool)}
+		a.gate.Apply(p, 0)
+		sides = append(sides, a)
+		queues = append(queues, []*Queue{a.open("iqn.l", 0), a.open("iqn.r", 0), a.open("iqn.n", 0)})
+	}
+	counts := [3]int64{}
+	for interval := range 25 {
+		exchange(c, int64(interval)*200*ms, sides[0].gate, sides[1].gate)
+		for thread, a := range sides {
+			wanted := queues[thread]
+			if thread == 1 && interval%10 < 5 { // the limited one moves away
+				wanted = wanted[1:]
+			}
+			for range 200 {
+				for _, task := range a.serve(20, 48, wanted...) {
+					counts[slices.Index(queues[thread], task.Queue())]++
+				}
+			}
+		}
+	}
+	if counts[0] > 5*4000+100 || counts[0] < 16_000 {
+		t.Errorf("limited: found %d in 5 s, expected 16000 to 20000", counts[0])
+	}
+	if counts[1] < 5*8000*99/100 {
+		t.Errorf("reserved: found %d in 5 s, expected 40000", counts[1])
+	}
+	within(t, "all", counts[0]+counts[1]+counts[2], 200_000, 0)
+}
