@@ -1,0 +1,155 @@
+package pshift
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"lunar/scheduler"
+	"lunar/sim/experiment"
+)
+
+// threads runs parts in goroutines of their own.
+func threads(parts int, work func(part int)) {
+	var wg sync.WaitGroup
+	for part := range parts {
+		wg.Go(func() { work(part) })
+	}
+	wg.Wait()
+}
+
+// shifted allocates and shifts a copy of an instance; it returns the copy and
+// the time that the shifting took. The time is of the real clock and decides
+// nothing.
+func shifted(p *scheduler.Instance, budget []int64, options scheduler.ShiftOptions) (*scheduler.Instance, time.Duration) {
+	q := scheduler.NewInstance(p.Buckets, p.Servers)
+	copy(q.Demand, p.Demand)
+	copy(q.Capacity, p.Capacity)
+	q.Allocate(budget)
+	start := time.Now()
+	q.Shift(options)
+	return q, time.Since(start)
+}
+
+// best is the shortest time of three shifts.
+func best(p *scheduler.Instance, budget []int64, options scheduler.ShiftOptions) (q *scheduler.Instance, shortest time.Duration) {
+	for range 3 {
+		var took time.Duration
+		if q, took = shifted(p, budget, options); shortest == 0 || took < shortest {
+			shortest = took
+		}
+	}
+	return q, shortest
+}
+
+// run2par compares serial and parallel shifting. Times have a criterion at full
+// size only: tests must not depend on how busy a machine is.
+func run2par(env *experiment.Env) (r experiment.Result) {
+	s := newSize(env)
+	two := scheduler.ShiftOptions{Run: threads, Parts: 2}
+	for _, reserved := range []float64{0.9, 1} {
+		for _, m := range []float64{1.1, 2} {
+			p, budget := instance(s.servers, s.buckets, s.iops*5, reserved, m, placeZipf, env.Seed)
+			serial, alone := best(p, budget, scheduler.ShiftOptions{})
+			parallel, together := best(p, budget, two)
+			name := fmt.Sprintf("r=%g m=%g, ", reserved, m)
+			same := slices.Equal(serial.Tokens, parallel.Tokens)
+			r.Require(name+"parallel and serial tokens", "", "equal", map[bool]string{true: "equal", false: "differ"}[same], same)
+			speedup := alone.Seconds() / together.Seconds()
+			times := fmt.Sprintf("%.0f ms, 2 threads %.0f ms: %.2f×", alone.Seconds()*1e3, together.Seconds()*1e3, speedup)
+			if env.Reduced || runtime.NumCPU() < 2 {
+				r.Note(name+"time", "tens of ms with 12 threads", times, "no criterion at this size")
+				continue
+			}
+			r.Require(name+"time", "tens of ms with 12 threads", "≤3 s serial", times, alone <= 3*time.Second)
+			r.Require(name+"2 threads", "up to 5× with 12", "≥1.4×", fmt.Sprintf("%.2f×", speedup), speedup >= 1.4)
+		}
+	}
+	return r
+}
+
+func runFig7(env *experiment.Env) (r experiment.Result) {
+	sizes := []int{100, 200, 300, 400, 500, 600, 700, 800, 900, 1000}
+	servers := 64
+	if env.Reduced {
+		sizes, servers = []int{100, 200, 400}, 16
+	}
+	f := experiment.Figure{Name: "pshift-fig7", Title: "pShift Fig 7: run time", X: "buckets", Y: "ms", LogX: true, LogY: true}
+	f.Series = []experiment.Series{{Name: "pShift"}, {Name: "bQueue (own maximum flow)"}}
+	same := true
+	for _, n := range sizes {
+		p, budget := instance(servers, n, 100_000, 1, 1.1, placeZipf, env.Seed)
+		q, took := best(p, budget, scheduler.ShiftOptions{})
+		start := time.Now()
+		routed := bQueue(p.Demand, p.Capacity, budget, make([]int64, len(p.Demand)))
+		flow := time.Since(start)
+		same = same && routed == q.Effective()
+		f.Series[0].Points = append(f.Series[0].Points, experiment.Point{X: float64(n), Y: took.Seconds() * 1e3})
+		f.Series[1].Points = append(f.Series[1].Points, experiment.Point{X: float64(n), Y: flow.Seconds() * 1e3})
+	}
+	r.Require("effective tokens and maximum flow", "", "equal", map[bool]string{true: "equal", false: "differ"}[same], same)
+	exponent, ours := exponent(f.Series[0].Points), f.Series[0].Points[len(sizes)-1].Y
+	measured := fmt.Sprintf("%.2f (%.0f ms at %d)", exponent, ours, sizes[len(sizes)-1])
+	if env.Reduced {
+		r.Note("growth of pShift, exponent", "linear", measured, "no criterion at this size")
+	} else {
+		r.Require("growth of pShift, exponent", "linear", "≤1.3", measured, exponent <= 1.3)
+	}
+	theirs := f.Series[1].Points[len(sizes)-1].Y
+	r.Note("own maximum flow / pShift at the largest size", "quadratic; 2–3 min at 10,000", fmt.Sprintf("%.2f", theirs/ours), "the minutes are the paper's implementation's")
+	r.Figures = append(r.Figures, f)
+	return r
+}
+
+// exponent is the slope of the least squares line through the logarithms.
+func exponent(points []experiment.Point) float64 {
+	var sx, sy, sxx, sxy float64
+	for _, p := range points {
+		x, y := math.Log(p.X), math.Log(p.Y)
+		sx, sy, sxx, sxy = sx+x, sy+y, sxx+x*x, sxy+x*y
+	}
+	n := float64(len(points))
+	return (n*sxy - sx*sy) / (n*sxx - sx*sx)
+}
+
+func runFig6(env *experiment.Env) (r experiment.Result) {
+	s := newSize(env)
+	// Reduced, a server has 1,000 buckets instead of 1,250.
+	tops, exponents, half, all := []int{100, 200, 500, 1000, 2000, 5000}, []float64{0, 0.1, 0.25, 0.5, 1, 2}, 500, 2000
+	if env.Reduced {
+		tops, exponents, half, all = []int{400, 1600}, []float64{0, 1}, 400, 1600
+	}
+	f := experiment.Figure{Name: "pshift-fig6", Title: "pShift Fig 6: removable weak excess that top-M removes", X: "M", Y: "%", LogX: true}
+	for _, exponent := range exponents {
+		p, budget := instance(s.servers, s.buckets, s.iops*5, 1, 1.1, exponent, env.Seed)
+		q := scheduler.NewInstance(p.Buckets, p.Servers)
+		copy(q.Demand, p.Demand)
+		copy(q.Capacity, p.Capacity)
+		q.Allocate(budget)
+		before := q.WeakExcess()
+		full, _ := shifted(p, budget, scheduler.ShiftOptions{Run: threads, Parts: 2})
+		removable := before - full.WeakExcess()
+		series := experiment.Series{Name: fmt.Sprintf("s = %g", exponent)}
+		for _, m := range tops {
+			top, _ := shifted(p, budget, scheduler.ShiftOptions{TopM: m, Run: threads, Parts: 2})
+			share := 1.0
+			if removable > 0 {
+				share = float64(before-top.WeakExcess()) / float64(removable)
+			}
+			series.Points = append(series.Points, experiment.Point{X: float64(m), Y: share * 100})
+			name := fmt.Sprintf("s=%g, M=%d, removed", exponent, m)
+			switch m {
+			case all:
+				r.Require(name, "all", "100 %", experiment.Percent(share), share >= 1)
+			case half:
+				r.Require(name, ">70 %", "≥90 %", experiment.Percent(share), share >= 0.9)
+			}
+		}
+		f.Series = append(f.Series, series)
+	}
+	r.Figures = append(r.Figures, f)
+	return r
+}
