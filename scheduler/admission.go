@@ -42,15 +42,24 @@ type Admission struct {
 // Admit tests reservations, given with their names, against both capacities:
 // each one locally, then the sum. The error is an *AdmissionError.
 func (a Admission) Admit(names []string, reservations []int64) error {
-	sum := int64(0)
 	for i, r := range reservations {
-		if a.LocalCapacity > 0 && r > a.LocalCapacity {
-			return &AdmissionError{Name: names[i], Asked: r, Available: a.LocalCapacity, Local: true}
+		if err := a.admitLocal(names[i], r); err != nil {
+			return err
 		}
-		sum += r
 	}
-	if sum > a.Capacity {
-		return &AdmissionError{Asked: sum, Available: a.Capacity}
+	return a.admitSum(sum(reservations))
+}
+
+func (a Admission) admitLocal(name string, reservation int64) error {
+	if a.LocalCapacity > 0 && reservation > a.LocalCapacity {
+		return &AdmissionError{Name: name, Asked: reservation, Available: a.LocalCapacity, Local: true}
+	}
+	return nil
+}
+
+func (a Admission) admitSum(reserved int64) error {
+	if reserved > a.Capacity {
+		return &AdmissionError{Asked: reserved, Available: a.Capacity}
 	}
 	return nil
 }

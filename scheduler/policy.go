@@ -104,22 +104,37 @@ func (p *Policy) number(r *Rule) int {
 	return -1
 }
 
-// Admit tests the reservations that the flows bring against the capacity. An
+// Admit tests the reservations that the flows bring against the capacities
+// for a period of one second. An
 // entity counts once; what lies inside a reserved group or initiator counts
 // only as far as it is more than that. The error is an *AdmissionError.
 func (p *Policy) Admit(flows []Flow, a Admission) error {
-	sums := newReservations(p, flows)
-	return a.Admit(sums.names, sums.roots())
+	s, total := newReservations(p, flows), int64(0)
+	for i, name := range s.names {
+		if s.level[i] == InitiatorLevel {
+			if err := a.admitLocal(name, s.all(i)); err != nil {
+				return err
+			}
+		}
+		if s.parent[i] < 0 {
+			total += s.all(i)
+		}
+	}
+	return a.admitSum(total)
 }
 
 // reservations adds the reservations of flows up the hierarchy.
 type reservations struct {
 	index  map[string]int
 	names  []string
-	own    []int64
-	inner  []int64
-	parent []int // -1 is a root
+	level  []Level
+	own    []int64 // tokens/s
+	inner  []int64 // of all inside
+	parent []int   // -1 is a root
 }
+
+// all is what an entity reserves with all inside it.
+func (s *reservations) all(i int) int64 { return max(s.own[i], s.inner[i]) }
 
 func newReservations(p *Policy, flows []Flow) *reservations {
 	s := &reservations{index: map[string]int{}}
@@ -133,7 +148,7 @@ func newReservations(p *Policy, flows []Flow) *reservations {
 	}
 	for i := len(s.names) - 1; i >= 0; i-- { // parents come before children
 		if up := s.parent[i]; up >= 0 {
-			s.inner[up] += max(s.own[i], s.inner[i])
+			s.inner[up] += s.all(i)
 		}
 	}
 	return s
@@ -149,17 +164,7 @@ func (s *reservations) enter(p *Policy, e Entity, parent int) int {
 		name = fmt.Sprintf("%s (rule %s)", e.Key, ruleName(p.rules, p.number(e.Rule)))
 	}
 	s.index[e.Key] = len(s.names)
-	s.names, s.own, s.inner, s.parent = append(s.names, name), append(s.own, own), append(s.inner, 0), append(s.parent, parent)
+	s.names, s.level, s.parent = append(s.names, name), append(s.level, e.Level), append(s.parent, parent)
+	s.own, s.inner = append(s.own, own), append(s.inner, 0)
 	return len(s.names) - 1
-}
-
-// roots are the reservations to test; those inside others are 0.
-func (s *reservations) roots() []int64 {
-	r := make([]int64, len(s.names))
-	for i := range r {
-		if s.parent[i] < 0 {
-			r[i] = max(s.own[i], s.inner[i])
-		}
-	}
-	return r
 }

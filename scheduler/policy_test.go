@@ -1,0 +1,156 @@
+package scheduler
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestValidate(t *testing.T) {
+	one, a := uint64(1), []string{"iqn.a"}
+	groups := []Group{{"db", []string{"iqn.db*"}}}
+	for name, c := range map[string]struct {
+		rules  []Rule
+		errors []string // rule and field
+	}{
+		"good":               {[]Rule{{Initiators: a, Reservation: Rate{IOPS: 5}, Limit: Rate{IOPS: 5}}, {Group: "db", Limit: Rate{Bytes: 4096}}}, nil},
+		"nobody":             {[]Rule{{Name: "x"}}, []string{"x: initiators"}},
+		"both":               {[]Rule{{Initiators: a, Group: "db"}}, []string{"#1: group"}},
+		"unknown group":      {[]Rule{{Group: "web"}}, []string{"#1: group"}},
+		"empty pattern":      {[]Rule{{Initiators: []string{""}}}, []string{"#1: initiators"}},
+		"negative":           {[]Rule{{Initiators: a, Reservation: Rate{IOPS: -1}, Burst: Rate{Bytes: -1}, Weight: -1}}, []string{"#1: reservation.iops", "#1: burst.bytes", "#1: weight"}},
+		"limit too low":      {[]Rule{{Initiators: a, Reservation: Rate{IOPS: 10}, Limit: Rate{IOPS: 9}}}, []string{"#1: limit.iops"}},
+		"bytes too low":      {[]Rule{{Initiators: a, Limit: Rate{Bytes: 4095}}}, []string{"#1: limit.bytes"}},
+		"burst of nothing":   {[]Rule{{Initiators: a, Burst: Rate{IOPS: 9}}}, []string{"#1: burst.iops"}},
+		"weight":             {[]Rule{{Initiators: a, Weight: 1001}}, []string{"#1: weight"}},
+		"class":              {[]Rule{{Initiators: a, Class: 4}}, []string{"#1: class"}},
+		"name twice":         {[]Rule{{Name: "x", Initiators: a}, {Name: "x", Initiators: []string{"iqn.b"}}}, []string{"x: name"}},
+		"same twice":         {[]Rule{{Initiators: a}, {Initiators: a}}, []string{"#2: initiators"}},
+		"overlap":            {[]Rule{{Initiators: []string{"iqn.a*"}}, {Initiators: []string{"*iqn.a"}}}, []string{"#2: initiators"}},
+		"one more specific":  {[]Rule{{Initiators: []string{"iqn.*"}}, {Initiators: []string{"iqn.a*"}}, {Initiators: a}}, nil},
+		"disjoint":           {[]Rule{{Initiators: []string{"iqn.a*"}}, {Initiators: []string{"iqn.b*"}}}, nil},
+		"levels do not meet": {[]Rule{{Initiators: a}, {Initiators: a, LUN: &one}, {Initiators: a, Target: "iqn.t"}, {Group: "db"}}, nil},
+		"same unit":          {[]Rule{{Initiators: a, LUN: &one}, {Initiators: a, LUN: &one}}, []string{"#2: initiators"}},
+	} {
+		if found := ruleErrors(Validate(c.rules, groups)); !slices.Equal(found, c.errors) {
+			t.Errorf("%s: found %v, expected %v", name, found, c.errors)
+		}
+	}
+}
+
+// ruleErrors are the rules and fields of joined errors.
+func ruleErrors(err error) (found []string) {
+	if err == nil {
+		return nil
+	}
+	for e := range strings.Lines(err.Error()) {
+		words := strings.Split(strings.TrimPrefix(e, "qos rule "), ": ")
+		found = append(found, words[0]+": "+words[1])
+	}
+	return found
+}
+
+func TestResolve(t *testing.T) {
+	one := uint64(1)
+	p, err := NewPolicy([]Rule{
+		{Name: "all", Initiators: []string{"*"}},
+		{Name: "a", Initiators: []string{"iqn.a*"}},
+		{Name: "unit", Initiators: []string{"iqn.a*"}, LUN: &one},
+		{Name: "target", Initiators: []string{"iqn.a*"}, Target: "iqn.t*"},
+		{Name: "group", Group: "g"},
+	}, []Group{{"g", []string{"iqn.?1"}}}, Cost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flow  Flow
+		rules [levels]string
+	}{
+		{Flow{"iqn.a1", "iqn.t", 0}, [levels]string{"group", "a", "target"}},
+		{Flow{"iqn.a1", "iqn.t", 1}, [levels]string{"group", "a", "target"}},
+		{Flow{"iqn.a1", "iqn.u", 1}, [levels]string{"group", "a", "unit"}},
+		{Flow{"iqn.a2", "iqn.u", 0}, [levels]string{"", "a", ""}},
+		{Flow{"eui.1", "iqn.u", 0}, [levels]string{"", "all", ""}},
+	} {
+		for i, e := range p.Resolve(c.flow) {
+			if found := e.Rule; found == nil && c.rules[i] != "" || found != nil && found.Name != c.rules[i] {
+				t.Errorf("%v, %v: found %v, expected %q", c.flow, Level(i), found, c.rules[i])
+			}
+		}
+	}
+}
+
+// TestPolicyAdmit: reservations add up over the hierarchy without counting
+// twice, and the error has the arithmetic.
+func TestPolicyAdmit(t *testing.T) {
+	p, err := NewPolicy([]Rule{
+		{Name: "db", Group: "g", Reservation: Rate{IOPS: 500}},
+		{Name: "each", Initiators: []string{"iqn.db*"}, Reservation: Rate{IOPS: 200}},
+		{Name: "web", Initiators: []string{"iqn.web"}, Reservation: Rate{Bytes: 4096 * 300}},
+	}, []Group{{"g", []string{"iqn.db*"}}}, Cost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flows := []Flow{{"iqn.db1", "t", 0}, {"iqn.db1", "t", 1}, {"iqn.db2", "t", 0}, {"iqn.web", "t", 0}, {"iqn.other", "t", 0}}
+	for _, c := range []struct {
+		flows           []Flow
+		capacity, asked int64
+	}{{flows, 800, 0}, {flows, 799, 800}, {append(flows, Flow{"iqn.db3", "t", 0}), 899, 900}} {
+		err := p.Admit(c.flows, Admission{Capacity: c.capacity})
+		var refused *AdmissionError
+		if errors.As(err, &refused) != (c.asked != 0) || refused != nil && refused.Asked != c.asked {
+			t.Errorf("capacity %d: found %v, expected %d asked", c.capacity, err, c.asked)
+		}
+	}
+	err = p.Admit(flows, Admission{Capacity: 799})
+	if want := "reservations add up to 800 tokens per period, 1 more than the measured capacity of 799"; err == nil || err.Error() != want {
+		t.Errorf("found %q, expected %q", err, want)
+	}
+	err = p.Admit(flows, Admission{Capacity: 1000, LocalCapacity: 250})
+	if want := "initiator iqn.web (rule web) reserves 300 tokens per period, 50 more than the capacity of one initiator of 250"; err == nil || err.Error() != want {
+		t.Errorf("found %q, expected %q", err, want)
+	}
+}
+
+func TestCost(t *testing.T) {
+	for _, c := range []struct {
+		cost  Cost
+		bytes int64
+		write bool
+		want  int64
+	}{{Cost{}, 0, false, 1}, {Cost{}, 512, true, 1}, {Cost{}, 4096, false, 1}, {Cost{}, 65536, false, 16}, {Cost{Unit: 8192}, 65536, false, 8}, {Cost{WritePercent: 250}, 8192, true, 5}, {Cost{WritePercent: 250}, 8192, false, 2}} {
+		if got := c.cost.Of(c.bytes, c.write); got != c.want {
+			t.Errorf("%+v of %d: found %d, expected %d", c.cost, c.bytes, got, c.want)
+		}
+	}
+}
+
+// TestGlob: patterns match as the standard library's, which has no '/' here.
+func TestGlob(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pattern, name := rapid.StringMatching(`[ab*?]{0,6}`).Draw(t, "pattern"), rapid.StringMatching(`[ab]{0,6}`).Draw(t, "name")
+		if want, err := path.Match(pattern, name); err != nil || matches(pattern, name) != want {
+			t.Fatalf("found %v, expected %v", !want, want)
+		}
+	})
+}
+
+// TestOverlap: two patterns overlap when one of the short names matches both;
+// patterns of up to three bytes need no longer witness than four.
+func TestOverlap(t *testing.T) {
+	names := []string{""}
+	for from := 0; len(names[len(names)-1]) < 6; from++ {
+		names = append(names, names[from]+"a", names[from]+"b")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := rapid.StringMatching(`[ab*?]{0,3}`).Draw(t, "a"), rapid.StringMatching(`[ab*?]{0,3}`).Draw(t, "b")
+		want := slices.ContainsFunc(names, func(n string) bool { return matches(a, n) && matches(b, n) })
+		if overlap(a, b) != want {
+			t.Fatalf("found %v, expected %v", !want, want)
+		}
+	})
+}
