@@ -1,0 +1,263 @@
+package tier
+
+import (
+	"bytes"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"lunar/backstore"
+	"lunar/backstore/backstoretest"
+	"lunar/backstore/errstore"
+	"lunar/backstore/memstore"
+)
+
+var errMedium = errors.New("medium error of the test")
+
+// faulty is a volume whose store below can be made to fail.
+type faulty struct {
+	*backstoretest.Client
+	volume backstore.Store
+	cache  *Cache
+	faults *errstore.Store
+	medium *memstore.Store
+	heard  atomic.Int32 // calls of OnFlushError
+}
+
+func newFaulty(t *testing.T, s setup) *faulty {
+	f := &faulty{medium: newMem(t, false)}
+	f.faults = errstore.Wrap(f.medium)
+	s.volume.OnFlushError = func(error) { f.heard.Add(1) }
+	f.volume, f.cache = s.wrap(t, f.faults)
+	t.Cleanup(func() {
+		f.faults.SetRules()
+		if err := f.volume.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f.Client = backstoretest.NewClient(t, f.volume, backstoretest.NewLoop(t, false))
+	return f
+}
+
+// same expects the volume to read as the medium does.
+func (f *faulty) same(t *testing.T) {
+	t.Helper()
+	if !bytes.Equal(f.Read(t, 0, backstoretest.Size), f.medium.Bytes()) {
+		t.Fatal("the cache serves other data than the store below")
+	}
+}
+
+var (
+	reads  = []backstore.Kind{backstore.Read}
+	writes = []backstore.Kind{backstore.Write}
+)
+
+func TestFailedFill(t *testing.T) {
+	for _, policy := range []Policy{Through, Back} {
+		f := newFaulty(t, large.with(policy, "lru"))
+		f.faults.SetRules(errstore.Rule{Kinds: reads, Off: 8 * page, Len: page, Err: errMedium})
+		op := backstore.Op{Kind: backstore.Read, Off: 6 * page, Data: backstoretest.Buffer(4 * page)}
+		if err := f.Do(op); !errors.Is(err, errMedium) {
+			t.Fatalf("%v: a read of a bad sector ended with %v", policy, err)
+		}
+		f.Read(t, 7*page, page)
+		part := backstore.Op{Kind: backstore.Write, Off: 8*page + sector, Data: backstoretest.Pattern(sector, 1)}
+		if err := f.Do(part); policy == Back && !errors.Is(err, errMedium) || policy == Through && err != nil {
+			t.Fatalf("%v: a write into a page that cannot be read ended with %v", policy, err)
+		}
+		f.faults.SetRules()
+		f.Must(t, part)
+		f.Must(t, backstore.Op{Kind: backstore.Flush})
+		f.same(t)
+	}
+}
+
+func TestFailedWriteThrough(t *testing.T) {
+	for _, policy := range []Policy{Through, Sync, Back} {
+		f := newFaulty(t, large.with(policy, "lru"))
+		f.Write(t, 0, backstoretest.Pattern(16*page, 1))
+		f.Must(t, backstore.Op{Kind: backstore.Flush})
+		f.Read(t, 0, 16*page)
+		f.faults.SetRules(errstore.Rule{Kinds: writes, Err: errMedium, Done: 3 * page, Times: 1})
+		op := backstore.Op{Kind: backstore.Write, FUA: true, Off: 2*page + sector, Data: backstoretest.Pattern(9*page, 2)}
+		if err := f.Do(op); !errors.Is(err, errMedium) {
+			t.Fatalf("%v: a write that failed below ended with %v", policy, err)
+		}
+		f.same(t)
+		f.Must(t, op)
+		f.Must(t, backstore.Op{Kind: backstore.Flush})
+		f.same(t)
+	}
+}
+
+func TestFailedZeroes(t *testing.T) {
+	for _, policy := range []Policy{Through, Back} {
+		for _, kind := range []backstore.Kind{backstore.WriteZeroes, backstore.Discard} {
+			f := newFaulty(t, large.with(policy, "lru"))
+			data := backstoretest.Pattern(16*page, 1)
+			f.Write(t, 0, data)
+			f.faults.SetRules(errstore.Rule{Kinds: []backstore.Kind{kind}, Err: errMedium})
+			op := backstore.Op{Kind: kind, Off: 2 * page, Len: 4 * page}
+			if err := f.Do(op); !errors.Is(err, errMedium) {
+				t.Fatalf("%v: %v that failed below ended with %v", policy, kind, err)
+			}
+			if got := f.Read(t, 0, 16*page); !bytes.Equal(got, data) {
+				t.Fatalf("%v: a failed %v has changed data", policy, kind)
+			}
+			f.faults.SetRules()
+			f.Must(t, op)
+			clear(data[2*page : 6*page])
+			if got := f.Read(t, 0, 16*page); !bytes.Equal(got, data) {
+				t.Fatalf("%v: wrong data after %v", policy, kind)
+			}
+		}
+	}
+}
+
+// Dirty data outlast the errors of the store below.
+func TestFailedFlush(t *testing.T) {
+	f := newFaulty(t, large.with(Back, "lru"))
+	data := backstoretest.Pattern(40*page, 3)
+	f.Write(t, page, data)
+	f.faults.SetRules(errstore.Rule{Kinds: writes, Off: 9 * page, Len: page, Err: errMedium})
+	for range 3 {
+		if err := f.Do(backstore.Op{Kind: backstore.Flush}); !errors.Is(err, errMedium) {
+			t.Fatalf("a flush that failed below ended with %v", err)
+		}
+	}
+	if f.cache.Stats().DirtyBytes == 0 {
+		t.Fatal("what could not be written is not dirty any more")
+	}
+	f.faults.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Flush}, Err: errMedium, Times: 1})
+	if err := f.Do(backstore.Op{Kind: backstore.Flush}); !errors.Is(err, errMedium) {
+		t.Fatalf("a flush of the store below failed, that of the volume ended with %v", err)
+	}
+	f.Must(t, backstore.Op{Kind: backstore.Flush})
+	f.same(t)
+	if got := f.Read(t, page, len(data)); !bytes.Equal(got, data) || f.cache.Stats().DirtyBytes != 0 {
+		t.Fatal("data were lost, or are dirty still")
+	}
+}
+
+// When background writing fails it is heard of once, writes go through, and all
+// is well again when the store is.
+func TestFailedBackgroundWriting(t *testing.T) {
+	s := large.with(Back, "lru")
+	s.volume.Age, s.volume.Retry, s.volume.DirtyLimit = time.Millisecond, time.Millisecond, 64<<10
+	f := newFaulty(t, s)
+	f.faults.SetRules(errstore.Rule{Kinds: writes, Err: errMedium})
+	data := backstoretest.Pattern(15*page, 4)
+	f.Write(t, 0, data)
+	eventually(t, "the error was reported", func() bool { return f.heard.Load() == 1 })
+	eventually(t, "writing was tried again", func() bool { return f.cache.Stats().FlushErrors > 3 })
+	op := backstore.Op{Kind: backstore.Write, Off: 32 * page, Data: backstoretest.Pattern(20*page, 5)}
+	if err := f.Do(op); !errors.Is(err, errMedium) {
+		t.Fatalf("a write while the store fails ended with %v", err)
+	}
+	if got := f.Read(t, 0, len(data)); !bytes.Equal(got, data) {
+		t.Fatal("dirty data were lost")
+	}
+	f.faults.SetRules()
+	eventually(t, "all was written", func() bool { return f.cache.Stats().DirtyBytes == 0 })
+	f.same(t)
+	if n := f.heard.Load(); n != 1 {
+		t.Fatalf("the error was reported %d times", n)
+	}
+}
+
+// Close does not lose data either: it fails, and can be called again.
+func TestFailedClose(t *testing.T) {
+	medium := newMem(t, false)
+	faults := errstore.Wrap(medium, errstore.Rule{Kinds: writes, Err: errMedium})
+	volume, c := large.with(Back, "lru").wrap(t, faults)
+	loop := backstoretest.NewLoop(t, false)
+	lane, err := volume.Lane(loop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := backstoretest.Pattern(5*page, 6)
+	client := backstoretest.Client{Loop: loop, Lane: lane}
+	client.Write(t, 3*page, data)
+	backstoretest.On(loop, lane.Close)
+	if err := volume.Close(); !errors.Is(err, errMedium) {
+		t.Fatalf("close with dirty data that cannot be written: %v", err)
+	}
+	if err := c.Close(); err == nil {
+		t.Fatal("the cache was closed under an open volume")
+	}
+	faults.SetRules()
+	if err := volume.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := medium.CrashClone(1).Bytes()[3*page:]; !bytes.Equal(got[:len(data)], data) {
+		t.Fatal("the data did not reach stable media")
+	}
+}
+
+// One fill serves all who want the same; a write waits for it.
+func TestSingleFlight(t *testing.T) {
+	f := newFaulty(t, large.with(Through, "lru"))
+	old := f.behind(t)
+	other := backstoretest.NewClient(t, f.volume, backstoretest.NewLoop(t, false))
+	f.faults.SetRules(errstore.Rule{Kinds: reads, Hold: true})
+	var ops [4]backstore.Op
+	var done [4]<-chan struct{}
+	for i := range ops {
+		ops[i] = backstore.Op{Kind: backstore.Read, Off: 4 * page, Data: backstoretest.Buffer(page)}
+		done[i] = []*backstoretest.Client{f.Client, other}[i%2].Go(&ops[i])
+	}
+	eventually(t, "all wait", func() bool { return f.faults.Held() == 1 && f.cache.Stats().Waits == 3 })
+	write := backstore.Op{Kind: backstore.Write, Off: 4 * page, Data: backstoretest.Pattern(page, 8)}
+	written := other.Go(&write)
+	eventually(t, "the write waits", func() bool { return f.cache.Stats().Waits == 4 })
+	f.faults.Release(-1)
+	for i := range ops {
+		<-done[i]
+		if ops[i].Err != nil || !bytes.Equal(ops[i].Data, old) && !bytes.Equal(ops[i].Data, write.Data) {
+			t.Errorf("reader %d: error %v, or wrong data", i, ops[i].Err)
+		}
+	}
+	<-written
+	f.faults.SetRules()
+	if write.Err != nil || !bytes.Equal(f.Read(t, 4*page, page), write.Data) {
+		t.Fatalf("after the write, error %v, another version is read", write.Err)
+	}
+}
+
+// behind writes a page behind the cache's back.
+func (f *faulty) behind(t *testing.T) []byte {
+	t.Helper()
+	data := backstoretest.Pattern(page, 7)
+	c := backstoretest.NewClient(t, f.medium, backstoretest.NewLoop(t, false))
+	c.Write(t, 4*page, data)
+	return data
+}
+
+// A write beyond the dirty limit waits, and ends when there is room.
+func TestDirtyLimit(t *testing.T) {
+	s := large.with(Back, "lru")
+	s.volume.DirtyLimit = 16 * page
+	f := newFaulty(t, s)
+	f.faults.SetRules(errstore.Rule{Kinds: writes, Hold: true})
+	var ops [32]backstore.Op
+	var done [32]<-chan struct{}
+	for i := range ops {
+		ops[i] = backstore.Op{Kind: backstore.Write, Off: int64(i) * 2 * page, Data: backstoretest.Pattern(2*page, uint64(i))}
+		done[i] = f.Go(&ops[i])
+	}
+	eventually(t, "writes wait", func() bool { return f.cache.waiting.Load() == 24 && f.faults.Held() > 0 })
+	if dirty := f.cache.Stats().DirtyBytes; dirty != 16*page {
+		t.Fatalf("%d bytes are dirty, expected the limit of %d", dirty, 16*page)
+	}
+	f.faults.SetRules()
+	f.faults.Release(-1)
+	for i := range ops {
+		<-done[i]
+		if ops[i].Err != nil {
+			t.Fatal(ops[i].Err)
+		}
+	}
+	f.Must(t, backstore.Op{Kind: backstore.Flush})
+	f.same(t)
+}
