@@ -1,10 +1,5 @@
 package scheduler
 
-import (
-	"cmp"
-	"slices"
-)
-
 // Instance is one problem of pShift: tokens of buckets (initiators) over
 // servers (event threads). The matrices hold bucket i on server j at
 // i*Servers+j.
@@ -14,14 +9,9 @@ type Instance struct {
 	Tokens           []int64 // a: tokens given; a <= d everywhere (prudent)
 	Capacity         []int64 // C: I/Os that each server can still serve
 
-	totals []int64 // Σ_i a per server
-	rest   []share // scratch of one bucket's rounding
-}
-
-// share is a server's remainder in the rounding of one bucket.
-type share struct {
-	server    int
-	remainder uint64
+	totals []int64   // Σ_i a per server
+	rest   []ranked  // servers by remainder, in the rounding of one bucket
+	moves  *movement // of the last Shift, whose memory the next one uses
 }
 
 // NewInstance returns an instance of zeros.
@@ -32,7 +22,7 @@ func NewInstance(buckets, servers int) *Instance {
 		Tokens:   make([]int64, buckets*servers),
 		Capacity: make([]int64, servers),
 		totals:   make([]int64, servers),
-		rest:     make([]share, 0, servers),
+		rest:     make([]ranked, 0, servers),
 	}
 }
 
@@ -60,15 +50,12 @@ func (p *Instance) divide(a, d []int64, tokens, total int64) {
 		a[j], r = mulDivRem(tokens, d[j], total)
 		left -= a[j]
 		if r > 0 {
-			rest = append(rest, share{j, r})
+			rest = append(rest, ranked{j, r})
 		}
 	}
-	if left == 0 {
-		return
-	}
-	slices.SortStableFunc(rest, func(x, y share) int { return cmp.Compare(y.remainder, x.remainder) })
-	for _, s := range rest[:left] {
-		a[s.server]++
+	selectTop(rest, int(left))
+	for _, r := range rest[:left] {
+		a[r.index]++
 	}
 }
 

@@ -28,11 +28,17 @@ type movement struct {
 }
 
 func newMovement(p *Instance, options ShiftOptions) *movement {
-	n := p.Buckets * p.Servers
-	m := &movement{
-		p: p, sums: make([]int64, p.Servers*p.Servers), run: options.Run, parts: max(1, options.Parts),
-		tokens: make([]int64, n), spare: make([]int64, n), tokensOf: make([]int64, n), spareOf: make([]int64, n),
+	m := p.moves
+	if m == nil {
+		n := p.Buckets * p.Servers
+		m = &movement{
+			p: p, sums: make([]int64, p.Servers*p.Servers),
+			tokens: make([]int64, n), spare: make([]int64, n), tokensOf: make([]int64, n), spareOf: make([]int64, n),
+		}
+		p.moves = m
 	}
+	clear(m.sums)
+	m.top, m.run, m.parts = nil, options.Run, max(1, options.Parts)
 	if m.run == nil {
 		m.run, m.parts = serial, 1
 	}

@@ -95,7 +95,8 @@ func TestParallelUpdate(t *testing.T) {
 		changes = append(changes, change{}) // changes nothing
 	}
 	m.update(0, 1, changes)
-	if fresh := newMovement(p, ShiftOptions{}); !slices.Equal(m.sums, fresh.sums) {
+	updated := slices.Clone(m.sums)
+	if fresh := newMovement(p, ShiftOptions{}); !slices.Equal(updated, fresh.sums) {
 		t.Error("the updated map differs from one built anew")
 	}
 }
@@ -113,6 +114,30 @@ func TestTopM(t *testing.T) {
 			t.Fatalf("found %d effective, expected from %d to %d", got, before, best)
 		}
 		checkTokens(t, p, budget)
+	})
+}
+
+// TestSelectTop: the same elements come first as after sorting.
+func TestSelectTop(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOfN(rapid.Uint64Range(0, 9), 1, 40).Draw(t, "values")
+		v := make([]ranked, len(values))
+		for i := range v {
+			v[i] = ranked{i, values[i]}
+		}
+		sorted, n := slices.Clone(v), rapid.IntRange(0, len(v)).Draw(t, "n")
+		byRank := func(a, b ranked) int {
+			if a.ahead(b) {
+				return -1
+			}
+			return 1
+		}
+		slices.SortFunc(sorted, byRank)
+		selectTop(v, n)
+		slices.SortFunc(v[:n], byRank)
+		if !slices.Equal(v[:n], sorted[:n]) {
+			t.Fatalf("found %v first, expected %v", v[:n], sorted[:n])
+		}
 	})
 }
 

@@ -1,39 +1,32 @@
 package scheduler
 
-import (
-	"cmp"
-	"slices"
-)
-
 // topSets are the buckets that may move: per server the M with most tokens (as
 // source) and the M with most spare demand (as sink). They are taken before
 // shifting and stay.
 type topSets struct {
-	servers      int
 	source, sink []bool // as the matrices of an Instance
 }
 
 func newTopSets(p *Instance, m int) *topSets {
-	t := &topSets{p.Servers, make([]bool, len(p.Tokens)), make([]bool, len(p.Tokens))}
-	order := make([]int, p.Buckets)
+	t := &topSets{make([]bool, len(p.Tokens)), make([]bool, len(p.Tokens))}
+	tokens, spare := make([]ranked, p.Buckets), make([]ranked, p.Buckets)
 	for j := range p.Servers {
-		tokens := func(i int) int64 { return p.Tokens[i*p.Servers+j] }
-		spare := func(i int) int64 { return p.Demand[i*p.Servers+j] - p.Tokens[i*p.Servers+j] }
-		t.choose(t.source, order, j, m, tokens)
-		t.choose(t.sink, order, j, m, spare)
+		for i := range p.Buckets {
+			at := i*p.Servers + j
+			tokens[i] = ranked{at, uint64(p.Tokens[at])}
+			spare[i] = ranked{at, uint64(p.Demand[at] - p.Tokens[at])}
+		}
+		choose(t.source, tokens, m)
+		choose(t.sink, spare, m)
 	}
 	return t
 }
 
-// choose marks the m buckets with the largest value on server j, the lower
-// bucket on a tie.
-func (t *topSets) choose(set []bool, order []int, j, m int, value func(i int) int64) {
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Compare(value(y), value(x)) })
-	for _, i := range order[:m] {
-		set[i*t.servers+j] = true
+// choose marks the m that are ahead: the larger, the lower bucket on a tie.
+func choose(set []bool, buckets []ranked, m int) {
+	selectTop(buckets, m)
+	for _, b := range buckets[:m] {
+		set[b.index] = true
 	}
 }
 
