@@ -24,7 +24,8 @@ func TestDefault(t *testing.T) {
 			Limits: Limits{256, 15 * time.Second, 1024, 128, 8 * MiB},
 			NOP:    NOP{15 * time.Second, 10 * time.Second},
 		},
-		Log: Log{"info", "text"},
+		Log:   Log{"info", "text"},
+		Cache: Cache{BlockSize: 256 * KiB},
 		PortalGroups: []PortalGroup{{"local", 1, []netip.AddrPort{
 			netip.MustParseAddrPort("127.0.0.1:3260"), netip.MustParseAddrPort("[::1]:3260"),
 		}}},

@@ -12,6 +12,7 @@ import (
 func (d *decoder) config(n node, c *Config) {
 	d.mapping(n, fields{
 		"server":        func(d *decoder, n node) { d.server(n, &c.Server) },
+		"cache":         func(d *decoder, n node) { d.cache(n, &c.Cache) },
 		"log":           func(d *decoder, n node) { d.log(n, &c.Log) },
 		"portal-groups": func(d *decoder, n node) { d.portalGroups(n, c) },
 		"discovery":     func(d *decoder, n node) { d.mapping(n, fields{"auth": group(&c.Discovery.AuthGroup)}) },
@@ -44,6 +45,13 @@ func (d *decoder) limits(n node, l *Limits) {
 		"sessions":             number(&l.Sessions, 1, 65535),
 		"queue-depth":          number(&l.QueueDepth, 1, 4096),
 		"memory-per-session":   size(&l.MemoryPerSession, 1, MiB, TiB),
+	})
+}
+
+func (d *decoder) cache(n node, c *Cache) {
+	d.mapping(n, fields{
+		"size":       size(&c.Size, 1, 16*MiB, TiB),
+		"block-size": powerOfTwo(&c.BlockSize, 4*KiB, MiB),
 	})
 }
 

@@ -18,6 +18,7 @@ var volumeKeys = map[string][]VolumeType{
 	"size":   {FileVolume, RAMVolume, NullVolume},
 	"direct": {FileVolume, BlockVolume},
 	"write":  {FileVolume, BlockVolume},
+	"cache":  {FileVolume, BlockVolume},
 }
 
 // naaDigits are the designators of 8 bytes (SPC-4 clause 7.8.6.6): IEEE
@@ -38,6 +39,7 @@ func (d *decoder) volumes(n node, c *Config) {
 			"threads":    count(&v.Threads, 1024),
 			"serial":     printable(&v.Serial, 36),
 			"naa":        naa(&v.NAA),
+			"cache":      volumeCache(&v),
 			"vendor":     printable(&v.Vendor, 8),
 			"product":    printable(&v.Product, 16),
 		})
@@ -46,6 +48,28 @@ func (d *decoder) volumes(n node, c *Config) {
 		}
 		c.Volumes = append(c.Volumes, v)
 	})
+}
+
+// volumeCache accepts true, false, or a mapping with details.
+func volumeCache(v *Volume) setter {
+	return func(d *decoder, n node) {
+		c := VolumeCache{Admission: "lru", ReadAhead: MiB}
+		if _, scalar := n.ast.(ast.ScalarNode); scalar {
+			use := false
+			boolean(&use)(d, n)
+			if use {
+				v.Cache = &c
+			}
+			return
+		}
+		d.mapping(n, fields{
+			"admission":  oneOf(&c.Admission, "lru", "fussy"),
+			"min":        size(&c.Min, 1, 0, TiB),
+			"max":        size(&c.Max, 1, 0, TiB),
+			"read-ahead": size(&c.ReadAhead, 1, 0, 64*MiB),
+		})
+		v.Cache = &c
+	}
 }
 
 // volumeType accepts a type, and null without quotes as well.

@@ -30,7 +30,8 @@ func defaults() *Config {
 			},
 			NOP: NOP{Interval: 15 * time.Second, Timeout: 10 * time.Second},
 		},
-		Log: Log{Level: "info", Format: "text"},
+		Log:   Log{Level: "info", Format: "text"},
+		Cache: Cache{BlockSize: 256 * KiB},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 type Config struct {
 	Server       Server
 	Log          Log
+	Cache        Cache
 	Discovery    Discovery
 	PortalGroups []PortalGroup
 	AuthGroups   []AuthGroup
@@ -116,11 +117,26 @@ type Volume struct {
 	Direct    bool   // O_DIRECT: bypass the page cache; default for block devices
 	Write     WritePolicy
 	ReadOnly  bool
-	Threads   int    // event threads of the logical unit; 0 lets the server choose
-	Serial    string // VPD page 80h; empty derives one from the server's identity and Name
-	NAA       uint64 // VPD page 83h; 0 derives a locally assigned one from Serial
-	Vendor    string // T10 vendor identification; empty takes the server's
-	Product   string // product identification; empty takes the server's
+	Threads   int          // event threads of the logical unit; 0 lets the server choose
+	Serial    string       // VPD page 80h; empty derives one from the server's identity and Name
+	NAA       uint64       // VPD page 83h; 0 derives a locally assigned one from Serial
+	Cache     *VolumeCache // nil: not behind the block cache
+	Vendor    string       // T10 vendor identification; empty takes the server's
+	Product   string       // product identification; empty takes the server's
+}
+
+// Cache sizes the block cache that the volumes share.
+type Cache struct {
+	Size      Size // of data; 0: there is no cache
+	BlockSize Size // of a cache block
+}
+
+// VolumeCache says how a volume uses the block cache.
+type VolumeCache struct {
+	Admission string // lru or fussy
+	Min       Size   // of the cache that other volumes cannot take; 0: none
+	Max       Size   // of the cache that the volume may have; 0: all
+	ReadAhead Size   // read ahead of a sequential reader at most; 0: none
 }
 
 // Target is an iSCSI target. The first Access rule that matches an initiator

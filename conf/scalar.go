@@ -72,6 +72,14 @@ func size(to *Size, unit, low, high Size) setter {
 	})
 }
 
+// powerOfTwo accepts a size within a range that is a power of two.
+func powerOfTwo(to *Size, low, high Size) setter {
+	return parsed(to, fmt.Sprintf("a power of two from %v to %v", low, high), func(s string) (Size, bool) {
+		v, err := ParseSize(s)
+		return v, err == nil && v >= low && v <= high && v&(v-1) == 0
+	})
+}
+
 // duration accepts a time with a unit within a range.
 func duration(to *time.Duration, low, high time.Duration) setter {
 	return parsed(to, fmt.Sprintf("a time from %v to %v, such as 15s", low, high), func(s string) (time.Duration, bool) {

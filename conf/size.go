@@ -26,8 +26,12 @@ var sizeUnits = []struct {
 
 var errSize = errors.New("expected a whole number with KiB, MiB, GiB or TiB, such as 64MiB")
 
-// ParseSize reads a whole number with a binary unit, such as 10GiB.
+// ParseSize reads a whole number with a binary unit, such as 10GiB. Nothing,
+// 0B, needs no other unit.
 func ParseSize(text string) (Size, error) {
+	if text == Size(0).String() {
+		return 0, nil
+	}
 	for _, u := range sizeUnits {
 		digits, ok := strings.CutSuffix(text, u.suffix)
 		if !ok {

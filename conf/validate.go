@@ -168,9 +168,23 @@ func (d *decoder) validateVolumes(c *Config) {
 		if v.NAA != 0 {
 			d.once(identities, path+".naa", fmt.Sprintf("%016x", v.NAA), v.Name)
 		}
+		d.validateCache(path+".cache", v.Cache, c.Cache)
 		if v.Size%Size(v.BlockSize) != 0 {
 			d.fail(path+".size", v.Size.String(), fmt.Sprintf("a multiple of the block size %d", v.BlockSize))
 		}
+	}
+}
+
+// validateCache checks a volume's share of the cache.
+func (d *decoder) validateCache(path string, v *VolumeCache, c Cache) {
+	switch {
+	case v == nil:
+	case c.Size == 0:
+		d.fail(path, "a volume behind the cache", "cache.size, which gives the cache its memory")
+	case v.Min > c.Size/2:
+		d.fail(path+".min", v.Min.String(), fmt.Sprintf("at most half of cache.size (%v), so that something is left for others", c.Size/2))
+	case v.Max > 0 && v.Max < v.Min:
+		d.fail(path+".max", v.Max.String(), fmt.Sprintf("at least min (%v)", v.Min))
 	}
 }
 

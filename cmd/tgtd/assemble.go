@@ -16,27 +16,30 @@ import (
 type assembly struct {
 	cfg    *conf.Config
 	log    *slog.Logger
-	server *target.Server
+	daemon *daemon
 	units  map[string]*scsi.LogicalUnit // by volume name
 }
 
 // assemble makes a server with all volumes and targets of cfg. No portal is
 // open yet, so that no initiator comes too early.
-func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*target.Server, error) {
+func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, error) {
 	identity, err := serverIdentity(stateDir)
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{cfg: cfg, log: log, units: map[string]*scsi.LogicalUnit{}}
-	if a.server, err = target.NewServer(serverConfig(cfg, stateDir, log)); err != nil {
+	a := &assembly{cfg: cfg, log: log, daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}}
+	if err := a.openCache(); err != nil {
+		return nil, err
+	}
+	if a.daemon.Server, err = target.NewServer(serverConfig(cfg, stateDir, log)); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(a.addVolumes(identity), a.addTargets()); err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 		defer cancel()
-		return nil, errors.Join(err, a.server.Shutdown(ctx))
+		return nil, errors.Join(err, a.daemon.Shutdown(ctx))
 	}
-	return a.server, nil
+	return a.daemon, nil
 }
 
 func serverConfig(cfg *conf.Config, stateDir string, log *slog.Logger) target.Config {
@@ -74,13 +77,13 @@ func (a *assembly) addVolumes(identity string) error {
 	var errs []error
 	for i := range a.cfg.Volumes {
 		v := &a.cfg.Volumes[i]
-		lu, err := openVolume(v, identity, a.log)
+		lu, err := a.openVolume(v, i, identity)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		a.units[v.Name] = lu
-		a.server.AddLogicalUnit(lu, max(v.Threads, 1))
+		a.daemon.AddLogicalUnit(lu, max(v.Threads, 1))
 	}
 	return errors.Join(errs...)
 }
@@ -95,7 +98,7 @@ func (a *assembly) addTargets() error {
 		for j := range t.Access {
 			c.Access = append(c.Access, a.rule(&t.Access[j], t.Alias))
 		}
-		if _, err := a.server.AddTarget(c); err != nil {
+		if _, err := a.daemon.AddTarget(c); err != nil {
 			return fmt.Errorf("target %s: %w", t.Name, err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"lunar/conf"
-	"lunar/target"
 )
 
 // shutdownTime bounds the whole of a stop: sessions get the first part of it
@@ -51,10 +50,10 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if err := openPortals(s, cfg, log); err != nil {
+	if err := openPortals(s.Server, cfg, log); err != nil {
 		return errors.Join(err, shutDown(s, log))
 	}
-	announce(c.out, cfg, s)
+	announce(c.out, cfg, s.Server)
 	log.Info("ready", "version", version, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
 	<-stop
 	log.Info("stopping")
@@ -77,7 +76,7 @@ func (k serveCommand) load(dir string) (cfg *conf.Config, warnings []conf.Warnin
 }
 
 // shutDown ends the server in bounded time.
-func shutDown(s *target.Server, log *slog.Logger) error {
+func shutDown(s *daemon, log *slog.Logger) error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	ended := make(chan error, 1)

@@ -11,9 +11,12 @@ import (
 	"lunar/target/scsi"
 )
 
-// openVolume makes a logical unit of a volume.
-func openVolume(v *conf.Volume, identity string, log *slog.Logger) (*scsi.LogicalUnit, error) {
-	store, err := openStore(v, log)
+// openVolume makes a logical unit of the volume with the given number.
+func (a *assembly) openVolume(v *conf.Volume, number int, identity string) (*scsi.LogicalUnit, error) {
+	store, err := openStore(v, a.log)
+	if err == nil {
+		store, err = a.cached(v, number, store)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
@@ -21,7 +24,7 @@ func openVolume(v *conf.Volume, identity string, log *slog.Logger) (*scsi.Logica
 		Name: v.Name, Store: store, BlockSize: v.BlockSize,
 		Vendor: v.Vendor, Product: v.Product,
 		Serial: serialOf(v, identity), NAA: v.NAA,
-		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly, Logger: log,
+		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly, Logger: a.log,
 	})
 	if err != nil {
 		store.Close()

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"lunar/backstore"
+	"lunar/cache/tier"
+	"lunar/conf"
+	"lunar/target"
+)
+
+// daemon is the server with what outlives its volumes.
+type daemon struct {
+	*target.Server
+	cache *tier.Cache // nil: none
+	free  func() error
+}
+
+// Shutdown ends the server, whose volumes write what the cache still holds of
+// them, and then gives up the cache.
+func (d *daemon) Shutdown(ctx context.Context) error {
+	err := d.Server.Shutdown(ctx)
+	if d.cache == nil {
+		return err
+	}
+	if closing := d.cache.Close(); closing != nil { // a volume is open: its memory must stay
+		return errors.Join(err, closing)
+	}
+	return errors.Join(err, d.free())
+}
+
+// openCache makes the block cache, if there is to be one.
+func (a *assembly) openCache() (err error) {
+	if a.cfg.Cache.Size == 0 {
+		return nil
+	}
+	a.daemon.cache, a.daemon.free, err = tier.Open(tier.Options{
+		Bytes: int64(a.cfg.Cache.Size), BlockSize: int(a.cfg.Cache.BlockSize),
+		Volumes: len(a.cfg.Volumes), Logger: a.log,
+	})
+	return err
+}
+
+// cached puts a volume's store behind the cache when the configuration says
+// so. number is the volume's among all; store is owned, also on failure.
+func (a *assembly) cached(v *conf.Volume, number int, store backstore.Store) (backstore.Store, error) {
+	if v.Cache == nil || a.daemon.cache == nil {
+		return store, nil
+	}
+	policy := tier.Through
+	if v.Write == conf.WriteSync {
+		policy = tier.Sync
+	}
+	wrapped, err := a.daemon.cache.Wrap(store, tier.VolumeConfig{
+		LU: uint32(number), Policy: policy, Admission: v.Cache.Admission,
+		Min: int64(v.Cache.Min), Max: int64(v.Cache.Max), ReadAhead: int64(v.Cache.ReadAhead),
+	})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return wrapped, nil
+}
