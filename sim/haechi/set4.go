@@ -6,10 +6,16 @@ import (
 	"lunar/sim/experiment"
 )
 
-// change is the period in which set 4's background load starts or stops.
-const change = 15
+// set4Periods returns the period in which set 4's background load starts or
+// stops, and how many periods there are.
+func (s *scale) set4Periods() (change, periods int) {
+	if s.env.Reduced {
+		return 8, 20
+	}
+	return 15, 30
+}
 
-// share of the capacity that set 4 reserves.
+// reserved4 is the share of the capacity that set 4 reserves.
 const reserved4 = 0.8
 
 // set4 makes a run of set 4: 80 % reserved, the background load from period 15
@@ -18,8 +24,9 @@ func (s *scale) set4(zipf, over bool, load float64, setupOf func([]Client) *Setu
 	clients := s.greedy(s.reservations(reserved4, zipf))
 	setup := setupOf(clients)
 	setup.Adaptive = true
+	change, periods := s.set4Periods()
 	setup.Background = []Background{{Period: change, Share: load}}
-	setup.Warmup, setup.Periods = 2, 30
+	setup.Warmup, setup.Periods = 2, periods
 	if !over {
 		setup.Background = []Background{{Period: -setup.Warmup, Share: load}, {Period: change}}
 	}
@@ -34,6 +41,7 @@ func (s *scale) capacityWith(load float64) int64 {
 
 func run4OverU(env *experiment.Env) (r experiment.Result) {
 	s := newScale(env)
+	change, _ := s.set4Periods()
 	clients, out := s.set4(false, true, 0.1, s.setup)
 	r.AtLeast("lowest N/R", "still met", out.attainment(clients), 1)
 	target, eta := s.capacityWith(0.1), s.capacity()/100
@@ -81,6 +89,7 @@ func ratios(clients []Client, out *Outcome) []float64 {
 
 func run4OverZ(env *experiment.Env) (r experiment.Result) {
 	s := newScale(env)
+	change, _ := s.set4Periods()
 	clients, equal := s.set4(true, true, 0.15, s.equal)
 	c1 := ratios(clients, equal)
 	before, after := c1[change-1], c1[change:]
@@ -115,6 +124,7 @@ func rises(values []float64) bool {
 // climb appends the check that Ω grows by η after each period that used it up,
 // from the end of the background load to the full capacity.
 func (s *scale) climb(r *experiment.Result, out *Outcome) {
+	change, _ := s.set4Periods()
 	eta := s.capacity() / 100
 	totals := out.totals()
 	wrong, steps := 0, 0
@@ -137,6 +147,7 @@ func (s *scale) climb(r *experiment.Result, out *Outcome) {
 
 func run4UnderU(env *experiment.Env) (r experiment.Result) {
 	s := newScale(env)
+	change, _ := s.set4Periods()
 	_, out := s.set4(false, false, 0.1, s.setup)
 	s.climb(&r, out)
 	c1 := s.kilos(out.series(0))
@@ -148,6 +159,7 @@ func run4UnderU(env *experiment.Env) (r experiment.Result) {
 
 func run4UnderZ(env *experiment.Env) (r experiment.Result) {
 	s := newScale(env)
+	change, _ := s.set4Periods()
 	clients, first := s.set4(true, false, 0.1, s.setup)
 	s.climb(&r, first)
 	lowest, _ := bounds(ratios(clients, first))

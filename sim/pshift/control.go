@@ -1,6 +1,9 @@
 package pshift
 
-import "lunar/scheduler"
+import (
+	"lunar/scheduler"
+	"lunar/scheduler/bqueue"
+)
 
 // snapshot gives the controller the servers' reports: what the buckets did,
 // demand they will have and capacity that is left.
@@ -48,7 +51,8 @@ func (r *run) maxFlow() {
 	for i := range budget {
 		budget[i] = max(0, c.Reservation[i]-c.Done[i])
 	}
-	bQueue(c.Demand, c.Capacity, budget, c.R)
+	tokens, _ := bqueue.Solve(bqueue.Problem{Budget: budget, Demand: c.Demand, Capacity: c.Capacity})
+	copy(c.R, tokens)
 	for at := range c.L {
 		c.L[at] = scheduler.Unlimited
 	}

@@ -54,15 +54,16 @@ func progressFigure(setup *Setup, out *Outcome) experiment.Figure {
 // makes 75 runs; reduced with fewer points and one run each.
 type grid struct {
 	*size
+	active  []int
 	changes []int
 	runs    uint64
 }
 
 func newGrid(env *experiment.Env) *grid {
-	g := &grid{size: newSize(env), changes: []int{0, 1, 2, 5, 10}, runs: 5}
+	g := &grid{size: newSize(env), active: []int{2, 4, 8}, changes: []int{0, 1, 2, 5, 10}, runs: 5}
 	g.servers, g.buckets = 16, 2_000
 	if env.Reduced {
-		g.changes, g.runs = []int{0, 1}, 1
+		g.active, g.changes, g.runs = []int{2, 8}, []int{0, 1}, 1
 	}
 	return g
 }
@@ -85,7 +86,7 @@ func run2(env *experiment.Env) (r experiment.Result) {
 	var violations []string
 	f := experiment.Figure{Name: "pshift-2", Title: "pShift 2: error by demand changes", X: "changes", Y: "buckets that miss 5 % of R, %"}
 	errors := map[int][]float64{}
-	for _, active := range []int{2, 4, 8} {
+	for _, active := range g.active {
 		series := experiment.Series{Name: fmt.Sprintf("%d active servers", active)}
 		for _, changes := range g.changes {
 			e := g.point(active, changes, Shifting, &violations)

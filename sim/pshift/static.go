@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lunar/scheduler"
+	"lunar/scheduler/bqueue"
 	"lunar/sim/experiment"
 )
 
@@ -84,7 +85,7 @@ func runFig7(env *experiment.Env) (r experiment.Result) {
 		p, budget := instance(servers, n, 100_000, 1, 1.1, placeZipf, env.Seed)
 		q, took := best(p, budget, scheduler.ShiftOptions{})
 		start := time.Now()
-		routed := bQueue(p.Demand, p.Capacity, budget, make([]int64, len(p.Demand)))
+		_, routed := bqueue.Solve(bqueue.Problem{Budget: budget, Demand: p.Demand, Capacity: p.Capacity})
 		flow := time.Since(start)
 		same = same && routed == q.Effective()
 		f.Series[0].Points = append(f.Series[0].Points, experiment.Point{X: float64(n), Y: took.Seconds() * 1e3})

@@ -30,11 +30,11 @@ type size struct {
 }
 
 // newSize returns 64 servers with 10,000 buckets, or if reduced 16 servers with
-// 2,000 buckets and a tenth of the rate.
+// 2,000 buckets.
 func newSize(env *experiment.Env) *size {
 	s := &size{env: env, log: experiment.NewLog(env.Log), servers: 64, buckets: 10_000, iops: 20_000}
 	if env.Reduced {
-		s.servers, s.buckets, s.iops = 16, 2_000, 2_000
+		s.servers, s.buckets = 16, 2_000
 	}
 	return s
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package haechi
+
+const raceDetector = false

@@ -1,0 +1,71 @@
+package pshift
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"testing"
+
+	"lunar/sim/experiment"
+)
+
+// slow are the experiments that take too long with the race detector.
+var slow = map[string]bool{"pshift-1": true, "pshift-2": true}
+
+// known are the checks that fail, and why.
+var known = map[string]string{
+	"pshift-3c B1": "server 1 is reserved to the last I/O; the controller's capacity estimate, one interval's rate, " +
+		"has a deviation of 0.1 %, which B1 pays for",
+}
+
+// TestExperiments: every row's reduced size meets its criteria, but for the
+// known ones.
+func TestExperiments(t *testing.T) {
+	for _, e := range Experiments() {
+		t.Run(e.ID, func(t *testing.T) {
+			switch {
+			case e.Run == nil:
+				if e.Excluded == "" {
+					t.Error("neither a run nor a reason why not")
+				}
+				return
+			case raceDetector && slow[e.ID]:
+				t.Skip("too slow with the race detector; the simulated cluster is one goroutine")
+			}
+			t.Parallel()
+			result := e.Run(&experiment.Env{Seed: 1, Reduced: true})
+			if len(result.Checks) == 0 {
+				t.Error("checks nothing")
+			}
+			for _, c := range result.Checks {
+				_, expected := known[e.ID+" "+c.Name]
+				if failed := c.Verdict == experiment.Fail; failed != (expected && failed) {
+					t.Errorf("%s: %s, expected %s (paper %s)", c.Name, c.Measured, c.Expected, c.Paper)
+				}
+			}
+		})
+	}
+}
+
+// TestSameLog: the same seed decides the same, byte for byte, and another seed
+// does not.
+func TestSameLog(t *testing.T) {
+	logOf := func(seed uint64) string {
+		hash := sha256.New()
+		env := &experiment.Env{Seed: seed, Reduced: true, Log: hash}
+		for _, run := range []func(*experiment.Env) experiment.Result{run4a, run5} {
+			for _, c := range run(env).Checks {
+				if c.Name == "invariants" && c.Verdict == experiment.Fail {
+					t.Error(c.Measured)
+				}
+			}
+		}
+		return fmt.Sprintf("%x", hash.Sum(nil))
+	}
+	first := logOf(7)
+	if second := logOf(7); second != first {
+		t.Errorf("two logs of one seed differ: %s and %s", first, second)
+	}
+	if other := logOf(8); other == first {
+		t.Error("the logs of two seeds are the same")
+	}
+}

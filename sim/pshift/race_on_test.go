@@ -1,0 +1,5 @@
+//go:build race
+
+package pshift
+
+const raceDetector = true
