@@ -14,7 +14,7 @@ import (
 // benchConn is the quickest of clients: prepared requests, replies skipped by
 // length, nothing allocated.
 type benchConn struct {
-	b      *testing.B
+	b      testing.TB
 	stream io.ReadWriter
 	cmdSN  uint32
 	out    []byte
@@ -78,13 +78,25 @@ func benchCommands(b *testing.B, r *rig, write bool) {
 	login := r.login(initiator.Options{CmdSN: 1})
 	c := &benchConn{b: b, stream: login.Transport(), in: make([]byte, depth*(48+size)), out: make([]byte, 0, depth*(48+size))}
 	c.cmdSN = binary.BigEndian.Uint32(nextCmdSN(b, login))
+	batch := batchOf(c, write, depth, size)
+	batch()
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n += depth {
+		batch()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/depth, "ns/command")
+}
+
+// batchOf returns a function that runs depth reads or writes of size bytes and
+// awaits their replies.
+func batchOf(c *benchConn, write bool, depth, size int) func() {
 	data := make([]byte, size)
 	reply := 48 + size
-	cdb := cdbRead16(0, size/512)
+	cdb := cdbRead16(0, uint32(size/512))
 	if write {
-		reply, cdb = 48, cdbWrite16(0, size/512)
+		reply, cdb = 48, cdbWrite16(0, uint32(size/512))
 	}
-	batch := func() {
+	return func() {
 		for i := range depth {
 			binary.BigEndian.PutUint64(cdb[2:], uint64(i*8))
 			if write {
@@ -95,16 +107,10 @@ func benchCommands(b *testing.B, r *rig, write bool) {
 		}
 		c.exchange(depth * reply)
 	}
-	batch()
-	b.ReportAllocs()
-	for n := 0; b.Loop(); n += depth {
-		batch()
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/depth, "ns/command")
 }
 
 // nextCmdSN asks by a ping for the ExpCmdSN.
-func nextCmdSN(b *testing.B, c *initiator.Conn) []byte {
+func nextCmdSN(b testing.TB, c *initiator.Conn) []byte {
 	p := initiator.NewPDU(initiator.OpNOPOut, initiator.FlagFinal, nil)
 	p.SetImmediate()
 	p.SetU32(16, 77)
