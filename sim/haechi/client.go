@@ -37,8 +37,8 @@ type client struct {
 	backlog backlog // submitted and not yet at the node
 	ios     [window]io
 	free    []*io
-	flight  []*io // served and not yet arrived, oldest first
-	nicFree int64 // when the NIC has received what the node has served
+	flight  flight // served and not yet arrived
+	nicFree int64  // when the NIC has received what the node has served
 	latency *hdrhistogram.Histogram
 
 	submitted, completed int64 // of the run
@@ -46,6 +46,14 @@ type client struct {
 	reserved             int64 // reservation tokens spent in the period
 	issued               int64 // of the period
 	nextArrival          int64 // number of the period's next request, constant rate
+}
+
+// flight is the I/Os whose data is under way, with the times of arrival, oldest
+// first. One event at a time stands for all of them.
+type flight struct {
+	ios         [window]*io
+	at          [window]int64
+	first, size int
 }
 
 // What the events of a client mean.
@@ -111,8 +119,12 @@ func (c *client) Fire(now int64, what int32) {
 		c.send(now)
 		return
 	}
-	x := c.flight[0]
-	c.flight = c.flight[:copy(c.flight, c.flight[1:])]
+	f := &c.flight
+	x := f.ios[f.first]
+	f.first, f.size = (f.first+1)%window, f.size-1
+	if f.size > 0 {
+		c.run.kernel.At(f.at[f.first], kernel.Completion, c, arrived)
+	}
 	c.complete(now, x)
 }
 
@@ -135,9 +147,13 @@ func (c *client) send(now int64) {
 
 // receive takes the data of a served I/O through the NIC.
 func (c *client) receive(now int64, x *io) {
-	c.flight = append(c.flight, x)
 	c.nicFree = max(c.nicFree, now) + c.run.setup.ClientCost
-	c.run.kernel.At(c.nicFree+wire, kernel.Completion, c, arrived)
+	f := &c.flight
+	last := (f.first + f.size) % window
+	f.ios[last], f.at[last] = x, c.nicFree+wire
+	if f.size++; f.size == 1 {
+		c.run.kernel.At(f.at[last], kernel.Completion, c, arrived)
+	}
 }
 
 // issue books an I/O that the dispatcher has let go, and checks that it had a
@@ -181,7 +197,7 @@ func (c *client) complete(now int64, x *io) {
 
 // balance checks that no request was lost or ran twice.
 func (c *client) balance() {
-	inFlight := int64(len(c.flight) + c.queue.Pending())
+	inFlight := int64(c.flight.size + c.queue.Pending())
 	if current := c.run.server.current; current != nil && current.client == c {
 		inFlight++
 	}

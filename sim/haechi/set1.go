@@ -19,7 +19,7 @@ func closed(n int) []Client {
 // bare makes a run without QoS, one-sided or two-sided.
 func (s *scale) bare(clients []Client, twoSided bool) *Outcome {
 	setup := s.setup(clients)
-	setup.QoS, setup.Arbitration = false, scheduler.EqualShare
+	setup.QoS, setup.Arbitration, setup.Periods = false, scheduler.EqualShare, min(setup.Periods, 3)
 	if twoSided {
 		setup.ClientCost, setup.ServerCost = twoSidedClient*s.divide, twoSidedServer*s.divide
 	}

@@ -23,24 +23,21 @@ type Actor interface {
 	Fire(now int64, what int32)
 }
 
-// event is one entry of the queue; seq keeps equal times and classes in the
-// order in which they were planned.
+// event is one entry of the queue. order is the class and below it the number
+// of the event, which keeps equal times and classes in the order in which they
+// were planned.
 type event struct {
 	at    int64
-	seq   uint64
+	order uint64
 	actor Actor
 	what  int32
-	class Class
 }
 
+// classShift leaves room for more events than any run has.
+const classShift = 56
+
 func (e *event) before(o *event) bool {
-	if e.at != o.at {
-		return e.at < o.at
-	}
-	if e.class != o.class {
-		return e.class < o.class
-	}
-	return e.seq < o.seq
+	return e.at < o.at || e.at == o.at && e.order < o.order
 }
 
 // Kernel holds the virtual time in ns and the events to come. The zero value
@@ -65,8 +62,8 @@ func (k *Kernel) At(at int64, class Class, actor Actor, what int32) {
 		panic("kernel: event planned in the past")
 	}
 	k.seq++
-	k.heap = append(k.heap, event{at: at, seq: k.seq, actor: actor, what: what, class: class})
-	k.up(len(k.heap) - 1)
+	k.heap = append(k.heap, event{})
+	k.up(event{at, uint64(class)<<classShift | k.seq, actor, what})
 }
 
 // Run runs events up to and including time until, and leaves the clock there.
@@ -83,36 +80,46 @@ func (k *Kernel) Run(until int64) {
 
 func (k *Kernel) pop() {
 	last := len(k.heap) - 1
-	k.heap[0] = k.heap[last]
+	e := k.heap[last]
 	k.heap[last] = event{}
 	k.heap = k.heap[:last]
-	k.down(0)
+	if last > 0 {
+		k.down(e)
+	}
 }
 
-func (k *Kernel) up(i int) {
+// up puts e into the hole at the heap's end, and the hole up to where e belongs.
+func (k *Kernel) up(e event) {
+	h := k.heap
+	i := len(h) - 1
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !k.heap[i].before(&k.heap[parent]) {
-			return
+		if !e.before(&h[parent]) {
+			break
 		}
-		k.heap[i], k.heap[parent] = k.heap[parent], k.heap[i]
+		h[i] = h[parent]
 		i = parent
 	}
+	h[i] = e
 }
 
-func (k *Kernel) down(i int) {
+// down puts e into the hole at the top, and the hole down to where e belongs.
+func (k *Kernel) down(e event) {
+	h := k.heap
+	i := 0
 	for {
 		child := 2*i + 1
-		if child >= len(k.heap) {
-			return
+		if child >= len(h) {
+			break
 		}
-		if right := child + 1; right < len(k.heap) && k.heap[right].before(&k.heap[child]) {
+		if right := child + 1; right < len(h) && h[right].before(&h[child]) {
 			child = right
 		}
-		if !k.heap[child].before(&k.heap[i]) {
-			return
+		if !h[child].before(&e) {
+			break
 		}
-		k.heap[i], k.heap[child] = k.heap[child], k.heap[i]
+		h[i] = h[child]
 		i = child
 	}
+	h[i] = e
 }
