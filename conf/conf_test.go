@@ -21,7 +21,7 @@ func TestDefault(t *testing.T) {
 	want := &Config{
 		Server: Server{
 			BuffersPerThread: 64 * MiB, BusyPoll: 50 * time.Microsecond,
-			Limits: Limits{256, 15 * time.Second, 1024, 128, 8 * MiB},
+			Limits: Limits{256, 15 * time.Second, 1024, 128, 16 * MiB},
 			NOP:    NOP{15 * time.Second, 10 * time.Second},
 		},
 		Log:   Log{"info", "text"},

@@ -25,8 +25,10 @@ func defaults() *Config {
 				Sessions:           1024,
 				// open-iscsi's default of node.session.cmds_max: a smaller
 				// window would slow it down, a larger one it never fills.
-				QueueDepth:       128,
-				MemoryPerSession: 8 * MiB,
+				QueueDepth: 128,
+				// 64 commands of 256 KiB, twice open-iscsi's default depth of
+				// a LUN, and a quarter of a thread's buffers.
+				MemoryPerSession: 16 * MiB,
 			},
 			NOP: NOP{Interval: 15 * time.Second, Timeout: 10 * time.Second},
 		},

@@ -58,7 +58,7 @@ const (
 	defaultBuffers       = 64 << 20
 	defaultBusyPoll      = 50 * time.Microsecond
 	defaultQueueDepth    = 128
-	defaultSessionMemory = 8 << 20
+	defaultSessionMemory = 16 << 20
 )
 
 func (c Config) withDefaults(cpus []int) Config {
