@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh [NAME...]: runs libiscsi's conformance suite against volumes of a tgtd
-# of its own (default: file ram file4k) and compares every test with the list
+# of its own (default: file ram file4k cached) and compares every test with the list
 # expected-NAME.txt. A test that fails or is skipped without being in the list
 # fails the run; so does one in the list that passes.
 #
@@ -39,7 +39,7 @@ main() {
 		examine "$@"
 		return
 	fi
-	[ $# -gt 0 ] || set -- file ram file4k
+	[ $# -gt 0 ] || set -- file ram file4k cached
 	port=$(free_port)
 	sed "s/@PORT@/$port/g" "$here/config.yaml" >"$work/config.yaml"
 	start_server "$work/config.yaml" "$port"
