@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -56,7 +57,17 @@ func draw(dir string, f *experiment.Figure) error {
 			return err
 		}
 	}
+	makeRoom(p, f)
 	return p.Save(plotWidth, plotHeight, filepath.Join(dir, f.Name+".svg"))
+}
+
+// makeRoom raises the upper end of the Y axis for the legend, line by line.
+func makeRoom(p *plot.Plot, f *experiment.Figure) {
+	share := 1 + 0.08*float64(len(f.Series))
+	if f.LogY {
+		share = math.Pow(p.Y.Max/p.Y.Min, share-1)
+	}
+	p.Y.Max *= share
 }
 
 func addLine(p *plot.Plot, index int, s experiment.Series) error {

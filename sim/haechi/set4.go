@@ -61,7 +61,7 @@ func run4OverU(env *experiment.Env) (r experiment.Result) {
 		stays = stays && off >= -2*eta && off <= 2*eta
 	}
 	r.Require("Ω afterwards", "flat", "within 2η", map[bool]string{true: "within", false: "leaves"}[stays], stays)
-	r.Figures = append(r.Figures, s.periodFigure("haechi-4-over-uniform", "Haechi set 4, uniform, capacity drops at 15", out))
+	r.Figures = append(r.Figures, s.periodFigure("haechi-4-over-uniform", "Haechi set 4, uniform, load begins", out))
 	r.Invariants(out.Violations)
 	return r
 }
@@ -99,13 +99,13 @@ func run4OverZ(env *experiment.Env) (r experiment.Result) {
 	r.Require("equal, 15 %, C1/R1 afterwards", "recovers gradually", "rises while Ω sinks", fmt.Sprintf("%.3f .. %.3f, last %.3f", after[0], after[estimatorWindow], last),
 		rises(after[:estimatorWindow+1]))
 	r.Note("equal, 15 %, C1/R1 from, to", "", fmt.Sprintf("%.2f, %.2f", after[0], after[estimatorWindow]), "reference model: 0.82, 0.87")
-	r.Figures = append(r.Figures, s.periodFigure("haechi-4-over-zipf-equal", "Haechi set 4, Zipf, equal, capacity drops at 15", equal))
+	r.Figures = append(r.Figures, s.periodFigure("haechi-4-over-zipf-equal", "Haechi set 4, Zipf, equal, load begins", equal))
 
 	clients, first := s.set4(true, true, 0.1, s.setup)
 	c1 = ratios(clients, first)
 	lowest, _ := bounds(c1)
 	r.AtLeast("rprio, 10 %, lowest C1/R1", "misses first", lowest, 1)
-	r.Figures = append(r.Figures, s.periodFigure("haechi-4-over-zipf-rprio", "Haechi set 4, Zipf, rprio, capacity drops at 15", first))
+	r.Figures = append(r.Figures, s.periodFigure("haechi-4-over-zipf-rprio", "Haechi set 4, Zipf, rprio, load begins", first))
 	r.Invariants(append(equal.Violations, first.Violations...))
 	return r
 }
@@ -152,7 +152,7 @@ func run4UnderU(env *experiment.Env) (r experiment.Result) {
 	s.climb(&r, out)
 	c1 := s.kilos(out.series(0))
 	r.Require("C1, K", "rises", "higher at the end", fmt.Sprintf("%.1f → %.1f", c1[change-1], c1[len(c1)-1]), c1[len(c1)-1] > c1[change-1])
-	r.Figures = append(r.Figures, s.periodFigure("haechi-4-under-uniform", "Haechi set 4, uniform, load ends at 15", out))
+	r.Figures = append(r.Figures, s.periodFigure("haechi-4-under-uniform", "Haechi set 4, uniform, load ends", out))
 	r.Invariants(out.Violations)
 	return r
 }
@@ -172,7 +172,7 @@ func run4UnderZ(env *experiment.Env) (r experiment.Result) {
 	low = s.kilos(equal.series(hosts - 1))
 	r.Note("equal, 10 %, C1/R1 before, at the end", "stays at R", fmt.Sprintf("%.3f, %.3f", c1[change-1], c1[len(c1)-1]), "")
 	r.Require("equal, C10, K", "gains", "higher at the end", fmt.Sprintf("%.1f → %.1f", low[change-1], low[len(low)-1]), low[len(low)-1] > low[change-1])
-	r.Figures = append(r.Figures, s.periodFigure("haechi-4-under-zipf", "Haechi set 4, Zipf, rprio, load ends at 15", first))
+	r.Figures = append(r.Figures, s.periodFigure("haechi-4-under-zipf", "Haechi set 4, Zipf, rprio, load ends", first))
 	r.Invariants(append(first.Violations, equal.Violations...))
 	return r
 }
