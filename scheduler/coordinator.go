@@ -15,16 +15,16 @@ type CoordinatorConfig struct {
 // reports of all threads, then Redistribute, then each thread gets its grant.
 // A thread whose grant is late goes on with the old one.
 type Coordinator struct {
-	config   CoordinatorConfig
-	monitor  *Monitor
-	control  *Controller
-	members  []*member // in order of appearance
-	byKey    map[string]*member
-	threads  []threadState
-	began    int64
-	interval int // of the period, from 0
-	started  bool
-	loaded   bool // commands waited for the device in this period
+	config    CoordinatorConfig
+	monitor   *Monitor
+	control   *Controller
+	members   []*member // in order of appearance
+	byKey     map[string]*member
+	saturated []bool // threads whose commands waited for the device in this interval
+	began     int64
+	interval  int // of the period, from 0
+	started   bool
+	loaded    bool // commands waited for the device in this period
 }
 
 // member is an entity over all threads.
@@ -32,6 +32,7 @@ type member struct {
 	key         string
 	client      int // of the monitor; -1 inside another reservation
 	rule        int
+	level       Level
 	reservation int64 // tokens per period
 	limited     bool
 	parts       []part // by thread
@@ -40,21 +41,15 @@ type member struct {
 
 // part is an entity on one thread.
 type part struct {
-	present bool
-	last    EntityReport // the newest
-	offered int64        // in the last interval
-	served  int64        // in the last interval
-	start   partTotals   // at the period's start
+	present    bool
+	last       EntityReport // the newest
+	mark       partTotals   // at the interval's start
+	start      partTotals   // at the period's start
+	backlogged bool         // in all reports of the interval
 }
 
 // partTotals are the totals of a part at one time.
 type partTotals struct{ offered, served, yielded int64 }
-
-// threadState is what the coordinator knows of a thread.
-type threadState struct {
-	backlogged bool
-	served     int64 // in the last interval
-}
 
 // NewCoordinator returns a coordinator before its first period.
 func NewCoordinator(config CoordinatorConfig) *Coordinator {
@@ -67,7 +62,7 @@ func NewCoordinator(config CoordinatorConfig) *Coordinator {
 	config.Monitor.Period = config.Period
 	return &Coordinator{
 		config: config, monitor: NewMonitor(config.Monitor), byKey: map[string]*member{},
-		threads: make([]threadState, config.Threads), control: NewController(0, config.Threads),
+		saturated: make([]bool, config.Threads), control: NewController(0, config.Threads),
 	}
 }
 
@@ -82,21 +77,16 @@ func (c *Coordinator) Deadline() int64 {
 	return c.began + c.config.Period*int64(c.interval+1)/int64(c.config.Intervals)
 }
 
-// Collect takes a thread's report. Entities that it does not name are gone
-// from that thread.
+// Collect takes a thread's report; a thread may report as often as it likes.
+// Entities that it does not name are gone from that thread.
 func (c *Coordinator) Collect(r *GateReport) {
-	t := &c.threads[r.Thread]
-	t.backlogged, t.served = r.Backlogged, 0
+	c.saturated[r.Thread] = c.saturated[r.Thread] || r.Backlogged
 	c.loaded = c.loaded || r.Backlogged
 	for _, m := range c.members {
 		m.parts[r.Thread].present = false
 	}
 	for i := range r.Entities {
-		e := &r.Entities[i]
-		served := c.member(e.Entity).collect(r.Thread, e)
-		if e.Level == InitiatorLevel { // every command counts there once
-			t.served += served
-		}
+		c.member(r.Entities[i].Entity).collect(r.Thread, &r.Entities[i])
 	}
 	c.dropGone()
 }
@@ -106,24 +96,37 @@ func (c *Coordinator) member(key string) *member {
 	m := c.byKey[key]
 	if m == nil {
 		m = &member{key: key, client: -1, parts: make([]part, c.config.Threads)}
+		for i := range m.parts {
+			m.parts[i].backlogged = true
+		}
 		c.byKey[key] = m
 		c.members = append(c.members, m)
 	}
 	return m
 }
 
-// collect takes an entity's report from a thread; it returns what was served
-// there since the one before.
-func (m *member) collect(thread int, e *EntityReport) (served int64) {
+// collect takes an entity's report from a thread.
+func (m *member) collect(thread int, e *EntityReport) {
 	p := &m.parts[thread]
 	if e.Served < p.last.Served { // the entity was made anew there
-		p.last, p.start = EntityReport{}, partTotals{}
+		*p = part{backlogged: true}
 	}
-	p.offered, p.served = e.Offered-p.last.Offered, e.Served-p.last.Served
 	p.present, p.last = true, *e
-	m.rule, m.limited = e.Rule, e.Limited
-	return p.served
+	p.backlogged = p.backlogged && e.Backlogged
+	m.rule, m.limited, m.level = e.Rule, e.Limited, e.Level
 }
+
+// beginInterval starts counting an interval.
+func (c *Coordinator) beginInterval() {
+	clear(c.saturated)
+	for _, m := range c.members {
+		for i := range m.parts {
+			m.parts[i].mark, m.parts[i].backlogged = m.parts[i].last.totals(), true
+		}
+	}
+}
+
+func (e *EntityReport) totals() partTotals { return partTotals{e.Offered, e.Served, e.Yielded} }
 
 // dropGone removes members that no thread has.
 func (c *Coordinator) dropGone() {

@@ -302,7 +302,10 @@ func TestWake(t *testing.T) {
 	if a.gate.Wake() != math.MaxInt64 {
 		t.Error("expected no time to wait for")
 	}
-	for a.gate.Admit(q, &Task{Cost: 1}, 0) {
+	for n := 0; a.gate.Admit(q, &Task{Cost: 1}, 0); n++ {
+		if n > 2 {
+			t.Fatal("found no limit")
+		}
 	}
 	for range 5 {
 		at := a.gate.Wake()
@@ -357,4 +360,28 @@ func TestTwoThreads(t *testing.T) {
 		t.Errorf("reserved: found %d in 5 s, expected 40000", counts[1])
 	}
 	within(t, "all", counts[0]+counts[1]+counts[2], 200_000, 0)
+}
+
+// TestUnusedReservationGoesToOthers: who is idle gives its reservation back,
+// which the monitor converts, and gets it whole in the next period.
+func TestUnusedReservationGoesToOthers(t *testing.T) {
+	a := newAlone(t, GateConfig{Window: 8, Mode: HardPool, Batch: 10}, Rule{Initiators: []string{"iqn.r"}, Reservation: Rate{IOPS: 8000}})
+	reserved, other := a.open("iqn.r", 0), a.open("iqn.o", 0)
+	for a.now < 3000*ms {
+		a.step(10, 16, other)
+		var r GateReport
+		a.gate.Report(&r)
+		a.coord.Collect(&r)
+		a.coord.Check(a.now)
+	}
+	if n := other.Counters().Served; n < 3*7000 {
+		t.Errorf("found %d served of 30000 beside an idle reservation of 24000", n)
+	}
+	before := reserved.Counters().Served
+	for a.now < 4000*ms {
+		a.step(10, 16, other, reserved)
+	}
+	if n := reserved.Counters().Served - before; n < 7800 {
+		t.Errorf("found %d served of a reservation of 8000", n)
+	}
 }

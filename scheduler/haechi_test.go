@@ -161,3 +161,73 @@ func TestHaechi8Limit(t *testing.T) {
 		t.Error("expected the fourth in the next period")
 	}
 }
+
+// TestFetchRetriesOncePerMs: an engine that found the pool empty leaves it
+// alone for a while, unless it is told that there is more.
+func TestFetchRetriesOncePerMs(t *testing.T) {
+	var pool Pool
+	e := NewEngine(EngineConfig{Period: 1000 * ms, Batch: 10})
+	e.BeginPeriod(0, 0)
+	if e.Fetch(&pool, 0) || pool.Tokens() != -10 {
+		t.Fatal("expected nothing from an empty pool")
+	}
+	pool.Set(100)
+	if e.Fetch(&pool, ms-1) {
+		t.Error("found a fetch before its time")
+	}
+	e.Wake(ms - 1)
+	if !e.Fetch(&pool, ms-1) || e.Local() != 10 || pool.Tokens() != 90 {
+		t.Errorf("found %d local and %d in the pool, expected 10 and 90", e.Local(), pool.Tokens())
+	}
+}
+
+// TestMonitorPeriods: the pool of each period, the alert after three periods
+// with unused reservation and the floor that reservations are.
+func TestMonitorPeriods(t *testing.T) {
+	m := NewMonitor(MonitorConfig{Period: 1000 * ms, Estimator: EstimatorConfig{Profile: 1000}})
+	a, b := m.Join(600), m.Join(100)
+	for period := range int64(3) {
+		m.BeginPeriod(period * 1000 * ms)
+		if got := m.Pool.Tokens(); got != 300 {
+			t.Errorf("period %d: found %d in the pool, expected 300", period, got)
+		}
+		if m.Alert(a) {
+			t.Errorf("period %d: found an alert too early", period)
+		}
+		m.Report(a, Report{Done: 599})
+		m.Report(b, Report{Done: 100})
+		m.EndPeriod(true) // 699 are below the reserved 700: no capacity
+	}
+	if !m.Alert(a) || m.Alert(b) || m.Capacity() != 1000 {
+		t.Errorf("found alerts %v and %v, capacity %d", m.Alert(a), m.Alert(b), m.Capacity())
+	}
+	m.Leave(a)
+	if c := m.Join(50); c != a || m.Reserved() != 150 {
+		t.Errorf("found client %d and %d reserved, expected the free number and 150", c, m.Reserved())
+	}
+}
+
+// TestLearntCapacity: without a profile the first use seen is taken.
+func TestLearntCapacity(t *testing.T) {
+	e := NewEstimator(EstimatorConfig{Slack: 0.002})
+	for i, c := range []struct{ used, omega int64 }{{0, 0}, {1000, 1000}, {998, 1010}, {600, 600}, {400, 600}} {
+		if got := e.Observe(c.used, true); got != c.omega {
+			t.Errorf("period %d: found %d, expected %d", i, got, c.omega)
+		}
+	}
+}
+
+// TestPaidBehind: a command that costs more than there is passes and is owed,
+// in this period and the next.
+func TestPaidBehind(t *testing.T) {
+	e := NewEngine(EngineConfig{Period: 1000 * ms})
+	e.BeginPeriod(0, 10)
+	e.Arrive(64, 0)
+	if e.Issue(64) != GrantReserved || e.Residual() != -54 || e.Reserved() {
+		t.Errorf("found %d tokens, expected 54 owed", e.Residual())
+	}
+	e.BeginPeriod(1000*ms, 60)
+	if e.Residual() != 6 {
+		t.Errorf("found %d tokens in the next period, expected 6", e.Residual())
+	}
+}

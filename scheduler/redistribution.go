@@ -13,6 +13,7 @@ func (c *Coordinator) Redistribute(now int64, grants []GateGrant) {
 	c.size()
 	c.demand()
 	c.control.Redistribute()
+	c.beginInterval()
 	for thread := range grants {
 		c.grant(thread, period, &grants[thread])
 	}
@@ -59,8 +60,7 @@ func (m *member) endPeriod(ended bool) {
 		m.attainment.add(m.sums(), m.reservation)
 	}
 	for i := range m.parts {
-		p := &m.parts[i]
-		p.start = partTotals{p.last.Offered, p.last.Served, p.last.Yielded}
+		m.parts[i].start = m.parts[i].last.totals()
 	}
 }
 
@@ -95,10 +95,10 @@ func (c *Coordinator) demandOf(p *part, thread int) int64 {
 	switch {
 	case !p.present:
 		return 0
-	case p.last.Backlogged:
+	case p.backlogged:
 		return max(c.control.Capacity[thread], p.last.Queued)
 	}
-	return EstimateDemand(p.last.Queued, p.offered, c.left())
+	return EstimateDemand(p.last.Queued, p.last.Offered-p.mark.offered, c.left())
 }
 
 // capacities estimates what each thread can serve until the period's end. A
@@ -106,20 +106,31 @@ func (c *Coordinator) demandOf(p *part, thread int) int64 {
 // share what the device has beside the others.
 func (c *Coordinator) capacities() {
 	free, idle := mulDiv(c.monitor.Capacity(), c.left(), int64(c.config.Intervals)), int64(0)
-	for j := range c.threads {
-		t := &c.threads[j]
-		if !t.backlogged {
+	for j, saturated := range c.saturated {
+		c.control.Capacity[j] = EstimateCapacity(c.served(j), c.left())
+		if saturated {
+			free -= c.control.Capacity[j]
+		} else {
 			idle++
-			continue
-		}
-		c.control.Capacity[j] = EstimateCapacity(t.served, c.left())
-		free -= c.control.Capacity[j]
-	}
-	for j := range c.threads {
-		if t := &c.threads[j]; !t.backlogged {
-			c.control.Capacity[j] = max(EstimateCapacity(t.served, c.left()), free/idle)
 		}
 	}
+	for j, saturated := range c.saturated {
+		if !saturated {
+			c.control.Capacity[j] = max(c.control.Capacity[j], free/idle)
+		}
+	}
+}
+
+// served is what a thread served in the interval. Every command counts in one
+// initiator.
+func (c *Coordinator) served(thread int) int64 {
+	served := int64(0)
+	for _, m := range c.members {
+		if p := &m.parts[thread]; p.present && m.level == InitiatorLevel {
+			served += p.last.Served - p.mark.served
+		}
+	}
+	return served
 }
 
 // grant fills a thread's grant.
