@@ -31,7 +31,6 @@ type Coordinator struct {
 type member struct {
 	key         string
 	client      int // of the monitor; -1 inside another reservation
-	rule        int
 	level       Level
 	reservation int64 // tokens per period
 	limited     bool
@@ -113,7 +112,7 @@ func (m *member) collect(thread int, e *EntityReport) {
 	}
 	p.present, p.last = true, *e
 	p.backlogged = p.backlogged && e.Backlogged
-	m.rule, m.limited, m.level = e.Rule, e.Limited, e.Level
+	m.limited, m.level = e.Limited, e.Level
 }
 
 // beginInterval starts counting an interval.

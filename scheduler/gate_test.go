@@ -385,3 +385,22 @@ func TestUnusedReservationGoesToOthers(t *testing.T) {
 		t.Errorf("found %d served of a reservation of 8000", n)
 	}
 }
+
+// TestHardPoolBoundsThePeriod: with a hard pool a period dispatches at most
+// the capacity and what each initiator fetched too much, on a device that
+// could do twice as much.
+func TestHardPoolBoundsThePeriod(t *testing.T) {
+	const batch, window = 10, 8
+	a := newAlone(t, GateConfig{Window: window, Mode: HardPool, Batch: batch}, Rule{Initiators: []string{"iqn.r"}, Reservation: Rate{IOPS: 3000}})
+	queues := []*Queue{a.open("iqn.r", 0), a.open("iqn.a", 0), a.open("iqn.b", 0)}
+	exchange(a.coord, 0, a.gate)
+	for range 4 {
+		capacity, served := a.coord.Monitor().Capacity(), int64(0)
+		for range 1000 {
+			served += int64(len(a.step(20, 16, queues...)))
+		}
+		if most := capacity + int64(len(queues))*(batch+window); served > most || served < capacity*95/100 {
+			t.Errorf("found %d in a period, expected nearly %d and at most %d", served, capacity, most)
+		}
+	}
+}

@@ -124,6 +124,32 @@ func TestPShift7LimitBudget(t *testing.T) {
 	}
 }
 
+// TestPShift8RoundRobin: four servers, bucket i on the first i+1 of them, all
+// with work for ever: each server divides itself evenly.
+func TestPShift8RoundRobin(t *testing.T) {
+	const perServer = 50_000
+	var served [4]int64
+	for server := range 4 {
+		d := NewDispatcher(ReservedFirst, NoPool, nil)
+		bucket := map[*Queue]int{}
+		for i := server; i < 4; i++ {
+			q := d.Add(QueueConfig{})
+			bucket[q] = i
+			d.Enqueue(q, &Task{Cost: 1}, 0)
+			d.Enqueue(q, &Task{Cost: 1}, 0)
+		}
+		for range perServer {
+			task := d.Next(0)
+			served[bucket[task.Queue()]]++
+			d.Done(task, 0)
+			d.Enqueue(task.Queue(), task, 0)
+		}
+	}
+	for i, twelfths := range []int64{3, 7, 13, 25} {
+		within(t, "bucket", served[i], perServer*twelfths/12, 3)
+	}
+}
+
 func TestPShift9Estimates(t *testing.T) {
 	if got := EstimateDemand(40, 100, 3); got != 340 {
 		t.Errorf("found demand %d, expected 340", got)
