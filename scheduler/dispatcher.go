@@ -197,11 +197,11 @@ func (d *Dispatcher) Next(now int64) *Task {
 		if q == nil {
 			return nil
 		}
-		if to := d.classify(q, now); to != q.place {
-			d.move(q, to, now)
-			continue
+		to, grant := d.classify(q, now)
+		if to == q.place {
+			return d.dispatch(q, grant, now)
 		}
-		return d.dispatch(q, now)
+		d.move(q, to, now)
 	}
 }
 
@@ -220,11 +220,11 @@ func (d *Dispatcher) pick() *Queue {
 }
 
 // dispatch runs the first task of a queue.
-func (d *Dispatcher) dispatch(q *Queue, now int64) *Task {
+func (d *Dispatcher) dispatch(q *Queue, grant Grant, now int64) *Task {
 	t := q.tasks.head
 	q.tasks.remove(t)
 	d.waiting--
-	d.issue(q, t, d.grant(q, now), now)
+	d.issue(q, t, grant, now)
 	d.rings[q.place].charge(q.slot, &q.account, t.Cost)
 	if q.place >= inHigh {
 		class := int(q.place - inHigh)
@@ -305,7 +305,7 @@ func (q *Queue) refund(t *Task) {
 
 // Refresh finds a queue's place anew, after its tokens or limits changed.
 func (d *Dispatcher) Refresh(q *Queue, now int64) {
-	to := d.classify(q, now)
+	to, _ := d.classify(q, now)
 	if to != q.place || to == isHeld {
 		d.move(q, to, now)
 	}
@@ -320,27 +320,30 @@ func (d *Dispatcher) RefreshAll(now int64) {
 	}
 }
 
-// classify returns the place of a queue, and notes why and until when if it is
-// held.
-func (d *Dispatcher) classify(q *Queue, now int64) place {
+// classify returns the place of a queue and what it would dispatch with, and
+// notes why and until when if it is held.
+func (d *Dispatcher) classify(q *Queue, now int64) (place, Grant) {
 	if q.tasks.length == 0 {
-		return isOut
+		return isOut, GrantNone
 	}
-	if by, until := q.limited(now); by >= 0 {
+	by, until := q.limited(now)
+	if by >= 0 || q.heldBy >= 0 {
 		q.hold(by, until, now)
-		return isHeld
 	}
-	q.hold(-1, now, now)
-	switch grant := d.grant(q, now); {
+	if by >= 0 {
+		return isHeld, GrantLimit
+	}
+	grant := d.grant(q, now)
+	switch {
 	case grant == GrantLimit:
-		return isSpent
+		return isSpent, grant
 	case grant == GrantNone:
 		q.until = max(q.engines[0].nextFetch, now+1)
-		return isHeld
+		return isHeld, grant
 	case q.class != Urgent && grant == GrantReserved && d.arbitration == ReservedFirst:
-		return inReserved
+		return inReserved, grant
 	}
-	return classPlace[q.class]
+	return classPlace[q.class], grant
 }
 
 // hold notes that a limit, or none, holds the queue, and books for how long
