@@ -137,8 +137,9 @@ func (l *lane) promote(off int64) {
 	block := uint64(off) >> blockShift(l.cache.geometry)
 	part := &l.cache.parts[l.cache.geometry.Partition(cache.Key{LU: l.volume.config.LU, Block: block})]
 	if part.Due() {
-		n := part.Tick(l.ahead.keys[:])
-		l.cache.choose(l.ahead.keys[:n])
+		if n := part.Tick(l.ahead.keys[:]); n > 0 {
+			l.cache.choose(l.ahead.keys[:n])
+		}
 	}
 	size, unit := l.volume.store.Info().Size, int64(l.cache.geometry.BlockSize())
 	for range turnFetches {

@@ -65,7 +65,7 @@ func (q *throttle) push(t *transfer) {
 // can wait, nothing happens and the result is false.
 func (v *volume) reserve(n int64, t *transfer) bool {
 	c := v.cache
-	if c.waiting.Load() == 0 && v.take(n) {
+	if c.waiting.Load() == 0 && (v.take(n) || v.retake(n)) {
 		v.nudge()
 		return true
 	}
@@ -93,12 +93,22 @@ func (v *volume) take(n int64) bool {
 	return true
 }
 
-// nudge makes flushers look if dirty data may have become many.
+// correct lowers both estimates, and returns them.
+func (v *volume) correct() (own, all int64) {
+	return v.dirty.correct(v.dirtyBytes), v.cache.dirty.correct(v.cache.dirtyBytes)
+}
+
+func (v *volume) retake(n int64) bool {
+	v.correct()
+	return v.take(n)
+}
+
+// nudge makes flushers look if dirty data may have become many, or are waited for.
 func (v *volume) nudge() {
-	if v.dirty.estimate.Load() > v.dirty.high {
+	c := v.cache
+	if v.dirty.estimate.Load() > v.dirty.high || c.waiting.Load() > 0 {
 		v.flusher.kick()
 	}
-	c := v.cache
 	if c.dirty.estimate.Load() > c.dirty.high && c.pressed.CompareAndSwap(false, true) {
 		c.kickAll()
 	}

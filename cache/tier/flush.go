@@ -20,7 +20,7 @@ func (t *transfer) swept(s *sweep) {
 		t.finish()
 		return
 	}
-	t.below(backstore.Flush, nil, t.flushed)
+	t.below(backstore.Flush, nil, (*transfer).flushed)
 }
 
 // progressed implements sweeper.
@@ -43,7 +43,7 @@ func (t *transfer) provisioned() {
 		return
 	}
 	t.length = from - t.off
-	t.below(backstore.Map, nil, t.mapped)
+	t.below(backstore.Map, nil, (*transfer).mapped)
 }
 
 func (t *transfer) mapped() {

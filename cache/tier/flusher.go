@@ -28,6 +28,8 @@ type flusher struct {
 	age     evloop.Timer
 	retry   evloop.Timer
 	pause   time.Duration
+	own     int64      // dirty bytes of the volume, when they were last counted
+	total   int64      // and of all volumes
 	closing chan error // of close; nil: not closing
 	last    backstore.Op
 }
@@ -98,15 +100,17 @@ func (f *flusher) start(patient bool) {
 
 // account corrects the estimates and lets writes go on that waited.
 func (f *flusher) account() {
-	f.volume.dirty.correct(f.volume.dirtyBytes)
-	f.cache.dirty.correct(f.cache.dirtyBytes)
+	f.own, f.total = f.volume.correct()
 	f.cache.admitThrottled()
 }
 
-// needed reports whether there are many dirty bytes, some of them the volume's.
+// needed reports whether there are many dirty bytes, some of them the volume's, or
+// writes that wait for those that the volume has or is about to have.
 func (f *flusher) needed() bool {
-	own, all := f.volume.dirty.estimate.Load(), f.cache.dirty.estimate.Load()
-	return own > 0 && (own > f.volume.dirty.low || all > f.cache.dirty.low || f.cache.waiting.Load() > 0)
+	if f.cache.waiting.Load() > 0 && f.volume.dirty.estimate.Load() > 0 {
+		return true
+	}
+	return f.own > f.volume.dirty.low || f.own > 0 && f.total > f.cache.dirty.low
 }
 
 // progressed implements sweeper.
@@ -151,7 +155,8 @@ func (f *flusher) failed(err error) {
 }
 
 func (f *flusher) succeeded(s *sweep) {
-	if s.written > 0 || f.volume.dirty.estimate.Load() <= 0 {
+	f.account() // kicks that came during the sweep did nothing
+	if s.written > 0 || f.own == 0 {
 		f.all, f.pause = false, 0
 		if f.volume.failing.Swap(false) {
 			f.cache.log.Info("dirty data are being written again", "store", f.volume.store.Info().Describe)

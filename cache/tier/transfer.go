@@ -26,11 +26,11 @@ type transfer struct {
 	pending int   // pieces, and one for whoever starts them
 	err     error // the first
 
-	reserving, reserved int64        // dirty bytes
-	whole               backstore.Op // all of the part, below
-	after               func()       // follows when whole has ended
-	last                int64        // end of the part of op that is being done
-	inside              bool         // Submit has not returned
+	reserving, reserved int64           // dirty bytes
+	whole               backstore.Op    // all of the part, below
+	after               func(*transfer) // follows when whole has ended
+	last                int64           // end of the part of op that is being done
+	inside              bool            // Submit has not returned
 	over                bool
 }
 
@@ -39,7 +39,7 @@ func (l *lane) transfer(op *backstore.Op) *transfer {
 	t := l.spare
 	if t == nil {
 		t = &transfer{lane: l}
-		t.whole.Done = func(*backstore.Op) { t.after() }
+		t.whole.Done = func(*backstore.Op) { t.after(t) }
 	} else {
 		l.spare = t.next
 	}
@@ -96,12 +96,12 @@ func (t *transfer) fail(err error) {
 }
 
 // below does an op on all of the part in the store below; after follows.
-func (t *transfer) below(kind backstore.Kind, data []byte, after func()) {
+func (t *transfer) below(kind backstore.Kind, data []byte, after func(*transfer)) {
 	t.whole.Kind, t.whole.Off, t.whole.Len, t.whole.Data = kind, t.off, t.length, data
 	t.whole.FUA = kind.Changes() && (t.op.FUA || t.lane.volume.config.Policy == Sync)
 	t.after = after
 	if t.lane.begin(&t.whole) {
-		after()
+		after(t)
 	}
 }
 

@@ -83,7 +83,7 @@ func (t *transfer) merged() {
 		t.store()
 		return
 	}
-	t.below(backstore.Write, t.data, t.stored)
+	t.below(backstore.Write, t.data, (*transfer).stored)
 }
 
 // stored follows the write below.

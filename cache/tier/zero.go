@@ -81,7 +81,7 @@ func (t *transfer) claimDrop() {
 			return
 		}
 	}
-	t.below(t.kind, nil, t.dropped)
+	t.below(t.kind, nil, (*transfer).dropped)
 }
 
 func (p *piece) redrop() { p.t.claimDrop() }
