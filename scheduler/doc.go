@@ -20,6 +20,23 @@
 //   - Bucket paces limits; Rules compile into Entities that a Gate, the event
 //     thread's own front, puts to work.
 //
+// # In an event thread
+//
+// Open a queue when a session gets a logical unit, Close it at the session's
+// end. Give each command to Admit, which says whether it may run at once.
+// After a command ends call Done, then Next until it returns nil, and the same
+// at the time that Wake gives. Every millisecond call Tick. As often as
+// conversion is wanted, at least at the coordinator's Deadline, send it a
+// Report; put its Grant into force when it comes. Apply takes a new policy at
+// any time. Commands that must never wait are simply not given to the gate.
+//
+// The coordinator is one per backing device and may live on any one thread:
+// Collect takes reports, Check converts, Redistribute fills the grants.
+//
+// Order can be chosen only among commands that wait, so GateConfig.Window has
+// to be below what the initiators keep outstanding together, and an initiator
+// reaches its reservation only if it keeps enough outstanding for it.
+//
 // # Tokens
 //
 // A token stands for one 4 KiB I/O by default; a command costs Task.Cost of

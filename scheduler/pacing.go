@@ -54,6 +54,3 @@ func (b *Bucket) Take(units, now int64) {
 	b.full += b.rest >> stepShift
 	b.rest &= 1<<stepShift - 1
 }
-
-// Give gives units back, for a command that need not be counted.
-func (b *Bucket) Give(units int64) { b.full -= units * b.step >> stepShift }
