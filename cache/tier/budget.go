@@ -1,6 +1,9 @@
 package tier
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // budget bounds dirty bytes. Partitions know exactly what is dirty, but asking
 // them all for every write would cost too much. So writers add what they may make
@@ -9,6 +12,7 @@ type budget struct {
 	limit, high, low int64
 	estimate         atomic.Int64
 	writing          atomic.Int64 // reserved by writes that have not ended
+	correcting       sync.Mutex   // two corrections at a time would be one too many
 }
 
 // set derives the watermarks from the limit: background writing begins at half
@@ -38,6 +42,8 @@ func (b *budget) ended(n int64) { b.writing.Add(-n) }
 // correct lowers the estimate to what measure returns and what is being written.
 // INVARIANT: a reservation that is in old is in writing, or measure sees it.
 func (b *budget) correct(measure func() int64) int64 {
+	b.correcting.Lock()
+	defer b.correcting.Unlock()
 	old := b.estimate.Load()
 	now := b.writing.Load()
 	now += measure()
