@@ -72,7 +72,7 @@ func (p *Partition) takeRun(slot uint32, ready uint64, to Key, out []Extent) Run
 		run.Bytes += uint64(n) * p.sub
 		run.Next = b.key()
 		next := Key{b.lu, b.number + 1}
-		if b.dirty&^(b.busy|b.flushing) == 0 {
+		if b.dirty&^mask == 0 { // else the rest is still to come, here or from other hands
 			run.Next = next
 		}
 		if first+n < p.subs || !next.less(to) {
