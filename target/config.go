@@ -20,8 +20,7 @@ type Config struct {
 	// BusyPoll is how long an event thread may look for work before it
 	// sleeps, which it does only as long as looking pays; negative: never.
 	BusyPoll time.Duration
-	Workers  int    // goroutines for calls that block
-	StateDir string // for what must survive a restart
+	Workers  int // goroutines for calls that block
 
 	Offer         login.Offer   // what the target negotiates
 	DiscoveryAuth login.Auth    // who may discover

@@ -1,7 +1,6 @@
 package target
 
 import (
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -187,6 +186,3 @@ func (s *Server) closeSessions(t *Target, why error) {
 		}
 	}
 }
-
-// String names the session in errors.
-func (n *Session) String() string { return fmt.Sprintf("session %d of %s", n.tsih, n.initiator.Name) }

@@ -110,10 +110,8 @@ func (t *task) sendR2T(off, n uint32) {
 
 // wantAt returns the want that covers the buffer offset, or nil.
 func (t *task) wantAt(off uint32) *want {
-	for i := range t.wanted {
-		if w := &t.wants[i]; w.off <= off && off < w.end() {
-			return w
-		}
+	if i := t.wantIndex(off); i >= 0 {
+		return &t.wants[i]
 	}
 	return nil
 }
@@ -217,6 +215,7 @@ func (t *task) store(off uint32, data []byte) {
 	t.solicit()
 }
 
+// wantIndex returns the place in wants of what covers the buffer offset, or -1.
 func (t *task) wantIndex(off uint32) int {
 	for i := range t.wanted {
 		if w := &t.wants[i]; w.off <= off && off < w.end() {

@@ -31,7 +31,7 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	if err := a.openCache(); err != nil {
 		return nil, err
 	}
-	if a.daemon.Server, err = target.NewServer(serverConfig(cfg, stateDir, log)); err != nil {
+	if a.daemon.Server, err = target.NewServer(serverConfig(cfg, log)); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(a.addVolumes(identity), a.addTargets()); err != nil {
@@ -42,7 +42,7 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	return a.daemon, nil
 }
 
-func serverConfig(cfg *conf.Config, stateDir string, log *slog.Logger) target.Config {
+func serverConfig(cfg *conf.Config, log *slog.Logger) target.Config {
 	limits := cfg.Server.Limits
 	c := target.Config{
 		Logger:        log,
@@ -50,7 +50,6 @@ func serverConfig(cfg *conf.Config, stateDir string, log *slog.Logger) target.Co
 		CPUs:          cfg.Server.CPUs,
 		Buffers:       int(cfg.Server.BuffersPerThread),
 		BusyPoll:      cfg.Server.BusyPoll,
-		StateDir:      stateDir,
 		Offer:         login.DefaultOffer(),
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
 		NOPInterval:   cfg.Server.NOP.Interval,
