@@ -9,6 +9,7 @@ package backstore
 import (
 	"errors"
 
+	"lunar/internal/buf"
 	"lunar/internal/evloop"
 )
 
@@ -94,4 +95,15 @@ type Lane interface {
 	Submit(op *Op) bool
 	// Close lets go of the lane; no op may be running.
 	Close()
+}
+
+// Lender is a Lane that holds data in memory and lends it, so that a read need
+// not copy them.
+type Lender interface {
+	// Lend returns the bytes of the store from off on, at most n of them, or nil
+	// if they are not there now: Submit a Read then. What is returned ends n bytes
+	// behind off or at a multiple of 4096. The caller has one reference; until it
+	// is released nobody changes the bytes, so it must not be kept for long. A
+	// lane may be closed before.
+	Lend(off int64, n int) *buf.Ref
 }

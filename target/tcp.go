@@ -58,6 +58,7 @@ func newSocketMover(fd int, p *login.ConnectionParams) *tcpMover {
 	m.rx.again = evloop.Func(m.receiveAgain)
 	m.tx.flush = evloop.Func(m.flushAtEnd)
 	m.drain.Fire = func() { m.end() }
+	m.tx.copying.Fire = m.copyLoans
 	return m
 }
 
@@ -93,6 +94,7 @@ func (m *tcpMover) Detach() bool {
 	if m.closed || m.why != nil || m.tx.pending() || m.tx.scheduled || m.rx.busy() || m.rx.due {
 		return false
 	}
+	m.loop.Disarm(&m.tx.copying)
 	return m.loop.Unregister(m.fd) == nil
 }
 
@@ -143,6 +145,7 @@ func (m *tcpMover) end() {
 		return
 	}
 	m.loop.Disarm(&m.drain)
+	m.loop.Disarm(&m.tx.copying)
 	m.loop.Unregister(m.fd)
 	unix.Close(m.fd)
 	m.tx.drop()

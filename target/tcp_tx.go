@@ -22,6 +22,9 @@ const (
 	// flushFrom is how many queued data bytes leave at once rather than at
 	// the end of the pass, while they are in the CPU's cache.
 	flushFrom = 256 << 10
+	// lendTime is how long what was lent may wait for a peer that does not
+	// read: then it is copied, so that those who want to change it can.
+	lendTime = 20 * time.Millisecond
 	// maxIOV is how many pieces one sendmsg takes (UIO_MAXIOV).
 	maxIOV = 1024
 )
@@ -52,6 +55,8 @@ type txState struct {
 	sent      int // bytes of the first PDU that are sent
 	bytes     int // data bytes queued
 	own       int // of them, those without a buffer
+	lent      int // PDUs queued whose data are lent
+	copying   evloop.Timer
 }
 
 func (tx *txState) pending() bool { return tx.head != tx.tail }
@@ -82,8 +87,11 @@ func (tx *txState) grow() {
 func (tx *txState) pop() {
 	o := tx.at(tx.head)
 	tx.bytes -= len(o.data)
-	if o.ref == nil {
+	switch {
+	case o.ref == nil:
 		tx.own -= len(o.data)
+	case o.ref.Lent():
+		tx.lent--
 	}
 	releaseRef(o.ref)
 	o.ref, o.data = nil, nil
@@ -121,10 +129,46 @@ func (m *tcpMover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 	*(*pdu.BHS)(o.head[:]) = *bhs
 	o.data, o.ref, o.stamped = data, ref, false
 	m.tx.bytes += len(data)
-	if ref == nil {
+	switch {
+	case ref == nil:
 		m.tx.own += len(data)
+	case ref.Lent():
+		m.tx.lent++
+		m.boundLoans()
 	}
 	m.scheduleFlush()
+}
+
+// boundLoans sees to it that what was lent is given back in time.
+func (m *tcpMover) boundLoans() {
+	if m.tx.blocked && m.tx.lent > 0 && !m.tx.copying.Armed() {
+		m.loop.Arm(&m.tx.copying, lendTime)
+	}
+}
+
+// copyLoans is the timer: what the peer has not taken by now is copied to
+// buffers of the pool. Without buffers it is tried again.
+func (m *tcpMover) copyLoans() {
+	if m.closed || m.Stalled() < lendTime {
+		m.boundLoans()
+		return
+	}
+	for i := m.tx.head; i != m.tx.tail && m.tx.lent > 0; i++ {
+		o := m.tx.at(i)
+		if o.ref == nil || !o.ref.Lent() {
+			continue
+		}
+		own := m.loop.Pool().Get(len(o.data))
+		if own == nil {
+			break
+		}
+		own.ChargeAs(o.ref)
+		copy(own.Bytes(), o.data)
+		o.ref.Release()
+		o.data, o.ref = own.Bytes(), own
+		m.tx.lent--
+	}
+	m.boundLoans()
 }
 
 func (m *tcpMover) scheduleFlush() {
@@ -207,7 +251,10 @@ func (m *tcpMover) flush() error {
 	return nil
 }
 
-func (m *tcpMover) block() { m.tx.blocked, m.tx.since = true, m.loop.Now() }
+func (m *tcpMover) block() {
+	m.tx.blocked, m.tx.since = true, m.loop.Now()
+	m.boundLoans()
+}
 
 // Stalled is how long the peer has made no room for what it is owed.
 func (m *tcpMover) Stalled() time.Duration {

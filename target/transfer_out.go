@@ -20,6 +20,15 @@ func (t *task) Alloc(cmd *scsi.Command, n int) *buf.Ref {
 	return ref
 }
 
+// Charge implements scsi.Port.
+func (t *task) Charge(_ *scsi.Command, ref *buf.Ref) bool {
+	if !t.conn.mayTake(len(ref.Bytes())) {
+		return false
+	}
+	ref.Charge(&t.conn.charged)
+	return true
+}
+
 // ReceiveDataOut implements scsi.Port: data that came unasked is there
 // already, the rest is asked for by R2Ts (RFC 7143 section 11.8).
 func (t *task) ReceiveDataOut(cmd *scsi.Command, off uint32, dst []byte) {

@@ -17,6 +17,7 @@ type lane struct {
 
 	spare   *transfer // free ones
 	sweeps  []*sweep  // free ones
+	loans   *loan     // free ones
 	running int       // transfers
 	refused bool      // the store below writes nothing in TryNow
 	bounce  bounce
@@ -90,17 +91,17 @@ func (l *lane) readNow(op *backstore.Op) bool {
 		wake(part.Unpin(slot))
 		data = data[p.Len:]
 	}
-	l.noted(op)
+	l.noted(op.Off, len(op.Data))
 	return true
 }
 
-// noted lets readahead and admission look at a read.
-func (l *lane) noted(op *backstore.Op) {
+// noted lets readahead and admission look at a read of n bytes.
+func (l *lane) noted(off int64, n int) {
 	if l.ahead.detector != nil {
-		l.readAhead(op.Off, int64(len(op.Data)))
+		l.readAhead(off, int64(n))
 	}
 	if l.volume.config.Admission == fussy {
-		l.promote(op.Off)
+		l.promote(off)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 // read starts all pieces, which do not depend on each other.
 func (t *transfer) read() {
-	t.lane.noted(t.op)
+	t.lane.noted(t.op.Off, len(t.op.Data))
 	t.cut()
 	t.pending = len(t.pieces) + 1
 	for i := range t.pieces {

@@ -22,14 +22,19 @@ type Ref struct {
 	next, prev uint32 // free list of the block's class
 	order      uint8
 	free       bool
-	account    *int // bytes in use, of whoever the buffer is charged to
+	account    *int  // bytes in use, of whoever the buffer is charged to
+	loan       *Loan // nil: a buffer of the pool
 }
 
 // Bytes returns the buffer: its length is what Get was asked for, its capacity
-// the whole block (a power of two). It is valid until the last Release.
+// the whole block (a power of two); or what was lent, which is only to be read. It
+// is valid until the last Release.
 func (r *Ref) Bytes() []byte {
 	if invariants.Enabled {
 		r.assertInUse("Bytes")
+	}
+	if r.loan != nil {
+		return r.loan.data
 	}
 	return r.block()[:r.size]
 }
@@ -56,12 +61,16 @@ func (r *Ref) Release() {
 	if r.count--; r.count > 0 {
 		return
 	}
-	if invariants.Enabled {
-		poison(r.block())
-	}
 	if r.account != nil {
 		*r.account -= int(r.size)
 		r.account = nil
+	}
+	if r.loan != nil {
+		r.loan.repay()
+		return
+	}
+	if invariants.Enabled {
+		poison(r.block())
 	}
 	p := r.pool
 	p.free += r.blockSize()

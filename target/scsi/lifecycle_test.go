@@ -38,7 +38,7 @@ func largeCommands() map[string]struct{ cdb, out []byte } {
 // events.
 func slow(t testing.TB, m *medium, seed uint64) *thread {
 	th := newThread(t, m, seed)
-	th.starve, th.defers, th.late = 30, 80, 80
+	th.starve, th.defers, th.late, th.lends = 30, 80, 80, 30
 	return th
 }
 

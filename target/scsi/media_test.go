@@ -19,6 +19,7 @@ func TestMediaAgainstModel(t *testing.T) {
 		th.starve = rapid.IntRange(0, 60).Draw(rt, "starve")
 		th.defers = rapid.IntRange(0, 100).Draw(rt, "defers")
 		th.late = rapid.IntRange(0, 100).Draw(rt, "late")
+		th.lends = rapid.IntRange(0, 100).Draw(rt, "lends")
 		model := make([]byte, len(m.mu.bytes))
 		for range rapid.IntRange(1, 8).Draw(rt, "commands") {
 			randomCommand(rt, th, n, size, model)

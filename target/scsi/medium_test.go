@@ -99,7 +99,9 @@ type thread struct {
 	events []func() // may happen in any order
 
 	// How often in 100 something happens later rather than at once.
-	starve, defers, late int
+	starve, defers, late, lends int
+
+	lent int // loans that were not given back
 
 	inbox struct {
 		sync.Mutex
@@ -120,6 +122,13 @@ func newThread(t testing.TB, m *medium, seed uint64) *thread {
 	})
 	th := &thread{t: t, medium: m, pool: pool, rng: rand.New(rand.NewPCG(seed, 1))}
 	th.inbox.ready = make(chan struct{}, 1)
+	t.Cleanup(func() {
+		for th.turn() {
+		}
+		if th.lent != 0 {
+			t.Errorf("%d loans were not given back", th.lent)
+		}
+	})
 	return th
 }
 
@@ -226,6 +235,15 @@ func (x *exchange) Alloc(c *Command, n int) *buf.Ref {
 		}
 	})
 	return nil
+}
+
+// Charge implements Port.
+func (x *exchange) Charge(_ *Command, ref *buf.Ref) bool {
+	x.alive()
+	if !ref.Lent() {
+		x.t.Error("a buffer of the pool was charged again")
+	}
+	return !x.chance(x.starve)
 }
 
 // SendDataIn implements Port. What it is given must not change until the

@@ -13,6 +13,11 @@ type Port interface {
 	// before. c.Landing tells what the buffer is for.
 	Alloc(c *Command, n int) *buf.Ref
 
+	// Charge counts memory that was lent (buf.Ref.Lent) in the session's memory
+	// budget until its last release. False: there is no room for it now, or
+	// others wait; nothing was counted.
+	Charge(c *Command, ref *buf.Ref) bool
+
 	// SendDataIn moves data, which lies in ref (or in c.Parameter when ref
 	// is nil), to the initiator at buffer offset off. The port takes over
 	// ref and releases it when the transport no longer reads from it.

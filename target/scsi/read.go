@@ -17,6 +17,9 @@ func read(c *Command) {
 
 func readStep(c *Command) {
 	for c.sendRead() && c.room() {
+		if c.borrow() {
+			continue
+		}
 		s := c.open(SegmentSize, 1)
 		if s == nil {
 			return
@@ -25,6 +28,32 @@ func readStep(c *Command) {
 		// nothing less.
 		s.start(backstore.Read, s.ref.Bytes())
 	}
+}
+
+// borrow makes the next segment of what the lane has in memory and lends: it
+// needs no buffer and no copy. What a turn may do without waiting bounds it, as
+// it does operations.
+func (c *Command) borrow() bool {
+	lender, ok := c.Lane.(backstore.Lender)
+	if !ok || c.starved || c.inline >= maxInline {
+		return false
+	}
+	lu, n := c.Nexus.LU, min(SegmentSize, c.limit-c.next)
+	ref := lender.Lend(lu.byteOff(c.lba)+int64(c.next), int(lu.wholeBlocks(n)))
+	if ref == nil {
+		return false
+	}
+	if !c.Port.Charge(c, ref) {
+		ref.Release()
+		return false // Alloc waits, if there is no other memory either
+	}
+	s := c.at(c.tail)
+	s.ref, s.off, s.n = ref, c.next, min(n, uint32(len(ref.Bytes())))
+	s.state, s.op.Err = done, nil
+	c.tail++
+	c.next += s.n
+	c.inline += int64(s.n)
+	return true
 }
 
 // sendRead sends what was read, as far as it is contiguous with what was sent

@@ -49,6 +49,7 @@ type replyPort struct {
 }
 
 func (p *replyPort) Alloc(_ *Command, n int) *buf.Ref { return p.lists.Get(n) }
+func (*replyPort) Charge(*Command, *buf.Ref) bool     { return true }
 func (*replyPort) Contain(*Command)                   {}
 
 func (p *replyPort) Wake(_ *Command, t Task) { t.Run() }

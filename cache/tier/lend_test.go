@@ -1,0 +1,116 @@
+package tier
+
+import (
+	"bytes"
+	"testing"
+
+	"lunar/backstore"
+	"lunar/backstore/backstoretest"
+	"lunar/internal/buf"
+	"lunar/internal/evloop"
+)
+
+// lending is a client whose loop has a pool, as event threads do.
+func (s setup) lending(t testing.TB) (*backstoretest.Client, *lane) {
+	t.Helper()
+	w, _ := s.wrap(t, newMem(t, false))
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	loop, err := evloop.New(evloop.Config{Name: "lending", CPU: -1, Node: -1, Buffers: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go loop.Run()
+	t.Cleanup(loop.Stop)
+	c := backstoretest.NewClient(t, w, loop)
+	return c, c.Lane.(*lane)
+}
+
+func (l *lane) lend(off int64, n int) (ref *buf.Ref) {
+	backstoretest.On(l.loop, func() { ref = l.Lend(off, n) })
+	return ref
+}
+
+// What was lent is the data of its time until it is given back: who writes waits.
+func TestLentDataStay(t *testing.T) {
+	for _, policy := range []Policy{Through, Back, Sync} {
+		c, l := large.with(policy, "lru").lending(t)
+		old, fresh := backstoretest.Pattern(8*page, 1), backstoretest.Pattern(8*page, 2)
+		c.Write(t, 0, old)
+		c.Read(t, 0, len(old))
+		ref := l.lend(page+512, 4*page)
+		if ref == nil || !bytes.Equal(ref.Bytes(), old[page+512:][:4*page]) {
+			t.Fatalf("%v: nothing was lent, or other data", policy)
+		}
+		write := backstore.Op{Kind: backstore.Write, Data: fresh}
+		written := c.Go(&write)
+		eventually(t, "the write waits", func() bool { return l.cache.Stats().Waits > 0 })
+		if !bytes.Equal(ref.Bytes(), old[page+512:][:4*page]) {
+			t.Errorf("%v: what was lent has changed", policy)
+		}
+		backstoretest.On(l.loop, ref.Release)
+		<-written
+		if write.Err != nil || !bytes.Equal(c.Read(t, 0, len(fresh)), fresh) {
+			t.Errorf("%v: error %v, or not the data that were written", policy, write.Err)
+		}
+	}
+}
+
+// Only what is there is lent, and a part of one block at most.
+func TestWhatIsLent(t *testing.T) {
+	c, l := large.with(Through, "lru").lending(t)
+	block := large.block
+	c.Write(t, 0, backstoretest.Pattern(2*block, 1))
+	c.Read(t, 0, 2*block)
+	for _, tt := range []struct {
+		off  int64
+		n    int
+		want int
+	}{
+		{0, 512, 512},
+		{int64(block) - page, 3 * page, page},
+		{0, 2 * block, block},
+		{4 * int64(block), page, 0}, // not there
+		{backstoretest.Size - page, 2 * page, 0},
+		{-512, page, 0},
+		{0, 0, 0},
+	} {
+		ref := l.lend(tt.off, tt.n)
+		got := 0
+		if ref != nil {
+			got = len(ref.Bytes())
+			backstoretest.On(l.loop, ref.Release)
+		}
+		if got != tt.want {
+			t.Errorf("%d bytes at %d: %d were lent, expected %d", tt.n, tt.off, got, tt.want)
+		}
+	}
+}
+
+// TestLendingDoesNotAllocate in steady state.
+func TestLendingDoesNotAllocate(t *testing.T) {
+	c, l := large.with(Through, "lru").lending(t)
+	c.Write(t, 0, backstoretest.Pattern(page, 1))
+	c.Read(t, 0, page)
+	backstoretest.On(l.loop, func() {
+		if n := testing.AllocsPerRun(100, func() { l.Lend(0, page).Release() }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	})
+}
+
+// BenchmarkLend is a 4 KiB hit without a copy.
+func BenchmarkLend(b *testing.B) {
+	c, l := large.with(Through, "lru").lending(b)
+	c.Write(b, 0, backstoretest.Pattern(page, 1))
+	c.Read(b, 0, page)
+	b.ReportAllocs()
+	backstoretest.On(l.loop, func() {
+		for b.Loop() {
+			l.Lend(0, page).Release()
+		}
+	})
+}
