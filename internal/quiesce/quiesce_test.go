@@ -1,0 +1,100 @@
+package quiesce
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"lunar/internal/evloop"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newLoop(t *testing.T) *evloop.Loop {
+	t.Helper()
+	loop, err := evloop.New(evloop.Config{Name: "test", CPU: -1, Node: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go loop.Run()
+	t.Cleanup(loop.Stop)
+	return loop
+}
+
+// on runs f on the loop's thread and waits for it.
+func on(loop *evloop.Loop, f func()) {
+	done := make(chan struct{})
+	loop.Post(evloop.Func(func() { f(); close(done) }))
+	<-done
+}
+
+// wait starts a Wait and returns when it has asked all gates.
+func wait(s *Gates, loops ...*evloop.Loop) <-chan struct{} {
+	ended := make(chan struct{})
+	started := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.turning.Lock()
+		all := s.turn()
+		s.turning.Unlock()
+		close(started)
+		for _, passed := range all {
+			<-passed
+		}
+	}()
+	<-started
+	for _, l := range loops {
+		on(l, func() {})
+	}
+	return ended
+}
+
+func over(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// TestWait: what had entered is waited for, what comes later is not.
+func TestWait(t *testing.T) {
+	var s Gates
+	var gates [2]Gate
+	loops := []*evloop.Loop{newLoop(t), newLoop(t)}
+	for i := range gates {
+		s.Add(&gates[i], loops[i])
+	}
+	s.Wait() // nothing inside
+
+	for range 3 { // the eras take turns
+		var old [2]Era
+		for i := range gates {
+			on(loops[i], func() { old[i] = gates[i].Enter(); gates[i].Leave(gates[i].Enter()) })
+		}
+		ended := wait(&s, loops...)
+		var later Era
+		on(loops[0], func() { later = gates[0].Enter() })
+		on(loops[0], func() { gates[0].Leave(old[0]) })
+		if over(ended) {
+			t.Fatal("an operation on the other thread was not waited for")
+		}
+		on(loops[1], func() { gates[1].Leave(old[1]) })
+		<-ended
+		on(loops[0], func() { gates[0].Leave(later) })
+	}
+}
+
+// TestRemove: a gate that goes is not waited for.
+func TestRemove(t *testing.T) {
+	var s Gates
+	var g Gate
+	loop := newLoop(t)
+	s.Add(&g, loop)
+	on(loop, func() { g.Enter() })
+	ended := wait(&s, loop)
+	s.Remove(&g)
+	<-ended
+	s.Wait()
+}
