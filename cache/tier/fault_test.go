@@ -28,7 +28,7 @@ type faulty struct {
 func newFaulty(t *testing.T, s setup) *faulty {
 	f := &faulty{medium: newMem(t, false)}
 	f.faults = errstore.Wrap(f.medium)
-	s.volume.OnFlushError = func(error) { f.heard.Add(1) }
+	s.volume.OnFlushError = func(int64, error) { f.heard.Add(1) }
 	f.volume, f.cache = s.wrap(t, f.faults)
 	t.Cleanup(func() {
 		f.faults.SetRules()

@@ -129,14 +129,14 @@ func (f *flusher) swept(s *sweep) {
 	case f.closing != nil && s.err == nil:
 		f.flushBelow()
 	case s.err != nil:
-		f.failed(s.err)
+		f.failed(s.errOff, s.err)
 	default:
 		f.succeeded(s)
 	}
 }
 
 // failed keeps the data dirty and tries again later.
-func (f *flusher) failed(err error) {
+func (f *flusher) failed(off int64, err error) {
 	first := !f.volume.failing.Swap(true)
 	f.account() // those that wait need not any more
 	if f.closing != nil {
@@ -148,9 +148,9 @@ func (f *flusher) failed(err error) {
 	if !first {
 		return
 	}
-	f.cache.log.Error("dirty data could not be written: they stay in the cache, writes go through", "store", f.volume.store.Info().Describe, "err", err)
+	f.cache.log.Error("dirty data could not be written: they stay in the cache, writes go through", "store", f.volume.store.Info().Describe, "byte", off, "err", err)
 	if f.volume.config.OnFlushError != nil {
-		f.volume.config.OnFlushError(err)
+		f.volume.config.OnFlushError(off, err)
 	}
 }
 

@@ -41,8 +41,9 @@ type sweep struct {
 	pending int
 	written int64
 	gather  []byte
-	err     error
-	full    bool // the owner has enough
+	err     error // the first
+	errOff  int64 // where the write began that failed
+	full    bool  // the owner has enough
 }
 
 // sweeper is who a sweep works for.
@@ -296,7 +297,9 @@ func (s *sweep) settle(w *sweepWrite) {
 		s.written += int64(len(w.op.Data))
 	} else {
 		stats.flushErrors.Add(1)
-		s.err = w.op.Err
+		if s.err == nil {
+			s.err, s.errOff = w.op.Err, w.op.Off
+		}
 	}
 	w.op.Data = nil
 	for i := w.first; i < w.end; i++ {

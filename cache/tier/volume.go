@@ -42,10 +42,12 @@ type VolumeConfig struct {
 	Min, Max    int64             // bytes of cache that are kept for the volume, and that it may have; 0: none, all
 	ReadAhead   int64             // bytes that are read ahead of a sequential reader at most; 0: none
 
-	DirtyLimit   int64         // bytes (Back); 0: that of the Cache
-	Age          time.Duration // how long data may be dirty before they are written (Back); 0: 5 s
-	Retry        time.Duration // first pause after a failed background write, doubled each time up to 30 s; 0: 100 ms
-	OnFlushError func(error)   // hears, on the flusher's thread, when background writing begins to fail; may be nil
+	DirtyLimit int64         // bytes (Back); 0: that of the Cache
+	Age        time.Duration // how long data may be dirty before they are written (Back); 0: 5 s
+	Retry      time.Duration // first pause after a failed background write, doubled each time up to 30 s; 0: 100 ms
+	// OnFlushError hears, on the flusher's thread, when background writing begins
+	// to fail, with the first byte of the write that did; may be nil.
+	OnFlushError func(off int64, err error)
 }
 
 // fussy is the Admission of cache.Fussy.
