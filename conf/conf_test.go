@@ -25,7 +25,7 @@ func TestDefault(t *testing.T) {
 			NOP:    NOP{15 * time.Second, 10 * time.Second},
 		},
 		Log:   Log{"info", "text"},
-		Cache: Cache{BlockSize: 256 * KiB},
+		Cache: Cache{BlockSize: 256 * KiB, Huge: "auto", DirtyLimit: Amount{Percent: 50}},
 		PortalGroups: []PortalGroup{{"local", 1, []netip.AddrPort{
 			netip.MustParseAddrPort("127.0.0.1:3260"), netip.MustParseAddrPort("[::1]:3260"),
 		}}},

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 )
 
 // config reads the top level.
@@ -28,12 +30,41 @@ func (d *decoder) server(n node, s *Server) {
 		"cpus":               cpuList(&s.CPUs),
 		"buffers-per-thread": size(&s.BuffersPerThread, 1, 4*MiB, TiB),
 		"busy-poll":          duration(&s.BusyPoll, 0, time.Millisecond),
+		"nodes":              nodes(&s.Nodes),
+		"metrics":            metrics(&s.Metrics),
 		"limits":             func(d *decoder, n node) { d.limits(n, &s.Limits) },
 		"nop":                func(d *decoder, n node) { d.nop(n, &s.NOP) },
 	})
 	if !d.given(memoryPerSession) {
 		s.Limits.MemoryPerSession = min(s.Limits.MemoryPerSession, s.BuffersPerThread/2)
 	}
+}
+
+// nodes accepts auto, a number of equal nodes, or a list with the CPUs of each.
+func nodes(to *Nodes) setter {
+	const expected = "auto, a number of nodes from 1 to 64, or a list with the CPUs of each such as [\"0-3\", \"4-7\"]"
+	return func(d *decoder, n node) {
+		if _, list := n.ast.(*ast.SequenceNode); list {
+			each(&to.CPUs, cpuList)(d, n)
+			if len(to.CPUs) == 0 {
+				d.fail(n.path, "an empty list", expected)
+			}
+			return
+		}
+		parsed(&to.Count, expected, func(s string) (int, bool) {
+			v, err := strconv.Atoi(s)
+			return v, s == "auto" || err == nil && v >= 1 && v <= 64
+		})(d, n)
+	}
+}
+
+// metrics accepts one socket: an empty address would be two.
+func metrics(to *netip.AddrPort) setter {
+	const expected = "address:port with a literal address, such as 127.0.0.1:9260"
+	return parsed(to, expected, func(s string) (netip.AddrPort, bool) {
+		p, err := netip.ParseAddrPort(s)
+		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port()), err == nil
+	})
 }
 
 const memoryPerSession = "server.limits.memory-per-session"
@@ -45,13 +76,6 @@ func (d *decoder) limits(n node, l *Limits) {
 		"sessions":             number(&l.Sessions, 1, 65535),
 		"queue-depth":          number(&l.QueueDepth, 1, 4096),
 		"memory-per-session":   size(&l.MemoryPerSession, 1, MiB, TiB),
-	})
-}
-
-func (d *decoder) cache(n node, c *Cache) {
-	d.mapping(n, fields{
-		"size":       size(&c.Size, 1, 16*MiB, TiB),
-		"block-size": powerOfTwo(&c.BlockSize, 4*KiB, MiB),
 	})
 }
 

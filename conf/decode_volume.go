@@ -34,7 +34,7 @@ func (d *decoder) volumes(n node, c *Config) {
 			"size":       size(&v.Size, 1, MiB, 1<<20*TiB),
 			"block-size": blockSize(&v.BlockSize),
 			"direct":     boolean(&v.Direct),
-			"write":      oneOf(&v.Write, WriteThrough, WriteSync),
+			"write":      oneOf(&v.Write, WriteThrough, WriteBack, WriteSync),
 			"read-only":  boolean(&v.ReadOnly),
 			"threads":    count(&v.Threads, 1024),
 			"serial":     printable(&v.Serial, 36),
@@ -48,28 +48,6 @@ func (d *decoder) volumes(n node, c *Config) {
 		}
 		c.Volumes = append(c.Volumes, v)
 	})
-}
-
-// volumeCache accepts true, false, or a mapping with details.
-func volumeCache(v *Volume) setter {
-	return func(d *decoder, n node) {
-		c := VolumeCache{Admission: "lru", ReadAhead: MiB}
-		if _, scalar := n.ast.(ast.ScalarNode); scalar {
-			use := false
-			boolean(&use)(d, n)
-			if use {
-				v.Cache = &c
-			}
-			return
-		}
-		d.mapping(n, fields{
-			"admission":  oneOf(&c.Admission, "lru", "fussy"),
-			"min":        size(&c.Min, 1, 0, TiB),
-			"max":        size(&c.Max, 1, 0, TiB),
-			"read-ahead": size(&c.ReadAhead, 1, 0, 64*MiB),
-		})
-		v.Cache = &c
-	}
 }
 
 // volumeType accepts a type, and null without quotes as well.
@@ -97,6 +75,9 @@ func (d *decoder) fitsType(n node, v *Volume) {
 	}
 	switch v.Type {
 	case FileVolume:
+		if v.Cache != nil && !d.has(n, "direct") {
+			v.Direct, v.MayBuffer = true, true
+		}
 		d.require(n, "path", "the path of the file")
 	case BlockVolume:
 		v.Direct = v.Direct || !d.has(n, "direct")

@@ -33,7 +33,7 @@ func defaults() *Config {
 			NOP: NOP{Interval: 15 * time.Second, Timeout: 10 * time.Second},
 		},
 		Log:   Log{Level: "info", Format: "text"},
-		Cache: Cache{BlockSize: 256 * KiB},
+		Cache: defaultCache,
 	}
 }
 

@@ -24,8 +24,17 @@ type Server struct {
 	CPUs             []int         // CPUs that event threads are pinned to, ascending; empty means every CPU that the process may use
 	BuffersPerThread Size          // off-heap data buffers of each event thread
 	BusyPoll         time.Duration // how long an event thread looks for work before it sleeps, while that pays; 0 never
+	Nodes            Nodes
+	Metrics          netip.AddrPort // where counters can be read over HTTP; the zero value: only through the control socket
 	Limits           Limits
 	NOP              NOP
+}
+
+// Nodes overrides the machine's NUMA nodes. The zero value takes them as they
+// are; at most one of the fields is set.
+type Nodes struct {
+	Count int     // equal nodes that the CPUs are dealt out to
+	CPUs  [][]int // of each node, ascending, none twice
 }
 
 // Limits bounds what initiators can make the server hold.
@@ -104,6 +113,7 @@ type WritePolicy string
 // The write policies.
 const (
 	WriteThrough WritePolicy = "through" // when the kernel has the data; a flush makes it stable (WCE=1)
+	WriteBack    WritePolicy = "back"    // when the block cache has the data; a flush makes it stable (WCE=1)
 	WriteSync    WritePolicy = "sync"    // when the data is on stable media (WCE=0)
 )
 
@@ -114,7 +124,8 @@ type Volume struct {
 	Path      string // of a file or block device; a relative one is below the state directory
 	Size      Size   // 0 takes the size of the existing file or device
 	BlockSize int    // logical block length in bytes: 512 or 4096
-	Direct    bool   // O_DIRECT: bypass the page cache; default for block devices
+	Direct    bool   // O_DIRECT: bypass the page cache; default for block devices and behind the block cache
+	MayBuffer bool   // Direct is a default that gives way where the file system has no direct I/O
 	Write     WritePolicy
 	ReadOnly  bool
 	Threads   int          // event threads of the logical unit; 0 lets the server choose
@@ -125,18 +136,28 @@ type Volume struct {
 	Product   string       // product identification; empty takes the server's
 }
 
-// Cache sizes the block cache that the volumes share.
+// Cache describes the block cache that the volumes share.
 type Cache struct {
-	Size      Size // of data; 0: there is no cache
-	BlockSize Size // of a cache block
+	Size             Amount // of data, a share is of the memory that the process may use; zero: there is no cache
+	PerNode          bool   // Size is that of each NUMA node instead of all together
+	BlockSize        Size   // of a cache block
+	Huge             string // huge pages: auto, off or require
+	Segment          string // directory of the shared memory that outlives the process; empty: private memory
+	DirtyLimit       Amount // dirty data of all volumes; a share is of the cache
+	ForwardThreshold Size   // Algorithm 1: requests below it are served where they arrive; 0 adapts, NeverForward
 }
+
+// NeverForward as Cache.ForwardThreshold serves every request where it arrives.
+const NeverForward Size = -1
 
 // VolumeCache says how a volume uses the block cache.
 type VolumeCache struct {
-	Admission string // lru or fussy
-	Min       Size   // of the cache that other volumes cannot take; 0: none
-	Max       Size   // of the cache that the volume may have; 0: all
-	ReadAhead Size   // read ahead of a sequential reader at most; 0: none
+	Admission  string        // lru or fussy
+	Min        Size          // of the cache that other volumes cannot take; 0: none
+	Max        Size          // of the cache that the volume may have; 0: all
+	ReadAhead  Size          // read ahead of a sequential reader at most; 0: none
+	FlushAge   time.Duration // write back: how long data may be dirty before it is written
+	DirtyLimit Amount        // write back: dirty data of the volume, a share is of the cache; zero: that of the Cache
 }
 
 // Target is an iSCSI target. The first Access rule that matches an initiator

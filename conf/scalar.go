@@ -72,6 +72,15 @@ func size(to *Size, unit, low, high Size) setter {
 	})
 }
 
+// amount accepts a size within a range, or a share.
+func amount(to *Amount, low, high Size, also string) setter {
+	expected := fmt.Sprintf("a size from %v to %v, or a share from 1%% to %d%%%s", low, high, maxPercent, also)
+	return parsed(to, expected, func(s string) (Amount, bool) {
+		a, err := ParseAmount(s)
+		return a, err == nil && (a.Percent > 0 || a.Bytes >= low && a.Bytes <= high)
+	})
+}
+
 // powerOfTwo accepts a size within a range that is a power of two.
 func powerOfTwo(to *Size, low, high Size) setter {
 	return parsed(to, fmt.Sprintf("a power of two from %v to %v", low, high), func(s string) (Size, bool) {

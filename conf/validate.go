@@ -55,10 +55,12 @@ func (d *decoder) validate(c *Config) {
 	d.validateDiscovery(c)
 	d.validateServer(&c.Server)
 	d.validatePortals(c)
+	d.validateMetrics(c)
 	for i := range c.AuthGroups {
 		d.validateAuthGroup(&c.AuthGroups[i])
 	}
 	d.validateVolumes(c)
+	d.validateCache(c)
 	for i := range c.Targets {
 		d.validateTarget(&c.Targets[i], c, portals, groups, volumes)
 	}
@@ -77,16 +79,6 @@ func (d *decoder) validate(c *Config) {
 func (d *decoder) validateDiscovery(c *Config) {
 	if g := c.AuthGroup(c.Discovery.AuthGroup); g != nil && g.Match.some() {
 		d.fail("discovery.auth", fmt.Sprintf("%q, which has initiators or networks", g.Name), "an auth-group with chap only")
-	}
-}
-
-func (d *decoder) validateServer(s *Server) {
-	if n := len(s.CPUs); n > 0 && s.Threads > n {
-		d.fail("server.threads", fmt.Sprint(s.Threads), fmt.Sprintf("at most one per CPU of cpus (%d)", n))
-	}
-	if half := s.BuffersPerThread / 2; s.Limits.MemoryPerSession > half {
-		d.fail(memoryPerSession, s.Limits.MemoryPerSession.String(),
-			fmt.Sprintf("at most half of buffers-per-thread (%v), so that no session starves the others of its thread", half))
 	}
 }
 
@@ -112,6 +104,24 @@ func (d *decoder) validatePortals(c *Config) {
 			}
 			open = append(open, portal{p, path})
 		}
+	}
+}
+
+// validateMetrics refuses a socket that a portal has, and warns of one that
+// others reach.
+func (d *decoder) validateMetrics(c *Config) {
+	const path = "server.metrics"
+	at := c.Server.Metrics
+	if !at.IsValid() {
+		return
+	}
+	for _, g := range c.PortalGroups {
+		if i := slices.IndexFunc(g.Listen, func(p netip.AddrPort) bool { return overlap(at, p) }); i >= 0 {
+			d.fail(path, at.String(), fmt.Sprintf("a socket that does not overlap with portal %v of portal-groups.%s", g.Listen[i], g.Name))
+		}
+	}
+	if !at.Addr().IsLoopback() {
+		d.warn(path, at.String(), "a loopback address: whoever reaches it reads the metrics, without a password")
 	}
 }
 
@@ -168,23 +178,9 @@ func (d *decoder) validateVolumes(c *Config) {
 		if v.NAA != 0 {
 			d.once(identities, path+".naa", fmt.Sprintf("%016x", v.NAA), v.Name)
 		}
-		d.validateCache(path+".cache", v.Cache, c.Cache)
 		if v.Size%Size(v.BlockSize) != 0 {
 			d.fail(path+".size", v.Size.String(), fmt.Sprintf("a multiple of the block size %d", v.BlockSize))
 		}
-	}
-}
-
-// validateCache checks a volume's share of the cache.
-func (d *decoder) validateCache(path string, v *VolumeCache, c Cache) {
-	switch {
-	case v == nil:
-	case c.Size == 0:
-		d.fail(path, "a volume behind the cache", "cache.size, which gives the cache its memory")
-	case v.Min > c.Size/2:
-		d.fail(path+".min", v.Min.String(), fmt.Sprintf("at most half of cache.size (%v), so that something is left for others", c.Size/2))
-	case v.Max > 0 && v.Max < v.Min:
-		d.fail(path+".max", v.Max.String(), fmt.Sprintf("at least min (%v)", v.Min))
 	}
 }
 

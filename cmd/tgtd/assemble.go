@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"lunar/conf"
+	"lunar/internal/numa"
 	"lunar/target"
 	"lunar/target/login"
 	"lunar/target/scsi"
@@ -14,10 +15,11 @@ import (
 
 // assembly is a server while it is put together.
 type assembly struct {
-	cfg    *conf.Config
-	log    *slog.Logger
-	daemon *daemon
-	units  map[string]*scsi.LogicalUnit // by volume name
+	cfg      *conf.Config
+	log      *slog.Logger
+	topology numa.Topology
+	daemon   *daemon
+	units    map[string]*scsi.LogicalUnit // by volume name
 }
 
 // assemble makes a server with all volumes and targets of cfg. No portal is
@@ -28,6 +30,10 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 		return nil, err
 	}
 	a := &assembly{cfg: cfg, log: log, daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}}
+	if a.topology, err = topologyFor(&cfg.Server, log); err != nil {
+		return nil, err
+	}
+	logTopology(a.topology, log)
 	if err := a.openCache(); err != nil {
 		return nil, err
 	}

@@ -32,14 +32,27 @@ func (d *daemon) Shutdown(ctx context.Context) error {
 
 // openCache makes the block cache, if there is to be one.
 func (a *assembly) openCache() (err error) {
-	if a.cfg.Cache.Size == 0 {
+	if !a.cfg.Cache.Size.Given() {
 		return nil
 	}
+	usable, err := usableMemory("/")
+	if err != nil {
+		return err
+	}
+	size, err := cacheSizeOf(a.cfg, len(a.topology.Nodes), usable)
+	if err != nil {
+		return err
+	}
 	a.daemon.cache, a.daemon.free, err = tier.Open(tier.Options{
-		Bytes: int64(a.cfg.Cache.Size), BlockSize: int(a.cfg.Cache.BlockSize),
+		Bytes: size.total, BlockSize: int(a.cfg.Cache.BlockSize),
 		Volumes: len(a.cfg.Volumes), Logger: a.log,
 	})
 	return err
+}
+
+// policies maps the configuration's words to the cache's write policies.
+var policies = map[conf.WritePolicy]tier.Policy{
+	conf.WriteThrough: tier.Through, conf.WriteBack: tier.Back, conf.WriteSync: tier.Sync,
 }
 
 // cached puts a volume's store behind the cache when the configuration says
@@ -48,12 +61,11 @@ func (a *assembly) cached(v *conf.Volume, number int, store backstore.Store) (ba
 	if v.Cache == nil || a.daemon.cache == nil {
 		return store, nil
 	}
-	policy := tier.Through
-	if v.Write == conf.WriteSync {
-		policy = tier.Sync
+	if v.Write == conf.WriteBack { // see cache.segment
+		return nil, errors.Join(errors.New("write: back is not possible yet, expected through or sync"), store.Close())
 	}
 	wrapped, err := a.daemon.cache.Wrap(store, tier.VolumeConfig{
-		LU: uint32(number), Policy: policy, Admission: v.Cache.Admission,
+		LU: uint32(number), Policy: policies[v.Write], Admission: v.Cache.Admission,
 		Min: int64(v.Cache.Min), Max: int64(v.Cache.Max), ReadAhead: int64(v.Cache.ReadAhead),
 	})
 	if err != nil {

@@ -37,7 +37,7 @@ func openStore(v *conf.Volume, log *slog.Logger) (backstore.Store, error) {
 	sync := v.Write == conf.WriteSync
 	switch v.Type {
 	case conf.FileVolume:
-		return backstore.OpenFile(backstore.FileConfig{
+		return openFile(v, backstore.FileConfig{
 			Path: v.Path, Size: int64(v.Size), BlockSize: v.BlockSize,
 			Direct: v.Direct, ReadOnly: v.ReadOnly, Sync: sync, Logger: log,
 		})
@@ -52,6 +52,22 @@ func openStore(v *conf.Volume, log *slog.Logger) (backstore.Store, error) {
 		return backstore.NewNull(int64(v.Size), v.BlockSize)
 	}
 	return nil, fmt.Errorf("found type %q, expected file, block, ram or null", v.Type)
+}
+
+// openFile does without direct I/O where the file system has none and the
+// configuration does not insist on it.
+func openFile(v *conf.Volume, c backstore.FileConfig) (backstore.Store, error) {
+	store, refused := backstore.OpenFile(c)
+	if refused == nil || !v.MayBuffer {
+		return store, refused
+	}
+	c.Direct = false
+	store, err := backstore.OpenFile(c)
+	if err != nil {
+		return nil, refused // it has another reason
+	}
+	c.Logger.Warn("volume goes through the page cache below the block cache, which holds its data twice", "volume", v.Name, "reason", refused)
+	return store, nil
 }
 
 // serialOf is the volume's configured serial number, or one that depends on

@@ -11,7 +11,7 @@ import (
 // import, test files and test-support packages excepted; the longest prefix
 // decides. A name covers what is below it.
 var layers = map[string][]string{
-	"cmd/tgtd":           {"conf", "target", "iser", "cache", "backstore", "scheduler"},
+	"cmd/tgtd":           {"conf", "target", "iser", "cache", "backstore", "scheduler", "internal"},
 	"cmd/tgtload":        {"internal"},
 	"cmd/tgtsim":         {"sim"},
 	"conf":               {},

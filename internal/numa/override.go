@@ -41,7 +41,7 @@ func OverrideCPUs(real Topology, lists [][]int) (Topology, error) {
 	if len(lists) < 1 || len(lists) > maxOverride {
 		return Topology{}, fmt.Errorf("NUMA topology of %d nodes: expected 1 to %d", len(lists), maxOverride)
 	}
-	t := Topology{Nodes: make([]Node, len(lists)), memory: make(map[int]int, len(lists))}
+	t := Topology{Nodes: make([]Node, len(lists)), Source: "override", memory: make(map[int]int, len(lists))}
 	takers := map[int]uint64{}
 	for i, list := range lists {
 		from, err := checkCPUs(real, i, list)

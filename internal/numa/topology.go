@@ -18,7 +18,8 @@ type Node struct {
 
 // Topology is the machine as the process may use it.
 type Topology struct {
-	Nodes []Node // ascending by ID, at least one; every allowed CPU is in exactly one (see Override)
+	Nodes  []Node // ascending by ID, at least one; every allowed CPU is in exactly one (see Override)
+	Source string // what the nodes were taken from: ghw, sysfs, override, or none when nothing shows any
 
 	memory map[int]int // what MemoryNode says where that is not the ID itself
 }
@@ -36,15 +37,18 @@ func discover(root string, allowed []int, log *slog.Logger) (Topology, error) {
 	if len(allowed) == 0 {
 		return Topology{}, fmt.Errorf("NUMA topology: found no CPU that this process may use, expected at least one")
 	}
-	found := fromGHW(root, log)
+	found, source := fromGHW(root, log), "ghw"
 	checked := fromSysfs(filepath.Join(root, sysNodes))
 	if !sameShape(found, checked) {
 		if len(found) > 0 {
 			log.Warn("ghw and sysfs disagree about NUMA nodes, using sysfs", "ghw", found, "sysfs", checked)
 		}
-		found = checked
+		found, source = checked, "sysfs"
 	}
-	return Topology{Nodes: restrict(found, allowed)}, nil
+	if len(found) == 0 {
+		source = "none"
+	}
+	return Topology{Nodes: restrict(found, allowed), Source: source}, nil
 }
 
 // sameShape compares what placement depends on: which nodes exist and which CPUs

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+
+	"lunar/conf"
+	"lunar/internal/arena"
+)
+
+// cacheSize is what the configuration's cache comes to on this machine, in
+// bytes.
+type cacheSize struct{ perNode, total, dirtyLimit int64 }
+
+// minCache is the smallest cache, as in the configuration.
+const minCache = 16 << 20
+
+// cacheSizeOf divides the cache among nodes. usable is the memory that the
+// process may use.
+func cacheSizeOf(cfg *conf.Config, nodes int, usable int64) (s cacheSize, err error) {
+	c := &cfg.Cache
+	if s.perNode = int64(c.Size.Of(conf.Size(usable))); !c.PerNode {
+		s.perNode /= int64(nodes)
+	}
+	s.total = s.perNode * int64(nodes)
+	s.dirtyLimit = int64(c.DirtyLimit.Of(conf.Size(s.total)))
+	switch {
+	case s.total > usable:
+		return s, fmt.Errorf("cache.size: found %s on %s, %s together, expected less than the %s of memory that this process may use",
+			arena.Bytes(s.perNode), counted(nodes, "NUMA node"), arena.Bytes(s.total), arena.Bytes(usable))
+	case s.total < minCache:
+		return s, fmt.Errorf("cache.size: found %s, which is %s of the %s of memory that this process may use, expected at least %s",
+			c.Size, arena.Bytes(s.total), arena.Bytes(usable), arena.Bytes(minCache))
+	}
+	return s, cfg.CheckCache(conf.Size(s.total))
+}
