@@ -1,0 +1,82 @@
+package control
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metric is a row of the tables: one value, or one for each of what labels
+// name, made of a Status when it is scraped.
+type metric struct {
+	name   string
+	unit   string // for the documentation
+	help   string
+	kind   prometheus.ValueType
+	labels []string
+	each   func(s *Status, emit emitter)
+}
+
+// emitter takes a value with those of the labels, in their order.
+type emitter func(value float64, labels ...string)
+
+// The kinds of metrics.
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
+)
+
+// collector reads all metrics at the time of a scrape.
+type collector struct {
+	source  Source
+	rows    []metric
+	descs   []*prometheus.Desc
+	reading sync.Mutex // one walk over the counters at a time
+}
+
+func newCollector(s Source) *collector {
+	c := &collector{source: s, rows: allMetrics()}
+	for i := range c.rows {
+		m := &c.rows[i]
+		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, m.labels, nil))
+	}
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	c.reading.Lock()
+	s := c.source.Status()
+	c.reading.Unlock()
+	for i := range c.rows {
+		m := &c.rows[i]
+		m.each(&s, func(value float64, labels ...string) {
+			for j := range labels {
+				labels[j] = strings.ToValidUTF8(labels[j], "\uFFFD") // an initiator's name may hold anything
+			}
+			to <- prometheus.MustNewConstMetric(c.descs[i], m.kind, value, labels...)
+		})
+	}
+}
+
+// maxScrapes bounds the scrapes that run at a time.
+const maxScrapes = 4
+
+// scrape serves the metrics of s, of the Go runtime and of the process.
+func scrape(s Source) http.Handler {
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(newCollector(s), collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+}

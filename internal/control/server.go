@@ -1,0 +1,113 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Source is the server that is controlled. Its methods may be called by any
+// number of goroutines.
+type Source interface {
+	// Status returns what there is to tell now. It must not block for long.
+	Status() Status
+}
+
+// Config says what a Server listens on and tells.
+type Config struct {
+	Socket  string // path of the unix socket
+	Metrics string // host:port that serves /metrics, and nothing else, over TCP; empty: none
+	Version string // of the daemon, for the API's description
+	Source  Source
+	Logger  *slog.Logger // nil is slog.Default
+}
+
+// Limits of all clients together: the API is for a few tools of one machine.
+const (
+	maxConnections = 32
+	maxHeader      = 16 << 10 // bytes
+	maxBody        = 1 << 20  // bytes
+	readTimeout    = 10 * time.Second
+	writeTimeout   = 30 * time.Second
+	idleTimeout    = time.Minute
+)
+
+// Server is a control API that is being served.
+type Server struct {
+	log     *slog.Logger
+	servers []*http.Server
+	metrics net.Addr
+	running sync.WaitGroup
+}
+
+// Serve opens the socket, and the TCP port of the metrics if there is to be
+// one, and serves until Stop. An error wraps ErrInUse if another process serves
+// the socket.
+func Serve(c Config) (*Server, error) {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	s := &Server{log: c.Logger}
+	socket, err := listen(c.Socket)
+	if err != nil {
+		return nil, err
+	}
+	metrics := scrape(c.Source)
+	if c.Metrics != "" {
+		port, err := net.Listen("tcp", c.Metrics)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("metrics (server.metrics): %w", err), socket.Close())
+		}
+		s.metrics = port.Addr()
+		s.serve(port, metricsOnly(metrics))
+	}
+	s.serve(socket, newAPI(c, metrics))
+	return s, nil
+}
+
+// MetricsAddr returns the TCP address of the metrics; nil: none.
+func (s *Server) MetricsAddr() net.Addr { return s.metrics }
+
+func (s *Server) serve(l net.Listener, mux *http.ServeMux) {
+	h := &http.Server{
+		Handler:           bounds(mux),
+		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeader,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+	s.servers = append(s.servers, h)
+	s.running.Go(func() {
+		if err := h.Serve(bound(l, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("control API ended", "address", l.Addr().String(), "err", err)
+		}
+	})
+}
+
+// Stop ends the API and removes the socket. Requests under way are finished
+// first, until ctx ends; the rest is broken off. A nil Server has nothing to
+// stop.
+func (s *Server) Stop(ctx context.Context) {
+	if s == nil {
+		return
+	}
+	for _, h := range s.servers {
+		if err := h.Shutdown(ctx); err != nil {
+			s.log.Warn("control API: requests were broken off", "err", err)
+			h.Close()
+		}
+	}
+	s.running.Wait()
+}
+
+// bounds limits the body of every request.
+func bounds(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	})
+}

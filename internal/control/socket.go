@@ -1,0 +1,113 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// SocketName is the name of the control socket in a state directory.
+const SocketName = "control.sock"
+
+// ErrInUse tells that another process answers at the socket.
+var ErrInUse = errors.New("another process serves it")
+
+const (
+	// maxSocketPath is what fits into a sockaddr_un with its final zero.
+	maxSocketPath = 107
+	// dialTimeout bounds the question whether somebody is alive.
+	dialTimeout = 2 * time.Second
+)
+
+// listen makes the socket, for its owner only. What a dead process has left at
+// path is replaced; a living one's socket is not, nor is anything else.
+func listen(path string) (*net.UnixListener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("control socket %s: found %d bytes, expected at most %d; --socket chooses a shorter one", path, len(path), maxSocketPath)
+	}
+	if err := removeStale(path); err != nil {
+		return nil, fmt.Errorf("control socket %s: %w", path, err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// removeStale removes a socket that nobody listens on.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("found %v there, expected a socket or nothing", info.Mode())
+	}
+	conn, err := net.DialTimeout("unix", path, dialTimeout)
+	switch {
+	case err == nil:
+		conn.Close()
+		return ErrInUse
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return os.Remove(path)
+	}
+	return fmt.Errorf("%w, as far as can be told: %w", ErrInUse, err)
+}
+
+// bounded is a listener that has a limited number of connections at a time:
+// descriptors are for sessions in the first place. Who comes beyond it waits in
+// the kernel.
+type bounded struct {
+	net.Listener
+	places chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func bound(l net.Listener, places int) *bounded {
+	return &bounded{Listener: l, places: make(chan struct{}, places), closed: make(chan struct{})}
+}
+
+// Accept implements net.Listener.
+func (b *bounded) Accept() (net.Conn, error) {
+	select {
+	case b.places <- struct{}{}:
+	case <-b.closed:
+		return nil, net.ErrClosed
+	}
+	conn, err := b.Listener.Accept()
+	if err != nil {
+		<-b.places
+		return nil, err
+	}
+	return &placed{Conn: conn, leave: sync.OnceFunc(func() { <-b.places })}, nil
+}
+
+// Close implements net.Listener.
+func (b *bounded) Close() error {
+	b.once.Do(func() { close(b.closed) })
+	return b.Listener.Close()
+}
+
+// placed is a connection that has one of the places.
+type placed struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (p *placed) Close() error {
+	defer p.leave()
+	return p.Conn.Close()
+}

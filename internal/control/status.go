@@ -1,0 +1,177 @@
+package control
+
+import "time"
+
+// Status is what a server tells of itself. Counters begin at zero when the
+// server starts, or the session does, and never go back. Sizes are in bytes.
+type Status struct {
+	Server   Daemon    `json:"server" doc:"The process and its event threads."`
+	Cache    *Cache    `json:"cache,omitempty" doc:"The block cache; absent if the server has none."`
+	Volumes  []Volume  `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
+	Targets  []Target  `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
+	Sessions []Session `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
+}
+
+// Daemon is the process.
+type Daemon struct {
+	Version       string    `json:"version" doc:"Version of tgtd."`
+	Build         string    `json:"build" doc:"Go version, platform and, when known, revision that it was built from."`
+	PID           int       `json:"pid" doc:"Process ID."`
+	Started       time.Time `json:"started" doc:"When the server started."`
+	UptimeSeconds float64   `json:"uptime_seconds" doc:"Seconds since then."`
+	Threads       []Thread  `json:"threads" nullable:"false" doc:"Event threads."`
+}
+
+// Thread is an event thread, which runs everything of its connections.
+type Thread struct {
+	Name            string  `json:"name" doc:"Name of the thread, as in /proc."`
+	CPU             int     `json:"cpu" doc:"CPU that it is pinned to; -1: none."`
+	Node            int     `json:"node" doc:"NUMA node; -1: unknown."`
+	Connections     int     `json:"connections" doc:"Connections that it serves now."`
+	Passes          uint64  `json:"passes" doc:"Turns of its loop."`
+	Sleeps          uint64  `json:"sleeps" doc:"Times that it blocked because there was nothing to do."`
+	Wakeups         uint64  `json:"wakeups" doc:"Times that another thread woke it."`
+	BusySeconds     float64 `json:"busy_seconds" doc:"Time in which it had something to do."`
+	RunSeconds      float64 `json:"run_seconds" doc:"Time since it began."`
+	BufferBytes     int64   `json:"buffer_bytes" doc:"Size of its pool of data buffers."`
+	BufferUsedBytes int64   `json:"buffer_used_bytes" doc:"What of that is handed out."`
+}
+
+// Cache is the block cache of all volumes.
+type Cache struct {
+	SizeBytes        int64   `json:"size_bytes" doc:"Block data that it can hold."`
+	BlockBytes       int64   `json:"block_bytes" doc:"Size of a cache block."`
+	UsedBytes        int64   `json:"used_bytes" doc:"Blocks that hold data, or are about to."`
+	DirtyBytes       int64   `json:"dirty_bytes" doc:"Data that the backing stores do not have yet."`
+	DirtyLimitBytes  int64   `json:"dirty_limit_bytes" doc:"Dirty data from which writes wait."`
+	Hits             uint64  `json:"hits" doc:"Reads of a block, or of a part, that found all they wanted."`
+	Misses           uint64  `json:"misses" doc:"Reads of a block, or of a part, that did not."`
+	HitRatio         float64 `json:"hit_ratio" doc:"Hits in hits and misses since the start; 0 if there are none."`
+	Bypassed         uint64  `json:"bypassed" doc:"Reads and writes of a block that went past the cache."`
+	Waits            uint64  `json:"waits" doc:"Times that something waited for a block that another used."`
+	Evictions        uint64  `json:"evictions" doc:"Blocks that made room for others."`
+	Copies           uint64  `json:"copies" doc:"Writes to a fresh copy of a block that was being sent."`
+	FillErrors       uint64  `json:"fill_errors" doc:"Reads from a backing store into the cache that failed."`
+	FlushedBytes     uint64  `json:"flushed_bytes" doc:"Dirty data that were written to backing stores."`
+	FlushErrors      uint64  `json:"flush_errors" doc:"Writes of dirty data that failed; the data stay dirty."`
+	ThrottledWrites  uint64  `json:"throttled_writes" doc:"Writes that had to wait for the dirty limit."`
+	WaitingWrites    int64   `json:"waiting_writes" doc:"Writes that wait for it now."`
+	ReadAheadBytes   uint64  `json:"read_ahead_bytes" doc:"Data read ahead of sequential readers."`
+	Nodes            []Node  `json:"nodes" nullable:"false" doc:"The cache's part of each NUMA node."`
+	Attach           *Attach `json:"attach,omitempty" doc:"What was found in the shared memory segment at the start; absent if the cache has none."`
+	ForwardThreshold *int64  `json:"forward_threshold_bytes,omitempty" doc:"Size from which a request is handed to the node of its data; absent: never."`
+	ForwardAdaptive  bool    `json:"forward_adaptive" doc:"Whether that size follows from measurements."`
+}
+
+// Node is the cache's part of a NUMA node.
+type Node struct {
+	Node           int    `json:"node" doc:"Number of the node, in the cache's order."`
+	Partitions     int    `json:"partitions" doc:"Partitions of the cache on it."`
+	SizeBytes      int64  `json:"size_bytes" doc:"Block data that they can hold."`
+	UsedBytes      int64  `json:"used_bytes" doc:"Blocks that hold data, or are about to."`
+	DirtyBytes     int64  `json:"dirty_bytes" doc:"Data that the backing stores do not have yet."`
+	Hits           uint64 `json:"hits" doc:"Reads of a block, or of a part, that found all they wanted."`
+	Misses         uint64 `json:"misses" doc:"Reads of a block, or of a part, that did not."`
+	Evictions      uint64 `json:"evictions" doc:"Blocks that made room for others."`
+	Interpreted    uint64 `json:"interpreted" doc:"Requests for which the node of their data was looked up here."`
+	LocalBytes     uint64 `json:"local_bytes" doc:"Data served on this node, which has most of them."`
+	RemoteBytes    uint64 `json:"remote_bytes" doc:"Data served on this node, though another has most of them."`
+	ForwardedBytes uint64 `json:"forwarded_bytes" doc:"Data of requests that were handed to the node that has most of them."`
+}
+
+// Attach is how a start found the cache of the process before it.
+type Attach struct {
+	Outcome    string `json:"outcome" doc:"What became of the segment."`
+	DirtyBytes int64  `json:"dirty_bytes" doc:"Dirty data that were taken over."`
+	WarmBlocks int64  `json:"warm_blocks" doc:"Blocks that were taken over, dirty ones included."`
+	Replaced   string `json:"replaced,omitempty" doc:"Why an old segment was replaced by a new one."`
+	Orphans    int    `json:"orphans" doc:"Volumes with dirty data in the segment that the configuration does not have any more."`
+}
+
+// Volume is a backing store that is served as a logical unit.
+type Volume struct {
+	Name       string       `json:"name" doc:"Its name in the configuration."`
+	Type       string       `json:"type" doc:"file, block, ram, null or gotgt."`
+	SizeBytes  int64        `json:"size_bytes" doc:"Capacity."`
+	BlockBytes int          `json:"block_bytes" doc:"Size of a logical block."`
+	ReadOnly   bool         `json:"read_only" doc:"Whether it can be read only."`
+	Write      string       `json:"write" doc:"When a write is acknowledged: through, back or sync."`
+	IO         IO           `json:"io" doc:"Commands and data of all sessions, past ones included."`
+	Cache      *VolumeCache `json:"cache,omitempty" doc:"Its part of the cache; absent if it is not cached."`
+}
+
+// VolumeCache is what the cache knows of a volume.
+type VolumeCache struct {
+	ResidentBytes   int64      `json:"resident_bytes" doc:"Blocks of the volume in the cache."`
+	DirtyBytes      int64      `json:"dirty_bytes" doc:"Its data that the backing store does not have yet."`
+	Hits            uint64     `json:"hits" doc:"Reads of a block, or of a part, that found all they wanted."`
+	Misses          uint64     `json:"misses" doc:"Reads of a block, or of a part, that did not."`
+	HitRatio        float64    `json:"hit_ratio" doc:"Hits in hits and misses since the start; 0 if there are none."`
+	Admission       string     `json:"admission" doc:"What may enter the cache: lru (everything) or fussy (what is popular)."`
+	Fussy           *Fussy     `json:"fussy,omitempty" doc:"State of the fussy admission; absent with lru."`
+	ThrottledWrites uint64     `json:"throttled_writes" doc:"Writes that had to wait for the dirty limit."`
+	FlushFailing    bool       `json:"flush_failing" doc:"Whether dirty data cannot be written now; they stay in the cache and new writes go through."`
+	FailingSince    *time.Time `json:"failing_since,omitempty" doc:"Since when."`
+}
+
+// Fussy is the state of a volume's FussyCache, which each partition runs for
+// itself.
+type Fussy struct {
+	Partitions      int    `json:"partitions" doc:"Partitions that run it."`
+	FallenBack      int    `json:"fallen_back" doc:"Of them, those that admit everything now because the hit rate fell."`
+	Switches        uint64 `json:"switches" doc:"Changes between both modes in all partitions."`
+	Counted         int    `json:"counted" doc:"Blocks whose accesses are counted."`
+	Popular         int    `json:"popular" doc:"Of them, those that enter at the next tick."`
+	FreqThreshold   int    `json:"freq_threshold" doc:"A block is popular after more accesses than this."`
+	AccessThreshold int    `json:"access_threshold" doc:"Accesses between ticks."`
+}
+
+// Target is a target node.
+type Target struct {
+	Name     string   `json:"name" doc:"iSCSI name."`
+	Alias    string   `json:"alias,omitempty" doc:"Alias, if it has one."`
+	Portals  []string `json:"portals" nullable:"false" doc:"Addresses that it listens on."`
+	Volumes  []string `json:"volumes" nullable:"false" doc:"Volumes that it shows to anyone, by name."`
+	Sessions int      `json:"sessions" doc:"Sessions that are open."`
+}
+
+// Session is an initiator's session.
+type Session struct {
+	TSIH      int          `json:"tsih" doc:"Target session identifying handle."`
+	Initiator string       `json:"initiator" doc:"iSCSI name of the initiator."`
+	Alias     string       `json:"alias,omitempty" doc:"Alias that the initiator gave."`
+	ISID      string       `json:"isid" doc:"Initiator's part of the session's identity, hexadecimal."`
+	Target    string       `json:"target,omitempty" doc:"iSCSI name of the target; empty in a discovery session."`
+	Portal    string       `json:"portal" doc:"Address of the server that it came in on."`
+	Address   string       `json:"address" doc:"Address of the initiator."`
+	Connected time.Time    `json:"connected" doc:"When it was opened."`
+	Thread    string       `json:"thread" doc:"Event thread that serves it."`
+	Window    int          `json:"window" doc:"Commands that it may have in flight."`
+	InFlight  int          `json:"in_flight" doc:"Commands that it has in flight now."`
+	LUNs      []SessionLUN `json:"luns" nullable:"false" doc:"What it sees."`
+}
+
+// SessionLUN is a volume as a session sees it.
+type SessionLUN struct {
+	LUN      int    `json:"lun" doc:"Logical unit number."`
+	Volume   string `json:"volume" doc:"Volume behind it."`
+	ReadOnly bool   `json:"read_only" doc:"Whether the session may only read."`
+	IO       IO     `json:"io" doc:"Commands and data of the session."`
+}
+
+// IO counts commands that have ended and the data that they moved.
+type IO struct {
+	Reads        uint64 `json:"reads" doc:"Commands that send data to the initiator, by whatever name."`
+	Writes       uint64 `json:"writes" doc:"Commands that take data from the initiator."`
+	Others       uint64 `json:"others" doc:"Commands without data."`
+	ReadBytes    uint64 `json:"read_bytes" doc:"Data sent to the initiator."`
+	WrittenBytes uint64 `json:"written_bytes" doc:"Data taken from the initiator by commands that ended well."`
+}
+
+// Ratio returns hits in hits and misses; 0 if there are none.
+func Ratio(hits, misses uint64) float64 {
+	if hits+misses == 0 {
+		return 0
+	}
+	return float64(hits) / float64(hits+misses)
+}
