@@ -67,6 +67,7 @@ type Loop struct {
 	config  Config
 	log     *slog.Logger
 	pool    *buf.Pool
+	memory  int // bytes of pool
 	ring    *uring.Ring
 	workers *Workers
 
@@ -111,6 +112,9 @@ func New(config Config) (*Loop, error) {
 	err := errors.Join(l.poll.open(), l.wake.open(), l.openPool())
 	if err == nil {
 		l.openRing()
+		if l.pool != nil {
+			l.memory = l.pool.Size()
+		}
 		err = l.poll.add(l.wake.fd, unix.EPOLLIN|unix.EPOLLET, &l.wake)
 	}
 	if err != nil {
@@ -197,6 +201,7 @@ func (l *Loop) begin() bool {
 func (l *Loop) enter() {
 	runtime.LockOSThread()
 	l.thread.Store(int64(unix.Gettid()))
+	l.stats.began.Store(Monotonic())
 	nameThread(l.config.Name)
 	if err := l.pin(); err != nil {
 		l.log.Warn("event thread runs unpinned", "reason", err)
@@ -222,9 +227,9 @@ func (l *Loop) pass() {
 	work += l.again.run()
 	l.runPassEnd()
 	l.submit()
+	l.countPool()
 	if work > 0 && l.idle > 0 {
-		l.spin.learn(l.now - l.idle)
-		l.idle = 0
+		l.works()
 	}
 }
 

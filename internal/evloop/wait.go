@@ -36,7 +36,7 @@ func (l *Loop) busy() bool {
 func (l *Loop) patience() time.Duration {
 	now := Monotonic()
 	if l.idle == 0 {
-		l.idle = now
+		l.idles(now)
 	}
 	if l.spin.pays(now - l.idle) {
 		return 0
