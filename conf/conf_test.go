@@ -89,7 +89,8 @@ func TestDefaultFileExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keyed < 20 || len(c.AuthGroups) != 2 || len(c.Volumes) != 3 || len(c.Targets[0].Access) != 2 || len(c.Server.CPUs) != 4 {
+	if keyed < 20 || len(c.AuthGroups) != 2 || len(c.Volumes) != 3 || len(c.Targets[0].Access) != 2 || len(c.Server.CPUs) != 4 ||
+		c.Cache.Segment != DefaultSegment || c.Cache.Size.Bytes != GiB || !c.Server.Metrics.IsValid() {
 		t.Errorf("%d example lines gave %+v", keyed, c)
 	}
 }
@@ -135,8 +136,88 @@ portal-groups: {b: {tag: 2, listen: ["192.0.2.1:3261"]}, a: {listen: ["[::]:3260
 	}
 }
 
+// TestCache: every key of the cache ends where it belongs.
+func TestCache(t *testing.T) {
+	c, warnings, err := Parse("cache", []byte(`
+server: {nodes: ["4-5,0", "1"], metrics: "[::1]:9260"}
+cache: {size: {per-node: 2GiB}, block-size: 64KiB, huge: require, segment: /dev/hugepages/x/, dirty-limit: 1GiB, forward-threshold: 64KiB}
+portal-groups: {a: {}}
+volumes:
+  a: {type: file, path: a, write: back, cache: {admission: fussy, min: 1MiB, max: 2MiB, read-ahead: 0B, flush-age: 2m, dirty-limit: 10%}}
+  b: {type: block, path: /b, cache: true}
+targets: {"iqn.2026-01.a:t": {luns: {0: a, 1: b}}}
+`))
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(warnings, err)
+	}
+	want := Cache{Amount{Bytes: 2 * GiB}, true, 64 * KiB, "require", "/dev/hugepages/x", Amount{Bytes: GiB}, 64 * KiB}
+	if c.Cache != want {
+		t.Errorf("found %+v, expected %+v", c.Cache, want)
+	}
+	a := VolumeCache{"fussy", MiB, 2 * MiB, 0, 2 * time.Minute, Amount{Percent: 10}}
+	if v := c.Volumes[0]; *v.Cache != a || v.Write != WriteBack {
+		t.Errorf("found %+v, expected %+v", *v.Cache, a)
+	}
+	if v := c.Volumes[1]; *v.Cache != (VolumeCache{"lru", 0, 0, MiB, 5 * time.Second, Amount{}}) || v.Write != WriteThrough {
+		t.Errorf("found %+v", *v.Cache)
+	}
+	if s := c.Server; !reflect.DeepEqual(s.Nodes, Nodes{CPUs: [][]int{{0, 4, 5}, {1}}}) || s.Metrics.String() != "[::1]:9260" {
+		t.Errorf("found %+v", s)
+	}
+}
+
+// TestCacheDefaults: which memory and which way to the file a volume gets that
+// says nothing of them.
+func TestCacheDefaults(t *testing.T) {
+	for _, test := range []struct {
+		cache, volume     string
+		segment           string
+		direct, mayBuffer bool
+	}{
+		{"size: 1GiB", "cache: true", "", true, true},
+		{"size: 1GiB", "cache: true, direct: true", "", true, false},
+		{"size: 1GiB", "cache: true, direct: false", "", false, false},
+		{"size: 1GiB", "cache: false", "", false, false},
+		{"size: 1GiB", "cache: true, write: back", DefaultSegment, true, true},
+		{"size: 1GiB, segment: /dev/shm/x", "cache: true, write: back", "/dev/shm/x", true, true},
+		{"size: 1GiB, segment: /dev/shm/x", "cache: true", "/dev/shm/x", true, true},
+		{"size: 1GiB, segment: none", "cache: true, write: sync", "", true, true},
+	} {
+		c, _, err := Parse("f", []byte("cache: {"+test.cache+"}\nvolumes: {v: {type: file, path: v, "+test.volume+"}}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := c.Volumes[0]; c.Cache.Segment != test.segment || v.Direct != test.direct || v.MayBuffer != test.mayBuffer {
+			t.Errorf("%+v: found segment %q, direct %v, may buffer %v", test, c.Cache.Segment, v.Direct, v.MayBuffer)
+		}
+	}
+}
+
+func TestAmount(t *testing.T) {
+	for text, want := range map[string]Amount{
+		"4GiB": {Bytes: 4 * GiB}, "0B": {}, "1%": {Percent: 1}, "90%": {Percent: 90},
+	} {
+		if got, err := ParseAmount(text); err != nil || got != want || got.String() != text || got.Given() != (text != "0B") {
+			t.Errorf("%s: found %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "%", "0%", "91%", "-1%", "01%", "1.5%", "50 %", "4GB", "50"} {
+		if got, err := ParseAmount(text); err == nil {
+			t.Errorf("%q: found %v, expected an error", text, got)
+		}
+	}
+	for whole, want := range map[Size]Size{0: 0, 99: 32, 100: 33, 3 * GiB: 1063004405, 1 << 62: 1521856386081038008} {
+		if got := (Amount{Percent: 33}).Of(whole); got != want {
+			t.Errorf("33%% of %d: found %d, expected %d", whole, got, want)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	_, warnings, err := Parse("w.yaml", []byte(`
+server: {metrics: "192.0.2.1:9260"}
+cache: {huge: off}
+
 auth-groups: {idle: {}}
 volumes: {v: {type: ram, size: 1GiB}, idle: {type: ram, size: 1GiB}}
 portal-groups: {used: {}, idle: {tag: 2, listen: ["192.0.2.1:3261"]}}
@@ -149,12 +230,40 @@ targets:
 		t.Fatal(err)
 	}
 	want := []string{
-		"w.yaml:2:21: auth-groups.idle: found a definition that nothing uses",
-		"w.yaml:3:45: volumes.idle: found a definition that nothing uses",
-		"w.yaml:4:33: portal-groups.idle: found a definition that nothing uses",
-		"w.yaml:8:21: targets.iqn.2026-01.a:t.access[0].luns: found no LUN 0",
-		"w.yaml:8:30: targets.iqn.2026-01.a:t.access[1]: found a rule that is never reached",
+		"w.yaml:2:19: server.metrics: found 192.0.2.1:9260, expected a loopback address",
+		"w.yaml:3:8: cache: found no size",
+		"w.yaml:5:21: auth-groups.idle: found a definition that nothing uses",
+		"w.yaml:6:45: volumes.idle: found a definition that nothing uses",
+		"w.yaml:7:33: portal-groups.idle: found a definition that nothing uses",
+		"w.yaml:11:21: targets.iqn.2026-01.a:t.access[0].luns: found no LUN 0",
+		"w.yaml:11:30: targets.iqn.2026-01.a:t.access[1]: found a rule that is never reached",
 	}
+	checkWarnings(t, warnings, want)
+}
+
+func TestCacheWarnings(t *testing.T) {
+	_, warnings, err := Parse("w.yaml", []byte(`
+cache: {size: 1GiB}
+volumes: {v: {type: file, path: v, direct: false, cache: true}}
+targets: {"iqn.2026-01.a:t": {luns: {0: v}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWarnings(t, warnings, []string{"w.yaml:3:44: volumes.v.direct: found false behind the cache, expected true: else the page cache"})
+	_, warnings, err = Parse("w.yaml", []byte(`
+cache: {size: 1GiB}
+volumes: {v: {type: file, path: v}}
+targets: {"iqn.2026-01.a:t": {luns: {0: v}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWarnings(t, warnings, []string{"w.yaml:2:15: cache.size: found 1GiB of memory that no volume uses"})
+}
+
+func checkWarnings(t *testing.T, warnings []Warning, want []string) {
+	t.Helper()
 	if len(warnings) != len(want) {
 		t.Fatalf("got %v", warnings)
 	}
