@@ -73,6 +73,10 @@ type Receiver interface {
 	// Room is the memory of the event thread that its transports share.
 	Room() *Room
 
+	// Sender returns an event thread of a NUMA node that may send for the
+	// connection; nil if that is its own thread, or if there is none.
+	Sender(node int) *evloop.Loop
+
 	// Drained is called after a pass in which queued data left.
 	Drained()
 

@@ -147,6 +147,13 @@ func (m *tcpMover) end() {
 	m.loop.Disarm(&m.drain)
 	m.loop.Disarm(&m.tx.copying)
 	m.loop.Unregister(m.fd)
+	if !m.tx.away.busy { // else it follows when that is back
+		m.finish()
+	}
+}
+
+// finish gives up what a closed transport still has.
+func (m *tcpMover) finish() {
 	unix.Close(m.fd)
 	m.tx.drop()
 	m.rx.drop()

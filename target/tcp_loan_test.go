@@ -19,6 +19,7 @@ import (
 type nobody struct {
 	room   *Room
 	closed chan error
+	other  *evloop.Loop // of node 1
 }
 
 func (*nobody) Place(*pdu.BHS, int) []byte              { return nil }
@@ -27,8 +28,15 @@ func (*nobody) Stamp(*pdu.BHS)                          {}
 func (*nobody) Heard()                                  {}
 func (n *nobody) Room() *Room                           { return n.room }
 func (*nobody) Drained()                                {}
-func (n *nobody) Closed(why error)                      { n.closed <- why }
-func (*nobody) Contain()                                {}
+
+func (n *nobody) Sender(node int) *evloop.Loop {
+	if node == 1 {
+		return n.other
+	}
+	return nil
+}
+func (n *nobody) Closed(why error) { n.closed <- why }
+func (*nobody) Contain()           {}
 
 // library lends and counts what is out.
 type library struct{ out, returned int }
@@ -52,65 +60,159 @@ func (l *library) lend(pool *buf.Pool, text []byte) *buf.Ref {
 	return pool.Lend(&b.Loan, text, b)
 }
 
-// TestLoansOfASilentPeer: what was lent to a connection whose peer does not read
-// is given back soon, and the peer gets the data as they were.
-func TestLoansOfASilentPeer(t *testing.T) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	loop, err := evloop.New(evloop.Config{Name: "loans", CPU: -1, Node: -1, Buffers: 8 << 20})
+// shelf is a mover on its loop with somebody at the other end of the socket.
+type shelf struct {
+	*library
+	loop  *evloop.Loop
+	mover *tcpMover
+	r     *nobody
+	peer  *os.File
+	want  []byte
+}
+
+func newLoop(t *testing.T, name string) *evloop.Loop {
+	t.Helper()
+	loop, err := evloop.New(evloop.Config{Name: name, CPU: -1, Node: -1, Buffers: 8 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	go loop.Run()
-	defer loop.Stop()
-	on := func(f func()) {
-		done := make(chan struct{})
-		loop.Post(evloop.Func(func() { defer close(done); f() }))
-		<-done
+	t.Cleanup(loop.Stop)
+	return loop
+}
+
+const bookSize = 64 << 10
+
+func newShelf(t *testing.T) *shelf {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
 	}
-	const pieces, size = 16, 64 << 10
-	m := newSocketMover(fds[0], &login.ConnectionParams{InitiatorMaxRecvDataSegmentLength: size, TargetMaxRecvDataSegmentLength: size})
-	r := &nobody{room: newRoom(), closed: make(chan error, 1)}
-	l, charged := &library{}, 0
-	var want []byte
-	on(func() {
-		if err := m.Attach(r, loop); err != nil {
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		t.Fatal(err)
+	}
+	s := &shelf{library: &library{}, loop: newLoop(t, "loans"), peer: os.NewFile(uintptr(fds[1]), "peer")}
+	s.mover = newSocketMover(fds[0], &login.ConnectionParams{InitiatorMaxRecvDataSegmentLength: bookSize, TargetMaxRecvDataSegmentLength: bookSize})
+	s.r = &nobody{room: newRoom(), closed: make(chan error, 1)}
+	s.on(func() {
+		if err := s.mover.Attach(s.r, s.loop); err != nil {
 			t.Error(err)
 		}
-		for i := range pieces {
-			text := bytes.Repeat([]byte{byte(i + 1)}, size)
-			ref := l.lend(loop.Pool(), text)
-			ref.Charge(&charged)
-			p := (*pdu.DataIn)(&pdu.BHS{}).Init()
-			p.BHS().SetDataSegmentLength(size)
-			want = append(append(want, p.BHS()[:]...), text...)
-			m.PutData(p, text, ref)
+	})
+	return s
+}
+
+func (s *shelf) on(f func()) {
+	done := make(chan struct{})
+	s.loop.Post(evloop.Func(func() { defer close(done); f() }))
+	<-done
+}
+
+// put sends a book; it belongs to the loop.
+func (s *shelf) put(number, node int, charge *int) {
+	text := bytes.Repeat([]byte{byte(number)}, bookSize)
+	ref := s.lend(s.loop.Pool(), text)
+	if node >= 0 {
+		ref.SendFrom(node)
+	}
+	ref.Charge(charge)
+	p := (*pdu.DataIn)(&pdu.BHS{}).Init()
+	p.BHS().SetDataSegmentLength(bookSize)
+	s.want = append(append(s.want, p.BHS()[:]...), text...)
+	s.mover.PutData(p, text, ref)
+}
+
+// read compares what the peer gets with what was sent.
+func (s *shelf) read(t *testing.T) {
+	t.Helper()
+	got := make([]byte, len(s.want))
+	if _, err := io.ReadFull(s.peer, got); err != nil || !bytes.Equal(got, s.want) {
+		t.Errorf("error %v, or the peer got other data than were lent", err)
+	}
+}
+
+// TestLoansOfASilentPeer: what was lent to a connection whose peer does not read
+// is given back soon, and the peer gets the data as they were.
+func TestLoansOfASilentPeer(t *testing.T) {
+	const books = 16
+	s, charged := newShelf(t), 0
+	s.on(func() {
+		for i := range books {
+			s.put(i, -1, &charged)
 		}
 	})
 	for out := -1; out != 0; time.Sleep(time.Millisecond) {
-		on(func() { out = l.out })
+		s.on(func() { out = s.out })
 	}
-	on(func() {
-		if charged == 0 || loop.Pool().InUse() == 0 {
-			t.Errorf("%d bytes charged, %d buffers in use: expected the copies", charged, loop.Pool().InUse())
+	s.on(func() {
+		if charged == 0 || s.loop.Pool().InUse() == 0 {
+			t.Errorf("%d bytes charged, %d buffers in use: expected the copies", charged, s.loop.Pool().InUse())
 		}
 	})
-	if err := unix.SetNonblock(fds[1], false); err != nil {
-		t.Fatal(err)
+	s.read(t)
+	s.peer.Close()
+	s.on(func() { s.mover.Close(io.EOF, false) })
+	<-s.r.closed
+	s.on(func() {
+		if charged != 0 || s.loop.Pool().InUse() != 0 || s.returned != books {
+			t.Errorf("%d bytes charged, %d buffers in use, %d loans given back: expected 0, 0, %d", charged, s.loop.Pool().InUse(), s.returned, books)
+		}
+	})
+}
+
+// TestSendFromAnotherNode: some of the data are sent by another thread, and all
+// arrive in order.
+func TestSendFromAnotherNode(t *testing.T) {
+	s, charged := newShelf(t), 0
+	s.r.other = newLoop(t, "other")
+	got := make([]byte, 60*(pdu.BHSLength+bookSize))
+	read := make(chan error)
+	go func() {
+		_, err := io.ReadFull(s.peer, got)
+		read <- err
+	}()
+	for i := range 60 {
+		s.on(func() { s.put(i, i/3%3-1, &charged) })
 	}
-	peer := os.NewFile(uintptr(fds[1]), "peer")
-	got := make([]byte, len(want))
-	if _, err := io.ReadFull(peer, got); err != nil || !bytes.Equal(got, want) {
+	if err := <-read; err != nil || !bytes.Equal(got, s.want) {
 		t.Errorf("error %v, or the peer got other data than were lent", err)
 	}
-	peer.Close()
-	on(func() { m.Close(io.EOF, false) })
-	<-r.closed
-	on(func() {
-		if charged != 0 || loop.Pool().InUse() != 0 || l.returned != pieces {
-			t.Errorf("%d bytes charged, %d buffers in use, %d loans given back: expected 0, 0, %d", charged, loop.Pool().InUse(), l.returned, pieces)
+	s.peer.Close()
+	s.on(func() { s.mover.Close(io.EOF, false) })
+	<-s.r.closed
+	s.on(func() {
+		if n := s.mover.tx.away.sends; n < 60/9 || charged != 0 {
+			t.Errorf("%d sends on the other thread, %d bytes charged: expected at least %d, and 0", n, charged, 60/9)
+		}
+	})
+}
+
+// TestCloseWhileSentAway: the socket stays open as long as another thread may
+// send to it.
+func TestCloseWhileSentAway(t *testing.T) {
+	s, charged := newShelf(t), 0
+	s.r.other = newLoop(t, "other")
+	hold := make(chan struct{})
+	s.r.other.Post(evloop.Func(func() { <-hold }))
+	s.on(func() { s.put(1, 1, &charged) })
+	s.on(func() {
+		if !s.mover.tx.away.busy {
+			t.Error("nothing was handed to the other thread")
+		}
+		s.mover.Close(io.EOF, false)
+	})
+	select {
+	case <-s.r.closed:
+		t.Error("closed while the other thread was sending")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(hold)
+	<-s.r.closed
+	s.read(t)
+	s.on(func() {
+		if s.out != 0 || charged != 0 {
+			t.Errorf("%d loans and %d bytes charged are left", s.out, charged)
 		}
 	})
 }

@@ -2,7 +2,6 @@ package target
 
 import (
 	"fmt"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -57,6 +56,7 @@ type txState struct {
 	own       int // of them, those without a buffer
 	lent      int // PDUs queued whose data are lent
 	copying   evloop.Timer
+	away      away
 }
 
 func (tx *txState) pending() bool { return tx.head != tx.tail }
@@ -172,7 +172,7 @@ func (m *tcpMover) copyLoans() {
 }
 
 func (m *tcpMover) scheduleFlush() {
-	if !m.tx.scheduled && !m.tx.blocked {
+	if !m.tx.scheduled && !m.tx.blocked && !m.tx.away.busy {
 		m.tx.scheduled = true
 		m.loop.AtPassEnd(m.tx.flush)
 	}
@@ -230,22 +230,18 @@ func (m *tcpMover) flushNow() {
 	}
 }
 
-// flush sends what is queued until the socket takes no more: one sendmsg for
-// up to maxIOV pieces.
+// flush sends what is queued until the socket takes no more, or another thread
+// has it to send: one sendmsg for up to maxIOV pieces.
 func (m *tcpMover) flush() error {
-	for m.tx.pending() && !m.tx.blocked {
-		iov, bytes := m.gather()
+	for m.tx.pending() && !m.tx.blocked && !m.tx.away.busy {
+		iov, bytes, sender := m.gather()
+		if sender != nil {
+			m.sendAway(sender, iov, bytes)
+			return nil
+		}
 		n, errno := evloop.Sendmsg(m.fd, iov, 0)
-		if errno == unix.EAGAIN {
-			m.block()
-			break
-		}
-		if errno != 0 {
-			return syscall.Errno(errno)
-		}
-		m.advance(n)
-		if n < bytes {
-			m.block()
+		if err := m.sent(n, bytes, errno); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -264,12 +260,21 @@ func (m *tcpMover) Stalled() time.Duration {
 	return time.Duration(m.loop.Now() - m.tx.since)
 }
 
-// gather fills the room's iovec from the queue.
-func (m *tcpMover) gather() (iov []unix.Iovec, bytes int) {
+// gather fills the room's iovec from the queue, with what one thread is to
+// send: sender, or this one if it is nil. PDUs that do not care go with the others.
+func (m *tcpMover) gather() (iov []unix.Iovec, bytes int, sender *evloop.Loop) {
 	iov = m.room.sendv[:0]
-	skip := m.tx.sent
-	for i := m.tx.head; i != m.tx.tail && len(iov)+3 <= maxIOV; i++ {
+	skip, most, decided := m.tx.sent, maxIOV, false
+	for i := m.tx.head; i != m.tx.tail && len(iov)+3 <= most; i++ {
 		o := m.tx.at(i)
+		if loop, cares := m.sender(o); cares {
+			if decided && loop != sender {
+				break
+			}
+			if sender, decided = loop, true; sender != nil {
+				most = awayIOV
+			}
+		}
 		if !o.stamped {
 			m.stamp(o)
 		}
@@ -287,7 +292,19 @@ func (m *tcpMover) gather() (iov []unix.Iovec, bytes int) {
 			bytes += len(piece)
 		}
 	}
-	return iov, bytes
+	return iov, bytes, sender
+}
+
+// sender is the thread that is to send a PDU, nil for this one, and whether it
+// matters: small ones go with any.
+func (m *tcpMover) sender(o *outgoing) (loop *evloop.Loop, cares bool) {
+	if o.ref == nil {
+		return nil, false
+	}
+	if node, ok := o.ref.Node(); ok {
+		return m.r.Sender(node), true
+	}
+	return nil, len(o.data) >= flushFrom/4
 }
 
 // advance takes n sent bytes off the queue.

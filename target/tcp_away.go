@@ -1,0 +1,118 @@
+package target
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/evloop"
+)
+
+// awayIOV is how many pieces are sent away from home at a time.
+const awayIOV = 128
+
+// away is a sendmsg that a thread of another NUMA node makes for the
+// connection, because most of the data lie in that node's memory: the copy into
+// the socket is then a local one. Only the system call is made there; the queue,
+// the sequence numbers and the result stay with the connection's own thread,
+// which sends nothing meanwhile, so that the order is kept.
+//
+// INVARIANT: while busy, no queued PDU changes and the socket stays open.
+type away struct {
+	mover *tcpMover
+	back  *evloop.Loop
+	iov   []unix.Iovec
+	bytes int
+	busy  bool
+	sends uint64 // so far
+
+	sent  int // of the system call
+	errno unix.Errno
+}
+
+// sendAway hands what was gathered to another thread.
+func (m *tcpMover) sendAway(loop *evloop.Loop, iov []unix.Iovec, bytes int) {
+	a := &m.tx.away
+	a.mover, a.back, a.busy, a.bytes = m, m.loop, true, bytes
+	a.sends++
+	a.iov = append(a.iov[:0], iov...)
+	loop.Post(a)
+}
+
+// Run implements evloop.Task, on the other thread.
+func (a *away) Run() {
+	a.sent, a.errno = evloop.Sendmsg(a.mover.fd, a.iov, 0)
+	a.back.Post((*returned)(a))
+}
+
+// returned is a sendmsg that was made elsewhere, back on the connection's thread.
+type returned away
+
+// Run implements evloop.Task.
+func (r *returned) Run() {
+	m := r.mover
+	r.busy = false
+	clear(r.iov)
+	if m.closed {
+		m.finish()
+		return
+	}
+	defer m.r.Contain()
+	if err := m.sent(r.sent, r.bytes, r.errno); err != nil {
+		m.Close(err, false)
+		return
+	}
+	m.scheduleFlush()
+}
+
+// sent takes the result of a sendmsg of bytes.
+func (m *tcpMover) sent(n, bytes int, errno unix.Errno) error {
+	if errno == unix.EAGAIN {
+		m.block()
+		return nil
+	}
+	if errno != 0 {
+		return syscall.Errno(errno)
+	}
+	m.advance(n)
+	if n < bytes {
+		m.block()
+	}
+	return nil
+}
+
+// Sender implements Receiver. A connection keeps to one thread of each node.
+func (c *Connection) Sender(node int) *evloop.Loop {
+	if node == c.thread.loop.Node() {
+		return nil
+	}
+	return c.session.server.threadOf(node, int(c.session.tsih)).evloop()
+}
+
+// threadOf returns one of a node's event threads, nil if it has none.
+func (s *Server) threadOf(node, choice int) *thread {
+	n := 0
+	for _, th := range s.threads {
+		if th.loop.Node() == node {
+			n++
+		}
+	}
+	for _, th := range s.threads {
+		if th.loop.Node() != node {
+			continue
+		}
+		if choice%n == 0 {
+			return th
+		}
+		choice--
+	}
+	return nil
+}
+
+// evloop is the thread's loop; nil for no thread.
+func (th *thread) evloop() *evloop.Loop {
+	if th == nil {
+		return nil
+	}
+	return th.loop
+}
