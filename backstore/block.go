@@ -96,6 +96,7 @@ func (v *volume) setUpBlock(c BlockConfig, q queue) error {
 	if err := checkSize(g.size, block); err != nil {
 		return err
 	}
+	v.device, v.block = true, block
 	v.info.Store(&Info{Size: g.size})
 	unit, err := v.setFlags(!c.Buffered, q, block)
 	if err != nil {

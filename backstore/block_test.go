@@ -73,7 +73,7 @@ func TestBlock(t *testing.T) {
 		for mode, ring := range modes {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				t.Parallel() // it mostly waits for the device
-				backstoretest.Run(t, backstoretest.Subject{Ring: ring, Whole: true, Open: func(t *testing.T) backstore.Store {
+				backstoretest.Run(t, backstoretest.Subject{Ring: ring, Whole: true, Fixed: true, Open: func(t *testing.T) backstore.Store {
 					device, _ := loopDevice(t, backstoretest.Size, 512, 0)
 					return must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device, Buffered: buffered}))
 				}})
@@ -84,7 +84,7 @@ func TestBlock(t *testing.T) {
 
 // TestBlockTrim discards with BLKDISCARD, which only workers can.
 func TestBlockTrim(t *testing.T) {
-	backstoretest.Run(t, backstoretest.Subject{Ring: true, Whole: true, Open: func(t *testing.T) backstore.Store {
+	backstoretest.Run(t, backstoretest.Subject{Ring: true, Whole: true, Fixed: true, Open: func(t *testing.T) backstore.Store {
 		device, _ := loopDevice(t, backstoretest.Size, 512, 0)
 		s := must[backstore.Store](t)(backstore.OpenBlock(backstore.BlockConfig{Path: device}))
 		backstore.Trim(s)

@@ -89,7 +89,7 @@ func TestFileOnDisk(t *testing.T) {
 		for mode, ring := range modes {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				t.Parallel() // it mostly waits for the device
-				backstoretest.Run(t, backstoretest.Subject{Ring: ring, Open: func(t *testing.T) backstore.Store {
+				backstoretest.Run(t, backstoretest.Subject{Ring: ring, BlockSize: config.BlockSize, Open: func(t *testing.T) backstore.Store {
 					c := config
 					c.Path, c.Size = filepath.Join(diskDir(t), "v"), backstoretest.Size
 					return openFile(t, c)
@@ -100,13 +100,13 @@ func TestFileOnDisk(t *testing.T) {
 }
 
 func TestRAM(t *testing.T) {
-	backstoretest.Run(t, backstoretest.Subject{Open: func(t *testing.T) backstore.Store {
+	backstoretest.Run(t, backstoretest.Subject{Fixed: true, Open: func(t *testing.T) backstore.Store {
 		return must[backstore.Store](t)(backstore.NewRAM(backstoretest.Size, 0))
 	}})
 }
 
 func TestNull(t *testing.T) {
-	backstoretest.Run(t, backstoretest.Subject{Forgets: true, Open: func(t *testing.T) backstore.Store {
+	backstoretest.Run(t, backstoretest.Subject{Forgets: true, Fixed: true, Open: func(t *testing.T) backstore.Store {
 		return must[backstore.Store](t)(backstore.NewNull(backstoretest.Size, 0))
 	}})
 }

@@ -46,6 +46,7 @@ func openFile(c FileConfig) (*volume, error) {
 		return nil, err
 	}
 	v := newVolume(fd, c.Path, c.Sync, c.Logger)
+	v.block = blockSize(c.BlockSize)
 	if err := v.setUpFile(c); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}

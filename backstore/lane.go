@@ -9,6 +9,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/internal/invariants"
+	"lunar/internal/quiesce"
 	"lunar/internal/uring"
 )
 
@@ -17,6 +18,7 @@ import (
 type laneState struct {
 	op       *Op
 	lane     *volumeLane
+	era      quiesce.Era
 	call     call  // the current one
 	done     int64 // bytes of the op that are finished
 	settling bool  // the bytes are done, the flush that makes them stable is not
@@ -33,6 +35,7 @@ type volumeLane struct {
 	ring    *uring.Ring // nil without io_uring
 	workers *evloop.Workers
 	running int
+	gate    quiesce.Gate // counts what is running
 }
 
 // TryNow implements Lane.
@@ -88,7 +91,7 @@ func (l *volumeLane) Submit(op *Op) bool {
 		l.finish(op)
 		return true
 	}
-	op.lane.op, op.lane.lane = op, l
+	op.lane.op, op.lane.lane, op.lane.era = op, l, l.gate.Enter()
 	l.running++
 	l.start(op)
 	return false
@@ -126,13 +129,20 @@ func (st *laneState) encode(fd int) bool {
 }
 
 // Complete implements uring.Completion. What the ring could not wait for, or was
-// interrupted in, goes to a worker, which can.
+// interrupted in, goes to a worker, which can. So does what the kernel cancelled:
+// that is not asked for here, but happens when signals keep it from starting the
+// thread that is to wait.
 func (st *laneState) Complete(res int32) {
-	if errno := unix.Errno(-res); res < 0 && (errno == unix.EAGAIN || errno == unix.EINTR) {
+	if res < 0 && undone(unix.Errno(-res)) {
 		st.lane.workers.Submit(st.lane.loop, st)
 		return
 	}
 	st.lane.settle(st.op, int64(res))
+}
+
+// undone reports whether the ring gave up without having tried all it could.
+func undone(errno unix.Errno) bool {
+	return errno == unix.EAGAIN || errno == unix.EINTR || errno == unix.ECANCELED
 }
 
 // retries and retryPause bound how long a worker insists on a call that fails
@@ -163,6 +173,7 @@ func (l *volumeLane) settle(op *Op, res int64) {
 		return
 	}
 	l.running--
+	l.gate.Leave(op.lane.era)
 	op.Done(op)
 }
 
@@ -171,4 +182,5 @@ func (l *volumeLane) Close() {
 	if l.running > 0 {
 		panic(fmt.Sprintf("backstore: lane of %s closed with %d ops running", l.path, l.running))
 	}
+	l.gates.Remove(&l.gate)
 }

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/evloop"
+	"lunar/internal/quiesce"
 )
 
 // sector is the smallest unit of any disk, in bytes.
@@ -23,12 +25,17 @@ type volume struct {
 	memory bool   // lives in memory: its calls cannot wait for a device
 	sync   bool   // every change is stable before it is acknowledged
 	trims  bool   // discards with BLKDISCARD, not by punching holes
+	device bool   // a block device, which has the size that it has
+	block  int64  // block size of the logical unit, in bytes
 	zeroes []byte // zeroChunk of them
 	log    *slog.Logger
 
 	info   atomic.Pointer[Info]
 	lacks  atomic.Uint32 // abilities that the kernel refused
 	damage atomic.Pointer[damage]
+
+	resizing sync.Mutex
+	gates    quiesce.Gates // of the lanes
 }
 
 // damage is a failure that later success would hide, so that it sticks until
@@ -46,7 +53,9 @@ func (v *volume) Lane(l *evloop.Loop) (Lane, error) {
 	if l.Workers() == nil {
 		return nil, fmt.Errorf("%s on event loop %q: it has no workers for calls that block", v.path, l.Name())
 	}
-	return &volumeLane{volume: v, loop: l, ring: l.Ring(), workers: l.Workers()}, nil
+	lane := &volumeLane{volume: v, loop: l, ring: l.Ring(), workers: l.Workers()}
+	v.gates.Add(&lane.gate, l)
+	return lane, nil
 }
 
 // Close writes back what the kernel still caches and closes the descriptor,
@@ -72,9 +81,9 @@ func (v *volume) forgo(a ability) {
 	}
 	v.log.Debug("kernel refused an optional feature", "store", v.path, "feature", abilityNames[a])
 	if a == punchHole {
-		info := *v.info.Load()
-		info.Discard, info.DiscardGran, info.DiscardZeroes, info.Thin = false, 0, false, false
-		v.info.Store(&info)
+		v.amend(func(info *Info) {
+			info.Discard, info.DiscardGran, info.DiscardZeroes, info.Thin = false, 0, false, false
+		})
 	}
 }
 
@@ -107,7 +116,7 @@ func (v *volume) fail(op *Op, errno unix.Errno) error {
 // distrust makes all later flushes fail. The kernel drops the pages that it
 // could not write and reports that once; whoever flushes next would be told
 // that its data is safe.
-func (v *volume) distrust(errno unix.Errno) {
+func (v *volume) distrust(errno error) {
 	if v.direct {
 		return // every write reported its own end
 	}

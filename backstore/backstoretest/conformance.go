@@ -28,6 +28,10 @@ type Subject struct {
 	Forgets bool
 	// Whole says that Map knows no holes.
 	Whole bool
+	// Fixed says that the size cannot be changed from here.
+	Fixed bool
+	// BlockSize is that of the logical unit in bytes; 0 is 512.
+	BlockSize int
 }
 
 // All holds the tests that every Store has to pass.
@@ -48,6 +52,8 @@ var All = map[string]func(*testing.T, Subject){
 	"TwoLanes":         testTwoLanes,
 	"OverlappingLanes": testOverlappingLanes,
 	"Close":            testClose,
+	"Resize":           testResize,
+	"ResizeInUse":      testResizeInUse,
 	"Model":            testModel,
 }
 

@@ -74,6 +74,9 @@ func (s *Store) Release(n int) int {
 	return n
 }
 
+// Resize implements backstore.Resizer; no rule is about it.
+func (s *Store) Resize(size int64) error { return backstore.Resize(s.Store, size) }
+
 // Lane implements backstore.Store.
 func (s *Store) Lane(l *evloop.Loop) (backstore.Lane, error) {
 	inner, err := s.Store.Lane(l)

@@ -40,7 +40,7 @@ func emptyFile(t *testing.T, size int64) string {
 
 // TestFilePlugin runs gotgt's own plug-in.
 func TestFilePlugin(t *testing.T) {
-	backstoretest.Run(t, backstoretest.Subject{Whole: true, Open: func(t *testing.T) backstore.Store {
+	backstoretest.Run(t, backstoretest.Subject{Whole: true, Fixed: true, Open: func(t *testing.T) backstore.Store {
 		s, err := gotgtstore.Open(filePlugin(t), emptyFile(t, backstoretest.Size), "")
 		if err != nil {
 			t.Fatal(err)

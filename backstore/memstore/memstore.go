@@ -4,6 +4,7 @@ package memstore
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 
@@ -27,6 +28,7 @@ type Store struct {
 	config Config
 	mu     struct {
 		sync.Mutex
+		size    int64
 		current []byte             // what reads return
 		durable []byte             // what is on stable media
 		pending map[int64][][]byte // by sector: what it held since it was stable, oldest first
@@ -40,6 +42,7 @@ func New(c Config) (*Store, error) {
 		return nil, fmt.Errorf("memstore of %d bytes: expected a positive multiple of %d", c.Size, Sector)
 	}
 	s := &Store{config: c}
+	s.mu.size = c.Size
 	s.mu.current, s.mu.durable = make([]byte, c.Size), make([]byte, c.Size)
 	s.mu.pending = make(map[int64][][]byte)
 	s.mu.mapped = make([]bool, c.Size/Sector)
@@ -52,14 +55,14 @@ func New(c Config) (*Store, error) {
 func (s *Store) CrashClone(seed uint64) *Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clone, err := New(s.config)
+	clone, err := New(Config{Size: s.mu.size, Async: s.config.Async})
 	if err != nil {
 		panic(err) // the configuration was good enough for s
 	}
 	copy(clone.mu.durable, s.mu.durable)
 	copy(clone.mu.mapped, s.mu.mapped)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for sector := range s.config.Size / Sector { // in order, so that seed decides alone
+	for sector := range s.mu.size / Sector { // in order, so that seed decides alone
 		versions := s.mu.pending[sector]
 		if kept := random.IntN(len(versions) + 1); kept > 0 {
 			copy(clone.mu.durable[sector*Sector:], versions[kept-1])
@@ -85,11 +88,38 @@ func (s *Store) Unstable() int {
 
 // Info implements backstore.Store.
 func (s *Store) Info() backstore.Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.info()
+}
+
+func (s *Store) info() backstore.Info {
 	return backstore.Info{
-		Size: s.config.Size, BlockSize: Sector, PhysicalBlock: Sector,
+		Size: s.mu.size, BlockSize: Sector, PhysicalBlock: Sector,
 		Discard: true, DiscardGran: Sector, DiscardZeroes: true,
 		VolatileCache: true, Thin: true, Describe: "memstore",
 	}
+}
+
+// Resize implements backstore.Resizer. It is stable at once.
+func (s *Store) Resize(size int64) error {
+	if size <= 0 || size%Sector != 0 {
+		return fmt.Errorf("memstore of %d bytes: expected a positive multiple of %d", size, Sector)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.size = size
+	s.mu.current, s.mu.durable = fit(s.mu.current, size), fit(s.mu.durable, size)
+	s.mu.mapped = fit(s.mu.mapped, size/Sector)
+	maps.DeleteFunc(s.mu.pending, func(sector int64, _ [][]byte) bool { return sector >= size/Sector })
+	return nil
+}
+
+// fit returns the first n of s, with zeroes behind if there are fewer.
+func fit[T any](s []T, n int64) []T {
+	fitted := make([]T, n)
+	copy(fitted, s)
+	return fitted
 }
 
 // Lane implements backstore.Store.
@@ -100,12 +130,12 @@ func (s *Store) Close() error { return nil }
 
 // do performs op.
 func (s *Store) do(op *backstore.Op) error {
-	info := s.Info()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info := s.info()
 	if err := backstore.Check(op, &info); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch op.Kind {
 	case backstore.Read:
 		copy(op.Data, s.mu.current[op.Off:])

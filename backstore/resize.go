@@ -1,0 +1,127 @@
+package backstore
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Resizer is a Store whose size can change while it is in use.
+type Resizer interface {
+	// Resize makes the store size bytes long: what is new reads as zeroes, what
+	// lies behind the end is gone. Info tells the new size as soon as an Op may
+	// use it; an Op behind the end fails with ErrOutOfRange. After an error the
+	// size is what it was. Resize must not be called on an event thread, and the
+	// lanes' threads must run: it waits for what they have under way.
+	Resize(size int64) error
+}
+
+// WriteBack is a Store that acknowledges writes before the medium has them.
+type WriteBack interface {
+	// Dirty returns how many bytes the medium does not have yet. Close of the
+	// Store writes them; if it fails they are still there.
+	Dirty() int64
+}
+
+// Resize resizes s, or says with ErrUnsupported that s cannot be resized.
+func Resize(s Store, size int64) error {
+	r, ok := s.(Resizer)
+	if !ok {
+		return fmt.Errorf("resize %s: %w", s.Info().Describe, ErrUnsupported)
+	}
+	return r.Resize(size)
+}
+
+// Resize implements Resizer. A file grows sparsely or is cut; a device has the
+// size that it has, which is read again, and any other is an error.
+func (v *volume) Resize(size int64) error {
+	v.resizing.Lock()
+	defer v.resizing.Unlock()
+	if err := v.checkResize(size); err != nil {
+		return fmt.Errorf("resize %s: %w", v.path, err)
+	}
+	old := v.Info().Size
+	if err := v.resizeTo(old, size); err != nil {
+		return fmt.Errorf("resize %s from %d to %d bytes: %w", v.path, old, size, err)
+	}
+	v.log.Info("backing store resized", "store", v.path, "from", old, "to", size)
+	return nil
+}
+
+func (v *volume) checkResize(size int64) error {
+	info := v.Info()
+	unit := max(v.block, int64(info.BlockSize))
+	switch {
+	case size <= 0:
+		return fmt.Errorf("size %d: expected a positive number of bytes", size)
+	case size%unit != 0:
+		return fmt.Errorf("size %d is %d bytes more than a multiple of %d", size, size%unit, unit)
+	case info.ReadOnly && !v.device:
+		return ErrReadOnly
+	}
+	if d := v.damage.Load(); d != nil && d.all {
+		return d.err
+	}
+	return nil
+}
+
+func (v *volume) resizeTo(old, size int64) error {
+	switch {
+	case v.device:
+		return v.followDevice(size)
+	case size > old:
+		if err := v.grow(old, size); err != nil {
+			return errors.Join(err, unix.Ftruncate(v.fd, old))
+		}
+		v.setSize(size)
+		return nil
+	case size < old:
+		return v.shrink(old, size)
+	}
+	return nil
+}
+
+// followDevice takes over the size that the device has now.
+func (v *volume) followDevice(size int64) error {
+	g, err := readGeometry(v.fd)
+	if err != nil {
+		return err
+	}
+	if g.size != size {
+		return fmt.Errorf("the device has %d bytes: expected that size", g.size)
+	}
+	v.setSize(size)
+	return nil
+}
+
+// shrink cuts the file when nothing behind the new end is under way any more:
+// a write there would make the file longer again, and a read would find it too
+// short.
+func (v *volume) shrink(old, size int64) error {
+	v.setSize(size)
+	v.gates.Wait()
+	if err := unix.Ftruncate(v.fd, size); err != nil {
+		v.setSize(old)
+		return err
+	}
+	// What is gone is gone, whether or not a power cut would undo it.
+	if err := unix.Fsync(v.fd); err != nil {
+		v.distrust(err)
+	}
+	return nil
+}
+
+func (v *volume) setSize(size int64) { v.amend(func(info *Info) { info.Size = size }) }
+
+// amend replaces the info by a changed copy.
+func (v *volume) amend(change func(*Info)) {
+	for {
+		old := v.info.Load()
+		info := *old
+		change(&info)
+		if v.info.CompareAndSwap(old, &info) {
+			return
+		}
+	}
+}
