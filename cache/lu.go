@@ -14,6 +14,8 @@ type LUConfig struct {
 type unit struct {
 	order     Replacement
 	admission Admission
+	hits      uint64
+	misses    uint64
 	used      uint32
 	min, max  uint32
 	dirty     uint64 // sub-blocks

@@ -15,7 +15,7 @@ func (p *Partition) TryRead(k Key, want uint64) (slot uint32, ok bool) {
 	if want&^b.valid != 0 || want&(b.busy|b.wanted) != 0 {
 		return NoSlot, false
 	}
-	p.stats.Hits++
+	p.found(k.LU)
 	p.touch(slot)
 	b.pin(want)
 	p.hit(k)

@@ -46,6 +46,7 @@ func (p *Partition) Read(k Key, want uint64, w *Waiter) Result {
 			p.hit(k)
 		}
 	} else {
+		p.missed(k.LU)
 		r = p.readAbsent(k, h, want, p.admit(k))
 	}
 	p.verify()
@@ -84,19 +85,18 @@ func (p *Partition) readResident(slot uint32, want uint64, w *Waiter) Result {
 		p.wait(slot, want, false, w)
 		return Result{Outcome: Wait}
 	case open != 0:
-		p.stats.Misses++
+		p.missed(b.lu)
 		p.touch(slot)
 		p.claim(b, open)
 		return Result{Fill, slot, open}
 	}
-	p.stats.Hits++
+	p.found(b.lu)
 	p.touch(slot)
 	b.pin(want)
 	return Result{Outcome: Hit, Slot: slot}
 }
 
 func (p *Partition) readAbsent(k Key, h uint32, want uint64, admit bool) Result {
-	p.stats.Misses++
 	slot := NoSlot
 	if admit && p.around[h%aroundCounters] == 0 {
 		slot = p.alloc(k, h)
