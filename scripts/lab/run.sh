@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# run.sh [SCENARIO...]   runs the named scenarios, or all, in one guest
+# run.sh [SCENARIO...]   runs the named scenarios, or all
 # run.sh list            names them
-# run.sh shell           a shell in the guest, with a tgtd that serves it
+# run.sh shell [MACHINE] a shell in the guest, with a tgtd that serves it
+#
+# A scenario that a machine with several NUMA nodes runs is named NAME@MACHINE;
+# NAME alone is the scenario on all its machines.
 #
 # Environment: TGTD (build/tgtd), LAB_LOGS (build/lab), LAB_SECONDS (900: a
 # bound against hanging; a run takes far less), LUNAR_CACHE (where the image is kept).
@@ -15,6 +18,7 @@ readonly tgtd=${TGTD:-$root/build/tgtd}
 readonly logs=${LAB_LOGS:-$root/build/lab}
 readonly deadline=${LAB_SECONDS:-900}
 readonly scenario_seconds=150
+readonly boot_seconds=120
 readonly crash='^(panic|fatal error|WARNING: DATA RACE|unexpected fault|SIG[A-Z]+):?'
 
 . "$lab/target.bash"
@@ -22,18 +26,29 @@ readonly crash='^(panic|fatal error|WARNING: DATA RACE|unexpected fault|SIG[A-Z]
 
 die() { printf 'lab: %s\n' "$*" >&2; exit 1; }
 
+# list_scenarios: NN-NAME, or NN-NAME@MACHINE, in the order that boots least.
 list_scenarios() {
-	local file
-	for file in "$lab"/guest/[0-9]*.sh; do
-		file=${file##*/}
-		printf '%s\n' "${file%.sh}"
+	local machine file
+	for machine in $machines; do
+		for file in "$lab"/guest/[0-9]*.sh; do
+			[[ " $(machines_of "$file") " = *" $machine "* ]] || continue
+			file=$(basename "$file" .sh)
+			[ "$machine" = initiator ] || file+=@$machine
+			printf '%s\n' "$file"
+		done
 	done
 }
 
-# named WORD: the scenario of that name, with or without its number.
+# machines_of FILE: what its line "# machines: NAME..." says.
+machines_of() { sed -n 's/^# machines: //p' "$1" | grep . || echo initiator; }
+
+# machine_of SCENARIO
+machine_of() { [[ $1 = *@* ]] && echo "${1#*@}" || echo initiator; }
+
+# named WORD: the scenarios of that name, with or without number and machine.
 named() {
-	list_scenarios | awk -v word="$1" '{ name = $0; sub(/^[0-9]+-/, "", name) }
-		$0 == word || name == word { print; found = 1 } END { exit !found }'
+	list_scenarios | awk -v word="$1" '{ name = $0; sub(/^[0-9]+-/, "", name); base = name; sub(/@.*/, "", base) }
+		$0 == word || name == word || base == word { print; found = 1 } END { exit !found }'
 }
 
 free_port() {
@@ -48,27 +63,33 @@ free_port() {
 prepare() {
 	[ -x "$tgtd" ] || die "no $tgtd: run 'go build -o build/tgtd ./cmd/tgtd' first, or set TGTD"
 	command -v qemu-system-x86_64 >/dev/null || die "no QEMU: run scripts/setup/packages.sh test"
+	command -v go >/dev/null || die "no Go: it builds numacheck, which looks at the memory of tgtd in the guests"
 	image=$("$lab/build.sh")
 	# The time of the run counts from here: an image is built only once.
 	SECONDS=0
 	runtime=$(mktemp -d)
+	segment=$(mktemp -d -p /dev/shm lunar-lab.XXXXXX)
 	trap clean EXIT
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	free_port
+	ln -s "$(realpath "$tgtd")" "$runtime/tgtd"
+	(cd "$root" && CGO_ENABLED=0 go build -o "$runtime/numacheck" ./scripts/lab/numacheck)
 }
 
 clean() {
 	guest_end
 	target_runs && target_kill
-	rm -rf "$runtime" "$logs"/*/store
+	rm -rf "$runtime" "$segment" "$logs"/*/store
 }
 
 enter() {
+	local name
 	dir=$logs/$1
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	target_configure "${1#*-}"
+	name=${1#*-}
+	target_configure "${name%@*}"
 }
 
 report() { printf '%s\n' "$*" | tee -a "$logs/results.tap"; }
@@ -87,16 +108,25 @@ explain() {
 	fi
 }
 
+# boot MACHINE: has its guest running. A guest that was lost before is replaced.
+boot() {
+	local began=$SECONDS
+	[ -z "$guest_pid" ] || [ "$guest_machine" != "$1" ] || return 0
+	guest_end
+	guest_start "$1" || { tail -n 20 "$logs/console.log" "$logs/qemu.log"; echo "the guest did not boot: $line"; return 1; }
+	report "# $1 booted in $((SECONDS - began)) s"
+}
+
 # attempt SCENARIO: 0 passed, 200 failed and the guest is of no more use, else
-# failed. A guest that was lost before is replaced first.
+# failed.
 attempt() {
 	local left status=0
 	touch "$dir/guest.log" "$dir/tgtd.log"
-	[ -n "$guest_pid" ] || guest_start || { echo "no guest: $line" >>"$dir/guest.log"; return 200; }
-	target_start >>"$dir/guest.log" || return 1
+	boot "$(machine_of "$1")" || return 200
+	target_inside "$guest_machine" || target_start >>"$dir/guest.log" || return 1
 	left=$((deadline - SECONDS))
-	guest_run "$1" "$((left < scenario_seconds ? left : scenario_seconds))" || status=$?
-	if [ "$status" = 0 ] && ! target_runs; then
+	guest_run "${1%@*}" "$((left < scenario_seconds ? left : scenario_seconds))" || status=$?
+	if [ "$status" = 0 ] && ! target_inside "$guest_machine" && ! target_runs; then
 		echo "tgtd ended during the scenario" >>"$dir/guest.log"
 		status=1
 	fi
@@ -126,33 +156,39 @@ run_scenarios() {
 	return $((failures > 0))
 }
 
+# shell MACHINE
 shell() {
 	enter 00-shell
-	target_start || die "$(tail -n 5 "$dir/tgtd.log")"
-	echo "lab: tgtd log in $dir/tgtd.log; the guest powers off when its shell ends" >&2
-	guest_command shell
+	if target_inside "$1"; then
+		echo "lab: the scenarios, tgtd and numacheck are in /lab; the guest powers off when its shell ends" >&2
+	else
+		target_start || die "$(tail -n 5 "$dir/tgtd.log")"
+		echo "lab: tgtd log in $dir/tgtd.log; the guest powers off when its shell ends" >&2
+	fi
+	guest_command shell "$1"
 	"${qemu[@]}" -chardev stdio,id=console,signal=off -serial chardev:console
 }
 
 main() {
-	local word scenarios=()
+	local word found scenarios=()
 	case ${1:-} in
 	list) list_scenarios | sed 's/^[0-9]*-//' && return ;;
 	shell)
+		[[ " $machines " = *" ${2:-initiator} "* ]] || die "no machine '$2', expected one of $machines"
 		prepare
-		shell
+		shell "${2:-initiator}"
 		return
 		;;
 	esac
 	for word; do
-		scenarios+=("$(named "$word")") || die "no scenario '$word': see '$0 list'"
+		found=$(named "$word") || die "no scenario '$word': see '$0 list'"
+		mapfile -t -O ${#scenarios[@]} scenarios <<<"$found"
 	done
 	[ $# -gt 0 ] || mapfile -t scenarios < <(list_scenarios)
 	prepare
 	mkdir -p "$logs"
 	: >"$logs/results.tap"
-	guest_start || { tail -n 20 "$logs/console.log" "$logs/qemu.log"; die "the guest did not boot: $line"; }
-	report "# guest booted in $SECONDS s"
+	boot "$(machine_of "${scenarios[0]}")" || die "nothing was tried"
 	run_scenarios "${scenarios[@]}"
 }
 

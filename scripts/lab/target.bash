@@ -1,5 +1,6 @@
 # The target under test on the host: one tgtd process at a time.
-# Uses $tgtd, $dir (the scenario's directory) and $port from run.sh.
+# Uses $tgtd, $dir (the scenario's directory), $port, $runtime and $segment from
+# run.sh.
 
 target_pid=
 
@@ -7,10 +8,10 @@ target_pid=
 target_configure() {
 	local template=$lab/conf/$1.yaml
 	[ -f "$template" ] || template=$lab/conf/default.yaml
-	rm -rf "$dir/store"
-	mkdir -p "$dir/store"
+	rm -rf "$dir/store" "$runtime/state" "$segment"
+	mkdir -p "$dir/store" "$segment"
 	# It holds secrets, so only its owner may read it.
-	(umask 077 && sed -e "s|@STORE@|$dir/store|g" -e "s|@PORT@|$port|g" "$template" >"$dir/tgtd.yaml")
+	(umask 077 && sed -e "s|@STORE@|$dir/store|g" -e "s|@PORT@|$port|g" -e "s|@SEGMENT@|$segment|g" "$template" >"$dir/tgtd.yaml")
 }
 
 target_listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
@@ -18,7 +19,7 @@ target_listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
 # target_start returns when the target accepts connections.
 target_start() {
 	local tries
-	"$tgtd" serve -c "$dir/tgtd.yaml" >>"$dir/tgtd.log" 2>&1 5>&- 6>&- &
+	"$tgtd" serve -c "$dir/tgtd.yaml" --state-dir "$runtime/state" >>"$dir/tgtd.log" 2>&1 5>&- 6>&- &
 	target_pid=$!
 	for ((tries = 0; tries < 100; tries++)); do
 		target_listens && return
@@ -62,13 +63,22 @@ target_stop() {
 # target_connections prints how many connections tgtd holds open.
 target_connections() { ss -Htn state established "sport = :$port" | wc -l; }
 
-# target_request WORD: what a scenario in the guest may ask for.
+# target_attach prints what became of the cache of the tgtd before: outcome,
+# bytes that were dirty, blocks.
+target_attach() {
+	"$tgtd" status --json --state-dir "$runtime/state" | tr -d ' \n' |
+		sed -n 's/.*"attach":{"outcome":"\([^"]*\)","dirty_bytes":\([0-9]*\),"warm_blocks":\([0-9]*\).*/\1 \2 \3/p' | grep .
+}
+
+# target_request WORD [VOLUME]: what a scenario in the guest may ask for.
 target_request() {
 	case $1 in
 	kill) target_kill ;;
 	start) target_start ;;
 	stop) target_stop ;;
 	connections) target_connections ;;
+	attach) target_attach ;;
+	sum) sha256sum <"$dir/store/$2" ;;
 	*) echo "unknown request '$1'" && return 1 ;;
 	esac
 }

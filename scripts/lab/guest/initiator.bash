@@ -36,12 +36,13 @@ refused() {
 	! "$@" || fail "succeeded, but must be refused: $*"
 }
 
-# host WORD: a request to the lab's host (kill, start, stop, connections).
+# host WORD [VOLUME]: a request to the lab's host (kill, start, stop,
+# connections, attach, sum).
 host() {
 	local verdict text
-	echo "host $1" >&3
+	echo "host $*" >&3
 	read -r verdict text <&3
-	[ "$verdict" = ok ] || fail "host could not $1: $text"
+	[ "$verdict" = ok ] || fail "host could not $*: $text"
 	printf '%s\n' "$text"
 }
 
@@ -184,5 +185,6 @@ leave_nothing() {
 	findmnt -rn -o TARGET -t xfs,ext4 | grep -v '^/$' | xargs -r umount -l
 	pgrep -x iscsid >/dev/null || iscsid
 	timeout 20 iscsiadm -m node -u
+	pkill -9 -x tgtd
 	rm -rf /etc/iscsi/nodes/* /etc/iscsi/send_targets/* /etc/iscsi/ifaces/*
 }
