@@ -198,7 +198,7 @@ func TestRingGivesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	go loop.Run()
-	for _, errno := range []unix.Errno{unix.EAGAIN, unix.EINTR} {
+	for _, errno := range []unix.Errno{unix.EAGAIN, unix.EINTR, unix.ECANCELED} {
 		done := make(chan struct{})
 		op := &Op{Kind: Read, Data: []byte("overwrite me"), Done: func(*Op) { close(done) }}
 		loop.Post(evloop.Func(func() {
