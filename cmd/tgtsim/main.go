@@ -1,16 +1,19 @@
 // Command tgtsim runs the papers' experiments in virtual time against the real
-// scheduler code and prints what the papers report beside what was measured.
+// scheduler and cache code and prints what the papers report beside what was measured.
 package main
 
 import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/alecthomas/kong"
 
 	"lunar/sim/experiment"
+	"lunar/sim/fussy"
 	"lunar/sim/haechi"
+	"lunar/sim/numa"
 	"lunar/sim/pshift"
 )
 
@@ -25,7 +28,7 @@ type options struct {
 func main() {
 	var o options
 	ctx := kong.Parse(&o, kong.Name("tgtsim"),
-		kong.Description("Simulate the experiments of the scheduler's papers."), kong.UsageOnError())
+		kong.Description("Simulate the experiments of the papers that the scheduler and the cache follow."), kong.UsageOnError())
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "tgtsim:", err)
 		os.Exit(1)
@@ -34,5 +37,5 @@ func main() {
 
 // experiments returns every experiment, in the order of the papers.
 func experiments() []experiment.Experiment {
-	return append(haechi.Experiments(), pshift.Experiments()...)
+	return slices.Concat(haechi.Experiments(), pshift.Experiments(), numa.Experiments(), fussy.Experiments())
 }

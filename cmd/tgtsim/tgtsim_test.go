@@ -23,7 +23,8 @@ func TestIdentifiers(t *testing.T) {
 			t.Errorf("%s lacks set-up, paper's value, check or reason", e.ID)
 		}
 	}
-	for _, id := range []string{"haechi-1a", "haechi-2a-zipf", "haechi-4-under-zipf", "pshift-1", "pshift-3c", "pshift-fig6", "pshift-4c"} {
+	for _, id := range []string{"haechi-1a", "haechi-2a-zipf", "haechi-4-under-zipf", "pshift-1", "pshift-3c", "pshift-fig6", "pshift-4c",
+		"numa-5.2", "numa-5-9", "numa-5-10", "numa-5-11", "numa-t5.3", "fussy-e", "fussy-l", "fussy-h"} {
 		if !seen[id] {
 			t.Errorf("%s is missing", id)
 		}

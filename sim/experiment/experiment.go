@@ -98,6 +98,11 @@ func (r *Result) AtMost(name, paper string, measured, most float64) {
 	r.Require(name, paper, "≤"+Num(most), Num(measured), measured <= most)
 }
 
+// Within appends a check that measured lies in [low, high].
+func (r *Result) Within(name, paper string, measured, low, high float64) {
+	r.Require(name, paper, Num(low)+" to "+Num(high), Num(measured), low <= measured && measured <= high)
+}
+
 // Note appends a value that has no criterion.
 func (r *Result) Note(name, paper, measured, why string) {
 	r.Add(Check{Name: name, Paper: paper, Measured: measured, Note: why})
@@ -154,3 +159,14 @@ func Num(v float64) string {
 
 // Percent prints a share as a percentage.
 func Percent(share float64) string { return fmt.Sprintf("%.4g %%", share*100) }
+
+// Try makes a Run of a function that may fail to set its experiment up: the error
+// is a failed check.
+func Try(run func(*Env, *Result) error) func(*Env) Result {
+	return func(env *Env) (r Result) {
+		if err := run(env, &r); err != nil {
+			r.Require("set-up", "", "no error", err.Error(), false)
+		}
+		return r
+	}
+}

@@ -21,6 +21,8 @@ func TestVerdicts(t *testing.T) {
 		{"at most", func(r *Result) { r.AtMost("x", "", 2, 2) }, Pass},
 		{"not at most", func(r *Result) { r.AtMost("x", "", 2.1, 2) }, Fail},
 		{"note", func(r *Result) { r.Note("x", "", "1", "why") }, Report},
+		{"within", func(r *Result) { r.Within("x", "", 2, 1, 2) }, Pass},
+		{"not within", func(r *Result) { r.Within("x", "", 2.1, 1, 2) }, Fail},
 		{"invariants", func(r *Result) { r.Invariants(nil) }, Pass},
 		{"broken invariants", func(r *Result) { r.Invariants([]string{"lost"}) }, Fail},
 	} {
@@ -69,5 +71,15 @@ func TestLogError(t *testing.T) {
 	log.Line(1, "issue")
 	if err := log.Flush(); !errors.Is(err, errFull) {
 		t.Errorf("Flush returned %v, expected %v", err, errFull)
+	}
+}
+
+// TestTry: an error of the set-up is a failed check.
+func TestTry(t *testing.T) {
+	for _, err := range []error{nil, errors.New("no memory")} {
+		r := Try(func(_ *Env, r *Result) error { r.AtLeast("x", "", 2, 1); return err })(&Env{})
+		if r.Failed() != (err != nil) || r.Checks[0].Name != "x" {
+			t.Errorf("error %v: %+v", err, r.Checks)
+		}
 	}
 }

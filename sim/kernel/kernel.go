@@ -123,3 +123,19 @@ func (k *Kernel) down(e event) {
 	}
 	h[i] = e
 }
+
+// Drain runs events until none is left; the clock stays at the last of them.
+func (k *Kernel) Drain() {
+	for len(k.heap) > 0 {
+		k.Run(k.heap[0].at)
+	}
+}
+
+// Call is an actor that calls a function.
+type Call func()
+
+// Fire implements Actor.
+func (c Call) Fire(int64, int32) { c() }
+
+// After plans that do is called in ns from now.
+func (k *Kernel) After(ns int64, class Class, do Call) { k.At(k.now+ns, class, do, 0) }

@@ -1,6 +1,12 @@
-package sim
+package numa
 
-import "lunar/cache"
+import (
+	"fmt"
+	"sync/atomic"
+
+	"lunar/cache"
+	"lunar/sim/experiment"
+)
 
 // The machine of the NUMA experiments: four nodes, two network ports.
 // Bandwidths in bytes per ns, times in ns.
@@ -20,10 +26,10 @@ const (
 // remoteBW are the bandwidths from one node to the other three.
 var remoteBW = [nodes - 1]float64{3.3, 2.9, 3.3}
 
-// MemoryBandwidth is formula (5.2): the mean of the nodes' bandwidths, weighted
+// memoryBandwidth is formula (5.2): the mean of the nodes' bandwidths, weighted
 // with where the bytes lie. local is the share of the executing node; the rest
 // is spread evenly.
-func MemoryBandwidth(local float64) float64 {
+func memoryBandwidth(local float64) float64 {
 	sum := local * localBW
 	for _, bw := range remoteBW {
 		sum += (1 - local) / float64(len(remoteBW)) * bw
@@ -31,34 +37,34 @@ func MemoryBandwidth(local float64) float64 {
 	return sum
 }
 
-// ResponseTime is formula (5.1), in ns: round trip, memory, network, queueing.
-func ResponseTime(bytes int, memoryBW float64) float64 {
+// responseTime is formula (5.1), in ns: round trip, memory, network, queueing.
+func responseTime(bytes int, memoryBW float64) float64 {
 	return rtt + float64(bytes)/memoryBW + float64(bytes)/portBW + queueing
 }
 
-// bandwidths is the experiment of formula (5.2).
-func bandwidths() []Row {
-	return []Row{
-		within("5.2", "uniform weights, GB/s", "7.1", "%.2f", MemoryBandwidth(1.0/nodes), 7.08, 7.12),
-		within("5.2", "90 % local, GB/s", "17.32", "%.2f", MemoryBandwidth(0.9), 17.30, 17.34),
-	}
+// runBandwidths is the experiment of formula (5.2).
+func runBandwidths(*experiment.Env) (r experiment.Result) {
+	r.Within("uniform weights, GB/s", "7.1", memoryBandwidth(1.0/nodes), 7.08, 7.12)
+	r.Within("90 % local, GB/s", "17.32", memoryBandwidth(0.9), 17.30, 17.34)
+	return r
 }
 
-// numaTarget is a cache spread over the nodes, with a router on each.
-type numaTarget struct {
+// partitioned is a cache spread over the nodes, with a router on each.
+type partitioned struct {
 	geometry *cache.Geometry
 	routers  [nodes]*cache.Router
 	parts    []*cache.Partition
 	pieces   []cache.Piece
 }
 
-func newNUMATarget(l cache.Layout, blocks int) (*numaTarget, error) {
+func newPartitioned(l cache.Layout, blocks int) (*partitioned, error) {
 	g, err := cache.NewGeometry(l)
 	if err != nil {
 		return nil, err
 	}
-	t := &numaTarget{geometry: g, pieces: make([]cache.Piece, 256)}
-	limit := newThreshold(threshold)
+	t := &partitioned{geometry: g, pieces: make([]cache.Piece, 256)}
+	limit := new(atomic.Int64)
+	limit.Store(threshold)
 	for n := range t.routers {
 		t.routers[n] = cache.NewRouter(g, n, limit)
 	}
@@ -84,7 +90,7 @@ type served struct {
 
 // serve routes a request that has arrived on a node, and reads it from the
 // partitions. A forwarded request is routed again where it was sent.
-func (t *numaTarget) serve(lu uint32, off int64, n, node int) served {
+func (t *partitioned) serve(lu uint32, off int64, n, node int) served {
 	req := cache.Request{LU: lu, Off: off, Len: n}
 	route := t.routers[node].Route(&req, t.pieces)
 	s := served{node: node, pieces: route.Pieces}
@@ -93,7 +99,7 @@ func (t *numaTarget) serve(lu uint32, off int64, n, node int) served {
 		s.node = route.Node
 		route = t.routers[route.Node].Route(&req, t.pieces)
 		if route.Forward {
-			panic("sim: a request was forwarded twice")
+			panic("numa: a request was forwarded twice")
 		}
 	}
 	for _, p := range t.pieces[:route.Pieces] {
@@ -108,7 +114,7 @@ func (t *numaTarget) serve(lu uint32, off int64, n, node int) served {
 }
 
 // read reads a piece and reports whether it was there; if not, it is now.
-func (t *numaTarget) read(lu uint32, p cache.Piece) bool {
+func (t *partitioned) read(lu uint32, p cache.Piece) bool {
 	part := t.parts[p.Partition]
 	want, _ := t.geometry.Masks(p.Off, p.Len)
 	r := part.Read(cache.Key{LU: lu, Block: p.Block}, want, nil)
@@ -121,10 +127,14 @@ func (t *numaTarget) read(lu uint32, p cache.Piece) bool {
 	return r.Outcome == cache.Hit
 }
 
-// interpreted is how often Algorithm 1 was run.
-func (t *numaTarget) interpreted() (n uint64) {
+// interpreted fails unless Algorithm 1 was run once for each of n requests.
+func (t *partitioned) interpreted(n uint64) error {
+	var times uint64
 	for _, r := range t.routers {
-		n += r.Stats().Interpreted
+		times += r.Stats().Interpreted
 	}
-	return n
+	if times != n {
+		return fmt.Errorf("algorithm 1 was run %d times for %d requests", times, n)
+	}
+	return nil
 }

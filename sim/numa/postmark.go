@@ -1,10 +1,12 @@
-package sim
+package numa
 
 import (
 	"fmt"
 	"math/rand/v2"
 
 	"lunar/cache"
+	"lunar/sim/experiment"
+	"lunar/sim/kernel"
 )
 
 // The disk of table 5.3: 600 MB/s in sequence, 15 MB/s with 128 KiB at a time in
@@ -14,7 +16,7 @@ const (
 	diskBW     = 0.6 // bytes per ns
 	readahead  = 128 << 10
 	seek       = readahead/0.015 - readahead/diskBW // ns
-	disturbed  = 0.025                              // share of commands before which the head was moved; fitted
+	disturbed  = 0.03                               // share of commands before which the head was moved; fitted
 	postmarkIO = 512 << 10
 	inFlight   = 16
 )
@@ -23,9 +25,9 @@ const (
 // several requests in flight.
 type postmark struct {
 	*host
-	target   *numaTarget
+	target   *partitioned
 	numa     bool
-	disk     *Station
+	disk     *kernel.Station
 	choice   *rand.Rand // of files: the same whatever else is drawn
 	head     int64      // where the disk stands
 	fileSize int64
@@ -54,7 +56,7 @@ func (m *postmark) next() {
 		send = func() { m.pageCache(node, postmarkIO, m.next) }
 	}
 	if len(s.missed) == 0 {
-		m.kernel.After(int64(overhead(s)), Completion, send)
+		m.kernel.After(int64(overhead(s)), kernel.Completion, send)
 		return
 	}
 	m.missed++
@@ -90,31 +92,33 @@ func (m *postmark) run(requests int) (perRequest, hits float64) {
 	for range inFlight {
 		m.next()
 	}
-	for len(m.kernel.events) > 0 {
-		m.kernel.Run(m.kernel.events[0].at + 1)
-	}
+	m.kernel.Drain()
 	return float64(m.kernel.Now()-start) / float64(requests), 1 - float64(m.missed)/float64(requests)
 }
 
 // newPostmark makes a run with everything but the file size scaled down.
-func newPostmark(volume int64, files int64, numa bool) (*postmark, error) {
+func newPostmark(seed uint64, volume, files int64, numa bool) (*postmark, error) {
 	const scale, block, capacity = 128, 512 << 10, 720_000_000_000
-	t, err := newNUMATarget(cache.Layout{BlockSize: block, Neighbours: 4, Partitions: 32 * nodes, Nodes: nodes}, capacity/scale/block)
+	t, err := newPartitioned(cache.Layout{BlockSize: block, Neighbours: 4, Partitions: 32 * nodes, Nodes: nodes}, capacity/scale/block)
 	if err != nil {
 		return nil, err
 	}
 	fileSize := max(volume/files/postmarkIO, 1) * postmarkIO
-	h := newHost(53)
+	h := newHost(seed)
 	return &postmark{
-		host: h, target: t, numa: numa, disk: NewStation(&h.kernel), choice: NewRand(54), head: -1,
+		host: h, target: t, numa: numa, disk: kernel.NewStation(&h.kernel), choice: kernel.NewRand(seed, choice), head: -1,
 		fileSize: fileSize, files: volume / scale / fileSize,
 	}, nil
 }
 
-// postmarks is table 5.3: PostMark on a data set that fits, and on one that
+// runPostmarks is table 5.3: PostMark on a data set that fits, and on one that
 // does not.
-func postmarks() ([]Row, error) {
-	var rows []Row
+func runPostmarks(env *experiment.Env, result *experiment.Result) error {
+	const warm = 40_000
+	count := 30_000
+	if env.Reduced {
+		count /= 3
+	}
 	for _, c := range []struct {
 		volume, files int64
 		paper         string
@@ -125,16 +129,15 @@ func postmarks() ([]Row, error) {
 		var ns [2]float64
 		var hits float64
 		for i, numa := range []bool{false, true} {
-			m, err := newPostmark(c.volume, c.files, numa)
+			m, err := newPostmark(env.Seed, c.volume, c.files, numa)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			const warm, count = 40_000, 30_000
 			m.run(warm)
 			ns[i], hits = m.run(count)
 		}
 		what := fmt.Sprintf("%d GB, %d files, %.0f %% hits, NUMA/page", c.volume/1e9, c.files, hits*100)
-		rows = append(rows, within("T5.3", what, c.paper, "%.3f", ns[1]/ns[0], 0.55, 0.75))
+		result.Within(what, c.paper, ns[1]/ns[0], 0.55, 0.75)
 	}
-	return rows, nil
+	return nil
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package fussy
+
+const raceDetector = false

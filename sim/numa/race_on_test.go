@@ -1,0 +1,5 @@
+//go:build race
+
+package numa
+
+const raceDetector = true
