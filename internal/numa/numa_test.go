@@ -207,8 +207,14 @@ func TestNICNode(t *testing.T) {
 		sysNet + "/eth2/device/numa_node": "none\n",
 		sysNet + "/lo/address":            "00:00:00:00:00:00\n",
 		"sys/class/device/numa_node":      "7\n",
+		"sys/devices/slot/numa_node":      "3\n",
+		"sys/devices/slot/virtio1/status": "0x0000000f\n",
+		sysNet + "/eth3/address":          "52:54:00:12:34:56\n",
 	}.write(t)
-	for netdev, want := range map[string]int{"eth0": 1, "eth1": -1, "eth2": -1, "lo": -1, "missing": -1, "": -1, "..": -1, "../net/eth0": -1} {
+	if err := os.Symlink("../../../devices/slot/virtio1", filepath.Join(root, sysNet, "eth3/device")); err != nil {
+		t.Fatal(err)
+	}
+	for netdev, want := range map[string]int{"eth3": 3, "eth0": 1, "eth1": -1, "eth2": -1, "lo": -1, "missing": -1, "": -1, "..": -1, "../net/eth0": -1} {
 		if got := nicNode(root, netdev); got != want {
 			t.Errorf("device %q is on node %d, expected %d", netdev, got, want)
 		}

@@ -1,7 +1,9 @@
 package numa
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,7 +98,14 @@ func nicNode(root, netdev string) int {
 	if netdev == "" || filepath.Base(netdev) != netdev || netdev == "." || netdev == ".." {
 		return -1
 	}
-	text, err := os.ReadFile(filepath.Join(root, sysNet, netdev, "device", "numa_node"))
+	device, err := filepath.EvalSymlinks(filepath.Join(root, sysNet, netdev, "device"))
+	if err != nil {
+		return -1
+	}
+	text, err := os.ReadFile(filepath.Join(device, "numa_node"))
+	if errors.Is(err, fs.ErrNotExist) { // a virtio device: the slot is that of the PCI device above it
+		text, err = os.ReadFile(filepath.Join(filepath.Dir(device), "numa_node"))
+	}
 	if err != nil {
 		return -1
 	}
