@@ -88,6 +88,7 @@ func (lu *LogicalUnit) Attach(n *Nexus) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	lu.mu.nexuses[n] = struct{}{}
+	lu.inherit(n)
 }
 
 // Detach ends what Attach began. The nexus's commands have ended.
@@ -95,6 +96,7 @@ func (lu *LogicalUnit) Detach(n *Nexus) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	delete(lu.mu.nexuses, n)
+	lu.leave(n)
 }
 
 // Attention establishes a unit attention condition for all attached nexuses

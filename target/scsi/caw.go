@@ -65,7 +65,7 @@ func compareStep(c *Command) {
 			return
 		}
 		if s.phase == swapping {
-			c.Good()
+			c.stored()
 			return
 		}
 		medium := s.op.Data

@@ -63,6 +63,7 @@ type Command struct {
 	lba   uint64         // of the CDB
 	count uint64         // logical blocks of the CDB
 	fua   bool           // writes go to stable media
+	flush uint64         // number of the flush that is under way
 
 	seg   [MaxSegments]segment
 	limit uint32 // bytes of data that really move

@@ -51,9 +51,9 @@ func (c *Command) decode() *Sense {
 // admit makes the checks that all commands have in common.
 func (lu *LogicalUnit) admit(c *Command) *Sense {
 	row := c.row
-	if row.Flags&IgnoreAttention == 0 && c.Nexus.attentions.pending.Load() {
-		if asc, ok := c.Nexus.takeAttention(); ok {
-			return c.sense(Sense{Key: UnitAttention, ASC: asc})
+	if row.Flags&IgnoreAttention == 0 {
+		if s := c.pending(); s != nil {
+			return s
 		}
 	}
 	if !lu.supports(row) {
@@ -67,6 +67,17 @@ func (lu *LogicalUnit) admit(c *Command) *Sense {
 		return lu.protection(c.Nexus, state)
 	}
 	return nil
+}
+
+// pending returns what the initiator is to be told before anything is done for
+// it: a unit attention, else a deferred error.
+func (c *Command) pending() *Sense {
+	if c.Nexus.attentions.pending.Load() {
+		if asc, ok := c.Nexus.takeAttention(); ok {
+			return c.sense(Sense{Key: UnitAttention, ASC: asc})
+		}
+	}
+	return c.Nexus.takeDeferred()
 }
 
 // supports reports whether the logical unit has the row's command.

@@ -10,13 +10,26 @@ func (c *Command) flushThen(then func(*Command)) {
 	c.run(flushStep)
 }
 
+// stored ends a command whose writes have ended. If WCE was one when they began
+// and is no more, they are made stable: the flush of the MODE SELECT may have
+// come too early for them.
+func (c *Command) stored() {
+	if c.fua || c.Nexus.LU.state.Load().WriteCache {
+		c.Good()
+		return
+	}
+	c.flushThen((*Command).Good)
+}
+
 func flushStep(c *Command) {
 	s := c.carrier()
 	switch {
 	case s.state == idle:
 		s.op.Off, s.op.Len, s.op.Data = 0, 0, nil
+		c.flush = c.Nexus.LU.stability.flushing()
 		s.launch(backstore.Flush)
 	case s.state == done && c.pieceDone(s):
+		c.Nexus.LU.stability.flushed(c.flush)
 		c.parsed(c)
 	}
 }

@@ -97,3 +97,11 @@ func firstWrong(offset int, wrong uint64) *Sense {
 	n := bits.TrailingZeros64(wrong) / 8
 	return InvalidFieldInCDB(offset+n, bits.Len8(byte(wrong>>(n*8)))-1)
 }
+
+// Exempt reports that the command is exempt from scheduling: it does not use
+// the medium, or has to go on when nothing else does. Of a CDB that no row
+// knows, only the refusal is left.
+func Exempt(c *Command) bool {
+	row, _ := lookup(&c.CDB)
+	return row == nil || row.Exempt
+}

@@ -45,10 +45,14 @@ type LogicalUnit struct {
 	guard extentGuard
 
 	complaints complaints
+	stability  stability
+	inherited  bool // the store had dirty data when it came
 
 	mu struct {
 		sync.Mutex
-		nexuses map[*Nexus]struct{}
+		nexuses   map[*Nexus]struct{}
+		departed  map[string]departed // by initiator port
+		inherited *deferredError      // of data that were dirty when the store came
 	}
 }
 
@@ -73,6 +77,9 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
 	lu.limits = lu.blockLimits()
 	lu.mu.nexuses = make(map[*Nexus]struct{})
+	if s, ok := config.Store.(backstore.WriteBack); ok {
+		lu.inherited = s.Dirty() > 0
+	}
 	lu.state.Store(&State{
 		Blocks:     uint64(lu.info.Size) >> lu.blockShift,
 		WriteCache: lu.info.VolatileCache && !config.WriteThrough,

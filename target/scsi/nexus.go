@@ -1,5 +1,7 @@
 package scsi
 
+import "sync/atomic"
+
 // Nexus is an I_T_L nexus (SAM-5 clause 4.8): one initiator port's view of
 // one logical unit. The session makes it at login; it lives as long as the
 // session keeps the LUN mapped.
@@ -13,4 +15,6 @@ type Nexus struct {
 	Map       func() []uint64 // the LUN numbers (EncodeLUN) that this initiator may see, for REPORT LUNS, in ascending order
 
 	attentions attentionQueue
+	wrote      atomic.Uint64 // moment of the last write through the volatile cache; 0: none
+	deferred   atomic.Pointer[deferredError]
 }

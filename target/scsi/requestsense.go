@@ -1,14 +1,17 @@
 package scsi
 
 // pendingSense returns what REQUEST SENSE reports for n (SPC-4 clause 6.39): a
-// unit attention, which is thereby cleared, else what keeps the unit from
-// being ready, else nothing.
+// unit attention or a deferred error, which is thereby cleared, else what keeps
+// the unit from being ready, else nothing.
 func (n *Nexus) pendingSense() *Sense {
 	if n.LU == nil {
 		return LUNotSupported
 	}
 	if asc, ok := n.takeAttention(); ok {
 		return &Sense{Key: UnitAttention, ASC: asc}
+	}
+	if s := n.takeDeferred(); s != nil {
+		return s
 	}
 	if n.LU.State().Stopped {
 		return InitializingCommandRequired

@@ -124,6 +124,7 @@ func (s *segment) launch(kind backstore.Kind) {
 	if changes(kind) && s.hold.mode == unguarded {
 		s.hold.cover(shared, s.op.Off, s.op.Len)
 	}
+	s.noteVolatile()
 	s.state = running
 	s.cmd.running++
 	if s.hold.acquire() {
@@ -182,9 +183,17 @@ func (s *segment) finish() {
 	if !s.hold.keep {
 		s.hold.release()
 	}
+	s.noteVolatile()
 	s.state = done
 	c.running--
 	c.pump()
+}
+
+// noteVolatile notes a write that may stay volatile, before and after it.
+func (s *segment) noteVolatile() {
+	if changes(s.op.Kind) && !s.cmd.fua {
+		s.cmd.Nexus.volatile()
+	}
 }
 
 // changes reports whether operations of the kind change the medium.

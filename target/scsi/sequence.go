@@ -41,7 +41,7 @@ func (c *Command) pieceDone(s *segment) bool {
 // nothing may stay volatile: only writes carry FUA.
 func (c *Command) finishPieces() {
 	if !c.fua {
-		c.Good()
+		c.stored()
 		return
 	}
 	c.flushThen((*Command).Good)

@@ -16,9 +16,9 @@ type Flags uint8
 
 // The flags.
 const (
-	// IgnoreAttention lets the command run although a unit attention is
-	// pending, which stays pending (SAM-5 clause 5.14: INQUIRY, REPORT
-	// LUNS; REQUEST SENSE reports it itself).
+	// IgnoreAttention lets the command run although a unit attention or a
+	// deferred error is pending, which stays pending (SAM-5 clause 5.14:
+	// INQUIRY, REPORT LUNS; REQUEST SENSE reports it itself).
 	IgnoreAttention Flags = 1 << iota
 	// NoLU lets the command run for a LUN that is not mapped.
 	NoLU

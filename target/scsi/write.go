@@ -54,7 +54,9 @@ func (c *Command) writeNow() bool {
 	if !s.hold.try() {
 		return false
 	}
+	s.noteVolatile()
 	taken := c.Lane.TryNow(&s.op)
+	s.noteVolatile()
 	s.hold.release()
 	s.op.Data = nil
 	switch {
@@ -63,7 +65,7 @@ func (c *Command) writeNow() bool {
 	case s.op.Err != nil:
 		c.failOp(s)
 	default:
-		c.Good()
+		c.stored()
 	}
 	return true
 }
@@ -102,6 +104,10 @@ func (c *Command) goodIfAll() bool {
 	if c.head != c.tail || c.next != c.limit {
 		return false
 	}
-	c.Good()
+	if c.row.Access == AccessWrite {
+		c.stored()
+	} else {
+		c.Good()
+	}
 	return true
 }

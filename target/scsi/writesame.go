@@ -120,7 +120,7 @@ func repeatStep(c *Command) {
 			return
 		}
 		if c.work.left == 0 {
-			c.Good()
+			c.stored()
 			return
 		}
 		c.nextPiece(s, uint64(len(room)), room)

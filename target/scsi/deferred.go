@@ -1,0 +1,154 @@
+package scsi
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"lunar/backstore"
+)
+
+// stability knows which writes may still be volatile. Time is counted in
+// flushes of the whole unit: a write belongs to the moment between two of them,
+// and the one that succeeds covers all writes of the moments before its start.
+type stability struct {
+	begun  atomic.Uint64 // flushes
+	stable atomic.Uint64 // number of the last flush that succeeded, by its start
+}
+
+// now returns the moment of a write: the number of the flush that will cover it.
+func (s *stability) now() uint64 { return s.begun.Load() + 1 }
+
+// flushing returns the number of a flush that begins.
+func (s *stability) flushing() uint64 { return s.begun.Add(1) }
+
+// flushed notes that flush number n has succeeded.
+func (s *stability) flushed(n uint64) {
+	for {
+		old := s.stable.Load()
+		if old >= n || s.stable.CompareAndSwap(old, n) {
+			return
+		}
+	}
+}
+
+// covers reports whether everything of a moment is stable.
+func (s *stability) covers(moment uint64) bool { return moment <= s.stable.Load() }
+
+// deferredError is an exception condition of writes that were acknowledged
+// before (SPC-4 clause 4.5.7).
+type deferredError struct {
+	sense  Sense
+	moment uint64 // a flush that succeeds later has made up for it
+}
+
+// maxDeparted bounds the initiator ports that are remembered without a nexus.
+const maxDeparted = 64
+
+// departed is what an initiator port's nexus leaves behind.
+type departed struct {
+	wrote    uint64
+	deferred *deferredError
+}
+
+// DeferredError tells the initiators that data of theirs, which the volatile
+// cache had acknowledged, could not be written: from byte off on, or anywhere
+// if off is negative. Each nexus that has written since everything was last
+// stable hears of it once, at its next command that may report it: not at
+// INQUIRY and REPORT LUNS, and from REQUEST SENSE as parameter data. That
+// command is not executed. Unit attention conditions come first; of several
+// deferred errors the last is reported (SPC-4 clause 4.5.7); and none that a
+// later flush has made up for. Nexuses that end leave theirs to the next of the
+// same initiator port. Data that were dirty before the unit was made are
+// everybody's. Any goroutine may call it.
+func (lu *LogicalUnit) DeferredError(off int64, err error) {
+	d := &deferredError{sense: lu.deferredSense(off, err), moment: lu.stability.now()}
+	lu.mu.Lock()
+	defer lu.mu.Unlock()
+	all := lu.inherits()
+	if all {
+		lu.mu.inherited = d
+	}
+	for n := range lu.mu.nexuses {
+		if all || !lu.stability.covers(n.wrote.Load()) {
+			n.deferred.Store(d)
+		}
+	}
+	for port, left := range lu.mu.departed {
+		if !lu.stability.covers(left.wrote) {
+			lu.mu.departed[port] = departed{left.wrote, d}
+		}
+	}
+}
+
+// inherits reports whether the store may still have data that were dirty before
+// the logical unit was made.
+func (lu *LogicalUnit) inherits() bool { return lu.inherited && lu.stability.stable.Load() == 0 }
+
+// deferredSense tells of a write at byte off.
+func (lu *LogicalUnit) deferredSense(off int64, err error) Sense {
+	if errors.Is(err, backstore.ErrOutOfRange) || errors.Is(err, backstore.ErrUnsupported) {
+		err = nil // no fault of a command
+	}
+	s := senseOf(err, backstore.Write, uint64(max(off, 0))>>lu.blockShift)
+	s.InfoValid = s.InfoValid && off >= 0
+	s.Deferred = true
+	return s
+}
+
+// volatile notes that the nexus writes through the volatile cache: before the
+// write begins, so that it hears of all that happens to it, and when it has
+// ended, because a flush that began meanwhile may not cover it.
+func (n *Nexus) volatile() {
+	if now := n.LU.stability.now(); n.wrote.Load() != now {
+		n.wrote.Store(now)
+	}
+}
+
+// takeDeferred removes the deferred error that is to be reported, if there is
+// one.
+func (n *Nexus) takeDeferred() *Sense {
+	if n.deferred.Load() == nil {
+		return nil
+	}
+	d := n.deferred.Swap(nil)
+	if d == nil || n.LU.stability.covers(d.moment) {
+		return nil
+	}
+	return &d.sense
+}
+
+// leave keeps what a nexus that ends should still be told. The caller holds mu.
+func (lu *LogicalUnit) leave(n *Nexus) {
+	left := departed{n.wrote.Load(), n.deferred.Swap(nil)}
+	if lu.forgettable(left) {
+		return
+	}
+	if lu.mu.departed == nil {
+		lu.mu.departed = make(map[string]departed)
+	}
+	for port, other := range lu.mu.departed {
+		if lu.forgettable(other) {
+			delete(lu.mu.departed, port)
+		}
+	}
+	if len(lu.mu.departed) < maxDeparted {
+		lu.mu.departed[n.Initiator] = left
+	}
+}
+
+func (lu *LogicalUnit) forgettable(d departed) bool {
+	return lu.stability.covers(d.wrote) && (d.deferred == nil || lu.stability.covers(d.deferred.moment))
+}
+
+// inherit gives a nexus what an earlier one of its initiator port has left, and
+// what is everybody's. The caller holds mu.
+func (lu *LogicalUnit) inherit(n *Nexus) {
+	if left, ok := lu.mu.departed[n.Initiator]; ok {
+		n.wrote.Store(left.wrote)
+		n.deferred.Store(left.deferred)
+		delete(lu.mu.departed, n.Initiator)
+	}
+	if d := lu.mu.inherited; d != nil && lu.inherits() {
+		n.deferred.Store(d)
+	}
+}
