@@ -14,10 +14,10 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench clean
+.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build and serve (installs missing packages as root, else names them)
 	@$(SETUP) run
@@ -69,6 +69,10 @@ lab: build ## Debian's kernel and open-iscsi in a VM against tgtd
 bench: build ## compare with C tgt and write docs/performance.md
 	@$(SETUP) bench
 	scripts/bench/run.sh
+
+bench-cache: build ## compare hits in the cache with C tgt, write docs/performance-cache.md
+	@$(SETUP) bench
+	scripts/bench/run.sh cache
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

@@ -52,7 +52,7 @@ func TestRequirementTable(t *testing.T) {
 | 8 connections of depth 32, slowest / mean | 0.75 | 0.75 | 1.00× | ≥ 0.8 | **no** |
 
 `
-	if got := requirementTable(s); got != want {
+	if got := requirementTable(requirements, s); got != want {
 		t.Errorf("got\n%s\nexpected\n%s", got, want)
 	}
 }
@@ -71,11 +71,11 @@ func TestDetailTable(t *testing.T) {
 
 func TestEveryRequirementIsMeasured(t *testing.T) {
 	for _, r := range requirements {
-		if _, err := selected([]string{r.workload}); err != nil {
+		if _, err := selected(matrix, []string{r.workload}); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := selected([]string{"nothing"}); err == nil {
+	if _, err := selected(matrix, []string{"nothing"}); err == nil {
 		t.Error("an unknown workload was selected")
 	}
 }
@@ -142,13 +142,13 @@ func TestProfileTable(t *testing.T) {
 	if len(list) != 3 || list[1] != (symbol{15.5, false, "lunar/target.(*Connection).turn"}) {
 		t.Fatalf("parsed %+v", list)
 	}
-	got := profileTable(list, 2.5)
-	for _, want := range []string{"2.50 µs", "81 % of it in the kernel, 19 % in tgtd", "| 60.0 % | kernel | `copy_to_iter` |"} {
+	got := profileTable("reads", list, 2.5)
+	for _, want := range []string{"reads: 2.50 µs", "81 % of it in the kernel, 19 % in tgtd", "| 60.0 % | kernel | `copy_to_iter` |"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
-	if got := profileTable(nil, 1); got != "The profile is empty.\n" {
+	if got := profileTable("", nil, 1); got != "The profile is empty.\n" {
 		t.Error(got)
 	}
 }
@@ -159,7 +159,7 @@ func TestMachine(t *testing.T) {
 		t.Errorf("%q, %q CPUs", cpuField(info, "model name"), cpuCount(info))
 	}
 	s := samples{"x": {{foreign: 0.02}, {foreign: 0.04}, {foreign: 0.03}}}
-	if got := machine(options{Client: 1}, plan{repeats: 3}, s); !strings.Contains(got, "3 interleaved repeats") || !strings.Contains(got, "4 % in the worst") {
+	if got := machine(&options{Client: 1}, plan{repeats: 3}, s, "files here"); !strings.Contains(got, "3 interleaved repeats") || !strings.Contains(got, "4 % in the worst") {
 		t.Error(got)
 	}
 }

@@ -40,18 +40,19 @@ func replaceSection(document, name, content string) (string, error) {
 	return before + begin + "\n" + strings.TrimRight(content, "\n") + "\n" + end + after, nil
 }
 
-// machine says where and how the numbers came about.
-func machine(o options, p plan, s samples) string {
+// machine says where and how the numbers came about; files is where both
+// servers keep theirs.
+func machine(o *options, p plan, s samples, files string) string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	class := ""
 	if o.Realtime {
 		class = " in the real-time class"
 	}
-	return fmt.Sprintf("%s; %s, %s CPUs, %s. Server on CPU %d, client on CPU %d%s, files in /dev/shm. "+
+	return fmt.Sprintf("%s; %s, %s CPUs, %s. Server on CPU %d, client on CPU %d%s, %s. "+
 		"%d interleaved repeats of %v after %v; medians, and medians of the ratios of pairs. "+
 		"Other processes took %.0f %% of the machine in the median run, %.0f %% in the worst that counts.\n\n",
 		time.Now().UTC().Format("2006-01-02 15:04 UTC"), cpuField(info, "model name"), cpuCount(info), kernel(),
-		o.Server, o.Client, class, p.repeats, p.runtime, p.warmup, 100*median(disturbances(s)), 100*slices.Max(disturbances(s)))
+		o.Server, o.Client, class, files, p.repeats, p.runtime, p.warmup, 100*median(disturbances(s)), 100*slices.Max(disturbances(s)))
 }
 
 func disturbances(s samples) []float64 {

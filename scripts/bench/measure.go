@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"time"
 
 	"lunar/internal/initiator/load"
@@ -78,6 +76,11 @@ func (c client) pair(ctx context.Context, servers []*server, w workload, first i
 		}
 		p.result[n] = *r
 		p.foreign = max(p.foreign, others)
+		if w.volume == backVolume {
+			if err := servers[n].settle(ctx); err != nil {
+				return p, err
+			}
+		}
 	}
 	return p, nil
 }
@@ -91,38 +94,21 @@ func (c client) run(ctx context.Context, s *server, w workload, runtime time.Dur
 	if err != nil {
 		return nil, 0, err
 	}
-	cmd := c.command(ctx, s, w, runtime)
+	line := slices.Concat(c.place, w.tool.arguments(c, s, w, runtime))
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, 0, fmt.Errorf("tgtload: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+		return nil, 0, fmt.Errorf("%s: %w: %s", line, err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	to, err := look(s)
 	if err != nil {
 		return nil, 0, err
 	}
-	r, err = parseResult(out)
-	return r, foreign(from, to, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()), err
-}
-
-func (c client) command(ctx context.Context, s *server, w workload, runtime time.Duration) *exec.Cmd {
-	args := slices.Concat(c.place, []string{c.path, "--target", s.url, "--json",
-		"--cpu", strconv.Itoa(c.cpu), "--server-pid", strconv.Itoa(s.pid()),
-		"--warmup", c.plan.warmup.String(), "--runtime", runtime.String()}, w.arguments())
-	return exec.CommandContext(ctx, args[0], args[1:]...)
-}
-
-// parseResult accepts only runs without a bad status.
-func parseResult(out []byte) (*load.Result, error) {
-	var r load.Result
-	if err := json.Unmarshal(out, &r); err != nil {
-		return nil, fmt.Errorf("tgtload's result: %w", err)
-	}
-	if len(r.Statuses) > 0 || r.IOPS == 0 || r.ServerCPU == nil {
-		return nil, fmt.Errorf("tgtload's result %s: expected a rate, server CPU time and no bad status", out)
-	}
-	return &r, nil
+	client := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	r, err = w.tool.result(out, w, usage{runtime, to.server - from.server, client})
+	return r, foreign(from, to, client), err
 }
 
 // metric is one number of a result.

@@ -18,9 +18,9 @@ const (
 	profileLines = 20
 )
 
-// profile samples a server under 4 KiB random reads at depth 32. Virtual
+// profile samples a server under a workload. Virtual
 // machines often have no cycle counter, so it asks for the CPU clock.
-func (c client) profile(ctx context.Context, s *server) (string, error) {
+func (c client) profile(ctx context.Context, s *server, w workload) (string, error) {
 	dir, err := os.MkdirTemp("", "lunar-perf-")
 	if err != nil {
 		return "", fmt.Errorf("work directory: %w", err)
@@ -32,7 +32,7 @@ func (c client) profile(ctx context.Context, s *server) (string, error) {
 	if err := recorder.Start(); err != nil {
 		return "", fmt.Errorf("perf: %w", err)
 	}
-	r, _, err := c.run(ctx, s, matrix[0], profileTime)
+	r, _, err := c.run(ctx, s, w, profileTime)
 	if waited := recorder.Wait(); waited != nil || err != nil {
 		return "", fmt.Errorf("perf record: %v; load: %w", waited, err)
 	}
@@ -40,7 +40,7 @@ func (c client) profile(ctx context.Context, s *server) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("perf report: %w", err)
 	}
-	return profileTable(parseProfile(report), serverCPU(*r)), nil
+	return profileTable(w.title, parseProfile(report), serverCPU(*r)), nil
 }
 
 // symbol is one line of a profile.
@@ -69,7 +69,7 @@ func parseProfile(report []byte) []symbol {
 
 // profileTable lists the heaviest symbols and how kernel and server share the
 // CPU time.
-func profileTable(list []symbol, perIO float64) string {
+func profileTable(title string, list []symbol, perIO float64) string {
 	var b strings.Builder
 	var inKernel, all float64
 	for _, s := range list {
@@ -81,8 +81,8 @@ func profileTable(list []symbol, perIO float64) string {
 	if all == 0 {
 		return "The profile is empty.\n"
 	}
-	fmt.Fprintf(&b, "4 KiB random read, depth 32: %.2f µs of server CPU per I/O, %.0f %% of it in the kernel, %.0f %% in tgtd.\n\n",
-		perIO, 100*inKernel/all, 100-100*inKernel/all)
+	fmt.Fprintf(&b, "%s: %.2f µs of server CPU per I/O, %.0f %% of it in the kernel, %.0f %% in tgtd.\n\n",
+		title, perIO, 100*inKernel/all, 100-100*inKernel/all)
 	b.WriteString("| CPU | where | symbol |\n|--:|---|---|\n")
 	for _, s := range list[:min(len(list), profileLines)] {
 		where := "tgtd"

@@ -25,17 +25,24 @@ type busy struct {
 	server        time.Duration // the server's part of taken
 }
 
+// look notes the machine's load and that of a server.
 func look(s *server) (busy, error) {
+	b, err := lookAround()
+	if err != nil {
+		return b, err
+	}
+	b.server, err = load.ProcessTime(s.pid())
+	return b, err
+}
+
+// lookAround notes the machine's load alone.
+func lookAround() (busy, error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
 		return busy{}, fmt.Errorf("machine load: %w", err)
 	}
 	b, err := parseMachineLoad(text)
-	if err != nil {
-		return b, err
-	}
 	b.at = time.Now()
-	b.server, err = load.ProcessTime(s.pid())
 	return b, err
 }
 

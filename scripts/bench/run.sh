@@ -1,11 +1,25 @@
 #!/usr/bin/env bash
 # run.sh [quick|full] [OPTIONS]: measures lunar's tgtd against C tgt on this
 # machine and writes the tables of docs/performance.md. Takes about one minute
-# (quick, the default) or five (full). `run.sh --help` lists the options.
+# (quick, the default) or five (full).
+#
+# run.sh cache [quick|full] [OPTIONS]: the same for the block cache and its
+# parts, into docs/performance-cache.md. Takes about four minutes (full, the
+# default) or one (quick), and needs 3 GiB on the disk below /var/tmp and 6 GiB of
+# memory.
+#
+# `run.sh --help` and `run.sh cache --help` list the options.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 scripts/setup/packages.sh bench
-mkdir -p build/bench
-go build -o build/bench/ ./cmd/tgtd ./cmd/tgtload ./scripts/bench
-exec build/bench/bench --tgtd build/bench/tgtd --tgtload build/bench/tgtload "$@"
+readonly out=build/bench
+mkdir -p "$out"
+go build -o "$out/" ./cmd/tgtd ./cmd/tgtload ./scripts/bench
+options=(--tgtd "$out/tgtd" --tgtload "$out/tgtload")
+if [ "${1:-}" = cache ]; then
+	shift
+	go test -c -o "$out/" ./cache ./cache/tier
+	options+=(cache --tests "$out")
+fi
+exec "$out/bench" "${options[@]}" "$@"

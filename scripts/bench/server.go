@@ -28,27 +28,55 @@ const (
 	targetName  = "iqn.2026-11.example.bench:volume"
 )
 
+// serving is what both servers offer: the same number of volumes of the same
+// kind, each on a file of its own.
+type serving struct {
+	work    string    // directory of logs, configuration and state
+	files   [2]string // directories of the volumes' files, by server
+	volumes int
+	block   int // logical block in bytes
+	// yaml makes lunar's configuration.
+	yaml func(port int, work string, files []string) string
+}
+
+// paths are a server's files.
+func (v serving) paths(server int) []string {
+	var list []string
+	for i := range v.volumes {
+		list = append(list, filepath.Join(v.files[server], fmt.Sprintf("%s%d.img", [2]string{"tgt", "lunar"}[server], i)))
+	}
+	return list
+}
+
 // server is a running target.
 type server struct {
 	name string
-	url  string
+	urls []string // by volume
 	cmd  *exec.Cmd
 	log  *os.File
 	ctl  func(args ...string) error // tgt's tgtadm
+}
+
+// urls of logical units from first on.
+func (v serving) urls(port, first int) (list []string) {
+	for i := range v.volumes {
+		list = append(list, fmt.Sprintf("iscsi://127.0.0.1:%d/%s/%d", port, targetName, first+i))
+	}
+	return list
 }
 
 func (s *server) pid() int { return s.cmd.Process.Pid }
 
 // startServers starts both on files of their own. On error it returns those
 // that run.
-func startServers(ctx context.Context, o options, dir string) ([]*server, error) {
+func startServers(ctx context.Context, o *options, v serving) ([]*server, error) {
 	var servers []*server
-	for _, start := range []func(context.Context, options, string, int) (*server, error){startTgt, startLunar} {
+	for _, start := range []func(context.Context, *options, serving, int) (*server, error){startTgt, startLunar} {
 		port, err := freePort()
 		if err != nil {
 			return servers, err
 		}
-		s, err := start(ctx, o, dir, port)
+		s, err := start(ctx, o, v, port)
 		if s != nil {
 			servers = append(servers, s)
 		}
@@ -86,18 +114,17 @@ func (s *server) stop() {
 	s.log.Close()
 }
 
-// startTgt serves LUN 1 of C tgt, whose LUN 0 is a controller.
-func startTgt(ctx context.Context, o options, dir string, port int) (*server, error) {
-	file := filepath.Join(dir, "tgt.img")
-	if err := fillFile(file); err != nil {
+// startTgt serves from LUN 1 of C tgt on, whose LUN 0 is a controller.
+func startTgt(ctx context.Context, o *options, v serving, port int) (*server, error) {
+	if err := fillFiles(v.paths(tgt)); err != nil {
 		return nil, err
 	}
 	control := strconv.Itoa(port % 32768) // any number of 15 bits that no other tgtd uses
-	s, err := spawn(tgt, o, dir, "tgtd", "-f", "-C", control, "--iscsi", fmt.Sprintf("portal=127.0.0.1:%d", port))
+	s, err := spawn(tgt, o, v.work, "tgtd", "-f", "-C", control, "--iscsi", fmt.Sprintf("portal=127.0.0.1:%d", port))
 	if err != nil {
 		return nil, err
 	}
-	s.url = fmt.Sprintf("iscsi://127.0.0.1:%d/%s/1", port, targetName)
+	s.urls = v.urls(port, 1)
 	ctlCtx := context.WithoutCancel(ctx) // stop needs it after an interrupt
 	s.ctl = func(args ...string) error {
 		return exec.CommandContext(ctlCtx, "tgtadm", append([]string{"-C", control, "--lld", "iscsi"}, args...)...).Run()
@@ -105,13 +132,20 @@ func startTgt(ctx context.Context, o options, dir string, port int) (*server, er
 	if err := s.await(ctx, port); err != nil {
 		return s, err
 	}
-	return s, errors.Join(
-		s.ctl("--op", "new", "--mode", "target", "--tid", "1", "-T", targetName),
-		s.ctl("--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", file),
-		s.ctl("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL"))
+	errs := []error{s.ctl("--op", "new", "--mode", "target", "--tid", "1", "-T", targetName)}
+	for i, file := range v.paths(tgt) {
+		errs = append(errs, s.ctl("--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", strconv.Itoa(i+1),
+			"-b", file, "--blocksize", strconv.Itoa(v.block)))
+	}
+	return s, errors.Join(append(errs, s.ctl("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL"))...)
 }
 
-const lunarConfig = `portal-groups:
+// onTmpfs is one volume in dir.
+func onTmpfs(dir string) serving {
+	return serving{work: dir, files: [2]string{dir, dir}, volumes: 1, block: 512, yaml: plainYAML}
+}
+
+const plainConfig = `portal-groups:
   bench:
     tag: 1
     listen: ["127.0.0.1:%d"]
@@ -129,22 +163,25 @@ targets:
         volume: bench
 `
 
-func startLunar(ctx context.Context, o options, dir string, port int) (*server, error) {
-	file, config := filepath.Join(dir, "lunar.img"), filepath.Join(dir, "tgtd.yaml")
-	text := fmt.Sprintf(lunarConfig, port, file, targetName)
-	if err := errors.Join(fillFile(file), os.WriteFile(config, []byte(text), 0o600)); err != nil {
+func plainYAML(port int, _ string, files []string) string {
+	return fmt.Sprintf(plainConfig, port, files[0], targetName)
+}
+
+func startLunar(ctx context.Context, o *options, v serving, port int) (*server, error) {
+	files, config := v.paths(lunar), filepath.Join(v.work, "tgtd.yaml")
+	if err := errors.Join(fillFiles(files), os.WriteFile(config, []byte(v.yaml(port, v.work, files)), 0o600)); err != nil {
 		return nil, fmt.Errorf("lunar: %w", err)
 	}
-	s, err := spawn(lunar, o, dir, o.Tgtd, "serve", "-c", config, "--state-dir", dir)
+	s, err := spawn(lunar, o, v.work, o.Tgtd, "serve", "-c", config, "--state-dir", v.work)
 	if err != nil {
 		return nil, err
 	}
-	s.url = fmt.Sprintf("iscsi://127.0.0.1:%d/%s/0", port, targetName)
+	s.urls = v.urls(port, 0)
 	return s, s.await(ctx, port)
 }
 
 // spawn starts a server on its CPU, with its output in a file.
-func spawn(n int, o options, dir, program string, args ...string) (*server, error) {
+func spawn(n int, o *options, dir, program string, args ...string) (*server, error) {
 	log, err := os.Create(filepath.Join(dir, filepath.Base(program)+strconv.Itoa(n)+".log"))
 	if err != nil {
 		return nil, fmt.Errorf("server log: %w", err)
@@ -187,21 +224,31 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// fillFile makes a file without holes, which would be cheaper to read.
-func fillFile(path string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("volume: %w", err)
-	}
-	defer f.Close()
+// fillFiles makes files without holes, which would be cheaper to read, and
+// waits until they are on the medium.
+func fillFiles(paths []string) error {
 	chunk := make([]byte, 1<<20)
 	for i := range chunk {
 		chunk[i] = byte(i * 31)
 	}
-	for range volumeBytes / len(chunk) {
-		if _, err := f.Write(chunk); err != nil {
+	for _, path := range paths {
+		if err := fillFile(path, chunk); err != nil {
 			return fmt.Errorf("volume: %w", err)
 		}
 	}
 	return nil
+}
+
+func fillFile(path string, chunk []byte) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for range volumeBytes / len(chunk) {
+		if _, err := f.Write(chunk); err != nil {
+			return err
+		}
+	}
+	return f.Sync()
 }

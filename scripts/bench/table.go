@@ -29,7 +29,7 @@ var requirements = []requirement{
 }
 
 // requirementTable compares what was measured with what is wanted.
-func requirementTable(s samples) string {
+func requirementTable(requirements []requirement, s samples) string {
 	var b strings.Builder
 	b.WriteString("| | C tgt | Lunar | Lunar / tgt | to reach | reached |\n|---|--:|--:|--:|--:|---|\n")
 	for _, r := range requirements {
@@ -79,6 +79,14 @@ func detailTable(s samples, workloads []workload) string {
 func detailRow(title, name string, pairs []pair, n int) string {
 	of := func(m metric) float64 { return median(values(pairs, n, m)) }
 	rates := values(pairs, n, iops)
-	return fmt.Sprintf("| %s | %s | %.0f (%.0f to %.0f) | %.0f | %.1f | %.1f | %.2f | %.2f | %.2f |\n",
-		title, name, of(iops), slices.Min(rates), slices.Max(rates), of(megabytes), of(p50), of(p99), of(serverCPU), of(clientCPU), of(fairness))
+	return fmt.Sprintf("| %s | %s | %.0f (%.0f to %.0f) | %.0f | %s | %s | %.2f | %.2f | %.2f |\n",
+		title, name, of(iops), slices.Min(rates), slices.Max(rates), of(megabytes), latency(of(p50)), latency(of(p99)), of(serverCPU), of(clientCPU), of(fairness))
+}
+
+// latency in µs, which not every client tells.
+func latency(us float64) string {
+	if us == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f", us)
 }
