@@ -84,6 +84,7 @@ func (v *volume) reserve(n int64, t *transfer) bool {
 	c.waiting.Add(1)
 	c.mu.Unlock()
 	c.stats.throttled.Add(1)
+	v.throttled.Add(1)
 	c.kickAll()
 	return false
 }

@@ -77,15 +77,6 @@ func (p *partition) bytes(slot uint32) []byte {
 	return p.data[from : from+p.block : from+p.block]
 }
 
-// Stats are a Cache's counters and state.
-type Stats struct {
-	cache.Stats        // of all partitions
-	Flushed     uint64 // bytes of dirty data that were written below
-	FlushErrors uint64 // writes of dirty data that failed
-	Throttled   uint64 // writes that had to wait for the dirty limit
-	ReadAhead   uint64 // bytes read ahead
-}
-
 // New makes a Cache; Close frees it.
 func New(config Config) (*Cache, error) {
 	c := &Cache{config: config, log: config.Logger}
@@ -170,29 +161,6 @@ func (c *Cache) open(id uint32, slots int) (*cache.Partition, error) {
 		return cache.Attach(config, mem)
 	}
 	return cache.NewPartition(config, mem)
-}
-
-// Stats returns the counters.
-func (c *Cache) Stats() Stats {
-	s := Stats{
-		Flushed: c.stats.flushed.Load(), FlushErrors: c.stats.flushErrors.Load(),
-		Throttled: c.stats.throttled.Load(), ReadAhead: c.stats.ahead.Load(),
-	}
-	for i := range c.parts {
-		p := c.parts[i].Stats()
-		s.Hits += p.Hits
-		s.Misses += p.Misses
-		s.Bypassed += p.Bypassed
-		s.Waits += p.Waits
-		s.Evictions += p.Evictions
-		s.Copies += p.Copies
-		s.FillFails += p.FillFails
-		s.Free += p.Free
-		s.Used += p.Used
-		s.InFlight += p.InFlight
-		s.DirtyBytes += p.DirtyBytes
-	}
-	return s
 }
 
 // Geometry returns how volumes are spread over partitions and nodes.

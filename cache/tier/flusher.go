@@ -148,6 +148,7 @@ func (f *flusher) failed(off int64, err error) {
 	if !first {
 		return
 	}
+	f.volume.failingSince.Store(time.Now().UnixNano())
 	f.cache.log.Error("dirty data could not be written: they stay in the cache, writes go through", "store", f.volume.store.Info().Describe, "byte", off, "err", err)
 	if f.volume.config.OnFlushError != nil {
 		f.volume.config.OnFlushError(off, err)
@@ -159,6 +160,7 @@ func (f *flusher) succeeded(s *sweep) {
 	if s.written > 0 || f.own == 0 {
 		f.all, f.pause = false, 0
 		if f.volume.failing.Swap(false) {
+			f.volume.failingSince.Store(0)
 			f.cache.log.Info("dirty data are being written again", "store", f.volume.store.Info().Describe)
 		}
 	}

@@ -70,6 +70,9 @@ type volume struct {
 	flusher *flusher    // of Back
 	chosen  promotions
 	lanes   sync.WaitGroup
+
+	throttled    atomic.Uint64 // writes that had to wait
+	failingSince atomic.Int64  // Unix time in ns; 0: not failing
 }
 
 // Wrap returns store behind the cache; it owns store from then on. Close of the
