@@ -44,6 +44,8 @@ type LogicalUnit struct {
 	state atomic.Pointer[State]
 	guard extentGuard
 
+	resizing sync.Mutex // one Resize at a time
+
 	complaints complaints
 	stability  stability
 	inherited  bool // the store had dirty data when it came
