@@ -32,7 +32,8 @@ const (
 
 // block is what is known of a slot. It has no pointer, so that it may lie in
 // shared memory; only number, lu, valid, dirty, stamp and state mean something
-// to a process that attaches it.
+// to a process that attaches it, and where there is a journal, what that says is
+// dirty decides.
 //
 // INVARIANT: a sub-block that is pinned or being flushed is not changed; one
 // that is busy is changed by exactly one claim and read by nobody else.
@@ -52,7 +53,7 @@ type block struct {
 	wanted      uint64 // that waiting writers want: new readers stand behind them
 	left, right uint32 // in the tree of dirty blocks
 	state       uint32
-	_           uint32
+	assigned    uint32 // not 0: the journal's record of the slot is this block's
 }
 
 func (b *block) key() Key { return Key{b.lu, b.number} }

@@ -86,3 +86,17 @@ func (p *Partition) treeCeil(k Key) uint32 {
 	}
 	return best
 }
+
+// treeBelow returns the last dirty block before k, or NoSlot.
+func (p *Partition) treeBelow(k Key) uint32 {
+	best := NoSlot
+	for slot := p.tree; slot != NoSlot; {
+		b := &p.blocks[slot]
+		if !b.key().less(k) {
+			slot = b.left
+			continue
+		}
+		best, slot = slot, b.right
+	}
+	return best
+}

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Whatever lies behind a correct header: it is refused, or it is a partition
-// without contradictions that can be used.
+// Whatever lies behind a correct header: it becomes a partition without
+// contradictions that can be used, and has what the journal says is dirty.
 func FuzzAttach(f *testing.F) {
 	c := Config{ID: 1, Slots: 4, BlockSize: subs * 4096, LUs: 3}
 	mem := ownMemory(c.Slots)
@@ -25,9 +25,12 @@ func FuzzAttach(f *testing.F) {
 		own := ownMemory(c.Slots)
 		copy(own, mem[:head])
 		copy(own[head:], records)
-		p, err := Attach(c, own)
+		p, _, err := Attach(c, own, []DirtySlot{{2, Key{1, 1}, 2}})
 		if err != nil {
-			return
+			t.Fatal(err)
+		}
+		if k, mask := p.NextDirty(Key{}, Key{LU: 9}); k != (Key{1, 1}) || mask != 2 {
+			t.Fatalf("%v is dirty, %#x", k, mask)
 		}
 		if err := p.Check(); err != nil {
 			t.Fatal(err)

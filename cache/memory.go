@@ -1,10 +1,9 @@
 package cache
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -59,79 +58,19 @@ func ownMemory(slots int) []byte {
 }
 
 func (h *header) write(c Config) {
-	*h = header{magic: magic, version: version, id: c.ID, block: uint32(c.BlockSize), slots: uint32(c.Slots), buckets: bucketsFor(uint32(c.Slots))}
+	*h = header{version: version, id: c.ID, block: uint32(c.BlockSize), slots: uint32(c.Slots), buckets: bucketsFor(uint32(c.Slots))}
+	atomic.StoreUint64(&h.magic, magic)
 }
 
-// check compares what is there with what c would have written.
-func (h *header) check(c Config) error {
+// matches reports whether c has written the header, whose first word came last.
+func (h *header) matches(c Config) bool {
 	var want header
 	want.write(c)
-	switch {
-	case h.magic != magic:
-		return fmt.Errorf("cache metadata begin with %#x: expected %#x", h.magic, magic)
-	case *h != want:
-		return fmt.Errorf("cache metadata of partition %d, version %d, with %d blocks of %d bytes: expected partition %d, version %d, with %d blocks of %d bytes",
-			h.id, h.version, h.slots, h.block, want.id, want.version, want.slots, want.block)
-	}
-	return nil
+	return *h == want
 }
 
-// recover makes a partition of the block records alone: whatever was under way
-// when the last process ended has not happened, and what was valid or dirty
-// still is. Unless all records make sense, none is changed.
-func (p *Partition) recover() error {
-	resident, err := p.survey()
-	if err != nil {
-		return err
-	}
-	for slot := range p.blocks {
-		if !p.blocks[slot].survives() {
-			p.release(uint32(slot))
-		}
-	}
-	slices.SortFunc(resident, func(x, y uint32) int {
-		return cmp.Compare(p.blocks[x].stamp, p.blocks[y].stamp)
-	})
-	for _, slot := range resident {
-		p.readopt(slot)
-	}
-	return nil
-}
-
-// survives reports whether a record describes data.
-func (b *block) survives() bool { return b.state == stateResident && b.valid|b.dirty != 0 }
-
-// survey fills the index and returns the slots that describe data.
-func (p *Partition) survey() ([]uint32, error) {
-	clear(p.index.buckets)
-	var resident []uint32
-	for slot := range p.blocks {
-		b := &p.blocks[slot]
-		k := b.key()
-		switch {
-		case b.state > stateDetached:
-			return nil, fmt.Errorf("slot %d is in state %d: expected at most %d", slot, b.state, stateDetached)
-		case !b.survives():
-			continue
-		case int(k.LU) >= len(p.lus):
-			return nil, fmt.Errorf("slot %d belongs to LU %d: expected less than %d", slot, k.LU, len(p.lus))
-		case (b.valid|b.dirty)&^ones(0, p.subs) != 0:
-			return nil, fmt.Errorf("slot %d has data beyond its %d sub-blocks", slot, p.subs)
-		case p.index.find(p.blocks, k, k.hash()) != NoSlot:
-			return nil, fmt.Errorf("block %d of LU %d is cached twice", k.Block, k.LU)
-		}
-		p.index.insert(k.hash(), uint32(slot))
-		resident = append(resident, uint32(slot))
-	}
-	return resident, nil
-}
-
-func (p *Partition) readopt(slot uint32) {
-	b := &p.blocks[slot]
-	k, dirty := b.key(), b.dirty
-	b.valid |= dirty
-	b.dirty, b.busy, b.pinned, b.flushing, b.wanted, b.pins = 0, 0, 0, 0, 0, 0
-	p.lus[k.LU].adopt(p, slot, k)
-	p.clock = max(p.clock, b.stamp)
-	p.setDirty(slot, dirty)
+// Format names the layout of a partition's metadata, for whoever keeps them in
+// memory that another version of the program may attach.
+func Format() string {
+	return fmt.Sprintf("v%d/%d", version, unsafe.Sizeof(block{}))
 }

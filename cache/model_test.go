@@ -2,7 +2,6 @@ package cache
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -24,16 +23,25 @@ type world struct {
 	waiting map[*Waiter]func()
 	pins    int
 	claims  map[uint32]uint64 // sub-blocks that a crash may leave half-written
+	ending  map[Key][subs]int // what was acknowledged before that which is ending now
 }
 
 func newWorld(t *rapid.T, slots int) *world {
-	w := &world{t: t, store: map[Key]*[subs]int{}, want: map[Key]*[subs]int{}, arena: make([][subs]int, slots), waiting: map[*Waiter]func(){}, claims: map[uint32]uint64{}}
+	w := emptyWorld(t, slots)
 	var err error
 	w.p, err = NewPartition(Config{Slots: slots, BlockSize: subs * 4096, LUs: 3}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// emptyWorld is one without a partition.
+func emptyWorld(t *rapid.T, slots int) *world {
+	return &world{
+		t: t, store: map[Key]*[subs]int{}, want: map[Key]*[subs]int{}, arena: make([][subs]int, slots),
+		waiting: map[*Waiter]func(){}, claims: map[uint32]uint64{}, ending: map[Key][subs]int{},
+	}
 }
 
 func at(m map[Key]*[subs]int, k Key) *[subs]int {
@@ -157,6 +165,8 @@ func (w *world) write(k Key, touched, whole uint64, o WriteOptions, end End) {
 	w.claims[g.Slot] |= touched | g.Keep
 	w.later(func() {
 		w.claims[g.Slot] &^= touched | g.Keep
+		w.ending[k] = *at(w.want, k)
+		defer delete(w.ending, k)
 		switch {
 		case g.Outcome == Bypass:
 			each(touched, func(i int) { at(w.store, k)[i], at(w.want, k)[i] = v, v })
@@ -190,6 +200,8 @@ func (w *world) drop(k Key, mask uint64, ok bool) {
 	}
 	delete(w.waiting, waiter)
 	w.later(func() {
+		w.ending[k] = *at(w.want, k)
+		defer delete(w.ending, k)
 		if ok {
 			each(mask, func(i int) { at(w.store, k)[i], at(w.want, k)[i] = 0, 0 })
 		}
@@ -232,16 +244,6 @@ func (w *world) contiguous(out []Extent) {
 		a, b := out[i-1], out[i]
 		if a.Off+a.Len != subs*4096 || b.Off != 0 || b.Key != (Key{a.Key.LU, a.Key.Block + 1}) {
 			w.t.Fatalf("extents %+v are not neighbours", out)
-		}
-	}
-}
-
-// crash leaves rubbish where something was being written, but for dirty data: of
-// a torn write over those the model has either the old or the new.
-func (w *world) crash() {
-	for slot, mask := range w.claims {
-		if slot != NoSlot {
-			each(mask&^w.p.blocks[slot].dirty, func(i int) { w.arena[slot][i] = -1 })
 		}
 	}
 }
@@ -310,103 +312,4 @@ func TestCoherence(t *testing.T) {
 		}
 		w.finish()
 	})
-}
-
-// A process that dies at any moment leaves metadata from which the next one
-// serves what was acknowledged.
-func TestAttachAfterCrash(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		c := Config{ID: 7, Slots: rapid.IntRange(1, 6).Draw(rt, "slots"), BlockSize: subs * 4096, LUs: 3}
-		mem := ownMemory(c.Slots)
-		w := newWorld(rt, c.Slots)
-		var err error
-		if w.p, err = NewPartition(c, mem); err != nil {
-			rt.Fatal(err)
-		}
-		for range rapid.IntRange(1, 150).Draw(rt, "steps") {
-			w.random()
-		}
-		w.crash()
-		after := newWorld(rt, c.Slots)
-		after.store, after.want, after.arena, after.version = w.store, w.want, w.arena, w.version
-		if after.p, err = Attach(c, mem); err != nil {
-			rt.Fatal(err)
-		}
-		if err := after.p.Check(); err != nil {
-			rt.Fatal(err)
-		}
-		if lost := w.p.Stats().DirtyBytes - after.p.Stats().DirtyBytes; lost != 0 {
-			rt.Fatalf("%d dirty bytes were lost", lost)
-		}
-		for range rapid.IntRange(1, 50).Draw(rt, "more") {
-			after.random()
-		}
-		after.finish()
-	})
-}
-
-// New data that were marked dirty but not yet valid are data.
-func TestAttachBetweenTwoStores(t *testing.T) {
-	c := Config{Slots: 2, BlockSize: subs * 4096, LUs: 1}
-	mem := ownMemory(c.Slots)
-	p, err := NewPartition(c, mem)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := p.BeginWrite(Key{0, 5}, 0b0110, 0b0110, WriteOptions{}, nil)
-	p.setDirty(g.Slot, g.Mask) // killed before EndWrite goes on
-	if p, err = Attach(c, mem); err != nil {
-		t.Fatal(err)
-	}
-	if r := p.Read(Key{0, 5}, 0b0110, nil); r.Outcome != Hit || p.Stats().DirtyBytes != 8192 {
-		t.Errorf("found %+v and %+v, expected a hit and 8192 dirty bytes", r, p.Stats())
-	}
-}
-
-func TestAttachRefuses(t *testing.T) {
-	c := Config{ID: 7, Slots: 8, BlockSize: 16 << 10, LUs: 3}
-	for _, tc := range []struct {
-		name  string
-		spoil func(*Partition, *header, *Config)
-	}{
-		{"nothing was ever there", func(_ *Partition, h *header, _ *Config) { *h = header{} }},
-		{"another version", func(_ *Partition, h *header, _ *Config) { h.version++ }},
-		{"another partition", func(_ *Partition, _ *header, c *Config) { c.ID++ }},
-		{"another block size", func(_ *Partition, _ *header, c *Config) { c.BlockSize *= 2 }},
-		{"another number of blocks", func(_ *Partition, _ *header, c *Config) { c.Slots-- }},
-		{"an unknown state", func(p *Partition, _ *header, _ *Config) { p.blocks[0].state = 9 }},
-		{"an LU that is not there", func(p *Partition, _ *header, _ *Config) { p.blocks[0].lu = 3 }},
-		{"bits beyond the block", func(p *Partition, _ *header, _ *Config) { p.blocks[0].valid |= 1 << 4 }},
-		{"a block twice", func(p *Partition, _ *header, _ *Config) { p.blocks[0].number = p.blocks[1].number }},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			mem := ownMemory(c.Slots)
-			p, err := NewPartition(c, mem)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for n := range uint64(2) {
-				g := p.BeginWrite(Key{1, n}, 3, 3, WriteOptions{}, nil)
-				p.EndWrite(&g, Dirty)
-			}
-			config := c
-			h, _, _, err := view(mem, c.Slots)
-			if err != nil {
-				t.Fatal(err)
-			}
-			tc.spoil(p, h, &config)
-			before := fmt.Sprint(p.blocks)
-			if _, err := Attach(config, mem); err == nil {
-				t.Fatal("it was attached")
-			} else {
-				t.Log(err)
-			}
-			if fmt.Sprint(p.blocks) != before {
-				t.Error("the refusal has changed records")
-			}
-		})
-	}
-	if _, err := NewPartition(c, make([]byte, 100)); err == nil {
-		t.Error("100 bytes of metadata were accepted")
-	}
 }

@@ -15,6 +15,7 @@ type Config struct {
 	Slots     int    // blocks
 	BlockSize int    // bytes
 	LUs       int    // LU numbers are below this
+	Journal   Journal
 }
 
 // Partition is one part of the cache: fully associative, with its own lock. The
@@ -23,15 +24,16 @@ type Config struct {
 // INVARIANT: free + used + in flight == Slots, where in flight are the blocks
 // with a claim on them and used are all others that hold data.
 type Partition struct {
-	mu     sync.Mutex
-	blocks []block
-	index  index
-	lus    []unit
-	active []uint32 // LUs that have blocks
-	turn   uint32   // of donor
-	clock  uint64   // accesses so far
-	free   uint32   // head of the free list
-	tree   uint32   // root of the tree of dirty blocks
+	mu      sync.Mutex
+	journal Journal // nil: none
+	blocks  []block
+	index   index
+	lus     []unit
+	active  []uint32 // LUs that have blocks
+	turn    uint32   // of donor
+	clock   uint64   // accesses so far
+	free    uint32   // head of the free list
+	tree    uint32   // root of the tree of dirty blocks
 
 	waits   [waitLists]waitList
 	waiting uint32
@@ -76,24 +78,6 @@ func NewPartition(c Config, mem []byte) (*Partition, error) {
 	return p, nil
 }
 
-// Attach takes over the partition that a process before this one left in mem:
-// clean blocks stay warm and dirty ones dirty. The data must be where they were.
-// It fails, and changes no record, if mem does not hold what c describes or
-// contradicts itself. LUs must have the numbers that they had; SetLU follows.
-func Attach(c Config, mem []byte) (*Partition, error) {
-	p, h, err := newPartition(c, mem)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.check(c); err != nil {
-		return nil, err
-	}
-	if err := p.recover(); err != nil {
-		return nil, fmt.Errorf("attach cache partition %d: %w", c.ID, err)
-	}
-	return p, nil
-}
-
 func newPartition(c Config, mem []byte) (*Partition, *header, error) {
 	if _, err := NewGeometry(Layout{BlockSize: c.BlockSize, Neighbours: 1, Partitions: 1, Nodes: 1}); err != nil {
 		return nil, nil, err
@@ -109,7 +93,7 @@ func newPartition(c Config, mem []byte) (*Partition, *header, error) {
 		return nil, nil, err
 	}
 	p := &Partition{
-		blocks: blocks, index: newIndex(buckets), free: NoSlot, tree: NoSlot,
+		journal: c.Journal, blocks: blocks, index: newIndex(buckets), free: NoSlot, tree: NoSlot,
 		lus: make([]unit, c.LUs), active: make([]uint32, 0, c.LUs), sub: uint64(subBlock(c.BlockSize)), subs: uint32(c.BlockSize / subBlock(c.BlockSize)),
 	}
 	for i := range p.lus {
@@ -240,26 +224,36 @@ func (p *Partition) settle(slot uint32, chain *Waiter) *Waiter {
 
 // setDirty marks sub-blocks as newer than the backing store. It comes before
 // they are marked valid, so that new data never look clean to a process that
-// attaches the memory.
+// attaches the memory; the journal, which that process believes, comes first.
 func (p *Partition) setDirty(slot uint32, mask uint64) {
 	b := &p.blocks[slot]
 	if mask &^= b.dirty; mask == 0 {
 		return
 	}
+	p.logDirty(slot, mask)
 	if b.dirty == 0 {
 		p.tree = p.treeInsert(p.tree, slot)
 	}
 	p.publishDirty(b, b.dirty|mask)
-	n := uint64(bits.OnesCount64(mask))
-	p.dirty += n
-	p.lus[b.lu].dirty += n
+	p.countDirty(b.lu, mask)
 }
 
-// setClean marks sub-blocks as equal to the backing store, or as gone.
+// countDirty counts sub-blocks that have become dirty.
+func (p *Partition) countDirty(lu uint32, mask uint64) {
+	n := uint64(bits.OnesCount64(mask))
+	p.dirty += n
+	p.lus[lu].dirty += n
+}
+
+// setClean marks sub-blocks as equal to the backing store, or as gone. The
+// journal comes first: what is dirty by the record alone is of no value.
 func (p *Partition) setClean(slot uint32, mask uint64) {
 	b := &p.blocks[slot]
 	if mask &= b.dirty; mask == 0 {
 		return
+	}
+	if p.journal != nil {
+		p.journal.MarkClean(slot, mask)
 	}
 	n := uint64(bits.OnesCount64(mask))
 	p.dirty -= n
@@ -267,5 +261,5 @@ func (p *Partition) setClean(slot uint32, mask uint64) {
 	if b.dirty == mask {
 		p.tree = p.treeRemove(p.tree, slot)
 	}
-	b.dirty &^= mask
+	p.publishDirty(b, b.dirty&^mask)
 }

@@ -16,6 +16,9 @@ func (p *Partition) publish(slot uint32, k Key) {
 // publishDirty stores the dirty mask before anything that follows.
 func (p *Partition) publishDirty(b *block, mask uint64) { atomic.StoreUint64(&b.dirty, mask) }
 
+// publishValid does the same with the valid mask.
+func (p *Partition) publishValid(b *block, mask uint64) { atomic.StoreUint64(&b.valid, mask) }
+
 // retract empties a slot; the record is nobody's before it is taken apart.
 func (p *Partition) retract(slot uint32) {
 	b := &p.blocks[slot]

@@ -53,6 +53,7 @@ type Segment struct {
 	Outcome    Outcome
 	Dirty      []Range // what was dirty at Attach, by volume and block; no sub-block twice
 	Generation uint64  // counts the processes that attached it, from 1
+	Previous   string  // build of the process before, empty if there was none
 	Replaced   string  // how the geometry of a segment that was replaced differed
 	Unplaced   string  // why memory is not where it was asked for; empty if it is
 	Pages      arena.Pages
@@ -105,7 +106,7 @@ func attachOnce(path string, o Options) (*Segment, error) {
 	if errors.As(err, &refused) {
 		refused.Path = path
 		if o.Replace && refused.Reason == Changed && refused.Dirty == 0 {
-			return replace(file, path, o, refused.Found)
+			return replace(file, path, o, refused)
 		}
 	}
 	if err != nil {
@@ -115,13 +116,13 @@ func attachOnce(path string, o Options) (*Segment, error) {
 }
 
 // replace makes a new segment under the lock of the old one.
-func replace(old *os.File, path string, o Options, found string) (*Segment, error) {
+func replace(old *os.File, path string, o Options, refused *Refused) (*Segment, error) {
 	if err := os.Remove(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("cache segment: %w", err), old.Close())
 	}
 	s, err := create(path, o)
 	if err == nil {
-		s.Replaced = found
+		s.Replaced, s.Previous = refused.Found, refused.WrittenBy
 	}
 	return s, errors.Join(err, old.Close())
 }
@@ -152,9 +153,9 @@ func (s *Segment) take(o Options) error {
 		refused = s.verify(c)
 	}
 	if refused != nil {
-		return refused
+		return refused.between(c, o)
 	}
-	s.header = c.header
+	s.header, s.Previous = c.header, c.state.build
 	if err := s.place(o); err != nil {
 		return err
 	}

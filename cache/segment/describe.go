@@ -86,14 +86,15 @@ func (d *Description) read(w words, size int64) {
 // segment, once nobody uses it; else the *Refused that Attach would return.
 // Checksums of areas are not part of it.
 func (d Description) Attachable(o Options) error {
+	c := contents{header: header{identity: d.Identity, build: d.CreatedBy, geometry: d.Geometry}, state: state{build: d.UsedBy}}
 	if d.Refused != nil {
-		return d.Refused
+		r := *d.Refused
+		return r.between(c, o)
 	}
-	c := contents{header: header{identity: d.Identity, geometry: d.Geometry}}
 	refused := c.admit(o.Identity, o.Geometry)
 	if refused == nil || refused.Reason == Changed && o.Replace && d.Dirty == 0 {
 		return nil
 	}
 	refused.Dirty = d.Dirty
-	return at(d.Path, refused)
+	return at(d.Path, refused.between(c, o))
 }

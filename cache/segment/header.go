@@ -14,7 +14,7 @@ const (
 	pageWords = pageBytes / 8
 	headWords = 2 * pageWords // before the journal
 
-	maxAreas = 32
+	maxAreas = 72
 	maxSlots = 1 << 28
 	maxText  = 128 // bytes of identity and layout
 	maxBuild = 64

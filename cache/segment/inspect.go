@@ -30,7 +30,8 @@ func inspect(w words, size int64) (contents, *Refused) {
 		return contents{}, refuse(Foreign, "a cache segment", "a file that begins with %#x", m)
 	}
 	if f := w.load(atFormat); f != format {
-		return contents{}, refuse(Version, fmt.Sprintf("format %d", format), "format %d, written by version %q", f, loadText(w, atBuild, maxBuild/8))
+		c := contents{header: header{build: loadText(w, atBuild, maxBuild/8)}}
+		return c, refuse(Version, fmt.Sprintf("format %d", format), "format %d, written by version %q", f, c.header.build)
 	}
 	h, err := readHeader(w, size)
 	if err != nil {

@@ -43,12 +43,18 @@ type Refused struct {
 	Found    string
 	Expected string
 	Dirty    int64 // bytes of unwritten data that it holds, -1 if that cannot be told
+
+	WrittenBy string // build that used the segment last, empty if that cannot be told
+	Build     string // of this process, empty if it did not say
 }
 
 // Error says what was found and expected, what would be lost, and what to do.
 func (r *Refused) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "cache segment %s refused: found %s, expected %s; ", r.Path, r.Found, r.Expected)
+	if r.WrittenBy != "" && r.Build != "" {
+		fmt.Fprintf(&text, "version %q used it last, this is version %q; ", r.WrittenBy, r.Build)
+	}
 	switch {
 	case r.Dirty > 0:
 		fmt.Fprintf(&text, "it holds %d bytes of unwritten data; ", r.Dirty)
@@ -60,4 +66,13 @@ func (r *Refused) Error() string {
 
 func refuse(reason Reason, expected, found string, args ...any) *Refused {
 	return &Refused{Reason: reason, Expected: expected, Found: fmt.Sprintf(found, args...), Dirty: -1}
+}
+
+// between notes which versions meet.
+func (r *Refused) between(c contents, o Options) *Refused {
+	r.WrittenBy, r.Build = c.state.build, o.Build
+	if r.WrittenBy == "" {
+		r.WrittenBy = c.header.build
+	}
+	return r
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"lunar/cache"
+	"lunar/cache/segment"
 	"lunar/internal/evloop"
 )
 
@@ -21,20 +22,20 @@ type Arena interface {
 type Config struct {
 	Layout cache.Layout
 	Bytes  int64 // of block data over all partitions; rounded down to equal partitions
-	LUs    int   // volumes have numbers below this
+	LUs    int   // volumes that may be open at a time
 
 	// Arenas hold the blocks, one for each node of Layout, which see DataSize;
 	// nil: anonymous memory.
 	Arenas []Arena
-	// Metadata returns memory for what is known of a partition's blocks, of
-	// cache.MetadataSize bytes; nil: memory of the Cache's own.
-	Metadata func(partition uint32) []byte
-	// Attach takes over what a process before this one left in Arenas and
-	// Metadata, and lets it stay there when volumes are closed.
-	Attach bool
+	// Segment, of SegmentGeometry, is used in place of Arenas: what is in it is
+	// taken over, and stays there when volumes are closed. The Cache closes it.
+	Segment *segment.Segment
 
 	// DirtyLimit bounds the dirty bytes of all volumes; 0: half of Bytes.
 	DirtyLimit int64
+	// ForwardThreshold is how many bytes a request has at least that is worth
+	// handing to the node that has its data; 0: adaptive, below 0: never.
+	ForwardThreshold int64
 	// Flusher is the event thread of background writing; nil: one of the
 	// Cache's own.
 	Flusher *evloop.Loop
@@ -49,7 +50,11 @@ type Cache struct {
 	parts    []partition
 	dirty    budget
 	zeroes   []byte
-	mapped   [][]byte // of the Cache's own
+	mapped   [][]byte       // of the Cache's own
+	release  []func() error // of memory, after Close
+	table    table
+	attached Attached
+	unowned  atomic.Int64 // dirty bytes of volumes that are not open
 	flusher  flushLoop
 	waiting  atomic.Int64 // writes in mu.throttled
 	pressed  atomic.Bool  // all flushers were told that there are many dirty bytes
@@ -102,6 +107,7 @@ func (c *Cache) setUp() (err error) {
 		limit = c.config.Bytes / 2
 	}
 	c.dirty.set(limit)
+	c.openTable()
 	c.mu.volumes = make([]*volume, c.config.LUs)
 	if c.zeroes, err = c.mapMemory(max(c.geometry.SubBlock(), pageSize)); err != nil {
 		return err
@@ -132,6 +138,10 @@ func (c *Cache) openPartitions(slots int) error {
 	if err != nil {
 		return err
 	}
+	dirty, err := c.journalled(slots)
+	if err != nil {
+		return err
+	}
 	nodes := make([][]byte, c.config.Layout.Nodes)
 	for i := range nodes {
 		if nodes[i], err = c.nodeMemory(i, int(perNode)); err != nil {
@@ -144,23 +154,25 @@ func (c *Cache) openPartitions(slots int) error {
 		part := &c.parts[id]
 		part.block = c.geometry.BlockSize()
 		part.data, nodes[node] = nodes[node][:slots*part.block], nodes[node][slots*part.block:]
-		if part.Partition, err = c.open(uint32(id), slots); err != nil {
+		if part.Partition, err = c.open(uint32(id), slots, dirty[uint32(id)]); err != nil {
 			return err
 		}
 	}
+	c.unowned.Store(c.dirtyOf(nil))
 	return nil
 }
 
-func (c *Cache) open(id uint32, slots int) (*cache.Partition, error) {
+// open makes a partition, or takes over what the segment has of it.
+func (c *Cache) open(id uint32, slots int, dirty []cache.DirtySlot) (*cache.Partition, error) {
 	config := cache.Config{ID: id, Slots: slots, BlockSize: c.geometry.BlockSize(), LUs: c.config.LUs}
-	var mem []byte
-	if c.config.Metadata != nil {
-		mem = c.config.Metadata(id)
+	if c.config.Segment == nil {
+		return cache.NewPartition(config, nil)
 	}
-	if c.config.Attach {
-		return cache.Attach(config, mem)
-	}
-	return cache.NewPartition(config, mem)
+	config.Journal = &journal{c.config.Segment.Journal, c.table, id * uint32(slots)}
+	p, found, err := cache.Attach(config, c.metadata(id, slots), dirty)
+	c.attached.WarmBlocks += found.Blocks
+	c.attached.Dropped += found.Dropped
+	return p, err
 }
 
 // Geometry returns how volumes are spread over partitions and nodes.
@@ -174,18 +186,4 @@ func (c *Cache) Check() error {
 		}
 	}
 	return nil
-}
-
-// Close frees the Cache. All volumes must have been closed.
-func (c *Cache) Close() error {
-	c.mu.Lock()
-	for _, v := range c.mu.volumes {
-		if v != nil {
-			c.mu.Unlock()
-			return fmt.Errorf("close cache: volume %d is still open", v.config.LU)
-		}
-	}
-	c.mu.Unlock()
-	c.flusher.stop()
-	return c.unmap()
 }

@@ -28,9 +28,10 @@ type flusher struct {
 	age     evloop.Timer
 	retry   evloop.Timer
 	pause   time.Duration
-	own     int64      // dirty bytes of the volume, when they were last counted
-	total   int64      // and of all volumes
-	closing chan error // of close; nil: not closing
+	own     int64         // dirty bytes of the volume, when they were last counted
+	total   int64         // and of all volumes
+	closing chan error    // of close; nil: not closing
+	leaving chan struct{} // of abandon; nil: not leaving
 	last    backstore.Op
 }
 
@@ -83,6 +84,10 @@ func (f *flusher) turn() {
 	if f.running {
 		return
 	}
+	if f.leaving != nil {
+		f.left()
+		return
+	}
 	f.account()
 	f.all = f.wanted.Swap(false) || f.all
 	switch {
@@ -116,7 +121,7 @@ func (f *flusher) needed() bool {
 // progressed implements sweeper.
 func (f *flusher) progressed(s *sweep) bool {
 	f.account()
-	return f.closing != nil || f.all || f.needed()
+	return f.leaving == nil && (f.closing != nil || f.all || f.needed())
 }
 
 // swept implements sweeper.
@@ -124,7 +129,7 @@ func (f *flusher) swept(s *sweep) {
 	f.running = false
 	f.lane.sweeps = append(f.lane.sweeps, s)
 	switch {
-	case f.closing != nil && !s.patient:
+	case f.leaving != nil || f.closing != nil && !s.patient:
 		f.turn()
 	case f.closing != nil && s.err == nil:
 		f.flushBelow()
@@ -183,6 +188,29 @@ func (f *flusher) close() error {
 	return <-result
 }
 
+// abandon lets go of the lane and writes nothing more.
+func (f *flusher) abandon() {
+	left := make(chan struct{})
+	f.loop.Post(evloop.Func(func() {
+		f.leaving = left
+		f.turn()
+	}))
+	<-left
+}
+
+func (f *flusher) left() {
+	f.stop()
+	close(f.leaving)
+}
+
+// stop lets go of the lane.
+func (f *flusher) stop() {
+	f.loop.Disarm(&f.age)
+	f.loop.Disarm(&f.retry)
+	f.running = true // for good
+	f.lane.Close()
+}
+
 // flushBelow makes what was written stable, unless the store is read-only.
 func (f *flusher) flushBelow() {
 	f.running = true
@@ -198,10 +226,7 @@ func (f *flusher) closed(err error) {
 	result := f.closing
 	f.closing = nil
 	if err == nil {
-		f.loop.Disarm(&f.age)
-		f.loop.Disarm(&f.retry)
-		f.running = true // for good
-		f.lane.Close()
+		f.stop()
 	}
 	result <- err
 }

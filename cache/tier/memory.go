@@ -39,6 +39,9 @@ func (c *Cache) unmap() error {
 
 // nodeMemory returns the memory for the blocks on a node.
 func (c *Cache) nodeMemory(node, size int) ([]byte, error) {
+	if c.config.Segment != nil {
+		return c.config.Segment.Area(dataArea(node)), nil
+	}
 	if c.config.Arenas == nil {
 		return c.mapMemory(size)
 	}

@@ -4,58 +4,133 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
 
 	"lunar/cache"
+	"lunar/cache/segment"
 	"lunar/internal/arena"
 	"lunar/internal/numa"
 )
 
 // Options say what cache a server is to have.
 type Options struct {
-	Bytes     int64 // of block data, spread evenly over the NUMA nodes
-	BlockSize int   // of a cache block in bytes
-	Volumes   int   // that will be wrapped; their numbers are below it
-	Logger    *slog.Logger
+	Topology  numa.Topology // real, or an override; zero: that of the machine
+	PerNode   int64         // bytes of block data on each node
+	BlockSize int           // of a cache block in bytes
+	Volumes   int           // that will be open at a time
+	Huge      arena.Huge
+
+	// Segment is the path of a file in shared memory that holds the cache, so
+	// that the next process finds it; empty: private memory. Its directory is
+	// made if need be.
+	Segment  string
+	Identity string // of the server; the segment of another one is refused
+	Build    string // version of the program, for messages
+
+	DirtyLimit       int64 // bytes that may be dirty; 0: half of the cache
+	ForwardThreshold int64 // see Config
+	Progress         arena.Progress
+	Logger           *slog.Logger // nil is slog.Default
 }
 
 const (
 	partitionsPerNode = 16
 	neighbours        = 4
+	// predecessor is how long Open waits for a process that has the segment and
+	// is about to end.
+	predecessor = 5 * time.Second
 )
 
 // Open makes a cache with memory of every NUMA node, which it takes and touches
-// now: it fails, with numbers, if it does not fit. free gives the memory back;
-// call it after Close.
-func Open(o Options) (c *Cache, free func() error, err error) {
-	topology, err := numa.Discover(o.Logger)
+// now: it fails, with numbers, if it does not fit. A segment that does not match
+// is replaced if nothing in it is dirty, and else refused with a
+// *segment.Refused that says what to do. Close gives the memory back.
+func Open(o Options) (*Cache, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	config := o.config()
+	release, err := o.memory(&config)
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("cache of %s: %w", arena.Bytes(config.Bytes), err)
 	}
-	config := Config{Bytes: o.Bytes, LUs: max(o.Volumes, 1), Logger: o.Logger, Layout: layoutFor(o, len(topology.Nodes))}
-	arenas, free, err := openArenas(&config, topology, o.Logger)
+	c, err := New(config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cache of %s: %w", arena.Bytes(o.Bytes), errors.Join(err, free()))
+		return nil, errors.Join(err, release())
 	}
-	config.Arenas = arenas
-	if c, err = New(config); err != nil {
-		return nil, nil, errors.Join(err, free())
+	if config.Segment == nil {
+		c.release = append(c.release, release)
 	}
-	o.Logger.Info("cache ready", "size", arena.Bytes(o.Bytes), "nodes", config.Layout.Nodes,
-		"partitions", config.Layout.Partitions, "block", arena.Bytes(int64(o.BlockSize)))
-	return c, free, nil
+	o.report(c)
+	return c, nil
 }
 
-// layoutFor spreads small caches over fewer partitions, so that each has
-// several blocks.
-func layoutFor(o Options, nodes int) cache.Layout {
-	blocks := o.Bytes / int64(max(o.BlockSize, 1))
-	perNode := int(min(partitionsPerNode, max(blocks/int64(nodes)/4, 1)))
+func (o *Options) complete() (err error) {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if len(o.Topology.Nodes) == 0 {
+		o.Topology, err = numa.Discover(o.Logger)
+	}
+	return err
+}
+
+func (o *Options) config() Config {
+	nodes := len(o.Topology.Nodes)
+	return Config{
+		Bytes: o.PerNode * int64(nodes), LUs: max(o.Volumes, 1), Layout: o.layout(nodes),
+		DirtyLimit: o.DirtyLimit, ForwardThreshold: o.ForwardThreshold, Logger: o.Logger,
+	}
+}
+
+// layout spreads small caches over fewer partitions, so that each has several
+// blocks.
+func (o *Options) layout(nodes int) cache.Layout {
+	perNode := int(min(partitionsPerNode, max(o.PerNode/int64(max(o.BlockSize, 1))/4, 1)))
 	return cache.Layout{BlockSize: o.BlockSize, Neighbours: neighbours, Nodes: nodes, Partitions: nodes * perNode}
 }
 
-func openArenas(config *Config, topology numa.Topology, log *slog.Logger) (arenas []Arena, free func() error, err error) {
+// memory takes the cache's memory; release gives it back.
+func (o *Options) memory(config *Config) (release func() error, err error) {
+	if o.Segment != "" {
+		config.Segment, err = o.attach(config)
+		return func() error { return config.Segment.Abandon() }, err
+	}
+	return o.arenas(config)
+}
+
+// attach opens the segment.
+func (o *Options) attach(config *Config) (*segment.Segment, error) {
+	so, err := o.segment(config)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(o.Segment), 0o700); err != nil {
+		return nil, fmt.Errorf("cache segment: %w", err)
+	}
+	return segment.Attach(o.Segment, so)
+}
+
+func (o *Options) segment(config *Config) (segment.Options, error) {
+	var nodes []int
+	threads := 0
+	for _, n := range o.Topology.Nodes {
+		nodes = append(nodes, o.Topology.MemoryNode(n.ID))
+		threads += len(n.CPUs)
+	}
+	geometry, err := config.SegmentGeometry(nodes)
+	return segment.Options{
+		Identity: o.Identity, Build: o.Build, Geometry: geometry, Replace: true, Wait: predecessor,
+		Huge: o.Huge, Threads: max(threads, 1), Progress: o.Progress,
+	}, err
+}
+
+// arenas takes private memory of each node.
+func (o *Options) arenas(config *Config) (release func() error, err error) {
 	var opened []*arena.Arena
-	free = func() (err error) {
+	release = func() (err error) {
 		for _, a := range opened {
 			err = errors.Join(err, a.Close())
 		}
@@ -63,17 +138,74 @@ func openArenas(config *Config, topology numa.Topology, log *slog.Logger) (arena
 	}
 	size, err := config.DataSize()
 	if err != nil {
-		return nil, free, err
+		return nil, err
 	}
-	for _, node := range topology.Nodes {
+	nodes := o.Topology.Nodes
+	for i, node := range nodes {
 		a, err := arena.Open(arena.Options{
-			Bytes: size, Node: topology.MemoryNode(node.ID), Huge: arena.HugeAuto, Threads: max(len(node.CPUs), 1),
+			Bytes: size, Node: o.Topology.MemoryNode(node.ID), Huge: o.Huge, Threads: max(len(node.CPUs), 1),
+			Progress: o.progress(int64(i)*size, int64(len(nodes))*size),
 		})
 		if err != nil {
-			return nil, free, fmt.Errorf("node %d: %w", node.ID, err)
+			return nil, errors.Join(fmt.Errorf("node %d: %w", node.ID, err), release())
 		}
-		opened, arenas = append(opened, a), append(arenas, a)
-		log.Info("cache memory taken", "node", node.ID, "size", arena.Bytes(size))
+		opened, config.Arenas = append(opened, a), append(config.Arenas, a)
+		o.Logger.Info("cache memory taken", "node", node.ID, "size", arena.Bytes(size))
 	}
-	return arenas, free, nil
+	return release, nil
+}
+
+// progress makes one of several steps a part of the whole.
+func (o *Options) progress(before, all int64) arena.Progress {
+	if o.Progress == nil {
+		return nil
+	}
+	return func(done, _ int64) { o.Progress(before+done, all) }
+}
+
+// report logs what came of it.
+func (o *Options) report(c *Cache) {
+	l := c.config.Layout
+	o.Logger.Info("cache ready", "size", arena.Bytes(c.config.Bytes), "nodes", l.Nodes, "partitions", l.Partitions, "block", arena.Bytes(int64(l.BlockSize)))
+	if c.config.Segment == nil {
+		return
+	}
+	a := c.Attached()
+	log := o.Logger.With("path", o.Segment, "outcome", a.Outcome, "build", o.Build)
+	if a.Replaced != "" {
+		log.Warn("cache segment replaced: it was made for other settings, and nothing in it was unwritten", "found", a.Replaced)
+	}
+	if a.Outcome == segment.Fresh.String() {
+		log.Info("cache segment made")
+		return
+	}
+	log.Info("cache segment attached", "written-by", a.Previous, "warm-blocks", a.WarmBlocks, "dropped-blocks", a.Dropped,
+		"unwritten-bytes", a.DirtyBytes, "process", a.Generation)
+	if c.config.Segment.Unplaced != "" {
+		log.Warn("cache memory is not on the nodes that were asked for", "why", c.config.Segment.Unplaced)
+	}
+}
+
+// Inspection is what can be told of a segment without attaching it.
+type Inspection struct {
+	segment.Description
+	Attachable error // nil, or why a process with these options would be refused
+}
+
+// Inspect looks at the segment of o, which another process may have; a missing
+// one is fs.ErrNotExist.
+func Inspect(o Options) (Inspection, error) {
+	if err := o.complete(); err != nil {
+		return Inspection{}, err
+	}
+	config := o.config()
+	so, err := o.segment(&config)
+	if err != nil {
+		return Inspection{}, err
+	}
+	d, err := segment.Describe(o.Segment)
+	if err != nil {
+		return Inspection{}, err
+	}
+	return Inspection{d, d.Attachable(so)}, nil
 }

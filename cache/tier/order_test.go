@@ -109,16 +109,15 @@ func TestFussyPromotes(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	c := newCache(t, large.config())
-	first, err := c.Wrap(newRAM(t), VolumeConfig{LU: 1})
+	first, err := c.Wrap(newRAM(t), VolumeConfig{ID: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, config := range map[string]VolumeConfig{
-		"a number that is taken":  {LU: 1},
-		"a number that is beyond": {LU: 3},
-		"an unknown policy":       {Policy: 3},
-		"an unknown admission":    {Admission: "all"},
-		"a minimum beyond all":    {Min: 1 << 40},
+		"an identity that is taken": {ID: 1},
+		"an unknown policy":         {Policy: 3},
+		"an unknown admission":      {Admission: "all"},
+		"a minimum beyond all":      {Min: 1 << 40},
 	} {
 		if _, err := c.Wrap(newRAM(t), config); err == nil {
 			t.Errorf("%s was accepted", name)
@@ -126,8 +125,22 @@ func TestRefusals(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
+	volumes := []backstore.Store{first}
+	for id := uint64(2); ; id++ {
+		v, err := c.Wrap(newRAM(t), VolumeConfig{ID: id})
+		if err != nil {
+			t.Log(err)
+			break
+		}
+		volumes = append(volumes, v)
+	}
+	if len(volumes) != 3 {
+		t.Errorf("%d volumes are open, expected the 3 of the configuration", len(volumes))
+	}
+	for _, v := range volumes {
+		if err := v.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	config := large.config()
 	config.Bytes = 1

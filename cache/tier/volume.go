@@ -33,7 +33,8 @@ func (p Policy) String() string {
 
 // VolumeConfig says what the cache does for a volume.
 type VolumeConfig struct {
-	LU     uint32 // the volume's number, below Config.LUs; the same again for Attach
+	ID     uint64 // tells the volume from all others, also after a restart
+	Name   string // for messages
 	Policy Policy
 
 	Admission   string            // lru (default), fussy
@@ -59,12 +60,20 @@ const (
 	maxRetry     = 30 * time.Second
 )
 
+// settings are what was asked for, and the number that the Cache gave.
+type settings struct {
+	VolumeConfig
+	LU uint32
+}
+
 // volume is a backing store behind the cache.
 type volume struct {
 	cache  *Cache
 	store  backstore.Store
-	config VolumeConfig
+	config settings
+	row    row
 
+	stuck   bool // Close has failed
 	dirty   budget
 	failing atomic.Bool // background writing has failed and not succeeded since
 	flusher *flusher    // of Back
@@ -79,7 +88,7 @@ type volume struct {
 // result writes what is dirty, closes store, and may be called again if it fails:
 // nothing is lost meanwhile. It must not be called on an event thread.
 func (c *Cache) Wrap(store backstore.Store, config VolumeConfig) (backstore.Store, error) {
-	v := &volume{cache: c, store: store, config: config}
+	v := &volume{cache: c, store: store, config: settings{VolumeConfig: config}}
 	if err := v.setUp(); err != nil {
 		return nil, fmt.Errorf("cache of %s: %w", store.Info().Describe, err)
 	}
@@ -103,14 +112,25 @@ func (v *volume) setUp() error {
 	if err := v.cache.enter(v); err != nil {
 		return err
 	}
-	err := v.share()
-	if err == nil && v.config.Policy == Back {
-		err = v.startFlusher()
-	}
-	if err != nil {
+	if err := v.begin(); err != nil {
 		v.cache.leave(v)
+		return err
 	}
-	return err
+	return nil
+}
+
+// begin makes the cache serve the volume, with what it still has of it.
+func (v *volume) begin() error {
+	if err := v.readmit(); err != nil {
+		return err
+	}
+	if err := v.share(); err != nil {
+		return err
+	}
+	if v.config.Policy != Back {
+		return v.drain()
+	}
+	return v.startFlusher()
 }
 
 func (v *volume) startFlusher() error {
@@ -126,27 +146,6 @@ func positive(d, otherwise time.Duration) time.Duration {
 		return otherwise
 	}
 	return d
-}
-
-// enter gives v its number.
-func (c *Cache) enter(v *volume) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	lu := v.config.LU
-	if int(lu) >= len(c.mu.volumes) {
-		return fmt.Errorf("volume number %d: expected less than %d", lu, len(c.mu.volumes))
-	}
-	if c.mu.volumes[lu] != nil {
-		return fmt.Errorf("volume number %d is taken", lu)
-	}
-	c.mu.volumes[lu] = v
-	return nil
-}
-
-func (c *Cache) leave(v *volume) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.mu.volumes[v.config.LU] = nil
 }
 
 // share tells all partitions what the volume may have of them.
@@ -231,25 +230,35 @@ func (v *volume) lane(l *evloop.Loop) (*lane, error) {
 func (v *volume) Close() error {
 	if v.flusher != nil {
 		if err := v.flusher.close(); err != nil {
+			v.stuck = true
 			return fmt.Errorf("close %s: what is in the cache could not be written: %w", v.store.Info().Describe, err)
 		}
 	}
 	v.lanes.Wait()
-	v.purge()
+	v.retire()
 	v.cache.leave(v)
 	return v.store.Close()
 }
 
-// purge makes the volume's blocks leave the cache, unless the next process is to
-// find them.
+// retire makes the volume's blocks leave the cache, unless the next process is to
+// find them: for that one it notes the state of the store.
+func (v *volume) retire() {
+	if v.cache.config.Segment == nil {
+		v.purge()
+		return
+	}
+	v.row.close(v.stamp())
+}
+
 func (v *volume) purge() {
 	for i := range v.cache.parts {
-		for !v.cache.config.Attach && v.cache.parts[i].Purge(v.config.LU, purgeBudget) > 0 {
+		for v.cache.parts[i].Purge(v.config.LU, purgeBudget) > 0 {
 		}
 	}
 }
 
-// purgeBudget bounds the time for which a purge keeps a partition's lock.
+// purgeBudget bounds the time for which a purge keeps a partition's lock, in
+// blocks.
 const purgeBudget = 64
 
 // dirtyBytes asks all partitions.
@@ -261,9 +270,11 @@ func (v *volume) dirtyBytes() (sum int64) {
 	return sum
 }
 
+// dirtyBytes returns those of all volumes that are open: what others left cannot
+// be written now, and must not keep anybody waiting.
 func (c *Cache) dirtyBytes() (sum int64) {
 	for i := range c.parts {
 		sum += int64(c.parts[i].Stats().DirtyBytes)
 	}
-	return sum
+	return sum - c.unowned.Load()
 }

@@ -14,7 +14,6 @@ import (
 type daemon struct {
 	*target.Server
 	cache *tier.Cache // nil: none
-	free  func() error
 }
 
 // Shutdown ends the server, whose volumes write what the cache still holds of
@@ -24,10 +23,7 @@ func (d *daemon) Shutdown(ctx context.Context) error {
 	if d.cache == nil {
 		return err
 	}
-	if closing := d.cache.Close(); closing != nil { // a volume is open: its memory must stay
-		return errors.Join(err, closing)
-	}
-	return errors.Join(err, d.free())
+	return errors.Join(err, d.cache.Close())
 }
 
 // openCache makes the block cache, if there is to be one.
@@ -43,8 +39,8 @@ func (a *assembly) openCache() (err error) {
 	if err != nil {
 		return err
 	}
-	a.daemon.cache, a.daemon.free, err = tier.Open(tier.Options{
-		Bytes: size.total, BlockSize: int(a.cfg.Cache.BlockSize),
+	a.daemon.cache, err = tier.Open(tier.Options{
+		Topology: a.topology, PerNode: size.perNode, DirtyLimit: size.dirtyLimit, BlockSize: int(a.cfg.Cache.BlockSize),
 		Volumes: len(a.cfg.Volumes), Logger: a.log,
 	})
 	return err
@@ -65,7 +61,7 @@ func (a *assembly) cached(v *conf.Volume, number int, store backstore.Store) (ba
 		return nil, errors.Join(errors.New("write: back is not possible yet, expected through or sync"), store.Close())
 	}
 	wrapped, err := a.daemon.cache.Wrap(store, tier.VolumeConfig{
-		LU: uint32(number), Policy: policies[v.Write], Admission: v.Cache.Admission,
+		ID: uint64(number), Name: v.Name, Policy: policies[v.Write], Admission: v.Cache.Admission,
 		Min: int64(v.Cache.Min), Max: int64(v.Cache.Max), ReadAhead: int64(v.Cache.ReadAhead),
 	})
 	if err != nil {
