@@ -50,6 +50,9 @@ func openBlock(c BlockConfig) (*volume, error) {
 	if err := v.setUpBlock(c, queueOf(st.Rdev)); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
+	if v.opened, err = v.stampBlock(st.Rdev); err != nil {
+		v.log.Info("nothing tells whether somebody else writes to a block device", "store", c.Path, "err", err)
+	}
 	return v, nil
 }
 

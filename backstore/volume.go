@@ -27,6 +27,7 @@ type volume struct {
 	trims  bool   // discards with BLKDISCARD, not by punching holes
 	device bool   // a block device, which has the size that it has
 	block  int64  // block size of the logical unit, in bytes
+	opened Stamp  // as it was found; zero: none
 	zeroes []byte // zeroChunk of them
 	log    *slog.Logger
 
