@@ -41,7 +41,7 @@ type fetch struct{ fill }
 // readAhead follows a read, and reads on if it is one of a sequence.
 func (l *lane) readAhead(off, n int64) {
 	budget := l.ahead.limit - l.ahead.bytes
-	ahead := l.ahead.detector.Read(l.volume.config.LU, off, n, l.volume.store.Info().Size, budget)
+	ahead := l.ahead.detector.Read(l.volume.config.LU, off, n, l.volume.size(), budget)
 	for end := ahead.Off + ahead.Len; ahead.Off < end; {
 		n := l.fetch(ahead.Off, end-ahead.Off)
 		ahead.Off += n
@@ -141,7 +141,7 @@ func (l *lane) promote(off int64) {
 			l.cache.choose(l.ahead.keys[:n])
 		}
 	}
-	size, unit := l.volume.store.Info().Size, int64(l.cache.geometry.BlockSize())
+	size, unit := l.volume.size(), int64(l.cache.geometry.BlockSize())
 	for range turnFetches {
 		if l.ahead.running >= fetches {
 			return

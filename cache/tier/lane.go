@@ -6,6 +6,7 @@ import (
 	"lunar/backstore"
 	"lunar/cache"
 	"lunar/internal/evloop"
+	"lunar/internal/quiesce"
 )
 
 // lane is one event thread's way through the cache.
@@ -19,7 +20,8 @@ type lane struct {
 	sweeps  []*sweep  // free ones
 	loans   *loan     // free ones
 	running int       // transfers
-	refused bool      // the store below writes nothing in TryNow
+	gate    quiesce.Gate
+	refused bool // the store below writes nothing in TryNow
 	bounce  bounce
 	ahead   readAhead
 	closing bool
@@ -62,7 +64,7 @@ func (l *lane) Submit(op *backstore.Op) bool {
 
 // over checks op. A true result means that it has ended.
 func (l *lane) over(op *backstore.Op) bool {
-	info := l.volume.store.Info()
+	info := l.volume.Info()
 	op.Err = backstore.Check(op, &info)
 	return op.Err != nil || op.Kind != backstore.Flush && op.Length() == 0
 }
@@ -178,6 +180,7 @@ func (l *lane) Close() {
 		panic(fmt.Sprintf("cache: lane of volume %d closed with %d operations running", l.volume.config.LU, l.running))
 	}
 	l.closing = true
+	l.volume.sizing.gates.Remove(&l.gate)
 	l.closeIfIdle()
 }
 

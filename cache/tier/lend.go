@@ -19,7 +19,7 @@ type loan struct {
 // with a cache block at the latest.
 func (l *lane) Lend(off int64, n int) *buf.Ref {
 	pool := l.loop.Pool()
-	if pool == nil || off < 0 || n <= 0 || off > l.volume.store.Info().Size-int64(n) {
+	if pool == nil || off < 0 || n <= 0 || off > l.volume.size()-int64(n) {
 		return nil
 	}
 	var one [1]cache.Piece

@@ -29,6 +29,7 @@ type sweep struct {
 	owner   sweeper
 	waiter  cache.Waiter
 
+	end   uint64   // blocks from here on are left alone
 	heads []uint64 // by partition: the first block that may be dirty from where the sweep is; noBlock: none
 	block uint64   // that is being looked at; noBlock: the next is to be found
 	owing uint64   // sub-blocks of it that were dirty when it was found, and are not taken yet
@@ -60,7 +61,10 @@ type sweepWrite struct {
 }
 
 // sweep returns one over all of the volume.
-func (l *lane) sweep(patient bool, owner sweeper) *sweep {
+func (l *lane) sweep(patient bool, owner sweeper) *sweep { return l.sweepTo(noBlock, patient, owner) }
+
+// sweepTo returns one over the blocks before end.
+func (l *lane) sweepTo(end uint64, patient bool, owner sweeper) *sweep {
 	var s *sweep
 	if n := len(l.sweeps); n > 0 {
 		s, l.sweeps = l.sweeps[n-1], l.sweeps[:n-1]
@@ -68,7 +72,7 @@ func (l *lane) sweep(patient bool, owner sweeper) *sweep {
 		s = newSweep(l)
 	}
 	s.patient, s.owner, s.err, s.written, s.full = patient, owner, nil, 0, false
-	s.block = noBlock
+	s.block, s.end = noBlock, end
 	for i := range s.heads {
 		s.heads[i] = s.head(i, 0)
 	}
@@ -98,7 +102,7 @@ func (s *sweep) key(block uint64) cache.Key {
 
 // head returns the first dirty block of a partition at or after from.
 func (s *sweep) head(part int, from uint64) uint64 {
-	k, mask := s.lane.cache.parts[part].NextDirty(s.key(from), s.key(noBlock))
+	k, mask := s.lane.cache.parts[part].NextDirty(s.key(from), s.key(s.end))
 	if mask == 0 {
 		return noBlock
 	}

@@ -5,6 +5,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/cache"
+	"lunar/internal/quiesce"
 )
 
 // transfer is an operation on its way through the cache. It is reused.
@@ -12,6 +13,7 @@ type transfer struct {
 	lane *lane
 	op   *backstore.Op
 	next *transfer // free, or throttled
+	era  quiesce.Era
 
 	kind    backstore.Kind // what is being done now: a part of op, perhaps
 	off     int64
@@ -44,6 +46,7 @@ func (l *lane) transfer(op *backstore.Op) *transfer {
 		l.spare = t.next
 	}
 	l.running++
+	t.era = l.gate.Enter()
 	t.op, t.next, t.err, t.over, t.through, t.reserved = op, nil, nil, false, false, 0
 	t.kind, t.off, t.length, t.data = op.Kind, op.Off, op.Length(), op.Data
 	t.then = (*transfer).finish
@@ -58,6 +61,7 @@ func (l *lane) release(t *transfer) {
 	t.next = l.spare
 	l.spare = t
 	l.running--
+	l.gate.Leave(t.era)
 }
 
 // start does op.
@@ -147,7 +151,7 @@ func blockShift(g *cache.Geometry) int { return bits.TrailingZeros(uint(g.BlockS
 // sub-block wholly: there is nothing behind.
 func (l *lane) wholeTo(end int64, p cache.Piece) (touched, whole uint64) {
 	n := p.Len
-	if sub := uint32(l.cache.geometry.SubBlock()); end == l.volume.store.Info().Size {
+	if sub := uint32(l.cache.geometry.SubBlock()); l.volume.endsAt(end) {
 		n = (p.Off+p.Len+sub-1)/sub*sub - p.Off
 	}
 	return l.cache.geometry.Masks(p.Off, n)

@@ -79,6 +79,7 @@ type volume struct {
 	flusher *flusher    // of Back
 	chosen  promotions
 	lanes   sync.WaitGroup
+	sizing  sizing
 
 	throttled    atomic.Uint64 // writes that had to wait
 	failingSince atomic.Int64  // Unix time in ns; 0: not failing
@@ -194,6 +195,7 @@ func (v *volume) admission() (cache.Admission, error) {
 // Info implements backstore.Store.
 func (v *volume) Info() backstore.Info {
 	info := v.store.Info()
+	info.Size = v.sizing.least(info.Size)
 	switch v.config.Policy {
 	case Back:
 		info.VolatileCache = true
@@ -223,7 +225,9 @@ func (v *volume) lane(l *evloop.Loop) (*lane, error) {
 		return nil, err
 	}
 	v.lanes.Add(1)
-	return &lane{volume: v, cache: v.cache, loop: l, lower: lower}, nil
+	own := &lane{volume: v, cache: v.cache, loop: l, lower: lower}
+	v.sizing.gates.Add(&own.gate, l)
+	return own, nil
 }
 
 // Close implements backstore.Store.

@@ -41,7 +41,7 @@ func (t *transfer) zeroNext() {
 // Back where the last whole sub-block does.
 func (t *transfer) wholeEnd() int64 {
 	sub := int64(t.lane.cache.geometry.SubBlock())
-	if t.lane.volume.config.Policy != Back || t.last == t.lane.volume.store.Info().Size {
+	if t.lane.volume.config.Policy != Back || t.lane.volume.endsAt(t.last) {
 		return t.last
 	}
 	return t.last / sub * sub
