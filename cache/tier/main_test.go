@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,7 +15,15 @@ import (
 	"lunar/cache"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+var (
+	seed   = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests; they log it when they fail")
+	effort = flag.Int("effort", 1, "how many times as many operations random tests do")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	goleak.VerifyTestMain(m)
+}
 
 const page = 4096
 

@@ -48,9 +48,14 @@ func newSubject(t testing.TB, name string, s setup, async bool) subject {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newSubjectOver(t, name, s, lower, lower)
+}
+
+// newSubjectOver is newSubject over a store whose bytes are those of lower.
+func newSubjectOver(t testing.TB, name string, s setup, lower *memstore.Store, store backstore.Store) subject {
 	s.volume.ReadAhead = 32 << 10
 	c := newCache(t, s.config())
-	v, err := c.Wrap(lower, s.volume)
+	v, err := c.Wrap(store, s.volume)
 	if err != nil {
 		t.Fatal(err)
 	}
