@@ -64,6 +64,8 @@ type Connection struct {
 	nop  nopState
 	home homing
 
+	traffic *traffic // for anyone to read
+
 	doomed   error // why it is to end before it has started
 	closed   bool  // the transport is gone
 	finished bool  // and so are all tasks
@@ -86,7 +88,7 @@ const maxImmediates = 64
 // from start on.
 func newConnection(s *Session, th *thread) *Connection {
 	depth := s.server.config.Limits.QueueDepth
-	c := &Connection{session: s, thread: th, tasks: newTaskTable(depth + maxImmediates), log: s.log(), rare: rareLog{most: 10}}
+	c := &Connection{session: s, thread: th, tasks: newTaskTable(depth + maxImmediates), log: s.log(), rare: rareLog{most: 10}, traffic: newTraffic(s.rule)}
 	c.owner.thread = th
 	c.nop.timer.Fire = c.checkNOP
 	return c

@@ -13,20 +13,22 @@ type lun struct {
 	nexus  *scsi.Nexus
 	lane   backstore.Lane
 	ops    uint64 // commands since the connection's home was last judged
+
+	traffic *lunTraffic
 }
 
 // openLUNs makes the session's nexuses and opens their stores' lanes on the
 // connection's thread.
 func (c *Connection) openLUNs() error {
 	c.nowhere = c.session.nexus(LUNMapping{})
-	for _, n := range c.session.nexuses() {
+	for i, n := range c.session.nexuses() {
 		number, _ := scsi.DecodeLUN(n.LUN)
 		lane, err := c.thread.lane(n.LU)
 		if err != nil {
 			return fmt.Errorf("lun %d, volume %s: %w", number, n.LU.Name(), err)
 		}
 		n.LU.Attach(n)
-		c.luns = append(c.luns, &lun{number: number, nexus: n, lane: lane})
+		c.luns = append(c.luns, &lun{number: number, nexus: n, lane: lane, traffic: &c.traffic.luns[i]})
 	}
 	return nil
 }

@@ -125,6 +125,7 @@ func (n *Session) end() {
 		s := n.server
 		s.mu.Lock()
 		delete(s.mu.sessions, n.tsih)
+		n.addTraffic(s.mu.past)
 		s.mu.Unlock()
 		close(n.ended)
 	})

@@ -38,7 +38,8 @@ type Server struct {
 		groups    map[uint16]*portalGroup
 		homes     map[*scsi.LogicalUnit][]*thread // the logical units' groups of event threads
 		nextHome  int
-		sessions  map[uint16]*Session // by TSIH
+		sessions  map[uint16]*Session           // by TSIH
+		past      map[*scsi.LogicalUnit]Traffic // of sessions that have ended
 		lastTSIH  uint16
 		loggingIn map[net.Conn]time.Time // since when
 	}
@@ -61,6 +62,7 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.groups = make(map[uint16]*portalGroup)
 	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)
 	s.mu.sessions = make(map[uint16]*Session)
+	s.mu.past = make(map[*scsi.LogicalUnit]Traffic)
 	s.mu.loggingIn = make(map[net.Conn]time.Time)
 	s.refusals.most = 10
 	topology, err := numa.Discover(config.Logger)

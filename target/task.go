@@ -78,6 +78,7 @@ func (th *thread) newTask(c *Connection) *task {
 	}
 	t.conn, t.next = c, nil
 	c.live++
+	c.traffic.began()
 	return t
 }
 
@@ -150,6 +151,7 @@ func (t *task) leave() []*taskManagement {
 	}
 	c.kept -= len(t.stash)
 	c.live--
+	c.traffic.ended(t.lun, &t.cmd, t.sent)
 	return t.managements
 }
 

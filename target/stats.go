@@ -1,0 +1,218 @@
+package target
+
+import (
+	"cmp"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"lunar/internal/evloop"
+	"lunar/target/scsi"
+)
+
+// cacheLine keeps what one thread writes apart from what others do, in bytes.
+const cacheLine = 64
+
+// traffic is what the data path of a session counts: its event thread writes,
+// anyone may read. It does not move or grow.
+type traffic struct {
+	_        [cacheLine]byte
+	inFlight atomic.Int64
+	opened   time.Time
+	luns     []lunTraffic // of the access rule, in its order
+	_        [cacheLine]byte
+}
+
+// lunTraffic is the part of one LUN.
+type lunTraffic struct {
+	reads, writes, others, read, written atomic.Uint64
+	_                                    [cacheLine]byte
+}
+
+func newTraffic(rule *AccessRule) *traffic {
+	t := &traffic{opened: time.Now()}
+	if rule != nil {
+		t.luns = make([]lunTraffic, len(rule.LUNs))
+	}
+	return t
+}
+
+// began counts a command that is in flight from now on.
+func (t *traffic) began() { t.inFlight.Add(1) }
+
+// ended counts the end of a command; l is nil if its LUN is not mapped.
+func (t *traffic) ended(l *lun, cmd *scsi.Command, sent uint32) {
+	t.inFlight.Add(-1)
+	switch {
+	case l == nil:
+	case cmd.HasIn:
+		l.traffic.reads.Add(1)
+		l.traffic.read.Add(uint64(sent))
+	case cmd.HasOut:
+		l.traffic.writes.Add(1)
+		if cmd.Status == scsi.Good && !cmd.Aborted() {
+			l.traffic.written.Add(uint64(min(cmd.Length, cmd.EDTL)))
+		}
+	default:
+		l.traffic.others.Add(1)
+	}
+}
+
+func (t *lunTraffic) sum() Traffic {
+	return Traffic{t.reads.Load(), t.writes.Load(), t.others.Load(), t.read.Load(), t.written.Load()}
+}
+
+// Traffic counts commands that have ended, however, and the data that they moved.
+type Traffic struct {
+	Reads        uint64 // commands with Data-In
+	Writes       uint64 // commands with Data-Out
+	Others       uint64 // commands without data
+	ReadBytes    uint64 // of Data-In, sent or about to be
+	WrittenBytes uint64 // of Data-Out, of commands that ended with GOOD status
+}
+
+func (t Traffic) plus(o Traffic) Traffic {
+	return Traffic{t.Reads + o.Reads, t.Writes + o.Writes, t.Others + o.Others, t.ReadBytes + o.ReadBytes, t.WrittenBytes + o.WrittenBytes}
+}
+
+// SessionStats describe a session in full feature phase. What the initiator has
+// chosen, like its name, may hold any characters.
+type SessionStats struct {
+	TSIH          uint16
+	Initiator     string // iSCSI name
+	Alias         string
+	ISID          string // hexadecimal
+	Target        string // iSCSI name; empty: a discovery session
+	Local, Remote netip.AddrPort
+	Opened        time.Time
+	Thread        string // that serves it now
+	Window        int    // commands that it may have in flight
+	InFlight      int    // SCSI commands
+	LUNs          []LUNStats
+}
+
+// LUNStats describe a LUN of a session.
+type LUNStats struct {
+	LUNMapping
+	Traffic Traffic
+}
+
+// Sessions returns all sessions, by TSIH.
+func (s *Server) Sessions() []SessionStats {
+	var out []SessionStats
+	for _, n := range s.allSessions() {
+		out = append(out, n.stats())
+	}
+	slices.SortFunc(out, func(a, b SessionStats) int { return cmp.Compare(a.TSIH, b.TSIH) })
+	return out
+}
+
+func (n *Session) stats() SessionStats {
+	s := SessionStats{
+		TSIH: n.tsih, Initiator: n.initiator.Name, Alias: n.alias, ISID: n.isid.String(),
+		Local: n.local, Remote: n.remote, Opened: n.conn.traffic.opened, Thread: n.conn.owner.name(),
+		Window: n.server.config.Limits.QueueDepth, InFlight: int(n.conn.traffic.inFlight.Load()),
+	}
+	if n.target != nil {
+		s.Target = n.target.Name()
+	}
+	for i := range n.conn.traffic.luns {
+		s.LUNs = append(s.LUNs, LUNStats{n.rule.LUNs[i], n.conn.traffic.luns[i].sum()})
+	}
+	return s
+}
+
+// name returns the name of the thread that the connection belongs to.
+func (o *owner) name() string {
+	o.Lock()
+	defer o.Unlock()
+	return o.thread.loop.Name()
+}
+
+// Traffic returns what all sessions, past and present, have done with each
+// logical unit.
+func (s *Server) Traffic() map[*scsi.LogicalUnit]Traffic {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := maps.Clone(s.mu.past)
+	for _, n := range s.mu.sessions {
+		n.addTraffic(sum)
+	}
+	return sum
+}
+
+func (n *Session) addTraffic(to map[*scsi.LogicalUnit]Traffic) {
+	for i := range n.conn.traffic.luns {
+		lu := n.rule.LUNs[i].LU
+		to[lu] = to[lu].plus(n.conn.traffic.luns[i].sum())
+	}
+}
+
+// ThreadStats describe an event thread.
+type ThreadStats struct {
+	evloop.Stats
+	Name        string
+	CPU, Node   int // -1: none
+	Connections int
+}
+
+// Threads returns the event threads.
+func (s *Server) Threads() []ThreadStats {
+	out := make([]ThreadStats, 0, len(s.threads))
+	for _, th := range s.threads {
+		out = append(out, ThreadStats{th.loop.Stats(), th.loop.Name(), th.loop.CPU(), th.loop.Node(), int(th.load.Load())})
+	}
+	return out
+}
+
+// TargetStats describe a target node.
+type TargetStats struct {
+	Name, Alias string
+	Portals     []string            // host:port that it listens on
+	Units       []*scsi.LogicalUnit // that some rule shows, each once
+	Sessions    int
+}
+
+// Targets returns the target nodes, in the order in which they were added.
+func (s *Server) Targets() []TargetStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]TargetStats, 0, len(s.mu.order))
+	for _, t := range s.mu.order {
+		stats := TargetStats{Name: t.config.Name, Alias: t.config.Alias, Units: t.units()}
+		for _, tag := range t.config.PortalGroups {
+			stats.Portals = append(stats.Portals, s.mu.groups[tag].portals()...)
+		}
+		for _, n := range s.mu.sessions {
+			if n.target == t {
+				stats.Sessions++
+			}
+		}
+		out = append(out, stats)
+	}
+	return out
+}
+
+func (t *Target) units() (units []*scsi.LogicalUnit) {
+	for i := range t.config.Access {
+		for _, m := range t.config.Access[i].LUNs {
+			if !slices.Contains(units, m.LU) {
+				units = append(units, m.LU)
+			}
+		}
+	}
+	return units
+}
+
+// portals returns the addresses of the group's sockets; a nil group has none.
+func (g *portalGroup) portals() (addrs []string) {
+	if g == nil {
+		return nil
+	}
+	for _, l := range g.listeners {
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
+}
