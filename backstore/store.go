@@ -48,6 +48,7 @@ type Op struct {
 	Data []byte // off-heap; page aligned unless the op goes to TryNow
 
 	Mapped bool  // result of Map
+	Hit    bool  // result: a cache served it, without the store that it is for
 	Err    error // result; nil means that all of it was done
 
 	// Done is called on the lane's thread when an op that Submit left

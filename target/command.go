@@ -103,6 +103,10 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 	}
 	t.lun.ops++
 	t.cmd.Nexus, t.cmd.Lane = t.lun.nexus, t.lun.lane
+	if !c.thread.gate.admit(t) {
+		t.await()
+		return
+	}
 	t.lun.nexus.LU.Execute(&t.cmd)
 	if !t.ended {
 		t.keepImmediate()

@@ -27,6 +27,7 @@ type Config struct {
 	NOPInterval   time.Duration // silence after which the initiator is asked whether it lives; negative: never
 	NOPTimeout    time.Duration // how long it may take to answer
 	Limits        Limits
+	QoS           QoS
 }
 
 // Limits bound what peers can make the server hold.

@@ -248,6 +248,7 @@ func (c *Connection) finishIfIdle() {
 	if c.live == 0 && !c.finished {
 		c.finished = true
 		c.thread.remove(c)
+		c.thread.gate.close(c)
 		for _, l := range c.luns {
 			l.nexus.LU.Detach(l.nexus)
 		}

@@ -97,6 +97,7 @@ func (c *Connection) move(next *thread) {
 	}
 	c.home.next = nil
 	c.thread.loop.Disarm(&c.nop.timer)
+	c.thread.gate.close(c)
 	c.thread.remove(c)
 	c.owner.Lock()
 	defer c.owner.Unlock()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"lunar/backstore"
+	"lunar/scheduler"
 	"lunar/target/scsi"
 )
 
@@ -12,6 +13,7 @@ type lun struct {
 	number uint64
 	nexus  *scsi.Nexus
 	lane   backstore.Lane
+	queue  *scheduler.Queue
 	ops    uint64 // commands since the connection's home was last judged
 
 	traffic *lunTraffic
@@ -28,7 +30,9 @@ func (c *Connection) openLUNs() error {
 			return fmt.Errorf("lun %d, volume %s: %w", number, n.LU.Name(), err)
 		}
 		n.LU.Attach(n)
-		c.luns = append(c.luns, &lun{number: number, nexus: n, lane: lane, traffic: &c.traffic.luns[i]})
+		l := &lun{number: number, nexus: n, lane: lane, traffic: &c.traffic.luns[i]}
+		c.luns = append(c.luns, l)
+		c.thread.gate.open(c, l)
 	}
 	return nil
 }
@@ -41,6 +45,7 @@ func (c *Connection) relane() error {
 			return fmt.Errorf("lun %d, volume %s: %w", l.number, l.nexus.LU.Name(), err)
 		}
 		l.lane = lane
+		c.thread.gate.open(c, l)
 	}
 	return nil
 }

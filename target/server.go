@@ -24,6 +24,7 @@ type Server struct {
 	workers *evloop.Workers
 	threads []*thread
 	running sync.WaitGroup // loops, accept loops and logins
+	qos     *qos
 
 	refusals struct { // of logins, for the log
 		sync.Mutex
@@ -38,7 +39,7 @@ type Server struct {
 		groups    map[uint16]*portalGroup
 		homes     map[*scsi.LogicalUnit][]*thread // the logical units' groups of event threads
 		nextHome  int
-		sessions  map[uint16]*Session           // by TSIH
+		sessions  map[uint16]*Session // by TSIH
 		past      map[*scsi.LogicalUnit]Traffic // of sessions that have ended
 		lastTSIH  uint16
 		loggingIn map[net.Conn]time.Time // since when
@@ -69,6 +70,7 @@ func NewServer(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.qos = newQoS(s, config.QoS, config.Threads)
 	for i := range config.Threads {
 		cpu := config.CPUs[i%len(config.CPUs)]
 		th, err := newThread(s.threadConfig(i, cpu, topology.NodeOf(cpu)))
@@ -76,10 +78,12 @@ func NewServer(config Config) (*Server, error) {
 			s.stopThreads()
 			return nil, err
 		}
+		th.gate = newGate(th, i, config.QoS.Gate, s.qos.pool())
 		th.loop.SetBusyPoll(max(config.BusyPoll, 0))
 		s.threads = append(s.threads, th)
 		s.running.Go(th.loop.Run)
 	}
+	s.qos.start()
 	return s, nil
 }
 
@@ -236,6 +240,7 @@ func (th *thread) flush(lu *scsi.LogicalUnit, done chan<- error) {
 }
 
 func (s *Server) stopThreads() {
+	s.qos.end()
 	for _, th := range s.threads {
 		closed := make(chan struct{})
 		th.loop.Post(evloop.Func(func() { th.closeLanes(); close(closed) }))

@@ -2,6 +2,7 @@ package target
 
 import (
 	"lunar/internal/buf"
+	"lunar/scheduler"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
 )
@@ -46,6 +47,9 @@ type task struct {
 	r2ts        [maxOutstandingR2T]sequence
 	r2tCount    int
 	r2tNext     uint32 // buffer offset from which nothing was solicited yet
+
+	qos  scheduler.Task
+	turn turn
 
 	managements []*taskManagement // the functions that wait for its end
 }
@@ -143,6 +147,9 @@ func (t *task) leave() []*taskManagement {
 	}
 	if t.listed {
 		c.tasks.remove(t)
+	}
+	if t.turn != ungated {
+		c.thread.gate.left(t)
 	}
 	if t.windowed {
 		c.window.Done()

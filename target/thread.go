@@ -14,6 +14,7 @@ import (
 type thread struct {
 	loop *evloop.Loop
 	room *Room
+	gate *gate
 	load atomic.Int32 // connections, for the choice of a home
 
 	free      *task // recycled tasks

@@ -13,6 +13,7 @@ type CmdWindow struct {
 	used  uint32 // commands that came through the window and have not ended
 
 	frozen bool // nothing more is granted for now
+	queued int  // commands that wait for their turn with the scheduler
 }
 
 // NewCmdWindow returns the window of a session whose first command will carry
@@ -49,11 +50,18 @@ func (w *CmdWindow) Done() { w.used-- }
 
 // Grant returns ExpCmdSN and MaxCmdSN for a PDU that leaves now.
 func (w *CmdWindow) Grant() (exp, max pdu.SN) {
-	if grant := w.exp.Add(w.depth - w.used - 1); !w.frozen && w.max.LessThan(grant) {
+	if grant := w.exp.Add(w.depth - w.used - 1); !w.frozen && w.queued < paceFrom && w.max.LessThan(grant) {
 		w.max = grant
 	}
 	return w.exp, w.max
 }
+
+// paceFrom is how many commands of a session may wait for their turn before the
+// initiator is held back: more would only wait here instead of there.
+const paceFrom = 32
+
+// Queued counts commands that begin, or cease, to wait for their turn.
+func (w *CmdWindow) Queued(n int) { w.queued += n }
 
 // Freeze stops, or resumes, granting: what was granted stays granted.
 func (w *CmdWindow) Freeze(on bool) { w.frozen = on }

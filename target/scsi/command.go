@@ -81,6 +81,7 @@ type Command struct {
 	final   *segment // the segment whose SendDataIn ends the command
 	pumping bool     // step is on the stack
 	again   bool     // something happened while step was on the stack
+	missed  bool     // an operation was not served by a cache
 	starved bool     // Alloc said not now and Resume has not come
 	landing bool     // what Landing returns
 	ending  bool     // nothing more is started
@@ -102,6 +103,10 @@ type work struct {
 // operation codes.
 func (c *Command) Row() *Row { return c.row }
 
+// Hit reports, at its end, that a cache served the command: the store behind it
+// had nothing to do.
+func (c *Command) Hit() bool { return !c.missed }
+
 // Aborted reports that Abort ended the command: no status may be sent.
 func (c *Command) Aborted() bool { return c.aborted }
 
@@ -118,7 +123,7 @@ func (c *Command) Reset() {
 	c.row, c.step, c.parsed = nil, nil, nil
 	c.limit, c.next, c.head, c.tail, c.fua, c.work = 0, 0, 0, 0, false, work{}
 	c.inline = 0
-	c.starved, c.ending, c.aborted, c.again = false, false, false, false
+	c.starved, c.missed, c.ending, c.aborted, c.again = false, false, false, false, false
 }
 
 // dataIn returns how many bytes of Data-In move: what the CDB asks for, but no

@@ -120,7 +120,7 @@ func (s *segment) data() []byte { return s.ref.Bytes()[:s.n] }
 // launch submits the prepared operation once the extent guard lets it pass:
 // whatever changes the medium holds its extent, at least shared.
 func (s *segment) launch(kind backstore.Kind) {
-	s.op.Kind, s.op.Err, s.op.FUA = kind, nil, kind == backstore.Write && s.cmd.fua
+	s.op.Kind, s.op.Err, s.op.Hit, s.op.FUA = kind, nil, false, kind == backstore.Write && s.cmd.fua
 	if changes(kind) && s.hold.mode == unguarded {
 		s.hold.cover(shared, s.op.Off, s.op.Len)
 	}
@@ -185,6 +185,7 @@ func (s *segment) finish() {
 	}
 	s.noteVolatile()
 	s.state = done
+	c.missed = c.missed || !s.op.Hit
 	c.running--
 	c.pump()
 }

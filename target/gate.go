@@ -1,0 +1,174 @@
+package target
+
+import (
+	"math"
+	"time"
+
+	"lunar/internal/evloop"
+	"lunar/scheduler"
+	"lunar/target/scsi"
+)
+
+// gate is an event thread's part of the token scheduler: commands pass it, or
+// wait in it for their tokens. Without rules everything passes.
+type gate struct {
+	*scheduler.Gate
+	thread *thread
+	cost   scheduler.Cost
+	due    bool // dispatch is queued
+	tick   evloop.Timer
+	wake   evloop.Timer
+}
+
+// tickTime is how often engines yield and due reservation tokens are seen.
+const tickTime = time.Millisecond
+
+func newGate(th *thread, number int, config scheduler.GateConfig, pool *scheduler.Pool) *gate {
+	g := &gate{Gate: scheduler.NewGate(number, config, pool), thread: th}
+	g.tick.Fire, g.wake.Fire = g.ticked, g.dispatch
+	return g
+}
+
+// admit reports whether the task may run now; else the gate has it until
+// dispatch. Commands that the table exempts never wait.
+func (g *gate) admit(t *task) bool {
+	if !g.Active() || scsi.Exempt(&t.cmd) {
+		return true
+	}
+	q := &t.qos
+	q.Owner, q.Hit, q.Bytes = t, false, int64(t.cmd.EDTL)
+	q.Cost = g.cost.Of(q.Bytes, t.cmd.HasOut)
+	if g.Admit(t.lun.queue, q, g.thread.loop.Now()) {
+		t.turn = passed
+		return true
+	}
+	t.turn = queued
+	t.conn.window.Queued(1)
+	g.later()
+	return false
+}
+
+// turn is where a task stands with the gate.
+type turn uint8
+
+const (
+	ungated turn = iota // the gate knows nothing of it
+	queued              // it waits in the gate
+	passed              // the gate counts it as under way
+)
+
+// left tells the gate that the task has ended.
+func (g *gate) left(t *task) {
+	switch t.turn {
+	case queued:
+		t.conn.window.Queued(-1)
+		g.Cancel(&t.qos, g.thread.loop.Now())
+	case passed:
+		t.qos.Hit = t.cmd.Hit()
+		g.Done(&t.qos, g.thread.loop.Now())
+	default:
+		return
+	}
+	t.turn = ungated
+	if g.Waiting() > 0 {
+		g.later()
+	}
+}
+
+// later makes dispatch follow at the end of the pass.
+func (g *gate) later() {
+	if !g.due {
+		g.due = true
+		g.thread.loop.AtPassEnd(g)
+	}
+}
+
+// Run implements evloop.Task.
+func (g *gate) Run() {
+	g.due = false
+	g.dispatch()
+}
+
+// dispatch runs what may run now and sees to it that the rest is looked at in
+// time.
+func (g *gate) dispatch() {
+	now := g.thread.loop.Now()
+	for q := g.Next(now); q != nil; q = g.Next(now) {
+		t := q.Owner.(*task)
+		t.turn = passed
+		t.conn.window.Queued(-1)
+		t.conn.dispatched(t)
+	}
+	if at := g.Wake(); at != math.MaxInt64 && g.Waiting() > 0 {
+		g.thread.loop.ArmAt(&g.wake, at)
+	}
+}
+
+// ticked is the timer while there are rules.
+func (g *gate) ticked() {
+	if !g.Active() {
+		return
+	}
+	g.Tick(g.thread.loop.Now())
+	g.thread.loop.Arm(&g.tick, tickTime)
+	if g.Waiting() > 0 {
+		g.dispatch()
+	}
+}
+
+// apply puts a policy into force.
+func (g *gate) apply(p *scheduler.Policy) {
+	now := g.thread.loop.Now()
+	g.cost = p.Cost()
+	g.Apply(p, now)
+	if g.Active() && !g.tick.Armed() {
+		g.thread.loop.Arm(&g.tick, tickTime)
+	}
+	g.dispatch()
+}
+
+// open gives a LUN of the connection its queue on the connection's thread.
+func (g *gate) open(c *Connection, l *lun) {
+	l.queue = g.Open(scheduler.Flow{Initiator: c.session.initiator.Name, Target: c.session.target.Name(), LUN: l.number}, g.thread.loop.Now())
+}
+
+// close takes the queues of a connection away, whose commands have all ended.
+func (g *gate) close(c *Connection) {
+	for _, l := range c.luns {
+		if l.queue != nil {
+			g.Close(l.queue, g.thread.loop.Now())
+			l.queue = nil
+		}
+	}
+}
+
+// dispatched runs a task that has waited in the gate.
+func (c *Connection) dispatched(t *task) {
+	defer c.Contain()
+	c.executing, c.calling = t, t
+	t.lun.nexus.LU.Execute(&t.cmd)
+	c.executing, c.calling = nil, nil
+	if t.ended {
+		c.thread.recycle(t)
+	}
+}
+
+// await keeps what came with a command that waits in the gate: its immediate
+// data, which lies in the receive buffer.
+func (t *task) await() {
+	c := t.conn
+	if t.cmd.Immediate == nil || t.early != nil {
+		t.cmd.Immediate = nil
+		return
+	}
+	if n := len(t.cmd.Immediate); n > scsi.SegmentSize {
+		t.keepImmediate()
+	} else if ref := c.landing(n); ref != nil {
+		t.early = ref
+		copy(ref.Bytes(), t.cmd.Immediate)
+		t.cmd.Immediate = nil
+	} else {
+		t.keepImmediate()
+	}
+}
+

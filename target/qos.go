@@ -1,0 +1,203 @@
+package target
+
+import (
+	"sync"
+	"time"
+
+	"lunar/internal/evloop"
+	"lunar/scheduler"
+)
+
+// QoS sets the token scheduler.
+type QoS struct {
+	Policy      *scheduler.Policy // nil: no rules
+	Gate        scheduler.GateConfig
+	Coordinator scheduler.CoordinatorConfig // Threads is the server's
+}
+
+// QoSStatus is what the scheduler has given and to whom.
+type QoSStatus struct {
+	Capacity   int64                               // tokens per second; 0: not known yet
+	Capacities []int64                             // of the last periods, the newest last
+	Flows      []scheduler.Explanation             // by event thread
+	Attainment map[string][]scheduler.PeriodResult // by entity, as far as it has a rule
+}
+
+// qos is the coordinator of the gates of all event threads. It lives on a
+// goroutine of its own and reaches the gates by posting to their threads.
+type qos struct {
+	server *Server
+	stop   chan struct{}
+	ended  sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		policy      *scheduler.Policy
+		coordinator *scheduler.Coordinator
+		reports     []scheduler.GateReport
+		grants      []scheduler.GateGrant
+		capacities  []int64
+		period      int64 // end of the last that was noted
+	}
+}
+
+const (
+	// reportTime is how often the gates report: unused reservations are
+	// converted as often.
+	reportTime = 20 * time.Millisecond
+	// answerTime bounds the wait for a thread's report. One that is late goes on
+	// with what it has.
+	answerTime = time.Second
+	// capacityHistory is how many periods' capacities are remembered.
+	capacityHistory = 300
+)
+
+func newQoS(s *Server, config QoS, threads int) *qos {
+	q := &qos{server: s, stop: make(chan struct{})}
+	config.Coordinator.Threads = threads
+	q.mu.policy = config.Policy
+	if q.mu.policy == nil {
+		q.mu.policy = &scheduler.Policy{}
+	}
+	q.mu.coordinator = scheduler.NewCoordinator(config.Coordinator)
+	q.mu.reports = make([]scheduler.GateReport, threads)
+	q.mu.grants = make([]scheduler.GateGrant, threads)
+	return q
+}
+
+func (q *qos) pool() *scheduler.Pool { return &q.mu.coordinator.Monitor().Pool }
+
+// start puts the policy into force and begins to coordinate.
+func (q *qos) start() {
+	q.server.SetQoS(q.mu.policy)
+	q.ended.Go(q.run)
+}
+
+func (q *qos) end() {
+	close(q.stop)
+	q.ended.Wait()
+}
+
+func (q *qos) run() {
+	ticker := time.NewTicker(reportTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-q.stop:
+			return
+		case <-ticker.C:
+			q.coordinate()
+		}
+	}
+}
+
+// coordinate takes the gates' reports and hands out what follows from them.
+func (q *qos) coordinate() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.mu.policy.Empty() {
+		return
+	}
+	c, now := q.mu.coordinator, evloop.Monotonic()
+	for i := range q.mu.reports {
+		if q.ask(i) {
+			c.Collect(&q.mu.reports[i])
+		}
+	}
+	if now < c.Deadline() {
+		c.Check(now)
+		return
+	}
+	c.Redistribute(now, q.mu.grants)
+	for i := range q.mu.grants {
+		q.grant(i)
+	}
+	q.note()
+}
+
+// ask gets a thread's report. After answerTime the report's memory belongs to
+// the thread: there is a new one for the next time.
+func (q *qos) ask(i int) bool {
+	r, th, done := &q.mu.reports[i], q.server.threads[i], make(chan struct{})
+	th.loop.Post(evloop.Func(func() { th.gate.Report(r); close(done) }))
+	select {
+	case <-done:
+		return true
+	case <-time.After(answerTime):
+		q.mu.reports = append([]scheduler.GateReport(nil), q.mu.reports...)
+		q.mu.reports[i] = scheduler.GateReport{}
+		return false
+	}
+}
+
+// grant hands a thread its grant, which is the thread's from then on.
+func (q *qos) grant(i int) {
+	g, th := q.mu.grants[i], q.server.threads[i]
+	q.mu.grants[i] = scheduler.GateGrant{}
+	th.loop.Post(evloop.Func(func() {
+		th.gate.Grant(&g, th.loop.Now())
+		th.gate.dispatch()
+	}))
+}
+
+// note remembers the capacity of each period.
+func (q *qos) note() {
+	if len(q.mu.capacities) == capacityHistory {
+		q.mu.capacities = q.mu.capacities[:copy(q.mu.capacities, q.mu.capacities[1:])]
+	}
+	q.mu.capacities = append(q.mu.capacities, q.mu.coordinator.Monitor().Capacity())
+}
+
+// SetQoS puts a policy into force on all event threads before it returns.
+// Sessions, and commands that wait, are not touched but for the rates that they
+// get.
+func (s *Server) SetQoS(p *scheduler.Policy) {
+	s.qos.mu.Lock()
+	defer s.qos.mu.Unlock()
+	s.qos.mu.policy = p
+	s.onThreads(func(th *thread) { th.gate.apply(p) })
+}
+
+// QoSPolicy is the policy in force.
+func (s *Server) QoSPolicy() *scheduler.Policy {
+	s.qos.mu.Lock()
+	defer s.qos.mu.Unlock()
+	return s.qos.mu.policy
+}
+
+// QoS says what the scheduler does for an initiator; an empty name is all.
+func (s *Server) QoS(initiator string) QoSStatus {
+	q := s.qos
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	status := QoSStatus{
+		Capacity:   q.mu.coordinator.Monitor().Capacity(),
+		Capacities: append([]int64(nil), q.mu.capacities...),
+		Attainment: map[string][]scheduler.PeriodResult{},
+	}
+	var mu sync.Mutex
+	s.onThreads(func(th *thread) {
+		flows := th.gate.Explain(initiator, th.loop.Now())
+		mu.Lock()
+		defer mu.Unlock()
+		status.Flows = append(status.Flows, flows...)
+	})
+	for i := range status.Flows {
+		for _, e := range q.mu.policy.Resolve(status.Flows[i].Flow) {
+			if e.Key != "" && e.Rule != nil {
+				status.Attainment[e.Key] = q.mu.coordinator.Attainment(e.Key)
+			}
+		}
+	}
+	return status
+}
+
+// onThreads runs f on every event thread and waits for all.
+func (s *Server) onThreads(f func(*thread)) {
+	var done sync.WaitGroup
+	for _, th := range s.threads {
+		done.Add(1)
+		th.loop.Post(evloop.Func(func() { defer done.Done(); f(th) }))
+	}
+	done.Wait()
+}
