@@ -74,8 +74,9 @@ func checkSize(t *testing.T, s Subject, store backstore.Store, c *Client, want [
 	}
 }
 
-// testResizeInUse cuts the store while two event threads write everywhere. When
-// it grows again there are zeroes behind where the end was.
+// testResizeInUse cuts the store while two event threads write everywhere, and
+// lets it grow while they write up to its end. Then there are zeroes behind where
+// the end was.
 func testResizeInUse(t *testing.T, s Subject) {
 	if s.Fixed {
 		return
@@ -86,55 +87,75 @@ func testResizeInUse(t *testing.T, s Subject) {
 	for round := range 6 {
 		cut := page*int64(7*round+9) + int64(round%2)*s.unit()
 		c.Write(t, 0, ones)
-		stop := make(chan struct{})
-		var group, busy sync.WaitGroup
-		busy.Add(len(clients))
-		for i, c := range clients {
-			random := rand.New(rand.NewPCG(uint64(round), uint64(i)))
-			group.Go(func() {
-				if err := c.writeUntil(stop, busy.Done, random, s.unit()); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		busy.Wait()
-		err := backstore.Resize(store, cut)
-		close(stop)
-		group.Wait()
-		if err == nil {
-			err = backstore.Resize(store, Size)
-		}
-		if err != nil {
-			t.Fatal(err)
+		for _, phase := range []struct{ size, limit int64 }{{cut, Size}, {Size, cut}} {
+			if err := s.whileWriting(t, clients, phase.limit, func() error { return backstore.Resize(store, phase.size) }); err != nil {
+				t.Fatal(err)
+			}
 		}
 		left := append(bytes.Repeat([]byte{1}, int(cut)), make([]byte, Size-cut)...)
 		s.expect(t, c, 0, s.kept(left))
+		c.Must(t, backstore.Op{Kind: backstore.Flush})
+		s.expect(t, c, 0, s.kept(left))
 	}
-	c.Must(t, backstore.Op{Kind: backstore.Flush})
 }
 
-// writeUntil writes ones and reads. Behind the end it may be told so. started is
-// called when it is at it.
-func (c *Client) writeUntil(stop <-chan struct{}, started func(), random *rand.Rand, unit int64) error {
-	start := sync.OnceFunc(started)
-	defer start()
+// whileWriting calls f while the clients write ones before limit.
+func (s Subject) whileWriting(t *testing.T, clients []*Client, limit int64, f func() error) error {
+	stop := make(chan struct{})
+	var group, busy sync.WaitGroup
+	busy.Add(len(clients))
+	for i, c := range clients {
+		w := writer{c, limit, s.unit(), rand.New(rand.NewPCG(uint64(limit), uint64(i))), sync.OnceFunc(busy.Done)}
+		group.Go(func() {
+			if err := w.run(stop); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	busy.Wait()
+	defer group.Wait()
+	defer close(stop)
+	return f()
+}
+
+// writer writes ones and reads. Behind the end it may be told so.
+type writer struct {
+	*Client
+	limit, unit int64
+	random      *rand.Rand
+	started     func() // it has done something
+}
+
+func (w *writer) run(stop <-chan struct{}) error {
 	ones := Buffer(32 * page)
 	copy(ones, bytes.Repeat([]byte{1}, len(ones)))
+	defer w.started()
 	for {
 		select {
 		case <-stop:
 			return nil
 		default:
 		}
-		n := unit * (1 + random.Int64N(int64(len(ones))/unit))
-		off := unit * random.Int64N((Size-n)/unit+1)
-		op := backstore.Op{Kind: backstore.Write, Off: off, Data: ones[:n]}
-		if random.IntN(3) == 0 {
-			op.Kind, op.Data = backstore.Read, Buffer(int(n))
+		if err := w.step(ones); err != nil {
+			return err
 		}
-		if err := c.Do(op); err != nil && !errors.Is(err, backstore.ErrOutOfRange) {
-			return fmt.Errorf("%v of %d bytes at %d: %w", op.Kind, n, off, err)
-		}
-		start()
+		w.started()
 	}
+}
+
+// step often ends at the limit, where there may be a part of a page.
+func (w *writer) step(ones []byte) error {
+	n := w.unit * (1 + w.random.Int64N(min(int64(len(ones)), w.limit)/w.unit))
+	off := w.limit - n
+	if w.random.IntN(2) == 0 {
+		off = w.unit * w.random.Int64N((w.limit-n)/w.unit+1)
+	}
+	op := backstore.Op{Kind: backstore.Write, Off: off, Data: ones[:n]}
+	if w.random.IntN(3) == 0 {
+		op.Kind, op.Data = backstore.Read, Buffer(int(n))
+	}
+	if err := w.Do(op); err != nil && !errors.Is(err, backstore.ErrOutOfRange) {
+		return fmt.Errorf("%v of %d bytes at %d: %w", op.Kind, n, off, err)
+	}
+	return nil
 }
