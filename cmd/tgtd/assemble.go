@@ -15,11 +15,14 @@ import (
 
 // assembly is a server while it is put together.
 type assembly struct {
-	cfg      *conf.Config
-	log      *slog.Logger
-	topology numa.Topology
-	daemon   *daemon
-	units    map[string]*scsi.LogicalUnit // by volume name
+	cfg       *conf.Config
+	log       *slog.Logger
+	stateDir  string
+	identity  string // of the server
+	topology  numa.Topology
+	cacheSize conf.Size // of data on all nodes
+	daemon    *daemon
+	units     map[string]*scsi.LogicalUnit // by volume name
 }
 
 // assemble makes a server with all volumes and targets of cfg. No portal is
@@ -29,7 +32,10 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	if err != nil {
 		return nil, err
 	}
-	a := &assembly{cfg: cfg, log: log, daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}}
+	a := &assembly{
+		cfg: cfg, log: log, stateDir: stateDir, identity: identity,
+		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{},
+	}
 	if a.topology, err = topologyFor(&cfg.Server, log); err != nil {
 		return nil, err
 	}
@@ -40,7 +46,7 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	if a.daemon.Server, err = target.NewServer(serverConfig(cfg, log)); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(a.addVolumes(identity), a.addTargets()); err != nil {
+	if err := errors.Join(a.addVolumes(), a.addTargets()); err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 		defer cancel()
 		return nil, errors.Join(err, a.daemon.Shutdown(ctx))
@@ -78,11 +84,11 @@ func serverConfig(cfg *conf.Config, log *slog.Logger) target.Config {
 }
 
 // addVolumes opens every volume, and reports all that cannot be opened.
-func (a *assembly) addVolumes(identity string) error {
+func (a *assembly) addVolumes() error {
 	var errs []error
 	for i := range a.cfg.Volumes {
 		v := &a.cfg.Volumes[i]
-		lu, err := a.openVolume(v, i, identity)
+		lu, err := a.openVolume(v)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -90,7 +96,10 @@ func (a *assembly) addVolumes(identity string) error {
 		a.units[v.Name] = lu
 		a.daemon.AddLogicalUnit(lu, max(v.Threads, 1))
 	}
-	return errors.Join(errs...)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return a.settleCache()
 }
 
 func (a *assembly) addTargets() error {

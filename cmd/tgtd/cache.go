@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"lunar/backstore"
 	"lunar/cache/tier"
 	"lunar/conf"
+	"lunar/internal/arena"
+	"lunar/internal/numa"
 	"lunar/target"
 )
 
@@ -14,35 +17,68 @@ import (
 type daemon struct {
 	*target.Server
 	cache *tier.Cache // nil: none
+	note  segmentNote
 }
 
 // Shutdown ends the server, whose volumes write what the cache still holds of
-// them, and then gives up the cache.
+// them, and then gives up the cache. What could not be written stays in the
+// segment, and is noted.
 func (d *daemon) Shutdown(ctx context.Context) error {
 	err := d.Server.Shutdown(ctx)
 	if d.cache == nil {
 		return err
 	}
-	return errors.Join(err, d.cache.Close())
+	err = errors.Join(err, d.cache.Close())
+	if err == nil && d.note.path != "" {
+		err = d.note.forgetOpen()
+	}
+	return err
 }
 
-// openCache makes the block cache, if there is to be one.
-func (a *assembly) openCache() (err error) {
-	if !a.cfg.Cache.Size.Given() {
-		return nil
-	}
+// cacheOptions are the configuration's cache on this machine.
+func cacheOptions(cfg *conf.Config, topology numa.Topology, identity string) (tier.Options, error) {
 	usable, err := usableMemory("/")
 	if err != nil {
-		return err
+		return tier.Options{}, err
 	}
-	size, err := cacheSizeOf(a.cfg, len(a.topology.Nodes), usable)
+	size, err := cacheSizeOf(cfg, len(topology.Nodes), usable)
+	if err != nil {
+		return tier.Options{}, reported(err)
+	}
+	huge, err := arena.ParseHuge(cfg.Cache.Huge)
+	return tier.Options{
+		Topology: topology, PerNode: size.perNode, BlockSize: int(cfg.Cache.BlockSize), Volumes: len(cfg.Volumes), Huge: huge,
+		Segment: segmentPath(cfg.Cache.Segment, identity), Identity: identity, Build: version,
+		DirtyLimit: size.dirtyLimit, ForwardThreshold: int64(cfg.Cache.ForwardThreshold),
+	}, err
+}
+
+// openCache makes the block cache, if there is to be one, and takes over what a
+// server before this one left in its segment.
+func (a *assembly) openCache() error {
+	note, err := readNote(a.stateDir)
 	if err != nil {
 		return err
 	}
-	a.daemon.cache, err = tier.Open(tier.Options{
-		Topology: a.topology, PerNode: size.perNode, DirtyLimit: size.dirtyLimit, BlockSize: int(a.cfg.Cache.BlockSize),
-		Volumes: len(a.cfg.Volumes), Logger: a.log,
-	})
+	if !a.cfg.Cache.Size.Given() {
+		return note.checkLeftover("", a.log)
+	}
+	o, err := cacheOptions(a.cfg, a.topology, a.identity)
+	if err != nil {
+		return err
+	}
+	if err := note.checkLeftover(o.Segment, a.log); err != nil {
+		return err
+	}
+	if o.Segment != "" {
+		if err := makeSegmentDir(a.cfg.Cache.Segment); err != nil {
+			return err
+		}
+	}
+	o.Logger, o.Progress = a.log, cacheProgress(a.log)
+	a.cacheSize = conf.Size(o.PerNode * int64(len(a.topology.Nodes)))
+	a.daemon.note = note
+	a.daemon.cache, err = tier.Open(o)
 	return err
 }
 
@@ -52,20 +88,49 @@ var policies = map[conf.WritePolicy]tier.Policy{
 }
 
 // cached puts a volume's store behind the cache when the configuration says
-// so. number is the volume's among all; store is owned, also on failure.
-func (a *assembly) cached(v *conf.Volume, number int, store backstore.Store) (backstore.Store, error) {
+// so; store is owned, also on failure.
+func (a *assembly) cached(v *conf.Volume, store backstore.Store, failing *deferral) (backstore.Store, error) {
 	if v.Cache == nil || a.daemon.cache == nil {
 		return store, nil
 	}
-	if v.Write == conf.WriteBack { // see cache.segment
-		return nil, errors.Join(errors.New("write: back is not possible yet, expected through or sync"), store.Close())
-	}
 	wrapped, err := a.daemon.cache.Wrap(store, tier.VolumeConfig{
-		ID: uint64(number), Name: v.Name, Policy: policies[v.Write], Admission: v.Cache.Admission,
+		ID: volumeID(v, a.identity), Name: v.Name, Policy: policies[v.Write], Admission: v.Cache.Admission,
 		Min: int64(v.Cache.Min), Max: int64(v.Cache.Max), ReadAhead: int64(v.Cache.ReadAhead),
+		Age: v.Cache.FlushAge, DirtyLimit: int64(v.Cache.DirtyLimit.Of(a.cacheSize)), OnFlushError: failing.report,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return wrapped, nil
+}
+
+// settleCache is called when all volumes are open. It refuses to serve the store
+// of a volume whose unwritten data the cache keeps under another identity: it
+// would be served without them, and damaged by them later.
+func (a *assembly) settleCache() error {
+	if a.daemon.cache == nil || a.cfg.Cache.Segment == "" {
+		return nil
+	}
+	fresh := segmentNote{stateDir: a.stateDir, path: segmentPath(a.cfg.Cache.Segment, a.identity), volumes: map[uint64]string{}}
+	var errs []error
+	for _, o := range a.daemon.cache.Settle() {
+		fresh.orphans = append(fresh.orphans, o.ID)
+		fresh.volumes[o.ID] = a.daemon.note.volumes[o.ID]
+		for _, v := range a.cfg.Volumes {
+			if path := storePath(&v); path != "" && path == fresh.volumes[o.ID] {
+				errs = append(errs, fmt.Errorf("volume %s: found %s of unwritten data for %s in the cache, from when it was volume %q; give it back its name, serial, cache and segment, start and stop in order once, then change them",
+					v.Name, arena.Bytes(o.Bytes), path, o.Name))
+			}
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	for _, v := range a.cfg.Volumes {
+		if v.Cache != nil && v.Write == conf.WriteBack {
+			fresh.volumes[volumeID(&v, a.identity)] = storePath(&v)
+		}
+	}
+	a.daemon.note = fresh
+	return fresh.write()
 }

@@ -2,15 +2,18 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 
 	"lunar/conf"
 )
 
 type checkCommand struct {
-	File string `arg:"" help:"The configuration file." type:"path"`
+	File     string `arg:"" help:"The configuration file." type:"path"`
+	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server, whose cache memory is looked at. Default: as for serve."`
 }
 
-// Run prints warnings and a summary; problems are the error.
+// Run prints warnings, a summary and what the cache comes to on this machine;
+// problems are the error. It takes no memory and changes nothing.
 func (k checkCommand) Run(c console) error {
 	cfg, warnings, err := conf.Load(k.File)
 	if err != nil {
@@ -19,8 +22,19 @@ func (k checkCommand) Run(c console) error {
 	for _, w := range warnings {
 		fmt.Fprintf(c.err, "warning: %s\n", w.Detail())
 	}
+	topology, err := topologyFor(&cfg.Server, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	notes, err := checkCache(cfg, topology, k.StateDir)
+	if err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(c.out, "%s: ok: %s, %s, %d warnings\n", k.File,
 		counted(len(cfg.Targets), "target"), counted(len(cfg.Volumes), "volume"), len(warnings))
+	for _, note := range notes {
+		fmt.Fprintf(c.out, "%s: %s\n", k.File, note)
+	}
 	return err
 }
 

@@ -15,12 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"lunar/internal/initiator"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // buffer is a bytes.Buffer that two goroutines may use.
 type buffer struct {

@@ -54,34 +54,51 @@ const identityBytes = 16
 // servers never offer different volumes under one identity, which a multipath
 // initiator would mix up.
 func serverIdentity(dir string) (string, error) {
-	path := filepath.Join(dir, "identity")
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		fresh := make([]byte, identityBytes)
-		rand.Read(fresh)
-		text = []byte(hex.EncodeToString(fresh) + "\n")
-		err = writeNew(path, text)
+	id, err := readIdentity(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return id, err
 	}
+	fresh := make([]byte, identityBytes)
+	rand.Read(fresh)
+	id = hex.EncodeToString(fresh)
+	if err := writeNew(identityFile(dir), []byte(id+"\n")); err != nil {
+		return "", fmt.Errorf("server identity: %w", err)
+	}
+	return id, nil
+}
+
+func identityFile(dir string) string { return filepath.Join(dir, "identity") }
+
+// readIdentity returns the identity of a state directory that has one; else the
+// error is fs.ErrNotExist.
+func readIdentity(dir string) (string, error) {
+	text, err := os.ReadFile(identityFile(dir))
 	if err != nil {
 		return "", fmt.Errorf("server identity: %w", err)
 	}
 	id := strings.TrimSpace(string(text))
 	if raw, err := hex.DecodeString(id); err != nil || len(raw) != identityBytes {
-		return "", fmt.Errorf("server identity %s: found %q, expected %d hexadecimal digits", path, id, 2*identityBytes)
+		return "", fmt.Errorf("server identity %s: found %q, expected %d hexadecimal digits", identityFile(dir), id, 2*identityBytes)
 	}
 	return id, nil
 }
 
 // writeNew writes a file whole or not at all, and never over another.
-func writeNew(path string, data []byte) error {
+func writeNew(path string, data []byte) error { return putFile(path, data, os.Link) }
+
+// replaceFile writes a file whole or not at all, also over another.
+func replaceFile(path string, data []byte) error { return putFile(path, data, os.Rename) }
+
+// putFile writes under another name; put gives the file its own.
+func putFile(path string, data []byte, put func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer os.Remove(f.Name()) // it is gone after a rename
 	_, err = f.Write(data)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return os.Link(f.Name(), path)
+	return put(f.Name(), path)
 }

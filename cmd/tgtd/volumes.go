@@ -2,20 +2,23 @@ package main
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 
 	"lunar/backstore"
 	"lunar/conf"
 	"lunar/target/scsi"
 )
 
-// openVolume makes a logical unit of the volume with the given number.
-func (a *assembly) openVolume(v *conf.Volume, number int, identity string) (*scsi.LogicalUnit, error) {
+// openVolume makes a logical unit of the volume.
+func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
+	failing := &deferral{}
 	store, err := openStore(v, a.log)
 	if err == nil {
-		store, err = a.cached(v, number, store)
+		store, err = a.cached(v, store, failing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
@@ -23,13 +26,14 @@ func (a *assembly) openVolume(v *conf.Volume, number int, identity string) (*scs
 	lu, err := scsi.NewLogicalUnit(scsi.LUConfig{
 		Name: v.Name, Store: store, BlockSize: v.BlockSize,
 		Vendor: v.Vendor, Product: v.Product,
-		Serial: serialOf(v, identity), NAA: v.NAA,
+		Serial: serialOf(v, a.identity), NAA: v.NAA,
 		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly, Logger: a.log,
 	})
 	if err != nil {
 		store.Close()
 		return nil, err
 	}
+	failing.bind(lu)
 	return lu, nil
 }
 
@@ -78,4 +82,23 @@ func serialOf(v *conf.Volume, identity string) string {
 	}
 	sum := sha256.Sum256([]byte(identity + "/" + v.Name))
 	return hex.EncodeToString(sum[:8])
+}
+
+// storePath is the one path of a volume's file or device, whatever links lead
+// there; empty if it has none.
+func storePath(v *conf.Volume) string {
+	if v.Path == "" {
+		return ""
+	}
+	if path, err := filepath.EvalSymlinks(v.Path); err == nil {
+		return path
+	}
+	return filepath.Clean(v.Path)
+}
+
+// volumeID tells a volume from all others in the cache, over restarts: it is of
+// what initiators know the volume by and of what holds its bytes.
+func volumeID(v *conf.Volume, identity string) uint64 {
+	sum := sha256.Sum256([]byte(serialOf(v, identity) + "\x00" + storePath(v)))
+	return binary.BigEndian.Uint64(sum[:])
 }

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"path/filepath"
+
+	"lunar/cache/segment"
+	"lunar/cache/tier"
+	"lunar/conf"
+	"lunar/internal/arena"
+	"lunar/internal/numa"
+)
+
+// cacheCheck looks at the cache of a configuration without taking its memory.
+type cacheCheck struct {
+	cfg      *conf.Config
+	topology numa.Topology
+	stateDir string
+	options  tier.Options
+	has      string // who has the memory already, so that it need not be free
+	notes    []string
+}
+
+// checkCache compares the cache with this machine, and with what the last server
+// of the state directory left in memory.
+func checkCache(cfg *conf.Config, topology numa.Topology, stateDir string) (notes []string, err error) {
+	if stateDir == "" {
+		if stateDir, err = defaultStateDir(); err != nil {
+			return nil, err
+		}
+	}
+	k := &cacheCheck{cfg: cfg, topology: topology, stateDir: stateDir}
+	if serverRuns(stateDir) {
+		k.has = "a server runs"
+	}
+	if err := k.checkSize(); err != nil {
+		return nil, err
+	}
+	if err := k.checkSegment(); err != nil {
+		return nil, err
+	}
+	return k.notes, k.checkFree()
+}
+
+// checkSize computes what the server would ask for, as far as it needs no
+// identity.
+func (k *cacheCheck) checkSize() (err error) {
+	if !k.cfg.Cache.Size.Given() {
+		return nil
+	}
+	identity, err := readIdentity(k.stateDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	nodes := len(k.topology.Nodes)
+	if k.options, err = cacheOptions(k.cfg, k.topology, identity); err == nil {
+		k.note("the cache has %s: %s on each of %s", arena.Bytes(k.total()), arena.Bytes(k.options.PerNode), counted(nodes, "NUMA node"))
+	}
+	return err
+}
+
+func (k *cacheCheck) total() int64 { return k.options.PerNode * int64(len(k.topology.Nodes)) }
+
+func (k *cacheCheck) note(format string, args ...any) {
+	k.notes = append(k.notes, fmt.Sprintf(format, args...))
+}
+
+// serverRuns asks by connecting to the control socket.
+func serverRuns(stateDir string) bool {
+	c, err := net.Dial("unix", filepath.Join(stateDir, "control.sock"))
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
+}
+
+// checkSegment looks at what a server left in memory.
+func (k *cacheCheck) checkSegment() error {
+	note, err := readNote(k.stateDir)
+	if err != nil {
+		return err
+	}
+	path := k.options.Segment
+	if err := note.checkLeftover(path, slog.New(slog.DiscardHandler)); err != nil || path == "" || k.options.Identity == "" {
+		return err
+	}
+	found, err := tier.Inspect(k.options)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err = errors.Join(err, found.Attachable); err != nil {
+		return err
+	}
+	if k.has == "" {
+		k.has = "the segment exists"
+	}
+	k.note("this version can attach the cache segment %s: %s, of which %s are not written yet; last used by version %s, which %s",
+		path, arena.Bytes(found.Size), arena.Bytes(found.Dirty), found.UsedBy, lastUse(found.Description))
+	return nil
+}
+
+// lastUse says how the last process with a segment fared.
+func lastUse(d segment.Description) string {
+	switch {
+	case d.InUse:
+		return fmt.Sprintf("has it now as process %d", d.Process)
+	case d.Clean:
+		return "stopped in order"
+	}
+	return "did not stop in order"
+}
+
+// checkFree compares the cache with the memory that is free, unless it is taken
+// already.
+func (k *cacheCheck) checkFree() error {
+	if !k.cfg.Cache.Size.Given() {
+		return nil
+	}
+	if k.has != "" {
+		k.note("%s: whether enough memory is free was not checked", k.has)
+		return nil
+	}
+	if dir := k.cfg.Cache.Segment; dir != "" {
+		return k.checkSpace(dir)
+	}
+	limits, err := arena.ReadLimits("")
+	if err != nil {
+		return err
+	}
+	if err := limits.Check(arena.Demand{Bytes: k.total(), Huge: k.options.Huge == arena.HugeRequire}); err != nil {
+		return fmt.Errorf("cache.size: %w", err)
+	}
+	return nil
+}
+
+// checkSpace compares the cache with the file system of a new segment.
+func (k *cacheCheck) checkSpace(dir string) error {
+	err := checkSegmentDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		dir = filepath.Dir(dir) // it will be made
+		err = checkMemoryFS(dir)
+	}
+	if err == nil {
+		err = arena.CheckFile(dir, k.total(), false)
+	}
+	if err != nil {
+		return fmt.Errorf("cache.segment: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// childVariable makes the test binary be tgtd, so that a test can kill it.
+const childVariable = "TGTD_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		os.Exit(run(context.Background(), os.Args[1:], console{os.Stdout, os.Stderr}))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child is a tgtd in a process of its own.
+type child struct {
+	portal string // of the first portal
+	log    *buffer
+	cmd    *exec.Cmd
+	ended  chan error
+}
+
+// serveChild runs "tgtd serve" and returns when its portals are open.
+func serveChild(t *testing.T, args ...string) *child {
+	t.Helper()
+	c := &child{log: &buffer{}, ended: make(chan error, 1)}
+	c.cmd = exec.Command(os.Args[0], append([]string{"serve"}, args...)...)
+	c.cmd.Env = append(os.Environ(), childVariable+"=1")
+	c.cmd.Stderr = c.log
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.cmd.Process.Kill() })
+	lines := bufio.NewReader(out)
+	for c.portal == "" {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the server did not start: %v, %v\n%s", err, c.cmd.Wait(), c.log)
+		}
+		if m := discoveryLine.FindStringSubmatch(line); m != nil {
+			c.portal = m[1]
+		}
+	}
+	go func() {
+		io.Copy(io.Discard, lines)
+		c.ended <- c.cmd.Wait()
+	}()
+	return c
+}
+
+// end sends a signal, waits, and returns how the process ended.
+func (c *child) end(t *testing.T, s syscall.Signal) error {
+	t.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-c.ended:
+		return err
+	case <-time.After(30 * time.Second):
+		t.Fatalf("tgtd has not ended after %v\n%s", s, c.log)
+		return nil
+	}
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lunar/cache/segment"
+	"lunar/internal/arena"
+)
+
+// segmentNote is what the state directory knows of a segment that may have data
+// which are nowhere else: that of a server that runs, or that did not end in
+// order. Its file has a line with the segment's path, and one for each volume with
+// its identity in the cache and the path of its store.
+type segmentNote struct {
+	stateDir string
+	path     string            // of the segment; empty: there is none
+	volumes  map[uint64]string // paths of stores by identity
+	orphans  []uint64          // volumes that nobody serves now
+}
+
+func (n *segmentNote) file() string { return filepath.Join(n.stateDir, "segment.note") }
+
+// readNote returns an empty note if the last server ended in order.
+func readNote(stateDir string) (segmentNote, error) {
+	n := segmentNote{stateDir: stateDir, volumes: map[uint64]string{}}
+	text, err := os.ReadFile(n.file())
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, nil
+	}
+	if err != nil {
+		return n, fmt.Errorf("note of the cache segment: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if err := n.add(strings.TrimSuffix(line, "\n")); err != nil {
+			return n, fmt.Errorf("note of the cache segment %s: found %q, expected an identity and a quoted path: %w", n.file(), line, err)
+		}
+	}
+	return n, nil
+}
+
+// add reads a line. The segment's own has no identity.
+func (n *segmentNote) add(line string) error {
+	id, quoted, _ := strings.Cut(line, " ")
+	path, err := strconv.Unquote(quoted)
+	if err == nil && id == ownLine {
+		n.path = path
+		return nil
+	}
+	number, noID := strconv.ParseUint(id, 16, 64)
+	n.volumes[number] = path
+	return errors.Join(err, noID)
+}
+
+// ownLine begins the line with the segment's path.
+const ownLine = "segment"
+
+// write replaces the note; one that names no volume is removed.
+func (n *segmentNote) write() (err error) {
+	if len(n.volumes) == 0 {
+		err = os.Remove(n.file())
+	} else {
+		text := fmt.Sprintf("%s %q\n", ownLine, n.path)
+		for _, id := range slices.Sorted(maps.Keys(n.volumes)) {
+			text += fmt.Sprintf("%016x %q\n", id, n.volumes[id])
+		}
+		err = replaceFile(n.file(), []byte(text))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("note of the cache segment: %w", err)
+	}
+	return nil
+}
+
+// forgetOpen notes that nothing is dirty but what orphans have.
+func (n *segmentNote) forgetOpen() error {
+	left := map[uint64]string{}
+	for _, id := range n.orphans {
+		left[id] = n.volumes[id]
+	}
+	n.volumes = left
+	return n.write()
+}
+
+// checkLeftover looks after the segment of a server before this one, which did
+// not end in order: it refuses a configuration with another segment, path, that
+// would forget data in it, and says so if it is gone.
+func (n *segmentNote) checkLeftover(path string, log *slog.Logger) error {
+	if n.path == "" {
+		return nil
+	}
+	d, err := segment.Describe(n.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		log.Warn("the cache segment of the last run, which did not end in order, is gone: as after a power cut, writes that initiators had not flushed may be lost",
+			"segment", n.path, "reason", "the machine was restarted, or somebody removed the file")
+		return nil
+	case err != nil:
+		return err
+	case n.path == path:
+		return nil // attaching it decides
+	case d.Refused != nil:
+		return d.Refused
+	case d.Dirty > 0:
+		return fmt.Errorf("cache segment %s: found %s of unwritten data of the last run, which did not end in order, in a segment that this configuration does not use; start once with cache.segment: %s and stop in order, or remove the file to give the data up",
+			n.path, arena.Bytes(d.Dirty), filepath.Dir(n.path))
+	}
+	log.Info("a cache segment that is not used any more keeps its memory until it is removed", "segment", n.path, "size", arena.Bytes(d.Size))
+	return nil
+}

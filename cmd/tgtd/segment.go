@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/conf"
+)
+
+// segmentPath is where a server keeps its segment in the configured directory;
+// empty: nowhere.
+func segmentPath(dir, identity string) string {
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, identity)
+}
+
+// makeSegmentDir makes the directory of segments, for its owner alone. Those
+// above it must exist.
+func makeSegmentDir(dir string) error {
+	err := checkMemoryFS(filepath.Dir(dir))
+	if err == nil {
+		err = os.Mkdir(dir, 0o700)
+	}
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		err = checkSegmentDir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("cache.segment: %w", err)
+	}
+	return nil
+}
+
+// checkSegmentDir refuses a directory that is not in memory, or in which others
+// could put files.
+func checkSegmentDir(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Lstat(dir, &st); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return fmt.Errorf("%s: found a file of type %#o, expected a directory", dir, st.Mode&unix.S_IFMT)
+	case int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%s: found a directory of user %d, expected one of user %d: choose another, such as %s-%d", dir, st.Uid, os.Geteuid(), dir, os.Geteuid())
+	case st.Mode&0o077 != 0:
+		return fmt.Errorf("%s: found mode %04o, expected 0700 (chmod 700, or a directory below it)", dir, st.Mode&0o7777)
+	}
+	return checkMemoryFS(dir)
+}
+
+// checkMemoryFS refuses file systems that would write the cache to a disk.
+func checkMemoryFS(dir string) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return fmt.Errorf("file system of %s: %w", dir, err)
+	}
+	if t := uint32(st.Type); t != unix.TMPFS_MAGIC && t != unix.HUGETLBFS_MAGIC {
+		return fmt.Errorf("found a file system of type %#x at %s, expected tmpfs or hugetlbfs, whose files are in memory: such as %s", t, dir, conf.DefaultSegment)
+	}
+	return nil
+}
