@@ -15,7 +15,7 @@ type cacheCommand struct {
 	Document string `default:"docs/performance-cache.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 	Disk     string `default:"/var/tmp" type:"existingdir" help:"Directory on a real disk for lunar's volumes, which are opened with O_DIRECT."`
 	TgtFiles string `default:"/dev/shm" type:"existingdir" help:"Directory for C tgt's volumes; one on a disk costs it writing back."`
-	Tests    string `required:"" type:"existingdir" help:"Directory of cache.test and tier.test, made by go test -c."`
+	Tests    string `required:"" type:"existingdir" help:"Directory of cache.test, tier.test and segment.test, made by go test -c."`
 	Parts    bool   `default:"true" negatable:"" help:"Measure the parts of the cache too."`
 }
 

@@ -86,7 +86,7 @@ func (g goBenchmarks) arguments() []string {
 
 // command is what a reader would type.
 func (g goBenchmarks) command() string {
-	dir := map[string]string{"cache.test": "./cache", "tier.test": "./cache/tier"}[g.binary]
+	dir := map[string]string{"cache.test": "./cache", "tier.test": "./cache/tier", "segment.test": "./cache/segment"}[g.binary]
 	return fmt.Sprintf("go test -run '^$' -bench '%s' -benchtime %s %s", g.pattern, g.time, dir)
 }
 

@@ -27,7 +27,8 @@ var parts = []part{
 	{"cores", []goBenchmarks{{"tier.test", "^BenchmarkCores$", long, true}}, coresTable},
 	{"misses", []goBenchmarks{{"tier.test", "^BenchmarkMiss$", long, true}}, missTable},
 	{"decisions", []goBenchmarks{{"cache.test", "^Benchmark(Algorithm1|Route.*|Forward.*|Fussy.*)$", short, false},
-		{"tier.test", "^Benchmark(Route.*|Forward.*|.*Journal.*)$", short, true}}, costTable},
+		{"tier.test", "^Benchmark(Route.*|Forward.*|Journal)$", short, true},
+		{"segment.test", "^BenchmarkMark$", short, false}}, costTable},
 	{"memory", []goBenchmarks{{"tier.test", "^BenchmarkOverhead$", short, false}}, overheadTable},
 }
 
@@ -150,14 +151,16 @@ func pairRatio(x, y benchmark, unit string) float64 {
 func overheadTable(b *benchmarks, _ float64) string {
 	const most = 1 // percent
 	var t strings.Builder
-	t.WriteString("| block | metadata and index, bytes per GiB | journal, bytes per GiB | all, bytes per GiB | share | to reach | reached |\n|--:|--:|--:|--:|--:|--:|---|\n")
+	t.WriteString("| block | records and index, bytes | journal and head, bytes | table of volumes, bytes | all, bytes | share | to reach | reached |\n|--:|--:|--:|--:|--:|--:|--:|---|\n")
 	for _, x := range b.list {
-		metadata, _ := x.median("metadata-B/GiB")
+		index, _ := x.median("index-B/GiB")
 		journal, _ := x.median("journal-B/GiB")
-		share := 100 * (metadata + journal) / (1 << 30)
+		volumes, _ := x.median("volumes-B/GiB")
+		all := index + journal + volumes
+		share := 100 * all / (1 << 30)
 		_, block, _ := strings.Cut(x.name, "block=")
-		fmt.Fprintf(&t, "| %s | %.0f | %.0f | %.0f | %.3f %% | ≤ %d %% | %s |\n",
-			block, metadata, journal, metadata+journal, share, most, yes(share <= most))
+		fmt.Fprintf(&t, "| %s | %.0f | %.0f | %.0f | %.0f | %.3f %% | ≤ %d %% | %s |\n",
+			block, index, journal, volumes, all, share, most, yes(share <= most))
 	}
 	return t.String()
 }

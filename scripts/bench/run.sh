@@ -19,7 +19,7 @@ go build -o "$out/" ./cmd/tgtd ./cmd/tgtload ./scripts/bench
 options=(--tgtd "$out/tgtd" --tgtload "$out/tgtload")
 if [ "${1:-}" = cache ]; then
 	shift
-	go test -c -o "$out/" ./cache ./cache/tier
+	go test -c -o "$out/" ./cache ./cache/tier ./cache/segment
 	options+=(cache --tests "$out")
 fi
 exec "$out/bench" "${options[@]}" "$@"
