@@ -1,0 +1,168 @@
+package tier
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"lunar/backstore"
+	"lunar/backstore/backstoretest"
+	"lunar/backstore/errstore"
+	"lunar/cache"
+)
+
+// rigid is a store whose Resize fails when it is told to.
+type rigid struct {
+	*errstore.Store
+	err error
+}
+
+func (r *rigid) Resize(size int64) error {
+	if r.err != nil {
+		return r.err
+	}
+	return r.Store.Resize(size)
+}
+
+// newRigid is a volume that writes nothing by itself.
+func newRigid(t *testing.T) (*faulty, *rigid) {
+	s := large.with(Back, "lru")
+	s.volume.Age = time.Hour
+	f := &faulty{medium: newMem(t, false)}
+	f.faults = errstore.Wrap(f.medium)
+	below := &rigid{Store: f.faults}
+	f.volume, f.cache = s.wrap(t, below)
+	t.Cleanup(func() {
+		f.faults.SetRules()
+		if err := f.volume.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f.Client = backstoretest.NewClient(t, f.volume, backstoretest.NewLoop(t, false))
+	return f, below
+}
+
+func (f *faulty) dirty() int64 { return f.volume.(backstore.WriteBack).Dirty() }
+
+// What is dirty is flushed first, but for what is to go.
+func TestResizeFlushes(t *testing.T) {
+	f, _ := newRigid(t)
+	const cut = 5*large64 + 3*page + sector
+	data := backstoretest.Pattern(backstoretest.Size, 1)
+	f.Write(t, 0, data)
+	f.faults.SetRules(errstore.Rule{Kinds: writes, Off: cut, Err: errMedium}) // nothing is written there
+	if err := backstore.Resize(f.volume, cut); err != nil {
+		t.Fatal(err)
+	}
+	const flushed = 5 * large64
+	if !bytes.Equal(f.medium.Bytes()[:flushed], data[:flushed]) {
+		t.Error("what lies before the end was not written first")
+	}
+	if n := f.dirty(); n > cut-flushed+page {
+		t.Errorf("%d dirty bytes are left, expected those of the last block at most", n)
+	}
+	f.faults.SetRules()
+	f.Must(t, backstore.Op{Kind: backstore.Flush})
+	if f.dirty() != 0 || !bytes.Equal(f.medium.Bytes(), data[:cut]) {
+		t.Errorf("%d dirty bytes after a flush; or the data differ", f.dirty())
+	}
+}
+
+const large64 = 64 << 10 // large's blocks
+
+// If what is dirty cannot be written, or the store below cannot be resized,
+// nothing has happened.
+func TestResizeFails(t *testing.T) {
+	for name, fail := range map[string]func(*faulty, *rigid){
+		"flush":  func(f *faulty, _ *rigid) { f.faults.SetRules(errstore.Rule{Kinds: writes, Err: errMedium}) },
+		"resize": func(_ *faulty, r *rigid) { r.err = errMedium },
+	} {
+		f, below := newRigid(t)
+		data := backstoretest.Pattern(backstoretest.Size, 1)
+		f.Write(t, 0, data)
+		fail(f, below)
+		for _, size := range []int64{backstoretest.Size / 2, 5*large64 + page + sector} {
+			if err := backstore.Resize(f.volume, size); !errors.Is(err, errMedium) {
+				t.Fatalf("%s: error %v", name, err)
+			}
+			if f.volume.Info().Size != backstoretest.Size || !bytes.Equal(f.Read(t, 0, len(data)), data) {
+				t.Fatalf("%s: the volume has %d bytes, or others than were written", name, f.volume.Info().Size)
+			}
+		}
+		f.faults.SetRules()
+		f.Must(t, backstore.Op{Kind: backstore.Flush})
+		f.same(t)
+	}
+}
+
+func TestResizeUnsupported(t *testing.T) {
+	w, _ := large.with(Back, "lru").wrap(t, newRAM(t))
+	defer w.Close()
+	if err := backstore.Resize(w, page); !errors.Is(err, backstore.ErrUnsupported) {
+		t.Errorf("error %v, expected ErrUnsupported", err)
+	}
+}
+
+// Whoever flushes while the volume shrinks waits, and does not fail.
+func TestFlushDuringResize(t *testing.T) {
+	f, _ := newRigid(t)
+	other := backstoretest.NewClient(t, f.volume, backstoretest.NewLoop(t, false))
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	group.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := other.Do(backstore.Op{Kind: backstore.Flush}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for i := range 30 {
+		f.Write(t, 0, backstoretest.Pattern(backstoretest.Size, uint64(i)))
+		for _, size := range []int64{int64(i+1) * 3 * sector, backstoretest.Size} {
+			if err := backstore.Resize(f.volume, size); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	close(stop)
+	group.Wait()
+	f.same(t)
+	if n := f.cache.stats.flushErrors.Load(); n != 0 {
+		t.Errorf("%d writes failed", n)
+	}
+}
+
+// What somebody sends from does not change under it when it falls behind the end,
+// and is not served again.
+func TestResizeUnderLoan(t *testing.T) {
+	f, _ := newRigid(t)
+	data := backstoretest.Pattern(backstoretest.Size, 1)
+	f.Write(t, 0, data)
+	f.Must(t, backstore.Op{Kind: backstore.Flush})
+	v := f.volume.(*volume)
+	key := cache.Key{LU: v.config.LU, Block: 3}
+	part := v.partOf(key)
+	slot, ok := part.TryRead(key, 0xf)
+	if !ok {
+		t.Fatal("what was written is not in the cache")
+	}
+	for _, size := range []int64{2 * large64, backstoretest.Size} {
+		if err := backstore.Resize(f.volume, size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(part.bytes(slot)[:4*page], data[3*large64:3*large64+4*page]) {
+		t.Error("what is being sent has changed")
+	}
+	wake(part.Unpin(slot))
+	if !bytes.Equal(f.Read(t, 2*large64, 2*large64), make([]byte, 2*large64)) {
+		t.Error("data of before came back")
+	}
+}
