@@ -170,19 +170,29 @@ func (p *process) end() {
 
 // crash ends the process like a kill: nothing is written or noted any more.
 func (p *process) crash() {
+	var volumes []backstore.Store
 	for _, o := range p.volumes {
 		backstoretest.On(p.loop, o.Lane.Close)
-		v := o.store.(*volume)
+		volumes = append(volumes, o.store)
+	}
+	crash(p.t, p.cache, volumes)
+}
+
+// crash ends a Cache, whose volumes have no lanes any more.
+func crash(t testing.TB, c *Cache, volumes []backstore.Store) {
+	t.Helper()
+	for _, s := range volumes {
+		v := s.(*volume)
 		if v.flusher != nil {
 			v.flusher.abandon()
 		}
 		if err := v.store.Close(); err != nil {
-			p.t.Error(err)
+			t.Error(err)
 		}
 	}
-	p.cache.flusher.stop()
-	if err := errors.Join(p.cache.unmap(), p.cache.config.Segment.Abandon()); err != nil {
-		p.t.Error(err)
+	c.flusher.stop()
+	if err := errors.Join(c.unmap(), c.config.Segment.Abandon()); err != nil {
+		t.Error(err)
 	}
 }
 
