@@ -26,6 +26,7 @@ type Config struct {
 	DiscoveryAuth login.Auth    // who may discover
 	NOPInterval   time.Duration // silence after which the initiator is asked whether it lives; negative: never
 	NOPTimeout    time.Duration // how long it may take to answer
+	FlushTime     time.Duration // how long Shutdown waits until all stores are stable; default 10 s
 	Limits        Limits
 	QoS           QoS
 }
@@ -74,6 +75,7 @@ func (c Config) withDefaults(cpus []int) Config {
 	setDefault(&c.BusyPoll, defaultBusyPoll)
 	setDefault(&c.NOPInterval, 15*time.Second)
 	setDefault(&c.NOPTimeout, 10*time.Second)
+	setDefault(&c.FlushTime, 10*time.Second)
 	if len(c.DiscoveryAuth.Incoming) == 0 {
 		c.DiscoveryAuth.AllowNone = true
 	}

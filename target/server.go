@@ -39,7 +39,7 @@ type Server struct {
 		groups    map[uint16]*portalGroup
 		homes     map[*scsi.LogicalUnit][]*thread // the logical units' groups of event threads
 		nextHome  int
-		sessions  map[uint16]*Session // by TSIH
+		sessions  map[uint16]*Session           // by TSIH
 		past      map[*scsi.LogicalUnit]Traffic // of sessions that have ended
 		lastTSIH  uint16
 		loggingIn map[net.Conn]time.Time // since when
@@ -179,7 +179,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	final, cancelFinal := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancelFinal()
 	left := s.awaitSessions(final)
-	err := errors.Join(left, s.flushStores(final))
+	flushed, cancelFlush := context.WithTimeout(context.Background(), s.config.FlushTime)
+	defer cancelFlush()
+	err := errors.Join(left, s.flushStores(flushed))
 	s.stopThreads()
 	return errors.Join(err, s.closeStores())
 }

@@ -20,7 +20,8 @@ type assembly struct {
 	stateDir  string
 	identity  string // of the server
 	topology  numa.Topology
-	cacheSize conf.Size // of data on all nodes
+	left      segmentNote // of the server before this one
+	cacheSize conf.Size   // of data on all nodes
 	daemon    *daemon
 	units     map[string]*scsi.LogicalUnit // by volume name
 }
@@ -66,6 +67,7 @@ func serverConfig(cfg *conf.Config, log *slog.Logger) target.Config {
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
 		NOPInterval:   cfg.Server.NOP.Interval,
 		NOPTimeout:    cfg.Server.NOP.Timeout,
+		FlushTime:     flushTimeOf(cfg),
 		Limits: target.Limits{
 			LoginConnections: limits.ConnectionsInLogin,
 			LoginTimeout:     limits.LoginTimeout,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"lunar/backstore"
 	"lunar/cache/tier"
@@ -16,8 +17,9 @@ import (
 // daemon is the server with what outlives its volumes.
 type daemon struct {
 	*target.Server
-	cache *tier.Cache // nil: none
-	note  segmentNote
+	cache *tier.Cache  // nil: none
+	note  *segmentNote // nil: nothing was noted
+	gone  sync.Mutex   // held from when the cache's memory is being given up
 }
 
 // Shutdown ends the server, whose volumes write what the cache still holds of
@@ -28,11 +30,21 @@ func (d *daemon) Shutdown(ctx context.Context) error {
 	if d.cache == nil {
 		return err
 	}
+	d.gone.Lock() // for good: see unwritten
 	err = errors.Join(err, d.cache.Close())
-	if err == nil && d.note.path != "" {
+	if err == nil && d.note != nil {
 		err = d.note.forgetOpen()
 	}
 	return err
+}
+
+// unwritten is how many dirty bytes the cache has, 0 when it has been given up.
+func (d *daemon) unwritten() int64 {
+	if d.cache == nil || !d.gone.TryLock() {
+		return 0
+	}
+	defer d.gone.Unlock()
+	return int64(d.cache.Stats().DirtyBytes)
 }
 
 // cacheOptions are the configuration's cache on this machine.
@@ -56,18 +68,18 @@ func cacheOptions(cfg *conf.Config, topology numa.Topology, identity string) (ti
 // openCache makes the block cache, if there is to be one, and takes over what a
 // server before this one left in its segment.
 func (a *assembly) openCache() error {
-	note, err := readNote(a.stateDir)
-	if err != nil {
+	var err error
+	if a.left, err = readNote(a.stateDir); err != nil {
 		return err
 	}
 	if !a.cfg.Cache.Size.Given() {
-		return note.checkLeftover("", a.log)
+		return a.left.checkLeftover("", a.log)
 	}
 	o, err := cacheOptions(a.cfg, a.topology, a.identity)
 	if err != nil {
 		return err
 	}
-	if err := note.checkLeftover(o.Segment, a.log); err != nil {
+	if err := a.left.checkLeftover(o.Segment, a.log); err != nil {
 		return err
 	}
 	if o.Segment != "" {
@@ -77,7 +89,6 @@ func (a *assembly) openCache() error {
 	}
 	o.Logger, o.Progress = a.log, cacheProgress(a.log)
 	a.cacheSize = conf.Size(o.PerNode * int64(len(a.topology.Nodes)))
-	a.daemon.note = note
 	a.daemon.cache, err = tier.Open(o)
 	return err
 }
@@ -111,11 +122,11 @@ func (a *assembly) settleCache() error {
 	if a.daemon.cache == nil || a.cfg.Cache.Segment == "" {
 		return nil
 	}
-	fresh := segmentNote{stateDir: a.stateDir, path: segmentPath(a.cfg.Cache.Segment, a.identity), volumes: map[uint64]string{}}
+	fresh := &segmentNote{stateDir: a.stateDir, path: segmentPath(a.cfg.Cache.Segment, a.identity), volumes: map[uint64]string{}}
 	var errs []error
 	for _, o := range a.daemon.cache.Settle() {
 		fresh.orphans = append(fresh.orphans, o.ID)
-		fresh.volumes[o.ID] = a.daemon.note.volumes[o.ID]
+		fresh.volumes[o.ID] = a.left.volumes[o.ID]
 		for _, v := range a.cfg.Volumes {
 			if path := storePath(&v); path != "" && path == fresh.volumes[o.ID] {
 				errs = append(errs, fmt.Errorf("volume %s: found %s of unwritten data for %s in the cache, from when it was volume %q; give it back its name, serial, cache and segment, start and stop in order once, then change them",

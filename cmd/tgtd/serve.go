@@ -14,14 +14,6 @@ import (
 	"lunar/conf"
 )
 
-// shutdownTime bounds the whole of a stop: sessions get the first part of it
-// to finish and log out.
-const shutdownTime = 20 * time.Second
-
-// overdueTime is how much longer a stop may take before the process ends
-// anyway: a flush that hangs in the kernel must not hang the service manager.
-const overdueTime = 15 * time.Second
-
 type serveCommand struct {
 	Config   string   `short:"c" type:"path" placeholder:"FILE" help:"Configuration file. Without one, a volume of 1 GiB is served to this machine."`
 	StateDir string   `type:"path" placeholder:"DIR" help:"Where volumes with relative paths and the server's identity live. Default: /var/lib/lunar for root, lunar in the XDG state directory for others."`
@@ -73,24 +65,6 @@ func (k serveCommand) load(dir string) (cfg *conf.Config, warnings []conf.Warnin
 		cfg.Log.Level = k.LogLevel
 	}
 	return cfg, warnings, err
-}
-
-// shutDown ends the server in bounded time.
-func shutDown(s *daemon, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- s.Shutdown(ctx) }()
-	select {
-	case err := <-ended:
-		if err != nil {
-			return fmt.Errorf("stop: %w", err)
-		}
-		log.Info("stopped")
-		return nil
-	case <-time.After(shutdownTime + overdueTime):
-		return fmt.Errorf("stop: not finished after %v", shutdownTime+overdueTime)
-	}
 }
 
 // sameSignal is how soon after the first a signal still belongs to it:

@@ -189,6 +189,9 @@ func TestWriteBackLeftover(t *testing.T) {
 		"sync":      {"{type: file, path: back.img, size: 32MiB, write: sync, cache: true}", ""},
 		"no cache":  {"{type: file, path: back.img, size: 32MiB}", `when it was volume "back"`},
 		"serial":    {"{type: file, path: back.img, size: 32MiB, write: back, cache: true, serial: other}", "give it back its name, serial, cache and segment"},
+		"missing":   {"{type: file, path: absent.img, write: back, cache: true}", "no such file"},
+		"larger":    {"{type: file, path: back.img, size: 64MiB, write: back, cache: true}", ""},
+		"smaller":   {"{type: file, path: back.img, size: 1MiB, write: back, cache: true}", "back"},
 		"read-only": {"{type: file, path: back.img, read-only: true, cache: true}", "back"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,5 +227,8 @@ func expectRefusal(t *testing.T, w *writeBack, want string) {
 	status := run(t.Context(), append([]string{"serve"}, w.args()...), console{&out, &log})
 	if status != exitFailure || !strings.Contains(log.String(), want) {
 		t.Fatalf("found exit status %d, expected a refusal with %q\n%s", status, want, &log)
+	}
+	if note, err := readNote(w.dir); err != nil || len(note.volumes) != 1 {
+		t.Fatalf("found note %+v, %v after a refusal, expected that of the crash", note, err)
 	}
 }
