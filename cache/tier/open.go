@@ -189,7 +189,8 @@ func (o *Options) report(c *Cache) {
 // Inspection is what can be told of a segment without attaching it.
 type Inspection struct {
 	segment.Description
-	Attachable error // nil, or why a process with these options would be refused
+	Attachable error  // nil, or why a process with these options would be refused
+	Replaced   string // how the segment differs, if such a process would put a new one in its place
 }
 
 // Inspect looks at the segment of o, which another process may have; a missing
@@ -207,5 +208,11 @@ func Inspect(o Options) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, err
 	}
-	return Inspection{d, d.Attachable(so)}, nil
+	found := Inspection{Description: d, Attachable: d.Attachable(so)}
+	so.Replace = false
+	var changed *segment.Refused
+	if found.Attachable == nil && errors.As(d.Attachable(so), &changed) {
+		found.Replaced = changed.Found
+	}
+	return found, nil
 }

@@ -99,9 +99,17 @@ func (k *cacheCheck) checkSegment() error {
 	if k.has == "" {
 		k.has = "the segment exists"
 	}
-	k.note("this version can attach the cache segment %s: %s, of which %s are not written yet; last used by version %s, which %s",
-		path, arena.Bytes(found.Size), arena.Bytes(found.Dirty), found.UsedBy, lastUse(found.Description))
+	k.note("cache segment %s of %s, of which %s are not written yet, last used by version %s, which %s: %s",
+		path, arena.Bytes(found.Size), arena.Bytes(found.Dirty), found.UsedBy, lastUse(found.Description), fate(found))
 	return nil
+}
+
+// fate says what this version would do with a segment.
+func fate(i tier.Inspection) string {
+	if i.Replaced != "" {
+		return "this version would replace it, for it has other settings (" + i.Replaced + ")"
+	}
+	return "this version can attach it"
 }
 
 // lastUse says how the last process with a segment fared.
@@ -146,10 +154,21 @@ func (k *cacheCheck) checkSpace(dir string) error {
 		err = checkMemoryFS(dir)
 	}
 	if err == nil {
-		err = arena.CheckFile(dir, k.total(), false)
+		err = k.fits(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("cache.segment: %w", err)
 	}
 	return nil
+}
+
+func (k *cacheCheck) fits(dir string) error {
+	_, reserved, err := arena.PageSize(dir)
+	if err == nil && !reserved && k.options.Huge == arena.HugeRequire {
+		err = errors.New("found huge: require, but its directory is not on hugetlbfs; expected one, such as a mount of type hugetlbfs on /dev/hugepages")
+	}
+	if err != nil {
+		return err
+	}
+	return arena.CheckFile(dir, k.total(), false)
 }
