@@ -140,6 +140,7 @@ func (a *assembly) settleCache() error {
 	for _, v := range a.cfg.Volumes {
 		if v.Cache != nil && v.Write == conf.WriteBack {
 			fresh.volumes[volumeID(&v, a.identity)] = storePath(&v)
+			a.log.Info("volume writes back: acknowledged writes outlive tgtd, but a power cut loses what initiators have not flushed", "volume", v.Name)
 		}
 	}
 	a.daemon.note = fresh

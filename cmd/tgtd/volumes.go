@@ -44,7 +44,7 @@ func openStore(v *conf.Volume, log *slog.Logger) (backstore.Store, error) {
 		return openFile(v, backstore.FileConfig{
 			Path: v.Path, Size: int64(v.Size), BlockSize: v.BlockSize,
 			Direct: v.Direct, ReadOnly: v.ReadOnly, Sync: sync, Logger: log,
-		})
+		}, backstore.OpenFile)
 	case conf.BlockVolume:
 		return backstore.OpenBlock(backstore.BlockConfig{
 			Path: v.Path, BlockSize: v.BlockSize,
@@ -59,18 +59,18 @@ func openStore(v *conf.Volume, log *slog.Logger) (backstore.Store, error) {
 }
 
 // openFile does without direct I/O where the file system has none and the
-// configuration does not insist on it.
-func openFile(v *conf.Volume, c backstore.FileConfig) (backstore.Store, error) {
-	store, refused := backstore.OpenFile(c)
+// configuration does not insist on it. open is backstore.OpenFile but in tests.
+func openFile(v *conf.Volume, c backstore.FileConfig, open func(backstore.FileConfig) (backstore.Store, error)) (backstore.Store, error) {
+	store, refused := open(c)
 	if refused == nil || !v.MayBuffer {
 		return store, refused
 	}
 	c.Direct = false
-	store, err := backstore.OpenFile(c)
+	store, err := open(c)
 	if err != nil {
 		return nil, refused // it has another reason
 	}
-	c.Logger.Warn("volume goes through the page cache below the block cache, which holds its data twice", "volume", v.Name, "reason", refused)
+	c.Logger.Warn("volume without direct I/O: the page cache holds its data besides the block cache", "volume", v.Name, "reason", refused)
 	return store, nil
 }
 

@@ -75,7 +75,7 @@ main() {
 		examine "$2"
 	else
 		port=$(free_port)
-		sed "s/@PORT@/$port/g" "$here/config.yaml" >"$work/config.yaml"
+		make_config "$port"
 		start_server "$work/config.yaml" "$port"
 		examine "iscsi://127.0.0.1:$port/iqn.2026-11.example.conformance:image/0"
 		stop_server

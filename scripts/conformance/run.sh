@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # run.sh [NAME...]: runs libiscsi's conformance suite against volumes of a tgtd
-# of its own (default: file ram file4k cached) and compares every test with the list
-# expected-NAME.txt. A test that fails or is skipped without being in the list
-# fails the run; so does one in the list that passes.
+# of its own (default: file ram file4k cached back) and compares every test with
+# the list expected-NAME.txt. A test that fails or is skipped without being in
+# the list fails the run; so does one in the list that passes. "cached" and
+# "back" are behind the block cache, with write: through and write: back.
 #
 # run.sh --url NAME URL [URL2]: the same against a target that runs already.
 # URL2 is a second path to the same logical unit. TGTD names another binary,
@@ -39,9 +40,9 @@ main() {
 		examine "$@"
 		return
 	fi
-	[ $# -gt 0 ] || set -- file ram file4k cached
+	[ $# -gt 0 ] || set -- file ram file4k cached back
 	port=$(free_port)
-	sed "s/@PORT@/$port/g" "$here/config.yaml" >"$work/config.yaml"
+	make_config "$port"
 	start_server "$work/config.yaml" "$port"
 	for name; do
 		examine "$name" "iscsi://127.0.0.1:$port/$base:$name/0" "iscsi://127.0.0.2:$port/$base:$name/0" || failed=1

@@ -1,9 +1,13 @@
 # server.bash: starts and stops the tgtd under test; sourced by the scripts of
-# this directory. It needs $work, a directory of its own.
+# this directory. It needs $work, a directory of its own, and $here, this one.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 tgtd=${TGTD:-$root/build/tgtd}
 server_pid=
+memory=$(mktemp -d /dev/shm/lunar-conformance.XXXXXX) # of the cache
+
+# make_config PORT writes $work/config.yaml.
+make_config() { sed -e "s|@PORT@|$1|g" -e "s|@MEMORY@|$memory|g" "$here/config.yaml" >"$work/config.yaml"; }
 
 say() { printf 'conformance: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
@@ -47,5 +51,5 @@ stop_server() {
 # clean_up is for the EXIT trap.
 clean_up() {
 	[ -z "$server_pid" ] || kill -KILL "$server_pid" 2>/dev/null || true
-	rm -rf "$work"
+	rm -rf "$work" "$memory"
 }
