@@ -131,12 +131,15 @@ func (o *owner) name() string {
 	return o.thread.loop.Name()
 }
 
-// Traffic returns what all sessions, past and present, have done with each
-// logical unit.
+// Traffic returns what all sessions, past and present, have done with each of
+// the server's logical units.
 func (s *Server) Traffic() map[*scsi.LogicalUnit]Traffic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sum := maps.Clone(s.mu.past)
+	for lu := range s.mu.homes {
+		sum[lu] = s.mu.past[lu]
+	}
 	for _, n := range s.mu.sessions {
 		n.addTraffic(sum)
 	}

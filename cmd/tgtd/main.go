@@ -16,6 +16,7 @@ import (
 // commandLine is what may stand on it.
 type commandLine struct {
 	Serve   serveCommand   `cmd:"" help:"Serve the volumes of a configuration file, or one volume of 1 GiB to this machine without one."`
+	Status  statusCommand  `cmd:"" help:"Tell what a running server does: volumes, cache, sessions, event threads."`
 	Check   checkCommand   `cmd:"" help:"Check a configuration file and say what is wrong with it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

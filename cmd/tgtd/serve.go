@@ -17,6 +17,7 @@ import (
 type serveCommand struct {
 	Config   string   `short:"c" type:"path" placeholder:"FILE" help:"Configuration file. Without one, a volume of 1 GiB is served to this machine."`
 	StateDir string   `type:"path" placeholder:"DIR" help:"Where volumes with relative paths and the server's identity live. Default: /var/lib/lunar for root, lunar in the XDG state directory for others."`
+	Socket   string   `type:"path" placeholder:"PATH" help:"Control socket, which tgtd status and others ask. Default: control.sock in the state directory."`
 	Listen   []string `sep:"," placeholder:"ADDR:PORT" help:"Listen here instead; may be repeated. :3260 is every IPv4 and IPv6 address."`
 	LogLevel string   `enum:",debug,info,warn,error" default:"" placeholder:"LEVEL" help:"debug, info, warn or error; overrides the configuration."`
 }
@@ -42,13 +43,19 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	if err := openPortals(s.Server, cfg, log); err != nil {
+	api, err := startControl(controlSocket(k.Socket, dir), s, cfg, log)
+	if err == nil {
+		err = openPortals(s.Server, cfg, log)
+	}
+	if err != nil {
+		stopControl(api)
 		return errors.Join(err, shutDown(s, log))
 	}
 	announce(c.out, cfg, s.Server)
 	log.Info("ready", "version", version, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
 	<-stop
 	log.Info("stopping")
+	stopControl(api)
 	return shutDown(s, log)
 }
 

@@ -37,7 +37,8 @@ func sample() Status {
 			FlushedBytes: 6, FlushErrors: 7, ThrottledWrites: 8, WaitingWrites: 9, ReadAheadBytes: 10,
 			Nodes: []Node{{Node: 0, Partitions: 16, SizeBytes: 1 << 29, UsedBytes: 1 << 19, DirtyBytes: 4096, Hits: 70, Misses: 20,
 				Evictions: 2, Interpreted: 12, LocalBytes: 13, RemoteBytes: 14, ForwardedBytes: 15}},
-			Attach:           &Attach{Outcome: "attached", DirtyBytes: 4096, WarmBlocks: 17, Replaced: "", Orphans: 1},
+			Attach: &Attach{Outcome: "warm", Previous: "1.2.2", Generation: 4, DirtyBytes: 4096, WarmBlocks: 17, Dropped: 2,
+				Replaced: "of 3 nodes", Orphans: []Orphan{{"old", 4096}}},
 			ForwardThreshold: &threshold, ForwardAdaptive: true,
 		},
 		Volumes: []Volume{{

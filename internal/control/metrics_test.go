@@ -34,7 +34,8 @@ func TestMetrics(t *testing.T) {
 		`lunar_cache_dirty_bytes 8192`,
 		`lunar_cache_evictions_total 3`,
 		`lunar_cache_forward_threshold_bytes 65536`,
-		`lunar_cache_attach_info{outcome="attached"} 1`,
+		`lunar_cache_attach_info{outcome="warm"} 1`,
+		`lunar_cache_orphan_dirty_bytes{volume="old"} 4096`,
 		`lunar_node_forwarded_bytes_total{node="0"} 15`,
 		`lunar_thread_buffer_used_bytes{node="1",thread="event0"} 4096`,
 		`lunar_volume_cache_flush_failing{volume="db"} 1`,
@@ -95,7 +96,7 @@ func TestMetricNames(t *testing.T) {
 // TestSampleIsWhole: the sample has a value in every field, so that the tests
 // see all metrics.
 func TestSampleIsWhole(t *testing.T) {
-	zero := map[string]bool{"Status.Cache.Attach.Replaced": true, "Status.Cache.Nodes.Node": true,
+	zero := map[string]bool{"Status.Cache.Nodes.Node": true,
 		"Status.Volumes.ReadOnly": true, "Status.Targets.Alias": true, "Status.Sessions.Alias": true,
 		"Status.Sessions.LUNs.LUN": true, "Status.Sessions.LUNs.ReadOnly": true}
 	var walk func(path string, v reflect.Value)

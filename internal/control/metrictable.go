@@ -64,7 +64,7 @@ func ofCache(value func(*Cache) float64) func(*Status, emitter) {
 	}
 }
 
-// ofAttach makes a metric of the re-attach, if the cache has a segment.
+// ofAttach makes a metric of the re-attach, if there is a cache.
 func ofAttach(value func(*Attach) float64) func(*Status, emitter) {
 	return func(s *Status, emit emitter) {
 		if s.Cache != nil && s.Cache.Attach != nil {
@@ -112,7 +112,7 @@ var cacheMetrics = []metric{
 				emit(float64(*s.Cache.ForwardThreshold))
 			}
 		}},
-	{"lunar_cache_attach_info", "", "Always 1; the label tells what became of the shared memory segment at the start. Absent without a segment, like the other metrics of it.", gauge, []string{"outcome"},
+	{"lunar_cache_attach_info", "", "Always 1; the label tells what the start found: private (there is no segment), fresh, warm or crashed.", gauge, []string{"outcome"},
 		func(s *Status, emit emitter) {
 			if s.Cache != nil && s.Cache.Attach != nil {
 				emit(1, s.Cache.Attach.Outcome)
@@ -122,8 +122,21 @@ var cacheMetrics = []metric{
 		ofAttach(func(a *Attach) float64 { return float64(a.DirtyBytes) })},
 	{"lunar_cache_attach_warm_blocks", "", "Blocks that the start took over, dirty ones included.", gauge, nil,
 		ofAttach(func(a *Attach) float64 { return float64(a.WarmBlocks) })},
-	{"lunar_cache_attach_orphans", "", "Volumes with dirty data in the segment that the configuration does not have any more.", gauge, nil,
-		ofAttach(func(a *Attach) float64 { return float64(a.Orphans) })},
+	{"lunar_cache_attach_dropped_blocks", "", "Clean blocks that the start did not take over, because their records were doubtful.", gauge, nil,
+		ofAttach(func(a *Attach) float64 { return float64(a.Dropped) })},
+	{"lunar_cache_orphan_dirty_bytes", "bytes", "Data in the segment of volumes that are not configured any more; they are kept.", gauge, []string{"volume"},
+		func(s *Status, emit emitter) {
+			if s.Cache == nil || s.Cache.Attach == nil {
+				return
+			}
+			sums := map[string]int64{} // names of orphans need not be unique
+			for _, o := range s.Cache.Attach.Orphans {
+				sums[o.Name] += o.DirtyBytes
+			}
+			for name, bytes := range sums {
+				emit(float64(bytes), name)
+			}
+		}},
 }
 
 // ofNodes makes a metric of the cache's part of every NUMA node.

@@ -58,7 +58,7 @@ type Cache struct {
 	WaitingWrites    int64   `json:"waiting_writes" doc:"Writes that wait for it now."`
 	ReadAheadBytes   uint64  `json:"read_ahead_bytes" doc:"Data read ahead of sequential readers."`
 	Nodes            []Node  `json:"nodes" nullable:"false" doc:"The cache's part of each NUMA node."`
-	Attach           *Attach `json:"attach,omitempty" doc:"What was found in the shared memory segment at the start; absent if the cache has none."`
+	Attach           *Attach `json:"attach,omitempty" doc:"What was found in the shared memory segment at the start."`
 	ForwardThreshold *int64  `json:"forward_threshold_bytes,omitempty" doc:"Size from which a request is handed to the node of its data; absent: never."`
 	ForwardAdaptive  bool    `json:"forward_adaptive" doc:"Whether that size follows from measurements."`
 }
@@ -81,11 +81,21 @@ type Node struct {
 
 // Attach is how a start found the cache of the process before it.
 type Attach struct {
-	Outcome    string `json:"outcome" doc:"What became of the segment."`
-	DirtyBytes int64  `json:"dirty_bytes" doc:"Dirty data that were taken over."`
-	WarmBlocks int64  `json:"warm_blocks" doc:"Blocks that were taken over, dirty ones included."`
-	Replaced   string `json:"replaced,omitempty" doc:"Why an old segment was replaced by a new one."`
-	Orphans    int    `json:"orphans" doc:"Volumes with dirty data in the segment that the configuration does not have any more."`
+	Outcome    string   `json:"outcome" doc:"private (there is no segment), fresh (a new one), warm (the process before ended in order) or crashed (it did not)."`
+	Previous   string   `json:"previous,omitempty" doc:"Version of tgtd that used the segment before."`
+	Generation uint64   `json:"generation" doc:"Processes that have used the segment, this one included."`
+	DirtyBytes int64    `json:"dirty_bytes" doc:"Dirty data that were taken over."`
+	WarmBlocks int      `json:"warm_blocks" doc:"Blocks that were taken over, dirty ones included."`
+	Dropped    int      `json:"dropped_blocks" doc:"Clean blocks that were not, because their records were doubtful."`
+	Replaced   string   `json:"replaced,omitempty" doc:"How the segment differed that was replaced by a new one."`
+	Orphans    []Orphan `json:"orphans" nullable:"false" doc:"Volumes with dirty data in the segment that are not configured any more; the data are kept."`
+}
+
+// Orphan is a volume that the configuration does not have any more, while the
+// cache has data that were never written to its store.
+type Orphan struct {
+	Name       string `json:"name" doc:"Name that the volume had."`
+	DirtyBytes int64  `json:"dirty_bytes" doc:"Its dirty data."`
 }
 
 // Volume is a backing store that is served as a logical unit.

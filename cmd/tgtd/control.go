@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"lunar/cache/tier"
+	"lunar/conf"
+	"lunar/internal/control"
+	"lunar/target"
+	"lunar/target/scsi"
+)
+
+// controlStopTime is how long a stop waits for requests of the control API.
+const controlStopTime = 2 * time.Second
+
+// startControl begins to serve the control API.
+func startControl(socket string, s *daemon, cfg *conf.Config, log *slog.Logger) (*control.Server, error) {
+	c := control.Config{Socket: socket, Version: version, Source: &source{s, cfg, time.Now()}, Logger: log}
+	if cfg.Server.Metrics.IsValid() {
+		c.Metrics = cfg.Server.Metrics.String()
+	}
+	api, err := control.Serve(c)
+	if errors.Is(err, control.ErrInUse) {
+		return nil, fmt.Errorf("%w; is tgtd running with this state directory? --state-dir chooses another", err)
+	}
+	return api, err
+}
+
+func stopControl(api *control.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), controlStopTime)
+	defer cancel()
+	api.Stop(ctx)
+}
+
+// source tells the control API of the daemon.
+type source struct {
+	daemon  *daemon
+	cfg     *conf.Config
+	started time.Time
+}
+
+// Status implements control.Source. Lists are never nil.
+func (s *source) Status() control.Status {
+	status := control.Status{
+		Server: s.server(), Volumes: []control.Volume{}, Targets: []control.Target{}, Sessions: []control.Session{},
+	}
+	var cached tier.Snapshot
+	if s.daemon.cache != nil {
+		cached = s.daemon.cache.Snapshot()
+		status.Cache = s.cache(&cached)
+	}
+	traffic, units := s.daemon.Traffic(), map[string]*scsi.LogicalUnit{}
+	for lu := range traffic {
+		units[lu.Name()] = lu
+	}
+	for i := range s.cfg.Volumes {
+		v := &s.cfg.Volumes[i]
+		if lu := units[v.Name]; lu != nil {
+			status.Volumes = append(status.Volumes, volumeOf(v, lu, traffic[lu], &cached))
+		}
+	}
+	for _, t := range s.daemon.Targets() {
+		status.Targets = append(status.Targets, targetOf(t))
+	}
+	for _, n := range s.daemon.Sessions() {
+		status.Sessions = append(status.Sessions, sessionOf(n))
+	}
+	return status
+}
+
+func (s *source) server() control.Daemon {
+	d := control.Daemon{
+		Version: version, Build: build(), PID: os.Getpid(), Started: s.started, UptimeSeconds: time.Since(s.started).Seconds(),
+		Threads: []control.Thread{},
+	}
+	for _, t := range s.daemon.Threads() {
+		d.Threads = append(d.Threads, control.Thread{
+			Name: t.Name, CPU: t.CPU, Node: t.Node, Connections: t.Connections,
+			Passes: t.Passes, Sleeps: t.Sleeps, Wakeups: t.Wakeups,
+			BusySeconds: (t.Run - t.Idle).Seconds(), RunSeconds: t.Run.Seconds(),
+			BufferBytes: int64(t.Pool), BufferUsedBytes: int64(t.PoolUsed),
+		})
+	}
+	return d
+}
+
+// build names what the program was made by and from.
+func build() string {
+	text := fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				text += " " + s.Value
+			}
+		}
+	}
+	return text
+}
+
+func (s *source) cache(c *tier.Snapshot) *control.Cache {
+	out := &control.Cache{
+		SizeBytes: c.Size, BlockBytes: c.Block, UsedBytes: int64(c.Used+c.InFlight) * c.Block,
+		DirtyBytes: int64(c.DirtyBytes), DirtyLimitBytes: c.DirtyLimit,
+		Hits: c.Hits, Misses: c.Misses, HitRatio: control.Ratio(c.Hits, c.Misses),
+		Bypassed: c.Bypassed, Waits: c.Waits, Evictions: c.Evictions, Copies: c.Copies, FillErrors: c.FillFails,
+		FlushedBytes: c.Flushed, FlushErrors: c.FlushErrors, ThrottledWrites: c.Throttled, WaitingWrites: c.Waiting,
+		ReadAheadBytes: c.ReadAhead, Nodes: []control.Node{}, Attach: attachOf(s.daemon.cache.Attached()),
+	}
+	for i, n := range c.Nodes {
+		out.Nodes = append(out.Nodes, control.Node{
+			Node: i, Partitions: n.Partitions, SizeBytes: n.Size, UsedBytes: int64(n.Used+n.InFlight) * c.Block,
+			DirtyBytes: int64(n.DirtyBytes), Hits: n.Hits, Misses: n.Misses, Evictions: n.Evictions,
+		})
+	}
+	return out
+}
+
+func attachOf(a tier.Attached) *control.Attach {
+	out := &control.Attach{
+		Outcome: a.Outcome, Previous: a.Previous, Generation: a.Generation, DirtyBytes: a.DirtyBytes,
+		WarmBlocks: a.WarmBlocks, Dropped: a.Dropped, Replaced: a.Replaced, Orphans: []control.Orphan{},
+	}
+	for _, o := range a.Orphans {
+		out.Orphans = append(out.Orphans, control.Orphan{Name: o.Name, DirtyBytes: o.Bytes})
+	}
+	return out
+}
+
+func volumeOf(v *conf.Volume, lu *scsi.LogicalUnit, t target.Traffic, cached *tier.Snapshot) control.Volume {
+	info := lu.Store().Info()
+	out := control.Volume{
+		Name: v.Name, Type: string(v.Type), SizeBytes: info.Size, BlockBytes: v.BlockSize,
+		ReadOnly: v.ReadOnly || info.ReadOnly, Write: string(v.Write), IO: ioOf(t),
+	}
+	if c, ok := cached.Volumes[lu.Store()]; ok {
+		out.Cache = cachedOf(&c)
+	}
+	return out
+}
+
+func cachedOf(v *tier.VolumeStats) *control.VolumeCache {
+	out := &control.VolumeCache{
+		ResidentBytes: v.Resident, DirtyBytes: v.Dirty, Hits: v.Hits, Misses: v.Misses, HitRatio: control.Ratio(v.Hits, v.Misses),
+		Admission: v.Admission, ThrottledWrites: v.Throttled, FlushFailing: !v.FailingSince.IsZero(),
+	}
+	if out.FlushFailing {
+		out.FailingSince = &v.FailingSince
+	}
+	if f := &v.Fussy; f.Partitions > 0 {
+		out.Fussy = &control.Fussy{
+			Partitions: f.Partitions, FallenBack: f.LRU, Switches: uint64(f.Switches), Counted: f.Counted, Popular: f.Popular,
+			FreqThreshold: f.Params.FreqThreshold, AccessThreshold: f.Params.AccessThreshold,
+		}
+	}
+	return out
+}
+
+func targetOf(t target.TargetStats) control.Target {
+	out := control.Target{Name: t.Name, Alias: t.Alias, Portals: []string{}, Volumes: []string{}, Sessions: t.Sessions}
+	out.Portals = append(out.Portals, t.Portals...)
+	for _, lu := range t.Units {
+		out.Volumes = append(out.Volumes, lu.Name())
+	}
+	return out
+}
+
+func sessionOf(n target.SessionStats) control.Session {
+	out := control.Session{
+		TSIH: int(n.TSIH), Initiator: n.Initiator, Alias: n.Alias, ISID: n.ISID, Target: n.Target,
+		Portal: n.Local.String(), Address: n.Remote.String(), Connected: n.Opened, Thread: n.Thread,
+		Window: n.Window, InFlight: n.InFlight, LUNs: []control.SessionLUN{},
+	}
+	for _, l := range n.LUNs {
+		out.LUNs = append(out.LUNs, control.SessionLUN{LUN: int(l.LUN), Volume: l.LU.Name(), ReadOnly: l.ReadOnly, IO: ioOf(l.Traffic)})
+	}
+	return out
+}
+
+func ioOf(t target.Traffic) control.IO {
+	return control.IO{Reads: t.Reads, Writes: t.Writes, Others: t.Others, ReadBytes: t.ReadBytes, WrittenBytes: t.WrittenBytes}
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"lunar/internal/control"
+)
+
+type statusCommand struct {
+	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server. Default: as for serve."`
+	Socket   string `type:"path" placeholder:"PATH" help:"Control socket of the server. Default: control.sock in the state directory."`
+	JSON     bool   `name:"json" help:"Print what the control API answers."`
+	Watch    bool   `short:"w" help:"Print again each second, with rates in place of sums, until interrupted or the server ends."`
+}
+
+// watchInterval is how often --watch asks.
+const watchInterval = time.Second
+
+// clearScreen moves the cursor home and clears what is below (ECMA-48 CUP, ED).
+const clearScreen = "\x1b[H\x1b[J"
+
+// Run asks the server and prints.
+func (k statusCommand) Run(ctx context.Context, c console) error {
+	if k.JSON && k.Watch {
+		return errors.New("found --json and --watch, expected one of them")
+	}
+	socket, err := k.socket()
+	if err != nil {
+		return err
+	}
+	api, err := control.Dial(socket)
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	switch {
+	case k.JSON:
+		text, err := api.Raw(ctx, "/v1/status")
+		if err == nil {
+			_, err = c.out.Write(text)
+		}
+		return err
+	case k.Watch:
+		return watch(ctx, api, c)
+	}
+	status, err := api.Status(ctx)
+	if err != nil {
+		return err
+	}
+	return show(c, &status, nil, "")
+}
+
+func (k statusCommand) socket() (string, error) {
+	dir := k.StateDir
+	if dir == "" && k.Socket == "" {
+		var err error
+		if dir, err = defaultStateDir(); err != nil {
+			return "", err
+		}
+	}
+	return controlSocket(k.Socket, dir), nil
+}
+
+// controlSocket is where the server of a state directory is asked, unless a flag
+// names another place.
+func controlSocket(flag, dir string) string {
+	if flag != "" {
+		return flag
+	}
+	return filepath.Join(dir, control.SocketName)
+}
+
+// watch shows the status again and again until ctx ends.
+func watch(ctx context.Context, api *control.Client, c console) error {
+	stop, release := onSignal(ctx, c.err)
+	defer release()
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	var before *control.Status
+	for {
+		status, err := api.Status(ctx)
+		switch {
+		case errors.Is(err, context.Canceled):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := show(c, &status, before, clearScreen); err != nil {
+			return err
+		}
+		before = &status
+		select {
+		case <-tick.C:
+		case <-stop:
+			return nil
+		}
+	}
+}
+
+// show prints a status behind a prefix; with another that is older, rates.
+func show(c console, status, before *control.Status, prefix string) error {
+	var page bytes.Buffer
+	page.WriteString(prefix)
+	if before == nil {
+		render(&page, status, "")
+	} else {
+		rates := ratesOf(status, before)
+		render(&page, &rates, "/s")
+	}
+	_, err := c.out.Write(page.Bytes())
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	return nil
+}
