@@ -16,7 +16,7 @@ import (
 // partitions. The time of an operation is that of all threads together.
 func BenchmarkCores(b *testing.B) {
 	cpus := numa.Allowed()
-	for _, loops := range counts(len(cpus)) {
+	for _, loops := range loopCounts(len(cpus)) {
 		for _, partitions := range []int{1, 4, 16, 64} {
 			b.Run(fmt.Sprintf("loops=%d/partitions=%d", loops, partitions), func(b *testing.B) {
 				benchmarkCores(b, cpus[:loops], partitions)
@@ -25,8 +25,8 @@ func BenchmarkCores(b *testing.B) {
 	}
 }
 
-// counts are 1, 2, 4 and so on up to most, which is one of them.
-func counts(most int) (list []int) {
+// loopCounts are 1, 2, 4 and so on up to most, which is one of them.
+func loopCounts(most int) (list []int) {
 	for n := 1; n < most; n *= 2 {
 		list = append(list, n)
 	}
@@ -34,10 +34,10 @@ func counts(most int) (list []int) {
 }
 
 func benchmarkCores(b *testing.B, cpus []int, partitions int) {
-	volume := resident(b, partitions)
+	volume := hotVolume(b, partitions)
 	var clients []*backstoretest.Client
 	for _, cpu := range cpus {
-		clients = append(clients, backstoretest.NewClient(b, volume, pinned(b, cpu, 0)))
+		clients = append(clients, backstoretest.NewClient(b, volume, benchLoop(b, cpu, 0)))
 	}
 	readAll(b, clients[0])
 	var ready, done sync.WaitGroup

@@ -16,8 +16,8 @@ const (
 	benchPartitions = 16
 )
 
-// resident is a volume that is all in its cache.
-func resident(b *testing.B, partitions int) backstore.Store {
+// hotVolume is a volume that is all in its cache.
+func hotVolume(b *testing.B, partitions int) backstore.Store {
 	b.Helper()
 	store, err := backstore.NewRAM(benchVolume, 0)
 	if err != nil {
@@ -39,8 +39,8 @@ func readAll(b *testing.B, c *backstoretest.Client) {
 	}
 }
 
-// pinned is a loop with buffers on a CPU, for the time of the benchmark.
-func pinned(b *testing.B, cpu int, ring uint32) *evloop.Loop {
+// benchLoop is a loop with buffers on a CPU, for the time of the benchmark.
+func benchLoop(b *testing.B, cpu int, ring uint32) *evloop.Loop {
 	b.Helper()
 	loop, err := evloop.New(evloop.Config{Name: "bench", CPU: cpu, Node: -1, Buffers: 1 << 20, RingEntries: ring, Workers: evloop.NewWorkers(1)})
 	if err != nil {
@@ -68,8 +68,8 @@ func (w *walk) next(pages int64) int64 {
 // BenchmarkRandomHit is random hits of 4 KiB by one thread: copied into the
 // buffer of a command, and lent to the transport without a copy.
 func BenchmarkRandomHit(b *testing.B) {
-	volume := resident(b, benchPartitions)
-	c := backstoretest.NewClient(b, volume, pinned(b, numa.Allowed()[0], 0))
+	volume := hotVolume(b, benchPartitions)
+	c := backstoretest.NewClient(b, volume, benchLoop(b, numa.Allowed()[0], 0))
 	readAll(b, c)
 	b.Run("copied", func(b *testing.B) {
 		op := backstore.Op{Kind: backstore.Read, Data: backstoretest.Buffer(page)}

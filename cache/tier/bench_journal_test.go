@@ -54,7 +54,7 @@ func writeBack(b *testing.B, inSegment bool) *backstoretest.Client {
 			b.Error(err)
 		}
 	})
-	return backstoretest.NewClient(b, volume, pinned(b, numa.Allowed()[0], 0))
+	return backstoretest.NewClient(b, volume, benchLoop(b, numa.Allowed()[0], 0))
 }
 
 // benchSegment is one on tmpfs, which the Cache closes.

@@ -102,20 +102,20 @@ func preads(b *testing.B, path string) {
 
 // laneReads keeps ops running on one event thread.
 func laneReads(b *testing.B, store backstore.Store) {
-	c := backstoretest.NewClient(b, store, pinned(b, -1, 2*missDepth))
+	c := backstoretest.NewClient(b, store, benchLoop(b, -1, 2*missDepth))
 	if c.Loop.Ring() == nil {
 		b.Skip("the kernel refuses io_uring here")
 	}
-	r := reader{b: b, lane: c.Lane, left: b.N, walk: 1, done: make(chan struct{})}
+	r := missReader{b: b, lane: c.Lane, left: b.N, walk: 1, done: make(chan struct{})}
 	reportCPU(b, func() {
 		c.Loop.Post(evloop.Func(r.start))
 		<-r.done
 	})
 }
 
-// reader reads at random until nothing is left to read; all but done belongs to
+// missReader reads at random until nothing is left to read; all but done belongs to
 // the lane's thread.
-type reader struct {
+type missReader struct {
 	b             *testing.B
 	lane          backstore.Lane
 	ops           [missDepth]backstore.Op
@@ -124,7 +124,7 @@ type reader struct {
 	done          chan struct{}
 }
 
-func (r *reader) start() {
+func (r *missReader) start() {
 	for i := range r.ops {
 		r.ops[i] = backstore.Op{Kind: backstore.Read, Data: backstoretest.Buffer(page), Done: r.ended}
 		r.next(&r.ops[i])
@@ -133,7 +133,7 @@ func (r *reader) start() {
 }
 
 // next keeps op reading until it has to be waited for.
-func (r *reader) next(op *backstore.Op) {
+func (r *missReader) next(op *backstore.Op) {
 	for r.left > 0 && op.Err == nil {
 		r.left--
 		if op.Off = r.walk.next(missFile / page); r.lane.TryNow(op) {
@@ -150,13 +150,13 @@ func (r *reader) next(op *backstore.Op) {
 	}
 }
 
-func (r *reader) ended(op *backstore.Op) {
+func (r *missReader) ended(op *backstore.Op) {
 	r.running--
 	r.next(op)
 	r.finish()
 }
 
-func (r *reader) finish() {
+func (r *missReader) finish() {
 	if r.left == 0 && r.running == 0 {
 		close(r.done)
 	}

@@ -27,7 +27,7 @@ var parts = []part{
 	{"cores", []goBenchmarks{{"tier.test", "^BenchmarkCores$", long, true}}, coresTable},
 	{"misses", []goBenchmarks{{"tier.test", "^BenchmarkMiss$", long, true}}, missTable},
 	{"decisions", []goBenchmarks{{"cache.test", "^Benchmark(Algorithm1|Route.*|Forward.*|Fussy.*)$", short, false},
-		{"tier.test", "^Benchmark(Route.*|Forward.*|Journal)$", short, true},
+		{"tier.test", "^Benchmark(Route.*|Forward.*|Handover|Journal)$", short, true},
 		{"segment.test", "^BenchmarkMark$", short, false}}, costTable},
 	{"memory", []goBenchmarks{{"tier.test", "^BenchmarkOverhead$", short, false}}, overheadTable},
 }
