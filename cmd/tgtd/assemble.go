@@ -44,7 +44,7 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	if err := a.openCache(); err != nil {
 		return nil, err
 	}
-	if a.daemon.Server, err = target.NewServer(serverConfig(cfg, log)); err != nil {
+	if a.daemon.Server, err = target.NewServer(serverConfig(cfg, a.topology, log)); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(a.addVolumes(), a.addTargets()); err != nil {
@@ -55,12 +55,12 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	return a.daemon, nil
 }
 
-func serverConfig(cfg *conf.Config, log *slog.Logger) target.Config {
+func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) target.Config {
 	limits := cfg.Server.Limits
 	c := target.Config{
 		Logger:        log,
 		Threads:       cfg.Server.Threads,
-		CPUs:          cfg.Server.CPUs,
+		CPUs:          threadCPUs(&cfg.Server, topology),
 		Buffers:       int(cfg.Server.BuffersPerThread),
 		BusyPoll:      cfg.Server.BusyPoll,
 		Offer:         login.DefaultOffer(),
