@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"lunar/internal/numa"
 	"lunar/target/login"
 	"lunar/target/scsi"
 )
@@ -13,14 +14,16 @@ import (
 type Config struct {
 	Logger *slog.Logger
 
-	Threads int   // event threads; default one per allowed CPU
-	CPUs    []int // CPUs to pin them to, in order; default all that are allowed
+	Topology numa.Topology // real, or an override; zero: that of the machine
+
+	Threads int   // event threads, dealt over the nodes; default one per CPU of Topology
+	CPUs    []int // CPUs to pin them to, within a node in this order; default all of Topology
 	Buffers int   // bytes of data buffers per event thread
 	NoRing  bool  // do without io_uring
 	// BusyPoll is how long an event thread may look for work before it
 	// sleeps, which it does only as long as looking pays; negative: never.
 	BusyPoll time.Duration
-	Workers  int // goroutines for calls that block
+	Workers  int // goroutines for calls that block, shared out among the nodes
 
 	Offer         login.Offer   // what the target negotiates
 	DiscoveryAuth login.Auth    // who may discover
@@ -62,14 +65,22 @@ const (
 	defaultSessionMemory = 16 << 20
 )
 
-func (c Config) withDefaults(cpus []int) Config {
+// withDefaults also returns where event threads are to run, in turn.
+func (c Config) withDefaults() (Config, []place, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if len(c.CPUs) == 0 {
-		c.CPUs = cpus
+	if len(c.Topology.Nodes) == 0 {
+		var err error
+		if c.Topology, err = numa.Discover(c.Logger); err != nil {
+			return c, nil, err
+		}
 	}
-	setDefault(&c.Threads, len(c.CPUs))
+	at := places(c.Topology, c.CPUs)
+	if err := checkPlaces(c.Topology, c.CPUs, at); err != nil {
+		return c, nil, err
+	}
+	setDefault(&c.Threads, len(at))
 	setDefault(&c.Buffers, defaultBuffers)
 	setDefault(&c.Workers, 16)
 	setDefault(&c.BusyPoll, defaultBusyPoll)
@@ -86,7 +97,7 @@ func (c Config) withDefaults(cpus []int) Config {
 	setDefault(&c.Limits.Sessions, 1024)
 	setDefault(&c.Limits.QueueDepth, defaultQueueDepth)
 	setDefault(&c.Limits.SessionMemory, min(defaultSessionMemory, c.Buffers/2))
-	return c
+	return c, at, nil
 }
 
 func setDefault[T comparable](v *T, d T) {

@@ -12,7 +12,6 @@ import (
 
 	"lunar/backstore"
 	"lunar/internal/evloop"
-	"lunar/internal/numa"
 	"lunar/target/scsi"
 )
 
@@ -21,7 +20,7 @@ import (
 type Server struct {
 	config  Config
 	log     *slog.Logger
-	workers *evloop.Workers
+	workers map[int]*evloop.Workers // by node
 	threads []*thread
 	running sync.WaitGroup // loops, accept loops and logins
 	qos     *qos
@@ -57,8 +56,11 @@ func (t *Target) Name() string { return t.config.Name }
 // NewServer makes a server and starts its event threads. It serves nothing
 // until targets are added and Listen opens portals.
 func NewServer(config Config) (*Server, error) {
-	config = config.withDefaults(numa.Allowed())
-	s := &Server{config: config, log: config.Logger, workers: evloop.NewWorkers(config.Workers)}
+	config, at, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, log: config.Logger, workers: make(map[int]*evloop.Workers)}
 	s.mu.targets = make(map[string]*Target)
 	s.mu.groups = make(map[uint16]*portalGroup)
 	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)
@@ -66,14 +68,9 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.past = make(map[*scsi.LogicalUnit]Traffic)
 	s.mu.loggingIn = make(map[net.Conn]time.Time)
 	s.refusals.most = 10
-	topology, err := numa.Discover(config.Logger)
-	if err != nil {
-		return nil, err
-	}
 	s.qos = newQoS(s, config.QoS, config.Threads)
 	for i := range config.Threads {
-		cpu := config.CPUs[i%len(config.CPUs)]
-		th, err := newThread(s.threadConfig(i, cpu, topology.NodeOf(cpu)))
+		th, err := newThread(s.threadConfig(i, at[i%len(at)]))
 		if err != nil {
 			s.stopThreads()
 			return nil, err
@@ -87,10 +84,10 @@ func NewServer(config Config) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) threadConfig(i, cpu, node int) evloop.Config {
+func (s *Server) threadConfig(i int, at place) evloop.Config {
 	c := evloop.Config{
-		Name: fmt.Sprintf("event%d", i), CPU: cpu, Node: node,
-		Buffers: s.config.Buffers, Workers: s.workers, Logger: s.log,
+		Name: fmt.Sprintf("event%d", i), CPU: at.cpu, Node: at.node, Topology: s.config.Topology,
+		Buffers: s.config.Buffers, Workers: s.workersOf(at.node), Logger: s.log,
 	}
 	if !s.config.NoRing {
 		c.RingEntries = 256
@@ -248,7 +245,9 @@ func (s *Server) stopThreads() {
 		th.loop.Post(evloop.Func(func() { th.closeLanes(); close(closed) }))
 		<-closed
 	}
-	s.workers.Close()
+	for _, w := range s.workers {
+		w.Close()
+	}
 	for _, th := range s.threads {
 		th.loop.Stop()
 	}

@@ -36,14 +36,15 @@ import (
 
 // Config says what a Loop is made of.
 type Config struct {
-	Name        string       // of the thread and in log lines
-	CPU         int          // to pin the thread to; -1 leaves it to the kernel
-	Node        int          // NUMA node of Pool; -1 takes that of CPU
-	Buffers     int          // bytes of Pool; 0 means no Pool
-	RingEntries uint32       // submissions of Ring; 0 means no Ring
-	Workers     *Workers     // for calls that block; shared by loops, may be nil
-	InboxSize   int          // tasks in the lock-free inbox, rounded up to a power of two; 0 is 1024
-	Logger      *slog.Logger // nil is slog.Default
+	Name        string        // of the thread and in log lines
+	CPU         int           // to pin the thread to; -1 leaves it to the kernel
+	Node        int           // NUMA node of the loop, as Topology numbers it; -1: none
+	Topology    numa.Topology // says where the memory of Node is; zero: Node is the kernel's number
+	Buffers     int           // bytes of Pool; 0 means no Pool
+	RingEntries uint32        // submissions of Ring; 0 means no Ring
+	Workers     *Workers      // for calls that block; shared by loops, may be nil
+	InboxSize   int           // tasks in the lock-free inbox, rounded up to a power of two; 0 is 1024
+	Logger      *slog.Logger  // nil is slog.Default
 }
 
 // Task is work for the loop's thread. On the data path it is a preallocated
@@ -132,7 +133,7 @@ func (l *Loop) openPool() (err error) {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked: the pinned thread ends here
 		if err = l.pin(); err == nil && l.config.Buffers > 0 {
-			l.pool, err = buf.NewPool(l.config.Buffers, l.config.Node)
+			l.pool, err = buf.NewPool(l.config.Buffers, l.config.Topology.MemoryNode(l.config.Node))
 		}
 	}()
 	<-done
@@ -357,7 +358,8 @@ func (l *Loop) Workers() *Workers { return l.workers }
 // Name returns the configured name.
 func (l *Loop) Name() string { return l.config.Name }
 
-// Node returns the configured NUMA node, -1 when unspecified.
+// Node returns the configured NUMA node, -1 when unspecified: a number of the
+// topology, which may be an override and so not the kernel's.
 func (l *Loop) Node() int { return l.config.Node }
 
 // CPU returns the configured CPU, -1 when unpinned.

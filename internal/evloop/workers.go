@@ -1,6 +1,11 @@
 package evloop
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+
+	"lunar/internal/numa"
+)
 
 // DefaultWorkers is how many goroutines NewWorkers starts for n <= 0.
 const DefaultWorkers = 16
@@ -30,15 +35,21 @@ type submission struct {
 	job  Job
 }
 
-// NewWorkers starts n goroutines, or DefaultWorkers when n <= 0. Close ends them.
-func NewWorkers(n int) *Workers {
+// NewWorkers starts n goroutines, or DefaultWorkers when n <= 0, which run where
+// the scheduler likes. Close ends them.
+func NewWorkers(n int) *Workers { return NewWorkersOn(n, nil) }
+
+// NewWorkersOn is NewWorkers with each goroutine locked to a thread that may run
+// on the given CPUs only: those of one NUMA node. Where the kernel refuses, or
+// without CPUs, they run anywhere.
+func NewWorkersOn(n int, cpus []int) *Workers {
 	if n <= 0 {
 		n = DefaultWorkers
 	}
 	w := &Workers{}
 	w.more.L = &w.mu
 	for range n {
-		w.group.Go(w.work)
+		w.group.Go(func() { w.work(cpus) })
 	}
 	return w
 }
@@ -77,7 +88,11 @@ func (w *Workers) grow() {
 	w.mu.queue, w.mu.first = queue, 0
 }
 
-func (w *Workers) work() {
+func (w *Workers) work(cpus []int) {
+	if len(cpus) > 0 {
+		runtime.LockOSThread() // never unlocked: a pinned thread ends here
+		_ = numa.Pin(cpus...)  // a matter of speed only
+	}
 	for {
 		s, ok := w.take()
 		if !ok {

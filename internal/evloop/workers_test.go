@@ -5,6 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/numa"
 )
 
 type job struct {
@@ -81,4 +85,18 @@ func TestWorkersAreBounded(t *testing.T) {
 	close(release)
 	w.Close()
 	expectPanic(t, func() { w.Submit(l, &job{}) })
+}
+
+func TestWorkersOnRunOnTheirCPUs(t *testing.T) {
+	cpu := numa.Allowed()[0]
+	w := NewWorkersOn(1, []int{cpu})
+	defer w.Close()
+	l := start(t, Config{Workers: w})
+	var may unix.CPUSet
+	done := make(chan struct{})
+	w.Submit(l, &job{do: func() { _ = unix.SchedGetaffinity(0, &may) }, run: func() { close(done) }})
+	<-done
+	if may.Count() != 1 || !may.IsSet(cpu) {
+		t.Errorf("the worker may run on %d CPUs, expected CPU %d alone", may.Count(), cpu)
+	}
 }

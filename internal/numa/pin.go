@@ -2,20 +2,24 @@ package numa
 
 import (
 	"fmt"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Pin binds the calling thread to one CPU. The goroutine must be locked to its
-// thread, and should end with it: the Go runtime would reuse a pinned thread.
-func Pin(cpu int) error {
+// Pin binds the calling thread to one or some CPUs. The goroutine must be locked
+// to its thread, and should end with it: the Go runtime would reuse a pinned
+// thread.
+func Pin(cpus ...int) error {
 	var set unix.CPUSet
-	set.Set(cpu)
-	if !set.IsSet(cpu) {
-		return fmt.Errorf("pin to CPU %d: expected 0 to %d", cpu, len(set)*64-1)
+	for _, cpu := range cpus {
+		set.Set(cpu)
+		if !set.IsSet(cpu) {
+			return fmt.Errorf("pin to CPU %d: expected 0 to %d", cpu, len(set)*64-1)
+		}
 	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
-		return fmt.Errorf("pin to CPU %d (allowed are %v): %w", cpu, Allowed(), err)
+		return fmt.Errorf("pin to CPU %s (allowed are %v): %w", strings.Trim(fmt.Sprint(cpus), "[]"), Allowed(), err)
 	}
 	return nil
 }
