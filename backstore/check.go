@@ -30,8 +30,8 @@ func (op *Op) Length() int64 {
 
 // Check says why a store with info must refuse op, or nil. It is the same for
 // all stores: the range (ErrOutOfRange), write access (ErrReadOnly), support
-// (ErrUnsupported) and the store's own BlockSize. A Flush covers the whole
-// store, so its range does not matter.
+// (ErrUnsupported) and the store's own BlockSize. A Flush may always
+// cover the whole store, so its range does not matter.
 func Check(op *Op, info *Info) error {
 	n := op.Length()
 	switch {

@@ -20,7 +20,7 @@ type Kind uint8
 const (
 	Read        Kind = iota // fill Data from Off
 	Write                   // store Data at Off; with FUA also onto stable media
-	Flush                   // make everything that was acknowledged before stable
+	Flush                   // make what was acknowledged before stable: at least [Off, Off+Len), all if Len is 0
 	Discard                 // release [Off, Off+Len): it reads as zeroes afterwards where Info.DiscardZeroes
 	WriteZeroes             // make [Off, Off+Len) read as zeroes, provisioned if the store can
 	Map                     // report in Mapped and Len the provisioning state of the extent that starts at Off (Len in: the most that is of interest)

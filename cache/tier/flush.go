@@ -7,8 +7,15 @@ import (
 	"lunar/cache"
 )
 
-// flush writes all that is dirty and then flushes the store below (Back).
-func (t *transfer) flush() { t.lane.sweep(true, t).run() }
+// flush writes all that is dirty in the range and then flushes the store below
+// (Back).
+func (t *transfer) flush() {
+	first, end := uint64(0), noBlock
+	if size := int64(t.lane.cache.geometry.BlockSize()); t.length > 0 && t.off >= 0 {
+		first, end = uint64(t.off/size), uint64((t.off+t.length+size-1)/size)
+	}
+	t.lane.sweepOver(first, end, true, t).run()
+}
 
 // swept implements sweeper.
 func (t *transfer) swept(s *sweep) {

@@ -210,7 +210,7 @@ func (v *volume) flushBefore(end int64) error {
 	}
 	s, l := sweeping{result: make(chan error, 1)}, v.flusher.lane
 	l.loop.Post(evloop.Func(func() {
-		l.sweepTo(uint64(end)>>blockShift(v.cache.geometry), true, s).run()
+		l.sweepOver(0, uint64(end)>>blockShift(v.cache.geometry), true, s).run()
 	}))
 	return <-s.result
 }

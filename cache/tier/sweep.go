@@ -61,10 +61,12 @@ type sweepWrite struct {
 }
 
 // sweep returns one over all of the volume.
-func (l *lane) sweep(patient bool, owner sweeper) *sweep { return l.sweepTo(noBlock, patient, owner) }
+func (l *lane) sweep(patient bool, owner sweeper) *sweep {
+	return l.sweepOver(0, noBlock, patient, owner)
+}
 
-// sweepTo returns one over the blocks before end.
-func (l *lane) sweepTo(end uint64, patient bool, owner sweeper) *sweep {
+// sweepOver returns one over the blocks [first, end).
+func (l *lane) sweepOver(first, end uint64, patient bool, owner sweeper) *sweep {
 	var s *sweep
 	if n := len(l.sweeps); n > 0 {
 		s, l.sweeps = l.sweeps[n-1], l.sweeps[:n-1]
@@ -74,7 +76,7 @@ func (l *lane) sweepTo(end uint64, patient bool, owner sweeper) *sweep {
 	s.patient, s.owner, s.err, s.written, s.full = patient, owner, nil, 0, false
 	s.block, s.end = noBlock, end
 	for i := range s.heads {
-		s.heads[i] = s.head(i, 0)
+		s.heads[i] = s.head(i, first)
 	}
 	return s
 }

@@ -4,9 +4,13 @@ import "lunar/backstore"
 
 // flushThen makes all acknowledged writes stable and goes on with then. None
 // of the command's operations may be running.
-func (c *Command) flushThen(then func(*Command)) {
+func (c *Command) flushThen(then func(*Command)) { c.flushRange(0, 0, then) }
+
+// flushRange is flushThen for n bytes at off; 0 is everything.
+func (c *Command) flushRange(off, n int64, then func(*Command)) {
 	c.parsed = then
-	c.carrier().state = idle
+	s := c.carrier()
+	s.state, s.op.Off, s.op.Len = idle, off, n
 	c.run(flushStep)
 }
 
@@ -25,11 +29,13 @@ func flushStep(c *Command) {
 	s := c.carrier()
 	switch {
 	case s.state == idle:
-		s.op.Off, s.op.Len, s.op.Data = 0, 0, nil
+		s.op.Data = nil
 		c.flush = c.Nexus.LU.stability.flushing()
 		s.launch(backstore.Flush)
 	case s.state == done && c.pieceDone(s):
-		c.Nexus.LU.stability.flushed(c.flush)
+		if s.op.Len == 0 {
+			c.Nexus.LU.stability.flushed(c.flush)
+		}
 		c.parsed(c)
 	}
 }

@@ -12,6 +12,20 @@ func read(c *Command) {
 		c.Good()
 		return
 	}
+	if lu := c.Nexus.LU; c.wantsMedium() && lu.info.VolatileCache {
+		c.flushRange(lu.byteOff(c.lba), int64(c.Length), readFlushed)
+		return
+	}
+	c.run(readStep)
+}
+
+// wantsMedium reports that the initiator asks for what is on the medium: what is
+// newer in a cache has to be written there first (SBC-3 clause 5.8, FUA).
+func (c *Command) wantsMedium() bool { return c.CDB[0]>>5 != group6 && c.CDB[1]&fuaBit != 0 }
+
+// readFlushed follows the flush.
+func readFlushed(c *Command) {
+	c.close()
 	c.run(readStep)
 }
 

@@ -41,7 +41,7 @@ func (c *Command) prepareWrite() *Sense {
 // stable reports whether the command's data must be on stable media before it
 // is acknowledged: because the CDB says so or no write may stay volatile.
 func (c *Command) stable() bool {
-	return c.CDB[0]>>5 != group6 && c.CDB[1]&fuaBit != 0 || !c.Nexus.LU.state.Load().WriteCache
+	return c.wantsMedium() || !c.Nexus.LU.state.Load().WriteCache
 }
 
 // writeNow writes immediate data out of the receive buffer if the medium takes
