@@ -2,7 +2,6 @@ package target
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"lunar/backstore"
 	"lunar/internal/evloop"
 	"lunar/target/scsi"
 )
@@ -176,11 +174,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	final, cancelFinal := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancelFinal()
 	left := s.awaitSessions(final)
-	flushed, cancelFlush := context.WithTimeout(context.Background(), s.config.FlushTime)
-	defer cancelFlush()
-	err := errors.Join(left, s.flushStores(flushed))
-	s.stopThreads()
-	return errors.Join(err, s.closeStores())
+	return s.retire(left)
 }
 
 // awaitSessions waits until all sessions have ended.
@@ -206,38 +200,6 @@ func (s *Server) logicalUnits() []*scsi.LogicalUnit {
 	return lus
 }
 
-// flushStores makes what was acknowledged stable.
-func (s *Server) flushStores(ctx context.Context) error {
-	var errs []error
-	for _, lu := range s.logicalUnits() {
-		done := make(chan error, 1)
-		th := s.groupOf(lu)[0]
-		th.loop.Post(evloop.Func(func() { th.flush(lu, done) }))
-		select {
-		case err := <-done:
-			if err != nil {
-				errs = append(errs, fmt.Errorf("volume %s: flush: %w", lu.Name(), err))
-			}
-		case <-ctx.Done():
-			errs = append(errs, fmt.Errorf("volume %s: flush has not ended: %w", lu.Name(), ctx.Err()))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// flush runs on the thread.
-func (th *thread) flush(lu *scsi.LogicalUnit, done chan<- error) {
-	lane, err := th.lane(lu)
-	if err != nil {
-		done <- err
-		return
-	}
-	op := &backstore.Op{Kind: backstore.Flush, Done: func(op *backstore.Op) { done <- op.Err }}
-	if lane.Submit(op) {
-		done <- op.Err
-	}
-}
-
 func (s *Server) stopThreads() {
 	s.qos.end()
 	for _, th := range s.threads {
@@ -252,14 +214,4 @@ func (s *Server) stopThreads() {
 		th.loop.Stop()
 	}
 	s.running.Wait()
-}
-
-func (s *Server) closeStores() error {
-	var errs []error
-	for _, lu := range s.logicalUnits() {
-		if err := lu.Store().Close(); err != nil {
-			errs = append(errs, fmt.Errorf("volume %s: %w", lu.Name(), err))
-		}
-	}
-	return errors.Join(errs...)
 }
