@@ -94,6 +94,7 @@ func (l *lane) readNow(op *backstore.Op) bool {
 		data = data[p.Len:]
 	}
 	l.noted(op.Off, len(op.Data))
+	op.Hit = true
 	return true
 }
 
@@ -142,6 +143,7 @@ func (l *lane) backNow(op *backstore.Op, p *cache.Piece) bool {
 		part.copyIn(g.Slot, p.Off, op.Data)
 		wake(part.EndWrite(&g, cache.Dirty))
 		l.volume.ended(n)
+		op.Hit = true
 		return true
 	}
 	if g.Outcome != cache.Wait {
