@@ -59,8 +59,9 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) ta
 	limits := cfg.Server.Limits
 	c := target.Config{
 		Logger:        log,
+		Topology:      topology,
 		Threads:       cfg.Server.Threads,
-		CPUs:          threadCPUs(&cfg.Server, topology),
+		CPUs:          cfg.Server.CPUs,
 		Buffers:       int(cfg.Server.BuffersPerThread),
 		BusyPoll:      cfg.Server.BusyPoll,
 		Offer:         login.DefaultOffer(),

@@ -50,19 +50,6 @@ func deal(real numa.Topology, cpus []int, n int) [][]int {
 	return lists
 }
 
-// threadCPUs are the CPUs for event threads: with nodes given by their CPUs those
-// alone, for the others belong to no node.
-func threadCPUs(s *conf.Server, t numa.Topology) []int {
-	if len(s.CPUs) > 0 || len(s.Nodes.CPUs) == 0 {
-		return s.CPUs
-	}
-	var cpus []int
-	for _, n := range t.Nodes {
-		cpus = append(cpus, n.CPUs...)
-	}
-	return slices.Sorted(slices.Values(cpus))
-}
-
 // logTopology says what placement will go by.
 func logTopology(t numa.Topology, log *slog.Logger) {
 	for _, n := range t.Nodes {

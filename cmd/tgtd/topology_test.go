@@ -38,24 +38,6 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-func TestThreadCPUs(t *testing.T) {
-	two := numa.Topology{Nodes: []numa.Node{{ID: 0, CPUs: []int{4, 5}}, {ID: 1, CPUs: []int{0}}}}
-	for _, test := range []struct {
-		server conf.Server
-		want   string
-	}{
-		{conf.Server{}, "[]"},
-		{conf.Server{Nodes: conf.Nodes{Count: 2}}, "[]"},
-		{conf.Server{CPUs: []int{4}}, "[4]"},
-		{conf.Server{Nodes: conf.Nodes{CPUs: [][]int{{4, 5}, {0}}}}, "[0 4 5]"},
-		{conf.Server{Nodes: conf.Nodes{CPUs: [][]int{{4, 5}, {0}}}, CPUs: []int{0, 4}}, "[0 4]"},
-	} {
-		if got := fmt.Sprint(threadCPUs(&test.server, two)); got != test.want {
-			t.Errorf("%+v: found %s, expected %s", test.server, got, test.want)
-		}
-	}
-}
-
 func TestLogTopology(t *testing.T) {
 	var out buffer
 	real := numa.Topology{Nodes: []numa.Node{{ID: 0, CPUs: []int{0, 1, 2, 8}, MemoryBytes: 1 << 30}, {ID: 1}}, Source: "sysfs"}
