@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"lunar/internal/arena"
 )
 
@@ -303,6 +305,11 @@ func (s *Segment) Area(name string) []byte {
 	return nil
 }
 
+// FD returns the descriptor with the segment's lock, for whoever has to make it
+// last as long as what the kernel does with the segment's memory. Close and
+// Abandon give the lock up, whoever else has the open file.
+func (s *Segment) FD() int { return int(s.file.Fd()) }
+
 // Size returns the bytes of the whole segment.
 func (s *Segment) Size() int64 { return int64(len(s.mem)) }
 
@@ -320,7 +327,7 @@ func (s *Segment) Close() error {
 func (s *Segment) Abandon() error {
 	mem := s.mem
 	s.mem = nil
-	return errors.Join(unmap(mem), s.file.Close())
+	return errors.Join(unmap(mem), unix.Flock(s.FD(), unix.LOCK_UN), s.file.Close())
 }
 
 // Remove removes the file and ends its use. It refuses while something is dirty.

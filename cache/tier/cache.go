@@ -65,6 +65,7 @@ type Cache struct {
 	mu struct {
 		sync.Mutex
 		volumes   []*volume // by LU number
+		fenced    map[*evloop.Loop]bool
 		throttled throttle
 	}
 }
@@ -108,7 +109,7 @@ func (c *Cache) setUp() (err error) {
 	}
 	c.dirty.set(limit)
 	c.openTable()
-	c.mu.volumes = make([]*volume, c.config.LUs)
+	c.mu.volumes, c.mu.fenced = make([]*volume, c.config.LUs), map[*evloop.Loop]bool{}
 	if c.zeroes, err = c.mapMemory(max(c.geometry.SubBlock(), pageSize)); err != nil {
 		return err
 	}

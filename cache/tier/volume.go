@@ -220,6 +220,7 @@ func (v *volume) Lane(l *evloop.Loop) (backstore.Lane, error) {
 }
 
 func (v *volume) lane(l *evloop.Loop) (*lane, error) {
+	v.cache.fence(l)
 	lower, err := v.store.Lane(l)
 	if err != nil {
 		return nil, err
