@@ -133,7 +133,8 @@ func (v *volume) own() {
 	c.unowned.Add(-n)
 }
 
-// fits refuses a store that has become too short for the dirty data.
+// fits refuses a store that has become too short for the dirty data, unless that
+// was asked for.
 func (v *volume) fits() error {
 	end := int64(0)
 	for i := range v.cache.parts {
@@ -141,6 +142,10 @@ func (v *volume) fits() error {
 	}
 	size, was, sub := v.store.Info().Size, v.row.size(), int64(v.cache.geometry.SubBlock())
 	if end <= size || end <= (size+sub-1)/sub*sub && was <= size {
+		return nil
+	}
+	if was == size {
+		v.dropBehind(size)
 		return nil
 	}
 	return fmt.Errorf("the cache holds unwritten data up to byte %d, the store has %d bytes now and had %d: give it at least its old size, so that they can be written", min(end, max(was, size)), size, was)

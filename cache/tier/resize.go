@@ -86,17 +86,30 @@ func (v *volume) checkResize(size int64) error {
 // INVARIANT: all who claim take blocks in ascending order; those who are waited
 // for here do not wait for what is claimed here, since the gates have let only
 // operations before end through, and none of them needs more than its claims.
+//
+// The row has the new size before the store has: a process that comes after a
+// crash then knows what may be left behind the end (see dropBehind).
 func (v *volume) resizeBelow(end, size int64) error {
-	c := claims{volume: v, ready: make(chan struct{}, 1)}
-	c.waiter.Owner = &c
-	c.end(end)
-	c.behind(end)
+	c := v.claim(end)
+	was := v.row.size()
+	v.row.store(atSize, uint64(size))
 	err := backstore.Resize(v.store, size)
-	if err == nil {
-		v.row.store(atSize, uint64(size))
+	if err != nil {
+		v.row.store(atSize, uint64(was))
 	}
 	c.release(err == nil)
 	return err
+}
+
+// dropBehind drops what lies behind the end of a volume that is being opened,
+// because a process that was shrinking it ended before it could.
+func (v *volume) dropBehind(end int64) {
+	before := v.dirtyBytes()
+	v.claim(end).release(true)
+	c := v.cache
+	c.dirty.correcting.Lock()
+	defer c.dirty.correcting.Unlock()
+	c.unowned.Add(v.dirtyBytes() - before)
 }
 
 // claims are what Resize has claimed.
@@ -113,6 +126,15 @@ type claims struct {
 type claim struct {
 	part  *partition
 	grant cache.Grant
+}
+
+// claim claims what lies behind byte end, and the sub-block that it cuts.
+func (v *volume) claim(end int64) *claims {
+	c := &claims{volume: v, ready: make(chan struct{}, 1)}
+	c.waiter.Owner = c
+	c.end(end)
+	c.behind(end)
+	return c
 }
 
 // resume implements waiting.

@@ -3,6 +3,7 @@ package tier
 import (
 	"bytes"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
 	"lunar/cache"
+	"lunar/cache/segment"
 )
 
 // rigid is a store whose Resize fails when it is told to.
@@ -164,5 +166,54 @@ func TestResizeUnderLoan(t *testing.T) {
 	wake(part.Unpin(slot))
 	if !bytes.Equal(f.Read(t, 2*large64, 2*large64), make([]byte, 2*large64)) {
 		t.Error("data of before came back")
+	}
+}
+
+// dying is a store whose Resize is the last that its process does.
+type dying struct{ backstore.Store }
+
+func (d dying) Resize(size int64) error {
+	err := backstore.Resize(d.Store, size)
+	if err == nil {
+		runtime.Goexit()
+	}
+	return err
+}
+
+// A process that dies when the store is short already leaves nothing that keeps
+// the next one from serving it.
+func TestCrashInResize(t *testing.T) {
+	const cut = 100<<10 + 3*sector
+	s := newSite(t)
+	p := s.start()
+	file, err := backstore.OpenFile(backstore.FileConfig{Path: s.path("a"), Size: siteSize})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := p.use(p.wrapStore(dying{file}, config("a", Back)))
+	data := backstoretest.Pattern(200<<10, 1)
+	o.Write(t, 0, data)
+	var group sync.WaitGroup
+	group.Go(func() { err = backstore.Resize(o.store, cut) })
+	group.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.crash()
+
+	p = s.start().outcome(segment.Crashed)
+	o = p.use(p.wrap(config("a", Back), cut))
+	if got := o.Read(t, 0, cut); !bytes.Equal(got, data[:cut]) {
+		t.Error("what lies before the end is lost")
+	}
+	if err := backstore.Resize(o.store, siteSize); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.Read(t, cut, siteSize-cut); !bytes.Equal(got, make([]byte, siteSize-cut)) {
+		t.Error("what lay behind the end came back")
+	}
+	p.end()
+	if n := p.cache.unowned.Load(); n != 0 {
+		t.Errorf("%d dirty bytes of no volume", n)
 	}
 }
