@@ -203,6 +203,9 @@ func TestCrashInResize(t *testing.T) {
 
 	p = s.start().outcome(segment.Crashed)
 	o = p.use(p.wrap(config("a", Back), cut))
+	if n := p.cache.unowned.Load(); n != 0 {
+		t.Errorf("%d dirty bytes of no volume", n)
+	}
 	if got := o.Read(t, 0, cut); !bytes.Equal(got, data[:cut]) {
 		t.Error("what lies before the end is lost")
 	}
@@ -213,7 +216,4 @@ func TestCrashInResize(t *testing.T) {
 		t.Error("what lay behind the end came back")
 	}
 	p.end()
-	if n := p.cache.unowned.Load(); n != 0 {
-		t.Errorf("%d dirty bytes of no volume", n)
-	}
 }
