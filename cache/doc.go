@@ -10,6 +10,26 @@
 // piece of memory without pointers, which may be shared, so that another
 // process can attach it after a crash (see Attach).
 //
+// # A process that is killed
+//
+// It may end between any two stores, and what it has stored is there: that is
+// all that is asked of the memory. A partition that tells a Journal what is dirty
+// can be attached then, by these orders:
+//
+//	a sub-block becomes dirty      its data, the journal, the record's dirty bit,
+//	                               its valid bit, the answer to the initiator
+//	a sub-block becomes clean      the backing store has it, the journal, the
+//	                               record's dirty bit
+//	a clean one is overwritten     its valid bit goes before its data change
+//	a block enters                 the record, empty, and then its state
+//	a block leaves                 its state, and then the record
+//	a fresh copy takes its place   the old one, which is clean, is put aside first
+//
+// So whatever is valid and not dirty in a record was never half-written and is
+// what the backing store has; and what the journal says is dirty is newer than
+// the backing store, or the same. A dirty sub-block that is overwritten may hold a
+// part of a write that nobody was told of.
+//
 // # Rules for callers
 //
 // A partition may be used by any number of threads; every method takes the

@@ -14,6 +14,13 @@
 // survive is to be in the backing store (write: through or sync, FUA,
 // SYNCHRONIZE CACHE).
 //
+// # Who has it
+//
+// The process that holds a flock(2) on the file. After a kill the kernel may go on
+// reading into the segment's memory for a while; whoever starts such reads makes
+// the kernel keep the open file (FD), and with it the lock, until they have ended.
+// Close and Abandon give the lock up themselves.
+//
 // # Layout
 //
 // All numbers are 8-byte words in the machine's byte order; strings are bytes.
@@ -49,5 +56,6 @@
 // clean while it holds half of a write. In both cases before the write is
 // acknowledged. A sub-block is marked clean after the backing store has it. When
 // a block moves to a fresh slot, the fresh one is marked dirty before the old
-// one is marked clean.
+// one is marked clean. (Package cache does not need that: it makes a sub-block
+// invalid rather than dirty while it is overwritten, and moves clean blocks only.)
 package segment

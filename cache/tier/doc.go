@@ -39,6 +39,33 @@
 // again; meanwhile writes of that volume go through, so that the initiator
 // learns of the trouble rather than waits.
 //
+// # What outlives the process
+//
+// With a segment (see package segment) blocks, records, the journal of what is
+// dirty and a table of the volumes lie in a file in shared memory. The next
+// process takes them over, after an orderly end, a crash, kill -9 or an upgrade:
+// what was acknowledged is there, and hits need no store.
+//
+//	areas    volumes: a row for each volume, from its identity to the dense number
+//	         that partitions use, with the size and the stamp of its store;
+//	         index.N and data.N: records and blocks of node N's partitions
+//	dirty    the journal decides (cache.Attach); the flusher goes on with it
+//	clean    stays warm if the store's stamp says that nobody else has written to
+//	         it: all of the stamp after an orderly end; after a crash, when the
+//	         store's state was not noted, that it is the same store. A store
+//	         without a stamp begins cold
+//	volumes  that are not wrapped any more are forgotten by Settle, but for those
+//	         with dirty data, which wait as orphans. A store that has become too
+//	         short for its dirty data is refused. Dirty data of a volume that does
+//	         not write back any more are written before it is served
+//	changed  settings: a segment in which nothing is dirty is made anew, another
+//	         is refused
+//	late I/O a kill does not end what the kernel reads into blocks and writes from
+//	         them. Rings keep the segment locked until it has (fence.go)
+//
+// Shared memory does not survive the machine: what has to survive a power cut is
+// written with FUA or flushed.
+//
 // # Where data are copied
 //
 // Data are copied between blocks and the buffers of operations in copy.go alone.
