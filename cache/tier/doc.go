@@ -39,6 +39,23 @@
 // again; meanwhile writes of that volume go through, so that the initiator
 // learns of the trouble rather than waits.
 //
+// # Coherence
+//
+// A command sees what those before it have done because all of them, whatever
+// they are, go through lanes of the volume: UNMAP and WRITE SAME drop or overwrite
+// what is cached while the store below works on it, COMPARE AND WRITE and VERIFY
+// read and write, GET LBA STATUS maps. A command that copies, within a volume or
+// between two, is coherent in the same way if it reads and writes through lanes,
+// as EXTENDED COPY would have to; none may ask the store below by itself.
+//
+// # Size
+//
+// Resize changes the size of a volume in use (resize.go). Operations that know
+// the old size are waited for first; then nobody can use, fill or flush what lies
+// behind the end, and the sub-block that the end cuts, until the store below has
+// changed. What was cached behind the end is gone then, and zeroes follow the end
+// in its sub-block, so that nothing of it comes back when the volume grows.
+//
 // # What outlives the process
 //
 // With a segment (see package segment) blocks, records, the journal of what is
