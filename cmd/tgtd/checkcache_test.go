@@ -2,10 +2,12 @@ package main
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // check runs tgtd check and returns what it printed.
@@ -46,6 +48,7 @@ func TestCheckSegment(t *testing.T) {
 	w.accepts(t, "has it now as process", "this version can attach it", "whether enough memory is free was not checked")
 	writeAll(t, c, 0)
 	s.end(t, syscall.SIGKILL)
+	w.released(t)
 	w.accepts(t, "of which 1.5 MiB are not written yet, last used by version development, which did not stop in order: this version can attach it")
 
 	w.cache(t, "size: 24MiB, block-size: 64KiB, segment: "+w.memory+"/lunar", volume)
@@ -61,8 +64,30 @@ func TestCheckSegment(t *testing.T) {
 	w.accepts(t, "of which 0 bytes are not written yet, last used by version development, which stopped in order: this version can attach it")
 	w.cache(t, "size: 24MiB, block-size: 64KiB, segment: "+w.memory+"/lunar", volume)
 	w.accepts(t, "this version would replace it, for it has other settings")
-	writeFile(t, filepath.Join(w.memory, "lunar", mustIdentity(t, w.dir)), "damaged")
-	w.refuses(t, "refused: found a file of 7 bytes, expected a cache segment")
+	segment := filepath.Join(w.memory, "lunar", mustIdentity(t, w.dir))
+	const refusal = "refused: found a file of 7 bytes, expected a cache segment"
+	writeFile(t, segment, "damaged")
+	w.refuses(t, refusal)
+	w.configure(t, volume)
+	var out, log buffer
+	if status := run(t.Context(), append([]string{"serve"}, w.args()...), console{&out, &log}); status != exitFailure || !strings.Contains(log.String(), refusal) {
+		t.Errorf("found exit status %d\n%s", status, &log)
+	}
+	if data, err := os.ReadFile(segment); err != nil || string(data) != "damaged" {
+		t.Errorf("found %q, %v in a file that was refused, expected it unchanged", data, err)
+	}
+}
+
+// released waits until the kernel has taken the segment from a killed process:
+// some of its I/O may have been under way.
+func (w *writeBack) released(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		if _, out, _ := w.check(t); !strings.Contains(out, "has it now") {
+			return
+		}
+	}
+	t.Fatal("a killed process still has the segment")
 }
 
 // cache writes the configuration with this cache and volume.

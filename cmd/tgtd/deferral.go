@@ -1,17 +1,16 @@
 package main
 
-import (
-	"sync"
+import "sync"
 
-	"lunar/target/scsi"
-)
+// unit is a *scsi.LogicalUnit but in tests.
+type unit interface{ DeferredError(off int64, err error) }
 
 // deferral brings failures of background writing to the logical unit, which is
 // made after the store that fails.
 type deferral struct {
 	mu struct {
 		sync.Mutex
-		unit *scsi.LogicalUnit
+		unit unit
 		off  int64
 		err  error // before there was a unit
 	}
@@ -29,10 +28,11 @@ func (d *deferral) report(off int64, err error) {
 	d.mu.unit.DeferredError(off, err)
 }
 
-func (d *deferral) bind(lu *scsi.LogicalUnit) {
+// bind names the unit, which hears of what has failed before.
+func (d *deferral) bind(u unit) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.mu.unit = lu; d.mu.err != nil {
-		lu.DeferredError(d.mu.off, d.mu.err)
+	if d.mu.unit = u; d.mu.err != nil {
+		u.DeferredError(d.mu.off, d.mu.err)
 	}
 }

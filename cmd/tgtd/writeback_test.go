@@ -220,6 +220,41 @@ func TestWriteBackLeftover(t *testing.T) {
 	}
 }
 
+// TestWriteBackOrphan: data of a volume that is not configured any more waits
+// until it is again, through orderly stops of a server that serves others.
+func TestWriteBackOrphan(t *testing.T) {
+	w := newWriteBack(t)
+	s := serveChild(t, w.args()...)
+	writeAll(t, w.dial(t, s.portal), 0)
+	s.end(t, syscall.SIGKILL)
+	w.configure(t, "{type: file, path: other.img, size: 32MiB, write: back, cache: true}")
+	for range 2 {
+		other := serve(t, w.args()...)
+		c := w.dial(t, other.portal)
+		writeAll(t, c, 1)
+		logout(t, c)
+		if status := other.stop(); status != exitOK || !strings.Contains(other.log.String(), "data of a volume that is not configured") {
+			t.Errorf("found exit status %d\n%s", status, other.log)
+		}
+		if note, err := readNote(w.dir); err != nil || len(note.volumes) != 1 || w.inFile(t, 0) != 0 {
+			t.Errorf("found note %+v, %v and %d extents in the file, expected those of the orphan to wait", note, err, w.inFile(t, 0))
+		}
+	}
+	w.configure(t, "{type: file, path: back.img, size: 32MiB}")
+	expectRefusal(t, w, `unwritten data for `)
+	w.configure(t, "{type: file, path: back.img, size: 32MiB, write: back, cache: true}")
+	again := serve(t, w.args()...)
+	c := w.dial(t, again.portal)
+	readAll(t, c, 0)
+	logout(t, c)
+	if status := again.stop(); status != exitOK || w.inFile(t, 0) != extents {
+		t.Errorf("found exit status %d and %d of %d extents in the file\n%s", status, w.inFile(t, 0), extents, again.log)
+	}
+	if note, err := readNote(w.dir); err != nil || len(note.volumes) != 0 {
+		t.Errorf("found note %+v, %v, expected none", note, err)
+	}
+}
+
 // expectRefusal runs tgtd serve, which must say why it does not start.
 func expectRefusal(t *testing.T, w *writeBack, want string) {
 	t.Helper()
