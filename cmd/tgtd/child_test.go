@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func serveChild(t *testing.T, args ...string) *child {
 	t.Helper()
 	c := &child{log: &buffer{}, ended: make(chan error, 1)}
 	c.cmd = exec.Command(os.Args[0], append([]string{"serve"}, args...)...)
-	c.cmd.Env = append(os.Environ(), childVariable+"=1")
+	c.cmd.Env = append(os.Environ(), childVariable+"=1", "GORACE=atexit_sleep_ms=0")
 	c.cmd.Stderr = c.log
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
@@ -71,6 +72,9 @@ func (c *child) end(t *testing.T, s syscall.Signal) error {
 	}
 	select {
 	case err := <-c.ended:
+		if strings.Contains(c.log.String(), "DATA RACE") {
+			t.Errorf("found a data race in\n%s", c.log)
+		}
 		return err
 	case <-time.After(30 * time.Second):
 		t.Fatalf("tgtd has not ended after %v\n%s", s, c.log)
