@@ -64,10 +64,8 @@ func (lu *LogicalUnit) DeferredError(off int64, err error) {
 	d := &deferredError{sense: lu.deferredSense(off, err), moment: lu.stability.now()}
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
+	lu.lastDeferred.Store(d) // before it is asked who has written: see Nexus.wroteVolatile
 	all := lu.inherits()
-	if all {
-		lu.mu.inherited = d
-	}
 	for n := range lu.mu.nexuses {
 		if all || !lu.stability.covers(n.wrote.Load()) {
 			n.deferred.Store(d)
@@ -95,12 +93,25 @@ func (lu *LogicalUnit) deferredSense(off int64, err error) Sense {
 	return s
 }
 
-// volatile notes that the nexus writes through the volatile cache: before the
-// write begins, so that it hears of all that happens to it, and when it has
-// ended, because a flush that began meanwhile may not cover it.
-func (n *Nexus) volatile() {
+// writesVolatile notes that the nexus begins a write through the volatile cache,
+// so that it hears of all that happens to it.
+func (n *Nexus) writesVolatile() {
 	if now := n.LU.stability.now(); n.wrote.Load() != now {
 		n.wrote.Store(now)
+	}
+}
+
+// wroteVolatile notes the end of such a write: a flush that began meanwhile may
+// not cover it. A deferred error that came between that flush and now did not
+// find the nexus.
+func (n *Nexus) wroteVolatile() {
+	now, was := n.LU.stability.now(), n.wrote.Load()
+	if was == now {
+		return
+	}
+	n.wrote.Store(now)
+	if d := n.LU.lastDeferred.Load(); d != nil && d.moment > was {
+		n.deferred.Store(d)
 	}
 }
 
@@ -148,7 +159,7 @@ func (lu *LogicalUnit) inherit(n *Nexus) {
 		n.deferred.Store(left.deferred)
 		delete(lu.mu.departed, n.Initiator)
 	}
-	if d := lu.mu.inherited; d != nil && lu.inherits() {
+	if d := lu.lastDeferred.Load(); d != nil && lu.inherits() {
 		n.deferred.Store(d)
 	}
 }

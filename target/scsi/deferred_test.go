@@ -160,6 +160,17 @@ func TestDeferredAfterFlush(t *testing.T) {
 	write.finish() // it has ended behind the start of the flush
 	d.fail()
 	d.expect(d.a, &deferred5)
+
+	write = slow.start(d.a, cdb16(0x8a, 0, 9, 1), make([]byte, 512), 0)
+	d.good(d.b, syncCDB, nil)
+	d.fail() // what the write has just left in the cache
+	write.finish()
+	d.expect(d.a, &deferred5)
+	d.good(d.b, syncCDB, nil)
+	write = slow.start(d.a, cdb16(0x8a, 0, 9, 1), make([]byte, 512), 0)
+	d.good(d.b, syncCDB, nil)
+	write.finish() // nothing has failed meanwhile
+	d.expect(d.a, nil)
 }
 
 // TestDeferredMadeUpFor: a later flush that succeeds leaves nothing to report, one
@@ -283,13 +294,14 @@ func TestDeferredFromAnyGoroutine(t *testing.T) {
 	wg.Go(func() {
 		for range 200 {
 			n := d.attach("c")
-			n.volatile()
+			n.writesVolatile()
+			n.wroteVolatile()
 			n.takeDeferred()
 			n.LU.Detach(n)
 		}
 	})
 	for range 200 {
-		d.a.volatile()
+		d.a.writesVolatile()
 		d.a.takeDeferred()
 		d.a.LU.stability.flushed(d.a.LU.stability.flushing())
 	}

@@ -50,11 +50,12 @@ type LogicalUnit struct {
 	stability  stability
 	inherited  bool // the store had dirty data when it came
 
+	lastDeferred atomic.Pointer[deferredError]
+
 	mu struct {
 		sync.Mutex
-		nexuses   map[*Nexus]struct{}
-		departed  map[string]departed // by initiator port
-		inherited *deferredError      // of data that were dirty when the store came
+		nexuses  map[*Nexus]struct{}
+		departed map[string]departed // by initiator port
 	}
 }
 

@@ -124,7 +124,9 @@ func (s *segment) launch(kind backstore.Kind) {
 	if changes(kind) && s.hold.mode == unguarded {
 		s.hold.cover(shared, s.op.Off, s.op.Len)
 	}
-	s.noteVolatile()
+	if s.volatile() {
+		s.cmd.Nexus.writesVolatile()
+	}
 	s.state = running
 	s.cmd.running++
 	if s.hold.acquire() {
@@ -183,19 +185,18 @@ func (s *segment) finish() {
 	if !s.hold.keep {
 		s.hold.release()
 	}
-	s.noteVolatile()
+	if s.volatile() {
+		c.Nexus.wroteVolatile()
+	}
 	s.state = done
 	c.missed = c.missed || !s.op.Hit
 	c.running--
 	c.pump()
 }
 
-// noteVolatile notes a write that may stay volatile, before and after it.
-func (s *segment) noteVolatile() {
-	if changes(s.op.Kind) && !s.cmd.fua {
-		s.cmd.Nexus.volatile()
-	}
-}
+// volatile reports whether the segment's operation is a write that may stay in
+// the volatile cache.
+func (s *segment) volatile() bool { return changes(s.op.Kind) && !s.cmd.fua }
 
 // changes reports whether operations of the kind change the medium.
 func changes(kind backstore.Kind) bool {

@@ -54,9 +54,13 @@ func (c *Command) writeNow() bool {
 	if !s.hold.try() {
 		return false
 	}
-	s.noteVolatile()
+	if !c.fua {
+		c.Nexus.writesVolatile()
+	}
 	taken := c.Lane.TryNow(&s.op)
-	s.noteVolatile()
+	if !c.fua {
+		c.Nexus.wroteVolatile()
+	}
 	s.hold.release()
 	s.op.Data = nil
 	switch {
