@@ -124,7 +124,7 @@ func replace(old *os.File, path string, o Options, refused *Refused) (*Segment, 
 	}
 	s, err := create(path, o)
 	if err == nil {
-		s.Replaced, s.Previous = refused.Found, refused.WrittenBy
+		s.Replaced, s.Previous = refused.Found+", now "+refused.Expected, refused.WrittenBy
 	}
 	return s, errors.Join(err, old.Close())
 }

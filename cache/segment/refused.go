@@ -27,11 +27,11 @@ func (r Reason) String() string { return reasonNames[r] }
 // advice is what the administrator can do, by reason.
 var advice = [...]string{
 	Unsafe:   "move it away, or give the cache another path",
-	Busy:     "stop the other daemon, or give this one another path",
+	Busy:     "stop the other daemon, or wait until the kernel has ended what a killed one had under way, or give this one another path",
 	Foreign:  "it is left untouched; give the cache another path, or remove the file if nobody needs it",
 	Version:  "start the version that wrote it and stop it in order, so that it writes back what is dirty, then remove the file",
 	Identity: "it is left untouched; give each server a path of its own",
-	Changed:  "start once with the old settings and stop in order, so that what is dirty is written back, then remove the file",
+	Changed:  "start once with the old settings, and the old version if that is another, and stop in order, so that what is dirty is written back, then remove the file",
 	Damaged:  "keep a copy if its data may be needed, then remove the file; volumes with unwritten data are to be checked or restored",
 }
 

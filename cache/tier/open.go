@@ -172,17 +172,20 @@ func (o *Options) report(c *Cache) {
 	}
 	a := c.Attached()
 	log := o.Logger.With("path", o.Segment, "outcome", a.Outcome, "build", o.Build)
+	if c.config.Segment.Unplaced != "" {
+		log.Warn("cache memory is not on the nodes that were asked for", "why", c.config.Segment.Unplaced)
+	}
 	if a.Replaced != "" {
-		log.Warn("cache segment replaced: it was made for other settings, and nothing in it was unwritten", "found", a.Replaced)
+		log.Warn("cache segment replaced: it was made for other settings, and nothing in it was unwritten", "was", a.Replaced, "written-by", a.Previous)
 	}
 	if a.Outcome == segment.Fresh.String() {
 		log.Info("cache segment made")
 		return
 	}
-	log.Info("cache segment attached", "written-by", a.Previous, "warm-blocks", a.WarmBlocks, "dropped-blocks", a.Dropped,
+	log.Info("cache segment attached", "written-by", a.Previous, "warm-blocks", a.WarmBlocks,
 		"unwritten-bytes", a.DirtyBytes, "process", a.Generation)
-	if c.config.Segment.Unplaced != "" {
-		log.Warn("cache memory is not on the nodes that were asked for", "why", c.config.Segment.Unplaced)
+	if a.Dropped > 0 {
+		log.Warn("records of clean blocks contradicted each other: the blocks were dropped, unwritten data were kept", "blocks", a.Dropped)
 	}
 }
 

@@ -526,6 +526,9 @@ func TestStuck(t *testing.T) {
 	if err := p.close(); err == nil || !strings.Contains(err.Error(), `volume "a": 20480 bytes`) {
 		t.Errorf("the end: %v", err)
 	}
+	if err := o.store.Close(); err == nil {
+		t.Error("a volume that went with the cache was closed again")
+	}
 	p = s.start().outcome(segment.Warm)
 	if !p.hits(p.open("a", Back), 0, data) {
 		t.Error("the data are gone")

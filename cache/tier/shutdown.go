@@ -50,6 +50,7 @@ func (c *Cache) stuckVolumes() (stuck []*volume, err error) {
 
 // abandon ends a volume whose dirty data stay in the segment.
 func (v *volume) abandon() error {
+	v.gone.Store(true)
 	v.flusher.abandon()
 	v.lanes.Wait()
 	n := v.dirtyBytes()

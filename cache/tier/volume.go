@@ -73,7 +73,8 @@ type volume struct {
 	config settings
 	row    row
 
-	stuck   bool // Close has failed
+	stuck   bool        // Close has failed
+	gone    atomic.Bool // the Cache was closed nevertheless
 	dirty   budget
 	failing atomic.Bool // background writing has failed and not succeeded since
 	flusher *flusher    // of Back
@@ -233,6 +234,9 @@ func (v *volume) lane(l *evloop.Loop) (*lane, error) {
 
 // Close implements backstore.Store.
 func (v *volume) Close() error {
+	if v.gone.Load() {
+		return fmt.Errorf("close volume %q: it went with the cache", v.config.Name)
+	}
 	if v.flusher != nil {
 		if err := v.flusher.close(); err != nil {
 			v.stuck = true
