@@ -3,7 +3,6 @@ package scsi
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
@@ -37,16 +36,19 @@ type cached struct {
 }
 
 // coherent are the caches that the same commands are sent to.
-var coherent = map[string]tier.VolumeConfig{
-	"through": {Policy: tier.Through},
-	"back":    {Policy: tier.Back, Age: time.Millisecond},
-	"hoard":   {Policy: tier.Back, Age: time.Hour},
-	"sync":    {Policy: tier.Sync},
+var coherent = map[string]struct {
+	blocks int // of the cache
+	config tier.VolumeConfig
+}{
+	"through":    {5, tier.VolumeConfig{Policy: tier.Through}},
+	"back":       {4, tier.VolumeConfig{Policy: tier.Back, Age: time.Millisecond}},
+	"back, late": {51, tier.VolumeConfig{Policy: tier.Back, Age: time.Hour}},
+	"sync":       {4, tier.VolumeConfig{Policy: tier.Sync}},
 }
 
 func newCached(t *testing.T, name string, blocks int, config tier.VolumeConfig) *cached {
 	t.Helper()
-	c := &cached{name: fmt.Sprint(name, "/", blocks), forced: config.Policy == tier.Sync}
+	c := &cached{name: name, forced: config.Policy == tier.Sync}
 	var err error
 	if c.medium, err = memstore.New(memstore.Config{Size: coherenceBlocks * 512, Async: blocks%2 == 0}); err != nil {
 		t.Fatal(err)
@@ -247,23 +249,12 @@ func (c *cached) cut(t *rapid.T, seed uint64) {
 	}
 }
 
-// sizes are those of a cache in blocks: too few for the unit, and with write back
-// also enough.
-func sizes(policy tier.Policy) []int {
-	if policy == tier.Back {
-		return []int{4, 51}
-	}
-	return []int{4}
-}
-
 // TestCoherence: whatever the cache does, commands agree on what is in the unit,
 // and what was promised to survive a power cut does.
 func TestCoherence(t *testing.T) {
 	var all []*cached
-	for name, config := range coherent {
-		for _, blocks := range sizes(config.Policy) {
-			all = append(all, newCached(t, name, blocks, config))
-		}
+	for name, s := range coherent {
+		all = append(all, newCached(t, name, s.blocks, s.config))
 	}
 	names := slices.Sorted(maps.Keys(agreeing))
 	rapid.Check(t, func(rt *rapid.T) {
