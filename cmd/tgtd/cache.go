@@ -128,7 +128,7 @@ func (a *assembly) settleCache() error {
 		fresh.orphans = append(fresh.orphans, o.ID)
 		fresh.volumes[o.ID] = a.left.volumes[o.ID]
 		for _, v := range a.cfg.Volumes {
-			if path := storePath(&v); path != "" && path == fresh.volumes[o.ID] {
+			if path := storePath(&v); sameStore(path, fresh.volumes[o.ID]) {
 				errs = append(errs, fmt.Errorf("volume %s: found %s of unwritten data for %s in the cache, from when it was volume %q; give it back its name, serial, cache and segment, start and stop in order once, then change them",
 					v.Name, arena.Bytes(o.Bytes), path, o.Name))
 			}

@@ -29,7 +29,10 @@ type cacheCheck struct {
 // of the state directory left in memory.
 func checkCache(cfg *conf.Config, topology numa.Topology, stateDir string) (notes []string, err error) {
 	if stateDir == "" {
-		if stateDir, err = defaultStateDir(); err != nil {
+		if stateDir, err = defaultStateDir(); err != nil && !cfg.Cache.Size.Given() {
+			return nil, nil // there is nothing to look for
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

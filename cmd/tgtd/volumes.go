@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"lunar/backstore"
@@ -84,16 +85,24 @@ func serialOf(v *conf.Volume, identity string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// storePath is the one path of a volume's file or device, whatever links lead
-// there; empty if it has none.
+// storePath is how the configuration names a volume's file or device; empty if
+// it has none. Links are kept: those below /dev/disk/by-id say which device is
+// meant, and what they lead to changes.
 func storePath(v *conf.Volume) string {
 	if v.Path == "" {
 		return ""
 	}
-	if path, err := filepath.EvalSymlinks(v.Path); err == nil {
-		return path
-	}
 	return filepath.Clean(v.Path)
+}
+
+// sameStore reports whether two paths lead to the same file or device.
+func sameStore(a, b string) bool {
+	if a == b {
+		return a != ""
+	}
+	one, err1 := os.Stat(a)
+	two, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(one, two)
 }
 
 // volumeID tells a volume from all others in the cache, over restarts: it is of

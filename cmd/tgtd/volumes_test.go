@@ -57,16 +57,37 @@ func TestVolumeID(t *testing.T) {
 	id := func(v conf.Volume) uint64 { return volumeID(&v, "server") }
 	first := id(conf.Volume{Name: "a", Path: file})
 	for _, v := range []conf.Volume{
-		{Name: "a", Path: link}, {Name: "a", Path: dir + "/./file"},
+		{Name: "a", Path: dir + "/./file"},
 		{Name: "b", Path: file, Serial: serialOf(&conf.Volume{Name: "a"}, "server")},
 	} {
 		if id(v) != first {
 			t.Errorf("%+v: found another identity", v)
 		}
 	}
-	for _, v := range []conf.Volume{{Name: "b", Path: file}, {Name: "a", Path: file + "2"}, {Name: "a", Path: file, Serial: "s"}} {
+	for _, v := range []conf.Volume{{Name: "b", Path: file}, {Name: "a", Path: link}, {Name: "a", Path: file + "2"}, {Name: "a", Path: file, Serial: "s"}} {
 		if id(v) == first {
 			t.Errorf("%+v: found the same identity", v)
+		}
+	}
+}
+
+func TestSameStore(t *testing.T) {
+	dir := t.TempDir()
+	file, link, other := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "other")
+	writeFile(t, file, "")
+	writeFile(t, other, "")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{file, file, true}, {file, link, true}, {file, other, false}, {"", "", false}, {file, "", false},
+		{dir + "/missing", dir + "/missing", true}, {dir + "/missing", file, false},
+	} {
+		if got := sameStore(test.a, test.b); got != test.want {
+			t.Errorf("%q and %q: found %v", test.a, test.b, got)
 		}
 	}
 }

@@ -188,6 +188,7 @@ func TestWriteBackLeftover(t *testing.T) {
 		"through":   {"{type: file, path: back.img, size: 32MiB, cache: true}", ""},
 		"sync":      {"{type: file, path: back.img, size: 32MiB, write: sync, cache: true}", ""},
 		"no cache":  {"{type: file, path: back.img, size: 32MiB}", `when it was volume "back"`},
+		"link":      {"{type: file, path: link.img, write: back, cache: true}", `when it was volume "back"`},
 		"serial":    {"{type: file, path: back.img, size: 32MiB, write: back, cache: true, serial: other}", "give it back its name, serial, cache and segment"},
 		"missing":   {"{type: file, path: absent.img, write: back, cache: true}", "no such file"},
 		"larger":    {"{type: file, path: back.img, size: 64MiB, write: back, cache: true}", ""},
@@ -200,6 +201,9 @@ func TestWriteBackLeftover(t *testing.T) {
 			writeAll(t, w.dial(t, s.portal), 0)
 			s.end(t, syscall.SIGKILL)
 			before := w.image(t)
+			if err := os.Symlink("back.img", filepath.Join(w.dir, "link.img")); err != nil {
+				t.Fatal(err)
+			}
 
 			w.configure(t, test.volume)
 			if test.want != "" {
