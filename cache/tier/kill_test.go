@@ -25,8 +25,10 @@ import (
 const victimOf = "LUNAR_TIER_VICTIM"
 
 func init() {
-	if dir := os.Getenv(victimOf); dir != "" {
-		fmt.Fprintln(os.Stderr, victim(dir)) // it only returns if it fails
+	if places := os.Getenv(victimOf); places != "" {
+		var at place
+		_, _ = fmt.Sscan(places, &at.shared, &at.disk, &at.direct)
+		fmt.Fprintln(os.Stderr, victim(at)) // it only returns if it fails
 		os.Exit(1)
 	}
 }
@@ -76,24 +78,42 @@ func openLedger(path string) (l ledger, err error) {
 
 func (l *ledger) of(volume, n int) *record { return &l.records[volume*killSectors+n] }
 
-// killSite is where all victims work.
-func killSite(dir string) Options {
+// place is where a victim works.
+type place struct {
+	shared, disk string // directories: of the segment, of the volumes
+	direct       bool   // with io_uring and direct I/O, which the kernel goes on with after a kill
+}
+
+func (p place) String() string              { return fmt.Sprint(p.shared, " ", p.disk, " ", p.direct) }
+func (p place) volume(n int) string         { return fmt.Sprintf("%s/volume%d", p.disk, n) }
+func (p place) openLedger() (ledger, error) { return openLedger(p.shared + "/ledger") }
+
+func (p place) options() Options {
 	return Options{
 		PerNode: 512 << 10, BlockSize: 16 << 10, Volumes: killVolumes,
-		Segment: dir + "/segment", Identity: "victim", Build: "v1", DirtyLimit: 256 << 10,
+		Segment: p.shared + "/segment", Identity: "victim", Build: "v1", DirtyLimit: 256 << 10,
 	}
+}
+
+// loop is an event thread of a victim.
+func (p place) loop() (*evloop.Loop, error) {
+	c := evloop.Config{Name: "victim", CPU: -1, Node: -1, Workers: evloop.NewWorkers(2)}
+	if p.direct {
+		c.RingEntries = 64
+	}
+	return evloop.New(c)
 }
 
 // openKilled opens cache and volumes. What a killed process has under way in the
 // kernel may keep a store locked for a moment.
-func openKilled(dir string) (*Cache, []backstore.Store, error) {
-	c, err := Open(killSite(dir))
+func (p place) open() (*Cache, []backstore.Store, error) {
+	c, err := Open(p.options())
 	if err != nil {
 		return nil, nil, err
 	}
 	var volumes []backstore.Store
 	for i := range killVolumes {
-		store, err := openPatiently(fmt.Sprintf("%s/volume%d", dir, i))
+		store, err := p.openStore(i)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -106,9 +126,9 @@ func openKilled(dir string) (*Cache, []backstore.Store, error) {
 	return c, volumes, nil
 }
 
-func openPatiently(path string) (s backstore.Store, err error) {
+func (p place) openStore(n int) (s backstore.Store, err error) {
 	for range 500 {
-		if s, err = backstore.OpenFile(backstore.FileConfig{Path: path, Size: killSize}); err == nil {
+		if s, err = backstore.OpenFile(backstore.FileConfig{Path: p.volume(n), Size: killSize, BlockSize: sector, Direct: p.direct}); err == nil {
 			return s, nil
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -117,19 +137,19 @@ func openPatiently(path string) (s backstore.Store, err error) {
 }
 
 // victim works until it is killed.
-func victim(dir string) error {
-	l, err := openLedger(dir + "/ledger")
+func victim(at place) error {
+	l, err := at.openLedger()
 	if err != nil {
 		return err
 	}
-	_, volumes, err := openKilled(dir)
+	_, volumes, err := at.open()
 	if err != nil {
 		return err
 	}
 	failed := make(chan error, killWorkers)
 	for id := range killWorkers {
 		w := &killer{id: id, ledger: l, random: rand.New(rand.NewPCG(l.next.Load(), uint64(id)))}
-		loop, err := evloop.New(evloop.Config{Name: "victim", CPU: -1, Node: -1, Workers: evloop.NewWorkers(2)})
+		loop, err := at.loop()
 		if err != nil {
 			return err
 		}
@@ -244,19 +264,20 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		rounds = 2
 	}
-	dir := sharedDir(t)
-	l, err := openLedger(dir + "/ledger")
+	at := place{shared: sharedDir(t), disk: diskDir(t)}
+	l, err := at.openLedger()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(l.mem)
 	dirty := int64(0)
 	for round := range rounds {
-		killOnce(t, dir, time.Duration(rand.IntN(60_000))*time.Microsecond)
+		at.direct = round%4 >= 2
+		killOnce(t, at, time.Duration(rand.IntN(60_000))*time.Microsecond)
 		for v := range killVolumes {
-			checkStable(t, dir, &l, v)
+			checkStable(t, at, &l, v)
 		}
-		dirty += checkAttached(t, dir, &l, round%2 == 0)
+		dirty += checkAttached(t, at, &l, round%2 == 0)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
 		}
@@ -267,10 +288,10 @@ func TestKill(t *testing.T) {
 }
 
 // killOnce starts a process, lets it work for a while and kills it.
-func killOnce(t *testing.T, dir string, after time.Duration) {
+func killOnce(t *testing.T, at place, after time.Duration) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), victimOf+"="+dir)
+	child.Env = append(os.Environ(), victimOf+"="+at.String())
 	child.Stderr = os.Stderr
 	out, err := child.StdoutPipe()
 	if err == nil {
@@ -292,9 +313,9 @@ func killOnce(t *testing.T, dir string, after time.Duration) {
 }
 
 // checkStable looks at a store as the victim has left it.
-func checkStable(t *testing.T, dir string, l *ledger, volume int) {
+func checkStable(t *testing.T, p place, l *ledger, volume int) {
 	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("%s/volume%d", dir, volume))
+	data, err := os.ReadFile(p.volume(volume))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,9 +331,9 @@ func checkStable(t *testing.T, dir string, l *ledger, volume int) {
 }
 
 // checkAttached attaches the segment, reads everything, and ends in order or not.
-func checkAttached(t *testing.T, dir string, l *ledger, orderly bool) (dirty int64) {
+func checkAttached(t *testing.T, p place, l *ledger, orderly bool) (dirty int64) {
 	t.Helper()
-	c, volumes, err := openKilled(dir)
+	c, volumes, err := p.open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +362,7 @@ func checkAttached(t *testing.T, dir string, l *ledger, orderly bool) (dirty int
 		if err := v.Close(); err != nil {
 			t.Error(err)
 		}
-		if data, err := os.ReadFile(fmt.Sprintf("%s/volume%d", dir, i)); err != nil || !bytes.Equal(data, images[i]) {
+		if data, err := os.ReadFile(p.volume(i)); err != nil || !bytes.Equal(data, images[i]) {
 			t.Errorf("volume %d: the store is not what was read, %v", i, err)
 		}
 	}
@@ -396,4 +417,15 @@ func (r *record) content(change uint64) uint64 {
 		return 0
 	}
 	return change
+}
+
+// diskDir is a directory on a disk.
+func diskDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/var/tmp", "tier")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
