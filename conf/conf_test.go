@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"lunar/scheduler"
 )
 
 // TestDefault states what the commented default file means.
@@ -26,6 +28,7 @@ func TestDefault(t *testing.T) {
 		},
 		Log:   Log{"info", "text"},
 		Cache: Cache{BlockSize: 256 * KiB, Huge: "auto", DirtyLimit: Amount{Percent: 50}},
+		QoS:   QoS{Window: 32, Cost: scheduler.Cost{Unit: 4096, WritePercent: 100}},
 		PortalGroups: []PortalGroup{{"local", 1, []netip.AddrPort{
 			netip.MustParseAddrPort("127.0.0.1:3260"), netip.MustParseAddrPort("[::1]:3260"),
 		}}},
@@ -89,7 +92,7 @@ func TestDefaultFileExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keyed < 20 || len(c.AuthGroups) != 2 || len(c.Volumes) != 3 || len(c.Targets[0].Access) != 2 || len(c.Server.CPUs) != 4 ||
+	if keyed < 20 || len(c.AuthGroups) != 2 || len(c.QoS.Rules) != 2 || len(c.QoS.Groups) != 1 || len(c.Volumes) != 3 || len(c.Targets[0].Access) != 2 || len(c.Server.CPUs) != 4 ||
 		c.Cache.Segment != DefaultSegment || c.Cache.Size.Bytes != GiB || !c.Server.Metrics.IsValid() {
 		t.Errorf("%d example lines gave %+v", keyed, c)
 	}

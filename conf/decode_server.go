@@ -15,6 +15,7 @@ func (d *decoder) config(n node, c *Config) {
 	d.mapping(n, fields{
 		"server":        func(d *decoder, n node) { d.server(n, &c.Server) },
 		"cache":         func(d *decoder, n node) { d.cache(n, &c.Cache) },
+		"qos":           func(d *decoder, n node) { d.qos(n, &c.QoS) },
 		"log":           func(d *decoder, n node) { d.log(n, &c.Log) },
 		"portal-groups": func(d *decoder, n node) { d.portalGroups(n, c) },
 		"discovery":     func(d *decoder, n node) { d.mapping(n, fields{"auth": group(&c.Discovery.AuthGroup)}) },

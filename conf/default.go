@@ -34,6 +34,7 @@ func defaults() *Config {
 		},
 		Log:   Log{Level: "info", Format: "text"},
 		Cache: defaultCache,
+		QoS:   defaultQoS,
 	}
 }
 

@@ -11,6 +11,7 @@ type Config struct {
 	Server       Server
 	Log          Log
 	Cache        Cache
+	QoS          QoS
 	Discovery    Discovery
 	PortalGroups []PortalGroup
 	AuthGroups   []AuthGroup

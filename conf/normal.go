@@ -31,6 +31,7 @@ func (c *Config) normalize() {
 	for i := range c.Targets {
 		c.Targets[i].normalize(c.PortalGroups)
 	}
+	c.QoS.Rules, c.QoS.Groups = NormalRules(c.QoS.Rules, c.QoS.Groups)
 }
 
 func (m *Match) normalize() {

@@ -64,6 +64,7 @@ func (d *decoder) validate(c *Config) {
 	for i := range c.Targets {
 		d.validateTarget(&c.Targets[i], c, portals, groups, volumes)
 	}
+	d.validateQoS(c)
 	if len(c.Targets) == 0 {
 		d.warn("targets", "no target", "at least one; initiators will find nothing")
 	}

@@ -23,7 +23,7 @@ func (e *AdmissionError) Error() string {
 	if e.Name != "" {
 		what = fmt.Sprintf("%s reserves", e.Name)
 	}
-	of := "the measured capacity"
+	of := "the capacity"
 	if e.Local {
 		of = "the capacity of one initiator"
 	}

@@ -3,6 +3,9 @@ package scheduler
 // Patterns hold '*' for any text and '?' for any one byte; all other bytes
 // stand for themselves, letter case included, as iSCSI names are compared.
 
+// Matches reports whether a pattern of a Rule or Group matches a name.
+func Matches(pattern, name string) bool { return matches(pattern, name) }
+
 // matches reports whether a pattern matches a name.
 func matches(pattern, name string) bool {
 	star, mark, p, n := -1, 0, 0, 0

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 )
@@ -28,9 +29,9 @@ type Policy struct {
 }
 
 // NewPolicy validates rules and groups, which the policy keeps. The error is
-// Validate's.
+// Validate's and ValidateCost's.
 func NewPolicy(rules []Rule, groups []Group, cost Cost) (*Policy, error) {
-	if err := Validate(rules, groups); err != nil {
+	if err := errors.Join(Validate(rules, groups), ValidateCost(rules, cost)); err != nil {
 		return nil, err
 	}
 	return &Policy{rules, groups, cost}, nil

@@ -42,6 +42,23 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+// TestValidateCost: a limit of commands may be below the tokens that a
+// reservation of bytes comes to, which depend on the cost.
+func TestValidateCost(t *testing.T) {
+	r := []Rule{{Initiators: []string{"a"}}, {Initiators: []string{"b"}, Reservation: Rate{Bytes: 8192}, Limit: Rate{IOPS: 1}}}
+	_, err := NewPolicy(r, nil, Cost{})
+	if found := ruleErrors(err); !slices.Equal(found, []string{"#2: limit.iops"}) {
+		t.Errorf("found %v, expected limit.iops of rule 2", found)
+	}
+	var e *RuleError
+	if errors.As(err, &e); e.Index != 1 {
+		t.Errorf("found index %d, expected 1", e.Index)
+	}
+	if _, err := NewPolicy(r, nil, Cost{Unit: 8192}); err != nil {
+		t.Error(err)
+	}
+}
+
 // ruleErrors are the rules and fields of joined errors.
 func ruleErrors(err error) (found []string) {
 	if err == nil {
@@ -107,7 +124,7 @@ func TestPolicyAdmit(t *testing.T) {
 		}
 	}
 	err = p.Admit(flows, Admission{Capacity: 799})
-	if want := "reservations add up to 800 tokens per period, 1 more than the measured capacity of 799"; err == nil || err.Error() != want {
+	if want := "reservations add up to 800 tokens per period, 1 more than the capacity of 799"; err == nil || err.Error() != want {
 		t.Errorf("found %q, expected %q", err, want)
 	}
 	err = p.Admit(flows, Admission{Capacity: 1000, LocalCapacity: 250})

@@ -7,7 +7,8 @@ import (
 
 // RuleError says what is wrong with a rule.
 type RuleError struct {
-	Rule   string // the rule's name, or its place in the list if it has none
+	Index  int    // the rule's place in the list, from 0
+	Rule   string // the rule's name, or its place in the list from 1 if it has none
 	Field  string // of Rule, in the configuration's spelling
 	Reason string // what was found and what was expected
 }
@@ -19,12 +20,13 @@ func (e *RuleError) Error() string {
 
 // check collects the errors of one rule.
 type check struct {
-	name string
-	errs []error
+	index int
+	name  string
+	errs  []error
 }
 
 func (c *check) add(field, format string, args ...any) {
-	c.errs = append(c.errs, &RuleError{c.name, field, fmt.Sprintf(format, args...)})
+	c.errs = append(c.errs, &RuleError{c.index, c.name, field, fmt.Sprintf(format, args...)})
 }
 
 // Validate tests rules and groups; the error joins a *RuleError for everything
@@ -33,7 +35,7 @@ func Validate(rules []Rule, groups []Group) error {
 	var errs []error
 	names := map[string]bool{}
 	for i := range rules {
-		c := &check{name: ruleName(rules, i)}
+		c := &check{index: i, name: ruleName(rules, i)}
 		if names[c.name] {
 			c.add("name", "found twice, expected once")
 		}
@@ -105,6 +107,21 @@ func (c *check) rates(r *Rule) {
 	if int(r.Class) >= len(classPlace) {
 		c.add("class", "found %d, expected urgent, high, medium or low", r.Class)
 	}
+}
+
+// ValidateCost tests what NewPolicy asks of rules beside Validate: that no
+// reservation of bytes comes to more tokens than the rule's limit. The error
+// joins a *RuleError for everything that is wrong.
+func ValidateCost(rules []Rule, cost Cost) error {
+	var errs []error
+	for i := range rules {
+		r, c := &rules[i], check{index: i, name: ruleName(rules, i)}
+		if least := r.Reservation.Bytes / cost.unit(); r.Limit.IOPS > 0 && r.Limit.IOPS < least {
+			c.add("limit.iops", "found %d, expected at least the %d that the reservation of bytes comes to", r.Limit.IOPS, least)
+		}
+		errs = append(errs, c.errs...)
+	}
+	return errors.Join(errs...)
 }
 
 // maxWeight keeps one turn of a queue short.

@@ -14,7 +14,7 @@ var layers = map[string][]string{
 	"cmd/tgtd":           {"conf", "target", "iser", "cache", "backstore", "scheduler", "internal"},
 	"cmd/tgtload":        {"internal"},
 	"cmd/tgtsim":         {"sim"},
-	"conf":               {},
+	"conf":               {"scheduler"},
 	"target":             {"target/pdu", "target/login", "target/scsi", "scheduler", "cache", "backstore", "internal"},
 	"cache":              {"backstore", "internal"},
 	"sim":                {"scheduler", "cache", "internal"},

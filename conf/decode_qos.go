@@ -1,0 +1,140 @@
+package conf
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"lunar/scheduler"
+)
+
+// defaultQoS: the window keeps a fast device busy and is below what initiators
+// keep outstanding together, so that the rest waits where order can be chosen.
+var defaultQoS = QoS{Window: 32, Cost: scheduler.Cost{Unit: 4096, WritePercent: 100}}
+
+// The words of the scheduler's choices.
+var (
+	poolModes    = map[string]scheduler.PoolMode{"soft": scheduler.SoftPool, "hard": scheduler.HardPool}
+	arbitrations = map[string]scheduler.Arbitration{"equal": scheduler.EqualShare, "rprio": scheduler.ReservedFirst}
+	classes      = map[string]scheduler.Class{"urgent": scheduler.Urgent, "high": scheduler.High, "medium": scheduler.Medium, "low": scheduler.Low}
+)
+
+func (d *decoder) qos(n node, q *QoS) {
+	d.mapping(n, fields{
+		"capacity":    capacity(&q.Capacity),
+		"profile":     profileTime(&q.Profile),
+		"overcommit":  boolean(&q.Overcommit),
+		"window":      number(&q.Window, 1, 4096),
+		"pool":        word(&q.Pool, poolModes, "soft, hard"),
+		"arbitration": word(&q.Arbitration, arbitrations, "equal, rprio"),
+		"cost":        cost(&q.Cost),
+		"groups":      func(d *decoder, n node) { d.initiatorGroups(n, q) },
+		"rules":       each(&q.Rules, qosRule),
+	})
+}
+
+// word accepts one of the words of a map.
+func word[T any](to *T, words map[string]T, known string) setter {
+	return parsed(to, "one of "+known, func(s string) (T, bool) {
+		v, ok := words[s]
+		return v, ok
+	})
+}
+
+// maxRate bounds commands per second, far above what one server can do.
+const maxRate = 1e9
+
+// rate accepts a number of commands per second.
+func rate(to *int64) setter {
+	return parsed(to, fmt.Sprintf("a whole number from 1 to %d", int64(maxRate)), parseRate)
+}
+
+func parseRate(s string) (int64, bool) {
+	v, err := strconv.ParseInt(s, 10, 64)
+	return v, err == nil && v >= 1 && v <= maxRate && strconv.FormatInt(v, 10) == s
+}
+
+// capacity accepts auto or a rate.
+func capacity(to *int64) setter {
+	return parsed(to, fmt.Sprintf("auto or a whole number of IOPS from 1 to %d", int64(maxRate)), func(s string) (int64, bool) {
+		if s == "auto" {
+			return 0, true
+		}
+		return parseRate(s)
+	})
+}
+
+// profileTime accepts 0s or a time that is long enough to say something.
+func profileTime(to *time.Duration) setter {
+	const low, high = 100 * time.Millisecond, time.Minute
+	return parsed(to, fmt.Sprintf("0s, or a time from %v to %v such as 2s", low, high), func(s string) (time.Duration, bool) {
+		v, err := time.ParseDuration(s)
+		return v, err == nil && (v == 0 || v >= low && v <= high)
+	})
+}
+
+func cost(c *scheduler.Cost) setter {
+	return func(d *decoder, n node) {
+		unit, percent := Size(c.Unit), int(c.WritePercent)
+		d.mapping(n, fields{
+			"unit":          powerOfTwo(&unit, 512, MiB),
+			"write-percent": number(&percent, 1, 10000),
+		})
+		c.Unit, c.WritePercent = int64(unit), int64(percent)
+	}
+}
+
+func (d *decoder) initiatorGroups(n node, q *QoS) {
+	d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
+		g := scheduler.Group{Name: name}
+		if d.mapping(n, fields{"initiators": each(&g.Initiators, pattern)}) {
+			d.require(n, "initiators", "a list of initiator names, or globs for them")
+		}
+		q.Groups = append(q.Groups, g)
+	})
+}
+
+// qosRule reads one rule.
+func qosRule(r *scheduler.Rule) setter {
+	return func(d *decoder, n node) {
+		lun, weight := noLUN, 1
+		ok := d.mapping(n, fields{
+			"name":        text(&r.Name, wantObjectName, objectName.MatchString),
+			"initiators":  each(&r.Initiators, pattern),
+			"group":       reference("a group of qos.groups")(&r.Group),
+			"target":      pattern(&r.Target),
+			"lun":         number(&lun, 0, MaxLUN),
+			"reservation": rates(&r.Reservation),
+			"limit":       rates(&r.Limit),
+			"burst":       rates(&r.Burst),
+			"weight":      number(&weight, 1, 1000),
+			"class":       word(&r.Class, classes, "urgent, high, medium, low"),
+		})
+		if ok {
+			d.require(n, "name", "a name, by which qos commands and metrics tell the rule")
+		}
+		if lun != noLUN {
+			number := uint64(lun)
+			r.LUN = &number
+		}
+		r.Weight = int64(weight)
+	}
+}
+
+// rates accepts a rate of commands, or a mapping with one of bytes beside or
+// instead.
+func rates(to *scheduler.Rate) setter {
+	return func(d *decoder, n node) {
+		if _, scalar := n.ast.(ast.ScalarNode); scalar {
+			rate(&to.IOPS)(d, n)
+			return
+		}
+		var bandwidth Size
+		if d.mapping(n, fields{"iops": rate(&to.IOPS), "bandwidth": size(&bandwidth, 1, 4*KiB, TiB)}) && !d.has(n, "iops") && !d.has(n, "bandwidth") {
+			d.fail(n.path, "neither iops nor bandwidth", "a number of IOPS, or {iops: 5000, bandwidth: 100MiB}")
+		}
+		to.Bytes = int64(bandwidth)
+	}
+}

@@ -1,0 +1,110 @@
+package conf
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lunar/scheduler"
+)
+
+// validateQoS applies the scheduler's rules, and those that join the QoS with
+// the rest of the configuration.
+func (d *decoder) validateQoS(c *Config) {
+	q := &c.QoS
+	if q.Capacity > 0 && q.Profile > 0 {
+		d.fail("qos.profile", q.Profile.String(), "capacity: auto as well; a capacity that is given is not measured")
+	}
+	if q.Pool == scheduler.HardPool && q.Capacity == 0 && q.Profile == 0 {
+		d.fail("qos.pool", `"hard" with a capacity that has to be learnt`, "qos.capacity or qos.profile: nobody can show what a device does while it idles when the pool is spent")
+	}
+	groups := namesOf(q.Groups, func(g scheduler.Group) string { return g.Name })
+	broken := d.brokenRules(len(q.Rules))
+	for i := range q.Rules {
+		path := rulePath(i)
+		groups.check(d, path+".group", q.Rules[i].Group, "qos.groups")
+		d.warnUseless(path, &q.Rules[i], c)
+	}
+	groups.warnUnused(d, "qos.groups")
+	for _, err := range ruleErrors(errors.Join(scheduler.Validate(q.Rules, q.Groups), scheduler.ValidateCost(q.Rules, q.Cost))) {
+		if !broken[err.Index] {
+			d.failRule(err)
+		}
+	}
+}
+
+func rulePath(i int) string { return fmt.Sprintf("qos.rules[%d]", i) }
+
+// brokenRules are the rules with keys that could not be read, of which nothing
+// more can be said.
+func (d *decoder) brokenRules(n int) []bool {
+	broken := make([]bool, n)
+	for i := range broken {
+		broken[i] = slices.ContainsFunc(d.problems, func(p Problem) bool {
+			return p.Key == rulePath(i) || strings.HasPrefix(p.Key, rulePath(i)+".")
+		})
+	}
+	return broken
+}
+
+// ruleErrors takes joined errors apart.
+func ruleErrors(err error) (all []*scheduler.RuleError) {
+	var one *scheduler.RuleError
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			all = append(all, ruleErrors(e)...)
+		}
+	} else if errors.As(err, &one) {
+		all = append(all, one)
+	}
+	return all
+}
+
+// failRule shows what the scheduler says of a rule at the rule's place and in
+// the file's words. An unknown group has been reported before.
+func (d *decoder) failRule(e *scheduler.RuleError) {
+	field, reason := e.Field, e.Reason
+	if inBytes, ok := strings.CutSuffix(field, ".bytes"); ok {
+		field, reason = inBytes+".bandwidth", asSizes(strings.ReplaceAll(reason, ".bytes", ".bandwidth"))
+	}
+	path := rulePath(e.Index) + "." + field
+	if slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Key == path }) {
+		return
+	}
+	found, expected, _ := strings.Cut(strings.TrimPrefix(reason, "found "), ", expected ")
+	d.fail(path, found, expected)
+}
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// asSizes writes the numbers of a text about bytes as sizes.
+func asSizes(text string) string {
+	return digits.ReplaceAllStringFunc(text, func(number string) string {
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return number
+		}
+		return Size(n).String()
+	})
+}
+
+// warnUseless tells of a rule that no logical unit of the file is for.
+func (d *decoder) warnUseless(path string, r *scheduler.Rule, c *Config) {
+	matches := func(t Target) bool { return r.Target == "" || scheduler.Matches(r.Target, t.Name) }
+	targets := slices.DeleteFunc(slices.Clone(c.Targets), func(t Target) bool { return !matches(t) })
+	if r.Target != "" && len(targets) == 0 {
+		d.warn(path+".target", fmt.Sprintf("%q", r.Target), "a target of this file; the rule has no effect")
+		return
+	}
+	has := func(t Target) bool {
+		return slices.ContainsFunc(t.Access, func(a Access) bool {
+			return slices.ContainsFunc(a.LUNs, func(l LUN) bool { return uint64(l.LUN) == *r.LUN })
+		})
+	}
+	if r.LUN != nil && !slices.ContainsFunc(targets, has) {
+		d.warn(path+".lun", fmt.Sprint(*r.LUN), "a LUN that one of the targets has; the rule has no effect")
+	}
+}
