@@ -1,11 +1,9 @@
 package tier
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,88 +18,28 @@ import (
 // sectors is how many a volume under power cuts has.
 const sectors = span / sector
 
-// history is what was done to one sector. Versions count from 1; what is zeroed
-// has a version too, but does not hold its number.
-type history struct {
-	durable, begun atomic.Uint64 // a power cut leaves a version between these
-	acknowledged   uint64        // the last one that a command succeeded with, its owner's
-	seen           bool          // it was read since it was last changed: it stays, its owner's
-	mu             struct {
-		sync.Mutex
-		zeroed []uint64 // versions
-	}
-}
-
-// mayBe reports whether the version read may be there if it is at least least and
-// at most most. Version 0 stands for zeroes.
-func (h *history) mayBe(version, least, most uint64) bool {
-	if version != 0 || least == 0 {
-		return least <= version && version <= most
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.mu.zeroed, func(z uint64) bool { return least <= z && z <= most })
-}
-
-// cuts is a volume from which the power is taken while it is in use. What any
-// command promised is known for every sector.
+// cuts is a volume from which the power is taken while it is in use.
 type cuts struct {
-	subject   subject
-	faults    *errstore.Store
-	histories [sectors]history
+	subject subject
+	faults  *errstore.Store
+	ledger  *backstoretest.Ledger
 }
 
 // newCuts wraps a store that has lost nothing yet.
 func newCuts(t *testing.T, name string, s setup) *cuts {
 	s.volume.Age, s.volume.Retry, s.volume.DirtyLimit = 100*time.Microsecond, time.Millisecond, 64<<10
-	lower, err := memstore.New(memstore.Config{Size: span, Async: true})
+	lower, err := memstore.New(memstore.Config{Size: span})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cuts{faults: errstore.Wrap(lower)}
+	c := &cuts{faults: errstore.Wrap(&jitter{Store: lower}), ledger: backstoretest.NewLedger(sectors)}
 	c.subject = newSubjectOver(t, name, s, lower, c.faults)
 	return c
 }
 
-// stamp fills a sector with its number and a version.
-func stamp(data []byte, number int, version uint64) {
-	for at := 0; at < len(data); at += 8 {
-		binary.LittleEndian.PutUint64(data[at:], version<<16|uint64(number))
-	}
-}
-
-// versionOf returns the version in a sector's data, 0 for zeroes.
-func versionOf(data []byte, number int) (uint64, error) {
-	first := binary.LittleEndian.Uint64(data)
-	for at := 8; at < len(data); at += 8 {
-		if word := binary.LittleEndian.Uint64(data[at:]); word != first {
-			return 0, fmt.Errorf("sector %d is torn: %#x, and %#x at byte %d", number, first, word, at)
-		}
-	}
-	if first != 0 && first&0xffff != uint64(number) {
-		return 0, fmt.Errorf("sector %d holds the data of sector %d", number, first&0xffff)
-	}
-	return first >> 16, nil
-}
-
 // cut takes the power away and looks at what is left.
 func (c *cuts) cut(seed uint64) error {
-	var least [sectors]uint64
-	for i := range c.histories {
-		least[i] = c.histories[i].durable.Load()
-	}
-	left := c.subject.lower.CrashClone(seed).Bytes()
-	for i := range c.histories {
-		h := &c.histories[i]
-		version, err := versionOf(left[i*sector:][:sector], i)
-		if most := h.begun.Load(); err == nil && !h.mayBe(version, least[i], most) {
-			err = fmt.Errorf("sector %d: version %d survived a power cut, expected %d to %d (0: zeroes)", i, version, least[i], most)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.ledger.Cut(func() []byte { return c.subject.lower.CrashClone(seed).Bytes() })
 }
 
 // promiser is one user of the volume. Of its sectors, every run of run ones in
@@ -144,29 +82,15 @@ func (p *promiser) do() error {
 // change makes a version of each sector. That it failed leaves open which one is
 // there.
 func (p *promiser) change(op backstore.Op, first, n int) error {
-	for i := range n {
-		h := &p.histories[first+i]
-		version := h.begun.Load() + 1
-		if op.Kind == backstore.Write {
-			stamp(op.Data[i*sector:][:sector], first+i, version)
-		} else {
-			h.mu.Lock()
-			h.mu.zeroed = append(h.mu.zeroed, version)
-			h.mu.Unlock()
-		}
-		h.begun.Store(version)
-		h.seen = false
+	if op.Kind == backstore.Write {
+		p.ledger.Write(op.Data, first)
+	} else {
+		p.ledger.Zero(first, n)
 	}
 	if err := p.client.Run(&op); err != nil {
 		return unless(err, errMedium)
 	}
-	for i := range n {
-		h := &p.histories[first+i]
-		h.acknowledged = h.begun.Load()
-		if op.FUA || p.policy == Sync {
-			h.durable.Store(h.acknowledged)
-		}
-	}
+	p.ledger.Acknowledged(first, n, op.FUA || p.policy == Sync)
 	return nil
 }
 
@@ -176,38 +100,17 @@ func (p *promiser) flush() error {
 		return unless(err, errMedium)
 	}
 	for start := p.first; start < sectors; start += p.step {
-		for i := start; i < min(start+p.run, sectors); i++ {
-			p.histories[i].durable.Store(p.histories[i].acknowledged)
-		}
+		p.ledger.Flushed(start, min(p.run, sectors-start))
 	}
 	return nil
 }
 
-// read expects the last version, or one whose write has failed since. The next
-// read must not find another one.
 func (p *promiser) read(op backstore.Op, first, n int) error {
 	op.Kind, op.Data = backstore.Read, backstoretest.Buffer(n*sector)
 	if err := p.client.Run(&op); err != nil {
 		return unless(err, errMedium)
 	}
-	for i := range n {
-		h := &p.histories[first+i]
-		version, err := versionOf(op.Data[i*sector:][:sector], first+i)
-		most := h.begun.Load()
-		if h.seen {
-			most = h.acknowledged
-		}
-		if err == nil && !h.mayBe(version, h.acknowledged, most) {
-			err = fmt.Errorf("a read of sector %d found version %d, expected %d to %d (0: zeroes)", first+i, version, h.acknowledged, most)
-		}
-		if err != nil {
-			return err
-		}
-		if version != 0 {
-			h.acknowledged, h.seen = version, true
-		}
-	}
-	return nil
+	return p.ledger.Read(op.Data, first)
 }
 
 // unless returns err if it is not the expected one.

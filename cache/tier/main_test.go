@@ -20,10 +20,7 @@ var (
 	effort = flag.Int("effort", 1, "how many times as many operations random tests do")
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const page = 4096
 

@@ -197,13 +197,18 @@ func TestConcurrentLanes(t *testing.T) {
 	for name, s := range variants {
 		t.Run(name, func(t *testing.T) {
 			s.volume.DirtyLimit, s.volume.Age = 48<<10, 1 // the flusher is busy
-			first := newSubject(t, name, s, true)
+			lower, err := memstore.New(memstore.Config{Size: span})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("-seed %d", *seed)
+			first := newSubjectOver(t, name, s, lower, &jitter{Store: lower})
 			first.client.Must(t, backstore.Op{Kind: backstore.WriteZeroes, Len: span})
 			var group sync.WaitGroup
 			for id := range int64(users) {
-				o := owner{newLane(t, &first), id, users, make([]byte, span), rand.New(rand.NewPCG(uint64(id), 7))}
+				o := owner{newLane(t, &first), id, users, make([]byte, span), rand.New(rand.NewPCG(*seed, uint64(id)))}
 				group.Go(func() {
-					for range 300 {
+					for range 150 * *effort {
 						if err := o.step(); err != nil {
 							t.Error(err)
 							return
