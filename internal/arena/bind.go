@@ -18,7 +18,9 @@ type Bound struct {
 
 // Bind asks for the pages of mem, which begins at a page, on the kernel's node.
 // Preferring rather than binding strictly lets a node that runs out borrow from
-// its neighbours instead of killing the process. On memory of a shared file the
+// its neighbours instead of killing the process. Pages that are there already are
+// moved: a huge page for the neighbour below or above, on another thread's node,
+// may have covered the ends of a mapping that is just new. On memory of a shared file the
 // request holds for every process that maps it. A kernel without NUMA and a
 // container whose seccomp profile or missing CAP_SYS_NICE forbids mbind are not
 // errors: the memory is then wherever the touching thread runs, and Reason says
@@ -33,7 +35,7 @@ func Bind(mem []byte, node int) (Bound, error) {
 	var mask [maxNodes / 64]uint64
 	mask[node/64] = 1 << (node % 64)
 	_, _, errno := unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)),
-		unix.MPOL_PREFERRED, uintptr(unsafe.Pointer(&mask)), maxNodes+1, 0) // the kernel counts one bit less
+		unix.MPOL_PREFERRED, uintptr(unsafe.Pointer(&mask)), maxNodes+1, unix.MPOL_MF_MOVE) // the kernel counts one bit less
 	switch errno {
 	case 0:
 		return Bound{OK: true}, nil

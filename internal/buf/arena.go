@@ -32,7 +32,9 @@ func mapArena(size, node int) (mem []byte, bound bool, err error) {
 // prefer asks for the pages of mem on node. Preferring rather than binding lets a
 // node without memory, or with too little, borrow from its neighbours instead of
 // killing the process. Containers commonly forbid mbind (EPERM) and kernels
-// without NUMA lack it (ENOSYS); both are not errors.
+// without NUMA lack it (ENOSYS); both are not errors. Pages that are there already
+// are moved: a huge page for the neighbour below or above, on another thread's
+// node, may have covered the ends of a mapping that is just new.
 func prefer(mem []byte, node int) (bool, error) {
 	if node >= maxNodes {
 		return false, fmt.Errorf("buffer pool on NUMA node %d: expected less than %d", node, maxNodes)
@@ -40,7 +42,7 @@ func prefer(mem []byte, node int) (bool, error) {
 	var mask [maxNodes / 64]uint64
 	mask[node/64] = 1 << (node % 64)
 	_, _, errno := unix.Syscall6(unix.SYS_MBIND, uintptr(unsafe.Pointer(&mem[0])), uintptr(len(mem)),
-		unix.MPOL_PREFERRED, uintptr(unsafe.Pointer(&mask)), maxNodes+1, 0) // the kernel counts one bit less
+		unix.MPOL_PREFERRED, uintptr(unsafe.Pointer(&mask)), maxNodes+1, unix.MPOL_MF_MOVE) // the kernel counts one bit less
 	switch errno {
 	case 0:
 		return true, nil
