@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
@@ -216,4 +218,59 @@ func TestCrashInResize(t *testing.T) {
 		t.Error("what lay behind the end came back")
 	}
 	p.end()
+}
+
+// The same operations and resizes end in the same image whatever the cache is
+// like.
+func TestResizeModel(t *testing.T) {
+	var all []subject
+	for name, s := range variants {
+		all = append(all, newSubject(t, name, s, len(all)%2 == 0))
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		model := make([]byte, span)
+		for i := range all {
+			resizeTo(rt, &all[i], sector) // so that zeroes follow
+			all[i].client.Must(rt, backstore.Op{Kind: backstore.WriteZeroes, Len: sector})
+			resizeTo(rt, &all[i], span)
+		}
+		for range rapid.IntRange(1, 9).Draw(rt, "ops") {
+			if rapid.IntRange(0, 3).Draw(rt, "resize") == 0 {
+				size := sector * rapid.Int64Range(1, span/sector).Draw(rt, "size")
+				model = append(model[:min(size, int64(len(model)))], make([]byte, max(0, size-int64(len(model))))...)
+				for i := range all {
+					resizeTo(rt, &all[i], size)
+				}
+			}
+			op := drawOp(rt)
+			inside := op.Kind == backstore.Flush || op.Off+op.Length() <= int64(len(model))
+			if inside {
+				apply(model, &op)
+			}
+			for i := range all {
+				own := op
+				if err := all[i].client.Run(&own); !inside && !errors.Is(err, backstore.ErrOutOfRange) {
+					rt.Fatalf("%s: %v of %d bytes at %d, where the end is %d: %v", all[i].name, op.Kind, op.Length(), op.Off, len(model), err)
+				} else if inside {
+					all[i].verify(rt, model, &own)
+				}
+			}
+		}
+		for i := range all {
+			s := &all[i]
+			if !bytes.Equal(s.client.Read(rt, 0, len(model)), model) {
+				rt.Fatalf("%s: the image differs from the model", s.name)
+			}
+			s.client.Must(rt, backstore.Op{Kind: backstore.Flush})
+			if !bytes.Equal(s.lower.Bytes(), model) {
+				rt.Fatalf("%s: the image below differs from the model", s.name)
+			}
+		}
+	})
+}
+
+func resizeTo(t *rapid.T, s *subject, size int64) {
+	if err := backstore.Resize(s.cache.mu.volumes[0], size); err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
 }
