@@ -4,9 +4,8 @@
 //
 // A command's way: LogicalUnit.Execute finds its row in the table, checks the
 // CDB against the row's usage mask, delivers a pending unit attention or deferred
-// error, checks
-// write protection, and runs the row. Commands that move parameter data end at
-// once; media commands pump segments between the Port and the backstore.Lane
-// (read.go, write.go) and end when the last operation has ended. Everything of
-// one command happens on the event thread that received it.
+// error, checks write protection, and runs the row. Commands that move parameter
+// data end at once; media commands pump segments between the Port and the
+// backstore.Lane (read.go, write.go) and end when the last operation has ended.
+// Everything of one command happens on the event thread that received it.
 package scsi
