@@ -145,7 +145,7 @@ func (v *volume) setUpFile(c FileConfig) error {
 	if err := unix.Fstat(v.fd, &st); err != nil { // now nobody else changes the size
 		return err
 	}
-	v.opened = stampOfFile(&st)
+	v.opened = stampOfFile(v.fd, &st)
 	if err := v.fit(c, st.Size); err != nil {
 		return err
 	}

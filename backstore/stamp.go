@@ -3,7 +3,7 @@ package backstore
 // Stamp tells whether what was read from a store some time ago is still what it
 // holds. The words mean something only to the store's own kind.
 type Stamp struct {
-	Medium [2]uint64 // which medium it is
+	Medium [3]uint64 // which medium it is
 	State  [3]uint64 // changes when anybody writes to it
 }
 

@@ -49,16 +49,24 @@ func TestStampOfFile(t *testing.T) {
 	if other, _ := stampsOf(t, path); other.Medium == first.Medium {
 		t.Errorf("another file has the same medium: %v", other)
 	}
+	before, _ = stampsOf(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	stampsOf(t, path) // creates another, perhaps with the same inode number
+	if other, _ := stampsOf(t, path); other.Medium == before.Medium {
+		t.Errorf("a new file has the medium of the one before: %v", other)
+	}
 }
 
 func TestParseBlockStat(t *testing.T) {
 	for text, want := range map[string][2]uint64{
 		"  1 2 3 4 5 6 700 8 9 10 11":                {700, 0},
 		"1 2 3 4 5 6 700 8 9 10 11 12 13 1400 15 16": {700, 1400},
-		"1 2 3 4 5 6":                                {},
-		"":                                           {},
-		"1 2 3 4 5 6 x":                              {},
-		"1 2 3 4 5 6 7 8 9 10 11 12 13 x":            {7, 0},
+		"1 2 3 4 5 6":                     {},
+		"":                                {},
+		"1 2 3 4 5 6 x":                   {},
+		"1 2 3 4 5 6 7 8 9 10 11 12 13 x": {7, 0},
 	} {
 		written, discarded, err := parseBlockStat(text)
 		if got := [2]uint64{written, discarded}; got != want || (err != nil) != (want[0] < 700) {

@@ -12,8 +12,9 @@ import (
 // Opened implements Stamper.
 func (v *volume) Opened() (Stamp, bool) { return v.opened, v.opened != Stamp{} }
 
-// Stamp implements Stamper. A file is told by device and inode number, and its
-// state by size, mtime and ctime. Of a block device the kernel counts what is
+// Stamp implements Stamper. A file is told by device, inode number and the time of
+// its birth, where the file system knows that, and its state by size, mtime and
+// ctime. Of a block device the kernel counts what is
 // written and discarded by this host and since it was started; writes of others
 // to the same disk, or through a device above or below, are not seen.
 func (v *volume) Stamp() (Stamp, error) {
@@ -28,14 +29,24 @@ func (v *volume) Stamp() (Stamp, error) {
 		}
 		return s, err
 	}
-	return stampOfFile(&st), nil
+	return stampOfFile(v.fd, &st), nil
 }
 
-func stampOfFile(st *unix.Stat_t) Stamp {
+func stampOfFile(fd int, st *unix.Stat_t) Stamp {
 	return Stamp{
-		Medium: [2]uint64{st.Dev, st.Ino},
+		Medium: [3]uint64{st.Dev, st.Ino, birthOf(fd)},
 		State:  [3]uint64{uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())},
 	}
+}
+
+// birthOf returns a time in nanoseconds, 0 if it is not known. A file that takes
+// the place of another often gets its inode number.
+func birthOf(fd int) uint64 {
+	var sx unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &sx); err != nil || sx.Mask&unix.STATX_BTIME == 0 {
+		return 0
+	}
+	return uint64(sx.Btime.Sec)*1e9 + uint64(sx.Btime.Nsec)
 }
 
 // stampBlock writes back what the kernel caches, which would be counted later.
@@ -60,7 +71,7 @@ func (v *volume) stampBlock(dev uint64) (Stamp, error) {
 		return Stamp{}, err
 	}
 	return Stamp{
-		Medium: [2]uint64{dev, uint64(q.number("../diskseq"))},
+		Medium: [3]uint64{dev, uint64(q.number("../diskseq"))},
 		State:  [3]uint64{uint64(info.Size), written, discarded},
 	}, nil
 }

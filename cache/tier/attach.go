@@ -37,8 +37,8 @@ func (c *Cache) Attached() Attached {
 	return c.attached
 }
 
-// Settle is called when all volumes that there are have been wrapped. What the
-// segment has of others is dropped if it is clean; if it is dirty, they are
+// Settle must be called when all volumes that there are have been wrapped, before
+// they are served. What the segment has of others is dropped if it is clean; if it is dirty, they are
 // orphans: their data are kept until a volume of the same identity is wrapped.
 func (c *Cache) Settle() []Orphan {
 	c.mu.Lock()
@@ -125,8 +125,6 @@ func (c *Cache) openTable() {
 		c.attached.DirtyBytes += int64(bits.OnesCount64(d.Mask)) * int64(c.geometry.SubBlock())
 	}
 }
-
-func (c *Cache) generation() uint64 { return c.attached.Generation }
 
 // journalled returns what the segment's journal says is dirty, by partition.
 func (c *Cache) journalled(slots int) (map[uint32][]cache.DirtySlot, error) {

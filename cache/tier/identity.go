@@ -118,7 +118,7 @@ func (v *volume) readmit() error {
 		v.cache.log.Warn("what the cache had of a volume is dropped, but for unwritten data", "volume", v.config.Name, "blocks", blocks, "why", why)
 		v.cache.forget(v.config.LU)
 	}
-	v.row.open(v.cache.generation(), stamp.Medium, v.store.Info().Size, v.config.Name)
+	v.row.open(stamp.Medium, v.store.Info().Size, v.config.Name)
 	v.own()
 	return nil
 }
@@ -152,24 +152,24 @@ func (v *volume) fits() error {
 }
 
 // changed says why clean data of the volume may not be what is in the store; and
-// which medium that is.
+// which medium that is. After a crash nobody has noted the store's state, but then
+// nobody but the last process should have written to it; what a process in between
+// left that served others, its Settle has forgotten.
 func (v *volume) changed() (stamp backstore.Stamp, why string) {
 	stamper, ok := v.store.(backstore.Stamper)
 	if ok {
 		stamp, ok = stamper.Opened()
 	}
 	was, size := v.row.stamp(), v.store.Info().Size
-	switch state := v.row.state(); {
+	switch {
 	case !ok:
 		return stamp, "nothing tells whether somebody else has written to the store"
 	case v.row.size() != size:
 		return stamp, fmt.Sprintf("the store has %d bytes, it had %d", size, v.row.size())
 	case was.Medium != stamp.Medium:
 		return stamp, "it is another store"
-	case state == rowClosed && was != stamp:
+	case v.row.state() == rowClosed && was != stamp:
 		return stamp, "somebody else has written to the store"
-	case state != rowClosed && state+1 < v.cache.generation():
-		return stamp, "the process that served it ended without closing it, and the next did not serve it"
 	}
 	return stamp, ""
 }

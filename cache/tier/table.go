@@ -19,9 +19,9 @@ import (
 //	             0 if the row is free
 //	word 1       identity
 //	word 2       size in bytes
-//	word 3       state: who has the volume, and whether words 4 to 8 hold
-//	word 4,5     medium of the store's stamp
-//	word 6,7,8   state of the store's stamp, as the volume was closed
+//	word 3       state: open or closed; 0 before the first time
+//	word 4,5,6   medium of the store's stamp
+//	word 7,8,9   state of the store's stamp, as the volume was closed
 //	word 16..31  name
 type table struct{ words []uint64 }
 
@@ -32,17 +32,18 @@ const (
 	atSize     = 2
 	atState    = 3
 	atMedium   = 4
-	atStamp    = 6
+	atStamp    = 7
 	atName     = 16
 	rowWords   = 32
 	rowBytes   = rowWords * 8
 	nameBytes  = (rowWords - atName) * 8
 )
 
-// rowClosed is the state of a volume that was closed in order. That of one that
-// is open, or was when its process ended, is the generation of the process,
-// counted from 1.
-const rowClosed = ^uint64(0)
+// States of a volume.
+const (
+	rowOpen   = 1 // it is open, or was when its process ended
+	rowClosed = 2 // it was closed in order, and its stamp noted
+)
 
 // newTable lays a table over memory, which begins at a page.
 func newTable(mem []byte) table {
@@ -102,10 +103,10 @@ func (r row) give(id uint64) {
 // free takes the row from its volume, of which nothing may be cached.
 func (r row) free() { r.store(atKey, 0) }
 
-// open notes who has the volume now. What the row says of its store must not be
-// believed from then on.
-func (r row) open(generation uint64, medium [2]uint64, size int64, name string) {
-	r.store(atState, generation)
+// open notes that the volume is open. What the row says of the store's state must
+// not be believed from then on.
+func (r row) open(medium [3]uint64, size int64, name string) {
+	r.store(atState, rowOpen)
 	for i, w := range medium {
 		r.store(atMedium+i, w)
 	}
