@@ -152,7 +152,8 @@ func (a *Affinity) Add(pieces []Piece) {
 }
 
 // Best is the end of Algorithm 1: the node with most of the bytes. Of equal
-// ones it is the executing worker's if that is among them, else the lowest.
+// ones it is the executing worker's if that is among them, else the lowest. A
+// worker below 0 is on none of them.
 func (a *Affinity) Best(nodes, worker int) int {
 	best := 0
 	for n := 1; n < nodes; n++ {
@@ -160,7 +161,7 @@ func (a *Affinity) Best(nodes, worker int) int {
 			best = n
 		}
 	}
-	if a[worker] == a[best] {
+	if worker >= 0 && a[worker] == a[best] {
 		return worker
 	}
 	return best

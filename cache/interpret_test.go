@@ -134,10 +134,10 @@ func TestForwardedOnce(t *testing.T) {
 	if route := r0.Route(&small, out); route.Forward || route.Node != 0 {
 		t.Fatalf("small: found %+v, expected it to be served where it is", route)
 	}
-	if got, want := r0.Stats(), (RouterStats{2, 512 << 10, 4096, 512 << 10}); got != want {
+	if got, want := r0.Stats(), (RouterStats{2, 512 << 10, 4096, 512 << 10, 1, 1, 1}); got != want {
 		t.Errorf("router 0: %+v, expected %+v", got, want)
 	}
-	if got, want := r1.Stats(), (RouterStats{0, 512 << 10, 0, 0}); got != want {
+	if got, want := r1.Stats(), (RouterStats{0, 512 << 10, 0, 0, 1, 0, 0}); got != want {
 		t.Errorf("router 1: %+v, expected %+v", got, want)
 	}
 }
@@ -275,4 +275,24 @@ func TestTunerFollows(t *testing.T) {
 			t.Fatalf("%d bytes without new samples, expected no change", got)
 		}
 	}
+}
+
+// Owner says of any request what Algorithm 1 says over all its pieces.
+func TestOwnerIsAlgorithm1(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		nodes := rapid.IntRange(1, 5).Draw(rt, "nodes")
+		g := geometry(t, Layout{BlockSize: 4096 << rapid.IntRange(0, 6).Draw(rt, "block"), Neighbours: rapid.IntRange(1, 9).Draw(rt, "neighbours"),
+			Nodes: nodes, Partitions: nodes * rapid.IntRange(1, 4).Draw(rt, "perNode")})
+		var threshold atomic.Int64
+		threshold.Store(rapid.Int64Range(0, 1<<20).Draw(rt, "threshold"))
+		worker := rapid.IntRange(-1, nodes-1).Draw(rt, "worker")
+		lu, off, n := rapid.Uint32Range(0, 9).Draw(rt, "lu"), rapid.Int64Range(0, 1<<40).Draw(rt, "off"), rapid.IntRange(1, 1<<20).Draw(rt, "n")
+		var a Affinity
+		a.Add(split(g, lu, off, n))
+		best := a.Best(nodes, worker)
+		node, forward := NewRouter(g, worker, &threshold).Owner(lu, off, n)
+		if node != best || forward != (best != worker && int64(n) >= threshold.Load()) {
+			rt.Fatalf("%d bytes at %d: node %d, forward %v; expected node %d, worker %d, threshold %d", n, off, node, forward, best, worker, threshold.Load())
+		}
+	})
 }

@@ -82,6 +82,16 @@ func NewServer(config Config) (*Server, error) {
 	return s, nil
 }
 
+// Loops returns the event threads' loops. They end after the last lane of every
+// logical unit's store is closed.
+func (s *Server) Loops() []*evloop.Loop {
+	loops := make([]*evloop.Loop, len(s.threads))
+	for i, th := range s.threads {
+		loops[i] = th.loop
+	}
+	return loops
+}
+
 func (s *Server) threadConfig(i int, at place) evloop.Config {
 	c := evloop.Config{
 		Name: fmt.Sprintf("event%d", i), CPU: at.cpu, Node: at.node, Topology: s.config.Topology,

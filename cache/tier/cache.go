@@ -33,6 +33,8 @@ type Config struct {
 
 	// DirtyLimit bounds the dirty bytes of all volumes; 0: half of Bytes.
 	DirtyLimit int64
+	// NodeIDs are the topology's numbers of the nodes of Layout; nil: 0, 1, ...
+	NodeIDs []int
 	// ForwardThreshold is how many bytes a request has at least that is worth
 	// handing to the node that has its data; 0: adaptive, below 0: never.
 	ForwardThreshold int64
@@ -54,6 +56,8 @@ type Cache struct {
 	release  []func() error // of memory, after Close
 	table    table
 	attached Attached
+	stations []*station // the server's event threads; see Serve
+	tuning   tuning
 	unowned  atomic.Int64 // dirty bytes of volumes that are not open
 	flusher  flushLoop
 	waiting  atomic.Int64 // writes in mu.throttled
@@ -75,6 +79,7 @@ type partition struct {
 	*cache.Partition
 	data  []byte
 	block int
+	node  int
 }
 
 // bytes returns the memory of a block.
@@ -108,6 +113,7 @@ func (c *Cache) setUp() (err error) {
 		limit = c.config.Bytes / 2
 	}
 	c.dirty.set(limit)
+	c.tuning.set(c.config.ForwardThreshold)
 	c.openTable()
 	c.mu.volumes, c.mu.fenced = make([]*volume, c.config.LUs), map[*evloop.Loop]bool{}
 	if c.zeroes, err = c.mapMemory(max(c.geometry.SubBlock(), pageSize)); err != nil {
@@ -153,7 +159,7 @@ func (c *Cache) openPartitions(slots int) error {
 	for id := range c.parts {
 		node := c.geometry.NodeOf(uint32(id))
 		part := &c.parts[id]
-		part.block = c.geometry.BlockSize()
+		part.block, part.node = c.geometry.BlockSize(), int(node)
 		part.data, nodes[node] = nodes[node][:slots*part.block], nodes[node][slots*part.block:]
 		if part.Partition, err = c.open(uint32(id), slots, dirty[uint32(id)]); err != nil {
 			return err

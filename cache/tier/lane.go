@@ -25,6 +25,8 @@ type lane struct {
 	bounce  bounce
 	ahead   readAhead
 	closing bool
+
+	forwarding forwarding
 }
 
 // nowPieces is how many blocks a read may touch that TryNow serves.
@@ -51,6 +53,12 @@ func (l *lane) Submit(op *backstore.Op) bool {
 	if l.over(op) {
 		return true
 	}
+	return !l.forward(op) && l.serve(op)
+}
+
+// serve does op, which was checked and is not to be forwarded; the result is that
+// of Submit.
+func (l *lane) serve(op *backstore.Op) bool {
 	t := l.transfer(op)
 	t.inside = true
 	t.start()
@@ -74,6 +82,10 @@ func (l *lane) begin(op *backstore.Op) bool { return l.lower.TryNow(op) || l.low
 
 // readNow copies what is all in the cache.
 func (l *lane) readNow(op *backstore.Op) bool {
+	route := l.route(op.Off, len(op.Data))
+	if route.to != nil {
+		return false
+	}
 	var pieces [nowPieces]cache.Piece
 	g, lu := l.cache.geometry, l.volume.config.LU
 	n, bytes := g.Split(lu, op.Off, len(op.Data), pieces[:])
@@ -89,10 +101,11 @@ func (l *lane) readNow(op *backstore.Op) bool {
 		if !ok {
 			return false
 		}
-		part.copyOut(data[:p.Len], slot, p.Off)
+		l.copyOut(part, data[:p.Len], slot, p.Off)
 		wake(part.Unpin(slot))
 		data = data[p.Len:]
 	}
+	route.here()
 	l.noted(op.Off, len(op.Data))
 	op.Hit = true
 	return true
@@ -100,6 +113,9 @@ func (l *lane) readNow(op *backstore.Op) bool {
 
 // noted lets readahead and admission look at a read of n bytes.
 func (l *lane) noted(off int64, n int) {
+	if l.forwarding.agent {
+		return // it was noted where it came in
+	}
 	if l.ahead.detector != nil {
 		l.readAhead(off, int64(n))
 	}
@@ -119,10 +135,20 @@ func (l *lane) writeNow(op *backstore.Op) bool {
 	if _, bytes := g.Split(lu, op.Off, len(op.Data), pieces[:]); bytes < len(op.Data) {
 		return false
 	}
-	if back {
-		return l.backNow(op, &pieces[0])
+	route := l.route(op.Off, len(op.Data))
+	if route.to != nil {
+		return false
 	}
-	return l.throughNow(op, &pieces[0])
+	done := false
+	if back {
+		done = l.backNow(op, &pieces[0])
+	} else {
+		done = l.throughNow(op, &pieces[0])
+	}
+	if done {
+		route.here()
+	}
+	return done
 }
 
 func (l *lane) claimNow(p *cache.Piece, back bool) (cache.Grant, uint64) {
@@ -140,7 +166,7 @@ func (l *lane) backNow(op *backstore.Op, p *cache.Piece) bool {
 	part := &l.cache.parts[p.Partition]
 	g, _ := l.claimNow(p, true)
 	if g.Outcome == cache.Granted && g.Missing == 0 {
-		part.copyIn(g.Slot, p.Off, op.Data)
+		l.copyIn(part, g.Slot, p.Off, op.Data)
 		wake(part.EndWrite(&g, cache.Dirty))
 		l.volume.ended(n)
 		op.Hit = true
@@ -169,7 +195,7 @@ func (l *lane) throughNow(op *backstore.Op, p *cache.Piece) bool {
 	l.refused = !done
 	end := cache.Failed
 	if done && op.Err == nil && g.Outcome == cache.Granted && g.Missing == 0 {
-		part.copyIn(g.Slot, p.Off, op.Data)
+		l.copyIn(part, g.Slot, p.Off, op.Data)
 		end = cache.Clean
 	}
 	wake(part.EndWrite(&g, end))
@@ -183,6 +209,7 @@ func (l *lane) Close() {
 	}
 	l.closing = true
 	l.volume.sizing.gates.Remove(&l.gate)
+	l.volume.agents.part(l)
 	l.closeIfIdle()
 }
 

@@ -79,8 +79,13 @@ func (o *Options) complete() (err error) {
 
 func (o *Options) config() Config {
 	nodes := len(o.Topology.Nodes)
+	var ids []int
+	for _, n := range o.Topology.Nodes {
+		ids = append(ids, n.ID)
+	}
 	return Config{
-		Bytes: o.PerNode * int64(nodes), LUs: max(o.Volumes, 1), Layout: o.layout(nodes),
+		NodeIDs: ids,
+		Bytes:   o.PerNode * int64(nodes), LUs: max(o.Volumes, 1), Layout: o.layout(nodes),
 		DirtyLimit: o.DirtyLimit, ForwardThreshold: o.ForwardThreshold, Logger: o.Logger,
 	}
 }

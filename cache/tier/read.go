@@ -50,7 +50,7 @@ func (p *piece) reread() {
 
 // deliver copies from a pinned block.
 func (p *piece) deliver(slot uint32) {
-	p.part.copyOut(p.data, slot, p.at.Off)
+	p.t.lane.copyOut(p.part, p.data, slot, p.at.Off)
 	wake(p.part.Unpin(slot))
 	p.t.end(1)
 }

@@ -80,6 +80,7 @@ type volume struct {
 	flusher *flusher    // of Back
 	chosen  promotions
 	lanes   sync.WaitGroup
+	agents  agents
 	sizing  sizing
 
 	throttled    atomic.Uint64 // writes that had to wait
@@ -91,6 +92,7 @@ type volume struct {
 // nothing is lost meanwhile. It must not be called on an event thread.
 func (c *Cache) Wrap(store backstore.Store, config VolumeConfig) (backstore.Store, error) {
 	v := &volume{cache: c, store: store, config: settings{VolumeConfig: config}}
+	v.agents.lanes = make([]*lane, len(c.stations))
 	if err := v.setUp(); err != nil {
 		return nil, fmt.Errorf("cache of %s: %w", store.Info().Describe, err)
 	}
@@ -217,6 +219,7 @@ func (v *volume) Lane(l *evloop.Loop) (backstore.Lane, error) {
 		return nil, err
 	}
 	own.ahead = ahead
+	v.agents.join(own)
 	return own, nil
 }
 

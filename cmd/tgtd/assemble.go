@@ -47,6 +47,9 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	if a.daemon.Server, err = target.NewServer(serverConfig(cfg, a.topology, log)); err != nil {
 		return nil, err
 	}
+	if a.daemon.cache != nil {
+		a.daemon.cache.Serve(a.daemon.Server.Loops()...)
+	}
 	if err := errors.Join(a.addVolumes(), a.addTargets()); err != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 		defer cancel()
