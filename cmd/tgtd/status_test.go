@@ -44,6 +44,7 @@ func statusOf() control.Status {
 			{Name: "scratch", Type: "ram", SizeBytes: 1 << 30, BlockBytes: 512, Write: "through", Cache: &control.VolumeCache{Admission: "lru"}},
 			{Name: "iso", Type: "file", SizeBytes: 700 << 20, BlockBytes: 512, ReadOnly: true, Write: "through"},
 		},
+		Warnings: []string{"qos: reservations add up to 300 tokens per period, 100 more than the capacity of 200"},
 		Sessions: []control.Session{
 			{TSIH: 1, Initiator: "iqn.2026-11.test:h\x1b[31m\t1", Target: "iqn.2026-11.test:t", Address: "192.0.2.7:40000", Connected: start, Thread: "event0",
 				Window: 128, InFlight: 32, LUNs: []control.SessionLUN{{LUN: 0, Volume: "db", IO: io}, {LUN: 1, Volume: "scratch"}}},
@@ -54,9 +55,6 @@ func statusOf() control.Status {
 
 // TestStatusTables: what is printed, sums and rates.
 func TestStatusTables(t *testing.T) {
-	local := time.Local
-	time.Local = time.UTC
-	defer func() { time.Local = local }()
 	now, before := statusOf(), statusOf()
 	before.Server.UptimeSeconds -= 2
 	before.Server.Threads[0].BusySeconds, before.Server.Threads[0].RunSeconds = 24, 98

@@ -17,6 +17,9 @@ import (
 func render(w io.Writer, s *control.Status, per string) {
 	fmt.Fprintf(w, "tgtd %s (%s), pid %d, up %v\n", s.Server.Version, s.Server.Build, s.Server.PID,
 		(time.Duration(s.Server.UptimeSeconds) * time.Second).String())
+	for _, warning := range s.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", printable(warning))
+	}
 	renderVolumes(w, s, per)
 	if s.Cache != nil {
 		renderCache(w, s.Cache, per)
@@ -82,7 +85,7 @@ func remarks(v *control.Volume) string {
 		if c.FlushFailing {
 			text := "CANNOT BE WRITTEN"
 			if c.FailingSince != nil {
-				text += " since " + c.FailingSince.Local().Format(time.DateTime)
+				text += " since " + c.FailingSince.Format(time.DateTime)
 			}
 			out = append(out, text)
 		}
