@@ -41,20 +41,30 @@ func (c *Cache) Attached() Attached {
 // they are served. What the segment has of others is dropped if it is clean; if it is dirty, they are
 // orphans: their data are kept until a volume of the same identity is wrapped.
 func (c *Cache) Settle() []Orphan {
+	orphans := c.orphans()
+	for _, o := range orphans {
+		c.log.Error("the cache holds data of a volume that is not configured: they are kept; configure it again, with the same name and store, so that they are written",
+			"volume", o.Name, "bytes", o.Bytes)
+	}
+	return orphans
+}
+
+// orphans forgets what is clean of volumes that are not open, and returns those
+// of which something is left.
+func (c *Cache) orphans() (found []Orphan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attached.Orphans = nil
 	for n, v := range c.mu.volumes {
 		r := c.table.row(uint32(n))
 		if v != nil || !r.used() || c.vacate(r) {
 			continue
 		}
-		o := Orphan{ID: r.id(), Name: r.name(), Bytes: c.dirtyOfLU(r.number)}
-		c.attached.Orphans = append(c.attached.Orphans, o)
-		c.log.Error("the cache holds data of a volume that is not configured: they are kept; configure it again, with the same name and store, so that they are written",
-			"volume", o.Name, "bytes", o.Bytes)
+		if dirty := c.dirtyOfLU(r.number); dirty > 0 {
+			found = append(found, Orphan{ID: r.id(), Name: r.name(), Bytes: dirty})
+		}
 	}
-	return c.attached.Orphans
+	c.attached.Orphans = found
+	return found
 }
 
 // maxVolumes is how many volumes a segment can know.
