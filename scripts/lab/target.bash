@@ -9,7 +9,8 @@ target_configure() {
 	local template=$lab/conf/$1.yaml
 	[ -f "$template" ] || template=$lab/conf/default.yaml
 	rm -rf "$dir/store" "$runtime/state" "$segment"
-	mkdir -p "$dir/store" "$segment"
+	mkdir -p "$dir/store"
+	mkdir -m 700 "$segment"
 	# It holds secrets, so only its owner may read it.
 	(umask 077 && sed -e "s|@STORE@|$dir/store|g" -e "s|@PORT@|$port|g" -e "s|@SEGMENT@|$segment|g" "$template" >"$dir/tgtd.yaml")
 }
@@ -23,7 +24,7 @@ target_start() {
 	target_pid=$!
 	for ((tries = 0; tries < 100; tries++)); do
 		target_listens && return
-		target_runs || { echo "tgtd ended at its start"; return 1; }
+		target_runs || { target_pid=; echo "tgtd ended at its start"; return 1; }
 		sleep 0.1
 	done
 	echo "tgtd does not listen on 127.0.0.1:$port after 10 s"
@@ -67,7 +68,9 @@ target_connections() { ss -Htn state established "sport = :$port" | wc -l; }
 # bytes that were dirty, blocks.
 target_attach() {
 	"$tgtd" status --json --state-dir "$runtime/state" | tr -d ' \n' |
-		sed -n 's/.*"attach":{"outcome":"\([^"]*\)","dirty_bytes":\([0-9]*\),"warm_blocks":\([0-9]*\).*/\1 \2 \3/p' | grep .
+		sed -n 's/.*"attach":{\([^}]*\).*/\1/p' | tr , '\n' |
+		awk -F: '{ gsub(/"/, "") } { found[$1] = $2 }
+			END { if (!NR) exit 1; print found["outcome"], found["dirty_bytes"], found["warm_blocks"] }'
 }
 
 # target_request WORD [VOLUME]: what a scenario in the guest may ask for.

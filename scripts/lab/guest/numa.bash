@@ -1,0 +1,78 @@
+# What scenarios on machines with several nodes use beside initiator.bash: tgtd
+# in this guest, which is reached through the network device of each node.
+rm -rf /tmp/tgtd.log /tmp/tgtd.yaml /dev/shm/lunar /var/lib/lunar
+tgtd_pid=
+
+# As the configuration has it, in bytes.
+readonly CACHE_PER_NODE=$((48 << 20)) BUFFERS_PER_THREAD=$((20 << 20))
+
+# nodes: their numbers.
+nodes() { ls -d /sys/devices/system/node/node[0-9]* | sed 's/.*node//' | sort -n; }
+
+# cpus_of NODE: its list of CPUs, such as 0,2. cpu_numbers NODE: a line for each.
+cpus_of() { cat "/sys/devices/system/node/node$1/cpulist"; }
+cpu_numbers() { cpus_of "$1" | tr , '\n'; }
+
+# portal_of NODE: the address of its network device, which stays in this guest.
+portal_of() { echo "10.1.$1.1:3260"; }
+
+# address_devices gives each node's network device its address.
+address_devices() {
+	local device node
+	for device in /sys/class/net/eth*; do
+		# The node is that of the PCI device, which is above the virtio device.
+		node=$(cat "$(readlink -f "$device/device")/../numa_node")
+		ip address replace "10.1.$node.1/32" dev "${device##*/}"
+		ip link set "${device##*/}" up
+	done
+}
+
+# tgtd_configure [SED-EXPRESSION]: the configuration, with a change.
+tgtd_configure() { sed -e "${1:-}" -e 's|@SEGMENT@|/dev/shm/lunar|' /lab/conf/numa.yaml >/tmp/tgtd.yaml; }
+
+tgtd_listens() { (exec 3<>"/dev/tcp/10.1.0.1/3260") 2>/dev/null; }
+
+# tgtd_start returns when it accepts connections.
+tgtd_start() {
+	local tries
+	/lab/tgtd version >/dev/null || fail "the host's tgtd does not run with this guest's C library"
+	/lab/tgtd serve -c /tmp/tgtd.yaml >>/tmp/tgtd.log 2>&1 3>&- &
+	tgtd_pid=$!
+	for ((tries = 0; tries < 100; tries++)); do
+		tgtd_listens && return
+		kill -0 "$tgtd_pid" 2>/dev/null || fail "tgtd ended at its start: $(tail -n 3 /tmp/tgtd.log)"
+		sleep 0.2
+	done
+	fail "tgtd does not listen after 20 s"
+}
+
+# tgtd_stop: ending with a non-zero code is a fault.
+tgtd_stop() {
+	local status=0
+	kill -TERM "$tgtd_pid"
+	wait "$tgtd_pid" || status=$?
+	tgtd_pid=
+	equal "tgtd ended with status $status" "tgtd ended with status 0"
+}
+
+# tgtd_threads: name and allowed CPUs of each thread of tgtd.
+tgtd_threads() { awk '$1 == "Name:" { name = $2 } $1 == "Cpus_allowed_list:" { print name, $2 }' "/proc/$tgtd_pid"/task/*/status; }
+
+# status LIST: the objects of a list in what tgtd tells of itself, a line each.
+status() { /lab/tgtd status --json | tr -d ' \n' | grep -o "\"$1\":\[[^]]*\]" | grep -o '{[^{}]*}'; }
+
+# fields NAME...: their values in such lines.
+fields() {
+	local object name values
+	while read -r object; do
+		values=()
+		for name; do
+			[[ $object =~ \"$name\":\"?([^\",}]*) ]] || fail "found no $name in $object"
+			values+=("${BASH_REMATCH[1]}")
+		done
+		echo "${values[*]}"
+	done
+}
+
+address_devices
+PORTAL=$(portal_of 0)
