@@ -43,6 +43,10 @@ func (p *Policy) Empty() bool { return len(p.rules) == 0 }
 // Rules are the policy's rules; a Limit's Rule is an index of it.
 func (p *Policy) Rules() []Rule { return p.rules }
 
+// Patterns are the patterns of initiator names that one of the policy's rules,
+// or its group, has.
+func (p *Policy) Patterns(r *Rule) []string { return patternsOf(r, p.groups) }
+
 // Cost is the policy's cost function.
 func (p *Policy) Cost() Cost { return p.cost }
 

@@ -41,10 +41,17 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 		return nil, err
 	}
 	logTopology(a.topology, log)
+	if a.daemon.qos, err = openQoS(cfg, log); err != nil {
+		return nil, err
+	}
 	if err := a.openCache(); err != nil {
 		return nil, err
 	}
-	if a.daemon.Server, err = target.NewServer(serverConfig(cfg, a.topology, log)); err != nil {
+	config := serverConfig(cfg, a.topology, log)
+	if config.QoS, err = a.daemon.qos.settle(); err != nil {
+		return nil, err
+	}
+	if a.daemon.Server, err = target.NewServer(config); err != nil {
 		return nil, err
 	}
 	if a.daemon.cache != nil {

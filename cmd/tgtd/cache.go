@@ -19,6 +19,7 @@ type daemon struct {
 	*target.Server
 	cache *tier.Cache  // nil: none
 	note  *segmentNote // nil: nothing was noted
+	qos   *qos         // rules of the token scheduler
 	gone  sync.Mutex   // held from when the cache's memory is being given up
 }
 

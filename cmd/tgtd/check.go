@@ -30,9 +30,13 @@ func (k checkCommand) Run(c console) error {
 	if err != nil {
 		return err
 	}
+	qosNotes, err := checkQoS(cfg)
+	if err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(c.out, "%s: ok: %s, %s, %d warnings\n", k.File,
 		counted(len(cfg.Targets), "target"), counted(len(cfg.Volumes), "volume"), len(warnings))
-	for _, note := range notes {
+	for _, note := range append(notes, qosNotes...) {
 		fmt.Fprintf(c.out, "%s: %s\n", k.File, note)
 	}
 	return err

@@ -69,6 +69,7 @@ func (s *source) Status() control.Status {
 	for _, t := range s.daemon.Targets() {
 		status.Targets = append(status.Targets, targetOf(t))
 	}
+	status.Warnings = s.daemon.warnings()
 	for _, n := range s.daemon.Sessions() {
 		status.Sessions = append(status.Sessions, sessionOf(n))
 	}

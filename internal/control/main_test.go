@@ -48,7 +48,8 @@ func sample() Status {
 				Admission: "fussy", Fussy: &Fussy{Partitions: 16, FallenBack: 2, Switches: 3, Counted: 5, Popular: 1, FreqThreshold: 3, AccessThreshold: 500},
 				ThrottledWrites: 8, FlushFailing: true, FailingSince: &since},
 		}},
-		Targets: []Target{{Name: "iqn.2026-11.test:t", Portals: []string{"127.0.0.1:3260"}, Volumes: []string{"db"}, Sessions: 1}},
+		Warnings: []string{"qos: too much is reserved"},
+		Targets:  []Target{{Name: "iqn.2026-11.test:t", Portals: []string{"127.0.0.1:3260"}, Volumes: []string{"db"}, Sessions: 1}},
 		Sessions: []Session{{
 			TSIH: 1, Initiator: "iqn.2026-11.test:\xffhost", ISID: "00023d000001", Target: "iqn.2026-11.test:t",
 			Portal: "127.0.0.1:3260", Address: "127.0.0.1:40000", Connected: since, Thread: "event0", Window: 128, InFlight: 7,

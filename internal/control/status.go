@@ -10,6 +10,7 @@ type Status struct {
 	Volumes  []Volume  `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
 	Targets  []Target  `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
 	Sessions []Session `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
+	Warnings []string  `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
 }
 
 // Daemon is the process.

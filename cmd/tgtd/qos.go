@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"reflect"
+	"sync"
+
+	"lunar/conf"
+	"lunar/scheduler"
+	"lunar/target"
+)
+
+// ruleSet is the rules and groups of a policy in their normal form; it does not
+// change.
+type ruleSet struct {
+	Rules  []scheduler.Rule
+	Groups []scheduler.Group
+}
+
+// qos is what the token scheduler goes by: the rules that the configuration
+// has, and those in force.
+type qos struct {
+	cfg      *conf.Config
+	log      *slog.Logger
+	measured int64 // tokens/s of all devices at the start; 0: not measured
+
+	mu struct {
+		sync.Mutex
+		live    ruleSet
+		outcome outcome // of their admission
+	}
+}
+
+// openQoS admits the configured rules. What it refuses is refused before
+// anything else is opened.
+func openQoS(cfg *conf.Config, log *slog.Logger) (*qos, error) {
+	q := &qos{cfg: cfg, log: log}
+	q.mu.live = ruleSet{cfg.QoS.Rules, cfg.QoS.Groups}
+	policy, err := q.policy(q.mu.live)
+	if err != nil {
+		return nil, err
+	}
+	q.mu.outcome, err = q.admit(policy, nil, cfg.QoS.Capacity)
+	return q, err
+}
+
+func (q *qos) policy(set ruleSet) (*scheduler.Policy, error) {
+	return scheduler.NewPolicy(set.Rules, set.Groups, q.cfg.QoS.Cost)
+}
+
+// slack is how much less than the whole capacity counts as all of it: nobody
+// uses exactly all.
+const slack = 0.002
+
+// settle measures the devices if that is wanted, says how the rules stand to
+// what was found, and returns the server's settings. A device may be slow at
+// one start: what was measured is a reason to warn, not to stay down.
+func (q *qos) settle() (target.QoS, error) {
+	policy, err := q.policy(q.mu.live)
+	if err != nil {
+		return target.QoS{}, err
+	}
+	c := &q.cfg.QoS
+	if c.Profile > 0 {
+		q.measured = measureDevices(q.cfg, q.log)
+		if q.mu.outcome, err = q.admit(policy, nil, q.measured); err != nil {
+			q.mu.outcome = outcome{Note: err.Error(), Standing: true}
+		}
+	}
+	q.mu.outcome.tell(q.log)
+	settings := target.QoS{Policy: policy, Gate: scheduler.GateConfig{Arbitration: c.Arbitration, Mode: c.Pool, Window: c.Window}}
+	settings.Coordinator.Monitor.Estimator = scheduler.EstimatorConfig{Profile: max(c.Capacity, q.measured), Slack: slack}
+	return settings, nil
+}
+
+// tell logs an outcome.
+func (o outcome) tell(log *slog.Logger) {
+	switch {
+	case o.Standing:
+		log.Warn("reservations are more than the capacity", "qos", o.Note)
+	case o.Note != "":
+		log.Info("reservations", "qos", o.Note)
+	}
+}
+
+// setRules puts rules into force on all event threads, in place of all that
+// were, until the next start. What is given stays the caller's. If there is an
+// error nothing has changed: it joins *scheduler.RuleErrors, which name the
+// rules, or wraps a *scheduler.AdmissionError.
+func (d *daemon) setRules(rules []scheduler.Rule, groups []scheduler.Group) (outcome, error) {
+	q := d.qos
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	set := ruleSet{}
+	set.Rules, set.Groups = conf.NormalRules(rules, groups)
+	policy, err := q.policy(set)
+	if err = errors.Join(unnamed(rules), err); err != nil {
+		return outcome{}, err
+	}
+	admitted, err := q.admit(policy, flowsOf(d.Sessions()), q.capacity(d.Server))
+	if err != nil {
+		return outcome{}, err
+	}
+	d.SetQoS(policy)
+	q.mu.live, q.mu.outcome = set, admitted
+	admitted.tell(q.log)
+	return admitted, nil
+}
+
+// unnamed refuses rules that nobody could tell apart.
+func unnamed(rules []scheduler.Rule) error {
+	var errs []error
+	for i := range rules {
+		if rules[i].Name == "" {
+			errs = append(errs, &scheduler.RuleError{Index: i, Rule: "without a name", Field: "name", Reason: "found nothing, expected a name"})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// capacity is what admission goes by, in tokens/s: what the configuration says,
+// or what was measured and how the scheduler has followed it since. What is
+// only learnt is no capacity, for nobody may have asked for all there is: 0.
+func (q *qos) capacity(s *target.Server) int64 {
+	switch {
+	case q.cfg.QoS.Capacity > 0:
+		return q.cfg.QoS.Capacity
+	case q.measured > 0:
+		return s.QoS("").Capacity
+	}
+	return 0
+}
+
+// qosState is how the rules stand.
+type qosState struct {
+	Configured ruleSet // of the file
+	Live       ruleSet // in force
+	Changed    bool    // they differ
+	Outcome    outcome // of the admission of those in force
+	Capacity   int64   // that admission goes by, tokens/s; 0: not known
+}
+
+// rules says which rules are in force.
+func (d *daemon) rules() qosState {
+	q := d.qos
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	configured := ruleSet{q.cfg.QoS.Rules, q.cfg.QoS.Groups}
+	return qosState{
+		Configured: configured, Live: q.mu.live, Changed: !reflect.DeepEqual(configured, q.mu.live),
+		Outcome: q.mu.outcome, Capacity: q.capacity(d.Server),
+	}
+}
+
+// warnings are what stands until the rules change.
+func (d *daemon) warnings() []string {
+	d.qos.mu.Lock()
+	defer d.qos.mu.Unlock()
+	if o := d.qos.mu.outcome; o.Standing {
+		return []string{"qos: " + o.Note}
+	}
+	return nil
+}
