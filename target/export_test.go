@@ -38,7 +38,7 @@ func (s *Server) Adopt(fd int, targetName, initiatorName string, p login.Params)
 		initiator: Initiator{Name: initiatorName, Addr: netip.IPv6Loopback()}, ended: make(chan struct{}),
 	}
 	n.rule = n.target.ruleFor(n.initiator)
-	n.conn = newConnection(n, s.homeFor(n.rule))
+	n.conn = newConnection(n, s.homeFor(n.rule, -1))
 	if fault := s.admit(n, 0); fault != nil {
 		return nil, fault
 	}

@@ -186,7 +186,7 @@ func (p *loginPhase) admit(r *login.Result) error {
 		server: p.server, initiator: p.initiator(r.InitiatorName), alias: r.InitiatorAlias,
 		isid: r.ISID, cid: r.CID, portalGroup: p.group,
 		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params,
-		ended: make(chan struct{}),
+		nic: p.server.nics.node(p.transport.Local().Addr()), ended: make(chan struct{}),
 	}
 	if r.SessionType == login.Normal {
 		n.target = p.server.target(r.TargetName)
@@ -198,7 +198,7 @@ func (p *loginPhase) admit(r *login.Result) error {
 			return login.Errorf(pdu.LoginAuthorizationFailure, "access was withdrawn during login")
 		}
 	}
-	n.conn = newConnection(n, p.server.homeFor(n.rule))
+	n.conn = newConnection(n, p.server.homeFor(n.rule, n.nic))
 	if err := p.server.admit(n, r.TSIH); err != nil {
 		return err
 	}

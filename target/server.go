@@ -20,6 +20,7 @@ type Server struct {
 	log     *slog.Logger
 	workers map[int]*evloop.Workers // by node
 	threads []*thread
+	nics    *nics
 	running sync.WaitGroup // loops, accept loops and logins
 	qos     *qos
 
@@ -58,7 +59,7 @@ func NewServer(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, log: config.Logger, workers: make(map[int]*evloop.Workers)}
+	s := &Server{config: config, log: config.Logger, workers: make(map[int]*evloop.Workers), nics: newNICs()}
 	s.mu.targets = make(map[string]*Target)
 	s.mu.groups = make(map[uint16]*portalGroup)
 	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)
@@ -155,12 +156,13 @@ func leastLoaded(group []*thread) *thread {
 	return best
 }
 
-// homeFor returns the thread that a new session starts on.
-func (s *Server) homeFor(rule *AccessRule) *thread {
+// homeFor returns the thread that a new session starts on; nic is the node of the
+// device that it came in by.
+func (s *Server) homeFor(rule *AccessRule, nic int) *thread {
 	if rule == nil || len(rule.LUNs) == 0 {
-		return leastLoaded(s.threads)
+		return s.nearest(s.threads, nic)
 	}
-	return leastLoaded(s.groupOf(rule.LUNs[0].LU))
+	return s.nearest(s.groupOf(rule.LUNs[0].LU), nic)
 }
 
 // Shutdown closes the portals, asks the initiators to log out, ends their

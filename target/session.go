@@ -23,6 +23,7 @@ type Session struct {
 	cid         uint16
 	portalGroup uint16
 	local       netip.AddrPort // the portal that it came through
+	nic         int            // kernel's number of the NUMA node of that address's device, below 0: unknown
 	remote      netip.AddrPort
 	params      login.Params
 	rule        *AccessRule
