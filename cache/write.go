@@ -8,7 +8,8 @@ type Grant struct {
 	Mask    uint64 // the claimed sub-blocks
 
 	// Missing are claimed sub-blocks that the write covers only in part and
-	// that are not valid: fill them from the backing store before copying.
+	// that are not valid: fill them from the backing store before copying if the
+	// write is to end Dirty. One that ends Clean leaves them out.
 	Missing uint64
 	// Keep are sub-blocks that must be copied from slot Old to Slot, before the
 	// write itself, because Old is in use and Slot is its fresh copy.
@@ -33,7 +34,7 @@ type End uint8
 
 // The ends of a write.
 const (
-	Clean  End = iota // the data are in the cache and in the backing store
+	Clean  End = iota // the data are in the cache, but for what is Missing, and in the backing store
 	Dirty             // the data are in the cache only
 	Failed            // neither can be relied on; what was dirty before stays dirty
 )
@@ -137,7 +138,7 @@ func (p *Partition) EndWrite(g *Grant, end End) *Waiter {
 	switch end {
 	case Clean:
 		p.setClean(g.Slot, g.Mask)
-		b.valid |= all
+		b.valid |= all &^ g.Missing
 	case Dirty:
 		p.setDirty(g.Slot, g.Mask)
 		b.valid |= all

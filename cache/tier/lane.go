@@ -194,7 +194,7 @@ func (l *lane) throughNow(op *backstore.Op, p *cache.Piece) bool {
 	op.FUA = fua
 	l.refused = !done
 	end := cache.Failed
-	if done && op.Err == nil && g.Outcome == cache.Granted && g.Missing == 0 {
+	if done && op.Err == nil && g.Outcome == cache.Granted {
 		l.copyIn(part, g.Slot, p.Off, op.Data)
 		end = cache.Clean
 	}

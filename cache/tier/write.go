@@ -122,7 +122,7 @@ func (t *transfer) store() {
 func (t *transfer) ending(p *piece) cache.End {
 	back := t.lane.volume.config.Policy == Back
 	switch {
-	case t.err != nil || p.grant.Outcome != cache.Granted || !back && p.grant.Missing != 0:
+	case t.err != nil || p.grant.Outcome != cache.Granted:
 		return cache.Failed
 	case !t.through || back && p.touched != p.whole:
 		return cache.Dirty
