@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"lunar/cache"
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/internal/control"
@@ -114,11 +115,21 @@ func (s *source) cache(c *tier.Snapshot) *control.Cache {
 		FlushedBytes: c.Flushed, FlushErrors: c.FlushErrors, ThrottledWrites: c.Throttled, WaitingWrites: c.Waiting,
 		ReadAheadBytes: c.ReadAhead, Nodes: []control.Node{}, Attach: attachOf(s.daemon.cache.Attached()),
 	}
+	nodes, threshold := s.daemon.cache.Forwarding()
 	for i, n := range c.Nodes {
+		f := nodes[i]
 		out.Nodes = append(out.Nodes, control.Node{
-			Node: i, Partitions: n.Partitions, SizeBytes: n.Size, UsedBytes: int64(n.Used+n.InFlight) * c.Block,
+			Node: f.Node, Partitions: n.Partitions, SizeBytes: n.Size, UsedBytes: int64(n.Used+n.InFlight) * c.Block,
 			DirtyBytes: int64(n.DirtyBytes), Hits: n.Hits, Misses: n.Misses, Evictions: n.Evictions,
+			Interpreted: f.Interpreted, Local: f.Local, LocalBytes: f.LocalBytes, Remote: f.Remote, RemoteBytes: f.RemoteBytes,
+			Forwarded: f.Forwarded, ForwardedBytes: f.ForwardedBytes,
 		})
+	}
+	if len(nodes) > 1 {
+		out.ForwardAdaptive = s.cfg.Cache.ForwardThreshold == 0
+		if threshold < cache.NeverForward {
+			out.ForwardThreshold = &threshold
+		}
 	}
 	return out
 }

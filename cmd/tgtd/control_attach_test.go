@@ -22,6 +22,7 @@ func TestControlOfWriteBack(t *testing.T) {
 	if fresh.Cache.Attach.Outcome != "fresh" || fresh.Cache.DirtyBytes != dirty || fresh.Volumes[0].Cache.DirtyBytes != dirty || fresh.Volumes[0].Write != "back" || len(fresh.Cache.Nodes) != 2 {
 		t.Errorf("found %+v, attached %+v, volume %+v", fresh.Cache, fresh.Cache.Attach, fresh.Volumes[0].Cache)
 	}
+	checkForwards(t, fresh.Cache)
 	s.end(t, syscall.SIGKILL)
 
 	s = serveChild(t, w.args()...) // the socket of the dead process is there
@@ -49,6 +50,20 @@ func TestControlOfWriteBack(t *testing.T) {
 	}
 	if err := s.end(t, syscall.SIGTERM); err != nil {
 		t.Errorf("found %v, expected exit status 0\n%s", err, s.log)
+	}
+}
+
+// checkForwards: with two nodes each request is looked up and served somewhere.
+func checkForwards(t *testing.T, c *control.Cache) {
+	t.Helper()
+	var served, sent, looked uint64
+	for _, n := range c.Nodes {
+		served += n.Local + n.Remote
+		sent += n.Forwarded
+		looked += n.Interpreted
+	}
+	if looked < extents || served != looked || sent > looked || !c.ForwardAdaptive {
+		t.Errorf("found %d requests looked up, %d served, %d forwarded: %+v", looked, served, sent, c.Nodes)
 	}
 }
 

@@ -76,7 +76,7 @@ func (i interval) nodes(now, before []control.Node) []control.Node {
 		n, o := &out[j], old[out[j].Node]
 		n.Evictions = i.rate(n.Evictions, o.Evictions)
 		n.LocalBytes, n.RemoteBytes = i.rate(n.LocalBytes, o.LocalBytes), i.rate(n.RemoteBytes, o.RemoteBytes)
-		n.ForwardedBytes = i.rate(n.ForwardedBytes, o.ForwardedBytes)
+		n.Forwarded, n.ForwardedBytes = i.rate(n.Forwarded, o.Forwarded), i.rate(n.ForwardedBytes, o.ForwardedBytes)
 		n.Hits, n.Misses = n.Hits-o.Hits, n.Misses-o.Misses // shown as a ratio
 	}
 	return out

@@ -33,7 +33,7 @@ func statusOf() control.Status {
 			Attach: &control.Attach{Outcome: "crashed", Previous: "1.2.2", Generation: 3, DirtyBytes: 4 << 20, WarmBlocks: 4000, Dropped: 2,
 				Orphans: []control.Orphan{{Name: "old", DirtyBytes: 8192}}},
 			Nodes: []control.Node{
-				{Node: 0, Partitions: 16, SizeBytes: 2 << 30, UsedBytes: 1 << 29, DirtyBytes: 8 << 20, Hits: 500, Misses: 100, Evictions: 40, Interpreted: 9, LocalBytes: 7 << 30, RemoteBytes: 5 << 10, ForwardedBytes: 3 << 20},
+				{Node: 0, Partitions: 16, SizeBytes: 2 << 30, UsedBytes: 1 << 29, DirtyBytes: 8 << 20, Hits: 500, Misses: 100, Evictions: 40, Interpreted: 9, Local: 8, LocalBytes: 7 << 30, Remote: 1, RemoteBytes: 5 << 10, Forwarded: 12, ForwardedBytes: 3 << 20},
 				{Node: 1, Partitions: 16, SizeBytes: 2 << 30, UsedBytes: 1 << 29, DirtyBytes: 4 << 20, Hits: 400, Evictions: 2},
 			},
 		},
@@ -66,6 +66,7 @@ func TestStatusTables(t *testing.T) {
 	before.Cache.Hits -= 30
 	before.Cache.Misses -= 10
 	before.Cache.Evictions -= 4
+	before.Cache.Nodes[0].Forwarded -= 4
 	before.Cache.Nodes[0].ForwardedBytes -= 1 << 20
 	rates := ratesOf(&now, &before)
 	bare := control.Status{Server: control.Daemon{Version: "1.2.3", Build: "go1.26 linux/amd64", PID: 1}}

@@ -128,19 +128,24 @@ func renderCache(w io.Writer, c *control.Cache, per string) {
 }
 
 func forwards(c *control.Cache, per string) string {
-	var bytes uint64
+	var requests, bytes uint64
 	for i := range c.Nodes {
+		requests += c.Nodes[i].Forwarded
 		bytes += c.Nodes[i].ForwardedBytes
 	}
-	switch {
-	case len(c.Nodes) < 2:
+	if len(c.Nodes) < 2 {
 		return "none, there is one node"
-	case c.ForwardThreshold == nil:
-		return "never"
-	case c.ForwardAdaptive:
-		return fmt.Sprintf("%s%s, from %s on (adaptive)", usize(bytes), per, size(*c.ForwardThreshold))
 	}
-	return fmt.Sprintf("%s%s, from %s on", usize(bytes), per, size(*c.ForwardThreshold))
+	text := fmt.Sprintf("%d%s requests, %s%s", requests, per, usize(bytes), per)
+	if c.ForwardThreshold == nil {
+		text += ", now none of any size"
+	} else {
+		text += ", from " + size(*c.ForwardThreshold) + " on"
+	}
+	if c.ForwardAdaptive {
+		text += " (adaptive)"
+	}
+	return text
 }
 
 // attachments say what an outcome means.

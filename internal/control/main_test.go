@@ -36,7 +36,7 @@ func sample() Status {
 			Hits: 75, Misses: 25, HitRatio: Ratio(75, 25), Bypassed: 1, Waits: 2, Evictions: 3, Copies: 4, FillErrors: 5,
 			FlushedBytes: 6, FlushErrors: 7, ThrottledWrites: 8, WaitingWrites: 9, ReadAheadBytes: 10,
 			Nodes: []Node{{Node: 0, Partitions: 16, SizeBytes: 1 << 29, UsedBytes: 1 << 19, DirtyBytes: 4096, Hits: 70, Misses: 20,
-				Evictions: 2, Interpreted: 12, LocalBytes: 13, RemoteBytes: 14, ForwardedBytes: 15}},
+				Evictions: 2, Interpreted: 12, Local: 16, LocalBytes: 13, Remote: 17, RemoteBytes: 14, Forwarded: 18, ForwardedBytes: 15}},
 			Attach: &Attach{Outcome: "warm", Previous: "1.2.2", Generation: 4, DirtyBytes: 4096, WarmBlocks: 17, Dropped: 2,
 				Replaced: "of 3 nodes", Orphans: []Orphan{{"old", 4096}}},
 			ForwardThreshold: &threshold, ForwardAdaptive: true,

@@ -66,7 +66,7 @@ type Cache struct {
 
 // Node is the cache's part of a NUMA node.
 type Node struct {
-	Node           int    `json:"node" doc:"Number of the node, in the cache's order."`
+	Node           int    `json:"node" doc:"Number of the node, as the topology has it."`
 	Partitions     int    `json:"partitions" doc:"Partitions of the cache on it."`
 	SizeBytes      int64  `json:"size_bytes" doc:"Block data that they can hold."`
 	UsedBytes      int64  `json:"used_bytes" doc:"Blocks that hold data, or are about to."`
@@ -74,10 +74,13 @@ type Node struct {
 	Hits           uint64 `json:"hits" doc:"Reads of a block, or of a part, that found all they wanted."`
 	Misses         uint64 `json:"misses" doc:"Reads of a block, or of a part, that did not."`
 	Evictions      uint64 `json:"evictions" doc:"Blocks that made room for others."`
-	Interpreted    uint64 `json:"interpreted" doc:"Requests for which the node of their data was looked up here."`
-	LocalBytes     uint64 `json:"local_bytes" doc:"Data served on this node, which has most of them."`
-	RemoteBytes    uint64 `json:"remote_bytes" doc:"Data served on this node, though another has most of them."`
-	ForwardedBytes uint64 `json:"forwarded_bytes" doc:"Data of requests that were handed to the node that has most of them."`
+	Interpreted    uint64 `json:"interpreted" doc:"Requests of this node's event threads for which the node of their data was looked up; none if there is one node."`
+	Local          uint64 `json:"local" doc:"Requests served on this node, which has most of their data, also those that others have forwarded."`
+	LocalBytes     uint64 `json:"local_bytes" doc:"Data of these."`
+	Remote         uint64 `json:"remote" doc:"Requests served on this node, though another has most of their data."`
+	RemoteBytes    uint64 `json:"remote_bytes" doc:"Data of these."`
+	Forwarded      uint64 `json:"forwarded" doc:"Requests that this node handed to the node that has most of their data."`
+	ForwardedBytes uint64 `json:"forwarded_bytes" doc:"Data of these."`
 }
 
 // Attach is how a start found the cache of the process before it.
