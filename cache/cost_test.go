@@ -20,6 +20,10 @@ func TestNothingAllocates(t *testing.T) {
 	extents := make([]Extent, 8)
 	var w Waiter
 	n := uint64(0)
+	logged, err := NewPartition(Config{Slots: 64, BlockSize: 16 << 10, LUs: 3, Journal: newNotebook(t, 64)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		f    func()
@@ -34,6 +38,12 @@ func TestNothingAllocates(t *testing.T) {
 			run := p.TakeDirty(Key{}, Key{LU: 9}, extents, nil)
 			p.BeginWrite(k, 1, 1, WriteOptions{}, &w)
 			p.EndFlush(extents[:run.Extents], true)
+		}},
+		{"write and flush with a journal", func() {
+			n++
+			dirtyWrite(logged, Key{1, n % 50}, 7)
+			run := logged.TakeDirty(Key{}, Key{LU: 9}, extents, nil)
+			logged.EndFlush(extents[:run.Extents], true)
 		}},
 		{"fresh copy", func() {
 			access(p, Key{1, 0})
