@@ -122,7 +122,7 @@ func (o *Options) segment(config *Config) (segment.Options, error) {
 	var nodes []int
 	threads := 0
 	for _, n := range o.Topology.Nodes {
-		nodes = append(nodes, o.Topology.MemoryNode(n.ID))
+		nodes = append(nodes, o.memoryNode(n))
 		threads += len(n.CPUs)
 	}
 	geometry, err := config.SegmentGeometry(nodes)
@@ -130,6 +130,15 @@ func (o *Options) segment(config *Config) (segment.Options, error) {
 		Identity: o.Identity, Build: o.Build, Geometry: geometry, Replace: true, Wait: predecessor,
 		Huge: o.Huge, Threads: max(threads, 1), Progress: o.Progress,
 	}, err
+}
+
+// memoryNode returns the kernel's number of the node to take a node's memory from:
+// any, if it has none of its own, which the kernel would refuse to be asked for.
+func (o *Options) memoryNode(n numa.Node) int {
+	if n.MemoryBytes == 0 {
+		return -1
+	}
+	return o.Topology.MemoryNode(n.ID)
 }
 
 // arenas takes private memory of each node.
@@ -148,7 +157,7 @@ func (o *Options) arenas(config *Config) (release func() error, err error) {
 	nodes := o.Topology.Nodes
 	for i, node := range nodes {
 		a, err := arena.Open(arena.Options{
-			Bytes: size, Node: o.Topology.MemoryNode(node.ID), Huge: o.Huge, Threads: max(len(node.CPUs), 1),
+			Bytes: size, Node: o.memoryNode(node), Huge: o.Huge, Threads: max(len(node.CPUs), 1),
 			Progress: o.progress(int64(i)*size, int64(len(nodes))*size),
 		})
 		if err != nil {

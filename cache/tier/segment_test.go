@@ -560,3 +560,17 @@ func TestPrivate(t *testing.T) {
 		t.Errorf("the last progress was %d of %d bytes", done, total)
 	}
 }
+
+// A node without memory of its own, or one that nothing is known of, takes part.
+func TestNodeWithoutMemory(t *testing.T) {
+	s := newSite(t)
+	s.options.Topology = numa.Topology{Nodes: []numa.Node{{ID: 0, CPUs: []int{0}}, {ID: 77, CPUs: []int{1}}}}
+	for _, path := range []string{s.options.Segment, ""} {
+		s.options.Segment = path
+		p := s.start()
+		if n := p.cache.config.Layout.Nodes; n != 2 {
+			t.Errorf("the cache is on %d nodes", n)
+		}
+		p.end()
+	}
+}
