@@ -2,6 +2,7 @@ package conf
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -22,7 +23,8 @@ var (
 )
 
 func (d *decoder) qos(n node, q *QoS) {
-	d.mapping(n, fields{
+	known := ruleKeys(q)
+	maps.Copy(known, fields{
 		"capacity":    capacity(&q.Capacity),
 		"profile":     profileTime(&q.Profile),
 		"overcommit":  boolean(&q.Overcommit),
@@ -30,9 +32,16 @@ func (d *decoder) qos(n node, q *QoS) {
 		"pool":        word(&q.Pool, poolModes, "soft, hard"),
 		"arbitration": word(&q.Arbitration, arbitrations, "equal, rprio"),
 		"cost":        cost(&q.Cost),
-		"groups":      func(d *decoder, n node) { d.initiatorGroups(n, q) },
-		"rules":       each(&q.Rules, qosRule),
 	})
+	d.mapping(n, known)
+}
+
+// ruleKeys are the keys that can change while the server runs.
+func ruleKeys(q *QoS) fields {
+	return fields{
+		"groups": func(d *decoder, n node) { d.initiatorGroups(n, q) },
+		"rules":  each(&q.Rules, qosRule),
+	}
 }
 
 // word accepts one of the words of a map.
@@ -79,7 +88,7 @@ func cost(c *scheduler.Cost) setter {
 	return func(d *decoder, n node) {
 		unit, percent := Size(c.Unit), int(c.WritePercent)
 		d.mapping(n, fields{
-			"unit":          powerOfTwo(&unit, 512, MiB),
+			"unit":          powerOfTwo(&unit, KiB, MiB),
 			"write-percent": number(&percent, 1, 10000),
 		})
 		c.Unit, c.WritePercent = int64(unit), int64(percent)

@@ -9,6 +9,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"lunar/scheduler"
 )
 
 // Load reads the configuration file at path. Besides what Parse reports it
@@ -39,8 +41,12 @@ func Parse(name string, data []byte) (*Config, []Warning, error) {
 	return cfg, inOrder(d.warnings), nil
 }
 
+func newDecoder(name string, data []byte) *decoder {
+	return &decoder{src: newSource(name, data), at: map[string]position{}, shared: map[string]Access{}}
+}
+
 func parse(name string, data []byte) (*decoder, *Config, error) {
-	d := &decoder{src: newSource(name, data), at: map[string]position{}, shared: map[string]Access{}}
+	d := newDecoder(name, data)
 	cfg := defaults()
 	if root, ok := d.tree(data); ok {
 		hideSecrets(d.src, root, "", false)
@@ -52,6 +58,22 @@ func parse(name string, data []byte) (*decoder, *Config, error) {
 	}
 	cfg.normalize()
 	return d, cfg, nil
+}
+
+// ParseRules reads the keys groups and rules of a qos section, as YAML or JSON,
+// and is as strict as Parse; keys in messages begin with qos. A command costs
+// cost. The result is in its normal form.
+func ParseRules(name string, data []byte, cost scheduler.Cost) ([]scheduler.Rule, []scheduler.Group, error) {
+	d, q := newDecoder(name, data), QoS{Cost: cost}
+	if root, ok := d.tree(data); ok {
+		d.mapping(node{path: "qos", ast: root}, ruleKeys(&q))
+		d.validateRules(&q)
+	}
+	if len(d.problems) > 0 {
+		return nil, nil, Errors(inOrder(d.problems))
+	}
+	rules, groups := NormalRules(q.Rules, q.Groups)
+	return rules, groups, nil
 }
 
 // tree parses the YAML syntax. An empty file has a nil tree.

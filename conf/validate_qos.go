@@ -11,8 +11,8 @@ import (
 	"lunar/scheduler"
 )
 
-// validateQoS applies the scheduler's rules, and those that join the QoS with
-// the rest of the configuration.
+// validateQoS applies the rules that join keys of the section, or it with the
+// rest of the configuration.
 func (d *decoder) validateQoS(c *Config) {
 	q := &c.QoS
 	if q.Capacity > 0 && q.Profile > 0 {
@@ -21,12 +21,18 @@ func (d *decoder) validateQoS(c *Config) {
 	if q.Pool == scheduler.HardPool && q.Capacity == 0 && q.Profile == 0 {
 		d.fail("qos.pool", `"hard" with a capacity that has to be learnt`, "qos.capacity or qos.profile: nobody can show what a device does while it idles when the pool is spent")
 	}
+	for i := range q.Rules {
+		d.warnUseless(rulePath(i), &q.Rules[i], c)
+	}
+	d.validateRules(q)
+}
+
+// validateRules applies the scheduler's rules.
+func (d *decoder) validateRules(q *QoS) {
 	groups := namesOf(q.Groups, func(g scheduler.Group) string { return g.Name })
 	broken := d.brokenRules(len(q.Rules))
 	for i := range q.Rules {
-		path := rulePath(i)
-		groups.check(d, path+".group", q.Rules[i].Group, "qos.groups")
-		d.warnUseless(path, &q.Rules[i], c)
+		groups.check(d, rulePath(i)+".group", q.Rules[i].Group, "qos.groups")
 	}
 	groups.warnUnused(d, "qos.groups")
 	for _, err := range ruleErrors(errors.Join(scheduler.Validate(q.Rules, q.Groups), scheduler.ValidateCost(q.Rules, q.Cost))) {
