@@ -423,6 +423,16 @@ func TestForeignAndDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	newer := bytes.Clone(text)
+	newer[8]++ // the format
+	if err := os.WriteFile(s.options.Segment, newer, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next := s.options
+	next.Build = "v2"
+	if err := refusedFor(t, next, segment.Version); !strings.Contains(err.Error(), `version "v1" used it last, this is version "v2"`) {
+		t.Errorf("%q does not name both versions", err)
+	}
 	damaged := bytes.Clone(text)
 	for i := 8192; i < 8192+64*32; i++ { // the journal's first records
 		damaged[i] ^= 1
@@ -436,13 +446,14 @@ func TestForeignAndDamaged(t *testing.T) {
 	}
 }
 
-func refusedFor(t *testing.T, o Options, want segment.Reason) {
+func refusedFor(t *testing.T, o Options, want segment.Reason) error {
 	t.Helper()
 	_, err := Open(o)
 	var refused *segment.Refused
 	if !errors.As(err, &refused) || refused.Reason != want {
-		t.Errorf("%v, expected it refused as %v", err, want)
+		t.Fatalf("%v, expected it refused as %v", err, want)
 	}
+	return err
 }
 
 // A table of volumes that has lost the name of dirty data is no reason to give
