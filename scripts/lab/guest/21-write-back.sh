@@ -49,6 +49,7 @@ done
 unchanged /tmp/held "$held"
 
 # A stop in order leaves all of it in the backing files.
+blockdev --flushbufs "$busy"
 busy_sum=$(sha256sum <"$busy")
 host stop
 equal "$(host sum held)" "$(sha256sum </tmp/held)"
