@@ -39,6 +39,21 @@ func (p *Partition) Tick(out []Key) int {
 	return n
 }
 
+// Tune gives an LU's FussyCache other parameters. It begins anew, not LRU; an LU
+// without one gets none.
+func (p *Partition) Tune(lu uint32, params FussyParams) error {
+	f, err := NewFussy(params)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.lus[lu].admission.(*Fussy); ok {
+		p.lus[lu].admission = f
+	}
+	return nil
+}
+
 // admit asks the LU's policy whether an absent block may enter.
 func (p *Partition) admit(k Key) bool {
 	a := p.lus[k.LU].admission

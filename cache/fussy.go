@@ -46,6 +46,9 @@ type Fussy struct {
 	hrCount    int
 	switches   int
 	frequented int // lowest frequency - 1 that may be in use
+
+	warm  *WarmUp       // nil: there is none, or it is full
+	ready func(*WarmUp) // hears that it is
 }
 
 // NewFussy returns a FussyCache in its FC mode.
@@ -69,11 +72,40 @@ func NewFussy(params FussyParams) (*Fussy, error) {
 	return f, err
 }
 
+// NewWarmingFussy returns a FussyCache that is LRU at first and records accesses.
+// When there are enough of them ready is called, under the partition's lock, once:
+// it hands the record to whoever finds parameters in it, for Partition.Tune. Until
+// then the FussyCache remains LRU, with the given parameters.
+func NewWarmingFussy(params FussyParams, m LatencyModel, ready func(*WarmUp)) (*Fussy, error) {
+	f, err := NewFussy(params)
+	if err != nil {
+		return nil, err
+	}
+	f.lru, f.warm, f.ready = true, NewWarmUp(m), ready
+	return f, nil
+}
+
+// record notes an access for the warm-up and reports whether there is one.
+func (f *Fussy) record(k Key) bool {
+	if f.warm == nil {
+		return false
+	}
+	if f.warm.Note(k); f.warm.Full() {
+		warm := f.warm
+		f.warm = nil
+		f.ready(warm)
+	}
+	return true
+}
+
 // LRU reports whether the policy admits everything now.
 func (f *Fussy) LRU() bool { return f.lru }
 
 // Hit implements Admission. In LRU mode a resident block goes on being counted.
 func (f *Fussy) Hit(k Key) {
+	if f.record(k) {
+		return
+	}
 	f.hits++
 	f.accesses++
 	if f.lru && f.freq.Contains(k) {
@@ -83,6 +115,9 @@ func (f *Fussy) Hit(k Key) {
 
 // Miss implements Admission.
 func (f *Fussy) Miss(k Key) bool {
+	if f.record(k) {
+		return true
+	}
 	f.accesses++
 	f.count(k)
 	return f.lru
@@ -90,7 +125,7 @@ func (f *Fussy) Miss(k Key) bool {
 
 // Evicted implements Admission: a victim starts again at one.
 func (f *Fussy) Evicted(k Key) {
-	if !f.freq.Contains(k) {
+	if f.warm == nil && !f.freq.Contains(k) {
 		f.put(k, 1)
 	}
 }

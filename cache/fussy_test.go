@@ -209,3 +209,55 @@ func TestTuneFussy(t *testing.T) {
 		t.Error("an empty data cache was accepted")
 	}
 }
+
+// A FussyCache that finds its own parameters is LRU until it has them.
+func TestFussyWarmsUp(t *testing.T) {
+	var records []*WarmUp
+	f, err := NewWarmingFussy(FussyParams{FreqThreshold: 3, AccessThreshold: 500, Metadata: 25, HRCount: 5},
+		LatencyModel{Lookup: 1000, Device: 15000, Data: 5000, Metadata: 500}, func(w *WarmUp) { records = append(records, w) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := partition(t, 50)
+	if err := p.SetLU(0, LUConfig{Admission: f}); err != nil {
+		t.Fatal(err)
+	}
+	c, once := &fussyCache{p, f}, uint64(1<<20)
+	use := func(n int) {
+		for i := range n { // a block of ten, and three that never come again
+			if c.get(uint64(i % 10)); i%2 == 0 {
+				once += 6
+			}
+			for j := range uint64(3) {
+				c.get(once - uint64(i%2)*3 + j)
+			}
+		}
+	}
+	use(warmUp/4 - 1)
+	if got := p.Stats(); got.Bypassed != 0 || len(records) != 0 || !f.LRU() {
+		t.Fatalf("while warming up %d blocks were kept out, %d records, LRU %v", got.Bypassed, len(records), f.LRU())
+	}
+	use(1)
+	if len(records) != 1 || !records[0].Full() || !f.LRU() {
+		t.Fatalf("%d records after %d accesses, LRU %v", len(records), warmUp, f.LRU())
+	}
+	params, err := records[0].Tune(50)
+	if err == nil {
+		err = p.Tune(0, params)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuned := p.AppendLUStats(nil)[0].Fussy
+	if tuned.LRU || tuned.Params != params {
+		t.Errorf("after tuning %+v, expected parameters %+v", tuned, params)
+	}
+	before := p.Stats().Bypassed
+	use(1000)
+	if kept := p.Stats().Bypassed - before; kept < 2900 || p.AppendLUStats(nil)[0].Fussy.LRU {
+		t.Errorf("%d of 3000 blocks that come once were kept out", kept)
+	}
+	if err := p.Tune(0, FussyParams{}); err == nil {
+		t.Error("no parameters were accepted")
+	}
+}

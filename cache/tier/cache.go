@@ -62,6 +62,7 @@ type Cache struct {
 	flusher  flushLoop
 	waiting  atomic.Int64 // writes in mu.throttled
 	pressed  atomic.Bool  // all flushers were told that there are many dirty bytes
+	replays  sync.Mutex   // warm-ups of fussy admission are looked at one at a time
 
 	stats struct {
 		flushed, flushErrors, throttled, ahead atomic.Uint64

@@ -183,3 +183,20 @@ func TestWriteThroughStays(t *testing.T) {
 		}
 	}
 }
+
+// Without parameters of its own a volume tunes its admission by what is read
+// first, in every partition.
+func TestFussyTunes(t *testing.T) {
+	s := large
+	s.volume.Admission = fussy
+	f := newFaulty(t, s)
+	state := func() FussyStats { return f.cache.Snapshot().Volumes[f.volume].Fussy }
+	untuned := state()
+	for i := range 5000 { // enough for both partitions to warm up, too few for LRU mode to end by itself
+		f.Read(t, int64(i*page)%backstoretest.Size, sector)
+	}
+	eventually(t, "admission is tuned", func() bool { return state().LRU == 0 })
+	if tuned := state(); untuned.LRU != untuned.Partitions || tuned.Partitions != untuned.Partitions || tuned.Params.FreqThreshold == 0 {
+		t.Errorf("%+v became %+v", untuned, tuned)
+	}
+}

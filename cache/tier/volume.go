@@ -38,7 +38,7 @@ type VolumeConfig struct {
 	Policy Policy
 
 	Admission   string            // lru (default), fussy
-	Fussy       cache.FussyParams // of fussy; zero: defaults
+	Fussy       cache.FussyParams // of fussy; zero: found in the first accesses
 	Replacement string            // see cache.LUConfig
 	Min, Max    int64             // bytes of cache that are kept for the volume, and that it may have; 0: none, all
 	ReadAhead   int64             // bytes that are read ahead of a sequential reader at most; 0: none
@@ -80,6 +80,7 @@ type volume struct {
 	flusher *flusher    // of Back
 	chosen  promotions
 	lanes   sync.WaitGroup
+	tuning  sync.WaitGroup
 	agents  agents
 	sizing  sizing
 
@@ -155,7 +156,7 @@ func positive(d, otherwise time.Duration) time.Duration {
 // share tells all partitions what the volume may have of them.
 func (v *volume) share() error {
 	for i := range v.cache.parts {
-		admission, err := v.admission()
+		admission, err := v.admission(&v.cache.parts[i])
 		if err != nil {
 			return err
 		}
@@ -177,20 +178,15 @@ func (v *volume) blocksOf(n int64) uint32 {
 }
 
 // admission returns the policy for one partition.
-func (v *volume) admission() (cache.Admission, error) {
+func (v *volume) admission(part *partition) (cache.Admission, error) {
 	switch v.config.Admission {
 	case "", "lru":
 		return nil, nil
 	case fussy:
-		params := v.config.Fussy
-		if params == (cache.FussyParams{}) {
-			slots, err := v.cache.config.slots()
-			if err != nil {
-				return nil, err
-			}
-			params = cache.FussyParams{FreqThreshold: 3, AccessThreshold: 500, Metadata: max(slots/2, 1), HRCount: 5}
+		if v.config.Fussy != (cache.FussyParams{}) {
+			return cache.NewFussy(v.config.Fussy)
 		}
-		return cache.NewFussy(params)
+		return v.warming(part)
 	}
 	return nil, fmt.Errorf("cache admission %q: expected lru or fussy", v.config.Admission)
 }
@@ -247,6 +243,7 @@ func (v *volume) Close() error {
 		}
 	}
 	v.lanes.Wait()
+	v.tuning.Wait()
 	v.retire()
 	v.cache.leave(v)
 	return v.store.Close()
