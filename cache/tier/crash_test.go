@@ -68,10 +68,12 @@ func (p *promiser) do() error {
 	case 0:
 		return p.flush()
 	case 1:
-		op.Kind = backstore.Discard
+		return p.flushRange(first, n)
 	case 2:
+		op.Kind = backstore.Discard
+	case 3:
 		op.Kind = backstore.WriteZeroes
-	case 3, 4, 5:
+	case 4, 5, 6:
 		return p.read(op, first, n)
 	default:
 		op.Kind, op.Data = backstore.Write, backstoretest.Buffer(n*sector)
@@ -102,6 +104,15 @@ func (p *promiser) flush() error {
 	for start := p.first; start < sectors; start += p.step {
 		p.ledger.Flushed(start, min(p.run, sectors-start))
 	}
+	return nil
+}
+
+func (p *promiser) flushRange(first, n int) error {
+	op := backstore.Op{Kind: backstore.Flush, Off: int64(first) * sector, Len: int64(n) * sector}
+	if err := p.client.Do(op); err != nil {
+		return unless(err, errMedium)
+	}
+	p.ledger.Flushed(first, n)
 	return nil
 }
 

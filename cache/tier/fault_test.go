@@ -73,6 +73,39 @@ func TestFailedFill(t *testing.T) {
 	}
 }
 
+// Whoever waits for a fill that fails asks for the data again, rather than fail
+// with it: the error may be of what others wanted, or have passed.
+func TestWaitersSurviveFailedFill(t *testing.T) {
+	for _, policy := range []Policy{Through, Back} {
+		f := newFaulty(t, large.with(policy, "lru"))
+		data := backstoretest.Pattern(4*page, 1)
+		backstoretest.NewClient(t, f.medium, f.Loop).Write(t, 0, data)
+		f.faults.SetRules(errstore.Rule{Kinds: reads, Hold: true, Err: errMedium, Times: 1})
+		first := backstore.Op{Kind: backstore.Read, Data: backstoretest.Buffer(4 * page)}
+		failed := f.Go(&first)
+		eventually(t, "the fill is under way", func() bool { return f.faults.Held() == 1 })
+		var others [3]backstore.Op
+		var done []<-chan struct{}
+		for i := range others {
+			others[i] = backstore.Op{Kind: backstore.Read, Off: int64(i) * page, Data: backstoretest.Buffer(page)}
+			done = append(done, f.Go(&others[i]))
+		}
+		eventually(t, "the others wait", func() bool { return f.cache.Stats().Waits == uint64(len(others)) })
+		f.faults.Release(-1)
+		if <-failed; !errors.Is(first.Err, errMedium) {
+			t.Errorf("%v: the read that failed below ended with %v", policy, first.Err)
+		}
+		for i := range others {
+			if <-done[i]; others[i].Err != nil || !bytes.Equal(others[i].Data, data[i*page:][:page]) {
+				t.Errorf("%v: a read that waited ended with %v, or has wrong data", policy, others[i].Err)
+			}
+		}
+		if stats := f.cache.Stats(); stats.FillFails != 1 {
+			t.Errorf("%v: %d fills failed, expected 1", policy, stats.FillFails)
+		}
+	}
+}
+
 func TestFailedWriteThrough(t *testing.T) {
 	for _, policy := range []Policy{Through, Sync, Back} {
 		f := newFaulty(t, large.with(policy, "lru"))
