@@ -249,7 +249,7 @@ func TestFussyWarmsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	tuned := p.AppendLUStats(nil)[0].Fussy
-	if tuned.LRU || tuned.Params != params {
+	if tuned.LRU || tuned.Warming || tuned.Params != params {
 		t.Errorf("after tuning %+v, expected parameters %+v", tuned, params)
 	}
 	before := p.Stats().Bypassed

@@ -15,7 +15,8 @@ type LUStats struct {
 // FussyStats are the state of one FussyCache.
 type FussyStats struct {
 	Params   FussyParams
-	LRU      bool // it admits everything now
+	Warming  bool // it admits everything until its parameters are found
+	LRU      bool // it admits everything now, because its hit rate fell
 	Switches int  // between its two modes
 	Counted  int  // blocks in the metadata cache
 	Popular  int  // of them, those that enter at the next tick
@@ -23,7 +24,10 @@ type FussyStats struct {
 
 // Stats returns the state of the policy. The caller holds what protects it.
 func (f *Fussy) Stats() FussyStats {
-	return FussyStats{Params: f.params, LRU: f.lru, Switches: f.switches, Counted: f.freq.Len(), Popular: f.popular.Len()}
+	return FussyStats{
+		Params: f.params, Warming: f.lru && f.switches == 0, LRU: f.lru && f.switches > 0, Switches: f.switches,
+		Counted: f.freq.Len(), Popular: f.popular.Len(),
+	}
 }
 
 // AppendLUStats appends what is known of every LU, by number, under one lock.

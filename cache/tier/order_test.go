@@ -195,8 +195,8 @@ func TestFussyTunes(t *testing.T) {
 	for i := range 5000 { // enough for both partitions to warm up, too few for LRU mode to end by itself
 		f.Read(t, int64(i*page)%backstoretest.Size, sector)
 	}
-	eventually(t, "admission is tuned", func() bool { return state().LRU == 0 })
-	if tuned := state(); untuned.LRU != untuned.Partitions || tuned.Partitions != untuned.Partitions || tuned.Params.FreqThreshold == 0 {
+	eventually(t, "admission is tuned", func() bool { return state().Warming == 0 })
+	if tuned := state(); untuned.Warming != untuned.Partitions || untuned.LRU != 0 || tuned.LRU != 0 || tuned.Partitions != untuned.Partitions || tuned.Params.FreqThreshold == 0 {
 		t.Errorf("%+v became %+v", untuned, tuned)
 	}
 }

@@ -84,7 +84,8 @@ type VolumeStats struct {
 type FussyStats struct {
 	Params     cache.FussyParams // of each; zero: none
 	Partitions int
-	LRU        int // of them, those that admit everything now
+	Warming    int // of them, those that admit everything until their parameters are found
+	LRU        int // of them, those that admit everything now, because their hit rate fell
 	Switches   int // between both modes
 	Counted    int // blocks
 	Popular    int // of them
@@ -132,6 +133,9 @@ func (v *VolumeStats) add(u *cache.LUStats, block int64) {
 	f.Switches += u.Fussy.Switches
 	f.Counted += u.Fussy.Counted
 	f.Popular += u.Fussy.Popular
+	if u.Fussy.Warming {
+		f.Warming++
+	}
 	if u.Fussy.LRU {
 		f.LRU++
 	}
