@@ -31,16 +31,17 @@ type cacheVariant struct {
 	few     bool   // each volume may have one block of each partition
 	nodes   int
 	forward string // threshold
+	disk    bool   // the volumes are not on tmpfs: direct I/O through the kernel's asynchronous interface
 }
 
 var cacheVariants = []cacheVariant{
-	{"off", "", false, 1, ""},
-	{"tiny/1", "4KiB", true, 1, "4KiB"},
-	{"tiny/2", "8KiB", true, 2, "4KiB"},
-	{"tiny/4", "4KiB", true, 4, "never"},
-	{"large/1", "256KiB", false, 1, "auto"},
-	{"large/2", "64KiB", false, 2, "4KiB"},
-	{"large/4", "32KiB", false, 4, "4KiB"},
+	{"off", "", false, 1, "", false},
+	{"tiny/1", "4KiB", true, 1, "4KiB", true},
+	{"tiny/2", "8KiB", true, 2, "4KiB", false},
+	{"tiny/4", "4KiB", true, 4, "never", false},
+	{"large/1", "256KiB", false, 1, "auto", false},
+	{"large/2", "64KiB", false, 2, "4KiB", true},
+	{"large/4", "32KiB", false, 4, "4KiB", false},
 }
 
 // volumesOf are the volumes of a variant: every write policy and admission.
@@ -58,11 +59,11 @@ func (v cacheVariant) volumesOf() (all []string) {
 
 // configure makes a configuration with a LUN for each volume. What the file
 // format has too large a minimum or too coarse a unit for is set afterwards.
-func (v cacheVariant) configure(t *testing.T, dir string) *conf.Config {
+func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 	t.Helper()
 	var volumes, luns strings.Builder
 	for i, how := range v.volumesOf() {
-		fmt.Fprintf(&volumes, "  v%d: {type: file, path: %s, threads: 2, size: 2MiB, %s}\n", i, filepath.Join(dir, fmt.Sprint(i)), how)
+		fmt.Fprintf(&volumes, "  v%d: {type: file, path: %s, threads: 2, size: 2MiB, %s}\n", i, filepath.Join(images, fmt.Sprint(i)), how)
 		fmt.Fprintf(&luns, "%d: v%d, ", i, i)
 	}
 	text := fmt.Sprintf("server: {threads: %d, nodes: %d, buffers-per-thread: 8MiB, busy-poll: 0s}\n", max(2, v.nodes), v.nodes)
@@ -90,7 +91,7 @@ func (v cacheVariant) configure(t *testing.T, dir string) *conf.Config {
 // scripted is a server that scripts run on.
 type scripted struct {
 	cacheVariant
-	dir    string
+	images string // directory of the volumes' files
 	daemon *daemon
 	portal string
 	log    *buffer
@@ -99,11 +100,15 @@ type scripted struct {
 
 func (v cacheVariant) serve(t *testing.T) *scripted {
 	t.Helper()
-	s := &scripted{cacheVariant: v, dir: memoryDir(t), log: &buffer{}, luns: len(v.volumesOf())}
-	cfg := v.configure(t, s.dir)
+	dir := memoryDir(t)
+	s := &scripted{cacheVariant: v, images: dir, log: &buffer{}, luns: len(v.volumesOf())}
+	if v.disk {
+		s.images = t.TempDir()
+	}
+	cfg := v.configure(t, dir, s.images)
 	log := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var err error
-	if s.daemon, err = assemble(cfg, s.dir, log); err != nil {
+	if s.daemon, err = assemble(cfg, dir, log); err != nil {
 		t.Fatal(err)
 	}
 	if err := openPortals(s.daemon.Server, cfg, log); err != nil {
@@ -111,6 +116,26 @@ func (v cacheVariant) serve(t *testing.T) *scripted {
 	}
 	s.portal = s.daemon.Addrs(cfg.PortalGroups[0].Tag)[0].String()
 	return s
+}
+
+// checkUse expects that what the variant is about has happened.
+func (s *scripted) checkUse(t *testing.T) {
+	t.Helper()
+	if s.block == "" {
+		return
+	}
+	stats := s.daemon.cache.Stats()
+	if stats.Hits == 0 || stats.Misses == 0 || s.few && stats.Evictions == 0 {
+		t.Errorf("the cache was not put to the test: %+v", stats)
+	}
+	var forwarded uint64
+	nodes, threshold := s.daemon.cache.Forwarding()
+	for _, n := range nodes {
+		forwarded += n.Forwarded
+	}
+	if want := s.nodes > 1 && s.forward != "never"; want != (forwarded > 0) {
+		t.Errorf("%d requests were forwarded between %d nodes with a threshold of %d", forwarded, s.nodes, threshold)
+	}
 }
 
 // initiators is how many there are for each LUN.
@@ -219,11 +244,12 @@ func TestMetamorphic(t *testing.T) {
 				})
 			}
 			group.Wait()
+			s.checkUse(t)
 			if err := shutDown(s.daemon, slog.New(slog.DiscardHandler)); err != nil {
 				t.Error(err)
 			}
 			for lun := range s.luns {
-				image, err := os.ReadFile(filepath.Join(s.dir, fmt.Sprint(lun)))
+				image, err := os.ReadFile(filepath.Join(s.images, fmt.Sprint(lun)))
 				if err == nil {
 					err = same(image, own[0].model, 0)
 				}

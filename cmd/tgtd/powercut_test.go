@@ -78,6 +78,7 @@ func serveFragile(t *testing.T) *fragiles {
 			t.Error(err)
 		}
 	})
+	cache.Serve(f.server.Loops()...)
 	f.addUnits(t, cache)
 	f.listen(t)
 	return f
