@@ -22,13 +22,15 @@ type Progress func(done, total int64)
 // Populate makes every page of mem exist, without changing what is in it, with
 // the given number of threads. Missing memory is an error here, where touching
 // the pages would end the process by SIGBUS. Who binds the memory does so
-// before.
+// before. One thread is the caller's own: without binding, the pages are then of
+// its node.
 func Populate(mem []byte, threads int, progress Progress) error {
 	p := populating{mem: mem, progress: progress}
 	var group sync.WaitGroup
-	for range max(min(threads, (len(mem)+chunk-1)/chunk), 1) {
+	for range min(threads, (len(mem)+chunk-1)/chunk) - 1 {
 		group.Go(p.run)
 	}
+	p.run()
 	group.Wait()
 	return errors.Join(p.errs...)
 }

@@ -55,7 +55,7 @@ func TestGetOutsideLimitsPanics(t *testing.T) {
 }
 
 func TestNewPoolRefusesNonsense(t *testing.T) {
-	for _, c := range []struct{ bytes, node int }{{0, -1}, {-1, -1}, {1 << 20, maxNodes}} {
+	for _, c := range []struct{ bytes, node int }{{0, -1}, {-1, -1}, {1 << 20, 1024}} {
 		if p, err := NewPool(c.bytes, c.node); err == nil {
 			t.Errorf("NewPool(%d, %d) succeeded with %d bytes, expected an error", c.bytes, c.node, p.Size())
 		}

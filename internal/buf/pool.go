@@ -2,6 +2,8 @@
 // off-heap, refcounted. Page alignment is what O_DIRECT and memory registration
 // ask for; off-heap memory never moves and costs the garbage collector nothing.
 //
+// The memory is an arena of the thread's NUMA node (see arena).
+//
 // A Pool and all its Refs belong to one thread. Nothing in this package is
 // atomic or locked.
 package buf
@@ -10,6 +12,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"lunar/internal/arena"
 	"lunar/internal/invariants"
 )
 
@@ -33,23 +36,27 @@ const (
 // page says whether the block is free or in use. The Refs of its other pages
 // mean nothing.
 type Pool struct {
-	mem   []byte
-	refs  []Ref // one per page
+	arena *arena.Arena
+	mem   []byte // of arena, whole pages
+	refs  []Ref  // one per page
 	heads [orders]uint32
 	free  int
 	inUse int
-	bound bool
 	// joined says that no block was released since buddies were last joined, so
 	// that a Get that cannot succeed does not search again.
 	joined bool
 	freed  func()
 }
 
-// NewPool maps an arena of bytes, rounded up to whole pages, and touches every
-// page. With node >= 0 the arena prefers the memory of that NUMA node; where the
-// kernel or a container forbids mbind, the pages come from the node of the
+// NewPool is NewHugePool with huge pages where there are any.
+func NewPool(bytes, node int) (*Pool, error) { return NewHugePool(bytes, node, arena.HugeAuto) }
+
+// NewHugePool takes an arena of bytes, rounded up to whole pages, and touches
+// every page; it fails, with numbers, if that does not fit. With node >= 0, the
+// kernel's number, the memory is of that NUMA node as long as it has any; where
+// the kernel or a container forbids mbind, the pages come from the node of the
 // calling thread instead and Bound reports false.
-func NewPool(bytes, node int) (*Pool, error) {
+func NewHugePool(bytes, node int, huge arena.Huge) (*Pool, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("buffer pool of %d bytes: expected at least one byte", bytes)
 	}
@@ -57,11 +64,12 @@ func NewPool(bytes, node int) (*Pool, error) {
 	if uint64(pages) >= uint64(none) {
 		return nil, fmt.Errorf("buffer pool of %d bytes: expected fewer than 2^32-1 pages of %d bytes", bytes, PageSize)
 	}
-	mem, bound, err := mapArena(pages*PageSize, node)
+	size := pages * PageSize
+	a, err := mapArena(size, node, huge)
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{mem: mem, refs: make([]Ref, pages), bound: bound, free: len(mem)}
+	p := &Pool{arena: a, mem: a.Bytes()[:size:size], refs: make([]Ref, pages), free: size}
 	p.seed()
 	return p, nil
 }
@@ -229,7 +237,11 @@ func (p *Pool) Leaked() []*Ref {
 }
 
 // Bound reports whether the kernel accepted the NUMA policy that NewPool asked for.
-func (p *Pool) Bound() bool { return p.bound }
+func (p *Pool) Bound() bool { return p.arena != nil && p.arena.Bound().OK }
+
+// Pages tells what pages the arena is made of, and why they are not huge where
+// that is known.
+func (p *Pool) Pages() (arena.Pages, string) { return p.arena.Pages() }
 
 // Close unmaps the arena. No buffer may be in use: not by a Ref, not by the
 // kernel. A pool with buffers in use stays mapped and Close reports how many.
@@ -238,10 +250,9 @@ func (p *Pool) Close() error {
 	if p.inUse > 0 {
 		return fmt.Errorf("buffer pool of %d bytes: %d buffers still in use, expected none", len(p.mem), p.inUse)
 	}
-	mem := p.mem
 	p.mem, p.refs, p.free = nil, nil, 0
 	for i := range p.heads {
 		p.heads[i] = none
 	}
-	return unmapArena(mem)
+	return p.unmap()
 }

@@ -28,6 +28,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/arena"
 	"lunar/internal/buf"
 	"lunar/internal/invariants"
 	"lunar/internal/numa"
@@ -41,6 +42,7 @@ type Config struct {
 	Node        int           // NUMA node of the loop, as Topology numbers it; -1: none
 	Topology    numa.Topology // says where the memory of Node is; zero: Node is the kernel's number
 	Buffers     int           // bytes of Pool; 0 means no Pool
+	Huge        arena.Huge    // pages of Pool
 	RingEntries uint32        // submissions of Ring; 0 means no Ring
 	Workers     *Workers      // for calls that block; shared by loops, may be nil
 	InboxSize   int           // tasks in the lock-free inbox, rounded up to a power of two; 0 is 1024
@@ -133,7 +135,7 @@ func (l *Loop) openPool() (err error) {
 		defer close(done)
 		runtime.LockOSThread() // never unlocked: the pinned thread ends here
 		if err = l.pin(); err == nil && l.config.Buffers > 0 {
-			l.pool, err = buf.NewPool(l.config.Buffers, l.config.Topology.MemoryNode(l.config.Node))
+			l.pool, err = buf.NewHugePool(l.config.Buffers, l.config.Topology.MemoryNode(l.config.Node), l.config.Huge)
 		}
 	}()
 	<-done
