@@ -107,9 +107,8 @@ func (m *tcpMover) SetMaxDataIn(n int) { m.maxDataIn = n }
 // Ready implements evloop.Poller.
 func (m *tcpMover) Ready(events uint32) {
 	defer m.r.Contain()
-	if events&unix.EPOLLOUT != 0 && m.tx.blocked {
-		m.tx.blocked = false
-		m.scheduleFlush()
+	if events&unix.EPOLLOUT != 0 {
+		m.writable()
 	}
 	if events&^(unix.EPOLLOUT|unix.EPOLLIN) != 0 {
 		m.rx.ending = true

@@ -24,6 +24,7 @@ type away struct {
 	iov   []unix.Iovec
 	bytes int
 	busy  bool
+	room  bool   // while busy: the socket has become writable, which the sendmsg may have come too early for
 	sends uint64 // so far
 
 	sent  int // of the system call
@@ -33,7 +34,7 @@ type away struct {
 // sendAway hands what was gathered to another thread.
 func (m *tcpMover) sendAway(loop *evloop.Loop, iov []unix.Iovec, bytes int) {
 	a := &m.tx.away
-	a.mover, a.back, a.busy, a.bytes = m, m.loop, true, bytes
+	a.mover, a.back, a.busy, a.room, a.bytes = m, m.loop, true, false, bytes
 	a.sends++
 	a.iov = append(a.iov[:0], iov...)
 	loop.Post(a)
@@ -62,7 +63,20 @@ func (r *returned) Run() {
 		m.Close(err, false)
 		return
 	}
+	if r.room && m.tx.blocked {
+		m.tx.blocked = false
+	}
 	m.scheduleFlush()
+}
+
+// writable goes on after the socket has refused data. The event comes only once,
+// also when it overtakes the result of a sendmsg that was made elsewhere.
+func (m *tcpMover) writable() {
+	m.tx.away.room = true
+	if m.tx.blocked {
+		m.tx.blocked = false
+		m.scheduleFlush()
+	}
 }
 
 // sent takes the result of a sendmsg of bytes.

@@ -188,6 +188,40 @@ func TestSendFromAnotherNode(t *testing.T) {
 	})
 }
 
+// TestWritableBeforeSentAway: the socket was full for the other thread, and the
+// peer makes room before that is known at home. The event does not come again.
+func TestWritableBeforeSentAway(t *testing.T) {
+	s, charged := newShelf(t), 0
+	s.r.other = newLoop(t, "other")
+	filled, hold := make(chan struct{}), make(chan struct{})
+	s.on(func() {
+		for i := range 60 {
+			s.put(i, 1, &charged)
+		}
+	})
+	for blocked := false; !blocked; time.Sleep(time.Millisecond) {
+		s.on(func() { blocked = s.mover.tx.blocked })
+	}
+	s.r.other.Post(evloop.Func(func() { <-hold }))
+	s.on(func() { // as if the peer had made room for a moment
+		s.mover.writable()
+		close(filled)
+	})
+	<-filled
+	s.on(func() {
+		if !s.mover.tx.away.busy {
+			t.Error("nothing was handed to the other thread")
+		}
+		s.mover.writable() // comes before the result
+	})
+	close(hold)
+	s.on(func() {})
+	s.read(t)
+	s.peer.Close()
+	s.on(func() { s.mover.Close(io.EOF, false) })
+	<-s.r.closed
+}
+
 // TestCloseWhileSentAway: the socket stays open as long as another thread may
 // send to it.
 func TestCloseWhileSentAway(t *testing.T) {

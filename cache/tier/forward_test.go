@@ -297,6 +297,31 @@ func TestCloseWhileForwarding(t *testing.T) {
 	group.Wait()
 }
 
+// remote counts, and names the node whose thread is to serve.
+func TestRemote(t *testing.T) {
+	f := newForwarders(t, twoNodes, newRAM(t), 2, 8<<10)
+	c, closing := f.client(t, 0)
+	defer closing()
+	there := f.remoteBlock()
+	here := (there + 2*64<<10) % (4 * 64 << 10)
+	for _, want := range []struct {
+		off  int64
+		n    int
+		node int
+		away bool
+	}{{there, 16 << 10, 1, true}, {there, 4 << 10, 0, false}, {here, 16 << 10, 0, false}} {
+		backstoretest.On(c.Loop, func() {
+			if node, away := c.Lane.(*lane).remote(want.off, want.n); node != want.node || away != want.away {
+				t.Errorf("%d bytes at %d: node %d, %v; expected node %d, %v", want.n, want.off, node, away, want.node, want.away)
+			}
+		})
+	}
+	nodes, _ := f.cache.Forwarding()
+	if got := nodes[0]; got.Interpreted != 3 || got.Forwarded != 1 || got.Remote != 1 || got.Local != 1 {
+		t.Errorf("%+v: expected one forwarded, one of the other node and one of its own", got)
+	}
+}
+
 // More requests than there are forwards are served where they are.
 func TestForwardsAreBounded(t *testing.T) {
 	const more = 10
