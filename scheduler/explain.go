@@ -19,11 +19,33 @@ func (r PeriodResult) Met() bool { return r.Served+r.Yielded >= min(r.Reservatio
 type attainment struct {
 	periods [historyPeriods]PeriodResult
 	count   int
+	kept    Kept
 }
 
+// Kept counts the periods with a reservation since an entity appeared: those
+// in which it was kept, and those in which it was not.
+type Kept struct{ Met, Missed int64 }
+
 func (a *attainment) add(s partTotals, reservation int64) {
-	a.periods[a.count%historyPeriods] = PeriodResult{reservation, s.offered, s.served, s.yielded}
+	r := PeriodResult{reservation, s.offered, s.served, s.yielded}
+	a.periods[a.count%historyPeriods] = r
 	a.count++
+	switch {
+	case reservation == 0:
+	case r.Met():
+		a.kept.Met++
+	default:
+		a.kept.Missed++
+	}
+}
+
+// Kept returns how often an entity's reservation was kept; zeros if there is no
+// such entity.
+func (c *Coordinator) Kept(entity string) Kept {
+	if m := c.byKey[entity]; m != nil {
+		return m.attainment.kept
+	}
+	return Kept{}
 }
 
 // Attainment returns the last periods of an entity, the newest last; nil if
@@ -63,6 +85,22 @@ type Explanation struct {
 	Waiting  int // commands
 }
 
+// Merge adds what happened to the same flow elsewhere. Rules that only the
+// other has stay out.
+func (x *Explanation) Merge(o *Explanation) {
+	x.Counters.add(&o.Counters)
+	x.Waits.Merge(&o.Waits)
+	x.Services.Merge(&o.Services)
+	x.Waiting += o.Waiting
+	for i := range x.Effects {
+		for j := range o.Effects {
+			if e, from := &x.Effects[i], &o.Effects[j]; e.Rule == from.Rule {
+				e.HeldIOPS, e.HeldBytes = e.HeldIOPS+from.HeldIOPS, e.HeldBytes+from.HeldBytes
+			}
+		}
+	}
+}
+
 // Explain says what happened to an initiator's flows on this thread, in order
 // of opening. An empty name is all initiators.
 func (g *Gate) Explain(initiator string, now int64) []Explanation {
@@ -74,6 +112,9 @@ func (g *Gate) Explain(initiator string, now int64) []Explanation {
 	}
 	return all
 }
+
+// ExplainQueue says what happened to one queue.
+func (g *Gate) ExplainQueue(q *Queue, now int64) Explanation { return g.explain(q, now) }
 
 func (g *Gate) explain(q *Queue, now int64) Explanation {
 	x := Explanation{Flow: q.flow, Thread: g.thread, Counters: q.counters, Waits: q.waits, Services: q.services, Waiting: q.Pending()}

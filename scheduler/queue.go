@@ -76,6 +76,17 @@ type Counters struct {
 	Service                     int64 // ns between dispatch and done, summed
 }
 
+// add adds another queue's totals.
+func (c *Counters) add(o *Counters) {
+	for _, f := range []struct{ to, from *int64 }{
+		{&c.Offered, &o.Offered}, {&c.Served, &o.Served}, {&c.OfferedTokens, &o.OfferedTokens}, {&c.ServedTokens, &o.ServedTokens},
+		{&c.Bytes, &o.Bytes}, {&c.Reserved, &o.Reserved}, {&c.Normal, &o.Normal}, {&c.Opportunistic, &o.Opportunistic},
+		{&c.Hits, &o.Hits}, {&c.Cancelled, &o.Cancelled}, {&c.Waited, &o.Waited}, {&c.Service, &o.Service},
+	} {
+		*f.to += *f.from
+	}
+}
+
 // Counters returns the queue's totals.
 func (q *Queue) Counters() Counters { return q.counters }
 

@@ -129,14 +129,23 @@ func (g *gate) apply(p *scheduler.Policy) {
 
 // open gives a LUN of the connection its queue on the connection's thread.
 func (g *gate) open(c *Connection, l *lun) {
-	l.queue = g.Open(scheduler.Flow{Initiator: c.session.initiator.Name, Target: c.session.target.Name(), LUN: l.number}, g.thread.loop.Now())
+	f := scheduler.Flow{Initiator: c.session.initiator.Name, Target: c.session.target.Name(), LUN: l.number}
+	l.queue = g.Open(f, g.thread.loop.Now())
+	if !l.entered {
+		l.entered = true
+		c.session.server.qos.ledger.enter(f)
+	}
 }
 
-// close takes the queues of a connection away, whose commands have all ended.
+// close takes the queues of a connection away, whose commands have all ended:
+// it moves, or has finished.
 func (g *gate) close(c *Connection) {
 	for _, l := range c.luns {
 		if l.queue != nil {
-			g.Close(l.queue, g.thread.loop.Now())
+			now := g.thread.loop.Now()
+			counted := g.ExplainQueue(l.queue, now)
+			g.Close(l.queue, now)
+			c.session.server.qos.ledger.add(&counted, c.finished)
 			l.queue = nil
 		}
 	}
@@ -171,4 +180,3 @@ func (t *task) await() {
 		t.keepImmediate()
 	}
 }
-

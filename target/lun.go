@@ -16,6 +16,8 @@ type lun struct {
 	queue  *scheduler.Queue
 	ops    uint64 // commands since the connection's home was last judged
 
+	entered bool // in the scheduler's ledger
+
 	traffic *lunTraffic
 }
 

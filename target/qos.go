@@ -19,8 +19,9 @@ type QoS struct {
 type QoSStatus struct {
 	Capacity   int64                               // tokens per second; 0: not known yet
 	Capacities []int64                             // of the last periods, the newest last
-	Flows      []scheduler.Explanation             // by event thread
+	Flows      []scheduler.Explanation             // by event thread; of thread -1 what queues had counted that are gone
 	Attainment map[string][]scheduler.PeriodResult // by entity, as far as it has a rule
+	Kept       map[string]scheduler.Kept           // as Attainment
 }
 
 // qos is the coordinator of the gates of all event threads. It lives on a
@@ -29,6 +30,7 @@ type qos struct {
 	server *Server
 	stop   chan struct{}
 	ended  sync.WaitGroup
+	ledger ledger
 
 	mu struct {
 		sync.Mutex
@@ -156,6 +158,7 @@ func (s *Server) SetQoS(p *scheduler.Policy) {
 	defer s.qos.mu.Unlock()
 	s.qos.mu.policy = p
 	s.onThreads(func(th *thread) { th.gate.apply(p) })
+	s.qos.ledger.forget()
 }
 
 // QoSPolicy is the policy in force.
@@ -174,22 +177,45 @@ func (s *Server) QoS(initiator string) QoSStatus {
 		Capacity:   q.mu.coordinator.Monitor().Capacity(),
 		Capacities: append([]int64(nil), q.mu.capacities...),
 		Attainment: map[string][]scheduler.PeriodResult{},
+		Kept:       map[string]scheduler.Kept{},
 	}
+	status.Flows = s.flows(initiator)
+	for i := range status.Flows {
+		for _, e := range q.mu.policy.Resolve(status.Flows[i].Flow) {
+			if e.Key != "" && e.Rule != nil {
+				status.Attainment[e.Key] = q.mu.coordinator.Attainment(e.Key)
+				status.Kept[e.Key] = q.mu.coordinator.Kept(e.Key)
+			}
+		}
+	}
+	return status
+}
+
+// flowsTries bounds how often flows looks again because queues have closed
+// meanwhile, so that their counts may be there twice.
+const flowsTries = 4
+
+// flows are what all threads and the ledger have of an initiator.
+func (s *Server) flows(initiator string) []scheduler.Explanation {
+	_, before := s.qos.ledger.read(initiator, nil)
+	for try := 1; ; try++ {
+		now, after := s.qos.ledger.read(initiator, s.flowsOnThreads(initiator))
+		if after == before || try == flowsTries {
+			return now
+		}
+		before = after
+	}
+}
+
+func (s *Server) flowsOnThreads(initiator string) (all []scheduler.Explanation) {
 	var mu sync.Mutex
 	s.onThreads(func(th *thread) {
 		flows := th.gate.Explain(initiator, th.loop.Now())
 		mu.Lock()
 		defer mu.Unlock()
-		status.Flows = append(status.Flows, flows...)
+		all = append(all, flows...)
 	})
-	for i := range status.Flows {
-		for _, e := range q.mu.policy.Resolve(status.Flows[i].Flow) {
-			if e.Key != "" && e.Rule != nil {
-				status.Attainment[e.Key] = q.mu.coordinator.Attainment(e.Key)
-			}
-		}
-	}
-	return status
+	return all
 }
 
 // onThreads runs f on every event thread and waits for all.

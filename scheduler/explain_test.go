@@ -1,0 +1,61 @@
+package scheduler
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestQuantiles: they lie in the bucket of the duration that they stand for.
+func TestQuantiles(t *testing.T) {
+	var h Histogram
+	if q := h.Quantile(0.5); q != 0 {
+		t.Errorf("found %v of nothing", q)
+	}
+	for i := range int64(1000) {
+		h.Add(i * 1000)
+	}
+	for share, exact := range map[float64]float64{0: 0, 0.01: 10e3, 0.5: 500e3, 0.9: 900e3, 0.99: 990e3, 1: 999e3} {
+		if q := h.Quantile(share); q < exact/2 || q > 2*exact+1 {
+			t.Errorf("quantile %v: found %v, expected about %v", share, q, exact)
+		}
+	}
+	if n := h.Below(10); n != 2 || h.Count() != 1000 || h.Below(99) != 1000 {
+		t.Errorf("found %d below 1024 ns, expected 0 and 1000 ns; %d of %d", n, h.Below(99), h.Count())
+	}
+}
+
+// TestMergeOfExplanations: all counts are added, and times by rule.
+func TestMergeOfExplanations(t *testing.T) {
+	var c Counters
+	v := reflect.ValueOf(&c).Elem()
+	for i := range v.NumField() {
+		v.Field(i).SetInt(int64(i + 1))
+	}
+	a := Explanation{Counters: c, Waiting: 1, Effects: []Effect{{Rule: "x", HeldIOPS: 1}, {Rule: "y", HeldBytes: 2}}}
+	b := Explanation{Counters: c, Waiting: 2, Effects: []Effect{{Rule: "y", HeldBytes: 5}, {Rule: "z", HeldIOPS: 9}}}
+	a.Waits.Add(1)
+	b.Waits.Add(1)
+	b.Services.Add(3)
+	a.Merge(&b)
+	sum := reflect.ValueOf(a.Counters)
+	for i := range sum.NumField() {
+		if sum.Field(i).Int() != 2*int64(i+1) {
+			t.Errorf("%s was not added", sum.Type().Field(i).Name)
+		}
+	}
+	if a.Waiting != 3 || a.Waits.Count() != 2 || a.Services.Count() != 1 || len(a.Effects) != 2 || a.Effects[0].HeldIOPS != 1 || a.Effects[1].HeldBytes != 7 {
+		t.Errorf("found %+v", a)
+	}
+}
+
+// TestKept: periods without a reservation count as neither.
+func TestKept(t *testing.T) {
+	var a attainment
+	a.add(partTotals{offered: 10, served: 10}, 0)
+	a.add(partTotals{offered: 10, served: 5}, 5)
+	a.add(partTotals{offered: 10, served: 4}, 5)
+	a.add(partTotals{offered: 3, served: 3}, 5)
+	if a.kept != (Kept{Met: 2, Missed: 1}) {
+		t.Errorf("found %+v", a.kept)
+	}
+}
