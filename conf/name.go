@@ -40,6 +40,13 @@ func nameRunes(text, punctuation string) bool {
 	return true
 }
 
+// WantPattern says what ValidPattern takes.
+const WantPattern = wantName + ", or a glob for one with * and ?"
+
+// ValidPattern reports whether text, in lower or upper case, is an iSCSI name or
+// a glob for one.
+func ValidPattern(text string) bool { return validPattern(strings.ToLower(text)) }
+
 // validPattern reports whether text is an iSCSI name or a glob for one.
 func validPattern(text string) bool {
 	if strings.ContainsAny(text, "*?") {

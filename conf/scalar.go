@@ -130,7 +130,7 @@ func each[T any](to *[]T, one func(*T) setter) setter {
 // pattern accepts an initiator name or a glob, folded to lower case as
 // RFC 3722 does.
 func pattern(to *string) setter {
-	return parsed(to, wantName+", or a glob for one with * and ?", func(s string) (string, bool) {
+	return parsed(to, WantPattern, func(s string) (string, bool) {
 		s = strings.ToLower(s)
 		return s, validPattern(s)
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"reflect"
 	"sync"
@@ -16,6 +17,12 @@ import (
 type ruleSet struct {
 	Rules  []scheduler.Rule
 	Groups []scheduler.Group
+}
+
+// normal returns the normal form, which shares nothing with the set.
+func (s ruleSet) normal() (n ruleSet) {
+	n.Rules, n.Groups = conf.NormalRules(s.Rules, s.Groups)
+	return n
 }
 
 // qos is what the token scheduler goes by: the rules that the configuration
@@ -86,16 +93,29 @@ func (o outcome) tell(log *slog.Logger) {
 
 // setRules puts rules into force on all event threads, in place of all that
 // were, until the next start. What is given stays the caller's. If there is an
-// error nothing has changed: it joins *scheduler.RuleErrors, which name the
-// rules, or wraps a *scheduler.AdmissionError.
+// error nothing has changed: it joins *scheduler.RuleErrors, whose Index is of
+// the rules as given, or wraps a *scheduler.AdmissionError.
 func (d *daemon) setRules(rules []scheduler.Rule, groups []scheduler.Group) (outcome, error) {
+	return d.changeRules(func(set *ruleSet) error { *set = ruleSet{rules, groups}; return nil })
+}
+
+// changeRules is setRules with what change makes of a copy of the rules in
+// force, which nothing else changes meanwhile. An error of change is returned as
+// it is.
+func (d *daemon) changeRules(change func(*ruleSet) error) (outcome, error) {
 	q := d.qos
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	set := ruleSet{}
-	set.Rules, set.Groups = conf.NormalRules(rules, groups)
+	set := q.mu.live.normal()
+	if err := change(&set); err != nil {
+		return outcome{}, err
+	}
+	if err := q.check(set); err != nil {
+		return outcome{}, err
+	}
+	set = set.normal()
 	policy, err := q.policy(set)
-	if err = errors.Join(unnamed(rules), err); err != nil {
+	if err != nil {
 		return outcome{}, err
 	}
 	admitted, err := q.admit(policy, flowsOf(d.Sessions()), q.capacity(d.Server))
@@ -108,15 +128,39 @@ func (d *daemon) setRules(rules []scheduler.Rule, groups []scheduler.Group) (out
 	return admitted, nil
 }
 
-// unnamed refuses rules that nobody could tell apart.
-func unnamed(rules []scheduler.Rule) error {
-	var errs []error
-	for i := range rules {
-		if rules[i].Name == "" {
-			errs = append(errs, &scheduler.RuleError{Index: i, Rule: "without a name", Field: "name", Reason: "found nothing, expected a name"})
+// check refuses what a configuration could not say either.
+func (q *qos) check(set ruleSet) error {
+	errs := []error{scheduler.Validate(set.Rules, set.Groups), scheduler.ValidateCost(set.Rules, q.cfg.QoS.Cost)}
+	for i := range set.Rules {
+		errs = append(errs, checkNames(i, &set.Rules[i])...)
+	}
+	for _, g := range set.Groups {
+		for _, p := range g.Initiators {
+			if !conf.ValidPattern(p) {
+				errs = append(errs, fmt.Errorf("qos group %s: initiators: found %q, expected %s", g.Name, p, conf.WantPattern))
+			}
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkNames tests a rule's name and those that it is about.
+func checkNames(index int, r *scheduler.Rule) (errs []error) {
+	add := func(field, found, expected string) {
+		errs = append(errs, &scheduler.RuleError{Index: index, Rule: r.Name, Field: field, Reason: fmt.Sprintf("found %q, expected %s", found, expected)})
+	}
+	if r.Name == "" {
+		add("name", "", "a name")
+	}
+	if r.Target != "" && !conf.ValidPattern(r.Target) {
+		add("target", r.Target, conf.WantPattern)
+	}
+	for _, p := range r.Initiators {
+		if !conf.ValidPattern(p) {
+			add("initiators", p, conf.WantPattern)
+		}
+	}
+	return errs
 }
 
 // capacity is what admission goes by, in tokens/s: what the configuration says,
