@@ -1,0 +1,175 @@
+package conf
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"lunar/scheduler"
+)
+
+// Difference is one key in which two configurations differ.
+type Difference struct {
+	Key     string // path of the key, such as volumes.disk.size
+	Running string // its value in the first; empty: not told, for it is long or has secrets
+	File    string // its value in the second, as Running
+}
+
+// String is key and values.
+func (d Difference) String() string {
+	if d.Running == "" && d.File == "" {
+		return d.Key + ": differs"
+	}
+	return fmt.Sprintf("%s: running with %s, the file has %s", d.Key, d.Running, d.File)
+}
+
+// nothing is the value of an object that one of the configurations has not.
+const nothing = "nothing"
+
+// Diff returns the keys in which a file's configuration differs from the one
+// that is running, in the order of the model. Both are in their normal form.
+// Secrets are compared, but not shown.
+func Diff(running, file *Config) []Difference {
+	var c comparison
+	c.structs("", reflect.ValueOf(running).Elem(), reflect.ValueOf(file).Elem())
+	return c.found
+}
+
+// comparison collects differences.
+type comparison struct{ found []Difference }
+
+// keysOf are the keys that are not the names of their fields; a dash is none of
+// its own.
+var keysOf = map[string]string{
+	"QoS": "qos", "Match": "", "MayBuffer": "-", "Discovery.AuthGroup": "auth",
+}
+
+// keyOf is the path of a field.
+func keyOf(path string, in reflect.Type, f reflect.StructField) string {
+	key, special := keysOf[in.Name()+"."+f.Name]
+	if !special {
+		key, special = keysOf[f.Name]
+	}
+	if !special {
+		key = kebab(f.Name)
+	}
+	if path == "" || key == "" || key == "-" {
+		return path + key
+	}
+	return path + "." + key
+}
+
+// kebab writes a field's name as a key: BlockSize is block-size, CPUs is cpus.
+func kebab(name string) string {
+	var b strings.Builder
+	lower := false
+	for _, r := range name {
+		if unicode.IsUpper(r) && lower {
+			b.WriteByte('-')
+		}
+		lower = unicode.IsLower(r)
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}
+
+func (c *comparison) structs(path string, a, b reflect.Value) {
+	for i := range a.NumField() {
+		f := a.Type().Field(i)
+		if keysOf[f.Name] == "-" {
+			continue
+		}
+		c.values(keyOf(path, a.Type(), f), a.Field(i), b.Field(i))
+	}
+}
+
+func (c *comparison) values(path string, a, b reflect.Value) {
+	switch {
+	case reflect.DeepEqual(a.Interface(), b.Interface()):
+	case a.Kind() == reflect.Slice && isNamed(a.Type().Elem()):
+		c.objects(path, a, b)
+	case a.Kind() == reflect.Struct && !isLeaf(a.Type()):
+		c.structs(path, a, b)
+	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil() && isNested(a.Type().Elem()):
+		c.structs(path, a.Elem(), b.Elem())
+	default:
+		c.found = append(c.found, Difference{path, shown(a), shown(b)})
+	}
+}
+
+// isNamed reports whether a type is that of an object with a name.
+func isNamed(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	_, named := t.FieldByName("Name")
+	return named
+}
+
+// isLeaf reports whether a struct is one value.
+func isLeaf(t reflect.Type) bool {
+	return t == reflect.TypeFor[Nodes]() || t.Implements(reflect.TypeFor[fmt.Stringer]())
+}
+
+// isNested reports whether what a pointer points to is told key by key.
+func isNested(t reflect.Type) bool { return t == reflect.TypeFor[VolumeCache]() }
+
+// objects compares objects by name.
+func (c *comparison) objects(path string, a, b reflect.Value) {
+	for i := range a.Len() {
+		one := a.Index(i)
+		if other, ok := byName(b, nameOf(one)); ok {
+			c.structs(path+"."+nameOf(one), one, other)
+		} else {
+			c.found = append(c.found, Difference{path + "." + nameOf(one), "it", nothing})
+		}
+	}
+	for i := range b.Len() {
+		if _, ok := byName(a, nameOf(b.Index(i))); !ok {
+			c.found = append(c.found, Difference{path + "." + nameOf(b.Index(i)), nothing, "it"})
+		}
+	}
+}
+
+func nameOf(object reflect.Value) string { return object.FieldByName("Name").String() }
+
+func byName(objects reflect.Value, name string) (reflect.Value, bool) {
+	for i := range objects.Len() {
+		if nameOf(objects.Index(i)) == name {
+			return objects.Index(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// words write the scheduler's choices as a file does.
+var words = map[any]string{
+	scheduler.SoftPool: "soft", scheduler.HardPool: "hard",
+	scheduler.EqualShare: "equal", scheduler.ReservedFirst: "rprio",
+}
+
+// shown writes a plain value; lists of objects, and what may have secrets, are
+// not shown.
+func shown(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Uint8:
+		if word, ok := words[v.Interface()]; ok {
+			return word
+		}
+	case reflect.Pointer:
+		return ""
+	case reflect.Slice:
+		if e := v.Type().Elem(); e.Kind() == reflect.Struct && !isLeaf(e) {
+			return ""
+		}
+	case reflect.String:
+		return fmt.Sprintf("%q", v.String())
+	case reflect.Struct:
+		if s, ok := v.Interface().(fmt.Stringer); ok {
+			return s.String()
+		}
+		return fmt.Sprintf("%+v", v.Interface())
+	}
+	return fmt.Sprint(v.Interface())
+}
