@@ -39,7 +39,7 @@ func nodeLoops(t testing.TB, topology numa.Topology, threads int) (loops []*evlo
 	for i := range threads {
 		n := topology.Nodes[i%len(topology.Nodes)]
 		workers := evloop.NewWorkers(1)
-		l, err := evloop.New(evloop.Config{Name: fmt.Sprintf("node%d", n.ID), CPU: n.CPUs[0], Node: n.ID, Topology: topology, Workers: workers})
+		l, err := evloop.New(evloop.Config{Name: fmt.Sprintf("node%d", n.ID), CPU: n.CPUs[0], Node: n.ID, Topology: topology, Workers: workers, Buffers: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,9 @@ type loan struct {
 }
 
 // Lend implements backstore.Lender: a hit without a copy. What it returns ends
-// with a cache block at the latest.
+// with a cache block at the latest. It counts as a request of its own: if Algorithm
+// 1 gives it to another node, a thread of that node is to send it, which is the copy
+// that is left.
 func (l *lane) Lend(off int64, n int) *buf.Ref {
 	pool := l.loop.Pool()
 	if pool == nil || off < 0 || n <= 0 || off > l.volume.size()-int64(n) {
@@ -35,7 +37,11 @@ func (l *lane) Lend(off int64, n int) *buf.Ref {
 	l.noted(off, int(p.Len))
 	o := l.newLoan()
 	o.part, o.slot = part, slot
-	return pool.Lend(&o.Loan, part.bytes(slot)[p.Off:p.Off+p.Len:p.Off+p.Len], o)
+	ref := pool.Lend(&o.Loan, part.bytes(slot)[p.Off:p.Off+p.Len:p.Off+p.Len], o)
+	if node, forward := l.remote(off, int(p.Len)); forward {
+		ref.SendFrom(node)
+	}
+	return ref
 }
 
 func (l *lane) newLoan() *loan {
