@@ -32,8 +32,9 @@ func newCuts(t *testing.T, name string, s setup) *cuts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cuts{faults: errstore.Wrap(&jitter{Store: lower}), ledger: backstoretest.NewLedger(sectors)}
-	c.subject = newSubjectOver(t, name, s, lower, c.faults)
+	slow := &jitter{Store: lower}
+	c := &cuts{faults: errstore.Wrap(slow), ledger: backstoretest.NewLedger(sectors)}
+	c.subject = newSubjectOver(t, name, s, lower, c.faults, slow.idle)
 	return c
 }
 

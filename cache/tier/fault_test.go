@@ -73,6 +73,30 @@ func TestFailedFill(t *testing.T) {
 	}
 }
 
+// What is being read ahead when its lane is closed ends with what the store below
+// is doing: nothing more is asked of the store.
+func TestCloseWhileReadingAhead(t *testing.T) {
+	f := newFaulty(t, large.with(Through, "lru"))
+	f.Read(t, 2*page, page) // leaves a hole: the block is filled in two runs
+	loop := backstoretest.NewLoop(t, false)
+	other, err := f.volume.Lane(loop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.faults.SetRules(errstore.Rule{Kinds: reads, Hold: true})
+	backstoretest.On(loop, func() { other.(*lane).fetch(0, 64<<10) })
+	eventually(t, "the first run is under way", func() bool { return f.faults.Held() == 1 })
+	backstoretest.On(loop, other.Close)
+	f.faults.Release(-1)
+	eventually(t, "the fetch has ended", func() bool { return f.cache.Stats().FillFails == 1 || f.faults.Held() > 0 })
+	if n := f.faults.Held(); n > 0 {
+		t.Errorf("%d reads were begun after the lane was closed", n)
+	}
+	f.faults.SetRules()
+	f.faults.Release(-1)
+	f.Read(t, 0, 64<<10-page)
+}
+
 // Whoever waits for a fill that fails asks for the data again, rather than fail
 // with it: the error may be of what others wanted, or have passed.
 func TestWaitersSurviveFailedFill(t *testing.T) {

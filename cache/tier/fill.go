@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"errors"
 	"math/bits"
 
 	"lunar/backstore"
@@ -46,8 +47,15 @@ func (f *fill) run() {
 	f.owner.filled(f.op.Err)
 }
 
+// errClosing ends what was being read ahead when its lane was closed: the store
+// below may have nobody left to do more.
+var errClosing = errors.New("the lane is being closed")
+
 // ended is op.Done.
 func (f *fill) ended(*backstore.Op) {
+	if f.op.Err == nil && f.rest != 0 && f.lane.closing {
+		f.op.Err = errClosing
+	}
 	if f.op.Err != nil {
 		f.rest = 0
 	}

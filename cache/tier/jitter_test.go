@@ -14,8 +14,12 @@ import (
 // all in TryNow.
 type jitter struct {
 	backstore.Store
-	lanes atomic.Uint64
+	lanes   atomic.Uint64
+	running atomic.Int64 // operations
 }
+
+// idle reports that nothing is under way: a loop that stops forgets its timers.
+func (s *jitter) idle() bool { return s.running.Load() == 0 }
 
 // Lane implements backstore.Store.
 func (s *jitter) Lane(l *evloop.Loop) (backstore.Lane, error) {
@@ -23,11 +27,12 @@ func (s *jitter) Lane(l *evloop.Loop) (backstore.Lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &jitterLane{Lane: inner, loop: l, random: rand.New(rand.NewPCG(*seed, s.lanes.Add(1)))}, nil
+	return &jitterLane{Lane: inner, store: s, loop: l, random: rand.New(rand.NewPCG(*seed, s.lanes.Add(1)))}, nil
 }
 
 type jitterLane struct {
 	backstore.Lane
+	store  *jitter
 	loop   *evloop.Loop
 	random *rand.Rand
 }
@@ -50,7 +55,9 @@ func (l *jitterLane) Submit(op *backstore.Op) bool {
 	timer := &evloop.Timer{Fire: func() {
 		then()
 		op.Done(op)
+		l.store.running.Add(-1)
 	}}
+	l.store.running.Add(1)
 	l.loop.Arm(timer, time.Duration(l.random.IntN(200))*time.Microsecond)
 	return false
 }

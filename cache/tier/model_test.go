@@ -41,6 +41,8 @@ type subject struct {
 	client *backstoretest.Client
 	lower  *memstore.Store
 	cache  *Cache
+	volume backstore.Store
+	idle   func() bool
 }
 
 func newSubject(t testing.TB, name string, s setup, async bool) subject {
@@ -48,11 +50,12 @@ func newSubject(t testing.TB, name string, s setup, async bool) subject {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newSubjectOver(t, name, s, lower, lower)
+	return newSubjectOver(t, name, s, lower, lower, func() bool { return true })
 }
 
-// newSubjectOver is newSubject over a store whose bytes are those of lower.
-func newSubjectOver(t testing.TB, name string, s setup, lower *memstore.Store, store backstore.Store) subject {
+// newSubjectOver is newSubject over a store whose bytes are those of lower. Loops
+// are stopped when it is idle.
+func newSubjectOver(t testing.TB, name string, s setup, lower *memstore.Store, store backstore.Store, idle func() bool) subject {
 	s.volume.ReadAhead = 32 << 10
 	c := newCache(t, s.config())
 	v, err := c.Wrap(store, s.volume)
@@ -64,7 +67,9 @@ func newSubjectOver(t testing.TB, name string, s setup, lower *memstore.Store, s
 			t.Error(err)
 		}
 	})
-	return subject{name, backstoretest.NewClient(t, v, backstoretest.NewLoop(t, false)), lower, c}
+	one := subject{name: name, lower: lower, cache: c, volume: v, idle: idle}
+	one.client = newLane(t, &one)
+	return one
 }
 
 // drawOp returns a random operation on whole sectors.
@@ -202,7 +207,8 @@ func TestConcurrentLanes(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("-seed %d", *seed)
-			first := newSubjectOver(t, name, s, lower, &jitter{Store: lower})
+			slow := &jitter{Store: lower}
+			first := newSubjectOver(t, name, s, lower, slow, slow.idle)
 			first.client.Must(t, backstore.Op{Kind: backstore.WriteZeroes, Len: span})
 			var group sync.WaitGroup
 			for id := range int64(users) {
@@ -223,5 +229,7 @@ func TestConcurrentLanes(t *testing.T) {
 
 // newLane opens another lane of s's volume on a loop of its own.
 func newLane(t testing.TB, s *subject) *backstoretest.Client {
-	return backstoretest.NewClient(t, s.cache.mu.volumes[0], backstoretest.NewLoop(t, false))
+	loop := backstoretest.NewLoop(t, false)
+	t.Cleanup(func() { eventually(t, "what was being read ahead has ended", s.idle) })
+	return backstoretest.NewClient(t, s.volume, loop)
 }
