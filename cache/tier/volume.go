@@ -81,6 +81,7 @@ type volume struct {
 	chosen  promotions
 	lanes   sync.WaitGroup
 	tuning  sync.WaitGroup
+	untuned atomic.Bool // it is too late for tuning
 	agents  agents
 	sizing  sizing
 
@@ -243,6 +244,7 @@ func (v *volume) Close() error {
 		}
 	}
 	v.lanes.Wait()
+	v.untuned.Store(true)
 	v.tuning.Wait()
 	v.retire()
 	v.cache.leave(v)

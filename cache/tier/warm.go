@@ -30,6 +30,9 @@ func (v *volume) slotsOf(part *partition) int {
 func (v *volume) tune(part *partition, w *cache.WarmUp) {
 	v.cache.replays.Lock()
 	defer v.cache.replays.Unlock()
+	if v.untuned.Load() {
+		return
+	}
 	params, err := w.Tune(v.slotsOf(part))
 	if err == nil {
 		err = part.Tune(v.config.LU, params)
