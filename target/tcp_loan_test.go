@@ -89,8 +89,10 @@ func newShelf(t *testing.T) *shelf {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		t.Fatal(err)
+	for _, fd := range fds {
+		if err := unix.SetNonblock(fd, true); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s := &shelf{library: &library{}, loop: newLoop(t, "loans"), peer: os.NewFile(uintptr(fds[1]), "peer")}
 	s.mover = newSocketMover(fds[0], &login.ConnectionParams{InitiatorMaxRecvDataSegmentLength: bookSize, TargetMaxRecvDataSegmentLength: bookSize})
@@ -216,6 +218,30 @@ func TestWritableBeforeSentAway(t *testing.T) {
 	})
 	close(hold)
 	s.on(func() {})
+	s.read(t)
+	s.peer.Close()
+	s.on(func() { s.mover.Close(io.EOF, false) })
+	<-s.r.closed
+}
+
+// TestQueuedWhileSentAway: what is queued while another thread sends follows, and
+// is not taken for sent.
+func TestQueuedWhileSentAway(t *testing.T) {
+	s, charged := newShelf(t), 0
+	s.r.other = newLoop(t, "other")
+	hold := make(chan struct{})
+	s.r.other.Post(evloop.Func(func() { <-hold }))
+	s.on(func() { s.put(1, 1, &charged) })
+	s.on(func() {
+		if !s.mover.tx.away.busy {
+			t.Error("nothing was handed to the other thread")
+		}
+		p := (*pdu.SCSIResponse)(&pdu.BHS{}).Init()
+		s.want = append(s.want, p.BHS()[:]...)
+		s.mover.SendControl(p.BHS(), nil, nil)
+	})
+	close(hold)
+	_ = s.peer.SetReadDeadline(time.Now().Add(10 * time.Second))
 	s.read(t)
 	s.peer.Close()
 	s.on(func() { s.mover.Close(io.EOF, false) })

@@ -313,7 +313,7 @@ func (m *tcpMover) advance(n int) {
 	for m.tx.pending() {
 		o := m.tx.at(m.tx.head)
 		length := o.length()
-		if m.tx.sent < length {
+		if !o.stamped || m.tx.sent < length { // one that came while others were sent has no length yet
 			return
 		}
 		rest := m.tx.sent - length

@@ -64,8 +64,8 @@ func TestForwardAllocatesNothing(t *testing.T) {
 	c, closing := f.client(t, 0)
 	defer closing()
 	p := newPing(c, f.remoteBlock(), 64<<10)
-	p.run(t, 2 * sampleEvery)
-	if n := testing.AllocsPerRun(10, func() { p.run(t, 2 * sampleEvery) }); n >= 1 {
+	p.run(t, 2*sampleEvery)
+	if n := testing.AllocsPerRun(10, func() { p.run(t, 2*sampleEvery) }); n >= 1 {
 		t.Errorf("%v allocations in %d forwards, expected none", n, 2*sampleEvery)
 	}
 	if nodes, _ := f.cache.Forwarding(); nodes[0].Forwarded < 20*sampleEvery {

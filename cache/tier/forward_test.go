@@ -322,6 +322,45 @@ func TestRemote(t *testing.T) {
 	}
 }
 
+// Hits of other nodes are lent, and it is their threads that are to send them.
+func TestLentHitsAreSentByTheirNode(t *testing.T) {
+	f := newForwarders(t, twoNodes, newRAM(t), 2, 8<<10)
+	loop, err := evloop.New(evloop.Config{Name: "lending", CPU: -1, Node: 0, Buffers: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go loop.Run()
+	t.Cleanup(loop.Stop)
+	f.cache.stations[0].loop, f.loops[0] = loop, loop
+	c, closing := f.client(t, 0)
+	defer closing()
+	there := f.remoteBlock()
+	c.Read(t, there, 16<<10)
+	here := (there + 2*64<<10) % (4 * 64 << 10)
+	c.Read(t, here, 16<<10)
+	for _, want := range []struct {
+		off  int64
+		n    int
+		away bool
+	}{{there, 16 << 10, true}, {there, 4 << 10, false}, {here, 16 << 10, false}} {
+		backstoretest.On(loop, func() {
+			ref := c.Lane.(backstore.Lender).Lend(want.off, want.n)
+			if ref == nil {
+				t.Errorf("%d bytes at %d were not lent", want.n, want.off)
+				return
+			}
+			if node, away := ref.Node(); away != want.away || away && node != 1 {
+				t.Errorf("%d bytes at %d are to be sent by node %d: %v, expected %v", want.n, want.off, node, away, want.away)
+			}
+			ref.Release()
+		})
+	}
+	nodes, _ := f.cache.Forwarding()
+	if got := nodes[0]; got.Forwarded != 2 || got.Remote != 1 || got.Local != 2 {
+		t.Errorf("%+v: expected a read and a loan forwarded, a loan of the other node and two requests of its own served", got)
+	}
+}
+
 // More requests than there are forwards are served where they are.
 func TestForwardsAreBounded(t *testing.T) {
 	const more = 10
