@@ -16,7 +16,11 @@ type entity struct {
 
 // apply takes over a rule (nil: none) at now. Limits keep what was taken from
 // them when the rule keeps its kinds of limit.
-func (e *entity) apply(p *Policy, rule *Rule, config EngineConfig) {
+func (e *entity) apply(p *Policy, rule *Rule, config EngineConfig, now int64) {
+	var was Rate
+	if e.Rule != nil {
+		was = e.Rule.Limit
+	}
 	e.Rule, e.rule, e.reservation = rule, p.number(rule), 0
 	var old [2]*Limit
 	for _, l := range e.limits {
@@ -25,6 +29,8 @@ func (e *entity) apply(p *Policy, rule *Rule, config EngineConfig) {
 	e.limits = nil
 	if rule != nil {
 		e.reservation = p.cost.Tokens(rule.Reservation)
+		old[0].hasten(was.IOPS, rule.Limit.IOPS, now)
+		old[1].hasten(was.Bytes, rule.Limit.Bytes, now)
 		e.limit(old[0], false, rule.Limit.IOPS)
 		e.limit(old[1], true, rule.Limit.Bytes)
 		e.setShare(e.share)
@@ -58,6 +64,15 @@ func (e *entity) limit(old *Limit, perByte bool, rate int64) {
 	}
 	old.Rule = e.rule
 	e.limits = append(e.limits, old)
+}
+
+// hasten lets what is owed be paid at a higher rate: nobody waits as long as a
+// limit of the past would have it. A lower rate makes nobody owe more for what
+// was permitted then.
+func (l *Limit) hasten(from, to, now int64) {
+	if l != nil && to > from && l.full > now {
+		l.full = now + mulDiv(l.full-now, from, to)
+	}
 }
 
 // setShare sets the part of the limits that this thread may use.

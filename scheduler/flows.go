@@ -84,10 +84,10 @@ func (g *Gate) entity(found Entity, now int64) *entity {
 		e = &entity{Entity: found, engine: NewEngine(g.engine), share: whole}
 		g.byKey[found.Key] = e
 		g.entities = append(g.entities, e)
-		e.apply(g.policy, found.Rule, g.engine)
+		e.apply(g.policy, found.Rule, g.engine, now)
 		e.grantAnew(now, g.end, g.config.Period)
 	} else if e.Rule != found.Rule {
-		e.apply(g.policy, found.Rule, g.engine)
+		e.apply(g.policy, found.Rule, g.engine, now)
 	}
 	e.queues++
 	return e

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -22,10 +21,10 @@ import (
 const controlStopTime = 2 * time.Second
 
 // startControl begins to serve the control API.
-func startControl(socket string, s *daemon, cfg *conf.Config, log *slog.Logger) (*control.Server, error) {
-	c := control.Config{Socket: socket, Version: version, Source: &source{s, cfg, time.Now()}, Logger: log}
-	if cfg.Server.Metrics.IsValid() {
-		c.Metrics = cfg.Server.Metrics.String()
+func startControl(socket string, a *applier) (*control.Server, error) {
+	c := control.Config{Socket: socket, Version: version, Source: &source{a.daemon, a.running, time.Now(), a}, Logger: a.log}
+	if metrics := a.running.Server.Metrics; metrics.IsValid() {
+		c.Metrics = metrics.String()
 	}
 	api, err := control.Serve(c)
 	if errors.Is(err, control.ErrInUse) {
@@ -45,6 +44,7 @@ type source struct {
 	daemon  *daemon
 	cfg     *conf.Config
 	started time.Time
+	changes *applier
 }
 
 // Status implements control.Source. Lists are never nil.
@@ -70,7 +70,7 @@ func (s *source) Status() control.Status {
 	for _, t := range s.daemon.Targets() {
 		status.Targets = append(status.Targets, targetOf(t))
 	}
-	status.Warnings = s.daemon.warnings()
+	status.Warnings, status.QoS = s.daemon.warnings(), s.qosStatus()
 	for _, n := range s.daemon.Sessions() {
 		status.Sessions = append(status.Sessions, sessionOf(n))
 	}

@@ -17,6 +17,8 @@ import (
 type commandLine struct {
 	Serve   serveCommand   `cmd:"" help:"Serve the volumes of a configuration file, or one volume of 1 GiB to this machine without one."`
 	Status  statusCommand  `cmd:"" help:"Tell what a running server does: volumes, cache, sessions, event threads."`
+	QoS     qosCommand     `cmd:"" name:"qos" help:"Show, change and explain the I/O rates that initiators get from a running server."`
+	Apply   applyCommand   `cmd:"" help:"Put a changed configuration file into force on a running server, without touching sessions."`
 	Check   checkCommand   `cmd:"" help:"Check a configuration file and say what is wrong with it."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

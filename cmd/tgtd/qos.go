@@ -34,8 +34,9 @@ type qos struct {
 
 	mu struct {
 		sync.Mutex
-		live    ruleSet
-		outcome outcome // of their admission
+		configured ruleSet // of the file, as it was read last
+		live       ruleSet
+		outcome    outcome // of their admission
 	}
 }
 
@@ -43,7 +44,8 @@ type qos struct {
 // anything else is opened.
 func openQoS(cfg *conf.Config, log *slog.Logger) (*qos, error) {
 	q := &qos{cfg: cfg, log: log}
-	q.mu.live = ruleSet{cfg.QoS.Rules, cfg.QoS.Groups}
+	q.mu.configured = ruleSet{cfg.QoS.Rules, cfg.QoS.Groups}
+	q.mu.live = q.mu.configured
 	policy, err := q.policy(q.mu.live)
 	if err != nil {
 		return nil, err
@@ -190,11 +192,18 @@ func (d *daemon) rules() qosState {
 	q := d.qos
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	configured := ruleSet{q.cfg.QoS.Rules, q.cfg.QoS.Groups}
+	configured := q.mu.configured
 	return qosState{
 		Configured: configured, Live: q.mu.live, Changed: !reflect.DeepEqual(configured, q.mu.live),
 		Outcome: q.mu.outcome, Capacity: q.capacity(d.Server),
 	}
+}
+
+// reconfigured notes what the configuration file has now.
+func (q *qos) reconfigured(set ruleSet) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.configured = set
 }
 
 // warnings are what stands until the rules change.

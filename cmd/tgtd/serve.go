@@ -25,7 +25,7 @@ type serveCommand struct {
 // Run serves until a signal comes or ctx ends, and returns nil if everything
 // that was acknowledged is stable.
 func (k serveCommand) Run(ctx context.Context, c console) error {
-	stop, release := onSignal(ctx, c.err)
+	stop, hangups, release := onSignal(ctx, c.err)
 	defer release()
 	dir, err := openStateDir(k.StateDir)
 	if err != nil {
@@ -43,7 +43,8 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	api, err := startControl(controlSocket(k.Socket, dir), s, cfg, log)
+	changes := &applier{s, cfg, k, dir, log}
+	api, err := startControl(controlSocket(k.Socket, dir), changes)
 	if err == nil {
 		err = openPortals(s.Server, cfg, log)
 	}
@@ -53,7 +54,7 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	}
 	announce(c.out, cfg, s.Server)
 	log.Info("ready", "version", version, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
-	<-stop
+	changes.reloadUntil(stop, hangups)
 	log.Info("stopping")
 	stopControl(api)
 	return shutDown(s, log)
@@ -63,15 +64,23 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 // override it.
 func (k serveCommand) load(dir string) (cfg *conf.Config, warnings []conf.Warning, err error) {
 	if k.Config == "" {
-		cfg, err = conf.Default(dir, k.Listen)
-	} else if cfg, warnings, err = conf.Load(k.Config); err == nil {
-		cfg.InStateDir(dir)
-		err = cfg.SetListen(k.Listen)
+		cfg, err = conf.Default(dir, nil)
+	} else {
+		cfg, warnings, err = conf.Load(k.Config)
 	}
-	if err == nil && k.LogLevel != "" {
-		cfg.Log.Level = k.LogLevel
+	if err == nil {
+		err = k.override(cfg, dir)
 	}
 	return cfg, warnings, err
+}
+
+// override applies the flags that override a configuration.
+func (k serveCommand) override(cfg *conf.Config, dir string) error {
+	cfg.InStateDir(dir)
+	if k.LogLevel != "" {
+		cfg.Log.Level = k.LogLevel
+	}
+	return cfg.SetListen(k.Listen)
 }
 
 // sameSignal is how soon after the first a signal still belongs to it:
@@ -79,9 +88,10 @@ func (k serveCommand) load(dir string) (cfg *conf.Config, warnings []conf.Warnin
 const sameSignal = 500 * time.Millisecond
 
 // onSignal returns a channel that is closed by SIGTERM, by SIGINT and at the
-// end of ctx. A second signal ends the process at once.
-func onSignal(ctx context.Context, messages io.Writer) (stop <-chan struct{}, release func()) {
-	signals, done, first := make(chan os.Signal, 4), make(chan struct{}), make(chan struct{})
+// end of ctx, and one that gets something after SIGHUP. A second signal to end
+// ends the process at once.
+func onSignal(ctx context.Context, messages io.Writer) (stop, hangups <-chan struct{}, release func()) {
+	signals, done, first, hangup := make(chan os.Signal, 4), make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	go func() {
 		end := ctx.Done()
@@ -94,7 +104,10 @@ func onSignal(ctx context.Context, messages io.Writer) (stop <-chan struct{}, re
 				end = nil
 			case s := <-signals:
 				if s == syscall.SIGHUP {
-					fmt.Fprintln(messages, "tgtd: found SIGHUP, expected SIGTERM or SIGINT: restart to read the configuration again")
+					select {
+					case hangup <- struct{}{}:
+					default: // the one before has not been seen to
+					}
 					continue
 				}
 				if !stopping.IsZero() && time.Since(stopping) > sameSignal {
@@ -108,7 +121,7 @@ func onSignal(ctx context.Context, messages io.Writer) (stop <-chan struct{}, re
 			}
 		}
 	}()
-	return first, func() { signal.Stop(signals); close(done) }
+	return first, hangup, func() { signal.Stop(signals); close(done) }
 }
 
 // newLogger writes text or JSON lines.

@@ -11,11 +11,25 @@ import (
 	"lunar/internal/control"
 )
 
-type statusCommand struct {
+// asking is how a command finds the server that it asks.
+type asking struct {
 	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server. Default: as for serve."`
 	Socket   string `type:"path" placeholder:"PATH" help:"Control socket of the server. Default: control.sock in the state directory."`
-	JSON     bool   `name:"json" help:"Print what the control API answers."`
-	Watch    bool   `short:"w" help:"Print again each second, with rates in place of sums, until interrupted or the server ends."`
+}
+
+// dial connects to the server. The client is to be closed.
+func (k asking) dial() (*control.Client, error) {
+	socket, err := k.socket()
+	if err != nil {
+		return nil, err
+	}
+	return control.Dial(socket)
+}
+
+type statusCommand struct {
+	asking `embed:""`
+	JSON   bool `name:"json" help:"Print what the control API answers."`
+	Watch  bool `short:"w" help:"Print again each second, with rates in place of sums, until interrupted or the server ends."`
 }
 
 // watchInterval is how often --watch asks.
@@ -29,22 +43,14 @@ func (k statusCommand) Run(ctx context.Context, c console) error {
 	if k.JSON && k.Watch {
 		return errors.New("found --json and --watch, expected one of them")
 	}
-	socket, err := k.socket()
-	if err != nil {
-		return err
-	}
-	api, err := control.Dial(socket)
+	api, err := k.dial()
 	if err != nil {
 		return err
 	}
 	defer api.Close()
 	switch {
 	case k.JSON:
-		text, err := api.Raw(ctx, "/v1/status")
-		if err == nil {
-			_, err = c.out.Write(text)
-		}
-		return err
+		return printRaw(ctx, api, c, "/v1/status")
 	case k.Watch:
 		return watch(ctx, api, c)
 	}
@@ -55,7 +61,16 @@ func (k statusCommand) Run(ctx context.Context, c console) error {
 	return show(c, &status, nil, "")
 }
 
-func (k statusCommand) socket() (string, error) {
+// printRaw prints what the API answers.
+func printRaw(ctx context.Context, api *control.Client, c console, path string) error {
+	text, err := api.Raw(ctx, path)
+	if err == nil {
+		_, err = c.out.Write(text)
+	}
+	return err
+}
+
+func (k asking) socket() (string, error) {
 	dir := k.StateDir
 	if dir == "" && k.Socket == "" {
 		var err error
@@ -77,7 +92,7 @@ func controlSocket(flag, dir string) string {
 
 // watch shows the status again and again until ctx ends.
 func watch(ctx context.Context, api *control.Client, c console) error {
-	stop, release := onSignal(ctx, c.err)
+	stop, hangups, release := onSignal(ctx, c.err)
 	defer release()
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -97,6 +112,8 @@ func watch(ctx context.Context, api *control.Client, c console) error {
 		select {
 		case <-tick.C:
 		case <-stop:
+			return nil
+		case <-hangups: // the terminal has gone
 			return nil
 		}
 	}

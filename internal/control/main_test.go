@@ -55,6 +55,7 @@ func sample() Status {
 			Portal: "127.0.0.1:3260", Address: "127.0.0.1:40000", Connected: since, Thread: "event0", Window: 128, InFlight: 7,
 			LUNs: []SessionLUN{{LUN: 0, Volume: "db", IO: IO{Reads: 31, Writes: 32, Others: 33, ReadBytes: 34, WrittenBytes: 35}}},
 		}},
+		QoS: sampleQoS(),
 	}
 }
 
@@ -78,8 +79,14 @@ func stop(s *Server) {
 // serve returns the socket and a plain HTTP client of a server of Status.
 func serve(t *testing.T, status Status) (string, *http.Client) {
 	t.Helper()
+	return serveSource(t, fixed(status))
+}
+
+// serveSource returns the same of a server of any Source.
+func serveSource(t *testing.T, source Source) (string, *http.Client) {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), SocketName)
-	start(t, Config{Socket: socket, Version: "1.2.3", Source: fixed(status)})
+	start(t, Config{Socket: socket, Version: "1.2.3", Source: source})
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}
@@ -168,9 +175,14 @@ func TestOpenAPI(t *testing.T) {
 	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
 		t.Errorf("found OpenAPI %q", doc.OpenAPI)
 	}
-	for _, path := range []string{"/v1/status", "/v1/sessions", "/v1/volumes", "/v1/cache"} {
-		if doc.Paths[path]["get"] == nil {
-			t.Errorf("no GET %s in the description", path)
+	for path, methods := range map[string][]string{
+		"/v1/status": {"get"}, "/v1/sessions": {"get"}, "/v1/volumes": {"get"}, "/v1/cache": {"get"},
+		"/v1/qos": {"get", "put"}, "/v1/qos/rules/{name}": {"put", "patch", "delete"}, "/v1/qos/explain": {"get"}, "/v1/apply": {"post"},
+	} {
+		for _, method := range methods {
+			if doc.Paths[path][method] == nil {
+				t.Errorf("no %s %s in the description", method, path)
+			}
 		}
 	}
 	for name, schema := range doc.Components.Schemas {

@@ -32,17 +32,23 @@ const (
 
 // collector reads all metrics at the time of a scrape.
 type collector struct {
-	source  Source
-	rows    []metric
-	descs   []*prometheus.Desc
-	reading sync.Mutex // one walk over the counters at a time
+	source     Source
+	rows       []metric
+	descs      []*prometheus.Desc // of rows
+	spreads    []distribution
+	histograms []*prometheus.Desc // of spreads
+	reading    sync.Mutex         // one walk over the counters at a time
 }
 
 func newCollector(s Source) *collector {
-	c := &collector{source: s, rows: allMetrics()}
+	c := &collector{source: s, rows: allMetrics(), spreads: qosDistributions}
 	for i := range c.rows {
 		m := &c.rows[i]
 		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, m.labels, nil))
+	}
+	for i := range c.spreads {
+		d := &c.spreads[i]
+		c.histograms = append(c.histograms, prometheus.NewDesc(d.name, d.help, d.labels, nil))
 	}
 	return c
 }
@@ -50,6 +56,9 @@ func newCollector(s Source) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
+		to <- d
+	}
+	for _, d := range c.histograms {
 		to <- d
 	}
 }
@@ -62,13 +71,32 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for i := range c.rows {
 		m := &c.rows[i]
 		m.each(&s, func(value float64, labels ...string) {
-			for j := range labels {
-				labels[j] = strings.ToValidUTF8(labels[j], "\uFFFD") // an initiator's name may hold anything
+			to <- prometheus.MustNewConstMetric(c.descs[i], m.kind, value, sayable(labels)...)
+		})
+	}
+	for i := range c.spreads {
+		c.spreads[i].each(&s, func(l *Latency, labels ...string) {
+			buckets := map[float64]uint64{}
+			for _, b := range l.Buckets {
+				buckets[b.Below] = uint64(b.Count)
 			}
-			to <- prometheus.MustNewConstMetric(c.descs[i], m.kind, value, labels...)
+			to <- prometheus.MustNewConstHistogram(c.histograms[i], uint64(l.Count), l.Sum, buckets, sayable(labels)...)
 		})
 	}
 }
+
+// sayable makes labels valid: an initiator's name may hold anything.
+func sayable(labels []string) []string {
+	out := make([]string, len(labels))
+	for i, text := range labels {
+		out[i] = Sayable(text)
+	}
+	return out
+}
+
+// Sayable is a text as metrics have it. Names that differ only in what is not
+// UTF-8 become the same, so that whoever sums by name has to sum by this.
+func Sayable(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // maxScrapes bounds the scrapes that run at a time.
 const maxScrapes = 4

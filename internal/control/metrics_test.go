@@ -28,6 +28,11 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s is not served", m.name)
 		}
 	}
+	for _, d := range qosDistributions {
+		if !strings.Contains(body, "\n"+d.name+"_bucket{") {
+			t.Errorf("%s is not served", d.name)
+		}
+	}
 	for _, want := range []string{
 		`lunar_build_info{build="go1.26",version="1.2.3"} 1`,
 		`lunar_cache_hits_total 75`,
@@ -40,6 +45,13 @@ func TestMetrics(t *testing.T) {
 		`lunar_thread_buffer_used_bytes{node="1",thread="event0"} 4096`,
 		`lunar_volume_cache_flush_failing{volume="db"} 1`,
 		`lunar_session_written_bytes_total{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="0",target="iqn.2026-11.test:t",tsih="1",volume="db"} 35`,
+		`lunar_qos_dispatches_total{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="2",target="iqn.2026-11.test:t",token="opportunistic"} 1`,
+		`lunar_qos_throttled_seconds_total{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",limit="bandwidth",lun="2",rule="gold",target="iqn.2026-11.test:t"} 2.5`,
+		`lunar_qos_reservation_periods_missed_total{level="initiator",name="iqn.2026-11.test:host",rule="gold"} 2`,
+		`lunar_qos_queue_seconds_bucket{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="2",target="iqn.2026-11.test:t",le="+Inf"} 9`,
+		`lunar_qos_service_seconds_bucket{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="2",target="iqn.2026-11.test:t",le="1"} 8`,
+		`lunar_qos_capacity_tokens_per_second 50000`,
+		`lunar_qos_overcommitted 1`,
 		`go_goroutines `,
 		`process_resident_memory_bytes `,
 	} {
@@ -89,6 +101,11 @@ func TestMetricNames(t *testing.T) {
 			t.Errorf("%s: the unit is %q", m.name, m.unit)
 		case m.help == "" || !strings.HasSuffix(m.help, "."):
 			t.Errorf("%s: expected a sentence of help", m.name)
+		}
+	}
+	for _, d := range qosDistributions {
+		if !name.MatchString(d.name) || !strings.HasSuffix(d.name, "_seconds") || d.unit != "s" || !strings.HasSuffix(d.help, ".") {
+			t.Errorf("found %+v, expected a histogram of seconds", d)
 		}
 	}
 }
@@ -155,6 +172,9 @@ func metricTable() string {
 	kinds := map[prometheus.ValueType]string{counter: "counter", gauge: "gauge"}
 	for _, m := range allMetrics() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.name, kinds[m.kind], m.unit, strings.Join(m.labels, ", "), m.help)
+	}
+	for _, d := range qosDistributions {
+		fmt.Fprintf(&b, "| `%s` | histogram | %s | %s | %s |\n", d.name, d.unit, strings.Join(d.labels, ", "), d.help)
 	}
 	return b.String()
 }

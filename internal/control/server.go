@@ -16,6 +16,19 @@ import (
 type Source interface {
 	// Status returns what there is to tell now. It must not block for long.
 	Status() Status
+	// Rules returns what the token scheduler goes by.
+	Rules() QoS
+	// ChangeRules changes the rules in force, from which nothing else changes
+	// them meanwhile, and returns what is then in force. The set that change
+	// gets is its own. If change fails, or the error is a *Refusal, nothing
+	// was changed.
+	ChangeRules(change func(*RuleSet) error) (QoS, error)
+	// Explain tells what the scheduler does for an initiator; an empty
+	// name is all that have sessions.
+	Explain(initiator string) Explanation
+	// Apply puts the configuration of a file's text into force. If there is
+	// an error, which may be a *Refusal, nothing was changed.
+	Apply(name string, text []byte) (Applied, error)
 }
 
 // Config says what a Server listens on and tells.

@@ -161,7 +161,7 @@ func TestBounds(t *testing.T) {
 func TestStopBreaksOff(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), SocketName)
 	asked, release := make(chan struct{}), make(chan struct{})
-	s := start(t, Config{Socket: socket, Source: slow{asked, release}})
+	s := start(t, Config{Socket: socket, Source: slow{asked: asked, release: release}})
 	c, err := Dial(socket)
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,10 @@ func TestStopBreaksOff(t *testing.T) {
 }
 
 // slow is a Source that waits.
-type slow struct{ asked, release chan struct{} }
+type slow struct {
+	fixed
+	asked, release chan struct{}
+}
 
 func (s slow) Status() Status {
 	close(s.asked)

@@ -5,12 +5,13 @@ import "time"
 // Status is what a server tells of itself. Counters begin at zero when the
 // server starts, or the session does, and never go back. Sizes are in bytes.
 type Status struct {
-	Server   Daemon    `json:"server" doc:"The process and its event threads."`
-	Cache    *Cache    `json:"cache,omitempty" doc:"The block cache; absent if the server has none."`
-	Volumes  []Volume  `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
-	Targets  []Target  `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
-	Sessions []Session `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
-	Warnings []string  `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
+	Server   Daemon       `json:"server" doc:"The process and its event threads."`
+	Cache    *Cache       `json:"cache,omitempty" doc:"The block cache; absent if the server has none."`
+	Volumes  []Volume     `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
+	Targets  []Target     `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
+	Sessions []Session    `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
+	Warnings []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
+	QoS      *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`
 }
 
 // Daemon is the process.

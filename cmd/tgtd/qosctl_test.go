@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bytes"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"lunar/internal/control"
+	"lunar/internal/initiator"
+)
+
+const qosctlConfig = `
+portal-groups: {a: {listen: ["127.0.0.1:0"]}}
+volumes:
+  v: {type: ram, size: 1MiB}
+  w: {type: "null", size: 1MiB}
+targets: {"iqn.2026-11.test:t": {luns: {0: v, 1: w}}}
+`
+
+// controlled is a served daemon and how commands reach it.
+type controlled struct {
+	*server
+	t    *testing.T
+	dir  string
+	file string
+}
+
+// serveQoS serves a configuration with a qos section.
+func serveQoS(t *testing.T, qos string) *controlled {
+	t.Helper()
+	dir := t.TempDir()
+	c := &controlled{t: t, dir: dir, file: filepath.Join(dir, "tgtd.yaml")}
+	c.write(qos)
+	c.server = serve(t, "-c", c.file, "--state-dir", dir)
+	return c
+}
+
+func (c *controlled) write(qos string) { writeFile(c.t, c.file, qosctlConfig+qos) }
+
+// tgtd runs a command of which the exit status is known and returns what it
+// printed.
+func (c *controlled) tgtd(want int, args ...string) string {
+	c.t.Helper()
+	var out, err buffer
+	if status := run(c.t.Context(), append(args, "--state-dir", c.dir), console{&out, &err}); status != want {
+		c.t.Fatalf("tgtd %q ended with %d, expected %d: %s%s", args, status, want, out.String(), err.String())
+	}
+	return out.String() + err.String()
+}
+
+func (c *controlled) has(text string, all ...string) {
+	c.t.Helper()
+	for _, want := range all {
+		if !strings.Contains(text, want) {
+			c.t.Errorf("found no %q in\n%s", want, text)
+		}
+	}
+}
+
+// explain asks for an explanation.
+func (c *controlled) explain(name string) (x control.Explanation) {
+	c.t.Helper()
+	api, err := control.Dial(filepath.Join(c.dir, control.SocketName))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer api.Close()
+	if err := api.Get(c.t.Context(), control.ExplainPath(name), &x); err != nil {
+		c.t.Fatal(err)
+	}
+	return x
+}
+
+// metrics is what Prometheus would get.
+func (c *controlled) metrics() string {
+	c.t.Helper()
+	api, err := control.Dial(filepath.Join(c.dir, control.SocketName))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer api.Close()
+	return raw(c.t, api, "/metrics")
+}
+
+// flood starts reads of one block of LUN 0 and waits until all but those that
+// pass at once wait for their turn.
+func (c *controlled) flood(conn *initiator.Conn, n int) (tasks []*initiator.Task) {
+	c.t.Helper()
+	for range n {
+		task, err := conn.Start(initiator.Command{CDB: readOne, InLen: 512})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		tasks = append(tasks, task)
+	}
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if x := c.explain(initiator.DefaultInitiator); len(x.Flows) > 0 && x.Flows[0].Waiting >= n-2 {
+			return tasks
+		}
+		if time.Now().After(end) {
+			c.t.Fatalf("the commands do not wait: %+v", c.explain(initiator.DefaultInitiator))
+		}
+	}
+}
+
+func (c *controlled) finish(conn *initiator.Conn, tasks []*initiator.Task) {
+	c.t.Helper()
+	for _, task := range tasks {
+		if r, err := conn.Wait(task); err != nil || r.Status != 0 {
+			c.t.Fatalf("found %+v, %v", r, err)
+		}
+	}
+}
+
+// TestQoSLive: a limit of one command per second holds an initiator back, which
+// is told by rule; when the limit is lifted the same session goes on at once.
+func TestQoSLive(t *testing.T) {
+	c := serveQoS(t, `qos: {capacity: 100000, rules: [{name: slow, initiators: ["*"], limit: 1}]}`)
+	conn := dial(t, c.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(t, conn, 0)
+	settle(t, conn, 1)
+	tasks := c.flood(conn, 20)
+	text := c.tgtd(exitOK, "qos", "explain", initiator.DefaultInitiator)
+	c.has(text, "iqn.2026-11.test:t 0", "slow", "initiator", "service")
+	x := c.explain(initiator.DefaultInitiator)
+	if f := x.Flows[0]; len(x.Flows) != 2 || f.LUN != 0 || !f.Open || f.Offered != 20 || f.Waiting < 18 || len(f.Rules) != 1 || f.Rules[0].Rule != "slow" || f.Rules[0].HeldIOPS <= 0 {
+		t.Errorf("found %+v", x.Flows)
+	}
+	c.has(c.metrics(),
+		`lunar_qos_rules 1`,
+		`lunar_qos_offered_commands_total{initiator="`+initiator.DefaultInitiator+`",lun="0",target="iqn.2026-11.test:t"} 20`,
+		`lunar_qos_throttled_seconds_total{initiator="`+initiator.DefaultInitiator+`",limit="iops",lun="0",rule="slow",target="iqn.2026-11.test:t"} `)
+
+	text = c.tgtd(exitOK, "qos", "set", "slow", "--limit", "100000,1GiB", "--reservation", "500", "--weight", "7")
+	c.has(text, "slow: in force", "until the next start")
+	c.finish(conn, tasks)
+	c.has(c.metrics(),
+		`lunar_qos_served_commands_total{initiator="`+initiator.DefaultInitiator+`",lun="0",target="iqn.2026-11.test:t"} 20`,
+		`lunar_qos_queue_seconds_count{initiator="`+initiator.DefaultInitiator+`",lun="0",target="iqn.2026-11.test:t"} 20`,
+		`lunar_qos_reservation_tokens_per_second{level="initiator",name="`+initiator.DefaultInitiator+`",rule="slow"} 500`,
+		`lunar_qos_capacity_tokens_per_second 100000`)
+	c.has(c.tgtd(exitOK, "qos", "show"), "100000 tokens/s, configured", "slow", "100000, 1GiB/s", "differs")
+	c.has(c.tgtd(exitOK, "qos", "show", "--json"), `"changed":true`, `"weight":7`)
+
+	c.has(c.tgtd(exitOK, "qos", "delete", "slow"), "slow: deleted")
+	c.has(c.tgtd(exitOK, "qos", "show"), "NOT IN FORCE")
+	c.has(c.metrics(), "lunar_qos_rules 0")
+	transfer(t, conn, readOne, 0, nil, 512)
+	if strings.Contains(c.metrics(), "lunar_qos_offered_commands_total{") {
+		t.Error("there are metrics of rules that are not in force")
+	}
+	if _, err := conn.Logout(0); err != nil {
+		t.Error(err)
+	}
+	if c.stop() != exitOK {
+		t.Errorf("the server failed:\n%s", c.log)
+	}
+}
+
+// TestPromisesAreTold: the periods in which a reservation was kept are counted.
+func TestPromisesAreTold(t *testing.T) {
+	c := serveQoS(t, `qos: {capacity: 100000, rules: [{name: gold, initiators: ["iqn.*"], reservation: 10}]}`)
+	conn := dial(t, c.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(t, conn, 0)
+	for end := time.Now().Add(20 * time.Second); ; {
+		transfer(t, conn, readOne, 0, nil, 512)
+		x := c.explain(initiator.DefaultInitiator)
+		if len(x.Promises) == 1 && x.Promises[0].Met >= 1 && len(x.Promises[0].Periods) >= 1 {
+			if p := x.Promises[0]; p.Rule != "gold" || p.Level != "initiator" || p.Name != initiator.DefaultInitiator || p.Reservation != 10 || p.Missed != 0 {
+				t.Errorf("found %+v", p)
+			}
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("found %+v, expected a period", x.Promises)
+		}
+	}
+	c.has(c.tgtd(exitOK, "qos", "explain", initiator.DefaultInitiator), "PROMISED TO", "gold", "KEPT")
+	if _, err := conn.Logout(0); err != nil {
+		t.Error(err)
+	}
+	c.has(c.tgtd(exitOK, "qos", "explain", "iqn.2026-11.test:nobody"), "no session", "gold", "iqn.2026-11.test:t 1")
+}
+
+// TestQoSRefused: what is refused is told with all reasons, and changes nothing.
+func TestQoSRefused(t *testing.T) {
+	c := serveQoS(t, `qos: {capacity: 1000, groups: {g: {initiators: ["iqn.2026-11.test:*"]}}, rules: [{name: gold, initiators: ["iqn.*"], reservation: 500, limit: 600}]}`)
+	before := c.tgtd(exitOK, "qos", "show", "--json")
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"set", "gold", "--limit", "100"}, []string{"rule gold: limit.iops", "100", "reservation of 500"}},
+		{[]string{"set", "gold", "--reservation", "5000", "--limit", "none"}, []string{"more than the capacity", "1000", "gold"}},
+		{[]string{"set", "more", "--reservation", "5000", "--group", "g"}, []string{"more than the capacity", "1000", "more"}},
+		{[]string{"set", "new"}, []string{"rule new: initiators", "neither initiators nor group"}},
+		{[]string{"set", "new", "--group", "h"}, []string{`"h"`, "group with initiators"}},
+		{[]string{"set", "new", "--initiators", "no such name,iqn.*", "--limit", "5"}, []string{"no such name", "which rule gold matches as specifically"}},
+		{[]string{"set", "gold", "--weight=-1"}, []string{"weight"}},
+		{[]string{"set", "gold", "--class", "best"}, []string{"class"}},
+		{[]string{"set", "gold", "--lun", "99999"}, []string{"16383"}},
+		{[]string{"set", "gold", "--limit", "much"}, []string{`"much"`, "20MiB"}},
+		{[]string{"set", "gold", "--limit", "5,6"}, []string{`"5,6"`}},
+		{[]string{"set", "not a name", "--limit", "5"}, []string{"name"}},
+		{[]string{"delete", "silver"}, []string{`no rule "silver"`}},
+	} {
+		args := append([]string{"qos"}, test.args...)
+		c.has(c.tgtd(exitFailure, args...), test.want...)
+	}
+	if after := c.tgtd(exitOK, "qos", "show", "--json"); rulesOf(after) != rulesOf(before) {
+		t.Errorf("the rules have changed from\n%s to\n%s", before, after)
+	}
+	c.has(c.tgtd(exitOK, "qos", "set", "gold", "--limit", "none", "--group", "g", "--lun", "1"), "gold: in force")
+	c.has(c.tgtd(exitOK, "qos", "set", "gold", "--lun", "all", "--target", "iqn.*", "--burst", "none"), "gold: in force")
+	c.has(c.tgtd(exitOK, "qos", "show"), "group g", "iqn.*", "-")
+}
+
+// rulesOf cuts what changes with time from an answer.
+func rulesOf(answer string) string {
+	rules, _, _ := strings.Cut(answer, `"capacity"`)
+	return rules
+}
+
+// TestParseRates: what --limit and the like take.
+func TestParseRates(t *testing.T) {
+	for text, want := range map[string]*control.Rate{
+		"5000": {IOPS: 5000}, "500MiB": {Bytes: 500 << 20}, "500MiB/s": {Bytes: 500 << 20}, "5,8KiB": {IOPS: 5, Bytes: 8192}, "8KiB,5": {IOPS: 5, Bytes: 8192}, "none": {},
+		"0": nil, "-1": nil, "": nil, "5,none": nil, "1MiB,2MiB": nil, "5k": nil, "9223372036854775808": nil,
+	} {
+		if rate, err := parseRates("limit", strings.Split(text, ",")); !reflect.DeepEqual(rate, want) || (err == nil) != (want != nil) {
+			t.Errorf("%q: found %+v, %v, expected %+v", text, rate, err, want)
+		}
+	}
+	if rate, err := parseRates("limit", nil); rate != nil || err != nil {
+		t.Errorf("not given: found %+v, %v", rate, err)
+	}
+}
+
+// TestQoSTables: what show and explain print.
+func TestQoSTables(t *testing.T) {
+	lun := uint64(2)
+	gold := control.Rule{Name: "gold", Initiators: []string{"iqn.2026-11.test:db*", "iqn.2026-11.test:web"}, Target: "iqn.2026-11.test:t", LUN: &lun,
+		Reservation: control.Rate{IOPS: 5000}, Limit: control.Rate{IOPS: 20000, Bytes: 500 << 20}, Burst: control.Rate{IOPS: 100, Bytes: 1 << 20}, Weight: 3, Class: "high"}
+	vms := control.Rule{Name: "vms", Group: "vmware", Limit: control.Rate{IOPS: 10000}, Weight: 1, Class: "medium"}
+	old, slow := vms, gold
+	old.Name, slow.Name, slow.Weight = "old", "slow", 1
+	faster := slow
+	faster.Weight = 9
+	capacity := control.Capacity{Tokens: 48000, Source: "measured", Admission: 50000, Overcommitted: true, Warning: "reservations add up to 60000", History: []int64{47000, 51000, 48000}}
+	q := control.QoS{
+		RuleSet:    control.RuleSet{Rules: []control.Rule{gold, faster, vms}, Groups: []control.Group{{Name: "vmware", Initiators: []string{"iqn.1998-01.com.vmware:*", "iqn.x"}}}},
+		Configured: control.RuleSet{Rules: []control.Rule{old, slow, vms}}, Changed: true, Lasting: control.Lasting(true), Capacity: capacity,
+		Cost: control.Cost{UnitBytes: 4096, WritePercent: 150}, Window: 32,
+	}
+	bare := control.QoS{Lasting: control.Lasting(false), Cost: control.Cost{UnitBytes: 4096, WritePercent: 100}, Window: 32}
+	latency := control.Latency{Count: 12345, Sum: 13.5, P50: 0.000812, P90: 0.0123, P99: 0.234, P999: 1.5}
+	name := "iqn.2026-11.test:h\x1b[31m\t1"
+	flow := control.Flow{Initiator: name, Target: "iqn.2026-11.test:t", LUN: 2, Open: true, Offered: 12400, Served: 12345, ServedBytes: 5 << 30,
+		Reserved: 9000, Normal: 3000, Opportunistic: 345, Hits: 77, Cancelled: 3, Waiting: 55,
+		Rules: []control.Effect{{Rule: "vms", Level: "group", Limit: control.Rate{IOPS: 10000}, HeldIOPS: 3.25},
+			{Rule: "gold", Level: "nexus", Reservation: control.Rate{IOPS: 5000}, Limit: control.Rate{IOPS: 20000, Bytes: 500 << 20}, HeldBandwidth: 75.4, Tokens: 120}},
+		Queue: latency, Service: latency}
+	other := control.Flow{Initiator: name, Target: "iqn.2026-11.test:u", Open: true}
+	x := control.Explanation{Capacity: capacity, Rules: 3, Flows: []control.Flow{flow, other}, Promises: []control.Promised{{
+		Rule: "gold", Level: "nexus", Name: name + " iqn.2026-11.test:t 2", Reservation: 5000, Met: 58, Missed: 2,
+		Periods: []control.Period{{Reservation: 5000, Offered: 6000, Served: 5500, Met: true}, {Reservation: 5000, Offered: 6000, Served: 4000}}}}}
+	closed := flow
+	closed.Open, closed.Rules[0].HeldIOPS = false, 3.25
+	for file, render := range map[string]func(*bytes.Buffer){
+		"show": func(b *bytes.Buffer) { renderQoS(b, &q) }, "show-bare": func(b *bytes.Buffer) { renderQoS(b, &bare) },
+		"explain":        func(b *bytes.Buffer) { renderExplanation(b, name, &x) },
+		"explain-closed": func(b *bytes.Buffer) { renderExplanation(b, name, &control.Explanation{Flows: []control.Flow{closed}}) },
+		"explain-none":   func(b *bytes.Buffer) { renderExplanation(b, name, &control.Explanation{}) },
+	} {
+		var out bytes.Buffer
+		render(&out)
+		golden(t, filepath.Join("testdata", "qos", file+".txt"), out.String())
+	}
+}

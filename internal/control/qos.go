@@ -1,0 +1,162 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Lasting says in words how long the rules in force last: changed is whether
+// they are others than those of the configuration file.
+func Lasting(changed bool) string {
+	if changed {
+		return "Not as in the configuration file: until the next start, unless they are written there."
+	}
+	return "As in the configuration file."
+}
+
+// QoS is what the token scheduler goes by.
+type QoS struct {
+	RuleSet
+	Configured RuleSet  `json:"configured" doc:"Rules and groups of the configuration file, as it was read last."`
+	Changed    bool     `json:"changed" doc:"Whether the rules in force are others than those of the configuration file."`
+	Lasting    string   `json:"lasting" doc:"How long the rules in force last, in words."`
+	Capacity   Capacity `json:"capacity" doc:"What the backing stores can do."`
+	Cost       Cost     `json:"cost" doc:"What a command costs."`
+	Window     int      `json:"window" doc:"Commands under way of each event thread while there are rules; 0: any number."`
+	Note       string   `json:"note,omitempty" doc:"What there is to say of the admission of the reservations."`
+}
+
+// Capacity is what the backing stores can do, in tokens per second.
+type Capacity struct {
+	Tokens        int64   `json:"tokens_per_second" doc:"Tokens per second, as the scheduler sees it now; 0: not known yet."`
+	Source        string  `json:"source" enum:"configured,measured,learnt" doc:"Where it comes from; the scheduler follows it from there."`
+	Admission     int64   `json:"admission_tokens_per_second" doc:"What reservations are compared with; 0: nothing, for no capacity is known."`
+	Overcommitted bool    `json:"overcommitted" doc:"Whether the reservations are more, which the configuration permits (qos.overcommit)."`
+	Warning       string  `json:"warning,omitempty" doc:"The arithmetic, if they are."`
+	History       []int64 `json:"history" nullable:"false" doc:"Tokens per second of the last intervals of redistribution, the newest last."`
+}
+
+// Cost says how many tokens a command costs.
+type Cost struct {
+	UnitBytes    int64 `json:"unit_bytes" doc:"Data of one token; a command costs one at least."`
+	WritePercent int64 `json:"write_percent" doc:"What a write costs beside a read, in percent."`
+}
+
+// RuleSet is rules and the groups that they are about.
+type RuleSet struct {
+	Rules  []Rule  `json:"rules" nullable:"false" maxItems:"10000" doc:"Rules, by name."`
+	Groups []Group `json:"groups" nullable:"false" maxItems:"1000" required:"false" doc:"Groups of initiators, by name."`
+}
+
+// Rule says who gets what. It has either initiators or a group.
+type Rule struct {
+	Name        string   `json:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"Name, by which commands and metrics tell it."`
+	Initiators  []string `json:"initiators,omitempty" nullable:"false" doc:"iSCSI names, or globs for them with * and ?: the rule is about each that matches."`
+	Group       string   `json:"group,omitempty" doc:"A group: the rule is about all members together."`
+	Target      string   `json:"target,omitempty" doc:"iSCSI name of a target, or a glob: the rule is about each initiator's use of each logical unit. Empty: all."`
+	LUN         *uint64  `json:"lun,omitempty" maximum:"16383" doc:"Logical unit number; as target. Absent: all."`
+	Reservation Rate     `json:"reservation,omitzero" doc:"What is promised; of its two units, the larger in tokens."`
+	Limit       Rate     `json:"limit,omitzero" doc:"What is not exceeded."`
+	Burst       Rate     `json:"burst,omitzero" doc:"Commands, and bytes, above the limit that may pass at once after a pause; 0: 10 ms of it."`
+	Weight      int64    `json:"weight,omitempty" minimum:"0" maximum:"1000" doc:"Share of what is left; 0: 1."`
+	Class       string   `json:"class,omitempty" enum:"urgent,high,medium,low" doc:"Service class; absent: medium."`
+}
+
+// Rate is an amount per second. 0 is none.
+type Rate struct {
+	IOPS  int64 `json:"iops,omitempty" minimum:"0" maximum:"1000000000" doc:"Commands per second, large ones counted by their cost; 0: none."`
+	Bytes int64 `json:"bytes,omitempty" minimum:"0" maximum:"1099511627776" doc:"Bytes per second; 0: none."`
+}
+
+// Group names initiators that rules are about as one.
+type Group struct {
+	Name       string   `json:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"Name."`
+	Initiators []string `json:"initiators" nullable:"false" minItems:"1" doc:"iSCSI names, or globs for them."`
+}
+
+// RuleChange changes a rule: what is absent stays. Initiators take a group away
+// and the other way round.
+type RuleChange struct {
+	Initiators  []string `json:"initiators,omitempty" nullable:"false" doc:"As in a rule."`
+	Group       *string  `json:"group,omitempty" doc:"As in a rule."`
+	Target      *string  `json:"target,omitempty" doc:"As in a rule; empty: all."`
+	LUN         *int64   `json:"lun,omitempty" minimum:"-1" maximum:"16383" doc:"As in a rule; -1: all."`
+	Reservation *Rate    `json:"reservation,omitempty" doc:"As in a rule; an empty object: none."`
+	Limit       *Rate    `json:"limit,omitempty" doc:"As in a rule; an empty object: none."`
+	Burst       *Rate    `json:"burst,omitempty" doc:"As in a rule; an empty object: the default."`
+	Weight      *int64   `json:"weight,omitempty" minimum:"0" maximum:"1000" doc:"As in a rule."`
+	Class       *string  `json:"class,omitempty" enum:"urgent,high,medium,low" doc:"As in a rule."`
+}
+
+// Apply changes a rule.
+func (c *RuleChange) Apply(r *Rule) {
+	if c.Initiators != nil {
+		r.Initiators, r.Group = c.Initiators, ""
+	}
+	if c.Group != nil {
+		r.Group, r.Initiators = *c.Group, c.Initiators
+	}
+	if c.LUN != nil {
+		r.LUN = nil
+		if *c.LUN >= 0 {
+			lun := uint64(*c.LUN)
+			r.LUN = &lun
+		}
+	}
+	set(&r.Target, c.Target)
+	set(&r.Reservation, c.Reservation)
+	set(&r.Limit, c.Limit)
+	set(&r.Burst, c.Burst)
+	set(&r.Weight, c.Weight)
+	set(&r.Class, c.Class)
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// File is a configuration file to be put into force.
+type File struct {
+	Name string `json:"name" minLength:"1" doc:"What messages call it: its absolute path, by which it is known for the one that the server was started with."`
+	Text string `json:"text" doc:"What is in it. Files that it names are read by the server."`
+}
+
+// Applied is what has come of a File.
+type Applied struct {
+	Changes  []string `json:"changes" nullable:"false" doc:"What was changed, in words; none if everything was in force."`
+	Warnings []string `json:"warnings" nullable:"false" doc:"What is doubtful in the file."`
+	Note     string   `json:"note,omitempty" doc:"What there is to say of the admission of the reservations."`
+	Lasting  string   `json:"lasting" doc:"How long the rules in force last, in words."`
+}
+
+// Reason is one of the reasons of a Refusal.
+type Reason struct {
+	Place string // path in the request's body, such as rules[2].limit.iops, or whatever else says where; may be empty
+	Text  string // what was found and what was expected
+}
+
+// Refusal is an error that is the asking one's: nothing was changed.
+type Refusal struct {
+	What    string // that was refused
+	State   bool   // the request is in order, but not possible as things are
+	Reasons []Reason
+}
+
+// Error has a line for each reason.
+func (r *Refusal) Error() string {
+	lines := []string{r.What}
+	for _, reason := range r.Reasons {
+		lines = append(lines, reason.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// String is place and text.
+func (r Reason) String() string {
+	if r.Place == "" {
+		return r.Text
+	}
+	return fmt.Sprintf("%s: %s", r.Place, r.Text)
+}
