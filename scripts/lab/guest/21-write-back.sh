@@ -14,6 +14,17 @@ crashed() {
 	[ "$dirty" -ge "$1" ] || fail "found $dirty bytes dirty, expected at least $1"
 }
 
+# until_written MIB DEVICE: waits until that much has been written to it.
+until_written() {
+	local tries found
+	for ((tries = 0; tries < 200; tries++)); do
+		found=$(awk '{ print int($7 / 2048) }' "/sys/block/${2##*/}/stat")
+		[ "$found" -lt "$1" ] || return 0
+		sleep 0.1
+	done
+	fail "found $found MiB written to $2 after 20 s, expected $1"
+}
+
 # written FILE DEVICE: without a flush, so that what is acknowledged stays dirty.
 written() { must dd if="$1" of="$2" bs=256k oflag=direct status=none; }
 
@@ -26,8 +37,8 @@ unchanged() {
 # Checked I/O goes on over two crashes.
 verified "$busy" --bs=16k --size=32M --rate_iops=400 --verify_backlog=128 &
 io=$!
-for round in 1 2; do
-	sleep 2
+for mib in 8 20; do
+	until_written "$mib" "$busy"
 	must kill -0 "$io"
 	host kill
 	sleep 0.5
@@ -36,6 +47,7 @@ for round in 1 2; do
 	crashed 1
 done
 must wait "$io"
+must sg_sync "$busy"
 
 # Nothing that was acknowledged is lost, though nobody asked for a flush, and
 # though the one that took it over is killed as well.
@@ -49,6 +61,8 @@ done
 unchanged /tmp/held "$held"
 
 # A stop in order leaves all of it in the backing files.
+head -c 2M /dev/urandom >/tmp/busy
+written /tmp/busy "$busy"
 blockdev --flushbufs "$busy"
 busy_sum=$(sha256sum <"$busy")
 host stop

@@ -13,7 +13,7 @@ about() { (($1 >= $2 && $1 < $2 + $2 / 8)) || fail "found $1 bytes, expected $2 
 placed() {
 	local node buffers
 	must /lab/numacheck "$tgtd_pid" | tee /tmp/placement
-	for node in $(nodes); do
+	for node in $NODES; do
 		buffers=$((BUFFERS_PER_THREAD * $(cpu_numbers "$node" | wc -l)))
 		if [ "$1" = anonymous ]; then
 			about "$(total "$node" anonymous)" $((buffers + CACHE_PER_NODE))
@@ -28,10 +28,10 @@ placed() {
 # thread is kept from a CPU of the node that it may run on.
 pinned() {
 	local expected lists node
-	expected=$(for node in $(nodes); do cpu_numbers "$node" | sed "s/$/ $node/"; done | sort)
+	expected=$(for node in $NODES; do cpu_numbers "$node" | sed "s/$/ $node/"; done | sort)
 	equal "$(status threads | fields cpu node | sort)" "$expected"
 	equal "$(tgtd_threads | awk '$1 ~ /^event/ { print $2 }' | sort)" "$(awk '{ print $1 }' <<<"$expected")"
-	lists=$(for node in $(nodes); do cpus_of "$node"; done; cat /sys/devices/system/cpu/online)
+	lists=$(for node in $NODES; do cpus_of "$node"; done; cat /sys/devices/system/cpu/online)
 	tgtd_threads | grep -v '^event' | while read -r _ allowed; do
 		grep -qxF "$allowed" <<<"$lists" || fail "a thread may run on CPUs $allowed, expected those of a node or all: $(xargs <<<"$lists")"
 	done

@@ -15,17 +15,15 @@ disk_at() {
 	done
 }
 
-# read_on NODE HOME: reads data of a node by the disk of another, large and small
-# ones, whose number tells the node. Four consecutive blocks of 256 KiB lie on one
+# read_on NODE DISK HOME: reads data of a node by the disk of another, large and
+# small ones, whose number tells the node. Four consecutive blocks of 256 KiB lie on one
 # node, the next four on the next, and those of the first volume begin on node 0;
 # each disk has regions of its own.
 read_on() {
-	local disk at
-	disk=$(disk_at "$2")
-	at=$((START + 2 * $2 * REGION + $1 * (1 << 20)))
-	must dd if="$disk" of=/dev/null iflag=direct status=none bs=$LARGE skip=$((at / LARGE)) count=$(($1 + 1))
+	local at=$((START + 2 * $3 * REGION + $1 * (1 << 20)))
+	must dd if="$2" of=/dev/null iflag=direct status=none bs=$LARGE skip=$((at / LARGE)) count=$(($1 + 1))
 	at=$((at + REGION))
-	must dd if="$disk" of=/dev/null iflag=direct status=none bs=$SMALL skip=$((at / SMALL)) count=$(($1 + 1))
+	must dd if="$2" of=/dev/null iflag=direct status=none bs=$SMALL skip=$((at / SMALL)) count=$(($1 + 1))
 }
 
 # counters: a line "NODE LOCAL REMOTE FORWARDED" per node, in bytes.
@@ -42,12 +40,12 @@ grown() {
 # the request stays where it is.
 expected() {
 	local node n local_bytes remote forwarded
-	for node in $(nodes); do
+	for node in $NODES; do
 		local_bytes=0 remote=0 forwarded=0
 		[ "$2" = hits ] && [ "$node" != "$1" ] || local_bytes=$(((node + 1) * LARGE))
 		if [ "$node" = "$1" ]; then
 			local_bytes=$((local_bytes + (node + 1) * SMALL))
-			for n in $(nodes); do
+			for n in $NODES; do
 				[ "$n" = "$1" ] && continue
 				remote=$((remote + (n + 1) * SMALL))
 				forwarded=$((forwarded + (n + 1) * LARGE))
@@ -59,16 +57,17 @@ expected() {
 
 tgtd_configure
 tgtd_start
-for node in $(nodes); do node disk "$(portal_of "$node")"; done
+for node in $NODES; do node disk "$(portal_of "$node")"; done
 login disk
 disk disk 0 >/dev/null
 udevadm settle --timeout=30
-last=$(nodes | tail -n 1)
+last=${NODES##*$'\n'}
 
 for what in misses hits; do
-	for home in $(nodes); do
+	for home in $NODES; do
+		disk=$(disk_at "$home")
 		before=$(counters)
-		for node in $(nodes); do read_on "$node" "$home"; done
+		for node in $NODES; do read_on "$node" "$disk" "$home"; done
 		found=$(grown "$before" "$(counters)")
 		echo "$found"
 		equal "$found" "$(expected "$home" "$what")"

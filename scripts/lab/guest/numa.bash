@@ -6,8 +6,8 @@ tgtd_pid=
 # As the configuration has it, in bytes.
 readonly CACHE_PER_NODE=$((48 << 20)) BUFFERS_PER_THREAD=$((20 << 20))
 
-# nodes: their numbers.
-nodes() { ls -d /sys/devices/system/node/node[0-9]* | sed 's/.*node//' | sort -n; }
+# NODES: their numbers, a line each.
+NODES=$(ls -d /sys/devices/system/node/node[0-9]* | sed 's/.*node//' | sort -n)
 
 # cpus_of NODE: its list of CPUs, such as 0,2. cpu_numbers NODE: a line for each.
 cpus_of() { cat "/sys/devices/system/node/node$1/cpulist"; }
