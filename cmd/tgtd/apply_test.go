@@ -1,0 +1,132 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"lunar/internal/control"
+	"lunar/internal/initiator"
+)
+
+// TestApply: the rules of a file come into force at once and without touching
+// sessions; whatever else is wrong with it, or needs a restart, is a reason to
+// change nothing.
+func TestApply(t *testing.T) {
+	const slow = `qos: {rules: [{name: slow, initiators: ["*"], limit: 1}]}`
+	c := serveQoS(t, slow)
+	conn := dial(t, c.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(t, conn, 0)
+	tasks := c.flood(conn, 10)
+	before := rulesOf(c.tgtd(exitOK, "qos", "show", "--json"))
+
+	other := filepath.Join(c.dir, "other.yaml")
+	for _, test := range []struct {
+		replace []string
+		want    []string
+	}{
+		{[]string{"limit: 1}", "limit: -1}"}, []string{"other.yaml:7:54", "qos.rules[0].limit", `"-1"`}},
+		{[]string{"limit: 1}", "reservation: 7, limit: 5}, {initiators: []}"}, []string{"qos.rules[0].limit", "qos.rules[1].name"}},
+		{[]string{"qos:", "qus:"}, []string{"qus: found an unknown key"}},
+		{[]string{"targets:", "log: {level: debug}\ntargets:", "w: {type: \"null\", size: 1MiB}", "w: {type: \"null\", size: 2MiB}", "limit: 1}", "limit: 9}"},
+			[]string{"needs a restart", `log.level: running with "info", the file has "debug"`, "volumes.w.size: running with 1MiB, the file has 2MiB"}},
+		{[]string{"qos: {", "qos: {capacity: 5, ", "limit: 1}", "reservation: 9}"}, []string{"qos.capacity: running with 0, the file has 5"}},
+		{[]string{"127.0.0.1:0", "127.0.0.1:1"}, []string{"portal-groups.a.listen"}},
+	} {
+		writeFile(t, other, strings.NewReplacer(test.replace...).Replace(qosctlConfig+slow))
+		c.has(c.tgtd(exitFailure, "apply", "-c", other), append(test.want, "other.yaml was not applied, and nothing was changed")...)
+	}
+	if after := rulesOf(c.tgtd(exitOK, "qos", "show", "--json")); after != before {
+		t.Errorf("the rules have changed from\n%s to\n%s", before, after)
+	}
+	c.has(c.tgtd(exitFailure, "apply", "-c", filepath.Join(c.dir, "missing.yaml")), "no such file")
+	c.has(c.tgtd(exitOK, "apply", "-c", c.file), "nothing to change", "As in the configuration file.")
+
+	writeFile(t, other, qosctlConfig+`qos: {groups: {g: {initiators: ["iqn.*"]}}, rules: [{name: fast, group: g, limit: 100000}, {name: odd, initiators: ["iqn.2026-11.test:x"], lun: 77}]}`)
+	c.has(c.tgtd(exitOK, "apply", "-c", other), "group g: new", "rule fast: new", "rule slow: deleted", "until the next start", "qos.rules[1].lun")
+	c.finish(conn, tasks)
+	c.has(c.tgtd(exitOK, "qos", "show"), "NOT IN FORCE", "not there")
+	if _, err := conn.Logout(0); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHangup: SIGHUP puts the server's own file into force, or says in the log
+// why not.
+func TestHangup(t *testing.T) {
+	c := serveQoS(t, `qos: {capacity: 1000, rules: [{name: a, initiators: ["iqn.*"], limit: 100}]}`)
+	hangUp := func(want ...string) {
+		t.Helper()
+		before := len(c.log.String())
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+			news := c.log.String()[before:]
+			if !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(news, w) }) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("found no %q in\n%s", want, news)
+			}
+		}
+	}
+	c.tgtd(exitOK, "qos", "set", "mine", "--initiators", "iqn.2026-11.test:me", "--limit", "5")
+	c.write(`qos: {capacity: 1000, rules: [{name: a, initiators: ["iqn.*"], limit: 200}]}`)
+	hangUp("configuration applied", "rule a: changed", "rule mine: deleted")
+	c.has(c.tgtd(exitOK, "qos", "show"), "200", "As in the configuration file.", "the same")
+	c.write(`qos: {capacity: 2000, rules: [{name: a, initiators: ["iqn.*"], limit: 300}]}`)
+	hangUp("nothing was changed", "qos.capacity: running with 1000, the file has 2000")
+	c.write(`qos: {capacity: 1000, rules: [{name: a, initiators: ["iqn.*"], reservation: 5000}]}`)
+	hangUp("nothing was changed", "more than the capacity")
+	c.write(`qos: {capacity: 1000, rules: [{name: a}]}`)
+	hangUp("nothing was changed", "qos.rules[0]")
+	c.has(c.tgtd(exitOK, "qos", "show"), "200")
+}
+
+// TestHangupWithoutFile: there is nothing to apply, and the server goes on.
+func TestHangupWithoutFile(t *testing.T) {
+	s := serve(t, "--state-dir", t.TempDir(), "--listen", "127.0.0.1:0")
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(s.log.String(), "without a configuration file"); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("found\n%s", s.log)
+		}
+	}
+	dial(t, s.portal, initiator.Options{})
+}
+
+// TestChangesAtomic: what a change of the API makes of the rules is taken as a
+// whole or not at all.
+func TestChangesAtomic(t *testing.T) {
+	d, _, _ := qosDaemon(t, `{capacity: 100, groups: {g: {initiators: ["*"]}}, rules: [{name: a, initiators: ["iqn.*"], limit: 100}]}`)
+	s := &source{daemon: d, cfg: d.qos.cfg}
+	before := s.Rules()
+	mine := errors.New("mine")
+	if _, err := s.ChangeRules(func(set *control.RuleSet) error { set.Rules = nil; return mine }); err == nil || !strings.Contains(err.Error(), "mine") {
+		t.Errorf("found %v", err)
+	}
+	var r *control.Refusal
+	if _, err := s.ChangeRules(func(set *control.RuleSet) error {
+		set.Groups = append(set.Groups, control.Group{Name: "g", Initiators: []string{"x"}})
+		return nil
+	}); !errors.As(err, &r) || r.State || !strings.Contains(err.Error(), "group g: found twice") {
+		t.Errorf("a group twice: found %v", err)
+	}
+	if _, err := s.ChangeRules(func(set *control.RuleSet) error {
+		set.Rules[0].Reservation.IOPS, set.Rules[0].Limit.IOPS = 101, 0
+		return nil
+	}); !errors.As(err, &r) || !r.State || !strings.Contains(err.Error(), "more than the capacity") {
+		t.Errorf("too much: found %v", err)
+	}
+	if after := s.Rules(); len(after.Rules) != 1 || after.Rules[0].Limit != before.Rules[0].Limit || after.Changed || len(after.Groups) != 1 {
+		t.Errorf("found %+v, before %+v", after, before)
+	}
+}
