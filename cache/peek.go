@@ -6,7 +6,12 @@ package cache
 func (p *Partition) TryRead(k Key, want uint64) (slot uint32, ok bool) {
 	h := k.hash()
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	slot, ok = p.tryRead(k, h, want)
+	p.mu.Unlock()
+	return slot, ok
+}
+
+func (p *Partition) tryRead(k Key, h uint32, want uint64) (slot uint32, ok bool) {
 	slot = p.index.find(p.blocks, k, h)
 	if slot == NoSlot {
 		return NoSlot, false

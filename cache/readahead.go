@@ -31,6 +31,7 @@ type Detector struct {
 	config  ReadaheadConfig
 	streams *simplelru.LRU[zone, *stream]
 	spare   []*stream
+	zones   [64]uint8 // streams by the hash of their zone: most requests belong to none
 	last    [candidates]candidate
 }
 
@@ -38,6 +39,11 @@ type zone struct {
 	lu uint32
 	n  int64
 }
+
+func (z zone) before() zone { return zone{z.lu, z.n - 1} }
+
+// spot is where the zone's streams are counted.
+func (z zone) spot() uint32 { return Key{z.lu, uint64(z.n)}.hash() % 64 }
 
 // stream is one sequential reader.
 type stream struct {
@@ -59,15 +65,18 @@ type Prefetch struct {
 
 // NewDetector checks the configuration.
 func NewDetector(c ReadaheadConfig) (*Detector, error) {
-	if c.Streams < 1 || c.Start < 1 || c.Max < c.Start {
-		return nil, fmt.Errorf("readahead %+v: expected at least one stream and 0 < Start <= Max", c)
+	if c.Streams < 1 || c.Streams > 255 || c.Start < 1 || c.Max < c.Start {
+		return nil, fmt.Errorf("readahead %+v: expected 1 to 255 streams and 0 < Start <= Max", c)
 	}
 	d := &Detector{config: c, spare: make([]*stream, 0, c.Streams+1)}
 	for range c.Streams + 1 {
 		d.spare = append(d.spare, new(stream))
 	}
 	var err error
-	d.streams, err = simplelru.NewLRU(c.Streams, func(_ zone, s *stream) { d.spare = append(d.spare, s) })
+	d.streams, err = simplelru.NewLRU(c.Streams, func(z zone, s *stream) {
+		d.zones[z.spot()]--
+		d.spare = append(d.spare, s)
+	})
 	return d, err
 }
 
@@ -97,11 +106,13 @@ func (d *Detector) Read(lu uint32, off, n, size, budget int64) Prefetch {
 // follow returns the stream that the request continues, nil if there is none.
 func (d *Detector) follow(lu uint32, off, n int64) *stream {
 	z := zone{lu, off >> zoneShift}
-	if s, ok := d.streams.Get(z); ok && s.continues(off) {
-		return s
-	}
-	if s := d.crossing(z, off); s != nil {
-		return s
+	if d.zones[z.spot()] != 0 || d.zones[z.before().spot()] != 0 {
+		if s, ok := d.streams.Get(z); ok && s.continues(off) {
+			return s
+		}
+		if s := d.crossing(z, off); s != nil {
+			return s
+		}
 	}
 	c := &d.last[spot(lu, off)]
 	sequential := c.lu == lu && c.end == off && off != 0
@@ -118,7 +129,7 @@ func (s *stream) continues(off int64) bool { return off >= s.next-s.window && of
 
 // crossing moves a stream that goes on in the next zone.
 func (d *Detector) crossing(z zone, off int64) *stream {
-	before := zone{z.lu, z.n - 1}
+	before := z.before()
 	s, ok := d.streams.Peek(before)
 	if !ok || !s.continues(off) {
 		return nil
@@ -139,6 +150,7 @@ func (d *Detector) put(z zone, from stream) *stream {
 	d.spare = d.spare[:len(d.spare)-1]
 	*s = from
 	d.streams.Add(z, s)
+	d.zones[z.spot()]++
 	return s
 }
 

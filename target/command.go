@@ -62,7 +62,7 @@ func (c *Connection) checkCommand(p *pdu.SCSICommand, r *request) pdu.RejectReas
 // init fills in the task from its header.
 func (t *task) init(p *pdu.SCSICommand, ahs []byte) error {
 	t.moved = t.conn.thread.loop.Now()
-	t.itt, t.lunField, t.cmdSN = p.BHS().ITT(), p.BHS().LUN(), p.BHS().CmdSN()
+	t.itt, t.lunField, t.cmdSN, t.expStatSN = p.BHS().ITT(), p.BHS().LUN(), p.BHS().CmdSN(), p.BHS().ExpStatSN()
 	cmd := &t.cmd
 	n := copy(cmd.CDB[:], p.CDB()[:])
 	if len(ahs) > 0 {
@@ -102,6 +102,7 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 		return
 	}
 	t.lun.ops++
+	c.gather(t)
 	t.cmd.Nexus, t.cmd.Lane = t.lun.nexus, t.lun.lane
 	if !c.thread.gate.admit(t) {
 		t.await()

@@ -60,6 +60,7 @@ type Connection struct {
 	header  pdu.BHS // of the PDU that is being made; the Datamover copies it
 	request request // that is being acted on
 
+	pace pace
 	text textExchange
 	nop  nopState
 	home homing

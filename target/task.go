@@ -24,11 +24,12 @@ type task struct {
 	itt       uint32
 	lunField  uint64
 	cmdSN     pdu.SN
-	windowed  bool // holds a place of the command window
-	listed    bool // is in the connection's task table
-	ended     bool // the initiator has, or will not get, its status
-	abandoned bool // its command panicked
-	waiting   bool // in the connection's memory queue
+	expStatSN pdu.SN // of the command: what its initiator had looked at by then
+	windowed  bool   // holds a place of the command window
+	listed    bool   // is in the connection's task table
+	ended     bool   // the initiator has, or will not get, its status
+	abandoned bool   // its command panicked
+	waiting   bool   // in the connection's memory queue
 
 	early *buf.Ref // where data that comes unasked lands until ReceiveDataOut
 	stash []byte   // or its copy, when the command waits for memory

@@ -15,6 +15,7 @@ type thread struct {
 	loop *evloop.Loop
 	room *Room
 	gate *gate
+	rest rest
 	load atomic.Int32 // connections, for the choice of a home
 
 	free      *task // recycled tasks
@@ -40,6 +41,7 @@ func newThread(config evloop.Config) (*thread, error) {
 		conns: make(map[*Connection]struct{}),
 	}
 	th.homing.Fire = th.judgeHomes
+	th.rest.thread = th
 	th.feedTask = evloop.Func(th.feed)
 	loop.Pool().OnFree(th.freed)
 	return th, nil

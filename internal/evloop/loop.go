@@ -75,6 +75,7 @@ type Loop struct {
 	workers *Workers
 
 	poll   epoll
+	quiet  epoll // see Rest
 	inbox  inbox
 	wake   waker
 	timers timerHeap
@@ -82,6 +83,7 @@ type Loop struct {
 	end    []Task // of this pass
 	now    int64
 	spin   spinner
+	rest   int64 // nanoseconds of the next Rest
 	idle   int64 // since when there has been nothing to do, 0: there is something
 
 	thread   atomic.Int64 // OS thread id while running
@@ -106,7 +108,7 @@ const (
 // starts it. When the kernel refuses io_uring, the reason is logged and Ring
 // returns nil; that is not an error. Stop frees a loop that was never run.
 func New(config Config) (*Loop, error) {
-	l := &Loop{config: config, log: config.Logger, workers: config.Workers, ended: make(chan struct{}), now: Monotonic()}
+	l := &Loop{config: config, log: config.Logger, workers: config.Workers, ended: make(chan struct{}), now: Monotonic(), quiet: epoll{fd: -1}}
 	if l.log == nil {
 		l.log = slog.Default()
 	}
@@ -118,7 +120,7 @@ func New(config Config) (*Loop, error) {
 		if l.pool != nil {
 			l.memory = l.pool.Size()
 		}
-		err = l.poll.add(l.wake.fd, unix.EPOLLIN|unix.EPOLLET, &l.wake)
+		err = errors.Join(l.poll.add(l.wake.fd, unix.EPOLLIN|unix.EPOLLET, &l.wake), l.openQuiet())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("event loop %q: %w", config.Name, err), l.close())
@@ -206,6 +208,7 @@ func (l *Loop) enter() {
 	l.thread.Store(int64(unix.Gettid()))
 	l.stats.began.Store(Monotonic())
 	nameThread(l.config.Name)
+	setTimerSlack()
 	if err := l.pin(); err != nil {
 		l.log.Warn("event thread runs unpinned", "reason", err)
 	}
@@ -308,7 +311,7 @@ func (l *Loop) finish(completed bool) {
 
 func (l *Loop) close() error {
 	l.wake.close()
-	err := l.poll.close()
+	err := errors.Join(l.poll.close(), l.quiet.close())
 	if l.ring != nil {
 		err = errors.Join(err, l.ring.Close())
 	}

@@ -9,6 +9,7 @@ import (
 type Stats struct {
 	Passes   uint64        // turns of the loop
 	Sleeps   uint64        // blocking waits
+	Rests    uint64        // see Rest
 	Wakeups  uint64        // eventfd writes by Post and Stop
 	Run      time.Duration // since the loop began to run
 	Idle     time.Duration // of it, with nothing to do: asleep, or looking for work; a pass that has not ended counts as idle
@@ -21,6 +22,7 @@ type counters struct {
 	_        [cacheLine]byte
 	passes   atomic.Uint64
 	sleeps   atomic.Uint64
+	rests    atomic.Uint64
 	began    atomic.Int64 // time, on the clock of Monotonic; 0: not yet
 	idleness idleness
 	poolUsed atomic.Int64
@@ -32,7 +34,7 @@ type counters struct {
 // Stats returns the counters; any goroutine may ask.
 func (l *Loop) Stats() Stats {
 	s := Stats{
-		Passes: l.stats.passes.Load(), Sleeps: l.stats.sleeps.Load(), Wakeups: l.stats.wakeups.Load(),
+		Passes: l.stats.passes.Load(), Sleeps: l.stats.sleeps.Load(), Rests: l.stats.rests.Load(), Wakeups: l.stats.wakeups.Load(),
 		Pool: l.memory, PoolUsed: int(l.stats.poolUsed.Load()),
 	}
 	if began := l.stats.began.Load(); began != 0 {
