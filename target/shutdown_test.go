@@ -103,6 +103,7 @@ func TestFlushThatHangs(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	hangs.SetRules()
+	s.config.FlushTime = time.Minute
 	if err := s.retire(nil); err != nil {
 		t.Errorf("retire when nothing hangs any more: %v", err)
 	}
