@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"lunar/internal/arena"
 	"lunar/internal/numa"
 	"lunar/target/login"
 	"lunar/target/scsi"
@@ -16,10 +17,11 @@ type Config struct {
 
 	Topology numa.Topology // real, or an override; zero: that of the machine
 
-	Threads int   // event threads, dealt over the nodes; default one per CPU of Topology
-	CPUs    []int // CPUs to pin them to, within a node in this order; default all of Topology
-	Buffers int   // bytes of data buffers per event thread
-	NoRing  bool  // do without io_uring
+	Threads int        // event threads, dealt over the nodes; default one per CPU of Topology
+	CPUs    []int      // CPUs to pin them to, within a node in this order; default all of Topology
+	Buffers int        // bytes of data buffers per event thread
+	Huge    arena.Huge // pages of the data buffers
+	NoRing  bool       // do without io_uring
 	// BusyPoll is how long an event thread may look for work before it
 	// sleeps, which it does only as long as looking pays; negative: never.
 	BusyPoll time.Duration

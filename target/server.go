@@ -96,7 +96,7 @@ func (s *Server) Loops() []*evloop.Loop {
 func (s *Server) threadConfig(i int, at place) evloop.Config {
 	c := evloop.Config{
 		Name: fmt.Sprintf("event%d", i), CPU: at.cpu, Node: at.node, Topology: s.config.Topology,
-		Buffers: s.config.Buffers, Workers: s.workersOf(at.node), Logger: s.log,
+		Buffers: s.config.Buffers, Huge: s.config.Huge, Workers: s.workersOf(at.node), Logger: s.log,
 	}
 	if !s.config.NoRing {
 		c.RingEntries = 256

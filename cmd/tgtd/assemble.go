@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"lunar/conf"
+	"lunar/internal/arena"
 	"lunar/internal/numa"
 	"lunar/target"
 	"lunar/target/login"
@@ -47,7 +48,10 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	if err := a.openCache(); err != nil {
 		return nil, err
 	}
-	config := serverConfig(cfg, a.topology, log)
+	config, err := serverConfig(cfg, a.topology, log)
+	if err != nil {
+		return nil, err
+	}
 	if config.QoS, err = a.daemon.qos.settle(); err != nil {
 		return nil, err
 	}
@@ -65,14 +69,16 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	return a.daemon, nil
 }
 
-func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) target.Config {
+func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (target.Config, error) {
 	limits := cfg.Server.Limits
+	huge, err := arena.ParseHuge(cfg.Cache.Huge)
 	c := target.Config{
 		Logger:        log,
 		Topology:      topology,
 		Threads:       cfg.Server.Threads,
 		CPUs:          cfg.Server.CPUs,
 		Buffers:       int(cfg.Server.BuffersPerThread),
+		Huge:          huge,
 		BusyPoll:      cfg.Server.BusyPoll,
 		Offer:         login.DefaultOffer(),
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
@@ -93,7 +99,7 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) ta
 	if c.BusyPoll == 0 {
 		c.BusyPoll = -1
 	}
-	return c
+	return c, err
 }
 
 // addVolumes opens every volume, and reports all that cannot be opened.
