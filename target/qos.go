@@ -39,7 +39,7 @@ type qos struct {
 		reports     []scheduler.GateReport
 		grants      []scheduler.GateGrant
 		capacities  []int64
-		period      int64 // end of the last that was noted
+		ended       bool // the event threads answer no more
 	}
 }
 
@@ -75,9 +75,14 @@ func (q *qos) start() {
 	q.ended.Go(q.run)
 }
 
+// end is called while the event threads still run: whoever has asked them gets
+// an answer, and nobody asks them after it.
 func (q *qos) end() {
 	close(q.stop)
 	q.ended.Wait()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.ended = true
 }
 
 func (q *qos) run() {
@@ -111,10 +116,12 @@ func (q *qos) coordinate() {
 		return
 	}
 	c.Redistribute(now, q.mu.grants)
+	if q.mu.grants[0].Period {
+		q.note()
+	}
 	for i := range q.mu.grants {
 		q.grant(i)
 	}
-	q.note()
 }
 
 // ask gets a thread's report. After answerTime the report's memory belongs to
@@ -142,7 +149,7 @@ func (q *qos) grant(i int) {
 	}))
 }
 
-// note remembers the capacity of each period.
+// note remembers the capacity of a period that begins.
 func (q *qos) note() {
 	if len(q.mu.capacities) == capacityHistory {
 		q.mu.capacities = q.mu.capacities[:copy(q.mu.capacities, q.mu.capacities[1:])]
@@ -152,7 +159,7 @@ func (q *qos) note() {
 
 // SetQoS puts a policy into force on all event threads before it returns.
 // Sessions, and commands that wait, are not touched but for the rates that they
-// get.
+// get. After Shutdown there is nothing left that it could rule.
 func (s *Server) SetQoS(p *scheduler.Policy) {
 	s.qos.mu.Lock()
 	defer s.qos.mu.Unlock()
@@ -168,7 +175,8 @@ func (s *Server) QoSPolicy() *scheduler.Policy {
 	return s.qos.mu.policy
 }
 
-// QoS says what the scheduler does for an initiator; an empty name is all.
+// QoS says what the scheduler does for an initiator; an empty name is all. After
+// Shutdown it has no flows.
 func (s *Server) QoS(initiator string) QoSStatus {
 	q := s.qos
 	q.mu.Lock()
@@ -218,8 +226,12 @@ func (s *Server) flowsOnThreads(initiator string) (all []scheduler.Explanation) 
 	return all
 }
 
-// onThreads runs f on every event thread and waits for all.
+// onThreads runs f on every event thread and waits for all. The caller holds
+// qos.mu.
 func (s *Server) onThreads(f func(*thread)) {
+	if s.qos.mu.ended {
+		return
+	}
 	var done sync.WaitGroup
 	for _, th := range s.threads {
 		done.Add(1)

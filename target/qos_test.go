@@ -1,0 +1,42 @@
+package target
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"lunar/scheduler"
+)
+
+// TestQoSAfterShutdown: who asks the scheduler, or changes it, while the server
+// ends and after it gets an answer.
+func TestQoSAfterShutdown(t *testing.T) {
+	s := serverOf(t, time.Minute, newMemstore(t))
+	p, err := scheduler.NewPolicy([]scheduler.Rule{{Initiators: []string{"*"}, Limit: scheduler.Rate{IOPS: 10}}}, nil, scheduler.Cost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	var asking sync.WaitGroup
+	for range 3 {
+		asking.Go(func() {
+			for ended := false; !ended; {
+				select {
+				case <-over:
+					ended = true // once more
+				default:
+				}
+				s.SetQoS(p)
+				s.QoS("")
+			}
+		})
+	}
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	close(over)
+	asking.Wait()
+	if s.QoSPolicy() != p || len(s.QoS("").Flows) != 0 {
+		t.Error("expected the last policy and no flows")
+	}
+}
