@@ -32,3 +32,30 @@ func TestLimitIsRaised(t *testing.T) {
 		t.Error("the second command has not come to its turn")
 	}
 }
+
+// TestLimitIsShared: queues under one limit that is always spent take turns,
+// whatever their slots and classes are.
+func TestLimitIsShared(t *testing.T) {
+	for name, rules := range map[string][]Rule{
+		"sessions of one initiator": {{Initiators: []string{"iqn.db*"}, Limit: Rate{IOPS: 700}}},
+		"members of a group":        {{Group: "db", Limit: Rate{IOPS: 700}}},
+		"classes": {{Group: "db", Limit: Rate{IOPS: 700}},
+			{Initiators: []string{"iqn.db"}, Class: High}, {Initiators: []string{"iqn.db2"}, Class: Low}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAlone(t, GateConfig{}, rules...)
+			queues := []*Queue{a.open("iqn.db", 0), a.open("iqn.db", 1), a.open("iqn.db", 2)}
+			if name != "sessions of one initiator" {
+				queues = []*Queue{a.open("iqn.db", 0), a.open("iqn.db1", 0), a.open("iqn.db2", 0)}
+			}
+			for range 3000 {
+				a.step(10, 16, queues...)
+			}
+			for i, q := range queues {
+				if n := q.Counters().Served; n < 600 || n > 800 {
+					t.Errorf("queue %d: %d commands in 3 s, expected a third of 2100", i, n)
+				}
+			}
+		})
+	}
+}

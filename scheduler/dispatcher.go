@@ -68,7 +68,7 @@ func NewDispatcher(arbitration Arbitration, mode PoolMode, pool *Pool) *Dispatch
 	for i := range d.rings {
 		d.rings[i] = newRing()
 	}
-	d.classes.set.grow(len(d.class))
+	d.classes.grow(len(d.class))
 	for i, w := range ClassWeights {
 		d.class[i] = &account{weight: w}
 	}
@@ -81,7 +81,7 @@ func (d *Dispatcher) Add(config QueueConfig) *Queue {
 	if q.slot == len(d.queues) {
 		d.queues, d.accounts = append(d.queues, nil), append(d.accounts, nil)
 		for i := range d.rings {
-			d.rings[i].set.grow(len(d.queues))
+			d.rings[i].grow(len(d.queues))
 		}
 	}
 	d.queues[q.slot], d.accounts[q.slot] = q, &q.account
@@ -360,7 +360,7 @@ func (q *Queue) hold(by int, until, now int64) {
 func (d *Dispatcher) move(q *Queue, to place, now int64) {
 	switch {
 	case q.place < rings:
-		d.leave(q)
+		d.leave(q, to == isHeld && q.heldBy >= 0)
 	case q.place == isHeld:
 		d.unhold(q)
 	}
@@ -378,18 +378,19 @@ func (d *Dispatcher) move(q *Queue, to place, now int64) {
 
 // enter adds a queue to the ring of its place.
 func (d *Dispatcher) enter(q *Queue) {
-	d.rings[q.place].set.add(q.slot)
-	if q.place >= inHigh {
-		d.classes.set.add(int(q.place - inHigh))
+	d.rings[q.place].add(q.slot, &q.account)
+	if class := int(q.place - inHigh); class >= 0 {
+		d.classes.add(class, d.class[class])
 	}
 }
 
-// leave removes a queue from the ring of its place.
-func (d *Dispatcher) leave(q *Queue) {
+// leave removes a queue from the ring of its place; held says that a limit is the
+// reason.
+func (d *Dispatcher) leave(q *Queue, held bool) {
 	r := &d.rings[q.place]
-	r.remove(q.slot, &q.account)
+	r.remove(q.slot, &q.account, held)
 	if q.place >= inHigh && r.set.count == 0 {
 		class := int(q.place - inHigh)
-		d.classes.remove(class, d.class[class])
+		d.classes.remove(class, d.class[class], held)
 	}
 }

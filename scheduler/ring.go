@@ -4,29 +4,70 @@ package scheduler
 type account struct {
 	weight  int64
 	deficit int64 // what it may still use in its turn; negative is owed
+	missed  bool  // its turn came while a limit held it
 }
 
 // ring is weighted round robin over the numbered accounts of a set, by surplus
 // round robin: who is reached gets its weight added and is served until it has
 // used it up; what it used too much is owed in the next rounds. With weights
 // and costs of 1 it is plain round robin.
+//
+// Who misses its turn because of a limit that has just been spent has it first
+// when the limit lets it: of several that share a limit, the first would else
+// spend it each time, and the rounds of the others would all be in vain.
 type ring struct {
-	set  bitset
-	at   int // where to look next
-	turn int // whose turn it is; -1 nobody's
+	set      bitset
+	at       int    // where to look next
+	turn     int    // whose turn it is; -1 nobody's
+	used     bool   // the turn was
+	missed   bitset // those of set that have missed a turn
+	missedAt int    // as at
 }
 
 func newRing() ring { return ring{turn: -1} }
+
+func (r *ring) grow(n int) {
+	r.set.grow(n)
+	r.missed.grow(n)
+}
+
+// add takes an account in.
+func (r *ring) add(i int, a *account) {
+	r.set.add(i)
+	if a.missed {
+		r.missed.add(i)
+	}
+}
 
 // pick returns whose turn it is; -1 if the set is empty.
 func (r *ring) pick(accounts []*account) int {
 	if r.turn >= 0 || r.set.count == 0 {
 		return r.turn
 	}
+	r.used = false
+	if r.missed.count > 0 && r.makeUp(accounts) {
+		return r.turn
+	}
 	for !r.circle(accounts) {
 		r.skip(accounts)
 	}
 	return r.turn
+}
+
+// makeUp gives the turn to the next of those that have missed one, but for who
+// is still paying.
+func (r *ring) makeUp(accounts []*account) bool {
+	for r.missed.count > 0 {
+		i := r.missed.next(r.missedAt)
+		a := accounts[i]
+		r.missed.remove(i)
+		a.missed = false
+		if a.deficit += a.weight; a.deficit > 0 {
+			r.turn = i
+			return true
+		}
+	}
+	return false
 }
 
 // circle goes round once at most, to the first that may use something.
@@ -56,16 +97,24 @@ func (r *ring) skip(accounts []*account) {
 
 // charge books a cost to whose turn it is.
 func (r *ring) charge(i int, a *account, cost int64) {
+	if r.turn == i && !r.used {
+		r.used, r.missedAt = true, i+1
+	}
 	if a.deficit -= cost; a.deficit <= 0 && r.turn == i {
 		r.turn = -1
 	}
 }
 
-// remove takes an account out; what it did not use is lost.
-func (r *ring) remove(i int, a *account) {
+// remove takes an account out; what it did not use is lost. With held, a limit is
+// the reason: if it has not used its turn, it will make up for it.
+func (r *ring) remove(i int, a *account, held bool) {
 	r.set.remove(i)
+	if a.missed {
+		r.missed.remove(i)
+	}
 	a.deficit = min(a.deficit, 0)
 	if r.turn == i {
 		r.turn = -1
+		a.missed = held && !r.used
 	}
 }
