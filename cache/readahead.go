@@ -31,9 +31,12 @@ type Detector struct {
 	config  ReadaheadConfig
 	streams *simplelru.LRU[zone, *stream]
 	spare   []*stream
-	zones   [64]uint8 // streams by the hash of their zone: most requests belong to none
+	zones   [zoneSpots]uint8 // streams by the hash of their zone: most requests belong to none
 	last    [candidates]candidate
 }
+
+// zoneSpots is large beside the number of streams, so that few zones share a spot.
+const zoneSpots = 1024
 
 type zone struct {
 	lu uint32
@@ -43,7 +46,7 @@ type zone struct {
 func (z zone) before() zone { return zone{z.lu, z.n - 1} }
 
 // spot is where the zone's streams are counted.
-func (z zone) spot() uint32 { return Key{z.lu, uint64(z.n)}.hash() % 64 }
+func (z zone) spot() uint32 { return Key{z.lu, uint64(z.n)}.hash() % zoneSpots }
 
 // stream is one sequential reader.
 type stream struct {
