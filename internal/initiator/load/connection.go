@@ -33,6 +33,7 @@ type connection struct {
 	fd     int
 	state  *initiator.Conn // sequence numbers and parameters; its socket is fd
 	pattern
+	pace pace
 	stream
 	outbox
 	slots   []slot
@@ -88,6 +89,7 @@ func (c *connection) turn() error {
 	if err := c.issue(); err != nil {
 		return err
 	}
+	c.wait()
 	return c.send()
 }
 
@@ -167,6 +169,9 @@ func (c *connection) finish(s *slot, p *initiator.PDU, status byte) error {
 	}
 	if ledger := c.engine.ledger; ledger != nil {
 		c.settle(ledger, s, good)
+	}
+	if observe := c.engine.workload.Observe; good && observe != nil {
+		observe(c.number, s.started, c.engine.loop.Now())
 	}
 	if c.engine.measuring {
 		c.record(s, status)

@@ -121,6 +121,7 @@ func newConnection(e *engine, i, of int, state *initiator.Conn) *connection {
 	return &connection{
 		engine: e, number: i, fd: -1, state: state,
 		pattern: newPattern(&e.workload, e.unit.BlockSize, i, of),
+		pace:    newPace(e.workload.Rate),
 		latency: hdrhistogram.New(1, maxLatency, 3),
 	}
 }

@@ -12,7 +12,7 @@ const claimTries = 8
 // the outbox to what the live slots can put there, and keeps a slot's buffer
 // from being filled anew while an earlier use of it is still to be sent.
 func (c *connection) issue() error {
-	for len(c.free) > 0 && c.engine.issuing && c.state.WindowOpen() {
+	for len(c.free) > 0 && c.engine.issuing && c.state.WindowOpen() && c.pace.due(c.engine.loop.Now()) {
 		op, ok := c.choose()
 		if !ok {
 			c.tryAgain()
@@ -56,6 +56,7 @@ func (c *connection) tryAgain() {
 func (c *connection) start(s *slot, op operation) error {
 	s.op, s.live = op, true
 	c.engine.live++
+	c.pace.took()
 	s.itt = (s.itt + 1<<16) & (1<<31 - 1) // a new tag for each use of the slot
 	s.bytes = op.blocks * c.engine.unit.BlockSize
 	s.started = c.engine.loop.Now()

@@ -335,3 +335,49 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestPace: commands come as fast as the rate says, late ones are made up for,
+// but not those of a long pause.
+func TestPace(t *testing.T) {
+	count := func(p *pace, now int64) (n int) {
+		for ; p.due(now) && n < 1000; n++ {
+			p.took()
+		}
+		return n
+	}
+	p := newPace(100)
+	first := count(&p, int64(time.Second)) // a pause before the first command
+	if want := int(lateness/1e7) + 1; first != want {
+		t.Errorf("%d commands are due after a pause, expected %d", first, want)
+	}
+	for i := int64(1); i <= 20; i++ {
+		if n := count(&p, int64(time.Second)+i*1e7); n != 1 {
+			t.Errorf("after %d ms %d commands are due, expected 1", 10*i, n)
+		}
+	}
+	if n := count(&p, int64(time.Second)+25e7); n != 5 {
+		t.Errorf("50 ms later %d commands are due, expected 5", n)
+	}
+	if free := newPace(0); count(&free, 0) != 1000 {
+		t.Error("without a rate commands are held back")
+	}
+}
+
+// TestObserve: each command that ended well is told once.
+func TestObserve(t *testing.T) {
+	d := newDiskTarget(t)
+	w := quick()
+	var seen [2]uint64
+	w.Warmup, w.Rate = 0, 500
+	w.Observe = func(connection int, started, ended int64) {
+		if ended < started {
+			t.Errorf("a command ended %d ns before it began", started-ended)
+		}
+		seen[connection]++
+	}
+	r := runLoad(t, d, 2, initiator.Options{}, w)
+	// What ends after the measured time is told, not counted in the result.
+	if n, most := seen[0]+seen[1], r.Reads+r.Writes+2*uint64(w.Depth); n < r.Reads+r.Writes || n > most {
+		t.Errorf("%d commands were told, expected %d to %d", n, r.Reads+r.Writes, most)
+	}
+}

@@ -22,6 +22,7 @@ type Share struct {
 // Workload says what to do, for how long, and from where.
 type Workload struct {
 	Depth       int     // commands outstanding per connection
+	Rate        float64 // commands per second and connection, evenly spread; 0: as many as Depth lets
 	Sizes       []Share // at least one
 	ReadPercent int     // the rest are writes
 	Random      bool    // otherwise sequential, every connection from its own start
@@ -36,6 +37,11 @@ type Workload struct {
 
 	Warmup  time.Duration // not counted
 	Runtime time.Duration // counted
+
+	// Observe, if not nil, is told on the event thread of each command that
+	// ended well, warm-up included: the connection's number and when the pass
+	// that sent it and that which saw its end began, on evloop.Monotonic's clock.
+	Observe func(connection int, started, ended int64)
 
 	CPU        int   // of the event thread; -1 leaves it to the kernel
 	ServerPIDs []int // processes whose CPU time is reported
@@ -55,6 +61,8 @@ func (w *Workload) complete(u Unit) error {
 	switch {
 	case w.Depth < 1 || w.Depth > maxDepth:
 		return fmt.Errorf("depth %d, expected 1 to %d", w.Depth, maxDepth)
+	case w.Rate < 0:
+		return fmt.Errorf("rate %g, expected 0 or more", w.Rate)
 	case w.ReadPercent < 0 || w.ReadPercent > 100:
 		return fmt.Errorf("read percentage %d, expected 0 to 100", w.ReadPercent)
 	case len(w.Sizes) == 0:
