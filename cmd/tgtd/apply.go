@@ -10,7 +10,8 @@ import (
 )
 
 // applier puts a changed configuration into force on a daemon: all of it, or
-// nothing. What it can change is the rules and groups of the QoS.
+// nothing. What it can change is the rules and groups of the QoS, and whether
+// their reservations may be more than the capacity.
 type applier struct {
 	daemon  *daemon
 	running *conf.Config // that the daemon was started with, as its flags have it
@@ -84,7 +85,7 @@ func (a *applier) refused(err error) {
 func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning) (control.Applied, error) {
 	what := name + " was not applied, and nothing was changed"
 	rest := *cfg
-	rest.QoS.Rules, rest.QoS.Groups = a.running.QoS.Rules, a.running.QoS.Groups
+	rest.QoS.Rules, rest.QoS.Groups, rest.QoS.Overcommit = a.running.QoS.Rules, a.running.QoS.Groups, a.running.QoS.Overcommit
 	if found := conf.Diff(a.running, &rest); len(found) > 0 {
 		r := &control.Refusal{What: what + ": this needs a restart", State: true}
 		for _, d := range found {
@@ -93,7 +94,7 @@ func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning) 
 		return control.Applied{}, r
 	}
 	var before ruleSet
-	after := ruleSet{cfg.QoS.Rules, cfg.QoS.Groups}
+	after := configuredSet(&cfg.QoS)
 	o, err := a.daemon.changeRules(func(set *ruleSet) error {
 		before, *set = *set, after
 		return nil
@@ -142,6 +143,9 @@ func changesOf(before, after ruleSet) []string {
 		return all
 	}
 	old, out := map[string]any{}, []string{}
+	if before.Overcommit != after.Overcommit {
+		out = append(out, fmt.Sprintf("overcommit: %t", after.Overcommit))
+	}
 	for _, o := range list(before) {
 		old[o.name] = o.value
 	}

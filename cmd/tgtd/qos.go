@@ -12,15 +12,19 @@ import (
 	"lunar/target"
 )
 
-// ruleSet is the rules and groups of a policy in their normal form; it does not
-// change.
+// ruleSet is the rules and groups of a policy in their normal form, and what
+// they are admitted by; it does not change.
 type ruleSet struct {
-	Rules  []scheduler.Rule
-	Groups []scheduler.Group
+	Rules      []scheduler.Rule
+	Groups     []scheduler.Group
+	Overcommit bool // reservations may be more than the capacity
 }
+
+func configuredSet(q *conf.QoS) ruleSet { return ruleSet{q.Rules, q.Groups, q.Overcommit} }
 
 // normal returns the normal form, which shares nothing with the set.
 func (s ruleSet) normal() (n ruleSet) {
+	n.Overcommit = s.Overcommit
 	n.Rules, n.Groups = conf.NormalRules(s.Rules, s.Groups)
 	return n
 }
@@ -44,13 +48,13 @@ type qos struct {
 // anything else is opened.
 func openQoS(cfg *conf.Config, log *slog.Logger) (*qos, error) {
 	q := &qos{cfg: cfg, log: log}
-	q.mu.configured = ruleSet{cfg.QoS.Rules, cfg.QoS.Groups}
+	q.mu.configured = configuredSet(&cfg.QoS)
 	q.mu.live = q.mu.configured
 	policy, err := q.policy(q.mu.live)
 	if err != nil {
 		return nil, err
 	}
-	q.mu.outcome, err = q.admit(policy, nil, cfg.QoS.Capacity)
+	q.mu.outcome, err = q.admit(policy, nil, cfg.QoS.Capacity, cfg.QoS.Overcommit)
 	return q, err
 }
 
@@ -73,7 +77,7 @@ func (q *qos) settle() (target.QoS, error) {
 	c := &q.cfg.QoS
 	if c.Profile > 0 {
 		q.measured = measureDevices(q.cfg, q.log)
-		if q.mu.outcome, err = q.admit(policy, nil, q.measured); err != nil {
+		if q.mu.outcome, err = q.admit(policy, nil, q.measured, c.Overcommit); err != nil {
 			q.mu.outcome = outcome{Note: err.Error(), Standing: true}
 		}
 	}
@@ -98,7 +102,7 @@ func (o outcome) tell(log *slog.Logger) {
 // error nothing has changed: it joins *scheduler.RuleErrors, whose Index is of
 // the rules as given, or wraps a *scheduler.AdmissionError.
 func (d *daemon) setRules(rules []scheduler.Rule, groups []scheduler.Group) (outcome, error) {
-	return d.changeRules(func(set *ruleSet) error { *set = ruleSet{rules, groups}; return nil })
+	return d.changeRules(func(set *ruleSet) error { set.Rules, set.Groups = rules, groups; return nil })
 }
 
 // changeRules is setRules with what change makes of a copy of the rules in
@@ -120,7 +124,7 @@ func (d *daemon) changeRules(change func(*ruleSet) error) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	admitted, err := q.admit(policy, flowsOf(d.Sessions()), q.capacity(d.Server))
+	admitted, err := q.admit(policy, flowsOf(d.Sessions()), q.capacity(d.Server), set.Overcommit)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -21,7 +21,7 @@ type outcome struct {
 // is not known. It counts the flows of the sessions that there are, and one
 // initiator for each other name and pattern. The error wraps a
 // *scheduler.AdmissionError.
-func (q *qos) admit(p *scheduler.Policy, connected []scheduler.Flow, capacity int64) (outcome, error) {
+func (q *qos) admit(p *scheduler.Policy, connected []scheduler.Flow, capacity int64, overcommit bool) (outcome, error) {
 	flows := expectedFlows(q.cfg, p, connected)
 	err := p.Admit(flows, scheduler.Admission{Capacity: capacity})
 	var refused *scheduler.AdmissionError
@@ -32,7 +32,7 @@ func (q *qos) admit(p *scheduler.Policy, connected []scheduler.Flow, capacity in
 	switch {
 	case capacity == 0:
 		return outcome{Note: fmt.Sprintf("reservations add up to %d tokens per second, which were not compared with a capacity, for none is known: %s", refused.Asked, sum)}, nil
-	case q.cfg.QoS.Overcommit:
+	case overcommit:
 		return outcome{Note: fmt.Sprintf("%v: %s", err, sum), Standing: true}, nil
 	}
 	return outcome{}, fmt.Errorf("qos: %w: %s; expected less, or qos.overcommit: true", err, sum)
@@ -153,11 +153,11 @@ func flowsOf(sessions []target.SessionStats) (flows []scheduler.Flow) {
 // checkQoS says how the configured rules stand to the configured capacity.
 func checkQoS(cfg *conf.Config) (notes []string, err error) {
 	q := &qos{cfg: cfg}
-	policy, err := q.policy(ruleSet{cfg.QoS.Rules, cfg.QoS.Groups})
+	policy, err := q.policy(configuredSet(&cfg.QoS))
 	if err != nil {
 		return nil, err
 	}
-	o, err := q.admit(policy, nil, cfg.QoS.Capacity)
+	o, err := q.admit(policy, nil, cfg.QoS.Capacity, cfg.QoS.Overcommit)
 	if o.Note != "" {
 		notes = append(notes, "qos: "+o.Note)
 	}

@@ -196,7 +196,7 @@ func tellChange(c console, q *control.QoS, what string) error {
 
 type applyCommand struct {
 	asking `embed:""`
-	Config string `short:"c" required:"" type:"path" placeholder:"FILE" help:"Configuration file. Its rules and groups of qos are put into force; if anything else differs from what is running, nothing is."`
+	Config string `short:"c" required:"" type:"path" placeholder:"FILE" help:"Configuration file. Its rules and groups of qos, and its overcommit, are put into force; if anything else differs from what is running, nothing is."`
 }
 
 // Run sends the file to the server.

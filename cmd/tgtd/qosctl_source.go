@@ -50,8 +50,9 @@ func (s *source) ChangeRules(change func(*control.RuleSet) error) (control.QoS, 
 		if err := change(&shown); err != nil {
 			return err
 		}
-		var err error
-		*set, err = meantSet(&shown)
+		meant, err := meantSet(&shown)
+		meant.Overcommit = set.Overcommit
+		*set = meant
 		return err
 	})
 	if err != nil {

@@ -33,7 +33,7 @@ type Capacity struct {
 	Admission     int64   `json:"admission_tokens_per_second" doc:"What reservations are compared with; 0: nothing, for no capacity is known."`
 	Overcommitted bool    `json:"overcommitted" doc:"Whether the reservations are more, which the configuration permits (qos.overcommit)."`
 	Warning       string  `json:"warning,omitempty" doc:"The arithmetic, if they are."`
-	History       []int64 `json:"history" nullable:"false" doc:"Tokens per second of the last intervals of redistribution, the newest last."`
+	History       []int64 `json:"history" nullable:"false" doc:"Tokens per second in the last seconds, the newest last."`
 }
 
 // Cost says how many tokens a command costs.
