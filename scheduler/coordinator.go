@@ -48,7 +48,11 @@ type part struct {
 }
 
 // partTotals are the totals of a part at one time.
-type partTotals struct{ offered, served, yielded int64 }
+type partTotals struct{ offered, served, hits, yielded int64 }
+
+// device is what the device served. Cache hits say nothing of its capacity and
+// use up no reservation of it.
+func (s *partTotals) device() int64 { return s.served - s.hits }
 
 // NewCoordinator returns a coordinator before its first period.
 func NewCoordinator(config CoordinatorConfig) *Coordinator {
@@ -125,7 +129,7 @@ func (c *Coordinator) beginInterval() {
 	}
 }
 
-func (e *EntityReport) totals() partTotals { return partTotals{e.Offered, e.Served, e.Yielded} }
+func (e *EntityReport) totals() partTotals { return partTotals{e.Offered, e.Served, e.Hits, e.Yielded} }
 
 // dropGone removes members that no thread has.
 func (c *Coordinator) dropGone() {
@@ -161,6 +165,7 @@ func (m *member) sums() (s partTotals) {
 		p := &m.parts[i]
 		s.offered += p.last.Offered - p.start.offered
 		s.served += p.last.Served - p.start.served
+		s.hits += p.last.Hits - p.start.hits
 		s.yielded += p.last.Yielded - p.start.yielded
 	}
 	return s
@@ -177,7 +182,8 @@ func (c *Coordinator) Check(now int64) {
 func (c *Coordinator) report() {
 	for _, m := range c.members {
 		if m.client >= 0 {
-			c.monitor.Report(m.client, Report{Residual: m.residual(), Done: m.sums().served})
+			s := m.sums()
+			c.monitor.Report(m.client, Report{Residual: m.residual(), Done: s.device()})
 		}
 	}
 }

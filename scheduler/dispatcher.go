@@ -294,9 +294,11 @@ func (d *Dispatcher) Done(t *Task, now int64) {
 	}
 }
 
-// refund gives the tokens of a cache hit back.
+// refund gives the tokens of a cache hit back: it needs nothing of what they
+// stand for, the capacity of the device.
 func (q *Queue) refund(t *Task) {
 	for i, e := range q.engines {
+		e.Hit(t.Cost)
 		if t.charged&(1<<i) != 0 {
 			e.Refund(t.Cost, t.grant)
 		}

@@ -64,6 +64,7 @@ type Engine struct {
 	yielded int64 // reservation tokens given back this period
 	offered int64 // tokens accepted since the engine was made
 	served  int64 // tokens completed since the engine was made
+	hits    int64 // of served, what needed no device
 
 	granted    int64 // tokens of the last grant
 	grantedAt  int64
@@ -259,6 +260,9 @@ func (e *Engine) yieldTo(keep int64) {
 	}
 }
 
+// Hit notes that a completed command needed no device.
+func (e *Engine) Hit(cost int64) { e.hits += cost }
+
 // Refund gives a token back that Charge took for a command that turned out to
 // need none, such as a cache hit.
 func (e *Engine) Refund(cost int64, grant Grant) {
@@ -297,6 +301,10 @@ func (e *Engine) Yielded() int64 { return e.yielded }
 // Totals are what was accepted and what was completed since the engine was
 // made, in tokens.
 func (e *Engine) Totals() (offered, served int64) { return e.offered, e.served }
+
+// Hits is what of the completed tokens needed no device, since the engine was
+// made.
+func (e *Engine) Hits() int64 { return e.hits }
 
 // TakeBacklogged reports whether something was pending all the time since the
 // last call.

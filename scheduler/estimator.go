@@ -3,18 +3,23 @@ package scheduler
 // EstimatorConfig sets Haechi's adaptive capacity estimation. Capacities are
 // tokens per period.
 type EstimatorConfig struct {
-	Profile int64   // Ω_prof: the capacity to start from; 0 is the first use seen
-	Floor   int64   // Ω_min: use below it is not taken for the capacity; 0 is half of Profile
-	Step    int64   // η: how far a fully used capacity is raised; 0 is 1 % of Profile
+	Profile int64   // Ω_prof: the capacity to start from; 0 is learnt from the use
+	Floor   int64   // Ω_min: use below it is not taken for the capacity; 0 is half of the profile, at least the reservations
+	Step    int64   // η: how far a fully used capacity is raised; 0 is 1 % of the profile
 	Window  int     // M: how many lower periods are averaged; 0 is 5
 	Slack   float64 // a use of (1-Slack)·Ω counts as all of it
 }
 
-// Estimator follows the capacity Ω of a backstore from period to period.
+// Estimator follows the capacity Ω of a backstore from period to period. It
+// starts at its profile and climbs by η. Without one, the first use seen stands
+// for it until there is a higher one: an initiator that begins slowly says
+// nothing of the device.
 type Estimator struct {
-	cfg    EstimatorConfig
-	omega  int64
-	window []int64 // the last lower periods, oldest first
+	cfg      EstimatorConfig
+	profile  int64 // given or learnt
+	reserved int64 // ΣR
+	omega    int64
+	window   []int64 // the last lower periods, oldest first
 }
 
 // NewEstimator returns an estimator at its profile.
@@ -27,42 +32,52 @@ func NewEstimator(cfg EstimatorConfig) *Estimator {
 	return e
 }
 
-// start sets the profile and what depends on it.
+// start begins anew at a profile: lower periods that were seen before a higher
+// use do not count.
 func (e *Estimator) start(profile int64) {
-	e.cfg.Profile, e.omega = profile, profile
-	if e.cfg.Floor == 0 {
-		e.cfg.Floor = profile / 2
-	}
-	if e.cfg.Step == 0 {
-		e.cfg.Step = profile / 100
-	}
+	e.profile, e.omega, e.window = profile, profile, e.window[:0]
 }
 
 // Capacity is Ω, tokens per period.
 func (e *Estimator) Capacity() int64 { return e.omega }
 
-// Floor is Ω_min, tokens per period.
-func (e *Estimator) Floor() int64 { return e.cfg.Floor }
+// Floor is Ω_min, tokens per period. Haechi's Ω_prof - 3σ is so high that a real
+// drop falls below it and is ignored for ever.
+func (e *Estimator) Floor() int64 {
+	if e.cfg.Floor != 0 {
+		return e.cfg.Floor
+	}
+	return max(e.profile/2, e.reserved)
+}
 
-// SetFloor replaces Ω_min; the monitor keeps it at or above the reservations.
-func (e *Estimator) SetFloor(floor int64) { e.cfg.Floor = floor }
+// step is η.
+func (e *Estimator) step() int64 {
+	if e.cfg.Step != 0 {
+		return e.cfg.Step
+	}
+	return max(1, e.profile/100)
+}
 
-// Observe ends a period in which used tokens were served. backlogged says that
-// commands waited for the device, so that a lower use means a lower capacity
-// and not a lower demand. It returns the new Ω.
+// Reserve says what is reserved from now on, tokens per period.
+func (e *Estimator) Reserve(reserved int64) { e.reserved = reserved }
+
+// Observe ends a period in which used tokens were served by the device.
+// backlogged says that commands waited for the device, so that a lower use means
+// a lower capacity and not a lower demand. It returns the new Ω.
 func (e *Estimator) Observe(used int64, backlogged bool) int64 {
 	switch {
-	case e.omega == 0:
+	case e.omega == 0 || e.cfg.Profile == 0 && used > e.omega+e.step():
 		e.start(used)
 	case float64(used) >= (1-e.cfg.Slack)*float64(e.omega):
-		e.omega += max(1, e.cfg.Step)
-	case backlogged && used >= e.cfg.Floor:
+		e.omega += e.step()
+	case backlogged && used >= e.Floor():
 		e.lower(used)
 	}
 	return e.omega
 }
 
-// lower sets Ω to the mean of the last lower periods.
+// lower sets Ω to the mean of the last lower periods, of which none was below
+// the floor of its time.
 func (e *Estimator) lower(used int64) {
 	if len(e.window) == e.cfg.Window {
 		copy(e.window, e.window[1:])
@@ -73,5 +88,5 @@ func (e *Estimator) lower(used int64) {
 	for _, u := range e.window {
 		sum += u
 	}
-	e.omega = sum / int64(len(e.window))
+	e.omega = max(sum/int64(len(e.window)), e.Floor())
 }

@@ -118,7 +118,7 @@ func (e *entity) report() EntityReport {
 	return EntityReport{
 		Entity: e.Key, Level: e.Level, Rule: e.rule, Root: e.root, Reservation: e.reservation, Limited: len(e.limits) > 0,
 		Residual: max(0, engine.Residual()), Yielded: e.yielded(),
-		Offered: offered, Served: served,
+		Offered: offered, Served: served, Hits: engine.Hits(),
 		Queued: engine.Pending(), Backlogged: engine.TakeBacklogged(),
 	}
 }

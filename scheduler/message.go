@@ -17,6 +17,7 @@ type EntityReport struct {
 	Yielded     int64 // total
 	Offered     int64 // total
 	Served      int64 // total
+	Hits        int64 // total of Served that needed no device
 	Queued      int64 // waiting now
 	Backlogged  bool  // something waited all the time since the last report
 }

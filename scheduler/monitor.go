@@ -79,16 +79,13 @@ func (m *Monitor) Estimator() *Estimator { return m.estimator }
 func (m *Monitor) Reporting() bool { return m.reporting }
 
 // BeginPeriod starts a period: the pool gets what is not reserved. Each engine
-// is then told its Reservation. Where the configuration has no floor, use
-// below the sum of the reservations is not taken for the capacity.
+// is then told its Reservation.
 func (m *Monitor) BeginPeriod(now int64) {
 	m.began, m.reporting = now, false
 	for i := range m.clients {
 		m.clients[i].last = Report{Residual: m.clients[i].reservation}
 	}
-	if m.cfg.Estimator.Floor == 0 {
-		m.estimator.SetFloor(max(m.estimator.cfg.Profile/2, m.Reserved()))
-	}
+	m.estimator.Reserve(m.Reserved())
 	m.initial = m.Capacity() - m.Reserved()
 	m.Pool.Set(m.initial)
 }

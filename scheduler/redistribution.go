@@ -81,7 +81,7 @@ func (c *Coordinator) demand() {
 	for i, m := range c.members {
 		s := m.sums()
 		c.control.Reservation[i] = m.reservation
-		c.control.Done[i] = s.served + s.yielded
+		c.control.Done[i] = s.device() + s.yielded
 		c.control.Limit[i] = Unlimited
 		for j := range m.parts {
 			c.control.Demand[i*c.config.Threads+j] = c.demandOf(&m.parts[j], j)
@@ -121,13 +121,13 @@ func (c *Coordinator) capacities() {
 	}
 }
 
-// served is what a thread served in the interval. Every command counts in one
-// initiator.
+// served is what a thread's commands had of the device in the interval. Every
+// command counts in one initiator.
 func (c *Coordinator) served(thread int) int64 {
 	served := int64(0)
 	for _, m := range c.members {
 		if p := &m.parts[thread]; p.present && m.level == InitiatorLevel {
-			served += p.last.Served - p.mark.served
+			served += p.last.Served - p.last.Hits - p.mark.device()
 		}
 	}
 	return served
