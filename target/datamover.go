@@ -97,9 +97,11 @@ type Room struct {
 	sendv   []unix.Iovec
 }
 
-// newRoom makes the room: besides what one read brings, it takes the start of
-// a PDU that is not placed yet.
-func newRoom() *Room {
-	longest := pdu.BHSLength + pdu.MaxAHSLength + pdu.DigestLength + placeFrom
-	return &Room{receive: make([]byte, longest+rxScratch), sendv: make([]unix.Iovec, maxIOV)}
+// roomSize is the scratch of receiving, in bytes: besides what one read brings, it
+// takes the start of a PDU that is not placed yet.
+const roomSize = pdu.BHSLength + pdu.MaxAHSLength + pdu.DigestLength + placeFrom + rxScratch
+
+// newRoom makes the room over roomSize bytes of memory.
+func newRoom(mem []byte) *Room {
+	return &Room{receive: mem, sendv: make([]unix.Iovec, maxIOV)}
 }

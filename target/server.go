@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"lunar/internal/evloop"
 	"lunar/target/scsi"
 )
@@ -226,4 +228,7 @@ func (s *Server) stopThreads() {
 		th.loop.Stop()
 	}
 	s.running.Wait()
+	for _, th := range s.threads {
+		_ = unix.Munmap(th.room.receive) // it was mapped by newThread
+	}
 }

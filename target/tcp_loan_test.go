@@ -96,7 +96,7 @@ func newShelf(t *testing.T) *shelf {
 	}
 	s := &shelf{library: &library{}, loop: newLoop(t, "loans"), peer: os.NewFile(uintptr(fds[1]), "peer")}
 	s.mover = newSocketMover(fds[0], &login.ConnectionParams{InitiatorMaxRecvDataSegmentLength: bookSize, TargetMaxRecvDataSegmentLength: bookSize})
-	s.r = &nobody{room: newRoom(), closed: make(chan error, 1)}
+	s.r = &nobody{room: newRoom(make([]byte, roomSize)), closed: make(chan error, 1)}
 	s.on(func() {
 		if err := s.mover.Attach(s.r, s.loop); err != nil {
 			t.Error(err)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"lunar/backstore"
+	"lunar/internal/arena"
 	"lunar/internal/evloop"
 	"lunar/target/scsi"
 )
@@ -34,9 +35,14 @@ func newThread(config evloop.Config) (*thread, error) {
 	if err != nil {
 		return nil, fmt.Errorf("event thread %s: %w", config.Name, err)
 	}
+	scratch, err := arena.Map(roomSize, loop.Memory())
+	if err != nil {
+		loop.Stop()
+		return nil, fmt.Errorf("event thread %s: %w", config.Name, err)
+	}
 	th := &thread{
 		loop:  loop,
-		room:  newRoom(),
+		room:  newRoom(scratch),
 		lanes: make(map[*scsi.LogicalUnit]backstore.Lane),
 		conns: make(map[*Connection]struct{}),
 	}

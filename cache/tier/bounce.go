@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/backstore"
+	"lunar/internal/arena"
 )
 
 // bounceSize is the most that is read at a time through a lane's bounce buffer.
@@ -34,7 +35,7 @@ func (b *bounce) add(p *piece) {
 func (b *bounce) begin() {
 	b.done = 0
 	if b.mem == nil {
-		mem, err := mapPages(bounceSize)
+		mem, err := arena.Map(bounceSize, b.queue[0].t.lane.loop.Memory())
 		if err != nil {
 			b.op.Err = err
 			b.queue[0].t.lane.loop.Again(b)

@@ -6,6 +6,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/arena"
 )
 
 // pageSize is the alignment of what goes to the store below, in bytes.
@@ -13,19 +15,11 @@ const pageSize = 4096
 
 // mapMemory returns n bytes of zeroes that take no memory until touched.
 func (c *Cache) mapMemory(n int) ([]byte, error) {
-	b, err := mapPages(n)
+	b, err := arena.Map(n, -1)
 	if err == nil {
 		c.mapped = append(c.mapped, b)
 	}
 	return b, err
-}
-
-func mapPages(n int) ([]byte, error) {
-	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		return nil, fmt.Errorf("map %d bytes: %w", n, err)
-	}
-	return b, nil
 }
 
 func (c *Cache) unmap() error {

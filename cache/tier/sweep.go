@@ -5,6 +5,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/cache"
+	"lunar/internal/arena"
 )
 
 const (
@@ -257,7 +258,7 @@ func (s *sweep) data(w *sweepWrite, used *int) []byte {
 		return s.bytesOf(w.first)
 	}
 	if s.gather == nil {
-		if s.gather, w.op.Err = mapPages(sweepBytes); w.op.Err != nil {
+		if s.gather, w.op.Err = arena.Map(sweepBytes, s.lane.loop.Memory()); w.op.Err != nil {
 			return nil
 		}
 	}

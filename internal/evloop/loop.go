@@ -363,6 +363,15 @@ func (l *Loop) Workers() *Workers { return l.workers }
 // Name returns the configured name.
 func (l *Loop) Name() string { return l.config.Name }
 
+// Memory returns the kernel's number of the NUMA node that memory of the loop's
+// thread is to lie on, -1 for any.
+func (l *Loop) Memory() int {
+	if l.config.Node < 0 {
+		return -1
+	}
+	return l.config.Topology.MemoryNode(l.config.Node)
+}
+
 // Node returns the configured NUMA node, -1 when unspecified: a number of the
 // topology, which may be an override and so not the kernel's.
 func (l *Loop) Node() int { return l.config.Node }

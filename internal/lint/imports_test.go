@@ -26,7 +26,7 @@ var layers = map[string][]string{
 	"backstore":          {"backstore", "internal"},
 	"internal":           {"internal"},
 	"internal/initiator": {"internal"},
-	"scripts":            {"internal", "conf", "target", "backstore"},
+	"scripts":            {"internal", "conf", "target", "backstore", "scheduler"},
 }
 
 // TestImports: imports point down only.
