@@ -50,10 +50,20 @@ func (w *CmdWindow) Done() { w.used-- }
 
 // Grant returns ExpCmdSN and MaxCmdSN for a PDU that leaves now.
 func (w *CmdWindow) Grant() (exp, max pdu.SN) {
-	if grant := w.exp.Add(w.depth - w.used - 1); !w.frozen && w.queued < paceFrom && w.max.LessThan(grant) {
+	if grant := w.exp.Add(w.room() - 1); !w.frozen && w.max.LessThan(grant) {
 		w.max = grant
 	}
 	return w.exp, w.max
+}
+
+// room is how many commands more may come: what the depth leaves, and while
+// some wait for their turn no more than may wait.
+func (w *CmdWindow) room() uint32 {
+	room := w.depth - w.used
+	if w.queued > 0 {
+		room = min(room, uint32(max(0, paceFrom-w.queued)))
+	}
+	return room
 }
 
 // paceFrom is how many commands of a session may wait for their turn before the
