@@ -14,7 +14,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache clean
+.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ bench: build ## compare with C tgt and write docs/performance.md
 bench-cache: build ## compare hits in the cache with C tgt, write docs/performance-cache.md
 	@$(SETUP) bench
 	scripts/bench/run.sh cache
+
+bench-qos: build ## the papers' experiments on the token scheduler, write docs/qos.md
+	@$(SETUP) bench
+	scripts/bench/run.sh qos full
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

@@ -33,6 +33,7 @@ type options struct {
 
 	Servers serversCommand `cmd:"" default:"withargs" help:"The whole target, both servers on tmpfs (the default)."`
 	Cache   cacheCommand   `cmd:"" help:"The block cache."`
+	QoS     qosCommand     `cmd:"" name:"qos" help:"The token scheduler: reservations and limits of ten initiators."`
 }
 
 // plan is how long a mode measures.

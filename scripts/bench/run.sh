@@ -8,7 +8,11 @@
 # default) or one (quick), and needs 3 GiB on the disk below /var/tmp and 6 GiB of
 # memory.
 #
-# `run.sh --help` and `run.sh cache --help` list the options.
+# run.sh qos [quick|full] [OPTIONS]: the papers' experiments on the token
+# scheduler, with ten initiators, into docs/qos.md and docs/qos. Takes about one
+# minute (quick, the default) or four (full).
+#
+# `run.sh --help`, `run.sh cache --help` and `run.sh qos --help` list the options.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// qosCommand runs the papers' experiments on the token scheduler of a real
+// server.
+type qosCommand struct {
+	Mode     string  `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about a minute, a look only; full: about four, for the record."`
+	Document string  `default:"docs/qos.md" help:"Document with the markers to write between, with the figures in a directory beside it; empty writes to standard output alone."`
+	Scale    float64 `default:"100" help:"Divide Haechi's rates by this."`
+}
+
+// qosPlan is how long a run is: with rules, and without.
+type qosPlan struct{ warmup, runtime, bare time.Duration }
+
+var qosPlans = map[string]qosPlan{
+	"quick": {1 * time.Second, 4 * time.Second, 2 * time.Second},
+	"full":  {2 * time.Second, 12 * time.Second, 6 * time.Second},
+}
+
+// noisyName is what Only calls the neighbours.
+const noisyName = "noisy"
+
+// Run measures and writes the document.
+func (c *qosCommand) Run(ctx context.Context, o *options) error {
+	p := qosPlans[c.Mode]
+	scenarios := qosScenarios(c.Scale)
+	if err := knownScenarios(o.Only, scenarios); err != nil {
+		return err
+	}
+	results, err := p.runAll(ctx, scenarios, o.Only)
+	if err != nil {
+		return err
+	}
+	sections := map[string]string{"criteria": qosMachine(p, c.Scale) + criteriaTable(results), "initiators": initiatorTables(results)}
+	order := []string{"criteria", "initiators"}
+	if len(o.Only) == 0 || slices.Contains(o.Only, noisyName) {
+		n, err := p.runNoisy(ctx)
+		if err != nil {
+			return err
+		}
+		sections["noisy"], order = noisyTable(n), append(order, "noisy")
+		if c.Document != "" && len(o.Only) == 0 {
+			dir := strings.TrimSuffix(c.Document, filepath.Ext(c.Document))
+			if err := drawQoS(dir, results, n); err != nil {
+				return err
+			}
+		}
+	}
+	return o.record(c.Document, order, sections)
+}
+
+func knownScenarios(names []string, scenarios []qosScenario) error {
+	for _, name := range names {
+		if name != noisyName && !slices.ContainsFunc(scenarios, func(s qosScenario) bool { return s.name == name }) {
+			return fmt.Errorf("no scenario %q", name)
+		}
+	}
+	return nil
+}
+
+// runAll runs the scenarios that are asked for, each load once without rules.
+func (p qosPlan) runAll(ctx context.Context, scenarios []qosScenario, only []string) (results []qosResult, err error) {
+	unscheduled := map[string]*qosOutcome{}
+	for _, s := range scenarios {
+		if len(only) > 0 && !slices.Contains(only, s.name) {
+			continue
+		}
+		r := qosResult{scenario: s}
+		key := s.loadKey()
+		if unscheduled[key] == nil {
+			if unscheduled[key], err = s.run(ctx, false, p.warmup, p.bare); err != nil {
+				return nil, fmt.Errorf("%s without rules: %w", s.name, err)
+			}
+		}
+		r.unscheduled, r.outcome = unscheduled[key], unscheduled[key]
+		if s.ruled() {
+			if r.outcome, err = s.run(ctx, true, p.warmup, p.runtime); err != nil {
+				return nil, fmt.Errorf("%s: %w", s.name, err)
+			}
+		}
+		r.verdict = s.judge(r.outcome, r.unscheduled)
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// loadKey tells loads apart: two scenarios of one key differ in rules alone.
+func (s *qosScenario) loadKey() string {
+	key := fmt.Sprint(s.rate, s.overlap, s.units, s.drop)
+	for _, c := range s.initiators {
+		key += fmt.Sprint(" ", c.units, c.depth, c.rate)
+	}
+	return key
+}
+
+func (p qosPlan) runNoisy(ctx context.Context) (n noisyRuns, err error) {
+	for _, r := range []struct {
+		outcome    **qosOutcome
+		neighbours int
+		ruled      bool
+	}{{&n.alone, 0, false}, {&n.ruled, 2, true}, {&n.unscheduled, 2, false}} {
+		if *r.outcome, err = noisy(r.neighbours).run(ctx, r.ruled, p.warmup, p.runtime); err != nil {
+			return n, fmt.Errorf("noisy neighbours: %w", err)
+		}
+	}
+	return n, nil
+}
