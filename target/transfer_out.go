@@ -20,14 +20,12 @@ func (t *task) Alloc(cmd *scsi.Command, n int) *buf.Ref {
 	return ref
 }
 
+// Affords implements scsi.Port. It comes before anything is lent: a loan that was
+// given back at once would call for those who wait, and they for the next loan.
+func (t *task) Affords(_ *scsi.Command, n int) bool { return t.conn.mayTake(n) }
+
 // Charge implements scsi.Port.
-func (t *task) Charge(_ *scsi.Command, ref *buf.Ref) bool {
-	if !t.conn.mayTake(len(ref.Bytes())) {
-		return false
-	}
-	ref.Charge(&t.conn.charged)
-	return true
-}
+func (t *task) Charge(_ *scsi.Command, ref *buf.Ref) { ref.Charge(&t.conn.charged) }
 
 // ReceiveDataOut implements scsi.Port: data that came unasked is there
 // already, the rest is asked for by R2Ts (RFC 7143 section 11.8).

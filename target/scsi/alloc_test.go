@@ -51,7 +51,8 @@ type sink struct {
 }
 
 func (p *sink) Alloc(_ *Command, n int) *buf.Ref { return p.pool.Get(n) }
-func (*sink) Charge(*Command, *buf.Ref) bool     { return true }
+func (*sink) Affords(*Command, int) bool         { return true }
+func (*sink) Charge(*Command, *buf.Ref)          {}
 func (p *sink) Complete(*Command)                { p.ends++ }
 func (*sink) Contain(*Command)                   {}
 

@@ -66,7 +66,8 @@ type loopPort struct {
 }
 
 func (p *loopPort) Alloc(_ *Command, n int) *buf.Ref { return p.loop.Pool().Get(n) }
-func (*loopPort) Charge(*Command, *buf.Ref) bool     { return true }
+func (*loopPort) Affords(*Command, int) bool         { return true }
+func (*loopPort) Charge(*Command, *buf.Ref)          {}
 func (*loopPort) Contain(*Command)                   {}
 func (p *loopPort) Wake(_ *Command, t Task)          { p.loop.Post(evloop.Func(t.Run)) }
 func (p *loopPort) Complete(*Command)                { close(p.done) }

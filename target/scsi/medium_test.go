@@ -238,11 +238,16 @@ func (x *exchange) Alloc(c *Command, n int) *buf.Ref {
 }
 
 // Charge implements Port.
-func (x *exchange) Charge(_ *Command, ref *buf.Ref) bool {
+func (x *exchange) Charge(_ *Command, ref *buf.Ref) {
 	x.alive()
 	if !ref.Lent() {
 		x.t.Error("a buffer of the pool was charged again")
 	}
+}
+
+// Affords implements Port.
+func (x *exchange) Affords(*Command, int) bool {
+	x.alive()
 	return !x.chance(x.starve)
 }
 

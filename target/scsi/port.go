@@ -13,10 +13,13 @@ type Port interface {
 	// before. c.Landing tells what the buffer is for.
 	Alloc(c *Command, n int) *buf.Ref
 
-	// Charge counts memory that was lent (buf.Ref.Lent) in the session's memory
-	// budget until its last release. False: there is no room for it now, or
-	// others wait; nothing was counted.
-	Charge(c *Command, ref *buf.Ref) bool
+	// Affords reports whether n more bytes fit the session's memory budget now
+	// and nobody else waits for it.
+	Affords(c *Command, n int) bool
+
+	// Charge counts memory that was lent (buf.Ref.Lent) in the session's budget
+	// until its last release. Affords comes before.
+	Charge(c *Command, ref *buf.Ref)
 
 	// SendDataIn moves data, which lies in ref (or in c.Parameter when ref
 	// is nil), to the initiator at buffer offset off. The port takes over

@@ -53,14 +53,14 @@ func (c *Command) borrow() bool {
 		return false
 	}
 	lu, n := c.Nexus.LU, min(SegmentSize, c.limit-c.next)
+	if !c.Port.Affords(c, int(n)) {
+		return false // Alloc waits, if there is no other memory either
+	}
 	ref := lender.Lend(lu.byteOff(c.lba)+int64(c.next), int(lu.wholeBlocks(n)))
 	if ref == nil {
 		return false
 	}
-	if !c.Port.Charge(c, ref) {
-		ref.Release()
-		return false // Alloc waits, if there is no other memory either
-	}
+	c.Port.Charge(c, ref)
 	s := c.at(c.tail)
 	s.ref, s.off, s.n = ref, c.next, min(n, uint32(len(ref.Bytes())))
 	s.state, s.op.Err = done, nil

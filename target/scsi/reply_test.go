@@ -49,7 +49,8 @@ type replyPort struct {
 }
 
 func (p *replyPort) Alloc(_ *Command, n int) *buf.Ref { return p.lists.Get(n) }
-func (*replyPort) Charge(*Command, *buf.Ref) bool     { return true }
+func (*replyPort) Affords(*Command, int) bool         { return true }
+func (*replyPort) Charge(*Command, *buf.Ref)          {}
 func (*replyPort) Contain(*Command)                   {}
 
 func (p *replyPort) Wake(_ *Command, t Task) { t.Run() }
