@@ -15,16 +15,17 @@ type CoordinatorConfig struct {
 // reports of all threads, then Redistribute, then each thread gets its grant.
 // A thread whose grant is late goes on with the old one.
 type Coordinator struct {
-	config    CoordinatorConfig
-	monitor   *Monitor
-	control   *Controller
-	members   []*member // in order of appearance
-	byKey     map[string]*member
-	saturated []bool // threads whose commands waited for the device in this interval
-	began     int64
-	interval  int // of the period, from 0
-	started   bool
-	loaded    bool // commands waited for the device in this period
+	config   CoordinatorConfig
+	monitor  *Monitor
+	control  *Controller
+	members  []*member // in order of appearance
+	byKey    map[string]*member
+	divided  []int64 // of one member, by thread
+	heard    []heard // by thread
+	began    int64
+	interval int // of the period, from 0
+	started  bool
+	loaded   bool // commands waited for the device in this period
 }
 
 // member is an entity over all threads.
@@ -32,8 +33,8 @@ type member struct {
 	key         string
 	client      int // of the monitor; -1 inside another reservation
 	level       Level
-	reservation int64 // tokens per period
-	limited     bool
+	reservation int64  // tokens per period
+	limit       int64  // tokens/s; Unlimited is none
 	parts       []part // by thread
 	attainment  attainment
 }
@@ -45,7 +46,23 @@ type part struct {
 	mark       partTotals   // at the interval's start
 	start      partTotals   // at the period's start
 	backlogged bool         // in all reports of the interval
+	waited     bool         // backlogged in the interval before
 }
+
+// heard counts a thread's reports of an interval.
+type heard struct{ reports, backlogged int }
+
+func (h *heard) add(backlogged bool) {
+	h.reports++
+	if backlogged {
+		h.backlogged++
+	}
+}
+
+// saturated reports whether commands waited for the device throughout. Where
+// they did at times, as limits let bursts pass, the thread did not show all that
+// it can do.
+func (h heard) saturated() bool { return h.reports > 0 && h.backlogged == h.reports }
 
 // partTotals are the totals of a part at one time.
 type partTotals struct{ offered, served, hits, yielded int64 }
@@ -65,7 +82,7 @@ func NewCoordinator(config CoordinatorConfig) *Coordinator {
 	config.Monitor.Period = config.Period
 	return &Coordinator{
 		config: config, monitor: NewMonitor(config.Monitor), byKey: map[string]*member{},
-		saturated: make([]bool, config.Threads), control: NewController(0, config.Threads),
+		heard: make([]heard, config.Threads), control: NewController(0, config.Threads),
 	}
 }
 
@@ -83,7 +100,7 @@ func (c *Coordinator) Deadline() int64 {
 // Collect takes a thread's report; a thread may report as often as it likes.
 // Entities that it does not name are gone from that thread.
 func (c *Coordinator) Collect(r *GateReport) {
-	c.saturated[r.Thread] = c.saturated[r.Thread] || r.Backlogged
+	c.heard[r.Thread].add(r.Backlogged)
 	c.loaded = c.loaded || r.Backlogged
 	for _, m := range c.members {
 		m.parts[r.Thread].present = false
@@ -116,15 +133,16 @@ func (m *member) collect(thread int, e *EntityReport) {
 	}
 	p.present, p.last = true, *e
 	p.backlogged = p.backlogged && e.Backlogged
-	m.limited, m.level = e.Limited, e.Level
+	m.limit, m.level = e.Limit, e.Level
 }
 
 // beginInterval starts counting an interval.
 func (c *Coordinator) beginInterval() {
-	clear(c.saturated)
+	clear(c.heard)
 	for _, m := range c.members {
 		for i := range m.parts {
-			m.parts[i].mark, m.parts[i].backlogged = m.parts[i].last.totals(), true
+			p := &m.parts[i]
+			p.waited, p.mark, p.backlogged = p.backlogged, p.last.totals(), true
 		}
 	}
 }

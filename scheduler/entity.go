@@ -8,6 +8,7 @@ type entity struct {
 	reservation int64
 	engine      *Engine
 	limits      []*Limit
+	ceiling     int64 // of the limits, tokens/s; Unlimited is none
 	share       int64 // of the limits, millionths
 	queues      int   // that use it
 	root        bool
@@ -21,14 +22,14 @@ func (e *entity) apply(p *Policy, rule *Rule, config EngineConfig, now int64) {
 	if e.Rule != nil {
 		was = e.Rule.Limit
 	}
-	e.Rule, e.rule, e.reservation = rule, p.number(rule), 0
+	e.Rule, e.rule, e.reservation, e.ceiling = rule, p.number(rule), 0, Unlimited
 	var old [2]*Limit
 	for _, l := range e.limits {
 		old[kind(l.PerByte)] = l
 	}
 	e.limits = nil
 	if rule != nil {
-		e.reservation = p.cost.Tokens(rule.Reservation)
+		e.reservation, e.ceiling = p.cost.Tokens(rule.Reservation), p.cost.ceiling(rule.Limit)
 		old[0].hasten(was.IOPS, rule.Limit.IOPS, now)
 		old[1].hasten(was.Bytes, rule.Limit.Bytes, now)
 		e.limit(old[0], false, rule.Limit.IOPS)

@@ -105,7 +105,7 @@ func (g *Gate) release(entities []*entity) {
 
 // Report fills a report for the coordinator and starts the next interval.
 func (g *Gate) Report(r *GateReport) {
-	r.Thread, r.Backlogged, r.Entities = g.thread, g.saturated, r.Entities[:0]
+	r.Thread, r.Backlogged, r.Done, r.Entities = g.thread, g.saturated, g.done, r.Entities[:0]
 	g.saturated = !g.room() && g.dispatcher.waiting > 0
 	for _, e := range g.entities {
 		r.Entities = append(r.Entities, e.report())
@@ -116,7 +116,7 @@ func (e *entity) report() EntityReport {
 	engine := e.engine
 	offered, served := engine.Totals()
 	return EntityReport{
-		Entity: e.Key, Level: e.Level, Rule: e.rule, Root: e.root, Reservation: e.reservation, Limited: len(e.limits) > 0,
+		Entity: e.Key, Level: e.Level, Rule: e.rule, Root: e.root, Reservation: e.reservation, Limit: e.ceiling,
 		Residual: max(0, engine.Residual()), Yielded: e.yielded(),
 		Offered: offered, Served: served, Hits: engine.Hits(),
 		Queued: engine.Pending(), Backlogged: engine.TakeBacklogged(),

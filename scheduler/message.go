@@ -12,7 +12,7 @@ type EntityReport struct {
 	Rule        int   // number of its rule, -1 none
 	Root        bool  // no entity around it has a reservation
 	Reservation int64 // tokens/s
-	Limited     bool  // it has a limit
+	Limit       int64 // tokens/s; Unlimited is none
 	Residual    int64 // ξ
 	Yielded     int64 // total
 	Offered     int64 // total
@@ -25,7 +25,8 @@ type EntityReport struct {
 // GateReport is what an event thread tells the coordinator.
 type GateReport struct {
 	Thread     int
-	Backlogged bool // commands waited for the device since the last report
+	Backlogged bool  // commands waited for the device since the last report
+	Done       int64 // total of tokens that the device has served, also for entities that are gone
 	Entities   []EntityReport
 }
 

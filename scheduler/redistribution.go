@@ -83,6 +83,9 @@ func (c *Coordinator) demand() {
 		c.control.Reservation[i] = m.reservation
 		c.control.Done[i] = s.device() + s.yielded
 		c.control.Limit[i] = Unlimited
+		if m.limit != Unlimited { // paced: what was left unused is not made up for
+			c.control.Limit[i] = c.control.Done[i] + mulDiv(m.limit, c.config.Period*c.left(), int64(c.config.Intervals)*1e9)
+		}
 		for j := range m.parts {
 			c.control.Demand[i*c.config.Threads+j] = c.demandOf(&m.parts[j], j)
 		}
@@ -106,16 +109,16 @@ func (c *Coordinator) demandOf(p *part, thread int) int64 {
 // share what the device has beside the others.
 func (c *Coordinator) capacities() {
 	free, idle := mulDiv(c.monitor.Capacity(), c.left(), int64(c.config.Intervals)), int64(0)
-	for j, saturated := range c.saturated {
+	for j, h := range c.heard {
 		c.control.Capacity[j] = EstimateCapacity(c.served(j), c.left())
-		if saturated {
+		if h.saturated() {
 			free -= c.control.Capacity[j]
 		} else {
 			idle++
 		}
 	}
-	for j, saturated := range c.saturated {
-		if !saturated {
+	for j, h := range c.heard {
+		if !h.saturated() {
 			c.control.Capacity[j] = max(c.control.Capacity[j], free/idle)
 		}
 	}
@@ -170,15 +173,47 @@ func (m *member) spread(tokens int64, thread int) int64 {
 	return part
 }
 
-// share is a thread's part of a member's limits, in millionths: by demand but
-// for a quarter that is divided evenly, so that traffic that moves to another
-// thread is not held up until the next interval. A thread alone has it all.
+// share is a thread's part of a member's limits, in millionths: as pShift
+// divided the tokens, but for a part that is divided evenly. That is a quarter,
+// so that traffic that moves to another thread is not held up until the next
+// interval; less for who waits on all its threads and has nothing to move, so
+// that only no thread stands still. A thread alone has it all.
 func (c *Coordinator) share(i int, m *member, thread int) int64 {
-	even := m.spread(whole, thread)
-	row := c.control.Demand[i*c.config.Threads : (i+1)*c.config.Threads]
-	total := sum(row)
-	if total == 0 || !m.limited {
+	even, tokens := m.spread(whole, thread), c.tokens(i)
+	total, own := sum(tokens), tokens[thread]
+	if total == 0 || m.limit == Unlimited {
 		return even
 	}
-	return (even + 3*mulDiv(whole, row[thread], total)) / 4
+	parts := int64(4)
+	if m.waitsEverywhere() {
+		parts = 32
+	}
+	return (even + (parts-1)*mulDiv(whole, own, total)) / parts
+}
+
+// tokens are a limited member's of both kinds, by thread, as pShift divided
+// them last; who may have none is divided by demand.
+func (c *Coordinator) tokens(i int) []int64 {
+	at, n := i*c.config.Threads, c.config.Threads
+	c.divided = append(c.divided[:0], c.control.R[at:at+n]...)
+	for j, l := range c.control.L[at : at+n] {
+		if l != Unlimited {
+			c.divided[j] += l
+		}
+	}
+	if sum(c.divided) == 0 {
+		copy(c.divided, c.control.Demand[at:at+n])
+	}
+	return c.divided
+}
+
+// waitsEverywhere reports whether the member had something waiting on all its
+// threads in the whole interval.
+func (m *member) waitsEverywhere() bool {
+	for i := range m.parts {
+		if m.parts[i].present && !m.parts[i].waited {
+			return false
+		}
+	}
+	return true
 }

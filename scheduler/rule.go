@@ -56,6 +56,19 @@ func (c Cost) unit() int64 {
 // Tokens is a reservation in tokens/s: the larger of its two units.
 func (c Cost) Tokens(r Rate) int64 { return max(r.IOPS, r.Bytes/c.unit()) }
 
+// ceiling is a limit in tokens/s: the smaller of its two units; Unlimited is
+// none. With it pShift divides limits; it does not enforce them.
+func (c Cost) ceiling(r Rate) int64 {
+	most := int64(Unlimited)
+	if r.IOPS > 0 {
+		most = r.IOPS
+	}
+	if r.Bytes > 0 {
+		most = min(most, max(1, r.Bytes/c.unit()))
+	}
+	return most
+}
+
 // Level is where an entity stands in the hierarchy.
 type Level uint8
 

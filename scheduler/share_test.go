@@ -1,0 +1,104 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+)
+
+// limited are four threads with four entities, of which the i-th is on the first
+// i threads, always waits, and is held to its limit. Counts are by thread.
+type limited struct {
+	limit, capacity int64 // tokens/s; of each thread
+	grants          [4]GateGrant
+	served          [4]map[string]int64
+	busy            [4]bool
+}
+
+func newLimited(limit, capacity int64) *limited {
+	l := &limited{limit: limit, capacity: capacity}
+	for j := range l.grants {
+		l.served[j] = map[string]int64{}
+		for i := j; i < 4; i++ {
+			l.grants[j].Entities = append(l.grants[j].Entities, EntityGrant{Entity: fmt.Sprint(i), Share: whole / int64(i+1)})
+		}
+	}
+	return l
+}
+
+// serve is an interval of a thread: who shares it gets in proportion to what its
+// limit allows there. It returns what was served of the capacity.
+func (l *limited) serve(j int) (served int64) {
+	allowed := int64(0)
+	for _, e := range l.grants[j].Entities {
+		allowed += mulDiv(l.limit, e.Share, whole) / 5
+	}
+	l.busy[j] = allowed >= l.capacity/5
+	for _, e := range l.grants[j].Entities {
+		n := mulDiv(mulDiv(l.limit, e.Share, whole)/5, min(allowed, l.capacity/5), allowed)
+		l.served[j][e.Entity] += n
+		served += n
+	}
+	return served
+}
+
+func (l *limited) report(j int) *GateReport {
+	r := &GateReport{Thread: j, Backlogged: l.busy[j]}
+	for i := j; i < 4; i++ {
+		served := l.served[j][fmt.Sprint(i)]
+		r.Entities = append(r.Entities, EntityReport{Entity: fmt.Sprint(i), Level: InitiatorLevel, Root: true,
+			Limit: l.limit, Offered: served + 16, Served: served, Queued: 16, Backlogged: true})
+	}
+	return r
+}
+
+// TestLimitsAreDividedByPShift: of initiators that wait on all their threads,
+// each gets its limit where others need theirs least, so that the threads are
+// used together. Nobody gets more than its limit, and no thread none of it.
+func TestLimitsAreDividedByPShift(t *testing.T) {
+	l := newLimited(2400, 2000)
+	c := NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 4 * l.capacity}}})
+	used := int64(0)
+	for interval := range int64(15) {
+		used = 0
+		for j := range l.grants {
+			used += l.serve(j)
+			c.Collect(l.report(j))
+		}
+		c.Redistribute(interval*200e6, l.grants[:])
+		l.checkShares(t)
+	}
+	if all := 4 * l.capacity / 5; used < all*97/100 {
+		t.Errorf("limits let the threads serve %d per interval, expected at least 97 %% of %d; shares %+v", used, all, l.grants)
+	}
+}
+
+func (l *limited) checkShares(t *testing.T) {
+	shares := map[string]int64{}
+	for j := range l.grants {
+		for _, e := range l.grants[j].Entities {
+			if e.Share == 0 {
+				t.Errorf("thread %d has nothing of the limit of %s", j, e.Entity)
+			}
+			shares[e.Entity] += e.Share
+		}
+	}
+	for e, share := range shares {
+		if share > whole || share < whole-8 {
+			t.Errorf("entity %s has %d millionths of its limit, expected all", e, share)
+		}
+	}
+}
+
+func TestCeiling(t *testing.T) {
+	c := Cost{Unit: 8192}
+	for _, test := range []struct {
+		limit Rate
+		want  int64
+	}{
+		{Rate{}, Unlimited}, {Rate{IOPS: 7}, 7}, {Rate{Bytes: 81920}, 10}, {Rate{IOPS: 7, Bytes: 81920}, 7}, {Rate{IOPS: 70, Bytes: 81920}, 10}, {Rate{Bytes: 1}, 1},
+	} {
+		if got := c.ceiling(test.limit); got != test.want {
+			t.Errorf("%+v: found %d tokens/s, expected %d", test.limit, got, test.want)
+		}
+	}
+}
