@@ -86,16 +86,29 @@ func (q *qos) end() {
 }
 
 func (q *qos) run() {
-	ticker := time.NewTicker(reportTime)
-	defer ticker.Stop()
+	timer := time.NewTimer(reportTime)
+	defer timer.Stop()
 	for {
 		select {
 		case <-q.stop:
 			return
-		case <-ticker.C:
+		case <-timer.C:
 			q.coordinate()
+			timer.Reset(q.pause())
 		}
 	}
+}
+
+// pause is how long it is until coordinate is due again: at the end of an
+// interval on time, since periods that begin late would be longer than what is
+// promised for them.
+func (q *qos) pause() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.mu.policy.Empty() {
+		return reportTime
+	}
+	return max(0, min(reportTime, time.Duration(q.mu.coordinator.Deadline()-evloop.Monotonic())))
 }
 
 // coordinate takes the gates' reports and hands out what follows from them.
