@@ -20,8 +20,9 @@ type Coordinator struct {
 	control  *Controller
 	members  []*member // in order of appearance
 	byKey    map[string]*member
-	divided  []int64 // of one member, by thread
-	heard    []heard // by thread
+	done     []progress // by thread
+	divided  []int64    // of one member, by thread
+	heard    []heard    // by thread
 	began    int64
 	interval int // of the period, from 0
 	started  bool
@@ -67,6 +68,10 @@ func (h heard) saturated() bool { return h.reports > 0 && h.backlogged == h.repo
 // partTotals are the totals of a part at one time.
 type partTotals struct{ offered, served, hits, yielded int64 }
 
+// progress is what the device has served of a thread, and what it had at the
+// period's start.
+type progress struct{ total, start int64 }
+
 // device is what the device served. Cache hits say nothing of its capacity and
 // use up no reservation of it.
 func (s *partTotals) device() int64 { return s.served - s.hits }
@@ -83,6 +88,7 @@ func NewCoordinator(config CoordinatorConfig) *Coordinator {
 	return &Coordinator{
 		config: config, monitor: NewMonitor(config.Monitor), byKey: map[string]*member{},
 		heard: make([]heard, config.Threads), control: NewController(0, config.Threads),
+		done: make([]progress, config.Threads),
 	}
 }
 
@@ -102,6 +108,7 @@ func (c *Coordinator) Deadline() int64 {
 func (c *Coordinator) Collect(r *GateReport) {
 	c.heard[r.Thread].add(r.Backlogged)
 	c.loaded = c.loaded || r.Backlogged
+	c.done[r.Thread].total = r.Done
 	for _, m := range c.members {
 		m.parts[r.Thread].present = false
 	}
@@ -128,7 +135,7 @@ func (c *Coordinator) member(key string) *member {
 // collect takes an entity's report from a thread.
 func (m *member) collect(thread int, e *EntityReport) {
 	p := &m.parts[thread]
-	if e.Served < p.last.Served { // the entity was made anew there
+	if e.Number != p.last.Number { // the entity was made anew there
 		*p = part{backlogged: true}
 	}
 	p.present, p.last = true, *e
@@ -196,14 +203,21 @@ func (c *Coordinator) Check(now int64) {
 	c.monitor.Check(now)
 }
 
-// report tells the monitor what its clients have left and did.
+// report tells the monitor what its clients have left and did, and what was done
+// beside them: by who came or went within the period.
 func (c *Coordinator) report() {
+	others := int64(0)
+	for _, p := range c.done {
+		others += p.total - p.start
+	}
 	for _, m := range c.members {
 		if m.client >= 0 {
 			s := m.sums()
 			c.monitor.Report(m.client, Report{Residual: m.residual(), Done: s.device()})
+			others -= s.device()
 		}
 	}
+	c.monitor.ReportOthers(max(0, others))
 }
 
 func (m *member) residual() int64 {

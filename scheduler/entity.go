@@ -4,7 +4,8 @@ package scheduler
 // limits and its counts.
 type entity struct {
 	Entity
-	rule        int // number in the policy, -1 none
+	number      int64 // of all that the gate has made
+	rule        int   // number in the policy, -1 none
 	reservation int64
 	engine      *Engine
 	limits      []*Limit

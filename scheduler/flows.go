@@ -81,7 +81,8 @@ func (c *QueueConfig) take(e *entity) {
 func (g *Gate) entity(found Entity, now int64) *entity {
 	e := g.byKey[found.Key]
 	if e == nil {
-		e = &entity{Entity: found, engine: NewEngine(g.engine), share: whole}
+		g.made++
+		e = &entity{Entity: found, number: g.made, engine: NewEngine(g.engine), share: whole}
 		g.byKey[found.Key] = e
 		g.entities = append(g.entities, e)
 		e.apply(g.policy, found.Rule, g.engine, now)
@@ -116,7 +117,7 @@ func (e *entity) report() EntityReport {
 	engine := e.engine
 	offered, served := engine.Totals()
 	return EntityReport{
-		Entity: e.Key, Level: e.Level, Rule: e.rule, Root: e.root, Reservation: e.reservation, Limit: e.ceiling,
+		Entity: e.Key, Number: e.number, Level: e.Level, Rule: e.rule, Root: e.root, Reservation: e.reservation, Limit: e.ceiling,
 		Residual: max(0, engine.Residual()), Yielded: e.yielded(),
 		Offered: offered, Served: served, Hits: engine.Hits(),
 		Queued: engine.Pending(), Backlogged: engine.TakeBacklogged(),

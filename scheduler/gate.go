@@ -26,9 +26,11 @@ type Gate struct {
 	policy     *Policy
 	dispatcher *Dispatcher
 	inflight   int
-	saturated  bool // a command waited for the window since the last report
+	saturated  bool  // a command waited for the window since the last report
+	done       int64 // tokens that the device has served
 
 	entities []*entity
+	made     int64 // entities
 	byKey    map[string]*entity
 	flows    []*Queue // in order of opening
 	end      int64    // of the period
@@ -101,6 +103,9 @@ func (g *Gate) Done(t *Task, now int64) {
 		return
 	}
 	g.inflight--
+	if !t.Hit {
+		g.done += t.Cost
+	}
 	g.dispatcher.Done(t, now)
 }
 

@@ -8,6 +8,7 @@ package scheduler
 // entity appeared there, so that a lost or late report does no harm.
 type EntityReport struct {
 	Entity      string // Entity.Key
+	Number      int64  // of the entity on that thread: another one starts its counts anew
 	Level       Level
 	Rule        int   // number of its rule, -1 none
 	Root        bool  // no entity around it has a reservation

@@ -19,6 +19,7 @@ type Monitor struct {
 	clients   []client
 	began     int64
 	initial   int64 // G0
+	others    int64 // tokens completed this period by who is no client
 	reporting bool
 }
 
@@ -81,7 +82,7 @@ func (m *Monitor) Reporting() bool { return m.reporting }
 // BeginPeriod starts a period: the pool gets what is not reserved. Each engine
 // is then told its Reservation.
 func (m *Monitor) BeginPeriod(now int64) {
-	m.began, m.reporting = now, false
+	m.began, m.reporting, m.others = now, false, 0
 	for i := range m.clients {
 		m.clients[i].last = Report{Residual: m.clients[i].reservation}
 	}
@@ -92,6 +93,11 @@ func (m *Monitor) BeginPeriod(now int64) {
 
 // Report takes a client's report.
 func (m *Monitor) Report(id int, r Report) { m.clients[id].last = r }
+
+// ReportOthers takes what was completed in this period by who is not a client,
+// or no longer: it has used the capacity, too. Haechi's clients do not change
+// within a period.
+func (m *Monitor) ReportOthers(done int64) { m.others = done }
 
 // Check looks at the pool, every check interval. It returns true when the
 // engines must be told to report, which happens once per period: when somebody
@@ -122,7 +128,7 @@ func (m *Monitor) convert(now int64) {
 // nor does its throughput climb by η per period, as the paper shows.
 func (m *Monitor) Convertible(now int64) int64 {
 	left := mulDiv(m.Capacity(), max(0, m.cfg.Period-(now-m.began)), m.cfg.Period)
-	unserved, residual := m.Capacity(), int64(0)
+	unserved, residual := m.Capacity()-m.others, int64(0)
 	for i := range m.clients {
 		unserved -= m.clients[i].last.Done
 		residual += m.clients[i].last.Residual
@@ -134,6 +140,7 @@ func (m *Monitor) Convertible(now int64) int64 {
 // reservations and updates the capacity. backlogged says that commands waited
 // for the device at some time in it. It returns the tokens served.
 func (m *Monitor) EndPeriod(backlogged bool) (used int64) {
+	used = m.others
 	for i := range m.clients {
 		c := &m.clients[i]
 		used += c.last.Done

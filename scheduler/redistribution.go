@@ -29,6 +29,9 @@ func (c *Coordinator) beginPeriod(now int64) {
 		m.endPeriod(c.started)
 		c.join(m)
 	}
+	for i := range c.done {
+		c.done[i].start = c.done[i].total
+	}
 	c.monitor.BeginPeriod(now)
 	c.began, c.interval, c.started, c.loaded = now, 0, true, false
 }
