@@ -108,3 +108,36 @@ func TestIdleDeviceKeepsItsCapacity(t *testing.T) {
 		t.Errorf("found a capacity of %d, expected 10000", got)
 	}
 }
+
+// TestVisitorsUseTheCapacity: initiators that come after a period's start and go
+// before its end get no more of the hard pool than there is, and what they had
+// counts for the capacity.
+func TestVisitorsUseTheCapacity(t *testing.T) {
+	a := newAlone(t, GateConfig{Mode: HardPool, Batch: 10}, Rule{Initiators: []string{"iqn.nobody"}})
+	exchange(a.coord, a.now, a.gate)
+	served := 0
+	var report GateReport
+	for a.now < 990*ms {
+		q := a.open("iqn.visitor", 0)
+		for range 7 {
+			served += len(a.serve(100, 20, q))
+			if a.now/ms%5 == 0 {
+				a.gate.Report(&report)
+				a.coord.Collect(&report)
+				a.coord.Check(a.now)
+			}
+		}
+		for _, task := range a.device {
+			a.gate.Done(task, a.now)
+			served++
+		}
+		a.device = nil
+		for q.Pending() > 0 {
+			a.gate.Cancel(q.tasks.head, a.now)
+		}
+		a.gate.Close(q, a.now)
+	}
+	if served < 9000 || served > 10_000+500 {
+		t.Errorf("found %d commands served of a capacity of 10000", served)
+	}
+}
