@@ -27,6 +27,7 @@ type Coordinator struct {
 	interval int // of the period, from 0
 	started  bool
 	loaded   bool // commands waited for the device in this period
+	held     bool // in an interval of it limits let less pass than the device can do
 }
 
 // member is an entity over all threads.

@@ -3,6 +3,7 @@ package scheduler
 // Redistribute starts the next interval, and with the last one's end the next
 // period. It fills a grant per thread.
 func (c *Coordinator) Redistribute(now int64, grants []GateGrant) {
+	c.held = c.held || c.limitsHold()
 	period := !c.started || c.interval == c.config.Intervals-1
 	if period {
 		c.beginPeriod(now)
@@ -23,7 +24,7 @@ func (c *Coordinator) Redistribute(now int64, grants []GateGrant) {
 func (c *Coordinator) beginPeriod(now int64) {
 	if c.started {
 		c.report()
-		c.monitor.EndPeriod(c.loaded)
+		c.monitor.EndPeriod(c.loaded && !c.held)
 	}
 	for _, m := range c.members {
 		m.endPeriod(c.started)
@@ -33,7 +34,22 @@ func (c *Coordinator) beginPeriod(now int64) {
 		c.done[i].start = c.done[i].total
 	}
 	c.monitor.BeginPeriod(now)
-	c.began, c.interval, c.started, c.loaded = now, 0, true, false
+	c.began, c.interval, c.started, c.loaded, c.held = now, 0, true, false, false
+}
+
+// limitsHold reports whether someone with a limit waited throughout the interval
+// on a thread whose device had room: then what was served says nothing of what
+// the device can do.
+func (c *Coordinator) limitsHold() bool {
+	for _, m := range c.members {
+		for j := range m.parts {
+			p := &m.parts[j]
+			if m.limit != Unlimited && p.present && p.backlogged && !c.heard[j].saturated() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // join brings the monitor's client in line with the entity.

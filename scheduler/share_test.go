@@ -72,6 +72,27 @@ func TestLimitsAreDividedByPShift(t *testing.T) {
 	}
 }
 
+// TestLimitsDoNotLowerTheCapacity: what limits leave unused is not taken for a
+// device that has become slower.
+func TestLimitsDoNotLowerTheCapacity(t *testing.T) {
+	l := newLimited(1200, 2000) // 4800 of 8000 in all
+	c := NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 4 * l.capacity}}})
+	for interval := range int64(30) {
+		for j := range l.grants {
+			l.serve(j)
+			r := l.report(j)
+			r.Backlogged = true // for a moment
+			c.Collect(r)
+			r.Backlogged = l.busy[j]
+			c.Collect(r)
+		}
+		c.Redistribute(interval*200e6, l.grants[:])
+	}
+	if omega := c.Monitor().Capacity(); omega < 4*l.capacity {
+		t.Errorf("capacity %d, expected at least %d as configured", omega, 4*l.capacity)
+	}
+}
+
 func (l *limited) checkShares(t *testing.T) {
 	shares := map[string]int64{}
 	for j := range l.grants {
