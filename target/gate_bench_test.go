@@ -1,0 +1,65 @@
+package target_test
+
+import (
+	"encoding/binary"
+	"runtime"
+	"testing"
+
+	"lunar/internal/initiator"
+	"lunar/scheduler"
+	"lunar/target"
+)
+
+// promised is a reservation and a limit that hold nobody back.
+var promised = scheduler.Rule{
+	Name: "promised", Initiators: []string{"*"},
+	Reservation: scheduler.Rate{IOPS: 1e7}, Limit: scheduler.Rate{IOPS: 1e8, Bytes: 1e12},
+}
+
+// ruled is a server with a RAM volume and rules.
+func ruled(t testing.TB, rules ...scheduler.Rule) *rig {
+	p, err := scheduler.NewPolicy(rules, nil, scheduler.Cost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newRig(t, rigOptions{config: target.Config{QoS: target.QoS{Policy: p}}})
+}
+
+// BenchmarkGatedCommand is BenchmarkCommand without rules, and with a reservation
+// and two limits that let everything pass.
+// It must report 0 allocs/op.
+func BenchmarkGatedCommand(b *testing.B) {
+	b.Run("no-rules", func(b *testing.B) { benchCommands(b, ruled(b), false) })
+	b.Run("rules", func(b *testing.B) { benchCommands(b, ruled(b, promised), false) })
+}
+
+// TestGatedCommandsDoNotAllocate: neither those that pass the gate nor those
+// that wait in it, as TestCommandsDoNotAllocate counts.
+func TestGatedCommandsDoNotAllocate(t *testing.T) {
+	const depth, size, rounds = 32, 4096, 100
+	waits := promised
+	waits.Reservation, waits.Limit.IOPS = scheduler.Rate{}, 20_000
+	for name, rule := range map[string]scheduler.Rule{"pass": promised, "wait": waits} {
+		r := ruled(t, rule)
+		login := r.login(initiator.Options{CmdSN: 1})
+		c := &benchConn{b: t, stream: login.Transport(), in: make([]byte, depth*(48+size)), out: make([]byte, 0, depth*(48+size))}
+		c.cmdSN = binary.BigEndian.Uint32(nextCmdSN(t, login))
+		batch := batchOf(c, false, depth, size)
+		for range 20 {
+			batch()
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range rounds {
+			batch()
+		}
+		runtime.ReadMemStats(&after)
+		// The coordinator's reports are made anew, a few every 20 ms.
+		if n := after.Mallocs - before.Mallocs; n > rounds*depth/10 {
+			t.Errorf("%s: %d allocations in %d commands", name, n, rounds*depth)
+		}
+		if f := r.server.QoS(initiator.DefaultInitiator).Flows; len(f) != 1 || (name == "wait") != (f[0].Counters.Waited > 0) {
+			t.Errorf("%s: %+v: expected one flow, whose commands %s", name, f, name)
+		}
+	}
+}
