@@ -12,7 +12,9 @@ import (
 // commands costs little more than one that serves a single one. What an initiator
 // has looked at, it says itself: by the ExpStatSN of its commands. So the thread
 // rests for a part of the time that the initiator with the fewest responses left
-// needs for them. A lone command, and whoever keeps up, is never delayed.
+// needs for them. A lone command, and whoever keeps up, is never delayed. Responses
+// that are still on their way look like those that the initiator has not come to, so
+// whether rests cost throughput is tried out (trial.go).
 
 const (
 	// restFrom is how many responses an initiator must have left.
@@ -44,6 +46,8 @@ type rest struct {
 	thread *thread
 	listed []*Connection // those that commands came from in this pass
 	eager  int64         // until then there is no rest
+	trial  trial
+	idle   time.Duration // of the thread, when the window of the trial began
 }
 
 // gather notes a command.
@@ -53,6 +57,7 @@ func (c *Connection) gather(t *task) {
 		r.eager = t.moved + int64(eagerTime)
 		return
 	}
+	r.trial.commands++
 	p.seen = t.expStatSN
 	if p.left = uint32(c.statSN - p.seen); p.left > maxQueued {
 		p.left = 0 // it makes things up
@@ -76,10 +81,15 @@ func (r *rest) Run() {
 		r.listed[i] = nil
 	}
 	r.listed = r.listed[:0]
+	if r.trial.over(now) {
+		idle := r.thread.loop.Stats().Idle
+		r.trial.judge(now, int64(idle-r.idle))
+		r.idle = idle
+	}
 	switch {
 	case shortest < 0:
 		r.eager = now + int64(eagerTime)
-	case now >= r.eager && shortest >= int64(restShortest):
+	case now >= r.eager && shortest >= int64(restShortest) && r.trial.resting():
 		r.thread.loop.Rest(time.Duration(shortest))
 	}
 }

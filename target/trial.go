@@ -1,0 +1,85 @@
+package target
+
+import "time"
+
+const (
+	// windowTime is how long commands are counted to know their rate.
+	windowTime = 16 * time.Millisecond
+	// restWindows is for how many windows a thread may rest before it is looked
+	// again how fast it is without.
+	restWindows = 16
+	// trialPause is how many windows pass after rests were found to cost
+	// throughput, until they are tried again.
+	trialPause = 32
+	// costPercent is what rests may seem to cost: windows differ by some percent
+	// anyway.
+	costPercent = 4
+	// idlePercent is how much of its time a thread must have had nothing to do: one
+	// that is busy has no time to rest.
+	idlePercent = 20
+)
+
+// trial finds out whether rests cost throughput: it compares windows with and
+// without them. It has no clock of its own.
+type trial struct {
+	phase    trialPhase
+	commands int64 // in this window
+	began    int64 // the window, in nanoseconds
+	left     int   // windows of the phase
+	without  int64 // commands per second in the last window without rests
+	with     int64 // and with
+}
+
+// trialPhase is what a window is for.
+type trialPhase uint8
+
+const (
+	working  trialPhase = iota // without rests
+	trying                     // the first window with rests
+	resting                    // with rests, which cost nothing
+	checking                   // a window without, to compare with
+)
+
+// resting reports whether the thread may rest in this window.
+func (t *trial) resting() bool { return t.phase == trying || t.phase == resting }
+
+// over reports whether the window has ended.
+func (t *trial) over(now int64) bool { return now-t.began >= int64(windowTime) }
+
+// judge ends the window, in which the thread was idle for so many nanoseconds. One
+// that took far too long, because there was nothing to do, says nothing.
+func (t *trial) judge(now, idle int64) {
+	took, commands := now-t.began, t.commands
+	t.began, t.commands = now, 0
+	if took > 4*int64(windowTime) {
+		return
+	}
+	rate := commands * int64(time.Second) / took
+	switch t.phase {
+	case working:
+		t.without = rate
+		if t.left--; t.left <= 0 && idle*100 >= took*idlePercent {
+			t.phase = trying
+		}
+	case trying:
+		t.with = rate
+		t.compare()
+	case resting:
+		t.with = rate
+		if t.left--; t.left <= 0 {
+			t.phase = checking
+		}
+	case checking:
+		t.without = rate
+		t.compare()
+	}
+}
+
+// compare decides whether to rest: not if that costs throughput.
+func (t *trial) compare() {
+	if t.with*100 >= t.without*(100-costPercent) {
+		t.phase, t.left = resting, restWindows
+	} else {
+		t.phase, t.left = working, trialPause
+	}
+}

@@ -1,0 +1,51 @@
+package target
+
+import "testing"
+
+// TestTrial: a thread rests as long as that costs no throughput.
+func TestTrial(t *testing.T) {
+	for name, tt := range map[string]struct {
+		with, without int64 // commands in a window
+		idle          int64 // percent
+		atLeast, most int   // of 200 windows with rests
+	}{
+		"costs nothing":     {4000, 4000, 50, 180, 190},
+		"is even faster":    {4400, 4000, 50, 180, 190},
+		"costs throughput":  {3000, 4000, 50, 5, 7},
+		"costs one percent": {3960, 4000, 50, 180, 190},
+		"no time to rest":   {4000, 4000, 10, 0, 0},
+	} {
+		var tr trial
+		now, rests := int64(1), 0
+		for range 200 {
+			tr.began = now
+			tr.commands = tt.without
+			if tr.resting() {
+				tr.commands = tt.with
+				rests++
+			}
+			if tr.over(now) {
+				t.Fatalf("%s: a window is over as it begins", name)
+			}
+			now += int64(windowTime)
+			if !tr.over(now) {
+				t.Fatalf("%s: a window is not over after its time", name)
+			}
+			tr.judge(now, int64(windowTime)*tt.idle/100)
+		}
+		if rests < tt.atLeast || rests > tt.most {
+			t.Errorf("%s: rests in %d of 200 windows, expected %d to %d", name, rests, tt.atLeast, tt.most)
+		}
+	}
+}
+
+// TestTrialIgnoresPauses: a window in which there was hardly anything to do says
+// nothing of rests.
+func TestTrialIgnoresPauses(t *testing.T) {
+	tr := trial{phase: resting, left: restWindows, without: 250_000}
+	tr.commands = 1
+	tr.judge(10*int64(windowTime), 0)
+	if tr.phase != resting || tr.left != restWindows || tr.commands != 0 {
+		t.Errorf("phase %d, %d windows left, %d commands: expected nothing to change", tr.phase, tr.left, tr.commands)
+	}
+}
