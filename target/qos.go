@@ -17,7 +17,7 @@ type QoS struct {
 
 // QoSStatus is what the scheduler has given and to whom.
 type QoSStatus struct {
-	Capacity   int64                               // tokens per second; 0: not known yet
+	Capacity   int64                               // tokens per period, which is a second; 0: not known yet
 	Capacities []int64                             // of the last periods, the newest last
 	Flows      []scheduler.Explanation             // by event thread; of thread -1 what queues had counted that are gone
 	Attainment map[string][]scheduler.PeriodResult // by entity, as far as it has a rule
