@@ -18,11 +18,18 @@ type qosCommand struct {
 }
 
 // qosPlan is how long a run is: with rules, and without.
-type qosPlan struct{ warmup, runtime, bare time.Duration }
+type qosPlan struct {
+	warmup, runtime, bare time.Duration
+	tries                 int // of a run that others disturb; the quietest counts
+}
+
+// qosQuiet is the share of the machine that others may take before a run is
+// done again.
+const qosQuiet = 0.15
 
 var qosPlans = map[string]qosPlan{
-	"quick": {1 * time.Second, 4 * time.Second, 2 * time.Second},
-	"full":  {2 * time.Second, 12 * time.Second, 6 * time.Second},
+	"quick": {1 * time.Second, 4 * time.Second, 2 * time.Second, 2},
+	"full":  {2 * time.Second, 12 * time.Second, 6 * time.Second, 3},
 }
 
 // noisyName is what Only calls the neighbours.
@@ -76,13 +83,13 @@ func (p qosPlan) runAll(ctx context.Context, scenarios []qosScenario, only []str
 		r := qosResult{scenario: s}
 		key := s.loadKey()
 		if unscheduled[key] == nil {
-			if unscheduled[key], err = s.run(ctx, false, p.warmup, p.bare); err != nil {
+			if unscheduled[key], err = p.quietest(ctx, s, false, p.bare); err != nil {
 				return nil, fmt.Errorf("%s without rules: %w", s.name, err)
 			}
 		}
 		r.unscheduled, r.outcome = unscheduled[key], unscheduled[key]
 		if s.ruled() {
-			if r.outcome, err = s.run(ctx, true, p.warmup, p.runtime); err != nil {
+			if r.outcome, err = p.quietest(ctx, s, true, p.runtime); err != nil {
 				return nil, fmt.Errorf("%s: %w", s.name, err)
 			}
 		}
@@ -107,9 +114,27 @@ func (p qosPlan) runNoisy(ctx context.Context) (n noisyRuns, err error) {
 		neighbours int
 		ruled      bool
 	}{{&n.alone, 0, false}, {&n.ruled, 2, true}, {&n.unscheduled, 2, false}} {
-		if *r.outcome, err = noisy(r.neighbours).run(ctx, r.ruled, p.warmup, p.runtime); err != nil {
+		if *r.outcome, err = p.quietest(ctx, noisy(r.neighbours), r.ruled, p.runtime); err != nil {
 			return n, fmt.Errorf("noisy neighbours: %w", err)
 		}
 	}
 	return n, nil
+}
+
+// quietest runs a scenario, again if others take the machine meanwhile, and
+// returns the run that they disturbed least.
+func (p qosPlan) quietest(ctx context.Context, s qosScenario, ruled bool, runtime time.Duration) (best *qosOutcome, err error) {
+	for range p.tries {
+		o, err := s.run(ctx, ruled, p.warmup, runtime)
+		if err != nil {
+			return nil, err
+		}
+		if best == nil || o.foreign < best.foreign {
+			best = o
+		}
+		if best.foreign < qosQuiet {
+			break
+		}
+	}
+	return best, nil
 }
