@@ -36,9 +36,10 @@ func (p *pace) due(now int64) bool {
 // took says that a command has started.
 func (p *pace) took() { p.next += p.gap }
 
-// wait arms the timer for a connection whose next command is not due yet.
+// wait arms the timer for a connection whose next command is not due yet. A window
+// that is closed opens with a response, which is a turn of its own.
 func (c *connection) wait() {
-	if c.pace.gap == 0 || len(c.free) == 0 || c.pace.timer.Armed() || !c.engine.issuing {
+	if c.pace.gap == 0 || len(c.free) == 0 || c.pace.timer.Armed() || !c.engine.issuing || !c.state.WindowOpen() {
 		return
 	}
 	c.pace.timer.Fire = c.Run
