@@ -40,6 +40,7 @@ func newThread(config evloop.Config) (*thread, error) {
 		loop.Stop()
 		return nil, fmt.Errorf("event thread %s: %w", config.Name, err)
 	}
+	clear(scratch) // now, so that it is there when the first connection comes
 	th := &thread{
 		loop:  loop,
 		room:  newRoom(scratch),
