@@ -12,7 +12,9 @@ import (
 // commands costs little more than one that serves a single one. What an initiator
 // has looked at, it says itself: by the ExpStatSN of its commands. So the thread
 // rests for a part of the time that the initiator with the fewest responses left
-// needs for them. A lone command, and whoever keeps up, is never delayed. Responses
+// needs for them. Who has one command at a time, or keeps up, makes the thread stay
+// awake for a while: of others' rests, only the first of such commands may see one.
+// Responses
 // that are still on their way look like those that the initiator has not come to, so
 // whether rests cost throughput is tried out (trial.go).
 
