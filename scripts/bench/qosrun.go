@@ -169,9 +169,11 @@ func (r *qosRun) login(ctx context.Context) (conns []*initiator.Conn, err error)
 // startClients gives every session an event thread of its own.
 func (r *qosRun) startClients(ctx context.Context, conns []*initiator.Conn, warmup time.Duration, ended chan<- error) {
 	o := r.outcome
-	for i, c := range r.scenario.initiators {
+	for range r.scenario.initiators { // before the first of them observes
 		o.slices = append(o.slices, make([]int64, r.slices))
 		o.latency = append(o.latency, hdrhistogram.New(1, int64(time.Minute), 3))
+	}
+	for i, c := range r.scenario.initiators {
 		w := load.Workload{Depth: c.depth, Rate: c.rate / float64(c.units), Sizes: []load.Share{{Bytes: 4096, Weight: 1}}, ReadPercent: 100,
 			Random: true, Seed: uint64(i + 1), Warmup: warmup, Runtime: time.Hour, CPU: -1,
 			Observe: func(_ int, started, finished int64) { r.observe(i, started, finished) }}
