@@ -7,6 +7,7 @@ import (
 
 	"lunar/scheduler"
 	"lunar/sim/experiment"
+	"lunar/sim/experiment/experimenttest"
 )
 
 // quick are the experiments that the race detector lets run in seconds.
@@ -14,29 +15,7 @@ var quick = map[string]bool{"haechi-1a": true, "haechi-1c-b": true}
 
 // TestExperiments: every row's reduced size meets its criteria.
 func TestExperiments(t *testing.T) {
-	for _, e := range Experiments() {
-		t.Run(e.ID, func(t *testing.T) {
-			switch {
-			case e.Run == nil:
-				if e.Excluded == "" {
-					t.Error("neither a run nor a reason why not")
-				}
-				return
-			case raceDetector && !quick[e.ID]:
-				t.Skip("too slow with the race detector; the simulator is one goroutine")
-			}
-			t.Parallel()
-			result := e.Run(&experiment.Env{Seed: 1, Reduced: true})
-			if len(result.Checks) == 0 {
-				t.Error("checks nothing")
-			}
-			for _, c := range result.Checks {
-				if c.Verdict == experiment.Fail {
-					t.Errorf("%s: %s, expected %s (paper %s)", c.Name, c.Measured, c.Expected, c.Paper)
-				}
-			}
-		})
-	}
+	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{Slow: func(id string) bool { return !quick[id] }})
 }
 
 // tiny is a cluster of a hundredth of the rate, with a limit and all three
@@ -84,7 +63,7 @@ func TestSameLog(t *testing.T) {
 // TestLiteralYielding: with mode literal and equal service C1 of 2A-Zipf ends
 // near 0.67 R (algorithms A1, the reference model's value).
 func TestLiteralYielding(t *testing.T) {
-	if raceDetector {
+	if experimenttest.RaceDetector {
 		t.Skip("too slow with the race detector; the simulator is one goroutine")
 	}
 	s := newScale(&experiment.Env{Seed: 1, Reduced: true})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lunar/sim/experiment"
+	"lunar/sim/experiment/experimenttest"
 )
 
 // slow are the experiments that take too long with the race detector.
@@ -20,30 +21,7 @@ var known = map[string]string{
 // TestExperiments: every row's reduced size meets its criteria, but for the
 // known ones.
 func TestExperiments(t *testing.T) {
-	for _, e := range Experiments() {
-		t.Run(e.ID, func(t *testing.T) {
-			switch {
-			case e.Run == nil:
-				if e.Excluded == "" {
-					t.Error("neither a run nor a reason why not")
-				}
-				return
-			case raceDetector && slow[e.ID]:
-				t.Skip("too slow with the race detector; the simulated cluster is one goroutine")
-			}
-			t.Parallel()
-			result := e.Run(&experiment.Env{Seed: 1, Reduced: true})
-			if len(result.Checks) == 0 {
-				t.Error("checks nothing")
-			}
-			for _, c := range result.Checks {
-				_, expected := known[e.ID+" "+c.Name]
-				if failed := c.Verdict == experiment.Fail; failed != (expected && failed) {
-					t.Errorf("%s: %s, expected %s (paper %s)", c.Name, c.Measured, c.Expected, c.Paper)
-				}
-			}
-		})
-	}
+	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{Slow: func(id string) bool { return slow[id] }, Known: known})
 }
 
 // TestSameLog: the same seed decides the same, byte for byte, and another seed

@@ -1,5 +1,0 @@
-//go:build race
-
-package fussy
-
-const raceDetector = true

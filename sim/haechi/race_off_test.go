@@ -1,5 +1,0 @@
-//go:build !race
-
-package haechi
-
-const raceDetector = false

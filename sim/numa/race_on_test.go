@@ -1,5 +1,0 @@
-//go:build race
-
-package numa
-
-const raceDetector = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package pshift
-
-const raceDetector = false
