@@ -16,20 +16,31 @@ func TestCommandsDoNotAllocate(t *testing.T) {
 	for name, write := range map[string]bool{"read": false, "write": true} {
 		r := newRig(t, rigOptions{})
 		login := r.login(initiator.Options{CmdSN: 1})
-		c := &benchConn{b: t, stream: login.Transport(), in: make([]byte, depth*(48+size)), out: make([]byte, 0, depth*(48+size))}
-		c.cmdSN = binary.BigEndian.Uint32(nextCmdSN(t, login))
-		batch := batchOf(c, write, depth, size)
-		for range 10 {
-			batch()
-		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range rounds {
-			batch()
-		}
-		runtime.ReadMemStats(&after)
-		if n := after.Mallocs - before.Mallocs; n > rounds*depth/50 {
+		if n := mallocs(newBatch(t, login, write, depth, size), 10, rounds); n > rounds*depth/50 {
 			t.Errorf("%s: %d allocations in %d commands", name, n, rounds*depth)
 		}
 	}
+}
+
+// newBatch returns what sends depth commands of size bytes on a connection that has
+// logged in, and takes their responses.
+func newBatch(t testing.TB, login *initiator.Conn, write bool, depth, size int) func() {
+	c := &benchConn{b: t, stream: login.Transport(), in: make([]byte, depth*(48+size)), out: make([]byte, 0, depth*(48+size))}
+	c.cmdSN = binary.BigEndian.Uint32(nextCmdSN(t, login))
+	return batchOf(c, write, depth, size)
+}
+
+// mallocs counts the allocations of the whole process in rounds of f, after some
+// that do not count.
+func mallocs(f func(), warmup, rounds int) uint64 {
+	for range warmup {
+		f()
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range rounds {
+		f()
+	}
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs
 }

@@ -76,9 +76,7 @@ func BenchmarkCommand(b *testing.B) {
 func benchCommands(b *testing.B, r *rig, write bool) {
 	const depth, size = 32, 4096
 	login := r.login(initiator.Options{CmdSN: 1})
-	c := &benchConn{b: b, stream: login.Transport(), in: make([]byte, depth*(48+size)), out: make([]byte, 0, depth*(48+size))}
-	c.cmdSN = binary.BigEndian.Uint32(nextCmdSN(b, login))
-	batch := batchOf(c, write, depth, size)
+	batch := newBatch(b, login, write, depth, size)
 	batch()
 	b.ReportAllocs()
 	for n := 0; b.Loop(); n += depth {

@@ -29,8 +29,16 @@ func (c *Connection) scsiCommand(r *request) {
 		return
 	}
 	c.tasks.insert(t)
-	c.executing, c.calling = t, t
+	c.enter(t)
 	c.execute(t, p, r)
+	c.exit(t)
+}
+
+// enter begins the execution of a task's command, exit ends it: a task that ends
+// meanwhile is recycled only then.
+func (c *Connection) enter(t *task) { c.executing, c.calling = t, t }
+
+func (c *Connection) exit(t *task) {
 	c.executing, c.calling = nil, nil
 	if t.ended {
 		c.thread.recycle(t)

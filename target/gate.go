@@ -154,12 +154,9 @@ func (g *gate) close(c *Connection) {
 // dispatched runs a task that has waited in the gate.
 func (c *Connection) dispatched(t *task) {
 	defer c.Contain()
-	c.executing, c.calling = t, t
+	c.enter(t)
 	t.lun.nexus.LU.Execute(&t.cmd)
-	c.executing, c.calling = nil, nil
-	if t.ended {
-		c.thread.recycle(t)
-	}
+	c.exit(t)
 }
 
 // await keeps what came with a command that waits in the gate: its immediate

@@ -1,8 +1,6 @@
 package target_test
 
 import (
-	"encoding/binary"
-	"runtime"
 	"testing"
 
 	"lunar/internal/initiator"
@@ -42,20 +40,8 @@ func TestGatedCommandsDoNotAllocate(t *testing.T) {
 	for name, rule := range map[string]scheduler.Rule{"pass": promised, "wait": waits} {
 		r := ruled(t, rule)
 		login := r.login(initiator.Options{CmdSN: 1})
-		c := &benchConn{b: t, stream: login.Transport(), in: make([]byte, depth*(48+size)), out: make([]byte, 0, depth*(48+size))}
-		c.cmdSN = binary.BigEndian.Uint32(nextCmdSN(t, login))
-		batch := batchOf(c, false, depth, size)
-		for range 20 {
-			batch()
-		}
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range rounds {
-			batch()
-		}
-		runtime.ReadMemStats(&after)
 		// The coordinator's reports are made anew, a few every 20 ms.
-		if n := after.Mallocs - before.Mallocs; n > rounds*depth/10 {
+		if n := mallocs(newBatch(t, login, false, depth, size), 20, rounds); n > rounds*depth/10 {
 			t.Errorf("%s: %d allocations in %d commands", name, n, rounds*depth)
 		}
 		if f := r.server.QoS(initiator.DefaultInitiator).Flows; len(f) != 1 || (name == "wait") != (f[0].Counters.Waited > 0) {

@@ -14,9 +14,8 @@ import (
 // rests for a part of the time that the initiator with the fewest responses left
 // needs for them. Who has one command at a time, or keeps up, makes the thread stay
 // awake for a while: of others' rests, only the first of such commands may see one.
-// Responses
-// that are still on their way look like those that the initiator has not come to, so
-// whether rests cost throughput is tried out (trial.go).
+// Responses that are still on their way look like those that the initiator has not
+// come to, so whether rests cost throughput is tried out (trial.go).
 
 const (
 	// restFrom is how many responses an initiator must have left.

@@ -100,11 +100,11 @@ func (c *Connection) Sender(node int) *evloop.Loop {
 	if node == c.thread.loop.Node() {
 		return nil
 	}
-	return c.session.server.threadOf(node, int(c.session.tsih)).evloop()
+	return c.session.server.loopOf(node, int(c.session.tsih))
 }
 
-// threadOf returns one of a node's event threads, nil if it has none.
-func (s *Server) threadOf(node, choice int) *thread {
+// loopOf returns the loop of one of a node's event threads, nil if it has none.
+func (s *Server) loopOf(node, choice int) *evloop.Loop {
 	n := 0
 	for _, th := range s.threads {
 		if th.loop.Node() == node {
@@ -116,17 +116,9 @@ func (s *Server) threadOf(node, choice int) *thread {
 			continue
 		}
 		if choice%n == 0 {
-			return th
+			return th.loop
 		}
 		choice--
 	}
 	return nil
-}
-
-// evloop is the thread's loop; nil for no thread.
-func (th *thread) evloop() *evloop.Loop {
-	if th == nil {
-		return nil
-	}
-	return th.loop
 }
