@@ -34,6 +34,7 @@ type options struct {
 	Servers serversCommand `cmd:"" default:"withargs" help:"The whole target, both servers on tmpfs (the default)."`
 	Cache   cacheCommand   `cmd:"" help:"The block cache."`
 	QoS     qosCommand     `cmd:"" name:"qos" help:"The token scheduler: reservations and limits of ten initiators."`
+	Soak    soakCommand    `cmd:"" help:"Half an hour at full load with every byte checked: does the process grow?"`
 }
 
 // plan is how long a mode measures.

@@ -12,6 +12,11 @@
 # scheduler, with ten initiators, into docs/qos.md and docs/qos. Takes about one
 # minute (quick, the default) or four (full).
 #
+# run.sh soak [--runtime 30m] [OPTIONS]: full load with every byte checked, clients
+# that come, go and are killed, and a look at memory, goroutines, threads and
+# descriptors every five seconds, into docs/soak.md. Needs 3 GiB on the disk below
+# /var/tmp.
+#
 # `run.sh --help`, `run.sh cache --help` and `run.sh qos --help` list the options.
 set -euo pipefail
 
