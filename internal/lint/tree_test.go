@@ -42,7 +42,7 @@ var files = sync.OnceValues(func() (all []string, err error) {
 			return err
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "build" || d.Name() == "testdata" && strings.Contains(path, "fuzz")):
 			return fs.SkipDir
-		case d.Type().IsRegular():
+		case d.Type().IsRegular() && d.Name() != ".git": // a file in a linked work tree
 			all = append(all, path)
 		}
 		return nil
