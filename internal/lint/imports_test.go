@@ -16,6 +16,8 @@ var layers = map[string][]string{
 	"cmd/tgtsim":         {"sim"},
 	"conf":               {"scheduler"},
 	"target":             {"target/pdu", "target/login", "target/scsi", "scheduler", "cache", "backstore", "internal"},
+	"iser":               {"target", "scheduler", "backstore", "internal"},
+	"iser/verbs":         {"internal"},
 	"cache":              {"backstore", "internal"},
 	"sim":                {"scheduler", "cache", "internal"},
 	"scheduler":          {"internal"},
