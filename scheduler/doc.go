@@ -19,6 +19,8 @@
 //     tokens, then the rest by weighted round robin.
 //   - Bucket paces limits; Rules compile into Entities that a Gate, the event
 //     thread's own front, puts to work.
+//   - Package batch, below this one, decides how many small requests are gathered
+//     before they go on together (Tyche).
 //
 // # In an event thread
 //
