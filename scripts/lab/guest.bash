@@ -3,20 +3,21 @@
 #
 # A scenario runs on one or several machines. The initiator logs in to tgtd on
 # the host. On a numaN tgtd runs as well; it has N nodes, each with memory, CPUs
-# and a network device of its own.
+# and a network device of its own. On rdma tgtd and the initiator share a Soft-RoCE
+# device that needs no network.
 #
 # Lines from the guest: "ready"; "out TEXT" (a scenario's output); "log TEXT"
 # (of a tgtd in the guest); "host WORD" (a request to the host, answered by one
 # line "ok TEXT" or "failed TEXT"); "done STATUS". Lines to the guest: "run SCENARIO PORT", and "off".
 
-readonly machines='initiator numa2 numa4'
+readonly machines='initiator rdma numa2 numa4'
 guest_pid=
 guest_machine=
 
 # target_inside MACHINE: whether tgtd runs there and not on the host.
 target_inside() { [ "$1" != initiator ]; }
 
-# machine_initiator, machine_numa NODES: the machine's hardware, into $hardware.
+# machine_initiator, machine_rdma, machine_numa NODES: the machine's hardware, into $hardware.
 machine_initiator() {
 	hardware=(-smp 2 -m 1G -netdev user,id=net0 -device virtio-net-pci,netdev=net0,romfile=)
 }
@@ -33,6 +34,8 @@ machine_numa() {
 	done
 	for ((cpu = 0; cpu < 4; cpu++)); do hardware+=(-numa "cpu,node-id=$((cpu % $1)),socket-id=$cpu"); done
 }
+
+machine_rdma() { machine_initiator; }
 
 # guest_files MACHINE: the disk with what the guest runs.
 guest_files() {
