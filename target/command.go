@@ -229,7 +229,11 @@ func (c *Connection) dataOut(r *request) {
 		c.reject(r, pdu.RejectDataDigestError)
 		return
 	}
-	if t.cmd.Aborted() {
+	if t.cmd.Aborted() || t.dying {
+		return
+	}
+	if t.fetching() {
+		c.violation("Data-Out for task %#x, whose data is fetched, expected none", t.itt)
 		return
 	}
 	if fault := t.receiveDataOut(p, r.data); fault != nil {

@@ -57,6 +57,7 @@ type TargetConfig struct {
 type PortalGroup struct {
 	Tag       uint16
 	Listen    []string // host:port; an empty host is every address, IPv4 and IPv6
+	Assisted  []Portal // not open yet, for iSER; the group takes them over
 	Advertise []string // host:port that discovery tells instead, for a target behind NAT
 }
 

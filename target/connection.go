@@ -34,6 +34,7 @@ type Connection struct {
 	thread  *thread
 	owner   owner
 	mover   Datamover
+	assist  Assistant // the same in iSER-assisted mode, else nil
 	log     *slog.Logger
 	rare    rareLog // of what the initiator can bring about at will
 
@@ -99,6 +100,7 @@ func newConnection(s *Session, th *thread) *Connection {
 // the next StatSN, cmdSN the first command's CmdSN.
 func (c *Connection) start(mover Datamover, statSN, cmdSN pdu.SN) {
 	c.mover, c.statSN = mover, statSN
+	c.assist, _ = mover.(Assistant)
 	c.window = NewCmdWindow(cmdSN, uint32(c.session.server.config.Limits.QueueDepth))
 	c.log = c.session.log()
 	if err := c.begin(); err != nil {
@@ -218,10 +220,14 @@ func (c *Connection) Closed(why error) {
 }
 
 // abort ends a task without a status: at once, or when what the backing store
-// is doing for it has ended.
+// and the transport are doing for it has ended.
 func (c *Connection) abort(t *task) {
 	c.waiters.remove(t)
 	c.withdraw(t)
+	if t.fetching() {
+		t.dying = true // Fetched comes back to it
+		return
+	}
 	if t.cmd.Abort() {
 		t.end()
 	}

@@ -63,6 +63,10 @@ type Receiver interface {
 	// Received returns. badDigest says that the data digest was wrong.
 	Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool)
 
+	// Fetched tells that all data that Assistant.Fetch was asked for, by the
+	// R2T with these tags, is in place.
+	Fetched(itt, ttt uint32)
+
 	// Stamp sets StatSN, ExpCmdSN and MaxCmdSN of a PDU that is about to
 	// leave.
 	Stamp(bhs *pdu.BHS)

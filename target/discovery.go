@@ -2,8 +2,8 @@ package target
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"lunar/target/pdu"
@@ -51,7 +51,7 @@ func (s *Server) appendTarget(out []byte, session *Session, t *Target) []byte {
 	defer s.mu.Unlock()
 	for _, tag := range t.config.PortalGroups {
 		if g := s.mu.groups[tag]; g != nil {
-			for _, addr := range g.addresses(session.local.Addr()) {
+			for _, addr := range g.addresses(session.local.Addr(), session.assisted) {
 				out = pdu.AppendPair(out, "TargetAddress", fmt.Sprintf("%s,%d", addr, tag))
 			}
 		}
@@ -60,25 +60,36 @@ func (s *Server) appendTarget(out []byte, session *Session, t *Target) []byte {
 }
 
 // addresses returns the group's portals as an initiator that reached local can
-// use them: a portal on every address is told as local, and one on loopback
-// only to who is there himself.
-func (g *portalGroup) addresses(local netip.Addr) []string {
-	if len(g.Advertise) > 0 {
+// use them: those of the transport that it came by, a portal on every address as
+// local, and one on loopback only to who is there himself.
+func (g *portalGroup) addresses(local netip.Addr, assisted bool) []string {
+	if len(g.Advertise) > 0 && !assisted {
 		return g.Advertise
 	}
 	var out []string
-	seen := make(map[string]bool)
-	for _, l := range g.listeners {
-		if addr, ok := reachable(l.Addr(), local); ok && !seen[addr] {
-			seen[addr] = true
+	for _, portal := range g.ends(assisted) {
+		if addr, ok := reachable(portal, local); ok && !slices.Contains(out, addr) {
 			out = append(out, addr)
 		}
 	}
 	return out
 }
 
-func reachable(portal net.Addr, local netip.Addr) (string, bool) {
-	ap := addrPort(portal)
+// ends are the addresses that the group listens on by one transport.
+func (g *portalGroup) ends(assisted bool) (out []netip.AddrPort) {
+	if assisted {
+		for _, p := range g.Assisted {
+			out = append(out, p.Addr())
+		}
+		return out
+	}
+	for _, l := range g.listeners {
+		out = append(out, addrPort(l.Addr()))
+	}
+	return out
+}
+
+func reachable(ap netip.AddrPort, local netip.Addr) (string, bool) {
 	switch {
 	case ap.Addr().IsUnspecified():
 		return netip.AddrPortFrom(local.WithZone(""), ap.Port()).String(), true

@@ -41,7 +41,8 @@ type LoginTransport interface {
 type loginPhase struct {
 	server    *Server
 	transport LoginTransport
-	group     uint16 // tag of the portal group that the connection came in by
+	assisted  AssistedTransport // the same if it is one
+	group     uint16            // tag of the portal group that the connection came in by
 	log       *slog.Logger
 
 	negotiation *login.Negotiation
@@ -55,8 +56,12 @@ type loginPhase struct {
 func (s *Server) Login(transport LoginTransport, tag uint16) {
 	p := &loginPhase{server: s, transport: transport, group: tag, statSN: 1}
 	p.log = s.log.With("address", transport.Remote().String())
+	offer := s.config.Offer
+	if t, ok := transport.(AssistedTransport); ok {
+		p.assisted, offer = t, t.Offer(offer)
+	}
 	p.negotiation = login.New(login.Config{
-		Offer: s.config.Offer, Access: p, Rand: rand.Reader, PortalGroupTag: tag,
+		Offer: offer, Access: p, Rand: rand.Reader, PortalGroupTag: tag,
 	})
 	defer func() {
 		if v := recover(); v != nil {
@@ -182,10 +187,15 @@ func (s *Server) target(name string) *Target {
 
 // admit makes the session.
 func (p *loginPhase) admit(r *login.Result) error {
+	if p.assisted != nil {
+		if err := p.agreeOnAssistance(r); err != nil {
+			return err
+		}
+	}
 	n := &Session{
 		server: p.server, initiator: p.initiator(r.InitiatorName), alias: r.InitiatorAlias,
 		isid: r.ISID, cid: r.CID, portalGroup: p.group,
-		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params,
+		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params, assisted: p.assisted != nil,
 		nic: p.server.nics.node(p.transport.Local().Addr()), ended: make(chan struct{}),
 	}
 	if r.SessionType == login.Normal {
@@ -198,12 +208,20 @@ func (p *loginPhase) admit(r *login.Result) error {
 			return login.Errorf(pdu.LoginAuthorizationFailure, "access was withdrawn during login")
 		}
 	}
-	n.conn = newConnection(n, p.server.homeFor(n.rule, n.nic))
+	n.conn = newConnection(n, p.home(n))
 	if err := p.server.admit(n, r.TSIH); err != nil {
 		return err
 	}
 	p.session = n
 	return nil
+}
+
+// home is the event thread that the connection starts on.
+func (p *loginPhase) home(n *Session) *thread {
+	if p.assisted != nil {
+		return p.server.threadOf(p.assisted.Loop())
+	}
+	return p.server.homeFor(n.rule, n.nic)
 }
 
 // handOver gives the connection to an event thread.

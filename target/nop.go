@@ -103,7 +103,7 @@ func (c *Connection) nopOut(r *request) {
 	if r.bhs.ITT() == pdu.ReservedTag {
 		return // the bytes alone showed that it lives
 	}
-	data := r.data[:min(len(r.data), c.mover.MaxDataIn())]
+	data := r.data[:min(len(r.data), c.maxControl())]
 	var p pdu.NOPIn
 	p.Init()
 	p.BHS().SetLUN(r.bhs.LUN())

@@ -3,6 +3,7 @@ package target
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -32,6 +33,12 @@ func (s *Server) Listen(config PortalGroup) error {
 	if s.mu.closing || s.mu.groups[config.Tag] != nil {
 		g.close()
 		return fmt.Errorf("portal group %d exists already or the server is closing", config.Tag)
+	}
+	for _, p := range config.Assisted {
+		if err := p.Open(func(t AssistedTransport) { s.acceptAssisted(t, config.Tag) }); err != nil {
+			g.close()
+			return err
+		}
 	}
 	s.mu.groups[config.Tag] = g
 	for _, l := range g.listeners {
@@ -71,6 +78,9 @@ func (g *portalGroup) close() {
 	for _, l := range g.listeners {
 		l.Close()
 	}
+	for _, p := range g.Assisted {
+		p.Close()
+	}
 }
 
 // accept starts a login for every connection, as many at a time as the limit
@@ -99,7 +109,7 @@ func (s *Server) accept(l net.Listener, g *portalGroup) {
 	}
 }
 
-func (s *Server) beginLogin(conn net.Conn) bool {
+func (s *Server) beginLogin(conn io.Closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closing || len(s.mu.loggingIn) >= s.config.Limits.LoginConnections && !s.makeRoom() {
@@ -116,7 +126,7 @@ const loginGrace = time.Second
 // makeRoom breaks off the oldest login if it has had its grace. The caller
 // holds mu.
 func (s *Server) makeRoom() bool {
-	var oldest net.Conn
+	var oldest io.Closer
 	for conn, since := range s.mu.loggingIn {
 		if oldest == nil || since.Before(s.mu.loggingIn[oldest]) {
 			oldest = conn
@@ -130,7 +140,7 @@ func (s *Server) makeRoom() bool {
 	return true
 }
 
-func (s *Server) endLogin(conn net.Conn) {
+func (s *Server) endLogin(conn io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.mu.loggingIn, conn)

@@ -3,8 +3,8 @@ package target
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +42,7 @@ type Server struct {
 		sessions  map[uint16]*Session           // by TSIH
 		past      map[*scsi.LogicalUnit]Traffic // of sessions that have ended
 		lastTSIH  uint16
-		loggingIn map[net.Conn]time.Time // since when
+		loggingIn map[io.Closer]time.Time // since when
 	}
 }
 
@@ -67,7 +67,7 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)
 	s.mu.sessions = make(map[uint16]*Session)
 	s.mu.past = make(map[*scsi.LogicalUnit]Traffic)
-	s.mu.loggingIn = make(map[net.Conn]time.Time)
+	s.mu.loggingIn = make(map[io.Closer]time.Time)
 	s.refusals.most = 10
 	s.qos = newQoS(s, config.QoS, config.Threads)
 	for i := range config.Threads {

@@ -26,6 +26,7 @@ type Session struct {
 	nic         int            // kernel's number of the NUMA node of that address's device, below 0: unknown
 	remote      netip.AddrPort
 	params      login.Params
+	assisted    bool // over iSER
 	rule        *AccessRule
 	conn        *Connection
 	replaces    uint16 // TSIH of the session that this one reinstates

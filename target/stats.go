@@ -87,6 +87,7 @@ type SessionStats struct {
 	Target        string // iSCSI name; empty: a discovery session
 	Local, Remote netip.AddrPort
 	Opened        time.Time
+	Transport     string // "tcp" or "iser"
 	Thread        string // that serves it now
 	Window        int    // commands that it may have in flight
 	InFlight      int    // SCSI commands
@@ -112,8 +113,11 @@ func (s *Server) Sessions() []SessionStats {
 func (n *Session) stats() SessionStats {
 	s := SessionStats{
 		TSIH: n.tsih, Initiator: n.initiator.Name, Alias: n.alias, ISID: n.isid.String(),
-		Local: n.local, Remote: n.remote, Opened: n.conn.traffic.opened, Thread: n.conn.owner.name(),
+		Local: n.local, Remote: n.remote, Opened: n.conn.traffic.opened, Transport: "tcp", Thread: n.conn.owner.name(),
 		Window: n.server.config.Limits.QueueDepth, InFlight: int(n.conn.traffic.inFlight.Load()),
+	}
+	if n.assisted {
+		s.Transport = "iser"
 	}
 	if n.target != nil {
 		s.Target = n.target.Name()
@@ -173,7 +177,7 @@ func (s *Server) Threads() []ThreadStats {
 // TargetStats describe a target node.
 type TargetStats struct {
 	Name, Alias string
-	Portals     []string            // host:port that it listens on
+	Portals     []string            // host:port that it listens on, with "iser:" in front if that is over RDMA
 	Units       []*scsi.LogicalUnit // that some rule shows, each once
 	Sessions    int
 }
@@ -216,6 +220,9 @@ func (g *portalGroup) portals() (addrs []string) {
 	}
 	for _, l := range g.listeners {
 		addrs = append(addrs, l.Addr().String())
+	}
+	for _, p := range g.Assisted {
+		addrs = append(addrs, "iser:"+p.Addr().String())
 	}
 	return addrs
 }

@@ -29,6 +29,7 @@ type task struct {
 	listed    bool   // is in the connection's task table
 	ended     bool   // the initiator has, or will not get, its status
 	abandoned bool   // its command panicked
+	dying     bool   // to be aborted when the transport is no longer writing to its memory
 	waiting   bool   // in the connection's memory queue
 
 	early *buf.Ref // where data that comes unasked lands until ReceiveDataOut
@@ -91,7 +92,7 @@ func (th *thread) newTask(c *Connection) *task {
 func (th *thread) recycle(t *task) {
 	t.cmd.Reset()
 	t.conn, t.lun, t.managements = nil, nil, nil
-	t.windowed, t.listed, t.ended, t.waiting, t.taken, t.stash = false, false, false, false, 0, nil
+	t.windowed, t.listed, t.ended, t.waiting, t.dying, t.taken, t.stash = false, false, false, false, false, 0, nil
 	t.dataSN, t.burst, t.sent = 0, 0, 0
 	t.unsolicited = sequence{}
 	for i := range t.wanted {
@@ -160,6 +161,9 @@ func (t *task) leave() []*taskManagement {
 	c.kept -= len(t.stash)
 	c.live--
 	c.traffic.ended(t.lun, &t.cmd, t.sent)
+	if c.assist != nil {
+		c.assist.Deallocate(t.itt)
+	}
 	return t.managements
 }
 

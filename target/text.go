@@ -56,7 +56,7 @@ func (c *Connection) textRequest(r *request) {
 // sendText sends as much of the reply as the initiator takes in one PDU.
 func (c *Connection) sendText(r *request) {
 	x := &c.text
-	n := min(len(x.reply), c.mover.MaxDataIn())
+	n := min(len(x.reply), c.maxControl())
 	data := append([]byte(nil), x.reply[:n]...) // or a part that waits would keep the whole
 	x.reply = x.reply[n:]
 	final := len(x.reply) == 0 && r.bhs.Final()

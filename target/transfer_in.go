@@ -19,6 +19,10 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		}
 		return
 	}
+	if c.assist != nil {
+		t.putAssisted(cmd, off, ref, data, last)
+		return
+	}
 	maxPDU, maxBurst := uint32(c.mover.MaxDataIn()), uint32(c.session.params.MaxBurstLength)
 	for {
 		n := min(uint32(len(data)), maxPDU, maxBurst-t.burst)
@@ -66,6 +70,12 @@ func (t *task) Complete(cmd *scsi.Command) {
 		t.end()
 		return
 	}
+	t.respond(cmd)
+}
+
+// respond sends the command's status and ends the task.
+func (t *task) respond(cmd *scsi.Command) {
+	c := t.conn
 	p := (*pdu.SCSIResponse)(&c.header).Init()
 	p.SetResponse(pdu.ResponseCompleted)
 	p.SetStatus(uint8(cmd.Status))
@@ -77,7 +87,8 @@ func (t *task) Complete(cmd *scsi.Command) {
 	p.SetResidualCount(count)
 	var data []byte
 	if cmd.Sense != nil {
-		data = pdu.AppendSense(nil, cmd.AppendSense(nil))
+		sense := cmd.AppendSense(nil)
+		data = pdu.AppendSense(nil, sense[:min(len(sense), c.maxControl()-pdu.SenseLengthSize)])
 	}
 	p.BHS().SetDataSegmentLength(len(data))
 	c.mover.SendControl(p.BHS(), data, nil)

@@ -30,8 +30,8 @@ func (t *task) Charge(_ *scsi.Command, ref *buf.Ref) { ref.Charge(&t.conn.charge
 // ReceiveDataOut implements scsi.Port: data that came unasked is there
 // already, the rest is asked for by R2Ts (RFC 7143 section 11.8).
 func (t *task) ReceiveDataOut(cmd *scsi.Command, off uint32, dst []byte) {
-	if t.conn.closed {
-		return // the teardown ends the command
+	if t.conn.closed || t.dying {
+		return // the teardown, or the end of what is being fetched, ends the command
 	}
 	w := &t.wants[t.wanted]
 	t.wanted++
@@ -93,13 +93,14 @@ func (t *task) solicit() {
 			return
 		}
 		n := min(w.end()-t.r2tNext, uint32(c.session.params.MaxBurstLength))
-		t.sendR2T(t.r2tNext, n)
+		t.sendR2T(t.r2tNext, w.dst[t.r2tNext-w.off:][:n])
 		t.r2tNext += n
 	}
 }
 
-func (t *task) sendR2T(off, n uint32) {
-	c := t.conn
+// sendR2T asks for the data at off that belongs to dst.
+func (t *task) sendR2T(off uint32, dst []byte) {
+	c, n := t.conn, uint32(len(dst))
 	ttt := c.newTTT()
 	t.r2ts[t.r2tCount] = sequence{open: true, ttt: ttt, next: off, end: off + n}
 	t.r2tCount++
@@ -112,6 +113,10 @@ func (t *task) sendR2T(off, n uint32) {
 	t.dataSN++
 	p.SetBufferOffset(off)
 	p.SetDesiredDataTransferLength(n)
+	if c.assist != nil {
+		c.assist.Fetch(p, dst)
+		return
+	}
 	c.mover.GetData(p)
 }
 

@@ -23,7 +23,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the responses in testdata")
 //
 //	access: none | chap | either | mutual | missing | forbidden | moved
 //	algorithms: 7,5
-//	offer: small | rdma
+//	offer: small | rdma | iser
 //
 // and goes on in paragraphs, one for each request:
 //
@@ -297,6 +297,8 @@ func (p *player) config() Config {
 		c.Offer.InitiatorMaxRecvDataSegmentLength = 128 << 10
 		c.Offer.TargetMaxOutstandingUnexpectedPDUs = 64
 		c.Offer.HeaderDigests, c.Offer.DataDigests = []string{DigestNone}, []string{DigestNone}
+	case "iser":
+		c.Offer = AssistedOffer(DefaultOffer(), 8192)
 	}
 	return c
 }

@@ -128,6 +128,11 @@ var keys = []key{
 		irrelevant: isNotRDMA, number: func(p *Params) *uint32 { return &p.TargetMaxRecvDataSegmentLength }},
 	{name: "MaxOutstandingUnexpectedPDUs", kind: kindDeclared, stages: inOperational, late: true, high: math.MaxUint32,
 		irrelevant: isNotRDMA, declare: declareMaxOutstandingUnexpectedPDUs},
+	{name: "iSERHelloRequired", kind: kindFixed, stages: inOperational, late: true, irrelevant: isNotRDMA, answer: pdu.ValueNo},
+	{name: "MaxAHSLength", kind: kindDeclared, stages: inOperational, late: true, low: 2, high: maxLength,
+		irrelevant: isNotRDMA, declare: declareNothing},
+	{name: "TaggedBufferForSolicitedDataOnly", kind: kindDeclared, stages: inOperational, late: true,
+		irrelevant: isNotRDMA, declare: declareSolicitedOnly},
 
 	// Obsolete (RFC 7143 13.25): never NotUnderstood.
 	{name: "IFMarker", kind: kindFixed, stages: inOperational, answer: pdu.ValueNo},

@@ -169,6 +169,22 @@ func declareMaxRecvDataSegmentLength(n *Negotiation, k *key, v string) *Error {
 	return nil
 }
 
+// declareNothing takes a declared number that nothing depends on.
+func declareNothing(_ *Negotiation, k *key, v string) *Error {
+	_, err := k.parse(v)
+	return err
+}
+
+// declareSolicitedOnly takes TaggedBufferForSolicitedDataOnly (RFC 7145 6.9). The
+// buffers that initiators tell of begin behind the immediate data, whether they
+// use the key or not; one that would not is refused rather than misread.
+func declareSolicitedOnly(_ *Negotiation, k *key, v string) *Error {
+	if only, err := pdu.ParseBoolean(v); err != nil || !only {
+		return Errorf(pdu.LoginInitiatorError, "%s=%q, expected Yes", k.name, v)
+	}
+	return nil
+}
+
 func declareMaxOutstandingUnexpectedPDUs(n *Negotiation, k *key, v string) *Error {
 	number, err := k.parse(v)
 	if err != nil {

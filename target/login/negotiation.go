@@ -202,9 +202,13 @@ func (n *Negotiation) declarations(first bool) (pairs []pdu.Pair) {
 	return append(pairs, pdu.Pair{Key: "MaxRecvDataSegmentLength", Value: pdu.FormatNumber(uint64(length))})
 }
 
-// declareRDMA declares what an iSER connection has in place of
-// MaxRecvDataSegmentLength (RFC 7145 6.7).
+// declareRDMA declares the bound on unexpected PDUs of an iSER connection (RFC
+// 7145 6.7) to an initiator that has declared its own: open-iscsi ends the login
+// over a key of iSER that it does not know.
 func (n *Negotiation) declareRDMA(pairs []pdu.Pair) []pdu.Pair {
+	if _, asked := n.seen["MaxOutstandingUnexpectedPDUs"]; !asked {
+		return pairs
+	}
 	bound := n.config.Offer.TargetMaxOutstandingUnexpectedPDUs
 	n.params.TargetMaxOutstandingUnexpectedPDUs = bound
 	return append(pairs, pdu.Pair{Key: "MaxOutstandingUnexpectedPDUs", Value: pdu.FormatNumber(uint64(bound))})

@@ -90,6 +90,17 @@ type Offer struct {
 	TaskReporting []string
 }
 
+// AssistedOffer makes an offer one for iSER (RFC 7145 6): no digests, no Data-Out
+// that comes unasked but immediate data of at most immediate bytes, 0 for none.
+func AssistedOffer(o Offer, immediate uint32) Offer {
+	o.RDMAExtensions, o.InitialR2T, o.ImmediateData = true, true, immediate > 0
+	o.HeaderDigests, o.DataDigests = []string{DigestNone}, []string{DigestNone}
+	o.FirstBurstLength = min(o.FirstBurstLength, max(immediate, 512))
+	o.TargetMaxRecvDataSegmentLength = max(immediate, DefaultMaxRecvDataSegmentLength)
+	o.InitiatorMaxRecvDataSegmentLength = pdu.MaxDataSegmentLength
+	return o
+}
+
 // DefaultOffer is a sound offer for iSCSI over TCP.
 func DefaultOffer() Offer {
 	o := Offer{
