@@ -50,11 +50,12 @@ type sink struct {
 	ends int
 }
 
-func (p *sink) Alloc(_ *Command, n int) *buf.Ref { return p.pool.Get(n) }
-func (*sink) Affords(*Command, int) bool         { return true }
-func (*sink) Charge(*Command, *buf.Ref)          {}
-func (p *sink) Complete(*Command)                { p.ends++ }
-func (*sink) Contain(*Command)                   {}
+func (p *sink) Alloc(_ *Command, n int) *buf.Ref             { return p.pool.Get(n) }
+func (*sink) Affords(*Command, int) bool                     { return true }
+func (*sink) Reach(*Command, func(*Nexus) bool) (CSCD, bool) { return CSCD{}, false }
+func (*sink) Charge(*Command, *buf.Ref)                      {}
+func (p *sink) Complete(*Command)                            { p.ends++ }
+func (*sink) Contain(*Command)                               {}
 
 func (p *sink) Wake(*Command, Task) { panic("nobody waits") }
 func (p *sink) SendDataIn(_ *Command, _ uint32, ref *buf.Ref, _ []byte, last bool) {

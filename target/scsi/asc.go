@@ -3,11 +3,15 @@ package scsi
 // The additional sense codes in use, named after SPC-4 annex D's words.
 const (
 	ASCNoAdditionalSense           ASC = 0x0000 // NO ADDITIONAL SENSE INFORMATION
+	ASCOperationInProgress         ASC = 0x0016 // OPERATION IN PROGRESS
 	ASCInitializingCommandRequired ASC = 0x0402 // LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED
 	ASCManualInterventionRequired  ASC = 0x0403 // LOGICAL UNIT NOT READY, MANUAL INTERVENTION REQUIRED
+	ASCUnreachableCopyTarget       ASC = 0x0804 // UNREACHABLE COPY TARGET
 	ASCWriteError                  ASC = 0x0c00 // WRITE ERROR
 	ASCUnexpectedUnsolicitedData   ASC = 0x0c0c // WRITE ERROR - UNEXPECTED UNSOLICITED DATA
 	ASCNotEnoughUnsolicitedData    ASC = 0x0c0d // WRITE ERROR - NOT ENOUGH UNSOLICITED DATA
+	ASCThirdPartyDeviceFailure     ASC = 0x0d01 // THIRD PARTY DEVICE FAILURE
+	ASCCopyTargetNotReachable      ASC = 0x0d02 // COPY TARGET DEVICE NOT REACHABLE
 	ASCInvalidFieldInIU            ASC = 0x0e03 // INVALID FIELD IN COMMAND INFORMATION UNIT
 	ASCUnrecoveredReadError        ASC = 0x1100 // UNRECOVERED READ ERROR
 	ASCParameterListLengthError    ASC = 0x1a00 // PARAMETER LIST LENGTH ERROR
@@ -17,6 +21,11 @@ const (
 	ASCInvalidFieldInCDB           ASC = 0x2400 // INVALID FIELD IN CDB
 	ASCLUNotSupported              ASC = 0x2500 // LOGICAL UNIT NOT SUPPORTED
 	ASCInvalidFieldInList          ASC = 0x2600 // INVALID FIELD IN PARAMETER LIST
+	ASCTooManyTargetDescriptors    ASC = 0x2606 // TOO MANY TARGET DESCRIPTORS
+	ASCUnsupportedTargetDescriptor ASC = 0x2607 // UNSUPPORTED TARGET DESCRIPTOR TYPE CODE
+	ASCTooManySegmentDescriptors   ASC = 0x2608 // TOO MANY SEGMENT DESCRIPTORS
+	ASCUnsupportedSegmentType      ASC = 0x2609 // UNSUPPORTED SEGMENT DESCRIPTOR TYPE CODE
+	ASCInexactSegment              ASC = 0x260a // UNEXPECTED INEXACT SEGMENT
 	ASCWriteProtected              ASC = 0x2700 // WRITE PROTECTED
 	ASCSoftwareWriteProtected      ASC = 0x2702 // LOGICAL UNIT SOFTWARE WRITE PROTECTED
 	ASCSpaceAllocationFailed       ASC = 0x2707 // SPACE ALLOCATION FAILED WRITE PROTECT

@@ -99,6 +99,18 @@ func (lu *LogicalUnit) Detach(n *Nexus) {
 	lu.leave(n)
 }
 
+// Attached returns the nexus of an initiator port and a target, or nil.
+func (lu *LogicalUnit) Attached(initiator, target string) *Nexus {
+	lu.mu.Lock()
+	defer lu.mu.Unlock()
+	for n := range lu.mu.nexuses {
+		if n.Initiator == initiator && n.Target == target {
+			return n
+		}
+	}
+	return nil
+}
+
 // Attention establishes a unit attention condition for all attached nexuses
 // but except, which may be nil. Any goroutine may call it.
 func (lu *LogicalUnit) Attention(asc ASC, except *Nexus) {

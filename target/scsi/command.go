@@ -88,6 +88,7 @@ type Command struct {
 	aborted bool     // task management ended the command
 	fault   Sense    // storage of a Sense with parameters
 	work    work     // of commands with several operations in sequence
+	copy    *copyOperation
 }
 
 // work is the progress of a command that makes operations in sequence.
@@ -121,7 +122,7 @@ func (c *Command) Landing() bool { return c.landing }
 func (c *Command) Reset() {
 	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length = nil, nil, nil, Good, 0
 	c.row, c.step, c.parsed = nil, nil, nil
-	c.limit, c.next, c.head, c.tail, c.fua, c.work = 0, 0, 0, 0, false, work{}
+	c.limit, c.next, c.head, c.tail, c.fua, c.work, c.copy = 0, 0, 0, 0, false, work{}, nil
 	c.inline = 0
 	c.starved, c.missed, c.ending, c.aborted, c.again = false, false, false, false, false
 }

@@ -244,6 +244,9 @@ func (c *Command) release() {
 	for c.head != c.tail {
 		c.close()
 	}
+	if c.copy != nil {
+		c.copy.ended(c)
+	}
 	if c.list != nil {
 		c.list.Release()
 		c.list, c.data = nil, nil

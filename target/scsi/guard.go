@@ -121,7 +121,7 @@ func (h *hold) shard(i uint16) *shard {
 	if at >= wrapped {
 		at += int(h.first) - wrapped
 	}
-	return &h.owner.cmd.Nexus.LU.guard.shards[at]
+	return &h.owner.nexus().LU.guard.shards[at]
 }
 
 // enter holds the shard for h, or queues h and returns false.

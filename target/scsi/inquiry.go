@@ -14,6 +14,7 @@ const (
 	versionSPC4       = 0x06
 	inquiryHiSup      = 0x10 // byte 3: LUNs follow SAM-5's addressing model
 	inquiryFormat     = 0x02 // byte 3: RESPONSE DATA FORMAT
+	inquiry3PC        = 0x08 // byte 5: third-party copy commands
 	inquiryCmdQue     = 0x02 // byte 7: full task management model
 	inquiryDataLength = 96
 )
@@ -26,15 +27,15 @@ var versionDescriptors = []uint16{
 	0x0960, // iSCSI
 }
 
-// standardInquiry returns the standard INQUIRY data. TPGS, 3PC and PROTECT are
-// zero: there is one target port group in one state, no third-party copy and
-// no protection information.
+// standardInquiry returns the standard INQUIRY data. TPGS and PROTECT are zero:
+// there is one target port group in one state, and no protection information.
 func standardInquiry(peripheral byte, config *LUConfig) []byte {
 	data := make([]byte, inquiryDataLength)
 	data[0] = peripheral
 	data[2] = versionSPC4
 	data[3] = inquiryHiSup | inquiryFormat
 	data[4] = inquiryDataLength - 5 // ADDITIONAL LENGTH
+	data[5] = inquiry3PC
 	data[7] = inquiryCmdQue
 	putASCII(data[8:16], config.Vendor)
 	putASCII(data[16:32], config.Product)

@@ -10,7 +10,7 @@ import (
 func TestStandardInquiry(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v", Product: "VOLUME", Revision: "1.0\t\xff"})
 	equal(t, d.good([]byte{0x12, 0, 0, 0, 0xff, 0}, nil), `
-		00 00 06 12 5b 00 00 02
+		00 00 06 12 5b 08 00 02
 		4c554e4152202020
 		564f4c554d4520202020202020202020
 		312e3020
@@ -67,7 +67,7 @@ func TestVPDPages(t *testing.T) {
 		page   byte
 		golden string
 	}{
-		{"supported pages", diskInfo(), config, "", 0x00, `00 00 0008  00 80 83 86 87 b0 b1 b2`},
+		{"supported pages", diskInfo(), config, "", 0x00, `00 00 0009  00 80 83 86 87 8f b0 b1 b2`},
 		{"unit serial number", diskInfo(), config, "", 0x80, `00 80 0007  73657269616c37`},
 		{"device identification", diskInfo(), config, "", 0x83, `00 83 002f` + unit},
 		{"device identification with target", diskInfo(), config, "iqn.2026-11.lunar:t", 0x83, `00 83 007b` + unit +
@@ -78,6 +78,12 @@ func TestVPDPages(t *testing.T) {
 		{"extended INQUIRY", diskInfo(), config, "", 0x86, `00 86 003c  00 01 01` + zeroes(57)},
 		{"extended INQUIRY, no cache", thick, config, "", 0x86, `00 86 003c  00 01 00` + zeroes(57)},
 		{"mode page policy", diskInfo(), config, "", 0x87, `00 87 0004  3f ff 00 00`},
+		{"third-party copy", diskInfo(), config, "", 0x8f, `00 8f 0064
+			0001 000c  0a  83 02 00 01  84 04 00 03 04 05  00
+			0004 001c  00000000 0010 0040 00000900 00000000` + zeroes(12) + `
+			0008 0004  03 02 0a e4
+			000c 0004  0000 0000
+			8001 0020  00000040 00000040 10000000 09` + zeroes(19)},
 		{"block characteristics", diskInfo(), config, "", 0xb1, `00 b1 003c  0001` + zeroes(58)},
 		{"block characteristics, rotating", thick, config, "", 0xb1, `00 b1 003c  0000` + zeroes(58)},
 		{"provisioning", diskInfo(), config, "", 0xb2, `00 b2 0004  00 e4 02 00`},

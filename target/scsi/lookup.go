@@ -25,7 +25,7 @@ var (
 )
 
 func init() {
-	for _, table := range [][]Row{spcTable, sbcTable} {
+	for _, table := range [][]Row{spcTable, sbcTable, copyTable} {
 		for i := range table {
 			table[i].enlist()
 		}

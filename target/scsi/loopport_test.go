@@ -65,12 +65,13 @@ type loopPort struct {
 	done chan struct{}
 }
 
-func (p *loopPort) Alloc(_ *Command, n int) *buf.Ref { return p.loop.Pool().Get(n) }
-func (*loopPort) Affords(*Command, int) bool         { return true }
-func (*loopPort) Charge(*Command, *buf.Ref)          {}
-func (*loopPort) Contain(*Command)                   {}
-func (p *loopPort) Wake(_ *Command, t Task)          { p.loop.Post(evloop.Func(t.Run)) }
-func (p *loopPort) Complete(*Command)                { close(p.done) }
+func (p *loopPort) Alloc(_ *Command, n int) *buf.Ref             { return p.loop.Pool().Get(n) }
+func (*loopPort) Affords(*Command, int) bool                     { return true }
+func (*loopPort) Reach(*Command, func(*Nexus) bool) (CSCD, bool) { return CSCD{}, false }
+func (*loopPort) Charge(*Command, *buf.Ref)                      {}
+func (*loopPort) Contain(*Command)                               {}
+func (p *loopPort) Wake(_ *Command, t Task)                      { p.loop.Post(evloop.Func(t.Run)) }
+func (p *loopPort) Complete(*Command)                            { close(p.done) }
 
 func (p *loopPort) ReceiveDataOut(c *Command, off uint32, dst []byte) {
 	copy(dst, p.out[off:])

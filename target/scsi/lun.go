@@ -46,6 +46,7 @@ type LogicalUnit struct {
 
 	resizing sync.Mutex // one Resize at a time
 
+	copies     copyRecords
 	complaints complaints
 	stability  stability
 	inherited  bool // the store had dirty data when it came

@@ -103,6 +103,8 @@ type thread struct {
 
 	lent int // loans that were not given back
 
+	reach []*Nexus // what copies may use
+
 	inbox struct {
 		sync.Mutex
 		tasks []Task
@@ -168,25 +170,29 @@ func (th *thread) wake(t Task) {
 }
 
 // TryNow implements backstore.Lane.
-func (th *thread) TryNow(op *backstore.Op) bool {
+func (th *thread) TryNow(op *backstore.Op) bool { return th.tryNow(th.medium, op) }
+
+func (th *thread) tryNow(m *medium, op *backstore.Op) bool {
 	if th.chance(th.defers) {
 		return false
 	}
-	th.medium.perform(op)
+	m.perform(op)
 	return true
 }
 
 // Submit implements backstore.Lane.
-func (th *thread) Submit(op *backstore.Op) bool {
+func (th *thread) Submit(op *backstore.Op) bool { return th.submit(th.medium, op) }
+
+func (th *thread) submit(m *medium, op *backstore.Op) bool {
 	if len(op.Data) > 0 && uintptr(unsafe.Pointer(&op.Data[0]))%buf.PageSize != 0 {
 		th.t.Error("data that is not page-aligned")
 	}
 	if th.chance(50) && !th.chance(th.defers) {
-		th.medium.perform(op)
+		m.perform(op)
 		return true
 	}
 	th.later(func() {
-		th.medium.perform(op)
+		m.perform(op)
 		op.Done(op)
 	})
 	return false
@@ -249,6 +255,17 @@ func (x *exchange) Charge(_ *Command, ref *buf.Ref) {
 func (x *exchange) Affords(*Command, int) bool {
 	x.alive()
 	return !x.chance(x.starve)
+}
+
+// Reach implements Port.
+func (x *exchange) Reach(_ *Command, match func(*Nexus) bool) (CSCD, bool) {
+	x.alive()
+	for _, n := range x.reach {
+		if match(n) {
+			return CSCD{Nexus: n, Lane: x.laneOf(n)}, true
+		}
+	}
+	return CSCD{}, false
 }
 
 // SendDataIn implements Port. What it is given must not change until the

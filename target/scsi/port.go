@@ -39,6 +39,12 @@ type Port interface {
 	// last of them when the command ends is not wanted.
 	ReceiveDataOut(c *Command, off uint32, dst []byte)
 
+	// Reach returns the first logical unit that match wants among those that
+	// the command's initiator has access to in this server, in the order in
+	// which they are closest: those of its own session come first. ok is false
+	// if there is none.
+	Reach(c *Command, match func(*Nexus) bool) (unit CSCD, ok bool)
+
 	// Wake runs t on the event thread that runs the command. It may be
 	// called on any goroutine. The command does not end before t ran.
 	Wake(c *Command, t Task)

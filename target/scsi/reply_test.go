@@ -48,10 +48,11 @@ type replyPort struct {
 	ended int
 }
 
-func (p *replyPort) Alloc(_ *Command, n int) *buf.Ref { return p.lists.Get(n) }
-func (*replyPort) Affords(*Command, int) bool         { return true }
-func (*replyPort) Charge(*Command, *buf.Ref)          {}
-func (*replyPort) Contain(*Command)                   {}
+func (p *replyPort) Alloc(_ *Command, n int) *buf.Ref             { return p.lists.Get(n) }
+func (*replyPort) Affords(*Command, int) bool                     { return true }
+func (*replyPort) Reach(*Command, func(*Nexus) bool) (CSCD, bool) { return CSCD{}, false }
+func (*replyPort) Charge(*Command, *buf.Ref)                      {}
+func (*replyPort) Contain(*Command)                               {}
 
 func (p *replyPort) Wake(_ *Command, t Task) { t.Run() }
 func (p *replyPort) Complete(*Command)       { p.ended++ }

@@ -16,6 +16,22 @@ type segment struct {
 	state segmentState
 	phase uint8 // of commands with several operations per segment
 	hold  hold  // in the extent guard
+	away  *CSCD // where the operation goes to, if not to the command's logical unit
+}
+
+// nexus returns whose logical unit the operation is for.
+func (s *segment) nexus() *Nexus {
+	if s.away != nil {
+		return s.away.Nexus
+	}
+	return s.cmd.Nexus
+}
+
+func (s *segment) lane() backstore.Lane {
+	if s.away != nil {
+		return s.away.Lane
+	}
+	return s.cmd.Lane
 }
 
 // segmentState is how far a segment has come.
@@ -94,7 +110,7 @@ func (s *segment) release() {
 		s.ref.Release()
 		s.ref = nil
 	}
-	s.state, s.phase, s.op.Data = idle, 0, nil
+	s.state, s.phase, s.op.Data, s.away = idle, 0, nil, nil
 }
 
 // receive asks for the segment's Data-Out.
@@ -125,7 +141,7 @@ func (s *segment) launch(kind backstore.Kind) {
 		s.hold.cover(shared, s.op.Off, s.op.Len)
 	}
 	if s.volatile() {
-		s.cmd.Nexus.writesVolatile()
+		s.nexus().writesVolatile()
 	}
 	s.state = running
 	s.cmd.running++
@@ -155,7 +171,7 @@ func (s *segment) submit() {
 		c.Port.Wake(c, (*nextTurn)(s))
 		return
 	}
-	if c.Lane.TryNow(&s.op) || c.Lane.Submit(&s.op) {
+	if lane := s.lane(); lane.TryNow(&s.op) || lane.Submit(&s.op) {
 		c.inline += s.op.Length()
 		s.finish()
 	}
@@ -186,7 +202,7 @@ func (s *segment) finish() {
 		s.hold.release()
 	}
 	if s.volatile() {
-		c.Nexus.wroteVolatile()
+		s.nexus().wroteVolatile()
 	}
 	s.state = done
 	c.missed = c.missed || !s.op.Hit

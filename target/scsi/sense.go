@@ -14,6 +14,7 @@ const (
 	UnitAttention  SenseKey = 0x6
 	DataProtect    SenseKey = 0x7
 	BlankCheck     SenseKey = 0x8
+	CopyAborted    SenseKey = 0xa
 	AbortedCommand SenseKey = 0xb
 	VolumeOverflow SenseKey = 0xd
 	Miscompare     SenseKey = 0xe

@@ -24,6 +24,16 @@ var (
 	// SaveNotSupported: SAVING PARAMETERS NOT SUPPORTED: 39/00.
 	SaveNotSupported = &Sense{Key: IllegalRequest, ASC: ASCSavingNotSupported}
 
+	// CopyInProgress: the initiator has a copy of this list identifier under way: 00/16.
+	CopyInProgress = &Sense{Key: IllegalRequest, ASC: ASCOperationInProgress}
+	// TooManyTargetDescriptors, UnsupportedTargetDescriptor,
+	// TooManySegmentDescriptors, UnsupportedSegmentType: of a copy's parameter
+	// list: 26/06 to 26/09.
+	TooManyTargetDescriptors    = &Sense{Key: IllegalRequest, ASC: ASCTooManyTargetDescriptors}
+	UnsupportedTargetDescriptor = &Sense{Key: IllegalRequest, ASC: ASCUnsupportedTargetDescriptor}
+	TooManySegmentDescriptors   = &Sense{Key: IllegalRequest, ASC: ASCTooManySegmentDescriptors}
+	UnsupportedSegmentType      = &Sense{Key: IllegalRequest, ASC: ASCUnsupportedSegmentType}
+
 	// WriteProtected: the mapping or the store is read-only: 27/00.
 	WriteProtected = &Sense{Key: DataProtect, ASC: ASCWriteProtected}
 	// SoftwareWriteProtected: SWP of the control mode page: 27/02.

@@ -13,6 +13,7 @@ const (
 	vpdDeviceIdentification = 0x83
 	vpdExtendedInquiry      = 0x86
 	vpdModePagePolicy       = 0x87
+	vpdThirdPartyCopy       = 0x8f
 	vpdBlockLimits          = 0xb0
 	vpdBlockCharacteristics = 0xb1
 	vpdBlockProvisioning    = 0xb2
@@ -36,6 +37,7 @@ var vpdPages = []struct {
 	{vpdDeviceIdentification, deviceIdentification},
 	{vpdExtendedInquiry, extendedInquiry},
 	{vpdModePagePolicy, modePagePolicy},
+	{vpdThirdPartyCopy, thirdPartyCopy},
 	{vpdBlockLimits, func(n *Nexus) []byte { return blockLimitsPage(&n.LU.limits) }},
 	{vpdBlockCharacteristics, func(n *Nexus) []byte { return blockCharacteristics(n.LU.info) }},
 	{vpdBlockProvisioning, func(n *Nexus) []byte { return blockProvisioning(n.LU.info) }},

@@ -1,0 +1,129 @@
+package scsi
+
+import (
+	"sync"
+)
+
+// maxCopyRecords bounds the copies that a logical unit knows of: those under
+// way, and the last ones that have ended, for RECEIVE COPY RESULTS.
+const maxCopyRecords = 64
+
+// copyStatus is COPY OPERATION STATUS (SPC-4 clause 6.18).
+type copyStatus byte
+
+const (
+	copyInProgress copyStatus = 0x00
+	copyCompleted  copyStatus = 0x01
+	copyFailed     copyStatus = 0x02
+)
+
+// copyRecord is what is known of a copy that an initiator asked this logical
+// unit's copy manager for. Other threads may ask while it runs.
+type copyRecord struct {
+	initiator string // port
+	id        uint32
+	listed    bool // has a list identifier
+	action    byte // service action of the command
+
+	mu        sync.Mutex
+	status    copyStatus
+	bytes     uint64
+	segments  uint16 // that were begun
+	operation uint16 // OPERATION COUNTER: how often bytes has changed
+	sense     []byte // of what failed, in descriptor format
+	tokens    [][]byte
+}
+
+// copyRecords are those of a logical unit, oldest first.
+type copyRecords struct {
+	mu  sync.Mutex
+	all []*copyRecord
+}
+
+// begin makes a record for the command. The list identifier must not be that of
+// a copy of the same initiator that is still under way; one that has ended is
+// forgotten for it.
+func (r *copyRecords) begin(c *Command, id uint32, usage byte) (*copyRecord, *Sense) {
+	n := &copyRecord{initiator: c.Nexus.Initiator, id: id, listed: usage != listIDNone, action: c.CDB[1] & 0x1f}
+	if !n.listed {
+		return n, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept, oldest := r.all[:0], -1
+	for _, o := range r.all {
+		ended := o.hasEnded()
+		if o.is(n.initiator, id) {
+			if !ended {
+				return nil, CopyInProgress
+			}
+			continue
+		}
+		if ended && oldest < 0 {
+			oldest = len(kept)
+		}
+		kept = append(kept, o)
+	}
+	clear(r.all[len(kept):])
+	r.all = kept
+	if len(r.all) >= maxCopyRecords {
+		if oldest < 0 {
+			return nil, InsufficientResources
+		}
+		copy(r.all[oldest:], r.all[oldest+1:])
+		r.all = r.all[:len(r.all)-1]
+	}
+	r.all = append(r.all, n)
+	return n, nil
+}
+
+// find returns the record of an initiator's list identifier, or nil.
+func (r *copyRecords) find(initiator string, id uint32) *copyRecord {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.all {
+		if o.is(initiator, id) {
+			return o
+		}
+	}
+	return nil
+}
+
+func (r *copyRecord) is(initiator string, id uint32) bool {
+	return r.initiator == initiator && r.id == id
+}
+
+func (r *copyRecord) hasEnded() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status != copyInProgress
+}
+
+// count adds bytes that were copied for a segment descriptor.
+func (r *copyRecord) count(bytes uint64, segment uint16) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bytes += bytes
+	r.segments = max(r.segments, segment+1)
+	r.operation++
+}
+
+// fail notes why a segment descriptor could not be processed.
+func (r *copyRecord) fail(s *Sense, segment uint16) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sense, r.segments = s.Append(nil, true), segment
+}
+
+// end notes how the copy has ended, once.
+func (r *copyRecord) end(good bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status != copyInProgress {
+		return
+	}
+	r.status = copyFailed
+	if good {
+		r.status = copyCompleted
+	}
+}

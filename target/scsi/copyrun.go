@@ -1,0 +1,192 @@
+package scsi
+
+import (
+	"lunar/backstore"
+)
+
+// copyMove is one contiguous piece of a copy, in bytes of both stores.
+type copyMove struct {
+	source  *CSCD // nil: zeroes
+	dest    *CSCD
+	from    int64
+	to      int64
+	n       int64
+	segment uint16 // number of the segment descriptor that asks for it
+}
+
+// overlaps reports whether the destination begins within the source. Such a
+// piece is moved from its end to its start, one part at a time, so that
+// nothing is read that was written before; the other way round the same holds
+// from start to end.
+func (m *copyMove) overlaps() (any, descending bool) {
+	if m.source == nil || m.source.Nexus.LU != m.dest.Nexus.LU || m.from == m.to {
+		return false, false
+	}
+	return m.from < m.to+m.n && m.to < m.from+m.n, m.from < m.to
+}
+
+// copyOperation is a copy under way: its moves are done in sequence, each as up
+// to MaxSegments parts that are read from the source and written to the
+// destination, in the memory budget of the session that asked. Writes pass the
+// extent guard and the lanes like those of initiators, so that caches and
+// COMPARE AND WRITE stay coherent.
+type copyOperation struct {
+	moves   []copyMove
+	index   int   // of the move under way
+	started int64 // bytes of it that were started
+	flushed bool  // the move's destination was flushed after it, as its WCE demands
+	record  *copyRecord
+}
+
+// The phases of a part.
+const (
+	copyReading uint8 = iota
+	copyWriting
+)
+
+// runCopy begins the moves, which were checked.
+func (c *Command) runCopy(moves []copyMove, record *copyRecord) {
+	c.copy = &copyOperation{moves: moves, record: record}
+	c.step = nil
+	c.run(copyStep)
+}
+
+func copyStep(c *Command) {
+	o := c.copy
+	for o.index < len(o.moves) {
+		m := &o.moves[o.index]
+		if !c.copyParts(m) {
+			return
+		}
+		for o.started < m.n && c.copyRoom(m) {
+			if !c.startPart(m) {
+				return
+			}
+		}
+		if c.head != c.tail {
+			if c.at(c.head).state == running {
+				return
+			}
+			continue // parts that ended at once
+		}
+		if o.started < m.n {
+			continue
+		}
+		if !o.flushed && !c.fua && !m.dest.Nexus.LU.state.Load().WriteCache {
+			c.flushDestination(m)
+			continue
+		}
+		o.index, o.started, o.flushed = o.index+1, 0, false
+	}
+	c.Good()
+}
+
+// copyRoom reports whether another part may start.
+func (c *Command) copyRoom(m *copyMove) bool {
+	if any, _ := m.overlaps(); any {
+		return c.head == c.tail
+	}
+	return c.tail-c.head < MaxSegments
+}
+
+// startPart starts the next part of the move. False says that it waits for
+// memory.
+func (c *Command) startPart(m *copyMove) bool {
+	o := c.copy
+	if o.started == 0 {
+		c.fua = !m.dest.Nexus.LU.state.Load().WriteCache
+	}
+	if m.source == nil {
+		c.startZeroes(m)
+		return true
+	}
+	n := min(SegmentSize, m.n-o.started)
+	ref := c.alloc(uint32(n), false)
+	if ref == nil {
+		return false
+	}
+	at := o.started
+	if _, descending := m.overlaps(); descending {
+		at = m.n - o.started - n
+	}
+	o.started += n
+	s := c.at(c.tail)
+	c.tail++
+	s.ref, s.off, s.n, s.phase = ref, uint32(at), uint32(n), copyReading
+	s.away, s.op.Off, s.op.Len, s.op.Data = m.source, m.from+at, n, ref.Bytes()
+	s.launch(backstore.Read)
+	return true
+}
+
+// startZeroes starts zeroing the next piece of the move's destination.
+func (c *Command) startZeroes(m *copyMove) {
+	o := c.copy
+	n := min(pieceSize, m.n-o.started)
+	s := c.at(c.tail)
+	c.tail++
+	s.phase, s.n = copyWriting, uint32(n)
+	s.away, s.op.Off, s.op.Len, s.op.Data = m.dest, m.to+o.started, n, nil
+	o.started += n
+	s.launch(backstore.WriteZeroes)
+}
+
+// copyParts takes the parts under way as far as they can go. It returns false
+// when the command is to end.
+func (c *Command) copyParts(m *copyMove) bool {
+	for i := c.head; i != c.tail; i++ {
+		s := c.at(i)
+		for s.state == done && s.phase == copyReading {
+			if s.op.Err != nil {
+				c.failCopy(s, m)
+				return false
+			}
+			s.phase = copyWriting
+			s.away, s.op.Off = m.dest, m.to+int64(s.off)
+			s.launch(backstore.Write)
+		}
+		if s.state == done && s.op.Err != nil {
+			c.failCopy(s, m)
+			return false
+		}
+	}
+	for c.head != c.tail && c.at(c.head).state == done {
+		s := c.at(c.head)
+		if s.op.Kind != backstore.Flush {
+			c.copy.record.count(uint64(s.n), m.segment)
+		}
+		c.close()
+	}
+	return true
+}
+
+// flushDestination makes the move's writes stable: MODE SELECT has turned the
+// write cache off meanwhile.
+func (c *Command) flushDestination(m *copyMove) {
+	c.copy.flushed = true
+	s := c.at(c.tail)
+	c.tail++
+	s.phase, s.n = copyWriting, 0
+	s.away, s.op.Off, s.op.Len, s.op.Data = m.dest, 0, 0, nil
+	s.launch(backstore.Flush)
+}
+
+// failCopy ends the copy because of a part's operation.
+func (c *Command) failCopy(s *segment, m *copyMove) {
+	lu := s.nexus().LU
+	lba := uint64(s.op.Off) >> lu.blockShift
+	lu.complain(s.op.Kind, lba, s.op.Err)
+	cause := senseOf(s.op.Err, s.op.Kind, lba)
+	c.copy.record.fail(&cause, m.segment)
+	c.Fail(c.sense(copyAborted(ASCThirdPartyDeviceFailure, m.segment)))
+}
+
+// copyAborted tells that a segment descriptor could not be processed (SPC-4
+// clause 6.4.4): INFORMATION is its number.
+func copyAborted(asc ASC, segment uint16) Sense {
+	return Sense{Key: CopyAborted, ASC: asc, InfoValid: true, Info: uint64(segment)}
+}
+
+// ended follows the end of the command, whatever it was.
+func (o *copyOperation) ended(c *Command) {
+	o.record.end(!c.aborted && c.Status == Good)
+}

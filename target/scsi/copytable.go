@@ -1,0 +1,43 @@
+package scsi
+
+import "encoding/binary"
+
+// copyTable holds the third-party copy commands (SPC-4): what asks for a copy
+// and what asks after it. They are not AccessWrite: what they write to need not
+// be the logical unit that they are sent to, and is checked apart.
+var copyTable = []Row{
+	{
+		Name: "EXTENDED COPY(LID1)", Opcode: 0x83, ServiceAction: 0x00, Length: 16,
+		Flags: ParameterList,
+		Usage: CDB{0x83, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		List:  copyListLength, Run: extendedCopyLID1,
+	},
+	{
+		Name: "EXTENDED COPY(LID4)", Opcode: 0x83, ServiceAction: 0x01, Length: 16,
+		Flags: ParameterList,
+		Usage: CDB{0x83, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		List:  copyListLength, Run: extendedCopyLID4,
+	},
+	{
+		Name: "RECEIVE COPY STATUS(LID1)", Opcode: 0x84, ServiceAction: 0x00, Length: 16, Exempt: true,
+		Usage: CDB{0x84, 0x00, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		Run:   receiveCopyStatusLID1,
+	},
+	{
+		Name: "RECEIVE COPY OPERATING PARAMETERS", Opcode: 0x84, ServiceAction: 0x03, Length: 16, Exempt: true,
+		Usage: CDB{0x84, 0x03, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		Run:   receiveCopyOperatingParameters,
+	},
+	{
+		Name: "RECEIVE COPY FAILURE DETAILS(LID1)", Opcode: 0x84, ServiceAction: 0x04, Length: 16, Exempt: true,
+		Usage: CDB{0x84, 0x04, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		Run:   receiveCopyFailureDetails,
+	},
+	{
+		Name: "RECEIVE COPY STATUS(LID4)", Opcode: 0x84, ServiceAction: 0x05, Length: 16, Exempt: true,
+		Usage: CDB{0x84, 0x05, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		Run:   receiveCopyStatusLID4,
+	},
+}
+
+func copyListLength(cdb *CDB) uint32 { return binary.BigEndian.Uint32(cdb[10:]) }
