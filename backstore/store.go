@@ -47,6 +47,13 @@ type Op struct {
 	Len  int64  // bytes; for Read and Write the lane uses len(Data)
 	Data []byte // off-heap; page aligned unless the op goes to TryNow
 
+	// Tuples are the blocks' protection information, of eight bytes each, that a
+	// store of package protect hands out on Read and keeps on Write, and Unchecked
+	// has it not compare them: the device server does that itself. Other stores do
+	// not look at them.
+	Tuples    []byte
+	Unchecked bool
+
 	Mapped bool  // result of Map
 	Hit    bool  // result: a cache served it, without the store that it is for
 	Err    error // result; nil means that all of it was done

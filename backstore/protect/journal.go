@@ -1,0 +1,153 @@
+package protect
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"golang.org/x/sys/unix"
+)
+
+// The sidecar file: a header page, the log of dirty regions, and the tuples.
+//
+//	0     8  magic
+//	8     4  version
+//	12    4  protection type
+//	16    8  size of a logical block in bytes
+//	24    8  size of the volume in bytes
+//	32    8  size of a region in bytes
+//	40    4  CRC32C of the bytes before
+//	4096     one bit for each region, the lowest of the first byte first
+//	8192     tuples, inverted
+const (
+	magic       = "LUNARPI1"
+	version     = 1
+	headerSize  = 44
+	logOffset   = 4096
+	logSize     = 4096
+	tupleOffset = logOffset + logSize
+	maxRegions  = logSize * 8
+	// regionShift is that of the smallest region, 1 MiB.
+	regionShift = 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// shape is what a sidecar file was made for.
+type shape struct {
+	kind  Type
+	block int
+	size  int64
+}
+
+// regionShiftOf makes regions so large that the log has room for all.
+func (s shape) regionShift() (shift uint) {
+	for shift = regionShift; s.size > maxRegions<<shift; shift++ {
+	}
+	return shift
+}
+
+func (s shape) regions() int {
+	shift := s.regionShift()
+	return int((s.size + 1<<shift - 1) >> shift)
+}
+
+// fileSize is that of the sidecar file, in whole pages.
+func (s shape) fileSize() int64 {
+	n := tupleOffset + s.size/int64(s.block)*TupleSize
+	return (n + 4095) &^ 4095
+}
+
+func (s shape) header() []byte {
+	h := make([]byte, headerSize)
+	le := binary.LittleEndian
+	copy(h, magic)
+	le.PutUint32(h[8:], version)
+	le.PutUint32(h[12:], uint32(s.kind))
+	le.PutUint64(h[16:], uint64(s.block))
+	le.PutUint64(h[24:], uint64(s.size))
+	le.PutUint64(h[32:], 1<<s.regionShift())
+	le.PutUint32(h[40:], crc32.Checksum(h[:40], castagnoli))
+	return h
+}
+
+// journal is the log of dirty regions in the sidecar file.
+type journal struct {
+	fd   int
+	bits [logSize]byte
+}
+
+// openJournal opens the log in the sidecar file, which has its size already. A
+// file without a header is a new one.
+func openJournal(path string, s shape) (*journal, error) {
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	j := &journal{fd: fd}
+	if err := j.load(path, s); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
+	return j, nil
+}
+
+func (j *journal) load(path string, s shape) error {
+	found, want := make([]byte, headerSize), s.header()
+	if _, err := unix.Pread(j.fd, found, 0); err != nil {
+		return fmt.Errorf("read the header of %s: %w", path, err)
+	}
+	switch {
+	case bytes.Equal(found, make([]byte, headerSize)):
+		if err := j.put(want, 0); err != nil {
+			return fmt.Errorf("write the header of %s: %w", path, err)
+		}
+	case !bytes.Equal(found, want):
+		return fmt.Errorf("%s: %s", path, mismatch(found, s))
+	}
+	if _, err := unix.Pread(j.fd, j.bits[:], logOffset); err != nil {
+		return fmt.Errorf("read the log of %s: %w", path, err)
+	}
+	return nil
+}
+
+// mismatch says what is wrong with a header.
+func mismatch(h []byte, s shape) string {
+	le := binary.LittleEndian
+	if string(h[:8]) != magic || le.Uint32(h[40:]) != crc32.Checksum(h[:40], castagnoli) {
+		return "found something else, expected a file with protection information"
+	}
+	if v := le.Uint32(h[8:]); v != version {
+		return fmt.Sprintf("found version %d, expected %d", v, version)
+	}
+	return fmt.Sprintf("found protection of type %d for %d bytes in blocks of %d, expected type %d for %d bytes in blocks of %d",
+		le.Uint32(h[12:]), le.Uint64(h[24:]), le.Uint64(h[16:]), s.kind, s.size, s.block)
+}
+
+// put writes and makes it stable.
+func (j *journal) put(b []byte, off int64) error {
+	if n, err := unix.Pwrite(j.fd, b, off); err != nil || n != len(b) {
+		return fmt.Errorf("wrote %d of %d bytes: %w", n, len(b), err)
+	}
+	return unix.Fdatasync(j.fd)
+}
+
+// has reports whether a region was dirty when the log was opened.
+func (j *journal) has(region int) bool { return j.bits[region/8]>>(region%8)&1 != 0 }
+
+// write makes the log stable with the regions for which set is true.
+func (j *journal) write(set func(region int) bool) error {
+	clear(j.bits[:])
+	for i := range maxRegions {
+		if set(i) {
+			j.bits[i/8] |= 1 << (i % 8)
+		}
+	}
+	if err := j.put(j.bits[:], logOffset); err != nil {
+		return fmt.Errorf("log of protection information: %w", err)
+	}
+	return nil
+}
+
+func (j *journal) close() error { return unix.Close(j.fd) }

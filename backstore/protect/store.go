@@ -1,0 +1,114 @@
+package protect
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+
+	"lunar/backstore"
+	"lunar/internal/evloop"
+)
+
+// Config says what to protect, and how.
+type Config struct {
+	Data   backstore.Store // of whole logical blocks; the store takes it over
+	Path   string          // of the sidecar file; it is made if there is none
+	Type   Type
+	Block  int          // size of a logical block in bytes
+	Logger *slog.Logger // nil is slog.Default
+}
+
+// Store is a backing store with protection information. Reads and writes are of
+// whole logical blocks.
+type Store struct {
+	shape   shape
+	data    backstore.Store
+	tuples  backstore.Store
+	regions *regions
+	ranges  ranges
+	wrong   atomic.Uint64
+}
+
+// CheckError says that a block is not what its tuple says.
+type CheckError struct {
+	LBA   uint64
+	Field Field
+}
+
+// Error implements error.
+func (e *CheckError) Error() string {
+	names := [...]string{GuardField: "guard", AppField: "application tag", RefField: "reference tag"}
+	return fmt.Sprintf("protection information: wrong %s of block %d", names[e.Field], e.LBA)
+}
+
+// Open adds protection information to a store. After a crash it first makes the
+// tuples anew where they may be wrong. On error the data store is left open.
+func Open(c Config) (*Store, error) {
+	s := &Store{data: c.Data, shape: shape{c.Type, c.Block, c.Data.Info().Size}}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if err := s.open(c); err != nil {
+		return nil, fmt.Errorf("protection information: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Store) open(c Config) (err error) {
+	info := c.Data.Info()
+	if info.Size%int64(c.Block) != 0 {
+		return fmt.Errorf("found %d bytes, expected whole blocks of %d", info.Size, c.Block)
+	}
+	s.tuples, err = backstore.OpenFile(backstore.FileConfig{
+		Path: c.Path, Size: s.shape.fileSize(), ReadOnly: info.ReadOnly, Logger: c.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	log, err := openJournal(c.Path, s.shape)
+	if err != nil {
+		return errors.Join(err, s.tuples.Close())
+	}
+	if err := s.recover(log, c.Logger); err != nil {
+		return errors.Join(err, log.close(), s.tuples.Close())
+	}
+	s.regions = newRegions(log, s.shape.regionShift())
+	return nil
+}
+
+// Info implements backstore.Store.
+func (s *Store) Info() backstore.Info {
+	info := s.data.Info()
+	info.BlockSize = max(info.BlockSize, s.shape.block)
+	if info.Discard {
+		info.DiscardGran = max(info.DiscardGran, s.shape.block)
+	}
+	info.Describe += fmt.Sprintf(" with protection information of type %d", s.shape.kind)
+	return info
+}
+
+// Type is the protection type.
+func (s *Store) Type() Type { return s.shape.kind }
+
+// Wrong is how many reads have found a block that is not what its tuple says.
+func (s *Store) Wrong() uint64 { return s.wrong.Load() }
+
+// Lane implements backstore.Store.
+func (s *Store) Lane(loop *evloop.Loop) (backstore.Lane, error) {
+	l := &lane{store: s, loop: loop}
+	var err error
+	if l.data, err = s.data.Lane(loop); err != nil {
+		return nil, err
+	}
+	if l.tuples, err = s.tuples.Lane(loop); err != nil {
+		l.data.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close implements backstore.Store.
+func (s *Store) Close() error {
+	return errors.Join(s.data.Close(), s.regions.close(), s.regions.log.close(), s.tuples.Close())
+}
