@@ -15,6 +15,7 @@ import (
 	"lunar/sim/haechi"
 	"lunar/sim/numa"
 	"lunar/sim/pshift"
+	"lunar/sim/tyche"
 )
 
 // errFailed ends the program with status 1 after the table has been printed.
@@ -37,5 +38,5 @@ func main() {
 
 // experiments returns every experiment, in the order of the papers.
 func experiments() []experiment.Experiment {
-	return slices.Concat(haechi.Experiments(), pshift.Experiments(), numa.Experiments(), fussy.Experiments())
+	return slices.Concat(haechi.Experiments(), pshift.Experiments(), numa.Experiments(), fussy.Experiments(), tyche.Experiments())
 }

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"lunar/sim/experiment"
 )
 
 type runCmd struct {
-	IDs     []string `arg:"" name:"id" help:"Identifiers as listed, or all."`
+	IDs     []string `arg:"" name:"id" help:"Identifiers as listed, their first word (haechi, pshift, ...) or all."`
 	Reduced bool     `help:"Smaller sizes (those of the unit tests)."`
 	Seed    uint64   `default:"1" help:"Seed of every random generator."`
 	Plots   string   `placeholder:"DIR" help:"Write the figures as SVG files into this directory."`
@@ -39,23 +41,25 @@ func (c *runCmd) Run() (err error) {
 	return runAll(os.Stdout, env, chosen, c.Plots)
 }
 
-// choose returns the experiments of ids in the order of all; "all" is each.
+// choose returns the experiments of ids in the order of all. An identifier's first
+// word stands for all that begin with it, "all" for each.
 func choose(all []experiment.Experiment, ids []string) ([]experiment.Experiment, error) {
-	wanted := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		wanted[id] = true
-	}
+	known := make(map[string]bool, len(ids))
 	var chosen []experiment.Experiment
 	for _, e := range all {
-		if wanted["all"] || wanted[e.ID] {
+		group, _, _ := strings.Cut(e.ID, "-")
+		for _, id := range []string{"all", group, e.ID} {
+			if slices.Contains(ids, id) {
+				known[id] = true
+			}
+		}
+		if known["all"] || known[group] || known[e.ID] {
 			chosen = append(chosen, e)
-			delete(wanted, e.ID)
 		}
 	}
-	delete(wanted, "all")
 	for _, id := range ids {
-		if wanted[id] {
-			return nil, fmt.Errorf("experiment %q is not known, expected all or an identifier of tgtsim list", id)
+		if !known[id] {
+			return nil, fmt.Errorf("experiment %q is not known, expected all, an identifier of tgtsim list or its first word", id)
 		}
 	}
 	return chosen, nil

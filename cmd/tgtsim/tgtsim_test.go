@@ -24,7 +24,8 @@ func TestIdentifiers(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"haechi-1a", "haechi-2a-zipf", "haechi-4-under-zipf", "pshift-1", "pshift-3c", "pshift-fig6", "pshift-4c",
-		"numa-5.2", "numa-5-9", "numa-5-10", "numa-5-11", "numa-t5.3", "fussy-e", "fussy-l", "fussy-h"} {
+		"numa-5.2", "numa-5-9", "numa-5-10", "numa-5-11", "numa-t5.3", "fussy-e", "fussy-l", "fussy-h",
+		"tyche-t2", "tyche-t3", "tyche-path", "tyche-fig1", "tyche-fig5-reads", "tyche-fig6", "tyche-fig7", "tyche-fig8-writes"} {
 		if !seen[id] {
 			t.Errorf("%s is missing", id)
 		}
@@ -46,16 +47,18 @@ func TestList(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	all := []experiment.Experiment{{ID: "a"}, {ID: "b"}, {ID: "c"}}
+	all := []experiment.Experiment{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "d-1"}, {ID: "d-2"}}
 	for _, tc := range []struct {
 		ids  []string
 		want string
 		fail bool
 	}{
-		{[]string{"all"}, "abc", false},
+		{[]string{"all"}, "abcd-1d-2", false},
 		{[]string{"c", "a"}, "ac", false},
-		{[]string{"all", "b"}, "abc", false},
-		{[]string{"b", "d"}, "", true},
+		{[]string{"all", "b"}, "abcd-1d-2", false},
+		{[]string{"d", "b"}, "bd-1d-2", false},
+		{[]string{"d-2"}, "d-2", false},
+		{[]string{"b", "e"}, "", true},
 	} {
 		chosen, err := choose(all, tc.ids)
 		got := ""
