@@ -53,10 +53,10 @@ func (r *AccessRule) matchesAddr(a netip.Addr) bool {
 }
 
 // ruleFor returns the first rule of the target that matches, or nil.
-func (t *Target) ruleFor(i Initiator) *AccessRule {
-	for r := range t.config.Access {
-		if t.config.Access[r].Matches(i) {
-			return &t.config.Access[r]
+func (c *TargetConfig) ruleFor(i Initiator) *AccessRule {
+	for r := range c.Access {
+		if c.Access[r].Matches(i) {
+			return &c.Access[r]
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ type Portal interface {
 func (s *Server) acceptAssisted(t AssistedTransport, tag uint16) {
 	if !s.beginLogin(t) {
 		s.log.Warn("connection refused: too many are in login, or the server is closing", "portal", t.Local().String(),
-			"address", t.Remote().String(), "limit", s.config.Limits.LoginConnections)
+			"address", t.Remote().String(), "limit", s.settings.Load().Limits.LoginConnections)
 		t.Close()
 		return
 	}
@@ -95,11 +95,12 @@ func (s *Server) reachedBy(tag uint16, remote netip.Addr) []*thread {
 	defer s.mu.Unlock()
 	var out []*thread
 	for _, t := range s.mu.order {
-		if !slices.Contains(t.config.PortalGroups, tag) {
+		config := t.config.Load()
+		if !slices.Contains(config.PortalGroups, tag) {
 			continue
 		}
-		for i := range t.config.Access {
-			if r := &t.config.Access[i]; r.matchesAddr(remote) {
+		for i := range config.Access {
+			if r := &config.Access[i]; r.matchesAddr(remote) {
 				out = s.appendHomes(out, r)
 			}
 		}
@@ -201,5 +202,5 @@ func (p *loginPhase) agreeOnAssistance(r *login.Result) error {
 	}
 	// R2Ts end in RDMA Reads of our own, which the initiator does not see.
 	r.Params.MaxOutstandingR2T = maxOutstandingR2T
-	return p.assisted.Prepare(r, p.server.config.Limits.QueueDepth)
+	return p.assisted.Prepare(r, p.settings.Limits.QueueDepth)
 }

@@ -32,6 +32,8 @@ type Config struct {
 	NOPInterval   time.Duration // silence after which the initiator is asked whether it lives; negative: never
 	NOPTimeout    time.Duration // how long it may take to answer
 	FlushTime     time.Duration // how long Shutdown waits until all stores are stable; default 10 s
+	LogoutTime    time.Duration // how long an initiator may take to log out when it is asked to; default 10 s
+	DrainTime     time.Duration // how long commands of a logical unit that is being removed may run; default 10 s
 	Limits        Limits
 	QoS           QoS
 }
@@ -51,6 +53,8 @@ type TargetConfig struct {
 	Alias        string   // TargetAlias, may be empty
 	PortalGroups []uint16 // tags of the portal groups that it is reached through
 	Access       []AccessRule
+	Redirect     string // host:port that logins are sent to for the time being; empty: none
+	Moved        string // host:port that logins are sent to for good; empty: none
 }
 
 // PortalGroup is a set of addresses that share a tag (RFC 7143 section 4.1).
@@ -59,6 +63,7 @@ type PortalGroup struct {
 	Listen    []string // host:port; an empty host is every address, IPv4 and IPv6
 	Assisted  []Portal // not open yet, for iSER; the group takes them over
 	Advertise []string // host:port that discovery tells instead, for a target behind NAT
+	Redirect  string   // host:port that logins are sent to for the time being; empty: none
 }
 
 const (
@@ -87,19 +92,8 @@ func (c Config) withDefaults() (Config, []place, error) {
 	setDefault(&c.Buffers, defaultBuffers)
 	setDefault(&c.Workers, 16)
 	setDefault(&c.BusyPoll, defaultBusyPoll)
-	setDefault(&c.NOPInterval, 15*time.Second)
-	setDefault(&c.NOPTimeout, 10*time.Second)
-	setDefault(&c.FlushTime, 10*time.Second)
-	if len(c.DiscoveryAuth.Incoming) == 0 {
-		c.DiscoveryAuth.AllowNone = true
-	}
 	// Data that comes unasked lands in the buffer of the command's first segment.
 	c.Offer.FirstBurstLength = min(c.Offer.FirstBurstLength, scsi.SegmentSize)
-	setDefault(&c.Limits.LoginConnections, 256)
-	setDefault(&c.Limits.LoginTimeout, 15*time.Second)
-	setDefault(&c.Limits.Sessions, 1024)
-	setDefault(&c.Limits.QueueDepth, defaultQueueDepth)
-	setDefault(&c.Limits.SessionMemory, min(defaultSessionMemory, c.Buffers/2))
 	return c, at, nil
 }
 

@@ -24,6 +24,9 @@ var (
 	errReinstated = errors.New("the initiator logged in again")
 	errShutdown   = errors.New("the server is shutting down")
 	errReset      = errors.New("target reset")
+	errWithdrawn  = errors.New("what the session was about is not configured any more")
+	errDiverted   = errors.New("the portal is drained or redirects")
+	errKicked     = errors.New("an administrator ended it")
 )
 
 // Connection is a connection in full feature phase (RFC 7143 section 4.2.4),
@@ -44,6 +47,7 @@ type Connection struct {
 	kept    int           // bytes kept for requests, see maxKept
 	tasks   taskTable
 	luns    []*lun      // by LUN number while small, see findLUN
+	leaving []*lun      // that are not mapped any more and have tasks
 	nowhere *scsi.Nexus // for commands to LUNs that are not mapped
 	nextTTT uint32
 
@@ -89,8 +93,8 @@ const maxImmediates = 64
 // newConnection makes the connection of a session for the thread; it lives
 // from start on.
 func newConnection(s *Session, th *thread) *Connection {
-	depth := s.server.config.Limits.QueueDepth
-	c := &Connection{session: s, thread: th, tasks: newTaskTable(depth + maxImmediates), log: s.log(), rare: rareLog{most: 10}, traffic: newTraffic(s.rule)}
+	depth := s.settings.Limits.QueueDepth
+	c := &Connection{session: s, thread: th, tasks: newTaskTable(depth + maxImmediates), log: s.log(), rare: rareLog{most: 10}, traffic: newTraffic()}
 	c.owner.thread = th
 	c.nop.timer.Fire = c.checkNOP
 	return c
@@ -101,7 +105,7 @@ func newConnection(s *Session, th *thread) *Connection {
 func (c *Connection) start(mover Datamover, statSN, cmdSN pdu.SN) {
 	c.mover, c.statSN = mover, statSN
 	c.assist, _ = mover.(Assistant)
-	c.window = NewCmdWindow(cmdSN, uint32(c.session.server.config.Limits.QueueDepth))
+	c.window = NewCmdWindow(cmdSN, uint32(c.session.settings.Limits.QueueDepth))
 	c.log = c.session.log()
 	if err := c.begin(); err != nil {
 		c.closed = true
@@ -244,6 +248,9 @@ func (c *Connection) withdraw(t *task) {
 
 // taskEnded follows every end of a task.
 func (c *Connection) taskEnded() {
+	if len(c.leaving) > 0 {
+		c.letGo()
+	}
 	if c.closed {
 		c.finishIfIdle()
 	} else if c.home.next != nil {

@@ -38,7 +38,7 @@ func (s *Server) visible(session *Session) []*Target {
 	defer s.mu.Unlock()
 	var out []*Target
 	for _, t := range s.mu.order {
-		if t.ruleFor(session.initiator) != nil {
+		if t.config.Load().ruleFor(session.initiator) != nil {
 			out = append(out, t)
 		}
 	}
@@ -49,7 +49,7 @@ func (s *Server) appendTarget(out []byte, session *Session, t *Target) []byte {
 	out = pdu.AppendPair(out, "TargetName", t.Name())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, tag := range t.config.PortalGroups {
+	for _, tag := range t.config.Load().PortalGroups {
 		if g := s.mu.groups[tag]; g != nil {
 			for _, addr := range g.addresses(session.local.Addr(), session.assisted) {
 				out = pdu.AppendPair(out, "TargetAddress", fmt.Sprintf("%s,%d", addr, tag))

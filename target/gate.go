@@ -141,14 +141,21 @@ func (g *gate) open(c *Connection, l *lun) {
 // it moves, or has finished.
 func (g *gate) close(c *Connection) {
 	for _, l := range c.luns {
-		if l.queue != nil {
-			now := g.thread.loop.Now()
-			counted := g.ExplainQueue(l.queue, now)
-			g.Close(l.queue, now)
-			c.session.server.qos.ledger.add(&counted, c.finished)
-			l.queue = nil
-		}
+		g.closeLUN(c, l, c.finished)
 	}
+}
+
+// closeLUN takes the queue of one LUN away; gone says that the connection will
+// not open it again.
+func (g *gate) closeLUN(c *Connection, l *lun, gone bool) {
+	if l.queue == nil {
+		return
+	}
+	now := g.thread.loop.Now()
+	counted := g.ExplainQueue(l.queue, now)
+	g.Close(l.queue, now)
+	c.session.server.qos.ledger.add(&counted, gone)
+	l.queue = nil
 }
 
 // dispatched runs a task that has waited in the gate.

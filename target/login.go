@@ -43,6 +43,7 @@ type loginPhase struct {
 	transport LoginTransport
 	assisted  AssistedTransport // the same if it is one
 	group     uint16            // tag of the portal group that the connection came in by
+	settings  *Settings
 	log       *slog.Logger
 
 	negotiation *login.Negotiation
@@ -54,7 +55,7 @@ type loginPhase struct {
 // Login takes a connection that came in by the portal group with this tag to
 // full feature phase, or closes it. It blocks until the one or the other.
 func (s *Server) Login(transport LoginTransport, tag uint16) {
-	p := &loginPhase{server: s, transport: transport, group: tag, statSN: 1}
+	p := &loginPhase{server: s, transport: transport, group: tag, settings: s.settings.Load(), statSN: 1}
 	p.log = s.log.With("address", transport.Remote().String())
 	offer := s.config.Offer
 	if t, ok := transport.(AssistedTransport); ok {
@@ -69,7 +70,7 @@ func (s *Server) Login(transport LoginTransport, tag uint16) {
 			p.abandon()
 		}
 	}()
-	transport.SetDeadline(time.Now().Add(s.config.Limits.LoginTimeout))
+	transport.SetDeadline(time.Now().Add(s.settings.Load().Limits.LoginTimeout))
 	if err := p.run(); err != nil {
 		p.abandon()
 		p.complain(err)
@@ -152,7 +153,7 @@ func (p *loginPhase) send(out *pdu.LoginResponse, text []byte) error {
 	bhs.SetStatSN(p.statSN)
 	p.statSN++
 	bhs.SetExpCmdSN(p.cmdSN)
-	bhs.SetMaxCmdSN(p.cmdSN.Add(uint32(p.server.config.Limits.QueueDepth) - 1))
+	bhs.SetMaxCmdSN(p.cmdSN.Add(uint32(p.settings.Limits.QueueDepth) - 1))
 	return p.transport.Send(bhs, text)
 }
 
@@ -160,19 +161,25 @@ func (p *loginPhase) send(out *pdu.LoginResponse, text []byte) error {
 func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 	s := p.server
 	if q.Discovery {
-		return s.config.DiscoveryAuth, nil
+		return p.settings.DiscoveryAuth, nil
 	}
 	t := s.target(q.TargetName)
-	if t == nil || !slices.Contains(t.config.PortalGroups, p.group) {
+	if t == nil {
+		return login.Auth{}, login.Errorf(pdu.LoginNotFound, "no target %q", q.TargetName)
+	}
+	config := t.config.Load()
+	if !slices.Contains(config.PortalGroups, p.group) {
 		return login.Auth{}, login.Errorf(pdu.LoginNotFound, "no target %q in portal group %d", q.TargetName, p.group)
 	}
-	rule := t.ruleFor(p.initiator(q.InitiatorName))
+	rule := config.ruleFor(p.initiator(q.InitiatorName))
 	if rule == nil {
 		return login.Auth{}, login.Errorf(pdu.LoginAuthorizationFailure, "no access rule of %s matches", t.Name())
 	}
 	auth := rule.Auth
-	auth.TargetAlias = t.config.Alias
-	return auth, nil
+	auth.TargetAlias = config.Alias
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return auth, s.diversion(config, p.group, p.transport.Local())
 }
 
 func (p *loginPhase) initiator(name string) Initiator {
@@ -196,19 +203,20 @@ func (p *loginPhase) admit(r *login.Result) error {
 		server: p.server, initiator: p.initiator(r.InitiatorName), alias: r.InitiatorAlias,
 		isid: r.ISID, cid: r.CID, portalGroup: p.group,
 		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params, assisted: p.assisted != nil,
-		nic: p.server.nics.node(p.transport.Local().Addr()), ended: make(chan struct{}),
+		nic: p.server.nics.node(p.transport.Local().Addr()), settings: p.settings,
 	}
+	var rule *AccessRule
 	if r.SessionType == login.Normal {
 		n.target = p.server.target(r.TargetName)
 		if n.target == nil {
 			return login.Errorf(pdu.LoginTargetRemoved, "target %s was removed during login", r.TargetName)
 		}
-		n.rule = n.target.ruleFor(n.initiator)
-		if n.rule == nil {
+		n.admittedBy = n.target.config.Load()
+		if rule = n.admittedBy.ruleFor(n.initiator); rule == nil {
 			return login.Errorf(pdu.LoginAuthorizationFailure, "access was withdrawn during login")
 		}
 	}
-	n.conn = newConnection(n, p.home(n))
+	n.join(rule, p.home(n, rule))
 	if err := p.server.admit(n, r.TSIH); err != nil {
 		return err
 	}
@@ -217,11 +225,11 @@ func (p *loginPhase) admit(r *login.Result) error {
 }
 
 // home is the event thread that the connection starts on.
-func (p *loginPhase) home(n *Session) *thread {
+func (p *loginPhase) home(n *Session, rule *AccessRule) *thread {
 	if p.assisted != nil {
 		return p.server.threadOf(p.assisted.Loop())
 	}
-	return p.server.homeFor(n.rule, n.nic)
+	return p.server.homeFor(rule, n.nic)
 }
 
 // handOver gives the connection to an event thread.

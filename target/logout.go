@@ -40,11 +40,11 @@ func (c *Connection) judgeLogout(p *pdu.LogoutRequest) pdu.LogoutResponseCode {
 }
 
 // requestLogout asks the initiator to log out within the time (RFC 7143
-// section 11.9.1, event 1); who does not is disconnected. One who has hardly
+// section 11.9.1, event 1); the caller disconnects who does not. One who has hardly
 // logged in has nothing to finish.
-func (c *Connection) requestLogout(within time.Duration) {
+func (c *Connection) requestLogout(within time.Duration, why error) {
 	if c.mover == nil {
-		c.doomed = errShutdown
+		c.doomed = why
 	}
 	if c.mover == nil || c.closed {
 		return

@@ -25,18 +25,25 @@ type lun struct {
 // connection's thread.
 func (c *Connection) openLUNs() error {
 	c.nowhere = c.session.nexus(LUNMapping{})
-	for i, n := range c.session.nexuses() {
-		number, _ := scsi.DecodeLUN(n.LUN)
-		lane, err := c.thread.lane(n.LU)
+	for _, seen := range c.session.view.Load().luns {
+		l, err := c.openLUN(seen)
 		if err != nil {
-			return fmt.Errorf("lun %d, volume %s: %w", number, n.LU.Name(), err)
+			return err
 		}
-		n.LU.Attach(n)
-		l := &lun{number: number, nexus: n, lane: lane, traffic: &c.traffic.luns[i]}
 		c.luns = append(c.luns, l)
-		c.thread.gate.open(c, l)
 	}
 	return nil
+}
+
+func (c *Connection) openLUN(seen *seenLUN) (*lun, error) {
+	lane, err := c.thread.lane(seen.LU)
+	if err != nil {
+		return nil, fmt.Errorf("lun %d, volume %s: %w", seen.LUN, seen.LU.Name(), err)
+	}
+	l := &lun{number: uint64(seen.LUN), nexus: c.session.nexus(seen.LUNMapping), lane: lane, traffic: seen.traffic}
+	seen.LU.Attach(l.nexus)
+	c.thread.gate.open(c, l)
+	return l, nil
 }
 
 // relane opens the lanes on the thread that the connection has moved to.

@@ -26,7 +26,7 @@ func (c *Connection) mayTake(n int) bool {
 	if !c.thread.feeding && (c.waiters.head != nil || c.thread.exhausted) {
 		return false
 	}
-	return c.charged == 0 || c.charged+n <= c.session.server.config.Limits.SessionMemory
+	return c.charged == 0 || c.charged+n <= c.session.settings.Limits.SessionMemory
 }
 
 // wait queues a task until memory is there.

@@ -21,7 +21,7 @@ type nopState struct {
 
 func (c *Connection) armNOP() {
 	c.nop.heard = c.thread.loop.Now()
-	if interval := c.session.server.config.NOPInterval; interval > 0 {
+	if interval := c.session.settings.NOPInterval; interval > 0 {
 		c.thread.loop.Arm(&c.nop.timer, interval)
 	}
 }
@@ -29,7 +29,7 @@ func (c *Connection) armNOP() {
 // checkNOP is the timer.
 func (c *Connection) checkNOP() {
 	defer c.Contain()
-	config, now := &c.session.server.config, c.thread.loop.Now()
+	config, now := c.session.settings, c.thread.loop.Now()
 	if c.nop.heard > c.nop.asked {
 		c.nop.ping = 0
 	}

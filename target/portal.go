@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// portalGroup is a PortalGroup with its open sockets.
+// portalGroup is a PortalGroup with its open sockets, one for each of Listen. It
+// does not change: the server gets another one.
 type portalGroup struct {
 	PortalGroup
 	listeners []net.Listener
@@ -21,10 +22,10 @@ type portalGroup struct {
 func (s *Server) Listen(config PortalGroup) error {
 	g := &portalGroup{PortalGroup: config}
 	for _, addr := range config.Listen {
-		l, err := net.Listen(network(addr), addr)
+		l, err := listen(addr)
 		if err != nil {
 			g.close()
-			return fmt.Errorf("portal %s: %w", addr, err)
+			return err
 		}
 		g.listeners = append(g.listeners, l)
 	}
@@ -42,9 +43,18 @@ func (s *Server) Listen(config PortalGroup) error {
 	}
 	s.mu.groups[config.Tag] = g
 	for _, l := range g.listeners {
-		s.running.Go(func() { s.accept(l, g) })
+		s.running.Go(func() { s.accept(l, config.Tag) })
 	}
 	return nil
+}
+
+// listen opens the socket of a portal.
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen(network(addr), addr)
+	if err != nil {
+		return nil, fmt.Errorf("portal %s: %w", addr, err)
+	}
+	return l, nil
 }
 
 // network keeps a literal address to its own family: 0.0.0.0 is IPv4 alone and
@@ -86,7 +96,7 @@ func (g *portalGroup) close() {
 // accept starts a login for every connection, as many at a time as the limit
 // says. Who comes beyond it is turned away at once, unless another has been at
 // it for so long that it hardly means to log in: that one makes room.
-func (s *Server) accept(l net.Listener, g *portalGroup) {
+func (s *Server) accept(l net.Listener, tag uint16) {
 	refused := rareLog{most: 1}
 	for {
 		conn, err := l.Accept()
@@ -98,12 +108,12 @@ func (s *Server) accept(l net.Listener, g *portalGroup) {
 			time.Sleep(50 * time.Millisecond)
 		case !s.beginLogin(conn):
 			refused.log(s.log, slog.LevelWarn, "connection refused: too many are in login", "portal", l.Addr().String(),
-				"address", conn.RemoteAddr().String(), "limit", s.config.Limits.LoginConnections)
+				"address", conn.RemoteAddr().String(), "limit", s.settings.Load().Limits.LoginConnections)
 			conn.Close()
 		default:
 			s.running.Go(func() {
 				defer s.endLogin(conn)
-				s.Login(&tcpLogin{conn: conn.(*net.TCPConn)}, g.Tag)
+				s.Login(&tcpLogin{conn: conn.(*net.TCPConn)}, tag)
 			})
 		}
 	}
@@ -112,7 +122,7 @@ func (s *Server) accept(l net.Listener, g *portalGroup) {
 func (s *Server) beginLogin(conn io.Closer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.closing || len(s.mu.loggingIn) >= s.config.Limits.LoginConnections && !s.makeRoom() {
+	if s.mu.closing || len(s.mu.loggingIn) >= s.settings.Load().Limits.LoginConnections && !s.makeRoom() {
 		return false
 	}
 	s.mu.loggingIn[conn] = time.Now()

@@ -40,6 +40,9 @@ func (s *Server) register(n *Session, requested uint16) (old *Session, err *logi
 	if s.mu.closing {
 		return nil, login.Errorf(pdu.LoginServiceUnavailable, "the server is shutting down")
 	}
+	if err := s.stillGranted(n); err != nil {
+		return nil, err
+	}
 	if requested != 0 {
 		o := s.mu.sessions[requested]
 		if err := n.mayContinue(o); err != nil {
@@ -61,8 +64,8 @@ func (s *Server) register(n *Session, requested uint16) (old *Session, err *logi
 	if err := s.roomForDiscovery(n); err != nil {
 		return nil, err
 	}
-	if len(s.mu.sessions) >= s.config.Limits.Sessions {
-		return nil, login.Errorf(pdu.LoginOutOfResources, "%d sessions, the limit is %d", len(s.mu.sessions), s.config.Limits.Sessions)
+	if most := n.settings.Limits.Sessions; len(s.mu.sessions) >= most {
+		return nil, login.Errorf(pdu.LoginOutOfResources, "%d sessions, the limit is %d", len(s.mu.sessions), most)
 	}
 	n.tsih = s.newTSIH(requested)
 	s.mu.sessions[n.tsih] = n
@@ -72,7 +75,7 @@ func (s *Server) register(n *Session, requested uint16) (old *Session, err *logi
 // roomForDiscovery keeps discovery sessions, which usually need no credentials
 // and end soon, from taking the places of the others.
 func (s *Server) roomForDiscovery(n *Session) *login.Error {
-	limit, discoveries := s.config.Limits.LoginConnections, 0
+	limit, discoveries := n.settings.Limits.LoginConnections, 0
 	for _, o := range s.mu.sessions {
 		if o.target == nil {
 			discoveries++
@@ -126,6 +129,7 @@ func (n *Session) end() {
 		s.mu.Lock()
 		delete(s.mu.sessions, n.tsih)
 		n.addTraffic(s.mu.past)
+		s.tellSeenLess()
 		s.mu.Unlock()
 		close(n.ended)
 	})
@@ -164,18 +168,6 @@ func (s *Server) sessionsSharing(self *Session, units []*scsi.LogicalUnit) []*Se
 		}
 	}
 	return out
-}
-
-func (n *Session) sees(lu *scsi.LogicalUnit) bool {
-	if n.rule == nil {
-		return false
-	}
-	for _, m := range n.rule.LUNs {
-		if m.LU == lu {
-			return true
-		}
-	}
-	return false
 }
 
 // closeSessions ends all sessions of a target, each after what is queued for

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,8 +24,11 @@ type Server struct {
 	workers map[int]*evloop.Workers // by node
 	threads []*thread
 	nics    *nics
-	running sync.WaitGroup // loops, accept loops and logins
+	removal sync.WaitGroup // logical units that are being closed
+	running sync.WaitGroup // loops, accept loops, logins, and who waits for sessions to end
 	qos     *qos
+
+	settings atomic.Pointer[Settings] // of sessions that log in from now on
 
 	refusals struct { // of logins, for the log
 		sync.Mutex
@@ -43,16 +47,11 @@ type Server struct {
 		past      map[*scsi.LogicalUnit]Traffic // of sessions that have ended
 		lastTSIH  uint16
 		loggingIn map[io.Closer]time.Time // since when
+		seenLess  chan struct{}           // closed, and replaced, when a session has ended or sees less
+		drains    []Drain
+		removing  map[*scsi.LogicalUnit]bool // is being closed
 	}
 }
-
-// Target is one target node.
-type Target struct {
-	config TargetConfig
-}
-
-// Name returns the iSCSI name.
-func (t *Target) Name() string { return t.config.Name }
 
 // NewServer makes a server and starts its event threads. It serves nothing
 // until targets are added and Listen opens portals.
@@ -68,6 +67,9 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.sessions = make(map[uint16]*Session)
 	s.mu.past = make(map[*scsi.LogicalUnit]Traffic)
 	s.mu.loggingIn = make(map[io.Closer]time.Time)
+	s.mu.removing = make(map[*scsi.LogicalUnit]bool)
+	s.mu.seenLess = make(chan struct{})
+	s.Reconfigure(config.Settings())
 	s.refusals.most = 10
 	s.qos = newQoS(s, config.QoS, config.Threads)
 	for i := range config.Threads {
@@ -124,17 +126,14 @@ func (s *Server) AddLogicalUnit(lu *scsi.LogicalUnit, n int) {
 // before get one event thread each.
 func (s *Server) AddTarget(config TargetConfig) (*Target, error) {
 	config.Name = strings.ToLower(config.Name)
-	for _, rule := range config.Access {
-		for _, m := range rule.LUNs {
-			s.AddLogicalUnit(m.LU, 1)
-		}
-	}
+	s.addUnits(&config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.targets[config.Name] != nil {
 		return nil, fmt.Errorf("target %s exists already", config.Name)
 	}
-	t := &Target{config: config}
+	t := &Target{name: config.Name}
+	t.config.Store(&config)
 	s.mu.targets[config.Name] = t
 	s.mu.order = append(s.mu.order, t)
 	return t, nil
@@ -161,10 +160,13 @@ func leastLoaded(group []*thread) *thread {
 // homeFor returns the thread that a new session starts on; nic is the node of the
 // device that it came in by.
 func (s *Server) homeFor(rule *AccessRule, nic int) *thread {
-	if rule == nil || len(rule.LUNs) == 0 {
-		return s.nearest(s.threads, nic)
+	group := s.threads
+	if rule != nil && len(rule.LUNs) > 0 {
+		if own := s.groupOf(rule.LUNs[0].LU); len(own) > 0 { // else it is being removed
+			group = own
+		}
 	}
-	return s.nearest(s.groupOf(rule.LUNs[0].LU), nic)
+	return s.nearest(group, nic)
 }
 
 // Shutdown closes the portals, asks the initiators to log out, ends their
@@ -177,7 +179,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		within = min(within, time.Until(d))
 	}
 	for _, session := range s.allSessions() {
-		session.conn.post(func() { session.conn.requestLogout(within) })
+		session.conn.post(func() { session.conn.requestLogout(within, errShutdown) })
 	}
 	asked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -203,13 +205,15 @@ func (s *Server) awaitSessions(ctx context.Context) error {
 	return nil
 }
 
-// logicalUnits returns all that were added.
+// logicalUnits returns all that were added and are not being removed.
 func (s *Server) logicalUnits() []*scsi.LogicalUnit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var lus []*scsi.LogicalUnit
 	for lu := range s.mu.homes {
-		lus = append(lus, lu)
+		if !s.mu.removing[lu] {
+			lus = append(lus, lu)
+		}
 	}
 	return lus
 }

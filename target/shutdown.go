@@ -17,7 +17,7 @@ var errUnended = errors.New("it has not ended")
 // that sessions have not ended. What does not end in time is left to the end of
 // the process: its lanes cannot be closed.
 func (s *Server) retire(left error) error {
-	err := errors.Join(left, s.forEachUnit("flush", s.flush))
+	err := errors.Join(left, s.awaitRemovals(), s.forEachUnit("flush", s.flush))
 	if left != nil || errors.Is(err, errUnended) {
 		return err
 	}
@@ -25,10 +25,25 @@ func (s *Server) retire(left error) error {
 	return errors.Join(err, s.forEachUnit("close", func(lu *scsi.LogicalUnit) error { return lu.Store().Close() }))
 }
 
+// awaitRemovals waits for logical units that are being closed already.
+func (s *Server) awaitRemovals() error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Load().FlushTime)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		s.removal.Wait()
+		ended <- nil
+	}()
+	if err := await(ctx, ended); err != nil {
+		return fmt.Errorf("a volume that was removed is still being closed: %w", err)
+	}
+	return nil
+}
+
 // forEachUnit does something with all logical units and waits for FlushTime at
 // most. The error tells of each unit that failed what it has not written.
 func (s *Server) forEachUnit(what string, do func(*scsi.LogicalUnit) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.config.FlushTime)
+	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Load().FlushTime)
 	defer cancel()
 	units := s.logicalUnits()
 	ended := make([]chan error, len(units))

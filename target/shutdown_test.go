@@ -103,7 +103,9 @@ func TestFlushThatHangs(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	hangs.SetRules()
-	s.config.FlushTime = time.Minute
+	patient := *s.settings.Load()
+	patient.FlushTime = time.Minute
+	s.Reconfigure(patient)
 	if err := s.retire(nil); err != nil {
 		t.Errorf("retire when nothing hangs any more: %v", err)
 	}

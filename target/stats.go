@@ -21,23 +21,17 @@ type traffic struct {
 	_        [cacheLine]byte
 	inFlight atomic.Int64
 	opened   time.Time
-	luns     []lunTraffic // of the access rule, in its order
 	_        [cacheLine]byte
 }
 
 // lunTraffic is the part of one LUN.
 type lunTraffic struct {
+	_                                    [cacheLine]byte
 	reads, writes, others, read, written atomic.Uint64
 	_                                    [cacheLine]byte
 }
 
-func newTraffic(rule *AccessRule) *traffic {
-	t := &traffic{opened: time.Now()}
-	if rule != nil {
-		t.luns = make([]lunTraffic, len(rule.LUNs))
-	}
-	return t
-}
+func newTraffic() *traffic { return &traffic{opened: time.Now()} }
 
 // began counts a command that is in flight from now on.
 func (t *traffic) began() { t.inFlight.Add(1) }
@@ -114,7 +108,7 @@ func (n *Session) stats() SessionStats {
 	s := SessionStats{
 		TSIH: n.tsih, Initiator: n.initiator.Name, Alias: n.alias, ISID: n.isid.String(),
 		Local: n.local, Remote: n.remote, Opened: n.conn.traffic.opened, Transport: "tcp", Thread: n.conn.owner.name(),
-		Window: n.server.config.Limits.QueueDepth, InFlight: int(n.conn.traffic.inFlight.Load()),
+		Window: n.settings.Limits.QueueDepth, InFlight: int(n.conn.traffic.inFlight.Load()),
 	}
 	if n.assisted {
 		s.Transport = "iser"
@@ -122,8 +116,10 @@ func (n *Session) stats() SessionStats {
 	if n.target != nil {
 		s.Target = n.target.Name()
 	}
-	for i := range n.conn.traffic.luns {
-		s.LUNs = append(s.LUNs, LUNStats{n.rule.LUNs[i], n.conn.traffic.luns[i].sum()})
+	for _, l := range n.view.Load().luns {
+		if !l.leaving {
+			s.LUNs = append(s.LUNs, LUNStats{l.LUNMapping, l.traffic.sum()})
+		}
 	}
 	return s
 }
@@ -151,9 +147,8 @@ func (s *Server) Traffic() map[*scsi.LogicalUnit]Traffic {
 }
 
 func (n *Session) addTraffic(to map[*scsi.LogicalUnit]Traffic) {
-	for i := range n.conn.traffic.luns {
-		lu := n.rule.LUNs[i].LU
-		to[lu] = to[lu].plus(n.conn.traffic.luns[i].sum())
+	for _, l := range n.view.Load().luns {
+		to[l.LU] = to[l.LU].plus(l.traffic.sum())
 	}
 }
 
@@ -188,8 +183,9 @@ func (s *Server) Targets() []TargetStats {
 	defer s.mu.Unlock()
 	out := make([]TargetStats, 0, len(s.mu.order))
 	for _, t := range s.mu.order {
-		stats := TargetStats{Name: t.config.Name, Alias: t.config.Alias, Units: t.units()}
-		for _, tag := range t.config.PortalGroups {
+		config := t.config.Load()
+		stats := TargetStats{Name: config.Name, Alias: config.Alias, Units: config.units()}
+		for _, tag := range config.PortalGroups {
 			stats.Portals = append(stats.Portals, s.mu.groups[tag].portals()...)
 		}
 		for _, n := range s.mu.sessions {
@@ -202,9 +198,9 @@ func (s *Server) Targets() []TargetStats {
 	return out
 }
 
-func (t *Target) units() (units []*scsi.LogicalUnit) {
-	for i := range t.config.Access {
-		for _, m := range t.config.Access[i].LUNs {
+func (c *TargetConfig) units() (units []*scsi.LogicalUnit) {
+	for i := range c.Access {
+		for _, m := range c.Access[i].LUNs {
 			if !slices.Contains(units, m.LU) {
 				units = append(units, m.LU)
 			}

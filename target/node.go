@@ -1,0 +1,105 @@
+package target
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"lunar/target/login"
+	"lunar/target/pdu"
+)
+
+// Target is one target node. Its configuration is replaced as a whole, under
+// Server.mu.
+type Target struct {
+	name   string
+	config atomic.Pointer[TargetConfig]
+}
+
+// Name returns the iSCSI name.
+func (t *Target) Name() string { return t.name }
+
+// addUnits gives the logical units of a target that were not added before one
+// event thread each.
+func (s *Server) addUnits(c *TargetConfig) {
+	for _, lu := range c.units() {
+		s.AddLogicalUnit(lu, 1)
+	}
+}
+
+// ChangeTarget replaces the configuration of the target of that name. Sessions
+// to which the same LUNs are granted as before notice nothing. Others see their
+// LUNs come and go: commands to one that has gone are finished before it is
+// given up, and a unit attention tells that the LUNs have changed (SPC-4 clause
+// 6.33). Initiators that are not granted access any more, or not through their
+// portal group, are asked to log out, and disconnected if they do not. How an
+// initiator must prove itself concerns new logins only. dismissed is how many
+// sessions are to end.
+func (s *Server) ChangeTarget(config TargetConfig) (dismissed int, err error) {
+	config.Name = strings.ToLower(config.Name)
+	s.addUnits(&config)
+	s.mu.Lock()
+	t := s.mu.targets[config.Name]
+	if t == nil {
+		s.mu.Unlock()
+		return 0, fmt.Errorf("target %s: there is none of that name", config.Name)
+	}
+	before := t.config.Swap(&config)
+	s.mu.Unlock()
+	var out []*Session
+	var told sync.WaitGroup
+	for _, n := range s.sessionsOf(t) {
+		rule := config.ruleFor(n.initiator)
+		if rule == nil || !slices.Contains(config.PortalGroups, n.portalGroup) {
+			out = append(out, n)
+			continue
+		}
+		told.Add(1)
+		n.conn.post(func() {
+			defer told.Done()
+			n.conn.remap(rule.LUNs)
+		})
+	}
+	told.Wait()
+	dismissed = s.dismiss(out, errWithdrawn)
+	if to := config.diversion(); to != "" && to != before.diversion() {
+		dismissed += s.dismiss(s.sessionsOf(t), errDiverted)
+	}
+	return dismissed, nil
+}
+
+// RemoveTarget makes the target of that name unknown and asks the initiators of
+// its sessions to log out; who does not is disconnected. dismissed is how many
+// they are.
+func (s *Server) RemoveTarget(name string) (dismissed int) {
+	name = strings.ToLower(name)
+	s.mu.Lock()
+	t := s.mu.targets[name]
+	delete(s.mu.targets, name)
+	s.mu.order = slices.DeleteFunc(s.mu.order, func(o *Target) bool { return o == t })
+	s.mu.Unlock()
+	if t == nil {
+		return 0
+	}
+	return s.dismiss(s.sessionsOf(t), errWithdrawn)
+}
+
+// sessionsOf returns the sessions with a target.
+func (s *Server) sessionsOf(t *Target) []*Session {
+	return slices.DeleteFunc(s.allSessions(), func(n *Session) bool { return n.target != t })
+}
+
+// stillGranted refuses a session whose target has changed since its login was
+// looked at: whoever changed it has not seen the session. The caller holds mu.
+func (s *Server) stillGranted(n *Session) *login.Error {
+	t := n.target
+	if t == nil {
+		return nil
+	}
+	if s.mu.targets[t.name] != t || t.config.Load() != n.admittedBy {
+		return login.Errorf(pdu.LoginServiceUnavailable, "target %s was changed during login", t.name)
+	}
+	return s.diversion(n.admittedBy, n.portalGroup, n.local)
+}

@@ -1,0 +1,109 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"lunar/internal/evloop"
+	"lunar/target/scsi"
+)
+
+// RemoveLogicalUnit closes the store of a logical unit that no target shows any
+// more, when the commands of all sessions have ended, and everything that it
+// acknowledged is stable. It waits for sessions until ctx ends. If closing
+// fails, which may lose data if it were given up, the server keeps the logical
+// unit and the call may be repeated.
+func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
+	if err := s.drainUnit(ctx, lu); err != nil {
+		return fmt.Errorf("volume %s is in use: %w", lu.Name(), err)
+	}
+	if !s.beginRemoval(lu) {
+		return fmt.Errorf("volume %s: %w", lu.Name(), errShutdown)
+	}
+	err := s.flush(lu)
+	s.closeLanes(lu)
+	if err == nil {
+		err = lu.Store().Close()
+	}
+	s.endRemoval(lu, err == nil)
+	if err != nil {
+		return fmt.Errorf("volume %s: %w%s", lu.Name(), err, unwritten(lu))
+	}
+	return nil
+}
+
+// drainUnit waits until no session sees the logical unit. Commands that wait for
+// something after DrainTime are ended with LOGICAL UNIT NOT SUPPORTED.
+func (s *Server) drainUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
+	overdue := time.NewTimer(s.settings.Load().DrainTime)
+	defer overdue.Stop()
+	for {
+		seeing, less := s.seeing(lu)
+		if len(seeing) == 0 {
+			return nil
+		}
+		select {
+		case <-less:
+		case <-ctx.Done():
+			return fmt.Errorf("%d sessions: %w", len(seeing), ctx.Err())
+		case <-overdue.C:
+			for _, n := range seeing {
+				n.conn.post(n.conn.endLeaving)
+			}
+		}
+	}
+}
+
+// seeing returns the sessions that see a logical unit, and what is closed when
+// some session sees less.
+func (s *Server) seeing(lu *scsi.LogicalUnit) (sessions []*Session, less <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.mu.sessions {
+		if n.sees(lu) {
+			sessions = append(sessions, n)
+		}
+	}
+	return sessions, s.mu.seenLess
+}
+
+// beginRemoval reports whether the caller may close the logical unit: a server
+// that shuts down does so itself.
+func (s *Server) beginRemoval(lu *scsi.LogicalUnit) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing || s.mu.removing[lu] || s.mu.homes[lu] == nil {
+		return false
+	}
+	s.mu.removing[lu] = true
+	s.removal.Add(1)
+	return true
+}
+
+func (s *Server) endRemoval(lu *scsi.LogicalUnit, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.mu.removing, lu)
+	if closed {
+		delete(s.mu.homes, lu)
+		delete(s.mu.past, lu)
+	}
+	s.removal.Done()
+}
+
+// closeLanes closes the lanes that event threads have into a logical unit of
+// which no command runs.
+func (s *Server) closeLanes(lu *scsi.LogicalUnit) {
+	for _, th := range s.threads {
+		closed := make(chan struct{})
+		th.loop.Post(evloop.Func(func() {
+			if lane := th.lanes[lu]; lane != nil {
+				lane.Close()
+				delete(th.lanes, lu)
+			}
+			close(closed)
+		}))
+		<-closed
+	}
+}

@@ -1,0 +1,48 @@
+package target
+
+import (
+	"time"
+
+	"lunar/target/login"
+)
+
+// Settings are what of a Config may change while the server runs; see there. A
+// session keeps those that it logged in with.
+type Settings struct {
+	DiscoveryAuth login.Auth
+	NOPInterval   time.Duration
+	NOPTimeout    time.Duration
+	FlushTime     time.Duration
+	LogoutTime    time.Duration
+	DrainTime     time.Duration
+	Limits        Limits
+}
+
+// Settings returns those of the Config, whose defaults are filled in.
+func (c *Config) Settings() Settings {
+	return Settings{c.DiscoveryAuth, c.NOPInterval, c.NOPTimeout, c.FlushTime, c.LogoutTime, c.DrainTime, c.Limits}
+}
+
+// setDefaults fills in what is zero.
+func (n *Settings) setDefaults(buffers int) {
+	setDefault(&n.NOPInterval, 15*time.Second)
+	setDefault(&n.NOPTimeout, 10*time.Second)
+	setDefault(&n.FlushTime, 10*time.Second)
+	setDefault(&n.LogoutTime, 10*time.Second)
+	setDefault(&n.DrainTime, 10*time.Second)
+	if len(n.DiscoveryAuth.Incoming) == 0 {
+		n.DiscoveryAuth.AllowNone = true
+	}
+	setDefault(&n.Limits.LoginConnections, 256)
+	setDefault(&n.Limits.LoginTimeout, 15*time.Second)
+	setDefault(&n.Limits.Sessions, 1024)
+	setDefault(&n.Limits.QueueDepth, defaultQueueDepth)
+	setDefault(&n.Limits.SessionMemory, min(defaultSessionMemory, buffers/2))
+}
+
+// Reconfigure puts settings into force for connections that come from now on;
+// zero values get the defaults of a Config.
+func (s *Server) Reconfigure(n Settings) {
+	n.setDefaults(s.config.Buffers)
+	s.settings.Store(&n)
+}

@@ -1,0 +1,213 @@
+package target
+
+import (
+	"cmp"
+	"slices"
+
+	"lunar/target/pdu"
+	"lunar/target/scsi"
+)
+
+// view is what a session's initiator sees of its target. It does not change:
+// the session gets another one.
+type view struct {
+	luns []*seenLUN // ascending by LUN, but those that are leaving
+}
+
+// seenLUN is one LUN of a view and what its commands have done; all but traffic
+// does not change.
+type seenLUN struct {
+	LUNMapping
+	traffic *lunTraffic
+	leaving bool // it is not mapped any more, but commands of it run
+}
+
+func see(m LUNMapping) *seenLUN { return &seenLUN{LUNMapping: m, traffic: &lunTraffic{}} }
+
+// join gives a session, which is not registered yet, what a rule of its target
+// grants, and a connection on an event thread; nil is a discovery session's rule.
+func (s *Session) join(rule *AccessRule, home *thread) {
+	v := &view{}
+	if rule != nil {
+		for _, m := range rule.LUNs {
+			v.luns = append(v.luns, see(m))
+		}
+	}
+	s.view.Store(v)
+	s.ended = make(chan struct{})
+	s.conn = newConnection(s, home)
+}
+
+// visibleLUNs is the LUN numbers that REPORT LUNS tells this initiator.
+func (s *Session) visibleLUNs() []uint64 {
+	luns := []uint64{}
+	for _, l := range s.view.Load().luns {
+		if !l.leaving {
+			luns = append(luns, uint64(l.LUN))
+		}
+	}
+	return luns
+}
+
+// sees reports whether commands of the session may reach the logical unit.
+func (s *Session) sees(lu *scsi.LogicalUnit) bool {
+	return slices.ContainsFunc(s.view.Load().luns, func(l *seenLUN) bool { return l.LU == lu })
+}
+
+// remap makes the connection's LUNs those of a rule that has changed, on the
+// connection's thread. What stays is left alone.
+func (c *Connection) remap(to []LUNMapping) {
+	switch {
+	case c.mover == nil:
+		c.session.show(to)
+	case c.closed:
+	default:
+		c.changeLUNs(to)
+	}
+}
+
+// show replaces the view of a session whose connection has not started.
+func (s *Session) show(to []LUNMapping) {
+	v := &view{}
+	for _, m := range to {
+		v.luns = append(v.luns, see(m))
+	}
+	s.view.Store(v)
+}
+
+func (c *Connection) changeLUNs(to []LUNMapping) {
+	next := &view{}
+	var luns, opened []*lun
+	for _, m := range to {
+		l := c.mapped(m)
+		seen := &seenLUN{LUNMapping: m}
+		if l == nil {
+			var err error
+			if l, err = c.openLUN(see(m)); err != nil {
+				c.luns = append(c.luns, opened...) // for their end
+				c.close(err)
+				return
+			}
+			opened = append(opened, l)
+		} else {
+			l.protect(m.ReadOnly)
+		}
+		seen.traffic = l.traffic
+		next.luns, luns = append(next.luns, seen), append(luns, l)
+	}
+	changed := len(opened) > 0
+	for _, l := range c.luns {
+		if !slices.Contains(luns, l) {
+			c.leaving, changed = append(c.leaving, l), true
+		}
+	}
+	slices.SortFunc(luns, func(a, b *lun) int { return cmp.Compare(a.number, b.number) })
+	before := c.luns
+	c.luns = luns
+	next.luns = append(next.luns, c.departing()...)
+	c.session.view.Store(next)
+	if changed {
+		c.tellLUNs(before)
+	}
+	c.letGo()
+}
+
+// mapped returns the LUN of the connection that maps a logical unit as m does.
+func (c *Connection) mapped(m LUNMapping) *lun {
+	for _, l := range c.luns {
+		if l.number == uint64(m.LUN) && l.nexus.LU == m.LU {
+			return l
+		}
+	}
+	return nil
+}
+
+// protect changes whether the initiator may write, which mode pages tell.
+func (l *lun) protect(readOnly bool) {
+	if l.nexus.ReadOnly != readOnly {
+		l.nexus.ReadOnly = readOnly
+		l.nexus.Attention(scsi.ASCModeParametersChanged)
+	}
+}
+
+// departing is how a view shows the LUNs that are leaving.
+func (c *Connection) departing() (out []*seenLUN) {
+	for _, l := range c.leaving {
+		m := LUNMapping{LUN: uint16(l.number), LU: l.nexus.LU, ReadOnly: l.nexus.ReadOnly}
+		out = append(out, &seenLUN{LUNMapping: m, traffic: l.traffic, leaving: true})
+	}
+	return out
+}
+
+// tellLUNs tells the initiator that its LUNs have changed: by a unit attention
+// condition for each that it had before and still has, and by an asynchronous
+// event, since an idle initiator sends no command that could be answered so
+// (RFC 7143 section 11.9.1, event 0).
+func (c *Connection) tellLUNs(before []*lun) {
+	for _, l := range c.luns {
+		if slices.Contains(before, l) {
+			l.nexus.Attention(scsi.ASCReportedLUNsDataChanged)
+		}
+	}
+	sense := scsi.Sense{Key: scsi.UnitAttention, ASC: scsi.ASCReportedLUNsDataChanged}
+	data := sense.Append(make([]byte, 2, 2+scsi.MaxSenseLength), false)
+	data[1] = byte(len(data) - 2) // SenseLength
+	var p pdu.AsyncMessage
+	p.Init()
+	p.SetEvent(pdu.AsyncSCSIEvent)
+	p.BHS().SetDataSegmentLength(len(data))
+	c.mover.SendControl(p.BHS(), data, nil)
+}
+
+// letGo gives up the leaving LUNs that have no tasks left.
+func (c *Connection) letGo() {
+	var gone []*lun
+	c.leaving = slices.DeleteFunc(c.leaving, func(l *lun) bool {
+		busy := len(c.tasks.appendMatching(nil, func(t *task) bool { return t.lun == l })) > 0
+		if !busy {
+			gone = append(gone, l)
+		}
+		return !busy
+	})
+	if len(gone) == 0 {
+		return
+	}
+	for _, l := range gone {
+		c.thread.gate.closeLUN(c, l, true)
+		l.nexus.LU.Detach(l.nexus)
+	}
+	c.session.see(c.departing(), gone)
+}
+
+// see replaces the leaving LUNs of the view; what those that are gone have
+// counted stays with the server.
+func (s *Session) see(leaving []*seenLUN, gone []*lun) {
+	v := &view{luns: slices.DeleteFunc(slices.Clone(s.view.Load().luns), func(l *seenLUN) bool { return l.leaving })}
+	v.luns = append(v.luns, leaving...)
+	srv := s.server
+	srv.mu.Lock()
+	defer srv.mu.Unlock()
+	for _, l := range gone {
+		srv.mu.past[l.nexus.LU] = srv.mu.past[l.nexus.LU].plus(l.traffic.sum())
+	}
+	s.view.Store(v)
+	srv.tellSeenLess()
+}
+
+// endLeaving ends what still runs for LUNs that are not mapped any more, as if
+// it had come now; what the backing store is doing is waited for.
+func (c *Connection) endLeaving() {
+	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return t.lun != nil && slices.Contains(c.leaving, t.lun) }) {
+		if t.listed && !t.cmd.Aborted() && !t.fetching() {
+			c.withdraw(t)
+			t.fail(scsi.LUNotSupported)
+		}
+	}
+}
+
+// tellSeenLess wakes those who wait for sessions to see less. The caller holds
+// mu.
+func (s *Server) tellSeenLess() {
+	close(s.mu.seenLess)
+	s.mu.seenLess = make(chan struct{})
+}
