@@ -1,8 +1,6 @@
 package target
 
-import (
-	"lunar/target/scsi"
-)
+import "lunar/target/scsi"
 
 // Reach implements scsi.Port: a copy may use the logical units of the session
 // that asks for it, and those of the other sessions that the same initiator has
@@ -10,7 +8,7 @@ import (
 func (t *task) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, bool) {
 	c := t.conn
 	for _, l := range c.luns {
-		if match(l.nexus) {
+		if match(l.nexus) && t.hold(l.nexus.LU) {
 			return scsi.CSCD{Nexus: l.nexus, Lane: l.lane}, true
 		}
 	}
@@ -18,7 +16,7 @@ func (t *task) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, 
 		if other == c.session || other.target == nil || other.initiator.Name != c.session.initiator.Name {
 			continue
 		}
-		if unit, ok := c.reachThrough(other, match); ok {
+		if unit, ok := t.reachThrough(other, match); ok {
 			return unit, true
 		}
 	}
@@ -27,10 +25,11 @@ func (t *task) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, 
 
 // reachThrough looks for a logical unit in another session, which may be about
 // to begin or to end: its nexus counts while it is attached.
-func (c *Connection) reachThrough(other *Session, match func(*scsi.Nexus) bool) (scsi.CSCD, bool) {
-	for _, m := range other.rule.LUNs {
+func (t *task) reachThrough(other *Session, match func(*scsi.Nexus) bool) (scsi.CSCD, bool) {
+	c := t.conn
+	for _, m := range other.view.Load().luns {
 		n := m.LU.Attached(other.Port(), other.target.Name())
-		if n == nil || !match(n) {
+		if m.leaving || n == nil || !match(n) || !t.hold(n.LU) {
 			continue
 		}
 		lane, err := c.thread.lane(n.LU)
@@ -41,4 +40,32 @@ func (c *Connection) reachThrough(other *Session, match func(*scsi.Nexus) bool) 
 		return scsi.CSCD{Nexus: n, Lane: lane}, true
 	}
 	return scsi.CSCD{}, false
+}
+
+// hold keeps a logical unit from being closed until the task ends. It is false
+// when that has begun.
+func (t *task) hold(lu *scsi.LogicalUnit) bool {
+	s := t.conn.session.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.removing[lu] || s.mu.homes[lu] == nil {
+		return false
+	}
+	s.mu.held[lu]++
+	t.held = append(t.held, lu)
+	return true
+}
+
+// letHeld ends what hold began.
+func (t *task) letHeld() {
+	s := t.conn.session.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, lu := range t.held {
+		if s.mu.held[lu]--; s.mu.held[lu] == 0 {
+			delete(s.mu.held, lu)
+		}
+	}
+	t.held = nil
+	s.tellSeenLess()
 }

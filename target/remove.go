@@ -19,7 +19,7 @@ func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) er
 		return fmt.Errorf("volume %s is in use: %w", lu.Name(), err)
 	}
 	if !s.beginRemoval(lu) {
-		return fmt.Errorf("volume %s: %w", lu.Name(), errShutdown)
+		return fmt.Errorf("volume %s: it is in use, or the server is shutting down", lu.Name())
 	}
 	err := s.flush(lu)
 	s.closeLanes(lu)
@@ -39,8 +39,8 @@ func (s *Server) drainUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
 	overdue := time.NewTimer(s.settings.Load().DrainTime)
 	defer overdue.Stop()
 	for {
-		seeing, less := s.seeing(lu)
-		if len(seeing) == 0 {
+		seeing, held, less := s.seeing(lu)
+		if len(seeing) == 0 && !held {
 			return nil
 		}
 		select {
@@ -55,9 +55,9 @@ func (s *Server) drainUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
 	}
 }
 
-// seeing returns the sessions that see a logical unit, and what is closed when
-// some session sees less.
-func (s *Server) seeing(lu *scsi.LogicalUnit) (sessions []*Session, less <-chan struct{}) {
+// seeing returns the sessions that see a logical unit, whether commands for
+// others use it, and what is closed when some session sees less.
+func (s *Server) seeing(lu *scsi.LogicalUnit) (sessions []*Session, held bool, less <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range s.mu.sessions {
@@ -65,15 +65,15 @@ func (s *Server) seeing(lu *scsi.LogicalUnit) (sessions []*Session, less <-chan 
 			sessions = append(sessions, n)
 		}
 	}
-	return sessions, s.mu.seenLess
+	return sessions, s.mu.held[lu] > 0, s.mu.seenLess
 }
 
 // beginRemoval reports whether the caller may close the logical unit: a server
-// that shuts down does so itself.
+// that shuts down does so itself, and a command may just have begun to use it.
 func (s *Server) beginRemoval(lu *scsi.LogicalUnit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.closing || s.mu.removing[lu] || s.mu.homes[lu] == nil {
+	if s.mu.closing || s.mu.removing[lu] || s.mu.homes[lu] == nil || s.mu.held[lu] > 0 {
 		return false
 	}
 	s.mu.removing[lu] = true

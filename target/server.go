@@ -50,6 +50,7 @@ type Server struct {
 		seenLess  chan struct{}           // closed, and replaced, when a session has ended or sees less
 		drains    []Drain
 		removing  map[*scsi.LogicalUnit]bool // is being closed
+		held      map[*scsi.LogicalUnit]int  // by commands for another one
 	}
 }
 
@@ -68,6 +69,7 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.past = make(map[*scsi.LogicalUnit]Traffic)
 	s.mu.loggingIn = make(map[io.Closer]time.Time)
 	s.mu.removing = make(map[*scsi.LogicalUnit]bool)
+	s.mu.held = make(map[*scsi.LogicalUnit]int)
 	s.mu.seenLess = make(chan struct{})
 	s.Reconfigure(config.Settings())
 	s.refusals.most = 10

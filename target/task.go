@@ -53,7 +53,8 @@ type task struct {
 	qos  scheduler.Task
 	turn turn
 
-	managements []*taskManagement // the functions that wait for its end
+	managements []*taskManagement   // the functions that wait for its end
+	held        []*scsi.LogicalUnit // others than lun's that it uses
 }
 
 // want is one ReceiveDataOut: a range of the command's data and its place.
@@ -157,6 +158,9 @@ func (t *task) leave() []*taskManagement {
 		c.window.Done()
 	} else {
 		c.immediates--
+	}
+	if len(t.held) > 0 {
+		t.letHeld()
 	}
 	c.kept -= len(t.stash)
 	c.live--
