@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"lunar/sim/events"
 	"lunar/sim/experiment"
 	"lunar/sim/fussy"
 	"lunar/sim/haechi"
@@ -38,5 +39,6 @@ func main() {
 
 // experiments returns every experiment, in the order of the papers.
 func experiments() []experiment.Experiment {
-	return slices.Concat(haechi.Experiments(), pshift.Experiments(), numa.Experiments(), fussy.Experiments(), tyche.Experiments())
+	return slices.Concat(haechi.Experiments(), pshift.Experiments(), numa.Experiments(), fussy.Experiments(),
+		tyche.Experiments(), events.Experiments())
 }

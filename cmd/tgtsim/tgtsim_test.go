@@ -25,7 +25,8 @@ func TestIdentifiers(t *testing.T) {
 	}
 	for _, id := range []string{"haechi-1a", "haechi-2a-zipf", "haechi-4-under-zipf", "pshift-1", "pshift-3c", "pshift-fig6", "pshift-4c",
 		"numa-5.2", "numa-5-9", "numa-5-10", "numa-5-11", "numa-t5.3", "fussy-e", "fussy-l", "fussy-h",
-		"tyche-t2", "tyche-t3", "tyche-path", "tyche-fig1", "tyche-fig5-reads", "tyche-fig6", "tyche-fig7", "tyche-fig8-writes"} {
+		"tyche-t2", "tyche-t3", "tyche-path", "tyche-fig1", "tyche-fig5-reads", "tyche-fig6", "tyche-fig7", "tyche-fig8-writes",
+		"events-5-12", "events-scaling", "events-t5.2", "events-5-15", "events-batching", "events-integrity"} {
 		if !seen[id] {
 			t.Errorf("%s is missing", id)
 		}

@@ -7,6 +7,7 @@ type Batch struct {
 	delay    int64
 	small    int
 	waiting  int
+	backlog  int
 	first    int64 // when the oldest of them began to wait
 	more     bool  // others are under way that may join
 	counters Counters
@@ -57,7 +58,16 @@ func (b *Batch) Add(more bool, now int64) {
 	}
 	b.waiting++
 	b.more = more
-	b.level.Waiting(b.waiting, now)
+	b.level.Waiting(b.waiting+b.backlog, now)
+}
+
+// Backlog notes that n requests wait before the gathering point from now on, where
+// the same thread works on them first: those of its inbox, or of what it has read.
+// They are no reason to leave or to stay, but one message could carry them too, so
+// the level may rise to their number.
+func (b *Batch) Backlog(n int, now int64) {
+	b.backlog = n
+	b.level.Waiting(b.waiting+b.backlog, now)
 }
 
 // Expect replaces what the last Add said about others under way.
@@ -99,7 +109,7 @@ func (b *Batch) Sent(n int, oldest, now int64) {
 	}
 	b.waiting = max(0, b.waiting-n)
 	b.first = oldest
-	b.level.Waiting(b.waiting, now)
+	b.level.Waiting(b.waiting+b.backlog, now)
 }
 
 // Completed notes that a request of so many bytes is done, gathered or not: that is

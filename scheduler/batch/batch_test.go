@@ -104,6 +104,23 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestBacklog: what the thread has left to work on counts as waiting for the level,
+// and only for that.
+func TestBacklog(t *testing.T) {
+	for _, c := range []struct{ backlog, want int }{{0, 1}, {30, 16}} {
+		b := New(Config{Mode: Adaptive, Delay: TycheDelay}, 0)
+		b.Backlog(c.backlog, 0)
+		if b.Ready(0) != 0 || b.Waiting() != 0 {
+			t.Errorf("found %d ready of %d that wait, expected none", b.Ready(0), b.Waiting())
+		}
+		b.Completed(4096, second/2)
+		b.Observe(second)
+		if b.Level() != c.want {
+			t.Errorf("backlog of %d: found level %d, expected %d", c.backlog, b.Level(), c.want)
+		}
+	}
+}
+
 // TestNoneIsLateOrLost: with a caller that follows Ready and Deadline, every request
 // leaves once and in order, none waits longer than the delay, none that is alone
 // waits at all, and with batching off none waits.

@@ -27,6 +27,10 @@
 //		have a timer at that time do the same
 //	}
 //
+// A thread that works on requests before they wait here, one after the other, says
+// how many it has left: b.Backlog(n, now). Without that none ever seem to wait while
+// the level is 1, and only probes can raise it.
+//
 // And for each request that is done, where it is known: b.Completed(bytes, now).
 // What more means is up to the caller: whether others are under way that may still
 // join, such as commands of the same connections that have no response yet. If there

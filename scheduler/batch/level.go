@@ -51,9 +51,8 @@ func (l *Level) Completed(bytes int, now int64) {
 	l.bytes += int64(bytes)
 }
 
-// Waiting notes that n requests wait from now on. A gathering point that does not
-// hold them itself, because they wait in sockets or in a device's queue, may count
-// those: it is to be what one message could carry if it were large enough.
+// Waiting notes that n requests wait from now on: what one message could carry if
+// it were large enough.
 func (l *Level) Waiting(n int, now int64) {
 	l.Observe(now)
 	l.count(now)
