@@ -38,9 +38,10 @@ type options struct {
 	Digest           []string   `enum:"header,data" help:"Ask for CRC32C digests: header, data or both."`
 	Key              []loginKey `placeholder:"NAME=VALUE" help:"Offer this value of an operational key; repeatable."`
 
-	CPU       int   `default:"-1" help:"CPU of the event thread; -1 leaves it to the kernel."`
-	ServerPID []int `name:"server-pid" help:"Process whose CPU time per I/O to report; repeatable."`
-	JSON      bool  `name:"json" help:"Print JSON."`
+	CPU       int           `default:"-1" help:"CPU of the event thread; -1 leaves it to the kernel."`
+	Poll      time.Duration `help:"Look for responses for so long before sleeping, so that waking the client up is not part of what is measured; needs a CPU of its own."`
+	ServerPID []int         `name:"server-pid" help:"Process whose CPU time per I/O to report; repeatable."`
+	JSON      bool          `name:"json" help:"Print JSON."`
 }
 
 // target is a URL on the command line.
@@ -120,7 +121,7 @@ func (o *options) workload() (load.Workload, error) {
 	return load.Workload{
 		Depth: o.Depth, Sizes: o.Sizes, ReadPercent: reads, Random: pattern != o.RW,
 		Seed: o.Seed, Verify: o.Verify, Warmup: o.Warmup, Runtime: o.Runtime,
-		CPU: o.CPU, ServerPIDs: o.ServerPID,
+		CPU: o.CPU, Poll: o.Poll, ServerPIDs: o.ServerPID,
 	}, nil
 }
 

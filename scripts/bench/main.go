@@ -22,8 +22,8 @@ import (
 
 // options is the command line.
 type options struct {
-	Tgtd     string   `required:"" type:"existingfile" help:"lunar's tgtd."`
-	Tgtload  string   `required:"" type:"existingfile" help:"The load generator."`
+	Tgtd     string   `type:"existingfile" help:"lunar's tgtd."`
+	Tgtload  string   `type:"existingfile" help:"The load generator."`
 	Repeats  int      `help:"Repeats per workload, instead of the mode's."`
 	Only     []string `help:"Names of workloads to run; the document is left alone."`
 	Server   int      `default:"0" help:"CPU of the servers."`
@@ -35,6 +35,9 @@ type options struct {
 	Cache   cacheCommand   `cmd:"" help:"The block cache."`
 	QoS     qosCommand     `cmd:"" name:"qos" help:"The token scheduler: reservations and limits of ten initiators."`
 	Soak    soakCommand    `cmd:"" help:"Half an hour at full load with every byte checked: does the process grow?"`
+
+	LoopServe loopServe `cmd:"" hidden:""`
+	LoopDrive loopDrive `cmd:"" hidden:""`
 }
 
 // plan is how long a mode measures.

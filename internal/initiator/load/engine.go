@@ -78,6 +78,7 @@ func (e *engine) open(conns []*initiator.Conn) (err error) {
 	if err != nil {
 		return err
 	}
+	e.loop.SetBusyPoll(e.workload.Poll)
 	if e.workload.Verify {
 		e.ledger = newLedger(&e.workload, e.unit.BlockSize)
 	} else if err := e.openPayload(); err != nil {

@@ -43,8 +43,9 @@ type Workload struct {
 	// that sent it and that which saw its end began, on evloop.Monotonic's clock.
 	Observe func(connection int, started, ended int64)
 
-	CPU        int   // of the event thread; -1 leaves it to the kernel
-	ServerPIDs []int // processes whose CPU time is reported
+	CPU        int           // of the event thread; -1 leaves it to the kernel
+	Poll       time.Duration // longest look for responses before the thread sleeps, as long as looking pays
+	ServerPIDs []int         // processes whose CPU time is reported
 }
 
 // maxVerifyBlocks bounds the generation table.
