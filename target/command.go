@@ -126,7 +126,8 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 // command, which waits for memory, has not asked for all of it.
 func (t *task) keepImmediate() {
 	if t.cmd.Immediate != nil && t.early == nil && t.taken < uint32(len(t.cmd.Immediate)) {
-		t.stash = append([]byte(nil), t.cmd.Immediate...)
+		t.stash = make([]byte, len(t.cmd.Immediate))
+		buf.Copy(t.stash, t.cmd.Immediate)
 		t.conn.kept += len(t.stash)
 	}
 	t.cmd.Immediate = nil
@@ -167,7 +168,7 @@ func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, data []byte) bo
 		if placed = c.landing(int(edtl)); placed == nil {
 			return false
 		}
-		copy(placed.Bytes(), data)
+		buf.Copy(placed.Bytes(), data)
 	}
 	t.early = placed
 	return true

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -29,19 +31,22 @@ func (s *Server) Listen(config PortalGroup) error {
 		}
 		g.listeners = append(g.listeners, l)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.closing || s.mu.groups[config.Tag] != nil {
-		g.close()
-		return fmt.Errorf("portal group %d exists already or the server is closing", config.Tag)
-	}
 	for _, p := range config.Assisted {
 		if err := p.Open(func(t AssistedTransport) { s.acceptAssisted(t, config.Tag) }); err != nil {
 			g.close()
 			return err
 		}
 	}
-	s.mu.groups[config.Tag] = g
+	s.mu.Lock()
+	taken := s.mu.closing || s.mu.groups[config.Tag] != nil
+	if !taken {
+		s.mu.groups[config.Tag] = g
+	}
+	s.mu.Unlock()
+	if taken {
+		g.close()
+		return fmt.Errorf("portal group %d exists already or the server is closing", config.Tag)
+	}
 	for _, l := range g.listeners {
 		s.running.Go(func() { s.accept(l, config.Tag) })
 	}
@@ -159,13 +164,14 @@ func (s *Server) endLogin(conn io.Closer) {
 // closePortals stops accepting and breaks off logins.
 func (s *Server) closePortals() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.mu.closing = true
-	for _, g := range s.mu.groups {
-		g.close()
-	}
+	groups := slices.Collect(maps.Values(s.mu.groups))
 	for conn := range s.mu.loggingIn {
 		conn.Close()
+	}
+	s.mu.Unlock()
+	for _, g := range groups { // not under the lock, which their accepting may be waiting for
+		g.close()
 	}
 }
 

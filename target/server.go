@@ -26,6 +26,7 @@ type Server struct {
 	nics    *nics
 	removal sync.WaitGroup // logical units that are being closed
 	running sync.WaitGroup // loops, accept loops, logins, and who waits for sessions to end
+	onStop  []func()
 	qos     *qos
 
 	settings atomic.Pointer[Settings] // of sessions that log in from now on
@@ -109,6 +110,10 @@ func (s *Server) threadConfig(i int, at place) evloop.Config {
 	}
 	return c
 }
+
+// OnStop makes f be called by Shutdown when no session is left, before the event
+// threads and their memory go. It is for the time before portals are open.
+func (s *Server) OnStop(f func()) { s.onStop = append(s.onStop, f) }
 
 // AddLogicalUnit gives a logical unit its group of event threads: the next n
 // of the server's threads in turn.
@@ -221,6 +226,9 @@ func (s *Server) logicalUnits() []*scsi.LogicalUnit {
 }
 
 func (s *Server) stopThreads() {
+	for _, f := range s.onStop {
+		f()
+	}
 	s.qos.end()
 	for _, th := range s.threads {
 		closed := make(chan struct{})

@@ -171,7 +171,7 @@ func (m *tcpMover) copyLoans() {
 			break
 		}
 		own.ChargeAs(o.ref)
-		copy(own.Bytes(), o.data)
+		buf.Copy(own.Bytes(), o.data)
 		o.ref.Release()
 		o.data, o.ref = own.Bytes(), own
 		m.tx.lent--

@@ -258,6 +258,6 @@ func (t *task) land(off uint32, data []byte) {
 // move copies unless the data is there already.
 func move(dst, src []byte) {
 	if len(src) > 0 && &dst[0] != &src[0] {
-		copy(dst, src)
+		buf.Copy(dst, src)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -58,6 +59,7 @@ type Cache struct {
 	attached Attached
 	stations []*station // the server's event threads; see Serve
 	tuning   tuning
+	data     [][]byte     // of all blocks, by node
 	unowned  atomic.Int64 // dirty bytes of volumes that are not open
 	flusher  flushLoop
 	waiting  atomic.Int64 // writes in mu.throttled
@@ -156,6 +158,7 @@ func (c *Cache) openPartitions(slots int) error {
 			return err
 		}
 	}
+	c.data = slices.Clone(nodes)
 	c.parts = make([]partition, c.config.Layout.Partitions)
 	for id := range c.parts {
 		node := c.geometry.NodeOf(uint32(id))
@@ -182,6 +185,10 @@ func (c *Cache) open(id uint32, slots int, dirty []cache.DirtySlot) (*cache.Part
 	c.attached.Dropped += found.Dropped
 	return p, err
 }
+
+// Memory returns the memory of all blocks, one piece for each node: what a Lane
+// lends lies in it. It is mapped until Close.
+func (c *Cache) Memory() [][]byte { return c.data }
 
 // Geometry returns how volumes are spread over partitions and nodes.
 func (c *Cache) Geometry() *cache.Geometry { return c.geometry }

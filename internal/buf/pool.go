@@ -215,6 +215,10 @@ func (p *Pool) remove(page uint32) {
 // notes that memory has become free.
 func (p *Pool) OnFree(f func()) { p.freed = f }
 
+// Memory returns all of the arena, for registering it with a device. It is mapped
+// until Close; what is in it belongs to the holders of the buffers.
+func (p *Pool) Memory() []byte { return p.mem }
+
 // Size returns the arena's size in bytes.
 func (p *Pool) Size() int { return len(p.mem) }
 

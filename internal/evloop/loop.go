@@ -5,6 +5,7 @@
 //
 //	epoll    non-blocking first; it blocks only when there is nothing to do
 //	events   Poller.Ready of every ready descriptor
+//	sources  Source.Look of what no descriptor tells of
 //	ring     Complete of every finished io_uring request
 //	inbox    tasks that Post brought from other goroutines
 //	timers   Timer.Fire of those that are due
@@ -74,17 +75,18 @@ type Loop struct {
 	ring    *uring.Ring
 	workers *Workers
 
-	poll   epoll
-	quiet  epoll // see Rest
-	inbox  inbox
-	wake   waker
-	timers timerHeap
-	again  turns
-	end    []Task // of this pass
-	now    int64
-	spin   spinner
-	rest   int64 // nanoseconds of the next Rest
-	idle   int64 // since when there has been nothing to do, 0: there is something
+	poll    epoll
+	quiet   epoll // see Rest
+	sources []Source
+	inbox   inbox
+	wake    waker
+	timers  timerHeap
+	again   turns
+	end     []Task // of this pass
+	now     int64
+	spin    spinner
+	rest    int64 // nanoseconds of the next Rest
+	idle    int64 // since when there has been nothing to do, 0: there is something
 
 	thread   atomic.Int64 // OS thread id while running
 	stopping atomic.Bool
@@ -227,6 +229,7 @@ func (l *Loop) pass() {
 	l.now = Monotonic()
 	l.stats.passes.Add(1)
 	work := l.poll.dispatch(n)
+	work += l.look()
 	work += l.reap()
 	work += l.inbox.run()
 	work += l.timers.fire(l.now)

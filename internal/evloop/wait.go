@@ -8,6 +8,9 @@ const retrySubmit = time.Millisecond
 // wait fetches the events of a pass. It blocks only when there is nothing to do,
 // and only after a look that does not involve the Go scheduler.
 func (l *Loop) wait() int {
+	if len(l.sources) > 0 {
+		l.rest = 0
+	}
 	if l.rest > 0 {
 		l.takeRest()
 	}
@@ -16,6 +19,9 @@ func (l *Loop) wait() int {
 	}
 	timeout := l.patience()
 	if timeout == 0 {
+		return 0
+	}
+	if !l.sourcesSleep() {
 		return 0
 	}
 	l.wake.asleep.Store(true)

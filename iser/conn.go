@@ -1,0 +1,243 @@
+package iser
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"lunar/internal/evloop"
+	"lunar/iser/verbs"
+	"lunar/target"
+)
+
+// Why connections end.
+var (
+	errPeerClosed = errors.New("the initiator disconnected")
+	errRemoved    = errors.New("the RDMA device is being removed")
+	errProtocol   = errors.New("iSER protocol error")
+)
+
+const (
+	// drainTime bounds how long a closing connection may take to send what is
+	// queued, flushTime how long its device may take to flush afterwards.
+	drainTime = 5 * time.Second
+	flushTime = 10 * time.Second
+	// slack is how many receives are posted beyond the command window: for
+	// NOPs, task management and other immediate PDUs.
+	slack = 32
+	// discoveryWindow is the command window of a discovery session as far as
+	// receives go; who sends more waits.
+	discoveryWindow = 16
+)
+
+// conn is one connection over RDMA and, after the login, the Datamover
+// (target.Assistant). All of it but login belongs to the event thread.
+type conn struct {
+	control *control
+	station *station
+	queue   *queue
+	log     *slog.Logger
+	id      verbs.ID
+	qp      verbs.QP
+	number  uint32 // of the queue pair
+
+	local, remote netip.AddrPort
+	depth         int  // RDMA Reads that may be outstanding
+	normal        bool // no discovery session
+	mayInvalidate bool // the initiator takes Send with Invalidate
+	index         int  // in the station
+	reserved      int  // of the queue's room
+
+	login loginState
+	rx    receiver
+	tx    sender
+	tags  *tags
+
+	loop     *evloop.Loop
+	r        target.Receiver // nil until Attach
+	attached bool            // early messages have been delivered
+	early    evloop.Task
+
+	why      error // the end, once it is decided
+	qpGone   bool  // the control goroutine has destroyed the queue pair
+	draining bool  // what is queued is still sent
+	ending   bool  // nothing more is posted
+	closed   bool  // Receiver.Closed was called, or will not be
+	timer    evloop.Timer
+}
+
+// newConn prepares a connection's state; open makes its queue pair.
+func newConn(ctl *control, s *station, e *verbs.Event) *conn {
+	c := &conn{
+		control: ctl, station: s, loop: s.loop, id: e.ID, local: e.Local, remote: e.Peer,
+		log: ctl.transport.log.With("address", e.Peer.String(), "device", s.device.name),
+	}
+	caps := s.device.verbs.Caps()
+	c.depth = min(int(e.InitiatorDepth), caps.MaxInitiatorDepth, maxReads)
+	c.mayInvalidate = ctl.transport.config.Invalidate && caps.MemoryManagement && e.Private[0]&privateNoInvalidate == 0
+	c.login.init()
+	c.tx.flush = evloop.Func(c.flushAtEnd)
+	c.early = evloop.Func(c.deliverEarly)
+	c.timer.Fire = c.timeUp
+	return c
+}
+
+// maxReads bounds the RDMA Reads of a connection under way: more would not be
+// faster, but stand in front of its responses.
+const maxReads = 32
+
+// Attach implements target.Datamover.
+func (c *conn) Attach(r target.Receiver, _ *evloop.Loop) error {
+	c.r = r
+	if c.why != nil {
+		return c.why
+	}
+	c.loop.Again(c.early)
+	return nil
+}
+
+// deliverEarly follows Attach: what came before it, in order.
+func (c *conn) deliverEarly() {
+	if c.r != nil {
+		defer c.r.Contain()
+	}
+	c.attached = true
+	for _, m := range c.login.take() {
+		c.received(m.slot, m.length)
+	}
+}
+
+// Detach implements target.Datamover: a queue pair stays with its completion
+// queue.
+func (c *conn) Detach() bool { return false }
+
+// Withdraw implements target.Datamover: no data segment is ever placed while it
+// arrives.
+func (c *conn) Withdraw() {}
+
+// MaxDataIn implements target.Datamover: as much as the header can tell.
+func (c *conn) MaxDataIn() int { return 1<<24 - 1 }
+
+// completed takes a completion of the connection's queue pair.
+func (c *conn) completed(wc *verbs.WC, id workID) {
+	if c.r != nil {
+		defer c.r.Contain()
+	}
+	if wc.Status != verbs.StatusOK {
+		c.failed(wc, id)
+		return
+	}
+	if id.receive() {
+		c.station.count.receives.Add(1)
+		c.rx.posted--
+		c.arrived(id.low(), int(wc.Len))
+		return
+	}
+	c.sent(id.low())
+}
+
+// failed takes a completion that is no success: the queue pair has failed, and all
+// that was posted comes back like this one.
+func (c *conn) failed(wc *verbs.WC, id workID) {
+	if id.receive() {
+		c.rx.posted--
+	} else {
+		c.retire(id.low(), false)
+	}
+	if !c.ending {
+		why := errPeerClosed
+		if wc.Status != verbs.StatusFlushed {
+			c.station.count.failures.Add(1)
+			why = fmt.Errorf("%s failed: %s", c.what(id), wc.Status)
+		}
+		c.lost(why)
+	}
+	c.finishIfFlushed()
+}
+
+// what names the work of a completion.
+func (c *conn) what(id workID) string {
+	if id.receive() {
+		return "receive"
+	}
+	return c.tx.at(id.low()).kind.String()
+}
+
+// Close implements target.Datamover.
+func (c *conn) Close(why error, drain bool) {
+	if c.why == nil {
+		c.why = why
+	}
+	if c.ending || c.draining && drain {
+		return
+	}
+	if drain && c.tx.pending() {
+		c.draining = true
+		c.loop.Disarm(&c.timer)
+		c.loop.Arm(&c.timer, drainTime)
+		c.schedule()
+		return
+	}
+	c.end()
+}
+
+// lost ends the connection at once.
+func (c *conn) lost(why error) { c.Close(why, false) }
+
+// end gives up what is not posted and has the rest flushed.
+func (c *conn) end() {
+	if c.ending {
+		return
+	}
+	c.ending, c.draining = true, false
+	c.tx.drop()
+	c.login.fail(c.why)
+	c.loop.Disarm(&c.timer)
+	c.loop.Arm(&c.timer, flushTime)
+	c.control.disconnect(c)
+	c.finishIfFlushed()
+}
+
+// timeUp is the timer: of waiting for memory, of draining, and of flushing.
+func (c *conn) timeUp() {
+	if c.r != nil {
+		defer c.r.Contain()
+	}
+	switch {
+	case c.closed:
+	case c.draining:
+		c.end()
+	case !c.ending: // there may be memory by now
+		c.schedule()
+	default:
+		c.log.Warn("the RDMA device has not given back what was posted: the queue pair is destroyed", "receives", c.rx.posted, "sends", c.tx.outstanding())
+		c.control.destroyQP(c, func() {
+			c.rx.posted = 0
+			c.tx.retireAll(c)
+			c.finishIfFlushed()
+		})
+	}
+}
+
+// finishIfFlushed ends the connection once the device has nothing of it any more.
+func (c *conn) finishIfFlushed() {
+	if !c.ending || c.closed || c.rx.posted > 0 || c.tx.outstanding() > 0 {
+		return
+	}
+	c.closed = true
+	c.loop.Disarm(&c.timer)
+	c.control.destroy(c)
+	if c.r != nil {
+		c.r.Closed(c.why)
+	}
+}
+
+// Stalled is how long the initiator has taken nothing of what it is owed.
+func (c *conn) Stalled() time.Duration {
+	if c.tx.outstanding() == 0 {
+		return 0
+	}
+	return time.Duration(c.loop.Now() - c.tx.moved)
+}

@@ -1,0 +1,106 @@
+package iser
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"lunar/internal/evloop"
+	"lunar/iser/verbs"
+)
+
+// device is an RDMA device in use.
+type device struct {
+	verbs  verbs.Device
+	name   string
+	log    *slog.Logger
+	memory *memory
+
+	mu struct {
+		sync.Mutex
+		stations map[*evloop.Loop]*station
+	}
+}
+
+// openDevice registers the server's memory with a device.
+func openDevice(d verbs.Device, regions []Region, log *slog.Logger) (*device, error) {
+	caps := d.Caps()
+	if caps.MaxMessage < leastMessage || caps.MaxInitiatorDepth < 1 {
+		return nil, fmt.Errorf("RDMA device %s: found messages of %d bytes and %d outstanding RDMA reads at most, expected %d and 1",
+			d.Name(), caps.MaxMessage, caps.MaxInitiatorDepth, leastMessage)
+	}
+	m, err := openMemory(d, regions)
+	if err != nil {
+		return nil, err
+	}
+	dev := &device{verbs: d, name: d.Name(), log: log, memory: m}
+	dev.mu.stations = map[*evloop.Loop]*station{}
+	return dev, nil
+}
+
+// leastMessage is what one RDMA operation must be able to move, in bytes.
+const leastMessage = 1 << 20
+
+// station returns the device's station on an event thread, which it makes at the
+// first use.
+func (d *device) station(loop *evloop.Loop) (*station, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.mu.stations[loop]; s != nil {
+		return s, nil
+	}
+	var s *station
+	err := onLoop(loop, func() (err error) {
+		s, err = newStation(d, loop)
+		return err
+	})
+	if err == nil {
+		d.mu.stations[loop] = s
+	}
+	return s, err
+}
+
+// load is how many connections the device has on an event thread.
+func (d *device) load(loop *evloop.Loop) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.mu.stations[loop]; s != nil {
+		return int(s.count.live.Load())
+	}
+	return 0
+}
+
+// close frees everything on the device; no connection is left.
+func (d *device) close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for loop, s := range d.mu.stations {
+		errs = append(errs, onLoop(loop, s.close))
+	}
+	clear(d.mu.stations)
+	errs = append(errs, d.memory.close())
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("RDMA device %s: %w", d.name, err)
+	}
+	return nil
+}
+
+// stats sums up what was done with the device.
+func (d *device) stats() Stats {
+	s := Stats{Device: d.name, Registered: d.memory.bytes.Load()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, st := range d.mu.stations {
+		st.count.addTo(&s)
+	}
+	return s
+}
+
+// onLoop runs f on an event thread and waits for it.
+func onLoop(loop *evloop.Loop, f func() error) error {
+	done := make(chan error, 1)
+	loop.Post(evloop.Func(func() { done <- f() }))
+	return <-done
+}

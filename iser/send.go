@@ -1,0 +1,392 @@
+package iser
+
+import (
+	"fmt"
+	"time"
+
+	"lunar/internal/buf"
+	"lunar/internal/evloop"
+	"lunar/iser/verbs"
+	"lunar/target/pdu"
+)
+
+// kind is what an entry of the send queue does.
+type kind uint8
+
+const (
+	kindSend  kind = iota // a PDU
+	kindWrite             // RDMA Write
+	kindRead              // RDMA Read
+)
+
+// String names it for messages.
+func (k kind) String() string { return [...]string{"send", "RDMA write", "RDMA read"}[k] }
+
+const (
+	// controlMost is the longest data segment that initiators take in full
+	// feature phase, whatever they have negotiated (ib_iser's buffers).
+	controlMost = 128
+	// controlSlot is the room for a PDU in full feature phase, in bytes.
+	controlSlot = 256
+	// bounceTime is when memory for what has to be copied is asked for again.
+	bounceTime = time.Millisecond
+)
+
+// outgoing is an RDMA Write, or a PDU, that has not been posted yet.
+type outgoing struct {
+	kind  kind
+	write remote // where to
+	inv   uint32 // key to invalidate, if hasInv
+	hasIn bool
+	bhs   pdu.BHS
+	data  []byte
+	ref   *buf.Ref // released when the device is through with it
+}
+
+// fetch is an RDMA Read that has not been posted yet.
+type fetch struct {
+	from     remote
+	dst      []byte
+	itt, ttt uint32
+}
+
+// work is an entry of the send queue that the device has.
+type work struct {
+	kind     kind
+	ref      *buf.Ref
+	itt, ttt uint32 // of a read
+}
+
+// sender is the sending half of a connection. Writes and PDUs leave in order;
+// reads, of which only so many may be outstanding, beside them.
+type sender struct {
+	flush     evloop.Task
+	scheduled bool
+
+	out   ring[outgoing]
+	fetch ring[fetch]
+	work  ring[work] // what the device has, in order
+	most  int        // entries of the send queue
+	reads int        // of them, RDMA Reads
+	sends uint32     // PDUs so far: their slots are used in turn
+	unack uint32     // of them, those that the device has
+	moved int64      // when something last completed, on the loop's clock
+
+	inline  int    // longest message that the device copies when it is posted
+	slots   []byte // for PDUs, each controlSlot long, or slotSize during login
+	size    int    // of a slot
+	longest int    // data segment that the initiator takes now
+	lkey    uint32
+}
+
+func (tx *sender) pending() bool    { return tx.out.len() > 0 || tx.outstanding() > 0 }
+func (tx *sender) outstanding() int { return tx.work.len() }
+
+// at is the work at a position of the send queue.
+func (tx *sender) at(i uint32) *work { return tx.work.at(i) }
+
+// drop gives up what is not posted.
+func (tx *sender) drop() {
+	for tx.out.len() > 0 {
+		o := tx.out.pop()
+		releaseRef(o.ref)
+		*o = outgoing{}
+	}
+	for tx.fetch.len() > 0 {
+		*tx.fetch.pop() = fetch{}
+	}
+}
+
+func releaseRef(ref *buf.Ref) {
+	if ref != nil {
+		ref.Release()
+	}
+}
+
+// MaxControl implements target.Assistant.
+func (c *conn) MaxControl() int { return c.tx.longest }
+
+// SendControl implements target.Datamover.
+func (c *conn) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
+	if c.ending {
+		releaseRef(ref)
+		return
+	}
+	o := c.tx.out.push()
+	*o = outgoing{kind: kindSend, bhs: *bhs, data: data, ref: ref}
+	if bhs.Opcode() == pdu.OpSCSIResponse {
+		c.respond(o, bhs.ITT())
+	}
+	c.schedule()
+}
+
+// respond ends the use of a task's buffers: the initiator may have the device
+// invalidate the key of one with the response (RFC 7145 section 7.3.2).
+func (c *conn) respond(o *outgoing, itt uint32) {
+	t := c.tags.find(itt)
+	if t == nil {
+		return
+	}
+	if c.mayInvalidate {
+		used := t.read
+		if !used.ok {
+			used = t.write
+		}
+		o.inv, o.hasIn = used.stag, used.ok
+	}
+	c.tags.remove(itt)
+}
+
+// Deallocate implements target.Assistant.
+func (c *conn) Deallocate(itt uint32) { c.tags.remove(itt) }
+
+// PutData implements target.Datamover: an RDMA Write to the task's read buffer.
+func (c *conn) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
+	t := c.tags.find(bhs.BHS().ITT())
+	switch {
+	case c.ending || len(data) == 0:
+		releaseRef(ref)
+		return
+	case t == nil || !t.read.ok:
+		releaseRef(ref)
+		c.Close(fmt.Errorf("%w: command %#x reads, but names no buffer (Read STag)", errProtocol, bhs.BHS().ITT()), false)
+		return
+	}
+	o := c.tx.out.push()
+	*o = outgoing{kind: kindWrite, write: t.read, data: data, ref: ref}
+	o.write.base += uint64(bhs.BufferOffset())
+	c.schedule()
+}
+
+// GetData implements target.Datamover; Fetch is used in its place.
+func (c *conn) GetData(*pdu.R2T) { panic("iser: GetData: expected Fetch") }
+
+// Fetch implements target.Assistant: an RDMA Read from the task's write buffer,
+// which begins behind what came with the command.
+func (c *conn) Fetch(bhs *pdu.R2T, dst []byte) {
+	if c.ending {
+		return
+	}
+	t := c.tags.find(bhs.BHS().ITT())
+	if t == nil || !t.write.ok || bhs.BufferOffset() < t.unsolicited {
+		c.Close(fmt.Errorf("%w: command %#x writes %d bytes at %d, but names no buffer for them (Write STag)",
+			errProtocol, bhs.BHS().ITT(), len(dst), bhs.BufferOffset()), false)
+		return
+	}
+	f := c.tx.fetch.push()
+	*f = fetch{from: t.write, dst: dst, itt: bhs.BHS().ITT(), ttt: bhs.BHS().TTT()}
+	f.from.base += uint64(bhs.BufferOffset() - t.unsolicited)
+	c.schedule()
+}
+
+// schedule makes the queued leave at the end of the pass.
+func (c *conn) schedule() {
+	if !c.tx.scheduled {
+		c.tx.scheduled = true
+		c.loop.AtPassEnd(c.tx.flush)
+	}
+}
+
+// flushAtEnd is the pass-end task: receives first, so that the initiator finds one
+// for what it sends upon a response.
+func (c *conn) flushAtEnd() {
+	c.tx.scheduled = false
+	if c.ending {
+		return
+	}
+	if c.r != nil {
+		defer c.r.Contain()
+	}
+	err := c.repost()
+	if err == nil {
+		err = c.post()
+	}
+	switch {
+	case err != nil:
+		c.lost(err)
+	case c.draining && !c.tx.pending():
+		c.end()
+	case c.r != nil:
+		c.r.Drained()
+	}
+}
+
+// post gives the device what is queued, as far as there is room, in as few lists
+// as possible. The last entry of each is signaled, so that whatever is posted
+// has its end told.
+func (c *conn) post() error {
+	tx, s := &c.tx, c.station
+	for {
+		before, n := tx.work.tail, 0
+		for n < workMost && c.next(&s.wrs[n], &s.sges[n]) {
+			n++
+		}
+		if n == 0 {
+			return nil
+		}
+		s.wrs[n-1].Flags |= verbs.FlagSignaled
+		if tx.work.len() == n {
+			tx.moved = c.loop.Now()
+		}
+		s.count.posts.Add(1)
+		if posted, err := c.qp.PostSend(s.wrs[:n], s.sges[:n]); err != nil {
+			c.unpost(before + uint32(posted))
+			return fmt.Errorf("post %d entries to the send queue: %w", n, err)
+		}
+	}
+}
+
+// unpost gives up the work from a position on that the device did not take.
+func (c *conn) unpost(from uint32) {
+	for c.tx.work.tail != from {
+		w := c.tx.work.unpush()
+		c.forget(w)
+	}
+}
+
+// next makes the next entry; false: there is none, or no room.
+func (c *conn) next(wr *verbs.WR, sge *verbs.SGE) bool {
+	tx := &c.tx
+	if tx.work.len() >= tx.most {
+		return false
+	}
+	if tx.out.len() > 0 && c.nextOut(tx.out.first(), wr, sge) {
+		*tx.out.pop() = outgoing{}
+		return true
+	}
+	if tx.fetch.len() > 0 && tx.reads < c.depth {
+		return c.nextRead(tx.fetch.pop(), wr, sge)
+	}
+	return false
+}
+
+// nextOut makes an entry of a write or a PDU.
+func (c *conn) nextOut(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
+	if o.kind == kindSend {
+		return c.nextSend(o, wr, sge)
+	}
+	from, ok := c.station.device.memory.sge(o.data)
+	if !ok {
+		if !c.bounce(o) {
+			return false
+		}
+		from, _ = c.station.device.memory.sge(o.data)
+	}
+	*sge = from
+	*wr = verbs.WR{ID: c.sendID(c.tx.work.tail), RAddr: o.write.base, RKey: o.write.stag, Op: verbs.OpWrite, NSGE: 1}
+	*c.tx.work.push() = work{kind: kindWrite, ref: o.ref}
+	c.station.count.writes.Add(1)
+	c.station.count.written.Add(uint64(len(o.data)))
+	return true
+}
+
+// bounce copies what does not lie in registered memory, such as parameter data, to
+// a buffer of the pool; without one it is tried again later.
+func (c *conn) bounce(o *outgoing) bool {
+	own := c.loop.Pool().Get(len(o.data))
+	if own == nil {
+		if !c.timer.Armed() {
+			c.loop.Arm(&c.timer, bounceTime)
+		}
+		return false
+	}
+	if o.ref != nil {
+		own.ChargeAs(o.ref)
+	}
+	buf.Copy(own.Bytes(), o.data)
+	c.station.count.bounced.Add(uint64(len(o.data)))
+	releaseRef(o.ref)
+	o.data, o.ref = own.Bytes(), own
+	return true
+}
+
+// nextSend makes an entry of a PDU, in a slot of its own.
+func (c *conn) nextSend(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
+	tx := &c.tx
+	slots := uint32(len(tx.slots) / tx.size)
+	if tx.unack >= slots {
+		return false
+	}
+	slot := tx.slots[int(tx.sends%slots)*tx.size:][:tx.size]
+	if c.r != nil {
+		c.r.Stamp(&o.bhs)
+	}
+	clear(slot[:headerLength])
+	slot[0] = typeControl
+	copy(slot[headerLength:], o.bhs[:])
+	n := messageHead + copy(slot[messageHead:], o.data)
+	tx.sends++
+	tx.unack++
+	*sge = verbs.SGE{Addr: verbs.Addr(slot), Len: uint32(n), LKey: tx.lkey}
+	*wr = verbs.WR{ID: c.sendID(tx.work.tail), Op: verbs.OpSend, Flags: verbs.FlagSignaled, NSGE: 1}
+	if n <= tx.inline {
+		wr.Flags |= verbs.FlagInline
+	}
+	if o.hasIn {
+		wr.Op, wr.RKey = verbs.OpSendInv, o.inv
+		c.station.count.invalidates.Add(1)
+	}
+	releaseRef(o.ref) // its data have been copied
+	*tx.work.push() = work{kind: kindSend}
+	c.station.count.sends.Add(1)
+	return true
+}
+
+// nextRead makes an entry of an RDMA Read.
+func (c *conn) nextRead(f *fetch, wr *verbs.WR, sge *verbs.SGE) bool {
+	into, ok := c.station.device.memory.sge(f.dst)
+	if !ok {
+		panic("iser: the place of a fetch does not lie in registered memory")
+	}
+	*sge = into
+	*wr = verbs.WR{ID: c.sendID(c.tx.work.tail), RAddr: f.from.base, RKey: f.from.stag, Op: verbs.OpRead, Flags: verbs.FlagSignaled, NSGE: 1}
+	*c.tx.work.push() = work{kind: kindRead, itt: f.itt, ttt: f.ttt}
+	c.tx.reads++
+	c.station.count.reads.Add(1)
+	c.station.count.read.Add(uint64(len(f.dst)))
+	*f = fetch{}
+	return true
+}
+
+// sent takes the successful completion of the entry at a position, and with it
+// that of all before it.
+func (c *conn) sent(at uint32) {
+	c.tx.moved = c.loop.Now()
+	c.retire(at, true)
+	if c.tx.out.len() > 0 || c.tx.fetch.len() > 0 || c.draining {
+		c.schedule()
+	}
+}
+
+// retire takes entries off the send queue up to a position. done says that the one
+// at the position has succeeded; the others before it, all unsignaled, then
+// have as well.
+func (c *conn) retire(at uint32, done bool) {
+	for c.tx.work.len() > 0 && int32(at-c.tx.work.head) >= 0 {
+		w := *c.tx.work.pop()
+		c.forget(&w)
+		if w.kind == kindRead && done {
+			c.r.Fetched(w.itt, w.ttt)
+		}
+	}
+	c.finishIfFlushed()
+}
+
+// forget gives up what an entry held.
+func (c *conn) forget(w *work) {
+	switch w.kind {
+	case kindSend:
+		c.tx.unack--
+	case kindRead:
+		c.tx.reads--
+	}
+	releaseRef(w.ref)
+	w.ref = nil
+}
+
+// retireAll forgets all entries of a queue pair that is gone.
+func (tx *sender) retireAll(c *conn) {
+	for tx.work.len() > 0 {
+		c.forget(tx.work.pop())
+	}
+}

@@ -1,0 +1,148 @@
+package iser
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+
+	"lunar/internal/evloop"
+	"lunar/iser/verbs"
+	"lunar/target"
+)
+
+// Config says what a Transport is made of.
+type Config struct {
+	Provider   verbs.Provider // the Transport closes it
+	Logger     *slog.Logger
+	Regions    []Region // all memory that data move from and to
+	QueueDepth int      // commands of one session at a time
+	Immediate  int      // longest immediate data, in bytes, at most MaxImmediate; 0: none
+	Invalidate bool     // responses invalidate the initiator's keys, where it agrees
+	// Loops returns the event threads that may serve a connection from remote
+	// to the portal group's address local.
+	Loops func(tag uint16, local, remote netip.Addr) []*evloop.Loop
+}
+
+// MaxImmediate is the longest immediate data, in bytes.
+const MaxImmediate = segmentMost
+
+// Transport is iSER on all RDMA devices of this machine.
+type Transport struct {
+	config  Config
+	log     *slog.Logger
+	devices []*device
+	control *control
+}
+
+// ErrNoDevice says that there is nothing to serve iSER on.
+var ErrNoDevice = errors.New("this machine has no RDMA device")
+
+// Open registers the memory with all devices and starts the control goroutine.
+func Open(config Config) (*Transport, error) {
+	t := &Transport{config: config, log: config.Logger}
+	if t.log == nil {
+		t.log = slog.Default()
+	}
+	found := config.Provider.Devices()
+	if len(found) == 0 {
+		return nil, errors.Join(ErrNoDevice, config.Provider.Close())
+	}
+	err := checkLocked(len(found), config.Regions)
+	for i := 0; i < len(found) && err == nil; i++ {
+		var d *device
+		if d, err = openDevice(found[i], config.Regions, t.log); err == nil {
+			t.devices = append(t.devices, d)
+		}
+	}
+	if err == nil {
+		t.control, err = openControl(t)
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.closeDevices(), config.Provider.Close())
+	}
+	for _, d := range t.devices {
+		t.log.Info("RDMA device ready", "device", d.name, "firmware", d.verbs.Caps().Firmware, "registered", d.memory.bytes.Load())
+	}
+	return t, nil
+}
+
+// device returns the one in use that a verbs.Device is, or nil.
+func (t *Transport) device(d verbs.Device) *device {
+	i := slices.IndexFunc(t.devices, func(o *device) bool { return o.verbs == d })
+	if i < 0 {
+		return nil
+	}
+	return t.devices[i]
+}
+
+// Portal returns one that listens on an address, for the portal group with a tag.
+func (t *Transport) Portal(addr netip.AddrPort, tag uint16) target.Portal {
+	return &portal{control: t.control, addr: addr, tag: tag}
+}
+
+// Stats returns what was done with each device.
+func (t *Transport) Stats() (all []Stats) {
+	for _, d := range t.devices {
+		all = append(all, d.stats())
+	}
+	return all
+}
+
+// Close ends the transport. All portals are closed, and all sessions have ended;
+// the event threads still run.
+func (t *Transport) Close() error {
+	return errors.Join(t.control.close(), t.closeDevices(), t.config.Provider.Close())
+}
+
+func (t *Transport) closeDevices() error {
+	var errs []error
+	for _, d := range t.devices {
+		errs = append(errs, d.close())
+	}
+	t.devices = nil
+	return errors.Join(errs...)
+}
+
+// portal is one listening address: a target.Portal.
+type portal struct {
+	control *control
+	addr    netip.AddrPort
+	tag     uint16
+	id      verbs.ID // of the control goroutine
+	accept  func(target.AssistedTransport)
+}
+
+// backlog is how many connection requests may wait.
+const backlog = 256
+
+// Open implements target.Portal.
+func (p *portal) Open(accept func(target.AssistedTransport)) error {
+	p.accept = accept
+	return p.control.do(func() error {
+		id, err := p.control.events.Listen(p.addr, backlog)
+		if err != nil {
+			return fmt.Errorf("iSER portal %s: %w", p.addr, err)
+		}
+		p.id, p.addr = id, id.LocalAddr()
+		p.control.portals[id] = p
+		return nil
+	})
+}
+
+// Addr implements target.Portal.
+func (p *portal) Addr() netip.AddrPort { return p.addr }
+
+// Close implements target.Portal.
+func (p *portal) Close() error {
+	return p.control.do(func() error {
+		if p.id == nil {
+			return nil
+		}
+		delete(p.control.portals, p.id)
+		id := p.id
+		p.id = nil
+		return id.Destroy()
+	})
+}
