@@ -44,6 +44,7 @@ type conn struct {
 	number  uint32 // of the queue pair
 
 	local, remote netip.AddrPort
+	window        int  // commands that the queue pair is made for
 	depth         int  // RDMA Reads that may be outstanding
 	normal        bool // no discovery session
 	mayInvalidate bool // the initiator takes Send with Invalidate

@@ -289,7 +289,8 @@ func (c *control) build(p *portal, e *verbs.Event) (*conn, error) {
 		return nil, err
 	}
 	conn := newConn(c, s, e)
-	depth := c.transport.config.QueueDepth
+	depth := c.transport.config.QueueDepth()
+	conn.window = depth
 	limits := verbs.QPLimits{
 		SendWR: min(3*depth+slack, d.verbs.Caps().MaxWR), RecvWR: depth + slack, SendSGE: 1, Inline: messageHead + controlMost,
 	}

@@ -182,7 +182,7 @@ func (e *entrance) Prepare(r *login.Result, depth int) error {
 	if r.SessionType == login.Discovery {
 		depth = min(depth, discoveryWindow)
 	}
-	depth = min(depth, c.control.transport.config.QueueDepth)
+	depth = min(depth, c.window)
 	n := depth + slack - loginSlots
 	b, err := c.station.device.memory.take(n*slotSize+(depth+slack)*controlSlot, c.loop.Memory())
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 type Config struct {
 	Provider   verbs.Provider // the Transport closes it
 	Logger     *slog.Logger
-	Regions    []Region // all memory that data move from and to
-	QueueDepth int      // commands of one session at a time
-	Immediate  int      // longest immediate data, in bytes, at most MaxImmediate; 0: none
-	Invalidate bool     // responses invalidate the initiator's keys, where it agrees
+	Regions    []Region   // all memory that data move from and to
+	QueueDepth func() int // commands of one session at a time; may change
+	Immediate  int        // longest immediate data, in bytes, at most MaxImmediate; 0: none
+	Invalidate bool       // responses invalidate the initiator's keys, where it agrees
 	// Loops returns the event threads that may serve a connection from remote
 	// to the portal group's address local.
 	Loops func(tag uint16, local, remote netip.Addr) []*evloop.Loop
@@ -134,15 +134,17 @@ func (p *portal) Open(accept func(target.AssistedTransport)) error {
 // Addr implements target.Portal.
 func (p *portal) Addr() netip.AddrPort { return p.addr }
 
-// Close implements target.Portal.
+// Close implements target.Portal. It does not wait.
 func (p *portal) Close() error {
-	return p.control.do(func() error {
+	p.control.order(func() {
 		if p.id == nil {
-			return nil
+			return
 		}
 		delete(p.control.portals, p.id)
-		id := p.id
+		if err := p.id.Destroy(); err != nil {
+			p.control.transport.log.Warn("iSER portal", "portal", p.addr.String(), "error", err)
+		}
 		p.id = nil
-		return id.Destroy()
 	})
+	return nil
 }

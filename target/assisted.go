@@ -55,6 +55,9 @@ type Portal interface {
 	Close() error
 }
 
+// QueueDepth is how many commands a session that logs in now may have under way.
+func (s *Server) QueueDepth() int { return s.settings.Load().Limits.QueueDepth }
+
 // acceptAssisted starts the login of a connection that came in by the group.
 func (s *Server) acceptAssisted(t AssistedTransport, tag uint16) {
 	if !s.beginLogin(t) {
