@@ -2,6 +2,7 @@ package target
 
 import (
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -50,8 +51,19 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 	if s.target != nil {
 		name = s.target.Name()
 	}
-	return &scsi.Nexus{
+	n := &scsi.Nexus{
 		LU: m.LU, LUN: scsi.EncodeLUN(uint64(m.LUN)), Initiator: s.Port(), Target: name,
-		TargetTag: s.portalGroup, ReadOnly: m.ReadOnly, Map: s.visibleLUNs,
+		TargetTag: s.portalGroup, ReadOnly: m.ReadOnly, Ports: s.targetPorts, Map: s.visibleLUNs,
 	}
+	n.EndTasks = func(except *scsi.Command, done func()) { s.conn.endTasksOf(n, except, done) }
+	return n
+}
+
+// targetPorts is the tags of the portal groups that lead to the target, in
+// ascending order.
+func (s *Session) targetPorts() []uint16 {
+	if s.target == nil {
+		return []uint16{s.portalGroup}
+	}
+	return slices.Sorted(slices.Values(s.target.config.Load().PortalGroups))
 }

@@ -13,12 +13,14 @@ import (
 // taskManagement is a task management function under way (RFC 7143 section
 // 11.5, SAM-5 clause 7). Its response leaves when the last command that it
 // ended has really ended: when nothing more is done to the medium for it.
+// PREEMPT AND ABORT, which is a command, uses the part that ends tasks.
 type taskManagement struct {
 	conn     *Connection // that asked
 	function pdu.TaskManagementFunction
 	itt      uint32
 	response pdu.TaskManagementResponseCode
 	left     atomic.Int32 // commands and threads that have not reported
+	passed   func()       // follows the last of them, on any thread
 	then     func()       // what follows the response
 }
 
@@ -53,6 +55,7 @@ func (c *Connection) taskManagementRequest(r *request) {
 	p := (*pdu.TaskManagementRequest)(r.bhs)
 	tm := &taskManagement{conn: c, function: p.Function(), itt: r.bhs.ITT(), response: pdu.FunctionComplete}
 	tm.left.Store(1) // this call
+	tm.passed = func() { c.post(tm.respond) }
 	c.managements++
 	if c.managements > maxManagements {
 		tm.response = pdu.FunctionRejected
@@ -184,21 +187,34 @@ func (c *Connection) endMatching(tm *taskManagement, match func(*task) bool) {
 	}
 }
 
-// abortFor ends one task on behalf of a function.
+// abortFor ends one task on behalf of a function. Its end is not waited for if
+// it only waits for others itself: it may be for this one.
 func (c *Connection) abortFor(tm *taskManagement, t *task) {
-	tm.left.Add(1)
-	t.managements = append(t.managements, tm)
+	if !t.cmd.Awaiting() {
+		tm.left.Add(1)
+		t.managements = append(t.managements, tm)
+	}
 	c.abort(t)
 }
 
-// done counts down; the last one sends the response from the thread of the
-// connection that asked.
+// endTasksOf is scsi.Nexus.EndTasks.
+func (c *Connection) endTasksOf(n *scsi.Nexus, except *scsi.Command, done func()) {
+	tm := &taskManagement{passed: done}
+	tm.left.Store(1)
+	c.post(func() {
+		c.endMatching(tm, func(t *task) bool { return t.lun != nil && t.lun.nexus == n && &t.cmd != except })
+		tm.done()
+	})
+}
+
+// done counts down.
 func (tm *taskManagement) done() {
 	if tm.left.Add(-1) == 0 {
-		tm.conn.post(tm.respond)
+		tm.passed()
 	}
 }
 
+// respond answers, on the thread of the connection that asked.
 func (tm *taskManagement) respond() {
 	c := tm.conn
 	c.managements--

@@ -88,6 +88,7 @@ func (lu *LogicalUnit) Attach(n *Nexus) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	lu.mu.nexuses[n] = struct{}{}
+	lu.bar(n)
 	lu.inherit(n)
 }
 
@@ -96,6 +97,7 @@ func (lu *LogicalUnit) Detach(n *Nexus) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	delete(lu.mu.nexuses, n)
+	lu.dropReserve(n.it())
 	lu.leave(n)
 }
 
@@ -116,6 +118,11 @@ func (lu *LogicalUnit) Attached(initiator, target string) *Nexus {
 func (lu *LogicalUnit) Attention(asc ASC, except *Nexus) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
+	lu.attention(asc, except)
+}
+
+// attention is Attention for who holds mu.
+func (lu *LogicalUnit) attention(asc ASC, except *Nexus) {
 	for n := range lu.mu.nexuses {
 		if n != except {
 			n.Attention(asc)

@@ -75,20 +75,21 @@ type Command struct {
 	data   []byte         // the parameter list within list
 	parsed func(*Command) // continues when data is there
 
-	out     uint32   // segments and lists that ReceiveDataOut was asked for and have not come
-	inline  int64    // bytes of operations in this turn that ended at once
-	running int      // segments in the hands of the lane or the extent guard
-	final   *segment // the segment whose SendDataIn ends the command
-	pumping bool     // step is on the stack
-	again   bool     // something happened while step was on the stack
-	missed  bool     // an operation was not served by a cache
-	starved bool     // Alloc said not now and Resume has not come
-	landing bool     // what Landing returns
-	ending  bool     // nothing more is started
-	aborted bool     // task management ended the command
-	fault   Sense    // storage of a Sense with parameters
-	work    work     // of commands with several operations in sequence
-	copy    *copyOperation
+	out      uint32   // segments and lists that ReceiveDataOut was asked for and have not come
+	inline   int64    // bytes of operations in this turn that ended at once
+	running  int      // segments in the hands of the lane or the extent guard
+	final    *segment // the segment whose SendDataIn ends the command
+	pumping  bool     // step is on the stack
+	again    bool     // something happened while step was on the stack
+	missed   bool     // an operation was not served by a cache
+	starved  bool     // Alloc said not now and Resume has not come
+	landing  bool     // what Landing returns
+	ending   bool     // nothing more is started
+	aborted  bool     // task management ended the command
+	fault    Sense    // storage of a Sense with parameters
+	work     work     // of commands with several operations in sequence
+	copy     *copyOperation
+	awaiting bool // see Awaiting
 }
 
 // work is the progress of a command that makes operations in sequence.
@@ -124,7 +125,7 @@ func (c *Command) Reset() {
 	c.row, c.step, c.parsed = nil, nil, nil
 	c.limit, c.next, c.head, c.tail, c.fua, c.work, c.copy = 0, 0, 0, 0, false, work{}, nil
 	c.inline = 0
-	c.starved, c.missed, c.ending, c.aborted, c.again = false, false, false, false, false
+	c.starved, c.missed, c.awaiting, c.ending, c.aborted, c.again = false, false, false, false, false, false
 }
 
 // dataIn returns how many bytes of Data-In move: what the CDB asks for, but no

@@ -13,6 +13,10 @@ func (lu *LogicalUnit) Execute(c *Command) {
 		c.Fail(s)
 		return
 	}
+	if barred := bars(c.Nexus.barred.Load()) & c.row.barred; barred != 0 {
+		c.refuse(barred)
+		return
+	}
 	if c.row.Flags&ParameterList != 0 {
 		c.fetch(c.row.List(&c.CDB), 0, c.row.Run)
 		return

@@ -20,7 +20,7 @@ func TestSupportedCommands(t *testing.T) {
 		if row.ServiceAction >= 0 {
 			action = fmt.Sprintf("%02x", row.ServiceAction)
 		}
-		fmt.Fprintf(&b, "%02x %s %-45s flags=%02x access=%d %x\n", row.Opcode, action, row.Name, row.Flags, row.Access, row.Usage[:row.Length])
+		fmt.Fprintf(&b, "%02x %s %-45s flags=%02x access=%d conflict=%d reach=%d %x\n", row.Opcode, action, row.Name, row.Flags, row.Access, row.Conflict, row.Reach, row.Usage[:row.Length])
 	}
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {

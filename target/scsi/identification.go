@@ -24,9 +24,6 @@ const (
 	designatorName         = 0x8
 )
 
-// portGroup is the one target port group that all target ports belong to.
-const portGroup = 1
-
 // deviceIdentification is page 83h: names of the logical unit, then, for a
 // nexus that knows its target, of the target port and the target device.
 func deviceIdentification(n *Nexus) []byte {
@@ -58,7 +55,7 @@ func targetDesignators(n *Nexus) []byte {
 	portName := fmt.Sprintf("%s,t,0x%04x", n.Target, n.TargetTag)
 	relative := binary.BigEndian.AppendUint16([]byte{0, 0}, n.TargetTag)
 	list := designator(protocolISCSI|codeBinary, port|designatorRelativePort, relative)
-	list = append(list, designator(protocolISCSI|codeBinary, port|designatorPortGroup, []byte{0, 0, 0, portGroup})...)
+	list = append(list, designator(protocolISCSI|codeBinary, port|designatorPortGroup, relative)...)
 	list = append(list, designator(protocolISCSI|codeUTF8, port|designatorName, nameString(portName))...)
 	return append(list, designator(protocolISCSI|codeUTF8, pivValid|associatedDevice|designatorName, nameString(n.Target))...)
 }

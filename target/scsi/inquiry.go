@@ -15,6 +15,7 @@ const (
 	inquiryHiSup      = 0x10 // byte 3: LUNs follow SAM-5's addressing model
 	inquiryFormat     = 0x02 // byte 3: RESPONSE DATA FORMAT
 	inquiry3PC        = 0x08 // byte 5: third-party copy commands
+	inquiryTPGS       = 0x30 // byte 5: target port groups change implicitly and explicitly
 	inquiryCmdQue     = 0x02 // byte 7: full task management model
 	inquiryDataLength = 96
 )
@@ -27,15 +28,15 @@ var versionDescriptors = []uint16{
 	0x0960, // iSCSI
 }
 
-// standardInquiry returns the standard INQUIRY data. TPGS and PROTECT are zero:
-// there is one target port group in one state, and no protection information.
+// standardInquiry returns the standard INQUIRY data. PROTECT is zero: there is
+// no protection information.
 func standardInquiry(peripheral byte, config *LUConfig) []byte {
 	data := make([]byte, inquiryDataLength)
 	data[0] = peripheral
 	data[2] = versionSPC4
 	data[3] = inquiryHiSup | inquiryFormat
 	data[4] = inquiryDataLength - 5 // ADDITIONAL LENGTH
-	data[5] = inquiry3PC
+	data[5] = inquiryTPGS | inquiry3PC
 	data[7] = inquiryCmdQue
 	putASCII(data[8:16], config.Vendor)
 	putASCII(data[16:32], config.Product)

@@ -10,7 +10,7 @@ import (
 func TestStandardInquiry(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v", Product: "VOLUME", Revision: "1.0\t\xff"})
 	equal(t, d.good([]byte{0x12, 0, 0, 0, 0xff, 0}, nil), `
-		00 00 06 12 5b 08 00 02
+		00 00 06 12 5b 38 00 02
 		4c554e4152202020
 		564f4c554d4520202020202020202020
 		312e3020
@@ -72,7 +72,7 @@ func TestVPDPages(t *testing.T) {
 		{"device identification", diskInfo(), config, "", 0x83, `00 83 002f` + unit},
 		{"device identification with target", diskInfo(), config, "iqn.2026-11.lunar:t", 0x83, `00 83 007b` + unit +
 			`51 94 00 04  0000 0102
-			 51 95 00 04  0000 0001
+			 51 95 00 04  0000 0102
 			 53 98 00 20  69716e2e323032362d31312e6c756e61723a742c742c3078303130 32 00000000
 			 53 a8 00 14  69716e2e323032362d31312e6c756e61723a74 00`},
 		{"extended INQUIRY", diskInfo(), config, "", 0x86, `00 86 003c  00 01 01` + zeroes(57)},

@@ -25,7 +25,7 @@ var (
 )
 
 func init() {
-	for _, table := range [][]Row{spcTable, sbcTable, copyTable} {
+	for _, table := range [][]Row{spcTable, reservationTable, sbcTable, copyTable} {
 		for i := range table {
 			table[i].enlist()
 		}
@@ -38,6 +38,7 @@ func init() {
 // enlist adds the row to the index.
 func (r *Row) enlist() {
 	r.prepare()
+	r.barred = r.barsOf()
 	commands = append(commands, r)
 	e := &index[r.Opcode]
 	if r.ServiceAction < 0 {

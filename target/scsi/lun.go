@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"lunar/backstore"
+	"lunar/target/scsi/reservation"
 )
 
 // DefaultVendor is the T10 vendor identification where none is configured.
@@ -28,6 +29,12 @@ type LUConfig struct {
 	WriteThrough bool            // every write is stable before it is acknowledged (WCE=0, not changeable)
 	ReadOnly     bool            // write protected for everyone
 	Logger       *slog.Logger
+
+	// Reservations are persistent reservations of before a loss of power.
+	Reservations *reservation.State
+	// SaveReservations makes them stable, whole or not at all. Calls come one
+	// at a time and may block. Nil: APTPL is refused.
+	SaveReservations func(*reservation.State) error
 }
 
 // LogicalUnit is SAM-5's logical unit: one volume as all its initiators see
@@ -44,6 +51,13 @@ type LogicalUnit struct {
 	state atomic.Pointer[State]
 	guard extentGuard
 
+	// What is reserved for whom, and how the target ports lead here: replaced
+	// as a whole under mu; what the data path needs of it are the nexuses'
+	// bars. registrar alone replaces reservations.
+	reservations atomic.Pointer[reservation.State]
+	access       atomic.Pointer[accessTable]
+	registrar    registrar
+
 	resizing sync.Mutex // one Resize at a time
 
 	copies     copyRecords
@@ -57,6 +71,7 @@ type LogicalUnit struct {
 		sync.Mutex
 		nexuses  map[*Nexus]struct{}
 		departed map[string]departed // by initiator port
+		reserved reservation.Nexus   // who holds RESERVE; zero: nobody
 	}
 }
 
@@ -81,6 +96,10 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
 	lu.limits = lu.blockLimits()
 	lu.mu.nexuses = make(map[*Nexus]struct{})
+	lu.reservations.Store(config.Reservations)
+	if config.Reservations == nil {
+		lu.reservations.Store(new(reservation.State))
+	}
 	if s, ok := config.Store.(backstore.WriteBack); ok {
 		lu.inherited = s.Dirty() > 0
 	}
@@ -156,8 +175,10 @@ func (lu *LogicalUnit) update(change func(*State)) {
 }
 
 // ResetState returns what commands can change to its defaults, as a logical
-// unit reset does (SAM-5 clause 6.3.3); the capacity stays.
+// unit reset does (SAM-5 clause 6.3.3), and ends RESERVE; the capacity,
+// persistent reservations and access states stay.
 func (lu *LogicalUnit) ResetState() {
+	lu.endReserve()
 	lu.update(func(s *State) {
 		blocks := s.Blocks
 		*s = *lu.defaultState()

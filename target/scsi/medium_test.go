@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"lunar/backstore"
@@ -364,7 +365,7 @@ func (x *exchange) begin(n *Nexus, cdb []byte, in uint32) {
 // finish lets events happen until the command has ended and nothing is left.
 func (x *exchange) finish() *exchange {
 	x.t.Helper()
-	for x.turn() {
+	for x.turn() || x.ends == 0 && x.c.running > 0 && x.woken() {
 	}
 	if x.ends != 1 {
 		x.t.Fatalf("CDB %x ended %d times", x.c.CDB[:16], x.ends)
@@ -373,6 +374,16 @@ func (x *exchange) finish() *exchange {
 		x.t.Fatalf("CDB %x leaked %d buffers", x.c.CDB[:16], n)
 	}
 	return x
+}
+
+// woken waits until another goroutine has something for the thread.
+func (th *thread) woken() bool {
+	select {
+	case <-th.inbox.ready:
+		return true
+	case <-time.After(30 * time.Second):
+		return false
+	}
 }
 
 // newUnit makes a logical unit of m and a nexus without attentions.

@@ -12,8 +12,15 @@ type Nexus struct {
 	Target    string          // iSCSI name of the target, for VPD page 83h; empty if the port has none
 	TargetTag uint16          // relative target port identifier: the target portal group tag
 	ReadOnly  bool            // this initiator's mapping is write protected
+	Ports     func() []uint16 // the tags of the target's portal groups, ascending; nil: TargetTag alone
 	Map       func() []uint64 // the LUN numbers (EncodeLUN) that this initiator may see, for REPORT LUNS, in ascending order
 
+	// EndTasks ends the nexus's tasks but except, without status. It calls
+	// done on any goroutine when nothing more is done for them; for a task that
+	// is Awaiting, it does not wait. Nil: there are none.
+	EndTasks func(except *Command, done func())
+
+	barred     atomic.Uint32 // bars; stored under LogicalUnit.mu
 	attentions attentionQueue
 	wrote      atomic.Uint64 // moment of the last write through the volatile cache; 0: none
 	deferred   atomic.Pointer[deferredError]

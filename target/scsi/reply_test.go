@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"testing"
+	"time"
 
 	"lunar/backstore"
 	"lunar/internal/buf"
@@ -46,6 +47,7 @@ type replyPort struct {
 	lists *buf.Pool
 	data  []byte // Data-In
 	ended int
+	woken chan Task // by another goroutine
 }
 
 func (p *replyPort) Alloc(_ *Command, n int) *buf.Ref             { return p.lists.Get(n) }
@@ -54,8 +56,21 @@ func (*replyPort) Reach(*Command, func(*Nexus) bool) (CSCD, bool) { return CSCD{
 func (*replyPort) Charge(*Command, *buf.Ref)                      {}
 func (*replyPort) Contain(*Command)                               {}
 
-func (p *replyPort) Wake(_ *Command, t Task) { t.Run() }
+func (p *replyPort) Wake(_ *Command, t Task) { p.woken <- t }
 func (p *replyPort) Complete(*Command)       { p.ended++ }
+
+// finish runs what other goroutines have for the command until it has ended.
+func (p *replyPort) finish(t testing.TB, c *Command) {
+	t.Helper()
+	for p.ended == 0 && c.running > 0 {
+		select {
+		case task := <-p.woken:
+			task.Run()
+		case <-time.After(30 * time.Second):
+			t.Fatalf("CDB %x has not ended", c.CDB)
+		}
+	}
+}
 
 func (p *replyPort) SendDataIn(_ *Command, off uint32, ref *buf.Ref, data []byte, last bool) {
 	if off != 0 || ref != nil || !last {
@@ -111,7 +126,7 @@ func (d *disk) run(cdb []byte, list []byte) reply { return d.runAs(d.nexus, cdb,
 
 func (d *disk) runAs(n *Nexus, cdb []byte, list []byte) reply {
 	d.t.Helper()
-	port := &replyPort{list: list}
+	port := &replyPort{list: list, woken: make(chan Task, 1)}
 	if len(list) > 0 {
 		pool, err := buf.NewPool(1<<20, -1)
 		if err != nil {
@@ -131,6 +146,7 @@ func (d *disk) runAs(n *Nexus, cdb []byte, list []byte) reply {
 	} else {
 		n.LU.Execute(c)
 	}
+	port.finish(d.t, c)
 	if port.ended != 1 {
 		d.t.Fatalf("CDB %x ended %d times", cdb, port.ended)
 	}

@@ -10,6 +10,12 @@ var (
 	InitializingCommandRequired = &Sense{Key: NotReady, ASC: ASCInitializingCommandRequired}
 	// ManualInterventionRequired: the backing store has vanished: 04/03.
 	ManualInterventionRequired = &Sense{Key: NotReady, ASC: ASCManualInterventionRequired}
+	// InTransition, InStandby, InUnavailable and InOffline: the asymmetric
+	// access state of the target port: 04/0A, 04/0B, 04/0C, 04/12.
+	InTransition  = &Sense{Key: NotReady, ASC: ASCInTransition}
+	InStandby     = &Sense{Key: NotReady, ASC: ASCInStandby}
+	InUnavailable = &Sense{Key: NotReady, ASC: ASCInUnavailable}
+	InOffline     = &Sense{Key: NotReady, ASC: ASCInOffline}
 	// InvalidOpcode: INVALID COMMAND OPERATION CODE: 20/00.
 	InvalidOpcode = &Sense{Key: IllegalRequest, ASC: ASCInvalidOpcode}
 	// InvalidFieldInIU: INVALID FIELD IN COMMAND INFORMATION UNIT: the
@@ -33,6 +39,13 @@ var (
 	UnsupportedTargetDescriptor = &Sense{Key: IllegalRequest, ASC: ASCUnsupportedTargetDescriptor}
 	TooManySegmentDescriptors   = &Sense{Key: IllegalRequest, ASC: ASCTooManySegmentDescriptors}
 	UnsupportedSegmentType      = &Sense{Key: IllegalRequest, ASC: ASCUnsupportedSegmentType}
+	// InvalidRelease: INVALID RELEASE OF PERSISTENT RESERVATION: its type is
+	// another: 26/04.
+	InvalidRelease = &Sense{Key: IllegalRequest, ASC: ASCInvalidRelease}
+	// InsufficientRegistrationResources: no more registrations: 55/04.
+	InsufficientRegistrationResources = &Sense{Key: IllegalRequest, ASC: ASCInsufficientRegistrations}
+	// InternalTargetFailure: reservations cannot be saved: 44/00.
+	InternalTargetFailure = &Sense{Key: HardwareError, ASC: ASCInternalTargetFailure}
 
 	// WriteProtected: the mapping or the store is read-only: 27/00.
 	WriteProtected = &Sense{Key: DataProtect, ASC: ASCWriteProtected}

@@ -12,6 +12,10 @@ func runStartStopUnit(c *Command) {
 		return
 	}
 	start, noFlush := c.CDB[4]&0x01 != 0, c.CDB[4]&0x04 != 0
+	if !start && bars(c.Nexus.barred.Load())&barWrite != 0 {
+		c.FailStatus(ReservationConflict) // only a start is allowed (SBC-3 table 13)
+		return
+	}
 	c.Nexus.LU.update(func(s *State) { s.Stopped = !start })
 	if start || noFlush {
 		c.Good()

@@ -41,6 +41,8 @@ type Row struct {
 	Length        int // CDB length in bytes
 	Access        Access
 	Flags         Flags
+	Conflict      Conflict // with reservations of others
+	Reach         Reach    // in which access states it runs
 	// Usage is the CDB usage data of SPC-4 clause 6.35: for every bit of
 	// the CDB whether it is looked at. A set bit outside it is refused with
 	// INVALID FIELD IN CDB.
@@ -56,4 +58,6 @@ type Row struct {
 
 	// unused are the CDB's bits that must be zero, as little endian words.
 	unused [len(CDB{}) / 8]uint64
+	// barred are the bars that keep the command from running.
+	barred bars
 }

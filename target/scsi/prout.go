@@ -1,0 +1,160 @@
+package scsi
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+
+	"lunar/target/scsi/reservation"
+)
+
+// it returns the I_T nexus that n belongs to.
+func (n *Nexus) it() reservation.Nexus {
+	return reservation.Nexus{Initiator: n.Initiator, Target: n.Target, Port: n.TargetTag}
+}
+
+// maxReservationList bounds the parameter list of PERSISTENT RESERVE OUT in
+// bytes: more TransportIDs than that are more registrations than there may be.
+const maxReservationList = SegmentSize
+
+// reservationList is the length of that parameter list.
+func reservationList(cdb *CDB) uint32 {
+	return min(binary.BigEndian.Uint32(cdb[5:]), maxReservationList+1)
+}
+
+// persistentReserveOut is PERSISTENT RESERVE OUT (SPC-4 clause 6.16). Who may
+// not write may not keep others from writing either.
+func persistentReserveOut(c *Command) {
+	if c.Nexus.ReadOnly {
+		c.Fail(WriteProtected)
+		return
+	}
+	r := &reservation.Request{
+		Action: reservation.Action(c.row.ServiceAction), From: c.Nexus.it(),
+		Scope: c.CDB[2] >> 4, Type: reservation.Type(c.CDB[2] & 0x0f),
+	}
+	lu := c.Nexus.LU
+	if refusal := r.Parse(c.List(), lu.surroundings(c.Nexus)); refusal != nil {
+		refused(refusal)(c)
+		return
+	}
+	c.awaiting = r.Action == reservation.PreemptAndAbort
+	c.register(func() outcome { return lu.applyRequest(c, r) })
+}
+
+// surroundings is what requests of n may name.
+func (lu *LogicalUnit) surroundings(n *Nexus) *reservation.Surroundings {
+	around := &reservation.Surroundings{Ports: n.ports(), MayPersist: lu.config.SaveReservations != nil}
+	lu.mu.Lock()
+	defer lu.mu.Unlock()
+	for other := range lu.mu.nexuses {
+		around.Initiators = append(around.Initiators, other.Initiator)
+	}
+	return around
+}
+
+// ports returns the relative port identifiers of the target that n is with.
+func (n *Nexus) ports() []uint16 {
+	if n.Ports == nil {
+		return []uint16{n.TargetTag}
+	}
+	return n.Ports()
+}
+
+// applyRequest is the registrar's part of a request. What the logical unit is to
+// know after a loss of power is stable before anyone can see it.
+func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome {
+	if lu.reservedByRESERVE() {
+		return conflict
+	}
+	before := lu.reservations.Load()
+	change, refusal := before.Apply(r)
+	if refusal != nil {
+		return refused(refusal)
+	}
+	if change.Next == before {
+		return (*Command).Good
+	}
+	if before.Persist() || change.Next.Persist() {
+		if err := lu.config.SaveReservations(change.Next); err != nil {
+			lu.config.Logger.Error("reservations cannot be saved: they stay as they were", "volume", lu.config.Name, "err", err)
+			return failure(InternalTargetFailure)
+		}
+	}
+	preempted := lu.publish(&change)
+	if len(preempted) == 0 {
+		return (*Command).Good
+	}
+	endTasks(c, preempted)
+	return nil
+}
+
+// publish puts a change into force for all commands that come from now on, and
+// tells who has to be told. It returns the nexuses whose tasks are to end.
+func (lu *LogicalUnit) publish(change *reservation.Change) []*Nexus {
+	lu.mu.Lock()
+	defer lu.mu.Unlock()
+	lu.reservations.Store(change.Next)
+	lu.rebar()
+	var preempted []*Nexus
+	for n := range lu.mu.nexuses {
+		it := n.it()
+		for _, notice := range change.Notices {
+			if notice.Nexus == it {
+				n.Attention(eventASC[notice.Event])
+			}
+		}
+		for _, gone := range change.Abort {
+			if gone == it {
+				preempted = append(preempted, n)
+			}
+		}
+	}
+	return preempted
+}
+
+var eventASC = [...]ASC{
+	reservation.ReservationsPreempted:  ASCReservationsPreempted,
+	reservation.ReservationsReleased:   ASCReservationsReleased,
+	reservation.RegistrationsPreempted: ASCRegistrationsPreempted,
+}
+
+// endTasks ends the tasks of the nexuses but c, and then c with GOOD: nothing
+// more is done for those that are gone (SPC-4 clause 5.13.11.5).
+func endTasks(c *Command, of []*Nexus) {
+	var left atomic.Int32
+	left.Store(int32(len(of)))
+	done := func() {
+		if left.Add(-1) == 0 {
+			c.conclude((*Command).Good)
+		}
+	}
+	for _, n := range of {
+		if n.EndTasks == nil {
+			done()
+			continue
+		}
+		n.EndTasks(c, done)
+	}
+}
+
+// Awaiting reports that the command waits, or will wait, for the end of tasks
+// of other nexuses and does nothing else: who ends it must not wait for that in
+// turn.
+func (c *Command) Awaiting() bool { return c.awaiting }
+
+// refused says how a command ends whose request is refused.
+func refused(r *reservation.Refusal) outcome {
+	switch r.Reason {
+	case reservation.Conflict:
+		return conflict
+	case reservation.InvalidCDB:
+		return failure(InvalidFieldInCDB(r.Field, r.Bit))
+	case reservation.InvalidList:
+		return failure(InvalidFieldInList(r.Field, r.Bit))
+	case reservation.InvalidRelease:
+		return failure(InvalidRelease)
+	case reservation.TooMany:
+		return failure(InsufficientRegistrationResources)
+	}
+	return failure(ParameterListLengthError)
+}

@@ -1,0 +1,86 @@
+package scsi
+
+import "sync"
+
+// registrar carries out what changes the reservations of a logical unit, one
+// after the other in the order of arrival, on a goroutine that lives while there
+// is something to do: what is to survive a loss of power has to be written
+// first, which blocks. The commands that wait bound its queue.
+type registrar struct {
+	mu struct {
+		sync.Mutex
+		queue   []func()
+		running bool
+	}
+}
+
+func (r *registrar) do(work func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.queue = append(r.mu.queue, work)
+	if !r.mu.running {
+		r.mu.running = true
+		go r.run()
+	}
+}
+
+func (r *registrar) run() {
+	for work := r.next(); work != nil; work = r.next() {
+		work()
+	}
+}
+
+// next returns nil, and the goroutine is to end, when there is nothing to do.
+func (r *registrar) next() func() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.mu.queue) == 0 {
+		r.mu.queue, r.mu.running = nil, false
+		return nil
+	}
+	work := r.mu.queue[0]
+	r.mu.queue = r.mu.queue[1:]
+	return work
+}
+
+// outcome ends a command on its event thread.
+type outcome func(*Command)
+
+func conflict(c *Command) { c.FailStatus(ReservationConflict) }
+
+func failure(s *Sense) outcome { return func(c *Command) { c.Fail(s) } }
+
+// register has the registrar do work for the command, which then ends as
+// work's outcome says; nil: work has seen to it that conclude is called. A
+// panic in work is one of the command.
+func (c *Command) register(work func() outcome) {
+	c.running++
+	c.Nexus.LU.registrar.do(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				c.conclude(func(*Command) { panic(p) })
+			}
+		}()
+		if end := work(); end != nil {
+			c.conclude(end)
+		}
+	})
+}
+
+// conclude ends a command that the registrar had, from any goroutine.
+func (c *Command) conclude(end outcome) { c.Port.Wake(c, conclusion{c, end}) }
+
+type conclusion struct {
+	*Command
+	end outcome
+}
+
+// Run implements Task.
+func (c conclusion) Run() {
+	c.running--
+	if c.ending { // aborted meanwhile
+		c.settle()
+		return
+	}
+	c.end(c.Command)
+}
