@@ -14,6 +14,7 @@ type churn struct {
 	t       *testing.T
 	rng     *rand.Rand
 	coord   *Coordinator
+	devices []*Device
 	mode    PoolMode
 	gates   []*Gate
 	queues  [][]*Queue // open ones, by gate
@@ -29,10 +30,10 @@ func newChurn(t *testing.T, seed uint64, mode PoolMode, log func(string, ...any)
 	c := &churn{
 		t: t, rng: rand.New(rand.NewPCG(seed, 7)), mode: mode, state: map[*Task]string{}, log: log,
 		coord:  NewCoordinator(CoordinatorConfig{Threads: 3, Period: 100 * ms, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 1000}}}),
-		queues: make([][]*Queue, 3), running: make([][]*Task, 3),
+		queues: make([][]*Queue, 3), running: make([][]*Task, 3), devices: []*Device{{Name: "x"}, {Name: "y"}},
 	}
 	for thread := range 3 {
-		c.gates = append(c.gates, NewGate(thread, GateConfig{Window: 4, Mode: mode, Period: 100 * ms, Batch: 20}, &c.coord.Monitor().Pool))
+		c.gates = append(c.gates, NewGate(thread, GateConfig{Window: 4, Threads: 3, Mode: mode, Period: 100 * ms, Batch: 20}))
 	}
 	return c
 }
@@ -63,7 +64,7 @@ func (c *churn) change() {
 // open and shut bring sessions and take them away, with what waits.
 func (c *churn) open(thread int) {
 	f := Flow{[]string{"a1", "a2", "b1", "c"}[c.rng.IntN(4)], "t", uint64(c.rng.IntN(2))}
-	c.queues[thread] = append(c.queues[thread], c.gates[thread].Open(f, c.now))
+	c.queues[thread] = append(c.queues[thread], c.gates[thread].Open(f, c.devices[f.LUN], c.now))
 }
 
 func (c *churn) shut(thread int) {
@@ -170,15 +171,54 @@ func (c *churn) pass(ns int64) {
 	}
 	if c.now >= c.coord.Deadline() {
 		exchange(c.coord, c.now, c.gates...)
+	} else if c.rng.IntN(4) == 0 {
+		c.welcome()
 	}
 }
 
-// check compares what engines count with what the queues hold.
+// welcome is a report between two redistributions.
+func (c *churn) welcome() {
+	for _, g := range c.gates {
+		var r GateReport
+		g.Report(&r, c.now)
+		c.coord.Collect(&r)
+	}
+	c.coord.Check(c.now)
+	grants := make([]GateGrant, len(c.gates))
+	if c.coord.Welcome(c.now, grants) {
+		for i, g := range c.gates {
+			g.Grant(&grants[i], c.now)
+		}
+	}
+	c.checkShares()
+}
+
+// checkShares checks that the threads' shares of a limit are no more than all of
+// it, but for those that have just come to a thread.
+func (c *churn) checkShares() {
+	shares := map[string]int64{}
+	for _, g := range c.gates {
+		for _, e := range g.entities {
+			if e.queues > 0 {
+				shares[e.Key] += e.share
+			}
+		}
+	}
+	for key, share := range shares {
+		if share > whole && c.coord.byKey[key] != nil {
+			c.t.Fatalf("at %d: %s has %d millionths of its limits", c.now, key, share)
+		}
+	}
+}
+
+// check compares what engines count with what the queues hold, and sites and
+// their windows with what runs.
 func (c *churn) check(g *Gate) {
-	pend, inflight := map[*Engine]int64{}, map[*Engine]int64{}
+	pend, inflight, sites := map[*Engine]int64{}, map[*Engine]int64{}, map[*site]int{}
 	waiting := 0
 	for _, q := range g.flows {
 		waiting += q.Pending()
+		sites[q.site] += q.Pending()
 		for _, e := range q.engines {
 			pend[e] += q.pendingTokens()
 			inflight[e] += q.inflight
@@ -187,6 +227,11 @@ func (c *churn) check(g *Gate) {
 	for e, n := range pend {
 		if e.Pending() != n || e.InFlight() != inflight[e] {
 			c.t.Fatalf("at %d: an engine counts %d pending and %d in flight, its queues %d and %d", c.now, e.Pending(), e.InFlight(), n, inflight[e])
+		}
+	}
+	for s, n := range sites {
+		if s.dispatcher.Waiting() != n || g.busy.has(s.slot) != (n > 0) || s.inflight > s.window || s.inflight < 0 {
+			c.t.Fatalf("at %d: device %s counts %d waiting and %d in flight, its queues %d", c.now, s.device.Name, s.dispatcher.Waiting(), s.inflight, n)
 		}
 	}
 	if waiting != g.Waiting() || len(g.entities) != len(g.byKey) {

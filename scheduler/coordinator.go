@@ -6,52 +6,42 @@ type CoordinatorConfig struct {
 	Period    int64 // T, ns; 0 is 1 s
 	Intervals int   // redistributions per period; 0 is 5
 	Monitor   MonitorConfig
+	Profiles  map[string]int64 // capacity to start from by name of device, in place of Monitor.Estimator's
 	Shift     ShiftOptions
 }
 
-// Coordinator stands over the gates of one backstore device: the monitor makes
-// the tokens of each period, and every T/5 pShift divides what each entity has
-// left over the event threads by demand. One owner calls it: Collect with the
-// reports of all threads, then Redistribute, then each thread gets its grant.
-// A thread whose grant is late goes on with the old one.
+// Coordinator stands over the gates of all event threads. For each backing
+// device a monitor makes the tokens of each period, and every T/5 pShift divides
+// what each entity has left, on all devices together, over its servers by
+// demand: a server is a device as one event thread uses it. One owner calls it:
+// Collect with the reports of all threads, then Redistribute, then each thread
+// gets its grant. A thread whose grant is late goes on with the old one.
 type Coordinator struct {
 	config   CoordinatorConfig
-	monitor  *Monitor
 	control  *Controller
+	devices  []*backing // in order of appearance
+	byDevice map[*Device]*backing
+	servers  []*server // in order of appearance
 	members  []*member // in order of appearance
 	byKey    map[string]*member
-	done     []progress // by thread
-	divided  []int64    // of one member, by thread
-	heard    []heard    // by thread
+	weights  []int64 // of one member, by server
 	began    int64
 	interval int // of the period, from 0
 	started  bool
-	loaded   bool // commands waited for the device in this period
-	held     bool // in an interval of it limits let less pass than the device can do
 }
 
-// member is an entity over all threads.
-type member struct {
-	key         string
-	client      int // of the monitor; -1 inside another reservation
-	level       Level
-	reservation int64  // tokens per period
-	limit       int64  // tokens/s; Unlimited is none
-	parts       []part // by thread
-	attainment  attainment
+// server is a device as one event thread uses it.
+type server struct {
+	thread  int
+	backing *backing
+	present bool  // an entity uses it
+	number  int64 // of the gate's site
+	last    int64 // its total in the newest report
+	done    int64 // tokens that it has served in this period
+	heard   heard
 }
 
-// part is an entity on one thread.
-type part struct {
-	present    bool
-	last       EntityReport // the newest
-	mark       partTotals   // at the interval's start
-	start      partTotals   // at the period's start
-	backlogged bool         // in all reports of the interval
-	waited     bool         // backlogged in the interval before
-}
-
-// heard counts a thread's reports of an interval.
+// heard counts a server's reports of an interval.
 type heard struct{ reports, backlogged int }
 
 func (h *heard) add(backlogged bool) {
@@ -62,16 +52,37 @@ func (h *heard) add(backlogged bool) {
 }
 
 // saturated reports whether commands waited for the device throughout. Where
-// they did at times, as limits let bursts pass, the thread did not show all that
+// they did at times, as limits let bursts pass, the server did not show all that
 // it can do.
 func (h heard) saturated() bool { return h.reports > 0 && h.backlogged == h.reports }
 
+// member is an entity over all servers.
+type member struct {
+	key         string
+	level       Level
+	reservation int64  // tokens per period
+	limit       int64  // tokens/s; Unlimited is none
+	parts       []part // by server
+	fresh       bool   // it has come to a server since the last grants
+	tokens      []int64
+	shares      []int64 // of its limits, millionths, by thread; 0: it is not there
+	attainment  attainment
+}
+
+// part is an entity on one server.
+type part struct {
+	present    bool
+	fresh      bool         // no grant has named it
+	last       EntityReport // the newest
+	mark       partTotals   // at the interval's start
+	start      partTotals   // at the period's start
+	backlogged bool         // in all reports of the interval
+	waited     bool         // backlogged in the interval before
+	reserved   int64        // tokens granted
+}
+
 // partTotals are the totals of a part at one time.
 type partTotals struct{ offered, served, hits, yielded int64 }
-
-// progress is what the device has served of a thread, and what it had at the
-// period's start.
-type progress struct{ total, start int64 }
 
 // device is what the device served. Cache hits say nothing of its capacity and
 // use up no reservation of it.
@@ -86,15 +97,8 @@ func NewCoordinator(config CoordinatorConfig) *Coordinator {
 		config.Intervals = 5
 	}
 	config.Monitor.Period = config.Period
-	return &Coordinator{
-		config: config, monitor: NewMonitor(config.Monitor), byKey: map[string]*member{},
-		heard: make([]heard, config.Threads), control: NewController(0, config.Threads),
-		done: make([]progress, config.Threads),
-	}
+	return &Coordinator{config: config, byDevice: map[*Device]*backing{}, byKey: map[string]*member{}, control: NewController(0, 0)}
 }
-
-// Monitor is the coordinator's monitor; its Pool is for the gates.
-func (c *Coordinator) Monitor() *Monitor { return c.monitor }
 
 // Deadline is the time of the next Redistribute; 0 before the first.
 func (c *Coordinator) Deadline() int64 {
@@ -104,26 +108,61 @@ func (c *Coordinator) Deadline() int64 {
 	return c.began + c.config.Period*int64(c.interval+1)/int64(c.config.Intervals)
 }
 
+// end is when the period ends.
+func (c *Coordinator) end() int64 { return c.began + c.config.Period }
+
 // Collect takes a thread's report; a thread may report as often as it likes.
 // Entities that it does not name are gone from that thread.
 func (c *Coordinator) Collect(r *GateReport) {
-	c.heard[r.Thread].add(r.Backlogged)
-	c.loaded = c.loaded || r.Backlogged
-	c.done[r.Thread].total = r.Done
-	for _, m := range c.members {
-		m.parts[r.Thread].present = false
+	for j, s := range c.servers {
+		if s.thread == r.Thread {
+			s.present = false
+			for _, m := range c.members {
+				m.parts[j].present = false
+			}
+		}
 	}
-	for i := range r.Entities {
-		c.member(r.Entities[i].Entity).collect(r.Thread, &r.Entities[i])
+	for i := range r.Sites {
+		site := &r.Sites[i]
+		j := c.server(r.Thread, site.Device)
+		c.servers[j].collect(site)
+		for n := range site.Entities {
+			c.member(site.Entities[n].Entity).collect(j, &site.Entities[n])
+		}
 	}
 	c.dropGone()
+}
+
+// server finds or makes the server that a device is on a thread.
+func (c *Coordinator) server(thread int, d *Device) int {
+	for j, s := range c.servers {
+		if s.thread == thread && s.backing.device == d {
+			return j
+		}
+	}
+	c.servers = append(c.servers, &server{thread: thread, backing: c.backing(d)})
+	for _, m := range c.members {
+		m.parts = append(m.parts, part{backlogged: true})
+	}
+	return len(c.servers) - 1
+}
+
+// collect takes a site's report.
+func (s *server) collect(r *SiteReport) {
+	s.heard.add(r.Backlogged)
+	s.backing.loaded = s.backing.loaded || r.Backlogged
+	if r.Number != s.number { // the site was made anew
+		s.number, s.last = r.Number, 0
+	}
+	s.done += r.Done - s.last
+	s.last, s.present = r.Done, len(r.Entities) > 0
 }
 
 // member finds or makes a member.
 func (c *Coordinator) member(key string) *member {
 	m := c.byKey[key]
 	if m == nil {
-		m = &member{key: key, client: -1, parts: make([]part, c.config.Threads)}
+		m = &member{key: key, parts: make([]part, len(c.servers)), tokens: make([]int64, c.config.Threads), shares: make([]int64, c.config.Threads)}
 		for i := range m.parts {
 			m.parts[i].backlogged = true
 		}
@@ -133,11 +172,12 @@ func (c *Coordinator) member(key string) *member {
 	return m
 }
 
-// collect takes an entity's report from a thread.
-func (m *member) collect(thread int, e *EntityReport) {
-	p := &m.parts[thread]
-	if e.Number != p.last.Number { // the entity was made anew there
-		*p = part{backlogged: true}
+// collect takes an entity's report from a server.
+func (m *member) collect(server int, e *EntityReport) {
+	p := &m.parts[server]
+	if e.Number != p.last.Number { // the part was made anew there
+		*p = part{backlogged: true, fresh: true}
+		m.fresh = true
 	}
 	p.present, p.last = true, *e
 	p.backlogged = p.backlogged && e.Backlogged
@@ -146,43 +186,63 @@ func (m *member) collect(thread int, e *EntityReport) {
 
 // beginInterval starts counting an interval.
 func (c *Coordinator) beginInterval() {
-	clear(c.heard)
+	for _, s := range c.servers {
+		s.heard = heard{}
+	}
 	for _, m := range c.members {
+		m.fresh = false
 		for i := range m.parts {
 			p := &m.parts[i]
-			p.waited, p.mark, p.backlogged = p.backlogged, p.last.totals(), true
+			p.waited, p.mark, p.backlogged, p.fresh = p.backlogged, p.last.totals(), true, false
 		}
 	}
 }
 
 func (e *EntityReport) totals() partTotals { return partTotals{e.Offered, e.Served, e.Hits, e.Yielded} }
 
-// dropGone removes members that no thread has.
+// dropGone removes members that no server has.
 func (c *Coordinator) dropGone() {
 	kept := c.members[:0]
 	for _, m := range c.members {
-		if m.present() > 0 {
+		if m.present() {
 			kept = append(kept, m)
 			continue
 		}
 		delete(c.byKey, m.key)
-		if m.client >= 0 {
-			c.monitor.Leave(m.client)
-		}
 	}
 	clear(c.members[len(kept):])
 	c.members = kept
 }
 
-// present is on how many threads the entity is.
-func (m *member) present() int {
-	n := 0
+// dropServers removes servers that no entity uses, at the end of the period in
+// which they still counted.
+func (c *Coordinator) dropServers() {
+	kept := 0
+	for j, s := range c.servers {
+		if !s.present {
+			continue
+		}
+		c.servers[kept] = s
+		for _, m := range c.members {
+			m.parts[kept] = m.parts[j]
+		}
+		kept++
+	}
+	clear(c.servers[kept:])
+	c.servers = c.servers[:kept]
+	for _, m := range c.members {
+		m.parts = m.parts[:kept]
+	}
+}
+
+// present reports whether the entity is anywhere.
+func (m *member) present() bool {
 	for i := range m.parts {
 		if m.parts[i].present {
-			n++
+			return true
 		}
 	}
-	return n
+	return false
 }
 
 // sums adds up the parts since the period's start.
@@ -201,31 +261,32 @@ func (m *member) sums() (s partTotals) {
 // Redistribute as often as the reports come.
 func (c *Coordinator) Check(now int64) {
 	c.report()
-	c.monitor.Check(now)
+	for _, b := range c.devices {
+		b.monitor.Check(now)
+	}
 }
 
-// report tells the monitor what its clients have left and did, and what was done
-// beside them: by who came or went within the period.
+// report tells each device's monitor what of its reservations is left, and what
+// it did, also for who came or went within the period.
 func (c *Coordinator) report() {
-	others := int64(0)
-	for _, p := range c.done {
-		others += p.total - p.start
-	}
-	for _, m := range c.members {
-		if m.client >= 0 {
-			s := m.sums()
-			c.monitor.Report(m.client, Report{Residual: m.residual(), Done: s.device()})
-			others -= s.device()
+	for _, b := range c.devices {
+		r := Report{}
+		for j, s := range c.servers {
+			if s.backing == b {
+				r.Done += s.done
+				r.Residual += c.residual(j)
+			}
 		}
+		b.monitor.Report(initiators, r)
 	}
-	c.monitor.ReportOthers(max(0, others))
 }
 
-func (m *member) residual() int64 {
-	residual := int64(0)
-	for i := range m.parts {
-		if m.parts[i].present {
-			residual += m.parts[i].last.Residual
+// residual is what is reserved of a server. What lies inside another
+// reservation is part of it.
+func (c *Coordinator) residual(server int) (residual int64) {
+	for _, m := range c.members {
+		if p := &m.parts[server]; p.present && p.last.Root {
+			residual += p.last.Residual
 		}
 	}
 	return residual

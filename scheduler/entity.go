@@ -1,24 +1,20 @@
 package scheduler
 
-// entity is an Entity's part on one event thread: its engine, its share of the
-// limits and its counts.
+// entity is an Entity's part on one event thread: its share of the limits, over
+// all devices. Its reservation tokens are its stakes'.
 type entity struct {
 	Entity
-	number      int64 // of all that the gate has made
-	rule        int   // number in the policy, -1 none
+	rule        int // number in the policy, -1 none
 	reservation int64
-	engine      *Engine
 	limits      []*Limit
 	ceiling     int64 // of the limits, tokens/s; Unlimited is none
 	share       int64 // of the limits, millionths
 	queues      int   // that use it
-	root        bool
-	yieldedPast int64 // before the engine's period
 }
 
 // apply takes over a rule (nil: none) at now. Limits keep what was taken from
 // them when the rule keeps its kinds of limit.
-func (e *entity) apply(p *Policy, rule *Rule, config EngineConfig, now int64) {
+func (e *entity) apply(p *Policy, rule *Rule, now int64) {
 	var was Rate
 	if e.Rule != nil {
 		was = e.Rule.Limit
@@ -35,10 +31,10 @@ func (e *entity) apply(p *Policy, rule *Rule, config EngineConfig, now int64) {
 		old[1].hasten(was.Bytes, rule.Limit.Bytes, now)
 		e.limit(old[0], false, rule.Limit.IOPS)
 		e.limit(old[1], true, rule.Limit.Bytes)
-		e.setShare(e.share)
 	}
-	config.Lead = e.lead(config)
-	e.engine.Configure(config)
+	for _, l := range e.limits {
+		l.SetRate(e.rate(l))
+	}
 }
 
 func kind(perByte bool) int {
@@ -50,11 +46,11 @@ func kind(perByte bool) int {
 
 // lead is how far ahead reservation tokens may be used: GateConfig.Lead's time
 // at the reserved rate, at least one.
-func (e *entity) lead(config EngineConfig) int64 {
-	if config.Lead == 0 {
+func (e *entity) lead(ns int64) int64 {
+	if ns == 0 {
 		return 0
 	}
-	return max(1, mulDiv(e.reservation, config.Lead, 1e9))
+	return max(1, mulDiv(e.reservation, ns, 1e9))
 }
 
 func (e *entity) limit(old *Limit, perByte bool, rate int64) {
@@ -77,23 +73,36 @@ func (l *Limit) hasten(from, to, now int64) {
 	}
 }
 
-// setShare sets the part of the limits that this thread may use.
-func (e *entity) setShare(share int64) {
+// rate is a limit's rate and burst as far as this thread has them.
+func (e *entity) rate(l *Limit) (rate, burst int64) {
+	rate, burst = e.Rule.Limit.IOPS, e.Rule.Burst.IOPS
+	if l.PerByte {
+		rate, burst = e.Rule.Limit.Bytes, e.Rule.Burst.Bytes
+	}
+	return mulDiv(rate, e.share, whole), mulDiv(burst, e.share, whole)
+}
+
+// setShare sets the part of the limits that this thread may use from now on.
+// What a bucket holds, or owes, stays the same number of units, so that a share
+// that goes from thread to thread takes no burst along.
+func (e *entity) setShare(share, now int64) {
+	if share == e.share {
+		return
+	}
 	e.share = share
 	for _, l := range e.limits {
-		rate, burst := e.Rule.Limit.IOPS, e.Rule.Burst.IOPS
-		if l.PerByte {
-			rate, burst = e.Rule.Limit.Bytes, e.Rule.Burst.Bytes
-		}
-		l.SetRate(mulDiv(rate, share, whole), mulDiv(burst, share, whole))
+		rate, burst := e.rate(l)
+		l.ChangeRate(rate, burst, now)
 	}
 }
 
-// yielded is the total of tokens given back.
-func (e *entity) yielded() int64 { return e.yieldedPast + e.engine.Yielded() }
-
-// beginPeriod starts a period with R-tokens.
-func (e *entity) beginPeriod(now, tokens int64) {
-	e.yieldedPast += e.engine.Yielded()
-	e.engine.BeginPeriod(now, tokens)
+// owes reports whether something that was taken from the limits has not been
+// made up for.
+func (e *entity) owes(now int64) bool {
+	for _, l := range e.limits {
+		if l.full > now {
+			return true
+		}
+	}
+	return false
 }

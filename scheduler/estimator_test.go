@@ -78,14 +78,13 @@ func TestHitsSayNothingOfTheCapacity(t *testing.T) {
 	for _, c := range []struct{ profile, omega int64 }{{10_000, 10_000}, {0, 3000}} {
 		a := newAlone(t, GateConfig{}, Rule{Initiators: []string{"iqn.db"}, Reservation: Rate{IOPS: 2000}})
 		a.coord = NewCoordinator(CoordinatorConfig{Threads: 1, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: c.profile, Slack: 0.002}}})
-		a.gate.dispatcher.pool = &a.coord.Monitor().Pool
 		db, other := a.open("iqn.db", 0), a.open("iqn.other", 0)
 		exchange(a.coord, a.now, a.gate)
 		for range 3500 {
 			a.hits(40, db)
 			a.step(3, 4, other)
 		}
-		if got := a.coord.Monitor().Capacity(); got < c.omega || got > c.omega*105/100 {
+		if got := a.coord.Monitor(a.disk).Capacity(); got < c.omega || got > c.omega*105/100 {
 			t.Errorf("profile %d: found a capacity of %d, expected about %d", c.profile, got, c.omega)
 		}
 		if left := db.Engine().Residual(); left < 900 {
@@ -104,7 +103,7 @@ func TestIdleDeviceKeepsItsCapacity(t *testing.T) {
 	for range 2500 {
 		a.step(1, 1, q)
 	}
-	if got := a.coord.Monitor().Capacity(); got != 10_000 {
+	if got := a.coord.Monitor(a.disk).Capacity(); got != 10_000 {
 		t.Errorf("found a capacity of %d, expected 10000", got)
 	}
 }
@@ -122,7 +121,7 @@ func TestVisitorsUseTheCapacity(t *testing.T) {
 		for range 7 {
 			served += len(a.serve(100, 20, q))
 			if a.now/ms%5 == 0 {
-				a.gate.Report(&report)
+				a.gate.Report(&report, a.now)
 				a.coord.Collect(&report)
 				a.coord.Check(a.now)
 			}

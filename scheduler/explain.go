@@ -118,11 +118,12 @@ func (g *Gate) ExplainQueue(q *Queue, now int64) Explanation { return g.explain(
 
 func (g *Gate) explain(q *Queue, now int64) Explanation {
 	x := Explanation{Flow: q.flow, Thread: g.thread, Counters: q.counters, Waits: q.waits, Services: q.services, Waiting: q.Pending()}
-	for _, e := range q.entities {
+	for _, p := range q.stakes {
+		e := p.entity
 		if e.Rule == nil {
 			continue
 		}
-		effect := Effect{Rule: ruleName(g.policy.rules, e.rule), Level: e.Level, Share: e.share, Reserved: max(0, e.engine.Residual())}
+		effect := Effect{Rule: ruleName(g.policy.rules, e.rule), Level: e.Level, Share: e.share, Reserved: max(0, p.engine.Residual())}
 		q.addHeld(e, now, &effect)
 		x.Effects = append(x.Effects, effect)
 	}

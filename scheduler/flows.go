@@ -2,11 +2,12 @@ package scheduler
 
 import "slices"
 
-// Open adds a queue for a flow at now. A flow that is open already gets
-// another queue with the same entities, as sessions of one initiator do.
-func (g *Gate) Open(f Flow, now int64) *Queue {
-	q := g.dispatcher.Add(QueueConfig{})
-	q.flow = f
+// Open adds a queue for a flow on a device at now. A flow that is open already
+// gets another queue with the same entities, as sessions of one initiator do.
+func (g *Gate) Open(f Flow, d *Device, now int64) *Queue {
+	s := g.site(d)
+	q := s.dispatcher.Add(QueueConfig{})
+	q.flow, q.site = f, s
 	g.flows = append(g.flows, q)
 	g.bind(q, now)
 	return q
@@ -15,8 +16,9 @@ func (g *Gate) Open(f Flow, now int64) *Queue {
 // Close removes a queue, whose commands have all ended or been cancelled.
 func (g *Gate) Close(q *Queue, now int64) {
 	g.flows = slices.DeleteFunc(g.flows, func(x *Queue) bool { return x == q })
-	g.dispatcher.Remove(q, now)
-	g.release(q.entities)
+	q.site.dispatcher.Remove(q, now)
+	g.release(q.stakes, now)
+	q.site.queues--
 }
 
 // Apply puts another policy into force at now. Sessions and commands that wait
@@ -24,121 +26,165 @@ func (g *Gate) Close(q *Queue, now int64) {
 func (g *Gate) Apply(p *Policy, now int64) {
 	g.policy, g.on = p, !p.Empty()
 	for _, q := range g.flows {
-		old := q.entities
+		old := q.stakes
 		g.bind(q, now)
-		g.release(old)
+		g.release(old, now)
 	}
-	for _, e := range g.entities {
-		e.grantAnew(now, g.end, g.config.Period)
+	for _, s := range g.sites {
+		if s == nil {
+			continue
+		}
+		for _, p := range s.stakes {
+			p.engine.Configure(g.engineConfig(p.entity, s))
+			p.grantAnew(now, g.end, g.config.Period)
+		}
+		s.dispatcher.RefreshAll(now)
 	}
-	g.dispatcher.RefreshAll(now)
-}
-
-// grantAnew gives the engine what its rule reserves for the rest of the
-// period, until the coordinator divides it by demand.
-func (e *entity) grantAnew(now, end, period int64) {
-	left := end - now
-	if left <= 0 {
-		left, end = period, now+period
-	}
-	e.engine.Grant(now, mulDiv(mulDiv(e.reservation, left, 1e9), e.share, whole), end)
 }
 
 // bind gives a queue the entities that the policy says.
 func (g *Gate) bind(q *Queue, now int64) {
 	config := QueueConfig{}
-	q.entities = q.entities[:0:0]
+	q.stakes = nil
 	reserved := false
 	for _, found := range g.policy.Resolve(q.flow) {
 		if found.Key == "" || found.Level == NexusLevel && found.Rule == nil {
 			continue
 		}
 		e := g.entity(found, now)
-		e.root, reserved = !reserved, reserved || e.reservation > 0
-		q.entities = append(q.entities, e)
-		config.take(e)
+		p := g.stake(e, q.site, now)
+		p.root, reserved = !reserved, reserved || e.reservation > 0
+		q.stakes = append(q.stakes, p)
+		config.take(p)
 	}
-	g.dispatcher.Configure(q, config, now)
+	q.site.dispatcher.Configure(q, config, now)
 }
 
 // take adds what an entity means for its queues: the innermost rule's weight
 // and class, all engines, the initiator's first, and all limits.
-func (c *QueueConfig) take(e *entity) {
+func (c *QueueConfig) take(p *stake) {
+	e := p.entity
 	if e.Rule != nil {
 		c.Weight, c.Class = e.Rule.Weight, e.Rule.Class
 	}
 	c.Limits = append(c.Limits, e.limits...)
 	switch {
 	case e.Level == InitiatorLevel:
-		c.Engines = append([]*Engine{e.engine}, c.Engines...)
+		c.Engines = append([]*Engine{p.engine}, c.Engines...)
 	case e.reservation > 0:
-		c.Engines = append(c.Engines, e.engine)
+		c.Engines = append(c.Engines, p.engine)
 	}
 }
 
 // entity finds or makes an entity, counts its use and brings it in line with
-// the policy.
+// the policy. Where other threads may have it, too, it has little of its limits
+// until the coordinator divides them.
 func (g *Gate) entity(found Entity, now int64) *entity {
 	e := g.byKey[found.Key]
 	if e == nil {
-		g.made++
-		e = &entity{Entity: found, number: g.made, engine: NewEngine(g.engine), share: whole}
+		e = &entity{Entity: found, share: g.safeShare()}
 		g.byKey[found.Key] = e
 		g.entities = append(g.entities, e)
-		e.apply(g.policy, found.Rule, g.engine, now)
-		e.grantAnew(now, g.end, g.config.Period)
+		e.apply(g.policy, found.Rule, now)
 	} else if e.Rule != found.Rule {
-		e.apply(g.policy, found.Rule, g.engine, now)
+		e.apply(g.policy, found.Rule, now)
+	}
+	if e.queues == 0 {
+		e.setShare(min(e.share, g.safeShare()), now)
 	}
 	e.queues++
 	return e
 }
 
-// release gives entities back; those that no queue uses go.
-func (g *Gate) release(entities []*entity) {
-	for _, e := range entities {
-		if e.queues--; e.queues == 0 {
-			delete(g.byKey, e.Key)
-			g.entities = slices.DeleteFunc(g.entities, func(x *entity) bool { return x == e })
+// safeShare is an entity's part of its limits on a thread that it has just come
+// to.
+func (g *Gate) safeShare() int64 {
+	if g.config.Threads > 1 {
+		return whole / 16
+	}
+	return whole
+}
+
+// release gives stakes back; those that no queue uses go, and so do entities
+// that owe nothing.
+func (g *Gate) release(stakes []*stake, now int64) {
+	for _, p := range stakes {
+		if p.queues--; p.queues == 0 {
+			p.site.stakes = slices.DeleteFunc(p.site.stakes, func(x *stake) bool { return x == p })
 		}
+		p.entity.queues--
+	}
+	g.forget(now)
+}
+
+// maxOwing bounds how many entities are kept because they owe something to
+// their limits.
+const maxOwing = 1024
+
+// forget drops entities that no queue uses, once their limits would be as if
+// they had not been there: nobody gets more by coming anew. Of too many, the
+// oldest go.
+func (g *Gate) forget(now int64) {
+	owing := 0
+	for i := len(g.entities) - 1; i >= 0; i-- {
+		e := g.entities[i]
+		if e.queues > 0 {
+			continue
+		}
+		if e.owes(now) && owing < maxOwing {
+			owing++
+			continue
+		}
+		delete(g.byKey, e.Key)
+		g.entities = slices.Delete(g.entities, i, i+1)
 	}
 }
 
 // Report fills a report for the coordinator and starts the next interval.
-func (g *Gate) Report(r *GateReport) {
-	r.Thread, r.Backlogged, r.Done, r.Entities = g.thread, g.saturated, g.done, r.Entities[:0]
-	g.saturated = !g.room() && g.dispatcher.waiting > 0
-	for _, e := range g.entities {
-		r.Entities = append(r.Entities, e.report())
+func (g *Gate) Report(r *GateReport, now int64) {
+	r.Thread, r.Sites = g.thread, r.Sites[:0]
+	for _, s := range g.sites {
+		if s != nil {
+			s.report(r.next())
+		}
 	}
+	g.dropSites()
+	g.forget(now)
 }
 
-func (e *entity) report() EntityReport {
-	engine := e.engine
-	offered, served := engine.Totals()
-	return EntityReport{
-		Entity: e.Key, Number: e.number, Level: e.Level, Rule: e.rule, Root: e.root, Reservation: e.reservation, Limit: e.ceiling,
-		Residual: max(0, engine.Residual()), Yielded: e.yielded(),
-		Offered: offered, Served: served, Hits: engine.Hits(),
-		Queued: engine.Pending(), Backlogged: engine.TakeBacklogged(),
-	}
-}
-
-// Grant puts a grant of the coordinator into force at now. Entities that it
-// does not name keep what they have.
+// Grant puts a grant of the coordinator into force at now. What it does not
+// name stays as it is.
 func (g *Gate) Grant(grant *GateGrant, now int64) {
 	g.end = grant.End
-	for i := range grant.Entities {
-		eg := &grant.Entities[i]
-		e := g.byKey[eg.Entity]
-		if e == nil {
-			continue
+	for _, share := range grant.Shares {
+		if e := g.byKey[share.Entity]; e != nil {
+			e.setShare(share.Share, now)
 		}
-		if grant.Period {
-			e.beginPeriod(now, eg.Reserved)
-		}
-		e.engine.Grant(now, eg.Reserved, grant.End)
-		e.setShare(eg.Share)
 	}
-	g.dispatcher.RefreshAll(now)
+	for i := range grant.Sites {
+		g.grant(&grant.Sites[i], grant, now)
+	}
+	for _, s := range g.sites {
+		if s != nil {
+			s.dispatcher.RefreshAll(now)
+		}
+	}
+}
+
+// grant puts the part of one device into force.
+func (g *Gate) grant(granted *SiteGrant, grant *GateGrant, now int64) {
+	at := slices.IndexFunc(g.sites, func(s *site) bool { return s != nil && s.device == granted.Device })
+	if at < 0 {
+		return
+	}
+	s := g.sites[at]
+	s.batch = batchOf(granted.Capacity)
+	for _, eg := range granted.Entities {
+		for _, p := range s.stakes {
+			if p.entity.Key == eg.Entity {
+				p.engine.Configure(g.engineConfig(p.entity, s))
+				p.grant(now, eg.Reserved, grant.End, grant.Period)
+			}
+		}
+	}
 }

@@ -1,14 +1,18 @@
 package scheduler
 
+import "math"
+
 // GateConfig sets a Gate.
 type GateConfig struct {
 	Arbitration Arbitration
 	Mode        PoolMode
-	// Window is how many dispatched commands may be under way at once; more
-	// wait here, where order can be chosen. 0 is no bound.
+	// Window is how many dispatched commands may be under way at once on each
+	// device; more wait here, where order can be chosen. 0 is no bound.
 	Window int
-	Period int64 // T, ns; 0 is 1 s
-	Batch  int64 // B, tokens; 0 is 1000
+	// Threads is how many event threads share the limits; 0 is 1.
+	Threads int
+	Period  int64 // T, ns; 0 is 1 s
+	Batch   int64 // B, tokens; 0 is by the device's capacity
 	// Lead is how far ahead of their even spread reservation tokens may be
 	// used, ns; 0 is 5 ms, negative releases a period's tokens at once.
 	Lead  int64
@@ -19,41 +23,40 @@ type GateConfig struct {
 // come in by Admit; those that it does not let pass at once come out of Next.
 // Every method that takes now must get a time not before the last one.
 type Gate struct {
-	on         bool // a policy with rules is in force
-	config     GateConfig
-	engine     EngineConfig
-	thread     int
-	policy     *Policy
-	dispatcher *Dispatcher
-	inflight   int
-	saturated  bool  // a command waited for the window since the last report
-	done       int64 // tokens that the device has served
+	on      bool // a policy with rules is in force
+	config  GateConfig
+	thread  int
+	policy  *Policy
+	sites   []*site // by slot; nil is free
+	busy    bitset  // the sites at which commands wait
+	turn    int     // where Next looks next, so that devices take turns
+	waiting int
+	made    int64 // sites and stakes
 
 	entities []*entity
-	made     int64 // entities
 	byKey    map[string]*entity
 	flows    []*Queue // in order of opening
 	end      int64    // of the period
 }
 
-// NewGate returns the gate of a thread without rules: everything passes. pool
-// is the coordinator's.
-func NewGate(thread int, config GateConfig, pool *Pool) *Gate {
+// NewGate returns the gate of a thread without rules: everything passes.
+func NewGate(thread int, config GateConfig) *Gate {
 	if config.Period == 0 {
 		config.Period = 1e9
-	}
-	if config.Batch == 0 {
-		config.Batch = 1000
 	}
 	if config.Lead == 0 {
 		config.Lead = 5e6
 	}
-	return &Gate{
-		config: config, thread: thread, policy: &Policy{},
-		engine:     EngineConfig{Period: config.Period, Batch: config.Batch, Lead: max(0, config.Lead), Yield: config.Yield},
-		dispatcher: NewDispatcher(config.Arbitration, config.Mode, pool),
-		byKey:      map[string]*entity{},
+	return &Gate{config: config, thread: thread, policy: &Policy{}, byKey: map[string]*entity{}}
+}
+
+// engineConfig is what an entity's engine in a site goes by.
+func (g *Gate) engineConfig(e *entity, s *site) EngineConfig {
+	batch := g.config.Batch
+	if batch == 0 {
+		batch = s.batch
 	}
+	return EngineConfig{Period: g.config.Period, Batch: batch, Lead: e.lead(max(0, g.config.Lead)), Yield: g.config.Yield}
 }
 
 // Admit offers a command of a queue at now. True: it may run, its tokens are
@@ -68,64 +71,112 @@ func (g *Gate) Admit(q *Queue, t *Task, now int64) (dispatch bool) {
 
 // admit lets a command pass if nothing waits that could run in its place.
 func (g *Gate) admit(q *Queue, t *Task, now int64) bool {
-	if q.place == isOut && g.room() && !g.dispatcher.ready() && g.dispatcher.admit(q, t, now) {
-		g.inflight++
+	s := q.site
+	if q.place == isOut && s.room() && !s.dispatcher.ready() && s.dispatcher.admit(q, t, now) {
+		s.inflight++
 		return true
 	}
-	g.saturated = g.saturated || !g.room()
-	g.dispatcher.Enqueue(q, t, now)
+	s.saturated = s.saturated || !s.room()
+	s.dispatcher.Enqueue(q, t, now)
+	g.waiting++
+	g.busy.add(s.slot)
 	return false
 }
-
-func (g *Gate) room() bool { return g.config.Window == 0 || g.inflight < g.config.Window }
 
 // Next returns a waiting command that may run now, its tokens taken; nil if
 // there is none. It is due after Admit returned false, after Done and at Wake,
 // until it returns nil.
 func (g *Gate) Next(now int64) *Task {
-	if !g.room() {
+	for range g.busy.count {
+		at := g.busy.next(g.turn)
+		g.turn = at + 1
+		if t := g.next(g.sites[at], now); t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+func (g *Gate) next(s *site, now int64) *Task {
+	if !s.room() {
 		return nil
 	}
-	t := g.dispatcher.Next(now)
+	t := s.dispatcher.Next(now)
 	if t != nil {
-		g.inflight++
+		s.inflight++
+		g.left(s)
 	}
 	return t
 }
 
+// left notes that a command waits no longer.
+func (g *Gate) left(s *site) {
+	g.waiting--
+	if s.dispatcher.waiting == 0 {
+		g.busy.remove(s.slot)
+	}
+}
+
 // Wake is the time at which Next may have a command though nothing was Done;
 // math.MaxInt64 if no time helps.
-func (g *Gate) Wake() int64 { return g.dispatcher.Wake() }
+func (g *Gate) Wake() int64 {
+	at := int64(math.MaxInt64)
+	for i := g.busy.from(0); i >= 0; i = g.busy.from(i + 1) {
+		if s := g.sites[i]; s.room() { // else Done comes first
+			at = min(at, s.dispatcher.Wake())
+		}
+	}
+	return at
+}
 
 // Done says that a command that was let pass has ended.
 func (g *Gate) Done(t *Task, now int64) {
 	if t.queue == nil {
 		return
 	}
-	g.inflight--
+	s := t.queue.site
+	s.inflight--
 	if !t.Hit {
-		g.done += t.Cost
+		s.done += t.Cost
 	}
-	g.dispatcher.Done(t, now)
+	s.dispatcher.Done(t, now)
 }
 
 // Cancel takes a waiting command out; it must not have been let pass.
-func (g *Gate) Cancel(t *Task, now int64) { g.dispatcher.Cancel(t, now) }
+func (g *Gate) Cancel(t *Task, now int64) {
+	s := t.queue.site
+	s.dispatcher.Cancel(t, now)
+	g.left(s)
+}
 
 // Waiting is how many commands wait.
-func (g *Gate) Waiting() int { return g.dispatcher.Waiting() }
+func (g *Gate) Waiting() int { return g.waiting }
 
 // InFlight is how many commands were let pass and have not ended.
-func (g *Gate) InFlight() int { return g.inflight }
+func (g *Gate) InFlight() (n int) {
+	for _, s := range g.sites {
+		if s != nil {
+			n += s.inflight
+		}
+	}
+	return n
+}
 
 // Tick is due every millisecond while Active: engines yield, and reservation
 // tokens that have become due bring their queues forward.
 func (g *Gate) Tick(now int64) {
-	for _, e := range g.entities {
-		e.engine.Tick(now)
+	for _, s := range g.sites {
+		if s == nil {
+			continue
+		}
+		for _, p := range s.stakes {
+			p.engine.Tick(now)
+		}
+		if s.dispatcher.waiting > 0 {
+			s.dispatcher.RefreshAll(now)
+		}
 	}
-	g.dispatcher.RefreshAll(now)
 }
 
 // Active reports whether Tick and the messages are needed.
-func (g *Gate) Active() bool { return g.on || g.dispatcher.waiting > 0 }
+func (g *Gate) Active() bool { return g.on || g.waiting > 0 }

@@ -5,7 +5,7 @@ import "testing"
 // oneCommand returns a step that is Admit and Done of one command that passes.
 func oneCommand(t testing.TB, rules ...Rule) (step func()) {
 	g := benchmarkGate(t, 64, rules...)
-	q := g.Open(Flow{"iqn.a", "iqn.t", 0}, 0)
+	q := g.Open(Flow{"iqn.a", "iqn.t", 0}, benchmarkDevice, 0)
 	task, now := &Task{Cost: 1, Bytes: 4096}, int64(0)
 	return func() {
 		now += 10_000
@@ -21,17 +21,18 @@ func benchmarkGate(t testing.TB, window int, rules ...Rule) *Gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := NewCoordinator(CoordinatorConfig{Threads: 1})
-	g := NewGate(0, GateConfig{Window: window}, &c.Monitor().Pool)
+	g := NewGate(0, GateConfig{Window: window})
 	g.Apply(p, 0)
 	return g
 }
+
+var benchmarkDevice = &Device{Name: "device"}
 
 // queuedCommand returns a step that is Done of a command, Next, which is
 // another's, and Admit of one that waits.
 func queuedCommand(t testing.TB) (step func()) {
 	g := benchmarkGate(t, 1, Rule{Initiators: []string{"*"}, Weight: 2})
-	queues := []*Queue{g.Open(Flow{"iqn.a", "iqn.t", 0}, 0), g.Open(Flow{"iqn.b", "iqn.t", 0}, 0), g.Open(Flow{"iqn.c", "iqn.t", 0}, 0)}
+	queues := []*Queue{g.Open(Flow{"iqn.a", "iqn.t", 0}, benchmarkDevice, 0), g.Open(Flow{"iqn.b", "iqn.t", 0}, benchmarkDevice, 0), g.Open(Flow{"iqn.c", "iqn.t", 0}, benchmarkDevice, 0)}
 	running := &Task{Cost: 1}
 	g.Admit(queues[0], running, 0)
 	for _, q := range queues {

@@ -10,6 +10,7 @@ import (
 type alone struct {
 	t     *testing.T
 	gate  *Gate
+	disk  *Device
 	coord *Coordinator
 	now   int64
 
@@ -20,7 +21,7 @@ type alone struct {
 func newAlone(t *testing.T, config GateConfig, rules ...Rule) *alone {
 	t.Helper()
 	c := NewCoordinator(CoordinatorConfig{Threads: 1, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 10_000}}})
-	a := &alone{t: t, coord: c, outstanding: map[*Queue]int{}, gate: NewGate(0, config, &c.Monitor().Pool)}
+	a := &alone{t: t, coord: c, disk: &Device{Name: "disk"}, outstanding: map[*Queue]int{}, gate: NewGate(0, config)}
 	a.apply(rules...)
 	return a
 }
@@ -35,7 +36,7 @@ func (a *alone) apply(rules ...Rule) {
 }
 
 func (a *alone) open(initiator string, lun uint64) *Queue {
-	return a.gate.Open(Flow{initiator, "iqn.target", lun}, a.now)
+	return a.gate.Open(Flow{initiator, "iqn.target", lun}, a.disk, a.now)
 }
 
 // step is one millisecond, and the redistribution if it is due.
@@ -83,7 +84,7 @@ func exchange(c *Coordinator, now int64, gates ...*Gate) {
 	grants := make([]GateGrant, len(gates))
 	for _, g := range gates {
 		var r GateReport
-		g.Report(&r)
+		g.Report(&r, now)
 		c.Collect(&r)
 	}
 	c.Redistribute(now, grants)
@@ -331,9 +332,10 @@ func TestTwoThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sides []*alone
+	disk := &Device{Name: "disk"}
 	var queues [][]*Queue
 	for thread := range 2 {
-		a := &alone{t: t, coord: c, outstanding: map[*Queue]int{}, gate: NewGate(thread, GateConfig{Window: 16}, &c.Monitor().Pool)}
+		a := &alone{t: t, coord: c, disk: disk, outstanding: map[*Queue]int{}, gate: NewGate(thread, GateConfig{Window: 16})}
 		a.gate.Apply(p, 0)
 		sides = append(sides, a)
 		queues = append(queues, []*Queue{a.open("iqn.l", 0), a.open("iqn.r", 0), a.open("iqn.n", 0)})
@@ -370,7 +372,7 @@ func TestUnusedReservationGoesToOthers(t *testing.T) {
 	for a.now < 3000*ms {
 		a.step(10, 16, other)
 		var r GateReport
-		a.gate.Report(&r)
+		a.gate.Report(&r, a.now)
 		a.coord.Collect(&r)
 		a.coord.Check(a.now)
 	}
@@ -395,7 +397,7 @@ func TestHardPoolBoundsThePeriod(t *testing.T) {
 	queues := []*Queue{a.open("iqn.r", 0), a.open("iqn.a", 0), a.open("iqn.b", 0)}
 	exchange(a.coord, 0, a.gate)
 	for range 4 {
-		capacity, served := a.coord.Monitor().Capacity(), int64(0)
+		capacity, served := a.coord.Monitor(a.disk).Capacity(), int64(0)
 		for range 1000 {
 			served += int64(len(a.step(20, 16, queues...)))
 		}

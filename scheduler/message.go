@@ -4,11 +4,11 @@ package scheduler
 // data: whoever gets one owns it, and its slices are not used again by the
 // sender until it comes back.
 
-// EntityReport is one entity on one event thread. Counts are totals since the
-// entity appeared there, so that a lost or late report does no harm.
+// EntityReport is one entity's use of one device on one event thread. Counts are
+// totals since it appeared there, so that a lost or late report does no harm.
 type EntityReport struct {
 	Entity      string // Entity.Key
-	Number      int64  // of the entity on that thread: another one starts its counts anew
+	Number      int64  // of its part there: another one starts its counts anew
 	Level       Level
 	Rule        int   // number of its rule, -1 none
 	Root        bool  // no entity around it has a reservation
@@ -23,27 +23,65 @@ type EntityReport struct {
 	Backlogged  bool  // something waited all the time since the last report
 }
 
-// GateReport is what an event thread tells the coordinator.
-type GateReport struct {
-	Thread     int
+// SiteReport is one device as an event thread uses it.
+type SiteReport struct {
+	Device     *Device
+	Number     int64 // of the site: another one starts its count anew
 	Backlogged bool  // commands waited for the device since the last report
-	Done       int64 // total of tokens that the device has served, also for entities that are gone
+	Done       int64 // total of tokens that it has served, also for entities that are gone
 	Entities   []EntityReport
 }
 
-// EntityGrant is what an entity may use on one event thread from now on.
+// GateReport is what an event thread tells the coordinator.
+type GateReport struct {
+	Thread int
+	Sites  []SiteReport
+}
+
+// next returns room for one more site, with the memory that was used before.
+func (r *GateReport) next() *SiteReport {
+	n := len(r.Sites)
+	if n == cap(r.Sites) {
+		r.Sites = append(r.Sites, SiteReport{})
+	}
+	r.Sites = r.Sites[:n+1]
+	r.Sites[n].Entities = r.Sites[n].Entities[:0]
+	return &r.Sites[n]
+}
+
+// EntityGrant is what an entity may use of a device on one event thread from now
+// on.
 type EntityGrant struct {
 	Entity   string
 	Reserved int64 // R-tokens, to last until the period's end
-	Share    int64 // of its limits, in millionths
 }
 
-// GateGrant is what the coordinator tells an event thread.
-type GateGrant struct {
-	Thread   int
-	End      int64 // of the period
-	Period   bool  // a new period starts
+// EntityShare is an event thread's part of an entity's limits.
+type EntityShare struct {
+	Entity string
+	Share  int64 // millionths
+}
+
+// SiteGrant is what an event thread may use of a device.
+type SiteGrant struct {
+	Device   *Device
+	Capacity int64 // of the whole device, tokens per period; 0: not known
 	Entities []EntityGrant
+}
+
+// GateGrant is what the coordinator tells an event thread. What it does not
+// name stays as it is.
+type GateGrant struct {
+	Thread int
+	End    int64 // of the period
+	Period bool  // a new period starts
+	Shares []EntityShare
+	Sites  []SiteGrant
+}
+
+// clear keeps the memory.
+func (g *GateGrant) clear(thread int, end int64, period bool) {
+	g.Thread, g.End, g.Period, g.Shares, g.Sites = thread, end, period, g.Shares[:0], g.Sites[:0]
 }
 
 // whole is the share of a limit on the only thread.

@@ -6,13 +6,14 @@ type MonitorConfig struct {
 	Basic      bool  // basic Haechi: no conversion of unused reservations
 	AlertAfter int   // k: periods in a row with unused reservation before an alert; 0 is 3
 	Estimator  EstimatorConfig
+	Pool       *Pool // the global tokens; nil: its own
 }
 
 // Monitor is Haechi's node side: it makes the tokens of each period, holds the
 // global pool, converts unused reservations into global tokens and follows the
 // capacity. One owner calls it; only its Pool is shared.
 type Monitor struct {
-	Pool Pool
+	Pool *Pool
 
 	cfg       MonitorConfig
 	estimator *Estimator
@@ -36,7 +37,10 @@ func NewMonitor(cfg MonitorConfig) *Monitor {
 	if cfg.AlertAfter == 0 {
 		cfg.AlertAfter = 3
 	}
-	return &Monitor{cfg: cfg, estimator: NewEstimator(cfg.Estimator)}
+	if cfg.Pool == nil {
+		cfg.Pool = &Pool{}
+	}
+	return &Monitor{Pool: cfg.Pool, cfg: cfg, estimator: NewEstimator(cfg.Estimator)}
 }
 
 // Join adds a client with a reservation in tokens per period, which counts

@@ -54,3 +54,16 @@ func (b *Bucket) Take(units, now int64) {
 	b.full += b.rest >> stepShift
 	b.rest &= 1<<stepShift - 1
 }
+
+// ChangeRate is SetRate at now for a part of a rate of which another has the
+// rest: what the bucket holds, or owes, stays the same number of units.
+func (b *Bucket) ChangeRate(rate, burst, now int64) {
+	const most = 1 << 42 // ns, so that nothing overflows
+	step, held := b.step, min(max(b.slack-max(0, b.full-now), -most), most)
+	b.SetRate(rate, burst)
+	if held >= 0 {
+		b.full = now + b.slack - min(mulDiv(held, b.step, step), b.slack)
+	} else {
+		b.full = now + b.slack + mulDiv(-held, b.step, step)
+	}
+}

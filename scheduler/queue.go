@@ -55,8 +55,9 @@ type Queue struct {
 	heldSince int64
 
 	flow     Flow
-	entities []*entity // from the outside in; nil without a gate
-	inflight int64     // tokens
+	site     *site
+	stakes   []*stake // from the outside in; nil without a gate
+	inflight int64    // tokens
 
 	counters Counters
 	waits    Histogram

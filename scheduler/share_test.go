@@ -12,14 +12,15 @@ type limited struct {
 	grants          [4]GateGrant
 	served          [4]map[string]int64
 	busy            [4]bool
+	disk            *Device
 }
 
 func newLimited(limit, capacity int64) *limited {
-	l := &limited{limit: limit, capacity: capacity}
+	l := &limited{limit: limit, capacity: capacity, disk: &Device{Name: "disk"}}
 	for j := range l.grants {
 		l.served[j] = map[string]int64{}
 		for i := j; i < 4; i++ {
-			l.grants[j].Entities = append(l.grants[j].Entities, EntityGrant{Entity: fmt.Sprint(i), Share: whole / int64(i+1)})
+			l.grants[j].Shares = append(l.grants[j].Shares, EntityShare{Entity: fmt.Sprint(i), Share: whole / int64(i+1)})
 		}
 	}
 	return l
@@ -29,11 +30,11 @@ func newLimited(limit, capacity int64) *limited {
 // limit allows there. It returns what was served of the capacity.
 func (l *limited) serve(j int) (served int64) {
 	allowed := int64(0)
-	for _, e := range l.grants[j].Entities {
+	for _, e := range l.grants[j].Shares {
 		allowed += mulDiv(l.limit, e.Share, whole) / 5
 	}
 	l.busy[j] = allowed >= l.capacity/5
-	for _, e := range l.grants[j].Entities {
+	for _, e := range l.grants[j].Shares {
 		n := mulDiv(mulDiv(l.limit, e.Share, whole)/5, min(allowed, l.capacity/5), allowed)
 		l.served[j][e.Entity] += n
 		served += n
@@ -42,13 +43,13 @@ func (l *limited) serve(j int) (served int64) {
 }
 
 func (l *limited) report(j int) *GateReport {
-	r := &GateReport{Thread: j, Backlogged: l.busy[j]}
+	r := SiteReport{Device: l.disk, Backlogged: l.busy[j]}
 	for i := j; i < 4; i++ {
 		served := l.served[j][fmt.Sprint(i)]
 		r.Entities = append(r.Entities, EntityReport{Entity: fmt.Sprint(i), Level: InitiatorLevel, Root: true,
 			Limit: l.limit, Offered: served + 16, Served: served, Queued: 16, Backlogged: true})
 	}
-	return r
+	return &GateReport{Thread: j, Sites: []SiteReport{r}}
 }
 
 // TestLimitsAreDividedByPShift: of initiators that wait on all their threads,
@@ -81,14 +82,14 @@ func TestLimitsDoNotLowerTheCapacity(t *testing.T) {
 		for j := range l.grants {
 			l.serve(j)
 			r := l.report(j)
-			r.Backlogged = true // for a moment
+			r.Sites[0].Backlogged = true // for a moment
 			c.Collect(r)
-			r.Backlogged = l.busy[j]
+			r.Sites[0].Backlogged = l.busy[j]
 			c.Collect(r)
 		}
 		c.Redistribute(interval*200e6, l.grants[:])
 	}
-	if omega := c.Monitor().Capacity(); omega < 4*l.capacity {
+	if omega := c.Monitor(l.disk).Capacity(); omega < 4*l.capacity {
 		t.Errorf("capacity %d, expected at least %d as configured", omega, 4*l.capacity)
 	}
 }
@@ -96,7 +97,7 @@ func TestLimitsDoNotLowerTheCapacity(t *testing.T) {
 func (l *limited) checkShares(t *testing.T) {
 	shares := map[string]int64{}
 	for j := range l.grants {
-		for _, e := range l.grants[j].Entities {
+		for _, e := range l.grants[j].Shares {
 			if e.Share == 0 {
 				t.Errorf("thread %d has nothing of the limit of %s", j, e.Entity)
 			}

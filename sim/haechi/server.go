@@ -21,7 +21,7 @@ func (r *run) newDispatcher() *scheduler.Dispatcher {
 	if !r.setup.QoS {
 		mode = scheduler.NoPool
 	}
-	return scheduler.NewDispatcher(r.setup.Arbitration, mode, &r.monitor.Pool)
+	return scheduler.NewDispatcher(r.setup.Arbitration, mode, r.monitor.Pool)
 }
 
 // serve starts the next I/O if the node is idle and the dispatcher has one.

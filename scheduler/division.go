@@ -1,0 +1,139 @@
+package scheduler
+
+// divide gives a member's servers their reservation tokens and its threads
+// their shares of its limits, as pShift divided them.
+func (c *Coordinator) divide(i int, m *member) {
+	n := len(c.servers)
+	r, l := c.control.R[i*n:(i+1)*n], c.control.L[i*n:(i+1)*n]
+	for j := range m.parts {
+		m.parts[j].reserved = r[j]
+	}
+	c.spread(m, max(0, c.control.Reservation[i]-c.control.Done[i])-sum(r))
+	clear(m.tokens)
+	for j, s := range c.servers {
+		m.tokens[s.thread] += r[j]
+		if l[j] != Unlimited {
+			m.tokens[s.thread] += l[j]
+		}
+	}
+	if sum(m.tokens) == 0 { // who may have none is divided by demand
+		for j, s := range c.servers {
+			m.tokens[s.thread] += c.control.Demand[i*n+j]
+		}
+	}
+	c.share(m)
+}
+
+// spread adds reservation tokens that nobody was seen to want to the servers
+// that have the entity, so that who wakes up finds its reservation: to each
+// device by its capacity, as far as all are known, and to its servers evenly,
+// the lower ones getting what does not divide.
+func (c *Coordinator) spread(m *member, tokens int64) {
+	total := c.weigh(m)
+	if tokens <= 0 || total == 0 {
+		return
+	}
+	left := tokens
+	for j, w := range c.weights {
+		part := mulDiv(tokens, w, total)
+		m.parts[j].reserved += part
+		left -= part
+	}
+	for j, w := range c.weights {
+		if left > 0 && w > 0 {
+			m.parts[j].reserved++
+			left--
+		}
+	}
+}
+
+// weigh sets the weights that spread goes by and returns their sum.
+func (c *Coordinator) weigh(m *member) (total int64) {
+	servers, known := map[*backing]int64{}, true
+	for j, s := range c.servers {
+		if m.parts[j].present {
+			servers[s.backing]++
+			known = known && s.backing.monitor.Capacity() > 0
+		}
+	}
+	c.weights = append(c.weights[:0], make([]int64, len(c.servers))...)
+	for j, s := range c.servers {
+		switch {
+		case !m.parts[j].present:
+			continue
+		case known && len(servers) > 1:
+			c.weights[j] = max(1, s.backing.monitor.Capacity()/servers[s.backing])
+		default:
+			c.weights[j] = 1
+		}
+		total += c.weights[j]
+	}
+	return total
+}
+
+// share divides a member's limits over the threads as pShift divided the tokens,
+// but for a part that is divided evenly. That is a quarter, so that traffic that
+// moves to another thread is not held up until the next interval; less for who
+// waits on all its threads and has nothing to move, so that only no thread
+// stands still. A thread alone has it all.
+func (c *Coordinator) share(m *member) {
+	threads, total := c.threadsOf(m), sum(m.tokens)
+	parts := int64(4)
+	if c.waitsEverywhere(m) {
+		parts = 32
+	}
+	before := int64(0)
+	for thread, on := range threads {
+		m.shares[thread] = 0
+		if !on {
+			continue
+		}
+		even := evenly(whole, countTrue(threads), before)
+		before++
+		m.shares[thread] = even
+		if total > 0 && m.limit != Unlimited {
+			m.shares[thread] = max(1, (even+(parts-1)*mulDiv(whole, m.tokens[thread], total))/parts)
+		}
+	}
+}
+
+// evenly is what the i-th of n gets, the first ones what does not divide.
+func evenly(tokens, n, i int64) int64 {
+	if i < tokens%n {
+		return tokens/n + 1
+	}
+	return tokens / n
+}
+
+// threadsOf says which threads a member is on.
+func (c *Coordinator) threadsOf(m *member) []bool {
+	on := make([]bool, c.config.Threads)
+	for j, s := range c.servers {
+		on[s.thread] = on[s.thread] || m.parts[j].present
+	}
+	return on
+}
+
+func countTrue(all []bool) (n int64) {
+	for _, v := range all {
+		if v {
+			n++
+		}
+	}
+	return n
+}
+
+// waitsEverywhere reports whether the member had something waiting on all its
+// threads in the whole interval.
+func (c *Coordinator) waitsEverywhere(m *member) bool {
+	waits := make([]bool, c.config.Threads)
+	for j, s := range c.servers {
+		waits[s.thread] = waits[s.thread] || m.parts[j].present && m.parts[j].waited
+	}
+	for thread, on := range c.threadsOf(m) {
+		if on && !waits[thread] {
+			return false
+		}
+	}
+	return true
+}
