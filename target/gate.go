@@ -23,8 +23,8 @@ type gate struct {
 // tickTime is how often engines yield and due reservation tokens are seen.
 const tickTime = time.Millisecond
 
-func newGate(th *thread, number int, config scheduler.GateConfig, pool *scheduler.Pool) *gate {
-	g := &gate{Gate: scheduler.NewGate(number, config, pool), thread: th}
+func newGate(th *thread, number int, config scheduler.GateConfig) *gate {
+	g := &gate{Gate: scheduler.NewGate(number, config), thread: th}
 	g.tick.Fire, g.wake.Fire = g.ticked, g.dispatch
 	return g
 }
@@ -130,10 +130,11 @@ func (g *gate) apply(p *scheduler.Policy) {
 // open gives a LUN of the connection its queue on the connection's thread.
 func (g *gate) open(c *Connection, l *lun) {
 	f := scheduler.Flow{Initiator: c.session.initiator.Name, Target: c.session.target.Name(), LUN: l.number}
-	l.queue = g.Open(f, g.thread.loop.Now())
+	q := c.session.server.qos
+	l.queue = g.Open(f, q.devices.of(l.nexus.LU), g.thread.loop.Now())
 	if !l.entered {
 		l.entered = true
-		c.session.server.qos.ledger.enter(f)
+		q.ledger.enter(f)
 	}
 }
 

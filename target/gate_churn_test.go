@@ -451,13 +451,18 @@ func (r *rig) expectNothing() {
 	}
 }
 
+// churnRig has a device for each unit, or one of a known capacity for all.
 func churnRig(t *testing.T, mode scheduler.PoolMode, capacity int64) *rig {
 	qos := target.QoS{
 		Gate: scheduler.GateConfig{Window: 6, Mode: mode, Period: int64(churnPeriod), Batch: 10},
 		Coordinator: scheduler.CoordinatorConfig{Period: int64(churnPeriod),
 			Monitor: scheduler.MonitorConfig{Estimator: scheduler.EstimatorConfig{Profile: capacity, Slack: 0.002}}},
 	}
-	return newRig(t, rigOptions{lus: 3 + churners, config: target.Config{Threads: 3, QoS: qos}})
+	device := ""
+	if capacity > 0 {
+		device = "disk"
+	}
+	return newRig(t, rigOptions{lus: 3 + churners, device: device, config: target.Config{Threads: 3, QoS: qos}})
 }
 
 // TestGateChurn: initiators log in and out, connections are killed, commands are
@@ -477,7 +482,7 @@ func TestHardPoolHolds(t *testing.T) {
 	highest := int64(capacity)
 	tokens := churn(t, r, churnOptions{seed: 2, always: []scheduler.Rule{rule}, unreserved: true}, func() {
 		time.Sleep(churnTime(t))
-		highest = max(highest, slices.Max(append(r.server.QoS("").Capacities, 0)))
+		highest = max(highest, slices.Max(append(r.server.QoS("").Devices[0].History, 0)))
 	})
 	took := time.Since(began)
 	periods := int64(took/churnPeriod) + 2

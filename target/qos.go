@@ -17,8 +17,7 @@ type QoS struct {
 
 // QoSStatus is what the scheduler has given and to whom.
 type QoSStatus struct {
-	Capacity   int64                               // tokens per period, which is a second; 0: not known yet
-	Capacities []int64                             // of the last periods, the newest last
+	Devices    []scheduler.DeviceStatus            // of the logical units, by name; a period is a second
 	Flows      []scheduler.Explanation             // by event thread; of thread -1 what queues had counted that are gone
 	Attainment map[string][]scheduler.PeriodResult // by entity, as far as it has a rule
 	Kept       map[string]scheduler.Kept           // as Attainment
@@ -27,10 +26,11 @@ type QoSStatus struct {
 // qos is the coordinator of the gates of all event threads. It lives on a
 // goroutine of its own and reaches the gates by posting to their threads.
 type qos struct {
-	server *Server
-	stop   chan struct{}
-	ended  sync.WaitGroup
-	ledger ledger
+	server  *Server
+	stop    chan struct{}
+	ended   sync.WaitGroup
+	ledger  ledger
+	devices devices
 
 	mu struct {
 		sync.Mutex
@@ -38,7 +38,6 @@ type qos struct {
 		coordinator *scheduler.Coordinator
 		reports     []scheduler.GateReport
 		grants      []scheduler.GateGrant
-		capacities  []int64
 		ended       bool // the event threads answer no more
 	}
 }
@@ -50,8 +49,6 @@ const (
 	// answerTime bounds the wait for a thread's report. One that is late goes on
 	// with what it has.
 	answerTime = time.Second
-	// capacityHistory is how many periods' capacities are remembered.
-	capacityHistory = 300
 )
 
 func newQoS(s *Server, config QoS, threads int) *qos {
@@ -66,8 +63,6 @@ func newQoS(s *Server, config QoS, threads int) *qos {
 	q.mu.grants = make([]scheduler.GateGrant, threads)
 	return q
 }
-
-func (q *qos) pool() *scheduler.Pool { return &q.mu.coordinator.Monitor().Pool }
 
 // start puts the policy into force and begins to coordinate.
 func (q *qos) start() {
@@ -126,11 +121,11 @@ func (q *qos) coordinate() {
 	}
 	if now < c.Deadline() {
 		c.Check(now)
-		return
-	}
-	c.Redistribute(now, q.mu.grants)
-	if q.mu.grants[0].Period {
-		q.note()
+		if !c.Welcome(now, q.mu.grants) {
+			return
+		}
+	} else {
+		c.Redistribute(now, q.mu.grants)
 	}
 	for i := range q.mu.grants {
 		q.grant(i)
@@ -141,7 +136,7 @@ func (q *qos) coordinate() {
 // the thread: there is a new one for the next time.
 func (q *qos) ask(i int) bool {
 	r, th, done := &q.mu.reports[i], q.server.threads[i], make(chan struct{})
-	th.loop.Post(evloop.Func(func() { th.gate.Report(r); close(done) }))
+	th.loop.Post(evloop.Func(func() { th.gate.Report(r, th.loop.Now()); close(done) }))
 	select {
 	case <-done:
 		return true
@@ -160,14 +155,6 @@ func (q *qos) grant(i int) {
 		th.gate.Grant(&g, th.loop.Now())
 		th.gate.dispatch()
 	}))
-}
-
-// note remembers the capacity of a period that begins.
-func (q *qos) note() {
-	if len(q.mu.capacities) == capacityHistory {
-		q.mu.capacities = q.mu.capacities[:copy(q.mu.capacities, q.mu.capacities[1:])]
-	}
-	q.mu.capacities = append(q.mu.capacities, q.mu.coordinator.Monitor().Capacity())
 }
 
 // SetQoS puts a policy into force on all event threads before it returns.
@@ -195,10 +182,11 @@ func (s *Server) QoS(initiator string) QoSStatus {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	status := QoSStatus{
-		Capacity:   q.mu.coordinator.Monitor().Capacity(),
-		Capacities: append([]int64(nil), q.mu.capacities...),
 		Attainment: map[string][]scheduler.PeriodResult{},
 		Kept:       map[string]scheduler.Kept{},
+	}
+	for _, d := range q.devices.ofAll(s.logicalUnits()) {
+		status.Devices = append(status.Devices, q.mu.coordinator.Status(d))
 	}
 	status.Flows = s.flows(initiator)
 	for i := range status.Flows {

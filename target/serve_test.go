@@ -30,6 +30,8 @@ type rig struct {
 type rigOptions struct {
 	config target.Config
 	store  backstore.Store
+	stores []backstore.Store // of the first units, in place of store
+	device string            // of all units; empty: each has its own
 	lus    int
 	rules  func([]*scsi.LogicalUnit) []target.AccessRule
 }
@@ -51,12 +53,15 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	var luns []target.LUNMapping
 	for i := range max(o.lus, 1) {
 		store := o.store
+		if i < len(o.stores) {
+			store = o.stores[i]
+		}
 		if store == nil {
 			if store, err = backstore.NewRAM(16<<20, 512); err != nil {
 				t.Fatal(err)
 			}
 		}
-		lu, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: "v" + string(rune('0'+i)), Store: store, BlockSize: 512, Logger: o.config.Logger})
+		lu, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: "v" + string(rune('0'+i)), Store: store, Device: o.device, BlockSize: 512, Logger: o.config.Logger})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -74,6 +74,7 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.seenLess = make(chan struct{})
 	s.Reconfigure(config.Settings())
 	s.refusals.most = 10
+	config.QoS.Gate.Threads = config.Threads
 	s.qos = newQoS(s, config.QoS, config.Threads)
 	for i := range config.Threads {
 		th, err := newThread(s.threadConfig(i, at[i%len(at)]))
@@ -81,7 +82,7 @@ func NewServer(config Config) (*Server, error) {
 			s.stopThreads()
 			return nil, err
 		}
-		th.gate = newGate(th, i, config.QoS.Gate, s.qos.pool())
+		th.gate = newGate(th, i, config.QoS.Gate)
 		th.loop.SetBusyPoll(max(config.BusyPoll, 0))
 		s.threads = append(s.threads, th)
 		s.running.Go(th.loop.Run)

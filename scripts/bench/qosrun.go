@@ -36,7 +36,7 @@ type qosOutcome struct {
 	periods [][]scheduler.PeriodResult // as the server counts, after the warm-up
 	slices  [][]int64                  // commands that the client saw end, after the warm-up
 	latency []*hdrhistogram.Histogram  // ns, after the warm-up
-	omega   []int64                    // the capacity as the server estimates it
+	omega   []int64                    // the capacity of the first device as the server estimates it
 	foreign float64                    // share of the machine that others took
 }
 
@@ -95,7 +95,7 @@ func (r *qosRun) serve(ruled bool) error {
 // and as many commands under way as the device takes at once.
 func (s *qosScenario) settings(policy *scheduler.Policy) target.QoS {
 	q := target.QoS{Policy: policy, Gate: scheduler.GateConfig{Window: s.overlap}}
-	q.Coordinator.Monitor.Estimator = scheduler.EstimatorConfig{Profile: s.rate * int64(s.units), Slack: 0.002}
+	q.Coordinator.Monitor.Estimator = scheduler.EstimatorConfig{Profile: s.rate, Slack: 0.002}
 	if s.basic {
 		q.Coordinator.Monitor.Basic = true
 		q.Gate.Mode, q.Gate.Yield = scheduler.HardPool, scheduler.YieldNever
@@ -222,7 +222,7 @@ func (r *qosRun) conduct(ctx context.Context, warmup, runtime time.Duration) {
 // ask takes the server's last periods.
 func (r *qosRun) ask(last int) {
 	status := r.server.QoS("")
-	r.outcome.omega = status.Capacities
+	r.outcome.omega = status.Devices[0].History
 	for i := range r.scenario.initiators {
 		p := status.Attainment["initiator "+initiatorName(i)]
 		r.outcome.periods = append(r.outcome.periods, p[max(0, len(p)-last+1):])

@@ -20,6 +20,7 @@ const DefaultVendor = "LUNAR"
 type LUConfig struct {
 	Name         string          // the volume's name in the configuration, for logs
 	Store        backstore.Store // owned by the logical unit from now on
+	Device       string          // what its bytes are on, which other units may share; default: Name, of its own
 	BlockSize    int             // logical block length in bytes: 512 (default) or 4096
 	Vendor       string          // T10 vendor identification, 8 bytes
 	Product      string          // product identification, 16 bytes
@@ -114,6 +115,7 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 // follow from the name, so that a volume keeps its identity over restarts.
 func (config *LUConfig) setDefaults() {
 	setDefault(&config.BlockSize, 512)
+	setDefault(&config.Device, config.Name)
 	setDefault(&config.Vendor, DefaultVendor)
 	setDefault(&config.Product, "VIRTUAL DISK")
 	setDefault(&config.Revision, "0001")
@@ -161,6 +163,9 @@ func (lu *LogicalUnit) State() *State { return lu.state.Load() }
 
 // Name returns the volume's name.
 func (lu *LogicalUnit) Name() string { return lu.config.Name }
+
+// Device names what the volume's bytes are on.
+func (lu *LogicalUnit) Device() string { return lu.config.Device }
 
 // Store returns the logical unit's store, for opening and closing lanes.
 func (lu *LogicalUnit) Store() backstore.Store { return lu.store }
