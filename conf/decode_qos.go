@@ -26,6 +26,7 @@ func (d *decoder) qos(n node, q *QoS) {
 	known := ruleKeys(q)
 	maps.Copy(known, fields{
 		"capacity":    capacity(&q.Capacity),
+		"capacities":  capacities(&q.Capacities),
 		"profile":     profileTime(&q.Profile),
 		"overcommit":  boolean(&q.Overcommit),
 		"window":      number(&q.Window, 1, 4096),
@@ -73,6 +74,18 @@ func capacity(to *int64) setter {
 		}
 		return parseRate(s)
 	})
+}
+
+// capacities accepts a mapping from volumes to rates.
+func capacities(to *map[string]int64) setter {
+	return func(d *decoder, n node) {
+		*to = map[string]int64{}
+		d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
+			tokens := int64(0)
+			rate(&tokens)(d, n)
+			(*to)[name] = tokens
+		})
+	}
 }
 
 // profileTime accepts 0s or a time that is long enough to say something.

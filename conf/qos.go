@@ -10,10 +10,11 @@ import (
 
 // QoS says who may have how much I/O, and what there is to give.
 type QoS struct {
-	Capacity    int64         // tokens/s that the backing store can do; 0 learns it
-	Profile     time.Duration // how long each volume is measured at the start; 0: not at all
-	Overcommit  bool          // reservations may be more than the capacity
-	Window      int           // commands under way of each event thread while there are rules
+	Capacity    int64            // tokens/s that each backing device can do, but for those of Capacities; 0 learns it
+	Capacities  map[string]int64 // the same of the device that a volume is on, by name of volume
+	Profile     time.Duration    // how long each volume is measured at the start; 0: not at all
+	Overcommit  bool             // reservations may be more than the capacity
+	Window      int              // commands under way of each event thread while there are rules
 	Pool        scheduler.PoolMode
 	Arbitration scheduler.Arbitration
 	Cost        scheduler.Cost

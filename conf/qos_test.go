@@ -60,7 +60,7 @@ func TestQoS(t *testing.T) {
 	if !reflect.DeepEqual(c.QoS, want) {
 		t.Errorf("found    %+v\nexpected %+v", c.QoS, want)
 	}
-	if c, _, err := Parse("capacity", qosFile("  capacity: 50000")); err != nil || c.QoS.Capacity != 50000 {
+	if c, _, err := Parse("capacity", qosFile("  capacity: 50000\n  capacities: {v: 7}")); err != nil || c.QoS.Capacity != 50000 || c.QoS.Capacities["v"] != 7 {
 		t.Errorf("found %+v, %v, expected the capacity", c, err)
 	}
 }

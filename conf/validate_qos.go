@@ -3,6 +3,7 @@ package conf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,8 +19,12 @@ func (d *decoder) validateQoS(c *Config) {
 	if q.Capacity > 0 && q.Profile > 0 {
 		d.fail("qos.profile", q.Profile.String(), "capacity: auto as well; a capacity that is given is not measured")
 	}
-	if q.Pool == scheduler.HardPool && q.Capacity == 0 && q.Profile == 0 {
-		d.fail("qos.pool", `"hard" with a capacity that has to be learnt`, "qos.capacity or qos.profile: nobody can show what a device does while it idles when the pool is spent")
+	if q.Pool == scheduler.HardPool && q.Capacity == 0 && q.Profile == 0 && len(q.Capacities) < max(1, len(c.Volumes)) {
+		d.fail("qos.pool", `"hard" with a capacity that has to be learnt`, "qos.capacity, qos.profile or qos.capacities for all volumes: nobody can show what a device does while it idles when the pool is spent")
+	}
+	volumes := namesOf(c.Volumes, func(v Volume) string { return v.Name })
+	for _, name := range slices.Sorted(maps.Keys(q.Capacities)) {
+		volumes.check(d, "qos.capacities."+name, name, "volumes")
 	}
 	for i := range q.Rules {
 		d.warnUseless(rulePath(i), &q.Rules[i], c)

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrInsufficient is what every refused admission wraps.
@@ -11,10 +12,11 @@ var ErrInsufficient = errors.New("reservation exceeds capacity")
 // AdmissionError is the arithmetic of a refused reservation. Rates are tokens
 // per period.
 type AdmissionError struct {
-	Name      string // whose reservation; empty for the aggregate
-	Asked     int64  // the reservation, or the sum of all
-	Available int64  // the capacity that it must fit
-	Local     bool   // Available is what one initiator can use (C_L)
+	Name      string   // whose reservation; empty for the aggregate
+	Asked     int64    // the reservation, or the sum of all
+	Available int64    // the capacity that it must fit
+	Local     bool     // Available is what one initiator can use (C_L)
+	Devices   []string // that alone can serve what was asked; nil for all there is
 }
 
 // Error is the arithmetic in words.
@@ -27,7 +29,15 @@ func (e *AdmissionError) Error() string {
 	if e.Local {
 		of = "the capacity of one initiator"
 	}
-	return fmt.Sprintf("%s %d tokens per period, %d more than %s of %d", what, e.Asked, e.Asked-e.Available, of, e.Available)
+	text := fmt.Sprintf("%s %d tokens per period, %d more than %s of %d", what, e.Asked, e.Asked-e.Available, of, e.Available)
+	switch len(e.Devices) {
+	case 0:
+	case 1:
+		text += " of device " + e.Devices[0]
+	default:
+		text += " of devices " + strings.Join(e.Devices, ", ") + " together"
+	}
+	return text
 }
 
 // Unwrap makes the error an ErrInsufficient.

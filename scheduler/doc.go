@@ -9,8 +9,8 @@
 //
 // # The parts
 //
-//   - Haechi: an Engine holds the tokens of one initiator on one event thread;
-//     the Monitor owns the period, the global Pool, conversion and, with its
+//   - Haechi: an Engine holds the tokens of one initiator for one backing device
+//     on one event thread; the device's Monitor owns the period, the global Pool, conversion and, with its
 //     Estimator, the capacity. Admission refuses reservations that do not fit.
 //   - pShift: an Instance divides tokens over servers (event threads) by
 //     demand and shifts them away from overloaded ones; the Controller runs it
@@ -32,8 +32,16 @@
 // Report; put its Grant into force when it comes. Apply takes a new policy at
 // any time. Commands that must never wait are simply not given to the gate.
 //
-// The coordinator is one per backing device and may live on any one thread:
-// Collect takes reports, Check converts, Redistribute fills the grants.
+// The coordinator is one for all threads and may live on any one: Collect takes
+// reports, Check converts, Welcome and Redistribute fill grants.
+//
+// # Devices
+//
+// A queue is on a backing Device. On each thread a device has a dispatcher and a
+// window of its own, and for each initiator an Engine; over the threads it has a
+// Monitor. pShift's servers are the pairs of thread and device that are in use,
+// so reservations go where the demand is, over all of them. Limits are of
+// threads: a bucket on each holds for all devices together.
 //
 // Order can be chosen only among commands that wait, so GateConfig.Window has
 // to be below what the initiators keep outstanding together, and an initiator

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -109,25 +110,6 @@ func (p *Policy) number(r *Rule) int {
 	return -1
 }
 
-// Admit tests the reservations that the flows bring against the capacities
-// for a period of one second. An
-// entity counts once; what lies inside a reserved group or initiator counts
-// only as far as it is more than that. The error is an *AdmissionError.
-func (p *Policy) Admit(flows []Flow, a Admission) error {
-	s, total := newReservations(p, flows), int64(0)
-	for i, name := range s.names {
-		if s.level[i] == InitiatorLevel {
-			if err := a.admitLocal(name, s.all(i)); err != nil {
-				return err
-			}
-		}
-		if s.parent[i] < 0 {
-			total += s.all(i)
-		}
-	}
-	return a.admitSum(total)
-}
-
 // reservations adds the reservations of flows up the hierarchy.
 type reservations struct {
 	index  map[string]int
@@ -136,18 +118,23 @@ type reservations struct {
 	own    []int64 // tokens/s
 	inner  []int64 // of all inside
 	parent []int   // -1 is a root
+	rule   []*Rule
+	on     [][]string // devices
 }
 
 // all is what an entity reserves with all inside it.
 func (s *reservations) all(i int) int64 { return max(s.own[i], s.inner[i]) }
 
-func newReservations(p *Policy, flows []Flow) *reservations {
+func newReservations(p *Policy, flows []Placed) *reservations {
 	s := &reservations{index: map[string]int{}}
 	for _, f := range flows {
 		parent := -1
-		for _, e := range p.Resolve(f) {
+		for _, e := range p.Resolve(f.Flow) {
 			if e.Key != "" {
 				parent = s.enter(p, e, parent)
+				if !slices.Contains(s.on[parent], f.Device) {
+					s.on[parent] = append(s.on[parent], f.Device)
+				}
 			}
 		}
 	}
@@ -171,5 +158,6 @@ func (s *reservations) enter(p *Policy, e Entity, parent int) int {
 	s.index[e.Key] = len(s.names)
 	s.names, s.level, s.parent = append(s.names, name), append(s.level, e.Level), append(s.parent, parent)
 	s.own, s.inner = append(s.own, own), append(s.inner, 0)
+	s.rule, s.on = append(s.rule, e.Rule), append(s.on, nil)
 	return len(s.names) - 1
 }

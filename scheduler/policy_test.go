@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -112,24 +113,55 @@ func TestPolicyAdmit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flows := []Flow{{"iqn.db1", "t", 0}, {"iqn.db1", "t", 1}, {"iqn.db2", "t", 0}, {"iqn.web", "t", 0}, {"iqn.other", "t", 0}}
+	on := func(device, initiator string, lun uint64) Placed {
+		return Placed{Flow{initiator, "t", lun}, device}
+	}
+	flows := []Placed{on("x", "iqn.db1", 0), on("x", "iqn.db1", 1), on("x", "iqn.db2", 0), on("x", "iqn.web", 0), on("x", "iqn.other", 0)}
 	for _, c := range []struct {
-		flows           []Flow
+		flows           []Placed
 		capacity, asked int64
-	}{{flows, 800, 0}, {flows, 799, 800}, {append(flows, Flow{"iqn.db3", "t", 0}), 899, 900}} {
-		err := p.Admit(c.flows, Admission{Capacity: c.capacity})
+	}{{flows, 800, 0}, {flows, 799, 800}, {append(flows, on("x", "iqn.db3", 0)), 899, 900}, {flows, 0, 0}} {
+		err := p.Admit(c.flows, map[string]int64{"x": c.capacity})
 		var refused *AdmissionError
 		if errors.As(err, &refused) != (c.asked != 0) || refused != nil && refused.Asked != c.asked {
 			t.Errorf("capacity %d: found %v, expected %d asked", c.capacity, err, c.asked)
 		}
 	}
-	err = p.Admit(flows, Admission{Capacity: 799})
-	if want := "reservations add up to 800 tokens per period, 1 more than the capacity of 799"; err == nil || err.Error() != want {
+	err = p.Admit(flows, map[string]int64{"x": 799})
+	if want := "reservations add up to 800 tokens per period, 1 more than the capacity of 799 of device x"; err == nil || err.Error() != want {
 		t.Errorf("found %q, expected %q", err, want)
 	}
-	err = p.Admit(flows, Admission{Capacity: 1000, LocalCapacity: 250})
-	if want := "initiator iqn.web (rule web) reserves 300 tokens per period, 50 more than the capacity of one initiator of 250"; err == nil || err.Error() != want {
-		t.Errorf("found %q, expected %q", err, want)
+}
+
+// TestPolicyAdmitByDevice: what can be served by several devices counts where
+// there is room, and the error names those that it cannot leave.
+func TestPolicyAdmitByDevice(t *testing.T) {
+	first := uint64(0)
+	p, err := NewPolicy([]Rule{
+		{Name: "db", Initiators: []string{"iqn.db"}, Reservation: Rate{IOPS: 500}},
+		{Name: "db-first", Initiators: []string{"iqn.db"}, LUN: &first, Reservation: Rate{IOPS: 300}},
+		{Name: "web", Initiators: []string{"iqn.web"}, Reservation: Rate{IOPS: 400}},
+	}, nil, Cost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flows := []Placed{{Flow{"iqn.db", "t", 0}, "x"}, {Flow{"iqn.db", "t", 1}, "y"}, {Flow{"iqn.web", "t", 1}, "y"}, {Flow{"iqn.web", "t", 2}, "z"}}
+	for _, c := range []struct {
+		x, y, z int64
+		want    string
+	}{
+		{500, 400, 100, ""},
+		{300, 200, 400, ""},
+		{300, 300, 300, ""},
+		{299, 9000, 9000, "reservations add up to 300 tokens per period, 1 more than the capacity of 299 of device x"},
+		{300, 300, 299, "reservations add up to 900 tokens per period, 1 more than the capacity of 899 of devices x, y, z together"},
+		{9000, 100, 299, "reservations add up to 400 tokens per period, 1 more than the capacity of 399 of devices y, z together"},
+		{300, 0, 1, ""},
+	} {
+		err := p.Admit(flows, map[string]int64{"x": c.x, "y": c.y, "z": c.z})
+		if found := fmt.Sprint(err); found != c.want && (err != nil || c.want != "") {
+			t.Errorf("%+v: found %q", c, found)
+		}
 	}
 }
 

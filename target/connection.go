@@ -9,6 +9,7 @@ import (
 
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
+	"lunar/scheduler"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
 )
@@ -46,9 +47,10 @@ type Connection struct {
 	held    []heldRequest // came before a command that is missing
 	kept    int           // bytes kept for requests, see maxKept
 	tasks   taskTable
-	luns    []*lun      // by LUN number while small, see findLUN
-	leaving []*lun      // that are not mapped any more and have tasks
-	nowhere *scsi.Nexus // for commands to LUNs that are not mapped
+	luns    []*lun              // by LUN number while small, see findLUN
+	leaving []*lun              // that are not mapped any more and have tasks
+	devices []*scheduler.Device // that its LUNs are on
+	nowhere *scsi.Nexus         // for commands to LUNs that are not mapped
 	nextTTT uint32
 
 	live        int       // tasks that exist, listed or not

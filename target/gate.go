@@ -2,6 +2,7 @@ package target
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"lunar/internal/evloop"
@@ -131,7 +132,12 @@ func (g *gate) apply(p *scheduler.Policy) {
 func (g *gate) open(c *Connection, l *lun) {
 	f := scheduler.Flow{Initiator: c.session.initiator.Name, Target: c.session.target.Name(), LUN: l.number}
 	q := c.session.server.qos
-	l.queue = g.Open(f, q.devices.of(l.nexus.LU), g.thread.loop.Now())
+	device := q.devices.of(l.nexus.LU)
+	l.queue = g.Open(f, device, g.thread.loop.Now())
+	if !slices.Contains(c.devices, device) {
+		c.devices = append(c.devices, device)
+		c.window.Devices(len(c.devices))
+	}
 	if !l.entered {
 		l.entered = true
 		q.ledger.enter(f)

@@ -458,10 +458,7 @@ func churnRig(t *testing.T, mode scheduler.PoolMode, capacity int64) *rig {
 		Coordinator: scheduler.CoordinatorConfig{Period: int64(churnPeriod),
 			Monitor: scheduler.MonitorConfig{Estimator: scheduler.EstimatorConfig{Profile: capacity, Slack: 0.002}}},
 	}
-	device := ""
-	if capacity > 0 {
-		device = "disk"
-	}
+	device := map[bool]string{true: "disk"}[capacity > 0]
 	return newRig(t, rigOptions{lus: 3 + churners, device: device, config: target.Config{Threads: 3, QoS: qos}})
 }
 

@@ -14,12 +14,13 @@ type CmdWindow struct {
 
 	frozen bool // nothing more is granted for now
 	queued int  // commands that wait for their turn with the scheduler
+	paced  int  // of which so many may
 }
 
 // NewCmdWindow returns the window of a session whose first command will carry
 // first, for at most depth commands at a time.
 func NewCmdWindow(first pdu.SN, depth uint32) CmdWindow {
-	return CmdWindow{exp: first, max: first.Add(depth - 1), depth: depth}
+	return CmdWindow{exp: first, max: first.Add(depth - 1), depth: depth, paced: paceFrom}
 }
 
 // Admission is what the window says of a command's CmdSN.
@@ -61,14 +62,19 @@ func (w *CmdWindow) Grant() (exp, max pdu.SN) {
 func (w *CmdWindow) room() uint32 {
 	room := w.depth - w.used
 	if w.queued > 0 {
-		room = min(room, uint32(max(0, paceFrom-w.queued)))
+		room = min(room, uint32(max(0, w.paced-w.queued)))
 	}
 	return room
 }
 
-// paceFrom is how many commands of a session may wait for their turn before the
-// initiator is held back: more would only wait here instead of there.
+// paceFrom is how many commands of a session may wait for their turn on each
+// device before the initiator is held back: more would only wait here instead of
+// there.
 const paceFrom = 32
+
+// Devices says on how many backing devices the session's commands may wait:
+// those for a slow one do not take the place of those for others.
+func (w *CmdWindow) Devices(n int) { w.paced = paceFrom * n }
 
 // Queued counts commands that begin, or cease, to wait for their turn.
 func (w *CmdWindow) Queued(n int) { w.queued += n }

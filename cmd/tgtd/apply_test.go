@@ -87,7 +87,7 @@ func TestHangup(t *testing.T) {
 	c.write(`qos: {capacity: 1000, overcommit: true, rules: [{name: a, initiators: ["iqn.*"], reservation: 5000}]}`)
 	hangUp("configuration applied", "overcommit: true", "reservations are more than the capacity")
 	c.has(c.tgtd(exitOK, "qos", "show"), "warning", "As in the configuration file.", "5000")
-	c.has(c.tgtd(exitOK, "qos", "set", "a", "--reservation", "6000"), "in force", "until the next start", "warning", "5000 more than the capacity")
+	c.has(c.tgtd(exitOK, "qos", "set", "a", "--reservation", "6000"), "in force", "until the next start", "warning", "4000 more than the capacity of 2000 of devices")
 	c.has(c.metrics(), "lunar_qos_overcommitted 1")
 	c.write(`qos: {capacity: 1000, rules: [{name: a, initiators: ["iqn.*"], limit: 200}]}`)
 	hangUp("configuration applied", "overcommit: false", "rule a: changed")
@@ -113,7 +113,7 @@ func TestHangupWithoutFile(t *testing.T) {
 // TestChangesAtomic: what a change of the API makes of the rules is taken as a
 // whole or not at all.
 func TestChangesAtomic(t *testing.T) {
-	d, _, _ := qosDaemon(t, `{capacity: 100, groups: {g: {initiators: ["*"]}}, rules: [{name: a, initiators: ["iqn.*"], limit: 100}]}`)
+	d, _, _ := qosDaemon(t, `{capacity: 30, groups: {g: {initiators: ["*"]}}, rules: [{name: a, initiators: ["iqn.*"], limit: 100}]}`)
 	s := &source{daemon: d, cfg: d.qos.cfg}
 	before := s.Rules()
 	mine := errors.New("mine")

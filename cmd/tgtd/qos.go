@@ -34,7 +34,7 @@ func (s ruleSet) normal() (n ruleSet) {
 type qos struct {
 	cfg      *conf.Config
 	log      *slog.Logger
-	measured int64 // tokens/s of all devices at the start; 0: not measured
+	measured map[string]int64 // tokens/s of each device at the start, as far as it was measured
 
 	mu struct {
 		sync.Mutex
@@ -54,7 +54,7 @@ func openQoS(cfg *conf.Config, log *slog.Logger) (*qos, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.mu.outcome, err = q.admit(policy, nil, cfg.QoS.Capacity, cfg.QoS.Overcommit)
+	q.mu.outcome, err = q.admit(policy, nil, configuredCapacities(cfg), cfg.QoS.Overcommit)
 	return q, err
 }
 
@@ -77,14 +77,27 @@ func (q *qos) settle() (target.QoS, error) {
 	c := &q.cfg.QoS
 	if c.Profile > 0 {
 		q.measured = measureDevices(q.cfg, q.log)
-		if q.mu.outcome, err = q.admit(policy, nil, q.measured, c.Overcommit); err != nil {
+		if q.mu.outcome, err = q.admit(policy, nil, q.startCapacities(), c.Overcommit); err != nil {
 			q.mu.outcome = outcome{Note: err.Error(), Standing: true}
 		}
 	}
 	q.mu.outcome.tell(q.log)
 	settings := target.QoS{Policy: policy, Gate: scheduler.GateConfig{Arbitration: c.Arbitration, Mode: c.Pool, Window: c.Window}}
-	settings.Coordinator.Monitor.Estimator = scheduler.EstimatorConfig{Profile: max(c.Capacity, q.measured), Slack: slack}
+	settings.Coordinator.Monitor.Estimator = scheduler.EstimatorConfig{Profile: c.Capacity, Slack: slack}
+	settings.Coordinator.Profiles = q.startCapacities()
 	return settings, nil
+}
+
+// startCapacities are what the scheduler starts from, by device: what the
+// configuration says, or what was measured; 0: neither.
+func (q *qos) startCapacities() map[string]int64 {
+	all := configuredCapacities(q.cfg)
+	for device, tokens := range all {
+		if tokens == 0 {
+			all[device] = q.measured[device]
+		}
+	}
+	return all
 }
 
 // tell logs an outcome.
@@ -124,7 +137,7 @@ func (d *daemon) changeRules(change func(*ruleSet) error) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	admitted, err := q.admit(policy, flowsOf(d.Sessions()), q.capacity(d.Server), set.Overcommit)
+	admitted, err := q.admit(policy, flowsOf(d.Sessions()), q.capacities(d.Server), set.Overcommit)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -169,26 +182,27 @@ func checkNames(index int, r *scheduler.Rule) (errs []error) {
 	return errs
 }
 
-// capacity is what admission goes by, in tokens/s: what the configuration says,
-// or what was measured and how the scheduler has followed it since. What is
-// only learnt is no capacity, for nobody may have asked for all there is: 0.
-func (q *qos) capacity(s *target.Server) int64 {
-	switch {
-	case q.cfg.QoS.Capacity > 0:
-		return q.cfg.QoS.Capacity
-	case q.measured > 0:
-		return s.QoS("").Capacity
+// capacities are what admission goes by, in tokens/s by device: what the
+// configuration says, or what was measured and how the scheduler has followed it
+// since. What is only learnt is no capacity, for nobody may have asked for all
+// there is: 0.
+func (q *qos) capacities(s *target.Server) map[string]int64 {
+	all := configuredCapacities(q.cfg)
+	for _, d := range s.QoS("").Devices {
+		if all[d.Name] == 0 && q.measured[d.Name] > 0 {
+			all[d.Name] = d.Capacity
+		}
 	}
-	return 0
+	return all
 }
 
 // qosState is how the rules stand.
 type qosState struct {
-	Configured ruleSet // of the file
-	Live       ruleSet // in force
-	Changed    bool    // they differ
-	Outcome    outcome // of the admission of those in force
-	Capacity   int64   // that admission goes by, tokens/s; 0: not known
+	Configured ruleSet          // of the file
+	Live       ruleSet          // in force
+	Changed    bool             // they differ
+	Outcome    outcome          // of the admission of those in force
+	Capacities map[string]int64 // that admission goes by, tokens/s by device; 0: not known
 }
 
 // rules says which rules are in force.
@@ -199,7 +213,7 @@ func (d *daemon) rules() qosState {
 	configured := q.mu.configured
 	return qosState{
 		Configured: configured, Live: q.mu.live, Changed: !reflect.DeepEqual(configured, q.mu.live),
-		Outcome: q.mu.outcome, Capacity: q.capacity(d.Server),
+		Outcome: q.mu.outcome, Capacities: q.capacities(d.Server),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,43 +67,84 @@ func reserving(name, pattern string, iops int64) scheduler.Rule {
 	return scheduler.Rule{Name: name, Initiators: []string{pattern}, Reservation: scheduler.Rate{IOPS: iops}, Weight: 1}
 }
 
-// TestCheckQoS: what rules reserve is compared with the configured capacity,
-// with the arithmetic.
+// TestCheckQoS: what rules reserve is compared with the configured capacity of
+// the devices that they are about, with the arithmetic. db1 and db2 may use
+// three devices: that of a, b and c; others a and c.
 func TestCheckQoS(t *testing.T) {
 	const gold = `{name: gold, initiators: ["iqn.2026-11.test:db1", "iqn.2026-11.test:db*"], reservation: 100}`
 	for name, c := range map[string]struct{ qos, note, err string }{
-		"no rules":   {"{capacity: 1}", "", ""},
-		"limit":      {`{capacity: 1, rules: [{name: a, initiators: ["*"], limit: 5}]}`, "", ""},
-		"fits":       {"{capacity: 200, rules: [" + gold + "]}", "", ""},
-		"too much":   {"{capacity: 199, rules: [" + gold + "]}", "", "qos: reservations add up to 200 tokens per period, 1 more than the capacity of 199: gold 2 × 100 ("},
-		"overcommit": {"{capacity: 199, overcommit: true, rules: [" + gold + "]}", "1 more than the capacity of 199: gold 2 × 100", ""},
-		"unknown":    {"{rules: [" + gold + "]}", "reservations add up to 200 tokens per second, which were not compared", ""},
-		"group": {`{capacity: 1000, groups: {g: {initiators: ["iqn.2026-11.test:db*", "iqn.2026-11.test:web"]}},
+		"no rules":     {"{capacity: 1}", "", ""},
+		"limit":        {`{capacity: 1, rules: [{name: a, initiators: ["*"], limit: 5}]}`, "", ""},
+		"fits":         {"{capacity: 67, rules: [" + gold + "]}", "", ""},
+		"fits on one":  {"{capacity: 1, capacities: {b: 198}, rules: [" + gold + "]}", "", ""},
+		"too much":     {"{capacity: 66, rules: [" + gold + "]}", "", "qos: reservations add up to 200 tokens per period, 2 more than the capacity of 198 of devices null/c, ram/b, |: gold 2 × 100 ("},
+		"overcommit":   {"{capacity: 66, overcommit: true, rules: [" + gold + "]}", "2 more than the capacity of 198 of devices |: gold 2 × 100", ""},
+		"unknown":      {"{rules: [" + gold + "]}", "reservations add up to 200 tokens per second, which were not compared with a capacity, for none is known of null/c, ram/b, |: gold 2 × 100 (", ""},
+		"partly known": {"{capacities: {b: 1}, rules: [" + gold + "]}", "for none is known of null/c, |: gold 2 × 100 (", ""},
+		"group": {`{capacity: 1, capacities: {a: 600, b: 200, c: 400}, groups: {g: {initiators: ["iqn.2026-11.test:db*", "iqn.2026-11.test:web"]}},
   rules: [` + gold + `, {name: all, group: g, reservation: 150}, {name: web, initiators: ["iqn.2026-11.test:web"], reservation: {bandwidth: 4MiB}}]}`,
-			"", "reservations add up to 1224 tokens per period, 224 more than the capacity of 1000: all 1 × 150 + gold 2 × 100 + web 1 × 1024 ("},
-		"each LUN": {`{capacity: 1, rules: [{name: gold, initiators: ["iqn.2026-11.test:db1"], target: "*", reservation: 100}]}`, "", "gold 3 × 100 ("},
-		"one LUN":  {`{capacity: 1, rules: [{name: gold, initiators: ["iqn.2026-11.test:db1"], lun: 1, reservation: 100}]}`, "", "gold 1 × 100 ("},
+			"", "reservations add up to 1024 tokens per period, 24 more than the capacity of 1000 of devices null/c, |: web 1 × 1024 ("},
+		"each LUN": {`{capacity: 99, rules: [{name: gold, initiators: ["iqn.2026-11.test:db1"], target: "*", reservation: 100}]}`, "", "gold 3 × 100 ("},
+		"one LUN":  {`{capacity: 1, capacities: {a: 900, c: 900}, rules: [{name: gold, initiators: ["iqn.2026-11.test:db1"], lun: 1, reservation: 100}]}`, "", "99 more than the capacity of 1 of device ram/b: gold 1 × 100 ("},
 		"more specific": {`{capacity: 1, rules: [{name: all, initiators: ["*"], reservation: 7}, {name: db, initiators: ["iqn.2026-11.test:db*"], reservation: 5}]}`,
-			"", "reservations add up to 12 tokens per period, 11 more than the capacity of 1: all 1 × 7 + db 1 × 5 ("},
+			"", "reservations add up to 12 tokens per period, 9 more than the capacity of 3 of devices |: all 1 × 7 + db 1 × 5 ("},
 	} {
 		notes, err := checkQoS(qosConfig(t, "/nonexistent", c.qos))
 		var refused *scheduler.AdmissionError
-		if note := strings.Join(notes, "\n"); !strings.Contains(note, c.note) || c.note == "" && note != "" {
+		if note := strings.Join(notes, "\n"); !says(note, c.note) || c.note == "" && note != "" {
 			t.Errorf("%s: found %q, expected %q", name, note, c.note)
 		}
-		if (err != nil) != (c.err != "") || err != nil && (!strings.Contains(err.Error(), c.err) || !errors.As(err, &refused)) {
+		if (err != nil) != (c.err != "") || err != nil && (!says(err.Error(), c.err) || !errors.As(err, &refused)) {
 			t.Errorf("%s: found %v, expected %q", name, err, c.err)
 		}
 	}
+}
+
+// says reports whether a text has all parts between vertical bars.
+func says(text, parts string) bool {
+	return !slices.ContainsFunc(strings.Split(parts, "|"), func(part string) bool { return !strings.Contains(text, part) })
 }
 
 // TestVisible: the first rule of a target that matches decides, but rules for
 // networks are taken for what they may be.
 func TestVisible(t *testing.T) {
 	cfg := qosConfig(t, "/nonexistent", "{}")
-	for name, want := range map[string][]uint64{"iqn.2026-11.test:db1": {5, 0, 1}, "iqn.2026-11.test:db*": {5, 0, 1}, "iqn.2026-11.test:web": {5, 0}} {
+	a, b, c := conf.LUN{LUN: 0, Volume: "a"}, conf.LUN{LUN: 1, Volume: "b"}, conf.LUN{LUN: 5, Volume: "c"}
+	for name, want := range map[string][]conf.LUN{"iqn.2026-11.test:db1": {c, a, b}, "iqn.2026-11.test:db*": {c, a, b}, "iqn.2026-11.test:web": {c, a}} {
 		if luns := visible(cfg, &cfg.Targets[0], name); !reflect.DeepEqual(luns, want) {
 			t.Errorf("%s: found %v, expected %v", name, luns, want)
+		}
+	}
+}
+
+// TestDeviceOf: partitions count as their disk, files as the disk that they are
+// on, or will be; what is in memory is on a device of its own.
+func TestDeviceOf(t *testing.T) {
+	dir := t.TempDir()
+	sys := blockDevices
+	t.Cleanup(func() { blockDevices = sys })
+	blockDevices = filepath.Join(dir, "block")
+	for _, d := range []string{"devices/cciss!c0/part1", "block"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "devices/cciss!c0/part1/partition"), []byte("1"), 0o600),
+		os.Symlink("../devices/cciss!c0", filepath.Join(blockDevices, "8:0")), os.Symlink("../devices/cciss!c0/part1", filepath.Join(blockDevices, "8:1"))); err != nil {
+		t.Fatal(err)
+	}
+	for number, want := range map[string]string{"8:0": "cciss/c0", "8:1": "cciss/c0", "8:2": "8:2"} {
+		if name := diskName(number); name != want {
+			t.Errorf("%s: found %s, expected %s", number, name, want)
+		}
+	}
+	here := deviceOf(&conf.Volume{Path: dir})
+	if later := deviceOf(&conf.Volume{Path: filepath.Join(dir, "not", "yet")}); later != here || !strings.Contains(here, ":") {
+		t.Errorf("found %s and %s, expected one number", here, later)
+	}
+	for _, v := range []conf.VolumeType{conf.RAMVolume, conf.NullVolume} {
+		if name := deviceOf(&conf.Volume{Name: "v", Type: v}); name != string(v)+"/v" {
+			t.Errorf("found %s for a volume of type %s", name, v)
 		}
 	}
 }
@@ -111,7 +153,7 @@ func TestVisible(t *testing.T) {
 // before it has opened, or made, anything.
 func TestRefusedAtStart(t *testing.T) {
 	dir := t.TempDir()
-	cfg := qosConfig(t, dir, `{capacity: 5, rules: [{name: a, initiators: ["*"], reservation: 6}]}`)
+	cfg := qosConfig(t, dir, `{capacity: 5, rules: [{name: a, initiators: ["*"], reservation: 11}]}`)
 	_, err := assemble(cfg, dir, slog.New(slog.DiscardHandler))
 	if !errors.Is(err, scheduler.ErrInsufficient) {
 		t.Errorf("found %v, expected what admission says", err)
@@ -150,7 +192,7 @@ func TestConfiguredRules(t *testing.T) {
 
 // TestSetRules: rules change at once or not at all.
 func TestSetRules(t *testing.T) {
-	d, portal, _ := qosDaemon(t, `{capacity: 1000, rules: [{name: gold, initiators: ["iqn.2026-11.test:db*"], reservation: 300}]}`)
+	d, portal, _ := qosDaemon(t, `{capacity: 400, capacities: {b: 200}, rules: [{name: gold, initiators: ["iqn.2026-11.test:db*"], reservation: 300}]}`)
 	configured := d.rules()
 	unchanged := func(what string, rules []scheduler.Rule, want error) {
 		t.Helper()
@@ -172,7 +214,7 @@ func TestSetRules(t *testing.T) {
 	}
 	unchanged("overlap", []scheduler.Rule{reserving("b", "iqn.A*", 1), reserving("a", "iqn.a*", 1)}, nil)
 	unchanged("too much", []scheduler.Rule{reserving("a", "iqn.a*", 600), reserving("b", "iqn.b*", 401)}, scheduler.ErrInsufficient)
-	if s := d.rules(); !reflect.DeepEqual(s, configured) || s.Changed || s.Capacity != 1000 {
+	if s := d.rules(); !reflect.DeepEqual(s, configured) || s.Changed || s.Capacities["ram/b"] != 200 {
 		t.Errorf("found %+v, expected %+v", s, configured)
 	}
 
@@ -212,8 +254,8 @@ func TestSetRules(t *testing.T) {
 // TestOvercommit: reservations beyond the capacity are a warning that stands as
 // long as they do, in the log and in the status.
 func TestOvercommit(t *testing.T) {
-	d, _, log := qosDaemon(t, `{capacity: 100, overcommit: true, rules: [{name: gold, initiators: ["iqn.a*"], reservation: 101}]}`)
-	const want = "1 more than the capacity of 100: gold 1 × 101"
+	d, _, log := qosDaemon(t, `{capacity: 50, overcommit: true, rules: [{name: gold, initiators: ["iqn.a*"], reservation: 101}]}`)
+	const want = "1 more than the capacity of 100 of devices "
 	status := (&source{daemon: d, cfg: d.qos.cfg}).Status()
 	if !strings.Contains(log.String(), want) || len(status.Warnings) != 1 || !strings.Contains(status.Warnings[0], want) {
 		t.Errorf("found warnings %q and the log\n%s", status.Warnings, log)
@@ -231,14 +273,16 @@ func TestOvercommit(t *testing.T) {
 func TestProfile(t *testing.T) {
 	const most = 1 << 40
 	d, _, log := qosDaemon(t, `{profile: 100ms, rules: [{name: gold, initiators: ["iqn.a*"], reservation: {bandwidth: 1TiB}}]}`)
-	for _, want := range []string{"volume=a", "volume=b device=memory", "volume=c", `msg="capacity measured" devices=2`} {
+	for _, want := range []string{"volume=a", "volume=b device=ram/b", "volume=c", `msg="capacity measured" device=null/c`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("found no %q in\n%s", want, log)
 		}
 	}
 	s := d.rules()
-	if s.Capacity <= 0 || s.Capacity >= most || s.Capacity != d.QoS("").Capacity {
-		t.Errorf("found a capacity of %d and the scheduler's of %d", s.Capacity, d.QoS("").Capacity)
+	for _, device := range d.QoS("").Devices {
+		if n := s.Capacities[device.Name]; n <= 0 || n >= most || n != device.Capacity {
+			t.Errorf("%s: found a capacity of %d and the scheduler's of %d", device.Name, n, device.Capacity)
+		}
 	}
 	if len(d.warnings()) != 1 {
 		t.Errorf("found %q, expected a warning of reservations that no device can keep", d.warnings())
@@ -254,7 +298,7 @@ func TestProfile(t *testing.T) {
 // TestUnknownCapacity: without a capacity rules are admitted, and said so.
 func TestUnknownCapacity(t *testing.T) {
 	d, _, log := qosDaemon(t, `{rules: [{name: gold, initiators: ["iqn.a*"], reservation: 100}]}`)
-	if !strings.Contains(log.String(), "reservations add up to 100 tokens per second, which were not compared") || d.rules().Capacity != 0 {
+	if !strings.Contains(log.String(), "reservations add up to 100 tokens per second, which were not compared") || d.rules().Capacities["ram/b"] != 0 {
 		t.Errorf("found no note in\n%s", log)
 	}
 	if o, err := d.setRules([]scheduler.Rule{reserving("gold", "iqn.a*", 1<<40)}, nil); err != nil || o.Note == "" || o.Standing || len(d.warnings()) > 0 {
@@ -272,8 +316,9 @@ func TestMeasureDevices(t *testing.T) {
 	cfg.Volumes[2] = cfg.Volumes[0]
 	cfg.Volumes[2].Name, cfg.Volumes[2].Path = "broken", filepath.Join(dir, "no/such/dir")
 	var log buffer
-	sum := measureDevices(cfg, slog.New(slog.NewTextHandler(&log, nil)))
-	if sum <= 0 || sum%4 != 0 || !strings.Contains(log.String(), `msg="capacity measured" devices=1`) || !strings.Contains(log.String(), "volume=broken reason=") {
-		t.Errorf("found %d tokens in\n%s", sum, &log)
+	found := measureDevices(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+	tokens := found[deviceOf(&cfg.Volumes[0])]
+	if len(found) != 1 || tokens <= 0 || tokens%4 != 0 || strings.Count(log.String(), `msg="capacity measured"`) != 1 || !strings.Contains(log.String(), "volume=broken reason=") {
+		t.Errorf("found %v tokens in\n%s", found, &log)
 	}
 }

@@ -17,43 +17,72 @@ type outcome struct {
 	Standing bool   // the reservations are more than the capacity
 }
 
-// admit compares what a policy reserves with a capacity in tokens/s, 0 if that
-// is not known. It counts the flows of the sessions that there are, and one
-// initiator for each other name and pattern. The error wraps a
+// admit compares what a policy reserves with what devices can do, in tokens/s, 0
+// if that is not known. It counts the flows of the sessions that there are, and
+// one initiator for each other name and pattern. The error wraps a
 // *scheduler.AdmissionError.
-func (q *qos) admit(p *scheduler.Policy, connected []scheduler.Flow, capacity int64, overcommit bool) (outcome, error) {
+func (q *qos) admit(p *scheduler.Policy, connected []scheduler.Placed, capacities map[string]int64, overcommit bool) (outcome, error) {
 	flows := expectedFlows(q.cfg, p, connected)
-	err := p.Admit(flows, scheduler.Admission{Capacity: capacity})
+	err := p.Admit(flows, capacities)
 	var refused *scheduler.AdmissionError
-	if !errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused):
+		sum := arithmetic(p, flows, func(devices []string) bool { return within(devices, refused.Devices) })
+		if overcommit {
+			return outcome{Note: fmt.Sprintf("%v: %s", err, sum), Standing: true}, nil
+		}
+		return outcome{}, fmt.Errorf("qos: %w: %s; expected less, or qos.overcommit: true", err, sum)
+	case err != nil:
 		return outcome{}, err
 	}
-	sum := arithmetic(p, flows)
-	switch {
-	case capacity == 0:
-		return outcome{Note: fmt.Sprintf("reservations add up to %d tokens per second, which were not compared with a capacity, for none is known: %s", refused.Asked, sum)}, nil
-	case overcommit:
-		return outcome{Note: fmt.Sprintf("%v: %s", err, sum), Standing: true}, nil
-	}
-	return outcome{}, fmt.Errorf("qos: %w: %s; expected less, or qos.overcommit: true", err, sum)
+	return outcome{Note: unknown(p, flows, capacities)}, nil
 }
 
-// arithmetic says what a sum of reservations is made of.
-func arithmetic(p *scheduler.Policy, flows []scheduler.Flow) string {
-	counted, entities := map[string]bool{}, map[*scheduler.Rule]int64{}
-	for _, f := range flows {
-		for _, e := range p.Resolve(f) {
-			if e.Rule != nil && !counted[e.Key] {
-				counted[e.Key] = true
-				entities[e.Rule]++
+// unknown says what is reserved of devices of which nobody knows what they can
+// do; empty: nothing.
+func unknown(p *scheduler.Policy, flows []scheduler.Placed, capacities map[string]int64) string {
+	sum, devices := int64(0), []string{}
+	lacks := func(devices []string) bool {
+		return slices.ContainsFunc(devices, func(d string) bool { return capacities[d] == 0 })
+	}
+	for _, c := range p.Claims(flows) {
+		if !lacks(c.Devices) {
+			continue
+		}
+		sum += c.Tokens
+		for _, d := range c.Devices {
+			if capacities[d] == 0 && !slices.Contains(devices, d) {
+				devices = append(devices, d)
 			}
+		}
+	}
+	if sum == 0 {
+		return ""
+	}
+	slices.Sort(devices)
+	return fmt.Sprintf("reservations add up to %d tokens per second, which were not compared with a capacity, for none is known of %s: %s",
+		sum, strings.Join(devices, ", "), arithmetic(p, flows, lacks))
+}
+
+// within reports whether all of some devices are among others.
+func within(some, others []string) bool {
+	return !slices.ContainsFunc(some, func(d string) bool { return !slices.Contains(others, d) })
+}
+
+// arithmetic says what a sum of reservations is made of, of those on chosen
+// devices.
+func arithmetic(p *scheduler.Policy, flows []scheduler.Placed, chosen func(devices []string) bool) string {
+	entities := map[*scheduler.Rule]int64{}
+	for _, c := range p.Claims(flows) {
+		if chosen(c.Devices) {
+			entities[c.Rule]++
 		}
 	}
 	var parts []string
 	for i := range p.Rules() {
 		r := &p.Rules()[i]
-		if tokens, n := p.Cost().Tokens(r.Reservation), entities[r]; tokens > 0 && n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d × %d", r.Name, n, tokens))
+		if n := entities[r]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d × %d", r.Name, n, p.Cost().Tokens(r.Reservation)))
 		}
 	}
 	return strings.Join(parts, " + ") + " (a pattern with * or ? counts as one initiator at least, and what lies inside another reservation not again)"
@@ -62,12 +91,12 @@ func arithmetic(p *scheduler.Policy, flows []scheduler.Flow) string {
 // expectedFlows are those that connected initiators may have, and for each name
 // and pattern of the rules that none of them is counted for, those of one. A pattern serves as
 // the name: it matches itself, and whatever is more specific does not match it.
-func expectedFlows(cfg *conf.Config, p *scheduler.Policy, connected []scheduler.Flow) []scheduler.Flow {
-	flows, seen := slices.Clone(connected), map[string]bool{}
+func expectedFlows(cfg *conf.Config, p *scheduler.Policy, connected []scheduler.Placed) []scheduler.Placed {
+	flows, seen, devices := slices.Clone(connected), map[string]bool{}, devicesOf(cfg)
 	add := func(initiator string) {
 		if !seen[initiator] {
 			seen[initiator] = true
-			flows = append(flows, flowsFor(cfg, p, initiator)...)
+			flows = append(flows, flowsFor(cfg, devices, initiator)...)
 		}
 	}
 	for _, f := range connected {
@@ -86,38 +115,38 @@ func expectedFlows(cfg *conf.Config, p *scheduler.Policy, connected []scheduler.
 
 // stands reports whether a connected initiator is counted for the pattern of a
 // rule.
-func stands(p *scheduler.Policy, r *scheduler.Rule, pattern string, connected []scheduler.Flow) bool {
-	return slices.ContainsFunc(connected, func(f scheduler.Flow) bool {
+func stands(p *scheduler.Policy, r *scheduler.Rule, pattern string, connected []scheduler.Placed) bool {
+	return slices.ContainsFunc(connected, func(f scheduler.Placed) bool {
 		if !scheduler.Matches(pattern, f.Initiator) {
 			return false
 		}
-		entities := p.Resolve(f)
+		entities := p.Resolve(f.Flow)
 		return slices.ContainsFunc(entities[:], func(e scheduler.Entity) bool { return e.Rule == r })
 	})
 }
 
-// flowsFor are the logical units that an initiator may use; where no rule tells
-// them apart, one is enough.
-func flowsFor(cfg *conf.Config, p *scheduler.Policy, initiator string) []scheduler.Flow {
-	flows := []scheduler.Flow{}
+// flowsFor are the logical units that an initiator may use. Who may use none may
+// be given any: it is on all devices.
+func flowsFor(cfg *conf.Config, devices map[string]string, initiator string) (flows []scheduler.Placed) {
 	for i := range cfg.Targets {
-		for _, lun := range visible(cfg, &cfg.Targets[i], initiator) {
-			flows = append(flows, scheduler.Flow{Initiator: initiator, Target: cfg.Targets[i].Name, LUN: lun})
+		for _, l := range visible(cfg, &cfg.Targets[i], initiator) {
+			flows = append(flows, scheduler.Placed{
+				Flow: scheduler.Flow{Initiator: initiator, Target: cfg.Targets[i].Name, LUN: uint64(l.LUN)}, Device: devices[l.Volume],
+			})
 		}
 	}
-	apart := slices.ContainsFunc(p.Rules(), func(r scheduler.Rule) bool { return r.Target != "" || r.LUN != nil })
-	switch {
-	case len(flows) == 0:
-		return []scheduler.Flow{{Initiator: initiator}}
-	case !apart:
-		return flows[:1]
+	if len(flows) > 0 {
+		return flows
+	}
+	for i := range cfg.Volumes {
+		flows = append(flows, scheduler.Placed{Flow: scheduler.Flow{Initiator: initiator}, Device: devices[cfg.Volumes[i].Name]})
 	}
 	return flows
 }
 
 // visible are the LUNs that a target's rules show an initiator, whatever the
 // address that it comes from.
-func visible(cfg *conf.Config, t *conf.Target, initiator string) (luns []uint64) {
+func visible(cfg *conf.Config, t *conf.Target, initiator string) (luns []conf.LUN) {
 	for i := range t.Access {
 		a := &t.Access[i]
 		names, everywhere := a.Match.Initiators, len(a.Match.Networks) == 0
@@ -129,8 +158,8 @@ func visible(cfg *conf.Config, t *conf.Target, initiator string) (luns []uint64)
 			continue
 		}
 		for _, l := range a.LUNs {
-			if !slices.Contains(luns, uint64(l.LUN)) {
-				luns = append(luns, uint64(l.LUN))
+			if !slices.ContainsFunc(luns, func(o conf.LUN) bool { return o.LUN == l.LUN && o.Volume == l.Volume }) {
+				luns = append(luns, l)
 			}
 		}
 		if everywhere {
@@ -141,10 +170,12 @@ func visible(cfg *conf.Config, t *conf.Target, initiator string) (luns []uint64)
 }
 
 // flowsOf are what sessions use.
-func flowsOf(sessions []target.SessionStats) (flows []scheduler.Flow) {
+func flowsOf(sessions []target.SessionStats) (flows []scheduler.Placed) {
 	for _, n := range sessions {
 		for _, l := range n.LUNs {
-			flows = append(flows, scheduler.Flow{Initiator: n.Initiator, Target: n.Target, LUN: uint64(l.LUN)})
+			flows = append(flows, scheduler.Placed{
+				Flow: scheduler.Flow{Initiator: n.Initiator, Target: n.Target, LUN: uint64(l.LUN)}, Device: l.LU.Device(),
+			})
 		}
 	}
 	return flows
@@ -157,7 +188,7 @@ func checkQoS(cfg *conf.Config) (notes []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := q.admit(policy, nil, cfg.QoS.Capacity, cfg.QoS.Overcommit)
+	o, err := q.admit(policy, nil, configuredCapacities(cfg), cfg.QoS.Overcommit)
 	if o.Note != "" {
 		notes = append(notes, "qos: "+o.Note)
 	}

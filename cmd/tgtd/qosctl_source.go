@@ -30,12 +30,24 @@ func (s *source) Rules() control.QoS {
 }
 
 func (s *source) capacity(state *qosState, served *target.QoSStatus) control.Capacity {
-	c := control.Capacity{Tokens: served.Capacity, Source: "learnt", Admission: state.Capacity, History: append([]int64{}, served.Capacities...)}
-	switch q := s.daemon.qos; {
-	case q.cfg.QoS.Capacity > 0:
-		c.Source = "configured"
-	case q.measured > 0:
-		c.Source = "measured"
+	c := control.Capacity{Devices: []control.Device{}}
+	q := s.daemon.qos
+	configured, volumes := configuredCapacities(q.cfg), map[string][]string{}
+	for volume, device := range devicesOf(q.cfg) {
+		volumes[device] = append(volumes[device], volume)
+	}
+	for _, d := range served.Devices {
+		source := "learnt"
+		switch {
+		case configured[d.Name] > 0:
+			source = "configured"
+		case q.measured[d.Name] > 0:
+			source = "measured"
+		}
+		c.Devices = append(c.Devices, control.Device{
+			Name: d.Name, Volumes: append([]string{}, slices.Sorted(slices.Values(volumes[d.Name]))...), Tokens: d.Capacity, Source: source,
+			Admission: state.Capacities[d.Name], Reserved: d.Reserved, History: append([]int64{}, d.History...),
+		})
 	}
 	if state.Outcome.Standing {
 		c.Overcommitted, c.Warning = true, state.Outcome.Note
@@ -172,8 +184,8 @@ func (s *source) qosStatus() *control.Explanation {
 func wouldBe(cfg *conf.Config, p *scheduler.Policy, initiator string) []control.Flow {
 	out := []control.Flow{}
 	for i := range cfg.Targets {
-		for _, lun := range visible(cfg, &cfg.Targets[i], initiator) {
-			f := newSum(p, scheduler.Flow{Initiator: initiator, Target: cfg.Targets[i].Name, LUN: lun})
+		for _, l := range visible(cfg, &cfg.Targets[i], initiator) {
+			f := newSum(p, scheduler.Flow{Initiator: initiator, Target: cfg.Targets[i].Name, LUN: uint64(l.LUN)})
 			out = append(out, f.shown(p))
 		}
 	}

@@ -17,9 +17,8 @@ import (
 // renderQoS prints what the token scheduler goes by.
 func renderQoS(w io.Writer, q *control.QoS) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "capacity\t%s\n", capacityText(&q.Capacity))
 	fmt.Fprintf(t, "cost\t1 token for each %s, at least 1; a write costs %d%% of that\n", size(q.Cost.UnitBytes), q.Cost.WritePercent)
-	fmt.Fprintf(t, "window\t%d commands under way of each event thread\n", q.Window)
+	fmt.Fprintf(t, "window\t%d commands under way of each event thread on each device\n", q.Window)
 	fmt.Fprintf(t, "rules\t%s\n", q.Lasting)
 	for _, text := range []string{q.Capacity.Warning, q.Note} {
 		if text != "" {
@@ -27,6 +26,7 @@ func renderQoS(w io.Writer, q *control.QoS) {
 		}
 	}
 	t.Flush()
+	renderDevices(w, &q.Capacity)
 	renderRules(w, q)
 	if len(q.Groups) > 0 {
 		var rows []string
@@ -37,19 +37,27 @@ func renderQoS(w io.Writer, q *control.QoS) {
 	}
 }
 
-// capacityText is the capacity with the range of its history.
-func capacityText(c *control.Capacity) string {
-	if c.Tokens == 0 {
-		return "not known yet"
+// renderDevices prints what each backing device can do, with the range of its
+// history.
+func renderDevices(w io.Writer, c *control.Capacity) {
+	var rows []string
+	for i := range c.Devices {
+		d := &c.Devices[i]
+		tokens, lately, admission := "not known yet", "-", "-"
+		if d.Tokens > 0 {
+			tokens = strconv.FormatInt(d.Tokens, 10)
+		}
+		if len(d.History) > 0 {
+			lately = fmt.Sprintf("%d to %d", slices.Min(d.History), slices.Max(d.History))
+		}
+		if d.Admission > 0 {
+			admission = strconv.FormatInt(d.Admission, 10)
+		}
+		rows = append(rows, row(d.Name, strings.Join(d.Volumes, ", "), tokens, d.Source, lately, d.Reserved, admission))
 	}
-	text := fmt.Sprintf("%d tokens/s, %s", c.Tokens, c.Source)
-	if len(c.History) > 0 {
-		text += fmt.Sprintf(" (%d to %d lately)", slices.Min(c.History), slices.Max(c.History))
+	if rows != nil {
+		table(w, row("DEVICE", "VOLUMES", "TOKENS/S", "SOURCE", "LATELY", "RESERVED NOW", "RESERVABLE"), rows)
 	}
-	if c.Admission > 0 {
-		text += fmt.Sprintf("; reservations are compared with %d", c.Admission)
-	}
-	return text
 }
 
 func renderRules(w io.Writer, q *control.QoS) {
@@ -125,7 +133,7 @@ func renderExplanation(w io.Writer, initiator string, x *control.Explanation) {
 	case !x.Flows[0].Open:
 		fmt.Fprintf(w, "%s has no session. These rules would apply to it:\n", printable(initiator))
 	default:
-		fmt.Fprintf(w, "%s\ncapacity: %s\n", printable(initiator), capacityText(&x.Capacity))
+		fmt.Fprintln(w, printable(initiator))
 		renderTraffic(w, x)
 	}
 	renderEffects(w, x)

@@ -141,8 +141,8 @@ func TestQoSLive(t *testing.T) {
 		`lunar_qos_served_commands_total{initiator="`+initiator.DefaultInitiator+`",lun="0",target="iqn.2026-11.test:t"} 20`,
 		`lunar_qos_queue_seconds_count{initiator="`+initiator.DefaultInitiator+`",lun="0",target="iqn.2026-11.test:t"} 20`,
 		`lunar_qos_reservation_tokens_per_second{level="initiator",name="`+initiator.DefaultInitiator+`",rule="slow"} 500`,
-		`lunar_qos_capacity_tokens_per_second 100000`)
-	c.has(c.tgtd(exitOK, "qos", "show"), "100000 tokens/s, configured", "slow", "100000, 1GiB/s", "differs")
+		`lunar_qos_capacity_tokens_per_second{device="ram/v"} 100000`)
+	c.has(c.tgtd(exitOK, "qos", "show"), "ram/v   v        100000    configured", "slow", "100000, 1GiB/s", "differs")
 	c.has(c.tgtd(exitOK, "qos", "show", "--json"), `"changed":true`, `"weight":7`)
 
 	c.has(c.tgtd(exitOK, "qos", "delete", "slow"), "slow: deleted")
@@ -194,8 +194,8 @@ func TestQoSRefused(t *testing.T) {
 		want []string
 	}{
 		{[]string{"set", "gold", "--limit", "100"}, []string{"rule gold: limit.iops", "100", "reservation of 500"}},
-		{[]string{"set", "gold", "--reservation", "5000", "--limit", "none"}, []string{"more than the capacity", "1000", "gold"}},
-		{[]string{"set", "more", "--reservation", "5000", "--group", "g"}, []string{"more than the capacity", "1000", "more"}},
+		{[]string{"set", "gold", "--reservation", "5000", "--limit", "none"}, []string{"more than the capacity of 2000 of devices null/w, ram/v together", "gold"}},
+		{[]string{"set", "more", "--reservation", "5000", "--group", "g"}, []string{"more than the capacity of 2000", "more"}},
 		{[]string{"set", "new"}, []string{"rule new: initiators", "neither initiators nor group"}},
 		{[]string{"set", "new", "--group", "h"}, []string{`"h"`, "group with initiators"}},
 		{[]string{"set", "new", "--initiators", "no such name,iqn.*", "--limit", "5"}, []string{"no such name", "which rule gold matches as specifically"}},
@@ -249,7 +249,9 @@ func TestQoSTables(t *testing.T) {
 	old.Name, slow.Name, slow.Weight = "old", "slow", 1
 	faster := slow
 	faster.Weight = 9
-	capacity := control.Capacity{Tokens: 48000, Source: "measured", Admission: 50000, Overcommitted: true, Warning: "reservations add up to 60000", History: []int64{47000, 51000, 48000}}
+	capacity := control.Capacity{Overcommitted: true, Warning: "reservations add up to 60000", Devices: []control.Device{
+		{Name: "nvme0n1", Volumes: []string{"a", "b"}, Tokens: 48000, Source: "measured", Admission: 50000, Reserved: 5000, History: []int64{47000, 51000, 48000}},
+		{Name: "ram/c", Volumes: []string{"c"}, Source: "learnt"}}}
 	q := control.QoS{
 		RuleSet:    control.RuleSet{Rules: []control.Rule{gold, faster, vms}, Groups: []control.Group{{Name: "vmware", Initiators: []string{"iqn.1998-01.com.vmware:*", "iqn.x"}}}},
 		Configured: control.RuleSet{Rules: []control.Rule{old, slow, vms}}, Changed: true, Lasting: control.Lasting(true), Capacity: capacity,

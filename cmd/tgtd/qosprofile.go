@@ -1,13 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
-	"os"
-	"syscall"
+	"maps"
+	"slices"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"lunar/backstore/profile"
 	"lunar/conf"
@@ -19,10 +16,10 @@ import (
 const profileDepth = 32
 
 // measureDevices reads from every volume below the cache, one after the other,
-// and returns what all devices can do together, in tokens/s. A device that
-// several volumes are on counts once, with the most that one of them showed.
-func measureDevices(cfg *conf.Config, log *slog.Logger) int64 {
-	best, sum := map[string]int64{}, int64(0)
+// and returns what each device can do, in tokens/s: the most that one of the
+// volumes on it showed.
+func measureDevices(cfg *conf.Config, log *slog.Logger) map[string]int64 {
+	best := map[string]int64{}
 	log.Info("measuring volumes", "volumes", len(cfg.Volumes), "time", time.Duration(len(cfg.Volumes))*cfg.QoS.Profile)
 	for i := range cfg.Volumes {
 		v := &cfg.Volumes[i]
@@ -32,14 +29,13 @@ func measureDevices(cfg *conf.Config, log *slog.Logger) int64 {
 			continue
 		}
 		device := deviceOf(v)
-		best[device] = max(best[device], result.IOPS())
+		best[device] = max(best[device], result.IOPS()*cfg.QoS.Cost.Of(profile.BlockSize, false))
 		log.Info("volume measured: random reads of 4 KiB", "volume", v.Name, "device", device, "IOPS", result.IOPS(), "depth", profileDepth, "time", result.Elapsed)
 	}
-	for _, iops := range best {
-		sum += iops
+	for _, device := range slices.Sorted(maps.Keys(best)) {
+		log.Info("capacity measured", "device", device, "tokens", best[device])
 	}
-	log.Info("capacity measured", "devices", len(best), "IOPS", sum)
-	return sum * cfg.QoS.Cost.Of(profile.BlockSize, false)
+	return best
 }
 
 // measureVolume opens a volume's store as the server will, and closes it. Who
@@ -52,19 +48,4 @@ func measureVolume(v *conf.Volume, duration time.Duration) (profile.Result, erro
 	}
 	defer store.Close()
 	return profile.Measure(store, profile.Config{Depth: profileDepth, Duration: duration, Logger: quiet})
-}
-
-// deviceOf names what the bytes of a volume are on: the device of its file
-// system, itself, or memory.
-func deviceOf(v *conf.Volume) string {
-	info, err := os.Stat(v.Path)
-	if v.Path == "" || err != nil {
-		return "memory"
-	}
-	s := info.Sys().(*syscall.Stat_t)
-	dev := s.Dev
-	if v.Type == conf.BlockVolume {
-		dev = s.Rdev
-	}
-	return fmt.Sprintf("%d:%d", unix.Major(dev), unix.Minor(dev))
 }

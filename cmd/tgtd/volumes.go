@@ -25,7 +25,7 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
 	lu, err := scsi.NewLogicalUnit(scsi.LUConfig{
-		Name: v.Name, Store: store, BlockSize: v.BlockSize,
+		Name: v.Name, Store: store, Device: deviceOf(v), BlockSize: v.BlockSize,
 		Vendor: v.Vendor, Product: v.Product,
 		Serial: serialOf(v, a.identity), NAA: v.NAA,
 		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly, Logger: a.log,

@@ -50,7 +50,7 @@ func TestMetrics(t *testing.T) {
 		`lunar_qos_reservation_periods_missed_total{level="initiator",name="iqn.2026-11.test:host",rule="gold"} 2`,
 		`lunar_qos_queue_seconds_bucket{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="2",target="iqn.2026-11.test:t",le="+Inf"} 9`,
 		`lunar_qos_service_seconds_bucket{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="2",target="iqn.2026-11.test:t",le="1"} 8`,
-		`lunar_qos_capacity_tokens_per_second 50000`,
+		`lunar_qos_capacity_tokens_per_second{device="sda"} 50000`,
 		`lunar_qos_overcommitted 1`,
 		`go_goroutines `,
 		`process_resident_memory_bytes `,

@@ -20,20 +20,28 @@ type QoS struct {
 	Configured RuleSet  `json:"configured" doc:"Rules and groups of the configuration file, as it was read last."`
 	Changed    bool     `json:"changed" doc:"Whether the rules in force are others than those of the configuration file."`
 	Lasting    string   `json:"lasting" doc:"How long the rules in force last, in words."`
-	Capacity   Capacity `json:"capacity" doc:"What the backing stores can do."`
+	Capacity   Capacity `json:"capacity" doc:"What the backing devices can do."`
 	Cost       Cost     `json:"cost" doc:"What a command costs."`
-	Window     int      `json:"window" doc:"Commands under way of each event thread while there are rules; 0: any number."`
+	Window     int      `json:"window" doc:"Commands under way of each event thread on each device while there are rules; 0: any number."`
 	Note       string   `json:"note,omitempty" doc:"What there is to say of the admission of the reservations."`
 }
 
-// Capacity is what the backing stores can do, in tokens per second.
+// Capacity is what the backing devices can do.
 type Capacity struct {
-	Tokens        int64   `json:"tokens_per_second" doc:"Tokens per second, as the scheduler sees it now; 0: not known yet."`
-	Source        string  `json:"source" enum:"configured,measured,learnt" doc:"Where it comes from; the scheduler follows it from there."`
-	Admission     int64   `json:"admission_tokens_per_second" doc:"What reservations are compared with; 0: nothing, for no capacity is known."`
-	Overcommitted bool    `json:"overcommitted" doc:"Whether the reservations are more, which the configuration permits (qos.overcommit)."`
-	Warning       string  `json:"warning,omitempty" doc:"The arithmetic, if they are."`
-	History       []int64 `json:"history" nullable:"false" doc:"Tokens per second in the last seconds, the newest last."`
+	Devices       []Device `json:"devices" nullable:"false" doc:"Backing devices of the volumes, by name."`
+	Overcommitted bool     `json:"overcommitted" doc:"Whether the reservations are more, which the configuration permits (qos.overcommit)."`
+	Warning       string   `json:"warning,omitempty" doc:"The arithmetic, if they are."`
+}
+
+// Device is what a backing device can do, in tokens per second.
+type Device struct {
+	Name      string   `json:"name" doc:"The kernel's name of the disk, the number of a file system without one, or the type and name of a volume in memory."`
+	Volumes   []string `json:"volumes" nullable:"false" doc:"Volumes on it."`
+	Tokens    int64    `json:"tokens_per_second" doc:"Tokens per second, as the scheduler sees it now; 0: not known yet."`
+	Source    string   `json:"source" enum:"configured,measured,learnt" doc:"Where it comes from; the scheduler follows it from there."`
+	Admission int64    `json:"admission_tokens_per_second" doc:"What reservations are compared with; 0: nothing, for no capacity is known."`
+	Reserved  int64    `json:"reserved_tokens_per_second" doc:"What is reserved of it in this second, for those who use it."`
+	History   []int64  `json:"history" nullable:"false" doc:"Tokens per second in the last seconds, the newest last."`
 }
 
 // Cost says how many tokens a command costs.

@@ -35,8 +35,9 @@ func sampleRules() RuleSet {
 func sampleQoS() *Explanation {
 	latency := Latency{Count: 9, Sum: 0.9, P50: 0.1, P90: 0.2, P99: 0.3, P999: 0.4, Buckets: []Bucket{{0.001, 1}, {1, 8}}}
 	return &Explanation{
-		Capacity: Capacity{Tokens: 50000, Source: "configured", Admission: 40000, Overcommitted: true, Warning: "too much", History: []int64{49000, 50000}},
-		Rules:    1,
+		Capacity: Capacity{Overcommitted: true, Warning: "too much", Devices: []Device{
+			{Name: "sda", Volumes: []string{"v"}, Tokens: 50000, Source: "configured", Admission: 40000, Reserved: 300, History: []int64{49000, 50000}}}},
+		Rules: 1,
 		Flows: []Flow{{
 			Initiator: "iqn.2026-11.test:\xffhost", Target: "iqn.2026-11.test:t", LUN: 2, Open: true, Threads: 1,
 			Offered: 10, Served: 9, OfferedTokens: 40, ServedTokens: 36, ServedBytes: 36 << 12, Reserved: 5, Normal: 3, Opportunistic: 1, Hits: 2, Cancelled: 4, Waiting: 1,

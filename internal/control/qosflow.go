@@ -2,7 +2,7 @@ package control
 
 // Explanation is what the token scheduler does for initiators.
 type Explanation struct {
-	Capacity Capacity   `json:"capacity" doc:"What the backing stores can do."`
+	Capacity Capacity   `json:"capacity" doc:"What the backing devices can do."`
 	Rules    int        `json:"rules" doc:"Rules in force."`
 	Flows    []Flow     `json:"flows" nullable:"false" doc:"What each initiator does with each logical unit, by name."`
 	Promises []Promised `json:"promises" nullable:"false" doc:"How reservations were kept, by name of those that have them."`

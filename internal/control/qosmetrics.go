@@ -20,6 +20,19 @@ func ofQoS(value func(*Explanation) float64) func(*Status, emitter) {
 	}
 }
 
+// ofDevices makes a metric of every backing device.
+func ofDevices(value func(*Device) int64) func(*Status, emitter) {
+	return func(s *Status, emit emitter) {
+		if s.QoS == nil {
+			return
+		}
+		for i := range s.QoS.Capacity.Devices {
+			d := &s.QoS.Capacity.Devices[i]
+			emit(float64(value(d)), d.Name)
+		}
+	}
+}
+
 // eachFlow calls f for every flow with its labels.
 func eachFlow(s *Status, f func(flow *Flow, labels ...string)) {
 	if s.QoS == nil {
@@ -60,6 +73,7 @@ func ofPromises(value func(*Promised) int64) func(*Status, emitter) {
 
 var (
 	flowLabels    = []string{"initiator", "target", "lun"}
+	deviceLabels  = []string{"device"}
 	promiseLabels = []string{"rule", "level", "name"}
 )
 
@@ -72,8 +86,10 @@ var qosMetrics = []metric{
 				emit(float64(s.QoS.Rules))
 			}
 		}},
-	{"lunar_qos_capacity_tokens_per_second", "tokens/s", "What the backing stores can do, as the scheduler sees it; 0: not known yet.", gauge, nil,
-		ofQoS(func(x *Explanation) float64 { return float64(x.Capacity.Tokens) })},
+	{"lunar_qos_capacity_tokens_per_second", "tokens/s", "What a backing device can do, as the scheduler sees it; 0: not known yet.", gauge, deviceLabels,
+		ofDevices(func(d *Device) int64 { return d.Tokens })},
+	{"lunar_qos_device_reserved_tokens_per_second", "tokens/s", "What is reserved of a backing device in this second, for those who use it.", gauge, deviceLabels,
+		ofDevices(func(d *Device) int64 { return d.Reserved })},
 	{"lunar_qos_overcommitted", "", "1 while the reservations are more than the capacity.", gauge, nil,
 		ofQoS(func(x *Explanation) float64 { return truth(x.Capacity.Overcommitted) })},
 	{"lunar_qos_offered_commands_total", "", "Commands of an initiator to a logical unit that came to the scheduler.", counter, flowLabels,
