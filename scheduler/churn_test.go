@@ -172,25 +172,9 @@ func (c *churn) pass(ns int64) {
 	if c.now >= c.coord.Deadline() {
 		exchange(c.coord, c.now, c.gates...)
 	} else if c.rng.IntN(4) == 0 {
-		c.welcome()
+		welcome(c.coord, c.now, c.gates...)
+		c.checkShares()
 	}
-}
-
-// welcome is a report between two redistributions.
-func (c *churn) welcome() {
-	for _, g := range c.gates {
-		var r GateReport
-		g.Report(&r, c.now)
-		c.coord.Collect(&r)
-	}
-	c.coord.Check(c.now)
-	grants := make([]GateGrant, len(c.gates))
-	if c.coord.Welcome(c.now, grants) {
-		for i, g := range c.gates {
-			g.Grant(&grants[i], c.now)
-		}
-	}
-	c.checkShares()
 }
 
 // checkShares checks that the threads' shares of a limit are no more than all of

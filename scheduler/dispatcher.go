@@ -230,7 +230,9 @@ func (d *Dispatcher) dispatch(q *Queue, grant Grant, now int64) *Task {
 		class := int(q.place - inHigh)
 		d.classes.charge(class, d.class[class], t.Cost)
 	}
-	d.Refresh(q, now)
+	if q.tasks.length == 0 { // else pick finds out what it may do next
+		d.move(q, isOut, now)
+	}
 	return t
 }
 
@@ -249,7 +251,7 @@ func (d *Dispatcher) ready() bool {
 // admit dispatches a task that has just arrived in an empty queue, while no
 // other queue is ready. False: it may not run now.
 func (d *Dispatcher) admit(q *Queue, t *Task, now int64) bool {
-	if by, _ := q.limited(now); by >= 0 {
+	if !q.unlimited(now) {
 		return false
 	}
 	grant := d.grant(q, now)
@@ -354,8 +356,11 @@ func (q *Queue) hold(by int, until, now int64) {
 	q.until = until
 	if q.heldBy >= 0 {
 		q.throttled[q.heldBy] += now - q.heldSince
+		q.limits[q.heldBy].holds--
 	}
-	q.heldBy, q.heldSince = by, now
+	if q.heldBy, q.heldSince = by, now; by >= 0 {
+		q.limits[by].holds++
+	}
 }
 
 // move takes a queue from its place to another.

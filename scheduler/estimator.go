@@ -20,6 +20,7 @@ type Estimator struct {
 	reserved int64 // ΣR
 	omega    int64
 	window   []int64 // the last lower periods, oldest first
+	doubts   []int64 // the last periods, all below the floor of a learnt profile
 }
 
 // NewEstimator returns an estimator at its profile.
@@ -27,7 +28,7 @@ func NewEstimator(cfg EstimatorConfig) *Estimator {
 	if cfg.Window == 0 {
 		cfg.Window = 5
 	}
-	e := &Estimator{cfg: cfg, window: make([]int64, 0, cfg.Window)}
+	e := &Estimator{cfg: cfg, window: make([]int64, 0, cfg.Window), doubts: make([]int64, 0, cfg.Window)}
 	e.start(cfg.Profile)
 	return e
 }
@@ -35,7 +36,7 @@ func NewEstimator(cfg EstimatorConfig) *Estimator {
 // start begins anew at a profile: lower periods that were seen before a higher
 // use do not count.
 func (e *Estimator) start(profile int64) {
-	e.profile, e.omega, e.window = profile, profile, e.window[:0]
+	e.profile, e.omega, e.window, e.doubts = profile, profile, e.window[:0], e.doubts[:0]
 }
 
 // Capacity is Ω, tokens per period.
@@ -65,6 +66,9 @@ func (e *Estimator) Reserve(reserved int64) { e.reserved = reserved }
 // backlogged says that commands waited for the device, so that a lower use means
 // a lower capacity and not a lower demand. It returns the new Ω.
 func (e *Estimator) Observe(used int64, backlogged bool) int64 {
+	if !backlogged || used >= e.Floor() {
+		e.doubts = e.doubts[:0]
+	}
 	switch {
 	case e.omega == 0 || e.cfg.Profile == 0 && used > e.omega+e.step():
 		e.start(used)
@@ -72,9 +76,23 @@ func (e *Estimator) Observe(used int64, backlogged bool) int64 {
 		e.omega += e.step()
 	case backlogged && used >= e.Floor():
 		e.lower(used)
+	case backlogged && e.cfg.Profile == 0:
+		e.doubt(used)
 	}
 	return e.omega
 }
+
+// doubt learns a profile anew that was learnt from a short burst, such as of
+// writes into a device's cache: a whole window of lower periods, though commands
+// waited, says that the device cannot do half of it.
+func (e *Estimator) doubt(used int64) {
+	if e.doubts = append(e.doubts, used); len(e.doubts) == e.cfg.Window {
+		e.start(mean(e.doubts))
+		e.omega = max(e.omega, e.Floor())
+	}
+}
+
+func mean(all []int64) int64 { return sum(all) / int64(len(all)) }
 
 // lower sets Ω to the mean of the last lower periods, of which none was below
 // the floor of its time.
@@ -84,9 +102,5 @@ func (e *Estimator) lower(used int64) {
 		e.window = e.window[:len(e.window)-1]
 	}
 	e.window = append(e.window, used)
-	sum := int64(0)
-	for _, u := range e.window {
-		sum += u
-	}
-	e.omega = max(sum/int64(len(e.window)), e.Floor())
+	e.omega = max(mean(e.window), e.Floor())
 }

@@ -39,18 +39,48 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
+// TestShortBurst: what a device did for a moment is not its capacity for ever,
+// and one slow moment does not make it forget what it does.
+func TestShortBurst(t *testing.T) {
+	e := NewEstimator(EstimatorConfig{Slack: 0.002})
+	e.Observe(50_000, true)
+	for i, c := range []struct {
+		used       int64
+		backlogged bool
+		omega      int64
+	}{{9000, true, 50_000}, {11_000, true, 50_000}, {10_000, true, 50_000}, {10_000, true, 50_000}, {100, false, 50_000},
+		{9000, true, 50_000}, {11_000, true, 50_000}, {10_000, true, 50_000}, {10_000, true, 50_000}, {10_000, true, 10_000}, {9000, true, 9000}} {
+		if got := e.Observe(c.used, c.backlogged); got != c.omega {
+			t.Errorf("period %d, %d used: found %d, expected %d", i+1, c.used, got, c.omega)
+		}
+	}
+}
+
+// TestBatch: global tokens are fetched in batches that fit the device.
+func TestBatch(t *testing.T) {
+	for capacity, want := range map[int64]int64{0: 1, 500: 1, 15_700: 15, 1_570_000: 1000} {
+		if got := batchOf(capacity); got != want {
+			t.Errorf("capacity %d: found %d, expected %d", capacity, got, want)
+		}
+	}
+}
+
 // TestCapacityHasAFloor: whatever is used, the capacity falls only while
 // commands wait for the device, and then neither below the reservations nor
 // below half of the profile.
 func TestCapacityHasAFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := NewEstimator(EstimatorConfig{Profile: rapid.SampledFrom([]int64{0, 1000}).Draw(t, "profile"), Slack: 0.002})
+		low := 0
 		for range rapid.IntRange(1, 40).Draw(t, "periods") {
 			e.Reserve(rapid.Int64Range(0, 1500).Draw(t, "reserved"))
 			before, floor := e.Capacity(), e.Floor()
 			used, backlogged := rapid.Int64Range(0, 3000).Draw(t, "used"), rapid.Bool().Draw(t, "backlogged")
 			after := e.Observe(used, backlogged)
-			if after < before && (!backlogged || after < floor) {
+			if low++; !backlogged || used >= floor {
+				low = 0
+			}
+			if relearnt := e.cfg.Profile == 0 && low > 0 && low%5 == 0; after < before && (!backlogged || after < floor && !relearnt) {
 				t.Fatalf("%d used, backlogged %v: found the capacity fall from %d to %d, its floor is %d", used, backlogged, before, after, floor)
 			}
 			if profile := e.cfg.Profile; profile == 0 && after < used && used >= floor && used > before {

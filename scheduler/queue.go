@@ -33,6 +33,7 @@ type Limit struct {
 	Bucket
 	PerByte bool // counts Task.Bytes, else Task.Cost
 	Rule    int  // number of the rule that it comes from
+	holds   int  // queues that wait for it
 }
 
 // Queue holds the waiting tasks of one (initiator, logical unit) on one event
@@ -131,6 +132,17 @@ func (q *Queue) limited(now int64) (by int, until int64) {
 		}
 	}
 	return by, until
+}
+
+// unlimited reports whether a command may pass all limits, with nobody waiting
+// for one of them.
+func (q *Queue) unlimited(now int64) bool {
+	for _, l := range q.limits {
+		if l.holds > 0 || l.Ready() > now {
+			return false
+		}
+	}
+	return true
 }
 
 // charge takes the tokens of a command: of every engine that has reservation

@@ -4,7 +4,7 @@ package scheduler
 type account struct {
 	weight  int64
 	deficit int64 // what it may still use in its turn; negative is owed
-	missed  bool  // its turn came while a limit held it
+	missed  int64 // when its turn came while a limit held it, counted in turns missed; 0: not
 }
 
 // ring is weighted round robin over the numbered accounts of a set, by surplus
@@ -13,18 +13,20 @@ type account struct {
 // and costs of 1 it is plain round robin.
 //
 // Who misses its turn because of a limit that has just been spent has it first
-// when the limit lets it: of several that share a limit, the first would else
-// spend it each time, and the rounds of the others would all be in vain.
+// when the limit lets it, and whose turn a limit breaks off goes on with it: of
+// several that share a limit, the first would else spend it each time, the rounds
+// of the others would all be in vain, and no weight would count.
 type ring struct {
-	set      bitset
-	at       int    // where to look next
-	turn     int    // whose turn it is; -1 nobody's
-	used     bool   // the turn was
-	missed   bitset // those of set that have missed a turn
-	missedAt int    // as at
+	set    bitset
+	at     int    // where to look next
+	turn   int    // whose turn it is; -1 nobody's
+	used   bool   // the turn was
+	missed bitset // those of set that have missed a turn
+	misses int64  // turns missed so far
+	broken int    // whose turn a limit broke off; -1 nobody's
 }
 
-func newRing() ring { return ring{turn: -1} }
+func newRing() ring { return ring{turn: -1, broken: -1} }
 
 func (r *ring) grow(n int) {
 	r.set.grow(n)
@@ -34,8 +36,11 @@ func (r *ring) grow(n int) {
 // add takes an account in.
 func (r *ring) add(i int, a *account) {
 	r.set.add(i)
-	if a.missed {
+	if a.missed > 0 {
 		r.missed.add(i)
+	}
+	if r.broken != i { // another's turn was broken off since
+		a.deficit = min(a.deficit, 0)
 	}
 }
 
@@ -43,6 +48,10 @@ func (r *ring) add(i int, a *account) {
 func (r *ring) pick(accounts []*account) int {
 	if r.turn >= 0 || r.set.count == 0 {
 		return r.turn
+	}
+	if i := r.broken; i >= 0 && r.set.has(i) {
+		r.broken, r.turn, r.used = -1, i, true
+		return i
 	}
 	r.used = false
 	if r.missed.count > 0 && r.makeUp(accounts) {
@@ -54,16 +63,20 @@ func (r *ring) pick(accounts []*account) int {
 	return r.turn
 }
 
-// makeUp gives the turn to the next of those that have missed one, but for who
-// is still paying.
+// makeUp gives the turn to who missed it first, but for who is still paying.
 func (r *ring) makeUp(accounts []*account) bool {
 	for r.missed.count > 0 {
-		i := r.missed.next(r.missedAt)
-		a := accounts[i]
-		r.missed.remove(i)
-		a.missed = false
+		first := r.missed.from(0)
+		for i := first; i >= 0; i = r.missed.from(i + 1) {
+			if accounts[i].missed < accounts[first].missed {
+				first = i
+			}
+		}
+		a := accounts[first]
+		r.missed.remove(first)
+		a.missed = 0
 		if a.deficit += a.weight; a.deficit > 0 {
-			r.turn = i
+			r.turn = first
 			return true
 		}
 	}
@@ -97,24 +110,36 @@ func (r *ring) skip(accounts []*account) {
 
 // charge books a cost to whose turn it is.
 func (r *ring) charge(i int, a *account, cost int64) {
-	if r.turn == i && !r.used {
-		r.used, r.missedAt = true, i+1
-	}
+	r.used = r.used || r.turn == i
 	if a.deficit -= cost; a.deficit <= 0 && r.turn == i {
 		r.turn = -1
 	}
 }
 
 // remove takes an account out; what it did not use is lost. With held, a limit is
-// the reason: if it has not used its turn, it will make up for it.
+// the reason: if it has not used its turn, it will make up for it, and if it has
+// begun to, it will go on.
 func (r *ring) remove(i int, a *account, held bool) {
 	r.set.remove(i)
-	if a.missed {
+	if a.missed > 0 {
 		r.missed.remove(i)
 	}
-	a.deficit = min(a.deficit, 0)
-	if r.turn == i {
-		r.turn = -1
-		a.missed = held && !r.used
+	if r.broken == i {
+		if held {
+			return
+		}
+		r.broken = -1
 	}
+	if r.turn == i {
+		r.turn, a.missed = -1, 0
+		switch {
+		case held && r.used:
+			r.broken = i
+			return
+		case held:
+			r.misses++
+			a.missed = r.misses
+		}
+	}
+	a.deficit = min(a.deficit, 0)
 }
