@@ -16,7 +16,11 @@ import (
 
 // openVolume makes a logical unit of the volume.
 func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
-	failing := &deferral{}
+	failing, kept := &deferral{}, a.reservationFile(v)
+	reserved, err := kept.load()
+	if err != nil {
+		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
 	store, err := openStore(v, a.log)
 	if err == nil {
 		store, err = a.cached(v, store, failing)
@@ -29,6 +33,7 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		Vendor: v.Vendor, Product: v.Product,
 		Serial: serialOf(v, a.identity), NAA: v.NAA,
 		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly, Logger: a.log,
+		Reservations: reserved, SaveReservations: kept.save,
 	})
 	if err != nil {
 		store.Close()

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"lunar/conf"
+	"lunar/internal/durable"
+	"lunar/target/scsi/reservation"
+)
+
+// reservationFile is where the persistent reservations of a volume are kept over
+// a loss of power (APTPL). Its name has what the volume is known by, so that
+// another volume of the same name does not inherit them.
+type reservationFile struct{ path string }
+
+func (a *assembly) reservationFile(v *conf.Volume) reservationFile {
+	return reservationFile{filepath.Join(a.stateDir, "reservations", fmt.Sprintf("%s-%016x.json", v.Name, volumeID(v, a.identity)))}
+}
+
+// load returns what was saved last; nil: nothing ever was. Damage is an error:
+// without reservations, a host that was fenced off could write again.
+func (f reservationFile) load() (*reservation.State, error) {
+	text, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reservations: %w", err)
+	}
+	s, err := reservation.Unmarshal(text)
+	if err != nil {
+		return nil, fmt.Errorf("reservations in %s: %w; once no host uses the volume that may not, move the file away", f.path, err)
+	}
+	return s, nil
+}
+
+// save makes a state stable, whole or not at all.
+func (f reservationFile) save(s *reservation.State) error {
+	text, err := s.Marshal()
+	if err != nil {
+		return err
+	}
+	if err := durable.MakeDir(filepath.Dir(f.path)); err != nil {
+		return err
+	}
+	return durable.Replace(f.path, append(text, '\n'))
+}
