@@ -157,7 +157,8 @@ type QP interface {
 
 	// PostRecv queues a receive for each id, with the segment at the same
 	// index. Posting is possible as soon as the QP exists, before its
-	// connection is accepted.
+	// connection is accepted. What is posted to a failed QP may never
+	// complete.
 	PostRecv(ids []uint64, sges []SGE) (posted int, err error)
 
 	// Fail moves the QP to the error state without telling the peer

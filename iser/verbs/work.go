@@ -94,7 +94,7 @@ const (
 	StatusFlushed         Status = 5  // the QP had failed
 	StatusBadResponse     Status = 7  // the peer answered nonsense
 	StatusLocalAccess     Status = 8  // a receive's memory may not be written
-	StatusRemoteInvalid   Status = 9  // the peer's receive is too short, or a key cannot be invalidated
+	StatusRemoteInvalid   Status = 9  // the peer's receive is too short (or StatusRemoteOperation), or a key cannot be invalidated
 	StatusRemoteAccess    Status = 10 // RAddr or RKey is not valid for this
 	StatusRemoteOperation Status = 11 // the peer could not do its part
 	StatusRetryExceeded   Status = 12 // the peer does not answer

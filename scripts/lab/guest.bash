@@ -41,6 +41,7 @@ machine_rdma() { machine_initiator; }
 guest_files() {
 	local more=()
 	target_inside "$1" && more=(-C "$lab" conf -C "$runtime" tgtd numacheck)
+	[ "$1" = rdma ] && [ -e "$runtime/native.test" ] && more+=(native.test)
 	tar -chf "$runtime/guest.tar" -C "$lab/guest" . "${more[@]}"
 	truncate -s %1M "$runtime/guest.tar"
 }

@@ -75,6 +75,7 @@ prepare() {
 	free_port
 	ln -s "$(realpath "$tgtd")" "$runtime/tgtd"
 	(cd "$root" && CGO_ENABLED=0 go build -o "$runtime/numacheck" ./scripts/lab/numacheck)
+	[ ! -e /usr/include/rdma/rdma_cma.h ] || (cd "$root" && go test -c -tags rdma -o "$runtime/native.test" ./iser/verbs/native)
 }
 
 clean() {

@@ -132,8 +132,6 @@ func TestDisconnect(t *testing.T) {
 	target.one(1, verbs.StatusFlushed)
 	f.Settle()
 	initiator.next(verbs.EventDisconnected)
-	target.receive(3, 0, 64)
-	target.one(3, verbs.StatusFlushed)
 	target.post(verbs.WR{ID: 4, Op: verbs.OpSend}, target.sge(0, 8))
 	target.one(4, verbs.StatusFlushed)
 }

@@ -1,0 +1,106 @@
+package rdmadev
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/Mellanox/rdmamap"
+
+	"lunar/internal/arena"
+)
+
+// host is what Check asks.
+type host struct {
+	devices func() []string
+	files   func(device string) []string // character devices
+	open    func(file string) error      // for reading and writing
+}
+
+func thisHost() host {
+	return host{rdmamap.GetRdmaDeviceList, rdmamap.GetRdmaCharDevices, func(file string) error {
+		f, err := os.OpenFile(file, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}}
+}
+
+// Check says what stands against the use of RDMA on this host, and what to do
+// about it: no device, kernel modules that are not loaded, or files that this
+// process may not open. It returns nil if one device at least can be used.
+func Check() error { return thisHost().check() }
+
+func (h host) check() error {
+	devices := h.devices()
+	if len(devices) == 0 {
+		return errors.New("this host has no RDMA device (load the adapter's driver; to try it out without one: modprobe rdma_rxe, rdma link add rxe0 type rxe netdev eth0)")
+	}
+	if err := h.usable(rdmamap.RdmaUcmDevice, "rdma_ucm"); err != nil {
+		return err
+	}
+	var faults []error
+	for _, device := range devices {
+		err := h.checkDevice(device)
+		if err == nil {
+			return nil
+		}
+		faults = append(faults, fmt.Errorf("%s: %w", device, err))
+	}
+	return errors.Join(faults...)
+}
+
+func (h host) checkDevice(device string) error {
+	for _, file := range h.files(device) {
+		if strings.Contains(file, "/uverbs") {
+			return h.usable(file, "ib_uverbs")
+		}
+	}
+	return missing("its uverbs device", "ib_uverbs")
+}
+
+func (h host) usable(file, module string) error {
+	err := h.open(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return missing(file, module)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w (give the user of this process access to it: a group and a udev rule, or root)", err)
+	}
+	return err
+}
+
+func missing(what, module string) error {
+	return fmt.Errorf("%s does not exist: the kernel module %s is not loaded (modprobe %s)", what, module, module)
+}
+
+// Devices are the names of the host's RDMA devices, sorted.
+func Devices() []string { return slices.Sorted(slices.Values(rdmamap.GetRdmaDeviceList())) }
+
+// CheckLocked says that memory of that many bytes cannot be registered with so
+// many devices because of RLIMIT_MEMLOCK, against which it counts once for each
+// of them.
+func CheckLocked(bytes int64, devices int) error {
+	limits, err := arena.ReadLimits("")
+	if err != nil {
+		return err
+	}
+	return checkLocked(bytes, devices, limits.Locked)
+}
+
+func checkLocked(bytes int64, devices int, limit int64) error {
+	if devices == 0 || bytes <= limit/int64(devices) {
+		return nil
+	}
+	need := int64(math.MaxInt64)
+	if bytes <= math.MaxInt64/int64(devices) {
+		need = bytes * int64(devices)
+	}
+	return fmt.Errorf("RDMA locks %s of memory (%s for each of %d devices), RLIMIT_MEMLOCK allows %s: set LimitMEMLOCK=infinity in the service, or run with CAP_IPC_LOCK",
+		arena.Bytes(need), arena.Bytes(bytes), devices, arena.Bytes(limit))
+}

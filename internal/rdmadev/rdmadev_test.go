@@ -1,0 +1,103 @@
+package rdmadev
+
+import (
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCheck(t *testing.T) {
+	const cm, uverbs = "/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0"
+	two := []string{"mlx5_0", "rxe0"}
+	for _, c := range []struct {
+		name     string
+		devices  []string
+		files    map[string][]string
+		faults   map[string]error
+		expected string // part of the error; "" for none
+	}{
+		{"no device", nil, nil, nil, "no RDMA device"},
+		{"no rdma_ucm", two, nil, map[string]error{cm: fs.ErrNotExist}, "modprobe rdma_ucm"},
+		{"rdma_cm is not ours", two, nil, map[string]error{cm: &fs.PathError{Op: "open", Path: cm, Err: fs.ErrPermission}}, "open " + cm},
+		{"no ib_uverbs", two, map[string][]string{"rxe0": {cm}}, nil, "modprobe ib_uverbs"},
+		{"uverbs is not ours", two[1:], map[string][]string{"rxe0": {uverbs}}, map[string]error{uverbs: fs.ErrPermission}, "rxe0: permission denied (give"},
+		{"one of two", two, map[string][]string{"rxe0": {cm, uverbs}}, nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := host{
+				func() []string { return c.devices },
+				func(device string) []string { return c.files[device] },
+				func(file string) error { return c.faults[file] },
+			}
+			err := h.check()
+			if c.expected == "" {
+				if err != nil {
+					t.Errorf("found %v, expected none", err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.expected) {
+				t.Errorf("found %v, expected it to contain %q", err, c.expected)
+			}
+		})
+	}
+}
+
+func TestCheckLocked(t *testing.T) {
+	for _, c := range []struct {
+		bytes   int64
+		devices int
+		limit   int64
+		fits    bool
+	}{
+		{1 << 30, 0, 0, true},
+		{8 << 20, 1, 8 << 20, true},
+		{8 << 20, 2, 8 << 20, false},
+		{1 << 40, 8, math.MaxInt64, true},
+		{math.MaxInt64 - 1, 2, 1 << 30, false},
+	} {
+		if err := checkLocked(c.bytes, c.devices, c.limit); (err == nil) != c.fits {
+			t.Errorf("%+v: found %v", c, err)
+		}
+	}
+	if err := checkLocked(1<<30, 2, 8<<20); !strings.Contains(err.Error(), "LimitMEMLOCK=infinity") {
+		t.Errorf("found %v", err)
+	}
+	if err := CheckLocked(0, 1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNode(t *testing.T) {
+	class := t.TempDir()
+	for device, text := range map[string]string{"mlx5_0": "1\n", "odd": "?\n"} {
+		dir := filepath.Join(class, device, "device")
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "numa_node"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for device, expected := range map[string]int{"mlx5_0": 1, "odd": -1, "rxe0": -1} {
+		if found := nodeIn(class, device); found != expected {
+			t.Errorf("%s: found node %d, expected %d", device, found, expected)
+		}
+	}
+}
+
+// Whatever this machine has, questions about what it has not are errors.
+func TestUnknownDevices(t *testing.T) {
+	if device, err := ForNetdev("nosuchdev0"); err == nil {
+		t.Errorf("found RDMA device %q of a network device that does not exist", device)
+	}
+	if device, err := ForNetdev("lo"); err == nil && device == "" {
+		t.Error("found neither a device nor an error for lo")
+	}
+	if counters, err := Counters("nosuchdev0"); err != nil || len(counters) != 0 {
+		t.Errorf("found %v, %v", counters, err)
+	}
+}
