@@ -23,13 +23,14 @@ func TestDefault(t *testing.T) {
 	want := &Config{
 		Server: Server{
 			BuffersPerThread: 64 * MiB, BusyPoll: 50 * time.Microsecond,
+			ISER: ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
 			Limits: Limits{256, 15 * time.Second, 1024, 128, 16 * MiB},
 			NOP:    NOP{15 * time.Second, 10 * time.Second},
 		},
 		Log:   Log{"info", "text"},
 		Cache: Cache{BlockSize: 256 * KiB, Huge: "auto", DirtyLimit: Amount{Percent: 50}},
 		QoS:   QoS{Window: 32, Cost: scheduler.Cost{Unit: 4096, WritePercent: 100}},
-		PortalGroups: []PortalGroup{{"local", 1, []netip.AddrPort{
+		PortalGroups: []PortalGroup{{Name: "local", Tag: 1, Listen: []netip.AddrPort{
 			netip.MustParseAddrPort("127.0.0.1:3260"), netip.MustParseAddrPort("[::1]:3260"),
 		}}},
 		Volumes: []Volume{{

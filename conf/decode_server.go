@@ -3,6 +3,7 @@ package conf
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,7 @@ func (d *decoder) server(n node, s *Server) {
 		"busy-poll":          duration(&s.BusyPoll, 0, time.Millisecond),
 		"nodes":              nodes(&s.Nodes),
 		"metrics":            metrics(&s.Metrics),
+		"iser":               func(d *decoder, n node) { d.iser(n, &s.ISER) },
 		"limits":             func(d *decoder, n node) { d.limits(n, &s.Limits) },
 		"nop":                func(d *decoder, n node) { d.nop(n, &s.NOP) },
 	})
@@ -105,7 +107,7 @@ func (d *decoder) portalGroups(n node, c *Config) {
 		d.mapping(n, fields{
 			"tag":         number(&tag, 0, 65535),
 			"listen":      func(d *decoder, n node) { d.listens(n, &g) },
-			"listen-iser": refuseISER,
+			"listen-iser": func(d *decoder, n node) { d.listensISER(n, &g) },
 		})
 		if !d.has(n, "listen") && !d.has(n, "listen-iser") {
 			g.Listen, _ = ParseListen(defaultListen)
@@ -115,9 +117,48 @@ func (d *decoder) portalGroups(n node, c *Config) {
 	})
 }
 
-// refuseISER keeps the key for the transport that does not exist yet.
-func refuseISER(d *decoder, n node) {
-	d.fail(n.path, "a listener for iSER", "no such key in this version: iSER is not built yet; use listen for iSCSI over TCP")
+// listensISER reads a listen-iser list. An address of both families gives two
+// portals.
+func (d *decoder) listensISER(n node, g *PortalGroup) {
+	d.list(n, func(e node) {
+		var portals []ISERPortal
+		parsed(&portals, wantListenISER, ParseListenISER)(d, e)
+		g.ListenISER = append(g.ListenISER, portals...)
+	})
+	if len(g.ListenISER) == 0 && !n.missing() && len(d.problems) == 0 {
+		d.fail(n.path, "an empty list", "at least one address or interface; leave the key out for none")
+	}
+}
+
+const wantListenISER = `a network interface with an RDMA device, such as eth2 or eth2:3260, or address:port as for listen`
+
+// interfaceName is what Linux lets a network interface be called, but for names
+// that look like numbers and addresses.
+var interfaceName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,14}$`)
+
+// ParseListenISER reads one element of a listen-iser list: an address as for
+// listen, or an interface with or without a port.
+func ParseListenISER(text string) (out []ISERPortal, ok bool) {
+	if portals, ok := ParseListen(text); ok {
+		for _, p := range portals {
+			out = append(out, ISERPortal{Addr: p})
+		}
+		return out, true
+	}
+	name, port, found := strings.Cut(text, ":")
+	if !found {
+		port = "3260"
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	p := ISERPortal{Interface: name, Addr: netip.AddrPortFrom(netip.Addr{}, uint16(number))}
+	return []ISERPortal{p}, err == nil && interfaceName.MatchString(name)
+}
+
+func (d *decoder) iser(n node, i *ISER) {
+	d.mapping(n, fields{
+		"immediate-data":      size(&i.ImmediateData, 512, 0, 8*KiB),
+		"remote-invalidation": boolean(&i.RemoteInvalidation),
+	})
 }
 
 func (d *decoder) listens(n node, g *PortalGroup) {

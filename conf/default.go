@@ -19,6 +19,7 @@ func defaults() *Config {
 		Server: Server{
 			BuffersPerThread: 64 * MiB,
 			BusyPoll:         50 * time.Microsecond,
+			ISER:             ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
 			Limits: Limits{
 				ConnectionsInLogin: 256,
 				LoginTimeout:       15 * time.Second,

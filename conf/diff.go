@@ -43,6 +43,7 @@ type comparison struct{ found []Difference }
 // its own.
 var keysOf = map[string]string{
 	"QoS": "qos", "Match": "", "MayBuffer": "-", "Discovery.AuthGroup": "auth",
+	"ISER": "iser", "ListenISER": "listen-iser",
 }
 
 // keyOf is the path of a field.

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 )
@@ -27,6 +28,7 @@ type Server struct {
 	BusyPoll         time.Duration // how long an event thread looks for work before it sleeps, while that pays; 0 never
 	Nodes            Nodes
 	Metrics          netip.AddrPort // where counters can be read over HTTP; the zero value: only through the control socket
+	ISER             ISER
 	Limits           Limits
 	NOP              NOP
 }
@@ -67,9 +69,31 @@ type Discovery struct {
 
 // PortalGroup is a set of portals that share a tag (RFC 7143 section 4.1.2).
 type PortalGroup struct {
-	Name   string
-	Tag    uint16
-	Listen []netip.AddrPort // ascending; [::] is IPv6 only, so that dual stack is two entries
+	Name       string
+	Tag        uint16
+	Listen     []netip.AddrPort // ascending; [::] is IPv6 only, so that dual stack is two entries
+	ListenISER []ISERPortal     // in their order
+}
+
+// ISERPortal is where iSCSI over RDMA is served: at an address, or at all addresses
+// of a network interface with an RDMA device.
+type ISERPortal struct {
+	Addr      netip.AddrPort // its address is the zero value if Interface is given
+	Interface string
+}
+
+// String is how a configuration names it.
+func (p ISERPortal) String() string {
+	if p.Interface == "" {
+		return p.Addr.String()
+	}
+	return fmt.Sprintf("%s:%d", p.Interface, p.Addr.Port())
+}
+
+// ISER is how iSCSI over RDMA is done.
+type ISER struct {
+	ImmediateData      Size // longest data that a write may bring along with its command; 0: none
+	RemoteInvalidation bool // responses spare the initiator invalidating its keys, where it agrees
 }
 
 // AuthGroup says who an initiator must be.

@@ -106,6 +106,29 @@ func (d *decoder) validatePortals(c *Config) {
 			open = append(open, portal{p, path})
 		}
 	}
+	d.validateISER(c)
+}
+
+// validateISER refuses what is listened on twice over RDMA, whose ports have
+// nothing to do with those of TCP.
+func (d *decoder) validateISER(c *Config) {
+	type portal struct {
+		ISERPortal
+		path string
+	}
+	var open []portal
+	for _, g := range c.PortalGroups {
+		path := "portal-groups." + g.Name + ".listen-iser"
+		for _, p := range g.ListenISER {
+			i := slices.IndexFunc(open, func(o portal) bool {
+				return p.Interface == o.Interface && (p.Addr == o.Addr || p.Interface == "" && overlap(p.Addr, o.Addr))
+			})
+			if i >= 0 {
+				d.fail(path, p.String(), fmt.Sprintf("a portal that does not overlap with %v of %s", open[i].ISERPortal, open[i].path))
+			}
+			open = append(open, portal{p, path})
+		}
+	}
 }
 
 // validateMetrics refuses a socket that a portal has, and warns of one that
