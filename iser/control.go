@@ -339,7 +339,7 @@ func (c *conn) makeQP(limits verbs.QPLimits) error {
 		c.number = c.qp.Number()
 		c.rx.blocks[0], c.rx.slots[0] = b, loginSlots
 		c.tx.most, c.tx.inline = limits.SendWR, min(c.qp.Limits().Inline, limits.Inline)
-		c.tx.slots, c.tx.size, c.tx.lkey, c.tx.longest = b.mem[loginSlots*slotSize:], slotSize, b.lkey, segmentMost
+		c.tx.large = slots{mem: b.mem[loginSlots*slotSize:], size: slotSize, lkey: b.lkey}
 		for i := range uint32(loginSlots) {
 			c.rx.again = append(c.rx.again, i)
 		}

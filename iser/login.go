@@ -215,7 +215,8 @@ func (e *entrance) Enable(p *login.ConnectionParams) (target.Datamover, error) {
 		c.tx.longest = min(int(p.InitiatorMaxRecvDataSegmentLength), segmentMost)
 		if c.normal {
 			b := c.rx.blocks[1]
-			c.tx.slots, c.tx.size, c.tx.lkey, c.tx.longest = b.mem[c.rx.slots[1]*slotSize:], controlSlot, b.lkey, min(c.tx.longest, controlMost)
+			c.tx.small = slots{mem: b.mem[c.rx.slots[1]*slotSize:], size: controlSlot, lkey: b.lkey}
+			c.tx.longest = min(c.tx.longest, controlMost)
 		}
 		return nil
 	})

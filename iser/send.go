@@ -55,6 +55,7 @@ type work struct {
 	kind     kind
 	ref      *buf.Ref
 	itt, ttt uint32 // of a read
+	slots    *slots // of a PDU: where its slot is from
 }
 
 // sender is the sending half of a connection. Writes and PDUs leave in order;
@@ -68,15 +69,33 @@ type sender struct {
 	work  ring[work] // what the device has, in order
 	most  int        // entries of the send queue
 	reads int        // of them, RDMA Reads
-	sends uint32     // PDUs so far: their slots are used in turn
-	unack uint32     // of them, those that the device has
 	moved int64      // when something last completed, on the loop's clock
 
-	inline  int    // longest message that the device copies when it is posted
-	slots   []byte // for PDUs, each controlSlot long, or slotSize during login
-	size    int    // of a slot
-	longest int    // data segment that the initiator takes now
-	lkey    uint32
+	inline  int // longest message that the device copies when it is posted
+	longest int // data segment that the initiator takes in full feature phase
+	small   slots
+	large   slots // for texts, of the login and of discovery
+}
+
+// slots are registered memory for PDUs on their way out, used in turn.
+type slots struct {
+	mem  []byte
+	size int // of one
+	lkey uint32
+	next uint32
+	busy uint32 // that the device has
+}
+
+// take returns the next slot, nil if it is not free yet.
+func (s *slots) take() []byte {
+	n := uint32(len(s.mem) / s.size)
+	if s.busy == n {
+		return nil
+	}
+	slot := s.mem[int(s.next%n)*s.size:][:s.size:s.size]
+	s.next++
+	s.busy++
+	return slot
 }
 
 func (tx *sender) pending() bool    { return tx.out.len() > 0 || tx.outstanding() > 0 }
@@ -303,11 +322,14 @@ func (c *conn) bounce(o *outgoing) bool {
 // nextSend makes an entry of a PDU, in a slot of its own.
 func (c *conn) nextSend(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 	tx := &c.tx
-	slots := uint32(len(tx.slots) / tx.size)
-	if tx.unack >= slots {
+	from := &tx.large
+	if len(tx.small.mem) > 0 && messageHead+len(o.data) <= controlSlot {
+		from = &tx.small
+	}
+	slot := from.take()
+	if slot == nil {
 		return false
 	}
-	slot := tx.slots[int(tx.sends%slots)*tx.size:][:tx.size]
 	if c.r != nil {
 		c.r.Stamp(&o.bhs)
 	}
@@ -315,9 +337,7 @@ func (c *conn) nextSend(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 	slot[0] = typeControl
 	copy(slot[headerLength:], o.bhs[:])
 	n := messageHead + copy(slot[messageHead:], o.data)
-	tx.sends++
-	tx.unack++
-	*sge = verbs.SGE{Addr: verbs.Addr(slot), Len: uint32(n), LKey: tx.lkey}
+	*sge = verbs.SGE{Addr: verbs.Addr(slot), Len: uint32(n), LKey: from.lkey}
 	*wr = verbs.WR{ID: c.sendID(tx.work.tail), Op: verbs.OpSend, Flags: verbs.FlagSignaled, NSGE: 1}
 	if n <= tx.inline {
 		wr.Flags |= verbs.FlagInline
@@ -327,7 +347,7 @@ func (c *conn) nextSend(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 		c.station.count.invalidates.Add(1)
 	}
 	releaseRef(o.ref) // its data have been copied
-	*tx.work.push() = work{kind: kindSend}
+	*tx.work.push() = work{kind: kindSend, slots: from}
 	c.station.count.sends.Add(1)
 	return true
 }
@@ -376,7 +396,7 @@ func (c *conn) retire(at uint32, done bool) {
 func (c *conn) forget(w *work) {
 	switch w.kind {
 	case kindSend:
-		c.tx.unack--
+		w.slots.busy--
 	case kindRead:
 		c.tx.reads--
 	}
