@@ -23,7 +23,7 @@ func TestDefault(t *testing.T) {
 	want := &Config{
 		Server: Server{
 			BuffersPerThread: 64 * MiB, BusyPoll: 50 * time.Microsecond,
-			ISER: ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
+			ISER:   ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
 			Limits: Limits{256, 15 * time.Second, 1024, 128, 16 * MiB},
 			NOP:    NOP{15 * time.Second, 10 * time.Second},
 		},
