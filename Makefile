@@ -59,9 +59,10 @@ fuzz: ## every fuzz target for FUZZTIME (5s)
 		done; \
 	done
 
-conformance: build ## libiscsi's conformance suite and qemu-img against tgtd
+conformance: build ## libiscsi's conformance suite, qemu-img and fio against tgtd
 	scripts/conformance/run.sh
 	scripts/conformance/qemu-img.sh
+	scripts/conformance/fio.sh
 
 lab: build ## Debian's kernel and open-iscsi in a VM against tgtd
 	scripts/lab/run.sh

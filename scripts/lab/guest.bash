@@ -42,7 +42,7 @@ guest_files() {
 	local more=()
 	target_inside "$1" && more=(-C "$lab" conf -C "$runtime" tgtd numacheck)
 	[ "$1" = rdma ] && [ -e "$runtime/native.test" ] && more+=(native.test)
-	tar -chf "$runtime/guest.tar" -C "$lab/guest" . "${more[@]}"
+	tar -chf "$runtime/guest.tar" -C "$lab/guest" . -C "$root/scripts" fio "${more[@]}"
 	truncate -s %1M "$runtime/guest.tar"
 }
 
