@@ -75,5 +75,6 @@ func runReadCapacity16(c *Command) {
 	lba := binary.BigEndian.Uint64(c.CDB[2:])
 	sense := checkCapacityLBA(lba, c.CDB[14]&0x01 != 0, blocks)
 	data := readCapacity16(blocks, lu.config.BlockSize, lu.info)
+	data[12] = typeCodes[lu.protect].capacity
 	c.answer(data, binary.BigEndian.Uint32(c.CDB[10:]), sense)
 }

@@ -58,12 +58,13 @@ type Command struct {
 	// is the command's own until the port has sent it.
 	Parameter []byte
 
-	row   *Row
-	step  func(*Command) // starts what can be started; runs until ending
-	lba   uint64         // of the CDB
-	count uint64         // logical blocks of the CDB
-	fua   bool           // writes go to stable media
-	flush uint64         // number of the flush that is under way
+	row    *Row
+	step   func(*Command) // starts what can be started; runs until ending
+	lba    uint64         // of the CDB
+	count  uint64         // logical blocks of the CDB
+	fua    bool           // writes go to stable media
+	shield shield         // what it has to do with protection information
+	flush  uint64         // number of the flush that is under way
 
 	seg   [MaxSegments]segment
 	limit uint32 // bytes of data that really move
@@ -124,7 +125,7 @@ func (c *Command) Reset() {
 	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length = nil, nil, nil, Good, 0
 	c.row, c.step, c.parsed = nil, nil, nil
 	c.limit, c.next, c.head, c.tail, c.fua, c.work, c.copy = 0, 0, 0, 0, false, work{}, nil
-	c.inline = 0
+	c.inline, c.shield = 0, shield{}
 	c.starved, c.missed, c.awaiting, c.ending, c.aborted, c.again = false, false, false, false, false, false
 }
 

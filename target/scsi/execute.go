@@ -1,6 +1,9 @@
 package scsi
 
-import "lunar/internal/invariants"
+import (
+	"lunar/backstore/protect"
+	"lunar/internal/invariants"
+)
 
 // Execute runs c, whose Nexus leads to lu. Everything that c does later
 // happens on the calling event thread; c may end before Execute returns.
@@ -19,6 +22,10 @@ func (lu *LogicalUnit) Execute(c *Command) {
 	}
 	if c.row.Flags&ParameterList != 0 {
 		c.fetch(c.row.List(&c.CDB), 0, c.row.Run)
+		return
+	}
+	if c.shield.active {
+		c.row.RunShielded(c)
 		return
 	}
 	c.row.Run(c)
@@ -49,6 +56,9 @@ func (c *Command) decode() *Sense {
 		return s
 	}
 	c.row = row
+	if row.Flags&Protectable != 0 {
+		return c.checkProtection()
+	}
 	return row.check(&c.CDB)
 }
 
@@ -86,7 +96,7 @@ func (c *Command) pending() *Sense {
 
 // supports reports whether the logical unit has the row's command.
 func (lu *LogicalUnit) supports(row *Row) bool {
-	return row.Flags&NeedsDiscard == 0 || lu.info.Discard
+	return (row.Flags&NeedsDiscard == 0 || lu.info.Discard) && (row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2)
 }
 
 // protection returns why n may not write, or nil.

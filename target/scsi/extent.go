@@ -5,9 +5,10 @@ import "encoding/binary"
 // The groups of operation codes (SAM-5 clause 5.2.2), in bits 7 to 5, that
 // tell a CDB's length and where its LBA and length fields are.
 const (
-	group6  = 0
-	group16 = 4
-	group12 = 5
+	group6        = 0
+	groupVariable = 3 // that of 32-byte CDBs
+	group16       = 4
+	group12       = 5
 )
 
 // lengthField returns the first byte of the CDB's TRANSFER LENGTH field or
@@ -20,6 +21,8 @@ func lengthField(cdb *CDB) int {
 		return 6
 	case group16:
 		return 10
+	case groupVariable:
+		return 28
 	}
 	return 7
 }
@@ -30,6 +33,8 @@ func lengthField(cdb *CDB) int {
 func addressOf(cdb *CDB) (lba, count uint64) {
 	be := binary.BigEndian
 	switch cdb[0] >> 5 {
+	case groupVariable:
+		return be.Uint64(cdb[12:]), uint64(be.Uint32(cdb[28:]))
 	case group6:
 		// A length of zero means 256 blocks (SBC-3 clause 5.8).
 		return uint64(be.Uint32(cdb[0:]) & 0x1fffff), (uint64(cdb[4])+255)%256 + 1

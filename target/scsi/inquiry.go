@@ -1,6 +1,10 @@
 package scsi
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"lunar/backstore/protect"
+)
 
 // Peripheral qualifier and device type (SPC-4 clause 6.6), byte 0 of all
 // INQUIRY data.
@@ -78,7 +82,11 @@ func inquiryData(n *Nexus, cdb *CDB) ([]byte, *Sense) {
 	case evpd:
 		return vpdData(n, page)
 	}
-	return standardInquiry(directAccessDevice, &n.LU.config), nil
+	data := standardInquiry(directAccessDevice, &n.LU.config)
+	if n.LU.protect != protect.None {
+		data[5] |= inquiryProtect
+	}
+	return data, nil
 }
 
 func runInquiry(c *Command) {

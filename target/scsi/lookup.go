@@ -25,7 +25,7 @@ var (
 )
 
 func init() {
-	for _, table := range [][]Row{spcTable, reservationTable, sbcTable, copyTable} {
+	for _, table := range [][]Row{spcTable, reservationTable, sbcTable, longTable, copyTable} {
 		for i := range table {
 			table[i].enlist()
 		}
@@ -58,7 +58,10 @@ func (r *Row) prepare() {
 	for i := 1; i < r.Length; i++ {
 		unused[i] = ^r.Usage[i]
 	}
-	if r.ServiceAction >= 0 {
+	switch {
+	case r.Opcode == variableLength:
+		unused[7], unused[8], unused[9] = 0, 0, 0
+	case r.ServiceAction >= 0:
 		unused[1] &^= serviceActions - 1
 	}
 	for i := range r.unused {
@@ -68,6 +71,9 @@ func (r *Row) prepare() {
 
 // lookup returns the row of a CDB, or why there is none.
 func lookup(cdb *CDB) (*Row, *Sense) {
+	if cdb[0] == variableLength {
+		return lookupLong(cdb)
+	}
 	e := &index[cdb[0]]
 	if e.row != nil {
 		return e.row, nil

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"lunar/backstore"
+	"lunar/backstore/protect"
 	"lunar/target/scsi/reservation"
 )
 
@@ -46,6 +47,7 @@ type LogicalUnit struct {
 	info       backstore.Info // as of the start; the size is State's
 	limits     BlockLimits
 	blockShift uint
+	protect    protect.Type // of the store's protection information
 
 	// state is what the data path reads: replaced as a whole by writers,
 	// who hold mu.
@@ -83,6 +85,7 @@ type State struct {
 	SoftProtect     bool   // SWP of the control mode page
 	DescriptorSense bool   // D_SENSE of the control mode page
 	Stopped         bool   // START STOP UNIT stopped the unit
+	OwnTags         bool   // ATO of the control mode page: application tags are the initiators'
 }
 
 // NewLogicalUnit makes a logical unit of an opened store, which it owns from
@@ -96,6 +99,9 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	}
 	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
 	lu.limits = lu.blockLimits()
+	if s, ok := config.Store.(protected); ok {
+		lu.protect = s.Type()
+	}
 	lu.mu.nexuses = make(map[*Nexus]struct{})
 	lu.reservations.Store(config.Reservations)
 	if config.Reservations == nil {
@@ -107,6 +113,7 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	lu.state.Store(&State{
 		Blocks:     uint64(lu.info.Size) >> lu.blockShift,
 		WriteCache: lu.info.VolatileCache && !config.WriteThrough,
+		OwnTags:    lu.protect != protect.None,
 	})
 	return lu, nil
 }

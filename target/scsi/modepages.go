@@ -44,8 +44,9 @@ var modePages = []modePage{
 	// Control (SPC-4 clause 7.5): one task set for all initiators,
 	// unrestricted reordering, no limit on how long BUSY may last.
 	{code: 0x0a, base: []byte{0x0a, 0x0a, 0, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0}, bits: []modeBit{
-		{offset: 2, mask: 0x04, field: descriptorSense}, // D_SENSE
-		{offset: 4, mask: 0x08, field: softProtect},     // SWP
+		{offset: 2, mask: 0x04, field: descriptorSense},        // D_SENSE
+		{offset: 4, mask: 0x08, field: softProtect},            // SWP
+		{offset: 5, mask: 0x80, field: ownTags, fixed: always}, // ATO
 	}},
 
 	// Control extension (SPC-4 clause 7.5).
@@ -60,6 +61,9 @@ func writeCache(s *State) *bool      { return &s.WriteCache }
 func descriptorSense(s *State) *bool { return &s.DescriptorSense }
 func softProtect(s *State) *bool     { return &s.SoftProtect }
 
+func ownTags(s *State) *bool { return &s.OwnTags }
+
+func always(*LUConfig) bool                { return true }
 func isWriteThrough(config *LUConfig) bool { return config.WriteThrough }
 
 // findModePage returns nil for a page that is not supported.

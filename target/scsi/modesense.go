@@ -3,6 +3,8 @@ package scsi
 import (
 	"encoding/binary"
 	"math"
+
+	"lunar/backstore/protect"
 )
 
 // Page control of MODE SENSE (SPC-4 clause 6.13).
@@ -168,7 +170,7 @@ func (c *Command) modeParameters() *modeParameters {
 // defaultState returns the state before any MODE SELECT. Its Blocks are not
 // set: they are no mode parameter.
 func (lu *LogicalUnit) defaultState() *State {
-	return &State{WriteCache: lu.info.VolatileCache && !lu.config.WriteThrough}
+	return &State{WriteCache: lu.info.VolatileCache && !lu.config.WriteThrough, OwnTags: lu.protect != protect.None}
 }
 
 // modeParameters returns what mode data for n in state is made from.

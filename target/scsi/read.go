@@ -21,7 +21,7 @@ func read(c *Command) {
 
 // wantsMedium reports that the initiator asks for what is on the medium: what is
 // newer in a cache has to be written there first (SBC-3 clause 5.8, FUA).
-func (c *Command) wantsMedium() bool { return c.CDB[0]>>5 != group6 && c.CDB[1]&fuaBit != 0 }
+func (c *Command) wantsMedium() bool { return c.CDB[0]>>5 != group6 && c.flags()&fuaBit != 0 }
 
 // readFlushed follows the flush.
 func readFlushed(c *Command) {

@@ -130,7 +130,7 @@ func oneCommand(row *Row, timeouts bool) []byte {
 func usageData(row *Row) []byte {
 	usage := slices.Clone(row.Usage[:row.Length])
 	usage[0] = row.Opcode
-	if row.ServiceAction >= 0 {
+	if row.ServiceAction >= 0 && row.Opcode != variableLength {
 		usage[1] = usage[1]&^0x1f | byte(row.ServiceAction)
 	}
 	return usage
@@ -142,9 +142,17 @@ func appendTimeouts(dst []byte) []byte {
 }
 
 // supportedCommands returns the rows of the command table that the logical
-// unit has.
+// unit has, with what it knows of protection information.
 func (lu *LogicalUnit) supportedCommands() []*Row {
-	return slices.DeleteFunc(slices.Clone(commands), func(row *Row) bool { return !lu.supports(row) })
+	rows := slices.DeleteFunc(slices.Clone(commands), func(row *Row) bool { return !lu.supports(row) })
+	for i, row := range rows {
+		if row.Flags&Protectable != 0 && lu.mayProtect(row) {
+			shown := *row
+			shown.Usage[flagsByte(&row.Usage)] |= protectField
+			rows[i] = &shown
+		}
+	}
+	return rows
 }
 
 func runReportSupportedOperationCodes(c *Command) {

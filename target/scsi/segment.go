@@ -111,6 +111,7 @@ func (s *segment) release() {
 		s.ref = nil
 	}
 	s.state, s.phase, s.op.Data, s.away = idle, 0, nil, nil
+	s.op.Tuples, s.op.Unchecked = nil, false
 }
 
 // receive asks for the segment's Data-Out.

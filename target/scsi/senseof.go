@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lunar/backstore"
+	"lunar/backstore/protect"
 )
 
 // senseOf tells a store's error in SCSI's words; lba is the first block that
@@ -21,7 +22,10 @@ import (
 //   - What the store cannot do at all is no command of this logical unit.
 //   - Anything else is damage to the medium at lba.
 func senseOf(err error, kind backstore.Kind, lba uint64) Sense {
+	var wrong *protect.CheckError
 	switch {
+	case errors.As(err, &wrong):
+		return wrongTuple(wrong.LBA, wrong.Field)
 	case errors.Is(err, backstore.ErrNoSpace):
 		return *SpaceAllocationFailed
 	case errors.Is(err, backstore.ErrReadOnly):

@@ -13,7 +13,11 @@ func TestInvalidOpcodes(t *testing.T) {
 		}
 		for action := range byte(32) {
 			if e.actions != nil && e.actions[action] == nil {
-				d.refused([]byte{byte(opcode), action, 0, 0, 0, 0}, nil, InvalidFieldInCDB(1, 4))
+				cdb, at := []byte{byte(opcode), action, 0, 0, 0, 0}, InvalidFieldInCDB(1, 4)
+				if opcode == variableLength {
+					cdb, at = []byte{variableLength, 7: additionalLength, 9: action, 31: 0}, InvalidFieldInCDB(8, NoBit)
+				}
+				d.refused(cdb, nil, at)
 			}
 		}
 	}
@@ -21,12 +25,20 @@ func TestInvalidOpcodes(t *testing.T) {
 
 // TestRowsWellFormed checks what the table must hold to drive dispatch.
 func TestRowsWellFormed(t *testing.T) {
-	lengths := map[byte]int{0: 6, 1: 10, 2: 10, 4: 16, 5: 12}
+	lengths := map[byte]int{0: 6, 1: 10, 2: 10, 3: 32, 4: 16, 5: 12}
+	// Where the service action and CONTROL are.
+	action := map[bool]int{false: 1, true: 9}
+	control := func(row *Row) int {
+		if row.Opcode == variableLength {
+			return 1
+		}
+		return row.Length - 1
+	}
 	for i, row := range commands {
 		if row.Length != lengths[row.Opcode>>5] || row.Run == nil || row.Name == "" || row.Usage[0] != row.Opcode {
 			t.Errorf("%s: %+v", row.Name, row)
 		}
-		if row.ServiceAction >= 0 && int(row.Usage[1]&0x1f) != row.ServiceAction {
+		if row.ServiceAction >= 0 && int(row.Usage[action[row.Opcode == variableLength]]&0x1f) != row.ServiceAction {
 			t.Errorf("%s: usage data % x", row.Name, row.Usage)
 		}
 		if (row.Flags&ParameterList != 0) != (row.List != nil) {
@@ -35,7 +47,7 @@ func TestRowsWellFormed(t *testing.T) {
 		if i > 0 && commands[i-1].Opcode == row.Opcode && commands[i-1].ServiceAction == row.ServiceAction {
 			t.Errorf("%s: twice in the table", row.Name)
 		}
-		if row.Usage[row.Length-1] != 0 {
+		if row.Usage[control(row)] != 0 {
 			t.Errorf("%s: CONTROL is looked at", row.Name)
 		}
 	}

@@ -30,6 +30,11 @@ const (
 	ParameterList
 	// NeedsDiscard leaves the row out for a store that cannot release space.
 	NeedsDiscard
+	// Protectable commands know protection information: bits 7 to 5 of their
+	// flags, which Usage leaves out, are allowed if the logical unit has any.
+	Protectable
+	// NeedsType2 leaves the row out for a logical unit without type 2 protection.
+	NeedsType2
 )
 
 // Row is one literal line of the command table. The table drives dispatch,
@@ -55,6 +60,8 @@ type Row struct {
 	// Run starts the command. It ends it by one of Command's finishing
 	// methods, now or later.
 	Run func(*Command)
+	// RunShielded is Run for a command with protection information.
+	RunShielded func(*Command)
 
 	// unused are the CDB's bits that must be zero, as little endian words.
 	unused [len(CDB{}) / 8]uint64

@@ -13,7 +13,7 @@ const (
 	bytchkBlock = 3 // each of them equals the one block in the Data-Out buffer
 )
 
-func bytchk(cdb *CDB) byte { return cdb[1] >> 1 & 3 }
+func bytchk(cdb *CDB) byte { return cdb[flagsByte(cdb)] >> 1 & 3 }
 
 // check is what is done with each segment, in this order; then it is read.
 type check struct {

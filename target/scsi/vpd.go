@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"lunar/backstore"
+	"lunar/backstore/protect"
 )
 
 // VPD page codes (SPC-4 clause 7.8, SBC-3 clause 6.6).
@@ -79,6 +80,9 @@ func unitSerialNumber(n *Nexus) []byte { return []byte(n.LU.config.Serial) }
 // HEAD OF QUEUE, ORDERED and SIMPLE, and whether there is a volatile cache.
 func extendedInquiry(n *Nexus) []byte {
 	body := make([]byte, extendedInquirySize)
+	if n.LU.protect != protect.None {
+		body[0] = typeCodes[n.LU.protect].extended | tagChecks
+	}
 	body[1] = 0x01 // SIMPSUP: commands run in any order, whatever their attribute
 	if n.LU.info.VolatileCache {
 		body[2] = 0x01 // V_SUP

@@ -20,22 +20,33 @@ const patternSize = 64 << 10
 // know a faster way than writing it; any other is written from a buffer that
 // repeats it.
 func writeSame(c *Command) {
-	lu := c.Nexus.LU
-	if s := c.address(lu.limits.MaxWriteSame); s != nil {
+	if s := c.writeSameExtent(); s != nil {
 		c.Fail(s)
 		return
 	}
-	if c.count == 0 {
-		c.Fail(InvalidFieldInCDB(lengthField(&c.CDB), NoBit))
-		return
+	c.writeSameBlock(c.Nexus.LU)
+}
+
+// writeSameExtent decodes what the CDB is about.
+func (c *Command) writeSameExtent() *Sense {
+	lu := c.Nexus.LU
+	if s := c.address(lu.limits.MaxWriteSame); s != nil {
+		return s
 	}
-	if c.CDB[1]&unmapBit != 0 && !lu.info.Discard {
-		c.Fail(InvalidFieldInCDB(1, 3))
-		return
+	if c.count == 0 {
+		return InvalidFieldInCDB(lengthField(&c.CDB), NoBit)
+	}
+	if c.flags()&unmapBit != 0 && !lu.info.Discard {
+		return InvalidFieldInCDB(flagsByte(&c.CDB), 3)
 	}
 	c.fua = !lu.state.Load().WriteCache
 	c.work.at, c.work.left = c.lba, c.count
-	if c.CDB[1]&ndobBit != 0 {
+	return nil
+}
+
+// writeSameBlock fetches the block unless it is known to be zero.
+func (c *Command) writeSameBlock(lu *LogicalUnit) {
+	if c.flags()&ndobBit != 0 {
 		c.zero()
 		return
 	}
@@ -64,7 +75,7 @@ func zeroOrRepeat(c *Command) {
 // is released reads as zeroes.
 func (c *Command) zero() {
 	c.work.kind = backstore.WriteZeroes
-	if c.CDB[1]&unmapBit != 0 && c.Nexus.LU.info.DiscardZeroes {
+	if c.flags()&unmapBit != 0 && c.Nexus.LU.info.DiscardZeroes {
 		c.work.kind = backstore.Discard
 	}
 	c.run(zeroStep)
