@@ -131,8 +131,11 @@ func TestUsageDataIsEnforced(t *testing.T) {
 		for i := 1; i < len(usage); i++ {
 			cdb[i] = rapid.Byte().Draw(t, "byte") & usage[i]
 		}
-		action := row.ServiceAction >= 0
-		if action {
+		action, long := row.ServiceAction >= 0, row.Opcode == variableLength
+		switch {
+		case long: // these bytes are values
+			cdb[7], cdb[8], cdb[9] = usage[7], usage[8], usage[9]
+		case action:
 			cdb[1] |= byte(row.ServiceAction)
 		}
 		found, sense := lookup(&cdb)
@@ -140,7 +143,7 @@ func TestUsageDataIsEnforced(t *testing.T) {
 			t.Fatalf("%s: % x within usage data % x refused", row.Name, cdb, usage)
 		}
 		field, bit := rapid.IntRange(1, row.Length-1).Draw(t, "field"), rapid.IntRange(0, 7).Draw(t, "bit")
-		if usage[field]&(1<<bit) != 0 || action && field == 1 && bit < 5 {
+		if usage[field]&(1<<bit) != 0 || action && !long && field == 1 && bit < 5 || long && 7 <= field && field <= 9 {
 			return
 		}
 		cdb[field] |= 1 << bit
