@@ -19,6 +19,9 @@ var volumeKeys = map[string][]VolumeType{
 	"direct": {FileVolume, BlockVolume},
 	"write":  {FileVolume, BlockVolume},
 	"cache":  {FileVolume, BlockVolume},
+
+	"protection":      {FileVolume, BlockVolume},
+	"protection-file": {FileVolume, BlockVolume},
 }
 
 // naaDigits are the designators of 8 bytes (SPC-4 clause 7.8.6.6): IEEE
@@ -42,6 +45,9 @@ func (d *decoder) volumes(n node, c *Config) {
 			"cache":      volumeCache(&v),
 			"vendor":     printable(&v.Vendor, 8),
 			"product":    printable(&v.Product, 16),
+
+			"protection":      protectionType(&v.Protection),
+			"protection-file": text(&v.ProtectionFile, "a path", validPath),
 		})
 		if ok {
 			d.fitsType(n, &v)
@@ -72,6 +78,14 @@ func (d *decoder) fitsType(n node, v *Volume) {
 		if d.has(n, key) && !slices.Contains(types, v.Type) {
 			d.fail(n.path+"."+key, "a key that type "+string(v.Type)+" does not have", "it with type "+join(types))
 		}
+	}
+	switch {
+	case v.ProtectionFile != "" && v.Protection == 0:
+		d.fail(n.path+".protection-file", "a file for protection information, and none is kept", "protection: 1, 2 or 3 beside it")
+	case v.Protection != 0 && v.ProtectionFile == "" && v.Type == FileVolume:
+		v.ProtectionFile = v.Path + ".pi"
+	case v.Protection != 0:
+		d.require(n, "protection-file", "the path of a file that keeps the protection information, of 8 bytes for each block")
 	}
 	switch v.Type {
 	case FileVolume:
@@ -109,6 +123,13 @@ func blockSize(to *int) setter {
 			return 4096, true
 		}
 		return 0, false
+	})
+}
+
+func protectionType(to *int) setter {
+	return parsed(to, "1, 2 or 3", func(s string) (int, bool) {
+		v, err := strconv.Atoi(s)
+		return v, err == nil && v >= 1 && v <= 3
 	})
 }
 

@@ -153,12 +153,17 @@ type Volume struct {
 	MayBuffer bool   // Direct is a default that gives way where the file system has no direct I/O
 	Write     WritePolicy
 	ReadOnly  bool
-	Threads   int          // event threads of the logical unit; 0 lets the server choose
-	Serial    string       // VPD page 80h; empty derives one from the server's identity and Name
-	NAA       uint64       // VPD page 83h; 0 derives a locally assigned one from Serial
-	Cache     *VolumeCache // nil: not behind the block cache
-	Vendor    string       // T10 vendor identification; empty takes the server's
-	Product   string       // product identification; empty takes the server's
+	// Protection is the type of protection information (T10-DIF), 1 to 3, that is
+	// kept in ProtectionFile; 0: none.
+	Protection     int
+	ProtectionFile string
+
+	Threads int          // event threads of the logical unit; 0 lets the server choose
+	Serial  string       // VPD page 80h; empty derives one from the server's identity and Name
+	NAA     uint64       // VPD page 83h; 0 derives a locally assigned one from Serial
+	Cache   *VolumeCache // nil: not behind the block cache
+	Vendor  string       // T10 vendor identification; empty takes the server's
+	Product string       // product identification; empty takes the server's
 }
 
 // Cache describes the block cache that the volumes share.

@@ -58,8 +58,10 @@ func (t *Target) normalize(all []PortalGroup) {
 // InStateDir resolves the relative paths of volumes below dir.
 func (c *Config) InStateDir(dir string) {
 	for i := range c.Volumes {
-		if v := &c.Volumes[i]; v.Path != "" && !filepath.IsAbs(v.Path) {
-			v.Path = filepath.Join(dir, v.Path)
+		for _, path := range []*string{&c.Volumes[i].Path, &c.Volumes[i].ProtectionFile} {
+			if *path != "" && !filepath.IsAbs(*path) {
+				*path = filepath.Join(dir, *path)
+			}
 		}
 	}
 }

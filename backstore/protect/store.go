@@ -91,6 +91,14 @@ func (s *Store) Info() backstore.Info {
 // Type is the protection type.
 func (s *Store) Type() Type { return s.shape.kind }
 
+// Dirty implements backstore.WriteBack for a store that does.
+func (s *Store) Dirty() int64 {
+	if w, ok := s.data.(backstore.WriteBack); ok {
+		return w.Dirty()
+	}
+	return 0
+}
+
 // Wrong is how many reads have found a block that is not what its tuple says.
 func (s *Store) Wrong() uint64 { return s.wrong.Load() }
 

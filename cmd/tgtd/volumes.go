@@ -4,12 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 
 	"lunar/backstore"
+	"lunar/backstore/protect"
 	"lunar/conf"
 	"lunar/target/scsi"
 )
@@ -24,6 +26,9 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	store, err := openStore(v, a.log)
 	if err == nil {
 		store, err = a.cached(v, store, failing)
+	}
+	if err == nil {
+		store, err = a.shielded(v, store)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
@@ -41,6 +46,21 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	}
 	failing.bind(lu)
 	return lu, nil
+}
+
+// shielded puts protection information around the store of a volume that is to
+// have it. On error the store is closed.
+func (a *assembly) shielded(v *conf.Volume, store backstore.Store) (backstore.Store, error) {
+	if v.Protection == 0 {
+		return store, nil
+	}
+	s, err := protect.Open(protect.Config{
+		Data: store, Path: v.ProtectionFile, Type: protect.Type(v.Protection), Block: v.BlockSize, Logger: a.log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return s, nil
 }
 
 func openStore(v *conf.Volume, log *slog.Logger) (backstore.Store, error) {
