@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"lunar/scheduler/batch"
+
 	"lunar/scheduler"
 )
 
@@ -22,7 +24,8 @@ func TestDefault(t *testing.T) {
 	}
 	want := &Config{
 		Server: Server{
-			BuffersPerThread: 64 * MiB, BusyPoll: 50 * time.Microsecond,
+			BuffersPerThread: 64 * MiB, Poll: PollAdaptive, BusyPoll: 50 * time.Microsecond, PollBudget: 20,
+			Batching: Batching{Mode: batch.Adaptive}, MaxDelay: 50 * time.Microsecond,
 			ISER:   ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
 			Limits: Limits{256, 15 * time.Second, 1024, 128, 16 * MiB},
 			NOP:    NOP{15 * time.Second, 10 * time.Second},

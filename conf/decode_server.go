@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"lunar/scheduler/batch"
 )
 
 // config reads the top level.
@@ -31,7 +33,11 @@ func (d *decoder) server(n node, s *Server) {
 		"threads":            count(&s.Threads, 1024),
 		"cpus":               cpuList(&s.CPUs),
 		"buffers-per-thread": size(&s.BuffersPerThread, 1, 4*MiB, TiB),
+		"poll":               oneOf(&s.Poll, PollOff, PollAdaptive, PollAlways),
 		"busy-poll":          duration(&s.BusyPoll, 0, time.Millisecond),
+		"poll-budget":        percent(&s.PollBudget, 1, 100),
+		"batching":           batching(&s.Batching),
+		"max-delay":          duration(&s.MaxDelay, 0, 10*time.Millisecond),
 		"nodes":              nodes(&s.Nodes),
 		"metrics":            metrics(&s.Metrics),
 		"iser":               func(d *decoder, n node) { d.iser(n, &s.ISER) },
@@ -42,6 +48,29 @@ func (d *decoder) server(n node, s *Server) {
 		s.Limits.MemoryPerSession = min(s.Limits.MemoryPerSession, s.BuffersPerThread/2)
 	}
 }
+
+// batching accepts off, adaptive, or a mapping with the static level.
+func batching(to *Batching) setter {
+	return func(d *decoder, n node) {
+		if _, mapping := n.ast.(ast.MapNode); mapping {
+			d.mapping(n, fields{"static": number(&to.Level, 1, maxBatch)})
+			to.Mode = batch.Static
+			if !d.has(n, "static") {
+				d.fail(n.path, n.describe(), expectedBatching)
+			}
+			return
+		}
+		parsed(&to.Mode, expectedBatching, func(s string) (batch.Mode, bool) {
+			mode, ok := map[string]batch.Mode{"off": batch.Off, "adaptive": batch.Adaptive}[s]
+			return mode, ok
+		})(d, n)
+	}
+}
+
+const (
+	maxBatch         = 1024
+	expectedBatching = "off, adaptive, or a level such as {static: 8}"
+)
 
 // nodes accepts auto, a number of equal nodes, or a list with the CPUs of each.
 func nodes(to *Nodes) setter {

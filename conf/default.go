@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"lunar/scheduler/batch"
 )
 
 // DefaultFile is the commented default configuration, conf/tgtd.yaml.
@@ -18,8 +20,12 @@ func defaults() *Config {
 	return &Config{
 		Server: Server{
 			BuffersPerThread: 64 * MiB,
+			Poll:             PollAdaptive,
 			BusyPoll:         50 * time.Microsecond,
 			ISER:             ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
+			PollBudget:       20,
+			Batching:         Batching{Mode: batch.Adaptive},
+			MaxDelay:         batch.ServerDelay,
 			Limits: Limits{
 				ConnectionsInLogin: 256,
 				LoginTimeout:       15 * time.Second,

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
+
+	"lunar/scheduler/batch"
 )
 
 // Config is a whole configuration in its normal form: the slices of named
@@ -25,12 +27,29 @@ type Server struct {
 	Threads          int           // event threads; 0 lets the server choose one per CPU
 	CPUs             []int         // CPUs that event threads are pinned to, ascending; empty means every CPU that the process may use
 	BuffersPerThread Size          // off-heap data buffers of each event thread
-	BusyPoll         time.Duration // how long an event thread looks for work before it sleeps, while that pays; 0 never
+	Poll             string        // one of the Poll words
+	BusyPoll         time.Duration // with PollAdaptive: how long an event thread looks for work before it sleeps; 0 never
+	PollBudget       int           // with PollAdaptive: percent of its time that may go into looks in vain
+	Batching         Batching
+	MaxDelay         time.Duration // the longest time for which requests are gathered
 	Nodes            Nodes
 	Metrics          netip.AddrPort // where counters can be read over HTTP; the zero value: only through the control socket
 	ISER             ISER
 	Limits           Limits
 	NOP              NOP
+}
+
+// How event threads wait for work.
+const (
+	PollOff      = "off"      // asleep
+	PollAdaptive = "adaptive" // looking for it while that pays
+	PollAlways   = "always"   // looking for it, with all of a CPU
+)
+
+// Batching says how many small requests are worked on together.
+type Batching struct {
+	Mode  batch.Mode
+	Level int // of batch.Static
 }
 
 // Nodes overrides the machine's NUMA nodes. The zero value takes them as they

@@ -89,6 +89,15 @@ func powerOfTwo(to *Size, low, high Size) setter {
 	})
 }
 
+// percent accepts a share such as 20%.
+func percent(to *int, low, high int) setter {
+	return parsed(to, fmt.Sprintf("a share from %d%% to %d%%", low, high), func(s string) (int, bool) {
+		digits, share := strings.CutSuffix(s, "%")
+		v, err := strconv.Atoi(digits)
+		return v, share && err == nil && v >= low && v <= high && strconv.Itoa(v) == digits
+	})
+}
+
 // duration accepts a time with a unit within a range.
 func duration(to *time.Duration, low, high time.Duration) setter {
 	return parsed(to, fmt.Sprintf("a time from %v to %v, such as 15s", low, high), func(s string) (time.Duration, bool) {

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"lunar/internal/arena"
+	"lunar/internal/evloop"
 	"lunar/internal/numa"
+	"lunar/scheduler/batch"
 	"lunar/target/login"
 	"lunar/target/scsi"
 )
@@ -17,14 +19,15 @@ type Config struct {
 
 	Topology numa.Topology // real, or an override; zero: that of the machine
 
-	Threads int        // event threads, dealt over the nodes; default one per CPU of Topology
-	CPUs    []int      // CPUs to pin them to, within a node in this order; default all of Topology
-	Buffers int        // bytes of data buffers per event thread
-	Huge    arena.Huge // pages of the data buffers
-	NoRing  bool       // do without io_uring
-	// BusyPoll is how long an event thread may look for work before it
-	// sleeps, which it does only as long as looking pays; negative: never.
-	BusyPoll time.Duration
+	Threads int         // event threads, dealt over the nodes; default one per CPU of Topology
+	CPUs    []int       // CPUs to pin them to, within a node in this order; default all of Topology
+	Buffers int         // bytes of data buffers per event thread
+	Huge    arena.Huge  // pages of the data buffers
+	NoRing  bool        // do without io_uring
+	Poll    evloop.Poll // how event threads wait for work; the zero value: they sleep
+	// Batching says how responses are gathered and for how long requests may be
+	// (Delay); nil is adaptive.
+	Batching *batch.Config
 	Workers  int // goroutines for calls that block, shared out among the nodes
 
 	Offer         login.Offer   // what the target negotiates
@@ -68,7 +71,6 @@ type PortalGroup struct {
 
 const (
 	defaultBuffers       = 64 << 20
-	defaultBusyPoll      = 50 * time.Microsecond
 	defaultQueueDepth    = 128
 	defaultSessionMemory = 16 << 20
 )
@@ -91,7 +93,9 @@ func (c Config) withDefaults() (Config, []place, error) {
 	setDefault(&c.Threads, len(at))
 	setDefault(&c.Buffers, defaultBuffers)
 	setDefault(&c.Workers, 16)
-	setDefault(&c.BusyPoll, defaultBusyPoll)
+	if c.Batching == nil {
+		c.Batching = defaultBatching()
+	}
 	// Data that comes unasked lands in the buffer of the command's first segment.
 	c.Offer.FirstBurstLength = min(c.Offer.FirstBurstLength, scsi.SegmentSize)
 	return c, at, nil

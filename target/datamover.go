@@ -5,6 +5,7 @@ import (
 
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
+	"lunar/scheduler/batch"
 	"lunar/target/pdu"
 )
 
@@ -99,7 +100,13 @@ type Room struct {
 	receive []byte
 	readv   [2]unix.Iovec
 	sendv   []unix.Iovec
+	batch   int // see Batch
 }
+
+// Batch is how many responses of a connection a transport sends together, 1 or more:
+// when so many are queued, it sends them before it queues the next; what is queued at
+// the end of the thread's pass leaves then.
+func (r *Room) Batch() int { return r.batch }
 
 // roomSize is the scratch of receiving, in bytes: besides what one read brings, it
 // takes the start of a PDU that is not placed yet.
@@ -107,5 +114,5 @@ const roomSize = pdu.BHSLength + pdu.MaxAHSLength + pdu.DigestLength + placeFrom
 
 // newRoom makes the room over roomSize bytes of memory.
 func newRoom(mem []byte) *Room {
-	return &Room{receive: mem, sendv: make([]unix.Iovec, maxIOV)}
+	return &Room{receive: mem, sendv: make([]unix.Iovec, maxIOV), batch: batch.DefaultMax}
 }

@@ -83,7 +83,8 @@ func NewServer(config Config) (*Server, error) {
 			return nil, err
 		}
 		th.gate = newGate(th, i, config.QoS.Gate)
-		th.loop.SetBusyPoll(max(config.BusyPoll, 0))
+		th.loop.SetPoll(config.Poll)
+		th.batching.start(*config.Batching, th.loop, th.room)
 		s.threads = append(s.threads, th)
 		s.running.Go(th.loop.Run)
 	}

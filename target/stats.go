@@ -158,13 +158,21 @@ type ThreadStats struct {
 	Name        string
 	CPU, Node   int // -1: none
 	Connections int
+
+	BatchLevel      int    // responses of a connection that leave together now
+	Batches         uint64 // passes in which small requests came
+	BatchedRequests uint64 // small requests that came in them
 }
 
 // Threads returns the event threads.
 func (s *Server) Threads() []ThreadStats {
 	out := make([]ThreadStats, 0, len(s.threads))
 	for _, th := range s.threads {
-		out = append(out, ThreadStats{th.loop.Stats(), th.loop.Name(), th.loop.CPU(), th.loop.Node(), int(th.load.Load())})
+		b := &th.batching.served
+		out = append(out, ThreadStats{
+			Stats: th.loop.Stats(), Name: th.loop.Name(), CPU: th.loop.CPU(), Node: th.loop.Node(), Connections: int(th.load.Load()),
+			BatchLevel: int(b.level.Load()), Batches: b.passes.Load(), BatchedRequests: b.commands.Load(),
+		})
 	}
 	return out
 }

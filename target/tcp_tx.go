@@ -57,6 +57,7 @@ type txState struct {
 	head      uint32 // first PDU that is not completely sent
 	tail      uint32
 	sent      int // bytes of the first PDU that are sent
+	ready     int // responses queued since the last flush
 	bytes     int // data bytes queued
 	own       int // of them, those without a buffer
 	lent      int // PDUs queued whose data are lent
@@ -122,6 +123,9 @@ func (m *tcpMover) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 		prefetch.Bytes(data) // until they leave, others are executed
 	}
 	m.send(bhs.BHS(), data, ref)
+	if !bhs.HasStatus() {
+		m.tx.ready-- // part of a response
+	}
 	if m.tx.bytes >= flushFrom {
 		m.flushNow()
 	}
@@ -133,6 +137,10 @@ func (m *tcpMover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 		releaseRef(ref)
 		return
 	}
+	if m.tx.ready >= m.room.Batch() {
+		m.flushNow() // before this one, so that the task of the last has given back its place in the command window
+	}
+	m.tx.ready++
 	o := m.tx.push()
 	*(*pdu.BHS)(o.head[:]) = *bhs
 	o.data, o.ref, o.stamped = data, ref, false
@@ -241,6 +249,7 @@ func (m *tcpMover) flushNow() {
 // flush sends what is queued until the socket takes no more, or another thread
 // has it to send: one sendmsg for up to maxIOV pieces.
 func (m *tcpMover) flush() error {
+	m.tx.ready = 0
 	for m.tx.pending() && !m.tx.blocked && !m.tx.away.busy {
 		iov, bytes, sender := m.gather()
 		if sender != nil {

@@ -13,11 +13,11 @@ import (
 // thread is an event thread with what its connections share. All but loop
 // belongs to the thread itself.
 type thread struct {
-	loop *evloop.Loop
-	room *Room
-	gate *gate
-	rest rest
-	load atomic.Int32 // connections, for the choice of a home
+	loop     *evloop.Loop
+	room     *Room
+	gate     *gate
+	batching batching
+	load     atomic.Int32 // connections, for the choice of a home
 
 	free      *task // recycled tasks
 	lanes     map[*scsi.LogicalUnit]backstore.Lane
@@ -48,7 +48,6 @@ func newThread(config evloop.Config) (*thread, error) {
 		conns: make(map[*Connection]struct{}),
 	}
 	th.homing.Fire = th.judgeHomes
-	th.rest.thread = th
 	th.feedTask = evloop.Func(th.feed)
 	loop.Pool().OnFree(th.freed)
 	return th, nil

@@ -55,6 +55,7 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	if config.QoS, err = a.daemon.qos.settle(); err != nil {
 		return nil, err
 	}
+	spareProcessors(&a.cfg.Server)
 	if a.daemon.Server, err = target.NewServer(config); err != nil {
 		return nil, err
 	}
@@ -79,7 +80,8 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 		CPUs:          cfg.Server.CPUs,
 		Buffers:       int(cfg.Server.BuffersPerThread),
 		Huge:          huge,
-		BusyPoll:      cfg.Server.BusyPoll,
+		Poll:          pollOf(&cfg.Server),
+		Batching:      batchingOf(&cfg.Server),
 		Offer:         login.DefaultOffer(),
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
 		NOPInterval:   cfg.Server.NOP.Interval,
@@ -95,9 +97,6 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 	}
 	if c.NOPInterval == 0 {
 		c.NOPInterval = -1 // never; 0 would be the default
-	}
-	if c.BusyPoll == 0 {
-		c.BusyPoll = -1
 	}
 	return c, err
 }

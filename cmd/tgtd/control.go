@@ -85,7 +85,9 @@ func (s *source) server() control.Daemon {
 	for _, t := range s.daemon.Threads() {
 		d.Threads = append(d.Threads, control.Thread{
 			Name: t.Name, CPU: t.CPU, Node: t.Node, Connections: t.Connections,
-			Passes: t.Passes, Sleeps: t.Sleeps, Wakeups: t.Wakeups,
+			Passes: t.Passes, Sleeps: t.Sleeps, Wakeups: t.Wakeups, Handovers: t.Handovers,
+			Looks: t.Looks, LooksInVain: t.InVain, Rests: t.Rests,
+			BatchLevel: t.BatchLevel, Batches: t.Batches, BatchedRequests: t.BatchedRequests,
 			BusySeconds: (t.Run - t.Idle).Seconds(), RunSeconds: t.Run.Seconds(),
 			BufferBytes: int64(t.Pool), BufferUsedBytes: int64(t.PoolUsed),
 		})

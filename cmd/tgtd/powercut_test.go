@@ -63,7 +63,7 @@ func serveFragile(t *testing.T) *fragiles {
 	}
 	f := &fragiles{}
 	f.server, err = target.NewServer(target.Config{
-		Logger: log, Topology: topology, Threads: 2, Buffers: 8 << 20, BusyPoll: -1, Offer: login.DefaultOffer(), NOPInterval: -1,
+		Logger: log, Topology: topology, Threads: 2, Buffers: 8 << 20, Offer: login.DefaultOffer(), NOPInterval: -1,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -33,6 +33,13 @@ type Thread struct {
 	Passes          uint64  `json:"passes" doc:"Turns of its loop."`
 	Sleeps          uint64  `json:"sleeps" doc:"Times that it blocked because there was nothing to do."`
 	Wakeups         uint64  `json:"wakeups" doc:"Times that another thread woke it."`
+	Handovers       uint64  `json:"handovers" doc:"Tasks that other threads handed to it; none for what the cache or a fast store serves."`
+	Looks           uint64  `json:"looks" doc:"Idle times in which it looked for work before it would have slept."`
+	LooksInVain     uint64  `json:"looks_in_vain" doc:"Of them, those in which no work came."`
+	Rests           uint64  `json:"rests" doc:"Times that it left its connections alone to gather requests."`
+	BatchLevel      int     `json:"batch_level" doc:"Responses of a connection that leave together now."`
+	Batches         uint64  `json:"batches" doc:"Turns in which small requests came."`
+	BatchedRequests uint64  `json:"batched_requests" doc:"Small requests that came in them."`
 	BusySeconds     float64 `json:"busy_seconds" doc:"Time in which it had something to do."`
 	RunSeconds      float64 `json:"run_seconds" doc:"Time since it began."`
 	BufferBytes     int64   `json:"buffer_bytes" doc:"Size of its pool of data buffers."`

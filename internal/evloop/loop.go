@@ -25,7 +25,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -231,7 +230,10 @@ func (l *Loop) pass() {
 	work := l.poll.dispatch(n)
 	work += l.look()
 	work += l.reap()
-	work += l.inbox.run()
+	if handed := l.inbox.run(); handed > 0 {
+		l.stats.handed.Add(uint64(handed))
+		work += handed
+	}
 	work += l.timers.fire(l.now)
 	work += l.again.run()
 	l.runPassEnd()
@@ -381,11 +383,6 @@ func (l *Loop) Node() int { return l.config.Node }
 
 // CPU returns the configured CPU, -1 when unpinned.
 func (l *Loop) CPU() int { return l.config.CPU }
-
-// SetBusyPoll lets the loop look for work for up to limit before it sleeps,
-// as long as looking pays: it trades CPU time for the latency of a wake-up. 0,
-// the default, never looks.
-func (l *Loop) SetBusyPoll(limit time.Duration) { l.spin = spinner{limit: int64(limit)} }
 
 // OnThread reports whether the caller runs on the loop's thread.
 func (l *Loop) OnThread() bool { return l.thread.Load() == int64(unix.Gettid()) }

@@ -7,14 +7,17 @@ import (
 
 // Stats counts since the loop began to run.
 type Stats struct {
-	Passes   uint64        // turns of the loop
-	Sleeps   uint64        // blocking waits
-	Rests    uint64        // see Rest
-	Wakeups  uint64        // eventfd writes by Post and Stop
-	Run      time.Duration // since the loop began to run
-	Idle     time.Duration // of it, with nothing to do: asleep, or looking for work; a pass that has not ended counts as idle
-	Pool     int           // bytes of the pool
-	PoolUsed int           // of them, those handed out when the last pass ended
+	Passes    uint64        // turns of the loop
+	Sleeps    uint64        // blocking waits
+	Rests     uint64        // see Rest
+	Looks     uint64        // idle times in which it looked for work instead of sleeping, see Poll
+	InVain    uint64        // of them, those that ended asleep
+	Handovers uint64        // tasks that Post brought
+	Wakeups   uint64        // eventfd writes by Post and Stop
+	Run       time.Duration // since the loop began to run
+	Idle      time.Duration // of it, with nothing to do: asleep, or looking for work; a pass that has not ended counts as idle
+	Pool      int           // bytes of the pool
+	PoolUsed  int           // of them, those handed out when the last pass ended
 }
 
 // counters keeps what the loop writes apart from what other goroutines write.
@@ -23,6 +26,9 @@ type counters struct {
 	passes   atomic.Uint64
 	sleeps   atomic.Uint64
 	rests    atomic.Uint64
+	looks    atomic.Uint64
+	inVain   atomic.Uint64
+	handed   atomic.Uint64
 	began    atomic.Int64 // time, on the clock of Monotonic; 0: not yet
 	idleness idleness
 	poolUsed atomic.Int64
@@ -35,6 +41,7 @@ type counters struct {
 func (l *Loop) Stats() Stats {
 	s := Stats{
 		Passes: l.stats.passes.Load(), Sleeps: l.stats.sleeps.Load(), Rests: l.stats.rests.Load(), Wakeups: l.stats.wakeups.Load(),
+		Looks: l.stats.looks.Load(), InVain: l.stats.inVain.Load(), Handovers: l.stats.handed.Load(),
 		Pool: l.memory, PoolUsed: int(l.stats.poolUsed.Load()),
 	}
 	if began := l.stats.began.Load(); began != 0 {
@@ -67,7 +74,13 @@ func (l *Loop) idles(now int64) {
 
 // works notes that there is something to do again.
 func (l *Loop) works() {
-	l.spin.learn(l.now - l.idle)
+	looked, vain := l.spin.learn(l.now-l.idle, l.now)
+	if looked {
+		l.stats.looks.Add(1)
+	}
+	if vain {
+		l.stats.inVain.Add(1)
+	}
 	i := &l.stats.idleness
 	i.Store((i.Load()>>1 + l.now) << 1)
 	l.idle = 0

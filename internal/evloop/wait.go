@@ -47,7 +47,7 @@ func (l *Loop) patience() time.Duration {
 	if l.idle == 0 {
 		l.idles(now)
 	}
-	if l.spin.pays(now - l.idle) {
+	if l.spin.pays(now-l.idle, now) {
 		return 0
 	}
 	timeout := time.Duration(-1)

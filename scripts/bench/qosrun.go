@@ -77,7 +77,7 @@ func (r *qosRun) serve(ruled bool) error {
 	}
 	var err error
 	r.server, err = target.NewServer(target.Config{
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Threads: s.units, BusyPoll: -1,
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Threads: s.units,
 		Offer: login.DefaultOffer(), Limits: target.Limits{QueueDepth: 256}, QoS: settings,
 	})
 	if err != nil {

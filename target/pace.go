@@ -1,10 +1,6 @@
 package target
 
-import (
-	"time"
-
-	"lunar/target/pdu"
-)
+import "lunar/target/pdu"
 
 // An initiator that is slower than this server always has responses that it has
 // not looked at. As long as it works them off, it does not notice when new ones
@@ -17,19 +13,8 @@ import (
 // Responses that are still on their way look like those that the initiator has not
 // come to, so whether rests cost throughput is tried out (trial.go).
 
-const (
-	// restFrom is how many responses an initiator must have left.
-	restFrom = 6
-	// restLongest and restShortest bound a rest; a shorter one would cost more
-	// than it saves.
-	restLongest  = 50 * time.Microsecond
-	restShortest = 6 * time.Microsecond
-	// eagerTime is for how long a thread does not rest because of an initiator
-	// that keeps up, or of a large command.
-	eagerTime = time.Millisecond
-	// smallCommand is the most bytes of a command that is worth gathering.
-	smallCommand = 16 << 10
-)
+// restFrom is how many responses an initiator must have left.
+const restFrom = 6
 
 // pace is what is known of how fast an initiator takes responses.
 type pace struct {
@@ -40,59 +25,6 @@ type pace struct {
 	since  pdu.SN // ExpStatSN at the time at
 	at     int64
 	each   int64 // nanoseconds that it takes for a response when it has enough of them: the least, rising slowly
-}
-
-// rest decides on a thread's rests.
-type rest struct {
-	thread *thread
-	listed []*Connection // those that commands came from in this pass
-	eager  int64         // until then there is no rest
-	trial  trial
-	idle   time.Duration // of the thread, when the window of the trial began
-}
-
-// gather notes a command.
-func (c *Connection) gather(t *task) {
-	r, p := &c.thread.rest, &c.pace
-	if t.cmd.EDTL > smallCommand {
-		r.eager = t.moved + int64(eagerTime)
-		return
-	}
-	r.trial.commands++
-	p.seen = t.expStatSN
-	if p.left = uint32(c.statSN - p.seen); p.left > maxQueued {
-		p.left = 0 // it makes things up
-	}
-	if !p.listed {
-		p.listed = true
-		r.listed = append(r.listed, c)
-		if len(r.listed) == 1 {
-			c.thread.loop.AtPassEnd(r)
-		}
-	}
-}
-
-// Run implements evloop.Task: it follows a pass in which commands came.
-func (r *rest) Run() {
-	now := r.thread.loop.Now()
-	shortest := int64(restLongest)
-	for i, c := range r.listed {
-		shortest = min(shortest, c.pace.judge(now))
-		c.pace.listed = false
-		r.listed[i] = nil
-	}
-	r.listed = r.listed[:0]
-	if r.trial.over(now) {
-		idle := r.thread.loop.Stats().Idle
-		r.trial.judge(now, int64(idle-r.idle))
-		r.idle = idle
-	}
-	switch {
-	case shortest < 0:
-		r.eager = now + int64(eagerTime)
-	case now >= r.eager && shortest >= int64(restShortest) && r.trial.resting():
-		r.thread.loop.Rest(time.Duration(shortest))
-	}
 }
 
 // paceResponses are needed for an estimate of the time that one takes.

@@ -1,0 +1,161 @@
+package target
+
+import (
+	"sync/atomic"
+	"time"
+
+	"lunar/internal/evloop"
+	"lunar/scheduler/batch"
+)
+
+// batching decides how many small requests an event thread works on together:
+// how many responses of a connection leave in one system call, and for how long
+// the thread leaves its sockets alone so that more requests are there when it
+// looks. What a pass of the thread then finds is executed and submitted to the
+// backing stores in one go.
+//
+// The first is Tyche's batch level, which follows the throughput (package batch): a
+// connection's responses leave as soon as there are as many as the level, and all at
+// the end of the pass. Responses that are ready are never kept back for others.
+//
+// The second is a rest after a pass. It delays nobody who would notice: it takes a
+// part of the time that the initiators need for responses that they have not looked
+// at (pace.go), and while it costs throughput there is none (trial.go). With a
+// static level the thread rests for as long as the level takes to gather.
+type batching struct {
+	loop  *evloop.Loop
+	room  *Room
+	mode  batch.Mode
+	delay int64 // the longest rest, ns
+	level batch.Level
+
+	listed   []*Connection // those that small commands came from in this pass
+	commands int           // of them, in this pass
+	bytes    int
+	eager    int64 // until then there is no rest
+	trial    trial
+	idle     time.Duration // of the thread, when the window of the trial began
+
+	served batches
+}
+
+// batches counts for anyone to read: the thread writes.
+type batches struct {
+	_        [cacheLine]byte
+	level    atomic.Int64  // now
+	commands atomic.Uint64 // small ones that came through a socket
+	passes   atomic.Uint64 // in which they came
+	_        [cacheLine]byte
+}
+
+const (
+	// restShortest is the shortest rest: one less long would cost more than it saves.
+	restShortest = 6 * time.Microsecond
+	// eagerTime is for how long a thread does not rest because of an initiator
+	// that keeps up, or of a large command.
+	eagerTime = time.Millisecond
+	// smallCommand is the most bytes of a command that is worth gathering.
+	smallCommand = 16 << 10
+	// leastBatch is how many responses leave together at least, if so many are ready
+	// in a pass, with an adaptive level: to send fewer costs more than the time that
+	// the initiator gains (docs/performance.md).
+	leastBatch = 8
+	// levelInterval is how often the level changes: often enough to follow a burst,
+	// while thousands of requests are still compared.
+	levelInterval = 100 * time.Millisecond
+)
+
+// defaultBatching is adaptive.
+func defaultBatching() *batch.Config {
+	return &batch.Config{Mode: batch.Adaptive, Delay: batch.ServerDelay}
+}
+
+func (b *batching) start(c batch.Config, loop *evloop.Loop, room *Room) {
+	c.Interval = int64(levelInterval)
+	b.loop, b.room, b.mode, b.delay = loop, room, c.Mode, c.Delay
+	b.level.Start(c, evloop.Monotonic())
+	b.show()
+}
+
+// show tells the transports, and those who ask, the level.
+func (b *batching) show() {
+	level := b.level.Current()
+	if b.mode == batch.Adaptive {
+		level = max(level, leastBatch)
+	}
+	b.room.batch = level
+	if int64(level) != b.served.level.Load() {
+		b.served.level.Store(int64(level))
+	}
+}
+
+// gather notes a command.
+func (c *Connection) gather(t *task) {
+	b, p := &c.thread.batching, &c.pace
+	if t.cmd.EDTL > smallCommand {
+		b.eager = t.moved + int64(eagerTime)
+		return
+	}
+	b.commands++
+	b.bytes += int(t.cmd.EDTL)
+	p.seen = t.expStatSN
+	if p.left = uint32(c.statSN - p.seen); p.left > maxQueued {
+		p.left = 0 // it makes things up
+	}
+	if !p.listed {
+		p.listed = true
+		b.listed = append(b.listed, c)
+		if len(b.listed) == 1 {
+			c.thread.loop.AtPassEnd(b)
+		}
+	}
+}
+
+// Run implements evloop.Task: it follows a pass in which small commands came.
+func (b *batching) Run() {
+	now, connections := b.loop.Now(), len(b.listed)
+	alone, each := b.delay, int64(0)
+	for i, c := range b.listed {
+		alone = min(alone, c.pace.judge(now))
+		each = max(each, c.pace.each)
+		c.pace.listed = false
+		b.listed[i] = nil
+	}
+	b.listed = b.listed[:0]
+	commands := b.commands
+	b.learn(now, commands, connections)
+	b.commands, b.bytes = 0, 0
+	switch {
+	case alone < 0:
+		b.eager = now + int64(eagerTime)
+	case now >= b.eager:
+		b.rest(alone, each*int64(b.level.Current()-commands))
+	}
+}
+
+// learn feeds the controllers with a pass. Of those that came in one read each
+// waited, on average, for half of the others.
+func (b *batching) learn(now int64, commands, connections int) {
+	b.level.Waiting((commands/connections-1)/2, now)
+	b.level.Completed(b.bytes, now)
+	b.show()
+	b.served.commands.Add(uint64(commands))
+	b.served.passes.Add(1)
+	b.trial.commands += int64(commands)
+	if b.trial.over(now) {
+		idle := b.loop.Stats().Idle
+		b.trial.judge(now, int64(idle-b.idle))
+		b.idle = idle
+	}
+}
+
+// rest lets more requests gather: alone is for how long the initiators can be left
+// alone, gathering how long they take to send what the level lacks.
+func (b *batching) rest(alone, gathering int64) {
+	switch {
+	case b.mode == batch.Static && gathering > 0:
+		b.loop.Rest(time.Duration(min(gathering, b.delay)))
+	case b.mode == batch.Adaptive && alone >= int64(restShortest) && b.trial.resting():
+		b.loop.Rest(time.Duration(alone))
+	}
+}
