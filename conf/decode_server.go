@@ -136,6 +136,7 @@ func (d *decoder) portalGroups(n node, c *Config) {
 		d.mapping(n, fields{
 			"tag":         number(&tag, 0, 65535),
 			"listen":      func(d *decoder, n node) { d.listens(n, &g) },
+			"redirect":    redirect(&g.Redirect),
 			"listen-iser": func(d *decoder, n node) { d.listensISER(n, &g) },
 		})
 		if !d.has(n, "listen") && !d.has(n, "listen-iser") {

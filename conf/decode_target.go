@@ -2,6 +2,9 @@ package conf
 
 import (
 	"fmt"
+	"net/netip"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -25,7 +28,12 @@ func (d *decoder) targets(n node, c *Config) {
 			"auth-group":    group(&whole.AuthGroup),
 			"luns":          luns(&whole.LUNs),
 			"access":        each(&t.Access, access),
+			"redirect":      redirect(&t.Redirect),
+			"moved":         redirect(&t.Moved),
 		})
+		if t.Redirect != "" && t.Moved != "" {
+			d.fail(n.path+".moved", "moved and redirect", "one of them")
+		}
 		t.inherit(whole)
 		d.shared[name] = whole
 		if ok && !d.has(n, "luns") && !d.has(n, "access") {
@@ -34,6 +42,36 @@ func (d *decoder) targets(n node, c *Config) {
 		c.Targets = append(c.Targets, t)
 	})
 }
+
+// redirect accepts where an initiator is sent, which has no portal group tag
+// (RFC 7143 section 13.8). Without a port it is that of iSCSI.
+func redirect(to *string) setter {
+	return parsed(to, WantRedirect, ParseRedirect)
+}
+
+// WantRedirect says what ParseRedirect takes.
+const WantRedirect = "an address or a DNS name, with or without a port, such as \"192.0.2.1:3260\" or \"[2001:db8::1]:3260\""
+
+// ParseRedirect reads where an initiator is to be sent, as host:port.
+func ParseRedirect(s string) (string, bool) {
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.AddrPortFrom(a, iSCSIPort).String(), a.Zone() == "" && !a.IsUnspecified()
+	}
+	if a, err := netip.ParseAddrPort(s); err == nil {
+		return a.String(), a.Addr().Zone() == "" && !a.Addr().IsUnspecified() && a.Port() != 0
+	}
+	host, port, found := strings.Cut(s, ":")
+	if !found {
+		port = strconv.Itoa(iSCSIPort)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	return fmt.Sprintf("%s:%d", host, number), err == nil && number > 0 && dnsName.MatchString(host)
+}
+
+// iSCSIPort is registered for iSCSI.
+const iSCSIPort = 3260
+
+var dnsName = regexp.MustCompile(`^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`)
 
 // inherit gives every rule what it does not say itself. A target without
 // rules has one for everyone.

@@ -3,6 +3,7 @@ package conf
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -11,9 +12,10 @@ import (
 
 // Difference is one key in which two configurations differ.
 type Difference struct {
-	Key     string // path of the key, such as volumes.disk.size
-	Running string // its value in the first; empty: not told, for it is long or has secrets
-	File    string // its value in the second, as Running
+	Key     string   // such as volumes.disk.size
+	Path    []string // its steps: names of objects may have dots
+	Running string   // its value in the first; empty: not told, for it is long or has secrets
+	File    string   // its value in the second, as Running
 }
 
 // String is key and values.
@@ -32,22 +34,25 @@ const nothing = "nothing"
 // Secrets are compared, but not shown.
 func Diff(running, file *Config) []Difference {
 	var c comparison
-	c.structs("", reflect.ValueOf(running).Elem(), reflect.ValueOf(file).Elem())
+	c.structs(nil, reflect.ValueOf(running).Elem(), reflect.ValueOf(file).Elem())
 	return c.found
 }
 
 // comparison collects differences.
 type comparison struct{ found []Difference }
 
-// keysOf are the keys that are not the names of their fields; a dash is none of
-// its own.
+// noKey is what a field has that no key of a file sets.
+const noKey = "-"
+
+// keysOf are the keys that are not the names of their fields; an empty one is
+// that of the object around it.
 var keysOf = map[string]string{
-	"QoS": "qos", "Match": "", "MayBuffer": "-", "Discovery.AuthGroup": "auth",
+	"QoS": "qos", "Match": "", "MayBuffer": noKey, "Discovery.AuthGroup": "auth",
 	"ISER": "iser", "ListenISER": "listen-iser",
 }
 
 // keyOf is the path of a field.
-func keyOf(path string, in reflect.Type, f reflect.StructField) string {
+func keyOf(path []string, in reflect.Type, f reflect.StructField) []string {
 	key, special := keysOf[in.Name()+"."+f.Name]
 	if !special {
 		key, special = keysOf[f.Name]
@@ -55,10 +60,10 @@ func keyOf(path string, in reflect.Type, f reflect.StructField) string {
 	if !special {
 		key = kebab(f.Name)
 	}
-	if path == "" || key == "" || key == "-" {
-		return path + key
+	if key == "" {
+		return path
 	}
-	return path + "." + key
+	return slices.Concat(path, []string{key})
 }
 
 // kebab writes a field's name as a key: BlockSize is block-size, CPUs is cpus.
@@ -75,17 +80,17 @@ func kebab(name string) string {
 	return b.String()
 }
 
-func (c *comparison) structs(path string, a, b reflect.Value) {
+func (c *comparison) structs(path []string, a, b reflect.Value) {
 	for i := range a.NumField() {
 		f := a.Type().Field(i)
-		if keysOf[f.Name] == "-" {
+		if keysOf[f.Name] == noKey {
 			continue
 		}
 		c.values(keyOf(path, a.Type(), f), a.Field(i), b.Field(i))
 	}
 }
 
-func (c *comparison) values(path string, a, b reflect.Value) {
+func (c *comparison) values(path []string, a, b reflect.Value) {
 	switch {
 	case reflect.DeepEqual(a.Interface(), b.Interface()):
 	case a.Kind() == reflect.Slice && isNamed(a.Type().Elem()):
@@ -95,7 +100,7 @@ func (c *comparison) values(path string, a, b reflect.Value) {
 	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil() && isNested(a.Type().Elem()):
 		c.structs(path, a.Elem(), b.Elem())
 	default:
-		c.found = append(c.found, Difference{path, shown(a), shown(b)})
+		c.differs(path, shown(a), shown(b))
 	}
 }
 
@@ -117,20 +122,24 @@ func isLeaf(t reflect.Type) bool {
 func isNested(t reflect.Type) bool { return t == reflect.TypeFor[VolumeCache]() }
 
 // objects compares objects by name.
-func (c *comparison) objects(path string, a, b reflect.Value) {
+func (c *comparison) objects(path []string, a, b reflect.Value) {
 	for i := range a.Len() {
 		one := a.Index(i)
 		if other, ok := byName(b, nameOf(one)); ok {
-			c.structs(path+"."+nameOf(one), one, other)
+			c.structs(slices.Concat(path, []string{nameOf(one)}), one, other)
 		} else {
-			c.found = append(c.found, Difference{path + "." + nameOf(one), "it", nothing})
+			c.differs(slices.Concat(path, []string{nameOf(one)}), "it", nothing)
 		}
 	}
 	for i := range b.Len() {
 		if _, ok := byName(a, nameOf(b.Index(i))); !ok {
-			c.found = append(c.found, Difference{path + "." + nameOf(b.Index(i)), nothing, "it"})
+			c.differs(slices.Concat(path, []string{nameOf(b.Index(i))}), nothing, "it")
 		}
 	}
+}
+
+func (c *comparison) differs(path []string, running, file string) {
+	c.found = append(c.found, Difference{strings.Join(path, "."), path, running, file})
 }
 
 func nameOf(object reflect.Value) string { return object.FieldByName("Name").String() }

@@ -92,6 +92,7 @@ type PortalGroup struct {
 	Tag        uint16
 	Listen     []netip.AddrPort // ascending; [::] is IPv6 only, so that dual stack is two entries
 	ListenISER []ISERPortal     // in their order
+	Redirect   string           // host:port that logins are sent to for the time being; empty: none
 }
 
 // ISERPortal is where iSCSI over RDMA is served: at an address, or at all addresses
@@ -216,6 +217,8 @@ type Target struct {
 	Alias        string
 	PortalGroups []string // sorted; never empty
 	Access       []Access // never empty
+	Redirect     string   // host:port that logins are sent to for the time being; empty: none
+	Moved        string   // host:port that logins are sent to for good; empty: none
 }
 
 // Access is what the initiators find in a target whom both Match and the

@@ -1,35 +1,54 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"reflect"
+	"sync"
 
 	"lunar/conf"
 	"lunar/internal/control"
 )
 
 // applier puts a changed configuration into force on a daemon: all of it, or
-// nothing. What it can change is the rules and groups of the QoS, and whether
-// their reservations may be more than the capacity.
+// nothing.
 type applier struct {
-	daemon  *daemon
-	running *conf.Config // that the daemon was started with, as its flags have it
-	serve   serveCommand // the flags
-	dir     string       // state directory
-	log     *slog.Logger
+	daemon *daemon
+	serve  serveCommand // the flags
+	dir    string       // state directory
+	log    *slog.Logger
+
+	changing sync.Mutex      // one change at a time, and none when the daemon ends
+	life     context.Context // ends before the daemon does
+	kill     context.CancelFunc
+
+	mu      sync.Mutex
+	leaving []*conf.Volume // are being closed; under mu
 }
 
-// text puts the configuration of a file's text into force.
-func (a *applier) text(name string, text []byte) (control.Applied, error) {
-	cfg, warnings, err := conf.Parse(name, text)
+func newApplier(d *daemon, serve serveCommand, dir string, log *slog.Logger) *applier {
+	a := &applier{daemon: d, serve: serve, dir: dir, log: log}
+	a.life, a.kill = context.WithCancel(context.Background())
+	return a
+}
+
+// end lets no change begin any more, and waits for one that is under way.
+func (a *applier) end() {
+	a.kill()
+	a.changing.Lock()
+}
+
+// file puts the configuration of a file's text into force.
+func (a *applier) file(f control.File) (control.Applied, error) {
+	cfg, warnings, err := conf.Parse(f.Name, []byte(f.Text))
 	if err == nil {
 		err = a.serve.override(cfg, a.dir)
 	}
 	if err != nil {
-		return control.Applied{}, asRefusal(name, err)
+		return control.Applied{}, asRefusal(f.Name, err)
 	}
-	return a.apply(name, cfg, warnings)
+	return a.apply(f.Name, cfg, warnings, f.DryRun)
 }
 
 // reloadUntil reloads at every hangup until stop is closed.
@@ -57,7 +76,7 @@ func (a *applier) reload() {
 		a.refused(asRefusal(name, err))
 		return
 	}
-	applied, err := a.apply(name, cfg, warnings)
+	applied, err := a.apply(name, cfg, warnings, false)
 	if err != nil {
 		a.refused(err)
 		return
@@ -80,37 +99,45 @@ func (a *applier) refused(err error) {
 	}
 }
 
-// apply puts a configuration into force. Whatever else than rules has changed
-// in it needs a restart, and is a reason to refuse it.
-func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning) (control.Applied, error) {
+// apply puts a configuration into force, or says what that would change.
+// Whatever in it needs a restart is a reason to refuse it.
+func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning, dry bool) (control.Applied, error) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
 	what := name + " was not applied, and nothing was changed"
-	rest := *cfg
-	rest.QoS.Rules, rest.QoS.Groups, rest.QoS.Overcommit = a.running.QoS.Rules, a.running.QoS.Groups, a.running.QoS.Overcommit
-	if found := conf.Diff(a.running, &rest); len(found) > 0 {
+	plan := conf.Between(a.daemon.config.Load(), cfg)
+	if len(plan.Restart) > 0 {
 		r := &control.Refusal{What: what + ": this needs a restart", State: true}
-		for _, d := range found {
+		for _, d := range plan.Restart {
 			r.Reasons = append(r.Reasons, control.Reason{Text: d.String()})
 		}
 		return control.Applied{}, r
 	}
-	var before ruleSet
-	after := configuredSet(&cfg.QoS)
-	o, err := a.daemon.changeRules(func(set *ruleSet) error {
-		before, *set = *set, after
-		return nil
-	})
-	if err != nil {
+	before, after := a.daemon.rules().Live, configuredSet(&cfg.QoS)
+	out := control.Applied{Changes: []string{}, Warnings: []string{}}
+	for _, d := range plan.Live {
+		if d.Path[0] != "qos" { // those in force may be others than the file's
+			out.Changes = append(out.Changes, d.Change())
+		}
+	}
+	out.Changes = append(out.Changes, changesOf(before, after)...)
+	for _, w := range warnings {
+		out.Warnings = append(out.Warnings, w.String())
+	}
+	c := a.newChange(cfg, plan)
+	if dry {
+		out.Changes = append(out.Changes, c.sizes.lines()...)
+		out.Lasting = "Nothing was changed."
+		return out, nil
+	}
+	if err := c.make(); err != nil {
 		return control.Applied{}, refused(what, err)
 	}
 	if name == a.serve.Config {
 		a.daemon.qos.reconfigured(after)
 	}
-	out := control.Applied{
-		Changes: changesOf(before, after), Warnings: []string{}, Note: o.Note, Lasting: control.Lasting(a.daemon.rules().Changed),
-	}
-	for _, w := range warnings {
-		out.Warnings = append(out.Warnings, w.String())
-	}
+	out.Changes = append(out.Changes, c.did...)
+	out.Note, out.Lasting = c.admitted.Note, control.Lasting(a.daemon.rules().Changed)
 	return out, nil
 }
 

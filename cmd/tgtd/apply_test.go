@@ -14,10 +14,10 @@ import (
 	"lunar/internal/initiator"
 )
 
-// TestApply: the rules of a file come into force at once and without touching
+// TestApplyRules: the rules of a file come into force at once and without touching
 // sessions; whatever else is wrong with it, or needs a restart, is a reason to
 // change nothing.
-func TestApply(t *testing.T) {
+func TestApplyRules(t *testing.T) {
 	const slow = `qos: {rules: [{name: slow, initiators: ["*"], limit: 1}]}`
 	c := serveQoS(t, slow)
 	conn := dial(t, c.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
@@ -33,10 +33,10 @@ func TestApply(t *testing.T) {
 		{[]string{"limit: 1}", "limit: -1}"}, []string{"other.yaml:7:54", "qos.rules[0].limit", `"-1"`}},
 		{[]string{"limit: 1}", "reservation: 7, limit: 5}, {initiators: []}"}, []string{"qos.rules[0].limit", "qos.rules[1].name"}},
 		{[]string{"qos:", "qus:"}, []string{"qus: found an unknown key"}},
-		{[]string{"targets:", "log: {level: debug}\ntargets:", "w: {type: \"null\", size: 1MiB}", "w: {type: \"null\", size: 2MiB}", "limit: 1}", "limit: 9}"},
-			[]string{"needs a restart", `log.level: running with "info", the file has "debug"`, "volumes.w.size: running with 1MiB, the file has 2MiB"}},
+		{[]string{"targets:", "log: {format: json}\ntargets:", "w: {type: \"null\", size: 1MiB}", "w: {type: \"null\", size: 2MiB}", "limit: 1}", "limit: 9}"},
+			[]string{"needs a restart", `log.format: running with "text", the file has "json"`, "volumes.w.size: running with 1MiB, the file has 2MiB"}},
 		{[]string{"qos: {", "qos: {capacity: 5, ", "limit: 1}", "reservation: 9}"}, []string{"qos.capacity: running with 0, the file has 5"}},
-		{[]string{"127.0.0.1:0", "127.0.0.1:1"}, []string{"portal-groups.a.listen"}},
+		{[]string{"127.0.0.1:0", "192.0.2.77:1"}, []string{"192.0.2.77:1", "no network interface"}},
 	} {
 		writeFile(t, other, strings.NewReplacer(test.replace...).Replace(qosctlConfig+slow))
 		c.has(c.tgtd(exitFailure, "apply", "-c", other), append(test.want, "other.yaml was not applied, and nothing was changed")...)
@@ -114,7 +114,7 @@ func TestHangupWithoutFile(t *testing.T) {
 // whole or not at all.
 func TestChangesAtomic(t *testing.T) {
 	d, _, _ := qosDaemon(t, `{capacity: 30, groups: {g: {initiators: ["*"]}}, rules: [{name: a, initiators: ["iqn.*"], limit: 100}]}`)
-	s := &source{daemon: d, cfg: d.qos.cfg}
+	s := &source{daemon: d}
 	before := s.Rules()
 	mine := errors.New("mine")
 	if _, err := s.ChangeRules(func(set *control.RuleSet) error { set.Rules = nil; return mine }); err == nil || !strings.Contains(err.Error(), "mine") {

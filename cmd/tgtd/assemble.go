@@ -25,6 +25,7 @@ type assembly struct {
 	cacheSize conf.Size   // of data on all nodes
 	daemon    *daemon
 	units     map[string]*scsi.LogicalUnit // by volume name
+	targets   map[string]target.TargetConfig
 }
 
 // assemble makes a server with all volumes and targets of cfg. No portal is
@@ -36,8 +37,10 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	}
 	a := &assembly{
 		cfg: cfg, log: log, stateDir: stateDir, identity: identity,
-		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{},
+		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}, targets: map[string]target.TargetConfig{},
 	}
+	a.daemon.assembly = a
+	a.daemon.config.Store(cfg)
 	if a.topology, err = topologyFor(&cfg.Server, log); err != nil {
 		return nil, err
 	}
@@ -122,19 +125,25 @@ func (a *assembly) addVolumes() error {
 
 func (a *assembly) addTargets() error {
 	for i := range a.cfg.Targets {
-		t := &a.cfg.Targets[i]
-		c := target.TargetConfig{Name: t.Name, Alias: t.Alias}
-		for _, name := range t.PortalGroups {
-			c.PortalGroups = append(c.PortalGroups, a.cfg.PortalGroup(name).Tag)
-		}
-		for j := range t.Access {
-			c.Access = append(c.Access, a.rule(&t.Access[j], t.Alias))
-		}
+		c := a.target(&a.cfg.Targets[i])
 		if _, err := a.daemon.AddTarget(c); err != nil {
-			return fmt.Errorf("target %s: %w", t.Name, err)
+			return fmt.Errorf("target %s: %w", c.Name, err)
 		}
+		a.targets[c.Name] = c
 	}
 	return nil
+}
+
+// target translates a target.
+func (a *assembly) target(t *conf.Target) target.TargetConfig {
+	c := target.TargetConfig{Name: t.Name, Alias: t.Alias, Redirect: t.Redirect, Moved: t.Moved}
+	for _, name := range t.PortalGroups {
+		c.PortalGroups = append(c.PortalGroups, a.cfg.PortalGroup(name).Tag)
+	}
+	for i := range t.Access {
+		c.Access = append(c.Access, a.rule(&t.Access[i], t.Alias))
+	}
+	return c
 }
 
 // rule translates an access rule. Of the rule's own lists and its

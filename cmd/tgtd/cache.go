@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"lunar/backstore"
 	"lunar/cache/tier"
@@ -18,9 +20,14 @@ import (
 type daemon struct {
 	*target.Server
 	cache *tier.Cache  // nil: none
-	note  *segmentNote // nil: nothing was noted
+	note  *segmentNote // nil: nothing was noted; changed under noting
 	qos   *qos         // rules of the token scheduler
 	gone  sync.Mutex   // held from when the cache's memory is being given up
+
+	noting   sync.Mutex
+	config   atomic.Pointer[conf.Config] // that is running
+	assembly *assembly                   // of what is running; whoever changes it holds applier.changing
+	level    *slog.LevelVar              // of the log; nil: it cannot change
 }
 
 // Shutdown ends the server, whose volumes write what the cache still holds of
@@ -33,6 +40,8 @@ func (d *daemon) Shutdown(ctx context.Context) error {
 	}
 	d.gone.Lock() // for good: see unwritten
 	err = errors.Join(err, d.cache.Close())
+	d.noting.Lock()
+	defer d.noting.Unlock()
 	if err == nil && d.note != nil {
 		err = d.note.forgetOpen()
 	}
@@ -48,6 +57,9 @@ func (d *daemon) unwritten() int64 {
 	return int64(d.cache.Stats().DirtyBytes)
 }
 
+// spareVolumes is how many volumes more than at the start the cache can have.
+const spareVolumes = 64
+
 // cacheOptions are the configuration's cache on this machine.
 func cacheOptions(cfg *conf.Config, topology numa.Topology, identity string) (tier.Options, error) {
 	usable, err := usableMemory("/")
@@ -60,7 +72,7 @@ func cacheOptions(cfg *conf.Config, topology numa.Topology, identity string) (ti
 	}
 	huge, err := arena.ParseHuge(cfg.Cache.Huge)
 	return tier.Options{
-		Topology: topology, PerNode: size.perNode, BlockSize: int(cfg.Cache.BlockSize), Volumes: len(cfg.Volumes), Huge: huge,
+		Topology: topology, PerNode: size.perNode, BlockSize: int(cfg.Cache.BlockSize), Volumes: len(cfg.Volumes) + spareVolumes, Huge: huge,
 		Segment: segmentPath(cfg.Cache.Segment, identity), Identity: identity, Build: version,
 		DirtyLimit: size.dirtyLimit, ForwardThreshold: int64(cfg.Cache.ForwardThreshold),
 	}, err

@@ -22,8 +22,8 @@ const controlStopTime = 2 * time.Second
 
 // startControl begins to serve the control API.
 func startControl(socket string, a *applier) (*control.Server, error) {
-	c := control.Config{Socket: socket, Version: version, Source: &source{a.daemon, a.running, time.Now(), a}, Logger: a.log}
-	if metrics := a.running.Server.Metrics; metrics.IsValid() {
+	c := control.Config{Socket: socket, Version: version, Source: &source{a.daemon, time.Now(), a}, Logger: a.log}
+	if metrics := a.daemon.config.Load().Server.Metrics; metrics.IsValid() {
 		c.Metrics = metrics.String()
 	}
 	api, err := control.Serve(c)
@@ -42,7 +42,6 @@ func stopControl(api *control.Server) {
 // source tells the control API of the daemon.
 type source struct {
 	daemon  *daemon
-	cfg     *conf.Config
 	started time.Time
 	changes *applier
 }
@@ -61,8 +60,9 @@ func (s *source) Status() control.Status {
 	for lu := range traffic {
 		units[lu.Name()] = lu
 	}
-	for i := range s.cfg.Volumes {
-		v := &s.cfg.Volumes[i]
+	cfg := s.daemon.config.Load()
+	for i := range cfg.Volumes {
+		v := &cfg.Volumes[i]
 		if lu := units[v.Name]; lu != nil {
 			status.Volumes = append(status.Volumes, volumeOf(v, lu, traffic[lu], &cached))
 		}
@@ -128,7 +128,7 @@ func (s *source) cache(c *tier.Snapshot) *control.Cache {
 		})
 	}
 	if len(nodes) > 1 {
-		out.ForwardAdaptive = s.cfg.Cache.ForwardThreshold == 0
+		out.ForwardAdaptive = s.daemon.config.Load().Cache.ForwardThreshold == 0
 		if threshold < cache.NeverForward {
 			out.ForwardThreshold = &threshold
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"lunar/cache/segment"
+	"lunar/conf"
 	"lunar/internal/arena"
 )
 
@@ -58,6 +59,43 @@ func (n *segmentNote) add(line string) error {
 	number, noID := strconv.ParseUint(id, 16, 64)
 	n.volumes[number] = path
 	return errors.Join(err, noID)
+}
+
+// noteVolumes notes volumes that are opened while the daemon runs, before they
+// are served. It refuses the store of a volume whose unwritten data the cache
+// keeps under another identity.
+func (d *daemon) noteVolumes(volumes []conf.Volume) error {
+	d.noting.Lock()
+	defer d.noting.Unlock()
+	if d.note == nil {
+		return nil
+	}
+	for i := range volumes {
+		v, id := &volumes[i], volumeID(&volumes[i], d.assembly.identity)
+		for _, o := range d.note.orphans {
+			if path := storePath(v); o != id && sameStore(path, d.note.volumes[o]) {
+				return fmt.Errorf("volume %s: found unwritten data for %s in the cache, from a volume of another name or serial: give it back those", v.Name, path)
+			}
+		}
+		if v.Cache != nil && v.Write == conf.WriteBack {
+			d.note.orphans = slices.DeleteFunc(d.note.orphans, func(o uint64) bool { return o == id })
+			d.note.volumes[id] = storePath(v)
+		}
+	}
+	return d.note.write()
+}
+
+// unnote forgets volumes that are closed, and have nothing unwritten.
+func (d *daemon) unnote(volumes []conf.Volume) error {
+	d.noting.Lock()
+	defer d.noting.Unlock()
+	if d.note == nil {
+		return nil
+	}
+	for i := range volumes {
+		delete(d.note.volumes, volumeID(&volumes[i], d.assembly.identity))
+	}
+	return d.note.write()
 }
 
 // ownLine begins the line with the segment's path.

@@ -15,18 +15,25 @@ import (
 
 // openPortals opens the portals of all groups, the last step of a start.
 func openPortals(s *target.Server, cfg *conf.Config, log *slog.Logger) error {
+	for i, g := range portalGroupsOf(cfg, log) {
+		if err := s.Listen(g); err != nil {
+			return portalError(cfg.PortalGroups[i], err)
+		}
+	}
+	return nil
+}
+
+// portalGroupsOf translates the portal groups, in their order.
+func portalGroupsOf(cfg *conf.Config, log *slog.Logger) (out []target.PortalGroup) {
 	addrs, _ := net.InterfaceAddrs()
 	for _, g := range cfg.PortalGroups {
 		usable := withoutMissingLoopback(g.Listen, addrs)
 		if len(usable) < len(g.Listen) {
 			log.Warn("this machine has no IPv6: nothing listens on [::1]", "portal-group", g.Name)
 		}
-		g.Listen = usable
-		if err := s.Listen(target.PortalGroup{Tag: g.Tag, Listen: listenAddresses(g.Listen)}); err != nil {
-			return portalError(g, err)
-		}
+		out = append(out, target.PortalGroup{Tag: g.Tag, Listen: listenAddresses(usable), Redirect: g.Redirect})
 	}
-	return nil
+	return out
 }
 
 // withoutMissingLoopback leaves [::1] out where no interface has it, as in many

@@ -32,7 +32,7 @@ func (s ruleSet) normal() (n ruleSet) {
 // qos is what the token scheduler goes by: the rules that the configuration
 // has, and those in force.
 type qos struct {
-	cfg      *conf.Config
+	cfg      *conf.Config // whose QoS section holds; changed under mu
 	log      *slog.Logger
 	measured map[string]int64 // tokens/s of each device at the start, as far as it was measured
 
@@ -125,6 +125,27 @@ func (d *daemon) changeRules(change func(*ruleSet) error) (outcome, error) {
 	q := d.qos
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return d.changeLocked(change)
+}
+
+// changeRulesFor is changeRules with a configuration that takes the place of the
+// one that the rules were admitted by, unless there is an error.
+func (d *daemon) changeRulesFor(cfg *conf.Config, change func(*ruleSet) error) (outcome, error) {
+	q := d.qos
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	was := q.cfg
+	q.cfg = cfg
+	o, err := d.changeLocked(change)
+	if err != nil {
+		q.cfg = was
+	}
+	return o, err
+}
+
+// changeLocked is called under the lock.
+func (d *daemon) changeLocked(change func(*ruleSet) error) (outcome, error) {
+	q := d.qos
 	set := q.mu.live.normal()
 	if err := change(&set); err != nil {
 		return outcome{}, err

@@ -196,11 +196,17 @@ func tellChange(c console, q *control.QoS, what string) error {
 
 type applyCommand struct {
 	asking `embed:""`
-	Config string `short:"c" required:"" type:"path" placeholder:"FILE" help:"Configuration file. Its rules and groups of qos, and its overcommit, are put into force; if anything else differs from what is running, nothing is."`
+	File   string `arg:"" optional:"" type:"path" help:"Configuration file. If something in it needs a restart, nothing of it is put into force."`
+	Config string `short:"c" type:"path" placeholder:"FILE" help:"The same."`
+	DryRun bool   `short:"n" help:"Tell what would be changed, and change nothing."`
 }
 
 // Run sends the file to the server.
 func (k applyCommand) Run(ctx context.Context, c console) error {
+	if k.File != "" && k.Config != "" || k.File+k.Config == "" {
+		return errors.New("found no configuration file or two, expected one")
+	}
+	k.Config += k.File
 	text, err := os.ReadFile(k.Config)
 	if err != nil {
 		return fmt.Errorf("configuration: %w", err)
@@ -210,7 +216,7 @@ func (k applyCommand) Run(ctx context.Context, c console) error {
 		return err
 	}
 	defer api.Close()
-	applied, err := api.Apply(ctx, control.File{Name: k.Config, Text: string(text)})
+	applied, err := api.Apply(ctx, control.File{Name: k.Config, Text: string(text), DryRun: k.DryRun})
 	if err != nil {
 		return err
 	}

@@ -156,9 +156,7 @@ func meantSet(set *control.RuleSet) (out ruleSet, err error) {
 }
 
 // Apply implements control.Source.
-func (s *source) Apply(name string, text []byte) (control.Applied, error) {
-	return s.changes.text(name, text)
-}
+func (s *source) Apply(f control.File) (control.Applied, error) { return s.changes.file(f) }
 
 // Explain implements control.Source.
 func (s *source) Explain(initiator string) control.Explanation {
@@ -166,7 +164,7 @@ func (s *source) Explain(initiator string) control.Explanation {
 	x := explain(policy, &served)
 	x.Capacity = s.capacity(&state, &served)
 	if initiator != "" && len(x.Flows) == 0 {
-		x.Flows = wouldBe(s.cfg, policy, initiator)
+		x.Flows = wouldBe(s.daemon.config.Load(), policy, initiator)
 	}
 	return x
 }

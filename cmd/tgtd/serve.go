@@ -35,7 +35,7 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return reported(err)
 	}
-	log := newLogger(c.err, cfg.Log)
+	log, level := newLogger(c.err, cfg.Log)
 	for _, w := range warnings {
 		log.Warn("configuration", "at", w.String())
 	}
@@ -43,7 +43,8 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	changes := &applier{s, cfg, k, dir, log}
+	s.level = level
+	changes := newApplier(s, k, dir, log)
 	api, err := startControl(controlSocket(k.Socket, dir), changes)
 	if err == nil {
 		err = openPortals(s.Server, cfg, log)
@@ -57,6 +58,7 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	changes.reloadUntil(stop, hangups)
 	log.Info("stopping")
 	stopControl(api)
+	changes.end()
 	return shutDown(s, log)
 }
 
@@ -124,15 +126,21 @@ func onSignal(ctx context.Context, messages io.Writer) (stop, hangups <-chan str
 	return first, hangup, func() { signal.Stop(signals); close(done) }
 }
 
-// newLogger writes text or JSON lines.
-func newLogger(to io.Writer, l conf.Log) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
-		level = slog.LevelInfo
-	}
+// newLogger writes text or JSON lines of a level that may change.
+func newLogger(to io.Writer, l conf.Log) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	level.Set(levelOf(l))
 	options := &slog.HandlerOptions{Level: level}
 	if l.Format == "json" {
-		return slog.New(slog.NewJSONHandler(to, options))
+		return slog.New(slog.NewJSONHandler(to, options)), level
 	}
-	return slog.New(slog.NewTextHandler(to, options))
+	return slog.New(slog.NewTextHandler(to, options)), level
+}
+
+func levelOf(l conf.Log) slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+		return slog.LevelInfo
+	}
+	return level
 }

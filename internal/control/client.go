@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// requestTimeout bounds a request of a Client.
-const requestTimeout = 10 * time.Second
+// requestTimeout bounds a request of a Client; one that changes something may
+// have to wait for volumes.
+const requestTimeout = 2 * time.Minute
 
 // maxAnswer bounds what a Client reads, in bytes.
 const maxAnswer = 64 << 20

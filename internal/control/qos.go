@@ -129,6 +129,8 @@ func set[T any](to, from *T) {
 type File struct {
 	Name string `json:"name" minLength:"1" doc:"What messages call it: its absolute path, by which it is known for the one that the server was started with."`
 	Text string `json:"text" doc:"What is in it. Files that it names are read by the server."`
+
+	DryRun bool `json:"dryRun,omitempty" doc:"Change nothing, and tell what would be changed."`
 }
 
 // Applied is what has come of a File.

@@ -18,9 +18,22 @@ func (f fixed) ChangeRules(func(*RuleSet) error) (QoS, error) { return f.Rules()
 
 func (f fixed) Explain(string) Explanation { return *sampleQoS() }
 
-func (f fixed) Apply(string, []byte) (Applied, error) {
+func (f fixed) Apply(File) (Applied, error) {
 	return Applied{}, errors.New("this source has no file")
 }
+
+func (f fixed) Running() (string, error) { return "log: {level: info}", nil }
+
+func (f fixed) Kick(k Kick) (int, error) { return len(k.Initiator), nil }
+
+func (f fixed) Drain(d Drain) (Drained, error) {
+	if d.Off {
+		return Drained{}, &Refusal{What: "nothing is drained"}
+	}
+	return Drained{1, []string{d.Portal + " " + d.To}}, nil
+}
+
+func (f fixed) Rescan(volume string) (Rescanned, error) { return Rescanned{1, int64(len(volume))}, nil }
 
 func sampleRules() RuleSet {
 	lun := uint64(2)
@@ -87,8 +100,8 @@ func (s *shelf) ChangeRules(change func(*RuleSet) error) (QoS, error) {
 	return QoS{RuleSet: set}, nil
 }
 
-func (s *shelf) Apply(name string, text []byte) (Applied, error) {
-	return Applied{Changes: []string{name + " " + string(text)}}, nil
+func (s *shelf) Apply(f File) (Applied, error) {
+	return Applied{Changes: []string{f.Name + " " + f.Text}}, nil
 }
 
 // shelved returns a client of a server of s.
@@ -131,7 +144,7 @@ func TestRuleChanges(t *testing.T) {
 	if _, err := c.DeleteRule(t.Context(), "r.1"); err == nil || !strings.Contains(err.Error(), `no rule "r.1"`) {
 		t.Errorf("a second deletion: found %v", err)
 	}
-	if a, err := c.Apply(t.Context(), File{"file", "text"}); err != nil || a.Changes[0] != "file text" {
+	if a, err := c.Apply(t.Context(), File{Name: "file", Text: "text"}); err != nil || a.Changes[0] != "file text" {
 		t.Errorf("found %+v, %v", a, err)
 	}
 }

@@ -33,8 +33,8 @@ func addQoS(api huma.API, s Source) {
 		}) (Explanation, error) {
 			return s.Explain(in.Initiator), nil
 		})
-	change(api, "post-apply", http.MethodPost, applyPath, "Put a configuration file into force as far as that needs no restart, or refuse all of it",
-		func(in *struct{ Body File }) (Applied, error) { return s.Apply(in.Body.Name, []byte(in.Body.Text)) })
+	change(api, "post-apply", http.MethodPost, applyPath, "Put a configuration file into force without a restart, or refuse all of it",
+		func(in *struct{ Body File }) (Applied, error) { return s.Apply(in.Body) })
 }
 
 // change adds an operation that can be refused.

@@ -26,9 +26,20 @@ type Source interface {
 	// Explain tells what the scheduler does for an initiator; an empty
 	// name is all that have sessions.
 	Explain(initiator string) Explanation
-	// Apply puts the configuration of a file's text into force. If there is
-	// an error, which may be a *Refusal, nothing was changed.
-	Apply(name string, text []byte) (Applied, error)
+	// Apply puts the configuration of a file's text into force, or tells what
+	// that would change. If there is an error, which may be a *Refusal, nothing
+	// was changed.
+	Apply(File) (Applied, error)
+	// Running returns the configuration that is running, as YAML without
+	// secrets.
+	Running() (string, error)
+	// Kick asks initiators to log out, and disconnects who does not; it
+	// returns how many sessions are to end.
+	Kick(Kick) (int, error)
+	// Drain keeps initiators away from a portal, or no longer.
+	Drain(Drain) (Drained, error)
+	// Rescan makes a volume as large as its file or device is now.
+	Rescan(volume string) (Rescanned, error)
 }
 
 // Config says what a Server listens on and tells.
@@ -46,7 +57,7 @@ const (
 	maxHeader      = 16 << 10 // bytes
 	maxBody        = 1 << 20  // bytes
 	readTimeout    = 10 * time.Second
-	writeTimeout   = 30 * time.Second
+	writeTimeout   = 2 * time.Minute
 	idleTimeout    = time.Minute
 )
 

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"lunar/conf"
+	"lunar/internal/control"
+	"lunar/scheduler"
+	"lunar/target"
+)
+
+// Running implements control.Source: the rules are those in force.
+func (s *source) Running() (string, error) {
+	cfg := *s.daemon.config.Load()
+	live := s.daemon.rules().Live
+	cfg.QoS.Rules, cfg.QoS.Groups, cfg.QoS.Overcommit = live.Rules, live.Groups, live.Overcommit
+	text, err := conf.Print(&cfg)
+	return string(text), err
+}
+
+// Kick implements control.Source.
+func (s *source) Kick(k control.Kick) (int, error) {
+	if k.Initiator == "" && k.Session == 0 {
+		return 0, &control.Refusal{What: "no session was ended", Reasons: []control.Reason{{Text: "found neither initiator nor session, expected one of them"}}}
+	}
+	n := s.daemon.Kick(func(n target.SessionStats) bool {
+		return (k.Initiator == "" || scheduler.Matches(k.Initiator, n.Initiator)) && (k.Session == 0 || int(n.TSIH) == k.Session)
+	})
+	if n == 0 {
+		return 0, &control.Refusal{What: "no session was ended", State: true, Reasons: []control.Reason{{Text: "found none that matches and was not asked to log out before"}}}
+	}
+	return n, nil
+}
+
+// Drain implements control.Source.
+func (s *source) Drain(k control.Drain) (control.Drained, error) {
+	refuse := func(text string) (control.Drained, error) {
+		return control.Drained{}, &control.Refusal{What: "nothing was changed for portal " + k.Portal, Reasons: []control.Reason{{Text: text}}}
+	}
+	cfg := s.daemon.config.Load()
+	d, ok := drainOf(cfg, s.daemon.Server, k.Portal)
+	if !ok {
+		return refuse("found no portal group of that name and no portal of that address")
+	}
+	if k.To != "" {
+		if d.Redirect, ok = conf.ParseRedirect(k.To); !ok {
+			return refuse(fmt.Sprintf("to: found %q, expected %s", k.To, conf.WantRedirect))
+		}
+	}
+	out := control.Drained{Draining: []string{}}
+	switch {
+	case !k.Off:
+		out.Sessions = s.daemon.Drain(d)
+	case !s.daemon.Undrain(d):
+		return refuse("it is not being drained")
+	}
+	for _, d := range s.daemon.Drains() {
+		out.Draining = append(out.Draining, describeDrain(cfg, d))
+	}
+	return out, nil
+}
+
+// drainOf finds a portal group by its name, or a portal by its address.
+func drainOf(cfg *conf.Config, s *target.Server, portal string) (target.Drain, bool) {
+	if g := cfg.PortalGroup(portal); g != nil {
+		return target.Drain{Tag: g.Tag}, true
+	}
+	at, err := netip.ParseAddrPort(portal)
+	if err != nil {
+		return target.Drain{}, false
+	}
+	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	for _, g := range cfg.PortalGroups {
+		if slices.ContainsFunc(s.Addrs(g.Tag), func(a net.Addr) bool {
+			its, err := netip.ParseAddrPort(a.String())
+			return err == nil && its.Port() == at.Port() && (its.Addr().IsUnspecified() || its.Addr().Unmap() == at.Addr())
+		}) {
+			return target.Drain{Tag: g.Tag, Portal: at}, true
+		}
+	}
+	return target.Drain{}, false
+}
+
+func describeDrain(cfg *conf.Config, d target.Drain) string {
+	what := d.Portal.String()
+	if !d.Portal.IsValid() {
+		i := slices.IndexFunc(cfg.PortalGroups, func(g conf.PortalGroup) bool { return g.Tag == d.Tag })
+		if i < 0 {
+			what = fmt.Sprintf("portal group %d", d.Tag)
+		} else {
+			what = "portal group " + cfg.PortalGroups[i].Name
+		}
+	}
+	if d.Redirect == "" {
+		return what + ": logins are refused until later"
+	}
+	return what + ": logins are sent to " + d.Redirect
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+
+	"lunar/conf"
+	"lunar/target"
+	"lunar/target/scsi"
+)
+
+// change puts a configuration into force: first everything that can fail, which
+// is undone if something does, then everything that cannot.
+type change struct {
+	*applier
+	old, cfg *conf.Config
+	plan     conf.Plan
+	sizes    resizes
+
+	added    []*addition
+	portals  *target.PortalChange
+	admitted outcome // of the QoS rules
+	undo     []func() error
+	did      []string // what is to be told besides the plan
+}
+
+// addition is a volume that was opened for a change.
+type addition struct {
+	volume *conf.Volume
+	unit   *scsi.LogicalUnit
+}
+
+func (a *applier) newChange(cfg *conf.Config, plan conf.Plan) *change {
+	c := &change{applier: a, old: a.daemon.config.Load(), cfg: cfg, plan: plan}
+	c.sizes = c.newSizes()
+	return c
+}
+
+// make makes the change. After an error nothing has changed, unless the error
+// says so.
+func (c *change) make() error {
+	for _, step := range []func() error{c.openVolumes, c.openPortals, c.changeRules, c.resize} {
+		if err := step(); err != nil {
+			return errors.Join(err, c.takeBack())
+		}
+	}
+	c.commit()
+	return nil
+}
+
+// takeBack undoes what was done, the last first.
+func (c *change) takeBack() error {
+	var errs []error
+	for i := len(c.undo) - 1; i >= 0; i-- {
+		errs = append(errs, c.undo[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// openVolumes opens the volumes that are new, and reports all that cannot be
+// opened.
+func (c *change) openVolumes() error {
+	var errs []error
+	for i := range c.cfg.Volumes {
+		v := &c.cfg.Volumes[i]
+		if c.old.Volume(v.Name) != nil {
+			continue
+		}
+		if err := c.openVolume(v); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 || len(c.added) == 0 {
+		return errors.Join(errs...)
+	}
+	var fresh []conf.Volume
+	for _, a := range c.added {
+		fresh = append(fresh, *a.volume)
+	}
+	c.undo = append(c.undo, func() error { return c.daemon.unnote(fresh) })
+	return c.daemon.noteVolumes(fresh)
+}
+
+func (c *change) openVolume(v *conf.Volume) error {
+	if busy := c.beingClosed(v); busy != "" {
+		return fmt.Errorf("volume %s: volume %s of the same name or store is still being closed; apply again when it is", v.Name, busy)
+	}
+	_, missing := os.Stat(v.Path)
+	lu, err := c.daemon.assembly.openVolume(v)
+	if err != nil {
+		return err
+	}
+	c.added = append(c.added, &addition{v, lu})
+	c.undo = append(c.undo, func() error {
+		err := lu.Store().Close()
+		if v.Type == conf.FileVolume && errors.Is(missing, os.ErrNotExist) {
+			err = errors.Join(err, os.Remove(v.Path))
+		}
+		return err
+	})
+	return nil
+}
+
+func (c *change) openPortals() (err error) {
+	if reflect.DeepEqual(c.old.PortalGroups, c.cfg.PortalGroups) {
+		return nil
+	}
+	c.portals, err = c.daemon.PreparePortals(portalGroupsOf(c.cfg, c.log))
+	if err != nil {
+		for _, g := range c.cfg.PortalGroups {
+			err = portalError(g, err)
+		}
+		return err
+	}
+	c.undo = append(c.undo, c.portals.Rollback)
+	return nil
+}
+
+// changeRules puts the rules of the QoS into force.
+func (c *change) changeRules() (err error) {
+	put := func(cfg *conf.Config, rules ruleSet) (before ruleSet, o outcome, err error) {
+		o, err = c.daemon.changeRulesFor(cfg, func(set *ruleSet) error {
+			before, *set = *set, rules
+			return nil
+		})
+		return before, o, err
+	}
+	before, admitted, err := put(c.cfg, configuredSet(&c.cfg.QoS))
+	if err != nil {
+		return err
+	}
+	c.admitted = admitted
+	c.undo = append(c.undo, func() error { _, _, err := put(c.old, before); return err })
+	return nil
+}
+
+// commit does what cannot fail.
+func (c *change) commit() {
+	d, a := c.daemon, c.daemon.assembly
+	a.cfg = c.cfg
+	if d.level != nil {
+		d.level.Set(levelOf(c.cfg.Log))
+	}
+	if config, err := serverConfig(c.cfg, a.topology, c.log); err == nil {
+		d.Reconfigure(config.Settings())
+	}
+	for _, n := range c.added {
+		a.units[n.volume.Name] = n.unit
+		d.AddLogicalUnit(n.unit, max(n.volume.Threads, 1))
+	}
+	c.changeTargets()
+	if c.portals != nil {
+		c.ended("a portal that is gone or redirects", c.portals.Commit())
+	}
+	d.config.Store(c.cfg)
+	c.closeVolumes()
+}
+
+// changeTargets makes the targets those of the configuration.
+func (c *change) changeTargets() {
+	a := c.daemon.assembly
+	for i := range c.cfg.Targets {
+		t := a.target(&c.cfg.Targets[i])
+		was, there := a.targets[t.Name]
+		var err error
+		ended := 0
+		switch {
+		case !there:
+			_, err = c.daemon.AddTarget(t)
+		case !reflect.DeepEqual(was, t):
+			ended, err = c.daemon.ChangeTarget(t)
+		}
+		if err != nil { // names are checked
+			c.log.Error("target not changed", "target", t.Name, "err", err)
+		}
+		a.targets[t.Name] = t
+		c.ended("target "+t.Name, ended)
+	}
+	for name := range a.targets {
+		if c.cfg.Target(name) == nil {
+			delete(a.targets, name)
+			c.ended("target "+name, c.daemon.RemoveTarget(name))
+		}
+	}
+}
+
+// ended notes that sessions were asked to log out.
+func (c *change) ended(what string, sessions int) {
+	if sessions > 0 {
+		c.did = append(c.did, fmt.Sprintf("%s: %d sessions were asked to log out", what, sessions))
+	}
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"lunar/conf"
+	"lunar/target/scsi"
+)
+
+const (
+	// closeWait is how long a change waits for volumes that are removed; they
+	// are closed in the background after that.
+	closeWait = 15 * time.Second
+	// closeRetry is how long it takes until one is tried again that could not be
+	// closed.
+	closeRetry = 5 * time.Second
+)
+
+// closeVolumes closes the volumes that are not configured any more, each when no
+// command of it runs and what the cache has of it is written.
+func (c *change) closeVolumes() {
+	var closing sync.WaitGroup
+	a := c.daemon.assembly
+	for i := range c.old.Volumes {
+		v := &c.old.Volumes[i]
+		lu := a.units[v.Name]
+		if c.cfg.Volume(v.Name) != nil || lu == nil {
+			continue
+		}
+		delete(a.units, v.Name)
+		c.leave(v, true)
+		closing.Go(func() {
+			c.close(v, lu)
+			c.leave(v, false)
+		})
+	}
+	closed := make(chan struct{})
+	go func() { closing.Wait(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(closeWait):
+		for _, name := range c.stillLeaving() {
+			c.did = append(c.did, fmt.Sprintf("volume %s: still being closed; its sessions have not ended, or it is being written", name))
+		}
+	}
+}
+
+// close closes a volume, and tries again until it succeeds or the daemon ends:
+// what it acknowledged must not be given up.
+func (a *applier) close(v *conf.Volume, lu *scsi.LogicalUnit) {
+	for {
+		err := a.daemon.RemoveLogicalUnit(a.life, lu)
+		if err == nil {
+			a.log.Info("volume closed", "volume", v.Name)
+			if err := a.daemon.unnote([]conf.Volume{*v}); err != nil {
+				a.log.Warn("volume closed", "volume", v.Name, "err", err)
+			}
+			return
+		}
+		if a.life.Err() != nil {
+			return
+		}
+		a.log.Error("a volume that was removed cannot be closed, and is tried again", "volume", v.Name, "err", err)
+		select {
+		case <-a.life.Done():
+			return
+		case <-time.After(closeRetry):
+		}
+	}
+}
+
+// leave notes that a volume is being closed, or is not any more.
+func (a *applier) leave(v *conf.Volume, begins bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if begins {
+		a.leaving = append(a.leaving, v)
+		return
+	}
+	a.leaving = slices.DeleteFunc(a.leaving, func(o *conf.Volume) bool { return o == v })
+}
+
+func (a *applier) stillLeaving() (names []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, v := range a.leaving {
+		names = append(names, v.Name)
+	}
+	return names
+}
+
+// beingClosed returns the volume that is being closed and has the name or the
+// store of another; empty: none.
+func (a *applier) beingClosed(v *conf.Volume) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range a.leaving {
+		if o.Name == v.Name || sameStore(storePath(o), storePath(v)) {
+			return o.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"lunar/conf"
+	"lunar/internal/control"
+	"lunar/target/scsi"
+)
+
+// resizes are the volumes whose size is to change: those that grow come first.
+type resizes []resizing
+
+type resizing struct {
+	name     string
+	unit     *scsi.LogicalUnit
+	from, to int64 // bytes
+	outside  bool  // the file or device has that size already
+}
+
+// newSizes finds out which volumes are to have another size: by their size in
+// the configuration, or because their file or device has grown.
+func (c *change) newSizes() (out resizes) {
+	var shrink resizes
+	for i := range c.cfg.Volumes {
+		v := &c.cfg.Volumes[i]
+		lu := c.daemon.assembly.units[v.Name]
+		if lu == nil || c.old.Volume(v.Name) == nil {
+			continue
+		}
+		r := resizing{name: v.Name, unit: lu, from: lu.Store().Info().Size}
+		switch size, followed := followedSize(v); {
+		case followed:
+			r.to, r.outside = size, true
+		case v.Type == conf.FileVolume && v.Size > 0 && v.Size != c.old.Volume(v.Name).Size:
+			r.to = int64(v.Size)
+		default:
+			continue
+		}
+		switch {
+		case r.to > r.from:
+			out = append(out, r)
+		case r.to < r.from && !r.outside:
+			shrink = append(shrink, r)
+		}
+	}
+	return append(out, shrink...)
+}
+
+// followedSize is the size that the file or device of a volume has, if the
+// volume is to be as large as that.
+func followedSize(v *conf.Volume) (bytes int64, ok bool) {
+	if v.Type != conf.BlockVolume && (v.Type != conf.FileVolume || v.Size > 0) {
+		return 0, false
+	}
+	f, err := os.Open(v.Path)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	bytes, err = f.Seek(0, io.SeekEnd)
+	return bytes, err == nil && bytes > 0
+}
+
+// lines say what is to be done about sizes that the configuration does not tell.
+func (all resizes) lines() (out []string) {
+	for _, r := range all {
+		if r.outside {
+			out = append(out, fmt.Sprintf("volume %s: %s, was %s: it has grown", r.name, size(r.to), size(r.from)))
+		}
+	}
+	return out
+}
+
+// resize changes the sizes. What has grown is cut again if it must be undone;
+// what was cut stays so, and the error says it.
+func (c *change) resize() error {
+	for _, r := range c.sizes {
+		if err := r.unit.Resize(r.to); err != nil {
+			return err
+		}
+		c.undo = append(c.undo, func() error {
+			if r.to < r.from {
+				return fmt.Errorf("volume %s was cut to %d bytes before, and is: apply again", r.name, r.to)
+			}
+			return r.unit.Resize(r.from)
+		})
+	}
+	c.did = append(c.did, c.sizes.lines()...)
+	return nil
+}
+
+// Rescan implements control.Source.
+func (s *source) Rescan(volume string) (control.Rescanned, error) {
+	return s.changes.rescan(volume)
+}
+
+// rescan makes a volume as large as its file or device is.
+func (a *applier) rescan(volume string) (control.Rescanned, error) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	refuse := func(text string) (control.Rescanned, error) {
+		return control.Rescanned{}, &control.Refusal{What: "volume " + volume + " was not looked at again", State: true, Reasons: []control.Reason{{Text: text}}}
+	}
+	v, lu := a.daemon.config.Load().Volume(volume), a.daemon.assembly.units[volume]
+	if v == nil || lu == nil {
+		return refuse("found no volume of that name")
+	}
+	bytes, followed := followedSize(v)
+	if !followed {
+		return refuse("found type " + string(v.Type) + " or a configured size, expected a block device or a file without size")
+	}
+	out := control.Rescanned{Before: lu.Store().Info().Size, Now: bytes}
+	if err := lu.Resize(bytes); err != nil {
+		return refuse(err.Error())
+	}
+	return out, nil
+}

@@ -1,0 +1,115 @@
+package conf
+
+import "slices"
+
+// Plan is what leads from the configuration that is running to a file's.
+type Plan struct {
+	Live    []Difference // what can be put into force while the server runs
+	Restart []Difference // what cannot
+}
+
+// Between compares two configurations in their normal form.
+func Between(running, file *Config) (p Plan) {
+	for _, d := range Diff(running, file) {
+		if d.live() && !running.fixedSize(d) {
+			p.Live = append(p.Live, d)
+		} else {
+			p.Restart = append(p.Restart, d)
+		}
+	}
+	return p
+}
+
+// anyName in a path stands for the name of an object.
+const anyName = "*"
+
+// livePaths say what may change while the server runs; the first that a path
+// begins with decides, and without one it needs a restart.
+var livePaths = []struct {
+	path  []string
+	whole bool // it is about the object itself, which comes or goes
+	fixed bool // needs a restart
+}{
+	{path: []string{"log", "level"}},
+	{path: []string{"server", "limits"}},
+	{path: []string{"server", "nop"}},
+	{path: []string{"discovery"}},
+	{path: []string{"portal-groups", anyName, "listen-iser"}, fixed: true},
+	{path: []string{"portal-groups"}},
+	{path: []string{"auth-groups"}},
+	{path: []string{"targets"}},
+	{path: []string{"volumes", anyName}, whole: true},
+	{path: []string{"volumes", anyName, "size"}},
+	{path: []string{"qos", "rules"}},
+	{path: []string{"qos", "groups"}},
+	{path: []string{"qos", "overcommit"}},
+}
+
+func (d *Difference) live() bool {
+	for _, l := range livePaths {
+		if d.within(l.path) && (!l.whole || len(d.Path) == len(l.path)) {
+			return !l.fixed
+		}
+	}
+	return false
+}
+
+// within reports whether the key is at a path or below it.
+func (d *Difference) within(path []string) bool {
+	if len(d.Path) < len(path) {
+		return false
+	}
+	for i, step := range path {
+		if step != anyName && step != d.Path[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Came and Went report whether the difference is an object that only the file
+// has, or only the running configuration.
+func (d *Difference) Came() bool { return d.Running == nothing }
+
+// Went is the counterpart of Came.
+func (d *Difference) Went() bool { return d.File == nothing }
+
+// fixedSize reports whether the difference is the size of a volume in memory.
+func (c *Config) fixedSize(d Difference) bool {
+	if !d.within([]string{"volumes", anyName, "size"}) {
+		return false
+	}
+	v := c.Volume(d.Path[1])
+	return v != nil && v.Type != FileVolume
+}
+
+// Volume returns the volume of that name, or nil.
+func (c *Config) Volume(name string) *Volume {
+	i := slices.IndexFunc(c.Volumes, func(v Volume) bool { return v.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Volumes[i]
+}
+
+// Target returns the target of that name, or nil.
+func (c *Config) Target(name string) *Target {
+	i := slices.IndexFunc(c.Targets, func(t Target) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Targets[i]
+}
+
+// Change says what becomes of the key: "volumes.disk.size: 2GiB, was 1GiB".
+func (d *Difference) Change() string {
+	switch {
+	case d.Came():
+		return d.Key + ": new"
+	case d.Went():
+		return d.Key + ": removed"
+	case d.Running == "" && d.File == "":
+		return d.Key + ": changed"
+	}
+	return d.Key + ": " + d.File + ", was " + d.Running
+}
