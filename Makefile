@@ -9,6 +9,11 @@ FUZZTIME   ?= 5s
 STRESS     ?= 20
 SETUP      := scripts/setup/packages.sh
 
+# The tag rdma, with which iSER is built in, where the headers of the RDMA
+# libraries and a C compiler are. It is asked for when it is used: setup may have
+# installed them.
+RDMA        = $(shell printf '\043include <infiniband/verbs.h>\n\043include <rdma/rdma_cma.h>\n' | $(CC) -E -o /dev/null - 2>/dev/null && echo rdma)
+
 # Arguments of `make run`, such as ARGS="-c conf/tgtd.yaml --log-level debug".
 ARGS       ?=
 
@@ -24,9 +29,10 @@ run: ## build and serve (installs missing packages as root, else names them)
 	@$(MAKE) --no-print-directory build
 	@exec $(BUILD)/tgtd serve $(ARGS)
 
-build: ## build tgtd and tgtload into build/
+build: ## build tgtd and tgtload into build/ (with iSER where its headers are or can be installed)
+	@$(SETUP) rdma
 	@mkdir -p $(BUILD)
-	$(GO) build -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+	$(GO) build -tags '$(RDMA)' -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 
 test: setup vet lint race conformance lab ## everything: vet, lint, unit tests with -race, conformance, qemu-img, VM lab
 	@echo "make test: all passed"
@@ -35,21 +41,21 @@ setup:
 	@$(SETUP) test
 
 vet: ## go vet
-	$(GO) vet ./...
+	$(GO) vet -tags '$(RDMA)' ./...
 
 lint: ## gofmt, staticcheck, and the project's own rules
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(STATICCHECK) -tags '$(RDMA)' ./...
 	$(GO) test ./internal/lint
 
 unit: ## unit tests
-	$(GO) test ./...
+	$(GO) test -tags '$(RDMA)' ./...
 
 race: ## unit tests with the race detector and the invariants that production leaves out
-	$(GO) test -race -tags invariants ./...
+	$(GO) test -race -tags 'invariants $(RDMA)' ./...
 
 stress: ## unit tests of the concurrent packages again and again
-	$(GO) test -race -tags invariants -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./target/
+	$(GO) test -race -tags 'invariants $(RDMA)' -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./iser/... ./target/
 
 fuzz: ## every fuzz target for FUZZTIME (5s)
 	@grep -rl --include=*_test.go '^func Fuzz' . | sort | while read -r file; do \

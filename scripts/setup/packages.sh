@@ -2,6 +2,9 @@
 # packages.sh PURPOSE: makes sure that this machine has what PURPOSE (build,
 # run, test or bench) needs. As root it installs missing Debian packages; else
 # it says exactly which are missing, how to install them, and exits 1.
+#
+# packages.sh rdma: the same for what iSER needs to be built in; without it the
+# build goes on, so it says what is missing and exits 0.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -59,11 +62,22 @@ install_packages() {
 	apt install --no-install-recommends "$@" >&2
 }
 
+# optional PURPOSE installs what can be installed, and says what is left out.
+optional() {
+	local packages how
+	mapfile -t packages < <(missing "$1")
+	[ ${#packages[@]} -gt 0 ] || return 0
+	[ "$(id -u)" = 0 ] && (install_packages "${packages[@]}") && return 0
+	how="sudo apt-get update && sudo apt-get install --no-install-recommends -y ${packages[*]}"
+	say "WITHOUT iSER: not installed: ${packages[*]}; for iSER run: $how"
+}
+
 main() {
 	local purpose=${1:-} packages
 	case $purpose in
 	build | run | test | bench) ;;
-	*) die "found purpose '$purpose', expected build, run, test or bench" ;;
+	rdma) optional rdma && return ;;
+	*) die "found purpose '$purpose', expected build, run, test, bench or rdma" ;;
 	esac
 	check_go
 	mapfile -t packages < <(missing "$purpose")
