@@ -16,6 +16,7 @@ type backing struct {
 	loaded   bool    // commands waited for it in this period
 	held     bool    // in an interval of it limits let less pass than it can do
 	history  []int64 // the capacity in the last periods, the newest last
+	gone     bool    // no volume is on it
 }
 
 // capacityHistory is how many periods' capacities are remembered.
@@ -61,19 +62,27 @@ func (c *Coordinator) Status(d *Device) DeviceStatus {
 	return DeviceStatus{Name: d.Name, Capacity: b.monitor.Capacity(), Reserved: b.reserved, History: append([]int64{}, b.history...)}
 }
 
-// Forget drops what is known of a device that nothing uses any more.
+// Forget drops what is known of a device that no volume is on any more, once no
+// server is left of it.
 func (c *Coordinator) Forget(d *Device) {
-	for _, s := range c.servers {
-		if s.backing.device == d {
-			return
-		}
+	if b := c.byDevice[d]; b != nil {
+		b.gone = true
+		c.dropDevices()
 	}
-	delete(c.byDevice, d)
+}
+
+func (c *Coordinator) dropDevices() {
+	used := map[*backing]bool{}
+	for _, s := range c.servers {
+		used[s.backing] = true
+	}
 	kept := c.devices[:0]
 	for _, b := range c.devices {
-		if b.device != d {
-			kept = append(kept, b)
+		if b.gone && !used[b] {
+			delete(c.byDevice, b.device)
+			continue
 		}
+		kept = append(kept, b)
 	}
 	clear(c.devices[len(kept):])
 	c.devices = kept

@@ -157,3 +157,26 @@ func TestStuckDevice(t *testing.T) {
 		t.Errorf("found that looking again would help at %d, now is %d", at, a.now)
 	}
 }
+
+// TestForgottenDevice: of a device that no volume is on nothing is left, once
+// nobody uses it.
+func TestForgottenDevice(t *testing.T) {
+	a := newApart(t, 1, []int{10, 1}, Rule{Initiators: []string{"*"}})
+	queues := []*Queue{a.open("iqn.a", 0), a.open("iqn.a", 1)}
+	a.run(300, 0, queues...)
+	a.coord.Forget(a.disks[0])
+	a.run(300, 0)
+	if len(a.coord.devices) != 2 {
+		t.Errorf("found %d devices while both are in use", len(a.coord.devices))
+	}
+	a.gate.Close(queues[0], a.now)
+	a.run(2000, 0)
+	if len(a.coord.devices) != 1 || len(a.coord.byDevice) != 1 || len(a.coord.servers) != 1 || a.gate.sites[0] != nil {
+		t.Errorf("found %d devices and %d servers, expected one", len(a.coord.devices), len(a.coord.servers))
+	}
+	a.apply()
+	a.gate.Close(queues[1], a.now)
+	if a.gate.sites[1] != nil {
+		t.Error("found a site that nobody uses")
+	}
+}

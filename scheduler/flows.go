@@ -19,6 +19,9 @@ func (g *Gate) Close(q *Queue, now int64) {
 	q.site.dispatcher.Remove(q, now)
 	g.release(q.stakes, now)
 	q.site.queues--
+	if !g.on { // nobody asks for a report
+		g.dropSites()
+	}
 }
 
 // Apply puts another policy into force at now. Sessions and commands that wait

@@ -39,6 +39,7 @@ func (c *Coordinator) endPeriod() {
 		m.endPeriod(c.started, c.config.Period)
 	}
 	c.dropServers()
+	c.dropDevices()
 	for _, s := range c.servers {
 		s.done = 0
 	}

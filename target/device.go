@@ -31,6 +31,19 @@ func (d *devices) of(lu *scsi.LogicalUnit) *scheduler.Device {
 	return found
 }
 
+// forget drops a device that none of the logical units is on; nil if there is
+// no such device, or one is.
+func (d *devices) forget(name string, left func() []*scsi.LogicalUnit) *scheduler.Device {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if slices.ContainsFunc(left(), func(lu *scsi.LogicalUnit) bool { return lu.Device() == name }) {
+		return nil
+	}
+	found := d.byName[name]
+	delete(d.byName, name)
+	return found
+}
+
 // ofAll are the devices of logical units, each once, by name.
 func (d *devices) ofAll(lus []*scsi.LogicalUnit) (all []*scheduler.Device) {
 	for _, lu := range lus {

@@ -6,6 +6,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/scheduler"
+	"lunar/target/scsi"
 )
 
 // QoS sets the token scheduler.
@@ -155,6 +156,16 @@ func (q *qos) grant(i int) {
 		th.gate.Grant(&g, th.loop.Now())
 		th.gate.dispatch()
 	}))
+}
+
+// forget drops the device of a logical unit that was removed, if it was the last
+// one there.
+func (q *qos) forget(lu *scsi.LogicalUnit) {
+	if d := q.devices.forget(lu.Device(), q.server.logicalUnits); d != nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.mu.coordinator.Forget(d)
+	}
 }
 
 // SetQoS puts a policy into force on all event threads before it returns.

@@ -30,6 +30,7 @@ func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) er
 	if err != nil {
 		return fmt.Errorf("volume %s: %w%s", lu.Name(), err, unwritten(lu))
 	}
+	s.qos.forget(lu)
 	return nil
 }
 
