@@ -103,7 +103,7 @@ func (p qosPlan) runAll(ctx context.Context, scenarios []qosScenario, only []str
 func (s *qosScenario) loadKey() string {
 	key := fmt.Sprint(s.rate, s.overlap, s.units, s.drop)
 	for _, c := range s.initiators {
-		key += fmt.Sprint(" ", c.units, c.depth, c.rate)
+		key += fmt.Sprint(" ", c.units, c.depth, c.rate, c.card)
 	}
 	return key
 }

@@ -177,6 +177,9 @@ func (r *qosRun) startClients(ctx context.Context, conns []*initiator.Conn, warm
 		w := load.Workload{Depth: c.depth, Rate: c.rate / float64(c.units), Sizes: []load.Share{{Bytes: 4096, Weight: 1}}, ReadPercent: 100,
 			Random: true, Seed: uint64(i + 1), Warmup: warmup, Runtime: time.Hour, CPU: -1,
 			Observe: func(_ int, started, finished int64) { r.observe(i, started, finished) }}
+		if c.card > 0 {
+			w.Rate, w.Burst = c.card/float64(c.units), int(c.rate)/c.units
+		}
 		for range c.units {
 			conn := conns[0]
 			conns = conns[1:]

@@ -27,12 +27,14 @@ type qosInitiator struct {
 	units              int   // it uses the first so many logical units; 0 is 1
 	depth              int   // outstanding on each; 0 is 64
 	rate               float64
+	card               float64 // most that its own network card lets pass; then what rate asks for comes all at once at the start of each second; 0: any
 	wanted             float64 // mean rate that must come out; 0: any
 }
 
 // The papers' rates in thousands per second.
 const (
 	haechiCapacity = 1570
+	haechiCard     = 400e3 // C_L, per second
 	pshiftCapacity = 50
 	pshiftScale    = 25.0 // of the rates of pShift, whose devices are slower
 )
@@ -81,6 +83,15 @@ func steady(scale float64) []qosInitiator {
 	return all
 }
 
+// bursting are those of set 3 whose commands come all at once.
+func bursting(scale float64) []qosInitiator {
+	all := steady(scale)
+	for i := range all {
+		all[i].card = haechiCard / scale
+	}
+	return all
+}
+
 // spread are pShift's four buckets: the i-th is on i servers.
 func spread(reservation, limit float64) []qosInitiator {
 	all := make([]qosInitiator, 4)
@@ -119,6 +130,8 @@ func qosScenarios(scale float64) []qosScenario {
 			paper: "wastes what C1 and C2 leave", expected: "all met, total below full Haechi's"},
 		{name: "haechi-3", title: "Haechi 3, constant rates, 90 % reserved", rate: haechi, initiators: steady(scale),
 			paper: "C1 to C3 exceed their reservations, loss 0.7 %", expected: "all met"},
+		{name: "haechi-3-burst", title: "Haechi 3, all at once each second, 90 % reserved", rate: haechi, initiators: bursting(scale),
+			paper: "C1 to C3 get 278 of 285, total 12.9 % below the capacity (equal share)", expected: "all met: reservations are spread over the period"},
 		{name: "haechi-4", title: "Haechi 4, Zipf, 80 % reserved, others take 10 % of the device for a third of the time", rate: haechi,
 			initiators: zipf(8.0 / 9), drop: 0.1, figure: true,
 			paper: "total drops and recovers; C1 misses first, then recovers (equal share)", expected: "all met, before, meanwhile and after"},

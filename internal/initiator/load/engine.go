@@ -122,7 +122,7 @@ func newConnection(e *engine, i, of int, state *initiator.Conn) *connection {
 	return &connection{
 		engine: e, number: i, fd: -1, state: state,
 		pattern: newPattern(&e.workload, e.unit.BlockSize, i, of),
-		pace:    newPace(e.workload.Rate),
+		pace:    newPace(e.workload.Rate, e.workload.Burst),
 		latency: hdrhistogram.New(1, maxLatency, 3),
 	}
 }

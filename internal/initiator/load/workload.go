@@ -23,6 +23,7 @@ type Share struct {
 type Workload struct {
 	Depth       int     // commands outstanding per connection
 	Rate        float64 // commands per second and connection, evenly spread; 0: as many as Depth lets
+	Burst       int     // commands per connection that become due all at once each second, Rate being how fast they are sent at most; 0: no such
 	Sizes       []Share // at least one
 	ReadPercent int     // the rest are writes
 	Random      bool    // otherwise sequential, every connection from its own start
@@ -64,6 +65,8 @@ func (w *Workload) complete(u Unit) error {
 		return fmt.Errorf("depth %d, expected 1 to %d", w.Depth, maxDepth)
 	case w.Rate < 0:
 		return fmt.Errorf("rate %g, expected 0 or more", w.Rate)
+	case w.Burst < 0:
+		return fmt.Errorf("burst of %d, expected 0 or more", w.Burst)
 	case w.ReadPercent < 0 || w.ReadPercent > 100:
 		return fmt.Errorf("read percentage %d, expected 0 to 100", w.ReadPercent)
 	case len(w.Sizes) == 0:
