@@ -194,23 +194,6 @@ func TestSameCallsSameDecisions(t *testing.T) {
 	}
 }
 
-func TestParseMode(t *testing.T) {
-	for _, c := range []struct {
-		text  string
-		mode  Mode
-		level int
-	}{{"off", Off, 0}, {"adaptive", Adaptive, 0}, {"static 8", Static, 8}, {" static  16 ", Static, 16}} {
-		if mode, level, err := ParseMode(c.text); mode != c.mode || level != c.level || err != nil {
-			t.Errorf("%q: found mode %d, level %d, %v", c.text, mode, level, err)
-		}
-	}
-	for _, text := range []string{"", "on", "static", "static 0", "static x", "static 5000", "adaptive 3", "off off"} {
-		if _, _, err := ParseMode(text); err == nil {
-			t.Errorf("%q was accepted", text)
-		}
-	}
-}
-
 // event is what one request costs at a gathering point: it joins, is looked at,
 // leaves with the others and is counted.
 func event(b *Batch, now int64) {

@@ -1,11 +1,5 @@
 package batch
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
-
 // Mode says how the level is chosen.
 type Mode uint8
 
@@ -57,23 +51,3 @@ func (c Config) filled() Config {
 	c.Level = max(c.Level, 1)
 	return c
 }
-
-// ParseMode reads what an administrator writes: off, adaptive, or static N with N
-// from 1 on, which is returned as level.
-func ParseMode(text string) (mode Mode, level int, err error) {
-	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
-	switch {
-	case word == "off" && rest == "":
-		return Off, 0, nil
-	case word == "adaptive" && rest == "":
-		return Adaptive, 0, nil
-	case word == "static":
-		if level, err = strconv.Atoi(strings.TrimSpace(rest)); err == nil && level >= 1 && level <= maxStatic {
-			return Static, level, nil
-		}
-	}
-	return Off, 0, fmt.Errorf("batching: found %q, expected off, adaptive or static N with N from 1 to %d", text, maxStatic)
-}
-
-// maxStatic bounds a static level: a queue of commands is no longer.
-const maxStatic = 4096

@@ -11,6 +11,8 @@
 //     many requests wait, it says every interval how many to gather.
 //   - Batch is one gathering point: it counts those that wait and says when they
 //     leave. It has a Level of its own. The requests themselves stay with the caller.
+//     Who keeps nothing waiting for others, as the event threads with their
+//     responses, needs only a Level.
 //
 // # At a gathering point
 //
