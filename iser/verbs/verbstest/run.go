@@ -23,6 +23,7 @@ func Run(t *testing.T, target, initiator verbs.Provider, addr netip.Addr) {
 		{"messages and memory", movement},
 		{"long lists", longLists},
 		{"notification", notification},
+		{"no allocations", allocations},
 		{"wrong key", wrongKey},
 		{"message longer than its receive", tooLong},
 		{"end", end},
@@ -205,6 +206,37 @@ func notification(t *testing.T, n network) {
 	target.poll()
 	if n, err := target.ch.Drain(); err != nil || n > 1 {
 		t.Errorf("found %d events of a CQ that was not armed anew, error %v", n, err)
+	}
+}
+
+// The data path does not allocate.
+func allocations(t *testing.T, n network) {
+	target, initiator := n.connected(t)
+	ids, to := []uint64{1}, []verbs.SGE{initiator.sge(0, 64)}
+	wrs := []verbs.WR{
+		initiator.to(verbs.OpWrite, 2, 4096, 0),
+		{ID: 3, Op: verbs.OpSend, Flags: verbs.FlagSignaled | verbs.FlagInline, NSGE: 1},
+	}
+	wrs[0].NSGE = 1
+	sges := []verbs.SGE{target.sge(0, 512), target.sge(1024, 64)}
+	out := make([]verbs.WC, 8)
+	finish := func(s *side) {
+		for {
+			if n, err := s.cq.Poll(out); n != 0 || err != nil {
+				return
+			}
+		}
+	}
+	allocated := testing.AllocsPerRun(100, func() {
+		_, _ = initiator.qp.PostRecv(ids, to)
+		_ = target.cq.Arm()
+		_, _ = target.qp.PostSend(wrs, sges)
+		finish(initiator)
+		finish(target)
+		_, _ = target.ch.Drain()
+	})
+	if allocated != 0 {
+		t.Errorf("found %v allocations for a list", allocated)
 	}
 }
 
