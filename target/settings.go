@@ -40,6 +40,9 @@ func (n *Settings) setDefaults(buffers int) {
 	setDefault(&n.Limits.SessionMemory, min(defaultSessionMemory, buffers/2))
 }
 
+// Settings returns those in force.
+func (s *Server) Settings() Settings { return *s.settings.Load() }
+
 // Reconfigure puts settings into force for connections that come from now on;
 // zero values get the defaults of a Config.
 func (s *Server) Reconfigure(n Settings) {

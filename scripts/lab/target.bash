@@ -11,8 +11,18 @@ target_configure() {
 	rm -rf "$dir/store" "$runtime/state" "$segment"
 	mkdir -p "$dir/store"
 	mkdir -m 700 "$segment"
-	# It holds secrets, so only its owner may read it.
-	(umask 077 && sed -e "s|@STORE@|$dir/store|g" -e "s|@PORT@|$port|g" -e "s|@SEGMENT@|$segment|g" "$template" >"$dir/tgtd.yaml")
+	target_write "$template"
+}
+
+# target_write TEMPLATE: it may hold secrets, so only its owner may read it.
+target_write() {
+	(umask 077 && sed -e "s|@STORE@|$dir/store|g" -e "s|@PORT@|$port|g" -e "s|@SEGMENT@|$segment|g" "$1" >"$dir/tgtd.yaml")
+}
+
+# target_apply NAME: puts another configuration into force.
+target_apply() {
+	target_write "$lab/conf/$1.yaml" && "$tgtd" apply "$dir/tgtd.yaml" --state-dir "$runtime/state" 2>&1 | tee -a "$dir/tgtd.log"
+	return "${PIPESTATUS[0]}"
 }
 
 target_listens() { (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; }
@@ -73,7 +83,7 @@ target_attach() {
 			END { if (!NR) exit 1; print found["outcome"], found["dirty_bytes"], found["warm_blocks"] }'
 }
 
-# target_request WORD [VOLUME]: what a scenario in the guest may ask for.
+# target_request WORD [ARGUMENT...]: what a scenario in the guest may ask for.
 target_request() {
 	case $1 in
 	kill) target_kill ;;
@@ -81,6 +91,8 @@ target_request() {
 	stop) target_stop ;;
 	connections) target_connections ;;
 	attach) target_attach ;;
+	apply) target_apply "$2" ;;
+	drain) "$tgtd" drain "$2" --to "$3" --state-dir "$runtime/state" ;;
 	sum) sha256sum <"$dir/store/$2" ;;
 	*) echo "unknown request '$1'" && return 1 ;;
 	esac

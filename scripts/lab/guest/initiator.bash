@@ -36,8 +36,8 @@ refused() {
 	! "$@" || fail "succeeded, but must be refused: $*"
 }
 
-# host WORD [VOLUME]: a request to the lab's host (kill, start, stop,
-# connections, attach, sum).
+# host WORD [ARGUMENT...]: a request to the lab's host (kill, start, stop,
+# connections, attach, sum VOLUME, apply CONFIGURATION, drain PORTAL TO).
 host() {
 	local verdict text
 	echo "host $*" >&3
