@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"reflect"
 
@@ -87,20 +88,32 @@ func (c *change) openVolume(v *conf.Volume) error {
 	if busy := c.beingClosed(v); busy != "" {
 		return fmt.Errorf("volume %s: volume %s of the same name or store is still being closed; apply again when it is", v.Name, busy)
 	}
-	_, missing := os.Stat(v.Path)
+	fresh := missingFiles(v)
 	lu, err := c.daemon.assembly.openVolume(v)
 	if err != nil {
 		return err
 	}
 	c.added = append(c.added, &addition{v, lu})
 	c.undo = append(c.undo, func() error {
-		err := lu.Store().Close()
-		if v.Type == conf.FileVolume && errors.Is(missing, os.ErrNotExist) {
-			err = errors.Join(err, os.Remove(v.Path))
+		errs := []error{lu.Store().Close()}
+		for _, path := range fresh {
+			if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
 		}
-		return err
+		return errors.Join(errs...)
 	})
 	return nil
+}
+
+// missingFiles are the files of a volume that opening it would make.
+func missingFiles(v *conf.Volume) (out []string) {
+	for _, path := range []string{v.Path, v.ProtectionFile} {
+		if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 func (c *change) openPortals() (err error) {
