@@ -15,6 +15,7 @@ type eventChannel struct {
 	fabric *Fabric
 	host   *Host
 	fd     int
+	count  [8]byte // of fd
 	queue  []verbs.Event
 	ids    int
 }
@@ -40,7 +41,7 @@ func (e *eventChannel) Next(out *verbs.Event) (bool, error) {
 	e.fabric.mu.Lock()
 	defer e.fabric.mu.Unlock()
 	if len(e.queue) == 0 {
-		clearFD(e.fd)
+		clearFD(e.fd, &e.count)
 		return false, nil
 	}
 	*out = e.queue[0]

@@ -15,8 +15,9 @@ const errInvalid = unix.EINVAL
 type channel struct {
 	device *Device
 	fd     int
-	events int // that wait
-	users  int // CQs
+	count  [8]byte // of fd
+	events int     // that wait
+	users  int     // CQs
 }
 
 // OpenCompletions implements verbs.Device.
@@ -42,7 +43,7 @@ func (c *channel) Drain() (int, error) {
 	defer f.mu.Unlock()
 	n := c.events
 	c.events = 0
-	clearFD(c.fd)
+	clearFD(c.fd, &c.count)
 	return n, nil
 }
 

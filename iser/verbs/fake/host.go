@@ -72,6 +72,7 @@ type Device struct {
 	host    *Host
 	options DeviceOptions
 	fd      int
+	count   [8]byte // of fd
 	async   []verbs.AsyncEvent
 	regions map[uint32]*region // by key, which serves as lkey and rkey
 	nextKey uint32
@@ -112,7 +113,7 @@ func (d *Device) NextAsync(e *verbs.AsyncEvent) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(d.async) == 0 {
-		clearFD(d.fd)
+		clearFD(d.fd, &d.count)
 		return false, nil
 	}
 	*e = d.async[0]
@@ -226,8 +227,8 @@ func setFD(fd int) {
 	}
 }
 
-func clearFD(fd int) {
-	var count [8]byte
+// clearFD needs room for the count, which a system call makes escape.
+func clearFD(fd int, count *[8]byte) {
 	if _, err := unix.Read(fd, count[:]); err != nil && !errors.Is(err, unix.EAGAIN) {
 		panic(fmt.Sprintf("eventfd: %v", err))
 	}
