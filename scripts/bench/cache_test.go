@@ -51,7 +51,7 @@ func TestCommandLine(t *testing.T) {
 
 func TestConfigurationsAreValid(t *testing.T) {
 	for name, text := range map[string]string{
-		"plain": plainYAML(3260, "/dev/shm/x", []string{"/dev/shm/x/0"}),
+		"tmpfs": tmpfsYAML(3260, "/dev/shm/x", []string{"/dev/shm/x/0", "/dev/shm/x/1"}),
 		"cache": cacheYAML(3260, "/dev/shm/x", []string{"/var/tmp/0", "/var/tmp/1"}),
 	} {
 		if _, _, err := conf.Parse(name, []byte(text)); err != nil {

@@ -31,11 +31,11 @@ const (
 )
 
 var cacheMatrix = []workload{
-	{"perf-read-32", "4 KiB random read, depth 32, iscsi-perf", "randread", 4, 32, 1, throughVolume, iscsiPerf},
-	{"read-32", "4 KiB random read, depth 32, tgtload", "randread", 4, 32, 1, throughVolume, tgtload},
-	{"perf-read-256k", "256 KiB sequential read, depth 8, iscsi-perf", "read", 256, 8, 1, throughVolume, iscsiPerf},
-	{"read-256k", "256 KiB sequential read, depth 8, tgtload", "read", 256, 8, 1, throughVolume, tgtload},
-	{"back-write-32", "4 KiB random write, depth 32, write: back, tgtload", "randwrite", 4, 32, 1, backVolume, tgtload},
+	{"perf-read-32", "4 KiB random read, depth 32, iscsi-perf", "randread", 4, 32, 1, throughVolume, iscsiPerf, false},
+	{"read-32", "4 KiB random read, depth 32, tgtload", "randread", 4, 32, 1, throughVolume, tgtload, false},
+	{"perf-read-256k", "256 KiB sequential read, depth 8, iscsi-perf", "read", 256, 8, 1, throughVolume, iscsiPerf, false},
+	{"read-256k", "256 KiB sequential read, depth 8, tgtload", "read", 256, 8, 1, throughVolume, tgtload, false},
+	{"back-write-32", "4 KiB random write, depth 32, write: back, tgtload", "randwrite", 4, 32, 1, backVolume, tgtload, false},
 }
 
 var cacheRequirements = []requirement{
@@ -110,7 +110,7 @@ func (c *cacheCommand) compare(ctx context.Context, o *options, workloads []work
 // serving makes directories for the servers, to be removed at the end, also on
 // failure.
 func (c *cacheCommand) serving() (v serving, remove func(), err error) {
-	v = serving{volumes: 2, block: logicalBlockKiB << 10, yaml: cacheYAML}
+	v = serving{volumes: 2, bytes: volumeBytes, block: logicalBlockKiB << 10, yaml: cacheYAML}
 	var made []string
 	remove = func() {
 		for _, dir := range made {

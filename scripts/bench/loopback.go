@@ -1,12 +1,17 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"os/signal"
 	"runtime"
+	"slices"
+	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
@@ -28,7 +33,7 @@ const (
 	loopRead    = 256 << 10 // bytes that one read may bring
 	// loopArena is the memory that replies come from: no more of it is in the CPU's
 	// cache than of cached blocks.
-	loopArena = volumeBytes
+	loopArena = 512 << 20
 )
 
 // loopServe is the server: it prints its port and serves one connection after the
@@ -38,6 +43,7 @@ type loopServe struct{}
 // Run serves.
 func (loopServe) Run() error {
 	runtime.LockOSThread()
+	signal.Reset(os.Interrupt, unix.SIGTERM) // main waits for them
 	arena, err := unix.Mmap(-1, 0, loopArena, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
 	if err != nil {
 		return fmt.Errorf("memory of replies: %w", err)
@@ -202,4 +208,65 @@ func (c *loopClient) until(end time.Time) error {
 		}
 	}
 	return nil
+}
+
+// loopServer is the running server of the loopback limit.
+type loopServer struct {
+	cmd     *exec.Cmd
+	address string
+}
+
+// startLoop starts this program as the server on its CPU.
+func startLoop(o *options) (*loopServer, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("loopback server: %w", err)
+	}
+	line := append(o.place(o.Server), self, "loop-serve")
+	s := &loopServer{cmd: exec.Command(line[0], line[1:]...)}
+	s.cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+	out, err := s.cmd.StdoutPipe()
+	if err == nil {
+		err = s.cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("loopback server: %w", err)
+	}
+	var port int
+	if _, err := fmt.Fscan(out, &port); err != nil {
+		s.stop()
+		return nil, fmt.Errorf("port of the loopback server: %w", err)
+	}
+	s.address = fmt.Sprintf("127.0.0.1:%d", port)
+	return s, nil
+}
+
+func (s *loopServer) stop() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait() // it was killed
+}
+
+// run drives it as deep as the workload drives a target.
+func (s *loopServer) run(ctx context.Context, c client, w workload) (*load.Result, float64, error) {
+	from, err := look(&server{cmd: s.cmd})
+	if err != nil {
+		return nil, 0, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, 0, err
+	}
+	line := slices.Concat(c.place, []string{self, "loop-drive", s.address, "--depth", strconv.Itoa(w.depth), "--pid", strconv.Itoa(s.cmd.Process.Pid),
+		"--warmup", c.plan.warmup.String(), "--runtime", c.plan.runtime.String()})
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", line, err)
+	}
+	to, err := look(&server{cmd: s.cmd})
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := parseResult(out)
+	return r, foreign(from, to, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()), err
 }

@@ -32,6 +32,7 @@ type options struct {
 	Profile  bool     `default:"true" negatable:"" help:"Record a profile of lunar's tgtd under load."`
 
 	Servers serversCommand `cmd:"" default:"withargs" help:"The whole target, both servers on tmpfs (the default)."`
+	Ladder  ladderCommand  `cmd:"" help:"Batching: off, static and adaptive, from 1 to 512 requests at a time."`
 	Cache   cacheCommand   `cmd:"" help:"The block cache."`
 	QoS     qosCommand     `cmd:"" name:"qos" help:"The token scheduler: reservations and limits of ten initiators."`
 	Soak    soakCommand    `cmd:"" help:"Half an hour at full load with every byte checked: does the process grow?"`
@@ -86,7 +87,11 @@ func (o *options) class() []string {
 
 // client returns what drives the servers.
 func (o *options) client(p plan) client {
-	return client{path: o.Tgtload, cpu: o.Client, place: o.place(o.Client), plan: p}
+	c := client{path: o.Tgtload, cpu: o.Client, place: o.place(o.Client), plan: p}
+	if o.Realtime {
+		c.before = []string{"chrt", "--fifo", "2"}
+	}
+	return c
 }
 
 // record prints the sections in order, and stores them when all workloads ran.

@@ -14,10 +14,12 @@ import (
 
 // client runs tgtload, pinned.
 type client struct {
-	path  string
-	cpu   int
-	place []string
-	plan  plan
+	path   string
+	limit  *loopServer // nil: is not measured
+	cpu    int
+	place  []string
+	before []string // of a command line that has to run while servers and client use all of their CPUs
+	plan   plan
 }
 
 // samples holds the results of each workload: one pair, by server, per repeat.
@@ -26,7 +28,7 @@ type samples map[string][]pair
 // pair is one repeat: both servers' results, and the larger share of the
 // machine that others took meanwhile.
 type pair struct {
-	result  [2]load.Result
+	result  [contenders]load.Result
 	foreign float64
 }
 
@@ -68,6 +70,13 @@ func (c client) quietPair(ctx context.Context, servers []*server, w workload, fi
 
 func (c client) pair(ctx context.Context, servers []*server, w workload, first int) (pair, error) {
 	var p pair
+	if c.limit != nil && w.limited {
+		r, others, err := c.limit.run(ctx, c, w)
+		if err != nil {
+			return p, fmt.Errorf("loopback limit: %w", err)
+		}
+		p.result[limit], p.foreign = *r, others
+	}
 	for i := range servers {
 		n := (i + first) % len(servers)
 		r, others, err := c.run(ctx, servers[n], w, c.plan.runtime)
@@ -114,13 +123,14 @@ func (c client) run(ctx context.Context, s *server, w workload, runtime time.Dur
 // metric is one number of a result.
 type metric func(load.Result) float64
 
-func iops(r load.Result) float64      { return r.IOPS }
-func megabytes(r load.Result) float64 { return r.BytesPerSecond / 1e6 }
-func serverCPU(r load.Result) float64 { return r.ServerCPU.PerIO }
-func clientCPU(r load.Result) float64 { return r.ClientCPU.PerIO }
-func p50(r load.Result) float64       { return r.Latency.P50 }
-func p99(r load.Result) float64       { return r.Latency.P99 }
-func fairness(r load.Result) float64  { return r.Connections.Min / r.Connections.Mean }
+func iops(r load.Result) float64        { return r.IOPS }
+func megabytes(r load.Result) float64   { return r.BytesPerSecond / 1e6 }
+func serverCPU(r load.Result) float64   { return r.ServerCPU.PerIO }
+func clientCPU(r load.Result) float64   { return r.ClientCPU.PerIO }
+func latencyMean(r load.Result) float64 { return r.Latency.Mean }
+func p50(r load.Result) float64         { return r.Latency.P50 }
+func p99(r load.Result) float64         { return r.Latency.P99 }
+func fairness(r load.Result) float64    { return r.Connections.Min / r.Connections.Mean }
 
 // values returns a metric of one server over the repeats.
 func values(pairs []pair, server int, m metric) []float64 {
@@ -131,11 +141,11 @@ func values(pairs []pair, server int, m metric) []float64 {
 	return v
 }
 
-// ratios returns lunar's part of tgt's, pair by pair.
-func ratios(pairs []pair, m metric) []float64 {
+// ratios returns lunar's part of another one's, pair by pair.
+func ratios(pairs []pair, other int, m metric) []float64 {
 	var v []float64
 	for _, p := range pairs {
-		v = append(v, m(p.result[lunar])/m(p.result[tgt]))
+		v = append(v, m(p.result[lunar])/m(p.result[other]))
 	}
 	return v
 }

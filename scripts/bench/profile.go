@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 const (
 	profileTime  = 3 * time.Second
-	profileLines = 20
+	profileLines = 12
 )
 
 // profile samples a server under a workload. Virtual
@@ -27,8 +28,9 @@ func (c client) profile(ctx context.Context, s *server, w workload) (string, err
 	}
 	defer os.RemoveAll(dir)
 	data := filepath.Join(dir, "perf.data")
-	recorder := exec.CommandContext(ctx, "perf", "record", "-q", "-e", "cpu-clock", "-F", "1999", "-p", strconv.Itoa(s.pid()),
-		"-o", data, "--", "sleep", fmt.Sprint((profileTime - time.Second).Seconds()))
+	line := slices.Concat(c.before, []string{"perf", "record", "-q", "-e", "cpu-clock", "-F", "1999", "-p", strconv.Itoa(s.pid()),
+		"-o", data, "--", "sleep", fmt.Sprint((profileTime - time.Second).Seconds())})
+	recorder := exec.CommandContext(ctx, line[0], line[1:]...)
 	if err := recorder.Start(); err != nil {
 		return "", fmt.Errorf("perf: %w", err)
 	}
@@ -83,7 +85,8 @@ func profileTable(title string, list []symbol, perIO float64) string {
 	}
 	fmt.Fprintf(&b, "%s: %.2f µs of server CPU per I/O, %.0f %% of it in the kernel, %.0f %% in tgtd.\n\n",
 		title, perIO, 100*inKernel/all, 100-100*inKernel/all)
-	b.WriteString("| CPU | where | symbol |\n|--:|---|---|\n")
+	b.WriteString(bucketTable(list, all, perIO))
+	b.WriteString("\n| CPU | where | symbol |\n|--:|---|---|\n")
 	for _, s := range list[:min(len(list), profileLines)] {
 		where := "tgtd"
 		if s.kernel {

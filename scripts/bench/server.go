@@ -19,9 +19,11 @@ import (
 const (
 	tgt = iota
 	lunar
+	limit // no target: the loopback limit
+	contenders
 )
 
-var serverNames = [2]string{tgt: "C tgt", lunar: "Lunar"}
+var serverNames = [contenders]string{tgt: "C tgt", lunar: "Lunar", limit: "loopback limit"}
 
 const (
 	volumeBytes = 1 << 30
@@ -34,7 +36,8 @@ type serving struct {
 	work    string    // directory of logs, configuration and state
 	files   [2]string // directories of the volumes' files, by server
 	volumes int
-	block   int // logical block in bytes
+	bytes   int64 // of each volume
+	block   int   // logical block in bytes
 	// yaml makes lunar's configuration.
 	yaml func(port int, work string, files []string) string
 }
@@ -52,6 +55,7 @@ func (v serving) paths(server int) []string {
 type server struct {
 	name string
 	urls []string // by volume
+	size int64    // bytes of each volume
 	cmd  *exec.Cmd
 	log  *os.File
 	ctl  func(args ...string) error // tgt's tgtadm
@@ -116,7 +120,7 @@ func (s *server) stop() {
 
 // startTgt serves from LUN 1 of C tgt on, whose LUN 0 is a controller.
 func startTgt(ctx context.Context, o *options, v serving, port int) (*server, error) {
-	if err := fillFiles(v.paths(tgt)); err != nil {
+	if err := fillFiles(v.paths(tgt), v.bytes); err != nil {
 		return nil, err
 	}
 	control := strconv.Itoa(port % 32768) // any number of 15 bits that no other tgtd uses
@@ -124,7 +128,7 @@ func startTgt(ctx context.Context, o *options, v serving, port int) (*server, er
 	if err != nil {
 		return nil, err
 	}
-	s.urls = v.urls(port, 1)
+	s.urls, s.size = v.urls(port, 1), v.bytes
 	ctlCtx := context.WithoutCancel(ctx) // stop needs it after an interrupt
 	s.ctl = func(args ...string) error {
 		return exec.CommandContext(ctlCtx, "tgtadm", append([]string{"-C", control, "--lld", "iscsi"}, args...)...).Run()
@@ -140,43 +144,55 @@ func startTgt(ctx context.Context, o *options, v serving, port int) (*server, er
 	return s, errors.Join(append(errs, s.ctl("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL"))...)
 }
 
-// onTmpfs is one volume in dir.
+// onTmpfs are two volumes in dir, of which lunar serves one write: through and one
+// write: back.
 func onTmpfs(dir string) serving {
-	return serving{work: dir, files: [2]string{dir, dir}, volumes: 1, block: 512, yaml: plainYAML}
+	return serving{work: dir, files: [2]string{dir, dir}, volumes: 2, bytes: 256 << 20, block: logicalBlockKiB << 10, yaml: tmpfsYAML}
 }
 
-const plainConfig = `portal-groups:
+const tmpfsConfig = `cache:
+  size: 640MiB
+  segment: %q
+portal-groups:
   bench:
     tag: 1
     listen: ["127.0.0.1:%d"]
 volumes:
-  bench:
+  through:
     type: file
     path: %q
-    size: 1GiB
+    block-size: 4096
+    cache: true
+    write: through
+  back:
+    type: file
+    path: %q
+    block-size: 4096
+    cache: true
+    write: back
 targets:
   %s:
     portal-groups: [bench]
     auth-group: none
     luns:
-      - lun: 0
-        volume: bench
+      - {lun: 0, volume: through}
+      - {lun: 1, volume: back}
 `
 
-func plainYAML(port int, _ string, files []string) string {
-	return fmt.Sprintf(plainConfig, port, files[0], targetName)
+func tmpfsYAML(port int, work string, files []string) string {
+	return fmt.Sprintf(tmpfsConfig, filepath.Join(work, "segment"), port, files[throughVolume], files[backVolume], targetName)
 }
 
 func startLunar(ctx context.Context, o *options, v serving, port int) (*server, error) {
 	files, config := v.paths(lunar), filepath.Join(v.work, "tgtd.yaml")
-	if err := errors.Join(fillFiles(files), os.WriteFile(config, []byte(v.yaml(port, v.work, files)), 0o600)); err != nil {
+	if err := errors.Join(fillFiles(files, v.bytes), os.WriteFile(config, []byte(v.yaml(port, v.work, files)), 0o600)); err != nil {
 		return nil, fmt.Errorf("lunar: %w", err)
 	}
 	s, err := spawn(lunar, o, v.work, o.Tgtd, "serve", "-c", config, "--state-dir", v.work)
 	if err != nil {
 		return nil, err
 	}
-	s.urls = v.urls(port, 0)
+	s.urls, s.size = v.urls(port, 0), v.bytes
 	return s, s.await(ctx, port)
 }
 
@@ -200,7 +216,7 @@ func spawn(n int, o *options, dir, program string, args ...string) (*server, err
 
 // await waits until the server accepts connections.
 func (s *server) await(ctx context.Context, port int) error {
-	for range 100 {
+	for range 600 { // the memory of a cache is touched first
 		nc, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			return nc.Close()
@@ -226,26 +242,26 @@ func freePort() (int, error) {
 
 // fillFiles makes files without holes, which would be cheaper to read, and
 // waits until they are on the medium.
-func fillFiles(paths []string) error {
+func fillFiles(paths []string, bytes int64) error {
 	chunk := make([]byte, 1<<20)
 	for i := range chunk {
 		chunk[i] = byte(i * 31)
 	}
 	for _, path := range paths {
-		if err := fillFile(path, chunk); err != nil {
+		if err := fillFile(path, bytes, chunk); err != nil {
 			return fmt.Errorf("volume: %w", err)
 		}
 	}
 	return nil
 }
 
-func fillFile(path string, chunk []byte) error {
+func fillFile(path string, bytes int64, chunk []byte) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	for range volumeBytes / len(chunk) {
+	for range bytes / int64(len(chunk)) {
 		if _, err := f.Write(chunk); err != nil {
 			return err
 		}

@@ -22,7 +22,18 @@ type usage struct {
 	server, client time.Duration // CPU time
 }
 
-var tgtload = tool{tgtloadArguments, func(out []byte, _ workload, _ usage) (*load.Result, error) { return parseResult(out) }}
+// tgtload looks for responses all the time: to wake up a client that sleeps costs
+// more than to serve it, and would be measured as the server's.
+var tgtload = tool{
+	func(c client, s *server, w workload, runtime time.Duration) []string {
+		return append(tgtloadArguments(c, s, w, runtime), "--poll", "20ms")
+	}, tgtloadResult,
+}
+
+// tgtloadAsleep sleeps while there is nothing to do.
+var tgtloadAsleep = tool{tgtloadArguments, tgtloadResult}
+
+func tgtloadResult(out []byte, _ workload, _ usage) (*load.Result, error) { return parseResult(out) }
 
 func tgtloadArguments(c client, s *server, w workload, runtime time.Duration) []string {
 	return []string{c.path, "--target", s.urls[w.volume], "--json",

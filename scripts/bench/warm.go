@@ -27,7 +27,7 @@ const warmUps = 8
 var errCold = errors.New("reading again and again still reads the disk")
 
 func (c client) warm(ctx context.Context, s *server, volume int) error {
-	w := workload{"warm-up", "", "read", 256, 8, 1, volume, tgtload}
+	w := workload{"warm-up", "", "read", 256, 8, 1, volume, tgtload, false}
 	for i := range warmUps {
 		before, err := s.diskReads()
 		if err != nil {
@@ -41,7 +41,7 @@ func (c client) warm(ctx context.Context, s *server, volume int) error {
 		if err != nil {
 			return err
 		}
-		if after == before && r.BytesPerSecond*r.Seconds > volumeBytes {
+		if after == before && r.BytesPerSecond*r.Seconds > float64(s.size) {
 			return nil
 		}
 	}
