@@ -3,6 +3,10 @@
 # machine and writes the tables of docs/performance.md. Takes about one minute
 # (quick, the default) or five (full).
 #
+# run.sh ladder [quick|full] [OPTIONS]: ways of batching at 1 to 512 requests at a
+# time, into docs/performance.md. Takes about one minute (quick, the default) or
+# five (full).
+#
 # run.sh cache [quick|full] [OPTIONS]: the same for the block cache and its
 # parts, into docs/performance-cache.md. Takes about four minutes (full, the
 # default) or one (quick), and needs 3 GiB on the disk below /var/tmp and 6 GiB of
