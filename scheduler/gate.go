@@ -79,7 +79,9 @@ func (g *Gate) admit(q *Queue, t *Task, now int64) bool {
 	s.saturated = s.saturated || !s.room()
 	s.dispatcher.Enqueue(q, t, now)
 	g.waiting++
-	g.busy.add(s.slot)
+	if s.dispatcher.waiting == 1 {
+		g.busy.add(s.slot)
+	}
 	return false
 }
 
@@ -87,6 +89,9 @@ func (g *Gate) admit(q *Queue, t *Task, now int64) bool {
 // there is none. It is due after Admit returned false, after Done and at Wake,
 // until it returns nil.
 func (g *Gate) Next(now int64) *Task {
+	if len(g.sites) == 1 && g.waiting > 0 {
+		return g.next(g.sites[0], now)
+	}
 	for range g.busy.count {
 		at := g.busy.next(g.turn)
 		g.turn = at + 1

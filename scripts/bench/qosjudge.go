@@ -31,6 +31,8 @@ func (s *qosScenario) judge(o, unscheduled *qosOutcome) qosVerdict {
 	for i, c := range s.initiators {
 		if c.reservation > 0 {
 			v.period = least(v.period, o.leastPeriod(i))
+		}
+		if c.reservation > 0 && c.card == 0 { // the server's periods are others than the seconds of bursts
 			v.second = least(v.second, float64(lowest(o.seconds(i)))/c.promised())
 		}
 		if c.limit > 0 {
