@@ -131,10 +131,11 @@ const defaultListen = ":3260"
 
 func (d *decoder) portalGroups(n node, c *Config) {
 	d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
-		g := PortalGroup{Name: name}
+		g := PortalGroup{Name: name, ALUA: ALUA{State: "optimized"}}
 		tag := 1
 		d.mapping(n, fields{
-			"tag":         number(&tag, 0, 65535),
+			"tag":         number(&tag, 1, 65535), // SCSI's identifiers of ports begin at 1
+			"alua":        func(d *decoder, n node) { d.alua(n, &g.ALUA) },
 			"listen":      func(d *decoder, n node) { d.listens(n, &g) },
 			"redirect":    redirect(&g.Redirect),
 			"listen-iser": func(d *decoder, n node) { d.listensISER(n, &g) },
@@ -188,6 +189,13 @@ func (d *decoder) iser(n node, i *ISER) {
 	d.mapping(n, fields{
 		"immediate-data":      size(&i.ImmediateData, 512, 0, 8*KiB),
 		"remote-invalidation": boolean(&i.RemoteInvalidation),
+	})
+}
+
+func (d *decoder) alua(n node, a *ALUA) {
+	d.mapping(n, fields{
+		"state":     oneOf(&a.State, "optimized", "non-optimized", "standby", "unavailable", "offline"),
+		"preferred": boolean(&a.Preferred),
 	})
 }
 

@@ -90,6 +90,7 @@ type Discovery struct {
 type PortalGroup struct {
 	Name       string
 	Tag        uint16
+	ALUA       ALUA
 	Listen     []netip.AddrPort // ascending; [::] is IPv6 only, so that dual stack is two entries
 	ListenISER []ISERPortal     // in their order
 	Redirect   string           // host:port that logins are sent to for the time being; empty: none
@@ -114,6 +115,13 @@ func (p ISERPortal) String() string {
 type ISER struct {
 	ImmediateData      Size // longest data that a write may bring along with its command; 0: none
 	RemoteInvalidation bool // responses spare the initiator invalidating its keys, where it agrees
+}
+
+// ALUA is the asymmetric access of all volumes through a portal group: what
+// initiators with several paths are told of it (SPC-4 clause 5.15).
+type ALUA struct {
+	State     string // optimized, non-optimized, standby, unavailable or offline
+	Preferred bool   // among groups of the same state
 }
 
 // AuthGroup says who an initiator must be.

@@ -18,7 +18,7 @@ func (c *Config) normalize() {
 	slices.SortFunc(c.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
 	if len(c.PortalGroups) == 0 {
 		listen, _ := ParseListen(defaultListen)
-		c.PortalGroups = []PortalGroup{{Name: "default", Tag: 1, Listen: listen}}
+		c.PortalGroups = []PortalGroup{{Name: "default", Tag: 1, ALUA: ALUA{State: "optimized"}, Listen: listen}}
 	}
 	for i := range c.PortalGroups {
 		slices.SortFunc(c.PortalGroups[i].Listen, netip.AddrPort.Compare)

@@ -161,7 +161,7 @@ func (q *qos) grant(i int) {
 // forget drops the device of a logical unit that was removed, if it was the last
 // one there.
 func (q *qos) forget(lu *scsi.LogicalUnit) {
-	if d := q.devices.forget(lu.Device(), q.server.logicalUnits); d != nil {
+	if d := q.devices.forget(lu.Device(), q.server.LogicalUnits); d != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.mu.coordinator.Forget(d)
@@ -196,7 +196,7 @@ func (s *Server) QoS(initiator string) QoSStatus {
 		Attainment: map[string][]scheduler.PeriodResult{},
 		Kept:       map[string]scheduler.Kept{},
 	}
-	for _, d := range q.devices.ofAll(s.logicalUnits()) {
+	for _, d := range q.devices.ofAll(s.LogicalUnits()) {
 		status.Devices = append(status.Devices, q.mu.coordinator.Status(d))
 	}
 	status.Flows = s.flows(initiator)

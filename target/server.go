@@ -214,8 +214,9 @@ func (s *Server) awaitSessions(ctx context.Context) error {
 	return nil
 }
 
-// logicalUnits returns all that were added and are not being removed.
-func (s *Server) logicalUnits() []*scsi.LogicalUnit {
+// LogicalUnits returns all that were added and are not being removed, in no
+// order.
+func (s *Server) LogicalUnits() []*scsi.LogicalUnit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var lus []*scsi.LogicalUnit

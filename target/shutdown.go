@@ -45,7 +45,7 @@ func (s *Server) awaitRemovals() error {
 func (s *Server) forEachUnit(what string, do func(*scsi.LogicalUnit) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Load().FlushTime)
 	defer cancel()
-	units := s.logicalUnits()
+	units := s.LogicalUnits()
 	ended := make([]chan error, len(units))
 	for i, lu := range units {
 		ended[i] = make(chan error, 1)

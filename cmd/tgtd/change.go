@@ -163,6 +163,7 @@ func (c *change) commit() {
 		a.units[n.volume.Name] = n.unit
 		d.AddLogicalUnit(n.unit, max(n.volume.Threads, 1))
 	}
+	c.changeAccess()
 	c.changeTargets()
 	if c.portals != nil {
 		c.ended("a portal that is gone or redirects", c.portals.Commit())

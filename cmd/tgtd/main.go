@@ -18,6 +18,7 @@ type commandLine struct {
 	Serve    serveCommand    `cmd:"" help:"Serve the volumes of a configuration file, or one volume of 1 GiB to this machine without one."`
 	Status   statusCommand   `cmd:"" help:"Tell what a running server does: volumes, cache, sessions, event threads."`
 	QoS      qosCommand      `cmd:"" name:"qos" help:"Show, change and explain the I/O rates that initiators get from a running server."`
+	ALUA     aluaCommand     `cmd:"" name:"alua" help:"Show and change through which portal groups a running server wants its volumes to be used."`
 	Apply    applyCommand    `cmd:"" help:"Put a changed configuration file into force on a running server, without touching sessions."`
 	Config   configCommand   `cmd:"" help:"Print the configuration that a server runs with, without secrets."`
 	Sessions sessionsCommand `cmd:"" help:"List the sessions of a running server."`

@@ -16,6 +16,17 @@ func (f fixed) Rules() QoS { return QoS{RuleSet: sampleRules(), Configured: samp
 
 func (f fixed) ChangeRules(func(*RuleSet) error) (QoS, error) { return f.Rules(), nil }
 
+func (f fixed) ALUA() ALUA {
+	return ALUA{Paths: []AccessPath{{Group: "a", Tag: 1, Volume: "v", State: "standby"}}}
+}
+
+func (f fixed) ChangeAccess(group string, _ AccessChange) (ALUA, error) {
+	if group != "a" {
+		return ALUA{}, &Refusal{What: "nothing was changed"}
+	}
+	return f.ALUA(), nil
+}
+
 func (f fixed) Explain(string) Explanation { return *sampleQoS() }
 
 func (f fixed) Apply(File) (Applied, error) {

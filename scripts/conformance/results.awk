@@ -23,7 +23,10 @@ function remember(text) {
 	test = $2; reason = ""; skipped = 0
 }
 
-# What follows "passed" on its line is the suite cleaning up after the test.
+# What follows "passed" on its line is the suite cleaning up after the test: it
+# reads reservation keys, and takes a unit attention that nobody has fetched for
+# a failure, which says nothing of the test.
+/(^|\.\.\.)passed *\[FAILED\] PRIN command: .*UNIT_ATTENTION/ { finish("pass"); next }
 /(^|\.\.\.)passed *\[FAILED\]/ { remember($0); finish("fail"); next }
 /(^|\.\.\.)passed/              { finish("pass"); next }
 /(^|\.\.\.)FAILED/              { finish("fail"); next }

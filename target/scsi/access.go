@@ -116,15 +116,18 @@ type groupAccess struct {
 // active/optimized, not preferred.
 type accessTable map[uint16]groupAccess
 
+func initialAccess(from map[uint16]PortAccess) *accessTable {
+	table := accessTable{}
+	for tag, access := range from {
+		table[tag] = groupAccess{PortAccess: access}
+	}
+	return &table
+}
+
 // state returns the access state of a target port.
 func (t *accessTable) state(tag uint16) AccessState { return t.of(tag).State }
 
-func (t *accessTable) of(tag uint16) groupAccess {
-	if t == nil {
-		return groupAccess{}
-	}
-	return (*t)[tag]
-}
+func (t *accessTable) of(tag uint16) groupAccess { return (*t)[tag] }
 
 // Access returns how the logical unit is reached through the portal group.
 func (lu *LogicalUnit) Access(tag uint16) PortAccess { return lu.access.Load().of(tag).PortAccess }
@@ -149,10 +152,7 @@ func (lu *LogicalUnit) changeAccess(change func(accessTable), except *Nexus) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	old := lu.access.Load()
-	table := accessTable{}
-	if old != nil {
-		table = maps.Clone(*old)
-	}
+	table := maps.Clone(*old)
 	change(table)
 	lu.access.Store(&table)
 	lu.rebar()

@@ -32,6 +32,10 @@ type LUConfig struct {
 	ReadOnly     bool            // write protected for everyone
 	Logger       *slog.Logger
 
+	// Access is how the unit is reached through portal groups at first, by
+	// tag: active/optimized where it does not say.
+	Access map[uint16]PortAccess
+
 	// Reservations are persistent reservations of before a loss of power.
 	Reservations *reservation.State
 	// SaveReservations makes them stable, whole or not at all. Calls come one
@@ -103,6 +107,7 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 		lu.protect = s.Type()
 	}
 	lu.mu.nexuses = make(map[*Nexus]struct{})
+	lu.access.Store(initialAccess(config.Access))
 	lu.reservations.Store(config.Reservations)
 	if config.Reservations == nil {
 		lu.reservations.Store(new(reservation.State))

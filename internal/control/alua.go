@@ -1,0 +1,69 @@
+package control
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// The paths of asymmetric access.
+const (
+	aluaPath      = "/v1/alua"
+	aluaGroupPath = "/v1/alua/{group}"
+)
+
+// ALUA is how the volumes are reached through each portal group.
+type ALUA struct {
+	Paths []AccessPath `json:"paths" nullable:"false" doc:"A row for each volume and portal group, by group."`
+}
+
+// AccessPath is how one volume is reached through one portal group.
+type AccessPath struct {
+	Group     string `json:"group" doc:"Name of the portal group."`
+	Tag       int    `json:"tag" doc:"Its tag, which is also the target port group and the relative target port identifier."`
+	Volume    string `json:"volume" doc:"Name of the volume."`
+	State     string `json:"state" doc:"Asymmetric access state."`
+	Preferred bool   `json:"preferred" doc:"Initiators are told to prefer it."`
+}
+
+// AccessChange changes how volumes are reached through a portal group. What is
+// not given stays.
+type AccessChange struct {
+	Volume    string  `json:"volume,omitempty" doc:"Name of the volume; without it: all."`
+	State     *string `json:"state,omitempty" enum:"optimized,non-optimized,standby,unavailable,offline,transitioning" doc:"Asymmetric access state."`
+	Preferred *bool   `json:"preferred,omitempty" doc:"Initiators are told to prefer it."`
+}
+
+// AccessGroup is the path of one portal group. It is exported for the reflection
+// of huma.
+type AccessGroup struct {
+	Group string `path:"group" doc:"Name of the portal group."`
+}
+
+type changeAccessRequest struct {
+	AccessGroup
+	Body AccessChange
+}
+
+func addALUA(api huma.API, s Source) {
+	get(api, aluaPath, "How the volumes are reached through each portal group", func() (ALUA, error) { return s.ALUA(), nil })
+	change(api, "patch-alua", http.MethodPatch, aluaGroupPath, "Change how volumes are reached through a portal group, until the next start",
+		func(in *changeAccessRequest) (ALUA, error) { return s.ChangeAccess(in.Group, in.Body) })
+}
+
+// ALUA asks how the volumes are reached.
+func (c *Client) ALUA(ctx context.Context) (ALUA, error) {
+	var a ALUA
+	err := c.Get(ctx, aluaPath, &a)
+	return a, err
+}
+
+// ChangeAccess changes how volumes are reached through a portal group.
+func (c *Client) ChangeAccess(ctx context.Context, group string, change AccessChange) (ALUA, error) {
+	var a ALUA
+	err := c.send(ctx, http.MethodPatch, strings.Replace(aluaGroupPath, "{group}", url.PathEscape(group), 1), change, &a)
+	return a, err
+}
