@@ -196,6 +196,7 @@ func (d *decoder) alua(n node, a *ALUA) {
 	d.mapping(n, fields{
 		"state":     oneOf(&a.State, "optimized", "non-optimized", "standby", "unavailable", "offline"),
 		"preferred": boolean(&a.Preferred),
+		"explicit":  boolean(&a.Explicit),
 	})
 }
 

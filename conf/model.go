@@ -122,6 +122,7 @@ type ISER struct {
 type ALUA struct {
 	State     string // optimized, non-optimized, standby, unavailable or offline
 	Preferred bool   // among groups of the same state
+	Explicit  bool   // initiators may change states (SET TARGET PORT GROUPS); one group that says so is enough
 }
 
 // AuthGroup says who an initiator must be.

@@ -89,6 +89,11 @@ func configuredAccess(cfg *conf.Config) map[uint16]scsi.PortAccess {
 	return out
 }
 
+// explicitAccess reports whether initiators may change access states.
+func explicitAccess(cfg *conf.Config) bool {
+	return slices.ContainsFunc(cfg.PortalGroups, func(g conf.PortalGroup) bool { return g.ALUA.Explicit })
+}
+
 // accessOf translates; conf has checked the name.
 func accessOf(g *conf.PortalGroup) scsi.PortAccess {
 	state, _ := scsi.ParseAccessState(g.ALUA.State)

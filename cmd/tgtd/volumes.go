@@ -38,7 +38,7 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		Vendor: v.Vendor, Product: v.Product,
 		Serial: serialOf(v, a.identity), NAA: v.NAA,
 		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly, Logger: a.log,
-		Access:       configuredAccess(a.cfg),
+		Access: configuredAccess(a.cfg), ExplicitAccess: explicitAccess(a.cfg),
 		Reservations: reserved, SaveReservations: kept.save,
 	})
 	if err != nil {

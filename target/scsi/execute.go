@@ -96,7 +96,8 @@ func (c *Command) pending() *Sense {
 
 // supports reports whether the logical unit has the row's command.
 func (lu *LogicalUnit) supports(row *Row) bool {
-	return (row.Flags&NeedsDiscard == 0 || lu.info.Discard) && (row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2)
+	return (row.Flags&NeedsDiscard == 0 || lu.info.Discard) && (row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2) &&
+		(row.Flags&NeedsExplicitAccess == 0 || lu.config.ExplicitAccess)
 }
 
 // protection returns why n may not write, or nil.

@@ -19,7 +19,8 @@ const (
 	inquiryHiSup      = 0x10 // byte 3: LUNs follow SAM-5's addressing model
 	inquiryFormat     = 0x02 // byte 3: RESPONSE DATA FORMAT
 	inquiry3PC        = 0x08 // byte 5: third-party copy commands
-	inquiryTPGS       = 0x30 // byte 5: target port groups change implicitly and explicitly
+	inquiryImplicit   = 0x10 // byte 5: TPGS, target port groups change by themselves
+	inquiryExplicit   = 0x20 // byte 5: TPGS, and by SET TARGET PORT GROUPS
 	inquiryCmdQue     = 0x02 // byte 7: full task management model
 	inquiryDataLength = 96
 )
@@ -40,7 +41,10 @@ func standardInquiry(peripheral byte, config *LUConfig) []byte {
 	data[2] = versionSPC4
 	data[3] = inquiryHiSup | inquiryFormat
 	data[4] = inquiryDataLength - 5 // ADDITIONAL LENGTH
-	data[5] = inquiryTPGS | inquiry3PC
+	data[5] = inquiryImplicit | inquiry3PC
+	if config.ExplicitAccess {
+		data[5] |= inquiryExplicit
+	}
 	data[7] = inquiryCmdQue
 	putASCII(data[8:16], config.Vendor)
 	putASCII(data[16:32], config.Product)

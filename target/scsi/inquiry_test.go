@@ -10,7 +10,7 @@ import (
 func TestStandardInquiry(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v", Product: "VOLUME", Revision: "1.0\t\xff"})
 	equal(t, d.good([]byte{0x12, 0, 0, 0, 0xff, 0}, nil), `
-		00 00 06 12 5b 38 00 02
+		00 00 06 12 5b 18 00 02
 		4c554e4152202020
 		564f4c554d4520202020202020202020
 		312e3020

@@ -35,6 +35,8 @@ type LUConfig struct {
 	// Access is how the unit is reached through portal groups at first, by
 	// tag: active/optimized where it does not say.
 	Access map[uint16]PortAccess
+	// ExplicitAccess lets initiators change that (SET TARGET PORT GROUPS).
+	ExplicitAccess bool
 
 	// Reservations are persistent reservations of before a loss of power.
 	Reservations *reservation.State

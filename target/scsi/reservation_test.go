@@ -175,7 +175,7 @@ func TestReserve(t *testing.T) {
 // TestReadOnlyMappingReservesNothing: who may not write may not keep others from
 // writing.
 func TestReadOnlyMappingReservesNothing(t *testing.T) {
-	d, n := members(t, 1, LUConfig{})
+	d, n := members(t, 1, LUConfig{ExplicitAccess: true})
 	n[0].ReadOnly = true
 	d.expect("register", d.out(n[0], reservation.Register, 0, 0, 1), CheckCondition, WriteProtected)
 	d.expect("reserve", d.runAs(n[0], []byte{0x16, 0, 0, 0, 0, 0}, nil), CheckCondition, WriteProtected)
@@ -306,7 +306,7 @@ func TestReservationsFromManyThreads(t *testing.T) {
 // TestTargetPortGroups: REPORT and SET TARGET PORT GROUPS, what runs in which
 // state, and who is told.
 func TestTargetPortGroups(t *testing.T) {
-	d, n := members(t, 1, LUConfig{})
+	d, n := members(t, 1, LUConfig{ExplicitAccess: true})
 	d.lu.SetAccess(map[uint16]PortAccess{1: {Preferred: true}, 2: {State: Standby}})
 	a, b := n[0], d.member("iqn.h1", 2)
 	report := []byte{0xa3, 0x0a, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0}
@@ -340,6 +340,8 @@ func TestTargetPortGroups(t *testing.T) {
 	d.expect("half a descriptor", set(0, 0), CheckCondition, ParameterListLengthError)
 	d.expect("no descriptor", set(), Good, nil)
 
+	implicit, m := members(t, 1, LUConfig{})
+	implicit.expect("set where it is not offered", implicit.runAs(m[0], []byte{0xa4, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, nil), CheckCondition, InvalidOpcode)
 	for state, sense := range map[AccessState]*Sense{Unavailable: InUnavailable, Offline: InOffline, Transitioning: InTransition} {
 		d.lu.SetAccess(map[uint16]PortAccess{2: {State: state}})
 		d.runAs(b, []byte{0x03, 0, 0, 0, 18, 0}, nil) // its attention

@@ -55,7 +55,7 @@ var reservationTable = []Row{
 	},
 	{
 		Name: "SET TARGET PORT GROUPS", Opcode: 0xa4, ServiceAction: 0x0a, Length: 12, Exempt: true,
-		Reach: ReachAlways, Flags: IgnoreStopped | ParameterList,
+		Reach: ReachAlways, Flags: IgnoreStopped | ParameterList | NeedsExplicitAccess,
 		Usage: CDB{0xa4, 0x0a, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		List:  func(cdb *CDB) uint32 { return binary.BigEndian.Uint32(cdb[6:]) },
 		Run:   setTargetPortGroups,

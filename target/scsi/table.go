@@ -35,6 +35,9 @@ const (
 	Protectable
 	// NeedsType2 leaves the row out for a logical unit without type 2 protection.
 	NeedsType2
+	// NeedsExplicitAccess leaves the row out where initiators do not change
+	// access states.
+	NeedsExplicitAccess
 )
 
 // Row is one literal line of the command table. The table drives dispatch,
