@@ -14,11 +14,12 @@ const wantType = "one of file, block, ram, null"
 
 // volumeKeys are the keys that only some types have.
 var volumeKeys = map[string][]VolumeType{
-	"path":   {FileVolume, BlockVolume},
-	"size":   {FileVolume, RAMVolume, NullVolume},
-	"direct": {FileVolume, BlockVolume},
-	"write":  {FileVolume, BlockVolume},
-	"cache":  {FileVolume, BlockVolume},
+	"path":           {FileVolume, BlockVolume},
+	"size":           {FileVolume, RAMVolume, NullVolume},
+	"direct":         {FileVolume, BlockVolume},
+	"write":          {FileVolume, BlockVolume},
+	"cache":          {FileVolume, BlockVolume},
+	"soft-threshold": {FileVolume},
 
 	"protection":      {FileVolume, BlockVolume},
 	"protection-file": {FileVolume, BlockVolume},
@@ -32,19 +33,23 @@ func (d *decoder) volumes(n node, c *Config) {
 	d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
 		v := Volume{Name: name, BlockSize: 512, Write: WriteThrough}
 		ok := d.mapping(n, fields{
-			"type":       volumeType(&v.Type),
-			"path":       text(&v.Path, "a path", validPath),
-			"size":       size(&v.Size, 1, MiB, 1<<20*TiB),
-			"block-size": blockSize(&v.BlockSize),
-			"direct":     boolean(&v.Direct),
-			"write":      oneOf(&v.Write, WriteThrough, WriteBack, WriteSync),
-			"read-only":  boolean(&v.ReadOnly),
-			"threads":    count(&v.Threads, 1024),
-			"serial":     printable(&v.Serial, 36),
-			"naa":        naa(&v.NAA),
-			"cache":      volumeCache(&v),
-			"vendor":     printable(&v.Vendor, 8),
-			"product":    printable(&v.Product, 16),
+			"type":                volumeType(&v.Type),
+			"path":                text(&v.Path, "a path", validPath),
+			"size":                size(&v.Size, 1, MiB, 1<<20*TiB),
+			"block-size":          blockSize(&v.BlockSize),
+			"direct":              boolean(&v.Direct),
+			"physical-block-size": blockSize(&v.PhysicalBlockSize),
+			"removable":           boolean(&v.Removable),
+			"sanitize-rate":       size(&v.SanitizeRate, 1, MiB, 1<<20*TiB),
+			"soft-threshold":      size(&v.SoftThreshold, 1, MiB, 1<<20*TiB),
+			"write":               oneOf(&v.Write, WriteThrough, WriteBack, WriteSync),
+			"read-only":           boolean(&v.ReadOnly),
+			"threads":             count(&v.Threads, 1024),
+			"serial":              printable(&v.Serial, 36),
+			"naa":                 naa(&v.NAA),
+			"cache":               volumeCache(&v),
+			"vendor":              printable(&v.Vendor, 8),
+			"product":             printable(&v.Product, 16),
 
 			"protection":      protectionType(&v.Protection),
 			"protection-file": text(&v.ProtectionFile, "a path", validPath),
@@ -78,6 +83,9 @@ func (d *decoder) fitsType(n node, v *Volume) {
 		if d.has(n, key) && !slices.Contains(types, v.Type) {
 			d.fail(n.path+"."+key, "a key that type "+string(v.Type)+" does not have", "it with type "+join(types))
 		}
+	}
+	if v.PhysicalBlockSize != 0 && v.PhysicalBlockSize < v.BlockSize {
+		d.fail(n.path+".physical-block-size", strconv.Itoa(v.PhysicalBlockSize), fmt.Sprintf("%d or more: the block-size", v.BlockSize))
 	}
 	switch {
 	case v.ProtectionFile != "" && v.Protection == 0:

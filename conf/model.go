@@ -193,6 +193,11 @@ type Volume struct {
 	Cache   *VolumeCache // nil: not behind the block cache
 	Vendor  string       // T10 vendor identification; empty takes the server's
 	Product string       // product identification; empty takes the server's
+
+	PhysicalBlockSize int  // physical block length in bytes that initiators are told: BlockSize or a power of two above; 0 takes the store's
+	Removable         bool // the medium can be ejected and loaded
+	SanitizeRate      Size // bytes per second that SANITIZE overwrites at most; 0: as many as it can
+	SoftThreshold     Size // space left below which initiators are warned; 0: they are not
 }
 
 // Cache describes the block cache that the volumes share.

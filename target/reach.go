@@ -58,14 +58,18 @@ func (t *task) hold(lu *scsi.LogicalUnit) bool {
 
 // letHeld ends what hold began.
 func (t *task) letHeld() {
-	s := t.conn.session.server
+	t.conn.session.server.letGo(t.held)
+	t.held = nil
+}
+
+// letGo lets go of logical units that a task has held.
+func (s *Server) letGo(held []*scsi.LogicalUnit) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, lu := range t.held {
+	for _, lu := range held {
 		if s.mu.held[lu]--; s.mu.held[lu] == 0 {
 			delete(s.mu.held, lu)
 		}
 	}
-	t.held = nil
 	s.tellSeenLess()
 }

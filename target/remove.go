@@ -24,6 +24,7 @@ func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) er
 	err := s.flush(lu)
 	s.closeLanes(lu)
 	if err == nil {
+		lu.StopWatching()
 		err = lu.Store().Close()
 	}
 	s.endRemoval(lu, err == nil)

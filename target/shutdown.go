@@ -17,9 +17,15 @@ var errUnended = errors.New("it has not ended")
 // that sessions have not ended. What does not end in time is left to the end of
 // the process: its lanes cannot be closed.
 func (s *Server) retire(left error) error {
+	if !s.endBackgrounds() {
+		left = errors.Join(left, errors.New("commands in the background have not ended"))
+	}
 	err := errors.Join(left, s.awaitRemovals(), s.forEachUnit("flush", s.flush))
 	if left != nil || errors.Is(err, errUnended) {
 		return err
+	}
+	for _, lu := range s.logicalUnits() {
+		lu.StopWatching()
 	}
 	s.stopThreads()
 	return errors.Join(err, s.forEachUnit("close", func(lu *scsi.LogicalUnit) error { return lu.Store().Close() }))
@@ -73,6 +79,26 @@ func await(ctx context.Context, ended <-chan error) error {
 	default:
 		return errUnended
 	}
+}
+
+// endBackgrounds ends what goes on without an initiator, and reports whether all
+// of it has ended in time.
+func (s *Server) endBackgrounds() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), s.config.FlushTime)
+	defer cancel()
+	ended := make(chan error, len(s.threads))
+	for _, th := range s.threads {
+		th.loop.Post(evloop.Func(func() {
+			th.ending = true
+			th.endBackgrounds(func(*scsi.Command) bool { return true }, func() { ended <- nil })
+		}))
+	}
+	for range s.threads {
+		if await(ctx, ended) != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // unwritten tells of data that a logical unit has acknowledged and its medium

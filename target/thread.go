@@ -19,15 +19,18 @@ type thread struct {
 	batching batching
 	load     atomic.Int32 // connections, for the choice of a home
 
-	free      *task // recycled tasks
-	lanes     map[*scsi.LogicalUnit]backstore.Lane
-	conns     map[*Connection]struct{}
-	starved   []*Connection // those with tasks that wait for memory, in the order in which they began
-	exhausted bool          // the pool had no buffer for somebody since feed last ran
-	feeding   bool
-	feedDue   bool
-	feedTask  evloop.Task
-	homing    evloop.Timer
+	free        *task // recycled tasks
+	lanes       map[*scsi.LogicalUnit]backstore.Lane
+	conns       map[*Connection]struct{}
+	backgrounds map[*background]struct{}
+	leaving     []leaving     // who waits for the end of some of backgrounds
+	ending      bool          // no background is begun any more
+	starved     []*Connection // those with tasks that wait for memory, in the order in which they began
+	exhausted   bool          // the pool had no buffer for somebody since feed last ran
+	feeding     bool
+	feedDue     bool
+	feedTask    evloop.Task
+	homing      evloop.Timer
 }
 
 func newThread(config evloop.Config) (*thread, error) {

@@ -248,3 +248,6 @@ func (w sweeping) swept(s *sweep) {
 
 // progressed implements sweeper.
 func (sweeping) progressed(*sweep) bool { return true }
+
+// Space implements backstore.Spacious, for a store below that does.
+func (v *volume) Space() (backstore.Space, error) { return backstore.SpaceOf(v.store) }

@@ -40,6 +40,8 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly, Logger: a.log,
 		Access: configuredAccess(a.cfg), ExplicitAccess: explicitAccess(a.cfg),
 		Reservations: reserved, SaveReservations: kept.save,
+		PhysicalBlock: v.PhysicalBlockSize, Removable: v.Removable,
+		SanitizeRate: int64(v.SanitizeRate), SoftThreshold: int64(v.SoftThreshold),
 	})
 	if err != nil {
 		store.Close()

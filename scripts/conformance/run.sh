@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # run.sh [NAME...]: runs libiscsi's conformance suite against volumes of a tgtd
-# of its own (default: file ram file4k cached back) and compares every test with
+# of its own (default: file ram file4k cached back removable protected sanitize)
+# and compares every test with
 # the list expected-NAME.txt. A test that fails or is skipped without being in
 # the list fails the run; so does one in the list that passes. "cached" and
-# "back" are behind the block cache, with write: through and write: back.
+# "back" are behind the block cache, with write: through and write: back. Of
+# "protected", which cannot be written, and "sanitize", which is overwritten slowly
+# enough to be seen, only the suites that are about that are run.
 #
 # run.sh --url NAME URL [URL2]: the same against a target that runs already.
 # URL2 is a second path to the same logical unit. TGTD names another binary,
@@ -19,11 +22,20 @@ readonly limit=${CONFORMANCE_LIMIT:-300}
 readonly results=$root/build/conformance
 readonly base=iqn.2026-11.example.conformance
 
+# options NAME: of the suite for the volume.
+options() {
+	case $1 in
+	protected) printf '%s\n' -t ALL.ReadOnly ;;
+	sanitize) printf '%s\n' -S -t ALL.Sanitize ;;
+	esac
+}
+
 # examine NAME URL [URL2]: one run of the suite; the destructive tests too.
 examine() {
-	local name=$1 status=0
+	local name=$1 status=0 more
+	mapfile -t more < <(options "$name")
 	shift
-	stdbuf -oL timeout --kill-after=5 "$limit" iscsi-test-cu -d -v "$@" >"$results/$name.log" 2>&1 || status=$?
+	stdbuf -oL timeout --kill-after=5 "$limit" iscsi-test-cu -d "${more[@]}" -v "$@" >"$results/$name.log" 2>&1 || status=$?
 	awk -f "$here/results.awk" "$results/$name.log" >"$results/$name.results"
 	[ "$status" != 124 ] && [ "$status" != 137 ] || say "$name: not finished after $limit s"
 	awk -f "$here/compare.awk" "$here/expected-$name.txt" "$results/$name.results" >"$results/$name.summary" || status=differs
@@ -40,7 +52,7 @@ main() {
 		examine "$@"
 		return
 	fi
-	[ $# -gt 0 ] || set -- file ram file4k cached back
+	[ $# -gt 0 ] || set -- file ram file4k cached back removable protected sanitize
 	port=$(free_port)
 	make_config "$port"
 	start_server "$work/config.yaml" "$port"

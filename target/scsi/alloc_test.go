@@ -53,6 +53,7 @@ type sink struct {
 func (p *sink) Alloc(_ *Command, n int) *buf.Ref             { return p.pool.Get(n) }
 func (*sink) Affords(*Command, int) bool                     { return true }
 func (*sink) Reach(*Command, func(*Nexus) bool) (CSCD, bool) { return CSCD{}, false }
+func (*sink) Background(*Command, func(*Command)) bool       { return false }
 func (*sink) Charge(*Command, *buf.Ref)                      {}
 func (p *sink) Complete(*Command)                            { p.ends++ }
 func (*sink) Contain(*Command)                               {}

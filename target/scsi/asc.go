@@ -10,6 +10,7 @@ const (
 	ASCInStandby                    ASC = 0x040b // LOGICAL UNIT NOT ACCESSIBLE, TARGET PORT IN STANDBY STATE
 	ASCInUnavailable                ASC = 0x040c // LOGICAL UNIT NOT ACCESSIBLE, TARGET PORT IN UNAVAILABLE STATE
 	ASCInOffline                    ASC = 0x0412 // LOGICAL UNIT NOT READY, OFFLINE
+	ASCSanitizeInProgress           ASC = 0x041b // LOGICAL UNIT NOT READY, SANITIZE IN PROGRESS
 	ASCUnreachableCopyTarget        ASC = 0x0804 // UNREACHABLE COPY TARGET
 	ASCWriteError                   ASC = 0x0c00 // WRITE ERROR
 	ASCUnexpectedUnsolicitedData    ASC = 0x0c0c // WRITE ERROR - UNEXPECTED UNSOLICITED DATA
@@ -34,6 +35,7 @@ const (
 	ASCWriteProtected               ASC = 0x2700 // WRITE PROTECTED
 	ASCSoftwareWriteProtected       ASC = 0x2702 // LOGICAL UNIT SOFTWARE WRITE PROTECTED
 	ASCSpaceAllocationFailed        ASC = 0x2707 // SPACE ALLOCATION FAILED WRITE PROTECT
+	ASCMediumMayHaveChanged         ASC = 0x2800 // NOT READY TO READY CHANGE, MEDIUM MAY HAVE CHANGED
 	ASCReset                        ASC = 0x2900 // POWER ON, RESET, OR BUS DEVICE RESET OCCURRED
 	ASCPowerOn                      ASC = 0x2901 // POWER ON OCCURRED
 	ASCBusReset                     ASC = 0x2902 // SCSI BUS RESET OCCURRED
@@ -45,13 +47,20 @@ const (
 	ASCRegistrationsPreempted       ASC = 0x2a05 // REGISTRATIONS PREEMPTED
 	ASCAsymmetricAccessStateChanged ASC = 0x2a06 // ASYMMETRIC ACCESS STATE CHANGED
 	ASCCapacityChanged              ASC = 0x2a09 // CAPACITY DATA HAS CHANGED
+	ASCTimestampChanged             ASC = 0x2a10 // TIMESTAMP CHANGED
+	ASCCommandSequenceError         ASC = 0x2c00 // COMMAND SEQUENCE ERROR
 	ASCCommandsClearedByAnother     ASC = 0x2f00 // COMMANDS CLEARED BY ANOTHER INITIATOR
+	ASCSanitizeFailed               ASC = 0x3103 // SANITIZE COMMAND FAILED
+	ASCSoftThresholdReached         ASC = 0x3807 // THIN PROVISIONING SOFT THRESHOLD REACHED
 	ASCSavingNotSupported           ASC = 0x3900 // SAVING PARAMETERS NOT SUPPORTED
+	ASCMediumNotPresent             ASC = 0x3a00 // MEDIUM NOT PRESENT
+	ASCSelfTestFailed               ASC = 0x3e03 // LOGICAL UNIT FAILED SELF-TEST
 	ASCInquiryDataChanged           ASC = 0x3f03 // INQUIRY DATA HAS CHANGED
 	ASCReportedLUNsDataChanged      ASC = 0x3f0e // REPORTED LUNS DATA HAS CHANGED
 	ASCInternalTargetFailure        ASC = 0x4400 // INTERNAL TARGET FAILURE
 	ASCProtocolServiceCRCError      ASC = 0x4705 // PROTOCOL SERVICE CRC ERROR
 	ASCDataPhaseError               ASC = 0x4b00 // DATA PHASE ERROR
+	ASCMediumRemovalPrevented       ASC = 0x5302 // MEDIUM REMOVAL PREVENTED
 	ASCInsufficientResources        ASC = 0x5503 // INSUFFICIENT RESOURCES
 	ASCInsufficientRegistrations    ASC = 0x5504 // INSUFFICIENT REGISTRATION RESOURCES
 )

@@ -75,12 +75,6 @@ func (r *Row) barsOf() bars {
 	return stopped | barRead | barWrite | barReserved
 }
 
-// isBarred reports whether a copy may not use the nexus's logical unit, for
-// reading or writing as the bars say.
-func (n *Nexus) isBarred(b bars) bool {
-	return bars(n.barred.Load())&(b|barReserved|reachBars[ReachActive]) != 0
-}
-
 // refuse ends a command that bars stand against.
 func (c *Command) refuse(b bars) {
 	if s := notAccessible(b); s != nil {

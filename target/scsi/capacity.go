@@ -39,11 +39,11 @@ func readCapacity10(blocks uint64, blockSize int) []byte {
 
 // readCapacity16 returns the same with 64 bits for the LBA, and with the
 // physical block length and the provisioning of the backing store.
-func readCapacity16(blocks uint64, blockSize int, info backstore.Info) []byte {
+func readCapacity16(blocks uint64, blockSize, physicalBlock int, info backstore.Info) []byte {
 	data := make([]byte, 32)
 	binary.BigEndian.PutUint64(data, blocks-1)
 	binary.BigEndian.PutUint32(data[8:], uint32(blockSize))
-	data[13] = physicalExponent(blockSize, info.PhysicalBlock)
+	data[13] = physicalExponent(blockSize, physicalBlock)
 	if info.Discard {
 		data[14] = capacityLBPME
 		if info.DiscardZeroes {
@@ -74,7 +74,7 @@ func runReadCapacity16(c *Command) {
 	blocks := lu.State().Blocks
 	lba := binary.BigEndian.Uint64(c.CDB[2:])
 	sense := checkCapacityLBA(lba, c.CDB[14]&0x01 != 0, blocks)
-	data := readCapacity16(blocks, lu.config.BlockSize, lu.info)
+	data := readCapacity16(blocks, lu.config.BlockSize, lu.config.PhysicalBlock, lu.info)
 	data[12] = typeCodes[lu.protect].capacity
 	c.answer(data, binary.BigEndian.Uint32(c.CDB[10:]), sense)
 }

@@ -43,7 +43,7 @@ func TestReadCapacity16(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			equal(t, readCapacity16(0x123456789, tt.blockSize, tt.info), tt.golden)
+			equal(t, readCapacity16(0x123456789, tt.blockSize, tt.info.PhysicalBlock, tt.info), tt.golden)
 		})
 	}
 }

@@ -91,6 +91,9 @@ type Command struct {
 	work     work     // of commands with several operations in sequence
 	copy     *copyOperation
 	awaiting bool // see Awaiting
+
+	sanitizes *sanitizing // it makes the operation
+	waitsFor  *sanitizing // it waits for the operation's end
 }
 
 // work is the progress of a command that makes operations in sequence.
@@ -125,8 +128,17 @@ func (c *Command) Reset() {
 	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length = nil, nil, nil, Good, 0
 	c.row, c.step, c.parsed = nil, nil, nil
 	c.limit, c.next, c.head, c.tail, c.fua, c.work, c.copy = 0, 0, 0, 0, false, work{}, nil
+	c.sanitizes, c.waitsFor = nil, nil
 	c.inline, c.shield = 0, shield{}
 	c.starved, c.missed, c.awaiting, c.ending, c.aborted, c.again = false, false, false, false, false, false
+}
+
+// Adopt makes a fresh command, whose nexus, lane, port and CDB are set, the one
+// that goes on with from in the background.
+func (c *Command) Adopt(from *Command, start func(*Command)) {
+	c.row = from.row
+	c.bind()
+	start(c)
 }
 
 // dataIn returns how many bytes of Data-In move: what the CDB asks for, but no

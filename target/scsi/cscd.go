@@ -56,20 +56,24 @@ func (lu *LogicalUnit) isDesignated(want []byte) bool {
 	return false
 }
 
-// mayRead and mayWrite return why the copy source or destination may not be
-// used, or nil.
-func (u *CSCD) mayRead() *Sense { return u.ready() }
+// mayRead and mayWrite report whether the copy source or destination may be
+// used.
+func (u *CSCD) mayRead() bool { return u.ready(&copyReads) }
 
-func (u *CSCD) mayWrite() *Sense {
-	if s := u.ready(); s != nil {
-		return s
-	}
-	return u.Nexus.LU.protection(u.Nexus, u.Nexus.LU.state.Load())
+func (u *CSCD) mayWrite() bool {
+	return u.ready(&copyWrites) && u.Nexus.LU.protection(u.Nexus, u.Nexus.LU.state.Load()) == nil
 }
 
-func (u *CSCD) ready() *Sense {
-	if u.Nexus.LU.state.Load().Stopped {
-		return InitializingCommandRequired
-	}
-	return nil
+// copyReads and copyWrites stand for what a copy does to its source and its
+// destination, which reservations and access states may forbid.
+var copyReads, copyWrites = Row{Access: AccessRead}, Row{Access: AccessWrite}
+
+func init() {
+	copyReads.barred, copyWrites.barred = copyReads.barsOf(), copyWrites.barsOf()
+}
+
+// ready reports whether neither a reservation nor a state of the logical unit
+// keeps commands of the row away.
+func (u *CSCD) ready(row *Row) bool {
+	return bars(u.Nexus.barred.Load())&row.barred == 0 && u.Nexus.LU.state.Load().unready(row) == nil
 }

@@ -74,8 +74,8 @@ func (lu *LogicalUnit) admit(c *Command) *Sense {
 		return InvalidOpcode
 	}
 	state := lu.state.Load()
-	if state.Stopped && row.Flags&IgnoreStopped == 0 {
-		return InitializingCommandRequired
+	if s := state.unready(row); s != nil {
+		return s
 	}
 	if row.Access == AccessWrite {
 		return lu.protection(c.Nexus, state)
@@ -94,9 +94,26 @@ func (c *Command) pending() *Sense {
 	return c.Nexus.takeDeferred()
 }
 
+// unready returns why a command of the row cannot run in the state, or nil.
+func (state *State) unready(row *Row) *Sense {
+	switch z := state.Sanitize; {
+	case z != nil && row.Flags&DuringSanitize == 0:
+		s := z.sense()
+		return &s
+	case state.Ejected && (row.Flags&IgnoreStopped == 0 || row.Flags&NeedsMedium != 0):
+		return MediumNotPresent
+	case state.Stopped && row.Flags&IgnoreStopped == 0:
+		return InitializingCommandRequired
+	}
+	return nil
+}
+
 // supports reports whether the logical unit has the row's command.
 func (lu *LogicalUnit) supports(row *Row) bool {
-	return (row.Flags&NeedsDiscard == 0 || lu.info.Discard) && (row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2) &&
+	return (row.Flags&NeedsDiscard == 0 || lu.info.Discard) &&
+		(row.Flags&NeedsErase == 0 || lu.info.Discard && lu.info.DiscardZeroes) &&
+		(row.Flags&NeedsRemovable == 0 || lu.config.Removable) &&
+		(row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2) &&
 		(row.Flags&NeedsExplicitAccess == 0 || lu.config.ExplicitAccess)
 }
 
@@ -261,6 +278,12 @@ func (c *Command) release() {
 	}
 	if c.copy != nil {
 		c.copy.ended(c)
+	}
+	if c.waitsFor != nil {
+		c.waitsFor.waiter, c.waitsFor = nil, nil
+	}
+	if c.sanitizes != nil && c.aborted {
+		c.sanitizes.abandoned(c.Nexus.LU)
 	}
 	if c.list != nil {
 		c.list.Release()

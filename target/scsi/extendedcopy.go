@@ -84,7 +84,7 @@ func copyMoveOf(s *copySegment, cscds []CSCD) (m copyMove, asc ASC, ok bool) {
 	from, inSource := source.Nexus.LU.within(s.from, s.skipFrom, n)
 	to, inDest := dest.Nexus.LU.within(s.to, s.skipTo, n)
 	switch {
-	case source.mayRead() != nil || dest.mayWrite() != nil, source.Nexus.isBarred(barRead), dest.Nexus.isBarred(barRead | barWrite):
+	case !source.mayRead() || !dest.mayWrite():
 		return m, ASCThirdPartyDeviceFailure, false
 	case !inSource || !inDest || n > maxCopyBytes:
 		return m, ASCNoAdditionalSense, false

@@ -16,6 +16,7 @@ const (
 // Fields of the standard INQUIRY data (SPC-4 clause 6.6).
 const (
 	versionSPC4       = 0x06
+	inquiryRMB        = 0x80 // byte 1: the medium can be removed
 	inquiryHiSup      = 0x10 // byte 3: LUNs follow SAM-5's addressing model
 	inquiryFormat     = 0x02 // byte 3: RESPONSE DATA FORMAT
 	inquiry3PC        = 0x08 // byte 5: third-party copy commands
@@ -38,6 +39,9 @@ var versionDescriptors = []uint16{
 func standardInquiry(peripheral byte, config *LUConfig) []byte {
 	data := make([]byte, inquiryDataLength)
 	data[0] = peripheral
+	if config.Removable {
+		data[1] = inquiryRMB
+	}
 	data[2] = versionSPC4
 	data[3] = inquiryHiSup | inquiryFormat
 	data[4] = inquiryDataLength - 5 // ADDITIONAL LENGTH

@@ -84,7 +84,7 @@ func TestVPDPages(t *testing.T) {
 			0008 0004  03 02 0a e4
 			000c 0004  0000 0000
 			8001 0020  00000040 00000040 10000000 09` + zeroes(19)},
-		{"block characteristics", diskInfo(), config, "", 0xb1, `00 b1 003c  0001` + zeroes(58)},
+		{"block characteristics", diskInfo(), config, "", 0xb1, `00 b1 003c  0001 00 40` + zeroes(56)},
 		{"block characteristics, rotating", thick, config, "", 0xb1, `00 b1 003c  0000` + zeroes(58)},
 		{"provisioning", diskInfo(), config, "", 0xb2, `00 b2 0004  00 e4 02 00`},
 		{"provisioning, thick", thick, config, "", 0xb2, `00 b2 0004  00 00 00 00`},

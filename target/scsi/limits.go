@@ -48,7 +48,7 @@ func (lu *LogicalUnit) blockLimits() BlockLimits {
 	l := BlockLimits{
 		MaxTransfer:        maxTransferBlocks,
 		OptimalTransfer:    MaxSegments * SegmentSize / size,
-		OptimalGranularity: uint16(max(1, uint32(lu.info.PhysicalBlock)/size)),
+		OptimalGranularity: uint16(max(1, uint32(lu.config.PhysicalBlock)/size)),
 		MaxPrefetch:        maxTransferBlocks,
 		MaxCompareAndWrite: uint8(min(maxCompareBlocks, maxCompare/size)),
 		MaxWriteSame:       uint64(maxZero / size),

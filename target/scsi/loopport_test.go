@@ -68,6 +68,7 @@ type loopPort struct {
 func (p *loopPort) Alloc(_ *Command, n int) *buf.Ref             { return p.loop.Pool().Get(n) }
 func (*loopPort) Affords(*Command, int) bool                     { return true }
 func (*loopPort) Reach(*Command, func(*Nexus) bool) (CSCD, bool) { return CSCD{}, false }
+func (*loopPort) Background(*Command, func(*Command)) bool       { return false }
 func (*loopPort) Charge(*Command, *buf.Ref)                      {}
 func (*loopPort) Contain(*Command)                               {}
 func (p *loopPort) Wake(_ *Command, t Task)                      { p.loop.Post(evloop.Func(t.Run)) }

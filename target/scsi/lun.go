@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/protect"
@@ -19,18 +20,24 @@ const DefaultVendor = "LUNAR"
 // LUConfig describes a logical unit. Zero values get defaults in
 // NewLogicalUnit.
 type LUConfig struct {
-	Name         string          // the volume's name in the configuration, for logs
-	Store        backstore.Store // owned by the logical unit from now on
-	Device       string          // what its bytes are on, which other units may share; default: Name, of its own
-	BlockSize    int             // logical block length in bytes: 512 (default) or 4096
-	Vendor       string          // T10 vendor identification, 8 bytes
-	Product      string          // product identification, 16 bytes
-	Revision     string          // product revision level, 4 bytes
-	Serial       string          // unit serial number (VPD 80h); default from Name
-	NAA          uint64          // NAA locally assigned (3h...) identifier (VPD 83h); default from Serial
-	WriteThrough bool            // every write is stable before it is acknowledged (WCE=0, not changeable)
-	ReadOnly     bool            // write protected for everyone
-	Logger       *slog.Logger
+	Name          string          // the volume's name in the configuration, for logs
+	Store         backstore.Store // owned by the logical unit from now on
+	Device        string          // what its bytes are on, which other units may share; default: Name, of its own
+	BlockSize     int             // logical block length in bytes: 512 (default) or 4096
+	Vendor        string          // T10 vendor identification, 8 bytes
+	Product       string          // product identification, 16 bytes
+	Revision      string          // product revision level, 4 bytes
+	Serial        string          // unit serial number (VPD 80h); default from Name
+	NAA           uint64          // NAA locally assigned (3h...) identifier (VPD 83h); default from Serial
+	WriteThrough  bool            // every write is stable before it is acknowledged (WCE=0, not changeable)
+	ReadOnly      bool            // write protected for everyone
+	PhysicalBlock int             // physical block length in bytes that initiators are told; default the store's
+	Removable     bool            // the medium can be ejected and loaded
+	SanitizeRate  int64           // bytes per second that SANITIZE overwrites at most; 0: as many as it can
+	// SoftThreshold is the space in bytes below which initiators are told that a
+	// thin provisioned store runs out of it; 0: they are not.
+	SoftThreshold int64
+	Logger        *slog.Logger
 
 	// Access is how the unit is reached through portal groups at first, by
 	// tag: active/optimized where it does not say.
@@ -59,6 +66,10 @@ type LogicalUnit struct {
 	// who hold mu.
 	state atomic.Pointer[State]
 	guard extentGuard
+	clock clock
+	space spaceWatch
+
+	starts atomic.Uint32 // START STOP UNIT and loads
 
 	// What is reserved for whom, and how the target ports lead here: replaced
 	// as a whole under mu; what the data path needs of it are the nexuses'
@@ -92,6 +103,8 @@ type State struct {
 	DescriptorSense bool   // D_SENSE of the control mode page
 	Stopped         bool   // START STOP UNIT stopped the unit
 	OwnTags         bool   // ATO of the control mode page: application tags are the initiators'
+	Ejected         bool   // START STOP UNIT ejected the medium
+	Sanitize        *sanitizing
 }
 
 // NewLogicalUnit makes a logical unit of an opened store, which it owns from
@@ -103,6 +116,8 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	if err := lu.checkSize(); err != nil {
 		return nil, fmt.Errorf("volume %q: %w", config.Name, err)
 	}
+	setDefault(&lu.config.PhysicalBlock, lu.info.PhysicalBlock)
+	lu.clock.began = time.Now()
 	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
 	lu.limits = lu.blockLimits()
 	if s, ok := config.Store.(protected); ok {
@@ -122,6 +137,7 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 		WriteCache: lu.info.VolatileCache && !config.WriteThrough,
 		OwnTags:    lu.protect != protect.None,
 	})
+	lu.watchSpace()
 	return lu, nil
 }
 
@@ -195,12 +211,14 @@ func (lu *LogicalUnit) update(change func(*State)) {
 
 // ResetState returns what commands can change to its defaults, as a logical
 // unit reset does (SAM-5 clause 6.3.3), and ends RESERVE; the capacity,
-// persistent reservations and access states stay.
+// persistent reservations, access states, the medium where it is and a sanitize
+// operation stay.
 func (lu *LogicalUnit) ResetState() {
 	lu.endReserve()
 	lu.update(func(s *State) {
-		blocks := s.Blocks
+		before := *s
 		*s = *lu.defaultState()
-		s.Blocks = blocks
+		s.Blocks, s.Ejected, s.Sanitize = before.Blocks, before.Ejected, before.Sanitize
+		lu.allowRemoval()
 	})
 }

@@ -56,7 +56,7 @@ func randomCommand(rt *rapid.T, th *thread, n *Nexus, size int, model []byte) {
 	want, status := []byte(nil), Good
 	var cdb, out []byte
 	var in uint32
-	switch rapid.IntRange(0, 9).Draw(rt, "command") {
+	switch rapid.IntRange(0, 10).Draw(rt, "command") {
 	case 0:
 		cdb, in, want = cdb16(0x88, 0, a, k), uint32(len(part)), bytes.Clone(part)
 	case 1:
@@ -105,6 +105,11 @@ func randomCommand(rt *rapid.T, th *thread, n *Nexus, size int, model []byte) {
 		clear(model[:size])
 	case 9:
 		cdb = cdb10(0x35, 0, a, k)
+	case 10:
+		cdb, out = cdb16(0x8b, 0, a, k), fresh(len(part))
+		for i, b := range out {
+			part[i] |= b
+		}
 	}
 	x := th.start(n, cdb, out, in).finish()
 	if x.c.Status != status || !bytes.Equal(x.in, want) {

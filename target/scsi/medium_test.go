@@ -104,7 +104,8 @@ type thread struct {
 
 	lent int // loans that were not given back
 
-	reach []*Nexus // what copies may use
+	reach      []*Nexus // what copies may use
+	background []*exchange
 
 	inbox struct {
 		sync.Mutex
@@ -256,6 +257,16 @@ func (x *exchange) Charge(_ *Command, ref *buf.Ref) {
 func (x *exchange) Affords(*Command, int) bool {
 	x.alive()
 	return !x.chance(x.starve)
+}
+
+// Background implements Port.
+func (x *exchange) Background(c *Command, start func(*Command)) bool {
+	x.alive()
+	b := &exchange{thread: x.thread, c: &Command{CDB: c.CDB, Nexus: c.Nexus, Lane: c.Lane}}
+	b.c.Port = b
+	x.background = append(x.background, b)
+	b.c.Adopt(c, start)
+	return true
 }
 
 // Reach implements Port.

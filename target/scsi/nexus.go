@@ -22,6 +22,8 @@ type Nexus struct {
 
 	barred     atomic.Uint32 // bars; stored under LogicalUnit.mu
 	attentions attentionQueue
+	prevents   atomic.Bool // PREVENT: the medium stays
+	buffers    buffers
 	wrote      atomic.Uint64 // moment of the last write through the volatile cache; 0: none
 	deferred   atomic.Pointer[deferredError]
 }

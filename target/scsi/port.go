@@ -45,6 +45,12 @@ type Port interface {
 	// if there is none.
 	Reach(c *Command, match func(*Nexus) bool) (unit CSCD, ok bool)
 
+	// Background begins what goes on when the command has ended: start is called
+	// once, on this thread, with a command that has the same CDB, nexus and lane
+	// but no initiator and no data to move. False says that there is no room for
+	// it.
+	Background(c *Command, start func(*Command)) bool
+
 	// Wake runs t on the event thread that runs the command. It may be
 	// called on any goroutine. The command does not end before t ran.
 	Wake(c *Command, t Task)

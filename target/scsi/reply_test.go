@@ -53,6 +53,7 @@ type replyPort struct {
 func (p *replyPort) Alloc(_ *Command, n int) *buf.Ref             { return p.lists.Get(n) }
 func (*replyPort) Affords(*Command, int) bool                     { return true }
 func (*replyPort) Reach(*Command, func(*Nexus) bool) (CSCD, bool) { return CSCD{}, false }
+func (*replyPort) Background(*Command, func(*Command)) bool       { return false }
 func (*replyPort) Charge(*Command, *buf.Ref)                      {}
 func (*replyPort) Contain(*Command)                               {}
 

@@ -13,8 +13,8 @@ func (n *Nexus) pendingSense() *Sense {
 	if s := n.takeDeferred(); s != nil {
 		return s
 	}
-	if n.LU.State().Stopped {
-		return InitializingCommandRequired
+	if s := n.LU.State().unready(&Row{}); s != nil {
+		return s
 	}
 	return NoSenseData
 }

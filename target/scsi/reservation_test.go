@@ -359,8 +359,9 @@ func TestTargetPortGroups(t *testing.T) {
 func TestConflictTable(t *testing.T) {
 	want := map[string]string{
 		"INQUIRY": "", "REPORT LUNS": "", "REQUEST SENSE": "", "RELEASE(6)": "", "RELEASE(10)": "",
-		"TEST UNIT READY": "r", "READ CAPACITY(10)": "r", "READ CAPACITY(16)": "r", "START STOP UNIT": "r",
+		"TEST UNIT READY": "r", "LOG SENSE": "r", "PREVENT ALLOW MEDIUM REMOVAL": "r", "REPORT TIMESTAMP": "r", "READ CAPACITY(10)": "r", "READ CAPACITY(16)": "r", "START STOP UNIT": "r",
 		"REPORT TARGET PORT GROUPS": "r", "RESERVE(6)": "r", "RESERVE(10)": "r",
+		"READ BUFFER(10)": "xr", "READ DEFECT DATA(10)": "xr", "READ DEFECT DATA(12)": "xr",
 		"MODE SENSE(6)": "xr", "MODE SENSE(10)": "xr", "REPORT SUPPORTED OPERATION CODES": "xr",
 		"REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS": "xr", "GET LBA STATUS": "xr",
 		"READ(6)": "xr", "READ(10)": "xr", "READ(12)": "xr", "READ(16)": "xr", "PRE-FETCH(10)": "xr", "PRE-FETCH(16)": "xr",

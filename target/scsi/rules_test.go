@@ -137,7 +137,6 @@ func TestNothingToDo(t *testing.T) {
 		{"VERIFY(16) BYTCHK=11b", cdb16(0x8f, 6, 0, 0), nil},
 		{"WRITE AND VERIFY(12)", cdb12(0xae, 0, 0, 0), nil},
 		{"COMPARE AND WRITE", cdb16(0x89, 0, 0, 0), nil},
-		{"PRE-FETCH(16)", cdb16(0x90, 2, 0, 2048), nil},
 		{"UNMAP without a list", cdb10(0x42, 0, 0, 0), nil},
 		{"UNMAP without descriptors", cdb10(0x42, 0, 0, 8), unmapList()},
 		{"UNMAP of nothing at the end", cdb10(0x42, 0, 0, 24), unmapList([2]uint64{2048, 0})},

@@ -55,6 +55,12 @@ var sbcTable = []Row{
 		Run:   prefetch,
 	},
 	{
+		Name: "READ DEFECT DATA(10)", Opcode: 0x37, ServiceAction: -1, Length: 10, Exempt: true,
+		Conflict: ConflictExclusive,
+		Usage:    CDB{0x37, 0, 0x1f, 0, 0, 0, 0, 0xff, 0xff},
+		Run:      readDefectData,
+	},
+	{
 		Name: "SYNCHRONIZE CACHE(10)", Opcode: 0x35, ServiceAction: -1, Length: 10,
 		Usage: CDB{0x35, 0x06, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff},
 		Run:   synchronizeCache,
@@ -74,6 +80,24 @@ var sbcTable = []Row{
 		Run:   unmap,
 	},
 	{
+		Name: "SANITIZE OVERWRITE", Opcode: 0x48, ServiceAction: 0x01, Length: 10, Access: AccessWrite,
+		Flags: ParameterList | DuringSanitize,
+		Usage: CDB{0x48, 0xa1, 0, 0, 0, 0, 0, 0xff, 0xff},
+		List:  sanitizeListLength, Run: sanitizeOverwrite,
+	},
+	{
+		Name: "SANITIZE BLOCK ERASE", Opcode: 0x48, ServiceAction: 0x02, Length: 10, Access: AccessWrite,
+		Flags: DuringSanitize | NeedsErase,
+		Usage: CDB{0x48, 0xa2},
+		Run:   sanitizeBlockErase,
+	},
+	{
+		Name: "SANITIZE EXIT FAILURE MODE", Opcode: 0x48, ServiceAction: 0x1f, Length: 10, Access: AccessWrite,
+		Flags: DuringSanitize,
+		Usage: CDB{0x48, 0x1f},
+		Run:   sanitizeExitFailureMode,
+	},
+	{
 		Name: "READ(16)", Opcode: 0x88, ServiceAction: -1, Length: 16, Access: AccessRead,
 		Usage:       CDB{0x88, 0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f},
 		Flags:       Protectable,
@@ -91,6 +115,11 @@ var sbcTable = []Row{
 		Flags:       Protectable,
 		Run:         write,
 		RunShielded: writeShielded,
+	},
+	{
+		Name: "ORWRITE(16)", Opcode: 0x8b, ServiceAction: -1, Length: 16, Access: AccessWrite,
+		Usage: CDB{0x8b, 0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f},
+		Run:   orWrite,
 	},
 	{
 		Name: "WRITE AND VERIFY(16)", Opcode: 0x8e, ServiceAction: -1, Length: 16, Access: AccessWrite,
@@ -156,4 +185,12 @@ var sbcTable = []Row{
 		Run:         verify,
 		RunShielded: verifyShielded,
 	},
+	{
+		Name: "READ DEFECT DATA(12)", Opcode: 0xb7, ServiceAction: -1, Length: 12, Exempt: true,
+		Conflict: ConflictExclusive,
+		Usage:    CDB{0xb7, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:      readDefectData,
+	},
 }
+
+func sanitizeListLength(cdb *CDB) uint32 { return uint32(binary.BigEndian.Uint16(cdb[7:])) }

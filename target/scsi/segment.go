@@ -1,6 +1,8 @@
 package scsi
 
 import (
+	"errors"
+
 	"lunar/backstore"
 	"lunar/internal/buf"
 )
@@ -172,10 +174,26 @@ func (s *segment) submit() {
 		c.Port.Wake(c, (*nextTurn)(s))
 		return
 	}
+	if s.shutOut() {
+		s.op.Err = errSanitizing
+		s.finish()
+		return
+	}
 	if lane := s.lane(); lane.TryNow(&s.op) || lane.Submit(&s.op) {
 		c.inline += s.op.Length()
 		s.finish()
 	}
+}
+
+// errSanitizing refuses what came before a sanitize operation and would change
+// the medium after it.
+var errSanitizing = errors.New("a sanitize operation has begun")
+
+// shutOut reports whether the operation must not change the medium any more.
+// The segment holds its extent, and each piece of a sanitize operation waits
+// for that.
+func (s *segment) shutOut() bool {
+	return changes(s.op.Kind) && s.cmd.sanitizes == nil && s.nexus().LU.state.Load().Sanitize != nil
 }
 
 // nextTurn is a segment that waits for its command's next turn.

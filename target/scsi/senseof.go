@@ -26,6 +26,8 @@ func senseOf(err error, kind backstore.Kind, lba uint64) Sense {
 	switch {
 	case errors.As(err, &wrong):
 		return wrongTuple(wrong.LBA, wrong.Field)
+	case errors.Is(err, errSanitizing):
+		return *SanitizeInProgress
 	case errors.Is(err, backstore.ErrNoSpace):
 		return *SpaceAllocationFailed
 	case errors.Is(err, backstore.ErrReadOnly):

@@ -16,6 +16,18 @@ var (
 	InStandby     = &Sense{Key: NotReady, ASC: ASCInStandby}
 	InUnavailable = &Sense{Key: NotReady, ASC: ASCInUnavailable}
 	InOffline     = &Sense{Key: NotReady, ASC: ASCInOffline}
+	// SanitizeInProgress: nothing else may be done with the medium: 04/1B.
+	SanitizeInProgress = &Sense{Key: NotReady, ASC: ASCSanitizeInProgress}
+	// SanitizeFailed: the medium has to be sanitized again, or EXIT FAILURE MODE: 31/03.
+	SanitizeFailed = &Sense{Key: MediumError, ASC: ASCSanitizeFailed}
+	// MediumNotPresent: START STOP UNIT ejected it: 3A/00.
+	MediumNotPresent = &Sense{Key: NotReady, ASC: ASCMediumNotPresent}
+	// MediumRemovalPrevented: an initiator prevents the removal: 53/02.
+	MediumRemovalPrevented = &Sense{Key: IllegalRequest, ASC: ASCMediumRemovalPrevented}
+	// CommandSequenceError: nothing was written to the echo buffer: 2C/00.
+	CommandSequenceError = &Sense{Key: IllegalRequest, ASC: ASCCommandSequenceError}
+	// SelfTestFailed: the medium cannot be read or flushed: 3E/03.
+	SelfTestFailed = &Sense{Key: HardwareError, ASC: ASCSelfTestFailed}
 	// InvalidOpcode: INVALID COMMAND OPERATION CODE: 20/00.
 	InvalidOpcode = &Sense{Key: IllegalRequest, ASC: ASCInvalidOpcode}
 	// InvalidFieldInIU: INVALID FIELD IN COMMAND INFORMATION UNIT: the

@@ -1,5 +1,7 @@
 package scsi
 
+import "encoding/binary"
+
 // spcTable holds the commands that speak of the logical unit rather than of
 // its blocks: SPC-4's, and SBC-3's START STOP UNIT and READ CAPACITY. Usage
 // leaves out the bits that are obsolete or say what the unit does not do
@@ -15,14 +17,14 @@ var spcTable = []Row{
 	{
 		Name: "REQUEST SENSE", Opcode: 0x03, ServiceAction: -1, Length: 6, Exempt: true,
 		Conflict: ConflictNothing, Reach: ReachAlways,
-		Flags: IgnoreAttention | NoLU | IgnoreStopped,
+		Flags: IgnoreAttention | NoLU | IgnoreStopped | DuringSanitize,
 		Usage: CDB{0x03, 0x01, 0, 0, 0xff},
 		Run:   runRequestSense,
 	},
 	{
 		Name: "INQUIRY", Opcode: 0x12, ServiceAction: -1, Length: 6, Exempt: true,
 		Conflict: ConflictNothing, Reach: ReachAlways,
-		Flags: IgnoreAttention | NoLU | IgnoreStopped,
+		Flags: IgnoreAttention | NoLU | IgnoreStopped | DuringSanitize,
 		Usage: CDB{0x12, 0x01, 0xff, 0xff, 0xff},
 		Run:   runInquiry,
 	},
@@ -45,15 +47,58 @@ var spcTable = []Row{
 		Name: "START STOP UNIT", Opcode: 0x1b, ServiceAction: -1, Length: 6, Exempt: true,
 		Conflict: ConflictNever, // but for a stop: runStartStopUnit
 		Flags:    IgnoreStopped,
-		Usage:    CDB{0x1b, 0x01, 0, 0, 0x05},
+		Usage:    CDB{0x1b, 0x01, 0, 0, 0xf7},
 		Run:      runStartStopUnit,
+	},
+	{
+		Name: "RECEIVE DIAGNOSTIC RESULTS", Opcode: 0x1c, ServiceAction: -1, Length: 6, Exempt: true,
+		Reach: ReachStandby,
+		Flags: IgnoreStopped,
+		Usage: CDB{0x1c, 0x01, 0xff, 0xff, 0xff},
+		Run:   runReceiveDiagnostic,
+	},
+	{
+		Name: "SEND DIAGNOSTIC", Opcode: 0x1d, ServiceAction: -1, Length: 6,
+		Flags: ParameterList,
+		Usage: CDB{0x1d, 0xf4, 0, 0xff, 0xff},
+		List:  func(cdb *CDB) uint32 { return uint32(cdb[3])<<8 | uint32(cdb[4]) },
+		Run:   runSendDiagnostic,
+	},
+	{
+		Name: "PREVENT ALLOW MEDIUM REMOVAL", Opcode: 0x1e, ServiceAction: -1, Length: 6, Exempt: true,
+		Conflict: ConflictNever, // but to prevent it: runPreventAllow
+		Flags:    IgnoreStopped | NeedsRemovable,
+		Usage:    CDB{0x1e, 0, 0, 0, 0x01},
+		Run:      runPreventAllow,
 	},
 	{
 		Name: "READ CAPACITY(10)", Opcode: 0x25, ServiceAction: -1, Length: 10, Exempt: true,
 		Conflict: ConflictNever,
-		Flags:    IgnoreStopped,
+		Flags:    IgnoreStopped | NeedsMedium,
 		Usage:    CDB{0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x01},
 		Run:      runReadCapacity10,
+	},
+	{
+		Name: "WRITE BUFFER", Opcode: 0x3b, ServiceAction: -1, Length: 10, Exempt: true,
+		Reach: ReachStandby,
+		Flags: IgnoreStopped | ParameterList,
+		Usage: CDB{0x3b, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		List:  func(cdb *CDB) uint32 { return bufferField(cdb[6:]) },
+		Run:   runWriteBuffer,
+	},
+	{
+		Name: "READ BUFFER(10)", Opcode: 0x3c, ServiceAction: -1, Length: 10, Exempt: true,
+		Conflict: ConflictExclusive, Reach: ReachStandby,
+		Flags: IgnoreStopped,
+		Usage: CDB{0x3c, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		Run:   runReadBuffer,
+	},
+	{
+		Name: "LOG SENSE", Opcode: 0x4d, ServiceAction: -1, Length: 10, Exempt: true,
+		Conflict: ConflictNever, Reach: ReachStandby,
+		Flags: IgnoreStopped | DuringSanitize,
+		Usage: CDB{0x4d, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0xff},
+		Run:   runLogSense,
 	},
 	{
 		Name: "MODE SELECT(10)", Opcode: 0x55, ServiceAction: -1, Length: 10, Exempt: true,
@@ -73,30 +118,44 @@ var spcTable = []Row{
 	{
 		Name: "READ CAPACITY(16)", Opcode: 0x9e, ServiceAction: 0x10, Length: 16, Exempt: true,
 		Conflict: ConflictNever,
-		Flags:    IgnoreStopped,
+		Flags:    IgnoreStopped | NeedsMedium,
 		Usage:    CDB{0x9e, 0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
 		Run:      runReadCapacity16,
 	},
 	{
 		Name: "REPORT LUNS", Opcode: 0xa0, ServiceAction: -1, Length: 12, Exempt: true,
 		Conflict: ConflictNothing, Reach: ReachAlways,
-		Flags: IgnoreAttention | NoLU | IgnoreStopped,
+		Flags: IgnoreAttention | NoLU | IgnoreStopped | DuringSanitize,
 		Usage: CDB{0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		Run:   runReportLUNs,
 	},
 	{
 		Name: "REPORT SUPPORTED OPERATION CODES", Opcode: 0xa3, ServiceAction: 0x0c, Length: 12, Exempt: true,
 		Conflict: ConflictExclusive, Reach: ReachStandby,
-		Flags: IgnoreStopped,
+		Flags: IgnoreStopped | DuringSanitize,
 		Usage: CDB{0xa3, 0x0c, 0x87, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
 		Run:   runReportSupportedOperationCodes,
 	},
 	{
 		Name: "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", Opcode: 0xa3, ServiceAction: 0x0d, Length: 12, Exempt: true,
 		Conflict: ConflictExclusive, Reach: ReachStandby,
-		Flags: IgnoreStopped,
+		Flags: IgnoreStopped | DuringSanitize,
 		Usage: CDB{0xa3, 0x0d, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		Run:   runReportSupportedTaskManagementFunctions,
+	},
+	{
+		Name: "REPORT TIMESTAMP", Opcode: 0xa3, ServiceAction: 0x0f, Length: 12, Exempt: true,
+		Conflict: ConflictNever,
+		Flags:    IgnoreStopped,
+		Usage:    CDB{0xa3, 0x0f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		Run:      runReportTimestamp,
+	},
+	{
+		Name: "SET TIMESTAMP", Opcode: 0xa4, ServiceAction: 0x0f, Length: 12, Exempt: true,
+		Flags: IgnoreStopped | ParameterList,
+		Usage: CDB{0xa4, 0x0f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		List:  allocationAt6,
+		Run:   runSetTimestamp,
 	},
 }
 
@@ -109,3 +168,6 @@ func (c *Command) answer(data []byte, allocation uint32, sense *Sense) {
 	}
 	c.SendParameter(data, allocation)
 }
+
+// allocationAt6 returns the length in bytes 6 to 9 of a CDB of 12 bytes.
+func allocationAt6(cdb *CDB) uint32 { return binary.BigEndian.Uint32(cdb[6:]) }

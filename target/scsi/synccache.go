@@ -21,13 +21,3 @@ func synchronizeCache(c *Command) {
 	}
 	c.flushRange(lu.byteOff(c.lba), int64(c.count)<<lu.blockShift, (*Command).Good)
 }
-
-// prefetch runs PRE-FETCH (SBC-3 clause 5.7). GOOD rather than CONDITION MET
-// says that the blocks did not all go into a cache.
-func prefetch(c *Command) {
-	if s := c.address(math.MaxUint64); s != nil {
-		c.Fail(s)
-		return
-	}
-	c.Good()
-}

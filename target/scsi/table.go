@@ -12,7 +12,7 @@ const (
 )
 
 // Flags are the row's exceptions from the common checks.
-type Flags uint8
+type Flags uint16
 
 // The flags.
 const (
@@ -38,6 +38,17 @@ const (
 	// NeedsExplicitAccess leaves the row out where initiators do not change
 	// access states.
 	NeedsExplicitAccess
+	// NeedsErase leaves the row out for a store that cannot release space so
+	// that it reads as zeroes.
+	NeedsErase
+	// NeedsRemovable leaves the row out for a medium that cannot be removed.
+	NeedsRemovable
+	// NeedsMedium refuses a command with IgnoreStopped when the medium is
+	// ejected.
+	NeedsMedium
+	// DuringSanitize lets the command run during a sanitize operation, and
+	// after one that has failed.
+	DuringSanitize
 )
 
 // Row is one literal line of the command table. The table drives dispatch,

@@ -41,7 +41,7 @@ var vpdPages = []struct {
 	{vpdThirdPartyCopy, thirdPartyCopy},
 	{vpdBlockLimits, func(n *Nexus) []byte { return blockLimitsPage(&n.LU.limits) }},
 	{vpdBlockCharacteristics, func(n *Nexus) []byte { return blockCharacteristics(n.LU.info) }},
-	{vpdBlockProvisioning, func(n *Nexus) []byte { return blockProvisioning(n.LU.info) }},
+	{vpdBlockProvisioning, func(n *Nexus) []byte { return blockProvisioning(n.LU) }},
 }
 
 // vpdData returns the VPD page with this code, complete with its header.
@@ -123,6 +123,9 @@ func blockCharacteristics(info backstore.Info) []byte {
 	if !info.Rotational {
 		binary.BigEndian.PutUint16(body, 0x0001)
 	}
+	if info.Discard && info.DiscardZeroes {
+		body[3] = 0x01 << 6 // WABEREQ: after a block erase everything reads as zeroes
+	}
 	return body
 }
 
@@ -136,7 +139,8 @@ const (
 )
 
 // blockProvisioning is page B2h: what can be unmapped by which command.
-func blockProvisioning(info backstore.Info) []byte {
+func blockProvisioning(lu *LogicalUnit) []byte {
+	info := lu.info
 	body := make([]byte, blockProvisioningSize)
 	if !info.Discard {
 		return body
@@ -145,6 +149,7 @@ func blockProvisioning(info backstore.Info) []byte {
 	if info.DiscardZeroes {
 		body[1] |= lbpReadsZeroes
 	}
+	body[0] = lu.thresholdExponent()
 	if info.Thin {
 		body[2] = provisionedThin
 	}

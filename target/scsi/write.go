@@ -54,6 +54,10 @@ func (c *Command) writeNow() bool {
 	if !s.hold.try() {
 		return false
 	}
+	if s.shutOut() {
+		s.hold.release()
+		return false
+	}
 	if !c.fua {
 		c.Nexus.writesVolatile()
 	}

@@ -1,0 +1,180 @@
+package target
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"lunar/internal/buf"
+	"lunar/internal/evloop"
+	"lunar/target/scsi"
+)
+
+// maxBackgrounds bounds the commands of one event thread that go on without
+// an initiator.
+const maxBackgrounds = 16
+
+// background is a command that goes on when its initiator has got its status,
+// or has gone. It has memory of its own, so that it takes nobody's budget.
+type background struct {
+	cmd    scsi.Command
+	thread *thread
+	pool   *buf.Pool
+	log    *slog.Logger
+	timer  evloop.Timer
+	ended  bool
+	server *Server
+	held   []*scsi.LogicalUnit // that are not closed before it has ended
+}
+
+// Background implements scsi.Port.
+func (t *task) Background(cmd *scsi.Command, start func(*scsi.Command)) bool {
+	if cmd.Nexus.LU == nil || !t.hold(cmd.Nexus.LU) {
+		return false
+	}
+	if !t.conn.thread.background(t, start) {
+		return false // the task lets go of what it holds
+	}
+	return true
+}
+
+func (th *thread) background(t *task, start func(*scsi.Command)) bool {
+	s, cmd := t.conn.session.server, &t.cmd
+	if th.ending || len(th.backgrounds) >= maxBackgrounds {
+		return false
+	}
+	pool, err := buf.NewPool(scsi.MaxSegments*scsi.SegmentSize, -1)
+	if err != nil {
+		s.log.Error("no memory for a command in the background", "error", err)
+		return false
+	}
+	b := &background{thread: th, pool: pool, log: s.log, server: s, held: t.held}
+	t.held = nil
+	b.cmd.Nexus, b.cmd.Lane, b.cmd.Port, b.cmd.CDB, b.cmd.CDBLength = cmd.Nexus, cmd.Lane, b, cmd.CDB, cmd.CDBLength
+	if th.backgrounds == nil {
+		th.backgrounds = make(map[*background]struct{})
+	}
+	th.backgrounds[b] = struct{}{}
+	b.cmd.Adopt(cmd, start)
+	return true
+}
+
+// endBackgrounds ends the commands in the background that match, and calls then
+// when nothing of them is under way any more.
+func (th *thread) endBackgrounds(match func(*scsi.Command) bool, then func()) {
+	th.leaving = append(th.leaving, leaving{match, then})
+	for b := range th.backgrounds {
+		if match(&b.cmd) {
+			b.thread.loop.Disarm(&b.timer)
+			if b.cmd.Abort() {
+				b.end()
+			}
+		}
+	}
+	th.left()
+}
+
+// leaving waits for the end of the commands that match.
+type leaving struct {
+	match func(*scsi.Command) bool
+	then  func()
+}
+
+// left calls those who wait for commands that have ended.
+func (th *thread) left() {
+	kept := th.leaving[:0]
+	for _, l := range th.leaving {
+		if th.hasBackground(l.match) {
+			kept = append(kept, l)
+		} else {
+			l.then()
+		}
+	}
+	th.leaving = kept
+}
+
+func (th *thread) hasBackground(match func(*scsi.Command) bool) bool {
+	for b := range th.backgrounds {
+		if match(&b.cmd) {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *background) end() {
+	if b.ended {
+		return
+	}
+	b.ended = true
+	b.thread.loop.Disarm(&b.timer)
+	delete(b.thread.backgrounds, b)
+	b.server.letGo(b.held)
+	if err := b.pool.Close(); err != nil {
+		b.log.Error("memory of a command in the background", "error", err)
+	}
+	b.thread.left()
+}
+
+// Alloc implements scsi.Port. There is as much memory as a command can have
+// under way.
+func (b *background) Alloc(_ *scsi.Command, n int) *buf.Ref { return b.pool.Get(n) }
+
+// Affords implements scsi.Port: nothing is lent to what is not sent.
+func (*background) Affords(*scsi.Command, int) bool { return false }
+
+// Charge implements scsi.Port.
+func (*background) Charge(*scsi.Command, *buf.Ref) {}
+
+// SendDataIn implements scsi.Port: nobody waits for data.
+func (b *background) SendDataIn(_ *scsi.Command, _ uint32, ref *buf.Ref, _ []byte, last bool) {
+	releaseRef(ref)
+	if last {
+		b.end()
+	}
+}
+
+// ReceiveDataOut implements scsi.Port. Commands in the background have all
+// their data when they begin.
+func (b *background) ReceiveDataOut(*scsi.Command, uint32, []byte) {
+	panic("target: a command in the background asks for Data-Out")
+}
+
+// Reach implements scsi.Port: what a copy uses was found before.
+func (*background) Reach(*scsi.Command, func(*scsi.Nexus) bool) (scsi.CSCD, bool) {
+	return scsi.CSCD{}, false
+}
+
+// Background implements scsi.Port.
+func (*background) Background(*scsi.Command, func(*scsi.Command)) bool { return false }
+
+// Wake implements scsi.Port.
+func (b *background) Wake(_ *scsi.Command, t scsi.Task) {
+	b.thread.loop.Post(evloop.Func(func() { b.run(t) }))
+}
+
+// Later runs t after d.
+func (b *background) Later(d time.Duration, t scsi.Task) {
+	b.timer.Fire = func() { b.run(t) }
+	b.thread.loop.Arm(&b.timer, d)
+}
+
+func (b *background) run(t scsi.Task) {
+	defer b.Contain(&b.cmd)
+	t.Run()
+}
+
+// Contain implements scsi.Port: what a panic leaves behind is not used again.
+func (b *background) Contain(*scsi.Command) {
+	if r := recover(); r != nil {
+		b.log.Error("panic in a command in the background", "reason", fmt.Sprint(r), "stack", string(debug.Stack()))
+		b.ended = true
+		delete(b.thread.backgrounds, b)
+		b.server.letGo(b.held)
+		b.thread.left()
+	}
+}
+
+// Complete implements scsi.Port.
+func (b *background) Complete(*scsi.Command) { b.end() }

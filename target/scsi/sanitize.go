@@ -1,0 +1,268 @@
+package scsi
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+
+	"lunar/backstore"
+)
+
+// Fields of SANITIZE (SBC-3 clause 5.24), byte 1, and of the parameter list of
+// its OVERWRITE service action.
+const (
+	sanitizeImmediate = 0x80
+	sanitizeExit      = 0x20 // AUSE: EXIT FAILURE MODE is allowed should it fail
+	sanitizeHeader    = 4
+	sanitizeInvert    = 0x80 // byte 0 of the list
+	sanitizeTest      = 0x60
+	sanitizeCount     = 0x1f
+)
+
+// sanitizing is a sanitize operation of a logical unit: while State points to
+// it, nothing else has access to the medium. It goes on without the initiator
+// that asked for it, whatever becomes of it.
+type sanitizing struct {
+	passes  int
+	invert  bool // between passes
+	erase   bool // in the end everything is released
+	exit    bool // a failure may be left by EXIT FAILURE MODE
+	pattern []byte
+	total   uint64
+	done    atomic.Uint64 // bytes, for the progress
+	failed  atomic.Bool
+	began   time.Time
+	waiter  *Command // without IMMED: on the thread of the operation
+}
+
+// sense tells that the operation is going on, or has failed.
+func (z *sanitizing) sense() Sense {
+	if z.failed.Load() {
+		return *SanitizeFailed
+	}
+	progress := min(0xffff, z.done.Load()>>4*0x10000/(z.total>>4+1))
+	return Sense{Key: NotReady, ASC: ASCSanitizeInProgress, ProgressValid: true, Progress: uint16(progress)}
+}
+
+// sanitizeOverwrite runs SANITIZE with the service action OVERWRITE.
+func sanitizeOverwrite(c *Command) {
+	list, size := c.List(), c.Nexus.LU.config.BlockSize
+	if c.Length <= sanitizeHeader || int(c.Length) > sanitizeHeader+size {
+		c.Fail(InvalidFieldInCDB(7, NoBit))
+		return
+	}
+	if len(list) < sanitizeHeader {
+		c.Fail(ParameterListLengthError)
+		return
+	}
+	n := int(binary.BigEndian.Uint16(list[2:])) // INITIALIZATION PATTERN LENGTH
+	switch {
+	case list[0]&sanitizeTest != 0:
+		c.Fail(InvalidFieldInList(0, 6))
+	case list[0]&sanitizeCount == 0:
+		c.Fail(InvalidFieldInList(0, 4))
+	case n == 0 || n > size:
+		c.Fail(InvalidFieldInList(2, NoBit))
+	case sanitizeHeader+n > len(list):
+		c.Fail(ParameterListLengthError)
+	default:
+		c.sanitize(&sanitizing{
+			passes: int(list[0] & sanitizeCount), invert: list[0]&sanitizeInvert != 0,
+			pattern: append([]byte(nil), list[sanitizeHeader:][:n]...),
+		})
+	}
+}
+
+// sanitizeBlockErase runs SANITIZE with the service action BLOCK ERASE. To
+// release the blocks alone would leave their data where they were on the medium
+// below: they are overwritten with zeroes before.
+func sanitizeBlockErase(c *Command) {
+	c.sanitize(&sanitizing{passes: 1, pattern: []byte{0}, erase: true})
+}
+
+// sanitizeExitFailureMode runs SANITIZE with the service action EXIT FAILURE
+// MODE.
+func sanitizeExitFailureMode(c *Command) {
+	lu := c.Nexus.LU
+	if z := lu.state.Load().Sanitize; z != nil {
+		if !z.failed.Load() {
+			c.Fail(c.sense(z.sense()))
+			return
+		}
+		if !z.exit {
+			c.Fail(InvalidFieldInCDB(1, 4))
+			return
+		}
+		lu.update(func(s *State) { s.Sanitize = nil })
+	}
+	c.Good()
+}
+
+// sanitize begins the operation z.
+func (c *Command) sanitize(z *sanitizing) {
+	lu := c.Nexus.LU
+	z.exit, z.began = c.CDB[1]&sanitizeExit != 0, time.Now()
+	var busy *sanitizing
+	lu.update(func(s *State) {
+		if busy = s.Sanitize; busy != nil && !busy.failed.Load() {
+			return
+		}
+		busy = nil
+		z.total = (s.Blocks << lu.blockShift) * uint64(z.passes)
+		s.Sanitize = z
+	})
+	if busy != nil {
+		c.Fail(c.sense(busy.sense()))
+		return
+	}
+	lu.config.Logger.Info("sanitize operation", "volume", lu.Name(), "passes", z.passes, "initiator", c.Nexus.Initiator)
+	immediate := c.CDB[1]&sanitizeImmediate != 0
+	if !immediate {
+		z.waiter, c.waitsFor = c, z // it may have ended when Background returns
+	}
+	switch {
+	case !c.Port.Background(c, func(b *Command) { b.beginSanitize(z) }):
+		z.waiter, c.waitsFor = nil, nil
+		lu.update(func(s *State) { s.Sanitize = nil })
+		c.Fail(InsufficientResources)
+	case immediate:
+		c.Good()
+	}
+}
+
+// beginSanitize is the background command's.
+func (c *Command) beginSanitize(z *sanitizing) {
+	c.sanitizes = z
+	c.fetch(0, SegmentSize, func(c *Command) {
+		c.work.index = 0
+		c.fillPattern()
+		c.run(sanitizeStep)
+	})
+}
+
+// fillPattern repeats the pattern within each block of the workspace.
+func (c *Command) fillPattern() {
+	z, size := c.sanitizes, c.Nexus.LU.config.BlockSize
+	flip := byte(0)
+	if z.invert && c.work.index%2 == 1 {
+		flip = 0xff
+	}
+	room := c.workspace()
+	for i := range room {
+		room[i] = z.pattern[i%size%len(z.pattern)] ^ flip
+	}
+	c.work.at, c.work.left = 0, c.Nexus.LU.state.Load().Blocks
+}
+
+// sanitizeStep overwrites one piece after the other, each pass followed by a
+// flush. Each piece holds its extent exclusively: a write of before has ended
+// by then, and one that comes later is refused.
+func sanitizeStep(c *Command) {
+	s, z, lu := c.carrier(), c.sanitizes, c.Nexus.LU
+	for s.state != running {
+		if s.state == done && s.op.Err != nil {
+			c.endSanitize(s)
+			return
+		}
+		if s.state == done && s.op.Kind == backstore.Write {
+			z.done.Add(uint64(s.op.Len))
+		}
+		s.state = idle
+		switch {
+		case c.work.left > 0:
+			if c.paceSanitize() {
+				return
+			}
+			c.overwritePiece(s, lu)
+		case c.work.index < z.passes:
+			s.op.Data, s.op.Off, s.op.Len = nil, 0, 0
+			if c.work.index++; c.work.index < z.passes {
+				c.fillPattern()
+			}
+			s.launch(backstore.Flush)
+		case z.erase && c.work.index == z.passes:
+			c.work.index++
+			s.op.Data, s.op.Off, s.op.Len = nil, 0, lu.byteOff(lu.state.Load().Blocks)
+			s.hold.cover(exclusive, 0, s.op.Len)
+			s.launch(backstore.Discard)
+		case z.erase && c.work.index == z.passes+1:
+			c.work.index++
+			s.op.Data, s.op.Off, s.op.Len = nil, 0, 0
+			s.launch(backstore.Flush)
+		default:
+			c.endSanitize(s)
+			return
+		}
+	}
+}
+
+func (c *Command) overwritePiece(s *segment, lu *LogicalUnit) {
+	room := c.workspace()
+	n := min(c.work.left, uint64(len(room))>>lu.blockShift)
+	s.op.Off, s.op.Len, s.op.Data = lu.byteOff(c.work.at), int64(n<<lu.blockShift), room[:n<<lu.blockShift]
+	c.work.at += n
+	c.work.left -= n
+	s.hold.cover(exclusive, s.op.Off, s.op.Len)
+	s.launch(backstore.Write)
+}
+
+// paceSanitize keeps to the configured rate: true says that the next step comes
+// later.
+func (c *Command) paceSanitize() bool {
+	rate := c.Nexus.LU.config.SanitizeRate
+	later, ok := c.Port.(interface{ Later(time.Duration, Task) })
+	if rate <= 0 || !ok {
+		return false
+	}
+	z := c.sanitizes
+	early := time.Duration(float64(z.done.Load())/float64(rate)*float64(time.Second)) - time.Since(z.began)
+	if early < time.Millisecond {
+		return false
+	}
+	later.Later(early, (*nextStep)(c))
+	return true
+}
+
+// nextStep is a command that has waited for time to pass.
+type nextStep Command
+
+// Run implements Task.
+func (t *nextStep) Run() { (*Command)(t).pump() }
+
+// endSanitize ends the operation: the medium is there again, or the unit has
+// failed.
+func (c *Command) endSanitize(s *segment) {
+	z, lu := c.sanitizes, c.Nexus.LU
+	if err := s.op.Err; err != nil {
+		lu.complain(s.op.Kind, uint64(s.op.Off)>>lu.blockShift, err)
+		z.failed.Store(true)
+		c.endWaiter(SanitizeFailed)
+		c.Fail(SanitizeFailed)
+		return
+	}
+	lu.update(func(s *State) { s.Sanitize = nil })
+	lu.config.Logger.Info("sanitize operation has ended", "volume", lu.Name(), "time", time.Since(z.began).Round(time.Millisecond))
+	c.endWaiter(nil)
+	c.Good()
+}
+
+// abandoned tells of an operation that the end of the server ends. It is not
+// resumed.
+func (z *sanitizing) abandoned(lu *LogicalUnit) {
+	lu.config.Logger.Warn("a sanitize operation was not finished: the medium is overwritten in part only", "volume", lu.Name(),
+		"done", z.done.Load(), "of", z.total)
+}
+
+// endWaiter ends the command that waits for the operation, if it still does.
+func (c *Command) endWaiter(s *Sense) {
+	w := c.sanitizes.waiter
+	if w == nil {
+		return
+	}
+	c.sanitizes.waiter, w.waitsFor = nil, nil
+	if s != nil {
+		w.Fail(s)
+		return
+	}
+	w.Good()
+}

@@ -1,0 +1,106 @@
+package scsi
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"sync"
+	"time"
+
+	"lunar/backstore"
+)
+
+// spaceEvery is how often a logical unit with a soft threshold looks at what
+// space is left for it.
+const spaceEvery = 2 * time.Second
+
+// spaceWatch tells initiators that the space for blocks that are not mapped yet
+// runs out (SBC-3 clause 4.7.3.7): once when less than the threshold is left,
+// and again only after there was more.
+type spaceWatch struct {
+	stop    chan struct{}
+	ended   sync.WaitGroup
+	reached bool
+	known   bool // the store can tell
+}
+
+// watchSpace begins to look. StopWatching ends it.
+func (lu *LogicalUnit) watchSpace() {
+	if lu.info.Thin {
+		_, err := backstore.SpaceOf(lu.store)
+		lu.space.known = err == nil
+	}
+	if lu.config.SoftThreshold <= 0 || !lu.knowsSpace() {
+		return
+	}
+	lu.space.stop = make(chan struct{})
+	lu.space.ended.Go(func() {
+		tick := time.NewTicker(spaceEvery)
+		defer tick.Stop()
+		for {
+			lu.lookAtSpace()
+			select {
+			case <-tick.C:
+			case <-lu.space.stop:
+				return
+			}
+		}
+	})
+}
+
+// StopWatching ends what the logical unit does by itself, before its store is
+// closed.
+func (lu *LogicalUnit) StopWatching() {
+	if lu.space.stop != nil {
+		close(lu.space.stop)
+		lu.space.ended.Wait()
+		lu.space.stop = nil
+	}
+}
+
+// lookAtSpace compares what is left with the threshold.
+func (lu *LogicalUnit) lookAtSpace() {
+	space, err := backstore.SpaceOf(lu.store)
+	if err != nil {
+		return // the commands that fail say more
+	}
+	short := space.Available < lu.config.SoftThreshold
+	if short && !lu.space.reached {
+		lu.config.Logger.Warn("the soft threshold of a thin provisioned volume is reached", "volume", lu.Name(),
+			"available", space.Available, "threshold", lu.config.SoftThreshold)
+		lu.Attention(ASCSoftThresholdReached, nil)
+	}
+	lu.space.reached = short
+}
+
+// knowsSpace reports whether the store can tell what space is left for it.
+func (lu *LogicalUnit) knowsSpace() bool {
+	return lu.space.known
+}
+
+// thresholdExponent returns THRESHOLD EXPONENT (SBC-3 clause 6.6.4): the
+// logical blocks of a threshold set as a power of two, small enough that the
+// numbers of sets fit 32 bits.
+func (lu *LogicalUnit) thresholdExponent() byte {
+	if !lu.knowsSpace() {
+		return 0
+	}
+	const finest = 20 // bits of bytes: sets of 1 MiB
+	coarse := max(0, bits.Len64(uint64(lu.info.Size))-32)
+	return byte(max(1, max(finest, coarse)-int(lu.blockShift)))
+}
+
+// provisioningLog is log page 0Ch (SBC-3 clause 6.4.4): the threshold sets that
+// are available and used, the former shared with whoever uses the same space.
+func provisioningLog(lu *LogicalUnit) []byte {
+	space, err := backstore.SpaceOf(lu.store)
+	if err != nil {
+		return nil
+	}
+	set := uint(lu.thresholdExponent()) + lu.blockShift
+	shared := []byte{0x02, 0, 0, 0} // SCOPE: not dedicated to the logical unit
+	dedicated := []byte{0x01, 0, 0, 0}
+	available := binary.BigEndian.AppendUint32(nil, uint32(min(space.Available>>set, 0xffffffff)))
+	used := binary.BigEndian.AppendUint32(nil, uint32(min((space.Used+1<<set-1)>>set, 0xffffffff)))
+	page := logParameter(nil, 0x0001, append(available, shared...)...)
+	return logParameter(page, 0x0002, append(used, dedicated...)...)
+}
