@@ -28,12 +28,13 @@ type rig struct {
 
 // rigOptions changes what newRig builds.
 type rigOptions struct {
-	config target.Config
-	store  backstore.Store
-	stores []backstore.Store // of the first units, in place of store
-	device string            // of all units; empty: each has its own
-	lus    int
-	rules  func([]*scsi.LogicalUnit) []target.AccessRule
+	config       target.Config
+	store        backstore.Store
+	stores       []backstore.Store // of the first units, in place of store
+	device       string            // of all units; empty: each has its own
+	lus          int
+	sanitizeRate int64
+	rules        func([]*scsi.LogicalUnit) []target.AccessRule
 }
 
 func newRig(t testing.TB, o rigOptions) *rig {
@@ -61,7 +62,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 				t.Fatal(err)
 			}
 		}
-		lu, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: "v" + string(rune('0'+i)), Store: store, Device: o.device, BlockSize: 512, Logger: o.config.Logger})
+		lu, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: "v" + string(rune('0'+i)), Store: store, Device: o.device, BlockSize: 512, SanitizeRate: o.sanitizeRate, Logger: o.config.Logger})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func (s *Server) retire(left error) error {
 	if left != nil || errors.Is(err, errUnended) {
 		return err
 	}
-	for _, lu := range s.logicalUnits() {
+	for _, lu := range s.LogicalUnits() {
 		lu.StopWatching()
 	}
 	s.stopThreads()
@@ -84,7 +84,7 @@ func await(ctx context.Context, ended <-chan error) error {
 // endBackgrounds ends what goes on without an initiator, and reports whether all
 // of it has ended in time.
 func (s *Server) endBackgrounds() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), s.config.FlushTime)
+	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Load().FlushTime)
 	defer cancel()
 	ended := make(chan error, len(s.threads))
 	for _, th := range s.threads {

@@ -63,7 +63,7 @@ func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 	t.Helper()
 	var volumes, luns strings.Builder
 	for i, how := range v.volumesOf() {
-		fmt.Fprintf(&volumes, "  v%d: {type: file, path: %s, threads: 2, size: 2MiB, %s}\n", i, filepath.Join(images, fmt.Sprint(i)), how)
+		fmt.Fprintf(&volumes, "  v%d: {type: file, path: %s, threads: 2, size: 2MiB, naa: \"%016x\", %s}\n", i, filepath.Join(images, fmt.Sprint(i)), scriptNAA+uint64(i), how)
 		fmt.Fprintf(&luns, "%d: v%d, ", i, i)
 	}
 	text := fmt.Sprintf("server: {threads: %d, nodes: %d, buffers-per-thread: 8MiB, busy-poll: 0s}\n", max(2, v.nodes), v.nodes)

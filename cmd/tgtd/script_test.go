@@ -22,15 +22,20 @@ type step struct {
 	name   string
 	cdb    []byte
 	out    []byte
-	status byte                  // what it must end with; of CONDITION MET GOOD will do as well
-	asc    byte                  // additional sense code, with CHECK CONDITION
-	in     int                   // bytes to read
-	check  func(in []byte) error // nil: nothing is read
+	list   func(lun uint64) []byte // instead of out: it depends on the LUN
+	status byte                    // what it must end with; of CONDITION MET GOOD will do as well
+	asc    byte                    // additional sense code, with CHECK CONDITION
+	in     int                     // bytes to read
+	check  func(in []byte) error   // nil: nothing is read
 }
 
 // run performs s and returns what is wrong with its outcome.
 func (s *step) run(c *initiator.Conn, lun uint64) error {
-	r, err := c.Command(s.cdb, lun, s.out, s.in)
+	out := s.out
+	if s.list != nil {
+		out = s.list(lun)
+	}
+	r, err := c.Command(s.cdb, lun, out, s.in)
 	if err != nil {
 		return err
 	}
@@ -113,7 +118,7 @@ var makers = func() (all []func(*script)) {
 	}{
 		{10, (*script).read}, {10, (*script).write}, {2, (*script).writeAndVerify}, {3, (*script).synchronize},
 		{3, (*script).unmap}, {3, (*script).writeSame}, {4, (*script).compareAndWrite}, {3, (*script).verifyBytes},
-		{1, (*script).prefetch}, {1, (*script).lbaStatus},
+		{1, (*script).prefetch}, {1, (*script).lbaStatus}, {2, (*script).orWrite}, {3, (*script).extendedCopy},
 	} {
 		all = append(all, slices.Repeat([]func(*script){m.make}, m.times)...)
 	}

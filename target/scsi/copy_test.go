@@ -296,6 +296,30 @@ func TestCopyRecordsAreBounded(t *testing.T) {
 	}
 }
 
+// TestCopyInTheBackground: with IMMED the status comes before the copy, whose
+// own comes by RECEIVE COPY STATUS.
+func TestCopyInTheBackground(t *testing.T) {
+	th, n, m := copyUnits(t, 6)
+	th.defers = 100
+	copy(m[0].mu.bytes, th.fresh(len(m[0].mu.bytes)))
+	list := copyLID4(3, [][]byte{naaCSCD(n[0].LU), naaCSCD(n[1].LU)}, [][]byte{blocksSegment(0, 1, 4096, 0, 0, 0)})
+	list[15] = 0x01
+	x := th.start(n[0], copyCDB(1, list), list, 0)
+	for x.ends == 0 {
+		th.turn()
+	}
+	if x.c.Status != Good || n[0].LU.copies.find("", 3).hasEnded() {
+		t.Errorf("status %02x; the copy has ended: %v", x.c.Status, n[0].LU.copies.find("", 3).hasEnded())
+	}
+	th.finishAll()
+	if r := n[0].LU.copies.find("", 3); r.status != copyCompleted || r.bytes != 2<<20 {
+		t.Errorf("status %d after %d bytes", r.status, r.bytes)
+	}
+	if !bytes.Equal(m[1].mu.bytes, m[0].mu.bytes[:2<<20]) {
+		t.Error("not copied")
+	}
+}
+
 // TestCopyAborted: nothing more is started, and the result says so.
 func TestCopyAborted(t *testing.T) {
 	th, n, m := copyUnits(t, 5)

@@ -17,9 +17,6 @@ func extendedCopyLID4(c *Command) {
 		return
 	}
 	list, s := copyListLID4(c.List())
-	if s == nil && list.immediate {
-		s = InvalidFieldInList(15, 0)
-	}
 	c.extendedCopy(&list, s)
 }
 
@@ -52,7 +49,18 @@ func (c *Command) extendedCopy(list *copyList, s *Sense) {
 		c.Fail(s)
 		return
 	}
-	c.runCopy(moves, record)
+	if !list.immediate {
+		c.runCopy(moves, record)
+		return
+	}
+	// With IMMED the status tells that the copy has begun; RECEIVE COPY
+	// STATUS(LID4) tells the rest.
+	if !c.Port.Background(c, func(b *Command) { b.runCopy(moves, record) }) {
+		record.end(false)
+		c.Fail(InsufficientResources)
+		return
+	}
+	c.Good()
 }
 
 // copyMoves holds the segments against the logical units.

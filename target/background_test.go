@@ -1,0 +1,76 @@
+package target_test
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"lunar/internal/initiator"
+	"lunar/target"
+)
+
+// lines is a log that can be read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// sanitizeOverwrite asks for one pass of zeroes with IMMED.
+func sanitizeOverwrite(t *testing.T, c *initiator.Conn) {
+	t.Helper()
+	res, err := c.Command([]byte{0x48, 0x81, 0, 0, 0, 0, 0, 0, 8, 0}, 0, []byte{1, 0, 0, 4, 0, 0, 0, 0}, 0)
+	mustGood(t, res, err)
+}
+
+// TestBackgroundOutlivesItsSession: a sanitize operation goes on when the
+// initiator that has asked for it is gone, and others find the medium when it
+// has ended.
+func TestBackgroundOutlivesItsSession(t *testing.T) {
+	r := newRig(t, rigOptions{sanitizeRate: 64 << 20}) // a quarter of a second
+	c := r.login(initiator.Options{})
+	sanitizeOverwrite(t, c)
+	c.Close()
+	c = r.dial(initiator.Options{Target: testTarget})
+	busy := false
+	for {
+		res, err := c.Command(make([]byte, 6), 0, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, asc, ascq := res.SenseKey(); res.Status == initiator.StatusGood {
+			break
+		} else if asc == 0x04 && ascq == 0x1b {
+			busy = true
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !busy {
+		t.Error("nobody saw the operation")
+	}
+}
+
+// TestShutdownEndsBackgrounds: the server does not wait for what takes long.
+func TestShutdownEndsBackgrounds(t *testing.T) {
+	log := new(lines)
+	t.Cleanup(func() { // after the rig's
+		if !strings.Contains(log.String(), "a sanitize operation was not finished") {
+			t.Errorf("the log says nothing of it:\n%s", log)
+		}
+	})
+	r := newRig(t, rigOptions{sanitizeRate: 1 << 10, config: target.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}})
+	sanitizeOverwrite(t, r.login(initiator.Options{}))
+}
