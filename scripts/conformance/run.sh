@@ -45,7 +45,7 @@ examine() {
 }
 
 main() {
-	local name port failed=0
+	local name port failed=0 paths
 	mkdir -p "$results"
 	if [ "${1-}" = --url ]; then
 		shift
@@ -57,7 +57,10 @@ main() {
 	make_config "$port"
 	start_server "$work/config.yaml" "$port"
 	for name; do
-		examine "$name" "iscsi://127.0.0.1:$port/$base:$name/0" "iscsi://127.0.0.2:$port/$base:$name/0" || failed=1
+		paths=("iscsi://127.0.0.1:$port/$base:$name/0" "iscsi://127.0.0.2:$port/$base:$name/0")
+		# Sanitize.Reservations leaves a second path with the reservation.
+		[ "$name" != sanitize ] || unset 'paths[1]'
+		examine "$name" "${paths[@]}" || failed=1
 	done
 	stop_server
 	[ "$failed" = 0 ] || die "FAILED (logs in build/conformance)"

@@ -23,7 +23,7 @@ ask_peer() { tgtadm -C "$control" --lld iscsi "$@"; }
 # start_peer PORT: Debian's tgt with one file.
 start_peer() {
 	truncate -s 1G "$work/disk"
-	tgtd -f -C "$control" --iscsi "portal=127.0.0.1:$1" --iscsi "portal=127.0.0.2:$1" >"$work/peer.log" 2>&1 &
+	tgtd -f -C "$control" --iscsi "portal=127.0.0.1:$1" >"$work/peer.log" 2>&1 &
 	peer_pid=$!
 	for _ in {1..100}; do
 		ask_peer --op show --mode system >/dev/null 2>&1 && break
@@ -31,6 +31,7 @@ start_peer() {
 	done
 	ask_peer --op new --mode target --tid 1 -T "$iqn"
 	ask_peer --op new --mode logicalunit --tid 1 --lun 1 -b "$work/disk"
+	sleep 1 # until the disk is there
 	ask_peer --op bind --mode target --tid 1 -I ALL
 }
 
@@ -39,7 +40,7 @@ run_peer() {
 	port=$(free_port)
 	mkdir -p "$results"
 	start_peer "$port"
-	stdbuf -oL timeout --kill-after=5 600 iscsi-test-cu -d -v "iscsi://127.0.0.1:$port/$iqn/1" "iscsi://127.0.0.2:$port/$iqn/1" \
+	stdbuf -oL timeout --kill-after=5 600 iscsi-test-cu -d -v "iscsi://127.0.0.1:$port/$iqn/1" "iscsi://127.0.0.1:$port/$iqn/1" \
 		>"$results/tgt.log" 2>&1 || true
 	awk -f "$here/results.awk" "$results/tgt.log" >"$results/tgt.results"
 }
