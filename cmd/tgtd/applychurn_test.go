@@ -90,7 +90,7 @@ func serveChurned(t *testing.T, text string) *churned {
 	log := slog.New(slog.DiscardHandler)
 	d, err := assemble(cfg, dir, log)
 	if err == nil {
-		err = openPortals(d.Server, cfg, log)
+		err = openPortals(d, cfg, log)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -70,6 +70,11 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 		defer cancel()
 		return nil, errors.Join(err, a.daemon.Shutdown(ctx))
 	}
+	if err := a.daemon.openISER(cfg, log); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+		defer cancel()
+		return nil, errors.Join(err, a.daemon.Shutdown(ctx))
+	}
 	return a.daemon, nil
 }
 

@@ -22,7 +22,8 @@ type daemon struct {
 	cache *tier.Cache  // nil: none
 	note  *segmentNote // nil: nothing was noted; changed under noting
 	qos   *qos         // rules of the token scheduler
-	gone  sync.Mutex   // held from when the cache's memory is being given up
+	rdma  rdma
+	gone  sync.Mutex // held from when the cache's memory is being given up
 
 	noting   sync.Mutex
 	config   atomic.Pointer[conf.Config] // that is running

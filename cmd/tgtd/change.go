@@ -120,7 +120,13 @@ func (c *change) openPortals() (err error) {
 	if reflect.DeepEqual(c.old.PortalGroups, c.cfg.PortalGroups) {
 		return nil
 	}
-	c.portals, err = c.daemon.PreparePortals(portalGroupsOf(c.cfg, c.log))
+	groups := portalGroupsOf(c.cfg, c.log)
+	for i := range groups { // those of groups that are there already stay as they are
+		if groups[i].Assisted, err = c.daemon.iserPortals(&c.cfg.PortalGroups[i]); err != nil {
+			return err
+		}
+	}
+	c.portals, err = c.daemon.PreparePortals(groups)
 	if err != nil {
 		for _, g := range c.cfg.PortalGroups {
 			err = portalError(g, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"lunar/conf"
 )
@@ -36,7 +37,7 @@ func (k checkCommand) Run(c console) error {
 	}
 	_, err = fmt.Fprintf(c.out, "%s: ok: %s, %s, %d warnings\n", k.File,
 		counted(len(cfg.Targets), "target"), counted(len(cfg.Volumes), "volume"), len(warnings))
-	for _, note := range append(notes, qosNotes...) {
+	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg)) {
 		fmt.Fprintf(c.out, "%s: %s\n", k.File, note)
 	}
 	return err

@@ -70,6 +70,7 @@ func (s *source) Status() control.Status {
 	for _, t := range s.daemon.Targets() {
 		status.Targets = append(status.Targets, targetOf(t))
 	}
+	status.RDMA = s.daemon.rdmaStatus()
 	status.Warnings, status.QoS = s.daemon.warnings(), s.qosStatus()
 	for _, n := range s.daemon.Sessions() {
 		status.Sessions = append(status.Sessions, sessionOf(n))
@@ -187,7 +188,7 @@ func targetOf(t target.TargetStats) control.Target {
 
 func sessionOf(n target.SessionStats) control.Session {
 	out := control.Session{
-		TSIH: int(n.TSIH), Initiator: n.Initiator, Alias: n.Alias, ISID: n.ISID, Target: n.Target,
+		TSIH: int(n.TSIH), Initiator: n.Initiator, Alias: n.Alias, ISID: n.ISID, Target: n.Target, Transport: n.Transport,
 		Portal: n.Local.String(), Address: n.Remote.String(), Connected: n.Opened, Thread: n.Thread,
 		Window: n.Window, InFlight: n.InFlight, LUNs: []control.SessionLUN{},
 	}

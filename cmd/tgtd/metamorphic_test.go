@@ -111,7 +111,7 @@ func (v cacheVariant) serve(t *testing.T) *scripted {
 	if s.daemon, err = assemble(cfg, dir, log); err != nil {
 		t.Fatal(err)
 	}
-	if err := openPortals(s.daemon.Server, cfg, log); err != nil {
+	if err := openPortals(s.daemon, cfg, log); err != nil {
 		t.Fatal(err)
 	}
 	s.portal = s.daemon.Addrs(cfg.PortalGroups[0].Tag)[0].String()

@@ -14,9 +14,13 @@ import (
 )
 
 // openPortals opens the portals of all groups, the last step of a start.
-func openPortals(s *target.Server, cfg *conf.Config, log *slog.Logger) error {
+func openPortals(d *daemon, cfg *conf.Config, log *slog.Logger) error {
 	for i, g := range portalGroupsOf(cfg, log) {
-		if err := s.Listen(g); err != nil {
+		var err error
+		if g.Assisted, err = d.iserPortals(&cfg.PortalGroups[i]); err != nil {
+			return err
+		}
+		if err := d.Listen(g); err != nil {
 			return portalError(cfg.PortalGroups[i], err)
 		}
 	}

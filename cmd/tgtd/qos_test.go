@@ -57,7 +57,7 @@ func qosDaemon(t *testing.T, qos string) (d *daemon, portal string, log *buffer)
 			t.Error(err)
 		}
 	})
-	if err := openPortals(d.Server, cfg, slog.New(slog.DiscardHandler)); err != nil {
+	if err := openPortals(d, cfg, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	return d, d.Addrs(cfg.PortalGroups[0].Tag)[0].String(), log

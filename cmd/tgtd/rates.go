@@ -14,6 +14,7 @@ func ratesOf(now, before *control.Status) control.Status {
 	}
 	i := interval{max(now.Server.UptimeSeconds-before.Server.UptimeSeconds, 1e-3)}
 	s.Server.Threads = i.threads(now.Server.Threads, before.Server.Threads)
+	s.RDMA = i.rdma(now.RDMA, before.RDMA)
 	s.Cache = i.cache(now.Cache, before.Cache)
 	s.Volumes = i.volumes(now.Volumes, before.Volumes)
 	s.Sessions = i.sessions(now.Sessions, before.Sessions)
@@ -44,6 +45,32 @@ func (i interval) threads(now, before []control.Thread) []control.Thread {
 		out[j].RunSeconds -= o.RunSeconds
 	}
 	return out
+}
+
+// rdma has rates of what is shown.
+func (i interval) rdma(now, before *control.RDMA) *control.RDMA {
+	if now == nil {
+		return nil
+	}
+	if before == nil {
+		before = &control.RDMA{}
+	}
+	out := *now
+	out.Devices = append([]control.RDMADevice(nil), now.Devices...)
+	old := byKey(before.Devices, func(d *control.RDMADevice) string { return d.Name })
+	for j := range out.Devices {
+		d, o := &out.Devices[j], old[out.Devices[j].Name]
+		for _, f := range []struct {
+			value *uint64
+			old   uint64
+		}{
+			{&d.Receives, o.Receives}, {&d.Sends, o.Sends}, {&d.Writes, o.Writes}, {&d.Reads, o.Reads},
+			{&d.WriteBytes, o.WriteBytes}, {&d.ReadBytes, o.ReadBytes}, {&d.Posts, o.Posts},
+		} {
+			*f.value = i.rate(*f.value, f.old)
+		}
+	}
+	return &out
 }
 
 func (i interval) cache(now, before *control.Cache) *control.Cache {

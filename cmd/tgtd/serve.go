@@ -47,7 +47,7 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	changes := newApplier(s, k, dir, log)
 	api, err := startControl(controlSocket(k.Socket, dir), changes)
 	if err == nil {
-		err = openPortals(s.Server, cfg, log)
+		err = openPortals(s, cfg, log)
 	}
 	if err != nil {
 		stopControl(api)

@@ -46,9 +46,9 @@ func statusOf() control.Status {
 		},
 		Warnings: []string{"qos: reservations add up to 300 tokens per period, 100 more than the capacity of 200"},
 		Sessions: []control.Session{
-			{TSIH: 1, Initiator: "iqn.2026-11.test:h\x1b[31m\t1", Target: "iqn.2026-11.test:t", Address: "192.0.2.7:40000", Connected: start, Thread: "event0",
+			{TSIH: 1, Initiator: "iqn.2026-11.test:h\x1b[31m\t1", Target: "iqn.2026-11.test:t", Transport: "iser", Address: "192.0.2.7:40000", Connected: start, Thread: "event0",
 				Window: 128, InFlight: 32, LUNs: []control.SessionLUN{{LUN: 0, Volume: "db", IO: io}, {LUN: 1, Volume: "scratch"}}},
-			{TSIH: 2, Initiator: "iqn.2026-11.test:h2", Address: "[2001:db8::1]:40001", Connected: start, Thread: "event0", Window: 128},
+			{TSIH: 2, Initiator: "iqn.2026-11.test:h2", Transport: "tcp", Address: "[2001:db8::1]:40001", Connected: start, Thread: "event0", Window: 128},
 		},
 	}
 }

@@ -26,6 +26,26 @@ func render(w io.Writer, s *control.Status, per string) {
 	}
 	renderSessions(w, s, per)
 	renderThreads(w, s)
+	renderRDMA(w, s, per)
+}
+
+// renderRDMA shows RDMA devices, or why there are none in use although somebody
+// asked for them.
+func renderRDMA(w io.Writer, s *control.Status, per string) {
+	if s.RDMA == nil {
+		return
+	}
+	if s.RDMA.Off != "" {
+		fmt.Fprintf(w, "\niSER is off: %s\n", printable(s.RDMA.Off))
+		return
+	}
+	var rows []string
+	for i := range s.RDMA.Devices {
+		d := &s.RDMA.Devices[i]
+		rows = append(rows, row(d.Name, d.Connections, size(d.RegisteredBytes), d.Receives, d.Sends, d.Writes, usize(d.WriteBytes), d.Reads, usize(d.ReadBytes),
+			d.Posts, d.Failures))
+	}
+	table(w, row("RDMA DEVICE", "CONNECTIONS", "REGISTERED", "PDUS IN"+per, "PDUS OUT"+per, "WRITES"+per, "WRITTEN"+per, "READS"+per, "READ"+per, "POSTS"+per, "FAILURES"), rows)
 }
 
 // table prints rows of columns that are parted by tabs.
@@ -181,11 +201,11 @@ func renderSessions(w io.Writer, s *control.Status, per string) {
 	for i := range s.Sessions {
 		n := &s.Sessions[i]
 		if n.Target == "" {
-			rows = append(rows, row(n.TSIH, n.Initiator, n.Address, "(discovery)", "-", n.Thread, inFlight(n), "-", "-", "-", "-"))
+			rows = append(rows, row(n.TSIH, n.Initiator, n.Address, n.Transport, "(discovery)", "-", n.Thread, inFlight(n), "-", "-", "-", "-"))
 		}
 		for j := range n.LUNs {
 			l := &n.LUNs[j]
-			rows = append(rows, row(n.TSIH, n.Initiator, n.Address, n.Target, fmt.Sprintf("%d %s", l.LUN, l.Volume), n.Thread, inFlight(n),
+			rows = append(rows, row(n.TSIH, n.Initiator, n.Address, n.Transport, n.Target, fmt.Sprintf("%d %s", l.LUN, l.Volume), n.Thread, inFlight(n),
 				l.IO.Reads, usize(l.IO.ReadBytes), l.IO.Writes, usize(l.IO.WrittenBytes)))
 		}
 	}
@@ -193,7 +213,7 @@ func renderSessions(w io.Writer, s *control.Status, per string) {
 		fmt.Fprintln(w, "\nNo sessions.")
 		return
 	}
-	table(w, row("SESSION", "INITIATOR", "ADDRESS", "TARGET", "LUN", "THREAD", "IN FLIGHT", "READS"+per, "READ"+per, "WRITES"+per, "WRITTEN"+per), rows)
+	table(w, row("SESSION", "INITIATOR", "ADDRESS", "BY", "TARGET", "LUN", "THREAD", "IN FLIGHT", "READS"+per, "READ"+per, "WRITES"+per, "WRITTEN"+per), rows)
 }
 
 func inFlight(n *control.Session) string { return fmt.Sprintf("%d/%d", n.InFlight, n.Window) }

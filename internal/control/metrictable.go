@@ -5,7 +5,7 @@ import "strconv"
 // allMetrics returns the rows of all tables. docs/metrics.md shows them.
 func allMetrics() []metric {
 	var all []metric
-	for _, table := range [][]metric{serverMetrics, threadMetrics, cacheMetrics, nodeMetrics, volumeMetrics, sessionMetrics, qosMetrics} {
+	for _, table := range [][]metric{serverMetrics, threadMetrics, cacheMetrics, nodeMetrics, volumeMetrics, sessionMetrics, rdmaMetrics, qosMetrics} {
 		all = append(all, table...)
 	}
 	return all

@@ -7,6 +7,7 @@ import "time"
 type Status struct {
 	Server   Daemon       `json:"server" doc:"The process and its event threads."`
 	Cache    *Cache       `json:"cache,omitempty" doc:"The block cache; absent if the server has none."`
+	RDMA     *RDMA        `json:"rdma,omitempty" doc:"iSCSI over RDMA; absent if no portal group asks for it."`
 	Volumes  []Volume     `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
 	Targets  []Target     `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
 	Sessions []Session    `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
@@ -152,7 +153,7 @@ type Fussy struct {
 type Target struct {
 	Name     string   `json:"name" doc:"iSCSI name."`
 	Alias    string   `json:"alias,omitempty" doc:"Alias, if it has one."`
-	Portals  []string `json:"portals" nullable:"false" doc:"Addresses that it listens on."`
+	Portals  []string `json:"portals" nullable:"false" doc:"Addresses that it listens on, with iser: in front of those over RDMA."`
 	Volumes  []string `json:"volumes" nullable:"false" doc:"Volumes that it shows to anyone, by name."`
 	Sessions int      `json:"sessions" doc:"Sessions that are open."`
 }
@@ -164,6 +165,7 @@ type Session struct {
 	Alias     string       `json:"alias,omitempty" doc:"Alias that the initiator gave."`
 	ISID      string       `json:"isid" doc:"Initiator's part of the session's identity, hexadecimal."`
 	Target    string       `json:"target,omitempty" doc:"iSCSI name of the target; empty in a discovery session."`
+	Transport string       `json:"transport" doc:"What carries it: tcp or iser."`
 	Portal    string       `json:"portal" doc:"Address of the server that it came in on."`
 	Address   string       `json:"address" doc:"Address of the initiator."`
 	Connected time.Time    `json:"connected" doc:"When it was opened."`
