@@ -10,7 +10,6 @@ type apart struct {
 	speed []int // commands per ms; below 0 one in so many
 	busy  [][]*Task
 	count map[*Queue]int64
-	turn  int
 }
 
 func newApart(t *testing.T, threads int, speed []int, rules ...Rule) *apart {

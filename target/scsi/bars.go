@@ -17,8 +17,6 @@ const (
 	barUnavailable
 	barTransition
 	barOffline
-
-	barReservation = barWrite | barRead | barReserved | barLegacy
 )
 
 // Conflict says of a row which persistent reservations of other nexuses it

@@ -31,7 +31,6 @@ type copyRecord struct {
 	segments  uint16 // that were begun
 	operation uint16 // OPERATION COUNTER: how often bytes has changed
 	sense     []byte // of what failed, in descriptor format
-	tokens    [][]byte
 }
 
 // copyRecords are those of a logical unit, oldest first.
