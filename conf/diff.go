@@ -2,6 +2,7 @@ package conf
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -93,6 +94,8 @@ func (c *comparison) structs(path []string, a, b reflect.Value) {
 func (c *comparison) values(path []string, a, b reflect.Value) {
 	switch {
 	case reflect.DeepEqual(a.Interface(), b.Interface()):
+	case a.Kind() == reflect.Map:
+		c.entries(path, a, b)
 	case a.Kind() == reflect.Slice && isNamed(a.Type().Elem()):
 		c.objects(path, a, b)
 	case a.Kind() == reflect.Struct && !isLeaf(a.Type()):
@@ -134,6 +137,25 @@ func (c *comparison) objects(path []string, a, b reflect.Value) {
 	for i := range b.Len() {
 		if _, ok := byName(a, nameOf(b.Index(i))); !ok {
 			c.differs(slices.Concat(path, []string{nameOf(b.Index(i))}), nothing, "it")
+		}
+	}
+}
+
+// entries compares maps with names as keys, in the order of these.
+func (c *comparison) entries(path []string, a, b reflect.Value) {
+	names := map[string]bool{}
+	for _, k := range append(a.MapKeys(), b.MapKeys()...) {
+		names[k.String()] = true
+	}
+	told := func(m reflect.Value, name string) string {
+		if v := m.MapIndex(reflect.ValueOf(name)); v.IsValid() {
+			return shown(v)
+		}
+		return nothing
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if one, other := told(a, name), told(b, name); one != other {
+			c.differs(slices.Concat(path, []string{name}), one, other)
 		}
 	}
 }

@@ -47,6 +47,7 @@ func TestDiff(t *testing.T) {
 		{[]string{"discovery: {auth: h}", ""}, []string{`discovery.auth: running with "h", the file has ""`}},
 		{[]string{"size: 64MiB", "size: 50%"}, []string{"cache.size: running with 64MiB, the file has 50%"}},
 		{[]string{"capacity: 100, pool: soft", "capacity: 200, pool: hard"}, []string{"qos.capacity: running with 100, the file has 200", "qos.pool: running with soft, the file has hard"}},
+		{[]string{"capacity: 100", "capacities: {b: 7}, capacity: 100"}, []string{"qos.capacities.b: running with nothing, the file has 7"}},
 		{[]string{"limit: 5", "limit: 6"}, []string{"qos.rules.r.limit.iops: running with 5, the file has 6"}},
 		{[]string{"127.0.0.1:0", "127.0.0.1:3260"}, []string{"portal-groups.p.listen: running with [127.0.0.1:0], the file has [127.0.0.1:3260]"}},
 		{[]string{"secret 1", "secret 2"}, []string{"auth-groups.g.chap: differs"}},

@@ -44,6 +44,7 @@ var livePaths = []struct {
 	{path: []string{"qos", "rules"}},
 	{path: []string{"qos", "groups"}},
 	{path: []string{"qos", "overcommit"}},
+	{path: []string{"qos", "capacities"}},
 }
 
 func (d *Difference) live() bool {
@@ -75,13 +76,14 @@ func (d *Difference) Came() bool { return d.Running == nothing }
 // Went is the counterpart of Came.
 func (d *Difference) Went() bool { return d.File == nothing }
 
-// fixedSize reports whether the difference is the size of a volume in memory.
+// fixedSize reports whether the difference is the size of a volume in memory, or
+// of one with protection information, whose file has its shape.
 func (c *Config) fixedSize(d Difference) bool {
 	if !d.within([]string{"volumes", anyName, "size"}) {
 		return false
 	}
 	v := c.Volume(d.Path[1])
-	return v != nil && v.Type != FileVolume
+	return v != nil && (v.Type != FileVolume || v.Protection != 0)
 }
 
 // Volume returns the volume of that name, or nil.

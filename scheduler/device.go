@@ -1,5 +1,7 @@
 package scheduler
 
+import "maps"
+
 // Device is a backing device: what some volumes share, and others do not. All
 // that stands for what it can do is counted by device: capacity, global tokens,
 // reservation tokens, and the commands that are under way. Limits are not.
@@ -43,6 +45,18 @@ func (c *Coordinator) backing(d *Device) *backing {
 		c.devices = append(c.devices, b)
 	}
 	return b
+}
+
+// SetProfiles replaces the capacities to start from. A device of which another
+// one was given before starts anew from this; one that is not named keeps what
+// it has.
+func (c *Coordinator) SetProfiles(profiles map[string]int64) {
+	c.config.Profiles = maps.Clone(profiles)
+	for _, b := range c.devices {
+		if profile, found := profiles[b.device.Name]; found {
+			b.monitor.Estimator().SetProfile(profile)
+		}
+	}
 }
 
 // Monitor is a device's monitor.

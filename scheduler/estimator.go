@@ -39,6 +39,19 @@ func (e *Estimator) start(profile int64) {
 	e.profile, e.omega, e.window, e.doubts = profile, profile, e.window[:0], e.doubts[:0]
 }
 
+// SetProfile changes the profile, and the capacity to it if it differs; 0 learns
+// on from what is known.
+func (e *Estimator) SetProfile(profile int64) {
+	if profile == e.cfg.Profile {
+		return
+	}
+	e.cfg.Profile = profile
+	if profile == 0 {
+		profile = e.omega
+	}
+	e.start(profile)
+}
+
 // Capacity is Ω, tokens per period.
 func (e *Estimator) Capacity() int64 { return e.omega }
 

@@ -179,6 +179,15 @@ func (s *Server) SetQoS(p *scheduler.Policy) {
 	s.qos.ledger.forget()
 }
 
+// SetCapacities says what devices can do, in tokens/s by name, 0 if it is to be
+// learnt: it counts for those that come from now on, and at once for those of
+// which something else was said before.
+func (s *Server) SetCapacities(tokens map[string]int64) {
+	s.qos.mu.Lock()
+	defer s.qos.mu.Unlock()
+	s.qos.mu.coordinator.SetProfiles(tokens)
+}
+
 // QoSPolicy is the policy in force.
 func (s *Server) QoSPolicy() *scheduler.Policy {
 	s.qos.mu.Lock()

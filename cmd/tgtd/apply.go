@@ -116,7 +116,7 @@ func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning, 
 	before, after := a.daemon.rules().Live, configuredSet(&cfg.QoS)
 	out := control.Applied{Changes: []string{}, Warnings: []string{}}
 	for _, d := range plan.Live {
-		if d.Path[0] != "qos" { // those in force may be others than the file's
+		if d.Path[0] != "qos" || d.Path[1] == "capacities" { // those in force may be others than the file's
 			out.Changes = append(out.Changes, d.Change())
 		}
 	}

@@ -42,7 +42,7 @@ func (a *applier) newChange(cfg *conf.Config, plan conf.Plan) *change {
 // make makes the change. After an error nothing has changed, unless the error
 // says so.
 func (c *change) make() error {
-	for _, step := range []func() error{c.openVolumes, c.openPortals, c.changeRules, c.resize} {
+	for _, step := range []func() error{c.measure, c.openVolumes, c.openPortals, c.changeRules, c.resize} {
 		if err := step(); err != nil {
 			return errors.Join(err, c.takeBack())
 		}
@@ -97,9 +97,7 @@ func (c *change) openVolume(v *conf.Volume) error {
 	c.undo = append(c.undo, func() error {
 		errs := []error{lu.Store().Close()}
 		for _, path := range fresh {
-			if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
-			}
+			errs = append(errs, removed(path))
 		}
 		return errors.Join(errs...)
 	})
@@ -175,6 +173,7 @@ func (c *change) commit() {
 		c.ended("a portal that is gone or redirects", c.portals.Commit())
 	}
 	d.config.Store(c.cfg)
+	d.qos.keepMeasured(c.cfg)
 	c.closeVolumes()
 }
 

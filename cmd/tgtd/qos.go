@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"reflect"
 	"sync"
 
@@ -34,7 +35,7 @@ func (s ruleSet) normal() (n ruleSet) {
 type qos struct {
 	cfg      *conf.Config // whose QoS section holds; changed under mu
 	log      *slog.Logger
-	measured map[string]int64 // tokens/s of each device at the start, as far as it was measured
+	measured map[string]int64 // tokens/s of each device when it came, as far as it was measured; as cfg
 
 	mu struct {
 		sync.Mutex
@@ -76,7 +77,7 @@ func (q *qos) settle() (target.QoS, error) {
 	}
 	c := &q.cfg.QoS
 	if c.Profile > 0 {
-		q.measured = measureDevices(q.cfg, q.log)
+		q.measured = measureDevices(q.cfg, q.cfg.Volumes, q.log)
 		if q.mu.outcome, err = q.admit(policy, nil, q.startCapacities(), c.Overcommit); err != nil {
 			q.mu.outcome = outcome{Note: err.Error(), Standing: true}
 		}
@@ -86,18 +87,6 @@ func (q *qos) settle() (target.QoS, error) {
 	settings.Coordinator.Monitor.Estimator = scheduler.EstimatorConfig{Profile: c.Capacity, Slack: slack}
 	settings.Coordinator.Profiles = q.startCapacities()
 	return settings, nil
-}
-
-// startCapacities are what the scheduler starts from, by device: what the
-// configuration says, or what was measured; 0: neither.
-func (q *qos) startCapacities() map[string]int64 {
-	all := configuredCapacities(q.cfg)
-	for device, tokens := range all {
-		if tokens == 0 {
-			all[device] = q.measured[device]
-		}
-	}
-	return all
 }
 
 // tell logs an outcome.
@@ -139,8 +128,10 @@ func (d *daemon) changeRulesFor(cfg *conf.Config, change func(*ruleSet) error) (
 	o, err := d.changeLocked(change)
 	if err != nil {
 		q.cfg = was
+		return o, err
 	}
-	return o, err
+	d.SetCapacities(q.startCapacities())
+	return o, nil
 }
 
 // changeLocked is called under the lock.
@@ -158,7 +149,7 @@ func (d *daemon) changeLocked(change func(*ruleSet) error) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	admitted, err := q.admit(policy, flowsOf(d.Sessions()), q.capacities(d.Server), set.Overcommit)
+	admitted, err := q.admit(policy, mapped(q.cfg, flowsOf(d.Sessions())), q.capacities(d.Server), set.Overcommit)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -203,20 +194,6 @@ func checkNames(index int, r *scheduler.Rule) (errs []error) {
 	return errs
 }
 
-// capacities are what admission goes by, in tokens/s by device: what the
-// configuration says, or what was measured and how the scheduler has followed it
-// since. What is only learnt is no capacity, for nobody may have asked for all
-// there is: 0.
-func (q *qos) capacities(s *target.Server) map[string]int64 {
-	all := configuredCapacities(q.cfg)
-	for _, d := range s.QoS("").Devices {
-		if all[d.Name] == 0 && q.measured[d.Name] > 0 {
-			all[d.Name] = d.Capacity
-		}
-	}
-	return all
-}
-
 // qosState is how the rules stand.
 type qosState struct {
 	Configured ruleSet          // of the file
@@ -224,6 +201,9 @@ type qosState struct {
 	Changed    bool             // they differ
 	Outcome    outcome          // of the admission of those in force
 	Capacities map[string]int64 // that admission goes by, tokens/s by device; 0: not known
+
+	cfg      *conf.Config     // that they were admitted by
+	measured map[string]int64 // tokens/s by device
 }
 
 // rules says which rules are in force.
@@ -235,6 +215,7 @@ func (d *daemon) rules() qosState {
 	return qosState{
 		Configured: configured, Live: q.mu.live, Changed: !reflect.DeepEqual(configured, q.mu.live),
 		Outcome: q.mu.outcome, Capacities: q.capacities(d.Server),
+		cfg: q.cfg, measured: maps.Clone(q.measured),
 	}
 }
 

@@ -316,7 +316,7 @@ func TestMeasureDevices(t *testing.T) {
 	cfg.Volumes[2] = cfg.Volumes[0]
 	cfg.Volumes[2].Name, cfg.Volumes[2].Path = "broken", filepath.Join(dir, "no/such/dir")
 	var log buffer
-	found := measureDevices(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+	found := measureDevices(cfg, cfg.Volumes, slog.New(slog.NewTextHandler(&log, nil)))
 	tokens := found[deviceOf(&cfg.Volumes[0])]
 	if len(found) != 1 || tokens <= 0 || tokens%4 != 0 || strings.Count(log.String(), `msg="capacity measured"`) != 1 || !strings.Contains(log.String(), "volume=broken reason=") {
 		t.Errorf("found %v tokens in\n%s", found, &log)

@@ -181,6 +181,24 @@ func flowsOf(sessions []target.SessionStats) (flows []scheduler.Placed) {
 	return flows
 }
 
+// mapped are those of the flows of sessions that a configuration has, too. While
+// it is put into force sessions still use what it takes away.
+func mapped(cfg *conf.Config, flows []scheduler.Placed) (left []scheduler.Placed) {
+	devices := devicesOf(cfg)
+	for _, f := range flows {
+		t := cfg.Target(f.Target)
+		if t == nil {
+			continue
+		}
+		for _, l := range visible(cfg, t, f.Initiator) {
+			if uint64(l.LUN) == f.LUN {
+				left = append(left, scheduler.Placed{Flow: f.Flow, Device: devices[l.Volume]})
+			}
+		}
+	}
+	return left
+}
+
 // checkQoS says how the configured rules stand to the configured capacity.
 func checkQoS(cfg *conf.Config) (notes []string, err error) {
 	q := &qos{cfg: cfg}

@@ -15,12 +15,13 @@ import (
 
 // Rules implements control.Source.
 func (s *source) Rules() control.QoS {
-	state, cost, served := s.daemon.rules(), s.daemon.qos.cfg.QoS.Cost, s.daemon.QoS("")
+	state, served := s.daemon.rules(), s.daemon.QoS("")
+	cost := state.cfg.QoS.Cost
 	q := control.QoS{
 		RuleSet: shownSet(state.Live), Configured: shownSet(state.Configured),
 		Capacity: s.capacity(&state, &served),
 		Cost:     control.Cost{UnitBytes: cost.Unit, WritePercent: cost.WritePercent},
-		Window:   s.daemon.qos.cfg.QoS.Window,
+		Window:   state.cfg.QoS.Window,
 		Changed:  state.Changed, Lasting: control.Lasting(state.Changed),
 	}
 	if !state.Outcome.Standing {
@@ -31,9 +32,8 @@ func (s *source) Rules() control.QoS {
 
 func (s *source) capacity(state *qosState, served *target.QoSStatus) control.Capacity {
 	c := control.Capacity{Devices: []control.Device{}}
-	q := s.daemon.qos
-	configured, volumes := configuredCapacities(q.cfg), map[string][]string{}
-	for volume, device := range devicesOf(q.cfg) {
+	configured, volumes := configuredCapacities(state.cfg), map[string][]string{}
+	for volume, device := range devicesOf(state.cfg) {
 		volumes[device] = append(volumes[device], volume)
 	}
 	for _, d := range served.Devices {
@@ -41,7 +41,7 @@ func (s *source) capacity(state *qosState, served *target.QoSStatus) control.Cap
 		switch {
 		case configured[d.Name] > 0:
 			source = "configured"
-		case q.measured[d.Name] > 0:
+		case state.measured[d.Name] > 0:
 			source = "measured"
 		}
 		c.Devices = append(c.Devices, control.Device{

@@ -15,14 +15,14 @@ import (
 // window.
 const profileDepth = 32
 
-// measureDevices reads from every volume below the cache, one after the other,
+// measureDevices reads from volumes below the cache, one after the other,
 // and returns what each device can do, in tokens/s: the most that one of the
 // volumes on it showed.
-func measureDevices(cfg *conf.Config, log *slog.Logger) map[string]int64 {
+func measureDevices(cfg *conf.Config, volumes []conf.Volume, log *slog.Logger) map[string]int64 {
 	best := map[string]int64{}
-	log.Info("measuring volumes", "volumes", len(cfg.Volumes), "time", time.Duration(len(cfg.Volumes))*cfg.QoS.Profile)
-	for i := range cfg.Volumes {
-		v := &cfg.Volumes[i]
+	log.Info("measuring volumes", "volumes", len(volumes), "time", time.Duration(len(volumes))*cfg.QoS.Profile)
+	for i := range volumes {
+		v := &volumes[i]
 		result, err := measureVolume(v, cfg.QoS.Profile)
 		if err != nil {
 			log.Warn("volume could not be measured", "volume", v.Name, "reason", err)

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"lunar/internal/control"
+)
+
+// device is what qos show says of a device; nothing if there is none.
+func (l *live) device(name string) control.Device {
+	l.t.Helper()
+	var q control.QoS
+	if err := json.Unmarshal([]byte(l.tgtd(exitOK, "qos", "show", "--json")), &q); err != nil {
+		l.t.Fatal(err)
+	}
+	for _, d := range q.Capacity.Devices {
+		if d.Name == name {
+			return d
+		}
+	}
+	return control.Device{}
+}
+
+// TestApplyCapacities: what comes by an apply has the capacity that comes with
+// it, what goes takes it along, and admission goes by what is there then.
+func TestApplyCapacities(t *testing.T) {
+	const rules = `, rules: [{name: gold, initiators: ["iqn.a*"], target: "iqn.2026-11.test:t", lun: 0, reservation: 90}]}`
+	l := serveLive(t, qosctlConfig+"qos: {capacities: {v: 100}"+rules)
+	gold := func(status int, reservation string, want ...string) {
+		t.Helper()
+		l.has(l.tgtd(status, "qos", "set", "gold", "--reservation", reservation), want...)
+	}
+	gold(exitFailure, "101", "more than the capacity of 100 of device ram/v")
+	l.apply(exitOK, []string{
+		"capacities: {v: 100}", "capacities: {v: 100, x: 300}", "volumes:\n", "volumes:\n  x: {type: ram, size: 1MiB}\n", "0: v", "0: x",
+	}, "volumes.x: new", "qos.capacities.x: new")
+	l.has(l.tgtd(exitOK, "qos", "show"), "ram/x", "300", "configured")
+	gold(exitFailure, "301", "more than the capacity of 300 of device ram/x")
+	gold(exitOK, "300")
+	l.apply(exitOK, []string{"x: 300", "x: 500"}, "qos.capacities.x: 500, was 300")
+	gold(exitOK, "500")
+	l.apply(exitFailure, []string{"x: 500", "x: 80"}, "more than the capacity of 80 of device ram/x")
+	gold(exitOK, "500")
+	l.apply(exitOK, []string{
+		"capacities: {v: 100, x: 500}", "capacities: {v: 100}", "  x: {type: ram, size: 1MiB}\n", "", "0: x", "0: v",
+	}, "volumes.x: removed", "qos.capacities.x: removed")
+	gold(exitFailure, "101", "more than the capacity of 100 of device ram/v")
+}
+
+// TestApplyMeasures: the device of a volume that comes is measured as those at
+// the start were, and what was measured goes with it.
+func TestApplyMeasures(t *testing.T) {
+	l := serveLive(t, qosctlConfig+"qos: {profile: 100ms}\n")
+	l.apply(exitOK, []string{"volumes:\n", "volumes:\n  x: {type: ram, size: 1MiB}\n"}, "volumes.x: new")
+	l.has(l.log.String(), `msg="capacity measured" device=ram/x`)
+	x := l.device("ram/x")
+	if x.Source != "measured" || x.Tokens == 0 || x.Admission != x.Tokens {
+		t.Errorf("found %+v, expected a measured capacity", x)
+	}
+	l.apply(exitOK, []string{"  x: {type: ram, size: 1MiB}\n", ""}, "volumes.x: removed")
+	if x := l.device("ram/x"); x.Name != "" {
+		t.Errorf("found %+v, expected no device", x)
+	}
+}
+
+// TestApplyProtectedSize: a volume with protection keeps its size, and an apply
+// that is about it is refused before anything is changed.
+func TestApplyProtectedSize(t *testing.T) {
+	l := serveLive(t, `
+portal-groups: {a: {listen: ["127.0.0.1:0"]}}
+volumes:
+  p: {type: file, path: p, size: 2MiB, protection: 1}
+targets: {"iqn.2026-11.test:t": {luns: {0: p}}}
+`)
+	for _, size := range []string{"1MiB", "4MiB"} {
+		writeFile(t, l.file, strings.Replace(l.text, "2MiB", size, 1))
+		for _, args := range [][]string{{"apply", "--dry-run", l.file}, {"apply", l.file}} {
+			l.has(l.tgtd(exitFailure, args...), "nothing was changed", "needs a restart", "volumes.p.size: running with 2MiB, the file has "+size)
+		}
+	}
+	l.apply(exitFailure, []string{"protection: 1", "protection: 3"}, "needs a restart", "volumes.p.protection")
+	l.apply(exitOK, []string{"volumes:", "log: {level: debug}\nvolumes:"}, "log.level")
+}
