@@ -21,7 +21,7 @@ import (
 
 const (
 	crowdSessions = 1000
-	crowdMost     = 12 << 30 // bytes of the cache, or a half of the memory that is there
+	crowdMost     = 8 << 30 // bytes of the cache, or a half of the memory that is there
 	crowdTime     = 4 * time.Second
 	crowdAsks     = 100 * time.Millisecond // how often somebody asks for the status, which makes garbage
 )
