@@ -16,6 +16,9 @@ func (g *Gate) Open(f Flow, d *Device, now int64) *Queue {
 // Close removes a queue, whose commands have all ended or been cancelled.
 func (g *Gate) Close(q *Queue, now int64) {
 	g.flows = slices.DeleteFunc(g.flows, func(x *Queue) bool { return x == q })
+	if q.class == Urgent {
+		g.urgent--
+	}
 	q.site.dispatcher.Remove(q, now)
 	g.release(q.stakes, now)
 	q.site.queues--
@@ -59,6 +62,12 @@ func (g *Gate) bind(q *Queue, now int64) {
 		p.root, reserved = !reserved, reserved || e.reservation > 0
 		q.stakes = append(q.stakes, p)
 		config.take(p)
+	}
+	if q.class == Urgent {
+		g.urgent--
+	}
+	if config.Class == Urgent {
+		g.urgent++
 	}
 	q.site.dispatcher.Configure(q, config, now)
 }

@@ -31,6 +31,7 @@ type Gate struct {
 	busy    bitset  // the sites at which commands wait
 	turn    int     // where Next looks next, so that devices take turns
 	waiting int
+	urgent  int   // queues of that class
 	made    int64 // sites and stakes
 
 	entities []*entity
@@ -49,6 +50,9 @@ func NewGate(thread int, config GateConfig) *Gate {
 	}
 	return &Gate{config: config, thread: thread, policy: &Policy{}, byKey: map[string]*entity{}}
 }
+
+// Urgent reports whether commands may come that go before all others.
+func (g *Gate) Urgent() bool { return g.urgent > 0 }
 
 // engineConfig is what an entity's engine in a site goes by.
 func (g *Gate) engineConfig(e *entity, s *site) EngineConfig {

@@ -21,10 +21,12 @@ import (
 // The second is a rest after a pass. It delays nobody who would notice: it takes a
 // part of the time that the initiators need for responses that they have not looked
 // at (pace.go), and while it costs throughput there is none (trial.go). With a
-// static level the thread rests for as long as the level takes to gather.
+// static level the thread rests for as long as the level takes to gather. A thread
+// that serves somebody of the class Urgent never rests.
 type batching struct {
 	loop  *evloop.Loop
 	room  *Room
+	gate  *gate
 	mode  batch.Mode
 	delay int64 // the longest rest, ns
 	level batch.Level
@@ -70,9 +72,9 @@ func defaultBatching() *batch.Config {
 	return &batch.Config{Mode: batch.Adaptive, Delay: batch.ServerDelay}
 }
 
-func (b *batching) start(c batch.Config, loop *evloop.Loop, room *Room) {
+func (b *batching) start(c batch.Config, th *thread) {
 	c.Interval = int64(levelInterval)
-	b.loop, b.room, b.mode, b.delay = loop, room, c.Mode, c.Delay
+	b.loop, b.room, b.gate, b.mode, b.delay = th.loop, th.room, th.gate, c.Mode, c.Delay
 	b.level.Start(c, evloop.Monotonic())
 	b.show()
 }
@@ -126,6 +128,7 @@ func (b *batching) Run() {
 	b.learn(now, commands, connections)
 	b.commands, b.bytes = 0, 0
 	switch {
+	case b.gate.Urgent(): // the next command may be theirs
 	case alone < 0:
 		b.eager = now + int64(eagerTime)
 	case now >= b.eager:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lunar/internal/initiator"
+	"lunar/scheduler"
 	"lunar/scheduler/batch"
 	"lunar/target"
 )
@@ -53,4 +54,36 @@ func sumThreads(s *target.Server) (sum target.ThreadStats) {
 		sum.BatchLevel = max(sum.BatchLevel, th.BatchLevel)
 	}
 	return sum
+}
+
+// TestUrgentIsNotDelayed: a thread that gathers commands of busy initiators does so
+// no longer while it serves one whose commands go before all others.
+func TestUrgentIsNotDelayed(t *testing.T) {
+	gathering := &batch.Config{Mode: batch.Static, Level: 64, Delay: int64(time.Millisecond)}
+	r := newRig(t, rigOptions{config: target.Config{Batching: gathering, Threads: 1}})
+	busy := r.login(initiator.Options{})
+	tasks := fill(t, busy)
+	turn := func() {
+		res, err := busy.Wait(tasks[0])
+		mustGood(t, res, err)
+		tasks = append(tasks[1:], start(t, busy, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096}))
+	}
+	rested := func() uint64 { return sumThreads(r.server).Rests }
+	eventually(t, "the thread rests", func() bool { turn(); return rested() > 0 })
+
+	r.server.SetQoS(rules(t, scheduler.Rule{Name: "now", Initiators: []string{"iqn.urgent"}, Class: scheduler.Urgent}))
+	from := rested()
+	turn()
+	eventually(t, "the thread rests under a rule for somebody else", func() bool { turn(); return rested() > from })
+
+	urgent := r.login(initiator.Options{Initiator: "iqn.urgent"})
+	from = rested()
+	for range 2000 {
+		turn()
+	}
+	if n := rested() - from; n > 0 {
+		t.Errorf("%d rests while the thread serves somebody urgent, expected none", n)
+	}
+	urgent.Close()
+	eventually(t, "the thread rests again", func() bool { turn(); return rested() > from })
 }

@@ -84,7 +84,7 @@ func NewServer(config Config) (*Server, error) {
 		}
 		th.gate = newGate(th, i, config.QoS.Gate)
 		th.loop.SetPoll(config.Poll)
-		th.batching.start(*config.Batching, th.loop, th.room)
+		th.batching.start(*config.Batching, th)
 		s.threads = append(s.threads, th)
 		s.running.Go(th.loop.Run)
 	}

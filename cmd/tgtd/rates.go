@@ -35,7 +35,7 @@ func (i interval) io(now, before control.IO) control.IO {
 	}
 }
 
-// threads have the times of the interval.
+// threads have the times of the interval, and rates.
 func (i interval) threads(now, before []control.Thread) []control.Thread {
 	old := byKey(before, func(t *control.Thread) string { return t.Name })
 	out := append([]control.Thread(nil), now...)
@@ -43,6 +43,9 @@ func (i interval) threads(now, before []control.Thread) []control.Thread {
 		o := old[out[j].Name]
 		out[j].BusySeconds -= o.BusySeconds
 		out[j].RunSeconds -= o.RunSeconds
+		out[j].Looks = i.rate(out[j].Looks, o.Looks)
+		out[j].LooksInVain = i.rate(out[j].LooksInVain, o.LooksInVain)
+		out[j].Handovers = i.rate(out[j].Handovers, o.Handovers)
 	}
 	return out
 }

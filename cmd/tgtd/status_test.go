@@ -23,7 +23,8 @@ func statusOf() control.Status {
 	io := control.IO{Reads: 1234567, Writes: 89, Others: 5, ReadBytes: 5 << 30, WrittenBytes: 1023 << 10}
 	return control.Status{
 		Server: control.Daemon{Version: "1.2.3", Build: "go1.26 linux/amd64", PID: 4711, Started: start, UptimeSeconds: 93784.2, Threads: []control.Thread{
-			{Name: "event0", CPU: 0, Node: 0, Connections: 2, BusySeconds: 25, RunSeconds: 100, BufferBytes: 64 << 20, BufferUsedBytes: 1 << 20},
+			{Name: "event0", CPU: 0, Node: 0, Connections: 2, BusySeconds: 25, RunSeconds: 100, BufferBytes: 64 << 20, BufferUsedBytes: 1 << 20,
+				BatchLevel: 12, Looks: 5000, LooksInVain: 40, Handovers: 60},
 			{Name: "event1", CPU: -1, Node: -1, BufferBytes: 64 << 20},
 		}},
 		Cache: &control.Cache{
@@ -58,6 +59,8 @@ func TestStatusTables(t *testing.T) {
 	now, before := statusOf(), statusOf()
 	before.Server.UptimeSeconds -= 2
 	before.Server.Threads[0].BusySeconds, before.Server.Threads[0].RunSeconds = 24, 98
+	before.Server.Threads[0].Looks -= 200
+	before.Server.Threads[0].Handovers -= 6
 	before.Volumes[0].IO.Reads -= 2000
 	before.Volumes[0].IO.ReadBytes -= 8 << 20
 	before.Volumes[0].Cache.Hits -= 30

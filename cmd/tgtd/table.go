@@ -25,7 +25,7 @@ func render(w io.Writer, s *control.Status, per string) {
 		renderCache(w, s.Cache, per)
 	}
 	renderSessions(w, s, per)
-	renderThreads(w, s)
+	renderThreads(w, s, per)
 	renderRDMA(w, s, per)
 }
 
@@ -218,7 +218,7 @@ func renderSessions(w io.Writer, s *control.Status, per string) {
 
 func inFlight(n *control.Session) string { return fmt.Sprintf("%d/%d", n.InFlight, n.Window) }
 
-func renderThreads(w io.Writer, s *control.Status) {
+func renderThreads(w io.Writer, s *control.Status, per string) {
 	var rows []string
 	for i := range s.Server.Threads {
 		t := &s.Server.Threads[i]
@@ -226,9 +226,10 @@ func renderThreads(w io.Writer, s *control.Status) {
 		if t.RunSeconds > 0 {
 			busy = t.BusySeconds / t.RunSeconds
 		}
-		rows = append(rows, row(t.Name, number(t.CPU), number(t.Node), t.Connections, percent(busy), size(t.BufferUsedBytes)+" of "+size(t.BufferBytes)))
+		rows = append(rows, row(t.Name, number(t.CPU), number(t.Node), t.Connections, percent(busy),
+			t.BatchLevel, t.Looks, t.LooksInVain, t.Handovers, size(t.BufferUsedBytes)+" of "+size(t.BufferBytes)))
 	}
-	table(w, row("THREAD", "CPU", "NODE", "CONNECTIONS", "BUSY", "BUFFERS"), rows)
+	table(w, row("THREAD", "CPU", "NODE", "CONNECTIONS", "BUSY", "BATCH", "LOOKS"+per, "IN VAIN"+per, "HAND-OVERS"+per, "BUFFERS"), rows)
 }
 
 // number shows -1 as none.

@@ -77,7 +77,7 @@ func (o *options) report(out io.Writer, r *load.Result) error {
 // one for the unit's size. On error it returns those that are open.
 func (o *options) login(ctx context.Context) ([]*initiator.Conn, load.Unit, error) {
 	var conns []*initiator.Conn
-	unit := load.Unit{LUN: o.Target.LUN}
+	unit := load.Unit{LUN: o.Target.LUN, Units: o.LUNs}
 	settings, err := o.session()
 	if err != nil {
 		return nil, unit, err
@@ -90,7 +90,7 @@ func (o *options) login(ctx context.Context) ([]*initiator.Conn, load.Unit, erro
 			return conns, unit, fmt.Errorf("session %d: %w", i, err)
 		}
 		conns = append(conns, c)
-		if err := c.Ready(unit.LUN); err != nil {
+		if err := c.Ready(unit.Of(i)); err != nil {
 			return conns, unit, fmt.Errorf("session %d: %w", i, err)
 		}
 	}

@@ -14,16 +14,18 @@ import (
 
 // options is the command line.
 type options struct {
-	Target      target `required:"" placeholder:"iscsi://HOST[:PORT]/NAME/LUN" help:"Logical unit to load."`
-	Connections int    `default:"1" help:"Connections, each a session of its own."`
-	Depth       int    `default:"32" help:"Commands outstanding per connection."`
-	Sizes       mix    `name:"bs" default:"4k" placeholder:"SIZE|SIZE:WEIGHT,..." help:"Block size, or a mix such as 4k:70,128k:30."`
-	RW          string `name:"rw" default:"randread" enum:"read,write,rw,randread,randwrite,randrw" help:"Pattern: ${enum}."`
-	ReadPercent int    `default:"50" help:"Reads of every hundred commands with rw and randrw."`
-	Offset      size   `default:"0" help:"Start of the range."`
-	Size        size   `default:"0" help:"Length of the range; 0 means to the end."`
-	Seed        uint64 `default:"1" help:"Of pattern and data."`
-	Verify      bool   `help:"Write a checkable pattern, check every read of it, read all back at the end."`
+	Target      target  `required:"" placeholder:"iscsi://HOST[:PORT]/NAME/LUN" help:"Logical unit to load."`
+	Connections int     `default:"1" help:"Connections, each a session of its own."`
+	Depth       int     `default:"32" help:"Commands outstanding per connection."`
+	LUNs        int     `name:"luns" default:"1" help:"Logical units to spread the connections over: that of the target, and those that follow it, of the same size."`
+	Sizes       mix     `name:"bs" default:"4k" placeholder:"SIZE|SIZE:WEIGHT,..." help:"Block size, or a mix such as 4k:70,128k:30."`
+	RW          string  `name:"rw" default:"randread" enum:"read,write,rw,randread,randwrite,randrw" help:"Pattern: ${enum}."`
+	ReadPercent int     `default:"50" help:"Reads of every hundred commands with rw and randrw."`
+	Offset      size    `default:"0" help:"Start of the range."`
+	Size        size    `default:"0" help:"Length of the range; 0 means to the end."`
+	Rate        float64 `help:"Commands per second and connection, evenly spread, instead of as many as the depth allows."`
+	Seed        uint64  `default:"1" help:"Of pattern and data."`
+	Verify      bool    `help:"Write a checkable pattern, check every read of it, read all back at the end."`
 
 	Runtime time.Duration `default:"5s" help:"Time to measure."`
 	Warmup  time.Duration `default:"1s" help:"Time before, not counted."`
@@ -118,8 +120,11 @@ func (o *options) workload() (load.Workload, error) {
 	if o.Connections < 1 || o.Connections > 1<<16-2 {
 		return load.Workload{}, fmt.Errorf("%d connections, expected 1 to %d", o.Connections, 1<<16-2)
 	}
+	if o.LUNs < 1 || o.Verify && o.LUNs > 1 {
+		return load.Workload{}, fmt.Errorf("%d logical units, expected one or more, and one to verify", o.LUNs)
+	}
 	return load.Workload{
-		Depth: o.Depth, Sizes: o.Sizes, ReadPercent: reads, Random: pattern != o.RW,
+		Depth: o.Depth, Rate: o.Rate, Sizes: o.Sizes, ReadPercent: reads, Random: pattern != o.RW,
 		Seed: o.Seed, Verify: o.Verify, Warmup: o.Warmup, Runtime: o.Runtime,
 		CPU: o.CPU, Poll: o.Poll, ServerPIDs: o.ServerPID,
 	}, nil

@@ -38,6 +38,7 @@ type serving struct {
 	volumes int
 	bytes   int64 // of each volume
 	block   int   // logical block in bytes
+	holes   bool  // the files have nothing else, and take no memory
 	// yaml makes lunar's configuration.
 	yaml func(port int, work string, files []string) string
 }
@@ -185,7 +186,11 @@ func tmpfsYAML(port int, work string, files []string) string {
 
 func startLunar(ctx context.Context, o *options, v serving, port int) (*server, error) {
 	files, config := v.paths(lunar), filepath.Join(v.work, "tgtd.yaml")
-	if err := errors.Join(fillFiles(files, v.bytes), os.WriteFile(config, []byte(v.yaml(port, v.work, files)), 0o600)); err != nil {
+	fill := fillFiles
+	if v.holes {
+		fill = makeHoles
+	}
+	if err := errors.Join(fill(files, v.bytes), os.WriteFile(config, []byte(v.yaml(port, v.work, files)), 0o600)); err != nil {
 		return nil, fmt.Errorf("lunar: %w", err)
 	}
 	s, err := spawn(lunar, o, v.work, o.Tgtd, "serve", "-c", config, "--state-dir", v.work)
@@ -249,6 +254,17 @@ func fillFiles(paths []string, bytes int64) error {
 	}
 	for _, path := range paths {
 		if err := fillFile(path, bytes, chunk); err != nil {
+			return fmt.Errorf("volume: %w", err)
+		}
+	}
+	return nil
+}
+
+// makeHoles makes files of nothing else.
+func makeHoles(paths []string, bytes int64) error {
+	for _, path := range paths {
+		err := os.WriteFile(path, nil, 0o600)
+		if err := errors.Join(err, os.Truncate(path, bytes)); err != nil {
 			return fmt.Errorf("volume: %w", err)
 		}
 	}

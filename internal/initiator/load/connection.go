@@ -30,6 +30,7 @@ type slot struct {
 type connection struct {
 	engine *engine
 	number int
+	lun    [8]byte // field of a PDU
 	fd     int
 	state  *initiator.Conn // sequence numbers and parameters; its socket is fd
 	pattern

@@ -32,7 +32,6 @@ var (
 type engine struct {
 	loop        *evloop.Loop
 	unit        Unit
-	lun         [8]byte
 	workload    Workload
 	connections []*connection
 	ledger      *ledger // nil without Verify
@@ -61,7 +60,7 @@ func Run(ctx context.Context, conns []*initiator.Conn, u Unit, w Workload) (*Res
 	if err := w.complete(u); err != nil {
 		return nil, err
 	}
-	e := &engine{unit: u, lun: initiator.LUN(u.LUN), workload: w, readBackFrom: w.FirstLBA}
+	e := &engine{unit: u, workload: w, readBackFrom: w.FirstLBA}
 	defer e.release()
 	if err := e.open(conns); err != nil {
 		return nil, err
@@ -120,9 +119,9 @@ func (e *engine) connect(i, of int, state *initiator.Conn) error {
 
 func newConnection(e *engine, i, of int, state *initiator.Conn) *connection {
 	return &connection{
-		engine: e, number: i, fd: -1, state: state,
+		engine: e, number: i, lun: initiator.LUN(e.unit.Of(i)), fd: -1, state: state,
 		pattern: newPattern(&e.workload, e.unit.BlockSize, i, of),
-		pace:    newPace(e.workload.Rate, e.workload.Burst),
+		pace:    newPace(e.workload.Rate, e.workload.Burst, float64(i)/float64(of)),
 		latency: hdrhistogram.New(1, maxLatency, 3),
 	}
 }

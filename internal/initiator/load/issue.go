@@ -108,7 +108,7 @@ func (c *connection) command(s *slot, flags byte, data int) []byte {
 	if h == nil {
 		return nil
 	}
-	copy(h[initiator.AtLUN:], c.engine.lun[:])
+	copy(h[initiator.AtLUN:], c.lun[:])
 	put(h, initiator.AtITT, s.itt)
 	put(h, initiator.AtTTT, uint32(s.bytes))
 	put(h, initiator.AtCmdSN, c.state.CmdSN)
@@ -166,7 +166,7 @@ func (c *connection) burst(s *slot, ttt uint32, from, to int) error {
 			return errOutboxFull
 		}
 		if ttt != initiator.NoTag {
-			copy(h[initiator.AtLUN:], c.engine.lun[:])
+			copy(h[initiator.AtLUN:], c.lun[:])
 		}
 		put(h, initiator.AtITT, s.itt)
 		put(h, initiator.AtTTT, ttt)

@@ -19,7 +19,8 @@ const (
 // pace spreads a connection's commands over time.
 type pace struct {
 	gap      float64 // ns from one command to the next; 0 is no pace
-	next     float64 // when the next is due
+	next     float64 // when the next is due; 0: none was
+	phase    float64 // part of the gap after which the first is due, so that connections do not send all at once
 	lateness int64
 	timer    evloop.Timer
 
@@ -28,8 +29,8 @@ type pace struct {
 	at    int64 // when more do
 }
 
-func newPace(rate float64, burst int) pace {
-	p := pace{burst: int64(burst), lateness: lateness}
+func newPace(rate float64, burst int, phase float64) pace {
+	p := pace{phase: phase, burst: int64(burst), lateness: lateness}
 	if rate > 0 {
 		p.gap = 1e9 / rate
 	}
@@ -51,6 +52,9 @@ func (p *pace) due(now int64) bool {
 	}
 	if p.gap == 0 {
 		return true
+	}
+	if p.next == 0 {
+		p.next = float64(now-p.lateness) + p.phase*p.gap
 	}
 	p.next = max(p.next, float64(now-p.lateness))
 	return p.next <= float64(now)

@@ -345,7 +345,7 @@ func TestPace(t *testing.T) {
 		}
 		return n
 	}
-	p := newPace(100, 0)
+	p := newPace(100, 0, 0)
 	first := count(&p, int64(time.Second)) // a pause before the first command
 	if want := int(lateness/1e7) + 1; first != want {
 		t.Errorf("%d commands are due after a pause, expected %d", first, want)
@@ -358,7 +358,7 @@ func TestPace(t *testing.T) {
 	if n := count(&p, int64(time.Second)+25e7); n != 5 {
 		t.Errorf("50 ms later %d commands are due, expected 5", n)
 	}
-	if free := newPace(0, 0); count(&free, 0) != 1000 {
+	if free := newPace(0, 0, 0); count(&free, 0) != 1000 {
 		t.Error("without a rate commands are held back")
 	}
 }

@@ -11,7 +11,11 @@ type Unit struct {
 	LUN       uint64 // number
 	BlockSize int    // bytes of a logical block
 	Blocks    uint64 // capacity in logical blocks
+	Units     int    // so many alike, by consecutive LUNs, that connections are spread over; 0 is 1
 }
+
+// Of is the LUN that a connection uses.
+func (u Unit) Of(connection int) uint64 { return u.LUN + uint64(connection%max(1, u.Units)) }
 
 // Share is one block size of a mix with its weight.
 type Share struct {

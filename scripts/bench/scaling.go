@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// scalingCommand shows that one core serves many logical units and connections as
+// fast as one, and a large cache and many sessions without pauses.
+type scalingCommand struct {
+	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about a minute; full: about three, for the record."`
+	Document string `default:"docs/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
+}
+
+var scalingPlans = map[string]plan{
+	"quick": {3, 200 * time.Millisecond, 300 * time.Millisecond, 1},
+	"full":  {7, 300 * time.Millisecond, 500 * time.Millisecond, 1},
+}
+
+// spreads are the loads: logical units and connections, each of depth 32.
+var spreads = []struct{ units, connections int }{
+	{1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64},
+	{2, 2}, {2, 8}, {2, 64}, {4, 4}, {4, 8}, {4, 64}, {8, 8}, {8, 64},
+}
+
+const (
+	spreadUnits = 8
+	spreadBytes = 256 << 20 // that each load reads, over all its logical units
+)
+
+// Run measures and writes the document.
+func (k *scalingCommand) Run(ctx context.Context, o *options) error {
+	dir, err := os.MkdirTemp("/dev/shm", "lunar-bench-")
+	if err != nil {
+		return fmt.Errorf("work directory: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	client := o.client(scalingPlans[k.Mode].adjusted(o))
+	scaling, crowd := "", ""
+	if wanted(o, "spread") {
+		if scaling, err = k.spread(ctx, o, client, dir); err != nil {
+			return err
+		}
+	}
+	if wanted(o, "crowd") {
+		if crowd, err = k.crowd(ctx, o, client, dir); err != nil {
+			return err
+		}
+	}
+	head := machine(o, client.plan, nil, "files in /dev/shm behind the cache")
+	return o.record(k.Document, []string{"scaling", "crowd"}, map[string]string{"scaling": head + scaling, "crowd": crowd})
+}
+
+func wanted(o *options, name string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, name) }
+
+const spreadYAML = `server: {threads: 1}
+cache: {size: 2304MiB, segment: none}
+portal-groups:
+  bench: {tag: 1, listen: ["127.0.0.1:%d"]}
+volumes:
+%stargets:
+  %s:
+    portal-groups: [bench]
+    auth-group: none
+    luns:
+%s`
+
+// spread measures all loads in turns, as often as planned.
+func (k *scalingCommand) spread(ctx context.Context, o *options, c client, dir string) (string, error) {
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	s, err := startLunar(ctx, o, serving{work: dir, files: [2]string{dir, dir}, volumes: spreadUnits, bytes: spreadBytes, block: logicalBlockKiB << 10, holes: true,
+		yaml: func(port int, _ string, files []string) string {
+			var volumes, luns strings.Builder
+			for i, file := range files {
+				fmt.Fprintf(&volumes, "  v%d: {type: file, path: %q, block-size: 4096, cache: true}\n", i, file)
+				fmt.Fprintf(&luns, "      - {lun: %d, volume: v%d}\n", i, i)
+			}
+			return fmt.Sprintf(spreadYAML, port, volumes.String(), targetName, luns.String())
+		}}, port)
+	if s != nil {
+		defer s.stop()
+	}
+	if err != nil {
+		return "", err
+	}
+	for volume := range spreadUnits {
+		if err := c.warm(ctx, s, volume); err != nil {
+			return "", err
+		}
+	}
+	rates, costs := make([][]float64, len(spreads)), make([][]float64, len(spreads))
+	for repeat := range c.plan.repeats {
+		for i, load := range spreads {
+			w := workload{rw: "randread", kib: 4, depth: 32, connections: load.connections,
+				tool: tgtload.with("--luns", strconv.Itoa(load.units), "--size", strconv.Itoa(spreadBytes/load.units))}
+			r, _, err := c.run(ctx, s, w, c.plan.runtime)
+			if err != nil {
+				return "", fmt.Errorf("%d connections, %d logical units: %w", load.connections, load.units, err)
+			}
+			rates[i], costs[i] = append(rates[i], r.IOPS), append(costs[i], r.ServerCPU.PerIO)
+		}
+		fmt.Fprintf(os.Stderr, "bench: scaling, repeat %d of %d\n", repeat+1, c.plan.repeats)
+	}
+	return spreadTable(rates, costs), nil
+}
+
+// with adds options to the command line.
+func (t tool) with(options ...string) tool {
+	before := t.arguments
+	t.arguments = func(c client, s *server, w workload, runtime time.Duration) []string {
+		return append(before(c, s, w, runtime), options...)
+	}
+	return t
+}
+
+// spreadTable compares each load with one connection to one logical unit.
+func spreadTable(rates, costs [][]float64) string {
+	var t strings.Builder
+	t.WriteString("4 KiB random reads, depth 32 on each connection, of 256 MiB over all logical units.\n\n" +
+		"| logical units | connections | IOPS | of one connection | ≥ 0.9 | server CPU per I/O, µs |\n|--:|--:|--:|--:|---|--:|\n")
+	for i, load := range spreads {
+		var part []float64
+		for repeat, rate := range rates[i] {
+			part = append(part, rate/rates[0][repeat])
+		}
+		fmt.Fprintf(&t, "| %d | %d | %.0f | %.2f | %s | %.2f |\n", load.units, load.connections, median(rates[i]), median(part), yes(median(part) >= 0.9), median(costs[i]))
+	}
+	return t.String()
+}
+
+// state is the directory that a server keeps its state and its control socket in.
+func (k *scalingCommand) state(dir, name string) (string, error) {
+	dir = filepath.Join(dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("work directory: %w", err)
+	}
+	return dir, nil
+}
