@@ -20,7 +20,7 @@ func (s *Server) dismiss(sessions []*Session, why error) (asked int) {
 		}
 		asked++
 		n.log().Info("initiator asked to log out", "reason", why, "within", within)
-		n.conn.post(func() { n.conn.requestLogout(within, why) })
+		n.core.post(func() { n.core.requestLogout(within, why) })
 		s.running.Go(func() {
 			late := time.NewTimer(within)
 			defer late.Stop()
