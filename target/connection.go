@@ -90,7 +90,7 @@ func (c *Connection) start(mover Datamover, statSN pdu.SN) {
 	c.core.log = c.session.log()
 	if err := c.begin(); err != nil {
 		c.closed = true
-		c.log.Warn("session closed", "reason", err)
+		c.log.Warn("connection closed as it began", "reason", err)
 		c.mover.Close(err, false)
 		c.loseIfIdle()
 		return

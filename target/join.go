@@ -55,18 +55,20 @@ func (p *loginPhase) join(n *Session, cid uint16) error {
 	return nil
 }
 
-// connection returns the connection with the CID, or nil.
+// connection returns the connection with the CID, or nil: the last one, if some are
+// about to be replaced.
 func (c *core) connection(cid uint16) *Connection {
-	i := slices.IndexFunc(c.conns, func(o *Connection) bool { return o.cid == cid })
-	if i < 0 {
-		return nil
+	for _, o := range slices.Backward(c.conns) {
+		if o.cid == cid {
+			return o
+		}
 	}
-	return c.conns[i]
+	return nil
 }
 
 // admit lets a connection in login join the session. One with the same CID is
 // replaced: it is ended first, with its tasks, and the others go on (connection
-// reinstatement, RFC 7143 section 6.3.4).
+// reinstatement, RFC 7143 section 6.3.4); if it is in login still, as soon as it starts.
 func (c *core) admit(o *Connection, then func(error)) {
 	old := c.connection(o.cid)
 	switch {
@@ -76,9 +78,6 @@ func (c *core) admit(o *Connection, then func(error)) {
 	case old == nil && len(c.conns) >= int(c.session.params.MaxConnections):
 		then(login.Errorf(pdu.LoginTooManyConnections, "connection with CID %d beside %d, MaxConnections is %d",
 			o.cid, len(c.conns), c.session.params.MaxConnections))
-		return
-	case old != nil && old.mover == nil:
-		then(login.Errorf(pdu.LoginTooManyConnections, "another login with CID %d is under way", o.cid))
 		return
 	}
 	if c.home.next != nil {

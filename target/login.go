@@ -60,6 +60,7 @@ func (s *Server) Login(transport LoginTransport, tag uint16) {
 	p := &loginPhase{server: s, transport: transport, group: tag, settings: s.settings.Load(), statSN: 1}
 	p.log = s.log.With("address", transport.Remote().String())
 	offer := s.config.Offer
+	offer.MaxConnections = uint32(p.settings.Limits.MaxConnections)
 	if t, ok := transport.(AssistedTransport); ok {
 		p.assisted, offer = t, t.Offer(offer)
 	}
