@@ -32,7 +32,8 @@ func defaults() *Config {
 				Sessions:           1024,
 				// open-iscsi's default of node.session.cmds_max: a smaller
 				// window would slow it down, a larger one it never fills.
-				QueueDepth: 128,
+				QueueDepth:     128,
+				MaxConnections: 1,
 				// 64 commands of 256 KiB, twice open-iscsi's default depth of
 				// a LUN, and a quarter of a thread's buffers.
 				MemoryPerSession: 16 * MiB,

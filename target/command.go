@@ -36,9 +36,9 @@ func (c *Connection) scsiCommand(r *request) {
 
 // enter begins the execution of a task's command, exit ends it: a task that ends
 // meanwhile is recycled only then.
-func (c *Connection) enter(t *task) { c.executing, c.calling = t, t }
+func (c *core) enter(t *task) { c.executing, c.calling = t, t }
 
-func (c *Connection) exit(t *task) {
+func (c *core) exit(t *task) {
 	c.executing, c.calling = nil, nil
 	if t.ended {
 		c.thread.recycle(t)
@@ -136,7 +136,7 @@ func (t *task) keepImmediate() {
 // comeAgain is the status that makes the initiator repeat a command: TASK SET
 // FULL waits for one of its commands to end, so who has no other gets BUSY
 // (SAM-5 clause 5.3.1).
-func (c *Connection) comeAgain() scsi.Status {
+func (c *core) comeAgain() scsi.Status {
 	if c.live > 1 {
 		return scsi.TaskSetFull
 	}
@@ -177,7 +177,7 @@ func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, data []byte) bo
 // landing returns a buffer for the unasked data of a write of edtl bytes. It
 // is as large as the write's first segment, so that the command can go on with
 // the very same memory.
-func (c *Connection) landing(edtl int) *buf.Ref {
+func (c *core) landing(edtl int) *buf.Ref {
 	return c.get(min(edtl, scsi.SegmentSize))
 }
 
@@ -196,7 +196,7 @@ func (c *Connection) Place(bhs *pdu.BHS, n int) []byte {
 		}
 		return c.placed.Bytes()[:n]
 	case pdu.OpDataOut:
-		if t := c.tasks.find(bhs.ITT()); t != nil && !t.cmd.Aborted() {
+		if t := c.tasks.find(bhs.ITT()); t != nil && t.conn == c && !t.cmd.Aborted() {
 			p := (*pdu.DataOut)(bhs)
 			if s := t.sequenceOf(bhs.TTT()); s != nil && p.BufferOffset() == s.next && uint32(n) <= s.end-s.next {
 				c.placing = t
@@ -222,6 +222,10 @@ func (c *Connection) dropPlaced() { releaseRef(c.takePlaced()) }
 func (c *Connection) dataOut(r *request) {
 	t := c.tasks.find(r.bhs.ITT())
 	if t == nil {
+		return
+	}
+	if t.conn != c {
+		c.violation("Data-Out for task %#x of the connection with CID %d, expected only tasks of CID %d", t.itt, t.conn.cid, c.cid)
 		return
 	}
 	p := (*pdu.DataOut)(r.bhs)

@@ -47,6 +47,7 @@ type Limits struct {
 	LoginTimeout     time.Duration // from accept to full feature phase
 	Sessions         int           // sessions of all targets
 	QueueDepth       int           // commands of one session at a time (the command window)
+	MaxConnections   int           // connections of one session (RFC 7143 section 13.2)
 	SessionMemory    int           // bytes of data buffers that one session may hold
 }
 

@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
-	"lunar/scheduler"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
 )
@@ -30,39 +31,21 @@ var (
 	errKicked     = errors.New("an administrator ended it")
 )
 
-// Connection is a connection in full feature phase (RFC 7143 section 4.2.4),
-// with the state of its session that the data path changes. All of it belongs
-// to the event thread.
+// Connection is a connection in full feature phase (RFC 7143 section 4.2.4). It
+// belongs to the event thread of its session, as the core does.
 type Connection struct {
-	session *Session
-	thread  *thread
-	owner   owner
-	mover   Datamover
-	assist  Assistant // the same in iSER-assisted mode, else nil
-	log     *slog.Logger
-	rare    rareLog // of what the initiator can bring about at will
+	*core
+	cid           uint16
+	local, remote netip.AddrPort
+	mover         Datamover
+	assist        Assistant // the same in iSER-assisted mode, else nil
+	log           *slog.Logger
+	rare          rareLog // of what the initiator can bring about at will
 
-	statSN  pdu.SN // of the next status
-	window  CmdWindow
-	held    []heldRequest // came before a command that is missing
-	kept    int           // bytes kept for requests, see maxKept
-	tasks   taskTable
-	luns    []*lun              // by LUN number while small, see findLUN
-	leaving []*lun              // that are not mapped any more and have tasks
-	devices []*scheduler.Device // that its LUNs are on
-	nowhere *scsi.Nexus         // for commands to LUNs that are not mapped
-	nextTTT uint32
-
-	live        int       // tasks that exist, listed or not
-	immediates  int       // of them, those outside the window
-	managements int       // task management functions under way
-	charged     int       // bytes of buffers that tasks hold or the transport still has to send
-	executing   *task     // in Execute
-	calling     *task     // whose command runs right now, to blame for a panic
-	placed      *buf.Ref  // immediate data of the command that is being received
-	placing     *task     // whose memory Place has named for the PDU that is being received
-	waiters     taskQueue // tasks that wait for memory
-	starved     bool      // is in the thread's list of connections with waiters
+	statSN  pdu.SN   // of the next status
+	own     int      // tasks with allegiance to it
+	placed  *buf.Ref // immediate data of the command that is being received
+	placing *task    // whose memory Place has named for the PDU that is being received
 
 	header  pdu.BHS // of the PDU that is being made; the Datamover copies it
 	request request // that is being acted on
@@ -70,19 +53,17 @@ type Connection struct {
 	pace pace
 	text textExchange
 	nop  nopState
-	home homing
 
-	traffic *traffic // for anyone to read
-
-	doomed   error // why it is to end before it has started
-	closed   bool  // the transport is gone
-	finished bool  // and so are all tasks
+	doomed  error    // why it is to end before it has started
+	started bool     // it counts in the thread's load
+	closed  bool     // the transport is gone
+	ended   []func() // what follows its end
 }
 
-// owner tells other goroutines which thread a connection belongs to.
+// owner tells other goroutines which thread a session belongs to.
 //
 // INVARIANT: whoever posts to the thread holds the lock, so that what is
-// posted after a move comes after the connection's arrival.
+// posted after a move comes after the session's arrival.
 type owner struct {
 	sync.Mutex
 	thread *thread
@@ -92,28 +73,26 @@ type owner struct {
 // leaves the number to the target).
 const maxImmediates = 64
 
-// newConnection makes the connection of a session for the thread; it lives
-// from start on.
-func newConnection(s *Session, th *thread) *Connection {
-	depth := s.settings.Limits.QueueDepth
-	c := &Connection{session: s, thread: th, tasks: newTaskTable(depth + maxImmediates), log: s.log(), rare: rareLog{most: 10}, traffic: newTraffic()}
-	c.owner.thread = th
+// newConnection makes a connection of the session; it lives from start on.
+func newConnection(k *core, cid uint16, local, remote netip.AddrPort) *Connection {
+	c := &Connection{core: k, cid: cid, local: local, remote: remote, rare: rareLog{most: 10}}
+	c.log = k.session.logOf(c)
 	c.nop.timer.Fire = c.checkNOP
 	return c
 }
 
-// start begins the full feature phase, on the connection's thread: statSN is
-// the next StatSN, cmdSN the first command's CmdSN.
-func (c *Connection) start(mover Datamover, statSN, cmdSN pdu.SN) {
+// start begins the full feature phase, on the session's thread: statSN is the
+// next StatSN.
+func (c *Connection) start(mover Datamover, statSN pdu.SN) {
 	c.mover, c.statSN = mover, statSN
 	c.assist, _ = mover.(Assistant)
-	c.window = NewCmdWindow(cmdSN, uint32(c.session.settings.Limits.QueueDepth))
-	c.log = c.session.log()
+	c.log = c.session.logOf(c) // now the session has its TSIH
+	c.core.log = c.session.log()
 	if err := c.begin(); err != nil {
 		c.closed = true
-		c.log.Warn("session closed", "reason", err)
+		c.log.Warn("connection closed as it began", "reason", err)
 		c.mover.Close(err, false)
-		c.finishIfIdle()
+		c.loseIfIdle()
 		return
 	}
 	if err := c.mover.Attach(c, c.thread.loop); err != nil {
@@ -121,18 +100,26 @@ func (c *Connection) start(mover Datamover, statSN, cmdSN pdu.SN) {
 	}
 }
 
-// begin readies the LUNs; it fails when another login has replaced the
-// session already.
+// begin readies the session; it fails when another login has replaced it already.
 func (c *Connection) begin() error {
 	if c.doomed != nil {
 		return c.doomed
 	}
-	if err := c.openLUNs(); err != nil {
+	if err := c.open(); err != nil {
 		return err
 	}
-	c.thread.add(c)
+	c.started = true
+	c.thread.load.Add(1)
 	c.armNOP()
 	return nil
+}
+
+// abandon ends a connection whose login has failed after it was admitted.
+func (c *Connection) abandon() {
+	if c.mover == nil && !c.closed {
+		c.closed = true
+		c.loseIfIdle()
+	}
 }
 
 // Stamp implements Receiver: the one place where sequence numbers of outgoing
@@ -141,6 +128,9 @@ func (c *Connection) begin() error {
 // show the next one; a Data-In without status has none.
 func (c *Connection) Stamp(bhs *pdu.BHS) {
 	exp, max := c.window.Grant()
+	if c.shared {
+		c.publishGrant(exp, max)
+	}
 	bhs.SetExpCmdSN(exp)
 	bhs.SetMaxCmdSN(max)
 	switch bhs.Opcode() {
@@ -174,17 +164,8 @@ func (c *Connection) Drained() {
 	}
 }
 
-// newTTT returns a Target Transfer Tag that is not in use and not reserved.
-func (c *Connection) newTTT() uint32 {
-	c.nextTTT++
-	if c.nextTTT == pdu.ReservedTag {
-		c.nextTTT = 1
-	}
-	return c.nextTTT
-}
-
 // violation ends the connection because the initiator broke the protocol:
-// at ErrorRecoveryLevel 0 that is session recovery (RFC 7143 section 7.1.4.4).
+// what is lost is up to the initiator to recover (RFC 7143 section 7.8).
 func (c *Connection) violation(format string, args ...any) {
 	c.close(fmt.Errorf("%w: %w", errProtocol, fmt.Errorf(format, args...)))
 }
@@ -208,34 +189,38 @@ func (c *Connection) drain(why error) {
 	}
 }
 
-// Closed implements Receiver: tasks are ended as a lost nexus ends them (SAM-5
-// clause 6.3.4), and when the last one is gone, the session has ended.
+// Closed implements Receiver: the connection's tasks are ended as a lost nexus ends
+// them (SAM-5 clause 6.3.4), and when the last one is gone, the connection has
+// ended, and with the last connection the session. Requests of it that wait for
+// others are forgotten: what was not acknowledged, the initiator sends again on
+// another connection (RFC 7143 section 7.2.1).
 func (c *Connection) Closed(why error) {
 	if c.closed {
 		return
 	}
 	c.closed = true
-	c.log.Info("session closed", "reason", why)
-	c.thread.loop.Disarm(&c.nop.timer)
-	c.held = nil
-	c.dropPlaced()
-	for _, t := range c.tasks.appendMatching(nil, func(*task) bool { return true }) {
-		c.abort(t)
+	what := "session closed"
+	if len(c.conns) > 1 {
+		what = "connection closed"
 	}
-	c.finishIfIdle()
+	c.log.Info(what, "reason", why)
+	c.thread.loop.Disarm(&c.nop.timer)
+	c.forgetHeld(c)
+	c.dropPlaced()
+	c.endOwn()
+	c.passFences()
+	c.loseIfIdle()
 }
 
-// abort ends a task without a status: at once, or when what the backing store
-// and the transport are doing for it has ended.
-func (c *Connection) abort(t *task) {
-	c.waiters.remove(t)
-	c.withdraw(t)
-	if t.fetching() {
-		t.dying = true // Fetched comes back to it
-		return
-	}
-	if t.cmd.Abort() {
-		t.end()
+// endOwn ends the tasks that have allegiance to the connection. The initiator hears
+// of that from the logical units when its session goes on (RFC 7143 section
+// 11.14.5: SOME COMMANDS CLEARED BY ISCSI PROTOCOL EVENT).
+func (c *Connection) endOwn() {
+	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return t.conn == c }) {
+		if t.lun != nil && len(c.conns) > 1 {
+			t.lun.nexus.Attention(scsi.ASCCommandsClearedByProtocol)
+		}
+		c.abort(t)
 	}
 }
 
@@ -254,33 +239,31 @@ func (c *Connection) taskEnded() {
 		c.letGo()
 	}
 	if c.closed {
-		c.finishIfIdle()
+		c.loseIfIdle()
 	} else if c.home.next != nil {
 		c.moveIfIdle()
 	}
 }
 
-func (c *Connection) finishIfIdle() {
-	if c.live == 0 && !c.finished {
-		c.finished = true
-		c.thread.remove(c)
-		c.thread.gate.close(c)
-		for _, l := range c.luns {
-			l.nexus.LU.Detach(l.nexus)
-		}
-		c.session.end()
+// loseIfIdle ends a closed connection that has no tasks left.
+func (c *Connection) loseIfIdle() {
+	if c.own > 0 || !slices.Contains(c.conns, c) {
+		return
 	}
+	if c.started {
+		c.thread.load.Add(-1)
+	}
+	c.lose(c)
+	for _, f := range c.ended {
+		f()
+	}
+	c.ended = nil
 }
 
 // Contain implements Receiver.
 func (c *Connection) Contain() {
 	if p := recover(); p != nil {
-		c.log.Error("panic in session: it is closed, others go on", "panic", p, "stack", string(debug.Stack()))
-		if t := c.calling; t != nil {
-			c.calling, c.executing = nil, nil
-			t.abandon()
-		}
-		c.close(fmt.Errorf("internal error: %v", p))
+		c.panicked(p)
 	}
 }
 
@@ -293,12 +276,12 @@ func (t *task) Contain(*scsi.Command) {
 		}
 		c.log.Error("panic in command: its session is closed, others go on", "panic", p, "stack", string(debug.Stack()))
 		t.abandon()
-		c.close(fmt.Errorf("internal error: %v", p))
+		c.closeAll(fmt.Errorf("internal error: %v", p))
 	}
 }
 
 // Wake implements scsi.Port. The thread does not change while the task lives: a
-// connection moves only when it has none.
+// session moves only when it has none.
 func (t *task) Wake(cmd *scsi.Command, work scsi.Task) {
 	t.conn.thread.loop.Post(evloop.Func(func() {
 		defer t.Contain(cmd)

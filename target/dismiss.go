@@ -20,7 +20,7 @@ func (s *Server) dismiss(sessions []*Session, why error) (asked int) {
 		}
 		asked++
 		n.log().Info("initiator asked to log out", "reason", why, "within", within)
-		n.conn.post(func() { n.conn.requestLogout(within, why) })
+		n.core.post(func() { n.core.requestLogout(within, why) })
 		s.running.Go(func() {
 			late := time.NewTimer(within)
 			defer late.Stop()
@@ -52,6 +52,11 @@ func (d *Drain) covers(tag uint16, local netip.AddrPort) bool {
 	return d.Tag == tag && (!d.Portal.IsValid() || d.Portal == local)
 }
 
+// cameBy reports whether a connection of the session came in by a portal that matches.
+func (n *Session) cameBy(match func(tag uint16, local netip.AddrPort) bool) bool {
+	return slices.ContainsFunc(*n.core.shown.Load(), func(c ConnectionStats) bool { return match(n.portalGroup, c.Local) })
+}
+
 func (d *Drain) same(o Drain) bool { return d.Tag == o.Tag && d.Portal == o.Portal }
 
 // Drain refuses or redirects logins from now on, in place of what the same portal
@@ -63,7 +68,7 @@ func (s *Server) Drain(d Drain) int {
 	s.mu.drains = append(s.mu.drains, d)
 	s.mu.Unlock()
 	return s.dismiss(slices.DeleteFunc(s.allSessions(), func(n *Session) bool {
-		return n.target == nil || !d.covers(n.portalGroup, n.local)
+		return n.target == nil || !n.cameBy(d.covers)
 	}), errDiverted)
 }
 

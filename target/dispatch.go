@@ -37,6 +37,7 @@ var requests = [64]row{
 // heldRequest is a request that came within the window, but before one that is
 // missing. Its memory is its own.
 type heldRequest struct {
+	conn      *Connection
 	bhs       pdu.BHS
 	ahs, data []byte
 	badDigest bool
@@ -74,7 +75,7 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 // length is what the request occupies besides its header.
 func (h *heldRequest) length() int { return len(h.ahs) + len(h.data) }
 
-// maxKept bounds the bytes of requests that a connection keeps outside the
+// maxKept bounds the bytes of requests that a session keeps outside the
 // buffers: those that came before their turn, and immediate data of commands
 // that wait for memory.
 const maxKept = 1 << 20
@@ -84,7 +85,7 @@ const maxKept = 1 << 20
 func (c *Connection) hold(r *request) {
 	defer c.dropPlaced()
 	for i := range c.held {
-		if c.held[i].bhs.CmdSN() == r.bhs.CmdSN() {
+		if h := &c.held[i]; h.bhs.CmdSN() == r.bhs.CmdSN() && !h.bhs.Immediate() {
 			return // a duplicate
 		}
 	}
@@ -94,27 +95,54 @@ func (c *Connection) hold(r *request) {
 		return
 	}
 	c.held = append(c.held, heldRequest{
-		bhs: *r.bhs, ahs: append([]byte(nil), r.ahs...), data: append([]byte(nil), r.data...), badDigest: r.badDigest,
+		conn: c, bhs: *r.bhs, ahs: append([]byte(nil), r.ahs...), data: append([]byte(nil), r.data...), badDigest: r.badDigest,
 	})
 	c.kept += c.held[len(c.held)-1].length()
 }
 
-// release runs held requests whose turn has come.
-func (c *Connection) release() {
-	for i := 0; i < len(c.held) && !c.closed; {
-		h := &c.held[i]
-		if c.window.Admit(h.bhs.CmdSN()) != Admitted {
+// release runs held requests whose turn has come, each as one of the connection
+// that it came by.
+func (c *core) release() {
+	for i := 0; i < len(c.held); {
+		if !c.due(&c.held[i]) {
 			i++
 			continue
 		}
-		held := *h
-		c.kept -= held.length()
-		c.held[i] = c.held[len(c.held)-1]
-		c.held[len(c.held)-1] = heldRequest{}
-		c.held = c.held[:len(c.held)-1]
-		r := request{bhs: &held.bhs, ahs: held.ahs, data: held.data, badDigest: held.badDigest}
-		requests[held.bhs.Opcode()&0x3f].run(c, &r)
+		h := c.unhold(i)
+		r := request{bhs: &h.bhs, ahs: h.ahs, data: h.data, badDigest: h.badDigest}
+		requests[h.bhs.Opcode()&0x3f].run(h.conn, &r)
 		i = 0
+	}
+}
+
+// due reports whether it is a held request's turn, and takes its place in the
+// command window. Immediate ones wait for those that were numbered before them.
+func (c *core) due(h *heldRequest) bool {
+	if h.bhs.Immediate() {
+		return h.bhs.CmdSN().LessEq(c.window.exp)
+	}
+	return c.window.Admit(h.bhs.CmdSN()) == Admitted
+}
+
+// unhold takes a held request off the list.
+func (c *core) unhold(i int) heldRequest {
+	h := c.held[i]
+	c.kept -= h.length()
+	last := len(c.held) - 1
+	c.held[i] = c.held[last]
+	c.held[last] = heldRequest{}
+	c.held = c.held[:last]
+	return h
+}
+
+// forgetHeld forgets the held requests of a connection that has ended.
+func (c *core) forgetHeld(o *Connection) {
+	for i := 0; i < len(c.held); {
+		if c.held[i].conn == o {
+			c.unhold(i)
+		} else {
+			i++
+		}
 	}
 }
 

@@ -39,11 +39,11 @@ func (s *Server) Adopt(fd int, targetName, initiatorName string, p login.Params)
 	}
 	n.admittedBy = n.target.config.Load()
 	rule := n.admittedBy.ruleFor(n.initiator)
-	n.join(rule, s.homeFor(rule, n.nic))
+	first := n.join(rule, s.homeFor(rule, n.nic), 1, 0)
 	if fault := s.admit(n, 0); fault != nil {
 		return nil, fault
 	}
 	m := newSocketMover(fd, &p.ConnectionParams)
-	n.conn.post(func() { n.conn.start(m, 1, pdu.SN(1)) })
+	n.core.post(func() { first.start(m, pdu.SN(1)) })
 	return n.ended, nil
 }

@@ -129,7 +129,7 @@ func (g *gate) apply(p *scheduler.Policy) {
 }
 
 // open gives a LUN of the connection its queue on the connection's thread.
-func (g *gate) open(c *Connection, l *lun) {
+func (g *gate) open(c *core, l *lun) {
 	f := scheduler.Flow{Initiator: c.session.initiator.Name, Target: c.session.target.Name(), LUN: l.number}
 	q := c.session.server.qos
 	device := q.devices.of(l.nexus.LU)
@@ -146,7 +146,7 @@ func (g *gate) open(c *Connection, l *lun) {
 
 // close takes the queues of a connection away, whose commands have all ended:
 // it moves, or has finished.
-func (g *gate) close(c *Connection) {
+func (g *gate) close(c *core) {
 	for _, l := range c.luns {
 		g.closeLUN(c, l, c.finished)
 	}
@@ -154,7 +154,7 @@ func (g *gate) close(c *Connection) {
 
 // closeLUN takes the queue of one LUN away; gone says that the connection will
 // not open it again.
-func (g *gate) closeLUN(c *Connection, l *lun, gone bool) {
+func (g *gate) closeLUN(c *core, l *lun, gone bool) {
 	if l.queue == nil {
 		return
 	}
@@ -166,7 +166,7 @@ func (g *gate) closeLUN(c *Connection, l *lun, gone bool) {
 }
 
 // dispatched runs a task that has waited in the gate.
-func (c *Connection) dispatched(t *task) {
+func (c *core) dispatched(t *task) {
 	defer c.Contain()
 	c.enter(t)
 	t.lun.nexus.LU.Execute(&t.cmd)

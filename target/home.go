@@ -8,28 +8,28 @@ import (
 	"lunar/target/pdu"
 )
 
-// homingInterval is how often connections that serve several logical units are
+// homingInterval is how often sessions that serve several logical units are
 // judged.
 const homingInterval = time.Second
 
-// homing is where a connection belongs. next is set while it moves.
+// homing is where a session belongs. next is set while it moves.
 type homing struct {
 	next *thread
 	due  bool // move is queued
 }
 
-// judgeHomes is the thread's timer: a connection moves to the group of the
-// logical unit that carries most of its commands.
+// judgeHomes is the thread's timer: a session of one connection moves to the group
+// of the logical unit that carries most of its commands.
 func (th *thread) judgeHomes() {
-	for c := range th.conns {
+	for c := range th.sessions {
 		c.judgeHome()
 	}
-	if len(th.conns) > 0 {
+	if len(th.sessions) > 0 {
 		th.loop.Arm(&th.homing, homingInterval)
 	}
 }
 
-func (c *Connection) judgeHome() {
+func (c *core) judgeHome() {
 	if c.home.next != nil {
 		c.stay() // it has not drained since the last time
 	}
@@ -41,7 +41,7 @@ func (c *Connection) judgeHome() {
 			busiest = l
 		}
 	}
-	if c.assist == nil && len(c.luns) > 1 && busiest.ops*2 > total {
+	if o := c.only(); o != nil && o.assist == nil && len(c.luns) > 1 && busiest.ops*2 > total {
 		if group := c.session.server.groupOf(busiest.nexus.LU); !slices.Contains(group, c.thread) {
 			c.leaveFor(c.session.server.nearest(group, c.session.nic))
 		}
@@ -53,14 +53,14 @@ func (c *Connection) judgeHome() {
 
 // leaveFor begins a move: nothing more is granted through the command window,
 // so that under any load the commands run out.
-func (c *Connection) leaveFor(next *thread) {
+func (c *core) leaveFor(next *thread) {
 	c.home.next = next
 	c.window.Freeze(true)
 	c.moveIfIdle()
 }
 
 // stay gives up a move and opens the window again.
-func (c *Connection) stay() {
+func (c *core) stay() {
 	c.home.next = nil
 	c.window.Freeze(false)
 	c.sendWindow()
@@ -68,16 +68,20 @@ func (c *Connection) stay() {
 
 // sendWindow tells the initiator the command window by a NOP-In that asks
 // nothing (RFC 7143 section 11.19).
-func (c *Connection) sendWindow() {
-	p := (*pdu.NOPIn)(&c.header).Init()
+func (c *core) sendWindow() {
+	o := c.speaker()
+	if o == nil {
+		return
+	}
+	p := (*pdu.NOPIn)(&o.header).Init()
 	p.BHS().SetITT(pdu.ReservedTag)
 	p.BHS().SetTTT(pdu.ReservedTag)
-	c.mover.SendControl(p.BHS(), nil, nil)
+	o.mover.SendControl(p.BHS(), nil, nil)
 }
 
-// moveIfIdle moves the connection once no command of it runs and nothing is on
+// moveIfIdle moves the session once no command of it runs and nothing is on
 // the way: what it leaves behind belongs to the old thread.
-func (c *Connection) moveIfIdle() {
+func (c *core) moveIfIdle() {
 	next := c.home.next
 	if c.home.due || c.busy() {
 		return
@@ -86,40 +90,45 @@ func (c *Connection) moveIfIdle() {
 	c.thread.loop.AtPassEnd(evloop.Func(func() { c.move(next) }))
 }
 
-func (c *Connection) busy() bool {
-	return c.closed || c.live > 0 || len(c.held) > 0 || c.placed != nil
+func (c *core) busy() bool {
+	o := c.only()
+	return o == nil || o.closed || c.live > 0 || len(c.held) > 0 || o.placed != nil
 }
 
-func (c *Connection) move(next *thread) {
+func (c *core) move(next *thread) {
 	c.home.due = false
-	if c.home.next != next || c.busy() || !c.mover.Detach() {
+	if c.home.next != next || c.busy() || !c.only().mover.Detach() {
 		return
 	}
 	c.home.next = nil
-	c.thread.loop.Disarm(&c.nop.timer)
+	c.thread.loop.Disarm(&c.only().nop.timer)
 	c.thread.gate.close(c)
 	c.thread.remove(c)
+	c.thread.load.Add(-1)
 	c.owner.Lock()
 	defer c.owner.Unlock()
 	c.owner.thread = next
 	next.loop.Post(evloop.Func(func() { c.arrive(next) }))
 }
 
-// arrive continues the connection on its new thread.
-func (c *Connection) arrive(th *thread) {
+// arrive continues the session on its new thread. Another connection that has
+// joined meanwhile comes after it.
+func (c *core) arrive(th *thread) {
 	defer c.Contain()
 	c.thread = th
+	o := c.only()
 	th.add(c)
-	c.armNOP()
+	th.load.Add(1)
+	o.armNOP()
 	err := c.relane()
 	if err == nil {
-		err = c.mover.Attach(c, th.loop)
+		err = o.mover.Attach(o, th.loop)
 	}
 	if err != nil {
-		c.close(err)
+		o.close(err)
 		return
 	}
 	c.window.Freeze(false)
 	c.sendWindow()
-	c.log.Debug("connection moved", "thread", th.loop.Name())
+	o.log.Debug("connection moved", "thread", th.loop.Name())
 }

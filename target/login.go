@@ -50,6 +50,8 @@ type loginPhase struct {
 	statSN      pdu.SN
 	cmdSN       pdu.SN // of the request that is being answered
 	session     *Session
+	joins       *Session    // that the initiator asks to join
+	conn        *Connection // of the session, which it starts or joins
 }
 
 // Login takes a connection that came in by the portal group with this tag to
@@ -58,6 +60,7 @@ func (s *Server) Login(transport LoginTransport, tag uint16) {
 	p := &loginPhase{server: s, transport: transport, group: tag, settings: s.settings.Load(), statSN: 1}
 	p.log = s.log.With("address", transport.Remote().String())
 	offer := s.config.Offer
+	offer.MaxConnections = uint32(p.settings.Limits.MaxConnections)
 	if t, ok := transport.(AssistedTransport); ok {
 		p.assisted, offer = t, t.Offer(offer)
 	}
@@ -94,8 +97,8 @@ func (p *loginPhase) complain(why error) {
 // abandon closes a connection that does not come to full feature phase.
 func (p *loginPhase) abandon() {
 	p.transport.Close()
-	if p.session != nil {
-		p.session.end()
+	if p.conn != nil {
+		p.conn.post(p.conn.abandon)
 	}
 }
 
@@ -109,6 +112,7 @@ func (p *loginPhase) run() error {
 		}
 		req := (*pdu.LoginRequest)(bhs)
 		p.cmdSN = bhs.CmdSN()
+		p.joins = p.server.sharedSession(req.TSIH(), req.ISID())
 		rsp, err := p.negotiation.Step(req, text)
 		if err == nil && rsp.Done {
 			err = p.admit(rsp.Result)
@@ -147,13 +151,18 @@ func (p *loginPhase) refuse(req *pdu.LoginRequest, err error) error {
 }
 
 // send stamps and sends a Login Response. Login Requests are immediate: they
-// do not advance CmdSN.
+// do not advance CmdSN. A connection that joins a session is told that session's
+// command window.
 func (p *loginPhase) send(out *pdu.LoginResponse, text []byte) error {
 	bhs := out.BHS()
 	bhs.SetStatSN(p.statSN)
 	p.statSN++
-	bhs.SetExpCmdSN(p.cmdSN)
-	bhs.SetMaxCmdSN(p.cmdSN.Add(uint32(p.settings.Limits.QueueDepth) - 1))
+	exp, max := p.cmdSN, p.cmdSN.Add(uint32(p.settings.Limits.QueueDepth)-1)
+	if p.joins != nil {
+		exp, max = p.joins.core.Granted()
+	}
+	bhs.SetExpCmdSN(exp)
+	bhs.SetMaxCmdSN(max)
 	return p.transport.Send(bhs, text)
 }
 
@@ -192,7 +201,7 @@ func (s *Server) target(name string) *Target {
 	return s.mu.targets[strings.ToLower(name)]
 }
 
-// admit makes the session.
+// admit makes the session, or lets the connection join one.
 func (p *loginPhase) admit(r *login.Result) error {
 	if p.assisted != nil {
 		if err := p.agreeOnAssistance(r); err != nil {
@@ -201,7 +210,7 @@ func (p *loginPhase) admit(r *login.Result) error {
 	}
 	n := &Session{
 		server: p.server, initiator: p.initiator(r.InitiatorName), alias: r.InitiatorAlias,
-		isid: r.ISID, cid: r.CID, portalGroup: p.group,
+		isid: r.ISID, portalGroup: p.group,
 		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params, assisted: p.assisted != nil,
 		nic: p.server.nics.node(p.transport.Local().Addr()), settings: p.settings,
 	}
@@ -216,11 +225,14 @@ func (p *loginPhase) admit(r *login.Result) error {
 			return login.Errorf(pdu.LoginAuthorizationFailure, "access was withdrawn during login")
 		}
 	}
-	n.join(rule, p.home(n, rule))
+	if p.joins != nil {
+		return p.join(n, r.CID)
+	}
+	first := n.join(rule, p.home(n, rule), p.cmdSN, r.CID)
 	if err := p.server.admit(n, r.TSIH); err != nil {
 		return err
 	}
-	p.session = n
+	p.session, p.conn = n, first
 	return nil
 }
 
@@ -240,8 +252,12 @@ func (p *loginPhase) handOver(r *login.Result) error {
 	if err != nil {
 		return err
 	}
-	n.log().Info("session opened", "portal", n.local.String(), "alias", n.alias, "chap", r.CHAPUser,
-		"header_digest", n.params.HeaderDigest, "data_digest", n.params.DataDigest)
-	n.conn.post(func() { n.conn.start(mover, p.statSN, p.cmdSN) })
+	what := "session opened"
+	if p.joins != nil {
+		what = "connection opened"
+	}
+	n.logOf(p.conn).Info(what, "portal", p.conn.local.String(), "alias", n.alias, "chap", r.CHAPUser,
+		"header_digest", r.Params.HeaderDigest, "data_digest", r.Params.DataDigest)
+	p.conn.post(func() { p.conn.start(mover, p.statSN) })
 	return nil
 }

@@ -23,7 +23,7 @@ type lun struct {
 
 // openLUNs makes the session's nexuses and opens their stores' lanes on the
 // connection's thread.
-func (c *Connection) openLUNs() error {
+func (c *core) openLUNs() error {
 	c.nowhere = c.session.nexus(LUNMapping{})
 	for _, seen := range c.session.view.Load().luns {
 		l, err := c.openLUN(seen)
@@ -35,7 +35,7 @@ func (c *Connection) openLUNs() error {
 	return nil
 }
 
-func (c *Connection) openLUN(seen *seenLUN) (*lun, error) {
+func (c *core) openLUN(seen *seenLUN) (*lun, error) {
 	lane, err := c.thread.lane(seen.LU)
 	if err != nil {
 		return nil, fmt.Errorf("lun %d, volume %s: %w", seen.LUN, seen.LU.Name(), err)
@@ -47,7 +47,7 @@ func (c *Connection) openLUN(seen *seenLUN) (*lun, error) {
 }
 
 // relane opens the lanes on the thread that the connection has moved to.
-func (c *Connection) relane() error {
+func (c *core) relane() error {
 	for _, l := range c.luns {
 		lane, err := c.thread.lane(l.nexus.LU)
 		if err != nil {
@@ -61,7 +61,7 @@ func (c *Connection) relane() error {
 
 // findLUN returns the LUN that a PDU's LUN field names, or nil. LUNs are in
 // ascending order and usually numbered from 0.
-func (c *Connection) findLUN(field uint64) *lun {
+func (c *core) findLUN(field uint64) *lun {
 	n, ok := scsi.DecodeLUN(field)
 	if !ok {
 		return nil

@@ -6,7 +6,7 @@ import "lunar/internal/buf"
 // last release, also when that is the transport's; nil when the budget or the
 // thread's pool does not have it now. Who comes while others wait has to wait
 // behind them.
-func (c *Connection) get(n int) *buf.Ref {
+func (c *core) get(n int) *buf.Ref {
 	if !c.mayTake(n) {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (c *Connection) get(n int) *buf.Ref {
 // mayTake reports whether it is the connection's turn, and its session's budget
 // allows n more bytes. A session that holds nothing may have any buffer, so that
 // none waits for itself.
-func (c *Connection) mayTake(n int) bool {
+func (c *core) mayTake(n int) bool {
 	if !c.thread.feeding && (c.waiters.head != nil || c.thread.exhausted) {
 		return false
 	}
@@ -30,7 +30,7 @@ func (c *Connection) mayTake(n int) bool {
 }
 
 // wait queues a task until memory is there.
-func (c *Connection) wait(t *task) {
+func (c *core) wait(t *task) {
 	if !t.waiting {
 		c.waiters.push(t)
 	}
@@ -39,9 +39,9 @@ func (c *Connection) wait(t *task) {
 
 // feed resumes the tasks that wait for memory, oldest first, until one has to
 // wait again.
-func (c *Connection) feed() {
+func (c *core) feed() {
 	defer c.Contain()
-	for t := c.waiters.head; t != nil && !c.closed; t = c.waiters.head {
+	for t := c.waiters.head; t != nil; t = c.waiters.head {
 		c.waiters.pop()
 		c.calling = t
 		t.cmd.Resume()

@@ -57,9 +57,9 @@ func (s *Server) ChangeTarget(config TargetConfig) (dismissed int, err error) {
 			continue
 		}
 		told.Add(1)
-		n.conn.post(func() {
+		n.core.post(func() {
 			defer told.Done()
-			n.conn.remap(rule.LUNs)
+			n.core.remap(rule.LUNs)
 		})
 	}
 	told.Wait()

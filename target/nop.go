@@ -66,7 +66,7 @@ func (c *Connection) checkNOP() {
 // it owes since the given time: it holds buffers that others wait for.
 func (c *Connection) withholding(since int64) *task {
 	owing := c.tasks.appendMatching(nil, func(t *task) bool {
-		return (t.r2tCount > 0 || t.unsolicited.open) && t.moved < since
+		return t.conn == c && (t.r2tCount > 0 || t.unsolicited.open) && t.moved < since
 	})
 	if len(owing) == 0 {
 		return nil
@@ -85,12 +85,19 @@ func (c *Connection) stalled() time.Duration {
 
 // sendPing asks for an answer (RFC 7143 section 11.19).
 func (c *Connection) sendPing() {
-	c.nop.ping, c.nop.asked, c.nop.last = c.newTTT(), c.thread.loop.Now(), false
+	c.nop.ping, c.nop.asked, c.nop.last = c.ask(), c.thread.loop.Now(), false
+}
+
+// ask sends a NOP-In that the initiator has to answer, and returns its Target
+// Transfer Tag.
+func (c *Connection) ask() (ttt uint32) {
+	ttt = c.newTTT()
 	var p pdu.NOPIn
 	p.Init()
 	p.BHS().SetITT(pdu.ReservedTag)
-	p.BHS().SetTTT(c.nop.ping)
+	p.BHS().SetTTT(ttt)
 	c.mover.SendControl(p.BHS(), nil, nil)
+	return ttt
 }
 
 // nopOut answers a ping, or takes the answer to ours (RFC 7143 section 11.18).
@@ -100,8 +107,9 @@ func (c *Connection) nopOut(r *request) {
 		c.reject(r, pdu.RejectDataDigestError)
 		return
 	}
-	if r.bhs.ITT() == pdu.ReservedTag {
-		return // the bytes alone showed that it lives
+	if r.bhs.ITT() == pdu.ReservedTag { // the bytes alone showed that it lives
+		c.answered(r.bhs.TTT())
+		return
 	}
 	data := r.data[:min(len(r.data), c.maxControl())]
 	var p pdu.NOPIn

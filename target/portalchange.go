@@ -212,7 +212,7 @@ func (c *PortalChange) stranded() []*Session {
 		case now.Redirect != "" && now.Redirect != old.Redirect:
 			return false
 		}
-		return !old.hears(n.local) || now.hears(n.local)
+		return !n.cameBy(func(_ uint16, local netip.AddrPort) bool { return old.hears(local) && !now.hears(local) })
 	})
 }
 

@@ -2,6 +2,7 @@ package target
 
 import (
 	"log/slog"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -87,16 +88,16 @@ func (s *Server) roomForDiscovery(n *Session) *login.Error {
 	return nil
 }
 
-// mayContinue judges a login that names a TSIH: it may only replace that
-// session's connection, as there is one per session.
+// mayContinue judges a login that names the TSIH of a session with MaxConnections
+// 1: it may only replace that session's connection.
 func (n *Session) mayContinue(o *Session) *login.Error {
 	switch {
 	case n.replaces != 0: // the second round: the old one has ended
 		return nil
 	case o == nil || !o.sameNexus(n):
 		return login.Errorf(pdu.LoginSessionDoesNotExist, "no such session of this initiator port")
-	case o.cid != n.cid:
-		return login.Errorf(pdu.LoginTooManyConnections, "a second connection (CID %d), MaxConnections is 1", n.cid)
+	case o.core.leadingCID != n.core.leadingCID:
+		return login.Errorf(pdu.LoginTooManyConnections, "a second connection (CID %d), MaxConnections is 1", n.core.leadingCID)
 	}
 	return nil
 }
@@ -137,12 +138,23 @@ func (n *Session) end() {
 
 // close ends the session from any goroutine.
 func (n *Session) close(why error) {
-	n.conn.post(func() { n.conn.close(why) })
+	n.core.post(func() { n.core.closeAll(why) })
 }
 
 // log returns the logger that names the session in every line.
-func (n *Session) log() *slog.Logger {
-	l := n.server.log.With("initiator", n.initiator.Name, "address", n.remote.String(), "tsih", n.tsih)
+func (n *Session) log() *slog.Logger { return n.logFrom(n.remote) }
+
+// logOf is the same for what concerns one connection.
+func (n *Session) logOf(c *Connection) *slog.Logger {
+	l := n.logFrom(c.remote)
+	if c.shared {
+		l = l.With("cid", c.cid)
+	}
+	return l
+}
+
+func (n *Session) logFrom(remote netip.AddrPort) *slog.Logger {
+	l := n.server.log.With("initiator", n.initiator.Name, "address", remote.String(), "tsih", n.tsih)
 	if n.target != nil {
 		return l.With("target", n.target.Name())
 	}
@@ -175,7 +187,7 @@ func (s *Server) sessionsSharing(self *Session, units []*scsi.LogicalUnit) []*Se
 func (s *Server) closeSessions(t *Target, why error) {
 	for _, n := range s.allSessions() {
 		if n.target == t {
-			n.conn.post(func() { n.conn.drain(why) })
+			n.core.post(func() { n.core.drainAll(why) })
 		}
 	}
 }

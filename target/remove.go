@@ -51,7 +51,7 @@ func (s *Server) drainUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
 			return fmt.Errorf("%d sessions: %w", len(seeing), ctx.Err())
 		case <-overdue.C:
 			for _, n := range seeing {
-				n.conn.post(n.conn.endLeaving)
+				n.core.post(n.core.endLeaving)
 			}
 		}
 	}

@@ -188,7 +188,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		within = min(within, time.Until(d))
 	}
 	for _, session := range s.allSessions() {
-		session.conn.post(func() { session.conn.requestLogout(within, errShutdown) })
+		session.core.post(func() { session.core.requestLogout(within, errShutdown) })
 	}
 	asked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -12,10 +12,9 @@ import (
 )
 
 // Session is one initiator's session with one target node, or a discovery
-// session (RFC 7143 section 4.3). It has one connection: MaxConnections is
-// negotiated to 1. What the data path changes is in the Connection and belongs
-// to its event thread; of the fields here only what the initiator sees changes
-// after login.
+// session (RFC 7143 section 4.3). What the data path changes is in the core and
+// belongs to its event thread; of the fields here only what the initiator sees
+// changes after login. Addresses are those of the leading connection.
 type Session struct {
 	server      *Server
 	target      *Target // nil in a discovery session
@@ -23,14 +22,13 @@ type Session struct {
 	alias       string
 	isid        pdu.ISID
 	tsih        uint16
-	cid         uint16
 	portalGroup uint16
 	local       netip.AddrPort // the portal that it came through
 	nic         int            // kernel's number of the NUMA node of that address's device, below 0: unknown
 	remote      netip.AddrPort
 	params      login.Params
-	assisted    bool // over iSER
-	conn        *Connection
+	assisted    bool  // over iSER
+	core        *core // what the connections share on their event thread
 	settings    *Settings
 	admittedBy  *TargetConfig // of target, when the session was made; nil in a discovery session
 	replaces    uint16        // TSIH of the session that this one reinstates
@@ -55,7 +53,7 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 		LU: m.LU, LUN: scsi.EncodeLUN(uint64(m.LUN)), Initiator: s.Port(), Target: name,
 		TargetTag: s.portalGroup, ReadOnly: m.ReadOnly, Ports: s.targetPorts, Map: s.visibleLUNs,
 	}
-	n.EndTasks = func(except *scsi.Command, done func()) { s.conn.endTasksOf(n, except, done) }
+	n.EndTasks = func(except *scsi.Command, done func()) { s.core.endTasksOf(n, except, done) }
 	return n
 }
 

@@ -37,6 +37,7 @@ func (n *Settings) setDefaults(buffers int) {
 	setDefault(&n.Limits.LoginTimeout, 15*time.Second)
 	setDefault(&n.Limits.Sessions, 1024)
 	setDefault(&n.Limits.QueueDepth, defaultQueueDepth)
+	setDefault(&n.Limits.MaxConnections, 1)
 	setDefault(&n.Limits.SessionMemory, min(defaultSessionMemory, buffers/2))
 }
 

@@ -86,6 +86,13 @@ type SessionStats struct {
 	Window        int    // commands that it may have in flight
 	InFlight      int    // SCSI commands
 	LUNs          []LUNStats
+	Connections   []ConnectionStats // in the order in which they came
+}
+
+// ConnectionStats describe a connection of a session.
+type ConnectionStats struct {
+	CID           uint16
+	Local, Remote netip.AddrPort
 }
 
 // LUNStats describe a LUN of a session.
@@ -107,9 +114,10 @@ func (s *Server) Sessions() []SessionStats {
 func (n *Session) stats() SessionStats {
 	s := SessionStats{
 		TSIH: n.tsih, Initiator: n.initiator.Name, Alias: n.alias, ISID: n.isid.String(),
-		Local: n.local, Remote: n.remote, Opened: n.conn.traffic.opened, Transport: "tcp", Thread: n.conn.owner.name(),
-		Window: n.settings.Limits.QueueDepth, InFlight: int(n.conn.traffic.inFlight.Load()),
+		Local: n.local, Remote: n.remote, Opened: n.core.traffic.opened, Transport: "tcp", Thread: n.core.owner.name(),
+		Window: n.settings.Limits.QueueDepth, InFlight: int(n.core.traffic.inFlight.Load()),
 	}
+	s.Connections = *n.core.shown.Load()
 	if n.assisted {
 		s.Transport = "iser"
 	}

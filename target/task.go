@@ -10,13 +10,13 @@ import (
 // maxOutstandingR2T bounds R2Ts of one task, whatever is negotiated.
 const maxOutstandingR2T = 8
 
-// task is one SCSI command on its connection: the scsi.Command, its tags, and
+// task is one SCSI command: the scsi.Command, its tags, and
 // where its data is. Tasks are pooled per event thread. It implements
 // scsi.Port (transfer_in.go, transfer_out.go).
 type task struct {
 	cmd  scsi.Command
-	conn *Connection
-	next *task // chain of the task table, or of the free list
+	conn *Connection // that it has allegiance to
+	next *task       // chain of the task table, or of the free list
 	lun  *lun
 
 	waitNext *task // chain of the memory queue
@@ -26,11 +26,11 @@ type task struct {
 	cmdSN     pdu.SN
 	expStatSN pdu.SN // of the command: what its initiator had looked at by then
 	windowed  bool   // holds a place of the command window
-	listed    bool   // is in the connection's task table
+	listed    bool   // is in the session's task table
 	ended     bool   // the initiator has, or will not get, its status
 	abandoned bool   // its command panicked
 	dying     bool   // to be aborted when the transport is no longer writing to its memory
-	waiting   bool   // in the connection's memory queue
+	waiting   bool   // in the session's memory queue
 
 	early *buf.Ref // where data that comes unasked lands until ReceiveDataOut
 	stash []byte   // or its copy, when the command waits for memory
@@ -85,6 +85,7 @@ func (th *thread) newTask(c *Connection) *task {
 	}
 	t.conn, t.next = c, nil
 	c.live++
+	c.own++
 	c.traffic.began()
 	return t
 }
@@ -164,6 +165,7 @@ func (t *task) leave() []*taskManagement {
 	}
 	c.kept -= len(t.stash)
 	c.live--
+	c.own--
 	c.traffic.ended(t.lun, &t.cmd, t.sent)
 	if c.assist != nil {
 		c.assist.Deallocate(t.itt)

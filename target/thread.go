@@ -10,7 +10,7 @@ import (
 	"lunar/target/scsi"
 )
 
-// thread is an event thread with what its connections share. All but loop
+// thread is an event thread with what its sessions share. All but loop
 // belongs to the thread itself.
 type thread struct {
 	loop     *evloop.Loop
@@ -21,12 +21,12 @@ type thread struct {
 
 	free        *task // recycled tasks
 	lanes       map[*scsi.LogicalUnit]backstore.Lane
-	conns       map[*Connection]struct{}
+	sessions    map[*core]struct{}
 	backgrounds map[*background]struct{}
-	leaving     []leaving     // who waits for the end of some of backgrounds
-	ending      bool          // no background is begun any more
-	starved     []*Connection // those with tasks that wait for memory, in the order in which they began
-	exhausted   bool          // the pool had no buffer for somebody since feed last ran
+	leaving     []leaving // who waits for the end of some of backgrounds
+	ending      bool      // no background is begun any more
+	starved     []*core   // those with tasks that wait for memory, in the order in which they began
+	exhausted   bool      // the pool had no buffer for somebody since feed last ran
 	feeding     bool
 	feedDue     bool
 	feedTask    evloop.Task
@@ -45,10 +45,10 @@ func newThread(config evloop.Config) (*thread, error) {
 	}
 	clear(scratch) // now, so that it is there when the first connection comes
 	th := &thread{
-		loop:  loop,
-		room:  newRoom(scratch),
-		lanes: make(map[*scsi.LogicalUnit]backstore.Lane),
-		conns: make(map[*Connection]struct{}),
+		loop:     loop,
+		room:     newRoom(scratch),
+		lanes:    make(map[*scsi.LogicalUnit]backstore.Lane),
+		sessions: make(map[*core]struct{}),
 	}
 	th.homing.Fire = th.judgeHomes
 	th.feedTask = evloop.Func(th.feed)
@@ -77,17 +77,15 @@ func (th *thread) closeLanes() {
 	}
 }
 
-func (th *thread) add(c *Connection) {
-	th.conns[c] = struct{}{}
-	th.load.Store(int32(len(th.conns)))
+func (th *thread) add(c *core) {
+	th.sessions[c] = struct{}{}
 	if !th.homing.Armed() {
 		th.loop.Arm(&th.homing, homingInterval)
 	}
 }
 
-func (th *thread) remove(c *Connection) {
-	delete(th.conns, c)
-	th.load.Store(int32(len(th.conns)))
+func (th *thread) remove(c *core) {
+	delete(th.sessions, c)
 	for i, s := range th.starved {
 		if s == c {
 			th.starved = append(th.starved[:i], th.starved[i+1:]...)
@@ -98,7 +96,7 @@ func (th *thread) remove(c *Connection) {
 }
 
 // starve notes that a task of c waits for memory.
-func (th *thread) starve(c *Connection) {
+func (th *thread) starve(c *core) {
 	if !c.starved {
 		c.starved = true
 		th.starved = append(th.starved, c)
@@ -115,7 +113,7 @@ func (th *thread) freed() {
 	}
 }
 
-// feed lets the connections whose tasks wait for memory try again, one round,
+// feed lets the sessions whose tasks wait for memory try again, one round,
 // in the order in which they began to wait.
 func (th *thread) feed() {
 	th.feedDue, th.exhausted, th.feeding = false, false, true

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"lunar/internal/evloop"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
 )
@@ -22,6 +21,8 @@ type taskManagement struct {
 	left     atomic.Int32 // commands and threads that have not reported
 	passed   func()       // follows the last of them, on any thread
 	then     func()       // what follows the response
+	fenced   bool         // it speaks of several tasks
+	asked    map[*Connection]uint32
 }
 
 // maxManagements bounds the functions of a connection that are under way: each
@@ -51,8 +52,11 @@ var scopes = map[pdu.TaskManagementFunction]scope{
 
 // taskManagementRequest takes the PDU.
 func (c *Connection) taskManagementRequest(r *request) {
-	c.finish(r)
 	p := (*pdu.TaskManagementRequest)(r.bhs)
+	if c.shared && !c.commandsArrived(r, p.Function()) {
+		return
+	}
+	c.finish(r)
 	tm := &taskManagement{conn: c, function: p.Function(), itt: r.bhs.ITT(), response: pdu.FunctionComplete}
 	tm.left.Store(1) // this call
 	tm.passed = func() { c.post(tm.respond) }
@@ -64,6 +68,7 @@ func (c *Connection) taskManagementRequest(r *request) {
 	}
 	c.rare.log(c.log, slog.LevelInfo, "task management", "function", p.Function().String(), "lun", r.bhs.LUN()>>48, "task", p.ReferencedTaskTag())
 	if s, ok := scopes[p.Function()]; ok {
+		tm.fenced = true
 		c.endTasks(tm, s, r.bhs.LUN())
 	} else {
 		tm.response = c.single(tm, p)
@@ -97,6 +102,9 @@ func (c *Connection) abortTask(tm *taskManagement, p *pdu.TaskManagementRequest)
 				c.held[i].bhs = abortedInPlace(c.held[i].bhs)
 				return pdu.FunctionComplete
 			}
+		}
+		if c.plug(p.BHS().CmdSN(), p.RefCmdSN()) {
+			return pdu.FunctionComplete
 		}
 		return pdu.FunctionTaskDoesNotExist
 	}
@@ -138,8 +146,8 @@ func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
 	}
 	for _, other := range c.session.server.sessionsSharing(c.session, units) {
 		tm.left.Add(1)
-		other.conn.post(func() {
-			other.conn.endMatching(tm, matches)
+		other.core.post(func() {
+			other.core.endMatching(tm, matches)
 			tm.done()
 		})
 	}
@@ -172,8 +180,8 @@ func announce(s scope, luns []*lun) {
 	}
 }
 
-// endMatching ends this connection's tasks that match.
-func (c *Connection) endMatching(tm *taskManagement, match func(*task) bool) {
+// endMatching ends the session's tasks that match.
+func (c *core) endMatching(tm *taskManagement, match func(*task) bool) {
 	for _, t := range c.tasks.appendMatching(nil, match) {
 		if t.listed {
 			c.abortFor(tm, t)
@@ -189,7 +197,7 @@ func (c *Connection) endMatching(tm *taskManagement, match func(*task) bool) {
 
 // abortFor ends one task on behalf of a function. Its end is not waited for if
 // it only waits for others itself: it may be for this one.
-func (c *Connection) abortFor(tm *taskManagement, t *task) {
+func (c *core) abortFor(tm *taskManagement, t *task) {
 	if !t.cmd.Awaiting() {
 		tm.left.Add(1)
 		t.managements = append(t.managements, tm)
@@ -198,7 +206,7 @@ func (c *Connection) abortFor(tm *taskManagement, t *task) {
 }
 
 // endTasksOf is scsi.Nexus.EndTasks.
-func (c *Connection) endTasksOf(n *scsi.Nexus, except *scsi.Command, done func()) {
+func (c *core) endTasksOf(n *scsi.Nexus, except *scsi.Command, done func()) {
 	tm := &taskManagement{passed: done}
 	tm.left.Store(1)
 	c.post(func() {
@@ -217,6 +225,9 @@ func (tm *taskManagement) done() {
 // respond answers, on the thread of the connection that asked.
 func (tm *taskManagement) respond() {
 	c := tm.conn
+	if tm.fenced && c.shared && !c.closed && c.fence(tm) {
+		return
+	}
 	c.managements--
 	if c.closed {
 		return
@@ -229,19 +240,4 @@ func (tm *taskManagement) respond() {
 	if tm.then != nil {
 		tm.then()
 	}
-}
-
-// post runs f on the connection's thread, at once when that is this one and the
-// connection has arrived there.
-func (c *Connection) post(f func()) {
-	c.owner.Lock()
-	th := c.owner.thread
-	if !th.loop.OnThread() || c.thread != th {
-		th.loop.Post(evloop.Func(func() { c.post(f) })) // it may have moved meanwhile
-		c.owner.Unlock()
-		return
-	}
-	c.owner.Unlock()
-	defer c.Contain()
-	f()
 }

@@ -25,8 +25,9 @@ type seenLUN struct {
 func see(m LUNMapping) *seenLUN { return &seenLUN{LUNMapping: m, traffic: &lunTraffic{}} }
 
 // join gives a session, which is not registered yet, what a rule of its target
-// grants, and a connection on an event thread; nil is a discovery session's rule.
-func (s *Session) join(rule *AccessRule, home *thread) {
+// grants, and its leading connection on an event thread, which it returns: the first
+// command will carry cmdSN. nil is a discovery session's rule.
+func (s *Session) join(rule *AccessRule, home *thread, cmdSN pdu.SN, cid uint16) *Connection {
 	v := &view{}
 	if rule != nil {
 		for _, m := range rule.LUNs {
@@ -35,7 +36,11 @@ func (s *Session) join(rule *AccessRule, home *thread) {
 	}
 	s.view.Store(v)
 	s.ended = make(chan struct{})
-	s.conn = newConnection(s, home)
+	s.core = newCore(s, home, cmdSN, cid)
+	first := newConnection(s.core, cid, s.local, s.remote)
+	s.core.conns = append(s.core.conns, first)
+	s.core.show()
+	return first
 }
 
 // visibleLUNs is the LUN numbers that REPORT LUNS tells this initiator.
@@ -54,13 +59,13 @@ func (s *Session) sees(lu *scsi.LogicalUnit) bool {
 	return slices.ContainsFunc(s.view.Load().luns, func(l *seenLUN) bool { return l.LU == lu })
 }
 
-// remap makes the connection's LUNs those of a rule that has changed, on the
-// connection's thread. What stays is left alone.
-func (c *Connection) remap(to []LUNMapping) {
+// remap makes the session's LUNs those of a rule that has changed, on the
+// session's thread. What stays is left alone.
+func (c *core) remap(to []LUNMapping) {
 	switch {
-	case c.mover == nil:
+	case !c.opened:
 		c.session.show(to)
-	case c.closed:
+	case c.speaker() == nil:
 	default:
 		c.changeLUNs(to)
 	}
@@ -75,7 +80,7 @@ func (s *Session) show(to []LUNMapping) {
 	s.view.Store(v)
 }
 
-func (c *Connection) changeLUNs(to []LUNMapping) {
+func (c *core) changeLUNs(to []LUNMapping) {
 	next := &view{}
 	var luns, opened []*lun
 	for _, m := range to {
@@ -85,7 +90,7 @@ func (c *Connection) changeLUNs(to []LUNMapping) {
 			var err error
 			if l, err = c.openLUN(see(m)); err != nil {
 				c.luns = append(c.luns, opened...) // for their end
-				c.close(err)
+				c.closeAll(err)
 				return
 			}
 			opened = append(opened, l)
@@ -112,8 +117,8 @@ func (c *Connection) changeLUNs(to []LUNMapping) {
 	c.letGo()
 }
 
-// mapped returns the LUN of the connection that maps a logical unit as m does.
-func (c *Connection) mapped(m LUNMapping) *lun {
+// mapped returns the LUN of the session that maps a logical unit as m does.
+func (c *core) mapped(m LUNMapping) *lun {
 	for _, l := range c.luns {
 		if l.number == uint64(m.LUN) && l.nexus.LU == m.LU {
 			return l
@@ -131,7 +136,7 @@ func (l *lun) protect(readOnly bool) {
 }
 
 // departing is how a view shows the LUNs that are leaving.
-func (c *Connection) departing() (out []*seenLUN) {
+func (c *core) departing() (out []*seenLUN) {
 	for _, l := range c.leaving {
 		m := LUNMapping{LUN: uint16(l.number), LU: l.nexus.LU, ReadOnly: l.nexus.ReadOnly}
 		out = append(out, &seenLUN{LUNMapping: m, traffic: l.traffic, leaving: true})
@@ -143,7 +148,7 @@ func (c *Connection) departing() (out []*seenLUN) {
 // condition for each that it had before and still has, and by an asynchronous
 // event, since an idle initiator sends no command that could be answered so
 // (RFC 7143 section 11.9.1, event 0).
-func (c *Connection) tellLUNs(before []*lun) {
+func (c *core) tellLUNs(before []*lun) {
 	for _, l := range c.luns {
 		if slices.Contains(before, l) {
 			l.nexus.Attention(scsi.ASCReportedLUNsDataChanged)
@@ -156,11 +161,11 @@ func (c *Connection) tellLUNs(before []*lun) {
 	p.Init()
 	p.SetEvent(pdu.AsyncSCSIEvent)
 	p.BHS().SetDataSegmentLength(len(data))
-	c.mover.SendControl(p.BHS(), data, nil)
+	c.speaker().mover.SendControl(p.BHS(), data, nil)
 }
 
 // letGo gives up the leaving LUNs that have no tasks left.
-func (c *Connection) letGo() {
+func (c *core) letGo() {
 	var gone []*lun
 	c.leaving = slices.DeleteFunc(c.leaving, func(l *lun) bool {
 		busy := len(c.tasks.appendMatching(nil, func(t *task) bool { return t.lun == l })) > 0
@@ -196,10 +201,10 @@ func (s *Session) see(leaving []*seenLUN, gone []*lun) {
 
 // endLeaving ends what still runs for LUNs that are not mapped any more, as if
 // it had come now; what the backing store is doing is waited for.
-func (c *Connection) endLeaving() {
+func (c *core) endLeaving() {
 	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return t.lun != nil && slices.Contains(c.leaving, t.lun) }) {
 		if t.listed && !t.cmd.Aborted() && !t.fetching() {
-			c.withdraw(t)
+			t.conn.withdraw(t)
 			t.fail(scsi.LUNotSupported)
 		}
 	}

@@ -192,6 +192,10 @@ func sessionOf(n target.SessionStats) control.Session {
 		Portal: n.Local.String(), Address: n.Remote.String(), Connected: n.Opened, Thread: n.Thread,
 		Window: n.Window, InFlight: n.InFlight, LUNs: []control.SessionLUN{},
 	}
+	out.Connections = []control.SessionConnection{}
+	for _, c := range n.Connections {
+		out.Connections = append(out.Connections, control.SessionConnection{CID: int(c.CID), Portal: c.Local.String(), Address: c.Remote.String()})
+	}
 	for _, l := range n.LUNs {
 		out.LUNs = append(out.LUNs, control.SessionLUN{LUN: int(l.LUN), Volume: l.LU.Name(), ReadOnly: l.ReadOnly, IO: ioOf(l.Traffic)})
 	}

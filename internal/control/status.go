@@ -173,6 +173,15 @@ type Session struct {
 	Window    int          `json:"window" doc:"Commands that it may have in flight."`
 	InFlight  int          `json:"in_flight" doc:"Commands that it has in flight now."`
 	LUNs      []SessionLUN `json:"luns" nullable:"false" doc:"What it sees."`
+
+	Connections []SessionConnection `json:"connections" nullable:"false" doc:"Its connections, oldest first."`
+}
+
+// SessionConnection is one connection of a session.
+type SessionConnection struct {
+	CID     int    `json:"cid" doc:"Number that the initiator gave it."`
+	Portal  string `json:"portal" doc:"Address of the server that it came in on."`
+	Address string `json:"address" doc:"Address of the initiator."`
 }
 
 // SessionLUN is a volume as a session sees it.

@@ -23,20 +23,28 @@ var ErrClosed = errors.New("connection closed by the target")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Conn is one connection of an initiator, which is also its whole session. The
-// exported fields are the live protocol state: a test may set them to send
-// something wrong on purpose.
+// Order is the command order of a session, which its connections share.
+type Order struct {
+	CmdSN    uint32 // of the next non-immediate request
+	ExpCmdSN uint32 // the target's last word, on whatever connection
+	MaxCmdSN uint32 // the target's last word, on whatever connection
+
+	nextITT uint32
+	known   bool // the target has said something
+}
+
+// Conn is one connection of an initiator, and its whole session until others Join.
+// The connections of a session are used by one goroutine. The exported fields are
+// the live protocol state: a test may set them to send something wrong on purpose.
 type Conn struct {
+	*Order
 	Params   Params
 	ISID     [6]byte
 	TSIH     uint16
 	CID      uint16
 	Identity Identity // what the last login exchange said of the peer
 
-	CmdSN     uint32 // of the next non-immediate request
 	ExpStatSN uint32 // StatSN that the next status must carry
-	ExpCmdSN  uint32 // the target's last word
-	MaxCmdSN  uint32 // the target's last word
 
 	Timeout     time.Duration // per wait; DefaultTimeout when zero
 	IgnorePings bool          // leave the target's NOP-In unanswered
@@ -47,17 +55,18 @@ type Conn struct {
 	rw          io.ReadWriter
 	in          []byte // received and not yet parsed
 	out         []byte // reused for every Send
-	nextITT     uint32
 	loginPhase  bool
+	joins       bool // a session that is there already
 	statSNKnown bool // the first status of a connection sets the sequence
 	windowKnown bool
+	exp, max    uint32 // ExpCmdSN and MaxCmdSN as this connection last said
 	tasks       map[uint32]*Task
 }
 
 // NewConn wraps a transport before login. Deadlines are used when the transport
 // has them (net.Conn, net.Pipe), otherwise reads block without limit.
 func NewConn(rw io.ReadWriter) *Conn {
-	return &Conn{rw: rw, Params: defaultParams(), loginPhase: true, tasks: map[uint32]*Task{}}
+	return &Conn{Order: &Order{}, rw: rw, Params: defaultParams(), loginPhase: true, tasks: map[uint32]*Task{}}
 }
 
 // NewEstablished wraps a transport whose login somebody else did: cmdSN is the

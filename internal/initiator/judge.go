@@ -54,7 +54,7 @@ func opcodeName(opcode byte) string {
 }
 
 // WindowOpen reports whether CmdSN may be used.
-func (c *Conn) WindowOpen() bool { return !c.windowKnown || !before(c.MaxCmdSN, c.CmdSN) }
+func (c *Conn) WindowOpen() bool { return !c.known || !before(c.MaxCmdSN, c.CmdSN) }
 
 // judgeFrame checks what framing itself relies on, before the rest is read.
 func (c *Conn) judgeFrame(p *PDU) error {
@@ -300,11 +300,24 @@ func (c *Conn) judgeWindow(p *PDU) error {
 		return violation(p, "4.2.2.1", "MaxCmdSN %#08x is below ExpCmdSN %#08x - 1", last, exp)
 	case before(c.CmdSN, exp):
 		return violation(p, "4.2.2.1", "ExpCmdSN %#08x, the next CmdSN is only %#08x", exp, c.CmdSN)
-	case c.windowKnown && before(exp, c.ExpCmdSN):
-		return violation(p, "4.2.2.1", "ExpCmdSN %#08x went back from %#08x", exp, c.ExpCmdSN)
-	case c.windowKnown && before(last, c.MaxCmdSN):
-		return violation(p, "4.2.2.1", "MaxCmdSN %#08x went back from %#08x", last, c.MaxCmdSN)
+	case c.windowKnown && before(exp, c.exp):
+		return violation(p, "4.2.2.1", "ExpCmdSN %#08x went back from %#08x", exp, c.exp)
+	case c.windowKnown && before(last, c.max):
+		return violation(p, "4.2.2.1", "MaxCmdSN %#08x went back from %#08x", last, c.max)
 	}
-	c.ExpCmdSN, c.MaxCmdSN, c.windowKnown = exp, last, true
+	c.exp, c.max, c.windowKnown = exp, last, true
+	c.hear(exp, last)
 	return nil
+}
+
+// hear takes the target's word. What came on one connection may be older than what
+// another has brought.
+func (o *Order) hear(exp, last uint32) {
+	if !o.known || before(o.ExpCmdSN, exp) {
+		o.ExpCmdSN = exp
+	}
+	if !o.known || before(o.MaxCmdSN, last) {
+		o.MaxCmdSN = last
+	}
+	o.known = true
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 )
@@ -94,6 +95,40 @@ func Dial(ctx context.Context, address string, o Options) (*Conn, error) {
 	return c, nil
 }
 
+// Join logs a further connection in to the session of c (RFC 7143 section 6.3.2),
+// over TCP to host:port. o names its CID, digests and whatever else is its own;
+// keys of the session are not offered again. It may also replace a connection that
+// has failed, by its CID.
+func (c *Conn) Join(ctx context.Context, address string, o Options) (*Conn, error) {
+	var d net.Dialer
+	nc, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	n, err := c.JoinOver(nc, o)
+	if err != nil {
+		nc.Close()
+	}
+	return n, err
+}
+
+// JoinOver is Join over a transport, which the caller closes when it fails.
+func (c *Conn) JoinOver(rw io.ReadWriter, o Options) (*Conn, error) {
+	n := NewConn(rw)
+	n.Order, n.joins = c.Order, true
+	n.Params = c.Params
+	n.Params.HeaderDigest, n.Params.DataDigest = false, false
+	n.Params.MaxRecvDataSegmentLength, n.Params.TargetMaxRecv = 8192, 8192
+	o.ISID, o.TSIH, o.Bare = c.ISID, c.TSIH, true
+	if o.HeaderDigest == "" {
+		o.HeaderDigest = "None"
+	}
+	if o.DataDigest == "" {
+		o.DataDigest = "None"
+	}
+	return n, n.Login(o)
+}
+
 // Stages of the login phase (CSG and NSG).
 const (
 	stageSecurity    = 0
@@ -123,7 +158,10 @@ func (c *Conn) Login(o Options) error {
 	if o.CmdSN == 0 {
 		o.CmdSN = 1
 	}
-	c.ISID, c.TSIH, c.CID, c.CmdSN = o.ISID, o.TSIH, o.CID, o.CmdSN
+	c.ISID, c.TSIH, c.CID = o.ISID, o.TSIH, o.CID
+	if !c.joins {
+		c.CmdSN = o.CmdSN
+	}
 	l := &login{c: c, o: o, settled: map[string]bool{}, itt: c.NewITT()}
 	if err := l.run(); err != nil {
 		return err

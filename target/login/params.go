@@ -96,6 +96,7 @@ func AssistedOffer(o Offer, immediate uint32) Offer {
 	o.RDMAExtensions, o.InitialR2T, o.ImmediateData = true, true, immediate > 0
 	o.HeaderDigests, o.DataDigests = []string{DigestNone}, []string{DigestNone}
 	o.FirstBurstLength = min(o.FirstBurstLength, max(immediate, 512))
+	o.MaxConnections, o.ErrorRecoveryLevel = 1, 0
 	o.TargetMaxRecvDataSegmentLength = max(immediate, DefaultMaxRecvDataSegmentLength)
 	o.InitiatorMaxRecvDataSegmentLength = pdu.MaxDataSegmentLength
 	return o

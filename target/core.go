@@ -1,0 +1,222 @@
+package target
+
+import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"lunar/internal/evloop"
+	"lunar/scheduler"
+	"lunar/target/pdu"
+	"lunar/target/scsi"
+)
+
+// core is what all connections of a session share and the data path changes: the
+// command order, the tasks and the LUNs. All of it belongs to the event thread on
+// which all connections of the session are, so that none of it needs a lock and a
+// session of one connection pays nothing for that there may be more. StatSN, what is
+// sent, and the allegiance of tasks are each Connection's (RFC 7143 sections
+// 4.2.2.2 and 4.2.5.1).
+type core struct {
+	session *Session
+	thread  *thread
+	owner   owner
+	log     *slog.Logger
+	conns   []*Connection // that have not ended; also those in login that will join
+	shown   atomic.Pointer[[]ConnectionStats]
+
+	window  CmdWindow
+	held    []heldRequest // came before a command that is missing
+	kept    int           // bytes kept for requests, see maxKept
+	tasks   taskTable
+	luns    []*lun              // by LUN number while small, see findLUN
+	leaving []*lun              // that are not mapped any more and have tasks
+	devices []*scheduler.Device // that its LUNs are on
+	nowhere *scsi.Nexus         // for commands to LUNs that are not mapped
+	nextTTT uint32
+	fences  []*taskManagement // that wait for connections to say that they have what was sent
+
+	live        int       // tasks that exist, listed or not
+	immediates  int       // of them, those outside the window
+	managements int       // task management functions under way
+	charged     int       // bytes of buffers that tasks hold or the transport still has to send
+	executing   *task     // in Execute
+	calling     *task     // whose command runs right now, to blame for a panic
+	waiters     taskQueue // tasks that wait for memory
+	starved     bool      // is in the thread's list of sessions with waiters
+
+	home    homing
+	traffic *traffic // for anyone to read
+
+	shared  bool          // it may have several connections
+	granted atomic.Uint64 // if shared: ExpCmdSN and MaxCmdSN as last sent, for logins
+	opened  bool          // the LUNs are open
+
+	leadingCID uint16 // of the connection that the session began with
+	ending     bool   // all connections are to end
+	finished   bool   // nothing of the session is left
+}
+
+// newCore makes the thread's part of a session whose first command will carry
+// cmdSN.
+func newCore(s *Session, th *thread, cmdSN pdu.SN, cid uint16) *core {
+	depth := s.settings.Limits.QueueDepth
+	c := &core{
+		session: s, thread: th, log: s.log(), tasks: newTaskTable(depth + maxImmediates),
+		window: NewCmdWindow(cmdSN, uint32(depth)), traffic: newTraffic(), leadingCID: cid, shared: s.params.MaxConnections > 1,
+	}
+	c.owner.thread = th
+	c.publishGrant(c.window.Grant())
+	c.show()
+	return c
+}
+
+// publishGrant lets logins of further connections know the command window.
+func (c *core) publishGrant(exp, max pdu.SN) { c.granted.Store(uint64(exp)<<32 | uint64(max)) }
+
+// Granted is ExpCmdSN and MaxCmdSN as last published, for any goroutine. What is
+// older than what the initiator knows, it ignores (RFC 7143 section 4.2.2.1).
+func (c *core) Granted() (exp, max pdu.SN) {
+	v := c.granted.Load()
+	return pdu.SN(v >> 32), pdu.SN(v)
+}
+
+// open readies the LUNs when the first connection starts.
+func (c *core) open() error {
+	if c.opened {
+		return nil
+	}
+	if err := c.openLUNs(); err != nil {
+		return err
+	}
+	c.opened = true
+	c.thread.add(c)
+	return nil
+}
+
+// show tells other goroutines the connections there are.
+func (c *core) show() {
+	stats := make([]ConnectionStats, 0, len(c.conns))
+	for _, o := range c.conns {
+		stats = append(stats, ConnectionStats{CID: o.cid, Local: o.local, Remote: o.remote})
+	}
+	c.shown.Store(&stats)
+}
+
+// speaker is a connection for what is said to the initiator once, nil if there is
+// none.
+func (c *core) speaker() *Connection {
+	for _, o := range c.conns {
+		if o.mover != nil && !o.closed {
+			return o
+		}
+	}
+	return nil
+}
+
+// only is the connection of a session that has exactly one, else nil.
+func (c *core) only() *Connection {
+	if len(c.conns) == 1 && c.conns[0].mover != nil {
+		return c.conns[0]
+	}
+	return nil
+}
+
+// closeAll ends all connections at once, or as soon as they start.
+func (c *core) closeAll(why error) {
+	c.ending = true
+	for _, o := range slices.Clone(c.conns) {
+		o.close(why)
+	}
+}
+
+// drainAll ends each connection once what is queued has been sent.
+func (c *core) drainAll(why error) {
+	c.ending = true
+	for _, o := range slices.Clone(c.conns) {
+		o.drain(why)
+	}
+}
+
+// requestLogout asks for the logout of every connection, on itself (RFC 7143
+// section 11.9.1, event 1).
+func (c *core) requestLogout(within time.Duration, why error) {
+	for _, o := range slices.Clone(c.conns) {
+		o.requestLogout(within, why)
+	}
+}
+
+// newTTT returns a Target Transfer Tag that is not in use and not reserved.
+func (c *core) newTTT() uint32 {
+	c.nextTTT++
+	if c.nextTTT == pdu.ReservedTag {
+		c.nextTTT = 1
+	}
+	return c.nextTTT
+}
+
+// abort ends a task without a status: at once, or when what the backing store
+// and the transport are doing for it has ended.
+func (c *core) abort(t *task) {
+	c.waiters.remove(t)
+	t.conn.withdraw(t)
+	if t.fetching() {
+		t.dying = true // Fetched comes back to it
+		return
+	}
+	if t.cmd.Abort() {
+		t.end()
+	}
+}
+
+// lose forgets a connection that has ended and has no tasks left: with the last
+// one the session has ended (RFC 7143 section 6.1).
+func (c *core) lose(o *Connection) {
+	c.conns = slices.DeleteFunc(c.conns, func(x *Connection) bool { return x == o })
+	c.show()
+	if len(c.conns) > 0 || c.finished {
+		return
+	}
+	c.finished = true
+	c.thread.remove(c)
+	c.thread.gate.close(c)
+	for _, l := range c.luns {
+		l.nexus.LU.Detach(l.nexus)
+	}
+	c.session.end()
+}
+
+// post runs f on the session's thread, at once when that is this one and the
+// session has arrived there.
+func (c *core) post(f func()) {
+	c.owner.Lock()
+	th := c.owner.thread
+	if !th.loop.OnThread() || c.thread != th {
+		th.loop.Post(evloop.Func(func() { c.post(f) })) // it may have moved meanwhile
+		c.owner.Unlock()
+		return
+	}
+	c.owner.Unlock()
+	defer c.Contain()
+	f()
+}
+
+// Contain is deferred around every entry: a panic ends the session whose code
+// panicked, and only it.
+func (c *core) Contain() {
+	if p := recover(); p != nil {
+		c.panicked(p)
+	}
+}
+
+func (c *core) panicked(p any) {
+	c.log.Error("panic in session: it is closed, others go on", "panic", p, "stack", string(debug.Stack()))
+	if t := c.calling; t != nil {
+		c.calling, c.executing = nil, nil
+		t.abandon()
+	}
+	c.closeAll(fmt.Errorf("internal error: %v", p))
+}

@@ -1,0 +1,94 @@
+package target
+
+import (
+	"slices"
+	"time"
+
+	"lunar/target/login"
+	"lunar/target/pdu"
+)
+
+// sharedSession returns the session of the TSIH if further connections may join it
+// (MaxConnections is more than 1), else nil.
+func (s *Server) sharedSession(tsih uint16, isid pdu.ISID) *Session {
+	if tsih == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := s.mu.sessions[tsih]; n != nil && n.isid == isid && n.core.shared {
+		return n
+	}
+	return nil
+}
+
+// join makes the connection one of a session (RFC 7143 section 6.3.2). n is the
+// session that it would have begun: what must be the same of both is compared.
+func (p *loginPhase) join(n *Session, cid uint16) error {
+	s := p.joins
+	if !s.sameNexus(n) || n.assisted {
+		return login.Errorf(pdu.LoginSessionDoesNotExist, "no such session of this initiator port")
+	}
+	p.server.mu.Lock()
+	fault := p.server.stillGranted(n)
+	p.server.mu.Unlock()
+	if fault != nil {
+		return fault
+	}
+	c := newConnection(s.core, cid, n.local, n.remote)
+	admitted := make(chan error, 1)
+	c.post(func() { c.admit(c, func(err error) { admitted <- err }) })
+	late := time.NewTimer(reinstateTime)
+	defer late.Stop()
+	select {
+	case err := <-admitted:
+		if err != nil {
+			return err
+		}
+	case <-s.ended:
+		return login.Errorf(pdu.LoginSessionDoesNotExist, "the session has ended")
+	case <-late.C:
+		c.post(c.abandon)
+		return login.Errorf(pdu.LoginServiceUnavailable, "the connection that this login replaces has not ended in %v", reinstateTime)
+	}
+	p.session, p.conn = s, c
+	return nil
+}
+
+// connection returns the connection with the CID, or nil: the last one, if some are
+// about to be replaced.
+func (c *core) connection(cid uint16) *Connection {
+	for _, o := range slices.Backward(c.conns) {
+		if o.cid == cid {
+			return o
+		}
+	}
+	return nil
+}
+
+// admit lets a connection in login join the session. One with the same CID is
+// replaced: it is ended first, with its tasks, and the others go on (connection
+// reinstatement, RFC 7143 section 6.3.4); if it is in login still, as soon as it starts.
+func (c *core) admit(o *Connection, then func(error)) {
+	old := c.connection(o.cid)
+	switch {
+	case c.finished || c.ending:
+		then(login.Errorf(pdu.LoginSessionDoesNotExist, "the session has ended"))
+		return
+	case old == nil && len(c.conns) >= int(c.session.params.MaxConnections):
+		then(login.Errorf(pdu.LoginTooManyConnections, "connection with CID %d beside %d, MaxConnections is %d",
+			o.cid, len(c.conns), c.session.params.MaxConnections))
+		return
+	}
+	if c.home.next != nil {
+		c.stay() // a session moves only with one connection
+	}
+	c.conns = append(c.conns, o)
+	c.show()
+	if old == nil {
+		then(nil)
+		return
+	}
+	old.ended = append(old.ended, func() { then(nil) })
+	old.close(errReinstated)
+}
