@@ -93,6 +93,7 @@ func (t *task) init(p *pdu.SCSICommand, ahs []byte) error {
 // aside: when the memory for that is not there, the initiator has to come
 // again (TASK SET FULL), because its data cannot wait outside.
 func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
+	t.cmd.Nexus = c.nowhere // until its LUN is known
 	if r.badDigest {
 		c.dropPlaced()
 		c.reject(r, pdu.RejectDataDigestError)
@@ -105,7 +106,6 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 	}
 	t.lun = c.findLUN(t.lunField)
 	if t.lun == nil {
-		t.cmd.Nexus = c.nowhere
 		scsi.ExecuteNoLU(&t.cmd)
 		return
 	}
@@ -117,9 +117,21 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 		return
 	}
 	t.lun.nexus.LU.Execute(&t.cmd)
-	if !t.ended {
-		t.keepImmediate()
+	if t.ended {
+		return
 	}
+	if t.early != nil && t.cmd.Dormant() && c.scarce() {
+		t.cmd.FailStatus(c.comeAgain())
+		return
+	}
+	t.keepImmediate()
+}
+
+// scarce reports that commands which wait for others must not keep more memory:
+// those that they wait for need some.
+func (c *Connection) scarce() bool {
+	pool := c.thread.loop.Pool()
+	return c.charged > c.session.settings.Limits.SessionMemory/2 || pool.Free() < pool.Size()/2
 }
 
 // keepImmediate copies immediate data out of the receive buffer while the

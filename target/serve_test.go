@@ -33,6 +33,7 @@ type rigOptions struct {
 	stores       []backstore.Store // of the first units, in place of store
 	device       string            // of all units; empty: each has its own
 	lus          int
+	group        int // event threads of each unit
 	sanitizeRate int64
 	rules        func([]*scsi.LogicalUnit) []target.AccessRule
 }
@@ -66,6 +67,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.AddLogicalUnit(lu, o.group)
 		lus = append(lus, lu)
 		luns = append(luns, target.LUNMapping{LUN: uint16(i), LU: lu})
 	}

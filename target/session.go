@@ -53,6 +53,7 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 		LU: m.LU, LUN: scsi.EncodeLUN(uint64(m.LUN)), Initiator: s.Port(), Target: name,
 		TargetTag: s.portalGroup, ReadOnly: m.ReadOnly, Ports: s.targetPorts, Map: s.visibleLUNs,
 	}
+	n.AwaitTasks = func(match func(*scsi.Command) bool, done func()) { s.core.awaitTasksOf(n, match, done) }
 	n.EndTasks = func(except *scsi.Command, done func()) { s.core.endTasksOf(n, except, done) }
 	return n
 }

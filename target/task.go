@@ -133,6 +133,7 @@ func (t *task) abandon() {
 	}
 	t.early = nil
 	waiting := t.leave()
+	t.cmd.Forsake()
 	t.abandoned = true
 	for _, tm := range waiting {
 		tm.done()

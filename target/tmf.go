@@ -81,15 +81,25 @@ func (c *Connection) single(tm *taskManagement, p *pdu.TaskManagementRequest) pd
 	switch p.Function() {
 	case pdu.FunctionAbortTask:
 		return c.abortTask(tm, p)
-	case pdu.FunctionClearACA: // NACA=1 is refused, so there never is an ACA condition to clear
-		if c.findLUN(p.BHS().LUN()) == nil {
-			return pdu.FunctionLUNDoesNotExist
-		}
-		return pdu.FunctionComplete
+	case pdu.FunctionClearACA:
+		return c.clearACA(tm, p.BHS().LUN())
 	case pdu.FunctionTaskReassign: // ErrorRecoveryLevel 2 only
 		return pdu.FunctionReassignmentNotSupported
 	}
 	return pdu.FunctionNotSupported
+}
+
+// clearACA ends the nexus's ACA condition, and its command with the ACA attribute.
+func (c *Connection) clearACA(tm *taskManagement, lunField uint64) pdu.TaskManagementResponseCode {
+	l := c.findLUN(lunField)
+	if l == nil {
+		return pdu.FunctionLUNDoesNotExist
+	}
+	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return t.lun == l && t.cmd.Attribute == scsi.ACA }) {
+		c.abortFor(tm, t)
+	}
+	l.nexus.LU.ClearACA(l.nexus)
+	return pdu.FunctionComplete
 }
 
 // abortTask ends one task, which may still wait for its turn in the command
@@ -211,6 +221,20 @@ func (c *core) endTasksOf(n *scsi.Nexus, except *scsi.Command, done func()) {
 	tm.left.Store(1)
 	c.post(func() {
 		c.endMatching(tm, func(t *task) bool { return t.lun != nil && t.lun.nexus == n && &t.cmd != except })
+		tm.done()
+	})
+}
+
+// awaitTasksOf is scsi.Nexus.AwaitTasks.
+func (c *core) awaitTasksOf(n *scsi.Nexus, match func(*scsi.Command) bool, done func()) {
+	tm := &taskManagement{passed: done}
+	tm.left.Store(1)
+	c.post(func() {
+		of := func(t *task) bool { return t.lun != nil && t.lun.nexus == n && match(&t.cmd) }
+		for _, t := range c.tasks.appendMatching(nil, of) {
+			tm.left.Add(1)
+			t.managements = append(t.managements, tm)
+		}
 		tm.done()
 	})
 }

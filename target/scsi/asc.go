@@ -60,6 +60,7 @@ const (
 	ASCInternalTargetFailure        ASC = 0x4400 // INTERNAL TARGET FAILURE
 	ASCProtocolServiceCRCError      ASC = 0x4705 // PROTOCOL SERVICE CRC ERROR
 	ASCCommandsClearedByProtocol    ASC = 0x477f // SOME COMMANDS CLEARED BY ISCSI PROTOCOL EVENT
+	ASCInvalidMessageError          ASC = 0x4900 // INVALID MESSAGE ERROR
 	ASCDataPhaseError               ASC = 0x4b00 // DATA PHASE ERROR
 	ASCMediumRemovalPrevented       ASC = 0x5302 // MEDIUM REMOVAL PREVENTED
 	ASCInsufficientResources        ASC = 0x5503 // INSUFFICIENT RESOURCES

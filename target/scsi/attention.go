@@ -94,6 +94,7 @@ func (lu *LogicalUnit) Attach(n *Nexus) {
 
 // Detach ends what Attach began. The nexus's commands have ended.
 func (lu *LogicalUnit) Detach(n *Nexus) {
+	lu.ClearACA(n)
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	delete(lu.mu.nexuses, n)

@@ -33,7 +33,7 @@ type Command struct {
 	// What the port fills in before Execute.
 	CDB       CDB
 	CDBLength int           // bytes of CDB that the initiator sent (16, more with an extended CDB)
-	Attribute TaskAttribute // ordering
+	Attribute TaskAttribute // its order among others: tasks.go
 	Nexus     *Nexus        // initiator, logical unit and mapping
 	Lane      backstore.Lane
 	Port      Port
@@ -92,6 +92,9 @@ type Command struct {
 	copy     *copyOperation
 	awaiting bool // see Awaiting
 
+	turn  uint64 // in the task set; 0: it was not watched
+	place *place // in the task set, if others wait for it or it for them
+
 	sanitizes *sanitizing // it makes the operation
 	waitsFor  *sanitizing // it waits for the operation's end
 }
@@ -129,6 +132,7 @@ func (c *Command) Reset() {
 	c.row, c.step, c.parsed = nil, nil, nil
 	c.limit, c.next, c.head, c.tail, c.fua, c.work, c.copy = 0, 0, 0, 0, false, work{}, nil
 	c.sanitizes, c.waitsFor = nil, nil
+	c.turn, c.place = 0, nil
 	c.inline, c.shield = 0, shield{}
 	c.starved, c.missed, c.awaiting, c.ending, c.aborted, c.again = false, false, false, false, false, false
 }
@@ -137,6 +141,9 @@ func (c *Command) Reset() {
 // that goes on with from in the background.
 func (c *Command) Adopt(from *Command, start func(*Command)) {
 	c.row = from.row
+	if at := controlByte(&c.CDB); at > 0 {
+		c.CDB[at] &^= nacaBit // no status, no ACA condition
+	}
 	c.bind()
 	start(c)
 }

@@ -12,6 +12,14 @@ func (lu *LogicalUnit) Execute(c *Command) {
 		c.Fail(s)
 		return
 	}
+	if (c.Attribute > Simple || lu.tasks.watched.Load()) && !lu.enter(c) {
+		return
+	}
+	lu.proceed(c)
+}
+
+// proceed runs a command whose turn it is in the task set.
+func (lu *LogicalUnit) proceed(c *Command) {
 	if s := lu.admit(c); s != nil {
 		c.Fail(s)
 		return
@@ -59,7 +67,7 @@ func (c *Command) decode() *Sense {
 	if row.Flags&Protectable != 0 {
 		return c.checkProtection()
 	}
-	return row.check(&c.CDB)
+	return c.checkCDB(&c.CDB)
 }
 
 // admit makes the checks that all commands have in common.
@@ -192,6 +200,9 @@ func (c *Command) settle() {
 	final := c.final
 	c.final = nil
 	if final == nil {
+		if c.Status == CheckCondition && !c.aborted {
+			c.failed()
+		}
 		c.release()
 		c.deliver()
 		return
@@ -273,6 +284,9 @@ func (c *Command) run(step func(*Command)) {
 
 // release lets go of all that an ended command holds.
 func (c *Command) release() {
+	if c.place != nil {
+		c.leave()
+	}
 	for c.head != c.tail {
 		c.close()
 	}

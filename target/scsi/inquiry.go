@@ -17,6 +17,7 @@ const (
 const (
 	versionSPC4       = 0x06
 	inquiryRMB        = 0x80 // byte 1: the medium can be removed
+	inquiryNormACA    = 0x20 // byte 3: NACA may be set
 	inquiryHiSup      = 0x10 // byte 3: LUNs follow SAM-5's addressing model
 	inquiryFormat     = 0x02 // byte 3: RESPONSE DATA FORMAT
 	inquiry3PC        = 0x08 // byte 5: third-party copy commands
@@ -91,6 +92,9 @@ func inquiryData(n *Nexus, cdb *CDB) ([]byte, *Sense) {
 		return vpdData(n, page)
 	}
 	data := standardInquiry(directAccessDevice, &n.LU.config)
+	if n.normalACA() {
+		data[3] |= inquiryNormACA
+	}
 	if n.LU.protect != protect.None {
 		data[5] |= inquiryProtect
 	}

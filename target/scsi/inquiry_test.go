@@ -10,7 +10,7 @@ import (
 func TestStandardInquiry(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v", Product: "VOLUME", Revision: "1.0\t\xff"})
 	equal(t, d.good([]byte{0x12, 0, 0, 0, 0xff, 0}, nil), `
-		00 00 06 12 5b 18 00 02
+		00 00 06 32 5b 18 00 02
 		4c554e4152202020
 		564f4c554d4520202020202020202020
 		312e3020
@@ -24,7 +24,7 @@ func TestInquiryRefusals(t *testing.T) {
 	d.refused([]byte{0x12, 0, 1, 0, 0xff, 0}, nil, InvalidFieldInCDB(2, 7))    // page code without EVPD
 	d.refused([]byte{0x12, 1, 0x81, 0, 0xff, 0}, nil, InvalidFieldInCDB(2, 7)) // no such page
 	d.refused([]byte{0x12, 2, 0, 0, 0xff, 0}, nil, InvalidFieldInCDB(1, 1))    // CMDDT
-	d.refused([]byte{0x12, 0, 0, 0, 0xff, 4}, nil, InvalidFieldInCDB(5, 2))    // NACA
+	d.refused([]byte{0x12, 0, 0, 0, 0xff, 2}, nil, InvalidFieldInCDB(5, 1))    // reserved in CONTROL
 }
 
 func TestInquiryWithoutLU(t *testing.T) {
@@ -75,8 +75,8 @@ func TestVPDPages(t *testing.T) {
 			 51 95 00 04  0000 0102
 			 53 98 00 20  69716e2e323032362d31312e6c756e61723a742c742c3078303130 32 00000000
 			 53 a8 00 14  69716e2e323032362d31312e6c756e61723a74 00`},
-		{"extended INQUIRY", diskInfo(), config, "", 0x86, `00 86 003c  00 01 01` + zeroes(57)},
-		{"extended INQUIRY, no cache", thick, config, "", 0x86, `00 86 003c  00 01 00` + zeroes(57)},
+		{"extended INQUIRY", diskInfo(), config, "", 0x86, `00 86 003c  00 07 01` + zeroes(57)},
+		{"extended INQUIRY, no cache", thick, config, "", 0x86, `00 86 003c  00 07 00` + zeroes(57)},
 		{"mode page policy", diskInfo(), config, "", 0x87, `00 87 0004  3f ff 00 00`},
 		{"third-party copy", diskInfo(), config, "", 0x8f, `00 8f 0064
 			0001 000c  0a  83 02 00 01  84 04 00 03 04 05  00

@@ -38,7 +38,7 @@ func init() {
 // enlist adds the row to the index.
 func (r *Row) enlist() {
 	r.prepare()
-	r.barred = r.barsOf()
+	r.barred, r.class = r.barsOf(), r.classOf()
 	commands = append(commands, r)
 	e := &index[r.Opcode]
 	if r.ServiceAction < 0 {

@@ -66,6 +66,7 @@ type LogicalUnit struct {
 	// who hold mu.
 	state atomic.Pointer[State]
 	guard extentGuard
+	tasks taskSet
 	clock clock
 	space spaceWatch
 
@@ -210,11 +211,12 @@ func (lu *LogicalUnit) update(change func(*State)) {
 }
 
 // ResetState returns what commands can change to its defaults, as a logical
-// unit reset does (SAM-5 clause 6.3.3), and ends RESERVE; the capacity,
+// unit reset does (SAM-5 clause 6.3.3), and ends RESERVE and any ACA condition; the capacity,
 // persistent reservations, access states, the medium where it is and a sanitize
 // operation stay.
 func (lu *LogicalUnit) ResetState() {
 	lu.endReserve()
+	lu.ClearACA(nil)
 	lu.update(func(s *State) {
 		before := *s
 		*s = *lu.defaultState()

@@ -20,6 +20,11 @@ type Nexus struct {
 	// is Awaiting, it does not wait. Nil: there are none.
 	EndTasks func(except *Command, done func())
 
+	// AwaitTasks calls done, on any goroutine, when those of the nexus's tasks
+	// have ended for which match says so; match is called on their threads. Nil:
+	// there are none.
+	AwaitTasks func(match func(*Command) bool, done func())
+
 	barred     atomic.Uint32 // bars; stored under LogicalUnit.mu
 	attentions attentionQueue
 	prevents   atomic.Bool // PREVENT: the medium stays

@@ -71,7 +71,7 @@ func (c *Command) checkProtection() *Sense {
 	long := at != 1
 	switch {
 	case field == 0 && !long, kind == protect.None:
-		return c.row.check(&c.CDB)
+		return c.checkCDB(&c.CDB)
 	case kind == protect.Type2 && !long:
 		return InvalidOpcode
 	case int(field) >= len(fieldChecks):
@@ -79,7 +79,7 @@ func (c *Command) checkProtection() *Sense {
 	}
 	cdb := c.CDB
 	cdb[at] &^= protectField
-	if s := c.row.check(&cdb); s != nil {
+	if s := c.checkCDB(&cdb); s != nil {
 		return s
 	}
 	checks := fieldChecks[field]

@@ -81,6 +81,9 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 		}
 	}
 	preempted := lu.publish(&change)
+	for _, n := range preempted {
+		lu.ClearACA(n)
+	}
 	if len(preempted) == 0 {
 		return (*Command).Good
 	}

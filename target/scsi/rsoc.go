@@ -156,6 +156,14 @@ func (lu *LogicalUnit) supportedCommands() []*Row {
 }
 
 func runReportSupportedOperationCodes(c *Command) {
-	data, sense := supportedOperationCodes(c.Nexus.LU.supportedCommands(), opcodeRequestOf(&c.CDB))
+	rows := c.Nexus.LU.supportedCommands()
+	if c.Nexus.normalACA() {
+		for i, row := range rows {
+			shown := *row
+			shown.Usage[controlByte(&row.Usage)] |= nacaBit
+			rows[i] = &shown
+		}
+	}
+	data, sense := supportedOperationCodes(rows, opcodeRequestOf(&c.CDB))
 	c.answer(data, binary.BigEndian.Uint32(c.CDB[6:]), sense)
 }

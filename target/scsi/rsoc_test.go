@@ -19,8 +19,8 @@ func TestOneCommand(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	const (
 		unsupported  = "00 01 0000"
-		inquiry      = "00 03 0006 12 01 ff ff ff 00"
-		readCapacity = "00 03 0010 9e 10 ff ff ff ff ff ff ff ff ff ff ff ff 01 00"
+		inquiry      = "00 03 0006 12 01 ff ff ff 04"
+		readCapacity = "00 03 0010 9e 10 ff ff ff ff ff ff ff ff ff ff ff ff 01 04"
 	)
 	tests := []struct {
 		name   string
@@ -30,7 +30,7 @@ func TestOneCommand(t *testing.T) {
 		{"1: without service actions", opcodesCDB(1, 0x12, 0), inquiry},
 		{"1: the requested service action is ignored", opcodesCDB(1, 0x12, 7), inquiry},
 		{"1: unsupported", opcodesCDB(1, 0xc1, 0), unsupported},
-		{"1: timeouts", opcodesCDB(1|withTimeouts, 0x12, 0), "00 83 0006 12 01 ff ff ff 00" + goldenTimeouts},
+		{"1: timeouts", opcodesCDB(1|withTimeouts, 0x12, 0), "00 83 0006 12 01 ff ff ff 04" + goldenTimeouts},
 		{"2: with service actions", opcodesCDB(2, 0x9e, 0x10), readCapacity},
 		{"2: no such service action", opcodesCDB(2, 0x9e, 0x11), unsupported},
 		{"2: no such operation code", opcodesCDB(2, 0xc1, 0), unsupported},
@@ -168,7 +168,7 @@ func TestCommandsOfAThickUnit(t *testing.T) {
 func TestReportTaskManagementFunctions(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	cdb := []byte{0xa3, 0x0d, 0, 0, 0, 0, 0, 0, 0, 0xff, 0, 0}
-	equal(t, d.good(cdb, nil), "da 00 00 00")
+	equal(t, d.good(cdb, nil), "fa 00 00 00")
 	cdb[2] = 0x80
-	equal(t, d.good(cdb, nil), "da 00 00 0c 000000000000000000000000")
+	equal(t, d.good(cdb, nil), "fa 00 00 0c 000000000000000000000000")
 }

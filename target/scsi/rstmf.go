@@ -3,8 +3,9 @@ package scsi
 import "encoding/binary"
 
 // The supported task management functions (SPC-4 clause 6.36), byte 0: those
-// of RFC 7143 section 11.5.1 but for CLEAR ACA, as NormACA is zero.
+// of RFC 7143 section 11.5.1.
 const supportedFunctions = 0x80 | // ATS: ABORT TASK
+	0x20 | // CACAS: CLEAR ACA
 	0x40 | // ATSS: ABORT TASK SET
 	0x10 | // CTSS: CLEAR TASK SET
 	0x08 | // LURS: LOGICAL UNIT RESET

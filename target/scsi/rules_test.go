@@ -32,7 +32,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"unknown operation code", []byte{0xff}, nil, InvalidOpcode},
 		{"unknown service action", []byte{0x9e, 0x1f}, nil, InvalidFieldInCDB(1, 4)},
-		{"NACA", []byte{0x28, 0, 0, 0, 0, 0, 0, 0, 1, 4}, nil, InvalidFieldInCDB(9, 2)},
+		{"reserved bit of CONTROL", []byte{0x28, 0, 0, 0, 0, 0, 0, 0, 1, 2}, nil, InvalidFieldInCDB(9, 1)},
 		{"READ(10) RDPROTECT", cdb10(0x28, 0x20, 0, 1), nil, InvalidFieldInCDB(1, 5)},
 		{"READ(16) RDPROTECT", cdb16(0x88, 0xe0, 0, 1), nil, InvalidFieldInCDB(1, 7)},
 		{"WRITE(12) WRPROTECT", cdb12(0xaa, 0x20, 0, 1), block, InvalidFieldInCDB(1, 5)},

@@ -4,8 +4,8 @@ import "encoding/binary"
 
 // sbcTable holds the commands that read, write or release logical blocks
 // (SBC-3). Usage leaves out protection information (RDPROTECT, WRPROTECT and
-// VRPROTECT in bits 7 to 5 of byte 1: see Protectable), ANCHOR and NACA, neither
-// of which there is.
+// VRPROTECT in bits 7 to 5 of byte 1: see Protectable), ANCHOR, which there
+// is not, and NACA, which all commands have.
 // DPO and GROUP NUMBER are accepted and change nothing: the one is advice, the
 // other names a statistic that is not kept. FUA_NV (bit 1 of byte 1) and
 // SYNC_NV are obsolete and accepted for the sake of older initiators; they ask

@@ -74,6 +74,8 @@ var (
 	ProtocolServiceCRCError   = &Sense{Key: AbortedCommand, ASC: ASCProtocolServiceCRCError}
 	// DataPhaseError: the data did not come as announced: 4B/00.
 	DataPhaseError = &Sense{Key: AbortedCommand, ASC: ASCDataPhaseError}
+	// InvalidMessageError: the ACA attribute without an ACA condition: 49/00.
+	InvalidMessageError = &Sense{Key: IllegalRequest, ASC: ASCInvalidMessageError}
 	// InsufficientResources: no memory for the command now: 55/03.
 	InsufficientResources = &Sense{Key: AbortedCommand, ASC: ASCInsufficientResources}
 )

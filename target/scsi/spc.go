@@ -5,8 +5,8 @@ import "encoding/binary"
 // spcTable holds the commands that speak of the logical unit rather than of
 // its blocks: SPC-4's, and SBC-3's START STOP UNIT and READ CAPACITY. Usage
 // leaves out the bits that are obsolete or say what the unit does not do
-// (NACA of the CONTROL byte, SP of MODE SELECT is looked at to be refused with
-// a sense of its own).
+// (SP of MODE SELECT is looked at to be refused with a sense of its own), and NACA
+// of the CONTROL byte, which all commands have.
 var spcTable = []Row{
 	{
 		Name: "TEST UNIT READY", Opcode: 0x00, ServiceAction: -1, Length: 6, Exempt: true,

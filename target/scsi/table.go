@@ -1,5 +1,7 @@
 package scsi
 
+import "lunar/target/scsi/taskset"
+
 // Access says what a command does to the medium, for write protection,
 // ordering and scheduling.
 type Access uint8
@@ -79,6 +81,8 @@ type Row struct {
 
 	// unused are the CDB's bits that must be zero, as little endian words.
 	unused [len(CDB{}) / 8]uint64
+	// class is what it does, for the order of commands.
+	class taskset.Class
 	// barred are the bars that keep the command from running.
 	barred bars
 }

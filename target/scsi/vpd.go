@@ -83,7 +83,7 @@ func extendedInquiry(n *Nexus) []byte {
 	if n.LU.protect != protect.None {
 		body[0] = typeCodes[n.LU.protect].extended | tagChecks
 	}
-	body[1] = 0x01 // SIMPSUP: commands run in any order, whatever their attribute
+	body[1] = 0x04 | 0x02 | 0x01 // HEADSUP, ORDSUP, SIMPSUP
 	if n.LU.info.VolatileCache {
 		body[2] = 0x01 // V_SUP
 	}

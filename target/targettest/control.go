@@ -18,7 +18,7 @@ func testSense(t *testing.T, s Subject) {
 	c.alive()
 }
 
-// testTaskAttributes: every attribute but ACA, which needs NACA, is served.
+// testTaskAttributes: every attribute but ACA, which needs an ACA condition, is served.
 func testTaskAttributes(t *testing.T, s Subject) {
 	c := s.login(t, 1)
 	var tasks []*initiator.Task
