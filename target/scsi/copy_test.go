@@ -21,7 +21,7 @@ func (l mediumLane) TryNow(op *backstore.Op) bool { return l.tryNow(l.medium, op
 func (l mediumLane) Submit(op *backstore.Op) bool { return l.submit(l.medium, op) }
 
 func (th *thread) laneOf(n *Nexus) backstore.Lane {
-	if m := n.LU.store.(*medium); m != th.medium {
+	if m, ok := n.LU.store.(*medium); ok && m != th.medium {
 		return mediumLane{th, m}
 	}
 	return th
@@ -267,7 +267,7 @@ func TestCopyResults(t *testing.T) {
 	if len(got) < 64 || got[56] != byte(CheckCondition) || SenseKey(got[61]) != MediumError {
 		t.Errorf("FAILURE DETAILS % x", got)
 	}
-	if got := ask(5, 9); len(got) < 34 || got[5] != 0x82 || SenseKey(got[33]) != MediumError {
+	if got := ask(5, 9); len(got) < 34 || got[5] != 0x02 || SenseKey(got[33]) != MediumError {
 		t.Errorf("COPY STATUS(LID4) % x", got)
 	}
 	n[0].Initiator = "two"

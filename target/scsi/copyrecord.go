@@ -15,6 +15,8 @@ const (
 	copyInProgress copyStatus = 0x00
 	copyCompleted  copyStatus = 0x01
 	copyFailed     copyStatus = 0x02
+	copyPartial    copyStatus = 0x03 // without errors, but of less than was asked for
+	copyTerminated copyStatus = 0x60
 )
 
 // copyRecord is what is known of a copy that an initiator asked this logical
@@ -31,6 +33,12 @@ type copyRecord struct {
 	segments  uint16 // that were begun
 	operation uint16 // OPERATION COUNTER: how often bytes has changed
 	sense     []byte // of what failed, in descriptor format
+
+	// Of the commands with tokens; set before the copy begins, but for token.
+	shift      uint // TRANSFER COUNT is in blocks of so many bits of bytes; 0: in bytes
+	partial    bool // the token stands for less than was asked for
+	background bool
+	token      *rodToken // that it made
 }
 
 // copyRecords are those of a logical unit, oldest first.
@@ -115,14 +123,20 @@ func (r *copyRecord) fail(s *Sense, segment uint16) {
 }
 
 // end notes how the copy has ended, once.
-func (r *copyRecord) end(good bool) {
+func (r *copyRecord) end(how copyStatus) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.status != copyInProgress {
 		return
 	}
-	r.status = copyFailed
-	if good {
-		r.status = copyCompleted
+	if r.status = how; how == copyCompleted && r.partial {
+		r.status = copyPartial
 	}
+}
+
+// setToken notes the token that the command made.
+func (r *copyRecord) setToken(t *rodToken) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.token, r.bytes = t, uint64(t.size)
 }

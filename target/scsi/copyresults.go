@@ -19,7 +19,7 @@ func receiveCopyStatusLID1(c *Command) {
 	defer r.mu.Unlock()
 	data := make([]byte, 12)
 	binary.BigEndian.PutUint32(data, uint32(len(data)-4))
-	data[4] = 0x80 | byte(r.status) // HDD: nothing is held
+	data[4] = 0x80 | byte(min(r.status, copyFailed)) // HDD: nothing is held
 	binary.BigEndian.PutUint16(data[5:], r.segments)
 	data[7] = putTransferCount32(data[8:], r.bytes)
 	c.SendParameter(data, receiveAllocation(&c.CDB))
@@ -56,7 +56,7 @@ func receiveCopyFailureDetails(c *Command) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	data := make([]byte, failedSegmentHeader, failedSegmentHeader+len(r.sense))
-	if r.status == copyFailed {
+	if len(r.sense) > 0 {
 		data[56] = byte(CheckCondition) // EXTENDED COPY COMMAND STATUS
 	}
 	binary.BigEndian.PutUint16(data[58:], uint16(len(r.sense)))
@@ -87,6 +87,11 @@ func receiveCopyOperatingParameters(c *Command) {
 // Lengths of the LID4 results.
 const (
 	copyStatusHeader = 32
+	unitsBlocks      = 0xf1 // TRANSFER COUNT UNITS; else bytes
+
+	// COPY OPERATION STATUS of what is in progress.
+	inForeground = 0x11
+	inBackground = 0x12
 )
 
 // receiveCopyStatusLID4 runs RECEIVE COPY STATUS(LID4) (SPC-4 clause 6.19).
@@ -108,18 +113,25 @@ func receiveCopyStatusLID4(c *Command) {
 func (r *copyRecord) appendStatus(dst []byte) []byte {
 	be, data := binary.BigEndian, make([]byte, copyStatusHeader)
 	data[4] = r.action // RESPONSE TO SERVICE ACTION
-	data[5] = 0x80 | byte(r.status)
+	data[5] = byte(r.status)
 	be.PutUint16(data[6:], r.operation)
 	if r.status == copyInProgress {
+		data[5] = inForeground
+		if r.background {
+			data[5] = inBackground
+		}
 		be.PutUint32(data[8:], statusUpdateDelay)
 	} else {
 		be.PutUint32(data[8:], 0xfffffffe) // it has ended: no change is to be expected
 	}
-	if r.status == copyFailed {
+	if len(r.sense) > 0 {
 		data[12] = byte(CheckCondition)
 	}
 	data[13], data[14] = byte(len(r.sense)), byte(len(r.sense))
-	be.PutUint64(data[16:], r.bytes) // in bytes: TRANSFER COUNT UNITS is 0
+	be.PutUint64(data[16:], r.bytes>>r.shift)
+	if r.shift > 0 {
+		data[15] = unitsBlocks
+	}
 	be.PutUint16(data[24:], r.segments)
 	return append(append(dst, data...), r.sense...)
 }

@@ -1,6 +1,9 @@
 package scsi
 
 import (
+	"errors"
+	"time"
+
 	"lunar/backstore"
 )
 
@@ -35,7 +38,14 @@ type copyOperation struct {
 	index   int   // of the move under way
 	started int64 // bytes of it that were started
 	flushed bool  // the move's destination was flushed after it, as its WCE demands
+	writes  bool  // zeroes are written: the store knows no faster way
 	record  *copyRecord
+
+	// Of the commands with tokens.
+	fresh  *rodToken // that the command makes
+	token  *rodToken // what it reads by; nil: it is no such copy
+	source *CSCD     // of token
+	remove bool      // the token is deleted in the end
 }
 
 // The phases of a part.
@@ -46,7 +56,11 @@ const (
 
 // runCopy begins the moves, which were checked.
 func (c *Command) runCopy(moves []copyMove, record *copyRecord) {
-	c.copy = &copyOperation{moves: moves, record: record}
+	c.resumeCopy(&copyOperation{moves: moves, record: record})
+}
+
+func (c *Command) resumeCopy(o *copyOperation) {
+	c.copy = o
 	c.step = nil
 	c.run(copyStep)
 }
@@ -83,7 +97,7 @@ func copyStep(c *Command) {
 
 // copyRoom reports whether another part may start.
 func (c *Command) copyRoom(m *copyMove) bool {
-	if any, _ := m.overlaps(); any {
+	if any, _ := m.overlaps(); any || m.source == nil && !c.copy.writes {
 		return c.head == c.tail
 	}
 	return c.tail-c.head < MaxSegments
@@ -94,9 +108,10 @@ func (c *Command) copyRoom(m *copyMove) bool {
 func (c *Command) startPart(m *copyMove) bool {
 	o := c.copy
 	if o.started == 0 {
-		c.fua = !m.dest.Nexus.LU.state.Load().WriteCache
+		byWriting := m.source != nil || o.writes // else the flush behind it
+		c.fua = byWriting && !m.dest.Nexus.LU.state.Load().WriteCache
 	}
-	if m.source == nil {
+	if m.source == nil && !o.writes {
 		c.startZeroes(m)
 		return true
 	}
@@ -113,6 +128,13 @@ func (c *Command) startPart(m *copyMove) bool {
 	s := c.at(c.tail)
 	c.tail++
 	s.ref, s.off, s.n, s.phase = ref, uint32(at), uint32(n), copyReading
+	if m.source == nil {
+		clear(ref.Bytes())
+		s.phase = copyWriting
+		s.away, s.op.Off, s.op.Len, s.op.Data = m.dest, m.to+at, n, ref.Bytes()
+		s.launch(backstore.Write)
+		return true
+	}
 	s.away, s.op.Off, s.op.Len, s.op.Data = m.source, m.from+at, n, ref.Bytes()
 	s.launch(backstore.Read)
 	return true
@@ -140,9 +162,19 @@ func (c *Command) copyParts(m *copyMove) bool {
 				c.failCopy(s, m)
 				return false
 			}
+			if t := c.copy.token; t != nil && t.revoked.Load() {
+				c.failToken(m)
+				return false
+			}
 			s.phase = copyWriting
 			s.away, s.op.Off = m.dest, m.to+int64(s.off)
 			s.launch(backstore.Write)
+		}
+		if s.state == done && s.op.Kind == backstore.WriteZeroes && errors.Is(s.op.Err, backstore.ErrUnsupported) {
+			c.copy.writes = true
+			c.copy.started -= s.op.Len
+			c.close() // it was alone
+			continue
 		}
 		if s.state == done && s.op.Err != nil {
 			c.failCopy(s, m)
@@ -177,7 +209,17 @@ func (c *Command) failCopy(s *segment, m *copyMove) {
 	lu.complain(s.op.Kind, lba, s.op.Err)
 	cause := senseOf(s.op.Err, s.op.Kind, lba)
 	c.copy.record.fail(&cause, m.segment)
+	if c.row.Access == AccessWrite && s.phase == copyWriting {
+		c.Fail(c.sense(cause)) // WRITE USING TOKEN's own logical unit
+		return
+	}
 	c.Fail(c.sense(copyAborted(ASCThirdPartyDeviceFailure, m.segment)))
+}
+
+// failToken ends a copy whose token has been revoked.
+func (c *Command) failToken(m *copyMove) {
+	c.copy.record.fail(TokenRevoked, m.segment)
+	c.Fail(TokenRevoked)
 }
 
 // copyAborted tells that a segment descriptor could not be processed (SPC-4
@@ -188,5 +230,24 @@ func copyAborted(asc ASC, segment uint16) Sense {
 
 // ended follows the end of the command, whatever it was.
 func (o *copyOperation) ended(c *Command) {
-	o.record.end(!c.aborted && c.Status == Good)
+	o.letGo()
+	if o.fresh != nil && (c.aborted || c.Status != Good) {
+		c.Nexus.LU.tokens.forget(o.fresh)
+	}
+	switch {
+	case c.aborted:
+		o.record.end(copyTerminated)
+	case c.Status != Good:
+		o.record.end(copyFailed)
+	default:
+		o.record.end(copyCompleted)
+	}
+}
+
+// letGo ends the use of the token.
+func (o *copyOperation) letGo() {
+	if t := o.token; t != nil {
+		o.token = nil
+		o.source.Nexus.LU.tokens.release(t, o.remove, time.Now())
+	}
 }

@@ -3,8 +3,8 @@ package scsi
 import "encoding/binary"
 
 // copyTable holds the third-party copy commands (SPC-4): what asks for a copy
-// and what asks after it. They are not AccessWrite: what they write to need not
-// be the logical unit that they are sent to, and is checked apart.
+// and what asks after it. EXTENDED COPY is not AccessWrite: what it writes to
+// need not be the logical unit that it is sent to, and is checked apart.
 var copyTable = []Row{
 	{
 		Name: "EXTENDED COPY(LID1)", Opcode: 0x83, ServiceAction: 0x00, Length: 16,
@@ -17,6 +17,18 @@ var copyTable = []Row{
 		Flags: ParameterList,
 		Usage: CDB{0x83, 0x01, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		List:  copyListLength, Run: extendedCopyLID4,
+	},
+	{
+		Name: "POPULATE TOKEN", Opcode: 0x83, ServiceAction: 0x10, Length: 16,
+		Access: AccessRead, Flags: ParameterList,
+		Usage: CDB{0x83, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f},
+		List:  copyListLength, Run: populateToken,
+	},
+	{
+		Name: "WRITE USING TOKEN", Opcode: 0x83, ServiceAction: 0x11, Length: 16,
+		Access: AccessWrite, Flags: ParameterList,
+		Usage: CDB{0x83, 0x11, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f},
+		List:  copyListLength, Run: writeUsingToken,
 	},
 	{
 		Name: "RECEIVE COPY STATUS(LID1)", Opcode: 0x84, ServiceAction: 0x00, Length: 16, Exempt: true,
@@ -37,6 +49,11 @@ var copyTable = []Row{
 		Name: "RECEIVE COPY STATUS(LID4)", Opcode: 0x84, ServiceAction: 0x05, Length: 16, Exempt: true,
 		Usage: CDB{0x84, 0x05, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		Run:   receiveCopyStatusLID4,
+	},
+	{
+		Name: "RECEIVE ROD TOKEN INFORMATION", Opcode: 0x84, ServiceAction: 0x07, Length: 16, Exempt: true,
+		Usage: CDB{0x84, 0x07, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+		Run:   receiveRODTokenInformation,
 	},
 }
 

@@ -45,7 +45,7 @@ func (c *Command) extendedCopy(list *copyList, s *Sense) {
 	moves, s := copyMoves(segments, cscds)
 	if s != nil {
 		record.fail(s, uint16(s.Info))
-		record.end(false)
+		record.end(copyFailed)
 		c.Fail(s)
 		return
 	}
@@ -55,8 +55,9 @@ func (c *Command) extendedCopy(list *copyList, s *Sense) {
 	}
 	// With IMMED the status tells that the copy has begun; RECEIVE COPY
 	// STATUS(LID4) tells the rest.
+	record.background = true
 	if !c.Port.Background(c, func(b *Command) { b.runCopy(moves, record) }) {
-		record.end(false)
+		record.end(copyFailed)
 		c.Fail(InsufficientResources)
 		return
 	}

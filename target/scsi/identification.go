@@ -57,7 +57,12 @@ func targetDesignators(n *Nexus) []byte {
 	list := designator(protocolISCSI|codeBinary, port|designatorRelativePort, relative)
 	list = append(list, designator(protocolISCSI|codeBinary, port|designatorPortGroup, relative)...)
 	list = append(list, designator(protocolISCSI|codeUTF8, port|designatorName, nameString(portName))...)
-	return append(list, designator(protocolISCSI|codeUTF8, pivValid|associatedDevice|designatorName, nameString(n.Target))...)
+	return append(list, deviceName(n.Target)...)
+}
+
+// deviceName is the designator of a target device.
+func deviceName(target string) []byte {
+	return designator(protocolISCSI|codeUTF8, pivValid|associatedDevice|designatorName, nameString(target))
 }
 
 func designator(set, kind byte, identifier []byte) []byte {

@@ -78,11 +78,15 @@ func TestVPDPages(t *testing.T) {
 		{"extended INQUIRY", diskInfo(), config, "", 0x86, `00 86 003c  00 07 01` + zeroes(57)},
 		{"extended INQUIRY, no cache", thick, config, "", 0x86, `00 86 003c  00 07 00` + zeroes(57)},
 		{"mode page policy", diskInfo(), config, "", 0x87, `00 87 0004  3f ff 00 00`},
-		{"third-party copy", diskInfo(), config, "", 0x8f, `00 8f 0064
-			0001 000c  0a  83 02 00 01  84 04 00 03 04 05  00
+		{"third-party copy", diskInfo(), config, "", 0x8f, `00 8f 0174
+			0000 0020  000000000000 0040 00000258 0000003c 0000000000080000 0000000000020000
+			0001 0010  0d  83 04 00 01 10 11  84 05 00 03 04 05 07  0000
 			0004 001c  00000000 0010 0040 00000900 00000000` + zeroes(12) + `
 			0008 0004  03 02 0a e4
 			000c 0004  0000 0000
+			0106 005c  00` + zeroes(11) + `00000000 00000258 00000258` + zeroes(18) + `0030
+			00 00 002c 0000 0000 0000000010000000 0000000004000000 0000000004000000 0000000004000000 0000000000000000
+			0108 0084  0000 0080  00800001 03 00 8000` + zeroes(56) + ` ffff0001 02 00 0000` + zeroes(56) + `
 			8001 0020  00000040 00000040 10000000 09` + zeroes(19)},
 		{"block characteristics", diskInfo(), config, "", 0xb1, `00 b1 003c  0001 00 40` + zeroes(56)},
 		{"block characteristics, rotating", thick, config, "", 0xb1, `00 b1 003c  0000` + zeroes(58)},
@@ -93,7 +97,7 @@ func TestVPDPages(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDisk(t, tt.info, tt.config)
 			d.nexus.Target, d.nexus.TargetTag = tt.target, 0x102
-			equal(t, d.good([]byte{0x12, 1, tt.page, 0, 0xff, 0}, nil), tt.golden)
+			equal(t, d.good([]byte{0x12, 1, tt.page, 0x03, 0xff, 0}, nil), tt.golden)
 		})
 	}
 }

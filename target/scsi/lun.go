@@ -82,6 +82,7 @@ type LogicalUnit struct {
 	resizing sync.Mutex // one Resize at a time
 
 	copies     copyRecords
+	tokens     rodTokens
 	complaints complaints
 	stability  stability
 	inherited  bool // the store had dirty data when it came

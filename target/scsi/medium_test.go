@@ -362,7 +362,7 @@ func (x *exchange) begin(n *Nexus, cdb []byte, in uint32) {
 	c := x.c
 	c.CDB = CDB{}
 	copy(c.CDB[:], cdb)
-	c.CDBLength, c.Nexus, c.Lane, c.Port = 16, n, x.thread, x
+	c.CDBLength, c.Nexus, c.Lane, c.Port = 16, n, x.laneOf(n), x
 	if len(x.out) > 0 {
 		in = 0
 	}

@@ -2,6 +2,7 @@ package scsi
 
 import (
 	"fmt"
+	"math"
 
 	"lunar/backstore"
 )
@@ -16,6 +17,7 @@ import (
 func (lu *LogicalUnit) Resize(bytes int64) error {
 	lu.resizing.Lock()
 	defer lu.resizing.Unlock()
+	lu.tokens.changing(bytes, math.MaxInt64-bytes) // what is behind the end will be gone
 	if err := lu.resizeStore(bytes); err != nil {
 		return fmt.Errorf("volume %q: %w", lu.config.Name, err)
 	}
@@ -24,6 +26,7 @@ func (lu *LogicalUnit) Resize(bytes int64) error {
 		return nil
 	}
 	lu.update(func(s *State) { s.Blocks = blocks })
+	lu.tokens.changing(bytes, math.MaxInt64-bytes) // those that were made meanwhile
 	lu.Attention(ASCCapacityChanged, nil)
 	return nil
 }

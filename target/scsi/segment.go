@@ -179,6 +179,11 @@ func (s *segment) submit() {
 		s.finish()
 		return
 	}
+	if s.op.Kind == backstore.Read && s.op.Len == 0 {
+		s.finish() // it was about the extent guard alone
+		return
+	}
+	s.changing()
 	if lane := s.lane(); lane.TryNow(&s.op) || lane.Submit(&s.op) {
 		c.inline += s.op.Length()
 		s.finish()
@@ -194,6 +199,13 @@ var errSanitizing = errors.New("a sanitize operation has begun")
 // for that.
 func (s *segment) shutOut() bool {
 	return changes(s.op.Kind) && s.cmd.sanitizes == nil && s.nexus().LU.state.Load().Sanitize != nil
+}
+
+// changing revokes the tokens for what the operation is about to change.
+func (s *segment) changing() {
+	if changes(s.op.Kind) {
+		s.nexus().LU.tokens.changing(s.op.Off, s.op.Len)
+	}
 }
 
 // nextTurn is a segment that waits for its command's next turn.

@@ -51,6 +51,17 @@ var (
 	UnsupportedTargetDescriptor = &Sense{Key: IllegalRequest, ASC: ASCUnsupportedTargetDescriptor}
 	TooManySegmentDescriptors   = &Sense{Key: IllegalRequest, ASC: ASCTooManySegmentDescriptors}
 	UnsupportedSegmentType      = &Sense{Key: IllegalRequest, ASC: ASCUnsupportedSegmentType}
+	// InvalidTokenOperation, UnsupportedTokenType, TokenUnknown, TokenRevoked,
+	// TokenExpired, InvalidTokenLength: what is wrong with the token of a WRITE
+	// USING TOKEN: 23/00 to 23/0A.
+	InvalidTokenOperation = &Sense{Key: IllegalRequest, ASC: ASCInvalidTokenOperation}
+	UnsupportedTokenType  = &Sense{Key: IllegalRequest, ASC: ASCUnsupportedTokenType}
+	TokenUnknown          = &Sense{Key: IllegalRequest, ASC: ASCTokenUnknown}
+	TokenRevoked          = &Sense{Key: IllegalRequest, ASC: ASCTokenRevoked}
+	TokenExpired          = &Sense{Key: IllegalRequest, ASC: ASCTokenExpired}
+	InvalidTokenLength    = &Sense{Key: IllegalRequest, ASC: ASCInvalidTokenLength}
+	// InsufficientResourcesForToken: all tokens of the logical unit are in use: 55/0D.
+	InsufficientResourcesForToken = &Sense{Key: IllegalRequest, ASC: ASCInsufficientForToken}
 	// InvalidRelease: INVALID RELEASE OF PERSISTENT RESERVATION: its type is
 	// another: 26/04.
 	InvalidRelease = &Sense{Key: IllegalRequest, ASC: ASCInvalidRelease}

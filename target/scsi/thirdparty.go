@@ -7,20 +7,26 @@ import (
 
 // Third-party copy descriptor types of VPD page 8Fh (SPC-4 clause 7.8.17).
 const (
+	tpcBlockRODLimits       = 0x0000
 	tpcSupportedCommands    = 0x0001
 	tpcParameterData        = 0x0004
 	tpcSupportedDescriptors = 0x0008
 	tpcSupportedCSCDIDs     = 0x000c
+	tpcRODFeatures          = 0x0106
+	tpcRODTypes             = 0x0108
 	tpcGeneralOperations    = 0x8001
 )
 
 // thirdPartyCopy is page 8Fh: which copies the logical unit's copy manager
 // makes, by which commands.
 func thirdPartyCopy(n *Nexus) []byte {
-	body := tpcDescriptor(tpcSupportedCommands, tpcCommands(n.LU))
+	body := tpcDescriptor(tpcBlockRODLimits, tpcTokenLimits(n.LU))
+	body = append(body, tpcDescriptor(tpcSupportedCommands, tpcCommands(n.LU))...)
 	body = append(body, tpcDescriptor(tpcParameterData, tpcParameters())...)
 	body = append(body, tpcDescriptor(tpcSupportedDescriptors, tpcDescriptors())...)
 	body = append(body, tpcDescriptor(tpcSupportedCSCDIDs, []byte{0, 0})...)
+	body = append(body, tpcDescriptor(tpcRODFeatures, tpcFeatures())...)
+	body = append(body, tpcDescriptor(tpcRODTypes, tpcTypes())...)
 	return append(body, tpcDescriptor(tpcGeneralOperations, tpcOperations(n.LU))...)
 }
 
@@ -80,5 +86,52 @@ func tpcOperations(lu *LogicalUnit) []byte {
 	be.PutUint32(d[4:], maxCopyRecords) // MAXIMUM IDENTIFIED CONCURRENT COPIES
 	be.PutUint32(d[8:], maxCopyBytes)   // MAXIMUM SEGMENT LENGTH
 	d[12] = byte(lu.blockShift)         // DATA SEGMENT GRANULARITY
+	return d
+}
+
+// tpcTokenLimits tells the bounds of POPULATE TOKEN and WRITE USING TOKEN
+// (SBC-3 clause 6.6.9.3).
+func tpcTokenLimits(lu *LogicalUnit) []byte {
+	be, d := binary.BigEndian, make([]byte, 32)
+	be.PutUint16(d[6:], maxTokenRanges)
+	be.PutUint32(d[8:], uint32(maxTokenTimeout.Seconds()))
+	be.PutUint32(d[12:], uint32(defaultTokenTimeout.Seconds()))
+	be.PutUint64(d[16:], maxCopyBytes>>lu.blockShift)     // MAXIMUM TOKEN TRANSFER SIZE
+	be.PutUint64(d[24:], optimalCopyBytes>>lu.blockShift) // OPTIMAL TRANSFER COUNT
+	return d
+}
+
+// optimalCopyBytes is what a copy moves so quickly that initiators that wait for
+// it do not wonder.
+const optimalCopyBytes = 64 << 20
+
+// tpcFeatures tells the same in bytes. REMOTE TOKENS is 0: those of other
+// servers are unknown.
+func tpcFeatures() []byte {
+	be, d := binary.BigEndian, make([]byte, 44+48)
+	// MINIMUM TOKEN LIFETIME is 0: a change of the blocks ends it.
+	be.PutUint32(d[16:], uint32(maxTokenTimeout.Seconds())) // MAXIMUM TOKEN LIFETIME, when not used
+	be.PutUint32(d[20:], uint32(maxTokenTimeout.Seconds())) // MAXIMUM TOKEN INACTIVITY TIMEOUT
+	block := d[44:]
+	be.PutUint16(d[42:], uint16(len(block)))
+	be.PutUint16(block[2:], uint16(len(block)-4)) // block device, format 0
+	be.PutUint64(block[8:], maxCopyBytes)         // MAXIMUM BYTES IN BLOCK ROD
+	be.PutUint64(block[16:], optimalCopyBytes)
+	be.PutUint64(block[24:], optimalCopyBytes) // to a token
+	be.PutUint64(block[32:], optimalCopyBytes) // from a token
+	return d
+}
+
+// tpcTypes lists the types of tokens: those that POPULATE TOKEN makes, and the
+// one that stands for zeroes.
+func tpcTypes() []byte {
+	const length = 64
+	be, d := binary.BigEndian, make([]byte, 4+2*length)
+	be.PutUint16(d[2:], 2*length)
+	be.PutUint32(d[4:], rodChangeVulnerable)
+	d[4+4] = 0x03                 // TOKEN_IN, TOKEN_OUT
+	be.PutUint16(d[4+6:], 0x8000) // PREFERENCE INDICATOR: above others
+	be.PutUint32(d[4+length:], rodZero)
+	d[4+length+4] = 0x02 // TOKEN_IN
 	return d
 }

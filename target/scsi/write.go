@@ -58,6 +58,7 @@ func (c *Command) writeNow() bool {
 		s.hold.release()
 		return false
 	}
+	s.changing()
 	if !c.fua {
 		c.Nexus.writesVolatile()
 	}
