@@ -35,6 +35,7 @@ type options struct {
 	Ladder  ladderCommand  `cmd:"" help:"Batching: off, static and adaptive, from 1 to 512 requests at a time."`
 	Cache   cacheCommand   `cmd:"" help:"The block cache."`
 	QoS     qosCommand     `cmd:"" name:"qos" help:"The token scheduler: reservations and limits of ten initiators."`
+	ISER    iserCommand    `cmd:"" name:"iser" help:"iSER and TCP of lunar, C tgt and LIO in a guest of the lab."`
 	Soak    soakCommand    `cmd:"" help:"Half an hour at full load with every byte checked: does the process grow?"`
 
 	LoopServe loopServe `cmd:"" hidden:""`

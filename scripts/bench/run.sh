@@ -16,6 +16,10 @@
 # scheduler, with ten initiators, into docs/qos.md and docs/qos. Takes about one
 # minute (quick, the default) or four (full).
 #
+# run.sh iser [OPTIONS]: iSER and TCP of lunar, C tgt and LIO in a guest of the lab,
+# into docs/performance-iser.md. Takes about eight minutes. A guest under emulation
+# tells of ratios alone.
+#
 # run.sh soak [--runtime 30m] [OPTIONS]: full load with every byte checked, clients
 # that come, go and are killed, and a look at memory, goroutines, threads and
 # descriptors every five seconds, into docs/soak.md. Needs 3 GiB on the disk below
@@ -26,6 +30,10 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 scripts/setup/packages.sh bench
+if [ "${1:-}" = iser ]; then
+	scripts/setup/packages.sh test
+	make build
+fi
 readonly out=build/bench
 mkdir -p "$out"
 go build -o "$out/" ./cmd/tgtd ./cmd/tgtload ./scripts/bench

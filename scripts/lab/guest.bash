@@ -8,7 +8,8 @@
 #
 # Lines from the guest: "ready"; "out TEXT" (a scenario's output); "log TEXT"
 # (of a tgtd in the guest); "host WORD" (a request to the host, answered by one
-# line "ok TEXT" or "failed TEXT"); "done STATUS". Lines to the guest: "run SCENARIO PORT", and "off".
+# line "ok TEXT" or "failed TEXT"); "done STATUS". Lines to the guest: "run SCENARIO
+# PORT SECONDS [ARGUMENT...]", and "off".
 
 readonly machines='initiator rdma numa2 numa4'
 guest_pid=
@@ -99,7 +100,7 @@ guest_tell() { printf '%s\n' "$*" >&5; }
 # Returns the scenario's status, 200 if the guest is of no more use.
 guest_run() {
 	local until=$((SECONDS + $2)) answer words
-	guest_tell "run $1 $port"
+	guest_tell "run $1 $port $(seconds_of "$1") ${LAB_ARGUMENTS:-}"
 	while guest_line "$((until - SECONDS))"; do
 		case $line in
 		out\ *) printf '%s\n' "${line#out }" >>"$dir/guest.log" ;;

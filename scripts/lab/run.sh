@@ -7,7 +7,8 @@
 # NAME alone is the scenario on all its machines.
 #
 # Environment: TGTD (build/tgtd), LAB_LOGS (build/lab), LAB_SECONDS (900: a
-# bound against hanging; a run takes far less), LUNAR_CACHE (where the image is kept).
+# bound against hanging; a run takes far less), LAB_ARGUMENTS (for the scenario,
+# if it has any), LUNAR_CACHE (where the image is kept).
 set -euo pipefail
 
 lab=$(cd "$(dirname "$0")" && pwd)
@@ -17,7 +18,6 @@ readonly root
 readonly tgtd=${TGTD:-$root/build/tgtd}
 readonly logs=${LAB_LOGS:-$root/build/lab}
 readonly deadline=${LAB_SECONDS:-900}
-readonly scenario_seconds=150
 readonly boot_seconds=120
 readonly crash='^(panic|fatal error|WARNING: DATA RACE|unexpected fault|SIG[A-Z]+):?'
 
@@ -26,12 +26,14 @@ readonly crash='^(panic|fatal error|WARNING: DATA RACE|unexpected fault|SIG[A-Z]
 
 die() { printf 'lab: %s\n' "$*" >&2; exit 1; }
 
-# list_scenarios: NN-NAME, or NN-NAME@MACHINE, in the order that boots least.
+# list_scenarios [all]: NN-NAME, or NN-NAME@MACHINE, in the order that boots least.
+# Without all, those are left out that run only when they are named.
 list_scenarios() {
 	local machine file
 	for machine in $machines; do
 		for file in "$lab"/guest/[0-9]*.sh; do
 			[[ " $(machines_of "$file") " = *" $machine "* ]] || continue
+			[ "${1:-}" = all ] || ! grep -qx '# when: named' "$file" || continue
 			file=$(basename "$file" .sh)
 			[ "$machine" = initiator ] || file+=@$machine
 			printf '%s\n' "$file"
@@ -45,9 +47,12 @@ machines_of() { sed -n 's/^# machines: //p' "$1" | grep . || echo initiator; }
 # machine_of SCENARIO
 machine_of() { [[ $1 = *@* ]] && echo "${1#*@}" || echo initiator; }
 
+# seconds_of SCENARIO: how long it may take.
+seconds_of() { sed -n 's/^# seconds: //p' "$lab/guest/${1%@*}.sh" | grep . || echo 120; }
+
 # named WORD: the scenarios of that name, with or without number and machine.
 named() {
-	list_scenarios | awk -v word="$1" '{ name = $0; sub(/^[0-9]+-/, "", name); base = name; sub(/@.*/, "", base) }
+	list_scenarios all | awk -v word="$1" '{ name = $0; sub(/^[0-9]+-/, "", name); base = name; sub(/@.*/, "", base) }
 		$0 == word || name == word || base == word { print; found = 1 } END { exit !found }'
 }
 
@@ -121,12 +126,12 @@ boot() {
 # attempt SCENARIO: 0 passed, 200 failed and the guest is of no more use, else
 # failed.
 attempt() {
-	local left status=0
+	local left bound status=0
 	touch "$dir/guest.log" "$dir/tgtd.log"
 	[ "$guest_machine" = "$(machine_of "$1")" ] || return 200
 	target_inside "$guest_machine" || target_start >>"$dir/guest.log" || return 1
-	left=$((deadline - SECONDS))
-	guest_run "${1%@*}" "$((left < scenario_seconds ? left : scenario_seconds))" || status=$?
+	left=$((deadline - SECONDS)) bound=$(($(seconds_of "$1") + 30))
+	guest_run "${1%@*}" "$((left < bound ? left : bound))" || status=$?
 	if [ "$status" = 0 ] && ! target_inside "$guest_machine" && ! target_runs; then
 		echo "tgtd ended during the scenario" >>"$dir/guest.log"
 		status=1
@@ -174,7 +179,7 @@ shell() {
 main() {
 	local word found scenarios=()
 	case ${1:-} in
-	list) list_scenarios | sed 's/^[0-9]*-//' && return ;;
+	list) list_scenarios all | sed 's/^[0-9]*-//' && return ;;
 	shell)
 		[[ " $machines " = *" ${2:-initiator} "* ]] || die "no machine '$2', expected one of $machines"
 		prepare

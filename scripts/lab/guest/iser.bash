@@ -13,7 +13,7 @@ tgtd_start() {
 	/lab/tgtd serve -c /tmp/tgtd.yaml >>/tmp/tgtd.log 2>&1 3>&- &
 	tgtd_pid=$!
 	for ((tries = 0; tries < 100; tries++)); do
-		(exec 3<>"/dev/tcp/$RDMA_ADDRESS/3260") 2>/dev/null && return
+		(exec 3<>"/dev/tcp/${PORTAL/://}") 2>/dev/null && return
 		kill -0 "$tgtd_pid" 2>/dev/null || fail "tgtd ended at its start: $(tail -n 3 /tmp/tgtd.log)"
 		sleep 0.2
 	done

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const iserSaid = `+ a command of the scenario
+counters sends posts
+sample 1 read-4k lunar-iser 1000000 200 10 40
+counted read-4k 200 10 5 210 55
+sample 1 read-4k tgt-iser 1000000 100 20 40
+sample 1 read-4k lio-iser 2000000 400 0 40
+sample 2 read-4k lunar-iser 1000000 300 10 30
+counted read-4k 100 0 0 100 50
+sample 2 read-4k tgt-iser 1000000 100 10 30
+sample 2 read-4k lio-iser 1000000 600 0 60
+`
+
+func TestISERTables(t *testing.T) {
+	r, err := parseISER(iserSaid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, test := range map[string]struct{ found, expected string }{
+		"rates":  {r.rates(), "| 4 KiB random read, depth 32 | 2.50 | 0.75 | – | – | – | **no** |"},
+		"server": {r.costs(), "| 4 KiB random read, depth 32, server process | 0.29 | – | – | – | – |"},
+		"guest":  {r.costs(), "| 4 KiB random read, depth 32, whole guest | 0.42 | 1.50 | – | – | – |"},
+		"counts": {r.countTable(), "| 4 KiB random read, depth 32 | 1.00 | 0.38 | 1.00 |"},
+	} {
+		if !strings.Contains(test.found, test.expected) {
+			t.Errorf("%s: found\n%s\nexpected among it %q", what, test.found, test.expected)
+		}
+	}
+}
+
+func TestISERRefusesWhatIsNoResult(t *testing.T) {
+	for _, text := range []string{"", "sample 1 read-4k lunar-iser 1000000 0 1 1", "sample 1 read-4k lunar-iser 1 2 3", "counters a\ncounted read-4k 5 1"} {
+		if _, err := parseISER(text); err == nil {
+			t.Errorf("%q was taken, expected an error", text)
+		}
+	}
+}
