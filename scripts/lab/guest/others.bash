@@ -35,6 +35,7 @@ tgt_admin() { must tgtadm --lld "$1" --mode "$2" --op "$3" --tid "$4" "${@:5}"; 
 lio_up() {
 	local backend=$LIO/core/rd_mcp_0/memory
 	must modprobe -a target_core_mod iscsi_target_mod ib_isert
+	mountpoint -q /sys/kernel/config || must mount -t configfs configfs /sys/kernel/config
 	must mkdir -p "$backend"
 	must lio_set "rd_pages=$(($1 * 256))" "$backend/control"
 	must lio_set 1 "$backend/enable"
