@@ -65,6 +65,12 @@ func TestVerifiedRuns(t *testing.T) {
 			w := quick()
 			w.Verify, w.Sizes, w.Depth = true, test.sizes, test.depth
 			r := runLoad(t, d, test.connections, test.options, w)
+			for r.Reads == 0 || r.Writes == 0 { // a busy machine may give it no time
+				if w.Runtime *= 4; w.Runtime > 20*time.Second {
+					t.Fatalf("nothing was done in %v", w.Runtime/4)
+				}
+				r = runLoad(t, d, test.connections, test.options, w)
+			}
 			if r.Verification.Miscompares != 0 || r.Verification.Checked == 0 {
 				t.Errorf("verification %+v", r.Verification)
 			}
