@@ -21,9 +21,14 @@ var (
 
 const (
 	// drainTime bounds how long a closing connection may take to send what is
-	// queued, flushTime how long its device may take to flush afterwards.
+	// queued, flushTime how long its device may take to flush the send queue
+	// afterwards.
 	drainTime = 5 * time.Second
 	flushTime = 10 * time.Second
+	// receiveTime is how long the receives may take when nothing of the send queue
+	// is left. One that was posted after the queue pair had failed, which nobody
+	// knew yet, never comes back from some devices (rxe), but at its end.
+	receiveTime = 100 * time.Millisecond
 	// slack is how many receives are posted beyond the command window: for
 	// NOPs, task management and other immediate PDUs.
 	slack = 32
@@ -65,7 +70,10 @@ type conn struct {
 	qpGone   bool  // the control goroutine has destroyed the queue pair
 	draining bool  // what is queued is still sent
 	ending   bool  // nothing more is posted
-	closed   bool  // Receiver.Closed was called, or will not be
+	hurried  bool  // only receives are waited for
+	prepares bool  // Prepare is getting memory for it
+	closed   bool  // the device has nothing of it any more
+	told     bool  // Receiver.Closed was called
 	timer    evloop.Timer
 }
 
@@ -171,6 +179,9 @@ func (c *conn) Close(why error, drain bool) {
 	if c.why == nil {
 		c.why = why
 	}
+	if c.closed { // before the receiver had come
+		c.tell()
+	}
 	if c.ending || c.draining && drain {
 		return
 	}
@@ -213,7 +224,9 @@ func (c *conn) timeUp() {
 	case !c.ending: // there may be memory by now
 		c.schedule()
 	default:
-		c.log.Warn("the RDMA device has not given back what was posted: the queue pair is destroyed", "receives", c.rx.posted, "sends", c.tx.outstanding())
+		if c.tx.outstanding() > 0 {
+			c.log.Warn("the RDMA device has not given back what was posted: the queue pair is destroyed", "receives", c.rx.posted, "sends", c.tx.outstanding())
+		}
 		c.control.destroyQP(c, func() {
 			c.rx.posted = 0
 			c.tx.retireAll(c)
@@ -224,15 +237,36 @@ func (c *conn) timeUp() {
 
 // finishIfFlushed ends the connection once the device has nothing of it any more.
 func (c *conn) finishIfFlushed() {
-	if !c.ending || c.closed || c.rx.posted > 0 || c.tx.outstanding() > 0 {
+	if !c.ending || c.closed || c.prepares || c.tx.outstanding() > 0 {
+		return
+	}
+	if c.rx.posted > 0 {
+		c.hurry()
 		return
 	}
 	c.closed = true
 	c.loop.Disarm(&c.timer)
 	c.control.destroy(c)
-	if c.r != nil {
+	c.tell()
+}
+
+// tell tells the receiver of the end, if there is one yet.
+func (c *conn) tell() {
+	if c.r != nil && !c.told {
+		c.told = true
 		c.r.Closed(c.why)
 	}
+}
+
+// hurry bounds the wait for receives: the end of the queue pair gives them back as
+// well.
+func (c *conn) hurry() {
+	if c.hurried {
+		return
+	}
+	c.hurried = true
+	c.loop.Disarm(&c.timer)
+	c.loop.Arm(&c.timer, receiveTime)
 }
 
 // Stalled is how long the initiator has taken nothing of what it is owed.

@@ -87,8 +87,8 @@ func (c *control) run() {
 		}
 		c.takeEvents()
 		for i, d := range c.transport.devices {
-			if fds[2+i].Revents != 0 {
-				c.takeAsync(d)
+			if fds[2+i].Revents != 0 && !c.takeAsync(d) {
+				fds[2+i].Fd = -1 // poll passes it over
 			}
 		}
 		if c.takeOrders() {
@@ -165,7 +165,8 @@ func (c *control) take(e *verbs.Event) {
 	case verbs.EventDisconnected:
 		why = errPeerClosed
 	case verbs.EventDeviceRemoval:
-		why = errRemoved
+		c.lose(conn.station.device)
+		return
 	case verbs.EventConnectError, verbs.EventUnreachable, verbs.EventRejected:
 		why = fmt.Errorf("connection failed: %s (%d)", e.Type, e.Status)
 	default: // established, address change, the end of the time wait
@@ -179,6 +180,9 @@ func (c *control) portalEvent(p *portal, e *verbs.Event) {
 	if e.Type != verbs.EventDeviceRemoval {
 		return
 	}
+	if d := c.transport.device(e.Device); d != nil {
+		c.lose(d)
+	}
 	c.transport.log.Error("iSER portal closed: its RDMA device is being removed", "portal", p.addr.String())
 	delete(c.portals, e.ID)
 	p.id = nil
@@ -187,32 +191,66 @@ func (c *control) portalEvent(p *portal, e *verbs.Event) {
 	}
 }
 
-// takeAsync acts on the asynchronous events of a device.
-func (c *control) takeAsync(d *device) {
+// takeAsync acts on the asynchronous events of a device; false: there will be no
+// more.
+func (c *control) takeAsync(d *device) bool {
 	var e verbs.AsyncEvent
 	for {
 		ok, err := d.verbs.NextAsync(&e)
 		if err != nil || !ok {
-			return
+			return err == nil
 		}
 		switch e.Type {
 		case verbs.AsyncCommEst:
 			c.ofQP(d, e.QP, func(conn *conn) { conn.report(conn.id.Notify()) })
 		case verbs.AsyncQPFatal, verbs.AsyncQPRequest, verbs.AsyncQPAccess:
 			c.ofQP(d, e.QP, func(conn *conn) { conn.loseLater(fmt.Errorf("the device reports: %s", e.Type)) })
-		case verbs.AsyncDeviceFatal, verbs.AsyncCQError:
+		case verbs.AsyncDeviceFatal:
+			c.lose(d)
+		case verbs.AsyncCQError:
 			d.log.Error("RDMA device failed: its connections are closed", "device", d.name, "event", e.Type.String())
-			for _, conn := range c.conns {
-				if conn.station.device == d {
-					conn.loseLater(fmt.Errorf("the device reports: %s", e.Type))
-				}
-			}
+			c.loseAll(d, fmt.Errorf("the device reports: %s", e.Type))
 		case verbs.AsyncPortError:
 			d.log.Warn("RDMA port is down", "device", d.name, "port", e.Port)
 		case verbs.AsyncPortActive:
 			d.log.Info("RDMA port is active", "device", d.name, "port", e.Port)
 		}
 	}
+}
+
+// lose gives a device up that is removed or has failed for good. It is freed when the
+// last of its connections has ended.
+func (c *control) lose(d *device) {
+	if d.gone {
+		return
+	}
+	d.gone = true
+	d.log.Error("RDMA device is being removed, or has failed: its connections are closed", "device", d.name)
+	c.loseAll(d, errRemoved)
+	c.freeIfUnused(d)
+}
+
+// loseAll ends the connections of a device.
+func (c *control) loseAll(d *device, why error) {
+	for _, conn := range c.conns {
+		if conn.station.device == d {
+			conn.loseLater(why)
+		}
+	}
+}
+
+// freeIfUnused gives back what a lost device has: the kernel may wait for it.
+func (c *control) freeIfUnused(d *device) {
+	for _, conn := range c.conns {
+		if conn.station.device == d {
+			return
+		}
+	}
+	if err := d.close(); err != nil {
+		d.log.Warn("RDMA device closed", "error", err)
+		return
+	}
+	d.log.Info("RDMA device closed", "device", d.name)
 }
 
 // ofQP calls f for the connection of a queue pair, if it is still there.
@@ -281,6 +319,8 @@ func (c *control) build(p *portal, e *verbs.Event) (*conn, error) {
 	switch {
 	case d == nil:
 		return nil, errors.New("its RDMA device came after the start: restart the server to use it")
+	case d.gone:
+		return nil, errRemoved
 	case e.InitiatorDepth == 0:
 		return nil, errors.New("it allows no RDMA reads, without which nothing can be written")
 	}
@@ -410,5 +450,8 @@ func (c *control) destroy(conn *conn) {
 			conn.station.device.memory.give(b)
 		}
 		conn.loop.Post(evloop.Func(func() { conn.station.remove(conn) }))
+		if d := conn.station.device; d.gone {
+			c.freeIfUnused(d)
+		}
 	})
 }

@@ -16,9 +16,11 @@ type device struct {
 	name   string
 	log    *slog.Logger
 	memory *memory
+	gone   bool // of the control goroutine: it is removed from the machine, or has failed for good
 
 	mu struct {
 		sync.Mutex
+		closed   bool
 		stations map[*evloop.Loop]*station
 	}
 }
@@ -71,10 +73,14 @@ func (d *device) load(loop *evloop.Loop) int {
 	return 0
 }
 
-// close frees everything on the device; no connection is left.
+// close frees everything on the device, once; no connection is left.
 func (d *device) close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.mu.closed {
+		return nil
+	}
+	d.mu.closed = true
 	var errs []error
 	for loop, s := range d.mu.stations {
 		errs = append(errs, onLoop(loop, s.close))

@@ -184,14 +184,24 @@ func (e *entrance) Prepare(r *login.Result, depth int) error {
 	}
 	depth = min(depth, c.window)
 	n := depth + slack - loginSlots
-	b, err := c.station.device.memory.take(n*slotSize+(depth+slack)*controlSlot, c.loop.Memory())
-	if err != nil {
-		return login.Errorf(pdu.LoginOutOfResources, "%v", err)
+	err := onLoop(c.loop, func() error {
+		c.prepares = !c.closed // from here on it does not end, nor does its device
+		return c.why
+	})
+	var b *block
+	if err == nil {
+		if b, err = c.station.device.memory.take(n*slotSize+(depth+slack)*controlSlot, c.loop.Memory()); err != nil {
+			err = login.Errorf(pdu.LoginOutOfResources, "%v", err)
+		}
 	}
 	return onLoop(c.loop, func() error {
-		if c.why != nil {
+		if c.prepares = false; err == nil {
+			err = c.why
+		}
+		if err != nil {
 			c.station.device.memory.give(b)
-			return c.why
+			c.finishIfFlushed()
+			return err
 		}
 		c.rx.blocks[1], c.rx.slots[1] = b, n
 		for i := range n {

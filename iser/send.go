@@ -131,6 +131,9 @@ func (c *conn) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 		releaseRef(ref)
 		return
 	}
+	if c.r != nil && len(data) > c.tx.longest {
+		panic(fmt.Sprintf("iser: %s with %d bytes of data, the initiator takes %d", bhs.Opcode(), len(data), c.tx.longest))
+	}
 	o := c.tx.out.push()
 	*o = outgoing{kind: kindSend, bhs: *bhs, data: data, ref: ref}
 	if bhs.Opcode() == pdu.OpSCSIResponse {

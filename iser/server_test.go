@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,10 +56,14 @@ type watchedLog struct {
 	slog.Handler
 	t       testing.TB
 	allowed map[string]bool
+	warned  atomic.Int64 // of work that no device has given back
 }
 
 func (h *watchedLog) Handle(_ context.Context, r slog.Record) error {
 	line := r.Message
+	if strings.Contains(line, "has not given back") {
+		h.warned.Add(1)
+	}
 	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
 	if r.Level >= slog.LevelError && !h.allowed[r.Message] {
 		h.t.Errorf("%s", line)
@@ -68,7 +74,7 @@ func (h *watchedLog) Handle(_ context.Context, r slog.Record) error {
 }
 
 func (h *watchedLog) Enabled(_ context.Context, l slog.Level) bool {
-	return l >= slog.LevelError || testing.Verbose()
+	return l >= slog.LevelWarn || testing.Verbose()
 }
 func (h *watchedLog) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h *watchedLog) WithGroup(string) slog.Handler      { return h }

@@ -66,7 +66,7 @@ func newStation(d *device, loop *evloop.Loop) (*station, error) {
 // reserve returns a queue with room for n completions.
 func (s *station) reserve(n int) (*queue, error) {
 	for _, q := range s.queues {
-		if q.room >= n {
+		if q.room >= n && !q.reported {
 			q.room -= n
 			return q, nil
 		}

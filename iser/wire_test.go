@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"lunar/target"
 	"lunar/target/pdu"
 )
 
@@ -138,4 +139,17 @@ func TestRing(t *testing.T) {
 	if got := *r.at(r.head); got != want {
 		t.Fatalf("first %d, expected %d", got, want)
 	}
+}
+
+// What is longer than the initiator's buffers never leaves: a fault of ours ends the
+// session, not the initiator's queue pair.
+func TestTooLongIsRefused(t *testing.T) {
+	c := &conn{r: struct{ target.Receiver }{}}
+	c.tx.longest = controlMost
+	defer func() {
+		if recover() == nil {
+			t.Error("129 bytes for a buffer of 128 were taken")
+		}
+	}()
+	c.SendControl(new(pdu.BHS), make([]byte, controlMost+1), nil)
 }

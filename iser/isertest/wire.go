@@ -30,7 +30,7 @@ const (
 type Options struct {
 	Portal     netip.AddrPort
 	Invalidate bool // the target may invalidate keys
-	Depth      int  // RDMA Reads that the target may have under way; 0: as many as the device can
+	Depth      int  // RDMA Reads that the target may have under way; 0: as many as the device can, -1: none
 }
 
 // Wire is the initiator's end of a connection. It implements io.ReadWriteCloser and
@@ -63,6 +63,7 @@ type Wire struct {
 	segment  int     // MaxRecvDataSegmentLength of the initiator
 	full     bool    // full feature phase
 	refused  bool    // the target does not want its keys invalidated
+	driven   bool    // a Driver takes the completions
 	Counts   Counts
 }
 
@@ -70,6 +71,13 @@ type Wire struct {
 type Counts struct {
 	Sends       int // of the target
 	Invalidated int // of them, those that invalidated a key
+}
+
+// Invalidated is how many SENDs of the target have invalidated a key.
+func (w *Wire) Invalidated() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Counts.Invalidated
 }
 
 // buffer is a posted receive.
@@ -124,7 +132,7 @@ func (w *Wire) connect() error {
 	if w.options.Invalidate {
 		flags = 0x80
 	}
-	err := w.id.Connect(verbs.ConnParam{InitiatorDepth: 1, Responder: uint8(depth), RNRRetry: 6, Retry: 7, Private: []byte{flags, 0, 0, 0}})
+	err := w.id.Connect(verbs.ConnParam{InitiatorDepth: 1, Responder: uint8(max(depth, 0)), RNRRetry: 6, Retry: 7, Private: []byte{flags, 0, 0, 0}})
 	if err != nil {
 		return err
 	}
@@ -168,9 +176,15 @@ func wait(fds ...int) error {
 // run takes completions and events until the end.
 func (w *Wire) run() {
 	defer close(w.ended)
-	for w.turn() {
+	for w.turn() && !w.isDriven() {
 		_ = wait(w.ch.FD(), w.events.FD(), w.stop) // a time-out only looks again
 	}
+}
+
+func (w *Wire) isDriven() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.driven
 }
 
 // turn takes what is there; false: the connection is over and flushed.

@@ -30,18 +30,28 @@ type Options struct {
 	// other than StatusOK fails the QP with it. It must not call the fabric.
 	Fault func(Work) verbs.Status
 
+	// Posted is told of every entry that a send queue takes. It must not call the
+	// fabric.
+	Posted func(Work)
+
+	// Deaf has queue pairs that have failed keep their receives, until they are
+	// destroyed.
+	Deaf bool
+
 	// Refuse is asked at the start of every control call, by the name of the
 	// library's function ("ibv_reg_mr", "rdma_accept", ...); an error is what
 	// the call returns. It must not call the fabric.
 	Refuse func(call string) error
 }
 
-// Work is an entry of a send queue that is about to be carried out.
+// Work is an entry of a send queue that is about to be carried out, or is posted.
 type Work struct {
-	Host   string
-	QP     uint32
-	Number uint64 // of the entry among those of its QP, from 0
-	WR     verbs.WR
+	Host     string
+	QP       uint32
+	Number   uint64 // of the entry among those of its QP, from 0
+	WR       verbs.WR
+	Inline   []byte // what it sends, if it is inline; valid during the call
+	Receives int    // of its QP whose completions have not been polled
 }
 
 // place is where a listener is.

@@ -79,6 +79,7 @@ type Device struct {
 	counts  Counters
 	down    bool // the cable is cut
 	removed bool
+	held    bool // RDMA READs get no answer
 }
 
 // Counters are what a device was asked to do.
@@ -138,6 +139,46 @@ func (d *Device) cable(down bool, event verbs.AsyncType) {
 	defer f.mu.Unlock()
 	d.down = down
 	d.tell(event, 0)
+	f.wake.Broadcast()
+}
+
+// Objects is how many objects of the device exist.
+func (d *Device) Objects() (n int) {
+	f := d.host.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for object := range f.objects {
+		switch o := object.(type) {
+		case *domain:
+			n += count(o.device == d)
+		case *region:
+			n += count(o.pd.device == d)
+		case *queue:
+			n += count(o.device == d)
+		case *channel:
+			n += count(o.device == d)
+		case *qp:
+			n += count(o.device == d)
+		case *id:
+			n += count(o.device == d)
+		}
+	}
+	return n
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// Hold has RDMA READs of the device wait for their data as long as hold is set.
+func (d *Device) Hold(hold bool) {
+	f := d.host.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d.held = hold
 	f.wake.Broadcast()
 }
 

@@ -72,6 +72,7 @@ type qp struct {
 	readsBegun int // under way
 	rnrRetry   uint8
 	told       bool // AsyncCommEst
+	ended      bool // it is being destroyed
 }
 
 // CreateQP implements verbs.ID.
@@ -159,6 +160,9 @@ func (q *qp) send(wr *verbs.WR, sges []verbs.SGE) error {
 		for _, s := range sges {
 			q.named(s, +1)
 		}
+	}
+	if posted := q.device.host.fabric.options.Posted; posted != nil {
+		posted(q.work(q.posted - 1))
 	}
 	if q.state == failed {
 		q.flush()
@@ -266,6 +270,9 @@ func (q *qp) flush() {
 		q.retire(verbs.StatusFlushed)
 	}
 	q.issued, q.readsBegun = q.retired, 0
+	if q.device.host.fabric.options.Deaf && !q.device.host.kernel && !q.ended {
+		return
+	}
 	for q.received < q.awaited {
 		r := q.takeReceive()
 		q.cq.add(completion{wc: verbs.WC{ID: r.id, Status: verbs.StatusFlushed, QP: q.number}, qp: q})
@@ -316,7 +323,7 @@ func (q *qp) Destroy() error {
 	if err := f.destroyLocked("rdma_destroy_qp", q, 0, err); err != nil {
 		return err
 	}
-	q.state = failed
+	q.state, q.ended = failed, true
 	q.flush()
 	q.cq.forget(q)
 	q.cq.users--

@@ -9,8 +9,11 @@ func (q *qp) canRun() bool {
 	if q.state != ready || q.gone() || q.peer.state != ready {
 		return false
 	}
-	return q.readsBegun > 0 || q.canIssue()
+	return q.canAnswer() || q.canIssue()
 }
+
+// canAnswer reports whether an RDMA READ under way can end.
+func (q *qp) canAnswer() bool { return q.readsBegun > 0 && !q.device.held }
 
 // gone reports whether nothing that this QP sends can arrive.
 func (q *qp) gone() bool { return q.peer == nil || q.device.down || q.peer.device.down }
@@ -39,9 +42,15 @@ func (q *qp) canIssue() bool {
 
 func (q *qp) slot(n uint64) *entry { return &q.sends[n%uint64(len(q.sends))] }
 
+// work describes entry n.
+func (q *qp) work(n uint64) Work {
+	e := q.slot(n)
+	return Work{q.device.host.name, q.number, n, e.wr, e.inline, int(q.awaited - q.recvFreed)}
+}
+
 // run does one thing: it answers the oldest RDMA READ, or begins the next entry.
 func (q *qp) run() {
-	if q.readsBegun > 0 && (!q.canIssue() || q.device.host.fabric.random.IntN(2) == 0) {
+	if q.canAnswer() && (!q.canIssue() || q.device.host.fabric.random.IntN(2) == 0) {
 		q.answerRead()
 	} else {
 		q.issue()
@@ -56,7 +65,7 @@ func (q *qp) issue() {
 	f := q.device.host.fabric
 	e := q.slot(q.issued)
 	if f.options.Fault != nil {
-		if s := f.options.Fault(Work{q.device.host.name, q.number, q.issued, e.wr}); s != verbs.StatusOK {
+		if s := f.options.Fault(q.work(q.issued)); s != verbs.StatusOK {
 			q.failAt(q.issued, s)
 			return
 		}

@@ -1,7 +1,8 @@
 # machines: rdma
 # Sessions over iSER end and come back: tgtd killed under I/O, a logout in the middle
-# of I/O. The link is not cut here: with rxe of Linux 6.1 on both
-# ends no connection of this machine comes up again after that.
+# of I/O. The link is not cut here: after it has fallen while ib_iser has a session, rxe
+# of Linux 6.1 makes no RDMA connection in this machine any more, not even rping's,
+# although the port is active again. Without a session it does.
 . /lab/iser.bash
 
 tgtd_configure
