@@ -35,11 +35,11 @@ func (s *Server) Holding() Holding {
 func (s *Server) Adopt(fd int, targetName, initiatorName string, p login.Params) (ended <-chan struct{}, err error) {
 	n := &Session{
 		server: s, target: s.target(targetName), portalGroup: 1, params: p,
-		initiator: Initiator{Name: initiatorName, Addr: netip.IPv6Loopback()}, nic: -1, settings: s.settings.Load(),
+		initiator: Initiator{Name: initiatorName, Addr: netip.IPv6Loopback()}, origin: nowhere, settings: s.settings.Load(),
 	}
 	n.admittedBy = n.target.config.Load()
 	rule := n.admittedBy.ruleFor(n.initiator)
-	first := n.join(rule, s.homeFor(rule, n.nic), 1, 0)
+	first := n.join(rule, s.homeFor(rule, n.origin), 1, 0)
 	if fault := s.admit(n, 0); fault != nil {
 		return nil, fault
 	}

@@ -43,7 +43,7 @@ func (c *core) judgeHome() {
 	}
 	if o := c.only(); o != nil && o.assist == nil && len(c.luns) > 1 && busiest.ops*2 > total {
 		if group := c.session.server.groupOf(busiest.nexus.LU); !slices.Contains(group, c.thread) {
-			c.leaveFor(c.session.server.nearest(group, c.session.nic))
+			c.leaveFor(c.session.server.nearest(group, c.session.origin))
 		}
 	}
 	for _, l := range c.luns {

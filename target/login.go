@@ -212,7 +212,7 @@ func (p *loginPhase) admit(r *login.Result) error {
 		server: p.server, initiator: p.initiator(r.InitiatorName), alias: r.InitiatorAlias,
 		isid: r.ISID, portalGroup: p.group,
 		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params, assisted: p.assisted != nil,
-		nic: p.server.nics.node(p.transport.Local().Addr()), settings: p.settings,
+		origin: p.origin(), settings: p.settings,
 	}
 	var rule *AccessRule
 	if r.SessionType == login.Normal {
@@ -236,12 +236,22 @@ func (p *loginPhase) admit(r *login.Result) error {
 	return nil
 }
 
+// origin is where the connection's packets come from.
+func (p *loginPhase) origin() origin {
+	nics := p.server.nics
+	from := origin{node: nics.node(p.transport.Local().Addr()), cpu: -1}
+	if t, ok := p.transport.(*tcpLogin); ok {
+		from.cpu = nics.cpuOf(t.conn)
+	}
+	return from
+}
+
 // home is the event thread that the connection starts on.
 func (p *loginPhase) home(n *Session, rule *AccessRule) *thread {
 	if p.assisted != nil {
 		return p.server.threadOf(p.assisted.Loop())
 	}
-	return p.server.homeFor(rule, n.nic)
+	return p.server.homeFor(rule, n.origin)
 }
 
 // handOver gives the connection to an event thread.

@@ -2,7 +2,9 @@ package target
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,18 +68,80 @@ func TestNearestThread(t *testing.T) {
 	}
 	for _, c := range []struct {
 		group []*thread
-		nic   int
+		from  origin
 		want  int
 	}{
-		{s.threads, -1, 0},
-		{s.threads, 0, 0},
-		{s.threads, 1, 3},
-		{s.threads, 7, 0},
-		{s.threads[1:2], 0, 1},
-		{s.threads[1:3], 1, 1},
+		{s.threads, nowhere, 0},
+		{s.threads, origin{0, -1}, 0},
+		{s.threads, origin{1, -1}, 3},
+		{s.threads, origin{7, -1}, 0},
+		{s.threads[1:2], origin{0, -1}, 1},
+		{s.threads[1:3], origin{1, -1}, 1},
 	} {
-		if got := s.nearest(c.group, c.nic); got != s.threads[c.want] {
-			t.Errorf("device on node %d, %d threads: %s, expected %s", c.nic, len(c.group), got.loop.Name(), s.threads[c.want].loop.Name())
+		if got := s.nearest(c.group, c.from); got != s.threads[c.want] {
+			t.Errorf("from %+v, %d threads: %s, expected %s", c.from, len(c.group), got.loop.Name(), s.threads[c.want].loop.Name())
 		}
+	}
+}
+
+// Of threads with equally many connections the one on the CPU that the packets come
+// in on is chosen, then one of that CPU's node; never one with more.
+func TestThreadOfThePackets(t *testing.T) {
+	s := &Server{config: Config{Topology: numa.Topology{Nodes: []numa.Node{{ID: 0, CPUs: []int{0, 1, 2}}, {ID: 1, CPUs: []int{3, 4, 5}}}}}}
+	for i, at := range []place{{0, -1}, {0, 0}, {1, -1}, {1, -1}} {
+		loop, err := evloop.New(evloop.Config{Name: fmt.Sprintf("event%d", i), CPU: at.cpu, Node: at.node})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer loop.Stop()
+		s.threads = append(s.threads, &thread{loop: loop})
+	}
+	for _, c := range []struct {
+		loads [4]int32
+		from  origin
+		want  int
+	}{
+		{[4]int32{}, origin{-1, 4}, 2},
+		{[4]int32{}, origin{-1, 2}, 0},
+		{[4]int32{}, origin{-1, 0}, 1},
+		{[4]int32{0, 1}, origin{-1, 0}, 0},
+		{[4]int32{1, 1, 2, 2}, origin{-1, 4}, 0},
+		{[4]int32{1, 1, 2, 1}, origin{-1, 4}, 3},
+		{[4]int32{}, origin{0, 4}, 0},
+		{[4]int32{}, origin{-1, 9}, 0},
+		{[4]int32{}, nowhere, 0},
+	} {
+		for i, load := range c.loads {
+			s.threads[i].load.Store(load)
+		}
+		if got := s.nearest(s.threads, c.from); got != s.threads[c.want] {
+			t.Errorf("loads %v, from %+v: %s, expected %s", c.loads, c.from, got.loop.Name(), s.threads[c.want].loop.Name())
+		}
+	}
+	if pinned, other := s.closeness(s.threads[0], -1), s.closeness(s.threads[0], 1); pinned != 0 || other != 1 {
+		t.Errorf("closeness %d of an unpinned thread to an unknown CPU and %d to one of its node, expected 0 and 1", pinned, other)
+	}
+}
+
+// The CPU of a login is that of its socket, as far as the kernel knows.
+func TestLoginAsksForTheCPU(t *testing.T) {
+	s := &Server{nics: &nics{nodeOf: func(string) int { return -1 }, devices: func() map[netip.Addr]string { return nil },
+		cpuOf: func(syscall.Conn) int { return 5 }}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	p := &loginPhase{server: s, transport: &tcpLogin{conn: conn.(*net.TCPConn)}}
+	if got := p.origin(); got != (origin{-1, 5}) {
+		t.Errorf("found origin %+v, expected CPU 5 of an unknown node", got)
+	}
+	if cpu := incomingCPU(conn.(*net.TCPConn)); cpu < -1 || cpu >= 1<<16 {
+		t.Errorf("the kernel says CPU %d", cpu)
 	}
 }

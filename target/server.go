@@ -155,27 +155,15 @@ func (s *Server) groupOf(lu *scsi.LogicalUnit) []*thread {
 	return s.mu.homes[lu]
 }
 
-// leastLoaded returns the thread with the fewest connections.
-func leastLoaded(group []*thread) *thread {
-	best := group[0]
-	for _, th := range group[1:] {
-		if th.load.Load() < best.load.Load() {
-			best = th
-		}
-	}
-	return best
-}
-
-// homeFor returns the thread that a new session starts on; nic is the node of the
-// device that it came in by.
-func (s *Server) homeFor(rule *AccessRule, nic int) *thread {
+// homeFor returns the thread that a new session starts on.
+func (s *Server) homeFor(rule *AccessRule, from origin) *thread {
 	group := s.threads
 	if rule != nil && len(rule.LUNs) > 0 {
 		if own := s.groupOf(rule.LUNs[0].LU); len(own) > 0 { // else it is being removed
 			group = own
 		}
 	}
-	return s.nearest(group, nic)
+	return s.nearest(group, from)
 }
 
 // Shutdown closes the portals, asks the initiators to log out, ends their

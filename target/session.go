@@ -24,7 +24,7 @@ type Session struct {
 	tsih        uint16
 	portalGroup uint16
 	local       netip.AddrPort // the portal that it came through
-	nic         int            // kernel's number of the NUMA node of that address's device, below 0: unknown
+	origin      origin         // of its packets, when it logged in
 	remote      netip.AddrPort
 	params      login.Params
 	assisted    bool  // over iSER

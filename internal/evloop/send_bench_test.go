@@ -1,0 +1,144 @@
+package evloop
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// BenchmarkSend compares ways of sending over loopback TCP: what docs/performance.md
+// decides by. Two threads: the other one reads all that comes.
+//
+//	go test ./internal/evloop -run NONE -bench Send -cpu 2
+func BenchmarkSend(b *testing.B) {
+	for _, size := range []int{4 << 10, 256 << 10} {
+		for _, way := range []struct {
+			name  string
+			setup func(fd int) error
+			flags int
+			parts int // system calls that a message is sent in
+		}{
+			{"as served", SetNoDelay, 0, 1},
+			{"zerocopy", zeroCopy, unix.MSG_ZEROCOPY, 1},
+			{"nodelay in two", SetNoDelay, 0, 2},
+			{"more in two", SetNoDelay, unix.MSG_MORE, 2},
+			{"reno", congestion("reno"), 0, 1},
+			{"cubic", congestion("cubic"), 0, 1},
+			{"bbr", congestion("bbr"), 0, 1},
+		} {
+			b.Run(fmt.Sprintf("%d KiB/%s", size>>10, way.name), func(b *testing.B) {
+				from, to := socketPair(b)
+				if err := way.setup(from); err != nil {
+					b.Skipf("the kernel refuses: %v", err)
+				}
+				b.SetBytes(int64(size))
+				read := make(chan int)
+				go drain(to, read)
+				data := make([]byte, size)
+				for b.Loop() {
+					for part := range way.parts {
+						flags := way.flags
+						if flags == unix.MSG_MORE && part == way.parts-1 {
+							flags = 0
+						}
+						sendBlocking(b, from, data[part*size/way.parts:(part+1)*size/way.parts], flags)
+					}
+				}
+				_ = unix.Shutdown(from, unix.SHUT_WR) // the reader ends
+				if n := <-read; n%size != 0 || n == 0 {
+					b.Errorf("%d bytes have come, expected messages of %d", n, size)
+				}
+			})
+		}
+	}
+}
+
+func zeroCopy(fd int) error {
+	return errors.Join(SetNoDelay(fd), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ZEROCOPY, 1))
+}
+
+func congestion(name string) func(fd int) error {
+	return func(fd int) error {
+		return errors.Join(SetNoDelay(fd), unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name))
+	}
+}
+
+// socketPair returns the descriptors of a loopback connection, the first
+// non-blocking.
+func socketPair(b *testing.B) (from, to int) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	out, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	in, err := l.Accept()
+	if err != nil {
+		b.Fatal(err)
+	}
+	fds := [2]int{}
+	for i, c := range []net.Conn{out, in} {
+		f, err := c.(*net.TCPConn).File()
+		if err != nil {
+			b.Fatal(err)
+		}
+		c.Close()
+		b.Cleanup(func() { f.Close() })
+		fds[i] = int(f.Fd()) // and blocking from here on
+	}
+	if err := SetNonblock(fds[0]); err != nil {
+		b.Fatal(err)
+	}
+	return fds[0], fds[1]
+}
+
+// drain counts what comes until the end.
+func drain(fd int, read chan<- int) {
+	in, all := make([]byte, 1<<20), 0
+	for {
+		n, err := unix.Read(fd, in)
+		if n <= 0 && !errors.Is(err, unix.EINTR) {
+			read <- all
+			return
+		}
+		all += max(n, 0)
+	}
+}
+
+// sendBlocking sends all, and takes the kernel's word that pages are free again.
+func sendBlocking(b *testing.B, fd int, data []byte, flags int) {
+	for len(data) > 0 {
+		iov := []unix.Iovec{{Base: &data[0]}}
+		iov[0].SetLen(len(data))
+		n, errno := Sendmsg(fd, iov, flags)
+		data = data[n:]
+		if flags&unix.MSG_ZEROCOPY != 0 {
+			takeNotes(fd)
+		}
+		switch errno {
+		case 0:
+		case unix.EAGAIN, unix.ENOBUFS: // ENOBUFS: too many pages are not free yet
+			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, -1); err != nil && !errors.Is(err, unix.EINTR) {
+				b.Fatal(err)
+			}
+		default:
+			b.Fatal(errno)
+		}
+	}
+}
+
+// takeNotes reads all notifications of MSG_ZEROCOPY.
+func takeNotes(fd int) {
+	var note [128]byte
+	for {
+		if _, _, _, _, err := unix.Recvmsg(fd, nil, note[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT); err != nil {
+			return
+		}
+	}
+}
