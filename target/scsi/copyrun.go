@@ -81,6 +81,18 @@ func copyStep(c *Command) {
 	c.Good()
 }
 
+// copyAllowed fails the copy if it must not use its source or destination any
+// more: who is fenced off while it copies writes no further part.
+func (c *Command) copyAllowed(m *copyMove) bool {
+	if (m.source == nil || m.source.mayRead()) && m.dest.mayWrite() {
+		return true
+	}
+	s := copyAborted(ASCThirdPartyDeviceFailure, m.segment)
+	c.copy.record.fail(&s, m.segment)
+	c.Fail(c.sense(s))
+	return false
+}
+
 // copyRoom reports whether another part may start.
 func (c *Command) copyRoom(m *copyMove) bool {
 	if any, _ := m.overlaps(); any {
@@ -90,8 +102,11 @@ func (c *Command) copyRoom(m *copyMove) bool {
 }
 
 // startPart starts the next part of the move. False says that it waits for
-// memory.
+// memory, or that the copy is to end.
 func (c *Command) startPart(m *copyMove) bool {
+	if !c.copyAllowed(m) {
+		return false
+	}
 	o := c.copy
 	if o.started == 0 {
 		c.fua = !m.dest.Nexus.LU.state.Load().WriteCache
@@ -138,6 +153,9 @@ func (c *Command) copyParts(m *copyMove) bool {
 		for s.state == done && s.phase == copyReading {
 			if s.op.Err != nil {
 				c.failCopy(s, m)
+				return false
+			}
+			if !c.copyAllowed(m) {
 				return false
 			}
 			s.phase = copyWriting
