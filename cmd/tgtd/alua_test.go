@@ -21,6 +21,15 @@ volumes: {a: {type: ram, size: 1MiB}, b: {type: ram, size: 1MiB}}
 targets: {"iqn.2026-11.test:t": {luns: {0: a, 1: b}}}
 `
 
+// aluaServer serves aluaConfig; dir is its state directory.
+func aluaServer(t *testing.T) (s *server, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	file := filepath.Join(dir, "tgtd.yaml")
+	writeFile(t, file, aluaConfig)
+	return serve(t, "-c", file, "--state-dir", dir), dir
+}
+
 // TestALUA: the states of the configuration are in force, and change while
 // initiators use the volumes.
 func TestALUA(t *testing.T) {

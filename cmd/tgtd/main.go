@@ -15,18 +15,19 @@ import (
 
 // commandLine is what may stand on it.
 type commandLine struct {
-	Serve    serveCommand    `cmd:"" help:"Serve the volumes of a configuration file, or one volume of 1 GiB to this machine without one."`
-	Status   statusCommand   `cmd:"" help:"Tell what a running server does: volumes, cache, sessions, event threads."`
-	QoS      qosCommand      `cmd:"" name:"qos" help:"Show, change and explain the I/O rates that initiators get from a running server."`
-	ALUA     aluaCommand     `cmd:"" name:"alua" help:"Show and change through which portal groups a running server wants its volumes to be used."`
-	Apply    applyCommand    `cmd:"" help:"Put a changed configuration file into force on a running server, without touching sessions."`
-	Config   configCommand   `cmd:"" help:"Print the configuration that a server runs with, without secrets."`
-	Sessions sessionsCommand `cmd:"" help:"List the sessions of a running server."`
-	Kick     kickCommand     `cmd:"" help:"Ask an initiator to log out, and disconnect it if it does not."`
-	Drain    drainCommand    `cmd:"" help:"Keep initiators away from a portal: ask those that are there to log out, and refuse or redirect logins, until the next start."`
-	Rescan   rescanCommand   `cmd:"" help:"Make a volume as large as its file or device is now, and tell its initiators."`
-	Check    checkCommand    `cmd:"" help:"Check a configuration file and say what is wrong with it."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Serve        serveCommand        `cmd:"" help:"Serve the volumes of a configuration file, or one volume of 1 GiB to this machine without one."`
+	Status       statusCommand       `cmd:"" help:"Tell what a running server does: volumes, cache, sessions, event threads."`
+	QoS          qosCommand          `cmd:"" name:"qos" help:"Show, change and explain the I/O rates that initiators get from a running server."`
+	ALUA         aluaCommand         `cmd:"" name:"alua" help:"Show and change through which portal groups a running server wants its volumes to be used."`
+	Reservations reservationsCommand `cmd:"" help:"Show and clear the reservations of a running server's volumes."`
+	Apply        applyCommand        `cmd:"" help:"Put a changed configuration file into force on a running server, without touching sessions."`
+	Config       configCommand       `cmd:"" help:"Print the configuration that a server runs with, without secrets."`
+	Sessions     sessionsCommand     `cmd:"" help:"List the sessions of a running server."`
+	Kick         kickCommand         `cmd:"" help:"Ask an initiator to log out, and disconnect it if it does not."`
+	Drain        drainCommand        `cmd:"" help:"Keep initiators away from a portal: ask those that are there to log out, and refuse or redirect logins, until the next start."`
+	Rescan       rescanCommand       `cmd:"" help:"Make a volume as large as its file or device is now, and tell its initiators."`
+	Check        checkCommand        `cmd:"" help:"Check a configuration file and say what is wrong with it."`
+	Version      versionCommand      `cmd:"" help:"Print the version."`
 }
 
 // console is where a command's results and messages go.

@@ -27,6 +27,17 @@ func (f fixed) ChangeAccess(group string, _ AccessChange) (ALUA, error) {
 	return f.ALUA(), nil
 }
 
+func (f fixed) Reservations() Reservations {
+	return Reservations{Volumes: []VolumeReservations{{Volume: "v", Type: "none", Registrations: []Registration{}}}}
+}
+
+func (f fixed) ClearReservations(volume string) (VolumeReservations, error) {
+	if volume != "v" {
+		return VolumeReservations{}, &Refusal{What: "nothing was changed"}
+	}
+	return f.Reservations().Volumes[0], nil
+}
+
 func (f fixed) Explain(string) Explanation { return *sampleQoS() }
 
 func (f fixed) Apply(File) (Applied, error) {

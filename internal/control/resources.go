@@ -8,7 +8,7 @@ import (
 
 // resources are the parts of the API: each adds its operations.
 var resources = []func(huma.API, Source){
-	addStatus, addSessions, addVolumes, addCache, addQoS, addALUA, addAdmin,
+	addStatus, addSessions, addVolumes, addCache, addQoS, addALUA, addReservations, addAdmin,
 }
 
 // answer is a response with a JSON body.

@@ -40,6 +40,11 @@ type Source interface {
 	Drain(Drain) (Drained, error)
 	// Rescan makes a volume as large as its file or device is now.
 	Rescan(volume string) (Rescanned, error)
+	// Reservations tells what is reserved of all volumes.
+	Reservations() Reservations
+	// ClearReservations ends that for the volume of a name, and returns what there
+	// was. If there is an error, which may be a *Refusal, nothing was changed.
+	ClearReservations(volume string) (VolumeReservations, error)
 	// ALUA tells how the volumes are reached through each portal group.
 	ALUA() ALUA
 	// ChangeAccess changes that for the portal group of a name. If there is an

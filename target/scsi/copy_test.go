@@ -344,6 +344,37 @@ func TestCopyAborted(t *testing.T) {
 	}
 }
 
+// TestCopyFenced: a copy whose initiator loses the right to write, or to read,
+// writes nothing more.
+func TestCopyFenced(t *testing.T) {
+	for _, unit := range []int{0, 1} {
+		th, n, m := copyUnits(t, 7)
+		th.defers = 100
+		list := copyLID1(1, [][]byte{naaCSCD(n[0].LU), naaCSCD(n[1].LU)}, [][]byte{blocksSegment(0, 1, 4096, 0, 0, 0)})
+		x := th.start(n[0], copyCDB(0, list), list, 0)
+		writes := func() (count int) {
+			for _, op := range m[1].ops() {
+				if op.Kind == backstore.Write {
+					count++
+				}
+			}
+			return count
+		}
+		for writes() == 0 {
+			th.turn()
+		}
+		n[unit].barred.Store(uint32(barRead | barWrite))
+		before := writes()
+		x.finish()
+		if want := copyAborted(ASCThirdPartyDeviceFailure, 0); x.c.Status != CheckCondition || *x.c.Sense != want {
+			t.Errorf("unit %d: status %02x, sense %+v, expected %+v", unit, x.c.Status, x.c.Sense, want)
+		}
+		if after := writes(); after-before > MaxSegments || after*SegmentSize >= 2<<20 {
+			t.Errorf("unit %d: %d writes, %d of them afterwards", unit, after, after-before)
+		}
+	}
+}
+
 // FuzzCopyList: no list makes the copy manager leave the media or panic.
 func FuzzCopyList(f *testing.F) {
 	_, n, _ := copyUnits(f, 1)

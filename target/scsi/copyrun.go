@@ -95,6 +95,18 @@ func copyStep(c *Command) {
 	c.Good()
 }
 
+// copyAllowed fails the copy if it must not use its source or destination any
+// more: who is fenced off while it copies writes no further part.
+func (c *Command) copyAllowed(m *copyMove) bool {
+	if (m.source == nil || m.source.mayRead()) && m.dest.mayWrite() {
+		return true
+	}
+	s := copyAborted(ASCThirdPartyDeviceFailure, m.segment)
+	c.copy.record.fail(&s, m.segment)
+	c.Fail(c.sense(s))
+	return false
+}
+
 // copyRoom reports whether another part may start.
 func (c *Command) copyRoom(m *copyMove) bool {
 	if any, _ := m.overlaps(); any || m.source == nil && !c.copy.writes {
@@ -104,8 +116,11 @@ func (c *Command) copyRoom(m *copyMove) bool {
 }
 
 // startPart starts the next part of the move. False says that it waits for
-// memory.
+// memory, or that the copy is to end.
 func (c *Command) startPart(m *copyMove) bool {
+	if !c.copyAllowed(m) {
+		return false
+	}
 	o := c.copy
 	if o.started == 0 {
 		byWriting := m.source != nil || o.writes // else the flush behind it
@@ -164,6 +179,9 @@ func (c *Command) copyParts(m *copyMove) bool {
 			}
 			if t := c.copy.token; t != nil && t.revoked.Load() {
 				c.failToken(m)
+				return false
+			}
+			if !c.copyAllowed(m) {
 				return false
 			}
 			s.phase = copyWriting

@@ -46,6 +46,14 @@ func (s *State) applyRelease(r *Request) (Change, *Refusal) {
 }
 
 // applyClear is CLEAR (SPC-4 clause 5.13.11.6): nothing is left.
+// Cleared is what an administrator's CLEAR makes of the state, who is no nexus:
+// all registrations and the reservation are gone, and those that were registered
+// are told.
+func (s *State) Cleared() Change {
+	c, _ := s.applyClear(&Request{})
+	return c
+}
+
 func (s *State) applyClear(r *Request) (Change, *Refusal) {
 	c := Change{Next: s.next()}
 	c.Next.generation++

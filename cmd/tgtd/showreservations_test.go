@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"lunar/internal/initiator"
+)
+
+// TestReservationsCommand: an administrator sees who has registered and reserved,
+// and clears it, but not by accident.
+func TestReservationsCommand(t *testing.T) {
+	s, dir := aluaServer(t)
+	c := dial(t, s.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(t, c, 0)
+	list := make([]byte, 24)
+	list[15] = 0xab
+	for action := range byte(2) { // REGISTER, RESERVE write exclusive
+		r, err := c.Command([]byte{0x5f, action, action, 0, 0, 0, 0, 0, 24, 0}, 0, list, 0)
+		if err != nil || r.Status != 0 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		list[7], list[15] = 0xab, 0
+	}
+	tgtd := func(status int, want string, args ...string) {
+		t.Helper()
+		var out, messages strings.Builder
+		if got := run(t.Context(), append(append([]string{"reservations"}, args...), "--state-dir", dir), console{&out, &messages}); got != status {
+			t.Errorf("tgtd %q: status %d, expected %d", args, got, status)
+		}
+		if text := strings.Join(strings.Fields(out.String()+messages.String()), " "); !strings.Contains(text, want) {
+			t.Errorf("tgtd %q: found %q, expected %q", args, text, want)
+		}
+	}
+	tgtd(exitOK, "a write-exclusive 0x00000000000000ab", "show")
+	tgtd(exitOK, "1 yes", "show", "a")
+	tgtd(exitOK, "b none - - - -", "show", "b")
+	tgtd(exitOK, `"type":"write-exclusive"`, "show", "--json")
+	tgtd(exitFailure, `no volume "c"`, "show", "c")
+	tgtd(exitFailure, "give --yes", "clear", "a")
+	tgtd(exitOK, "a write-exclusive", "show", "a")
+	tgtd(exitFailure, `no volume "c"`, "clear", "c", "--yes")
+	tgtd(exitOK, "There was: VOLUME TYPE KEY INITIATOR GROUP HOLDS a write-exclusive", "clear", "a", "--yes")
+	tgtd(exitOK, "a none", "show", "a")
+}
