@@ -339,7 +339,7 @@ func TestCopyAborted(t *testing.T) {
 			writes++
 		}
 	}
-	if r := n[0].LU.copies.find("", 1); r.status != copyFailed || writes > MaxSegments {
+	if r := n[0].LU.copies.find("", 1); r.status != copyTerminated || writes > MaxSegments {
 		t.Errorf("status %d after %d writes", r.status, writes)
 	}
 }
