@@ -27,7 +27,7 @@ func TestDefault(t *testing.T) {
 			BuffersPerThread: 64 * MiB, Poll: PollAdaptive, BusyPoll: 50 * time.Microsecond, PollBudget: 20,
 			Batching: Batching{Mode: batch.Adaptive}, MaxDelay: 50 * time.Microsecond,
 			ISER:   ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
-			Limits: Limits{256, 15 * time.Second, 1024, 128, 1, 16 * MiB},
+			Limits: Limits{256, 15 * time.Second, 1024, 128, 0, 1, 16 * MiB},
 			NOP:    NOP{15 * time.Second, 10 * time.Second},
 		},
 		Log:   Log{"info", "text"},

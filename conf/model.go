@@ -65,6 +65,7 @@ type Limits struct {
 	LoginTimeout       time.Duration // from accept to the end of the login phase
 	Sessions           int           // sessions over all targets
 	QueueDepth         int           // commands of one session (its command window, RFC 7143 section 4.2.2.1)
+	ErrorRecoveryLevel int           // the highest that is agreed to (RFC 7143 section 13.20)
 	MaxConnections     int           // connections of one session (MaxConnections, RFC 7143 section 13.2)
 	MemoryPerSession   Size          // data buffers that one session may hold
 }

@@ -97,10 +97,13 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 	if r.badDigest {
 		c.dropPlaced()
 		c.reject(r, pdu.RejectDataDigestError)
-		t.cmd.Fail(scsi.ProtocolServiceCRCError)
-		return
+		if c.recall == nil {
+			t.cmd.Fail(scsi.ProtocolServiceCRCError)
+			return
+		}
+		r.data = nil // it is asked for like data that never came, and so is what follows it unasked
 	}
-	if p.Write() && !c.prepareDataOut(t, p, r.data) {
+	if p.Write() && !c.prepareDataOut(t, p, r) {
 		t.cmd.FailStatus(c.comeAgain())
 		return
 	}
@@ -157,9 +160,11 @@ func (c *core) comeAgain() scsi.Status {
 
 // prepareDataOut says which data comes unasked, and where the part of it that
 // is there lies.
-func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, data []byte) bool {
-	n, edtl := uint32(len(data)), t.cmd.EDTL
+func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, r *request) bool {
+	data, edtl := r.data, t.cmd.EDTL
+	n := uint32(len(data))
 	t.unsolicited = sequence{open: !p.BHS().Final(), ttt: pdu.ReservedTag, next: n, end: n}
+	t.unsolicited.broken = r.badDigest
 	if t.unsolicited.open {
 		t.unsolicited.end = min(c.session.params.FirstBurstLength, edtl)
 	}
@@ -210,7 +215,7 @@ func (c *Connection) Place(bhs *pdu.BHS, n int) []byte {
 	case pdu.OpDataOut:
 		if t := c.tasks.find(bhs.ITT()); t != nil && t.conn == c && !t.cmd.Aborted() {
 			p := (*pdu.DataOut)(bhs)
-			if s := t.sequenceOf(bhs.TTT()); s != nil && p.BufferOffset() == s.next && uint32(n) <= s.end-s.next {
+			if s := t.sequenceOf(bhs.TTT()); s != nil && !s.broken && p.BufferOffset() == s.next && uint32(n) <= s.end-s.next {
 				c.placing = t
 				return t.placeDataOut(s.next, n)
 			}
@@ -242,9 +247,7 @@ func (c *Connection) dataOut(r *request) {
 	}
 	p := (*pdu.DataOut)(r.bhs)
 	if r.badDigest {
-		t.fail(scsi.ProtocolServiceCRCError)
 		c.reject(r, pdu.RejectDataDigestError)
-		return
 	}
 	if t.cmd.Aborted() || t.dying {
 		return
@@ -253,7 +256,7 @@ func (c *Connection) dataOut(r *request) {
 		c.violation("Data-Out for task %#x, whose data is fetched, expected none", t.itt)
 		return
 	}
-	if fault := t.receiveDataOut(p, r.data); fault != nil {
+	if fault := t.receiveDataOut(p, r.data, r.badDigest); fault != nil {
 		c.rare.log(c.log, slog.LevelWarn, "Data-Out out of sequence", "itt", t.itt, "offset", p.BufferOffset(), "length", len(r.data),
 			"datasn", uint32(p.DataSN()), "sense", fault)
 		t.fail(fault)

@@ -39,6 +39,7 @@ type Connection struct {
 	local, remote netip.AddrPort
 	mover         Datamover
 	assist        Assistant // the same in iSER-assisted mode, else nil
+	recall        *recall   // the same at ErrorRecoveryLevel 1, else nil
 	log           *slog.Logger
 	rare          rareLog // of what the initiator can bring about at will
 
@@ -86,6 +87,7 @@ func newConnection(k *core, cid uint16, local, remote netip.AddrPort) *Connectio
 func (c *Connection) start(mover Datamover, statSN pdu.SN) {
 	c.mover, c.statSN = mover, statSN
 	c.assist, _ = mover.(Assistant)
+	c.remember()
 	c.log = c.session.logOf(c) // now the session has its TSIH
 	c.core.log = c.session.log()
 	if err := c.begin(); err != nil {
@@ -148,6 +150,9 @@ func (c *Connection) Stamp(bhs *pdu.BHS) {
 		}
 	}
 	bhs.SetStatSN(c.statSN)
+	if c.recall != nil {
+		c.recall.numbered(c.statSN)
+	}
 	c.statSN++
 }
 

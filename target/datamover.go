@@ -72,6 +72,9 @@ type Receiver interface {
 	// leave.
 	Stamp(bhs *pdu.BHS)
 
+	// Restamp renews ExpCmdSN and MaxCmdSN of a PDU that is sent again.
+	Restamp(bhs *pdu.BHS)
+
 	// Heard tells that bytes of the peer have come.
 	Heard()
 

@@ -49,6 +49,9 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 	if c.closed {
 		return
 	}
+	if c.recall != nil {
+		c.recall.acknowledged(bhs.ExpStatSN())
+	}
 	c.request = request{bhs: bhs, ahs: ahs, data: data, badDigest: badDigest}
 	r := &c.request
 	row := &requests[bhs.Opcode()&0x3f]
@@ -165,10 +168,6 @@ func (c *Connection) reject(r *request, reason pdu.RejectReason) {
 	p.BHS().SetDataSegmentLength(len(header))
 	c.mover.SendControl(p.BHS(), header, nil)
 }
-
-// snackRequest: recovery within a connection is not negotiated
-// (ErrorRecoveryLevel 0), so there is nothing to send again.
-func (c *Connection) snackRequest(r *request) { c.reject(r, pdu.RejectSNACK) }
 
 func (c *Connection) lateLogin(r *request) {
 	c.violation("login request in full feature phase, expected none")

@@ -61,6 +61,7 @@ func (s *Server) Login(transport LoginTransport, tag uint16) {
 	p.log = s.log.With("address", transport.Remote().String())
 	offer := s.config.Offer
 	offer.MaxConnections = uint32(p.settings.Limits.MaxConnections)
+	offer.ErrorRecoveryLevel = uint32(p.settings.Limits.Recovery)
 	if t, ok := transport.(AssistedTransport); ok {
 		p.assisted, offer = t, t.Offer(offer)
 	}

@@ -41,6 +41,9 @@ type task struct {
 	burst  uint32 // bytes in the current Data-In sequence
 	sent   uint32 // bytes of Data-In
 
+	snackTag uint32 // of the last R-Data SNACK
+	recovery int    // sequences of Data-Out that were asked for again
+
 	// Data-Out.
 	moved       int64    // when data last came or was asked for, on the loop's clock
 	unsolicited sequence // immediate data and unsolicited Data-Out
@@ -69,6 +72,7 @@ func (w *want) end() uint32 { return w.off + uint32(len(w.dst)) }
 // sequence is one run of Data-Out PDUs: unsolicited, or the answer to an R2T.
 type sequence struct {
 	open   bool
+	broken bool // some of it is missing: the rest is dropped and asked for again
 	ttt    uint32
 	next   uint32 // buffer offset of the next PDU
 	end    uint32 // buffer offset where it ends at the latest
@@ -95,7 +99,7 @@ func (th *thread) recycle(t *task) {
 	t.cmd.Reset()
 	t.conn, t.lun, t.managements = nil, nil, nil
 	t.windowed, t.listed, t.ended, t.waiting, t.dying, t.taken, t.stash = false, false, false, false, false, 0, nil
-	t.dataSN, t.burst, t.sent = 0, 0, 0
+	t.dataSN, t.burst, t.sent, t.snackTag, t.recovery = 0, 0, 0, 0, 0
 	t.unsolicited = sequence{}
 	for i := range t.wanted {
 		t.wants[i].dst = nil

@@ -38,6 +38,7 @@ type outgoing struct {
 	data    []byte
 	ref     *buf.Ref // released when sent
 	stamped bool
+	again   bool // it has its sequence numbers from the first time
 	headLen uint8
 	tailLen uint8
 	head    [pdu.BHSLength + pdu.DigestLength]byte
@@ -114,6 +115,14 @@ func (tx *txState) drop() {
 // SendControl implements Datamover.
 func (m *tcpMover) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) { m.send(bhs, data, ref) }
 
+// Resend implements Resender.
+func (m *tcpMover) Resend(bhs *pdu.BHS, data []byte) {
+	if !m.closed {
+		m.send(bhs, data, nil)
+		m.tx.at(m.tx.tail - 1).again = true
+	}
+}
+
 // GetData implements Datamover.
 func (m *tcpMover) GetData(bhs *pdu.R2T) { m.send(bhs.BHS(), nil, nil) }
 
@@ -143,7 +152,7 @@ func (m *tcpMover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 	m.tx.ready++
 	o := m.tx.push()
 	*(*pdu.BHS)(o.head[:]) = *bhs
-	o.data, o.ref, o.stamped = data, ref, false
+	o.data, o.ref, o.stamped, o.again = data, ref, false, false
 	m.tx.bytes += len(data)
 	switch {
 	case ref == nil:
@@ -198,7 +207,11 @@ func (m *tcpMover) scheduleFlush() {
 func (m *tcpMover) stamp(o *outgoing) {
 	o.stamped = true
 	bhs := (*pdu.BHS)(o.head[:])
-	m.r.Stamp(bhs)
+	if o.again {
+		m.r.Restamp(bhs)
+	} else {
+		m.r.Stamp(bhs)
+	}
 	o.headLen = pdu.BHSLength
 	if m.headerDigest {
 		pdu.HeaderDigest(bhs, nil).Put(o.head[pdu.BHSLength:])

@@ -28,15 +28,18 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		n := min(uint32(len(data)), maxPDU, maxBurst-t.burst)
 		t.burst += n
 		whole := n == uint32(len(data))
-		final := last && whole
+		final := last && whole && c.recall == nil // what may be sent again has its status in a PDU of its own
 		p := (*pdu.DataIn)(&c.header).Init()
+		p.BHS().SetTTT(pdu.ReservedTag)
 		if whole || t.burst == maxBurst {
 			p.BHS().SetFinal(true)
 			t.burst = 0
+			if c.recall != nil && !(last && whole) {
+				t.askForACK(p)
+			}
 		}
 		p.BHS().SetDataSegmentLength(int(n))
 		p.BHS().SetITT(t.itt)
-		p.BHS().SetTTT(pdu.ReservedTag)
 		p.SetDataSN(t.dataSN)
 		t.dataSN++
 		p.SetBufferOffset(off)
@@ -56,11 +59,22 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 			t.end() // before the PDU leaves, so that its MaxCmdSN gives the task's place back
 		}
 		c.mover.PutData(p, data[:n:n], ref)
+		if whole && last && !final {
+			t.respond(cmd)
+		}
 		if whole {
 			return
 		}
 		data, off = data[n:], off+n
 	}
+}
+
+// askForACK makes the end of a sequence ask for a DataACK, so that what was sent need
+// not be kept (RFC 7143 section 11.7.2).
+func (t *task) askForACK(p *pdu.DataIn) {
+	p.SetAcknowledge(true)
+	p.BHS().SetLUN(t.lunField)
+	p.BHS().SetTTT(t.conn.newTTT())
 }
 
 // Complete implements scsi.Port: the SCSI Response (RFC 7143 section 11.4).
@@ -81,6 +95,7 @@ func (t *task) respond(cmd *scsi.Command) {
 	p.SetStatus(uint8(cmd.Status))
 	p.BHS().SetITT(t.itt)
 	p.SetExpDataSN(t.dataSN)
+	p.BHS().SetTTT(t.snackTag)
 	over, under, count := t.residual(cmd)
 	p.SetOverflow(over)
 	p.SetUnderflow(under)

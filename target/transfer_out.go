@@ -161,17 +161,19 @@ func (t *task) placeDataOut(off uint32, n int) []byte {
 }
 
 // receiveDataOut takes one Data-Out PDU of the task. data may already lie in
-// its place. fault names what is wrong with the PDU.
-func (t *task) receiveDataOut(p *pdu.DataOut, data []byte) (fault *scsi.Sense) {
+// its place; bad says that its digest was wrong. fault names what is wrong with the PDU.
+func (t *task) receiveDataOut(p *pdu.DataOut, data []byte, bad bool) (fault *scsi.Sense) {
 	s := t.sequenceOf(p.BHS().TTT())
 	if s == nil {
 		return scsi.UnexpectedUnsolicitedData
 	}
-	n := uint32(len(data))
-	if p.DataSN() != s.dataSN || p.BufferOffset() != s.next || n > s.end-s.next {
-		return scsi.DataPhaseError
+	if bad || s.broken {
+		return t.miss(s, p.BHS().Final(), scsi.ProtocolServiceCRCError)
 	}
-	final := p.BHS().Final()
+	n, final := uint32(len(data)), p.BHS().Final()
+	if p.DataSN() != s.dataSN || p.BufferOffset() != s.next || n > s.end-s.next {
+		return t.miss(s, final, scsi.DataPhaseError)
+	}
 	if s != &t.unsolicited && final != (s.next+n == s.end) {
 		return scsi.DataPhaseError
 	}
@@ -184,6 +186,42 @@ func (t *task) receiveDataOut(p *pdu.DataOut, data []byte) (fault *scsi.Sense) {
 	}
 	t.store(off, data)
 	return nil
+}
+
+// maxRecovery is how often data of a task is asked for again.
+const maxRecovery = 16
+
+// miss takes note that a PDU of the sequence has not come, or with a wrong digest. At
+// ErrorRecoveryLevel 1 the rest of the sequence is dropped, and asked for again when it
+// is over (recovery R2T, RFC 7143 section 7.8); else, or when it was asked for too
+// often, fault ends the command.
+func (t *task) miss(s *sequence, final bool, fault *scsi.Sense) *scsi.Sense {
+	if t.conn.recall == nil || !s.broken && t.recovery >= maxRecovery {
+		return fault
+	}
+	if !s.broken {
+		s.broken = true
+		t.recovery++
+	}
+	if !final {
+		return nil
+	}
+	off, end, unsolicited := s.next, s.end, s == &t.unsolicited
+	t.closeSequence(s)
+	if !unsolicited { // else it is solicited like data that never came
+		t.askAgain(off, end)
+	}
+	t.solicit()
+	return nil
+}
+
+// askAgain sends an R2T for data that was asked for before.
+func (t *task) askAgain(off, end uint32) {
+	w := t.wantAt(off)
+	if w == nil {
+		return
+	}
+	t.sendR2T(off, w.dst[off-w.off:][:end-off])
 }
 
 // closeSequence ends a sequence; sequences of R2Ts leave the list.

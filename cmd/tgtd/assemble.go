@@ -100,6 +100,7 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 			LoginTimeout:     limits.LoginTimeout,
 			Sessions:         limits.Sessions,
 			QueueDepth:       limits.QueueDepth,
+			Recovery:         limits.ErrorRecoveryLevel,
 			MaxConnections:   limits.MaxConnections,
 			SessionMemory:    int(limits.MemoryPerSession),
 		},

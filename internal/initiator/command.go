@@ -90,6 +90,7 @@ type Task struct {
 	received     int // bytes of Data-In
 	burst        int // bytes since the last F
 	final        bool
+	askedData    uint32 // DataSN before which what is missing was asked for
 	dataPDUs     uint32 // Data-In and R2T PDUs seen: DataSN and R2TSN share ExpDataSN
 	unsolicited  int    // bytes sent without R2T
 	asked        int    // first byte not asked for yet
@@ -257,23 +258,29 @@ func (c *Conn) Command(cdb []byte, lun uint64, out []byte, inLen int) (*Result, 
 // stored, responses complete their tasks, target pings answered, asynchronous
 // messages and rejects kept. It returns the PDU too.
 func (c *Conn) Step(timeout time.Duration) (*PDU, error) {
+	if c.Params.ErrorRecoveryLevel > 0 {
+		return c.stepRecovering(timeout)
+	}
 	p, err := c.Receive(timeout)
 	if err != nil {
 		return p, err
 	}
+	return p, c.take(p)
+}
+
+// take lets a PDU take effect.
+func (c *Conn) take(p *PDU) error {
 	switch p.Opcode() {
 	case OpNOPIn:
-		return p, c.stepPing(p)
+		return c.stepPing(p)
 	case OpAsync:
 		c.Async = append(c.Async, p)
-		return p, nil
 	case OpReject:
 		c.Rejects = append(c.Rejects, p)
-		return p, nil
 	case OpDataIn, OpR2T, OpSCSIResponse:
-		return p, c.stepTask(p)
+		return c.stepTask(p)
 	}
-	return p, nil
+	return nil
 }
 
 func (c *Conn) stepPing(p *PDU) error {

@@ -52,6 +52,16 @@ type Conn struct {
 	Rejects     []*PDU        // Reject PDUs seen by Step
 	Pings       int           // target pings seen by Step
 
+	// Lose, at ErrorRecoveryLevel 1, says which received PDUs are lost; Corrupt may
+	// spoil one that is sent.
+	Lose    func(*PDU) bool
+	Corrupt func(*PDU)
+	Lost    int // PDUs that Lose took
+
+	ahead       []*PDU // came before others that are missing
+	prodded     bool
+	askedStatus uint32 // StatSN before which what is missing was asked for
+
 	rw          io.ReadWriter
 	in          []byte // received and not yet parsed
 	out         []byte // reused for every Send
@@ -100,6 +110,9 @@ func (c *Conn) NewITT() uint32 {
 func (c *Conn) Send(p *PDU) error {
 	if !p.KeepLengths {
 		p.setLengths()
+	}
+	if c.Corrupt != nil && !c.loginPhase {
+		c.Corrupt(p)
 	}
 	c.out = c.appendPDU(c.out[:0], p)
 	return c.SendBytes(c.out)

@@ -15,6 +15,11 @@ func (c *Conn) stepDataIn(t *Task, p *PDU) error {
 	if t.final {
 		t.burst = 0
 	}
+	if p.Has(FlagAck) {
+		if err := c.SNACK(SNACKAck, t.ITT, p.TTT(), t.dataPDUs, 0); err != nil {
+			return err
+		}
+	}
 	if p.Has(FlagStatus) {
 		t.Result.Status = p.BHS[3]
 		return c.finish(t, p)
@@ -76,7 +81,7 @@ func (c *Conn) judgeR2T(t *Task, p *PDU) error {
 		return violation(p, "11.8.4", "desired data transfer length %d, MaxBurstLength is %d", length, c.Params.MaxBurstLength)
 	case offset+length > total:
 		return violation(p, "11.8.4", "bytes %d to %d of an expected length of %d", offset, offset+length, total)
-	case c.Params.DataSequenceInOrder && offset != t.asked:
+	case c.Params.DataSequenceInOrder && offset != t.asked && (c.Params.ErrorRecoveryLevel == 0 || offset > t.asked):
 		return violation(p, "13.19", "buffer offset %d, the next byte in order is %d", offset, t.asked)
 	case t.openTransfer[p.TTT()]:
 		return violation(p, "11.8.5", "target transfer tag %#08x is in use", p.TTT())

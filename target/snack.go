@@ -1,0 +1,157 @@
+package target
+
+import (
+	"slices"
+
+	"lunar/target/pdu"
+)
+
+// snackRequest sends again what the initiator misses, or takes note of what it has
+// (RFC 7143 section 11.16). What is not there any more is rejected: the initiator
+// then ends the task itself.
+func (c *Connection) snackRequest(r *request) {
+	p := (*pdu.SNACKRequest)(r.bhs)
+	if c.recall == nil || !snacks[p.Type()&3](c.recall, p) || p.Type() > pdu.SNACKRData {
+		c.reject(r, pdu.RejectSNACK)
+	}
+}
+
+// snacks is the table of SNACKs by type; false is what cannot be done.
+var snacks = [4]func(*recall, *pdu.SNACKRequest) bool{
+	pdu.SNACKDataR2T: (*recall).resendParts,
+	pdu.SNACKStatus:  (*recall).resendStatuses,
+	pdu.SNACKDataACK: (*recall).dataACK,
+	pdu.SNACKRData:   (*recall).resegment,
+}
+
+// run is a run of sequence numbers; of length 0, all from first on.
+type run struct {
+	first  pdu.SN
+	length uint32
+}
+
+func (n run) has(sn pdu.SN) bool {
+	return n.first.LessEq(sn) && (n.length == 0 || uint32(sn-n.first) < n.length)
+}
+
+// resendStatuses sends statuses again. BegRun 0 with RunLength 0 is all that are not
+// acknowledged.
+func (r *recall) resendStatuses(p *pdu.SNACKRequest) bool {
+	n := run{p.BegRun(), p.RunLength()}
+	all, found := n == run{}, uint32(0)
+	for i := range r.stamped {
+		if s := &r.statuses[i]; all || n.has(s.bhs.StatSN()) {
+			r.Resend(&s.bhs, s.data)
+			found++
+		}
+	}
+	return found >= n.length
+}
+
+// resendParts sends Data-In and R2T PDUs of a task again. An R2T whose data has come is
+// not missed.
+func (r *recall) resendParts(p *pdu.SNACKRequest) bool {
+	n, found := run{p.BegRun(), p.RunLength()}, uint32(0)
+	t := r.conn.tasks.find(p.BHS().ITT())
+	for i := range r.parts {
+		s := &r.parts[i]
+		sn := (*pdu.DataIn)(&s.bhs).DataSN() // R2TSN has the same place
+		if s.bhs.ITT() != p.BHS().ITT() || !n.has(sn) {
+			continue
+		}
+		found++
+		if s.bhs.Opcode() == pdu.OpDataIn || t != nil && t.sequenceOf(s.bhs.TTT()) != nil {
+			r.Resend(&s.bhs, s.data)
+		}
+	}
+	return found >= n.length && (found > 0 || n.length == 0)
+}
+
+// dataACK forgets data that the initiator has: all of the task before BegRun.
+func (r *recall) dataACK(p *pdu.SNACKRequest) bool {
+	t := r.conn.tasks.find(p.BHS().ITT())
+	if p.RunLength() != 0 || t == nil && !r.ended(p.BHS().ITT()) {
+		return t == nil && p.RunLength() == 0 // one that crossed the end of its task
+	}
+	r.forget(func(s *recalled) bool {
+		return s.bhs.ITT() == p.BHS().ITT() && (*pdu.DataIn)(&s.bhs).DataSN().LessThan(p.BegRun())
+	})
+	return true
+}
+
+// ended reports whether the status of a task has been sent and is not acknowledged.
+func (r *recall) ended(itt uint32) bool { return r.response(itt) != nil }
+
+func (r *recall) response(itt uint32) *recalled {
+	for i := range r.statuses {
+		if s := &r.statuses[i]; s.bhs.Opcode() == pdu.OpSCSIResponse && s.bhs.ITT() == itt {
+			return s
+		}
+	}
+	return nil
+}
+
+// resegment sends all data of a task again that was not acknowledged, in PDUs as long
+// as the initiator takes them now, numbered from the first of them on, and the status,
+// which then carries the SNACK Tag and a new ExpDataSN (RFC 7143 section 11.16.3).
+func (r *recall) resegment(p *pdu.SNACKRequest) bool {
+	itt, tag := p.BHS().ITT(), p.BHS().TTT()
+	t, rsp := r.conn.tasks.find(itt), r.response(itt)
+	if t == nil && rsp == nil || tag == 0 || tag == pdu.ReservedTag {
+		return false
+	}
+	old := slices.Clone(r.parts)
+	old = slices.DeleteFunc(old, func(s recalled) bool { return s.bhs.ITT() != itt || s.bhs.Opcode() != pdu.OpDataIn })
+	if len(old) == 0 || !whole(old) {
+		return false
+	}
+	r.forget(func(s *recalled) bool { return s.bhs.ITT() == itt && s.bhs.Opcode() == pdu.OpDataIn })
+	sn := (*pdu.DataIn)(&old[0].bhs).DataSN()
+	for i := range old {
+		sn = r.cut(&old[i], sn)
+	}
+	if t != nil {
+		t.dataSN, t.snackTag = sn, tag
+	}
+	if rsp != nil {
+		rsp.bhs.SetTTT(tag)
+		(*pdu.SCSIResponse)(&rsp.bhs).SetExpDataSN(sn)
+		r.Resend(&rsp.bhs, rsp.data)
+	}
+	return true
+}
+
+// whole reports whether no part between the first and the last was forgotten.
+func whole(parts []recalled) bool {
+	for i := 1; i < len(parts); i++ {
+		if (*pdu.DataIn)(&parts[i].bhs).DataSN() != (*pdu.DataIn)(&parts[i-1].bhs).DataSN()+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// cut sends one Data-In PDU again as several, if need be, and returns the next DataSN.
+func (r *recall) cut(s *recalled, sn pdu.SN) pdu.SN {
+	data, off := s.data, (*pdu.DataIn)(&s.bhs).BufferOffset()
+	for {
+		n := min(len(data), r.MaxDataIn())
+		bhs := s.bhs
+		d := (*pdu.DataIn)(&bhs)
+		bhs.SetDataSegmentLength(n)
+		bhs.SetFinal(s.bhs.Final() && n == len(data))
+		d.SetDataSN(sn)
+		d.SetBufferOffset(off)
+		if !bhs.Final() {
+			d.SetAcknowledge(false)
+			bhs.SetTTT(pdu.ReservedTag)
+		}
+		r.keep(&bhs, data[:n])
+		r.Resend(&bhs, data[:n])
+		sn++
+		if n == len(data) {
+			return sn
+		}
+		data, off = data[n:], off+uint32(n)
+	}
+}
