@@ -52,7 +52,7 @@ func TestCommandsDoNotAllocate(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			batches(rounds)
 			runtime.ReadMemStats(&after)
-			if n := after.Mallocs - before.Mallocs; n > rounds*depth/50 {
+			if n := after.Mallocs - before.Mallocs; n > rounds*depth/10 {
 				t.Errorf("%d allocations in %d commands", n, rounds*depth)
 			}
 		})

@@ -16,7 +16,7 @@ func TestCommandsDoNotAllocate(t *testing.T) {
 	for name, write := range map[string]bool{"read": false, "write": true} {
 		r := newRig(t, rigOptions{})
 		login := r.login(initiator.Options{CmdSN: 1})
-		if n := mallocs(newBatch(t, login, write, depth, size), 10, rounds); n > rounds*depth/50 {
+		if n := mallocs(newBatch(t, login, write, depth, size), 10, rounds); n > rounds*depth/10 {
 			t.Errorf("%s: %d allocations in %d commands", name, n, rounds*depth)
 		}
 	}
