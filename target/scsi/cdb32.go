@@ -37,23 +37,23 @@ func longCDB(action, flags byte) CDB {
 var longTable = []Row{
 	{
 		Name: "READ(32)", Opcode: variableLength, ServiceAction: 0x09, Length: 32, Access: AccessRead,
-		Flags: Protectable | NeedsType2, Usage: longCDB(0x09, 0x18), Run: readShielded, RunShielded: readShielded,
+		Flags: Protectable | NeedsType2, Usage: longCDB(0x09, 0x18), Run: read,
 	},
 	{
 		Name: "VERIFY(32)", Opcode: variableLength, ServiceAction: 0x0a, Length: 32, Access: AccessRead,
-		Flags: Protectable | NeedsType2, Usage: longCDB(0x0a, 0x16), Run: verifyShielded, RunShielded: verifyShielded,
+		Flags: Protectable | NeedsType2, Usage: longCDB(0x0a, 0x16), Run: verify,
 	},
 	{
 		Name: "WRITE(32)", Opcode: variableLength, ServiceAction: 0x0b, Length: 32, Access: AccessWrite,
-		Flags: Protectable | NeedsType2, Usage: longCDB(0x0b, 0x18), Run: writeShielded, RunShielded: writeShielded,
+		Flags: Protectable | NeedsType2, Usage: longCDB(0x0b, 0x18), Run: write,
 	},
 	{
 		Name: "WRITE AND VERIFY(32)", Opcode: variableLength, ServiceAction: 0x0c, Length: 32, Access: AccessWrite,
-		Flags: Protectable | NeedsType2, Usage: longCDB(0x0c, 0x16), Run: writeAndVerifyShielded, RunShielded: writeAndVerifyShielded,
+		Flags: Protectable | NeedsType2, Usage: longCDB(0x0c, 0x16), Run: writeAndVerify,
 	},
 	{
 		Name: "WRITE SAME(32)", Opcode: variableLength, ServiceAction: 0x0d, Length: 32, Access: AccessWrite,
-		Flags: Protectable | NeedsType2, Usage: longCDB(0x0d, 0x09), Run: writeSameShielded, RunShielded: writeSameShielded,
+		Flags: Protectable | NeedsType2, Usage: longCDB(0x0d, 0x09), Run: writeSame,
 	},
 }
 

@@ -32,10 +32,6 @@ func (lu *LogicalUnit) proceed(c *Command) {
 		c.fetch(c.row.List(&c.CDB), 0, c.row.Run)
 		return
 	}
-	if c.shield.active {
-		c.row.RunShielded(c)
-		return
-	}
 	c.row.Run(c)
 }
 

@@ -67,7 +67,7 @@ func (c *Command) transfer() *Sense {
 	if s := c.address(uint64(lu.limits.MaxTransfer)); s != nil {
 		return s
 	}
-	c.Length = uint32(c.count << lu.blockShift)
+	c.Length = uint32(c.count) * c.wireBlock()
 	return nil
 }
 

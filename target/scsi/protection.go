@@ -3,6 +3,7 @@ package scsi
 import (
 	"encoding/binary"
 
+	"lunar/backstore"
 	"lunar/backstore/protect"
 )
 
@@ -50,7 +51,7 @@ var fieldChecks = [...]struct{ guard, tags bool }{
 // shield is what a command has to do with protection information. The zero value
 // leaves it to the store.
 type shield struct {
-	active bool // the command goes the way of protectread.go and protectwrite.go
+	active bool // segments are those of openShielded
 	moves  bool // each block is followed by its tuple on the transport
 	checks protect.Checks
 	ref    uint32 // reference tag of the first block
@@ -118,15 +119,6 @@ func (c *Command) wireBlock() uint32 {
 	return uint32(c.Nexus.LU.config.BlockSize)
 }
 
-// transferShielded is transfer for what crosses the transport with tuples.
-func (c *Command) transferShielded() *Sense {
-	if s := c.transfer(); s != nil {
-		return s
-	}
-	c.Length = uint32(c.count) * c.wireBlock()
-	return nil
-}
-
 // shieldedSpan is how much of the medium a segment with tuples holds: its buffer
 // has the same once more as it crosses the transport, and the tuples.
 const shieldedSpan = 120 << 10
@@ -164,23 +156,24 @@ func (s *segment) firstBlock() uint32 { return s.off / s.cmd.wireBlock() }
 
 // startShielded gives a read or a write of the segment's blocks and tuples to the
 // lane, which does not check them: the command does.
-func (s *segment) startShielded(write bool) {
+func (s *segment) startShielded(kind backstore.Kind) {
 	_, blocks, tuples := s.shieldedParts()
 	s.op.Off = s.cmd.Nexus.LU.byteOff(s.cmd.lba + uint64(s.firstBlock()))
 	s.op.Data, s.op.Len, s.op.Tuples, s.op.Unchecked = blocks, int64(len(blocks)), tuples, true
-	s.launch(transferKind(write))
+	s.launch(kind)
 }
 
-// checkTuples compares the segment's blocks with its tuples as the CDB demands it.
-func (s *segment) checkTuples() *Sense {
+// checkTuples compares the segment's blocks with its tuples as the CDB demands it,
+// and fails the command if they do not fit.
+func (s *segment) checkTuples() bool {
 	c := s.cmd
 	_, blocks, tuples := s.shieldedParts()
 	lu, first := c.Nexus.LU, s.firstBlock()
 	at, wrong := c.shield.checks.Check(lu.protect, lu.config.BlockSize, blocks, tuples, c.shield.ref+first)
-	if wrong == 0 {
-		return nil
+	if wrong != 0 {
+		c.Fail(c.sense(wrongTuple(c.lba+uint64(first)+uint64(at), wrong)))
 	}
-	return c.sense(wrongTuple(c.lba+uint64(first)+uint64(at), wrong))
+	return wrong == 0
 }
 
 // wrongTuple is LOGICAL BLOCK GUARD, APPLICATION TAG or REFERENCE TAG CHECK FAILED

@@ -5,98 +5,28 @@ import (
 	"lunar/backstore/protect"
 )
 
-// writeShielded runs WRITE with protection information.
-func writeShielded(c *Command) {
-	if s := c.prepareShielded(); s != nil {
-		c.Fail(s)
-		return
-	}
-	if c.limit == 0 {
-		c.Good()
-		return
-	}
-	c.run(writeShieldedStep)
-}
-
-// prepareShielded is prepareWrite for blocks with tuples.
-func (c *Command) prepareShielded() *Sense {
-	if s := c.transferShielded(); s != nil {
-		return s
-	}
-	if c.limit = c.dataOut(); c.limit%c.wireBlock() != 0 {
-		return InvalidFieldInIU
-	}
-	c.fua = c.stable()
-	return nil
-}
-
-// writeAndVerifyShielded runs WRITE AND VERIFY with protection information.
-func writeAndVerifyShielded(c *Command) {
-	if bytchk(&c.CDB) > bytchkAll {
-		c.Fail(InvalidFieldInCDB(flagsByte(&c.CDB), 2))
-		return
-	}
-	if s := c.prepareShielded(); s != nil {
-		c.Fail(s)
-		return
-	}
-	c.fua = true
-	c.runShieldedCheck(check{receive: true, write: true, compare: bytchk(&c.CDB) == bytchkAll})
-}
-
-func writeShieldedStep(c *Command) {
-	for c.storeShielded() && c.room() {
-		s := c.openShielded()
-		if s == nil {
-			return
-		}
-		s.receive()
-	}
-}
-
-// storeShielded is store for blocks with tuples.
-func (c *Command) storeShielded() bool {
-	for i := c.head; i != c.tail; i++ {
-		s := c.at(i)
-		if s.state == arrived {
-			if sense := s.storeShielded(); sense != nil {
-				c.Fail(sense)
-				return false
-			}
-		}
-		if s.state == done && s.op.Err != nil {
-			c.failOp(s)
-			return false
-		}
-	}
-	for c.head != c.tail && c.at(c.head).state == done {
-		c.close()
-	}
-	return !c.goodIfAll()
-}
-
-// storeShielded writes a segment that has arrived, if its tuples are right. No
-// tuple may be one that is not there: who sends none has them made.
-func (s *segment) storeShielded() *Sense {
+// putShielded writes a segment that has arrived, if its tuples are right; who sends
+// none has them made. False says that the command is to end.
+func (s *segment) putShielded() bool {
 	c := s.cmd
 	wire, blocks, tuples := s.shieldedParts()
-	lu, size := c.Nexus.LU, c.Nexus.LU.config.BlockSize
 	if c.shield.moves {
-		protect.Separate(blocks, tuples, size, wire)
-		if sense := s.checkTuples(); sense != nil {
-			return sense
+		protect.Separate(blocks, tuples, c.Nexus.LU.config.BlockSize, wire)
+		if !s.checkTuples() {
+			return false
 		}
 	} else {
 		copy(blocks, wire)
-		c.makeTuples(lu, blocks, tuples, s.firstBlock())
+		c.makeTuples(blocks, tuples, s.firstBlock())
 	}
-	s.startShielded(true)
-	return nil
+	s.startShielded(backstore.Write)
+	return true
 }
 
 // makeTuples makes the tuples of blocks, the first of which is number first of
 // the command.
-func (c *Command) makeTuples(lu *LogicalUnit, blocks, tuples []byte, first uint32) {
+func (c *Command) makeTuples(blocks, tuples []byte, first uint32) {
+	lu := c.Nexus.LU
 	protect.Generate(lu.protect, lu.config.BlockSize, blocks, tuples, c.shield.ref+first)
 	if c.shield.app == 0 {
 		return
@@ -107,26 +37,16 @@ func (c *Command) makeTuples(lu *LogicalUnit, blocks, tuples []byte, first uint3
 	}
 }
 
-// writeSameShielded runs WRITE SAME with protection information: the tuple that
-// comes with the block is the first one's, the others have the reference tags
-// that follow it (SBC-3 clause 5.44).
-func writeSameShielded(c *Command) {
-	lu := c.Nexus.LU
-	if s := c.writeSameExtent(); s != nil {
-		c.Fail(s)
-		return
-	}
-	if c.CDB[flagsByte(&c.CDB)]&(ndobBit|unmapBit) != 0 {
-		c.writeSameBlock(lu)
-		return
-	}
+// fetchShielded gets the block of WRITE SAME and its tuple, which is the first
+// one's: the others have the reference tags that follow it (SBC-3 clause 5.44).
+func (c *Command) fetchShielded() {
 	c.Length = c.wireBlock()
 	if !c.HasOut || c.EDTL != c.Length {
 		c.Fail(InvalidFieldInIU)
 		return
 	}
 	room := c.patternRoom()
-	c.fetch(c.Length, room+room>>lu.blockShift*protect.TupleSize, repeatShielded)
+	c.fetch(c.Length, room+room>>c.Nexus.LU.blockShift*protect.TupleSize, repeatShielded)
 }
 
 // repeatShielded checks the tuple that came and fills the buffer with the block.
@@ -166,7 +86,7 @@ func repeatShieldedStep(c *Command) {
 		n := min(c.work.left, uint64(room)>>lu.blockShift)
 		blocks := c.workspace()[:n<<lu.blockShift]
 		tuples := c.workspace()[room:][:n*protect.TupleSize]
-		c.makeTuples(lu, blocks, tuples, first)
+		c.makeTuples(blocks, tuples, first)
 		s.op.Off, s.op.Len, s.op.Data = lu.byteOff(c.work.at), int64(len(blocks)), blocks
 		s.op.Tuples, s.op.Unchecked = tuples, true
 		c.work.at += n

@@ -13,7 +13,7 @@ func read(c *Command) {
 		return
 	}
 	if lu := c.Nexus.LU; c.wantsMedium() && lu.info.VolatileCache {
-		c.flushRange(lu.byteOff(c.lba), int64(c.Length), readFlushed)
+		c.flushRange(lu.byteOff(c.lba), int64(c.count<<lu.blockShift), readFlushed)
 		return
 	}
 	c.run(readStep)
@@ -40,7 +40,11 @@ func readStep(c *Command) {
 		}
 		// An initiator may expect less than whole blocks; the medium has
 		// nothing less.
-		s.start(backstore.Read, s.ref.Bytes())
+		if c.shield.active {
+			s.startShielded(backstore.Read)
+		} else {
+			s.start(backstore.Read, s.ref.Bytes())
+		}
 	}
 }
 
@@ -80,6 +84,8 @@ func (c *Command) sendRead() bool {
 			return true
 		case s.op.Err != nil:
 			c.failOp(s)
+			return false
+		case c.shield.active && !s.joinTuples():
 			return false
 		case s.off+s.n == c.limit:
 			c.final, c.Status, c.ending = s, Good, true

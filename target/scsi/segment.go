@@ -78,6 +78,9 @@ func (c *Command) alloc(n uint32, landing bool) *buf.Ref {
 // given number of equal parts, each page-aligned and of the segment's whole
 // blocks. It returns nil when no memory is there.
 func (c *Command) open(span, parts uint32) *segment {
+	if c.shield.active {
+		return c.openShielded()
+	}
 	n := min(span, c.limit-c.next)
 	size := c.Nexus.LU.wholeBlocks(n)
 	if parts > 1 {

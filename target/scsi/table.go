@@ -76,8 +76,6 @@ type Row struct {
 	// Run starts the command. It ends it by one of Command's finishing
 	// methods, now or later.
 	Run func(*Command)
-	// RunShielded is Run for a command with protection information.
-	RunShielded func(*Command)
 
 	// unused are the CDB's bits that must be zero, as little endian words.
 	unused [len(CDB{}) / 8]uint64

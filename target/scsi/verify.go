@@ -28,21 +28,21 @@ func verify(c *Command) {
 		c.Fail(s)
 		return
 	}
-	switch bytchk(&c.CDB) {
-	case bytchkNone:
+	switch what := bytchk(&c.CDB); {
+	case what == bytchkNone:
 		c.limit, c.Length = c.Length, 0
 		c.runCheck(check{})
-	case bytchkAll:
+	case what == bytchkAll:
 		c.verifyAll()
-	case bytchkBlock:
+	case what == bytchkBlock && !c.shield.active: // their tuples differ
 		c.verifyBlock()
 	default:
-		c.Fail(InvalidFieldInCDB(1, 2))
+		c.Fail(InvalidFieldInCDB(flagsByte(&c.CDB), 2))
 	}
 }
 
 func (c *Command) verifyAll() {
-	if c.limit = c.dataOut(); c.limit%uint32(c.Nexus.LU.config.BlockSize) != 0 {
+	if c.limit = c.dataOut(); c.limit%c.wireBlock() != 0 {
 		c.Fail(InvalidFieldInIU)
 		return
 	}
@@ -53,7 +53,7 @@ func (c *Command) verifyAll() {
 // writes are stable first.
 func writeAndVerify(c *Command) {
 	if bytchk(&c.CDB) > bytchkAll {
-		c.Fail(InvalidFieldInCDB(1, 2))
+		c.Fail(InvalidFieldInCDB(flagsByte(&c.CDB), 2))
 		return
 	}
 	if s := c.prepareWrite(); s != nil {
@@ -128,12 +128,19 @@ func (s *segment) nextPhase() bool {
 	switch {
 	case s.phase == unchecked && what.write:
 		s.phase = written
-		s.start(backstore.Write, s.data())
+		return s.put()
 	case s.phase < readBack:
 		s.phase = readBack
-		s.start(backstore.Read, s.medium())
+		if s.cmd.shield.active {
+			s.startShielded(backstore.Read)
+		} else {
+			s.start(backstore.Read, s.medium())
+		}
 	default:
 		s.phase = checked
+		if s.cmd.shield.active {
+			return s.checkShielded(what.compare)
+		}
 		return !what.compare || s.cmd.compare(s.data(), s.medium(), s.off)
 	}
 	return true

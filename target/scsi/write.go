@@ -17,7 +17,7 @@ func write(c *Command) {
 		c.Good()
 		return
 	}
-	if uint32(len(c.Immediate)) == c.limit && c.writeNow() {
+	if uint32(len(c.Immediate)) == c.limit && !c.shield.active && c.writeNow() {
 		return
 	}
 	c.run(writeStep)
@@ -31,7 +31,7 @@ func (c *Command) prepareWrite() *Sense {
 		return s
 	}
 	c.limit = c.dataOut()
-	if c.limit%uint32(c.Nexus.LU.config.BlockSize) != 0 {
+	if c.limit%c.wireBlock() != 0 {
 		return InvalidFieldInIU
 	}
 	c.fua = c.stable()
@@ -94,8 +94,8 @@ func writeStep(c *Command) {
 func (c *Command) store() bool {
 	for i := c.head; i != c.tail; i++ {
 		s := c.at(i)
-		if s.state == arrived {
-			s.start(backstore.Write, s.data())
+		if s.state == arrived && !s.put() {
+			return false
 		}
 		if s.state == done && s.op.Err != nil {
 			c.failOp(s)
@@ -106,6 +106,16 @@ func (c *Command) store() bool {
 		c.close()
 	}
 	return !c.goodIfAll()
+}
+
+// put writes a segment that has arrived. False says that its tuples are wrong, and
+// that the command is to end.
+func (s *segment) put() bool {
+	if s.cmd.shield.active {
+		return s.putShielded()
+	}
+	s.start(backstore.Write, s.data())
+	return true
 }
 
 // goodIfAll ends the command when all of its segments have ended.

@@ -46,6 +46,10 @@ func (c *Command) writeSameExtent() *Sense {
 
 // writeSameBlock fetches the block unless it is known to be zero.
 func (c *Command) writeSameBlock(lu *LogicalUnit) {
+	if c.shield.active && c.flags()&(ndobBit|unmapBit) == 0 {
+		c.fetchShielded()
+		return
+	}
 	if c.flags()&ndobBit != 0 {
 		c.zero()
 		return
