@@ -48,12 +48,16 @@ func TestCommandsDoNotAllocate(t *testing.T) {
 				}
 			}
 			batches(20)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			batches(rounds)
-			runtime.ReadMemStats(&after)
-			if n := after.Mallocs - before.Mallocs; n > rounds*depth/10 {
-				t.Errorf("%d allocations in %d commands", n, rounds*depth)
+			least := ^uint64(0) // of three: on a loaded machine the runtime makes more of its own
+			for range 3 {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				batches(rounds)
+				runtime.ReadMemStats(&after)
+				least = min(least, after.Mallocs-before.Mallocs)
+			}
+			if least > rounds*depth/50 {
+				t.Errorf("%d allocations in %d commands", least, rounds*depth)
 			}
 		})
 	}

@@ -16,7 +16,7 @@ func TestCommandsDoNotAllocate(t *testing.T) {
 	for name, write := range map[string]bool{"read": false, "write": true} {
 		r := newRig(t, rigOptions{})
 		login := r.login(initiator.Options{CmdSN: 1})
-		if n := mallocs(newBatch(t, login, write, depth, size), 10, rounds); n > rounds*depth/10 {
+		if n := mallocs(newBatch(t, login, write, depth, size), 10, rounds); n > rounds*depth/50 {
 			t.Errorf("%s: %d allocations in %d commands", name, n, rounds*depth)
 		}
 	}
@@ -31,16 +31,21 @@ func newBatch(t testing.TB, login *initiator.Conn, write bool, depth, size int) 
 }
 
 // mallocs counts the allocations of the whole process in rounds of f, after some
-// that do not count.
+// that do not count: the least of three counts, since on a loaded machine the
+// runtime makes more of its own.
 func mallocs(f func(), warmup, rounds int) uint64 {
 	for range warmup {
 		f()
 	}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range rounds {
-		f()
+	least := ^uint64(0)
+	for range 3 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range rounds {
+			f()
+		}
+		runtime.ReadMemStats(&after)
+		least = min(least, after.Mallocs-before.Mallocs)
 	}
-	runtime.ReadMemStats(&after)
-	return after.Mallocs - before.Mallocs
+	return least
 }

@@ -2,7 +2,6 @@ package target_test
 
 import (
 	"testing"
-	"time"
 
 	"lunar/internal/initiator"
 	"lunar/scheduler"
@@ -41,12 +40,9 @@ func TestGatedCommandsDoNotAllocate(t *testing.T) {
 	for name, rule := range map[string]scheduler.Rule{"pass": promised, "wait": waits} {
 		r := ruled(t, rule)
 		login := r.login(initiator.Options{CmdSN: 1})
-		// The coordinator's reports and grants are made anew every 20 ms, however
-		// many commands there were.
-		began := time.Now()
-		n := mallocs(newBatch(t, login, false, depth, size), 20, rounds)
-		if reports := uint64(time.Since(began)/(20*time.Millisecond)) + 1; n > rounds*depth/50+60*reports {
-			t.Errorf("%s: %d allocations in %d commands and %d reports", name, n, rounds*depth, reports)
+		// The coordinator's reports are made anew, a few every 20 ms.
+		if n := mallocs(newBatch(t, login, false, depth, size), 20, rounds); n > rounds*depth/10 {
+			t.Errorf("%s: %d allocations in %d commands", name, n, rounds*depth)
 		}
 		if f := r.server.QoS(initiator.DefaultInitiator).Flows; len(f) != 1 || (name == "wait") != (f[0].Counters.Waited > 0) {
 			t.Errorf("%s: %+v: expected one flow, whose commands %s", name, f, name)
