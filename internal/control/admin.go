@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -96,6 +94,6 @@ func (c *Client) Drain(ctx context.Context, d Drain) (Drained, error) {
 // Rescan looks at a volume's size.
 func (c *Client) Rescan(ctx context.Context, volume string) (Rescanned, error) {
 	var out Rescanned
-	err := c.send(ctx, http.MethodPost, strings.Replace(rescanPath, "{name}", url.PathEscape(volume), 1), nil, &out)
+	err := c.send(ctx, http.MethodPost, pathOf(rescanPath, "{name}", volume), nil, &out)
 	return out, err
 }

@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -64,6 +62,6 @@ func (c *Client) ALUA(ctx context.Context) (ALUA, error) {
 // ChangeAccess changes how volumes are reached through a portal group.
 func (c *Client) ChangeAccess(ctx context.Context, group string, change AccessChange) (ALUA, error) {
 	var a ALUA
-	err := c.send(ctx, http.MethodPatch, strings.Replace(aluaGroupPath, "{group}", url.PathEscape(group), 1), change, &a)
+	err := c.send(ctx, http.MethodPatch, pathOf(aluaGroupPath, "{group}", group), change, &a)
 	return a, err
 }

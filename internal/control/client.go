@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -104,3 +106,8 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 
 // Close gives the connections up.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// pathOf puts a value into the place of a path that a parameter in braces holds.
+func pathOf(path, parameter, value string) string {
+	return strings.Replace(path, parameter, url.PathEscape(value), 1)
+}

@@ -32,7 +32,7 @@ func (c *Client) DeleteRule(ctx context.Context, name string) (QoS, error) {
 	return q, err
 }
 
-func ruleURL(name string) string { return strings.Replace(rulePath, "{name}", url.PathEscape(name), 1) }
+func ruleURL(name string) string { return pathOf(rulePath, "{name}", name) }
 
 // ExplainPath is where Explanation of an initiator is asked for.
 func ExplainPath(initiator string) string {

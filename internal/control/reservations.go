@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -56,6 +54,6 @@ func (c *Client) Reservations(ctx context.Context) (Reservations, error) {
 // returns what there was.
 func (c *Client) ClearReservations(ctx context.Context, volume string) (VolumeReservations, error) {
 	var r VolumeReservations
-	err := c.send(ctx, http.MethodDelete, strings.Replace(clearPath, "{name}", url.PathEscape(volume), 1), nil, &r)
+	err := c.send(ctx, http.MethodDelete, pathOf(clearPath, "{name}", volume), nil, &r)
 	return r, err
 }

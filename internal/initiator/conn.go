@@ -166,17 +166,22 @@ func appendDigest(b, covered []byte, bad bool) []byte {
 // does not depend on a command. With a *Violation the PDU is returned as well.
 // Zero means Conn.Timeout.
 func (c *Conn) Receive(timeout time.Duration) (*PDU, error) {
+	p, err := c.readWithin(timeout)
+	if err != nil {
+		return p, err
+	}
+	return p, c.Judge(p)
+}
+
+// readWithin returns the next PDU without a check; zero means Conn.Timeout.
+func (c *Conn) readWithin(timeout time.Duration) (*PDU, error) {
 	if timeout == 0 {
 		timeout = c.timeout()
 	}
 	if err := c.setReadDeadline(timeout); err != nil {
 		return nil, err
 	}
-	p, err := c.readPDU()
-	if err != nil {
-		return p, err
-	}
-	return p, c.Judge(p)
+	return c.readPDU()
 }
 
 func (c *Conn) timeout() time.Duration {

@@ -28,13 +28,7 @@ func (c *Conn) SNACK(kind byte, itt, tag, beg, run uint32) error {
 // again when what follows them shows that they are missing, and what follows them
 // waits for them.
 func (c *Conn) stepRecovering(timeout time.Duration) (*PDU, error) {
-	if timeout == 0 {
-		timeout = c.timeout()
-	}
-	if err := c.setReadDeadline(timeout); err != nil {
-		return nil, err
-	}
-	p, err := c.readPDU()
+	p, err := c.readWithin(timeout)
 	if err != nil {
 		return p, err
 	}
