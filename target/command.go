@@ -119,22 +119,38 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 		t.await()
 		return
 	}
-	t.lun.nexus.LU.Execute(&t.cmd)
-	if t.ended {
-		return
-	}
-	if t.early != nil && t.cmd.Dormant() && c.scarce() {
-		t.cmd.FailStatus(c.comeAgain())
-		return
-	}
-	t.keepImmediate()
+	c.run(t)
 }
 
-// scarce reports that commands which wait for others must not keep more memory:
-// those that they wait for need some.
-func (c *Connection) scarce() bool {
-	pool := c.thread.loop.Pool()
-	return c.charged > c.session.settings.Limits.SessionMemory/2 || pool.Free() < pool.Size()/2
+// run hands the command to its unit. While it waits for others of its task set it
+// holds no buffer: those that it waits for may need the very memory.
+func (c *Connection) run(t *task) {
+	t.lun.nexus.LU.Execute(&t.cmd)
+	switch {
+	case t.ended:
+	case t.early != nil && t.cmd.Dormant() && !t.unload():
+		t.cmd.FailStatus(c.comeAgain())
+	default:
+		t.keepImmediate()
+	}
+}
+
+// unload takes the unasked data of a command that waits out of its buffer, and
+// gives what follows a place. False says that the session keeps too much already.
+func (t *task) unload() bool {
+	landed := t.early.Bytes()
+	landed = landed[:min(cap(landed), int(t.unsolicited.end))]
+	if t.conn.kept+len(landed) > maxKept {
+		return false
+	}
+	t.stash = make([]byte, len(landed))
+	t.conn.kept += len(t.stash)
+	buf.Copy(t.stash, landed[:min(len(landed), int(t.unsolicited.next))])
+	t.cmd.Immediate = nil
+	t.conn.withdraw(t)
+	t.early.Release()
+	t.early = nil
+	return true
 }
 
 // keepImmediate copies immediate data out of the receive buffer while the

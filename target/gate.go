@@ -169,7 +169,7 @@ func (g *gate) closeLUN(c *core, l *lun, gone bool) {
 func (c *core) dispatched(t *task) {
 	defer c.Contain()
 	c.enter(t)
-	t.lun.nexus.LU.Execute(&t.cmd)
+	t.conn.run(t)
 	c.exit(t)
 }
 

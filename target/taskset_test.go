@@ -8,6 +8,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/errstore"
 	"lunar/internal/initiator"
+	"lunar/target"
 )
 
 // spread is a rig whose unit is served by several threads, with a session on
@@ -88,6 +89,25 @@ func TestOrderedOverThreads(t *testing.T) {
 				t.Error("a newer command did not see what the ORDERED one wrote")
 			}
 		}
+	}
+}
+
+// TestWaitingHoldsNoBuffer: what came unasked for a command that waits is not in the
+// memory that the ORDERED one before it needs.
+func TestWaitingHoldsNoBuffer(t *testing.T) {
+	r := newRig(t, rigOptions{config: target.Config{Buffers: 512 << 10, NoRing: true}})
+	c := r.login(initiator.Options{Keys: initiator.Keys{{Name: "InitialR2T", Value: "No"}, {Name: "FirstBurstLength", Value: "4096"}}})
+	written := pattern(18*512, 3)
+	first := start(t, c, initiator.Command{CDB: cdbWrite16(0, 25), Out: pattern(25*512, 2), Attr: initiator.AttrOrdered})
+	large := start(t, c, initiator.Command{CDB: cdbRead16(0, 636), InLen: 636 * 512, Attr: initiator.AttrOrdered})
+	newer := start(t, c, initiator.Command{CDB: cdbWrite16(1125, 18), Out: written, Segment: 512})
+	for _, task := range []*initiator.Task{first, large, newer} {
+		res, err := c.Wait(task)
+		mustGood(t, res, err)
+	}
+	res, err := c.Command(cdbRead16(1125, 18), 0, nil, len(written))
+	if !bytes.Equal(mustGood(t, res, err).In, written) {
+		t.Error("other data than was written unasked")
 	}
 }
 

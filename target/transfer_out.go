@@ -284,11 +284,12 @@ func (t *task) finishWant(i int) (ended bool) {
 }
 
 func (t *task) land(off uint32, data []byte) {
-	if t.early == nil {
-		return
+	b := t.stash
+	if t.early != nil {
+		b = t.early.Bytes()
+		b = b[:cap(b)]
 	}
-	b := t.early.Bytes()
-	if b = b[:cap(b)]; int(off) < len(b) {
+	if int(off) < len(b) {
 		move(b[off:], data)
 	}
 }
