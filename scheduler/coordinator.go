@@ -30,32 +30,6 @@ type Coordinator struct {
 	started  bool
 }
 
-// server is a device as one event thread uses it.
-type server struct {
-	thread  int
-	backing *backing
-	present bool  // an entity uses it
-	number  int64 // of the gate's site
-	last    int64 // its total in the newest report
-	done    int64 // tokens that it has served in this period
-	heard   heard
-}
-
-// heard counts a server's reports of an interval.
-type heard struct{ reports, backlogged int }
-
-func (h *heard) add(backlogged bool) {
-	h.reports++
-	if backlogged {
-		h.backlogged++
-	}
-}
-
-// saturated reports whether commands waited for the device throughout. Where
-// they did at times, as limits let bursts pass, the server did not show all that
-// it can do.
-func (h heard) saturated() bool { return h.reports > 0 && h.backlogged == h.reports }
-
 // member is an entity over all servers.
 type member struct {
 	key         string
@@ -145,17 +119,6 @@ func (c *Coordinator) server(thread int, d *Device) int {
 		m.parts = append(m.parts, part{backlogged: true})
 	}
 	return len(c.servers) - 1
-}
-
-// collect takes a site's report.
-func (s *server) collect(r *SiteReport) {
-	s.heard.add(r.Backlogged)
-	s.backing.loaded = s.backing.loaded || r.Backlogged
-	if r.Number != s.number { // the site was made anew
-		s.number, s.last = r.Number, 0
-	}
-	s.done += r.Done - s.last
-	s.last, s.present = r.Done, len(r.Entities) > 0
 }
 
 // member finds or makes a member.

@@ -59,6 +59,7 @@ type Dispatcher struct {
 	class    [3]*account
 	held     []*Queue // heap by until
 	waiting  int
+	limited  int // queues that limits hold
 }
 
 // NewDispatcher returns a dispatcher without queues. pool may be nil with
@@ -357,9 +358,11 @@ func (q *Queue) hold(by int, until, now int64) {
 	if q.heldBy >= 0 {
 		q.throttled[q.heldBy] += now - q.heldSince
 		q.limits[q.heldBy].holds--
+		q.dispatcher.limited--
 	}
 	if q.heldBy, q.heldSince = by, now; by >= 0 {
 		q.limits[by].holds++
+		q.dispatcher.limited++
 	}
 }
 

@@ -157,7 +157,7 @@ func (g *Gate) Report(r *GateReport, now int64) {
 	r.Thread, r.Sites = g.thread, r.Sites[:0]
 	for _, s := range g.sites {
 		if s != nil {
-			s.report(r.next())
+			s.report(r.next(), now)
 		}
 	}
 	g.dropSites()

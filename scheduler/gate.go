@@ -78,6 +78,9 @@ func (g *Gate) admit(q *Queue, t *Task, now int64) bool {
 	s := q.site
 	if q.place == isOut && s.room() && !s.dispatcher.ready() && s.dispatcher.admit(q, t, now) {
 		s.inflight++
+		if !s.room() {
+			s.unhold(now)
+		}
 		return true
 	}
 	s.saturated = s.saturated || !s.room()
@@ -111,10 +114,13 @@ func (g *Gate) next(s *site, now int64) *Task {
 		return nil
 	}
 	t := s.dispatcher.Next(now)
-	if t != nil {
-		s.inflight++
-		g.left(s)
+	if t == nil {
+		s.hold(now)
+		return nil
 	}
+	s.inflight++
+	g.left(s)
+	s.unhold(now)
 	return t
 }
 
@@ -156,6 +162,9 @@ func (g *Gate) Cancel(t *Task, now int64) {
 	s := t.queue.site
 	s.dispatcher.Cancel(t, now)
 	g.left(s)
+	if s.dispatcher.limited == 0 {
+		s.unhold(now)
+	}
 }
 
 // Waiting is how many commands wait.

@@ -28,6 +28,7 @@ type SiteReport struct {
 	Device     *Device
 	Number     int64 // of the site: another one starts its count anew
 	Backlogged bool  // commands waited for the device since the last report
+	Held       int64 // ns since the last report in which the device had room and all that waited was held by limits
 	Done       int64 // total of tokens that it has served, also for entities that are gone
 	Entities   []EntityReport
 }

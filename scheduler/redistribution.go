@@ -72,10 +72,15 @@ func (c *Coordinator) reservedOn(server int) (reserved int64) {
 // interval, though the device had room: then what was served says nothing of
 // what it can do.
 func (c *Coordinator) noteHeld() {
+	for _, s := range c.servers {
+		if s.heldBack++; !c.held(s) {
+			s.heldBack = 0
+		}
+	}
 	for _, m := range c.members {
 		for j := range m.parts {
 			p, s := &m.parts[j], c.servers[j]
-			if m.limit != Unlimited && p.present && p.backlogged && !s.heard.saturated() {
+			if m.limit != Unlimited && p.present && p.backlogged && !c.saturated(s) {
 				s.backing.held = true
 			}
 		}
@@ -112,6 +117,9 @@ func (c *Coordinator) demand() {
 	for _, b := range c.devices {
 		c.capacities(b)
 	}
+	for j, s := range c.servers {
+		c.control.Room[j] = s.room(c.control.Capacity[j])
+	}
 	for i, m := range c.members {
 		s := m.sums()
 		c.control.Reservation[i] = m.reservation
@@ -133,7 +141,7 @@ func (c *Coordinator) demandOf(p *part, server int) int64 {
 	case !p.present:
 		return 0
 	case p.backlogged:
-		return max(c.control.Capacity[server], p.last.Queued)
+		return max(c.control.Capacity[server]+c.control.Room[server], p.last.Queued)
 	}
 	return EstimateDemand(p.last.Queued, p.last.Offered-p.mark.offered, c.left())
 }
@@ -148,14 +156,14 @@ func (c *Coordinator) capacities(b *backing) {
 			continue
 		}
 		c.control.Capacity[j] = EstimateCapacity(c.served(j), c.left())
-		if s.heard.saturated() {
+		if c.saturated(s) {
 			free -= c.control.Capacity[j]
 		} else {
 			idle++
 		}
 	}
 	for j, s := range c.servers {
-		if s.backing == b && !s.heard.saturated() {
+		if s.backing == b && !c.saturated(s) {
 			c.control.Capacity[j] = max(c.control.Capacity[j], free/idle)
 		}
 	}

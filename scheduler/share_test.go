@@ -124,3 +124,36 @@ func TestCeiling(t *testing.T) {
 		}
 	}
 }
+
+// TestHeldIsWhatLimitsLeaveUnused: a device that has room counts as held back
+// while all that waits is held by limits, and neither while it is full nor while
+// nothing waits.
+func TestHeldIsWhatLimitsLeaveUnused(t *testing.T) {
+	a := newAlone(t, GateConfig{Window: 4}, Rule{Initiators: []string{"iqn.slow"}, Limit: Rate{IOPS: 1000}})
+	held := func() int64 {
+		var r GateReport
+		a.gate.Report(&r, a.now)
+		return r.Sites[0].Held
+	}
+	slow, fast := a.open("iqn.slow", 0), a.open("iqn.fast", 0)
+	run := func(depth int, queues ...*Queue) int64 {
+		held()
+		for range 100 {
+			a.serve(2, depth, queues...)
+		}
+		return held()
+	}
+	run(8, slow) // its burst
+	if ns := run(8, slow); ns < 80*ms || ns > 100*ms {
+		t.Errorf("a limit of half the device: held back for %d ms of 100, expected nearly all", ns/ms)
+	}
+	if ns := run(8, slow, fast); ns > 5*ms {
+		t.Errorf("with another that always waits: held back for %d ms of 100, expected none", ns/ms)
+	}
+	for a.gate.Waiting() > 0 || a.gate.InFlight() > 0 {
+		a.serve(2, 0, slow, fast)
+	}
+	if ns := run(0); ns > 0 {
+		t.Errorf("without commands: held back for %d ns of 100 ms, expected none", ns)
+	}
+}

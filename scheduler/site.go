@@ -13,6 +13,9 @@ type site struct {
 	queues     int
 	inflight   int
 	saturated  bool  // a command waited for the window since the last report
+	holding    bool  // the device has room, and all that waits is held by limits
+	holdingFor int64 // ns of that since the last report, but for
+	holdingAt  int64 // what has passed since then
 	done       int64 // tokens that the device has served
 	stakes     []*stake
 }
@@ -31,10 +34,29 @@ type stake struct {
 
 func (s *site) room() bool { return s.window == 0 || s.inflight < s.window }
 
+// hold notes that the device has room and nothing that waits may run.
+func (s *site) hold(now int64) {
+	if !s.holding && s.dispatcher.limited > 0 {
+		s.holding, s.holdingAt = true, now
+	}
+}
+
+// unhold notes the end of that.
+func (s *site) unhold(now int64) {
+	if s.holding {
+		s.holding = false
+		s.holdingFor += now - s.holdingAt
+	}
+}
+
 // report starts the next interval, too.
-func (s *site) report(r *SiteReport) {
-	r.Device, r.Number, r.Backlogged, r.Done = s.device, s.number, s.saturated, s.done
-	s.saturated = !s.room() && s.dispatcher.waiting > 0
+func (s *site) report(r *SiteReport, now int64) {
+	if s.holding {
+		s.unhold(now)
+		s.hold(now)
+	}
+	r.Device, r.Number, r.Backlogged, r.Held, r.Done = s.device, s.number, s.saturated, s.holdingFor, s.done
+	s.saturated, s.holdingFor = !s.room() && s.dispatcher.waiting > 0, 0
 	for _, p := range s.stakes {
 		r.Entities = append(r.Entities, p.report())
 	}

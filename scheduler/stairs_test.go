@@ -12,8 +12,8 @@ type stairs struct {
 	queues [][]*Queue // by thread
 }
 
-func newStairs(t *testing.T) *stairs {
-	s := &stairs{coord: NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 2000, Slack: 0.002}}})}
+func newStairs(t *testing.T, profile int64) *stairs {
+	s := &stairs{coord: NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: profile, Slack: 0.002}}})}
 	for thread := range 4 {
 		a := &alone{t: t, coord: s.coord, disk: &Device{}, outstanding: map[*Queue]int{}, gate: NewGate(thread, GateConfig{Window: 16, Threads: 4})}
 		a.apply(Rule{Initiators: []string{"*"}, Reservation: Rate{IOPS: 1200}, Limit: Rate{IOPS: 2400}})
@@ -47,8 +47,24 @@ func (s *stairs) run() (served [4]int64) {
 // also that of the thread that only one initiator uses, whose limit is more than
 // the device.
 func TestStairs(t *testing.T) {
-	s := newStairs(t)
+	s := newStairs(t, 2000)
 	s.run()
+	s.check(t)
+}
+
+// TestStairsOfUnknownDevices: what limits let a device do at first is not taken
+// for all that it can do.
+func TestStairsOfUnknownDevices(t *testing.T) {
+	s := newStairs(t, 0)
+	for range 4 {
+		s.run()
+	}
+	s.check(t)
+}
+
+// check lets some seconds pass.
+func (s *stairs) check(t *testing.T) {
+	t.Helper()
 	for second := range 8 {
 		served, total := s.run(), int64(0)
 		for i, n := range served {

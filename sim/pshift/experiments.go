@@ -31,6 +31,9 @@ func Experiments() []experiment.Experiment {
 			ID: "pshift-3c", Setup: "as 3b with limits of 60,000",
 			Paper: "both hold", Check: "30,000..60,000, total at least 95 % of 200,000", Run: run3c,
 		}, {
+			ID: "pshift-3c-gates", Setup: "3c with the server's gates and coordinator, 4 devices × 2,000 IOPS that need 16 commands at once, R 1,200, limit 2,400, threads woken late",
+			Paper: "both hold", Check: "in each second: reservations ≥98 %, limits ≤101 %, total ≥97 %, also if the capacity has to be learnt", Run: experiment.Try(run3cGates),
+		}, {
 			ID: "pshift-4a", Setup: "8 servers × 50,000 IOPS, 10 buckets, R 30,000, L 50,000, 2-6 random servers, 5 changes, 4 periods",
 			Paper: "round robin violates, pShift never", Check: "pShift: none beyond 1 %; round robin: at least one", Run: run4a,
 		}, {

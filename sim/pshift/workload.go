@@ -18,6 +18,7 @@ const (
 	forReservations uint64 = 1<<32 + iota
 	forPlaces
 	forDemand
+	forGates
 )
 
 // size is the cluster of the simulated experiments.
