@@ -34,7 +34,6 @@ var livePaths = []struct {
 	{path: []string{"server", "limits"}},
 	{path: []string{"server", "nop"}},
 	{path: []string{"discovery"}},
-	{path: []string{"portal-groups", anyName, "listen-iser"}, fixed: true},
 	{path: []string{"portal-groups", anyName, "alua", "explicit"}, fixed: true},
 	{path: []string{"portal-groups"}},
 	{path: []string{"auth-groups"}},

@@ -16,6 +16,7 @@ func TestBetween(t *testing.T) {
 		{[]string{"threads: 2", "threads: 3"}, "", "server.threads"},
 		{[]string{"sessions: 5", "sessions: 6"}, "server.limits.sessions: 6, was 5", ""},
 		{[]string{"127.0.0.1:0", "127.0.0.1:3260"}, "portal-groups.p.listen: [127.0.0.1:3260], was [127.0.0.1:0]", ""},
+		{[]string{"127.0.0.1:0\"]", "127.0.0.1:0\"], listen-iser: [eth2]"}, "portal-groups.p.listen-iser: [eth2:3260], was []", ""},
 		{[]string{"secret 1", "secret 2"}, "auth-groups.g.chap: changed", ""},
 		{[]string{"type: ram, size: 1MiB", "type: ram, size: 2MiB"}, "", "volumes.a.size"},
 		{[]string{"path: b, size: 1MiB", "path: b, size: 2MiB"}, "volumes.b.size: 2MiB, was 1MiB", ""},

@@ -53,6 +53,7 @@ type conn struct {
 	depth         int  // RDMA Reads that may be outstanding
 	normal        bool // no discovery session
 	mayInvalidate bool // the initiator takes Send with Invalidate
+	corrected     bool // a claim of immediate data has been taken back
 	index         int  // in the station
 	reserved      int  // of the queue's room
 

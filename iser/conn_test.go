@@ -163,6 +163,20 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// Immediate data that are announced and not there are fetched; of what names no
+// buffer for them nothing is believed.
+func TestAnnouncedData(t *testing.T) {
+	w := newWorld(t, options{})
+	c, _ := w.ready(t, 1, isertest.Options{Hollow: true})
+	for i, n := range []int{512, 4096, 8192, 64 << 10, 1 << 20} {
+		write(t, c, 0, pattern(n, byte(i)))
+		expect(t, c, 0, pattern(n, byte(i)))
+	}
+	if s := w.stats(); s.ReadBytes != 512+4096+8192+64<<10+1<<20 {
+		t.Errorf("%d bytes were fetched", s.ReadBytes)
+	}
+}
+
 // Keys are invalidated only where both sides and the device agree.
 func TestInvalidation(t *testing.T) {
 	weak := fake.DeviceOptions{Caps: fake.DefaultCaps()}

@@ -227,6 +227,7 @@ func (e *entrance) Enable(p *login.ConnectionParams) (target.Datamover, error) {
 			b := c.rx.blocks[1]
 			c.tx.small = slots{mem: b.mem[c.rx.slots[1]*slotSize:], size: controlSlot, lkey: b.lkey}
 			c.tx.longest = min(c.tx.longest, controlMost)
+			c.tx.quiet.most = min(quietMost, c.tx.most/4, c.rx.slots[1]/4)
 		}
 		return nil
 	})

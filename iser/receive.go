@@ -89,6 +89,7 @@ func (c *conn) received(slot uint32, length int) {
 
 // deliver checks a message and hands its PDU on.
 func (c *conn) deliver(m []byte) error {
+	c.correct(m)
 	bhs, ahs, data, err := parse(m)
 	if err != nil {
 		return err
@@ -103,6 +104,25 @@ func (c *conn) deliver(m []byte) error {
 	}
 	c.r.Received(bhs, ahs, data, false)
 	return nil
+}
+
+// correct takes back a claim of immediate data that libiscsi before 1.20 makes: it
+// negotiates them, counts them in DataSegmentLength, and sends none, but names a
+// buffer for all (Write STag). No other message can look like that, because a
+// reliable connection loses nothing of one.
+func (c *conn) correct(m []byte) {
+	if len(m) < messageHead || m[0]&(typeMask|writeSTag) != typeControl|writeSTag {
+		return
+	}
+	bhs := (*pdu.BHS)(m[headerLength:])
+	if bhs.Opcode() != pdu.OpSCSICommand || bhs.DataSegmentLength() == 0 || len(m) != messageHead+bhs.TotalAHSLength() {
+		return
+	}
+	bhs.SetDataSegmentLength(0)
+	if !c.corrected {
+		c.corrected = true
+		c.log.Info("the initiator announces immediate data and sends none, as libiscsi before 1.20: they are fetched")
+	}
 }
 
 // parse takes a message apart. Padding may be there or not.

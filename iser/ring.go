@@ -32,6 +32,9 @@ func (r *ring[T]) grow() {
 	r.cells = cells
 }
 
+// last returns the newest cell; there is one.
+func (r *ring[T]) last() *T { return r.at(r.tail - 1) }
+
 // pop takes the first cell, which stays as it is until the next push.
 func (r *ring[T]) pop() *T {
 	cell := r.at(r.head)

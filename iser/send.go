@@ -28,6 +28,12 @@ const (
 	controlMost = 128
 	// controlSlot is the room for a PDU in full feature phase, in bytes.
 	controlSlot = 256
+	// quietMost is how many entries in a row may have no completion: each costs
+	// the device an entry of the completion queue and this thread a look at it.
+	// Those that hold memory never wait for others but in their own list.
+	quietMost = 32
+	// quietBytes is how much memory the entries without a completion may hold.
+	quietBytes = 256 << 10
 	// bounceTime is when memory for what has to be copied is asked for again.
 	bounceTime = time.Millisecond
 )
@@ -53,6 +59,7 @@ type fetch struct {
 // work is an entry of the send queue that the device has.
 type work struct {
 	kind     kind
+	signaled bool // its end is told
 	ref      *buf.Ref
 	itt, ttt uint32 // of a read
 	slots    *slots // of a PDU: where its slot is from
@@ -69,7 +76,13 @@ type sender struct {
 	work  ring[work] // what the device has, in order
 	most  int        // entries of the send queue
 	reads int        // of them, RDMA Reads
+	told  int        // of them, those whose end is told
 	moved int64      // when something last completed, on the loop's clock
+
+	quiet struct { // entries behind the last one whose end is told
+		n, most int
+		bytes   int // that they hold
+	}
 
 	inline  int // longest message that the device copies when it is posted
 	longest int // data segment that the initiator takes in full feature phase
@@ -98,8 +111,12 @@ func (s *slots) take() []byte {
 	return slot
 }
 
-func (tx *sender) pending() bool    { return tx.out.len() > 0 || tx.outstanding() > 0 }
-func (tx *sender) outstanding() int { return tx.work.len() }
+func (tx *sender) pending() bool { return tx.out.len() > 0 || tx.outstanding() > 0 }
+
+// outstanding is how many entries are under way of which the device tells the end. What
+// follows the last of them are responses that hold nothing but their slots: the device
+// has copied or sent them, or gives them up with the queue pair.
+func (tx *sender) outstanding() int { return tx.told }
 
 // at is the work at a position of the send queue.
 func (tx *sender) at(i uint32) *work { return tx.work.at(i) }
@@ -234,20 +251,20 @@ func (c *conn) flushAtEnd() {
 }
 
 // post gives the device what is queued, as far as there is room, in as few lists
-// as possible. The last entry of each is signaled, so that whatever is posted
-// has its end told.
+// as possible.
 func (c *conn) post() error {
 	tx, s := &c.tx, c.station
 	for {
-		before, n := tx.work.tail, 0
+		before, told, n := tx.work.tail, tx.told, 0
 		for n < workMost && c.next(&s.wrs[n], &s.sges[n]) {
+			tx.signal(&s.wrs[n], int(s.sges[n].Len), false)
 			n++
 		}
 		if n == 0 {
 			return nil
 		}
-		s.wrs[n-1].Flags |= verbs.FlagSignaled
-		if tx.work.len() == n {
+		tx.signal(&s.wrs[n-1], 0, tx.quiet.bytes > 0 || c.draining)
+		if told == 0 {
 			tx.moved = c.loop.Now()
 		}
 		s.count.posts.Add(1)
@@ -255,6 +272,28 @@ func (c *conn) post() error {
 			c.unpost(before + uint32(posted))
 			return fmt.Errorf("post %d entries to the send queue: %w", n, err)
 		}
+	}
+}
+
+// signal decides about the newest entry whether its end is told: that of what holds
+// memory soon, for it is wanted, of others now and then, so that there are always
+// free entries.
+func (tx *sender) signal(wr *verbs.WR, length int, must bool) {
+	w, q := tx.work.last(), &tx.quiet
+	if w.signaled {
+		return
+	}
+	if !must {
+		q.n++
+		if w.kind != kindSend {
+			q.bytes += length
+		}
+	}
+	if must || wr.Flags&verbs.FlagSignaled != 0 || q.n >= q.most || q.bytes >= quietBytes && w.kind == kindSend {
+		wr.Flags |= verbs.FlagSignaled
+		w.signaled = true
+		tx.told++
+		q.n, q.bytes = 0, 0
 	}
 }
 
@@ -341,7 +380,10 @@ func (c *conn) nextSend(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 	copy(slot[headerLength:], o.bhs[:])
 	n := messageHead + copy(slot[messageHead:], o.data)
 	*sge = verbs.SGE{Addr: verbs.Addr(slot), Len: uint32(n), LKey: from.lkey}
-	*wr = verbs.WR{ID: c.sendID(tx.work.tail), Op: verbs.OpSend, Flags: verbs.FlagSignaled, NSGE: 1}
+	*wr = verbs.WR{ID: c.sendID(tx.work.tail), Op: verbs.OpSend, NSGE: 1}
+	if from != &tx.small || o.bhs.Opcode() != pdu.OpSCSIResponse {
+		wr.Flags = verbs.FlagSignaled
+	}
 	if n <= tx.inline {
 		wr.Flags |= verbs.FlagInline
 	}
@@ -402,6 +444,9 @@ func (c *conn) forget(w *work) {
 		w.slots.busy--
 	case kindRead:
 		c.tx.reads--
+	}
+	if w.signaled {
+		c.tx.told--
 	}
 	releaseRef(w.ref)
 	w.ref = nil

@@ -121,7 +121,7 @@ func (s *station) Look() (work int) {
 		for range looksPerPass {
 			n := s.poll(q)
 			work += n
-			if n < lookMost {
+			if n == 0 { // not before: more comes while some is dealt with
 				break
 			}
 		}

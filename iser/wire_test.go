@@ -2,6 +2,7 @@ package iser
 
 import (
 	"encoding/binary"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -66,6 +67,31 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v, expected an error with %q", c.name, err, c.want)
 		case err == nil && len(ahs)+len(data) > len(c.m)-messageHead:
 			t.Errorf("%s: %d bytes of AHS and %d of data of %d", c.name, len(ahs), len(data), len(c.m))
+		}
+	}
+}
+
+// Only a command that names its buffer may lack the data that it announces.
+func TestCorrect(t *testing.T) {
+	for _, v := range []struct {
+		name      string
+		flags     byte
+		op        pdu.Opcode
+		ahs, sent int
+		corrected bool
+	}{
+		{"a write without its data", typeControl | writeSTag, pdu.OpSCSICommand, 0, 0, true},
+		{"with AHS", typeControl | writeSTag, pdu.OpSCSICommand, 8, 0, true},
+		{"some of the data", typeControl | writeSTag, pdu.OpSCSICommand, 0, 100, false},
+		{"no buffer", typeControl, pdu.OpSCSICommand, 0, 0, false},
+		{"a buffer to read to", typeControl | readSTag, pdu.OpSCSICommand, 0, 0, false},
+		{"no command", typeControl | writeSTag, pdu.OpNOPOut, 0, 0, false},
+	} {
+		c := &conn{log: slog.New(slog.DiscardHandler)}
+		m := messageOf(v.flags, v.op, v.ahs, 512, 0)[:messageHead+v.ahs+v.sent]
+		c.correct(m)
+		if _, _, data, err := parse(m); v.corrected != (err == nil && len(data) == 0) || c.corrected != v.corrected {
+			t.Errorf("%s: %v", v.name, err)
 		}
 	}
 }

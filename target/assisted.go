@@ -48,9 +48,10 @@ type Assistant interface {
 // Portal is a listening end of a transport other than TCP.
 type Portal interface {
 	// Open begins to listen; every connection is given to accept, which does
-	// not block.
+	// not block. One that is closed can be opened again.
 	Open(accept func(AssistedTransport)) error
-	// Addr is the address that it listens on, once it is open.
+	// Addr is the address that it is to listen on; once it is open, the one
+	// that it listens on.
 	Addr() netip.AddrPort
 	Close() error
 }

@@ -93,9 +93,7 @@ func (g *portalGroup) close() {
 	for _, l := range g.listeners {
 		l.Close()
 	}
-	for _, p := range g.Assisted {
-		p.Close()
-	}
+	g.closeAssisted(func(Portal) bool { return false })
 }
 
 // accept starts a login for every connection, as many at a time as the limit

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -21,7 +22,14 @@ type PortalChange struct {
 	kept   []socket
 	closed []socket // old ones that were in the way of new ones
 
-	assisted []Portal // that are new
+	assisted struct{ opened, closed []assistedEnd } // the same of other transports
+	accepts  *atomic.Bool                           // by the new ones of those
+}
+
+// assistedEnd is a portal of a group over another transport than TCP.
+type assistedEnd struct {
+	tag    uint16
+	portal Portal
 }
 
 // socket is a portal of a group.
@@ -35,13 +43,18 @@ type socket struct {
 // there are, have and the server has not. A socket that has to make room for a
 // new one, such as all addresses of a port for one of them, is closed before;
 // who comes in that moment is refused and tries again. After an error all is as
-// it was, and the error is that of the socket that cannot be opened. A group that
-// there is keeps its portals of other transports than TCP.
+// it was, and the error is that of the socket that cannot be opened. Portals of
+// other transports than TCP are told apart by their addresses in the same way:
+// one that there is takes the place of a new one of its address.
 func (s *Server) PreparePortals(groups []PortalGroup) (*PortalChange, error) {
-	c := &PortalChange{server: s, before: s.portalGroups(), next: make(map[uint16]*portalGroup)}
+	c := &PortalChange{server: s, before: s.portalGroups(), next: make(map[uint16]*portalGroup), accepts: new(atomic.Bool)}
 	old := c.sockets()
 	for _, config := range groups {
 		g := &portalGroup{PortalGroup: config}
+		g.Assisted = slices.Clone(config.Assisted)
+		if was := c.before[config.Tag]; was != nil {
+			was.takePlaces(g.Assisted)
+		}
 		c.next[config.Tag] = g
 		for _, addr := range config.Listen {
 			if i := slices.IndexFunc(old, func(o socket) bool { return o.tag == config.Tag && o.addr == addr }); i >= 0 {
@@ -72,15 +85,14 @@ func (c *PortalChange) open(g *portalGroup, old []socket) error {
 		}
 		g.listeners = append(g.listeners, l)
 	}
-	if was := c.before[g.Tag]; was != nil {
-		g.Assisted = was.Assisted
-		return nil
-	}
 	for _, p := range g.Assisted {
-		if err := p.Open(func(t AssistedTransport) { c.server.acceptAssisted(t, g.Tag) }); err != nil {
+		if c.keeps(assistedEnd{g.Tag, p}) {
+			continue
+		}
+		if err := c.openAssisted(assistedEnd{g.Tag, p}); err != nil {
 			return err
 		}
-		c.assisted = append(c.assisted, p)
+		c.assisted.opened = append(c.assisted.opened, assistedEnd{g.Tag, p})
 	}
 	return nil
 }
@@ -135,9 +147,7 @@ func (c *PortalChange) Rollback() error {
 		n.l.Close()
 	}
 	var errs []error
-	for _, p := range c.assisted {
-		errs = append(errs, p.Close())
-	}
+	errs = append(errs, c.rollbackAssisted()...)
 	for _, o := range c.closed {
 		l, err := listen(o.addr)
 		if err != nil {
@@ -181,6 +191,7 @@ func (c *PortalChange) Commit() (dismissed int) {
 		for _, n := range c.opened {
 			s.running.Go(func() { s.accept(n.l, n.tag) })
 		}
+		c.accepts.Store(true)
 	}
 	s.mu.drains = slices.DeleteFunc(s.mu.drains, func(d Drain) bool { return c.next[d.Tag] == nil })
 	s.mu.Unlock()
@@ -195,6 +206,7 @@ func (c *PortalChange) Commit() (dismissed int) {
 				l.Close()
 			}
 		}
+		g.closeAssisted(func(p Portal) bool { return slices.Contains(next.Assisted, p) })
 	}
 	return s.dismiss(c.stranded(), errDiverted)
 }
@@ -212,14 +224,16 @@ func (c *PortalChange) stranded() []*Session {
 		case now.Redirect != "" && now.Redirect != old.Redirect:
 			return false
 		}
-		return !n.cameBy(func(_ uint16, local netip.AddrPort) bool { return old.hears(local) && !now.hears(local) })
+		return !n.cameBy(func(_ uint16, local netip.AddrPort) bool {
+			return old.hears(local, n.assisted) && !now.hears(local, n.assisted)
+		})
 	})
 }
 
-// hears reports whether a portal of the group is reached at an address.
-func (g *portalGroup) hears(at netip.AddrPort) bool {
-	return slices.ContainsFunc(g.listeners, func(l net.Listener) bool {
-		ap := addrPort(l.Addr())
-		return ap.Port() == at.Port() && (ap.Addr().IsUnspecified() || ap.Addr() == at.Addr())
+// hears reports whether a portal of the group is reached at an address, by one
+// transport.
+func (g *portalGroup) hears(at netip.AddrPort, assisted bool) bool {
+	return slices.ContainsFunc(g.ends(assisted), func(ap netip.AddrPort) bool {
+		return ap.Port() == at.Port() && (ap.Addr().IsUnspecified() || ap.Addr().Unmap() == at.Addr().Unmap())
 	})
 }

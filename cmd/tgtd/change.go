@@ -118,8 +118,11 @@ func (c *change) openPortals() (err error) {
 	if reflect.DeepEqual(c.old.PortalGroups, c.cfg.PortalGroups) {
 		return nil
 	}
+	if err := c.daemon.changeISER(c.old, c.cfg, c.log); err != nil {
+		return err
+	}
 	groups := portalGroupsOf(c.cfg, c.log)
-	for i := range groups { // those of groups that are there already stay as they are
+	for i := range groups {
 		if groups[i].Assisted, err = c.daemon.iserPortals(&c.cfg.PortalGroups[i]); err != nil {
 			return err
 		}

@@ -1,16 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
+	"reflect"
+	"sync"
 
 	"lunar/conf"
 	"lunar/internal/control"
 	"lunar/internal/rdmadev"
 	"lunar/iser"
-	"lunar/iser/verbs"
 	"lunar/iser/verbs/native"
 	"lunar/target"
 )
@@ -20,8 +22,19 @@ var openRDMA = native.Open
 
 // rdma is iSCSI over RDMA, if the configuration asks for it.
 type rdma struct {
-	transport *iser.Transport // nil: it is off
-	off       string          // why it is off although it was asked for
+	mu struct {
+		sync.Mutex
+		transport *iser.Transport // nil: it is off
+		off       string          // why it is off although it was asked for
+		stopped   bool
+	}
+}
+
+// state returns the transport, or why there is none although it was asked for.
+func (r *rdma) state() (t *iser.Transport, off string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.transport, r.mu.off
 }
 
 // wantsISER reports whether any portal group listens for iSER.
@@ -38,17 +51,15 @@ func wantsISER(cfg *conf.Config) bool {
 // server that cannot do so serves TCP alone and says why: its volumes are of use to
 // others.
 func (d *daemon) openISER(cfg *conf.Config, log *slog.Logger) error {
+	d.OnStop(func() { d.rdma.stop(log) })
 	if !wantsISER(cfg) {
 		return nil
 	}
-	provider, err := openRDMA()
-	if err == nil {
-		err = d.registerMemory(cfg, provider, log)
-	}
+	err := d.startISER(cfg, log)
 	if err == nil {
 		return nil
 	}
-	d.rdma.off = err.Error()
+	d.rdma.turnOff(err)
 	log.Error("iSER is off: only TCP is served", "reason", err)
 	for _, g := range cfg.PortalGroups {
 		if len(g.Listen) > 0 {
@@ -58,19 +69,68 @@ func (d *daemon) openISER(cfg *conf.Config, log *slog.Logger) error {
 	return fmt.Errorf("iSER is off, and no portal group listens on TCP: %w", err)
 }
 
-func (d *daemon) registerMemory(cfg *conf.Config, provider verbs.Provider, log *slog.Logger) (err error) {
-	d.rdma.transport, err = iser.Open(iser.Config{
-		Provider: provider, Logger: log, Regions: d.regions(), QueueDepth: d.QueueDepth,
-		Immediate: int(cfg.Server.ISER.ImmediateData), Invalidate: cfg.Server.ISER.RemoteInvalidation, Loops: d.LoopsFor,
-	})
-	if err != nil {
-		return err
+// startISER registers the memory, once: with the devices that there are now.
+func (d *daemon) startISER(cfg *conf.Config, log *slog.Logger) error {
+	r := &d.rdma
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.mu.transport != nil:
+		return nil
+	case r.mu.stopped:
+		return errors.New("the server is stopping")
 	}
-	d.OnStop(func() {
-		if err := d.rdma.transport.Close(); err != nil {
-			log.Warn("iSER did not end cleanly", "error", err)
+	provider, err := openRDMA()
+	if err == nil {
+		r.mu.transport, err = iser.Open(iser.Config{
+			Provider: provider, Logger: log, Regions: d.regions(), QueueDepth: d.QueueDepth,
+			Immediate: int(cfg.Server.ISER.ImmediateData), Invalidate: cfg.Server.ISER.RemoteInvalidation, Loops: d.LoopsFor,
+		})
+	}
+	if err == nil {
+		r.mu.off = ""
+	}
+	return err
+}
+
+// turnOff notes why there is none.
+func (r *rdma) turnOff(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.off = why.Error()
+}
+
+// stop gives the devices back; no session is left.
+func (r *rdma) stop(log *slog.Logger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.stopped = true; r.mu.transport == nil {
+		return
+	}
+	if err := r.mu.transport.Close(); err != nil {
+		log.Warn("iSER did not end cleanly", "error", err)
+	}
+}
+
+// changeISER readies RDMA for a configuration that listens elsewhere than the one
+// in force. Unlike a start it fails where that is impossible, and changes nothing
+// then. Once it is there it stays, so that a later change finds it.
+func (d *daemon) changeISER(old, cfg *conf.Config, log *slog.Logger) error {
+	_, off := d.rdma.state()
+	listens := func(c *conf.Config) (all [][]conf.ISERPortal) {
+		for _, g := range c.PortalGroups {
+			if len(g.ListenISER) > 0 {
+				all = append(all, g.ListenISER)
+			}
 		}
-	})
+		return all
+	}
+	if !wantsISER(cfg) || off != "" && reflect.DeepEqual(listens(old), listens(cfg)) {
+		return nil
+	}
+	if err := d.startISER(cfg, log); err != nil {
+		return fmt.Errorf("iSER: %w", err)
+	}
 	return nil
 }
 
@@ -90,7 +150,8 @@ func (d *daemon) regions() (out []iser.Region) {
 
 // iserPortals are the portals of a group over RDMA, not open yet.
 func (d *daemon) iserPortals(g *conf.PortalGroup) (out []target.Portal, err error) {
-	if d.rdma.transport == nil {
+	transport, _ := d.rdma.state()
+	if transport == nil {
 		return nil, nil
 	}
 	for _, p := range g.ListenISER {
@@ -99,7 +160,7 @@ func (d *daemon) iserPortals(g *conf.PortalGroup) (out []target.Portal, err erro
 			return nil, fmt.Errorf("portal-groups.%s.listen-iser: %w", g.Name, err)
 		}
 		for _, a := range addrs {
-			out = append(out, d.rdma.transport.Portal(a, g.Tag))
+			out = append(out, transport.Portal(a, g.Tag))
 		}
 	}
 	return out, nil
@@ -166,14 +227,15 @@ func checkISER(cfg *conf.Config) (notes []string) {
 
 // rdmaStatus is what the control API tells of iSER; nil if nobody asked for it.
 func (d *daemon) rdmaStatus() *control.RDMA {
+	transport, off := d.rdma.state()
 	switch {
-	case d.rdma.off != "":
-		return &control.RDMA{Off: d.rdma.off, Devices: []control.RDMADevice{}}
-	case d.rdma.transport == nil:
+	case off != "" && wantsISER(d.config.Load()):
+		return &control.RDMA{Off: off, Devices: []control.RDMADevice{}}
+	case transport == nil:
 		return nil
 	}
 	out := &control.RDMA{Devices: []control.RDMADevice{}}
-	for _, s := range d.rdma.transport.Stats() {
+	for _, s := range transport.Stats() {
 		dev := control.RDMADevice{
 			Name: s.Device, Connections: s.Connections, RegisteredBytes: s.Registered,
 			Receives: s.Receives, Sends: s.Sends, Writes: s.Writes, Reads: s.Reads, WriteBytes: s.WriteBytes, ReadBytes: s.ReadBytes,

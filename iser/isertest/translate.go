@@ -62,8 +62,8 @@ func (w *Wire) forward(p []byte, flags byte) {
 func (w *Wire) takeLogin(p []byte) {
 	text := string(p[bhsLength:][:dataLength(p)])
 	operational := p[1]>>2&3 == 1
-	discovery := bytes.Contains(p, []byte("SessionType=Discovery"))
-	if operational && !discovery {
+	w.discovery = w.discovery || bytes.Contains(p, []byte("SessionType=Discovery"))
+	if operational && !w.discovery {
 		keys := dropKeys(text, "MaxRecvDataSegmentLength", "HeaderDigest", "DataDigest")
 		if n, ok := keyOf(text, "MaxRecvDataSegmentLength"); ok {
 			w.segment = n
@@ -77,12 +77,12 @@ func (w *Wire) takeLogin(p []byte) {
 	p[5], p[6], p[7] = byte(len(text)>>16), byte(len(text)>>8), byte(len(text))
 	p = append(p, make([]byte, -len(text)&3)...)
 	w.receive(loginBuffer)
-	if p[1]&0x83 == 0x83 && !discovery {
+	if p[1]&0x83 == 0x83 && !w.discovery {
 		for range commands - 1 {
 			w.receive(fullBuffer)
 		}
 	}
-	if discovery {
+	if w.discovery {
 		w.receive(loginBuffer) // of the text response that is to come
 	}
 	w.forward(p, 0x10)
@@ -146,6 +146,10 @@ func (w *Wire) sendCommand(t *task) {
 	m := make([]byte, isrHeader+len(t.command))
 	m[0] = 0x10
 	n := dataLength(t.command)
+	if w.options.Hollow && n > 0 {
+		t.command, m = t.command[:bhsLength], m[:messageHead]
+		m[0], n = 0x10, 0
+	}
 	switch {
 	case t.reads:
 		m[0] |= 0x04

@@ -30,6 +30,7 @@ const (
 type Options struct {
 	Portal     netip.AddrPort
 	Invalidate bool // the target may invalidate keys
+	Hollow     bool // immediate data are announced and not sent, as by libiscsi before 1.20
 	Depth      int  // RDMA Reads that the target may have under way; 0: as many as the device can, -1: none
 }
 
@@ -47,24 +48,25 @@ type Wire struct {
 	stop    int // eventfd
 	ended   chan struct{}
 
-	mu       sync.Mutex
-	cond     *sync.Cond
-	out      []byte // bytes of PDUs that are not whole
-	in       []byte // what Read returns
-	err      error
-	deadline time.Time
-	posted   map[uint64]buffer
-	lastID   uint64
-	sending  map[uint64]verbs.MR
-	tasks    map[uint32]*task
-	window   [8]byte // ExpCmdSN and MaxCmdSN, as the target last told
-	statSN   uint32  // the next one
-	burst    int     // MaxBurstLength
-	segment  int     // MaxRecvDataSegmentLength of the initiator
-	full     bool    // full feature phase
-	refused  bool    // the target does not want its keys invalidated
-	driven   bool    // a Driver takes the completions
-	Counts   Counts
+	mu        sync.Mutex
+	cond      *sync.Cond
+	out       []byte // bytes of PDUs that are not whole
+	in        []byte // what Read returns
+	err       error
+	deadline  time.Time
+	posted    map[uint64]buffer
+	lastID    uint64
+	sending   map[uint64]verbs.MR
+	tasks     map[uint32]*task
+	window    [8]byte // ExpCmdSN and MaxCmdSN, as the target last told
+	statSN    uint32  // the next one
+	burst     int     // MaxBurstLength
+	segment   int     // MaxRecvDataSegmentLength of the initiator
+	full      bool    // full feature phase of a normal session
+	discovery bool    // a discovery session
+	refused   bool    // the target does not want its keys invalidated
+	driven    bool    // a Driver takes the completions
+	Counts    Counts
 }
 
 // Counts are what a Wire has seen.

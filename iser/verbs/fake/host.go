@@ -203,6 +203,32 @@ func (d *Device) Remove() {
 	f.wake.Broadcast()
 }
 
+// Event tells all connections of the device of an event that has no cause here, as a
+// connection manager may at any time.
+func (d *Device) Event(t verbs.EventType) {
+	f := d.host.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for object := range f.objects {
+		if c, ok := object.(*id); ok && c.device == d && c.requested {
+			c.event(verbs.Event{Type: t})
+		}
+	}
+	f.wake.Broadcast()
+}
+
+// Async tells of an event of all queue pairs of the device that has no cause here.
+func (d *Device) Async(t verbs.AsyncType) {
+	f := d.host.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, q := range f.qps {
+		if q.device == d {
+			d.tell(t, q.number)
+		}
+	}
+}
+
 func (d *Device) closeFD() {
 	_ = unix.Close(d.fd)
 	d.fd = -1
