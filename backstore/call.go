@@ -11,13 +11,14 @@ import (
 type verb uint8
 
 const (
-	noCall    verb = iota // nothing to do
-	readCall              // preadv2
-	writeCall             // pwritev2
-	syncCall              // fdatasync
-	allocCall             // fallocate
-	trimCall              // ioctl BLKDISCARD
-	seekCall              // lseek, for the extent at off
+	noCall     verb = iota // nothing to do
+	readCall               // preadv2
+	writeCall              // pwritev2
+	syncCall               // fdatasync
+	allocCall              // fallocate
+	trimCall               // ioctl BLKDISCARD
+	seekCall               // lseek, for the extent at off
+	intentCall             // of the intent log: several system calls, which a worker makes
 )
 
 // ability is an optional feature of a file system or device. A call names the

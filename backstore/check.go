@@ -5,7 +5,7 @@ import "fmt"
 // kindNames serves logs and errors.
 var kindNames = [...]string{
 	Read: "read", Write: "write", Flush: "flush",
-	Discard: "discard", WriteZeroes: "write zeroes", Map: "map",
+	Discard: "discard", WriteZeroes: "write zeroes", Map: "map", Wipe: "wipe",
 }
 
 // String names the kind for logs and errors.
@@ -31,13 +31,13 @@ func (op *Op) Length() int64 {
 // Check says why a store with info must refuse op, or nil. It is the same for
 // all stores: the range (ErrOutOfRange), write access (ErrReadOnly), support
 // (ErrUnsupported) and the store's own BlockSize. A Flush may always
-// cover the whole store, so its range does not matter.
+// cover the whole store, as a Wipe does, so their ranges do not matter.
 func Check(op *Op, info *Info) error {
 	n := op.Length()
 	switch {
-	case op.Kind > Map:
+	case op.Kind > Wipe:
 		return fmt.Errorf("%v: %w", op.Kind, ErrUnsupported)
-	case op.Kind == Flush:
+	case op.Kind == Flush, op.Kind == Wipe:
 		return nil
 	case op.Off < 0 || n < 0 || op.Off > info.Size-n:
 		return fmt.Errorf("%v of %d bytes at %d, the size is %d: %w", op.Kind, n, op.Off, info.Size, ErrOutOfRange)
@@ -45,6 +45,8 @@ func Check(op *Op, info *Info) error {
 		return fmt.Errorf("%v: %w", op.Kind, ErrReadOnly)
 	case op.Kind == Discard && !info.Discard:
 		return fmt.Errorf("%v: %w", op.Kind, ErrUnsupported)
+	case op.Atomic && (n > int64(info.MaxAtomic) || (op.Off|n)%int64(max(1, info.AtomicUnit)) != 0):
+		return fmt.Errorf("atomic %v of %d bytes at %d: expected multiples of %d bytes, at most %d", op.Kind, n, op.Off, info.AtomicUnit, info.MaxAtomic)
 	case info.BlockSize > 1 && (op.Off|n)%int64(info.BlockSize) != 0:
 		return fmt.Errorf("%v of %d bytes at %d: expected multiples of %d bytes", op.Kind, n, op.Off, info.BlockSize)
 	}

@@ -66,6 +66,7 @@ func openFile(t *testing.T, c backstore.FileConfig) backstore.Store {
 	if c.Size == 0 {
 		c.Size = size
 	}
+	c.Intents = c.Path + ".intents"
 	return must[backstore.Store](t)(backstore.OpenFile(c))
 }
 

@@ -18,6 +18,7 @@ type FileConfig struct {
 	Direct    bool         // O_DIRECT: past the page cache
 	ReadOnly  bool         // never written, and never created or grown
 	Sync      bool         // every change is on stable media before it is acknowledged
+	Intents   string       // path of the log that writes with Atomic need; empty: there are none
 	Logger    *slog.Logger // nil is slog.Default
 }
 
@@ -47,7 +48,11 @@ func openFile(c FileConfig) (*volume, error) {
 	}
 	v := newVolume(fd, c.Path, c.Sync, c.Logger)
 	v.block = blockSize(c.BlockSize)
-	if err := v.setUpFile(c); err != nil {
+	err = v.setUpFile(c)
+	if err == nil {
+		err = v.openIntents(c.Intents)
+	}
+	if err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return v, nil

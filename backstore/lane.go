@@ -56,6 +56,9 @@ func (l *volumeLane) TryNow(op *Op) bool {
 // brief reports whether op is done in the time that a thread may stand still.
 // A transfer is bounded by its Data, releasing and zeroing by nothing.
 func (l *volumeLane) brief(op *Op) bool {
+	if op.Atomic || op.Kind == Wipe {
+		return false
+	}
 	return op.Kind != Discard && op.Kind != WriteZeroes || op.Len <= inlineSpan
 }
 
@@ -154,6 +157,10 @@ const (
 
 // Do implements evloop.Job.
 func (st *laneState) Do() {
+	if st.call.verb == intentCall {
+		st.result = st.lane.doIntent(st.op)
+		return
+	}
 	for range retries {
 		st.result = st.call.run(st.lane.fd, unix.Syscall6)
 		if st.result != -int64(unix.EAGAIN) {

@@ -19,7 +19,7 @@ func (v *volume) begin(op *Op) bool {
 	st := &op.lane
 	st.done, st.settling = 0, false
 	op.Err = v.admit(op)
-	if op.Err != nil || op.Kind != Flush && op.Length() == 0 {
+	if op.Err != nil || op.Kind != Flush && op.Kind != Wipe && op.Length() == 0 {
 		return true
 	}
 	return v.prepare(op)
@@ -35,6 +35,8 @@ func (v *volume) prepare(op *Op) bool {
 	switch {
 	case st.settling || op.Kind == Flush:
 		c.verb = syncCall
+	case op.Atomic || op.Kind == Wipe:
+		v.prepareSlow(op)
 	case op.Kind == Read:
 		c.verb, c.data = readCall, op.Data[st.done:]
 	case op.Kind == Write:
@@ -100,6 +102,8 @@ func (v *volume) advance(op *Op, res int64) bool {
 		return true
 	case seekCall:
 		op.Mapped, op.Len = c.mapped, res
+		return true
+	case intentCall:
 		return true
 	case readCall, writeCall:
 		if res == 0 {

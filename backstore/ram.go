@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/evloop"
+	"lunar/internal/intent"
 )
 
 // mapSpan bounds how far one Map of a RAM store looks, in bytes.
@@ -45,6 +46,7 @@ func NewRAM(size int64, blockBytes int) (Store, error) {
 	return &ramStore{bytes: bytes, pages: bits, info: Info{
 		Size: size, BlockSize: 1, PhysicalBlock: pageSize,
 		Discard: true, DiscardGran: pageSize, DiscardZeroes: true, Thin: true, Describe: "ram",
+		MaxAtomic: intent.MaxBytes, AtomicUnit: 1, // nothing of it survives the process
 	}}, nil
 }
 

@@ -24,6 +24,7 @@ const (
 	Discard                 // release [Off, Off+Len): it reads as zeroes afterwards where Info.DiscardZeroes
 	WriteZeroes             // make [Off, Off+Len) read as zeroes, provisioned if the store can
 	Map                     // report in Mapped and Len the provisioning state of the extent that starts at Off (Len in: the most that is of interest)
+	Wipe                    // overwrite what is left of written data beside the medium: in logs, not in caches
 )
 
 // Errors that stores return, to be tested with errors.Is. Any other error
@@ -54,6 +55,12 @@ type Op struct {
 	Tuples    []byte
 	Unchecked bool
 
+	// Atomic has a Write with FUA leave all of its data or none, whatever becomes
+	// of the process and the machine, and of operations that fail for want of
+	// space. At most Info.MaxAtomic bytes, and multiples of Info.AtomicUnit. Nobody
+	// else may change the extent meanwhile; a Read meanwhile may see half of it.
+	Atomic bool
+
 	Mapped bool  // result of Map
 	Hit    bool  // result: a cache served it, without the store that it is for
 	Err    error // result; nil means that all of it was done
@@ -77,6 +84,8 @@ type Info struct {
 	ReadOnly      bool   // opened without write access
 	Rotational    bool   // spinning medium
 	Thin          bool   // unmapped ranges take no space
+	MaxAtomic     int    // the most bytes of a Write with Atomic (0: there are none)
+	AtomicUnit    int    // what its offset and length are multiples of
 	Describe      string // for logs: kind and path
 }
 

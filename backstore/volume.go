@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/evloop"
+	"lunar/internal/intent"
 	"lunar/internal/quiesce"
 )
 
@@ -30,6 +31,9 @@ type volume struct {
 	opened Stamp  // as it was found; zero: none
 	zeroes []byte // zeroChunk of them
 	log    *slog.Logger
+
+	intents   *intent.Log // nil: no writes with Atomic
+	intentsFd int
 
 	info   atomic.Pointer[Info]
 	lacks  atomic.Uint32 // abilities that the kernel refused
@@ -66,7 +70,7 @@ func (v *volume) Close() error {
 	if !v.info.Load().ReadOnly {
 		err = unix.Fdatasync(v.fd)
 	}
-	if err = errors.Join(err, unix.Close(v.fd)); err != nil {
+	if err = errors.Join(err, v.closeIntents(), unix.Close(v.fd)); err != nil {
 		return fmt.Errorf("close %s: %w", v.path, err)
 	}
 	return nil

@@ -42,6 +42,7 @@ var All = map[string]func(*testing.T, Subject){
 	"FUA":              testFUA,
 	"Flush":            testFlush,
 	"Discard":          testDiscard,
+	"Atomic":           testAtomic,
 	"WriteZeroes":      testWriteZeroes,
 	"ZeroesOfTheWhole": testZeroesOfTheWhole,
 	"MapAfterDiscard":  testMapAfterDiscard,

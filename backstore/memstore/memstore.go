@@ -98,6 +98,7 @@ func (s *Store) info() backstore.Info {
 		Size: s.mu.size, BlockSize: Sector, PhysicalBlock: Sector,
 		Discard: true, DiscardGran: Sector, DiscardZeroes: true,
 		VolatileCache: true, Thin: true, Describe: "memstore",
+		MaxAtomic: 256 << 10, AtomicUnit: Sector,
 	}
 }
 

@@ -19,13 +19,16 @@ type lane struct {
 
 // TryNow implements backstore.Lane: two stores cannot do one thing at once.
 func (l *lane) TryNow(op *backstore.Op) bool {
-	return op.Kind == backstore.Map && l.data.TryNow(op)
+	return ofData(op) && l.data.TryNow(op)
 }
+
+// ofData reports whether op has nothing to do with tuples.
+func ofData(op *backstore.Op) bool { return op.Kind == backstore.Map || op.Kind == backstore.Wipe }
 
 // Submit implements backstore.Lane.
 func (l *lane) Submit(op *backstore.Op) bool {
 	info := l.store.Info()
-	if op.Kind == backstore.Map {
+	if ofData(op) {
 		return l.data.Submit(op)
 	}
 	if op.Err = backstore.Check(op, &info); op.Err != nil || op.Length() == 0 && op.Kind != backstore.Flush {
@@ -171,7 +174,7 @@ func (j *job) part(*backstore.Op) {
 // prepare makes the parts.
 func (j *job) prepare() error {
 	op, s := j.op, j.lane.store.shape
-	j.data = backstore.Op{Kind: op.Kind, FUA: op.FUA, Off: op.Off, Len: op.Len, Data: op.Data, Done: j.done}
+	j.data = backstore.Op{Kind: op.Kind, FUA: op.FUA, Atomic: op.Atomic, Off: op.Off, Len: op.Len, Data: op.Data, Done: j.done}
 	j.tuples = backstore.Op{Kind: op.Kind, FUA: op.FUA, Done: j.done}
 	if op.Kind == backstore.Flush {
 		j.cleans = op.Len == 0 && j.lane.store.regions.beginFlush(j.lane.loop.Now())

@@ -11,10 +11,16 @@ import (
 // (Back).
 func (t *transfer) flush() {
 	first, end := uint64(0), noBlock
-	if size := int64(t.lane.cache.geometry.BlockSize()); t.length > 0 && t.off >= 0 {
-		first, end = uint64(t.off/size), uint64((t.off+t.length+size-1)/size)
+	if t.length > 0 && t.off >= 0 {
+		first, end = t.blocks()
 	}
 	t.lane.sweepOver(first, end, true, t).run()
+}
+
+// blocks returns the blocks [first, end) of the part.
+func (t *transfer) blocks() (first, end uint64) {
+	size := int64(t.lane.cache.geometry.BlockSize())
+	return uint64(t.off / size), uint64((t.off + t.length + size - 1) / size)
 }
 
 // swept implements sweeper.
@@ -25,6 +31,10 @@ func (t *transfer) swept(s *sweep) {
 	t.lane.sweeps = append(t.lane.sweeps, s)
 	if t.err != nil {
 		t.finish()
+		return
+	}
+	if t.kind == backstore.Write {
+		t.claim()
 		return
 	}
 	t.below(backstore.Flush, nil, (*transfer).flushed)

@@ -97,7 +97,7 @@ func (l *lane) forward(op *backstore.Op) bool {
 		l.noted(op.Off, len(op.Data))
 	}
 	f.asked = op
-	f.op.Kind, f.op.FUA, f.op.Off, f.op.Data = op.Kind, op.FUA, op.Off, op.Data
+	f.op.Kind, f.op.FUA, f.op.Atomic, f.op.Off, f.op.Data = op.Kind, op.FUA, op.Atomic, op.Off, op.Data
 	f.begin()
 	f.to.loop.Post(f)
 	return true

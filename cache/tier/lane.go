@@ -39,6 +39,8 @@ func (l *lane) TryNow(op *backstore.Op) bool {
 		return l.over(op) || l.readNow(op)
 	case backstore.Write:
 		return l.over(op) || l.writeNow(op)
+	case backstore.Wipe:
+		return l.lower.TryNow(op)
 	case backstore.Flush, backstore.Map:
 		return l.volume.config.Policy != Back && l.lower.TryNow(op)
 	}
@@ -47,7 +49,7 @@ func (l *lane) TryNow(op *backstore.Op) bool {
 
 // Submit implements backstore.Lane.
 func (l *lane) Submit(op *backstore.Op) bool {
-	if l.volume.config.Policy != Back && (op.Kind == backstore.Flush || op.Kind == backstore.Map) {
+	if op.Kind == backstore.Wipe || l.volume.config.Policy != Back && (op.Kind == backstore.Flush || op.Kind == backstore.Map) {
 		return l.lower.Submit(op)
 	}
 	if l.over(op) {

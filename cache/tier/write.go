@@ -11,10 +11,20 @@ func (t *transfer) write() {
 	t.at = 0
 	v := t.lane.volume
 	t.through = v.config.Policy != Back || t.op.FUA || v.failing.Load()
-	if !t.through && !t.reserve() {
-		return // resumed by Run
-	}
-	t.claim()
+	switch {
+	case t.op.Atomic && v.config.Policy == Back:
+		t.clean()
+	case t.through || t.reserve():
+		t.claim()
+	} // else resumed by Run
+}
+
+// clean writes what is dirty in the blocks of an atomic write before it: a process
+// that attaches the memory while the write is under way would write it over a part
+// of the new data. Nothing becomes dirty there meanwhile.
+func (t *transfer) clean() {
+	first, end := t.blocks()
+	t.lane.sweepOver(first, end, true, t).run()
 }
 
 // reserve takes room for what will be dirty.

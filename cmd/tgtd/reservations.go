@@ -18,7 +18,7 @@ import (
 type reservationFile struct{ path string }
 
 func (a *assembly) reservationFile(v *conf.Volume) reservationFile {
-	return reservationFile{filepath.Join(a.stateDir, "reservations", fmt.Sprintf("%s-%016x.json", v.Name, volumeID(v, a.identity)))}
+	return reservationFile{a.besides("reservations", v) + ".json"}
 }
 
 // load returns what was saved last; nil: nothing ever was. Damage is an error:

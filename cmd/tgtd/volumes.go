@@ -23,7 +23,11 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
-	store, err := openStore(v, a.log)
+	intents, err := a.intentLog(v)
+	if err != nil {
+		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	store, err := openStore(v, intents, a.log)
 	if err == nil {
 		store, err = a.cached(v, store, failing)
 	}
@@ -66,18 +70,20 @@ func (a *assembly) shielded(v *conf.Volume, store backstore.Store) (backstore.St
 	return s, nil
 }
 
-func openStore(v *conf.Volume, log *slog.Logger) (backstore.Store, error) {
+// openStore opens the volume's store, with an intent log at a path unless that is
+// empty.
+func openStore(v *conf.Volume, intents string, log *slog.Logger) (backstore.Store, error) {
 	sync := v.Write == conf.WriteSync
 	switch v.Type {
 	case conf.FileVolume:
 		return openFile(v, backstore.FileConfig{
 			Path: v.Path, Size: int64(v.Size), BlockSize: v.BlockSize,
-			Direct: v.Direct, ReadOnly: v.ReadOnly, Sync: sync, Logger: log,
+			Direct: v.Direct, ReadOnly: v.ReadOnly, Sync: sync, Intents: intents, Logger: log,
 		}, backstore.OpenFile)
 	case conf.BlockVolume:
 		return backstore.OpenBlock(backstore.BlockConfig{
 			Path: v.Path, BlockSize: v.BlockSize,
-			Buffered: !v.Direct, ReadOnly: v.ReadOnly, Sync: sync, Logger: log,
+			Buffered: !v.Direct, ReadOnly: v.ReadOnly, Sync: sync, Intents: intents, Logger: log,
 		})
 	case conf.RAMVolume:
 		return backstore.NewRAM(int64(v.Size), v.BlockSize)

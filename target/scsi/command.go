@@ -95,6 +95,9 @@ type Command struct {
 	turn  uint64 // in the task set; 0: it was not watched
 	place *place // in the task set, if others wait for it or it for them
 
+	reads  bool        // it reads what an atomic write may be about
+	atomic *atomicTurn // its turn among atomic writes
+
 	sanitizes *sanitizing // it makes the operation
 	waitsFor  *sanitizing // it waits for the operation's end
 }
@@ -133,6 +136,7 @@ func (c *Command) Reset() {
 	c.limit, c.next, c.head, c.tail, c.fua, c.work, c.copy = 0, 0, 0, 0, false, work{}, nil
 	c.sanitizes, c.waitsFor = nil, nil
 	c.turn, c.place = 0, nil
+	c.reads, c.atomic = false, nil
 	c.inline, c.shield = 0, shield{}
 	c.starved, c.missed, c.awaiting, c.ending, c.aborted, c.again = false, false, false, false, false, false
 }

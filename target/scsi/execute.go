@@ -116,6 +116,7 @@ func (state *State) unready(row *Row) *Sense {
 func (lu *LogicalUnit) supports(row *Row) bool {
 	return (row.Flags&NeedsDiscard == 0 || lu.info.Discard) &&
 		(row.Flags&NeedsErase == 0 || lu.info.Discard && lu.info.DiscardZeroes) &&
+		(row.Flags&NeedsAtomic == 0 || lu.limits.MaxAtomic > 0) &&
 		(row.Flags&NeedsRemovable == 0 || lu.config.Removable) &&
 		(row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2) &&
 		(row.Flags&NeedsExplicitAccess == 0 || lu.config.ExplicitAccess)
@@ -285,6 +286,9 @@ func (c *Command) release() {
 	}
 	for c.head != c.tail {
 		c.close()
+	}
+	if c.atomic != nil {
+		c.Nexus.LU.atomics.leave(c)
 	}
 	if c.copy != nil {
 		c.copy.ended(c)

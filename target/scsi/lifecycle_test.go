@@ -26,6 +26,7 @@ func largeCommands() map[string]struct{ cdb, out []byte } {
 		"VERIFY block":      {cdb16(0x8f, 6, 100, 2000), make([]byte, 512)},
 		"WRITE AND VERIFY":  {cdb16(0x8e, 2, 100, 2000), data},
 		"COMPARE AND WRITE": {cdb16(0x89, 0, 100, 64), make([]byte, 2*64*512)},
+		"WRITE ATOMIC":      {cdb16(0x9c, 0, 104, 512), data[:512*512]},
 		"WRITE SAME":        {cdb16(0x93, 0, 100, 2000), data[:512]},
 		"WRITE SAME zero":   {cdb16(0x93, 0, 100, 2000), make([]byte, 512)},
 		"UNMAP":             {unmapCDB(list), list},

@@ -37,7 +37,8 @@ type BlockLimits struct {
 	MaxUnmapDescriptors uint32 // MAXIMUM UNMAP BLOCK DESCRIPTOR COUNT, 0 without UNMAP
 	UnmapGranularity    uint32 // OPTIMAL UNMAP GRANULARITY, 0 if unknown
 	MaxWriteSame        uint64 // MAXIMUM WRITE SAME LENGTH
-	WriteSameNonZero    bool   // WSNZ: WRITE SAME refuses a NUMBER OF LOGICAL BLOCKS of zero
+	MaxAtomic           uint32 // MAXIMUM ATOMIC TRANSFER LENGTH, 0 without WRITE ATOMIC
+	AtomicUnit          uint32 // ATOMIC ALIGNMENT and ATOMIC TRANSFER LENGTH GRANULARITY
 }
 
 // Limits returns the logical unit's limits, which never change.
@@ -52,7 +53,10 @@ func (lu *LogicalUnit) blockLimits() BlockLimits {
 		MaxPrefetch:        maxTransferBlocks,
 		MaxCompareAndWrite: uint8(min(maxCompareBlocks, maxCompare/size)),
 		MaxWriteSame:       uint64(maxZero / size),
-		WriteSameNonZero:   true,
+	}
+	if lu.info.MaxAtomic > 0 {
+		l.MaxAtomic = min(SegmentSize, uint32(lu.info.MaxAtomic)) / size
+		l.AtomicUnit = max(1, uint32(lu.info.AtomicUnit)/size)
 	}
 	if lu.info.Discard {
 		l.MaxUnmap = maxZero / size

@@ -64,11 +64,12 @@ type LogicalUnit struct {
 
 	// state is what the data path reads: replaced as a whole by writers,
 	// who hold mu.
-	state atomic.Pointer[State]
-	guard extentGuard
-	tasks taskSet
-	clock clock
-	space spaceWatch
+	state   atomic.Pointer[State]
+	guard   extentGuard
+	atomics atomicWrites
+	tasks   taskSet
+	clock   clock
+	space   spaceWatch
 
 	starts atomic.Uint32 // START STOP UNIT and loads
 

@@ -175,7 +175,7 @@ func (th *thread) wake(t Task) {
 func (th *thread) TryNow(op *backstore.Op) bool { return th.tryNow(th.medium, op) }
 
 func (th *thread) tryNow(m *medium, op *backstore.Op) bool {
-	if th.chance(th.defers) {
+	if op.Atomic || th.chance(th.defers) {
 		return false
 	}
 	m.perform(op)
@@ -189,9 +189,14 @@ func (th *thread) submit(m *medium, op *backstore.Op) bool {
 	if len(op.Data) > 0 && uintptr(unsafe.Pointer(&op.Data[0]))%buf.PageSize != 0 {
 		th.t.Error("data that is not page-aligned")
 	}
-	if th.chance(50) && !th.chance(th.defers) {
+	if !op.Atomic && th.chance(50) && !th.chance(th.defers) {
 		m.perform(op)
 		return true
+	}
+	if op.Atomic {
+		half := *op // of the medium without what guards it
+		half.Data, half.Len = op.Data[:len(op.Data)/2], op.Len/2
+		m.perform(&half)
 	}
 	th.later(func() {
 		m.perform(op)
@@ -214,8 +219,9 @@ type exchange struct {
 	asked     uint32
 	receiving int
 	starving  bool
-	lost      bool   // no more Data-Out comes
-	landing   []byte // buffer that the next ReceiveDataOut is for
+	lost      bool     // no more Data-Out comes
+	landing   []byte   // buffer that the next ReceiveDataOut is for
+	awaited   []func() // called at its end
 }
 
 // Alloc implements Port.
@@ -299,7 +305,7 @@ func (x *exchange) SendDataIn(c *Command, off uint32, ref *buf.Ref, data []byte,
 	}
 	if last {
 		x.last = true
-		x.ends++
+		x.end()
 	}
 }
 
@@ -341,7 +347,14 @@ func (x *exchange) Complete(c *Command) {
 	if x.receiving > 0 && !c.Aborted() {
 		x.t.Error("ended while Data-Out was on its way")
 	}
+	x.end()
+}
+
+func (x *exchange) end() {
 	x.ends++
+	for _, f := range x.awaited {
+		f()
+	}
 }
 
 func (x *exchange) alive() {

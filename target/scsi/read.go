@@ -12,6 +12,10 @@ func read(c *Command) {
 		c.Good()
 		return
 	}
+	c.readWhole(startRead)
+}
+
+func startRead(c *Command) {
 	if lu := c.Nexus.LU; c.wantsMedium() && lu.info.VolatileCache {
 		c.flushRange(lu.byteOff(c.lba), int64(c.count<<lu.blockShift), readFlushed)
 		return

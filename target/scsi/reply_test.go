@@ -24,6 +24,7 @@ func diskInfo() backstore.Info {
 	return backstore.Info{
 		Size: 1 << 20, BlockSize: 1, PhysicalBlock: 4096, VolatileCache: true,
 		Discard: true, DiscardGran: 4096, DiscardZeroes: true, Thin: true,
+		MaxAtomic: 256 << 10, AtomicUnit: 4096,
 	}
 }
 

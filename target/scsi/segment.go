@@ -116,7 +116,7 @@ func (s *segment) release() {
 		s.ref = nil
 	}
 	s.state, s.phase, s.op.Data, s.away = idle, 0, nil, nil
-	s.op.Tuples, s.op.Unchecked = nil, false
+	s.op.Tuples, s.op.Unchecked, s.op.Atomic = nil, false, false
 }
 
 // receive asks for the segment's Data-Out.

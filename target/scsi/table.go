@@ -51,6 +51,8 @@ const (
 	// DuringSanitize lets the command run during a sanitize operation, and
 	// after one that has failed.
 	DuringSanitize
+	// NeedsAtomic leaves the row out for a store that cannot write all or nothing.
+	NeedsAtomic
 )
 
 // Row is one literal line of the command table. The table drives dispatch,

@@ -154,6 +154,9 @@ func (c *Command) Forsake() {
 	if c.place != nil {
 		c.leave()
 	}
+	if c.atomic != nil {
+		c.Nexus.LU.atomics.leave(c)
+	}
 }
 
 // failed follows CHECK CONDITION status: it makes an ACA condition, or ends it.

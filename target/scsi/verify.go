@@ -28,6 +28,10 @@ func verify(c *Command) {
 		c.Fail(s)
 		return
 	}
+	c.readWhole(startVerify)
+}
+
+func startVerify(c *Command) {
 	switch what := bytchk(&c.CDB); {
 	case what == bytchkNone:
 		c.limit, c.Length = c.Length, 0

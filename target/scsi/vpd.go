@@ -95,12 +95,9 @@ func extendedInquiry(n *Nexus) []byte {
 func modePagePolicy(*Nexus) []byte { return []byte{allPages, allSubpages, 0x00, 0} }
 
 // blockLimitsPage is page B0h (SBC-3 clause 6.6). Unmapped ranges align with
-// LBA 0. There are no atomic writes.
+// LBA 0. Atomic writes have no boundaries (bytes 52 to 59).
 func blockLimitsPage(l *BlockLimits) []byte {
 	body := make([]byte, blockLimitsSize)
-	if l.WriteSameNonZero {
-		body[0] = 0x01 // WSNZ
-	}
 	body[1] = l.MaxCompareAndWrite
 	binary.BigEndian.PutUint16(body[2:], l.OptimalGranularity)
 	binary.BigEndian.PutUint32(body[4:], l.MaxTransfer)
@@ -113,6 +110,11 @@ func blockLimitsPage(l *BlockLimits) []byte {
 		body[28] = 0x80 // UGAVALID
 	}
 	binary.BigEndian.PutUint64(body[32:], l.MaxWriteSame)
+	binary.BigEndian.PutUint32(body[40:], l.MaxAtomic)
+	if l.AtomicUnit > 1 {
+		binary.BigEndian.PutUint32(body[44:], l.AtomicUnit) // ATOMIC ALIGNMENT
+		binary.BigEndian.PutUint32(body[48:], l.AtomicUnit) // ATOMIC TRANSFER LENGTH GRANULARITY
+	}
 	return body
 }
 

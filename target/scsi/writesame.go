@@ -33,8 +33,10 @@ func (c *Command) writeSameExtent() *Sense {
 	if s := c.address(lu.limits.MaxWriteSame); s != nil {
 		return s
 	}
-	if c.count == 0 {
-		return InvalidFieldInCDB(lengthField(&c.CDB), NoBit)
+	if c.count == 0 { // all that is left of the medium
+		if c.count = lu.state.Load().Blocks - c.lba; c.count > lu.limits.MaxWriteSame {
+			return InvalidFieldInCDB(lengthField(&c.CDB), NoBit)
+		}
 	}
 	if c.flags()&unmapBit != 0 && !lu.info.Discard {
 		return InvalidFieldInCDB(flagsByte(&c.CDB), 3)

@@ -1,0 +1,296 @@
+package intent
+
+import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+)
+
+const sector = 512
+
+var errPower = errors.New("the power is gone")
+
+// machine has power for a number of writes. Of the one after that any sectors
+// may have reached the medium.
+type machine struct {
+	rng   *rand.Rand
+	steps int // until the power goes; negative: it does not
+	off   bool
+}
+
+// medium is a file on a machine.
+type medium struct {
+	*machine
+	sectors map[int64][sector]byte
+	refuse  error // nothing is written any more
+}
+
+func (m *medium) WriteStable(off int64, parts ...[]byte) error {
+	if m.off {
+		return errPower
+	}
+	if m.refuse != nil {
+		return m.refuse
+	}
+	m.off = m.steps == 0
+	m.steps--
+	data := slices.Concat(parts...)
+	for len(data) > 0 {
+		if !m.off || m.rng.IntN(2) == 0 {
+			s := m.sectors[off/sector]
+			copy(s[:], data[:min(sector, len(data))])
+			m.sectors[off/sector] = s
+		}
+		off, data = off+sector, data[min(sector, len(data)):]
+	}
+	if m.off {
+		return errPower
+	}
+	return nil
+}
+
+func (m *medium) ReadAt(b []byte, off int64) error {
+	if m.off {
+		return errPower
+	}
+	for len(b) > 0 {
+		s := m.sectors[off/sector]
+		n := copy(b, s[:])
+		off, b = off+sector, b[n:]
+	}
+	return nil
+}
+
+func (m *medium) Reserve(int64, int64) error { return nil }
+
+func (m *medium) Cut() error {
+	if m.off || m.refuse != nil {
+		return errors.Join(errPower, m.refuse)
+	}
+	clear(m.sectors)
+	return nil
+}
+
+const targetSectors = 64
+
+// stamped returns n sectors that say who wrote them.
+func stamped(id uint64, n int) []byte {
+	b := make([]byte, n*sector)
+	for at := 0; at < len(b); at += 8 {
+		binary.LittleEndian.PutUint64(b[at:], id)
+	}
+	return b
+}
+
+// contents returns who wrote each sector of the target.
+func (m *medium) contents(t *testing.T) (ids []uint64) {
+	t.Helper()
+	for i := range int64(targetSectors) {
+		s := m.sectors[i]
+		id := binary.LittleEndian.Uint64(s[:])
+		if s != [sector]byte(stamped(id, 1)) {
+			t.Fatalf("sector %d is torn", i)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// TestPowerCuts: after a power cut at any point, and others while it is being
+// repaired, an atomic write is there wholly or not at all, what was acknowledged
+// is there, and nothing is there again that was overwritten.
+func TestPowerCuts(t *testing.T) {
+	for seed := range uint64(400) {
+		power := &machine{rng: rand.New(rand.NewPCG(seed, 7)), steps: -1}
+		target, file := &medium{machine: power, sectors: map[int64][sector]byte{}}, &medium{machine: power, sectors: map[int64][sector]byte{}}
+		model := make([]uint64, targetSectors)
+		id := uint64(0)
+		for range 4 {
+			power.steps = power.rng.IntN(30)
+			var log *Log
+			var err error
+			for log == nil {
+				if log, _, _, err = Open(file, target, [2]uint64{seed}, targetSectors*sector); err != nil {
+					power.off, power.steps = false, power.rng.IntN(30)
+				}
+			}
+			if got := target.contents(t); !slices.Equal(got, model) {
+				t.Fatalf("seed %d: found\n%v, expected\n%v", seed, got, model)
+			}
+			for err == nil {
+				n := 1 + power.rng.IntN(8)
+				at := power.rng.IntN(targetSectors - n)
+				id++
+				next := slices.Clone(model)
+				for i := range n {
+					next[at+i] = id
+				}
+				plain := power.rng.IntN(3) == 0
+				if plain {
+					err = target.WriteStable(int64(at*sector), stamped(id, n))
+				} else {
+					err = log.Write(stamped(id, n), int64(at*sector))
+				}
+				if err == nil {
+					model = next
+					continue
+				}
+				model = outcome(t, seed, file, target, plain, model, next)
+			}
+			power.off, power.steps = false, -1
+		}
+	}
+}
+
+// outcome repairs copies of the media after a power cut, and returns what they
+// hold: the model or next.
+func outcome(t *testing.T, seed uint64, file, target *medium, plain bool, model, next []uint64) []uint64 {
+	t.Helper()
+	on := &machine{rng: rand.New(rand.NewPCG(seed, 8)), steps: -1}
+	f, v := &medium{machine: on, sectors: map[int64][sector]byte{}}, &medium{machine: on, sectors: map[int64][sector]byte{}}
+	for k, s := range file.sectors {
+		f.sectors[k] = s
+	}
+	for k, s := range target.sectors {
+		v.sectors[k] = s
+	}
+	if _, _, _, err := Open(f, v, [2]uint64{seed}, targetSectors*sector); err != nil {
+		t.Fatal(err)
+	}
+	got := v.contents(t)
+	if !plain && !slices.Equal(got, model) && !slices.Equal(got, next) {
+		t.Fatalf("seed %d: found\n%v, expected\n%v or\n%v", seed, got, model, next)
+	}
+	for i := range got {
+		if got[i] != model[i] && got[i] != next[i] {
+			t.Fatalf("seed %d: sector %d: found %d, expected %d or %d", seed, i, got[i], model[i], next[i])
+		}
+	}
+	return got
+}
+
+func on() (file, target *medium) {
+	m := &machine{rng: rand.New(rand.NewPCG(1, 1)), steps: -1}
+	return &medium{machine: m, sectors: map[int64][sector]byte{}}, &medium{machine: m, sectors: map[int64][sector]byte{}}
+}
+
+// interrupted leaves a full slot for n sectors at off.
+func interrupted(t *testing.T, file *medium, medium [2]uint64, n int, off int64) {
+	t.Helper()
+	log, _, _, err := Open(file, gone{file}, medium, 1<<40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Write(stamped(9, n), off); !errors.Is(err, errPower) {
+		t.Fatalf("the write: %v", err)
+	}
+	file.refuse = nil
+}
+
+// gone is a target that takes the log along when it goes.
+type gone struct{ file *medium }
+
+func (gone) Reserve(int64, int64) error { return nil }
+
+func (g gone) WriteStable(int64, ...[]byte) error {
+	g.file.refuse = errPower
+	return errPower
+}
+
+// TestForeignWrites: what was for another medium, or for what the target has lost
+// since, is left out, once.
+func TestForeignWrites(t *testing.T) {
+	for _, test := range []struct {
+		medium          [2]uint64
+		off             int64
+		redone, dropped int
+	}{
+		{[2]uint64{1, 2}, 8 * sector, 1, 0},
+		{[2]uint64{1, 3}, 8 * sector, 0, 1},
+		{[2]uint64{1, 2}, (targetSectors - 1) * sector, 0, 1},
+	} {
+		file, target := on()
+		interrupted(t, file, test.medium, 2, test.off)
+		for round := range 2 {
+			_, redone, dropped, err := Open(file, target, [2]uint64{1, 2}, targetSectors*sector)
+			if err != nil || redone != test.redone*(1-round) || dropped != test.dropped*(1-round) {
+				t.Errorf("%v: round %d: %d redone, %d dropped, %v", test, round, redone, dropped, err)
+			}
+		}
+		if got := target.contents(t)[8]; got != uint64(9*test.redone) {
+			t.Errorf("%v: found %d", test, got)
+		}
+	}
+}
+
+// TestLogThatFails: nothing is written when the log cannot be, and nothing more
+// when it cannot be emptied.
+func TestLogThatFails(t *testing.T) {
+	file, target := on()
+	log, _, _, err := Open(file, target, [2]uint64{}, targetSectors*sector)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.refuse = errors.New("full")
+	if err := log.Write(stamped(1, 2), 0); !errors.Is(err, file.refuse) {
+		t.Errorf("found %v", err)
+	}
+	if len(target.sectors) != 0 {
+		t.Error("the target was written without a record")
+	}
+	file.refuse = nil
+	if err := log.Write(stamped(1, 2), 0); err == nil {
+		t.Error("written with a log that could not be emptied")
+	}
+}
+
+// TestWritesAtOnce: there are more writers than slots.
+func TestWritesAtOnce(t *testing.T) {
+	file, target := on()
+	log, _, _, err := Open(&locked{medium: file}, &locked{medium: target}, [2]uint64{}, 1<<40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range int64(3 * slots) {
+		wg.Go(func() {
+			if err := log.Write(stamped(uint64(i+1), 1), i*sector); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Go(func() {
+		if err := log.Wipe(); err != nil {
+			t.Error(err)
+		}
+	})
+	wg.Wait()
+	for i, id := range target.contents(t)[:3*slots] {
+		if id != uint64(i+1) {
+			t.Errorf("sector %d: found %d", i, id)
+		}
+	}
+	if err := log.Wipe(); err != nil {
+		t.Fatal(err)
+	}
+	for k, s := range file.sectors {
+		if s != [sector]byte{} {
+			t.Fatalf("sector %d of the log has something", k)
+		}
+	}
+}
+
+// locked is a medium for several goroutines.
+type locked struct {
+	*medium
+	mu sync.Mutex
+}
+
+func (l *locked) WriteStable(off int64, parts ...[]byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.medium.WriteStable(off, parts...)
+}
