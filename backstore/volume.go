@@ -41,6 +41,9 @@ type volume struct {
 
 	resizing sync.Mutex
 	gates    quiesce.Gates // of the lanes
+
+	closing  sync.Once
+	endError error // of Close
 }
 
 // damage is a failure that later success would hide, so that it sticks until
@@ -64,16 +67,20 @@ func (v *volume) Lane(l *evloop.Loop) (Lane, error) {
 }
 
 // Close writes back what the kernel still caches and closes the descriptor,
-// which also gives up the lock.
+// which also gives up the lock. Whoever repeats it gets the same answer: the
+// number of the descriptor may be another file's by then, and what the kernel
+// could not write it has dropped.
 func (v *volume) Close() error {
-	var err error
-	if !v.info.Load().ReadOnly {
-		err = unix.Fdatasync(v.fd)
-	}
-	if err = errors.Join(err, v.closeIntents(), unix.Close(v.fd)); err != nil {
-		return fmt.Errorf("close %s: %w", v.path, err)
-	}
-	return nil
+	v.closing.Do(func() {
+		var err error
+		if !v.info.Load().ReadOnly {
+			err = unix.Fdatasync(v.fd)
+		}
+		if err = errors.Join(err, v.closeIntents(), unix.Close(v.fd)); err != nil {
+			v.endError = fmt.Errorf("close %s: %w", v.path, err)
+		}
+	})
+	return v.endError
 }
 
 // has reports whether the kernel has not refused a yet.

@@ -265,3 +265,28 @@ func checkRun(t *rapid.T, b bitmap, model []bool, at int64) {
 		t.Fatalf("run from %d: %v for %d, expected %v for %d", at, in, n, model[at], want)
 	}
 }
+
+// TestCloseAgain: Close that is repeated because it has failed leaves the file
+// alone that has the descriptor's number then.
+func TestCloseAgain(t *testing.T) {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pipe[1])
+	v := newVolume(pipe[0], "pipe", false, slog.New(slog.DiscardHandler)) // which cannot be flushed
+	v.info.Store(&Info{})
+	first := v.Close()
+	if !errors.Is(first, unix.EINVAL) {
+		t.Fatalf("found %v, expected %v", first, unix.EINVAL)
+	}
+	if err := unix.Dup3(pipe[1], pipe[0], unix.O_CLOEXEC); err != nil { // the number is used again
+		t.Fatal(err)
+	}
+	if again := v.Close(); again != first {
+		t.Errorf("found %v, expected %v", again, first)
+	}
+	if err := unix.Close(pipe[0]); err != nil {
+		t.Errorf("the other file was closed: %v", err)
+	}
+}

@@ -28,6 +28,9 @@ type Store struct {
 	regions *regions
 	ranges  ranges
 	wrong   atomic.Uint64
+
+	ended    bool  // the data are closed
+	endError error // what was wrong with the rest
 }
 
 // CheckError says that a block is not what its tuple says.
@@ -116,7 +119,15 @@ func (s *Store) Lane(loop *evloop.Loop) (backstore.Lane, error) {
 	return l, nil
 }
 
-// Close implements backstore.Store.
+// Close implements backstore.Store. When the data cannot be closed, nothing else
+// is: the store goes on, and Close may be called again.
 func (s *Store) Close() error {
-	return errors.Join(s.data.Close(), s.regions.close(), s.regions.log.close(), s.tuples.Close())
+	if !s.ended {
+		if err := s.data.Close(); err != nil {
+			return err
+		}
+		s.ended = true
+		s.endError = errors.Join(s.regions.close(), s.regions.log.close(), s.tuples.Close())
+	}
+	return s.endError
 }

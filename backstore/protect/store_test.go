@@ -204,3 +204,46 @@ func TestForeignSidecarIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// stubborn is a store that cannot be closed at first, as one behind a cache that
+// still has something to write.
+type stubborn struct {
+	backstore.Store
+	refusals int
+}
+
+func (s *stubborn) Close() error {
+	if s.refusals > 0 {
+		s.refusals--
+		return errors.New("busy")
+	}
+	return s.Store.Close()
+}
+
+// TestCloseAgain: a store that could not be closed goes on, and is closed later.
+func TestCloseAgain(t *testing.T) {
+	dir := t.TempDir()
+	file, err := backstore.OpenFile(backstore.FileConfig{Path: filepath.Join(dir, "data"), Size: 2 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := Config{Data: &stubborn{file, 2}, Path: filepath.Join(dir, "tuples"), Type: Type1, Block: 512}
+	s, err := Open(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close of what is closed: %v", err)
+		}
+	})
+	c, data := closed(t, s), memory(t, 4096)
+	for i := range 2 {
+		if err := s.Close(); err == nil {
+			t.Fatal("closed though the store below refused")
+		}
+		if err := c.Do(backstore.Op{Kind: backstore.Write, Off: int64(i) << 20, Data: data}); err != nil {
+			t.Errorf("write after a failed Close: %v", err)
+		}
+	}
+}

@@ -318,3 +318,69 @@ func TestDirtyLimit(t *testing.T) {
 	f.Must(t, backstore.Op{Kind: backstore.Flush})
 	f.same(t)
 }
+
+// stubborn is a store that cannot be closed at first.
+type stubborn struct {
+	backstore.Store
+	refusals int
+}
+
+func (s *stubborn) Close() error {
+	if s.refusals > 0 {
+		s.refusals--
+		return errMedium
+	}
+	return s.Store.Close()
+}
+
+// A volume whose store could not be closed has left the cache: to close it again
+// is about the store alone, also when another volume has its number.
+func TestCloseAgain(t *testing.T) {
+	for _, policy := range []Policy{Through, Back} {
+		s := large.with(policy, "lru")
+		config := s.config()
+		config.LUs = 1
+		c := newCache(t, config)
+		first, err := c.Wrap(&stubborn{newMem(t, false), 1}, s.volume)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Close(); !errors.Is(err, errMedium) {
+			t.Fatalf("%v: found %v, expected %v", policy, err, errMedium)
+		}
+		s.volume.ID++
+		second, err := c.Wrap(newMem(t, false), s.volume)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := second.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		client := backstoretest.NewClient(t, second, backstoretest.NewLoop(t, false))
+		data := backstoretest.Pattern(page, 1)
+		client.Write(t, 0, data)
+		client.Read(t, 0, page)
+		if _, err := first.Lane(client.Loop); err == nil {
+			t.Errorf("%v: a lane into a volume that has left", policy)
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- first.Close() }()
+		select {
+		case err := <-closed:
+			if err != nil {
+				t.Errorf("%v: %v", policy, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%v: it is not closed", policy)
+		}
+		if _, err := c.Wrap(newMem(t, false), VolumeConfig{ID: 77}); err == nil {
+			t.Errorf("%v: a third volume got the number of the second", policy)
+		}
+		hits := c.Stats().Hits
+		if got := client.Read(t, 0, page); !bytes.Equal(got, data) || c.Stats().Hits == hits {
+			t.Errorf("%v: what was cached of the second volume is gone", policy)
+		}
+	}
+}

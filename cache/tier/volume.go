@@ -73,7 +73,8 @@ type volume struct {
 	config settings
 	row    row
 
-	stuck   bool        // Close has failed
+	stuck   bool        // Close could not write what is dirty
+	left    atomic.Bool // Close took it out of the cache: its number may be another's
 	gone    atomic.Bool // the Cache was closed nevertheless
 	dirty   budget
 	failing atomic.Bool // background writing has failed and not succeeded since
@@ -221,6 +222,9 @@ func (v *volume) Lane(l *evloop.Loop) (backstore.Lane, error) {
 }
 
 func (v *volume) lane(l *evloop.Loop) (*lane, error) {
+	if v.left.Load() {
+		return nil, fmt.Errorf("volume %q has left the cache, and its store could not be closed", v.config.Name)
+	}
 	v.cache.fence(l)
 	lower, err := v.store.Lane(l)
 	if err != nil {
@@ -232,11 +236,23 @@ func (v *volume) lane(l *evloop.Loop) (*lane, error) {
 	return own, nil
 }
 
-// Close implements backstore.Store.
+// Close implements backstore.Store. Once the volume has left the cache, to repeat it
+// is about the store alone.
 func (v *volume) Close() error {
 	if v.gone.Load() {
 		return fmt.Errorf("close volume %q: it went with the cache", v.config.Name)
 	}
+	if !v.left.Load() {
+		if err := v.part(); err != nil {
+			return err
+		}
+		v.left.Store(true)
+	}
+	return v.store.Close()
+}
+
+// part takes the volume out of the cache when all of it is written.
+func (v *volume) part() error {
 	if v.flusher != nil {
 		if err := v.flusher.close(); err != nil {
 			v.stuck = true
@@ -248,7 +264,7 @@ func (v *volume) Close() error {
 	v.tuning.Wait()
 	v.retire()
 	v.cache.leave(v)
-	return v.store.Close()
+	return nil
 }
 
 // retire makes the volume's blocks leave the cache, unless the next process is to
