@@ -28,7 +28,7 @@ func (t *task) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, 
 func (t *task) reachThrough(other *Session, match func(*scsi.Nexus) bool) (scsi.CSCD, bool) {
 	c := t.conn
 	for _, m := range other.view.Load().luns {
-		n := m.LU.Attached(other.Port(), other.target.Name())
+		n := m.LU.Attached(other.Port(), other.target.Name(), other.portalGroup)
 		if m.leaving || n == nil || !match(n) || !t.hold(n.LU) {
 			continue
 		}

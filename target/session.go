@@ -51,8 +51,9 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 	}
 	n := &scsi.Nexus{
 		LU: m.LU, LUN: scsi.EncodeLUN(uint64(m.LUN)), Initiator: s.Port(), Target: name,
-		TargetTag: s.portalGroup, ReadOnly: m.ReadOnly, Ports: s.targetPorts, Map: s.visibleLUNs,
+		TargetTag: s.portalGroup, Ports: s.targetPorts, Map: s.visibleLUNs,
 	}
+	n.ReadOnly.Store(m.ReadOnly)
 	n.AwaitTasks = func(match func(*scsi.Command) bool, done func()) { s.core.awaitTasksOf(n, match, done) }
 	n.EndTasks = func(except *scsi.Command, done func()) { s.core.endTasksOf(n, except, done) }
 	return n

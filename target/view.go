@@ -129,8 +129,7 @@ func (c *core) mapped(m LUNMapping) *lun {
 
 // protect changes whether the initiator may write, which mode pages tell.
 func (l *lun) protect(readOnly bool) {
-	if l.nexus.ReadOnly != readOnly {
-		l.nexus.ReadOnly = readOnly
+	if l.nexus.ReadOnly.Swap(readOnly) != readOnly {
 		l.nexus.Attention(scsi.ASCModeParametersChanged)
 	}
 }
@@ -138,7 +137,7 @@ func (l *lun) protect(readOnly bool) {
 // departing is how a view shows the LUNs that are leaving.
 func (c *core) departing() (out []*seenLUN) {
 	for _, l := range c.leaving {
-		m := LUNMapping{LUN: uint16(l.number), LU: l.nexus.LU, ReadOnly: l.nexus.ReadOnly}
+		m := LUNMapping{LUN: uint16(l.number), LU: l.nexus.LU, ReadOnly: l.nexus.ReadOnly.Load()}
 		out = append(out, &seenLUN{LUNMapping: m, traffic: l.traffic, leaving: true})
 	}
 	return out

@@ -98,16 +98,17 @@ func (lu *LogicalUnit) Detach(n *Nexus) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	delete(lu.mu.nexuses, n)
+	n.ended.Store(true)
 	lu.dropReserve(n.it())
 	lu.leave(n)
 }
 
-// Attached returns the nexus of an initiator port and a target, or nil.
-func (lu *LogicalUnit) Attached(initiator, target string) *Nexus {
+// Attached returns the nexus of an initiator port with a port of a target, or nil.
+func (lu *LogicalUnit) Attached(initiator, target string, tag uint16) *Nexus {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	for n := range lu.mu.nexuses {
-		if n.Initiator == initiator && n.Target == target {
+		if n.Initiator == initiator && n.Target == target && n.TargetTag == tag {
 			return n
 		}
 	}

@@ -96,3 +96,20 @@ func TestAttentionFromAnyGoroutine(t *testing.T) {
 		t.Errorf("%04x", got)
 	}
 }
+
+// TestAttachedByPort: sessions of one initiator port with several target ports are
+// different nexuses.
+func TestAttachedByPort(t *testing.T) {
+	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
+	for tag := range uint16(16) {
+		d.lu.Attach(&Nexus{LU: d.lu, Initiator: "i", Target: "t", TargetTag: tag})
+	}
+	for tag := range uint16(16) {
+		if n := d.lu.Attached("i", "t", tag); n == nil || n.TargetTag != tag {
+			t.Errorf("found %+v, expected the nexus with port %d", n, tag)
+		}
+	}
+	if n := d.lu.Attached("i", "t", 16); n != nil {
+		t.Errorf("found %+v, expected none", n)
+	}
+}

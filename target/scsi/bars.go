@@ -94,6 +94,17 @@ func (lu *LogicalUnit) bar(n *Nexus) {
 	n.barred.Store(uint32(lu.reservationBars(n) | accessBars[lu.access.Load().state(n.TargetTag)]))
 }
 
+// currentBars returns the bars for a copy, which may outlive the session of the
+// nexus: who is fenced off then must be stopped all the same.
+func (n *Nexus) currentBars() bars {
+	if n.ended.Load() {
+		n.LU.mu.Lock()
+		defer n.LU.mu.Unlock()
+		n.LU.bar(n)
+	}
+	return bars(n.barred.Load())
+}
+
 func (lu *LogicalUnit) reservationBars(n *Nexus) bars {
 	if lu.mu.reserved != (reservation.Nexus{}) {
 		if lu.mu.reserved != n.it() {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lunar/backstore"
+	"lunar/target/scsi/reservation"
 )
 
 // mediumLane is a thread's lane into another medium than its own.
@@ -226,7 +227,7 @@ func TestCopyRefused(t *testing.T) {
 // TestCopyProtected: who may not write to the destination may not copy there.
 func TestCopyProtected(t *testing.T) {
 	th, n, _ := copyUnits(t, 1)
-	n[1].ReadOnly = true
+	n[1].ReadOnly.Store(true)
 	cscds := [][]byte{naaCSCD(n[0].LU), naaCSCD(n[1].LU)}
 	for dest, want := range []Status{Good, CheckCondition} {
 		list := copyLID1(1, cscds, [][]byte{blocksSegment(1, uint16(dest), 1, 0, 0, 0)})
@@ -372,6 +373,48 @@ func TestCopyFenced(t *testing.T) {
 		if after := writes(); after-before > MaxSegments || after*SegmentSize >= 2<<20 {
 			t.Errorf("unit %d: %d writes, %d of them afterwards", unit, after, after-before)
 		}
+	}
+}
+
+// TestCopyFencedWithoutItsSession: who is fenced off while a copy of his goes on
+// writes nothing more, also when the session is gone by which he had access.
+func TestCopyFencedWithoutItsSession(t *testing.T) {
+	th, n, m := copyUnits(t, 8)
+	th.defers = 100
+	lu, rival := n[1].LU, &Nexus{LU: n[1].LU, Initiator: "rival"}
+	lu.Attach(rival)
+	list := copyLID4(3, [][]byte{naaCSCD(n[0].LU), naaCSCD(lu)}, [][]byte{blocksSegment(0, 1, 4096, 0, 0, 0)})
+	list[15] = 0x01
+	th.start(n[0], copyCDB(1, list), list, 0)
+	written := func() (count int) {
+		for _, op := range m[1].ops() {
+			if op.Kind == backstore.Write {
+				count++
+			}
+		}
+		return count
+	}
+	for written() == 0 {
+		th.turn()
+	}
+	lu.Detach(n[1])
+	for _, r := range []reservation.Request{
+		{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.it(), ServiceKey: 1},
+		{Action: reservation.Reserve, From: rival.it(), Key: 1, Type: reservation.WriteExclusive},
+	} {
+		change, refusal := lu.reservations.Load().Apply(&r)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		lu.publish(&change)
+	}
+	before := written()
+	th.finishAll()
+	if after := written(); after-before > MaxSegments || after*SegmentSize >= 2<<20 {
+		t.Errorf("%d writes, %d of them after a reservation of another", after, after-before)
+	}
+	if r := n[0].LU.copies.find("", 3); r.status != copyFailed {
+		t.Errorf("found status %d of the copy, expected %d", r.status, copyFailed)
 	}
 }
 

@@ -34,7 +34,7 @@ type copyRecord struct {
 	operation uint16 // OPERATION COUNTER: how often bytes has changed
 	sense     []byte // of what failed, in descriptor format
 
-	// Of the commands with tokens; set before the copy begins, but for token.
+	// Of the commands with tokens.
 	shift      uint // TRANSFER COUNT is in blocks of so many bits of bytes; 0: in bytes
 	partial    bool // the token stands for less than was asked for
 	background bool
@@ -98,6 +98,13 @@ func (r *copyRecords) find(initiator string, id uint32) *copyRecord {
 
 func (r *copyRecord) is(initiator string, id uint32) bool {
 	return r.initiator == initiator && r.id == id
+}
+
+// describe sets what is known of the copy when it begins, and the record is listed.
+func (r *copyRecord) describe(set func(*copyRecord)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set(r)
 }
 
 func (r *copyRecord) hasEnded() bool {

@@ -75,5 +75,5 @@ func init() {
 // ready reports whether neither a reservation nor a state of the logical unit
 // keeps commands of the row away.
 func (u *CSCD) ready(row *Row) bool {
-	return bars(u.Nexus.barred.Load())&row.barred == 0 && u.Nexus.LU.state.Load().unready(row) == nil
+	return u.Nexus.currentBars()&row.barred == 0 && u.Nexus.LU.state.Load().unready(row) == nil
 }

@@ -135,7 +135,7 @@ func (lu *LogicalUnit) protection(n *Nexus, state *State) *Sense {
 
 // readOnly reports whether n can never write: SWP does not count.
 func (lu *LogicalUnit) readOnly(n *Nexus) bool {
-	return n.ReadOnly || lu.config.ReadOnly || lu.info.ReadOnly
+	return n.ReadOnly.Load() || lu.config.ReadOnly || lu.info.ReadOnly
 }
 
 // sense stores a sense value that no other command shares in c.

@@ -55,7 +55,7 @@ func (c *Command) extendedCopy(list *copyList, s *Sense) {
 	}
 	// With IMMED the status tells that the copy has begun; RECEIVE COPY
 	// STATUS(LID4) tells the rest.
-	record.background = true
+	record.describe(func(r *copyRecord) { r.background = true })
 	if !c.Port.Background(c, func(b *Command) { b.runCopy(moves, record) }) {
 		record.end(copyFailed)
 		c.Fail(InsufficientResources)

@@ -106,6 +106,7 @@ type thread struct {
 
 	reach      []*Nexus // what copies may use
 	background []*exchange
+	refuses    bool // to begin anything in the background
 
 	inbox struct {
 		sync.Mutex
@@ -268,6 +269,9 @@ func (x *exchange) Affords(*Command, int) bool {
 // Background implements Port.
 func (x *exchange) Background(c *Command, start func(*Command)) bool {
 	x.alive()
+	if x.refuses {
+		return false
+	}
 	b := &exchange{thread: x.thread, c: &Command{CDB: c.CDB, Nexus: c.Nexus, Lane: c.Lane}}
 	b.c.Port = b
 	x.background = append(x.background, b)

@@ -103,7 +103,7 @@ func TestModeSenseWriteProtected(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			d := newDisk(t, tt.info, tt.config)
-			d.nexus.ReadOnly = tt.nexus
+			d.nexus.ReadOnly.Store(tt.nexus)
 			if got := protected(d); got != tt.want {
 				t.Errorf("WP %t", got)
 			}

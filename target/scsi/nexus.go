@@ -11,9 +11,12 @@ type Nexus struct {
 	Initiator string          // initiator port name: iSCSI name ",i,0x" ISID (RFC 7143 section 4.2.7)
 	Target    string          // iSCSI name of the target, for VPD page 83h; empty if the port has none
 	TargetTag uint16          // relative target port identifier: the target portal group tag
-	ReadOnly  bool            // this initiator's mapping is write protected
 	Ports     func() []uint16 // the tags of the target's portal groups, ascending; nil: TargetTag alone
 	Map       func() []uint64 // the LUN numbers (EncodeLUN) that this initiator may see, for REPORT LUNS, in ascending order
+
+	// ReadOnly: this initiator's mapping is write protected. It may change at any
+	// time; copies on other event threads look at it too.
+	ReadOnly atomic.Bool
 
 	// EndTasks ends the nexus's tasks but except, without status. It calls
 	// done on any goroutine when nothing more is done for them; for a task that
@@ -26,6 +29,7 @@ type Nexus struct {
 	AwaitTasks func(match func(*Command) bool, done func())
 
 	barred     atomic.Uint32 // bars; stored under LogicalUnit.mu
+	ended      atomic.Bool   // Detach: its bars are not kept up to date any more
 	attentions attentionQueue
 	prevents   atomic.Bool // PREVENT: the medium stays
 	buffers    buffers

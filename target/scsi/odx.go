@@ -53,7 +53,7 @@ func populateToken(c *Command) {
 		c.Fail(InsufficientResourcesForToken)
 		return
 	}
-	record.shift = lu.blockShift
+	record.describe(func(r *copyRecord) { r.shift = lu.blockShift })
 	c.copy.fresh = token
 	c.run(settleStep)
 }
@@ -109,13 +109,12 @@ func writeUsingToken(c *Command) {
 		c.Fail(s)
 		return
 	}
-	record.shift, record.partial = lu.blockShift, w.partial
+	record.describe(func(r *copyRecord) { r.shift, r.partial, r.background = lu.blockShift, w.partial, immediate })
 	o := &copyOperation{moves: w.moves, record: record, token: w.token, source: w.source, remove: remove}
 	if !immediate {
 		c.resumeCopy(o)
 		return
 	}
-	record.background = true
 	if !c.Port.Background(c, func(b *Command) { b.resumeCopy(o) }) {
 		o.letGo()
 		record.end(copyFailed)

@@ -333,7 +333,7 @@ func TestTokenAsWindowsSends(t *testing.T) {
 // written.
 func TestTokenRefusals(t *testing.T) {
 	th, n, m := copyUnits(t, 1)
-	n[1].ReadOnly = false
+	n[1].ReadOnly.Store(false)
 	token := th.populate(n[0], [2]uint64{0, 8})
 	odd := th.populate(n[0], [2]uint64{0, 3}, [2]uint64{100, 13})
 	changed := func(b []byte, at int, to byte) []byte {
@@ -380,7 +380,7 @@ func TestTokenRefusals(t *testing.T) {
 	if x := th.writeToken(n[0], over); x.c.Sense != InvalidTokenOperation {
 		t.Errorf("over its own blocks: %+v", x.c.Sense)
 	}
-	n[1].ReadOnly = true
+	n[1].ReadOnly.Store(true)
 	if x := th.writeToken(n[1], good); x.c.Sense != WriteProtected {
 		t.Errorf("write protected: %+v", x.c.Sense)
 	}

@@ -63,7 +63,7 @@ func reportTargetPortGroups(c *Command) {
 // descriptors or none. The states are those of the addressed logical unit. The
 // change is made at once, so that no group is ever seen in transition.
 func setTargetPortGroups(c *Command) {
-	if c.Nexus.ReadOnly {
+	if c.Nexus.ReadOnly.Load() {
 		c.Fail(WriteProtected) // the unit is shared with those who may change it
 		return
 	}

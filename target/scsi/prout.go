@@ -24,7 +24,7 @@ func reservationList(cdb *CDB) uint32 {
 // persistentReserveOut is PERSISTENT RESERVE OUT (SPC-4 clause 6.16). Who may
 // not write may not keep others from writing either.
 func persistentReserveOut(c *Command) {
-	if c.Nexus.ReadOnly {
+	if c.Nexus.ReadOnly.Load() {
 		c.Fail(WriteProtected)
 		return
 	}

@@ -176,7 +176,7 @@ func TestReserve(t *testing.T) {
 // writing.
 func TestReadOnlyMappingReservesNothing(t *testing.T) {
 	d, n := members(t, 1, LUConfig{ExplicitAccess: true})
-	n[0].ReadOnly = true
+	n[0].ReadOnly.Store(true)
 	d.expect("register", d.out(n[0], reservation.Register, 0, 0, 1), CheckCondition, WriteProtected)
 	d.expect("reserve", d.runAs(n[0], []byte{0x16, 0, 0, 0, 0, 0}, nil), CheckCondition, WriteProtected)
 	list := []byte{0, 0, 0, 0, 2, 0, 0, 1}

@@ -336,7 +336,7 @@ func TestWriteProtection(t *testing.T) {
 	protections := map[string]func(*medium, *LUConfig, *Nexus){
 		"store":  func(m *medium, _ *LUConfig, _ *Nexus) { m.info.ReadOnly = true },
 		"volume": func(_ *medium, c *LUConfig, _ *Nexus) { c.ReadOnly = true },
-		"nexus":  func(_ *medium, _ *LUConfig, n *Nexus) { n.ReadOnly = true },
+		"nexus":  func(_ *medium, _ *LUConfig, n *Nexus) { n.ReadOnly.Store(true) },
 	}
 	for name, protect := range protections {
 		m := newMedium(mib)
@@ -344,7 +344,7 @@ func TestWriteProtection(t *testing.T) {
 		var mark Nexus
 		protect(m, &config, &mark)
 		n := newUnit(t, m, config)
-		n.ReadOnly = mark.ReadOnly
+		n.ReadOnly.Store(mark.ReadOnly.Load())
 		checkProtected(t, name, m, n, WriteProtected)
 	}
 	m := newMedium(mib)

@@ -93,7 +93,11 @@ func sanitizeExitFailureMode(c *Command) {
 			c.Fail(InvalidFieldInCDB(1, 4))
 			return
 		}
-		lu.update(func(s *State) { s.Sanitize = nil })
+		lu.update(func(s *State) {
+			if s.Sanitize == z { // else another one has begun meanwhile
+				s.Sanitize = nil
+			}
+		})
 	}
 	c.Good()
 }
@@ -102,17 +106,17 @@ func sanitizeExitFailureMode(c *Command) {
 func (c *Command) sanitize(z *sanitizing) {
 	lu := c.Nexus.LU
 	z.exit, z.began = c.CDB[1]&sanitizeExit != 0, time.Now()
-	var busy *sanitizing
+	var before *sanitizing // that has failed, or is busy
+	busy := false
 	lu.update(func(s *State) {
-		if busy = s.Sanitize; busy != nil && !busy.failed.Load() {
-			return
+		before = s.Sanitize
+		if busy = before != nil && !before.failed.Load(); !busy {
+			z.total = (s.Blocks << lu.blockShift) * uint64(z.passes)
+			s.Sanitize = z
 		}
-		busy = nil
-		z.total = (s.Blocks << lu.blockShift) * uint64(z.passes)
-		s.Sanitize = z
 	})
-	if busy != nil {
-		c.Fail(c.sense(busy.sense()))
+	if busy {
+		c.Fail(c.sense(before.sense()))
 		return
 	}
 	lu.config.Logger.Info("sanitize operation", "volume", lu.Name(), "passes", z.passes, "initiator", c.Nexus.Initiator)
@@ -123,7 +127,7 @@ func (c *Command) sanitize(z *sanitizing) {
 	switch {
 	case !c.Port.Background(c, func(b *Command) { b.beginSanitize(z) }):
 		z.waiter, c.waitsFor = nil, nil
-		lu.update(func(s *State) { s.Sanitize = nil })
+		lu.update(func(s *State) { s.Sanitize = before })
 		c.Fail(InsufficientResources)
 	case immediate:
 		c.Good()

@@ -169,6 +169,23 @@ func TestSanitizeFails(t *testing.T) {
 	}
 }
 
+// TestSanitizeFailsAgain: an operation for which there is no room leaves a unit whose
+// sanitize operation has failed as it was.
+func TestSanitizeFailsAgain(t *testing.T) {
+	th, n, m := sanitizeUnit(t, 9)
+	m.fail = func(op *backstore.Op) error { return errors.New("broken") }
+	list := overwriteList(1, 7)
+	th.start(n, sanitizeCDB(0x01, list), list, 0)
+	th.finishAll()
+	th.refuses = true
+	if x := th.start(n, sanitizeCDB(0x01, list), list, 0); x.ends != 1 || x.c.Sense == nil || *x.c.Sense != *InsufficientResources {
+		t.Fatalf("ended %d times with %+v", x.ends, x.c.Sense)
+	}
+	if y := th.start(n, testUnitReady, nil, 0); y.c.Sense == nil || *y.c.Sense != *SanitizeFailed {
+		t.Errorf("TEST UNIT READY: %+v", y.c.Sense)
+	}
+}
+
 func TestSanitizeRefused(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	for _, list := range [][]byte{{1, 0, 0, 1}, append([]byte{1, 0, 2, 1}, make([]byte, 513)...)} {

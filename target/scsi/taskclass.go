@@ -68,7 +68,7 @@ func (c *Command) hasNACA() bool {
 
 // normalACA reports whether the nexus may ask for ACA conditions (NORMACA). One
 // that must not write must not keep others from writing either.
-func (n *Nexus) normalACA() bool { return n.LU != nil && !n.ReadOnly }
+func (n *Nexus) normalACA() bool { return n.LU != nil && !n.ReadOnly.Load() }
 
 // checkCDB holds the CDB against the usage data of its row. NACA is not in it:
 // whoever may set it costs those who do not nothing.

@@ -23,7 +23,7 @@ func TestNormalACA(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	inquiry, usage := []byte{0x12, 0, 0, 0, 36, 0}, []byte{0xa3, 0x0c, 1, 0x12, 0, 0, 0, 0, 0, 64, 0, 0}
 	for _, readOnly := range []bool{false, true} {
-		d.nexus.ReadOnly = readOnly
+		d.nexus.ReadOnly.Store(readOnly)
 		if got := d.good(inquiry, nil)[3]&inquiryNormACA == 0; got != readOnly {
 			t.Errorf("read-only %v: NORMACA is missing: %v", readOnly, got)
 		}
@@ -32,7 +32,7 @@ func TestNormalACA(t *testing.T) {
 		}
 	}
 	d.refused(naca(inquiry), nil, InvalidFieldInCDB(5, 2))
-	d.nexus.ReadOnly = false
+	d.nexus.ReadOnly.Store(false)
 	d.good(naca(inquiry), nil)
 	d.good(testReady, nil) // and there is no ACA condition of commands that succeed
 }
