@@ -119,12 +119,25 @@ func TestParseRefuses(t *testing.T) {
 
 // TestTransportIDs: what is appended is read back, whatever its length.
 func TestTransportIDs(t *testing.T) {
-	for n := range 230 {
+	for n := range 220 {
 		port := PortName("iqn."+strings.Repeat("x", n), uint64(n)<<40)
 		data := AppendTransportID(nil, port)
 		id, refusal := parseTransportID(data, 0)
 		if refusal != nil || id.name != port || id.device || id.length != len(data) || len(data)%4 != 0 {
 			t.Fatalf("%s: %+v, %+v of %d bytes", port, id, refusal, len(data))
+		}
+	}
+}
+
+// TestLongNames: registrations outlive sessions, so that names which no initiator can
+// have must not be registered.
+func TestLongNames(t *testing.T) {
+	for n, refused := range map[int]bool{223: false, 224: true, 60000: true} {
+		name := "iqn." + strings.Repeat("x", n-4)
+		for _, id := range [][]byte{AppendTransportID(nil, PortName(name, 1)), deviceID(name)} {
+			if _, refusal := parseTransportID(id, 0); (refusal != nil) != refused {
+				t.Errorf("a name of %d bytes: %+v", n, refusal)
+			}
 		}
 	}
 }

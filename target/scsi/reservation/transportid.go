@@ -22,6 +22,8 @@ const (
 	transportHeader  = 4
 	minTransportName = 20
 	portSeparator    = ",i,0x"
+
+	maxName = 223 // bytes of an iSCSI name (RFC 7143 section 4.2.7.1)
 )
 
 // AppendTransportID appends the TransportID of an initiator port.
@@ -68,7 +70,7 @@ func parseTransportID(data []byte, at int) (transportID, *Refusal) {
 	switch data[0] & formatMask {
 	case formatDevice:
 		id.name = strings.ToLower(id.name)
-		ok = ok && !strings.Contains(id.name, ",")
+		ok = ok && !strings.Contains(id.name, ",") && len(id.name) <= maxName
 	case formatPort:
 		id.name, ok = normalPort(id.name)
 	default:
@@ -84,5 +86,5 @@ func parseTransportID(data []byte, at int) (transportID, *Refusal) {
 func normalPort(port string) (string, bool) {
 	name, digits, found := strings.Cut(strings.ToLower(port), portSeparator)
 	isid, err := strconv.ParseUint(digits, 16, 48)
-	return PortName(name, isid), found && name != "" && err == nil
+	return PortName(name, isid), found && name != "" && len(name) <= maxName && err == nil
 }
