@@ -19,8 +19,8 @@ func (c *Connection) commandsArrived(r *request, f pdu.TaskManagementFunction) b
 		return true
 	}
 	if !s.needsLUN {
-		for sn := c.window.exp; sn.LessThan(r.bhs.CmdSN()) && c.plug(r.bhs.CmdSN(), sn); sn++ {
-			continue
+		for sn := c.window.exp; sn.LessThan(r.bhs.CmdSN()) && sn.InWindow(c.window.exp, c.window.max); sn++ {
+			c.plug(r.bhs.CmdSN(), sn) // false for what has come before its turn, which is ended like the rest
 		}
 		return true
 	}

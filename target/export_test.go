@@ -1,6 +1,7 @@
 package target
 
 import (
+	"net"
 	"net/netip"
 
 	"lunar/internal/evloop"
@@ -27,6 +28,25 @@ func (s *Server) Holding() Holding {
 	defer s.mu.Unlock()
 	h.Sessions, h.Logins = len(s.mu.sessions), len(s.mu.loggingIn)
 	return h
+}
+
+// heldLogin is a login whose last response waits.
+type heldLogin struct {
+	LoginTransport
+	hold func()
+}
+
+func (h heldLogin) Send(bhs *pdu.BHS, text []byte) error {
+	if rsp := (*pdu.LoginResponse)(bhs); rsp.Transit() && rsp.NSG() == pdu.StageFullFeaturePhase {
+		h.hold()
+	}
+	return h.LoginTransport.Send(bhs, text)
+}
+
+// LoginHeld serves conn like one that came in by portal group 1. hold is called when
+// all is decided and the last response is about to leave.
+func (s *Server) LoginHeld(conn *net.TCPConn, hold func()) {
+	s.Login(heldLogin{&tcpLogin{conn: conn}, hold}, 1)
 }
 
 // Adopt serves the socket fd, which it takes over, as a session that has

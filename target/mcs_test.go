@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"testing"
 	"time"
 
@@ -235,6 +236,49 @@ func TestConnectionLossLeavesTheOthers(t *testing.T) {
 	eventually(t, "the session's end", func() bool { return r.server.Holding() == target.Holding{} })
 }
 
+// What changes of the LUNs while the only connection of a session is in login, that
+// connection finds changed.
+func TestLUNsChangeWhileConnectionsChange(t *testing.T) {
+	r := sharedRig(t, rigOptions{})
+	a := r.leading(initiator.Options{})
+	portal, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer portal.Close()
+	held, proceed := make(chan struct{}), make(chan struct{})
+	go func() {
+		if conn, err := portal.AcceptTCP(); err == nil {
+			r.server.LoginHeld(conn, func() { close(held); <-proceed })
+		}
+	}()
+	joined := make(chan *initiator.Conn, 1)
+	go func() {
+		b, err := a.Join(context.Background(), portal.Addr().String(), initiator.Options{Target: testTarget, CID: 1})
+		if err != nil {
+			t.Error(err)
+		}
+		joined <- b
+	}()
+	<-held
+	a.Close()
+	eventually(t, "one connection", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
+	r.grant(target.LUNMapping{LUN: 3, LU: r.unit("added", nil)})
+	close(proceed)
+	b := <-joined
+	if b == nil {
+		return
+	}
+	defer b.Close()
+	if got := numbers(reportLUNs(t, b)); !bytes.Equal(got, []byte{3}) {
+		t.Errorf("found LUNs %v, expected those of now", got)
+	}
+	if got := sense(t, b, 0); got != [2]byte{0x25, 0} {
+		t.Errorf("found sense %x of a LUN that is gone, expected LOGICAL UNIT NOT SUPPORTED", got)
+	}
+	r.remove(r.lu)
+}
+
 func TestLogoutsOfConnections(t *testing.T) {
 	r := sharedRig(t, rigOptions{})
 	conns := r.shared(4)
@@ -389,6 +433,33 @@ func TestResetOverConnections(t *testing.T) {
 	b.CmdSN = missing
 	start(t, b, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096}) // late, to be ignored
 	b.CmdSN = missing + 2
+	attention(t, b, 0x29, 0x03)
+}
+
+// A target reset takes the places of all commands that have not come, also of those
+// behind one that has come before its turn.
+func TestResetBehindAnEarlyCommand(t *testing.T) {
+	r := sharedRig(t, rigOptions{})
+	conns := r.shared(2)
+	a, b := conns[0], conns[1]
+	missing := a.CmdSN
+	b.CmdSN = missing + 1
+	start(t, b, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096}) // early, to be ended
+	if err := b.Ping(nil); err != nil {
+		t.Fatal(err)
+	}
+	pings := b.Pings
+	a.CmdSN = missing + 3
+	itt := taskRequest(t, a, initiator.TargetWarmReset, initiator.NoTag, 0)
+	for b.Pings == pings {
+		if _, err := b.Step(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	functionComplete(t, a, itt)
+	b.CmdSN = missing + 2
+	start(t, b, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096}) // late, to be ignored
+	b.CmdSN = missing + 3
 	attention(t, b, 0x29, 0x03)
 }
 

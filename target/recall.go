@@ -8,9 +8,9 @@ import (
 	"lunar/target/pdu"
 )
 
-// maxRecalled bounds the data that a connection keeps for retransmission, in bytes,
-// maxRecalledPDUs what it keeps of other PDUs. The oldest is forgotten beyond it: who
-// asks for it then gets a Reject.
+// maxRecalled bounds the data that a connection keeps for retransmission, in bytes:
+// those of Data-In, and as many of other PDUs; maxRecalledPDUs bounds the number of
+// either. The oldest is forgotten beyond it: who asks for it then gets a Reject.
 const (
 	maxRecalled     = 4 << 20
 	maxRecalledPDUs = 2 * maxQueued
@@ -33,6 +33,7 @@ type recall struct {
 	conn     *Connection
 	statuses []recalled // in order of StatSN; those at the end are not stamped yet
 	stamped  int        // of statuses
+	owed     int        // bytes of their data
 	parts    []recalled // Data-In and R2T, in the order in which they were sent
 	bytes    int        // of their data
 }
@@ -59,17 +60,25 @@ func takesStatSN(bhs *pdu.BHS) bool {
 // SendControl implements Datamover.
 func (r *recall) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 	if takesStatSN(bhs) {
-		if len(r.statuses) >= maxRecalledPDUs && r.stamped > 0 {
-			r.statuses = r.statuses[1:]
-			r.stamped--
-		}
 		kept := data
 		if ref != nil {
 			kept = slices.Clone(data)
 		}
 		r.statuses = append(r.statuses, recalled{*bhs, kept})
+		r.owed += len(kept)
+		for r.stamped > 0 && (len(r.statuses) > maxRecalledPDUs || r.owed > maxRecalled) {
+			r.dropStatus()
+		}
 	}
 	r.Resender.SendControl(bhs, data, ref)
+}
+
+// dropStatus forgets the oldest status, which was sent.
+func (r *recall) dropStatus() {
+	r.owed -= len(r.statuses[0].data)
+	r.statuses[0] = recalled{}
+	r.statuses = r.statuses[1:]
+	r.stamped--
 }
 
 // PutData implements Datamover.
@@ -120,15 +129,13 @@ func (r *recall) numbered(sn pdu.SN) {
 // acknowledged forgets the statuses before ExpStatSN, and what was sent for the tasks
 // that they ended.
 func (r *recall) acknowledged(exp pdu.SN) {
-	n := 0
-	for n < r.stamped && r.statuses[n].bhs.StatSN().LessThan(exp) {
-		if s := &r.statuses[n]; s.bhs.Opcode() == pdu.OpSCSIResponse {
-			r.forget(func(p *recalled) bool { return p.bhs.ITT() == s.bhs.ITT() })
+	for r.stamped > 0 && r.statuses[0].bhs.StatSN().LessThan(exp) {
+		if s := &r.statuses[0]; s.bhs.Opcode() == pdu.OpSCSIResponse {
+			itt := s.bhs.ITT()
+			r.forget(func(p *recalled) bool { return p.bhs.ITT() == itt })
 		}
-		r.statuses[n] = recalled{}
-		n++
+		r.dropStatus()
 	}
-	r.statuses, r.stamped = r.statuses[n:], r.stamped-n
 }
 
 func (r *recall) forget(match func(*recalled) bool) {

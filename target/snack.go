@@ -11,7 +11,7 @@ import (
 // then ends the task itself.
 func (c *Connection) snackRequest(r *request) {
 	p := (*pdu.SNACKRequest)(r.bhs)
-	if c.recall == nil || !snacks[p.Type()&3](c.recall, p) || p.Type() > pdu.SNACKRData {
+	if c.recall == nil || p.Type() > pdu.SNACKRData || !snacks[p.Type()](c.recall, p) {
 		c.reject(r, pdu.RejectSNACK)
 	}
 }
@@ -82,8 +82,10 @@ func (r *recall) dataACK(p *pdu.SNACKRequest) bool {
 // ended reports whether the status of a task has been sent and is not acknowledged.
 func (r *recall) ended(itt uint32) bool { return r.response(itt) != nil }
 
+// response returns that status: one without StatSN is still to be sent for the first
+// time.
 func (r *recall) response(itt uint32) *recalled {
-	for i := range r.statuses {
+	for i := range r.stamped {
 		if s := &r.statuses[i]; s.bhs.Opcode() == pdu.OpSCSIResponse && s.bhs.ITT() == itt {
 			return s
 		}

@@ -65,8 +65,8 @@ func (c *core) remap(to []LUNMapping) {
 	switch {
 	case !c.opened:
 		c.session.show(to)
-	case c.speaker() == nil:
-	default:
+	case c.finished:
+	default: // also when its only connection is one in login
 		c.changeLUNs(to)
 	}
 }
@@ -160,7 +160,9 @@ func (c *core) tellLUNs(before []*lun) {
 	p.Init()
 	p.SetEvent(pdu.AsyncSCSIEvent)
 	p.BHS().SetDataSegmentLength(len(data))
-	c.speaker().mover.SendControl(p.BHS(), data, nil)
+	if o := c.speaker(); o != nil {
+		o.mover.SendControl(p.BHS(), data, nil)
+	}
 }
 
 // letGo gives up the leaving LUNs that have no tasks left.
