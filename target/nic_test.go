@@ -145,3 +145,38 @@ func TestLoginAsksForTheCPU(t *testing.T) {
 		t.Errorf("the kernel says CPU %d", cpu)
 	}
 }
+
+// What comes by RDMA stays on the event thread where it came in, so that is one of
+// the node of the device that has the portal's address, if there is one.
+func TestLoopsForDevice(t *testing.T) {
+	near, far, other := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")
+	s := &Server{config: Config{Topology: numa.Topology{Nodes: []numa.Node{{ID: 0}, {ID: 1}}}}}
+	s.nics = &nics{
+		devices: func() map[netip.Addr]string { return map[netip.Addr]string{near: "0", far: "1", other: "7"} },
+		nodeOf:  func(device string) int { return int(device[0] - '0') },
+	}
+	for i := range 4 {
+		loop, err := evloop.New(evloop.Config{Name: fmt.Sprintf("event%d", i), CPU: -1, Node: i % 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer loop.Stop()
+		s.threads = append(s.threads, &thread{loop: loop})
+	}
+	for _, c := range []struct {
+		local netip.Addr
+		want  string
+	}{
+		{near, "event0 event2 "}, {far, "event1 event3 "},
+		{other, "event0 event1 event2 event3 "},                            // a node without event threads
+		{netip.MustParseAddr("192.0.2.9"), "event0 event1 event2 event3 "}, // nothing known
+	} {
+		got := ""
+		for _, l := range s.LoopsFor(1, c.local, netip.MustParseAddr("192.0.2.99")) {
+			got += l.Name() + " "
+		}
+		if got != c.want {
+			t.Errorf("%v: found %q, expected %q", c.local, got, c.want)
+		}
+	}
+}
