@@ -19,7 +19,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos clean
+.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ bench-cache: build ## compare hits in the cache with C tgt, write docs/performan
 bench-qos: build ## the papers' experiments on the token scheduler, write docs/qos.md
 	@$(SETUP) bench
 	scripts/bench/run.sh qos full
+
+bench-iser: build ## compare with C tgt and LIO over RDMA in the lab's guest, write docs/performance-iser.md
+	scripts/bench/run.sh iser
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

@@ -188,6 +188,7 @@ func (c *conn) Close(why error, drain bool) {
 	}
 	if drain && c.tx.pending() {
 		c.draining = true
+		c.tx.dropFetches() // their tasks have ended
 		c.loop.Disarm(&c.timer)
 		c.loop.Arm(&c.timer, drainTime)
 		c.schedule()

@@ -128,6 +128,10 @@ func (tx *sender) drop() {
 		releaseRef(o.ref)
 		*o = outgoing{}
 	}
+	tx.dropFetches()
+}
+
+func (tx *sender) dropFetches() {
 	for tx.fetch.len() > 0 {
 		*tx.fetch.pop() = fetch{}
 	}
@@ -390,6 +394,9 @@ func (c *conn) nextSend(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 	if o.hasIn {
 		wr.Op, wr.RKey = verbs.OpSendInv, o.inv
 		c.station.count.invalidates.Add(1)
+	}
+	if o.bhs.Opcode() == pdu.OpLogoutResponse { // after it the initiator's memory is its own
+		wr.Flags |= verbs.FlagFence
 	}
 	releaseRef(o.ref) // its data have been copied
 	*tx.work.push() = work{kind: kindSend, slots: from}

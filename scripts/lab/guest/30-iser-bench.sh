@@ -87,6 +87,9 @@ for server in $servers; do enter "$server"; done
 # Each is read in whole before: the cache then holds it.
 for server in $servers; do must dd if="${device[$server]}" of=/dev/null bs=1M iflag=direct status=none; done
 echo "counters $counters"
+# udev would read the beginning of a disk that was written while the next server is
+# measured.
+udevadm control --stop-exec-queue
 for ((repeat = 1; repeat <= repeats; repeat++)); do
 	while read -r workload; do
 		# shellcheck disable=SC2086
@@ -98,6 +101,7 @@ for ((repeat = 1; repeat <= repeats; repeat++)); do
 		write-256k write 262144 8
 	END
 done
+udevadm control --start-exec-queue
 for server in $servers; do logout "$server"; done
 equal "$(rdma_status failures)" 0
 no_io_errors
