@@ -1,8 +1,8 @@
 # machines: rdma
 # Sessions over iSER end and come back: tgtd killed under I/O, a logout in the middle
-# of I/O. The link is not cut here: after it has fallen while ib_iser has a session, rxe
-# of Linux 6.1 makes no RDMA connection in this machine any more, not even rping's,
-# although the port is active again. Without a session it does.
+# of I/O. The link of the device itself is not taken down: after that rxe of Linux 6.1
+# makes no connection any more if there was one, be it rping's or that of a session with
+# LIO, until the device is made anew. The scenario iser-cable cuts elsewhere.
 . /lab/iser.bash
 
 tgtd_configure
