@@ -80,7 +80,7 @@ func (c *Coordinator) share(m *member) {
 	threads, total := c.threadsOf(m), sum(m.tokens)
 	parts := int64(4)
 	if c.waitsEverywhere(m) {
-		parts = 128
+		parts = 32
 	}
 	before := int64(0)
 	for thread, on := range threads {
