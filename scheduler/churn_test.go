@@ -203,7 +203,7 @@ func (c *churn) check(g *Gate) {
 	for _, q := range g.flows {
 		waiting += q.Pending()
 		sites[q.site] += q.Pending()
-		for _, e := range q.engines {
+		for _, e := range append([]*Engine{q.engine}, q.inner...) {
 			pend[e] += q.pendingTokens()
 			inflight[e] += q.inflight
 		}

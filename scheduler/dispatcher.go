@@ -1,6 +1,9 @@
 package scheduler
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Arbitration says whether reserved commands go before normal ones.
 type Arbitration uint8
@@ -47,19 +50,23 @@ var classPlace = [...]place{High: inHigh, Medium: inMedium, Low: inLow, Urgent: 
 // Dispatcher is the server loop of pShift (Algorithm 1) for one event thread:
 // of the waiting tasks it names the one to run next. It allocates only when
 // queues are added.
+//
+// A queue whose last task goes stays in its ring until its turn comes again, so
+// that whoever has one command after the other does not go in and out.
 type Dispatcher struct {
 	arbitration Arbitration
 	mode        PoolMode
+	occupied    uint8 // rings that have queues, by bit
+	waiting     int
+	held        []*Queue // heap by until
 	pool        *Pool
+	queues      []*Queue // by slot; nil is free
+	accounts    []*account
+	limited     int // queues that limits hold
 
-	queues   []*Queue // by slot; nil is free
-	accounts []*account
-	rings    [rings]ring
-	classes  ring // over High, Medium and Low
-	class    [3]*account
-	held     []*Queue // heap by until
-	waiting  int
-	limited  int // queues that limits hold
+	rings   [rings]ring
+	classes ring // over High, Medium and Low
+	class   [3]*account
 }
 
 // NewDispatcher returns a dispatcher without queues. pool may be nil with
@@ -86,7 +93,7 @@ func (d *Dispatcher) Add(config QueueConfig) *Queue {
 		}
 	}
 	d.queues[q.slot], d.accounts[q.slot] = q, &q.account
-	q.engines = []*Engine{NewEngine(EngineConfig{Yield: YieldNever})}
+	q.engine = NewEngine(EngineConfig{Yield: YieldNever})
 	q.configure(config)
 	return q
 }
@@ -105,7 +112,7 @@ func (q *Queue) configure(config QueueConfig) {
 	q.weight, q.class, q.limits = max(1, config.Weight), config.Class, config.Limits
 	q.throttled = make([]int64, len(q.limits))
 	if config.Engines != nil {
-		q.engines = config.Engines
+		q.engine, q.inner = config.Engines[0], config.Engines[1:]
 	}
 }
 
@@ -113,14 +120,18 @@ func (q *Queue) configure(config QueueConfig) {
 func (d *Dispatcher) Configure(q *Queue, config QueueConfig, now int64) {
 	d.move(q, isOut, now)
 	pending := q.pendingTokens()
-	for _, e := range q.engines {
-		e.carry(-pending, -q.inflight)
-	}
+	q.carry(-pending, -q.inflight)
 	q.configure(config)
-	for _, e := range q.engines {
-		e.carry(pending, q.inflight)
-	}
+	q.carry(pending, q.inflight)
 	d.Refresh(q, now)
+}
+
+// carry moves commands into or out of the counts of all engines.
+func (q *Queue) carry(pending, inflight int64) {
+	q.engine.carry(pending, inflight)
+	for _, e := range q.inner {
+		e.carry(pending, inflight)
+	}
 }
 
 func (q *Queue) pendingTokens() int64 {
@@ -140,7 +151,7 @@ func (d *Dispatcher) Remove(q *Queue, now int64) {
 // SetTokens replaces a queue's R- and L-tokens, as a redistribution does.
 // Unlimited L-tokens never end.
 func (d *Dispatcher) SetTokens(q *Queue, reserved, normal, now int64) {
-	q.engines[0].xi, q.normal = reserved, normal
+	q.engine.xi, q.normal = reserved, normal
 	d.Refresh(q, now)
 }
 
@@ -149,17 +160,21 @@ func (d *Dispatcher) Enqueue(q *Queue, t *Task, now int64) {
 	q.arrive(t, now)
 	q.tasks.push(t)
 	d.waiting++
-	if q.place == isOut {
+	if q.tasks.length == 1 && !q.stays() {
 		d.Refresh(q, now)
 	}
+}
+
+// stays reports whether a queue that was empty may wait where it is.
+func (q *Queue) stays() bool {
+	return q.place < rings && len(q.limits) == 0 && (q.place <= inReserved || !q.reserved())
 }
 
 // arrive books a task as offered.
 func (q *Queue) arrive(t *Task, now int64) {
 	t.queue, t.arrived, t.grant, t.Hit = q, now, GrantNone, false
-	q.counters.Offered++
-	q.counters.OfferedTokens += t.Cost
-	for _, e := range q.engines {
+	q.engine.Arrive(t.Cost, now)
+	for _, e := range q.inner {
 		e.Arrive(t.Cost, now)
 	}
 }
@@ -168,10 +183,11 @@ func (q *Queue) arrive(t *Task, now int64) {
 func (d *Dispatcher) Cancel(t *Task, now int64) {
 	q := t.queue
 	q.tasks.remove(t)
-	q.counters.Cancelled++
+	q.cancelled++
+	q.cancelledTokens += t.Cost
 	d.waiting--
-	for _, e := range q.engines {
-		e.Cancel(t.Cost, now)
+	for i := range 1 + len(q.inner) {
+		q.engineAt(i).Cancel(t.Cost, now)
 	}
 	d.Refresh(q, now)
 }
@@ -208,46 +224,41 @@ func (d *Dispatcher) Next(now int64) *Task {
 
 // pick returns the queue whose turn it is.
 func (d *Dispatcher) pick() *Queue {
-	for p := inUrgent; p <= inReserved; p++ {
-		if i := d.rings[p].pick(d.accounts); i >= 0 {
-			return d.queues[i]
-		}
-	}
-	class := d.classes.pick(d.class[:])
-	if class < 0 {
+	if d.occupied == 0 {
 		return nil
 	}
-	return d.queues[d.rings[inHigh+place(class)].pick(d.accounts)]
+	p := place(bits.TrailingZeros8(d.occupied))
+	if p >= inHigh && (d.occupied != 1<<p || d.classes.missed.count > 0) { // else the class is alone
+		p = inHigh + place(d.classes.pick(d.class[:]))
+	}
+	return d.queues[d.rings[p].pick(d.accounts)]
 }
 
 // dispatch runs the first task of a queue.
 func (d *Dispatcher) dispatch(q *Queue, grant Grant, now int64) *Task {
-	t := q.tasks.head
-	q.tasks.remove(t)
+	t := q.tasks.pop()
 	d.waiting--
-	d.issue(q, t, grant, now)
-	d.rings[q.place].charge(q.slot, &q.account, t.Cost)
-	if q.place >= inHigh {
-		class := int(q.place - inHigh)
+	t.issued, t.grant = now, grant
+	q.charge(t, grant, now)
+	q.dispatched[grant]++
+	if waited := now - t.arrived; waited > 0 {
+		q.waited += waited
+		q.waits.Add(waited)
+	}
+	r := &d.rings[q.place]
+	r.charge(q.slot, &q.account, t.Cost)
+	if class := int(q.place - inHigh); class >= 0 {
 		d.classes.charge(class, d.class[class], t.Cost)
 	}
 	if q.tasks.length == 0 { // else pick finds out what it may do next
-		d.move(q, isOut, now)
+		r.pause(q.slot, &q.account)
 	}
 	return t
 }
 
-// issue takes the tokens for a task that its queue may dispatch.
-func (d *Dispatcher) issue(q *Queue, t *Task, grant Grant, now int64) {
-	t.issued, t.grant = now, grant
-	q.charge(t, grant, now)
-	q.count(t, grant)
-}
-
-// ready reports whether a task could be dispatched.
-func (d *Dispatcher) ready() bool {
-	return d.rings[inUrgent].set.count|d.rings[inReserved].set.count|d.classes.set.count != 0
-}
+// ready reports whether a task could be dispatched. It may be wrong if there are
+// some that may not.
+func (d *Dispatcher) ready() bool { return d.waiting > 0 && d.occupied != 0 }
 
 // admit dispatches a task that has just arrived in an empty queue, while no
 // other queue is ready. False: it may not run now.
@@ -256,11 +267,13 @@ func (d *Dispatcher) admit(q *Queue, t *Task, now int64) bool {
 		return false
 	}
 	grant := d.grant(q, now)
-	if grant == GrantLimit || grant == GrantNone {
+	if grant <= GrantLimit {
 		return false
 	}
 	q.arrive(t, now)
-	d.issue(q, t, grant, now)
+	t.issued, t.grant = now, grant
+	q.charge(t, grant, now)
+	q.dispatched[grant]++
 	return true
 }
 
@@ -271,7 +284,7 @@ func (d *Dispatcher) grant(q *Queue, now int64) Grant {
 		return GrantReserved
 	case q.normal <= 0:
 		return GrantLimit
-	case d.mode == NoPool || q.engines[0].Fetch(d.pool, now):
+	case d.mode == NoPool || q.engine.Fetch(d.pool, now):
 		return GrantNormal
 	case d.mode == SoftPool:
 		return GrantOpportunistic
@@ -282,17 +295,18 @@ func (d *Dispatcher) grant(q *Queue, now int64) Grant {
 // Done books a dispatched task as completed.
 func (d *Dispatcher) Done(t *Task, now int64) {
 	q := t.queue
-	q.counters.Served++
-	q.counters.ServedTokens += t.Cost
-	q.counters.Bytes += t.Bytes
-	q.counters.Service += now - t.issued
+	q.served++
+	q.tokens += t.Cost
+	q.bytes += t.Bytes
+	q.serving += now - t.issued
 	q.services.Add(now - t.issued)
 	q.inflight -= t.Cost
-	for _, e := range q.engines {
+	q.engine.Complete(t.Cost, now)
+	for _, e := range q.inner {
 		e.Complete(t.Cost, now)
 	}
 	if t.Hit {
-		q.counters.Hits++
+		q.hits++
 		q.refund(t)
 	}
 }
@@ -300,7 +314,8 @@ func (d *Dispatcher) Done(t *Task, now int64) {
 // refund gives the tokens of a cache hit back: it needs nothing of what they
 // stand for, the capacity of the device.
 func (q *Queue) refund(t *Task) {
-	for i, e := range q.engines {
+	for i := range 1 + len(q.inner) {
+		e := q.engineAt(i)
 		e.Hit(t.Cost)
 		if t.charged&(1<<i) != 0 {
 			e.Refund(t.Cost, t.grant)
@@ -343,7 +358,7 @@ func (d *Dispatcher) classify(q *Queue, now int64) (place, Grant) {
 	case grant == GrantLimit:
 		return isSpent, grant
 	case grant == GrantNone:
-		q.until = max(q.engines[0].nextFetch, now+1)
+		q.until = max(q.engine.nextFetch, now+1)
 		return isHeld, grant
 	case q.class != Urgent && grant == GrantReserved && d.arbitration == ReservedFirst:
 		return inReserved, grant
@@ -389,6 +404,7 @@ func (d *Dispatcher) move(q *Queue, to place, now int64) {
 // enter adds a queue to the ring of its place.
 func (d *Dispatcher) enter(q *Queue) {
 	d.rings[q.place].add(q.slot, &q.account)
+	d.occupied |= 1 << q.place
 	if class := int(q.place - inHigh); class >= 0 {
 		d.classes.add(class, d.class[class])
 	}
@@ -399,8 +415,11 @@ func (d *Dispatcher) enter(q *Queue) {
 func (d *Dispatcher) leave(q *Queue, held bool) {
 	r := &d.rings[q.place]
 	r.remove(q.slot, &q.account, held)
-	if q.place >= inHigh && r.set.count == 0 {
-		class := int(q.place - inHigh)
+	if r.set.count > 0 {
+		return
+	}
+	d.occupied &^= 1 << q.place
+	if class := int(q.place - inHigh); class >= 0 {
 		d.classes.remove(class, d.class[class], held)
 	}
 }

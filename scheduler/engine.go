@@ -48,36 +48,38 @@ const (
 	GrantNormal
 	// GrantOpportunistic: no token; the device had room (soft pool).
 	GrantOpportunistic
+	grants // how many there are
 )
 
 // Engine is Haechi's client side: the tokens of one initiator on one event
 // thread. Only that thread touches it. The zero Engine has no tokens.
 type Engine struct {
-	cfg EngineConfig
+	// What every command touches comes first.
+	xi       int64 // ξ: reservation tokens; negative is owed
+	floor    int64 // ξ must be above it to be used; positive only when paced
+	local    int64 // loc: unspent tokens of the global pool; negative is owed
+	open     int64 // accepted, not completed, in tokens
+	inflight int64 // issued, not completed, in tokens
+	served   int64 // tokens completed since the engine was made
+	drained  bool  // nothing was pending at some time since TakeBacklogged
 
-	xi      int64 // ξ: reservation tokens; negative is owed
-	ceiling int64 // ⌊X⌋
-	floor   int64 // ξ must be above it to be used; positive only when paced
-	local   int64 // loc: unspent tokens of the global pool; negative is owed
-	issued  int64 // tokens issued this period
-	done    int64 // N: tokens completed this period
-	yielded int64 // reservation tokens given back this period
-	offered int64 // tokens accepted since the engine was made
-	served  int64 // tokens completed since the engine was made
-	hits    int64 // of served, what needed no device
+	nextFetch int64
+	idleSince int64
+	idle      int64 // ns idle since the last tick
+	lastTick  int64
 
+	cfg        EngineConfig
+	ceiling    int64 // ⌊X⌋
 	granted    int64 // tokens of the last grant
 	grantedAt  int64
 	grantedEnd int64
+	yielded    int64 // reservation tokens given back this period
+	hits       int64 // of served, what needed no device
 
-	pend     int64 // accepted, not issued, in tokens
-	inflight int64 // issued, not completed, in tokens
-
-	nextFetch int64
-	lastTick  int64
-	idleSince int64
-	idle      int64 // ns idle since the last tick
-	drained   bool  // nothing was pending at some time since TakeBacklogged
+	// Further counts follow from those above and what they were at some time.
+	issuedBefore int64 // served and inflight at the period's start, less what counts for this one
+	servedBefore int64 // served at the period's start
+	uncounted    int64 // accepted since the engine was made, less served and open
 }
 
 // NewEngine returns an engine without tokens.
@@ -99,11 +101,12 @@ func (e *Engine) Configure(cfg EngineConfig) {
 // old ones; what is owed is carried over.
 func (e *Engine) BeginPeriod(now, reservation int64) {
 	e.local = min(e.local, 0)
-	e.issued = max(0, e.issued-e.cfg.Limit)
-	if e.cfg.Limit == 0 {
-		e.issued = 0
+	over := int64(0)
+	if e.cfg.Limit > 0 {
+		over = max(0, e.Issued()-e.cfg.Limit)
 	}
-	e.done, e.yielded, e.nextFetch = 0, 0, now
+	e.issuedBefore, e.servedBefore = e.served+e.inflight-over, e.served
+	e.yielded, e.nextFetch = 0, now
 	e.Grant(now, reservation, now+e.cfg.Period)
 }
 
@@ -112,9 +115,7 @@ func (e *Engine) BeginPeriod(now, reservation int64) {
 func (e *Engine) Grant(now, tokens, end int64) {
 	e.xi = tokens + min(e.xi, 0)
 	e.granted, e.grantedAt, e.grantedEnd = tokens, now, end
-	if e.pend == 0 && e.inflight == 0 {
-		e.idleSince = now
-	}
+	e.settle(now)
 	e.lastTick, e.idle = now, 0
 	e.setCeiling(now)
 }
@@ -134,17 +135,17 @@ func (e *Engine) setCeiling(now int64) {
 
 // Arrive accepts a command of the given cost at now.
 func (e *Engine) Arrive(cost, now int64) {
-	if e.pend == 0 && e.inflight == 0 {
+	if e.open == 0 {
 		e.idle += now - e.idleSince
 	}
-	e.pend += cost
-	e.offered += cost
+	e.open += cost
 }
 
 // Cancel takes back a command that was accepted and not issued.
 func (e *Engine) Cancel(cost, now int64) {
-	e.pend -= cost
-	e.drained = e.drained || e.pend == 0
+	e.open -= cost
+	e.uncounted += cost
+	e.drained = e.drained || e.open == e.inflight
 	e.settle(now)
 }
 
@@ -169,7 +170,7 @@ func (e *Engine) Issue(cost int64) Grant {
 func (e *Engine) Reserved() bool { return e.xi > e.floor }
 
 // AtLimit reports whether the period's limit is reached.
-func (e *Engine) AtLimit() bool { return e.cfg.Limit > 0 && e.issued >= e.cfg.Limit }
+func (e *Engine) AtLimit() bool { return e.cfg.Limit > 0 && e.Issued() >= e.cfg.Limit }
 
 // Charge books a command of the given cost as issued with the grant.
 func (e *Engine) Charge(cost int64, grant Grant) {
@@ -179,10 +180,8 @@ func (e *Engine) Charge(cost int64, grant Grant) {
 	case GrantNormal:
 		e.local -= cost
 	}
-	e.issued += cost
-	e.pend -= cost
-	e.drained = e.drained || e.pend == 0
 	e.inflight += cost
+	e.drained = e.drained || e.open == e.inflight
 }
 
 // Fetch asks the pool for a batch unless it was found empty less than Retry
@@ -207,15 +206,15 @@ func (e *Engine) Wake(now int64) { e.nextFetch = now }
 
 // Complete books an issued command of the given cost as done at now.
 func (e *Engine) Complete(cost, now int64) {
-	e.done += cost
 	e.served += cost
 	e.inflight -= cost
+	e.open -= cost
 	e.settle(now)
 }
 
 // settle notes the start of an idle time.
 func (e *Engine) settle(now int64) {
-	if e.pend == 0 && e.inflight == 0 {
+	if e.open == 0 {
 		e.idleSince = now
 	}
 }
@@ -227,9 +226,7 @@ func (e *Engine) Tick(now int64) {
 	if e.cfg.LocalCapacity > 0 && e.cfg.Period > 0 && e.cfg.Yield != YieldNever {
 		e.yieldTo(mulDiv(e.cfg.LocalCapacity, max(0, e.grantedEnd-now), e.cfg.Period))
 	}
-	if e.pend == 0 && e.inflight == 0 {
-		e.idleSince = now
-	}
+	e.settle(now)
 	e.lastTick, e.idle = now, 0
 }
 
@@ -239,10 +236,10 @@ func (e *Engine) keep(now int64) int64 {
 	case YieldLiteral:
 		return e.ceiling
 	case YieldDemand:
-		return e.ceiling + e.pend
+		return e.ceiling + e.Pending()
 	case YieldIdle:
 		idle := e.idle
-		if e.pend == 0 && e.inflight == 0 {
+		if e.open == 0 {
 			idle += now - e.idleSince
 		}
 		if 2*idle >= now-e.lastTick && now > e.lastTick {
@@ -281,7 +278,7 @@ type Report struct {
 }
 
 // Report returns the engine's report.
-func (e *Engine) Report() Report { return Report{max(0, e.xi), e.done} }
+func (e *Engine) Report() Report { return Report{max(0, e.xi), e.Done()} }
 
 // Residual is ξ, the reservation tokens left; negative is owed.
 func (e *Engine) Residual() int64 { return e.xi }
@@ -290,17 +287,19 @@ func (e *Engine) Residual() int64 { return e.xi }
 func (e *Engine) Local() int64 { return e.local }
 
 // Issued is what was issued this period, in tokens.
-func (e *Engine) Issued() int64 { return e.issued }
+func (e *Engine) Issued() int64 { return e.served + e.inflight - e.issuedBefore }
 
 // Done is N, what was completed this period, in tokens.
-func (e *Engine) Done() int64 { return e.done }
+func (e *Engine) Done() int64 { return e.served - e.servedBefore }
 
 // Yielded is what was given back this period, in tokens.
 func (e *Engine) Yielded() int64 { return e.yielded }
 
 // Totals are what was accepted and what was completed since the engine was
 // made, in tokens.
-func (e *Engine) Totals() (offered, served int64) { return e.offered, e.served }
+func (e *Engine) Totals() (offered, served int64) {
+	return e.served + e.open + e.uncounted, e.served
+}
 
 // Hits is what of the completed tokens needed no device, since the engine was
 // made.
@@ -310,19 +309,21 @@ func (e *Engine) Hits() int64 { return e.hits }
 // last call.
 func (e *Engine) TakeBacklogged() bool {
 	backlogged := !e.drained
-	e.drained = e.pend == 0
-	return backlogged && e.pend > 0
+	e.drained = e.Pending() == 0
+	return backlogged && !e.drained
 }
 
 // carry moves commands that were accepted (and issued) into or out of the
 // engine's counts, when their queue gets another engine.
 func (e *Engine) carry(pend, inflight int64) {
-	e.pend += pend
+	e.open += pend + inflight
 	e.inflight += inflight
+	e.uncounted -= pend + inflight
+	e.issuedBefore += inflight
 }
 
 // Pending is what was accepted and not issued, in tokens.
-func (e *Engine) Pending() int64 { return e.pend }
+func (e *Engine) Pending() int64 { return e.open - e.inflight }
 
 // InFlight is what was issued and not completed, in tokens.
 func (e *Engine) InFlight() int64 { return e.inflight }

@@ -117,7 +117,7 @@ func (g *Gate) Explain(initiator string, now int64) []Explanation {
 func (g *Gate) ExplainQueue(q *Queue, now int64) Explanation { return g.explain(q, now) }
 
 func (g *Gate) explain(q *Queue, now int64) Explanation {
-	x := Explanation{Flow: q.flow, Thread: g.thread, Counters: q.counters, Waits: q.waits, Services: q.services, Waiting: q.Pending()}
+	x := Explanation{Flow: q.flow, Thread: g.thread, Counters: q.Counters(), Waits: *q.Waits(), Services: q.services, Waiting: q.Pending()}
 	for _, p := range q.stakes {
 		e := p.entity
 		if e.Rule == nil {

@@ -76,7 +76,7 @@ func (g *Gate) Admit(q *Queue, t *Task, now int64) (dispatch bool) {
 // admit lets a command pass if nothing waits that could run in its place.
 func (g *Gate) admit(q *Queue, t *Task, now int64) bool {
 	s := q.site
-	if q.place == isOut && s.room() && !s.dispatcher.ready() && s.dispatcher.admit(q, t, now) {
+	if q.tasks.length == 0 && s.room() && !s.dispatcher.ready() && s.dispatcher.admit(q, t, now) {
 		s.inflight++
 		if !s.room() {
 			s.unhold(now)

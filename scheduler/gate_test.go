@@ -406,3 +406,58 @@ func TestHardPoolBoundsThePeriod(t *testing.T) {
 		}
 	}
 }
+
+// TestQueueThatRanEmpty: its next command is judged when it comes, whatever the
+// queue was before, and passes at once if nothing else waits.
+func TestQueueThatRanEmpty(t *testing.T) {
+	a := newAlone(t, GateConfig{Window: 1, Lead: ms}, Rule{Initiators: []string{"iqn.r"}, Reservation: Rate{IOPS: 100}})
+	a.step(0, 0)
+	other, promised := a.open("iqn.n", 0), a.open("iqn.r", 0)
+	issue := func(q *Queue) *Task {
+		task := &Task{Cost: 1}
+		if a.gate.Admit(q, task, a.now) {
+			t.Fatal("expected a window of one command")
+		}
+		return task
+	}
+	next := func() *Task {
+		a.gate.Done(a.device[0], a.now)
+		a.device[0] = a.gate.Next(a.now)
+		return a.device[0]
+	}
+	first := &Task{Cost: 1}
+	if !a.gate.Admit(promised, first, a.now) {
+		t.Fatal("expected the first command to pass")
+	}
+	a.device = []*Task{first}
+	for promised.Engine().Reserved() {
+		issue(promised)
+		next()
+	}
+	normal := issue(promised)
+	if next() != normal || normal.Grant() == GrantReserved {
+		t.Fatalf("found grant %d, expected a normal one until the next reservation token is due", normal.Grant())
+	}
+	for range 20 {
+		a.now += ms
+		a.gate.Tick(a.now)
+	}
+	for range 5 {
+		issue(other)
+	}
+	last := issue(promised)
+	if got := next(); got != last || last.Grant() != GrantReserved {
+		t.Errorf("found a command of %s with grant %d, expected the reserved one first", got.Queue().flow.Initiator, got.Grant())
+	}
+	for a.gate.Waiting() > 0 {
+		next()
+	}
+	a.gate.Done(a.device[0], a.now)
+	for _, q := range []*Queue{other, promised, other} {
+		task := &Task{Cost: 1}
+		if !a.gate.Admit(q, task, a.now) {
+			t.Fatalf("%s: expected a command to pass while none waits", q.flow.Initiator)
+		}
+		a.gate.Done(task, a.now)
+	}
+}

@@ -39,30 +39,40 @@ type Limit struct {
 // Queue holds the waiting tasks of one (initiator, logical unit) on one event
 // thread.
 type Queue struct {
+	// What every command touches comes first.
 	account
+	site       *site
 	dispatcher *Dispatcher
-	slot       int
-	class      Class
-	engines    []*Engine
-	limits     []*Limit
-	throttled  []int64 // ns that each limit held the queue back
-	normal     int64   // L-tokens
 	tasks      fifo
+	engine     *Engine   // whose global tokens it uses
+	inner      []*Engine // the others that have reservation tokens for it
+	limits     []*Limit
+	normal     int64 // L-tokens
+	slot       int
+	heldBy     int   // limit that holds it, -1 none
+	inflight   int64 // tokens
+	place      place
+	class      Class
+	dispatched [grants]int64 // commands, by grant
+	served     int64         // commands
+	tokens     int64         // of them
+	bytes      int64         // of them
+	serving    int64         // ns that they took, summed
+	waited     int64         // ns that those dispatched had waited, summed
 
-	place     place
-	until     int64 // when a held queue is looked at again
+	throttled []int64 // ns that each limit held the queue back
+	until     int64   // when a held queue is looked at again
 	heapIndex int
-	heldBy    int // limit that holds it, -1 none
 	heldSince int64
 
-	flow     Flow
-	site     *site
-	stakes   []*stake // from the outside in; nil without a gate
-	inflight int64    // tokens
+	flow   Flow
+	stakes []*stake // from the outside in; nil without a gate
 
-	counters Counters
-	waits    Histogram
-	services Histogram
+	hits            int64 // commands
+	cancelled       int64 // commands
+	cancelledTokens int64
+	waits           Histogram // but for the first bucket, of those that did not wait
+	services        Histogram
 }
 
 // Counters are totals of a queue since it was added.
@@ -90,10 +100,29 @@ func (c *Counters) add(o *Counters) {
 }
 
 // Counters returns the queue's totals.
-func (q *Queue) Counters() Counters { return q.counters }
+func (q *Queue) Counters() Counters {
+	return Counters{
+		Offered: q.passed() + int64(q.tasks.length) + q.cancelled, Served: q.served,
+		OfferedTokens: q.tokens + q.inflight + q.pendingTokens() + q.cancelledTokens, ServedTokens: q.tokens, Bytes: q.bytes,
+		Reserved: q.dispatched[GrantReserved], Normal: q.dispatched[GrantNormal], Opportunistic: q.dispatched[GrantOpportunistic],
+		Hits: q.hits, Cancelled: q.cancelled, Waited: q.waited, Service: q.serving,
+	}
+}
+
+// passed is how many commands were dispatched.
+func (q *Queue) passed() (n int64) {
+	for _, with := range q.dispatched {
+		n += with
+	}
+	return n
+}
 
 // Waits is the histogram of the time between arrival and dispatch.
-func (q *Queue) Waits() *Histogram { return &q.waits }
+func (q *Queue) Waits() *Histogram {
+	all := q.waits
+	all[0] = q.passed() - all.Count()
+	return &all
+}
 
 // Services is the histogram of the time between dispatch and Done.
 func (q *Queue) Services() *Histogram { return &q.services }
@@ -103,7 +132,7 @@ func (q *Queue) Services() *Histogram { return &q.services }
 func (q *Queue) Throttled(i int) int64 { return q.throttled[i] }
 
 // Engine is the queue's first engine.
-func (q *Queue) Engine() *Engine { return q.engines[0] }
+func (q *Queue) Engine() *Engine { return q.engine }
 
 // Pending is how many tasks wait.
 func (q *Queue) Pending() int { return q.tasks.length }
@@ -114,7 +143,10 @@ func (q *Queue) NormalTokens() int64 { return q.normal }
 
 // reserved reports whether a reservation token may be used.
 func (q *Queue) reserved() bool {
-	for _, e := range q.engines {
+	if q.engine.Reserved() {
+		return true
+	}
+	for _, e := range q.inner {
 		if e.Reserved() {
 			return true
 		}
@@ -149,15 +181,12 @@ func (q *Queue) unlimited(now int64) bool {
 // tokens, since an inner reservation is part of the outer one, or a normal one
 // of the first engine.
 func (q *Queue) charge(t *Task, grant Grant, now int64) {
-	t.charged = 0
 	q.inflight += t.Cost
-	for i, e := range q.engines {
-		if grant == GrantReserved && !e.Reserved() || grant != GrantReserved && i > 0 {
-			e.Charge(t.Cost, GrantOpportunistic)
-			continue
-		}
-		e.Charge(t.Cost, grant)
-		t.charged |= 1 << i
+	t.charged = 1
+	if len(q.inner) > 0 {
+		q.chargeAll(t, grant)
+	} else {
+		q.engine.Charge(t.Cost, grant)
 	}
 	if grant != GrantReserved && q.normal != Unlimited {
 		q.normal -= t.Cost
@@ -167,24 +196,32 @@ func (q *Queue) charge(t *Task, grant Grant, now int64) {
 	}
 }
 
+// chargeAll charges several engines.
+func (q *Queue) chargeAll(t *Task, grant Grant) {
+	t.charged = 0
+	for i := range 1 + len(q.inner) {
+		e := q.engineAt(i)
+		if grant == GrantReserved && !e.Reserved() || grant != GrantReserved && i > 0 {
+			e.Charge(t.Cost, GrantOpportunistic)
+			continue
+		}
+		e.Charge(t.Cost, grant)
+		t.charged |= 1 << i
+	}
+}
+
+// engineAt is the i-th engine.
+func (q *Queue) engineAt(i int) *Engine {
+	if i == 0 {
+		return q.engine
+	}
+	return q.inner[i-1]
+}
+
 // units is what the limit counts of a task.
 func (l *Limit) units(t *Task) int64 {
 	if l.PerByte {
 		return t.Bytes
 	}
 	return t.Cost
-}
-
-// count books a dispatch.
-func (q *Queue) count(t *Task, grant Grant) {
-	q.counters.Waited += t.issued - t.arrived
-	q.waits.Add(t.issued - t.arrived)
-	switch grant {
-	case GrantReserved:
-		q.counters.Reserved++
-	case GrantNormal:
-		q.counters.Normal++
-	default:
-		q.counters.Opportunistic++
-	}
 }

@@ -49,6 +49,11 @@ func (r *ring) pick(accounts []*account) int {
 	if r.turn >= 0 || r.set.count == 0 {
 		return r.turn
 	}
+	return r.begin(accounts)
+}
+
+// begin gives somebody the turn.
+func (r *ring) begin(accounts []*account) int {
 	if i := r.broken; i >= 0 && r.set.has(i) {
 		r.broken, r.turn, r.used = -1, i, true
 		return i
@@ -108,12 +113,24 @@ func (r *ring) skip(accounts []*account) {
 	}
 }
 
-// charge books a cost to whose turn it is.
+// charge books a cost to whose turn it is; who is alone needs none.
 func (r *ring) charge(i int, a *account, cost int64) {
-	r.used = r.used || r.turn == i
-	if a.deficit -= cost; a.deficit <= 0 && r.turn == i {
+	if r.turn != i {
+		return
+	}
+	r.used = true
+	if a.deficit -= cost; a.deficit <= 0 {
 		r.turn = -1
 	}
+}
+
+// pause ends the turn of an account that has nothing to use for now, and may stay
+// where it is. What it did not use is lost.
+func (r *ring) pause(i int, a *account) {
+	if r.turn == i {
+		r.turn = -1
+	}
+	a.deficit = min(a.deficit, 0)
 }
 
 // remove takes an account out; what it did not use is lost. With held, a limit is

@@ -4,20 +4,21 @@ package scheduler
 // has its own queues, order and window, so that nobody waits for a device that
 // is slower than the one that it wants.
 type site struct {
-	device     *Device
 	dispatcher *Dispatcher
-	slot       int
-	number     int64 // of all that the gate has made
-	window     int   // dispatched commands that may be under way; 0 is no bound
-	batch      int64 // of global tokens
-	queues     int
+	window     int // dispatched commands that may be under way; 0 is no bound
 	inflight   int
+	done       int64 // tokens that the device has served
+	slot       int
 	saturated  bool  // a command waited for the window since the last report
 	holding    bool  // the device has room, and all that waits is held by limits
 	holdingFor int64 // ns of that since the last report, but for
 	holdingAt  int64 // what has passed since then
-	done       int64 // tokens that the device has served
-	stakes     []*stake
+
+	device *Device
+	number int64 // of all that the gate has made
+	batch  int64 // of global tokens
+	queues int
+	stakes []*stake
 }
 
 // stake is an entity's part in a site: its reservation tokens there, and its

@@ -11,12 +11,13 @@ type Task struct {
 	// its reservation or global token is given back.
 	Hit bool
 
-	next, prev *Task
+	grant   Grant
+	charged uint8 // engines of the queue, by index, that gave a token
+
 	queue      *Queue
-	grant      Grant
-	charged    uint8 // engines of the queue, by index, that gave a token
 	arrived    int64
 	issued     int64
+	next, prev *Task
 }
 
 // Grant says with which token the task was dispatched.
@@ -43,6 +44,18 @@ func (f *fifo) push(t *Task) {
 	}
 	f.tail = t
 	f.length++
+}
+
+// pop takes the first task out.
+func (f *fifo) pop() *Task {
+	t := f.head
+	if f.head = t.next; f.head == nil {
+		f.tail = nil
+	} else {
+		f.head.prev, t.next = nil, nil
+	}
+	f.length--
+	return t
 }
 
 // remove takes a task out from anywhere.
