@@ -146,7 +146,7 @@ func (m *movement) update(u, v int, changes []change) {
 
 // minParallel is the number of edge updates below which handing them to other
 // threads costs more than it saves.
-const minParallel = 1 << 14
+const minParallel = 1 << 13
 
 func (m *movement) updateEnds(u, v, from, to int, changes []change) {
 	servers := m.p.Servers
