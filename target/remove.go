@@ -24,8 +24,7 @@ func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) er
 	err := s.flush(lu)
 	s.closeLanes(lu)
 	if err == nil {
-		lu.StopWatching()
-		err = lu.Store().Close()
+		err = lu.Close()
 	}
 	s.endRemoval(lu, err == nil)
 	if err != nil {

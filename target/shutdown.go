@@ -24,11 +24,8 @@ func (s *Server) retire(left error) error {
 	if left != nil || errors.Is(err, errUnended) {
 		return err
 	}
-	for _, lu := range s.LogicalUnits() {
-		lu.StopWatching()
-	}
 	s.stopThreads()
-	return errors.Join(err, s.forEachUnit("close", func(lu *scsi.LogicalUnit) error { return lu.Store().Close() }))
+	return errors.Join(err, s.forEachUnit("close", (*scsi.LogicalUnit).Close))
 }
 
 // awaitRemovals waits for logical units that are being closed already.

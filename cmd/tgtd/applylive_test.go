@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"strings"
 	"testing"
 	"time"
@@ -156,19 +157,31 @@ func TestApplyLive(t *testing.T) {
 	}
 }
 
+// watchers counts the goroutines that look at the space of volumes.
+func watchers(t *testing.T) int {
+	t.Helper()
+	var stacks strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&stacks, 2); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(stacks.String(), "(*LogicalUnit).watchSpace.func1(")
+}
+
 // TestApplyFails: what cannot be put into force as a whole is not at all.
 func TestApplyFails(t *testing.T) {
 	l := serveLive(t, liveConfig)
 	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t", CHAP: chap("the first secret")})
 	settle(t, c, 0)
 	before := l.tgtd(exitOK, "config")
-	good := "  good: {type: file, path: good, size: 1MiB}\n"
+	good := "  good: {type: file, path: good, size: 1MiB, soft-threshold: 1MiB}\n"
+	writeFile(t, filepath.Join(l.dir, "foreign"), strings.Repeat("x", 24<<10))
 	for _, test := range []struct {
 		replace []string
 		want    []string
 	}{
 		{[]string{"  ram:", good + "  bad: {type: file, path: no/such/dir, size: 1MiB}\n  ram:", "file, size: 1MiB", "file, size: 2MiB"}, []string{"volume bad", "no such file"}},
 		{[]string{"  ram:", good + "  twice: {type: file, path: " + l.dir + "/./../" + filepath.Base(l.dir) + "/file}\n  ram:"}, []string{"volume twice"}},
+		{[]string{"  ram:", "  good: {type: file, path: good, size: 1MiB, protection: 1, protection-file: foreign}\n  ram:"}, []string{"volume good", "foreign"}},
 		{[]string{"  ram:", good + "  ram:", "127.0.0.1:0", `127.0.0.1:0", "192.0.2.77:1`}, []string{"192.0.2.77:1", "no network interface"}},
 		{[]string{"  ram:", good + "  ram:", "volumes:", "qos: {capacity: 5}\nvolumes:"}, []string{"needs a restart", "qos.capacity"}},
 		{[]string{"  ram:", good + "  ram:", "volumes:", `qos: {rules: [{name: r, initiators: ["*"], limit: 1, reservation: 2}]}` + "\nvolumes:"}, []string{"tgtd.yaml:4:", "qos.rules[0].limit"}},
@@ -180,6 +193,9 @@ func TestApplyFails(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(l.dir, "good")); err == nil {
 			t.Errorf("%q: a file was made by a configuration that was refused", test.replace)
 		}
+		if n := watchers(t); n > 0 {
+			t.Errorf("%q: %d closed volumes are looked at", test.replace, n)
+		}
 	}
 	if after := l.tgtd(exitOK, "config"); after != before {
 		t.Errorf("found\n%s, expected\n%s", after, before)
@@ -189,6 +205,9 @@ func TestApplyFails(t *testing.T) {
 		t.Errorf("found %d blocks, %v", blocks, err)
 	}
 	l.apply(exitOK, []string{"  ram:", good + "  ram:"}, "volumes.good: new")
+	if n := watchers(t); n != 1 {
+		t.Errorf("%d volumes are looked at, expected 1", n)
+	}
 }
 
 // TestAdminCommands: sessions are ended and sent elsewhere, and sizes looked at

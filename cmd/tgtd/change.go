@@ -88,19 +88,15 @@ func (c *change) openVolume(v *conf.Volume) error {
 	if busy := c.beingClosed(v); busy != "" {
 		return fmt.Errorf("volume %s: volume %s of the same name or store is still being closed; apply again when it is", v.Name, busy)
 	}
-	fresh := missingFiles(v)
+	for _, path := range missingFiles(v) {
+		c.undo = append(c.undo, func() error { return removed(path) })
+	}
 	lu, err := c.daemon.assembly.openVolume(v)
 	if err != nil {
 		return err
 	}
 	c.added = append(c.added, &addition{v, lu})
-	c.undo = append(c.undo, func() error {
-		errs := []error{lu.Store().Close()}
-		for _, path := range fresh {
-			errs = append(errs, removed(path))
-		}
-		return errors.Join(errs...)
-	})
+	c.undo = append(c.undo, lu.Close)
 	return nil
 }
 

@@ -203,6 +203,13 @@ func (lu *LogicalUnit) Device() string { return lu.config.Device }
 // Store returns the logical unit's store, for opening and closing lanes.
 func (lu *LogicalUnit) Store() backstore.Store { return lu.store }
 
+// Close ends what the logical unit does by itself and closes its store, whose lanes
+// are closed. After an error it may be called again.
+func (lu *LogicalUnit) Close() error {
+	lu.stopWatching()
+	return lu.store.Close()
+}
+
 // update replaces the state by a changed copy.
 func (lu *LogicalUnit) update(change func(*State)) {
 	lu.mu.Lock()

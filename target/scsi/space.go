@@ -23,7 +23,7 @@ type spaceWatch struct {
 	known   bool // the store can tell
 }
 
-// watchSpace begins to look. StopWatching ends it.
+// watchSpace begins to look. Close ends it.
 func (lu *LogicalUnit) watchSpace() {
 	if lu.info.Thin {
 		_, err := backstore.SpaceOf(lu.store)
@@ -47,9 +47,7 @@ func (lu *LogicalUnit) watchSpace() {
 	})
 }
 
-// StopWatching ends what the logical unit does by itself, before its store is
-// closed.
-func (lu *LogicalUnit) StopWatching() {
+func (lu *LogicalUnit) stopWatching() {
 	if lu.space.stop != nil {
 		close(lu.space.stop)
 		lu.space.ended.Wait()
