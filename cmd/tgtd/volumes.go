@@ -37,7 +37,7 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
-	lu, err := scsi.NewLogicalUnit(scsi.LUConfig{
+	config := scsi.LUConfig{
 		Name: v.Name, Store: store, Device: deviceOf(v), BlockSize: v.BlockSize,
 		Vendor: v.Vendor, Product: v.Product,
 		Serial: serialOf(v, a.identity), NAA: v.NAA,
@@ -46,10 +46,14 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		Reservations: reserved, SaveReservations: kept.save,
 		PhysicalBlock: v.PhysicalBlockSize, Removable: v.Removable,
 		SanitizeRate: int64(v.SanitizeRate), SoftThreshold: int64(v.SoftThreshold),
-	})
+	}
+	err = a.sanitizing(v, &config)
+	var lu *scsi.LogicalUnit
+	if err == nil {
+		lu, err = scsi.NewLogicalUnit(config)
+	}
 	if err != nil {
-		store.Close()
-		return nil, err
+		return nil, errors.Join(err, store.Close())
 	}
 	failing.bind(lu)
 	return lu, nil

@@ -50,6 +50,13 @@ type LUConfig struct {
 	// SaveReservations makes them stable, whole or not at all. Calls come one
 	// at a time and may block. Nil: APTPL is refused.
 	SaveReservations func(*reservation.State) error
+
+	// Sanitizing is a sanitize operation of before a restart that has not succeeded;
+	// nil: there was none.
+	Sanitizing *SanitizeNote
+	// SaveSanitizing makes stable that there is such an operation; nil: there is none.
+	// Calls come one at a time and may block. Nil: it is forgotten with the process.
+	SaveSanitizing func(*SanitizeNote) error
 }
 
 // LogicalUnit is SAM-5's logical unit: one volume as all its initiators see
@@ -139,6 +146,7 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 		Blocks:     uint64(lu.info.Size) >> lu.blockShift,
 		WriteCache: lu.info.VolatileCache && !config.WriteThrough,
 		OwnTags:    lu.protect != protect.None,
+		Sanitize:   interrupted(config.Sanitizing),
 	})
 	lu.watchSpace()
 	return lu, nil

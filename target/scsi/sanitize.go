@@ -93,13 +93,37 @@ func sanitizeExitFailureMode(c *Command) {
 			c.Fail(InvalidFieldInCDB(1, 4))
 			return
 		}
-		lu.update(func(s *State) {
-			if s.Sanitize == z { // else another one has begun meanwhile
-				s.Sanitize = nil
-			}
-		})
+		c.noteSanitizing(z, nil, func(c *Command, err error) { c.exitFailure(z, err) })
+		return
 	}
 	c.Good()
+}
+
+// exitFailure makes the medium accessible again.
+func (c *Command) exitFailure(z *sanitizing, err error) {
+	if err != nil {
+		c.conclusive(InternalTargetFailure)
+		return
+	}
+	c.Nexus.LU.update(func(s *State) {
+		if s.Sanitize == z { // else another one has begun meanwhile
+			s.Sanitize = nil
+		}
+	})
+	c.conclusive(nil)
+}
+
+// conclusive ends the command, with GOOD if s is nil; one that was aborted meanwhile
+// ends as that.
+func (c *Command) conclusive(s *Sense) {
+	switch {
+	case c.ending:
+		c.settle()
+	case s != nil:
+		c.Fail(s)
+	default:
+		c.Good()
+	}
 }
 
 // sanitize begins the operation z.
@@ -119,23 +143,34 @@ func (c *Command) sanitize(z *sanitizing) {
 		c.Fail(c.sense(before.sense()))
 		return
 	}
-	lu.config.Logger.Info("sanitize operation", "volume", lu.Name(), "passes", z.passes, "initiator", c.Nexus.Initiator)
-	immediate := c.CDB[1]&sanitizeImmediate != 0
-	if !immediate {
+	c.noteSanitizing(z, z.note(), func(c *Command, err error) { c.startSanitize(z, before, err) })
+}
+
+// startSanitize begins the operation z, of which there is a note unless err says that
+// it could not be made. The unit is as before if it cannot begin.
+func (c *Command) startSanitize(z, before *sanitizing, err error) {
+	immediate, s := c.CDB[1]&sanitizeImmediate != 0, InsufficientResources
+	if err != nil {
+		s = InternalTargetFailure
+	}
+	if !immediate && !c.ending {
 		z.waiter, c.waitsFor = c, z // it may have ended when Background returns
 	}
-	switch {
-	case !c.Port.Background(c, func(b *Command) { b.beginSanitize(z) }):
+	if err != nil || c.ending || !c.Port.Background(c, func(b *Command) { b.beginSanitize(z) }) {
 		z.waiter, c.waitsFor = nil, nil
-		lu.update(func(s *State) { s.Sanitize = before })
-		c.Fail(InsufficientResources)
-	case immediate:
+		c.Nexus.LU.update(func(s *State) { s.Sanitize = before })
+		c.noteSanitizing(before, before.note(), func(c *Command, _ error) { c.conclusive(s) })
+		return
+	}
+	if immediate {
 		c.Good()
 	}
 }
 
 // beginSanitize is the background command's.
 func (c *Command) beginSanitize(z *sanitizing) {
+	lu := c.Nexus.LU
+	lu.config.Logger.Info("sanitize operation", "volume", lu.Name(), "passes", z.passes, "initiator", c.Nexus.Initiator)
 	c.sanitizes = z
 	c.fetch(0, SegmentSize, func(c *Command) {
 		c.work.index = 0
@@ -244,14 +279,22 @@ func (c *Command) endSanitize(s *segment) {
 		c.Fail(SanitizeFailed)
 		return
 	}
+	c.noteSanitizing(z, nil, (*Command).sanitized)
+}
+
+// sanitized follows the success of the operation. If the note of it could not be
+// removed, it will be found after a restart, which is on the safe side.
+func (c *Command) sanitized(error) {
+	z, lu := c.sanitizes, c.Nexus.LU
 	lu.update(func(s *State) { s.Sanitize = nil })
 	lu.config.Logger.Info("sanitize operation has ended", "volume", lu.Name(), "time", time.Since(z.began).Round(time.Millisecond))
 	c.endWaiter(nil)
-	c.Good()
+	c.sanitizes = nil
+	c.conclusive(nil)
 }
 
 // abandoned tells of an operation that the end of the server ends. It is not
-// resumed.
+// resumed; after a restart it has failed.
 func (z *sanitizing) abandoned(lu *LogicalUnit) {
 	lu.config.Logger.Warn("a sanitize operation was not finished: the medium is overwritten in part only", "volume", lu.Name(),
 		"done", z.done.Load(), "of", z.total)
