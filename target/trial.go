@@ -71,7 +71,11 @@ func (t *trial) judge(now, idle int64) {
 		}
 	case checking:
 		t.without = rate
-		t.compare()
+		if idle*100 < took*idlePercent {
+			t.stop() // rests only look free while rates differ by more than they cost
+		} else {
+			t.compare()
+		}
 	}
 }
 
@@ -80,6 +84,9 @@ func (t *trial) compare() {
 	if t.with*100 >= t.without*(100-costPercent) {
 		t.phase, t.left = resting, restWindows
 	} else {
-		t.phase, t.left = working, trialPause
+		t.stop()
 	}
 }
+
+// stop makes the thread work without rests for a while.
+func (t *trial) stop() { t.phase, t.left = working, trialPause }

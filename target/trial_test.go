@@ -1,6 +1,9 @@
 package target
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestTrial: a thread rests as long as that costs no throughput.
 func TestTrial(t *testing.T) {
@@ -47,5 +50,16 @@ func TestTrialIgnoresPauses(t *testing.T) {
 	tr.judge(10*int64(windowTime), 0)
 	if tr.phase != resting || tr.left != restWindows || tr.commands != 0 {
 		t.Errorf("phase %d, %d windows left, %d commands: expected nothing to change", tr.phase, tr.left, tr.commands)
+	}
+}
+
+// TestTrialOfBusyThread: one that has rested while there was little to do stops when
+// it finds itself busy without rests, whatever the rates seem to say.
+func TestTrialOfBusyThread(t *testing.T) {
+	tr := trial{phase: checking, with: 4000}
+	tr.commands = 4000 * int64(windowTime) / int64(time.Second)
+	tr.judge(int64(windowTime), int64(windowTime)/100)
+	if tr.resting() {
+		t.Error("it goes on resting, expected it to stop: it had nothing to do in 1 % of the time")
 	}
 }
