@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	zoneShift  = 24   // a stream is looked for by the 16 MiB that it is in
-	candidates = 1024 // requests that a second one may continue
+	zoneShift  = 24      // a stream is looked for by the 16 MiB that it is in
+	candidates = 1 << 10 // requests that a second one may continue; spot makes ten bits
 )
 
 // ReadaheadConfig bounds what a detector asks for.
@@ -24,19 +24,19 @@ type ReadaheadConfig struct {
 // it has been used, up to Max, and halves for what was evicted unused. It does no
 // I/O and has no lock.
 //
-// What is followed is kept in a golang-lru list, by LU and zone. Random requests
-// never get there: they are stopped by a small table of where a continuation
-// would begin, which costs no allocation.
+// What is followed is kept in a golang-lru list in the order of its use, by LU and
+// zone, and found by small tables, which cost random requests two cache lines and no
+// allocation.
 type Detector struct {
 	config  ReadaheadConfig
 	streams *simplelru.LRU[zone, *stream]
 	spare   []*stream
-	zones   [zoneSpots]uint8 // streams by the hash of their zone: most requests belong to none
-	last    [candidates]candidate
+	spots   [zoneSpots]*stream // chains of streams, by their zones
+	last    [candidates]uint32 // tags of where requests have ended
 }
 
 // zoneSpots is large beside the number of streams, so that few zones share a spot.
-const zoneSpots = 1024
+const zoneSpots = 256
 
 type zone struct {
 	lu uint32
@@ -45,20 +45,16 @@ type zone struct {
 
 func (z zone) before() zone { return zone{z.lu, z.n - 1} }
 
-// spot is where the zone's streams are counted.
-func (z zone) spot() uint32 { return Key{z.lu, uint64(z.n)}.hash() % zoneSpots }
+// spot is where the zone's streams are found: beside those of the zone before it.
+func (z zone) spot() uint64 { return (uint64(z.n) + uint64(z.lu)*0x9e3779b1) % zoneSpots }
 
 // stream is one sequential reader.
 type stream struct {
+	zone   zone
+	chain  *stream
 	next   int64 // where it goes on
 	ahead  int64 // end of what was asked for
 	window int64
-}
-
-// candidate is where a request has ended.
-type candidate struct {
-	end int64
-	lu  uint32
 }
 
 // Prefetch is a range to read ahead; none if Len is 0.
@@ -76,10 +72,7 @@ func NewDetector(c ReadaheadConfig) (*Detector, error) {
 		d.spare = append(d.spare, new(stream))
 	}
 	var err error
-	d.streams, err = simplelru.NewLRU(c.Streams, func(z zone, s *stream) {
-		d.zones[z.spot()]--
-		d.spare = append(d.spare, s)
-	})
+	d.streams, err = simplelru.NewLRU(c.Streams, func(_ zone, s *stream) { d.drop(s) })
 	return d, err
 }
 
@@ -109,21 +102,30 @@ func (d *Detector) Read(lu uint32, off, n, size, budget int64) Prefetch {
 // follow returns the stream that the request continues, nil if there is none.
 func (d *Detector) follow(lu uint32, off, n int64) *stream {
 	z := zone{lu, off >> zoneShift}
-	if d.zones[z.spot()] != 0 || d.zones[z.before().spot()] != 0 {
-		if s, ok := d.streams.Get(z); ok && s.continues(off) {
-			return s
-		}
-		if s := d.crossing(z, off); s != nil {
-			return s
-		}
+	if s := d.find(z); s != nil && s.continues(off) {
+		d.streams.Get(z) // it has been used
+		return s
 	}
-	c := &d.last[spot(lu, off)]
-	sequential := c.lu == lu && c.end == off && off != 0
-	d.last[spot(lu, off+n)] = candidate{off + n, lu}
+	if s := d.crossing(z, off); s != nil {
+		return s
+	}
+	was, tag := spot(lu, off)
+	sequential := d.last[was] == tag && off != 0
+	at, tag := spot(lu, off+n)
+	d.last[at] = tag
 	if !sequential {
 		return nil
 	}
 	return d.begin(z, off)
+}
+
+// find returns the stream of a zone, nil if there is none.
+func (d *Detector) find(z zone) *stream {
+	s := d.spots[z.spot()]
+	for s != nil && s.zone != z {
+		s = s.chain
+	}
+	return s
 }
 
 // continues reports whether a request belongs to the stream: where it goes on,
@@ -133,8 +135,8 @@ func (s *stream) continues(off int64) bool { return off >= s.next-s.window && of
 // crossing moves a stream that goes on in the next zone.
 func (d *Detector) crossing(z zone, off int64) *stream {
 	before := z.before()
-	s, ok := d.streams.Peek(before)
-	if !ok || !s.continues(off) {
+	s := d.find(before)
+	if s == nil || !s.continues(off) {
 		return nil
 	}
 	moved := *s
@@ -151,20 +153,33 @@ func (d *Detector) put(z zone, from stream) *stream {
 	d.streams.Remove(z)
 	s := d.spare[len(d.spare)-1]
 	d.spare = d.spare[:len(d.spare)-1]
+	first := &d.spots[z.spot()]
 	*s = from
+	s.zone, s.chain, *first = z, *first, s
 	d.streams.Add(z, s)
-	d.zones[z.spot()]++
 	return s
+}
+
+// drop forgets a stream that has left the list.
+func (d *Detector) drop(s *stream) {
+	at := &d.spots[s.zone.spot()]
+	for *at != s {
+		at = &(*at).chain
+	}
+	*at = s.chain
+	d.spare = append(d.spare, s)
 }
 
 // Wasted notes that a block at off, read ahead, was evicted before it was used.
 func (d *Detector) Wasted(lu uint32, off int64) {
-	if s, ok := d.streams.Peek(zone{lu, off >> zoneShift}); ok {
+	if s := d.find(zone{lu, off >> zoneShift}); s != nil {
 		s.window = max(s.window/2, d.config.Start)
 	}
 }
 
-// spot is where the table keeps a continuation.
-func spot(lu uint32, off int64) uint32 {
-	return Key{lu, uint64(off)}.hash() % candidates
+// spot is where the table keeps a continuation, and the tag that it has there. That
+// two have the same tag is so rare that it does no harm.
+func spot(lu uint32, off int64) (at int, tag uint32) {
+	h := (uint64(off) + uint64(lu)*0xd6e8feb86659fd93) * 0x9e3779b97f4a7c15
+	return int(h >> 54), uint32(h >> 22)
 }

@@ -1,6 +1,8 @@
 package target
 
 import (
+	"math/bits"
+
 	"lunar/internal/buf"
 	"lunar/scheduler"
 	"lunar/target/pdu"
@@ -181,21 +183,22 @@ func (t *task) leave() []*taskManagement {
 // taskTable finds tasks by Initiator Task Tag: chained buckets, fixed in size
 // because the window bounds the tasks.
 type taskTable struct {
-	buckets []*task
-	shift   uint
+	buckets []*task // a power of two of them
 	n       int
 }
 
 func newTaskTable(depth int) taskTable {
-	bits := uint(4)
-	for 1<<bits < 2*depth {
-		bits++
+	n := 16
+	for n < 2*depth {
+		n *= 2
 	}
-	return taskTable{buckets: make([]*task, 1<<bits), shift: 32 - bits}
+	return taskTable{buckets: make([]*task, n)}
 }
 
+// bucket keeps tags side by side that initiators count up, in whatever byte order:
+// few cache lines hold all that a session uses.
 func (tt *taskTable) bucket(itt uint32) **task {
-	return &tt.buckets[itt*0x9e3779b1>>tt.shift]
+	return &tt.buckets[(itt+bits.ReverseBytes32(itt))&uint32(len(tt.buckets)-1)]
 }
 
 func (tt *taskTable) find(itt uint32) *task {

@@ -102,8 +102,10 @@ func (tx *txState) pop() {
 	}
 	releaseRef(o.ref)
 	o.ref, o.data = nil, nil
-	tx.head++
 	tx.sent = 0
+	if tx.head++; !tx.pending() {
+		tx.head, tx.tail = 0, 0 // the next one comes to where the CPU's cache has the ring
+	}
 }
 
 func (tx *txState) drop() {

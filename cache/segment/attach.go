@@ -232,6 +232,9 @@ func (s *Segment) place(o Options) error {
 	if err := arena.Populate(s.mem, o.Threads, o.Progress); err != nil {
 		return fmt.Errorf("cache segment %s: %w", s.path, err)
 	}
+	if o.Huge == arena.HugeAuto && s.Pages != arena.HugePages { // now that each area is on its node
+		s.Pages = max(s.Pages, arena.Collapse(s.mem, o.Threads))
+	}
 	return nil
 }
 

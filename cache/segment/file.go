@@ -120,7 +120,7 @@ func mapWhole(file *os.File, write bool) ([]byte, error) {
 	if write {
 		protection |= unix.PROT_WRITE
 	}
-	mem, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), protection, unix.MAP_SHARED)
+	mem, err := arena.MapFile(int(file.Fd()), int(info.Size()), protection)
 	if err != nil {
 		return nil, fmt.Errorf("cache segment %s: map %s: %w", file.Name(), arena.Bytes(info.Size()), err)
 	}
@@ -131,7 +131,7 @@ func unmap(mem []byte) error {
 	if mem == nil {
 		return nil
 	}
-	return unix.Munmap(mem)
+	return arena.Unmap(mem)
 }
 
 // wordsOf is memory that begins at a page as words; an incomplete one at the

@@ -20,7 +20,7 @@ func writeText(out io.Writer, r *load.Result) error {
 		l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max)
 	s := r.Connections
 	fmt.Fprintf(&b, "connections %d: min %.0f, mean %.0f, max %.0f IOPS\n", s.Count, s.Min, s.Mean, s.Max)
-	fmt.Fprintf(&b, "client CPU  %.2f us per I/O\n", r.ClientCPU.PerIO)
+	fmt.Fprintf(&b, "client CPU  %.2f us per I/O, busy for %.0f %% of the time\n", r.ClientCPU.PerIO, 100*r.ClientBusy)
 	if r.ServerCPU != nil {
 		fmt.Fprintf(&b, "server CPU  %.2f us per I/O\n", r.ServerCPU.PerIO)
 	}

@@ -123,10 +123,11 @@ func (c client) run(ctx context.Context, s *server, w workload, runtime time.Dur
 // metric is one number of a result.
 type metric func(load.Result) float64
 
-func iops(r load.Result) float64        { return r.IOPS }
-func megabytes(r load.Result) float64   { return r.BytesPerSecond / 1e6 }
-func serverCPU(r load.Result) float64   { return r.ServerCPU.PerIO }
-func clientCPU(r load.Result) float64   { return r.ClientCPU.PerIO }
+func iops(r load.Result) float64      { return r.IOPS }
+func megabytes(r load.Result) float64 { return r.BytesPerSecond / 1e6 }
+func serverCPU(r load.Result) float64 { return r.ServerCPU.PerIO }
+
+func clientBusy(r load.Result) float64  { return 100 * r.ClientBusy }
 func latencyMean(r load.Result) float64 { return r.Latency.Mean }
 func p50(r load.Result) float64         { return r.Latency.P50 }
 func p99(r load.Result) float64         { return r.Latency.P99 }

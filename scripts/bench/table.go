@@ -85,7 +85,7 @@ func yes(b bool) string {
 // detailTable lists every workload on both servers.
 func detailTable(s samples, workloads []workload) string {
 	var b strings.Builder
-	b.WriteString("| workload | server | IOPS (min to max) | MB/s | p50 µs | p99 µs | server CPU µs | client CPU µs | slowest / mean |\n" +
+	b.WriteString("| workload | server | IOPS (min to max) | MB/s | p50 µs | p99 µs | server CPU µs | client busy, % | slowest / mean |\n" +
 		"|---|---|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, w := range workloads {
 		for n, name := range serverNames[:limit] {
@@ -98,8 +98,8 @@ func detailTable(s samples, workloads []workload) string {
 func detailRow(title, name string, pairs []pair, n int) string {
 	of := func(m metric) float64 { return median(values(pairs, n, m)) }
 	rates := values(pairs, n, iops)
-	return fmt.Sprintf("| %s | %s | %.0f (%.0f to %.0f) | %.0f | %s | %s | %.2f | %.2f | %.2f |\n",
-		title, name, of(iops), slices.Min(rates), slices.Max(rates), of(megabytes), latency(of(p50)), latency(of(p99)), of(serverCPU), of(clientCPU), of(fairness))
+	return fmt.Sprintf("| %s | %s | %.0f (%.0f to %.0f) | %.0f | %s | %s | %.2f | %.0f | %.2f |\n",
+		title, name, of(iops), slices.Min(rates), slices.Max(rates), of(megabytes), latency(of(p50)), latency(of(p99)), of(serverCPU), of(clientBusy), of(fairness))
 }
 
 // latency in µs, which not every client tells.

@@ -13,13 +13,14 @@ import (
 // sample is the state of all clocks at one moment. A process that cannot be
 // asked has a negative time.
 type sample struct {
-	wall   int64 // ns
+	wall   int64         // ns
+	idle   time.Duration // of the event thread, with nothing to do
 	self   time.Duration
 	server time.Duration // of all server processes together
 }
 
 func (e *engine) sample() sample {
-	s := sample{wall: e.loop.Now()}
+	s := sample{wall: e.loop.Now(), idle: e.loop.Stats().Idle}
 	s.self, _ = clockTime(unix.CLOCK_PROCESS_CPUTIME_ID)
 	for _, pid := range e.workload.ServerPIDs {
 		t, err := ProcessTime(pid)

@@ -19,6 +19,7 @@ type Result struct {
 	Latency        Latency           `json:"latency_us"`
 	Connections    Spread            `json:"connections"`
 	ClientCPU      CPU               `json:"client_cpu"`
+	ClientBusy     float64           `json:"client_busy"` // share of the time in which the client had something to do: near 1, it is what limits
 	ServerCPU      *CPU              `json:"server_cpu,omitempty"`
 	Statuses       map[string]uint64 `json:"scsi_status,omitempty"` // other than GOOD
 	FirstFailure   *Failure          `json:"first_failure,omitempty"`
@@ -126,6 +127,7 @@ func (r *Result) addStatuses(t *tally) {
 
 func (r *Result) addCPU(e *engine) {
 	r.ClientCPU = r.cpu(e.to.self - e.from.self)
+	r.ClientBusy = 1 - (e.to.idle-e.from.idle).Seconds()/r.Seconds
 	if len(e.workload.ServerPIDs) > 0 && e.from.server >= 0 && e.to.server >= e.from.server {
 		server := r.cpu(e.to.server - e.from.server)
 		r.ServerCPU = &server
