@@ -25,7 +25,7 @@ func TestDefault(t *testing.T) {
 	want := &Config{
 		Server: Server{
 			BuffersPerThread: 64 * MiB, Poll: PollAdaptive, BusyPoll: 50 * time.Microsecond, PollBudget: 20,
-			Batching: Batching{Mode: batch.Adaptive}, MaxDelay: 50 * time.Microsecond,
+			Batching: Batching{Mode: batch.Adaptive}, MaxDelay: 50 * time.Microsecond, Congestion: SystemCongestion,
 			ISER:   ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
 			Limits: Limits{256, 15 * time.Second, 1024, 128, 0, 1, 16 * MiB},
 			NOP:    NOP{15 * time.Second, 10 * time.Second},

@@ -38,6 +38,7 @@ func (d *decoder) server(n node, s *Server) {
 		"poll-budget":        percent(&s.PollBudget, 1, 100),
 		"batching":           batching(&s.Batching),
 		"max-delay":          duration(&s.MaxDelay, 0, 10*time.Millisecond),
+		"congestion":         congestion(&s.Congestion),
 		"nodes":              nodes(&s.Nodes),
 		"metrics":            metrics(&s.Metrics),
 		"iser":               func(d *decoder, n node) { d.iser(n, &s.ISER) },
@@ -89,6 +90,14 @@ func nodes(to *Nodes) setter {
 		})(d, n)
 	}
 }
+
+// congestion accepts system or another name: the kernel knows which there are.
+func congestion(to *string) setter {
+	return text(to, "system, or a name of the kernel's such as cubic, reno, bbr or dctcp", congestionName.MatchString)
+}
+
+// congestionName is shorter than the kernel's TCP_CA_NAME_MAX.
+var congestionName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,14}$`)
 
 // metrics accepts one socket: an empty address would be two.
 func metrics(to *netip.AddrPort) setter {

@@ -26,6 +26,7 @@ func defaults() *Config {
 			PollBudget:       20,
 			Batching:         Batching{Mode: batch.Adaptive},
 			MaxDelay:         batch.ServerDelay,
+			Congestion:       SystemCongestion,
 			Limits: Limits{
 				ConnectionsInLogin: 256,
 				LoginTimeout:       15 * time.Second,

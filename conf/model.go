@@ -32,12 +32,16 @@ type Server struct {
 	PollBudget       int           // with PollAdaptive: percent of its time that may go into looks in vain
 	Batching         Batching
 	MaxDelay         time.Duration // the longest time for which requests are gathered
+	Congestion       string        // TCP's congestion control by its name in the kernel, or SystemCongestion
 	Nodes            Nodes
 	Metrics          netip.AddrPort // where counters can be read over HTTP; the zero value: only through the control socket
 	ISER             ISER
 	Limits           Limits
 	NOP              NOP
 }
+
+// SystemCongestion leaves the congestion control to the system.
+const SystemCongestion = "system"
 
 // How event threads wait for work.
 const (

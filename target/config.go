@@ -27,8 +27,9 @@ type Config struct {
 	Poll    evloop.Poll // how event threads wait for work; the zero value: they sleep
 	// Batching says how responses are gathered and for how long requests may be
 	// (Delay); nil is adaptive.
-	Batching *batch.Config
-	Workers  int // goroutines for calls that block, shared out among the nodes
+	Batching   *batch.Config
+	Congestion string // TCP's congestion control of connections by its name in the kernel; empty: the system's
+	Workers    int    // goroutines for calls that block, shared out among the nodes
 
 	Offer         login.Offer   // what the target negotiates
 	DiscoveryAuth login.Auth    // who may discover

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,8 +9,13 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // portalGroup is a PortalGroup with its open sockets, one for each of Listen. It
@@ -24,7 +30,7 @@ type portalGroup struct {
 func (s *Server) Listen(config PortalGroup) error {
 	g := &portalGroup{PortalGroup: config}
 	for _, addr := range config.Listen {
-		l, err := listen(addr)
+		l, err := s.listen(addr)
 		if err != nil {
 			g.close()
 			return err
@@ -53,13 +59,35 @@ func (s *Server) Listen(config PortalGroup) error {
 	return nil
 }
 
-// listen opens the socket of a portal.
-func listen(addr string) (net.Listener, error) {
-	l, err := net.Listen(network(addr), addr)
+// listen opens the socket of a portal. Those that it accepts inherit its congestion
+// control.
+func (s *Server) listen(addr string) (net.Listener, error) {
+	var c net.ListenConfig
+	if name := s.config.Congestion; name != "" {
+		c.Control = func(_, _ string, raw syscall.RawConn) error {
+			var refused error
+			err := raw.Control(func(fd uintptr) { refused = setCongestion(int(fd), name) })
+			return errors.Join(err, refused)
+		}
+	}
+	l, err := c.Listen(context.Background(), network(addr), addr)
 	if err != nil {
 		return nil, fmt.Errorf("portal %s: %w", addr, err)
 	}
 	return l, nil
+}
+
+// availableCongestion lists the congestion controls that are loaded, which are those
+// that a process without privileges may use or fewer.
+const availableCongestion = "/proc/sys/net/ipv4/tcp_available_congestion_control"
+
+func setCongestion(fd int, name string) error {
+	err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
+	if err == nil {
+		return nil
+	}
+	there, _ := os.ReadFile(availableCongestion) // for the message alone
+	return fmt.Errorf("congestion control %q: %w; expected one that the kernel has, such as %s", name, err, strings.Join(strings.Fields(string(there)), ", "))
 }
 
 // network keeps a literal address to its own family: 0.0.0.0 is IPv4 alone and

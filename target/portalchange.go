@@ -114,9 +114,9 @@ func (c *PortalChange) find(tag uint16, addr string, old []socket) (net.Listener
 			return k.l, nil
 		}
 	}
-	l, err := listen(addr)
+	l, err := c.server.listen(addr)
 	if errors.Is(err, syscall.EADDRINUSE) && c.makeWay(addr, old) {
-		l, err = listen(addr)
+		l, err = c.server.listen(addr)
 	}
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (c *PortalChange) Rollback() error {
 	var errs []error
 	errs = append(errs, c.rollbackAssisted()...)
 	for _, o := range c.closed {
-		l, err := listen(o.addr)
+		l, err := c.server.listen(o.addr)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("it was closed, and cannot be opened again: %w", err))
 			continue

@@ -90,6 +90,7 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 		Huge:          huge,
 		Poll:          pollOf(&cfg.Server),
 		Batching:      batchingOf(&cfg.Server),
+		Congestion:    congestionOf(&cfg.Server),
 		Offer:         login.DefaultOffer(),
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
 		NOPInterval:   cfg.Server.NOP.Interval,

@@ -31,3 +31,11 @@ func spareProcessors(s *conf.Server) {
 func batchingOf(s *conf.Server) *batch.Config {
 	return &batch.Config{Mode: s.Batching.Mode, Level: s.Batching.Level, Delay: int64(s.MaxDelay)}
 }
+
+// congestionOf is empty for the system's.
+func congestionOf(s *conf.Server) string {
+	if s.Congestion == conf.SystemCongestion {
+		return ""
+	}
+	return s.Congestion
+}

@@ -55,6 +55,37 @@ func rungs() (list []rung) {
 	return list
 }
 
+// name is what --only calls the rung.
+func (r rung) name() string {
+	name := fmt.Sprintf("%dx%d", r.outstanding, r.connections)
+	if r.sizes != "4k" {
+		name += "-mixed"
+	}
+	return name
+}
+
+// chosenRungs are those of these names, all without names.
+func chosenRungs(names []string) ([]rung, error) {
+	all := rungs()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var list, known []string
+	var chosen []rung
+	for _, r := range all {
+		known = append(known, r.name())
+		if slices.Contains(names, r.name()) {
+			chosen, list = append(chosen, r), append(list, r.name())
+		}
+	}
+	for _, name := range names {
+		if !slices.Contains(list, name) {
+			return nil, fmt.Errorf("no load %q, expected one of %s", name, strings.Join(known, ", "))
+		}
+	}
+	return chosen, nil
+}
+
 // Run measures and writes the document.
 func (l *ladderCommand) Run(ctx context.Context, o *options) error {
 	dir, err := os.MkdirTemp("/dev/shm", "lunar-bench-")
@@ -77,9 +108,13 @@ func (l *ladderCommand) Run(ctx context.Context, o *options) error {
 			return err
 		}
 	}
-	results := make([][][]float64, len(rungs())) // by rung, mode and repeat
+	chosen, err := chosenRungs(o.Only)
+	if err != nil {
+		return err
+	}
+	results := make([][][]float64, len(chosen)) // by rung, mode and repeat
 	for repeat := range client.plan.repeats {
-		for i, r := range rungs() {
+		for i, r := range chosen {
 			if results[i] == nil {
 				results[i] = make([][]float64, len(modes))
 			}
@@ -94,10 +129,12 @@ func (l *ladderCommand) Run(ctx context.Context, o *options) error {
 		}
 		fmt.Fprintf(os.Stderr, "bench: ladder, repeat %d of %d\n", repeat+1, client.plan.repeats)
 	}
-	if err := l.drawLevels(ctx, client, servers[adaptive], filepath.Join(dir, strconv.Itoa(adaptive))); err != nil {
-		return err
+	if len(o.Only) == 0 {
+		if err := l.drawLevels(ctx, client, servers[adaptive], filepath.Join(dir, strconv.Itoa(adaptive))); err != nil {
+			return err
+		}
 	}
-	text := machine(o, client.plan, nil, "a file in /dev/shm behind the cache") + ladderTable(results)
+	text := machine(o, client.plan, nil, "a file in /dev/shm behind the cache") + ladderTable(chosen, results)
 	return o.record(l.Document, []string{"ladder"}, map[string]string{"ladder": text})
 }
 
@@ -148,14 +185,14 @@ func (c client) climb(ctx context.Context, s *server, r rung, runtime time.Durat
 
 // ladderTable has a row for each load: rates, and what adaptive reaches of the best
 // static level and of none.
-func ladderTable(results [][][]float64) string {
+func ladderTable(chosen []rung, results [][][]float64) string {
 	var t strings.Builder
 	t.WriteString("Thousands of commands per second; the last columns are medians of the ratios within a repeat.\n\n| outstanding | connections | bytes |")
 	for _, m := range modes {
 		fmt.Fprintf(&t, " %s |", m.name)
 	}
 	t.WriteString(" adaptive / best static | ≥ 0.9 | adaptive / off | to reach | |\n|--:|--:|---|" + strings.Repeat("--:|", len(modes)) + "--:|---|--:|--:|---|\n")
-	for i, r := range rungs() {
+	for i, r := range chosen {
 		fmt.Fprintf(&t, "| %d | %d | %s |", r.outstanding, r.connections, r.sizes)
 		best := 1
 		for m := range modes {

@@ -9,23 +9,25 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"lunar/internal/initiator/load"
 )
 
 // scalingCommand shows that one core serves many logical units and connections as
 // fast as one, and a large cache and many sessions without pauses.
 type scalingCommand struct {
-	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about a minute; full: about three, for the record."`
+	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about three minutes; full: about six, for the record."`
 	Document string `default:"docs/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 }
 
 var scalingPlans = map[string]plan{
-	"quick": {3, 200 * time.Millisecond, 300 * time.Millisecond, 1},
-	"full":  {7, 300 * time.Millisecond, 500 * time.Millisecond, 1},
+	"quick": {5, 150 * time.Millisecond, 250 * time.Millisecond, 1},
+	"full":  {9, 200 * time.Millisecond, 400 * time.Millisecond, 1},
 }
 
 // spreads are the loads: logical units and connections, each of depth 32.
-var spreads = []struct{ units, connections int }{
-	{1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64},
+var spreads = []spreadLoad{
+	{1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64},
 	{2, 2}, {2, 8}, {2, 64}, {4, 4}, {4, 8}, {4, 64}, {8, 8}, {8, 64},
 }
 
@@ -97,20 +99,49 @@ func (k *scalingCommand) spread(ctx context.Context, o *options, c client, dir s
 			return "", err
 		}
 	}
-	rates, costs := make([][]float64, len(spreads)), make([][]float64, len(spreads))
+	measured := make([]spreadRow, len(spreads))
 	for repeat := range c.plan.repeats {
-		for i, load := range spreads {
-			w := workload{rw: "randread", kib: 4, depth: 32, connections: load.connections,
-				tool: tgtload.with("--luns", strconv.Itoa(load.units), "--size", strconv.Itoa(spreadBytes/load.units))}
-			r, _, err := c.run(ctx, s, w, c.plan.runtime)
-			if err != nil {
-				return "", fmt.Errorf("%d connections, %d logical units: %w", load.connections, load.units, err)
+		for i, l := range spreads {
+			if err := c.compareSpread(ctx, s, l, &measured[i]); err != nil {
+				return "", fmt.Errorf("%d connections, %d logical units: %w", l.connections, l.units, err)
 			}
-			rates[i], costs[i] = append(rates[i], r.IOPS), append(costs[i], r.ServerCPU.PerIO)
 		}
 		fmt.Fprintf(os.Stderr, "bench: scaling, repeat %d of %d\n", repeat+1, c.plan.repeats)
 	}
-	return spreadTable(rates, costs), nil
+	return spreadTable(measured), nil
+}
+
+// spreadLoad is one load.
+type spreadLoad struct{ units, connections int }
+
+// spreadRow is what was measured of a load, and of one connection beside it: by
+// repeat. The speed of a virtual machine changes from second to second.
+type spreadRow struct {
+	rates, parts, costs, costParts []float64
+	busy                           []float64 // of the client, in percent
+}
+
+// compareSpread measures a load right after one connection to one logical unit.
+func (c client) compareSpread(ctx context.Context, s *server, l spreadLoad, row *spreadRow) error {
+	one, err := c.spreadRate(ctx, s, spreadLoad{1, 1})
+	if err != nil {
+		return err
+	}
+	r, err := c.spreadRate(ctx, s, l)
+	if err != nil {
+		return err
+	}
+	row.rates, row.parts = append(row.rates, r.IOPS), append(row.parts, r.IOPS/one.IOPS)
+	row.costs, row.costParts = append(row.costs, r.ServerCPU.PerIO), append(row.costParts, r.ServerCPU.PerIO/one.ServerCPU.PerIO)
+	row.busy = append(row.busy, clientBusy(*r))
+	return nil
+}
+
+func (c client) spreadRate(ctx context.Context, s *server, l spreadLoad) (*load.Result, error) {
+	w := workload{rw: "randread", kib: 4, depth: 32, connections: l.connections,
+		tool: tgtload.with("--luns", strconv.Itoa(l.units), "--size", strconv.Itoa(spreadBytes/l.units))}
+	r, _, err := c.run(ctx, s, w, c.plan.runtime)
+	return r, err
 }
 
 // with adds options to the command line.
@@ -123,16 +154,16 @@ func (t tool) with(options ...string) tool {
 }
 
 // spreadTable compares each load with one connection to one logical unit.
-func spreadTable(rates, costs [][]float64) string {
+func spreadTable(measured []spreadRow) string {
 	var t strings.Builder
-	t.WriteString("4 KiB random reads, depth 32 on each connection, of 256 MiB over all logical units.\n\n" +
-		"| logical units | connections | IOPS | of one connection | ≥ 0.9 | server CPU per I/O, µs |\n|--:|--:|--:|--:|---|--:|\n")
-	for i, load := range spreads {
-		var part []float64
-		for repeat, rate := range rates[i] {
-			part = append(part, rate/rates[0][repeat])
-		}
-		fmt.Fprintf(&t, "| %d | %d | %.0f | %.2f | %s | %.2f |\n", load.units, load.connections, median(rates[i]), median(part), yes(median(part) >= 0.9), median(costs[i]))
+	t.WriteString("4 KiB random reads, depth 32 on each connection, of 256 MiB over all logical units, on one core. The ratios are " +
+		"medians of those to one connection to one logical unit, each measured right before.\n\n" +
+		"| logical units | connections | IOPS | of one connection | ≥ 0.9 | server CPU per I/O, µs | of one connection | client busy, % |\n|--:|--:|--:|--:|---|--:|--:|--:|\n")
+	for i, l := range spreads {
+		row := &measured[i]
+		part := median(row.parts)
+		fmt.Fprintf(&t, "| %d | %d | %.0f | %.2f | %s | %.2f | %.2f | %.0f |\n", l.units, l.connections, median(row.rates), part, yes(part >= 0.9),
+			median(row.costs), median(row.costParts), median(row.busy))
 	}
 	return t.String()
 }
