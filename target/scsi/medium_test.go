@@ -67,6 +67,16 @@ func (m *medium) perform(op *backstore.Op) {
 	}
 }
 
+// tear does the first half of a write, which is what the medium may show without what
+// guards it.
+func (m *medium) tear(op *backstore.Op) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if end := op.Off + op.Len; op.Off >= 0 && end <= int64(len(m.mu.bytes)) {
+		copy(m.mu.bytes[op.Off:end], op.Data[:len(op.Data)/2])
+	}
+}
+
 // extent reports the run of pages from op.Off on that do or do not hold
 // something.
 func (m *medium) extent(op *backstore.Op) {
@@ -195,9 +205,7 @@ func (th *thread) submit(m *medium, op *backstore.Op) bool {
 		return true
 	}
 	if op.Atomic {
-		half := *op // of the medium without what guards it
-		half.Data, half.Len = op.Data[:len(op.Data)/2], op.Len/2
-		m.perform(&half)
+		m.tear(op)
 	}
 	th.later(func() {
 		m.perform(op)
