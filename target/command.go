@@ -255,6 +255,7 @@ func (c *Connection) dropPlaced() { releaseRef(c.takePlaced()) }
 func (c *Connection) dataOut(r *request) {
 	t := c.tasks.find(r.bhs.ITT())
 	if t == nil {
+		c.holdData(r)
 		return
 	}
 	if t.conn != c {

@@ -41,6 +41,7 @@ type heldRequest struct {
 	bhs       pdu.BHS
 	ahs, data []byte
 	badDigest bool
+	follows   []heldRequest // Data-Out PDUs of a command, which come unasked
 }
 
 // Received implements Receiver.
@@ -76,7 +77,13 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 }
 
 // length is what the request occupies besides its header.
-func (h *heldRequest) length() int { return len(h.ahs) + len(h.data) }
+func (h *heldRequest) length() int {
+	n := len(h.ahs) + len(h.data)
+	for i := range h.follows {
+		n += pdu.BHSLength + len(h.follows[i].data)
+	}
+	return n
+}
 
 // maxKept bounds the bytes of requests that a session keeps outside the
 // buffers: those that came before their turn, and immediate data of commands
@@ -103,6 +110,23 @@ func (c *Connection) hold(r *request) {
 	c.kept += c.held[len(c.held)-1].length()
 }
 
+// holdData keeps a Data-Out PDU if its command is held.
+func (c *Connection) holdData(r *request) {
+	for i := range c.held {
+		h := &c.held[i]
+		if h.conn != c || h.bhs.Opcode() != pdu.OpSCSICommand || h.bhs.ITT() != r.bhs.ITT() {
+			continue
+		}
+		if n := pdu.BHSLength + len(r.data); c.kept+n > maxKept {
+			c.violation("Data-Out of a command before its turn with %d bytes more than the %d that wait already, expected no more than %d", n, c.kept, maxKept)
+		} else {
+			c.kept += n
+			h.follows = append(h.follows, heldRequest{conn: c, bhs: *r.bhs, data: append([]byte(nil), r.data...), badDigest: r.badDigest})
+		}
+		return
+	}
+}
+
 // release runs held requests whose turn has come, each as one of the connection
 // that it came by.
 func (c *core) release() {
@@ -112,9 +136,27 @@ func (c *core) release() {
 			continue
 		}
 		h := c.unhold(i)
-		r := request{bhs: &h.bhs, ahs: h.ahs, data: h.data, badDigest: h.badDigest}
-		requests[h.bhs.Opcode()&0x3f].run(h.conn, &r)
+		h.run()
 		i = 0
+	}
+}
+
+// run takes the request. Memory that its connection has named for a PDU that is still
+// being received is none of its.
+func (h *heldRequest) run() {
+	c := h.conn
+	placed := c.takePlaced()
+	r := request{bhs: &h.bhs, ahs: h.ahs, data: h.data, badDigest: h.badDigest}
+	requests[h.bhs.Opcode()&0x3f].run(c, &r)
+	if c.closed {
+		releaseRef(placed)
+		return
+	}
+	c.placed = placed
+	for i := range h.follows {
+		if !c.closed {
+			h.follows[i].run()
+		}
 	}
 }
 
