@@ -77,6 +77,9 @@ func (c *core) fence(tm *taskManagement) bool {
 
 // answered takes an answer to a NOP-In of the connection.
 func (c *Connection) answered(ttt uint32) {
+	if c.recall != nil {
+		c.recall.acknowledges(ttt)
+	}
 	for _, tm := range c.fences {
 		if tm.asked[c] == ttt {
 			delete(tm.asked, c)

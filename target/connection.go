@@ -39,14 +39,15 @@ type Connection struct {
 	local, remote netip.AddrPort
 	mover         Datamover
 	assist        Assistant // the same in iSER-assisted mode, else nil
-	recall        *recall   // the same at ErrorRecoveryLevel 1, else nil
+	recall        *recall   // the same from ErrorRecoveryLevel 1 on, else nil
 	log           *slog.Logger
 	rare          rareLog // of what the initiator can bring about at will
 
-	statSN  pdu.SN   // of the next status
-	own     int      // tasks with allegiance to it
-	placed  *buf.Ref // immediate data of the command that is being received
-	placing *task    // whose memory Place has named for the PDU that is being received
+	statSN  pdu.SN     // of the next status
+	own     int        // tasks with allegiance to it
+	carried lunTraffic // of a session that may have several connections
+	placed  *buf.Ref   // immediate data of the command that is being received
+	placing *task      // whose memory Place has named for the PDU that is being received
 
 	header  pdu.BHS // of the PDU that is being made; the Datamover copies it
 	request request // that is being acted on
@@ -58,7 +59,9 @@ type Connection struct {
 	doomed  error    // why it is to end before it has started
 	started bool     // it counts in the thread's load
 	closed  bool     // the transport is gone
-	ended   []func() // what follows its end
+	ended   []func() // what follows its end, or its loss
+	retention
+	expiry evloop.Timer // of the retention
 }
 
 // owner tells other goroutines which thread a session belongs to.
@@ -78,7 +81,7 @@ const maxImmediates = 64
 func newConnection(k *core, cid uint16, local, remote netip.AddrPort) *Connection {
 	c := &Connection{core: k, cid: cid, local: local, remote: remote, rare: rareLog{most: 10}}
 	c.log = k.session.logOf(c)
-	c.nop.timer.Fire = c.checkNOP
+	c.nop.timer.Fire, c.expiry.Fire = c.checkNOP, c.expire
 	return c
 }
 
@@ -180,6 +183,8 @@ func (c *Connection) close(why error) {
 	switch {
 	case c.mover == nil:
 		c.doomed = why
+	case c.lost:
+		c.discard()
 	case !c.closed:
 		c.mover.Close(why, false)
 	}
@@ -187,16 +192,19 @@ func (c *Connection) close(why error) {
 
 // drain ends the connection once what is queued has been sent.
 func (c *Connection) drain(why error) {
-	if c.mover == nil {
+	switch {
+	case c.mover == nil:
 		c.doomed = why
-	} else if !c.closed {
+	case c.lost:
+		c.discard()
+	case !c.closed:
 		c.mover.Close(why, true)
 	}
 }
 
 // Closed implements Receiver: the connection's tasks are ended as a lost nexus ends
-// them (SAM-5 clause 6.3.4), and when the last one is gone, the connection has
-// ended, and with the last connection the session. Requests of it that wait for
+// them (SAM-5 clause 6.3.4), unless they are retained, and when the last one is gone, the
+// connection has ended, and with the last connection the session. Requests of it that wait for
 // others are forgotten: what was not acknowledged, the initiator sends again on
 // another connection (RFC 7143 section 7.2.1).
 func (c *Connection) Closed(why error) {
@@ -212,21 +220,12 @@ func (c *Connection) Closed(why error) {
 	c.thread.loop.Disarm(&c.nop.timer)
 	c.forgetHeld(c)
 	c.dropPlaced()
+	if c.retain(why) {
+		return
+	}
 	c.endOwn()
 	c.passFences()
 	c.loseIfIdle()
-}
-
-// endOwn ends the tasks that have allegiance to the connection. The initiator hears
-// of that from the logical units when its session goes on (RFC 7143 section
-// 11.14.5: SOME COMMANDS CLEARED BY ISCSI PROTOCOL EVENT).
-func (c *Connection) endOwn() {
-	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return t.conn == c }) {
-		if t.lun != nil && len(c.conns) > 1 {
-			t.lun.nexus.Attention(scsi.ASCCommandsClearedByProtocol)
-		}
-		c.abort(t)
-	}
 }
 
 // withdraw keeps the transport from writing to the memory of a task that is to
@@ -252,17 +251,24 @@ func (c *Connection) taskEnded() {
 
 // loseIfIdle ends a closed connection that has no tasks left.
 func (c *Connection) loseIfIdle() {
-	if c.own > 0 || !slices.Contains(c.conns, c) {
+	if c.own > 0 || c.lost && !c.spent() || !slices.Contains(c.conns, c) {
 		return
 	}
 	if c.started {
 		c.thread.load.Add(-1)
 	}
+	c.thread.loop.Disarm(&c.expiry)
 	c.lose(c)
-	for _, f := range c.ended {
+	c.hasEnded()
+}
+
+// hasEnded does what has waited for the connection's end.
+func (c *Connection) hasEnded() {
+	ended := c.ended
+	c.ended = nil
+	for _, f := range ended {
 		f()
 	}
-	c.ended = nil
 }
 
 // Contain implements Receiver.

@@ -26,7 +26,7 @@ type core struct {
 	owner   owner
 	log     *slog.Logger
 	conns   []*Connection // that have not ended; also those in login that will join
-	shown   atomic.Pointer[[]ConnectionStats]
+	shown   atomic.Pointer[[]shownConnection]
 
 	window  CmdWindow
 	held    []heldRequest // came before a command that is missing
@@ -38,6 +38,7 @@ type core struct {
 	nowhere *scsi.Nexus         // for commands to LUNs that are not mapped
 	nextTTT uint32
 	fences  []*taskManagement // that wait for connections to say that they have what was sent
+	answers uint64            // responses kept by all connections so far (recall.go)
 
 	live        int       // tasks that exist, listed or not
 	immediates  int       // of them, those outside the window
@@ -66,7 +67,7 @@ func newCore(s *Session, th *thread, cmdSN pdu.SN, cid uint16) *core {
 	depth := s.settings.Limits.QueueDepth
 	c := &core{
 		session: s, thread: th, log: s.log(), tasks: newTaskTable(depth + maxImmediates),
-		window: NewCmdWindow(cmdSN, uint32(depth)), traffic: newTraffic(), leadingCID: cid, shared: s.params.MaxConnections > 1,
+		window: NewCmdWindow(cmdSN, uint32(depth)), traffic: newTraffic(), leadingCID: cid, shared: s.params.MaxConnections > 1 || s.recovers(),
 	}
 	c.owner.thread = th
 	c.publishGrant(c.window.Grant())
@@ -99,11 +100,11 @@ func (c *core) open() error {
 
 // show tells other goroutines the connections there are.
 func (c *core) show() {
-	stats := make([]ConnectionStats, 0, len(c.conns))
+	shown := make([]shownConnection, 0, len(c.conns))
 	for _, o := range c.conns {
-		stats = append(stats, ConnectionStats{CID: o.cid, Local: o.local, Remote: o.remote})
+		shown = append(shown, shownConnection{ConnectionStats{CID: o.cid, Local: o.local, Remote: o.remote, Lost: o.lost}, &o.carried})
 	}
-	c.shown.Store(&stats)
+	c.shown.Store(&shown)
 }
 
 // speaker is a connection for what is said to the initiator once, nil if there is
@@ -119,7 +120,7 @@ func (c *core) speaker() *Connection {
 
 // only is the connection of a session that has exactly one, else nil.
 func (c *core) only() *Connection {
-	if len(c.conns) == 1 && c.conns[0].mover != nil {
+	if len(c.conns) == 1 && c.conns[0].mover != nil && !c.conns[0].lost {
 		return c.conns[0]
 	}
 	return nil
@@ -142,8 +143,12 @@ func (c *core) drainAll(why error) {
 }
 
 // requestLogout asks for the logout of every connection, on itself (RFC 7143
-// section 11.9.1, event 1).
+// section 11.9.1, event 1). Who is not there cannot be asked.
 func (c *core) requestLogout(within time.Duration, why error) {
+	if c.loggedIn() == 0 {
+		c.closeAll(why)
+		return
+	}
 	for _, o := range slices.Clone(c.conns) {
 		o.requestLogout(within, why)
 	}
@@ -168,7 +173,7 @@ func (c *core) abort(t *task) {
 		return
 	}
 	if t.cmd.Abort() {
-		t.end()
+		t.endUnanswered()
 	}
 }
 

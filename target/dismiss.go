@@ -54,7 +54,7 @@ func (d *Drain) covers(tag uint16, local netip.AddrPort) bool {
 
 // cameBy reports whether a connection of the session came in by a portal that matches.
 func (n *Session) cameBy(match func(tag uint16, local netip.AddrPort) bool) bool {
-	return slices.ContainsFunc(*n.core.shown.Load(), func(c ConnectionStats) bool { return match(n.portalGroup, c.Local) })
+	return slices.ContainsFunc(*n.core.shown.Load(), func(c shownConnection) bool { return !c.Lost && match(n.portalGroup, c.Local) })
 }
 
 func (d *Drain) same(o Drain) bool { return d.Tag == o.Tag && d.Portal == o.Portal }

@@ -59,7 +59,7 @@ func (p *loginPhase) join(n *Session, cid uint16) error {
 // about to be replaced.
 func (c *core) connection(cid uint16) *Connection {
 	for _, o := range slices.Backward(c.conns) {
-		if o.cid == cid {
+		if o.cid == cid && !o.removed {
 			return o
 		}
 	}
@@ -69,26 +69,44 @@ func (c *core) connection(cid uint16) *Connection {
 // admit lets a connection in login join the session. One with the same CID is
 // replaced: it is ended first, with its tasks, and the others go on (connection
 // reinstatement, RFC 7143 section 6.3.4); if it is in login still, as soon as it starts.
+// At ErrorRecoveryLevel 2 it is logged out for recovery instead.
 func (c *core) admit(o *Connection, then func(error)) {
 	old := c.connection(o.cid)
 	switch {
 	case c.finished || c.ending:
 		then(login.Errorf(pdu.LoginSessionDoesNotExist, "the session has ended"))
 		return
-	case old == nil && len(c.conns) >= int(c.session.params.MaxConnections):
+	case (old == nil || old.lost) && c.loggedIn() >= c.mostConnections():
 		then(login.Errorf(pdu.LoginTooManyConnections, "connection with CID %d beside %d, MaxConnections is %d",
-			o.cid, len(c.conns), c.session.params.MaxConnections))
+			o.cid, c.loggedIn(), c.session.params.MaxConnections))
 		return
 	}
 	if c.home.next != nil {
 		c.stay() // a session moves only with one connection
 	}
 	c.conns = append(c.conns, o)
+	c.publishGrant(c.window.Grant()) // what has ended since something was sent the initiator does not know
 	c.show()
-	if old == nil {
-		then(nil)
+	if old != nil {
+		old.displace(errReinstated, func() { then(nil) })
 		return
 	}
-	old.ended = append(old.ended, func() { then(nil) })
-	old.close(errReinstated)
+	then(nil)
+}
+
+// displace ends the connection, and then goes on: at ErrorRecoveryLevel 2 its tasks wait
+// to be reassigned.
+func (c *Connection) displace(why error, then func()) {
+	if c.lost {
+		c.remove()
+		then()
+		return
+	}
+	c.ended = append(c.ended, func() {
+		if c.lost && !c.removed { // it was ending for another reason
+			c.remove()
+		}
+		then()
+	})
+	c.close(why)
 }

@@ -21,14 +21,14 @@ func (c *Connection) logoutRequest(r *request) {
 				o.close(errLoggedOut)
 			}
 		}
-		c.logoutResponse(itt, pdu.LogoutSuccess)
+		c.logoutResponse(itt, pdu.LogoutSuccess, 0)
 		c.drain(errLoggedOut)
 	case pdu.LogoutCloseConnection:
 		c.logoutConnection(itt, p.CID())
 	case pdu.LogoutRemoveForRecovery:
-		c.logoutResponse(itt, pdu.LogoutRecoveryNotSupported)
+		c.removeConnection(itt, p.CID())
 	default:
-		c.logoutResponse(itt, pdu.LogoutCleanupFailed)
+		c.logoutResponse(itt, pdu.LogoutCleanupFailed, 0)
 	}
 }
 
@@ -37,17 +37,35 @@ func (c *Connection) logoutConnection(itt uint32, cid uint16) {
 	o := c.connection(cid)
 	switch {
 	case o == nil:
-		c.logoutResponse(itt, pdu.LogoutCIDNotFound)
+		c.logoutResponse(itt, pdu.LogoutCIDNotFound, 0)
 	case o == c:
-		c.logoutResponse(itt, pdu.LogoutSuccess)
+		c.logoutResponse(itt, pdu.LogoutSuccess, 0)
 		c.drain(errLoggedOut)
 	default:
-		o.ended = append(o.ended, func() { c.logoutResponse(itt, pdu.LogoutSuccess) })
+		o.ended = append(o.ended, func() { c.logoutResponse(itt, pdu.LogoutSuccess, 0) })
 		o.close(errLoggedOut)
 	}
 }
 
-func (c *Connection) logoutResponse(itt uint32, response pdu.LogoutResponseCode) {
+// removeConnection ends this connection or another one, which may be lost already,
+// and leaves its tasks to be reassigned.
+func (c *Connection) removeConnection(itt uint32, cid uint16) {
+	o, retain := c.connection(cid), c.session.params.DefaultTime2Retain
+	switch {
+	case !c.session.recovers():
+		c.logoutResponse(itt, pdu.LogoutRecoveryNotSupported, 0)
+	case o == nil:
+		c.logoutResponse(itt, pdu.LogoutCIDNotFound, 0)
+	case o == c:
+		c.logoutResponse(itt, pdu.LogoutSuccess, retain)
+		c.drain(errRemoved)
+	default:
+		o.displace(errRemoved, func() { c.logoutResponse(itt, pdu.LogoutSuccess, retain) })
+	}
+}
+
+// logoutResponse tells for how many seconds after Time2Wait tasks can be reassigned.
+func (c *Connection) logoutResponse(itt uint32, response pdu.LogoutResponseCode, retain uint32) {
 	if c.closed {
 		return
 	}
@@ -55,8 +73,9 @@ func (c *Connection) logoutResponse(itt uint32, response pdu.LogoutResponseCode)
 	rsp.Init()
 	rsp.SetResponse(response)
 	rsp.BHS().SetITT(itt)
-	rsp.SetTime2Wait(uint16(c.session.params.DefaultTime2Wait))
-	rsp.SetTime2Retain(0)
+	wait, _ := c.session.retention()
+	rsp.SetTime2Wait(uint16(wait / time.Second))
+	rsp.SetTime2Retain(uint16(retain))
 	c.mover.SendControl(rsp.BHS(), nil, nil)
 }
 

@@ -29,12 +29,17 @@ func (c *core) mayTake(n int) bool {
 	return c.charged == 0 || c.charged+n <= c.session.settings.Limits.SessionMemory
 }
 
-// wait queues a task until memory is there.
+// wait queues a task until memory is there. One without a connection is not to stand
+// in the way of others.
 func (c *core) wait(t *task) {
+	if t.conn.lost {
+		return
+	}
 	if !t.waiting {
 		c.waiters.push(t)
 	}
 	c.thread.starve(c)
+	c.askForACKs()
 }
 
 // feed resumes the tasks that wait for memory, oldest first, until one has to

@@ -9,8 +9,9 @@ import (
 )
 
 // maxRecalled bounds the data that a connection keeps for retransmission, in bytes:
-// those of Data-In, and as many of other PDUs; maxRecalledPDUs bounds the number of
-// either. The oldest is forgotten beyond it: who asks for it then gets a Reject.
+// those of Data-In at ErrorRecoveryLevel 1, and as many of other PDUs; maxRecalledPDUs
+// bounds the number of either. The oldest is forgotten beyond it: who asks for it then
+// gets a Reject.
 const (
 	maxRecalled     = 4 << 20
 	maxRecalledPDUs = 2 * maxQueued
@@ -24,30 +25,49 @@ type Resender interface {
 	Resend(bhs *pdu.BHS, data []byte)
 }
 
-// recall is the Datamover of a connection at ErrorRecoveryLevel 1: it keeps what it
+// recall is the Datamover of a connection from ErrorRecoveryLevel 1 on: it keeps what it
 // sends until the initiator has it, by ExpStatSN or a DataACK, to send it again when a
 // SNACK asks for it (RFC 7143 section 7.1.4.2). Data are kept as copies, so that no
 // buffer that others wait for depends on an acknowledgement.
+//
+// At level 2 no data are forgotten, since they may be all that is left of a task. The
+// copies count in the session's memory instead: reads wait until others have been
+// acknowledged, for which the initiator is asked. On a connection that is lost nothing
+// can be acknowledged; what it keeps is bounded apart (retain.go).
 type recall struct {
 	Resender
 	conn     *Connection
+	lasting  bool       // at level 2
+	counted  bool       // the data count in the session's memory
 	statuses []recalled // in order of StatSN; those at the end are not stamped yet
 	stamped  int        // of statuses
 	owed     int        // bytes of their data
 	parts    []recalled // Data-In and R2T, in the order in which they were sent
 	bytes    int        // of their data
+
+	asked uint32 // Target Transfer Tag of the NOP-In that asks for an acknowledgement, or 0
+	fresh bool   // something was sent since
 }
 
 // recalled is a PDU that was sent, or is in the send queue.
 type recalled struct {
 	bhs  pdu.BHS
 	data []byte
+	turn uint64 // of a response: which is the later of two
 }
+
+// answers reports whether it is the response of a task with the tag.
+func (s *recalled) answers(itt uint32) bool {
+	return s.bhs.Opcode() == pdu.OpSCSIResponse && s.bhs.ITT() == itt
+}
+
+// sn is the DataSN, or the R2TSN, which has the same place.
+func (s *recalled) sn() pdu.SN { return (*pdu.DataIn)(&s.bhs).DataSN() }
 
 // remember puts a recall in front of the connection's Datamover.
 func (c *Connection) remember() {
 	if r, ok := c.mover.(Resender); ok && c.session.params.ErrorRecoveryLevel > 0 {
-		c.recall = &recall{Resender: r, conn: c}
+		c.recall = &recall{Resender: r, conn: c, lasting: c.session.recovers(), counted: c.session.recovers()}
 		c.mover = c.recall
 	}
 }
@@ -64,17 +84,25 @@ func (r *recall) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 		if ref != nil {
 			kept = slices.Clone(data)
 		}
-		r.statuses = append(r.statuses, recalled{*bhs, kept})
+		r.conn.answers++
+		r.statuses = append(r.statuses, recalled{*bhs, kept, r.conn.answers})
 		r.owed += len(kept)
 		for r.stamped > 0 && (len(r.statuses) > maxRecalledPDUs || r.owed > maxRecalled) {
 			r.dropStatus()
 		}
 	}
 	r.Resender.SendControl(bhs, data, ref)
+	if takesStatSN(bhs) {
+		r.sent()
+	}
 }
 
-// dropStatus forgets the oldest status, which was sent.
+// dropStatus forgets the oldest status, which was sent, and what was sent for the task
+// that it ended.
 func (r *recall) dropStatus() {
+	if s := &r.statuses[0]; s.bhs.Opcode() == pdu.OpSCSIResponse {
+		r.take(s.bhs.ITT())
+	}
 	r.owed -= len(r.statuses[0].data)
 	r.statuses[0] = recalled{}
 	r.statuses = r.statuses[1:]
@@ -85,17 +113,29 @@ func (r *recall) dropStatus() {
 func (r *recall) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 	r.keep(bhs.BHS(), slices.Clone(data))
 	r.Resender.PutData(bhs, data, ref)
+	r.sent()
 }
 
 // GetData implements Datamover.
 func (r *recall) GetData(bhs *pdu.R2T) {
+	if t := r.conn.tasks.find(bhs.BHS().ITT()); r.lasting && t != nil {
+		r.forget(func(p *recalled) bool { // what has been answered is not missed
+			return p.bhs.Opcode() == pdu.OpR2T && p.bhs.ITT() == t.itt && t.sequenceOf(p.bhs.TTT()) == nil
+		})
+	}
 	r.keep(bhs.BHS(), nil)
 	r.Resender.GetData(bhs)
 }
 
 func (r *recall) keep(bhs *pdu.BHS, data []byte) {
-	r.parts = append(r.parts, recalled{*bhs, data})
+	r.parts = append(r.parts, recalled{bhs: *bhs, data: data})
 	r.bytes += len(data)
+	if r.counted {
+		r.conn.charged += len(data)
+	}
+	if r.lasting {
+		return
+	}
 	for r.bytes > maxRecalled || len(r.parts) > maxRecalledPDUs {
 		r.bytes -= len(r.parts[0].data)
 		r.parts[0] = recalled{}
@@ -130,18 +170,27 @@ func (r *recall) numbered(sn pdu.SN) {
 // that they ended.
 func (r *recall) acknowledged(exp pdu.SN) {
 	for r.stamped > 0 && r.statuses[0].bhs.StatSN().LessThan(exp) {
-		if s := &r.statuses[0]; s.bhs.Opcode() == pdu.OpSCSIResponse {
-			itt := s.bhs.ITT()
-			r.forget(func(p *recalled) bool { return p.bhs.ITT() == itt })
-		}
 		r.dropStatus()
 	}
+}
+
+// take removes the Data-In and R2T PDUs of a task and returns them.
+func (r *recall) take(itt uint32) (parts []recalled) {
+	r.forget(func(p *recalled) bool {
+		if p.bhs.ITT() != itt {
+			return false
+		}
+		parts = append(parts, *p)
+		return true
+	})
+	return parts
 }
 
 func (r *recall) forget(match func(*recalled) bool) {
 	if len(r.parts) == 0 {
 		return
 	}
+	before := r.bytes
 	r.parts = slices.DeleteFunc(r.parts, func(p recalled) bool {
 		gone := match(&p)
 		if gone {
@@ -149,6 +198,59 @@ func (r *recall) forget(match func(*recalled) bool) {
 		}
 		return gone
 	})
+	r.uncharge(before - r.bytes)
+}
+
+// uncharge gives bytes back to the session's memory.
+func (r *recall) uncharge(n int) {
+	if r.counted && n > 0 {
+		r.conn.charged -= n
+		r.conn.thread.freed()
+	}
+}
+
+// retire follows the loss of the connection: of all statuses those of tasks are kept.
+func (r *recall) retire() {
+	r.uncharge(r.bytes)
+	r.counted = false
+	r.statuses = slices.DeleteFunc(r.statuses, func(s recalled) bool { return s.bhs.Opcode() != pdu.OpSCSIResponse })
+	r.stamped, r.owed = 0, 0 // nothing is acknowledged any more
+}
+
+// drop forgets everything.
+func (r *recall) drop() {
+	r.uncharge(r.bytes)
+	r.statuses, r.parts = nil, nil
+	r.stamped, r.owed, r.bytes = 0, 0, 0
+}
+
+// sent follows what is to be acknowledged.
+func (r *recall) sent() {
+	r.fresh = true
+	if r.lasting && r.conn.waiters.head != nil {
+		r.conn.askForACKs()
+	}
+}
+
+// askForACKs has the initiator acknowledge what keeps memory that others wait for: its
+// answer to a NOP-In carries ExpStatSN.
+func (c *core) askForACKs() {
+	for _, o := range c.conns {
+		if r := o.recall; r != nil && r.lasting && !o.closed && r.bytes > 0 && r.fresh && r.asked == 0 {
+			r.asked, r.fresh = o.ask(), false
+		}
+	}
+}
+
+// acknowledges takes an answer to a NOP-In of the connection.
+func (r *recall) acknowledges(ttt uint32) {
+	if r.asked != ttt || ttt == 0 {
+		return
+	}
+	r.asked = 0
+	if r.conn.waiters.head != nil {
+		r.conn.askForACKs()
+	}
 }
 
 // Restamp implements Receiver.

@@ -55,7 +55,7 @@ func (r *recall) resendParts(p *pdu.SNACKRequest) bool {
 	t := r.conn.tasks.find(p.BHS().ITT())
 	for i := range r.parts {
 		s := &r.parts[i]
-		sn := (*pdu.DataIn)(&s.bhs).DataSN() // R2TSN has the same place
+		sn := s.sn()
 		if s.bhs.ITT() != p.BHS().ITT() || !n.has(sn) {
 			continue
 		}
@@ -74,7 +74,7 @@ func (r *recall) dataACK(p *pdu.SNACKRequest) bool {
 		return t == nil && p.RunLength() == 0 // one that crossed the end of its task
 	}
 	r.forget(func(s *recalled) bool {
-		return s.bhs.ITT() == p.BHS().ITT() && (*pdu.DataIn)(&s.bhs).DataSN().LessThan(p.BegRun())
+		return s.bhs.ITT() == p.BHS().ITT() && s.sn().LessThan(p.BegRun())
 	})
 	return true
 }
@@ -86,7 +86,7 @@ func (r *recall) ended(itt uint32) bool { return r.response(itt) != nil }
 // time.
 func (r *recall) response(itt uint32) *recalled {
 	for i := range r.stamped {
-		if s := &r.statuses[i]; s.bhs.Opcode() == pdu.OpSCSIResponse && s.bhs.ITT() == itt {
+		if s := &r.statuses[i]; s.answers(itt) {
 			return s
 		}
 	}
@@ -108,7 +108,7 @@ func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 		return false
 	}
 	r.forget(func(s *recalled) bool { return s.bhs.ITT() == itt && s.bhs.Opcode() == pdu.OpDataIn })
-	sn := (*pdu.DataIn)(&old[0].bhs).DataSN()
+	sn := old[0].sn()
 	for i := range old {
 		sn = r.cut(&old[i], sn)
 	}
@@ -126,7 +126,7 @@ func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 // whole reports whether no part between the first and the last was forgotten.
 func whole(parts []recalled) bool {
 	for i := 1; i < len(parts); i++ {
-		if (*pdu.DataIn)(&parts[i].bhs).DataSN() != (*pdu.DataIn)(&parts[i-1].bhs).DataSN()+1 {
+		if parts[i].sn() != parts[i-1].sn()+1 {
 			return false
 		}
 	}
@@ -150,6 +150,7 @@ func (r *recall) cut(s *recalled, sn pdu.SN) pdu.SN {
 		}
 		r.keep(&bhs, data[:n])
 		r.Resend(&bhs, data[:n])
+		r.sent()
 		sn++
 		if n == len(data) {
 			return sn

@@ -24,7 +24,7 @@ type traffic struct {
 	_        [cacheLine]byte
 }
 
-// lunTraffic is the part of one LUN.
+// lunTraffic is the part of one LUN, or of one connection.
 type lunTraffic struct {
 	_                                    [cacheLine]byte
 	reads, writes, others, read, written atomic.Uint64
@@ -39,18 +39,24 @@ func (t *traffic) began() { t.inFlight.Add(1) }
 // ended counts the end of a command; l is nil if its LUN is not mapped.
 func (t *traffic) ended(l *lun, cmd *scsi.Command, sent uint32) {
 	t.inFlight.Add(-1)
+	if l != nil {
+		l.traffic.count(cmd, sent)
+	}
+}
+
+// count counts a command that has ended.
+func (t *lunTraffic) count(cmd *scsi.Command, sent uint32) {
 	switch {
-	case l == nil:
 	case cmd.HasIn:
-		l.traffic.reads.Add(1)
-		l.traffic.read.Add(uint64(sent))
+		t.reads.Add(1)
+		t.read.Add(uint64(sent))
 	case cmd.HasOut:
-		l.traffic.writes.Add(1)
+		t.writes.Add(1)
 		if cmd.Status == scsi.Good && !cmd.Aborted() {
-			l.traffic.written.Add(uint64(min(cmd.Length, cmd.EDTL)))
+			t.written.Add(uint64(min(cmd.Length, cmd.EDTL)))
 		}
 	default:
-		l.traffic.others.Add(1)
+		t.others.Add(1)
 	}
 }
 
@@ -93,6 +99,14 @@ type SessionStats struct {
 type ConnectionStats struct {
 	CID           uint16
 	Local, Remote netip.AddrPort
+	Lost          bool    // its tasks wait for another connection (ErrorRecoveryLevel 2)
+	Traffic       Traffic // of tasks that ended on it
+}
+
+// shownConnection is a connection for anyone to read.
+type shownConnection struct {
+	ConnectionStats
+	carried *lunTraffic
 }
 
 // LUNStats describe a LUN of a session.
@@ -117,17 +131,26 @@ func (n *Session) stats() SessionStats {
 		Local: n.local, Remote: n.remote, Opened: n.core.traffic.opened, Transport: "tcp", Thread: n.core.owner.name(),
 		Window: n.settings.Limits.QueueDepth, InFlight: int(n.core.traffic.inFlight.Load()),
 	}
-	s.Connections = *n.core.shown.Load()
 	if n.assisted {
 		s.Transport = "iser"
 	}
 	if n.target != nil {
 		s.Target = n.target.Name()
 	}
+	var all Traffic
 	for _, l := range n.view.Load().luns {
+		sum := l.traffic.sum()
+		all = all.plus(sum)
 		if !l.leaving {
-			s.LUNs = append(s.LUNs, LUNStats{l.LUNMapping, l.traffic.sum()})
+			s.LUNs = append(s.LUNs, LUNStats{l.LUNMapping, sum})
 		}
+	}
+	for _, c := range *n.core.shown.Load() {
+		c.Traffic = c.carried.sum()
+		if !n.core.shared { // the only one there can be is not counted apart
+			c.Traffic = all
+		}
+		s.Connections = append(s.Connections, c.ConnectionStats)
 	}
 	return s
 }

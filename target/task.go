@@ -129,6 +129,15 @@ func (t *task) end() {
 	c.taskEnded()
 }
 
+// endUnanswered is end without a status: nothing that was sent for the task is asked
+// for again.
+func (t *task) endUnanswered() {
+	if r := t.conn.recall; r != nil {
+		r.take(t.itt)
+	}
+	t.end()
+}
+
 // abandon takes a task off its connection whose command panicked: what the
 // command was about to do is not known, so neither the task nor its buffers
 // are used again.
@@ -174,6 +183,9 @@ func (t *task) leave() []*taskManagement {
 	c.live--
 	c.own--
 	c.traffic.ended(t.lun, &t.cmd, t.sent)
+	if c.shared {
+		c.carried.count(&t.cmd, t.sent)
+	}
 	if c.assist != nil {
 		c.assist.Deallocate(t.itt)
 	}

@@ -83,8 +83,8 @@ func (c *Connection) single(tm *taskManagement, p *pdu.TaskManagementRequest) pd
 		return c.abortTask(tm, p)
 	case pdu.FunctionClearACA:
 		return c.clearACA(tm, p.BHS().LUN())
-	case pdu.FunctionTaskReassign: // ErrorRecoveryLevel 2 only
-		return pdu.FunctionReassignmentNotSupported
+	case pdu.FunctionTaskReassign:
+		return c.reassign(tm, p)
 	}
 	return pdu.FunctionNotSupported
 }

@@ -12,7 +12,7 @@ import (
 // last one if the command fails after it.
 func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []byte, last bool) {
 	c := t.conn
-	if c.closed {
+	if c.closed && !c.lost {
 		releaseRef(ref)
 		if last {
 			t.end()
@@ -80,8 +80,8 @@ func (t *task) askForACK(p *pdu.DataIn) {
 // Complete implements scsi.Port: the SCSI Response (RFC 7143 section 11.4).
 func (t *task) Complete(cmd *scsi.Command) {
 	c := t.conn
-	if c.closed || cmd.Aborted() {
-		t.end()
+	if c.closed && !c.lost || cmd.Aborted() {
+		t.endUnanswered()
 		return
 	}
 	t.respond(cmd)

@@ -30,7 +30,7 @@ func (t *task) Charge(_ *scsi.Command, ref *buf.Ref) { ref.Charge(&t.conn.charge
 // ReceiveDataOut implements scsi.Port: data that came unasked is there
 // already, the rest is asked for by R2Ts (RFC 7143 section 11.8).
 func (t *task) ReceiveDataOut(cmd *scsi.Command, off uint32, dst []byte) {
-	if t.conn.closed || t.dying {
+	if t.conn.closed && !t.conn.lost || t.dying {
 		return // the teardown, or the end of what is being fetched, ends the command
 	}
 	w := &t.wants[t.wanted]

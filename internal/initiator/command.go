@@ -110,6 +110,7 @@ func (c *Conn) Start(cmd Command) (*Task, error) {
 	t.asked = t.unsolicited
 	c.tasks[t.ITT] = t
 	if err := c.Send(c.commandPDU(t, immediate)); err != nil {
+		c.Forget(t)
 		return nil, err
 	}
 	if !cmd.Immediate {

@@ -28,7 +28,8 @@ type TaskRequest struct {
 	Function   byte
 	LUN        uint64
 	Referenced *Task
-	Queued     bool // takes its place in the command window instead of going ahead
+	Queued     bool   // takes its place in the command window instead of going ahead
+	ExpDataSN  uint32 // of TASK REASSIGN
 }
 
 // TaskManagement sends a request and returns the response code (RFC 7143
@@ -40,8 +41,11 @@ func (c *Conn) TaskManagement(r TaskRequest) (byte, error) {
 	p.SetU32(AtTTT, NoTag)
 	if r.Referenced != nil {
 		p.SetU32(AtTTT, r.Referenced.ITT)
-		p.SetU32(AtMaxCmdSN, r.Referenced.CmdSN) // RefCmdSN
+		if r.Function != TaskReassign {
+			p.SetU32(AtMaxCmdSN, r.Referenced.CmdSN) // RefCmdSN
+		}
 	}
+	p.SetU32(AtDataSN, r.ExpDataSN)
 	answer, err := c.request(p, !r.Queued, OpTaskResponse)
 	if err != nil {
 		return 0, err
@@ -68,13 +72,8 @@ func (c *Conn) Ping(data []byte) error {
 // Logout sends a logout request with a reason (0 closes the session, 1 the
 // connection, 2 removes it for recovery) and returns the response code.
 func (c *Conn) Logout(reason byte) (byte, error) {
-	p := NewPDU(OpLogout, FlagFinal|reason, nil)
-	p.BHS[20], p.BHS[21] = byte(c.CID>>8), byte(c.CID)
-	answer, err := c.request(p, true, OpLogoutResponse)
-	if err != nil {
-		return 0, err
-	}
-	return answer.BHS[2], nil
+	code, _, _, err := c.LogoutOf(reason, c.CID)
+	return code, err
 }
 
 // Text runs a text negotiation and returns the target's keys, gathered over as

@@ -119,7 +119,10 @@ func (c *Conn) repeated(p *PDU) bool {
 // waits reports whether the same PDU is among those that came early.
 func (c *Conn) waits(p *PDU) bool {
 	return slices.ContainsFunc(c.ahead, func(o *PDU) bool {
-		return o.Opcode() == p.Opcode() && o.ITT() == p.ITT() && (o.Opcode() == OpNOPIn || o.U32(AtDataSN) == p.U32(AtDataSN)) && o.ITT() != NoTag
+		if advancesStatSN(p) {
+			return advancesStatSN(o) && o.StatSN() == p.StatSN()
+		}
+		return o.Opcode() == p.Opcode() && o.ITT() == p.ITT() && o.U32(AtDataSN) == p.U32(AtDataSN) && o.ITT() != NoTag
 	})
 }
 

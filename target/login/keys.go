@@ -49,7 +49,7 @@ type key struct {
 	irrelevant func(n *Negotiation) bool
 
 	number func(p *Params) *uint32
-	// bound, unless nil, is another key's outcome that this one's never exceeds.
+	// bound, unless nil, is what the outcome never exceeds, from other keys' outcomes.
 	bound  func(p *Params) uint32
 	flag   func(p *Params) *bool
 	values func(o *Offer) []string // of a list
@@ -102,10 +102,10 @@ var keys = []key{
 		bound: func(p *Params) uint32 { return p.MaxBurstLength }},
 	{name: "DefaultTime2Wait", kind: kindMax, stages: inOperational, leading: true, high: 3600,
 		number: func(p *Params) *uint32 { return &p.DefaultTime2Wait }},
-	{name: "DefaultTime2Retain", kind: kindMin, stages: inOperational, leading: true, high: 3600,
-		number: func(p *Params) *uint32 { return &p.DefaultTime2Retain }},
-	{name: "MaxOutstandingR2T", kind: kindMin, stages: inOperational, leading: true, low: 1, high: 65535,
-		irrelevant: isDiscovery, number: func(p *Params) *uint32 { return &p.MaxOutstandingR2T }},
+	{name: "DefaultTime2Retain", kind: kindMin, stages: inOperational, leading: true, late: true, high: 3600,
+		number: func(p *Params) *uint32 { return &p.DefaultTime2Retain }, bound: (*Params).mostTime2Retain},
+	{name: "MaxOutstandingR2T", kind: kindMin, stages: inOperational, leading: true, late: true, low: 1, high: 65535,
+		irrelevant: isDiscovery, number: func(p *Params) *uint32 { return &p.MaxOutstandingR2T }, bound: (*Params).mostOutstandingR2T},
 	{name: "DataPDUInOrder", kind: kindOr, stages: inOperational, leading: true,
 		irrelevant: isDiscovery, flag: func(p *Params) *bool { return &p.DataPDUInOrder }},
 	{name: "DataSequenceInOrder", kind: kindOr, stages: inOperational, leading: true,
@@ -166,6 +166,24 @@ func isDiscovery(n *Negotiation) bool { return n.sessionType == Discovery }
 // burst (RFC 7143 13.14).
 func isAllSolicited(n *Negotiation) bool {
 	return isDiscovery(n) || n.params.InitialR2T && !n.params.ImmediateData
+}
+
+// mostTime2Retain: below ErrorRecoveryLevel 2 nothing is kept for a connection that
+// may come again.
+func (p *Params) mostTime2Retain() uint32 {
+	if p.ErrorRecoveryLevel < 2 {
+		return 0
+	}
+	return math.MaxUint32
+}
+
+// mostOutstandingR2T: what is asked for in order can be asked for again only if it was
+// the last (RFC 7143 13.19).
+func (p *Params) mostOutstandingR2T() uint32 {
+	if p.ErrorRecoveryLevel > 0 && p.DataSequenceInOrder {
+		return 1
+	}
+	return math.MaxUint32
 }
 
 func isNotRDMA(n *Negotiation) bool { return !n.params.RDMAExtensions }

@@ -255,6 +255,7 @@ func (n *Negotiation) result() *Result {
 	// a MaxBurstLength that was agreed later; both sides are bound by
 	// the smaller one (RFC 7143 13.14).
 	n.params.FirstBurstLength = min(n.params.FirstBurstLength, n.params.MaxBurstLength)
+	n.params.MaxOutstandingR2T = min(n.params.MaxOutstandingR2T, n.params.mostOutstandingR2T())
 	return &Result{
 		InitiatorName:  n.initiatorName,
 		InitiatorAlias: n.initiatorAlias,

@@ -298,6 +298,12 @@ func agreed(a, b side) map[string]string {
 	if want["InitialR2T"] == "Yes" && want["ImmediateData"] == "No" {
 		want["FirstBurstLength"] = "Irrelevant"
 	}
+	if want["ErrorRecoveryLevel"] != "2" {
+		want["DefaultTime2Retain"] = "0"
+	}
+	if want["ErrorRecoveryLevel"] != "0" && want["DataSequenceInOrder"] == "Yes" {
+		want["MaxOutstandingR2T"] = "1"
+	}
 	return want
 }
 

@@ -114,7 +114,6 @@ func DefaultOffer() Offer {
 	o.MaxBurstLength = 1 << 20
 	o.FirstBurstLength = 256 << 10
 	o.MaxOutstandingR2T = 16
-	o.DefaultTime2Retain = 0
 	o.TargetMaxRecvDataSegmentLength = 256 << 10
 	return o
 }

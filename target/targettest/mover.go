@@ -56,6 +56,8 @@ type outgoing struct {
 	bhs  pdu.BHS
 	data []byte
 	ref  *buf.Ref
+
+	again bool // it was stamped before
 }
 
 func newMover(c *Conn, w Wire, p *login.ConnectionParams) *mover {
@@ -226,6 +228,14 @@ func (m *mover) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) { m.send(bhs
 // GetData implements target.Datamover.
 func (m *mover) GetData(bhs *pdu.R2T) { m.send(bhs.BHS(), nil, nil) }
 
+// Resend implements target.Resender.
+func (m *mover) Resend(bhs *pdu.BHS, data []byte) {
+	if !m.closed {
+		m.send(bhs, data, nil)
+		m.out[len(m.out)-1].again = true
+	}
+}
+
 // MaxDataIn implements target.Datamover.
 func (m *mover) MaxDataIn() int { return m.maxDataIn }
 
@@ -294,7 +304,11 @@ func (m *mover) put() bool {
 func (m *mover) next() {
 	o := m.out[0]
 	m.out = m.out[1:]
-	m.r.Stamp(&o.bhs)
+	if o.again {
+		m.r.Restamp(&o.bhs)
+	} else {
+		m.r.Stamp(&o.bhs)
+	}
 	m.cut = append(append([]byte(nil), o.bhs[:]...), o.data...)
 	m.cut = append(m.cut, make([]byte, pdu.Padding(len(o.data)))...)
 	m.backlog -= len(o.data)
