@@ -175,6 +175,10 @@ func TestWriteSameToTheEnd(t *testing.T) {
 			t.Errorf("%x of more than may be asked for: %02x", cdb, x.c.Status)
 		}
 	}
+	n.LU.limits.MaxWriteSame, n.LU.limits.WriteSameNonZero = 1048, true
+	if x := prompt(t, m).start(n, cdb16(0x93, 0, 2000, 0), make([]byte, 512), 0).finish(); x.c.Status != CheckCondition {
+		t.Errorf("with WSNZ: %02x", x.c.Status)
+	}
 	if got := bytes.Count(m.mu.bytes, []byte{0}); got != 1048*512 || m.mu.bytes[1000*512-1] != 1 {
 		t.Errorf("%d bytes are zero, expected %d", got, 1048*512)
 	}

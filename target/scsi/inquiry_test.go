@@ -107,10 +107,10 @@ func TestBlockLimitsPage(t *testing.T) {
 		MaxTransfer: 0x01020304, OptimalTransfer: 0x05060708, OptimalGranularity: 0x090a,
 		MaxPrefetch: 0x0b0c0d0e, MaxCompareAndWrite: 0x0f, MaxUnmap: 0x10111213,
 		MaxUnmapDescriptors: 0x14151617, UnmapGranularity: 0x18191a1b,
-		MaxWriteSame: 0x1c1d1e1f20212223, MaxAtomic: 0x24252627, AtomicUnit: 0x28292a2b,
+		MaxWriteSame: 0x1c1d1e1f20212223, WriteSameNonZero: true, MaxAtomic: 0x24252627, AtomicUnit: 0x28292a2b,
 	}
 	equal(t, blockLimitsPage(&l), `
-		00 0f 090a 01020304 05060708 0b0c0d0e
+		01 0f 090a 01020304 05060708 0b0c0d0e
 		10111213 14151617 18191a1b 80000000
 		1c1d1e1f20212223
 		24252627 28292a2b 28292a2b 00000000 00000000`)

@@ -37,6 +37,7 @@ type BlockLimits struct {
 	MaxUnmapDescriptors uint32 // MAXIMUM UNMAP BLOCK DESCRIPTOR COUNT, 0 without UNMAP
 	UnmapGranularity    uint32 // OPTIMAL UNMAP GRANULARITY, 0 if unknown
 	MaxWriteSame        uint64 // MAXIMUM WRITE SAME LENGTH
+	WriteSameNonZero    bool   // WSNZ: a NUMBER OF LOGICAL BLOCKS of zero, all up to the end, is refused
 	MaxAtomic           uint32 // MAXIMUM ATOMIC TRANSFER LENGTH, 0 without WRITE ATOMIC
 	AtomicUnit          uint32 // ATOMIC ALIGNMENT and ATOMIC TRANSFER LENGTH GRANULARITY
 }
@@ -53,6 +54,7 @@ func (lu *LogicalUnit) blockLimits() BlockLimits {
 		MaxPrefetch:        maxTransferBlocks,
 		MaxCompareAndWrite: uint8(min(maxCompareBlocks, maxCompare/size)),
 		MaxWriteSame:       uint64(maxZero / size),
+		WriteSameNonZero:   lu.info.Size > maxZero, // it could ask for more than may be asked for
 	}
 	if lu.info.MaxAtomic > 0 {
 		l.MaxAtomic = min(SegmentSize, uint32(lu.info.MaxAtomic)) / size

@@ -203,6 +203,43 @@ func (u *shieldedUnit) writeSame(lba, n uint64) {
 	u.good("WRITE SAME with a tuple", u.send(u.cdb(0x93, 1, 0, lba, n), one, 0))
 }
 
+// TestShieldedWriteSameUnmap: a block of zeroes with the tuple of a block that was
+// never written is released; any other is written with the tuples that follow from
+// it, as without UNMAP.
+func TestShieldedWriteSameUnmap(t *testing.T) {
+	for kind := protect.Type1; kind <= protect.Type3; kind++ {
+		u := newShieldedUnit(t, kind, 512)
+		const lba, n, unmap = 40, 100, 0x08
+		u.good("WRITE", u.send(u.cdb(0x8a, 1, 0, lba, n), u.wire(lba, n, true), 0))
+		one := u.wire(lba, 1, false)
+		for i := range uint64(n) {
+			copy(u.data[(lba+i)*512:], one[:512])
+			ref := u.ref(lba) + uint32(i)
+			if kind == protect.Type3 {
+				ref = 0xffffffff
+			}
+			tuple := protect.Tuple(u.tuples[(lba+i)*protect.TupleSize:])
+			tuple.Set(protect.Guard(one[:512]), protect.Tuple(one[512:]).App(), ref)
+		}
+		u.good("of data", u.send(u.cdb(0x93, 1, unmap, lba, n), one, 0))
+		u.check(lba, n)
+		clear(one)
+		for i := range protect.TupleSize {
+			one[512+i] = 0xff
+		}
+		u.good("of zeroes", u.send(u.cdb(0x93, 1, unmap, lba, n), one, 0))
+		got := u.send(u.cdb(0x88, 3, 0, lba, n), nil, n*520)
+		if u.good("READ", got); !bytes.Equal(got.in, bytes.Repeat(one, n)) {
+			t.Errorf("type %d: the blocks are not as if they had never been written", kind)
+		}
+		clear(u.data[lba*512:][:n*512])
+		p := u.send(u.cdb(0x93, 1, unmap, lba, n), one[:512], 0)
+		if p.c.Sense == nil || *p.c.Sense != *InvalidFieldInIU {
+			t.Errorf("type %d: without the tuple: %+v", kind, p.c.Sense)
+		}
+	}
+}
+
 // TestShieldedRefusals: wrong tuples are refused with the block, in the order of
 // guard, application tag and reference tag, and change nothing.
 func TestShieldedRefusals(t *testing.T) {

@@ -1,6 +1,8 @@
 package scsi
 
 import (
+	"encoding/binary"
+
 	"lunar/backstore"
 	"lunar/backstore/protect"
 )
@@ -49,6 +51,10 @@ func (c *Command) fetchShielded() {
 	c.fetch(c.Length, room+room>>c.Nexus.LU.blockShift*protect.TupleSize, repeatShielded)
 }
 
+// neverWritten is the tuple of a block that was never written or was released: no
+// other block may be released with UNMAP (SBC-3 clause 5.44).
+const neverWritten = 1<<64 - 1
+
 // repeatShielded checks the tuple that came and fills the buffer with the block.
 func repeatShielded(c *Command) {
 	lu := c.Nexus.LU
@@ -60,6 +66,11 @@ func repeatShielded(c *Command) {
 			return
 		}
 		t := protect.Tuple(c.data[size:])
+		if c.flags()&unmapBit != 0 && isZero(c.data[:size]) && binary.BigEndian.Uint64(t) == neverWritten {
+			c.data = nil
+			c.zero()
+			return
+		}
 		c.shield.app = t.App()
 		if !t.Escaped(lu.protect) {
 			c.shield.ref = t.Ref()

@@ -98,6 +98,9 @@ func modePagePolicy(*Nexus) []byte { return []byte{allPages, allSubpages, 0x00, 
 // LBA 0. Atomic writes have no boundaries (bytes 52 to 59).
 func blockLimitsPage(l *BlockLimits) []byte {
 	body := make([]byte, blockLimitsSize)
+	if l.WriteSameNonZero {
+		body[0] = 0x01 // WSNZ
+	}
 	body[1] = l.MaxCompareAndWrite
 	binary.BigEndian.PutUint16(body[2:], l.OptimalGranularity)
 	binary.BigEndian.PutUint32(body[4:], l.MaxTransfer)

@@ -34,7 +34,7 @@ func (c *Command) writeSameExtent() *Sense {
 		return s
 	}
 	if c.count == 0 { // all that is left of the medium
-		if c.count = lu.state.Load().Blocks - c.lba; c.count > lu.limits.MaxWriteSame {
+		if c.count = lu.state.Load().Blocks - c.lba; lu.limits.WriteSameNonZero || c.count > lu.limits.MaxWriteSame {
 			return InvalidFieldInCDB(lengthField(&c.CDB), NoBit)
 		}
 	}
@@ -48,7 +48,7 @@ func (c *Command) writeSameExtent() *Sense {
 
 // writeSameBlock fetches the block unless it is known to be zero.
 func (c *Command) writeSameBlock(lu *LogicalUnit) {
-	if c.shield.active && c.flags()&(ndobBit|unmapBit) == 0 {
+	if c.shield.active && c.flags()&ndobBit == 0 && (c.shield.moves || c.flags()&unmapBit == 0) {
 		c.fetchShielded()
 		return
 	}
