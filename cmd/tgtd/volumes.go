@@ -47,7 +47,7 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		PhysicalBlock: v.PhysicalBlockSize, Removable: v.Removable,
 		SanitizeRate: int64(v.SanitizeRate), SoftThreshold: int64(v.SoftThreshold),
 	}
-	err = a.sanitizing(v, &config)
+	err = a.remember(v, &config)
 	var lu *scsi.LogicalUnit
 	if err == nil {
 		lu, err = scsi.NewLogicalUnit(config)

@@ -46,13 +46,13 @@ run_peer() {
 }
 
 write_page() {
-	local name
+	local name lists=("${runs[@]/#/$here/expected-}")
 	for name in tgt "${runs[@]}"; do
 		[ -s "$results/$name.results" ] || die "no results of $name: run run.sh and table.sh --peer first"
 	done
 	cd "$results"
 	awk -v peer="tgt $(dpkg-query -W -f '${Version}' tgt)" -v suite="libiscsi $(dpkg-query -W -f '${Version}' libiscsi-bin)" \
-		-f "$here/table.awk" tgt.results "${runs[@]/%/.results}" >"$page"
+		-f "$here/table.awk" "${lists[@]/%/.txt}" tgt.results "${runs[@]/%/.results}" >"$page"
 	say "wrote docs/conformance.md"
 }
 

@@ -62,6 +62,7 @@ const (
 	ASCMediumNotPresent             ASC = 0x3a00 // MEDIUM NOT PRESENT
 	ASCSelfTestFailed               ASC = 0x3e03 // LOGICAL UNIT FAILED SELF-TEST
 	ASCInquiryDataChanged           ASC = 0x3f03 // INQUIRY DATA HAS CHANGED
+	ASCDeviceIdentifierChanged      ASC = 0x3f05 // DEVICE IDENTIFIER CHANGED
 	ASCReportedLUNsDataChanged      ASC = 0x3f0e // REPORTED LUNS DATA HAS CHANGED
 	ASCInternalTargetFailure        ASC = 0x4400 // INTERNAL TARGET FAILURE
 	ASCProtocolServiceCRCError      ASC = 0x4705 // PROTOCOL SERVICE CRC ERROR

@@ -315,7 +315,7 @@ func TestWritesDoNotMeetCompareAndWrite(t *testing.T) {
 func describeAt(ops []backstore.Op) string {
 	var b bytes.Buffer
 	for _, op := range ops {
-		fmt.Fprintf(&b, "%s at %d; ", operations[op.Kind], op.Off)
+		fmt.Fprintf(&b, "%s at %d; ", op.Kind, op.Off)
 	}
 	return b.String()
 }

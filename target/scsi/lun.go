@@ -57,6 +57,12 @@ type LUConfig struct {
 	// SaveSanitizing makes stable that there is such an operation; nil: there is none.
 	// Calls come one at a time and may block. Nil: it is forgotten with the process.
 	SaveSanitizing func(*SanitizeNote) error
+
+	// Identifying is the identifying information that initiators have set, and
+	// SaveIdentifying makes it stable, whole or not at all. Calls come one at a time
+	// and may block. Nil: a restart forgets it.
+	Identifying     Identifying
+	SaveIdentifying func(Identifying) error
 }
 
 // LogicalUnit is SAM-5's logical unit: one volume as all its initiators see
@@ -77,6 +83,8 @@ type LogicalUnit struct {
 	tasks   taskSet
 	clock   clock
 	space   spaceWatch
+
+	identifying atomic.Pointer[Identifying] // replaced by registrar
 
 	starts atomic.Uint32 // START STOP UNIT and loads
 
@@ -148,6 +156,7 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 		OwnTags:    lu.protect != protect.None,
 		Sanitize:   interrupted(config.Sanitizing),
 	})
+	lu.identifying.Store(&config.Identifying)
 	lu.watchSpace()
 	return lu, nil
 }

@@ -256,7 +256,7 @@ func TestWrite6HasNoFUA(t *testing.T) {
 func describe(ops []backstore.Op) string {
 	var words []string
 	for _, op := range ops {
-		w := operations[op.Kind]
+		w := op.Kind.String()
 		if op.FUA {
 			w += "+fua"
 		}

@@ -2,6 +2,7 @@ package scsi
 
 import (
 	"encoding/binary"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,7 @@ type sanitizing struct {
 	failed  atomic.Bool
 	began   time.Time
 	waiter  *Command // without IMMED: on the thread of the operation
+	wiped   bool     // what the store keeps beside the medium
 }
 
 // sense tells that the operation is going on, or has failed.
@@ -199,7 +201,7 @@ func (c *Command) fillPattern() {
 func sanitizeStep(c *Command) {
 	s, z, lu := c.carrier(), c.sanitizes, c.Nexus.LU
 	for s.state != running {
-		if s.state == done && s.op.Err != nil {
+		if s.state == done && s.op.Err != nil && !(s.op.Kind == backstore.Wipe && errors.Is(s.op.Err, backstore.ErrUnsupported)) {
 			c.endSanitize(s)
 			return
 		}
@@ -208,6 +210,10 @@ func sanitizeStep(c *Command) {
 		}
 		s.state = idle
 		switch {
+		case !z.wiped:
+			z.wiped = true
+			s.op.Data, s.op.Off, s.op.Len = nil, 0, 0
+			s.launch(backstore.Wipe)
 		case c.work.left > 0:
 			if c.paceSanitize() {
 				return

@@ -79,7 +79,7 @@ func TestSanitizeBlockErase(t *testing.T) {
 	}
 	th.finishAll()
 	ops := m.ops()
-	if !isZero(m.mu.bytes) || ops[len(ops)-2].Kind != backstore.Discard || ops[0].Kind != backstore.Write {
+	if !isZero(m.mu.bytes) || ops[len(ops)-2].Kind != backstore.Discard || ops[0].Kind != backstore.Wipe || ops[1].Kind != backstore.Write {
 		t.Errorf("operations %v", ops)
 	}
 }

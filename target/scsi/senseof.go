@@ -40,7 +40,7 @@ func senseOf(err error, kind backstore.Kind, lba uint64) Sense {
 		return *InvalidOpcode
 	case kind == backstore.Read || kind == backstore.Map:
 		return Sense{Key: MediumError, ASC: ASCUnrecoveredReadError, InfoValid: true, Info: lba}
-	case kind == backstore.Flush:
+	case kind == backstore.Flush || kind == backstore.Wipe:
 		return Sense{Key: MediumError, ASC: ASCWriteError}
 	}
 	return Sense{Key: MediumError, ASC: ASCWriteError, InfoValid: true, Info: lba}
@@ -72,15 +72,5 @@ func (lu *LogicalUnit) complain(kind backstore.Kind, lba uint64, err error) {
 		return
 	}
 	lu.config.Logger.Error("backing store failed", "volume", lu.config.Name, "lba", lba,
-		"operation", operations[kind], "error", err, "unlogged", q.dropped.Swap(0))
-}
-
-// operations names the kinds of operation for the log.
-var operations = [...]string{
-	backstore.Read:        "read",
-	backstore.Write:       "write",
-	backstore.Flush:       "flush",
-	backstore.Discard:     "discard",
-	backstore.WriteZeroes: "write zeroes",
-	backstore.Map:         "map",
+		"operation", kind.String(), "error", err, "unlogged", q.dropped.Swap(0))
 }

@@ -130,6 +130,13 @@ var spcTable = []Row{
 		Run:   runReportLUNs,
 	},
 	{
+		Name: "REPORT IDENTIFYING INFORMATION", Opcode: 0xa3, ServiceAction: 0x05, Length: 12, Exempt: true,
+		Conflict: ConflictNever, Reach: ReachStandby,
+		Flags: IgnoreStopped,
+		Usage: CDB{0xa3, 0x05, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe},
+		Run:   runReportIdentifying,
+	},
+	{
 		Name: "REPORT SUPPORTED OPERATION CODES", Opcode: 0xa3, ServiceAction: 0x0c, Length: 12, Exempt: true,
 		Conflict: ConflictExclusive, Reach: ReachStandby,
 		Flags: IgnoreStopped | DuringSanitize,
@@ -149,6 +156,13 @@ var spcTable = []Row{
 		Flags:    IgnoreStopped,
 		Usage:    CDB{0xa3, 0x0f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		Run:      runReportTimestamp,
+	},
+	{
+		Name: "SET IDENTIFYING INFORMATION", Opcode: 0xa4, ServiceAction: 0x06, Length: 12, Exempt: true,
+		Flags: IgnoreStopped | ParameterList,
+		Usage: CDB{0xa4, 0x06, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe},
+		List:  func(cdb *CDB) uint32 { return min(allocationAt6(cdb), maxIdentifyingDevice+1) },
+		Run:   runSetIdentifying,
 	},
 	{
 		Name: "SET TIMESTAMP", Opcode: 0xa4, ServiceAction: 0x0f, Length: 12, Exempt: true,
