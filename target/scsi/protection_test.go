@@ -88,6 +88,9 @@ func (u *shieldedUnit) wire(lba, n uint64, store bool) []byte {
 	protect.Generate(u.kind, u.block, data, tuples, u.ref(lba))
 	for i := 0; i < len(tuples); i += protect.TupleSize {
 		binary.BigEndian.PutUint16(tuples[i+2:], uint16(u.random.UintN(0xffff)))
+		if u.kind == protect.Type3 { // which leaves reference tags to the initiator
+			binary.BigEndian.PutUint32(tuples[i+4:], u.random.Uint32())
+		}
 	}
 	out := make([]byte, len(data)+len(tuples))
 	protect.Interleave(out, u.block, data, tuples)
@@ -196,7 +199,7 @@ func (u *shieldedUnit) writeSame(lba, n uint64) {
 		t := protect.Tuple(u.tuples[(lba+i)*protect.TupleSize:])
 		ref := u.ref(lba) + uint32(i)
 		if u.kind == protect.Type3 {
-			ref = 0xffffffff
+			ref = protect.Tuple(one[u.block:]).Ref()
 		}
 		t.Set(protect.Guard(one[:u.block]), protect.Tuple(one[u.block:]).App(), ref)
 	}

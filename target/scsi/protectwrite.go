@@ -26,21 +26,27 @@ func (s *segment) putShielded() bool {
 }
 
 // makeTuples makes the tuples of blocks, the first of which is number first of
-// the command.
+// the command. With type 3 a reference tag that came is that of all blocks.
 func (c *Command) makeTuples(blocks, tuples []byte, first uint32) {
 	lu := c.Nexus.LU
 	protect.Generate(lu.protect, lu.config.BlockSize, blocks, tuples, c.shield.ref+first)
-	if c.shield.app == 0 {
+	repeats := lu.protect == protect.Type3 && c.shield.moves
+	if c.shield.app == 0 && !repeats {
 		return
 	}
 	for at := 0; at < len(tuples); at += protect.TupleSize {
 		t := protect.Tuple(tuples[at:])
-		t.Set(t.Guard(), c.shield.app, t.Ref())
+		ref := t.Ref()
+		if repeats {
+			ref = c.shield.ref
+		}
+		t.Set(t.Guard(), c.shield.app, ref)
 	}
 }
 
 // fetchShielded gets the block of WRITE SAME and its tuple, which is the first
-// one's: the others have the reference tags that follow it (SBC-3 clause 5.44).
+// one's: the others have the reference tags that follow it, or with type 3 the same
+// (SBC-3 clause 5.44).
 func (c *Command) fetchShielded() {
 	c.Length = c.wireBlock()
 	if !c.HasOut || c.EDTL != c.Length {
@@ -72,7 +78,7 @@ func repeatShielded(c *Command) {
 			return
 		}
 		c.shield.app = t.App()
-		if !t.Escaped(lu.protect) {
+		if lu.protect == protect.Type3 || !t.Escaped(lu.protect) {
 			c.shield.ref = t.Ref()
 		}
 	}
