@@ -27,7 +27,7 @@ func ofData(op *backstore.Op) bool { return op.Kind == backstore.Map || op.Kind 
 
 // Submit implements backstore.Lane.
 func (l *lane) Submit(op *backstore.Op) bool {
-	info := l.store.Info()
+	info := l.store.bounds()
 	if ofData(op) {
 		return l.data.Submit(op)
 	}

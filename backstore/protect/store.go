@@ -82,12 +82,18 @@ func (s *Store) open(c Config) (err error) {
 
 // Info implements backstore.Store.
 func (s *Store) Info() backstore.Info {
+	info := s.bounds()
+	info.Describe += fmt.Sprintf(" with protection information of type %d", s.shape.kind)
+	return info
+}
+
+// bounds is Info as far as operations are held against it.
+func (s *Store) bounds() backstore.Info {
 	info := s.data.Info()
 	info.BlockSize = max(info.BlockSize, s.shape.block)
 	if info.Discard {
 		info.DiscardGran = max(info.DiscardGran, s.shape.block)
 	}
-	info.Describe += fmt.Sprintf(" with protection information of type %d", s.shape.kind)
 	return info
 }
 

@@ -3,6 +3,7 @@ package protect
 import (
 	"bytes"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -244,6 +245,42 @@ func TestCloseAgain(t *testing.T) {
 		}
 		if err := c.Do(backstore.Op{Kind: backstore.Write, Off: int64(i) << 20, Data: data}); err != nil {
 			t.Errorf("write after a failed Close: %v", err)
+		}
+	}
+}
+
+// asked is an operation that goes to the loop and back without memory of its own.
+type asked struct {
+	*backstoretest.Client
+	op   backstore.Op
+	done chan struct{}
+}
+
+func (a *asked) Run() {
+	if a.Lane.TryNow(&a.op) || a.Lane.Submit(&a.op) {
+		a.done <- struct{}{}
+	}
+}
+
+// TestNoAllocations: nothing is allocated for an operation.
+func TestNoAllocations(t *testing.T) {
+	c := closed(t, opened(t, t.TempDir(), Type1, 1<<20))
+	a := &asked{Client: c, done: make(chan struct{}, 1)}
+	a.op.Data = memory(t, 4096)
+	a.op.Done = func(*backstore.Op) { a.done <- struct{}{} }
+	for _, kind := range []backstore.Kind{backstore.Write, backstore.Read} {
+		a.op.Kind = kind
+		do := func() {
+			a.Loop.Post(a)
+			<-a.done
+		}
+		do()
+		least := math.Inf(1)
+		for range 3 { // the runtime's own on a loaded machine are not an operation's
+			least = min(least, testing.AllocsPerRun(50, do))
+		}
+		if least != 0 || a.op.Err != nil {
+			t.Errorf("%v: %v allocations, %v", kind, least, a.op.Err)
 		}
 	}
 }
