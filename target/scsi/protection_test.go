@@ -194,6 +194,12 @@ func (u *shieldedUnit) step() {
 func (u *shieldedUnit) writeSame(lba, n uint64) {
 	u.t.Helper()
 	one := u.wire(lba, 1, false)
+	u.repeat(lba, n, one)
+	u.good("WRITE SAME with a tuple", u.send(u.cdb(0x93, 1, 0, lba, n), one, 0))
+}
+
+// repeat puts what WRITE SAME makes of a block with its tuple into the model.
+func (u *shieldedUnit) repeat(lba, n uint64, one []byte) {
 	for i := range n {
 		copy(u.data[(lba+i)*uint64(u.block):], one[:u.block])
 		t := protect.Tuple(u.tuples[(lba+i)*protect.TupleSize:])
@@ -203,7 +209,6 @@ func (u *shieldedUnit) writeSame(lba, n uint64) {
 		}
 		t.Set(protect.Guard(one[:u.block]), protect.Tuple(one[u.block:]).App(), ref)
 	}
-	u.good("WRITE SAME with a tuple", u.send(u.cdb(0x93, 1, 0, lba, n), one, 0))
 }
 
 // TestShieldedWriteSameUnmap: a block of zeroes with the tuple of a block that was
@@ -215,15 +220,7 @@ func TestShieldedWriteSameUnmap(t *testing.T) {
 		const lba, n, unmap = 40, 100, 0x08
 		u.good("WRITE", u.send(u.cdb(0x8a, 1, 0, lba, n), u.wire(lba, n, true), 0))
 		one := u.wire(lba, 1, false)
-		for i := range uint64(n) {
-			copy(u.data[(lba+i)*512:], one[:512])
-			ref := u.ref(lba) + uint32(i)
-			if kind == protect.Type3 {
-				ref = 0xffffffff
-			}
-			tuple := protect.Tuple(u.tuples[(lba+i)*protect.TupleSize:])
-			tuple.Set(protect.Guard(one[:512]), protect.Tuple(one[512:]).App(), ref)
-		}
+		u.repeat(lba, n, one)
 		u.good("of data", u.send(u.cdb(0x93, 1, unmap, lba, n), one, 0))
 		u.check(lba, n)
 		clear(one)
