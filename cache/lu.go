@@ -46,6 +46,18 @@ func (p *Partition) SetLU(lu uint32, c LUConfig) error {
 	return nil
 }
 
+// SetShare changes how many blocks of LU lu others cannot evict, and how many it
+// may have at most (0: no limit). Blocks that are too many leave as others come.
+func (p *Partition) SetShare(lu, least, most uint32) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.checkShare(lu, LUConfig{Min: least, Max: most}); err != nil {
+		return err
+	}
+	p.lus[lu].min, p.lus[lu].max = least, most
+	return nil
+}
+
 func (p *Partition) checkShare(lu uint32, c LUConfig) error {
 	if c.Max != 0 && c.Max < c.Min {
 		return fmt.Errorf("cache for LU %d: minimum of %d blocks above maximum of %d", lu, c.Min, c.Max)

@@ -157,7 +157,7 @@ targets: {"iqn.2026-01.a:t": {luns: {0: a, 1: b}}}
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(warnings, err)
 	}
-	want := Cache{Amount{Bytes: 2 * GiB}, true, 64 * KiB, "require", "/dev/hugepages/x", Amount{Bytes: GiB}, 64 * KiB}
+	want := Cache{Amount{Bytes: 2 * GiB}, true, 64 * KiB, "require", "/dev/hugepages/x", true, Amount{Bytes: GiB}, 64 * KiB}
 	if c.Cache != want {
 		t.Errorf("found %+v, expected %+v", c.Cache, want)
 	}

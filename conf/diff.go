@@ -48,7 +48,7 @@ const noKey = "-"
 // keysOf are the keys that are not the names of their fields; an empty one is
 // that of the object around it.
 var keysOf = map[string]string{
-	"QoS": "qos", "Match": "", "MayBuffer": noKey, "Discovery.AuthGroup": "auth",
+	"QoS": "qos", "Match": "", "MayBuffer": noKey, "SegmentGiven": noKey, "Discovery.AuthGroup": "auth",
 	"ISER": "iser", "ListenISER": "listen-iser",
 }
 

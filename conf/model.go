@@ -213,6 +213,7 @@ type Cache struct {
 	BlockSize        Size   // of a cache block
 	Huge             string // huge pages: auto, off or require
 	Segment          string // directory of the shared memory that outlives the process; empty: private memory
+	SegmentGiven     bool   // Segment is the file's own, and not a default that depends on the volumes
 	DirtyLimit       Amount // dirty data of all volumes; a share is of the cache
 	ForwardThreshold Size   // Algorithm 1: requests below it are served where they arrive; 0 adapts, NeverForward
 }

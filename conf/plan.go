@@ -20,6 +20,14 @@ func Between(running, file *Config) (p Plan) {
 	return p
 }
 
+// Follow makes of what a file leaves open what a running server has made of it: the
+// cache keeps its segment though no volume needs one any more.
+func (c *Config) Follow(running *Config) {
+	if !c.Cache.SegmentGiven && c.Cache.Segment == "" {
+		c.Cache.Segment = running.Cache.Segment
+	}
+}
+
 // anyName in a path stands for the name of an object.
 const anyName = "*"
 
@@ -40,6 +48,15 @@ var livePaths = []struct {
 	{path: []string{"targets"}},
 	{path: []string{"volumes", anyName}, whole: true},
 	{path: []string{"volumes", anyName, "size"}},
+	{path: []string{"volumes", anyName, "write"}}, // as far as the open volume can
+	{path: []string{"volumes", anyName, "read-only"}},
+	{path: []string{"volumes", anyName, "soft-threshold"}},
+	{path: []string{"volumes", anyName, "sanitize-rate"}},
+	{path: []string{"volumes", anyName, "cache", "min"}},
+	{path: []string{"volumes", anyName, "cache", "max"}},
+	{path: []string{"volumes", anyName, "cache", "flush-age"}},
+	{path: []string{"volumes", anyName, "cache", "dirty-limit"}},
+	{path: []string{"cache", "dirty-limit"}},
 	{path: []string{"qos", "rules"}},
 	{path: []string{"qos", "groups"}},
 	{path: []string{"qos", "overcommit"}},

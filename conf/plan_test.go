@@ -76,3 +76,27 @@ func TestPrint(t *testing.T) {
 		t.Errorf("found a secret in\n%s", text)
 	}
 }
+
+// TestFollow: the segment that a server has stays where a file leaves it open.
+func TestFollow(t *testing.T) {
+	const back = "b: {type: file, path: b, size: 1MiB, write: back, cache: {read-ahead: 64KiB}}"
+	running := parsedFile(t, ", segment: none", "", "b: {type: file, path: b, size: 1MiB, cache: {read-ahead: 64KiB}}", back)
+	for _, test := range []struct {
+		replace []string
+		restart string
+	}{
+		{[]string{", segment: none", ""}, ""},
+		{nil, "cache.segment"},
+		{[]string{"segment: none", "segment: /dev/shm/other"}, "cache.segment"},
+	} {
+		file := parsedFile(t, test.replace...)
+		file.Follow(running)
+		var restart []string
+		for _, d := range Between(running, file).Restart {
+			restart = append(restart, d.Key)
+		}
+		if got := strings.Join(restart, " "); got != test.restart {
+			t.Errorf("%q: found that %q need a restart, expected %q", test.replace, got, test.restart)
+		}
+	}
+}

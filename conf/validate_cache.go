@@ -52,11 +52,12 @@ func (d *decoder) validateCached(v *Volume, c *Config) {
 // chooseSegment takes shared memory where a crash would lose acknowledged
 // writes without it, and private memory otherwise.
 func (d *decoder) chooseSegment(c *Config) {
+	c.Cache.SegmentGiven = d.given("cache.segment")
 	for _, v := range c.Volumes {
 		if v.Write != WriteBack || v.Cache == nil || c.Cache.Segment != "" {
 			continue
 		}
-		if d.given("cache.segment") {
+		if c.Cache.SegmentGiven {
 			d.fail("volumes."+v.Name+".write", `"back" with cache.segment: none`,
 				"cache.segment: "+DefaultSegment+", where acknowledged writes outlive a crash of tgtd, or write: through")
 			continue

@@ -108,3 +108,20 @@ func (s *Server) closeLanes(lu *scsi.LogicalUnit) {
 		<-closed
 	}
 }
+
+// ReconfigureUnit puts settings of a logical unit into force, which initiators
+// notice at once. If writes are to be stable from now on, what was acknowledged
+// before is made stable, within FlushTime; an error tells that this failed.
+func (s *Server) ReconfigureUnit(lu *scsi.LogicalUnit, settings scsi.Settings) error {
+	if !lu.Reconfigure(settings) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Load().FlushTime)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- s.flush(lu) }()
+	if err := await(ctx, ended); err != nil {
+		return fmt.Errorf("volume %s: flush: %w%s", lu.Name(), err, unwritten(lu))
+	}
+	return nil
+}

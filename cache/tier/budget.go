@@ -9,7 +9,7 @@ import (
 // them all for every write would cost too much. So writers add what they may make
 // dirty to an estimate, which is never too low, and who finds it high corrects it.
 type budget struct {
-	limit, high, low int64
+	limit, high, low atomic.Int64
 	estimate         atomic.Int64
 	writing          atomic.Int64 // reserved by writes that have not ended
 	correcting       sync.Mutex   // two corrections at a time would be one too many
@@ -17,13 +17,17 @@ type budget struct {
 
 // set derives the watermarks from the limit: background writing begins at half
 // and ends at a quarter of it.
-func (b *budget) set(limit int64) { b.limit, b.high, b.low = limit, limit/2, limit/4 }
+func (b *budget) set(limit int64) {
+	b.limit.Store(limit)
+	b.high.Store(limit / 2)
+	b.low.Store(limit / 4)
+}
 
 // take reserves n bytes; false: beyond the limit, nothing was reserved.
 func (b *budget) take(n int64) bool {
 	b.writing.Add(n)
 	after := b.estimate.Add(n)
-	if after <= b.limit || after == n { // one alone may always go on
+	if after <= b.limit.Load() || after == n { // one alone may always go on
 		return true
 	}
 	b.untake(n)
@@ -113,10 +117,10 @@ func (v *volume) retake(n int64) bool {
 // nudge makes flushers look if dirty data may have become many, or are waited for.
 func (v *volume) nudge() {
 	c := v.cache
-	if v.dirty.estimate.Load() > v.dirty.high || c.waiting.Load() > 0 {
+	if v.dirty.estimate.Load() > v.dirty.high.Load() || c.waiting.Load() > 0 {
 		v.flusher.kick()
 	}
-	if c.dirty.estimate.Load() > c.dirty.high && c.pressed.CompareAndSwap(false, true) {
+	if c.dirty.estimate.Load() > c.dirty.high.Load() && c.pressed.CompareAndSwap(false, true) {
 		c.kickAll()
 	}
 }
@@ -128,7 +132,7 @@ func (v *volume) ended(n int64) {
 }
 
 // admitThrottled resumes the writes that fit now, in order of arrival, and those
-// of volumes whose store does not take dirty data: they go through.
+// of volumes whose writes go through now.
 func (c *Cache) admitThrottled() {
 	if c.waiting.Load() == 0 {
 		return
@@ -140,7 +144,7 @@ func (c *Cache) admitThrottled() {
 		next := t.next
 		v := t.lane.volume
 		switch {
-		case v.failing.Load():
+		case v.goesThrough():
 			t.through = true
 		case v.take(t.reserving):
 			t.reserved = t.reserving

@@ -48,8 +48,17 @@ func newFlusher(v *volume) (*flusher, error) {
 	f := &flusher{volume: v, cache: v.cache, loop: loop, lane: l}
 	f.age.Fire, f.retry.Fire = f.aged, f.turn
 	f.last.Done = func(*backstore.Op) { f.closed(f.last.Err) }
-	loop.Post(evloop.Func(func() { loop.Arm(&f.age, v.config.Age) }))
+	loop.Post(evloop.Func(func() { loop.Arm(&f.age, v.age()) }))
 	return f, nil
+}
+
+// rearm makes all that is dirty be written when the volume's age has passed.
+func (f *flusher) rearm() {
+	f.loop.Post(evloop.Func(func() {
+		if f.age.Armed() { // else it has stopped
+			f.loop.Arm(&f.age, f.volume.age())
+		}
+	}))
 }
 
 // kick makes the flusher look whether it should write; any thread may.
@@ -74,7 +83,7 @@ func (f *flusher) Run() {
 
 // aged makes everything be written from time to time.
 func (f *flusher) aged() {
-	f.loop.Arm(&f.age, f.volume.config.Age)
+	f.loop.Arm(&f.age, f.volume.age())
 	f.wanted.Store(true)
 	f.turn()
 }
@@ -115,7 +124,7 @@ func (f *flusher) needed() bool {
 	if f.cache.waiting.Load() > 0 && f.volume.dirty.estimate.Load() > 0 {
 		return true
 	}
-	return f.own > f.volume.dirty.low || f.own > 0 && f.total > f.cache.dirty.low
+	return f.own > f.volume.dirty.low.Load() || f.own > 0 && f.total > f.cache.dirty.low.Load()
 }
 
 // progressed implements sweeper.

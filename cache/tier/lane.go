@@ -129,7 +129,7 @@ func (l *lane) noted(off int64, n int) {
 // writeNow writes into one block, if nobody has to be waited for.
 func (l *lane) writeNow(op *backstore.Op) bool {
 	back := l.volume.config.Policy == Back
-	if back && (op.FUA || l.volume.failing.Load()) || !back && l.refused {
+	if back && (op.FUA || l.volume.goesThrough()) || !back && l.refused {
 		return false
 	}
 	var pieces [1]cache.Piece

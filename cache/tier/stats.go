@@ -96,7 +96,7 @@ type FussyStats struct {
 // is for a question a second, not for the data path.
 func (c *Cache) Snapshot() Snapshot {
 	s := Snapshot{
-		Stats: c.counters(), Block: int64(c.geometry.BlockSize()), DirtyLimit: c.dirty.limit,
+		Stats: c.counters(), Block: int64(c.geometry.BlockSize()), DirtyLimit: c.dirty.limit.Load(),
 		Waiting: c.waiting.Load(), Nodes: make([]NodeStats, c.config.Layout.Nodes),
 	}
 	sums, units := make([]VolumeStats, c.config.LUs), []cache.LUStats(nil)
@@ -151,7 +151,7 @@ func (c *Cache) describe(sums []VolumeStats) map[backstore.Store]VolumeStats {
 			continue
 		}
 		s := sums[number]
-		s.Policy, s.Throttled, s.Admission = v.config.Policy, v.throttled.Load(), "lru"
+		s.Policy, s.Throttled, s.Admission = v.changes.Load().Policy, v.throttled.Load(), "lru"
 		if v.config.Admission != "" {
 			s.Admission = v.config.Admission
 		}

@@ -78,7 +78,9 @@ type volume struct {
 	gone    atomic.Bool // the Cache was closed nevertheless
 	dirty   budget
 	failing atomic.Bool // background writing has failed and not succeeded since
-	flusher *flusher    // of Back
+	aside   atomic.Bool // of Back: writes go through until that is changed again
+	changes atomic.Pointer[Changes]
+	flusher *flusher // of Back
 	chosen  promotions
 	lanes   sync.WaitGroup
 	tuning  sync.WaitGroup
@@ -109,13 +111,8 @@ func (v *volume) setUp() error {
 	if unit := v.store.Info().BlockSize; v.cache.geometry.SubBlock()%max(unit, 1) != 0 {
 		return fmt.Errorf("the store works in units of %d bytes: expected a divisor of %d, the cache's own", unit, v.cache.geometry.SubBlock())
 	}
-	v.config.Age = positive(v.config.Age, defaultAge)
 	v.config.Retry = positive(v.config.Retry, defaultRetry)
-	limit := v.cache.dirty.limit
-	if v.config.DirtyLimit > 0 {
-		limit = min(limit, v.config.DirtyLimit)
-	}
-	v.dirty.set(limit)
+	v.adopt(Changes{Policy: v.config.Policy, Min: v.config.Min, Max: v.config.Max, Age: v.config.Age, DirtyLimit: v.config.DirtyLimit})
 	if err := v.cache.enter(v); err != nil {
 		return err
 	}

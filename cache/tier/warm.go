@@ -19,7 +19,7 @@ func (v *volume) warming(part *partition) (cache.Admission, error) {
 // slotsOf returns how many blocks of a partition the volume may have.
 func (v *volume) slotsOf(part *partition) int {
 	slots := len(part.data) / part.block
-	if most := int(v.blocksOf(v.config.Max)); most > 0 {
+	if most := int(v.blocksOf(v.changes.Load().Max)); most > 0 {
 		slots = min(slots, most)
 	}
 	return slots

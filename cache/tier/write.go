@@ -10,7 +10,7 @@ func (t *transfer) write() {
 	t.cut()
 	t.at = 0
 	v := t.lane.volume
-	t.through = v.config.Policy != Back || t.op.FUA || v.failing.Load()
+	t.through = v.config.Policy != Back || t.op.FUA || v.goesThrough()
 	switch {
 	case t.op.Atomic && v.config.Policy == Back:
 		t.clean()

@@ -105,7 +105,7 @@ func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning, 
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	what := name + " was not applied, and nothing was changed"
-	plan := conf.Between(a.daemon.config.Load(), cfg)
+	plan := a.planned(cfg)
 	if len(plan.Restart) > 0 {
 		r := &control.Refusal{What: what + ": this needs a restart", State: true}
 		for _, d := range plan.Restart {

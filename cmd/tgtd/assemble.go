@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/internal/arena"
 	"lunar/internal/numa"
@@ -25,6 +26,7 @@ type assembly struct {
 	cacheSize conf.Size   // of data on all nodes
 	daemon    *daemon
 	units     map[string]*scsi.LogicalUnit // by volume name
+	caches    map[string]tier.Changeable   // of the units behind the cache
 	targets   map[string]target.TargetConfig
 }
 
@@ -37,7 +39,7 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	}
 	a := &assembly{
 		cfg: cfg, log: log, stateDir: stateDir, identity: identity,
-		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}, targets: map[string]target.TargetConfig{},
+		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, targets: map[string]target.TargetConfig{},
 	}
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)

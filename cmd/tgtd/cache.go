@@ -107,21 +107,17 @@ func (a *assembly) openCache() error {
 	return err
 }
 
-// policies maps the configuration's words to the cache's write policies.
-var policies = map[conf.WritePolicy]tier.Policy{
-	conf.WriteThrough: tier.Through, conf.WriteBack: tier.Back, conf.WriteSync: tier.Sync,
-}
-
 // cached puts a volume's store behind the cache when the configuration says
 // so; store is owned, also on failure.
 func (a *assembly) cached(v *conf.Volume, store backstore.Store, failing *deferral) (backstore.Store, error) {
 	if v.Cache == nil || a.daemon.cache == nil {
 		return store, nil
 	}
+	c := a.cacheChangesOf(v)
 	wrapped, err := a.daemon.cache.Wrap(store, tier.VolumeConfig{
-		ID: volumeID(v, a.identity), Name: v.Name, Policy: policies[v.Write], Admission: v.Cache.Admission,
-		Min: int64(v.Cache.Min), Max: int64(v.Cache.Max), ReadAhead: int64(v.Cache.ReadAhead),
-		Age: v.Cache.FlushAge, DirtyLimit: int64(v.Cache.DirtyLimit.Of(a.cacheSize)), OnFlushError: failing.report,
+		ID: volumeID(v, a.identity), Name: v.Name, Policy: c.Policy, Admission: v.Cache.Admission,
+		Min: c.Min, Max: c.Max, ReadAhead: int64(v.Cache.ReadAhead),
+		Age: c.Age, DirtyLimit: c.DirtyLimit, OnFlushError: failing.report,
 	})
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

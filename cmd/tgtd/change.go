@@ -42,7 +42,7 @@ func (a *applier) newChange(cfg *conf.Config, plan conf.Plan) *change {
 // make makes the change. After an error nothing has changed, unless the error
 // says so.
 func (c *change) make() error {
-	for _, step := range []func() error{c.measure, c.openVolumes, c.openPortals, c.changeRules, c.resize} {
+	for _, step := range []func() error{c.measure, c.openVolumes, c.openPortals, c.changeRules, c.changeCaches, c.resize} {
 		if err := step(); err != nil {
 			return errors.Join(err, c.takeBack())
 		}
@@ -88,6 +88,10 @@ func (c *change) openVolume(v *conf.Volume) error {
 	if busy := c.beingClosed(v); busy != "" {
 		return fmt.Errorf("volume %s: volume %s of the same name or store is still being closed; apply again when it is", v.Name, busy)
 	}
+	if gone := c.renamed(v); gone != "" {
+		return fmt.Errorf("volume %s: found the file or device of volume %s, which is configured no more: a volume keeps its name while it is open. Its initiators would see another disk, unless serial and naa are given. Apply the configuration without either first, then with volume %s",
+			v.Name, gone, v.Name)
+	}
 	for _, path := range missingFiles(v) {
 		c.undo = append(c.undo, func() error { return removed(path) })
 	}
@@ -96,8 +100,23 @@ func (c *change) openVolume(v *conf.Volume) error {
 		return err
 	}
 	c.added = append(c.added, &addition{v, lu})
-	c.undo = append(c.undo, lu.Close)
+	c.undo = append(c.undo, func() error {
+		delete(c.daemon.assembly.caches, v.Name)
+		return lu.Close()
+	})
 	return nil
+}
+
+// renamed returns the volume with the store of a new one that the configuration has
+// no more; empty: none.
+func (c *change) renamed(v *conf.Volume) string {
+	for i := range c.old.Volumes {
+		o := &c.old.Volumes[i]
+		if c.cfg.Volume(o.Name) == nil && sameStore(storePath(o), storePath(v)) {
+			return o.Name
+		}
+	}
+	return ""
 }
 
 // missingFiles are the files of a volume that opening it would make.
@@ -166,6 +185,7 @@ func (c *change) commit() {
 		a.units[n.volume.Name] = n.unit
 		d.AddLogicalUnit(n.unit, max(n.volume.Threads, 1))
 	}
+	c.changeUnits()
 	c.changeAccess()
 	c.changeTargets()
 	if c.portals != nil {

@@ -31,6 +31,7 @@ func (c *change) closeVolumes() {
 			continue
 		}
 		delete(a.units, v.Name)
+		delete(a.caches, v.Name)
 		c.leave(v, true)
 		closing.Go(func() {
 			c.close(v, lu)

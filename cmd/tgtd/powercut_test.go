@@ -16,6 +16,7 @@ import (
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/memstore"
 	"lunar/cache/tier"
+	"lunar/conf"
 	"lunar/internal/initiator"
 	"lunar/internal/numa"
 	"lunar/target"
@@ -31,7 +32,7 @@ const cutBlocks = 515
 type fragile struct {
 	medium *memstore.Store
 	ledger *backstoretest.Ledger
-	policy tier.Policy
+	policy conf.WritePolicy
 	mode   struct {
 		sync.RWMutex
 		through bool // WCE is zero
@@ -87,7 +88,7 @@ func serveFragile(t *testing.T) *fragiles {
 func (f *fragiles) addUnits(t *testing.T, cache *tier.Cache) {
 	t.Helper()
 	rule := target.AccessRule{Auth: login.Auth{AllowNone: true}}
-	for _, policy := range []tier.Policy{tier.Through, tier.Back, tier.Sync} {
+	for _, policy := range []conf.WritePolicy{conf.WriteThrough, conf.WriteBack, conf.WriteSync} {
 		for _, admission := range []string{"lru", "fussy"} {
 			name := fmt.Sprintf("%v/%s", policy, admission)
 			u := &fragile{ledger: backstoretest.NewLedger(cutBlocks), policy: policy}
@@ -96,12 +97,12 @@ func (f *fragiles) addUnits(t *testing.T, cache *tier.Cache) {
 				t.Fatal(err)
 			}
 			store, err := cache.Wrap(u.medium, tier.VolumeConfig{
-				ID: uint64(len(f.units) + 1), Name: name, Policy: policy, Admission: admission, Age: 200 * time.Microsecond, DirtyLimit: 64 << 10,
+				ID: uint64(len(f.units) + 1), Name: name, Policy: cachePolicy(policy), Admission: admission, Age: 200 * time.Microsecond, DirtyLimit: 64 << 10,
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			lu, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: name, Store: store, WriteThrough: policy == tier.Sync, Logger: slog.New(slog.DiscardHandler)})
+			lu, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: name, Store: store, WriteThrough: policy == conf.WriteSync, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +175,7 @@ func (h *host) step() error {
 }
 
 // stable reports whether a write with the given FUA bit is stable at its end.
-func (h *host) stable(fua byte) bool { return fua != 0 || h.mode.through || h.policy == tier.Sync }
+func (h *host) stable(fua byte) bool { return fua != 0 || h.mode.through || h.policy == conf.WriteSync }
 
 // fua returns the FUA bit, set at times.
 func (h *host) fua() byte { return []byte{0, 0, 0x08}[h.random.IntN(3)] }
@@ -264,7 +265,7 @@ func (h *host) synchronize() error {
 // setMode turns WCE, where it may be turned. That it becomes zero makes all that
 // was written stable.
 func (h *host) setMode() error {
-	if h.policy == tier.Sync {
+	if h.policy == conf.WriteSync {
 		return nil
 	}
 	h.mode.RUnlock()

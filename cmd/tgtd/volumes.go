@@ -12,6 +12,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/protect"
+	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/target/scsi"
 )
@@ -31,21 +32,23 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	if err == nil {
 		store, err = a.cached(v, store, failing)
 	}
+	behind, _ := store.(tier.Changeable)
 	if err == nil {
 		store, err = a.shielded(v, store)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
+	settings := settingsOf(v)
 	config := scsi.LUConfig{
 		Name: v.Name, Store: store, Device: deviceOf(v), BlockSize: v.BlockSize,
 		Vendor: v.Vendor, Product: v.Product,
 		Serial: serialOf(v, a.identity), NAA: v.NAA,
-		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly, Logger: a.log,
+		WriteThrough: settings.WriteThrough, ReadOnly: settings.ReadOnly, Logger: a.log,
 		Access: configuredAccess(a.cfg), ExplicitAccess: explicitAccess(a.cfg),
 		Reservations: reserved, SaveReservations: kept.save,
 		PhysicalBlock: v.PhysicalBlockSize, Removable: v.Removable,
-		SanitizeRate: int64(v.SanitizeRate), SoftThreshold: int64(v.SoftThreshold),
+		SanitizeRate: settings.SanitizeRate, SoftThreshold: settings.SoftThreshold,
 	}
 	err = a.remember(v, &config)
 	var lu *scsi.LogicalUnit
@@ -56,6 +59,9 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	failing.bind(lu)
+	if behind != nil {
+		a.caches[v.Name] = behind
+	}
 	return lu, nil
 }
 
@@ -75,19 +81,19 @@ func (a *assembly) shielded(v *conf.Volume, store backstore.Store) (backstore.St
 }
 
 // openStore opens the volume's store, with an intent log at a path unless that is
-// empty.
+// empty. That of a volume with write: sync is as any other: its logical unit has
+// each write made stable, until it is told otherwise.
 func openStore(v *conf.Volume, intents string, log *slog.Logger) (backstore.Store, error) {
-	sync := v.Write == conf.WriteSync
 	switch v.Type {
 	case conf.FileVolume:
 		return openFile(v, backstore.FileConfig{
 			Path: v.Path, Size: int64(v.Size), BlockSize: v.BlockSize,
-			Direct: v.Direct, ReadOnly: v.ReadOnly, Sync: sync, Intents: intents, Logger: log,
+			Direct: v.Direct, ReadOnly: v.ReadOnly, Intents: intents, Logger: log,
 		}, backstore.OpenFile)
 	case conf.BlockVolume:
 		return backstore.OpenBlock(backstore.BlockConfig{
 			Path: v.Path, BlockSize: v.BlockSize,
-			Buffered: !v.Direct, ReadOnly: v.ReadOnly, Sync: sync, Intents: intents, Logger: log,
+			Buffered: !v.Direct, ReadOnly: v.ReadOnly, Intents: intents, Logger: log,
 		})
 	case conf.RAMVolume:
 		return backstore.NewRAM(int64(v.Size), v.BlockSize)

@@ -210,7 +210,7 @@ func TestSoftThreshold(t *testing.T) {
 	space := &backstore.Space{Used: 3<<20 + 1, Available: 100 << 20}
 	d := newDisk(t, info, LUConfig{Name: "v"})
 	d.lu.store = spacedStore{infoStore{info}, space}
-	d.lu.space.known, d.lu.config.SoftThreshold = true, 50<<20
+	d.lu.space.known, d.lu.space.threshold = true, 50<<20
 	equal(t, d.good(logCDB(0x0c, 0), nil), `0c 00 0018
 		0001 03 08 00000064 02000000
 		0002 03 08 00000004 01000000`)

@@ -125,7 +125,7 @@ func (lu *LogicalUnit) supports(row *Row) bool {
 // protection returns why n may not write, or nil.
 func (lu *LogicalUnit) protection(n *Nexus, state *State) *Sense {
 	switch {
-	case lu.readOnly(n):
+	case n.ReadOnly.Load() || state.ReadOnly:
 		return WriteProtected
 	case state.SoftProtect:
 		return SoftwareWriteProtected
@@ -134,9 +134,7 @@ func (lu *LogicalUnit) protection(n *Nexus, state *State) *Sense {
 }
 
 // readOnly reports whether n can never write: SWP does not count.
-func (lu *LogicalUnit) readOnly(n *Nexus) bool {
-	return n.ReadOnly.Load() || lu.config.ReadOnly || lu.info.ReadOnly
-}
+func (lu *LogicalUnit) readOnly(n *Nexus) bool { return n.ReadOnly.Load() || lu.state.Load().ReadOnly }
 
 // sense stores a sense value that no other command shares in c.
 func (c *Command) sense(s Sense) *Sense {

@@ -29,14 +29,12 @@ type LUConfig struct {
 	Revision      string          // product revision level, 4 bytes
 	Serial        string          // unit serial number (VPD 80h); default from Name
 	NAA           uint64          // NAA locally assigned (3h...) identifier (VPD 83h); default from Serial
-	WriteThrough  bool            // every write is stable before it is acknowledged (WCE=0, not changeable)
-	ReadOnly      bool            // write protected for everyone
+	WriteThrough  bool            // see Settings
+	ReadOnly      bool            // see Settings
 	PhysicalBlock int             // physical block length in bytes that initiators are told; default the store's
 	Removable     bool            // the medium can be ejected and loaded
-	SanitizeRate  int64           // bytes per second that SANITIZE overwrites at most; 0: as many as it can
-	// SoftThreshold is the space in bytes below which initiators are told that a
-	// thin provisioned store runs out of it; 0: they are not.
-	SoftThreshold int64
+	SanitizeRate  int64           // see Settings
+	SoftThreshold int64           // see Settings
 	Logger        *slog.Logger
 
 	// Access is how the unit is reached through portal groups at first, by
@@ -84,7 +82,8 @@ type LogicalUnit struct {
 	clock   clock
 	space   spaceWatch
 
-	identifying atomic.Pointer[Identifying] // replaced by registrar
+	identifying  atomic.Pointer[Identifying] // replaced by registrar
+	sanitizeRate atomic.Int64                // see Settings
 
 	starts atomic.Uint32 // START STOP UNIT and loads
 
@@ -121,6 +120,8 @@ type State struct {
 	DescriptorSense bool   // D_SENSE of the control mode page
 	Stopped         bool   // START STOP UNIT stopped the unit
 	OwnTags         bool   // ATO of the control mode page: application tags are the initiators'
+	WriteThrough    bool   // WCE stays zero; see Settings
+	ReadOnly        bool   // nobody may write: the store cannot be written, or see Settings
 	Ejected         bool   // START STOP UNIT ejected the medium
 	Sanitize        *sanitizing
 }
@@ -150,14 +151,13 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	if s, ok := config.Store.(backstore.WriteBack); ok {
 		lu.inherited = s.Dirty() > 0
 	}
-	lu.state.Store(&State{
-		Blocks:     uint64(lu.info.Size) >> lu.blockShift,
-		WriteCache: lu.info.VolatileCache && !config.WriteThrough,
-		OwnTags:    lu.protect != protect.None,
-		Sanitize:   interrupted(config.Sanitizing),
-	})
+	state := lu.defaultState(&State{WriteThrough: config.WriteThrough, ReadOnly: config.ReadOnly || lu.info.ReadOnly})
+	state.Blocks = uint64(lu.info.Size) >> lu.blockShift
+	state.Sanitize = interrupted(config.Sanitizing)
+	lu.state.Store(state)
 	lu.identifying.Store(&config.Identifying)
-	lu.watchSpace()
+	lu.sanitizeRate.Store(config.SanitizeRate)
+	lu.watchSpace(config.SoftThreshold)
 	return lu, nil
 }
 
@@ -245,7 +245,7 @@ func (lu *LogicalUnit) ResetState() {
 	lu.ClearACA(nil)
 	lu.update(func(s *State) {
 		before := *s
-		*s = *lu.defaultState()
+		*s = *lu.defaultState(s)
 		s.Blocks, s.Ejected, s.Sanitize = before.Blocks, before.Ejected, before.Sanitize
 		lu.allowRemoval()
 	})

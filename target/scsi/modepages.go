@@ -27,7 +27,7 @@ type modeBit struct {
 	mask   byte
 	field  func(*State) *bool
 	// fixed, if set, says whether MODE SELECT must leave the bit alone.
-	fixed func(*LUConfig) bool
+	fixed func(*State) bool
 }
 
 // modePages are the supported mode pages in ascending order.
@@ -63,8 +63,8 @@ func softProtect(s *State) *bool     { return &s.SoftProtect }
 
 func ownTags(s *State) *bool { return &s.OwnTags }
 
-func always(*LUConfig) bool                { return true }
-func isWriteThrough(config *LUConfig) bool { return config.WriteThrough }
+func always(*State) bool           { return true }
+func isWriteThrough(s *State) bool { return s.WriteThrough }
 
 // findModePage returns nil for a page that is not supported.
 func findModePage(code, subpage byte) *modePage {
@@ -89,14 +89,14 @@ func (p *modePage) appendValues(dst []byte, s *State) []byte {
 }
 
 // appendMask appends the page with ones for the bits that MODE SELECT may
-// change, and zeroes for all others but the header (PC 01b, SPC-4 clause
+// change in s, and zeroes for all others but the header (PC 01b, SPC-4 clause
 // 6.13).
-func (p *modePage) appendMask(dst []byte, config *LUConfig) []byte {
+func (p *modePage) appendMask(dst []byte, s *State) []byte {
 	start := len(dst)
 	dst = append(dst, p.base[:p.headerLength()]...)
 	dst = append(dst, make([]byte, len(p.base)-p.headerLength())...)
 	for _, bit := range p.bits {
-		if bit.fixed == nil || !bit.fixed(config) {
+		if bit.fixed == nil || !bit.fixed(s) {
 			dst[start+bit.offset] |= bit.mask
 		}
 	}

@@ -99,7 +99,7 @@ func (m *modeParameters) checkPage(list []byte, at int) (*modePage, *Sense) {
 	}
 	var current, mask [maxModePage]byte
 	values := page.appendValues(current[:0], m.state)
-	changeable := page.appendMask(mask[:0], m.config)
+	changeable := page.appendMask(mask[:0], m.state)
 	for i := page.headerLength(); i < len(values); i++ {
 		if wrong := (values[i] ^ list[at+i]) &^ changeable[i]; wrong != 0 {
 			return nil, InvalidFieldInList(at+i, bits.Len8(wrong)-1)

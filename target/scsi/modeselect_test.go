@@ -144,10 +144,11 @@ func TestModeSelectWriteThrough(t *testing.T) {
 // again, whatever the state and the header.
 func TestModeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		config := &LUConfig{BlockSize: 512, WriteThrough: rapid.Bool().Draw(rt, "writeThrough")}
+		config, through := &LUConfig{BlockSize: 512}, rapid.Bool().Draw(rt, "writeThrough")
 		state := State{
+			WriteThrough:    through,
 			Blocks:          rapid.Uint64Range(1, 1<<40).Draw(rt, "blocks"),
-			WriteCache:      rapid.Bool().Draw(rt, "WCE") && !config.WriteThrough,
+			WriteCache:      rapid.Bool().Draw(rt, "WCE") && !through,
 			SoftProtect:     rapid.Bool().Draw(rt, "SWP"),
 			DescriptorSense: rapid.Bool().Draw(rt, "D_SENSE"),
 		}
@@ -162,7 +163,7 @@ func TestModeRoundTrip(t *testing.T) {
 		if sense != nil {
 			rt.Fatalf("MODE SENSE: %+v", *sense)
 		}
-		start := State{Blocks: state.Blocks, WriteCache: rapid.Bool().Draw(rt, "was") && !config.WriteThrough}
+		start := State{Blocks: state.Blocks, WriteThrough: through, WriteCache: rapid.Bool().Draw(rt, "was") && !through}
 		got, sense := (&modeParameters{config: config, state: &start}).selectModes(&modeList{data: data, ten: request.ten})
 		if sense != nil || got != state {
 			rt.Fatalf("MODE SELECT of %x: %+v, sense %+v; want %+v", data, got, sense, state)
@@ -188,12 +189,12 @@ func FuzzModeSelect(f *testing.F) {
 		f.Add(append([]byte{0, 0, 0, 0}, data...), true, false)
 	}
 	f.Fuzz(func(t *testing.T, list []byte, ten, writeThrough bool) {
-		config := &LUConfig{BlockSize: 512, WriteThrough: writeThrough}
-		before := State{Blocks: 2048, WriteCache: !writeThrough, Stopped: true}
+		config := &LUConfig{BlockSize: 512}
+		before := State{Blocks: 2048, WriteThrough: writeThrough, WriteCache: !writeThrough, Stopped: true}
 		m := &modeParameters{config: config, state: &before}
 		original := bytes.Clone(list)
 		after, sense := m.selectModes(&modeList{data: list, ten: ten})
-		if !bytes.Equal(list, original) || before != (State{Blocks: 2048, WriteCache: !writeThrough, Stopped: true}) {
+		if !bytes.Equal(list, original) || before != (State{Blocks: 2048, WriteThrough: writeThrough, WriteCache: !writeThrough, Stopped: true}) {
 			t.Fatal("input changed")
 		}
 		if sense != nil {

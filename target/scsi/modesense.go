@@ -137,7 +137,7 @@ func (m *modeParameters) appendPages(dst []byte, r modeRequest) []byte {
 func (m *modeParameters) appendPage(dst []byte, page *modePage, control byte) []byte {
 	switch control {
 	case pcChangeable:
-		return page.appendMask(dst, m.config)
+		return page.appendMask(dst, m.state)
 	case pcDefault:
 		return page.appendValues(dst, m.defaults)
 	}
@@ -167,10 +167,13 @@ func (c *Command) modeParameters() *modeParameters {
 	return lu.modeParameters(c.Nexus, lu.State())
 }
 
-// defaultState returns the state before any MODE SELECT. Its Blocks are not
-// set: they are no mode parameter.
-func (lu *LogicalUnit) defaultState() *State {
-	return &State{WriteCache: lu.info.VolatileCache && !lu.config.WriteThrough, OwnTags: lu.protect != protect.None}
+// defaultState returns the state before any MODE SELECT, with the settings of s.
+// Its Blocks are not set: they are no mode parameter.
+func (lu *LogicalUnit) defaultState(s *State) *State {
+	return &State{
+		WriteCache: lu.info.VolatileCache && !s.WriteThrough, OwnTags: lu.protect != protect.None,
+		WriteThrough: s.WriteThrough, ReadOnly: s.ReadOnly,
+	}
 }
 
 // modeParameters returns what mode data for n in state is made from.
@@ -178,7 +181,7 @@ func (lu *LogicalUnit) modeParameters(n *Nexus, state *State) *modeParameters {
 	return &modeParameters{
 		config:    &lu.config,
 		state:     state,
-		defaults:  lu.defaultState(),
+		defaults:  lu.defaultState(state),
 		protected: lu.protection(n, state) != nil,
 	}
 }

@@ -254,7 +254,7 @@ func (c *Command) overwritePiece(s *segment, lu *LogicalUnit) {
 // paceSanitize keeps to the configured rate: true says that the next step comes
 // later.
 func (c *Command) paceSanitize() bool {
-	rate := c.Nexus.LU.config.SanitizeRate
+	rate := c.Nexus.LU.sanitizeRate.Load()
 	later, ok := c.Port.(interface{ Later(time.Duration, Task) })
 	if rate <= 0 || !ok {
 		return false

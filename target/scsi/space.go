@@ -17,22 +17,26 @@ const spaceEvery = 2 * time.Second
 // runs out (SBC-3 clause 4.7.3.7): once when less than the threshold is left,
 // and again only after there was more.
 type spaceWatch struct {
-	stop    chan struct{}
-	ended   sync.WaitGroup
-	reached bool
-	known   bool // the store can tell
+	threshold int64 // bytes
+	stop      chan struct{}
+	ended     sync.WaitGroup
+	reached   bool
+	known     bool // the store can tell
 }
 
-// watchSpace begins to look. Close ends it.
-func (lu *LogicalUnit) watchSpace() {
+// watchSpace begins to look whether less than threshold bytes are left, if it is
+// not 0. Close ends it.
+func (lu *LogicalUnit) watchSpace(threshold int64) {
 	if lu.info.Thin {
 		_, err := backstore.SpaceOf(lu.store)
 		lu.space.known = err == nil
 	}
-	if lu.config.SoftThreshold <= 0 || !lu.knowsSpace() {
+	lu.space.threshold, lu.space.reached = threshold, false
+	if threshold <= 0 || !lu.knowsSpace() {
 		return
 	}
-	lu.space.stop = make(chan struct{})
+	stop := make(chan struct{})
+	lu.space.stop = stop
 	lu.space.ended.Go(func() {
 		tick := time.NewTicker(spaceEvery)
 		defer tick.Stop()
@@ -40,7 +44,7 @@ func (lu *LogicalUnit) watchSpace() {
 			lu.lookAtSpace()
 			select {
 			case <-tick.C:
-			case <-lu.space.stop:
+			case <-stop:
 				return
 			}
 		}
@@ -61,10 +65,10 @@ func (lu *LogicalUnit) lookAtSpace() {
 	if err != nil {
 		return // the commands that fail say more
 	}
-	short := space.Available < lu.config.SoftThreshold
+	short := space.Available < lu.space.threshold
 	if short && !lu.space.reached {
 		lu.config.Logger.Warn("the soft threshold of a thin provisioned volume is reached", "volume", lu.Name(),
-			"available", space.Available, "threshold", lu.config.SoftThreshold)
+			"available", space.Available, "threshold", lu.space.threshold)
 		lu.Attention(ASCSoftThresholdReached, nil)
 	}
 	lu.space.reached = short

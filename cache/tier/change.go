@@ -1,0 +1,85 @@
+package tier
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Changes are what of a VolumeConfig can change while the volume is open; zero
+// values mean what they mean there.
+type Changes struct {
+	Policy     Policy // of a volume that was opened with Back: any; of others: as it is
+	Min, Max   int64
+	Age        time.Duration
+	DirtyLimit int64
+}
+
+// Changeable is what Wrap returns.
+type Changeable interface {
+	// Change puts changes into force, or none of them. With another policy than
+	// Back what is dirty is written from now on, and Dirty of the store tells when
+	// that is done. It must not be called on an event thread, and not together
+	// with another Change of the same cache, or with Close.
+	Change(Changes) error
+	// MayWriteBack reports whether the volume was opened with Back.
+	MayWriteBack() bool
+}
+
+// MayWriteBack implements Changeable.
+func (v *volume) MayWriteBack() bool { return v.config.Policy == Back }
+
+// SetDirtyLimit changes Config.DirtyLimit (not 0). Volumes follow with their next
+// Change.
+func (c *Cache) SetDirtyLimit(bytes int64) { c.dirty.set(bytes) }
+
+// Change implements Changeable.
+func (v *volume) Change(c Changes) error {
+	if c.Policy != v.config.Policy && !v.MayWriteBack() {
+		return fmt.Errorf("cache of %s: found write policy %v, expected %v: a volume begins to write back when it is opened", v.store.Info().Describe, c.Policy, v.config.Policy)
+	}
+	old := v.changes.Load()
+	if err := v.reshare(c.Min, c.Max); err != nil {
+		return errors.Join(fmt.Errorf("cache of %s: %w", v.store.Info().Describe, err), v.reshare(old.Min, old.Max))
+	}
+	v.adopt(c)
+	if v.flusher == nil {
+		return nil
+	}
+	v.flusher.rearm()
+	v.flusher.kick() // the limit may be lower, or throttled writes may go on
+	if v.aside.Load() {
+		v.sizing.gates.Wait() // for writes that began before
+		v.flusher.kickAll()
+	}
+	return nil
+}
+
+// adopt puts everything but the shares of the partitions into force.
+func (v *volume) adopt(c Changes) {
+	c.Age = positive(c.Age, defaultAge)
+	v.changes.Store(&c)
+	limit := v.cache.dirty.limit.Load()
+	if c.DirtyLimit > 0 {
+		limit = min(limit, c.DirtyLimit)
+	}
+	v.dirty.set(limit)
+	v.aside.Store(v.config.Policy == Back && c.Policy != Back)
+}
+
+func (v *volume) reshare(least, most int64) error {
+	for i := range v.cache.parts {
+		if err := v.cache.parts[i].SetShare(v.config.LU, v.blocksOf(least), v.blocksOf(most)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// age is how long data may be dirty.
+func (v *volume) age() time.Duration { return v.changes.Load().Age }
+
+// goesThrough reports whether writes of a volume that writes back are not to
+// become dirty: its store does not take dirty data, or it is to write back no
+// more.
+func (v *volume) goesThrough() bool { return v.failing.Load() || v.aside.Load() }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"lunar/backstore"
+	"lunar/cache/tier"
+	"lunar/conf"
+	"lunar/target/scsi"
+)
+
+// settingsOf are what a logical unit is told of its volume's configuration and can
+// be told again.
+func settingsOf(v *conf.Volume) scsi.Settings {
+	return scsi.Settings{
+		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly,
+		SanitizeRate: int64(v.SanitizeRate), SoftThreshold: int64(v.SoftThreshold),
+	}
+}
+
+// cachePolicy is a volume's write policy in the cache. That of write: sync is
+// Through: the logical unit has each write made stable.
+func cachePolicy(w conf.WritePolicy) tier.Policy {
+	if w == conf.WriteBack {
+		return tier.Back
+	}
+	return tier.Through
+}
+
+// cacheChangesOf is the same for the cache.
+func (a *assembly) cacheChangesOf(v *conf.Volume) tier.Changes {
+	return tier.Changes{
+		Policy: cachePolicy(v.Write), Min: int64(v.Cache.Min), Max: int64(v.Cache.Max),
+		Age: v.Cache.FlushAge, DirtyLimit: int64(v.Cache.DirtyLimit.Of(a.cacheSize)),
+	}
+}
+
+// planned is what leads to a configuration. What only volumes that were opened
+// otherwise can do needs a restart.
+func (a *applier) planned(cfg *conf.Config) conf.Plan {
+	running := a.daemon.config.Load()
+	cfg.Follow(running)
+	plan := conf.Between(running, cfg)
+	plan.Live = slices.DeleteFunc(plan.Live, func(d conf.Difference) bool {
+		if !a.fixed(&d, cfg) {
+			return false
+		}
+		plan.Restart = append(plan.Restart, d)
+		return true
+	})
+	return plan
+}
+
+// fixed reports whether the difference is one that an open volume cannot follow.
+func (a *applier) fixed(d *conf.Difference, cfg *conf.Config) bool {
+	if len(d.Path) != 3 || d.Path[0] != "volumes" {
+		return false
+	}
+	open, v := a.daemon.assembly, cfg.Volume(d.Path[1])
+	switch d.Path[2] {
+	case "write":
+		behind := open.caches[v.Name]
+		return v.Write == conf.WriteBack && (behind == nil || !behind.MayWriteBack())
+	case "read-only":
+		return !v.ReadOnly && open.units[v.Name].Store().Info().ReadOnly
+	}
+	return false
+}
+
+// changeCaches puts into force what has changed of the cache and of how volumes use
+// it.
+func (c *change) changeCaches() error {
+	if c.daemon.cache == nil {
+		return nil
+	}
+	if err := c.shareCache(c.old, c.cfg); err != nil {
+		return errors.Join(err, c.shareCache(c.cfg, c.old))
+	}
+	c.undo = append(c.undo, func() error { return c.shareCache(c.cfg, c.old) })
+	return nil
+}
+
+// shareCache leads from one configuration to another, first where a volume gives
+// up some of its minimum.
+func (c *change) shareCache(from, to *conf.Config) (err error) {
+	a := c.daemon.assembly
+	c.daemon.cache.SetDirtyLimit(int64(to.Cache.DirtyLimit.Of(a.cacheSize)))
+	var names []string
+	for name := range a.caches {
+		if from.Volume(name) != nil && to.Volume(name) != nil {
+			names = append(names, name)
+		}
+	}
+	more := func(name string) conf.Size { return to.Volume(name).Cache.Min - from.Volume(name).Cache.Min }
+	slices.SortFunc(names, func(x, y string) int { return cmp.Compare(more(x), more(y)) })
+	for _, name := range names {
+		was, now := a.cacheChangesOf(from.Volume(name)), a.cacheChangesOf(to.Volume(name))
+		if was != now || from.Cache.DirtyLimit != to.Cache.DirtyLimit {
+			err = errors.Join(err, a.caches[name].Change(now))
+		}
+	}
+	return err
+}
+
+// changeUnits tells logical units what they are told anew. What a volume that
+// writes back no more still has in the cache is waited for, for some time.
+func (c *change) changeUnits() {
+	for i := range c.cfg.Volumes {
+		v := &c.cfg.Volumes[i]
+		was, lu := c.old.Volume(v.Name), c.daemon.assembly.units[v.Name]
+		if was == nil || lu == nil {
+			continue
+		}
+		if settings := settingsOf(v); settings != settingsOf(was) {
+			if err := c.daemon.ReconfigureUnit(lu, settings); err != nil {
+				c.did = append(c.did, fmt.Sprintf("%v; initiators that flush will hear of it", err))
+			}
+		}
+		if was.Write == conf.WriteBack && v.Write != conf.WriteBack {
+			c.did = append(c.did, fmt.Sprintf("volume %s: %s", v.Name, awaitWritten(lu, closeWait)))
+		}
+	}
+}
+
+// awaitWritten waits until nothing of a volume is in the cache alone, and says what
+// still is when the time has passed.
+func awaitWritten(lu *scsi.LogicalUnit, within time.Duration) string {
+	const pause = 10 * time.Millisecond
+	for end := time.Now().Add(within); ; time.Sleep(pause) {
+		n := int64(0)
+		if s, ok := lu.Store().(backstore.WriteBack); ok {
+			n = s.Dirty()
+		}
+		switch {
+		case n == 0:
+			return "all that was in the cache has been written"
+		case time.Now().After(end):
+			return size(n) + " in the cache are still being written; see tgtd status"
+		}
+	}
+}
