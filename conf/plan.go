@@ -50,6 +50,7 @@ var livePaths = []struct {
 	{path: []string{"volumes", anyName, "size"}},
 	{path: []string{"volumes", anyName, "write"}}, // as far as the open volume can
 	{path: []string{"volumes", anyName, "read-only"}},
+	{path: []string{"volumes", anyName, "threads"}},
 	{path: []string{"volumes", anyName, "soft-threshold"}},
 	{path: []string{"volumes", anyName, "sanitize-rate"}},
 	{path: []string{"volumes", anyName, "cache", "min"}},

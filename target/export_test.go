@@ -3,10 +3,12 @@ package target
 import (
 	"net"
 	"net/netip"
+	"slices"
 
 	"lunar/internal/evloop"
 	"lunar/target/login"
 	"lunar/target/pdu"
+	"lunar/target/scsi"
 )
 
 // Holding is what a server holds on behalf of its peers.
@@ -66,4 +68,12 @@ func (s *Server) Adopt(fd int, targetName, initiatorName string, p login.Params)
 	m := newSocketMover(fd, &p.ConnectionParams)
 	n.core.post(func() { first.start(m, pdu.SN(1)) })
 	return n.ended, nil
+}
+
+// Group returns the numbers of a logical unit's event threads.
+func (s *Server) Group(lu *scsi.LogicalUnit) (numbers []int) {
+	for _, th := range s.groupOf(lu) {
+		numbers = append(numbers, slices.Index(s.threads, th))
+	}
+	return numbers
 }

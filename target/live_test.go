@@ -370,3 +370,18 @@ func TestPortalsChange(t *testing.T) {
 		t.Errorf("found %+v, expected a redirection", f)
 	}
 }
+
+// TestSpread: a logical unit's threads become more and fewer, none of them is in
+// the group twice, and those that stay are the same.
+func TestSpread(t *testing.T) {
+	r := newRig(t, rigOptions{config: target.Config{Threads: 4}, lus: 3, group: 2})
+	first := r.server.Group(r.lu)
+	for _, n := range []int{4, 3, 1, 2, 9, 0} {
+		r.server.SpreadLogicalUnit(r.lu, n)
+		group := r.server.Group(r.lu)
+		sorted := slices.Sorted(slices.Values(group))
+		if want := min(max(n, 1), 4); len(group) != want || len(slices.Compact(sorted)) != want || group[0] != first[0] {
+			t.Errorf("%d threads: found %v, which began as %v", n, group, first)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,13 +123,35 @@ func (s *Server) OnStop(f func()) { s.onStop = append(s.onStop, f) }
 func (s *Server) AddLogicalUnit(lu *scsi.LogicalUnit, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.mu.homes[lu] == nil {
+		s.setGroup(lu, n)
+	}
+}
+
+// SpreadLogicalUnit makes a logical unit's group of event threads n threads large.
+// Sessions stay where they are; those that begin later, and those that move to
+// their busiest logical unit, follow.
+func (s *Server) SpreadLogicalUnit(lu *scsi.LogicalUnit, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.mu.homes[lu] != nil {
-		return
+		s.setGroup(lu, n)
 	}
-	for range min(max(n, 1), len(s.threads)) {
-		s.mu.homes[lu] = append(s.mu.homes[lu], s.threads[s.mu.nextHome%len(s.threads)])
+}
+
+// setGroup gives a logical unit n threads, of which those that it has stay. The
+// caller holds mu.
+func (s *Server) setGroup(lu *scsi.LogicalUnit, n int) {
+	n = min(max(n, 1), len(s.threads))
+	group := slices.Clone(s.mu.homes[lu][:min(n, len(s.mu.homes[lu]))])
+	for len(group) < n {
+		th := s.threads[s.mu.nextHome%len(s.threads)]
 		s.mu.nextHome++
+		if !slices.Contains(group, th) {
+			group = append(group, th)
+		}
 	}
+	s.mu.homes[lu] = group
 }
 
 // AddTarget makes a target node known; its logical units that were not added

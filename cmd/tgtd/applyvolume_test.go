@@ -82,11 +82,11 @@ func TestApplyVolumes(t *testing.T) {
 	l.apply(exitOK, []string{"block-size: 64KiB", "block-size: 64KiB, dirty-limit: 1MiB"}, "cache.dirty-limit: 1MiB, was 50%")
 
 	plain := "plain: {type: file, path: plain.img, size: 4MiB"
-	l.apply(exitOK, []string{plain, plain + ", write: sync, soft-threshold: 1MiB, sanitize-rate: 10MiB"},
-		`volumes.plain.write: "sync", was "through"`, "volumes.plain.soft-threshold", "volumes.plain.sanitize-rate")
+	l.apply(exitOK, []string{plain, plain + ", write: sync, threads: 2, soft-threshold: 1MiB, sanitize-rate: 10MiB"},
+		`volumes.plain.write: "sync", was "through"`, "volumes.plain.soft-threshold", "volumes.plain.threads: 2, was 0", "volumes.plain.sanitize-rate")
 	l.sense(c, 1, 0x2a, 0x01)
 	writeCache(1, false)
-	l.apply(exitOK, []string{"write: sync, soft-threshold: 1MiB, sanitize-rate: 10MiB", "read-only: true"}, "volumes.plain.read-only: true, was false")
+	l.apply(exitOK, []string{"write: sync, threads: 2, soft-threshold: 1MiB, sanitize-rate: 10MiB", "read-only: true"}, "volumes.plain.read-only: true, was false")
 	l.sense(c, 1, 0x2a, 0x01)
 	if r, err := c.Command(write, 1, make([]byte, 512), 0); err != nil || r.Status != initiator.StatusCheckCondition {
 		t.Errorf("found status %#x, %v, expected that nothing can be written", r.Status, err)

@@ -120,6 +120,9 @@ func (c *change) changeUnits() {
 				c.did = append(c.did, fmt.Sprintf("%v; initiators that flush will hear of it", err))
 			}
 		}
+		if v.Threads != was.Threads {
+			c.daemon.SpreadLogicalUnit(lu, v.Threads)
+		}
 		if was.Write == conf.WriteBack && v.Write != conf.WriteBack {
 			c.did = append(c.did, fmt.Sprintf("volume %s: %s", v.Name, awaitWritten(lu, closeWait)))
 		}
