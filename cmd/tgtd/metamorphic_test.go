@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,17 +45,40 @@ var cacheVariants = []cacheVariant{
 	{"large/4", "32KiB", false, 4, "4KiB", false},
 }
 
-// volumesOf are the volumes of a variant: every write policy and admission.
-func (v cacheVariant) volumesOf() (all []string) {
+// volumeVariant is a volume on which a script must have the same results as on
+// all others of its medium.
+type volumeVariant struct {
+	medium
+	how        string // keys of the configuration
+	protection int    // type of its protection information
+}
+
+func (w volumeVariant) String() string {
+	return fmt.Sprintf("%s, block-size: %d, protection: %d", w.how, w.unit, w.protection)
+}
+
+// volumesOf are the volumes of a variant: every write policy and admission, and
+// between all variants every type of protection information with every block size.
+func (v cacheVariant) volumesOf() (all []volumeVariant) {
+	small, large := media[0], media[1]
 	if v.block == "" {
-		return []string{"write: through", "write: sync"}
+		for _, how := range []string{"type: file, write: through", "type: file, write: sync", "type: ram"} {
+			all = append(all, volumeVariant{small, how, 0}, volumeVariant{large, how, 0})
+		}
+		for protection := 1; protection <= 3; protection++ {
+			all = append(all, volumeVariant{small, "type: file", protection})
+		}
+		return append(all, volumeVariant{large, "type: file, write: sync", 1})
 	}
+	const cached = "type: file, write: %s, cache: {admission: %s, read-ahead: 64KiB}"
 	for _, policy := range []string{"through", "back", "sync"} {
 		for _, admission := range []string{"lru", "fussy"} {
-			all = append(all, fmt.Sprintf("write: %s, cache: {admission: %s, read-ahead: 64KiB}", policy, admission))
+			all = append(all, volumeVariant{small, fmt.Sprintf(cached, policy, admission), 0})
 		}
 	}
-	return all
+	n := slices.Index(cacheVariants, v)
+	policy := []string{"back", "through"}[n%2]
+	return append(all, volumeVariant{small, fmt.Sprintf(cached, "back", "fussy"), 1 + n%3}, volumeVariant{large, fmt.Sprintf(cached, policy, "lru"), n % 4})
 }
 
 // configure makes a configuration with a LUN for each volume. What the file
@@ -62,11 +86,18 @@ func (v cacheVariant) volumesOf() (all []string) {
 func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 	t.Helper()
 	var volumes, luns strings.Builder
-	for i, how := range v.volumesOf() {
-		fmt.Fprintf(&volumes, "  v%d: {type: file, path: %s, threads: 2, size: 2MiB, naa: \"%016x\", %s}\n", i, filepath.Join(images, fmt.Sprint(i)), scriptNAA+uint64(i), how)
+	for i, w := range v.volumesOf() {
+		fmt.Fprintf(&volumes, "  v%d: {threads: 2, size: 2MiB, naa: \"%016x\", block-size: %d, %s", i, scriptNAA+uint64(i), w.unit, w.how)
+		if strings.HasPrefix(w.how, "type: file") {
+			fmt.Fprintf(&volumes, ", path: %s", filepath.Join(images, fmt.Sprint(i)))
+		}
+		if w.protection > 0 {
+			fmt.Fprintf(&volumes, ", protection: %d", w.protection)
+		}
+		volumes.WriteString("}\n")
 		fmt.Fprintf(&luns, "%d: v%d, ", i, i)
 	}
-	text := fmt.Sprintf("server: {threads: %d, nodes: %d, buffers-per-thread: 8MiB, busy-poll: 0s}\n", max(2, v.nodes), v.nodes)
+	text := fmt.Sprintf("server: {threads: %d, nodes: %d, buffers-per-thread: 8MiB, busy-poll: 0s, limits: {max-connections: 2}, nop: {interval: 0s}}\n", max(2, v.nodes), v.nodes)
 	if v.block != "" {
 		text += fmt.Sprintf("cache: {size: 16MiB, block-size: %s, forward-threshold: %s, huge: off, segment: %s/segment}\n", v.block, v.forward, dir)
 	}
@@ -77,7 +108,7 @@ func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 	}
 	for i := range cfg.Volumes {
 		volume := &cfg.Volumes[i]
-		volume.Size = scriptBlocks * block
+		volume.Size = conf.Size(v.volumesOf()[i].bytes())
 		if c := volume.Cache; c != nil {
 			c.FlushAge, c.DirtyLimit.Bytes = time.Millisecond, 64*conf.KiB
 			if v.few {
@@ -95,13 +126,13 @@ type scripted struct {
 	daemon *daemon
 	portal string
 	log    *buffer
-	luns   int
+	luns   []volumeVariant
 }
 
 func (v cacheVariant) serve(t *testing.T) *scripted {
 	t.Helper()
 	dir := memoryDir(t)
-	s := &scripted{cacheVariant: v, images: dir, log: &buffer{}, luns: len(v.volumesOf())}
+	s := &scripted{cacheVariant: v, images: dir, log: &buffer{}, luns: v.volumesOf()}
 	if v.disk {
 		s.images = t.TempDir()
 	}
@@ -141,49 +172,97 @@ func (s *scripted) checkUse(t *testing.T) {
 // initiators is how many there are for each LUN.
 const initiators = 3
 
-// login returns a session; some have digests.
-func (s *scripted) login(lun, n int) (*initiator.Conn, error) {
+// session is a session of one connection or of two.
+type session struct {
+	conns  []*initiator.Conn
+	next   int
+	tuples *tuples // protection information goes along with reads and writes; nil: none
+}
+
+// login returns a session: the first has one connection, the second has digests
+// and sends and fetches protection information where it can, the third has two
+// connections, one of them with digests, which it uses in turns.
+func (s *scripted) login(lun, n int) (*session, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	o := initiator.Options{Target: scriptTarget, Initiator: fmt.Sprintf("iqn.2026-11.example.lunar:lun%d.%d", lun, n)}
-	if n == 1 {
+	switch n {
+	case 1:
 		o.HeaderDigest, o.DataDigest = "CRC32C", "CRC32C"
+	case 2:
+		o.Keys = append(o.Keys, initiator.Key{Name: "MaxConnections", Value: "2"})
 	}
 	c, err := initiator.Dial(ctx, s.portal, o)
 	if err != nil {
 		return nil, err
 	}
+	out := &session{conns: []*initiator.Conn{c}}
+	if w := s.luns[lun]; n == 1 && (w.protection == 1 || w.protection == 3) { // type 2 has CDBs of its own for it
+		out.tuples = &tuples{w}
+	}
+	if n == 2 {
+		more, err := c.Join(ctx, s.portal, initiator.Options{Target: scriptTarget, Initiator: o.Initiator, CID: 1, HeaderDigest: "CRC32C", DataDigest: "CRC32C"})
+		if err != nil {
+			return out, err
+		}
+		out.conns = append(out.conns, more)
+	}
 	_, err = c.Command(make([]byte, 6), uint64(lun), nil, 0) // the unit attention that a session begins with
-	return c, err
+	return out, err
+}
+
+func (n *session) close() {
+	for _, c := range n.conns {
+		c.Close()
+	}
+}
+
+// perform does a step of a script over the connection whose turn it is.
+func (n *session) perform(s *script, i, lun int) error {
+	c := n.conns[n.next%len(n.conns)]
+	n.next++
+	one := &s.steps[i]
+	err := error(nil)
+	if n.tuples != nil && n.tuples.apply(one) {
+		err = n.tuples.run(one, c, uint64(lun))
+	} else {
+		err = one.run(c, uint64(lun))
+	}
+	if err != nil {
+		return fmt.Errorf("step %d, %s (% x): %w", i, one.name, one.cdb, err)
+	}
+	return nil
 }
 
 // play runs the scripts on a LUN: the shared one step by step through all
 // initiators in turns, then each initiator its own at the same time as the others.
-func (s *scripted) play(lun int, shared *script, own []*script, order []int) error {
-	var sessions []*initiator.Conn
+func (s *scripted) play(lun int, p *plot) error {
+	var sessions []*session
 	defer func() {
-		for _, c := range sessions {
-			c.Close()
+		for _, n := range sessions {
+			n.close()
 		}
 	}()
 	for n := range initiators {
-		c, err := s.login(lun, n)
+		one, err := s.login(lun, n)
+		if one != nil {
+			sessions = append(sessions, one)
+		}
 		if err != nil {
 			return err
 		}
-		sessions = append(sessions, c)
 	}
-	for i := range shared.steps {
-		if err := shared.perform(i, sessions[order[i]], lun); err != nil {
+	for i := range p.shared.steps {
+		if err := sessions[p.order[i]].perform(p.shared, i, lun); err != nil {
 			return fmt.Errorf("shared: %w", err)
 		}
 	}
 	errs := make([]error, initiators)
 	var group sync.WaitGroup
-	for n, c := range sessions {
+	for n, one := range sessions {
 		group.Go(func() {
-			for i := 0; i < len(own[n].steps) && errs[n] == nil; i++ {
-				errs[n] = own[n].perform(i, c, lun)
+			for i := 0; i < len(p.own[n].steps) && errs[n] == nil; i++ {
+				errs[n] = one.perform(p.own[n], i, lun)
 			}
 		})
 	}
@@ -193,53 +272,58 @@ func (s *scripted) play(lun int, shared *script, own []*script, order []int) err
 			return fmt.Errorf("initiator %d: %w", n, err)
 		}
 	}
-	whole := own[0]
-	return (&step{cdb: cdb(0x28, 0, 0, scriptBlocks), in: len(whole.model), check: func(in []byte) error {
-		return same(in, whole.model, 0)
-	}}).run(sessions[0], uint64(lun))
+	return (&step{cdb: cdb(0x28, 0, 0, p.blocks), in: p.bytes(), check: func(in []byte) error {
+		return p.same(in, p.shared.model, 0)
+	}}).run(sessions[0].conns[0], uint64(lun))
 }
 
-func (s *script) perform(i int, c *initiator.Conn, lun int) error {
-	if err := s.steps[i].run(c, uint64(lun)); err != nil {
-		return fmt.Errorf("step %d, %s (% x): %w", i, s.steps[i].name, s.steps[i].cdb, err)
-	}
-	return nil
-}
-
-// scripts returns one for all blocks and one for each initiator's, whose runs of
+// plot is what happens on every volume of a medium: a script for all blocks, which
+// the initiators perform in turns, and one for each initiator's, whose runs of
 // blocks lie between each other's. They share the model of the medium.
-func scripts(random *rand.Rand) (shared *script, own []*script, order []int) {
+type plot struct {
+	medium
+	shared *script
+	own    []*script
+	order  []int // of the initiators
+}
+
+func plotOf(m medium, random *rand.Rand) *plot {
 	const run = 37
-	model := make([]byte, scriptBlocks*block)
-	s := script{random: random, model: model, discards: true, run: scriptBlocks, stride: scriptBlocks}
-	shared = &script{}
-	*shared = s
-	shared.make(60 * *effort)
-	for range shared.steps {
-		order = append(order, random.IntN(initiators))
+	s := script{medium: m, random: random, model: make([]byte, m.bytes()), discards: true, run: m.blocks, stride: m.blocks}
+	p := &plot{medium: m, shared: &script{}}
+	*p.shared = s
+	p.shared.make(60 * *effort)
+	for range p.shared.steps {
+		p.order = append(p.order, random.IntN(initiators))
 	}
 	for n := range initiators {
 		s.first, s.run, s.stride = n*run, run, initiators*run
 		one := s
-		own = append(own, one.make(40**effort))
+		p.own = append(p.own, one.make(40**effort))
 	}
-	return shared, own, order
+	return p
 }
 
 // TestMetamorphic: the same commands from several initiators find and leave the
-// same whatever the cache is like: off, tiny or large; write through, back or
-// sync; admission lru or fussy; 1, 2 or 4 nodes.
+// same whatever the volume and its cache are like: off, tiny or large; write
+// through, back or sync; admission lru or fussy; 1, 2 or 4 nodes; without protection
+// information or with any of its types, kept by the server alone or sent along;
+// blocks of 512 or 4096 bytes; one connection or several, with digests or without.
 func TestMetamorphic(t *testing.T) {
-	shared, own, order := scripts(rand.New(rand.NewPCG(*seed, 1)))
+	random := rand.New(rand.NewPCG(*seed, 1))
+	plots := map[medium]*plot{}
+	for _, m := range media {
+		plots[m] = plotOf(m, random)
+	}
 	for _, v := range cacheVariants {
 		t.Run(v.name, func(t *testing.T) {
 			t.Logf("-seed %d", *seed)
 			s := v.serve(t)
 			var group sync.WaitGroup
-			for lun := range s.luns {
+			for lun, w := range s.luns {
 				group.Go(func() {
-					if err := s.play(lun, shared, own, order); err != nil {
-						t.Errorf("%s: %v", v.volumesOf()[lun], err)
+					if err := s.play(lun, plots[w.medium]); err != nil {
+						t.Errorf("%v: %v", w, err)
 					}
 				})
 			}
@@ -248,13 +332,16 @@ func TestMetamorphic(t *testing.T) {
 			if err := shutDown(s.daemon, slog.New(slog.DiscardHandler)); err != nil {
 				t.Error(err)
 			}
-			for lun := range s.luns {
+			for lun, w := range s.luns {
+				if w.how == "type: ram" {
+					continue // all of it has been read
+				}
 				image, err := os.ReadFile(filepath.Join(s.images, fmt.Sprint(lun)))
 				if err == nil {
-					err = same(image, own[0].model, 0)
+					err = w.same(image, plots[w.medium].shared.model, 0)
 				}
 				if err != nil {
-					t.Errorf("image of %s: %v", v.volumesOf()[lun], err)
+					t.Errorf("image of %v: %v", w, err)
 				}
 			}
 			if t.Failed() {

@@ -10,12 +10,19 @@ import (
 	"lunar/internal/initiator"
 )
 
-const (
-	block = 512 // logical block length in bytes of the volumes that scripts run on
-	// scriptBlocks is the size of such a volume: it ends within a page and within
-	// a cache block.
-	scriptBlocks = 2051
-)
+const block = 512 // the usual logical block length in bytes
+
+// medium is the shape of the volumes that a script runs on.
+type medium struct {
+	unit   int // logical block length in bytes
+	blocks int
+}
+
+// media are those shapes: the volumes end within a cache block, and that of small
+// blocks within a page.
+var media = []medium{{512, 2051}, {4096, 515}}
+
+func (m medium) bytes() int { return m.unit * m.blocks }
 
 // step is a command of a script and what it must come to.
 type step struct {
@@ -31,11 +38,18 @@ type step struct {
 
 // run performs s and returns what is wrong with its outcome.
 func (s *step) run(c *initiator.Conn, lun uint64) error {
-	out := s.out
+	return s.finish(c.Command(s.cdb, lun, s.data(lun), s.in))
+}
+
+// data is what is sent along.
+func (s *step) data(lun uint64) []byte {
 	if s.list != nil {
-		out = s.list(lun)
+		return s.list(lun)
 	}
-	r, err := c.Command(s.cdb, lun, out, s.in)
+	return s.out
+}
+
+func (s *step) finish(r *initiator.Result, err error) error {
 	if err != nil {
 		return err
 	}
@@ -51,6 +65,7 @@ func (s *step) run(c *initiator.Conn, lun uint64) error {
 
 // script writes steps and knows what each of them must find.
 type script struct {
+	medium
 	random     *rand.Rand
 	model      []byte
 	discards   bool // UNMAP leaves zeroes
@@ -61,8 +76,8 @@ type script struct {
 
 // draw returns some of the script's blocks, most times few.
 func (s *script) draw(most int) (lba, n int) {
-	start := s.first + s.stride*s.random.IntN((scriptBlocks-s.first+s.stride-1)/s.stride)
-	end := min(start+s.run, scriptBlocks)
+	start := s.first + s.stride*s.random.IntN((s.blocks-s.first+s.stride-1)/s.stride)
+	end := min(start+s.run, s.blocks)
 	lba = start + s.random.IntN(end-start)
 	if s.random.IntN(4) > 0 {
 		most = min(most, 20)
@@ -70,11 +85,11 @@ func (s *script) draw(most int) (lba, n int) {
 	return lba, 1 + s.random.IntN(min(end-lba, most))
 }
 
-func (s *script) at(lba, n int) []byte { return s.model[lba*block : (lba+n)*block] }
+func (s *script) at(lba, n int) []byte { return s.model[lba*s.unit : (lba+n)*s.unit] }
 
 // data returns n blocks that nobody has written yet.
 func (s *script) data(n int) []byte {
-	out := make([]byte, n*block)
+	out := make([]byte, n*s.unit)
 	for at := 0; at < len(out); at += 8 {
 		binary.LittleEndian.PutUint64(out[at:], s.random.Uint64()|1)
 	}
@@ -136,13 +151,13 @@ func (s *script) make(n int) *script {
 func (s *script) read() {
 	lba, n := s.draw(700)
 	want := bytes.Clone(s.at(lba, n))
-	s.add(step{name: "READ", cdb: cdb(s.either(0x28, 0x88), s.flags(), lba, n), in: n * block, check: func(in []byte) error {
-		return same(in, want, lba)
+	s.add(step{name: "READ", cdb: cdb(s.either(0x28, 0x88), s.flags(), lba, n), in: n * s.unit, check: func(in []byte) error {
+		return s.same(in, want, lba)
 	}})
 }
 
 // same compares blocks from lba on.
-func same(got, want []byte, lba int) error {
+func (m medium) same(got, want []byte, lba int) error {
 	if bytes.Equal(got, want) {
 		return nil
 	}
@@ -150,11 +165,11 @@ func same(got, want []byte, lba int) error {
 		return fmt.Errorf("found %d bytes, expected %d", len(got), len(want))
 	}
 	differing, first := 0, -1
-	for at := 0; at < len(got); at += block {
-		if !bytes.Equal(got[at:at+block], want[at:at+block]) {
+	for at := 0; at < len(got); at += m.unit {
+		if !bytes.Equal(got[at:at+m.unit], want[at:at+m.unit]) {
 			differing++
 			if first < 0 {
-				first = at / block
+				first = at / m.unit
 			}
 		}
 	}
@@ -209,7 +224,7 @@ func (s *script) unmap() {
 func (s *script) writeSame() {
 	const unmap, ndob = 0x08, 0x01
 	lba, n := s.draw(700)
-	out, opcode, flags := make([]byte, block), s.either(0x41, 0x93), byte(0)
+	out, opcode, flags := make([]byte, s.unit), s.either(0x41, 0x93), byte(0)
 	switch kind := s.random.IntN(4); {
 	case kind == 0:
 		out = s.data(1)
@@ -235,10 +250,10 @@ func (s *script) compareAndWrite() {
 	c[13] = byte(n)
 	st := step{name: "COMPARE AND WRITE", cdb: c, out: out}
 	if s.random.IntN(3) == 0 {
-		out[s.random.IntN(n*block)] ^= 0x80
+		out[s.random.IntN(n*s.unit)] ^= 0x80
 		st.status, st.asc = initiator.StatusCheckCondition, 0x1d // MISCOMPARE DURING VERIFY OPERATION
 	} else {
-		copy(s.at(lba, n), out[n*block:])
+		copy(s.at(lba, n), out[n*s.unit:])
 	}
 	s.add(st)
 }
@@ -253,7 +268,7 @@ func (s *script) verifyBytes() {
 	case 0:
 		st.cdb[1], st.out = 0, nil
 	case 1:
-		st.out[s.random.IntN(n*block)] ^= 1
+		st.out[s.random.IntN(n*s.unit)] ^= 1
 		st.status, st.asc = initiator.StatusCheckCondition, 0x1d
 	}
 	s.add(st)
@@ -278,7 +293,7 @@ func (s *script) lbaStatus() {
 				continue
 			}
 			for i := from; i < from+n; i++ {
-				if mine(i) && !bytes.Equal(model[i*block:(i+1)*block], make([]byte, block)) {
+				if mine(i) && !bytes.Equal(model[i*s.unit:(i+1)*s.unit], make([]byte, s.unit)) {
 					return fmt.Errorf("LBA %d is not mapped, yet it holds data", i)
 				}
 			}
