@@ -154,6 +154,15 @@ func (c *core) requestLogout(within time.Duration, why error) {
 	}
 }
 
+// drop tells the initiator that the session is about to be dropped (RFC 7143 section
+// 11.9.1, event 3), and does that once it has been sent.
+func (c *core) drop(why error) {
+	if o := c.speaker(); o != nil {
+		o.announceDrop()
+	}
+	c.drainAll(why)
+}
+
 // newTTT returns a Target Transfer Tag that is not in use and not reserved.
 func (c *core) newTTT() uint32 {
 	c.nextTTT++

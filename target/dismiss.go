@@ -10,8 +10,8 @@ import (
 )
 
 // dismiss asks the initiators of sessions to log out (RFC 7143 section 11.9.1,
-// event 1) and disconnects those that have not within LogoutTime. It returns at
-// once, with how many had not been asked before.
+// event 1) and drops those that have not within LogoutTime, of which they are told
+// (event 3). It returns at once, with how many had not been asked before.
 func (s *Server) dismiss(sessions []*Session, why error) (asked int) {
 	within := s.settings.Load().LogoutTime
 	for _, n := range sessions {
@@ -27,7 +27,7 @@ func (s *Server) dismiss(sessions []*Session, why error) (asked int) {
 			select {
 			case <-n.ended:
 			case <-late.C:
-				n.close(why)
+				n.core.post(func() { n.core.drop(why) })
 			}
 		})
 	}

@@ -250,6 +250,9 @@ func TestWithdrawn(t *testing.T) {
 	if code, err := polite.Logout(0); err != nil || code != 0 {
 		t.Errorf("logout: %d, %v", code, err)
 	}
+	if p, err := stubborn.Step(5 * time.Second); err != nil || p.BHS[36] != byte(pdu.AsyncDropSession) || p.BHS[41] != 2 {
+		t.Errorf("found %v, %v, expected to be told of being dropped", p, err)
+	}
 	if _, err := stubborn.Receive(5 * time.Second); err == nil {
 		t.Error("a session goes on that was withdrawn")
 	}

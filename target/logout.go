@@ -79,6 +79,16 @@ func (c *Connection) logoutResponse(itt uint32, response pdu.LogoutResponseCode,
 	c.mover.SendControl(rsp.BHS(), nil, nil)
 }
 
+// announceDrop tells that all connections of the session are about to be dropped, and
+// when the initiator may log in again at the earliest.
+func (c *Connection) announceDrop() {
+	var p pdu.AsyncMessage
+	p.Init()
+	p.SetEvent(pdu.AsyncDropSession)
+	p.SetParameter2(uint16(c.session.params.DefaultTime2Wait))
+	c.mover.SendControl(p.BHS(), nil, nil)
+}
+
 // requestLogout asks the initiator to log out within the time (RFC 7143
 // section 11.9.1, event 1); the caller disconnects who does not. One who has hardly
 // logged in has nothing to finish.

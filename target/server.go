@@ -205,7 +205,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	defer cancel()
 	s.awaitSessions(asked)
 	for _, session := range s.allSessions() {
-		session.close(errShutdown)
+		session.core.post(func() { session.core.drop(errShutdown) })
 	}
 	final, cancelFinal := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancelFinal()

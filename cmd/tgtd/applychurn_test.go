@@ -27,8 +27,8 @@ const churnLUNs = 4
 // has LUN 0, and everyone may use it.
 func churnConfig(random *rand.Rand) string {
 	kinds := []string{
-		"{type: file, path: x1, size: %dMiB}",
-		"{type: file, path: x2, size: %dMiB, cache: true}",
+		"{type: file, path: x1, size: %dMiB, " + pick(random, "write: sync", "write: through, threads: 2", "sanitize-rate: 1MiB") + "}",
+		"{type: file, path: x2, size: %dMiB, cache: " + pick(random, "true", "{min: 8MiB}", "{max: 4MiB}") + "}",
 		"{type: file, path: x3, size: %dMiB, cache: {admission: fussy}, write: sync}",
 		"{type: ram, size: 1MiB}",
 	}
@@ -52,7 +52,7 @@ func churnConfig(random *rand.Rand) string {
 	text += fmt.Sprintf("server: {limits: {sessions: %d}}\n", 20+random.IntN(9))
 	text += "cache: {size: 16MiB, block-size: 16KiB}\n"
 	text += fmt.Sprintf("auth-groups: {g: {chap: [{user: u, secret: \"a secret of chance %d\"}]}}\n", random.IntN(2))
-	text += fmt.Sprintf("volumes:\n  zero: {type: file, path: zero, size: %dMiB}\n%s\n", 1+random.IntN(3), strings.Join(volumes, "\n"))
+	text += fmt.Sprintf("volumes:\n  zero: {type: file, path: zero, size: %dMiB, %s}\n%s\n", 1+random.IntN(3), pick(random, "write: through", "write: sync", "threads: 2, soft-threshold: 1MiB"), strings.Join(volumes, "\n"))
 	text += "targets:\n  iqn.2026-11.test:t:\n    " + pick(random, "", "alias: text\n    ") +
 		"luns: [" + strings.Join(append([]string{"{lun: 0, volume: zero}"}, luns...), ", ") + "]\n"
 	if random.IntN(2) == 0 {
@@ -166,7 +166,7 @@ func (c *churned) effect() (out string) {
 				if err != nil || modeErr != nil {
 					c.t.Fatal(err, modeErr)
 				}
-				out += fmt.Sprintf(" %d=%d/%#x", lun, blocks, mode.In[2])
+				out += fmt.Sprintf(" %d=%d/%x", lun, blocks, mode.In)
 			}
 			if _, err := conn.Logout(0); err != nil {
 				c.t.Fatal(err)
