@@ -93,14 +93,13 @@ func (d *Difference) Came() bool { return d.Running == nothing }
 // Went is the counterpart of Came.
 func (d *Difference) Went() bool { return d.File == nothing }
 
-// fixedSize reports whether the difference is the size of a volume in memory, or
-// of one with protection information, whose file has its shape.
+// fixedSize reports whether the difference is the size of a volume that is no file.
 func (c *Config) fixedSize(d Difference) bool {
 	if !d.within([]string{"volumes", anyName, "size"}) {
 		return false
 	}
 	v := c.Volume(d.Path[1])
-	return v != nil && (v.Type != FileVolume || v.Protection != 0)
+	return v != nil && v.Type != FileVolume
 }
 
 // Volume returns the volume of that name, or nil.

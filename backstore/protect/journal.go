@@ -56,8 +56,7 @@ func (s shape) regions() int {
 
 // fileSize is that of the sidecar file, in whole pages.
 func (s shape) fileSize() int64 {
-	n := tupleOffset + s.size/int64(s.block)*TupleSize
-	return (n + 4095) &^ 4095
+	return (s.end() + 4095) &^ 4095
 }
 
 func (s shape) header() []byte {
@@ -71,6 +70,13 @@ func (s shape) header() []byte {
 	le.PutUint64(h[32:], 1<<s.regionShift())
 	le.PutUint32(h[40:], crc32.Checksum(h[:40], castagnoli))
 	return h
+}
+
+// shapeOf reads a header; false: it is none of this version.
+func shapeOf(h []byte) (s shape, ok bool) {
+	le := binary.LittleEndian
+	s = shape{Type(le.Uint32(h[12:])), int(le.Uint64(h[16:])), int64(le.Uint64(h[24:]))}
+	return s, le.Uint32(h[40:]) == crc32.Checksum(h[:40], castagnoli) && s.block > 0 && bytes.Equal(h, s.header())
 }
 
 // journal is the log of dirty regions in the sidecar file.

@@ -103,8 +103,13 @@ func (c *claimed) Run() {
 	}
 }
 
-// enter waits until the log says that the regions are being changed.
+// enter waits until the log says that the regions are being changed. The volume may
+// have become smaller before it got its blocks.
 func (j *job) enter() bool {
+	if end := j.lane.store.end.Load(); j.blocks.to > end {
+		j.end(fmt.Errorf("%v of %d bytes at %d, where the end is %d: %w", j.op.Kind, j.op.Length(), j.op.Off, end, backstore.ErrOutOfRange))
+		return true
+	}
 	if j.op.Kind.Changes() {
 		regions := j.lane.store.regions
 		j.entry.first, j.entry.last = regions.span(j.op.Off, j.op.Length())

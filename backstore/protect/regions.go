@@ -35,6 +35,7 @@ type regions struct {
 	flushing atomic.Bool  // a flush is under way that will clean regions
 	flushed  atomic.Int64 // when the last one ended, on the loops' clock
 
+	logging sync.Mutex // guards log while regions are in use
 	mu      sync.Mutex // guards what is below; never held over a call that blocks
 	waiting []*entry
 	closed  bool
@@ -129,7 +130,9 @@ func (r *regions) admit(batch []*entry) {
 			r.words[i].Or(marking)
 		}
 	}
+	r.logging.Lock()
 	err := r.log.write(func(i int) bool { return r.words[i].Load()&(dirty|marking) != 0 })
+	r.logging.Unlock()
 	for _, e := range batch {
 		for i := e.first; err == nil && i <= e.last; i++ {
 			r.words[i].Or(dirty | touched)

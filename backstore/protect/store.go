@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"lunar/backstore"
@@ -22,7 +23,7 @@ type Config struct {
 // Store is a backing store with protection information. Reads and writes are of
 // whole logical blocks.
 type Store struct {
-	shape   shape
+	shape   shape // but for its size, which changes
 	data    backstore.Store
 	tuples  backstore.Store
 	regions *regions
@@ -31,6 +32,11 @@ type Store struct {
 
 	ended    bool  // the data are closed
 	endError error // what was wrong with the rest
+
+	loop     atomic.Pointer[evloop.Loop] // of some lane; nil: there was none yet
+	resizing sync.Mutex
+	size     shape        // that the header tells; under resizing
+	end      atomic.Int64 // its bytes; changes under a claim of all blocks
 }
 
 // CheckError says that a block is not what its tuple says.
@@ -49,6 +55,8 @@ func (e *CheckError) Error() string {
 // tuples anew where they may be wrong. On error the data store is left open.
 func Open(c Config) (*Store, error) {
 	s := &Store{data: c.Data, shape: shape{c.Type, c.Block, c.Data.Info().Size}}
+	s.size = s.shape
+	s.end.Store(s.shape.size)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -62,6 +70,11 @@ func (s *Store) open(c Config) (err error) {
 	info := c.Data.Info()
 	if info.Size%int64(c.Block) != 0 {
 		return fmt.Errorf("found %d bytes, expected whole blocks of %d", info.Size, c.Block)
+	}
+	if !info.ReadOnly {
+		if err := adopt(c.Path, s.shape); err != nil {
+			return fmt.Errorf("%s: %w", c.Path, err)
+		}
 	}
 	s.tuples, err = backstore.OpenFile(backstore.FileConfig{
 		Path: c.Path, Size: s.shape.fileSize(), ReadOnly: info.ReadOnly, Logger: c.Logger,
@@ -108,12 +121,17 @@ func (s *Store) Dirty() int64 {
 	return 0
 }
 
+// Space implements backstore.Spacious for a store that does: the tuples are not
+// counted.
+func (s *Store) Space() (backstore.Space, error) { return backstore.SpaceOf(s.data) }
+
 // Wrong is how many reads have found a block that is not what its tuple says.
 func (s *Store) Wrong() uint64 { return s.wrong.Load() }
 
 // Lane implements backstore.Store.
 func (s *Store) Lane(loop *evloop.Loop) (backstore.Lane, error) {
 	l := &lane{store: s, loop: loop}
+	s.loop.Store(loop)
 	var err error
 	if l.data, err = s.data.Lane(loop); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func closed(t *testing.T, s *Store) *backstoretest.Client {
 
 func TestStore(t *testing.T) {
 	for _, ring := range []bool{false, true} {
-		backstoretest.Run(t, backstoretest.Subject{Ring: ring, Fixed: true, Open: func(t *testing.T) backstore.Store {
+		backstoretest.Run(t, backstoretest.Subject{Ring: ring, Open: func(t *testing.T) backstore.Store {
 			return opened(t, t.TempDir(), Type1, backstoretest.Size)
 		}})
 	}

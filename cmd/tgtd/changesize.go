@@ -55,9 +55,6 @@ func followedSize(v *conf.Volume) (bytes int64, ok bool) {
 	if v.Type != conf.BlockVolume && (v.Type != conf.FileVolume || v.Size > 0) {
 		return 0, false
 	}
-	if v.Protection != 0 { // it has the size with which its protection was made
-		return 0, false
-	}
 	f, err := os.Open(v.Path)
 	if err != nil {
 		return 0, false
@@ -113,9 +110,6 @@ func (a *applier) rescan(volume string) (control.Rescanned, error) {
 	}
 	bytes, followed := followedSize(v)
 	if !followed {
-		if v.Protection != 0 {
-			return refuse("found protection, expected a volume without: its size can not change")
-		}
 		return refuse("found type " + string(v.Type) + " or a configured size, expected a block device or a file without size")
 	}
 	out := control.Rescanned{Before: lu.Store().Info().Size, Now: bytes}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"lunar/internal/control"
+	"lunar/internal/initiator"
 )
 
 // device is what qos show says of a device; nothing if there is none.
@@ -65,8 +67,8 @@ func TestApplyMeasures(t *testing.T) {
 	}
 }
 
-// TestApplyProtectedSize: a volume with protection keeps its size, and an apply
-// that is about it is refused before anything is changed.
+// TestApplyProtectedSize: a volume with protection information changes its size with
+// that, while it is open and between two starts.
 func TestApplyProtectedSize(t *testing.T) {
 	l := serveLive(t, `
 portal-groups: {a: {listen: ["127.0.0.1:0"]}}
@@ -74,12 +76,27 @@ volumes:
   p: {type: file, path: p, size: 2MiB, protection: 1}
 targets: {"iqn.2026-11.test:t": {luns: {0: p}}}
 `)
-	for _, size := range []string{"1MiB", "4MiB"} {
-		writeFile(t, l.file, strings.Replace(l.text, "2MiB", size, 1))
-		for _, args := range [][]string{{"apply", "--dry-run", l.file}, {"apply", l.file}} {
-			l.has(l.tgtd(exitFailure, args...), "nothing was changed", "needs a restart", "volumes.p.size: running with 2MiB, the file has "+size)
-		}
+	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(t, c, 0)
+	transfer(t, c, cdb10(0x2a, 0), 0, pattern(0, 1), 0)
+	for _, sizes := range [][]string{{"2MiB", "1MiB"}, {"1MiB", "4MiB"}} {
+		l.apply(exitOK, sizes, "volumes.p.size: "+sizes[1]+", was "+sizes[0])
+		l.sense(c, 0, 0x2a, 0x09)
 	}
+	transfer(t, c, cdb10(0x2a, 8000), 0, pattern(1, 1), 0)
 	l.apply(exitFailure, []string{"protection: 1", "protection: 3"}, "needs a restart", "volumes.p.protection")
 	l.apply(exitOK, []string{"volumes:", "log: {level: debug}\nvolumes:"}, "log.level")
+	logout(t, c)
+	l.server.stop()
+
+	writeFile(t, l.file, strings.Replace(l.text, "4MiB", "8MiB", 1))
+	l.server = serve(t, "-c", l.file, "--state-dir", l.dir)
+	c = dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(t, c, 0)
+	for lba, want := range map[uint32][]byte{0: pattern(0, 1), 8000: pattern(1, 1), 16000: make([]byte, 64<<10)} {
+		if got := transfer(t, c, cdb10(0x28, lba), 0, nil, 64<<10); !bytes.Equal(got, want) {
+			t.Errorf("LBA %d is not what was written", lba)
+		}
+	}
+	logout(t, c)
 }
