@@ -101,13 +101,13 @@ func TestFileOnDisk(t *testing.T) {
 }
 
 func TestRAM(t *testing.T) {
-	backstoretest.Run(t, backstoretest.Subject{Fixed: true, Open: func(t *testing.T) backstore.Store {
+	backstoretest.Run(t, backstoretest.Subject{Open: func(t *testing.T) backstore.Store {
 		return must[backstore.Store](t)(backstore.NewRAM(backstoretest.Size, 0))
 	}})
 }
 
 func TestNull(t *testing.T) {
-	backstoretest.Run(t, backstoretest.Subject{Forgets: true, Fixed: true, Open: func(t *testing.T) backstore.Store {
+	backstoretest.Run(t, backstoretest.Subject{Forgets: true, Open: func(t *testing.T) backstore.Store {
 		return must[backstore.Store](t)(backstore.NewNull(backstoretest.Size, 0))
 	}})
 }

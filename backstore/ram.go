@@ -1,12 +1,17 @@
 package backstore
 
 import (
+	"errors"
 	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/evloop"
 	"lunar/internal/intent"
+	"lunar/internal/quiesce"
 )
 
 // mapSpan bounds how far one Map of a RAM store looks, in bytes.
@@ -20,10 +25,17 @@ const mapSpan = 4 << 30
 // its bit set, because writers store and then set, while releasing clears and
 // then drops.
 type ramStore struct {
-	info  Info
-	bytes []byte
+	info  atomic.Pointer[Info]
+	bytes []byte // as many as there may be; those behind the size cannot be touched
 	pages bitmap // one bit per page that may differ from zeroes, or was provisioned
+
+	resizing sync.Mutex
+	gates    quiesce.Gates // of the lanes
 }
+
+// ramGrowth is how many times as large as at first a RAM store may become: so much
+// address space is kept for it, which costs nothing.
+const ramGrowth = 16
 
 // NewRAM returns a Store of size bytes in memory, zeroed and sparse: memory is
 // taken as it is written, page by page or in huge pages where the system gives
@@ -35,19 +47,60 @@ func NewRAM(size int64, blockBytes int) (Store, error) {
 	if err := checkVolatile(size, blockBytes); err != nil {
 		return nil, err
 	}
-	bytes, err := reserve(size)
+	most := min(size, math.MaxInt64/ramGrowth) * ramGrowth
+	bytes, err := unix.Mmap(-1, 0, int(most), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reserve %d bytes of address space: %w", most, err)
 	}
-	bits, err := newBitmap((size + pageSize - 1) / pageSize)
+	bits, err := newBitmap((most + pageSize - 1) / pageSize)
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", err, unix.Munmap(bytes))
 	}
-	return &ramStore{bytes: bytes, pages: bits, info: Info{
+	s := &ramStore{bytes: bytes, pages: bits}
+	if err := s.open(0, size); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.info.Store(&Info{
 		Size: size, BlockSize: 1, PhysicalBlock: pageSize,
 		Discard: true, DiscardGran: pageSize, DiscardZeroes: true, Thin: true, Describe: "ram",
 		MaxAtomic: intent.MaxBytes, AtomicUnit: 1, // nothing of it survives the process
-	}}, nil
+	})
+	return s, nil
+}
+
+// open lets [from, to) be used, whole pages of which may be already.
+func (s *ramStore) open(from, to int64) error {
+	from = from / pageSize * pageSize
+	if err := unix.Mprotect(s.bytes[from:to], unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		return fmt.Errorf("map %d bytes of memory: %w", to-from, err)
+	}
+	return nil
+}
+
+// Resize implements Resizer: to at most ramGrowth times the size of the beginning.
+func (s *ramStore) Resize(size int64) error {
+	s.resizing.Lock()
+	defer s.resizing.Unlock()
+	if err := checkVolatile(size, 0); err != nil {
+		return fmt.Errorf("resize ram store: %w", err)
+	}
+	if most := int64(len(s.bytes)); size > most {
+		return fmt.Errorf("resize ram store to %d bytes: expected at most %d, which is %d times its first size", size, most, ramGrowth)
+	}
+	old := s.Info().Size
+	if size > old {
+		if err := s.open(old, size); err != nil {
+			return fmt.Errorf("resize ram store: %w", err)
+		}
+	}
+	info := s.Info()
+	info.Size = size
+	s.info.Store(&info)
+	if size >= old {
+		return nil
+	}
+	s.gates.Wait() // for those who know the old size
+	return s.release(size, old, old)
 }
 
 // checkVolatile checks the size of a store that has no file to take it from.
@@ -68,10 +121,10 @@ func reserve(size int64) ([]byte, error) {
 }
 
 // Info implements Store.
-func (s *ramStore) Info() Info { return s.info }
+func (s *ramStore) Info() Info { return *s.info.Load() }
 
 // Lane implements Store.
-func (s *ramStore) Lane(*evloop.Loop) (Lane, error) { return inlineLane{s.do}, nil }
+func (s *ramStore) Lane(l *evloop.Loop) (Lane, error) { return newInlineLane(l, s.do, &s.gates), nil }
 
 // Close implements Store.
 func (s *ramStore) Close() error {
@@ -86,7 +139,8 @@ func (s *ramStore) Close() error {
 }
 
 func (s *ramStore) do(op *Op) error {
-	if err := Check(op, &s.info); err != nil {
+	info := s.info.Load()
+	if err := Check(op, info); err != nil {
 		return err
 	}
 	switch op.Kind {
@@ -96,9 +150,9 @@ func (s *ramStore) do(op *Op) error {
 		copy(s.bytes[op.Off:], op.Data)
 		s.pages.set(pagesOf(op.Off, op.Length()))
 	case Discard:
-		return s.release(op.Off, op.Off+op.Len)
+		return s.release(op.Off, op.Off+op.Len, info.Size)
 	case WriteZeroes:
-		if err := s.release(op.Off, op.Off+op.Len); err != nil {
+		if err := s.release(op.Off, op.Off+op.Len, info.Size); err != nil {
 			return err
 		}
 		s.pages.set(pagesOf(op.Off, op.Len))
@@ -141,10 +195,11 @@ func (s *ramStore) extent(off, n int64) (mapped bool, length int64) {
 	return mapped, min(n, (first+run)*pageSize-off)
 }
 
-// release zeroes [from, to) and gives whole pages back to the kernel.
-func (s *ramStore) release(from, to int64) error {
+// release zeroes [from, to) and gives whole pages back to the kernel; the last one
+// of size bytes counts as whole.
+func (s *ramStore) release(from, to, size int64) error {
 	first, end := (from+pageSize-1)/pageSize, to/pageSize
-	if to == s.info.Size {
+	if to == size {
 		end = (to + pageSize - 1) / pageSize
 	}
 	if first >= end {

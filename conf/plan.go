@@ -11,7 +11,7 @@ type Plan struct {
 // Between compares two configurations in their normal form.
 func Between(running, file *Config) (p Plan) {
 	for _, d := range Diff(running, file) {
-		if d.live() && !running.fixedSize(d) {
+		if d.live() {
 			p.Live = append(p.Live, d)
 		} else {
 			p.Restart = append(p.Restart, d)
@@ -92,15 +92,6 @@ func (d *Difference) Came() bool { return d.Running == nothing }
 
 // Went is the counterpart of Came.
 func (d *Difference) Went() bool { return d.File == nothing }
-
-// fixedSize reports whether the difference is the size of a volume that is no file.
-func (c *Config) fixedSize(d Difference) bool {
-	if !d.within([]string{"volumes", anyName, "size"}) {
-		return false
-	}
-	v := c.Volume(d.Path[1])
-	return v != nil && v.Type != FileVolume
-}
 
 // Volume returns the volume of that name, or nil.
 func (c *Config) Volume(name string) *Volume {

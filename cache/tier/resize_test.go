@@ -102,7 +102,8 @@ func TestResizeFails(t *testing.T) {
 }
 
 func TestResizeUnsupported(t *testing.T) {
-	w, _ := large.with(Back, "lru").wrap(t, newRAM(t))
+	type fixed struct{ backstore.Store } // hides Resize
+	w, _ := large.with(Back, "lru").wrap(t, fixed{newRAM(t)})
 	defer w.Close()
 	if err := backstore.Resize(w, page); !errors.Is(err, backstore.ErrUnsupported) {
 		t.Errorf("error %v, expected ErrUnsupported", err)

@@ -185,7 +185,8 @@ func TestApplyFails(t *testing.T) {
 		{[]string{"  ram:", good + "  ram:", "127.0.0.1:0", `127.0.0.1:0", "192.0.2.77:1`}, []string{"192.0.2.77:1", "no network interface"}},
 		{[]string{"  ram:", good + "  ram:", "volumes:", "qos: {capacity: 5}\nvolumes:"}, []string{"needs a restart", "qos.capacity"}},
 		{[]string{"  ram:", good + "  ram:", "volumes:", `qos: {rules: [{name: r, initiators: ["*"], limit: 1, reservation: 2}]}` + "\nvolumes:"}, []string{"tgtd.yaml:4:", "qos.rules[0].limit"}},
-		{[]string{"type: ram, size: 1MiB", "type: ram, size: 2MiB"}, []string{"needs a restart", "volumes.ram.size"}},
+		{[]string{"type: ram, size: 1MiB", "type: ram, size: 2GiB"}, []string{"volume \"ram\"", "expected at most 16777216, which is 16 times its first size"}},
+		{[]string{"type: ram, size: 1MiB", "type: \"null\", size: 1MiB"}, []string{"needs a restart", "volumes.ram.type"}},
 		{[]string{"path: file,", "path: other,"}, []string{"needs a restart", "volumes.file.path"}},
 		{[]string{"  ram:", good + "  ram:", "{0: file}", "{0: flie}"}, []string{"tgtd.yaml:9:", "one of file, good, ram"}},
 	} {

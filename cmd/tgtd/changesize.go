@@ -34,7 +34,7 @@ func (c *change) newSizes() (out resizes) {
 		switch size, followed := followedSize(v); {
 		case followed:
 			r.to, r.outside = size, true
-		case v.Type == conf.FileVolume && v.Size > 0 && v.Size != c.old.Volume(v.Name).Size:
+		case v.Size > 0 && v.Size != c.old.Volume(v.Name).Size:
 			r.to = int64(v.Size)
 		default:
 			continue
