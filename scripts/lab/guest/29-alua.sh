@@ -1,3 +1,4 @@
+# seconds: 180
 # Two target port groups under multipath: I/O takes the optimized path; that is
 # cut and restored under checked I/O.
 node disk "127.0.0.1:$PORT"
@@ -30,6 +31,7 @@ defaults {
 	prio alua
 	failback immediate
 	no_path_retry 30
+	reservation_key 0xa1
 	polling_interval 1
 	max_polling_interval 1
 }
@@ -48,7 +50,7 @@ verified "$path" --bs=16k --size=4M
 equal "$(written "$slow")" "$before"
 
 # The optimized path is cut, and comes back.
-verified "$path" --bs=16k --size=24M &
+verified "$path" --bs=16k --size=16M &
 io=$!
 sleep 2
 logout disk -p "127.0.0.1:$PORT"
@@ -62,11 +64,41 @@ before=$(written "$slow")
 verified "$path" --bs=16k --size=4M
 equal "$(written "$slow")" "$before"
 
+# mpathpersist, as fence_mpath uses it: one registration for each path, a reservation
+# that all of them share. A path that comes back is registered again by multipathd.
+persist() { must mpathpersist "$@" "$path" >/tmp/persist || fail "$(cat /tmp/persist)"; }
+keys() {
+	sg_turs "/dev/$slow" >/dev/null 2>&1 || : # a unit attention
+	sg_persist --no-inquiry --in --read-keys "/dev/$slow" >/tmp/keys || fail "no keys are told"
+	grep -oE '0x[0-9a-f]+$' /tmp/keys | sort | xargs || :
+}
+writes() { dd if=/dev/zero of="/dev/$1" bs=4k count=1 seek=9999 oflag=direct status=none; }
+persist --out --register --param-sark=0xa1
+equal "$(keys)" "0xa1 0xa1"
+persist --out --reserve --param-rk=0xa1 --prout-type=5
+persist --in --read-reservation
+must grep -i 'registrants only' /tmp/persist
+must writes "$fast"
+must writes "$slow"
+sg_persist --no-inquiry --in --read-full-status "/dev/$slow" | grep -c "$INITIATOR" | grep -qx 2 || fail "not both paths are registered"
+verified "$path" --bs=16k --size=4M &
+io=$!
+logout disk -p "127.0.0.2:$PORT"
+login disk -p "127.0.0.2:$PORT"
+eventually "prio=10 status=enabled prio=50 status=active" groups
+slow=$(path_of 127.0.0.2)
+eventually yes eval 'writes "$slow" 2>/dev/null && echo yes || echo no'
+must wait "$io"
+persist --out --release --param-rk=0xa1 --prout-type=5
+persist --out --clear --param-rk=0xa1
+equal "$(keys)" ""
+
 # Initiators do not change states that the configuration has not left to them.
 sg_stpg --tp=1,2 --state=s,o "/dev/$slow" 2>&1 | grep 'Invalid opcode' || fail "SET TARGET PORT GROUPS is there"
 equal "$(states "$slow")" "0 1"
 
-must multipathd shutdown
+must pgrep -x multipathd
+multipathd shutdown || : # it may be gone before it has answered
 unused() { # udev looks into a map that was written to, for a moment
 	udevadm settle --timeout=10
 	if multipath -f "$path" >/dev/null; then echo gone; else echo busy; fi
