@@ -144,6 +144,16 @@ func (g *gate) open(c *core, l *lun) {
 	}
 }
 
+// forget drops the devices of a session that none of its LUNs is on any more.
+func (g *gate) forget(c *core) {
+	all := &c.session.server.qos.devices
+	on := func(d *scheduler.Device) func(*lun) bool { return func(l *lun) bool { return all.of(l.nexus.LU) == d } }
+	c.devices = slices.DeleteFunc(c.devices, func(d *scheduler.Device) bool {
+		return !slices.ContainsFunc(c.luns, on(d)) && !slices.ContainsFunc(c.leaving, on(d))
+	})
+	c.window.Devices(len(c.devices))
+}
+
 // close takes the queues of a connection away, whose commands have all ended:
 // it moves, or has finished.
 func (g *gate) close(c *core) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lunar/internal/initiator"
+	"lunar/target"
 )
 
 // TestWaitingWriteAsksForNothing: the data of a write is asked for when its turn
@@ -59,11 +60,19 @@ func fill(t *testing.T, c *initiator.Conn) (tasks []*initiator.Task) {
 
 // TestInitiatorIsHeldBack: who sends more than its limit lets pass keeps the
 // commands on its own side once it has used up what it was granted, and may use
-// the whole window again afterwards.
+// the whole window again afterwards. What it has used on a device that it sees no more
+// does not count.
 func TestInitiatorIsHeldBack(t *testing.T) {
 	const depth, most = 128, 32 // commands that may wait
 	r := gatedRig(t, everyone(500))
 	c := r.login(initiator.Options{})
+	other := r.unit("on another device", nil)
+	r.grant(target.LUNMapping{LU: r.lu}, target.LUNMapping{LUN: 3, LU: other})
+	r.grant(target.LUNMapping{LU: r.lu})
+	r.remove(other)
+	for sense(t, c, 0) != [2]byte{} { // that LUNs have changed
+		continue
+	}
 	tasks := fill(t, c)
 	if len(tasks) < depth-8 { // some of a new session's window is under way
 		t.Fatalf("the window takes %d commands, expected about %d", len(tasks), depth)

@@ -182,6 +182,7 @@ func (c *core) letGo() {
 		c.thread.gate.closeLUN(c, l, true)
 		l.nexus.LU.Detach(l.nexus)
 	}
+	c.thread.gate.forget(c)
 	c.session.see(c.departing(), gone)
 }
 
