@@ -17,7 +17,7 @@ func (silent) MaxDataIn() int                         { return 8192 }
 // TestRecallIsBounded: who acknowledges nothing makes a connection keep no more than
 // a bounded number of bytes, of whatever PDUs.
 func TestRecallIsBounded(t *testing.T) {
-	r := &recall{Resender: silent{}}
+	r := &recall{Resender: silent{}, conn: &Connection{core: &core{tasks: newTaskTable(4)}}}
 	const pings, each = 100, 256 << 10
 	var p pdu.NOPIn
 	p.Init()
