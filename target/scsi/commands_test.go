@@ -2,6 +2,7 @@ package scsi
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"testing"
 
@@ -210,13 +211,22 @@ func TestSoftThreshold(t *testing.T) {
 	space := &backstore.Space{Used: 3<<20 + 1, Available: 100 << 20}
 	d := newDisk(t, info, LUConfig{Name: "v"})
 	d.lu.store = spacedStore{infoStore{info}, space}
-	d.lu.space.known, d.lu.space.threshold = true, 50<<20
+	d.lu.space.known.Store(true)
+	d.lu.space.threshold.Store(50 << 20)
 	equal(t, d.good(logCDB(0x0c, 0), nil), `0c 00 0018
 		0001 03 08 00000064 02000000
 		0002 03 08 00000004 01000000`)
 	if got := d.good([]byte{0x12, 1, 0xb2, 0, 0xff, 0}, nil); got[4] != 11 {
 		t.Errorf("THRESHOLD EXPONENT %d", got[4])
 	}
+	const page = "5c 02 0014 00 0000000000000000000000 80 01 0000 00000032"
+	equal(t, d.good(modeSense6(dbd, 0x1c, 2), nil), "1b 00 10 00"+page)
+	equal(t, d.good(modeSense6(dbd, changeable|0x1c, 2), nil), "1b 00 10 00 5c 02 0014"+hex.EncodeToString(make([]byte, 20)))
+	equal(t, d.good(modeSense6(dbd, 0x3f, 0xff), nil), "73 00 10 00"+goldenSubpages+page)
+	list := append([]byte{0, 0, 0, 0}, unhex(t, page)...)
+	d.good([]byte{0x15, 0x10, 0, 0, byte(len(list)), 0}, list)
+	list[4+23] = 0x31
+	d.refused([]byte{0x15, 0x10, 0, 0, byte(len(list)), 0}, list, InvalidFieldInList(4+23, 1))
 	for _, step := range []struct {
 		available int64
 		told      bool

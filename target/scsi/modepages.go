@@ -1,5 +1,7 @@
 package scsi
 
+import "encoding/binary"
+
 // Mode page codes and subpage codes that MODE SENSE takes for all of them.
 const (
 	allPages    = 0x3f
@@ -19,6 +21,9 @@ type modePage struct {
 	// bits of state zero. PS is zero: nothing can be saved.
 	base []byte
 	bits []modeBit
+
+	has  func(*modeParameters) bool    // nil: every unit has the page
+	fill func(*modeParameters, []byte) // completes base with what is the unit's own
 }
 
 // modeBit is one bit of a mode page that stands for a bool of State.
@@ -55,6 +60,15 @@ var modePages = []modePage{
 	// Informational exceptions control (SBC-3 clause 6.5): DEXCPT, there
 	// are none.
 	{code: 0x1c, base: []byte{0x1c, 0x0a, 0x08, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+
+	// Logical block provisioning (SBC-3 clause 6.5): one soft threshold, ENABLED, of
+	// the resource that is available, armed for its decrease; every initiator is
+	// told (SITUA 0). The configuration has set it.
+	{
+		code: 0x1c, subpage: 0x02, base: []byte{subpageFormat | 0x1c, 0x02, 0, 0x14, 16: 0x80, 17: 0x01, 23: 0},
+		has:  func(m *modeParameters) bool { return m.threshold > 0 },
+		fill: func(m *modeParameters, page []byte) { binary.BigEndian.PutUint32(page[20:], m.threshold) },
+	},
 }
 
 func writeCache(s *State) *bool      { return &s.WriteCache }
@@ -66,20 +80,25 @@ func ownTags(s *State) *bool { return &s.OwnTags }
 func always(*State) bool           { return true }
 func isWriteThrough(s *State) bool { return s.WriteThrough }
 
-// findModePage returns nil for a page that is not supported.
-func findModePage(code, subpage byte) *modePage {
+// find returns nil for a page that the unit does not have.
+func (m *modeParameters) find(code, subpage byte) *modePage {
 	for i := range modePages {
-		if modePages[i].code == code && modePages[i].subpage == subpage {
-			return &modePages[i]
+		if p := &modePages[i]; p.code == code && p.subpage == subpage && m.supports(p) {
+			return p
 		}
 	}
 	return nil
 }
 
+func (m *modeParameters) supports(p *modePage) bool { return p.has == nil || p.has(m) }
+
 // appendValues appends the page with the values of s.
-func (p *modePage) appendValues(dst []byte, s *State) []byte {
+func (m *modeParameters) appendValues(dst []byte, p *modePage, s *State) []byte {
 	start := len(dst)
 	dst = append(dst, p.base...)
+	if p.fill != nil {
+		p.fill(m, dst[start:])
+	}
 	for _, bit := range p.bits {
 		if *bit.field(s) {
 			dst[start+bit.offset] |= bit.mask

@@ -93,12 +93,12 @@ func (m *modeParameters) checkBlocks(descriptor []byte, at int) *Sense {
 // checkPage checks the mode page at byte at: supported, complete, and equal to
 // the current one but for bits that may be changed.
 func (m *modeParameters) checkPage(list []byte, at int) (*modePage, *Sense) {
-	page, sense := pageAt(list, at)
+	page, sense := m.pageAt(list, at)
 	if sense != nil {
 		return nil, sense
 	}
 	var current, mask [maxModePage]byte
-	values := page.appendValues(current[:0], m.state)
+	values := m.appendValues(current[:0], page, m.state)
 	changeable := page.appendMask(mask[:0], m.state)
 	for i := page.headerLength(); i < len(values); i++ {
 		if wrong := (values[i] ^ list[at+i]) &^ changeable[i]; wrong != 0 {
@@ -109,7 +109,7 @@ func (m *modeParameters) checkPage(list []byte, at int) (*modePage, *Sense) {
 }
 
 // pageAt returns the supported page whose header lies at byte at of the list.
-func pageAt(list []byte, at int) (*modePage, *Sense) {
+func (m *modeParameters) pageAt(list []byte, at int) (*modePage, *Sense) {
 	rest := list[at:]
 	var subpage byte
 	if rest[0]&subpageFormat != 0 && len(rest) > 1 {
@@ -118,7 +118,7 @@ func pageAt(list []byte, at int) (*modePage, *Sense) {
 	if rest[0]&0x80 != 0 {
 		return nil, InvalidFieldInList(at, 7) // PS is reserved in MODE SELECT
 	}
-	page := findModePage(rest[0]&0x3f, subpage)
+	page := m.find(rest[0]&0x3f, subpage)
 	if page == nil || page.base[0] != rest[0] {
 		return nil, InvalidFieldInList(at, 5)
 	}

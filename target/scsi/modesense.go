@@ -26,7 +26,8 @@ type modeParameters struct {
 	config    *LUConfig
 	state     *State
 	defaults  *State
-	protected bool // WP
+	protected bool   // WP
+	threshold uint32 // soft threshold in threshold sets; 0: there is none
 }
 
 // modeRequest is a decoded MODE SENSE CDB.
@@ -65,7 +66,7 @@ func (m *modeParameters) senseData(r modeRequest) ([]byte, *Sense) {
 	pagesAt := len(data)
 	data = m.appendPages(data, r)
 	if len(data) == pagesAt {
-		return nil, unsupportedPage(r)
+		return nil, m.unsupportedPage(r)
 	}
 	putModeDataLength(data, headerLength)
 	return data, nil
@@ -73,8 +74,8 @@ func (m *modeParameters) senseData(r modeRequest) ([]byte, *Sense) {
 
 // unsupportedPage points at the field of the CDB that r is refused for: the
 // subpage code if the page as such exists.
-func unsupportedPage(r modeRequest) *Sense {
-	if r.page == allPages || findModePage(r.page, 0) != nil {
+func (m *modeParameters) unsupportedPage(r modeRequest) *Sense {
+	if r.page == allPages || m.find(r.page, 0) != nil {
 		return InvalidFieldInCDB(3, 7)
 	}
 	return InvalidFieldInCDB(2, 5)
@@ -127,7 +128,7 @@ func (m *modeParameters) blockDescriptor(long bool) []byte {
 // appendPages appends every page that r asks for, in ascending order.
 func (m *modeParameters) appendPages(dst []byte, r modeRequest) []byte {
 	for i := range modePages {
-		if page := &modePages[i]; r.wants(page) {
+		if page := &modePages[i]; r.wants(page) && m.supports(page) {
 			dst = m.appendPage(dst, page, r.control)
 		}
 	}
@@ -139,9 +140,9 @@ func (m *modeParameters) appendPage(dst []byte, page *modePage, control byte) []
 	case pcChangeable:
 		return page.appendMask(dst, m.state)
 	case pcDefault:
-		return page.appendValues(dst, m.defaults)
+		return m.appendValues(dst, page, m.defaults)
 	}
-	return page.appendValues(dst, m.state)
+	return m.appendValues(dst, page, m.state)
 }
 
 // wants reports whether r names page: page code 3Fh and subpage code FFh stand
@@ -183,5 +184,6 @@ func (lu *LogicalUnit) modeParameters(n *Nexus, state *State) *modeParameters {
 		state:     state,
 		defaults:  lu.defaultState(state),
 		protected: lu.protection(n, state) != nil,
+		threshold: lu.thresholdSets(),
 	}
 }

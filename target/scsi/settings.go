@@ -11,12 +11,13 @@ type Settings struct {
 
 // Reconfigure puts settings into force. All initiators are told by the unit
 // attention MODE PARAMETERS CHANGED when they may write no more, or may again, or
-// when WCE has changed. True says that the write cache is off now and was not:
+// when WCE or the soft threshold has changed. True says that the write cache is off now and was not:
 // what was acknowledged before needs a flush. Calls come one at a time, and none
 // after Close.
 func (lu *LogicalUnit) Reconfigure(s Settings) (flush bool) {
 	lu.sanitizeRate.Store(s.SanitizeRate)
-	if s.SoftThreshold != lu.space.threshold {
+	told := lu.thresholdSets()
+	if s.SoftThreshold != lu.space.threshold.Load() {
 		lu.stopWatching()
 		lu.watchSpace(s.SoftThreshold)
 	}
@@ -29,7 +30,7 @@ func (lu *LogicalUnit) Reconfigure(s Settings) (flush bool) {
 		next.WriteThrough, next.WriteCache = s.WriteThrough, lu.info.VolatileCache && !s.WriteThrough
 	}
 	lu.state.Store(&next)
-	if next.ReadOnly != before.ReadOnly || next.WriteThrough != before.WriteThrough {
+	if next.ReadOnly != before.ReadOnly || next.WriteThrough != before.WriteThrough || told != lu.thresholdSets() {
 		lu.attention(ASCModeParametersChanged, nil)
 	}
 	return before.WriteCache && !next.WriteCache

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lunar/backstore"
@@ -17,11 +18,11 @@ const spaceEvery = 2 * time.Second
 // runs out (SBC-3 clause 4.7.3.7): once when less than the threshold is left,
 // and again only after there was more.
 type spaceWatch struct {
-	threshold int64 // bytes
+	threshold atomic.Int64 // bytes
 	stop      chan struct{}
 	ended     sync.WaitGroup
 	reached   bool
-	known     bool // the store can tell
+	known     atomic.Bool // the store can tell
 }
 
 // watchSpace begins to look whether less than threshold bytes are left, if it is
@@ -29,9 +30,10 @@ type spaceWatch struct {
 func (lu *LogicalUnit) watchSpace(threshold int64) {
 	if lu.info.Thin {
 		_, err := backstore.SpaceOf(lu.store)
-		lu.space.known = err == nil
+		lu.space.known.Store(err == nil)
 	}
-	lu.space.threshold, lu.space.reached = threshold, false
+	lu.space.threshold.Store(threshold)
+	lu.space.reached = false
 	if threshold <= 0 || !lu.knowsSpace() {
 		return
 	}
@@ -65,10 +67,11 @@ func (lu *LogicalUnit) lookAtSpace() {
 	if err != nil {
 		return // the commands that fail say more
 	}
-	short := space.Available < lu.space.threshold
+	threshold := lu.space.threshold.Load()
+	short := space.Available < threshold
 	if short && !lu.space.reached {
 		lu.config.Logger.Warn("the soft threshold of a thin provisioned volume is reached", "volume", lu.Name(),
-			"available", space.Available, "threshold", lu.space.threshold)
+			"available", space.Available, "threshold", threshold)
 		lu.Attention(ASCSoftThresholdReached, nil)
 	}
 	lu.space.reached = short
@@ -76,7 +79,7 @@ func (lu *LogicalUnit) lookAtSpace() {
 
 // knowsSpace reports whether the store can tell what space is left for it.
 func (lu *LogicalUnit) knowsSpace() bool {
-	return lu.space.known
+	return lu.space.known.Load()
 }
 
 // thresholdExponent returns THRESHOLD EXPONENT (SBC-3 clause 6.6.4): the
@@ -89,6 +92,16 @@ func (lu *LogicalUnit) thresholdExponent() byte {
 	const finest = 20 // bits of bytes: sets of 1 MiB
 	coarse := max(0, bits.Len64(uint64(lu.info.Size))-32)
 	return byte(max(1, max(finest, coarse)-int(lu.blockShift)))
+}
+
+// thresholdSets returns the soft threshold in threshold sets, 0 if there is none.
+func (lu *LogicalUnit) thresholdSets() uint32 {
+	threshold := lu.space.threshold.Load()
+	if threshold <= 0 || !lu.knowsSpace() {
+		return 0
+	}
+	set := uint(lu.thresholdExponent()) + lu.blockShift
+	return uint32(min((threshold+1<<set-1)>>set, 0xffffffff))
 }
 
 // provisioningLog is log page 0Ch (SBC-3 clause 6.4.4): the threshold sets that
