@@ -436,3 +436,93 @@ func FuzzCopyList(f *testing.F) {
 		}
 	})
 }
+
+// TestCopyOperationAbort ends copies at every step, in the foreground and in the
+// background: nothing is copied after its answer.
+func TestCopyOperationAbort(t *testing.T) {
+	abort := func(id uint32) []byte {
+		cdb := make([]byte, 16)
+		cdb[0], cdb[1] = 0x83, 0x1c
+		binary.BigEndian.PutUint32(cdb[2:], id)
+		return cdb
+	}
+	terminated := 0
+	for step := 0; step < 40; step += 4 {
+		for _, immediate := range []byte{0, 0x01} {
+			th, n, m := copyUnits(t, uint64(step))
+			th.defers, th.starve = 100, 20
+			copy(m[0].mu.bytes, th.fresh(len(m[0].mu.bytes)))
+			list := copyLID4(7, [][]byte{naaCSCD(n[0].LU), naaCSCD(n[1].LU)},
+				[][]byte{blocksSegment(0, 1, 2048, 0, 0, 0), blocksSegment(0, 1, 2048, 2048, 256, 0)})
+			list[15] = immediate
+			x := th.start(n[0], copyCDB(0x01, list), list, 0)
+			for range step {
+				th.turn()
+			}
+			if n[0].LU.copies.find("", 7) == nil {
+				th.finishAll()
+				continue // its parameter list is on its way
+			}
+			a := th.start(n[0], abort(7), nil, 0)
+			for a.ends == 0 && (th.turn() || th.woken()) {
+			}
+			if a.c.Status != Good {
+				t.Fatalf("step %d: %02x, %+v", step, a.c.Status, a.c.Sense)
+			}
+			written := len(m[1].ops())
+			th.finishAll()
+			if len(m[1].ops()) != written {
+				t.Errorf("step %d: the copy went on", step)
+			}
+			status := th.start(n[0], receiveCDB(0x05, 7), nil, 1024).finish().in[5]
+			switch {
+			case copyStatus(status) == copyTerminated:
+				terminated++
+				if immediate == 0 && (x.c.Sense == nil || x.c.Sense.Key != CopyAborted) {
+					t.Errorf("step %d: the copy ended with %02x, %+v", step, x.c.Status, x.c.Sense)
+				}
+			case copyStatus(status) != copyCompleted:
+				t.Errorf("step %d: status %02x", step, status)
+			}
+			if a := th.start(n[0], abort(8), nil, 0); a.c.Status != CheckCondition {
+				t.Error("an identifier that nobody uses was taken")
+			}
+		}
+	}
+	if terminated < 4 {
+		t.Errorf("only %d copies were terminated", terminated)
+	}
+}
+
+// TestResizeUnderCopy: a copy finds that its source or destination has become
+// shorter, and fails; nothing is read or written behind the end.
+func TestResizeUnderCopy(t *testing.T) {
+	for _, short := range []int{0, 1} {
+		for step := 0; step < 24; step += 6 {
+			th, n, m := copyUnits(t, uint64(step))
+			th.defers = 100
+			list := copyLID4(7, [][]byte{naaCSCD(n[0].LU), naaCSCD(n[1].LU)}, [][]byte{blocksSegment(0, 1, 4096, 0, 0, 0)})
+			x := th.start(n[0], copyCDB(0x01, list), list, 0)
+			for range step {
+				th.turn()
+			}
+			const left = 1 << 20
+			m[short].fail = func(op *backstore.Op) error {
+				if op.Off+op.Len > left {
+					return backstore.ErrOutOfRange
+				}
+				return nil
+			}
+			n[short].LU.update(func(s *State) { s.Blocks = left >> n[short].LU.blockShift })
+			for x.ends == 0 && th.turn() {
+			}
+			th.finishAll()
+			if x.c.Status == Good {
+				continue // it had ended, or all that it needed was under way
+			}
+			if x.c.Sense == nil || x.c.Sense.Key != CopyAborted && x.c.Sense.ASC != ASCLBAOutOfRange {
+				t.Errorf("unit %d, step %d: %02x, %+v", short, step, x.c.Status, x.c.Sense)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package scsi
 
 import (
 	"sync"
+	"sync/atomic"
 )
 
 // maxCopyRecords bounds the copies that a logical unit knows of: those under
@@ -24,15 +25,17 @@ const (
 type copyRecord struct {
 	initiator string // port
 	id        uint32
-	listed    bool // has a list identifier
-	action    byte // service action of the command
+	listed    bool        // has a list identifier
+	action    byte        // service action of the command
+	aborted   atomic.Bool // by COPY OPERATION ABORT
 
 	mu        sync.Mutex
 	status    copyStatus
 	bytes     uint64
-	segments  uint16 // that were begun
-	operation uint16 // OPERATION COUNTER: how often bytes has changed
-	sense     []byte // of what failed, in descriptor format
+	segments  uint16   // that were begun
+	operation uint16   // OPERATION COUNTER: how often bytes has changed
+	sense     []byte   // of what failed, in descriptor format
+	ended     []func() // who waits for the end
 
 	// Of the commands with tokens.
 	shift      uint // TRANSFER COUNT is in blocks of so many bits of bytes; 0: in bytes
@@ -136,9 +139,16 @@ func (r *copyRecord) end(how copyStatus) {
 	if r.status != copyInProgress {
 		return
 	}
-	if r.status = how; how == copyCompleted && r.partial {
+	switch r.status = how; {
+	case how == copyCompleted && r.partial:
 		r.status = copyPartial
+	case how == copyFailed && r.aborted.Load():
+		r.status = copyTerminated
 	}
+	for _, f := range r.ended {
+		f()
+	}
+	r.ended = nil
 }
 
 // setToken notes the token that the command made.

@@ -96,8 +96,12 @@ func copyStep(c *Command) {
 }
 
 // copyAllowed fails the copy if it must not use its source or destination any
-// more: who is fenced off while it copies writes no further part.
+// more: who is fenced off while it copies writes no further part; or if it has been
+// aborted.
 func (c *Command) copyAllowed(m *copyMove) bool {
+	if c.obey(c.copy.record, m.segment) {
+		return false
+	}
 	if (m.source == nil || m.source.mayRead()) && m.dest.mayWrite() {
 		return true
 	}

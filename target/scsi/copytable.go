@@ -31,6 +31,11 @@ var copyTable = []Row{
 		List:  copyListLength, Run: writeUsingToken,
 	},
 	{
+		Name: "COPY OPERATION ABORT", Opcode: 0x83, ServiceAction: 0x1c, Length: 16, Exempt: true,
+		Usage: CDB{0x83, 0x1c, 0xff, 0xff, 0xff, 0xff},
+		Run:   copyOperationAbort,
+	},
+	{
 		Name: "RECEIVE COPY STATUS(LID1)", Opcode: 0x84, ServiceAction: 0x00, Length: 16, Exempt: true,
 		Usage: CDB{0x84, 0x00, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		Run:   receiveCopyStatusLID1,
