@@ -47,6 +47,11 @@
 // to be below what the initiators keep outstanding together, and an initiator
 // reaches its reservation only if it keeps enough outstanding for it.
 //
+// What a server can do is estimated from what it served, if commands waited for
+// it throughout. Where limits held them back though the device had room, they get
+// a growing part more there on trial, so that a limit that is divided by what was
+// served does not hold the device back for good.
+//
 // # Tokens
 //
 // A token stands for one 4 KiB I/O by default; a command costs Task.Cost of

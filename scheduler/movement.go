@@ -154,10 +154,10 @@ func (m *movement) updateEnds(u, v, from, to int, changes []change) {
 		c := &changes[n]
 		tokens, spare := m.tokens[c.bucket*servers:][:servers], m.spare[c.bucket*servers:][:servers]
 		for k := from; k < to; k++ {
-			if k == u || k == v {
+			a, d := tokens[k], spare[k]
+			if a|d == 0 || k == u || k == v { // most buckets are on few servers
 				continue
 			}
-			a, d := tokens[k], spare[k]
 			m.sums[u*servers+k] += min(c.tokensU2, d) - min(c.tokensU, d)
 			m.sums[v*servers+k] += min(c.tokensV2, d) - min(c.tokensV, d)
 			m.sums[k*servers+u] += min(a, c.spareU2) - min(a, c.spareU)

@@ -44,20 +44,24 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
+// worked is the processor time that work takes.
+func worked(work func()) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := threadTime()
+	work()
+	return threadTime() - start
+}
+
 // amdahl is how much faster a shift is with its work in so many parts, each on a
 // thread that has a processor to itself: from the processor time of all of it in
 // one, and of what is done one part after the other plus the longest of the parts
 // that are done at once. It is the median of pairs of runs.
 func amdahl(p *scheduler.Instance, budget []int64, parts, times int) (speedup float64, handed int) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	copies, _ := timed(p, budget, 1, scheduler.ShiftOptions{})
-	q := copies[0]
+	q := shifted(p, budget, scheduler.ShiftOptions{})
 	spent := func(options scheduler.ShiftOptions) time.Duration {
 		q.Allocate(budget)
-		start := threadTime()
-		q.Shift(options)
-		return threadTime() - start
+		return worked(func() { q.Shift(options) })
 	}
 	speedups := make([]float64, times)
 	for i := range speedups {
