@@ -4,22 +4,21 @@
 
 tgtd_configure
 tgtd_start
-node disk "$PORTAL" iser
-setting disk node.session.nr_sessions 16
-# udev would read 32 disks for half a minute.
+node suite "$PORTAL" iser
+setting suite node.session.nr_sessions 16
+# udev would read the disks for a quarter of a minute.
 udevadm control --stop-exec-queue
-login disk
-equal "$(sessions_of disk | wc -l)" 16
+login suite
+equal "$(sessions_of suite | wc -l)" 16
 equal "$(rdma_status connections)" 16
-both_luns() { find_disks disk 0; find_disks disk 1; }
-count_disks() { both_luns | wc -l; }
-eventually 32 count_disks
-for disk in $(find_disks disk 0); do
+count_disks() { find_disks suite 0 | wc -l; }
+eventually 16 count_disks
+for disk in $(find_disks suite 0); do
 	dd if="$disk" of=/dev/null bs=64k count=4 iflag=direct status=none &
 	readers+=($!)
 done
 for reader in "${readers[@]}"; do wait "$reader" || fail "a session cannot read"; done
-must iscsiadm -m node -T "$BASE:disk" --logout
+must iscsiadm -m node -T "$BASE:suite" --logout
 eventually 0 rdma_status connections
 udevadm control --start-exec-queue
 equal "$(rdma_status failures)" 0
