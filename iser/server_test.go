@@ -180,7 +180,8 @@ func (w *world) overTCP(t testing.TB, o initiator.Options) *initiator.Conn {
 
 // tcpOnly are the conformance tests that look at Data-In, R2T and Data-Out PDUs
 // as TCP has them, or need data that the target has asked for to be held back: over
-// RDMA it takes them by itself. Their kin are in conn_test.go.
+// RDMA it takes them by itself. Their kin are in
+// conn_test.go, fault_test.go and fetch_test.go.
 var tcpOnly = map[string]bool{
 	"Negotiation": true, "SegmentLengths": true, "DataOutCuts": true, "R2TsInAnyOrder": true, "PhaseCollapse": true,
 	"Window": true, "NOP": true, "AbortTask": true, "Resets": true, "LogoutWithRunningCommands": true,

@@ -43,6 +43,7 @@ guest_files() {
 	local more=()
 	target_inside "$1" && more=(-C "$lab" conf -C "$runtime" tgtd numacheck)
 	[ "$1" = rdma ] && [ -e "$runtime/native.test" ] && more+=(native.test)
+	[ -z "${LAB_FILES:-}" ] || more+=(-C "$(realpath "$LAB_FILES")" .)
 	tar -chf "$runtime/guest.tar" -C "$lab/guest" . -C "$root/scripts" fio "${more[@]}"
 	truncate -s %1M "$runtime/guest.tar"
 }

@@ -8,7 +8,8 @@
 #
 # Environment: TGTD (build/tgtd), LAB_LOGS (build/lab), LAB_SECONDS (900: a
 # bound against hanging; a run takes far less), LAB_ARGUMENTS (for the scenario,
-# if it has any), LUNAR_CACHE (where the image is kept).
+# if it has any), LAB_FILES (a directory of more files for the guest's /lab),
+# LUNAR_CACHE (where the image is kept).
 set -euo pipefail
 
 lab=$(cd "$(dirname "$0")" && pwd)

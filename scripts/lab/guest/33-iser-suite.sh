@@ -3,7 +3,7 @@
 # seconds: 840
 # libiscsi's conformance suite over iSER, for scripts/conformance/iser.sh: what it says
 # of each of its suites, or of each test of one in which it crashes. An iscsi-test-cu
-# in this directory is used in place of Debian's.
+# in LAB_FILES is used in place of Debian's.
 . /lab/iser.bash
 
 tgtd_configure
