@@ -72,7 +72,7 @@ function reasonOf(test,   all) {
 
 END {
 	print "# Conformance\n"
-	print "What " suite "'s `iscsi-test-cu -d` finds, with a second path to the logical unit. This page is written by `scripts/conformance/table.sh` from runs of `scripts/conformance/run.sh` and of the same suite against " peer " with a file as its backing store. The lists `scripts/conformance/expected-*.txt` give the reason for each test that a volume does not pass; a run fails that differs from them.\n"
+	print "What " suite "'s `iscsi-test-cu -d` finds, with a second path to the logical unit. This page is written by `scripts/conformance/table.sh` from runs of `scripts/conformance/run.sh` and of the same suite against " peer " with a file as its backing store. The lists `scripts/conformance/expected-*.txt` give the reason for each test that a volume does not pass; a run fails that differs from them. [conformance-iser.md](conformance-iser.md) is about iSER.\n"
 	print "A test that skips a part of itself counts as skipped. The suite lists most tests in more than one of its families: the volume `file` and the peer ran all of them, the other volumes the one that has every test. \"Wrong\" are tests that fail on that volume because of what they do themselves.\n"
 	print "| run | tests | passed | skipped | wrong | failed |\n|---|---|---|---|---|---|"
 	for (c = 1; c <= columns; c++) line(column[c], "`" column[c] "`: " title[column[c]])
