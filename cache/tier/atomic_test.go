@@ -41,7 +41,7 @@ func (l recordingLane) TryNow(op *backstore.Op) bool {
 // TestAtomicWrite: it goes below as a whole, and what is dirty in its blocks goes
 // there first: after a crash it would be written over a part of the new data.
 func TestAtomicWrite(t *testing.T) {
-	for _, policy := range []Policy{Through, Back, Sync} {
+	for _, policy := range []Policy{Through, Back} {
 		s := large.with(policy, "lru")
 		s.volume.Age = time.Hour
 		lower := &recorder{Store: newMem(t, false)}

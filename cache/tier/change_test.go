@@ -97,7 +97,7 @@ func TestChangeThrough(t *testing.T) {
 	if data := put(3); there(data) {
 		t.Error("a write went through")
 	}
-	change(Sync)
+	change(Through)
 	eventually(t, "nothing is dirty", func() bool { return f.dirty() == 0 })
 	f.same(t)
 }

@@ -24,8 +24,7 @@ var subjects = map[string]struct {
 	"back, large, direct file, 2 nodes":  {large.on(2).with(Back, "lru"), directFile, true},
 	"back, tiny, direct file":            {tiny.with(Back, "lru"), directFile, true},
 	"back, large, file, workers":         {large.with(Back, "lru"), file, false},
-	"sync, tiny, direct file":            {tiny.with(Sync, "lru"), directFile, true},
-	"sync, large, memory, 4 nodes":       {large.on(4).with(Sync, fussy), inlineMem, false},
+	"through, large, memory, 4 nodes":    {large.on(4).with(Through, fussy), inlineMem, false},
 	"through, tiny, direct file, a scan": {tiny.with(Through, fussy), directFile, true},
 }
 

@@ -54,7 +54,6 @@ var costs = map[string]struct {
 	"hit, fussy":     {typical.with(Through, fussy), backstore.Read},
 	"hit, back":      {typical.with(Back, "lru"), backstore.Read},
 	"write, through": {typical.with(Through, "lru"), backstore.Write},
-	"write, sync":    {typical.with(Sync, "lru"), backstore.Write},
 	"write, back":    {typical.with(Back, "lru"), backstore.Write},
 }
 

@@ -50,7 +50,6 @@ type promiser struct {
 	client           *backstoretest.Client
 	first, run, step int
 	random           *rand.Rand
-	policy           Policy
 }
 
 // draw returns a range of the user's sectors.
@@ -93,7 +92,7 @@ func (p *promiser) change(op backstore.Op, first, n int) error {
 	if err := p.client.Run(&op); err != nil {
 		return unless(err, errMedium)
 	}
-	p.ledger.Acknowledged(first, n, op.FUA || p.policy == Sync)
+	p.ledger.Acknowledged(first, n, op.FUA)
 	return nil
 }
 
@@ -171,7 +170,7 @@ func (c *cuts) use(t *testing.T, users []*promiser, troubled bool) {
 }
 
 // users are count promisers whose sectors lie between each other's; one has all.
-func (c *cuts) users(t *testing.T, count int, policy Policy) (all []*promiser) {
+func (c *cuts) users(t *testing.T, count int) (all []*promiser) {
 	run := 11
 	if count == 1 {
 		run = sectors
@@ -179,23 +178,23 @@ func (c *cuts) users(t *testing.T, count int, policy Policy) (all []*promiser) {
 	for i := range count {
 		all = append(all, &promiser{
 			cuts: c, client: newLane(t, &c.subject), first: i * run, run: run, step: count * run,
-			random: rand.New(rand.NewPCG(*seed, uint64(i))), policy: policy,
+			random: rand.New(rand.NewPCG(*seed, uint64(i))),
 		})
 	}
 	return all
 }
 
-// TestPowerCut: what was flushed, written with FUA or through policy Sync
-// survives a power cut at any time, whatever the flusher does meanwhile; every
-// other sector holds a version that it was given since. It is so with one user
-// who writes anywhere, and with several and a store below that fails at times.
+// TestPowerCut: what was flushed or written with FUA survives a power cut at any
+// time, whatever the flusher does meanwhile; every other sector holds a version that
+// it was given since. It is so with one user who writes anywhere, and with several
+// and a store below that fails at times.
 func TestPowerCut(t *testing.T) {
 	for name, s := range variants {
 		for _, count := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s/%d", name, count), func(t *testing.T) {
 				t.Logf("-seed %d", *seed)
 				c := newCuts(t, name, s)
-				users := c.users(t, count, s.volume.Policy)
+				users := c.users(t, count)
 				c.use(t, users, count > 1)
 				for _, p := range users {
 					if err := p.flush(); err != nil {

@@ -28,7 +28,7 @@
 //
 // Through: a write is acknowledged when the store below has it; the cache holds
 // no dirty data. Back: when it is in the cache; with FUA, when it is on stable
-// media. Sync: like Through, and every write has FUA.
+// media.
 //
 // # Dirty data
 //

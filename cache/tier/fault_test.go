@@ -131,7 +131,7 @@ func TestWaitersSurviveFailedFill(t *testing.T) {
 }
 
 func TestFailedWriteThrough(t *testing.T) {
-	for _, policy := range []Policy{Through, Sync, Back} {
+	for _, policy := range []Policy{Through, Back} {
 		f := newFaulty(t, large.with(policy, "lru"))
 		f.Write(t, 0, backstoretest.Pattern(16*page, 1))
 		f.Must(t, backstore.Op{Kind: backstore.Flush})

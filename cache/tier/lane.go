@@ -190,10 +190,7 @@ func (l *lane) throughNow(op *backstore.Op, p *cache.Piece) bool {
 	if g.Outcome == cache.Wait {
 		return false
 	}
-	fua := op.FUA
-	op.FUA = fua || l.volume.config.Policy == Sync
 	done := l.lower.TryNow(op)
-	op.FUA = fua
 	l.refused = !done
 	end := cache.Failed
 	if done && op.Err == nil && g.Outcome == cache.Granted {

@@ -36,7 +36,7 @@ func (l *lane) lend(off int64, n int) (ref *buf.Ref) {
 
 // What was lent is the data of its time until it is given back: who writes waits.
 func TestLentDataStay(t *testing.T) {
-	for _, policy := range []Policy{Through, Back, Sync} {
+	for _, policy := range []Policy{Through, Back} {
 		c, l := large.with(policy, "lru").lending(t)
 		old, fresh := backstoretest.Pattern(8*page, 1), backstoretest.Pattern(8*page, 2)
 		c.Write(t, 0, old)

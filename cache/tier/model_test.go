@@ -25,7 +25,7 @@ const (
 var variants = func() map[string]setup {
 	all := map[string]setup{}
 	for size, s := range map[string]setup{"tiny": tiny, "large": large} {
-		for i, policy := range []Policy{Through, Back, Sync} {
+		for i, policy := range []Policy{Through, Back} {
 			for j, admission := range []string{"lru", fussy} {
 				nodes := 1 << ((i + j) % 3)
 				all[fmt.Sprintf("%s/%v/%s/%d", size, policy, admission, nodes)] = s.on(nodes).with(policy, admission)

@@ -152,35 +152,33 @@ func TestRefusals(t *testing.T) {
 // A write through that covers pages in part leaves in the cache what it covers
 // wholly, and joins what is there already.
 func TestWriteThroughStays(t *testing.T) {
-	for _, policy := range []Policy{Through, Sync} {
-		for name, lower := range map[string]bool{"now": false, "later": true} {
-			t.Run(policy.String()+"/"+name, func(t *testing.T) {
-				volume, c := large.with(policy, "lru").wrap(t, newMem(t, lower))
-				t.Cleanup(func() {
-					if err := volume.Close(); err != nil {
-						t.Error(err)
-					}
-				})
-				client := backstoretest.NewClient(t, volume, backstoretest.NewLoop(t, false))
-				data := backstoretest.Pattern(2*page, 1)
-				client.Write(t, 2*page-sector, data) // a sector, a page, and the rest of a page
-				hit := func(off int64, n int, want []byte, hits uint64) {
-					t.Helper()
-					before := c.Stats().Hits
-					if got := client.Read(t, off, n); !bytes.Equal(got, want) {
-						t.Fatalf("wrong data at %d", off)
-					}
-					if got := c.Stats().Hits - before; got != hits {
-						t.Fatalf("%d hits at %d, expected %d", got, off, hits)
-					}
+	for name, lower := range map[string]bool{"now": false, "later": true} {
+		t.Run(name, func(t *testing.T) {
+			volume, c := large.with(Through, "lru").wrap(t, newMem(t, lower))
+			t.Cleanup(func() {
+				if err := volume.Close(); err != nil {
+					t.Error(err)
 				}
-				hit(2*page, page, data[sector:][:page], 1)
-				hit(3*page, page-sector, data[sector+page:], 0) // is there from now on
-				client.Write(t, 3*page+sector, data[:sector])
-				copy(data[page+2*sector:], data[:sector])
-				hit(3*page, page-sector, data[sector+page:], 1)
 			})
-		}
+			client := backstoretest.NewClient(t, volume, backstoretest.NewLoop(t, false))
+			data := backstoretest.Pattern(2*page, 1)
+			client.Write(t, 2*page-sector, data) // a sector, a page, and the rest of a page
+			hit := func(off int64, n int, want []byte, hits uint64) {
+				t.Helper()
+				before := c.Stats().Hits
+				if got := client.Read(t, off, n); !bytes.Equal(got, want) {
+					t.Fatalf("wrong data at %d", off)
+				}
+				if got := c.Stats().Hits - before; got != hits {
+					t.Fatalf("%d hits at %d, expected %d", got, off, hits)
+				}
+			}
+			hit(2*page, page, data[sector:][:page], 1)
+			hit(3*page, page-sector, data[sector+page:], 0) // is there from now on
+			client.Write(t, 3*page+sector, data[:sector])
+			copy(data[page+2*sector:], data[:sector])
+			hit(3*page, page-sector, data[sector+page:], 1)
+		})
 	}
 }
 

@@ -209,7 +209,7 @@ func (p *process) hits(o *opened, off int64, want []byte) bool {
 
 // After an orderly end hits come from the cache at once.
 func TestWarmRestart(t *testing.T) {
-	for _, policy := range []Policy{Through, Back, Sync} {
+	for _, policy := range []Policy{Through, Back} {
 		t.Run(policy.String(), func(t *testing.T) {
 			s := newSite(t)
 			p := s.start().outcome(segment.Fresh)

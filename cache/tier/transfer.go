@@ -103,7 +103,7 @@ func (t *transfer) fail(err error) {
 func (t *transfer) below(kind backstore.Kind, data []byte, after func(*transfer)) {
 	t.whole.Kind, t.whole.Off, t.whole.Len, t.whole.Data = kind, t.off, t.length, data
 	t.whole.Atomic = kind == backstore.Write && t.op.Atomic
-	t.whole.FUA = kind.Changes() && (t.op.FUA || t.lane.volume.config.Policy == Sync)
+	t.whole.FUA = kind.Changes() && t.op.FUA
 	t.after = after
 	if t.lane.begin(&t.whole) {
 		after(t)

@@ -18,10 +18,9 @@ type Policy uint8
 const (
 	Through Policy = iota // when the store below has it
 	Back                  // when the cache has it
-	Sync                  // when it is on stable media
 )
 
-var policyNames = [...]string{Through: "through", Back: "back", Sync: "sync"}
+var policyNames = [...]string{Through: "through", Back: "back"}
 
 // String names the policy as the configuration does.
 func (p Policy) String() string {
@@ -105,8 +104,8 @@ func (c *Cache) Wrap(store backstore.Store, config VolumeConfig) (backstore.Stor
 }
 
 func (v *volume) setUp() error {
-	if v.config.Policy > Sync {
-		return fmt.Errorf("write policy %d: expected through, back or sync", v.config.Policy)
+	if v.config.Policy > Back {
+		return fmt.Errorf("write policy %d: expected through or back", v.config.Policy)
 	}
 	if unit := v.store.Info().BlockSize; v.cache.geometry.SubBlock()%max(unit, 1) != 0 {
 		return fmt.Errorf("the store works in units of %d bytes: expected a divisor of %d, the cache's own", unit, v.cache.geometry.SubBlock())
@@ -194,12 +193,7 @@ func (v *volume) admission(part *partition) (cache.Admission, error) {
 func (v *volume) Info() backstore.Info {
 	info := v.store.Info()
 	info.Size = v.sizing.least(info.Size)
-	switch v.config.Policy {
-	case Back:
-		info.VolatileCache = true
-	case Sync:
-		info.VolatileCache = false
-	}
+	info.VolatileCache = info.VolatileCache || v.config.Policy == Back
 	return info
 }
 

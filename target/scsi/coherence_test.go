@@ -39,16 +39,17 @@ type cached struct {
 var coherent = map[string]struct {
 	blocks int // of the cache
 	config tier.VolumeConfig
+	forced bool // the logical unit has each write made stable
 }{
-	"through":    {5, tier.VolumeConfig{Policy: tier.Through}},
-	"back":       {4, tier.VolumeConfig{Policy: tier.Back, Age: time.Millisecond}},
-	"back, late": {51, tier.VolumeConfig{Policy: tier.Back, Age: time.Hour}},
-	"sync":       {4, tier.VolumeConfig{Policy: tier.Sync}},
+	"through":    {5, tier.VolumeConfig{Policy: tier.Through}, false},
+	"back":       {4, tier.VolumeConfig{Policy: tier.Back, Age: time.Millisecond}, false},
+	"back, late": {51, tier.VolumeConfig{Policy: tier.Back, Age: time.Hour}, false},
+	"sync":       {4, tier.VolumeConfig{Policy: tier.Through}, true},
 }
 
-func newCached(t *testing.T, name string, blocks int, config tier.VolumeConfig) *cached {
+func newCached(t *testing.T, name string, blocks int, config tier.VolumeConfig, forced bool) *cached {
 	t.Helper()
-	c := &cached{name: name, forced: config.Policy == tier.Sync}
+	c := &cached{name: name, forced: forced}
 	var err error
 	if c.medium, err = memstore.New(memstore.Config{Size: coherenceBlocks * 512, Async: blocks%2 == 0}); err != nil {
 		t.Fatal(err)
@@ -254,7 +255,7 @@ func (c *cached) cut(t *rapid.T, seed uint64) {
 func TestCoherence(t *testing.T) {
 	var all []*cached
 	for name, s := range coherent {
-		all = append(all, newCached(t, name, s.blocks, s.config))
+		all = append(all, newCached(t, name, s.blocks, s.config, s.forced))
 	}
 	names := slices.Sorted(maps.Keys(agreeing))
 	rapid.Check(t, func(rt *rapid.T) {
