@@ -116,7 +116,7 @@ func (d *decoder) limits(n node, l *Limits) {
 		"login-timeout":        duration(&l.LoginTimeout, time.Second, 10*time.Minute),
 		"sessions":             number(&l.Sessions, 1, 65535),
 		"queue-depth":          number(&l.QueueDepth, 1, 4096),
-		"error-recovery-level": number(&l.ErrorRecoveryLevel, 0, 1),
+		"error-recovery-level": number(&l.ErrorRecoveryLevel, 0, 2),
 		"max-connections":      number(&l.MaxConnections, 1, 64),
 		"memory-per-session":   size(&l.MemoryPerSession, 1, MiB, TiB),
 	})

@@ -48,7 +48,7 @@ type Limits struct {
 	LoginTimeout     time.Duration // from accept to full feature phase
 	Sessions         int           // sessions of all targets
 	QueueDepth       int           // commands of one session at a time (the command window)
-	Recovery         int           // the highest ErrorRecoveryLevel that is agreed to: 0 or 1
+	Recovery         int           // the highest ErrorRecoveryLevel that is agreed to: 0 to 2
 	MaxConnections   int           // connections of one session (RFC 7143 section 13.2)
 	SessionMemory    int           // bytes of data buffers that one session may hold
 }

@@ -57,6 +57,7 @@ type core struct {
 	opened  bool          // the LUNs are open
 
 	leadingCID uint16 // of the connection that the session began with
+	dismissed  bool   // the initiator was asked to log out: nothing is retained for it
 	ending     bool   // all connections are to end
 	finished   bool   // nothing of the session is left
 }
@@ -145,6 +146,7 @@ func (c *core) drainAll(why error) {
 // requestLogout asks for the logout of every connection, on itself (RFC 7143
 // section 11.9.1, event 1). Who is not there cannot be asked.
 func (c *core) requestLogout(within time.Duration, why error) {
+	c.dismissed = true
 	if c.loggedIn() == 0 {
 		c.closeAll(why)
 		return

@@ -26,8 +26,11 @@ var rewrite = flag.Bool("rewrite", false, "write what the target says now into t
 // TestGoldenConversations plays testdata/*.txt. A line starts with
 //
 //	#                  a comment
-//	server key=value   what the server is like: queue, buffers, memory (numbers), nop (a duration); the first line
+//	server key=value   what the server is like: queue, buffers, memory, recovery, connections (numbers), nop (a duration); the first line
 //	login a Key=Value  opens session a
+//	join b a cid=1     opens connection b of session a, also with Key=Value
+//	lose a 2           the second PDU that the target answers next does not reach a
+//	cut a              breaks the connection off
 //	a> PDU field...    a sends; sequence numbers that are not given are the right ones
 //	hold, release      writes of the store end only after release
 //	await a            waits for a PDU that comes by a timer
@@ -94,6 +97,7 @@ type actor struct {
 	wire             *targettest.Conn
 	statSN0, cmdSN0  uint32 // what is written as 1
 	closed, violated bool
+	loses            int // the PDU that is lost, counted from the next one
 }
 
 func (s *stage) act(line string) {
@@ -109,6 +113,12 @@ func (s *stage) act(line string) {
 		s.serve(words[1:])
 	case words[0] == "login":
 		s.login(words[1], words[2:])
+	case words[0] == "join":
+		s.join(words[1], s.sessions[words[2]], words[3:])
+	case words[0] == "lose":
+		s.sessions[words[1]].loses = s.number(words[2])
+	case words[0] == "cut":
+		s.sessions[words[1]].wire.Close()
 	case words[0] == "hold":
 		s.store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Hold: true})
 	case words[0] == "release":
@@ -152,6 +162,10 @@ func (s *stage) serve(words []string) {
 			config.Buffers = s.number(value)
 		case "memory":
 			config.Limits.SessionMemory = s.number(value)
+		case "recovery":
+			config.Limits.Recovery = s.number(value)
+		case "connections":
+			config.Limits.MaxConnections = s.number(value)
 		case "nop":
 			config.NOPInterval, _ = time.ParseDuration(value)
 			config.NOPTimeout = config.NOPInterval
@@ -180,9 +194,33 @@ func (s *stage) login(name string, words []string) {
 	if err := c.Ready(0); err != nil {
 		s.t.Fatal(err)
 	}
-	a := &actor{name: name, conn: c, wire: c.Transport().(*targettest.Conn), statSN0: c.ExpStatSN - 1, cmdSN0: c.CmdSN - 1}
-	s.sessions[name] = a
+	s.enter(&actor{name: name, conn: c, cmdSN0: c.CmdSN - 1})
+}
+
+// enter begins to count the status numbers of a connection.
+func (s *stage) enter(a *actor) {
+	a.wire, a.statSN0 = a.conn.Transport().(*targettest.Conn), a.conn.ExpStatSN-1
+	s.sessions[a.name] = a
 	s.order = append(s.order, a)
+}
+
+// join opens a further connection of a session.
+func (s *stage) join(name string, of *actor, words []string) {
+	o := initiator.Options{Target: testTarget}
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		if key == "cid" {
+			o.CID = uint16(s.number(value))
+		} else {
+			o.Keys = append(o.Keys, initiator.Key{Name: key, Value: value})
+		}
+	}
+	c, err := of.conn.JoinOver(targettest.Dial(s.server.Server, 1, targettest.Wire{}), o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	s.enter(&actor{name: name, conn: c, cmdSN0: of.cmdSN0})
 }
 
 // listen writes down what all sessions got.
@@ -205,9 +243,13 @@ func (s *stage) listen() {
 
 // hear takes one PDU, which the initiator judges.
 func (s *stage) hear(a *actor) {
+	exp := a.conn.ExpStatSN
 	p, err := a.conn.Receive(0)
 	if p != nil {
-		fmt.Fprintf(&s.out, "%s< %s\n", a.name, a.describe(p))
+		fmt.Fprintf(&s.out, "%s< %s%s\n", a.name, mark(a.loses == 1, "lost: "), a.describe(p))
+	}
+	if a.loses--; a.loses == 0 {
+		a.conn.ExpStatSN = exp
 	}
 	if err != nil {
 		a.violated = true
@@ -228,7 +270,7 @@ var senders = map[string]func(*stage, *pdu.BHS, map[string]string){
 	"TaskManagement": (*stage).taskManagement,
 	"Text":           (*stage).text,
 	"Logout":         (*stage).logout,
-	"SNACK":          func(_ *stage, b *pdu.BHS, _ map[string]string) { (*pdu.SNACKRequest)(b).Init() },
+	"SNACK":          (*stage).snack,
 	"Login":          func(_ *stage, b *pdu.BHS, _ map[string]string) { b.SetOpcode(pdu.OpLoginRequest) },
 	"Unknown":        func(_ *stage, b *pdu.BHS, _ map[string]string) { b.SetOpcode(0x1c) },
 }
@@ -243,6 +285,9 @@ func (s *stage) send(a *actor, name string, f map[string]string) {
 	var bhs pdu.BHS
 	bhs.SetTTT(pdu.ReservedTag)
 	build(s, &bhs, f)
+	if text, ok := f["beg"]; ok && f["type"] == "status" {
+		(*pdu.SNACKRequest)(&bhs).SetBegRun(pdu.SN(a.statSN0 + uint32(s.number(text))))
+	}
 	_, immediate := f["I"]
 	_, final := f["F"]
 	bhs.SetImmediate(immediate)
@@ -268,6 +313,9 @@ func (s *stage) value(f map[string]string, name string, otherwise int) int {
 // stamp sets the sequence numbers, if the PDU has them.
 func (s *stage) stamp(a *actor, bhs *pdu.BHS, name string, f map[string]string) {
 	bhs.SetExpStatSN(pdu.SN(a.conn.ExpStatSN))
+	if text, ok := f["expstatsn"]; ok {
+		bhs.SetExpStatSN(pdu.SN(a.statSN0 + uint32(s.number(text))))
+	}
 	if name == "DataOut" || name == "SNACK" || name == "Unknown" {
 		return
 	}
@@ -331,6 +379,18 @@ func (s *stage) taskManagement(bhs *pdu.BHS, f map[string]string) {
 	p := (*pdu.TaskManagementRequest)(bhs).Init()
 	p.SetFunction(functions[f["function"]])
 	p.SetReferencedTaskTag(uint32(s.value(f, "ref", pdu.ReservedTag)))
+	p.SetExpDataSN(pdu.SN(s.value(f, "expdatasn", 0)))
+}
+
+// snackTypes are the types of SNACK by short names.
+var snackTypes = map[string]pdu.SNACKType{"": pdu.SNACKDataR2T, "status": pdu.SNACKStatus, "ack": pdu.SNACKDataACK, "rdata": pdu.SNACKRData}
+
+func (s *stage) snack(bhs *pdu.BHS, f map[string]string) {
+	p := (*pdu.SNACKRequest)(bhs).Init()
+	p.SetType(snackTypes[f["type"]])
+	bhs.SetTTT(uint32(s.value(f, "ttt", pdu.ReservedTag)))
+	p.SetBegRun(pdu.SN(s.value(f, "beg", 0)))
+	p.SetRunLength(uint32(s.value(f, "run", 0)))
 }
 
 func (s *stage) text(bhs *pdu.BHS, f map[string]string) {
@@ -398,7 +458,7 @@ var statuses = map[uint8]string{0: "GOOD", 2: "CHECK_CONDITION", 8: "BUSY", 0x18
 
 func describeDataIn(bhs *pdu.BHS, data []byte) []string {
 	p := (*pdu.DataIn)(bhs)
-	words := []string{"DataIn", tag("itt", bhs.ITT()), mark(bhs.Final(), "F"), mark(p.HasStatus(), "S")}
+	words := []string{"DataIn", tag("itt", bhs.ITT()), mark(bhs.Final(), "F"), mark(p.HasStatus(), "S"), mark(p.Acknowledge(), "A")}
 	if p.HasStatus() {
 		words = append(words, "status="+statuses[p.Status()], residualOf(p.Overflow(), p.Underflow(), p.ResidualCount()))
 	}
@@ -418,6 +478,9 @@ func describeSCSIResponse(bhs *pdu.BHS, data []byte) []string {
 		r := initiator.Result{Sense: sense}
 		key, asc, ascq := r.SenseKey()
 		words = append(words, fmt.Sprintf("sense=%x/%02x/%02x", key, asc, ascq))
+	}
+	if p.SNACKTag() != 0 {
+		words = append(words, tag("tag", p.SNACKTag()))
 	}
 	return append(words, residualOf(p.Overflow(), p.Underflow(), p.ResidualCount()), fmt.Sprintf("expdatasn=%d", uint32(p.ExpDataSN())))
 }
@@ -449,7 +512,12 @@ func describeReject(bhs *pdu.BHS, data []byte) []string {
 }
 
 func describeLogoutResponse(bhs *pdu.BHS, _ []byte) []string {
-	return []string{"LogoutResponse", tag("itt", bhs.ITT()), fmt.Sprintf("response=%d", (*pdu.LogoutResponse)(bhs).Response())}
+	p := (*pdu.LogoutResponse)(bhs)
+	words := []string{"LogoutResponse", tag("itt", bhs.ITT()), fmt.Sprintf("response=%d", p.Response())}
+	if p.Time2Retain() > 0 {
+		words = append(words, fmt.Sprintf("wait=%d retain=%d", p.Time2Wait(), p.Time2Retain()))
+	}
+	return words
 }
 
 func describeTaskManagementResponse(bhs *pdu.BHS, _ []byte) []string {
@@ -458,7 +526,12 @@ func describeTaskManagementResponse(bhs *pdu.BHS, _ []byte) []string {
 }
 
 func describeAsyncMessage(bhs *pdu.BHS, _ []byte) []string {
-	return []string{"AsyncMessage", "event=" + strings.ReplaceAll((*pdu.AsyncMessage)(bhs).Event().String(), " ", "_")}
+	p := (*pdu.AsyncMessage)(bhs)
+	words := []string{"AsyncMessage", "event=" + strings.ReplaceAll(p.Event().String(), " ", "_")}
+	if p.Event() == pdu.AsyncDropConnection {
+		words = append(words, fmt.Sprintf("cid=%d wait=%d retain=%d", p.Parameter1(), p.Parameter2(), p.Parameter3()))
+	}
+	return words
 }
 
 // runs writes data as counted letters.

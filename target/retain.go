@@ -45,7 +45,7 @@ func (s *Session) retention() (wait, retain time.Duration) {
 // to end with it.
 func (c *Connection) retain(why error) bool {
 	if c.recall == nil || !c.session.recovers() || c.session.params.DefaultTime2Retain == 0 ||
-		c.ending || errors.Is(why, errLoggedOut) {
+		c.ending || c.dismissed || errors.Is(why, errLoggedOut) {
 		return false
 	}
 	c.lost, c.placing = true, nil

@@ -34,6 +34,7 @@ type rigOptions struct {
 	device       string            // of all units; empty: each has its own
 	lus          int
 	group        int // event threads of each unit
+	offer        func(*login.Offer)
 	sanitizeRate int64
 	rules        func([]*scsi.LogicalUnit) []target.AccessRule
 }
@@ -47,6 +48,9 @@ func newRig(t testing.TB, o rigOptions) *rig {
 		o.config.Threads = 2
 	}
 	o.config.Offer = login.DefaultOffer()
+	if o.offer != nil {
+		o.offer(&o.config.Offer)
+	}
 	s, err := target.NewServer(o.config)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ type sessionsCommand struct {
 	JSON   bool `name:"json" help:"Print what the control API answers."`
 }
 
-// Run lists the sessions.
+// Run lists the sessions and their connections.
 func (k sessionsCommand) Run(ctx context.Context, c console) error {
 	api, err := k.dial()
 	if err != nil {
@@ -48,6 +48,7 @@ func (k sessionsCommand) Run(ctx context.Context, c console) error {
 	}
 	var page bytes.Buffer
 	renderSessions(&page, &status, "")
+	renderConnections(&page, &status)
 	_, err = c.out.Write(bytes.TrimLeft(page.Bytes(), "\n"))
 	return err
 }

@@ -194,7 +194,14 @@ func sessionOf(n target.SessionStats) control.Session {
 	}
 	out.Connections = []control.SessionConnection{}
 	for _, c := range n.Connections {
-		out.Connections = append(out.Connections, control.SessionConnection{CID: int(c.CID), Portal: c.Local.String(), Address: c.Remote.String()})
+		state := "open"
+		if c.Lost {
+			state = "lost"
+		}
+		out.Connections = append(out.Connections, control.SessionConnection{
+			CID: int(c.CID), Portal: c.Local.String(), Address: c.Remote.String(), Transport: n.Transport, Thread: n.Thread,
+			State: state, ReadBytes: c.Traffic.ReadBytes, WrittenBytes: c.Traffic.WrittenBytes,
+		})
 	}
 	for _, l := range n.LUNs {
 		out.LUNs = append(out.LUNs, control.SessionLUN{LUN: int(l.LUN), Volume: l.LU.Name(), ReadOnly: l.ReadOnly, IO: ioOf(l.Traffic)})

@@ -216,6 +216,21 @@ func renderSessions(w io.Writer, s *control.Status, per string) {
 	table(w, row("SESSION", "INITIATOR", "ADDRESS", "BY", "TARGET", "LUN", "THREAD", "IN FLIGHT", "READS"+per, "READ"+per, "WRITES"+per, "WRITTEN"+per), rows)
 }
 
+// renderConnections lists the connections of all sessions.
+func renderConnections(w io.Writer, s *control.Status) {
+	var rows []string
+	for i := range s.Sessions {
+		n := &s.Sessions[i]
+		for j := range n.Connections {
+			c := &n.Connections[j]
+			rows = append(rows, row(n.TSIH, c.CID, c.Address, c.Portal, c.Transport, c.Thread, c.State, usize(c.ReadBytes), usize(c.WrittenBytes)))
+		}
+	}
+	if rows != nil {
+		table(w, row("SESSION", "CONNECTION", "ADDRESS", "PORTAL", "BY", "THREAD", "STATE", "READ", "WRITTEN"), rows)
+	}
+}
+
 func inFlight(n *control.Session) string { return fmt.Sprintf("%d/%d", n.InFlight, n.Window) }
 
 func renderThreads(w io.Writer, s *control.Status, per string) {

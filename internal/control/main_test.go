@@ -55,7 +55,7 @@ func sample() Status {
 			TSIH: 1, Initiator: "iqn.2026-11.test:\xffhost", ISID: "00023d000001", Target: "iqn.2026-11.test:t", Transport: "iser",
 			Portal: "127.0.0.1:3260", Address: "127.0.0.1:40000", Connected: since, Thread: "event0", Window: 128, InFlight: 7,
 			LUNs:        []SessionLUN{{LUN: 0, Volume: "db", IO: IO{Reads: 31, Writes: 32, Others: 33, ReadBytes: 34, WrittenBytes: 35}}},
-			Connections: []SessionConnection{{CID: 1, Portal: "127.0.0.1:3260", Address: "127.0.0.1:40000"}},
+			Connections: []SessionConnection{{CID: 1, Portal: "127.0.0.1:3260", Address: "127.0.0.1:40000", Transport: "iser", Thread: "event0", State: "open", ReadBytes: 34, WrittenBytes: 35}},
 		}},
 		RDMA: &RDMA{Off: "it is not", Devices: []RDMADevice{{
 			Name: "rxe0", Connections: 1, RegisteredBytes: 2, Receives: 3, Sends: 4, Writes: 5, Reads: 6, WriteBytes: 7, ReadBytes: 8,

@@ -179,9 +179,14 @@ type Session struct {
 
 // SessionConnection is one connection of a session.
 type SessionConnection struct {
-	CID     int    `json:"cid" doc:"Number that the initiator gave it."`
-	Portal  string `json:"portal" doc:"Address of the server that it came in on."`
-	Address string `json:"address" doc:"Address of the initiator."`
+	CID          int    `json:"cid" doc:"Number that the initiator gave it."`
+	Portal       string `json:"portal" doc:"Address of the server that it came in on."`
+	Address      string `json:"address" doc:"Address of the initiator."`
+	Transport    string `json:"transport" doc:"What carries it: tcp or iser."`
+	Thread       string `json:"thread" doc:"Event thread that serves it: all connections of a session have the same."`
+	State        string `json:"state" doc:"open, or lost: broken off at ErrorRecoveryLevel 2, when its commands wait for another connection."`
+	ReadBytes    uint64 `json:"read_bytes" doc:"Data sent to the initiator by commands that ended on it."`
+	WrittenBytes uint64 `json:"written_bytes" doc:"Data taken from the initiator by commands that ended on it."`
 }
 
 // SessionLUN is a volume as a session sees it.
