@@ -376,6 +376,27 @@ func TestCopyFenced(t *testing.T) {
 	}
 }
 
+// TestCopyByAnActivePath: of the ways to a logical unit a copy takes one that is open.
+func TestCopyByAnActivePath(t *testing.T) {
+	th, n, m := copyUnits(t, 9)
+	standby := &Nexus{LU: n[1].LU, TargetTag: 2}
+	n[1].LU.Attach(standby)
+	n[1].LU.SetAccess(map[uint16]PortAccess{2: {State: Standby}})
+	n[1].clearAttention(ASCAsymmetricAccessStateChanged)
+	th.reach = []*Nexus{n[0], standby, n[1]}
+	copy(m[0].mu.bytes, th.fresh(len(m[0].mu.bytes)))
+	list := copyLID1(1, [][]byte{naaCSCD(n[0].LU), naaCSCD(n[1].LU)}, [][]byte{blocksSegment(0, 1, 4096, 0, 0, 0)})
+	x := th.start(n[0], copyCDB(0, list), list, 0).finish()
+	if x.c.Status != Good || !bytes.Equal(m[1].mu.bytes, m[0].mu.bytes[:2<<20]) {
+		t.Errorf("status %02x, %+v", x.c.Status, x.c.Sense)
+	}
+	n[1].LU.SetAccess(map[uint16]PortAccess{0: {State: Standby}})
+	x = th.start(n[0], copyCDB(0, list), list, 0).finish()
+	if want := copyAborted(ASCThirdPartyDeviceFailure, 0); x.c.Sense == nil || *x.c.Sense != want {
+		t.Errorf("without an active path: %+v", x.c.Sense)
+	}
+}
+
 // TestCopyFencedWithoutItsSession: who is fenced off while a copy of his goes on
 // writes nothing more, also when the session is gone by which he had access.
 func TestCopyFencedWithoutItsSession(t *testing.T) {

@@ -26,7 +26,7 @@ func (c *Command) findCSCDs(l *copyList) ([]CSCD, *Sense) {
 		if d[1]&0x1f != directAccessDevice || int(d[7]) > 20 {
 			return nil, InvalidFieldInList(l.at+at+1, NoBit)
 		}
-		unit, ok := c.Port.Reach(c, func(n *Nexus) bool { return n.LU.isDesignated(d[4:]) })
+		unit, ok := c.reach(d[4:])
 		if ok {
 			// DISK BLOCK LENGTH: an initiator that is wrong about it is
 			// wrong about the numbers of blocks too.
@@ -38,6 +38,16 @@ func (c *Command) findCSCDs(l *copyList) ([]CSCD, *Sense) {
 		out = append(out, unit)
 	}
 	return out, nil
+}
+
+// reach finds the logical unit of a designation descriptor, by a way that is open if
+// there is one: others may lead through ports in standby.
+func (c *Command) reach(designator []byte) (CSCD, bool) {
+	open := func(n *Nexus) bool { return n.LU.isDesignated(designator) && (&CSCD{Nexus: n}).mayRead() }
+	if unit, ok := c.Port.Reach(c, open); ok {
+		return unit, true
+	}
+	return c.Port.Reach(c, func(n *Nexus) bool { return n.LU.isDesignated(designator) })
 }
 
 // isDesignated reports whether a designation descriptor as of VPD page 83h
