@@ -8,6 +8,7 @@ import (
 
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
+	"lunar/scheduler"
 	"lunar/target/scsi"
 )
 
@@ -26,6 +27,8 @@ type background struct {
 	ended  bool
 	server *Server
 	held   []*scsi.LogicalUnit // that are not closed before it has ended
+	flow   scheduler.Flow      // whose use of which LUN it is
+	toll   *toll               // of a copy, if there are rules
 }
 
 // Background implements scsi.Port.
@@ -50,6 +53,7 @@ func (th *thread) background(t *task, start func(*scsi.Command)) bool {
 		return false
 	}
 	b := &background{thread: th, pool: pool, log: s.log, server: s, held: t.held}
+	b.flow = scheduler.Flow{Initiator: t.conn.session.initiator.Name, Target: t.conn.session.target.Name(), LUN: t.lun.number}
 	t.held = nil
 	b.cmd.Nexus, b.cmd.Lane, b.cmd.Port, b.cmd.CDB, b.cmd.CDBLength = cmd.Nexus, cmd.Lane, b, cmd.CDB, cmd.CDBLength
 	if th.backgrounds == nil {
@@ -108,6 +112,7 @@ func (b *background) end() {
 		return
 	}
 	b.ended = true
+	b.endToll()
 	b.thread.loop.Disarm(&b.timer)
 	delete(b.thread.backgrounds, b)
 	b.server.letGo(b.held)
@@ -170,6 +175,7 @@ func (b *background) Contain(*scsi.Command) {
 	if r := recover(); r != nil {
 		b.log.Error("panic in a command in the background", "reason", fmt.Sprint(r), "stack", string(debug.Stack()))
 		b.ended = true
+		b.endToll()
 		delete(b.thread.backgrounds, b)
 		b.server.letGo(b.held)
 		b.thread.left()

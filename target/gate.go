@@ -95,10 +95,14 @@ func (g *gate) Run() {
 func (g *gate) dispatch() {
 	now := g.thread.loop.Now()
 	for q := g.Next(now); q != nil; q = g.Next(now) {
-		t := q.Owner.(*task)
-		t.turn = passed
-		t.conn.window.Queued(-1)
-		t.conn.dispatched(t)
+		switch o := q.Owner.(type) {
+		case *task:
+			o.turn = passed
+			o.conn.window.Queued(-1)
+			o.conn.dispatched(o)
+		case *toll:
+			o.settle()
+		}
 	}
 	if at := g.Wake(); at != math.MaxInt64 && g.Waiting() > 0 {
 		g.thread.loop.ArmAt(&g.wake, at)

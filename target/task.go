@@ -56,6 +56,7 @@ type task struct {
 	r2tNext     uint32 // buffer offset from which nothing was solicited yet
 
 	qos  scheduler.Task
+	toll *toll // of a copy, if there are rules
 	turn turn
 
 	managements []*taskManagement   // the functions that wait for its end
@@ -170,6 +171,10 @@ func (t *task) leave() []*taskManagement {
 	}
 	if t.turn != ungated {
 		c.thread.gate.left(t)
+	}
+	if t.toll != nil {
+		t.toll.cancel()
+		t.toll = nil
 	}
 	if t.windowed {
 		c.window.Done()

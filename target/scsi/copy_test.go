@@ -124,7 +124,7 @@ func TestCopyAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		th, n, m := copyUnits(t, rapid.Uint64().Draw(rt, "seed"))
 		th.starve = rapid.IntRange(0, 60).Draw(rt, "starve")
-		th.defers = rapid.IntRange(0, 100).Draw(rt, "defers")
+		th.defers, th.dear = rapid.IntRange(0, 100).Draw(rt, "defers"), rapid.IntRange(0, 80).Draw(rt, "dear")
 		var model [2][]byte
 		for i := range m {
 			copy(m[i].mu.bytes, th.fresh(len(m[i].mu.bytes)))
@@ -471,7 +471,7 @@ func TestCopyOperationAbort(t *testing.T) {
 	for step := 0; step < 40; step += 4 {
 		for _, immediate := range []byte{0, 0x01} {
 			th, n, m := copyUnits(t, uint64(step))
-			th.defers, th.starve = 100, 20
+			th.defers, th.starve, th.dear = 100, 20, 50
 			copy(m[0].mu.bytes, th.fresh(len(m[0].mu.bytes)))
 			list := copyLID4(7, [][]byte{naaCSCD(n[0].LU), naaCSCD(n[1].LU)},
 				[][]byte{blocksSegment(0, 1, 2048, 0, 0, 0), blocksSegment(0, 1, 2048, 2048, 256, 0)})

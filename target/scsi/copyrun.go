@@ -46,6 +46,9 @@ type copyOperation struct {
 	token  *rodToken // what it reads by; nil: it is no such copy
 	source *CSCD     // of token
 	remove bool      // the token is deleted in the end
+
+	owing bool // the answer of Tolls is pending
+	paid  bool // the next part may be moved
 }
 
 // The phases of a part.
@@ -135,10 +138,14 @@ func (c *Command) startPart(m *copyMove) bool {
 		return true
 	}
 	n := min(SegmentSize, m.n-o.started)
+	if !c.pays(2 * n) {
+		return false
+	}
 	ref := c.alloc(uint32(n), false)
 	if ref == nil {
 		return false
 	}
+	o.paid = false
 	at := o.started
 	if _, descending := m.overlaps(); descending {
 		at = m.n - o.started - n
@@ -157,6 +164,27 @@ func (c *Command) startPart(m *copyMove) bool {
 	s.away, s.op.Off, s.op.Len, s.op.Data = m.source, m.from+at, n, ref.Bytes()
 	s.launch(backstore.Read)
 	return true
+}
+
+// pays reports whether the next part may be moved by the initiator's limits; else
+// the copy goes on with Paid.
+func (c *Command) pays(bytes int64) bool {
+	o := c.copy
+	if o.paid || o.owing {
+		return o.paid
+	}
+	port, ok := c.Port.(Tolls)
+	o.paid = !ok || port.Toll(c, bytes)
+	o.owing = !o.paid
+	return o.paid
+}
+
+// Paid continues a copy after Tolls.Toll was false.
+func (c *Command) Paid() {
+	if o := c.copy; o != nil && !c.ending {
+		o.owing, o.paid = false, true
+		c.pump()
+	}
 }
 
 // startZeroes starts zeroing the next piece of the move's destination.

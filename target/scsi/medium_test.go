@@ -110,7 +110,7 @@ type thread struct {
 	events []func() // may happen in any order
 
 	// How often in 100 something happens later rather than at once.
-	starve, defers, late, lends int
+	starve, defers, late, lends, dear int
 
 	lent int // loans that were not given back
 
@@ -266,6 +266,23 @@ func (x *exchange) Charge(_ *Command, ref *buf.Ref) {
 	if !ref.Lent() {
 		x.t.Error("a buffer of the pool was charged again")
 	}
+}
+
+// Toll implements Tolls.
+func (x *exchange) Toll(c *Command, bytes int64) bool {
+	x.alive()
+	if bytes <= 0 || bytes > 2*SegmentSize || c.copy.owing {
+		x.t.Errorf("toll of %d bytes, while another is owed: %v", bytes, c.copy.owing)
+	}
+	if !x.chance(x.dear) {
+		return true
+	}
+	x.later(func() {
+		if x.ends == 0 {
+			c.Paid()
+		}
+	})
+	return false
 }
 
 // Affords implements Port.

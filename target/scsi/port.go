@@ -66,6 +66,15 @@ type Port interface {
 	Complete(c *Command)
 }
 
+// Tolls is a Port that may hold back what a command moves within the server, by
+// the initiator's limits.
+type Tolls interface {
+	// Toll asks whether the command may move bytes now, counted once as read and
+	// once as written. False: c.Paid is called when it may, unless it ended before.
+	// There is one answer pending at most.
+	Toll(c *Command, bytes int64) bool
+}
+
 // Task is work for an event thread.
 type Task interface{ Run() }
 
