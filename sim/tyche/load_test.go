@@ -18,10 +18,6 @@ var quick = map[string]bool{"tyche-t2": true, "tyche-path": true, "tyche-t3": tr
 func TestExperiments(t *testing.T) {
 	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{
 		Slow: func(id string) bool { return !quick[id] },
-		Known: map[string]string{
-			"tyche-fig8-reads " + meanGain:  "1.38: the unbatched mean is higher than the paper's",
-			"tyche-fig8-writes " + meanGain: "1.36: likewise",
-		},
 	})
 }
 
