@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -19,15 +20,18 @@ func BenchmarkSend(b *testing.B) {
 			name  string
 			setup func(fd int) error
 			flags int
-			parts int // system calls that a message is sent in
+			parts int  // system calls that a message is sent in
+			quick bool // the reader acknowledges at once
 		}{
-			{"as served", SetNoDelay, 0, 1},
-			{"zerocopy", zeroCopy, unix.MSG_ZEROCOPY, 1},
-			{"nodelay in two", SetNoDelay, 0, 2},
-			{"more in two", SetNoDelay, unix.MSG_MORE, 2},
-			{"reno", congestion("reno"), 0, 1},
-			{"cubic", congestion("cubic"), 0, 1},
-			{"bbr", congestion("bbr"), 0, 1},
+			{"as served", SetNoDelay, 0, 1, false},
+			{"zerocopy", zeroCopy, unix.MSG_ZEROCOPY, 1, false},
+			{"nodelay in two", SetNoDelay, 0, 2, false},
+			{"more in two", SetNoDelay, unix.MSG_MORE, 2, false},
+			{"nagle in two", func(int) error { return nil }, 0, 2, false},
+			{"quick acknowledgements", SetNoDelay, 0, 1, true},
+			{"reno", congestion("reno"), 0, 1, false},
+			{"cubic", congestion("cubic"), 0, 1, false},
+			{"bbr", congestion("bbr"), 0, 1, false},
 		} {
 			b.Run(fmt.Sprintf("%d KiB/%s", size>>10, way.name), func(b *testing.B) {
 				from, to := socketPair(b)
@@ -36,8 +40,9 @@ func BenchmarkSend(b *testing.B) {
 				}
 				b.SetBytes(int64(size))
 				read := make(chan int)
-				go drain(to, read)
+				go drain(to, way.quick, read)
 				data := make([]byte, size)
+				spent := threadTime(b)
 				for b.Loop() {
 					for part := range way.parts {
 						flags := way.flags
@@ -47,6 +52,7 @@ func BenchmarkSend(b *testing.B) {
 						sendBlocking(b, from, data[part*size/way.parts:(part+1)*size/way.parts], flags)
 					}
 				}
+				b.ReportMetric(float64(threadTime(b)-spent)/float64(b.N), "cpu-ns/op")
 				_ = unix.Shutdown(from, unix.SHUT_WR) // the reader ends
 				if n := <-read; n%size != 0 || n == 0 {
 					b.Errorf("%d bytes have come, expected messages of %d", n, size)
@@ -98,11 +104,24 @@ func socketPair(b *testing.B) (from, to int) {
 	return fds[0], fds[1]
 }
 
+// threadTime is the CPU time of the benchmark's thread, in ns.
+func threadTime(b *testing.B) int64 {
+	runtime.LockOSThread()
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		b.Fatal(err)
+	}
+	return ts.Nano()
+}
+
 // drain counts what comes until the end.
-func drain(fd int, read chan<- int) {
+func drain(fd int, quick bool, read chan<- int) {
 	in, all := make([]byte, 1<<20), 0
 	for {
 		n, err := unix.Read(fd, in)
+		if quick {
+			_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1)
+		}
 		if n <= 0 && !errors.Is(err, unix.EINTR) {
 			read <- all
 			return
