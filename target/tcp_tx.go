@@ -29,6 +29,11 @@ const (
 	// cache as soon as they are queued. The memory of a long one is fetched ahead
 	// by the copy into the socket itself.
 	prefetchUpTo = 16 << 10
+	// sendMost is what small PDUs that leave together come to at most, in bytes: what
+	// the kernel makes one segment of, which the device or the receiving end divides
+	// (64 KiB less room for headers, as a whole number of Ethernet's segments). The
+	// few bytes beyond it would cost as much again.
+	sendMost = 65160
 	// maxIOV is how many pieces one sendmsg takes (UIO_MAXIOV).
 	maxIOV = 1024
 )
@@ -59,6 +64,7 @@ type txState struct {
 	tail      uint32
 	sent      int // bytes of the first PDU that are sent
 	ready     int // responses queued since the last flush
+	gathered  int // bytes of the PDUs queued since then
 	bytes     int // data bytes queued
 	own       int // of them, those without a buffer
 	lent      int // PDUs queued whose data are lent
@@ -148,10 +154,12 @@ func (m *tcpMover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 		releaseRef(ref)
 		return
 	}
-	if m.tx.ready >= m.room.Batch() {
+	length := pdu.BHSLength + len(data)
+	if m.tx.ready >= m.room.Batch() || m.tx.gathered > 0 && m.tx.gathered+length > sendMost && len(data) <= prefetchUpTo {
 		m.flushNow() // before this one, so that the task of the last has given back its place in the command window
 	}
 	m.tx.ready++
+	m.tx.gathered += length
 	o := m.tx.push()
 	*(*pdu.BHS)(o.head[:]) = *bhs
 	o.data, o.ref, o.stamped, o.again = data, ref, false, false
@@ -264,7 +272,7 @@ func (m *tcpMover) flushNow() {
 // flush sends what is queued until the socket takes no more, or another thread
 // has it to send: one sendmsg for up to maxIOV pieces.
 func (m *tcpMover) flush() error {
-	m.tx.ready = 0
+	m.tx.ready, m.tx.gathered = 0, 0
 	for m.tx.pending() && !m.tx.blocked && !m.tx.away.busy {
 		iov, bytes, sender := m.gather()
 		if sender != nil {

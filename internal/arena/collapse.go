@@ -67,12 +67,12 @@ func Collapse(mem []byte, threads int) Pages {
 			if first >= len(mem) {
 				return
 			}
-			switch unix.Madvise(mem[first:min(first+chunk, len(mem))], unix.MADV_COLLAPSE) {
-			case nil:
+			some, none := collapse(mem[first:min(first+chunk, len(mem))])
+			if some {
 				got.Add(1)
-			case unix.EAGAIN, unix.EBUSY, unix.EINTR: // some of its pages are in use
-			default:
-				over.Store(true) // the kernel knows no such thing, or has no huge pages left
+			}
+			if none {
+				over.Store(true)
 			}
 		}
 	}
@@ -86,4 +86,25 @@ func Collapse(mem []byte, threads int) Pages {
 		return SmallPages
 	}
 	return TransparentPages
+}
+
+// collapse does a part of mem: at once, or, where something in it has to stay as it
+// is, piece by piece. some says that there are huge pages, none that the machine has
+// no more.
+func collapse(part []byte) (some, none bool) {
+	switch unix.Madvise(part, unix.MADV_COLLAPSE) {
+	case nil:
+		return len(part) >= hugeSize, false
+	case unix.ENOMEM:
+		return false, true
+	}
+	for first := 0; first+hugeSize <= len(part); first += hugeSize {
+		switch unix.Madvise(part[first:first+hugeSize], unix.MADV_COLLAPSE) {
+		case nil:
+			some = true
+		case unix.ENOMEM:
+			return some, true
+		}
+	}
+	return some, false
 }
