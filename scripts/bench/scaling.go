@@ -21,8 +21,8 @@ type scalingCommand struct {
 }
 
 var scalingPlans = map[string]plan{
-	"quick": {5, 150 * time.Millisecond, 250 * time.Millisecond, 1},
-	"full":  {9, 200 * time.Millisecond, 400 * time.Millisecond, 1},
+	"quick": {8, 80 * time.Millisecond, 150 * time.Millisecond, 1},
+	"full":  {15, 100 * time.Millisecond, 250 * time.Millisecond, 1},
 }
 
 // spreads are the loads: logical units and connections, each of depth 32.
