@@ -18,10 +18,12 @@ type Changes struct {
 // Changeable is what Wrap returns.
 type Changeable interface {
 	// Change puts changes into force, or none of them. With another policy than
-	// Back what is dirty is written from now on, and Dirty of the store tells when
-	// that is done. It must not be called on an event thread, and not together
-	// with another Change of the same cache, or with Close.
+	// Back what is dirty is written from now on: when the volume has Settled, Dirty
+	// of the store tells when that is done. It must not be called on an event
+	// thread, and not together with another Change of the same cache, or with Close.
 	Change(Changes) error
+	// Settled reports whether writes have ended that began before a Change.
+	Settled() bool
 	// MayWriteBack reports whether the volume was opened with Back.
 	MayWriteBack() bool
 }
@@ -48,12 +50,24 @@ func (v *volume) Change(c Changes) error {
 	}
 	v.flusher.rearm()
 	v.flusher.kick() // the limit may be lower, or throttled writes may go on
-	if v.aside.Load() {
-		v.sizing.gates.Wait() // for writes that began before
-		v.flusher.kickAll()
+	if v.aside.Load() && v.settling.Add(1) == 1 {
+		v.tuning.Go(v.settle)
 	}
 	return nil
 }
+
+// settle waits for writes that began before the last Change, for which a store may
+// take its time, and then has everything written.
+func (v *volume) settle() {
+	for n := int32(0); !v.settling.CompareAndSwap(n, 0); {
+		n = v.settling.Load()
+		v.sizing.gates.Wait()
+		v.flusher.kickAll()
+	}
+}
+
+// Settled implements Changeable.
+func (v *volume) Settled() bool { return v.settling.Load() == 0 }
 
 // adopt puts everything but the shares of the partitions into force.
 func (v *volume) adopt(c Changes) {

@@ -62,7 +62,7 @@ func TestChangeUnderLoad(t *testing.T) {
 		if err := one.volume.(Changeable).Change(Changes{Policy: Through}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "nothing is dirty", func() bool { return one.volume.(backstore.WriteBack).Dirty() == 0 })
+		eventually(t, "nothing is dirty", func() bool { return one.volume.(Changeable).Settled() && one.volume.(backstore.WriteBack).Dirty() == 0 })
 		if !bytes.Equal(one.lower.Bytes(), model) {
 			t.Error("the store below has not what was written")
 		}
@@ -89,7 +89,7 @@ func TestChangeThrough(t *testing.T) {
 		t.Error("found dirty data in the store")
 	}
 	change(Through)
-	eventually(t, "nothing is dirty", func() bool { return f.dirty() == 0 })
+	eventually(t, "nothing is dirty", func() bool { return f.volume.(Changeable).Settled() && f.dirty() == 0 })
 	if data := put(2); !there(data) {
 		t.Error("a write did not go through")
 	}

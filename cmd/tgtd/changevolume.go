@@ -124,22 +124,22 @@ func (c *change) changeUnits() {
 			c.daemon.SpreadLogicalUnit(lu, v.Threads)
 		}
 		if was.Write == conf.WriteBack && v.Write != conf.WriteBack {
-			c.did = append(c.did, fmt.Sprintf("volume %s: %s", v.Name, awaitWritten(lu, closeWait)))
+			c.did = append(c.did, fmt.Sprintf("volume %s: %s", v.Name, awaitWritten(lu, c.daemon.assembly.caches[v.Name], closeWait)))
 		}
 	}
 }
 
 // awaitWritten waits until nothing of a volume is in the cache alone, and says what
 // still is when the time has passed.
-func awaitWritten(lu *scsi.LogicalUnit, within time.Duration) string {
+func awaitWritten(lu *scsi.LogicalUnit, behind tier.Changeable, within time.Duration) string {
 	const pause = 10 * time.Millisecond
 	for end := time.Now().Add(within); ; time.Sleep(pause) {
-		n := int64(0)
+		settled, n := behind.Settled(), int64(0)
 		if s, ok := lu.Store().(backstore.WriteBack); ok {
 			n = s.Dirty()
 		}
 		switch {
-		case n == 0:
+		case n == 0 && settled:
 			return "all that was in the cache has been written"
 		case time.Now().After(end):
 			return size(n) + " in the cache are still being written; see tgtd status"
