@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"lunar/internal/initiator"
 )
@@ -140,4 +143,37 @@ func TestApplyRenamed(t *testing.T) {
 	l.apply(exitOK, []string{"volumes:\n", "volumes:\n" + renamed, "targets:\n", "targets:\n" + strings.Replace(target, "file", "renamed", 1)}, "volumes.renamed: new")
 	c = dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t", CHAP: chap("the first secret")})
 	settle(t, c, 0)
+}
+
+// TestHangupObjects: SIGHUP changes volumes and targets as apply does, and what is
+// wrong with a file leaves everything as it was.
+func TestHangupObjects(t *testing.T) {
+	l := serveLive(t, liveConfig)
+	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:u"})
+	settle(t, c, 0)
+	hangUp := func(replace []string, want string) {
+		t.Helper()
+		writeFile(t, l.file, strings.NewReplacer(replace...).Replace(l.text))
+		before := len(l.log.String())
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); !strings.Contains(l.log.String()[before:], want); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("found no %q in\n%s", want, l.log.String()[before:])
+			}
+		}
+	}
+	hangUp([]string{"ram, size: 1MiB", "ram, size: 2MiB", "{luns: {0: ram}}", "{luns: {0: rum}}"}, "nothing was changed")
+	l.sense(c, 0, 0, 0)
+	hangUp([]string{"ram, size: 1MiB", "ram, size: 2MiB", "{luns: {0: ram}}", "{luns: {0: ram, 1: file}}"}, "configuration applied")
+	told := [][2]byte{senseOf(t, c, 0), senseOf(t, c, 0)}
+	if !slices.Contains(told, [2]byte{0x2a, 0x09}) || !slices.Contains(told, [2]byte{0x3f, 0x0e}) {
+		t.Errorf("found unit attentions %x, expected that capacity and LUNs have changed", told)
+	}
+	settle(t, c, 1)
+	if _, blocks, err := c.Capacity(0); err != nil || blocks != 4096 {
+		t.Errorf("found %d blocks, %v", blocks, err)
+	}
+	logout(t, c)
 }
