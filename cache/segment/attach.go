@@ -232,9 +232,6 @@ func (s *Segment) place(o Options) error {
 	if err := arena.Populate(s.mem, o.Threads, o.Progress); err != nil {
 		return fmt.Errorf("cache segment %s: %w", s.path, err)
 	}
-	if o.Huge == arena.HugeAuto && s.Pages != arena.HugePages { // now that each area is on its node
-		s.Pages = max(s.Pages, arena.Collapse(s.mem, o.Threads))
-	}
 	return nil
 }
 
@@ -254,6 +251,10 @@ func create(path string, o Options) (*Segment, error) {
 	}
 	return s, nil
 }
+
+// collapseTime is how long a new segment may take to get huge pages: where memory is
+// in pieces, the kernel has to move others' first.
+const collapseTime = 5 * time.Second
 
 // large is the alignment of areas that are at least as large, so that they can
 // have transparent huge pages.
@@ -280,6 +281,9 @@ func layFile(file *os.File, path string, page int64, o Options) (*Segment, error
 	}
 	if err := s.place(o); err != nil {
 		return nil, errors.Join(err, unmap(mem))
+	}
+	if o.Huge == arena.HugeAuto && s.Pages != arena.HugePages { // now that each area is on its node; who attaches has what there is
+		s.Pages = max(s.Pages, arena.Collapse(s.mem, o.Threads, collapseTime))
 	}
 	s.Journal, s.state = lay(s.words(), h, uint32(os.Getpid()))
 	s.Generation = s.state.generation

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -57,12 +58,14 @@ func Unmap(mem []byte) error {
 // Collapse asks for mem, which exists, to be made of huge pages, with the given
 // number of threads. For shared memory the kernel gives none by itself on most
 // machines, but on request (MADV_COLLAPSE, since Linux 6.1). What is in the memory
-// stays. It tells whether there are some.
-func Collapse(mem []byte, threads int) Pages {
+// stays. It ends after the time limit, whatever is left, and tells whether there are
+// some.
+func Collapse(mem []byte, threads int, limit time.Duration) Pages {
+	began := time.Now()
 	var next, got atomic.Int64
 	var over atomic.Bool
 	run := func() {
-		for !over.Load() {
+		for !over.Load() && time.Since(began) < limit {
 			first := int(next.Add(1)-1) * chunk
 			if first >= len(mem) {
 				return

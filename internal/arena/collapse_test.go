@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -34,7 +35,7 @@ func TestMapFile(t *testing.T) {
 	for i := range mem {
 		mem[i] = byte(i % 251)
 	}
-	pages := Collapse(mem, 2)
+	pages := Collapse(mem, 2, time.Minute)
 	t.Logf("%s pages, %d KiB of them huge", pages, hugeKiB(t, mem))
 	want := make([]byte, size)
 	for i := range want {
