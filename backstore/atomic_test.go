@@ -3,6 +3,7 @@ package backstore_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -113,5 +114,29 @@ func TestAtomicWriteWithoutSpace(t *testing.T) {
 	}
 	if !bytes.Equal(c.Read(t, 512<<10, 256<<10), make([]byte, 256<<10)) {
 		t.Error("some of it was written")
+	}
+}
+
+// BenchmarkAtomic compares writes that are stable with those that are atomic, too.
+func BenchmarkAtomic(b *testing.B) {
+	path := filepath.Join(diskDir(b), "v")
+	s, err := backstore.OpenFile(backstore.FileConfig{Path: path, Size: 64 << 20, Direct: true, Intents: path + ".intents"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := client(b, s, true)
+	for _, n := range []int{page, 256 << 10} {
+		data := backstoretest.Pattern(n, 1)
+		for name, atomic := range map[string]bool{"stable": false, "atomic": true} {
+			b.Run(fmt.Sprintf("%s/%dKiB", name, n>>10), func(b *testing.B) {
+				b.SetBytes(int64(n))
+				for i := range b.N {
+					op := backstore.Op{Kind: backstore.Write, FUA: true, Atomic: atomic, Off: int64(i%64) * (256 << 10), Data: data}
+					if err := c.Do(op); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

@@ -125,6 +125,9 @@ func (s *Store) Dirty() int64 {
 // counted.
 func (s *Store) Space() (backstore.Space, error) { return backstore.SpaceOf(s.data) }
 
+// Temperature implements backstore.Thermal for a store that does.
+func (s *Store) Temperature() (int, error) { return backstore.TemperatureOf(s.data) }
+
 // Wrong is how many reads have found a block that is not what its tuple says.
 func (s *Store) Wrong() uint64 { return s.wrong.Load() }
 

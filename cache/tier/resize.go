@@ -251,3 +251,6 @@ func (sweeping) progressed(*sweep) bool { return true }
 
 // Space implements backstore.Spacious, for a store below that does.
 func (v *volume) Space() (backstore.Space, error) { return backstore.SpaceOf(v.store) }
+
+// Temperature implements backstore.Thermal: the store below may know it.
+func (v *volume) Temperature() (int, error) { return backstore.TemperatureOf(v.store) }

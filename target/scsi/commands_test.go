@@ -203,6 +203,36 @@ func TestLogPages(t *testing.T) {
 	d.refused([]byte{0x4d, 0, 0, 0, 0, 0, 0, 1, 0, 0}, nil, InvalidFieldInCDB(2, 7))
 }
 
+// warmStore is an infoStore with a temperature.
+type warmStore struct {
+	infoStore
+	celsius *int
+}
+
+func (s warmStore) Temperature() (int, error) {
+	if *s.celsius > 900 {
+		return 0, errors.New("broken")
+	}
+	return *s.celsius, nil
+}
+
+func TestTemperature(t *testing.T) {
+	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
+	celsius := 0
+	d.lu.store, d.lu.warm = warmStore{infoStore{diskInfo()}, &celsius}, true
+	equal(t, d.good(logCDB(0x00, 0), nil), "00 00 0004 00 0d 0e 2f")
+	for _, tt := range []struct {
+		celsius int
+		want    string
+	}{{41, "29"}, {-7, "00"}, {300, "fe"}, {999, "ff"}} {
+		celsius = tt.celsius
+		equal(t, d.good(logCDB(0x0d, 0), nil), "0d 00 000c 0000 03 02 00 "+tt.want+" 0001 03 02 00 ff")
+	}
+	equal(t, d.good(logCDB(0x0d, 1), nil), "0d 00 0006 0001 03 02 00 ff")
+	d.refused([]byte{0x4d, 0, 0x4d, 1, 0, 0, 0, 1, 0, 0}, nil, InvalidFieldInCDB(2, 5)) // a subpage
+	d.refused(logCDB(0x0d, 2), nil, InvalidFieldInCDB(5, NoBit))
+}
+
 // TestSoftThreshold: initiators are told once that space runs out, and again
 // after there was more.
 func TestSoftThreshold(t *testing.T) {

@@ -1,11 +1,16 @@
 package scsi
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"lunar/backstore"
+)
 
 // Log page codes (SPC-4 clause 7.3, SBC-3 clause 6.4).
 const (
 	logSupportedPages = 0x00
 	logProvisioning   = 0x0c
+	logTemperature    = 0x0d
 	logStartStop      = 0x0e
 	logExceptions     = 0x2f
 )
@@ -23,6 +28,7 @@ var logPages = []struct {
 	Has  func(*LogicalUnit) bool // nil: every logical unit
 }{
 	{logProvisioning, provisioningLog, (*LogicalUnit).knowsSpace},
+	{logTemperature, temperatureLog, func(lu *LogicalUnit) bool { return lu.warm }},
 	{logStartStop, startStopLog, nil},
 	{logExceptions, exceptionsLog, nil},
 }
@@ -38,12 +44,24 @@ func runLogSense(c *Command) {
 		c.Fail(InvalidFieldInCDB(2, 7))
 		return
 	}
+	if code == logTemperature && lu.warm && c.CDB[3] == 0 { // a disk takes its time
+		c.register(func() outcome {
+			body, _ := lu.logPage(code)
+			return func(c *Command) { c.reportLog(code, body) }
+		})
+		return
+	}
 	body, ok := lu.logPage(code)
 	if !ok || c.CDB[3] != 0 {
 		c.Fail(InvalidFieldInCDB(2, 5))
 		return
 	}
-	body, ok = fromParameter(code, body, binary.BigEndian.Uint16(c.CDB[5:]))
+	c.reportLog(code, body)
+}
+
+// reportLog answers with a page's parameters, from PARAMETER POINTER on.
+func (c *Command) reportLog(code byte, body []byte) {
+	body, ok := fromParameter(code, body, binary.BigEndian.Uint16(c.CDB[5:]))
 	if !ok {
 		c.Fail(InvalidFieldInCDB(5, NoBit))
 		return
@@ -99,8 +117,21 @@ func startStopLog(lu *LogicalUnit) []byte {
 	return logParameter(nil, 0x0004, binary.BigEndian.AppendUint32(nil, lu.starts.Load())...)
 }
 
+// unknownTemperature says that there is none to be told, or none to compare with.
+const unknownTemperature = 0xff
+
+// temperatureLog is page 0Dh: the temperature of the disk that the volume is on, and
+// no reference temperature. It may block.
+func temperatureLog(lu *LogicalUnit) []byte {
+	now := byte(unknownTemperature)
+	if celsius, err := backstore.TemperatureOf(lu.store); err == nil {
+		now = byte(max(0, min(celsius, unknownTemperature-1))) // 0: that or less
+	}
+	page := logParameter(nil, 0x0000, 0, now)
+	return logParameter(page, 0x0001, 0, unknownTemperature)
+}
+
 // exceptionsLog is page 2Fh: no informational exception, and no temperature.
 func exceptionsLog(*LogicalUnit) []byte {
-	const unknownTemperature = 0xff
 	return logParameter(nil, 0x0000, 0, 0, unknownTemperature, 0)
 }

@@ -82,6 +82,7 @@ type LogicalUnit struct {
 	clock   clock
 	space   spaceWatch
 
+	warm         bool                        // the store knows its temperature
 	identifying  atomic.Pointer[Identifying] // replaced by registrar
 	sanitizeRate atomic.Int64                // see Settings
 
@@ -156,6 +157,8 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	state.Sanitize = interrupted(config.Sanitizing)
 	lu.state.Store(state)
 	lu.identifying.Store(&config.Identifying)
+	_, cold := backstore.TemperatureOf(lu.store)
+	lu.warm = cold == nil
 	lu.sanitizeRate.Store(config.SanitizeRate)
 	lu.watchSpace(config.SoftThreshold)
 	return lu, nil

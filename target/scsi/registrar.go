@@ -2,7 +2,8 @@ package scsi
 
 import "sync"
 
-// registrar carries out what changes the reservations of a logical unit, one
+// registrar carries out what changes the reservations of a logical unit, sets its
+// identifying information or asks its disk for the temperature, one
 // after the other in the order of arrival, on a goroutine that lives while there
 // is something to do: what is to survive a loss of power has to be written
 // first, which blocks. The commands that wait bound its queue.
