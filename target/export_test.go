@@ -51,10 +51,10 @@ func (s *Server) LoginHeld(conn *net.TCPConn, hold func()) {
 	s.Login(heldLogin{&tcpLogin{conn: conn}, hold}, 1)
 }
 
-// Adopt serves the socket fd, which it takes over, as a session that has
-// logged in already; the first command carries CmdSN 1. The channel is closed
-// when nothing of the session is left.
-func (s *Server) Adopt(fd int, targetName, initiatorName string, p login.Params) (ended <-chan struct{}, err error) {
+// Adopt serves the sockets, which it takes over, as the connections, with CIDs from 0
+// on, of a session that has logged in already; the first command carries CmdSN 1. The
+// channel is closed when nothing of the session is left.
+func (s *Server) Adopt(fds []int, targetName, initiatorName string, p login.Params) (ended <-chan struct{}, err error) {
 	n := &Session{
 		server: s, target: s.target(targetName), portalGroup: 1, params: p,
 		initiator: Initiator{Name: initiatorName, Addr: netip.IPv6Loopback()}, origin: nowhere, settings: s.settings.Load(),
@@ -65,8 +65,13 @@ func (s *Server) Adopt(fd int, targetName, initiatorName string, p login.Params)
 	if fault := s.admit(n, 0); fault != nil {
 		return nil, fault
 	}
-	m := newSocketMover(fd, &p.ConnectionParams)
-	n.core.post(func() { first.start(m, pdu.SN(1)) })
+	n.core.post(func() {
+		first.start(newSocketMover(fds[0], &p.ConnectionParams), pdu.SN(1))
+		for cid, fd := range fds[1:] {
+			o := newConnection(n.core, uint16(cid+1), n.local, n.remote)
+			n.core.admit(o, func(error) { o.start(newSocketMover(fd, &p.ConnectionParams), pdu.SN(1)) })
+		}
+	})
 	return n.ended, nil
 }
 

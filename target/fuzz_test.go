@@ -28,6 +28,8 @@ const (
 	fuzzNoImmediate
 	fuzzShortBursts
 	fuzzFramed
+	fuzzRecovery // ErrorRecoveryLevel 1, of several connections 2
+	fuzzShared   // two connections; PDUs with bit 7 of their first byte go to the second, after the first has ended at level 2
 )
 
 func fuzzParams(mode byte) login.Params {
@@ -39,29 +41,51 @@ func fuzzParams(mode byte) login.Params {
 	if mode&fuzzShortBursts != 0 {
 		p.FirstBurstLength, p.MaxBurstLength = 512, 1024
 	}
+	if mode&fuzzRecovery != 0 {
+		p.ErrorRecoveryLevel, p.MaxOutstandingR2T = 1, 1
+	}
+	if mode&fuzzShared != 0 {
+		p.MaxConnections, p.ErrorRecoveryLevel = 2, 2*p.ErrorRecoveryLevel
+	}
 	return p
 }
 
-// fuzzWire makes the bytes of the stream out of an input. Headers of framed
+// fuzzWire makes the bytes of the streams out of an input. Headers of framed
 // inputs keep their DataSegmentLength as far as there is data for it.
-func fuzzWire(mode byte, in []byte) []byte {
+func fuzzWire(mode byte, in []byte) (streams [2][]byte) {
 	if mode&fuzzFramed == 0 {
-		return in
+		streams[0] = in
+		return streams
 	}
-	var wire bytes.Buffer
-	w := initiator.NewEstablished(&wire, initiator.Params{
-		HeaderDigest: mode&fuzzHeaderDigest != 0, DataDigest: mode&fuzzDataDigest != 0,
-	}, 1, 1)
+	var wires [2]bytes.Buffer
 	for len(in) >= 48 {
 		p := &initiator.PDU{BHS: [48]byte(in)}
 		in = in[48:]
 		n := min(int(p.BHS[6])<<8|int(p.BHS[7]), len(in))
 		p.Data, in = in[:n], in[n:]
+		wire := &wires[0]
+		if mode&fuzzShared != 0 && p.BHS[0]&0x80 != 0 {
+			wire, p.BHS[0] = &wires[1], p.BHS[0]&0x7f
+		}
+		w := initiator.NewEstablished(wire, initiator.Params{
+			HeaderDigest: mode&fuzzHeaderDigest != 0, DataDigest: mode&fuzzDataDigest != 0,
+		}, 1, 1)
 		if err := w.Send(p); err != nil {
 			panic(err) // a bytes.Buffer takes everything
 		}
 	}
-	return wire.Bytes()
+	return [2][]byte{wires[0].Bytes(), wires[1].Bytes()}
+}
+
+// snack is a SNACK of a type for a run of numbers.
+func snack(kind byte, itt, beg, run uint32) *initiator.PDU {
+	p := initiator.NewPDU(initiator.OpSNACK, initiator.FlagFinal|kind, nil)
+	p.SetU32(initiator.AtITT, itt)
+	p.SetU32(initiator.AtTTT, 7)
+	p.SetU32(initiator.AtExpStatSN, 1)
+	p.SetU32(initiator.AtOffset, beg)
+	p.SetU32(initiator.AtLength, run)
+	return p
 }
 
 // fuzzSeeds are conversations in framed form, without their first byte.
@@ -108,6 +132,33 @@ func fuzzSeeds() map[string][]byte {
 				command(c, []byte{0x89, 13: 1}, 0xa0, 1024, make([]byte, 1024)),
 			}
 		},
+		"snacks": func(c *initiator.Conn) []*initiator.PDU {
+			p := command(c, cdbRead16(0, 8), 0xc0, 4096, nil)
+			return []*initiator.PDU{p, snack(0, p.ITT(), 0, 1), snack(0, p.ITT(), 0, 0), snack(1, initiator.NoTag, 0, 0), snack(2, p.ITT(), 1, 0), snack(3, p.ITT(), 0, 0),
+				command(c, cdbWrite16(0, 4), 0xa0, 2048, nil), snack(0, c.NewITT()-1, 0, 0)}
+		},
+		"reassigned": func(c *initiator.Conn) []*initiator.PDU {
+			p, q := command(c, cdbRead16(0, 8), 0xc0, 4096, nil), command(c, cdbWrite16(0, 4), 0xa0, 2048, nil)
+			bye := initiator.NewPDU(initiator.OpLogout|0x40, 0x82, nil)
+			out := []*initiator.PDU{bye, manage(c, initiator.TaskReassign, p.ITT()), manage(c, initiator.TaskReassign, q.ITT()), dataOut(q.ITT(), 0, 0, 2048, 0x80), read512(c)}
+			for _, second := range out {
+				second.BHS[0] |= 0x80
+			}
+			return append([]*initiator.PDU{p, q}, out...)
+		},
+		"shared": func(c *initiator.Conn) []*initiator.PDU {
+			var out []*initiator.PDU
+			for i := range 6 {
+				p := write4k(c)
+				if i%2 == 0 {
+					p = command(c, cdbWrite16(0, 8), 0x20, 4096, make([]byte, 512))
+					out = append(out, dataOut(p.ITT(), 0, 512, 3584, 0x80))
+				}
+				p.BHS[0] |= byte(i%3) << 7
+				out = append([]*initiator.PDU{p}, out...)
+			}
+			return append(out, manage(c, initiator.LogicalUnitReset, initiator.NoTag))
+		},
 		"logout": func(c *initiator.Conn) []*initiator.PDU {
 			return []*initiator.PDU{initiator.NewPDU(initiator.OpLogout|0x40, 0x80, nil), nop(4)}
 		},
@@ -142,43 +193,69 @@ func newFuzzField(t testing.TB) *field {
 	return f
 }
 
-// peer is the client's end of a session that has logged in already, and the
-// channel that says when the server has forgotten it.
-func (f *field) peer(p login.Params) (*net.UnixConn, <-chan struct{}) {
+const fuzzInitiator = "iqn.2026-01.lunar:fuzz"
+
+// peers are the client's ends of the connections of a session that has logged in
+// already, and the channel that says when the server has forgotten it.
+func (f *field) peers(p login.Params) (conns []*net.UnixConn, ended <-chan struct{}) {
 	f.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	var theirs []int
+	for range p.MaxConnections {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			f.Fatal(err)
+		}
+		theirs = append(theirs, fds[0])
+		file := os.NewFile(uintptr(fds[1]), "peer")
+		c, err := net.FileConn(file)
+		file.Close()
+		if err != nil {
+			f.Fatal(err)
+		}
+		conns = append(conns, c.(*net.UnixConn))
+	}
+	ended, err := f.rig.server.Adopt(theirs, testTarget, fuzzInitiator, p)
 	if err != nil {
 		f.Fatal(err)
 	}
-	ended, err := f.rig.server.Adopt(fds[0], testTarget, "iqn.2026-01.lunar:fuzz", p)
-	if err != nil {
-		f.Fatal(err)
-	}
-	file := os.NewFile(uintptr(fds[1]), "peer")
-	defer file.Close()
-	c, err := net.FileConn(file)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return c.(*net.UnixConn), ended
+	return conns, ended
 }
 
 // converse sends the bytes, reads all that comes, and waits for the end.
 func (f *field) converse(mode byte, in []byte) {
 	f.Helper()
-	c, ended := f.peer(fuzzParams(mode))
-	defer c.Close()
-	heard := make(chan struct{})
-	go func() { io.Copy(io.Discard, c); close(heard) }()
-	c.SetWriteDeadline(time.Now().Add(10 * time.Second))
-	c.Write(fuzzWire(mode, in)) // the server may end the session before it has all
-	c.CloseWrite()
-	for _, done := range []<-chan struct{}{ended, heard} {
-		select {
-		case <-done:
-		case <-time.After(10 * time.Second):
-			f.Fatalf("the session does not end; last logged: %s", f.alarm.lastLine())
+	p := fuzzParams(mode)
+	conns, ended := f.peers(p)
+	wire, ends := fuzzWire(mode, in), []<-chan struct{}{ended}
+	for i, c := range conns {
+		defer c.Close()
+		heard := make(chan struct{})
+		go func() { io.Copy(io.Discard, c); close(heard) }()
+		c.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		c.Write(wire[i]) // the server may end the session before it has all
+		if p.ErrorRecoveryLevel == 2 {
+			c.CloseWrite()
+			f.await(heard)
 		}
+		ends = append(ends, heard)
+	}
+	for _, c := range conns {
+		c.CloseWrite()
+	}
+	if p.ErrorRecoveryLevel == 2 { // or what is lost stays
+		f.rig.server.Kick(func(s target.SessionStats) bool { return s.Initiator == fuzzInitiator })
+	}
+	for _, done := range ends {
+		f.await(done)
+	}
+}
+
+func (f *field) await(done <-chan struct{}) {
+	f.Helper()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		f.Fatalf("the session does not end; last logged: %s", f.alarm.lastLine())
 	}
 }
 
@@ -202,8 +279,12 @@ func FuzzSession(f *testing.F) {
 		for mode := range byte(fuzzFramed) {
 			f.Add(mode|fuzzFramed, in)
 		}
+		for _, several := range []byte{fuzzRecovery, fuzzShared, fuzzRecovery | fuzzShared} {
+			f.Add(several|fuzzFramed, in)
+			f.Add(several|fuzzFramed|fuzzDataDigest|fuzzInitialR2T|fuzzNoImmediate, in)
+		}
 		f.Add(byte(0), in)
-		f.Add(byte(fuzzHeaderDigest|fuzzDataDigest), fuzzWire(fuzzFramed|fuzzHeaderDigest|fuzzDataDigest, in))
+		f.Add(byte(fuzzHeaderDigest|fuzzDataDigest), fuzzWire(fuzzFramed|fuzzHeaderDigest|fuzzDataDigest, in)[0])
 	}
 	server := newFuzzField(f)
 	f.Fuzz(func(t *testing.T, mode byte, in []byte) {

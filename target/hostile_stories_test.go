@@ -54,6 +54,10 @@ var stories = []struct {
 	{"immediate data while memory is short", stashFlood},
 	{"sessions beyond the limit", manySessions},
 	{"discovery sessions that stay", manyDiscoveries},
+	{"connections against each other", connectionWar},
+	{"connections lost without end", lostWithoutEnd},
+	{"reads, never acknowledged", neverAcknowledged},
+	{"SNACKs without end, answers never read", snackFlood},
 }
 
 func deadline(c net.Conn, d time.Duration) { c.SetDeadline(time.Now().Add(d)) }

@@ -33,6 +33,7 @@ const (
 // fieldLimits are small, so that attacks reach them soon.
 var fieldLimits = target.Limits{
 	LoginConnections: 12, LoginTimeout: 500 * time.Millisecond, Sessions: 16, QueueDepth: 32, SessionMemory: 1 << 20,
+	Recovery: 2, MaxConnections: 4,
 }
 
 // field is a server under attack on one event thread, and a neighbour on
@@ -57,7 +58,7 @@ func newField(t *testing.T) *field {
 		t.Fatal(err)
 	}
 	f := &field{TB: t, store: errstore.Wrap(ram), alarm: &alarm{}}
-	f.rig = newRig(t, rigOptions{store: f.store, config: target.Config{
+	f.rig = newRig(t, rigOptions{store: f.store, offer: shortRetention, config: target.Config{
 		Logger: slog.New(f.alarm), Threads: 1, Buffers: 8 << 20, NOPInterval: nopTime, NOPTimeout: nopTime, Limits: fieldLimits,
 	}})
 	f.addQuietTarget()
