@@ -96,7 +96,11 @@ func (m *recoveringRun) severedWire() *severed {
 func (m *recoveringRun) join(of *initiator.Conn, cid uint16) *initiator.Conn {
 	w := m.severedWire()
 	recv := rapid.SampledFrom([]string{"512", "1001", "8192", "262144"}).Draw(m.rt, "MaxRecvDataSegmentLength")
-	c, err := of.JoinOver(w, initiator.Options{Target: testTarget, CID: cid, Keys: initiator.Keys{{Name: "MaxRecvDataSegmentLength", Value: recv}}})
+	o := initiator.Options{Target: testTarget, CID: cid, Keys: initiator.Keys{{Name: "MaxRecvDataSegmentLength", Value: recv}}}
+	if _, ok := w.wire.(*net.TCPConn); ok && rapid.Bool().Draw(m.rt, "digests") {
+		o.HeaderDigest, o.DataDigest = "CRC32C", "CRC32C"
+	}
+	c, err := of.JoinOver(w, o)
 	if f := (*initiator.LoginFailure)(nil); errors.As(err, &f) && f.Class == 2 && f.Detail == 6 {
 		w.Close() // the target has not seen yet that others have ended
 		time.Sleep(time.Millisecond)
@@ -272,7 +276,7 @@ func (m *recoveringRun) finish(i int) {
 			m.rt.Fatal(m.describe())
 		}
 		for _, c := range slices.Clone(m.conns) {
-			if _, err := c.Step(2 * time.Millisecond); err != nil && !errors.Is(err, initiator.ErrTimeout) {
+			if _, err := c.Step(500 * time.Microsecond); err != nil && !errors.Is(err, initiator.ErrTimeout) {
 				m.lost(c, err)
 				break
 			}
@@ -312,6 +316,13 @@ func TestReassignmentMatchesModel(t *testing.T) {
 		defer s.stop(t)
 		m := &recoveringRun{rt: rt, image: make([]byte, imageSize)}
 		m.dial = func() wire {
+			if rapid.Bool().Draw(rt, "TCP") {
+				c, err := net.Dial("tcp", s.addr)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				return c.(*net.TCPConn)
+			}
 			return targettest.Dial(s.Server, 1, targettest.Wire{
 				Piece:  rapid.SampledFrom([]int{0, 1500, 20000}).Draw(rt, "piece"),
 				Window: rapid.SampledFrom([]int{0, 8000}).Draw(rt, "window"),
@@ -360,5 +371,3 @@ func (m *recoveringRun) open(conns int) {
 		}
 	}
 }
-
-var _ wire = (*net.TCPConn)(nil)
