@@ -250,7 +250,8 @@ func TestLogThatFails(t *testing.T) {
 // TestWritesAtOnce: there are more writers than slots.
 func TestWritesAtOnce(t *testing.T) {
 	file, target := on()
-	log, _, _, err := Open(&locked{medium: file}, &locked{medium: target}, [2]uint64{}, 1<<40)
+	var mu sync.Mutex
+	log, _, _, err := Open(&locked{file, &mu}, &locked{target, &mu}, [2]uint64{}, 1<<40)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,10 +284,10 @@ func TestWritesAtOnce(t *testing.T) {
 	}
 }
 
-// locked is a medium for several goroutines.
+// locked is a medium for several goroutines. Media on one supply of power share mu.
 type locked struct {
 	*medium
-	mu sync.Mutex
+	mu *sync.Mutex
 }
 
 func (l *locked) WriteStable(off int64, parts ...[]byte) error {
