@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // names are the objects that others refer to, and whether one does.
@@ -198,6 +199,7 @@ func (d *decoder) validateVolumes(c *Config) {
 		path := "volumes." + v.Name
 		if v.Path != "" {
 			d.once(paths, path+".path", filepath.Clean(v.Path), v.Name)
+			d.outside(path+".path", v.Path)
 		}
 		if v.NAA != 0 {
 			d.once(identities, path+".naa", fmt.Sprintf("%016x", v.NAA), v.Name)
@@ -205,6 +207,17 @@ func (d *decoder) validateVolumes(c *Config) {
 		if v.Size%Size(v.BlockSize) != 0 {
 			d.fail(path+".size", v.Size.String(), fmt.Sprintf("a multiple of the block size %d", v.BlockSize))
 		}
+	}
+}
+
+// stateNames are what tgtd calls its own files and directories in the state directory.
+var stateNames = []string{"atomic", "control.sock", "identifying", "identity", "reservations", "sanitize", "segment.note"}
+
+// outside reports a relative path that is taken by the server's own state.
+func (d *decoder) outside(path, value string) {
+	first, _, _ := strings.Cut(filepath.ToSlash(filepath.Clean(value)), "/")
+	if slices.Contains(stateNames, first) {
+		d.fail(path, fmt.Sprintf("%q", value), "a name in the state directory that is not one of the server's own: "+strings.Join(stateNames, ", "))
 	}
 }
 

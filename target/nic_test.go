@@ -55,14 +55,7 @@ func TestLocalDevicesHaveLoopback(t *testing.T) {
 // group, or of the group.
 func TestNearestThread(t *testing.T) {
 	s := &Server{config: Config{Topology: numa.Topology{Nodes: []numa.Node{{ID: 0}, {ID: 1}}}}}
-	for i := range 4 {
-		loop, err := evloop.New(evloop.Config{Name: fmt.Sprintf("event%d", i), CPU: -1, Node: i % 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer loop.Stop()
-		s.threads = append(s.threads, &thread{loop: loop})
-	}
+	s.threads = alternating(t, 4)
 	for i, load := range []int32{1, 5, 2, 4} { // nodes 0, 1, 0, 1
 		s.threads[i].load.Store(load)
 	}
@@ -155,14 +148,7 @@ func TestLoopsForDevice(t *testing.T) {
 		devices: func() map[netip.Addr]string { return map[netip.Addr]string{near: "0", far: "1", other: "7"} },
 		nodeOf:  func(device string) int { return int(device[0] - '0') },
 	}
-	for i := range 4 {
-		loop, err := evloop.New(evloop.Config{Name: fmt.Sprintf("event%d", i), CPU: -1, Node: i % 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer loop.Stop()
-		s.threads = append(s.threads, &thread{loop: loop})
-	}
+	s.threads = alternating(t, 4)
 	for _, c := range []struct {
 		local netip.Addr
 		want  string
@@ -179,4 +165,18 @@ func TestLoopsForDevice(t *testing.T) {
 			t.Errorf("%v: found %q, expected %q", c.local, got, c.want)
 		}
 	}
+}
+
+// alternating returns threads of the nodes 0 and 1 in turns.
+func alternating(t *testing.T, n int) (threads []*thread) {
+	t.Helper()
+	for i := range n {
+		loop, err := evloop.New(evloop.Config{Name: fmt.Sprintf("event%d", i), CPU: -1, Node: i % 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(loop.Stop)
+		threads = append(threads, &thread{loop: loop})
+	}
+	return threads
 }
