@@ -439,6 +439,55 @@ func TestCopyFencedWithoutItsSession(t *testing.T) {
 	}
 }
 
+// TestPreemptAndAbortAwaitsCopies: once PREEMPT AND ABORT is answered, no copy writes by
+// the nexus that it fenced off, whoever carries it out.
+func TestPreemptAndAbortAwaitsCopies(t *testing.T) {
+	for seed := range uint64(60) {
+		th, n, m := copyUnits(t, seed)
+		th.defers = 100
+		lu, rival := n[1].LU, &Nexus{LU: n[1].LU, Initiator: "rival"}
+		n[1].Initiator = "copier"
+		lu.Attach(rival)
+		for _, r := range []reservation.Request{
+			{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.it(), ServiceKey: 1},
+			{Action: reservation.RegisterAndIgnoreExistingKey, From: n[1].it(), ServiceKey: 2},
+			{Action: reservation.Reserve, From: n[1].it(), Key: 2, Type: reservation.WriteExclusiveRegistrantsOnly},
+		} {
+			change, refusal := lu.reservations.Load().Apply(&r)
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			lu.publish(&change)
+		}
+		rival.takeAttention()
+		copy(m[0].mu.bytes, th.fresh(len(m[0].mu.bytes)))
+		list := copyLID4(3, [][]byte{naaCSCD(n[0].LU), naaCSCD(lu)}, [][]byte{blocksSegment(0, 1, 4096, 0, 0, 0)})
+		list[15] = byte(seed % 2) // in the background, or not
+		th.start(n[0], copyCDB(1, list), list, 0)
+		for range 4 + seed%20 {
+			th.turn()
+		}
+		parameters := keys(1, 2, 0)
+		x := th.start(rival, outCDB(reservation.PreemptAndAbort, reservation.WriteExclusiveRegistrantsOnly, parameters), parameters, 0)
+		for x.ends == 0 {
+			if !x.turn() && !x.woken() {
+				t.Fatalf("seed %d: no answer", seed)
+			}
+		}
+		if x.c.Status != Good {
+			t.Fatalf("seed %d: status %02x, sense %+v", seed, x.c.Status, x.c.Sense)
+		}
+		then := bytes.Clone(m[1].mu.bytes)
+		th.finishAll()
+		if !bytes.Equal(then, m[1].mu.bytes) {
+			t.Errorf("seed %d: a copy has written after the answer", seed)
+		}
+		if n := lu.copying.Load(); n != 0 {
+			t.Errorf("seed %d: %d moves under way", seed, n)
+		}
+	}
+}
+
 // FuzzCopyList: no list makes the copy manager leave the media or panic.
 func FuzzCopyList(f *testing.F) {
 	_, n, _ := copyUnits(f, 1)

@@ -64,6 +64,9 @@ func (c *Command) runCopy(moves []copyMove, record *copyRecord) {
 
 func (c *Command) resumeCopy(o *copyOperation) {
 	c.copy = o
+	for i := range o.moves {
+		o.moves[i].dest.Nexus.LU.copying.Add(1)
+	}
 	c.step = nil
 	c.run(copyStep)
 }
@@ -108,10 +111,15 @@ func (c *Command) copyAllowed(m *copyMove) bool {
 	if (m.source == nil || m.source.mayRead()) && m.dest.mayWrite() {
 		return true
 	}
+	c.failFenced(m)
+	return false
+}
+
+// failFenced ends a copy that must not use its source or destination any more.
+func (c *Command) failFenced(m *copyMove) {
 	s := copyAborted(ASCThirdPartyDeviceFailure, m.segment)
 	c.copy.record.fail(&s, m.segment)
 	c.Fail(c.sense(s))
-	return false
 }
 
 // copyRoom reports whether another part may start.
@@ -254,6 +262,10 @@ func (c *Command) flushDestination(m *copyMove) {
 
 // failCopy ends the copy because of a part's operation.
 func (c *Command) failCopy(s *segment, m *copyMove) {
+	if s.op.Err == errFenced {
+		c.failFenced(m)
+		return
+	}
 	lu := s.nexus().LU
 	lba := uint64(s.op.Off) >> lu.blockShift
 	lu.complain(s.op.Kind, lba, s.op.Err)
@@ -281,6 +293,9 @@ func copyAborted(asc ASC, segment uint16) Sense {
 // ended follows the end of the command, whatever it was.
 func (o *copyOperation) ended(c *Command) {
 	o.letGo()
+	for i := range o.moves {
+		o.moves[i].dest.Nexus.LU.copying.Add(-1)
+	}
 	if o.fresh != nil && (c.aborted || c.Status != Good) {
 		c.Nexus.LU.tokens.forget(o.fresh)
 	}

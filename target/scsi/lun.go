@@ -98,6 +98,7 @@ type LogicalUnit struct {
 	resizing sync.Mutex // one Resize at a time
 
 	copies     copyRecords
+	copying    atomic.Int32 // moves of copies under way whose destination it is
 	tokens     rodTokens
 	complaints complaints
 	stability  stability

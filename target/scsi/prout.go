@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 
+	"lunar/backstore"
 	"lunar/target/scsi/reservation"
 )
 
@@ -84,7 +85,7 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 	for _, n := range preempted {
 		lu.ClearACA(n)
 	}
-	if len(preempted) == 0 {
+	if len(change.Abort) == 0 {
 		return (*Command).Good
 	}
 	endTasks(c, preempted)
@@ -125,18 +126,42 @@ var eventASC = [...]ASC{
 // more is done for those that are gone (SPC-4 clause 5.13.11.5).
 func endTasks(c *Command, of []*Nexus) {
 	var left atomic.Int32
-	left.Store(int32(len(of)))
+	left.Store(int32(len(of)) + 1)
 	done := func() {
 		if left.Add(-1) == 0 {
-			c.conclude((*Command).Good)
+			c.conclude((*Command).awaitParts)
 		}
 	}
+	defer done()
 	for _, n := range of {
 		if n.EndTasks == nil {
 			done()
 			continue
 		}
 		n.EndTasks(c, done)
+	}
+}
+
+// awaitParts ends the command when what copies are writing has been written.
+// Copies on behalf of those that are gone may be tasks of other nexuses, or of none
+// any more: their later parts see that they must not, as soon as they hold their
+// extents.
+func (c *Command) awaitParts() {
+	lu := c.Nexus.LU
+	if lu.copying.Load() == 0 {
+		c.Good()
+		return
+	}
+	s := c.carrier()
+	s.hold.cover(exclusive, 0, lu.byteOff(lu.state.Load().Blocks))
+	s.op.Off, s.op.Len, s.op.Data = 0, 0, nil
+	c.step = (*Command).partsEnded
+	s.launch(backstore.Read)
+}
+
+func (c *Command) partsEnded() {
+	if c.at(c.head).state == done {
+		c.Good()
 	}
 }
 

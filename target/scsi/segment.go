@@ -182,6 +182,11 @@ func (s *segment) submit() {
 		s.finish()
 		return
 	}
+	if s.away != nil && changes(s.op.Kind) && !s.away.mayWrite() {
+		s.op.Err = errFenced
+		s.finish()
+		return
+	}
 	if s.op.Kind == backstore.Read && s.op.Len == 0 {
 		s.finish() // it was about the extent guard alone
 		return
@@ -196,6 +201,10 @@ func (s *segment) submit() {
 // errSanitizing refuses what came before a sanitize operation and would change
 // the medium after it.
 var errSanitizing = errors.New("a sanitize operation has begun")
+
+// errFenced refuses a part of a copy that may not be written any more. Who has
+// fenced the copy off waits for those that hold their extents.
+var errFenced = errors.New("the copy must not write any more")
 
 // shutOut reports whether the operation must not change the medium any more.
 // The segment holds its extent, and each piece of a sanitize operation waits
