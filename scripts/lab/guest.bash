@@ -84,9 +84,11 @@ guest_start() {
 # over, the guest has ended, or tgtd has ended by itself (what the guest does
 # then is wait for it).
 guest_line() {
-	local until=$((SECONDS + $1))
+	local until=$((SECONDS + $1)) part
+	line=
 	while ((SECONDS < until)); do
-		IFS= read -r -t 1 -u 6 line && return
+		IFS= read -r -t 1 -u 6 part && { line+=$part; return; }
+		line+=$part # of a line whose rest has not come within the second
 		kill -0 "$guest_pid" 2>/dev/null || { line="the guest ended"; return 1; }
 		[ -z "$target_pid" ] || target_runs || { line="tgtd ended by itself"; return 1; }
 	done
