@@ -65,13 +65,8 @@ func TestUnsolicitedDataOverConnections(t *testing.T) {
 	if err := a.Ping(nil); err != nil {
 		t.Fatal(err)
 	}
-	next := a.CmdSN
-	b.CmdSN = missing
-	task := start(t, b, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096})
-	b.CmdSN = next
-	res, err := b.Wait(task)
-	mustGood(t, res, err)
-	res, err = a.Wait(early)
+	sendMissing(t, b, missing, a.CmdSN)
+	res, err := a.Wait(early)
 	mustGood(t, res, err)
 	if got := mustDo(t, b, initiator.Command{CDB: cdbRead16(0, 96), InLen: len(data)}).In; !bytes.Equal(got, data) {
 		t.Fatal("read back other data")

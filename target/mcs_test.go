@@ -346,6 +346,28 @@ func functionComplete(t *testing.T, c *initiator.Conn, itt uint32) {
 	}
 }
 
+// sendMissing sends the command that is missing, by c, and waits for its end. The session's
+// next CmdSN is next.
+func sendMissing(t *testing.T, c *initiator.Conn, missing, next uint32) {
+	t.Helper()
+	c.CmdSN = missing
+	task := start(t, c, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096})
+	c.CmdSN = next
+	res, err := c.Wait(task)
+	mustGood(t, res, err)
+}
+
+// pinged waits until the target has asked for an answer on c, as often as it had and
+// once more.
+func pinged(t *testing.T, c *initiator.Conn, had int) {
+	t.Helper()
+	for c.Pings == had {
+		if _, err := c.Step(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A reset waits for the commands before it, on whatever connection they come, and is
 // answered when the initiator has seen what went out on the others.
 func TestResetOverConnections(t *testing.T) {
@@ -358,20 +380,11 @@ func TestResetOverConnections(t *testing.T) {
 	if err := a.Ping(nil); err != nil { // it is still unanswered: Ping would complain of a foreign response
 		t.Fatal(err)
 	}
-	next := a.CmdSN
-	b.CmdSN = missing
-	task := start(t, b, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096})
-	b.CmdSN = next
-	res, err := b.Wait(task)
-	mustGood(t, res, err)
+	sendMissing(t, b, missing, a.CmdSN)
 	if err := a.Ping(nil); err != nil {
 		t.Fatal(err)
 	}
-	for b.Pings == 0 {
-		if _, err := b.Step(0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	pinged(t, b, 0)
 	functionComplete(t, a, itt)
 	attention(t, b, 0x29, 0x03)
 
@@ -379,11 +392,7 @@ func TestResetOverConnections(t *testing.T) {
 	missing = a.CmdSN
 	a.CmdSN += 2
 	itt = taskRequest(t, a, initiator.TargetWarmReset, initiator.NoTag, 0)
-	for b.Pings == 1 {
-		if _, err := b.Step(0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	pinged(t, b, 1)
 	functionComplete(t, a, itt)
 	b.CmdSN = missing
 	start(t, b, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096}) // late, to be ignored
@@ -406,11 +415,7 @@ func TestResetBehindAnEarlyCommand(t *testing.T) {
 	pings := b.Pings
 	a.CmdSN = missing + 3
 	itt := taskRequest(t, a, initiator.TargetWarmReset, initiator.NoTag, 0)
-	for b.Pings == pings {
-		if _, err := b.Step(0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	pinged(t, b, pings)
 	functionComplete(t, a, itt)
 	b.CmdSN = missing + 2
 	start(t, b, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096}) // late, to be ignored

@@ -13,6 +13,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
+	"lunar/backstore/errstore"
 )
 
 // memory returns n page-aligned bytes until the test ends.
@@ -206,21 +207,6 @@ func TestForeignSidecarIsRefused(t *testing.T) {
 	}
 }
 
-// stubborn is a store that cannot be closed at first, as one behind a cache that
-// still has something to write.
-type stubborn struct {
-	backstore.Store
-	refusals int
-}
-
-func (s *stubborn) Close() error {
-	if s.refusals > 0 {
-		s.refusals--
-		return errors.New("busy")
-	}
-	return s.Store.Close()
-}
-
 // TestCloseAgain: a store that could not be closed goes on, and is closed later.
 func TestCloseAgain(t *testing.T) {
 	dir := t.TempDir()
@@ -228,7 +214,7 @@ func TestCloseAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := Config{Data: &stubborn{file, 2}, Path: filepath.Join(dir, "tuples"), Type: Type1, Block: 512}
+	config := Config{Data: errstore.RefuseClose(file, 2, errors.New("busy")), Path: filepath.Join(dir, "tuples"), Type: Type1, Block: 512}
 	s, err := Open(config)
 	if err != nil {
 		t.Fatal(err)

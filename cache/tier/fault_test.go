@@ -319,20 +319,6 @@ func TestDirtyLimit(t *testing.T) {
 	f.same(t)
 }
 
-// stubborn is a store that cannot be closed at first.
-type stubborn struct {
-	backstore.Store
-	refusals int
-}
-
-func (s *stubborn) Close() error {
-	if s.refusals > 0 {
-		s.refusals--
-		return errMedium
-	}
-	return s.Store.Close()
-}
-
 // A volume whose store could not be closed has left the cache: to close it again
 // is about the store alone, also when another volume has its number.
 func TestCloseAgain(t *testing.T) {
@@ -341,7 +327,7 @@ func TestCloseAgain(t *testing.T) {
 		config := s.config()
 		config.LUs = 1
 		c := newCache(t, config)
-		first, err := c.Wrap(&stubborn{newMem(t, false), 1}, s.volume)
+		first, err := c.Wrap(errstore.RefuseClose(newMem(t, false), 1, errMedium), s.volume)
 		if err != nil {
 			t.Fatal(err)
 		}

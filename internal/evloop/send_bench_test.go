@@ -3,11 +3,12 @@ package evloop
 import (
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/tcppair"
 )
 
 // BenchmarkSend compares ways of sending over loopback TCP: what docs/performance.md
@@ -40,7 +41,7 @@ func BenchmarkSend(b *testing.B) {
 				}
 				b.SetBytes(int64(size))
 				read := make(chan int)
-				go drain(to, way.quick, read)
+				go tcppair.Drain(to, way.quick, read)
 				data := make([]byte, size)
 				spent := threadTime(b)
 				for b.Loop() {
@@ -75,33 +76,11 @@ func congestion(name string) func(fd int) error {
 // socketPair returns the descriptors of a loopback connection, the first
 // non-blocking.
 func socketPair(b *testing.B) (from, to int) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	from, to = tcppair.New(b)
+	if err := SetNonblock(from); err != nil {
 		b.Fatal(err)
 	}
-	defer l.Close()
-	out, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	in, err := l.Accept()
-	if err != nil {
-		b.Fatal(err)
-	}
-	fds := [2]int{}
-	for i, c := range []net.Conn{out, in} {
-		f, err := c.(*net.TCPConn).File()
-		if err != nil {
-			b.Fatal(err)
-		}
-		c.Close()
-		b.Cleanup(func() { f.Close() })
-		fds[i] = int(f.Fd()) // and blocking from here on
-	}
-	if err := SetNonblock(fds[0]); err != nil {
-		b.Fatal(err)
-	}
-	return fds[0], fds[1]
+	return from, to
 }
 
 // threadTime is the CPU time of the benchmark's thread, in ns.
@@ -112,22 +91,6 @@ func threadTime(b *testing.B) int64 {
 		b.Fatal(err)
 	}
 	return ts.Nano()
-}
-
-// drain counts what comes until the end.
-func drain(fd int, quick bool, read chan<- int) {
-	in, all := make([]byte, 1<<20), 0
-	for {
-		n, err := unix.Read(fd, in)
-		if quick {
-			_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1)
-		}
-		if n <= 0 && !errors.Is(err, unix.EINTR) {
-			read <- all
-			return
-		}
-		all += max(n, 0)
-	}
 }
 
 // sendBlocking sends all, and takes the kernel's word that pages are free again.

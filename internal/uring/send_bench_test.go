@@ -3,12 +3,13 @@ package uring
 import (
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/tcppair"
 )
 
 // The kernel's numbers of what only BenchmarkSend uses.
@@ -34,7 +35,7 @@ func BenchmarkSend(b *testing.B) {
 			b.Run(fmt.Sprintf("%d KiB/%s", size>>10, way.name), func(b *testing.B) {
 				runtime.LockOSThread() // the ring's thread
 				defer runtime.UnlockOSThread()
-				from, to := loopback(b)
+				from, to := tcppair.New(b)
 				ring, err := Setup(8)
 				if err != nil {
 					b.Skipf("no io_uring: %v", err)
@@ -44,7 +45,7 @@ func BenchmarkSend(b *testing.B) {
 					b.Fatal(err)
 				}
 				read := make(chan int)
-				go drain(to, read)
+				go tcppair.Drain(to, false, read)
 				data := make([]byte, size)
 				b.SetBytes(int64(size))
 				sent := 0
@@ -102,44 +103,3 @@ func sendOne(r *Ring, opcode uint8, fd int, data []byte) (int, error) {
 type sendDone bool
 
 func (d *sendDone) Complete(int32) { *d = true }
-
-// loopback returns both ends of a connection, as blocking descriptors.
-func loopback(b *testing.B) (from, to int) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
-	out, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	in, err := l.Accept()
-	if err != nil {
-		b.Fatal(err)
-	}
-	fds := [2]int{}
-	for i, c := range []net.Conn{out, in} {
-		f, err := c.(*net.TCPConn).File()
-		if err != nil {
-			b.Fatal(err)
-		}
-		c.Close()
-		b.Cleanup(func() { f.Close() })
-		fds[i] = int(f.Fd())
-	}
-	return fds[0], fds[1]
-}
-
-// drain counts what comes until the end.
-func drain(fd int, read chan<- int) {
-	in, all := make([]byte, 1<<20), 0
-	for {
-		n, err := unix.Read(fd, in)
-		if n <= 0 && !errors.Is(err, unix.EINTR) {
-			read <- all
-			return
-		}
-		all += max(n, 0)
-	}
-}
