@@ -21,7 +21,7 @@ import (
 
 const (
 	crowdSessions = 1000
-	crowdMost     = 8 << 30 // bytes of the cache, or a half of the memory that is there
+	crowdMost     = 12 << 30 // bytes of the cache, or three fifths of the memory that is free
 	crowdTime     = 4 * time.Second
 	crowdAsks     = 100 * time.Millisecond // how often somebody asks for the status, which makes garbage
 )
@@ -114,7 +114,7 @@ func crowdBytes() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("free memory: %w", err)
 	}
-	return max(1<<30, min(crowdMost, kib<<10/2)&^(1<<30-1)), nil
+	return max(1<<30, min(crowdMost, kib<<10*3/5)&^(1<<30-1)), nil
 }
 
 // crowded is one row.
