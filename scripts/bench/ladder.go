@@ -25,7 +25,7 @@ type ladderCommand struct {
 
 var ladderPlans = map[string]plan{
 	"quick": {1, 250 * time.Millisecond, 250 * time.Millisecond, 1},
-	"full":  {5, 300 * time.Millisecond, 300 * time.Millisecond, 1},
+	"full":  {9, 300 * time.Millisecond, 300 * time.Millisecond, 1},
 }
 
 // modes are the ways of batching; the first is none, the last the adaptive one.
