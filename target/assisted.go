@@ -59,8 +59,8 @@ type Portal interface {
 // QueueDepth is how many commands a session that logs in now may have under way.
 func (s *Server) QueueDepth() int { return s.settings.Load().Limits.QueueDepth }
 
-// acceptAssisted starts the login of a connection that came in by the group.
-func (s *Server) acceptAssisted(t AssistedTransport, tag uint16) {
+// acceptAssisted starts the login of a connection that came in by a portal of the group.
+func (s *Server) acceptAssisted(t AssistedTransport, tag uint16, by Portal) {
 	if !s.beginLogin(t) {
 		s.log.Warn("connection refused: too many are in login, or the server is closing", "portal", t.Local().String(),
 			"address", t.Remote().String(), "limit", s.settings.Load().Limits.LoginConnections)
@@ -69,7 +69,7 @@ func (s *Server) acceptAssisted(t AssistedTransport, tag uint16) {
 	}
 	s.running.Go(func() {
 		defer s.endLogin(t)
-		s.Login(t, tag)
+		s.login(t, tag, by)
 	})
 }
 

@@ -29,10 +29,7 @@ func (p *loginPhase) join(n *Session, cid uint16) error {
 	if !s.sameNexus(n) || n.assisted {
 		return login.Errorf(pdu.LoginSessionDoesNotExist, "no such session of this initiator port")
 	}
-	p.server.mu.Lock()
-	fault := p.server.stillGranted(n)
-	p.server.mu.Unlock()
-	if fault != nil {
+	if fault := p.server.mayJoin(n); fault != nil {
 		return fault
 	}
 	c := newConnection(s.core, cid, n.local, n.remote)
@@ -51,7 +48,21 @@ func (p *loginPhase) join(n *Session, cid uint16) error {
 		c.post(c.abandon)
 		return login.Errorf(pdu.LoginServiceUnavailable, "the connection that this login replaces has not ended in %v", reinstateTime)
 	}
+	if fault := p.server.mayJoin(n); fault != nil { // whoever changed something since has not seen the connection
+		c.post(c.abandon)
+		return fault
+	}
 	p.session, p.conn = s, c
+	return nil
+}
+
+// mayJoin is stillGranted for what would have begun a session of its own.
+func (s *Server) mayJoin(n *Session) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if fault := s.stillGranted(n); fault != nil {
+		return fault
+	}
 	return nil
 }
 

@@ -43,6 +43,7 @@ type loginPhase struct {
 	transport LoginTransport
 	assisted  AssistedTransport // the same if it is one
 	group     uint16            // tag of the portal group that the connection came in by
+	portal    any               // the end of it that accepted the connection, see Session.portal
 	settings  *Settings
 	log       *slog.Logger
 
@@ -56,8 +57,11 @@ type loginPhase struct {
 
 // Login takes a connection that came in by the portal group with this tag to
 // full feature phase, or closes it. It blocks until the one or the other.
-func (s *Server) Login(transport LoginTransport, tag uint16) {
-	p := &loginPhase{server: s, transport: transport, group: tag, settings: s.settings.Load(), statSN: 1}
+func (s *Server) Login(transport LoginTransport, tag uint16) { s.login(transport, tag, nil) }
+
+// login is Login for a connection that a portal has accepted.
+func (s *Server) login(transport LoginTransport, tag uint16, portal any) {
+	p := &loginPhase{server: s, transport: transport, group: tag, portal: portal, settings: s.settings.Load(), statSN: 1}
 	p.log = s.log.With("address", transport.Remote().String())
 	offer := s.config.Offer
 	offer.MaxConnections = uint32(p.settings.Limits.MaxConnections)
@@ -211,7 +215,7 @@ func (p *loginPhase) admit(r *login.Result) error {
 	}
 	n := &Session{
 		server: p.server, initiator: p.initiator(r.InitiatorName), alias: r.InitiatorAlias,
-		isid: r.ISID, portalGroup: p.group,
+		isid: r.ISID, portalGroup: p.group, portal: p.portal,
 		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params, assisted: p.assisted != nil,
 		origin: p.origin(), settings: p.settings,
 	}

@@ -91,8 +91,8 @@ func (s *Server) sessionsOf(t *Target) []*Session {
 	return slices.DeleteFunc(s.allSessions(), func(n *Session) bool { return n.target != t })
 }
 
-// stillGranted refuses a session whose target has changed since its login was
-// looked at: whoever changed it has not seen the session. The caller holds mu.
+// stillGranted refuses a session whose target or portal has changed since its login
+// was looked at: whoever changed it has not seen the session. The caller holds mu.
 func (s *Server) stillGranted(n *Session) *login.Error {
 	t := n.target
 	if t == nil {
@@ -100,6 +100,9 @@ func (s *Server) stillGranted(n *Session) *login.Error {
 	}
 	if s.mu.targets[t.name] != t || t.config.Load() != n.admittedBy {
 		return login.Errorf(pdu.LoginServiceUnavailable, "target %s was changed during login", t.name)
+	}
+	if n.portal != nil && !s.mu.groups[n.portalGroup].serves(n) {
+		return login.Errorf(pdu.LoginServiceUnavailable, "the portal %s was closed during login", n.local)
 	}
 	return s.diversion(n.admittedBy, n.portalGroup, n.local)
 }

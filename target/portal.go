@@ -38,7 +38,7 @@ func (s *Server) Listen(config PortalGroup) error {
 		g.listeners = append(g.listeners, l)
 	}
 	for _, p := range config.Assisted {
-		if err := p.Open(func(t AssistedTransport) { s.acceptAssisted(t, config.Tag) }); err != nil {
+		if err := p.Open(func(t AssistedTransport) { s.acceptAssisted(t, config.Tag, p) }); err != nil {
 			g.close()
 			return err
 		}
@@ -144,7 +144,7 @@ func (s *Server) accept(l net.Listener, tag uint16) {
 		default:
 			s.running.Go(func() {
 				defer s.endLogin(conn)
-				s.Login(&tcpLogin{conn: conn.(*net.TCPConn)}, tag)
+				s.login(&tcpLogin{conn: conn.(*net.TCPConn)}, tag, l)
 			})
 		}
 	}

@@ -33,7 +33,7 @@ func (c *PortalChange) openAssisted(e assistedEnd) error {
 			t.Close()
 			return
 		}
-		c.server.acceptAssisted(t, e.tag)
+		c.server.acceptAssisted(t, e.tag, e.portal)
 	}
 	err := e.portal.Open(accept)
 	if (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)) && c.makeAssistedWay(e) {
@@ -65,7 +65,7 @@ func (c *PortalChange) rollbackAssisted() (errs []error) {
 		errs = append(errs, e.portal.Close())
 	}
 	for _, e := range c.assisted.closed {
-		if err := e.portal.Open(func(t AssistedTransport) { c.server.acceptAssisted(t, e.tag) }); err != nil {
+		if err := e.portal.Open(func(t AssistedTransport) { c.server.acceptAssisted(t, e.tag, e.portal) }); err != nil {
 			errs = append(errs, fmt.Errorf("it was closed, and cannot be opened again: %w", err))
 		}
 	}

@@ -230,6 +230,18 @@ func (c *PortalChange) stranded() []*Session {
 	})
 }
 
+// serves reports whether a session that is being made came by a portal of the group,
+// which may be nil: by the very one that accepted it, or by an address that another
+// portal of the group has now.
+func (g *portalGroup) serves(n *Session) bool {
+	if g == nil {
+		return false
+	}
+	l, _ := n.portal.(net.Listener)
+	p, _ := n.portal.(Portal)
+	return slices.Contains(g.listeners, l) || slices.Contains(g.Assisted, p) || g.hears(n.local, n.assisted)
+}
+
 // hears reports whether a portal of the group is reached at an address, by one
 // transport.
 func (g *portalGroup) hears(at netip.AddrPort, assisted bool) bool {

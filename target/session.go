@@ -23,6 +23,7 @@ type Session struct {
 	isid        pdu.ISID
 	tsih        uint16
 	portalGroup uint16
+	portal      any            // the net.Listener or Portal of the group that accepted it; nil: it did not come by one
 	local       netip.AddrPort // the portal that it came through
 	origin      origin         // of its packets, when it logged in
 	remote      netip.AddrPort
