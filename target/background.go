@@ -29,6 +29,8 @@ type background struct {
 	held   []*scsi.LogicalUnit // that are not closed before it has ended
 	flow   scheduler.Flow      // whose use of which LUN it is
 	toll   *toll               // of a copy, if there are rules
+
+	managements []*taskManagement // the functions that wait for its end
 }
 
 // Background implements scsi.Port.
@@ -64,47 +66,43 @@ func (th *thread) background(t *task, start func(*scsi.Command)) bool {
 	return true
 }
 
-// endBackgrounds ends the commands in the background that match, and calls then
-// when nothing of them is under way any more.
-func (th *thread) endBackgrounds(match func(*scsi.Command) bool, then func()) {
-	th.leaving = append(th.leaving, leaving{match, then})
+// endBackgrounds ends all commands in the background, and calls then when nothing
+// of them is under way any more.
+func (th *thread) endBackgrounds(then func()) {
+	th.awaitEnd = append(th.awaitEnd, then)
 	for b := range th.backgrounds {
-		if match(&b.cmd) {
-			b.thread.loop.Disarm(&b.timer)
-			if b.cmd.Abort() {
-				b.end()
-			}
-		}
+		b.abort()
 	}
 	th.left()
 }
 
-// leaving waits for the end of the commands that match.
-type leaving struct {
-	match func(*scsi.Command) bool
-	then  func()
-}
-
-// left calls those who wait for commands that have ended.
-func (th *thread) left() {
-	kept := th.leaving[:0]
-	for _, l := range th.leaving {
-		if th.hasBackground(l.match) {
-			kept = append(kept, l)
-		} else {
-			l.then()
-		}
-	}
-	th.leaving = kept
-}
-
-func (th *thread) hasBackground(match func(*scsi.Command) bool) bool {
+// endCopies ends the copies in the background that use one of the logical units.
+func (th *thread) endCopies(units []*scsi.LogicalUnit, tm *taskManagement) {
 	for b := range th.backgrounds {
-		if match(&b.cmd) {
-			return true
+		if b.cmd.Copies() && meet(b.held, units) {
+			tm.awaits(&b.managements)
+			b.abort()
 		}
 	}
-	return false
+}
+
+func (b *background) abort() {
+	b.thread.loop.Disarm(&b.timer)
+	if b.cmd.Abort() {
+		b.end()
+	}
+}
+
+// left calls those who wait for the end of all commands in the background.
+func (th *thread) left() {
+	if len(th.backgrounds) > 0 {
+		return
+	}
+	waiting := th.awaitEnd
+	th.awaitEnd = nil
+	for _, then := range waiting {
+		then()
+	}
 }
 
 func (b *background) end() {
@@ -119,6 +117,15 @@ func (b *background) end() {
 	if err := b.pool.Close(); err != nil {
 		b.log.Error("memory of a command in the background", "error", err)
 	}
+	b.left()
+}
+
+// left tells those who have waited for the command's end.
+func (b *background) left() {
+	for _, tm := range b.managements {
+		tm.done()
+	}
+	b.managements = nil
 	b.thread.left()
 }
 
@@ -178,7 +185,7 @@ func (b *background) Contain(*scsi.Command) {
 		b.endToll()
 		delete(b.thread.backgrounds, b)
 		b.server.letGo(b.held)
-		b.thread.left()
+		b.left()
 	}
 }
 

@@ -16,15 +16,17 @@ type Holding struct {
 	Buffers  int // buffers of all event threads' pools
 	Sessions int
 	Logins   int // connections that have not finished their login
+	Unheard  int // commands in the background
 }
 
 // Holding counts it now, on the event threads.
 func (s *Server) Holding() Holding {
 	var h Holding
 	for _, th := range s.threads {
-		got := make(chan int)
-		th.loop.Post(evloop.Func(func() { got <- th.loop.Pool().InUse() }))
-		h.Buffers += <-got
+		got := make(chan [2]int)
+		th.loop.Post(evloop.Func(func() { got <- [2]int{th.loop.Pool().InUse(), len(th.backgrounds)} }))
+		n := <-got
+		h.Buffers, h.Unheard = h.Buffers+n[0], h.Unheard+n[1]
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

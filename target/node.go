@@ -79,6 +79,11 @@ func (s *Server) RemoveTarget(name string) (dismissed int) {
 	t := s.mu.targets[name]
 	delete(s.mu.targets, name)
 	s.mu.order = slices.DeleteFunc(s.mu.order, func(o *Target) bool { return o == t })
+	if t != nil {
+		nothing := *t.config.Load()
+		nothing.Access = nil // copies that were begun through it stop
+		t.config.Store(&nothing)
+	}
 	s.mu.Unlock()
 	if t == nil {
 		return 0

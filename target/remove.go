@@ -34,8 +34,10 @@ func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) er
 	return nil
 }
 
-// drainUnit waits until no session sees the logical unit. Commands that wait for
-// something after DrainTime are ended with LOGICAL UNIT NOT SUPPORTED.
+// drainUnit waits until no session sees the logical unit and no command uses it.
+// Commands that wait for something after DrainTime are ended with LOGICAL UNIT NOT
+// SUPPORTED, copies as if they had been aborted: they stop by themselves before their
+// next part, but may wait for their tolls until then. A sanitize operation goes on.
 func (s *Server) drainUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
 	overdue := time.NewTimer(s.settings.Load().DrainTime)
 	defer overdue.Stop()
@@ -52,6 +54,7 @@ func (s *Server) drainUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
 			for _, n := range seeing {
 				n.core.post(n.core.endLeaving)
 			}
+			s.endCopies([]*scsi.LogicalUnit{lu}, nil)
 		}
 	}
 }

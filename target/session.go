@@ -55,6 +55,7 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 		TargetTag: s.portalGroup, Ports: s.targetPorts, Map: s.visibleLUNs,
 	}
 	n.ReadOnly.Store(m.ReadOnly)
+	n.Granted = s.granted(m)
 	n.AwaitTasks = func(match func(*scsi.Command) bool, done func()) { s.core.awaitTasksOf(n, match, done) }
 	n.EndTasks = func(except *scsi.Command, done func()) { s.core.endTasksOf(n, except, done) }
 	return n

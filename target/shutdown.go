@@ -87,7 +87,7 @@ func (s *Server) endBackgrounds() bool {
 	for _, th := range s.threads {
 		th.loop.Post(evloop.Func(func() {
 			th.ending = true
-			th.endBackgrounds(func(*scsi.Command) bool { return true }, func() { ended <- nil })
+			th.endBackgrounds(func() { ended <- nil })
 		}))
 	}
 	for range s.threads {

@@ -23,10 +23,10 @@ type thread struct {
 	lanes       map[*scsi.LogicalUnit]backstore.Lane
 	sessions    map[*core]struct{}
 	backgrounds map[*background]struct{}
-	leaving     []leaving // who waits for the end of some of backgrounds
-	ending      bool      // no background is begun any more
-	starved     []*core   // those with tasks that wait for memory, in the order in which they began
-	exhausted   bool      // the pool had no buffer for somebody since feed last ran
+	awaitEnd    []func() // who waits for the end of all backgrounds
+	ending      bool     // no background is begun any more
+	starved     []*core  // those with tasks that wait for memory, in the order in which they began
+	exhausted   bool     // the pool had no buffer for somebody since feed last ran
 	feeding     bool
 	feedDue     bool
 	feedTask    evloop.Task

@@ -161,6 +161,9 @@ func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
 			tm.done()
 		})
 	}
+	if s.reset {
+		c.session.server.endCopies(units, tm)
+	}
 	announce(s, luns)
 	if s.cold {
 		tm.then = func() { c.session.server.closeSessions(c.session.target, errReset) }
@@ -239,9 +242,24 @@ func (c *core) awaitTasksOf(n *scsi.Nexus, match func(*scsi.Command) bool, done 
 	})
 }
 
+// add counts up what has to report. Nil waits for nothing.
+func (tm *taskManagement) add() {
+	if tm != nil {
+		tm.left.Add(1)
+	}
+}
+
+// awaits has the function wait for the end of the command with this list.
+func (tm *taskManagement) awaits(managements *[]*taskManagement) {
+	if tm != nil {
+		tm.left.Add(1)
+		*managements = append(*managements, tm)
+	}
+}
+
 // done counts down.
 func (tm *taskManagement) done() {
-	if tm.left.Add(-1) == 0 {
+	if tm != nil && tm.left.Add(-1) == 0 {
 		tm.passed()
 	}
 }

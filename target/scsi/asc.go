@@ -56,6 +56,7 @@ const (
 	ASCTimestampChanged             ASC = 0x2a10 // TIMESTAMP CHANGED
 	ASCCommandSequenceError         ASC = 0x2c00 // COMMAND SEQUENCE ERROR
 	ASCCommandsClearedByAnother     ASC = 0x2f00 // COMMANDS CLEARED BY ANOTHER INITIATOR
+	ASCCommandsClearedByDevice      ASC = 0x2f02 // COMMANDS CLEARED BY DEVICE SERVER
 	ASCSanitizeFailed               ASC = 0x3103 // SANITIZE COMMAND FAILED
 	ASCSoftThresholdReached         ASC = 0x3807 // THIN PROVISIONING SOFT THRESHOLD REACHED
 	ASCSavingNotSupported           ASC = 0x3900 // SAVING PARAMETERS NOT SUPPORTED

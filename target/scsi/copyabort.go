@@ -16,6 +16,9 @@ func copyOperationAbort(c *Command) {
 	r.whenEnded(func() { c.conclude((*Command).Good) })
 }
 
+// Copies reports that the command copies data within the server.
+func (c *Command) Copies() bool { return c.copy != nil }
+
 // whenEnded calls f when the copy has ended, on any goroutine.
 func (r *copyRecord) whenEnded(f func()) {
 	r.mu.Lock()
@@ -29,12 +32,12 @@ func (r *copyRecord) whenEnded(f func()) {
 	}
 }
 
-// obey ends the copy if it has been aborted.
+// obey ends the copy if it has been aborted (SPC-4 clause 5.17.4.7).
 func (c *Command) obey(r *copyRecord, segment uint16) bool {
 	if !r.aborted.Load() {
 		return false
 	}
-	s := copyAborted(ASCNoAdditionalSense, segment)
+	s := copyAborted(ASCCommandsClearedByDevice, segment)
 	r.fail(&s, segment)
 	c.Fail(c.sense(s))
 	return true

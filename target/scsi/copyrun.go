@@ -102,13 +102,13 @@ func copyStep(c *Command) {
 }
 
 // copyAllowed fails the copy if it must not use its source or destination any
-// more: who is fenced off while it copies writes no further part; or if it has been
-// aborted.
+// more: who is fenced off while it copies, or is not granted a LUN any more that it
+// reads, writes or was asked of, writes no further part; or if it has been aborted.
 func (c *Command) copyAllowed(m *copyMove) bool {
 	if c.obey(c.copy.record, m.segment) {
 		return false
 	}
-	if (m.source == nil || m.source.mayRead()) && m.dest.mayWrite() {
+	if c.Nexus.grants(false) && (m.source == nil || m.source.mayRead()) && m.dest.mayWrite() {
 		return true
 	}
 	c.failFenced(m)
@@ -301,6 +301,8 @@ func (o *copyOperation) ended(c *Command) {
 	}
 	switch {
 	case c.aborted:
+		o.record.end(copyTerminated)
+	case c.Sense == CopyCleared:
 		o.record.end(copyTerminated)
 	case c.Status != Good:
 		o.record.end(copyFailed)

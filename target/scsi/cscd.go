@@ -68,10 +68,10 @@ func (lu *LogicalUnit) isDesignated(want []byte) bool {
 
 // mayRead and mayWrite report whether the copy source or destination may be
 // used.
-func (u *CSCD) mayRead() bool { return u.ready(&copyReads) }
+func (u *CSCD) mayRead() bool { return u.ready(&copyReads) && u.Nexus.grants(false) }
 
 func (u *CSCD) mayWrite() bool {
-	return u.ready(&copyWrites) && u.Nexus.LU.protection(u.Nexus, u.Nexus.LU.state.Load()) == nil
+	return u.ready(&copyWrites) && u.Nexus.grants(true) && u.Nexus.LU.protection(u.Nexus, u.Nexus.LU.state.Load()) == nil
 }
 
 // copyReads and copyWrites stand for what a copy does to its source and its

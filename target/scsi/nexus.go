@@ -18,6 +18,12 @@ type Nexus struct {
 	// time; copies on other event threads look at it too.
 	ReadOnly atomic.Bool
 
+	// Granted is what the initiator port may do here by the configuration of now:
+	// whether the LUN is mapped to it, and to be read only. Copies ask before each
+	// part, on any goroutine and also when the session has ended that they were begun
+	// in. Nil: it is mapped.
+	Granted func() (mapped, readOnly bool)
+
 	// EndTasks ends the nexus's tasks but except, without status. It calls
 	// done on any goroutine when nothing more is done for them; for a task that
 	// is Awaiting, it does not wait. Nil: there are none.
@@ -35,4 +41,14 @@ type Nexus struct {
 	buffers    buffers
 	wrote      atomic.Uint64 // moment of the last write through the volatile cache; 0: none
 	deferred   atomic.Pointer[deferredError]
+}
+
+// grants reports whether a copy may use the logical unit by this nexus, to write if
+// write is set, as far as the configuration goes.
+func (n *Nexus) grants(write bool) bool {
+	if n.Granted == nil {
+		return true
+	}
+	mapped, readOnly := n.Granted()
+	return mapped && !(write && readOnly)
 }

@@ -42,6 +42,8 @@ var (
 	// SaveNotSupported: SAVING PARAMETERS NOT SUPPORTED: 39/00.
 	SaveNotSupported = &Sense{Key: IllegalRequest, ASC: ASCSavingNotSupported}
 
+	// CopyCleared: the copy was ended from outside: 2f/02.
+	CopyCleared = &Sense{Key: CopyAborted, ASC: ASCCommandsClearedByDevice}
 	// CopyInProgress: the initiator has a copy of this list identifier under way: 00/16.
 	CopyInProgress = &Sense{Key: IllegalRequest, ASC: ASCOperationInProgress}
 	// TooManyTargetDescriptors, UnsupportedTargetDescriptor,

@@ -1,0 +1,55 @@
+package target
+
+import (
+	"slices"
+
+	"lunar/internal/evloop"
+	"lunar/target/scsi"
+)
+
+// endCopies ends the copies that use one of the logical units, by whatever LUN and
+// session they were begun, as COPY OPERATION ABORT does: who resets a unit, or takes
+// it away, stops what is copied from it and to it (SPC-4 clause 5.17.5). tm, if there
+// is one, waits for their ends; copies that the function ends anyway as commands are
+// none of these.
+func (s *Server) endCopies(units []*scsi.LogicalUnit, tm *taskManagement) {
+	if !s.holds(units) {
+		return
+	}
+	for _, n := range s.allSessions() {
+		tm.add()
+		n.core.post(func() {
+			n.core.endCopies(units, tm)
+			tm.done()
+		})
+	}
+	for _, th := range s.threads {
+		tm.add()
+		th.loop.Post(evloop.Func(func() {
+			th.endCopies(units, tm)
+			tm.done()
+		}))
+	}
+}
+
+// endCopies ends those of the session.
+func (c *core) endCopies(units []*scsi.LogicalUnit, tm *taskManagement) {
+	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return meet(t.held, units) }) {
+		if t.listed && !t.cmd.Aborted() {
+			tm.awaits(&t.managements)
+			t.fail(scsi.CopyCleared)
+		}
+	}
+}
+
+// holds reports whether copies use one of the units.
+func (s *Server) holds(units []*scsi.LogicalUnit) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(units, func(lu *scsi.LogicalUnit) bool { return s.mu.held[lu] > 0 })
+}
+
+// meet reports whether one of the units is in both lists.
+func meet(a, b []*scsi.LogicalUnit) bool {
+	return slices.ContainsFunc(a, func(lu *scsi.LogicalUnit) bool { return slices.Contains(b, lu) })
+}
