@@ -5,8 +5,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"lunar/backstore"
+	"lunar/backstore/errstore"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -40,27 +41,20 @@ func sanitizeOverwrite(t *testing.T, c *initiator.Conn) {
 // initiator that has asked for it is gone, and others find the medium when it
 // has ended.
 func TestBackgroundOutlivesItsSession(t *testing.T) {
-	r := newRig(t, rigOptions{sanitizeRate: 64 << 20}) // a quarter of a second
+	ram, err := backstore.NewRAM(1<<20, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := errstore.Wrap(ram, errstore.Rule{Kinds: []backstore.Kind{backstore.Write, backstore.WriteZeroes}, Hold: true})
+	r := newRig(t, rigOptions{store: store})
 	c := r.login(initiator.Options{})
 	sanitizeOverwrite(t, c)
 	c.Close()
 	c = r.dial(initiator.Options{Target: testTarget})
-	busy := false
-	for {
-		res, err := c.Command(make([]byte, 6), 0, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, asc, ascq := res.SenseKey(); res.Status == initiator.StatusGood {
-			break
-		} else if asc == 0x04 && ascq == 0x1b {
-			busy = true
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	if !busy {
-		t.Error("nobody saw the operation")
-	}
+	eventually(t, "somebody else sees the operation", func() bool { return sense(t, c, 0) == [2]byte{0x04, 0x1b} })
+	store.SetRules()
+	store.Release(-1)
+	eventually(t, "the operation's end", func() bool { return sense(t, c, 0) == [2]byte{} })
 }
 
 // TestShutdownEndsBackgrounds: the server does not wait for what takes long.

@@ -105,7 +105,7 @@ func (h *strictLog) WithGroup(name string) slog.Handler {
 type dialer func(t testing.TB, s *served, o initiator.Options) (*initiator.Conn, error)
 
 func overTCP(t testing.TB, s *served, o initiator.Options) (*initiator.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return initiator.Dial(ctx, s.addr, o)
 }
@@ -192,11 +192,10 @@ func TestConformance(t *testing.T) {
 func (s *served) expectNothingHeld(t testing.TB) {
 	t.Helper()
 	var h target.Holding
-	for range 500 {
+	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(5 * time.Millisecond) {
 		if h = s.Holding(); h == (target.Holding{}) {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatalf("%d buffers, %d sessions and %d logins are left", h.Buffers, h.Sessions, h.Logins)
 }

@@ -231,7 +231,7 @@ func (f *field) converse(mode byte, in []byte) {
 		defer c.Close()
 		heard := make(chan struct{})
 		go func() { io.Copy(io.Discard, c); close(heard) }()
-		c.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		c.SetWriteDeadline(time.Now().Add(patience))
 		c.Write(wire[i]) // the server may end the session before it has all
 		if p.ErrorRecoveryLevel == 2 {
 			c.CloseWrite()
@@ -254,7 +254,7 @@ func (f *field) await(done <-chan struct{}) {
 	f.Helper()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		f.Fatalf("the session does not end; last logged: %s", f.alarm.lastLine())
 	}
 }

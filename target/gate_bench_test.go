@@ -34,14 +34,15 @@ func BenchmarkGatedCommand(b *testing.B) {
 // TestGatedCommandsDoNotAllocate: neither those that pass the gate nor those
 // that wait in it, as TestCommandsDoNotAllocate counts.
 func TestGatedCommandsDoNotAllocate(t *testing.T) {
-	const depth, size, rounds = 32, 4096, 100
+	const depth, size, rounds = 32, 4096, 20
 	waits := promised
 	waits.Reservation, waits.Limit.IOPS = scheduler.Rate{}, 20_000
 	for name, rule := range map[string]scheduler.Rule{"pass": promised, "wait": waits} {
 		r := ruled(t, rule)
 		login := r.login(initiator.Options{CmdSN: 1})
 		// The coordinator's reports are made anew, a few every 20 ms.
-		if n := mallocs(newBatch(t, login, false, depth, size), 20, rounds); n > rounds*depth/10 {
+		allowed := uint64(rounds * depth / 10)
+		if n := mallocs(newBatch(t, login, false, depth, size), 20, rounds, allowed); n > allowed {
 			t.Errorf("%s: %d allocations in %d commands", name, n, rounds*depth)
 		}
 		if f := r.server.QoS(initiator.DefaultInitiator).Flows; len(f) != 1 || (name == "wait") != (f[0].Counters.Waited > 0) {

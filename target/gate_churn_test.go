@@ -108,13 +108,13 @@ func churnName(number int) string { return fmt.Sprintf("iqn.2026-11.lunar:churn%
 
 // login may find the session of before still there and then ends it.
 func (c *churner) login() (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c.conn, err = initiator.Dial(ctx, c.addr, initiator.Options{Initiator: churnName(c.number), Target: testTarget})
 	if err != nil {
 		return err
 	}
-	c.conn.Timeout = 30 * time.Second
+	c.conn.Timeout = patience
 	for _, e := range c.extents {
 		if err := c.conn.Ready(e.lun); err != nil {
 			return err
@@ -440,7 +440,7 @@ func checkFlows(t *testing.T, status target.QoSStatus) {
 // expectNothing waits until the server holds nothing on behalf of initiators.
 func (r *rig) expectNothing() {
 	r.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		h, flows, waiting := r.server.Holding(), len(r.server.QoS("").Flows), r.waiting()
 		if h == (target.Holding{}) && flows == 0 && waiting == 0 {
 			return
@@ -517,7 +517,7 @@ func TestLimitHoldsOverThreads(t *testing.T) {
 // limited logs one of several sessions of an initiator in.
 func (r *rig) limited(name string, session byte) *initiator.Conn {
 	c := r.login(initiator.Options{Initiator: name, ISID: [6]byte{0x80, 0, 0, 0, 0, session}})
-	c.Timeout = 30 * time.Second
+	c.Timeout = patience
 	if err := c.Ready(2 + churners); err != nil {
 		r.t.Fatal(err)
 	}
@@ -527,7 +527,7 @@ func (r *rig) limited(name string, session byte) *initiator.Conn {
 // apart uses two sessions until they are served by different threads, each with
 // its share of the limit.
 func (r *rig) apart(name string, a, b *initiator.Conn) {
-	for end := time.Now().Add(30 * time.Second); !r.areApart(name); {
+	for end := time.Now().Add(patience); !r.areApart(name); {
 		if time.Now().After(end) {
 			r.t.Fatal("both sessions are on one thread, or their shares are more than the limit")
 		}

@@ -14,7 +14,7 @@ import (
 // has come, not while it waits in the gate.
 func TestWaitingWriteAsksForNothing(t *testing.T) {
 	const n = 1 << 20
-	r := gatedRig(t, everyone(1))
+	r := crawlingRig(t)
 	c := r.login(initiator.Options{})
 	r.queue(c, 2)
 	data := pattern(n, 3)

@@ -25,6 +25,20 @@ func everyone(n int64) scheduler.Rule {
 	return scheduler.Rule{Name: "everyone", Initiators: []string{"*"}, Limit: scheduler.Rate{IOPS: n}}
 }
 
+// crawl lets one command through at once and the next one after more than a minute.
+func crawl(t *testing.T) *scheduler.Policy {
+	t.Helper()
+	p, err := scheduler.NewPolicy([]scheduler.Rule{everyone(1)}, nil, scheduler.Cost{Unit: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func crawlingRig(t *testing.T) *rig {
+	return newRig(t, rigOptions{config: target.Config{QoS: target.QoS{Policy: crawl(t)}}})
+}
+
 func gatedRig(t *testing.T, list ...scheduler.Rule) *rig {
 	return newRig(t, rigOptions{config: target.Config{QoS: target.QoS{Policy: rules(t, list...)}}})
 }
@@ -50,7 +64,7 @@ func (r *rig) queue(c *initiator.Conn, n int) (tasks []*initiator.Task) {
 		}
 		tasks = append(tasks, task)
 	}
-	for end := time.Now().Add(20 * time.Second); r.waiting() < n-1; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); r.waiting() < n-1; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			r.t.Fatalf("%d commands wait, expected %d", r.waiting(), n-1)
 		}
@@ -85,7 +99,7 @@ func TestLimitHolds(t *testing.T) {
 
 // TestExemptCommandsPass: who waits for tokens can still ask.
 func TestExemptCommandsPass(t *testing.T) {
-	r := gatedRig(t, everyone(1))
+	r := crawlingRig(t)
 	c := r.login(initiator.Options{})
 	tasks := r.queue(c, 4)
 	for _, cdb := range [][]byte{{0, 0, 0, 0, 0, 0}, {0x12, 0, 0, 0, 36, 0}} {
@@ -106,7 +120,7 @@ func TestExemptCommandsPass(t *testing.T) {
 // turn comes, whether all of it came unasked or not.
 func TestDataOfWaitingWrites(t *testing.T) {
 	for _, n := range []int{512, 4096, 20 << 10, 64 << 10, 300 << 10} {
-		r := gatedRig(t, everyone(1))
+		r := crawlingRig(t)
 		c := r.login(initiator.Options{})
 		r.queue(c, 2)
 		data := pattern(n, byte(n>>9))
@@ -126,7 +140,7 @@ func TestDataOfWaitingWrites(t *testing.T) {
 // TestAbortOfWaitingCommands: task management ends commands in the gate at once.
 func TestAbortOfWaitingCommands(t *testing.T) {
 	for _, function := range []byte{initiator.AbortTask, initiator.AbortTaskSet, initiator.LogicalUnitReset} {
-		r := gatedRig(t, everyone(1))
+		r := crawlingRig(t)
 		c := r.login(initiator.Options{})
 		tasks := r.queue(c, 5)
 		code, err := c.TaskManagement(initiator.TaskRequest{Function: function, Referenced: tasks[4]})
@@ -145,7 +159,7 @@ func TestAbortOfWaitingCommands(t *testing.T) {
 
 // TestSessionEndsWhileCommandsWait: nothing of it is left.
 func TestSessionEndsWhileCommandsWait(t *testing.T) {
-	r := gatedRig(t, everyone(1))
+	r := crawlingRig(t)
 	c := r.login(initiator.Options{})
 	r.queue(c, 6)
 	c.Close()
@@ -159,10 +173,15 @@ func TestSessionEndsWhileCommandsWait(t *testing.T) {
 func TestRulesAreTold(t *testing.T) {
 	r := gatedRig(t, everyone(50))
 	c := r.login(initiator.Options{})
-	for i := range 8 {
-		res, err := c.Command(cdbRead16(uint64(8*i), 8), 0, nil, 4096)
+	var tasks []*initiator.Task
+	for i := range 8 { // at once, so that some have to wait
+		tasks = append(tasks, start(t, c, initiator.Command{CDB: cdbRead16(uint64(8*i), 8), InLen: 4096}))
+	}
+	for _, task := range tasks {
+		res, err := c.Wait(task)
 		mustGood(t, res, err)
 	}
+	r.counted()
 	status := r.server.QoS(initiator.DefaultInitiator)
 	if len(status.Flows) != 1 {
 		t.Fatalf("%d flows, expected 1", len(status.Flows))

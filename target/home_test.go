@@ -40,7 +40,7 @@ func TestConnectionMovesToItsBusiestUnit(t *testing.T) {
 	if err := c.Ready(1); err != nil {
 		t.Fatal(err)
 	}
-	for lun, until := uint64(1), time.Now().Add(10*time.Second); ; {
+	for lun, until := uint64(1), time.Now().Add(patience); ; {
 		if time.Now().After(until) {
 			t.Fatal("the connection has not moved twice")
 		}
@@ -93,7 +93,7 @@ func TestConnectionMovesUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	var running []*initiator.Task
-	for until := time.Now().Add(10 * time.Second); log.count("connection moved") == 0; {
+	for until := time.Now().Add(patience); log.count("connection moved") == 0; {
 		if time.Now().After(until) {
 			t.Fatal("the connection has not moved")
 		}
@@ -101,7 +101,7 @@ func TestConnectionMovesUnderLoad(t *testing.T) {
 			running = append(running, start(t, c, initiator.Command{CDB: cdbRead16(0, 8), LUN: 1, InLen: 4096}))
 		}
 		if len(running) == 0 { // only a NOP-In can open the window now
-			if _, err := c.Step(2 * time.Second); err != nil {
+			if _, err := c.Step(patience); err != nil {
 				t.Fatal(err)
 			}
 			continue

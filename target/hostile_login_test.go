@@ -100,7 +100,7 @@ func endlessLogin(f *field) {
 	more[1] = 0x40
 	go io.Copy(io.Discard, c)
 	sent := 0
-	deadline(c, 3*time.Second)
+	deadline(c, patience)
 	for ; sent < 1<<20; sent += len(more) {
 		if _, err := c.Write(more); err != nil {
 			return
@@ -128,7 +128,7 @@ func crowdedReinstatement(f *field) {
 	var crowd sync.WaitGroup
 	for range 2 * fieldLimits.LoginConnections {
 		crowd.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			if c, err := initiator.Dial(ctx, f.rig.addr, o); err == nil {
 				c.Close()
@@ -145,7 +145,7 @@ func reinstatementStorm(f *field) {
 	for range 6 {
 		storm.Go(func() {
 			for range 8 {
-				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
 				c, err := initiator.Dial(ctx, f.rig.addr, initiator.Options{Target: testTarget, ISID: [6]byte{0x80, 5}})
 				cancel()
 				if err == nil {
@@ -160,7 +160,7 @@ func reinstatementStorm(f *field) {
 
 func strangeTSIH(f *field) {
 	for tsih := uint16(1); tsih < 40; tsih++ {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		_, err := initiator.Dial(ctx, f.rig.addr, initiator.Options{Target: testTarget, ISID: [6]byte{0x80, 4}, TSIH: tsih})
 		cancel()
 		var refused *initiator.LoginFailure
@@ -171,10 +171,16 @@ func strangeTSIH(f *field) {
 }
 
 func manySessions(f *field) {
+	var all []*initiator.Conn
 	for range fieldLimits.Sessions - 1 {
-		f.enemy(initiator.Options{})
+		all = append(all, f.enemy(initiator.Options{}))
+		for _, c := range all { // or who is silent for long is thrown out
+			if err := c.Ping(nil); err != nil {
+				f.Fatal(err)
+			}
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	_, err := initiator.Dial(ctx, f.rig.addr, initiator.Options{Target: testTarget, ISID: [6]byte{0x80, 3}})
 	var refused *initiator.LoginFailure
@@ -184,7 +190,7 @@ func manySessions(f *field) {
 }
 
 func manyDiscoveries(f *field) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for range fieldLimits.Sessions {
 		c, err := initiator.Dial(ctx, f.rig.addr, initiator.Options{})

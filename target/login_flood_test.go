@@ -20,7 +20,8 @@ func TestStaleLoginsMakeRoom(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	time.Sleep(1100 * time.Millisecond)
+	eventually(t, "both are in login", func() bool { return r.server.Holding().Logins == 2 })
+	time.Sleep(1100 * time.Millisecond) // their grace
 	for range 3 {
 		c := r.login(initiator.Options{})
 		res, err := c.Command(make([]byte, 6), 0, nil, 0)

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"testing"
-	"time"
 
 	"lunar/internal/initiator"
 	"lunar/target"
@@ -31,7 +30,7 @@ func (r *rig) leading(o initiator.Options) *initiator.Conn {
 // join adds a connection to the session of c.
 func (r *rig) join(c *initiator.Conn, cid uint16, o initiator.Options) (*initiator.Conn, error) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	o.Target, o.CID = testTarget, cid
 	n, err := c.Join(ctx, r.addr, o)

@@ -128,7 +128,7 @@ func (m *recoveringRun) lost(c *initiator.Conn, err error) {
 	m.mustBeBroken(c.Transport().(*severed), err)
 	m.conns = slices.DeleteFunc(m.conns, func(o *initiator.Conn) bool { return o == c })
 	losses := []*loss{{conn: c}}
-	for late := time.Now().Add(20 * time.Second); len(losses) > 0; {
+	for late := time.Now().Add(patience); len(losses) > 0; {
 		if time.Now().After(late) {
 			m.rt.Fatal("the session cannot be continued")
 		}
@@ -268,7 +268,7 @@ func (m *recoveringRun) describe() string {
 // finish waits for one command.
 func (m *recoveringRun) finish(i int) {
 	l := m.live[i]
-	for late := time.Now().Add(20 * time.Second); !l.Done; {
+	for late := time.Now().Add(patience); !l.Done; {
 		if m.pump() || l.Done {
 			continue
 		}

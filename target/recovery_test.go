@@ -23,12 +23,14 @@ func recoveringRig(t *testing.T, keys ...initiator.Key) (*rig, *initiator.Conn) 
 	return r, c
 }
 
-// settle waits for a task and asks for what may be missing after each silence.
+// settle waits for a task and asks for what may be missing after each silence. What is
+// asked for too early comes twice, so the next silence has to be longer.
 func settle(t *testing.T, c *initiator.Conn, task *initiator.Task) *initiator.Result {
 	t.Helper()
-	for range 200 {
+	silence := 30 * time.Millisecond
+	for late := time.Now().Add(patience); time.Now().Before(late); silence = min(2*silence, time.Second) {
 		for !task.Done {
-			_, err := c.Step(30 * time.Millisecond)
+			_, err := c.Step(silence)
 			if errors.Is(err, initiator.ErrTimeout) {
 				break
 			}

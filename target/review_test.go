@@ -38,7 +38,6 @@ func TestMemoryComesBackAfterAWriteWasTurnedAway(t *testing.T) {
 	}
 	eventually(t, "reads hold all memory", func() bool { return store.Held() == 4 })
 	w := r.login(initiator.Options{ISID: [6]byte{2}})
-	w.Timeout = 3 * time.Second
 	res, err := w.Command(cdbWrite16(0, 1024), 0, pattern(512<<10, 1), 0)
 	if err != nil || res.Status != 0x08 {
 		t.Fatalf("status %#x, %v, expected BUSY", res.Status, err)
@@ -88,7 +87,7 @@ func TestImmediateDataIsKeptForEverySegment(t *testing.T) {
 	store.SetRules()
 	store.Release(-1)
 	for {
-		in, err := c.Receive(3 * time.Second)
+		in, err := c.Receive(patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +110,6 @@ func TestImmediateDataIsKeptForEverySegment(t *testing.T) {
 func TestStatusOfALongReadOpensTheWindow(t *testing.T) {
 	r := newRig(t, rigOptions{config: target.Config{Limits: target.Limits{QueueDepth: 1}}})
 	c := r.login(initiator.Options{})
-	c.Timeout = 3 * time.Second
 	res, err := c.Command(cdbRead16(0, 1024), 0, nil, 512<<10)
 	mustGood(t, res, err)
 	if !c.WindowOpen() {
@@ -124,7 +122,7 @@ func TestStatusOfALongReadOpensTheWindow(t *testing.T) {
 func answers(t *testing.T, c *initiator.Conn, itt uint32) (opcodes []byte, status byte) {
 	t.Helper()
 	for {
-		p, err := c.Receive(3 * time.Second)
+		p, err := c.Receive(patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +197,6 @@ func TestTargetResetTellsWhomeverItHits(t *testing.T) {
 		t.Fatalf("response %d, %v", code, err)
 	}
 	store.Release(-1)
-	victim.Timeout = 3 * time.Second
 	res, err := victim.Wait(task)
 	mustGood(t, res, err)
 }

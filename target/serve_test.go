@@ -118,7 +118,7 @@ func (r *rig) login(o initiator.Options) *initiator.Conn {
 
 func (r *rig) dial(o initiator.Options) *initiator.Conn {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c, err := initiator.Dial(ctx, r.addr, o)
 	if err != nil {

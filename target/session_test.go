@@ -18,8 +18,8 @@ func TestSessionReinstatement(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	old := r.login(initiator.Options{})
 	fresh := r.login(initiator.Options{})
-	if _, err := old.Receive(2 * time.Second); err == nil {
-		t.Fatal("the old session goes on after a login of the same initiator port")
+	if _, err := old.Receive(patience); !errors.Is(err, initiator.ErrClosed) {
+		t.Fatalf("%v, expected that a login of the same initiator port ends the old session", err)
 	}
 	other := r.login(initiator.Options{ISID: [6]byte{0x80, 1, 2, 3, 4, 5}})
 	for _, c := range []*initiator.Conn{fresh, other} {
@@ -33,7 +33,7 @@ func (r *rig) refused(o initiator.Options) *initiator.LoginFailure {
 	if o.Target == "" {
 		o.Target = testTarget
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c, err := initiator.Dial(ctx, r.addr, o)
 	var f *initiator.LoginFailure
@@ -166,7 +166,7 @@ func TestDiscovery(t *testing.T) {
 	}
 	chap := &initiator.CHAP{User: "finder", Secret: []byte("discovery-secret")}
 	for name, want := range map[string]int{"iqn.2026-01.lunar:x": 1, "iqn.2026-01.friend:x": 2} {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		c, err := initiator.Dial(ctx, r.addr, initiator.Options{Initiator: name, CHAP: chap})
 		if err != nil {
@@ -181,24 +181,29 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%s: addresses %v, expected %s,1", name, found[0].Addresses, r.addr)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if _, err := initiator.Dial(ctx, r.addr, initiator.Options{}); err == nil {
 		t.Error("discovery without credentials")
 	}
 }
 
+// watchful asks who is silent soon, and leaves enough time to answer for a test that is
+// kept from running.
+var watchful = rigOptions{config: target.Config{NOPInterval: 50 * time.Millisecond, NOPTimeout: 2 * time.Second}}
+
 func TestDeadPeerIsFound(t *testing.T) {
-	r := newRig(t, rigOptions{config: target.Config{NOPInterval: 50 * time.Millisecond, NOPTimeout: 50 * time.Millisecond}})
+	t.Parallel()
+	r := newRig(t, watchful)
 	c := r.login(initiator.Options{})
-	p, err := c.Receive(5 * time.Second)
+	p, err := c.Receive(patience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Opcode() != initiator.OpNOPIn || p.ITT() != initiator.NoTag {
 		t.Fatalf("opcode %#x, expected a NOP-In that asks", p.Opcode())
 	}
-	if _, err := c.Receive(5 * time.Second); !errors.Is(err, initiator.ErrClosed) {
+	if _, err := c.Receive(patience); !errors.Is(err, initiator.ErrClosed) {
 		t.Fatalf("%v, expected the target to close", err)
 	}
 }
@@ -216,10 +221,11 @@ func TestPing(t *testing.T) {
 // An initiator that answers pings but never sends the data that it was asked
 // for holds buffers that others wait for.
 func TestWithheldDataEndsTheSession(t *testing.T) {
-	r := newRig(t, rigOptions{config: target.Config{NOPInterval: 50 * time.Millisecond, NOPTimeout: 50 * time.Millisecond}})
+	t.Parallel()
+	r := newRig(t, watchful)
 	c := r.login(initiator.Options{})
 	start(t, c, initiator.Command{CDB: cdbWrite16(0, 2048), Out: pattern(1<<20, 2), HoldData: true})
-	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); {
+	for until := time.Now().Add(patience); time.Now().Before(until); {
 		p, err := c.Step(20 * time.Millisecond)
 		if errors.Is(err, initiator.ErrClosed) {
 			return

@@ -13,11 +13,16 @@ import (
 	"lunar/target"
 )
 
+// counted waits until the event threads have done all that goes with what they have
+// sent: a command is counted after its response has left.
+func (r *rig) counted() { r.server.Holding() }
+
 // TestTraffic: commands and data of a session's LUN are counted when they end,
 // and those of its logical unit stay when the session is gone.
 func TestTraffic(t *testing.T) {
 	r := newRig(t, rigOptions{lus: 2})
 	c := r.login(initiator.Options{Alias: "the alias"})
+	r.counted()
 	before := r.server.Sessions()[0].LUNs[0].Traffic
 	for range 3 {
 		res, err := c.Command(cdbWrite16(0, 8), 0, make([]byte, 4096), 0)
@@ -31,6 +36,7 @@ func TestTraffic(t *testing.T) {
 	if res, err = c.Command(make([]byte, 6), 7, nil, 0); err != nil || res.Status == 0 {
 		t.Fatalf("a command to a LUN that is not mapped ended with %v, %v", res, err)
 	}
+	r.counted()
 	s := r.server.Sessions()[0]
 	want := target.Traffic{Reads: before.Reads + 1, Writes: before.Writes + 4, Others: before.Others,
 		ReadBytes: before.ReadBytes + 65536, WrittenBytes: before.WrittenBytes + 3*4096}
@@ -44,15 +50,14 @@ func TestTraffic(t *testing.T) {
 	if _, err := c.Logout(0); err != nil {
 		t.Fatal(err)
 	}
-	for len(r.server.Sessions()) > 0 {
-		runtime.Gosched()
-	}
+	eventually(t, "the session's end", func() bool { return len(r.server.Sessions()) == 0 })
 	if found := r.server.Traffic()[r.lu]; found != want {
 		t.Errorf("after the session found %+v, expected %+v", found, want)
 	}
 	again := r.login(initiator.Options{})
 	res, err = again.Command(cdbWrite16(0, 8), 0, make([]byte, 4096), 0)
 	mustGood(t, res, err)
+	r.counted()
 	if found := r.server.Traffic()[r.lu]; found.Writes != want.Writes+1 || found.WrittenBytes != want.WrittenBytes+4096 {
 		t.Errorf("with another session found %+v, before %+v", found, want)
 	}
@@ -84,6 +89,7 @@ func TestInFlight(t *testing.T) {
 	store.Release(-1)
 	res, err := c.Wait(task)
 	mustGood(t, res, err)
+	r.counted()
 	if n := r.server.Sessions()[0].InFlight; n != 0 {
 		t.Errorf("found %d commands in flight, expected none", n)
 	}

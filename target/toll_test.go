@@ -11,7 +11,7 @@ import (
 // TestCopiesPay: what a copy moves counts for its initiator's limits, in the
 // foreground and, when its session has gone, in the background.
 func TestCopiesPay(t *testing.T) {
-	r := gatedRig(t, everyone(1))
+	r := crawlingRig(t)
 	c := r.login(initiator.Options{})
 	r.lift()
 	data := pattern(1<<20, 5)
@@ -19,7 +19,7 @@ func TestCopiesPay(t *testing.T) {
 	mustGood(t, res, err)
 	self := naaCSCD(t, c, 0)
 	for _, immediate := range []bool{false, true} {
-		r.server.SetQoS(rules(t, everyone(1)))
+		r.server.SetQoS(crawl(t))
 		cdb, list := copyWithin(self, 2048, immediate)
 		task := start(t, c, initiator.Command{CDB: cdb, Out: list})
 		if immediate {
@@ -48,11 +48,11 @@ func TestCopiesPay(t *testing.T) {
 
 // TestAbortOfACopyThatPays: task management does not wait for tokens.
 func TestAbortOfACopyThatPays(t *testing.T) {
-	r := gatedRig(t, everyone(1))
+	r := crawlingRig(t)
 	c := r.login(initiator.Options{})
 	r.lift()
 	self := naaCSCD(t, c, 0)
-	r.server.SetQoS(rules(t, everyone(1)))
+	r.server.SetQoS(crawl(t))
 	cdb, list := copyWithin(self, 2048, false)
 	start(t, c, initiator.Command{CDB: cdb, Out: list})
 	eventually(t, "the copy waits", func() bool { return r.waiting() == 1 })
