@@ -93,13 +93,11 @@ func (w *world) stats() iser.Stats { return w.transport.Stats()[0] }
 // eventually waits for something that another goroutine does.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	for range 1000 {
-		if is() {
-			return
+	for late := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal(what)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatal(what)
 }
 
 // No byte of a read or of a write whose data are fetched is copied between the

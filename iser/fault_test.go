@@ -137,7 +137,7 @@ func TestAbortDuringFetch(t *testing.T) {
 	w.noAnswerBeforePing(t, c, abort)
 	w.server.Device(0).Hold(false)
 	for {
-		p, err := c.Step(10 * time.Second)
+		p, err := c.Step(30 * time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func (w *world) noAnswerBeforePing(t *testing.T, c *initiator.Conn, request *ini
 		t.Fatal(err)
 	}
 	for {
-		p, err := c.Step(10 * time.Second)
+		p, err := c.Step(30 * time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}

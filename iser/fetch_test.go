@@ -48,7 +48,7 @@ func asked(t *testing.T, c *initiator.Conn, opcode, flags byte) *initiator.PDU {
 func answered(t *testing.T, c *initiator.Conn, request *initiator.PDU) byte {
 	t.Helper()
 	for {
-		p, err := c.Step(10 * time.Second)
+		p, err := c.Step(30 * time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}

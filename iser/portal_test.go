@@ -85,7 +85,7 @@ func TestPortalsChange(t *testing.T) {
 	if n := commit(group(second)); n != 1 {
 		t.Errorf("%d sessions are to end, expected that of the portal that is gone", n)
 	}
-	p, err := c.Step(10 * time.Second)
+	p, err := c.Step(30 * time.Second)
 	if err != nil || p.Opcode() != initiator.OpAsync || p.BHS[36] != 1 {
 		t.Errorf("found %v, %v; expected a request to log out", p, err)
 	}

@@ -167,7 +167,7 @@ func (w *world) dial(t testing.TB, o initiator.Options, wo isertest.Options) (*i
 // overTCP logs in over TCP.
 func (w *world) overTCP(t testing.TB, o initiator.Options) *initiator.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	o.Target = testTarget
 	c, err := initiator.Dial(ctx, w.Addrs(1)[0].String(), o)

@@ -61,7 +61,7 @@ func TestSource(t *testing.T) {
 	expectWater(t, w, 3)
 	select {
 	case <-w.told:
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("the loop slept without telling the source")
 	}
 	if _, err := unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}); err != nil {
@@ -84,7 +84,7 @@ func expectWater(t *testing.T, w *well, want int) {
 		if n != want {
 			t.Errorf("found %d, expected %d", n, want)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Fatal("nothing was found")
 	}
 }
