@@ -358,7 +358,7 @@ func TestCloseAgain(t *testing.T) {
 			if err != nil {
 				t.Errorf("%v: %v", policy, err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatalf("%v: it is not closed", policy)
 		}
 		if _, err := c.Wrap(newMem(t, false), VolumeConfig{ID: 77}); err == nil {

@@ -128,7 +128,7 @@ func (p place) open() (*Cache, []backstore.Store, error) {
 }
 
 func (p place) openStore(n int) (s backstore.Store, err error) {
-	for range 500 {
+	for range 3000 { // requests of the killed process may be under way
 		if s, err = backstore.OpenFile(backstore.FileConfig{Path: p.volume(n), Size: killSize, BlockSize: sector, Direct: p.direct}); err == nil {
 			return s, nil
 		}

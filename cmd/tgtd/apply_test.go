@@ -66,7 +66,7 @@ func TestHangup(t *testing.T) {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 			news := c.log.String()[before:]
 			if !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(news, w) }) {
 				return
@@ -102,7 +102,7 @@ func TestHangupWithoutFile(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(s.log.String(), "without a configuration file"); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !strings.Contains(s.log.String(), "without a configuration file"); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("found\n%s", s.log)
 		}

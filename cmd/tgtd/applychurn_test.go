@@ -125,7 +125,7 @@ func (c *churned) parse(text, dir string) *conf.Config {
 // smaller volume.
 func (c *churned) to(text string) {
 	c.t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		for _, name := range []string{"x1", "x2", "x3"} {
 			if c.daemon.config.Load().Volume(name) == nil && !slices.Contains(c.stillLeaving(), name) {
 				os.Remove(filepath.Join(c.dir, name))

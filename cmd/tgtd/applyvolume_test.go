@@ -158,7 +158,7 @@ func TestHangupObjects(t *testing.T) {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(20 * time.Second); !strings.Contains(l.log.String()[before:], want); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(30 * time.Second); !strings.Contains(l.log.String()[before:], want); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("found no %q in\n%s", want, l.log.String()[before:])
 			}

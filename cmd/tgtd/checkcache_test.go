@@ -82,7 +82,7 @@ func TestCheckSegment(t *testing.T) {
 // some of its I/O may have been under way.
 func (w *writeBack) released(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if _, out, _ := w.check(t); !strings.Contains(out, "has it now") {
 			return
 		}

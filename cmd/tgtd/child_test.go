@@ -76,7 +76,7 @@ func (c *child) end(t *testing.T, s syscall.Signal) error {
 			t.Errorf("found a data race in\n%s", c.log)
 		}
 		return err
-	case <-time.After(30 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatalf("tgtd has not ended after %v\n%s", s, c.log)
 		return nil
 	}

@@ -70,7 +70,7 @@ func serveFragile(t *testing.T) *fragiles {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
 		if err := f.server.Shutdown(ctx); err != nil {
 			t.Error(err)

@@ -85,18 +85,18 @@ func (c *controlled) metrics() string {
 	return raw(c.t, api, "/metrics")
 }
 
-// flood starts reads of one block of LUN 0 and waits until all but those that
-// pass at once wait for their turn.
+// flood starts reads of LUN 0 and waits until all but those that pass at once wait for
+// their turn, which at one token per second is a minute for each.
 func (c *controlled) flood(conn *initiator.Conn, n int) (tasks []*initiator.Task) {
 	c.t.Helper()
 	for range n {
-		task, err := conn.Start(initiator.Command{CDB: readOne, InLen: 512})
+		task, err := conn.Start(initiator.Command{CDB: []byte{0x28, 0, 0, 0, 0, 0, 0, 2, 0, 0}, InLen: 512 * 512})
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		tasks = append(tasks, task)
 	}
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		if x := c.explain(initiator.DefaultInitiator); len(x.Flows) > 0 && x.Flows[0].Waiting >= n-2 {
 			return tasks
 		}
@@ -165,7 +165,7 @@ func TestPromisesAreTold(t *testing.T) {
 	c := serveQoS(t, `qos: {capacity: 100000, rules: [{name: gold, initiators: ["iqn.*"], reservation: 10}]}`)
 	conn := dial(t, c.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
 	settle(t, conn, 0)
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(30 * time.Second); ; {
 		transfer(t, conn, readOne, 0, nil, 512)
 		x := c.explain(initiator.DefaultInitiator)
 		if len(x.Promises) == 1 && x.Promises[0].Met >= 1 && len(x.Promises[0].Periods) >= 1 {

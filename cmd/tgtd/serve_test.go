@@ -74,7 +74,7 @@ func serve(t *testing.T, args ...string) *server {
 
 func dial(t *testing.T, portal string, o initiator.Options) *initiator.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	c, err := initiator.Dial(ctx, portal, o)
 	if err != nil {
@@ -213,7 +213,7 @@ targets:
 	settle(t, host, 0)
 	transfer(t, host, write, 0, make([]byte, 512), 0)
 
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for _, o := range []initiator.Options{
 		{Target: "iqn.2026-11.test:t"},
