@@ -50,10 +50,30 @@ func (c *Connection) plug(before, sn pdu.SN) bool {
 			return false
 		}
 	}
-	bhs := pdu.BHS{}
-	bhs.SetCmdSN(sn)
-	c.held = append(c.held, heldRequest{conn: c, bhs: abortedInPlace(bhs)})
+	c.held = append(c.held, placeOf(nil, sn))
 	return true
+}
+
+// placeOf is what takes the place of a command in the command order: a NOP-Out without
+// answer.
+func placeOf(c *Connection, sn pdu.SN) heldRequest {
+	h := heldRequest{conn: c}
+	p := (*pdu.NOPOut)(&h.bhs)
+	p.Init()
+	p.BHS().SetITT(pdu.ReservedTag)
+	p.BHS().SetCmdSN(sn)
+	return h
+}
+
+// abortInPlace leaves nothing of a held command but its place. One that another
+// initiator has ended is its connection's still: if that ends, it is sent again.
+func (c *core) abortInPlace(h *heldRequest, own bool) {
+	c.kept -= h.length()
+	conn := h.conn
+	if own {
+		conn = nil
+	}
+	*h = placeOf(conn, h.bhs.CmdSN())
 }
 
 // fence reports whether the response of a function that ended several tasks has to

@@ -35,7 +35,9 @@ var requests = [64]row{
 }
 
 // heldRequest is a request that came within the window, but before one that is
-// missing. Its memory is its own.
+// missing. Its memory is its own. A NOP-Out without a connection is the place of one
+// that its initiator has aborted, which the end of no connection gives up: nobody sends
+// it again.
 type heldRequest struct {
 	conn      *Connection
 	bhs       pdu.BHS
@@ -136,7 +138,11 @@ func (c *core) release() {
 			continue
 		}
 		h := c.unhold(i)
-		h.run()
+		if h.conn == nil {
+			c.window.Done()
+		} else {
+			h.run()
+		}
 		i = 0
 	}
 }

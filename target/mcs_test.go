@@ -501,3 +501,46 @@ func TestConnectionsComeAndGo(t *testing.T) {
 	res, err := lead.Command(make([]byte, 6), 0, nil, 0)
 	mustGood(t, res, err)
 }
+
+// TestPlacesOutliveTheirConnection: the place of a command that its initiator has
+// aborted before its turn stays taken when the connection ends that asked for that, or
+// that the command came by: nobody will send it again.
+func TestPlacesOutliveTheirConnection(t *testing.T) {
+	for _, came := range []bool{false, true} {
+		for _, function := range []byte{initiator.AbortTask, initiator.AbortTaskSet} {
+			if !came && function == initiator.AbortTaskSet {
+				continue // it speaks of no command that has not come
+			}
+			r := sharedRig(t, rigOptions{})
+			conns := r.shared(3)
+			a, b, c := conns[0], conns[1], conns[2]
+			missing, referenced := a.CmdSN, uint32(0x4711)
+			if came {
+				b.CmdSN = missing + 1
+				referenced = start(t, b, initiator.Command{CDB: cdbWrite16(0, 8), Out: pattern(4096, 1)}).ITT
+				if err := b.Ping(nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a.CmdSN = missing // the function is numbered before what is missing, and waits for nothing
+			if function == initiator.AbortTask {
+				a.CmdSN = missing + 2
+			}
+			itt := taskRequest(t, a, function, referenced, missing+1)
+			if function == initiator.AbortTaskSet {
+				for _, o := range []*initiator.Conn{b, c} {
+					pinged(t, o, o.Pings)
+				}
+			}
+			functionComplete(t, a, itt)
+			a.Close()
+			b.Close()
+			eventually(t, "one connection", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
+			sendMissing(t, c, missing, missing+2)
+			res, err := c.Command(cdbRead16(0, 8), 0, nil, 4096) // the next one, behind the place
+			if err != nil || !bytes.Equal(mustGood(t, res, err).In, make([]byte, 4096)) {
+				t.Errorf("found %v, %+v", err, res)
+			}
+		}
+	}
+}

@@ -109,7 +109,7 @@ func (c *Connection) abortTask(tm *taskManagement, p *pdu.TaskManagementRequest)
 	if t == nil {
 		for i := range c.held {
 			if c.held[i].bhs.ITT() == p.ReferencedTaskTag() && c.held[i].bhs.Opcode() == pdu.OpSCSICommand {
-				c.held[i].bhs = abortedInPlace(c.held[i].bhs)
+				c.abortInPlace(&c.held[i], true)
 				return pdu.FunctionComplete
 			}
 		}
@@ -123,16 +123,6 @@ func (c *Connection) abortTask(tm *taskManagement, p *pdu.TaskManagementRequest)
 	}
 	c.abortFor(tm, t)
 	return pdu.FunctionComplete
-}
-
-// abortedInPlace makes a held command a NOP-Out without answer, which takes
-// its place in the command order.
-func abortedInPlace(bhs pdu.BHS) pdu.BHS {
-	var p pdu.NOPOut
-	p.Init()
-	p.BHS().SetITT(pdu.ReservedTag)
-	p.BHS().SetCmdSN(bhs.CmdSN())
-	return *p.BHS()
 }
 
 // endTasks ends the tasks of the scope on all threads that have some.
@@ -203,7 +193,7 @@ func (c *core) endMatching(tm *taskManagement, match func(*task) bool) {
 	for i := range c.held { // commands that wait for a missing one belong to the task set too
 		h := &c.held[i]
 		if l := c.findLUN(h.bhs.LUN()); h.bhs.Opcode() == pdu.OpSCSICommand && l != nil && match(&task{lun: l}) {
-			h.bhs = abortedInPlace(h.bhs)
+			c.abortInPlace(h, tm.conn != nil && tm.conn.core == c)
 		}
 	}
 }
