@@ -183,6 +183,7 @@ func (b *background) Contain(*scsi.Command) {
 		b.log.Error("panic in a command in the background", "reason", fmt.Sprint(r), "stack", string(debug.Stack()))
 		b.ended = true
 		b.endToll()
+		b.cmd.Forsake()
 		delete(b.thread.backgrounds, b)
 		b.server.letGo(b.held)
 		b.left()

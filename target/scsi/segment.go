@@ -44,6 +44,7 @@ const (
 	receiving              // Data-Out is on its way
 	arrived                // Data-Out is in place
 	running                // the operation is in the hands of the lane or the extent guard
+	handing                // it is being given to the lane
 	done                   // the operation has ended
 )
 
@@ -192,10 +193,13 @@ func (s *segment) submit() {
 		return
 	}
 	s.changing()
+	s.state = handing
 	if lane := s.lane(); lane.TryNow(&s.op) || lane.Submit(&s.op) {
 		c.inline += s.op.Length()
 		s.finish()
+		return
 	}
+	s.state = running
 }
 
 // errSanitizing refuses what came before a sanitize operation and would change

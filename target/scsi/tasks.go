@@ -148,17 +148,6 @@ func (c *Command) leave() {
 	})
 }
 
-// Forsake takes a command out of its task set that is not to be used any more,
-// as it has panicked.
-func (c *Command) Forsake() {
-	if c.place != nil {
-		c.leave()
-	}
-	if c.atomic != nil {
-		c.Nexus.LU.atomics.leave(c)
-	}
-}
-
 // failed follows CHECK CONDITION status: it makes an ACA condition, or ends it.
 func (c *Command) failed() {
 	if c.Nexus.LU == nil || c.Attribute != ACA && !c.hasNACA() {
