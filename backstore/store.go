@@ -69,7 +69,8 @@ type Op struct {
 	// running has ended. It is never called from inside Submit.
 	Done func(*Op)
 
-	lane laneState
+	lane  laneState
+	owner func(*Op) // Done, while a Slot hears of the end
 }
 
 // Info is what a store says of itself. It may change only by Resize.

@@ -102,9 +102,19 @@ func (c *comparison) values(path []string, a, b reflect.Value) {
 		c.structs(path, a, b)
 	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil() && isNested(a.Type().Elem()):
 		c.structs(path, a.Elem(), b.Elem())
+	case a.Kind() == reflect.Pointer && isNested(a.Type().Elem()):
+		c.differs(path, presence(a), presence(b))
 	default:
 		c.differs(path, shown(a), shown(b))
 	}
+}
+
+// presence says whether there is what a pointer leads to.
+func presence(p reflect.Value) string {
+	if p.IsNil() {
+		return nothing
+	}
+	return "it"
 }
 
 // isNamed reports whether a type is that of an object with a name.

@@ -54,7 +54,7 @@ func TestDiff(t *testing.T) {
 		{[]string{"test:*", "test:x*"}, []string{"auth-groups.g.initiators: running with [iqn.2026-11.test:*], the file has [iqn.2026-11.test:x*]"}},
 		{[]string{"type: ram, size: 1MiB", "type: ram, size: 2MiB"}, []string{"volumes.a.size: running with 1MiB, the file has 2MiB"}},
 		{[]string{"64KiB", "128KiB"}, []string{"volumes.b.cache.read-ahead: running with 64KiB, the file has 128KiB"}},
-		{[]string{", cache: {read-ahead: 64KiB}", ", direct: true"}, []string{"volumes.b.cache: differs"}},
+		{[]string{", cache: {read-ahead: 64KiB}", ", direct: true"}, []string{"volumes.b.cache: running with it, the file has nothing"}},
 		{[]string{"  a: {", "  c: {", "0: a", "0: c"}, []string{"volumes.a: running with it, the file has nothing", "volumes.c: running with nothing, the file has it", "targets.iqn.2026-11.test:t.access: differs"}},
 	} {
 		var got []string

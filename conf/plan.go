@@ -31,32 +31,29 @@ func (c *Config) Follow(running *Config) {
 // anyName in a path stands for the name of an object.
 const anyName = "*"
 
-// livePaths say what may change while the server runs; the first that a path
-// begins with decides, and without one it needs a restart.
+// livePaths say what may change while the server runs: what a path begins with.
+// Without one it needs a restart.
 var livePaths = []struct {
 	path  []string
 	whole bool // it is about the object itself, which comes or goes
-	fixed bool // needs a restart
 }{
 	{path: []string{"log", "level"}},
 	{path: []string{"server", "limits"}},
 	{path: []string{"server", "nop"}},
 	{path: []string{"discovery"}},
-	{path: []string{"portal-groups", anyName, "alua", "explicit"}, fixed: true},
 	{path: []string{"portal-groups"}},
 	{path: []string{"auth-groups"}},
 	{path: []string{"targets"}},
 	{path: []string{"volumes", anyName}, whole: true},
 	{path: []string{"volumes", anyName, "size"}},
-	{path: []string{"volumes", anyName, "write"}}, // as far as the open volume can
+	{path: []string{"volumes", anyName, "write"}},
+	{path: []string{"volumes", anyName, "direct"}},
 	{path: []string{"volumes", anyName, "read-only"}},
 	{path: []string{"volumes", anyName, "threads"}},
 	{path: []string{"volumes", anyName, "soft-threshold"}},
 	{path: []string{"volumes", anyName, "sanitize-rate"}},
-	{path: []string{"volumes", anyName, "cache", "min"}},
-	{path: []string{"volumes", anyName, "cache", "max"}},
-	{path: []string{"volumes", anyName, "cache", "flush-age"}},
-	{path: []string{"volumes", anyName, "cache", "dirty-limit"}},
+	{path: []string{"volumes", anyName, "cache"}},
+	{path: []string{"volumes", anyName, "physical-block-size"}},
 	{path: []string{"cache", "dirty-limit"}},
 	{path: []string{"qos", "rules"}},
 	{path: []string{"qos", "groups"}},
@@ -67,7 +64,7 @@ var livePaths = []struct {
 func (d *Difference) live() bool {
 	for _, l := range livePaths {
 		if d.within(l.path) && (!l.whole || len(d.Path) == len(l.path)) {
-			return !l.fixed
+			return true
 		}
 	}
 	return false

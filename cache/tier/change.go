@@ -26,7 +26,19 @@ type Changeable interface {
 	Settled() bool
 	// MayWriteBack reports whether the volume was opened with Back.
 	MayWriteBack() bool
+	// Keep has Close leave what is clean in the cache for the volume of the same ID
+	// that is wrapped next, which gets it if nobody has written to the store since.
+	Keep()
+	// Left reports whether the volume has left the cache. After an error of Close
+	// one that has not goes on as if it had not been called.
+	Left() bool
 }
+
+// Keep implements Changeable.
+func (v *volume) Keep() { v.keeps = true }
+
+// Left implements Changeable.
+func (v *volume) Left() bool { return v.left.Load() }
 
 // MayWriteBack implements Changeable.
 func (v *volume) MayWriteBack() bool { return v.config.Policy == Back }

@@ -83,7 +83,7 @@ func (c *Cache) leave(v *volume) {
 	c.dirty.correcting.Lock()
 	c.unowned.Store(c.dirtyOf(c.mu.volumes))
 	c.dirty.correcting.Unlock()
-	if c.config.Segment == nil {
+	if c.config.Segment == nil && !v.keeps {
 		v.row.free()
 	}
 }

@@ -72,6 +72,7 @@ type volume struct {
 	config settings
 	row    row
 
+	keeps    bool        // Close leaves what is clean
 	stuck    bool        // Close could not write what is dirty
 	left     atomic.Bool // Close took it out of the cache: its number may be another's
 	gone     atomic.Bool // the Cache was closed nevertheless
@@ -254,15 +255,18 @@ func (v *volume) part() error {
 	v.lanes.Wait()
 	v.untuned.Store(true)
 	v.tuning.Wait()
+	if err := v.reshare(0, 0); err != nil {
+		return err
+	}
 	v.retire()
 	v.cache.leave(v)
 	return nil
 }
 
-// retire makes the volume's blocks leave the cache, unless the next process is to
-// find them: for that one it notes the state of the store.
+// retire makes the volume's blocks leave the cache, unless the next process or
+// volume is to find them: for that one it notes the state of the store.
 func (v *volume) retire() {
-	if v.cache.config.Segment == nil {
+	if v.cache.config.Segment == nil && !v.keeps {
 		v.purge()
 		return
 	}

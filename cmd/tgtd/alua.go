@@ -106,7 +106,7 @@ func (c *change) changeAccess() {
 	changed := map[uint16]scsi.PortAccess{}
 	for i := range c.cfg.PortalGroups {
 		g := &c.cfg.PortalGroups[i]
-		if was := c.old.PortalGroup(g.Name); was == nil || was.ALUA != g.ALUA || was.Tag != g.Tag {
+		if was := c.old.PortalGroup(g.Name); was == nil || accessOf(was) != accessOf(g) || was.Tag != g.Tag {
 			changed[g.Tag] = accessOf(g)
 		}
 	}

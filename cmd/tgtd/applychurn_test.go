@@ -28,7 +28,7 @@ const churnLUNs = 4
 func churnConfig(random *rand.Rand) string {
 	kinds := []string{
 		"{type: file, path: x1, size: %dMiB, " + pick(random, "write: sync", "write: through, threads: 2", "sanitize-rate: 1MiB") + "}",
-		"{type: file, path: x2, size: %dMiB, cache: " + pick(random, "true", "{min: 8MiB}", "{max: 4MiB}") + "}",
+		"{type: file, path: x2, size: %dMiB, " + pick(random, "cache: true", "cache: {min: 8MiB}", "cache: {max: 4MiB}", "direct: true") + "}",
 		"{type: file, path: x3, size: %dMiB, cache: {admission: fussy}, write: sync}",
 		"{type: ram, size: 1MiB}",
 	}
@@ -50,9 +50,10 @@ func churnConfig(random *rand.Rand) string {
 	}
 	text := "portal-groups: {a: {listen: [\"127.0.0.1:0\"" + pick(random, "", `, "127.0.0.2:0"`) + "]}}\n"
 	text += fmt.Sprintf("server: {limits: {sessions: %d}}\n", 20+random.IntN(9))
-	text += "cache: {size: 16MiB, block-size: 16KiB}\n"
+	text += "cache: {size: 16MiB, block-size: 16KiB, segment: SEGMENT}\n"
 	text += fmt.Sprintf("auth-groups: {g: {chap: [{user: u, secret: \"a secret of chance %d\"}]}}\n", random.IntN(2))
-	text += fmt.Sprintf("volumes:\n  zero: {type: file, path: zero, size: %dMiB, %s}\n%s\n", 1+random.IntN(3), pick(random, "write: through", "write: sync", "threads: 2, soft-threshold: 1MiB"), strings.Join(volumes, "\n"))
+	text += fmt.Sprintf("volumes:\n  zero: {type: file, path: zero, size: %dMiB, %s}\n%s\n", 1+random.IntN(3), pick(random, "write: through", "write: sync", "threads: 2, soft-threshold: 1MiB", "direct: true", "physical-block-size: 4096",
+		"cache: true", "cache: {read-ahead: 64KiB, admission: fussy}", "write: back, cache: true", "write: back, cache: {min: 4MiB}, direct: false"), strings.Join(volumes, "\n"))
 	text += "targets:\n  iqn.2026-11.test:t:\n    " + pick(random, "", "alias: text\n    ") +
 		"luns: [" + strings.Join(append([]string{"{lun: 0, volume: zero}"}, luns...), ", ") + "]\n"
 	if random.IntN(2) == 0 {
@@ -78,14 +79,15 @@ func pick(random *rand.Rand, words ...string) string { return words[random.IntN(
 // churned is a daemon whose configuration changes at random.
 type churned struct {
 	*applier
-	t      *testing.T
-	portal string
+	t       *testing.T
+	portal  string
+	segment string // directory
 }
 
 func serveChurned(t *testing.T, text string) *churned {
 	t.Helper()
 	dir := t.TempDir()
-	c := &churned{t: t}
+	c := &churned{t: t, segment: memoryDir(t)}
 	cfg := c.parse(text, dir)
 	log := slog.New(slog.DiscardHandler)
 	d, err := assemble(cfg, dir, log)
@@ -112,7 +114,7 @@ func serveChurned(t *testing.T, text string) *churned {
 
 func (c *churned) parse(text, dir string) *conf.Config {
 	c.t.Helper()
-	cfg, _, err := conf.Parse("chance", []byte(text))
+	cfg, _, err := conf.Parse("chance", []byte(strings.Replace(text, "SEGMENT", c.segment, 1)))
 	if err != nil {
 		c.t.Fatalf("%v\n%s", err, text)
 	}
@@ -162,11 +164,20 @@ func (c *churned) effect() (out string) {
 					continue
 				}
 				_, blocks, err := conn.Capacity(lun)
-				mode, modeErr := conn.Command([]byte{0x1a, 0, 0x3f, 0, 255, 0}, lun, nil, 255)
-				if err != nil || modeErr != nil {
-					c.t.Fatal(err, modeErr)
+				if err != nil {
+					c.t.Fatal(err)
 				}
-				out += fmt.Sprintf(" %d=%d/%x", lun, blocks, mode.In)
+				out += fmt.Sprintf(" %d=%d", lun, blocks)
+				for _, cdb := range [][]byte{
+					{0x1a, 0, 0x3f, 0, 255, 0}, {0x12, 0, 0, 0, 255, 0}, {0x12, 1, 0xb0, 0, 255, 0}, {0x12, 1, 0xb2, 0, 255, 0}, {0x12, 1, 0x86, 0, 255, 0},
+					{0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0},
+				} {
+					told, err := conn.Command(cdb, lun, nil, 255)
+					if err != nil {
+						c.t.Fatal(err)
+					}
+					out += fmt.Sprintf("/%x", told.In)
+				}
 			}
 			if _, err := conn.Logout(0); err != nil {
 				c.t.Fatal(err)

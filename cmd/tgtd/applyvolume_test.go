@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,11 +31,7 @@ targets:
 // TestApplyVolumes: what can change of an open volume does, its initiators are
 // told, and nothing that was acknowledged is lost.
 func TestApplyVolumes(t *testing.T) {
-	l := &live{&controlled{t: t, dir: t.TempDir()}, fmt.Sprintf(volumesConfig, fmt.Sprintf(", segment: %s/lunar", memoryDir(t)))}
-	l.file = filepath.Join(l.dir, "tgtd.yaml")
-	writeFile(t, l.file, l.text)
-	writeFile(t, filepath.Join(l.dir, "fixed.img"), string(make([]byte, 1<<20)))
-	l.server = serve(t, "-c", l.file, "--state-dir", l.dir)
+	l := serveVolumes(t)
 	c := dial(t, l.portal, initiator.Options{Target: volumesTarget})
 	for lun := range uint64(3) {
 		settle(t, c, lun)
@@ -102,9 +97,7 @@ func TestApplyVolumes(t *testing.T) {
 		replace []string
 		want    []string
 	}{
-		{[]string{plain, plain + ", write: back, cache: true"}, []string{"needs a restart", "volumes.plain.cache", `volumes.plain.write: running with "through", the file has "back"`}},
-		{[]string{"fixed.img, read-only: true", "fixed.img"}, []string{"needs a restart", "volumes.fixed.read-only: running with true, the file has false"}},
-		{[]string{"cache: {flush-age: 1h}", "cache: {admission: fussy, min: 1MiB}"}, []string{"needs a restart", "volumes.back.cache.admission"}},
+		{[]string{plain, plain + ", block-size: 4096"}, []string{"needs a restart", "volumes.plain.block-size"}},
 		{[]string{"  plain:", "  renamed:", "1: plain", "1: renamed"}, []string{"volume renamed: found the file or device of volume plain", "Apply the configuration without either first"}},
 	} {
 		l.apply(exitFailure, refused.replace, append(refused.want, "was not applied, and nothing was changed")...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 
 	"lunar/cache/tier"
@@ -27,6 +28,7 @@ type assembly struct {
 	daemon    *daemon
 	units     map[string]*scsi.LogicalUnit // by volume name
 	caches    map[string]tier.Changeable   // of the units behind the cache
+	files     map[string]fs.FileInfo       // what volumes were opened from, by their names
 	targets   map[string]target.TargetConfig
 }
 
@@ -39,7 +41,7 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	}
 	a := &assembly{
 		cfg: cfg, log: log, stateDir: stateDir, identity: identity,
-		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, targets: map[string]target.TargetConfig{},
+		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, files: map[string]fs.FileInfo{}, targets: map[string]target.TargetConfig{},
 	}
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)

@@ -21,6 +21,7 @@ type change struct {
 	sizes    resizes
 
 	added    []*addition
+	reopened map[string]bool // volumes that were opened anew
 	portals  *target.PortalChange
 	admitted outcome // of the QoS rules
 	undo     []func() error
@@ -34,7 +35,7 @@ type addition struct {
 }
 
 func (a *applier) newChange(cfg *conf.Config, plan conf.Plan) *change {
-	c := &change{applier: a, old: a.daemon.config.Load(), cfg: cfg, plan: plan}
+	c := &change{applier: a, old: a.daemon.config.Load(), cfg: cfg, plan: plan, reopened: map[string]bool{}}
 	c.sizes = c.newSizes()
 	return c
 }
@@ -42,7 +43,7 @@ func (a *applier) newChange(cfg *conf.Config, plan conf.Plan) *change {
 // make makes the change. After an error nothing has changed, unless the error
 // says so.
 func (c *change) make() error {
-	for _, step := range []func() error{c.measure, c.openVolumes, c.openPortals, c.changeRules, c.changeCaches, c.resize} {
+	for _, step := range []func() error{c.measure, c.openVolumes, c.openPortals, c.changeRules, c.changeCaches, c.reopen, c.resize} {
 		if err := step(); err != nil {
 			return errors.Join(err, c.takeBack())
 		}
@@ -183,6 +184,7 @@ func (c *change) commit() {
 	}
 	for _, n := range c.added {
 		a.units[n.volume.Name] = n.unit
+		n.unit.Reconfigure(settingsOf(c.cfg, n.volume)) // it was opened when another configuration was in force
 		d.AddLogicalUnit(n.unit, max(n.volume.Threads, 1))
 	}
 	c.changeUnits()

@@ -15,10 +15,11 @@ import (
 
 // settingsOf are what a logical unit is told of its volume's configuration and can
 // be told again.
-func settingsOf(v *conf.Volume) scsi.Settings {
+func settingsOf(cfg *conf.Config, v *conf.Volume) scsi.Settings {
 	return scsi.Settings{
 		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly,
 		SanitizeRate: int64(v.SanitizeRate), SoftThreshold: int64(v.SoftThreshold),
+		PhysicalBlock: v.PhysicalBlockSize, ExplicitAccess: explicitAccess(cfg),
 	}
 }
 
@@ -39,36 +40,11 @@ func (a *assembly) cacheChangesOf(v *conf.Volume) tier.Changes {
 	}
 }
 
-// planned is what leads to a configuration. What only volumes that were opened
-// otherwise can do needs a restart.
+// planned is what leads to a configuration.
 func (a *applier) planned(cfg *conf.Config) conf.Plan {
 	running := a.daemon.config.Load()
 	cfg.Follow(running)
-	plan := conf.Between(running, cfg)
-	plan.Live = slices.DeleteFunc(plan.Live, func(d conf.Difference) bool {
-		if !a.fixed(&d, cfg) {
-			return false
-		}
-		plan.Restart = append(plan.Restart, d)
-		return true
-	})
-	return plan
-}
-
-// fixed reports whether the difference is one that an open volume cannot follow.
-func (a *applier) fixed(d *conf.Difference, cfg *conf.Config) bool {
-	if len(d.Path) != 3 || d.Path[0] != "volumes" {
-		return false
-	}
-	open, v := a.daemon.assembly, cfg.Volume(d.Path[1])
-	switch d.Path[2] {
-	case "write":
-		behind := open.caches[v.Name]
-		return v.Write == conf.WriteBack && (behind == nil || !behind.MayWriteBack())
-	case "read-only":
-		return !v.ReadOnly && open.units[v.Name].Store().Info().ReadOnly
-	}
-	return false
+	return conf.Between(running, cfg)
 }
 
 // changeCaches puts into force what has changed of the cache and of how volumes use
@@ -91,7 +67,8 @@ func (c *change) shareCache(from, to *conf.Config) (err error) {
 	c.daemon.cache.SetDirtyLimit(int64(to.Cache.DirtyLimit.Of(a.cacheSize)))
 	var names []string
 	for name := range a.caches {
-		if from.Volume(name) != nil && to.Volume(name) != nil {
+		was, now := from.Volume(name), to.Volume(name)
+		if was != nil && now != nil && !a.reopens(was, now) {
 			names = append(names, name)
 		}
 	}
@@ -115,7 +92,7 @@ func (c *change) changeUnits() {
 		if was == nil || lu == nil {
 			continue
 		}
-		if settings := settingsOf(v); settings != settingsOf(was) {
+		if settings := settingsOf(c.cfg, v); settings != settingsOf(c.old, was) || c.reopened[v.Name] {
 			if err := c.daemon.ReconfigureUnit(lu, settings); err != nil {
 				c.did = append(c.did, fmt.Sprintf("%v; initiators that flush will hear of it", err))
 			}
@@ -123,7 +100,7 @@ func (c *change) changeUnits() {
 		if v.Threads != was.Threads {
 			c.daemon.SpreadLogicalUnit(lu, v.Threads)
 		}
-		if was.Write == conf.WriteBack && v.Write != conf.WriteBack {
+		if was.Write == conf.WriteBack && v.Write != conf.WriteBack && !c.reopened[v.Name] {
 			c.did = append(c.did, fmt.Sprintf("volume %s: %s", v.Name, awaitWritten(lu, c.daemon.assembly.caches[v.Name], closeWait)))
 		}
 	}

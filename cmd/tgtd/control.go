@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"lunar/backstore"
 	"lunar/cache"
 	"lunar/cache/tier"
 	"lunar/conf"
@@ -154,7 +155,7 @@ func volumeOf(v *conf.Volume, lu *scsi.LogicalUnit, t target.Traffic, cached *ti
 		Name: v.Name, Type: string(v.Type), SizeBytes: info.Size, BlockBytes: v.BlockSize,
 		ReadOnly: v.ReadOnly || info.ReadOnly, Write: string(v.Write), IO: ioOf(t),
 	}
-	if c, ok := cached.Volumes[lu.Store()]; ok {
+	if c, ok := cached.Volumes[lu.Store().(*backstore.Slot).Content()]; ok {
 		out.Cache = cachedOf(&c)
 	}
 	return out

@@ -24,30 +24,19 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
-	intents, err := a.intentLog(v)
+	store, behind, err := a.openLayers(v, failing)
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
-	store, err := openStore(v, intents, a.log)
-	if err == nil {
-		store, err = a.cached(v, store, failing)
-	}
-	behind, _ := store.(tier.Changeable)
-	if err == nil {
-		store, err = a.shielded(v, store)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
-	}
-	settings := settingsOf(v)
+	settings := settingsOf(a.cfg, v)
 	config := scsi.LUConfig{
-		Name: v.Name, Store: store, Device: deviceOf(v), BlockSize: v.BlockSize,
+		Name: v.Name, Store: backstore.NewSlot(store), Device: deviceOf(v), BlockSize: v.BlockSize,
 		Vendor: v.Vendor, Product: v.Product,
 		Serial: serialOf(v, a.identity), NAA: v.NAA,
 		WriteThrough: settings.WriteThrough, ReadOnly: settings.ReadOnly, Logger: a.log,
-		Access: configuredAccess(a.cfg), ExplicitAccess: explicitAccess(a.cfg),
+		Access: configuredAccess(a.cfg), ExplicitAccess: settings.ExplicitAccess,
 		Reservations: reserved, SaveReservations: kept.save,
-		PhysicalBlock: v.PhysicalBlockSize, Removable: v.Removable,
+		PhysicalBlock: settings.PhysicalBlock, Removable: v.Removable,
 		SanitizeRate: settings.SanitizeRate, SoftThreshold: settings.SoftThreshold,
 	}
 	err = a.remember(v, &config)
@@ -63,6 +52,27 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		a.caches[v.Name] = behind
 	}
 	return lu, nil
+}
+
+// openLayers opens what holds a volume's bytes, with all that is around it. behind is
+// its part in the cache; nil: there is none. failing hears what the cache could not
+// write.
+func (a *assembly) openLayers(v *conf.Volume, failing *deferral) (store backstore.Store, behind tier.Changeable, err error) {
+	intents, err := a.intentLog(v)
+	if err == nil {
+		store, err = openStore(v, intents, a.log)
+	}
+	if err == nil && v.Path != "" {
+		a.files[v.Name], _ = os.Stat(v.Path) // without, it is not opened anew
+	}
+	if err == nil {
+		store, err = a.cached(v, store, failing)
+	}
+	if err == nil {
+		behind, _ = store.(tier.Changeable)
+		store, err = a.shielded(v, store)
+	}
+	return store, behind, err
 }
 
 // shielded puts protection information around the store of a volume that is to

@@ -25,11 +25,11 @@ const (
 func writeAtomic(c *Command) {
 	lu := c.Nexus.LU
 	s := c.address(math.MaxUint64)
-	unit := uint64(lu.limits.AtomicUnit)
+	unit := uint64(lu.traits().limits.AtomicUnit)
 	switch {
 	case s != nil:
 		c.Fail(s)
-	case c.count > uint64(lu.limits.MaxAtomic) || c.count%unit != 0:
+	case c.count > uint64(lu.traits().limits.MaxAtomic) || c.count%unit != 0:
 		c.Fail(InvalidFieldInCDB(atomicLength, NoBit))
 	case c.lba%unit != 0:
 		c.Fail(InvalidFieldInCDB(atomicLBA, NoBit))

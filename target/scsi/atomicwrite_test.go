@@ -166,16 +166,16 @@ func TestWriteSameToTheEnd(t *testing.T) {
 	}
 	n := newUnit(t, m, LUConfig{})
 	for _, cdb := range [][]byte{cdb16(0x93, 0, 2000, 0), cdb10(0x41, 0, 1000, 0)} {
-		n.LU.limits.MaxWriteSame = 1048
+		n.LU.traits().limits.MaxWriteSame = 1048
 		if x := prompt(t, m).start(n, cdb, make([]byte, 512), 0).finish(); x.c.Status != Good {
 			t.Errorf("%x: %+v", cdb, x.c.Sense)
 		}
-		n.LU.limits.MaxWriteSame = 47
+		n.LU.traits().limits.MaxWriteSame = 47
 		if x := prompt(t, m).start(n, cdb, make([]byte, 512), 0).finish(); x.c.Status != CheckCondition {
 			t.Errorf("%x of more than may be asked for: %02x", cdb, x.c.Status)
 		}
 	}
-	n.LU.limits.MaxWriteSame, n.LU.limits.WriteSameNonZero = 1048, true
+	n.LU.traits().limits.MaxWriteSame, n.LU.traits().limits.WriteSameNonZero = 1048, true
 	if x := prompt(t, m).start(n, cdb16(0x93, 0, 2000, 0), make([]byte, 512), 0).finish(); x.c.Status != CheckCondition {
 		t.Errorf("with WSNZ: %02x", x.c.Status)
 	}

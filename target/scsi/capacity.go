@@ -74,7 +74,7 @@ func runReadCapacity16(c *Command) {
 	blocks := lu.State().Blocks
 	lba := binary.BigEndian.Uint64(c.CDB[2:])
 	sense := checkCapacityLBA(lba, c.CDB[14]&0x01 != 0, blocks)
-	data := readCapacity16(blocks, lu.config.BlockSize, lu.config.PhysicalBlock, lu.info)
+	data := readCapacity16(blocks, lu.config.BlockSize, lu.traits().physical, lu.traits().info)
 	data[12] = typeCodes[lu.protect].capacity
 	c.answer(data, binary.BigEndian.Uint32(c.CDB[10:]), sense)
 }

@@ -21,7 +21,7 @@ func compareAndWrite(c *Command) {
 	}
 	// Data for no blocks at all is what an initiator sends that asks for 256
 	// of them in a field of one byte.
-	if c.count > uint64(lu.limits.MaxCompareAndWrite) || c.count == 0 && c.HasOut && c.EDTL > 0 {
+	if c.count > uint64(lu.traits().limits.MaxCompareAndWrite) || c.count == 0 && c.HasOut && c.EDTL > 0 {
 		c.Fail(InvalidFieldInCDB(compareBlocksField, NoBit))
 		return
 	}

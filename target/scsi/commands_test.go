@@ -219,7 +219,8 @@ func (s warmStore) Temperature() (int, error) {
 func TestTemperature(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	celsius := 0
-	d.lu.store, d.lu.warm = warmStore{infoStore{diskInfo()}, &celsius}, true
+	d.lu.store = warmStore{infoStore{diskInfo()}, &celsius}
+	d.lu.traits().warm = true
 	equal(t, d.good(logCDB(0x00, 0), nil), "00 00 0004 00 0d 0e 2f")
 	for _, tt := range []struct {
 		celsius int

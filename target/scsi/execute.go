@@ -114,12 +114,12 @@ func (state *State) unready(row *Row) *Sense {
 
 // supports reports whether the logical unit has the row's command.
 func (lu *LogicalUnit) supports(row *Row) bool {
-	return (row.Flags&NeedsDiscard == 0 || lu.info.Discard) &&
-		(row.Flags&NeedsErase == 0 || lu.info.Discard && lu.info.DiscardZeroes) &&
-		(row.Flags&NeedsAtomic == 0 || lu.limits.MaxAtomic > 0) &&
+	return (row.Flags&NeedsDiscard == 0 || lu.traits().info.Discard) &&
+		(row.Flags&NeedsErase == 0 || lu.traits().info.Discard && lu.traits().info.DiscardZeroes) &&
+		(row.Flags&NeedsAtomic == 0 || lu.traits().limits.MaxAtomic > 0) &&
 		(row.Flags&NeedsRemovable == 0 || lu.config.Removable) &&
 		(row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2) &&
-		(row.Flags&NeedsExplicitAccess == 0 || lu.config.ExplicitAccess)
+		(row.Flags&NeedsExplicitAccess == 0 || lu.traits().explicit)
 }
 
 // protection returns why n may not write, or nil.

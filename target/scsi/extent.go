@@ -64,7 +64,7 @@ func (c *Command) address(most uint64) *Sense {
 // transfer is address for commands that move the blocks: it sets Length.
 func (c *Command) transfer() *Sense {
 	lu := c.Nexus.LU
-	if s := c.address(uint64(lu.limits.MaxTransfer)); s != nil {
+	if s := c.address(uint64(lu.traits().limits.MaxTransfer)); s != nil {
 		return s
 	}
 	c.Length = uint32(c.count) * c.wireBlock()

@@ -47,9 +47,6 @@ func standardInquiry(peripheral byte, config *LUConfig) []byte {
 	data[3] = inquiryHiSup | inquiryFormat
 	data[4] = inquiryDataLength - 5 // ADDITIONAL LENGTH
 	data[5] = inquiryImplicit | inquiry3PC
-	if config.ExplicitAccess {
-		data[5] |= inquiryExplicit
-	}
 	data[7] = inquiryCmdQue
 	putASCII(data[8:16], config.Vendor)
 	putASCII(data[16:32], config.Product)
@@ -92,6 +89,9 @@ func inquiryData(n *Nexus, cdb *CDB) ([]byte, *Sense) {
 		return vpdData(n, page)
 	}
 	data := standardInquiry(directAccessDevice, &n.LU.config)
+	if n.LU.traits().explicit {
+		data[5] |= inquiryExplicit
+	}
 	if n.normalACA() {
 		data[3] |= inquiryNormACA
 	}

@@ -42,28 +42,28 @@ type BlockLimits struct {
 	AtomicUnit          uint32 // ATOMIC ALIGNMENT and ATOMIC TRANSFER LENGTH GRANULARITY
 }
 
-// Limits returns the logical unit's limits, which never change.
-func (lu *LogicalUnit) Limits() *BlockLimits { return &lu.limits }
+// Limits returns the logical unit's limits; do not change them.
+func (lu *LogicalUnit) Limits() *BlockLimits { return &lu.traits().limits }
 
-func (lu *LogicalUnit) blockLimits() BlockLimits {
-	size := uint32(lu.config.BlockSize)
+// blockLimits are those for logical blocks of size bytes.
+func blockLimits(size uint32, t *traits) BlockLimits {
 	l := BlockLimits{
 		MaxTransfer:        maxTransferBlocks,
 		OptimalTransfer:    MaxSegments * SegmentSize / size,
-		OptimalGranularity: uint16(max(1, uint32(lu.config.PhysicalBlock)/size)),
+		OptimalGranularity: uint16(max(1, uint32(t.physical)/size)),
 		MaxPrefetch:        maxTransferBlocks,
 		MaxCompareAndWrite: uint8(min(maxCompareBlocks, maxCompare/size)),
 		MaxWriteSame:       uint64(maxZero / size),
-		WriteSameNonZero:   lu.info.Size > maxZero, // it could ask for more than may be asked for
+		WriteSameNonZero:   t.info.Size > maxZero, // it could ask for more than may be asked for
 	}
-	if lu.info.MaxAtomic > 0 {
-		l.MaxAtomic = min(SegmentSize, uint32(lu.info.MaxAtomic)) / size
-		l.AtomicUnit = max(1, uint32(lu.info.AtomicUnit)/size)
+	if t.info.MaxAtomic > 0 {
+		l.MaxAtomic = min(SegmentSize, uint32(t.info.MaxAtomic)) / size
+		l.AtomicUnit = max(1, uint32(t.info.AtomicUnit)/size)
 	}
-	if lu.info.Discard {
+	if t.info.Discard {
 		l.MaxUnmap = maxZero / size
 		l.MaxUnmapDescriptors = maxUnmapDescriptors
-		l.UnmapGranularity = max(1, uint32(lu.info.DiscardGran)/size)
+		l.UnmapGranularity = max(1, uint32(t.info.DiscardGran)/size)
 	}
 	return l
 }

@@ -28,7 +28,7 @@ var logPages = []struct {
 	Has  func(*LogicalUnit) bool // nil: every logical unit
 }{
 	{logProvisioning, provisioningLog, (*LogicalUnit).knowsSpace},
-	{logTemperature, temperatureLog, func(lu *LogicalUnit) bool { return lu.warm }},
+	{logTemperature, temperatureLog, func(lu *LogicalUnit) bool { return lu.traits().warm }},
 	{logStartStop, startStopLog, nil},
 	{logExceptions, exceptionsLog, nil},
 }
@@ -44,7 +44,7 @@ func runLogSense(c *Command) {
 		c.Fail(InvalidFieldInCDB(2, 7))
 		return
 	}
-	if code == logTemperature && lu.warm && c.CDB[3] == 0 { // a disk takes its time
+	if code == logTemperature && lu.traits().warm && c.CDB[3] == 0 { // a disk takes its time
 		c.register(func() outcome {
 			body, _ := lu.logPage(code)
 			return func(c *Command) { c.reportLog(code, body) }

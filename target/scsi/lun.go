@@ -31,7 +31,7 @@ type LUConfig struct {
 	NAA           uint64          // NAA locally assigned (3h...) identifier (VPD 83h); default from Serial
 	WriteThrough  bool            // see Settings
 	ReadOnly      bool            // see Settings
-	PhysicalBlock int             // physical block length in bytes that initiators are told; default the store's
+	PhysicalBlock int             // see Settings
 	Removable     bool            // the medium can be ejected and loaded
 	SanitizeRate  int64           // see Settings
 	SoftThreshold int64           // see Settings
@@ -40,7 +40,7 @@ type LUConfig struct {
 	// Access is how the unit is reached through portal groups at first, by
 	// tag: active/optimized where it does not say.
 	Access map[uint16]PortAccess
-	// ExplicitAccess lets initiators change that (SET TARGET PORT GROUPS).
+	// ExplicitAccess: see Settings.
 	ExplicitAccess bool
 
 	// Reservations are persistent reservations of before a loss of power.
@@ -68,8 +68,7 @@ type LUConfig struct {
 type LogicalUnit struct {
 	config     LUConfig
 	store      backstore.Store
-	info       backstore.Info // as of the start; the size is State's
-	limits     BlockLimits
+	found      atomic.Pointer[traits] // replaced under mu
 	blockShift uint
 	protect    protect.Type // of the store's protection information
 
@@ -82,7 +81,6 @@ type LogicalUnit struct {
 	clock   clock
 	space   spaceWatch
 
-	warm         bool                        // the store knows its temperature
 	identifying  atomic.Pointer[Identifying] // replaced by registrar
 	sanitizeRate atomic.Int64                // see Settings
 
@@ -132,18 +130,15 @@ type State struct {
 // now on. It fails when the store cannot hold blocks of the configured size;
 // the store is still the caller's then.
 func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
-	lu := &LogicalUnit{config: config, store: config.Store, info: config.Store.Info()}
+	lu, info := &LogicalUnit{config: config, store: config.Store}, config.Store.Info()
 	lu.config.setDefaults()
-	if err := lu.checkSize(); err != nil {
+	if err := lu.checkSize(info); err != nil {
 		return nil, fmt.Errorf("volume %q: %w", config.Name, err)
 	}
-	setDefault(&lu.config.PhysicalBlock, lu.info.PhysicalBlock)
 	lu.clock.began = time.Now()
 	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
-	lu.limits = lu.blockLimits()
-	if s, ok := config.Store.(protected); ok {
-		lu.protect = s.Type()
-	}
+	lu.found.Store(lu.findTraits(config.settings(), info))
+	lu.protect = protectionOf(config.Store)
 	lu.mu.nexuses = make(map[*Nexus]struct{})
 	lu.access.Store(initialAccess(config.Access))
 	lu.reservations.Store(config.Reservations)
@@ -153,13 +148,11 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	if s, ok := config.Store.(backstore.WriteBack); ok {
 		lu.inherited = s.Dirty() > 0
 	}
-	state := lu.defaultState(&State{WriteThrough: config.WriteThrough, ReadOnly: config.ReadOnly || lu.info.ReadOnly})
-	state.Blocks = uint64(lu.info.Size) >> lu.blockShift
+	state := lu.defaultState(&State{WriteThrough: config.WriteThrough, ReadOnly: config.ReadOnly || info.ReadOnly})
+	state.Blocks = uint64(info.Size) >> lu.blockShift
 	state.Sanitize = interrupted(config.Sanitizing)
 	lu.state.Store(state)
 	lu.identifying.Store(&config.Identifying)
-	_, cold := backstore.TemperatureOf(lu.store)
-	lu.warm = cold == nil
 	lu.sanitizeRate.Store(config.SanitizeRate)
 	lu.watchSpace(config.SoftThreshold)
 	return lu, nil
@@ -193,21 +186,36 @@ func locallyAssigned(serial string) uint64 {
 	return h.Sum64()>>4 | 3<<60
 }
 
+// settings are those that the configuration has.
+func (config *LUConfig) settings() Settings {
+	return Settings{
+		WriteThrough: config.WriteThrough, ReadOnly: config.ReadOnly, SanitizeRate: config.SanitizeRate, SoftThreshold: config.SoftThreshold,
+		PhysicalBlock: config.PhysicalBlock, ExplicitAccess: config.ExplicitAccess,
+	}
+}
+
 // checkSize holds the block size against what the store says of itself.
-func (lu *LogicalUnit) checkSize() error {
+func (lu *LogicalUnit) checkSize(info backstore.Info) error {
 	size := lu.config.BlockSize
 	if size != 512 && size != 4096 {
 		return fmt.Errorf("block size %d: expected 512 or 4096", size)
 	}
-	if unit := lu.info.BlockSize; unit > 1 && size%unit != 0 {
-		return fmt.Errorf("block size %d: expected a multiple of %d, the smallest unit that %s can write", size, unit, lu.info.Describe)
+	if err := lu.checkUnit(info); err != nil {
+		return err
 	}
-	if lu.info.Size < int64(size) {
-		return fmt.Errorf("%s has %d bytes: expected at least one block of %d", lu.info.Describe, lu.info.Size, size)
+	if info.Size < int64(size) {
+		return fmt.Errorf("%s has %d bytes: expected at least one block of %d", info.Describe, info.Size, size)
 	}
-	if rest := lu.info.Size % int64(size); rest != 0 {
+	if rest := info.Size % int64(size); rest != 0 {
 		lu.config.Logger.Warn("the end of the backing store is not used: it is no whole block",
 			"volume", lu.config.Name, "bytes", rest, "block size", size)
+	}
+	return nil
+}
+
+func (lu *LogicalUnit) checkUnit(info backstore.Info) error {
+	if size, unit := lu.config.BlockSize, info.BlockSize; unit > 1 && size%unit != 0 {
+		return fmt.Errorf("block size %d: expected a multiple of %d, the smallest unit that %s can write", size, unit, info.Describe)
 	}
 	return nil
 }

@@ -172,7 +172,7 @@ func (c *Command) modeParameters() *modeParameters {
 // Its Blocks are not set: they are no mode parameter.
 func (lu *LogicalUnit) defaultState(s *State) *State {
 	return &State{
-		WriteCache: lu.info.VolatileCache && !s.WriteThrough, OwnTags: lu.protect != protect.None,
+		WriteCache: lu.traits().info.VolatileCache && !s.WriteThrough, OwnTags: lu.protect != protect.None,
 		WriteThrough: s.WriteThrough, ReadOnly: s.ReadOnly,
 	}
 }

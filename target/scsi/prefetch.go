@@ -16,12 +16,12 @@ func prefetch(c *Command) {
 		return
 	}
 	lu := c.Nexus.LU
-	if _, ok := c.Lane.(backstore.Lender); !ok || c.count > uint64(lu.limits.MaxPrefetch) {
+	if backstore.LenderOf(c.Lane) == nil || c.count > uint64(lu.traits().limits.MaxPrefetch) {
 		c.Good()
 		return
 	}
 	if c.count == 0 {
-		c.count = min(lu.state.Load().Blocks-c.lba, uint64(lu.limits.MaxPrefetch))
+		c.count = min(lu.state.Load().Blocks-c.lba, uint64(lu.traits().limits.MaxPrefetch))
 	}
 	c.work.at, c.work.left = c.lba, c.count
 	n := uint32(min(c.count<<lu.blockShift, SegmentSize))
@@ -56,8 +56,8 @@ func prefetchStep(c *Command) {
 
 // isCached reports whether the lane has all of the extent in memory.
 func (c *Command) isCached(off, n int64) bool {
-	lender := c.Lane.(backstore.Lender)
-	for n > 0 {
+	lender := backstore.LenderOf(c.Lane)
+	for n > 0 && lender != nil {
 		ref := lender.Lend(off, int(n))
 		if ref == nil {
 			return false
@@ -66,5 +66,5 @@ func (c *Command) isCached(off, n int64) bool {
 		ref.Release()
 		off, n = off+part, n-part
 	}
-	return true
+	return lender != nil
 }

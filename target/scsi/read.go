@@ -16,7 +16,7 @@ func read(c *Command) {
 }
 
 func startRead(c *Command) {
-	if lu := c.Nexus.LU; c.wantsMedium() && lu.info.VolatileCache {
+	if lu := c.Nexus.LU; c.wantsMedium() && lu.traits().info.VolatileCache {
 		c.flushRange(lu.byteOff(c.lba), int64(c.count<<lu.blockShift), readFlushed)
 		return
 	}

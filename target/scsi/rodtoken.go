@@ -191,7 +191,7 @@ func newToken(n *Nexus, ranges []byteRange, timeout time.Duration) *rodToken {
 	creatorDescriptor(n.LU, d[16:48])
 	be.PutUint64(d[56:], uint64(t.size)) // NUMBER OF BYTES REPRESENTED, of 16 bytes
 	lu := n.LU
-	blocks := readCapacity16(lu.state.Load().Blocks, lu.config.BlockSize, lu.config.PhysicalBlock, lu.info)
+	blocks := readCapacity16(lu.state.Load().Blocks, lu.config.BlockSize, lu.traits().physical, lu.traits().info)
 	copy(d[96:128], blocks[8:]) // DEVICE TYPE SPECIFIC DATA: READ CAPACITY(16) without the LBA
 	// TARGET DEVICE DESCRIPTOR, behind which all is secret. The longest iSCSI
 	// name (RFC 7143 section 4.2.7.1) leaves more than 100 bytes.

@@ -28,10 +28,8 @@ type spaceWatch struct {
 // watchSpace begins to look whether less than threshold bytes are left, if it is
 // not 0. Close ends it.
 func (lu *LogicalUnit) watchSpace(threshold int64) {
-	if lu.info.Thin {
-		_, err := backstore.SpaceOf(lu.store)
-		lu.space.known.Store(err == nil)
-	}
+	_, err := backstore.SpaceOf(lu.store)
+	lu.space.known.Store(err == nil && lu.traits().info.Thin)
 	lu.space.threshold.Store(threshold)
 	lu.space.reached = false
 	if threshold <= 0 || !lu.knowsSpace() {
@@ -90,7 +88,7 @@ func (lu *LogicalUnit) thresholdExponent() byte {
 		return 0
 	}
 	const finest = 20 // bits of bytes: sets of 1 MiB
-	coarse := max(0, bits.Len64(uint64(lu.info.Size))-32)
+	coarse := max(0, bits.Len64(uint64(lu.traits().info.Size))-32)
 	return byte(max(1, max(finest, coarse)-int(lu.blockShift)))
 }
 

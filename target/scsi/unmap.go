@@ -49,7 +49,7 @@ func unmapDescriptors(c *Command) ([]byte, *Sense) {
 
 // checkUnmap checks all descriptors against the medium and the limits.
 func (lu *LogicalUnit) checkUnmap(descriptors []byte) *Sense {
-	if uint32(len(descriptors)/unmapDescriptor) > lu.limits.MaxUnmapDescriptors {
+	if uint32(len(descriptors)/unmapDescriptor) > lu.traits().limits.MaxUnmapDescriptors {
 		return InvalidFieldInList(2, NoBit)
 	}
 	blocks, total := lu.state.Load().Blocks, uint64(0)
@@ -58,7 +58,7 @@ func (lu *LogicalUnit) checkUnmap(descriptors []byte) *Sense {
 		if lba > blocks || n > blocks-lba {
 			return LBAOutOfRange
 		}
-		if total += n; total > uint64(lu.limits.MaxUnmap) {
+		if total += n; total > uint64(lu.traits().limits.MaxUnmap) {
 			return InvalidFieldInList(unmapHeader+at+8, NoBit)
 		}
 	}

@@ -39,8 +39,8 @@ var vpdPages = []struct {
 	{vpdExtendedInquiry, extendedInquiry},
 	{vpdModePagePolicy, modePagePolicy},
 	{vpdThirdPartyCopy, thirdPartyCopy},
-	{vpdBlockLimits, func(n *Nexus) []byte { return blockLimitsPage(&n.LU.limits) }},
-	{vpdBlockCharacteristics, func(n *Nexus) []byte { return blockCharacteristics(n.LU.info) }},
+	{vpdBlockLimits, func(n *Nexus) []byte { return blockLimitsPage(&n.LU.traits().limits) }},
+	{vpdBlockCharacteristics, func(n *Nexus) []byte { return blockCharacteristics(n.LU.traits().info) }},
 	{vpdBlockProvisioning, func(n *Nexus) []byte { return blockProvisioning(n.LU) }},
 }
 
@@ -84,7 +84,7 @@ func extendedInquiry(n *Nexus) []byte {
 		body[0] = typeCodes[n.LU.protect].extended | tagChecks
 	}
 	body[1] = 0x04 | 0x02 | 0x01 // HEADSUP, ORDSUP, SIMPSUP
-	if n.LU.info.VolatileCache {
+	if n.LU.traits().info.VolatileCache {
 		body[2] = 0x01 // V_SUP
 	}
 	return body
@@ -145,7 +145,7 @@ const (
 
 // blockProvisioning is page B2h: what can be unmapped by which command.
 func blockProvisioning(lu *LogicalUnit) []byte {
-	info := lu.info
+	info := lu.traits().info
 	body := make([]byte, blockProvisioningSize)
 	if !info.Discard {
 		return body

@@ -30,15 +30,15 @@ func writeSame(c *Command) {
 // writeSameExtent decodes what the CDB is about.
 func (c *Command) writeSameExtent() *Sense {
 	lu := c.Nexus.LU
-	if s := c.address(lu.limits.MaxWriteSame); s != nil {
+	if s := c.address(lu.traits().limits.MaxWriteSame); s != nil {
 		return s
 	}
 	if c.count == 0 { // all that is left of the medium
-		if c.count = lu.state.Load().Blocks - c.lba; lu.limits.WriteSameNonZero || c.count > lu.limits.MaxWriteSame {
+		if c.count = lu.state.Load().Blocks - c.lba; lu.traits().limits.WriteSameNonZero || c.count > lu.traits().limits.MaxWriteSame {
 			return InvalidFieldInCDB(lengthField(&c.CDB), NoBit)
 		}
 	}
-	if c.flags()&unmapBit != 0 && !lu.info.Discard {
+	if c.flags()&unmapBit != 0 && !lu.traits().info.Discard {
 		return InvalidFieldInCDB(flagsByte(&c.CDB), 3)
 	}
 	c.fua = !lu.state.Load().WriteCache
@@ -81,7 +81,7 @@ func zeroOrRepeat(c *Command) {
 // is released reads as zeroes.
 func (c *Command) zero() {
 	c.work.kind = backstore.WriteZeroes
-	if c.flags()&unmapBit != 0 && c.Nexus.LU.info.DiscardZeroes {
+	if c.flags()&unmapBit != 0 && c.Nexus.LU.traits().info.DiscardZeroes {
 		c.work.kind = backstore.Discard
 	}
 	c.run(zeroStep)

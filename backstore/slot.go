@@ -1,0 +1,316 @@
+package backstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"lunar/internal/buf"
+	"lunar/internal/evloop"
+)
+
+// Slot is a Store that stands for another one, which can be exchanged while event
+// threads use it, as a disk in its slot can: what is under way ends before, what
+// comes meanwhile waits. It owns the store that it has.
+type Slot struct {
+	store      atomic.Pointer[slotted]
+	exchanging sync.Mutex
+	asking     sync.RWMutex // held shared by who asks the store besides lanes, and while there is none
+	mu         struct {
+		sync.Mutex
+		lanes map[*slotLane]struct{}
+		away  bool // no lane may be opened: lanes that come wait
+	}
+}
+
+type slotted struct{ Store }
+
+// errExchanging answers who asks a store while it is being exchanged.
+var errExchanging = errors.New("the backing store is being opened anew")
+
+// NewSlot returns a Slot with a store.
+func NewSlot(store Store) *Slot {
+	s := &Slot{}
+	s.mu.lanes = make(map[*slotLane]struct{})
+	s.store.Store(&slotted{store})
+	return s
+}
+
+// Content returns the store that the Slot has now.
+func (s *Slot) Content() Store { return s.store.Load().Store }
+
+// Exchange calls exchange when all operations on the store have ended and its lanes
+// are closed; what exchange returns takes its place, with an error or without. nil
+// is no store: all operations fail with the error until another Exchange. Operations
+// that come meanwhile wait for the end of that. An error of ctx tells that something
+// did not end in time; exchange was not called then, and the store goes on.
+// Exchange must not be called on an event thread, and the lanes' threads must run.
+func (s *Slot) Exchange(ctx context.Context, exchange func(Store) (Store, error)) error {
+	s.exchanging.Lock()
+	defer s.exchanging.Unlock()
+	for _, drained := range s.hold() {
+		select {
+		case <-drained:
+		case <-ctx.Done():
+			s.resume()
+			return fmt.Errorf("%s: what is under way has not ended: %w", s.Info().Describe, ctx.Err())
+		}
+	}
+	for _, l := range s.open() {
+		l.do(l.let)
+	}
+	s.asking.Lock()
+	next, err := exchange(s.Content())
+	if next == nil {
+		next = &noStore{s.Info(), fmt.Errorf("%w: %w", ErrGone, err)}
+	}
+	s.store.Store(&slotted{next})
+	s.asking.Unlock()
+	s.resume()
+	return err
+}
+
+// hold keeps lanes from being opened, and has those that there are hold what comes:
+// each closes a channel when nothing is under way on it any more.
+func (s *Slot) hold() (drained []chan struct{}) {
+	s.mu.Lock()
+	s.mu.away = true
+	s.mu.Unlock()
+	for _, l := range s.open() {
+		ended := make(chan struct{})
+		l.loop.Post(evloop.Func(func() { l.hold(ended) }))
+		drained = append(drained, ended)
+	}
+	return drained
+}
+
+// resume has all lanes go on, with the store that there is now.
+func (s *Slot) resume() {
+	s.mu.Lock()
+	s.mu.away = false
+	s.mu.Unlock()
+	for _, l := range s.open() {
+		l.do(l.resume)
+	}
+}
+
+// open returns the lanes that are open.
+func (s *Slot) open() []*slotLane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.mu.lanes))
+}
+
+// Info implements Store.
+func (s *Slot) Info() Info { return s.store.Load().Info() }
+
+// Close implements Store.
+func (s *Slot) Close() error { return s.Content().Close() }
+
+// Lane implements Store.
+func (s *Slot) Lane(l *evloop.Loop) (Lane, error) {
+	lane := &slotLane{slot: s, loop: l}
+	lane.done = lane.ended
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if lane.held = s.mu.away; !lane.held {
+		if err := lane.open(); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.lanes[lane] = struct{}{}
+	return lane, nil
+}
+
+// Dirty implements WriteBack for a store that does.
+func (s *Slot) Dirty() int64 {
+	if w, ok := s.Content().(WriteBack); ok && s.asking.TryRLock() {
+		defer s.asking.RUnlock()
+		return w.Dirty()
+	}
+	return 0
+}
+
+// Resize implements Resizer for a store that does.
+func (s *Slot) Resize(size int64) error {
+	s.asking.RLock()
+	defer s.asking.RUnlock()
+	return Resize(s.Content(), size)
+}
+
+// Space implements Spacious for a store that does.
+func (s *Slot) Space() (Space, error) {
+	if !s.asking.TryRLock() { // an event thread may ask, which must not wait
+		return Space{}, errExchanging
+	}
+	defer s.asking.RUnlock()
+	return SpaceOf(s.Content())
+}
+
+// Temperature implements Thermal for a store that does.
+func (s *Slot) Temperature() (int, error) {
+	if !s.asking.TryRLock() {
+		return 0, errExchanging
+	}
+	defer s.asking.RUnlock()
+	return TemperatureOf(s.Content())
+}
+
+// slotLane is an event thread's way into a Slot.
+type slotLane struct {
+	slot    *Slot
+	loop    *evloop.Loop
+	below   Lane   // nil while there is none, which it is held for
+	lender  Lender // below, if it is one
+	running int    // operations that below has
+	held    bool
+	closed  bool
+	waiting []*Op         // that came while it is held
+	drained chan struct{} // to be closed when nothing is running
+	done    func(*Op)     // ended, made once
+}
+
+func (l *slotLane) open() (err error) {
+	if l.below, err = l.slot.Content().Lane(l.loop); err == nil {
+		l.lender, _ = l.below.(Lender)
+	}
+	return err
+}
+
+// TryNow implements Lane.
+func (l *slotLane) TryNow(op *Op) bool { return !l.held && l.below.TryNow(op) }
+
+// Submit implements Lane.
+func (l *slotLane) Submit(op *Op) bool {
+	if l.held {
+		l.waiting = append(l.waiting, op)
+		return false
+	}
+	op.owner, op.Done = op.Done, l.done
+	if l.below.Submit(op) {
+		op.Done, op.owner = op.owner, nil
+		return true
+	}
+	l.running++
+	return false
+}
+
+// ended is Done of what the store has.
+func (l *slotLane) ended(op *Op) {
+	op.Done, op.owner = op.owner, nil
+	l.running--
+	l.tell()
+	op.Done(op)
+}
+
+// Lend implements Lender.
+func (l *slotLane) Lend(off int64, n int) *buf.Ref {
+	if l.held || l.lender == nil {
+		return nil
+	}
+	return l.lender.Lend(off, n)
+}
+
+// LenderOf returns the lane as a Lender, or nil if what it leads to lends nothing.
+func LenderOf(l Lane) Lender {
+	if s, ok := l.(*slotLane); ok && s.lender == nil {
+		return nil
+	}
+	lender, _ := l.(Lender)
+	return lender
+}
+
+// Close implements Lane.
+func (l *slotLane) Close() {
+	l.closed = true
+	l.let()
+	l.slot.mu.Lock()
+	delete(l.slot.mu.lanes, l)
+	l.slot.mu.Unlock()
+}
+
+// do runs f on the lane's thread and waits for it.
+func (l *slotLane) do(f func()) {
+	done := make(chan struct{})
+	l.loop.Post(evloop.Func(func() {
+		defer close(done)
+		f()
+	}))
+	<-done
+}
+
+// hold has operations wait that come from now on, and tells when all others have
+// ended.
+func (l *slotLane) hold(drained chan struct{}) {
+	l.held, l.drained = true, drained
+	l.tell()
+}
+
+func (l *slotLane) tell() {
+	if l.drained != nil && l.running == 0 {
+		close(l.drained)
+		l.drained = nil
+	}
+}
+
+// let closes the store's lane.
+func (l *slotLane) let() {
+	if l.below != nil {
+		l.below.Close()
+	}
+	l.below, l.lender = nil, nil
+}
+
+// resume begins what has waited.
+func (l *slotLane) resume() {
+	if l.closed {
+		return
+	}
+	if l.below == nil {
+		if err := l.open(); err != nil {
+			l.below = noLane{err}
+		}
+	}
+	l.held, l.drained = false, nil
+	waiting := l.waiting
+	l.waiting = nil
+	for _, op := range waiting {
+		if l.TryNow(op) || l.Submit(op) {
+			op.Done(op)
+		}
+	}
+}
+
+// noStore is the content of an empty Slot.
+type noStore struct {
+	info Info
+	err  error
+}
+
+// Info implements Store: what the store was that should be there.
+func (n *noStore) Info() Info { return n.info }
+
+// Lane implements Store.
+func (n *noStore) Lane(*evloop.Loop) (Lane, error) { return nil, n.err }
+
+// Close implements Store.
+func (n *noStore) Close() error { return nil }
+
+// noLane leads nowhere.
+type noLane struct{ err error }
+
+// TryNow implements Lane.
+func (n noLane) TryNow(op *Op) bool {
+	op.Err = n.err
+	return true
+}
+
+// Submit implements Lane.
+func (n noLane) Submit(op *Op) bool { return n.TryNow(op) }
+
+// Close implements Lane.
+func (n noLane) Close() {}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/backstore"
+	"lunar/cache/tier"
+	"lunar/conf"
+	"lunar/internal/evloop"
+	"lunar/target/scsi"
+)
+
+// reopenWait is how long what is under way on a volume may take to end before the
+// volume is opened anew; others wait meanwhile.
+const reopenWait = 5 * time.Second
+
+// reopens reports whether a volume has to be opened anew to follow its keys. That
+// it becomes read-only, is written by another policy or has another share of the
+// cache an open volume follows.
+func (a *assembly) reopens(was, now *conf.Volume) bool {
+	behind := a.caches[was.Name]
+	switch {
+	case was.Direct != now.Direct, (was.Cache == nil) != (now.Cache == nil):
+		return true
+	case was.Cache != nil && (was.Cache.Admission != now.Cache.Admission || was.Cache.ReadAhead != now.Cache.ReadAhead):
+		return true
+	case now.Write == conf.WriteBack && behind != nil && !behind.MayWriteBack():
+		return true
+	}
+	return was.ReadOnly && !now.ReadOnly && a.units[was.Name].Store().Info().ReadOnly
+}
+
+// reopen opens volumes anew that can follow their keys in no other way. What their
+// initiators have sent waits for some milliseconds.
+func (c *change) reopen() error {
+	for i := range c.cfg.Volumes {
+		now := &c.cfg.Volumes[i]
+		was := c.old.Volume(now.Name)
+		if was == nil || !c.daemon.assembly.reopens(was, now) {
+			continue
+		}
+		if err := c.daemon.reopen(c.life, was, now); err != nil {
+			return fmt.Errorf("volume %s: %w", now.Name, err)
+		}
+		c.reopened[now.Name] = true
+		c.undo = append(c.undo, func() error { return c.daemon.reopen(c.life, now, was) })
+	}
+	return nil
+}
+
+// reopen opens an open volume as another configuration says. After an error it is
+// open as before, unless the error says that it cannot be served.
+func (d *daemon) reopen(life context.Context, from, to *conf.Volume) error {
+	a := d.assembly
+	r := &reopening{assembly: a, unit: a.units[from.Name], from: *from, to: *to, behind: a.caches[from.Name], loop: d.Loops()[0]}
+	r.keepSize()
+	if err := r.probe(); err != nil {
+		return err
+	}
+	if err := r.writeDirty(); err != nil {
+		return errors.Join(err, r.restore())
+	}
+	if err := d.noteVolumes([]conf.Volume{r.to}); err != nil {
+		return errors.Join(err, r.restore())
+	}
+	ctx, cancel := context.WithTimeout(life, reopenWait)
+	defer cancel()
+	err := r.unit.Store().(*backstore.Slot).Exchange(ctx, r.exchange)
+	if err != nil && !r.closed {
+		err = errors.Join(err, r.restore())
+	}
+	delete(a.caches, from.Name)
+	if r.behind != nil {
+		a.caches[from.Name] = r.behind
+	}
+	if r.behind == nil || !r.behind.MayWriteBack() {
+		err = errors.Join(err, d.unnote([]conf.Volume{r.to}))
+	}
+	return err
+}
+
+// reopening is a volume that is being opened anew.
+type reopening struct {
+	*assembly
+	unit     *scsi.LogicalUnit
+	from, to conf.Volume
+	behind   tier.Changeable // its part in the cache; nil: there is none
+	loop     *evloop.Loop
+	closed   bool // the store of before is
+}
+
+// keepSize has the volume opened with the size that it has: a size that differs is
+// the affair of a resize.
+func (r *reopening) keepSize() {
+	for _, v := range []*conf.Volume{&r.from, &r.to} {
+		if v.Size > 0 {
+			v.Size = conf.Size(r.unit.Store().Info().Size)
+		}
+	}
+}
+
+// probe finds out whether the file or device can be opened while it is open still.
+func (r *reopening) probe() error {
+	flags := unix.O_RDWR
+	if r.to.ReadOnly {
+		flags = unix.O_RDONLY
+	}
+	if r.to.Direct && !r.to.MayBuffer {
+		flags |= unix.O_DIRECT
+	}
+	f, err := os.OpenFile(r.to.Path, flags|unix.O_NONBLOCK, 0)
+	if r.to.Type == conf.BlockVolume && (errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES)) {
+		return nil // a device that is read-only is served so
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	there, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	size := r.unit.Store().Info().Size
+	switch was := r.files[r.from.Name]; {
+	case was == nil || !os.SameFile(was, there):
+		return fmt.Errorf("%s: found another file than the one that is open", r.to.Path)
+	case r.to.Type == conf.FileVolume && there.Size() != size:
+		return fmt.Errorf("%s: found %d bytes, expected the %d that the volume has; tgtd rescan follows a file that was resized", r.to.Path, there.Size(), size)
+	}
+	return nil
+}
+
+// writeDirty has all written that is in the cache alone, so that what is held back
+// meanwhile does not wait for that.
+func (r *reopening) writeDirty() error {
+	if r.behind == nil || !r.behind.MayWriteBack() {
+		return r.flush()
+	}
+	through := r.cacheChangesOf(&r.from)
+	through.Policy = tier.Through
+	if err := r.behind.Change(through); err != nil {
+		return err
+	}
+	awaitWritten(r.unit, r.behind, closeWait)
+	if n := r.unit.Store().(backstore.WriteBack).Dirty(); n > 0 {
+		return fmt.Errorf("%s of it are in the cache and could not be written in %v; see tgtd status", size(n), closeWait)
+	}
+	return r.flush()
+}
+
+// flush makes it stable, and the flush quick that follows when everything is held.
+func (r *reopening) flush() error {
+	late := time.NewTimer(closeWait)
+	defer late.Stop()
+	select {
+	case err := <-flushOn(r.loop, r.unit.Store()):
+		if err != nil {
+			return fmt.Errorf("it cannot be made stable: %w", err)
+		}
+		return nil
+	case <-late.C:
+		return fmt.Errorf("it could not be made stable in %v", closeWait)
+	}
+}
+
+// restore undoes what writeDirty has done to a volume that stays as it is.
+func (r *reopening) restore() error {
+	if r.behind == nil {
+		return nil
+	}
+	return r.behind.Change(r.cacheChangesOf(&r.from))
+}
+
+// exchange closes the store and opens it anew; if that fails, as it was before. It
+// never gives back a store that is closed, for its descriptor may be another file's.
+func (r *reopening) exchange(old backstore.Store) (backstore.Store, error) {
+	if err := <-flushOn(r.loop, old); err != nil {
+		return old, fmt.Errorf("it could not be made stable before: %w", err)
+	}
+	if r.behind != nil && r.to.Cache != nil {
+		r.behind.Keep()
+	}
+	err := old.Close()
+	if err != nil && r.behind != nil && !r.behind.Left() {
+		return old, err
+	}
+	r.closed, r.behind = true, nil
+	if err != nil {
+		r.log.Error("a volume that is opened anew was not closed in order; all of it had been made stable before", "volume", r.to.Name, "err", err)
+	}
+	store, err := r.open(&r.to)
+	if err == nil {
+		return store, nil
+	}
+	if store, again := r.open(&r.from); again == nil {
+		return store, err
+	} else {
+		return nil, errors.Join(err, fmt.Errorf("it cannot be opened as before either, and IS NOT SERVED ANY MORE until it can: %w", again))
+	}
+}
+
+// open opens the volume for its logical unit.
+func (r *reopening) open(v *conf.Volume) (backstore.Store, error) {
+	failing := &deferral{}
+	store, behind, err := r.openLayers(v, failing)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.unit.Holds(store); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	failing.bind(r.unit)
+	r.behind = behind
+	return store, nil
+}
+
+// flushOn makes all stable that a store acknowledged, by a lane of its own on the
+// loop. The channel gets the result.
+func flushOn(loop *evloop.Loop, store backstore.Store) <-chan error {
+	done := make(chan error, 1)
+	loop.Post(evloop.Func(func() {
+		lane, err := store.Lane(loop)
+		if err != nil {
+			done <- err
+			return
+		}
+		op := &backstore.Op{Kind: backstore.Flush}
+		op.Done = func(*backstore.Op) {
+			loop.Post(evloop.Func(func() { // not within the lane's own code
+				lane.Close()
+				done <- op.Err
+			}))
+		}
+		if lane.TryNow(op) || lane.Submit(op) {
+			op.Done(op)
+		}
+	}))
+	return done
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lunar/internal/initiator"
+)
+
+// serveVolumes serves volumesConfig, with the cache in a segment.
+func serveVolumes(t *testing.T) *live {
+	t.Helper()
+	l := &live{&controlled{t: t, dir: t.TempDir()}, fmt.Sprintf(volumesConfig, fmt.Sprintf(", segment: %s/lunar", memoryDir(t)))}
+	l.file = filepath.Join(l.dir, "tgtd.yaml")
+	writeFile(t, l.file, l.text)
+	writeFile(t, filepath.Join(l.dir, "fixed.img"), string(make([]byte, 1<<20)))
+	l.server = serve(t, "-c", l.file, "--state-dir", l.dir)
+	return l
+}
+
+// attentions are the unit attentions that a LUN's initiator has not been told yet.
+func attentions(t *testing.T, c *initiator.Conn, lun uint64) (all string) {
+	t.Helper()
+	for told := senseOf(t, c, lun); told != [2]byte{}; told = senseOf(t, c, lun) {
+		all += fmt.Sprintf("%02x/%02x ", told[0], told[1])
+	}
+	return strings.TrimSpace(all)
+}
+
+// TestApplyReopened: keys that an open volume cannot follow are changed by opening it
+// anew. What was acknowledged is there, its initiators hear of what concerns them, and
+// those of other volumes of nothing.
+func TestApplyReopened(t *testing.T) {
+	l := serveVolumes(t)
+	c := dial(t, l.portal, initiator.Options{Target: volumesTarget})
+	for lun := range uint64(3) {
+		settle(t, c, lun)
+	}
+	const plain, fixed, back = "plain: {type: file, path: plain.img, size: 4MiB", "fixed: {type: file, path: fixed.img", "back: {type: file, path: back.img, size: 4MiB"
+	for round, test := range []struct {
+		lun     uint64
+		replace []string
+		want    []string
+		told    string // unit attentions
+		dirty   bool   // what is written then is in the cache alone
+	}{
+		{2, []string{fixed + ", read-only: true", fixed}, []string{"volumes.fixed.read-only: false, was true"}, "2a/01 2a/09 3f/03", false},
+		{1, []string{plain, plain + ", cache: true"}, []string{"volumes.plain.cache: new", "volumes.plain.direct: true, was false"}, "", false},
+		{1, []string{plain + ", cache: true", plain + ", write: back, cache: {flush-age: 1h}"}, []string{`volumes.plain.write: "back", was "through"`}, "", true},
+		{1, []string{plain + ", write: back, cache: {flush-age: 1h}", plain + ", write: back, cache: {flush-age: 1h, admission: fussy, read-ahead: 128KiB, min: 1MiB}"},
+			[]string{`volumes.plain.cache.admission: "fussy", was "lru"`, "volumes.plain.cache.read-ahead: 128KiB"}, "", true},
+		{1, []string{plain + ", write: back, cache: {flush-age: 1h, admission: fussy, read-ahead: 128KiB, min: 1MiB}", plain + ", write: sync, physical-block-size: 4096"},
+			[]string{"volumes.plain.cache: removed", `volumes.plain.write: "sync", was "back"`}, "2a/01", false},
+		{1, []string{plain + ", write: sync, physical-block-size: 4096", plain + ", physical-block-size: 512"}, []string{"volumes.plain.physical-block-size: 512, was 4096"}, "2a/01 2a/09 3f/03", false},
+		{0, []string{back + ", write: back, cache: {flush-age: 1h}", back + ", direct: false"}, []string{"volumes.back.cache: removed"}, "", false},
+		{0, []string{back + ", direct: false", back + ", direct: true"}, []string{"volumes.back.direct: true, was false"}, "", false},
+	} {
+		if test.lun != 2 {
+			transfer(t, c, cdb10(0x2a, 1), test.lun, pattern(1, round), 0)
+		}
+		l.apply(exitOK, test.replace, test.want...)
+		for lun := range uint64(3) {
+			want := ""
+			if lun == test.lun {
+				want = test.told
+			}
+			if told := attentions(t, c, lun); told != want {
+				t.Errorf("%q: LUN %d: found unit attentions %q, expected %q", test.replace, lun, told, want)
+			}
+		}
+		if got := transfer(t, c, cdb10(0x28, 1), test.lun, nil, 64<<10); test.lun != 2 && !bytes.Equal(got, pattern(1, round)) {
+			t.Errorf("%q: what was written before is not there", test.replace)
+		}
+		transfer(t, c, cdb10(0x2a, 200), test.lun, pattern(2, round), 0)
+		data, err := os.ReadFile(filepath.Join(l.dir, []string{"back.img", "plain.img", "fixed.img"}[test.lun]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dirty := !bytes.Equal(data[200*512:200*512+64<<10], pattern(2, round)); dirty != test.dirty {
+			t.Errorf("%q: found that the file has what is written %t, expected %t", test.replace, !dirty, !test.dirty)
+		}
+	}
+	note, err := os.ReadFile(filepath.Join(l.dir, "segment.note"))
+	if err == nil {
+		t.Errorf("found the note %q, expected none: no volume writes back any more", note)
+	}
+	logout(t, c)
+}
+
+// TestApplyReopenRefused: a volume that cannot be opened as it should be stays as it
+// is, and so does another one that was opened anew before.
+func TestApplyReopenRefused(t *testing.T) {
+	l := serveVolumes(t)
+	c := dial(t, l.portal, initiator.Options{Target: volumesTarget})
+	for lun := range uint64(3) {
+		settle(t, c, lun)
+	}
+	const plain, back = "plain: {type: file, path: plain.img, size: 4MiB", "back: {type: file, path: back.img, size: 4MiB"
+	transfer(t, c, cdb10(0x2a, 1), 0, pattern(0, 1), 0)
+	transfer(t, c, cdb10(0x2a, 1), 1, pattern(1, 1), 0)
+	before := l.tgtd(exitOK, "config")
+	path := filepath.Join(l.dir, "plain.img")
+	change := []string{plain, plain + ", cache: true", back + ", write: back, cache: {flush-age: 1h}", back + ", write: through, cache: {admission: fussy}"}
+	stays := func(want ...string) {
+		t.Helper()
+		l.apply(exitFailure, change, append(want, "was not applied, and nothing was changed")...)
+		if after := l.tgtd(exitOK, "config"); after != before {
+			t.Errorf("found\n%s, expected\n%s", after, before)
+		}
+		for lun := range uint64(3) {
+			if told := attentions(t, c, lun); told != "" {
+				t.Errorf("LUN %d: found unit attentions %s", lun, told)
+			}
+		}
+		for lun := range uint64(2) {
+			if got := transfer(t, c, cdb10(0x28, 1), lun, nil, 64<<10); !bytes.Equal(got, pattern(int(lun), 1)) {
+				t.Errorf("LUN %d: what was written is not there", lun)
+			}
+		}
+	}
+
+	if err := os.Truncate(path, 5<<20); err != nil {
+		t.Fatal(err)
+	}
+	stays("volume plain", "found 5242880 bytes, expected the 4194304 that the volume has")
+	if err := os.Truncate(path, 4<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	stays("volume plain", "no such file")
+	writeFile(t, path, string(make([]byte, 4<<20)))
+	stays("volume plain", "found another file than the one that is open")
+	if err := os.Rename(path+".moved", path); err != nil {
+		t.Fatal(err)
+	}
+	transfer(t, c, cdb10(0x2a, 1), 0, pattern(0, 1), 0) // the cache still writes back
+	data, err := os.ReadFile(filepath.Join(l.dir, "back.img"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(data[512:512+64<<10], pattern(0, 1)) {
+		t.Error("what was dirty before the volume was opened anew has not been written")
+	}
+	l.apply(exitOK, change, "volumes.plain.cache: new", `volumes.back.write: "through", was "back"`)
+	logout(t, c)
+}
