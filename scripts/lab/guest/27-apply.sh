@@ -1,5 +1,6 @@
 # The configuration changes under checked I/O: a disk grows and shrinks and a LUN
-# comes and goes, without a new login, and who is not concerned notices nothing.
+# comes and goes, disks are opened anew behind the cache, without a new login, and who
+# is not concerned notices nothing.
 # What udev is to do about a capacity that has changed is what distributions do
 # who ship a rule for it.
 mkdir -p /run/udev/rules.d
