@@ -114,17 +114,7 @@ func TestAbortDuringFetch(t *testing.T) {
 	w := newWorld(t, options{})
 	c, _ := w.ready(t, 1, isertest.Options{Invalidate: true})
 	w.server.Device(0).Hold(true)
-	before := w.stats().Reads
-	task, err := c.Start(initiator.Command{CDB: write16(0, 2048), Out: pattern(1<<20, 1), Attr: initiator.AttrSimple})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The initiator's data are asked for by its model first, then by the target.
-	for w.stats().Reads == before {
-		if err := c.Ping(nil); err != nil {
-			t.Fatal(err)
-		}
-	}
+	task := w.fetching(t, c, 0)
 	abort := initiator.NewPDU(initiator.OpTaskRequest, initiator.FlagFinal|initiator.AbortTask, nil)
 	abort.SetU32(initiator.AtITT, c.NewITT())
 	abort.SetU32(initiator.AtTTT, task.ITT)

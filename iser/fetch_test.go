@@ -10,19 +10,21 @@ import (
 	"lunar/iser/verbs/fake"
 )
 
-// fetching has a write whose RDMA Reads get no data while the device holds them.
+// fetching has a write whose RDMA Read does not end while the device holds it, and
+// whose data are there.
 func (w *world) fetching(t *testing.T, c *initiator.Conn, lba int) *initiator.Task {
 	t.Helper()
-	before := w.stats().Reads
-	task, err := c.Start(initiator.Command{CDB: write16(lba, 512), Out: pattern(256<<10, 1), Attr: initiator.AttrSimple})
+	task, err := c.Start(initiator.Command{CDB: write16(lba, 512), Out: pattern(256<<10, 1), Attr: initiator.AttrSimple, HoldData: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The initiator's data are asked for by its model first, then by the target.
-	for w.stats().Reads == before {
-		if err := c.Ping(nil); err != nil {
+	for len(task.R2Ts) == 0 {
+		if _, err := c.Step(0); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := c.SendData(task); err != nil {
+		t.Fatal(err)
 	}
 	return task
 }

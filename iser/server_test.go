@@ -1,6 +1,7 @@
 package iser_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/netip"
@@ -178,15 +179,8 @@ func (w *world) overTCP(t testing.TB, o initiator.Options) *initiator.Conn {
 	return c
 }
 
-// tcpOnly are the conformance tests that look at Data-In, R2T and Data-Out PDUs
-// as TCP has them, or need data that the target has asked for to be held back: over
-// RDMA it takes them by itself. Their kin are in
-// conn_test.go, fault_test.go and fetch_test.go.
-var tcpOnly = map[string]bool{
-	"Negotiation": true, "SegmentLengths": true, "DataOutCuts": true, "R2TsInAnyOrder": true, "PhaseCollapse": true,
-	"Window": true, "NOP": true, "AbortTask": true, "Resets": true, "LogoutWithRunningCommands": true,
-}
-
+// TestConformance: what every transport has to pass, with the RDMA Reads that fetch the
+// data of writes shown to the initiator as R2Ts.
 func TestConformance(t *testing.T) {
 	for _, v := range []struct {
 		name      string
@@ -212,15 +206,15 @@ func TestConformance(t *testing.T) {
 			}
 			v.options.store, v.options.blockSize = store, v.blockSize
 			w := newWorld(t, v.options)
-			s := targettest.Subject{BlockSize: v.blockSize, Login: func(t *testing.T, o initiator.Options) *initiator.Conn {
+			assisted := &targettest.Assisted{Immediate: iser.MaxImmediate, Control: 128, Reads: cmp.Or(v.wire.Depth, 16)}
+			if v.options.immediate < 0 {
+				assisted.Immediate = 0
+			}
+			targettest.Run(t, targettest.Subject{BlockSize: v.blockSize, Assisted: assisted, Login: func(t *testing.T, o initiator.Options) *initiator.Conn {
 				c, _ := w.dial(t, o, v.wire)
 				return c
-			}}
-			for _, test := range targettest.All {
-				if !tcpOnly[test.Name] {
-					t.Run(test.Name, func(t *testing.T) { test.Run(t, s) })
-				}
-			}
+			}})
+			eventually(t, "connections are left", func() bool { return w.stats().Connections == 0 })
 		})
 	}
 }

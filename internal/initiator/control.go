@@ -32,10 +32,8 @@ type TaskRequest struct {
 	ExpDataSN  uint32 // of TASK REASSIGN
 }
 
-// TaskManagement sends a request and returns the response code (RFC 7143
-// section 11.6.1; 0 is "function complete"). Responses of other tasks that
-// arrive before take effect as in Step.
-func (c *Conn) TaskManagement(r TaskRequest) (byte, error) {
+// PDU is the request, for Ask.
+func (r TaskRequest) PDU() *PDU {
 	p := NewPDU(OpTaskRequest, FlagFinal|r.Function, nil)
 	p.SetLUN(r.LUN)
 	p.SetU32(AtTTT, NoTag)
@@ -46,7 +44,14 @@ func (c *Conn) TaskManagement(r TaskRequest) (byte, error) {
 		}
 	}
 	p.SetU32(AtDataSN, r.ExpDataSN)
-	answer, err := c.request(p, !r.Queued, OpTaskResponse)
+	return p
+}
+
+// TaskManagement sends a request and returns the response code (RFC 7143
+// section 11.6.1; 0 is "function complete"). Responses of other tasks that
+// arrive before take effect as in Step.
+func (c *Conn) TaskManagement(r TaskRequest) (byte, error) {
+	answer, err := c.request(r.PDU(), !r.Queued, OpTaskResponse)
 	if err != nil {
 		return 0, err
 	}
@@ -126,14 +131,20 @@ func (c *Conn) SendTargets(which string) ([]DiscoveredTarget, error) {
 	return targets, nil
 }
 
-// request numbers and sends a non-SCSI request and steps until the PDU that
-// answers it arrives. A Reject of it is an error.
-func (c *Conn) request(p *PDU, immediate bool, answer byte) (*PDU, error) {
+// Ask numbers and sends a request that is no SCSI command, and gives it a tag if it
+// has none. Step brings what answers it.
+func (c *Conn) Ask(p *PDU, immediate bool) error {
 	if p.ITT() == 0 {
 		p.SetU32(AtITT, c.NewITT())
 	}
 	c.number(p, immediate)
-	if err := c.Send(p); err != nil {
+	return c.Send(p)
+}
+
+// request asks and steps until the PDU that answers arrives. A Reject of the request
+// is an error.
+func (c *Conn) request(p *PDU, immediate bool, answer byte) (*PDU, error) {
+	if err := c.Ask(p, immediate); err != nil {
 		return nil, err
 	}
 	deadline := time.Now().Add(c.timeout())

@@ -4,7 +4,9 @@
 // in which that posts them. A message that does not fit one of those buffers, or
 // finds none, fails the test by the rules of the fake.
 //
-// The initiator's commands go out when all of their data are there, because over
-// RDMA the target takes them when it likes; R2Ts and Data-In are the Wire's own
-// making.
+// Over RDMA the target takes the data of a write by itself. A Wire shows each RDMA Read
+// to the initiator as the R2Ts for what it names, in the bounds of MaxBurstLength and
+// MaxOutstandingR2T, and the Read ends when the initiator has sent that much: so it may
+// hold data back, or send them in any order, as over TCP. Data-In are the Wire's own
+// making as well, of what was written by the time of the response.
 package isertest

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"lunar/iser/verbs"
+	"lunar/iser/verbs/fake"
 )
 
 // Opcodes, flags and places of fields (RFC 7143 section 11).
@@ -26,12 +27,13 @@ const (
 
 // task is a command with data.
 type task struct {
-	command []byte // its PDU, until it is sent
-	mem     []byte // of the initiator's data
-	mr      verbs.MR
-	reads   bool
-	got     int    // bytes of Data-Out that are there
-	pdus    uint32 // Data-In and R2T PDUs that were made
+	itt   uint32
+	lun   [8]byte
+	mem   []byte // of the initiator's data
+	mr    verbs.MR
+	reads bool
+	fetched
+	pdus uint32 // Data-In and R2T PDUs that were made
 }
 
 // take takes a PDU of the initiator.
@@ -65,11 +67,12 @@ func (w *Wire) takeLogin(p []byte) {
 	w.discovery = w.discovery || bytes.Contains(p, []byte("SessionType=Discovery"))
 	if operational && !w.discovery {
 		keys := dropKeys(text, "MaxRecvDataSegmentLength", "HeaderDigest", "DataDigest")
+		most := 262144
 		if n, ok := keyOf(text, "MaxRecvDataSegmentLength"); ok {
-			w.segment = n
+			w.segment, most = n, n
 		}
 		if keys != "" {
-			keys += "RDMAExtensions=Yes\x00InitiatorRecvDataSegmentLength=262144\x00TargetRecvDataSegmentLength=8192\x00"
+			keys += fmt.Sprintf("RDMAExtensions=Yes\x00InitiatorRecvDataSegmentLength=%d\x00TargetRecvDataSegmentLength=8192\x00", most)
 		}
 		text = keys
 	}
@@ -116,8 +119,8 @@ func keyOf(text, name string) (int, bool) {
 	return 0, false
 }
 
-// takeCommand registers the command's memory. A write asks the initiator for its
-// data first.
+// takeCommand registers the command's memory and sends the command. What did not come
+// with it is asked of the initiator when the target fetches it.
 func (w *Wire) takeCommand(p []byte) {
 	edtl := int(u32(p, 20))
 	reads, writes := p[1]&0x40 != 0, p[1]&0x20 != 0
@@ -126,30 +129,31 @@ func (w *Wire) takeCommand(p []byte) {
 		w.forward(p, 0x10)
 		return
 	}
-	t := &task{command: p, mem: make([]byte, edtl), reads: reads}
+	t := &task{itt: itt, lun: [8]byte(p[8:16]), mem: make([]byte, edtl), reads: reads}
 	if reads {
 		t.mr = w.register(t.mem, verbs.AccessLocalWrite|verbs.AccessRemoteWrite)
 	} else {
 		t.mr = w.register(t.mem, verbs.AccessRemoteRead)
-		t.got = copy(t.mem, p[bhsLength+int(p[4])*4:][:dataLength(p)])
+		t.there = copy(t.mem, p[bhsLength+int(p[4])*4:][:dataLength(p)])
 	}
-	w.tasks[itt] = t
-	if reads || t.got == edtl {
-		w.sendCommand(t)
+	if t.mr == nil {
 		return
 	}
-	w.ask(itt, t)
+	w.tasks[itt] = t
+	if !reads && t.there < edtl {
+		fake.Withhold(t.mr, func(addr uint64, n uint32) { w.begun.add(t, addr, n) })
+	}
+	w.sendCommand(t, p)
 }
 
 // sendCommand sends a command with the names of its memory.
-func (w *Wire) sendCommand(t *task) {
-	m := make([]byte, isrHeader+len(t.command))
-	m[0] = 0x10
-	n := dataLength(t.command)
+func (w *Wire) sendCommand(t *task, p []byte) {
+	n := dataLength(p)
 	if w.options.Hollow && n > 0 {
-		t.command, m = t.command[:bhsLength], m[:messageHead]
-		m[0], n = 0x10, 0
+		p, n = p[:bhsLength], 0
 	}
+	m := make([]byte, isrHeader+len(p))
+	m[0] = 0x10
 	switch {
 	case t.reads:
 		m[0] |= 0x04
@@ -160,44 +164,8 @@ func (w *Wire) sendCommand(t *task) {
 		binary.BigEndian.PutUint32(m[4:], t.mr.RKey())
 		binary.BigEndian.PutUint64(m[8:], verbs.Addr(t.mem)+uint64(n))
 	}
-	copy(m[isrHeader:], t.command)
-	t.command = nil
+	copy(m[isrHeader:], p)
 	w.send(m)
-	w.cond.Broadcast()
-}
-
-// ask makes an R2T for the next data of a write.
-func (w *Wire) ask(itt uint32, t *task) {
-	r := make([]byte, bhsLength)
-	r[0], r[1] = opR2T, final
-	copy(r[8:16], t.command[8:16])
-	setU32(r, atITT, itt)
-	setU32(r, atTTT, itt|1<<31)
-	setU32(r, atStatSN, w.statSN)
-	copy(r[atExpCmdSN:], w.window[:])
-	setU32(r, atDataSN, t.pdus)
-	setU32(r, atOffset, uint32(t.got))
-	setU32(r, atLength, uint32(min(len(t.mem)-t.got, w.burst)))
-	t.pdus++
-	w.in = append(w.in, r...)
-	w.cond.Broadcast()
-}
-
-// takeDataOut puts data in their place.
-func (w *Wire) takeDataOut(p []byte) {
-	itt := u32(p, atITT)
-	t := w.tasks[itt]
-	if t == nil || t.command == nil {
-		return
-	}
-	copy(t.mem[u32(p, atOffset):], p[bhsLength:][:dataLength(p)])
-	t.got = max(t.got, int(u32(p, atOffset))+dataLength(p))
-	switch {
-	case t.got == len(t.mem):
-		w.sendCommand(t)
-	case p[1]&final != 0:
-		w.ask(itt, t)
-	}
 }
 
 // arrived takes a message of the target. inv is the key that it has made invalid.
@@ -250,6 +218,9 @@ func (w *Wire) login(p []byte) []byte {
 	text := string(p[bhsLength:][:dataLength(p)])
 	if n, ok := keyOf(text, "MaxBurstLength"); ok {
 		w.burst = n
+	}
+	if n, ok := keyOf(text, "MaxOutstandingR2T"); ok {
+		w.r2ts = n
 	}
 	rdma := bytes.Contains(p, []byte("RDMAExtensions=Yes"))
 	text = dropKeys(text, "RDMAExtensions", "InitiatorRecvDataSegmentLength", "TargetRecvDataSegmentLength")

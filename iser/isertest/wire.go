@@ -46,6 +46,7 @@ type Wire struct {
 	id      verbs.ID
 	qp      verbs.QP
 	stop    int // eventfd
+	begun   begun
 	ended   chan struct{}
 
 	mu        sync.Mutex
@@ -61,6 +62,8 @@ type Wire struct {
 	window    [8]byte // ExpCmdSN and MaxCmdSN, as the target last told
 	statSN    uint32  // the next one
 	burst     int     // MaxBurstLength
+	r2ts      int     // MaxOutstandingR2T
+	lastTag   uint32  // of an R2T
 	segment   int     // MaxRecvDataSegmentLength of the initiator
 	full      bool    // full feature phase of a normal session
 	discovery bool    // a discovery session
@@ -92,7 +95,7 @@ type buffer struct {
 func Dial(h *fake.Host, o Options) (*Wire, error) {
 	w := &Wire{
 		options: o, device: h.Device(0), ended: make(chan struct{}), posted: map[uint64]buffer{}, sending: map[uint64]verbs.MR{},
-		tasks: map[uint32]*task{}, burst: 262144, segment: 8192,
+		tasks: map[uint32]*task{}, burst: 262144, r2ts: 1, segment: 8192,
 	}
 	w.cond = sync.NewCond(&w.mu)
 	if err := w.open(h); err != nil {
@@ -113,6 +116,7 @@ func (w *Wire) open(h *fake.Host) (err error) {
 		func() (err error) { w.ch, err = w.device.OpenCompletions(); return err },
 		func() (err error) { w.cq, err = w.device.CreateCQ(4096, w.ch, 0); return err },
 		func() (err error) { w.stop, err = unix.Eventfd(0, unix.EFD_CLOEXEC); return err },
+		func() (err error) { w.begun.fd, err = unix.Eventfd(0, unix.EFD_CLOEXEC); return err },
 		func() (err error) { w.id, err = w.events.Resolve(w.options.Portal, time.Second); return err },
 	}
 	for _, step := range steps {
@@ -179,7 +183,7 @@ func wait(fds ...int) error {
 func (w *Wire) run() {
 	defer close(w.ended)
 	for w.turn() && !w.isDriven() {
-		_ = wait(w.ch.FD(), w.events.FD(), w.stop) // a time-out only looks again
+		_ = wait(w.ch.FD(), w.events.FD(), w.begun.fd, w.stop) // a time-out only looks again
 	}
 }
 
@@ -211,6 +215,9 @@ func (w *Wire) turn() bool {
 		if n == 0 {
 			break
 		}
+	}
+	for _, look := range w.begun.take() {
+		look(w)
 	}
 	var e verbs.Event
 	for {
@@ -395,7 +402,7 @@ func (w *Wire) Close() error {
 func (w *Wire) destroy() error {
 	errs := []error{w.qp.Destroy(), w.id.Destroy()}
 	_, err := w.ch.Drain()
-	errs = append(errs, err, w.cq.Destroy(), w.ch.Destroy(), w.pd.Dealloc(), w.events.Close(), unix.Close(w.stop))
+	errs = append(errs, err, w.cq.Destroy(), w.ch.Destroy(), w.pd.Dealloc(), w.events.Close(), unix.Close(w.stop), unix.Close(w.begun.fd))
 	w.stop = -1
 	return errors.Join(errs...)
 }

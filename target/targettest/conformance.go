@@ -19,6 +19,20 @@ type Subject struct {
 	Login func(t *testing.T, o initiator.Options) *initiator.Conn
 	// BlockSize is the volume's logical block length in bytes.
 	BlockSize int
+	// Assisted is of a transport that moves data by itself (RFC 7145), else nil.
+	Assisted *Assisted
+}
+
+// Assisted is what iSER-assisted mode changes for the initiator. Login translates the
+// RDMA Reads that fetch the data of a write into R2Ts.
+type Assisted struct {
+	// Immediate is how many bytes a write may bring along at most; 0 for none.
+	Immediate int
+	// Control is the longest data segment of a PDU that is no Data-In: what
+	// initiators have buffers for.
+	Control int
+	// Reads is how many RDMA Reads a connection may have under way, at least.
+	Reads int
 }
 
 // VolumeSize is how many bytes of the volume the tests use.
@@ -72,6 +86,8 @@ type session struct {
 	*initiator.Conn
 	t         *testing.T
 	blockSize int
+	assisted  *Assisted
+	holds     int // tasks that held has started
 }
 
 // isid numbers a test's sessions: each is another initiator port.
@@ -84,7 +100,7 @@ func (s Subject) login(t *testing.T, n byte, keys ...initiator.Key) *session {
 	if err := c.Ready(0); err != nil {
 		t.Fatalf("unit not ready: %v", err)
 	}
-	return &session{Conn: c, t: t, blockSize: s.BlockSize}
+	return &session{Conn: c, t: t, blockSize: s.BlockSize, assisted: s.Assisted}
 }
 
 // key is short for a text key.
@@ -214,6 +230,53 @@ func (s *session) awaitR2Ts(task *initiator.Task, n int) {
 	if task.Done {
 		s.t.Fatalf("ended with status %#02x, expected %d R2Ts", task.Result.Status, n)
 	}
+}
+
+// letGo sends what a task holds back, and what it is asked for from now on.
+func (s *session) letGo(task *initiator.Task) {
+	s.t.Helper()
+	task.Command.HoldData = false
+	for len(task.R2Ts) > 0 {
+		if err := s.SendData(task); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// ask sends a request that is no SCSI command, ahead of all others.
+func (s *session) ask(p *initiator.PDU) *initiator.PDU {
+	s.t.Helper()
+	if err := s.Ask(p, true); err != nil {
+		s.t.Fatal(err)
+	}
+	return p
+}
+
+// ping sends a NOP-Out.
+func (s *session) ping(data []byte) *initiator.PDU {
+	s.t.Helper()
+	p := initiator.NewPDU(initiator.OpNOPOut, initiator.FlagFinal, data)
+	p.SetU32(initiator.AtTTT, initiator.NoTag)
+	return s.ask(p)
+}
+
+// answers steps until the last of the requests is answered, and returns the answers to
+// those that are.
+func (s *session) answers(requests ...*initiator.PDU) []*initiator.PDU {
+	s.t.Helper()
+	found := make([]*initiator.PDU, len(requests))
+	for found[len(found)-1] == nil {
+		p, err := s.Step(0)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for i, r := range requests {
+			if p.ITT() == r.ITT() {
+				found[i] = p
+			}
+		}
+	}
+	return found
 }
 
 // expectEnd checks that the target closes the connection.

@@ -33,6 +33,35 @@ type region struct {
 	key    uint32
 	posted int  // entries that name it
 	dead   bool // a peer invalidated it
+
+	asked    func(addr uint64, n uint32) // of a region that Withhold was called for
+	supplied []span
+}
+
+// span is what an RDMA READ names.
+type span struct {
+	addr uint64
+	n    uint32
+}
+
+// Withhold has RDMA READs of a region wait until Supply is called for what they name.
+// asked is told of each when it begins; it must not call the fabric.
+func Withhold(mr verbs.MR, asked func(addr uint64, n uint32)) {
+	r := mr.(*region)
+	f := r.pd.device.host.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r.asked = asked
+}
+
+// Supply lets an RDMA READ of n bytes from addr on have what is there.
+func Supply(mr verbs.MR, addr uint64, n uint32) {
+	r := mr.(*region)
+	f := r.pd.device.host.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r.supplied = append(r.supplied, span{addr, n})
+	f.wake.Signal()
 }
 
 // Register implements verbs.PD.

@@ -1,6 +1,8 @@
 package fake
 
 import (
+	"slices"
+
 	"lunar/iser/verbs"
 )
 
@@ -12,8 +14,24 @@ func (q *qp) canRun() bool {
 	return q.canAnswer() || q.canIssue()
 }
 
-// canAnswer reports whether an RDMA READ under way can end.
-func (q *qp) canAnswer() bool { return q.readsBegun > 0 && !q.device.held }
+// canAnswer reports whether the oldest RDMA READ under way can end.
+func (q *qp) canAnswer() bool {
+	if q.readsBegun == 0 || q.device.held {
+		return false
+	}
+	e := q.slot(q.oldestRead())
+	r := q.peer.device.regions[e.wr.RKey]
+	return r == nil || r.asked == nil || slices.Contains(r.supplied, span{e.wr.RAddr, length(e.sges)})
+}
+
+// oldestRead is the RDMA READ that was begun first of those under way.
+func (q *qp) oldestRead() uint64 {
+	n := q.retired
+	for q.slot(n).progress != underWay {
+		n++
+	}
+	return n
+}
 
 // gone reports whether nothing that this QP sends can arrive.
 func (q *qp) gone() bool { return q.peer == nil || q.device.down || q.peer.device.down }
@@ -76,6 +94,9 @@ func (q *qp) issue() {
 		e.progress = underWay
 		q.readsBegun++
 		q.issued++
+		if r := q.peer.device.regions[e.wr.RKey]; r != nil && r.asked != nil {
+			r.asked(e.wr.RAddr, length(e.sges))
+		}
 		return
 	case verbs.OpWrite:
 		status = q.write(e)
@@ -95,10 +116,7 @@ func (q *qp) issue() {
 
 // answerRead ends the oldest RDMA READ under way.
 func (q *qp) answerRead() {
-	n := q.retired
-	for q.slot(n).progress != underWay {
-		n++
-	}
+	n := q.oldestRead()
 	e := q.slot(n)
 	from := q.peer.remote(e.wr.RKey, e.wr.RAddr, length(e.sges), verbs.AccessRemoteRead)
 	if from == nil || q.readsBegun > q.peer.peerDepth {
