@@ -9,18 +9,23 @@ import (
 // them all for every write would cost too much. So writers add what they may make
 // dirty to an estimate, which is never too low, and who finds it high corrects it.
 type budget struct {
-	limit, high, low atomic.Int64
-	estimate         atomic.Int64
-	writing          atomic.Int64 // reserved by writes that have not ended
-	correcting       sync.Mutex   // two corrections at a time would be one too many
+	limit      atomic.Int64
+	look       atomic.Int64 // estimate from which the flusher looks how many they are
+	high, low  atomic.Int64 // dirty bytes with which background writing begins, and ends
+	estimate   atomic.Int64
+	writing    atomic.Int64 // reserved by writes that have not ended
+	correcting sync.Mutex   // two corrections at a time would be one too many
 }
 
-// set derives the watermarks from the limit: background writing begins at half
-// and ends at a quarter of it.
+// set derives the watermarks from the limit. What is written again and again, while
+// it is dirty, is written to the store below the less often the more may stay dirty;
+// between look and high are the writes that come before the flusher looks again in
+// vain.
 func (b *budget) set(limit int64) {
 	b.limit.Store(limit)
-	b.high.Store(limit / 2)
-	b.low.Store(limit / 4)
+	b.look.Store(limit / 4 * 3)
+	b.high.Store(limit / 8 * 5)
+	b.low.Store(limit / 2)
 }
 
 // take reserves n bytes; false: beyond the limit, nothing was reserved.
@@ -117,10 +122,10 @@ func (v *volume) retake(n int64) bool {
 // nudge makes flushers look if dirty data may have become many, or are waited for.
 func (v *volume) nudge() {
 	c := v.cache
-	if v.dirty.estimate.Load() > v.dirty.high.Load() || c.waiting.Load() > 0 {
+	if v.dirty.estimate.Load() > v.dirty.look.Load() || c.waiting.Load() > 0 {
 		v.flusher.kick()
 	}
-	if c.dirty.estimate.Load() > c.dirty.high.Load() && c.pressed.CompareAndSwap(false, true) {
+	if c.dirty.estimate.Load() > c.dirty.look.Load() && c.pressed.CompareAndSwap(false, true) {
 		c.kickAll()
 	}
 }

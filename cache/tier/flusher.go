@@ -24,7 +24,8 @@ type flusher struct {
 	kicked  atomic.Bool
 	wanted  atomic.Bool // all is to be written
 	all     bool
-	running bool // a sweep, or the flush at the end
+	running bool   // a sweep, or the flush at the end
+	from    uint64 // block where a sweep goes on that is not to write all
 	age     evloop.Timer
 	retry   evloop.Timer
 	pause   time.Duration
@@ -107,9 +108,15 @@ func (f *flusher) turn() {
 	}
 }
 
+// start begins a sweep. One that only makes room goes on where the last one has had
+// enough, where data have been dirty for longest: in between, what is written again is
+// written together with its neighbours.
 func (f *flusher) start(patient bool) {
 	f.running = true
-	f.lane.sweep(patient, f).run()
+	if patient || f.all {
+		f.from = 0
+	}
+	f.lane.sweepOver(f.from, noBlock, patient, f).run()
 }
 
 // account corrects the estimates and lets writes go on that waited.
@@ -119,12 +126,17 @@ func (f *flusher) account() {
 }
 
 // needed reports whether there are many dirty bytes, some of them the volume's, or
-// writes that wait for those that the volume has or is about to have.
+// writes that wait for those that the volume has or is about to have. A sweep goes on
+// for longer than what it takes to begin one.
 func (f *flusher) needed() bool {
 	if f.cache.waiting.Load() > 0 && f.volume.dirty.estimate.Load() > 0 {
 		return true
 	}
-	return f.own > f.volume.dirty.low.Load() || f.own > 0 && f.total > f.cache.dirty.low.Load()
+	own, all := f.volume.dirty.high.Load(), f.cache.dirty.high.Load()
+	if f.running {
+		own, all = f.volume.dirty.low.Load(), f.cache.dirty.low.Load()
+	}
+	return f.own > own || f.own > 0 && f.total > all
 }
 
 // progressed implements sweeper.
@@ -136,6 +148,10 @@ func (f *flusher) progressed(s *sweep) bool {
 // swept implements sweeper.
 func (f *flusher) swept(s *sweep) {
 	f.running = false
+	from := f.from
+	if f.from = s.position(); f.from == noBlock {
+		f.from = 0
+	}
 	f.lane.sweeps = append(f.lane.sweeps, s)
 	switch {
 	case f.leaving != nil || f.closing != nil && !s.patient:
@@ -145,7 +161,7 @@ func (f *flusher) swept(s *sweep) {
 	case s.err != nil:
 		f.failed(s.errOff, s.err)
 	default:
-		f.succeeded(s)
+		f.succeeded(s, from)
 	}
 }
 
@@ -169,7 +185,8 @@ func (f *flusher) failed(off int64, err error) {
 	}
 }
 
-func (f *flusher) succeeded(s *sweep) {
+// succeeded follows a sweep from a block on that met no error.
+func (f *flusher) succeeded(s *sweep, from uint64) {
 	f.account() // kicks that came during the sweep did nothing
 	if s.written > 0 || f.own == 0 {
 		f.all, f.pause = false, 0
@@ -180,7 +197,7 @@ func (f *flusher) succeeded(s *sweep) {
 	}
 	switch {
 	case !f.all && !f.needed() && !f.wanted.Load():
-	case s.written == 0:
+	case s.written == 0 && from == 0:
 		f.loop.Arm(&f.retry, unready)
 	default:
 		f.turn()

@@ -1,6 +1,8 @@
 package tier
 
 import (
+	"slices"
+
 	"golang.org/x/sys/unix"
 
 	"lunar/backstore"
@@ -61,11 +63,6 @@ type sweepWrite struct {
 	op         backstore.Op
 }
 
-// sweep returns one over all of the volume.
-func (l *lane) sweep(patient bool, owner sweeper) *sweep {
-	return l.sweepOver(0, noBlock, patient, owner)
-}
-
 // sweepOver returns one over the blocks [first, end).
 func (l *lane) sweepOver(first, end uint64, patient bool, owner sweeper) *sweep {
 	var s *sweep
@@ -90,6 +87,15 @@ func newSweep(l *lane) *sweep {
 		w.sweep, w.op.Done = s, w.ended
 	}
 	return s
+}
+
+// position returns the first block that the sweep has not come to; noBlock: it has
+// come to the end.
+func (s *sweep) position() uint64 {
+	if s.block != noBlock {
+		return s.block
+	}
+	return slices.Min(s.heads)
 }
 
 func (s *sweep) free() {
@@ -168,10 +174,7 @@ func (s *sweep) room() bool {
 // visit finds the next dirty block.
 func (s *sweep) visit() bool {
 	for {
-		first := noBlock
-		for _, block := range s.heads {
-			first = min(first, block)
-		}
+		first := slices.Min(s.heads)
 		if first == noBlock {
 			return false
 		}
