@@ -1,11 +1,14 @@
 package tier
 
 import (
+	"math/bits"
 	"testing"
 	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
+	"lunar/cache"
+	"lunar/internal/evloop"
 )
 
 // A flush of a range writes what is dirty there; the rest may stay.
@@ -28,4 +31,73 @@ func TestFlushOfARange(t *testing.T) {
 	if dirty := f.cache.Stats().DirtyBytes; dirty != 0 {
 		t.Errorf("%d bytes are dirty after everything was flushed", dirty)
 	}
+}
+
+// dirtyIn returns how many pages of a volume are dirty in the blocks [from, to).
+func (f *faulty) dirtyIn(from, to uint64) (n int) {
+	for block := from; block < to; block++ {
+		k := cache.Key{LU: f.volume.(*volume).config.LU, Block: block}
+		_, mask := f.cache.parts[f.cache.geometry.Partition(k)].NextDirty(k, cache.Key{LU: k.LU, Block: block + 1})
+		n += bits.OnesCount64(mask)
+	}
+	return n
+}
+
+// marked is a volume that may have 64 dirty pages: more than 48 are looked at, more
+// than 40 are written until there are 32. No two pages of write are neighbours.
+func marked(t *testing.T) (f *faulty, write func(page int)) {
+	s := large.with(Back, "lru")
+	s.volume.Age, s.volume.DirtyLimit = time.Hour, 64*page
+	f = newFaulty(t, s)
+	return f, func(i int) { f.Write(t, int64(i)*2*page, backstoretest.Pattern(page, uint64(i))) }
+}
+
+// What is written again while it is dirty is no reason to write it to the store below.
+func TestHotSetStays(t *testing.T) {
+	f, write := marked(t)
+	for i := range 39 {
+		write(i)
+	}
+	for i := range 10 {
+		write(i)
+	}
+	v := f.volume.(*volume)
+	// The last write counts twice while it has not ended.
+	eventually(t, "the flusher has looked", func() bool { return v.dirty.estimate.Load() <= 40*page })
+	turned := make(chan struct{})
+	v.flusher.loop.Post(evloop.Func(func() { close(turned) }))
+	<-turned
+	if s := f.cache.Stats(); s.DirtyBytes != 39*page || s.Flushed != 0 {
+		t.Errorf("%d bytes are dirty and %d were written, expected %d and none", s.DirtyBytes, s.Flushed, 39*page)
+	}
+}
+
+// A sweep that makes room goes on where the last one has had enough, and begins anew
+// behind the end.
+func TestSweepGoesOn(t *testing.T) {
+	f, write := marked(t)
+	block := f.cache.geometry.BlockSize()
+	last := uint64(backstoretest.Size / block)
+	half := uint64(64 * page / block) // the first 32 pages are in the blocks before
+	for i := range 49 {
+		write(i)
+	}
+	left := func(before, behind int) {
+		t.Helper()
+		eventually(t, "a sweep has made room", func() bool { return f.cache.Stats().DirtyBytes == uint64(before+behind)*page })
+		if b, e := f.dirtyIn(0, half), f.dirtyIn(half, last); b != before || e != behind {
+			t.Fatalf("%d dirty pages are left before and %d behind the middle, expected %d and %d", b, e, before, behind)
+		}
+	}
+	left(0, 17) // of two batches of 16 writes
+	for i := range 32 {
+		write(i)
+	}
+	left(32, 0)
+	for i := 32; i < 49; i++ {
+		write(i)
+	}
+	eventually(t, "a sweep has begun anew", func() bool { return f.dirtyIn(0, half) < 32 })
+	f.Must(t, backstore.Op{Kind: backstore.Flush})
+	f.same(t)
 }
