@@ -3,6 +3,7 @@ package backstore
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -23,6 +24,9 @@ func (v *volume) openIntents(path string) error {
 	fd, err := openRetry(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("intent log %s: %w", path, err)
+	}
+	if err := syncDirectory(filepath.Dir(path)); err != nil { // or a power cut takes the whole log along
+		return fmt.Errorf("intent log %s: %w", path, errors.Join(err, unix.Close(fd)))
 	}
 	log, redone, dropped, err := intent.Open(&stableFile{fd: fd}, (*intentTarget)(v), v.identity(), v.Info().Size)
 	if err != nil {

@@ -113,7 +113,7 @@ func (l *Log) redo(i int, size int64) (done, full bool, err error) {
 		return false, false, err
 	}
 	if le.Uint32(h[40:]) != crc32.Checksum(data, castagnoli) {
-		return false, false, nil
+		return false, false, l.empty(i) // it was never stable, and the same data must not make it whole later
 	}
 	done = off >= 0 && off <= size-n && le.Uint64(h[24:]) == l.medium[0] && le.Uint64(h[32:]) == l.medium[1]
 	if done {

@@ -226,6 +226,27 @@ func TestForeignWrites(t *testing.T) {
 	}
 }
 
+// TestTornSlot: a record whose data have not all arrived is forgotten, or data like
+// those that come there for another write would make it whole.
+func TestTornSlot(t *testing.T) {
+	file, target := on()
+	medium := [2]uint64{1, 2}
+	interrupted(t, file, medium, 2, 8*sector)
+	last := int64(pageSize/sector + 1)
+	torn := file.sectors[last]
+	delete(file.sectors, last)
+	for range 2 {
+		if _, redone, dropped, err := Open(file, target, medium, targetSectors*sector); err != nil || redone+dropped != 0 {
+			t.Errorf("%d redone, %d dropped, %v, expected that nothing was there", redone, dropped, err)
+		}
+		file.sectors[last] = torn // of a write of the same data elsewhere, whose header has not arrived
+		file.sectors[last-1] = torn
+	}
+	if target.contents(t)[8] != 0 {
+		t.Error("a write that never was has been redone")
+	}
+}
+
 // TestLogThatFails: nothing is written when the log cannot be, and nothing more
 // when it cannot be emptied.
 func TestLogThatFails(t *testing.T) {
