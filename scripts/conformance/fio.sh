@@ -21,7 +21,7 @@ port=$(free_port)
 make_config "$port"
 start_server "$work/config.yaml" "$port"
 url=iscsi://127.0.0.1:$port/iqn.2026-11.example.conformance:file/0
-timeout 120 "$jobs/run.sh" "$url" random-read random-write sequential-read sequential-write mixed verify >"$work/output" 2>&1 ||
+timeout 300 "$jobs/run.sh" "$url" random-read random-write sequential-read sequential-write mixed verify >"$work/output" 2>&1 ||
 	{ tail -n 40 "$work/output" >&2; die "fio: FAILED"; }
 stop_server
 say "fio: $(grep -c '^==' "$work/output") jobs passed"

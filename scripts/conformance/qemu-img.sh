@@ -13,11 +13,11 @@ trap clean_up EXIT
 
 passed=0
 
-# step TEXT COMMAND...: the command must succeed within a minute.
+# step TEXT COMMAND...: the command must succeed within three minutes.
 step() {
 	local text=$1
 	shift
-	if ! timeout 60 "$@" >"$work/output" 2>&1; then
+	if ! timeout 180 "$@" >"$work/output" 2>&1; then
 		sed 's/^/    /' "$work/output" >&2
 		die "qemu-img: FAILED: $text: $*"
 	fi

@@ -10,7 +10,7 @@
 #
 # run.sh --url NAME URL [URL2]: the same against a target that runs already.
 # URL2 is a second path to the same logical unit. TGTD names another binary,
-# CONFORMANCE_LIMIT the seconds that one volume may take (default 300).
+# CONFORMANCE_LIMIT the seconds that one volume may take (default 600).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,7 +18,7 @@ work=$(mktemp -d)
 . "$here/server.bash"
 trap clean_up EXIT
 
-readonly limit=${CONFORMANCE_LIMIT:-300}
+readonly limit=${CONFORMANCE_LIMIT:-600}
 readonly results=$root/build/conformance
 readonly base=iqn.2026-11.example.conformance
 

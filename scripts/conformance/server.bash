@@ -28,7 +28,7 @@ free_port() {
 start_server() {
 	"$tgtd" serve -c "$1" --state-dir "$work" >"$work/tgtd.log" 2>&1 &
 	server_pid=$!
-	for _ in {1..150}; do
+	for _ in {1..600}; do
 		answers 127.0.0.1 "$2" && return
 		kill -0 "$server_pid" 2>/dev/null || break
 		sleep 0.1

@@ -6,7 +6,7 @@
 # A scenario that a machine with several NUMA nodes runs is named NAME@MACHINE;
 # NAME alone is the scenario on all its machines.
 #
-# Environment: TGTD (build/tgtd), LAB_LOGS (build/lab), LAB_SECONDS (900: a
+# Environment: TGTD (build/tgtd), LAB_LOGS (build/lab), LAB_SECONDS (1800: a
 # bound against hanging; a run takes far less), LAB_ARGUMENTS (for the scenario,
 # if it has any), LAB_FILES (a directory of more files for the guest's /lab),
 # LUNAR_CACHE (where the image is kept).
@@ -18,8 +18,8 @@ root=$(cd "$lab/../.." && pwd)
 readonly root
 readonly tgtd=${TGTD:-$root/build/tgtd}
 readonly logs=${LAB_LOGS:-$root/build/lab}
-readonly deadline=${LAB_SECONDS:-900}
-readonly boot_seconds=120
+readonly deadline=${LAB_SECONDS:-1800}
+readonly boot_seconds=300
 readonly crash='^(panic|fatal error|WARNING: DATA RACE|unexpected fault|SIG[A-Z]+):?'
 
 . "$lab/target.bash"
@@ -49,7 +49,7 @@ machines_of() { sed -n 's/^# machines: //p' "$1" | grep . || echo initiator; }
 machine_of() { [[ $1 = *@* ]] && echo "${1#*@}" || echo initiator; }
 
 # seconds_of SCENARIO: how long it may take.
-seconds_of() { sed -n 's/^# seconds: //p' "$lab/guest/${1%@*}.sh" | grep . || echo 120; }
+seconds_of() { sed -n 's/^# seconds: //p' "$lab/guest/${1%@*}.sh" | grep . || echo 240; }
 
 # named WORD: the scenarios of that name, with or without number and machine.
 named() {

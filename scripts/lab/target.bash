@@ -32,12 +32,12 @@ target_start() {
 	local tries
 	"$tgtd" serve -c "$dir/tgtd.yaml" --state-dir "$runtime/state" >>"$dir/tgtd.log" 2>&1 5>&- 6>&- &
 	target_pid=$!
-	for ((tries = 0; tries < 100; tries++)); do
+	for ((tries = 0; tries < 600; tries++)); do
 		target_listens && return
 		target_runs || { target_pid=; echo "tgtd ended at its start"; return 1; }
 		sleep 0.1
 	done
-	echo "tgtd does not listen on 127.0.0.1:$port after 10 s"
+	echo "tgtd does not listen on 127.0.0.1:$port after a minute"
 	return 1
 }
 
@@ -57,13 +57,13 @@ target_stop() {
 	local tries status=0
 	[ -n "$target_pid" ] || return 0
 	kill -TERM "$target_pid" 2>/dev/null || :
-	for ((tries = 0; tries < 100; tries++)); do
+	for ((tries = 0; tries < 300; tries++)); do
 		target_runs || break
 		sleep 0.1
 	done
 	if target_runs; then
 		target_kill
-		echo "tgtd still ran 10 s after SIGTERM"
+		echo "tgtd still ran 30 s after SIGTERM"
 		return 1
 	fi
 	wait "$target_pid" || status=$?

@@ -17,12 +17,12 @@ crashed() {
 # until_written MIB DEVICE: waits until that much has been written to it.
 until_written() {
 	local tries found
-	for ((tries = 0; tries < 200; tries++)); do
+	for ((tries = 0; tries < 600; tries++)); do
 		found=$(awk '{ print int($7 / 2048) }' "/sys/block/${2##*/}/stat")
 		[ "$found" -lt "$1" ] || return 0
 		sleep 0.1
 	done
-	fail "found $found MiB written to $2 after 20 s, expected $1"
+	fail "found $found MiB written to $2 after a minute, expected $1"
 }
 
 # written FILE DEVICE: without a flush, so that what is acknowledged stays dirty.

@@ -7,8 +7,8 @@ rdma_up
 must ibv_devinfo -d "$RDMA_DEVICE"
 ls -l /dev/infiniband
 rping -s -a "$RDMA_ADDRESS" -C 3 >/tmp/rping 2>&1 &
-sleep 0.5
-must rping -c -a "$RDMA_ADDRESS" -C 3
+pinged() { rping -c -a "$RDMA_ADDRESS" -C 3 >/dev/null 2>&1 && echo yes || echo no; } # no: nobody listens yet
+eventually yes pinged
 wait
 [ -x /lab/native.test ] || fail "the host built no native.test: it has no libibverbs-dev and librdmacm-dev (scripts/setup/packages.sh test)"
 [ -z "$(ldd /lab/native.test | grep -E 'ibverbs|rdmacm')" ] || fail "native.test needs the libraries to start"

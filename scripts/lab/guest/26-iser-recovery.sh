@@ -14,7 +14,7 @@ disk=$(disk disk 0)
 
 # checked_meanwhile: writes that are verified, in the background.
 checked_meanwhile() {
-	fio --filename="$disk" --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite --bsrange=4k-128k --size=12M \
+	fio --filename="$disk" --direct=1 --ioengine=libaio --iodepth=8 --rw=randwrite --bsrange=4k-128k --size=12M --rate=3M \
 		--verify=crc32c --verify_fatal=1 --verify_dump=0 --clocksource=clock_gettime --name=checked >/tmp/fio 2>&1 &
 	fio_pid=$!
 	sleep 1.5

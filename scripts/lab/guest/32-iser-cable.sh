@@ -19,7 +19,7 @@ udevadm settle --timeout=30
 before=$(cat /sys/class/net/wirei/statistics/rx_packets)
 
 for seconds in 1 7; do
-	fio --filename="$disk" --direct=1 --ioengine=libaio --iodepth=4 --rw=randwrite --bsrange=4k-64k --size=4M \
+	fio --filename="$disk" --direct=1 --ioengine=libaio --iodepth=4 --rw=randwrite --bsrange=4k-64k --size=4M --rate=1M \
 		--verify=crc32c --verify_fatal=1 --verify_dump=0 --clocksource=clock_gettime --name=checked >/tmp/fio 2>&1 &
 	fio_pid=$!
 	sleep 1

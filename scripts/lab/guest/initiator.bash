@@ -19,10 +19,10 @@ must() {
 # equal FOUND EXPECTED
 equal() { [ "$1" = "$2" ] || fail "found '$1', expected '$2'"; }
 
-# eventually EXPECTED COMMAND...: prints it, within 10 s.
+# eventually EXPECTED COMMAND...: prints it, within a minute.
 eventually() {
 	local tries found
-	for ((tries = 0; tries < 50; tries++)); do
+	for ((tries = 0; tries < 300; tries++)); do
 		found=$("${@:2}")
 		[ "$found" != "$1" ] || return 0
 		sleep 0.2
@@ -118,13 +118,13 @@ find_disks() {
 # disk TARGET LUN [INITIATOR]: the first of them, when it is there.
 disk() {
 	local tries found
-	for ((tries = 0; tries < 50; tries++)); do
+	for ((tries = 0; tries < 300; tries++)); do
 		found=$(find_disks "$@")
 		found=${found%%$'\n'*}
 		[ -b "$found" ] && { printf '%s\n' "$found"; return; }
 		sleep 0.2
 	done
-	echo "no disk for $BASE:$1 LUN $2 after 10 s: $(lsscsi -t)" >&2
+	echo "no disk for $BASE:$1 LUN $2 after a minute: $(lsscsi -t)" >&2
 	return 1
 }
 

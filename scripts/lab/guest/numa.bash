@@ -38,12 +38,12 @@ tgtd_start() {
 	/lab/tgtd version >/dev/null || fail "the host's tgtd does not run with this guest's C library"
 	/lab/tgtd serve -c /tmp/tgtd.yaml >>/tmp/tgtd.log 2>&1 3>&- &
 	tgtd_pid=$!
-	for ((tries = 0; tries < 100; tries++)); do
+	for ((tries = 0; tries < 300; tries++)); do
 		tgtd_listens && return
 		kill -0 "$tgtd_pid" 2>/dev/null || fail "tgtd ended at its start: $(tail -n 3 /tmp/tgtd.log)"
 		sleep 0.2
 	done
-	fail "tgtd does not listen after 20 s"
+	fail "tgtd does not listen after a minute"
 }
 
 # tgtd_stop: ending with a non-zero code is a fault.
