@@ -52,10 +52,10 @@ unit: ## unit tests
 	$(GO) test -tags '$(RDMA)' ./...
 
 race: ## unit tests with the race detector and the invariants that production leaves out
-	$(GO) test -race -tags 'invariants $(RDMA)' ./...
+	$(GO) test -race -timeout 20m -tags 'invariants $(RDMA)' ./...
 
 stress: ## unit tests of the concurrent packages again and again
-	$(GO) test -race -tags 'invariants $(RDMA)' -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./iser/... ./target/
+	$(GO) test -race -timeout 60m -tags 'invariants $(RDMA)' -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./iser/... ./target/
 
 fuzz: ## every fuzz target for FUZZTIME (5s)
 	@grep -rl --include=*_test.go '^func Fuzz' . | sort | while read -r file; do \
