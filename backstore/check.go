@@ -5,7 +5,7 @@ import "fmt"
 // kindNames serves logs and errors.
 var kindNames = [...]string{
 	Read: "read", Write: "write", Flush: "flush",
-	Discard: "discard", WriteZeroes: "write zeroes", Map: "map", Wipe: "wipe",
+	Discard: "discard", WriteZeroes: "write zeroes", Map: "map", Wipe: "wipe", Erase: "erase",
 }
 
 // String names the kind for logs and errors.
@@ -17,7 +17,7 @@ func (k Kind) String() string {
 }
 
 // Changes reports whether an Op of this kind alters the bytes of the store.
-func (k Kind) Changes() bool { return k == Write || k == Discard || k == WriteZeroes }
+func (k Kind) Changes() bool { return k == Write || k == Discard || k == WriteZeroes || k == Erase }
 
 // Length returns how many bytes the op covers: those of Data for Read and
 // Write, else Len.
@@ -35,7 +35,7 @@ func (op *Op) Length() int64 {
 func Check(op *Op, info *Info) error {
 	n := op.Length()
 	switch {
-	case op.Kind > Wipe:
+	case op.Kind > Erase, op.Kind == Erase && !info.CryptoErase:
 		return fmt.Errorf("%v: %w", op.Kind, ErrUnsupported)
 	case op.Kind == Flush, op.Kind == Wipe:
 		return nil

@@ -25,6 +25,7 @@ const (
 	WriteZeroes             // make [Off, Off+Len) read as zeroes, provisioned if the store can
 	Map                     // report in Mapped and Len the provisioning state of the extent that starts at Off (Len in: the most that is of interest)
 	Wipe                    // overwrite what is left of written data beside the medium: in logs, not in caches
+	Erase                   // forget the key of all data, where Info.CryptoErase: [Off, Off+Len) is the whole store, and reads give anything
 )
 
 // Errors that stores return, to be tested with errors.Is. Any other error
@@ -85,6 +86,7 @@ type Info struct {
 	ReadOnly      bool   // opened without write access
 	Rotational    bool   // spinning medium
 	Thin          bool   // unmapped ranges take no space
+	CryptoErase   bool   // Erase is supported
 	MaxAtomic     int    // the most bytes of a Write with Atomic (0: there are none)
 	AtomicUnit    int    // what its offset and length are multiples of
 	Describe      string // for logs: kind and path

@@ -23,6 +23,7 @@ var volumeKeys = map[string][]VolumeType{
 
 	"protection":      {FileVolume, BlockVolume},
 	"protection-file": {FileVolume, BlockVolume},
+	"encryption":      {FileVolume, BlockVolume},
 }
 
 // naaDigits are the designators of 8 bytes (SPC-4 clause 7.8.6.6): IEEE
@@ -53,6 +54,7 @@ func (d *decoder) volumes(n node, c *Config) {
 
 			"protection":      protectionType(&v.Protection),
 			"protection-file": text(&v.ProtectionFile, "a path", validPath),
+			"encryption":      volumeEncryption(&v),
 		})
 		if ok {
 			d.fitsType(n, &v)
@@ -95,6 +97,7 @@ func (d *decoder) fitsType(n node, v *Volume) {
 	case v.Protection != 0:
 		d.require(n, "protection-file", "the path of a file that keeps the protection information, of 8 bytes for each block")
 	}
+	d.fitsEncryption(n, v)
 	switch v.Type {
 	case FileVolume:
 		if v.Cache != nil && !d.has(n, "direct") {

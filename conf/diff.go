@@ -132,7 +132,9 @@ func isLeaf(t reflect.Type) bool {
 }
 
 // isNested reports whether what a pointer points to is told key by key.
-func isNested(t reflect.Type) bool { return t == reflect.TypeFor[VolumeCache]() }
+func isNested(t reflect.Type) bool {
+	return t == reflect.TypeFor[VolumeCache]() || t == reflect.TypeFor[VolumeEncryption]()
+}
 
 // objects compares objects by name.
 func (c *comparison) objects(path []string, a, b reflect.Value) {

@@ -192,6 +192,7 @@ type Volume struct {
 	// kept in ProtectionFile; 0: none.
 	Protection     int
 	ProtectionFile string
+	Encryption     *VolumeEncryption // nil: the data lie in clear
 
 	Threads int          // event threads of the logical unit; 0 lets the server choose
 	Serial  string       // VPD page 80h; empty derives one from the server's identity and Name
@@ -229,6 +230,13 @@ type VolumeCache struct {
 	ReadAhead  Size          // read ahead of a sequential reader at most; 0: none
 	FlushAge   time.Duration // write back: how long data may be dirty before it is written
 	DirtyLimit Amount        // write back: dirty data of the volume, a share is of the cache; zero: that of the Cache
+}
+
+// VolumeEncryption says with what the data of a volume are encrypted at rest.
+type VolumeEncryption struct {
+	KeyFile    string // has the key that wraps the volume's own
+	OldKeyFile string // had it before KeyFile; empty: nothing changes
+	HeaderFile string // keeps the volume's own key, wrapped
 }
 
 // Target is an iSCSI target. The first Access rule that matches an initiator

@@ -58,7 +58,12 @@ func (t *Target) normalize(all []PortalGroup) {
 // InStateDir resolves the relative paths of volumes below dir.
 func (c *Config) InStateDir(dir string) {
 	for i := range c.Volumes {
-		for _, path := range []*string{&c.Volumes[i].Path, &c.Volumes[i].ProtectionFile} {
+		v := &c.Volumes[i]
+		paths := []*string{&v.Path, &v.ProtectionFile}
+		if e := v.Encryption; e != nil {
+			paths = append(paths, &e.KeyFile, &e.OldKeyFile, &e.HeaderFile)
+		}
+		for _, path := range paths {
 			if *path != "" && !filepath.IsAbs(*path) {
 				*path = filepath.Join(dir, *path)
 			}

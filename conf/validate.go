@@ -201,6 +201,10 @@ func (d *decoder) validateVolumes(c *Config) {
 			d.once(paths, path+".path", filepath.Clean(v.Path), v.Name)
 			d.outside(path+".path", v.Path)
 		}
+		if v.Encryption != nil && v.Encryption.HeaderFile != "" {
+			d.once(paths, path+".encryption.header-file", filepath.Clean(v.Encryption.HeaderFile), v.Name)
+			d.outside(path+".encryption.header-file", v.Encryption.HeaderFile)
+		}
 		if v.NAA != 0 {
 			d.once(identities, path+".naa", fmt.Sprintf("%016x", v.NAA), v.Name)
 		}

@@ -73,6 +73,8 @@ func (t *transfer) start() {
 		t.write()
 	case backstore.Discard, backstore.WriteZeroes:
 		t.zero()
+	case backstore.Erase:
+		t.erase()
 	case backstore.Flush:
 		t.flush()
 	case backstore.Map:

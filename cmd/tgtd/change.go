@@ -122,7 +122,11 @@ func (c *change) renamed(v *conf.Volume) string {
 
 // missingFiles are the files of a volume that opening it would make.
 func missingFiles(v *conf.Volume) (out []string) {
-	for _, path := range []string{v.Path, v.ProtectionFile} {
+	paths := []string{v.Path, v.ProtectionFile}
+	if v.Encryption != nil {
+		paths = append(paths, v.Encryption.HeaderFile)
+	}
+	for _, path := range paths {
 		if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
 			out = append(out, path)
 		}

@@ -35,9 +35,13 @@ func (k checkCommand) Run(c console) error {
 	if err != nil {
 		return err
 	}
+	cryptNotes, err := checkEncryption(cfg, k.StateDir)
+	if err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(c.out, "%s: ok: %s, %s, %d warnings\n", k.File,
 		counted(len(cfg.Targets), "target"), counted(len(cfg.Volumes), "volume"), len(warnings))
-	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg)) {
+	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes) {
 		fmt.Fprintf(c.out, "%s: %s\n", k.File, note)
 	}
 	return err

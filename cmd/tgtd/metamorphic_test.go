@@ -51,40 +51,42 @@ type volumeVariant struct {
 	medium
 	how        string // keys of the configuration
 	protection int    // type of its protection information
+	encrypted  bool
 }
 
 func (w volumeVariant) String() string {
-	return fmt.Sprintf("%s, block-size: %d, protection: %d", w.how, w.unit, w.protection)
+	return fmt.Sprintf("%s, block-size: %d, protection: %d, encrypted: %t", w.how, w.unit, w.protection, w.encrypted)
 }
 
-// volumesOf are the volumes of a variant: every write policy and admission, and
-// between all variants every type of protection information with every block size.
+// volumesOf are the volumes of a variant: every write policy and admission,
+// some of them encrypted, and between all variants every type of protection information with every block size.
 func (v cacheVariant) volumesOf() (all []volumeVariant) {
 	small, large := media[0], media[1]
 	if v.block == "" {
 		for _, how := range []string{"type: file, write: through", "type: file, write: sync", "type: ram"} {
-			all = append(all, volumeVariant{small, how, 0}, volumeVariant{large, how, 0})
+			all = append(all, volumeVariant{medium: small, how: how}, volumeVariant{medium: large, how: how})
 		}
 		for protection := 1; protection <= 3; protection++ {
-			all = append(all, volumeVariant{small, "type: file", protection})
+			all = append(all, volumeVariant{small, "type: file", protection, protection == 2})
 		}
-		return append(all, volumeVariant{large, "type: file, write: sync", 1})
+		return append(all, volumeVariant{large, "type: file, write: sync", 1, false}, volumeVariant{small, "type: file", 0, true}, volumeVariant{large, "type: file", 0, true})
 	}
 	const cached = "type: file, write: %s, cache: {admission: %s, read-ahead: 64KiB}"
+	n := slices.Index(cacheVariants, v)
 	for _, policy := range []string{"through", "back", "sync"} {
 		for _, admission := range []string{"lru", "fussy"} {
-			all = append(all, volumeVariant{small, fmt.Sprintf(cached, policy, admission), 0})
+			all = append(all, volumeVariant{small, fmt.Sprintf(cached, policy, admission), 0, n%2 == 1 && admission == "lru"})
 		}
 	}
-	n := slices.Index(cacheVariants, v)
 	policy := []string{"back", "through"}[n%2]
-	return append(all, volumeVariant{small, fmt.Sprintf(cached, "back", "fussy"), 1 + n%3}, volumeVariant{large, fmt.Sprintf(cached, policy, "lru"), n % 4})
+	return append(all, volumeVariant{small, fmt.Sprintf(cached, "back", "fussy"), 1 + n%3, n%2 == 0}, volumeVariant{large, fmt.Sprintf(cached, policy, "lru"), n % 4, n%2 == 0})
 }
 
 // configure makes a configuration with a LUN for each volume. What the file
 // format has too large a minimum or too coarse a unit for is set afterwards.
 func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 	t.Helper()
+	writeFile(t, filepath.Join(dir, "key"), strings.Repeat("9f", 32))
 	var volumes, luns strings.Builder
 	for i, w := range v.volumesOf() {
 		fmt.Fprintf(&volumes, "  v%d: {threads: 2, size: 2MiB, naa: \"%016x\", block-size: %d, %s", i, scriptNAA+uint64(i), w.unit, w.how)
@@ -93,6 +95,9 @@ func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 		}
 		if w.protection > 0 {
 			fmt.Fprintf(&volumes, ", protection: %d", w.protection)
+		}
+		if w.encrypted {
+			fmt.Fprintf(&volumes, ", encryption: {key-file: %s/key}", dir)
 		}
 		volumes.WriteString("}\n")
 		fmt.Fprintf(&luns, "%d: v%d, ", i, i)

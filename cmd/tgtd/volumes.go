@@ -66,6 +66,9 @@ func (a *assembly) openLayers(v *conf.Volume, failing *deferral) (store backstor
 		a.files[v.Name], _ = os.Stat(v.Path) // without, it is not opened anew
 	}
 	if err == nil {
+		store, err = a.enciphered(v, store)
+	}
+	if err == nil {
 		store, err = a.cached(v, store, failing)
 	}
 	if err == nil {

@@ -75,6 +75,9 @@ func (lu *LogicalUnit) admit(c *Command) *Sense {
 		}
 	}
 	if !lu.supports(row) {
+		if row.Flags&(NeedsErase|NeedsCryptoErase) != 0 { // SANITIZE is there, with other service actions
+			return InvalidFieldInCDB(1, 4)
+		}
 		return InvalidOpcode
 	}
 	state := lu.state.Load()
@@ -116,6 +119,7 @@ func (state *State) unready(row *Row) *Sense {
 func (lu *LogicalUnit) supports(row *Row) bool {
 	return (row.Flags&NeedsDiscard == 0 || lu.traits().info.Discard) &&
 		(row.Flags&NeedsErase == 0 || lu.traits().info.Discard && lu.traits().info.DiscardZeroes) &&
+		(row.Flags&NeedsCryptoErase == 0 || lu.traits().info.CryptoErase) &&
 		(row.Flags&NeedsAtomic == 0 || lu.traits().limits.MaxAtomic > 0) &&
 		(row.Flags&NeedsRemovable == 0 || lu.config.Removable) &&
 		(row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2) &&

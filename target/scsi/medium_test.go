@@ -62,6 +62,10 @@ func (m *medium) perform(op *backstore.Op) {
 		m.mu.flushes++
 	case backstore.Discard, backstore.WriteZeroes:
 		clear(part)
+	case backstore.Erase:
+		for i := range part {
+			part[i] ^= 0x5c
+		}
 	case backstore.Map:
 		m.extent(op)
 	}

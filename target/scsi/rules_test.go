@@ -340,6 +340,7 @@ func TestWriteProtection(t *testing.T) {
 	}
 	for name, protect := range protections {
 		m := newMedium(mib)
+		m.info.CryptoErase = true
 		var config LUConfig
 		var mark Nexus
 		protect(m, &config, &mark)
@@ -348,6 +349,7 @@ func TestWriteProtection(t *testing.T) {
 		checkProtected(t, name, m, n, WriteProtected)
 	}
 	m := newMedium(mib)
+	m.info.CryptoErase = true
 	n := newUnit(t, m, LUConfig{})
 	n.LU.update(func(s *State) { s.SoftProtect = true })
 	checkProtected(t, "SWP", m, n, SoftwareWriteProtected)
@@ -370,6 +372,7 @@ func checkProtected(t *testing.T, name string, m *medium, n *Nexus, want *Sense)
 // TestStopped: media commands are refused after START STOP UNIT.
 func TestStopped(t *testing.T) {
 	m := newMedium(mib)
+	m.info.CryptoErase = true
 	n := newUnit(t, m, LUConfig{})
 	n.LU.update(func(s *State) { s.Stopped = true })
 	for _, row := range sbcTable {

@@ -27,6 +27,7 @@ type sanitizing struct {
 	passes  int
 	invert  bool // between passes
 	erase   bool // in the end everything is released
+	crypto  bool // it is the key that is replaced
 	exit    bool // a failure may be left by EXIT FAILURE MODE
 	pattern []byte
 	total   uint64
@@ -172,8 +173,12 @@ func (c *Command) startSanitize(z, before *sanitizing, err error) {
 // beginSanitize is the background command's.
 func (c *Command) beginSanitize(z *sanitizing) {
 	lu := c.Nexus.LU
-	lu.config.Logger.Info("sanitize operation", "volume", lu.Name(), "passes", z.passes, "initiator", c.Nexus.Initiator)
+	lu.config.Logger.Info("sanitize operation", "volume", lu.Name(), "passes", z.passes, "crypto-erase", z.crypto, "initiator", c.Nexus.Initiator)
 	c.sanitizes = z
+	if z.crypto {
+		c.run(cryptoEraseStep)
+		return
+	}
 	c.fetch(0, SegmentSize, func(c *Command) {
 		c.work.index = 0
 		c.fillPattern()

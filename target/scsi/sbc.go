@@ -87,6 +87,12 @@ var sbcTable = []Row{
 		Run:   sanitizeBlockErase,
 	},
 	{
+		Name: "SANITIZE CRYPTOGRAPHIC ERASE", Opcode: 0x48, ServiceAction: 0x03, Length: 10, Access: AccessWrite,
+		Flags: DuringSanitize | NeedsCryptoErase,
+		Usage: CDB{0x48, 0xa3},
+		Run:   sanitizeCryptoErase,
+	},
+	{
 		Name: "SANITIZE EXIT FAILURE MODE", Opcode: 0x48, ServiceAction: 0x1f, Length: 10, Access: AccessWrite,
 		Flags: DuringSanitize,
 		Usage: CDB{0x48, 0x1f},

@@ -262,6 +262,4 @@ func (s *segment) finish() {
 func (s *segment) volatile() bool { return changes(s.op.Kind) && !s.cmd.fua }
 
 // changes reports whether operations of the kind change the medium.
-func changes(kind backstore.Kind) bool {
-	return kind == backstore.Write || kind == backstore.Discard || kind == backstore.WriteZeroes
-}
+func changes(kind backstore.Kind) bool { return kind.Changes() }

@@ -53,6 +53,8 @@ const (
 	DuringSanitize
 	// NeedsAtomic leaves the row out for a store that cannot write all or nothing.
 	NeedsAtomic
+	// NeedsCryptoErase leaves the row out for a store that has no key to forget.
+	NeedsCryptoErase
 )
 
 // Row is one literal line of the command table. The table drives dispatch,

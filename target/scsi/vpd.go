@@ -131,6 +131,9 @@ func blockCharacteristics(info backstore.Info) []byte {
 	if info.Discard && info.DiscardZeroes {
 		body[3] = 0x01 << 6 // WABEREQ: after a block erase everything reads as zeroes
 	}
+	if info.CryptoErase {
+		body[3] |= 0x01 << 4 // WACEREQ: after a cryptographic erase reads succeed
+	}
 	return body
 }
 

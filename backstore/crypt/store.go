@@ -1,0 +1,181 @@
+package crypt
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"lunar/backstore"
+	"lunar/internal/evloop"
+	"lunar/internal/quiesce"
+)
+
+// Config says what to encipher, and how.
+type Config struct {
+	Data   backstore.Store // of whole logical blocks; the store takes it over
+	Path   string          // of the header file, which there is
+	Key    *Key            // that wraps the master key
+	OldKey *Key            // that did so before, if Key does not open the header; nil: none
+	Block  int             // size of a logical block, which is the data unit, in bytes: 512 or 4096
+	Logger *slog.Logger    // nil is slog.Default
+}
+
+// Store is a backing store of cipher text that reads and writes clear text, of whole
+// logical blocks.
+type Store struct {
+	data     backstore.Store
+	unit     int
+	describe string
+	log      *slog.Logger
+
+	keys  atomic.Pointer[keys]
+	gates quiesce.Gates // of what is under way with a key
+
+	erasing sync.Mutex // guards the header
+	header  *header
+
+	closing  sync.Once
+	endError error
+}
+
+// keys are what data are enciphered with, or why they cannot be.
+type keys struct {
+	*xts
+	mark uint64 // of the master key
+	err  error
+}
+
+// keysOf expands a master key.
+func keysOf(master *[MasterSize]byte) *keys {
+	sum := sha256.Sum256(append([]byte("lunar master key\x00"), master[:]...))
+	return &keys{xts: newXTS(master), mark: binary.LittleEndian.Uint64(sum[:])}
+}
+
+// Open enciphers a store. On error the data store is left open.
+func Open(c Config) (*Store, error) {
+	info := c.Data.Info()
+	if c.Block < 16 || c.Block > maxUnit || info.Size%int64(c.Block) != 0 || c.Block%max(1, info.BlockSize) != 0 {
+		return nil, fmt.Errorf("encryption: found %d bytes in blocks of %d, expected whole blocks of %d", info.Size, info.BlockSize, c.Block)
+	}
+	h, master, err := load(c.Path, c.Key, c.OldKey, c.Block, info.ReadOnly)
+	if err != nil {
+		return nil, fmt.Errorf("encryption: %w", err)
+	}
+	s := &Store{data: c.Data, unit: c.Block, describe: info.Describe + ", encrypted", log: c.Logger, header: h}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	s.keys.Store(keysOf(master))
+	clear(master[:])
+	return s, nil
+}
+
+// Info implements backstore.Store.
+func (s *Store) Info() backstore.Info {
+	info := s.data.Info()
+	info.Describe = s.describe
+	info.BlockSize = max(info.BlockSize, s.unit)
+	info.CryptoErase = !info.ReadOnly
+	if info.Discard {
+		info.DiscardGran = max(info.DiscardGran, s.unit)
+	}
+	if info.MaxAtomic > 0 {
+		info.MaxAtomic, info.AtomicUnit = min(info.MaxAtomic, largeSize), max(info.AtomicUnit, s.unit)
+	}
+	return info
+}
+
+// Lane implements backstore.Store.
+func (s *Store) Lane(l *evloop.Loop) (backstore.Lane, error) {
+	if l.Workers() == nil {
+		return nil, fmt.Errorf("%s on event loop %q: it has no workers to encipher with", s.describe, l.Name())
+	}
+	inner, err := s.data.Lane(l)
+	if err != nil {
+		return nil, err
+	}
+	lane := &lane{store: s, loop: l, inner: inner, tweaks: new(tweaks)}
+	s.gates.Add(&lane.gate, l)
+	return lane, nil
+}
+
+// Close implements backstore.Store. When the data cannot be closed, nothing else is.
+func (s *Store) Close() error {
+	if err := s.data.Close(); err != nil {
+		return err
+	}
+	s.closing.Do(func() {
+		if f, ok := s.header.file.(headerFile); ok {
+			s.endError = f.Close()
+		}
+	})
+	return s.endError
+}
+
+// Resize implements backstore.Resizer for a store that does.
+func (s *Store) Resize(size int64) error {
+	if size%int64(s.unit) != 0 {
+		return fmt.Errorf("resize %s: size %d: expected a multiple of %d bytes", s.describe, size, s.unit)
+	}
+	return backstore.Resize(s.data, size)
+}
+
+// Space implements backstore.Spacious for a store that does.
+func (s *Store) Space() (backstore.Space, error) { return backstore.SpaceOf(s.data) }
+
+// Temperature implements backstore.Thermal for a store that does.
+func (s *Store) Temperature() (int, error) { return backstore.TemperatureOf(s.data) }
+
+// Opened implements backstore.Stamper for a store that does.
+func (s *Store) Opened() (backstore.Stamp, bool) {
+	stamper, ok := s.data.(backstore.Stamper)
+	if !ok {
+		return backstore.Stamp{}, false
+	}
+	stamp, ok := stamper.Opened()
+	return s.marked(stamp), ok
+}
+
+// Stamp implements backstore.Stamper for a store that does.
+func (s *Store) Stamp() (backstore.Stamp, error) {
+	stamper, ok := s.data.(backstore.Stamper)
+	if !ok {
+		return backstore.Stamp{}, fmt.Errorf("stamp of %s: %w", s.describe, backstore.ErrUnsupported)
+	}
+	stamp, err := stamper.Stamp()
+	return s.marked(stamp), err
+}
+
+// marked makes a medium with another master key another medium.
+func (s *Store) marked(stamp backstore.Stamp) backstore.Stamp {
+	stamp.Medium[2] ^= s.keys.Load().mark
+	return stamp
+}
+
+// rekey makes another master key and returns when nothing is under way any more with
+// the one before. It must not be called on an event thread.
+func (s *Store) rekey() error {
+	s.erasing.Lock()
+	defer s.erasing.Unlock()
+	master := freshMaster()
+	next := keysOf(master)
+	err := s.header.replace(master)
+	clear(master[:])
+	switch {
+	case errors.Is(err, errDoubt):
+		next = &keys{err: fmt.Errorf("%s: %w: %w; open the volume anew", s.describe, errDoubt, backstore.ErrGone)}
+	case err != nil && !errors.Is(err, errRemains):
+		return fmt.Errorf("erase %s: %w", s.describe, err)
+	}
+	s.keys.Store(next)
+	s.gates.Wait()
+	if err != nil {
+		return fmt.Errorf("erase %s: %w", s.describe, err)
+	}
+	s.log.Info("the master key of a volume has been replaced: what it held is gone", "store", s.describe)
+	return nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"lunar/backstore"
+	"lunar/backstore/crypt"
+	"lunar/conf"
+)
+
+// enciphered puts encryption around the store of a volume that is to have it. It lies
+// below the cache and protection information, so that nothing of the data is stored in
+// clear. On error the store is closed.
+func (a *assembly) enciphered(v *conf.Volume, store backstore.Store) (backstore.Store, error) {
+	if v.Encryption == nil {
+		if err := notEncrypted(v); err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
+		return store, nil
+	}
+	s, err := a.openEncrypted(v, store)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return s, nil
+}
+
+func (a *assembly) openEncrypted(v *conf.Volume, store backstore.Store) (backstore.Store, error) {
+	e := v.Encryption
+	key, err := crypt.ReadKey(e.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	var old *crypt.Key
+	var lacking error // matters only if the old key is needed
+	if e.OldKeyFile != "" {
+		old, lacking = crypt.ReadKey(e.OldKeyFile)
+	}
+	if err := a.firstHeader(v, key); err != nil {
+		return nil, err
+	}
+	s, err := crypt.Open(crypt.Config{Data: store, Path: e.HeaderFile, Key: key, OldKey: old, Block: v.BlockSize, Logger: a.log})
+	if err != nil {
+		return nil, errors.Join(err, lacking)
+	}
+	if lacking != nil {
+		a.log.Warn("the old key file cannot be read, and is not needed", "volume", v.Name, "err", lacking)
+	}
+	return s, nil
+}
+
+// firstHeader makes the header of a volume that has none and nothing to lose.
+func (a *assembly) firstHeader(v *conf.Volume, key *crypt.Key) error {
+	header := v.Encryption.HeaderFile
+	if _, err := os.Stat(header); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	blank, err := crypt.Blank(v.Path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("encryption: %w", err)
+	case v.ReadOnly:
+		return fmt.Errorf("encryption: found no header file %s, and the volume is read-only", header)
+	case !blank:
+		return fmt.Errorf("encryption: found no header file %s, and %s may hold data. If they are encrypted, put the copy of the header file there: without it nothing gives them back. If nothing of them is needed, tgtd encrypt --give-up-data makes a header file",
+			header, v.Path)
+	}
+	if err := crypt.Create(header, key, v.BlockSize); err != nil {
+		return err
+	}
+	a.log.Info("the header of an encrypted volume has been made: keep a copy of it, and of the key file; without either the data are lost", "volume", v.Name, "header", header)
+	return nil
+}
+
+// notEncrypted refuses to serve cipher text as if it were data.
+func notEncrypted(v *conf.Volume) error {
+	if v.Type != conf.FileVolume {
+		return nil
+	}
+	there, err := crypt.HasHeader(v.Path + conf.HeaderSuffix)
+	if err == nil && there {
+		err = fmt.Errorf("found %s, the header of an encrypted volume, and no encryption in the configuration: %s would be served as cipher text, and spoilt by writes. Move the header away if the file is another one", v.Path+conf.HeaderSuffix, v.Path)
+	}
+	return err
+}
+
+// checkEncryption reports key and header files that would keep volumes from being
+// opened; nothing is changed.
+func checkEncryption(cfg *conf.Config, stateDir string) (notes []string, err error) {
+	for i := range cfg.Volumes {
+		v := &cfg.Volumes[i]
+		if v.Encryption == nil {
+			continue
+		}
+		resolved, failed := inStateDir(cfg, stateDir)
+		if failed != nil {
+			return nil, failed
+		}
+		note, failed := checkHeader(resolved.Volume(v.Name).Encryption, v.BlockSize)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("volume %s: %w", v.Name, failed))
+		} else if note != "" {
+			notes = append(notes, "volume "+v.Name+": "+note)
+		}
+	}
+	return notes, err
+}
+
+// inStateDir resolves the paths of a configuration that is only looked at.
+func inStateDir(cfg *conf.Config, stateDir string) (*conf.Config, error) {
+	if stateDir == "" {
+		var err error
+		if stateDir, err = defaultStateDir(); err != nil {
+			return nil, err
+		}
+	}
+	cfg.InStateDir(stateDir)
+	return cfg, nil
+}
+
+func checkHeader(e *conf.VolumeEncryption, block int) (note string, err error) {
+	key, err := crypt.ReadKey(e.KeyFile)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(e.HeaderFile); errors.Is(err, fs.ErrNotExist) {
+		return "no header file " + e.HeaderFile + " yet: the first start makes it, if the volume is empty; then keep a copy", nil
+	}
+	var old *crypt.Key
+	if e.OldKeyFile != "" {
+		old, _ = crypt.ReadKey(e.OldKeyFile) // nil: it is not needed, or Verify fails
+	}
+	return "", crypt.Verify(e.HeaderFile, key, old, block)
+}
+
+type encryptCommand struct {
+	File       string `arg:"" help:"The configuration file." type:"path"`
+	Volume     string `arg:"" help:"A volume with encryption that has no header file."`
+	GiveUpData bool   `required:"" help:"What the volume's file or device holds now is given up."`
+	StateDir   string `type:"path" placeholder:"DIR" help:"State directory of the server. Default: as for serve."`
+}
+
+// Run makes the header file of a volume that may hold something, while nobody serves
+// it.
+func (k encryptCommand) Run(c console) error {
+	cfg, _, err := conf.Load(k.File)
+	if err != nil {
+		return reported(err)
+	}
+	if cfg, err = inStateDir(cfg, k.StateDir); err != nil {
+		return err
+	}
+	v := cfg.Volume(k.Volume)
+	if v == nil || v.Encryption == nil || v.ReadOnly {
+		return fmt.Errorf("found no volume %q with encryption that may be written in %s", k.Volume, k.File)
+	}
+	key, err := crypt.ReadKey(v.Encryption.KeyFile)
+	if err != nil {
+		return err
+	}
+	store, err := openStore(v, "", slog.New(slog.DiscardHandler)) // which locks it
+	if err != nil {
+		return fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	if err := errors.Join(crypt.Create(v.Encryption.HeaderFile, key, v.BlockSize), store.Close()); err != nil {
+		return fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	_, err = fmt.Fprintf(c.out, "made %s: keep a copy of it and of %s; without either the data are lost\n", v.Encryption.HeaderFile, v.Encryption.KeyFile)
+	return err
+}
