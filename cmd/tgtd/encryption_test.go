@@ -5,12 +5,17 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"lunar/backstore"
+	"lunar/backstore/backstoretest"
+	"lunar/backstore/crypt"
+	"lunar/conf"
 	"lunar/internal/initiator"
 )
 
@@ -296,4 +301,33 @@ func TestApplyEncrypted(t *testing.T) {
 		t.Error("the volume is another one")
 	}
 	logout(t, c)
+}
+
+// deciphered returns what an encrypted file holds, with the key that lies beside the
+// state of the metamorphic test. It must not lie there in clear.
+func deciphered(t *testing.T, path string, image []byte, block int) []byte {
+	t.Helper()
+	key := filepath.Join(t.TempDir(), "key")
+	writeFile(t, key, strings.Repeat("9f", 32))
+	k, err := crypt.ReadKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := backstore.OpenFile(backstore.FileConfig{Path: path, ReadOnly: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := crypt.Open(crypt.Config{Data: file, Path: path + conf.HeaderSuffix, Key: k, Block: block})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	out := backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false)).Read(t, 0, len(image))
+	for at := 0; at < len(image); at += block {
+		clear, cipher := out[at:at+block], image[at:at+block]
+		if bytes.Equal(clear, cipher) != bytes.Equal(cipher, make([]byte, block)) {
+			t.Errorf("%s: byte %d lies on disk in clear", path, at)
+		}
+	}
+	return out
 }

@@ -89,7 +89,7 @@ func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 	writeFile(t, filepath.Join(dir, "key"), strings.Repeat("9f", 32))
 	var volumes, luns strings.Builder
 	for i, w := range v.volumesOf() {
-		fmt.Fprintf(&volumes, "  v%d: {threads: 2, size: 2MiB, naa: \"%016x\", block-size: %d, %s", i, scriptNAA+uint64(i), w.unit, w.how)
+		fmt.Fprintf(&volumes, "  v%02d: {threads: 2, size: 2MiB, naa: \"%016x\", block-size: %d, %s", i, scriptNAA+uint64(i), w.unit, w.how)
 		if strings.HasPrefix(w.how, "type: file") {
 			fmt.Fprintf(&volumes, ", path: %s", filepath.Join(images, fmt.Sprint(i)))
 		}
@@ -100,7 +100,7 @@ func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 			fmt.Fprintf(&volumes, ", encryption: {key-file: %s/key}", dir)
 		}
 		volumes.WriteString("}\n")
-		fmt.Fprintf(&luns, "%d: v%d, ", i, i)
+		fmt.Fprintf(&luns, "%d: v%02d, ", i, i)
 	}
 	text := fmt.Sprintf("server: {threads: %d, nodes: %d, buffers-per-thread: 8MiB, busy-poll: 0s, limits: {max-connections: 2}, nop: {interval: 0s}}\n", max(2, v.nodes), v.nodes)
 	if v.block != "" {
@@ -341,7 +341,11 @@ func TestMetamorphic(t *testing.T) {
 				if w.how == "type: ram" {
 					continue // all of it has been read
 				}
-				image, err := os.ReadFile(filepath.Join(s.images, fmt.Sprint(lun)))
+				path := filepath.Join(s.images, fmt.Sprint(lun))
+				image, err := os.ReadFile(path)
+				if w.encrypted {
+					image = deciphered(t, path, image, w.unit)
+				}
 				if err == nil {
 					err = w.same(image, plots[w.medium].shared.model, 0)
 				}
