@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # run.sh [NAME...]: runs libiscsi's conformance suite against volumes of a tgtd
-# of its own (default: file ram file4k cached back removable protected sanitize)
+# of its own (default: file ram file4k cached back removable encrypted protected
+# sanitize)
 # and compares every test with the list expected-NAME.txt. A test that fails or is skipped without being in
 # the list fails the run; so does one in the list that passes. "cached" and
 # "back" are behind the block cache, with write: through and write: back. Of
@@ -54,7 +55,7 @@ main() {
 		examine "$@"
 		return
 	fi
-	[ $# -gt 0 ] || set -- file ram file4k cached back removable protected sanitize
+	[ $# -gt 0 ] || set -- file ram file4k cached back removable encrypted protected sanitize
 	port=$(free_port)
 	make_config "$port"
 	start_server "$work/config.yaml" "$port"

@@ -6,8 +6,11 @@ tgtd=${TGTD:-$root/build/tgtd}
 server_pid=
 memory=$(mktemp -d /dev/shm/lunar-conformance.XXXXXX) # of the cache
 
-# make_config PORT writes $work/config.yaml.
-make_config() { sed -e "s|@PORT@|$1|g" -e "s|@MEMORY@|$memory|g" "$here/config.yaml" >"$work/config.yaml"; }
+# make_config PORT writes $work/config.yaml and the key of its encrypted volumes.
+make_config() {
+	(umask 077 && head -c 32 /dev/urandom >"$work/key")
+	sed -e "s|@PORT@|$1|g" -e "s|@MEMORY@|$memory|g" "$here/config.yaml" >"$work/config.yaml"
+}
 
 say() { printf 'conformance: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }

@@ -7,15 +7,16 @@
 function base(path) { sub(/.*\//, "", path); sub(/\.results$/, "", path); return path }
 
 BEGIN {
-	columns = split("file file4k ram cached back removable protected sanitize", column, " ")
+	columns = split("file file4k ram cached back removable encrypted protected sanitize", column, " ")
 	title["file"] = "file"
 	title["file4k"] = "file, blocks of 4096 bytes"
 	title["ram"] = "memory"
 	title["cached"] = "file behind the block cache, `write: through`"
 	title["back"] = "file behind the block cache, `write: back`"
 	title["removable"] = "removable medium in memory, physical blocks of 512 bytes"
+	title["encrypted"] = "encrypted file"
 	title["protected"] = "write protected medium (suite ReadOnly)"
-	title["sanitize"] = "file that is overwritten slowly (suite Sanitize, with `-S`)"
+	title["sanitize"] = "encrypted file that is overwritten slowly (suite Sanitize, with `-S`)"
 }
 
 FILENAME ~ /expected-.*\.txt$/ {

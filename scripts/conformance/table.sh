@@ -14,7 +14,7 @@ trap '[ -z "$peer_pid" ] || kill -KILL "$peer_pid" 2>/dev/null || true; clean_up
 readonly results=$root/build/conformance
 readonly page=$root/docs/conformance.md
 readonly iqn=iqn.2026-11.example.conformance:tgt
-readonly runs=(file file4k ram cached back removable protected sanitize)
+readonly runs=(file file4k ram cached back removable encrypted protected sanitize)
 readonly control=77 # of tgt, so that no other instance is met
 
 # ask_peer ARGS...: tgt's administration.
