@@ -1,6 +1,7 @@
 package pshift
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +10,8 @@ import (
 // TestMeter: each part is done once, and what is saved is the time of all but the
 // longest.
 func TestMeter(t *testing.T) {
+	runtime.LockOSThread() // whose time it is
+	defer runtime.UnlockOSThread()
 	var m meter
 	var done []int
 	spin := func(d time.Duration) {
