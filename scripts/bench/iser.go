@@ -14,10 +14,11 @@ import (
 
 // iserCommand compares servers over RDMA and TCP in a guest of the lab.
 type iserCommand struct {
-	Lab      string `type:"existingfile" default:"scripts/lab/run.sh" help:"The lab."`
-	Log      string `type:"existingfile" help:"What an earlier run in the lab said, instead of a new one."`
-	Seconds  int    `default:"2" help:"How long each server is measured each time."`
-	Document string `default:"docs/performance-iser.md" help:"Document with the markers to write between; empty writes to standard output alone."`
+	Lab      string   `type:"existingfile" default:"scripts/lab/run.sh" help:"The lab."`
+	Log      string   `type:"existingfile" help:"What an earlier run in the lab said, instead of a new one."`
+	Seconds  int      `default:"2" help:"How long each server is measured each time."`
+	Others   []string `help:"Compare with these alone, such as tgt-iser; the document is not written then."`
+	Document string   `default:"docs/performance-iser.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 }
 
 const (
@@ -33,7 +34,7 @@ func (c *iserCommand) Run(ctx context.Context, o *options) error {
 		if o.Repeats > 0 {
 			repeats = o.Repeats
 		}
-		lab.Env = append(os.Environ(), fmt.Sprintf("LAB_ARGUMENTS=%d %d", repeats, c.Seconds))
+		lab.Env = append(os.Environ(), "LAB_ARGUMENTS="+c.arguments(repeats, o.Only))
 		lab.Stdout, lab.Stderr = os.Stderr, os.Stderr
 		if err := lab.Run(); err != nil {
 			return fmt.Errorf("the lab: %w", err)
@@ -48,11 +49,30 @@ func (c *iserCommand) Run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Log, err)
 	}
+	if len(c.Others) > 0 {
+		c.Document = ""
+	}
 	return o.record(c.Document, []string{"iser", "counts"}, map[string]string{
 		"iser": fmt.Sprintf("%s; %d interleaved repeats.\n\n%s\n%s", time.Now().UTC().Format("2006-01-02 15:04 UTC"), r.repeats(),
 			r.rates(), r.costs()),
 		"counts": r.countTable(),
 	})
+}
+
+// arguments are those of the scenario; without workloads all are run.
+func (c *iserCommand) arguments(repeats int, workloads []string) string {
+	servers := []string{lunarISER}
+	if len(workloads) == 0 {
+		for _, w := range iserWorkloads {
+			workloads = append(workloads, w.name)
+		}
+	}
+	for _, o := range iserOthers {
+		if len(c.Others) == 0 || slices.Contains(c.Others, o.name) {
+			servers = append(servers, o.name)
+		}
+	}
+	return fmt.Sprintf("%d %d %s %s", repeats, c.Seconds, strings.Join(workloads, ","), strings.Join(servers, ","))
 }
 
 // iserSample is one run of a workload on a server.
@@ -175,7 +195,13 @@ func (r *iserResults) ratio(workload, other string, of func(iserSample) float64)
 	return median(list), len(list) > 0
 }
 
-func (r *iserResults) repeats() int { return len(r.samples[iserWorkloads[0].name][lunarISER]) }
+// repeats is how often each workload ran.
+func (r *iserResults) repeats() (n int) {
+	for _, of := range r.samples {
+		n = max(n, len(of[lunarISER]))
+	}
+	return n
+}
 
 // rates compares I/O per second.
 func (r *iserResults) rates() string {

@@ -41,3 +41,14 @@ func TestISERRefusesWhatIsNoResult(t *testing.T) {
 		}
 	}
 }
+
+func TestISERRunsWhatIsAskedFor(t *testing.T) {
+	all := "5 2 read-4k,write-4k,read-256k,write-256k lunar-iser,tgt-iser,lio-iser,lunar-tcp,tgt-tcp,lio-tcp"
+	if found := (&iserCommand{Seconds: 2}).arguments(5, nil); found != all {
+		t.Errorf("found %q, expected %q", found, all)
+	}
+	part := "9 1 write-4k lunar-iser,tgt-iser"
+	if found := (&iserCommand{Seconds: 1, Others: []string{"tgt-iser"}}).arguments(9, []string{"write-4k"}); found != part {
+		t.Errorf("found %q, expected %q", found, part)
+	}
+}

@@ -17,7 +17,8 @@
 # minute (quick, the default) or four (full).
 #
 # run.sh iser [OPTIONS]: iSER and TCP of lunar, C tgt and LIO in a guest of the lab,
-# into docs/performance-iser.md. Takes about eight minutes. A guest under emulation
+# into docs/performance-iser.md. Takes about nine minutes; --only WORKLOAD and --others
+# SERVER measure a part, such as --only write-4k --others tgt-iser. A guest under emulation
 # tells of ratios alone.
 #
 # run.sh soak [--runtime 30m] [OPTIONS]: full load with every byte checked, clients

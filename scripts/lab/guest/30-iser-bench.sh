@@ -3,13 +3,18 @@
 # seconds: 580
 # iSER of tgtd, C tgt and LIO, and their TCP, in turns on one device: a line "sample"
 # of each run, and of what tgtd's iSER did a line "counted". Arguments are the number
-# of repeats and the seconds of each run.
+# of repeats, the seconds of each run and, with commas, the workloads and servers if not
+# all of them.
 . /lab/iser.bash
 . /lab/others.bash
 PORTAL=$RDMA_ADDRESS:3264
-repeats=5 seconds=2
-[ -z "${ARGUMENTS:-}" ] || read -r repeats seconds <<<"$ARGUMENTS"
-readonly MIB=64 servers='lunar-iser lunar-tcp tgt-iser tgt-tcp lio-iser lio-tcp'
+repeats=5 seconds=2 workloads='' wanted=''
+[ -z "${ARGUMENTS:-}" ] || read -r repeats seconds workloads wanted <<<"$ARGUMENTS"
+readonly MIB=64
+servers=
+for server in lunar-iser lunar-tcp tgt-iser tgt-tcp lio-iser lio-tcp; do
+	[[ -n $wanted && ,$wanted, != *,$server,* ]] || servers+=" $server"
+done
 readonly counters='receives sends writes reads posts polls arms invalidations bounced_bytes'
 declare -A device port=([lunar-iser]=3264 [lunar-tcp]=3264 [tgt-iser]=$TGT_ISER_PORT [tgt-tcp]=$TGT_PORT
 	[lio-iser]=$LIO_ISER_PORT [lio-tcp]=$LIO_PORT)
@@ -72,9 +77,12 @@ run() {
 	wait "$fio" || :
 	! grep -q 'err=[^ ]*[1-9]' /tmp/fio.log || fail "$(tail -n 5 /tmp/fio.log)"
 	echo "sample $1 $3 $2 $((after[0] - before[0])) $(((after[1] - before[1]) / $5)) $((after[2] - before[2])) $((after[3] - before[3]))"
-	[ "$2" = lunar-iser ] || return 0
-	look "$disk" "$pid"
-	echo "counted $3 $(((looked[1] - bytes_before) / $5)) $counters_before$(counted)"
+	if [ "$2" = lunar-iser ]; then
+		look "$disk" "$pid"
+		echo "counted $3 $(((looked[1] - bytes_before) / $5)) $counters_before$(counted)"
+	fi
+	# What it still has to write back it would do while the next is measured.
+	[[ $4 != *write ]] || must sync "/dev/$disk"
 }
 
 filled /dev/shm/lunar.img $MIB
@@ -92,6 +100,7 @@ echo "counters $counters"
 udevadm control --stop-exec-queue
 for ((repeat = 1; repeat <= repeats; repeat++)); do
 	while read -r workload; do
+		[[ -z $workloads || ,$workloads, = *,${workload%% *},* ]] || continue
 		# shellcheck disable=SC2086
 		for server in $servers; do run "$repeat" "$server" $workload; done
 	done <<-'END'
