@@ -54,6 +54,8 @@ var livePaths = []struct {
 	{path: []string{"volumes", anyName, "sanitize-rate"}},
 	{path: []string{"volumes", anyName, "cache"}},
 	{path: []string{"volumes", anyName, "physical-block-size"}},
+	{path: []string{"volumes", anyName, "encryption", "key-file"}},
+	{path: []string{"volumes", anyName, "encryption", "old-key-file"}},
 	{path: []string{"cache", "dirty-limit"}},
 	{path: []string{"qos", "rules"}},
 	{path: []string{"qos", "groups"}},

@@ -225,6 +225,26 @@ func (h *header) replace(master *[MasterSize]byte) error {
 	return nil
 }
 
+// rewrap wraps the master key with another key. After an error but errRemains the one
+// before counts still.
+func (h *header) rewrap(key *Key) error {
+	b := make([]byte, slotSize)
+	if err := h.file.ReadAt(b, int64(h.slot)*slotSize); err != nil {
+		return err
+	}
+	master, err := h.unwrap(h.key, b)
+	if err != nil {
+		return err
+	}
+	defer clear(master[:])
+	was := h.key
+	h.key = key
+	if err = h.replace(master); err != nil && !errors.Is(err, errRemains) {
+		h.key = was
+	}
+	return err
+}
+
 // errRemains says that a new key is in force and the old one may still be there.
 var errRemains = errors.New("the old key could not be overwritten")
 

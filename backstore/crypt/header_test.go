@@ -200,3 +200,35 @@ func TestOldSlotIsNoWayBack(t *testing.T) {
 		t.Error("the key of before is in force again")
 	}
 }
+
+// TestRewrapAndPowerCut: wherever the power fails while the header is wrapped by another
+// key, one of both opens it and has the same master key; and what failed can be undone.
+func TestRewrapAndPowerCut(t *testing.T) {
+	for cut := range 4 {
+		for _, torn := range []int{0, 100, headerSize, slotSize} {
+			for _, fails := range []bool{false, true} {
+				d := formatted()
+				h, _ := reopen(t, d, key(1), nil)
+				d.cut, d.torn, d.fails = cut, torn, fails
+				err := h.rewrap(key(2))
+				what := fmt.Sprintf("cut %d, torn %d, fails %v: %v", cut, torn, fails, err)
+				if h.key.Fingerprint() != key(1).Fingerprint() != (err == nil || errors.Is(err, errRemains)) {
+					t.Errorf("%s: another key is in force", what)
+				}
+				if fails {
+					d.cut = 0
+					if err := errors.Join(h.rewrap(key(3)), h.replace(master(4))); err != nil {
+						t.Errorf("%s: afterwards: %v", what, err)
+					}
+					if _, m := reopen(t, d, key(3), nil); *m != *master(4) || d.holds() != 1 {
+						t.Errorf("%s: found key %d in %d copies", what, m[0], d.holds())
+					}
+					continue
+				}
+				if _, m := reopen(t, d, key(2), key(1)); *m != *master(1) || d.holds() != 1 {
+					t.Errorf("%s: found key %d in %d copies", what, m[0], d.holds())
+				}
+			}
+		}
+	}
+}

@@ -156,6 +156,25 @@ func (s *Store) marked(stamp backstore.Stamp) backstore.Stamp {
 	return stamp
 }
 
+// Rewrap wraps the master key with the key of another key file, stable when it
+// returns, and returns the key that did so before. The data stay as they are. After an
+// error that key does so still, or either.
+func (s *Store) Rewrap(key *Key) (was *Key, err error) {
+	s.erasing.Lock()
+	defer s.erasing.Unlock()
+	was = s.header.key
+	switch {
+	case key.Fingerprint() == was.Fingerprint():
+		return was, nil
+	case s.data.Info().ReadOnly:
+		return was, fmt.Errorf("key of %s: %w", s.describe, backstore.ErrReadOnly)
+	}
+	if err := s.header.rewrap(key); err != nil {
+		return was, fmt.Errorf("key of %s: %w", s.describe, err)
+	}
+	return was, nil
+}
+
 // rekey makes another master key and returns when nothing is under way any more with
 // the one before. It must not be called on an event thread.
 func (s *Store) rekey() error {

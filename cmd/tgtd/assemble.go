@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 
+	"lunar/backstore/crypt"
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/internal/arena"
@@ -29,6 +30,7 @@ type assembly struct {
 	units     map[string]*scsi.LogicalUnit // by volume name
 	caches    map[string]tier.Changeable   // of the units behind the cache
 	files     map[string]fs.FileInfo       // what volumes were opened from, by their names
+	ciphers   map[string]*crypt.Store      // of encrypted volumes that are open
 	targets   map[string]target.TargetConfig
 }
 
@@ -41,7 +43,7 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 	}
 	a := &assembly{
 		cfg: cfg, log: log, stateDir: stateDir, identity: identity,
-		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, files: map[string]fs.FileInfo{}, targets: map[string]target.TargetConfig{},
+		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, ciphers: map[string]*crypt.Store{}, files: map[string]fs.FileInfo{}, targets: map[string]target.TargetConfig{},
 	}
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)

@@ -43,7 +43,7 @@ func (a *applier) newChange(cfg *conf.Config, plan conf.Plan) *change {
 // make makes the change. After an error nothing has changed, unless the error
 // says so.
 func (c *change) make() error {
-	for _, step := range []func() error{c.measure, c.openVolumes, c.openPortals, c.changeRules, c.changeCaches, c.reopen, c.resize} {
+	for _, step := range []func() error{c.measure, c.openVolumes, c.openPortals, c.changeRules, c.changeCaches, c.changeKeys, c.reopen, c.resize} {
 		if err := step(); err != nil {
 			return errors.Join(err, c.takeBack())
 		}
@@ -103,6 +103,7 @@ func (c *change) openVolume(v *conf.Volume) error {
 	c.added = append(c.added, &addition{v, lu})
 	c.undo = append(c.undo, func() error {
 		delete(c.daemon.assembly.caches, v.Name)
+		delete(c.daemon.assembly.ciphers, v.Name)
 		return lu.Close()
 	})
 	return nil

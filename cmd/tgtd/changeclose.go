@@ -32,6 +32,7 @@ func (c *change) closeVolumes() {
 		}
 		delete(a.units, v.Name)
 		delete(a.caches, v.Name)
+		delete(a.ciphers, v.Name)
 		c.leave(v, true)
 		closing.Go(func() {
 			c.close(v, lu)

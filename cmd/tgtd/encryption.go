@@ -50,7 +50,36 @@ func (a *assembly) openEncrypted(v *conf.Volume, store backstore.Store) (backsto
 	if lacking != nil {
 		a.log.Warn("the old key file cannot be read, and is not needed", "volume", v.Name, "err", lacking)
 	}
+	a.ciphers[v.Name] = s
 	return s, nil
+}
+
+// changeKeys wraps the keys of volumes that are open with other key files. Who opens a
+// volume anew needs the key file of before if that has to be undone, so both do not
+// change at once.
+func (c *change) changeKeys() error {
+	a := c.daemon.assembly
+	for i := range c.cfg.Volumes {
+		now := &c.cfg.Volumes[i]
+		was := c.old.Volume(now.Name)
+		if was == nil || was.Encryption == nil || now.Encryption == nil || was.Encryption.KeyFile == now.Encryption.KeyFile {
+			continue
+		}
+		if a.reopens(was, now) {
+			return fmt.Errorf("volume %s: found another key-file, and other keys for which it has to be opened anew: apply one after the other", now.Name)
+		}
+		key, err := crypt.ReadKey(now.Encryption.KeyFile)
+		if err != nil {
+			return fmt.Errorf("volume %s: %w", now.Name, err)
+		}
+		before, err := a.ciphers[now.Name].Rewrap(key)
+		if err != nil {
+			return fmt.Errorf("volume %s: %w", now.Name, err)
+		}
+		c.undo = append(c.undo, func() error { _, err := a.ciphers[now.Name].Rewrap(before); return err })
+		c.did = append(c.did, fmt.Sprintf("volume %s: its header %s has the new key: copy it again", now.Name, now.Encryption.HeaderFile))
+	}
+	return nil
 }
 
 // firstHeader makes the header of a volume that has none and nothing to lose.

@@ -290,11 +290,19 @@ func TestApplyEncrypted(t *testing.T) {
 	settle(t, c, 1)
 	data := bytes.Repeat([]byte{7}, 512)
 	transfer(t, c, write, 1, data, 0)
-	l.apply(exitFailure, []string{"key-file: key", "key-file: other"}, "needs a restart", "volumes.safe.encryption.key-file")
-	l.apply(exitOK, []string{safe, "", ", 1: safe", ""}, "volumes.safe: removed")
-	l.apply(exitFailure, []string{ram, ram + strings.Replace(safe, "key-file: key", "key-file: other", 1), target, target + ", 1: safe"}, "another one")
+	moved := strings.Replace(safe, "key-file: key", "key-file: other", 1)
+	l.apply(exitOK, []string{"key-file: key", "key-file: other"}, "volumes.safe.encryption.key-file", "copy it again")
+	l.apply(exitFailure, []string{"key-file: other", "key-file: none"}, "none", "nothing was changed")
+	l.apply(exitFailure, []string{"key-file: other", "key-file: key, header-file: x"}, "needs a restart", "volumes.safe.encryption.header-file")
+	l.apply(exitFailure, []string{"key-file: other", "key-file: key", "file, size: 1MiB}", "file, size: 1MiB}\n  more: {type: file, path: none/none, size: 1MiB}"}, "none/none")
+	l.apply(exitFailure, []string{"key-file: other}", "key-file: key}, direct: true"}, "one after the other")
+	if got := transfer(t, c, readOne, 1, nil, 512); !bytes.Equal(got, data) {
+		t.Error("other data with another key file")
+	}
+	l.apply(exitOK, []string{moved, "", ", 1: safe", ""}, "volumes.safe: removed")
+	l.apply(exitFailure, []string{ram, ram + safe, target, target + ", 1: safe"}, "another one")
 	l.apply(exitFailure, []string{ram, ram + strings.Replace(safe, ", encryption: {key-file: key}", "", 1), target, target + ", 1: safe"}, "cipher text")
-	l.apply(exitOK, []string{ram, ram + safe, target, target + ", 1: safe"}, "volumes.safe: new")
+	l.apply(exitOK, []string{ram, ram + moved, target, target + ", 1: safe"}, "volumes.safe: new")
 	settle(t, c, 0)
 	settle(t, c, 1)
 	if got := transfer(t, c, readOne, 1, nil, 512); !bytes.Equal(got, data) {
