@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
@@ -227,6 +228,38 @@ func TestCryptoEraseOverTheWire(t *testing.T) {
 	c = v.serve()
 	v.has(c, "that were written later")
 	v.stop(c)
+}
+
+// TestCryptoEraseAndKill: whenever the server dies after it has begun, the data are gone,
+// or the volume says that they may not be, until an erasure succeeds.
+func TestCryptoEraseAndKill(t *testing.T) {
+	v := newVault(t)
+	const lun, size = 1, 4096
+	erase := []byte{0x48, 0x83, 0, 0, 0, 0, 0, 0, 0, 0} // IMMED
+	for round := range 5 {
+		c := v.serve()
+		v.fill(c)
+		if res, err := c.Command(erase, lun, nil, 0); err != nil || res.Status != initiator.StatusGood {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		time.Sleep(time.Duration(round) * 2 * time.Millisecond) // any moment will do
+		_ = v.child.end(t, syscall.SIGKILL)
+		c = v.serve()
+		switch sense := senseOf(t, c, lun); sense {
+		case [2]byte{0x31, 0x03}: // SANITIZE COMMAND FAILED
+			transfer(t, c, []byte{0x48, 0x03, 0, 0, 0, 0, 0, 0, 0, 0}, lun, nil, 0)
+		case [2]byte{}:
+		default:
+			t.Errorf("round %d: sense %x", round, sense)
+		}
+		if got := transfer(t, c, cdb(0x88, 0, 0, 64), lun, nil, 64*size); !bytes.Equal(got, make([]byte, 64*size)) {
+			t.Errorf("round %d: found % x, expected zeroes", round, got[:32])
+		}
+		v.stop(c)
+	}
+	if names := v.inClear(); names != nil {
+		t.Errorf("in clear: %v", names)
+	}
 }
 
 // TestEncryptAndCheck: a file with something in it becomes an encrypted volume when
