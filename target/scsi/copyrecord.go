@@ -36,6 +36,7 @@ type copyRecord struct {
 	operation uint16   // OPERATION COUNTER: how often bytes has changed
 	sense     []byte   // of what failed, in descriptor format
 	ended     []func() // who waits for the end
+	dests     []copyDest
 
 	// Of the commands with tokens.
 	shift      uint // TRANSFER COUNT is in blocks of so many bits of bytes; 0: in bytes
@@ -139,6 +140,7 @@ func (r *copyRecord) end(how copyStatus) {
 	if r.status != copyInProgress {
 		return
 	}
+	r.written()
 	switch r.status = how; {
 	case how == copyCompleted && r.partial:
 		r.status = copyPartial

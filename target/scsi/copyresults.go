@@ -17,9 +17,10 @@ func receiveCopyStatusLID1(c *Command) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	status, _ := r.outcome()
 	data := make([]byte, 12)
 	binary.BigEndian.PutUint32(data, uint32(len(data)-4))
-	data[4] = 0x80 | byte(min(r.status, copyFailed)) // HDD: nothing is held
+	data[4] = 0x80 | byte(min(status, copyFailed)) // HDD: nothing is held
 	binary.BigEndian.PutUint16(data[5:], r.segments)
 	data[7] = putTransferCount32(data[8:], r.bytes)
 	c.SendParameter(data, receiveAllocation(&c.CDB))
@@ -55,12 +56,13 @@ func receiveCopyFailureDetails(c *Command) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	data := make([]byte, failedSegmentHeader, failedSegmentHeader+len(r.sense))
-	if len(r.sense) > 0 {
+	_, sense := r.outcome()
+	data := make([]byte, failedSegmentHeader, failedSegmentHeader+len(sense))
+	if len(sense) > 0 {
 		data[56] = byte(CheckCondition) // EXTENDED COPY COMMAND STATUS
 	}
-	binary.BigEndian.PutUint16(data[58:], uint16(len(r.sense)))
-	data = append(data, r.sense...)
+	binary.BigEndian.PutUint16(data[58:], uint16(len(sense)))
+	data = append(data, sense...)
 	binary.BigEndian.PutUint32(data, uint32(len(data)-4))
 	c.SendParameter(data, receiveAllocation(&c.CDB))
 }
@@ -112,10 +114,11 @@ func receiveCopyStatusLID4(c *Command) {
 // INFORMATION have in common, but for AVAILABLE DATA. The caller holds mu.
 func (r *copyRecord) appendStatus(dst []byte) []byte {
 	be, data := binary.BigEndian, make([]byte, copyStatusHeader)
+	status, sense := r.outcome()
 	data[4] = r.action // RESPONSE TO SERVICE ACTION
-	data[5] = byte(r.status)
+	data[5] = byte(status)
 	be.PutUint16(data[6:], r.operation)
-	if r.status == copyInProgress {
+	if status == copyInProgress {
 		data[5] = inForeground
 		if r.background {
 			data[5] = inBackground
@@ -124,16 +127,16 @@ func (r *copyRecord) appendStatus(dst []byte) []byte {
 	} else {
 		be.PutUint32(data[8:], 0xfffffffe) // it has ended: no change is to be expected
 	}
-	if len(r.sense) > 0 {
+	if len(sense) > 0 {
 		data[12] = byte(CheckCondition)
 	}
-	data[13], data[14] = byte(len(r.sense)), byte(len(r.sense))
+	data[13], data[14] = byte(len(sense)), byte(len(sense))
 	be.PutUint64(data[16:], r.bytes>>r.shift)
 	if r.shift > 0 {
 		data[15] = unitsBlocks
 	}
 	be.PutUint16(data[24:], r.segments)
-	return append(append(dst, data...), r.sense...)
+	return append(append(dst, data...), sense...)
 }
 
 // statusUpdateDelay is ESTIMATED STATUS UPDATE DELAY in milliseconds.

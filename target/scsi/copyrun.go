@@ -66,6 +66,7 @@ func (c *Command) resumeCopy(o *copyOperation) {
 	c.copy = o
 	for i := range o.moves {
 		o.moves[i].dest.Nexus.LU.copying.Add(1)
+		o.record.remember(o.moves[i].dest.Nexus.LU)
 	}
 	c.step = nil
 	c.run(copyStep)
