@@ -135,6 +135,20 @@ func (s *Slot) Dirty() int64 {
 	return 0
 }
 
+// Keeps implements Abandoner for a store that does.
+func (s *Slot) Keeps() bool {
+	a, ok := s.Content().(Abandoner)
+	return ok && a.Keeps()
+}
+
+// Abandon implements Abandoner; a store that is none is closed.
+func (s *Slot) Abandon(discard bool) (dirty int64, err error) {
+	if a, ok := s.Content().(Abandoner); ok {
+		return a.Abandon(discard)
+	}
+	return 0, s.Close()
+}
+
 // Resize implements Resizer for a store that does.
 func (s *Slot) Resize(size int64) error {
 	s.asking.RLock()

@@ -392,3 +392,36 @@ func TestSpread(t *testing.T) {
 		}
 	}
 }
+
+// TestAbandon: a unit whose store cannot be flushed is given up only by who accepts that
+// data may be lost, and not while it is in use.
+func TestAbandon(t *testing.T) {
+	ram, err := backstore.NewRAM(1<<20, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := errstore.Wrap(ram, errstore.Rule{Kinds: []backstore.Kind{backstore.Flush}, Err: errors.New("broken")})
+	r := newRig(t, rigOptions{store: store})
+	c := r.login(initiator.Options{})
+	brief, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := r.server.AbandonLogicalUnit(brief, r.lu, true); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("found %v, expected that it is in use", err)
+	}
+	r.grant(target.LUNMapping{LUN: 1, LU: r.unit("b", nil)})
+	if err := r.server.RemoveLogicalUnit(t.Context(), r.lu); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("found %v, expected that it cannot be flushed", err)
+	}
+	if _, err := r.server.AbandonLogicalUnit(t.Context(), r.lu, false); err == nil || !strings.Contains(err.Error(), "would be lost") {
+		t.Errorf("found %v, expected what would be lost", err)
+	}
+	if _, err := r.server.AbandonLogicalUnit(t.Context(), r.lu, true); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.server.AbandonLogicalUnit(t.Context(), r.lu, true); err == nil {
+		t.Error("it was given up twice")
+	}
+	if err := c.Ping(nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -34,6 +34,29 @@ func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) er
 	return nil
 }
 
+// AbandonLogicalUnit is RemoveLogicalUnit for a unit whose store does not take what it
+// acknowledged: the cache keeps that, or with discard it is given up. dirty is how many
+// bytes that are. Without discard, what would be lost is a reason to refuse.
+func (s *Server) AbandonLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit, discard bool) (dirty int64, err error) {
+	if !discard && !lu.Keeps() {
+		return 0, fmt.Errorf("volume %s: no cache segment keeps what it acknowledged and has not made stable, which would be lost%s", lu.Name(), unwritten(lu))
+	}
+	if err := s.drainUnit(ctx, lu); err != nil {
+		return 0, fmt.Errorf("volume %s is in use: %w", lu.Name(), err)
+	}
+	if !s.beginRemoval(lu) {
+		return 0, fmt.Errorf("volume %s: it is in use or being written right now, or the server is shutting down", lu.Name())
+	}
+	s.closeLanes(lu)
+	dirty, err = lu.Abandon(discard)
+	s.endRemoval(lu, err == nil)
+	if err != nil {
+		return dirty, fmt.Errorf("volume %s: %w", lu.Name(), err)
+	}
+	s.qos.forget(lu)
+	return dirty, nil
+}
+
 // drainUnit waits until no session sees the logical unit and no command uses it.
 // Commands that wait for something after DrainTime are ended with LOGICAL UNIT NOT
 // SUPPORTED, copies as if they had been aborted: they stop by themselves before their

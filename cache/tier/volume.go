@@ -72,22 +72,23 @@ type volume struct {
 	config settings
 	row    row
 
-	keeps    bool        // Close leaves what is clean
-	stuck    bool        // Close could not write what is dirty
-	left     atomic.Bool // Close took it out of the cache: its number may be another's
-	gone     atomic.Bool // the Cache was closed nevertheless
-	dirty    budget
-	failing  atomic.Bool // background writing has failed and not succeeded since
-	aside    atomic.Bool // of Back: writes go through until that is changed again
-	changes  atomic.Pointer[Changes]
-	settling atomic.Int32 // changes after which writes that began before are waited for
-	flusher  *flusher     // of Back
-	chosen   promotions
-	lanes    sync.WaitGroup
-	tuning   sync.WaitGroup
-	untuned  atomic.Bool // it is too late for tuning
-	agents   agents
-	sizing   sizing
+	keeps     bool        // Close leaves what is clean
+	stuck     bool        // Close could not write what is dirty
+	left      atomic.Bool // Close took it out of the cache: its number may be another's
+	gone      atomic.Bool // the Cache was closed nevertheless
+	dirty     budget
+	failing   atomic.Bool // background writing has failed and not succeeded since
+	aside     atomic.Bool // of Back: writes go through until that is changed again
+	changes   atomic.Pointer[Changes]
+	settling  atomic.Int32 // changes after which writes that began before are waited for
+	flusher   *flusher     // of Back
+	chosen    promotions
+	lanes     sync.WaitGroup
+	tuning    sync.WaitGroup
+	untuned   atomic.Bool // it is too late for tuning
+	agents    agents
+	sizing    sizing
+	abandoned int64 // dirty bytes that Abandon has kept or dropped
 
 	throttled    atomic.Uint64 // writes that had to wait
 	failingSince atomic.Int64  // Unix time in ns; 0: not failing
@@ -121,6 +122,7 @@ func (v *volume) setUp() error {
 		v.cache.leave(v)
 		return err
 	}
+	v.cache.adopted(v.config.ID)
 	return nil
 }
 

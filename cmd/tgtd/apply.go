@@ -24,7 +24,7 @@ type applier struct {
 	kill     context.CancelFunc
 
 	mu      sync.Mutex
-	leaving []*conf.Volume // are being closed; under mu
+	leaving []*departure // under mu
 }
 
 func newApplier(d *daemon, serve serveCommand, dir string, log *slog.Logger) *applier {

@@ -33,10 +33,11 @@ func (c *change) closeVolumes() {
 		delete(a.units, v.Name)
 		delete(a.caches, v.Name)
 		delete(a.ciphers, v.Name)
-		c.leave(v, true)
+		d := &departure{Volume: v, unit: lu, given: make(chan struct{})}
+		c.leave(d, true)
 		closing.Go(func() {
-			c.close(v, lu)
-			c.leave(v, false)
+			c.close(d)
+			c.leave(d, false)
 		})
 	}
 	closed := make(chan struct{})
@@ -50,24 +51,38 @@ func (c *change) closeVolumes() {
 	}
 }
 
-// close closes a volume, and tries again until it succeeds or the daemon ends:
-// what it acknowledged must not be given up.
-func (a *applier) close(v *conf.Volume, lu *scsi.LogicalUnit) {
+// departure is a volume that is being closed.
+type departure struct {
+	*conf.Volume
+	unit  *scsi.LogicalUnit
+	given chan struct{} // closed when it was given up
+}
+
+// close closes a volume, and tries again until it succeeds, an administrator gives it
+// up, or the daemon ends: what it acknowledged must not be given up otherwise.
+func (a *applier) close(v *departure) {
 	for {
-		err := a.daemon.RemoveLogicalUnit(a.life, lu)
+		err := a.daemon.RemoveLogicalUnit(a.life, v.unit)
 		if err == nil {
 			a.log.Info("volume closed", "volume", v.Name)
-			if err := a.daemon.unnote([]conf.Volume{*v}); err != nil {
+			if err := a.daemon.unnote([]conf.Volume{*v.Volume}); err != nil {
 				a.log.Warn("volume closed", "volume", v.Name, "err", err)
 			}
 			return
 		}
+		select {
+		case <-v.given:
+			return
+		default:
+		}
 		if a.life.Err() != nil {
 			return
 		}
-		a.log.Error("a volume that was removed cannot be closed, and is tried again", "volume", v.Name, "err", err)
+		a.log.Error("a volume that was removed cannot be closed, and is tried again; tgtd detach gives it up", "volume", v.Name, "err", err)
 		select {
 		case <-a.life.Done():
+			return
+		case <-v.given:
 			return
 		case <-time.After(closeRetry):
 		}
@@ -75,14 +90,14 @@ func (a *applier) close(v *conf.Volume, lu *scsi.LogicalUnit) {
 }
 
 // leave notes that a volume is being closed, or is not any more.
-func (a *applier) leave(v *conf.Volume, begins bool) {
+func (a *applier) leave(v *departure, begins bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if begins {
 		a.leaving = append(a.leaving, v)
 		return
 	}
-	a.leaving = slices.DeleteFunc(a.leaving, func(o *conf.Volume) bool { return o == v })
+	a.leaving = slices.DeleteFunc(a.leaving, func(o *departure) bool { return o == v })
 }
 
 func (a *applier) stillLeaving() (names []string) {
@@ -100,7 +115,7 @@ func (a *applier) beingClosed(v *conf.Volume) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, o := range a.leaving {
-		if o.Name == v.Name || sameStore(storePath(o), storePath(v)) {
+		if o.Name == v.Name || sameStore(storePath(o.Volume), storePath(v)) {
 			return o.Name
 		}
 	}

@@ -25,6 +25,7 @@ type commandLine struct {
 	Sessions     sessionsCommand     `cmd:"" help:"List the sessions of a running server."`
 	Kick         kickCommand         `cmd:"" help:"Ask an initiator to log out, and disconnect it if it does not."`
 	Drain        drainCommand        `cmd:"" help:"Keep initiators away from a portal: ask those that are there to log out, and refuse or redirect logins, until the next start."`
+	Detach       detachCommand       `cmd:"" help:"Give up a volume that was removed from the configuration and cannot be written."`
 	Rescan       rescanCommand       `cmd:"" help:"Make a volume as large as its file or device is now, and tell its initiators."`
 	Encrypt      encryptCommand      `cmd:"" help:"Make the header of an encrypted volume whose file or device has held something else, which is given up."`
 	Check        checkCommand        `cmd:"" help:"Check a configuration file and say what is wrong with it."`

@@ -98,6 +98,37 @@ func (d *daemon) unnote(volumes []conf.Volume) error {
 	return d.note.write()
 }
 
+// noteOrphan notes that nobody serves a volume any more of which the cache keeps data.
+func (d *daemon) noteOrphan(v *conf.Volume) {
+	d.noting.Lock()
+	defer d.noting.Unlock()
+	if d.note != nil {
+		d.note.orphans = append(d.note.orphans, volumeID(v, d.assembly.identity))
+	}
+}
+
+// orphanStore is where the data of an orphan belong, as far as it is known.
+func (d *daemon) orphanStore(id uint64) string {
+	d.noting.Lock()
+	defer d.noting.Unlock()
+	if d.note == nil || d.note.volumes[id] == "" {
+		return "its file or device"
+	}
+	return d.note.volumes[id]
+}
+
+// forgetOrphan notes that the cache keeps nothing of an orphan any more.
+func (d *daemon) forgetOrphan(id uint64) error {
+	d.noting.Lock()
+	defer d.noting.Unlock()
+	if d.note == nil {
+		return nil
+	}
+	d.note.orphans = slices.DeleteFunc(d.note.orphans, func(o uint64) bool { return o == id })
+	delete(d.note.volumes, id)
+	return d.note.write()
+}
+
 // ownLine begins the line with the segment's path.
 const ownLine = "segment"
 

@@ -13,6 +13,7 @@ const (
 	kickPath   = "/v1/sessions/kick"
 	drainPath  = "/v1/drain"
 	rescanPath = "/v1/volumes/{name}/rescan"
+	detachPath = "/v1/volumes/{name}/detach"
 )
 
 // Kick says which sessions are to end: all that every field given matches.
@@ -45,6 +46,24 @@ type Rescanned struct {
 	Now    int64 `json:"now" doc:"Size in bytes now."`
 }
 
+// Detach says what becomes of the data that a removed volume's medium does not take.
+type Detach struct {
+	Discard bool `json:"discard,omitempty" doc:"They are lost; absent: the cache keeps them."`
+}
+
+// Detached is what has come of a Detach.
+type Detached struct {
+	Store string `json:"store" doc:"The file or device that does not have them; empty if it is not known."`
+	Kept  int64  `json:"kept" doc:"Bytes that the cache keeps for when the volume is configured again."`
+	Lost  int64  `json:"lost" doc:"Bytes that were acknowledged and are lost."`
+}
+
+// DetachRequest is the request for one volume. It is exported for the reflection of huma.
+type DetachRequest struct {
+	VolumePath
+	Body Detach
+}
+
 // RunningConfig is the answer of /v1/config.
 type RunningConfig struct {
 	YAML string `json:"yaml" doc:"The configuration that is running, with all defaults and without secrets."`
@@ -68,6 +87,8 @@ func addAdmin(api huma.API, s Source) {
 		func(in *struct{ Body Drain }) (Drained, error) { return s.Drain(in.Body) })
 	change(api, "post-rescan", http.MethodPost, rescanPath, "Make a volume as large as its file or device is now",
 		func(in *VolumePath) (Rescanned, error) { return s.Rescan(in.Name) })
+	change(api, "post-detach", http.MethodPost, detachPath, "Give up a removed volume whose data cannot be written",
+		func(in *DetachRequest) (Detached, error) { return s.Detach(in.Name, in.Body) })
 }
 
 // Running asks for the configuration that is running.
@@ -95,5 +116,12 @@ func (c *Client) Drain(ctx context.Context, d Drain) (Drained, error) {
 func (c *Client) Rescan(ctx context.Context, volume string) (Rescanned, error) {
 	var out Rescanned
 	err := c.send(ctx, http.MethodPost, pathOf(rescanPath, "{name}", volume), nil, &out)
+	return out, err
+}
+
+// Detach gives up a removed volume.
+func (c *Client) Detach(ctx context.Context, volume string, d Detach) (Detached, error) {
+	var out Detached
+	err := c.send(ctx, http.MethodPost, pathOf(detachPath, "{name}", volume), d, &out)
 	return out, err
 }

@@ -24,6 +24,12 @@ func TestAdmin(t *testing.T) {
 	if r, err := c.Rescan(t.Context(), "disk"); err != nil || r.Before != 1 || r.Now != 4 {
 		t.Errorf("rescan: %+v, %v", r, err)
 	}
+	if d, err := c.Detach(t.Context(), "disk", Detach{Discard: true}); err != nil || d.Store != "disk" || d.Lost != 7 {
+		t.Errorf("detach: %+v, %v", d, err)
+	}
+	if _, err := c.Detach(t.Context(), "disk", Detach{}); err == nil || !strings.Contains(err.Error(), "is configured") {
+		t.Errorf("detach: %v, expected what the source says", err)
+	}
 	if _, err := c.Rescan(t.Context(), "no name"); err == nil {
 		t.Error("a name was accepted that no volume can have")
 	}

@@ -57,6 +57,13 @@ func (f fixed) Drain(d Drain) (Drained, error) {
 
 func (f fixed) Rescan(volume string) (Rescanned, error) { return Rescanned{1, int64(len(volume))}, nil }
 
+func (f fixed) Detach(volume string, d Detach) (Detached, error) {
+	if d.Discard {
+		return Detached{Store: volume, Lost: 7}, nil
+	}
+	return Detached{}, &Refusal{What: "volume " + volume + " is configured"}
+}
+
 func sampleRules() RuleSet {
 	lun := uint64(2)
 	return RuleSet{

@@ -40,6 +40,10 @@ type Source interface {
 	Drain(Drain) (Drained, error)
 	// Rescan makes a volume as large as its file or device is now.
 	Rescan(volume string) (Rescanned, error)
+	// Detach gives up a volume that was removed and whose data cannot be written, or
+	// what the cache keeps of one. If there is an error, which may be a *Refusal,
+	// nothing was given up.
+	Detach(volume string, d Detach) (Detached, error)
 	// Reservations tells what is reserved of all volumes.
 	Reservations() Reservations
 	// ClearReservations ends that for the volume of a name, and returns what there

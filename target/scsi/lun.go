@@ -239,6 +239,23 @@ func (lu *LogicalUnit) Close() error {
 	return lu.store.Close()
 }
 
+// Keeps reports whether Abandon without discard loses nothing that the cache has.
+func (lu *LogicalUnit) Keeps() bool {
+	s, ok := lu.store.(backstore.Abandoner)
+	return ok && s.Keeps()
+}
+
+// Abandon is Close although the medium does not take what was acknowledged: that is
+// kept for when the volume is opened again, or with discard given up. dirty is how many
+// bytes the cache had of it. After an error it may be called again.
+func (lu *LogicalUnit) Abandon(discard bool) (dirty int64, err error) {
+	lu.stopWatching()
+	if s, ok := lu.store.(backstore.Abandoner); ok {
+		return s.Abandon(discard)
+	}
+	return 0, lu.store.Close()
+}
+
 // update replaces the state by a changed copy.
 func (lu *LogicalUnit) update(change func(*State)) {
 	lu.mu.Lock()

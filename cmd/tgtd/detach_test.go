@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/initiator"
+)
+
+// detaching is a server with a volume that writes back, whose file has no space for
+// what is dirty.
+type detaching struct {
+	*testing.T
+	dir, small    string
+	with, without string // configurations
+	portal        string
+}
+
+func newDetaching(t *testing.T, cache string) *detaching {
+	d := &detaching{T: t, dir: t.TempDir(), small: t.TempDir()}
+	if err := unix.Mount("tmpfs", d.small, "tmpfs", 0, "size=4M"); err != nil {
+		t.Skipf("cannot mount a small tmpfs: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(d.small, unix.MNT_DETACH) })
+	const text = `
+server: {threads: 2, buffers-per-thread: 8MiB}
+cache: {size: 16MiB, block-size: 64KiB, %s}
+portal-groups: {a: {listen: ["127.0.0.1:0"]}}
+volumes: {%s other: {type: ram, size: 1MiB}}
+targets: {"iqn.2026-11.test:t": {luns: {%s 1: other}}}
+`
+	back := fmt.Sprintf("back: {type: file, path: %s/back, size: 64MiB, write: back, cache: {flush-age: 1h}},", d.small)
+	d.with, d.without = filepath.Join(d.dir, "with.yaml"), filepath.Join(d.dir, "without.yaml")
+	writeFile(t, d.with, fmt.Sprintf(text, cache, back, "0: back,"))
+	writeFile(t, d.without, fmt.Sprintf(text, cache, "", ""))
+	d.portal = serve(t, "-c", d.with, "--state-dir", d.dir).portal
+	return d
+}
+
+func (d *detaching) tgtd(args ...string) (string, int) {
+	var out, log buffer
+	status := run(d.Context(), append(args, "--state-dir", d.dir), console{&out, &log})
+	return out.String() + log.String(), status
+}
+
+// stick has data acknowledged for which there is no space, and removes the volume, which
+// cannot be closed then. The result waits for that to be over.
+func (d *detaching) stick(round int) (wait func()) {
+	d.Helper()
+	writeFile(d.T, filepath.Join(d.small, "filler"), "")
+	filler, err := os.OpenFile(filepath.Join(d.small, "filler"), os.O_WRONLY, 0)
+	if err != nil {
+		d.Fatal(err)
+	}
+	for err == nil {
+		_, err = filler.Write(make([]byte, 4096))
+	}
+	filler.Close()
+	c := dial(d.T, d.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(d.T, c, 0)
+	for i := range 8 {
+		transfer(d.T, c, cdb10(0x2a, lbaOf(i)), 0, pattern(i, round), 0)
+	}
+	logout(d.T, c)
+	applied := make(chan string, 1)
+	go func() {
+		out, status := d.tgtd("apply", d.without)
+		applied <- fmt.Sprint(status, out)
+	}()
+	return func() {
+		if out := <-applied; !strings.HasPrefix(out, "0") || strings.Contains(out, "still being closed") {
+			d.Errorf("found %q", out)
+		}
+	}
+}
+
+// detach gives the volume up as soon as it has been removed.
+func (d *detaching) detach(want string, args ...string) {
+	d.Helper()
+	for late := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		out, status := d.tgtd(append([]string{"detach", "back"}, args...)...)
+		if status == exitOK && strings.Contains(out, want) {
+			return
+		}
+		if status == exitOK || time.Now().After(late) {
+			d.Fatalf("found %d, %q, expected %q", status, out, want)
+		}
+	}
+}
+
+// refuses expects that a command fails and says why.
+func (d *detaching) refuses(want string, args ...string) {
+	d.Helper()
+	if out, status := d.tgtd(args...); status == exitOK || !strings.Contains(out, want) {
+		d.Errorf("found %d, %q, expected a refusal with %q", status, out, want)
+	}
+}
+
+// restore makes room and configures the volume again, which has the data of the round.
+func (d *detaching) restore(round int) {
+	d.Helper()
+	if err := os.Remove(filepath.Join(d.small, "filler")); err != nil {
+		d.Fatal(err)
+	}
+	if out, status := d.tgtd("apply", d.with); status != exitOK {
+		d.Fatalf("found %q", out)
+	}
+	c := dial(d.T, d.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(d.T, c, 0)
+	for i := range 8 {
+		want := make([]byte, 64<<10)
+		if round > 0 {
+			want = pattern(i, round)
+		}
+		if got := transfer(d.T, c, cdb10(0x28, lbaOf(i)), 0, nil, 64<<10); !bytes.Equal(got, want) {
+			d.Errorf("extent %d is not that of round %d", i, round)
+		}
+	}
+	logout(d.T, c)
+}
+
+// TestDetach: a volume whose file does not take what it has acknowledged can be given up
+// while the server runs. Its data stay in the cache until it is configured again, or are
+// lost if that is asked for.
+func TestDetach(t *testing.T) {
+	d := newDetaching(t, "segment: "+memoryDir(t)+"/lunar")
+	d.refuses("found it in the configuration", "detach", "back")
+	d.refuses("found no volume of that name", "detach", "nothing")
+
+	wait := d.stick(1)
+	d.detach("The cache keeps 512KiB that " + d.small + "/back does not have")
+	wait()
+	if out, _ := d.tgtd("status"); !strings.Contains(out, "are kept for volume back") {
+		t.Errorf("found nothing of it in\n%s", out)
+	}
+	d.restore(1)
+	if out, _ := d.tgtd("status"); strings.Contains(out, "are kept for volume back") {
+		t.Errorf("found it in\n%s", out)
+	}
+
+	if err := os.Remove(filepath.Join(d.small, "back")); err != nil {
+		t.Fatal(err)
+	}
+	wait = d.stick(2)
+	d.detach("512KiB that were acknowledged to initiators are lost", "--discard")
+	wait()
+	d.refuses("keeps nothing", "detach", "back", "--discard")
+	d.restore(0)
+
+	wait = d.stick(3)
+	d.detach("keeps 512KiB")
+	wait()
+	d.refuses("512KiB that "+d.small+"/back does not have, which --discard would lose", "detach", "back")
+	d.detach("512KiB that were acknowledged to initiators are lost", "--discard")
+	d.refuses("keeps nothing", "detach", "back", "--discard")
+	d.restore(0)
+}
