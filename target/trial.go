@@ -19,15 +19,16 @@ const (
 	idlePercent = 20
 )
 
-// trial finds out whether rests cost throughput: it compares windows with and
-// without them. It has no clock of its own.
+// trial finds out whether rests cost throughput: it compares a window with rests to
+// those before and after it, because a load that has just begun grows. It has no clock
+// of its own.
 type trial struct {
 	phase    trialPhase
 	commands int64 // in this window
 	began    int64 // the window, in nanoseconds
 	left     int   // windows of the phase
-	without  int64 // commands per second in the last window without rests
-	with     int64 // and with
+	without  int64 // commands per second without rests, as far as that is known
+	with     int64 // and in the last window with rests
 }
 
 // trialPhase is what a window is for.
@@ -35,7 +36,7 @@ type trialPhase uint8
 
 const (
 	working  trialPhase = iota // without rests
-	trying                     // the first window with rests
+	trying                     // a window with rests
 	resting                    // with rests, which cost nothing
 	checking                   // a window without, to compare with
 )
@@ -47,11 +48,15 @@ func (t *trial) resting() bool { return t.phase == trying || t.phase == resting 
 func (t *trial) over(now int64) bool { return now-t.began >= int64(windowTime) }
 
 // judge ends the window, in which the thread was idle for so many nanoseconds. One
-// that took far too long, because there was nothing to do, says nothing.
+// that took far too long, because there was nothing to do, says nothing, and what comes
+// behind it may be another load.
 func (t *trial) judge(now, idle int64) {
 	took, commands := now-t.began, t.commands
 	t.began, t.commands = now, 0
 	if took > 4*int64(windowTime) {
+		if t.phase != working {
+			t.phase, t.left = working, 0
+		}
 		return
 	}
 	rate := commands * int64(time.Second) / took
@@ -63,14 +68,14 @@ func (t *trial) judge(now, idle int64) {
 		}
 	case trying:
 		t.with = rate
-		t.compare()
+		t.phase = checking
 	case resting:
 		t.with = rate
-		if t.left--; t.left <= 0 {
-			t.phase = checking
+		if t.left--; t.left <= 0 || t.costs() {
+			t.phase, t.without = checking, 0
 		}
 	case checking:
-		t.without = rate
+		t.without = max(t.without, rate)
 		if idle*100 < took*idlePercent {
 			t.stop() // rests only look free while rates differ by more than they cost
 		} else {
@@ -81,12 +86,15 @@ func (t *trial) judge(now, idle int64) {
 
 // compare decides whether to rest: not if that costs throughput.
 func (t *trial) compare() {
-	if t.with*100 >= t.without*(100-costPercent) {
-		t.phase, t.left = resting, restWindows
-	} else {
+	if t.costs() {
 		t.stop()
+	} else {
+		t.phase, t.left = resting, restWindows
 	}
 }
+
+// costs reports whether less was done in the last window with rests than without.
+func (t *trial) costs() bool { return t.with*100 < t.without*(100-costPercent) }
 
 // stop makes the thread work without rests for a while.
 func (t *trial) stop() { t.phase, t.left = working, trialPause }

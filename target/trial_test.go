@@ -42,14 +42,58 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// TestTrialIgnoresPauses: a window in which there was hardly anything to do says
-// nothing of rests.
-func TestTrialIgnoresPauses(t *testing.T) {
-	tr := trial{phase: resting, left: restWindows, without: 250_000}
+// windows ends one window for each number of commands, half of it idle.
+func (t *trial) windows(commands ...int64) {
+	for _, n := range commands {
+		t.commands = n
+		t.judge(t.began+int64(windowTime), int64(windowTime)/2)
+	}
+}
+
+// TestTrialAfterPause: a window in which there was hardly anything to do says nothing
+// of rests, and what comes then is tried anew.
+func TestTrialAfterPause(t *testing.T) {
+	var tr trial
+	tr.windows(4000, 4000, 4000)
+	if tr.phase != resting {
+		t.Fatalf("phase %d, expected rests that cost nothing", tr.phase)
+	}
 	tr.commands = 1
-	tr.judge(10*int64(windowTime), 0)
-	if tr.phase != resting || tr.left != restWindows || tr.commands != 0 {
-		t.Errorf("phase %d, %d windows left, %d commands: expected nothing to change", tr.phase, tr.left, tr.commands)
+	tr.judge(tr.began+10*int64(windowTime), 0)
+	if tr.resting() || tr.commands != 0 {
+		t.Errorf("phase %d, %d commands: expected a window without rests", tr.phase, tr.commands)
+	}
+	if tr.windows(4000); !tr.resting() {
+		t.Error("it does not try to rest behind a pause")
+	}
+}
+
+// TestTrialOfGrowingLoad: rests do not look free because there was still less to do
+// before they began.
+func TestTrialOfGrowingLoad(t *testing.T) {
+	var tr trial
+	tr.windows(1000, 2000)
+	if tr.resting() {
+		t.Error("it rests before it knows what it can do without")
+	}
+	if tr.windows(4000); tr.resting() {
+		t.Error("it rests, which costs half of the throughput")
+	}
+}
+
+// TestTrialLooksAgain: when less is done with rests than without, it looks at once
+// whether it is for them.
+func TestTrialLooksAgain(t *testing.T) {
+	var tr trial
+	tr.windows(4000, 4000, 4000, 4000, 3000)
+	if tr.phase != checking {
+		t.Fatalf("phase %d, expected a window without rests", tr.phase)
+	}
+	if tr.windows(3000); tr.phase != resting {
+		t.Errorf("phase %d, expected further rests: there is less to do without them, too", tr.phase)
+	}
+	if tr.windows(2000, 4000); tr.resting() {
+		t.Errorf("phase %d, expected no rests", tr.phase)
 	}
 }
 
