@@ -14,21 +14,24 @@ const (
 	// costPercent is what rests may seem to cost: windows differ by some percent
 	// anyway.
 	costPercent = 4
+	// dropPercent is what a window with rests may lack before it is looked at once
+	// how fast the thread is without.
+	dropPercent = 20
 	// idlePercent is how much of its time a thread must have had nothing to do: one
 	// that is busy has no time to rest.
 	idlePercent = 20
 )
 
-// trial finds out whether rests cost throughput: it compares a window with rests to
-// those before and after it, because a load that has just begun grows. It has no clock
+// trial finds out whether rests cost throughput: it compares windows with rests to the
+// one that follows without, because a load that has just begun grows. It has no clock
 // of its own.
 type trial struct {
 	phase    trialPhase
 	commands int64 // in this window
 	began    int64 // the window, in nanoseconds
 	left     int   // windows of the phase
-	without  int64 // commands per second without rests, as far as that is known
-	with     int64 // and in the last window with rests
+	without  int64 // commands per second in the last window without rests
+	with     int64 // and with
 }
 
 // trialPhase is what a window is for.
@@ -71,11 +74,11 @@ func (t *trial) judge(now, idle int64) {
 		t.phase = checking
 	case resting:
 		t.with = rate
-		if t.left--; t.left <= 0 || t.costs() {
-			t.phase, t.without = checking, 0
+		if t.left--; t.left <= 0 || t.costs(dropPercent) {
+			t.phase = checking
 		}
 	case checking:
-		t.without = max(t.without, rate)
+		t.without = rate
 		if idle*100 < took*idlePercent {
 			t.stop() // rests only look free while rates differ by more than they cost
 		} else {
@@ -86,15 +89,15 @@ func (t *trial) judge(now, idle int64) {
 
 // compare decides whether to rest: not if that costs throughput.
 func (t *trial) compare() {
-	if t.costs() {
+	if t.costs(costPercent) {
 		t.stop()
 	} else {
 		t.phase, t.left = resting, restWindows
 	}
 }
 
-// costs reports whether less was done in the last window with rests than without.
-func (t *trial) costs() bool { return t.with*100 < t.without*(100-costPercent) }
+// costs reports whether rests cost more than so many percent.
+func (t *trial) costs(percent int64) bool { return t.with*100 < t.without*(100-percent) }
 
 // stop makes the thread work without rests for a while.
 func (t *trial) stop() { t.phase, t.left = working, trialPause }

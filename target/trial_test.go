@@ -85,7 +85,7 @@ func TestTrialOfGrowingLoad(t *testing.T) {
 // whether it is for them.
 func TestTrialLooksAgain(t *testing.T) {
 	var tr trial
-	tr.windows(4000, 4000, 4000, 4000, 3000)
+	tr.windows(4000, 4000, 4000, 4000, 3900, 3000)
 	if tr.phase != checking {
 		t.Fatalf("phase %d, expected a window without rests", tr.phase)
 	}
