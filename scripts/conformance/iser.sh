@@ -2,7 +2,9 @@
 # iser.sh [ISCSI-TEST-CU NAME]: runs libiscsi's conformance suite over iSER in the lab's
 # guest (scenario iser-suite) and writes what it finds to docs/conformance-iser.md. The
 # program is Debian's, or the one given, of a libiscsi that NAME tells, such as
-# "libiscsi 1.20.3". All suites take half an hour under emulation; SUITES names some.
+# "libiscsi 1.20.0". A run takes 14 minutes at most, which is not enough for all tests
+# under emulation: SUITES names suites or tests, and what was found of the others before
+# (in build/conformance/iser.log) is kept. AGAIN=1 only writes the page.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,8 +19,12 @@ if [ $# -gt 0 ]; then
 	name=$2
 fi
 mkdir -p "$results"
-LAB_ARGUMENTS=${SUITES:-} LAB_FILES=$files LAB_SECONDS=${LAB_SECONDS:-1200} "$root/scripts/lab/run.sh" iser-suite
-log=${LAB_LOGS:-$root/build/lab}/33-iser-suite@rdma/guest.log
-awk -f "$here/results.awk" "$log" >"$results/iser.results"
-awk -v suite="$name" -f "$here/iser.awk" "$results/iser.results" >"$root/docs/conformance-iser.md"
+if [ -z "${AGAIN:-}" ]; then
+	LAB_ARGUMENTS=${SUITES:-} LAB_FILES=$files LAB_SECONDS=${LAB_SECONDS:-890} "$root/scripts/lab/run.sh" iser-suite
+	cat "${LAB_LOGS:-$root/build/lab}/33-iser-suite@rdma/guest.log" >>"$results/iser.log"
+fi
+awk -f "$here/results.awk" "$results/iser.log" | awk '{ last[$1] = $0 } END { for (test in last) print last[test] }' >"$results/iser.found"
+iscsi-test-cu -l 2>/dev/null | sed -n 's/^ALL\.\(.*\..*\)/\1/p' >"$results/iser.tests"
+awk -v suite="$name" -f "$here/iser.awk" "$here/expected-iser.txt" "$results/iser.log" "$results/iser.tests" "$results/iser.found" \
+	>"$root/docs/conformance-iser.md"
 echo "wrote docs/conformance-iser.md"

@@ -40,9 +40,11 @@ machine_rdma() { machine_initiator; }
 
 # guest_files MACHINE: the disk with what the guest runs.
 guest_files() {
-	local more=()
+	local more=() file
 	target_inside "$1" && more=(-C "$lab" conf -C "$runtime" tgtd numacheck)
-	[ "$1" = rdma ] && [ -e "$runtime/native.test" ] && more+=(native.test)
+	for file in native.test kept.so; do
+		[ "$1" != rdma ] || [ ! -e "$runtime/$file" ] || more+=("$file")
+	done
 	[ -z "${LAB_FILES:-}" ] || more+=(-C "$(realpath "$LAB_FILES")" .)
 	tar -chf "$runtime/guest.tar" -C "$lab/guest" . -C "$root/scripts" fio "${more[@]}"
 	truncate -s %1M "$runtime/guest.tar"
