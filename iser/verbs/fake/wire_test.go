@@ -3,6 +3,7 @@ package fake
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -153,6 +154,33 @@ func TestReadsOverTheDepth(t *testing.T) {
 	}
 	target.post(read, target.sge(0, 8))
 	f.Settle()
+}
+
+// An RDMA READ of what is withheld ends when it is supplied, with what is there then,
+// and those behind it after it.
+func TestWithheld(t *testing.T) {
+	f, target, initiator := connected(t, Options{})
+	var asked []span
+	Withhold(initiator.mr, func(addr uint64, n uint32) { asked = append(asked, span{addr, n}) })
+	read := verbs.WR{Op: verbs.OpRead, RAddr: verbs.Addr(initiator.mem), RKey: initiator.mr.RKey(), Flags: verbs.FlagSignaled}
+	target.post(read, target.sge(0, 8))
+	read.RAddr += 8
+	target.post(read, target.sge(8, 8))
+	f.Settle()
+	if want := []span{{read.RAddr - 8, 8}, {read.RAddr, 8}}; !slices.Equal(asked, want) {
+		t.Errorf("asked for %v, expected %v", asked, want)
+	}
+	copy(initiator.mem, "the first the second")
+	Supply(initiator.mr, read.RAddr, 8)
+	f.Settle()
+	if found := target.poll(); len(found) != 0 {
+		t.Errorf("found %v although the first one has nothing", found)
+	}
+	Supply(initiator.mr, read.RAddr-8, 8)
+	f.Settle()
+	if found := target.poll(); len(found) != 2 || string(target.mem[:16]) != "the first the se" {
+		t.Errorf("found %v and %q", found, target.mem[:16])
+	}
 }
 
 // Slots are freed by the completion of a signaled entry, and by nothing else.
