@@ -42,7 +42,7 @@ machine_rdma() { machine_initiator; }
 guest_files() {
 	local more=() file
 	target_inside "$1" && more=(-C "$lab" conf -C "$runtime" tgtd numacheck)
-	for file in native.test kept.so; do
+	for file in native.test gentle.so; do
 		[ "$1" != rdma ] || [ ! -e "$runtime/$file" ] || more+=("$file")
 	done
 	[ -z "${LAB_FILES:-}" ] || more+=(-C "$(realpath "$LAB_FILES")" .)

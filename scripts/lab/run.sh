@@ -82,7 +82,7 @@ prepare() {
 	ln -s "$(realpath "$tgtd")" "$runtime/tgtd"
 	(cd "$root" && CGO_ENABLED=0 go build -o "$runtime/numacheck" ./scripts/lab/numacheck)
 	[ ! -e /usr/include/rdma/rdma_cma.h ] || (cd "$root" && go test -c -tags rdma -o "$runtime/native.test" ./iser/verbs/native)
-	! command -v cc >/dev/null || cc -shared -fPIC -O -fno-builtin -o "$runtime/kept.so" "$root/scripts/conformance/kept.c"
+	! command -v cc >/dev/null || cc -shared -fPIC -O -fno-builtin -o "$runtime/gentle.so" "$root/scripts/conformance/gentle.c"
 }
 
 clean() {

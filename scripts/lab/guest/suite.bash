@@ -1,18 +1,18 @@
 # What scenarios with libiscsi's conformance suite over iSER use beside iser.bash. Its
-# version 1.19 (Debian 12) goes on using a connection's memory after it has given it back
-# (docs/iser.md), which kept.so, of scripts/conformance/kept.c, makes harmless; without it
-# every second process crashes. So each test has a process of its own.
+# version 1.19 (Debian 12) goes on using a connection's memory after it has given it
+# back, so that every second process crashes, and takes a second without an answer for a
+# failure (docs/iser.md). gentle.so, of scripts/conformance/gentle.c, makes both harmless,
+# where the host has a compiler for it; each test has a process of its own all the same.
 readonly ATTEMPTS=3 PATIENCE=100 SAID=/tmp/said
 
-# The client takes a command that lasts longer than a second for a failure, so the volume
-# is in memory; a NOP-In costs it a descriptor for good; and it registers 64 MiB for each
-# login, which huge pages make cheap.
+# The volume is in memory, so that commands are short; a NOP-In costs the client a
+# descriptor for good; it registers 64 MiB for each login, which huge pages make cheap.
 suite_up() {
 	tgtd_configure 's|path: suite|path: /dev/shm/lunar-suite|; s|nop: .*|nop: {interval: 0s}|'
 	tgtd_start
 	suite_program=$(command -v /lab/iscsi-test-cu || command -v iscsi-test-cu)
 	suite_preload=
-	[ ! -e /lab/kept.so ] || suite_preload=/lab/kept.so
+	[ ! -e /lab/gentle.so ] || suite_preload=/lab/gentle.so
 	export LIBISCSI_CACHE_ALLOCATIONS=0 MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TOP_PAD_=67108864
 }
 
