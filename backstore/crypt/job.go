@@ -19,8 +19,21 @@ type job struct {
 	next   *job         // that waits, or is free
 	inside bool         // Submit has not returned
 	over   bool         // and the op has ended
+
+	shares  []*share // made when first needed
+	pending int      // of them that workers have
+}
+
+// share is a part of a job that one worker turns, so that a large one takes several
+// processors.
+type share struct {
+	job    *job
+	at, n  int // bytes of the piece
 	tweaks tweaks
 }
+
+// shareSize bounds it, in bytes.
+const shareSize = 64 << 10
 
 // read fetches the cipher text.
 func (j *job) read() {
@@ -73,29 +86,49 @@ func (w *waited) Run() {
 	j.cipher(n)
 }
 
-// cipher turns n bytes, here or on a worker.
+// cipher turns n bytes, here or on workers.
 func (j *job) cipher(n int) {
 	if n <= inlineSize {
-		j.Do()
-		j.Run()
+		j.turn(0, n, j.lane.tweaks)
+		j.turned()
 		return
 	}
-	j.lane.loop.Workers().Submit(j.lane.loop, j)
+	for j.pending = 0; n > 0; j.pending++ {
+		if j.pending == len(j.shares) {
+			j.shares = append(j.shares, &share{job: j})
+		}
+		s := j.shares[j.pending]
+		s.at, s.n = j.pending*shareSize, min(n, shareSize)
+		n -= s.n
+	}
+	for _, s := range j.shares[:j.pending] {
+		j.lane.loop.Workers().Submit(j.lane.loop, s)
+	}
+}
+
+// turn enciphers or deciphers n bytes of the piece.
+func (j *job) turn(at, n int, t *tweaks) {
+	unit, text := j.lane.store.unit, j.op.Data[j.done+at:][:n]
+	first := j.lane.number(j.op.Off + int64(j.done+at))
+	if j.op.Kind == backstore.Read {
+		j.keys.open(text, first, unit, t)
+	} else {
+		j.keys.seal(j.buffer[at:][:n], text, first, unit, t)
+	}
 }
 
 // Do implements evloop.Job.
-func (j *job) Do() {
-	l := j.lane
-	first := l.number(j.op.Off + int64(j.done))
-	if j.op.Kind == backstore.Read {
-		j.keys.open(j.op.Data, first, l.store.unit, &j.tweaks)
-		return
+func (s *share) Do() { s.job.turn(s.at, s.n, &s.tweaks) }
+
+// Run implements evloop.Job.
+func (s *share) Run() {
+	if s.job.pending--; s.job.pending == 0 {
+		s.job.turned()
 	}
-	j.keys.seal(j.buffer, j.op.Data[j.done:][:len(j.buffer)], first, l.store.unit, &j.tweaks)
 }
 
-// Run implements evloop.Job: what follows Do.
-func (j *job) Run() {
+// turned follows when all of the piece is turned.
+func (j *job) turned() {
 	if j.op.Kind == backstore.Read {
 		j.finish(nil)
 		return

@@ -19,7 +19,7 @@ type lane struct {
 	inner   backstore.Lane
 	gate    quiesce.Gate
 	scratch scratch
-	tweaks  *tweaks // of TryNow
+	tweaks  *tweaks // of what the event thread does
 	free    *job
 	running int
 }
@@ -29,24 +29,27 @@ type lane struct {
 func (l *lane) TryNow(op *backstore.Op) bool {
 	switch op.Kind {
 	case backstore.Read:
-		return l.over(op) || len(op.Data) <= inlineSize && l.readNow(op)
+		k := l.admit(op)
+		return k == nil || len(op.Data) <= inlineSize && l.readNow(op, k)
 	case backstore.Write, backstore.Erase:
 		return false
 	}
 	return l.inner.TryNow(op)
 }
 
-// over checks op. A true result means that it has ended.
-func (l *lane) over(op *backstore.Op) bool {
-	info := l.store.Info()
+// admit checks op and returns the keys for all of it; nil: it has ended.
+func (l *lane) admit(op *backstore.Op) *keys {
+	info, k := l.store.Info(), l.store.keys.Load()
 	if op.Err = backstore.Check(op, &info); op.Err == nil {
-		op.Err = l.store.keys.Load().err
+		op.Err = k.err
 	}
-	return op.Err != nil || op.Length() == 0
+	if op.Err != nil || op.Length() == 0 {
+		return nil
+	}
+	return k
 }
 
-func (l *lane) readNow(op *backstore.Op) bool {
-	k := l.store.keys.Load()
+func (l *lane) readNow(op *backstore.Op, k *keys) bool {
 	if !l.inner.TryNow(op) {
 		return false
 	}
@@ -68,10 +71,11 @@ func (l *lane) Submit(op *backstore.Op) bool {
 	default:
 		return l.inner.Submit(op)
 	}
-	if l.over(op) {
+	k := l.admit(op)
+	if k == nil {
 		return true
 	}
-	j := l.job(op)
+	j := l.job(op, k)
 	j.inside = true
 	if op.Kind == backstore.Read {
 		j.read()
@@ -119,7 +123,7 @@ func (l *lane) Close() {
 func (l *lane) begin(op *backstore.Op) bool { return l.inner.TryNow(op) || l.inner.Submit(op) }
 
 // job returns one for op.
-func (l *lane) job(op *backstore.Op) *job {
+func (l *lane) job(op *backstore.Op, k *keys) *job {
 	j := l.free
 	if j == nil {
 		j = &job{lane: l}
@@ -129,7 +133,7 @@ func (l *lane) job(op *backstore.Op) *job {
 	}
 	l.running++
 	j.era = l.gate.Enter()
-	j.op, j.next, j.keys = op, nil, l.store.keys.Load()
+	j.op, j.next, j.keys = op, nil, k
 	j.done, j.over = 0, false
 	return j
 }
