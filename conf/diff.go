@@ -3,12 +3,14 @@ package conf
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
 	"unicode"
 
 	"lunar/scheduler"
+	"lunar/scheduler/batch"
 )
 
 // Difference is one key in which two configurations differ.
@@ -187,8 +189,9 @@ func byName(objects reflect.Value, name string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// words write the scheduler's choices as a file does.
+// words write choices of the scheduler and of batching as a file does.
 var words = map[any]string{
+	batch.Off: "off", batch.Adaptive: "adaptive", batch.Static: "static",
 	scheduler.SoftPool: "soft", scheduler.HardPool: "hard",
 	scheduler.EqualShare: "equal", scheduler.ReservedFirst: "rprio",
 }
@@ -210,6 +213,9 @@ func shown(v reflect.Value) string {
 	case reflect.String:
 		return fmt.Sprintf("%q", v.String())
 	case reflect.Struct:
+		if a, ok := v.Interface().(netip.AddrPort); ok && !a.IsValid() {
+			return "none"
+		}
 		if s, ok := v.Interface().(fmt.Stringer); ok {
 			return s.String()
 		}

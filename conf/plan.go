@@ -37,9 +37,18 @@ var livePaths = []struct {
 	path  []string
 	whole bool // it is about the object itself, which comes or goes
 }{
-	{path: []string{"log", "level"}},
+	{path: []string{"log"}},
 	{path: []string{"server", "limits"}},
 	{path: []string{"server", "nop"}},
+	{path: []string{"server", "poll"}},
+	{path: []string{"server", "busy-poll"}},
+	{path: []string{"server", "poll-budget"}},
+	{path: []string{"server", "batching"}},
+	{path: []string{"server", "max-delay"}},
+	{path: []string{"server", "congestion"}},
+	{path: []string{"server", "metrics"}},
+	{path: []string{"cache", "forward-threshold"}},
+	{path: []string{"qos", "profile"}},
 	{path: []string{"discovery"}},
 	{path: []string{"portal-groups"}},
 	{path: []string{"auth-groups"}},

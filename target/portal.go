@@ -63,12 +63,8 @@ func (s *Server) Listen(config PortalGroup) error {
 // control.
 func (s *Server) listen(addr string) (net.Listener, error) {
 	var c net.ListenConfig
-	if name := s.config.Congestion; name != "" {
-		c.Control = func(_, _ string, raw syscall.RawConn) error {
-			var refused error
-			err := raw.Control(func(fd uintptr) { refused = setCongestion(int(fd), name) })
-			return errors.Join(err, refused)
-		}
+	if name := s.congestionName(); name != "" {
+		c.Control = func(_, _ string, raw syscall.RawConn) error { return congest(raw, name) }
 	}
 	l, err := c.Listen(context.Background(), network(addr), addr)
 	if err != nil {

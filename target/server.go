@@ -30,7 +30,8 @@ type Server struct {
 	onStop  []func()
 	qos     *qos
 
-	settings atomic.Pointer[Settings] // of sessions that log in from now on
+	settings   atomic.Pointer[Settings] // of sessions that log in from now on
+	congestion atomic.Pointer[string]   // of connections that come from now on; nil: the system's
 
 	refusals struct { // of logins, for the log
 		sync.Mutex
@@ -74,6 +75,7 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.held = make(map[*scsi.LogicalUnit]int)
 	s.mu.seenLess = make(chan struct{})
 	s.Reconfigure(config.Settings())
+	s.congestion.Store(&config.Congestion)
 	s.refusals.most = 10
 	config.QoS.Gate.Threads = config.Threads
 	s.qos = newQoS(s, config.QoS, config.Threads)

@@ -456,7 +456,7 @@ func TestThresholdAdapts(t *testing.T) {
 			t.Errorf("configured %d: %d at first, expected %d", c.configured, got, c.first)
 		}
 		w := forwarding{station: &station{cache: &Cache{}}}
-		w.station.cache.tuning.adaptive = tuning.adaptive
+		w.station.cache.tuning.adaptive.Store(tuning.adaptive.Load())
 		for i := range 100 * sampleEvery {
 			if !w.due() {
 				continue
@@ -467,7 +467,7 @@ func TestThresholdAdapts(t *testing.T) {
 				t.Copied(1000, true, 313)
 			})
 		}
-		if tuning.adaptive {
+		if tuning.adaptive.Load() {
 			tuning.learn(2*adaptPeriod, func(*cache.Tuner) {})
 		}
 		if got := tuning.threshold.Load(); got != c.after {

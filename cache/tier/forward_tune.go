@@ -24,7 +24,7 @@ const (
 // tuning finds the size from which requests are forwarded, if that is not fixed.
 type tuning struct {
 	threshold atomic.Int64 // bytes
-	adaptive  bool
+	adaptive  atomic.Bool
 	mu        struct {
 		sync.Mutex
 		tuner *cache.Tuner
@@ -34,21 +34,30 @@ type tuning struct {
 
 // set takes what the configuration says.
 func (t *tuning) set(threshold int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.adaptive.Store(threshold == 0)
 	switch {
 	case threshold < 0:
 		threshold = cache.NeverForward
 	case threshold == 0:
-		threshold, t.adaptive = firstThreshold, true
+		threshold = firstThreshold
 	}
 	t.threshold.Store(threshold)
 	t.mu.tuner = cache.NewTuner(threshold)
 }
+
+// SetForwardThreshold changes Config.ForwardThreshold.
+func (c *Cache) SetForwardThreshold(bytes int64) { c.tuning.set(bytes) }
 
 // learn adds what sample says, and adapts the threshold if it is time. Few
 // requests are samples, so that threads hardly ever meet here.
 func (t *tuning) learn(now int64, sample func(*cache.Tuner)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.adaptive.Load() {
+		return // it was measured for a threshold that has been fixed since
+	}
 	sample(t.mu.tuner)
 	if now-t.mu.last >= adaptPeriod {
 		t.mu.last = now
@@ -74,7 +83,7 @@ func (f *forward) handedOver() {
 
 // due reports whether the lane's next request is to be measured.
 func (w *forwarding) due() bool {
-	if !w.station.cache.tuning.adaptive {
+	if !w.station.cache.tuning.adaptive.Load() {
 		return false
 	}
 	w.samples++

@@ -19,9 +19,10 @@ type applier struct {
 	dir    string       // state directory
 	log    *slog.Logger
 
-	changing sync.Mutex      // one change at a time, and none when the daemon ends
+	changing sync.Mutex      // one change at a time; see lock
 	life     context.Context // ends before the daemon does
 	kill     context.CancelFunc
+	api      *control.Server // nil: there is none; changed under changing
 
 	mu      sync.Mutex
 	leaving []*departure // under mu
@@ -33,10 +34,44 @@ func newApplier(d *daemon, serve serveCommand, dir string, log *slog.Logger) *ap
 	return a
 }
 
-// end lets no change begin any more, and waits for one that is under way.
+// begin serves the control API, and then opens the portals: a change that comes
+// meanwhile waits for that, and is refused if it fails.
+func (a *applier) begin(socket string, cfg *conf.Config) error {
+	err := a.open(socket, cfg)
+	if err != nil {
+		stopControl(a.api)
+	}
+	return err
+}
+
+func (a *applier) open(socket string, cfg *conf.Config) (err error) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	if a.api, err = startControl(socket, a); err == nil {
+		err = openPortals(a.daemon, cfg, a.log)
+	}
+	if err != nil {
+		a.kill()
+	}
+	return err
+}
+
+// end lets no change begin any more, waits for one that is under way, and ends the
+// control API.
 func (a *applier) end() {
 	a.kill()
+	_ = a.lock() // which waits, and then refuses
+	stopControl(a.api)
+}
+
+// lock begins a change. There is none once the daemon ends.
+func (a *applier) lock() error {
 	a.changing.Lock()
+	if a.life.Err() != nil {
+		a.changing.Unlock()
+		return &control.Refusal{What: "nothing was changed", State: true, Reasons: []control.Reason{{Text: "the server is stopping"}}}
+	}
+	return nil
 }
 
 // file puts the configuration of a file's text into force.
@@ -102,7 +137,9 @@ func (a *applier) refused(err error) {
 // apply puts a configuration into force, or says what that would change.
 // Whatever in it needs a restart is a reason to refuse it.
 func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning, dry bool) (control.Applied, error) {
-	a.changing.Lock()
+	if err := a.lock(); err != nil {
+		return control.Applied{}, err
+	}
 	defer a.changing.Unlock()
 	what := name + " was not applied, and nothing was changed"
 	plan := a.planned(cfg)

@@ -33,8 +33,8 @@ func TestApplyRules(t *testing.T) {
 		{[]string{"limit: 1}", "limit: -1}"}, []string{"other.yaml:7:54", "qos.rules[0].limit", `"-1"`}},
 		{[]string{"limit: 1}", "reservation: 7, limit: 5}, {initiators: []}"}, []string{"qos.rules[0].limit", "qos.rules[1].name"}},
 		{[]string{"qos:", "qus:"}, []string{"qus: found an unknown key"}},
-		{[]string{"targets:", "log: {format: json}\ntargets:", "w: {type: \"null\", size: 1MiB}", "w: {type: ram, size: 1MiB}", "limit: 1}", "limit: 9}"},
-			[]string{"needs a restart", `log.format: running with "text", the file has "json"`, `volumes.w.type: running with "null", the file has "ram"`}},
+		{[]string{"targets:", "server: {buffers-per-thread: 8MiB}\ntargets:", "w: {type: \"null\", size: 1MiB}", "w: {type: ram, size: 1MiB}", "limit: 1}", "limit: 9}"},
+			[]string{"needs a restart", "server.buffers-per-thread: running with 64MiB, the file has 8MiB", `volumes.w.type: running with "null", the file has "ram"`}},
 		{[]string{"qos: {", "qos: {capacity: 5, ", "limit: 1}", "reservation: 9}"}, []string{"qos.capacity: running with 0, the file has 5"}},
 		{[]string{"127.0.0.1:0", "192.0.2.77:1"}, []string{"192.0.2.77:1", "no network interface"}},
 	} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -28,7 +27,7 @@ type daemon struct {
 	noting   sync.Mutex
 	config   atomic.Pointer[conf.Config] // that is running
 	assembly *assembly                   // of what is running; whoever changes it holds applier.changing
-	level    *slog.LevelVar              // of the log; nil: it cannot change
+	output   *output                     // of the log; nil: it cannot change
 }
 
 // Shutdown ends the server, whose volumes write what the cache still holds of

@@ -43,7 +43,7 @@ func (a *applier) newChange(cfg *conf.Config, plan conf.Plan) *change {
 // make makes the change. After an error nothing has changed, unless the error
 // says so.
 func (c *change) make() error {
-	for _, step := range []func() error{c.measure, c.openVolumes, c.openPortals, c.changeRules, c.changeCaches, c.changeKeys, c.reopen, c.resize} {
+	for _, step := range []func() error{c.measure, c.openVolumes, c.moveServer, c.openPortals, c.changeRules, c.changeCaches, c.changeKeys, c.reopen, c.resize} {
 		if err := step(); err != nil {
 			return errors.Join(err, c.takeBack())
 		}
@@ -181,9 +181,7 @@ func (c *change) changeRules() (err error) {
 func (c *change) commit() {
 	d, a := c.daemon, c.daemon.assembly
 	a.cfg = c.cfg
-	if d.level != nil {
-		d.level.Set(levelOf(c.cfg.Log))
-	}
+	c.changeServer()
 	if config, err := serverConfig(c.cfg, a.topology, c.log); err == nil {
 		d.Reconfigure(config.Settings())
 	}

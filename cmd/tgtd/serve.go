@@ -35,7 +35,7 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return reported(err)
 	}
-	log, level := newLogger(c.err, cfg.Log)
+	log, output := newLogger(c.err, cfg.Log)
 	for _, w := range warnings {
 		log.Warn("configuration", "at", w.String())
 	}
@@ -43,21 +43,15 @@ func (k serveCommand) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return err
 	}
-	s.level = level
+	s.output = output
 	changes := newApplier(s, k, dir, log)
-	api, err := startControl(controlSocket(k.Socket, dir), changes)
-	if err == nil {
-		err = openPortals(s, cfg, log)
-	}
-	if err != nil {
-		stopControl(api)
+	if err := changes.begin(controlSocket(k.Socket, dir), cfg); err != nil {
 		return errors.Join(err, shutDown(s, log))
 	}
 	announce(c.out, cfg, s.Server)
 	log.Info("ready", "version", version, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
 	changes.reloadUntil(stop, hangups)
 	log.Info("stopping")
-	stopControl(api)
 	changes.end()
 	return shutDown(s, log)
 }
@@ -124,17 +118,6 @@ func onSignal(ctx context.Context, messages io.Writer) (stop, hangups <-chan str
 		}
 	}()
 	return first, hangup, func() { signal.Stop(signals); close(done) }
-}
-
-// newLogger writes text or JSON lines of a level that may change.
-func newLogger(to io.Writer, l conf.Log) (*slog.Logger, *slog.LevelVar) {
-	level := new(slog.LevelVar)
-	level.Set(levelOf(l))
-	options := &slog.HandlerOptions{Level: level}
-	if l.Format == "json" {
-		return slog.New(slog.NewJSONHandler(to, options)), level
-	}
-	return slog.New(slog.NewTextHandler(to, options)), level
 }
 
 func levelOf(l conf.Log) slog.Level {

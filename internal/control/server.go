@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -78,9 +79,15 @@ const (
 // Server is a control API that is being served.
 type Server struct {
 	log     *slog.Logger
-	servers []*http.Server
-	metrics net.Addr
+	pages   *http.ServeMux // of the metrics' port
 	running sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		socket, metrics *http.Server
+		at              net.Addr // of metrics
+		stopped         bool
+	}
 }
 
 // Serve opens the socket, and the TCP port of the metrics if there is to be
@@ -90,40 +97,87 @@ func Serve(c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	s := &Server{log: c.Logger}
+	metrics := scrape(c.Source)
+	s := &Server{log: c.Logger, pages: metricsOnly(metrics)}
 	socket, err := listen(c.Socket)
 	if err != nil {
 		return nil, err
 	}
-	metrics := scrape(c.Source)
-	if c.Metrics != "" {
-		port, err := net.Listen("tcp", c.Metrics)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("metrics (server.metrics): %w", err), socket.Close())
-		}
-		s.metrics = port.Addr()
-		s.serve(port, metricsOnly(metrics))
+	if err := s.MoveMetrics(c.Metrics); err != nil {
+		return nil, errors.Join(err, socket.Close())
 	}
-	s.serve(socket, newAPI(c, metrics))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.socket = s.serve(socket, newAPI(c, metrics))
 	return s, nil
 }
 
 // MetricsAddr returns the TCP address of the metrics; nil: none.
-func (s *Server) MetricsAddr() net.Addr { return s.metrics }
+func (s *Server) MetricsAddr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.at
+}
 
-func (s *Server) serve(l net.Listener, mux *http.ServeMux) {
+// MoveMetrics serves the metrics at another address, as Config.Metrics. After an
+// error they are where they were, unless it says that they are not.
+func (s *Server) MoveMetrics(to string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.stopped {
+		return errors.New("the control API has ended")
+	}
+	if to == "" {
+		s.closeMetrics()
+		return nil
+	}
+	port, err := net.Listen("tcp", to)
+	if errors.Is(err, syscall.EADDRINUSE) && s.mu.metrics != nil { // maybe by all addresses of the port, or one of them
+		was := s.mu.at.String()
+		s.closeMetrics()
+		if port, err = net.Listen("tcp", to); err != nil {
+			back, lost := net.Listen("tcp", was)
+			if lost != nil {
+				return fmt.Errorf("metrics (server.metrics): %w; they are not served at %s any more either: %w", err, was, lost)
+			}
+			s.serveMetrics(back)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("metrics (server.metrics): %w", err)
+	}
+	s.closeMetrics()
+	s.serveMetrics(port)
+	return nil
+}
+
+// serveMetrics and closeMetrics are called under the lock.
+func (s *Server) serveMetrics(port net.Listener) {
+	s.mu.metrics, s.mu.at = s.serve(port, s.pages), port.Addr()
+}
+
+// closeMetrics breaks off those who are asking.
+func (s *Server) closeMetrics() {
+	if s.mu.metrics != nil {
+		s.mu.metrics.Close()
+		s.mu.metrics, s.mu.at = nil, nil
+	}
+}
+
+func (s *Server) serve(l net.Listener, mux *http.ServeMux) *http.Server {
 	h := &http.Server{
 		Handler:           bounds(mux),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
-	s.servers = append(s.servers, h)
+	limited := bound(l, maxConnections)
 	s.running.Go(func() {
-		if err := h.Serve(bound(l, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+		if err := h.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("control API ended", "address", l.Addr().String(), "err", err)
 		}
 	})
+	return h
 }
 
 // Stop ends the API and removes the socket. Requests under way are finished
@@ -133,7 +187,14 @@ func (s *Server) Stop(ctx context.Context) {
 	if s == nil {
 		return
 	}
-	for _, h := range s.servers {
+	s.mu.Lock()
+	s.mu.stopped = true
+	servers := []*http.Server{s.mu.socket}
+	if s.mu.metrics != nil {
+		servers = append(servers, s.mu.metrics)
+	}
+	s.mu.Unlock()
+	for _, h := range servers {
 		if err := h.Shutdown(ctx); err != nil {
 			s.log.Warn("control API: requests were broken off", "err", err)
 			h.Close()
