@@ -43,6 +43,12 @@ func NewSlot(store Store) *Slot {
 // Content returns the store that the Slot has now.
 func (s *Slot) Content() Store { return s.store.Load().Store }
 
+// Empty reports whether the last Exchange has left no store.
+func (s *Slot) Empty() bool {
+	_, empty := s.Content().(*noStore)
+	return empty
+}
+
 // Exchange calls exchange when all operations on the store have ended and its lanes
 // are closed; what exchange returns takes its place, with an error or without. nil
 // is no store: all operations fail with the error until another Exchange. Operations

@@ -133,10 +133,10 @@ func TestSlotEmpty(t *testing.T) {
 		t.Errorf("found %v", err)
 	}
 	read := backstore.Op{Kind: backstore.Read, Data: backstoretest.Buffer(4096)}
-	if err := c.Run(&read); !errors.Is(err, backstore.ErrGone) || !errors.Is(err, refused) || slot.Info() != ram.Info() {
+	if err := c.Run(&read); !errors.Is(err, backstore.ErrGone) || !errors.Is(err, refused) || slot.Info() != ram.Info() || !slot.Empty() {
 		t.Errorf("found %v from %+v, expected that there is no store", err, slot.Info())
 	}
-	if err := slot.Exchange(t.Context(), func(backstore.Store) (backstore.Store, error) { return ram, nil }); err != nil {
+	if err := slot.Exchange(t.Context(), func(backstore.Store) (backstore.Store, error) { return ram, nil }); err != nil || slot.Empty() {
 		t.Error(err)
 	}
 	if got := c.Read(t, 0, 4096); !bytes.Equal(got, want) {

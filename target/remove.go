@@ -137,13 +137,12 @@ func (s *Server) closeLanes(lu *scsi.LogicalUnit) {
 
 // ReconfigureUnit puts settings of a logical unit into force, which initiators
 // notice at once. If writes are to be stable from now on, what was acknowledged
-// before is made stable, within FlushTime; an error tells that this failed.
-func (s *Server) ReconfigureUnit(lu *scsi.LogicalUnit, settings scsi.Settings) error {
+// before is made stable; an error tells that this failed, or had not ended when ctx
+// ended.
+func (s *Server) ReconfigureUnit(ctx context.Context, lu *scsi.LogicalUnit, settings scsi.Settings) error {
 	if !lu.Reconfigure(settings) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.settings.Load().FlushTime)
-	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- s.flush(lu) }()
 	if err := await(ctx, ended); err != nil {

@@ -3,6 +3,8 @@ package tier
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -120,5 +122,67 @@ func TestChangeRefused(t *testing.T) {
 	}
 	if err := change.Change(Changes{Min: c.config.Bytes, Max: c.config.Bytes}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestKeep: a volume that is wrapped again finds what was clean, if it was to be kept
+// and nobody else has written to the store.
+func TestKeep(t *testing.T) {
+	loop := backstoretest.NewLoop(t, false)
+	for _, test := range []struct {
+		name               string
+		keep, foreign, hit bool
+	}{
+		{name: "kept", keep: true, hit: true},
+		{name: "not kept"},
+		{name: "written by others", keep: true, foreign: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, path := newCache(t, large.config()), filepath.Join(t.TempDir(), "v")
+			read := func(then func(Changeable)) bool {
+				store, err := backstore.OpenFile(backstore.FileConfig{Path: path, Size: backstoretest.Size})
+				if err != nil {
+					t.Fatal(err)
+				}
+				v, err := c.Wrap(store, VolumeConfig{ID: 7, Min: c.config.Bytes / 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				lane, err := v.Lane(loop)
+				if err != nil {
+					t.Fatal(err)
+				}
+				op := backstore.Op{Kind: backstore.Read, Data: backstoretest.Buffer(page)}
+				if err := (&backstoretest.Client{Loop: loop, Lane: lane}).Run(&op); err != nil {
+					t.Error(err)
+				}
+				then(v.(Changeable))
+				backstoretest.On(loop, lane.Close)
+				if err := v.Close(); err != nil || !v.(Changeable).Left() {
+					t.Errorf("found %v, expected that the volume has left", err)
+				}
+				return op.Hit
+			}
+			if read(func(v Changeable) {
+				if test.keep {
+					v.Keep()
+				}
+			}) {
+				t.Error("found in the cache what nobody had read")
+			}
+			if test.foreign {
+				if err := os.Chtimes(path, time.Time{}, time.Unix(1, 0)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if hit := read(func(Changeable) {}); hit != test.hit {
+				t.Errorf("found what was cached before: %t, expected %t", hit, test.hit)
+			}
+			for i := range c.parts {
+				if err := c.parts[i].SetShare(1, c.parts[i].Slots(), 0); err != nil {
+					t.Errorf("found that a volume which has left keeps its share: %v", err)
+				}
+			}
+		})
 	}
 }

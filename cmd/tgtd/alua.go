@@ -150,6 +150,8 @@ func (s *source) ChangeAccess(group string, change control.AccessChange) (contro
 			return refused(fmt.Sprintf("state %q", *change.State), strings.Join(scsi.AccessStateNames(), ", "))
 		}
 	}
+	s.accessing.Lock() // what differs is put into what there is
+	defer s.accessing.Unlock()
 	changed := 0
 	for _, lu := range s.daemon.LogicalUnits() {
 		if change.Volume != "" && lu.Name() != change.Volume {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"sync"
+	"time"
 
 	"lunar/conf"
 	"lunar/internal/control"
@@ -56,12 +57,21 @@ func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 	return err
 }
 
-// end lets no change begin any more, waits for one that is under way, and ends the
-// control API.
+// end lets no change begin any more, waits for one that is under way, but not for ever,
+// and ends the control API.
 func (a *applier) end() {
 	a.kill()
-	_ = a.lock() // which waits, and then refuses
-	stopControl(a.api)
+	ended := make(chan struct{})
+	go func() {
+		_ = a.lock() // which waits, and then refuses
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		stopControl(a.api)
+	case <-time.After(overdueTime):
+		a.log.Error("a change of the configuration has not ended, and is broken off", "after", overdueTime)
+	}
 }
 
 // lock begins a change. There is none once the daemon ends.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,7 +69,7 @@ func (c *change) shareCache(from, to *conf.Config) (err error) {
 	var names []string
 	for name := range a.caches {
 		was, now := from.Volume(name), to.Volume(name)
-		if was != nil && now != nil && !a.reopens(was, now) {
+		if was != nil && now != nil && a.units[name] != nil && !a.reopens(was, now) {
 			names = append(names, name)
 		}
 	}
@@ -93,7 +94,7 @@ func (c *change) changeUnits() {
 			continue
 		}
 		if settings := settingsOf(c.cfg, v); settings != settingsOf(c.old, was) || c.reopened[v.Name] {
-			if err := c.daemon.ReconfigureUnit(lu, settings); err != nil {
+			if err := c.reconfigure(lu, settings); err != nil {
 				c.did = append(c.did, fmt.Sprintf("%v; initiators that flush will hear of it", err))
 			}
 		}
@@ -104,6 +105,14 @@ func (c *change) changeUnits() {
 			c.did = append(c.did, fmt.Sprintf("volume %s: %s", v.Name, awaitWritten(lu, c.daemon.assembly.caches[v.Name], closeWait)))
 		}
 	}
+}
+
+// reconfigure tells a logical unit its settings. A flush that this takes may go on
+// after some time.
+func (c *change) reconfigure(lu *scsi.LogicalUnit, settings scsi.Settings) error {
+	ctx, cancel := context.WithTimeout(c.life, closeWait)
+	defer cancel()
+	return c.daemon.ReconfigureUnit(ctx, lu, settings)
 }
 
 // awaitWritten waits until nothing of a volume is in the cache alone, and says what

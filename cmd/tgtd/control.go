@@ -7,9 +7,9 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
-	"lunar/backstore"
 	"lunar/cache"
 	"lunar/cache/tier"
 	"lunar/conf"
@@ -32,7 +32,7 @@ func metricsOf(s *conf.Server) string {
 // startControl begins to serve the control API.
 func startControl(socket string, a *applier) (*control.Server, error) {
 	c := control.Config{
-		Socket: socket, Version: version, Source: &source{a.daemon, time.Now(), a}, Logger: a.log,
+		Socket: socket, Version: version, Source: &source{daemon: a.daemon, started: time.Now(), changes: a}, Logger: a.log,
 		Metrics: metricsOf(&a.daemon.config.Load().Server),
 	}
 	api, err := control.Serve(c)
@@ -53,6 +53,8 @@ type source struct {
 	daemon  *daemon
 	started time.Time
 	changes *applier
+
+	accessing sync.Mutex // one change of access states at a time
 }
 
 // Status implements control.Source. Lists are never nil.
@@ -163,7 +165,7 @@ func volumeOf(v *conf.Volume, lu *scsi.LogicalUnit, t target.Traffic, cached *ti
 		Name: v.Name, Type: string(v.Type), SizeBytes: info.Size, BlockBytes: v.BlockSize,
 		ReadOnly: v.ReadOnly || info.ReadOnly, Write: string(v.Write), IO: ioOf(t),
 	}
-	if c, ok := cached.Volumes[lu.Store().(*backstore.Slot).Content()]; ok {
+	if c, ok := cached.Volumes[slotOf(lu).Content()]; ok {
 		out.Cache = cachedOf(&c)
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -26,7 +27,7 @@ const reopenWait = 5 * time.Second
 func (a *assembly) reopens(was, now *conf.Volume) bool {
 	behind := a.caches[was.Name]
 	switch {
-	case was.Direct != now.Direct, (was.Cache == nil) != (now.Cache == nil):
+	case slotOf(a.units[was.Name]).Empty(), was.Direct != now.Direct, (was.Cache == nil) != (now.Cache == nil):
 		return true
 	case was.Cache != nil && (was.Cache.Admission != now.Cache.Admission || was.Cache.ReadAhead != now.Cache.ReadAhead):
 		return true
@@ -35,6 +36,9 @@ func (a *assembly) reopens(was, now *conf.Volume) bool {
 	}
 	return was.ReadOnly && !now.ReadOnly && a.units[was.Name].Store().Info().ReadOnly
 }
+
+// slotOf is where a logical unit has its store.
+func slotOf(lu *scsi.LogicalUnit) *backstore.Slot { return lu.Store().(*backstore.Slot) }
 
 // reopen opens volumes anew that can follow their keys in no other way. What their
 // initiators have sent waits for some milliseconds.
@@ -45,8 +49,12 @@ func (c *change) reopen() error {
 		if was == nil || !c.daemon.assembly.reopens(was, now) {
 			continue
 		}
+		lost := slotOf(c.daemon.assembly.units[now.Name]).Empty()
 		if err := c.daemon.reopen(c.life, was, now); err != nil {
 			return fmt.Errorf("volume %s: %w", now.Name, err)
+		}
+		if lost {
+			c.did = append(c.did, "volume "+now.Name+": it is served again")
 		}
 		c.reopened[now.Name] = true
 		c.undo = append(c.undo, func() error { return c.daemon.reopen(c.life, now, was) })
@@ -67,11 +75,12 @@ func (d *daemon) reopen(life context.Context, from, to *conf.Volume) error {
 		return errors.Join(err, r.restore())
 	}
 	if err := d.noteVolumes([]conf.Volume{r.to}); err != nil {
+		d.unnoteReopened(r)
 		return errors.Join(err, r.restore())
 	}
 	ctx, cancel := context.WithTimeout(life, reopenWait)
 	defer cancel()
-	err := r.unit.Store().(*backstore.Slot).Exchange(ctx, r.exchange)
+	err := slotOf(r.unit).Exchange(ctx, r.exchange)
 	if err != nil && !r.closed {
 		err = errors.Join(err, r.restore())
 	}
@@ -79,12 +88,19 @@ func (d *daemon) reopen(life context.Context, from, to *conf.Volume) error {
 	if r.behind != nil {
 		a.caches[from.Name] = r.behind
 	}
-	if r.behind == nil || !r.behind.MayWriteBack() {
-		if late := d.unnote([]conf.Volume{r.to}); late != nil { // it names too much, which harms nobody
-			a.log.Warn("volume opened anew", "volume", from.Name, "err", late)
-		}
-	}
+	d.unnoteReopened(r)
 	return err
+}
+
+// unnoteReopened forgets a volume that has nothing dirty in the cache. A note that
+// names too much harms nobody.
+func (d *daemon) unnoteReopened(r *reopening) {
+	if r.behind != nil && r.behind.MayWriteBack() {
+		return
+	}
+	if err := d.unnote([]conf.Volume{r.to}); err != nil {
+		r.log.Warn("volume opened anew", "volume", r.to.Name, "err", err)
+	}
 }
 
 // reopening is a volume that is being opened anew.
@@ -107,8 +123,18 @@ func (r *reopening) keepSize() {
 	}
 }
 
-// probe finds out whether the file or device can be opened while it is open still.
+// probe finds out whether the file or device, and what the state directory keeps
+// besides it, can be opened while it is open still.
 func (r *reopening) probe() error {
+	intents, err := r.intentLog(&r.to)
+	if err != nil {
+		return err
+	}
+	if log, err := os.OpenFile(intents, os.O_RDWR, 0); err == nil {
+		log.Close()
+	} else if intents != "" && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	flags := unix.O_RDWR
 	if r.to.ReadOnly {
 		flags = unix.O_RDONLY
@@ -141,8 +167,11 @@ func (r *reopening) probe() error {
 // writeDirty has all written that is in the cache alone, so that what is held back
 // meanwhile does not wait for that.
 func (r *reopening) writeDirty() error {
+	if slotOf(r.unit).Empty() {
+		return nil
+	}
 	if r.behind == nil || !r.behind.MayWriteBack() {
-		return r.flush()
+		return r.flush(r.unit.Store(), closeWait)
 	}
 	through := r.cacheChangesOf(&r.from)
 	through.Policy = tier.Through
@@ -153,21 +182,22 @@ func (r *reopening) writeDirty() error {
 	if n := r.unit.Store().(backstore.WriteBack).Dirty(); n > 0 {
 		return fmt.Errorf("%s of it are in the cache and could not be written in %v; see tgtd status", size(n), closeWait)
 	}
-	return r.flush()
+	return r.flush(r.unit.Store(), closeWait)
 }
 
-// flush makes it stable, and the flush quick that follows when everything is held.
-func (r *reopening) flush() error {
-	late := time.NewTimer(closeWait)
+// flush makes the volume stable: once before, so that it is quick when everything is
+// held.
+func (r *reopening) flush(store backstore.Store, within time.Duration) error {
+	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
-	case err := <-flushOn(r.loop, r.unit.Store()):
+	case err := <-flushOn(r.loop, store):
 		if err != nil {
 			return fmt.Errorf("it cannot be made stable: %w", err)
 		}
 		return nil
 	case <-late.C:
-		return fmt.Errorf("it could not be made stable in %v", closeWait)
+		return fmt.Errorf("it could not be made stable in %v", within)
 	}
 }
 
@@ -182,8 +212,8 @@ func (r *reopening) restore() error {
 // exchange closes the store and opens it anew; if that fails, as it was before. It
 // never gives back a store that is closed, for its descriptor may be another file's.
 func (r *reopening) exchange(old backstore.Store) (backstore.Store, error) {
-	if err := <-flushOn(r.loop, old); err != nil {
-		return old, fmt.Errorf("it could not be made stable before: %w", err)
+	if err := r.flush(old, reopenWait); err != nil && !slotOf(r.unit).Empty() {
+		return old, err
 	}
 	if r.behind != nil && r.to.Cache != nil {
 		r.behind.Keep()

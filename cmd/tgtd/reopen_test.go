@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"lunar/backstore"
 	"lunar/internal/initiator"
 )
 
@@ -146,7 +149,9 @@ func TestApplyReopenRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, atomic, "in the way of what the state directory is to keep")
-	stays("volume fixed", "intent log", "not a directory")
+	stays("volume fixed", "not a directory")
+	change = change[2:]
+	stays("volume plain", "not a directory")
 	if err := errors.Join(os.Remove(atomic), os.Rename(atomic+".moved", atomic)); err != nil {
 		t.Fatal(err)
 	}
@@ -160,5 +165,37 @@ func TestApplyReopenRefused(t *testing.T) {
 		t.Error("what was dirty before the volume was opened anew has not been written")
 	}
 	l.apply(exitOK, change, "volumes.plain.cache: new", `volumes.back.write: "through", was "back"`)
+	logout(t, c)
+}
+
+// TestApplyServesAgain: a volume that could not be opened again fails all that uses its
+// medium, and the next change that finds it serves it again.
+func TestApplyServesAgain(t *testing.T) {
+	l := serveChurned(t, churnConfig(rand.New(rand.NewPCG(1, 1))))
+	text := `
+portal-groups: {a: {listen: ["127.0.0.1:0"]}}
+server: {limits: {sessions: 20}}
+cache: {size: 16MiB, block-size: 16KiB, segment: SEGMENT}
+volumes: {zero: {type: file, path: zero, size: 4MiB, write: back, cache: true}}
+targets: {"iqn.2026-11.test:t": {luns: {0: zero}}}
+`
+	l.to(text)
+	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(t, c, 0)
+	transfer(t, c, cdb10(0x2a, 1), 0, pattern(0, 1), 0)
+	slot, vanished := slotOf(l.daemon.assembly.units["zero"]), errors.New("the disk has vanished")
+	if err := slot.Exchange(t.Context(), func(old backstore.Store) (backstore.Store, error) { return nil, errors.Join(vanished, old.Close()) }); err == nil {
+		t.Fatal("found a store in the slot")
+	}
+	if r, err := c.Command(cdb10(0x28, 1), 0, nil, 64<<10); err != nil || r.Status != initiator.StatusCheckCondition {
+		t.Errorf("found status %#x, %v, expected that there is no medium", r.Status, err)
+	}
+	applied, err := l.apply("chance", l.parse(text, l.dir), nil, false)
+	if err != nil || !slices.Contains(applied.Changes, "volume zero: it is served again") {
+		t.Fatalf("found %v, %v, expected that the volume is served again", applied.Changes, err)
+	}
+	if got := transfer(t, c, cdb10(0x28, 1), 0, nil, 64<<10); !bytes.Equal(got, pattern(0, 1)) {
+		t.Error("what was written is not there")
+	}
 	logout(t, c)
 }

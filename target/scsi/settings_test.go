@@ -1,6 +1,10 @@
 package scsi
 
-import "testing"
+import (
+	"testing"
+
+	"lunar/backstore"
+)
 
 // TestReconfigure: initiators are told what they may do from now on, and only when
 // that has changed.
@@ -41,5 +45,54 @@ func TestReconfigure(t *testing.T) {
 	d.lu.ResetState()
 	if s := d.lu.State(); s.WriteCache || !s.WriteThrough || !s.ReadOnly {
 		t.Errorf("found %+v after a reset", *s)
+	}
+}
+
+// TestTraits: what a store or the settings say otherwise is told, and nothing else.
+func TestTraits(t *testing.T) {
+	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
+	capacity, inquiry, mode := ASCCapacityChanged, ASCInquiryDataChanged, ASCModeParametersChanged
+	for name, test := range map[string]struct {
+		settings Settings
+		info     func(*backstore.Info)
+		want     []ASC
+	}{
+		"nothing":            {},
+		"it has grown":       {info: func(i *backstore.Info) { i.Size *= 2; i.Describe = "another" }}, // the affair of Resize
+		"explicit access":    {settings: Settings{ExplicitAccess: true}, want: []ASC{inquiry}},
+		"a physical block":   {settings: Settings{PhysicalBlock: 512}, want: []ASC{capacity, inquiry}},
+		"nothing unmapped":   {info: func(i *backstore.Info) { i.Discard, i.DiscardGran, i.DiscardZeroes, i.Thin = false, 0, false, false }, want: []ASC{capacity, inquiry}},
+		"no volatile cache":  {info: func(i *backstore.Info) { i.VolatileCache = false }, want: []ASC{mode, inquiry}},
+		"no atomic writes":   {info: func(i *backstore.Info) { i.MaxAtomic, i.AtomicUnit = 0, 0 }, want: []ASC{inquiry}},
+		"nothing is written": {info: func(i *backstore.Info) { i.ReadOnly = true }, want: []ASC{mode}},
+	} {
+		d.lu.store = infoStore{diskInfo()}
+		d.lu.Reconfigure(Settings{})
+		for _, told := d.nexus.takeAttention(); told; _, told = d.nexus.takeAttention() {
+		}
+		info := diskInfo()
+		if test.info != nil {
+			test.info(&info)
+		}
+		d.lu.store = infoStore{info}
+		d.lu.Reconfigure(test.settings)
+		for _, want := range test.want {
+			if got, _ := d.nexus.takeAttention(); got != want {
+				t.Errorf("%s: found unit attention %04x, expected %04x", name, got, want)
+			}
+		}
+		if got, more := d.nexus.takeAttention(); more {
+			t.Errorf("%s: found unit attention %04x, expected no more", name, got)
+		}
+	}
+	for store, fits := range map[backstore.Info]bool{
+		diskInfo():                       true,
+		{Size: 1 << 19, BlockSize: 1}:    false,
+		{Size: 1 << 20, BlockSize: 4096}: false,
+		{Size: 2 << 20, BlockSize: 512}:  true,
+	} {
+		if err := d.lu.Holds(infoStore{store}); (err == nil) != fits {
+			t.Errorf("%+v: found %v, expected that it fits: %t", store, err, fits)
+		}
 	}
 }
