@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"lunar/internal/buf"
 	"lunar/internal/evloop"
 )
 
@@ -227,18 +226,14 @@ func (l *slotLane) ended(op *Op) {
 	op.Done(op)
 }
 
-// Lend implements Lender.
-func (l *slotLane) Lend(off int64, n int) *buf.Ref {
-	if l.held || l.lender == nil {
-		return nil
-	}
-	return l.lender.Lend(off, n)
-}
-
-// LenderOf returns the lane as a Lender, or nil if what it leads to lends nothing.
+// LenderOf returns the lane as a Lender, for use at once; nil if what it leads to
+// lends nothing now.
 func LenderOf(l Lane) Lender {
-	if s, ok := l.(*slotLane); ok && s.lender == nil {
-		return nil
+	if s, ok := l.(*slotLane); ok {
+		if s.held {
+			return nil
+		}
+		return s.lender
 	}
 	lender, _ := l.(Lender)
 	return lender

@@ -114,3 +114,62 @@ func BenchmarkLend(b *testing.B) {
 		}
 	})
 }
+
+// What was lent stays while the volume is closed and wrapped anew under its user, and
+// the volume lends through the slot that it is in.
+func TestLentFromSlot(t *testing.T) {
+	c, mem := newCache(t, large.config()), newMem(t, false)
+	wrap := func(store backstore.Store) (backstore.Store, error) { return c.Wrap(store, VolumeConfig{ID: 7}) }
+	store, err := wrap(mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := backstore.NewSlot(store)
+	t.Cleanup(func() {
+		if err := slot.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	loop, err := evloop.New(evloop.Config{Name: "lending", CPU: -1, Node: -1, Buffers: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go loop.Run()
+	t.Cleanup(loop.Stop)
+	client := backstoretest.NewClient(t, slot, loop)
+	lend := func() (ref *buf.Ref) {
+		backstoretest.On(loop, func() {
+			if lender := backstore.LenderOf(client.Lane); lender != nil {
+				ref = lender.Lend(0, page)
+			}
+		})
+		return ref
+	}
+	want := backstoretest.Pattern(page, 1)
+	client.Write(t, 0, want)
+	client.Read(t, 0, page)
+	ref := lend()
+	if ref == nil {
+		t.Fatal("found that nothing is lent through a slot")
+	}
+	err = slot.Exchange(t.Context(), func(old backstore.Store) (backstore.Store, error) {
+		old.(Changeable).Keep()
+		if err := old.(*volume).part(); err != nil { // all of Close but that of the store
+			return old, err
+		}
+		return wrap(mem)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(ref.Bytes(), want) || !bytes.Equal(client.Read(t, 0, page), want) {
+		t.Error("found other data in what was lent, or after it")
+	}
+	backstoretest.On(loop, ref.Release)
+	if err := slot.Exchange(t.Context(), func(old backstore.Store) (backstore.Store, error) { return mem, old.(*volume).part() }); err != nil {
+		t.Fatal(err)
+	}
+	if ref := lend(); ref != nil {
+		t.Error("found that a store lends which has no cache")
+	}
+}

@@ -56,8 +56,8 @@ func readStep(c *Command) {
 // needs no buffer and no copy. What a turn may do without waiting bounds it, as
 // it does operations.
 func (c *Command) borrow() bool {
-	lender, ok := c.Lane.(backstore.Lender)
-	if !ok || c.starved || c.inline >= maxInline {
+	lender := backstore.LenderOf(c.Lane)
+	if lender == nil || c.starved || c.inline >= maxInline {
 		return false
 	}
 	lu, n := c.Nexus.LU, min(SegmentSize, c.limit-c.next)
