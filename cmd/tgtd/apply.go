@@ -174,6 +174,9 @@ func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning, 
 	c := a.newChange(cfg, plan)
 	if dry {
 		out.Changes = append(out.Changes, c.sizes.lines()...)
+		for _, v := range c.reopenings() {
+			out.Changes = append(out.Changes, "volume "+v.Name+": to be opened anew")
+		}
 		out.Lasting = "Nothing was changed."
 		return out, nil
 	}

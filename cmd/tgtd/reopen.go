@@ -40,47 +40,59 @@ func (a *assembly) reopens(was, now *conf.Volume) bool {
 // slotOf is where a logical unit has its store.
 func slotOf(lu *scsi.LogicalUnit) *backstore.Slot { return lu.Store().(*backstore.Slot) }
 
+// reopenings are the volumes that have to be opened anew.
+func (c *change) reopenings() (all []*conf.Volume) {
+	for i := range c.cfg.Volumes {
+		now := &c.cfg.Volumes[i]
+		if was := c.old.Volume(now.Name); was != nil && c.daemon.assembly.reopens(was, now) {
+			all = append(all, now)
+		}
+	}
+	return all
+}
+
 // reopen opens volumes anew that can follow their keys in no other way. What their
 // initiators have sent waits for some milliseconds.
 func (c *change) reopen() error {
-	for i := range c.cfg.Volumes {
-		now := &c.cfg.Volumes[i]
-		was := c.old.Volume(now.Name)
-		if was == nil || !c.daemon.assembly.reopens(was, now) {
-			continue
-		}
-		lost := slotOf(c.daemon.assembly.units[now.Name]).Empty()
-		if err := c.daemon.reopen(c.life, was, now); err != nil {
+	for _, now := range c.reopenings() {
+		was, lost := c.old.Volume(now.Name), slotOf(c.daemon.assembly.units[now.Name]).Empty()
+		pause, err := c.daemon.reopen(c.life, was, now)
+		if err != nil {
 			return fmt.Errorf("volume %s: %w", now.Name, err)
 		}
 		if lost {
 			c.did = append(c.did, "volume "+now.Name+": it is served again")
+		} else {
+			c.did = append(c.did, fmt.Sprintf("volume %s: opened anew, commands waited for %v", now.Name, pause.Round(100*time.Microsecond)))
 		}
 		c.reopened[now.Name] = true
-		c.undo = append(c.undo, func() error { return c.daemon.reopen(c.life, now, was) })
+		c.undo = append(c.undo, func() error { _, err := c.daemon.reopen(c.life, now, was); return err })
 	}
 	return nil
 }
 
-// reopen opens an open volume as another configuration says. After an error it is
-// open as before, unless the error says that it cannot be served.
-func (d *daemon) reopen(life context.Context, from, to *conf.Volume) error {
+// reopen opens an open volume as another configuration says, and returns for how long
+// commands were held. After an error it is open as before, unless the error says that
+// it cannot be served.
+func (d *daemon) reopen(life context.Context, from, to *conf.Volume) (pause time.Duration, err error) {
 	a := d.assembly
 	r := &reopening{assembly: a, unit: a.units[from.Name], from: *from, to: *to, behind: a.caches[from.Name], loop: d.Loops()[0]}
 	r.keepSize()
 	if err := r.probe(); err != nil {
-		return err
+		return 0, err
 	}
 	if err := r.writeDirty(); err != nil {
-		return errors.Join(err, r.restore())
+		return 0, errors.Join(err, r.restore())
 	}
 	if err := d.noteVolumes([]conf.Volume{r.to}); err != nil {
 		d.unnoteReopened(r)
-		return errors.Join(err, r.restore())
+		return 0, errors.Join(err, r.restore())
 	}
 	ctx, cancel := context.WithTimeout(life, reopenWait)
 	defer cancel()
-	err := slotOf(r.unit).Exchange(ctx, r.exchange)
+	began := time.Now()
+	err = slotOf(r.unit).Exchange(ctx, r.exchange)
+	pause = time.Since(began)
 	if err != nil && !r.closed {
 		err = errors.Join(err, r.restore())
 	}
@@ -89,7 +101,7 @@ func (d *daemon) reopen(life context.Context, from, to *conf.Volume) error {
 		a.caches[from.Name] = r.behind
 	}
 	d.unnoteReopened(r)
-	return err
+	return pause, err
 }
 
 // unnoteReopened forgets a volume that has nothing dirty in the cache. A note that

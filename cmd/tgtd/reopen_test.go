@@ -66,6 +66,12 @@ func TestApplyReopened(t *testing.T) {
 		if test.lun != 2 {
 			transfer(t, c, cdb10(0x2a, 1), test.lun, pattern(1, round), 0)
 		}
+		name := []string{"back", "plain", "fixed"}[test.lun]
+		writeFile(t, l.file, strings.NewReplacer(test.replace...).Replace(l.text))
+		if physical := strings.Contains(test.want[0], "physical"); !physical {
+			l.has(l.tgtd(exitOK, "apply", "--dry-run", l.file), "volume "+name+": to be opened anew", "Nothing was changed")
+			test.want = append(test.want, "volume "+name+": opened anew, commands waited for ")
+		}
 		l.apply(exitOK, test.replace, test.want...)
 		for lun := range uint64(3) {
 			want := ""
@@ -80,7 +86,7 @@ func TestApplyReopened(t *testing.T) {
 			t.Errorf("%q: what was written before is not there", test.replace)
 		}
 		transfer(t, c, cdb10(0x2a, 200), test.lun, pattern(2, round), 0)
-		data, err := os.ReadFile(filepath.Join(l.dir, []string{"back.img", "plain.img", "fixed.img"}[test.lun]))
+		data, err := os.ReadFile(filepath.Join(l.dir, name+".img"))
 		if err != nil {
 			t.Fatal(err)
 		}
