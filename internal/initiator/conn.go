@@ -12,7 +12,7 @@ import (
 )
 
 // DefaultTimeout bounds every wait for the target when Conn.Timeout is zero.
-const DefaultTimeout = 10 * time.Second
+const DefaultTimeout = 30 * time.Second
 
 // ErrTimeout is returned, wrapped, when the target sent nothing in time. The
 // connection stays usable: a PDU that arrived in part is kept.
