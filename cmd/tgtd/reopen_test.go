@@ -205,3 +205,33 @@ targets: {"iqn.2026-11.test:t": {luns: {0: zero}}}
 	}
 	logout(t, c)
 }
+
+// TestApplyReopenLayers: with encryption and protection information around its file a
+// volume is opened anew like any other.
+func TestApplyReopenLayers(t *testing.T) {
+	l := serveLive(t, `
+cache: {size: 16MiB, block-size: 64KiB}
+portal-groups: {a: {listen: ["127.0.0.1:0"]}}
+volumes: {v: {type: ram, size: 1MiB}}
+targets: {"iqn.2026-11.test:t": {luns: {0: v}}}
+`)
+	writeFile(t, filepath.Join(l.dir, "key"), strings.Repeat("9f", 32))
+	const layers = "{type: file, path: v, size: 4MiB, encryption: {key-file: key}, protection: 1}}"
+	l.apply(exitOK, []string{"{v: {type: ram, size: 1MiB}", "{w: " + strings.TrimSuffix(layers, "}"), "0: v", "0: w"}, "volumes.w: new")
+	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(t, c, 0)
+	const bare = "protection: 1}"
+	keys := bare
+	for round, next := range []string{"protection: 1, cache: true}", "protection: 1, cache: {read-ahead: 1MiB}, direct: false}", bare, "protection: 1, direct: true}"} {
+		transfer(t, c, cdb10(0x2a, 1), 0, pattern(1, round), 0)
+		l.apply(exitOK, []string{keys, next}, "volume w: opened anew")
+		keys = next
+		if told := attentions(t, c, 0); told != "" {
+			t.Errorf("%s: found unit attentions %s", next, told)
+		}
+		if got := transfer(t, c, cdb10(0x28, 1), 0, nil, 64<<10); !bytes.Equal(got, pattern(1, round)) {
+			t.Errorf("%s: what was written before is not there", next)
+		}
+	}
+	logout(t, c)
+}
