@@ -323,6 +323,8 @@ func TestTargetPortGroups(t *testing.T) {
 	d.expect("TEST UNIT READY in standby", d.runAs(b, testReady, nil), CheckCondition, InStandby)
 	d.expect("READ in standby", d.runAs(b, readNone, nil), CheckCondition, InStandby)
 	d.expect("MODE SENSE in standby", d.runAs(b, []byte{0x1a, 0, 0x3f, 0, 255, 0}, nil), Good, nil)
+	d.expect("READ CAPACITY(10) in standby", d.runAs(b, []byte{0x25, 9: 0}, nil), Good, nil)
+	d.expect("READ CAPACITY(16) in standby", d.runAs(b, []byte{0x9e, 0x10, 13: 32, 15: 0}, nil), Good, nil)
 	d.expect("register in standby", d.out(b, reservation.Register, 0, 0, 1), Good, nil)
 
 	set := func(descriptors ...byte) reply {

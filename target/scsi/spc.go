@@ -73,10 +73,10 @@ var spcTable = []Row{
 	},
 	{
 		Name: "READ CAPACITY(10)", Opcode: 0x25, ServiceAction: -1, Length: 10, Exempt: true,
-		Conflict: ConflictNever,
-		Flags:    IgnoreStopped | NeedsMedium,
-		Usage:    CDB{0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x01},
-		Run:      runReadCapacity10,
+		Conflict: ConflictNever, Reach: ReachStandby, // a host that finds a path in standby has to learn the size
+		Flags: IgnoreStopped | NeedsMedium,
+		Usage: CDB{0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x01},
+		Run:   runReadCapacity10,
 	},
 	{
 		Name: "WRITE BUFFER", Opcode: 0x3b, ServiceAction: -1, Length: 10, Exempt: true,
@@ -117,10 +117,10 @@ var spcTable = []Row{
 	},
 	{
 		Name: "READ CAPACITY(16)", Opcode: 0x9e, ServiceAction: 0x10, Length: 16, Exempt: true,
-		Conflict: ConflictNever,
-		Flags:    IgnoreStopped | NeedsMedium,
-		Usage:    CDB{0x9e, 0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
-		Run:      runReadCapacity16,
+		Conflict: ConflictNever, Reach: ReachStandby, // a host that finds a path in standby has to learn the size
+		Flags: IgnoreStopped | NeedsMedium,
+		Usage: CDB{0x9e, 0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},
+		Run:   runReadCapacity16,
 	},
 	{
 		Name: "REPORT LUNS", Opcode: 0xa0, ServiceAction: -1, Length: 12, Exempt: true,
