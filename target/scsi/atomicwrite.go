@@ -1,42 +1,54 @@
 package scsi
 
 import (
+	"encoding/binary"
 	"maps"
 	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"lunar/backstore"
 )
 
-// The fields of WRITE ATOMIC(16), besides those that all have.
-const (
-	atomicLBA    = 2
-	atomicLength = 12
+// writeAtomic16 is the operation code of WRITE ATOMIC(16).
+const writeAtomic16 = 0x9c
+
+// atomicFields are where the fields of a WRITE ATOMIC CDB begin.
+type atomicFields struct{ boundary, lba, length int }
+
+var (
+	shortAtomic = atomicFields{boundary: 10, lba: 2, length: 12}
+	longAtomic  = atomicFields{boundary: 4, lba: 12, length: 28}
 )
 
-// writeAtomic runs WRITE ATOMIC(16) (SBC-4 clause 5.48): the blocks change all at
+// writeAtomic runs WRITE ATOMIC (SBC-4 clauses 5.48 and 5.49): the blocks change all at
 // once for whoever reads them, and a loss of power leaves all of them or none.
 // What makes that true of the medium is the store's (backstore.Op.Atomic); reads
 // and other writes are kept away here. All Data-Out is there before anything is
-// written; it is stable afterwards, with FUA or without.
+// written; it is stable afterwards, with FUA or without. With ATOMIC BOUNDARY an
+// initiator asks for that of each piece of so many blocks; it gets it of all.
 func writeAtomic(c *Command) {
-	lu := c.Nexus.LU
+	lu, at := c.Nexus.LU, shortAtomic
+	if c.CDB[0] == variableLength {
+		at = longAtomic
+	}
 	s := c.address(math.MaxUint64)
-	unit := uint64(lu.traits().limits.AtomicUnit)
+	limits := &lu.traits().limits
+	most, unit := uint64(limits.MaxAtomic), uint64(limits.AtomicUnit)
+	boundary := uint64(binary.BigEndian.Uint16(c.CDB[at.boundary:]))
 	switch {
 	case s != nil:
 		c.Fail(s)
-	case c.count > uint64(lu.traits().limits.MaxAtomic) || c.count%unit != 0:
-		c.Fail(InvalidFieldInCDB(atomicLength, NoBit))
+	case boundary > most || boundary%unit != 0:
+		c.Fail(InvalidFieldInCDB(at.boundary, NoBit))
+	case c.count > most || c.count%unit != 0:
+		c.Fail(InvalidFieldInCDB(at.length, NoBit))
 	case c.lba%unit != 0:
-		c.Fail(InvalidFieldInCDB(atomicLBA, NoBit))
+		c.Fail(InvalidFieldInCDB(at.lba, NoBit))
 	case c.count == 0:
 		c.Good()
 	default:
-		c.Length = uint32(c.count << lu.blockShift)
+		c.Length = uint32(c.count) * c.wireBlock()
 		if c.limit = c.dataOut(); c.limit != c.Length {
 			c.Fail(InvalidFieldInIU) // part of it would be written alone
 			return
@@ -91,9 +103,9 @@ func (r *readsEnded) Run() {
 	default:
 		c.atomic.patience.Stop()
 		s := c.at(c.head)
-		s.hold.cover(exclusive, c.Nexus.LU.byteOff(c.lba), int64(c.limit))
+		s.hold.cover(exclusive, c.span().off, c.span().n)
 		s.op.Atomic = true
-		s.start(backstore.Write, s.data())
+		s.put()
 	}
 }
 

@@ -127,6 +127,11 @@ func TestWriteAtomic(t *testing.T) {
 	if !bytes.Equal(m.mu.bytes[16*512:][:8192], data) {
 		t.Error("the data are not there")
 	}
+	before := len(m.ops()) // pieces of 8 blocks each, of which nobody sees a part either
+	x = prompt(t, m).start(n, cdb16(0x9c, 0, 16, 8<<16|16), data, 0).finish()
+	if x.c.Status != Good || len(m.ops()) != before+1 {
+		t.Errorf("with a boundary: status %02x, sense %+v, %d operations", x.c.Status, x.c.Sense, len(m.ops())-before)
+	}
 	if x := prompt(t, m).start(n, cdb16(0x9c, 0, 16, 0), nil, 0).finish(); x.c.Status != Good {
 		t.Errorf("of nothing: %+v", x.c.Sense)
 	}

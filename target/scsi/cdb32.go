@@ -32,6 +32,13 @@ func longCDB(action, flags byte) CDB {
 	}
 }
 
+// longAtomicCDB has ATOMIC BOUNDARY besides (SBC-4 clause 5.49).
+func longAtomicCDB() CDB {
+	cdb := longCDB(0x0f, 0x18)
+	cdb[4], cdb[5] = 0xff, 0xff
+	return cdb
+}
+
 // longTable holds the commands of type 2 protection, which name the tags that they
 // expect.
 var longTable = []Row{
@@ -54,6 +61,10 @@ var longTable = []Row{
 	{
 		Name: "WRITE SAME(32)", Opcode: variableLength, ServiceAction: 0x0d, Length: 32, Access: AccessWrite,
 		Flags: Protectable | NeedsType2, Usage: longCDB(0x0d, 0x09), Run: writeSame,
+	},
+	{
+		Name: "WRITE ATOMIC(32)", Opcode: variableLength, ServiceAction: 0x0f, Length: 32, Access: AccessWrite,
+		Flags: Protectable | NeedsType2 | NeedsAtomic, Usage: longAtomicCDB(), Run: writeAtomic,
 	},
 }
 

@@ -28,8 +28,8 @@ func lengthField(cdb *CDB) int {
 }
 
 // addressOf returns the LOGICAL BLOCK ADDRESS and TRANSFER LENGTH fields of a
-// media command of 6, 10, 12 or 16 bytes. In COMPARE AND WRITE the three bytes
-// before NUMBER OF LOGICAL BLOCKS are reserved and known to be zero.
+// media command. In COMPARE AND WRITE the three bytes before NUMBER OF LOGICAL BLOCKS
+// are reserved and known to be zero.
 func addressOf(cdb *CDB) (lba, count uint64) {
 	be := binary.BigEndian
 	switch cdb[0] >> 5 {
@@ -41,6 +41,9 @@ func addressOf(cdb *CDB) (lba, count uint64) {
 	case group12:
 		return uint64(be.Uint32(cdb[2:])), uint64(be.Uint32(cdb[6:]))
 	case group16:
+		if cdb[0] == writeAtomic16 {
+			return be.Uint64(cdb[2:]), uint64(be.Uint16(cdb[12:]))
+		}
 		return be.Uint64(cdb[2:]), uint64(be.Uint32(cdb[10:]))
 	}
 	return uint64(be.Uint32(cdb[2:])), uint64(be.Uint16(cdb[7:]))

@@ -113,7 +113,7 @@ func TestBlockLimitsPage(t *testing.T) {
 		01 0f 090a 01020304 05060708 0b0c0d0e
 		10111213 14151617 18191a1b 80000000
 		1c1d1e1f20212223
-		24252627 28292a2b 28292a2b 00000000 00000000`)
+		24252627 28292a2b 28292a2b 24252627 24252627`)
 	equal(t, blockLimitsPage(new(BlockLimits)), hex.EncodeToString(make([]byte, 60)))
 }
 

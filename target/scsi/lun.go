@@ -137,8 +137,8 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	}
 	lu.clock.began = time.Now()
 	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
-	lu.found.Store(lu.findTraits(config.settings(), info))
 	lu.protect = protectionOf(config.Store)
+	lu.found.Store(lu.findTraits(config.settings(), info))
 	lu.mu.nexuses = make(map[*Nexus]struct{})
 	lu.access.Store(initialAccess(config.Access))
 	lu.reservations.Store(config.Reservations)

@@ -64,7 +64,7 @@ func (u *shieldedUnit) cdb(op16 byte, field, flags byte, lba, n uint64) []byte {
 	}
 	cdb := make([]byte, 32)
 	cdb[0], cdb[7], cdb[10] = 0x7f, 0x18, field<<5|flags
-	cdb[9] = map[byte]byte{0x88: 9, 0x8f: 10, 0x8a: 11, 0x8e: 12, 0x93: 13}[op16]
+	cdb[9] = map[byte]byte{0x88: 9, 0x8f: 10, 0x8a: 11, 0x8e: 12, 0x93: 13, 0x9c: 15}[op16]
 	be.PutUint64(cdb[12:], lba)
 	be.PutUint32(cdb[20:], u.ref(lba))
 	be.PutUint32(cdb[28:], uint32(n))

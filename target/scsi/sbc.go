@@ -149,9 +149,9 @@ var sbcTable = []Row{
 		Run:   writeSame,
 	},
 	{
-		Name: "WRITE ATOMIC(16)", Opcode: 0x9c, ServiceAction: -1, Length: 16, Access: AccessWrite,
-		Usage: CDB{0x9c, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0xff, 0xff, 0x1f},
-		Flags: NeedsAtomic,
+		Name: "WRITE ATOMIC(16)", Opcode: writeAtomic16, ServiceAction: -1, Length: 16, Access: AccessWrite,
+		Usage: CDB{writeAtomic16, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x1f},
+		Flags: Protectable | NeedsAtomic,
 		Run:   writeAtomic,
 	},
 	{

@@ -26,6 +26,9 @@ func (lu *LogicalUnit) findTraits(s Settings, info backstore.Info) *traits {
 	_, cold := backstore.TemperatureOf(lu.store)
 	t.warm = cold == nil
 	t.limits = blockLimits(uint32(lu.config.BlockSize), t)
+	if lu.protect != protect.None { // an atomic write is one segment, with its tuples
+		t.limits.MaxAtomic = min(t.limits.MaxAtomic, shieldedSpan>>lu.blockShift)
+	}
 	return t
 }
 

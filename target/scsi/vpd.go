@@ -95,7 +95,7 @@ func extendedInquiry(n *Nexus) []byte {
 func modePagePolicy(*Nexus) []byte { return []byte{allPages, allSubpages, 0x00, 0} }
 
 // blockLimitsPage is page B0h (SBC-3 clause 6.6). Unmapped ranges align with
-// LBA 0. Atomic writes have no boundaries (bytes 52 to 59).
+// LBA 0.
 func blockLimitsPage(l *BlockLimits) []byte {
 	body := make([]byte, blockLimitsSize)
 	if l.WriteSameNonZero {
@@ -118,6 +118,8 @@ func blockLimitsPage(l *BlockLimits) []byte {
 		binary.BigEndian.PutUint32(body[44:], l.AtomicUnit) // ATOMIC ALIGNMENT
 		binary.BigEndian.PutUint32(body[48:], l.AtomicUnit) // ATOMIC TRANSFER LENGTH GRANULARITY
 	}
+	binary.BigEndian.PutUint32(body[52:], l.MaxAtomic) // MAXIMUM ATOMIC TRANSFER LENGTH WITH ATOMIC BOUNDARY
+	binary.BigEndian.PutUint32(body[56:], l.MaxAtomic) // MAXIMUM ATOMIC BOUNDARY SIZE
 	return body
 }
 
