@@ -18,7 +18,7 @@ applied() {
 declare -A checked
 checked() {
 	until [ -e /tmp/enough ]; do
-		fio --filename="$2" --direct=1 --ioengine=libaio --iodepth=4 --rw=randwrite --bsrange=4k-64k --size=4M --offset="$3" \
+		fio --filename="$2" --direct=1 --ioengine=libaio --iodepth=4 --rw=randwrite --bsrange=4k-64k --size=1M --offset="$3" \
 			--verify=crc32c --verify_fatal=1 --verify_dump=0 --clocksource=clock_gettime --name=checked >"/tmp/fio.$1" 2>&1 || exit 1
 		echo >>"/tmp/rounds.$1"
 	done &
@@ -34,6 +34,7 @@ to_the_end() {
 
 # closed: how many sessions have ended, but for discovery.
 closed() { grep -c 'session closed.*target=iqn' /tmp/tgtd.log || :; }
+other_disks() { find_disks disk 0 | grep -vcx "$first" || :; }
 rounds() { wc -l <"/tmp/rounds.$1"; }
 
 # next_round NAME: I/O that has begun from now on has ended.
@@ -54,6 +55,8 @@ tgtd_configure
 tgtd_start
 node disk "$PORTAL" iser
 setting disk node.session.timeo.replacement_timeout 60
+# udev would read the disks for a long time beside all the I/O.
+udevadm control --stop-exec-queue
 login disk
 first=$(disk disk 0)
 checked first "$first" 0
@@ -63,7 +66,7 @@ iscsiadm -m discovery -t sendtargets -p "$PORTAL" -o nonpersistent -I iser | gre
 node disk "$OTHER" iser
 must iscsiadm -m node -T "$BASE:disk" -p "$OTHER" -I iser -o update -n node.session.timeo.replacement_timeout -v 60
 must iscsiadm -m node -T "$BASE:disk" -p "$OTHER" -I iser --login
-udevadm settle --timeout=30
+eventually 1 other_disks
 second=$(find_disks disk 0 | grep -vx "$first")
 next_round first
 equal "$(closed)" 0
@@ -73,7 +76,7 @@ checked second "$second" 16M
 # The first one's portal goes, in the middle of its I/O, and comes back.
 applied "$OTHER"
 eventually 1 closed
-refused iscsiadm -m discovery -t sendtargets -p "$PORTAL" -o nonpersistent -I iser
+refused timeout 10 iscsi-inq "iser://$PORTAL/$BASE:suite/0"
 next_round second
 goes_on first
 applied "$OTHER" iser0
@@ -85,10 +88,11 @@ equal "$(closed)" 1
 equal "$(rdma_status connections)" 2
 
 # All of them go, and TCP stays.
-logout disk
+must iscsiadm -m node -T "$BASE:disk" --logout
+udevadm control --start-exec-queue
 applied
 equal "$(rdma_status connections)" 0
-refused iscsiadm -m discovery -t sendtargets -p "$OTHER" -o nonpersistent -I iser
+refused timeout 10 iscsi-inq "iser://$OTHER/$BASE:suite/0"
 must iscsiadm -m discovery -t sendtargets -p "$PORTAL" -o nonpersistent
 no_io_errors
 tgtd_stop

@@ -1,5 +1,4 @@
 # machines: rdma
-# when: named
 # seconds: 240
 # Some tests of libiscsi's conformance suite over iSER, of all kinds of commands, which
 # pass with its version 1.19: all of them are in docs/conformance-iser.md.
