@@ -40,14 +40,14 @@ type core struct {
 	fences  []*taskManagement // that wait for connections to say that they have what was sent
 	answers uint64            // responses kept by all connections so far (recall.go)
 
-	live        int       // tasks that exist, listed or not
-	immediates  int       // of them, those outside the window
-	managements int       // task management functions under way
-	charged     int       // bytes of buffers that tasks hold or the transport still has to send
-	executing   *task     // in Execute
-	calling     *task     // whose command runs right now, to blame for a panic
-	waiters     taskQueue // tasks that wait for memory
-	starved     bool      // is in the thread's list of sessions with waiters
+	live       int               // tasks that exist, listed or not
+	immediates int               // of them, those outside the window
+	functions  []*taskManagement // under way
+	charged    int               // bytes of buffers that tasks hold or the transport still has to send
+	executing  *task             // in Execute
+	calling    *task             // whose command runs right now, to blame for a panic
+	waiters    taskQueue         // tasks that wait for memory
+	starved    bool              // is in the thread's list of sessions with waiters
 
 	home    homing
 	traffic *traffic // for anyone to read

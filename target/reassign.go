@@ -28,6 +28,9 @@ func (c *Connection) reassign(tm *taskManagement, p *pdu.TaskManagementRequest) 
 		tm.then = func() { c.adopt(t, exp) }
 		return pdu.FunctionComplete
 	}
+	if under := c.function(itt); under != nil && under != tm {
+		return c.reassignFunction(tm, under)
+	}
 	switch o := c.answeredOn(itt); {
 	case o == nil:
 		return pdu.FunctionTaskDoesNotExist
@@ -77,13 +80,44 @@ func (c *Connection) adopt(t *task, exp pdu.SN) {
 // that the initiator does not have. The response has a StatSN of this connection.
 func (c *Connection) answerAgain(from *Connection, itt uint32, exp pdu.SN) {
 	rsp, parts := from.recall.takeResponse(itt), from.recall.take(itt)
-	p := (*pdu.SCSIResponse)(&rsp.bhs)
-	if len(parts) > 0 && parts[0].bhs.Opcode() == pdu.OpDataIn {
-		p.SetExpDataSN(c.recall.sendAgain(parts, exp, p.ExpDataSN()))
+	switch rsp.bhs.Opcode() {
+	case pdu.OpSCSIResponse:
+		p := (*pdu.SCSIResponse)(&rsp.bhs)
+		if len(parts) > 0 && parts[0].bhs.Opcode() == pdu.OpDataIn {
+			p.SetExpDataSN(c.recall.sendAgain(parts, exp, p.ExpDataSN()))
+		}
+		p.BHS().SetTTT(0) // the SNACK Tag
+	case pdu.OpTextResponse:
+		if from.text.open && from.text.itt == itt {
+			c.text, from.text = from.text, textExchange{} // it goes on here
+		}
 	}
-	p.BHS().SetTTT(0) // the SNACK Tag
-	c.mover.SendControl(p.BHS(), rsp.data, nil)
+	c.mover.SendControl(&rsp.bhs, rsp.data, nil)
 	from.loseIfIdle()
+}
+
+// reassignFunction is reassign for a task management function that is under way: it will
+// be answered on this connection.
+func (c *Connection) reassignFunction(tm, under *taskManagement) pdu.TaskManagementResponseCode {
+	from := under.conn
+	if !from.removed {
+		return pdu.FunctionTaskStillAllegiant
+	}
+	tm.then = func() {
+		under.conn = c
+		from.loseIfIdle()
+	}
+	return pdu.FunctionComplete
+}
+
+// function returns the task management function under way with the tag, or nil.
+func (c *core) function(itt uint32) *taskManagement {
+	for _, tm := range c.functions {
+		if tm.itt == itt {
+			return tm
+		}
+	}
+	return nil
 }
 
 // answer is where the last response of a task with the tag is, whether it was sent or

@@ -57,8 +57,17 @@ type recalled struct {
 }
 
 // answers reports whether it is the response of a task with the tag.
-func (s *recalled) answers(itt uint32) bool {
-	return s.bhs.Opcode() == pdu.OpSCSIResponse && s.bhs.ITT() == itt
+func (s *recalled) answers(itt uint32) bool { return s.lasts() && s.bhs.ITT() == itt }
+
+// lasts reports whether it is the response of a task that can be reassigned, which RFC
+// 7143 section 11.5.1 says of SCSI tasks and of tagged iSCSI operations. Pings and
+// logouts are simply sent again.
+func (s *recalled) lasts() bool {
+	switch s.bhs.Opcode() {
+	case pdu.OpSCSIResponse, pdu.OpTaskManagementResponse, pdu.OpTextResponse:
+		return true
+	}
+	return false
 }
 
 // sn is the DataSN, or the R2TSN, which has the same place.
@@ -213,7 +222,7 @@ func (r *recall) uncharge(n int) {
 func (r *recall) retire() {
 	r.uncharge(r.bytes)
 	r.counted = false
-	r.statuses = slices.DeleteFunc(r.statuses, func(s recalled) bool { return s.bhs.Opcode() != pdu.OpSCSIResponse })
+	r.statuses = slices.DeleteFunc(r.statuses, func(s recalled) bool { return !s.lasts() })
 	r.stamped, r.owed = 0, 0 // nothing is acknowledged any more
 }
 

@@ -151,7 +151,8 @@ func (c *Connection) idle() bool { return c.own == 0 }
 // spent reports that nothing of a lost connection can be asked for any more, and that
 // the session goes on without it.
 func (c *Connection) spent() bool {
-	return c.removed && c.idle() && len(c.recall.statuses) == 0 && c.speaker() != nil
+	asked := slices.ContainsFunc(c.functions, func(tm *taskManagement) bool { return tm.conn == c })
+	return c.removed && c.idle() && !asked && len(c.recall.statuses) == 0 && c.speaker() != nil
 }
 
 // loggedIn is how many connections are in full feature phase or about to be.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"lunar/backstore"
+	"lunar/backstore/errstore"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/login"
@@ -270,4 +272,58 @@ func TestConnectionsAreCounted(t *testing.T) {
 	if got := r.server.Sessions()[1].Connections[0].Traffic.ReadBytes; got != 4096 {
 		t.Errorf("the only connection of a session: %d bytes read, expected 4096", got)
 	}
+}
+
+// Task management functions and text exchanges are reassigned like commands: those that
+// were answered are answered again, those that are under way on the new connection.
+func TestFunctionsAreReassigned(t *testing.T) {
+	ram, err := backstore.NewRAM(1<<20, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := errstore.Wrap(ram)
+	o := rigOptions{store: store, offer: func(o *login.Offer) { o.DefaultTime2Wait, o.DefaultTime2Retain = 0, 20 }}
+	o.config.Limits.Recovery, o.config.Limits.MaxConnections = 2, 1
+	r := newRig(t, o)
+	a := r.lasting()
+	store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Read}, Hold: true})
+	start(t, a, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096})
+	eventually(t, "a read is under way", func() bool { return store.Held() == 1 })
+	text := initiator.NewPDU(initiator.OpTextRequest, initiator.FlagFinal, []byte("SendTargets=\x00"))
+	text.SetImmediate()
+	exchange := a.NewITT()
+	text.SetU32(initiator.AtITT, exchange)
+	text.SetU32(initiator.AtTTT, initiator.NoTag)
+	text.SetU32(initiator.AtCmdSN, a.CmdSN)
+	text.SetU32(initiator.AtExpStatSN, a.ExpStatSN)
+	if err := a.Send(text); err != nil {
+		t.Fatal(err)
+	}
+	answered := taskRequest(t, a, initiator.ClearACA, initiator.NoTag, 0)
+	under := taskRequest(t, a, initiator.LogicalUnitReset, initiator.NoTag, 0)
+	for n := 0; n < 2; n++ { // both answers, which are not acknowledged
+		if _, err := a.Receive(patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Close()
+	r.awaitLost(t, 1)
+	b, err := r.join(a, 1, initiator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, _, err := b.LogoutOf(2, a.CID); err != nil || code != 0 {
+		t.Fatalf("logout for recovery: response %d, %v", code, err)
+	}
+	functionComplete(t, b, taskRequest(t, b, initiator.TaskReassign, answered, 0))
+	functionComplete(t, b, answered)
+	functionComplete(t, b, taskRequest(t, b, initiator.TaskReassign, exchange, 0))
+	if p, err := b.Receive(patience); err != nil || p.Opcode() != initiator.OpTextResponse || p.ITT() != exchange || !bytes.Contains(p.Data, []byte(testTarget)) {
+		t.Errorf("found %v, %+v, expected the text response", err, p)
+	}
+	functionComplete(t, b, taskRequest(t, b, initiator.TaskReassign, under, 0))
+	store.SetRules()
+	store.Release(-1)
+	functionComplete(t, b, under)
+	eventually(t, "the end of what has nothing left", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
 }

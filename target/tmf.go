@@ -60,8 +60,8 @@ func (c *Connection) taskManagementRequest(r *request) {
 	tm := &taskManagement{conn: c, function: p.Function(), itt: r.bhs.ITT(), response: pdu.FunctionComplete}
 	tm.left.Store(1) // this call
 	tm.passed = func() { c.post(tm.respond) }
-	c.managements++
-	if c.managements > maxManagements {
+	c.functions = append(c.functions, tm)
+	if len(c.functions) > maxManagements {
 		tm.response = pdu.FunctionRejected
 		tm.done()
 		return
@@ -257,11 +257,12 @@ func (tm *taskManagement) done() {
 // respond answers, on the thread of the connection that asked.
 func (tm *taskManagement) respond() {
 	c := tm.conn
-	if tm.fenced && c.shared && !c.closed && c.fence(tm) {
+	gone := c.closed && !c.lost // else what is sent is kept for another connection
+	if tm.fenced && c.shared && !gone && c.fence(tm) {
 		return
 	}
-	c.managements--
-	if c.closed {
+	c.functions = slices.DeleteFunc(c.functions, func(o *taskManagement) bool { return o == tm })
+	if gone {
 		return
 	}
 	var p pdu.TaskManagementResponse
