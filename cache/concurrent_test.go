@@ -3,6 +3,7 @@ package cache
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -117,6 +118,14 @@ func (th *thread) read(k Key, want uint64) {
 	}
 }
 
+// pass lets others run now and then, so that they meet what the thread holds also on a
+// machine that runs one thread at a time.
+func (th *thread) pass() {
+	if th.r.IntN(8) == 0 {
+		runtime.Gosched()
+	}
+}
+
 // look reads pinned memory for a while.
 func (th *thread) look(k Key, slot uint32, want uint64, before *[subs]uint64) {
 	for range 3 {
@@ -125,6 +134,7 @@ func (th *thread) look(k Key, slot uint32, want uint64, before *[subs]uint64) {
 				th.t.Errorf("%v, sub-block %d: version %d after %d was acknowledged", k, i, v, before[i])
 			}
 		})
+		th.pass()
 	}
 	hand(th.p.Unpin(slot))
 }
@@ -139,6 +149,7 @@ func (th *thread) write(k Key, mask uint64) {
 		hand(th.p.EndWrite(&g, Failed))
 		return
 	}
+	th.pass()
 	v := th.version.Add(1)
 	each(g.Keep, func(i int) { copy(th.bytes(g.Slot, i), th.bytes(g.Old, i)) })
 	each(mask, func(i int) { stamp(th.bytes(g.Slot, i), v) })
