@@ -6,11 +6,11 @@
 . /lab/iser.bash
 OTHER=$RDMA_ADDRESS:3261
 
-# applied PORTAL...: puts portals over RDMA into force.
+# applied [PORTAL]...: puts portals over RDMA into force, or none.
 applied() {
-	local list=
-	(($# == 0)) || list=$(printf '"%s",' "$@")
-	tgtd_configure "s|listen-iser: .*|listen-iser: [$list]|"
+	local change='/listen-iser:/d'
+	(($# == 0)) || change="s|listen-iser: .*|listen-iser: [$(printf '"%s",' "$@")]|"
+	tgtd_configure "$change"
 	must /lab/tgtd apply /tmp/tgtd.yaml
 }
 
