@@ -1,5 +1,4 @@
 # machines: rdma
-# when: named
 # seconds: 180
 # Portals over RDMA come and go while sessions over RDMA have I/O under way: nobody else
 # notices, and who came by one that is gone comes back when it is there again.
