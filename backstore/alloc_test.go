@@ -25,43 +25,16 @@ func stores(t testing.TB) map[string]backstore.Store {
 	}
 }
 
-// roundTrip is an op that goes from this goroutine through the loop and back
-// without memory of its own.
-type roundTrip struct {
-	client *backstoretest.Client
-	op     backstore.Op
-	done   chan struct{}
-}
-
-func newRoundTrip(c *backstoretest.Client, kind backstore.Kind) *roundTrip {
-	r := &roundTrip{client: c, done: make(chan struct{}, 1)}
-	r.op = backstore.Op{Kind: kind, Len: page, Data: backstoretest.Buffer(page)}
-	r.op.Done = func(*backstore.Op) { r.done <- struct{}{} }
-	return r
-}
-
-// Run implements evloop.Task.
-func (r *roundTrip) Run() {
-	if r.client.Lane.TryNow(&r.op) || r.client.Lane.Submit(&r.op) {
-		r.done <- struct{}{}
-	}
-}
-
-func (r *roundTrip) do() {
-	r.client.Loop.Post(r)
-	<-r.done
-}
-
 // TestNoAllocations covers inline, ring and worker round trips.
 func TestNoAllocations(t *testing.T) {
 	for mode, ring := range modes {
 		for name, s := range stores(t) {
 			c := client(t, s, ring)
 			for kind := backstore.Read; kind <= backstore.Map; kind++ {
-				r := newRoundTrip(c, kind)
-				r.do()
-				if n := testing.AllocsPerRun(20, r.do); n != 0 || r.op.Err != nil {
-					t.Errorf("%s, %s, %v: %v allocations, error %v", mode, name, kind, n, r.op.Err)
+				r := backstoretest.NewRoundTrip(c, kind, page)
+				r.Do()
+				if n := testing.AllocsPerRun(20, r.Do); n != 0 || r.Op.Err != nil {
+					t.Errorf("%s, %s, %v: %v allocations, error %v", mode, name, kind, n, r.Op.Err)
 				}
 			}
 		}
@@ -75,11 +48,11 @@ func BenchmarkRoundTrip(b *testing.B) {
 		c := client(b, s, true)
 		for _, kind := range []backstore.Kind{backstore.Read, backstore.Write} {
 			b.Run(name+"/"+kind.String(), func(b *testing.B) {
-				r := newRoundTrip(c, kind)
+				r := backstoretest.NewRoundTrip(c, kind, page)
 				b.SetBytes(page)
 				b.ReportAllocs()
 				for b.Loop() {
-					r.do()
+					r.Do()
 				}
 			})
 		}

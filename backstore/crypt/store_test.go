@@ -392,37 +392,16 @@ func TestBlank(t *testing.T) {
 	}
 }
 
-// roundTrip is an op that goes through the loop and back without memory of its own.
-type roundTrip struct {
-	client *backstoretest.Client
-	op     backstore.Op
-	done   chan struct{}
-}
-
-// Run implements evloop.Task.
-func (r *roundTrip) Run() {
-	if r.client.Lane.TryNow(&r.op) || r.client.Lane.Submit(&r.op) {
-		r.done <- struct{}{}
-	}
-}
-
-func (r *roundTrip) do() {
-	r.client.Loop.Post(r)
-	<-r.done
-}
-
 // TestNoAllocations: on the event thread and on workers.
 func TestNoAllocations(t *testing.T) {
 	dir := t.TempDir()
 	c := client(t, encrypted(t, dir, fileIn(t, dir, false, 512), 512), false)
 	for _, n := range []int{4096, smallSize + 4096, largeSize} {
 		for _, kind := range []backstore.Kind{backstore.Write, backstore.Read} {
-			r := &roundTrip{client: c, done: make(chan struct{}, 1)}
-			r.op = backstore.Op{Kind: kind, Data: backstoretest.Buffer(n)}
-			r.op.Done = func(*backstore.Op) { r.done <- struct{}{} }
-			r.do()
-			if allocs := testing.AllocsPerRun(20, r.do); allocs != 0 || r.op.Err != nil {
-				t.Errorf("%v of %d bytes: %v allocations, %v", kind, n, allocs, r.op.Err)
+			r := backstoretest.NewRoundTrip(c, kind, n)
+			r.Do()
+			if allocs := testing.AllocsPerRun(20, r.Do); allocs != 0 || r.Op.Err != nil {
+				t.Errorf("%v of %d bytes: %v allocations, %v", kind, n, allocs, r.Op.Err)
 			}
 		}
 	}

@@ -10,7 +10,19 @@ import (
 	"lunar/internal/evloop"
 )
 
-// lending is a client whose loop has a pool, as event threads do.
+// lendingClient is one whose loop has a pool, as event threads do.
+func lendingClient(t testing.TB, store backstore.Store) *backstoretest.Client {
+	t.Helper()
+	loop, err := evloop.New(evloop.Config{Name: "lending", CPU: -1, Node: -1, Buffers: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go loop.Run()
+	t.Cleanup(loop.Stop)
+	return backstoretest.NewClient(t, store, loop)
+}
+
+// lending is a lending client of a new volume.
 func (s setup) lending(t testing.TB) (*backstoretest.Client, *lane) {
 	t.Helper()
 	w, _ := s.wrap(t, newMem(t, false))
@@ -19,13 +31,7 @@ func (s setup) lending(t testing.TB) (*backstoretest.Client, *lane) {
 			t.Error(err)
 		}
 	})
-	loop, err := evloop.New(evloop.Config{Name: "lending", CPU: -1, Node: -1, Buffers: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go loop.Run()
-	t.Cleanup(loop.Stop)
-	c := backstoretest.NewClient(t, w, loop)
+	c := lendingClient(t, w)
 	return c, c.Lane.(*lane)
 }
 
@@ -130,15 +136,9 @@ func TestLentFromSlot(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	loop, err := evloop.New(evloop.Config{Name: "lending", CPU: -1, Node: -1, Buffers: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go loop.Run()
-	t.Cleanup(loop.Stop)
-	client := backstoretest.NewClient(t, slot, loop)
+	client := lendingClient(t, slot)
 	lend := func() (ref *buf.Ref) {
-		backstoretest.On(loop, func() {
+		backstoretest.On(client.Loop, func() {
 			if lender := backstore.LenderOf(client.Lane); lender != nil {
 				ref = lender.Lend(0, page)
 			}
@@ -165,7 +165,7 @@ func TestLentFromSlot(t *testing.T) {
 	if !bytes.Equal(ref.Bytes(), want) || !bytes.Equal(client.Read(t, 0, page), want) {
 		t.Error("found other data in what was lent, or after it")
 	}
-	backstoretest.On(loop, ref.Release)
+	backstoretest.On(client.Loop, ref.Release)
 	if err := slot.Exchange(t.Context(), func(old backstore.Store) (backstore.Store, error) { return mem, old.(*volume).part() }); err != nil {
 		t.Fatal(err)
 	}

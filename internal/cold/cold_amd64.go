@@ -3,6 +3,7 @@
 package cold
 
 import (
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -17,6 +18,27 @@ const (
 	line = 64
 )
 
+// fast says whether the string instruction is what its feature bit promises.
+var fast = cpu.X86.HasERMS && tried()
+
+// tried looks whether the string instruction keeps up with an ordinary copy inside the
+// processor's cache. An emulated processor has the bit as well, and moves byte by byte.
+func tried() bool {
+	const n, rounds, times = 16 << 10, 8, 3
+	memory := make([]byte, 2*n+line)
+	from := memory[:n]
+	to := memory[n+line-int(uintptr(unsafe.Pointer(&memory[n]))%line):][:n]
+	ordinary, strings := time.Hour, time.Hour
+	for range rounds {
+		began := time.Now()
+		copy(to, from)
+		half := time.Now()
+		move(unsafe.Pointer(unsafe.SliceData(to)), unsafe.Pointer(unsafe.SliceData(from)), n)
+		ordinary, strings = min(ordinary, half.Sub(began)), min(strings, time.Since(half))
+	}
+	return strings < times*ordinary
+}
+
 // move copies n bytes upwards. What is stored after it returns becomes visible to
 // others after the copy.
 //
@@ -26,7 +48,7 @@ func move(dst, src unsafe.Pointer, n int)
 // Copy copies src to dst, which must be as long and must not overlap it.
 func Copy(dst, src []byte) {
 	to := unsafe.Pointer(unsafe.SliceData(dst))
-	if len(src) < least || len(dst) < len(src) || uintptr(to)%line != 0 || !cpu.X86.HasERMS {
+	if len(src) < least || len(dst) < len(src) || uintptr(to)%line != 0 || !fast {
 		copy(dst, src)
 		return
 	}
