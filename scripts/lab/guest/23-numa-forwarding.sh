@@ -60,7 +60,7 @@ tgtd_start
 for node in $NODES; do node disk "$(portal_of "$node")"; done
 login disk
 disk disk 0 >/dev/null
-udevadm settle --timeout=30
+udevadm settle --timeout=30 || udevadm settle --timeout=30 # udevd may drop one question, "Broken pipe"
 last=${NODES##*$'\n'}
 
 for what in misses hits; do
