@@ -104,10 +104,27 @@ func (s *Store) concerned(op *backstore.Op) bool {
 	return slices.ContainsFunc(s.mu.rules, func(r Rule) bool { return r.matches(op) })
 }
 
-// decide counts op and returns the rule that applies to it now.
-func (s *Store) decide(op *backstore.Op) (Rule, bool) {
+// fault counts op and returns it with the rule that applies to it now, nil if none
+// does.
+//
+// INVARIANT: what is to be held is among the held ones before the rules can change.
+// So nothing is held any more after SetRules and Release(-1).
+func (s *Store) fault(op *backstore.Op, l *lane) *fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	rule, found := s.decide(op)
+	if !found {
+		return nil
+	}
+	f := &fault{rule: rule, op: op, lane: l}
+	if rule.Hold {
+		s.mu.held = append(s.mu.held, f)
+	}
+	return f
+}
+
+// decide counts op and returns the rule that applies to it. The caller holds mu.
+func (s *Store) decide(op *backstore.Op) (Rule, bool) {
 	for i := range s.mu.rules {
 		r := &s.mu.rules[i]
 		if !r.matches(op) {
@@ -119,12 +136,6 @@ func (s *Store) decide(op *backstore.Op) (Rule, bool) {
 		}
 	}
 	return Rule{}, false
-}
-
-func (s *Store) hold(f *fault) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mu.held = append(s.mu.held, f)
 }
 
 // lane is one event thread's access to a Store.
@@ -141,18 +152,15 @@ func (l *lane) TryNow(op *backstore.Op) bool {
 
 // Submit implements backstore.Lane.
 func (l *lane) Submit(op *backstore.Op) bool {
-	rule, found := l.store.decide(op)
-	if !found {
-		return l.inner.Submit(op)
-	}
-	f := &fault{rule: rule, op: op, lane: l}
+	f := l.store.fault(op, l)
 	switch {
-	case rule.Hold:
-		l.store.hold(f)
-	case rule.Delay > 0:
+	case f == nil:
+		return l.inner.Submit(op)
+	case f.rule.Hold: // Release begins it, if it has not yet
+	case f.rule.Delay > 0:
 		f.timer.Fire = f.Run
-		l.loop.Arm(&f.timer, rule.Delay)
-	case rule.Async:
+		l.loop.Arm(&f.timer, f.rule.Delay)
+	case f.rule.Async:
 		l.loop.Post(f)
 	default:
 		return f.begin()

@@ -3,6 +3,8 @@ package errstore_test
 import (
 	"bytes"
 	"errors"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
+	"lunar/internal/evloop"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -147,4 +150,36 @@ func TestHold(t *testing.T) {
 	}
 	<-running[1]
 	<-running[2]
+}
+
+// TestNothingIsHeldForEver: an op that comes while the rules are taken back is carried
+// out, at once or by the Release that follows.
+func TestNothingIsHeldForEver(t *testing.T) {
+	s, c := open(t)
+	for range 2000 {
+		s.SetRules(errstore.Rule{Hold: true})
+		ops := make([]backstore.Op, 100)
+		var left sync.WaitGroup
+		left.Add(len(ops))
+		submitted := make(chan struct{})
+		c.Loop.Post(evloop.Func(func() {
+			defer close(submitted)
+			for i := range ops {
+				ops[i] = backstore.Op{Kind: backstore.Flush, Done: func(*backstore.Op) { left.Done() }}
+				if c.Lane.Submit(&ops[i]) {
+					left.Done()
+				}
+			}
+		}))
+		for s.Held() < 10 {
+			runtime.Gosched()
+		}
+		s.SetRules()
+		s.Release(-1)
+		<-submitted
+		if n := s.Held(); n > 0 {
+			t.Fatalf("%d ops are held for ever", n)
+		}
+		left.Wait()
+	}
 }
