@@ -27,8 +27,10 @@
 //
 // So whatever is valid and not dirty in a record was never half-written and is
 // what the backing store has; and what the journal says is dirty is newer than
-// the backing store, or the same. A dirty sub-block that is overwritten may hold a
-// part of a write that nobody was told of.
+// the backing store, or the same. A dirty sub-block stays valid while it is
+// overwritten, and there is no other copy of what it holds: who overwrites it (see
+// Grant.Dirty) must do so in a way that a process which attaches the memory can
+// complete.
 //
 // # Rules for callers
 //

@@ -6,6 +6,7 @@ type Grant struct {
 	Outcome Outcome // Granted, Bypass or Wait
 	Slot    uint32
 	Mask    uint64 // the claimed sub-blocks
+	Dirty   uint64 // those of them that are newer than the backing store, and stay so until the end
 
 	// Missing are claimed sub-blocks that the write covers only in part and
 	// that are not valid: fill them from the backing store before copying if the
@@ -90,13 +91,14 @@ func (p *Partition) bypass(counter uint32, mask uint64) Grant {
 
 // grantWrite claims touched. Clean sub-blocks are not valid meanwhile: a process
 // that attaches the memory must not take a half-written one for the backing
-// store's. Dirty ones remain, as a torn write that nobody was told of.
+// store's. Dirty ones remain: the caller sees to it that none is ever half-written
+// in memory that outlives the process.
 func (p *Partition) grantWrite(slot uint32, touched, whole uint64) Grant {
 	b := &p.blocks[slot]
 	missing := touched &^ whole &^ b.valid
 	b.valid &^= touched &^ b.dirty
 	p.claim(b, touched)
-	return Grant{Outcome: Granted, Slot: slot, Mask: touched, Missing: missing, Old: NoSlot}
+	return Grant{Outcome: Granted, Slot: slot, Mask: touched, Dirty: touched & b.dirty, Missing: missing, Old: NoSlot}
 }
 
 // replace puts a clean block in use aside and claims a fresh copy of it. It

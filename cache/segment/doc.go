@@ -57,5 +57,7 @@
 // acknowledged. A sub-block is marked clean after the backing store has it. When
 // a block moves to a fresh slot, the fresh one is marked dirty before the old
 // one is marked clean. (Package cache does not need that: it makes a sub-block
-// invalid rather than dirty while it is overwritten, and moves clean blocks only.)
+// invalid rather than dirty while it is overwritten, and moves clean blocks only.
+// While a dirty one is overwritten, package tier has the new data in an area of its
+// own, from which the next process completes it.)
 package segment

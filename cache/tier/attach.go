@@ -71,7 +71,7 @@ func (c *Cache) orphans() (found []Orphan) {
 const maxVolumes = 1024
 
 // layoutVersion is that of the areas' arrangement and of the table's rows.
-const layoutVersion = 1
+const layoutVersion = 2
 
 func dataArea(node int) string  { return fmt.Sprintf("data.%d", node) }
 func indexArea(node int) string { return fmt.Sprintf("index.%d", node) }
@@ -97,7 +97,10 @@ func (c *Config) SegmentGeometry(nodes []int) (segment.Geometry, error) {
 		Slots: slots * c.Layout.Partitions, BlockSize: g.BlockSize(), SubBlock: g.SubBlock(),
 		Layout: fmt.Sprintf("v%d, partition %s, %d partitions on %d nodes, groups of %d, contiguous %t",
 			layoutVersion, cache.Format(), c.Layout.Partitions, c.Layout.Nodes, c.Layout.Neighbours, c.Layout.Contiguous),
-		Areas: []segment.Area{{Name: tableArea, Size: maxVolumes * rowBytes, Node: -1, Checksum: true}},
+		Areas: []segment.Area{
+			{Name: tableArea, Size: maxVolumes * rowBytes, Node: -1, Checksum: true},
+			{Name: intentArea, Size: intentCount * intentStride, Node: -1},
+		},
 	}
 	for i, node := range nodes {
 		out.Areas = append(out.Areas,

@@ -113,6 +113,32 @@ func writeNow(b *testing.B, c *backstoretest.Client, op *backstore.Op) {
 	}
 }
 
+// BenchmarkOverwrite is 4 KiB at a time written over pages at random, all of which are
+// dirty: in a segment each write is prepared by an intent.
+func BenchmarkOverwrite(b *testing.B) {
+	for _, memory := range []string{"private", "segment"} {
+		b.Run(memory, func(b *testing.B) {
+			c := writeBack(b, memory == "segment")
+			op := backstore.Op{Kind: backstore.Write, Data: backstoretest.Buffer(page)}
+			order := shuffled(benchVolume / page)
+			over := func(n int) {
+				op.Off = order[n%len(order)] * page
+				writeNow(b, c, &op)
+			}
+			backstoretest.On(c.Loop, func() {
+				for n := range order {
+					over(n)
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for n := range b.N {
+					over(n)
+				}
+			})
+		})
+	}
+}
+
 // shuffled is the numbers below n in an order that is always the same.
 func shuffled(n int) []int64 {
 	list, w := make([]int64, n), walk(1)

@@ -10,6 +10,7 @@ import (
 
 	"lunar/cache"
 	"lunar/cache/segment"
+	"lunar/internal/cold"
 	"lunar/internal/evloop"
 )
 
@@ -60,6 +61,7 @@ type Cache struct {
 	stations []*station // the server's event threads; see Serve
 	tuning   tuning
 	data     [][]byte     // of all blocks, by node
+	intents  []intent     // nil without a segment
 	unowned  atomic.Int64 // dirty bytes of volumes that are not open
 	flusher  flushLoop
 	waiting  atomic.Int64 // writes in mu.throttled
@@ -73,6 +75,7 @@ type Cache struct {
 		sync.Mutex
 		volumes   []*volume // by LU number
 		fenced    map[*evloop.Loop]bool
+		intents   map[*evloop.Loop]*intent
 		throttled throttle
 	}
 }
@@ -82,7 +85,10 @@ type partition struct {
 	*cache.Partition
 	data  []byte
 	block int
+	sub   int // bytes of a sub-block
 	node  int
+	base  uint32 // of its slots among those of all partitions
+	move  func(dst, src []byte)
 }
 
 // bytes returns the memory of a block.
@@ -118,7 +124,7 @@ func (c *Cache) setUp() (err error) {
 	c.dirty.set(limit)
 	c.tuning.set(c.config.ForwardThreshold)
 	c.openTable()
-	c.mu.volumes, c.mu.fenced = make([]*volume, c.config.LUs), map[*evloop.Loop]bool{}
+	c.mu.volumes, c.mu.fenced, c.mu.intents = make([]*volume, c.config.LUs), map[*evloop.Loop]bool{}, map[*evloop.Loop]*intent{}
 	if c.zeroes, err = c.mapMemory(max(c.geometry.SubBlock(), pageSize)); err != nil {
 		return err
 	}
@@ -163,9 +169,15 @@ func (c *Cache) openPartitions(slots int) error {
 	for id := range c.parts {
 		node := c.geometry.NodeOf(uint32(id))
 		part := &c.parts[id]
-		part.block, part.node = c.geometry.BlockSize(), int(node)
+		part.block, part.sub, part.node = c.geometry.BlockSize(), c.geometry.SubBlock(), int(node)
+		part.base, part.move = uint32(id*slots), cold.Copy
 		part.data, nodes[node] = nodes[node][:slots*part.block], nodes[node][slots*part.block:]
-		if part.Partition, err = c.open(uint32(id), slots, dirty[uint32(id)]); err != nil {
+	}
+	if err := c.openIntents(slots); err != nil {
+		return err
+	}
+	for id := range c.parts {
+		if c.parts[id].Partition, err = c.open(uint32(id), slots, dirty[uint32(id)]); err != nil {
 			return err
 		}
 	}
@@ -179,7 +191,7 @@ func (c *Cache) open(id uint32, slots int, dirty []cache.DirtySlot) (*cache.Part
 	if c.config.Segment == nil {
 		return cache.NewPartition(config, nil)
 	}
-	config.Journal = &journal{c.config.Segment.Journal, c.table, id * uint32(slots)}
+	config.Journal = &journal{c.config.Segment.Journal, c.table, c.parts[id].base}
 	p, found, err := cache.Attach(config, c.metadata(id, slots), dirty)
 	c.attached.WarmBlocks += found.Blocks
 	c.attached.Dropped += found.Dropped

@@ -65,8 +65,11 @@
 //
 //	areas    volumes: a row for each volume, from its identity to the dense number
 //	         that partitions use, with the size and the stamp of its store;
+//	         intents: overwrites of dirty data that are under way (intent.go);
 //	         index.N and data.N: records and blocks of node N's partitions
-//	dirty    the journal decides (cache.Attach); the flusher goes on with it
+//	dirty    the journal decides (cache.Attach); the flusher goes on with it. What
+//	         was being overwritten is completed first: a logical block is the old
+//	         one or the new one
 //	clean    stays warm if the store's stamp says that nobody else has written to
 //	         it: all of the stamp after an orderly end; after a crash, when the
 //	         store's state was not noted, that it is the same store. A store
@@ -85,7 +88,8 @@
 //
 // # Where data are copied
 //
-// Data are copied between blocks and the buffers of operations in copy.go alone.
+// Data are copied between blocks and the buffers of operations in copy.go alone:
+// put is the one way to change what may be dirty.
 // To send from cache memory instead, a read's piece would hand its pin and
 // partition.bytes to the transport there, and Unpin when the data are sent;
 // writes would then ask for a fresh copy of a block in use

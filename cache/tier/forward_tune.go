@@ -105,9 +105,9 @@ func (l *lane) copyOut(part *partition, dst []byte, slot, off uint32) {
 }
 
 // copyIn copies into a block that the lane has claimed.
-func (l *lane) copyIn(part *partition, slot, off uint32, src []byte) {
+func (l *lane) copyIn(part *partition, g *cache.Grant, off uint32, src []byte) {
 	began := l.forwarding.clock(len(src))
-	part.copyIn(slot, off, src)
+	part.put(l.intent, g, off, src)
 	l.forwarding.copied(part, len(src), began)
 }
 

@@ -15,6 +15,7 @@ type lane struct {
 	cache  *Cache
 	loop   *evloop.Loop
 	lower  backstore.Lane
+	intent *intent // of the event thread; nil: nothing outlives the process
 
 	spare   *transfer // free ones
 	sweeps  []*sweep  // free ones
@@ -168,7 +169,7 @@ func (l *lane) backNow(op *backstore.Op, p *cache.Piece) bool {
 	part := &l.cache.parts[p.Partition]
 	g, _ := l.claimNow(p, true)
 	if g.Outcome == cache.Granted && g.Missing == 0 {
-		l.copyIn(part, g.Slot, p.Off, op.Data)
+		l.copyIn(part, &g, p.Off, op.Data)
 		wake(part.EndWrite(&g, cache.Dirty))
 		l.volume.ended(n)
 		op.Hit = true
@@ -194,7 +195,7 @@ func (l *lane) throughNow(op *backstore.Op, p *cache.Piece) bool {
 	l.refused = !done
 	end := cache.Failed
 	if done && op.Err == nil && g.Outcome == cache.Granted {
-		l.copyIn(part, g.Slot, p.Off, op.Data)
+		l.copyIn(part, &g, p.Off, op.Data)
 		end = cache.Clean
 	}
 	wake(part.EndWrite(&g, end))

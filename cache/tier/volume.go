@@ -226,7 +226,7 @@ func (v *volume) lane(l *evloop.Loop) (*lane, error) {
 		return nil, err
 	}
 	v.lanes.Add(1)
-	own := &lane{volume: v, cache: v.cache, loop: l, lower: lower}
+	own := &lane{volume: v, cache: v.cache, loop: l, lower: lower, intent: v.cache.intentOf(l)}
 	v.sizing.gates.Add(&own.gate, l)
 	return own, nil
 }

@@ -111,7 +111,7 @@ func (t *transfer) store() {
 		p := &t.pieces[i]
 		end := t.ending(p)
 		if end != cache.Failed {
-			t.lane.copyIn(p.part, p.grant.Slot, p.at.Off, p.data)
+			t.lane.copyIn(p.part, &p.grant, p.at.Off, p.data)
 		}
 		wake(p.part.EndWrite(&p.grant, end))
 	}

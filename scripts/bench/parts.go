@@ -151,7 +151,7 @@ func pairRatio(x, y benchmark, unit string) float64 {
 func overheadTable(b *benchmarks, _ float64) string {
 	const most = 1 // percent
 	var t strings.Builder
-	t.WriteString("| block | records and index, bytes | journal and head, bytes | table of volumes, bytes | all, bytes | share | to reach | reached |\n|--:|--:|--:|--:|--:|--:|--:|---|\n")
+	t.WriteString("| block | records and index, bytes | journal and head, bytes | table of volumes and intents, bytes | all, bytes | share | to reach | reached |\n|--:|--:|--:|--:|--:|--:|--:|---|\n")
 	for _, x := range b.list {
 		index, _ := x.median("index-B/GiB")
 		journal, _ := x.median("journal-B/GiB")

@@ -1,0 +1,139 @@
+package tier
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"lunar/internal/evloop"
+)
+
+// An intent is what makes an overwrite of dirty data whole although the process may
+// end between any two instructions. The new data go to a small buffer in the segment
+// first, which stays in the processor's cache because it is used again and again; one
+// store makes them count; then they go to the block; another store ends it. Until the
+// first the block is as it was, from then on the next process copies the buffer again,
+// before anything is read. To write the old data aside instead would have to fetch them
+// from memory.
+//
+// Each event thread has one, so that they share nothing. The area holds, for each:
+//
+//	intentBytes  the new data
+//	word 0       where they go: slot of the segment, byte in the block, and how many
+//	word 1       seal: a function of word 0 while they count, else 0
+type intent struct {
+	mu     sync.Mutex // threads may be more than intents
+	buffer []byte
+	record []uint64
+	_      [64]byte // the next one is another thread's
+}
+
+const (
+	intentArea   = "intents"
+	intentCount  = 256
+	intentBytes  = 4096 // all logical blocks are as large or divide it
+	intentStride = intentBytes + 64
+)
+
+// spot is a range of a slot.
+type spot struct{ slot, off, n uint32 }
+
+// word packs s: there are less than 1<<28 slots of at most 1<<20 bytes.
+func (s spot) word() uint64 { return uint64(s.slot)<<36 | uint64(s.off)<<16 | uint64(s.n) }
+
+func spotOf(w uint64) spot {
+	return spot{uint32(w >> 36), uint32(w>>16) & (1<<20 - 1), uint32(w & (1<<16 - 1))}
+}
+
+// seal maps words one to one, 0 to 0: a word that was damaged has another.
+func seal(word uint64) uint64 {
+	word *= 0x9e3779b97f4a7c15
+	return word ^ word>>32
+}
+
+// overwrite copies src to at, which is p's and dirty. The caller has in.mu.
+func (in *intent) overwrite(p *partition, at spot, src []byte) {
+	word := at.word()
+	p.move(in.buffer, src)
+	atomic.StoreUint64(&in.record[0], word)
+	atomic.StoreUint64(&in.record[1], seal(word))
+	p.move(p.bytes(at.slot - p.base)[at.off:], src)
+	atomic.StoreUint64(&in.record[1], 0)
+}
+
+// openIntents lays the intents over their area, and completes what the last process
+// was killed in.
+func (c *Cache) openIntents(slots int) error {
+	s := c.config.Segment
+	if s == nil {
+		return nil
+	}
+	area := s.Area(intentArea)
+	records := area[intentCount*intentBytes:]
+	c.intents = make([]intent, intentCount)
+	for i := range c.intents {
+		c.intents[i].buffer = area[i*intentBytes : (i+1)*intentBytes : (i+1)*intentBytes]
+		c.intents[i].record = unsafe.Slice((*uint64)(unsafe.Pointer(&records[i*64])), 8)
+	}
+	for i := range c.intents {
+		if err := c.checkIntent(&c.intents[i]); err != nil {
+			return err
+		}
+	}
+	for i := range c.intents {
+		c.intents[i].redo(c.parts, slots)
+	}
+	return nil
+}
+
+// checkIntent finds one that cannot have been the last process's: nothing but what
+// the journal says is dirty is overwritten by one.
+func (c *Cache) checkIntent(in *intent) error {
+	word, sealed := in.record[0], in.record[1]
+	at := spotOf(word)
+	switch sub := c.geometry.SubBlock(); {
+	case sealed == 0:
+		return nil
+	case sealed == seal(word) && at.n > 0 && at.n <= intentBytes && int(at.off+at.n) <= c.geometry.BlockSize() &&
+		int(at.off)/sub == int(at.off+at.n-1)/sub && c.dirtyAt(at.slot)>>(int(at.off)/sub)&1 != 0:
+		return nil
+	}
+	return fmt.Errorf("the segment has a half-done write of %d bytes at byte %d of slot %d, with the seal %#x, which its journal contradicts; keep a copy of the file if its unwritten data may be needed, then remove it, and check the volumes", at.n, at.off, at.slot, sealed)
+}
+
+// dirtyAt returns what the segment's journal said of a slot when it was attached.
+func (c *Cache) dirtyAt(slot uint32) uint64 {
+	for _, d := range c.config.Segment.Dirty {
+		if d.Slot == slot {
+			return d.Mask
+		}
+	}
+	return 0
+}
+
+// redo completes an overwrite. A process that is killed in it leaves it to the next.
+func (in *intent) redo(parts []partition, slots int) {
+	if in.record[1] == 0 {
+		return
+	}
+	at := spotOf(in.record[0])
+	p := &parts[int(at.slot)/slots]
+	copy(p.bytes(at.slot - p.base)[at.off:], in.buffer[:at.n])
+	atomic.StoreUint64(&in.record[1], 0)
+}
+
+// intentOf returns the one of an event thread.
+func (c *Cache) intentOf(l *evloop.Loop) *intent {
+	if c.intents == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in := c.mu.intents[l]
+	if in == nil {
+		in = &c.intents[len(c.mu.intents)%intentCount]
+		c.mu.intents[l] = in
+	}
+	return in
+}
