@@ -141,14 +141,11 @@ func checkEncryption(cfg *conf.Config, stateDir string) (notes []string, err err
 
 // inStateDir resolves the paths of a configuration that is only looked at.
 func inStateDir(cfg *conf.Config, stateDir string) (*conf.Config, error) {
-	if stateDir == "" {
-		var err error
-		if stateDir, err = defaultStateDir(); err != nil {
-			return nil, err
-		}
+	dir, err := pathOfStateDir(stateDir)
+	if err == nil {
+		cfg.InStateDir(dir)
 	}
-	cfg.InStateDir(stateDir)
-	return cfg, nil
+	return cfg, err
 }
 
 func checkHeader(e *conf.VolumeEncryption, block int) (note string, err error) {
@@ -175,18 +172,25 @@ type encryptCommand struct {
 
 // Run makes the header file of a volume that may hold something, while nobody serves
 // it.
-func (k encryptCommand) Run(c console) error {
+func (k encryptCommand) Run(c console) (err error) {
 	cfg, _, err := conf.Load(k.File)
 	if err != nil {
 		return reported(err)
 	}
-	if cfg, err = inStateDir(cfg, k.StateDir); err != nil {
+	dir, err := pathOfStateDir(k.StateDir)
+	if err != nil {
 		return err
 	}
+	cfg.InStateDir(dir)
 	v := cfg.Volume(k.Volume)
 	if v == nil || v.Encryption == nil || v.ReadOnly {
 		return fmt.Errorf("found no volume %q with encryption that may be written in %s", k.Volume, k.File)
 	}
+	held, err := claimFor(dir, v.Encryption.HeaderFile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.release()) }()
 	key, err := crypt.ReadKey(v.Encryption.KeyFile)
 	if err != nil {
 		return err

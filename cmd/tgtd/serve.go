@@ -24,13 +24,18 @@ type serveCommand struct {
 
 // Run serves until a signal comes or ctx ends, and returns nil if everything
 // that was acknowledged is stable.
-func (k serveCommand) Run(ctx context.Context, c console) error {
+func (k serveCommand) Run(ctx context.Context, c console) (err error) {
 	stop, hangups, release := onSignal(ctx, c.err)
 	defer release()
 	dir, err := openStateDir(k.StateDir)
 	if err != nil {
 		return err
 	}
+	held, err := claimStateDir(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.release()) }()
 	cfg, warnings, err := k.load(dir)
 	if err != nil {
 		return reported(err)

@@ -14,18 +14,27 @@ import (
 // openStateDir makes the state directory if it is missing, for its owner
 // only, and returns its absolute path.
 func openStateDir(dir string) (string, error) {
-	if dir == "" {
-		var err error
-		if dir, err = defaultStateDir(); err != nil {
-			return "", err
-		}
-	}
-	dir, err := filepath.Abs(dir)
+	dir, err := pathOfStateDir(dir)
 	if err != nil {
-		return "", fmt.Errorf("state directory: %w", err)
+		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("state directory: %w (--state-dir chooses another)", err)
+	}
+	return dir, nil
+}
+
+// pathOfStateDir returns the absolute path of the state directory that a flag
+// names, or of the default one.
+func pathOfStateDir(flag string) (dir string, err error) {
+	if dir = flag; dir == "" {
+		dir, err = defaultStateDir()
+	}
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("state directory: %w", err)
 	}
 	return dir, nil
 }
@@ -41,7 +50,7 @@ func defaultStateDir() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("state directory: %w (--state-dir names one)", err)
+		return "", fmt.Errorf("%w (--state-dir names one)", err)
 	}
 	return filepath.Join(home, ".local/state/lunar"), nil
 }
