@@ -12,10 +12,9 @@ import (
 // Opened implements Stamper.
 func (v *volume) Opened() (Stamp, bool) { return v.opened, v.opened != Stamp{} }
 
-// Stamp implements Stamper. A file is told by device, inode number and the time of
-// its birth, where the file system knows that, and its state by size, mtime and
-// ctime. Of a block device the kernel counts what is
-// written and discarded by this host and since it was started; writes of others
+// Stamp implements Stamper. The medium is made of the Identity, the state of a file of
+// size, mtime and ctime. Of a block device the kernel counts what is
+// written and discarded by this host and since the device came; writes of others
 // to the same disk, or through a device above or below, are not seen.
 func (v *volume) Stamp() (Stamp, error) {
 	var st unix.Stat_t
@@ -34,7 +33,7 @@ func (v *volume) Stamp() (Stamp, error) {
 
 func stampOfFile(fd int, st *unix.Stat_t) Stamp {
 	return Stamp{
-		Medium: [3]uint64{st.Dev, st.Ino, birthOf(fd)},
+		Medium: identify(fd, st).medium(),
 		State:  [3]uint64{uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())},
 	}
 }
@@ -61,8 +60,7 @@ func (v *volume) stampBlock(dev uint64) (Stamp, error) {
 	if q.text("iostats") == "0" {
 		return Stamp{}, fmt.Errorf("the kernel does not count writes to it (iostats is 0): %w", ErrUnsupported)
 	}
-	dir := fmt.Sprintf("/sys/dev/block/%d:%d/", unix.Major(dev), unix.Minor(dev))
-	text, err := os.ReadFile(dir + "stat")
+	text, err := os.ReadFile(sysBlock(dev) + "/stat")
 	if err != nil {
 		return Stamp{}, err
 	}
@@ -71,8 +69,8 @@ func (v *volume) stampBlock(dev uint64) (Stamp, error) {
 		return Stamp{}, err
 	}
 	return Stamp{
-		Medium: [3]uint64{dev, uint64(q.number("../diskseq"))},
-		State:  [3]uint64{uint64(info.Size), written, discarded},
+		Medium: Identity{Device: deviceIdentity(sysBlock(dev), dev)}.medium(),
+		State:  [3]uint64{uint64(q.number("../diskseq")), written, discarded},
 	}, nil
 }
 

@@ -37,9 +37,13 @@ type assembly struct {
 // assemble makes a server with all volumes and targets of cfg. No portal is
 // open yet, so that no initiator comes too early.
 func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, error) {
+	fresh := newStateDir(stateDir)
 	identity, err := serverIdentity(stateDir)
 	if err != nil {
 		return nil, err
+	}
+	if fresh {
+		warnOfSegments(cfg.Cache.Segment, stateDir, log)
 	}
 	a := &assembly{
 		cfg: cfg, log: log, stateDir: stateDir, identity: identity,
@@ -134,7 +138,10 @@ func (a *assembly) addVolumes() error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
-	return a.settleCache()
+	if err := a.settleCache(); err != nil {
+		return err
+	}
+	return a.noteStores(a.cfg.Volumes)
 }
 
 func (a *assembly) addTargets() error {

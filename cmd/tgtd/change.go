@@ -82,7 +82,13 @@ func (c *change) openVolumes() error {
 		fresh = append(fresh, *a.volume)
 	}
 	c.undo = append(c.undo, func() error { return c.daemon.unnote(fresh) })
-	return c.daemon.noteVolumes(fresh)
+	if err := c.daemon.noteVolumes(fresh); err != nil {
+		return err
+	}
+	for i := range fresh {
+		c.undo = append(c.undo, c.daemon.assembly.keepRecord(&fresh[i]))
+	}
+	return c.daemon.assembly.noteStores(fresh)
 }
 
 func (c *change) openVolume(v *conf.Volume) error {

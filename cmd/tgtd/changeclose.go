@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -65,7 +66,7 @@ func (a *applier) close(v *departure) {
 		err := a.daemon.RemoveLogicalUnit(a.life, v.unit)
 		if err == nil {
 			a.log.Info("volume closed", "volume", v.Name)
-			if err := a.daemon.unnote([]conf.Volume{*v.Volume}); err != nil {
+			if err := errors.Join(a.daemon.unnote([]conf.Volume{*v.Volume}), a.daemon.assembly.forgetStore(v.Volume)); err != nil {
 				a.log.Warn("volume closed", "volume", v.Name, "err", err)
 			}
 			return

@@ -78,18 +78,23 @@ func (all resizes) lines() (out []string) {
 // what was cut stays so, and the error says it.
 func (c *change) resize() error {
 	for _, r := range c.sizes {
-		if err := r.unit.Resize(r.to); err != nil {
+		if err := c.resizeTo(r.name, r.to); err != nil {
 			return err
 		}
 		c.undo = append(c.undo, func() error {
 			if r.to < r.from {
 				return fmt.Errorf("volume %s was cut to %d bytes before, and is: apply again", r.name, r.to)
 			}
-			return r.unit.Resize(r.from)
+			return c.resizeTo(r.name, r.from)
 		})
 	}
 	c.did = append(c.did, c.sizes.lines()...)
 	return nil
+}
+
+// resizeTo changes the size of an open volume.
+func (a *applier) resizeTo(volume string, bytes int64) error {
+	return a.daemon.assembly.resizeStore(a.daemon.config.Load().Volume(volume), bytes)
 }
 
 // Rescan implements control.Source.
@@ -115,7 +120,7 @@ func (a *applier) rescan(volume string) (control.Rescanned, error) {
 		return refuse("found type " + string(v.Type) + " or a configured size, expected a block device or a file without size")
 	}
 	out := control.Rescanned{Before: lu.Store().Info().Size, Now: bytes}
-	if err := lu.Resize(bytes); err != nil {
+	if err := a.resizeTo(volume, bytes); err != nil {
 		return refuse(err.Error())
 	}
 	return out, nil

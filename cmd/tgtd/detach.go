@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -44,7 +45,7 @@ func (a *applier) detach(volume string, discard bool) (control.Detached, error) 
 		a.daemon.noteOrphan(v.Volume)
 		return out, nil
 	}
-	return out, a.daemon.unnote([]conf.Volume{*v.Volume})
+	return out, errors.Join(a.daemon.unnote([]conf.Volume{*v.Volume}), a.daemon.assembly.forgetStore(v.Volume))
 }
 
 // notGivenUp refuses.

@@ -27,6 +27,8 @@ type commandLine struct {
 	Drain        drainCommand        `cmd:"" help:"Keep initiators away from a portal: ask those that are there to log out, and refuse or redirect logins, until the next start."`
 	Detach       detachCommand       `cmd:"" help:"Give up a volume that was removed from the configuration and cannot be written."`
 	Rescan       rescanCommand       `cmd:"" help:"Make a volume as large as its file or device is now, and tell its initiators."`
+	Adopt        adoptCommand        `cmd:"" help:"Say that what is at a volume's path is the volume, after a start has refused it: it gets what is kept of the volume."`
+	Forget       forgetCommand       `cmd:"" help:"Say that a volume begins with what is at its path, after a start has refused that: what is kept of the volume is given up."`
 	Encrypt      encryptCommand      `cmd:"" help:"Make the header of an encrypted volume whose file or device has held something else, which is given up."`
 	Check        checkCommand        `cmd:"" help:"Check a configuration file and say what is wrong with it."`
 	Version      versionCommand      `cmd:"" help:"Print the version."`

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"lunar/cache/segment"
 	"lunar/conf"
+	"lunar/internal/arena"
 )
 
 // segmentPath is where a server keeps its segment in the configured directory;
@@ -65,4 +68,21 @@ func checkMemoryFS(dir string) error {
 		return fmt.Errorf("found a file system of type %#x at %s, expected tmpfs or hugetlbfs, whose files are in memory: such as %s", t, dir, conf.DefaultSegment)
 	}
 	return nil
+}
+
+// warnOfSegments is for a start with a new state directory: segments that lie where
+// its own will be may be those of the directory that was meant, or lost.
+func warnOfSegments(dir, stateDir string, log *slog.Logger) {
+	if dir == "" {
+		dir = conf.DefaultSegment
+	}
+	entries, _ := os.ReadDir(dir) // none where there is no directory
+	for _, e := range entries {
+		d, err := segment.Describe(filepath.Join(dir, e.Name()))
+		if err != nil || d.Identity == "" || d.InUse {
+			continue
+		}
+		log.Warn("the state directory is new, but there is a cache segment of another: if its server is meant, stop, and start with that state directory (--state-dir); its volumes lack what is unwritten",
+			"state-dir", stateDir, "segment", d.Path, "unwritten", arena.Bytes(d.Dirty), "server", d.Identity)
+	}
 }

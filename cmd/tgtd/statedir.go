@@ -76,6 +76,12 @@ func serverIdentity(dir string) (string, error) {
 	return id, nil
 }
 
+// newStateDir reports whether no server has used the directory yet.
+func newStateDir(dir string) bool {
+	_, err := os.Stat(identityFile(dir))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 func identityFile(dir string) string { return filepath.Join(dir, "identity") }
 
 // readIdentity returns the identity of a state directory that has one; else the

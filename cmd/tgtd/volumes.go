@@ -24,6 +24,9 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
+	if _, err := a.place(v); err != nil {
+		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
 	store, behind, err := a.openLayers(v, failing)
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)

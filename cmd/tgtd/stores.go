@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"lunar/backstore"
+	"lunar/backstore/evidence"
+	"lunar/conf"
+	"lunar/internal/durable"
+)
+
+// storeRecord is what the state directory keeps of the file or device of a volume:
+// what the next start expects there. It is written when everything of a start or
+// change has succeeded, and when the size changes.
+type storeRecord struct {
+	Path     string             `json:"path"`
+	Identity backstore.Identity `json:"identity"`
+	Size     int64              `json:"size"` // bytes that are at least to be there
+	// Intention is what tgtd adopt or forget was told, for one start.
+	Intention *intention `json:"intention,omitempty"`
+}
+
+// intention holds for what was found when it was told, and nothing else.
+type intention struct {
+	Do    evidence.Intention `json:"do"`
+	Path  string             `json:"path"`
+	Found backstore.Found    `json:"found"`
+}
+
+// of returns the intention, if it was told of this.
+func (i *intention) of(path string, found backstore.Found) evidence.Intention {
+	same := i != nil && i.Path == path && i.Found.Missing == found.Missing && i.Found.Size == found.Size && i.Found.Identity.Same(found.Identity)
+	if !same {
+		return evidence.None
+	}
+	return i.Do
+}
+
+// recordFile is where the record of a volume is. It goes by the name alone, for
+// everything else may be what has changed.
+func recordFile(stateDir, volume string) keptFile[storeRecord] {
+	return keptFile[storeRecord]{filepath.Join(stateDir, "stores", volume+".json")}
+}
+
+// sighting is what a start has found where a volume is to be.
+type sighting struct {
+	evidence.Scene
+	record *storeRecord // nil: there is none
+}
+
+// lookAt gathers what is known of a volume's place. record is nil if nothing is
+// recorded.
+func lookAt(stateDir string, v *conf.Volume) (p sighting, err error) {
+	if p.record, err = recordFile(stateDir, v.Name).load(); err != nil {
+		return p, fmt.Errorf("record of its store: %w; if the volume is complete, move the file away", err)
+	}
+	p.Path = storePath(v)
+	if p.Found, err = backstore.Look(p.Path); err != nil {
+		return p, err
+	}
+	if p.record != nil {
+		p.Intention = p.record.Intention.of(p.Path, p.Found)
+	}
+	if p.record != nil && p.record.Path != "" {
+		p.Recorded = &evidence.Record{Path: p.record.Path, Identity: p.record.Identity, Size: p.record.Size}
+	}
+	return p, nil
+}
+
+// place refuses a store that is not the volume's, or not all of it.
+func (a *assembly) place(v *conf.Volume) (p sighting, err error) {
+	if v.Path == "" {
+		return p, nil
+	}
+	if p, err = lookAt(a.stateDir, v); err != nil {
+		return p, err
+	}
+	verdict, why := evidence.Place(p.Scene)
+	switch verdict {
+	case evidence.Refuse:
+		return p, fmt.Errorf("%s. %s", why, a.choices(v))
+	case evidence.Note:
+		a.log.Warn("store of a volume", "volume", v.Name, "found", why)
+	}
+	if p.Intention != evidence.None {
+		a.log.Warn("store of a volume is taken as an administrator has said", "volume", v.Name, "said", p.Intention, "store", p.Path)
+	}
+	return p, nil
+}
+
+// choices says what can be done about a store that was refused.
+func (a *assembly) choices(v *conf.Volume) string {
+	return fmt.Sprintf("Put the store of before back in its place; or, if what is there now is the volume and is to get what is kept of it: tgtd adopt %[1]s -c FILE --state-dir %[2]s; or, if it is to be served as it is, and what is kept is to be given up: tgtd forget %[1]s -c FILE --state-dir %[2]s",
+		v.Name, a.stateDir)
+}
+
+// noteStores records what volumes were opened from.
+func (a *assembly) noteStores(volumes []conf.Volume) error {
+	for i := range volumes {
+		if err := a.noteStore(&volumes[i], -1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteStore records what a volume is on now, with its size or the smaller one that it
+// is about to have; negative: it stays.
+func (a *assembly) noteStore(v *conf.Volume, soon int64) error {
+	if v.Path == "" {
+		return nil
+	}
+	found, err := backstore.Look(v.Path)
+	if err == nil && found.Missing {
+		return nil // it was removed while open; the record tells the next start
+	}
+	if soon >= 0 {
+		found.Size = min(found.Size, soon)
+	}
+	if err == nil {
+		err = recordFile(a.stateDir, v.Name).save(&storeRecord{Path: storePath(v), Identity: found.Identity, Size: found.Size})
+	}
+	if err != nil {
+		return fmt.Errorf("volume %s: record of its store: %w", v.Name, err)
+	}
+	return nil
+}
+
+// resizeStore changes the size of an open volume and records it: before it shrinks,
+// or after a crash the store would be shorter than it should be.
+func (a *assembly) resizeStore(v *conf.Volume, size int64) error {
+	unit := a.units[v.Name]
+	if size < unit.Store().Info().Size {
+		if err := a.noteStore(v, size); err != nil {
+			return err
+		}
+	}
+	if err := unit.Resize(size); err != nil {
+		if again := a.noteStore(v, -1); again != nil {
+			a.log.Warn("volume not resized", "volume", v.Name, "err", again)
+		}
+		return err
+	}
+	return a.noteStore(v, -1)
+}
+
+// forgetStore forgets what a volume was on that was removed while the server runs: one
+// of its name is new.
+func (a *assembly) forgetStore(v *conf.Volume) error {
+	return removed(recordFile(a.stateDir, v.Name).path)
+}
+
+// keepRecord returns what puts the record of a volume's store back.
+func (a *assembly) keepRecord(v *conf.Volume) (restore func() error) {
+	path := recordFile(a.stateDir, v.Name).path
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return func() error { return removed(path) }
+	}
+	return func() error { return durable.Replace(path, text) }
+}
