@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // storeSite is a server with one volume on a file, in a directory that can be moved
@@ -50,7 +51,9 @@ func (s *storeSite) visit(t *testing.T) *server {
 func (s *storeSite) refused(t *testing.T, want string) {
 	t.Helper()
 	var out, log buffer
-	status := run(t.Context(), append([]string{"serve"}, s.args()...), console{&out, &log})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a server that starts would serve forever
+	defer cancel()
+	status := run(ctx, append([]string{"serve"}, s.args()...), console{&out, &log})
 	if status != exitFailure || !strings.Contains(log.String(), want) {
 		t.Fatalf("found exit status %d, expected a refusal with %q\n%s", status, want, &log)
 	}
