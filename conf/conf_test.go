@@ -429,3 +429,15 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// TestByteOrderMark: a mark means nothing, and moves no position.
+func TestByteOrderMark(t *testing.T) {
+	plain, _, err1 := Parse("f", DefaultFile)
+	marked, _, err2 := Parse("f", append([]byte("\xef\xbb\xbf"), DefaultFile...))
+	if err1 != nil || err2 != nil || !reflect.DeepEqual(plain, marked) {
+		t.Errorf("errors %v, %v", err1, err2)
+	}
+	if _, _, err := Parse("f", []byte("\xef\xbb\xbflog: {level: loud}\n")); err == nil || !strings.HasPrefix(err.Error(), "f:1:14: log.level: ") {
+		t.Errorf("found %v", err)
+	}
+}

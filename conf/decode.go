@@ -31,22 +31,32 @@ type decoder struct {
 	warnings []Warning
 	secrets  bool              // the file itself holds a secret
 	shared   map[string]Access // what targets say for the rules that do not
+	masked   map[string]string // how paths are shown that have names which are not
 }
 
 // problem describes what stands at path, or at the nearest enclosing key that
 // the file has.
 func (d *decoder) problem(path, found, expected string) Problem {
-	p := Problem{File: d.src.name, Key: path, Found: found, Expected: expected}
+	p := Problem{File: d.src.name, Key: d.shown(path), Found: found, Expected: expected}
 	pos, ok := d.at[path]
 	for outer := path; !ok && outer != ""; {
 		outer = enclosing(outer)
 		pos, ok = d.at[outer]
 	}
 	if ok {
-		p.Line, p.Column, p.Excerpt = pos.line, pos.column, d.src.excerpt(pos)
-		p.Found = d.src.mask(pos.line, found)
+		p.Line, p.Column = pos.line, pos.column
 	}
 	return p
+}
+
+// shown is a path without names that are not shown.
+func (d *decoder) shown(path string) string {
+	for outer := path; outer != ""; outer = enclosing(outer) {
+		if mask, ok := d.masked[outer]; ok {
+			return mask + path[len(outer):]
+		}
+	}
+	return path
 }
 
 // enclosing cuts the last step of a path: a.b[1] -> a.b -> a.
@@ -89,14 +99,28 @@ func (n node) missing() bool {
 	return n.ast == nil || null
 }
 
-// describe is how a message quotes a value: scalars as written, others by
-// their kind.
+// describe is how a message tells of a value: scalars as quote lets them be
+// shown, others by their kind.
 func (n node) describe() string {
 	if n.missing() {
 		return "nothing"
 	}
 	if text, ok := n.scalar(); ok {
-		return fmt.Sprintf("%q", text)
+		if isSecretive(n.path) {
+			return notShown(text)
+		}
+		return quote(text)
+	}
+	return n.kind()
+}
+
+// kind is what a value is, and says nothing of what it has.
+func (n node) kind() string {
+	if n.missing() {
+		return "nothing"
+	}
+	if _, ok := n.scalar(); ok {
+		return "text"
 	}
 	switch n.ast.(type) {
 	case *ast.MappingNode, *ast.MappingValueNode:
@@ -125,15 +149,16 @@ func (n node) scalar() (string, bool) {
 	return "", false
 }
 
-// entries lists the keys of a mapping. Duplicates are reported and left out;
-// no value counts as an empty mapping. It is false for anything else.
-func (d *decoder) entries(n node, expected string) ([]node, bool) {
+// entries lists the keys of a mapping. Duplicates are reported, by what shown
+// makes of their names, and left out; no value counts as an empty mapping. It is
+// false for anything else.
+func (d *decoder) entries(n node, expected string, shown func(name string) string) ([]node, bool) {
 	if n.missing() {
 		return nil, true
 	}
 	pairs, ok := n.ast.(ast.MapNode)
 	if !ok {
-		d.fail(n.path, n.describe(), expected)
+		d.fail(n.path, n.kind(), expected)
 		return nil, false
 	}
 	var out []node
@@ -144,7 +169,7 @@ func (d *decoder) entries(n node, expected string) ([]node, bool) {
 			continue
 		}
 		if line, again := seen[e.path]; again {
-			d.failAt(e.key, e.path, "the key a second time", fmt.Sprintf("it once (first in line %d)", line))
+			d.failAt(e.key, below(n.path, shown(n.step(e))), "the key a second time", fmt.Sprintf("it once (first in line %d)", line))
 			continue
 		}
 		seen[e.path] = e.key.line
@@ -159,48 +184,87 @@ func (d *decoder) entry(n node, kv *ast.MappingValueNode) (node, bool) {
 	at := placeOf(kv.Key.GetToken())
 	name, ok := node{ast: kv.Key}.scalar()
 	if !ok {
-		d.failAt(at, n.path, node{ast: kv.Key}.describe()+" as a key", "a plain key; write values out where they are used")
+		d.failAt(at, n.path, node{ast: kv.Key}.kind()+" as a key", "a plain key; write values out where they are used")
 		return node{}, false
 	}
-	path := name
-	if n.path != "" {
-		path = n.path + "." + name
-	}
-	return node{path, kv.Value, at}, true
+	return node{below(n.path, name), kv.Value, at}, true
 }
+
+// below is the path of a key.
+func below(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// step is the last step of the path of an entry of n.
+func (n node) step(e node) string { return strings.TrimPrefix(e.path, n.path+".") }
 
 // failAt reports a problem with a key rather than with its value.
 func (d *decoder) failAt(at position, path, found, expected string) {
-	d.problems = append(d.problems, Problem{d.src.name, at.line, at.column, path, d.src.mask(at.line, found), expected, d.src.excerpt(at)})
+	d.problems = append(d.problems, Problem{d.src.name, at.line, at.column, d.shown(path), found, expected})
 }
 
 // mapping reads the known keys of n and reports the others. It is false if n
 // is no mapping.
 func (d *decoder) mapping(n node, known fields) bool {
 	names := slices.Sorted(maps.Keys(known))
-	entries, ok := d.entries(n, "a mapping with the keys "+strings.Join(names, ", "))
+	shown := func(name string) string { return shownKey(name, names) }
+	entries, ok := d.entries(n, "a mapping with the keys "+strings.Join(names, ", "), shown)
 	for _, e := range entries {
-		name := strings.TrimPrefix(e.path, n.path+".")
+		name := n.step(e)
 		if set, ok := known[name]; ok {
 			set(d, e)
 			continue
 		}
-		d.failAt(e.key, e.path, "an unknown key", suggestion(name, names))
+		d.failAt(e.key, below(n.path, shown(name)), "an unknown key", suggestion(name, names))
 	}
 	return ok
 }
 
-// named reads a mapping from names that the user chose.
-func (d *decoder) named(n node, valid func(string) bool, expected string, each func(name string, n node)) {
-	entries, _ := d.entries(n, "a mapping from names to definitions")
+// What the definition of a named object may be.
+func aMapping(n node) bool          { _, ok := n.ast.(ast.MapNode); return ok }
+func aMappingOrNothing(n node) bool { return n.missing() || aMapping(n) }
+func aScalar(n node) bool           { _, ok := n.scalar(); return ok }
+
+// naming says what names in a mapping are, and what they may name.
+type naming struct {
+	valid    func(name string) bool
+	expected string
+	defined  func(n node) bool // otherwise each reports a problem
+}
+
+// named reads a mapping from names that the user chose. What is no name, or names
+// nothing that could be a definition, is not shown: it goes by its place among the
+// others, in brackets.
+func (d *decoder) named(n node, want naming, each func(name string, n node)) {
+	number := 0
+	entries, _ := d.entries(n, "a mapping from names to definitions", func(string) string { return unnamed })
 	for _, e := range entries {
-		name := strings.TrimPrefix(e.path, n.path+".")
-		if !valid(name) {
-			d.failAt(e.key, e.path, fmt.Sprintf("%q", name), expected)
+		number++
+		name := n.step(e)
+		valid := want.valid(name)
+		if !valid {
+			d.failAt(e.key, n.path, "a key that is no such name", want.expected)
+		}
+		if !valid || !want.defined(e) && !quotable(name) {
+			name = placeholder(number)
+			e.path = below(n.path, name)
+			d.at[e.path] = e.place()
+		}
+		if isSecretive(n.path) && !quotable(name) {
+			d.masked[e.path] = below(n.path, placeholder(number))
 		}
 		each(name, e)
 	}
 }
+
+// placeholder is how the object of a place is called whose name is not shown.
+// Names cannot look like that.
+func placeholder(number int) string { return fmt.Sprintf("(%d)", number) }
+
+func isPlaceholder(name string) bool { return strings.HasPrefix(name, "(") }
 
 // list reads a sequence.
 func (d *decoder) list(n node, each func(n node)) {
@@ -209,7 +273,7 @@ func (d *decoder) list(n node, each func(n node)) {
 	}
 	seq, ok := n.ast.(*ast.SequenceNode)
 	if !ok {
-		d.fail(n.path, n.describe(), "a list")
+		d.fail(n.path, n.kind(), "a list")
 		return
 	}
 	for i, value := range seq.Values {

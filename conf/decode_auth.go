@@ -1,7 +1,9 @@
 package conf
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +38,7 @@ func group(to *string) setter {
 
 func (d *decoder) authGroups(n node, c *Config) {
 	valid := func(name string) bool { return name != None && objectName.MatchString(name) }
-	d.named(n, valid, wantObjectName+", other than none", func(name string, n node) {
+	d.named(n, naming{valid, wantObjectName + ", other than none", aMappingOrNothing}, func(name string, n node) {
 		g := AuthGroup{Name: name}
 		d.mapping(n, fields{
 			"chap":       each(&g.CHAP, credential),
@@ -94,17 +96,26 @@ func secretFile(to *Secret) setter {
 	return func(d *decoder, n node) {
 		path, ok := n.scalar()
 		if !ok || !filepath.IsAbs(path) {
-			d.fail(n.path, n.describe(), "the absolute path of a file that holds nothing but the secret")
+			d.fail(n.path, "something else", "the absolute path of a file that holds nothing but the secret")
 			return
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
-			d.fail(n.path, err.Error(), "a readable file")
+			d.fail(n.path, "a file that cannot be read: "+withoutPath(err), "a readable file")
 			return
 		}
 		d.warnIfReadable(n.path, path)
 		d.secret(n, to, strings.TrimRight(string(data), "\r\n"))
 	}
+}
+
+// withoutPath is why a file could not be opened. Its path may be a secret that
+// stands at the wrong key.
+func withoutPath(err error) string {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		err = p.Err
+	}
+	return err.Error()
 }
 
 // secret checks the length and keeps the value.

@@ -1,6 +1,6 @@
 package conf
 
-import "fmt"
+import "regexp"
 
 // HeaderSuffix follows the path of a file volume in the default of header-file.
 const HeaderSuffix = ".header"
@@ -9,14 +9,32 @@ func volumeEncryption(v *Volume) setter {
 	return func(d *decoder, n node) {
 		e := &VolumeEncryption{}
 		ok := d.mapping(n, fields{
-			"key-file":     text(&e.KeyFile, "a path", validPath),
-			"old-key-file": text(&e.OldKeyFile, "a path", validPath),
+			"key-file":     keyPath(&e.KeyFile),
+			"old-key-file": keyPath(&e.OldKeyFile),
 			"header-file":  text(&e.HeaderFile, "a path", validPath),
 		})
 		if ok {
 			d.require(n, "key-file", "the path of a file with 32 random bytes, which openssl rand -hex 32 makes")
 		}
 		v.Encryption = e
+	}
+}
+
+// bareKey is what a key of 32 bytes looks like in place of its file's path.
+var bareKey = regexp.MustCompile(`^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$`)
+
+// keyPath accepts the path of a file with a key, and never the key itself.
+func keyPath(to *string) setter {
+	return func(d *decoder, n node) {
+		path, ok := n.scalar()
+		switch {
+		case !ok || !validPath(path):
+			d.fail(n.path, n.kind(), "a path")
+		case bareKey.MatchString(path):
+			d.fail(n.path, "what looks like a key", "the path of a file that holds it")
+		default:
+			*to = path
+		}
 	}
 }
 
@@ -31,6 +49,6 @@ func (d *decoder) fitsEncryption(n node, v *Volume) {
 		d.fail(n.path+".encryption", "no header-file", "header-file: the path of a file that keeps the volume's wrapped key")
 	}
 	if e != nil && e.OldKeyFile != "" && e.OldKeyFile == e.KeyFile {
-		d.fail(n.path+".encryption.old-key-file", fmt.Sprintf("%q", e.OldKeyFile), "another file than key-file")
+		d.fail(n.path+".encryption.old-key-file", "the same as key-file", "another file than key-file")
 	}
 }

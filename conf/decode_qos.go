@@ -80,7 +80,7 @@ func capacity(to *int64) setter {
 func capacities(to *map[string]int64) setter {
 	return func(d *decoder, n node) {
 		*to = map[string]int64{}
-		d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
+		d.named(n, naming{objectName.MatchString, wantObjectName, aScalar}, func(name string, n node) {
 			tokens := int64(0)
 			rate(&tokens)(d, n)
 			(*to)[name] = tokens
@@ -109,7 +109,7 @@ func cost(c *scheduler.Cost) setter {
 }
 
 func (d *decoder) initiatorGroups(n node, q *QoS) {
-	d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
+	d.named(n, naming{objectName.MatchString, wantObjectName, aMapping}, func(name string, n node) {
 		g := scheduler.Group{Name: name}
 		if d.mapping(n, fields{"initiators": each(&g.Initiators, pattern)}) {
 			d.require(n, "initiators", "a list of initiator names, or globs for them")

@@ -141,7 +141,7 @@ func (d *decoder) log(n node, l *Log) {
 const defaultListen = ":3260"
 
 func (d *decoder) portalGroups(n node, c *Config) {
-	d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
+	d.named(n, naming{objectName.MatchString, wantObjectName, aMappingOrNothing}, func(name string, n node) {
 		g := PortalGroup{Name: name, ALUA: ALUA{State: "optimized"}}
 		tag := 1
 		d.mapping(n, fields{

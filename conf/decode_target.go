@@ -19,7 +19,7 @@ const inherit = "\x00"
 const noLUN = -1
 
 func (d *decoder) targets(n node, c *Config) {
-	d.named(n, ValidName, wantName, func(name string, n node) {
+	d.named(n, naming{ValidName, wantName, aMapping}, func(name string, n node) {
 		t := Target{Name: name}
 		whole := Access{}
 		ok := d.mapping(n, fields{
@@ -112,17 +112,32 @@ func luns(to *[]LUN) setter {
 			*to = append([]LUN{}, *to...) // not nil: the key is there
 			return
 		}
-		entries, _ := d.entries(n, "")
+		entries, _ := d.entries(n, "", func(string) string { return unnamed })
 		for _, e := range entries {
 			l := LUN{LUN: noLUN}
-			digits := strings.TrimPrefix(e.path, n.path+".")
-			number(&l.LUN, 0, MaxLUN)(d, node{e.path, &ast.StringNode{Value: digits}, e.key})
+			var ok bool
+			if l.LUN, ok = lunNumber(n.step(e)); !ok {
+				d.failAt(e.key, n.path, "a key that is none", wantLUN)
+				e.path = below(n.path, unnamed)
+				d.at[e.path] = e.place()
+			}
 			reference("a volume")(&l.Volume)(d, e)
 			d.at[fmt.Sprintf("%s[%d].lun", n.path, len(*to))] = e.key
 			d.at[fmt.Sprintf("%s[%d].volume", n.path, len(*to))] = e.place()
 			*to = append(*to, l)
 		}
 	}
+}
+
+var wantLUN = fmt.Sprintf("a LUN: a whole number from 0 to %d", MaxLUN)
+
+// lunNumber is a LUN, or noLUN and false.
+func lunNumber(s string) (int, bool) {
+	v, err := strconv.Atoi(s)
+	if err != nil || v < 0 || v > MaxLUN || strconv.Itoa(v) != s {
+		return noLUN, false
+	}
+	return v, true
 }
 
 // mapped reads one {lun, volume, read-only}.

@@ -31,7 +31,7 @@ var volumeKeys = map[string][]VolumeType{
 var naaDigits = regexp.MustCompile(`^[235][0-9a-f]{15}$`)
 
 func (d *decoder) volumes(n node, c *Config) {
-	d.named(n, objectName.MatchString, wantObjectName, func(name string, n node) {
+	d.named(n, naming{objectName.MatchString, wantObjectName, aMapping}, func(name string, n node) {
 		v := Volume{Name: name, BlockSize: 512, Write: WriteThrough}
 		ok := d.mapping(n, fields{
 			"type":                volumeType(&v.Type),
@@ -108,7 +108,7 @@ func (d *decoder) fitsType(n node, v *Volume) {
 		v.Direct = v.Direct || !d.has(n, "direct")
 		d.require(n, "path", "the path of the device, such as /dev/vg0/disk")
 		if v.Path != "" && !strings.HasPrefix(v.Path, "/") {
-			d.fail(n.path+".path", fmt.Sprintf("%q", v.Path), "an absolute path")
+			d.fail(n.path+".path", quote(v.Path), "an absolute path")
 		}
 	case RAMVolume, NullVolume:
 		d.require(n, "size", "a size such as 1GiB")

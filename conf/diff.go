@@ -17,7 +17,7 @@ import (
 type Difference struct {
 	Key     string   // such as volumes.disk.size
 	Path    []string // its steps: names of objects may have dots
-	Running string   // its value in the first; empty: not told, for it is long or has secrets
+	Running string   // its value in the first; empty: not told, for it is long or might be a secret
 	File    string   // its value in the second, as Running
 }
 
@@ -175,6 +175,9 @@ func (c *comparison) entries(path []string, a, b reflect.Value) {
 }
 
 func (c *comparison) differs(path []string, running, file string) {
+	if running == "" || file == "" {
+		running, file = "", "" // the value of one may not be shown
+	}
 	c.found = append(c.found, Difference{strings.Join(path, "."), path, running, file})
 }
 
@@ -196,8 +199,8 @@ var words = map[any]string{
 	scheduler.EqualShare: "equal", scheduler.ReservedFirst: "rprio",
 }
 
-// shown writes a plain value; lists of objects, and what may have secrets, are
-// not shown.
+// shown writes a plain value; lists of objects, and what may have secrets or be
+// one (a quote too few makes a text go on over the lines below), are not shown.
 func shown(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Uint8:
@@ -211,6 +214,9 @@ func shown(v reflect.Value) string {
 			return ""
 		}
 	case reflect.String:
+		if !quotable(v.String()) {
+			return ""
+		}
 		return fmt.Sprintf("%q", v.String())
 	case reflect.Struct:
 		if a, ok := v.Interface().(netip.AddrPort); ok && !a.IsValid() {

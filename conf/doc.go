@@ -9,7 +9,8 @@
 //
 // All problems of a file are collected before any is reported, and each says
 // where it stands, which key it concerns, what was found and what was
-// expected. Secrets are never part of a message, an excerpt or a log line.
+// expected. No line of a file is ever quoted, and of its values only what cannot
+// be a secret (quote.go).
 //
 // Two configurations mean the same exactly when their normal forms are equal
 // (reflect.DeepEqual), whatever the order and the spelling of the files.

@@ -3,8 +3,10 @@ package conf
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -16,9 +18,9 @@ import (
 // Load reads the configuration file at path. Besides what Parse reports it
 // warns of a file with secrets that everyone may read.
 func Load(path string) (*Config, []Warning, error) {
-	data, err := os.ReadFile(path)
+	data, err := ReadFile(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("configuration: %w", err)
+		return nil, nil, err
 	}
 	d, cfg, err := parse(path, data)
 	if err != nil {
@@ -30,8 +32,31 @@ func Load(path string) (*Config, []Warning, error) {
 	return cfg, inOrder(d.warnings), nil
 }
 
+// MaxFile is the longest text of a configuration, however it comes.
+const MaxFile = 64 * MiB
+
+// ReadFile reads the text of a configuration file.
+func ReadFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(MaxFile)+1))
+	if err == nil && len(data) > int(MaxFile) {
+		err = fmt.Errorf("%s: %w", path, errTooLong)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	return data, nil
+}
+
+var errTooLong = fmt.Errorf("found more than %v of text, expected at most that", MaxFile)
+
 // Parse reads a configuration from its text; name is what messages call it.
-// The error is of type Errors and holds every problem that was found. Files
+// The error holds every problem that was found, as Errors, unless the text is
+// longer than MaxFile. Files
 // named by secret-file are read, nothing else outside data is touched.
 func Parse(name string, data []byte) (*Config, []Warning, error) {
 	d, cfg, err := parse(name, data)
@@ -42,14 +67,17 @@ func Parse(name string, data []byte) (*Config, []Warning, error) {
 }
 
 func newDecoder(name string, data []byte) *decoder {
-	return &decoder{src: newSource(name, data), at: map[string]position{}, shared: map[string]Access{}}
+	return &decoder{src: newSource(name, data), at: map[string]position{}, shared: map[string]Access{}, masked: map[string]string{}}
 }
 
 func parse(name string, data []byte) (*decoder, *Config, error) {
+	if len(data) > int(MaxFile) {
+		return nil, nil, fmt.Errorf("configuration: %s: %w", name, errTooLong)
+	}
+	data = withoutMark(data)
 	d := newDecoder(name, data)
 	cfg := defaults()
 	if root, ok := d.tree(data); ok {
-		hideSecrets(d.src, root, "", false)
 		d.config(node{ast: root}, cfg)
 		d.validate(cfg)
 	}
@@ -95,20 +123,54 @@ func (d *decoder) tree(data []byte) (ast.Node, bool) {
 	case 1:
 		return bodies[0], true
 	}
-	d.src.hideUnparsed()
 	d.failAt(node{ast: bodies[1]}.place(), "", "a second YAML document", "one document per file")
 	return nil, false
 }
 
-// syntaxError reports what the YAML parser said, at its place.
+// syntaxError reports where the YAML parser failed. What it says may quote the
+// text, so that only what is known to quote nothing is passed on.
 func (d *decoder) syntaxError(err error) {
-	d.src.hideUnparsed()
+	found := "a syntax error"
 	var at yaml.Error
 	if !errors.As(err, &at) || at.GetToken() == nil {
-		d.problems = append(d.problems, Problem{File: d.src.name, Found: "a syntax error", Expected: "YAML"})
+		d.problems = append(d.problems, Problem{File: d.src.name, Found: found, Expected: "YAML"})
 		return
 	}
-	d.failAt(placeOf(at.GetToken()), "", "a syntax error: "+at.GetMessage(), "YAML")
+	if slices.Contains(syntaxErrors, at.GetMessage()) {
+		found += ": " + at.GetMessage()
+	}
+	d.failAt(placeOf(at.GetToken()), "", found, "YAML")
+}
+
+// syntaxErrors are what the YAML parser says without a word of the text.
+var syntaxErrors = []string{
+	"',' or ']' must be specified",
+	"',' or '}' must be specified",
+	"block sequence entries are not allowed in this context",
+	"could not find '[' character corresponding to ']'",
+	"could not find '{' character corresponding to '}'",
+	"could not find end character of double-quoted text",
+	"could not find end character of single-quoted text",
+	"could not find flow mapping end token '}'",
+	"could not find map value",
+	"could not find value for mapping key",
+	"found a tab character where an indentation space is expected",
+	"found an invalid key for this map",
+	"found character '\t' that cannot start any token",
+	"mapping value is not allowed in this context",
+	"non-map value is specified",
+	"sequence end token ']' not found",
+	"tab character cannot be used for indentation in double-quoted text",
+	"tab character cannot be used for indentation in single-quoted text",
+	"tab character cannot use as a map key directly",
+	"tab character cannot use as a sequence delimiter",
+	"unexpected key name",
+	"unexpected map key",
+	"unexpected map key-value pair",
+	"unexpected scalar value",
+	"unexpected scalar value type",
+	"value is not allowed in this context",
+	"value is not allowed in this context. map key-value is pre-defined",
 }
 
 // warnIfReadable warns of a file that holds secrets and that everyone may

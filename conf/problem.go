@@ -10,10 +10,9 @@ import (
 type Problem struct {
 	File         string
 	Line, Column int    // from 1; 0 if the problem has no place in the file
-	Key          string // path of the key, such as volumes.disk.size
-	Found        string // the value as written, or what stands there instead
+	Key          string // path of the key, such as volumes.disk.size; ? is one that is not shown
+	Found        string // the value where quote.go lets it be shown, or what stands there instead
 	Expected     string
-	Excerpt      string // the line of the file with a caret below; secrets are masked
 }
 
 // Warning is a Problem that does not stop the server.
@@ -36,24 +35,16 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Detail is String with the excerpt below it.
-func (p Problem) Detail() string {
-	if p.Excerpt == "" {
-		return p.String()
-	}
-	return p.String() + "\n" + p.Excerpt
-}
-
 // Errors are all the problems of a configuration in the order of the file.
 type Errors []Problem
 
-// Error is the detail of every problem, one after the other.
+// Error has every problem on a line.
 func (e Errors) Error() string {
-	details := make([]string, len(e))
+	lines := make([]string, len(e))
 	for i, p := range e {
-		details[i] = p.Detail()
+		lines[i] = p.String()
 	}
-	return strings.Join(details, "\n")
+	return strings.Join(lines, "\n")
 }
 
 // inOrder sorts problems by their place in the file.

@@ -1,10 +1,19 @@
 package conf
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
+
+// listed is how many names a message lists at most.
+const listed = 32
 
 // suggestion says which keys are known, and which one was probably meant.
 func suggestion(name string, known []string) string {
-	all := "one of " + strings.Join(known, ", ")
+	all := "one of " + strings.Join(known[:min(len(known), listed)], ", ")
+	if more := len(known) - listed; more > 0 {
+		all += fmt.Sprintf(" and %d more", more)
+	}
 	if best, ok := nearest(name, known); ok {
 		return all + "; did you mean " + best + "?"
 	}

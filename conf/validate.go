@@ -2,57 +2,92 @@ package conf
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// names are the objects that others refer to, and whether one does.
-type names map[string]bool
+// names are the objects of a section, and which of them others refer to.
+type names struct {
+	section string
+	sorted  []string
+	used    map[string]bool
+	unshown bool // there are objects whose names are not shown
+}
 
-// check looks name up and marks it used. section is the key that has them.
-func (ns names) check(d *decoder, path, name, section string) {
-	if name == "" {
-		return
+func namesOf[T any](section string, objects []T, name func(*T) string) *names {
+	ns := &names{section: section, used: make(map[string]bool, len(objects))}
+	for i := range objects {
+		n := name(&objects[i])
+		if isPlaceholder(n) {
+			ns.unshown = true
+			continue
+		}
+		ns.sorted = append(ns.sorted, n)
+		ns.used[n] = false
 	}
-	if _, ok := ns[name]; ok {
-		ns[name] = true
-		return
+	slices.Sort(ns.sorted)
+	return ns
+}
+
+// check looks up the name that is the value of a key, and marks it used.
+func (ns *names) check(d *decoder, path, name string) {
+	if name != "" && !ns.use(name) {
+		d.fail(path, quote(name), ns.expected(d, name))
 	}
-	known := slices.Sorted(maps.Keys(ns))
-	expected := "a name from " + section + ", which is empty"
-	if len(known) > 0 {
-		expected = "a name from " + section + ": " + suggestion(name, known)
+}
+
+// use marks the object of a name used. It is false without one, unless that may
+// be an object whose name is not shown.
+func (ns *names) use(name string) bool {
+	_, ok := ns.used[name]
+	if ok {
+		ns.used[name] = true
 	}
-	d.fail(path, fmt.Sprintf("%q", name), expected)
+	return ok || ns.unshown
+}
+
+// enoughSuggested is after how many problems no more names are looked for that
+// may be meant: each takes a look at all names.
+const enoughSuggested = 100
+
+func (ns *names) expected(d *decoder, name string) string {
+	switch {
+	case len(ns.sorted) == 0:
+		return "a name from " + ns.section + ", which is empty"
+	case len(d.problems) > enoughSuggested:
+		return "a name from " + ns.section
+	}
+	return "a name from " + ns.section + ": " + suggestion(name, ns.listed())
+}
+
+// listed are the names that a message may list.
+func (ns *names) listed() []string {
+	if !isSecretive(ns.section) {
+		return ns.sorted
+	}
+	return slices.DeleteFunc(slices.Clone(ns.sorted), func(name string) bool { return !quotable(name) })
 }
 
 // warnUnused tells of objects that nothing refers to.
-func (ns names) warnUnused(d *decoder, section string) {
-	for _, name := range slices.Sorted(maps.Keys(ns)) {
-		if !ns[name] {
-			d.warn(section+"."+name, "a definition that nothing uses", "a reference to it")
+func (ns *names) warnUnused(d *decoder) {
+	for _, name := range ns.sorted {
+		if !ns.used[name] {
+			d.warn(ns.section+"."+name, "a definition that nothing uses", "a reference to it")
 		}
 	}
-}
-
-func namesOf[T any](objects []T, name func(T) string) names {
-	ns := names{}
-	for _, o := range objects {
-		ns[name(o)] = false
-	}
-	return ns
 }
 
 // validate applies the rules that join several keys or objects. The model is
 // as the file has it: in file order, before normalize.
 func (d *decoder) validate(c *Config) {
-	groups := namesOf(c.AuthGroups, func(g AuthGroup) string { return g.Name })
-	volumes := namesOf(c.Volumes, func(v Volume) string { return v.Name })
-	portals := namesOf(c.PortalGroups, func(g PortalGroup) string { return g.Name })
-	groups.check(d, "discovery.auth", c.Discovery.AuthGroup, "auth-groups")
+	groups := namesOf("auth-groups", c.AuthGroups, func(g *AuthGroup) string { return g.Name })
+	volumes := namesOf("volumes", c.Volumes, func(v *Volume) string { return v.Name })
+	portals := namesOf("portal-groups", c.PortalGroups, func(g *PortalGroup) string { return g.Name })
+	if name := c.Discovery.AuthGroup; name != "" && !groups.use(name) {
+		d.fail("discovery.auth", "no auth-group's name", groups.expected(d, name))
+	}
 	d.validateDiscovery(c)
 	d.validateServer(&c.Server)
 	d.validatePortals(c)
@@ -65,14 +100,14 @@ func (d *decoder) validate(c *Config) {
 	for i := range c.Targets {
 		d.validateTarget(&c.Targets[i], c, portals, groups, volumes)
 	}
-	d.validateQoS(c)
+	d.validateQoS(c, volumes)
 	if len(c.Targets) == 0 {
 		d.warn("targets", "no target", "at least one; initiators will find nothing")
 	}
-	groups.warnUnused(d, "auth-groups")
-	volumes.warnUnused(d, "volumes")
+	groups.warnUnused(d)
+	volumes.warnUnused(d)
 	if !slices.ContainsFunc(c.Targets, func(t Target) bool { return len(t.PortalGroups) == 0 }) {
-		portals.warnUnused(d, "portal-groups")
+		portals.warnUnused(d)
 	}
 }
 
@@ -80,7 +115,7 @@ func (d *decoder) validate(c *Config) {
 // told only of targets that its initiator may use anyway.
 func (d *decoder) validateDiscovery(c *Config) {
 	if g := c.AuthGroup(c.Discovery.AuthGroup); g != nil && g.Match.some() {
-		d.fail("discovery.auth", fmt.Sprintf("%q, which has initiators or networks", g.Name), "an auth-group with chap only")
+		d.fail("discovery.auth", "a group that has initiators or networks", "an auth-group with chap only")
 	}
 }
 
@@ -164,11 +199,11 @@ func (d *decoder) validateAuthGroup(g *AuthGroup) {
 	for i, c := range g.CHAP {
 		at := fmt.Sprintf("%s.chap[%d]", path, i)
 		if users[c.User] && c.User != "" {
-			d.fail(at+".user", fmt.Sprintf("%q a second time", c.User), "every user once")
+			d.fail(at+".user", "a user a second time", "every user once")
 		}
 		users[c.User] = true
 		if g.Mutual != nil && c.Secret.Reveal() != "" && c.Secret.Reveal() == g.Mutual.Secret.Reveal() {
-			d.fail(path+".mutual", "the secret of chap user "+c.User, "a secret of its own (RFC 7143 section 9.2.1)")
+			d.fail(path+".mutual", fmt.Sprintf("the secret of chap[%d]", i), "a secret of its own (RFC 7143 section 9.2.1)")
 		}
 	}
 	if g.Mutual != nil && len(g.CHAP) == 0 {
@@ -221,31 +256,31 @@ var stateNames = []string{"atomic", "control.sock", "identifying", "identity", "
 func (d *decoder) outside(path, value string) {
 	first, _, _ := strings.Cut(filepath.ToSlash(filepath.Clean(value)), "/")
 	if slices.Contains(stateNames, first) {
-		d.fail(path, fmt.Sprintf("%q", value), "a name in the state directory that is not one of the server's own: "+strings.Join(stateNames, ", "))
+		d.fail(path, quote(value), "a name in the state directory that is not one of the server's own: "+strings.Join(stateNames, ", "))
 	}
 }
 
 // once reports a value that a volume before has as well.
 func (d *decoder) once(seen map[string]string, path, value, volume string) {
 	if other, taken := seen[value]; taken {
-		d.fail(path, fmt.Sprintf("%q", value), "one that no other volume has; "+other+" has it (two LUNs may share one volume)")
+		d.fail(path, quote(value), "one that no other volume has; "+other+" has it (two LUNs may share one volume)")
 		return
 	}
 	seen[value] = volume
 }
 
-func (d *decoder) validateTarget(t *Target, c *Config, portals, groups, volumes names) {
+func (d *decoder) validateTarget(t *Target, c *Config, portals, groups, volumes *names) {
 	path := "targets." + t.Name
 	for i, g := range t.PortalGroups {
-		portals.check(d, fmt.Sprintf("%s.portal-groups[%d]", path, i), g, "portal-groups")
+		portals.check(d, fmt.Sprintf("%s.portal-groups[%d]", path, i), g)
 	}
 	if again := duplicate(t.PortalGroups); again != "" {
-		d.fail(path+".portal-groups", fmt.Sprintf("%q a second time", again), "every portal-group once")
+		d.fail(path+".portal-groups", quote(again)+" a second time", "every portal-group once")
 	}
 	if luns := path + ".luns"; d.given(luns) {
 		d.validateLUNs(luns, d.shared[t.Name].LUNs, volumes)
 	}
-	groups.check(d, path+".auth-group", d.shared[t.Name].AuthGroup, "auth-groups")
+	groups.check(d, path+".auth-group", d.shared[t.Name].AuthGroup)
 	for i := range t.Access {
 		d.validateAccess(t, i, groups, volumes)
 		d.validateMatch(&t.Access[i], fmt.Sprintf("%s.access[%d]", path, i), c)
@@ -260,21 +295,21 @@ func (d *decoder) validateMatch(a *Access, path string, c *Config) {
 		return
 	}
 	if len(a.Match.Initiators) > 0 && len(g.Match.Initiators) > 0 {
-		d.fail(path+".initiators", "initiators here and in auth-group "+g.Name, "them in one of both")
+		d.fail(path+".initiators", "initiators here and in auth-group "+quote(g.Name), "them in one of both")
 	}
 	if len(a.Match.Networks) > 0 && len(g.Match.Networks) > 0 {
-		d.fail(path+".networks", "networks here and in auth-group "+g.Name, "them in one of both")
+		d.fail(path+".networks", "networks here and in auth-group "+quote(g.Name), "them in one of both")
 	}
 }
 
 // validateAccess checks what a rule says itself; what it inherits was checked
 // at the target.
-func (d *decoder) validateAccess(t *Target, i int, groups, volumes names) {
+func (d *decoder) validateAccess(t *Target, i int, groups, volumes *names) {
 	target := "targets." + t.Name
 	path := fmt.Sprintf("%s.access[%d]", target, i)
 	a := &t.Access[i]
 	if d.given(path + ".auth-group") {
-		groups.check(d, path+".auth-group", a.AuthGroup, "auth-groups")
+		groups.check(d, path+".auth-group", a.AuthGroup)
 	}
 	if d.given(path) && (d.given(path+".luns") || !d.given(target+".luns")) {
 		d.validateLUNs(path+".luns", a.LUNs, volumes)
@@ -287,17 +322,17 @@ func (d *decoder) validateAccess(t *Target, i int, groups, volumes names) {
 	}
 }
 
-func (d *decoder) validateLUNs(path string, luns []LUN, volumes names) {
+func (d *decoder) validateLUNs(path string, luns []LUN, volumes *names) {
 	numbers, mapped := map[int]bool{}, map[string]int{}
 	for i, l := range luns {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		volumes.check(d, at+".volume", l.Volume, "volumes")
+		volumes.check(d, at+".volume", l.Volume)
 		if numbers[l.LUN] && l.LUN != noLUN {
 			d.fail(at+".lun", fmt.Sprintf("LUN %d a second time", l.LUN), "every LUN once")
 		}
 		numbers[l.LUN] = true
 		if other, again := mapped[l.Volume]; again && l.Volume != "" {
-			d.fail(at+".volume", fmt.Sprintf("%q a second time", l.Volume), fmt.Sprintf("every volume once; it is LUN %d", other))
+			d.fail(at+".volume", quote(l.Volume)+" a second time", fmt.Sprintf("every volume once; it is LUN %d", other))
 		}
 		mapped[l.Volume] = l.LUN
 	}

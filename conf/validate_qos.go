@@ -14,7 +14,7 @@ import (
 
 // validateQoS applies the rules that join keys of the section, or it with the
 // rest of the configuration.
-func (d *decoder) validateQoS(c *Config) {
+func (d *decoder) validateQoS(c *Config, volumes *names) {
 	q := &c.QoS
 	if q.Capacity > 0 && q.Profile > 0 {
 		d.fail("qos.profile", q.Profile.String(), "capacity: auto as well; a capacity that is given is not measured")
@@ -22,9 +22,10 @@ func (d *decoder) validateQoS(c *Config) {
 	if q.Pool == scheduler.HardPool && q.Capacity == 0 && q.Profile == 0 && len(q.Capacities) < max(1, len(c.Volumes)) {
 		d.fail("qos.pool", `"hard" with a capacity that has to be learnt`, "qos.capacity, qos.profile or qos.capacities for all volumes: nobody can show what a device does while it idles when the pool is spent")
 	}
-	volumes := namesOf(c.Volumes, func(v Volume) string { return v.Name })
 	for _, name := range slices.Sorted(maps.Keys(q.Capacities)) {
-		volumes.check(d, "qos.capacities."+name, name, "volumes")
+		if !volumes.use(name) {
+			d.failAt(d.at["qos.capacities."+name], "qos.capacities", "a key that is no volume's name", volumes.expected(d, name))
+		}
 	}
 	for i := range q.Rules {
 		d.warnUseless(rulePath(i), &q.Rules[i], c)
@@ -34,12 +35,12 @@ func (d *decoder) validateQoS(c *Config) {
 
 // validateRules applies the scheduler's rules.
 func (d *decoder) validateRules(q *QoS) {
-	groups := namesOf(q.Groups, func(g scheduler.Group) string { return g.Name })
+	groups := namesOf("qos.groups", q.Groups, func(g *scheduler.Group) string { return g.Name })
 	broken := d.brokenRules(len(q.Rules))
 	for i := range q.Rules {
-		groups.check(d, rulePath(i)+".group", q.Rules[i].Group, "qos.groups")
+		groups.check(d, rulePath(i)+".group", q.Rules[i].Group)
 	}
-	groups.warnUnused(d, "qos.groups")
+	groups.warnUnused(d)
 	for _, err := range ruleErrors(errors.Join(scheduler.Validate(q.Rules, q.Groups), scheduler.ValidateCost(q.Rules, q.Cost))) {
 		if !broken[err.Index] {
 			d.failRule(err)
@@ -86,7 +87,18 @@ func (d *decoder) failRule(e *scheduler.RuleError) {
 		return
 	}
 	found, expected, _ := strings.Cut(strings.TrimPrefix(reason, "found "), ", expected ")
-	d.fail(path, found, expected)
+	d.fail(path, quotedParts.ReplaceAllStringFunc(found, requote), expected)
+}
+
+// quotedParts are the texts of a file in what the scheduler says.
+var quotedParts = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+func requote(quoted string) string {
+	text, err := strconv.Unquote(quoted)
+	if err != nil {
+		return notShown(quoted)
+	}
+	return quote(text)
 }
 
 var digits = regexp.MustCompile(`[0-9]+`)
@@ -107,7 +119,7 @@ func (d *decoder) warnUseless(path string, r *scheduler.Rule, c *Config) {
 	matches := func(t Target) bool { return r.Target == "" || scheduler.Matches(r.Target, t.Name) }
 	targets := slices.DeleteFunc(slices.Clone(c.Targets), func(t Target) bool { return !matches(t) })
 	if r.Target != "" && len(targets) == 0 {
-		d.warn(path+".target", fmt.Sprintf("%q", r.Target), "a target of this file; the rule has no effect")
+		d.warn(path+".target", quote(r.Target), "a target of this file; the rule has no effect")
 		return
 	}
 	has := func(t Target) bool {

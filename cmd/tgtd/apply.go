@@ -199,7 +199,7 @@ func asRefusal(name string, err error) error {
 		r.Reasons = []control.Reason{{Text: err.Error()}}
 	}
 	for _, p := range problems {
-		r.Reasons = append(r.Reasons, control.Reason{Text: p.Detail()})
+		r.Reasons = append(r.Reasons, control.Reason{Text: p.String()})
 	}
 	return r
 }

@@ -21,7 +21,7 @@ func (k checkCommand) Run(c console) error {
 		return reported(err)
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(c.err, "warning: %s\n", w.Detail())
+		fmt.Fprintf(c.err, "warning: %s\n", w)
 	}
 	topology, err := topologyFor(&cfg.Server, slog.New(slog.DiscardHandler))
 	if err != nil {

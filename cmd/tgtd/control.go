@@ -33,7 +33,7 @@ func metricsOf(s *conf.Server) string {
 func startControl(socket string, a *applier) (*control.Server, error) {
 	c := control.Config{
 		Socket: socket, Version: version, Source: &source{daemon: a.daemon, started: time.Now(), changes: a}, Logger: a.log,
-		Metrics: metricsOf(&a.daemon.config.Load().Server),
+		Metrics: metricsOf(&a.daemon.config.Load().Server), MaxFile: int64(conf.MaxFile),
 	}
 	api, err := control.Serve(c)
 	if errors.Is(err, control.ErrInUse) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 
@@ -207,9 +206,9 @@ func (k applyCommand) Run(ctx context.Context, c console) error {
 		return errors.New("found no configuration file or two, expected one")
 	}
 	k.Config += k.File
-	text, err := os.ReadFile(k.Config)
+	text, err := conf.ReadFile(k.Config)
 	if err != nil {
-		return fmt.Errorf("configuration: %w", err)
+		return err
 	}
 	api, err := k.dial()
 	if err != nil {

@@ -20,11 +20,24 @@ func newAPI(c Config, metrics http.Handler) *http.ServeMux {
 	config.DocsPath = ""     // its page needs the internet
 	config.SchemasPath = ""  // /openapi.json has them
 	config.CreateHooks = nil // no $schema in every answer
+	config.Transformers = append(config.Transformers, withoutValues)
 	api := humago.New(mux, config)
 	for _, add := range resources {
 		add(api, c.Source)
 	}
+	addApply(api, c.Source, c.MaxFile)
 	return mux
+}
+
+// withoutValues takes out of a problem what was found in the request: it may be
+// a configuration file, with its secrets.
+func withoutValues(_ huma.Context, _ string, v any) (any, error) {
+	if p, ok := v.(*huma.ErrorModel); ok {
+		for _, e := range p.Errors {
+			e.Value = nil
+		}
+	}
+	return v, nil
 }
 
 // metricsOnly routes the metrics, and answers everything else with a problem.

@@ -33,13 +33,26 @@ func addQoS(api huma.API, s Source) {
 		}) (Explanation, error) {
 			return s.Explain(in.Initiator), nil
 		})
-	change(api, "post-apply", http.MethodPost, applyPath, "Put a configuration file into force without a restart, or refuse all of it",
-		func(in *struct{ Body File }) (Applied, error) { return s.Apply(in.Body) })
+}
+
+// applyBody bounds a request with a file: in JSON a byte takes six at most.
+func applyBody(maxFile int64) int64 { return maxBody + 6*maxFile }
+
+// addApply adds what takes a configuration file.
+func addApply(api huma.API, s Source, maxFile int64) {
+	op := huma.Operation{OperationID: "post-apply", Method: http.MethodPost, Path: applyPath,
+		Summary: "Put a configuration file into force without a restart, or refuse all of it", MaxBodyBytes: applyBody(maxFile)}
+	changeAs(api, op, func(in *struct{ Body File }) (Applied, error) { return s.Apply(in.Body) })
 }
 
 // change adds an operation that can be refused.
 func change[I, O any](api huma.API, id, method, path, summary string, do func(*I) (O, error)) {
-	huma.Register(api, huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary},
+	changeAs(api, huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxBody}, do)
+}
+
+// changeAs adds the operation that op describes, which can be refused.
+func changeAs[I, O any](api huma.API, op huma.Operation, do func(*I) (O, error)) {
+	huma.Register(api, op,
 		func(_ context.Context, in *I) (*answer[O], error) {
 			body, err := do(in)
 			if err != nil {

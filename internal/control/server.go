@@ -63,6 +63,7 @@ type Config struct {
 	Metrics string // host:port that serves /metrics, and nothing else, over TCP; empty: none
 	Version string // of the daemon, for the API's description
 	Source  Source
+	MaxFile int64        // longest text of a File, in bytes; longer ones may not reach Source
 	Logger  *slog.Logger // nil is slog.Default
 }
 
@@ -70,7 +71,7 @@ type Config struct {
 const (
 	maxConnections = 32
 	maxHeader      = 16 << 10 // bytes
-	maxBody        = 1 << 20  // bytes
+	maxBody        = 1 << 20  // bytes of every request but one with a File
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 2 * time.Minute
 	idleTimeout    = time.Minute
@@ -108,7 +109,7 @@ func Serve(c Config) (*Server, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.socket = s.serve(socket, newAPI(c, metrics))
+	s.mu.socket = s.serve(socket, newAPI(c, metrics), applyBody(c.MaxFile))
 	return s, nil
 }
 
@@ -153,7 +154,7 @@ func (s *Server) MoveMetrics(to string) error {
 
 // serveMetrics and closeMetrics are called under the lock.
 func (s *Server) serveMetrics(port net.Listener) {
-	s.mu.metrics, s.mu.at = s.serve(port, s.pages), port.Addr()
+	s.mu.metrics, s.mu.at = s.serve(port, s.pages, maxBody), port.Addr()
 }
 
 // closeMetrics breaks off those who are asking.
@@ -164,9 +165,9 @@ func (s *Server) closeMetrics() {
 	}
 }
 
-func (s *Server) serve(l net.Listener, mux *http.ServeMux) *http.Server {
+func (s *Server) serve(l net.Listener, mux *http.ServeMux, body int64) *http.Server {
 	h := &http.Server{
-		Handler:           bounds(mux),
+		Handler:           bounds(mux, body),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
@@ -204,9 +205,9 @@ func (s *Server) Stop(ctx context.Context) {
 }
 
 // bounds limits the body of every request.
-func bounds(next http.Handler) http.Handler {
+func bounds(next http.Handler, body int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, body)
 		next.ServeHTTP(w, r)
 	})
 }
