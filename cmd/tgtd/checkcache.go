@@ -55,7 +55,7 @@ func (k *cacheCheck) checkSize() (err error) {
 	if !k.cfg.Cache.Size.Given() {
 		return nil
 	}
-	identity, err := readIdentity(k.stateDir)
+	identity, _, err := readIdentity(k.stateDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

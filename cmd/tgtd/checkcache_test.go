@@ -103,7 +103,7 @@ targets: {"`+writeBackTarget+`": {luns: {0: back}}}
 
 func mustIdentity(t *testing.T, dir string) string {
 	t.Helper()
-	id, err := readIdentity(dir)
+	id, _, err := readIdentity(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"lunar/conf"
@@ -13,18 +11,22 @@ import (
 	"lunar/target/scsi"
 )
 
-// keptFile is what the state directory keeps of a volume over a restart, as JSON;
-// "null" is nothing.
-type keptFile[T any] struct{ path string }
+// keptFile is what the state directory keeps of a volume over a restart, as JSON in
+// a sealed file; "null" is nothing.
+type keptFile[T any] struct{ kind, path string }
+
+func keptOf[T any](a *assembly, kind string, v *conf.Volume) keptFile[T] {
+	return keptFile[T]{kind, a.besides(kind, v) + ".json"}
+}
 
 // load returns what was saved last; nil: nothing. Damage is an error.
 func (f keptFile[T]) load() (v *T, err error) {
-	text, err := os.ReadFile(f.path)
+	old, err := durable.LoadJSON(f.path, f.kind, &v)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(text, &v)
+	if err == nil && old {
+		err = f.save(v)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.path, err)
@@ -34,19 +36,15 @@ func (f keptFile[T]) load() (v *T, err error) {
 
 // save makes v stable, whole or not at all.
 func (f keptFile[T]) save(v *T) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
 	if err := durable.MakeDir(filepath.Dir(f.path)); err != nil {
 		return err
 	}
-	return durable.Replace(f.path, append(text, '\n'))
+	return durable.SaveJSON(f.path, f.kind, v)
 }
 
 // remember completes a logical unit's configuration with what is kept of it.
 func (a *assembly) remember(v *conf.Volume, c *scsi.LUConfig) error {
-	f := keptFile[scsi.Identifying]{a.besides("identifying", v) + ".json"}
+	f := keptOf[scsi.Identifying](a, "identifying", v)
 	c.SaveIdentifying = func(i scsi.Identifying) error { return f.save(&i) }
 	info, err := f.load()
 	if err != nil {
@@ -65,7 +63,7 @@ func (a *assembly) sanitizing(v *conf.Volume, c *scsi.LUConfig) (err error) {
 	if v.Path == "" {
 		return nil
 	}
-	f := keptFile[scsi.SanitizeNote]{a.besides("sanitize", v) + ".json"}
+	f := keptOf[scsi.SanitizeNote](a, "sanitize", v)
 	c.SaveSanitizing = f.save
 	if c.Sanitizing, err = f.load(); err != nil {
 		return fmt.Errorf("volume %s: sanitize operation: %w; if it does not matter whether the volume is sanitized, move the file away", v.Name, err)

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,35 +14,45 @@ import (
 	"lunar/cache/segment"
 	"lunar/conf"
 	"lunar/internal/arena"
+	"lunar/internal/durable"
 )
 
 // segmentNote is what the state directory knows of a segment that may have data
 // which are nowhere else: that of a server that runs, or that did not end in
-// order. Its file has a line with the segment's path, and one for each volume with
-// its identity in the cache and the path of its store.
+// order. Its sealed file has a line with the segment's path, and one for each volume
+// with its identity in the cache and the path of its store.
 type segmentNote struct {
 	stateDir string
 	path     string            // of the segment; empty: there is none
 	volumes  map[uint64]string // paths of stores by identity
 	orphans  []uint64          // volumes that nobody serves now
+	old      bool              // it was read from a file that is not sealed
 }
 
 func (n *segmentNote) file() string { return filepath.Join(n.stateDir, "segment.note") }
 
+// noteKind is that of the sealed file.
+const noteKind = "segment.note"
+
 // readNote returns an empty note if the last server ended in order.
 func readNote(stateDir string) (segmentNote, error) {
 	n := segmentNote{stateDir: stateDir, volumes: map[uint64]string{}}
-	text, err := os.ReadFile(n.file())
+	text, sealed, err := durable.ReadSealed(n.file(), noteKind)
 	if errors.Is(err, fs.ErrNotExist) {
 		return n, nil
 	}
-	if err != nil {
-		return n, fmt.Errorf("note of the cache segment: %w", err)
-	}
+	n.old = !sealed
 	for line := range strings.Lines(string(text)) {
-		if err := n.add(strings.TrimSuffix(line, "\n")); err != nil {
-			return n, fmt.Errorf("note of the cache segment %s: found %q, expected an identity and a quoted path: %w", n.file(), line, err)
+		if wrong := n.add(strings.TrimSuffix(line, "\n")); wrong != nil && err == nil {
+			err = fmt.Errorf("found %q, expected an identity and a quoted path: %w", line, wrong)
 		}
+	}
+	if err == nil && n.text() != string(text) {
+		err = fmt.Errorf("found %q, expected %q: %w", text, n.text(), durable.ErrDamaged)
+	}
+	if err != nil {
+		return n, fmt.Errorf("note of the cache segment %s: %w; without it nobody knows which segment may have data that are not written: remove it if the last server stopped in order, the machine was restarted since, or the configuration names the same cache.segment as before",
+			n.file(), err)
 	}
 	return n, nil
 }
@@ -59,6 +68,15 @@ func (n *segmentNote) add(line string) error {
 	number, noID := strconv.ParseUint(id, 16, 64)
 	n.volumes[number] = path
 	return errors.Join(err, noID)
+}
+
+// text is what the file has.
+func (n *segmentNote) text() string {
+	text := fmt.Sprintf("%s %q\n", ownLine, n.path)
+	for _, id := range slices.Sorted(maps.Keys(n.volumes)) {
+		text += fmt.Sprintf("%016x %q\n", id, n.volumes[id])
+	}
+	return text
 }
 
 // noteVolumes notes volumes that are opened while the daemon runs, before they
@@ -135,15 +153,11 @@ const ownLine = "segment"
 // write replaces the note; one that names no volume is removed.
 func (n *segmentNote) write() (err error) {
 	if len(n.volumes) == 0 {
-		err = os.Remove(n.file())
+		err = durable.Remove(n.file())
 	} else {
-		text := fmt.Sprintf("%s %q\n", ownLine, n.path)
-		for _, id := range slices.Sorted(maps.Keys(n.volumes)) {
-			text += fmt.Sprintf("%016x %q\n", id, n.volumes[id])
-		}
-		err = replaceFile(n.file(), []byte(text))
+		err = durable.ReplaceSealed(n.file(), noteKind, []byte(n.text()))
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return fmt.Errorf("note of the cache segment: %w", err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"lunar/conf"
@@ -21,17 +20,23 @@ func (a *assembly) reservationFile(v *conf.Volume) reservationFile {
 	return reservationFile{a.besides("reservations", v) + ".json"}
 }
 
+// reservationKind is that of the sealed files.
+const reservationKind = "reservations"
+
 // load returns what was saved last; nil: nothing ever was. Damage is an error:
 // without reservations, a host that was fenced off could write again.
 func (f reservationFile) load() (*reservation.State, error) {
-	text, err := os.ReadFile(f.path)
+	text, sealed, err := durable.ReadSealed(f.path, reservationKind)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reservations: %w", err)
+	var s *reservation.State
+	if err == nil {
+		s, err = reservation.Unmarshal(text)
 	}
-	s, err := reservation.Unmarshal(text)
+	if err == nil && !sealed {
+		err = f.save(s)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reservations in %s: %w; once no host uses the volume that may not, move the file away", f.path, err)
 	}
@@ -47,5 +52,5 @@ func (f reservationFile) save(s *reservation.State) error {
 	if err := durable.MakeDir(filepath.Dir(f.path)); err != nil {
 		return err
 	}
-	return durable.Replace(f.path, append(text, '\n'))
+	return durable.ReplaceSealed(f.path, reservationKind, append(text, '\n'))
 }

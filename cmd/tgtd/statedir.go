@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"lunar/internal/durable"
 )
 
 // openStateDir makes the state directory if it is missing, for its owner
@@ -18,7 +20,7 @@ func openStateDir(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MakeDir(dir); err != nil {
 		return "", fmt.Errorf("state directory: %w (--state-dir chooses another)", err)
 	}
 	return dir, nil
@@ -63,14 +65,16 @@ const identityBytes = 16
 // servers never offer different volumes under one identity, which a multipath
 // initiator would mix up.
 func serverIdentity(dir string) (string, error) {
-	id, err := readIdentity(dir)
-	if !errors.Is(err, fs.ErrNotExist) {
+	id, sealed, err := readIdentity(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		fresh := make([]byte, identityBytes)
+		rand.Read(fresh)
+		id = hex.EncodeToString(fresh)
+	case err != nil || sealed:
 		return id, err
 	}
-	fresh := make([]byte, identityBytes)
-	rand.Read(fresh)
-	id = hex.EncodeToString(fresh)
-	if err := writeNew(identityFile(dir), []byte(id+"\n")); err != nil {
+	if err := durable.ReplaceSealed(identityFile(dir), identityKind, []byte(id+"\n")); err != nil {
 		return "", fmt.Errorf("server identity: %w", err)
 	}
 	return id, nil
@@ -82,38 +86,26 @@ func newStateDir(dir string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
+// identityKind is that of the sealed file.
+const identityKind = "identity"
+
 func identityFile(dir string) string { return filepath.Join(dir, "identity") }
 
-// readIdentity returns the identity of a state directory that has one; else the
-// error is fs.ErrNotExist.
-func readIdentity(dir string) (string, error) {
-	text, err := os.ReadFile(identityFile(dir))
+// readIdentity returns the identity of a state directory that has one, and whether
+// its file is as this version writes it; else the error is fs.ErrNotExist.
+func readIdentity(dir string) (id string, sealed bool, err error) {
+	text, sealed, err := durable.ReadSealed(identityFile(dir), identityKind)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, fmt.Errorf("server identity: %w", err)
+	}
+	id = strings.TrimSpace(string(text))
+	raw, odd := hex.DecodeString(id)
+	if err == nil && (odd != nil || len(raw) != identityBytes) {
+		err = fmt.Errorf("found %q, expected %d hexadecimal digits", id, 2*identityBytes)
+	}
 	if err != nil {
-		return "", fmt.Errorf("server identity: %w", err)
+		return "", false, fmt.Errorf("server identity %s: %w; put back a copy. Without the file tgtd makes another identity: volumes without serial in the configuration become other disks for their initiators, and what the cache segment and the state directory keep of them is not found",
+			identityFile(dir), err)
 	}
-	id := strings.TrimSpace(string(text))
-	if raw, err := hex.DecodeString(id); err != nil || len(raw) != identityBytes {
-		return "", fmt.Errorf("server identity %s: found %q, expected %d hexadecimal digits", identityFile(dir), id, 2*identityBytes)
-	}
-	return id, nil
-}
-
-// writeNew writes a file whole or not at all, and never over another.
-func writeNew(path string, data []byte) error { return putFile(path, data, os.Link) }
-
-// replaceFile writes a file whole or not at all, also over another.
-func replaceFile(path string, data []byte) error { return putFile(path, data, os.Rename) }
-
-// putFile writes under another name; put gives the file its own.
-func putFile(path string, data []byte, put func(from, to string) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // it is gone after a rename
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return put(f.Name(), path)
+	return id, sealed, nil
 }

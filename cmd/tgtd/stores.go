@@ -41,7 +41,7 @@ func (i *intention) of(path string, found backstore.Found) evidence.Intention {
 // recordFile is where the record of a volume is. It goes by the name alone, for
 // everything else may be what has changed.
 func recordFile(stateDir, volume string) keptFile[storeRecord] {
-	return keptFile[storeRecord]{filepath.Join(stateDir, "stores", volume+".json")}
+	return keptFile[storeRecord]{"store", filepath.Join(stateDir, "stores", volume+".json")}
 }
 
 // sighting is what a start has found where a volume is to be.

@@ -18,6 +18,8 @@ type disk interface {
 	// sync makes a file's data stable.
 	sync(path string) error
 	rename(from, to string) error
+	// mkdir makes a directory in one that there is.
+	mkdir(path string) error
 	// syncDir makes the names in a directory stable.
 	syncDir(path string) error
 }
@@ -41,14 +43,39 @@ func replace(d disk, path string, data []byte) error {
 	return d.syncDir(filepath.Dir(path))
 }
 
-// MakeDir makes a directory for its owner only, if it is missing, and its name
-// stable.
-func MakeDir(path string) error {
-	err := os.Mkdir(path, 0o700)
-	switch {
-	case errors.Is(err, os.ErrExist):
+// MakeDir makes a directory for its owner only, if it is missing, with those
+// above it that are missing, and their names stable. So is the name of a directory
+// that is there already, where its parent may be read: who made it may have been
+// killed before that.
+func MakeDir(path string) error { return makeDir(files{}, path) }
+
+func makeDir(d disk, path string) error {
+	above := filepath.Dir(path)
+	err := d.mkdir(path)
+	if errors.Is(err, os.ErrNotExist) && above != path {
+		if err = makeDir(d, above); err == nil {
+			err = d.mkdir(path)
+		}
+	}
+	if errors.Is(err, os.ErrExist) {
+		if err = d.syncDir(above); errors.Is(err, os.ErrPermission) {
+			return nil
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return d.syncDir(above)
+}
+
+// Remove removes the file at path, if there is one, and makes that stable.
+func Remove(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	return files{}.syncDir(filepath.Dir(path))
@@ -58,6 +85,8 @@ func MakeDir(path string) error {
 type files struct{}
 
 func (files) write(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }
+
+func (files) mkdir(path string) error { return os.Mkdir(path, 0o700) }
 
 func (files) rename(from, to string) error { return os.Rename(from, to) }
 

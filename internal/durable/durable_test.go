@@ -18,6 +18,7 @@ type fragile struct {
 		names map[string]int
 		data  map[int]string
 	}
+	syncs   []string       // directories, in order
 	pending []func(*image) // what may have reached the medium besides
 	steps   int            // until the power goes
 }
@@ -77,7 +78,19 @@ func (f *fragile) rename(from, to string) error {
 	return nil
 }
 
-func (f *fragile) syncDir(string) error {
+func (f *fragile) mkdir(path string) error {
+	if _, there := f.names[path]; there {
+		return os.ErrExist
+	}
+	if _, there := f.names[filepath.Dir(path)]; !there {
+		return os.ErrNotExist
+	}
+	f.names[path] = -1
+	return nil
+}
+
+func (f *fragile) syncDir(path string) error {
+	f.syncs = append(f.syncs, path)
 	if err := f.step(); err != nil {
 		return err
 	}
@@ -169,7 +182,36 @@ func TestReplace(t *testing.T) {
 	if err := Replace(filepath.Join(dir, "missing", "f"), nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
-	if err := MakeDir(filepath.Join(dir, "missing", "d")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%v", err)
+}
+
+// TestMakeDir: whatever was made, or was there, has a stable name.
+func TestMakeDir(t *testing.T) {
+	f := newFragile()
+	f.names["/"] = -1
+	f.steps = -1
+	for _, want := range []string{"[/ /a /a/b]", "[/a/b]"} {
+		f.syncs = nil
+		if err := makeDir(f, "/a/b/c"); err != nil || fmt.Sprint(f.syncs) != want {
+			t.Errorf("found %v, %v, expected %v", f.syncs, err, want)
+		}
+	}
+	dir := t.TempDir()
+	deep := filepath.Join(dir, "a", "b")
+	for range 2 {
+		if err := MakeDir(deep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeTo := filepath.Join(deep, "f")
+	if err := Replace(writeTo, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := MakeDir(filepath.Join(writeTo, "d")); err == nil {
+		t.Error("a directory below a file was made")
+	}
+	for range 2 {
+		if err := Remove(writeTo); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

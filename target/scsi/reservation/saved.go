@@ -3,6 +3,8 @@ package reservation
 import (
 	"encoding/json"
 	"fmt"
+
+	"lunar/internal/durable"
 )
 
 // saved is the form in which a State outlives a loss of power.
@@ -47,7 +49,7 @@ func (s *State) Marshal() ([]byte, error) {
 // Unmarshal is the opposite of Marshal. It refuses what no State can be.
 func Unmarshal(data []byte) (*State, error) {
 	var in saved
-	if err := json.Unmarshal(data, &in); err != nil {
+	if err := durable.Strict(data, &in); err != nil {
 		return nil, err
 	}
 	if in.Version != savedVersion {
