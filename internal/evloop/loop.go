@@ -1,5 +1,5 @@
-// Package evloop is the event thread: one goroutine locked to one pinned OS
-// thread that runs everything that arrives on its connections to completion.
+// Package evloop is the event thread: one goroutine on a pinned OS thread of its own
+// that runs everything that arrives on its connections to completion.
 //
 // A pass of the loop is, in this order:
 //
@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -133,15 +132,11 @@ func New(config Config) (*Loop, error) {
 // thread there, so that first touch places the pages right even where mbind is
 // forbidden.
 func (l *Loop) openPool() (err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the pinned thread ends here
+	numa.OwnThread(func() {
 		if err = l.pin(); err == nil && l.config.Buffers > 0 {
 			l.pool, err = buf.NewHugePool(l.config.Buffers, l.config.Topology.MemoryNode(l.config.Node), l.config.Huge)
 		}
-	}()
-	<-done
+	})
 	return err
 }
 
@@ -171,14 +166,16 @@ func (l *Loop) openRing() {
 	l.ring = ring
 }
 
-// Run executes the loop on the calling goroutine until Stop. It locks and pins
-// the thread and does not unlock it, so Run should be the last thing its
-// goroutine does: the thread ends with it. A panic in a Task or Poller is not
-// recovered. Running twice panics; running after Stop returns at once.
+// Run executes the loop on a thread of its own, which it pins, and returns after
+// Stop. A panic in a Task or Poller is not recovered. Running twice panics; running
+// after Stop returns at once.
 func (l *Loop) Run() {
-	if !l.begin() {
-		return
+	if l.begin() {
+		numa.OwnThread(l.run)
 	}
+}
+
+func (l *Loop) run() {
 	completed := false
 	defer func() { l.finish(completed) }()
 	l.enter()
@@ -205,7 +202,6 @@ func (l *Loop) begin() bool {
 
 // enter makes the current thread the loop's.
 func (l *Loop) enter() {
-	runtime.LockOSThread()
 	l.thread.Store(int64(unix.Gettid()))
 	l.stats.began.Store(Monotonic())
 	nameThread(l.config.Name)

@@ -303,11 +303,13 @@ func TestThreadAssertions(t *testing.T) {
 func TestPinnedAndNamed(t *testing.T) {
 	cpus := numa.Allowed()
 	cpu := cpus[len(cpus)-1]
-	l := start(t, Config{Name: "a name of more than 15 bytes", CPU: cpu, Buffers: 1 << 20})
+	l, err := New(Config{Name: "a name of more than 15 bytes", CPU: cpu, Buffers: 1 << 20, Logger: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go l.Run()
+	defer l.Stop()
 	on(l, func() {
-		if cpu == 0 {
-			return // newLoop reads CPU 0 as unpinned
-		}
 		var set unix.CPUSet
 		if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() != 1 || !set.IsSet(cpu) {
 			t.Errorf("%d CPUs (%v), expected only %d", set.Count(), err, cpu)
@@ -392,10 +394,11 @@ func TestPanicLeavesRun(t *testing.T) {
 	l := newLoop(t, Config{})
 	l.Post(Func(func() { panic("from a task") }))
 	got := make(chan any)
-	go func() {
+	go numa.OwnThread(func() { // as Run does, whose panic would end the process
 		defer func() { got <- recover() }()
-		l.Run()
-	}()
+		l.begin()
+		l.run()
+	})
 	if p := <-got; p != "from a task" {
 		t.Errorf("panic %v, expected the task's", p)
 	}

@@ -43,6 +43,7 @@ func driven(t testing.TB, config Config) *Loop {
 	t.Helper()
 	l := newLoop(t, config)
 	l.begin()
+	runtime.LockOSThread()
 	l.enter()
 	t.Cleanup(func() {
 		l.drain()

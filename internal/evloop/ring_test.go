@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/numa"
 	"lunar/internal/uring"
 )
 
@@ -177,17 +178,14 @@ func TestStopDrainsTheRing(t *testing.T) {
 // A thread without io_uring gets a loop without a ring and one line that says why.
 func TestRingRefused(t *testing.T) {
 	var log bytes.Buffer
-	done := make(chan *Loop)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the filter ends with the thread
+	var l *Loop
+	numa.OwnThread(func() { // with which the filter ends
 		if err := forbid(unix.SYS_IO_URING_SETUP); err != nil {
 			t.Log("cannot install a seccomp filter: ", err)
-			done <- nil
 			return
 		}
-		done <- newLoop(t, Config{RingEntries: 8, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	}()
-	l := <-done
+		l = newLoop(t, Config{RingEntries: 8, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	})
 	if l == nil {
 		t.Skip("needs seccomp")
 	}

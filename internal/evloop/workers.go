@@ -1,7 +1,6 @@
 package evloop
 
 import (
-	"runtime"
 	"sync"
 
 	"lunar/internal/numa"
@@ -49,7 +48,7 @@ func NewWorkersOn(n int, cpus []int) *Workers {
 	w := &Workers{}
 	w.more.L = &w.mu
 	for range n {
-		w.group.Go(func() { w.work(cpus) })
+		w.group.Go(func() { w.start(cpus) })
 	}
 	return w
 }
@@ -88,11 +87,18 @@ func (w *Workers) grow() {
 	w.mu.queue, w.mu.first = queue, 0
 }
 
-func (w *Workers) work(cpus []int) {
-	if len(cpus) > 0 {
-		runtime.LockOSThread() // never unlocked: a pinned thread ends here
-		_ = numa.Pin(cpus...)  // a matter of speed only
+func (w *Workers) start(cpus []int) {
+	if len(cpus) == 0 {
+		w.work()
+		return
 	}
+	numa.OwnThread(func() {
+		_ = numa.Pin(cpus...) // a matter of speed only
+		w.work()
+	})
+}
+
+func (w *Workers) work() {
 	for {
 		s, ok := w.take()
 		if !ok {

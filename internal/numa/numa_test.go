@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"lunar/internal/numa/numatest"
 )
 
 // tree is a fake sysfs: path to content.
@@ -177,10 +179,7 @@ func TestThisMachine(t *testing.T) {
 
 func TestPin(t *testing.T) {
 	before := Allowed()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the pinned thread ends here
+	OwnThread(func() {
 		cpu := before[len(before)-1]
 		if err := Pin(cpu); err != nil {
 			t.Error(err)
@@ -191,13 +190,34 @@ func TestPin(t *testing.T) {
 		if got := Allowed(); !slices.Equal(got, before) {
 			t.Errorf("allowed %v after pinning one thread, expected still %v", got, before)
 		}
-	}()
-	<-done
-	for _, cpu := range []int{-1, 1023, 1 << 20} {
-		if err := Pin(cpu); err == nil || !strings.Contains(err.Error(), fmt.Sprint(cpu)) {
-			t.Errorf("pin to CPU %d: %v, expected an error that names it", cpu, err)
+	})
+	OwnThread(func() {
+		for _, cpu := range []int{-1, 1023, 1 << 20} {
+			if err := Pin(cpu); err == nil || !strings.Contains(err.Error(), fmt.Sprint(cpu)) {
+				t.Errorf("pin to CPU %d: %v, expected an error that names it", cpu, err)
+			}
 		}
-	}
+	})
+}
+
+// The first thread of the process outlives its goroutines: nothing runs there that
+// makes the thread its own.
+func TestOwnThreadIsNotTheFirst(t *testing.T) {
+	before := affinity()
+	numatest.OnFirstThread(t, func() {
+		if err := Pin(before[0]); err == nil || !slices.Equal(affinity(), before) {
+			t.Errorf("pinning it: %v, CPUs %v; expected an error and %v", err, affinity(), before)
+		}
+		runtime.UnlockOSThread() // so that what follows may run here
+		defer runtime.LockOSThread()
+		for range 10 {
+			OwnThread(func() {
+				if onFirstThread() {
+					t.Error("it is used as a thread of somebody's own")
+				}
+			})
+		}
+	})
 }
 
 func TestNICNode(t *testing.T) {

@@ -1,16 +1,42 @@
 package numa
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Pin binds the calling thread to one or some CPUs. The goroutine must be locked
-// to its thread, and should end with it: the Go runtime would reuse a pinned
-// thread.
+// OwnThread runs f on a thread of its own, which ends with f, and returns then. What
+// f makes of the thread, such as its name and its CPUs, nothing else inherits.
+//
+// It is never the first thread of the process: that one the Go runtime does not end,
+// and the kernel shows its name and CPUs as those of the process.
+func OwnThread(f func()) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // not unlocked: the thread ends with its goroutine
+		if !onFirstThread() {
+			f()
+			return
+		}
+		defer runtime.UnlockOSThread()
+		OwnThread(f) // elsewhere, because this goroutine occupies the first thread
+	}()
+	<-ended
+}
+
+func onFirstThread() bool { return unix.Gettid() == unix.Getpid() }
+
+// Pin binds the calling thread to one or some CPUs: that of OwnThread, for the Go
+// runtime would reuse another one.
 func Pin(cpus ...int) error {
+	if onFirstThread() {
+		return errors.New("pin the first thread of the process: expected one that ends")
+	}
 	var set unix.CPUSet
 	for _, cpu := range cpus {
 		set.Set(cpu)
