@@ -20,8 +20,7 @@ func (p *partition) put(in *intent, g *cache.Grant, off uint32, src []byte) {
 		p.move(block[off:], src)
 		return
 	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	in.lock()
 	for len(src) > 0 {
 		n, dirty := p.stretch(g.Dirty, off, len(src))
 		if dirty {
@@ -31,6 +30,7 @@ func (p *partition) put(in *intent, g *cache.Grant, off uint32, src []byte) {
 		}
 		off, src = off+uint32(n), src[n:]
 	}
+	in.unlock()
 }
 
 // stretch returns how many of n bytes at off of a block are to be copied at a time,

@@ -3,9 +3,9 @@ package tier
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
+	"lunar/internal/cold"
 	"lunar/internal/evloop"
 )
 
@@ -17,13 +17,14 @@ import (
 // before anything is read. To write the old data aside instead would have to fetch them
 // from memory.
 //
-// Each event thread has one, so that they share nothing. The area holds, for each:
+// Each event thread has one, so that they share nothing; those beyond intentCount share
+// the last. The area holds, for each:
 //
 //	intentBytes  the new data
 //	word 0       where they go: slot of the segment, byte in the block, and how many
 //	word 1       seal: a function of word 0 while they count, else 0
 type intent struct {
-	mu     sync.Mutex // threads may be more than intents
+	shared *sync.Mutex // of the last; nil: it is one thread's
 	buffer []byte
 	record []uint64
 	_      [64]byte // the next one is another thread's
@@ -52,14 +53,27 @@ func seal(word uint64) uint64 {
 	return word ^ word>>32
 }
 
-// overwrite copies src to at, which is p's and dirty. The caller has in.mu.
+// lock keeps others away, if there are any.
+func (in *intent) lock() {
+	if in.shared != nil {
+		in.shared.Lock()
+	}
+}
+
+func (in *intent) unlock() {
+	if in.shared != nil {
+		in.shared.Unlock()
+	}
+}
+
+// overwrite copies src to at, which is p's and dirty. The caller has locked in.
 func (in *intent) overwrite(p *partition, at spot, src []byte) {
 	word := at.word()
 	p.move(in.buffer, src)
-	atomic.StoreUint64(&in.record[0], word)
-	atomic.StoreUint64(&in.record[1], seal(word))
+	cold.Store(&in.record[0], word)
+	cold.Store(&in.record[1], seal(word))
 	p.move(p.bytes(at.slot - p.base)[at.off:], src)
-	atomic.StoreUint64(&in.record[1], 0)
+	cold.Store(&in.record[1], 0)
 }
 
 // openIntents lays the intents over their area, and completes what the last process
@@ -81,6 +95,7 @@ func (c *Cache) openIntents(slots int) error {
 			return err
 		}
 	}
+	c.intents[intentCount-1].shared = new(sync.Mutex)
 	for i := range c.intents {
 		c.intents[i].redo(c.parts, slots)
 	}
@@ -120,7 +135,7 @@ func (in *intent) redo(parts []partition, slots int) {
 	at := spotOf(in.record[0])
 	p := &parts[int(at.slot)/slots]
 	copy(p.bytes(at.slot - p.base)[at.off:], in.buffer[:at.n])
-	atomic.StoreUint64(&in.record[1], 0)
+	cold.Store(&in.record[1], 0)
 }
 
 // intentOf returns the one of an event thread.
@@ -132,7 +147,7 @@ func (c *Cache) intentOf(l *evloop.Loop) *intent {
 	defer c.mu.Unlock()
 	in := c.mu.intents[l]
 	if in == nil {
-		in = &c.intents[len(c.mu.intents)%intentCount]
+		in = &c.intents[min(len(c.mu.intents), intentCount-1)]
 		c.mu.intents[l] = in
 	}
 	return in

@@ -6,4 +6,6 @@
 // that are in nobody's cache they take two thirds of the time, and no longer to
 // memory that is (BenchmarkCopy). Whether they are fast is tried when the program starts,
 // because an emulated processor says so and is not. Elsewhere Copy is an ordinary copy.
+//
+// Store orders copies to memory that another process finds when this one is killed.
 package cold

@@ -45,6 +45,13 @@ func tried() bool {
 //go:noescape
 func move(dst, src unsafe.Pointer, n int)
 
+// Store stores v behind all that the thread has stored before, and before all that it
+// stores afterwards. An atomic store would do the same and wait until the processor's
+// cache has all of it, which takes longer than all else where something was copied.
+//
+//go:noescape
+func Store(word *uint64, v uint64)
+
 // Copy copies src to dst, which must be as long and must not overlap it.
 func Copy(dst, src []byte) {
 	to := unsafe.Pointer(unsafe.SliceData(dst))

@@ -9,3 +9,10 @@ TEXT ·move(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), CX
 	REP; MOVSB
 	RET
+
+// func Store(word *uint64, v uint64)
+TEXT ·Store(SB), NOSPLIT, $0-16
+	MOVQ word+0(FP), AX
+	MOVQ v+8(FP), CX
+	MOVQ CX, (AX)
+	RET
