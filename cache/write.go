@@ -17,6 +17,7 @@ type Grant struct {
 	Keep uint64
 	Old  uint32
 
+	beyond uint64 // of Dirty: the write covers them only in part
 	around uint32 // counter of a Bypass
 }
 
@@ -35,7 +36,7 @@ type End uint8
 
 // The ends of a write.
 const (
-	Clean  End = iota // the data are in the cache, but for what is Missing, and in the backing store
+	Clean  End = iota // the data are in the cache, but for what is Missing, and in the backing store; what was dirty beside them, in their sub-blocks, stays so
 	Dirty             // the data are in the cache only
 	Failed            // neither can be relied on; what was dirty before stays dirty
 )
@@ -98,7 +99,7 @@ func (p *Partition) grantWrite(slot uint32, touched, whole uint64) Grant {
 	missing := touched &^ whole &^ b.valid
 	b.valid &^= touched &^ b.dirty
 	p.claim(b, touched)
-	return Grant{Outcome: Granted, Slot: slot, Mask: touched, Dirty: touched & b.dirty, Missing: missing, Old: NoSlot}
+	return Grant{Outcome: Granted, Slot: slot, Mask: touched, Dirty: touched & b.dirty, Missing: missing, Old: NoSlot, beyond: touched & b.dirty &^ whole}
 }
 
 // replace puts a clean block in use aside and claims a fresh copy of it. It
@@ -139,7 +140,7 @@ func (p *Partition) EndWrite(g *Grant, end End) *Waiter {
 	p.unclaim(b, all)
 	switch end {
 	case Clean:
-		p.setClean(g.Slot, g.Mask)
+		p.setClean(g.Slot, g.Mask&^g.beyond)
 		b.valid |= all &^ g.Missing
 	case Dirty:
 		p.setDirty(g.Slot, g.Mask)

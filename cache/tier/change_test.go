@@ -104,6 +104,40 @@ func TestChangeThrough(t *testing.T) {
 	f.same(t)
 }
 
+// TestChangeThroughParts: a write that goes through makes nothing dirty, also where it
+// covers a sub-block only in part; what of that was dirty before stays so. Else a change
+// from back to through would not come to an end under such writes.
+func TestChangeThroughParts(t *testing.T) {
+	f := newFaulty(t, large.with(Back, "lru"))
+	dirty := func(pages int64) {
+		t.Helper()
+		if n := f.cache.Stats().DirtyBytes; n != uint64(pages)*page {
+			t.Errorf("%d bytes are dirty, expected %d pages", n, pages)
+		}
+	}
+	part := func(at int64) { // FUA goes the way of all writes after a change to through
+		f.Must(t, backstore.Op{Kind: backstore.Write, Off: at*page + sector, Data: backstoretest.Pattern(2*sector, uint64(at)), FUA: true})
+	}
+	f.Write(t, page, backstoretest.Pattern(page, 9))
+	part(0) // absent
+	f.Read(t, 2*page, page)
+	part(2) // clean
+	dirty(1)
+	part(1) // dirty before
+	dirty(1)
+	want := f.Read(t, 0, 4*page)
+	if err := f.volume.(Changeable).Change(Changes{Policy: Through}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is dirty", func() bool { return f.cache.Stats().DirtyBytes == 0 })
+	f.Write(t, page+sector, want[page+sector:page+3*sector])
+	dirty(0)
+	if !bytes.Equal(f.medium.Bytes()[:4*page], want) {
+		t.Error("the store has something else")
+	}
+	f.same(t)
+}
+
 // TestChangeRefused: what cannot be leaves all as it was.
 func TestChangeRefused(t *testing.T) {
 	v, c := large.with(Through, "lru").wrap(t, newMem(t, false))

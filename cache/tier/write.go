@@ -60,7 +60,7 @@ func (t *transfer) claim() {
 func (p *piece) reclaim() { p.t.claim() }
 
 // claimed fills what is to be merged with the data: dirty sub-blocks must be
-// whole. Without dirty data, what is not there does not enter.
+// whole. What is not there does not enter with a write that goes through.
 func (t *transfer) claimed() {
 	back := t.lane.volume.config.Policy == Back
 	t.pending = 1
@@ -69,7 +69,7 @@ func (t *transfer) claimed() {
 		if p.grant.Outcome == cache.Bypass {
 			t.through = true
 			t.crowded = back
-		} else if back && p.grant.Missing != 0 {
+		} else if back && !t.through && p.grant.Missing != 0 {
 			t.pending++
 			p.load(p.grant.Slot, p.grant.Missing)
 		}
@@ -127,15 +127,13 @@ func (t *transfer) store() {
 	t.then(t)
 }
 
-// ending says how a claim ends. A sub-block that was written below in part may
-// have been dirty.
+// ending says how a claim ends.
 func (t *transfer) ending(p *piece) cache.End {
-	back := t.lane.volume.config.Policy == Back
 	switch {
 	case t.err != nil || p.grant.Outcome != cache.Granted:
 		return cache.Failed
-	case !t.through || back && p.touched != p.whole:
-		return cache.Dirty
+	case t.through:
+		return cache.Clean
 	}
-	return cache.Clean
+	return cache.Dirty
 }
