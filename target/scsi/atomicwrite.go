@@ -156,15 +156,15 @@ func (lu *LogicalUnit) awaitReads(r byteRange, done func()) {
 // that the write holds. Then it ends with BUSY, and nothing is written.
 const atomicPatience = 2 * time.Second
 
-// atomicWrites are the atomic writes of a logical unit, and the reads that wait
-// for them or that they wait for, in order of arrival: a command goes on when no
+// atomicWrites are the atomic writes of a logical unit, and the reads and copies that
+// wait for them or that they wait for, in order of arrival: a command goes on when no
 // earlier one is left that it must not run beside. So neither reads nor writes
 // starve.
 //
 // INVARIANT: an atomic write that goes on is on the list, so that reads that come
 // see it; reads that have come before are found by LogicalUnit.awaitReads.
 type atomicWrites struct {
-	pending atomic.Bool // the list is not empty
+	pending atomic.Bool // a write is on the list
 	mu      sync.Mutex
 	turns   []*atomicTurn
 }
@@ -201,28 +201,42 @@ func (c *Command) waitForTurn(writes bool, then func(*Command)) {
 		t.patience = time.AfterFunc(atomicPatience, func() { a.expire(t) })
 	}
 	c.atomic = t
-	if a.enter(t) {
+	if a.enter(t, nil) {
 		then(c)
 		return
 	}
 	c.running++
 }
 
-// enter reports whether the command may go on at once; else Run follows.
-func (a *atomicWrites) enter(t *atomicTurn) bool {
+// enter reports whether the command may go on at once; else Run follows. Its place is
+// the last one, or that behind another turn of the command: who waits for that one must
+// not be waited for.
+func (a *atomicWrites) enter(t, behind *atomicTurn) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.free(t, len(a.turns)) {
+	at := len(a.turns)
+	if behind != nil {
+		at = slices.Index(a.turns, behind) + 1
+	}
+	if a.free(t, at) {
 		t.state = turnGoing
 	}
-	a.turns = append(a.turns, t)
-	a.pending.Store(true)
+	a.turns = slices.Insert(a.turns, at, t)
+	if t.writes {
+		a.pending.Store(true)
+	}
 	return t.state == turnGoing
 }
 
-// free reports whether none of the first n turns excludes t. The caller holds mu.
+// free reports whether nobody excludes t whose place is one of the first n, or who goes
+// on already. The caller holds mu.
 func (a *atomicWrites) free(t *atomicTurn, n int) bool {
-	return !slices.ContainsFunc(a.turns[:n], t.excludes)
+	for i, o := range a.turns {
+		if (i < n || o.state != turnQueued) && o != t && t.excludes(o) {
+			return false
+		}
+	}
+	return true
 }
 
 // settle has a write wait for reads, if it has patience left: settled or expire
@@ -262,17 +276,15 @@ func (a *atomicWrites) expire(t *atomicTurn) {
 	}
 }
 
-// leave ends the command's turn; those that waited for it go on.
-func (a *atomicWrites) leave(c *Command) {
+// leave ends a turn; those that waited for it go on.
+func (a *atomicWrites) leave(left *atomicTurn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	left := c.atomic
-	c.atomic = nil
 	if left.patience != nil {
 		left.patience.Stop()
 	}
 	a.turns = slices.DeleteFunc(a.turns, func(t *atomicTurn) bool { return t == left })
-	a.pending.Store(len(a.turns) > 0)
+	a.pending.Store(slices.ContainsFunc(a.turns, func(t *atomicTurn) bool { return t.writes }))
 	for i, t := range a.turns {
 		if t.state == turnQueued && a.free(t, i) {
 			t.state = turnGoing

@@ -60,38 +60,15 @@ func (k *crew) do(i int, cdb, out []byte, in uint32) *exchange {
 	return x
 }
 
-// TestWriteAtomicIsAtomic: whoever reads finds all of an atomic write or nothing,
-// whatever else goes on.
-func TestWriteAtomicIsAtomic(t *testing.T) {
-	const threads, rounds, first, blocks = 4, 100, 504, 512
-	m := newMedium(mib)
-	k := newCrew(t, m, threads)
+// run does work on all threads. Who has ended answers others still.
+func (k *crew) run(t *testing.T, work func(i int)) {
+	t.Helper()
 	stop := make(chan struct{})
 	var wg, idle sync.WaitGroup
-	idle.Add(threads)
-	for i := range threads {
+	idle.Add(len(k.threads))
+	for i := range k.threads {
 		wg.Go(func() {
-			for round := range rounds {
-				if i == 0 {
-					for range 100 * (round % 3) {
-						runtime.Gosched() // reads begin while nothing is written
-					}
-					data := bytes.Repeat([]byte{byte(round*threads + i)}, blocks*512)
-					x := k.do(i, cdb16(0x9c, 0, first, blocks), data, 0)
-					for x.c.Status == Busy { // the readers took longer than it has patience
-						x = k.do(i, cdb16(0x9c, 0, first, blocks), data, 0)
-					}
-					if x.c.Status != Good {
-						t.Errorf("status %02x, sense %+v", x.c.Status, x.c.Sense)
-					}
-					continue
-				}
-				x := k.do(i, cdb16(0x88, 0, first-500, blocks+1000), nil, (blocks+1000)*512)
-				if got := x.in[500*512:][:blocks*512]; !bytes.Equal(got[1:], got[:len(got)-1]) {
-					t.Errorf("round %d: a read found %d and %d", round, got[0], got[len(got)-1])
-				}
-			}
-			// Who has nothing to do answers still.
+			work(i)
 			idle.Done()
 			for {
 				select {
@@ -107,6 +84,36 @@ func TestWriteAtomicIsAtomic(t *testing.T) {
 	idle.Wait()
 	close(stop)
 	wg.Wait()
+}
+
+// TestWriteAtomicIsAtomic: whoever reads finds all of an atomic write or nothing,
+// whatever else goes on.
+func TestWriteAtomicIsAtomic(t *testing.T) {
+	const threads, rounds, first, blocks = 4, 100, 504, 512
+	m := newMedium(mib)
+	k := newCrew(t, m, threads)
+	k.run(t, func(i int) {
+		for round := range rounds {
+			if i == 0 {
+				for range 100 * (round % 3) {
+					runtime.Gosched() // reads begin while nothing is written
+				}
+				data := bytes.Repeat([]byte{byte(round*threads + i)}, blocks*512)
+				x := k.do(i, cdb16(0x9c, 0, first, blocks), data, 0)
+				for x.c.Status == Busy { // the readers took longer than it has patience
+					x = k.do(i, cdb16(0x9c, 0, first, blocks), data, 0)
+				}
+				if x.c.Status != Good {
+					t.Errorf("status %02x, sense %+v", x.c.Status, x.c.Sense)
+				}
+				continue
+			}
+			x := k.do(i, cdb16(0x88, 0, first-500, blocks+1000), nil, (blocks+1000)*512)
+			if got := x.in[500*512:][:blocks*512]; !bytes.Equal(got[1:], got[:len(got)-1]) {
+				t.Errorf("round %d: a read found %d and %d", round, got[0], got[len(got)-1])
+			}
+		}
+	})
 	checkGuardFree(t, k.nexuses[0].LU)
 	if a := &k.nexuses[0].LU.atomics; a.pending.Load() || len(a.turns) != 0 {
 		t.Errorf("%d turns are left", len(a.turns))

@@ -40,6 +40,7 @@ type copyOperation struct {
 	flushed bool  // the move's destination was flushed after it, as its WCE demands
 	writes  bool  // zeroes are written: the store knows no faster way
 	record  *copyRecord
+	window  copyWindow
 
 	// Of the commands with tokens.
 	fresh  *rodToken // that the command makes
@@ -145,6 +146,9 @@ func (c *Command) startPart(m *copyMove) bool {
 	if m.source == nil && !o.writes {
 		c.startZeroes(m)
 		return true
+	}
+	if m.source != nil && !c.enterWindow(m) {
+		return false
 	}
 	n := min(SegmentSize, m.n-o.started)
 	if !c.pays(2 * n) {
@@ -294,6 +298,7 @@ func copyAborted(asc ASC, segment uint16) Sense {
 // ended follows the end of the command, whatever it was.
 func (o *copyOperation) ended(c *Command) {
 	o.letGo()
+	o.window.leave()
 	for i := range o.moves {
 		o.moves[i].dest.Nexus.LU.copying.Add(-1)
 	}

@@ -290,7 +290,8 @@ func (c *Command) release() {
 		c.close()
 	}
 	if c.atomic != nil {
-		c.Nexus.LU.atomics.leave(c)
+		c.Nexus.LU.atomics.leave(c.atomic)
+		c.atomic = nil
 	}
 	if c.copy != nil {
 		c.copy.ended(c)

@@ -10,7 +10,8 @@ func (c *Command) Forsake() {
 		c.leave()
 	}
 	if c.atomic != nil {
-		c.Nexus.LU.atomics.leave(c)
+		c.Nexus.LU.atomics.leave(c.atomic)
+		c.atomic = nil
 	}
 	busy := false
 	for i := range c.seg {
@@ -24,6 +25,9 @@ func (c *Command) Forsake() {
 	}
 	if c.sanitizes != nil {
 		c.sanitizes.abandoned(c.Nexus.LU)
+	}
+	if c.copy != nil {
+		c.copy.window.leave()
 	}
 	switch {
 	case c.copy == nil:

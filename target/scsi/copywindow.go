@@ -1,0 +1,62 @@
+package scsi
+
+// windowBytes is how much of a copy's source is kept from atomic writes at a time. It
+// is as much as a copy has under way, so that what lies two windows back has been read
+// and written, and more than any atomic write.
+const windowBytes = MaxSegments * SegmentSize
+
+// copyWindow is what a copy keeps atomic writes away from, so that it copies all of one
+// or nothing, as READ reads: the part of its source that it is reading, and the part
+// before, since an atomic write may lie on the border of both. Those who write wait for
+// two windows, not for the copy.
+type copyWindow struct {
+	held    [2]*atomicTurn // the older one first
+	lu      *LogicalUnit   // that both are of
+	move    *copyMove      // of the newer one
+	number  int64          // of the newer one in its move
+	waiting bool           // for its turn
+}
+
+// enterWindow reports whether the copy may read its next part; else it goes on when
+// atomic writes have ended.
+func (c *Command) enterWindow(m *copyMove) bool {
+	w, number := &c.copy.window, c.copy.started/windowBytes
+	if w.move == m && w.number == number {
+		return !w.waiting
+	}
+	from, n := number*windowBytes, min(windowBytes, m.n-number*windowBytes)
+	if _, descending := m.overlaps(); descending {
+		from = m.n - from - n
+	}
+	if lu := m.source.Nexus.LU; lu != w.lu {
+		w.leave()
+		w.lu = lu
+	}
+	w.drop(0)
+	w.held[0] = w.held[1]
+	w.held[1] = &atomicTurn{byteRange: byteRange{m.from + from, n}, c: c, then: enteredWindow}
+	w.move, w.number = m, number
+	if w.waiting = !w.lu.atomics.enter(w.held[1], w.held[0]); w.waiting {
+		c.running++
+	}
+	return !w.waiting
+}
+
+// enteredWindow is atomicTurn.then.
+func enteredWindow(c *Command) {
+	c.copy.window.waiting = false
+	c.pump()
+}
+
+func (w *copyWindow) drop(i int) {
+	if t := w.held[i]; t != nil {
+		w.held[i] = nil
+		w.lu.atomics.leave(t)
+	}
+}
+
+// leave lets atomic writes go on.
+func (w *copyWindow) leave() {
+	w.drop(0)
+	w.drop(1)
+}
