@@ -19,7 +19,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser clean
+.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,12 @@ bench-qos: build ## the papers' experiments on the token scheduler, write docs/q
 
 bench-iser: build ## compare with C tgt and LIO over RDMA in the lab's guest, write docs/performance-iser.md
 	scripts/bench/run.sh iser
+
+# Rounds of evidence-reliability: POINTS=100 KILLS=10 CUTS=10 EXT4=10 FLIPS=50 CONFIGURATIONS=50
+# is a short run, NOTES=FILE notes elsewhere, ONLY=flips is a part.
+evidence-reliability: build ## break tgtd by kills, power cuts and flipped bits, write docs/reliability.md
+	@$(SETUP) test
+	scripts/evidence/run.sh
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

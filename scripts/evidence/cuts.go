@@ -1,0 +1,226 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"lunar/scripts/evidence/powerfs"
+)
+
+// cutsConfig has a volume for each write policy, plain and protected or encrypted. All
+// that is kept is in the state directory, and the cache's segment in shared memory, which
+// a loss of power takes.
+const cutsConfig = `
+server: {threads: 1, buffers-per-thread: 4MiB, poll: "off", nop: {interval: 0s}, limits: {memory-per-session: 2MiB}}
+portal-groups: {local: {listen: ["127.0.0.1:0"]}}
+cache: {size: 16MiB, block-size: 64KiB, huge: off, segment: DIR/segment, dirty-limit: 2MiB}
+volumes:
+  back: {type: file, path: back.img, size: 1MiB, write: back, cache: {flush-age: 100ms}}
+  back-protected: {type: file, path: back-protected.img, size: 1MiB, write: back, protection: 1, cache: true}
+  through: {type: file, path: through.img, size: 1MiB}
+  through-encrypted: {type: file, path: through-encrypted.img, size: 1MiB, encryption: {key-file: DIR/key}, cache: true}
+  sync: {type: file, path: sync.img, size: 1MiB, write: sync}
+  sync-protected: {type: file, path: sync-protected.img, size: 1MiB, write: sync, protection: 1}
+targets:
+  iqn.2026-11.example.lunar:evidence:
+    luns:
+      - {lun: 0, volume: back}
+      - {lun: 1, volume: back-protected}
+      - {lun: 2, volume: through}
+      - {lun: 3, volume: through-encrypted}
+      - {lun: 4, volume: sync}
+      - {lun: 5, volume: sync-protected}
+`
+
+func cutsUnits() (units []*unit) {
+	for i, name := range []string{"back", "back-protected", "through", "through-encrypted", "sync", "sync-protected"} {
+		units = append(units, &unit{lun: uint64(i), name: name, lasting: strings.HasPrefix(name, "sync"), ledger: newLedger(i, 1<<20/blockSize)})
+	}
+	return units
+}
+
+// medium is what the power is taken from, and what shows it as a file system.
+type medium interface {
+	// Mount shows the disk at a directory.
+	Mount(disk *powerfs.Disk, dir string) error
+	// Unmount leaves the directory, with the power off and the server gone.
+	Unmount() error
+}
+
+// cuts takes the power away from a server again and again.
+type cuts struct {
+	binary   string
+	random   *rand.Rand
+	disk     *powerfs.Disk
+	medium   medium
+	done     int
+	starting int // of them while the server started
+	commands int // that were acknowledged
+	wrong    []string
+}
+
+// run does so many cuts, below dir, which is in memory. The first thing that is wrong ends
+// it: all others could follow from it.
+func (c *cuts) run(dir string, count int) error {
+	state := filepath.Join(dir, "state")
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "key"), []byte(strings.Repeat("0123456789abcdef", 4)), 0o600); err != nil {
+		return err
+	}
+	s, err := newServer(c.binary, dir, cutsConfig)
+	if err != nil {
+		return err
+	}
+	p := &powered{cuts: c, server: s, units: cutsUnits(), fenced: map[*unit]bool{}}
+	for c.done < count && len(c.wrong) == 0 {
+		if err := c.medium.Mount(c.disk, state); err != nil {
+			return err
+		}
+		err := p.session()
+		if err != nil && !c.disk.Down() {
+			c.wrong = append(c.wrong, fmt.Sprintf("after cut %d: %v\n%s", c.done, err, s.output.String()))
+		}
+		c.disk = c.disk.Cut(powerfs.Loss(c.random.IntN(2)), c.random)
+		c.done++
+		p.stop()
+		if err := errors.Join(os.RemoveAll(filepath.Join(dir, "segment")), c.medium.Unmount()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// powered is a server while the power is on.
+type powered struct {
+	*cuts
+	*server
+	units  []*unit
+	fenced map[*unit]bool // it was acknowledged
+}
+
+// session starts the server, compares, and works until the power goes, at some change of the
+// medium or after some commands.
+func (p *powered) session() error {
+	p.disk.Limit(8 << p.random.IntN(12))
+	if err := p.launch(false); err != nil {
+		return err
+	}
+	portal, err := p.server.ready()
+	if err != nil {
+		p.starting++
+		return err
+	}
+	l, err := dial(portal, targetName, p.units, p.random)
+	if err != nil {
+		return err
+	}
+	defer l.conn.Close()
+	defer func() { p.commands += l.ended }()
+	if wrong, err := l.survey(); err != nil || len(wrong) > 0 {
+		return errors.Join(append(wrong, err)...)
+	}
+	if err := p.reservations(portal, l); err != nil {
+		return err
+	}
+	until := p.random.IntN(300)
+	return l.run(func() bool { return l.ended < until })
+}
+
+// stop is the end of the machine.
+func (p *powered) stop() {
+	p.process.Kill()
+	p.process.Wait()
+}
+
+// reservations: what was acknowledged is there, and one unit more is fenced.
+func (p *powered) reservations(portal string, l *load) error {
+	for u := range p.fenced {
+		if err := trespass(portal, u); err != nil {
+			return fmt.Errorf("after a loss of power: %w", err)
+		}
+	}
+	u := p.units[p.random.IntN(len(p.units))]
+	if p.fenced[u] {
+		return nil
+	}
+	if err := l.fence(u); err != nil {
+		return err
+	}
+	p.fenced[u] = true
+	return nil
+}
+
+// onFUSE shows the disk itself.
+type onFUSE struct{ unmount func() error }
+
+func (m *onFUSE) Mount(disk *powerfs.Disk, dir string) (err error) {
+	m.unmount, err = powerfs.Mount(disk, dir)
+	return err
+}
+
+func (m *onFUSE) Unmount() error { return m.unmount() }
+
+// onExt4 shows an ext4 without its journal, whose image is a file on the disk.
+type onExt4 struct {
+	below string // where the disk is mounted
+	dir   string
+	onFUSE
+}
+
+const imageName = "image"
+
+// newExt4 formats a disk.
+func newExt4(below string) (medium, *powerfs.Disk, error) {
+	if err := os.MkdirAll(below, 0o700); err != nil {
+		return nil, nil, err
+	}
+	path := filepath.Join(below, imageName)
+	if err := tool("mkfs.ext4", "-q", "-O", "^has_journal", path, "24M"); err != nil {
+		return nil, nil, err
+	}
+	image, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	disk := powerfs.NewDisk()
+	disk.Add(imageName, image)
+	return &onExt4{below: below}, disk, os.Remove(path)
+}
+
+// Mount repairs the file system first, as a boot does.
+func (m *onExt4) Mount(disk *powerfs.Disk, dir string) error {
+	if err := m.onFUSE.Mount(disk, m.below); err != nil {
+		return err
+	}
+	m.dir = dir
+	image := filepath.Join(m.below, imageName)
+	const corrected = 1
+	err := tool("e2fsck", "-fy", image)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() <= corrected {
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return tool("mount", "-o", "loop", image, dir)
+}
+
+// Unmount detaches: the killed server's last requests may still be in the kernel.
+func (m *onExt4) Unmount() error {
+	return errors.Join(tool("umount", "--lazy", m.dir), m.onFUSE.Unmount())
+}
+
+// tool runs a program of the system.
+func tool(name string, args ...string) error {
+	if said, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, said)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// documentCommand renders what was noted.
+type documentCommand struct {
+	Before string `default:"docs/reliability/before.json" help:"Results for the code before its mends."`
+	After  string `default:"docs/reliability/after.json" help:"Results for the code as it is."`
+	To     string `default:"docs" help:"Where the documents are written."`
+}
+
+var (
+	//go:embed reliability.md.tmpl
+	reliability string
+	//go:embed kill-points.md.tmpl
+	killPoints string
+)
+
+// row is a check in both states.
+type row struct {
+	Promise, How  string
+	Before, After string
+}
+
+// contents are what templates see.
+type contents struct {
+	Rows          []row
+	Before, After map[string]result
+}
+
+// Run implements a command of kong.
+func (d *documentCommand) Run() error {
+	before, err := readNotes(d.Before)
+	if err != nil {
+		return err
+	}
+	after, err := readNotes(d.After)
+	if err != nil {
+		return err
+	}
+	c := contents{Before: before, After: after}
+	for _, k := range checks {
+		c.Rows = append(c.Rows, row{k.promise, k.how, cell(before, k.name), cell(after, k.name)})
+	}
+	for name, text := range map[string]string{"reliability.md": reliability, "reliability/kill-points.md": killPoints} {
+		if err := render(filepath.Join(d.To, name), text, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func render(path, text string, c contents) error {
+	var out strings.Builder
+	if err := template.Must(template.New(path).Parse(text)).Execute(&out, c); err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(out.String()), 0o644)
+}
+
+// cell is a result in the table.
+func cell(notes map[string]result, name string) string {
+	r, ok := notes[name]
+	if !ok {
+		return "not run"
+	}
+	outcome := fmt.Sprintf("**%d** %s", r.Wrong, r.Words)
+	return fmt.Sprintf("%s: %s (%s, %s)", r.Figures, outcome, r.Version, r.Date)
+}
