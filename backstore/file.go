@@ -181,7 +181,7 @@ func (v *volume) fit(c FileConfig, found int64) error {
 	case want == 0:
 		want = found
 	case found > want:
-		return fmt.Errorf("the file has %d bytes, the configured size is %d: give the size of the file, or shorten it yourself if its end is not needed", found, want)
+		return fmt.Errorf("the file has %d bytes, the configured size is %d: give the size of the file, or have it cut if its end is not needed (--allow-shrink of tgtd serve and apply)", found, want)
 	case found < want && c.ReadOnly:
 		return fmt.Errorf("the file has %d bytes, the configured size is %d: a read-only file is not grown", found, want)
 	case found < want:

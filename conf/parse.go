@@ -77,7 +77,9 @@ func parse(name string, data []byte) (*decoder, *Config, error) {
 	data = withoutMark(data)
 	d := newDecoder(name, data)
 	cfg := defaults()
-	if root, ok := d.tree(data); ok {
+	if root, ok := d.tree(data); ok && empty(root) {
+		d.problems = append(d.problems, Problem{File: name, Found: "an empty file", Expected: "a configuration; a file that was cut off must not remove what is served"})
+	} else if ok {
 		d.config(node{ast: root}, cfg)
 		d.validate(cfg)
 	}
@@ -125,6 +127,12 @@ func (d *decoder) tree(data []byte) (ast.Node, bool) {
 	}
 	d.failAt(node{ast: bodies[1]}.place(), "", "a second YAML document", "one document per file")
 	return nil, false
+}
+
+// empty reports whether a document has no keys.
+func empty(root ast.Node) bool {
+	m, mapping := root.(*ast.MappingNode)
+	return node{ast: root}.missing() || mapping && len(m.Values) == 0
 }
 
 // syntaxError reports where the YAML parser failed. What it says may quote the

@@ -51,6 +51,9 @@ func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 	if a.api, err = startControl(socket, a); err == nil {
 		err = openPortals(a.daemon, cfg, a.log)
 	}
+	if err == nil {
+		a.keepApplied()
+	}
 	if err != nil {
 		a.kill()
 	}
@@ -93,7 +96,7 @@ func (a *applier) file(f control.File) (control.Applied, error) {
 	if err != nil {
 		return control.Applied{}, asRefusal(f.Name, err)
 	}
-	return a.apply(f.Name, cfg, warnings, f.DryRun)
+	return a.apply(request{f.Name, warnings, f.DryRun, conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, cfg)
 }
 
 // reloadUntil reloads at every hangup until stop is closed.
@@ -121,7 +124,7 @@ func (a *applier) reload() {
 		a.refused(asRefusal(name, err))
 		return
 	}
-	applied, err := a.apply(name, cfg, warnings, false)
+	applied, err := a.apply(request{name: name, warnings: warnings}, cfg)
 	if err != nil {
 		a.refused(err)
 		return
@@ -140,39 +143,46 @@ func (a *applier) refused(err error) {
 		return
 	}
 	for _, r := range refusal.Reasons {
-		a.log.Error("SIGHUP: "+refusal.What, "reason", r.String())
+		attrs := []any{"reason", r.String()}
+		if with, ok := (allowances{}).moreFor(r); ok {
+			attrs = []any{"reason", r.Text, "allow with", with.command(applyWords(a.serve.StateDir, a.serve.Socket, a.serve.Config)...)}
+		}
+		a.log.Error("SIGHUP: "+refusal.What, attrs...)
 	}
 }
 
-// apply puts a configuration into force, or says what that would change.
-// Whatever in it needs a restart is a reason to refuse it.
-func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning, dry bool) (control.Applied, error) {
+// request is how a configuration is to be put into force.
+type request struct {
+	name     string // of its file
+	warnings []conf.Warning
+	dry      bool // only tell
+	allowed  conf.Allowed
+}
+
+// apply puts a configuration into force, or says what that would change. Whatever in
+// it needs a restart is a reason to refuse it, and so is what is destructive and not
+// allowed.
+func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 	if err := a.lock(); err != nil {
 		return control.Applied{}, err
 	}
 	defer a.changing.Unlock()
-	what := name + " was not applied, and nothing was changed"
+	what := r.name + " was not applied, and nothing was changed"
 	plan := a.planned(cfg)
-	if len(plan.Restart) > 0 {
-		r := &control.Refusal{What: what + ": this needs a restart", State: true}
-		for _, d := range plan.Restart {
-			r.Reasons = append(r.Reasons, control.Reason{Text: d.String()})
-		}
-		return control.Applied{}, r
+	if err := restarts(what, plan); err != nil {
+		return control.Applied{}, err
 	}
-	before, after := a.daemon.rules().Live, configuredSet(&cfg.QoS)
-	out := control.Applied{Changes: []string{}, Warnings: []string{}}
-	for _, d := range plan.Live {
-		if d.Path[0] != "qos" || d.Path[1] == "capacities" { // those in force may be others than the file's
-			out.Changes = append(out.Changes, d.Change())
-		}
-	}
-	out.Changes = append(out.Changes, changesOf(before, after)...)
-	for _, w := range warnings {
+	impacts := conf.Impacts(a.daemon.config.Load(), cfg, a.facts())
+	out := a.outlook(plan, cfg)
+	out.Impacts = impactsOf(impacts, r.allowed)
+	for _, w := range r.warnings {
 		out.Warnings = append(out.Warnings, w.String())
 	}
+	if err := misnamed(what, cfg, r.allowed.Shrink); err != nil {
+		return control.Applied{}, err
+	}
 	c := a.newChange(cfg, plan)
-	if dry {
+	if r.dry {
 		out.Changes = append(out.Changes, c.sizes.lines()...)
 		for _, v := range c.reopenings() {
 			out.Changes = append(out.Changes, "volume "+v.Name+": to be opened anew")
@@ -180,15 +190,64 @@ func (a *applier) apply(name string, cfg *conf.Config, warnings []conf.Warning, 
 		out.Lasting = "Nothing was changed."
 		return out, nil
 	}
+	if err := refusal(what+": it would destroy what is in use", impacts, r.allowed); err != nil {
+		return control.Applied{}, err
+	}
 	if err := c.make(); err != nil {
 		return control.Applied{}, refused(what, err)
 	}
-	if name == a.serve.Config {
-		a.daemon.qos.reconfigured(after)
+	if r.name == a.serve.Config {
+		a.daemon.qos.reconfigured(configuredSet(&cfg.QoS))
 	}
+	out.Warnings = append(out.Warnings, a.keepApplied()...)
 	out.Changes = append(out.Changes, c.did...)
-	out.Note, out.Lasting = c.admitted.Note, control.Lasting(a.daemon.rules().Changed)
+	out.Note, out.Lasting = c.admitted.Note, a.lasting(r.name)
 	return out, nil
+}
+
+// lasting says how long a file's configuration lasts.
+func (a *applier) lasting(name string) string {
+	switch file := a.serve.Config; {
+	case file == "":
+		return "The server was started without a configuration file: until the next start."
+	case name != file:
+		return "Not the file that the server was started with, " + file + ": until the next start, or SIGHUP, unless it is written there."
+	}
+	return control.Lasting(a.daemon.rules().Changed)
+}
+
+// restarts refuses what needs a restart.
+func restarts(what string, plan conf.Plan) error {
+	if len(plan.Restart) == 0 {
+		return nil
+	}
+	r := &control.Refusal{What: what + ": this needs a restart", State: true}
+	for _, d := range plan.Restart {
+		r.Reasons = append(r.Reasons, control.Reason{Text: d.String()})
+	}
+	return r
+}
+
+// misnamed refuses to shrink what there is not.
+func misnamed(what string, cfg *conf.Config, shrink []string) error {
+	for _, name := range shrink {
+		if cfg.Volume(name) == nil {
+			return &control.Refusal{What: what, Reasons: []control.Reason{{Place: control.NeedsShrink, Text: fmt.Sprintf("found %q, expected a volume of the file", name)}}}
+		}
+	}
+	return nil
+}
+
+// outlook is what a plan changes.
+func (a *applier) outlook(plan conf.Plan, cfg *conf.Config) control.Applied {
+	out := control.Applied{Changes: []string{}, Warnings: []string{}, Impacts: []control.Impact{}}
+	for _, d := range plan.Live {
+		if d.Path[0] != "qos" || d.Path[1] == "capacities" { // those in force may be others than the file's
+			out.Changes = append(out.Changes, d.Change())
+		}
+	}
+	out.Changes = append(out.Changes, changesOf(a.daemon.rules().Live, configuredSet(&cfg.QoS))...)
+	return out
 }
 
 // asRefusal has a reason for every problem of a configuration.

@@ -39,7 +39,7 @@ func TestApplyRules(t *testing.T) {
 		{[]string{"127.0.0.1:0", "192.0.2.77:1"}, []string{"192.0.2.77:1", "no network interface"}},
 	} {
 		writeFile(t, other, strings.NewReplacer(test.replace...).Replace(qosctlConfig+slow))
-		c.has(c.tgtd(exitFailure, "apply", "-c", other), append(test.want, "other.yaml was not applied, and nothing was changed")...)
+		c.has(c.tgtd(exitFailure, "apply", "--yes", "-c", other), append(test.want, "other.yaml was not applied, and nothing was changed")...)
 	}
 	if after := rulesOf(c.tgtd(exitOK, "qos", "show", "--json")); after != before {
 		t.Errorf("the rules have changed from\n%s to\n%s", before, after)

@@ -133,7 +133,8 @@ func (c *churned) to(text string) {
 				os.Remove(filepath.Join(c.dir, name))
 			}
 		}
-		_, err := c.apply("chance", c.parse(text, c.dir), nil, false)
+		cfg := c.parse(text, c.dir)
+		_, err := c.apply(request{name: "chance", allowed: everythingIn(cfg)}, cfg)
 		if err == nil {
 			return
 		}
@@ -141,6 +142,15 @@ func (c *churned) to(text string) {
 			c.t.Fatalf("%v\n%s", err, text)
 		}
 	}
+}
+
+// everythingIn allows whatever a configuration destroys.
+func everythingIn(cfg *conf.Config) conf.Allowed {
+	all := conf.Allowed{Yes: true}
+	for _, v := range cfg.Volumes {
+		all.Shrink = append(all.Shrink, v.Name)
+	}
+	return all
 }
 
 // effect is what initiators find.

@@ -37,6 +37,7 @@ func TestApplyListenISER(t *testing.T) {
 	c := overISER(t, client, "10.0.0.1:3260")
 	l.apply(exitFailure, []string{first, `listen-iser: ["10.0.0.1:3260", "10.7.7.7:3260"]`}, "10.7.7.7:3260", "nothing was changed")
 	settle(t, c, 0)
+	l.allow = []string{"--yes"}
 	l.apply(exitOK, []string{first, second}, "listen-iser", "1 sessions were asked to log out")
 	if _, err := c.Logout(0); err != nil {
 		t.Error(err)

@@ -26,13 +26,14 @@ targets:
 // live is a server whose configuration is changed.
 type live struct {
 	*controlled
-	text string
+	text  string
+	allow []string // flags of apply
 }
 
 func serveLive(t *testing.T, text string) *live {
 	t.Helper()
 	dir := t.TempDir()
-	l := &live{&controlled{t: t, dir: dir, file: filepath.Join(dir, "tgtd.yaml")}, text}
+	l := &live{&controlled{t: t, dir: dir, file: filepath.Join(dir, "tgtd.yaml")}, text, nil}
 	writeFile(t, l.file, text)
 	l.server = serve(t, "-c", l.file, "--state-dir", dir)
 	return l
@@ -43,7 +44,7 @@ func (l *live) apply(status int, replace []string, want ...string) {
 	l.t.Helper()
 	text := strings.NewReplacer(replace...).Replace(l.text)
 	writeFile(l.t, l.file, text)
-	l.has(l.tgtd(status, "apply", l.file), want...)
+	l.has(l.tgtd(status, append([]string{"apply", l.file}, l.allow...)...), want...)
 	if status != exitOK {
 		return
 	}
@@ -125,7 +126,8 @@ func TestApplyLive(t *testing.T) {
 		t.Errorf("found %d blocks, %v", blocks, err)
 	}
 	writeFile(t, l.file, strings.Replace(l.text, "file, size: 2MiB", "file, size: 1MiB", 1))
-	l.has(l.tgtd(exitOK, "apply", "--dry-run", l.file), "volumes.file.size: 1MiB, was 2MiB", "Nothing was changed")
+	l.has(l.tgtd(exitDestructive, "apply", "--dry-run", l.file), "volumes.file.size: 1MiB, was 2MiB", "Nothing was changed", "1048576 bytes (1MiB) behind the new end are destroyed")
+	l.allow = []string{"--yes", "--allow-shrink", "file"}
 	l.sense(c, 0, 0, 0)
 	l.apply(exitOK, []string{"file, size: 2MiB", "file, size: 1MiB"}, "volumes.file.size: 1MiB, was 2MiB")
 	l.sense(c, 0, 0x2a, 0x09)

@@ -77,7 +77,9 @@ func TestAppliesAtOnce(t *testing.T) {
 	var applies sync.WaitGroup
 	applied := make([]error, len(configs))
 	for i, cfg := range configs {
-		applies.Go(func() { _, applied[i] = c.apply(fmt.Sprint("chance ", i), cfg, nil, false) })
+		applies.Go(func() {
+			_, applied[i] = c.apply(request{name: fmt.Sprint("chance ", i), allowed: everythingIn(cfg)}, cfg)
+		})
 	}
 	applies.Wait()
 	running := c.daemon.config.Load()
@@ -91,7 +93,7 @@ func TestAppliesAtOnce(t *testing.T) {
 		t.Errorf("found another configuration running than one that was applied: %v", applied)
 	}
 	c.kill()
-	if _, err := c.apply("late", configs[0], nil, false); err == nil || !strings.Contains(err.Error(), "the server is stopping") {
+	if _, err := c.apply(request{name: "late"}, configs[0]); err == nil || !strings.Contains(err.Error(), "the server is stopping") {
 		t.Errorf("found %v, expected that nothing changes any more", err)
 	}
 }

@@ -100,6 +100,7 @@ func TestApplyVolumes(t *testing.T) {
 		{[]string{plain, plain + ", block-size: 4096"}, []string{"needs a restart", "volumes.plain.block-size"}},
 		{[]string{"  plain:", "  renamed:", "1: plain", "1: renamed"}, []string{"volume renamed: found the file or device of volume plain", "Apply the configuration without either first"}},
 	} {
+		l.allow = []string{"--yes"}
 		l.apply(exitFailure, refused.replace, append(refused.want, "was not applied, and nothing was changed")...)
 	}
 	for lun := range uint64(3) {
@@ -120,6 +121,7 @@ func TestApplyRenamed(t *testing.T) {
 	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:u"})
 	settle(t, c, 0)
 	transfer(t, c, write, 0, bytes.Repeat([]byte{7}, 512), 0)
+	l.allow = []string{"--yes"}
 	l.apply(exitOK, []string{"iqn.2026-11.test:u", "iqn.2026-11.test:w"}, "targets.iqn.2026-11.test:u: removed", "targets.iqn.2026-11.test:w: new", "target iqn.2026-11.test:u: 1 sessions were asked to log out")
 	l.asked(c)
 	logout(t, c)

@@ -30,7 +30,7 @@ func TestApplyWriteBack(t *testing.T) {
 	apply := func(file string, want ...string) {
 		t.Helper()
 		var out, log buffer
-		if status := run(t.Context(), []string{"apply", file, "--state-dir", w.dir}, console{&out, &log}); status != exitOK {
+		if status := run(t.Context(), []string{"apply", file, "--yes", "--state-dir", w.dir}, console{&out, &log}); status != exitOK {
 			t.Fatalf("apply ended with %d: %s", status, log.String())
 		}
 		for _, word := range want {

@@ -25,6 +25,7 @@ type assembly struct {
 	identity  string // of the server
 	topology  numa.Topology
 	left      segmentNote // of the server before this one
+	compared  *compared   // with what was applied last
 	cacheSize conf.Size   // of data on all nodes
 	daemon    *daemon
 	units     map[string]*scsi.LogicalUnit // by volume name
@@ -37,6 +38,11 @@ type assembly struct {
 // assemble makes a server with all volumes and targets of cfg. No portal is
 // open yet, so that no initiator comes too early.
 func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, error) {
+	return (&compared{}).assemble(cfg, stateDir, log)
+}
+
+// assemble makes a server that does what a start may do.
+func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, error) {
 	fresh := newStateDir(stateDir)
 	identity, err := serverIdentity(stateDir)
 	if err != nil {
@@ -46,7 +52,7 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 		warnOfSegments(cfg.Cache.Segment, stateDir, log)
 	}
 	a := &assembly{
-		cfg: cfg, log: log, stateDir: stateDir, identity: identity,
+		cfg: cfg, log: log, stateDir: stateDir, identity: identity, compared: start,
 		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, ciphers: map[string]*crypt.Store{}, files: map[string]fs.FileInfo{}, targets: map[string]target.TargetConfig{},
 	}
 	a.daemon.assembly = a

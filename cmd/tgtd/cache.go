@@ -139,6 +139,9 @@ func (a *assembly) settleCache() error {
 	for _, o := range a.daemon.cache.Settle() {
 		fresh.orphans = append(fresh.orphans, o.ID)
 		fresh.volumes[o.ID] = a.left.volumes[o.ID]
+		if err := a.forgets(o.Name, o.Bytes); err != nil {
+			errs = append(errs, err)
+		}
 		for _, v := range a.cfg.Volumes {
 			if path := storePath(&v); sameStore(path, fresh.volumes[o.ID]) {
 				errs = append(errs, fmt.Errorf("volume %s: found %s of unwritten data for %s in the cache, from when it was volume %q; give it back its name, serial, cache and segment, start and stop in order once, then change them",

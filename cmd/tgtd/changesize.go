@@ -123,5 +123,6 @@ func (a *applier) rescan(volume string) (control.Rescanned, error) {
 	if err := a.resizeTo(volume, bytes); err != nil {
 		return refuse(err.Error())
 	}
+	a.keepApplied()
 	return out, nil
 }

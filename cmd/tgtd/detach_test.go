@@ -71,7 +71,7 @@ func (d *detaching) stick(round int) (wait func()) {
 	logout(d.T, c)
 	applied := make(chan string, 1)
 	go func() {
-		out, status := d.tgtd("apply", d.without)
+		out, status := d.tgtd("apply", "--yes", d.without)
 		applied <- fmt.Sprint(status, out)
 	}()
 	return func() {

@@ -332,6 +332,7 @@ func TestApplyEncrypted(t *testing.T) {
 	if got := transfer(t, c, readOne, 1, nil, 512); !bytes.Equal(got, data) {
 		t.Error("other data with another key file")
 	}
+	l.allow = []string{"--yes"}
 	l.apply(exitOK, []string{moved, "", ", 1: safe", ""}, "volumes.safe: removed")
 	l.apply(exitFailure, []string{ram, ram + safe, target, target + ", 1: safe"}, "another one")
 	l.apply(exitFailure, []string{ram, ram + strings.Replace(safe, ", encryption: {key-file: key}", "", 1), target, target + ", 1: safe"}, "cipher text")

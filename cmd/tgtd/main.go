@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,7 +46,19 @@ const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
+	// exitDestructive is that of what was refused, or would be, for it destroys something
+	// and no flag allows it.
+	exitDestructive = 3
 )
+
+// exitError is an error with an exit status of its own.
+type exitError struct {
+	status int
+	err    error
+}
+
+// Error implements error.
+func (e *exitError) Error() string { return e.err.Error() }
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], console{os.Stdout, os.Stderr}))
@@ -77,6 +90,9 @@ func run(ctx context.Context, args []string, c console) int {
 	}
 	if err := parsed.Run(); err != nil {
 		fmt.Fprintf(c.err, "tgtd: %v\n", err)
+		if own := (*exitError)(nil); errors.As(err, &own) {
+			return own.status
+		}
 		return exitFailure
 	}
 	return exitOK

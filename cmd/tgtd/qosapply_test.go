@@ -30,6 +30,7 @@ func (l *live) device(name string) control.Device {
 func TestApplyCapacities(t *testing.T) {
 	const rules = `, rules: [{name: gold, initiators: ["iqn.a*"], target: "iqn.2026-11.test:t", lun: 0, reservation: 90}]}`
 	l := serveLive(t, qosctlConfig+"qos: {capacities: {v: 100}"+rules)
+	l.allow = []string{"--yes"} // volumes in memory go
 	gold := func(status int, reservation string, want ...string) {
 		t.Helper()
 		l.has(l.tgtd(status, "qos", "set", "gold", "--reservation", reservation), want...)
@@ -55,6 +56,7 @@ func TestApplyCapacities(t *testing.T) {
 // the start were, and what was measured goes with it.
 func TestApplyMeasures(t *testing.T) {
 	l := serveLive(t, qosctlConfig+"qos: {profile: 100ms}\n")
+	l.allow = []string{"--yes"} // as above
 	l.apply(exitOK, []string{"volumes:\n", "volumes:\n  x: {type: ram, size: 1MiB}\n"}, "volumes.x: new")
 	l.has(l.log.String(), `msg="capacity measured" device=ram/x`)
 	x := l.device("ram/x")
@@ -79,6 +81,7 @@ targets: {"iqn.2026-11.test:t": {luns: {0: p}}}
 	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
 	settle(t, c, 0)
 	transfer(t, c, cdb10(0x2a, 0), 0, pattern(0, 1), 0)
+	l.allow = []string{"--allow-shrink", "p"}
 	for _, sizes := range [][]string{{"2MiB", "1MiB"}, {"1MiB", "4MiB"}} {
 		l.apply(exitOK, sizes, "volumes.p.size: "+sizes[1]+", was "+sizes[0])
 		l.sense(c, 0, 0x2a, 0x09)

@@ -18,7 +18,7 @@ import (
 // serveVolumes serves volumesConfig, with the cache in a segment.
 func serveVolumes(t *testing.T) *live {
 	t.Helper()
-	l := &live{&controlled{t: t, dir: t.TempDir()}, fmt.Sprintf(volumesConfig, fmt.Sprintf(", segment: %s/lunar", memoryDir(t)))}
+	l := &live{&controlled{t: t, dir: t.TempDir()}, fmt.Sprintf(volumesConfig, fmt.Sprintf(", segment: %s/lunar", memoryDir(t))), nil}
 	l.file = filepath.Join(l.dir, "tgtd.yaml")
 	writeFile(t, l.file, l.text)
 	writeFile(t, filepath.Join(l.dir, "fixed.img"), string(make([]byte, 1<<20)))
@@ -196,7 +196,7 @@ targets: {"iqn.2026-11.test:t": {luns: {0: zero}}}
 	if r, err := c.Command(cdb10(0x28, 1), 0, nil, 64<<10); err != nil || r.Status != initiator.StatusCheckCondition {
 		t.Errorf("found status %#x, %v, expected that there is no medium", r.Status, err)
 	}
-	applied, err := l.apply("chance", l.parse(text, l.dir), nil, false)
+	applied, err := l.apply(request{name: "chance"}, l.parse(text, l.dir))
 	if err != nil || !slices.Contains(applied.Changes, "volume zero: it is served again") {
 		t.Fatalf("found %v, %v, expected that the volume is served again", applied.Changes, err)
 	}
@@ -217,6 +217,7 @@ targets: {"iqn.2026-11.test:t": {luns: {0: v}}}
 `)
 	writeFile(t, filepath.Join(l.dir, "key"), strings.Repeat("9f", 32))
 	const layers = "{type: file, path: v, size: 4MiB, encryption: {key-file: key}, protection: 1}}"
+	l.allow = []string{"--yes"}
 	l.apply(exitOK, []string{"{v: {type: ram, size: 1MiB}", "{w: " + strings.TrimSuffix(layers, "}"), "0: v", "0: w"}, "volumes.w: new")
 	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
 	settle(t, c, 0)

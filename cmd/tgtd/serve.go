@@ -15,11 +15,12 @@ import (
 )
 
 type serveCommand struct {
-	Config   string   `short:"c" type:"path" placeholder:"FILE" help:"Configuration file. Without one, a volume of 1 GiB is served to this machine."`
-	StateDir string   `type:"path" placeholder:"DIR" help:"Where volumes with relative paths and the server's identity live. Default: /var/lib/lunar for root, lunar in the XDG state directory for others."`
-	Socket   string   `type:"path" placeholder:"PATH" help:"Control socket, which tgtd status and others ask. Default: control.sock in the state directory."`
-	Listen   []string `sep:"," placeholder:"ADDR:PORT" help:"Listen here instead; may be repeated. :3260 is every IPv4 and IPv6 address."`
-	LogLevel string   `enum:",debug,info,warn,error" default:"" placeholder:"LEVEL" help:"debug, info, warn or error; overrides the configuration."`
+	Config     string   `short:"c" type:"path" placeholder:"FILE" help:"Configuration file. Without one, a volume of 1 GiB is served to this machine."`
+	StateDir   string   `type:"path" placeholder:"DIR" help:"Where volumes with relative paths and the server's identity live. Default: /var/lib/lunar for root, lunar in the XDG state directory for others."`
+	Socket     string   `type:"path" placeholder:"PATH" help:"Control socket, which tgtd status and others ask. Default: control.sock in the state directory."`
+	Listen     []string `sep:"," placeholder:"ADDR:PORT" help:"Listen here instead; may be repeated. :3260 is every IPv4 and IPv6 address."`
+	allowances `embed:""`
+	LogLevel   string `enum:",debug,info,warn,error" default:"" placeholder:"LEVEL" help:"debug, info, warn or error; overrides the configuration."`
 }
 
 // Run serves until a signal comes or ctx ends, and returns nil if everything
@@ -44,7 +45,11 @@ func (k serveCommand) Run(ctx context.Context, c console) (err error) {
 	for _, w := range warnings {
 		log.Warn("configuration", "at", w.String())
 	}
-	s, err := assemble(cfg, dir, log)
+	start, err := k.compare(cfg, dir, func(what string) { log.Warn("other than at the last start", "what", what) })
+	if err != nil {
+		return err
+	}
+	s, err := start.assemble(cfg, dir, log)
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func TestResizeIsRecorded(t *testing.T) {
 	for size, text := range map[int64]string{1 << 20: "1MiB", 3 << 20: "3MiB"} {
 		s.configure(t, "{type: file, path: mount/v, size: "+text+"}")
 		var out, log buffer
-		if status := run(t.Context(), []string{"apply", s.config, "--state-dir", s.dir}, console{&out, &log}); status != exitOK {
+		if status := run(t.Context(), []string{"apply", "--allow-shrink", "v", s.config, "--state-dir", s.dir}, console{&out, &log}); status != exitOK {
 			t.Fatalf("found exit status %d\n%s", status, &log)
 		}
 		if r, err := recordFile(s.dir, "v").load(); err != nil || r.Size != size {

@@ -16,6 +16,7 @@ import (
 // it is stopped, flushed, or short of room.
 type writeBack struct {
 	dir, memory, config string
+	flags               []string // of serve
 }
 
 const writeBackTarget = "iqn.2026-11.example.lunar:back"
@@ -40,7 +41,9 @@ targets: {"%s": {luns: {0: back}}}
 `, w.memory, volume, writeBackTarget))
 }
 
-func (w *writeBack) args() []string { return []string{"-c", w.config, "--state-dir", w.dir} }
+func (w *writeBack) args() []string {
+	return append([]string{"-c", w.config, "--state-dir", w.dir}, w.flags...)
+}
 
 func (w *writeBack) dial(t *testing.T, portal string) *initiator.Conn {
 	t.Helper()
@@ -206,6 +209,7 @@ func TestWriteBackLeftover(t *testing.T) {
 			}
 
 			w.configure(t, test.volume)
+			w.flags = []string{"--yes", "--allow-shrink", "back"}
 			if test.want != "" {
 				expectRefusal(t, w, test.want)
 				if !bytes.Equal(w.image(t), before) {
@@ -232,6 +236,7 @@ func TestWriteBackOrphan(t *testing.T) {
 	writeAll(t, w.dial(t, s.portal), 0)
 	s.end(t, syscall.SIGKILL)
 	w.configure(t, "{type: file, path: other.img, size: 32MiB, write: back, cache: true}")
+	w.flags = []string{"--yes"}
 	for range 2 {
 		other := serve(t, w.args()...)
 		c := w.dial(t, other.portal)

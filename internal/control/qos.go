@@ -131,6 +131,9 @@ type File struct {
 	Text string `json:"text" doc:"What is in it. Files that it names are read by the server."`
 
 	DryRun bool `json:"dryRun,omitempty" doc:"Change nothing, and tell what would be changed."`
+
+	Yes         bool     `json:"yes,omitempty" doc:"Also do what hits sessions, or leaves data behind."`
+	AllowShrink []string `json:"allowShrink,omitempty" nullable:"false" maxItems:"10000" doc:"Names of volumes that may be cut, and lose what is behind their new end."`
 }
 
 // Applied is what has come of a File.
@@ -138,8 +141,26 @@ type Applied struct {
 	Changes  []string `json:"changes" nullable:"false" doc:"What was changed, in words; none if everything was in force."`
 	Warnings []string `json:"warnings" nullable:"false" doc:"What is doubtful in the file."`
 	Note     string   `json:"note,omitempty" doc:"What there is to say of the admission of the reservations."`
-	Lasting  string   `json:"lasting" doc:"How long the rules in force last, in words."`
+	Impacts  []Impact `json:"impacts" nullable:"false" doc:"What of that is not harmless, the worst first."`
+	Lasting  string   `json:"lasting" doc:"How long what is in force lasts, in words."`
 }
+
+// Impact is what a change does to those who use the server, and to their data.
+type Impact struct {
+	Severity  string   `json:"severity" enum:"disruptive,destructive" doc:"destructive: data, or what somebody uses, is gone."`
+	What      string   `json:"what" doc:"What is done to what."`
+	Sessions  []string `json:"sessions" nullable:"false" doc:"Sessions that are hit, in words."`
+	Needs     string   `json:"needs,omitempty" enum:"yes,allowShrink" doc:"Field of the request that has to allow it; absent: none has to."`
+	Volume    string   `json:"volume,omitempty" doc:"Name that allowShrink has to have."`
+	Permitted bool     `json:"permitted" doc:"Whether it would be done."`
+}
+
+// Fields of a File that allow what is destructive, as Impact and the places of reasons
+// name them. That of a volume is below NeedsShrink: allowShrink.disk.
+const (
+	NeedsYes    = "yes"
+	NeedsShrink = "allowShrink"
+)
 
 // Reason is one of the reasons of a Refusal.
 type Reason struct {

@@ -21,7 +21,7 @@ target_write() {
 
 # target_apply NAME: puts another configuration into force.
 target_apply() {
-	target_write "$lab/conf/$1.yaml" && "$tgtd" apply "$dir/tgtd.yaml" --state-dir "$runtime/state" 2>&1 | tee -a "$dir/tgtd.log"
+	target_write "$lab/conf/$1.yaml" && "$tgtd" apply --yes --allow-shrink disk "$dir/tgtd.yaml" --state-dir "$runtime/state" 2>&1 | tee -a "$dir/tgtd.log"
 	return "${PIPESTATUS[0]}"
 }
 

@@ -1,0 +1,294 @@
+package conf
+
+import (
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Severity says what a change does to those who use the server and to their data.
+type Severity int
+
+// The severities. What is Destructive is only done when it is allowed by name.
+const (
+	Harmless    Severity = iota // nobody loses anything
+	Disruptive                  // somebody notices, nothing is lost
+	Destructive                 // data, or what somebody uses, is gone
+)
+
+// String is the word for a severity.
+func (s Severity) String() string { return [...]string{"harmless", "disruptive", "destructive"}[s] }
+
+// Allowed are the destructive changes that an administrator has asked for.
+type Allowed struct {
+	Yes    bool     // what hits sessions, or leaves data behind
+	Shrink []string // volumes that may lose what is behind their new end
+}
+
+// Impact is what a change does.
+type Impact struct {
+	Severity Severity
+	What     string   // with the name of what it is done to
+	Shrink   string   // destructive: the volume that Allowed.Shrink has to name; empty: it takes Allowed.Yes
+	Sessions []string // that are hit, in words
+}
+
+// String is the change with the sessions that it hits.
+func (i *Impact) String() string {
+	if len(i.Sessions) == 0 {
+		return i.What
+	}
+	return fmt.Sprintf("%s; sessions hit: %s", i.What, strings.Join(i.Sessions, ", "))
+}
+
+// Permits reports whether a change may be made.
+func (a *Allowed) Permits(i *Impact) bool {
+	switch {
+	case i.Severity < Destructive:
+		return true
+	case i.Shrink != "":
+		return slices.Contains(a.Shrink, i.Shrink)
+	}
+	return a.Yes
+}
+
+// Facts are what two configurations do not tell of the server that goes from one to
+// the other.
+type Facts struct {
+	Stopped bool             // no server runs: what it kept in memory is gone, and it has no sessions
+	Sizes   map[string]int64 // bytes that volumes have, or their files
+	Stuck   map[string]int64 // bytes that volumes acknowledged and whose flushes fail
+	Uses    []Use
+}
+
+// Impacts judges what leads from a configuration to another, the worst first. Both are
+// in their normal form. What is harmless is left out.
+func Impacts(from, to *Config, f Facts) (out []Impact) {
+	out = append(out, emptied(from, to)...)
+	for i := range from.Volumes {
+		v := &from.Volumes[i]
+		if now := to.Volume(v.Name); now != nil {
+			out = append(out, volumeChange(v, now, &f)...)
+		} else {
+			out = append(out, volumeRemoval(v, &f)...)
+		}
+	}
+	out = append(out, hits(from, to, f.Uses)...)
+	slices.SortStableFunc(out, func(a, b Impact) int { return int(b.Severity - a.Severity) })
+	return out
+}
+
+// emptied is a configuration without what the server is there for: a file that was
+// cut off, or one of somewhere else.
+func emptied(from, to *Config) (out []Impact) {
+	if len(to.Volumes) == 0 && len(from.Volumes) > 0 {
+		out = append(out, Impact{Severity: Destructive, What: fmt.Sprintf("it has no volumes, and would remove all that there are: %s", joinedNames(from.Volumes, func(v Volume) string { return v.Name }))})
+	}
+	if len(to.Targets) == 0 && len(from.Targets) > 0 {
+		out = append(out, Impact{Severity: Destructive, What: fmt.Sprintf("it has no targets, and would remove all that there are: %s", joinedNames(from.Targets, func(t Target) string { return t.Name }))})
+	}
+	return out
+}
+
+func joinedNames[T any](all []T, name func(T) string) string {
+	var names []string
+	for _, one := range all {
+		names = append(names, name(one))
+	}
+	return strings.Join(names, ", ")
+}
+
+// volumeRemoval is about the data of a volume alone; hits is about who uses it.
+func volumeRemoval(v *Volume, f *Facts) []Impact {
+	if n := f.Stuck[v.Name]; n > 0 {
+		return []Impact{{Severity: Destructive, What: fmt.Sprintf("volume %s is removed while its file or device does not take %d bytes that were acknowledged", v.Name, n)}}
+	}
+	if v.Type == RAMVolume && !f.Stopped {
+		return []Impact{{Severity: Destructive, What: fmt.Sprintf("volume %s is removed, and its %d bytes of data with it: they are in memory only", v.Name, f.sizeOf(v))}}
+	}
+	return nil
+}
+
+func (f *Facts) sizeOf(v *Volume) int64 {
+	if n, ok := f.Sizes[v.Name]; ok {
+		return n
+	}
+	return int64(v.Size)
+}
+
+// volumeChange judges a volume that stays, by a table.
+func volumeChange(from, to *Volume, f *Facts) (out []Impact) {
+	for _, judge := range volumeJudges {
+		if what := judge.what(from, to, f); what != "" {
+			i := Impact{Severity: judge.severity, What: fmt.Sprintf("volume %s: %s", to.Name, what)}
+			if judge.shrinks {
+				i.Shrink = to.Name
+			}
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// volumeJudges say what a change of a volume's keys does; empty: nothing.
+var volumeJudges = []struct {
+	severity Severity
+	shrinks  bool
+	what     func(from, to *Volume, f *Facts) string
+}{
+	{severity: Destructive, shrinks: true, what: cut},
+	{severity: Destructive, what: anotherDisk},
+	{severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
+		return when(to.ReadOnly && !from.ReadOnly, "it becomes read-only")
+	}},
+	{severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
+		return when(from.Protection != 0 && to.Protection == 0, "its protection information is kept no more")
+	}},
+	{severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
+		return when(from.BlockSize != to.BlockSize, fmt.Sprintf("its logical blocks have %d bytes, they had %d: initiators find a file system of the other size unreadable", to.BlockSize, from.BlockSize))
+	}},
+}
+
+func when(is bool, what string) string {
+	if is {
+		return what
+	}
+	return ""
+}
+
+// cut is a volume that becomes smaller. What was in memory only is gone with a stop.
+func cut(from, to *Volume, f *Facts) string {
+	has, wants := f.sizeOf(from), int64(to.Size)
+	keeps := to.Type == FileVolume || to.Type == RAMVolume && !f.Stopped
+	if wants == 0 || wants >= has || !keeps {
+		return ""
+	}
+	return fmt.Sprintf("it is cut from %d to %d bytes: %d bytes (%v) behind the new end are destroyed", has, wants, has-wants, Size(has-wants))
+}
+
+// anotherDisk is a volume that would show its initiators other data under the same
+// identity. Whether another path is one the server finds out by looking there.
+func anotherDisk(from, to *Volume, _ *Facts) string {
+	return when(from.Type != to.Type, fmt.Sprintf("its type is %s, it was %s: initiators would find another disk under the same identity", to.Type, from.Type))
+}
+
+// Use is a session as changes concern it.
+type Use struct {
+	Name      string // in messages
+	Initiator string
+	Target    string
+	Address   netip.Addr     // of the initiator
+	Portal    netip.AddrPort // that it came by
+	ISER      bool
+	LUNs      []LUN // that it sees
+}
+
+// hits says which sessions lose something, and what. One that has lost it already, and
+// is about to log out, is not hit again.
+func hits(from, to *Config, uses []Use) (out []Impact) {
+	at := map[string]int{}
+	add := func(s Severity, what string, u *Use) {
+		i, known := at[what]
+		if !known {
+			i = len(out)
+			at[what] = i
+			out = append(out, Impact{Severity: s, What: what})
+		}
+		out[i].Sessions = append(out[i].Sessions, u.Name)
+	}
+	for i := range uses {
+		u := &uses[i]
+		was, gone := from.reach(u)
+		if gone != "" {
+			continue
+		}
+		rule, why := to.reach(u)
+		if why != "" {
+			add(Destructive, why, u)
+			continue
+		}
+		compareLUNs(u, was, rule, add)
+		if a, b := from.Target(u.Target), to.Target(u.Target); (a.Redirect != b.Redirect || a.Moved != b.Moved) && b.Redirect+b.Moved != "" {
+			add(Disruptive, fmt.Sprintf("target %s sends its initiators elsewhere", u.Target), u)
+		}
+	}
+	return out
+}
+
+// compareLUNs tells what a session sees no more, or otherwise.
+func compareLUNs(u *Use, before, rule *Access, add func(Severity, string, *Use)) {
+	now := map[int]LUN{}
+	for _, l := range rule.LUNs {
+		now[l.LUN] = l
+	}
+	for _, was := range u.LUNs {
+		if !slices.ContainsFunc(before.LUNs, func(l LUN) bool { return l.LUN == was.LUN && l.Volume == was.Volume }) {
+			continue
+		}
+		what := fmt.Sprintf("LUN %d of target %s", was.LUN, u.Target)
+		switch l, there := now[was.LUN]; {
+		case !there:
+			add(Destructive, fmt.Sprintf("%s, volume %s, is removed", what, was.Volume), u)
+		case l.Volume != was.Volume:
+			add(Destructive, fmt.Sprintf("%s becomes volume %s, it was %s", what, l.Volume, was.Volume), u)
+		case l.ReadOnly && !was.ReadOnly:
+			add(Disruptive, what+" becomes read-only", u)
+		}
+	}
+}
+
+// reach is the access rule for a session, or why there is none.
+func (c *Config) reach(u *Use) (rule *Access, why string) {
+	t := c.Target(u.Target)
+	if t == nil {
+		return nil, fmt.Sprintf("target %s is removed", u.Target)
+	}
+	var groups []string
+	for i := range c.PortalGroups {
+		if g := &c.PortalGroups[i]; g.serves(u) {
+			groups = append(groups, g.Name)
+		}
+	}
+	switch {
+	case len(groups) == 0:
+		return nil, fmt.Sprintf("portal %v is removed", u.Portal)
+	case !slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(t.PortalGroups, g) }):
+		return nil, fmt.Sprintf("target %s is not served through portal %v any more", u.Target, u.Portal)
+	}
+	for i := range t.Access {
+		a := &t.Access[i]
+		if g := c.AuthGroup(a.AuthGroup); a.Match.selects(u) && (g == nil || g.Match.selects(u)) {
+			return a, ""
+		}
+	}
+	return nil, fmt.Sprintf("target %s does not admit %s any more", u.Target, u.Initiator)
+}
+
+// serves reports whether one of the group's portals is the one that a session came by.
+// Port 0 is any, and an interface has any address.
+func (g *PortalGroup) serves(u *Use) bool {
+	at := netip.AddrPortFrom(u.Portal.Addr().Unmap(), u.Portal.Port())
+	is := func(p netip.AddrPort) bool {
+		return (p.Port() == at.Port() || p.Port() == 0) &&
+			(!p.Addr().IsValid() || p.Addr() == at.Addr() || p.Addr().IsUnspecified() && p.Addr().Is4() == at.Addr().Is4())
+	}
+	if u.ISER {
+		return slices.ContainsFunc(g.ListenISER, func(p ISERPortal) bool { return is(p.Addr) })
+	}
+	return slices.ContainsFunc(g.Listen, is)
+}
+
+// selects reports whether a session's initiator is one that the match is about.
+func (m *Match) selects(u *Use) bool {
+	return (len(m.Initiators) == 0 || slices.ContainsFunc(m.Initiators, func(p string) bool { return matchesName(p, u.Initiator) })) &&
+		(len(m.Networks) == 0 || slices.ContainsFunc(m.Networks, func(p netip.Prefix) bool { return p.Contains(u.Address.Unmap()) }))
+}
+
+// matchesName compares as target.AccessRule does.
+func matchesName(glob, name string) bool {
+	name = strings.ToLower(name)
+	ok, err := path.Match(glob, name)
+	return glob == name || err == nil && ok
+}

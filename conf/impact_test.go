@@ -1,0 +1,102 @@
+package conf
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+const impactFile = `
+portal-groups: {p: {listen: ["127.0.0.1:3260"]}, q: {tag: 2, listen: ["127.0.0.2:3260"]}}
+auth-groups: {g: {chap: [{user: u, secret: "hidden secret 1"}], initiators: ["iqn.2026-11.test:*"]}}
+volumes:
+  a: {type: ram, size: 2MiB}
+  b: {type: file, path: /b, size: 2MiB}
+  c: {type: file, path: /c, size: 2MiB}
+targets:
+  iqn.2026-11.test:t: {luns: {0: a, 1: b}, auth-group: g}
+`
+
+func impactConfig(t *testing.T, replace ...string) *Config {
+	t.Helper()
+	c, _, err := Parse("file", []byte(strings.NewReplacer(replace...).Replace(impactFile)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestImpacts: what a change destroys, whom it hits and what permits it.
+func TestImpacts(t *testing.T) {
+	used := Facts{Sizes: map[string]int64{"b": 2 << 20}, Uses: []Use{{
+		Name: "S", Initiator: "iqn.2026-11.test:me", Target: "iqn.2026-11.test:t",
+		Address: netip.MustParseAddr("192.0.2.1"), Portal: netip.MustParseAddrPort("127.0.0.1:3260"),
+		LUNs: []LUN{{LUN: 0, Volume: "a"}, {LUN: 1, Volume: "b"}},
+	}}}
+	stopped := Facts{Stopped: true, Sizes: map[string]int64{"b": 3 << 20}}
+	stuck := Facts{Stuck: map[string]int64{"c": 7}}
+	const nothing = "volumes:\n  a: {type: ram, size: 2MiB}\n  b: {type: file, path: /b, size: 2MiB}\n  c: {type: file, path: /c, size: 2MiB}\ntargets:\n  iqn.2026-11.test:t: {luns: {0: a, 1: b}, auth-group: g}\n"
+	for name, test := range map[string]struct {
+		facts   Facts
+		replace []string
+		want    []string // severity, ! for one that needs --yes, what
+	}{
+		"nothing":            {used, nil, nil},
+		"grown":              {used, []string{"/b, size: 2MiB", "/b, size: 3MiB"}, nil},
+		"shrunk":             {used, []string{"/b, size: 2MiB", "/b, size: 1MiB"}, []string{"destructive b volume b: it is cut from 2097152 to 1048576 bytes: 1048576 bytes (1MiB) behind the new end are destroyed"}},
+		"shrunk in memory":   {used, []string{"ram, size: 2MiB", "ram, size: 1MiB"}, []string{"destructive a volume a: it is cut from 2097152 to 1048576 bytes"}},
+		"size left out":      {used, []string{"/b, size: 2MiB", "/b"}, nil},
+		"unused volume":      {used, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, nil},
+		"stuck volume":       {stuck, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, []string{"destructive ! volume c is removed while its file or device does not take 7 bytes"}},
+		"LUN":                {used, []string{", 1: b", ""}, []string{"destructive ! LUN 1 of target iqn.2026-11.test:t, volume b, is removed; sessions hit: S"}},
+		"LUN of another":     {used, []string{", 1: b", ", 1: c"}, []string{"destructive ! LUN 1 of target iqn.2026-11.test:t becomes volume c, it was b; sessions hit: S"}},
+		"LUN read-only":      {used, []string{"{0: a, 1: b}", "[{lun: 0, volume: a}, {lun: 1, volume: b, read-only: true}]"}, []string{"disruptive - LUN 1 of target iqn.2026-11.test:t becomes read-only; sessions hit: S"}},
+		"volume read-only":   {used, []string{"/b,", "/b, read-only: true,"}, []string{"disruptive - volume b: it becomes read-only"}},
+		"target":             {used, []string{"test:t", "test:v"}, []string{"destructive ! target iqn.2026-11.test:t is removed; sessions hit: S"}},
+		"portal":             {used, []string{`p: {listen: ["127.0.0.1:3260"]}, `, ""}, []string{"destructive ! portal 127.0.0.1:3260 is removed; sessions hit: S"}},
+		"unused portal":      {used, []string{`, q: {tag: 2, listen: ["127.0.0.2:3260"]}`, ""}, nil},
+		"target off portal":  {used, []string{"auth-group: g}", "auth-group: g, portal-groups: [q]}"}, []string{"destructive ! target iqn.2026-11.test:t is not served through portal 127.0.0.1:3260 any more; sessions hit: S"}},
+		"access":             {used, []string{"iqn.2026-11.test:*", "iqn.2026-11.other:*"}, []string{"destructive ! target iqn.2026-11.test:t does not admit iqn.2026-11.test:me any more; sessions hit: S"}},
+		"redirect":           {used, []string{"auth-group: g}", "auth-group: g, redirect: there}"}, []string{"disruptive - target iqn.2026-11.test:t sends its initiators elsewhere; sessions hit: S"}},
+		"no targets":         {Facts{}, []string{nothing[strings.Index(nothing, "targets:"):], ""}, []string{"destructive ! it has no targets, and would remove all that there are: iqn.2026-11.test:t"}},
+		"default":            {stopped, []string{nothing, ""}, []string{"destructive ! it has no volumes, and would remove all that there are: a, b, c", "destructive ! it has no targets"}},
+		"file is larger":     {stopped, nil, []string{"destructive b volume b: it is cut from 3145728 to 2097152 bytes"}},
+		"memory at a start":  {stopped, []string{"/b, size: 2MiB", "/b", "ram, size: 2MiB", "ram, size: 1MiB"}, nil},
+		"other type":         {Facts{Stopped: true}, []string{"type: ram", `type: "null"`}, []string{"destructive ! volume a: its type is null, it was ram"}},
+		"volume in memory":   {Facts{}, []string{"  a: {type: ram, size: 2MiB}\n", "", "0: a, ", ""}, []string{"destructive ! volume a is removed, and its 2097152 bytes of data with it"}},
+		"logged out already": {Facts{Uses: []Use{{Target: "gone"}}}, nil, nil},
+	} {
+		impacts := Impacts(impactConfig(t), impactConfig(t, test.replace...), test.facts)
+		var found []string
+		for _, i := range impacts {
+			needs := i.Shrink
+			switch {
+			case (&Allowed{}).Permits(&i):
+				needs = "-"
+			case (&Allowed{Yes: true}).Permits(&i):
+				needs = "!"
+			case !(&Allowed{Shrink: []string{i.Shrink}}).Permits(&i):
+				t.Errorf("%s: nothing permits %v", name, i)
+			}
+			found = append(found, i.Severity.String()+" "+needs+" "+i.String())
+		}
+		for i, want := range test.want {
+			if i >= len(found) || !strings.HasPrefix(found[i], want) {
+				t.Errorf("%s: found %q, expected %q", name, found, test.want)
+				break
+			}
+		}
+		if len(found) > len(test.want) {
+			t.Errorf("%s: found %q, expected %q", name, found, test.want)
+		}
+	}
+}
+
+// TestEmpty: a file without any key is a file that was cut off.
+func TestEmpty(t *testing.T) {
+	for _, text := range []string{"", "\n\n", "# volumes: ...\n", "---\n", "null\n", "~\n", "{}\n", "---\n# nothing\n...\n"} {
+		if _, _, err := Parse("f", []byte(text)); err == nil || !strings.Contains(err.Error(), "found an empty file") {
+			t.Errorf("%q: found %v, expected that it is empty", text, err)
+		}
+	}
+}
