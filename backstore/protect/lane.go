@@ -63,8 +63,22 @@ type job struct {
 	buffer  []byte              // off-heap
 	pending int                 // parts that have not ended
 	inline  bool                // launch has not returned
-	cleans  bool                // it flushes, and cleans regions after that
+	step    step
+	mending *mending // nil: nothing has failed
 }
+
+// step is what a job is doing. Data are written before their tuples, so that data
+// that are refused leave the tuples of before.
+type step uint8
+
+const (
+	both       step = iota // a read or a flush of data and tuples
+	writesData             // a change
+	writesTuples
+	cleans     // a flush, after which regions are clean
+	mendReads  // data and tuples, after a change that failed
+	mendWrites // tuples
+)
 
 // job returns one for op with room for its tuples.
 func (l *lane) job(op *backstore.Op) *job {
@@ -150,11 +164,21 @@ func (j *job) start() bool {
 	return j.launch()
 }
 
-// launch begins both parts, and reports whether the operation has ended.
+// launch begins the parts of a step, and reports whether the operation has ended.
 func (j *job) launch() bool {
-	j.pending, j.inline = 2, true
-	j.submit(j.lane.data, &j.data)
-	j.submit(j.lane.tuples, &j.tuples)
+	j.inline = true
+	switch j.step {
+	case writesData:
+		j.pending = 1
+		j.submit(j.lane.data, &j.data)
+	case writesTuples, mendWrites:
+		j.pending = 1
+		j.submit(j.lane.tuples, &j.tuples)
+	default:
+		j.pending = 2
+		j.submit(j.lane.data, &j.data)
+		j.submit(j.lane.tuples, &j.tuples)
+	}
 	j.inline = false
 	return j.pending == 0 && j.finish()
 }
@@ -165,7 +189,7 @@ func (j *job) submit(l backstore.Lane, part *backstore.Op) {
 	}
 }
 
-// part is Done of both parts.
+// part is Done of all parts.
 func (j *job) part(*backstore.Op) {
 	j.pending--
 	if j.pending > 0 || j.inline {
@@ -181,9 +205,15 @@ func (j *job) prepare() error {
 	op, s := j.op, j.lane.store.shape
 	j.data = backstore.Op{Kind: op.Kind, FUA: op.FUA, Atomic: op.Atomic, Off: op.Off, Len: op.Len, Data: op.Data, Done: j.done}
 	j.tuples = backstore.Op{Kind: op.Kind, FUA: op.FUA, Done: j.done}
+	j.step = both
 	if op.Kind == backstore.Flush {
-		j.cleans = op.Len == 0 && j.lane.store.regions.beginFlush(j.lane.loop.Now())
+		if op.Len == 0 && j.lane.store.regions.beginFlush(j.lane.loop.Now()) {
+			j.step = cleans
+		}
 		return nil
+	}
+	if op.Kind.Changes() {
+		j.step = writesData
 	}
 	first, n := op.Off/int64(s.block), op.Length()/int64(s.block)
 	j.tuples.Off, j.tuples.Len = tupleOffset+first*TupleSize, n*TupleSize
@@ -235,31 +265,54 @@ func invert(b []byte) {
 	}
 }
 
-// finish follows both parts. It ends the operation, unless it is time to clean regions, which the operation then waits for: so
-// there is never something under way that nobody waits for.
+// finish follows the parts of a step: it goes on with the next one, or ends the
+// operation.
 func (j *job) finish() bool {
-	op, regions := j.op, j.lane.store.regions
+	switch j.step {
+	case writesData:
+		if j.data.Err != nil {
+			return j.beginMend(j.data.Err)
+		}
+		j.step = writesTuples
+		return j.launch()
+	case writesTuples:
+		return j.changed(j.tuples.Err)
+	case mendReads:
+		return j.mendRead()
+	case mendWrites:
+		j.mending.at += int64(len(j.mending.data))
+		return j.mendNext()
+	}
 	err := j.data.Err
 	if err == nil {
 		err = j.tuples.Err
 	}
 	switch {
-	case j.cleans:
-		j.cleans = false
-		regions.endFlush(j.lane.loop.Now(), err == nil)
-	case op.Kind.Changes():
-		regions.leave(j.entry.first, j.entry.last)
-		if err == nil && regions.beginFlush(j.lane.loop.Now()) {
-			j.cleans = true
-			j.data = backstore.Op{Kind: backstore.Flush, Done: j.done}
-			j.tuples = backstore.Op{Kind: backstore.Flush, Done: j.done}
-			return j.launch()
-		}
-	case op.Kind == backstore.Read:
-		op.Hit = j.data.Hit
+	case j.op.Kind == backstore.Read:
+		j.op.Hit = j.data.Hit
 		if err == nil {
 			err = j.check()
 		}
+	case err != nil:
+		j.lane.store.regions.unsound.Store(true)
+	}
+	if j.step == cleans {
+		j.lane.store.regions.endFlush(j.lane.loop.Now(), err == nil)
+	}
+	j.end(err)
+	return true
+}
+
+// changed ends a change, unless it is time to clean regions, which the operation then
+// waits for: so there is never something under way that nobody waits for.
+func (j *job) changed(err error) bool {
+	regions := j.lane.store.regions
+	regions.leave(j.entry.first, j.entry.last)
+	if err == nil && regions.beginFlush(j.lane.loop.Now()) {
+		j.step = cleans
+		j.data = backstore.Op{Kind: backstore.Flush, Done: j.done}
+		j.tuples = backstore.Op{Kind: backstore.Flush, Done: j.done}
+		return j.launch()
 	}
 	j.end(err)
 	return true

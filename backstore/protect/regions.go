@@ -32,8 +32,10 @@ type regions struct {
 	words    []atomic.Uint32
 	shift    uint // of the size of a region in bytes
 	log      *journal
-	flushing atomic.Bool  // a flush is under way that will clean regions
-	flushed  atomic.Int64 // when the last one ended, on the loops' clock
+	flushing atomic.Bool                 // a flush is under way that will clean regions
+	flushed  atomic.Int64                // when the last one ended, on the loops' clock
+	unsound  atomic.Bool                 // a flush has failed: what is stable is not known any more
+	reserve  func(first, last int) error // finds room for the tuples of regions
 
 	logging sync.Mutex // guards log while regions are in use
 	mu      sync.Mutex // guards what is below; never held over a call that blocks
@@ -51,8 +53,8 @@ type entry struct {
 	err         error
 }
 
-func newRegions(log *journal, shift uint) *regions {
-	r := &regions{words: make([]atomic.Uint32, maxRegions), shift: shift, log: log, more: make(chan struct{}, 1)}
+func newRegions(log *journal, shift uint, reserve func(first, last int) error) *regions {
+	r := &regions{words: make([]atomic.Uint32, maxRegions), shift: shift, log: log, reserve: reserve, more: make(chan struct{}, 1)}
 	r.ended.Go(r.mark)
 	return r
 }
@@ -123,28 +125,34 @@ func (r *regions) mark() {
 	}
 }
 
-// admit writes the log and lets the entries in.
+// admit finds room, writes the log and lets the entries in.
 func (r *regions) admit(batch []*entry) {
 	for _, e := range batch {
-		for i := e.first; i <= e.last; i++ {
-			r.words[i].Or(marking)
+		if e.err = r.reserve(e.first, e.last); e.err == nil {
+			r.each(e, func(w *atomic.Uint32) { w.Or(marking) })
 		}
 	}
 	r.logging.Lock()
 	err := r.log.write(func(i int) bool { return r.words[i].Load()&(dirty|marking) != 0 })
 	r.logging.Unlock()
 	for _, e := range batch {
-		for i := e.first; err == nil && i <= e.last; i++ {
-			r.words[i].Or(dirty | touched)
-			r.words[i].Add(1)
+		if e.err != nil {
+			continue
+		}
+		if e.err = err; err == nil {
+			r.each(e, func(w *atomic.Uint32) { w.Or(dirty | touched); w.Add(1) })
 		}
 	}
 	for _, e := range batch {
-		for i := e.first; i <= e.last; i++ {
-			r.words[i].And(^uint32(marking))
-		}
-		e.err = err
+		r.each(e, func(w *atomic.Uint32) { w.And(^uint32(marking)) })
 		e.loop.Post(e.then)
+	}
+}
+
+// each calls do with the words of an entry's regions.
+func (r *regions) each(e *entry, do func(*atomic.Uint32)) {
+	for i := e.first; i <= e.last; i++ {
+		do(&r.words[i])
 	}
 }
 
@@ -173,12 +181,14 @@ func (r *regions) endFlush(now int64, ok bool) {
 	r.flushing.Store(false)
 }
 
-// close writes the log for the last time. Nothing is under way.
-func (r *regions) close() error {
+// close writes the log for the last time. Nothing is under way. All regions are clean
+// if everything is stable now; otherwise those that were dirty stay so.
+func (r *regions) close(stable bool) error {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
 	close(r.more)
 	r.ended.Wait()
-	return r.log.write(func(i int) bool { return r.words[i].Load()&dirty != 0 })
+	clean := stable && !r.unsound.Load()
+	return r.log.write(func(i int) bool { return !clean && r.words[i].Load()&dirty != 0 })
 }

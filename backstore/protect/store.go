@@ -89,7 +89,7 @@ func (s *Store) open(c Config) (err error) {
 	if err := s.recover(log, c.Logger); err != nil {
 		return errors.Join(err, log.close(), s.tuples.Close())
 	}
-	s.regions = newRegions(log, s.shape.regionShift())
+	s.regions = newRegions(log, s.shape.regionShift(), s.reserve)
 	return nil
 }
 
@@ -154,7 +154,8 @@ func (s *Store) Close() error {
 			return err
 		}
 		s.ended = true
-		s.endError = errors.Join(s.regions.close(), s.regions.log.close(), s.tuples.Close())
+		err := s.tuples.Close() // which, as that of the data, makes them stable
+		s.endError = errors.Join(err, s.regions.close(err == nil), s.regions.log.close())
 	}
 	return s.endError
 }
