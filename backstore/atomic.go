@@ -3,6 +3,7 @@ package backstore
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -15,28 +16,93 @@ import (
 // along.
 const atomicUnit = 4096
 
-// openIntents opens the intent log of the volume at path, if it is to have one,
-// and does what the log has of writes that a crash has interrupted.
-func (v *volume) openIntents(path string) error {
-	if path == "" || v.Info().ReadOnly {
+// Intents say where a store has the log that Ops with Atomic need, and what becomes
+// of writes that a crash has interrupted.
+type Intents struct {
+	Dir    string    // of the logs, each of which goes by its store's Identity; empty: there are none
+	Before string    // the log of versions that had it by the path of the store; it is completed once, and removed
+	From   *Identity // a store whose place this one has taken: its writes are for this one, too
+	Forget bool      // what was interrupted is given up
+}
+
+// Log is the path of a store's log.
+func (i Intents) Log(id Identity) string {
+	k := id.key()
+	return filepath.Join(i.Dir, fmt.Sprintf("%016x%016x.log", k[0], k[1]))
+}
+
+// Interrupted returns how many writes to a store were interrupted, as far as its log
+// in a directory knows.
+func Interrupted(dir string, id Identity) (int, error) {
+	return pending(Intents{Dir: dir}.Log(id), nil)
+}
+
+func pending(path string, target intent.Target) (int, error) {
+	fd, err := openRetry(path, unix.O_RDONLY|unix.O_CLOEXEC)
+	if err == unix.ENOENT {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("intent log %s: %w", path, err)
+	}
+	n, err := intent.Pending(&stableFile{fd: fd}, target)
+	return n, errors.Join(err, unix.Close(fd))
+}
+
+// past is a log that is not used any more, but may have interrupted writes.
+type past struct {
+	path   string
+	medium [2]uint64
+	mode   intent.Mode
+}
+
+// pasts are those of versions before, and of a store whose place this one has taken.
+func (v *volume) pasts(i Intents) (all []past) {
+	mode, id := intent.Complete, v.identity
+	if i.Forget {
+		mode = intent.Forget
+	}
+	if i.Before != "" {
+		medium := [2]uint64{}
+		if id.Device == "" {
+			medium = [2]uint64{id.Inode, id.Birth}
+		}
+		all = append(all, past{i.Before, medium, mode})
+	}
+	if i.From != nil && i.Log(*i.From) != i.Log(id) {
+		all = append(all, past{i.Log(*i.From), id.key(), max(mode, intent.Move)})
+	}
+	return all
+}
+
+// openIntents opens the intent log of the volume, if it is to have one, and does what
+// it has of writes that a crash has interrupted.
+func (v *volume) openIntents(i Intents) error {
+	if i.Dir == "" {
 		return nil
 	}
-	fd, err := openRetry(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC)
+	own := past{i.Log(v.identity), v.identity.key(), intent.Complete}
+	if i.Forget {
+		own.mode = intent.Forget
+	}
+	if v.Info().ReadOnly && !i.Forget {
+		return v.nothingPending(append(v.pasts(i), own))
+	}
+	var o intent.Outcome
+	for _, p := range v.pasts(i) {
+		if err := v.finish(p, &o); err != nil {
+			return err
+		}
+	}
+	if v.Info().ReadOnly {
+		return v.finish(own, &o)
+	}
+	log, fd, err := v.openLog(own, &o)
 	if err != nil {
-		return fmt.Errorf("intent log %s: %w", path, err)
+		return err
 	}
-	if err := syncDirectory(filepath.Dir(path)); err != nil { // or a power cut takes the whole log along
-		return fmt.Errorf("intent log %s: %w", path, errors.Join(err, unix.Close(fd)))
-	}
-	log, redone, dropped, err := intent.Open(&stableFile{fd: fd}, (*intentTarget)(v), v.identity(), v.Info().Size)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, errors.Join(err, unix.Close(fd)))
-	}
-	if redone > 0 {
-		v.log.Info("atomic writes that were interrupted have been completed", "store", v.path, "writes", redone)
-	}
-	if dropped > 0 {
-		v.log.Warn("the intent log had writes for what was in this place before: they are left out", "store", v.path, "log", path, "writes", dropped)
+	if o != (intent.Outcome{}) {
+		v.log.Warn("atomic writes were interrupted", "store", v.path, "completed", o.Completed, "not begun", o.Unbegun, "given up", o.Forgotten)
 	}
 	v.intents, v.intentsFd = log, fd
 	v.amend(func(info *Info) {
@@ -46,20 +112,56 @@ func (v *volume) openIntents(path string) error {
 	return nil
 }
 
+// nothingPending refuses a store that is read-only and has part of a write: nobody can
+// complete it.
+func (v *volume) nothingPending(logs []past) error {
+	for _, p := range logs {
+		n, err := pending(p.path, (*intentTarget)(v))
+		if err == nil && n > 0 {
+			err = fmt.Errorf("found %d interrupted atomic writes in %s: open it for writing once, so that they are completed: %w", n, p.path, intent.ErrPending)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish does what a log has, and removes it.
+func (v *volume) finish(p past, o *intent.Outcome) error {
+	if _, err := os.Stat(p.path); err != nil {
+		return nil // there is none
+	}
+	_, fd, err := v.openLog(p, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Close(fd), os.Remove(p.path))
+}
+
+// openLog adds what it has done to o.
+func (v *volume) openLog(p past, o *intent.Outcome) (*intent.Log, int, error) {
+	fd, err := openRetry(p.path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, -1, fmt.Errorf("intent log %s: %w", p.path, err)
+	}
+	var done intent.Outcome
+	var log *intent.Log
+	if err = syncDirectory(filepath.Dir(p.path)); err == nil { // or a power cut takes the whole log along
+		log, done, err = intent.Open(&stableFile{fd: fd}, (*intentTarget)(v), p.medium, v.Info().Size, p.mode)
+	}
+	o.Completed, o.Unbegun, o.Forgotten = o.Completed+done.Completed, o.Unbegun+done.Unbegun, o.Forgotten+done.Forgotten
+	if err != nil {
+		return nil, -1, fmt.Errorf("%s: %w", p.path, errors.Join(err, unix.Close(fd)))
+	}
+	return log, fd, nil
+}
+
 func (v *volume) closeIntents() error {
 	if v.intents == nil {
 		return nil
 	}
 	return unix.Close(v.intentsFd)
-}
-
-// identity tells a file from another that takes its place, over a restart of the
-// machine too: device numbers do not.
-func (v *volume) identity() [2]uint64 {
-	if v.device {
-		return [2]uint64{}
-	}
-	return [2]uint64{v.opened.Medium[1], v.opened.Medium[2]}
 }
 
 // prepareSlow is prepare for what only workers do.
@@ -103,6 +205,11 @@ func (v *intentTarget) Reserve(off, n int64) error {
 		return nil
 	}
 	return err
+}
+
+// ReadAt implements intent.Target.
+func (v *intentTarget) ReadAt(b []byte, off int64) error {
+	return (&stableFile{fd: v.fd}).ReadAt(b, off)
 }
 
 // WriteStable implements intent.Target.

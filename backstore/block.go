@@ -16,7 +16,7 @@ type BlockConfig struct {
 	Buffered  bool         // through the page cache instead of O_DIRECT
 	ReadOnly  bool         // also taken when the device is read-only
 	Sync      bool         // every change is on stable media before it is acknowledged
-	Intents   string       // path of the log that writes with Atomic need; empty: there are none
+	Intents   Intents      // of writes with Atomic
 	Logger    *slog.Logger // nil is slog.Default
 }
 
@@ -51,6 +51,7 @@ func openBlock(c BlockConfig) (*volume, error) {
 	if err := v.setUpBlock(c, queueOf(st.Rdev)); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
+	v.identity = identify(fd, &st)
 	if err := v.openIntents(c.Intents); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}

@@ -66,7 +66,7 @@ func openFile(t *testing.T, c backstore.FileConfig) backstore.Store {
 	if c.Size == 0 {
 		c.Size = size
 	}
-	c.Intents = c.Path + ".intents"
+	c.Intents.Dir = filepath.Dir(c.Path)
 	return must[backstore.Store](t)(backstore.OpenFile(c))
 }
 

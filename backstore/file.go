@@ -18,7 +18,7 @@ type FileConfig struct {
 	Direct    bool         // O_DIRECT: past the page cache
 	ReadOnly  bool         // never written, and never created or grown
 	Sync      bool         // every change is on stable media before it is acknowledged
-	Intents   string       // path of the log that writes with Atomic need; empty: there are none
+	Intents   Intents      // of writes with Atomic
 	Logger    *slog.Logger // nil is slog.Default
 }
 
@@ -150,7 +150,8 @@ func (v *volume) setUpFile(c FileConfig) error {
 	if err := unix.Fstat(v.fd, &st); err != nil { // now nobody else changes the size
 		return err
 	}
-	v.opened = stampOfFile(v.fd, &st)
+	v.identity = identify(v.fd, &st)
+	v.opened = stampOfFile(v.identity, &st)
 	if err := v.fit(c, st.Size); err != nil {
 		return err
 	}

@@ -28,12 +28,12 @@ func (v *volume) Stamp() (Stamp, error) {
 		}
 		return s, err
 	}
-	return stampOfFile(v.fd, &st), nil
+	return stampOfFile(v.identity, &st), nil
 }
 
-func stampOfFile(fd int, st *unix.Stat_t) Stamp {
+func stampOfFile(id Identity, st *unix.Stat_t) Stamp {
 	return Stamp{
-		Medium: identify(fd, st).medium(),
+		Medium: id.medium(),
 		State:  [3]uint64{uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())},
 	}
 }
@@ -69,7 +69,7 @@ func (v *volume) stampBlock(dev uint64) (Stamp, error) {
 		return Stamp{}, err
 	}
 	return Stamp{
-		Medium: Identity{Device: deviceIdentity(sysBlock(dev), dev)}.medium(),
+		Medium: v.identity.medium(),
 		State:  [3]uint64{uint64(q.number("../diskseq")), written, discarded},
 	}, nil
 }

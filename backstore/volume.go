@@ -20,17 +20,18 @@ const sector = 512
 // volume is an open file or block device that holds a logical unit: what the
 // file and block stores have in common. All lanes share its descriptor.
 type volume struct {
-	fd     int
-	path   string
-	direct bool   // O_DIRECT
-	memory bool   // lives in memory: its calls cannot wait for a device
-	sync   bool   // every change is stable before it is acknowledged
-	trims  bool   // discards with BLKDISCARD, not by punching holes
-	device bool   // a block device, which has the size that it has
-	block  int64  // block size of the logical unit, in bytes
-	opened Stamp  // as it was found; zero: none
-	zeroes []byte // zeroChunk of them
-	log    *slog.Logger
+	fd       int
+	path     string
+	direct   bool  // O_DIRECT
+	memory   bool  // lives in memory: its calls cannot wait for a device
+	sync     bool  // every change is stable before it is acknowledged
+	trims    bool  // discards with BLKDISCARD, not by punching holes
+	device   bool  // a block device, which has the size that it has
+	block    int64 // block size of the logical unit, in bytes
+	opened   Stamp // as it was found; zero: none
+	identity Identity
+	zeroes   []byte // zeroChunk of them
+	log      *slog.Logger
 
 	intents   *intent.Log // nil: no writes with Atomic
 	intentsFd int

@@ -41,7 +41,7 @@ func fileIn(t testing.TB, dir string, direct bool, block int) backstore.Store {
 	t.Helper()
 	path := filepath.Join(dir, "data")
 	s, err := backstore.OpenFile(backstore.FileConfig{
-		Path: path, Size: backstoretest.Size, BlockSize: block, Direct: direct, Intents: path + ".intents",
+		Path: path, Size: backstoretest.Size, BlockSize: block, Direct: direct, Intents: backstore.Intents{Dir: dir},
 	})
 	if err != nil {
 		t.Fatal(err)

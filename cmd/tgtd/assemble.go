@@ -130,6 +130,9 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 
 // addVolumes opens every volume, and reports all that cannot be opened.
 func (a *assembly) addVolumes() error {
+	if err := storedTwice(a.cfg); err != nil {
+		return err
+	}
 	var errs []error
 	for i := range a.cfg.Volumes {
 		v := &a.cfg.Volumes[i]

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"lunar/backstore"
+	"lunar/backstore/evidence"
 	"lunar/conf"
 	"lunar/internal/durable"
 )
@@ -16,17 +18,21 @@ func (a *assembly) besides(kind string, v *conf.Volume) string {
 	return filepath.Join(a.stateDir, kind, fmt.Sprintf("%s-%016x", v.Name, volumeID(v, a.identity)))
 }
 
-// intentLog is the path of the log that makes atomic writes to the volume's file
-// or device atomic, empty for a volume that has none. It goes by the path alone:
-// what a crash left there is to be completed whatever the volume is called then.
-func (a *assembly) intentLog(v *conf.Volume) (string, error) {
-	if v.Path == "" || v.ReadOnly {
-		return "", nil
+// intents say where the log is that makes atomic writes to the volume's file or device
+// atomic. It goes by the identity of that: what a crash left there is to be completed
+// whatever volume and path are called then, and nowhere else.
+func (a *assembly) intents(v *conf.Volume, seen sighting) (backstore.Intents, error) {
+	if v.Path == "" {
+		return backstore.Intents{}, nil
 	}
 	dir := filepath.Join(a.stateDir, "atomic")
 	if err := durable.MakeDir(dir); err != nil {
-		return "", fmt.Errorf("atomic writes: %w", err)
+		return backstore.Intents{}, fmt.Errorf("atomic writes: %w", err)
 	}
-	sum := sha256.Sum256([]byte(storePath(v)))
-	return filepath.Join(dir, fmt.Sprintf("%x.log", sum[:8])), nil
+	sum := sha256.Sum256([]byte(storePath(v))) // of versions that went by the path
+	i := backstore.Intents{Dir: dir, Before: filepath.Join(dir, fmt.Sprintf("%x.log", sum[:8])), Forget: seen.Intention == evidence.Forget}
+	if seen.Recorded != nil && seen.Intention != evidence.None {
+		i.From = &seen.Recorded.Identity
+	}
+	return i, nil
 }

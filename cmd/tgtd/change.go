@@ -64,6 +64,9 @@ func (c *change) takeBack() error {
 // openVolumes opens the volumes that are new, and reports all that cannot be
 // opened.
 func (c *change) openVolumes() error {
+	if err := storedTwice(c.cfg); err != nil {
+		return err
+	}
 	var errs []error
 	for i := range c.cfg.Volumes {
 		v := &c.cfg.Volumes[i]

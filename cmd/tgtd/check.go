@@ -23,6 +23,14 @@ func (k checkCommand) Run(c console) error {
 	for _, w := range warnings {
 		fmt.Fprintf(c.err, "warning: %s\n", w)
 	}
+	if dir := k.StateDir; dir != "" {
+		cfg.InStateDir(dir)
+	} else if dir, err := defaultStateDir(); err == nil {
+		cfg.InStateDir(dir)
+	}
+	if err := storedTwice(cfg); err != nil {
+		return err
+	}
 	topology, err := topologyFor(&cfg.Server, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lunar/backstore"
 	"lunar/backstore/profile"
 	"lunar/conf"
 )
@@ -42,7 +43,7 @@ func measureDevices(cfg *conf.Config, volumes []conf.Volume, log *slog.Logger) m
 // opens it next says what there is to say of it.
 func measureVolume(v *conf.Volume, duration time.Duration) (profile.Result, error) {
 	quiet := slog.New(slog.DiscardHandler)
-	store, err := openStore(v, "", quiet)
+	store, err := openStore(v, backstore.Intents{}, quiet)
 	if err != nil {
 		return profile.Result{}, err
 	}

@@ -138,13 +138,17 @@ func (r *reopening) keepSize() {
 // probe finds out whether the file or device, and what the state directory keeps
 // besides it, can be opened while it is open still.
 func (r *reopening) probe() error {
-	intents, err := r.intentLog(&r.to)
+	intents, err := r.intents(&r.to, sighting{})
 	if err != nil {
 		return err
 	}
-	if log, err := os.OpenFile(intents, os.O_RDWR, 0); err == nil {
+	found, err := backstore.Look(r.to.Path)
+	if err != nil {
+		return err
+	}
+	if log, err := os.OpenFile(intents.Log(found.Identity), os.O_RDWR, 0); err == nil {
 		log.Close()
-	} else if intents != "" && !errors.Is(err, fs.ErrNotExist) {
+	} else if intents.Dir != "" && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	flags := unix.O_RDWR
@@ -252,7 +256,7 @@ func (r *reopening) exchange(old backstore.Store) (backstore.Store, error) {
 // open opens the volume for its logical unit.
 func (r *reopening) open(v *conf.Volume) (backstore.Store, error) {
 	failing := &deferral{}
-	store, behind, err := r.openLayers(v, failing)
+	store, behind, err := r.openLayers(v, sighting{}, failing)
 	if err != nil {
 		return nil, err
 	}

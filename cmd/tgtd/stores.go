@@ -65,8 +65,9 @@ func lookAt(stateDir string, v *conf.Volume) (p sighting, err error) {
 	}
 	if p.record != nil && p.record.Path != "" {
 		p.Recorded = &evidence.Record{Path: p.record.Path, Identity: p.record.Identity, Size: p.record.Size}
+		p.Kept.Interrupted, err = backstore.Interrupted(filepath.Join(stateDir, "atomic"), p.record.Identity)
 	}
-	return p, nil
+	return p, err
 }
 
 // place refuses a store that is not the volume's, or not all of it.

@@ -14,6 +14,7 @@ import (
 	"lunar/backstore/protect"
 	"lunar/cache/tier"
 	"lunar/conf"
+	"lunar/internal/intent"
 	"lunar/target/scsi"
 )
 
@@ -24,10 +25,11 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
-	if _, err := a.place(v); err != nil {
+	seen, err := a.place(v)
+	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
-	store, behind, err := a.openLayers(v, failing)
+	store, behind, err := a.openLayers(v, seen, failing)
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
@@ -57,13 +59,17 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	return lu, nil
 }
 
-// openLayers opens what holds a volume's bytes, with all that is around it. behind is
+// openLayers opens what holds a volume's bytes, with all that is around it. seen is what
+// was found at its path; of a volume that is opened anew, nothing. behind is
 // its part in the cache; nil: there is none. failing hears what the cache could not
 // write.
-func (a *assembly) openLayers(v *conf.Volume, failing *deferral) (store backstore.Store, behind tier.Changeable, err error) {
-	intents, err := a.intentLog(v)
+func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) (store backstore.Store, behind tier.Changeable, err error) {
+	intents, err := a.intents(v, seen)
 	if err == nil {
 		store, err = openStore(v, intents, a.log)
+		if errors.Is(err, intent.ErrForeign) || errors.Is(err, intent.ErrPending) {
+			err = fmt.Errorf("%w. %s", err, a.choices(v))
+		}
 	}
 	if err == nil && v.Path != "" {
 		a.files[v.Name], _ = os.Stat(v.Path) // without, it is not opened anew
@@ -96,10 +102,9 @@ func (a *assembly) shielded(v *conf.Volume, store backstore.Store) (backstore.St
 	return s, nil
 }
 
-// openStore opens the volume's store, with an intent log at a path unless that is
-// empty. That of a volume with write: sync is as any other: its logical unit has
+// openStore opens the volume's store. That of a volume with write: sync is as any other: its logical unit has
 // each write made stable, until it is told otherwise.
-func openStore(v *conf.Volume, intents string, log *slog.Logger) (backstore.Store, error) {
+func openStore(v *conf.Volume, intents backstore.Intents, log *slog.Logger) (backstore.Store, error) {
 	switch v.Type {
 	case conf.FileVolume:
 		return openFile(v, backstore.FileConfig{

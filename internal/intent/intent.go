@@ -4,19 +4,28 @@
 // A Log is a file of slots, each a header in a page of its own and data behind
 // it. A write is stored in a slot and made stable there, then written where it
 // belongs and made stable there too; then the slot is emptied, before anybody is
-// told. Who opens the file after a crash writes again what is in the slots.
+// told. Who opens the file after a crash writes again what is in the slots, unless
+// somebody else has changed the target there: each sector of 512 bytes must be as it was before
+// the write, or as the write leaves it. Where all are as before, the write never
+// began, and is dropped: nobody was told of it.
 //
 //	0   8  magic
 //	8   8  offset in the file
 //	16  8  length of the data
 //	24  16 the medium: what was put in its place is left alone
 //	40  4  CRC32C of the data
-//	44  4  CRC32C of the bytes before
+//	44  4  CRC32C of the sums of sectors
+//	48  4  CRC32C of the bytes before
+//	64     CRC32C of each sector of the target before the write, 4 bytes each
+//
+// A slot of the first version has no sums: its header ends with the CRC32C of the
+// bytes before in bytes 44 to 47.
 //
 // All numbers are little endian.
 package intent
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,8 +39,11 @@ import (
 const MaxBytes = 256 << 10
 
 const (
-	magic      = "LUNARAW1"
-	headerSize = 48
+	magic      = "LUNARAW2"
+	firstMagic = "LUNARAW1"
+	sumsAt     = 64
+	headerSize = sumsAt + MaxBytes/sector*4
+	sector     = 512 // what media write wholly or not at all
 	pageSize   = 4096
 	slotSize   = pageSize + MaxBytes
 	slots      = 16 // writes that may be under way
@@ -51,6 +63,8 @@ type File interface {
 
 // Target is the file that the writes are for.
 type Target interface {
+	// ReadAt fills b, which begins with a page, from off on.
+	ReadAt(b []byte, off int64) error
 	// Reserve makes sure that n bytes at off can be written without room being
 	// found for them first, where that can be asked for.
 	Reserve(off, n int64) error
@@ -72,56 +86,193 @@ type Log struct {
 	wiping sync.Mutex
 }
 
+// Mode says what becomes of the writes that were interrupted.
+type Mode uint8
+
+// The modes.
+const (
+	Complete Mode = iota // they are completed
+	Move                 // also those for another medium: the target has taken its place
+	Forget               // they are dropped
+)
+
+// ErrPending says that writes have to be completed in a target that cannot be written.
+var ErrPending = errors.New("interrupted atomic writes are there in part")
+
+// Outcome counts writes that were under way when the process or the machine ended.
+type Outcome struct {
+	Completed int
+	Unbegun   int // the target had nothing of them, and need not have
+	Forgotten int
+}
+
+// ErrForeign is in the error of Open for a write that cannot be completed: the
+// target is another one, is too short, or was changed by somebody else.
+var ErrForeign = errors.New("the target is not as the write has left it")
+
 // Open returns the log of target, which medium tells from others that may take
-// its place. What the log has of a write that was under way when the process or
-// the machine ended is written again, if it lies within the size bytes of the
-// target: redone and dropped say how many writes that was, and how many were left
-// out.
-func Open(file File, target Target, medium [2]uint64, size int64) (l *Log, redone, dropped int, err error) {
+// its place and which has size bytes. After an error the log is as it was, but for
+// what was completed before.
+func Open(file File, target Target, medium [2]uint64, size int64, mode Mode) (l *Log, o Outcome, err error) {
 	l = &Log{file: file, target: target, medium: medium, free: make(chan int, slots)}
 	for i := range slots {
-		ok, full, err := l.redo(i, size)
-		switch {
-		case err != nil:
-			return nil, redone, dropped, fmt.Errorf("intent log: %w", err)
-		case ok:
-			redone++
-		case full:
-			dropped++
+		if err := l.redo(i, size, mode, &o); err != nil {
+			return nil, o, fmt.Errorf("intent log: %w", err)
 		}
 		l.free <- i
 	}
-	return l, redone, dropped, nil
+	return l, o, nil
 }
 
-// redo writes again what slot i has; full says that it had something.
-func (l *Log) redo(i int, size int64) (done, full bool, err error) {
-	h, at := make([]byte, headerSize), int64(i)*slotSize
-	if err := l.file.ReadAt(h, at); err != nil {
-		return false, false, err
+// Pending returns how many writes a log has that target lacks in part; nil: no
+// target is at hand, and all count. It changes nothing.
+func Pending(file File, target Target) (n int, err error) {
+	for i := range slots {
+		w, err := read(file, i)
+		if err != nil {
+			return n, fmt.Errorf("intent log: %w", err)
+		}
+		if w == nil {
+			continue
+		}
+		if target != nil && w.sums != nil {
+			if is, err := w.compare(target); err == nil && (is == unbegun || is == whole) {
+				continue
+			}
+		}
+		n++
 	}
-	le := binary.LittleEndian
-	if string(h[:8]) != magic || le.Uint32(h[44:]) != crc32.Checksum(h[:44], castagnoli) {
-		return false, false, nil // empty, or it was never stable
+	return n, nil
+}
+
+// redo completes or drops what slot i has.
+func (l *Log) redo(i int, size int64, mode Mode, o *Outcome) error {
+	w, err := read(l.file, i)
+	switch {
+	case err != nil:
+		return err
+	case w == nil:
+		return l.clean(i)
+	case mode == Forget:
+		o.Forgotten++
+		return l.empty(i)
+	case w.medium != l.medium && mode != Move:
+		return fmt.Errorf("found a write of %d bytes at %d for another medium: %w", len(w.data), w.off, ErrForeign)
+	case w.off < 0 || w.off > size-int64(len(w.data)):
+		return fmt.Errorf("found a write of %d bytes at %d, the target has %d: %w", len(w.data), w.off, size, ErrForeign)
 	}
-	off, n := int64(le.Uint64(h[8:])), int64(le.Uint64(h[16:]))
-	if n <= 0 || n > MaxBytes {
-		return false, false, fmt.Errorf("slot %d: found %d bytes, expected at most %d", i, n, MaxBytes)
-	}
-	data := aligned(int(n))
-	if err := l.file.ReadAt(data, at+pageSize); err != nil {
-		return false, false, err
-	}
-	if le.Uint32(h[40:]) != crc32.Checksum(data, castagnoli) {
-		return false, false, l.empty(i) // it was never stable, and the same data must not make it whole later
-	}
-	done = off >= 0 && off <= size-n && le.Uint64(h[24:]) == l.medium[0] && le.Uint64(h[32:]) == l.medium[1]
-	if done {
-		if err := l.target.WriteStable(off, data); err != nil {
-			return false, true, err
+	is := torn
+	if w.sums != nil {
+		if is, err = w.compare(l.target); err != nil {
+			return err
 		}
 	}
-	return done, true, l.empty(i)
+	switch is {
+	case foreign:
+		return fmt.Errorf("somebody else has written to bytes %d to %d, where an atomic write was interrupted: %w", w.off, w.off+int64(len(w.data))-1, ErrForeign)
+	case unbegun:
+		o.Unbegun++
+		return l.empty(i)
+	}
+	if err := l.target.WriteStable(w.off, w.data); err != nil {
+		return err
+	}
+	o.Completed++
+	return l.empty(i)
+}
+
+// clean empties a slot whose data never were stable, for the same data must not make
+// it whole later.
+func (l *Log) clean(i int) error {
+	h := make([]byte, len(magic))
+	if err := l.file.ReadAt(h, int64(i)*slotSize); err != nil {
+		return err
+	}
+	if string(h) != magic && string(h) != firstMagic {
+		return nil
+	}
+	return l.empty(i)
+}
+
+// write is what a slot has.
+type write struct {
+	off    int64
+	medium [2]uint64
+	data   []byte
+	sums   []byte // of the sectors before; nil: of the first version
+}
+
+// read returns nil if slot i is empty, or was never stable.
+func read(file File, i int) (*write, error) {
+	h, at, le := make([]byte, headerSize), int64(i)*slotSize, binary.LittleEndian
+	if err := file.ReadAt(h, at); err != nil {
+		return nil, err
+	}
+	end := 48
+	if string(h[:8]) == firstMagic {
+		end = 44
+	}
+	if string(h[:7]) != magic[:7] || le.Uint32(h[end:]) != crc32.Checksum(h[:end], castagnoli) {
+		return nil, nil
+	}
+	n := int64(le.Uint64(h[16:]))
+	if n <= 0 || n > MaxBytes {
+		return nil, fmt.Errorf("slot %d: found %d bytes, expected at most %d", i, n, MaxBytes)
+	}
+	w := &write{off: int64(le.Uint64(h[8:])), medium: [2]uint64{le.Uint64(h[24:]), le.Uint64(h[32:])}, data: aligned(int(n))}
+	if end == 48 {
+		w.sums = h[sumsAt:][:sectors(n)*4]
+	}
+	if err := file.ReadAt(w.data, at+pageSize); err != nil {
+		return nil, err
+	}
+	if le.Uint32(h[40:]) != crc32.Checksum(w.data, castagnoli) || w.sums != nil && le.Uint32(h[44:]) != crc32.Checksum(w.sums, castagnoli) {
+		return nil, nil
+	}
+	return w, nil
+}
+
+func sectors(n int64) int64 { return (n + sector - 1) / sector }
+
+// sumsOf returns the CRC32C of each sector.
+func sumsOf(data []byte) (sums []byte) {
+	for len(data) > 0 {
+		n := min(sector, len(data))
+		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(data[:n], castagnoli))
+		data = data[n:]
+	}
+	return sums
+}
+
+// extent is what a target has where a write was interrupted.
+type extent uint8
+
+const (
+	unbegun extent = iota // what was there before
+	whole                 // all of the write, stable or not
+	torn                  // both
+	foreign               // something else
+)
+
+// compare looks at what the target has.
+func (w *write) compare(target Target) (extent, error) {
+	there := aligned(len(w.data))
+	if err := target.ReadAt(there, w.off); err != nil {
+		return 0, err
+	}
+	found, after := sumsOf(there), sumsOf(w.data)
+	if bytes.Equal(found, w.sums) {
+		return unbegun, nil
+	}
+	if bytes.Equal(found, after) {
+		return whole, nil
+	}
+	for i := 0; i < len(found); i += 4 {
+		if sum := found[i : i+4]; !bytes.Equal(sum, after[i:i+4]) && !bytes.Equal(sum, w.sums[i:i+4]) {
+			return foreign, nil
+		}
+	}
+	return torn, nil
 }
 
 // aligned returns n bytes that begin with a page, as targets with direct I/O want
@@ -144,15 +295,19 @@ func (l *Log) Write(data []byte, off int64) error {
 	if err := l.target.Reserve(off, int64(len(data))); err != nil {
 		return err
 	}
+	before := aligned(len(data))
+	if err := l.target.ReadAt(before, off); err != nil {
+		return err
+	}
 	slot := <-l.free
-	if err := l.file.WriteStable(int64(slot)*slotSize, l.header(data, off), data); err != nil {
+	if err := l.file.WriteStable(int64(slot)*slotSize, l.header(data, sumsOf(before), off), data); err != nil {
 		return errors.Join(fmt.Errorf("intent log: %w", err), l.giveBack(slot))
 	}
 	return errors.Join(l.target.WriteStable(off, data), l.giveBack(slot))
 }
 
 // header describes a write.
-func (l *Log) header(data []byte, off int64) []byte {
+func (l *Log) header(data, sums []byte, off int64) []byte {
 	h, le := make([]byte, pageSize), binary.LittleEndian
 	copy(h, magic)
 	le.PutUint64(h[8:], uint64(off))
@@ -160,7 +315,9 @@ func (l *Log) header(data []byte, off int64) []byte {
 	le.PutUint64(h[24:], l.medium[0])
 	le.PutUint64(h[32:], l.medium[1])
 	le.PutUint32(h[40:], crc32.Checksum(data, castagnoli))
-	le.PutUint32(h[44:], crc32.Checksum(h[:44], castagnoli))
+	le.PutUint32(h[44:], crc32.Checksum(sums, castagnoli))
+	le.PutUint32(h[48:], crc32.Checksum(h[:48], castagnoli))
+	copy(h[sumsAt:], sums)
 	return h
 }
 
@@ -184,7 +341,7 @@ func (l *Log) giveBack(slot int) error {
 
 // empty makes the slot empty and that stable.
 func (l *Log) empty(slot int) error {
-	return l.file.WriteStable(int64(slot)*slotSize, make([]byte, headerSize))
+	return l.file.WriteStable(int64(slot)*slotSize, make([]byte, sumsAt))
 }
 
 // Wipe overwrites what is left of the data of earlier writes.

@@ -3,13 +3,13 @@ package intent
 import (
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 )
-
-const sector = 512
 
 var errPower = errors.New("the power is gone")
 
@@ -113,7 +113,7 @@ func TestPowerCuts(t *testing.T) {
 			var log *Log
 			var err error
 			for log == nil {
-				if log, _, _, err = Open(file, target, [2]uint64{seed}, targetSectors*sector); err != nil {
+				if log, _, err = Open(file, target, [2]uint64{seed}, targetSectors*sector, Complete); err != nil {
 					power.off, power.steps = false, power.rng.IntN(30)
 				}
 			}
@@ -157,7 +157,7 @@ func outcome(t *testing.T, seed uint64, file, target *medium, plain bool, model,
 	for k, s := range target.sectors {
 		v.sectors[k] = s
 	}
-	if _, _, _, err := Open(f, v, [2]uint64{seed}, targetSectors*sector); err != nil {
+	if _, _, err := Open(f, v, [2]uint64{seed}, targetSectors*sector, Complete); err != nil {
 		t.Fatal(err)
 	}
 	got := v.contents(t)
@@ -180,7 +180,7 @@ func on() (file, target *medium) {
 // interrupted leaves a full slot for n sectors at off.
 func interrupted(t *testing.T, file *medium, medium [2]uint64, n int, off int64) {
 	t.Helper()
-	log, _, _, err := Open(file, gone{file}, medium, 1<<40)
+	log, _, err := Open(file, gone{file}, medium, 1<<40, Complete)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,34 +195,93 @@ type gone struct{ file *medium }
 
 func (gone) Reserve(int64, int64) error { return nil }
 
+func (gone) ReadAt(b []byte, _ int64) error {
+	clear(b)
+	return nil
+}
+
 func (g gone) WriteStable(int64, ...[]byte) error {
 	g.file.refuse = errPower
 	return errPower
 }
 
-// TestForeignWrites: what was for another medium, or for what the target has lost
-// since, is left out, once.
-func TestForeignWrites(t *testing.T) {
-	for _, test := range []struct {
-		medium          [2]uint64
-		off             int64
-		redone, dropped int
+// TestInterrupted: what becomes of a write that was interrupted goes by what the target
+// has there. A refusal leaves all as it is.
+func TestInterrupted(t *testing.T) {
+	own, other := [2]uint64{1, 2}, [2]uint64{1, 3}
+	begun := func(m *medium) { m.sectors[8] = [sector]byte(stamped(9, 1)) }
+	all := func(m *medium) { begun(m); m.sectors[9] = m.sectors[8] }
+	changed := func(m *medium) { m.sectors[9] = [sector]byte(stamped(7, 1)) }
+	nothing := func(*medium) {}
+	for name, test := range map[string]struct {
+		medium [2]uint64
+		off    int64
+		there  func(*medium)
+		mode   Mode
+		want   Outcome
+		pends  int
 	}{
-		{[2]uint64{1, 2}, 8 * sector, 1, 0},
-		{[2]uint64{1, 3}, 8 * sector, 0, 1},
-		{[2]uint64{1, 2}, (targetSectors - 1) * sector, 0, 1},
+		"not begun":         {own, 8 * sector, nothing, Complete, Outcome{Unbegun: 1}, 0},
+		"half":              {own, 8 * sector, begun, Complete, Outcome{Completed: 1}, 1},
+		"all":               {own, 8 * sector, all, Complete, Outcome{Completed: 1}, 0},
+		"changed":           {own, 8 * sector, changed, Complete, Outcome{}, 1},
+		"changed, moved":    {other, 8 * sector, changed, Move, Outcome{}, 1},
+		"changed, given up": {own, 8 * sector, changed, Forget, Outcome{Forgotten: 1}, 1},
+		"other":             {other, 8 * sector, begun, Complete, Outcome{}, 1},
+		"other, moved":      {other, 8 * sector, begun, Move, Outcome{Completed: 1}, 1},
+		"other, given up":   {other, 8 * sector, nothing, Forget, Outcome{Forgotten: 1}, 0},
+		"behind the end":    {own, (targetSectors - 1) * sector, nothing, Complete, Outcome{}, 0},
 	} {
 		file, target := on()
 		interrupted(t, file, test.medium, 2, test.off)
-		for round := range 2 {
-			_, redone, dropped, err := Open(file, target, [2]uint64{1, 2}, targetSectors*sector)
-			if err != nil || redone != test.redone*(1-round) || dropped != test.dropped*(1-round) {
-				t.Errorf("%v: round %d: %d redone, %d dropped, %v", test, round, redone, dropped, err)
+		test.there(target)
+		before := maps.Clone(target.sectors)
+		if n, err := Pending(file, target); err != nil || n != test.pends {
+			t.Errorf("%s: %d pending, %v, expected %d", name, n, err, test.pends)
+		}
+		if n, err := Pending(file, nil); err != nil || n != 1 {
+			t.Errorf("%s: %d pending, %v, expected that it counts", name, n, err)
+		}
+		for range 2 {
+			_, o, err := Open(file, target, own, targetSectors*sector, test.mode)
+			if o != test.want || errors.Is(err, ErrForeign) != (o == Outcome{}) {
+				t.Errorf("%s: found %+v, %v", name, o, err)
+			}
+			if err == nil {
+				break
 			}
 		}
-		if got := target.contents(t)[8]; got != uint64(9*test.redone) {
-			t.Errorf("%v: found %d", test, got)
+		if test.want.Completed == 0 && !maps.Equal(before, target.sectors) {
+			t.Errorf("%s: the target was changed", name)
 		}
+		if test.want.Completed > 0 && target.contents(t)[9] != 9 {
+			t.Errorf("%s: it was not completed", name)
+		}
+		if n, err := Pending(file, nil); err != nil || (n == 0) != (test.want != Outcome{}) {
+			t.Errorf("%s: %d pending, %v, afterwards", name, n, err)
+		}
+	}
+}
+
+// TestFirstVersion: a slot without sums is completed.
+func TestFirstVersion(t *testing.T) {
+	file, target := on()
+	data, h, le := stamped(9, 2), make([]byte, pageSize), binary.LittleEndian
+	copy(h, firstMagic)
+	le.PutUint64(h[8:], 8*sector)
+	le.PutUint64(h[16:], uint64(len(data)))
+	le.PutUint64(h[24:], 1)
+	le.PutUint32(h[40:], crc32.Checksum(data, castagnoli))
+	le.PutUint32(h[44:], crc32.Checksum(h[:44], castagnoli))
+	if err := file.WriteStable(slotSize, h, data); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := Pending(file, target); n != 1 || err != nil {
+		t.Errorf("%d pending, %v", n, err)
+	}
+	_, o, err := Open(file, target, [2]uint64{1}, targetSectors*sector, Complete)
+	if err != nil || o.Completed != 1 || target.contents(t)[9] != 9 {
+		t.Errorf("found %+v, %v", o, err)
 	}
 }
 
@@ -236,8 +295,8 @@ func TestTornSlot(t *testing.T) {
 	torn := file.sectors[last]
 	delete(file.sectors, last)
 	for range 2 {
-		if _, redone, dropped, err := Open(file, target, medium, targetSectors*sector); err != nil || redone+dropped != 0 {
-			t.Errorf("%d redone, %d dropped, %v, expected that nothing was there", redone, dropped, err)
+		if _, o, err := Open(file, target, medium, targetSectors*sector, Complete); err != nil || o != (Outcome{}) {
+			t.Errorf("%+v, %v, expected that nothing was there", o, err)
 		}
 		file.sectors[last] = torn // of a write of the same data elsewhere, whose header has not arrived
 		file.sectors[last-1] = torn
@@ -251,7 +310,7 @@ func TestTornSlot(t *testing.T) {
 // when it cannot be emptied.
 func TestLogThatFails(t *testing.T) {
 	file, target := on()
-	log, _, _, err := Open(file, target, [2]uint64{}, targetSectors*sector)
+	log, _, err := Open(file, target, [2]uint64{}, targetSectors*sector, Complete)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +331,7 @@ func TestLogThatFails(t *testing.T) {
 func TestWritesAtOnce(t *testing.T) {
 	file, target := on()
 	var mu sync.Mutex
-	log, _, _, err := Open(&locked{file, &mu}, &locked{target, &mu}, [2]uint64{}, 1<<40)
+	log, _, err := Open(&locked{file, &mu}, &locked{target, &mu}, [2]uint64{}, 1<<40, Complete)
 	if err != nil {
 		t.Fatal(err)
 	}
