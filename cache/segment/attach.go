@@ -317,6 +317,15 @@ func (s *Segment) Area(name string) []byte {
 // Abandon give the lock up, whoever else has the open file.
 func (s *Segment) FD() int { return int(s.file.Fd()) }
 
+// Found reports whether the file is still at the path, where the next process looks.
+func (s *Segment) Found() bool {
+	var own, named unix.Stat_t
+	return unix.Fstat(s.FD(), &own) == nil && unix.Lstat(s.path, &named) == nil && own.Ino == named.Ino && own.Dev == named.Dev
+}
+
+// Path is where the file was when it was attached.
+func (s *Segment) Path() string { return s.path }
+
 // Size returns the bytes of the whole segment.
 func (s *Segment) Size() int64 { return int64(len(s.mem)) }
 

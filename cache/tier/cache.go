@@ -62,6 +62,8 @@ type Cache struct {
 	tuning   tuning
 	data     [][]byte     // of all blocks, by node
 	intents  []intent     // nil without a segment
+	watching watching     // over the segment
+	lost     atomic.Bool  // nobody finds the segment any more
 	unowned  atomic.Int64 // dirty bytes of volumes that are not open
 	flusher  flushLoop
 	waiting  atomic.Int64 // writes in mu.throttled
@@ -106,6 +108,7 @@ func New(config Config) (*Cache, error) {
 	if err := c.setUp(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cache: %w", err), c.unmap())
 	}
+	c.watch()
 	return c, nil
 }
 

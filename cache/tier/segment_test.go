@@ -191,6 +191,7 @@ func crash(t testing.TB, c *Cache, volumes []backstore.Store) {
 		}
 	}
 	c.flusher.stop()
+	c.unwatch()
 	if err := errors.Join(c.unmap(), c.config.Segment.Abandon()); err != nil {
 		t.Error(err)
 	}

@@ -20,6 +20,7 @@ func (c *Cache) Close() error {
 		errs = append(errs, v.abandon())
 	}
 	c.flusher.stop()
+	c.unwatch()
 	errs = append(errs, c.unmap())
 	if c.config.Segment != nil {
 		errs = append(errs, c.config.Segment.Close())

@@ -55,6 +55,7 @@ type Snapshot struct {
 	Block      int64 // bytes of a block
 	DirtyLimit int64 // bytes
 	Waiting    int64 // writes that wait for the dirty limit now
+	Lost       bool  // the segment is not where the next process looks for it
 	Nodes      []NodeStats
 	Volumes    map[backstore.Store]VolumeStats // by what Wrap has returned
 }
@@ -97,7 +98,7 @@ type FussyStats struct {
 func (c *Cache) Snapshot() Snapshot {
 	s := Snapshot{
 		Stats: c.counters(), Block: int64(c.geometry.BlockSize()), DirtyLimit: c.dirty.limit.Load(),
-		Waiting: c.waiting.Load(), Nodes: make([]NodeStats, c.config.Layout.Nodes),
+		Waiting: c.waiting.Load(), Lost: c.lost.Load(), Nodes: make([]NodeStats, c.config.Layout.Nodes),
 	}
 	sums, units := make([]VolumeStats, c.config.LUs), []cache.LUStats(nil)
 	for i := range c.parts {

@@ -102,6 +102,7 @@ func (a *assembly) openCache() error {
 		if err := makeSegmentDir(a.cfg.Cache.Segment); err != nil {
 			return err
 		}
+		warnOfContainer(a.cfg.Cache.Segment, a.log)
 	}
 	o.Logger, o.Progress = a.log, cacheProgress(a.log)
 	a.cacheSize = conf.Size(o.PerNode * int64(len(a.topology.Nodes)))

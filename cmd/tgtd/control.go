@@ -83,6 +83,9 @@ func (s *source) Status() control.Status {
 	}
 	status.RDMA = s.daemon.rdmaStatus()
 	status.Warnings, status.QoS = s.daemon.warnings(), s.qosStatus()
+	if cached.Lost {
+		status.Warnings = append(status.Warnings, "cache: the segment was removed, renamed or replaced: a crash loses what is not written; stop in order and start again")
+	}
 	for _, n := range s.daemon.Sessions() {
 		status.Sessions = append(status.Sessions, sessionOf(n))
 	}
@@ -127,7 +130,7 @@ func (s *source) cache(c *tier.Snapshot) *control.Cache {
 		Hits: c.Hits, Misses: c.Misses, HitRatio: control.Ratio(c.Hits, c.Misses),
 		Bypassed: c.Bypassed, Waits: c.Waits, Evictions: c.Evictions, Copies: c.Copies, FillErrors: c.FillFails,
 		FlushedBytes: c.Flushed, FlushErrors: c.FlushErrors, ThrottledWrites: c.Throttled, WaitingWrites: c.Waiting,
-		ReadAheadBytes: c.ReadAhead, Nodes: []control.Node{}, Attach: attachOf(s.daemon.cache.Attached()),
+		ReadAheadBytes: c.ReadAhead, SegmentLost: c.Lost, Nodes: []control.Node{}, Attach: attachOf(s.daemon.cache.Attached()),
 	}
 	nodes, threshold := s.daemon.cache.Forwarding()
 	for i, n := range c.Nodes {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -84,5 +85,41 @@ func warnOfSegments(dir, stateDir string, log *slog.Logger) {
 		}
 		log.Warn("the state directory is new, but there is a cache segment of another: if its server is meant, stop, and start with that state directory (--state-dir); its volumes lack what is unwritten",
 			"state-dir", stateDir, "segment", d.Path, "unwritten", arena.Bytes(d.Dirty), "server", d.Identity)
+	}
+}
+
+// containersOwn says why what is kept in dir goes with the container that tgtd runs
+// in, as far as mountinfo (proc(5), /proc/self/mountinfo) tells; "" if it does not.
+// Container runtimes mount a tmpfs of their own on /dev/shm and call it "shm", with
+// 64 MiB unless they are told otherwise; that of the machine is called "tmpfs".
+func containersOwn(mountinfo, dir string) string {
+	best, own := -1, ""
+	for line := range strings.Lines(mountinfo) {
+		fields, more, ok := strings.Cut(line, " - ")
+		place, kind := strings.Fields(fields), strings.Fields(more)
+		if !ok || len(place) < 5 || len(kind) < 3 {
+			continue
+		}
+		at := place[4]
+		if below := strings.TrimSuffix(at, "/") + "/"; dir != at && !strings.HasPrefix(dir, below) || len(at) < best {
+			continue // the last of those at one place covers the others
+		}
+		best, own = len(at), ""
+		if kind[0] == "tmpfs" && (kind[1] == "shm" || strings.Contains(","+kind[2]+",", ",size=65536k,")) {
+			own = fmt.Sprintf("%s is a tmpfs called %q with %s", at, kind[1], kind[2])
+		}
+	}
+	return own
+}
+
+// warnOfContainer says at the start that a segment will not outlive the container.
+func warnOfContainer(dir string, log *slog.Logger) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return // a container without /proc: nothing is known
+	}
+	if why := containersOwn(string(mounts), dir); why != "" {
+		log.Warn("the cache segment lies in memory that a container has for itself: what write: back has acknowledged is lost when the container ends, as it does when tgtd is killed there. Give the container the machine's (docker run --ipc=host, or --volume /dev/shm/lunar:/dev/shm/lunar), or use write: through",
+			"segment", dir, "found", why)
 	}
 }

@@ -60,3 +60,27 @@ func TestSegmentDir(t *testing.T) {
 		}
 	}
 }
+
+// TestContainersOwn: memory that ends with a container is told from the machine's.
+func TestContainersOwn(t *testing.T) {
+	const (
+		machine = "22 28 0:20 / /proc rw - proc proc rw\n31 22 0:25 / /dev/shm rw,nosuid,nodev shared:4 - tmpfs tmpfs rw,inode64\n28 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+		docker  = "800 700 0:50 / / rw,relatime master:1 - overlay overlay rw,lowerdir=/a\n801 800 0:52 / /dev rw,nosuid - tmpfs tmpfs rw,size=65536k,mode=755\n810 801 0:60 / /dev/shm rw,nosuid,nodev,noexec - tmpfs shm rw,size=65536k,inode64\n"
+		larger  = "801 800 0:52 / /dev rw - tmpfs tmpfs rw,size=65536k\n810 801 0:60 / /dev/shm rw - tmpfs shm rw,size=8388608k\n"
+		host    = "801 800 0:52 / /dev rw - tmpfs tmpfs rw,size=65536k\n810 801 0:25 / /dev/shm rw - tmpfs tmpfs rw,inode64\n"
+		volume  = docker + "811 810 0:25 /lunar /dev/shm/lunar rw - tmpfs tmpfs rw,inode64\n"
+		covered = docker + "812 801 0:25 / /dev/shm rw - tmpfs tmpfs rw\n"
+	)
+	for _, test := range []struct {
+		mounts, dir string
+		own         bool
+	}{
+		{machine, "/dev/shm/lunar", false}, {docker, "/dev/shm/lunar", true}, {larger, "/dev/shm/lunar", true}, {larger, "/dev/shm", true},
+		{host, "/dev/shm/lunar", false}, {volume, "/dev/shm/lunar", false}, {volume, "/dev/shm/lunar2", true}, {covered, "/dev/shm/lunar", false},
+		{docker, "/mnt/huge", false}, {docker, "/dev/lunar", true}, {"", "/dev/shm/lunar", false}, {"damaged - \n", "/", false},
+	} {
+		if why := containersOwn(test.mounts, test.dir); (why != "") != test.own {
+			t.Errorf("%s in\n%s: found %q, expected %t", test.dir, test.mounts, why, test.own)
+		}
+	}
+}

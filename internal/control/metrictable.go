@@ -120,6 +120,13 @@ var cacheMetrics = []metric{
 		ofCache(func(c *Cache) float64 { return float64(c.WaitingWrites) })},
 	{"lunar_cache_read_ahead_bytes_total", "bytes", "Data read ahead of sequential readers.", counter, nil,
 		ofCache(func(c *Cache) float64 { return float64(c.ReadAheadBytes) })},
+	{"lunar_cache_segment_lost", "", "1 when the segment was removed, renamed or replaced while it is in use: a crash loses what is dirty.", gauge, nil,
+		ofCache(func(c *Cache) float64 {
+			if c.SegmentLost {
+				return 1
+			}
+			return 0
+		})},
 	{"lunar_cache_forward_threshold_bytes", "bytes", "Size from which a request is handed to the node of its data; absent if none is.", gauge, nil,
 		func(s *Status, emit emitter) {
 			if s.Cache != nil && s.Cache.ForwardThreshold != nil {
