@@ -10,9 +10,10 @@ STRESS     ?= 20
 SETUP      := scripts/setup/packages.sh
 
 # The tag rdma, with which iSER is built in, where the headers of the RDMA
-# libraries and a C compiler are. It is asked for when it is used: setup may have
-# installed them.
-RDMA        = $(shell printf '\043include <infiniband/verbs.h>\n\043include <rdma/rdma_cma.h>\n' | $(CC) -E -o /dev/null - 2>/dev/null && echo rdma)
+# libraries and a C compiler are. The shell asks for it when a line runs, within
+# double quotes: make expands a recipe before its first line has run, and that may
+# be the setup that installs the headers.
+RDMA       := $$(printf '\043include <infiniband/verbs.h>\n\043include <rdma/rdma_cma.h>\n' | $(CC) -E -o /dev/null - 2>/dev/null && echo rdma)
 
 # Arguments of `make run`, such as ARGS="-c conf/tgtd.yaml --log-level debug".
 ARGS       ?=
@@ -32,7 +33,7 @@ run: ## build and serve (installs missing packages as root, else names them)
 build: ## build tgtd and tgtload into build/ (with iSER where its headers are or can be installed)
 	@$(SETUP) rdma
 	@mkdir -p $(BUILD)
-	$(GO) build -tags '$(RDMA)' -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+	$(GO) build -tags "$(RDMA)" -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 
 test: setup vet lint race conformance lab ## everything: vet, lint, unit tests with -race, conformance, qemu-img, VM lab
 	@echo "make test: all passed"
@@ -41,21 +42,21 @@ setup:
 	@$(SETUP) test
 
 vet: ## go vet
-	$(GO) vet -tags '$(RDMA)' ./...
+	$(GO) vet -tags "$(RDMA)" ./...
 
 lint: ## gofmt, staticcheck, and the project's own rules
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
-	$(GO) run $(STATICCHECK) -tags '$(RDMA)' ./...
+	$(GO) run $(STATICCHECK) -tags "$(RDMA)" ./...
 	$(GO) test ./internal/lint
 
 unit: ## unit tests
-	$(GO) test -tags '$(RDMA)' ./...
+	$(GO) test -tags "$(RDMA)" ./...
 
 race: ## unit tests with the race detector and the invariants that production leaves out
-	$(GO) test -race -timeout 20m -tags 'invariants $(RDMA)' ./...
+	$(GO) test -race -timeout 20m -tags "invariants $(RDMA)" ./...
 
 stress: ## unit tests of the concurrent packages again and again
-	$(GO) test -race -timeout 60m -tags 'invariants $(RDMA)' -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./iser/... ./target/
+	$(GO) test -race -timeout 60m -tags "invariants $(RDMA)" -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./iser/... ./target/
 
 fuzz: ## every fuzz target for FUZZTIME (5s)
 	@grep -rl --include=*_test.go '^func Fuzz' . | sort | while read -r file; do \
