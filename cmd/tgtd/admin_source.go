@@ -18,7 +18,7 @@ func (s *source) Running() (string, error) {
 	live := s.daemon.rules().Live
 	cfg.QoS.Rules, cfg.QoS.Groups, cfg.QoS.Overcommit = live.Rules, live.Groups, live.Overcommit
 	text, err := conf.Print(&cfg)
-	return string(text), err
+	return commented(s.daemon.drift()) + string(text), err
 }
 
 // Kick implements control.Source.

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,35 +114,39 @@ func (a *applier) reloadUntil(stop, hangups <-chan struct{}) {
 	}
 }
 
-// reload reads the file that the daemon was started with again, and logs what
-// has come of it.
+// reload reads the file that the daemon was started with again, and logs what has come
+// of it, in a line as each change has it; what is wrong has lines of its own.
 func (a *applier) reload() {
-	name := a.serve.Config
-	if name == "" {
-		a.log.Error("SIGHUP: the server was started without a configuration file, so that there is none to apply")
-		return
-	}
-	cfg, warnings, err := a.serve.load(a.dir)
-	if err != nil {
-		a.refused(asRefusal(name, err))
-		return
-	}
-	applied, err := a.apply(request{name: name, warnings: warnings}, cfg)
-	if err != nil {
+	changed := control.Change{What: "SIGHUP: apply " + a.serve.Config, By: "signal"}
+	applied, err := a.again()
+	if changed.Err = err; err != nil {
 		a.refused(err)
-		return
 	}
 	for _, w := range applied.Warnings {
 		a.log.Warn("configuration", "at", w)
 	}
-	a.log.Info("SIGHUP: configuration applied", "file", name, "changes", applied.Changes)
+	changed.Result = strings.Join(applied.Changes, "; ")
+	changed.Log(a.log)
+}
+
+// again puts the file that the daemon was started with into force.
+func (a *applier) again() (control.Applied, error) {
+	name := a.serve.Config
+	if name == "" {
+		return control.Applied{}, errors.New("the server was started without a configuration file, so that there is none to apply")
+	}
+	cfg, warnings, err := a.serve.load(a.dir)
+	if err != nil {
+		return control.Applied{}, asRefusal(name, err)
+	}
+	return a.apply(request{name: name, warnings: warnings}, cfg)
 }
 
 // refused logs each reason for which nothing was changed.
 func (a *applier) refused(err error) {
-	refusal, ok := err.(*control.Refusal)
-	if !ok {
-		a.log.Error("SIGHUP: nothing was changed", "err", err)
+	var refusal *control.Refusal
+	if !errors.As(err, &refusal) || len(refusal.Reasons) == 0 {
+		a.log.Error("SIGHUP: nothing was changed", "reason", err)
 		return
 	}
 	for _, r := range refusal.Reasons {
@@ -174,7 +181,7 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 	}
 	impacts := conf.Impacts(a.daemon.config.Load(), cfg, a.facts())
 	out := a.outlook(plan, cfg)
-	out.Impacts = impactsOf(impacts, r.allowed)
+	out.Impacts, out.Drift = impactsOf(impacts, r.allowed), a.lastingDrift()
 	for _, w := range r.warnings {
 		out.Warnings = append(out.Warnings, w.String())
 	}
@@ -187,7 +194,7 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 		for _, v := range c.reopenings() {
 			out.Changes = append(out.Changes, "volume "+v.Name+": to be opened anew")
 		}
-		out.Lasting = "Nothing was changed."
+		out.Lasting, out.DryRun = "Nothing was changed.", true
 		return out, nil
 	}
 	if err := refusal(what+": it would destroy what is in use", impacts, r.allowed); err != nil {
@@ -198,11 +205,18 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 	}
 	if r.name == a.serve.Config {
 		a.daemon.qos.reconfigured(configuredSet(&cfg.QoS))
+		a.daemon.file.Store(cfg)
 	}
 	out.Warnings = append(out.Warnings, a.keepApplied()...)
 	out.Changes = append(out.Changes, c.did...)
 	out.Note, out.Lasting = c.admitted.Note, a.lasting(r.name)
 	return out, nil
+}
+
+// lastingDrift is what a file does not undo: drains, and access states that it does not
+// change.
+func (a *applier) lastingDrift() []control.Drift {
+	return slices.DeleteFunc(a.daemon.drift(), func(d control.Drift) bool { return d.Kind == "configuration" || d.Kind == "qos" })
 }
 
 // lasting says how long a file's configuration lasts.

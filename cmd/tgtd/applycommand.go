@@ -83,6 +83,9 @@ func (k applyCommand) tell(c console, applied *control.Applied) {
 			fmt.Fprintf(c.out, "  session %s\n", printable(s))
 		}
 	}
+	for _, d := range applied.Drift {
+		fmt.Fprintf(c.out, "stays as changed at run time: %s: %s\n", d.Kind, printable(d.What))
+	}
 	fmt.Fprintln(c.out, applied.Lasting)
 }
 

@@ -161,7 +161,7 @@ func TestHangupObjects(t *testing.T) {
 	}
 	hangUp([]string{"ram, size: 1MiB", "ram, size: 2MiB", "{luns: {0: ram}}", "{luns: {0: rum}}"}, "nothing was changed")
 	l.sense(c, 0, 0, 0)
-	hangUp([]string{"ram, size: 1MiB", "ram, size: 2MiB", "{luns: {0: ram}}", "{luns: {0: ram, 1: file}}"}, "configuration applied")
+	hangUp([]string{"ram, size: 1MiB", "ram, size: 2MiB", "{luns: {0: ram}}", "{luns: {0: ram, 1: file}}"}, "outcome=done")
 	told := [][2]byte{senseOf(t, c, 0), senseOf(t, c, 0)}
 	if !slices.Contains(told, [2]byte{0x2a, 0x09}) || !slices.Contains(told, [2]byte{0x3f, 0x0e}) {
 		t.Errorf("found unit attentions %x, expected that capacity and LUNs have changed", told)

@@ -57,6 +57,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 	}
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)
+	a.daemon.file.Store(cfg)
 	if a.topology, err = topologyFor(&cfg.Server, log); err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ type daemon struct {
 
 	noting   sync.Mutex
 	config   atomic.Pointer[conf.Config] // that is running
+	file     atomic.Pointer[conf.Config] // of the file that the server was started with, as it was read last
 	assembly *assembly                   // of what is running; whoever changes it holds applier.changing
 	output   *output                     // of the log; nil: it cannot change
 }

@@ -82,6 +82,7 @@ func (s *source) Status() control.Status {
 		status.Targets = append(status.Targets, targetOf(t))
 	}
 	status.RDMA = s.daemon.rdmaStatus()
+	status.Drift = s.daemon.drift()
 	status.Warnings, status.QoS = s.daemon.warnings(), s.qosStatus()
 	if cached.Lost {
 		status.Warnings = append(status.Warnings, "cache: the segment was removed, renamed or replaced: a crash loses what is not written; stop in order and start again")

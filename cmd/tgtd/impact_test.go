@@ -75,7 +75,7 @@ func TestHangupDestructive(t *testing.T) {
 	if out := l.tgtd(exitOK, "status"); !strings.Contains(out, "ram   ") {
 		t.Errorf("found no volume ram in\n%s", out)
 	}
-	hangUp(l.text, "configuration applied")
+	hangUp(l.text, "outcome=done")
 }
 
 // TestServeDestructive: a start is compared with what was in force last.

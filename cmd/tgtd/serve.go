@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lunar/conf"
+	"lunar/internal/control"
 )
 
 type serveCommand struct {
@@ -61,7 +62,7 @@ func (k serveCommand) Run(ctx context.Context, c console) (err error) {
 	announce(c.out, cfg, s.Server)
 	log.Info("ready", "version", version, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
 	changes.reloadUntil(stop, hangups)
-	log.Info("stopping")
+	control.Change{What: "stop the server", By: "signal"}.Log(log)
 	changes.end()
 	return shutDown(s, log)
 }

@@ -20,6 +20,9 @@ func render(w io.Writer, s *control.Status, per string) {
 	for _, warning := range s.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", printable(warning))
 	}
+	for _, d := range s.Drift {
+		fmt.Fprintf(w, "differs from the configuration file: %s: %s\n", d.Kind, printable(d.What))
+	}
 	renderVolumes(w, s, per)
 	if s.Cache != nil {
 		renderCache(w, s.Cache, per)

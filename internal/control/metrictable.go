@@ -18,6 +18,18 @@ var serverMetrics = []metric{
 		func(s *Status, emit emitter) { emit(float64(s.Server.Started.UnixMilli()) / 1000) }},
 	{"lunar_sessions", "", "Sessions that are open, discovery sessions included.", gauge, nil,
 		func(s *Status, emit emitter) { emit(float64(len(s.Sessions))) }},
+	{"lunar_config_drift", "", "Things in which the server is other than its configuration file says, as it was read last.", gauge, []string{"kind"},
+		func(s *Status, emit emitter) {
+			for _, kind := range DriftKinds {
+				n := 0
+				for _, d := range s.Drift {
+					if d.Kind == kind {
+						n++
+					}
+				}
+				emit(float64(n), kind)
+			}
+		}},
 	{"lunar_target_sessions", "", "Sessions of a target that are open.", gauge, []string{"target"},
 		func(s *Status, emit emitter) {
 			for i := range s.Targets {

@@ -128,7 +128,7 @@ func set[T any](to, from *T) {
 // File is a configuration file to be put into force.
 type File struct {
 	Name string `json:"name" minLength:"1" doc:"What messages call it: its absolute path, by which it is known for the one that the server was started with."`
-	Text string `json:"text" doc:"What is in it. Files that it names are read by the server."`
+	Text string `json:"text" audit:"-" doc:"What is in it. Files that it names are read by the server."`
 
 	DryRun bool `json:"dryRun,omitempty" doc:"Change nothing, and tell what would be changed."`
 
@@ -142,7 +142,17 @@ type Applied struct {
 	Warnings []string `json:"warnings" nullable:"false" doc:"What is doubtful in the file."`
 	Note     string   `json:"note,omitempty" doc:"What there is to say of the admission of the reservations."`
 	Impacts  []Impact `json:"impacts" nullable:"false" doc:"What of that is not harmless, the worst first."`
+	Drift    []Drift  `json:"drift" nullable:"false" doc:"What is changed at run time and stays so."`
+	DryRun   bool     `json:"dryRun,omitempty" doc:"Nothing was changed."`
 	Lasting  string   `json:"lasting" doc:"How long what is in force lasts, in words."`
+}
+
+// outcome is for the log.
+func (a Applied) outcome() string {
+	if a.DryRun {
+		return "a dry run: nothing was changed"
+	}
+	return strings.Join(a.Changes, "; ")
 }
 
 // Impact is what a change does to those who use the server, and to their data.
@@ -154,6 +164,15 @@ type Impact struct {
 	Volume    string   `json:"volume,omitempty" doc:"Name that allowShrink has to have."`
 	Permitted bool     `json:"permitted" doc:"Whether it would be done."`
 }
+
+// Drift is something in which a server is other than its configuration file says.
+type Drift struct {
+	Kind string `json:"kind" enum:"configuration,qos,access,drain" doc:"configuration: a key, by another file or an older state of it; the others: by tgtd qos, alua and drain, or initiators."`
+	What string `json:"what" doc:"What it is, in words."`
+}
+
+// DriftKinds are the kinds of Drift.
+var DriftKinds = []string{"configuration", "qos", "access", "drain"}
 
 // Fields of a File that allow what is destructive, as Impact and the places of reasons
 // name them. That of a volume is below NeedsShrink: allowShrink.disk.

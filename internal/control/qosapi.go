@@ -53,11 +53,13 @@ func change[I, O any](api huma.API, id, method, path, summary string, do func(*I
 // changeAs adds the operation that op describes, which can be refused.
 func changeAs[I, O any](api huma.API, op huma.Operation, do func(*I) (O, error)) {
 	huma.Register(api, op,
-		func(_ context.Context, in *I) (*answer[O], error) {
+		func(ctx context.Context, in *I) (*answer[O], error) {
+			noteInput(ctx, in)
 			body, err := do(in)
 			if err != nil {
 				return nil, refusal(err)
 			}
+			noteResult(ctx, body)
 			return &answer[O]{body}, nil
 		})
 }

@@ -109,7 +109,7 @@ func Serve(c Config) (*Server, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.socket = s.serve(socket, newAPI(c, metrics), applyBody(c.MaxFile))
+	s.mu.socket = s.serve(socket, audited(newAPI(c, metrics), c.Logger), applyBody(c.MaxFile))
 	return s, nil
 }
 
@@ -165,11 +165,12 @@ func (s *Server) closeMetrics() {
 	}
 }
 
-func (s *Server) serve(l net.Listener, mux *http.ServeMux, body int64) *http.Server {
+func (s *Server) serve(l net.Listener, mux http.Handler, body int64) *http.Server {
 	h := &http.Server{
 		Handler:           bounds(mux, body),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader,
+		ConnContext:    withPeer,
 		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	limited := bound(l, maxConnections)

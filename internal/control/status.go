@@ -11,6 +11,7 @@ type Status struct {
 	Volumes  []Volume     `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
 	Targets  []Target     `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
 	Sessions []Session    `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
+	Drift    []Drift      `json:"drift,omitempty" doc:"In what the server is other than its configuration file says, as it was read last."`
 	Warnings []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
 	QoS      *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`
 }

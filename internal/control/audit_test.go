@@ -1,0 +1,130 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// lines is a log that two goroutines may use.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// take returns what was logged, and forgets it.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.b.Reset()
+	return l.b.String()
+}
+
+// bodies are requests that the sample takes, by operation.
+var bodies = map[string]string{
+	"put-qos": `{"rules":[]}`, "put-qos-rule": `{"name":"v","initiators":["*"]}`, "patch-qos-rule": `{"weight":2}`, "delete-qos-rule": "",
+	"post-apply": `{"name":"f","text":"hunter2"}`, "patch-alua": `{"state":"standby"}`, "clear-reservations": "",
+	"post-kick": `{"initiator":"iqn.x"}`, "post-drain": `{"portal":"a"}`, "post-rescan": "", "post-detach": `{"discard":true}`,
+}
+
+// TestAudit: every operation of the API that may change something leaves one line that
+// says what, by whom and what has come of it, also when it is refused or not understood.
+func TestAudit(t *testing.T) {
+	log := &lines{}
+	socket := filepath.Join(t.TempDir(), SocketName)
+	s := start(t, Config{Socket: socket, Source: fixed(sample()), MaxFile: 1 << 20, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	client := &http.Client{Transport: transport}
+	_, _, text := request(t, client, http.MethodGet, "http://x/openapi.json")
+	var document struct {
+		Paths map[string]map[string]struct{ OperationID string }
+	}
+	if err := json.Unmarshal([]byte(text), &document); err != nil {
+		t.Fatal(err)
+	}
+	send := func(method, path, body string) (int, string) {
+		t.Helper()
+		log.take()
+		r, err := http.NewRequest(method, "http://x"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		rsp, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rsp.Body.Close()
+		return rsp.StatusCode, path
+	}
+	expect := func(method, path string, status int) {
+		t.Helper()
+		stop := fmt.Sprintf(`by="pid %d, uid %d (`, os.Getpid(), os.Getuid())
+		outcome := "outcome=done"
+		if status >= 400 {
+			outcome = "outcome=refused reason="
+		}
+		got := awaitLine(log)
+		if strings.Count(got, "\n") != 1 || !strings.Contains(got, "msg=change") || !strings.Contains(got, method+" "+path) || !strings.Contains(got, stop) || !strings.Contains(got, outcome) {
+			t.Errorf("%s %s, status %d: found %q, expected one line with %q, who asked and %q", method, path, status, got, method+" "+path, outcome)
+		}
+		if strings.Contains(got, "hunter2") {
+			t.Errorf("the text of a file is logged: %q", got)
+		}
+	}
+	seen := 0
+	for path, methods := range document.Paths {
+		for method, op := range methods {
+			method = strings.ToUpper(method)
+			if method == http.MethodGet {
+				continue
+			}
+			body, known := bodies[op.OperationID]
+			if !known {
+				t.Errorf("%s %s: found operation %q, expected that this test has a request of it", method, path, op.OperationID)
+			}
+			seen++
+			path = strings.NewReplacer("{name}", "v", "{group}", "a").Replace(path)
+			status, at := send(method, path, body)
+			expect(method, at, status)
+			status, at = send(method, path, "[")
+			expect(method, at, status)
+		}
+	}
+	if seen != len(bodies) {
+		t.Errorf("found %d operations that change something, expected %d", seen, len(bodies))
+	}
+	status, at := send(http.MethodDelete, "/v1/status", "")
+	expect(http.MethodDelete, at, status)
+	request(t, client, http.MethodGet, "http://x/v1/status")
+	if got := log.take(); got != "" {
+		t.Errorf("a request that only reads is logged: %q", got)
+	}
+	stop(s)
+}
+
+// awaitLine waits for a line: the client has its answer before the log has it.
+func awaitLine(l *lines) string {
+	for {
+		if text := l.take(); text != "" {
+			return text
+		}
+	}
+}
