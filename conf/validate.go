@@ -250,7 +250,7 @@ func (d *decoder) validateVolumes(c *Config) {
 }
 
 // stateNames are what tgtd calls its own files and directories in the state directory.
-var stateNames = []string{"applied.json", "atomic", "control.sock", "identifying", "identity", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock"}
+var stateNames = []string{"applied.json", "atomic", "control.sock", "identifying", "identity", "protection", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock"}
 
 // outside reports a relative path that is taken by the server's own state.
 func (d *decoder) outside(path, value string) {

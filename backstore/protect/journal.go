@@ -19,6 +19,8 @@ import (
 //	24    8  size of the volume in bytes
 //	32    8  size of a region in bytes
 //	40    4  CRC32C of the bytes before
+//	64   16  identity, random; files of earlier versions get one when they are opened
+//	80    4  CRC32C of the identity
 //	4096     one bit for each region, the lowest of the first byte first
 //	8192     tuples, inverted
 const (

@@ -14,7 +14,8 @@ import (
 // Config says what to protect, and how.
 type Config struct {
 	Data   backstore.Store // of whole logical blocks; the store takes it over
-	Path   string          // of the sidecar file; it is made if there is none
+	Path   string          // of the sidecar file; it is made if there is none and ID is zero
+	ID     ID              // that the sidecar file must have; zero: any, or none yet
 	Type   Type
 	Block  int          // size of a logical block in bytes
 	Logger *slog.Logger // nil is slog.Default
@@ -24,6 +25,7 @@ type Config struct {
 // whole logical blocks.
 type Store struct {
 	shape   shape // but for its size, which changes
+	id      ID
 	data    backstore.Store
 	tuples  backstore.Store
 	regions *regions
@@ -71,6 +73,9 @@ func (s *Store) open(c Config) (err error) {
 	if info.Size%int64(c.Block) != 0 {
 		return fmt.Errorf("found %d bytes, expected whole blocks of %d", info.Size, c.Block)
 	}
+	if err := recognise(c.Path, c.ID); err != nil {
+		return err
+	}
 	if !info.ReadOnly {
 		if err := adopt(c.Path, s.shape); err != nil {
 			return fmt.Errorf("%s: %w", c.Path, err)
@@ -85,6 +90,9 @@ func (s *Store) open(c Config) (err error) {
 	log, err := openJournal(c.Path, s.shape)
 	if err != nil {
 		return errors.Join(err, s.tuples.Close())
+	}
+	if s.id, err = log.identify(info.ReadOnly); err != nil {
+		return errors.Join(err, log.close(), s.tuples.Close())
 	}
 	if err := s.recover(log, c.Logger); err != nil {
 		return errors.Join(err, log.close(), s.tuples.Close())
@@ -109,6 +117,10 @@ func (s *Store) bounds() backstore.Info {
 	}
 	return info
 }
+
+// ID is the identity of the sidecar file; zero if it has none yet and must not be
+// written.
+func (s *Store) ID() ID { return s.id }
 
 // Type is the protection type.
 func (s *Store) Type() Type { return s.shape.kind }

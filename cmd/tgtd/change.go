@@ -102,7 +102,7 @@ func (c *change) openVolume(v *conf.Volume) error {
 		return fmt.Errorf("volume %s: found the file or device of volume %s, which is configured no more: a volume keeps its name while it is open. Its initiators would see another disk, unless serial and naa are given. Apply the configuration without either first, then with volume %s",
 			v.Name, gone, v.Name)
 	}
-	for _, path := range missingFiles(v) {
+	for _, path := range c.daemon.assembly.missingFiles(v) {
 		c.undo = append(c.undo, func() error { return removed(path) })
 	}
 	lu, err := c.daemon.assembly.openVolume(v)
@@ -131,8 +131,8 @@ func (c *change) renamed(v *conf.Volume) string {
 }
 
 // missingFiles are the files of a volume that opening it would make.
-func missingFiles(v *conf.Volume) (out []string) {
-	paths := []string{v.Path, v.ProtectionFile}
+func (a *assembly) missingFiles(v *conf.Volume) (out []string) {
+	paths := []string{v.Path, v.ProtectionFile, a.shieldNote(v).path}
 	if v.Encryption != nil {
 		paths = append(paths, v.Encryption.HeaderFile)
 	}

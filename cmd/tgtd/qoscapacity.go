@@ -79,7 +79,7 @@ func (c *change) measure() error {
 		if c.old.Volume(v.Name) != nil || used[device] || configured[device] > 0 || c.beingClosed(v) != "" {
 			continue
 		}
-		for _, path := range missingFiles(v) {
+		for _, path := range c.daemon.assembly.missingFiles(v) {
 			c.undo = append(c.undo, func() error { return removed(path) })
 		}
 		volumes = append(volumes, *v)

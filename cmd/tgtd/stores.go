@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -150,7 +151,7 @@ func (a *assembly) resizeStore(v *conf.Volume, size int64) error {
 // forgetStore forgets what a volume was on that was removed while the server runs: one
 // of its name is new.
 func (a *assembly) forgetStore(v *conf.Volume) error {
-	return removed(recordFile(a.stateDir, v.Name).path)
+	return errors.Join(removed(recordFile(a.stateDir, v.Name).path), a.forgetShield(v))
 }
 
 // keepRecord returns what puts the record of a volume's store back.

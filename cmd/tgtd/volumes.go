@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	"lunar/backstore"
-	"lunar/backstore/protect"
+	"lunar/backstore/evidence"
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/internal/intent"
@@ -26,6 +26,9 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
 	seen, err := a.place(v)
+	if err == nil && seen.Intention == evidence.Forget {
+		err = a.forgetShield(v)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
@@ -85,21 +88,6 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 		store, err = a.shielded(v, store)
 	}
 	return store, behind, err
-}
-
-// shielded puts protection information around the store of a volume that is to
-// have it. On error the store is closed.
-func (a *assembly) shielded(v *conf.Volume, store backstore.Store) (backstore.Store, error) {
-	if v.Protection == 0 {
-		return store, nil
-	}
-	s, err := protect.Open(protect.Config{
-		Data: store, Path: v.ProtectionFile, Type: protect.Type(v.Protection), Block: v.BlockSize, Logger: a.log,
-	})
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return s, nil
 }
 
 // openStore opens the volume's store. That of a volume with write: sync is as any other: its logical unit has

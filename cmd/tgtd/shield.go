@@ -1,0 +1,75 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"lunar/backstore"
+	"lunar/backstore/protect"
+	"lunar/conf"
+	"lunar/internal/durable"
+)
+
+// shieldNote is what the state directory keeps of the file with a volume's protection
+// information: without the file, damage of the data would not be noticed.
+type shieldNote struct {
+	ID string `json:"id"` // of the file, in hexadecimal digits
+}
+
+func (n *shieldNote) id() (id protect.ID, err error) {
+	if n == nil {
+		return id, nil
+	}
+	raw, err := hex.DecodeString(n.ID)
+	if err != nil || len(raw) != len(id) {
+		return id, fmt.Errorf("found %q, expected %d hexadecimal digits", n.ID, 2*len(id))
+	}
+	return protect.ID(raw), nil
+}
+
+func (a *assembly) shieldNote(v *conf.Volume) keptFile[shieldNote] {
+	return keptOf[shieldNote](a, "protection", v)
+}
+
+// forgetShield forgets which file has a volume's protection information.
+func (a *assembly) forgetShield(v *conf.Volume) error { return durable.Remove(a.shieldNote(v).path) }
+
+// shielded puts protection information around the store of a volume that is to
+// have it. On error the store is closed.
+func (a *assembly) shielded(v *conf.Volume, store backstore.Store) (backstore.Store, error) {
+	if v.Protection == 0 {
+		return store, nil
+	}
+	file := a.shieldNote(v)
+	s, known, err := a.openShield(v, file, store)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	if id := s.ID(); id != known {
+		if err := file.save(&shieldNote{id.String()}); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+	}
+	return s, nil
+}
+
+// openShield opens the protection information that the volume had, known, or what
+// there is for one that had none. On error the store stays open.
+func (a *assembly) openShield(v *conf.Volume, file keptFile[shieldNote], store backstore.Store) (s *protect.Store, known protect.ID, err error) {
+	note, err := file.load()
+	if err == nil {
+		known, err = note.id()
+	}
+	if err != nil {
+		return nil, known, fmt.Errorf("identity of its protection information: %w; if %s is the volume's, remove the file in the state directory", err, v.ProtectionFile)
+	}
+	s, err = protect.Open(protect.Config{
+		Data: store, Path: v.ProtectionFile, Type: protect.Type(v.Protection), Block: v.BlockSize, ID: known, Logger: a.log,
+	})
+	if errors.Is(err, protect.ErrNotIts) {
+		err = fmt.Errorf("%w. Put the file back that the volume had; or, if the volume is to be served with the protection information that is there, or with none for all blocks until they are written, so that damage of them is not noticed: remove %s",
+			err, file.path)
+	}
+	return s, known, err
+}
