@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
@@ -29,9 +30,10 @@ type decoder struct {
 	at       map[string]position // the value of every key, by path
 	problems []Problem
 	warnings []Warning
-	secrets  bool              // the file itself holds a secret
-	shared   map[string]Access // what targets say for the rules that do not
-	masked   map[string]string // how paths are shown that have names which are not
+	secrets  bool                  // the file itself holds a secret
+	shared   map[string]Access     // what targets say for the rules that do not
+	groupOf  map[string]*AuthGroup // by name, while rules that join objects are applied
+	masked   map[string]string     // how paths are shown that have names which are not
 }
 
 // problem describes what stands at path, or at the nearest enclosing key that
@@ -151,14 +153,13 @@ func (n node) scalar() (string, bool) {
 
 // entries lists the keys of a mapping. Duplicates are reported, by what shown
 // makes of their names, and left out; no value counts as an empty mapping. It is
-// false for anything else.
-func (d *decoder) entries(n node, expected string, shown func(name string) string) ([]node, bool) {
+// false for anything else, which the caller reports.
+func (d *decoder) entries(n node, shown func(name string) string) ([]node, bool) {
 	if n.missing() {
 		return nil, true
 	}
 	pairs, ok := n.ast.(ast.MapNode)
 	if !ok {
-		d.fail(n.path, n.kind(), expected)
 		return nil, false
 	}
 	var out []node
@@ -209,16 +210,19 @@ func (d *decoder) failAt(at position, path, found, expected string) {
 // mapping reads the known keys of n and reports the others. It is false if n
 // is no mapping.
 func (d *decoder) mapping(n node, known fields) bool {
-	names := slices.Sorted(maps.Keys(known))
-	shown := func(name string) string { return shownKey(name, names) }
-	entries, ok := d.entries(n, "a mapping with the keys "+strings.Join(names, ", "), shown)
+	names := sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(known)) })
+	shown := func(name string) string { return shownKey(name, names()) }
+	entries, ok := d.entries(n, shown)
+	if !ok {
+		d.fail(n.path, n.kind(), "a mapping with the keys "+strings.Join(names(), ", "))
+	}
 	for _, e := range entries {
 		name := n.step(e)
 		if set, ok := known[name]; ok {
 			set(d, e)
 			continue
 		}
-		d.failAt(e.key, below(n.path, shown(name)), "an unknown key", suggestion(name, names))
+		d.failAt(e.key, below(n.path, shown(name)), "an unknown key", suggestion(name, names()))
 	}
 	return ok
 }
@@ -240,7 +244,10 @@ type naming struct {
 // others, in brackets.
 func (d *decoder) named(n node, want naming, each func(name string, n node)) {
 	number := 0
-	entries, _ := d.entries(n, "a mapping from names to definitions", func(string) string { return unnamed })
+	entries, ok := d.entries(n, func(string) string { return unnamed })
+	if !ok {
+		d.fail(n.path, n.kind(), "a mapping from names to definitions")
+	}
 	for _, e := range entries {
 		number++
 		name := n.step(e)

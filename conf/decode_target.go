@@ -112,7 +112,7 @@ func luns(to *[]LUN) setter {
 			*to = append([]LUN{}, *to...) // not nil: the key is there
 			return
 		}
-		entries, _ := d.entries(n, "", func(string) string { return unnamed })
+		entries, _ := d.entries(n, func(string) string { return unnamed })
 		for _, e := range entries {
 			l := LUN{LUN: noLUN}
 			var ok bool

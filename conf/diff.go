@@ -140,17 +140,19 @@ func isNested(t reflect.Type) bool {
 
 // objects compares objects by name.
 func (c *comparison) objects(path []string, a, b reflect.Value) {
+	before, after := byName(a), byName(b)
 	for i := range a.Len() {
-		one := a.Index(i)
-		if other, ok := byName(b, nameOf(one)); ok {
-			c.structs(slices.Concat(path, []string{nameOf(one)}), one, other)
+		name := nameOf(a.Index(i))
+		if other, ok := after[name]; ok {
+			c.structs(slices.Concat(path, []string{name}), a.Index(i), other)
 		} else {
-			c.differs(slices.Concat(path, []string{nameOf(one)}), "it", nothing)
+			c.differs(slices.Concat(path, []string{name}), "it", nothing)
 		}
 	}
 	for i := range b.Len() {
-		if _, ok := byName(a, nameOf(b.Index(i))); !ok {
-			c.differs(slices.Concat(path, []string{nameOf(b.Index(i))}), nothing, "it")
+		name := nameOf(b.Index(i))
+		if _, ok := before[name]; !ok {
+			c.differs(slices.Concat(path, []string{name}), nothing, "it")
 		}
 	}
 }
@@ -183,13 +185,12 @@ func (c *comparison) differs(path []string, running, file string) {
 
 func nameOf(object reflect.Value) string { return object.FieldByName("Name").String() }
 
-func byName(objects reflect.Value, name string) (reflect.Value, bool) {
+func byName(objects reflect.Value) map[string]reflect.Value {
+	all := make(map[string]reflect.Value, objects.Len())
 	for i := range objects.Len() {
-		if nameOf(objects.Index(i)) == name {
-			return objects.Index(i), true
-		}
+		all[nameOf(objects.Index(i))] = objects.Index(i)
 	}
-	return reflect.Value{}, false
+	return all
 }
 
 // words write choices of the scheduler and of batching as a file does.

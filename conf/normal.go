@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -71,20 +72,22 @@ func (c *Config) InStateDir(dir string) {
 	}
 }
 
-// AuthGroup returns the group of that name, or nil; the empty name has none.
-func (c *Config) AuthGroup(name string) *AuthGroup {
-	i := slices.IndexFunc(c.AuthGroups, func(g AuthGroup) bool { return g.Name == name })
-	if i < 0 {
+// named finds the object of a name in a list that is sorted by names, as those of
+// the normal form are; nil: there is none.
+func named[T any](sorted []T, name string, nameOf func(*T) string) *T {
+	i := sort.Search(len(sorted), func(i int) bool { return nameOf(&sorted[i]) >= name })
+	if i == len(sorted) || nameOf(&sorted[i]) != name {
 		return nil
 	}
-	return &c.AuthGroups[i]
+	return &sorted[i]
+}
+
+// AuthGroup returns the group of that name, or nil; the empty name has none.
+func (c *Config) AuthGroup(name string) *AuthGroup {
+	return named(c.AuthGroups, name, func(g *AuthGroup) string { return g.Name })
 }
 
 // PortalGroup returns the group of that name, or nil.
 func (c *Config) PortalGroup(name string) *PortalGroup {
-	i := slices.IndexFunc(c.PortalGroups, func(g PortalGroup) bool { return g.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &c.PortalGroups[i]
+	return named(c.PortalGroups, name, func(g *PortalGroup) string { return g.Name })
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"lunar/scheduler"
 )
@@ -108,16 +107,10 @@ func ParseRules(name string, data []byte, cost scheduler.Cost) ([]scheduler.Rule
 
 // tree parses the YAML syntax. An empty file has a nil tree.
 func (d *decoder) tree(data []byte) (ast.Node, bool) {
-	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	bodies, err := parseYAML(data, partEntries)
 	if err != nil {
 		d.syntaxError(err)
 		return nil, false
-	}
-	var bodies []ast.Node
-	for _, doc := range file.Docs {
-		if doc.Body != nil {
-			bodies = append(bodies, doc.Body)
-		}
 	}
 	switch len(bodies) {
 	case 0:

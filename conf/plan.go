@@ -1,7 +1,5 @@
 package conf
 
-import "slices"
-
 // Plan is what leads from the configuration that is running to a file's.
 type Plan struct {
 	Live    []Difference // what can be put into force while the server runs
@@ -103,20 +101,12 @@ func (d *Difference) Went() bool { return d.File == nothing }
 
 // Volume returns the volume of that name, or nil.
 func (c *Config) Volume(name string) *Volume {
-	i := slices.IndexFunc(c.Volumes, func(v Volume) bool { return v.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &c.Volumes[i]
+	return named(c.Volumes, name, func(v *Volume) string { return v.Name })
 }
 
 // Target returns the target of that name, or nil.
 func (c *Config) Target(name string) *Target {
-	i := slices.IndexFunc(c.Targets, func(t Target) bool { return t.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &c.Targets[i]
+	return named(c.Targets, name, func(t *Target) string { return t.Name })
 }
 
 // Change says what becomes of the key: "volumes.disk.size: 2GiB, was 1GiB".

@@ -82,6 +82,10 @@ func (ns *names) warnUnused(d *decoder) {
 // validate applies the rules that join several keys or objects. The model is
 // as the file has it: in file order, before normalize.
 func (d *decoder) validate(c *Config) {
+	d.groupOf = map[string]*AuthGroup{}
+	for i := range c.AuthGroups {
+		d.groupOf[c.AuthGroups[i].Name] = &c.AuthGroups[i]
+	}
 	groups := namesOf("auth-groups", c.AuthGroups, func(g *AuthGroup) string { return g.Name })
 	volumes := namesOf("volumes", c.Volumes, func(v *Volume) string { return v.Name })
 	portals := namesOf("portal-groups", c.PortalGroups, func(g *PortalGroup) string { return g.Name })
@@ -98,7 +102,7 @@ func (d *decoder) validate(c *Config) {
 	d.validateVolumes(c)
 	d.validateCache(c)
 	for i := range c.Targets {
-		d.validateTarget(&c.Targets[i], c, portals, groups, volumes)
+		d.validateTarget(&c.Targets[i], portals, groups, volumes)
 	}
 	d.validateQoS(c, volumes)
 	if len(c.Targets) == 0 {
@@ -114,7 +118,7 @@ func (d *decoder) validate(c *Config) {
 // validateDiscovery refuses what would have no effect: a discovery session is
 // told only of targets that its initiator may use anyway.
 func (d *decoder) validateDiscovery(c *Config) {
-	if g := c.AuthGroup(c.Discovery.AuthGroup); g != nil && g.Match.some() {
+	if g := d.groupOf[c.Discovery.AuthGroup]; g != nil && g.Match.some() {
 		d.fail("discovery.auth", "a group that has initiators or networks", "an auth-group with chap only")
 	}
 }
@@ -269,7 +273,7 @@ func (d *decoder) once(seen map[string]string, path, value, volume string) {
 	seen[value] = volume
 }
 
-func (d *decoder) validateTarget(t *Target, c *Config, portals, groups, volumes *names) {
+func (d *decoder) validateTarget(t *Target, portals, groups, volumes *names) {
 	path := "targets." + t.Name
 	for i, g := range t.PortalGroups {
 		portals.check(d, fmt.Sprintf("%s.portal-groups[%d]", path, i), g)
@@ -283,14 +287,14 @@ func (d *decoder) validateTarget(t *Target, c *Config, portals, groups, volumes 
 	groups.check(d, path+".auth-group", d.shared[t.Name].AuthGroup)
 	for i := range t.Access {
 		d.validateAccess(t, i, groups, volumes)
-		d.validateMatch(&t.Access[i], fmt.Sprintf("%s.access[%d]", path, i), c)
+		d.validateMatch(&t.Access[i], fmt.Sprintf("%s.access[%d]", path, i))
 	}
 }
 
 // validateMatch refuses two lists of the same kind: which of both would have
 // to match is easily taken for the wrong one.
-func (d *decoder) validateMatch(a *Access, path string, c *Config) {
-	g := c.AuthGroup(a.AuthGroup)
+func (d *decoder) validateMatch(a *Access, path string) {
+	g := d.groupOf[a.AuthGroup]
 	if g == nil {
 		return
 	}
