@@ -253,14 +253,14 @@ func (d *decoder) validateVolumes(c *Config) {
 	}
 }
 
-// stateNames are what tgtd calls its own files and directories in the state directory.
-var stateNames = []string{"applied.json", "atomic", "control.sock", "identifying", "identity", "protection", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock"}
+// StateNames are what tgtd calls its own files and directories in the state directory.
+var StateNames = []string{"applied.json", "atomic", "control.sock", "identifying", "identity", "protection", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock"}
 
 // outside reports a relative path that is taken by the server's own state.
 func (d *decoder) outside(path, value string) {
 	first, _, _ := strings.Cut(filepath.ToSlash(filepath.Clean(value)), "/")
-	if slices.Contains(stateNames, first) {
-		d.fail(path, quote(value), "a name in the state directory that is not one of the server's own: "+strings.Join(stateNames, ", "))
+	if slices.Contains(StateNames, first) {
+		d.fail(path, quote(value), "a name in the state directory that is not one of the server's own: "+strings.Join(StateNames, ", "))
 	}
 }
 

@@ -68,15 +68,10 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 	if err := a.openCache(); err != nil {
 		return nil, err
 	}
-	config, err := serverConfig(cfg, a.topology, log)
-	if err != nil {
-		return nil, err
-	}
-	if config.QoS, err = a.daemon.qos.settle(); err != nil {
-		return nil, err
-	}
-	spareProcessors(&a.cfg.Server)
-	if a.daemon.Server, err = target.NewServer(config); err != nil {
+	if err := a.openServer(); err != nil {
+		if a.daemon.cache != nil {
+			err = errors.Join(err, a.daemon.cache.Close())
+		}
 		return nil, err
 	}
 	if a.daemon.cache != nil {
@@ -93,6 +88,20 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		return nil, errors.Join(err, a.daemon.Shutdown(ctx))
 	}
 	return a.daemon, nil
+}
+
+// openServer makes the server, of no volumes and targets.
+func (a *assembly) openServer() error {
+	config, err := serverConfig(a.cfg, a.topology, a.log)
+	if err != nil {
+		return err
+	}
+	if config.QoS, err = a.daemon.qos.settle(); err != nil {
+		return err
+	}
+	spareProcessors(&a.cfg.Server)
+	a.daemon.Server, err = target.NewServer(config)
+	return err
 }
 
 func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (target.Config, error) {

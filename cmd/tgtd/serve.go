@@ -25,46 +25,62 @@ type serveCommand struct {
 }
 
 // Run serves until a signal comes or ctx ends, and returns nil if everything
-// that was acknowledged is stable.
+// that was acknowledged is stable. A start that fails leaves no file that it made.
 func (k serveCommand) Run(ctx context.Context, c console) (err error) {
 	stop, hangups, release := onSignal(ctx, c.err)
 	defer release()
-	dir, err := openStateDir(k.StateDir)
+	dir, err := pathOfStateDir(k.StateDir)
 	if err != nil {
 		return err
+	}
+	was := lookBefore(dir)
+	if err := makeStateDir(dir); err != nil {
+		return errors.Join(err, was.restore())
 	}
 	held, err := claimStateDir(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, held.release()) }()
+	started, err := k.serve(c, dir, was, stop, hangups)
+	if !started {
+		err = errors.Join(err, was.restore())
+	}
+	return err
+}
+
+// serve serves the state directory. A start that failed, and of which nothing is open
+// any more, is none.
+func (k serveCommand) serve(c console, dir string, was *before, stop, hangups <-chan struct{}) (started bool, err error) {
 	cfg, warnings, err := k.load(dir)
 	if err != nil {
-		return reported(err)
+		return false, reported(err)
 	}
+	was.look(cfg)
 	log, output := newLogger(c.err, cfg.Log)
 	for _, w := range warnings {
 		log.Warn("configuration", "at", w.String())
 	}
 	start, err := k.compare(cfg, dir, func(what string) { log.Warn("other than at the last start", "what", what) })
 	if err != nil {
-		return err
+		return false, err
 	}
 	s, err := start.assemble(cfg, dir, log)
 	if err != nil {
-		return err
+		return false, err
 	}
 	s.output = output
 	changes := newApplier(s, k, dir, log)
 	if err := changes.begin(controlSocket(k.Socket, dir), cfg); err != nil {
-		return errors.Join(err, shutDown(s, log))
+		unstable := shutDown(s, log)
+		return unstable != nil, errors.Join(err, unstable)
 	}
 	announce(c.out, cfg, s.Server)
 	log.Info("ready", "version", version, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
 	changes.reloadUntil(stop, hangups)
 	control.Change{What: "stop the server", By: "signal"}.Log(log)
 	changes.end()
-	return shutDown(s, log)
+	return true, shutDown(s, log)
 }
 
 // load reads the configuration that the flags name and applies the flags that

@@ -20,10 +20,14 @@ func openStateDir(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return dir, makeStateDir(dir)
+}
+
+func makeStateDir(dir string) error {
 	if err := durable.MakeDir(dir); err != nil {
-		return "", fmt.Errorf("state directory: %w (--state-dir chooses another)", err)
+		return fmt.Errorf("state directory: %w (--state-dir chooses another)", err)
 	}
-	return dir, nil
+	return nil
 }
 
 // pathOfStateDir returns the absolute path of the state directory that a flag
