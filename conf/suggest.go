@@ -20,6 +20,9 @@ func suggestion(name string, known []string) string {
 	return all
 }
 
+// Similar is the candidate that a name was probably meant to be.
+func Similar(name string, candidates []string) (string, bool) { return nearest(name, candidates) }
+
 // nearest is the candidate that needs the fewest edits, if those are few for
 // the length of the name.
 func nearest(name string, candidates []string) (string, bool) {

@@ -3,12 +3,14 @@ package target
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"lunar/target/login"
@@ -47,6 +49,7 @@ type loginPhase struct {
 	settings  *Settings
 	log       *slog.Logger
 
+	partial     map[string]bool // by what was traced: its last text goes on
 	negotiation *login.Negotiation
 	statSN      pdu.SN
 	cmdSN       pdu.SN // of the request that is being answered
@@ -61,7 +64,7 @@ func (s *Server) Login(transport LoginTransport, tag uint16) { s.login(transport
 
 // login is Login for a connection that a portal has accepted.
 func (s *Server) login(transport LoginTransport, tag uint16, portal any) {
-	p := &loginPhase{server: s, transport: transport, group: tag, portal: portal, settings: s.settings.Load(), statSN: 1}
+	p := &loginPhase{server: s, transport: transport, group: tag, portal: portal, settings: s.settings.Load(), statSN: 1, partial: map[string]bool{}}
 	p.log = s.log.With("address", transport.Remote().String())
 	offer := s.config.Offer
 	offer.MaxConnections = uint32(p.settings.Limits.MaxConnections)
@@ -92,11 +95,17 @@ func (p *loginPhase) complain(why error) {
 		p.log.Debug("connection closed before the login", "reason", why)
 		return
 	}
+	if left := errors.Is(why, io.EOF) || errors.Is(why, syscall.ECONNRESET); left && p.negotiation.Answered() {
+		why = fmt.Errorf("the initiator went away after the target's answer to its CHAP challenge: it does not accept the target's name or secret (mutual): %w", why)
+	}
 	r := &p.server.refusals
 	r.Lock()
 	defer r.Unlock()
-	r.log(p.log, slog.LevelWarn, "login failed", "initiator", p.negotiation.InitiatorName(),
-		"target", p.negotiation.TargetName(), "reason", why)
+	args := []any{"initiator", p.negotiation.InitiatorName(), "target", p.negotiation.TargetName()}
+	if user := p.negotiation.User(); user != "" {
+		args = append(args, "user", user)
+	}
+	r.log(p.log, slog.LevelWarn, "login failed", append(args, "reason", why)...)
 }
 
 // abandon closes a connection that does not come to full feature phase.
@@ -118,6 +127,7 @@ func (p *loginPhase) run() error {
 		req := (*pdu.LoginRequest)(bhs)
 		p.cmdSN = bhs.CmdSN()
 		p.joins = p.server.sharedSession(req.TSIH(), req.ISID())
+		p.trace("login request", text, req.Continue())
 		rsp, err := p.negotiation.Step(req, text)
 		if err == nil && rsp.Done {
 			err = p.admit(rsp.Result)
@@ -141,6 +151,7 @@ func (p *loginPhase) respond(req *pdu.LoginRequest, rsp *login.Response) error {
 	if rsp.Done {
 		out.SetTSIH(p.session.tsih)
 	}
+	p.trace("login response", rsp.Text, out.Continue())
 	return p.send(&out, rsp.Text)
 }
 

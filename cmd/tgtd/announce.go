@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
+	"unicode"
 
 	"lunar/conf"
 	"lunar/target"
@@ -26,7 +28,7 @@ func announce(out io.Writer, cfg *conf.Config, s *target.Server) {
 			if i == 0 {
 				portals[g.Name] = portal
 			}
-			fmt.Fprintf(out, "  iscsiadm -m discovery -t sendtargets -p %s\n", portal)
+			announceDiscovery(out, cfg, portal)
 		}
 	}
 	for i := range cfg.Targets {
@@ -45,12 +47,47 @@ func announce(out io.Writer, cfg *conf.Config, s *target.Server) {
 // first rule before it.
 func announceTarget(out io.Writer, cfg *conf.Config, t *conf.Target, portal string) {
 	node := fmt.Sprintf("  iscsiadm -m node -T %s -p %s", t.Name, portal)
-	if g := cfg.AuthGroup(t.Access[0].AuthGroup); g != nil && len(g.CHAP) > 0 {
-		fmt.Fprintf(out, "%s -o update -n node.session.auth.authmethod -v CHAP\n", node)
-		fmt.Fprintf(out, "%s -o update -n node.session.auth.username -v %s\n", node, g.CHAP[0].User)
-		fmt.Fprintf(out, "%s -o update -n node.session.auth.password -v SECRET\n", node)
-	}
+	announceCHAP(out, node, "node.session.auth", cfg.AuthGroup(t.Access[0].AuthGroup))
 	fmt.Fprintf(out, "%s --login\n", node)
+}
+
+// announceDiscovery prints a discovery, which with CHAP needs a record that has the
+// settings.
+func announceDiscovery(out io.Writer, cfg *conf.Config, portal string) {
+	g := cfg.AuthGroup(cfg.Discovery.AuthGroup)
+	if g == nil || len(g.CHAP) == 0 {
+		fmt.Fprintf(out, "  iscsiadm -m discovery -t sendtargets -p %s\n", portal)
+		return
+	}
+	record := "  iscsiadm -m discoverydb -t sendtargets -p " + portal
+	fmt.Fprintf(out, "%s -o new\n", record)
+	announceCHAP(out, record, "discovery.sendtargets.auth", g)
+	fmt.Fprintf(out, "%s --discover\n", record)
+}
+
+// announceCHAP prints the settings for an auth-group, whose secrets are left for
+// the administrator to fill in: nothing without CHAP.
+func announceCHAP(out io.Writer, record, prefix string, g *conf.AuthGroup) {
+	if g == nil || len(g.CHAP) == 0 {
+		return
+	}
+	settings := [][2]string{{"authmethod", "CHAP"}, {"username", shellWord(g.CHAP[0].User)}, {"password", "SECRET"}}
+	if g.Mutual != nil {
+		settings = append(settings, [2]string{"username_in", shellWord(g.Mutual.User)}, [2]string{"password_in", "SECRET_OF_THE_TARGET"})
+	}
+	for _, s := range settings {
+		fmt.Fprintf(out, "%s -o update -n %s.%s -v %s\n", record, prefix, s[0], s[1])
+	}
+}
+
+// shellWord puts a user's name in quotes where a shell would take it apart.
+func shellWord(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_.:@", r)
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 // reachable is how an initiator addresses a socket: in place of all addresses

@@ -20,6 +20,12 @@ func TestCommandLine(t *testing.T) {
 		out, err string
 	}{
 		{[]string{"version"}, exitOK, "tgtd development linux/", ""},
+		{[]string{"--version"}, exitOK, "tgtd development linux/", ""},
+		{[]string{"qos", "set", "r", "--limit", ""}, exitUsage, "", `--limit: found "", expected values`},
+		{[]string{"qos", "set", "r", "--burst", "5,"}, exitUsage, "", `found "5,", expected values`},
+		{[]string{"qos", "set", "r", "--initiators="}, exitUsage, "", "--initiators"},
+		{[]string{"qos", "set", "r", "--weight", "0"}, exitFailure, "", "--weight: found 0, expected a whole number from 1 to 1000"},
+		{[]string{"qos", "set", "r", "--target", ""}, exitFailure, "", "--target: found nothing"},
 		{[]string{"--help"}, exitOK, "Usage: tgtd", ""},
 		{nil, exitOK, "Usage: tgtd", ""},
 		{[]string{"check", "../../conf/tgtd.yaml"}, exitOK, "tgtd.yaml: ok: 1 target, 1 volume, 0 warnings", ""},
@@ -163,6 +169,22 @@ targets: {"iqn.2026-11.test:t": {auth-group: g, luns: {0: v}}}
 		node + " -o update -n node.session.auth.username -v host\n" +
 		node + " -o update -n node.session.auth.password -v SECRET\n" +
 		node + " --login\n"
+	if out.String() != want {
+		t.Errorf("found\n%s\nexpected\n%s", out.String(), want)
+	}
+
+	out = buffer{}
+	cfg.AuthGroups[0].Mutual = &conf.Credential{User: "the target's", Secret: conf.NewSecret("never to be seen either")}
+	cfg.Discovery.AuthGroup = "g"
+	announceDiscovery(&out, cfg, "192.0.2.1:3260")
+	record := "  iscsiadm -m discoverydb -t sendtargets -p 192.0.2.1:3260"
+	want = record + " -o new\n" +
+		record + " -o update -n discovery.sendtargets.auth.authmethod -v CHAP\n" +
+		record + " -o update -n discovery.sendtargets.auth.username -v host\n" +
+		record + " -o update -n discovery.sendtargets.auth.password -v SECRET\n" +
+		record + " -o update -n discovery.sendtargets.auth.username_in -v 'the target'\\''s'\n" +
+		record + " -o update -n discovery.sendtargets.auth.password_in -v SECRET_OF_THE_TARGET\n" +
+		record + " --discover\n"
 	if out.String() != want {
 		t.Errorf("found\n%s\nexpected\n%s", out.String(), want)
 	}

@@ -33,6 +33,8 @@ type commandLine struct {
 	Encrypt      encryptCommand      `cmd:"" help:"Make the header of an encrypted volume whose file or device has held something else, which is given up."`
 	Check        checkCommand        `cmd:"" help:"Check a configuration file and say what is wrong with it."`
 	Version      versionCommand      `cmd:"" help:"Print the version."`
+
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
 // console is where a command's results and messages go.
@@ -74,6 +76,7 @@ func run(ctx context.Context, args []string, c console) int {
 		kong.Writers(c.out, c.err),
 		kong.Exit(func(status int) { exited = status }),
 		kong.UsageOnError(),
+		kong.Vars{"version": versionLine()},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(c),
 	)

@@ -323,7 +323,7 @@ func latency(h *scheduler.Histogram, sum int64) control.Latency {
 		to    *float64
 		share float64
 	}{{&l.P50, 0.5}, {&l.P90, 0.9}, {&l.P99, 0.99}, {&l.P999, 0.999}} {
-		*q.to = h.Quantile(q.share) / 1e9
+		*q.to = min(h.Quantile(q.share)/1e9, l.Sum) // interpolated: one of few can come out longer than all together
 	}
 	for i := firstBucket; i <= lastBucket; i += 2 {
 		l.Buckets = append(l.Buckets, control.Bucket{Below: float64(int64(1)<<i) / 1e9, Count: h.Below(i)})

@@ -182,6 +182,7 @@ func TestPromisesAreTold(t *testing.T) {
 	if _, err := conn.Logout(0); err != nil {
 		t.Error(err)
 	}
+	c.has(c.tgtd(exitFailure, "qos", "explain", initiator.DefaultInitiator[:len(initiator.DefaultInitiator)-1]+"_"), "did you mean "+initiator.DefaultInitiator+"?")
 	c.has(c.tgtd(exitOK, "qos", "explain", "iqn.2026-11.test:nobody"), "no session", "gold", "iqn.2026-11.test:t 1")
 }
 

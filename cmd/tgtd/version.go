@@ -12,6 +12,10 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (versionCommand) Run(c console) error {
-	_, err := fmt.Fprintf(c.out, "tgtd %s %s/%s %s\n", version, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	_, err := fmt.Fprintln(c.out, versionLine())
 	return err
+}
+
+func versionLine() string {
+	return fmt.Sprintf("tgtd %s %s/%s %s", version, runtime.GOOS, runtime.GOARCH, runtime.Version())
 }

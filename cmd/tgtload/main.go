@@ -19,13 +19,16 @@ import (
 	"lunar/internal/initiator/load"
 )
 
+// version is set when linking: -ldflags "-X main.version=...".
+var version = "development"
+
 var errMiscompare = errors.New("the target returned wrong data")
 
 func main() {
 	var o options
 	kong.Parse(&o, kong.Name("tgtload"),
 		kong.Description("Load an iSCSI logical unit and measure it."), kong.UsageOnError(),
-		kong.Vars{"initiator": initiator.DefaultInitiator})
+		kong.Vars{"initiator": initiator.DefaultInitiator, "version": "tgtload " + version})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := o.run(ctx, os.Stdout); err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/alecthomas/kong"
+
 	"bytes"
 	"fmt"
 	"os"
@@ -14,6 +16,8 @@ import (
 
 // options is the command line.
 type options struct {
+	Version kong.VersionFlag `help:"Print the version."`
+
 	Target      target  `required:"" placeholder:"iscsi://HOST[:PORT]/NAME/LUN" help:"Logical unit to load."`
 	Connections int     `default:"1" help:"Connections, each a session of its own."`
 	Depth       int     `default:"32" help:"Commands outstanding per connection."`

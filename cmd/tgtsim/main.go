@@ -22,15 +22,21 @@ import (
 // errFailed ends the program with status 1 after the table has been printed.
 var errFailed = errors.New("a check failed")
 
+// version is set when linking: -ldflags "-X main.version=...".
+var version = "development"
+
 type options struct {
 	List listCmd `cmd:"" help:"List the experiments: identifier, set-up, the paper's value, criterion."`
 	Run  runCmd  `cmd:"" help:"Run experiments; exit status 1 when a check fails."`
+
+	Version kong.VersionFlag `help:"Print the version."`
 }
 
 func main() {
 	var o options
 	ctx := kong.Parse(&o, kong.Name("tgtsim"),
-		kong.Description("Simulate the experiments of the papers that the scheduler and the cache follow."), kong.UsageOnError())
+		kong.Description("Simulate the experiments of the papers that the scheduler and the cache follow."), kong.UsageOnError(),
+		kong.Vars{"version": "tgtsim " + version})
 	if err := ctx.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "tgtsim:", err)
 		os.Exit(1)

@@ -92,7 +92,7 @@ type RuleChange struct {
 	Reservation *Rate    `json:"reservation,omitempty" doc:"As in a rule; an empty object: none."`
 	Limit       *Rate    `json:"limit,omitempty" doc:"As in a rule; an empty object: none."`
 	Burst       *Rate    `json:"burst,omitempty" doc:"As in a rule; an empty object: the default."`
-	Weight      *int64   `json:"weight,omitempty" minimum:"0" maximum:"1000" doc:"As in a rule."`
+	Weight      *int64   `json:"weight,omitempty" minimum:"1" maximum:"1000" doc:"As in a rule."`
 	Class       *string  `json:"class,omitempty" enum:"urgent,high,medium,low" doc:"As in a rule."`
 }
 

@@ -22,10 +22,20 @@ type security struct {
 	// chap holds the CHAP keys of the request under evaluation.
 	chap map[string]string
 	sent *challenge // what the target challenged with, nil before
+	// answered: the target has answered the initiator's own challenge.
+	answered bool
 	// proven: the initiator answered the challenge; user is its CHAP name.
 	proven bool
 	user   string
 }
+
+// User is the CHAP name of an initiator that has proven itself, and Answered
+// whether the target has done the same: an initiator that then goes away does not
+// accept the target's name or secret.
+func (n *Negotiation) User() string { return n.security.user }
+
+// Answered is explained at User.
+func (n *Negotiation) Answered() bool { return n.security.answered }
 
 // mayLeaveSecurity reports that the stage's work is done; an initiator that
 // wants to leave without having begun it fails.
@@ -127,8 +137,11 @@ func (n *Negotiation) verify(got map[string]string) ([]pdu.Pair, *Error) {
 		return nil, Errorf(pdu.LoginAuthenticationFailure, "CHAP_R: %v", err)
 	}
 	credential, ok := verifyCHAP(n.security.sent, n.auth.Incoming, user, response)
-	if !ok {
-		return nil, Errorf(pdu.LoginAuthenticationFailure, "wrong CHAP name or secret")
+	switch {
+	case !ok && credential == &stranger:
+		return nil, Errorf(pdu.LoginAuthenticationFailure, "unknown CHAP user %q", user)
+	case !ok:
+		return nil, Errorf(pdu.LoginAuthenticationFailure, "wrong secret of CHAP user %q", user)
 	}
 	if err := n.checkSecret(credential); err != nil {
 		return nil, err
@@ -181,6 +194,7 @@ func (n *Negotiation) prove(got map[string]string, incoming *Credential) ([]pdu.
 		return nil, Errorf(pdu.LoginAuthenticationFailure, "initiator reflects the target's challenge")
 	}
 	answer := CHAPResponse(n.security.sent.algorithm, uint8(id), n.auth.Mutual.Secret, asked)
+	n.security.answered = true
 	return []pdu.Pair{
 		{Key: "CHAP_N", Value: n.auth.Mutual.User},
 		{Key: "CHAP_R", Value: pdu.FormatBinary(answer)},
