@@ -8,6 +8,7 @@ import (
 
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
+	"lunar/internal/waits"
 	"lunar/scheduler"
 	"lunar/target/scsi"
 )
@@ -30,7 +31,7 @@ type background struct {
 	flow   scheduler.Flow      // whose use of which LUN it is
 	toll   *toll               // of a copy, if there are rules
 
-	managements []*taskManagement // the functions that wait for its end
+	awaitedBy waits.List
 }
 
 // Background implements scsi.Port.
@@ -77,10 +78,10 @@ func (th *thread) endBackgrounds(then func()) {
 }
 
 // endCopies ends the copies in the background that use one of the logical units.
-func (th *thread) endCopies(units []*scsi.LogicalUnit, tm *taskManagement) {
+func (th *thread) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
 	for b := range th.backgrounds {
 		if b.cmd.Copies() && meet(b.held, units) {
-			tm.awaits(&b.managements)
+			w.Awaits(&b.awaitedBy)
 			b.abort()
 		}
 	}
@@ -122,10 +123,9 @@ func (b *background) end() {
 
 // left tells those who have waited for the command's end.
 func (b *background) left() {
-	for _, tm := range b.managements {
-		tm.done()
-	}
-	b.managements = nil
+	awaitedBy := b.awaitedBy
+	b.awaitedBy = nil
+	awaitedBy.Ended()
 	b.thread.left()
 }
 

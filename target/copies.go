@@ -4,39 +4,40 @@ import (
 	"slices"
 
 	"lunar/internal/evloop"
+	"lunar/internal/waits"
 	"lunar/target/scsi"
 )
 
 // endCopies ends the copies that use one of the logical units, by whatever LUN and
 // session they were begun, as COPY OPERATION ABORT does: who resets a unit, or takes
-// it away, stops what is copied from it and to it (SPC-4 clause 5.17.5). tm, if there
+// it away, stops what is copied from it and to it (SPC-4 clause 5.17.5). w, if there
 // is one, waits for their ends; copies that the function ends anyway as commands are
 // none of these.
-func (s *Server) endCopies(units []*scsi.LogicalUnit, tm *taskManagement) {
+func (s *Server) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
 	if !s.holds(units) {
 		return
 	}
 	for _, n := range s.allSessions() {
-		tm.add()
+		w.Add()
 		n.core.post(func() {
-			n.core.endCopies(units, tm)
-			tm.done()
+			n.core.endCopies(units, w)
+			w.Done()
 		})
 	}
 	for _, th := range s.threads {
-		tm.add()
+		w.Add()
 		th.loop.Post(evloop.Func(func() {
-			th.endCopies(units, tm)
-			tm.done()
+			th.endCopies(units, w)
+			w.Done()
 		}))
 	}
 }
 
 // endCopies ends those of the session.
-func (c *core) endCopies(units []*scsi.LogicalUnit, tm *taskManagement) {
+func (c *core) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
 	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return meet(t.held, units) }) {
 		if t.listed && !t.cmd.Aborted() {
-			tm.awaits(&t.managements)
+			w.Awaits(&t.awaitedBy)
 			t.fail(scsi.CopyCleared)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"lunar/internal/buf"
+	"lunar/internal/waits"
 	"lunar/scheduler"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
@@ -59,8 +60,8 @@ type task struct {
 	toll *toll // of a copy, if there are rules
 	turn turn
 
-	managements []*taskManagement   // the functions that wait for its end
-	held        []*scsi.LogicalUnit // others than lun's that it uses
+	awaitedBy waits.List
+	held      []*scsi.LogicalUnit // others than lun's that it uses
 }
 
 // want is one ReceiveDataOut: a range of the command's data and its place.
@@ -100,7 +101,7 @@ func (th *thread) newTask(c *Connection) *task {
 // recycle returns an ended task; nothing may refer to it any more.
 func (th *thread) recycle(t *task) {
 	t.cmd.Reset()
-	t.conn, t.lun, t.managements = nil, nil, nil
+	t.conn, t.lun, t.awaitedBy = nil, nil, nil
 	t.windowed, t.listed, t.ended, t.waiting, t.dying, t.taken, t.stash = false, false, false, false, false, 0, nil
 	t.dataSN, t.burst, t.sent, t.snackTag, t.recovery = 0, 0, 0, 0, 0
 	t.unsolicited = sequence{}
@@ -124,9 +125,7 @@ func (t *task) end() {
 	} else {
 		c.thread.recycle(t)
 	}
-	for _, tm := range waiting {
-		tm.done()
-	}
+	waiting.Ended()
 	c.taskEnded()
 }
 
@@ -151,15 +150,13 @@ func (t *task) abandon() {
 	waiting := t.leave()
 	t.cmd.Forsake()
 	t.abandoned = true
-	for _, tm := range waiting {
-		tm.done()
-	}
+	waiting.Ended()
 	c.taskEnded()
 }
 
-// leave undoes what ties the task to its connection and returns the functions
-// that wait for its end.
-func (t *task) leave() []*taskManagement {
+// leave undoes what ties the task to its connection and returns those who wait for
+// its end.
+func (t *task) leave() waits.List {
 	c := t.conn
 	c.withdraw(t)
 	if t.early != nil {
@@ -194,7 +191,7 @@ func (t *task) leave() []*taskManagement {
 	if c.assist != nil {
 		c.assist.Deallocate(t.itt)
 	}
-	return t.managements
+	return t.awaitedBy
 }
 
 // taskTable finds tasks by Initiator Task Tag: chained buckets, fixed in size

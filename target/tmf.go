@@ -3,8 +3,8 @@ package target
 import (
 	"log/slog"
 	"slices"
-	"sync/atomic"
 
+	"lunar/internal/waits"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
 )
@@ -12,16 +12,14 @@ import (
 // taskManagement is a task management function under way (RFC 7143 section
 // 11.5, SAM-5 clause 7). Its response leaves when the last command that it
 // ended has really ended: when nothing more is done to the medium for it.
-// PREEMPT AND ABORT, which is a command, uses the part that ends tasks.
 type taskManagement struct {
 	conn     *Connection // that asked
 	function pdu.TaskManagementFunction
 	itt      uint32
 	response pdu.TaskManagementResponseCode
-	left     atomic.Int32 // commands and threads that have not reported
-	passed   func()       // follows the last of them, on any thread
-	then     func()       // what follows the response
-	fenced   bool         // it speaks of several tasks
+	ends     *waits.Waiter // for commands and threads that have not reported
+	then     func()        // what follows the response
+	fenced   bool          // it speaks of several tasks
 	asked    map[*Connection]uint32
 }
 
@@ -58,12 +56,11 @@ func (c *Connection) taskManagementRequest(r *request) {
 	}
 	c.finish(r)
 	tm := &taskManagement{conn: c, function: p.Function(), itt: r.bhs.ITT(), response: pdu.FunctionComplete}
-	tm.left.Store(1) // this call
-	tm.passed = func() { c.post(tm.respond) }
+	tm.ends = waits.New(func() { c.post(tm.respond) })
 	c.functions = append(c.functions, tm)
 	if len(c.functions) > maxManagements {
 		tm.response = pdu.FunctionRejected
-		tm.done()
+		tm.ends.Done()
 		return
 	}
 	c.rare.log(c.log, slog.LevelInfo, "task management", "function", p.Function().String(), "lun", r.bhs.LUN()>>48, "task", p.ReferencedTaskTag())
@@ -73,7 +70,7 @@ func (c *Connection) taskManagementRequest(r *request) {
 	} else {
 		tm.response = c.single(tm, p)
 	}
-	tm.done()
+	tm.ends.Done()
 }
 
 // single carries out the functions that speak of one task or none.
@@ -96,7 +93,7 @@ func (c *Connection) clearACA(tm *taskManagement, lunField uint64) pdu.TaskManag
 		return pdu.FunctionLUNDoesNotExist
 	}
 	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return t.lun == l && t.cmd.Attribute == scsi.ACA }) {
-		c.abortFor(tm, t)
+		c.abortFor(tm.ends, t)
 	}
 	l.nexus.LU.ClearACA(l.nexus)
 	return pdu.FunctionComplete
@@ -121,7 +118,7 @@ func (c *Connection) abortTask(tm *taskManagement, p *pdu.TaskManagementRequest)
 	if t.lunField != p.BHS().LUN() {
 		return pdu.FunctionTaskDoesNotExist
 	}
-	c.abortFor(tm, t)
+	c.abortFor(tm.ends, t)
 	return pdu.FunctionComplete
 }
 
@@ -140,19 +137,19 @@ func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
 	matches := func(t *task) bool {
 		return t.lun != nil && slices.Contains(units, t.lun.nexus.LU)
 	}
-	c.endMatching(tm, matches)
+	c.endMatching(tm.ends, true, matches)
 	if s.ownOnly {
 		return
 	}
 	for _, other := range c.session.server.sessionsSharing(c.session, units) {
-		tm.left.Add(1)
+		tm.ends.Add()
 		other.core.post(func() {
-			other.core.endMatching(tm, matches)
-			tm.done()
+			other.core.endMatching(tm.ends, false, matches)
+			tm.ends.Done()
 		})
 	}
 	if s.reset {
-		c.session.server.endCopies(units, tm)
+		c.session.server.endCopies(units, tm.ends)
 	}
 	announce(s, luns)
 	if s.cold {
@@ -183,75 +180,47 @@ func announce(s scope, luns []*lun) {
 	}
 }
 
-// endMatching ends the session's tasks that match.
-func (c *core) endMatching(tm *taskManagement, match func(*task) bool) {
+// endMatching ends the session's tasks that match. own says that its own initiator
+// asked for that.
+func (c *core) endMatching(w *waits.Waiter, own bool, match func(*task) bool) {
 	for _, t := range c.tasks.appendMatching(nil, match) {
 		if t.listed {
-			c.abortFor(tm, t)
+			c.abortFor(w, t)
 		}
 	}
 	for i := range c.held { // commands that wait for a missing one belong to the task set too
 		h := &c.held[i]
 		if l := c.findLUN(h.bhs.LUN()); h.bhs.Opcode() == pdu.OpSCSICommand && l != nil && match(&task{lun: l}) {
-			c.abortInPlace(h, tm.conn != nil && tm.conn.core == c)
+			c.abortInPlace(h, own)
 		}
 	}
 }
 
-// abortFor ends one task on behalf of a function. Its end is not waited for if
-// it only waits for others itself: it may be for this one.
-func (c *core) abortFor(tm *taskManagement, t *task) {
-	if !t.cmd.Awaiting() {
-		tm.left.Add(1)
-		t.managements = append(t.managements, tm)
-	}
+// abortFor ends one task, for whose end w waits.
+func (c *core) abortFor(w *waits.Waiter, t *task) {
+	w.Ends(&t.awaitedBy, t.cmd.Awaiting())
 	c.abort(t)
 }
 
 // endTasksOf is scsi.Nexus.EndTasks.
 func (c *core) endTasksOf(n *scsi.Nexus, except *scsi.Command, done func()) {
-	tm := &taskManagement{passed: done}
-	tm.left.Store(1)
+	w := waits.New(done)
 	c.post(func() {
-		c.endMatching(tm, func(t *task) bool { return t.lun != nil && t.lun.nexus == n && &t.cmd != except })
-		tm.done()
+		c.endMatching(w, false, func(t *task) bool { return t.lun != nil && t.lun.nexus == n && &t.cmd != except })
+		w.Done()
 	})
 }
 
 // awaitTasksOf is scsi.Nexus.AwaitTasks.
 func (c *core) awaitTasksOf(n *scsi.Nexus, match func(*scsi.Command) bool, done func()) {
-	tm := &taskManagement{passed: done}
-	tm.left.Store(1)
+	w := waits.New(done)
 	c.post(func() {
 		of := func(t *task) bool { return t.lun != nil && t.lun.nexus == n && match(&t.cmd) }
 		for _, t := range c.tasks.appendMatching(nil, of) {
-			tm.left.Add(1)
-			t.managements = append(t.managements, tm)
+			w.Awaits(&t.awaitedBy)
 		}
-		tm.done()
+		w.Done()
 	})
-}
-
-// add counts up what has to report. Nil waits for nothing.
-func (tm *taskManagement) add() {
-	if tm != nil {
-		tm.left.Add(1)
-	}
-}
-
-// awaits has the function wait for the end of the command with this list.
-func (tm *taskManagement) awaits(managements *[]*taskManagement) {
-	if tm != nil {
-		tm.left.Add(1)
-		*managements = append(*managements, tm)
-	}
-}
-
-// done counts down.
-func (tm *taskManagement) done() {
-	if tm != nil && tm.left.Add(-1) == 0 {
-		tm.passed()
-	}
 }
 
 // respond answers, on the thread of the connection that asked.

@@ -1,0 +1,70 @@
+// Package waits is who waits for the end of whose tasks. Task management, PREEMPT AND
+// ABORT, ORDERED commands and atomic writes wait for tasks of others: all of them by a
+// Waiter, so that the rule which keeps them from waiting for each other stands once
+// (Waiter.Ends), and the exploration of all that can happen (target/scsi) uses the very
+// code that serves.
+package waits
+
+import "sync/atomic"
+
+// Waiter goes on when all that it counts has ended. All methods may be called by any
+// goroutine. A nil Waiter waits for nothing.
+type Waiter struct {
+	left   atomic.Int32
+	passed func()
+}
+
+// New returns a Waiter that counts its maker, who calls Done when everything has been
+// counted: then, or after the last of it, passed is called, on whatever goroutine that
+// is.
+func New(passed func()) *Waiter {
+	w := &Waiter{passed: passed}
+	w.left.Store(1)
+	return w
+}
+
+// Add counts something that will call Done.
+func (w *Waiter) Add() {
+	if w != nil {
+		w.left.Add(1)
+	}
+}
+
+// Done counts down.
+func (w *Waiter) Done() {
+	if w != nil && w.left.Add(-1) == 0 {
+		w.passed()
+	}
+}
+
+// List are those who wait for the end of a task. It belongs to the task's thread.
+type List []*Waiter
+
+// Awaits has w wait for the end of the task with the list, which w leaves alone.
+func (w *Waiter) Awaits(l *List) {
+	if w != nil {
+		w.left.Add(1)
+		*l = append(*l, w)
+	}
+}
+
+// Ends has w wait for the end of the task with the list, which w has ended. awaits says
+// that the task does nothing but wait for the end of tasks that it has ended itself: it
+// is not waited for.
+//
+// INVARIANT: what waits for the end of tasks that it ends is never waited for by its
+// like, so that no two wait for each other. An ORDERED command and an atomic write may
+// wait for it: they wait for what came before them, or for reads, which wait for
+// nobody's end.
+func (w *Waiter) Ends(l *List, awaits bool) {
+	if !awaits {
+		w.Awaits(l)
+	}
+}
+
+// Ended tells those who wait for the task, once.
+func (l List) Ended() {
+	for _, w := range l {
+		w.Done()
+	}
+}
