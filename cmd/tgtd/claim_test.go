@@ -94,9 +94,9 @@ func TestStateDirIsClaimed(t *testing.T) {
 	}
 }
 
-// TestEncryptClaims: the header of a volume is not made in a state directory that a
-// server has.
-func TestEncryptClaims(t *testing.T) {
+// TestOfflineCommandsClaim: neither the header of a volume nor an intention is put into a state
+// directory that a server has which cannot be asked.
+func TestOfflineCommandsClaim(t *testing.T) {
 	v := newVault(t)
 	held, err := claimStateDir(v.dir)
 	if err != nil {
@@ -107,6 +107,12 @@ func TestEncryptClaims(t *testing.T) {
 	encrypt := []string{"encrypt", v.config, "plain", "--give-up-data", "--state-dir", v.dir}
 	if status := run(t.Context(), encrypt, console{io.Discard, &log}); status != exitFailure || !strings.Contains(log.String(), "in use by") {
 		t.Errorf("found status %d and %s", status, &log)
+	}
+	for _, command := range []string{"adopt", "forget"} {
+		var log buffer
+		if status := run(t.Context(), []string{command, "plain", "-c", v.config, "--state-dir", v.dir}, console{io.Discard, &log}); status != exitFailure || !strings.Contains(log.String(), "in use by") {
+			t.Errorf("%s: found status %d and %s", command, status, &log)
+		}
 	}
 	if after := contentsOf(t, v.dir); after != before {
 		t.Errorf("found\n%s, expected\n%s", after, before)

@@ -56,6 +56,11 @@ func (k intending) say(ctx context.Context, do evidence.Intention) (found backst
 	if err != nil {
 		return found, err
 	}
+	held, err := claimStateDir(dir)
+	if err != nil && !serverRuns(dir) { // one that runs is asked below, and leaves alone what it does not serve
+		return found, err
+	}
+	defer held.release()
 	cfg, _, err := serveCommand{Config: k.Config}.load(dir)
 	if err != nil {
 		return found, reported(err)
