@@ -43,6 +43,8 @@ type volume struct {
 	resizing sync.Mutex
 	gates    quiesce.Gates // of the lanes
 
+	open     sync.RWMutex // held shared by who uses the descriptor besides lanes
+	closed   bool         // under open
 	closing  sync.Once
 	endError error // of Close
 }
@@ -77,6 +79,9 @@ func (v *volume) Close() error {
 		if !v.info.Load().ReadOnly {
 			err = unix.Fdatasync(v.fd)
 		}
+		v.open.Lock()
+		v.closed = true
+		v.open.Unlock()
 		if err = errors.Join(err, v.closeIntents(), unix.Close(v.fd)); err != nil {
 			v.endError = fmt.Errorf("close %s: %w", v.path, err)
 		}

@@ -53,7 +53,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 	}
 	a := &assembly{
 		cfg: cfg, log: log, stateDir: stateDir, identity: identity, compared: start,
-		daemon: &daemon{}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, ciphers: map[string]*crypt.Store{}, files: map[string]fs.FileInfo{}, targets: map[string]target.TargetConfig{},
+		daemon: &daemon{health: newHealth()}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, ciphers: map[string]*crypt.Store{}, files: map[string]fs.FileInfo{}, targets: map[string]target.TargetConfig{},
 	}
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)

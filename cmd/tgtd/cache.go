@@ -18,11 +18,12 @@ import (
 // daemon is the server with what outlives its volumes.
 type daemon struct {
 	*target.Server
-	cache *tier.Cache  // nil: none
-	note  *segmentNote // nil: nothing was noted; changed under noting
-	qos   *qos         // rules of the token scheduler
-	rdma  rdma
-	gone  sync.Mutex // held from when the cache's memory is being given up
+	cache  *tier.Cache  // nil: none
+	note   *segmentNote // nil: nothing was noted; changed under noting
+	qos    *qos         // rules of the token scheduler
+	rdma   rdma
+	health *health
+	gone   sync.Mutex // held from when the cache's memory is being given up
 
 	noting   sync.Mutex
 	config   atomic.Pointer[conf.Config] // that is running

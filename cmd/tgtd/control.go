@@ -75,7 +75,7 @@ func (s *source) Status() control.Status {
 	for i := range cfg.Volumes {
 		v := &cfg.Volumes[i]
 		if lu := units[v.Name]; lu != nil {
-			status.Volumes = append(status.Volumes, volumeOf(v, lu, traffic[lu], &cached))
+			status.Volumes = append(status.Volumes, s.volumeOf(v, lu, traffic[lu], &cached))
 		}
 	}
 	for _, t := range s.daemon.Targets() {
@@ -83,7 +83,7 @@ func (s *source) Status() control.Status {
 	}
 	status.RDMA = s.daemon.rdmaStatus()
 	status.Drift = s.daemon.drift()
-	status.Warnings, status.QoS = s.daemon.warnings(), s.qosStatus()
+	status.Warnings, status.QoS = append(s.daemon.warnings(), s.daemon.keptWarnings()...), s.qosStatus()
 	if cached.Lost {
 		status.Warnings = append(status.Warnings, "cache: the segment was removed, renamed or replaced: a crash loses what is not written; stop in order and start again")
 	}
@@ -163,13 +163,14 @@ func attachOf(a tier.Attached) *control.Attach {
 	return out
 }
 
-func volumeOf(v *conf.Volume, lu *scsi.LogicalUnit, t target.Traffic, cached *tier.Snapshot) control.Volume {
+func (s *source) volumeOf(v *conf.Volume, lu *scsi.LogicalUnit, t target.Traffic, cached *tier.Snapshot) control.Volume {
 	info := lu.Store().Info()
 	out := control.Volume{
 		Name: v.Name, Type: string(v.Type), SizeBytes: info.Size, BlockBytes: v.BlockSize,
 		ReadOnly: v.ReadOnly || info.ReadOnly, Write: string(v.Write), IO: ioOf(t),
+		Health: s.healthOf(v, lu, cached),
 	}
-	if c, ok := cached.Volumes[slotOf(lu).Content()]; ok {
+	if c, ok := cached.Volumes[s.daemon.health.cached(v.Name)]; ok {
 		out.Cache = cachedOf(&c)
 	}
 	return out

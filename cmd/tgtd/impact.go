@@ -103,8 +103,8 @@ func (a *applier) facts() conf.Facts {
 	}
 	if a.daemon.cache != nil {
 		cached := a.daemon.cache.Snapshot()
-		for name, lu := range a.daemon.assembly.units {
-			if v, ok := cached.Volumes[slotOf(lu).Content()]; ok && !v.FailingSince.IsZero() {
+		for name := range a.daemon.assembly.units {
+			if v, ok := cached.Volumes[a.daemon.health.cached(name)]; ok && !v.FailingSince.IsZero() {
 				f.Stuck[name] = v.Dirty
 			}
 		}

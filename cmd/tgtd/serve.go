@@ -75,11 +75,14 @@ func (k serveCommand) serve(c console, dir string, was *before, stop, hangups <-
 		unstable := shutDown(s, log)
 		return unstable != nil, errors.Join(err, unstable)
 	}
+	watched := make(chan struct{})
+	go func() { s.health.watch(changes.life, s, log); close(watched) }()
 	announce(c.out, cfg, s.Server)
 	log.Info("ready", "version", version, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
 	changes.reloadUntil(stop, hangups)
 	control.Change{What: "stop the server", By: "signal"}.Log(log)
 	changes.end()
+	<-watched // it looks at the cache, which ends
 	return true, shutDown(s, log)
 }
 

@@ -41,7 +41,8 @@ func statusOf() control.Status {
 		Volumes: []control.Volume{
 			{Name: "db", Type: "block", SizeBytes: 2 << 40, BlockBytes: 4096, Write: "back", IO: io, Cache: &control.VolumeCache{
 				ResidentBytes: 900 << 20, DirtyBytes: 12 << 20, Hits: 900, Misses: 100, HitRatio: 0.9, Admission: "fussy",
-				Fussy: &control.Fussy{Partitions: 32, FallenBack: 3}, FlushFailing: true, FailingSince: &start}},
+				Fussy: &control.Fussy{Partitions: 32, FallenBack: 3}, FlushFailing: true, FailingSince: &start},
+				Health: control.Health{State: control.HealthFailed, Troubles: []control.Trouble{{State: control.HealthFailed, What: "dirty data cannot be written", Since: start}}}},
 			{Name: "scratch", Type: "ram", SizeBytes: 1 << 30, BlockBytes: 512, Write: "through", Cache: &control.VolumeCache{Admission: "lru"}},
 			{Name: "iso", Type: "file", SizeBytes: 700 << 20, BlockBytes: 512, ReadOnly: true, Write: "through"},
 		},

@@ -23,6 +23,11 @@ func render(w io.Writer, s *control.Status, per string) {
 	for _, d := range s.Drift {
 		fmt.Fprintf(w, "differs from the configuration file: %s: %s\n", d.Kind, printable(d.What))
 	}
+	for i := range s.Volumes {
+		for _, t := range s.Volumes[i].Health.Troubles {
+			fmt.Fprintf(w, "volume %s: %s since %s: %s\n", printable(s.Volumes[i].Name), strings.ToUpper(t.State), t.Since.Format(time.DateTime), printable(t.What))
+		}
+	}
 	renderVolumes(w, s, per)
 	if s.Cache != nil {
 		renderCache(w, s.Cache, per)
@@ -105,13 +110,9 @@ func remarks(v *control.Volume) string {
 		if f := c.Fussy; f != nil {
 			out = append(out, fussyMode(f))
 		}
-		if c.FlushFailing {
-			text := "CANNOT BE WRITTEN"
-			if c.FailingSince != nil {
-				text += " since " + c.FailingSince.Format(time.DateTime)
-			}
-			out = append(out, text)
-		}
+	}
+	if state := v.Health.State; state != control.HealthOK && state != "" {
+		out = append(out, strings.ToUpper(state))
 	}
 	if out == nil {
 		return "ok"

@@ -43,7 +43,7 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		Serial: serialOf(v, a.identity), NAA: v.NAA,
 		WriteThrough: settings.WriteThrough, ReadOnly: settings.ReadOnly, Logger: a.log,
 		Access: configuredAccess(a.cfg), ExplicitAccess: settings.ExplicitAccess,
-		Reservations: reserved, SaveReservations: kept.save,
+		Reservations: reserved, SaveReservations: keeping(a.daemon.health, v.Name, "reservations", kept.save),
 		PhysicalBlock: settings.PhysicalBlock, Removable: v.Removable,
 		SanitizeRate: settings.SanitizeRate, SoftThreshold: settings.SoftThreshold,
 	}
@@ -74,6 +74,7 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 			err = fmt.Errorf("%w. %s", err, a.choices(v))
 		}
 	}
+	base, inCache := store, backstore.Store(nil)
 	if err == nil && v.Path != "" {
 		a.files[v.Name], _ = os.Stat(v.Path) // without, it is not opened anew
 	}
@@ -84,8 +85,13 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 		store, err = a.cached(v, store, failing)
 	}
 	if err == nil {
-		behind, _ = store.(tier.Changeable)
+		if behind, _ = store.(tier.Changeable); behind != nil {
+			inCache = store
+		}
 		store, err = a.shielded(v, store)
+	}
+	if err == nil {
+		a.daemon.health.opened(v.Name, base, inCache)
 	}
 	return store, behind, err
 }

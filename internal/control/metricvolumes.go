@@ -33,6 +33,9 @@ func ofFussy(value func(*Fussy) float64) func(*Status, emitter) {
 	}
 }
 
+// healthNumbers are the values of lunar_volume_health.
+var healthNumbers = map[string]float64{HealthOK: 0, HealthDegraded: 1, HealthFailed: 2}
+
 func truth(b bool) float64 {
 	if b {
 		return 1
@@ -43,6 +46,8 @@ func truth(b bool) float64 {
 var volumeLabels = []string{"volume"}
 
 var volumeMetrics = []metric{
+	{"lunar_volume_health", "", "Whether a volume's data are available and to be trusted: 0 ok, 1 degraded, 2 failed.", gauge, []string{"volume"},
+		ofVolumes(func(v *Volume) float64 { return healthNumbers[v.Health.State] })},
 	{"lunar_volume_info", "", "Always 1; the labels tell what a volume is.", gauge, []string{"volume", "type", "write"},
 		func(s *Status, emit emitter) {
 			for i := range s.Volumes {

@@ -121,9 +121,30 @@ type Volume struct {
 	BlockBytes int          `json:"block_bytes" doc:"Size of a logical block."`
 	ReadOnly   bool         `json:"read_only" doc:"Whether it can be read only."`
 	Write      string       `json:"write" doc:"When a write is acknowledged: through, back or sync."`
+	Health     Health       `json:"health" doc:"Whether its data are available and to be trusted."`
 	IO         IO           `json:"io" doc:"Commands and data of all sessions, past ones included."`
 	Cache      *VolumeCache `json:"cache,omitempty" doc:"Its part of the cache; absent if it is not cached."`
 }
+
+// Health is how a volume is.
+type Health struct {
+	State    string    `json:"state" enum:"ok,degraded,failed" doc:"degraded: it is served, but something is wrong; failed: data are not available, or not to be trusted."`
+	Troubles []Trouble `json:"troubles" nullable:"false" doc:"What is wrong."`
+}
+
+// Trouble is something that is wrong with a volume.
+type Trouble struct {
+	State string    `json:"state" enum:"degraded,failed" doc:"How bad it is."`
+	What  string    `json:"what" doc:"What it is, in words."`
+	Since time.Time `json:"since" doc:"Since when, as far as it was noticed."`
+}
+
+// The states of a volume.
+const (
+	HealthOK       = "ok"
+	HealthDegraded = "degraded"
+	HealthFailed   = "failed"
+)
 
 // VolumeCache is what the cache knows of a volume.
 type VolumeCache struct {

@@ -283,6 +283,14 @@ func aligned(n int) []byte {
 	return b[skip:][:n:n]
 }
 
+// Broken returns why the log takes no more writes; nil: it does.
+func (l *Log) Broken() error {
+	if err := l.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // Write writes data at off in the target, all or nothing, and makes them stable.
 // Data, which
 // target gets as they are, have at most MaxBytes, and nobody else changes the target there meanwhile.
