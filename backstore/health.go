@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
-
 )
 
 // Trouble is what makes the data of a store unavailable, or not to be trusted.
