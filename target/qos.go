@@ -37,7 +37,7 @@ type qos struct {
 		sync.Mutex
 		policy      *scheduler.Policy
 		coordinator *scheduler.Coordinator
-		reports     []scheduler.GateReport
+		reports     []*scheduler.GateReport
 		grants      []scheduler.GateGrant
 		ended       bool // the event threads answer no more
 	}
@@ -60,7 +60,10 @@ func newQoS(s *Server, config QoS, threads int) *qos {
 		q.mu.policy = &scheduler.Policy{}
 	}
 	q.mu.coordinator = scheduler.NewCoordinator(config.Coordinator)
-	q.mu.reports = make([]scheduler.GateReport, threads)
+	q.mu.reports = make([]*scheduler.GateReport, threads)
+	for i := range q.mu.reports {
+		q.mu.reports[i] = new(scheduler.GateReport)
+	}
 	q.mu.grants = make([]scheduler.GateGrant, threads)
 	return q
 }
@@ -117,7 +120,7 @@ func (q *qos) coordinate() {
 	c, now := q.mu.coordinator, evloop.Monotonic()
 	for i := range q.mu.reports {
 		if q.ask(i) {
-			c.Collect(&q.mu.reports[i])
+			c.Collect(q.mu.reports[i])
 		}
 	}
 	if now < c.Deadline() {
@@ -136,14 +139,13 @@ func (q *qos) coordinate() {
 // ask gets a thread's report. After answerTime the report's memory belongs to
 // the thread: there is a new one for the next time.
 func (q *qos) ask(i int) bool {
-	r, th, done := &q.mu.reports[i], q.server.threads[i], make(chan struct{})
+	r, th, done := q.mu.reports[i], q.server.threads[i], make(chan struct{})
 	th.loop.Post(evloop.Func(func() { th.gate.Report(r, th.loop.Now()); close(done) }))
 	select {
 	case <-done:
 		return true
 	case <-time.After(answerTime):
-		q.mu.reports = append([]scheduler.GateReport(nil), q.mu.reports...)
-		q.mu.reports[i] = scheduler.GateReport{}
+		q.mu.reports[i] = new(scheduler.GateReport)
 		return false
 	}
 }

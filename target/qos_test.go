@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/evloop"
 	"lunar/scheduler"
 )
 
@@ -38,5 +39,24 @@ func TestQoSAfterShutdown(t *testing.T) {
 	asking.Wait()
 	if s.QoSPolicy() != p || len(s.QoS("").Flows) != 0 {
 		t.Error("expected the last policy and no flows")
+	}
+}
+
+// TestLateReport: a thread that answers too late writes to a report that nobody else
+// looks at. The race detector is the judge, so that nothing may bring the two in order.
+func TestLateReport(t *testing.T) {
+	s := serverOf(t, time.Minute, newMemstore(t))
+	q, th, ended := s.qos, s.threads[0], make(chan struct{})
+	th.loop.Post(evloop.Func(func() { time.Sleep(answerTime + 200*time.Millisecond) }))
+	q.mu.Lock()
+	before := q.mu.reports[0]
+	if answered := q.ask(0); !answered && q.mu.reports[0] == before {
+		t.Error("the report is the coordinator's still")
+	}
+	q.mu.Unlock()
+	th.loop.Post(evloop.Func(func() { close(ended) }))
+	<-ended
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
