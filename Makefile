@@ -20,7 +20,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability clean
+.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability evidence-tests clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,11 @@ bench-iser: build ## compare with C tgt and LIO over RDMA in the lab's guest, wr
 evidence-reliability: build ## break tgtd by kills, power cuts and flipped bits, write docs/reliability.md
 	@$(SETUP) test
 	scripts/evidence/run.sh
+
+# ROUNDS=2 SUITES=race is a short run; CORE and BUSY say where, and with how much company.
+evidence-tests: ## run the test suites again and again on one busy CPU, write docs/tests.md
+	@$(SETUP) test
+	scripts/evidence/tests.sh
 
 clean: ## remove what was built
 	rm -rf $(BUILD)
