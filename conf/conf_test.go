@@ -441,3 +441,23 @@ func TestByteOrderMark(t *testing.T) {
 		t.Errorf("found %v", err)
 	}
 }
+
+// TestKeyInPlaceOfPath: a key that stands where its file's path belongs is refused,
+// and not quoted; paths of the same length are paths.
+func TestKeyInPlaceOfPath(t *testing.T) {
+	for _, test := range []struct {
+		path string
+		key  bool
+	}{
+		{strings.Repeat("0123abCD", 8), true},
+		{strings.Repeat("Ab3+", 10) + "xyz=", true},
+		{"/tmp/TestEncryptedVolumes1940793974/001/key", false},
+		{"/" + strings.Repeat("a", 63), false},
+		{"keys/database", false},
+	} {
+		_, _, err := Parse("f", []byte("volumes: {v: {type: file, path: /a, size: 1MiB, encryption: {key-file: "+test.path+"}}}\n"))
+		if (err != nil) != test.key || err != nil && strings.Contains(err.Error(), test.path[:8]) {
+			t.Errorf("%s: found %v", test.path, err)
+		}
+	}
+}

@@ -20,8 +20,9 @@ func volumeEncryption(v *Volume) setter {
 	}
 }
 
-// bareKey is what a key of 32 bytes looks like in place of its file's path.
-var bareKey = regexp.MustCompile(`^([0-9A-Fa-f]{64}|[A-Za-z0-9+/_-]{43}=?)$`)
+// bareKey is what a key of 32 bytes looks like in place of its file's path, in
+// hexadecimal digits or base64.
+var bareKey = regexp.MustCompile(`^([0-9A-Fa-f]{64}|[A-Za-z0-9+_-][A-Za-z0-9+/_-]{42}=)$`)
 
 // keyPath accepts the path of a file with a key, and never the key itself.
 func keyPath(to *string) setter {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -14,7 +15,8 @@ type checkCommand struct {
 }
 
 // Run prints warnings, a summary and what the cache comes to on this machine;
-// problems are the error. It takes no memory and changes nothing.
+// problems are the error. What volumes are on is opened for reading; nothing is
+// made, changed or locked, and no memory taken.
 func (k checkCommand) Run(c console) error {
 	cfg, warnings, err := conf.Load(k.File)
 	if err != nil {
@@ -23,12 +25,14 @@ func (k checkCommand) Run(c console) error {
 	for _, w := range warnings {
 		fmt.Fprintf(c.err, "warning: %s\n", w)
 	}
-	if dir := k.StateDir; dir != "" {
+	dir, err := pathOfStateDir(k.StateDir)
+	if err == nil {
 		cfg.InStateDir(dir)
-	} else if dir, err := defaultStateDir(); err == nil {
-		cfg.InStateDir(dir)
+		err = errors.Join(storedTwice(cfg), checkPaths(cfg, dir))
+	} else {
+		err = storedTwice(cfg)
 	}
-	if err := storedTwice(cfg); err != nil {
+	if err != nil {
 		return err
 	}
 	topology, err := topologyFor(&cfg.Server, slog.New(slog.DiscardHandler))
@@ -49,7 +53,7 @@ func (k checkCommand) Run(c console) error {
 	}
 	_, err = fmt.Fprintf(c.out, "%s: ok: %s, %s, %d warnings\n", k.File,
 		counted(len(cfg.Targets), "target"), counted(len(cfg.Volumes), "volume"), len(warnings))
-	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes) {
+	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes, checkAddresses(cfg)) {
 		fmt.Fprintf(c.out, "%s: %s\n", k.File, note)
 	}
 	return err
