@@ -123,6 +123,7 @@ func TestQoSLive(t *testing.T) {
 	settle(t, conn, 0)
 	settle(t, conn, 1)
 	tasks := c.flood(conn, 20)
+	c.has(c.tgtd(exitFailure, "qos", "explain", initiator.DefaultInitiator[:len(initiator.DefaultInitiator)-1]+"_"), "did you mean "+initiator.DefaultInitiator+"?")
 	text := c.tgtd(exitOK, "qos", "explain", initiator.DefaultInitiator)
 	c.has(text, "iqn.2026-11.test:t 0", "slow", "initiator", "service")
 	x := c.explain(initiator.DefaultInitiator)
@@ -182,7 +183,6 @@ func TestPromisesAreTold(t *testing.T) {
 	if _, err := conn.Logout(0); err != nil {
 		t.Error(err)
 	}
-	c.has(c.tgtd(exitFailure, "qos", "explain", initiator.DefaultInitiator[:len(initiator.DefaultInitiator)-1]+"_"), "did you mean "+initiator.DefaultInitiator+"?")
 	c.has(c.tgtd(exitOK, "qos", "explain", "iqn.2026-11.test:nobody"), "no session", "gold", "iqn.2026-11.test:t 1")
 }
 
