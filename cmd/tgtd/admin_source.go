@@ -50,6 +50,11 @@ func (s *source) Drain(k control.Drain) (control.Drained, error) {
 			return refuse(fmt.Sprintf("to: found %q, expected %s", k.To, conf.WantRedirect))
 		}
 	}
+	if d.Redirect != "" && !k.Off {
+		if where := s.ownDrained(cfg, d); where != "" {
+			return refuse(fmt.Sprintf("to: found %q, which is %s and drained itself: initiators would go round in circles", k.To, where))
+		}
+	}
 	out := control.Drained{Draining: []string{}}
 	switch {
 	case !k.Off:
@@ -61,6 +66,44 @@ func (s *source) Drain(k control.Drain) (control.Drained, error) {
 		out.Draining = append(out.Draining, describeDrain(cfg, d))
 	}
 	return out, nil
+}
+
+// ownDrained is the portal of this server that a drain sends initiators to, if it is
+// drained, too; empty: it is none.
+func (s *source) ownDrained(cfg *conf.Config, d target.Drain) string {
+	to, err := netip.ParseAddrPort(d.Redirect)
+	if err != nil {
+		return "" // a name: who it is the initiators find out
+	}
+	own := machineAddresses()
+	drains := append(s.daemon.Drains(), d)
+	for _, g := range cfg.PortalGroups {
+		for _, a := range s.daemon.Addrs(g.Tag) {
+			its, err := netip.ParseAddrPort(a.String())
+			if err != nil || its.Port() != to.Port() {
+				continue
+			}
+			is := its.Addr().Unmap() == to.Addr().Unmap() || its.Addr().IsUnspecified() && own[to.Addr().Unmap()]
+			if is && slices.ContainsFunc(drains, func(d target.Drain) bool {
+				return d.Tag == g.Tag && (!d.Portal.IsValid() || d.Portal == netip.AddrPortFrom(to.Addr().Unmap(), to.Port()))
+			}) {
+				return "portal " + its.String() + " of group " + g.Name
+			}
+		}
+	}
+	return ""
+}
+
+// machineAddresses are those of this machine.
+func machineAddresses() map[netip.Addr]bool {
+	out := map[netip.Addr]bool{}
+	all, _ := net.InterfaceAddrs()
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			out[p.Addr().Unmap()] = true
+		}
+	}
+	return out
 }
 
 // drainOf finds a portal group by its name, or a portal by its address.

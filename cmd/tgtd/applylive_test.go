@@ -236,6 +236,18 @@ func TestAdminCommands(t *testing.T) {
 	l.has(l.tgtd(exitFailure, "rescan", "file"), "configured size")
 	l.has(l.tgtd(exitFailure, "rescan", "nothing"), "found no volume")
 	l.has(l.tgtd(exitFailure, "apply"), "expected one")
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	l.has(l.tgtd(exitFailure, "rescan", "ram"), "no such file or directory; the volume goes on with what it has open")
+	writeFile(t, path, strings.Repeat("y", 65536))
+	l.has(l.tgtd(exitFailure, "rescan", "ram"), "leads to another file or device than the volume has open")
+	l.has(l.tgtd(exitOK, "apply", l.file), "nothing to change")
+	l.sense(c, 0, 0, 0)
+	if err := os.Rename(path+".away", path); err != nil {
+		t.Fatal(err)
+	}
+	l.has(l.tgtd(exitOK, "rescan", "ram"), "32768 bytes, was 32768")
 
 	l.has(l.tgtd(exitFailure, "kick", "iqn.nobody"), "found none that matches")
 	l.has(l.tgtd(exitOK, "kick", "iqn.*"), "1 sessions were asked")
@@ -245,6 +257,9 @@ func TestAdminCommands(t *testing.T) {
 	}
 	l.has(l.tgtd(exitFailure, "drain", "nothing"), "found no portal group")
 	l.has(l.tgtd(exitFailure, "drain", "a", "--to", "not a host"), "expected an address or a DNS name")
+	for _, portal := range []string{"a", l.portal} {
+		l.has(l.tgtd(exitFailure, "drain", portal, "--to", l.portal), "drained itself: initiators would go round in circles")
+	}
 	l.has(l.tgtd(exitFailure, "drain", "a", "--off"), "not being drained")
 	l.has(l.tgtd(exitOK, "drain", l.portal), l.portal+": logins are refused until later")
 	l.has(l.tgtd(exitOK, "drain", "a", "--to", "192.0.2.1"), "portal group a: logins are sent to 192.0.2.1:3260")

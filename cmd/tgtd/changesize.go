@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"lunar/conf"
 	"lunar/internal/control"
@@ -32,6 +34,8 @@ func (c *change) newSizes() (out resizes) {
 		}
 		r := resizing{name: v.Name, unit: lu, from: lu.Store().Info().Size}
 		switch size, followed := followedSize(v); {
+		case followed && c.daemon.assembly.still(v) != nil:
+			continue // the size is another one's
 		case followed:
 			r.to, r.outside = size, true
 		case v.Size > 0 && v.Size != c.old.Volume(v.Name).Size:
@@ -47,6 +51,30 @@ func (c *change) newSizes() (out resizes) {
 		}
 	}
 	return append(out, shrink...)
+}
+
+// still refuses a path that does not lead to the file or device any more that the volume
+// has open: it was deleted, replaced, or covered by a file system.
+func (a *assembly) still(v *conf.Volume) error {
+	if v.Path == "" {
+		return nil
+	}
+	now, err := os.Stat(v.Path)
+	if err != nil {
+		return fmt.Errorf("%w; the volume goes on with what it has open", err)
+	}
+	was := a.files[v.Name]
+	if was == nil || os.SameFile(was, now) || sameDevice(was, now) {
+		return nil
+	}
+	return fmt.Errorf("%s leads to another file or device than the volume has open, and goes on with", v.Path)
+}
+
+// sameDevice reports whether two names are of one device: udev makes them anew.
+func sameDevice(a, b fs.FileInfo) bool {
+	one, ok1 := a.Sys().(*syscall.Stat_t)
+	two, ok2 := b.Sys().(*syscall.Stat_t)
+	return ok1 && ok2 && one.Mode&syscall.S_IFMT == syscall.S_IFBLK && two.Mode&syscall.S_IFMT == syscall.S_IFBLK && one.Rdev == two.Rdev
 }
 
 // followedSize is the size that the file or device of a volume has, if the
@@ -114,6 +142,9 @@ func (a *applier) rescan(volume string) (control.Rescanned, error) {
 	v, lu := a.daemon.config.Load().Volume(volume), a.daemon.assembly.units[volume]
 	if v == nil || lu == nil {
 		return refuse("found no volume of that name")
+	}
+	if err := a.daemon.assembly.still(v); err != nil {
+		return refuse(err.Error())
 	}
 	bytes, followed := followedSize(v)
 	if !followed {
