@@ -26,7 +26,7 @@ const flushSkip = 64
 // TakeDirty takes the first dirty range in the blocks [from, to), in order of
 // address, for writing to the backing store: Granted. Neighbouring ranges are
 // merged as far as out has room. Until EndFlush the range may be read but not
-// changed.
+// changed. What is damaged is passed over.
 //
 // A nil w passes over what is in others' hands: for the background flusher. With
 // w the outcome is Wait instead, so that Done means that everything which was
@@ -46,11 +46,12 @@ func (p *Partition) TakeDirty(from, to Key, out []Extent, w *Waiter) Run {
 			return Run{Outcome: Done, Next: to}
 		}
 		b := &p.blocks[slot]
-		if ready := b.dirty &^ (b.busy | b.flushing); ready != 0 {
+		open := b.dirty &^ p.harmed(slot)
+		if ready := open &^ (b.busy | b.flushing); ready != 0 {
 			return p.takeRun(slot, ready, to, out)
 		}
-		if w != nil {
-			p.wait(slot, b.dirty, false, w)
+		if w != nil && open != 0 {
+			p.wait(slot, open, false, w)
 			return Run{Outcome: Wait, Next: b.key()}
 		}
 		from = Key{b.lu, b.number + 1}
@@ -82,7 +83,7 @@ func (p *Partition) takeRun(slot uint32, ready uint64, to Key, out []Extent) Run
 			break
 		}
 		b = &p.blocks[slot]
-		if ready = b.dirty &^ (b.busy | b.flushing); ready&1 == 0 {
+		if ready = b.dirty &^ (b.busy | b.flushing | p.harmed(slot)); ready&1 == 0 {
 			break
 		}
 		first = 0

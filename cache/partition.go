@@ -40,9 +40,10 @@ type Partition struct {
 	around  [aroundCounters]uint32 // writes that go past the cache, by key hash
 
 	freeCount, inFlight uint32
-	dirty               uint64 // sub-blocks
-	sub                 uint64 // bytes per sub-block
-	subs                uint32 // sub-blocks per block
+	dirty               uint64            // sub-blocks
+	damaged             map[uint32]uint64 // of dirty sub-blocks, by slot; see Damaged
+	sub                 uint64            // bytes per sub-block
+	subs                uint32            // sub-blocks per block
 	due                 atomic.Bool
 	stats               Stats
 }
@@ -252,6 +253,7 @@ func (p *Partition) setClean(slot uint32, mask uint64) {
 	if mask &= b.dirty; mask == 0 {
 		return
 	}
+	p.heal(slot, mask)
 	if p.journal != nil {
 		p.journal.MarkClean(slot, mask)
 	}

@@ -17,7 +17,7 @@ func (p *Partition) tryRead(k Key, h uint32, want uint64) (slot uint32, ok bool)
 		return NoSlot, false
 	}
 	b := &p.blocks[slot]
-	if want&^b.valid != 0 || want&(b.busy|b.wanted) != 0 {
+	if want&^b.valid != 0 || want&(b.busy|b.wanted|p.harmed(slot)) != 0 {
 		return NoSlot, false
 	}
 	p.found(k.LU)

@@ -20,6 +20,8 @@ const (
 	Bypass
 	// Done: there is nothing to do.
 	Done
+	// Harmed: some of it is damaged (see Partition.Damaged), and there is no claim.
+	Harmed
 )
 
 // Result is the answer to a read.
@@ -81,6 +83,8 @@ func (p *Partition) readResident(slot uint32, want uint64, w *Waiter) Result {
 	missing := want &^ b.valid
 	open := missing &^ b.busy
 	switch {
+	case want&p.harmed(slot) != 0:
+		return Result{Outcome: Harmed}
 	case want&b.wanted != 0 || open&b.pinned != 0 || open == 0 && want&b.busy != 0:
 		p.wait(slot, want, false, w)
 		return Result{Outcome: Wait}
@@ -126,7 +130,7 @@ func (p *Partition) EndFill(slot uint32, mask, pin uint64, err error) (bool, *Wa
 	pinned := false
 	if err == nil {
 		b.valid |= mask
-		if pinned = pin != 0 && pin&^b.valid == 0 && pin&(b.busy|b.wanted) == 0; pinned {
+		if pinned = pin != 0 && pin&^b.valid == 0 && pin&(b.busy|b.wanted|p.harmed(slot)) == 0; pinned {
 			b.pin(pin)
 		}
 	} else {

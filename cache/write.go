@@ -3,7 +3,7 @@ package cache
 // Grant is the answer to BeginWrite and BeginDrop. The caller keeps it until the
 // end of the claim.
 type Grant struct {
-	Outcome Outcome // Granted, Bypass or Wait
+	Outcome Outcome // Granted, Bypass, Wait or Harmed
 	Slot    uint32
 	Mask    uint64 // the claimed sub-blocks
 	Dirty   uint64 // those of them that are newer than the backing store, and stay so until the end
@@ -59,6 +59,8 @@ func (p *Partition) BeginWrite(k Key, touched, whole uint64, o WriteOptions, w *
 	b := &p.blocks[slot]
 	inUse := touched & b.pinned
 	switch {
+	case touched&^whole&p.harmed(slot) != 0:
+		return Grant{Outcome: Harmed, Slot: NoSlot, Old: NoSlot}
 	case touched&(b.busy|b.flushing) != 0 || inUse != 0 && !o.Fresh:
 	case inUse == 0:
 		p.touch(slot)
@@ -131,8 +133,11 @@ func (p *Partition) EndWrite(g *Grant, end End) *Waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.verify()
-	if g.Outcome == Bypass {
+	switch g.Outcome {
+	case Bypass:
 		p.around[g.around]--
+		return nil
+	case Harmed:
 		return nil
 	}
 	b := &p.blocks[g.Slot]
@@ -143,6 +148,7 @@ func (p *Partition) EndWrite(g *Grant, end End) *Waiter {
 		p.setClean(g.Slot, g.Mask&^g.beyond)
 		b.valid |= all &^ g.Missing
 	case Dirty:
+		p.heal(g.Slot, g.Mask)
 		p.setDirty(g.Slot, g.Mask)
 		b.valid |= all
 	}

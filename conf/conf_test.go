@@ -147,7 +147,7 @@ portal-groups: {b: {tag: 2, listen: ["192.0.2.1:3261"]}, a: {listen: ["[::]:3260
 func TestCache(t *testing.T) {
 	c, warnings, err := Parse("cache", []byte(`
 server: {nodes: ["4-5,0", "1"], metrics: "[::1]:9260"}
-cache: {size: {per-node: 2GiB}, block-size: 64KiB, huge: require, segment: /dev/hugepages/x/, dirty-limit: 1GiB, forward-threshold: 64KiB}
+cache: {size: {per-node: 2GiB}, block-size: 64KiB, huge: require, segment: /dev/hugepages/x/, dirty-limit: 1GiB, forward-threshold: 64KiB, checksum: true}
 portal-groups: {a: {}}
 volumes:
   a: {type: file, path: a, write: back, cache: {admission: fussy, min: 1MiB, max: 2MiB, read-ahead: 0B, flush-age: 2m, dirty-limit: 10%}}
@@ -157,7 +157,7 @@ targets: {"iqn.2026-01.a:t": {luns: {0: a, 1: b}}}
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(warnings, err)
 	}
-	want := Cache{Amount{Bytes: 2 * GiB}, true, 64 * KiB, "require", "/dev/hugepages/x", true, Amount{Bytes: GiB}, 64 * KiB}
+	want := Cache{Amount{Bytes: 2 * GiB}, true, 64 * KiB, "require", "/dev/hugepages/x", true, Amount{Bytes: GiB}, 64 * KiB, true}
 	if c.Cache != want {
 		t.Errorf("found %+v, expected %+v", c.Cache, want)
 	}

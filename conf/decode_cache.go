@@ -22,6 +22,7 @@ func (d *decoder) cache(n node, c *Cache) {
 		"block-size":        powerOfTwo(&c.BlockSize, 4*KiB, MiB),
 		"huge":              oneOf(&c.Huge, "auto", "off", "require"),
 		"segment":           segment(&c.Segment),
+		"checksum":          boolean(&c.Checksum),
 		"dirty-limit":       amount(&c.DirtyLimit, MiB, TiB, " of the cache"),
 		"forward-threshold": forwardThreshold(&c.ForwardThreshold),
 	})

@@ -217,6 +217,7 @@ type Cache struct {
 	SegmentGiven     bool   // Segment is the file's own, and not a default that depends on the volumes
 	DirtyLimit       Amount // dirty data of all volumes; a share is of the cache
 	ForwardThreshold Size   // Algorithm 1: requests below it are served where they arrive; 0 adapts, NeverForward
+	Checksum         bool   // the data of blocks in the segment are checksummed
 }
 
 // NeverForward as Cache.ForwardThreshold serves every request where it arrives.

@@ -12,6 +12,9 @@ func (d *decoder) validateCache(c *Config) {
 		d.validateCached(&c.Volumes[i], c)
 	}
 	d.chooseSegment(c)
+	if c.Cache.Checksum && c.Cache.Segment == "" {
+		d.fail("cache.checksum", "true with the cache in private memory", "a segment (cache.segment: "+DefaultSegment+"), which is what is checked, or false")
+	}
 	used := slices.ContainsFunc(c.Volumes, func(v Volume) bool { return v.Cache != nil })
 	if c.Cache.Size.Given() && !used {
 		d.warn("cache.size", c.Cache.Size.String()+" of memory that no volume uses", "a volume with cache: true")

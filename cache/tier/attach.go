@@ -106,19 +106,26 @@ func (c *Config) SegmentGeometry(nodes []int) (segment.Geometry, error) {
 		out.Areas = append(out.Areas,
 			segment.Area{Name: indexArea(i), Size: int64(perNode * metadataStride(slots)), Node: node, Checksum: true},
 			segment.Area{Name: dataArea(i), Size: int64(perNode*slots) * int64(g.BlockSize()), Node: node})
+		if c.Checksum {
+			out.Areas = append(out.Areas, segment.Area{Name: sumArea(i), Size: int64(perNode*slots*(g.BlockSize()/g.SubBlock())) * 4, Node: node})
+		}
 	}
 	return out, nil
 }
 
 // metadata returns the memory of a partition's.
 func (c *Cache) metadata(id uint32, slots int) []byte {
-	l := &c.config.Layout
-	within := int(id) / l.Nodes
-	if l.Contiguous {
-		within = int(id) % (l.Partitions / l.Nodes)
-	}
-	from, n := within*metadataStride(slots), metadataStride(slots)
+	from, n := c.within(id)*metadataStride(slots), metadataStride(slots)
 	return c.config.Segment.Area(indexArea(int(c.geometry.NodeOf(id))))[from : from+n]
+}
+
+// within returns a partition's place among those of its node.
+func (c *Cache) within(id uint32) int {
+	l := &c.config.Layout
+	if l.Contiguous {
+		return int(id) % (l.Partitions / l.Nodes)
+	}
+	return int(id) / l.Nodes
 }
 
 // openTable finds the volumes that the segment knows. There are numbers for all

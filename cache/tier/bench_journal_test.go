@@ -20,7 +20,7 @@ func BenchmarkJournal(b *testing.B) {
 	for _, memory := range []string{"private", "segment"} {
 		for _, dirty := range []bool{false, true} {
 			b.Run(fmt.Sprintf("%s, dirty before %t", memory, dirty), func(b *testing.B) {
-				c := writeBack(b, memory == "segment")
+				c := writeBack(b, memory)
 				readAll(b, c)
 				if dirty {
 					rewrite(b, c)
@@ -32,13 +32,15 @@ func BenchmarkJournal(b *testing.B) {
 	}
 }
 
-// writeBack is a lane of a volume that is never written to its store unasked.
-func writeBack(b *testing.B, inSegment bool) *backstoretest.Client {
+// writeBack is a lane of a volume that is never written to its store unasked, in private
+// memory, in a segment, or in one with checksums.
+func writeBack(b *testing.B, memory string) *backstoretest.Client {
 	b.Helper()
 	s := setup{nodes: 1, block: benchBlock, blocks: 2 * benchVolume / benchBlock / benchPartitions, parts: benchPartitions}
 	config := s.config()
 	config.DirtyLimit = 4 * benchVolume
-	if inSegment {
+	if memory != "private" {
+		config.Checksum = memory == "checksums"
 		config.Segment = benchSegment(b, config)
 	}
 	store, err := backstore.NewRAM(benchVolume, 0)
@@ -114,11 +116,11 @@ func writeNow(b *testing.B, c *backstoretest.Client, op *backstore.Op) {
 }
 
 // BenchmarkOverwrite is 4 KiB at a time written over pages at random, all of which are
-// dirty: in a segment each write is prepared by an intent.
+// dirty: in a segment each write is prepared by an intent, and with checksums summed.
 func BenchmarkOverwrite(b *testing.B) {
-	for _, memory := range []string{"private", "segment"} {
+	for _, memory := range []string{"private", "segment", "checksums"} {
 		b.Run(memory, func(b *testing.B) {
-			c := writeBack(b, memory == "segment")
+			c := writeBack(b, memory)
 			op := backstore.Op{Kind: backstore.Write, Data: backstoretest.Buffer(page)}
 			order := shuffled(benchVolume / page)
 			over := func(n int) {

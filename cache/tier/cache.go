@@ -32,6 +32,8 @@ type Config struct {
 	// Segment, of SegmentGeometry, is used in place of Arenas: what is in it is
 	// taken over, and stays there when volumes are closed. The Cache closes it.
 	Segment *segment.Segment
+	// Checksum keeps and compares a CRC32C of each sub-block; it needs a Segment.
+	Checksum bool
 
 	// DirtyLimit bounds the dirty bytes of all volumes; 0: half of Bytes.
 	DirtyLimit int64
@@ -48,30 +50,31 @@ type Config struct {
 
 // Cache is the memory that the volumes of a server share.
 type Cache struct {
-	config   Config
-	log      *slog.Logger
-	geometry *cache.Geometry
-	parts    []partition
-	dirty    budget
-	zeroes   []byte
-	mapped   [][]byte       // of the Cache's own
-	release  []func() error // of memory, after Close
-	table    table
-	attached Attached
-	stations []*station // the server's event threads; see Serve
-	tuning   tuning
-	data     [][]byte     // of all blocks, by node
-	intents  []intent     // nil without a segment
-	watching watching     // over the segment
-	lost     atomic.Bool  // nobody finds the segment any more
-	unowned  atomic.Int64 // dirty bytes of volumes that are not open
-	flusher  flushLoop
-	waiting  atomic.Int64 // writes in mu.throttled
-	pressed  atomic.Bool  // all flushers were told that there are many dirty bytes
-	replays  sync.Mutex   // warm-ups of fussy admission are looked at one at a time
+	config    Config
+	log       *slog.Logger
+	geometry  *cache.Geometry
+	parts     []partition
+	dirty     budget
+	zeroes    []byte
+	mapped    [][]byte       // of the Cache's own
+	release   []func() error // of memory, after Close
+	table     table
+	attached  Attached
+	stations  []*station // the server's event threads; see Serve
+	tuning    tuning
+	data      [][]byte // of all blocks, by node
+	intents   []intent // nil without a segment
+	watching  watching // over the segment
+	scrubbing scrubbing
+	lost      atomic.Bool  // nobody finds the segment any more
+	unowned   atomic.Int64 // dirty bytes of volumes that are not open
+	flusher   flushLoop
+	waiting   atomic.Int64 // writes in mu.throttled
+	pressed   atomic.Bool  // all flushers were told that there are many dirty bytes
+	replays   sync.Mutex   // warm-ups of fussy admission are looked at one at a time
 
 	stats struct {
-		flushed, flushErrors, throttled, ahead atomic.Uint64
+		flushed, flushErrors, throttled, ahead, damaged atomic.Uint64
 	}
 	mu struct {
 		sync.Mutex
@@ -86,6 +89,7 @@ type Cache struct {
 type partition struct {
 	*cache.Partition
 	data  []byte
+	sums  []uint32 // of sub-blocks; nil: none
 	block int
 	sub   int // bytes of a sub-block
 	node  int
@@ -131,7 +135,11 @@ func (c *Cache) setUp() (err error) {
 	if c.zeroes, err = c.mapMemory(max(c.geometry.SubBlock(), pageSize)); err != nil {
 		return err
 	}
-	return c.openPartitions(slots)
+	if err := c.openPartitions(slots); err != nil {
+		return err
+	}
+	c.inspectAll()
+	return nil
 }
 
 // slots returns how many blocks each partition has.
@@ -175,6 +183,10 @@ func (c *Cache) openPartitions(slots int) error {
 		part.block, part.sub, part.node = c.geometry.BlockSize(), c.geometry.SubBlock(), int(node)
 		part.base, part.move = uint32(id*slots), cold.Copy
 		part.data, nodes[node] = nodes[node][:slots*part.block], nodes[node][slots*part.block:]
+		if c.config.Checksum {
+			n := slots * part.block / part.sub
+			part.sums = sumsOf(c.config.Segment.Area(sumArea(int(node))))[c.within(uint32(id))*n:][:n:n]
+		}
 	}
 	if err := c.openIntents(slots); err != nil {
 		return err

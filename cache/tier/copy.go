@@ -18,6 +18,7 @@ func (p *partition) put(in *intent, g *cache.Grant, off uint32, src []byte) {
 	block := p.bytes(g.Slot)
 	if in == nil || g.Dirty == 0 {
 		p.move(block[off:], src)
+		p.seal(g.Slot, g.Mask)
 		return
 	}
 	in.lock()
@@ -31,6 +32,7 @@ func (p *partition) put(in *intent, g *cache.Grant, off uint32, src []byte) {
 		off, src = off+uint32(n), src[n:]
 	}
 	in.unlock()
+	p.seal(g.Slot, g.Mask&^g.Dirty)
 }
 
 // stretch returns how many of n bytes at off of a block are to be copied at a time,

@@ -44,6 +44,9 @@ func (f *fill) run() {
 		}
 	}
 	f.op.Data = nil
+	if f.op.Err == nil {
+		f.part.seal(f.slot, f.mask)
+	}
 	f.owner.filled(f.op.Err)
 }
 

@@ -10,11 +10,16 @@ import (
 // flush writes all that is dirty in the range and then flushes the store below
 // (Back).
 func (t *transfer) flush() {
-	first, end := uint64(0), noBlock
-	if t.length > 0 && t.off >= 0 {
-		first, end = t.blocks()
-	}
+	first, end := t.flushRange()
 	t.lane.sweepOver(first, end, true, t).run()
+}
+
+// flushRange returns the blocks [first, end) that a flush is about.
+func (t *transfer) flushRange() (first, end uint64) {
+	if t.length > 0 && t.off >= 0 {
+		return t.blocks()
+	}
+	return 0, noBlock
 }
 
 // blocks returns the blocks [first, end) of the part.
@@ -46,6 +51,9 @@ func (t *transfer) progressed(*sweep) bool { return true }
 func (t *transfer) flushed() {
 	if t.whole.Err != nil {
 		t.fail(t.whole.Err)
+	}
+	if t.lane.volume.damagedIn(t.flushRange()) > 0 {
+		t.fail(errDamaged)
 	}
 	t.finish()
 }

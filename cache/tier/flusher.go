@@ -156,6 +156,8 @@ func (f *flusher) swept(s *sweep) {
 	switch {
 	case f.leaving != nil || f.closing != nil && !s.patient:
 		f.turn()
+	case f.closing != nil && s.err == nil && f.volume.damagedIn(0, noBlock) > 0:
+		f.closed(errDamaged)
 	case f.closing != nil && s.err == nil:
 		f.flushBelow()
 	case s.err != nil:
@@ -188,7 +190,7 @@ func (f *flusher) failed(off int64, err error) {
 // succeeded follows a sweep from a block on that met no error.
 func (f *flusher) succeeded(s *sweep, from uint64) {
 	f.account() // kicks that came during the sweep did nothing
-	if s.written > 0 || f.own == 0 {
+	if s.written > 0 || f.own <= f.volume.damagedIn(0, noBlock) {
 		f.all, f.pause = false, 0
 		if f.volume.failing.Swap(false) {
 			f.volume.failingSince.Store(0)

@@ -23,6 +23,7 @@ import (
 //	intentBytes  the new data
 //	word 0       where they go: slot of the segment, byte in the block, and how many
 //	word 1       seal: a function of word 0 while they count, else 0
+//	word 2       checksum that the sub-block is to have, and bit 32; 0: none is kept
 type intent struct {
 	shared *sync.Mutex // of the last; nil: it is one thread's
 	buffer []byte
@@ -68,11 +69,14 @@ func (in *intent) unlock() {
 
 // overwrite copies src to at, which is p's and dirty. The caller has locked in.
 func (in *intent) overwrite(p *partition, at spot, src []byte) {
-	word := at.word()
+	word, slot := at.word(), at.slot-p.base
+	sum := p.resealed(slot, at.off, src)
 	p.move(in.buffer, src)
+	cold.Store(&in.record[2], sum)
 	cold.Store(&in.record[0], word)
 	cold.Store(&in.record[1], seal(word))
-	p.move(p.bytes(at.slot - p.base)[at.off:], src)
+	p.move(p.bytes(slot)[at.off:], src)
+	p.reseal(slot, at.off, sum)
 	cold.Store(&in.record[1], 0)
 }
 
@@ -135,7 +139,16 @@ func (in *intent) redo(parts []partition, slots int) {
 	at := spotOf(in.record[0])
 	p := &parts[int(at.slot)/slots]
 	copy(p.bytes(at.slot - p.base)[at.off:], in.buffer[:at.n])
+	p.reseal(at.slot-p.base, at.off, in.record[2])
 	cold.Store(&in.record[1], 0)
+}
+
+// anyIntent returns one for who is on no event thread.
+func (c *Cache) anyIntent() *intent {
+	if c.intents == nil {
+		return nil
+	}
+	return &c.intents[intentCount-1]
 }
 
 // intentOf returns the one of an event thread.

@@ -92,7 +92,7 @@ func (p place) openLedger() (ledger, error) { return openLedger(p.shared + "/led
 func (p place) options() Options {
 	return Options{
 		PerNode: 512 << 10, BlockSize: 16 << 10, Volumes: killVolumes,
-		Segment: p.shared + "/segment", Identity: "victim", Build: "v1", DirtyLimit: 256 << 10,
+		Checksum: true, Segment: p.shared + "/segment", Identity: "victim", Build: "v1", DirtyLimit: 256 << 10,
 	}
 }
 

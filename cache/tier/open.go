@@ -29,6 +29,7 @@ type Options struct {
 	Identity string // of the server; the segment of another one is refused
 	Build    string // version of the program, for messages
 
+	Checksum         bool  // see Config
 	DirtyLimit       int64 // bytes that may be dirty; 0: half of the cache
 	ForwardThreshold int64 // see Config
 	Progress         arena.Progress
@@ -86,7 +87,7 @@ func (o *Options) config() Config {
 	return Config{
 		NodeIDs: ids,
 		Bytes:   o.PerNode * int64(nodes), LUs: max(o.Volumes, 1), Layout: o.layout(nodes),
-		DirtyLimit: o.DirtyLimit, ForwardThreshold: o.ForwardThreshold, Logger: o.Logger,
+		DirtyLimit: o.DirtyLimit, ForwardThreshold: o.ForwardThreshold, Logger: o.Logger, Checksum: o.Checksum,
 	}
 }
 

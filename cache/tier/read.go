@@ -37,6 +37,9 @@ func (p *piece) read() {
 		p.load(r.Slot, r.Mask)
 	case cache.Bypass:
 		p.passed = true
+	case cache.Harmed:
+		p.t.fail(errDamaged)
+		p.t.end(1)
 	}
 }
 

@@ -120,7 +120,8 @@ type claims struct {
 
 	drops []claim
 	last  claim  // the sub-block that end cuts
-	tail  []byte // of that, behind end; nil: nothing is there
+	from  uint32 // in its block: where that is behind end
+	tail  int    // bytes behind; 0: nothing is there
 }
 
 type claim struct {
@@ -169,7 +170,7 @@ func (c *claims) end(end int64) {
 	})
 	if grant := &c.last.grant; grant.Outcome == cache.Granted && grant.Missing == 0 {
 		from := end % block
-		c.tail = part.bytes(grant.Slot)[from : from/sub*sub+sub]
+		c.from, c.tail = uint32(from), int(sub-from%sub)
 	}
 }
 
@@ -218,8 +219,8 @@ func (c *claims) release(changed bool) {
 	if c.last.part == nil {
 		return
 	}
-	if changed {
-		clear(c.tail)
+	if cache := c.volume.cache; changed && c.tail > 0 {
+		c.last.part.put(cache.anyIntent(), &c.last.grant, c.from, cache.zeroes[:c.tail])
 	}
 	// What is clean leaves the cache, what is dirty stays.
 	wake(c.last.part.EndWrite(&c.last.grant, cache.Failed))

@@ -10,7 +10,9 @@ import (
 // A write that needs its marks in the journal of a segment allocates no more than
 // one in private memory: nothing.
 func TestNoAllocationsWithJournal(t *testing.T) {
-	p := newSite(t).start()
+	s := newSite(t)
+	s.options.Checksum = true
+	p := s.start()
 	v, err := p.wrapStore(newRAM(t), config("a", Back))
 	o := p.use(v, err)
 	o.Write(t, 0, backstoretest.Pattern(page, 1))

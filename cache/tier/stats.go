@@ -14,6 +14,7 @@ type Stats struct {
 	FlushErrors uint64 // writes of dirty data that failed
 	Throttled   uint64 // writes that had to wait for the dirty limit
 	ReadAhead   uint64 // bytes read ahead
+	Damaged     uint64 // sub-blocks that were found to have another checksum
 }
 
 // Stats returns the counters.
@@ -29,7 +30,7 @@ func (c *Cache) Stats() Stats {
 func (c *Cache) counters() Stats {
 	return Stats{
 		Flushed: c.stats.flushed.Load(), FlushErrors: c.stats.flushErrors.Load(),
-		Throttled: c.stats.throttled.Load(), ReadAhead: c.stats.ahead.Load(),
+		Throttled: c.stats.throttled.Load(), ReadAhead: c.stats.ahead.Load(), Damaged: c.stats.damaged.Load(),
 	}
 }
 

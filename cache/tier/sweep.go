@@ -207,10 +207,23 @@ func (s *sweep) take() cache.Outcome {
 		w = &s.waiter
 	}
 	run := s.part().TakeDirty(s.key(s.block), s.key(s.block+1), s.extents[s.n:s.n+1], w)
-	if run.Outcome == cache.Granted {
+	if run.Outcome == cache.Granted && !s.harmed(&s.extents[s.n]) {
 		s.add(&s.extents[s.n])
 	}
 	return run.Outcome
+}
+
+// harmed reports whether some of an extent is damaged: then it goes back, and what is
+// sound of it comes again without the rest.
+func (s *sweep) harmed(e *cache.Extent) bool {
+	p := s.partOf(e)
+	wrong := p.wrong(e.Slot, e.Ones())
+	if wrong == 0 {
+		return false
+	}
+	s.lane.cache.harmed(p, e.Slot, e.Key, wrong)
+	wake(p.EndFlush(s.extents[s.n:s.n+1], false))
+	return true
 }
 
 // add appends an extent to the last write, if they are neighbours.

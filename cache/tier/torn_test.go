@@ -56,6 +56,9 @@ func (s *stops) stop() {
 	for _, d := range c.config.Segment.Dirty {
 		s.check(c, d)
 	}
+	if n := c.Stats().Damaged; n != 0 {
+		s.Errorf("stop %d: %d checksums are wrong", s.seen, n)
+	}
 	if err := c.Close(); err != nil {
 		s.Error(err)
 	}
@@ -84,7 +87,7 @@ func (s *stops) check(c *Cache, d segment.Range) {
 
 // TestNoTornBlocks stops writes into blocks that are dirty, in part or wholly, at each
 // word that they copy, or at every eighth. One of two nodes has the data: the other's
-// thread forwards what is written to it.
+// thread forwards what is written to it. With checksums none is wrong.
 func TestNoTornBlocks(t *testing.T) {
 	const block = 16 << 10
 	for _, test := range []struct {
@@ -102,7 +105,7 @@ func TestNoTornBlocks(t *testing.T) {
 		forwarded := uint64(0)
 		for node := range 2 {
 			t.Run(fmt.Sprintf("%s, from node %d", test.name, node), func(t *testing.T) {
-				forwarded += tornSite(t, test.op, test.step, node)
+				forwarded += tornSite(t, test.op, test.step, node, node == 1)
 			})
 		}
 		if test.op.Kind == backstore.Write && forwarded == 0 {
@@ -113,8 +116,9 @@ func TestNoTornBlocks(t *testing.T) {
 
 // tornSite does op, that comes in on a node, to a volume of which pages 3, 4, 5 and 8
 // are dirty. It returns how many requests were forwarded.
-func tornSite(t *testing.T, op backstore.Op, step, node int) (forwarded uint64) {
+func tornSite(t *testing.T, op backstore.Op, step, node int, checksum bool) (forwarded uint64) {
 	site := newSite(t)
+	site.options.Checksum = checksum
 	site.options.PerNode, site.options.ForwardThreshold, site.options.Logger = 64<<10, 1, slog.New(slog.DiscardHandler)
 	p := site.start()
 	defer p.end()

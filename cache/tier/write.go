@@ -66,10 +66,13 @@ func (t *transfer) claimed() {
 	t.pending = 1
 	for i := range t.pieces {
 		p := &t.pieces[i]
-		if p.grant.Outcome == cache.Bypass {
+		switch {
+		case p.grant.Outcome == cache.Harmed:
+			t.fail(errDamaged)
+		case p.grant.Outcome == cache.Bypass:
 			t.through = true
 			t.crowded = back
-		} else if back && !t.through && p.grant.Missing != 0 {
+		case back && !t.through && p.grant.Missing != 0:
 			t.pending++
 			p.load(p.grant.Slot, p.grant.Missing)
 		}

@@ -76,7 +76,7 @@ func cacheOptions(cfg *conf.Config, topology numa.Topology, identity string) (ti
 	return tier.Options{
 		Topology: topology, PerNode: size.perNode, BlockSize: int(cfg.Cache.BlockSize), Volumes: len(cfg.Volumes) + spareVolumes, Huge: huge,
 		Segment: segmentPath(cfg.Cache.Segment, identity), Identity: identity, Build: version,
-		DirtyLimit: size.dirtyLimit, ForwardThreshold: int64(cfg.Cache.ForwardThreshold),
+		DirtyLimit: size.dirtyLimit, ForwardThreshold: int64(cfg.Cache.ForwardThreshold), Checksum: cfg.Cache.Checksum,
 	}, err
 }
 

@@ -84,6 +84,9 @@ func (s *source) Status() control.Status {
 	status.RDMA = s.daemon.rdmaStatus()
 	status.Drift = s.daemon.drift()
 	status.Warnings, status.QoS = append(s.daemon.warnings(), s.daemon.keptWarnings()...), s.qosStatus()
+	if n := cached.Damaged; n > 0 {
+		status.Warnings = append(status.Warnings, fmt.Sprintf("cache: %s of its data had a wrong checksum; the log says which: check the machine's memory", counted(int(n), "part")))
+	}
 	if cached.Lost {
 		status.Warnings = append(status.Warnings, "cache: the segment was removed, renamed or replaced: a crash loses what is not written; stop in order and start again")
 	}
@@ -131,7 +134,7 @@ func (s *source) cache(c *tier.Snapshot) *control.Cache {
 		Hits: c.Hits, Misses: c.Misses, HitRatio: control.Ratio(c.Hits, c.Misses),
 		Bypassed: c.Bypassed, Waits: c.Waits, Evictions: c.Evictions, Copies: c.Copies, FillErrors: c.FillFails,
 		FlushedBytes: c.Flushed, FlushErrors: c.FlushErrors, ThrottledWrites: c.Throttled, WaitingWrites: c.Waiting,
-		ReadAheadBytes: c.ReadAhead, SegmentLost: c.Lost, Nodes: []control.Node{}, Attach: attachOf(s.daemon.cache.Attached()),
+		ReadAheadBytes: c.ReadAhead, SegmentLost: c.Lost, ChecksumFailures: c.Damaged, Nodes: []control.Node{}, Attach: attachOf(s.daemon.cache.Attached()),
 	}
 	nodes, threshold := s.daemon.cache.Forwarding()
 	for i, n := range c.Nodes {

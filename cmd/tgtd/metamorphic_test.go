@@ -104,7 +104,7 @@ func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 	}
 	text := fmt.Sprintf("server: {threads: %d, nodes: %d, buffers-per-thread: 8MiB, busy-poll: 0s, limits: {max-connections: 2}, nop: {interval: 0s}}\n", max(2, v.nodes), v.nodes)
 	if v.block != "" {
-		text += fmt.Sprintf("cache: {size: 16MiB, block-size: %s, forward-threshold: %s, huge: off, segment: %s/segment}\n", v.block, v.forward, dir)
+		text += fmt.Sprintf("cache: {size: 16MiB, block-size: %s, forward-threshold: %s, huge: off, checksum: true, segment: %s/segment}\n", v.block, v.forward, dir)
 	}
 	text += fmt.Sprintf("portal-groups: {a: {listen: [\"127.0.0.1:0\"]}}\nvolumes:\n%stargets: {\"%s\": {luns: {%s}}}\n", &volumes, scriptTarget, &luns)
 	cfg, _, err := conf.Parse("variant", []byte(text))

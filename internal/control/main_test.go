@@ -40,7 +40,7 @@ func sample() Status {
 				Evictions: 2, Interpreted: 12, Local: 16, LocalBytes: 13, Remote: 17, RemoteBytes: 14, Forwarded: 18, ForwardedBytes: 15}},
 			Attach: &Attach{Outcome: "warm", Previous: "1.2.2", Generation: 4, DirtyBytes: 4096, WarmBlocks: 17, Dropped: 2,
 				Replaced: "of 3 nodes", Orphans: []Orphan{{"old", 4096}}},
-			ForwardThreshold: &threshold, SegmentLost: true, ForwardAdaptive: true,
+			ForwardThreshold: &threshold, SegmentLost: true, ChecksumFailures: 9, ForwardAdaptive: true,
 		},
 		Volumes: []Volume{{
 			Name: "db", Type: "file", SizeBytes: 1 << 31, BlockBytes: 512, Write: "back",

@@ -132,6 +132,8 @@ var cacheMetrics = []metric{
 		ofCache(func(c *Cache) float64 { return float64(c.WaitingWrites) })},
 	{"lunar_cache_read_ahead_bytes_total", "bytes", "Data read ahead of sequential readers.", counter, nil,
 		ofCache(func(c *Cache) float64 { return float64(c.ReadAheadBytes) })},
+	{"lunar_cache_checksum_failures_total", "", "Parts of cache blocks that were found damaged in memory, with cache.checksum.", counter, nil,
+		ofCache(func(c *Cache) float64 { return float64(c.ChecksumFailures) })},
 	{"lunar_cache_segment_lost", "", "1 when the segment was removed, renamed or replaced while it is in use: a crash loses what is dirty.", gauge, nil,
 		ofCache(func(c *Cache) float64 {
 			if c.SegmentLost {

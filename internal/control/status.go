@@ -70,6 +70,7 @@ type Cache struct {
 	ReadAheadBytes   uint64  `json:"read_ahead_bytes" doc:"Data read ahead of sequential readers."`
 	Nodes            []Node  `json:"nodes" nullable:"false" doc:"The cache's part of each NUMA node."`
 	Attach           *Attach `json:"attach,omitempty" doc:"What was found in the shared memory segment at the start."`
+	ChecksumFailures uint64  `json:"checksum_failures" doc:"Parts of cache blocks that were found damaged in memory."`
 	SegmentLost      bool    `json:"segment_lost" doc:"Whether the segment was removed, renamed or replaced while it is in use: a crash loses what is dirty."`
 	ForwardThreshold *int64  `json:"forward_threshold_bytes,omitempty" doc:"Size from which a request is handed to the node of its data; absent: never."`
 	ForwardAdaptive  bool    `json:"forward_adaptive" doc:"Whether that size follows from measurements."`
