@@ -116,7 +116,19 @@ func (s *shelf) on(f func()) {
 // put sends a book; it belongs to the loop.
 func (s *shelf) put(number, node int, charge *int) {
 	text := bytes.Repeat([]byte{byte(number)}, bookSize)
-	ref := s.lend(s.loop.Pool(), text)
+	s.send(s.lend(s.loop.Pool(), text), text, node, charge)
+}
+
+// give sends a book that is not lent: it stays in its node's memory, however long the
+// peer does not take it.
+func (s *shelf) give(number, node int, charge *int) {
+	ref := s.loop.Pool().Get(bookSize)
+	text := ref.Bytes()[:bookSize]
+	copy(text, bytes.Repeat([]byte{byte(number)}, bookSize))
+	s.send(ref, text, node, charge)
+}
+
+func (s *shelf) send(ref *buf.Ref, text []byte, node int, charge *int) {
 	if node >= 0 {
 		ref.SendFrom(node)
 	}
@@ -200,7 +212,7 @@ func TestWritableBeforeSentAway(t *testing.T) {
 	filled, hold := make(chan struct{}), make(chan struct{})
 	s.on(func() {
 		for i := range 60 {
-			s.put(i, 1, &charged)
+			s.give(i, 1, &charged)
 		}
 	})
 	for blocked := false; !blocked; time.Sleep(time.Millisecond) {
