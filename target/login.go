@@ -105,7 +105,11 @@ func (p *loginPhase) complain(why error) {
 	if user := p.negotiation.User(); user != "" {
 		args = append(args, "user", user)
 	}
-	r.log(p.log, slog.LevelWarn, "login failed", append(args, "reason", why)...)
+	level, what := slog.LevelWarn, "login failed"
+	if fault := (*login.Error)(nil); errors.As(why, &fault) && fault.TargetAddress != "" {
+		level, what = slog.LevelInfo, "login redirected" // as the configuration or a drain says
+	}
+	r.log(p.log, level, what, append(args, "reason", why)...)
 }
 
 // abandon closes a connection that does not come to full feature phase.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // lines is a log that two goroutines may use.
@@ -122,9 +123,10 @@ func TestAudit(t *testing.T) {
 
 // awaitLine waits for a line: the client has its answer before the log has it.
 func awaitLine(l *lines) string {
-	for {
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if text := l.take(); text != "" {
 			return text
 		}
 	}
+	return ""
 }
