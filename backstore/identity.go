@@ -53,8 +53,8 @@ func (i Identity) Same(o Identity) bool {
 // deviceBit is set in the first word of a device's medium.
 const deviceBit = 1 << 63
 
-// medium is the identity as words of a Stamp.
-func (i Identity) medium() [3]uint64 {
+// Medium is the identity as words of a Stamp.
+func (i Identity) Medium() [3]uint64 {
 	if i.Device != "" {
 		return [3]uint64{digest(i.Device) | deviceBit}
 	}

@@ -36,6 +36,7 @@ type volumeLane struct {
 	workers *evloop.Workers
 	running int
 	gate    quiesce.Gate // counts what is running
+	tally   *tally
 }
 
 // TryNow implements Lane.
@@ -65,7 +66,22 @@ func (l *volumeLane) brief(op *Op) bool {
 // finish makes all calls of op inline. A page of a memory file system that was
 // swapped out is the one thing it can still wait for.
 func (l *volumeLane) finish(op *Op) {
+	l.disturb(op)
 	for !l.advance(op, op.lane.call.run(l.fd, unix.RawSyscall6)) {
+	}
+	l.rest(op)
+}
+
+// disturb comes before the calls of op, rest after them.
+func (l *volumeLane) disturb(op *Op) {
+	if op.Kind.Changes() {
+		l.tallies.begin(l.tally)
+	}
+}
+
+func (l *volumeLane) rest(op *Op) {
+	if op.Kind.Changes() {
+		l.tally.ended.Add(1)
 	}
 }
 
@@ -96,6 +112,7 @@ func (l *volumeLane) Submit(op *Op) bool {
 	}
 	op.lane.op, op.lane.lane, op.lane.era = op, l, l.gate.Enter()
 	l.running++
+	l.disturb(op)
 	l.start(op)
 	return false
 }
@@ -179,6 +196,7 @@ func (l *volumeLane) settle(op *Op, res int64) {
 		l.start(op)
 		return
 	}
+	l.rest(op)
 	l.running--
 	l.gate.Leave(op.lane.era)
 	op.Done(op)
@@ -190,4 +208,5 @@ func (l *volumeLane) Close() {
 		panic(fmt.Sprintf("backstore: lane of %s closed with %d ops running", l.path, l.running))
 	}
 	l.gates.Remove(&l.gate)
+	l.tallies.remove(l.tally)
 }

@@ -33,7 +33,7 @@ func (v *volume) Stamp() (Stamp, error) {
 
 func stampOfFile(id Identity, st *unix.Stat_t) Stamp {
 	return Stamp{
-		Medium: id.medium(),
+		Medium: id.Medium(),
 		State:  [3]uint64{uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())},
 	}
 }
@@ -48,10 +48,11 @@ func birthOf(fd int) uint64 {
 	return uint64(sx.Btime.Sec)*1e9 + uint64(sx.Btime.Nsec)
 }
 
-// stampBlock writes back what the kernel caches, which would be counted later.
+// stampBlock writes back what the kernel caches, which would be counted later: of
+// others, too, before the first one. Direct I/O leaves nothing there.
 func (v *volume) stampBlock(dev uint64) (Stamp, error) {
 	info := v.Info()
-	if !info.ReadOnly {
+	if !info.ReadOnly && !(v.direct && v.opened != Stamp{}) {
 		if err := unix.Fdatasync(v.fd); err != nil {
 			return Stamp{}, err
 		}
@@ -69,7 +70,7 @@ func (v *volume) stampBlock(dev uint64) (Stamp, error) {
 		return Stamp{}, err
 	}
 	return Stamp{
-		Medium: v.identity.medium(),
+		Medium: v.identity.Medium(),
 		State:  [3]uint64{uint64(q.number("../diskseq")), written, discarded},
 	}, nil
 }

@@ -42,6 +42,7 @@ type volume struct {
 
 	resizing sync.Mutex
 	gates    quiesce.Gates // of the lanes
+	tallies  tallies
 
 	open     sync.RWMutex // held shared by who uses the descriptor besides lanes
 	closed   bool         // under open
@@ -64,7 +65,7 @@ func (v *volume) Lane(l *evloop.Loop) (Lane, error) {
 	if l.Workers() == nil {
 		return nil, fmt.Errorf("%s on event loop %q: it has no workers for calls that block", v.path, l.Name())
 	}
-	lane := &volumeLane{volume: v, loop: l, ring: l.Ring(), workers: l.Workers()}
+	lane := &volumeLane{volume: v, loop: l, ring: l.Ring(), workers: l.Workers(), tally: v.tallies.add()}
 	v.gates.Add(&lane.gate, l)
 	return lane, nil
 }

@@ -150,6 +150,28 @@ func (s *Store) Stamp() (backstore.Stamp, error) {
 	return s.marked(stamp), err
 }
 
+// Watch implements backstore.Watched.
+func (s *Store) Watch(word *atomic.Uint64) {
+	if w, ok := s.data.(backstore.Watched); ok {
+		w.Watch(word)
+	}
+}
+
+// Quiet implements backstore.Watched.
+func (s *Store) Quiet() (begun uint64, quiet bool) {
+	w, ok := s.data.(backstore.Watched)
+	if !ok {
+		return 0, false
+	}
+	return w.Quiet()
+}
+
+// Exact implements backstore.Watched for a store that is.
+func (s *Store) Exact() bool {
+	w, ok := s.data.(backstore.Watched)
+	return ok && w.Exact()
+}
+
 // marked makes a medium with another master key another medium.
 func (s *Store) marked(stamp backstore.Stamp) backstore.Stamp {
 	stamp.Medium[2] ^= s.keys.Load().mark

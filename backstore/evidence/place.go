@@ -16,8 +16,9 @@ type Record struct {
 // Kept is what is kept of acknowledged or interrupted writes that the recorded store
 // does not have yet.
 type Kept struct {
-	Dirty       int64 // bytes in the cache of a store that is not the one that is found
-	Interrupted int   // atomic writes in the recorded store's intent log
+	Dirty       int64  // bytes in the cache of a store that is not the one that is found
+	Of          string // what they are of, for messages
+	Interrupted int    // atomic writes in the recorded store's intent log
 }
 
 // Intention is what an administrator has said of the store that is found.
@@ -128,7 +129,7 @@ func elsewhereText(s *Scene) string {
 func keptText(s *Scene) string {
 	text := "found"
 	if s.Kept.Dirty > 0 {
-		text += fmt.Sprintf(" %d bytes of unwritten data", s.Kept.Dirty)
+		text += fmt.Sprintf(" %d bytes of unwritten data %s in the cache", s.Kept.Dirty, s.Kept.Of)
 	}
 	if s.Kept.Interrupted > 0 {
 		if s.Kept.Dirty > 0 {
@@ -137,7 +138,10 @@ func keptText(s *Scene) string {
 		text += fmt.Sprintf(" %d interrupted atomic writes", s.Kept.Interrupted)
 	}
 	if s.Recorded == nil {
-		return text + fmt.Sprintf(" of another store than %s (%s)", s.Path, s.Found.Identity)
+		if s.Found.Missing {
+			return text + fmt.Sprintf("; %s is missing", s.Path)
+		}
+		return text + fmt.Sprintf("; at %s is %s", s.Path, s.Found.Identity)
 	}
-	return text + fmt.Sprintf(" for %s (%s); at %s is %s", s.Recorded.Path, s.Recorded.Identity, s.Path, s.Found.Identity)
+	return text + fmt.Sprintf(" for what was at %s (%s); at %s is %s", s.Recorded.Path, s.Recorded.Identity, s.Path, s.Found.Identity)
 }

@@ -15,7 +15,7 @@ func TestPlace(t *testing.T) {
 		return backstore.Found{Identity: i, Size: size}
 	}
 	gone := backstore.Found{Missing: true}
-	interrupted, dirty := Kept{Interrupted: 2}, Kept{Dirty: 4096}
+	interrupted, dirty := Kept{Interrupted: 2}, Kept{Dirty: 4096, Of: "for /v"}
 	for name, test := range map[string]struct {
 		scene Scene
 		want  Verdict
@@ -23,7 +23,7 @@ func TestPlace(t *testing.T) {
 	}{
 		"new volume, no file":         {Scene{"/v", nil, gone, Kept{}, None}, Accept, ""},
 		"new volume, a file":          {Scene{"/v", nil, at(own, 5), Kept{}, None}, Accept, ""},
-		"new volume, dirty of it":     {Scene{"/v", nil, at(own, 5), dirty, None}, Refuse, "4096 bytes of unwritten data"},
+		"new volume, dirty of it":     {Scene{"/v", nil, at(own, 5), dirty, None}, Refuse, "4096 bytes of unwritten data for /v in the cache; at /v is inode 7"},
 		"the same":                    {Scene{"/v", was, at(own, 100), interrupted, None}, Accept, ""},
 		"grown":                       {Scene{"/v", was, at(own, 200), Kept{}, None}, Accept, ""},
 		"cut":                         {Scene{"/v", was, at(own, 99), Kept{}, None}, Refuse, "has 99 bytes, the volume had 100"},
@@ -35,11 +35,11 @@ func TestPlace(t *testing.T) {
 		"gone, with interrupted":      {Scene{"/w", was, gone, interrupted, None}, Refuse, "missing"},
 		"replaced":                    {Scene{"/v", was, at(other, 100), Kept{}, None}, Note, "another store than before"},
 		"replaced by a shorter one":   {Scene{"/v", was, at(other, 99), Kept{}, None}, Refuse, "is its file system mounted?"},
-		"replaced, with interrupted":  {Scene{"/v", was, at(other, 100), interrupted, None}, Refuse, "2 interrupted atomic writes for /v (inode 7, born 9, on uuid 1); at /v is inode 8"},
+		"replaced, with interrupted":  {Scene{"/v", was, at(other, 100), interrupted, None}, Refuse, "2 interrupted atomic writes for what was at /v (inode 7, born 9, on uuid 1); at /v is inode 8"},
 		"replaced, adopted":           {Scene{"/v", was, at(other, 100), interrupted, Adopt}, Accept, ""},
-		"replaced, forgotten":         {Scene{"/v", was, at(other, 9), Kept{5, 5}, Forget}, Accept, ""},
+		"replaced, forgotten":         {Scene{"/v", was, at(other, 9), Kept{5, "", 5}, Forget}, Accept, ""},
 		"moved":                       {Scene{"/w", was, at(own, 100), interrupted, None}, Note, "was in /v"},
-		"moved, dirty":                {Scene{"/w", was, at(own, 100), dirty, None}, Refuse, "for /v (inode 7, born 9, on uuid 1); at /w is inode 7"},
+		"moved, dirty":                {Scene{"/w", was, at(own, 100), dirty, None}, Refuse, "for what was at /v (inode 7, born 9, on uuid 1); at /w is inode 7"},
 		"moved to another, dirty":     {Scene{"/w", was, at(other, 100), dirty, None}, Refuse, "at /w is inode 8"},
 		"another path, a new file":    {Scene{"/w", was, gone, Kept{}, None}, Note, "now in /w"},
 		"another path, another store": {Scene{"/w", was, at(other, 1), Kept{}, None}, Note, "now in /w"},

@@ -24,9 +24,10 @@ type Attached struct {
 // Orphan is a volume that is not there any more while the segment still has data
 // that were never written to its store.
 type Orphan struct {
-	ID    uint64
-	Name  string
-	Bytes int64
+	ID     uint64
+	Name   string
+	Bytes  int64
+	Medium [3]uint64 // of the store's stamp
 }
 
 // Attached returns what the Cache found when it was made. Orphans are as Settle
@@ -49,6 +50,22 @@ func (c *Cache) Settle() []Orphan {
 	return orphans
 }
 
+// Unwritten returns the volumes that are not open and have unwritten data.
+func (c *Cache) Unwritten() (found []Orphan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for n, v := range c.mu.volumes {
+		r := c.table.row(uint32(n))
+		if v != nil || !r.used() {
+			continue
+		}
+		if dirty := c.dirtyOfLU(r.number); dirty > 0 {
+			found = append(found, Orphan{r.id(), r.name(), dirty, r.stamp().Medium})
+		}
+	}
+	return found
+}
+
 // orphans forgets what is clean of volumes that are not open, and returns those
 // of which something is left.
 func (c *Cache) orphans() (found []Orphan) {
@@ -60,7 +77,7 @@ func (c *Cache) orphans() (found []Orphan) {
 			continue
 		}
 		if dirty := c.dirtyOfLU(r.number); dirty > 0 {
-			found = append(found, Orphan{ID: r.id(), Name: r.name(), Bytes: dirty})
+			found = append(found, Orphan{r.id(), r.name(), dirty, r.stamp().Medium})
 		}
 	}
 	c.attached.Orphans = found
@@ -71,7 +88,7 @@ func (c *Cache) orphans() (found []Orphan) {
 const maxVolumes = 1024
 
 // layoutVersion is that of the areas' arrangement and of the table's rows.
-const layoutVersion = 2
+const layoutVersion = 3
 
 func dataArea(node int) string  { return fmt.Sprintf("data.%d", node) }
 func indexArea(node int) string { return fmt.Sprintf("index.%d", node) }

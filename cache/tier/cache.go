@@ -71,7 +71,8 @@ type Cache struct {
 	flusher   flushLoop
 	waiting   atomic.Int64 // writes in mu.throttled
 	pressed   atomic.Bool  // all flushers were told that there are many dirty bytes
-	replays   sync.Mutex   // warm-ups of fussy admission are looked at one at a time
+	witnesses witnesses
+	replays   sync.Mutex // warm-ups of fussy admission are looked at one at a time
 
 	stats struct {
 		flushed, flushErrors, throttled, ahead, damaged atomic.Uint64
@@ -113,6 +114,7 @@ func New(config Config) (*Cache, error) {
 		return nil, errors.Join(fmt.Errorf("cache: %w", err), c.unmap())
 	}
 	c.watch()
+	c.watchStores()
 	return c, nil
 }
 

@@ -71,9 +71,10 @@
 //	         was being overwritten is completed first: a logical block is the old
 //	         one or the new one
 //	clean    stays warm if the store's stamp says that nobody else has written to
-//	         it: all of the stamp after an orderly end; after a crash, when the
-//	         store's state was not noted, that it is the same store. A store
-//	         without a stamp begins cold
+//	         it. The stamp is noted at an orderly end, and while the volume is open
+//	         whenever nothing of it is under way (witness.go); package evidence
+//	         decides. Doubt begins cold; a store that somebody else has changed is
+//	         refused while there are dirty data
 //	volumes  that are not wrapped any more are forgotten by Settle, but for those
 //	         with dirty data, which wait as orphans. A store that has become too
 //	         short for its dirty data is refused. Dirty data of a volume that does

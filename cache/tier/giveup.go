@@ -3,8 +3,6 @@ package tier
 import (
 	"fmt"
 	"slices"
-
-	"lunar/backstore"
 )
 
 // Keeps implements backstore.Abandoner.
@@ -30,7 +28,8 @@ func (v *volume) Abandon(discard bool) (dirty int64, err error) {
 		v.purge()
 	}
 	if v.Keeps() {
-		v.row.close(backstore.Stamp{})
+		v.witness.end()
+		v.row.close(v.stamp())
 	}
 	v.cache.leave(v)
 	if !discard && v.abandoned > 0 {
@@ -45,7 +44,7 @@ func (c *Cache) orphaned(r row) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if dirty := c.dirtyOfLU(r.number); dirty > 0 && r.used() {
-		c.attached.Orphans = append(slices.Clone(c.attached.Orphans), Orphan{ID: r.id(), Name: r.name(), Bytes: dirty})
+		c.attached.Orphans = append(slices.Clone(c.attached.Orphans), Orphan{r.id(), r.name(), dirty, r.stamp().Medium})
 	}
 }
 

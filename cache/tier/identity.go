@@ -1,9 +1,11 @@
 package tier
 
 import (
+	"errors"
 	"fmt"
 
 	"lunar/backstore"
+	"lunar/backstore/evidence"
 )
 
 // enter gives v its number: the one that it had, if it had one.
@@ -102,25 +104,67 @@ func (c *Cache) dirtyOf(open []*volume) (sum int64) {
 	return sum
 }
 
-// readmit decides what stays of what the cache still has of the volume. Dirty
-// data always do.
+// ErrChanged is in the error of Wrap for a store that somebody else has changed, or
+// that is another one, while the cache has unwritten data for it.
+var ErrChanged = errors.New("unwritten data of the store as it was")
+
+// readmit decides what stays of what the cache still has of the volume.
 func (v *volume) readmit() error {
+	if err := v.believe(); err != nil {
+		return err
+	}
 	if err := v.fits(); err != nil {
 		return err
+	}
+	stamp, _ := v.opened()
+	v.row.open(stamp.Medium, v.store.Info().Size, v.config.Name)
+	v.witness.begin(v)
+	v.witness.look(v) // nothing has been written yet
+	v.own()
+	return nil
+}
+
+// believe drops what is clean if there is doubt whether the store still has it, and
+// refuses a store that somebody else has changed while there are unwritten data,
+// unless they are to go to it nevertheless.
+func (v *volume) believe() error {
+	if v.row.state() == 0 {
+		return nil // it is new
+	}
+	belief, why := evidence.Content(v.row.noted(), v.seen())
+	dirty := v.dirtyBytes()
+	if belief == evidence.Changed && dirty > 0 && !v.config.Adopt {
+		return fmt.Errorf("the cache holds %d bytes of %w, volume %q, and %s", dirty, ErrChanged, v.row.name(), why)
 	}
 	blocks := 0
 	for i := range v.cache.parts {
 		n, _ := v.cache.parts[i].Usage(v.config.LU)
 		blocks += n
 	}
-	stamp, why := v.changed()
-	if blocks > 0 && why != "" {
-		v.cache.log.Warn("what the cache had of a volume is dropped, but for unwritten data", "volume", v.config.Name, "blocks", blocks, "why", why)
+	if belief != evidence.Same && blocks > 0 {
+		v.cache.log.Warn("what the cache had of a volume is dropped, but for unwritten data", "volume", v.config.Name, "blocks", blocks, "unwritten", dirty, "why", why)
 		v.cache.forget(v.config.LU)
 	}
-	v.row.open(stamp.Medium, v.store.Info().Size, v.config.Name)
-	v.own()
 	return nil
+}
+
+// opened returns the store's stamp as it was found.
+func (v *volume) opened() (stamp backstore.Stamp, ok bool) {
+	stamper, ok := v.store.(backstore.Stamper)
+	if ok {
+		stamp, ok = stamper.Opened()
+	}
+	return stamp, ok
+}
+
+// seen is what was found.
+func (v *volume) seen() evidence.Seen {
+	s := evidence.Seen{Size: v.store.Info().Size}
+	s.Stamp, s.OK = v.opened()
+	if w, ok := v.store.(backstore.Watched); ok {
+		s.Exact = w.Exact()
+	}
+	return s
 }
 
 // own counts the volume's dirty data as those of an open one.
@@ -149,29 +193,6 @@ func (v *volume) fits() error {
 		return nil
 	}
 	return fmt.Errorf("the cache holds unwritten data up to byte %d, the store has %d bytes now and had %d: give it at least its old size, so that they can be written", min(end, max(was, size)), size, was)
-}
-
-// changed says why clean data of the volume may not be what is in the store; and
-// which medium that is. After a crash nobody has noted the store's state, but then
-// nobody but the last process should have written to it; what a process in between
-// left that served others, its Settle has forgotten.
-func (v *volume) changed() (stamp backstore.Stamp, why string) {
-	stamper, ok := v.store.(backstore.Stamper)
-	if ok {
-		stamp, ok = stamper.Opened()
-	}
-	was, size := v.row.stamp(), v.store.Info().Size
-	switch {
-	case !ok:
-		return stamp, "nothing tells whether somebody else has written to the store"
-	case v.row.size() != size:
-		return stamp, fmt.Sprintf("the store has %d bytes, it had %d", size, v.row.size())
-	case was.Medium != stamp.Medium:
-		return stamp, "it is another store"
-	case v.row.state() == rowClosed && was != stamp:
-		return stamp, "somebody else has written to the store"
-	}
-	return stamp, ""
 }
 
 // stamp returns the store's, or one that no store has.

@@ -190,6 +190,7 @@ func crash(t testing.TB, c *Cache, volumes []backstore.Store) {
 			t.Error(err)
 		}
 	}
+	c.witnesses.stop()
 	c.flusher.stop()
 	c.unwatch()
 	if err := errors.Join(c.unmap(), c.config.Segment.Abandon()); err != nil {
@@ -274,6 +275,7 @@ func TestCrash(t *testing.T) {
 	o.Write(t, 0, first)
 	o.Must(t, backstore.Op{Kind: backstore.Flush})
 	o.Write(t, 100<<10, second)
+	o.settle(t)
 	p.crash()
 	if bytes.Equal(s.file("a")[100<<10:][:len(second)], second) {
 		t.Fatal("the store has dirty data already")
@@ -291,6 +293,7 @@ func TestCrash(t *testing.T) {
 	eventually(t, "the flusher writes what it has found", func() bool {
 		return bytes.Equal(s.file("a")[100<<10:][:len(second)], second)
 	})
+	o.settle(t)
 	p.crash()
 	p = s.start().outcome(segment.Crashed)
 	if !p.hits(p.open("a", Back), 100<<10, second) {
@@ -325,7 +328,7 @@ func TestOrphans(t *testing.T) {
 
 	p = s.start()
 	a, b := p.open("new", Back), p.open("newer", Back)
-	if got := p.cache.Settle(); len(got) != 1 || got[0] != (Orphan{config("kept", Back).ID, "kept", 8 << 10}) {
+	if got := p.cache.Settle(); len(got) != 1 || got[0] != (Orphan{config("kept", Back).ID, "kept", 8 << 10, got[0].Medium}) {
 		t.Errorf("orphans %v", got)
 	}
 	for _, o := range []*opened{a, b} { // orphans keep nobody waiting

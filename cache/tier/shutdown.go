@@ -3,8 +3,6 @@ package tier
 import (
 	"errors"
 	"fmt"
-
-	"lunar/backstore"
 )
 
 // Close frees the Cache. All volumes must have been closed; with a segment Close
@@ -21,6 +19,7 @@ func (c *Cache) Close() error {
 	}
 	c.flusher.stop()
 	c.unwatch()
+	c.witnesses.stop()
 	errs = append(errs, c.unmap())
 	if c.config.Segment != nil {
 		errs = append(errs, c.config.Segment.Close())
@@ -55,7 +54,8 @@ func (v *volume) abandon() error {
 	v.flusher.abandon()
 	v.lanes.Wait()
 	n := v.dirtyBytes()
-	v.row.close(backstore.Stamp{})
+	v.witness.end()
+	v.row.close(v.stamp())
 	v.cache.leave(v)
 	err := fmt.Errorf("volume %q: %d bytes that could not be written stay in the cache segment, for the next start", v.config.Name, n)
 	return errors.Join(err, v.store.Close())

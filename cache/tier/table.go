@@ -3,9 +3,11 @@ package tier
 import (
 	"hash/crc32"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"lunar/backstore"
+	"lunar/backstore/evidence"
 )
 
 // table gives volumes, which are told by an identity that never changes, dense
@@ -19,9 +21,10 @@ import (
 //	             0 if the row is free
 //	word 1       identity
 //	word 2       size in bytes
-//	word 3       state: open or closed; 0 before the first time
+//	word 3       state: see below; 0 before the first time
 //	word 4,5,6   medium of the store's stamp
-//	word 7,8,9   state of the store's stamp, as the volume was closed
+//	word 7,8,9   state of the store's stamp, as it was noted last
+//	word 10      Unix time in ns when the process was alive
 //	word 16..31  name
 type table struct{ words []uint64 }
 
@@ -33,6 +36,7 @@ const (
 	atState    = 3
 	atMedium   = 4
 	atStamp    = 7
+	atAlive    = 10
 	atName     = 16
 	rowWords   = 32
 	rowBytes   = rowWords * 8
@@ -41,8 +45,10 @@ const (
 
 // States of a volume.
 const (
-	rowOpen   = 1 // it is open, or was when its process ended
-	rowClosed = 2 // it was closed in order, and its stamp noted
+	rowOpen     = backstore.Disturbed // it is open, or was when its process ended: its store may have changed since its stamp was noted
+	rowClosed   = 2                   // it was closed in order, and its stamp noted
+	rowSettling = 3                   // as rowOpen, while the stamp is being noted
+	rowSettled  = 4                   // it is open, and its store has not changed since the stamp was noted
 )
 
 // newTable lays a table over memory, which begins at a page.
@@ -107,6 +113,7 @@ func (r row) free() { r.store(atKey, 0) }
 // not be believed from then on.
 func (r row) open(medium [3]uint64, size int64, name string) {
 	r.store(atState, rowOpen)
+	r.store(atAlive, uint64(time.Now().UnixNano()))
 	for i, w := range medium {
 		r.store(atMedium+i, w)
 	}
@@ -116,14 +123,28 @@ func (r row) open(medium [3]uint64, size int64, name string) {
 
 // close notes that the volume was closed in order, with this stamp.
 func (r row) close(s backstore.Stamp) {
-	for i, w := range s.State {
-		r.store(atStamp+i, w)
-	}
+	r.store(atState, rowOpen)
+	r.note(s)
 	r.store(atState, rowClosed)
 }
 
-// stamp returns what close has noted; of a volume that was not closed only the
-// medium means something.
+// note notes the state of the store.
+func (r row) note(s backstore.Stamp) {
+	for i, w := range s.State {
+		r.store(atStamp+i, w)
+	}
+}
+
+// stateWord is the state, which the store changes by itself: see backstore.Watched.
+func (r row) stateWord() *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&r.words[atState])) }
+
+// noted is what is known of the store.
+func (r row) noted() evidence.Noted {
+	state := r.state()
+	return evidence.Noted{Stamp: r.stamp(), Size: r.size(), Settled: state == rowClosed || state == rowSettled, Alive: int64(r.load(atAlive))}
+}
+
+// stamp returns what was noted last.
 func (r row) stamp() (s backstore.Stamp) {
 	for i := range s.Medium {
 		s.Medium[i] = r.load(atMedium + i)

@@ -35,6 +35,7 @@ type VolumeConfig struct {
 	ID     uint64 // tells the volume from all others, also after a restart
 	Name   string // for messages
 	Policy Policy
+	Adopt  bool // unwritten data go to the store though somebody else has changed it, or it is another
 
 	Admission   string            // lru (default), fussy
 	Fussy       cache.FussyParams // of fussy; zero: found in the first accesses
@@ -67,10 +68,11 @@ type settings struct {
 
 // volume is a backing store behind the cache.
 type volume struct {
-	cache  *Cache
-	store  backstore.Store
-	config settings
-	row    row
+	cache   *Cache
+	store   backstore.Store
+	config  settings
+	row     row
+	witness witness
 
 	keeps     bool        // Close leaves what is clean
 	stuck     bool        // Close could not write what is dirty
@@ -119,6 +121,7 @@ func (v *volume) setUp() error {
 		return err
 	}
 	if err := v.begin(); err != nil {
+		v.witness.end()
 		v.cache.leave(v)
 		return err
 	}
@@ -272,6 +275,7 @@ func (v *volume) retire() {
 		v.purge()
 		return
 	}
+	v.witness.end()
 	v.row.close(v.stamp())
 }
 

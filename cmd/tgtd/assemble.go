@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"sync"
 
 	"lunar/backstore/crypt"
 	"lunar/cache/tier"
@@ -33,6 +34,7 @@ type assembly struct {
 	files     map[string]fs.FileInfo       // what volumes were opened from, by their names
 	ciphers   map[string]*crypt.Store      // of encrypted volumes that are open
 	targets   map[string]target.TargetConfig
+	aliases   sync.Map // from names of volumes to alias
 }
 
 // assemble makes a server with all volumes and targets of cfg. No portal is

@@ -15,7 +15,7 @@ import (
 // a volume. It has what the volume is known by, so that another of the same name
 // does not inherit it.
 func (a *assembly) besides(kind string, v *conf.Volume) string {
-	return filepath.Join(a.stateDir, kind, fmt.Sprintf("%s-%016x", v.Name, volumeID(v, a.identity)))
+	return filepath.Join(a.stateDir, kind, fmt.Sprintf("%s-%016x", v.Name, a.volumeID(v)))
 }
 
 // intents say where the log is that makes atomic writes to the volume's file or device

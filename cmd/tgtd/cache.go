@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"lunar/backstore"
+	"lunar/backstore/evidence"
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/internal/arena"
@@ -114,13 +115,13 @@ func (a *assembly) openCache() error {
 
 // cached puts a volume's store behind the cache when the configuration says
 // so; store is owned, also on failure.
-func (a *assembly) cached(v *conf.Volume, store backstore.Store, failing *deferral) (backstore.Store, error) {
+func (a *assembly) cached(v *conf.Volume, store backstore.Store, seen sighting, failing *deferral) (backstore.Store, error) {
 	if v.Cache == nil || a.daemon.cache == nil {
 		return store, nil
 	}
 	c := a.cacheChangesOf(v)
 	wrapped, err := a.daemon.cache.Wrap(store, tier.VolumeConfig{
-		ID: volumeID(v, a.identity), Name: v.Name, Policy: c.Policy, Admission: v.Cache.Admission,
+		ID: a.volumeID(v), Name: v.Name, Policy: c.Policy, Adopt: seen.Intention == evidence.Adopt, Admission: v.Cache.Admission,
 		Min: c.Min, Max: c.Max, ReadAhead: int64(v.Cache.ReadAhead),
 		Age: c.Age, DirtyLimit: c.DirtyLimit, OnFlushError: failing.report,
 	})
@@ -157,7 +158,7 @@ func (a *assembly) settleCache() error {
 	}
 	for _, v := range a.cfg.Volumes {
 		if v.Cache != nil && v.Write == conf.WriteBack {
-			fresh.volumes[volumeID(&v, a.identity)] = storePath(&v)
+			fresh.volumes[a.volumeID(&v)] = storePath(&v)
 			a.log.Info("volume writes back: acknowledged writes outlive tgtd, but a power cut loses what initiators have not flushed", "volume", v.Name)
 		}
 	}

@@ -103,7 +103,7 @@ func TestInterruptedAtomicWrites(t *testing.T) {
 			if err := os.Rename(file+".bak", file); err != nil {
 				t.Fatal(err)
 			}
-		}, "1 interrupted atomic writes for ", "forget", other},
+		}, "1 interrupted atomic writes for what was at ", "forget", other},
 		"restored in place": {func(t *testing.T, _ *storeSite, file string) { writeFile(t, file, string(other)) },
 			"somebody else has written to bytes 4096 to 12287", "forget", other},
 		"read-only": {func(t *testing.T, s *storeSite, file string) {

@@ -89,7 +89,7 @@ func (d *daemon) noteVolumes(volumes []conf.Volume) error {
 		return nil
 	}
 	for i := range volumes {
-		v, id := &volumes[i], volumeID(&volumes[i], d.assembly.identity)
+		v, id := &volumes[i], d.assembly.volumeID(&volumes[i])
 		for _, o := range d.note.orphans {
 			if path := storePath(v); o != id && sameStore(path, d.note.volumes[o]) {
 				return fmt.Errorf("volume %s: found unwritten data for %s in the cache, from a volume of another name or serial: give it back those", v.Name, path)
@@ -111,7 +111,7 @@ func (d *daemon) unnote(volumes []conf.Volume) error {
 		return nil
 	}
 	for i := range volumes {
-		delete(d.note.volumes, volumeID(&volumes[i], d.assembly.identity))
+		delete(d.note.volumes, d.assembly.volumeID(&volumes[i]))
 	}
 	return d.note.write()
 }
@@ -121,7 +121,7 @@ func (d *daemon) noteOrphan(v *conf.Volume) {
 	d.noting.Lock()
 	defer d.noting.Unlock()
 	if d.note != nil {
-		d.note.orphans = append(d.note.orphans, volumeID(v, d.assembly.identity))
+		d.note.orphans = append(d.note.orphans, d.assembly.volumeID(v))
 	}
 }
 

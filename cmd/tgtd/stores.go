@@ -8,6 +8,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/evidence"
+	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/internal/durable"
 )
@@ -19,6 +20,9 @@ type storeRecord struct {
 	Path     string             `json:"path"`
 	Identity backstore.Identity `json:"identity"`
 	Size     int64              `json:"size"` // bytes that are at least to be there
+	// Alias is that of a volume whose store was moved while the cache had unwritten data
+	// for it: it goes on by the identity in the cache that it had.
+	Alias *alias `json:"alias,omitempty"`
 	// Intention is what tgtd adopt or forget was told, for one start.
 	Intention *intention `json:"intention,omitempty"`
 }
@@ -28,6 +32,12 @@ type intention struct {
 	Do    evidence.Intention `json:"do"`
 	Path  string             `json:"path"`
 	Found backstore.Found    `json:"found"`
+}
+
+// alias puts one volume identity in the place of another; see volumeID.
+type alias struct {
+	Of uint64 `json:"of"`
+	Is uint64 `json:"is"`
 }
 
 // of returns the intention, if it was told of this.
@@ -48,7 +58,8 @@ func recordFile(stateDir, volume string) keptFile[storeRecord] {
 // sighting is what a start has found where a volume is to be.
 type sighting struct {
 	evidence.Scene
-	record *storeRecord // nil: there is none
+	record  *storeRecord  // nil: there is none
+	orphans []tier.Orphan // of this volume, but not of its identity or store
 }
 
 // lookAt gathers what is known of a volume's place. record is nil if nothing is
@@ -79,12 +90,19 @@ func (a *assembly) place(v *conf.Volume) (p sighting, err error) {
 	if p, err = lookAt(a.stateDir, v); err != nil {
 		return p, err
 	}
+	if p.record != nil && p.record.Alias != nil {
+		a.aliases.Store(v.Name, *p.record.Alias)
+	}
+	a.seekOrphans(v, &p)
 	verdict, why := evidence.Place(p.Scene)
 	switch verdict {
 	case evidence.Refuse:
 		return p, fmt.Errorf("%s. %s", why, a.choices(v))
 	case evidence.Note:
 		a.log.Warn("store of a volume", "volume", v.Name, "found", why)
+	}
+	if err := a.intend(v, &p); err != nil {
+		return p, err
 	}
 	if p.Intention != evidence.None {
 		a.log.Warn("store of a volume is taken as an administrator has said", "volume", v.Name, "said", p.Intention, "store", p.Path)
@@ -94,7 +112,7 @@ func (a *assembly) place(v *conf.Volume) (p sighting, err error) {
 
 // choices says what can be done about a store that was refused.
 func (a *assembly) choices(v *conf.Volume) string {
-	return fmt.Sprintf("Put the store of before back in its place; or, if what is there now is the volume and is to get what is kept of it: tgtd adopt %[1]s -c FILE --state-dir %[2]s; or, if it is to be served as it is, and what is kept is to be given up: tgtd forget %[1]s -c FILE --state-dir %[2]s",
+	return fmt.Sprintf("Put the store of before back in its place, and give it back its name, serial, cache and segment; or, if what is there now is the volume and is to get what is kept of it: tgtd adopt %[1]s -c FILE --state-dir %[2]s; or, if it is to be served as it is, and what is kept is to be given up: tgtd forget %[1]s -c FILE --state-dir %[2]s",
 		v.Name, a.stateDir)
 }
 
@@ -122,7 +140,7 @@ func (a *assembly) noteStore(v *conf.Volume, soon int64) error {
 		found.Size = min(found.Size, soon)
 	}
 	if err == nil {
-		err = recordFile(a.stateDir, v.Name).save(&storeRecord{Path: storePath(v), Identity: found.Identity, Size: found.Size})
+		err = recordFile(a.stateDir, v.Name).save(&storeRecord{Path: storePath(v), Identity: found.Identity, Size: found.Size, Alias: a.aliasOf(v)})
 	}
 	if err != nil {
 		return fmt.Errorf("volume %s: record of its store: %w", v.Name, err)

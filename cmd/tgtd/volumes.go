@@ -20,15 +20,15 @@ import (
 
 // openVolume makes a logical unit of the volume.
 func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
-	failing, kept := &deferral{}, a.reservationFile(v)
-	reserved, err := kept.load()
-	if err != nil {
-		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
-	}
 	seen, err := a.place(v)
 	if err == nil && seen.Intention == evidence.Forget {
 		err = a.forgetShield(v)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	failing, kept := &deferral{}, a.reservationFile(v)
+	reserved, err := kept.load()
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
@@ -82,7 +82,10 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 		store, err = a.enciphered(v, store)
 	}
 	if err == nil {
-		store, err = a.cached(v, store, failing)
+		store, err = a.cached(v, store, seen, failing)
+		if errors.Is(err, tier.ErrChanged) {
+			err = fmt.Errorf("%s: %w. %s", v.Path, err, a.choices(v))
+		}
 	}
 	if err == nil {
 		if behind, _ = store.(tier.Changeable); behind != nil {
@@ -162,6 +165,14 @@ func sameStore(a, b string) bool {
 	one, err1 := os.Stat(a)
 	two, err2 := os.Stat(b)
 	return err1 == nil && err2 == nil && os.SameFile(one, two)
+}
+
+// volumeID is that of a volume, unless it goes on by another one.
+func (a *assembly) volumeID(v *conf.Volume) uint64 {
+	if o := a.aliasOf(v); o != nil {
+		return o.Is
+	}
+	return volumeID(v, a.identity)
 }
 
 // volumeID tells a volume from all others in the cache, over restarts: it is of

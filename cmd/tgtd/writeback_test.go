@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"lunar/internal/initiator"
 )
@@ -193,7 +195,7 @@ func TestWriteBackLeftover(t *testing.T) {
 		"no cache":  {"{type: file, path: back.img, size: 32MiB}", `when it was volume "back"`},
 		"link":      {"{type: file, path: link.img, write: back, cache: true}", `when it was volume "back"`},
 		"serial":    {"{type: file, path: back.img, size: 32MiB, write: back, cache: true, serial: other}", "give it back its name, serial, cache and segment"},
-		"missing":   {"{type: file, path: absent.img, write: back, cache: true}", "no such file"},
+		"missing":   {"{type: file, path: absent.img, write: back, cache: true}", "is missing"},
 		"larger":    {"{type: file, path: back.img, size: 64MiB, write: back, cache: true}", ""},
 		"smaller":   {"{type: file, path: back.img, size: 1MiB, write: back, cache: true}", "back"},
 		"read-only": {"{type: file, path: back.img, read-only: true, cache: true}", "back"},
@@ -237,6 +239,12 @@ func TestWriteBackOrphan(t *testing.T) {
 	s.end(t, syscall.SIGKILL)
 	w.configure(t, "{type: file, path: other.img, size: 32MiB, write: back, cache: true}")
 	w.flags = []string{"--yes"}
+	expectRefusal(t, w, "tgtd forget back") // of this name it would be taken for it
+	text, err := os.ReadFile(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, w.config, strings.NewReplacer("volumes: {back:", "volumes: {other:", "0: back", "0: other").Replace(string(text)))
 	for range 2 {
 		other := serve(t, w.args()...)
 		c := w.dial(t, other.portal)
@@ -268,7 +276,9 @@ func TestWriteBackOrphan(t *testing.T) {
 func expectRefusal(t *testing.T, w *writeBack, want string) {
 	t.Helper()
 	var out, log buffer
-	status := run(t.Context(), append([]string{"serve"}, w.args()...), console{&out, &log})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a server that starts would serve forever
+	defer cancel()
+	status := run(ctx, append([]string{"serve"}, w.args()...), console{&out, &log})
 	if status != exitFailure || !strings.Contains(log.String(), want) {
 		t.Fatalf("found exit status %d, expected a refusal with %q\n%s", status, want, &log)
 	}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// crashed serves, writes everything into the cache alone, and is killed. Its store was
+// not being written.
+func (w *writeBack) crashed(t *testing.T) {
+	t.Helper()
+	s := serveChild(t, w.args()...)
+	writeAll(t, w.dial(t, s.portal), 0)
+	time.Sleep(10 * time.Millisecond) // a kernel's clock tick, for times that are no finer
+	_ = s.end(t, syscall.SIGKILL)
+	if n := w.inFile(t, 0); n > 0 {
+		t.Errorf("%d extents are in the file although nothing had to be written: the test proves nothing", n)
+	}
+}
+
+// say runs tgtd adopt or forget.
+func (w *writeBack) say(t *testing.T, what string) {
+	t.Helper()
+	var out, log buffer
+	if status := run(t.Context(), append([]string{what, "back"}, w.args()...), console{&out, &log}); status != exitOK {
+		t.Fatalf("found exit status %d\n%s", status, &log)
+	}
+}
+
+const backVolume = "{type: file, path: back.img, size: 32MiB, write: back, cache: {flush-age: 1h}}"
+
+// TestUnwrittenDataOfAnotherStore: unwritten data get into the store that they are for,
+// as it was, and into nothing else until an administrator says so.
+func TestUnwrittenDataOfAnotherStore(t *testing.T) {
+	rename := func(t *testing.T, from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := bytes.Repeat([]byte("somebody else's"), 32<<20/15+1)[:32<<20]
+	for name, test := range map[string]struct {
+		meanwhile func(t *testing.T, w *writeBack, file string)
+		want      []string // of the refusal
+	}{
+		"moved": {func(t *testing.T, w *writeBack, file string) {
+			rename(t, file, file+".moved")
+			w.configure(t, strings.Replace(backVolume, "back.img", "back.img.moved", 1))
+		}, []string{`for DIR/back.img, from when it was volume "back"`, "DIR/back.img.moved"}},
+		"copied away": {func(t *testing.T, w *writeBack, file string) {
+			writeFile(t, file+".moved", string(w.image(t)))
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			w.configure(t, strings.Replace(backVolume, "back.img", "back.img.moved", 1))
+		}, []string{`for DIR/back.img, from when it was volume "back"`, "DIR/back.img.moved"}},
+		"replaced": {func(t *testing.T, _ *writeBack, file string) {
+			writeFile(t, file+".new", string(other))
+			rename(t, file+".new", file)
+		}, []string{`for DIR/back.img, from when it was volume "back"`, "; at DIR/back.img is inode"}},
+		"written in place": {func(t *testing.T, _ *writeBack, file string) { writeFile(t, file, string(other)) },
+			[]string{"somebody else has written to the store"}},
+		"written in place, with its time put back": {func(t *testing.T, _ *writeBack, file string) {
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.OpenFile(file, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := f.WriteAt([]byte("x"), 31<<20); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"somebody else has written to the store"}},
+	} {
+		for _, say := range []string{"adopt", "forget"} {
+			t.Run(name+", "+say, func(t *testing.T) {
+				w := newWriteBack(t)
+				w.crashed(t)
+				file := filepath.Join(w.dir, "back.img")
+				test.meanwhile(t, w, file)
+				if _, err := os.Stat(file + ".moved"); err == nil {
+					file += ".moved"
+				}
+				before, _ := os.ReadFile(file)
+				for _, want := range append(test.want, "tgtd adopt back", "tgtd forget back") {
+					expectRefusal(t, w, strings.ReplaceAll(want, "DIR", w.dir))
+				}
+				if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, before) {
+					t.Errorf("a refusal has changed the file: %v", err)
+				}
+				w.say(t, say)
+				s := serve(t, w.args()...)
+				c := w.dial(t, s.portal)
+				want := before[:64<<10]
+				if say == "adopt" {
+					want = pattern(0, 0)
+				}
+				if got := transfer(t, c, cdb10(0x28, 0), 0, nil, 64<<10); !bytes.Equal(got, want) {
+					t.Errorf("after %s found %q", say, got[:32])
+				}
+				logout(t, c)
+				if status := s.stop(); status != exitOK {
+					t.Errorf("found exit status %d\n%s", status, s.log)
+				}
+				if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got[:64<<10], want) {
+					t.Errorf("the file has %q, %v", got[:32], err)
+				}
+				again := serve(t, w.args()...) // it needs to be said once
+				if status := again.stop(); status != exitOK {
+					t.Errorf("found exit status %d\n%s", status, again.log)
+				}
+			})
+		}
+	}
+}
