@@ -156,3 +156,21 @@ func TestChecksumsFit(t *testing.T) {
 	p.open("b", Through)
 	p.end()
 }
+
+// TestDamageOutlivesProcess: a process with damaged data does not end in order, and the
+// next one does not serve them either.
+func TestDamageOutlivesProcess(t *testing.T) {
+	s, p, o, data := summed(t)
+	p.flip(o, 5*page+4000)
+	if err := p.close(); !errors.Is(err, errDamaged) {
+		t.Errorf("closed with %v", err)
+	}
+	p = s.start()
+	o = p.open("a", Back)
+	o.fails(t, "read", backstore.Op{Kind: backstore.Read, Off: 5 * page, Len: page})
+	if !bytes.Equal(o.Read(t, 6*page, 2*page), data[6*page:]) {
+		t.Error("what is sound was lost")
+	}
+	o.Must(t, backstore.Op{Kind: backstore.Discard, Off: 5 * page, Len: page})
+	p.end()
+}
