@@ -38,14 +38,25 @@ var checks = []check{
 		how: "Volumes and state directory on a file system in memory that at any of its operations stops, and keeps nothing that was not synced (data by fsync of the file, names by fsync of the directory), " +
 			"or any sectors and names of it. The cache's segment is gone",
 		count: func(r *runCommand) int { return r.Cuts },
-		run:   func(r *runCommand, dir string, count int) (result, error) { return r.cuts(dir, count, onMemory) },
+		run:   func(r *runCommand, dir string, count int) (result, error) { return r.cuts(dir, count, "", onMemory) },
 	},
 	{
 		name:    "ext4",
 		promise: "The same on a file system that repairs itself after a loss of power",
-		how:     "ext4 without its journal on a device that loses what it was not told to flush, or any sectors of it; `e2fsck -fy` at each boot",
+		how:     "ext4 as `mkfs.ext4` makes it, on a device that loses what it was not told to flush, or any sectors of it; `e2fsck -fy` at each boot",
 		count:   func(r *runCommand) int { return r.Ext4 },
-		run:     func(r *runCommand, dir string, count int) (result, error) { return r.cuts(dir, count, newExt4) },
+		run: func(r *runCommand, dir string, count int) (result, error) {
+			return r.cuts(dir, count, "", journalled)
+		},
+	},
+	{
+		name:    "ext4-without-journal",
+		promise: "The same where no journal makes up for what was not synced",
+		how:     "ext4 without its journal and extents, no UNMAP",
+		count:   func(r *runCommand) int { return r.Ext4 },
+		run: func(r *runCommand, dir string, count int) (result, error) {
+			return r.cuts(dir, count, "unmap", unjournalled)
+		},
 	},
 	{
 		name:    "flips",
@@ -93,10 +104,10 @@ func (r *runCommand) kills(dir string, count int) (sum result, err error) {
 // onMemory is the disk itself.
 func onMemory(string) (medium, *powerfs.Disk, error) { return &onFUSE{}, powerfs.NewDisk(), nil }
 
-func (r *runCommand) cuts(dir string, count int, prepare func(below string) (medium, *powerfs.Disk, error)) (sum result, err error) {
+func (r *runCommand) cuts(dir string, count int, without string, prepare func(below string) (medium, *powerfs.Disk, error)) (sum result, err error) {
 	random, done, starting, commands, wrong := r.random(), 0, 0, 0, []string(nil)
 	for n := 0; done < count && err == nil; n++ {
-		c := &cuts{binary: r.Tgtd, random: random}
+		c := &cuts{binary: r.Tgtd, random: random, without: without}
 		at := filepath.Join(dir, fmt.Sprint(n))
 		if c.medium, c.disk, err = prepare(filepath.Join(at, "below")); err == nil {
 			err = c.run(at, count-done)

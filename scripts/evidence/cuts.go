@@ -58,6 +58,7 @@ type cuts struct {
 	random   *rand.Rand
 	disk     *powerfs.Disk
 	medium   medium
+	without  string // kinds of commands
 	done     int
 	starting int // of them while the server started
 	commands int // that were acknowledged
@@ -122,6 +123,7 @@ func (p *powered) session() error {
 		return err
 	}
 	defer l.conn.Close()
+	l.without = p.without
 	defer func() { p.commands += l.ended }()
 	if wrong, err := l.survey(); err != nil || len(wrong) > 0 {
 		return errors.Join(append(wrong, err)...)
@@ -167,7 +169,7 @@ func (m *onFUSE) Mount(disk *powerfs.Disk, dir string) (err error) {
 
 func (m *onFUSE) Unmount() error { return m.unmount() }
 
-// onExt4 shows an ext4 without its journal, whose image is a file on the disk.
+// onExt4 shows an ext4, whose image is a file on the disk.
 type onExt4 struct {
 	below string // where the disk is mounted
 	dir   string
@@ -176,13 +178,23 @@ type onExt4 struct {
 
 const imageName = "image"
 
-// newExt4 formats a disk.
-func newExt4(below string) (medium, *powerfs.Disk, error) {
+// journalled formats a disk as everybody does.
+func journalled(below string) (medium, *powerfs.Disk, error) { return newExt4(below, "has_journal") }
+
+// unjournalled formats a disk without the journal that makes up for much that was not
+// synced. Nor has it extents: fsync of one file then writes the inodes of its neighbours,
+// perhaps without a block of extents that one of them has just got, and repair empties
+// that file.
+func unjournalled(below string) (medium, *powerfs.Disk, error) {
+	return newExt4(below, "^has_journal,^extent,^64bit")
+}
+
+func newExt4(below, features string) (medium, *powerfs.Disk, error) {
 	if err := os.MkdirAll(below, 0o700); err != nil {
 		return nil, nil, err
 	}
 	path := filepath.Join(below, imageName)
-	if err := tool("mkfs.ext4", "-q", "-O", "^has_journal", path, "24M"); err != nil {
+	if err := tool("mkfs.ext4", "-q", "-b", "4096", "-O", features, path, "32M"); err != nil {
 		return nil, nil, err
 	}
 	image, err := os.ReadFile(path)

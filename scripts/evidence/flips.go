@@ -37,23 +37,29 @@ func flipsUnits() (units []*unit) {
 	return units
 }
 
-// guarded are the files of volumes.
-var guarded = regexp.MustCompile(`\.img(\.pi)?$`)
+// Files in which a changed bit is the medium's business: volumes without protection
+// information; and those with it after a kill, when what was being written may be damaged
+// and is looked at by other means.
+var (
+	unguarded = regexp.MustCompile(`(plain|encrypted)\.img$`)
+	guarded   = regexp.MustCompile(`\.img(\.pi)?$`)
+)
 
 // verdict is what came of a flipped bit.
 type verdict int
 
-// The last two must not be.
+// The last three must not be.
 const (
 	refused    verdict = iota // at the start, by a message that names the file
 	unreadable                // blocks are refused when they are read
 	harmless                  // everything is as it was
 	unnamed                   // refused by a message that does not name the file
 	silent                    // something is different, and nobody said so
+	lingering                 // something is different when the bit is back
 	verdicts
 )
 
-var verdictNames = [verdicts]string{"refused", "unreadable", "harmless", "refused without its name", "silent"}
+var verdictNames = [verdicts]string{"refused", "unreadable", "harmless", "refused without its name", "silent", "wrong when it was back"}
 
 // flips counts verdicts by part of what is kept.
 type flips struct {
@@ -63,6 +69,7 @@ type flips struct {
 	wrong  []string
 
 	done     int
+	last     spot // none after reset
 	server   *server
 	units    []*unit
 	told     string // by witness
@@ -95,7 +102,7 @@ func (f *flips) reset(dir string) error {
 	}
 	var err error
 	f.server, err = newServer(f.binary, dir, strings.ReplaceAll(flipsConfig, " CHECKSUM", checksum))
-	f.units, f.told = flipsUnits(), ""
+	f.units, f.told, f.last = flipsUnits(), "", spot{}
 	return err
 }
 
@@ -104,24 +111,28 @@ func (f *flips) run(dir string, count int) error {
 	if err := f.reset(dir); err != nil {
 		return err
 	}
-	for ; f.done < count; f.done++ {
-		if err := f.work(f.random.IntN(2) == 0); err != nil {
+	for f.done < count {
+		if err := f.work(f.random.IntN(2) == 0); err != nil && f.last.part == "" {
 			return err
+		} else if err != nil {
+			f.count(f.last, lingering, err.Error())
+			if err := f.reset(dir); err != nil {
+				return err
+			}
+			continue
 		}
 		parts, err := f.parts()
 		if err != nil {
 			return err
 		}
-		p := parts[f.done%len(parts)]
-		s := p.draw(f.random)
-		v, err := f.flip(s)
+		s := parts[f.done%len(parts)].draw(f.random)
+		v, what, err := f.flip(s)
 		if err != nil {
 			return fmt.Errorf("%v: %w", s, err)
 		}
-		if f.counts[p.name] == nil {
-			f.counts[p.name] = &[verdicts]int{}
-		}
-		f.counts[p.name][v]++
+		f.done++
+		f.last = s
+		f.count(s, v, what)
 		if v >= unnamed {
 			if err := f.reset(dir); err != nil {
 				return err
@@ -131,6 +142,17 @@ func (f *flips) run(dir string, count int) error {
 	return nil
 }
 
+// count notes what came of a bit.
+func (f *flips) count(s spot, v verdict, what string) {
+	if f.counts[s.part] == nil {
+		f.counts[s.part] = &[verdicts]int{}
+	}
+	f.counts[s.part][v]++
+	if v >= unnamed {
+		f.wrong = append(f.wrong, fmt.Sprintf("%v: %s: %s\n%s", s, verdictNames[v], what, f.server.output.String()))
+	}
+}
+
 // work serves the volumes for a while, and leaves what a server leaves that was killed, or
 // stopped in order.
 func (f *flips) work(orderly bool) error {
@@ -138,13 +160,9 @@ func (f *flips) work(orderly bool) error {
 	if err != nil {
 		return err
 	}
-	signal := syscall.SIGKILL
-	if orderly {
-		signal = syscall.SIGTERM
-	}
 	f.orderly = orderly
 	err = f.serve(portal)
-	return errors.Join(err, f.server.kill(signal))
+	return errors.Join(err, f.server.kill(f.signal()))
 }
 
 func (f *flips) serve(portal string) error {
@@ -202,7 +220,7 @@ func (p part) draw(random *rand.Rand) spot {
 // parts are those of all files that the server has left.
 func (f *flips) parts() (parts []part, err error) {
 	err = filepath.WalkDir(f.server.dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || guarded.MatchString(path) || filepath.Dir(path) == f.server.dir {
+		if err != nil || !e.Type().IsRegular() || unguarded.MatchString(path) || guarded.MatchString(path) && !f.orderly || filepath.Dir(path) == f.server.dir {
 			return err
 		}
 		info, err := e.Info()
@@ -277,35 +295,36 @@ func (s spot) turnBack(flipped byte) error {
 	return err
 }
 
-// flip judges what comes of one bit. A server that refused it must serve everything when
-// the bit is as it was.
-func (f *flips) flip(s spot) (verdict, error) {
+// flip judges what comes of one bit.
+func (f *flips) flip(s spot) (v verdict, what string, err error) {
 	flipped, err := s.turn()
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	portal, err := f.server.start()
-	if errors.Is(err, errEnded) {
-		if err := s.turnBack(flipped); err != nil {
-			return 0, err
-		}
+	switch {
+	case errors.Is(err, errEnded):
+		v = refused
 		if !strings.Contains(f.server.output.String(), filepath.Base(s.path)) {
-			f.wrong = append(f.wrong, fmt.Sprintf("%v: refused without its name: %s", s, f.server.output.String()))
-			return unnamed, nil
+			v = unnamed
 		}
-		return refused, nil
+		return v, "", s.turnBack(flipped)
+	case err != nil:
+		return 0, "", err
 	}
-	if err != nil {
-		return 0, err
+	v, what = f.judge(portal)
+	if err := f.server.kill(f.signal()); err != nil {
+		return 0, "", err
 	}
-	v, what := f.judge(portal)
-	if v == silent {
-		f.wrong = append(f.wrong, fmt.Sprintf("%v: %s\n%s", s, what, f.server.output.String()))
+	return v, what, s.turnBack(flipped)
+}
+
+// signal is how servers end now.
+func (f *flips) signal() syscall.Signal {
+	if f.orderly {
+		return syscall.SIGTERM
 	}
-	if err := f.server.kill(syscall.SIGKILL); err != nil {
-		return 0, err
-	}
-	return v, s.turnBack(flipped)
+	return syscall.SIGKILL
 }
 
 // judge compares what is served with what was there.
@@ -351,7 +370,7 @@ func accepts(binary, dir, config string) bool {
 func (f *flips) broken() (n int) {
 	for name, counts := range f.counts {
 		if f.checksum || !strings.HasPrefix(name, "segment: data") {
-			n += counts[unnamed] + counts[silent]
+			n += counts[unnamed] + counts[silent] + counts[lingering]
 		}
 	}
 	return n

@@ -60,6 +60,8 @@ type load struct {
 	depth  int
 	ended  int // commands
 	out    []*request
+
+	without string // a kind of commands that are not sent
 }
 
 // dial logs in and works off the unit attentions.
@@ -163,7 +165,7 @@ func (l *load) run(more func() bool) error {
 func (l *load) start() error {
 	r := &request{unit: l.units[l.random.IntN(len(l.units))], deed: l.draw()}
 	r.place(l.random)
-	if r.kind != "flush" && slices.ContainsFunc(l.out, r.overlaps) {
+	if r.kind == l.without || r.kind != "flush" && slices.ContainsFunc(l.out, r.overlaps) {
 		return nil
 	}
 	if !l.conn.WindowOpen() {

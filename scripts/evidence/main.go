@@ -36,7 +36,7 @@ type runCommand struct {
 	Points         int `default:"10000" help:"Kill points."`
 	Kills          int `default:"1000" help:"Kills at random."`
 	Cuts           int `default:"200" help:"Losses of power on a file system in memory."`
-	Ext4           int `name:"ext4" default:"200" help:"Losses of power on ext4 without its journal."`
+	Ext4           int `name:"ext4" default:"200" help:"Losses of power on ext4, and as many without its journal."`
 	Flips          int `default:"3000" help:"Bits."`
 	Configurations int `default:"1000" help:"Malformed configurations."`
 }

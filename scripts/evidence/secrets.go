@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -152,7 +153,7 @@ func (k *leaks) run(dir string, count int) error {
 		return err
 	}
 	defer s.kill(syscall.SIGTERM)
-	file, other := filepath.Join(dir, "malformed.yaml"), filepath.Join(dir, "other")
+	file := filepath.Join(dir, "malformed.yaml")
 	for k.refused < count {
 		text := malformed(k.random)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -166,8 +167,11 @@ func (k *leaks) run(dir string, count int) error {
 		k.refused++
 		if k.refused%10 == 0 {
 			k.served++
-			_, served := s.command("serve", "-c", file, "--state-dir", other, "--socket", other+".sock")
 			_, applied := s.command("apply", file, "--socket", s.socket())
+			served, err := k.serve(filepath.Join(dir, "other"), text)
+			if err != nil {
+				return err
+			}
 			said += served + applied
 		}
 		if part := leaked(said); part != "" {
@@ -180,4 +184,21 @@ func (k *leaks) run(dir string, count int) error {
 		k.wrong = append(k.wrong, fmt.Sprintf("%q is in the log of the server that refused them:\n%s", part, s.output.String()))
 	}
 	return nil
+}
+
+// serve returns what a server says that is started with a configuration. Of what check
+// refuses, it may still serve some.
+func (k *leaks) serve(dir, text string) (string, error) {
+	s, err := newServer(k.binary, dir, text)
+	if err != nil {
+		return "", err
+	}
+	_, err = s.start()
+	switch {
+	case err == nil:
+		err = s.kill(syscall.SIGTERM)
+	case errors.Is(err, errEnded):
+		err = nil
+	}
+	return s.output.String(), err
 }

@@ -35,7 +35,7 @@ func newServer(binary, dir, config string) (*server, error) {
 // socket is outside of the state directory, which may lie on a file system that has none.
 func (s *server) socket() string { return filepath.Join(s.dir, "control.sock") }
 
-var portalLine = regexp.MustCompile(`discovery -t sendtargets -p (\S+)`)
+var portalLine = regexp.MustCompile(`iscsiadm .*-p (\S+:\d+)`)
 
 // launch starts the process; a traced one stops before its first instruction and
 // belongs to the calling thread.
