@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ type applied struct {
 }
 
 func appliedFile(stateDir string) keptFile[applied] {
-	return keptFile[applied]{"applied", filepath.Join(stateDir, "applied.json")}
+	return keptFile[applied]{marked{"applied", stateDir, "applied.json"}}
 }
 
 // keepApplied notes what is in force, and warns if that cannot be done: a full disk
@@ -82,9 +81,10 @@ type compared struct {
 // allowed, and cuts files that may be.
 func (k serveCommand) compare(cfg *conf.Config, dir string, warn func(string)) (*compared, error) {
 	out := &compared{allowed: k.allowed()}
-	last, err := appliedFile(dir).load()
+	note := appliedFile(dir)
+	last, err := note.load()
 	if err != nil {
-		return nil, fmt.Errorf("what was applied last: %w; if the configuration is right, move the file away", err)
+		return nil, fmt.Errorf("what was applied last: %w; put a copy back, or, if the configuration is right, %s", err, note.without())
 	}
 	out.last = last
 	if last == nil {

@@ -11,11 +11,10 @@ import (
 	"lunar/internal/durable"
 )
 
-// besides is the path, without an extension, of what the state directory keeps of
-// a volume. It has what the volume is known by, so that another of the same name
-// does not inherit it.
-func (a *assembly) besides(kind string, v *conf.Volume) string {
-	return filepath.Join(a.stateDir, kind, fmt.Sprintf("%s-%016x", v.Name, a.volumeID(v)))
+// besides is the file for what the state directory keeps of a volume. Its name has
+// what the volume is known by, so that another of the same name does not inherit it.
+func (a *assembly) besides(kind string, v *conf.Volume) marked {
+	return marked{kind, a.stateDir, filepath.Join(kind, fmt.Sprintf("%s-%016x.json", v.Name, a.volumeID(v)))}
 }
 
 // intents say where the log is that makes atomic writes to the volume's file or device

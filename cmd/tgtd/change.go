@@ -132,7 +132,7 @@ func (c *change) renamed(v *conf.Volume) string {
 
 // missingFiles are the files of a volume that opening it would make.
 func (a *assembly) missingFiles(v *conf.Volume) (out []string) {
-	paths := []string{v.Path, v.ProtectionFile, a.shieldNote(v).path}
+	paths := []string{v.Path, v.ProtectionFile, a.shieldNote(v).path()}
 	if v.Encryption != nil {
 		paths = append(paths, v.Encryption.HeaderFile)
 	}

@@ -94,7 +94,7 @@ func TestServeDestructive(t *testing.T) {
 	refused(exitDestructive, "log: {level: info}\n", "it has no volumes")
 	refused(exitFailure, "\n", "found an empty file")
 	l.has(l.tgtd(exitDestructive, "serve"), "it is the built-in one, and the server was last started with "+l.file)
-	if err := os.Remove(filepath.Join(l.dir, "applied.json")); err != nil {
+	if err := appliedFile(l.dir).remove(); err != nil {
 		t.Fatal(err)
 	}
 	refused(exitDestructive, small, "it is cut from 3145728 to 1048576 bytes") // by the first start of this version, too

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"lunar/conf"
 	"lunar/internal/durable"
@@ -13,33 +13,45 @@ import (
 
 // keptFile is what the state directory keeps of a volume over a restart, as JSON in
 // a sealed file; "null" is nothing.
-type keptFile[T any] struct{ kind, path string }
+type keptFile[T any] struct{ marked }
 
 func keptOf[T any](a *assembly, kind string, v *conf.Volume) keptFile[T] {
-	return keptFile[T]{kind, a.besides(kind, v) + ".json"}
+	return keptFile[T]{a.besides(kind, v)}
 }
 
-// load returns what was saved last; nil: nothing. Damage is an error.
+// load returns what was saved last; nil: nothing. Damage and loss are errors.
 func (f keptFile[T]) load() (v *T, err error) {
-	old, err := durable.LoadJSON(f.path, f.kind, &v)
+	text, sealed, err := f.read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err == nil && old {
-		err = f.save(v)
+	if err == nil {
+		err = durable.Strict(text, &v)
+	}
+	if err == nil {
+		err = f.settle(v, sealed)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", f.path, err)
+		return nil, fmt.Errorf("%s: %w", f.path(), err)
 	}
 	return v, nil
 }
 
+// settle gives a file that an earlier version wrote, or a crash left, what it lacks.
+func (f keptFile[T]) settle(v *T, sealed bool) error {
+	if !sealed {
+		return f.save(v)
+	}
+	return f.note()
+}
+
 // save makes v stable, whole or not at all.
 func (f keptFile[T]) save(v *T) error {
-	if err := durable.MakeDir(filepath.Dir(f.path)); err != nil {
+	text, err := json.Marshal(v)
+	if err != nil {
 		return err
 	}
-	return durable.SaveJSON(f.path, f.kind, v)
+	return f.write(append(text, '\n'))
 }
 
 // remember completes a logical unit's configuration with what is kept of it.
@@ -48,7 +60,7 @@ func (a *assembly) remember(v *conf.Volume, c *scsi.LUConfig) error {
 	c.SaveIdentifying = func(i scsi.Identifying) error { return f.save(&i) }
 	info, err := f.load()
 	if err != nil {
-		return fmt.Errorf("volume %s: identifying information: %w; without it the file can be moved away", v.Name, err)
+		return fmt.Errorf("volume %s: identifying information: %w; put a copy back, or, to go on without it, %s", v.Name, err, f.without())
 	}
 	if info != nil {
 		c.Identifying = *info
@@ -66,7 +78,7 @@ func (a *assembly) sanitizing(v *conf.Volume, c *scsi.LUConfig) (err error) {
 	f := keptOf[scsi.SanitizeNote](a, "sanitize", v)
 	c.SaveSanitizing = f.save
 	if c.Sanitizing, err = f.load(); err != nil {
-		return fmt.Errorf("volume %s: sanitize operation: %w; if it does not matter whether the volume is sanitized, move the file away", v.Name, err)
+		return fmt.Errorf("volume %s: sanitize operation: %w; put a copy back, or, if it does not matter whether the volume is sanitized, %s", v.Name, err, f.without())
 	}
 	if c.Sanitizing != nil {
 		a.log.Warn("a sanitize operation was not finished before: the volume is of no use until SANITIZE succeeds", "volume", v.Name)

@@ -26,10 +26,10 @@ type segmentNote struct {
 	path     string            // of the segment; empty: there is none
 	volumes  map[uint64]string // paths of stores by identity
 	orphans  []uint64          // volumes that nobody serves now
-	old      bool              // it was read from a file that is not sealed
+	old      bool              // it was read from a file without seal or mark
 }
 
-func (n *segmentNote) file() string { return filepath.Join(n.stateDir, "segment.note") }
+func (n *segmentNote) file() marked { return marked{noteKind, n.stateDir, "segment.note"} }
 
 // noteKind is that of the sealed file.
 const noteKind = "segment.note"
@@ -37,11 +37,11 @@ const noteKind = "segment.note"
 // readNote returns an empty note if the last server ended in order.
 func readNote(stateDir string) (segmentNote, error) {
 	n := segmentNote{stateDir: stateDir, volumes: map[uint64]string{}}
-	text, sealed, err := durable.ReadSealed(n.file(), noteKind)
+	text, sealed, err := n.file().read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return n, nil
 	}
-	n.old = !sealed
+	n.old = !sealed || absent(n.file().mark())
 	for line := range strings.Lines(string(text)) {
 		if wrong := n.add(strings.TrimSuffix(line, "\n")); wrong != nil && err == nil {
 			err = fmt.Errorf("found %q, expected an identity and a quoted path: %w", line, wrong)
@@ -51,8 +51,8 @@ func readNote(stateDir string) (segmentNote, error) {
 		err = fmt.Errorf("found %q, expected %q: %w", text, n.text(), durable.ErrDamaged)
 	}
 	if err != nil {
-		return n, fmt.Errorf("note of the cache segment %s: %w; without it nobody knows which segment may have data that are not written: remove it if the last server stopped in order, the machine was restarted since, or the configuration names the same cache.segment as before",
-			n.file(), err)
+		return n, fmt.Errorf("note of the cache segment %s: %w; without it nobody knows which segment may have data that are not written: put a copy back; or, if the last server stopped in order, the machine was restarted since, or the configuration names the same cache.segment as before, %s",
+			n.file().path(), err, n.file().without())
 	}
 	return n, nil
 }
@@ -153,9 +153,9 @@ const ownLine = "segment"
 // write replaces the note; one that names no volume is removed.
 func (n *segmentNote) write() (err error) {
 	if len(n.volumes) == 0 {
-		err = durable.Remove(n.file())
+		err = n.file().remove()
 	} else {
-		err = durable.ReplaceSealed(n.file(), noteKind, []byte(n.text()))
+		err = n.file().write([]byte(n.text()))
 	}
 	if err != nil {
 		return fmt.Errorf("note of the cache segment: %w", err)

@@ -92,10 +92,10 @@ func TestNote(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat(n.file()); !os.IsNotExist(err) {
+	if _, err := os.Stat(n.file().path()); !os.IsNotExist(err) {
 		t.Errorf("found %v, expected no note", err)
 	}
-	writeFile(t, n.file(), "damaged")
+	writeFile(t, n.file().path(), "damaged")
 	if _, err := readNote(state); err == nil {
 		t.Error("a damaged note was accepted")
 	}

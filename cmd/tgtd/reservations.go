@@ -4,29 +4,27 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"lunar/conf"
-	"lunar/internal/durable"
 	"lunar/target/scsi/reservation"
 )
 
 // reservationFile is where the persistent reservations of a volume are kept over
 // a loss of power (APTPL). Its name has what the volume is known by, so that
 // another volume of the same name does not inherit them.
-type reservationFile struct{ path string }
+type reservationFile struct{ marked }
 
 func (a *assembly) reservationFile(v *conf.Volume) reservationFile {
-	return reservationFile{a.besides("reservations", v) + ".json"}
+	return reservationFile{a.besides(reservationKind, v)}
 }
 
 // reservationKind is that of the sealed files.
 const reservationKind = "reservations"
 
-// load returns what was saved last; nil: nothing ever was. Damage is an error:
+// load returns what was saved last; nil: nothing ever was. Damage and loss are errors:
 // without reservations, a host that was fenced off could write again.
 func (f reservationFile) load() (*reservation.State, error) {
-	text, sealed, err := durable.ReadSealed(f.path, reservationKind)
+	text, sealed, err := f.read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -34,11 +32,14 @@ func (f reservationFile) load() (*reservation.State, error) {
 	if err == nil {
 		s, err = reservation.Unmarshal(text)
 	}
-	if err == nil && !sealed {
+	switch {
+	case err == nil && !sealed:
 		err = f.save(s)
+	case err == nil:
+		err = f.note()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reservations in %s: %w; once no host uses the volume that may not, move the file away", f.path, err)
+		return nil, fmt.Errorf("reservations in %s: %w; put a copy back, or, once no host uses the volume that may not, %s", f.path(), err, f.without())
 	}
 	return s, nil
 }
@@ -49,8 +50,5 @@ func (f reservationFile) save(s *reservation.State) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.MakeDir(filepath.Dir(f.path)); err != nil {
-		return err
-	}
-	return durable.ReplaceSealed(f.path, reservationKind, append(text, '\n'))
+	return f.write(append(text, '\n'))
 }

@@ -3,44 +3,41 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"lunar/internal/durable"
 	"lunar/target/scsi"
 	"lunar/target/scsi/reservation"
 )
 
 // decider is a file of the state directory that decides something.
 type decider struct {
-	kind, path string
-	old        string                 // what versions without seals wrote
-	load       func() (string, error) // as a start does
+	marked
+	old  string                 // what versions without seals wrote
+	load func() (string, error) // as a start does
 }
 
 // deciders are all of them but those with a format of their own.
 func deciders(t *testing.T) []decider {
 	dir := t.TempDir()
-	at := func(name string) string { return filepath.Join(dir, name) }
-	reservations := reservationFile{at("reservations")}
-	identifying := keptFile[scsi.Identifying]{"identifying", at("identifying")}
-	sanitize := keptFile[scsi.SanitizeNote]{"sanitize", at("sanitize")}
+	reservations := reservationFile{marked{reservationKind, dir, "reservations"}}
+	identifying := keptFile[scsi.Identifying]{marked{"identifying", dir, "identifying"}}
+	sanitize := keptFile[scsi.SanitizeNote]{marked{"sanitize", dir, "sanitize"}}
 	return []decider{
-		{identityKind, identityFile(dir), "00112233445566778899aabbccddeeff\n", func() (string, error) { return serverIdentity(dir) }},
-		{noteKind, at("segment.note"), "segment \"/dev/shm/lunar/x\"\n0000000000000007 \"/srv/a\"\n0000000000000009 \"\"\n", func() (string, error) {
+		{identityFile(dir), "00112233445566778899aabbccddeeff\n", func() (string, error) { return serverIdentity(dir) }},
+		{(&segmentNote{stateDir: dir}).file(), "segment \"/dev/shm/lunar/x\"\n0000000000000007 \"/srv/a\"\n0000000000000009 \"\"\n", func() (string, error) {
 			n, err := readNote(dir)
 			if err == nil && n.old {
 				err = n.write()
 			}
 			return n.text(), err
 		}},
-		{reservationKind, reservations.path, fencing, func() (string, error) {
+		{reservations.marked, fencing, func() (string, error) {
 			s, err := reservations.load()
 			return stateText(s), err
 		}},
-		{"identifying", identifying.path, `{"device":"AQI=","text":"aGVsbG8A"}` + "\n", func() (string, error) { return shown(identifying.load()) }},
-		{"sanitize", sanitize.path, `{"exit":true}` + "\n", func() (string, error) { return shown(sanitize.load()) }},
+		{identifying.marked, `{"device":"AQI=","text":"aGVsbG8A"}` + "\n", func() (string, error) { return shown(identifying.load()) }},
+		{sanitize.marked, `{"exit":true}` + "\n", func() (string, error) { return shown(sanitize.load()) }},
 	}
 }
 
@@ -85,17 +82,17 @@ func TestFilesOfBefore(t *testing.T) {
 		for i := range len(d.old) * 8 {
 			text := []byte(d.old)
 			text[i/8] ^= 1 << (i % 8)
-			writeFile(t, d.path, string(text))
+			writeFile(t, d.path(), string(text))
 			if got, err := d.load(); err == nil && (got == "" || d.kind == reservationKind && strings.HasPrefix(got, reservation.Type(0).String())) {
 				t.Errorf("%s: bit %d: %q was taken for nothing", d.kind, i, text)
 			}
 		}
-		writeFile(t, d.path, d.old)
+		writeFile(t, d.path(), d.old)
 		first, err := d.load()
 		if err != nil || first == "" {
 			t.Errorf("%s: found %q, %v", d.kind, first, err)
 		}
-		if _, sealed, err := durable.ReadSealed(d.path, d.kind); err != nil || !sealed {
+		if _, sealed, err := d.read(); err != nil || !sealed {
 			t.Errorf("%s: sealed: %v, %v, expected that it is after it was read", d.kind, sealed, err)
 		}
 		if again, err := d.load(); err != nil || again != first {
@@ -109,25 +106,25 @@ func TestFilesOfBefore(t *testing.T) {
 func TestEveryBitOfState(t *testing.T) {
 	flips := 0
 	for _, d := range deciders(t) {
-		writeFile(t, d.path, d.old)
+		writeFile(t, d.path(), d.old)
 		if _, err := d.load(); err != nil {
 			t.Fatal(err)
 		}
-		whole, err := os.ReadFile(d.path)
+		whole, err := os.ReadFile(d.path())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range len(whole) * 8 {
 			text := append([]byte(nil), whole...)
 			text[i/8] ^= 1 << (i % 8)
-			writeFile(t, d.path, string(text))
+			writeFile(t, d.path(), string(text))
 			if got, err := d.load(); err == nil {
 				t.Errorf("%s: bit %d: found %q in %q", d.kind, i, got, text)
 			}
 			flips++
 		}
 		for n := range whole {
-			writeFile(t, d.path, string(whole[:n]))
+			writeFile(t, d.path(), string(whole[:n]))
 			if got, err := d.load(); err == nil {
 				t.Errorf("%s: %d bytes: found %q", d.kind, n, got)
 			}

@@ -8,7 +8,6 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/protect"
 	"lunar/conf"
-	"lunar/internal/durable"
 )
 
 // shieldNote is what the state directory keeps of the file with a volume's protection
@@ -33,7 +32,7 @@ func (a *assembly) shieldNote(v *conf.Volume) keptFile[shieldNote] {
 }
 
 // forgetShield forgets which file has a volume's protection information.
-func (a *assembly) forgetShield(v *conf.Volume) error { return durable.Remove(a.shieldNote(v).path) }
+func (a *assembly) forgetShield(v *conf.Volume) error { return a.shieldNote(v).remove() }
 
 // shielded puts protection information around the store of a volume that is to
 // have it. On error the store is closed.
@@ -62,14 +61,14 @@ func (a *assembly) openShield(v *conf.Volume, file keptFile[shieldNote], store b
 		known, err = note.id()
 	}
 	if err != nil {
-		return nil, known, fmt.Errorf("identity of its protection information: %w; if %s is the volume's, remove the file in the state directory", err, v.ProtectionFile)
+		return nil, known, fmt.Errorf("identity of its protection information: %w; put a copy back, or, if %s is the volume's, %s", err, v.ProtectionFile, file.without())
 	}
 	s, err = protect.Open(protect.Config{
 		Data: store, Path: v.ProtectionFile, Type: protect.Type(v.Protection), Block: v.BlockSize, ID: known, Logger: a.log,
 	})
 	if errors.Is(err, protect.ErrNotIts) {
-		err = fmt.Errorf("%w. Put the file back that the volume had; or, if the volume is to be served with the protection information that is there, or with none for all blocks until they are written, so that damage of them is not noticed: remove %s",
-			err, file.path)
+		err = fmt.Errorf("%w. Put the file back that the volume had; or, if the volume is to be served with the protection information that is there, or with none for all blocks until they are written, so that damage of them is not noticed: move the note %s and its mark %s away",
+			err, file.path(), file.mark())
 	}
 	return s, known, err
 }

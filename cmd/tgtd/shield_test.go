@@ -72,6 +72,7 @@ targets: {"iqn.2026-11.test:t": {luns: {0: a, 1: b}}}
 	}
 	os.Remove(pi)
 	os.Remove(notes[0])
+	os.Remove(filepath.Join(dir, markDir, "protection", filepath.Base(notes[0])))
 	if status, log := start(); status != exitOK {
 		t.Errorf("given up: %d\n%s", status, log)
 	}

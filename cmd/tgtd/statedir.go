@@ -75,10 +75,12 @@ func serverIdentity(dir string) (string, error) {
 		fresh := make([]byte, identityBytes)
 		rand.Read(fresh)
 		id = hex.EncodeToString(fresh)
-	case err != nil || sealed:
-		return id, err
+	case err != nil:
+		return "", err
+	case sealed:
+		return id, identityFile(dir).note()
 	}
-	if err := durable.ReplaceSealed(identityFile(dir), identityKind, []byte(id+"\n")); err != nil {
+	if err := identityFile(dir).write([]byte(id + "\n")); err != nil {
 		return "", fmt.Errorf("server identity: %w", err)
 	}
 	return id, nil
@@ -86,19 +88,19 @@ func serverIdentity(dir string) (string, error) {
 
 // newStateDir reports whether no server has used the directory yet.
 func newStateDir(dir string) bool {
-	_, err := os.Stat(identityFile(dir))
+	_, err := os.Stat(identityFile(dir).path())
 	return errors.Is(err, fs.ErrNotExist)
 }
 
 // identityKind is that of the sealed file.
 const identityKind = "identity"
 
-func identityFile(dir string) string { return filepath.Join(dir, "identity") }
+func identityFile(dir string) marked { return marked{identityKind, dir, "identity"} }
 
 // readIdentity returns the identity of a state directory that has one, and whether
 // its file is as this version writes it; else the error is fs.ErrNotExist.
 func readIdentity(dir string) (id string, sealed bool, err error) {
-	text, sealed, err := durable.ReadSealed(identityFile(dir), identityKind)
+	text, sealed, err := identityFile(dir).read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, fmt.Errorf("server identity: %w", err)
 	}
@@ -108,8 +110,8 @@ func readIdentity(dir string) (id string, sealed bool, err error) {
 		err = fmt.Errorf("found %q, expected %d hexadecimal digits", id, 2*identityBytes)
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("server identity %s: %w; put back a copy. Without the file tgtd makes another identity: volumes without serial in the configuration become other disks for their initiators, and what the cache segment and the state directory keep of them is not found",
-			identityFile(dir), err)
+		return "", false, fmt.Errorf("server identity %s: %w; put a copy back. To have another identity made, %s: volumes without serial in the configuration become other disks for their initiators, and what the cache segment and the state directory keep of them is not found",
+			identityFile(dir).path(), err, identityFile(dir).without())
 	}
 	return id, sealed, nil
 }

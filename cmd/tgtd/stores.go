@@ -52,7 +52,7 @@ func (i *intention) of(path string, found backstore.Found) evidence.Intention {
 // recordFile is where the record of a volume is. It goes by the name alone, for
 // everything else may be what has changed.
 func recordFile(stateDir, volume string) keptFile[storeRecord] {
-	return keptFile[storeRecord]{"store", filepath.Join(stateDir, "stores", volume+".json")}
+	return keptFile[storeRecord]{marked{"store", stateDir, filepath.Join("stores", volume+".json")}}
 }
 
 // sighting is what a start has found where a volume is to be.
@@ -65,8 +65,9 @@ type sighting struct {
 // lookAt gathers what is known of a volume's place. record is nil if nothing is
 // recorded.
 func lookAt(stateDir string, v *conf.Volume) (p sighting, err error) {
-	if p.record, err = recordFile(stateDir, v.Name).load(); err != nil {
-		return p, fmt.Errorf("record of its store: %w; if the volume is complete, move the file away", err)
+	file := recordFile(stateDir, v.Name)
+	if p.record, err = file.load(); err != nil {
+		return p, fmt.Errorf("record of its store: %w; put a copy back, or, if %s is the volume and complete, %s", err, v.Path, file.without())
 	}
 	p.Path = storePath(v)
 	if p.Found, err = backstore.Look(p.Path); err != nil {
@@ -169,15 +170,15 @@ func (a *assembly) resizeStore(v *conf.Volume, size int64) error {
 // forgetStore forgets what a volume was on that was removed while the server runs: one
 // of its name is new.
 func (a *assembly) forgetStore(v *conf.Volume) error {
-	return errors.Join(removed(recordFile(a.stateDir, v.Name).path), a.forgetShield(v))
+	return errors.Join(recordFile(a.stateDir, v.Name).remove(), a.forgetShield(v))
 }
 
 // keepRecord returns what puts the record of a volume's store back.
 func (a *assembly) keepRecord(v *conf.Volume) (restore func() error) {
-	path := recordFile(a.stateDir, v.Name).path
-	text, err := os.ReadFile(path)
+	file := recordFile(a.stateDir, v.Name)
+	text, err := os.ReadFile(file.path())
 	if err != nil {
-		return func() error { return removed(path) }
+		return file.remove
 	}
-	return func() error { return durable.Replace(path, text) }
+	return func() error { return durable.Replace(file.path(), text) }
 }
