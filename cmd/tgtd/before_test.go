@@ -8,8 +8,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/conf"
 )
 
 // namesIn lists what is below directories.
@@ -120,5 +125,68 @@ func TestFailedStartKeepsData(t *testing.T) {
 	}
 	if got := namesIn(t, dir); !strings.Contains(got, "held") || !strings.Contains(got, "tgtd.yaml") {
 		t.Errorf("found %s", got)
+	}
+}
+
+// TestFailedApplyLeavesNoFile: what a refused change has made is gone.
+func TestFailedApplyLeavesNoFile(t *testing.T) {
+	l := serveVolumes(t)
+	key := filepath.Join(l.dir, "key")
+	writeFile(t, key, strings.Repeat("5a", 32))
+	writeFile(t, filepath.Join(l.dir, "blank.img"), strings.Repeat("\x00", 1<<20))
+	more := fmt.Sprintf(`volumes:
+  whole: {type: file, path: whole.img, size: 1MiB, protection: 1, encryption: {key-file: %[1]s}}
+  blank: {type: file, path: blank.img, protection: 1, encryption: {key-file: %[1]s}}
+  lost: {type: file, path: no/such/file.img, size: 1MiB}
+`, key)
+	files := func() (names []string) { // intent logs and directories stay: they decide nothing
+		for _, name := range strings.Fields(namesIn(t, l.dir)) {
+			if info, err := os.Lstat(name); err == nil && !info.IsDir() && filepath.Ext(name) != ".log" {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	before := files()
+	l.apply(exitFailure, []string{"volumes:\n", more}, "no/such/file.img")
+	if after := files(); !slices.Equal(after, before) {
+		t.Errorf("found\n%s, expected\n%s", strings.Join(after, "\n"), strings.Join(before, "\n"))
+	}
+}
+
+// TestWhatWasWrittenIsNotTakenBack: a store that has data, or that somebody has locked,
+// keeps all that belongs to it; without either nothing is left.
+func TestWhatWasWrittenIsNotTakenBack(t *testing.T) {
+	for text, stays := range map[string]bool{"data": true, "\x00\x00": false, "locked": true} {
+		dir := t.TempDir()
+		at := func(name string) string { return filepath.Join(dir, name) }
+		v := &conf.Volume{Name: "v", Path: at("v"), ProtectionFile: at("v.pi"), Encryption: &conf.VolumeEncryption{HeaderFile: at("v.header")}}
+		a := &assembly{stateDir: dir}
+		restore := a.missingOf(v)
+		for _, path := range []string{v.Path, v.ProtectionFile, v.Encryption.HeaderFile} {
+			writeFile(t, path, text)
+		}
+		if err := a.shieldNote(v).save(&shieldNote{}); err != nil {
+			t.Fatal(err)
+		}
+		if text == "locked" {
+			writeFile(t, v.Path, "\x00")
+			f, err := os.Open(v.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := restore(); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{v.Path, v.ProtectionFile, v.Encryption.HeaderFile, a.shieldNote(v).path(), a.shieldNote(v).mark()} {
+			if absent(path) == stays {
+				t.Errorf("%q: %s: expected that it stays: %t", text, path, stays)
+			}
+		}
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"reflect"
 
 	"lunar/conf"
@@ -102,9 +100,7 @@ func (c *change) openVolume(v *conf.Volume) error {
 		return fmt.Errorf("volume %s: found the file or device of volume %s, which is configured no more: a volume keeps its name while it is open. Its initiators would see another disk, unless serial and naa are given. Apply the configuration without either first, then with volume %s",
 			v.Name, gone, v.Name)
 	}
-	for _, path := range c.daemon.assembly.missingFiles(v) {
-		c.undo = append(c.undo, func() error { return removed(path) })
-	}
+	c.undo = append(c.undo, c.daemon.assembly.missingOf(v))
 	lu, err := c.daemon.assembly.openVolume(v)
 	if err != nil {
 		return err
@@ -128,20 +124,6 @@ func (c *change) renamed(v *conf.Volume) string {
 		}
 	}
 	return ""
-}
-
-// missingFiles are the files of a volume that opening it would make.
-func (a *assembly) missingFiles(v *conf.Volume) (out []string) {
-	paths := []string{v.Path, v.ProtectionFile, a.shieldNote(v).path()}
-	if v.Encryption != nil {
-		paths = append(paths, v.Encryption.HeaderFile)
-	}
-	for _, path := range paths {
-		if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
-			out = append(out, path)
-		}
-	}
-	return out
 }
 
 func (c *change) openPortals() (err error) {

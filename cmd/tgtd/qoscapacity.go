@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
-	"os"
 
 	"lunar/conf"
 	"lunar/target"
@@ -79,9 +76,7 @@ func (c *change) measure() error {
 		if c.old.Volume(v.Name) != nil || used[device] || configured[device] > 0 || c.beingClosed(v) != "" {
 			continue
 		}
-		for _, path := range c.daemon.assembly.missingFiles(v) {
-			c.undo = append(c.undo, func() error { return removed(path) })
-		}
+		c.undo = append(c.undo, missingOf(v).restore)
 		volumes = append(volumes, *v)
 	}
 	if len(volumes) == 0 {
@@ -89,13 +84,5 @@ func (c *change) measure() error {
 	}
 	c.undo = append(c.undo, func() error { c.daemon.qos.keepMeasured(c.old); return nil })
 	c.daemon.qos.addMeasured(measureDevices(c.cfg, volumes, c.log))
-	return nil
-}
-
-// removed removes a file that may be there.
-func removed(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	return nil
 }
