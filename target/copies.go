@@ -11,8 +11,8 @@ import (
 // endCopies ends the copies that use one of the logical units, by whatever LUN and
 // session they were begun, as COPY OPERATION ABORT does: who resets a unit, or takes
 // it away, stops what is copied from it and to it (SPC-4 clause 5.17.5). w, if there
-// is one, waits for their ends; copies that the function ends anyway as commands are
-// none of these.
+// is one, waits for their ends, also for those of copies that this or another function
+// has aborted as commands before: they may still write.
 func (s *Server) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
 	if !s.holds(units) {
 		return
@@ -36,8 +36,11 @@ func (s *Server) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
 // endCopies ends those of the session.
 func (c *core) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
 	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return meet(t.held, units) }) {
-		if t.listed && !t.cmd.Aborted() {
-			w.Awaits(&t.awaitedBy)
+		if !t.listed {
+			continue
+		}
+		w.Awaits(&t.awaitedBy)
+		if !t.cmd.Aborted() {
 			t.fail(scsi.CopyCleared)
 		}
 	}

@@ -228,3 +228,31 @@ func TestResetEndsCopies(t *testing.T) {
 		}
 	}
 }
+
+// TestResetAwaitsAbortedCopies: a reset waits for a copy that another function has
+// aborted before and that still writes to the unit.
+func TestResetAwaitsAbortedCopies(t *testing.T) {
+	r := newCopyRig(t)
+	c := r.login(initiator.Options{})
+	from, to := naaCSCD(t, c, 0), naaCSCD(t, c, 1)
+	sense(t, c, 0)
+	r.store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Hold: true})
+	command := immediateCopy(from, to, copiedBlocks)
+	command.Out[15] = 0 // not IMMED
+	start(t, c, command)
+	eventually(t, "the first parts are being written", func() bool { return r.store.Held() == scsi.MaxSegments })
+	first, second := r.login(initiator.Options{ISID: [6]byte{2}}), r.login(initiator.Options{ISID: [6]byte{3}})
+	answered := make(chan error, 1)
+	go func() { // of the unit that the copy was asked of
+		_, err := first.TaskManagement(initiator.TaskRequest{Function: initiator.LogicalUnitReset, LUN: 0})
+		answered <- err
+	}()
+	eventually(t, "the first reset has begun", func() bool { return sense(t, c, 0) == [2]byte{0x29, 0x03} })
+	reset := initiator.TaskRequest{Function: initiator.LogicalUnitReset, LUN: 1}
+	if code := respondsOnlyAfter(t, second, reset, func() { r.store.Release(-1) }); code != 0 {
+		t.Errorf("response %d", code)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
