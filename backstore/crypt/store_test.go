@@ -135,7 +135,11 @@ func TestNothingInClear(t *testing.T) {
 		if !bytes.Equal(data, kept) {
 			t.Fatal("the data that were written have changed")
 		}
-		for _, name := range []string{"data", "data.intents", "header"} {
+		logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
+		if err != nil || len(logs) != 1 {
+			t.Fatalf("found intent logs %q, %v, expected one", logs, err)
+		}
+		for _, name := range []string{"data", filepath.Base(logs[0]), "header"} {
 			raw, err := os.ReadFile(filepath.Join(dir, name))
 			if err != nil || len(raw) == 0 {
 				t.Fatal(len(raw), err)
