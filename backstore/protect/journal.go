@@ -21,16 +21,18 @@ import (
 //	40    4  CRC32C of the bytes before
 //	64   16  identity, random; files of earlier versions get one when they are opened
 //	80    4  CRC32C of the identity
-//	4096     one bit for each region, the lowest of the first byte first
+//	4096     eight sectors (logpage.go) with one bit for each region, the lowest of the
+//	         first byte first; in version 1 bits only
 //	8192     tuples, inverted
 const (
 	magic       = "LUNARPI1"
-	version     = 1
+	version     = 2
+	unsummed    = 1 // the version whose log has no checksums
 	headerSize  = 44
 	logOffset   = 4096
 	logSize     = 4096
 	tupleOffset = logOffset + logSize
-	maxRegions  = logSize * 8
+	maxRegions  = logSize / sectorSize * sectorBits * 8
 	// regionShift is that of the smallest region, 1 MiB.
 	regionShift = 20
 )
@@ -39,16 +41,25 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // shape is what a sidecar file was made for.
 type shape struct {
-	kind  Type
-	block int
-	size  int64
+	kind    Type
+	block   int
+	size    int64
+	version uint32
 }
 
 // regionShiftOf makes regions so large that the log has room for all.
 func (s shape) regionShift() (shift uint) {
-	for shift = regionShift; s.size > maxRegions<<shift; shift++ {
+	for shift = regionShift; s.size > int64(roomOf(s.version))<<shift; shift++ {
 	}
 	return shift
+}
+
+// roomOf is how many regions the log of a version has room for.
+func roomOf(version uint32) int {
+	if version == unsummed {
+		return logSize * 8
+	}
+	return maxRegions
 }
 
 func (s shape) regions() int {
@@ -65,7 +76,7 @@ func (s shape) header() []byte {
 	h := make([]byte, headerSize)
 	le := binary.LittleEndian
 	copy(h, magic)
-	le.PutUint32(h[8:], version)
+	le.PutUint32(h[8:], s.version)
 	le.PutUint32(h[12:], uint32(s.kind))
 	le.PutUint64(h[16:], uint64(s.block))
 	le.PutUint64(h[24:], uint64(s.size))
@@ -74,17 +85,21 @@ func (s shape) header() []byte {
 	return h
 }
 
-// shapeOf reads a header; false: it is none of this version.
+// shapeOf reads a header; false: it is none of a version that is known.
 func shapeOf(h []byte) (s shape, ok bool) {
 	le := binary.LittleEndian
-	s = shape{Type(le.Uint32(h[12:])), int(le.Uint64(h[16:])), int64(le.Uint64(h[24:]))}
-	return s, le.Uint32(h[40:]) == crc32.Checksum(h[:40], castagnoli) && s.block > 0 && bytes.Equal(h, s.header())
+	s = shape{Type(le.Uint32(h[12:])), int(le.Uint64(h[16:])), int64(le.Uint64(h[24:])), le.Uint32(h[8:])}
+	known := s.version == version || s.version == unsummed
+	return s, known && le.Uint32(h[40:]) == crc32.Checksum(h[:40], castagnoli) && s.block > 0 && bytes.Equal(h, s.header())
 }
 
 // journal is the log of dirty regions in the sidecar file.
 type journal struct {
-	fd   int
-	bits [logSize]byte
+	fd      int
+	version uint32
+	bits    [logSize]byte
+	page    [logSize]byte // as it is stored
+	damaged []int         // sectors that were, when the log was opened
 }
 
 // openJournal opens the log in the sidecar file, which has its size already. A
@@ -94,7 +109,7 @@ func openJournal(path string, s shape) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	j := &journal{fd: fd}
+	j := &journal{fd: fd, version: s.version}
 	if err := j.load(path, s); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
@@ -107,6 +122,8 @@ func (j *journal) load(path string, s shape) error {
 		return fmt.Errorf("read the header of %s: %w", path, err)
 	}
 	switch {
+	case bytes.Equal(found, s.of(unsummed).header()):
+		j.version = unsummed
 	case bytes.Equal(found, make([]byte, headerSize)):
 		if err := j.put(want, 0); err != nil {
 			return fmt.Errorf("write the header of %s: %w", path, err)
@@ -114,9 +131,24 @@ func (j *journal) load(path string, s shape) error {
 	case !bytes.Equal(found, want):
 		return fmt.Errorf("%s: %s", path, mismatch(found, s))
 	}
-	if _, err := unix.Pread(j.fd, j.bits[:], logOffset); err != nil {
+	if err := j.read(); err != nil {
 		return fmt.Errorf("read the log of %s: %w", path, err)
 	}
+	return nil
+}
+
+func (s shape) of(version uint32) shape {
+	s.version = version
+	return s
+}
+
+// upgrade has a log of before, which says that no region is dirty, get checksums: it is
+// all zeroes with them, too.
+func (j *journal) upgrade(s shape) error {
+	if err := j.put(s.header(), 0); err != nil {
+		return fmt.Errorf("header: %w", err)
+	}
+	j.version = s.version
 	return nil
 }
 
@@ -126,7 +158,7 @@ func mismatch(h []byte, s shape) string {
 	if string(h[:8]) != magic || le.Uint32(h[40:]) != crc32.Checksum(h[:40], castagnoli) {
 		return "found something else, expected a file with protection information"
 	}
-	if v := le.Uint32(h[8:]); v != version {
+	if v := le.Uint32(h[8:]); v != version && v != unsummed {
 		return fmt.Sprintf("found version %d, expected %d", v, version)
 	}
 	return fmt.Sprintf("found protection of type %d for %d bytes in blocks of %d, expected type %d for %d bytes in blocks of %d",
@@ -147,12 +179,13 @@ func (j *journal) has(region int) bool { return j.bits[region/8]>>(region%8)&1 !
 // write makes the log stable with the regions for which set is true.
 func (j *journal) write(set func(region int) bool) error {
 	clear(j.bits[:])
-	for i := range maxRegions {
+	for i := range roomOf(j.version) {
 		if set(i) {
 			j.bits[i/8] |= 1 << (i % 8)
 		}
 	}
-	if err := j.put(j.bits[:], logOffset); err != nil {
+	j.encode()
+	if err := j.put(j.page[:], logOffset); err != nil {
 		return fmt.Errorf("log of protection information: %w", err)
 	}
 	return nil

@@ -22,8 +22,19 @@ func (s *Store) recover(log *journal, logger *slog.Logger) error {
 			list = append(list, i)
 		}
 	}
-	if len(list) == 0 || s.data.Info().ReadOnly {
+	for _, sector := range log.damaged {
+		from := int64(sector*sectorBits*8) << s.shape.regionShift()
+		if from >= s.shape.size {
+			continue
+		}
+		logger.Error("the log of what was being written is damaged: blocks that were, if the server did not end in order, may be reported as wrong until they are written again",
+			"volume", s.data.Info().Describe, "from", from, "to", min(from+sectorBits*8<<s.shape.regionShift(), s.shape.size))
+	}
+	if len(list)+len(log.damaged) == 0 || s.data.Info().ReadOnly {
 		return nil
+	}
+	if len(list) == 0 {
+		return log.write(func(int) bool { return false })
 	}
 	r := &recovery{store: s}
 	if err := r.do(list, logger); err != nil {

@@ -182,13 +182,17 @@ func (r *regions) endFlush(now int64, ok bool) {
 }
 
 // close writes the log for the last time. Nothing is under way. All regions are clean
-// if everything is stable now; otherwise those that were dirty stay so.
-func (r *regions) close(stable bool) error {
+// if everything is stable now; otherwise those that were dirty stay so. Of a volume that
+// was only read the log stays as it was found.
+func (r *regions) close(stable, readOnly bool) error {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
 	close(r.more)
 	r.ended.Wait()
+	if readOnly {
+		return nil
+	}
 	clean := stable && !r.unsound.Load()
 	return r.log.write(func(i int) bool { return !clean && r.words[i].Load()&dirty != 0 })
 }

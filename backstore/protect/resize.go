@@ -153,12 +153,12 @@ func adopt(path string, now shape) error {
 			return err
 		}
 	}
-	j := &journal{fd: int(f.Fd())}
+	j, now := &journal{fd: int(f.Fd()), version: was.version}, now.of(was.version)
 	if err := j.wipe(was); err != nil {
 		return err
 	}
 	if was.regionShift() != now.regionShift() {
-		if _, err := unix.Pread(j.fd, j.bits[:], logOffset); err != nil {
+		if err := j.read(); err != nil {
 			return err
 		}
 		if j.bits != [logSize]byte{} {

@@ -43,7 +43,7 @@ func TestResizeForgetsTuples(t *testing.T) {
 // nothing is reported wrong that is not.
 func TestOpenAfterCrashInResize(t *testing.T) {
 	const small, big = 100<<10 + 512, 1 << 20
-	at := func(n int64) shape { return shape{Type1, 512, n} }
+	at := func(n int64) shape { return shape{Type1, 512, n, version} }
 	for name, crash := range map[string]struct {
 		was, is int64 // sizes of the volume before, and of its data after
 		header  int64 // what the header promises

@@ -56,8 +56,7 @@ func (e *CheckError) Error() string {
 // Open adds protection information to a store. After a crash it first makes the
 // tuples anew where they may be wrong. On error the data store is left open.
 func Open(c Config) (*Store, error) {
-	s := &Store{data: c.Data, shape: shape{c.Type, c.Block, c.Data.Info().Size}}
-	s.size = s.shape
+	s := &Store{data: c.Data, shape: shape{c.Type, c.Block, c.Data.Info().Size, version}}
 	s.end.Store(s.shape.size)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -94,11 +93,25 @@ func (s *Store) open(c Config) (err error) {
 	if s.id, err = log.identify(info.ReadOnly); err != nil {
 		return errors.Join(err, log.close(), s.tuples.Close())
 	}
-	if err := s.recover(log, c.Logger); err != nil {
+	if err := s.settle(log, c.Logger); err != nil {
 		return errors.Join(err, log.close(), s.tuples.Close())
 	}
+	s.size = s.shape
 	s.regions = newRegions(log, s.shape.regionShift(), s.reserve)
 	return nil
+}
+
+// settle makes data and tuples agree after a crash, and the log one of this version.
+func (s *Store) settle(log *journal, logger *slog.Logger) error {
+	s.shape = s.shape.of(log.version)
+	if err := s.recover(log, logger); err != nil {
+		return err
+	}
+	if s.shape.version == version || s.data.Info().ReadOnly {
+		return nil
+	}
+	s.shape = s.shape.of(version)
+	return log.upgrade(s.shape)
 }
 
 // Info implements backstore.Store.
@@ -162,12 +175,13 @@ func (s *Store) Lane(loop *evloop.Loop) (backstore.Lane, error) {
 // is: the store goes on, and Close may be called again.
 func (s *Store) Close() error {
 	if !s.ended {
+		readOnly := s.data.Info().ReadOnly
 		if err := s.data.Close(); err != nil {
 			return err
 		}
 		s.ended = true
 		err := s.tuples.Close() // which, as that of the data, makes them stable
-		s.endError = errors.Join(err, s.regions.close(err == nil), s.regions.log.close())
+		s.endError = errors.Join(err, s.regions.close(err == nil, readOnly), s.regions.log.close())
 	}
 	return s.endError
 }
