@@ -36,12 +36,13 @@ const (
 	read10       step = 'r'
 	atomicWrite  step = 'a'
 	gatedWrite   step = 'g' // waits for the scheduler before it enters the task set
+	gatedOrdered step = 'O'
 	register     step = 'k'
 	preempt      step = 'p' // and abort all others
 	reset        step = 'R' // LOGICAL UNIT RESET
 	abortSet     step = 'A' // ABORT TASK SET
 	lose         step = 'x' // the session's last connection
-	allSteps          = "worhagkpRAx"
+	allSteps          = "worhagOkpRAx"
 )
 
 // world is the server. Its event loop is the test.
@@ -271,7 +272,7 @@ func (s *actor) command(kind step) {
 	t.out = make([]byte, 512)
 	t.c.Attribute = Simple
 	switch kind {
-	case orderedWrite:
+	case orderedWrite, gatedOrdered:
 		t.c.Attribute = Ordered
 	case headWrite:
 		t.c.Attribute = HeadOfQueue
@@ -293,7 +294,7 @@ func (s *actor) command(kind step) {
 	copy(t.c.CDB[:], cdb)
 	t.c.CDBLength, t.c.Nexus, t.c.Lane, t.c.Port = len(cdb), s.n, s, t
 	s.tasks = append(s.tasks, t)
-	if t.gated = kind == gatedWrite; !t.gated {
+	if t.gated = kind == gatedWrite || kind == gatedOrdered; !t.gated {
 		s.w.lu.Execute(&t.c)
 	}
 }

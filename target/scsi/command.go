@@ -3,6 +3,7 @@ package scsi
 import (
 	"lunar/backstore"
 	"lunar/internal/buf"
+	"lunar/target/scsi/taskset"
 )
 
 // CDB is a command descriptor block: the operation code in byte 0, the rest
@@ -92,8 +93,8 @@ type Command struct {
 	copy     *copyOperation
 	awaiting bool // see Awaiting
 
-	turn  uint64 // in the task set; 0: it was not watched
-	place *place // in the task set, if others wait for it or it for them
+	turn  taskset.Turn // in the task set; zero: it was not watched, or it has not entered
+	place *place       // in the task set, if others wait for it or it for them
 
 	reads  bool        // it reads what an atomic write may be about
 	atomic *atomicTurn // its turn among atomic writes
@@ -135,7 +136,7 @@ func (c *Command) Reset() {
 	c.row, c.step, c.parsed = nil, nil, nil
 	c.limit, c.next, c.head, c.tail, c.fua, c.work, c.copy = 0, 0, 0, 0, false, work{}, nil
 	c.sanitizes, c.waitsFor = nil, nil
-	c.turn, c.place = 0, nil
+	c.turn, c.place = taskset.Turn{}, nil
 	c.reads, c.atomic = false, nil
 	c.inline, c.shield = 0, shield{}
 	c.starved, c.missed, c.awaiting, c.ending, c.aborted, c.again = false, false, false, false, false, false

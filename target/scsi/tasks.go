@@ -76,15 +76,16 @@ func (lu *LogicalUnit) enter(c *Command) bool {
 func (t *taskSet) watch() { t.watched.Store(t.mu.set.Watched()) }
 
 // awaitOlder has the nexuses tell when their tasks have ended that came before p.
-// What came to a thread while the set was not watched has no turn yet, and came
-// before.
+// What came to the unit while the set was not watched has no turn: it is older than all
+// that ask, in whatever order they do. What has come to a thread but not to the unit
+// yet, as its initiator's limits hold it back, keeps a place ahead of p.
 func (lu *LogicalUnit) awaitOlder(p *place) {
 	turn := p.Turn
 	older := func(c *Command) bool {
-		if c.turn == 0 {
-			c.turn = taskset.Before(turn)
+		if c.row == nil && c.turn == (taskset.Turn{}) {
+			c.turn = turn.Ahead()
 		}
-		return c.turn < turn
+		return c.turn.Before(turn)
 	}
 	lu.mu.Lock()
 	nexuses := slices.Collect(maps.Keys(lu.mu.nexuses))

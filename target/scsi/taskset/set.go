@@ -24,9 +24,9 @@ type Command struct {
 	Preempts  bool // PREEMPT AND ABORT, which no ACA condition of another keeps out
 	Owner     any
 
-	// Turn is where the command stands: older ones have a lower one. Enter
-	// gives one to a command that has none; zero is before all.
-	Turn uint64
+	// Turn is where the command stands. Enter gives one to a command that has
+	// none, or has that of Turn.Ahead.
+	Turn Turn
 
 	dormant bool
 	settled bool // ORDERED: all older commands have ended
@@ -46,7 +46,8 @@ const (
 
 // Set is a task set. The zero Set is empty.
 type Set struct {
-	last    uint64
+	last    uint64     // place of the command that entered last
+	ahead   uint64     // of commands that had an older place kept for them
 	present []*Command // those other than SIMPLE, and all that are dormant
 	faulted any        // nexus that has the ACA condition
 }
@@ -62,10 +63,7 @@ func (s *Set) Enter(c *Command) Verdict {
 			return refusal
 		}
 	}
-	if c.Turn == 0 {
-		s.last += 2
-		c.Turn = s.last
-	}
+	s.place(c)
 	c.dormant = s.faulted == nil && (c.Attribute == Ordered || c.Attribute == Simple && s.waits(c))
 	if c.dormant || c.Attribute != Simple {
 		s.present = append(s.present, c)
@@ -75,10 +73,6 @@ func (s *Set) Enter(c *Command) Verdict {
 	}
 	return Enabled
 }
-
-// Before is the Turn of a command that came before one with this Turn, but after
-// those that have lower ones.
-func Before(turn uint64) uint64 { return turn - 1 }
 
 // admit judges a command by the ACA condition (SAM-5 clause 5.9, for TST 000b).
 func (s *Set) admit(c *Command) Verdict {
@@ -108,7 +102,7 @@ func (s *Set) waits(c *Command) bool {
 func (o *Command) delays(c *Command) bool {
 	switch o.Attribute {
 	case Ordered:
-		return c.Attribute == Simple && o.Turn < c.Turn && c.Class != Free
+		return c.Attribute == Simple && o.Turn.Before(c.Turn) && c.Class != Free
 	case HeadOfQueue, ACA:
 		return o.interferes(c)
 	}

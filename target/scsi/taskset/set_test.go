@@ -96,6 +96,10 @@ func TestStories(t *testing.T) {
 		"what came before a barrier does not wait for it": {
 			"1 = O:write > dormant", "2 < 1 S:write > enabled", "3 = O:read > dormant", "4 < 3 S:write > dormant", "leave 1 > 4",
 		},
+		"what came before a barrier keeps its order": {
+			"1 = O:write > dormant", "2 < 1 S:write > enabled", "3 < 1 O:write > dormant", "4 < 1 S:write > dormant",
+			"settle 3 > 3", "leave 3 > 4", "leave 4 >", "settle 1 > 1", "leave 1 >", "watched > no",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s Set
@@ -138,7 +142,7 @@ func TestStories(t *testing.T) {
 					}
 					c := commandOf(t, strings.Join(rest, " "))
 					if before {
-						c.Turn = Before(commands[words[2]].Turn)
+						c.Turn = commands[words[2]].Turn.Ahead()
 					}
 					commands[words[0]] = c
 					got = verdicts[s.Enter(c)]
