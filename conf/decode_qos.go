@@ -3,7 +3,6 @@ package conf
 import (
 	"fmt"
 	"maps"
-	"strconv"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -53,17 +52,9 @@ func word[T any](to *T, words map[string]T, known string) setter {
 	})
 }
 
-// maxRate bounds commands per second, far above what one server can do.
-const maxRate = 1e9
-
 // rate accepts a number of commands per second.
 func rate(to *int64) setter {
 	return parsed(to, fmt.Sprintf("a whole number from 1 to %d", int64(maxRate)), parseRate)
-}
-
-func parseRate(s string) (int64, bool) {
-	v, err := strconv.ParseInt(s, 10, 64)
-	return v, err == nil && v >= 1 && v <= maxRate && strconv.FormatInt(v, 10) == s
 }
 
 // capacity accepts auto or a rate.
@@ -121,18 +112,19 @@ func (d *decoder) initiatorGroups(n node, q *QoS) {
 // qosRule reads one rule.
 func qosRule(r *scheduler.Rule) setter {
 	return func(d *decoder, n node) {
-		lun, weight := noLUN, 1
+		lun := int64(noLUN)
+		r.Weight = 1
 		ok := d.mapping(n, fields{
 			"name":        text(&r.Name, wantObjectName, objectName.MatchString),
 			"initiators":  each(&r.Initiators, pattern),
 			"group":       reference("a group of qos.groups")(&r.Group),
-			"target":      pattern(&r.Target),
-			"lun":         number(&lun, 0, MaxLUN),
+			"target":      parsed(&r.Target, WantRuleTarget, ParseRuleTarget),
+			"lun":         parsed(&lun, WantRuleLUN, ParseRuleLUN),
 			"reservation": rates(&r.Reservation),
 			"limit":       rates(&r.Limit),
 			"burst":       rates(&r.Burst),
-			"weight":      number(&weight, 1, 1000),
-			"class":       word(&r.Class, classes, "urgent, high, medium, low"),
+			"weight":      parsed(&r.Weight, WantWeight, ParseWeight),
+			"class":       parsed(&r.Class, WantClass, ParseClass),
 		})
 		if ok {
 			d.require(n, "name", "a name, by which qos commands and metrics tell the rule")
@@ -141,22 +133,19 @@ func qosRule(r *scheduler.Rule) setter {
 			number := uint64(lun)
 			r.LUN = &number
 		}
-		r.Weight = int64(weight)
 	}
 }
 
-// rates accepts a rate of commands, or a mapping with one of bytes beside or
-// instead.
+// rates accepts what ParseRates does, or a mapping with one unit or both.
 func rates(to *scheduler.Rate) setter {
 	return func(d *decoder, n node) {
 		if _, scalar := n.ast.(ast.ScalarNode); scalar {
-			rate(&to.IOPS)(d, n)
+			parsed(to, WantRates, ParseRates)(d, n)
 			return
 		}
-		var bandwidth Size
-		if d.mapping(n, fields{"iops": rate(&to.IOPS), "bandwidth": size(&bandwidth, 1, 4*KiB, TiB)}) && !d.has(n, "iops") && !d.has(n, "bandwidth") {
+		bandwidth := parsed(&to.Bytes, "a size per second from 4KiB to 1TiB, such as 20MiB or 20MiB/s", parseBandwidth)
+		if d.mapping(n, fields{"iops": rate(&to.IOPS), "bandwidth": bandwidth}) && !d.has(n, "iops") && !d.has(n, "bandwidth") {
 			d.fail(n.path, "neither iops nor bandwidth", "a number of IOPS, or {iops: 5000, bandwidth: 100MiB}")
 		}
-		to.Bytes = int64(bandwidth)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -129,7 +128,7 @@ type qosSetCommand struct {
 	Reservation listed  `placeholder:"RATE" help:"What is promised: 5000 (IOPS), 20MiB (per second), both with a comma, or none."`
 	Limit       listed  `placeholder:"RATE" help:"What is not exceeded, in the same terms."`
 	Burst       listed  `placeholder:"AMOUNT" help:"What may pass above the limit at once after a pause: 1000 (commands), 8MiB, both, or none for 10 ms of the limit."`
-	Weight      *int64  `placeholder:"N" help:"Share of what is left, 1 to 1000."`
+	Weight      *string `placeholder:"N" help:"Share of what is left, 1 to 1000."`
 	Class       *string `placeholder:"CLASS" help:"urgent, high, medium or low."`
 }
 
@@ -169,73 +168,43 @@ func (l *listed) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// change is what the flags ask for.
+// change is what the flags ask for, in the spellings of the configuration.
 func (k qosSetCommand) change() (control.RuleChange, error) {
-	out := control.RuleChange{Initiators: k.Initiators, Group: k.Group, Target: k.Target, Weight: k.Weight, Class: k.Class}
-	if k.Target != nil && *k.Target == everything {
-		out.Target = new(string)
-	}
-	var errs [7]error
-	if w := k.Weight; w != nil && (*w < 1 || *w > 1000) {
-		errs[4] = fmt.Errorf("--weight: found %d, expected a whole number from 1 to 1000", *w)
-	}
-	if k.Target != nil && *k.Target == "" {
-		errs[5] = fmt.Errorf("--target: found nothing, expected %s, or %s", conf.WantPattern, everything)
-	}
+	out := control.RuleChange{Initiators: k.Initiators, Group: k.Group, Class: k.Class}
+	var errs [8]error
 	if k.Group != nil && *k.Group == "" {
-		errs[6] = errors.New("--group: found nothing, expected the name of a group")
+		errs[0] = errors.New("--group: found nothing, expected the name of a group")
 	}
-	out.LUN, errs[0] = parseLUN(k.LUN)
-	out.Reservation, errs[1] = parseRates("reservation", k.Reservation)
-	out.Limit, errs[2] = parseRates("limit", k.Limit)
-	out.Burst, errs[3] = parseRates("burst", k.Burst)
+	out.Target, errs[1] = read("target", k.Target, conf.ParseRuleTarget, conf.WantRuleTarget)
+	out.LUN, errs[2] = read("lun", k.LUN, conf.ParseRuleLUN, conf.WantRuleLUN)
+	out.Weight, errs[3] = read("weight", k.Weight, conf.ParseWeight, conf.WantWeight)
+	_, errs[7] = read("class", k.Class, conf.ParseClass, conf.WantClass)
+	out.Reservation, errs[4] = readRates("reservation", k.Reservation)
+	out.Limit, errs[5] = readRates("limit", k.Limit)
+	out.Burst, errs[6] = readRates("burst", k.Burst)
 	return out, errors.Join(errs[:]...)
 }
 
-// The words of flags.
-const (
-	everything = "all"
-	noRate     = "none"
-)
-
-// parseLUN reads a LUN; -1 is all, nil not given.
-func parseLUN(text *string) (*int64, error) {
+// read reads the text of a flag as a configuration does; nil is not given.
+func read[T any](flag string, text *string, parse func(string) (T, bool), expected string) (*T, error) {
 	if text == nil {
 		return nil, nil
 	}
-	lun := int64(-1)
-	if *text == everything {
-		return &lun, nil
+	value, ok := parse(*text)
+	if !ok {
+		return nil, fmt.Errorf("--%s: found %q, expected %s", flag, *text, expected)
 	}
-	lun, err := strconv.ParseInt(*text, 10, 64)
-	if err != nil || lun < 0 || lun > conf.MaxLUN {
-		return nil, fmt.Errorf("--lun: found %q, expected %s or a whole number from 0 to %d", *text, everything, conf.MaxLUN)
-	}
-	return &lun, nil
+	return &value, nil
 }
 
-// parseRates reads a number, a size, both or none; nil is not given.
-func parseRates(flag string, texts listed) (*control.Rate, error) {
-	if texts == nil {
+// readRates reads what a flag has between commas.
+func readRates(flag string, values listed) (*control.Rate, error) {
+	if values == nil {
 		return nil, nil
 	}
-	out := &control.Rate{}
-	for _, text := range texts {
-		to, value := &out.IOPS, int64(0)
-		n, err := strconv.ParseInt(text, 10, 64)
-		if value = n; err != nil {
-			size, sizeErr := conf.ParseSize(strings.TrimSuffix(text, "/s"))
-			to, value, err = &out.Bytes, int64(size), sizeErr
-		}
-		switch {
-		case text == noRate && len(texts) == 1:
-			return out, nil
-		case err != nil || value <= 0 || *to != 0:
-			return nil, fmt.Errorf("--%s: found %q, expected a number such as 5000, a size such as 20MiB, both with a comma between, or %s", flag, strings.Join(texts, ","), noRate)
-		}
-		*to = value
-	}
-	return out, nil
+	text := strings.Join(values, ",")
+	rate, err := read(flag, &text, conf.ParseRates, conf.WantRates)
+	return (*control.Rate)(rate), err
 }
 
 // tellChange says what was changed and how long it lasts.

@@ -109,15 +109,6 @@ var classWords = map[scheduler.Class]string{
 	scheduler.Urgent: "urgent", scheduler.High: "high", scheduler.Medium: "medium", scheduler.Low: "low",
 }
 
-func classOf(word string) scheduler.Class {
-	for class, w := range classWords {
-		if w == word {
-			return class
-		}
-	}
-	return scheduler.Medium
-}
-
 // shownSet is a set in the API's terms.
 func shownSet(set ruleSet) control.RuleSet {
 	out := control.RuleSet{Rules: []control.Rule{}, Groups: []control.Group{}}
@@ -140,10 +131,11 @@ func shownSet(set ruleSet) control.RuleSet {
 func meantSet(set *control.RuleSet) (out ruleSet, err error) {
 	for i := range set.Rules {
 		r := &set.Rules[i]
+		class, _ := conf.ParseClass(r.Class) // medium, where the request has none
 		out.Rules = append(out.Rules, scheduler.Rule{
 			Name: r.Name, Initiators: r.Initiators, Group: r.Group, Target: r.Target, LUN: r.LUN,
 			Reservation: scheduler.Rate(r.Reservation), Limit: scheduler.Rate(r.Limit), Burst: scheduler.Rate(r.Burst),
-			Weight: r.Weight, Class: classOf(r.Class),
+			Weight: r.Weight, Class: class,
 		})
 	}
 	for i, g := range set.Groups {

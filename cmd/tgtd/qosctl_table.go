@@ -96,12 +96,12 @@ func origin(r *control.Rule, file *control.RuleSet) string {
 }
 
 func ruleRow(r *control.Rule, file string) string {
-	whom, target, lun := strings.Join(r.Initiators, ", "), r.Target, everything
+	whom, target, lun := strings.Join(r.Initiators, ", "), r.Target, conf.Everything
 	if r.Group != "" {
 		whom = "group " + r.Group
 	}
 	if target == "" {
-		target = everything
+		target = conf.Everything
 	}
 	if r.LUN != nil {
 		lun = strconv.FormatUint(*r.LUN, 10)

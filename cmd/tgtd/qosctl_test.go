@@ -2,14 +2,20 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
+
+	"lunar/conf"
 	"lunar/internal/control"
 	"lunar/internal/initiator"
+	"lunar/scheduler"
 )
 
 const qosctlConfig = `
@@ -225,19 +231,83 @@ func rulesOf(answer string) string {
 	return rules
 }
 
-// TestParseRates: what --limit and the like take.
-func TestParseRates(t *testing.T) {
-	for text, want := range map[string]*control.Rate{
-		"5000": {IOPS: 5000}, "500MiB": {Bytes: 500 << 20}, "500MiB/s": {Bytes: 500 << 20}, "5,8KiB": {IOPS: 5, Bytes: 8192}, "8KiB,5": {IOPS: 5, Bytes: 8192}, "none": {},
-		"0": nil, "-1": nil, "": nil, "5,none": nil, "1MiB,2MiB": nil, "5k": nil, "9223372036854775808": nil,
-	} {
-		if rate, err := parseRates("limit", strings.Split(text, ",")); !reflect.DeepEqual(rate, want) || (err == nil) != (want != nil) {
-			t.Errorf("%q: found %+v, %v, expected %+v", text, rate, err, want)
+// TestSpellings: a file and the flags of qos set take the same, and mean the same by
+// it; so do sizes in a file and those of tgtload.
+func TestSpellings(t *testing.T) {
+	rates := []string{
+		"5000", "1", "1000000000", "4KiB", "500MiB", "500MiB/s", "20 MiB", "1TiB/s", "5,8KiB", "8KiB,5", "8KiB/s,5", "5, 8KiB/s", "none",
+		"0", "-1", "+5", "007", "0x10", "1_000", "5e3", "1000000001", "5k", "5000/s", "1KiB", "2TiB", "5GB", "5MB/s", "5Mbit/s", "20MiB/m", "20mib", "/s",
+		"5,none", "none,5", "1MiB,2MiB", "5,6", "5,8KiB,", ",", "None", "unlimited", "9223372036854775808", "10%", "5 ,,8KiB",
+	}
+	table := map[string][]string{
+		"reservation": rates, "limit": rates, "burst": rates,
+		"weight":     {"1", "1000", "0", "1001", "-1", "+1", "01", "0x10", "1_0", "1.5", "all", "none", "50%"},
+		"lun":        {"0", "16383", "all", "16384", "-1", "+1", "01", "0x1", "All", "none", "*"},
+		"target":     {"iqn.2026-11.test:t", "IQN.2026-11.test:T", "iqn.2026-11.test:*", "all", "ALL", "none", "t", "iqn.2026-11.test:a,b"},
+		"class":      {"urgent", "high", "medium", "low", "Urgent", "none", "3"},
+		"initiators": {"iqn.2026-11.test:i", "IQN.2026-11.test:i*", "*", "all", "i"},
+	}
+	accepted := 0
+	for key, texts := range table {
+		for _, text := range texts {
+			t.Run(key+" "+text, func(t *testing.T) {
+				file, fileErr := ruleOfFile(key, text)
+				flag, flagErr := ruleOfFlag(t, key, text)
+				if (fileErr == nil) != (flagErr == nil) || fileErr == nil && !reflect.DeepEqual(file, flag) {
+					t.Errorf("the file has %+v, %v\nthe flag has %+v, %v", file, fileErr, flag, flagErr)
+				}
+				if fileErr == nil {
+					accepted++
+				}
+			})
 		}
 	}
-	if rate, err := parseRates("limit", nil); rate != nil || err != nil {
-		t.Errorf("not given: found %+v, %v", rate, err)
+	if accepted < 40 {
+		t.Errorf("%d spellings were accepted, expected those that are meant to be", accepted)
 	}
+}
+
+// ruleOfFile is the rule of a file in which a key has a value.
+func ruleOfFile(key, text string) (scheduler.Rule, error) {
+	quoted := strconv.Quote(text)
+	if key == "initiators" {
+		quoted = "[" + quoted + "]"
+	} else {
+		quoted += ", initiators: ['*']"
+	}
+	if limit := "1000000000,1TiB"; key == "burst" {
+		quoted += ", limit: '" + limit + "'"
+	}
+	rules, _, err := conf.ParseRules("file", []byte("rules: [{name: r, "+key+": "+quoted+"}]"), scheduler.Cost{})
+	if err != nil {
+		return scheduler.Rule{}, err
+	}
+	return rules[0], nil
+}
+
+// ruleOfFlag is the rule that tgtd qos set makes, by way of what a server judges.
+func ruleOfFlag(t *testing.T, key, text string) (scheduler.Rule, error) {
+	t.Helper()
+	var k commandLine
+	args := []string{"qos", "set", "r", "--" + key + "=" + text}
+	if key == "burst" {
+		args = append(args, "--limit=1000000000,1TiB")
+	}
+	if _, err := kong.Must(&k, kong.Vars{"version": ""}).Parse(args); err != nil {
+		return scheduler.Rule{}, err
+	}
+	change, err := k.QoS.Set.change()
+	if err != nil {
+		return scheduler.Rule{}, err
+	}
+	set := control.RuleSet{Rules: []control.Rule{{Name: "r", Initiators: []string{"*"}, Weight: 1}}}
+	change.Apply(&set.Rules[0])
+	meant, err := meantSet(&set)
+	if err = errors.Join(err, (&qos{cfg: &conf.Config{}}).check(meant)); err != nil {
+		return scheduler.Rule{}, err
+	}
+	meant.Rules, _ = conf.NormalRules(meant.Rules, nil)
+	return meant.Rules[0], nil
 }
 
 // TestQoSTables: what show and explain print.

@@ -72,17 +72,18 @@ func (k *loginKey) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// size is a number of bytes with an optional binary suffix k, m, g or t.
+// size is a number of bytes as in a configuration of tgtd, or as fio takes it:
+// alone, or with a binary suffix k, m, g or t.
 type size uint64
 
-// UnmarshalText parses a size such as 4k.
+// UnmarshalText parses a size such as 4KiB or 4k.
 func (s *size) UnmarshalText(text []byte) error {
-	lower := strings.ToLower(strings.TrimSuffix(strings.ToLower(string(text)), "ib"))
-	digits := strings.TrimRight(lower, "kmgt")
-	shift, ok := map[string]uint{"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[lower[len(digits):]]
-	n, err := strconv.ParseUint(digits, 10, 64)
+	lower := strings.ToLower(string(text))
+	digits := strings.TrimRight(lower, "kmgtib")
+	shift, ok := map[string]uint{"": 0, "b": 0, "k": 10, "kib": 10, "m": 20, "mib": 20, "g": 30, "gib": 30, "t": 40, "tib": 40}[lower[len(digits):]]
+	n, err := strconv.ParseUint(strings.TrimRight(digits, " "), 10, 64)
 	if err != nil || !ok || n > (1<<62)>>shift {
-		return fmt.Errorf("size %q, expected a number with k, m, g or t", text)
+		return fmt.Errorf("size %q, expected a number with KiB, MiB, GiB or TiB, or with k, m, g or t", text)
 	}
 	*s = size(n << shift)
 	return nil

@@ -56,6 +56,16 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
+// TestSizes: what a configuration takes, and what fio takes.
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]size{"4KiB": 4 << 10, "4 MiB": 4 << 20, "1GiB": 1 << 30, "2TiB": 2 << 40, "0B": 0, "512": 512, "4k": 4 << 10, "1G": 1 << 30} {
+		var s size
+		if err := s.UnmarshalText([]byte(text)); err != nil || s != want {
+			t.Errorf("%q: found %d, %v, expected %d", text, s, err, want)
+		}
+	}
+}
+
 func TestPatternNames(t *testing.T) {
 	for rw, want := range map[string]string{"read": "false 100", "write": "false 0", "rw": "false 50", "randread": "true 100", "randwrite": "true 0", "randrw": "true 50"} {
 		o, err := parse(t, "--rw", rw)

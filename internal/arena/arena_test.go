@@ -2,115 +2,18 @@ package arena
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
-	"pgregory.net/rapid"
 
 	"lunar/internal/numa"
 )
 
-func TestParseSize(t *testing.T) {
-	for text, want := range map[string]Size{
-		"4GiB": {Bytes: 4 << 30}, "1.5 MiB": {Bytes: 3 << 19}, "1048576": {Bytes: 1 << 20}, "10GB": {Bytes: 1e10},
-		" 512KiB ": {Bytes: 512 << 10}, "7B": {Bytes: 7}, "50%": {Percent: 50}, "12.5 %": {Percent: 12.5}, "100%": {Percent: 100},
-	} {
-		if got, err := ParseSize(text); err != nil || got != want {
-			t.Errorf("%q: %+v %v, expected %+v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "GiB", "-1GiB", "+1", "0", "0%", "101%", "4 gib", "1e3", "inf", "NaN%", "1..2", "9000000TiB", "4GiB8", "0x10"} {
-		if got, err := ParseSize(text); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q", text)) {
-			t.Errorf("%q: %+v %v, expected an error that quotes it", text, got, err)
-		}
-	}
-}
-
-func FuzzParseSize(f *testing.F) {
-	f.Add("4GiB")
-	f.Add("12.5%")
-	f.Fuzz(func(t *testing.T, text string) {
-		s, err := ParseSize(text)
-		if err != nil {
-			return
-		}
-		if s.Bytes < 0 || s.Percent < 0 || s.Percent > 100 || (s.Bytes > 0) == (s.Percent > 0) {
-			t.Errorf("%q: %+v", text, s)
-		}
-	})
-}
-
 const gib = 1 << 30
-
-func nodes(memory ...uint64) []numa.Node {
-	list := make([]numa.Node, len(memory))
-	for i, m := range memory {
-		list[i] = numa.Node{ID: i, MemoryBytes: m}
-	}
-	return list
-}
-
-func TestPlan(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		sizes []Size
-		nodes []numa.Node
-		want  []Share
-		fails string
-	}{
-		{"even split", []Size{{Bytes: 4 * gib}}, nodes(8*gib, 8*gib), []Share{{0, 2 * gib}, {1, 2 * gib}}, ""},
-		{"a node without memory gets nothing", []Size{{Bytes: 4 * gib}}, nodes(8*gib, 0, 8*gib), []Share{{0, 2 * gib}, {2, 2 * gib}}, ""},
-		{"memory unknown", []Size{{Bytes: 4 * gib}}, nodes(0), []Share{{0, 4 * gib}}, ""},
-		{"percent of each", []Size{{Percent: 50}}, nodes(8*gib, 4*gib), []Share{{0, 4 * gib}, {1, 2 * gib}}, ""},
-		{"per node", []Size{{Bytes: gib}, {Percent: 25}}, nodes(8*gib, 4*gib), []Share{{0, gib}, {1, gib}}, ""},
-		{"rounded down", []Size{{Bytes: 3<<20 + 5}}, nodes(0, 0), []Share{{0, 1 << 20}, {1, 1 << 20}}, ""},
-		{"too many sizes", []Size{{Bytes: gib}, {Bytes: gib}}, nodes(8 * gib), nil, "2 sizes: expected one"},
-		{"percent of unknown", []Size{{Percent: 50}}, nodes(0), nil, "not known"},
-		{"too small", []Size{{Bytes: 1 << 20}}, nodes(0, 0), nil, "smallest unit of 1 MiB"},
-		{"more than there is", []Size{{Bytes: 20 * gib}}, nodes(8*gib, 16*gib), nil, "node 0 would give 10 GiB, but has 8 GiB"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := Plan(c.sizes, c.nodes, 1<<20)
-			if c.fails != "" {
-				if err == nil || !strings.Contains(err.Error(), c.fails) {
-					t.Fatalf("%v %v, expected an error with %q", got, err, c.fails)
-				}
-				return
-			}
-			if err != nil || !slices.Equal(got, c.want) {
-				t.Fatalf("%v %v, expected %v", got, err, c.want)
-			}
-		})
-	}
-}
-
-// A plan never gives more than was asked for, nor more to one than to another.
-func TestPlanProperty(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		size := Size{Bytes: rapid.Int64Range(1<<24, 1<<40).Draw(rt, "bytes")}
-		count := rapid.IntRange(1, 16).Draw(rt, "nodes")
-		shares, err := Plan([]Size{size}, make([]numa.Node, count), 1<<20)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		sum := int64(0)
-		for _, s := range shares {
-			sum += s.Bytes
-			if s.Bytes != shares[0].Bytes || s.Bytes%(1<<20) != 0 {
-				rt.Fatalf("shares %v", shares)
-			}
-		}
-		if sum > size.Bytes || sum < size.Bytes-int64(count)<<20 {
-			rt.Fatalf("%d of %d bytes planned", sum, size.Bytes)
-		}
-	})
-}
 
 func TestLimits(t *testing.T) {
 	l := Limits{Available: 2 * gib, Space: gib, HugeFree: 6 << 20, HugeTotal: 10 << 20, HugePage: 2 << 20, Locked: 8 << 20}

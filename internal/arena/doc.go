@@ -6,10 +6,9 @@
 //
 // # Order of work
 //
-//	ParseSize, Plan   what the configuration asks for, as bytes per node
-//	Check             does it fit: MemAvailable, free space, huge pages, locks
-//	Open              map, Bind to the node, huge pages, Populate, lock
-//	Placed            where the pages really are (tests, status)
+//	Check    does it fit: MemAvailable, free space, huge pages, locks
+//	Open     map, Bind to the node, huge pages, Populate, lock
+//	Placed   where the pages really are (tests, status)
 //
 // Bind, Advise and Populate also serve who maps memory himself.
 package arena
