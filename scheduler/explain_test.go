@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -21,6 +22,34 @@ func TestQuantiles(t *testing.T) {
 	}
 	if n := h.Below(10); n != 2 || h.Count() != 1000 || h.Below(99) != 1000 {
 		t.Errorf("found %d below 1024 ns, expected 0 and 1000 ns; %d of %d", n, h.Below(99), h.Count())
+	}
+}
+
+// TestQuantilesStayBelowTheMaximum: of durations in one bucket, in its middle, and
+// beyond the last bucket, also where they were counted apart.
+func TestQuantilesStayBelowTheMaximum(t *testing.T) {
+	for _, all := range [][]int64{{5}, {1025}, {1 << 20, 1<<20 + 1}, {0, 0, 3}, {100, 100000}, {1 << 45}, {1<<39 + 7, 1 << 50}, {0}} {
+		var h Histogram
+		for _, ns := range all {
+			var other Histogram
+			other.Add(ns)
+			h.Merge(&other)
+		}
+		most := slices.Max(all)
+		if h.Max() != most {
+			t.Errorf("%d: found a maximum of %d", all, h.Max())
+		}
+		before := 0.0
+		for _, share := range []float64{0, 0.5, 0.9, 0.99, 0.999, 1} {
+			q := h.Quantile(share)
+			if q > float64(most) || q < before {
+				t.Errorf("%d: found %v for %v, expected no less than %v and no more than %d", all, q, share, before, most)
+			}
+			before = q
+		}
+		if before != float64(most) {
+			t.Errorf("%d: found %v for all of them, expected the maximum", all, before)
+		}
 	}
 }
 

@@ -120,7 +120,7 @@ func (q *Queue) passed() (n int64) {
 // Waits is the histogram of the time between arrival and dispatch.
 func (q *Queue) Waits() *Histogram {
 	all := q.waits
-	all[0] = q.passed() - all.Count()
+	all.buckets[0] = q.passed() - all.Count()
 	return &all
 }
 

@@ -310,12 +310,12 @@ const (
 
 // latency is a histogram in the API's terms; sum is of all durations, in ns.
 func latency(h *scheduler.Histogram, sum int64) control.Latency {
-	l := control.Latency{Count: h.Count(), Sum: float64(sum) / 1e9, Buckets: []control.Bucket{}}
+	l := control.Latency{Count: h.Count(), Sum: float64(sum) / 1e9, Max: float64(h.Max()) / 1e9, Buckets: []control.Bucket{}}
 	for _, q := range []struct {
 		to    *float64
 		share float64
 	}{{&l.P50, 0.5}, {&l.P90, 0.9}, {&l.P99, 0.99}, {&l.P999, 0.999}} {
-		*q.to = min(h.Quantile(q.share)/1e9, l.Sum) // interpolated: one of few can come out longer than all together
+		*q.to = h.Quantile(q.share) / 1e9
 	}
 	for i := firstBucket; i <= lastBucket; i += 2 {
 		l.Buckets = append(l.Buckets, control.Bucket{Below: float64(int64(1)<<i) / 1e9, Count: h.Below(i)})

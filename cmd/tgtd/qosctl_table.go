@@ -199,10 +199,10 @@ func renderLatencies(w io.Writer, x *control.Explanation) {
 			if part.l.Count > 0 {
 				mean = part.l.Sum / float64(part.l.Count)
 			}
-			rows = append(rows, row(place(f), part.name, part.l.Count, durationText(mean), durationText(part.l.P50), durationText(part.l.P90), durationText(part.l.P99), durationText(part.l.P999)))
+			rows = append(rows, row(place(f), part.name, part.l.Count, durationText(mean), durationText(part.l.P50), durationText(part.l.P90), durationText(part.l.P99), durationText(part.l.P999), durationText(part.l.Max)))
 		}
 	}
-	table(w, row("TARGET, LUN", "TIME", "COMMANDS", "MEAN", "50 %", "90 %", "99 %", "99.9 %"), rows)
+	table(w, row("TARGET, LUN", "TIME", "COMMANDS", "MEAN", "50 %", "90 %", "99 %", "99.9 %", "MAX"), rows)
 }
 
 // shownPeriods is how many of the last periods are printed.

@@ -329,7 +329,7 @@ func TestQoSTables(t *testing.T) {
 		Cost: control.Cost{UnitBytes: 4096, WritePercent: 150}, Window: 32,
 	}
 	bare := control.QoS{Lasting: control.Lasting(false), Cost: control.Cost{UnitBytes: 4096, WritePercent: 100}, Window: 32}
-	latency := control.Latency{Count: 12345, Sum: 13.5, P50: 0.000812, P90: 0.0123, P99: 0.234, P999: 1.5}
+	latency := control.Latency{Count: 12345, Sum: 13.5, P50: 0.000812, P90: 0.0123, P99: 0.234, P999: 1.5, Max: 1.625}
 	name := "iqn.2026-11.test:h\x1b[31m\t1"
 	flow := control.Flow{Initiator: name, Target: "iqn.2026-11.test:t", LUN: 2, Open: true, Offered: 12400, Served: 12345, ServedBytes: 5 << 30,
 		Reserved: 9000, Normal: 3000, Opportunistic: 345, Hits: 77, Cancelled: 3, Waiting: 55,

@@ -75,7 +75,7 @@ func sampleRules() RuleSet {
 
 // sampleQoS has a value in every field.
 func sampleQoS() *Explanation {
-	latency := Latency{Count: 9, Sum: 0.9, P50: 0.1, P90: 0.2, P99: 0.3, P999: 0.4, Buckets: []Bucket{{0.001, 1}, {1, 8}}}
+	latency := Latency{Count: 9, Sum: 0.9, P50: 0.1, P90: 0.2, P99: 0.3, P999: 0.4, Max: 0.5, Buckets: []Bucket{{0.001, 1}, {1, 8}}}
 	return &Explanation{
 		Capacity: Capacity{Overcommitted: true, Warning: "too much", Devices: []Device{
 			{Name: "sda", Volumes: []string{"v"}, Tokens: 50000, Source: "configured", Admission: 40000, Reserved: 300, History: []int64{49000, 50000}}}},

@@ -66,7 +66,7 @@ type Period struct {
 }
 
 // Latency is a distribution of times. Quantiles are interpolated between powers
-// of two.
+// of two, and never more than the longest time.
 type Latency struct {
 	Count   int64    `json:"count" doc:"Commands."`
 	Sum     float64  `json:"sum_seconds" doc:"All their times together."`
@@ -74,6 +74,7 @@ type Latency struct {
 	P90     float64  `json:"p90_seconds" doc:"90 % of them."`
 	P99     float64  `json:"p99_seconds" doc:"99 % of them."`
 	P999    float64  `json:"p999_seconds" doc:"99.9 % of them."`
+	Max     float64  `json:"max_seconds" doc:"The longest of them."`
 	Buckets []Bucket `json:"buckets" nullable:"false" doc:"How many took less than a time, for some times."`
 }
 

@@ -48,6 +48,7 @@ type connection struct {
 type tally struct {
 	reads, writes uint64
 	bytes         uint64
+	longest       int64 // ns, of a command
 	statuses      [256]uint64
 }
 
@@ -206,7 +207,9 @@ func (c *connection) record(s *slot, status byte) {
 	}
 	c.count.bytes += uint64(s.bytes)
 	// Values beyond the histogram's range are clamped, never lost.
-	_ = c.latency.RecordValue(min(c.engine.loop.Now()-s.started, maxLatency))
+	took := c.engine.loop.Now() - s.started
+	_ = c.latency.RecordValue(min(took, maxLatency))
+	c.count.longest = max(c.count.longest, took)
 }
 
 // takePing answers a target's NOP-In, ahead of the next turn's commands.

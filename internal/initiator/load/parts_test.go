@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
@@ -379,5 +380,20 @@ func TestObserve(t *testing.T) {
 	// What ends after the measured time is told, not counted in the result.
 	if n, most := seen[0]+seen[1], r.Reads+r.Writes+2*uint64(w.Depth); n < r.Reads+r.Writes || n > most {
 		t.Errorf("%d commands were told, expected %d to %d", n, r.Reads+r.Writes, most)
+	}
+}
+
+// TestPercentilesStayBelowTheMaximum: a histogram's step may be wider than what
+// is above the longest time, which is exact, also beyond its range.
+func TestPercentilesStayBelowTheMaximum(t *testing.T) {
+	for _, longest := range []int64{1, 2049, 1234567, maxLatency - 1, maxLatency * 3} {
+		h := hdrhistogram.New(1, maxLatency, 3)
+		if err := h.RecordValue(min(longest, maxLatency)); err != nil {
+			t.Fatal(err)
+		}
+		l, most := summarize(h, longest), float64(longest)/1e3
+		if l.Max != most || max(l.Mean, l.P50, l.P90, l.P99, l.P999) > most {
+			t.Errorf("found %+v of %d ns", l, longest)
+		}
 	}
 }

@@ -102,16 +102,18 @@ func (e *engine) result() *Result {
 	}
 	latency := hdrhistogram.New(1, maxLatency, 3)
 	var bytes uint64
+	var longest int64
 	for _, c := range e.connections {
 		r.Reads += c.count.reads
 		r.Writes += c.count.writes
 		bytes += c.count.bytes
 		latency.Merge(c.latency)
+		longest = max(longest, c.count.longest)
 		r.addStatuses(&c.count)
 	}
 	r.IOPS = float64(r.Reads+r.Writes) / r.Seconds
 	r.BytesPerSecond = float64(bytes) / r.Seconds
-	r.Latency = summarize(latency)
+	r.Latency = summarize(latency, longest)
 	r.Connections = e.spread(r.Seconds)
 	r.addCPU(e)
 	return r
@@ -155,11 +157,13 @@ func (e *engine) spread(seconds float64) Spread {
 	return s
 }
 
-func summarize(h *hdrhistogram.Histogram) Latency {
-	us := func(ns int64) float64 { return float64(ns) / 1e3 }
+// summarize bounds percentiles by the longest time, in ns: those of the histogram
+// are upper edges of what it tells apart.
+func summarize(h *hdrhistogram.Histogram, longest int64) Latency {
+	us := func(ns int64) float64 { return float64(min(ns, longest)) / 1e3 }
 	return Latency{
-		Mean: h.Mean() / 1e3,
+		Mean: min(h.Mean(), float64(longest)) / 1e3,
 		P50:  us(h.ValueAtQuantile(50)), P90: us(h.ValueAtQuantile(90)),
-		P99: us(h.ValueAtQuantile(99)), P999: us(h.ValueAtQuantile(99.9)), Max: us(h.Max()),
+		P99: us(h.ValueAtQuantile(99)), P999: us(h.ValueAtQuantile(99.9)), Max: us(longest),
 	}
 }
