@@ -31,6 +31,7 @@ type decoder struct {
 	problems []Problem
 	warnings []Warning
 	secrets  bool                  // the file itself holds a secret
+	draft    bool                  // the file may have Withheld in place of secrets
 	shared   map[string]Access     // what targets say for the rules that do not
 	groupOf  map[string]*AuthGroup // by name, while rules that join objects are applied
 	masked   map[string]string     // how paths are shown that have names which are not

@@ -124,5 +124,18 @@ func (d *decoder) secret(n node, to *Secret, value string) {
 		d.fail(n.path, fmt.Sprintf("a secret of %d bytes", len(value)), fmt.Sprintf("%d to %d bytes", minSecret, maxSecret))
 		return
 	}
+	if value == Withheld {
+		d.withheld(n)
+	}
 	*to = NewSecret(value)
+}
+
+// withheld tells of a placeholder in place of a secret, with which whoever has seen one
+// could log in.
+func (d *decoder) withheld(n node) {
+	tell := d.fail
+	if d.draft {
+		tell = d.warn
+	}
+	tell(n.path, "what tgtd config prints in place of a secret", "the secret itself; serve and apply refuse the file without it")
 }

@@ -3,14 +3,12 @@ package conf
 import (
 	"fmt"
 	"maps"
-	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
 	"unicode"
 
-	"lunar/scheduler"
-	"lunar/scheduler/batch"
+	"github.com/goccy/go-yaml"
 )
 
 // Difference is one key in which two configurations differ.
@@ -51,7 +49,7 @@ const noKey = "-"
 // that of the object around it.
 var keysOf = map[string]string{
 	"QoS": "qos", "Match": "", "MayBuffer": noKey, "SegmentGiven": noKey, "Discovery.AuthGroup": "auth",
-	"ISER": "iser", "ListenISER": "listen-iser",
+	"ISER": "iser", "ListenISER": "listen-iser", "PerNode": noKey, "Rate.Bytes": "bandwidth",
 }
 
 // keyOf is the path of a field.
@@ -86,10 +84,14 @@ func kebab(name string) string {
 func (c *comparison) structs(path []string, a, b reflect.Value) {
 	for i := range a.NumField() {
 		f := a.Type().Field(i)
-		if keysOf[f.Name] == noKey {
-			continue
+		path := keyOf(path, a.Type(), f)
+		switch write := formOf(a.Type(), f); {
+		case keysOf[f.Name] == noKey:
+		case write == nil:
+			c.values(path, a.Field(i), b.Field(i))
+		case !reflect.DeepEqual(write(a, a.Field(i)), write(b, b.Field(i))):
+			c.differs(path, shownForm(a.Field(i), write(a, a.Field(i))), shownForm(b.Field(i), write(b, b.Field(i))))
 		}
-		c.values(keyOf(path, a.Type(), f), a.Field(i), b.Field(i))
 	}
 }
 
@@ -130,7 +132,7 @@ func isNamed(t reflect.Type) bool {
 
 // isLeaf reports whether a struct is one value.
 func isLeaf(t reflect.Type) bool {
-	return t == reflect.TypeFor[Nodes]() || t.Implements(reflect.TypeFor[fmt.Stringer]())
+	return t.Implements(reflect.TypeFor[fmt.Stringer]())
 }
 
 // isNested reports whether what a pointer points to is told key by key.
@@ -193,21 +195,28 @@ func byName(objects reflect.Value) map[string]reflect.Value {
 	return all
 }
 
-// words write choices of the scheduler and of batching as a file does.
-var words = map[any]string{
-	batch.Off: "off", batch.Adaptive: "adaptive", batch.Static: "static",
-	scheduler.SoftPool: "soft", scheduler.HardPool: "hard",
-	scheduler.EqualShare: "equal", scheduler.ReservedFirst: "rprio",
+// shownForm writes a value that has a form, as shown does others.
+func shownForm(v reflect.Value, form any) string {
+	switch form := form.(type) {
+	case nil:
+		return "none"
+	case string:
+		if v.Kind() == reflect.String && v.Len() > 0 {
+			return shown(v)
+		}
+		return form
+	}
+	text, err := yaml.MarshalWithOptions(form, yaml.Flow(true))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // shown writes a plain value; lists of objects, and what may have secrets or be
 // one (a quote too few makes a text go on over the lines below), are not shown.
 func shown(v reflect.Value) string {
 	switch v.Kind() {
-	case reflect.Uint8:
-		if word, ok := words[v.Interface()]; ok {
-			return word
-		}
 	case reflect.Pointer:
 		return ""
 	case reflect.Slice:
@@ -220,9 +229,6 @@ func shown(v reflect.Value) string {
 		}
 		return fmt.Sprintf("%q", v.String())
 	case reflect.Struct:
-		if a, ok := v.Interface().(netip.AddrPort); ok && !a.IsValid() {
-			return "none"
-		}
 		if s, ok := v.Interface().(fmt.Stringer); ok {
 			return s.String()
 		}

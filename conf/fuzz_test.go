@@ -9,7 +9,7 @@ import (
 )
 
 // FuzzParse: no text makes the parser panic, what it accepts means the same
-// when it is read again, and every error has a message.
+// when it is read again, and when it is printed and that is read, and every error has a message.
 func FuzzParse(f *testing.F) {
 	f.Add(DefaultFile)
 	files, err := filepath.Glob("testdata/errors/*.yaml")
@@ -22,6 +22,9 @@ func FuzzParse(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(data)
+	}
+	for _, text := range append(printFiles, diffFile) {
+		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if strings.Contains(string(data), "secret-file") {
@@ -36,6 +39,10 @@ func FuzzParse(f *testing.F) {
 		}
 		if again, _, _ := Parse("fuzz", data); !reflect.DeepEqual(c, again) {
 			t.Error("two readings differ")
+		}
+		text, again := roundTrip(t, c)
+		if differ := Diff(unshown(c), unshown(again)); len(differ) > 0 {
+			t.Errorf("it differs in %q, printed as\n%s", differ, text)
 		}
 	})
 }

@@ -16,12 +16,18 @@ import (
 
 // Load reads the configuration file at path. Besides what Parse reports it
 // warns of a file with secrets that everyone may read.
-func Load(path string) (*Config, []Warning, error) {
+func Load(path string) (*Config, []Warning, error) { return load(path, false) }
+
+// Draft is Load for a file that is not to be served as it is: it warns of secrets that
+// Print has withheld, where Load and Parse fail.
+func Draft(path string) (*Config, []Warning, error) { return load(path, true) }
+
+func load(path string, draft bool) (*Config, []Warning, error) {
 	data, err := ReadFile(path)
 	if err != nil {
 		return nil, nil, err
 	}
-	d, cfg, err := parse(path, data)
+	d, cfg, err := parse(path, data, draft)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,7 +64,7 @@ var errTooLong = fmt.Errorf("found more than %v of text, expected at most that",
 // longer than MaxFile. Files
 // named by secret-file are read, nothing else outside data is touched.
 func Parse(name string, data []byte) (*Config, []Warning, error) {
-	d, cfg, err := parse(name, data)
+	d, cfg, err := parse(name, data, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -69,12 +75,13 @@ func newDecoder(name string, data []byte) *decoder {
 	return &decoder{src: newSource(name, data), at: map[string]position{}, shared: map[string]Access{}, masked: map[string]string{}}
 }
 
-func parse(name string, data []byte) (*decoder, *Config, error) {
+func parse(name string, data []byte, draft bool) (*decoder, *Config, error) {
 	if len(data) > int(MaxFile) {
 		return nil, nil, fmt.Errorf("configuration: %s: %w", name, errTooLong)
 	}
 	data = withoutMark(data)
 	d := newDecoder(name, data)
+	d.draft = draft
 	cfg := defaults()
 	if root, ok := d.tree(data); ok && empty(root) {
 		d.problems = append(d.problems, Problem{File: name, Found: "an empty file", Expected: "a configuration; a file that was cut off must not remove what is served"})

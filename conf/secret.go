@@ -9,6 +9,10 @@ import (
 // hidden is what a Secret shows of itself.
 const hidden = "***"
 
+// Withheld stands for a secret in what Print writes. It is as long as a secret has to
+// be, and is none: only Draft accepts it.
+const Withheld = "*** not shown ***"
+
 // Secret is a CHAP secret. It prints as ***, whatever the verb or encoder.
 // The text is behind a pointer so that even a reflective dump of an unexported
 // field shows an address only.
@@ -24,6 +28,9 @@ func (s Secret) Reveal() string {
 	}
 	return *s.text
 }
+
+// told reports whether there is a secret, and no placeholder for one.
+func (s Secret) told() bool { return s.Reveal() != "" && s.Reveal() != Withheld }
 
 // String hides the secret.
 func (s Secret) String() string { return hidden }

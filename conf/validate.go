@@ -206,7 +206,7 @@ func (d *decoder) validateAuthGroup(g *AuthGroup) {
 			d.fail(at+".user", "a user a second time", "every user once")
 		}
 		users[c.User] = true
-		if g.Mutual != nil && c.Secret.Reveal() != "" && c.Secret.Reveal() == g.Mutual.Secret.Reveal() {
+		if g.Mutual != nil && c.Secret.told() && c.Secret.Reveal() == g.Mutual.Secret.Reveal() {
 			d.fail(path+".mutual", fmt.Sprintf("the secret of chap[%d]", i), "a secret of its own (RFC 7143 section 9.2.1)")
 		}
 	}

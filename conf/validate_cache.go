@@ -27,6 +27,9 @@ func (d *decoder) validateCache(c *Config) {
 	}
 }
 
+// writeBackKeys are the keys of a volume's cache that say something of dirty data.
+var writeBackKeys = []string{"flush-age", "dirty-limit"}
+
 // validateCached checks what a volume says of the cache.
 func (d *decoder) validateCached(v *Volume, c *Config) {
 	path := "volumes." + v.Name
@@ -45,8 +48,8 @@ func (d *decoder) validateCached(v *Volume, c *Config) {
 	if d.given(path+".direct") && !v.Direct {
 		d.warn(path+".direct", "false behind the cache", "true: else the page cache holds everything a second time")
 	}
-	for _, key := range []string{path + ".cache.flush-age", path + ".cache.dirty-limit"} {
-		if v.Write != WriteBack && d.given(key) {
+	for _, key := range writeBackKeys {
+		if key = path + ".cache." + key; v.Write != WriteBack && d.given(key) {
 			d.fail(key, "write: "+string(v.Write)+", with which no data is dirty", "write: back, or not this key")
 		}
 	}

@@ -35,7 +35,7 @@ func TestApplyRules(t *testing.T) {
 		{[]string{"qos:", "qus:"}, []string{"qus: found an unknown key"}},
 		{[]string{"targets:", "server: {buffers-per-thread: 8MiB}\ntargets:", "w: {type: \"null\", size: 1MiB}", "w: {type: ram, size: 1MiB}", "limit: 1}", "limit: 9}"},
 			[]string{"needs a restart", "server.buffers-per-thread: running with 64MiB, the file has 8MiB", `volumes.w.type: running with "null", the file has "ram"`}},
-		{[]string{"qos: {", "qos: {capacity: 5, ", "limit: 1}", "reservation: 9}"}, []string{"qos.capacity: running with 0, the file has 5"}},
+		{[]string{"qos: {", "qos: {capacity: 5, ", "limit: 1}", "reservation: 9}"}, []string{"qos.capacity: running with auto, the file has 5"}},
 		{[]string{"127.0.0.1:0", "192.0.2.77:1"}, []string{"192.0.2.77:1", "no network interface"}},
 	} {
 		writeFile(t, other, strings.NewReplacer(test.replace...).Replace(qosctlConfig+slow))

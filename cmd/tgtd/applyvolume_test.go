@@ -81,7 +81,7 @@ func TestApplyVolumes(t *testing.T) {
 
 	plain := "plain: {type: file, path: plain.img, size: 4MiB"
 	l.apply(exitOK, []string{plain, plain + ", write: sync, threads: 2, soft-threshold: 1MiB, sanitize-rate: 10MiB"},
-		`volumes.plain.write: "sync", was "through"`, "volumes.plain.soft-threshold", "volumes.plain.threads: 2, was 0", "volumes.plain.sanitize-rate")
+		`volumes.plain.write: "sync", was "through"`, "volumes.plain.soft-threshold", "volumes.plain.threads: 2, was auto", "volumes.plain.sanitize-rate")
 	l.sense(c, 1, 0x2a, 0x01)
 	writeCache(1, false)
 	l.apply(exitOK, []string{"write: sync, threads: 2, soft-threshold: 1MiB, sanitize-rate: 10MiB", "read-only: true"}, "volumes.plain.read-only: true, was false")

@@ -18,7 +18,7 @@ type checkCommand struct {
 // problems are the error. What volumes are on is opened for reading; nothing is
 // made, changed or locked, and no memory taken.
 func (k checkCommand) Run(c console) error {
-	cfg, warnings, err := conf.Load(k.File)
+	cfg, warnings, err := conf.Draft(k.File)
 	if err != nil {
 		return reported(err)
 	}
