@@ -18,6 +18,9 @@ type BlockConfig struct {
 	Sync      bool         // every change is on stable media before it is acknowledged
 	Intents   Intents      // of writes with Atomic
 	Logger    *slog.Logger // nil is slog.Default
+	// Before hears of the store as it was found, before opening changes anything of it;
+	// its error ends the opening. May be nil.
+	Before func(Watched) error
 }
 
 // OpenBlock opens a block device as a Store of the device's size. O_EXCL makes
@@ -51,14 +54,25 @@ func openBlock(c BlockConfig) (*volume, error) {
 	if err := v.setUpBlock(c, queueOf(st.Rdev)); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
-	v.identity = identify(fd, &st)
+	if err := v.meetBlock(c, &st); err != nil {
+		return nil, errors.Join(err, unix.Close(fd))
+	}
 	if err := v.openIntents(c.Intents); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
+	return v, nil
+}
+
+// meetBlock finds out which device it is and what state it is in.
+func (v *volume) meetBlock(c BlockConfig, st *unix.Stat_t) (err error) {
+	v.identity = identify(v.fd, st)
 	if v.opened, err = v.stampBlock(st.Rdev); err != nil {
 		v.log.Info("nothing tells whether somebody else writes to a block device", "store", c.Path, "err", err)
 	}
-	return v, nil
+	if c.Before == nil {
+		return nil
+	}
+	return c.Before(v)
 }
 
 // openExclusive opens the device for reading alone if it is read-only, which

@@ -20,6 +20,9 @@ type FileConfig struct {
 	Sync      bool         // every change is on stable media before it is acknowledged
 	Intents   Intents      // of writes with Atomic
 	Logger    *slog.Logger // nil is slog.Default
+	// Before hears of the store as it was found, before opening changes anything of it;
+	// its error ends the opening. May be nil.
+	Before func(Watched) error
 }
 
 // OpenFile opens a regular file as a Store. With a Size, a file that is missing
@@ -152,6 +155,11 @@ func (v *volume) setUpFile(c FileConfig) error {
 	}
 	v.identity = identify(v.fd, &st)
 	v.opened = stampOfFile(v.identity, &st)
+	if c.Before != nil {
+		if err := c.Before(v); err != nil {
+			return err
+		}
+	}
 	if err := v.fit(c, st.Size); err != nil {
 		return err
 	}

@@ -105,7 +105,8 @@ func directAlignment(fd int, q queue) (memory, offset int64) {
 	return pageSize, pageSize
 }
 
-// punches tries to punch a hole behind the end, where there is nothing to lose.
+// punches tries to punch a hole behind the end, where there is nothing to lose. Some
+// file systems (XFS, Btrfs, newer ext4) change ctime and mtime nevertheless.
 func (v *volume) punches(size int64) bool {
 	err := unix.Fallocate(v.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, (size+pageSize-1)&^(pageSize-1), pageSize)
 	if err != nil {

@@ -83,6 +83,7 @@ type Cache struct {
 		fenced    map[*evloop.Loop]bool
 		intents   map[*evloop.Loop]*intent
 		throttled throttle
+		met       map[uint64]bool // volumes that Meet has judged and Wrap not yet
 	}
 }
 
@@ -133,7 +134,8 @@ func (c *Cache) setUp() (err error) {
 	c.dirty.set(limit)
 	c.tuning.set(c.config.ForwardThreshold)
 	c.openTable()
-	c.mu.volumes, c.mu.fenced, c.mu.intents = make([]*volume, c.config.LUs), map[*evloop.Loop]bool{}, map[*evloop.Loop]*intent{}
+	c.mu.volumes, c.mu.met = make([]*volume, c.config.LUs), map[uint64]bool{}
+	c.mu.fenced, c.mu.intents = map[*evloop.Loop]bool{}, map[*evloop.Loop]*intent{}
 	if c.zeroes, err = c.mapMemory(max(c.geometry.SubBlock(), pageSize)); err != nil {
 		return err
 	}

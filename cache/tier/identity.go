@@ -124,26 +124,33 @@ func (v *volume) readmit() error {
 	return nil
 }
 
-// believe drops what is clean if there is doubt whether the store still has it, and
-// refuses a store that somebody else has changed while there are unwritten data,
-// unless they are to go to it nevertheless.
+// believe judges the store by what was noted of it, and by what Meet has found.
 func (v *volume) believe() error {
-	if v.row.state() == 0 {
+	noted := v.row.noted()
+	noted.Settled = noted.Settled || v.cache.dismiss(v.config.ID)
+	return v.cache.believe(v.row, noted, v.seen(), v.config.Adopt)
+}
+
+// believe drops what is clean of a volume if there is doubt whether the store still has
+// it, and refuses a store that somebody else has changed while there are unwritten data,
+// unless they are to go to it nevertheless.
+func (c *Cache) believe(r row, noted evidence.Noted, seen evidence.Seen, adopt bool) error {
+	if r.state() == 0 {
 		return nil // it is new
 	}
-	belief, why := evidence.Content(v.row.noted(), v.seen())
-	dirty := v.dirtyBytes()
-	if belief == evidence.Changed && dirty > 0 && !v.config.Adopt {
-		return fmt.Errorf("the cache holds %d bytes of %w, volume %q, and %s", dirty, ErrChanged, v.row.name(), why)
+	belief, why := evidence.Content(noted, seen)
+	dirty := c.dirtyOfLU(r.number)
+	if belief == evidence.Changed && dirty > 0 && !adopt {
+		return fmt.Errorf("the cache holds %d bytes of %w, volume %q, and %s", dirty, ErrChanged, r.name(), why)
 	}
 	blocks := 0
-	for i := range v.cache.parts {
-		n, _ := v.cache.parts[i].Usage(v.config.LU)
+	for i := range c.parts {
+		n, _ := c.parts[i].Usage(r.number)
 		blocks += n
 	}
 	if belief != evidence.Same && blocks > 0 {
-		v.cache.log.Warn("what the cache had of a volume is dropped, but for unwritten data", "volume", v.config.Name, "blocks", blocks, "unwritten", dirty, "why", why)
-		v.cache.forget(v.config.LU)
+		c.log.Warn("what the cache had of a volume is dropped, but for unwritten data", "volume", r.name(), "blocks", blocks, "unwritten", dirty, "why", why)
+		c.forget(r.number)
 	}
 	return nil
 }

@@ -476,7 +476,8 @@ func TestLostRow(t *testing.T) {
 // A store that has become too short for the dirty data is not served, nor are
 // the data dropped.
 func TestShrunkStore(t *testing.T) {
-	s := newSite(t)
+	s, c := newSite(t), config("a", Back)
+	c.Adopt = true // that somebody has cut it is known
 	data := backstoretest.Pattern(page, 1)
 	p := s.start()
 	p.open("a", Back).Write(t, siteSize-page, data)
@@ -486,13 +487,13 @@ func TestShrunkStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		p = s.start()
-		if _, err := p.wrap(config("a", Back), size); err == nil || !strings.Contains(err.Error(), "at least its old size") {
+		if _, err := p.wrap(c, size); err == nil || !strings.Contains(err.Error(), "at least its old size") {
 			t.Errorf("with %d bytes: %v", size, err)
 		}
 		p.crash()
 	}
 	p = s.start()
-	if !p.hits(p.open("a", Back), siteSize-page, data) {
+	if !p.hits(p.use(p.wrap(c, siteSize)), siteSize-page, data) {
 		t.Error("the data are gone")
 	}
 	p.end()

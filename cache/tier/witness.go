@@ -127,6 +127,11 @@ func (c *Cache) beat() time.Duration {
 			v.row.store(atAlive, now)
 		}
 	}
+	for id := range c.mu.met {
+		if r, ok := c.table.find(id); ok {
+			r.store(atAlive, now)
+		}
+	}
 	return heartbeat
 }
 

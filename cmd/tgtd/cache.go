@@ -131,6 +131,16 @@ func (a *assembly) cached(v *conf.Volume, store backstore.Store, seen sighting, 
 	return wrapped, nil
 }
 
+// meeting has the cache judge the store of a volume before it is changed.
+func (a *assembly) meeting(v *conf.Volume, seen sighting) func(backstore.Watched) error {
+	if v.Cache == nil || a.daemon.cache == nil {
+		return nil
+	}
+	return func(store backstore.Watched) error {
+		return a.daemon.cache.Meet(a.volumeID(v), seen.Intention == evidence.Adopt, store)
+	}
+}
+
 // settleCache is called when all volumes are open. It refuses to serve the store
 // of a volume whose unwritten data the cache keeps under another identity: it
 // would be served without them, and damaged by them later.

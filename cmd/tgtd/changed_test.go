@@ -124,3 +124,21 @@ func TestUnwrittenDataOfAnotherStore(t *testing.T) {
 		}
 	}
 }
+
+// TestFailedStartHasChangedStore: a start that grew the file of a volume and failed
+// before the cache had the volume does not look like somebody else to the next.
+func TestFailedStartHasChangedStore(t *testing.T) {
+	w := newWriteBack(t)
+	w.crashed(t)
+	grown := strings.Replace(backVolume, "32MiB", "64MiB", 1)
+	w.configure(t, strings.Replace(grown, "write:", "encryption: {key-file: missing.key}, write:", 1))
+	expectRefusal(t, w, "missing.key")
+	if n := sizeOf(t, filepath.Join(w.dir, "back.img")); n != 64<<20 {
+		t.Fatalf("the file has %d bytes: the test proves nothing", n)
+	}
+	w.configure(t, grown)
+	s := serve(t, w.args()...)
+	if got := transfer(t, w.dial(t, s.portal), cdb10(0x28, 0), 0, nil, 64<<10); !bytes.Equal(got, pattern(0, 0)) {
+		t.Error("unwritten data are lost")
+	}
+}

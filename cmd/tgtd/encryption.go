@@ -195,7 +195,7 @@ func (k encryptCommand) Run(c console) (err error) {
 	if err != nil {
 		return err
 	}
-	store, err := openStore(v, backstore.Intents{}, slog.New(slog.DiscardHandler)) // which locks it
+	store, err := openStore(v, backstore.Intents{}, slog.New(slog.DiscardHandler), nil) // which locks it
 	if err != nil {
 		return fmt.Errorf("volume %s: %w", v.Name, err)
 	}

@@ -43,7 +43,7 @@ func measureDevices(cfg *conf.Config, volumes []conf.Volume, log *slog.Logger) m
 // opens it next says what there is to say of it.
 func measureVolume(v *conf.Volume, duration time.Duration) (profile.Result, error) {
 	quiet := slog.New(slog.DiscardHandler)
-	store, err := openStore(v, backstore.Intents{}, quiet)
+	store, err := openStore(v, backstore.Intents{}, quiet, nil)
 	if err != nil {
 		return profile.Result{}, err
 	}

@@ -69,8 +69,8 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) (store backstore.Store, behind tier.Changeable, err error) {
 	intents, err := a.intents(v, seen)
 	if err == nil {
-		store, err = openStore(v, intents, a.log)
-		if errors.Is(err, intent.ErrForeign) || errors.Is(err, intent.ErrPending) {
+		store, err = openStore(v, intents, a.log, a.meeting(v, seen))
+		if errors.Is(err, intent.ErrForeign) || errors.Is(err, intent.ErrPending) || errors.Is(err, tier.ErrChanged) {
 			err = fmt.Errorf("%w. %s", err, a.choices(v))
 		}
 	}
@@ -95,23 +95,27 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 	}
 	if err == nil {
 		a.daemon.health.opened(v.Name, base, inCache)
+	} else if a.daemon.cache != nil {
+		a.daemon.cache.Dismiss(a.volumeID(v))
 	}
 	return store, behind, err
 }
 
 // openStore opens the volume's store. That of a volume with write: sync is as any other: its logical unit has
 // each write made stable, until it is told otherwise.
-func openStore(v *conf.Volume, intents backstore.Intents, log *slog.Logger) (backstore.Store, error) {
+//
+// before hears of a file or device that was found; it may be nil.
+func openStore(v *conf.Volume, intents backstore.Intents, log *slog.Logger, before func(backstore.Watched) error) (backstore.Store, error) {
 	switch v.Type {
 	case conf.FileVolume:
 		return openFile(v, backstore.FileConfig{
 			Path: v.Path, Size: int64(v.Size), BlockSize: v.BlockSize,
-			Direct: v.Direct, ReadOnly: v.ReadOnly, Intents: intents, Logger: log,
+			Direct: v.Direct, ReadOnly: v.ReadOnly, Intents: intents, Logger: log, Before: before,
 		}, backstore.OpenFile)
 	case conf.BlockVolume:
 		return backstore.OpenBlock(backstore.BlockConfig{
 			Path: v.Path, BlockSize: v.BlockSize,
-			Buffered: !v.Direct, ReadOnly: v.ReadOnly, Intents: intents, Logger: log,
+			Buffered: !v.Direct, ReadOnly: v.ReadOnly, Intents: intents, Logger: log, Before: before,
 		})
 	case conf.RAMVolume:
 		return backstore.NewRAM(int64(v.Size), v.BlockSize)
