@@ -11,10 +11,10 @@ import (
 
 // The YAML parser takes a time that grows with the square of the entries of a
 // mapping in block style, because it copies all that follow for each. A long text
-// is therefore parsed in parts: each top-level key by itself, and its entries in
-// groups, under the same key.
+// is therefore parsed in parts: each top-level key by itself, and of every mapping
+// below it so many entries at a time, under the same keys.
 
-// partEntries is how many entries of a section are parsed together.
+// partEntries is how many entries of a mapping are parsed together.
 const partEntries = 256
 
 // parseYAML returns the documents of a text that are not empty. What cannot be
@@ -59,24 +59,67 @@ func parseParts(tokens token.Tokens, partEntries int) (*ast.MappingNode, bool) {
 
 // parseSection parses one top-level key and what is below it.
 func parseSection(tokens token.Tokens, partEntries int) (section *ast.MappingValueNode, ok bool) {
-	entries := bodyOf(tokens)
-	if len(entries) <= partEntries {
-		return parsePair(tokens)
-	}
 	var all []*ast.MappingValueNode
-	for group := range slices.Chunk(entries, partEntries) {
-		part := slices.Concat(token.Tokens{tokens[0].Clone(), tokens[1].Clone()}, slices.Concat(group...))
-		if section, ok = parsePair(part); !ok {
+	for _, part := range divided(tokens, partEntries) {
+		pair, ok := parsePair(part)
+		if !ok {
 			return nil, false
 		}
-		body, isMapping := section.Value.(*ast.MappingNode)
-		if !isMapping {
+		if all, ok = joined(all, []*ast.MappingValueNode{pair}); !ok {
 			return nil, false
 		}
-		all = append(all, body.Values...)
-		body.Values = all
 	}
-	return section, true
+	return all[0], true
+}
+
+// divided cuts a key and what is below it into parts with the same key, and with no
+// more than partEntries entries of any mapping below it.
+func divided(tokens token.Tokens, partEntries int) (parts []token.Tokens) {
+	var group []token.Tokens
+	add := func(body ...token.Tokens) {
+		part := slices.Concat(body...)
+		parts = append(parts, append(token.Tokens{tokens[0].Clone(), tokens[1].Clone()}, part...))
+	}
+	flush := func() {
+		if len(group) > 0 {
+			add(group...)
+		}
+		group = nil
+	}
+	for _, entry := range bodyOf(tokens) {
+		inner := divided(entry, partEntries)
+		if len(inner) == 1 {
+			if group = append(group, entry); len(group) == partEntries {
+				flush()
+			}
+			continue
+		}
+		flush()
+		for _, part := range inner {
+			add(part)
+		}
+	}
+	flush()
+	if len(parts) <= 1 {
+		return []token.Tokens{tokens}
+	}
+	return parts
+}
+
+// joined appends the entries of a part to those before. An entry that was cut goes on
+// in the first one of the next part, whose key is the same token.
+func joined(all, more []*ast.MappingValueNode) ([]*ast.MappingValueNode, bool) {
+	if len(all) == 0 || *all[len(all)-1].Key.GetToken().Position != *more[0].Key.GetToken().Position {
+		return append(all, more...), true
+	}
+	head, ok1 := all[len(all)-1].Value.(*ast.MappingNode)
+	tail, ok2 := more[0].Value.(*ast.MappingNode)
+	if !ok1 || !ok2 {
+		return nil, false
+	}
+	values, ok := joined(head.Values, tail.Values)
+	head.Values = values
+	return append(all, more[1:]...), ok
 }
 
 // parsePair parses a text that has to be a mapping with one key.
@@ -92,7 +135,7 @@ func parsePair(tokens token.Tokens) (*ast.MappingValueNode, bool) {
 	return root.Values[0], true
 }
 
-// bodyOf are the entries of a section in block style, nil for another one.
+// bodyOf are the entries of a mapping in block style below a key, nil for another one.
 func bodyOf(tokens token.Tokens) []token.Tokens {
 	if len(tokens) < 3 || tokens[2].Position.Line == tokens[0].Position.Line {
 		return nil
@@ -119,6 +162,9 @@ func entriesAt(tokens token.Tokens, column int) (entries []token.Tokens, ok bool
 		begins := i == 0 || t.Position.Line > tokens[i-1].Position.Line
 		if depth != 0 || !begins || t.Position.Column > column {
 			continue
+		}
+		if t.Type == token.SequenceEntryType && t.Position.Column == column && i > 0 {
+			continue // of a list that is not indented below its key
 		}
 		if t.Position.Column < column || i+1 == len(tokens) || tokens[i+1].Type != token.MappingValueType {
 			return nil, false

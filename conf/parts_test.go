@@ -14,7 +14,8 @@ import (
 // TestParts: a text that is parsed in parts has the keys, values and places of the
 // whole, whatever their number.
 func TestParts(t *testing.T) {
-	texts := [][]byte{DefaultFile, bigFile(50), []byte("volumes:\n  # one\n  a: {x: 1}\n\n  b:\n    c: |\n      text: 1\n      d: 2\n  \"e\": [1,\n  2]\n  f:\n  g: 'x\n    y: 1'\nlog: {level: info}\n")}
+	texts := [][]byte{DefaultFile, bigFile(50), []byte("volumes:\n  # one\n  a: {x: 1}\n\n  b:\n    c: |\n      text: 1\n      d: 2\n  \"e\": [1,\n  2]\n  f:\n  g: 'x\n    y: 1'\nlog: {level: info}\n"),
+		[]byte("a:\n  b:\n    c:\n      d: 1\n      e: 2\n      f:\n        g: 3\n        h: 4\n    i: 5\n  j:\n    k: 6\n    l: 7\n    k: 8\nm:\n  n:\n    o: 1\n")}
 	files, _ := filepath.Glob("testdata/errors/*.yaml")
 	for _, file := range files {
 		data, err := os.ReadFile(file)
@@ -42,6 +43,25 @@ func TestParts(t *testing.T) {
 	}
 	if inParts < 60 {
 		t.Errorf("%d texts were parsed in parts, expected most", inParts)
+	}
+}
+
+// TestDivided: no part has more entries of a mapping than are parsed together, on whatever
+// level they are, so that the parser's work grows with their number.
+func TestDivided(t *testing.T) {
+	const most, luns = 8, 1000
+	text := "targets:\n  a:\n    luns: {0: v}\n  b:\n    access:\n    - {luns: {0: v}}\n    luns:\n"
+	for i := range luns {
+		text += fmt.Sprintf("      %d: v%d\n", i, i)
+	}
+	parts := divided(lexer.Tokenize(text+"  c:\n    luns: {0: v}\n"), most)
+	for _, part := range parts {
+		if len(part) > 8*most {
+			t.Errorf("found a part of %d tokens", len(part))
+		}
+	}
+	if len(parts) < luns/most {
+		t.Errorf("found %d parts", len(parts))
 	}
 }
 

@@ -131,6 +131,7 @@ func (d *decoder) validatePortals(c *Config) {
 		path string
 	}
 	var open []portal
+	before := sockets{}
 	tags := map[uint16]string{}
 	for _, g := range c.PortalGroups {
 		path := "portal-groups." + g.Name
@@ -139,14 +140,53 @@ func (d *decoder) validatePortals(c *Config) {
 		}
 		tags[g.Tag] = g.Name
 		for _, p := range g.Listen {
-			i := slices.IndexFunc(open, func(o portal) bool { return overlap(p, o.at) })
-			if i >= 0 {
+			if i, taken := before.overlapping(p); taken {
 				d.fail(listenPath(path+".listen", p), p.String(), fmt.Sprintf("a portal that does not overlap with %v of %s", open[i].at, open[i].path))
 			}
+			before.add(p, len(open))
 			open = append(open, portal{p, path})
 		}
 	}
 	d.validateISER(c)
+}
+
+// sockets finds the first of many that overlaps with one: by address, or by what
+// stands for all of a family and port.
+type sockets map[socket]int
+
+// socket is an address and port, or with any all of the family and port.
+type socket struct {
+	at  netip.AddrPort
+	any bool
+}
+
+// everyOf is the socket of all addresses of a family.
+func everyOf(p netip.AddrPort) netip.AddrPort {
+	if p.Addr().Is4() {
+		return netip.AddrPortFrom(netip.IPv4Unspecified(), p.Port())
+	}
+	return netip.AddrPortFrom(netip.IPv6Unspecified(), p.Port())
+}
+
+func (s sockets) add(p netip.AddrPort, number int) {
+	for _, key := range []socket{{at: p}, {everyOf(p), true}} {
+		if _, taken := s[key]; !taken {
+			s[key] = number
+		}
+	}
+}
+
+// overlapping is the number of the first socket that overlap is true for.
+func (s sockets) overlapping(p netip.AddrPort) (number int, found bool) {
+	if p.Port() == 0 {
+		return 0, false
+	}
+	for _, key := range []socket{{at: p}, {at: everyOf(p)}, {everyOf(p), p.Addr().IsUnspecified()}} {
+		if n, taken := s[key]; taken && (!found || n < number) {
+			number, found = n, true
+		}
+	}
+	return number, found
 }
 
 // validateISER refuses what is listened on twice over RDMA, whose ports have
@@ -223,10 +263,12 @@ func (d *decoder) validateAuthGroup(g *AuthGroup) {
 
 // duplicate is the first word that occurs twice, or "".
 func duplicate(words []string) string {
-	for i, w := range words {
-		if slices.Contains(words[:i], w) {
+	seen := map[string]bool{}
+	for _, w := range words {
+		if seen[w] {
 			return w
 		}
+		seen[w] = true
 	}
 	return ""
 }

@@ -41,9 +41,13 @@ func (d *decoder) validateRules(q *QoS) {
 		groups.check(d, rulePath(i)+".group", q.Rules[i].Group)
 	}
 	groups.warnUnused(d)
+	told := map[string]bool{}
+	for _, p := range d.problems {
+		told[p.Key] = true
+	}
 	for _, err := range ruleErrors(errors.Join(scheduler.Validate(q.Rules, q.Groups), scheduler.ValidateCost(q.Rules, q.Cost))) {
 		if !broken[err.Index] {
-			d.failRule(err)
+			d.failRule(err, told)
 		}
 	}
 }
@@ -54,10 +58,12 @@ func rulePath(i int) string { return fmt.Sprintf("qos.rules[%d]", i) }
 // more can be said.
 func (d *decoder) brokenRules(n int) []bool {
 	broken := make([]bool, n)
-	for i := range broken {
-		broken[i] = slices.ContainsFunc(d.problems, func(p Problem) bool {
-			return p.Key == rulePath(i) || strings.HasPrefix(p.Key, rulePath(i)+".")
-		})
+	for _, p := range d.problems {
+		rest, ofRule := strings.CutPrefix(p.Key, "qos.rules[")
+		number, _, _ := strings.Cut(rest, "]")
+		if i, err := strconv.Atoi(number); ofRule && err == nil && i < n {
+			broken[i] = true
+		}
 	}
 	return broken
 }
@@ -76,16 +82,18 @@ func ruleErrors(err error) (all []*scheduler.RuleError) {
 }
 
 // failRule shows what the scheduler says of a rule at the rule's place and in
-// the file's words. An unknown group has been reported before.
-func (d *decoder) failRule(e *scheduler.RuleError) {
+// the file's words, unless something has been told of the key. An unknown group has
+// been reported before.
+func (d *decoder) failRule(e *scheduler.RuleError, told map[string]bool) {
 	field, reason := e.Field, e.Reason
 	if inBytes, ok := strings.CutSuffix(field, ".bytes"); ok {
 		field, reason = inBytes+".bandwidth", asSizes(strings.ReplaceAll(reason, ".bytes", ".bandwidth"))
 	}
 	path := rulePath(e.Index) + "." + field
-	if slices.ContainsFunc(d.problems, func(p Problem) bool { return p.Key == path }) {
+	if told[path] {
 		return
 	}
+	told[path] = true
 	found, expected, _ := strings.Cut(strings.TrimPrefix(reason, "found "), ", expected ")
 	d.fail(path, quotedParts.ReplaceAllStringFunc(found, requote), expected)
 }

@@ -150,17 +150,18 @@ func (a *assembly) settleCache() error {
 	}
 	fresh := &segmentNote{stateDir: a.stateDir, path: segmentPath(a.cfg.Cache.Segment, a.identity), volumes: map[uint64]string{}}
 	var errs []error
-	for _, o := range a.daemon.cache.Settle() {
+	orphans := a.daemon.cache.Settle()
+	served := a.servedFor(orphans)
+	for _, o := range orphans {
 		fresh.orphans = append(fresh.orphans, o.ID)
 		fresh.volumes[o.ID] = a.left.volumes[o.ID]
 		if err := a.forgets(o.Name, o.Bytes); err != nil {
 			errs = append(errs, err)
 		}
-		for _, v := range a.cfg.Volumes {
-			if path := storePath(&v); sameStore(path, fresh.volumes[o.ID]) {
-				errs = append(errs, fmt.Errorf("volume %s: found %s of unwritten data for %s in the cache, from when it was volume %q; give it back its name, serial, cache and segment, start and stop in order once, then change them",
-					v.Name, arena.Bytes(o.Bytes), path, o.Name))
-			}
+		key, _ := keyOfStore(fresh.volumes[o.ID])
+		for _, v := range served[key] {
+			errs = append(errs, fmt.Errorf("volume %s: found %s of unwritten data for %s in the cache, from when it was volume %q; give it back its name, serial, cache and segment, start and stop in order once, then change them",
+				v.Name, arena.Bytes(o.Bytes), storePath(v), o.Name))
 		}
 	}
 	if len(errs) > 0 {
@@ -174,4 +175,16 @@ func (a *assembly) settleCache() error {
 	}
 	a.daemon.note = fresh
 	return fresh.write()
+}
+
+// servedFor are the volumes by their stores, if there is somebody to look for them.
+func (a *assembly) servedFor(orphans []tier.Orphan) map[storeKey][]*conf.Volume {
+	if len(orphans) == 0 {
+		return nil
+	}
+	var all []*conf.Volume
+	for i := range a.cfg.Volumes {
+		all = append(all, &a.cfg.Volumes[i])
+	}
+	return byStore(all, keyOfStore)
 }

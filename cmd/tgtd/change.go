@@ -66,37 +66,37 @@ func (c *change) openVolumes() error {
 		return err
 	}
 	var errs []error
-	for i := range c.cfg.Volumes {
-		v := &c.cfg.Volumes[i]
-		if c.old.Volume(v.Name) != nil {
-			continue
-		}
-		if err := c.openVolume(v); err != nil {
+	fresh := missingIn(c.old, c.cfg)
+	before := renamed(fresh, missingIn(c.cfg, c.old), keyOfStore)
+	for _, v := range fresh {
+		if err := c.openVolume(v, before[v.Name]); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	if len(errs) > 0 || len(c.added) == 0 {
 		return errors.Join(errs...)
 	}
-	var fresh []conf.Volume
+	var added []conf.Volume
 	for _, a := range c.added {
-		fresh = append(fresh, *a.volume)
+		added = append(added, *a.volume)
 	}
-	c.undo = append(c.undo, func() error { return c.daemon.unnote(fresh) })
-	if err := c.daemon.noteVolumes(fresh); err != nil {
+	c.undo = append(c.undo, func() error { return c.daemon.unnote(added) })
+	if err := c.daemon.noteVolumes(added); err != nil {
 		return err
 	}
-	for i := range fresh {
-		c.undo = append(c.undo, c.daemon.assembly.keepRecord(&fresh[i]))
+	for i := range added {
+		c.undo = append(c.undo, c.daemon.assembly.keepRecord(&added[i]))
 	}
-	return c.daemon.assembly.noteStores(fresh)
+	return c.daemon.assembly.noteStores(added)
 }
 
-func (c *change) openVolume(v *conf.Volume) error {
+// openVolume opens a volume that is new; gone is the one that has its file or device
+// and is configured no more, if there is one.
+func (c *change) openVolume(v *conf.Volume, gone string) error {
 	if busy := c.beingClosed(v); busy != "" {
 		return fmt.Errorf("volume %s: volume %s of the same name or store is still being closed; apply again when it is", v.Name, busy)
 	}
-	if gone := c.renamed(v); gone != "" {
+	if gone != "" {
 		return fmt.Errorf("volume %s: found the file or device of volume %s, which is configured no more: a volume keeps its name while it is open. Its initiators would see another disk, unless serial and naa are given. Apply the configuration without either first, then with volume %s",
 			v.Name, gone, v.Name)
 	}
@@ -114,16 +114,30 @@ func (c *change) openVolume(v *conf.Volume) error {
 	return nil
 }
 
-// renamed returns the volume with the store of a new one that the configuration has
-// no more; empty: none.
-func (c *change) renamed(v *conf.Volume) string {
-	for i := range c.old.Volumes {
-		o := &c.old.Volumes[i]
-		if c.cfg.Volume(o.Name) == nil && sameStore(storePath(o), storePath(v)) {
-			return o.Name
+// missingIn are the volumes of cfg that another configuration does not have.
+func missingIn(other, cfg *conf.Config) (all []*conf.Volume) {
+	for i := range cfg.Volumes {
+		if v := &cfg.Volumes[i]; other.Volume(v.Name) == nil {
+			all = append(all, v)
 		}
 	}
-	return ""
+	return all
+}
+
+// renamed returns, for new volumes with the stores of others that are gone, these by
+// their names.
+func renamed(fresh, gone []*conf.Volume, key func(string) (storeKey, bool)) map[string]string {
+	out := map[string]string{}
+	if len(gone) == 0 {
+		return out
+	}
+	before := byStore(gone, key)
+	for _, v := range fresh {
+		if k, ok := key(storePath(v)); ok && len(before[k]) > 0 {
+			out[v.Name] = before[k][0].Name
+		}
+	}
+	return out
 }
 
 func (c *change) openPortals() (err error) {

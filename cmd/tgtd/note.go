@@ -88,12 +88,16 @@ func (d *daemon) noteVolumes(volumes []conf.Volume) error {
 	if d.note == nil {
 		return nil
 	}
+	orphans := map[storeKey][]uint64{}
+	for _, o := range d.note.orphans {
+		if key, ok := keyOfStore(d.note.volumes[o]); ok {
+			orphans[key] = append(orphans[key], o)
+		}
+	}
 	for i := range volumes {
 		v, id := &volumes[i], d.assembly.volumeID(&volumes[i])
-		for _, o := range d.note.orphans {
-			if path := storePath(v); o != id && sameStore(path, d.note.volumes[o]) {
-				return fmt.Errorf("volume %s: found unwritten data for %s in the cache, from a volume of another name or serial: give it back those", v.Name, path)
-			}
+		if key, ok := keyOfStore(storePath(v)); ok && slices.ContainsFunc(orphans[key], func(o uint64) bool { return o != id }) {
+			return fmt.Errorf("volume %s: found unwritten data for %s in the cache, from a volume of another name or serial: give it back those", v.Name, storePath(v))
 		}
 		if v.Cache != nil && v.Write == conf.WriteBack {
 			d.note.orphans = slices.DeleteFunc(d.note.orphans, func(o uint64) bool { return o == id })

@@ -19,6 +19,41 @@ type ownFile struct {
 // fileKey tells files and devices from each other while the machine runs.
 type fileKey struct{ dev, number uint64 }
 
+// storeKey tells stores from each other: by file or device, or by path where there is
+// none that can be looked at.
+type storeKey struct {
+	file fileKey
+	path string
+}
+
+// keyOfStore is false for no path.
+func keyOfStore(path string) (storeKey, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return storeKey{path: path}, path != ""
+	}
+	return storeKey{file: keyOfFile(info)}, true
+}
+
+func keyOfFile(info os.FileInfo) fileKey {
+	st := info.Sys().(*syscall.Stat_t)
+	if st.Mode&syscall.S_IFMT == syscall.S_IFBLK {
+		return fileKey{number: st.Rdev}
+	}
+	return fileKey{st.Dev, st.Ino}
+}
+
+// byStore finds volumes by what they are on, which is looked at once for each.
+func byStore(volumes []*conf.Volume, key func(string) (storeKey, bool)) map[storeKey][]*conf.Volume {
+	all := map[storeKey][]*conf.Volume{}
+	for _, v := range volumes {
+		if k, ok := key(storePath(v)); ok {
+			all[k] = append(all[k], v)
+		}
+	}
+	return all
+}
+
 // storedTwice refuses configurations in which one file or device serves twice, by
 // links, too. What is not there yet, or cannot be looked at, is the affair of who opens it.
 func storedTwice(cfg *conf.Config) error {
@@ -29,11 +64,7 @@ func storedTwice(cfg *conf.Config) error {
 			if err != nil {
 				continue
 			}
-			st := info.Sys().(*syscall.Stat_t)
-			key := fileKey{st.Dev, st.Ino}
-			if st.Mode&syscall.S_IFMT == syscall.S_IFBLK {
-				key = fileKey{number: st.Rdev}
-			}
+			key := keyOfFile(info)
 			if o, twice := seen[key]; twice && !(f.shared && o.shared) {
 				errs = append(errs, fmt.Errorf("volume %s: %s is the same file or device as %s of volume %s", f.volume, f.path, o.path, o.volume))
 			}

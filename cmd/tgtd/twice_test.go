@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lunar/conf"
 )
 
 // TestStoredTwice: one file by a link, of either kind, is refused by check, by a start
@@ -41,4 +44,32 @@ func TestStoredTwice(t *testing.T) {
 	running.stop()
 	s.configure(t, "{type: file, path: a, read-only: true}, w: {type: file, path: hard, read-only: true}")
 	s.visit(t)
+}
+
+// TestRenamedLooksOnce: each file of volumes that come and go is looked at once, and
+// none if none goes.
+func TestRenamedLooksOnce(t *testing.T) {
+	looked := map[string]int{}
+	key := func(path string) (storeKey, bool) {
+		looked[path]++
+		return storeKey{path: strings.TrimPrefix(path, "/link")}, path != ""
+	}
+	var fresh, gone []*conf.Volume
+	for i := range 100 {
+		fresh = append(fresh, &conf.Volume{Name: fmt.Sprint("new", i), Path: fmt.Sprint("/link/", i+50)})
+		gone = append(gone, &conf.Volume{Name: fmt.Sprint("old", i), Path: fmt.Sprint("/", i)})
+	}
+	fresh = append(fresh, &conf.Volume{Name: "ram"})
+	if found := renamed(fresh, nil, key); len(found) > 0 || len(looked) > 0 {
+		t.Errorf("found %v, and %d files were looked at", found, len(looked))
+	}
+	found := renamed(fresh, append(gone, &conf.Volume{Name: "null"}), key)
+	if len(found) != 50 || found["new0"] != "old50" || found["new49"] != "old99" {
+		t.Errorf("found %v", found)
+	}
+	for path, times := range looked {
+		if times > 1 && path != "" {
+			t.Errorf("%s was looked at %d times", path, times)
+		}
+	}
 }

@@ -163,12 +163,9 @@ func storePath(v *conf.Volume) string {
 
 // sameStore reports whether two paths lead to the same file or device.
 func sameStore(a, b string) bool {
-	if a == b {
-		return a != ""
-	}
-	one, err1 := os.Stat(a)
-	two, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(one, two)
+	one, is1 := keyOfStore(a)
+	two, is2 := keyOfStore(b)
+	return is1 && is2 && one == two
 }
 
 // volumeID is that of a volume, unless it goes on by another one.
