@@ -60,7 +60,7 @@ type header struct {
 	key        *Key
 	unit       uint32
 	generation uint64
-	identity   [16]byte
+	identity   ID
 	slot       int // that counts
 }
 
@@ -84,13 +84,9 @@ func (h *header) contents(master *[MasterSize]byte) []byte {
 // old does, the header is wrapped with key from now on, unless it must not be written.
 // What a change left unfinished is finished.
 func openHeader(f file, key, old *Key, unit int, readOnly bool) (h *header, master *[MasterSize]byte, err error) {
-	var slots [2][]byte
-	for i := range slots {
-		b := make([]byte, slotSize)
-		if err := f.ReadAt(b, int64(i)*slotSize); err != nil {
-			return nil, nil, err
-		}
-		slots[i] = b
+	slots, err := readSlots(f)
+	if err != nil {
+		return nil, nil, err
 	}
 	slot, err := newest(slots)
 	if err != nil {
@@ -112,6 +108,16 @@ func openHeader(f file, key, old *Key, unit int, readOnly bool) (h *header, mast
 		return nil, nil, err
 	}
 	return h, master, h.settle(slots[1-slot], master, by != key, readOnly)
+}
+
+func readSlots(f file) (slots [2][]byte, err error) {
+	for i := range slots {
+		slots[i] = make([]byte, slotSize)
+		if err := f.ReadAt(slots[i], int64(i)*slotSize); err != nil {
+			return slots, err
+		}
+	}
+	return slots, nil
 }
 
 // settle overwrites what is in the slot that does not count, and wraps the master key

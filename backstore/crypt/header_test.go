@@ -232,3 +232,30 @@ func TestRewrapAndPowerCut(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryBit: of a header file no bit flips so that it has another master key: it is
+// refused, or the bit does not matter and is mended.
+func TestEveryBit(t *testing.T) {
+	refused := 0
+	for bit := range fileSize * 8 {
+		if bit/8 >= headerSize && bit%13 != 0 {
+			continue // nothing is there: some will do
+		}
+		d := formatted()
+		d.bytes[bit/8] ^= 1 << (bit % 8)
+		before := d.bytes
+		h, m, err := openHeader(d, key(1), nil, 512, false)
+		switch {
+		case bit/8 < headerSize && err == nil:
+			t.Errorf("bit %d: it was taken", bit)
+		case err != nil && d.bytes != before:
+			t.Errorf("bit %d: the file was changed", bit)
+		case err == nil && (*m != *master(1) || h.slot != 0):
+			t.Errorf("bit %d: found key %d of slot %d", bit, m[0], h.slot)
+		}
+		if err != nil {
+			refused++
+		}
+	}
+	t.Logf("%d flips were refused", refused)
+}

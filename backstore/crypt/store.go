@@ -21,6 +21,7 @@ type Config struct {
 	Key    *Key            // that wraps the master key
 	OldKey *Key            // that did so before, if Key does not open the header; nil: none
 	Block  int             // size of a logical block, which is the data unit, in bytes: 512 or 4096
+	ID     ID              // that the header must have; zero: any
 	Logger *slog.Logger    // nil is slog.Default
 }
 
@@ -61,6 +62,9 @@ func Open(c Config) (*Store, error) {
 	if c.Block < 16 || c.Block > maxUnit || info.Size%int64(c.Block) != 0 || c.Block%max(1, info.BlockSize) != 0 {
 		return nil, fmt.Errorf("encryption: found %d bytes in blocks of %d, expected whole blocks of %d", info.Size, info.BlockSize, c.Block)
 	}
+	if err := recognise(c.Path, c.ID); err != nil {
+		return nil, fmt.Errorf("encryption: header file %s: %w", c.Path, err)
+	}
 	h, master, err := load(c.Path, c.Key, c.OldKey, c.Block, info.ReadOnly)
 	if err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
@@ -73,6 +77,9 @@ func Open(c Config) (*Store, error) {
 	clear(master[:])
 	return s, nil
 }
+
+// ID is that of the header.
+func (s *Store) ID() ID { return s.header.identity }
 
 // Info implements backstore.Store.
 func (s *Store) Info() backstore.Info {

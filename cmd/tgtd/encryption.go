@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,27 +10,28 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/crypt"
+	"lunar/backstore/evidence"
 	"lunar/conf"
 )
 
 // enciphered puts encryption around the store of a volume that is to have it. It lies
 // below the cache and protection information, so that nothing of the data is stored in
-// clear. On error the store is closed.
-func (a *assembly) enciphered(v *conf.Volume, store backstore.Store) (backstore.Store, error) {
+// clear. seen is as in openLayers. On error the store is closed.
+func (a *assembly) enciphered(v *conf.Volume, seen sighting, store backstore.Store) (backstore.Store, error) {
 	if v.Encryption == nil {
 		if err := notEncrypted(v); err != nil {
 			return nil, errors.Join(err, store.Close())
 		}
 		return store, nil
 	}
-	s, err := a.openEncrypted(v, store)
+	s, err := a.openEncrypted(v, seen, store)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return s, nil
 }
 
-func (a *assembly) openEncrypted(v *conf.Volume, store backstore.Store) (backstore.Store, error) {
+func (a *assembly) openEncrypted(v *conf.Volume, seen sighting, store backstore.Store) (backstore.Store, error) {
 	e := v.Encryption
 	key, err := crypt.ReadKey(e.KeyFile)
 	if err != nil {
@@ -40,10 +42,17 @@ func (a *assembly) openEncrypted(v *conf.Volume, store backstore.Store) (backsto
 	if e.OldKeyFile != "" {
 		old, lacking = crypt.ReadKey(e.OldKeyFile)
 	}
-	if err := a.firstHeader(v, key); err != nil {
+	id, err := a.headerOf(v, seen)
+	if err == nil && absent(e.HeaderFile) {
+		id, err = crypt.ID{}, a.firstHeader(v, key)
+	}
+	if err != nil {
 		return nil, err
 	}
-	s, err := crypt.Open(crypt.Config{Data: store, Path: e.HeaderFile, Key: key, OldKey: old, Block: v.BlockSize, Logger: a.log})
+	s, err := crypt.Open(crypt.Config{Data: store, Path: e.HeaderFile, Key: key, OldKey: old, Block: v.BlockSize, ID: id, Logger: a.log})
+	if errors.Is(err, crypt.ErrNotIts) {
+		err = fmt.Errorf("%w. Put the volume's own header there; or, if its data were enciphered with the one that is there: tgtd adopt %s -c FILE --state-dir %s", err, v.Name, a.stateDir)
+	}
 	if err != nil {
 		return nil, errors.Join(err, lacking)
 	}
@@ -82,12 +91,25 @@ func (c *change) changeKeys() error {
 	return nil
 }
 
+// headerOf is the header that a volume has to have: the one that it had while it was
+// open, or that is recorded, unless an administrator has said what is there; zero: any.
+func (a *assembly) headerOf(v *conf.Volume, seen sighting) (id crypt.ID, err error) {
+	if open := a.ciphers[v.Name]; open != nil {
+		return open.ID(), nil
+	}
+	if seen.record == nil || seen.record.Header == "" || seen.Intention != evidence.None {
+		return id, nil
+	}
+	raw, err := hex.DecodeString(seen.record.Header)
+	if err != nil || len(raw) != len(id) {
+		return id, fmt.Errorf("record of its store: found header %q, expected %d hexadecimal digits", seen.record.Header, 2*len(id))
+	}
+	return crypt.ID(raw), nil
+}
+
 // firstHeader makes the header of a volume that has none and nothing to lose.
 func (a *assembly) firstHeader(v *conf.Volume, key *crypt.Key) error {
 	header := v.Encryption.HeaderFile
-	if _, err := os.Stat(header); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	blank, err := crypt.Blank(v.Path)
 	switch {
 	case err != nil:
@@ -163,6 +185,17 @@ func checkHeader(e *conf.VolumeEncryption, block int) (note string, err error) {
 	return "", crypt.Verify(e.HeaderFile, key, old, block)
 }
 
+// forgetHeader has a volume take another header than the one that it had.
+func forgetHeader(dir string, v *conf.Volume) error {
+	file := recordFile(dir, v.Name)
+	record, err := file.load()
+	if err != nil || record == nil || record.Header == "" {
+		return err
+	}
+	record.Header = ""
+	return file.save(record)
+}
+
 type encryptCommand struct {
 	File       string `arg:"" help:"The configuration file." type:"path"`
 	Volume     string `arg:"" help:"A volume with encryption that has no header file."`
@@ -199,7 +232,7 @@ func (k encryptCommand) Run(c console) (err error) {
 	if err != nil {
 		return fmt.Errorf("volume %s: %w", v.Name, err)
 	}
-	if err := errors.Join(crypt.Create(v.Encryption.HeaderFile, key, v.BlockSize), store.Close()); err != nil {
+	if err := errors.Join(crypt.Create(v.Encryption.HeaderFile, key, v.BlockSize), forgetHeader(dir, v), store.Close()); err != nil {
 		return fmt.Errorf("volume %s: %w", v.Name, err)
 	}
 	_, err = fmt.Fprintf(c.out, "made %s: keep a copy of it and of %s; without either the data are lost\n", v.Encryption.HeaderFile, v.Encryption.KeyFile)

@@ -88,7 +88,9 @@ func (v *vault) stop(c *initiator.Conn) {
 func (v *vault) refused() string {
 	v.t.Helper()
 	out, err := &buffer{}, &buffer{}
-	if status := run(context.Background(), []string{"serve", "-c", v.config, "--state-dir", v.dir}, console{out, err}); status != exitFailure {
+	ended, end := context.WithCancel(v.t.Context())
+	end()
+	if status := run(ended, []string{"serve", "-c", v.config, "--state-dir", v.dir}, console{out, err}); status != exitFailure {
 		v.t.Fatalf("status %d\n%s", status, err)
 	}
 	return err.String()
@@ -372,4 +374,59 @@ func deciphered(t *testing.T, path string, image []byte, block int) []byte {
 		}
 	}
 	return out
+}
+
+// TestHeadersSwapped: the header of another volume with the same key file is refused,
+// and nothing is changed, unless somebody says that it is the right one.
+func TestHeadersSwapped(t *testing.T) {
+	v := newVault(t)
+	command := func(args ...string) (int, string) {
+		var text buffer
+		return run(context.Background(), args, console{&text, &text}), text.String()
+	}
+	v.configure(fmt.Sprintf(`
+  plain: {type: file, path: plain.img, size: 2MiB, encryption: {key-file: %[1]s/key}}
+  all: {type: file, path: all.img, size: 2MiB, encryption: {key-file: %[1]s/key}}
+`, v.dir))
+	c := v.serve()
+	data := pattern(1, 1)
+	transfer(t, c, cdb10(0x2a, 0), 0, data, 0)
+	v.stop(c)
+	at := func(name string) string { return filepath.Join(v.dir, name) }
+	read := func(name string) string {
+		b, err := os.ReadFile(at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	mine, other := read("plain.img.header"), read("all.img.header")
+	writeFile(t, at("plain.img.header"), other)
+	if text := v.refused(); !strings.Contains(text, "volume plain") || !strings.Contains(text, at("plain.img.header")) || !strings.Contains(text, "tgtd adopt plain") {
+		t.Errorf("found\n%s", text)
+	}
+	if read("plain.img.header") != other {
+		t.Error("the header was changed")
+	}
+	writeFile(t, at("plain.img.header"), mine)
+	c = v.serve()
+	if got := transfer(t, c, cdb10(0x28, 0), 0, nil, len(data)); !bytes.Equal(got, data) {
+		t.Error("the data are not what they were")
+	}
+	v.stop(c)
+
+	writeFile(t, at("plain.img.header"), other)
+	if status, text := command("adopt", "plain", "-c", v.config, "--state-dir", v.dir); status != exitOK {
+		t.Fatalf("found status %d, %s", status, text)
+	}
+	for range 2 {
+		v.stop(v.serve())
+	}
+	if err := os.Remove(at("plain.img.header")); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := command("encrypt", v.config, "plain", "--give-up-data", "--state-dir", v.dir); status != exitOK {
+		t.Fatalf("found status %d, %s", status, text)
+	}
+	v.stop(v.serve())
 }

@@ -20,6 +20,9 @@ type storeRecord struct {
 	Path     string             `json:"path"`
 	Identity backstore.Identity `json:"identity"`
 	Size     int64              `json:"size"` // bytes that are at least to be there
+	// Header is the identity of its encryption's header; empty: it has none, or an earlier
+	// version wrote this.
+	Header string `json:"header,omitempty"`
 	// Alias is that of a volume whose store was moved while the cache had unwritten data
 	// for it: it goes on by the identity in the cache that it had.
 	Alias *alias `json:"alias,omitempty"`
@@ -141,12 +144,20 @@ func (a *assembly) noteStore(v *conf.Volume, soon int64) error {
 		found.Size = min(found.Size, soon)
 	}
 	if err == nil {
-		err = recordFile(a.stateDir, v.Name).save(&storeRecord{Path: storePath(v), Identity: found.Identity, Size: found.Size, Alias: a.aliasOf(v)})
+		err = recordFile(a.stateDir, v.Name).save(&storeRecord{Path: storePath(v), Identity: found.Identity, Size: found.Size, Header: a.headerID(v), Alias: a.aliasOf(v)})
 	}
 	if err != nil {
 		return fmt.Errorf("volume %s: record of its store: %w", v.Name, err)
 	}
 	return nil
+}
+
+// headerID is that of an open volume's header; empty: it has none.
+func (a *assembly) headerID(v *conf.Volume) string {
+	if s := a.ciphers[v.Name]; s != nil {
+		return s.ID().String()
+	}
+	return ""
 }
 
 // resizeStore changes the size of an open volume and records it: before it shrinks,

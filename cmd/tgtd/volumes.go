@@ -79,7 +79,7 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 		a.files[v.Name], _ = os.Stat(v.Path) // without, it is not opened anew
 	}
 	if err == nil {
-		store, err = a.enciphered(v, store)
+		store, err = a.enciphered(v, seen, store)
 	}
 	if err == nil {
 		store, err = a.cached(v, store, seen, failing)

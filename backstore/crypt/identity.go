@@ -1,0 +1,45 @@
+package crypt
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// ID tells a header from those of other volumes. It is random, and stays when the
+// master key or the key that wraps it is replaced.
+type ID [16]byte
+
+// String returns hexadecimal digits.
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// ErrNotIts says that a header is not the one that the volume had: with its master key
+// the data would read as noise, and what is written would be lost with the right one.
+var ErrNotIts = errors.New("another volume's header")
+
+// recognise looks at the identity of a header file before anything is changed. What is
+// wrong with the file itself is found later.
+func recognise(path string, want ID) error {
+	if want == (ID{}) {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	slots, err := readSlots(headerFile{f})
+	if err != nil {
+		return err
+	}
+	slot, err := newest(slots)
+	if err != nil {
+		return err
+	}
+	var h header
+	if h.decode(slots[slot]); h.identity != want {
+		return fmt.Errorf("found identity %v, expected %v: %w", h.identity, want, ErrNotIts)
+	}
+	return nil
+}
