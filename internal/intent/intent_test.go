@@ -375,3 +375,9 @@ func (l *locked) WriteStable(off int64, parts ...[]byte) error {
 	defer l.mu.Unlock()
 	return l.medium.WriteStable(off, parts...)
 }
+
+func (l *locked) ReadAt(b []byte, off int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.medium.ReadAt(b, off)
+}
