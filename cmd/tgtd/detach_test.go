@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,8 @@ type detaching struct {
 	dir, small    string
 	with, without string // configurations
 	portal        string
+	log           *buffer
+	server        *server
 }
 
 func newDetaching(t *testing.T, cache string) *detaching {
@@ -40,7 +44,8 @@ targets: {"iqn.2026-11.test:t": {luns: {%s 1: other}}}
 	d.with, d.without = filepath.Join(d.dir, "with.yaml"), filepath.Join(d.dir, "without.yaml")
 	writeFile(t, d.with, fmt.Sprintf(text, cache, back, "0: back,"))
 	writeFile(t, d.without, fmt.Sprintf(text, cache, "", ""))
-	d.portal = serve(t, "-c", d.with, "--state-dir", d.dir).portal
+	s := serve(t, "-c", d.with, "--state-dir", d.dir)
+	d.portal, d.log, d.server = s.portal, s.log, s
 	return d
 }
 
@@ -66,6 +71,7 @@ func (d *detaching) stick(round int) (wait func()) {
 	c := dial(d.T, d.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
 	settle(d.T, c, 0)
 	for i := range 8 {
+		transfer(d.T, c, cdb10(0x28, lbaOf(100+i)), 0, nil, 64<<10) // blocks that stay clean
 		transfer(d.T, c, cdb10(0x2a, lbaOf(i)), 0, pattern(i, round), 0)
 	}
 	logout(d.T, c)
@@ -161,4 +167,45 @@ func TestDetach(t *testing.T) {
 	d.detach("512KiB that were acknowledged to initiators are lost", "--discard")
 	d.refuses("keeps nothing", "detach", "back", "--discard")
 	d.restore(0)
+}
+
+// complaints are the messages of warnings and errors, but for refusals of commands.
+func (d *detaching) complaints() (out []string) {
+	for line := range strings.Lines(d.log.String()) {
+		if m := complaint.FindStringSubmatch(line); m != nil {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+var complaint = regexp.MustCompile(`level=(?:WARN|ERROR) msg="([^"]*)"`)
+
+// TestDetachComplaints: the log warns of what cannot be closed and of what is given up,
+// and of nothing when such a volume is configured again, or at the next start.
+func TestDetachComplaints(t *testing.T) {
+	const stuck = "a volume that was removed cannot be closed, and is tried again; tgtd detach gives it up"
+	d := newDetaching(t, "segment: "+memoryDir(t)+"/lunar")
+	for round, test := range []struct {
+		args []string
+		data int // the round whose data the volume has then
+	}{{nil, 1}, {[]string{"--discard"}, 0}, {nil, 3}} {
+		before := len(d.complaints())
+		wait := d.stick(round + 1)
+		d.detach("512KiB that", test.args...)
+		wait()
+		if got := slices.Compact(d.complaints()[before:]); !slices.Equal(got, []string{stuck, "volume given up"}) {
+			t.Errorf("round %d: found %q when it was given up", round, got)
+		}
+		before = len(d.complaints())
+		d.restore(test.data)
+		if got := d.complaints()[before:]; len(got) > 0 {
+			t.Errorf("round %d: found %q when it was configured again", round, got)
+		}
+	}
+	d.server.stop()
+	s := serve(t, "-c", d.with, "--state-dir", d.dir)
+	if d.log = s.log; len(d.complaints()) > 0 {
+		t.Errorf("found %q at the next start", d.complaints())
+	}
 }
