@@ -26,10 +26,7 @@ type Intents struct {
 }
 
 // Log is the path of a store's log.
-func (i Intents) Log(id Identity) string {
-	k := id.key()
-	return filepath.Join(i.Dir, fmt.Sprintf("%016x%016x.log", k[0], k[1]))
-}
+func (i Intents) Log(id Identity) string { return filepath.Join(i.Dir, id.logName()) }
 
 // Interrupted returns how many writes to a store were interrupted, as far as its log
 // in a directory knows.
@@ -147,6 +144,9 @@ func (v *volume) openLog(p past, o *intent.Outcome) (*intent.Log, int, error) {
 	}
 	var done intent.Outcome
 	var log *intent.Log
+	if err := lockLog(fd); err != nil {
+		return nil, -1, fmt.Errorf("intent log %s: %w", p.path, errors.Join(err, unix.Close(fd)))
+	}
 	if err = syncDirectory(filepath.Dir(p.path)); err == nil { // or a power cut takes the whole log along
 		log, done, err = intent.Open(&stableFile{fd: fd}, (*intentTarget)(v), p.medium, v.Info().Size, p.mode)
 	}
@@ -155,6 +155,16 @@ func (v *volume) openLog(p past, o *intent.Outcome) (*intent.Log, int, error) {
 		return nil, -1, fmt.Errorf("%s: %w", p.path, errors.Join(err, unix.Close(fd)))
 	}
 	return log, fd, nil
+}
+
+// lockLog keeps a log from another store with the same identity, whose writes would get
+// into this one.
+func lockLog(fd int) error {
+	err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	if err == unix.EWOULDBLOCK {
+		return fmt.Errorf("in use by another volume whose file or device has the same identity, as one in a snapshot has that is mounted beside its origin: serve one of them, or a copy: %w", err)
+	}
+	return err
 }
 
 func (v *volume) closeIntents() error {
@@ -200,7 +210,7 @@ func (v *intentTarget) Reserve(off, n int64) error {
 	if v.device {
 		return nil
 	}
-	err := unix.Fallocate(v.fd, unix.FALLOC_FL_KEEP_SIZE, off, n)
+	err := allocate(v.fd, unix.FALLOC_FL_KEEP_SIZE, off, n)
 	if err == unix.EOPNOTSUPP {
 		return nil
 	}

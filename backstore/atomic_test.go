@@ -219,3 +219,24 @@ func BenchmarkAtomic(b *testing.B) {
 		}
 	}
 }
+
+// TestLogOfTwo: a log serves one store at a time.
+func TestLogOfTwo(t *testing.T) {
+	dir := diskDir(t)
+	config := backstore.FileConfig{Path: filepath.Join(dir, "v"), Size: size, Intents: backstore.Intents{Dir: dir}}
+	closeStore(t, openFile(t, config))
+	other, err := os.OpenFile(config.Intents.Log(look(t, config.Path).Identity), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backstore.OpenFile(config); !errors.Is(err, unix.EWOULDBLOCK) {
+		t.Errorf("found %v, expected a refusal", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, openFile(t, config))
+}

@@ -16,8 +16,7 @@ import (
 // process and of the machine. It has neither device numbers, which change with
 // every boot, nor sizes, which grow.
 type Identity struct {
-	// System is the file system of a file: its UUID, else the identifier that
-	// statfs(2) gives where that is made of the UUID; empty where nothing lasts.
+	// System is the file system of a file, see systemOf; empty where nothing lasts.
 	System string `json:"system,omitempty"`
 	Inode  uint64 `json:"inode,omitempty"`
 	Birth  uint64 `json:"birth,omitempty"` // Unix time in ns; 0: the file system does not know
@@ -73,6 +72,19 @@ func (i Identity) key() [2]uint64 {
 	return [2]uint64{i.Inode, i.Birth}
 }
 
+// logName is the key as the name of an intent log. Where all kernels know the file system
+// in one way, it is in there: files of a snapshot have the keys of their origins.
+func (i Identity) logName() string {
+	k := i.key()
+	if i.Birth != 0 && strings.HasPrefix(i.System, ofStatfs) {
+		k[1] ^= digest(i.System)
+	}
+	return fmt.Sprintf("%016x%016x.log", k[0], k[1])
+}
+
+// ofStatfs begins the System that all kernels tell alike.
+const ofStatfs = "fsid "
+
 func digest(text string) uint64 {
 	sum := sha256.Sum256([]byte(text))
 	return binary.BigEndian.Uint64(sum[:])
@@ -117,10 +129,15 @@ func identify(fd int, st *unix.Stat_t) Identity {
 // getFSUUID is FS_IOC_GETFSUUID, _IOR(0x15, 0, struct fsuuid2), from Linux 6.9 on.
 const getFSUUID = 0x80111500
 
-// systemOf tells the file system of an open file. That of statfs(2) counts for
-// ext4, btrfs and f2fs, which make it of the UUID; others take the device number.
-// Else udev's links may know the UUID of the device that it is on.
+// systemOf tells the file system of an open file. Ext4 and btrfs make the identifier of
+// statfs(2) of the UUID, btrfs also of the subvolume: a snapshot has the inodes and times
+// of birth of its origin. Others make it of the device number; newer kernels tell their
+// UUID, else udev's links may know that of the device.
 func systemOf(fd int, st *unix.Stat_t) string {
+	var fs unix.Statfs_t
+	if unix.Fstatfs(fd, &fs) == nil && fs.Fsid.Val != [2]int32{} && (fs.Type == unix.EXT4_SUPER_MAGIC || fs.Type == unix.BTRFS_SUPER_MAGIC) {
+		return fmt.Sprintf(ofStatfs+"%08x%08x", uint32(fs.Fsid.Val[0]), uint32(fs.Fsid.Val[1]))
+	}
 	var u struct {
 		length byte
 		uuid   [16]byte
@@ -128,13 +145,6 @@ func systemOf(fd int, st *unix.Stat_t) string {
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), getFSUUID, uintptr(unsafe.Pointer(&u)))
 	if errno == 0 && u.uuid != [16]byte{} {
 		return fmt.Sprintf("uuid %x", u.uuid[:min(int(u.length), len(u.uuid))])
-	}
-	var fs unix.Statfs_t
-	if unix.Fstatfs(fd, &fs) == nil && fs.Fsid.Val != [2]int32{} {
-		switch fs.Type {
-		case unix.EXT4_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC:
-			return fmt.Sprintf("fsid %08x%08x", uint32(fs.Fsid.Val[0]), uint32(fs.Fsid.Val[1]))
-		}
 	}
 	if name := linkTo("/dev/disk/by-uuid", st.Dev); name != "" {
 		return "link " + name
@@ -161,12 +171,12 @@ func sysBlock(dev uint64) string {
 
 // deviceIdentity is, by what there is first: the UUID of device mapper; the file
 // behind a loop device and where it begins there; for a partition its disk and
-// where it begins; a WWN or UUID of the disk; its serial number; the name that udev gives
+// where it begins; the name in device mapper; a WWN or UUID of the disk; its serial number; the name that udev gives
 // it in by-id. A device that has none of them is known by its kernel's name, which
 // may be another's after a boot.
 func deviceIdentity(dir string, dev uint64) string {
 	attribute := func(name string) string {
-		text, _ := os.ReadFile(filepath.Join(dir, name)) // empty where there is none
+		text, _ := os.ReadFile(dir + "/" + name) // empty where there is none; Join would take dir/.. for what is above the link
 		return strings.TrimSpace(string(text))
 	}
 	if uuid := attribute("dm/uuid"); uuid != "" {
@@ -179,6 +189,7 @@ func deviceIdentity(dir string, dev uint64) string {
 		return fmt.Sprintf("partition from sector %s of %s", attribute("start"), deviceIdentity(dir+"/..", 0))
 	}
 	for _, a := range []struct{ file, name string }{
+		{"dm/name", "device-mapper name"},
 		{"wwid", "WWN"}, {"uuid", "UUID"}, {"device/wwid", "WWN"}, {"md/uuid", "md UUID"},
 		{"serial", "serial"}, {"device/serial", "serial"}, {"device/cid", "card"},
 	} {

@@ -108,11 +108,20 @@ func directAlignment(fd int, q queue) (memory, offset int64) {
 // punches tries to punch a hole behind the end, where there is nothing to lose. Some
 // file systems (XFS, Btrfs, newer ext4) change ctime and mtime nevertheless.
 func (v *volume) punches(size int64) bool {
-	err := unix.Fallocate(v.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, (size+pageSize-1)&^(pageSize-1), pageSize)
+	err := allocate(v.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, (size+pageSize-1)&^(pageSize-1), pageSize)
 	if err != nil {
 		v.lacks.Or(uint32(punchHole))
 	}
 	return err == nil
+}
+
+// allocate is fallocate(2), which signals interrupt on some file systems.
+func allocate(fd int, mode uint32, off, n int64) error {
+	for {
+		if err := unix.Fallocate(fd, mode, off, n); err != unix.EINTR {
+			return err
+		}
+	}
 }
 
 // queue is the sysfs directory of a block device's request queue, or empty.

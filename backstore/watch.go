@@ -90,8 +90,13 @@ func (v *volume) Exact() bool {
 	if v.device {
 		return v.direct
 	}
+	return !v.remote
+}
+
+// isRemote reports whether an open file has times that may be of another clock.
+func isRemote(fd int) bool {
 	var fs unix.Statfs_t
-	return unix.Fstatfs(v.fd, &fs) == nil && !slices.Contains(remote, uint32(fs.Type))
+	return unix.Fstatfs(fd, &fs) != nil || slices.Contains(remote, uint32(fs.Type))
 }
 
 // remote are file systems whose times may be of another clock.

@@ -87,6 +87,7 @@ func (w *witness) look(v *volume) (soon bool) {
 // witnesses look at the stores of a Cache's volumes until they are stopped. The heartbeat
 // is apart, for a look may wait for a device.
 type witnesses struct {
+	alive []row // that the heartbeat is for
 	quit  chan struct{}
 	once  sync.Once
 	tasks sync.WaitGroup
@@ -117,22 +118,34 @@ func (w *witnesses) every(do func() time.Duration) {
 	}
 }
 
-// beat notes for all open volumes that the process is alive.
+// beat notes for all open volumes that the process is alive. It waits for nobody: who
+// looks through the whole cache under c.mu takes longer than evidence allows.
 func (c *Cache) beat() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	w := &c.witnesses
+	if c.mu.TryLock() {
+		w.alive = c.appendAlive(w.alive[:0])
+		c.mu.Unlock()
+	}
 	now := uint64(time.Now().UnixNano())
+	for _, r := range w.alive {
+		r.store(atAlive, now)
+	}
+	return heartbeat
+}
+
+// appendAlive appends the rows that the heartbeat is for. The caller holds mu.
+func (c *Cache) appendAlive(rows []row) []row {
 	for _, v := range c.mu.volumes {
 		if v != nil && v.witness.on.Load() {
-			v.row.store(atAlive, now)
+			rows = append(rows, v.row)
 		}
 	}
 	for id := range c.mu.met {
 		if r, ok := c.table.find(id); ok {
-			r.store(atAlive, now)
+			rows = append(rows, r)
 		}
 	}
-	return heartbeat
+	return rows
 }
 
 // attest looks at all open volumes.

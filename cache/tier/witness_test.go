@@ -125,3 +125,18 @@ func TestSettling(t *testing.T) {
 		}
 	}
 }
+
+// Who looks through the whole cache does not make the process look dead.
+func TestBeatWaitsForNobody(t *testing.T) {
+	s := newSite(t)
+	p := s.start()
+	o := p.open("a", Back)
+	row := o.store.(*volume).row
+	row.store(atAlive, 0)
+	eventually(t, "the process is noted as alive", func() bool { return row.load(atAlive) != 0 })
+	p.cache.mu.Lock()
+	row.store(atAlive, 0)
+	eventually(t, "the process is noted as alive again", func() bool { return row.load(atAlive) != 0 })
+	p.cache.mu.Unlock()
+	p.end()
+}
