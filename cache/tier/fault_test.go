@@ -223,6 +223,37 @@ func TestFailedBackgroundWriting(t *testing.T) {
 	}
 }
 
+// What cannot be written keeps nothing else from being written, be it in the same
+// write; that is heard of as ever.
+func TestBadSector(t *testing.T) {
+	s := large.with(Back, "lru")
+	s.volume.Age, s.volume.Retry = time.Millisecond, time.Millisecond
+	f := newFaulty(t, s)
+	f.faults.SetRules(errstore.Rule{Kinds: writes, Off: large64, Len: sector, Err: errMedium})
+	data := backstoretest.Pattern(backstoretest.Size, 4)
+	f.Write(t, 0, data)
+	eventually(t, "all but one block was written", func() bool { return f.cache.Stats().DirtyBytes == large64 })
+	if n := f.heard.Load(); n != 1 {
+		t.Errorf("the error was reported %d times", n)
+	}
+	f.faults.SetRules()
+	eventually(t, "all was written", func() bool { return f.cache.Stats().DirtyBytes == 0 })
+	f.same(t)
+}
+
+// While there is nothing but damaged data, the flusher looks less and less often.
+func TestHopelessLooks(t *testing.T) {
+	var f flusher
+	for i := range 12 {
+		if found, want := f.look(true), min(unready<<i, maxHopeless); found != want {
+			t.Errorf("look %d after %v, expected %v", i, found, want)
+		}
+	}
+	if found := f.look(false); found != unready {
+		t.Errorf("a look after %v, expected %v", found, unready)
+	}
+}
+
 // Close does not lose data either: it fails, and can be called again.
 func TestFailedClose(t *testing.T) {
 	medium := newMem(t, false)

@@ -46,7 +46,7 @@ func (t *transfer) swept(s *sweep) {
 }
 
 // progressed implements sweeper.
-func (t *transfer) progressed(*sweep) bool { return true }
+func (t *transfer) progressed(s *sweep) bool { return s.err == nil }
 
 func (t *transfer) flushed() {
 	if t.whole.Err != nil {

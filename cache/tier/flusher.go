@@ -13,6 +13,14 @@ import (
 // hands.
 const unready = time.Millisecond
 
+// maxHopeless is how long it waits at most when all that is dirty is damaged. It begins
+// with unready.
+const maxHopeless = time.Second
+
+// maxBarren is after how many batches in succession of which nothing could be written
+// a sweep gives up: the store is gone rather than bad in places.
+const maxBarren = 4
+
 // flusher writes a volume's dirty data in the background, on the thread of
 // flushers.
 type flusher struct {
@@ -29,6 +37,7 @@ type flusher struct {
 	age     evloop.Timer
 	retry   evloop.Timer
 	pause   time.Duration
+	idle    time.Duration // of the last look at nothing but damaged data
 	own     int64         // dirty bytes of the volume, when they were last counted
 	total   int64         // and of all volumes
 	closing chan error    // of close; nil: not closing
@@ -141,8 +150,11 @@ func (f *flusher) needed() bool {
 
 // progressed implements sweeper.
 func (f *flusher) progressed(s *sweep) bool {
+	if s.err != nil {
+		f.report(s.errOff, s.err)
+	}
 	f.account()
-	return f.leaving == nil && (f.closing != nil || f.all || f.needed())
+	return f.leaving == nil && s.barren < maxBarren && (f.closing != nil || f.all || f.needed())
 }
 
 // swept implements sweeper.
@@ -169,7 +181,7 @@ func (f *flusher) swept(s *sweep) {
 
 // failed keeps the data dirty and tries again later.
 func (f *flusher) failed(off int64, err error) {
-	first := !f.volume.failing.Swap(true)
+	f.report(off, err)
 	f.account() // those that wait need not any more
 	if f.closing != nil {
 		f.closed(err)
@@ -177,7 +189,11 @@ func (f *flusher) failed(off int64, err error) {
 	f.pause = min(max(2*f.pause, f.volume.config.Retry), maxRetry)
 	f.wanted.Store(true)
 	f.loop.Arm(&f.retry, f.pause)
-	if !first {
+}
+
+// report tells of the first error, and has writes go through.
+func (f *flusher) report(off int64, err error) {
+	if f.volume.failing.Swap(true) {
 		return
 	}
 	f.volume.failingSince.Store(time.Now().UnixNano())
@@ -190,7 +206,8 @@ func (f *flusher) failed(off int64, err error) {
 // succeeded follows a sweep from a block on that met no error.
 func (f *flusher) succeeded(s *sweep, from uint64) {
 	f.account() // kicks that came during the sweep did nothing
-	if s.written > 0 || f.own <= f.volume.damagedIn(0, noBlock) {
+	hopeless := f.own <= f.volume.damagedIn(0, noBlock)
+	if s.written > 0 || hopeless {
 		f.all, f.pause = false, 0
 		if f.volume.failing.Swap(false) {
 			f.volume.failingSince.Store(0)
@@ -200,10 +217,19 @@ func (f *flusher) succeeded(s *sweep, from uint64) {
 	switch {
 	case !f.all && !f.needed() && !f.wanted.Load():
 	case s.written == 0 && from == 0:
-		f.loop.Arm(&f.retry, unready)
+		f.loop.Arm(&f.retry, f.look(hopeless))
 	default:
 		f.turn()
 	}
+}
+
+// look returns how long to wait before the flusher looks again.
+func (f *flusher) look(hopeless bool) time.Duration {
+	f.idle = min(2*f.idle, maxHopeless)
+	if !hopeless || f.idle == 0 {
+		f.idle = unready
+	}
+	return f.idle
 }
 
 // close writes everything and lets go of the lane.

@@ -118,6 +118,7 @@ func (v *volume) readmit() error {
 	}
 	stamp, _ := v.opened()
 	v.row.open(stamp.Medium, v.store.Info().Size, v.config.Name)
+	v.row.store(atBefore, 0)
 	v.witness.begin(v)
 	v.witness.look(v) // nothing has been written yet
 	v.own()
@@ -185,21 +186,30 @@ func (v *volume) own() {
 }
 
 // fits refuses a store that has become too short for the dirty data, unless that
-// was asked for.
+// was asked for: then what is behind the end that it was cut at is dropped, and is not
+// to come back if the store has grown since.
 func (v *volume) fits() error {
 	end := int64(0)
 	for i := range v.cache.parts {
 		end = max(end, int64(v.cache.parts[i].DirtyEnd(v.config.LU)))
 	}
 	size, was, sub := v.store.Info().Size, v.row.size(), int64(v.cache.geometry.SubBlock())
-	if end <= size || end <= (size+sub-1)/sub*sub && was <= size {
+	switch {
+	case was > 0 && end > was/sub*sub && (was == size || was < size && !v.uncut(size)):
+		v.dropBehind(was)
 		return nil
-	}
-	if was == size {
-		v.dropBehind(size)
+	case end <= size:
 		return nil
 	}
 	return fmt.Errorf("the cache holds unwritten data up to byte %d, the store has %d bytes now and had %d: give it at least its old size, so that they can be written", min(end, max(was, size)), size, was)
+}
+
+// uncut reports whether a process ended before it could cut the store, which has still
+// the size that it had, and did not get it back by being opened.
+func (v *volume) uncut(size int64) bool {
+	stamp, ok := v.opened()
+	grown := ok && !stamp.Device() && int64(stamp.State[0]) < size
+	return int64(v.row.load(atBefore)) == size && !grown
 }
 
 // stamp returns the store's, or one that no store has.

@@ -87,22 +87,24 @@ func (v *volume) checkResize(size int64) error {
 // for here do not wait for what is claimed here, since the gates have let only
 // operations before end through, and none of them needs more than its claims.
 //
-// The row has the new size before the store has: a process that comes after a
-// crash then knows what may be left behind the end (see dropBehind).
+// The row has the new size before the store has, and the old one until then: a process
+// that comes after a crash knows what may be left behind the end (see fits).
 func (v *volume) resizeBelow(end, size int64) error {
 	c := v.claim(end)
 	was := v.row.size()
+	v.row.store(atBefore, uint64(was))
 	v.row.store(atSize, uint64(size))
 	err := backstore.Resize(v.store, size)
 	if err != nil {
 		v.row.store(atSize, uint64(was))
 	}
+	v.row.store(atBefore, 0)
 	c.release(err == nil)
 	return err
 }
 
-// dropBehind drops what lies behind the end of a volume that is being opened,
-// because a process that was shrinking it ended before it could.
+// dropBehind drops what lies behind an end that a volume had, which is being opened,
+// because a process that was shrinking it ended before it could. Zeroes follow that end.
 func (v *volume) dropBehind(end int64) {
 	before := v.dirtyBytes()
 	v.claim(end).release(true)
@@ -248,7 +250,7 @@ func (w sweeping) swept(s *sweep) {
 }
 
 // progressed implements sweeper.
-func (sweeping) progressed(*sweep) bool { return true }
+func (sweeping) progressed(s *sweep) bool { return s.err == nil }
 
 // Space implements backstore.Spacious, for a store below that does.
 func (v *volume) Space() (backstore.Space, error) { return backstore.SpaceOf(v.store) }

@@ -172,10 +172,16 @@ func TestResizeUnderLoan(t *testing.T) {
 	}
 }
 
-// dying is a store whose Resize is the last that its process does.
-type dying struct{ backstore.Store }
+// dying is a store whose Resize is the last that its process does, or what it dies before.
+type dying struct {
+	backstore.Store
+	early bool
+}
 
 func (d dying) Resize(size int64) error {
+	if d.early {
+		runtime.Goexit()
+	}
 	err := backstore.Resize(d.Store, size)
 	if err == nil {
 		runtime.Goexit()
@@ -193,7 +199,7 @@ func TestCrashInResize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := p.use(p.wrapStore(dying{file}, config("a", Back)))
+	o := p.use(p.wrapStore(dying{file, false}, config("a", Back)))
 	data := backstoretest.Pattern(200<<10, 1)
 	o.Write(t, 0, data)
 	var group sync.WaitGroup
@@ -219,6 +225,45 @@ func TestCrashInResize(t *testing.T) {
 		t.Error("what lay behind the end came back")
 	}
 	p.end()
+}
+
+// A store that grows after a process died in cutting it has zeroes behind where it was
+// cut; one that was not cut yet has what it had.
+func TestCrashInResizeThenGrowth(t *testing.T) {
+	const written = 200 << 10
+	data := append(backstoretest.Pattern(written, 1), make([]byte, siteSize-written)...)
+	for _, test := range []struct {
+		early     bool
+		cut, size int64
+	}{
+		{false, 100<<10 + 3*sector, siteSize}, {false, 100 << 10, siteSize}, {false, written - sector, siteSize},
+		{false, 100<<10 + 3*sector, 150 << 10}, {true, 100<<10 + 3*sector, siteSize},
+	} {
+		s, want := newSite(t), bytes.Clone(data)[:test.size]
+		p := s.start()
+		file, err := backstore.OpenFile(backstore.FileConfig{Path: s.path("a"), Size: siteSize})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := p.use(p.wrapStore(dying{file, test.early}, config("a", Back)))
+		o.Write(t, 0, data[:written])
+		var group sync.WaitGroup
+		group.Go(func() { _ = backstore.Resize(o.store, test.cut) })
+		group.Wait()
+		p.crash()
+		if !test.early {
+			clear(want[test.cut:])
+		}
+		p = s.start()
+		o = p.use(p.wrap(config("a", Back), test.size))
+		if got := o.Read(t, 0, len(want)); !bytes.Equal(got, want) {
+			t.Errorf("%+v: found other data than expected", test)
+		}
+		p.end()
+		if !bytes.Equal(s.file("a"), want) {
+			t.Errorf("%+v: other data than expected were written", test)
+		}
+	}
 }
 
 // The same operations and resizes end in the same image whatever the cache is

@@ -44,6 +44,7 @@ type sweep struct {
 	bytes   int64
 	pending int
 	written int64
+	barren  int // batches in succession of which nothing was written
 	gather  []byte
 	err     error // the first
 	errOff  int64 // where the write began that failed
@@ -53,7 +54,7 @@ type sweep struct {
 // sweeper is who a sweep works for.
 type sweeper interface {
 	swept(*sweep)           // the sweep has ended
-	progressed(*sweep) bool // a batch has ended; true: go on
+	progressed(*sweep) bool // a batch has ended, perhaps with an error; true: go on behind it
 }
 
 // sweepWrite is one write of neighbouring extents.
@@ -71,7 +72,7 @@ func (l *lane) sweepOver(first, end uint64, patient bool, owner sweeper) *sweep 
 	} else {
 		s = newSweep(l)
 	}
-	s.patient, s.owner, s.err, s.written, s.full = patient, owner, nil, 0, false
+	s.patient, s.owner, s.err, s.written, s.barren, s.full = patient, owner, nil, 0, 0, false
 	s.block, s.end = noBlock, end
 	for i := range s.heads {
 		s.heads[i] = s.head(i, first)
@@ -131,7 +132,7 @@ func (s *sweep) resume() { s.lane.loop.Post(s) }
 
 // run takes the next batch.
 func (s *sweep) run() {
-	if s.err == nil && !s.full && !s.collect() {
+	if !s.full && !s.collect() {
 		return
 	}
 	if s.n == 0 {
@@ -226,13 +227,14 @@ func (s *sweep) harmed(e *cache.Extent) bool {
 	return true
 }
 
-// add appends an extent to the last write, if they are neighbours.
+// add appends an extent to the last write, if they are neighbours: not while writing
+// fails, for what is bad shall keep no neighbours from being written.
 func (s *sweep) add(e *cache.Extent) {
 	s.owing &^= e.Ones()
 	s.n++
 	s.bytes += int64(e.Len)
 	off := s.offset(e)
-	if s.count > 0 {
+	if s.count > 0 && !s.lane.volume.failing.Load() {
 		w := &s.writes[s.count-1]
 		if last := &s.extents[w.end-1]; s.offset(last)+int64(last.Len) == off {
 			w.end++
@@ -304,8 +306,12 @@ func (s *sweep) ended() {
 	if s.pending--; s.pending > 0 {
 		return
 	}
+	before := s.written
 	for i := range s.writes[:s.count] {
 		s.settle(&s.writes[i])
+	}
+	if s.barren++; s.written > before {
+		s.barren = 0
 	}
 	s.n, s.count, s.bytes = 0, 0, 0
 	s.full = !s.owner.progressed(s)
@@ -328,5 +334,8 @@ func (s *sweep) settle(w *sweepWrite) {
 	for i := w.first; i < w.end; i++ {
 		e := &s.extents[i]
 		wake(s.partOf(e).EndFlush(s.extents[i:i+1], ok))
+		if !ok && e.Key.Block == s.block {
+			s.leave() // or it would be taken again
+		}
 	}
 }

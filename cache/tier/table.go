@@ -25,6 +25,7 @@ import (
 //	word 4,5,6   medium of the store's stamp
 //	word 7,8,9   state of the store's stamp, as it was noted last
 //	word 10      Unix time in ns when the process was alive
+//	word 11      size in bytes before a change that has not ended; 0: none is under way
 //	word 16..31  name
 type table struct{ words []uint64 }
 
@@ -37,6 +38,7 @@ const (
 	atMedium   = 4
 	atStamp    = 7
 	atAlive    = 10
+	atBefore   = 11
 	atName     = 16
 	rowWords   = 32
 	rowBytes   = rowWords * 8
