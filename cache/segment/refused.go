@@ -29,9 +29,9 @@ var advice = [...]string{
 	Unsafe:   "move it away, or give the cache another path",
 	Busy:     "stop the other daemon, or wait until the kernel has ended what a killed one had under way, or give this one another path",
 	Foreign:  "it is left untouched; give the cache another path, or remove the file if nobody needs it",
-	Version:  "start the version that wrote it and stop it in order, so that it writes back what is dirty, then remove the file",
+	Version:  "start the version that wrote it, with the configuration and state directory that it had, and stop it in order, so that it writes back what is dirty, then remove the file; to give the data up, remove it now, and check the volumes",
 	Identity: "it is left untouched; give each server a path of its own",
-	Changed:  "start once with the old settings, and the old version if that is another, and stop in order, so that what is dirty is written back, then remove the file",
+	Changed:  "start once with the old settings, and the version of tgtd that used it last if that is another (tgtd serve -c FILE --state-dir DIR, with the configuration and state directory that it had), and stop it in order, so that what is dirty is written back: this version puts a new file in its place then; to give the data up, remove the file now, and check the volumes",
 	Damaged:  "keep a copy if its data may be needed, then remove the file; volumes with unwritten data are to be checked or restored",
 }
 

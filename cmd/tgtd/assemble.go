@@ -46,7 +46,10 @@ func assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, err
 // assemble makes a server that does what a start may do.
 func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, error) {
 	fresh := newStateDir(stateDir)
-	identity, err := serverIdentity(stateDir)
+	identity, _, err := readIdentity(stateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		identity, err = serverIdentity(stateDir)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +73,10 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 	if err := a.openCache(); err != nil {
 		return nil, err
 	}
-	if err := a.openServer(); err != nil {
+	if err = a.sealState(); err == nil {
+		err = a.openServer()
+	}
+	if err != nil {
 		if a.daemon.cache != nil {
 			err = errors.Join(err, a.daemon.cache.Close())
 		}
@@ -90,6 +96,16 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		return nil, errors.Join(err, a.daemon.Shutdown(ctx))
 	}
 	return a.daemon, nil
+}
+
+// sealState rewrites the files of an older version. This one has the cache segment by
+// then: where it is refused, the older one is to be started again, and must find them.
+func (a *assembly) sealState() error {
+	_, err := serverIdentity(a.stateDir)
+	if err == nil && a.left.old {
+		err = a.left.write()
+	}
+	return err
 }
 
 // openServer makes the server, of no volumes and targets.

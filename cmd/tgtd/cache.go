@@ -85,10 +85,7 @@ func cacheOptions(cfg *conf.Config, topology numa.Topology, identity string) (ti
 // server before this one left in its segment.
 func (a *assembly) openCache() error {
 	var err error
-	if a.left, err = readNote(a.stateDir); err == nil && a.left.old {
-		err = a.left.write()
-	}
-	if err != nil {
+	if a.left, err = readNote(a.stateDir); err != nil {
 		return err
 	}
 	if !a.cfg.Cache.Size.Given() {

@@ -125,6 +125,37 @@ func TestUnwrittenDataOfAnotherStore(t *testing.T) {
 	}
 }
 
+// TestRefusedSegmentOfOlderVersion: the version that is to write what the segment has
+// finds the state directory as it left it.
+func TestRefusedSegmentOfOlderVersion(t *testing.T) {
+	w := newWriteBack(t)
+	w.crashed(t)
+	left := map[string]string{}
+	for _, name := range []string{"identity", "segment.note"} {
+		file := marked{name, w.dir, name}
+		text, _, err := file.read()
+		if err == nil {
+			err = os.Remove(file.mark())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		left[file.path()] = string(text)
+		writeFile(t, file.path(), string(text))
+	}
+	text, err := os.ReadFile(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, w.config, strings.Replace(string(text), "block-size: 64KiB", "block-size: 32KiB", 1))
+	expectRefusal(t, w, "the version of tgtd that used it last")
+	for path, want := range left {
+		if found, err := os.ReadFile(path); err != nil || string(found) != want {
+			t.Errorf("%s holds %q after a refusal, expected %q: %v", path, found, want, err)
+		}
+	}
+}
+
 // TestFailedStartHasChangedStore: a start that grew the file of a volume and failed
 // before the cache had the volume does not look like somebody else to the next.
 func TestFailedStartHasChangedStore(t *testing.T) {
