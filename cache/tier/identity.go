@@ -127,9 +127,10 @@ func (v *volume) readmit() error {
 
 // believe judges the store by what was noted of it, and by what Meet has found.
 func (v *volume) believe() error {
-	noted := v.row.noted()
-	noted.Settled = noted.Settled || v.cache.dismiss(v.config.ID)
-	return v.cache.believe(v.row, noted, v.seen(), v.config.Adopt)
+	noted, seen := v.row.noted(), v.seen()
+	met := v.cache.dismiss(v.config.ID)
+	noted.Settled = noted.Settled || met && noted.Stamp == seen.Stamp
+	return v.cache.believe(v.row, noted, seen, v.config.Adopt)
 }
 
 // believe drops what is clean of a volume if there is doubt whether the store still has
