@@ -27,6 +27,9 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: running with %s, the file has %s", d.Key, d.Running, d.File)
 }
 
+// Key is how whatever tells of a change names the key that it is about.
+func Key(steps ...string) string { return strings.Join(steps, ".") }
+
 // nothing is the value of an object that one of the configurations has not.
 const nothing = "nothing"
 
@@ -182,7 +185,7 @@ func (c *comparison) differs(path []string, running, file string) {
 	if running == "" || file == "" {
 		running, file = "", "" // the value of one may not be shown
 	}
-	c.found = append(c.found, Difference{strings.Join(path, "."), path, running, file})
+	c.found = append(c.found, Difference{Key(path...), path, running, file})
 }
 
 func nameOf(object reflect.Value) string { return object.FieldByName("Name").String() }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -277,42 +276,16 @@ func asRefusal(name string, err error) error {
 	return r
 }
 
-// changesOf says what is new, gone and different, by name.
+// changesOf says what is new, gone and different.
 func changesOf(before, after ruleSet) []string {
-	type object struct {
-		name  string
-		value any
-	}
-	list := func(s ruleSet) (all []object) {
-		for _, g := range s.Groups {
-			all = append(all, object{"group " + g.Name, g})
-		}
-		for _, r := range s.Rules {
-			all = append(all, object{"rule " + r.Name, r})
-		}
-		return all
-	}
-	old, out := map[string]any{}, []string{}
-	if before.Overcommit != after.Overcommit {
-		out = append(out, fmt.Sprintf("overcommit: %t", after.Overcommit))
-	}
-	for _, o := range list(before) {
-		old[o.name] = o.value
-	}
-	for _, o := range list(after) {
-		was, had := old[o.name]
-		delete(old, o.name)
-		switch {
-		case !had:
-			out = append(out, o.name+": new")
-		case !reflect.DeepEqual(was, o.value):
-			out = append(out, o.name+": changed")
-		}
-	}
-	for _, o := range list(before) {
-		if _, gone := old[o.name]; gone {
-			out = append(out, fmt.Sprintf("%s: deleted", o.name))
-		}
+	out := []string{}
+	for _, d := range conf.Diff(withRules(before), withRules(after)) {
+		out = append(out, d.Change())
 	}
 	return out
+}
+
+// withRules is a configuration that has nothing else.
+func withRules(s ruleSet) *conf.Config {
+	return &conf.Config{QoS: conf.QoS{Overcommit: s.Overcommit, Rules: s.Rules, Groups: s.Groups}}
 }

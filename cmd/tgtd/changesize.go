@@ -96,7 +96,7 @@ func followedSize(v *conf.Volume) (bytes int64, ok bool) {
 func (all resizes) lines() (out []string) {
 	for _, r := range all {
 		if r.outside {
-			out = append(out, fmt.Sprintf("volume %s: %s, was %s: it has grown", r.name, size(r.to), size(r.from)))
+			out = append(out, fmt.Sprintf("%s: %v, was %v: its file or device has grown", conf.Key("volumes", r.name, "size"), conf.Size(r.to), conf.Size(r.from)))
 		}
 	}
 	return out
