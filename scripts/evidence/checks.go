@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -75,10 +76,19 @@ var checks = []check{
 	},
 }
 
+// context ends with an interrupt: kill points, which take longest, are noted as far as they
+// are then.
+func (r *runCommand) context() context.Context {
+	if r.ctx == nil {
+		return context.Background()
+	}
+	return r.ctx
+}
+
 func (r *runCommand) random() *rand.Rand { return rand.New(rand.NewPCG(r.Seed, 0)) }
 
 func (r *runCommand) points(dir string, count int) (result, error) {
-	c, err := newCampaign(r.Tgtd, count, r.Seed)
+	c, err := newCampaign(r.Tgtd, count, r.Seed, func() bool { return r.context().Err() != nil })
 	if err != nil {
 		return result{}, err
 	}

@@ -5,12 +5,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +41,8 @@ type runCommand struct {
 	Ext4           int `name:"ext4" default:"200" help:"Losses of power on ext4, and as many without its journal."`
 	Flips          int `default:"3000" help:"Bits."`
 	Configurations int `default:"1000" help:"Malformed configurations."`
+
+	ctx context.Context
 }
 
 // result is what came of a check.
@@ -61,6 +65,9 @@ func (r *runCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	r.ctx = ctx
 	if r.Seed == 0 {
 		r.Seed = uint64(time.Now().UnixNano())
 	}
@@ -99,12 +106,15 @@ func (r *runCommand) Run() error {
 	return nil
 }
 
-// some keeps what fits into a note.
+// some keeps what fits into a note: of each the beginning, and the end, where a server says
+// why it did not start.
 func some(found []string) []string {
-	const most, length = 8, 1500
+	const most, length = 8, 500
 	found = slices.Clone(found[:min(len(found), most)])
 	for i, f := range found {
-		found[i] = f[:min(len(f), length)]
+		if len(f) > 2*length {
+			found[i] = f[:length] + " ... " + f[len(f)-length:]
+		}
 	}
 	return found
 }

@@ -46,6 +46,8 @@ type campaign struct {
 	symbols symbols
 	want    int
 
+	interrupted func() bool // what there is has to do
+
 	mu     sync.Mutex
 	random *rand.Rand
 	places []*place
@@ -84,13 +86,13 @@ func pointsUnits() []*unit {
 	}
 }
 
-func newCampaign(binary string, want int, seed uint64) (*campaign, error) {
+func newCampaign(binary string, want int, seed uint64, interrupted func() bool) (*campaign, error) {
 	s, err := readSymbols(binary)
 	if err != nil {
 		return nil, err
 	}
 	return &campaign{
-		binary: binary, symbols: s, want: want, random: rand.New(rand.NewPCG(seed, 1)),
+		binary: binary, symbols: s, want: want, interrupted: interrupted, random: rand.New(rand.NewPCG(seed, 1)),
 		seen: map[point]bool{}, ran: map[uint64]bool{}, killed: map[uint64]int{},
 	}, nil
 }
@@ -374,7 +376,7 @@ func (c *campaign) record(a *aim, hit *point, wrong []string) {
 func (c *campaign) enough() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.seen) >= c.want
+	return len(c.seen) >= c.want || c.interrupted()
 }
 
 // describe names a point.

@@ -11,7 +11,7 @@ import (
 )
 
 // secrets are all in secretsConfig, as different as secrets are.
-var secrets = []string{"kX9vQ2mW7pLs", "correct horse battery", "p@ss:word#with{yaml}", "Zm9vYmFyYmF6cXV4", "0123456789ABCDEF0f", "trombone-Ünïcode-x"}
+var secrets = []string{"kX9vQ2mW7pLs", "kupfer zwirn 93 qy", "p@ss:word#with{yaml}", "Zm9vYmFyYmF6cXV4", "0123456789ABCDEF0f", "trombone-Ünïcode-x"}
 
 // secretsConfig has a secret everywhere where one can be.
 const secretsConfig = `portal-groups:
@@ -25,7 +25,7 @@ auth-groups:
     chap:
       - user: host1
         secret: "kX9vQ2mW7pLs"
-      - {user: host2, secret: "correct horse battery"}
+      - {user: host2, secret: "kupfer zwirn 93 qy"}
       - user: host3
         secret: 'p@ss:word#with{yaml}'
     mutual:
