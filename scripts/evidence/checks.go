@@ -95,7 +95,7 @@ func (r *runCommand) points(dir string, count int) (result, error) {
 	err = c.run(dir, r.Servers)
 	return result{
 		Figures: fmt.Sprintf("%d distinct points at %d instructions of %d functions; %d kills", len(c.seen), len(c.killed), len(c.coverage()), c.rounds),
-		Wrong:   c.broken, Words: "kills after which blocks were torn or lost", Found: some(c.wrong), Detail: c.table(),
+		Wrong:   c.broken, Words: "kills after which blocks were torn, lost or refused", Found: some(c.wrong), Detail: c.table(),
 	}, err
 }
 
