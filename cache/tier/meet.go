@@ -9,8 +9,9 @@ import (
 // growth, interrupted atomic writes and the probe for holes change its stamp. It notes
 // that the changes from then on are this process's, so that one that is killed
 // before Wrap, or fails, does not look like somebody else to the next. Wrap or Dismiss must follow
-// when the store was opened, or was not.
-func (c *Cache) Meet(id uint64, adopt bool, store backstore.Watched) error {
+// when the store was opened, or was not. Of an enciphered one the last word of the
+// medium, into which the master key goes, is left to Wrap.
+func (c *Cache) Meet(id uint64, adopt, enciphered bool, store backstore.Watched) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r, known := c.table.find(id)
@@ -19,6 +20,9 @@ func (c *Cache) Meet(id uint64, adopt bool, store backstore.Watched) error {
 	}
 	noted, seen := r.noted(), evidence.Seen{Size: r.size(), Exact: store.Exact()} // the size is known in Wrap
 	seen.Stamp, seen.OK = store.Opened()
+	if enciphered {
+		seen.Stamp.Medium[2] = noted.Stamp.Medium[2]
+	}
 	noted.Settled = noted.Settled || c.mu.met[id] && noted.Stamp == seen.Stamp
 	if err := c.believe(r, noted, seen, adopt); err != nil {
 		return err

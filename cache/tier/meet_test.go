@@ -13,7 +13,7 @@ import (
 // meet opens a file of the site as a server does, which grows it, and goes no further.
 func (p *process) meet(c VolumeConfig, size int64) error {
 	store, err := backstore.OpenFile(backstore.FileConfig{Path: p.path(c.Name), Size: size, Before: func(w backstore.Watched) error {
-		return p.cache.Meet(c.ID, c.Adopt, w)
+		return p.cache.Meet(c.ID, c.Adopt, false, w)
 	}})
 	if err != nil {
 		return err

@@ -134,7 +134,7 @@ func (a *assembly) meeting(v *conf.Volume, seen sighting) func(backstore.Watched
 		return nil
 	}
 	return func(store backstore.Watched) error {
-		return a.daemon.cache.Meet(a.volumeID(v), seen.Intention == evidence.Adopt, store)
+		return a.daemon.cache.Meet(a.volumeID(v), seen.Intention == evidence.Adopt, v.Encryption != nil, store)
 	}
 }
 

@@ -173,3 +173,16 @@ func TestFailedStartHasChangedStore(t *testing.T) {
 		t.Error("unwritten data are lost")
 	}
 }
+
+// TestEncryptedVolumeAfterCrash: its store, which the cache knows through the cipher, is
+// not another one for who looks at it before.
+func TestEncryptedVolumeAfterCrash(t *testing.T) {
+	w := newWriteBack(t)
+	writeFile(t, filepath.Join(w.dir, "key"), strings.Repeat("9f", 32))
+	w.configure(t, strings.Replace(backVolume, "write:", "encryption: {key-file: key}, write:", 1))
+	w.crashed(t)
+	s := serve(t, w.args()...)
+	if got := transfer(t, w.dial(t, s.portal), cdb10(0x28, 0), 0, nil, 64<<10); !bytes.Equal(got, pattern(0, 0)) {
+		t.Error("unwritten data are lost")
+	}
+}
