@@ -38,9 +38,10 @@ func TestSavedState(t *testing.T) {
 func TestUnmarshalRefuses(t *testing.T) {
 	const one = `{"initiator":"a","target":"t","port":1,"key":"5"}`
 	for text, want := range map[string]string{
-		``:                                   "unexpected end",
-		`{"version":2}`:                      "version: found 2",
-		`{"version":1,"registrations":[{}]}`: "a key of zero",
+		``:                                 "unexpected end",
+		`{"version":2,"registrations":[]}`: "version: found 2",
+		`{"version":1}`:                    "found damage",
+		`{"version":1,"registrations":[{"initiator":"","target":"","port":0,"key":"0"}]}`:                       "a key of zero",
 		`{"version":1,"registrations":[` + one + `,` + one + `]}`:                                               "a nexus twice",
 		`{"version":1,"type":2,"registrations":[` + one + `]}`:                                                  "type: found 2",
 		`{"version":1,"type":99,"registrations":[` + one + `]}`:                                                 "type: found 99",
