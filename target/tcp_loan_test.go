@@ -116,19 +116,7 @@ func (s *shelf) on(f func()) {
 // put sends a book; it belongs to the loop.
 func (s *shelf) put(number, node int, charge *int) {
 	text := bytes.Repeat([]byte{byte(number)}, bookSize)
-	s.send(s.lend(s.loop.Pool(), text), text, node, charge)
-}
-
-// give sends a book that is not lent: it stays in its node's memory, however long the
-// peer does not take it.
-func (s *shelf) give(number, node int, charge *int) {
-	ref := s.loop.Pool().Get(bookSize)
-	text := ref.Bytes()[:bookSize]
-	copy(text, bytes.Repeat([]byte{byte(number)}, bookSize))
-	s.send(ref, text, node, charge)
-}
-
-func (s *shelf) send(ref *buf.Ref, text []byte, node int, charge *int) {
+	ref := s.lend(s.loop.Pool(), text)
 	if node >= 0 {
 		ref.SendFrom(node)
 	}
@@ -211,8 +199,9 @@ func TestWritableBeforeSentAway(t *testing.T) {
 	s.r.other = newLoop(t, "other")
 	filled, hold := make(chan struct{}), make(chan struct{})
 	s.on(func() {
+		s.loop.Arm(&s.mover.tx.copying, time.Hour) // what is copied is not handed to the other thread
 		for i := range 60 {
-			s.give(i, 1, &charged)
+			s.put(i, 1, &charged)
 		}
 	})
 	for blocked := false; !blocked; time.Sleep(time.Millisecond) {
