@@ -261,6 +261,30 @@ func (a *atomicWrites) settled(t *atomicTurn) {
 	}
 }
 
+// withdraw ends the wait of a command that is to end, unless it is over already: true
+// says that neither Run nor readsEnded follows.
+func (a *atomicWrites) withdraw(t *atomicTurn) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if t.state == turnGoing {
+		return false
+	}
+	t.state = turnGoing
+	a.remove(t)
+	return true
+}
+
+// endWait has a command that is to end wait for atomic writes, or as one of them for
+// others, no longer.
+func (c *Command) endWait() {
+	if t := c.atomic; t != nil && c.Nexus.LU.atomics.withdraw(t) {
+		c.running--
+	}
+	if c.copy != nil && c.copy.window.endWait() {
+		c.running--
+	}
+}
+
 // expire ends the patience of a write.
 func (a *atomicWrites) expire(t *atomicTurn) {
 	a.mu.Lock()
@@ -280,6 +304,11 @@ func (a *atomicWrites) expire(t *atomicTurn) {
 func (a *atomicWrites) leave(left *atomicTurn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.remove(left)
+}
+
+// remove is leave, for a caller that holds mu.
+func (a *atomicWrites) remove(left *atomicTurn) {
 	if left.patience != nil {
 		left.patience.Stop()
 	}

@@ -173,6 +173,49 @@ func TestWriteAtomicLosesPatience(t *testing.T) {
 	}
 }
 
+// TestEndedLeaveTheirTurn: who is aborted, or fails, while it waits for atomic writes or
+// as one of them for reads, ends at once, and those behind it go on.
+func TestEndedLeaveTheirTurn(t *testing.T) {
+	for _, abort := range []bool{true, false} {
+		m := newMedium(mib)
+		n := newUnit(t, m, LUConfig{})
+		n.AwaitTasks = func(_ func(*Command) bool, done func()) {} // a read that never ends
+		th := prompt(t, m)
+		th.reach = []*Nexus{n}
+		list := copyLID1(0, [][]byte{naaCSCD(n.LU)}, [][]byte{blocksSegment(0, 0, 8, 0, 1000, 0)})
+		waiting := []*exchange{
+			th.start(n, cdb16(0x9c, 0, 0, 8), make([]byte, 4096), 0), // for reads
+			th.start(n, cdb16(0x9c, 0, 0, 8), make([]byte, 4096), 0),
+			th.start(n, cdb16(0x88, 0, 0, 8), nil, 4096),
+			th.start(n, copyCDB(0, list), list, 0),
+		}
+		last := th.start(n, cdb16(0x88, 0, 0, 8), nil, 4096)
+		for i, x := range slices.Backward(waiting) { // else the next one is told to go on
+			if x.ends > 0 {
+				t.Fatalf("command %d does not wait: %02x, %+v", i, x.c.Status, x.c.Sense)
+			}
+			switch {
+			case !abort:
+				x.c.Fail(LUNotSupported)
+			case x.c.Abort():
+				x.ends++
+			}
+			if x.ends != 1 || x.c.running != 0 {
+				t.Errorf("command %d, aborted %v: %d ends, still waits for %d", i, abort, x.ends, x.c.running)
+			}
+		}
+		for th.turn() {
+		}
+		if last.ends != 1 || last.c.Status != Good {
+			t.Errorf("what waited behind them: %d ends, status %02x", last.ends, last.c.Status)
+		}
+		if a := &n.LU.atomics; a.pending.Load() || len(a.turns) != 0 {
+			t.Errorf("%d turns are left", len(a.turns))
+		}
+		checkGuardFree(t, n.LU)
+	}
+}
+
 // TestWriteSameToTheEnd: a number of blocks of 0 asks for all up to the end, if
 // that is no more than may be asked for.
 func TestWriteSameToTheEnd(t *testing.T) {

@@ -48,6 +48,15 @@ func enteredWindow(c *Command) {
 	c.pump()
 }
 
+// endWait reports whether the copy waited for its turn; it does no longer.
+func (w *copyWindow) endWait() bool {
+	if !w.waiting || !w.lu.atomics.withdraw(w.held[1]) {
+		return false
+	}
+	w.waiting = false
+	return true
+}
+
 func (w *copyWindow) drop(i int) {
 	if t := w.held[i]; t != nil {
 		w.held[i] = nil

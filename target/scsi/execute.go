@@ -174,6 +174,7 @@ func (c *Command) end(st Status, s *Sense) {
 		return
 	}
 	c.Status, c.Sense, c.ending = st, s, true
+	c.endWait()
 	c.settle()
 }
 
@@ -227,6 +228,7 @@ func (c *Command) deliver() {
 // operations in the lane's hands have ended.
 func (c *Command) Abort() (ended bool) {
 	c.ending, c.aborted, c.final, c.out = true, true, nil, 0
+	c.endWait()
 	if c.running > 0 {
 		return false
 	}
