@@ -174,7 +174,7 @@ func (c *Cache) journalled(slots int) (map[uint32][]cache.DirtySlot, error) {
 		r, known := c.table.find(d.Volume)
 		key := cache.Key{LU: r.number, Block: d.Block}
 		if !known || c.geometry.Partition(key) != id {
-			return nil, fmt.Errorf("the segment has unwritten data of block %d of a volume with identity %#x in slot %d, which its table of volumes contradicts; keep a copy of the file if the data may be needed, then remove it, and check the volumes", d.Block, d.Volume, d.Slot)
+			return nil, fmt.Errorf("%s has unwritten data of block %d of a volume with identity %#x in slot %d, which its table of volumes contradicts; keep a copy of the file if the data may be needed, then remove it, and check the volumes", c.config.Segment.Path(), d.Block, d.Volume, d.Slot)
 		}
 		out[id] = append(out[id], cache.DirtySlot{Slot: d.Slot % uint32(slots), Key: key, Mask: d.Mask})
 	}

@@ -118,7 +118,7 @@ func (c *Cache) checkIntent(in *intent) error {
 		int(at.off)/sub == int(at.off+at.n-1)/sub && c.dirtyAt(at.slot)>>(int(at.off)/sub)&1 != 0:
 		return nil
 	}
-	return fmt.Errorf("the segment has a half-done write of %d bytes at byte %d of slot %d, with the seal %#x, which its journal contradicts; keep a copy of the file if its unwritten data may be needed, then remove it, and check the volumes", at.n, at.off, at.slot, sealed)
+	return fmt.Errorf("%s has a half-done write of %d bytes at byte %d of slot %d, with the seal %#x, which its journal contradicts; keep a copy of the file if its unwritten data may be needed, then remove it, and check the volumes", c.config.Segment.Path(), at.n, at.off, at.slot, sealed)
 }
 
 // dirtyAt returns what the segment's journal said of a slot when it was attached.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"lunar/backstore"
 	"lunar/backstore/evidence"
@@ -101,7 +102,10 @@ func (a *assembly) place(v *conf.Volume) (p sighting, err error) {
 	verdict, why := evidence.Place(p.Scene)
 	switch verdict {
 	case evidence.Refuse:
-		return p, fmt.Errorf("%s. %s", why, a.choices(v))
+		if !strings.HasSuffix(why, "?") {
+			why += "."
+		}
+		return p, fmt.Errorf("%s %s", why, a.choices(v))
 	case evidence.Note:
 		a.log.Warn("store of a volume", "volume", v.Name, "found", why)
 	}

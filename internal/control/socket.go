@@ -52,7 +52,7 @@ func removeStale(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("found %v there, expected a socket or nothing", info.Mode())
+		return fmt.Errorf("found %v there, expected a socket or nothing: remove it if nobody needs it", info.Mode())
 	}
 	conn, err := net.DialTimeout("unix", path, dialTimeout)
 	switch {
