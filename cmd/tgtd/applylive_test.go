@@ -230,8 +230,8 @@ func TestAdminCommands(t *testing.T) {
 	if err := os.Truncate(path, 32768); err != nil {
 		t.Fatal(err)
 	}
-	l.has(l.tgtd(exitOK, "apply", "-n", l.file), "volume ram: 32KiB, was 16KiB")
-	l.has(l.tgtd(exitOK, "apply", l.file), "volume ram: 32KiB, was 16KiB")
+	l.has(l.tgtd(exitOK, "apply", "-n", l.file), "volumes.ram.size: 32KiB, was 16KiB")
+	l.has(l.tgtd(exitOK, "apply", l.file), "volumes.ram.size: 32KiB, was 16KiB")
 	l.sense(c, 0, 0x2a, 0x09)
 	l.has(l.tgtd(exitFailure, "rescan", "file"), "configured size")
 	l.has(l.tgtd(exitFailure, "rescan", "nothing"), "found no volume")

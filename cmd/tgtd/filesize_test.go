@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -31,8 +32,8 @@ func TestFileSize(t *testing.T) {
 // TestAPIQuotesNothing: a request that the API refuses is not in its answer.
 func TestAPIQuotesNothing(t *testing.T) {
 	c := serveQoS(t, "")
-	client := http.Client{Transport: &http.Transport{Dial: func(string, string) (net.Conn, error) {
-		return net.Dial("unix", filepath.Join(c.dir, control.SocketName))
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(c.dir, control.SocketName))
 	}}}
 	defer client.CloseIdleConnections()
 	const secret = "hunter2hunter2"

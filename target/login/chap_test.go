@@ -217,18 +217,30 @@ func TestSecretsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestUnknownUserIsLikeWrongSecret: the two refusals are the same to the byte.
+// TestUnknownUserIsLikeWrongSecret: to the initiator; the log tells them apart.
 func TestUnknownUserIsLikeWrongSecret(t *testing.T) {
-	var errs []string
+	var answers []pdu.BHS
+	reasons := map[string]bool{}
 	for _, user := range []string{"alice", "nobody"} {
 		e := &exchange{
 			t: t, user: user, secret: NewSecret("wrong, wrong, wrong"), offered: "7", binary: pdu.FormatBinary,
 			n: New(Config{Access: &access{auth: Auth{Incoming: []Credential{alice}}}, Rand: &counter{}}),
 		}
-		errs = append(errs, e.run().Error())
+		err := e.run()
+		requireStatus(t, err, pdu.LoginAuthenticationFailure)
+		var refused *Error
+		errors.As(err, &refused)
+		var answer pdu.BHS
+		if data := refused.Put((*pdu.LoginRequest)(&pdu.BHS{}), (*pdu.LoginResponse)(&answer)); len(data) != 0 {
+			t.Errorf("%s: found %q besides the header", user, data)
+		}
+		answers, reasons[err.Error()] = append(answers, answer), true
 	}
-	if errs[0] != errs[1] {
-		t.Errorf("%q and %q", errs[0], errs[1])
+	if answers[0] != answers[1] {
+		t.Errorf("found %x and %x, expected the same to the byte", answers[0], answers[1])
+	}
+	if len(reasons) != 2 {
+		t.Errorf("found %v, expected a reason of its own for each", reasons)
 	}
 }
 
