@@ -24,8 +24,8 @@ type storeRecord struct {
 	// Header is the identity of its encryption's header; empty: it has none, or an earlier
 	// version wrote this.
 	Header string `json:"header,omitempty"`
-	// Alias is that of a volume whose store was moved while the cache had unwritten data
-	// for it: it goes on by the identity in the cache that it had.
+	// Alias is that of a volume whose store was moved: it goes on by the identity that it
+	// had.
 	Alias *alias `json:"alias,omitempty"`
 	// Intention is what tgtd adopt or forget was told, for one start.
 	Intention *intention `json:"intention,omitempty"`
@@ -112,16 +112,37 @@ func (a *assembly) place(v *conf.Volume) (p sighting, err error) {
 	if err := a.intend(v, &p); err != nil {
 		return p, err
 	}
+	a.follow(v, &p)
 	if p.Intention != evidence.None {
 		a.log.Warn("store of a volume is taken as an administrator has said", "volume", v.Name, "said", p.Intention, "store", p.Path)
 	}
 	return p, nil
 }
 
+// follow lets a volume go on by the identity that it had when its file or device is the
+// one that it was, at another path: its reservations and the like are kept by that.
+func (a *assembly) follow(v *conf.Volume, p *sighting) {
+	moved := p.Recorded != nil && p.Path != p.Recorded.Path && p.Found.Identity.Same(p.Recorded.Identity)
+	if !moved || p.Intention == evidence.Forget || a.aliasOf(v) != nil {
+		return
+	}
+	before := *v
+	before.Path = p.Recorded.Path
+	was := volumeID(&before, a.identity)
+	if o := p.record.Alias; o != nil && o.Of == was {
+		was = o.Is
+	}
+	a.aliases.Store(v.Name, alias{Of: volumeID(v, a.identity), Is: was})
+}
+
 // choices says what can be done about a store that was refused.
 func (a *assembly) choices(v *conf.Volume) string {
-	return fmt.Sprintf("Put the store of before back in its place, and give it back its name, serial, cache and segment; or, if what is there now is the volume and is to get what is kept of it: tgtd adopt %[1]s -c FILE --state-dir %[2]s; or, if it is to be served as it is, and what is kept is to be given up: tgtd forget %[1]s -c FILE --state-dir %[2]s",
-		v.Name, a.stateDir)
+	return fmt.Sprintf("Put the store of before back in its place, and give it back its name, serial, cache and segment; or, if what is there now is the volume and is to get what is kept of it: tgtd adopt %s -c FILE --state-dir %s; or, if it is to be served as it is, and what is kept is to be given up: %s",
+		v.Name, a.stateDir, a.forgetCommand(v))
+}
+
+func (a *assembly) forgetCommand(v *conf.Volume) string {
+	return fmt.Sprintf("tgtd forget %s -c FILE --state-dir %s", v.Name, a.stateDir)
 }
 
 // noteStores records what volumes were opened from.

@@ -70,7 +70,10 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 	intents, err := a.intents(v, seen)
 	if err == nil {
 		store, err = openStore(v, intents, a.log, a.meeting(v, seen))
-		if errors.Is(err, intent.ErrForeign) || errors.Is(err, intent.ErrPending) || errors.Is(err, tier.ErrChanged) {
+		switch {
+		case errors.Is(err, intent.ErrOverwritten):
+			err = fmt.Errorf("%w. Put the store of before back in its place; or, if it is to be served as it is: %s", err, a.forgetCommand(v))
+		case errors.Is(err, intent.ErrForeign) || errors.Is(err, intent.ErrPending) || errors.Is(err, tier.ErrChanged):
 			err = fmt.Errorf("%w. %s", err, a.choices(v))
 		}
 	}

@@ -110,6 +110,10 @@ type Outcome struct {
 // target is another one, is too short, or was changed by somebody else.
 var ErrForeign = errors.New("the target is not as the write has left it")
 
+// ErrOverwritten is an ErrForeign of a target that somebody else has changed where the
+// write was interrupted: no Mode but Forget opens the log.
+var ErrOverwritten = fmt.Errorf("%w, nor as it was before", ErrForeign)
+
 // Open returns the log of target, which medium tells from others that may take
 // its place and which has size bytes. After an error the log is as it was, but for
 // what was completed before.
@@ -169,7 +173,7 @@ func (l *Log) redo(i int, size int64, mode Mode, o *Outcome) error {
 	}
 	switch is {
 	case foreign:
-		return fmt.Errorf("somebody else has written to bytes %d to %d, where an atomic write was interrupted: %w", w.off, w.off+int64(len(w.data))-1, ErrForeign)
+		return fmt.Errorf("somebody else has written to bytes %d to %d, where an atomic write was interrupted: %w", w.off, w.off+int64(len(w.data))-1, ErrOverwritten)
 	case unbegun:
 		o.Unbegun++
 		return l.empty(i)
