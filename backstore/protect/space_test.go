@@ -15,6 +15,22 @@ import (
 	"lunar/backstore/errstore"
 )
 
+// faultyStore is a store over a file of 2 MiB, in a directory of its own, whose faults
+// the test chooses.
+func faultyStore(t *testing.T) (dir string, faulty *errstore.Store, s *Store) {
+	t.Helper()
+	dir = t.TempDir()
+	file, err := backstore.OpenFile(backstore.FileConfig{Path: filepath.Join(dir, "data"), Size: 2 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	faulty = errstore.Wrap(file)
+	if s, err = Open(Config{Data: faulty, Path: filepath.Join(dir, "tuples"), Type: Type1, Block: 512}); err != nil {
+		t.Fatal(err)
+	}
+	return dir, faulty, s
+}
+
 // TestRefusedWrite: blocks of a change of which the data were refused, in part or as a
 // whole, have the old data or the new ones and can be read; a block that has neither is
 // reported, and damage of before is not made good.
@@ -25,16 +41,7 @@ func TestRefusedWrite(t *testing.T) {
 			if kind == backstore.WriteZeroes && written > 0 {
 				continue
 			}
-			dir := t.TempDir()
-			file, err := backstore.OpenFile(backstore.FileConfig{Path: filepath.Join(dir, "data"), Size: 2 << 20})
-			if err != nil {
-				t.Fatal(err)
-			}
-			faulty := errstore.Wrap(file)
-			s, err := Open(Config{Data: faulty, Path: filepath.Join(dir, "tuples"), Type: Type1, Block: 512})
-			if err != nil {
-				t.Fatal(err)
-			}
+			dir, faulty, s := faultyStore(t)
 			c, was := closed(t, s), backstoretest.Pattern(n, 1)
 			now, got := backstoretest.Pattern(n, 2), memory(t, n)
 			if err := c.Do(backstore.Op{Kind: backstore.Write, Off: 512 << 10, Data: was}); err != nil {
@@ -111,16 +118,7 @@ func TestNoRoomForTuples(t *testing.T) {
 // done; after a flush that failed the regions that were being written stay in doubt.
 func TestStopLeavesNothingInDoubt(t *testing.T) {
 	for _, broken := range []bool{false, true} {
-		dir := t.TempDir()
-		file, err := backstore.OpenFile(backstore.FileConfig{Path: filepath.Join(dir, "data"), Size: 2 << 20})
-		if err != nil {
-			t.Fatal(err)
-		}
-		faulty := errstore.Wrap(file)
-		s, err := Open(Config{Data: faulty, Path: filepath.Join(dir, "tuples"), Type: Type1, Block: 512})
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir, faulty, s := faultyStore(t)
 		s.regions.flushed.Store(math.MaxInt64 / 2) // none cleans regions
 		t.Run("", func(t *testing.T) {
 			c := backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false))
@@ -139,7 +137,7 @@ func TestStopLeavesNothingInDoubt(t *testing.T) {
 		}
 		damage(t, filepath.Join(dir, "data"), 512*7)
 		var found *CheckError
-		err = closed(t, opened(t, dir, Type1, 2<<20)).Do(backstore.Op{Kind: backstore.Read, Data: memory(t, 64<<10)})
+		err := closed(t, opened(t, dir, Type1, 2<<20)).Do(backstore.Op{Kind: backstore.Read, Data: memory(t, 64<<10)})
 		if reported := errors.As(err, &found) && found.LBA == 7; reported == broken {
 			t.Errorf("with a flush that failed: %t: found %v", broken, err)
 		}
