@@ -3,7 +3,6 @@ package backstore_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,51 +20,7 @@ import (
 func loopDevice(t *testing.T, n int64, block uint32, flags uint32) (device, file string) {
 	t.Helper()
 	file = filepath.Join(diskDir(t), "disk")
-	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := f.Truncate(n); err != nil {
-		t.Fatal(err)
-	}
-	for range 20 { // another process may take the free one first
-		if device, err = attach(t, f, block, flags); !errors.Is(err, unix.EBUSY) {
-			break
-		}
-	}
-	if err != nil {
-		t.Skipf("no loop device here: %v", err)
-	}
-	return device, file
-}
-
-func attach(t *testing.T, f *os.File, block uint32, flags uint32) (string, error) {
-	t.Helper()
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return "", err
-	}
-	defer control.Close()
-	n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-	if err != nil {
-		return "", err
-	}
-	path := fmt.Sprintf("/dev/loop%d", n)
-	device, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return "", err
-	}
-	config := unix.LoopConfig{Fd: uint32(f.Fd()), Size: block}
-	config.Info.Flags = flags
-	if err := unix.IoctlLoopConfigure(int(device.Fd()), &config); err != nil {
-		return "", errors.Join(err, device.Close())
-	}
-	t.Cleanup(func() {
-		_ = unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0)
-		_ = device.Close()
-	})
-	return path, nil
+	return backstoretest.LoopDevice{File: file, Size: n, Block: block, Flags: flags}.Attach(t), file
 }
 
 func TestBlock(t *testing.T) {

@@ -81,15 +81,7 @@ func TestIdentityOfDevice(t *testing.T) {
 	if was.Size != backstoretest.Size || was.Identity.Device == "" || look(t, other).Identity.Same(was.Identity) {
 		t.Errorf("found %+v, and %+v for another", was, look(t, other))
 	}
-	f, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	again, err := attach(t, f, 512, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	again := backstoretest.LoopDevice{File: file}.Attach(t)
 	if !look(t, again).Identity.Same(was.Identity) {
 		t.Errorf("found %+v, expected %+v with another number", look(t, again), was)
 	}

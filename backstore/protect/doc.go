@@ -12,8 +12,8 @@
 // disagree (regions.go) is made stable before the first write to a region; after
 // a crash the tuples of these regions are made anew from the data, as bitmap mode
 // of dm-integrity does it. There a block that the medium changed, in such a region and
-// before the next start, is not told from one that was being written. A stop in order
-// leaves no such region.
+// before the next start, is not told from one that was being written: recovery names
+// and counts them all (anew.go). A stop in order leaves no such region.
 //
 // Data are written before tuples, and room for the tuples of a region is found before
 // the first change of it: a change that is refused for lack of space leaves each block

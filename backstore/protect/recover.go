@@ -28,7 +28,7 @@ func (s *Store) recover(log *journal, logger *slog.Logger) error {
 			continue
 		}
 		logger.Error("the log of what was being written is damaged: blocks that were, if the server did not end in order, may be reported as wrong until they are written again",
-			"volume", s.data.Info().Describe, "from", from, "to", min(from+sectorBits*8<<s.shape.regionShift(), s.shape.size))
+			"store", s.data.Info().Describe, "from", from, "to", min(from+sectorBits*8<<s.shape.regionShift(), s.shape.size))
 	}
 	if len(list)+len(log.damaged) == 0 || s.data.Info().ReadOnly {
 		return nil
@@ -36,12 +36,14 @@ func (s *Store) recover(log *journal, logger *slog.Logger) error {
 	if len(list) == 0 {
 		return log.write(func(int) bool { return false })
 	}
-	r := &recovery{store: s}
+	logger = logger.With("store", s.data.Info().Describe)
+	r := &recovery{store: s, anew: anew{log: logger}}
 	if err := r.do(list, logger); err != nil {
 		return fmt.Errorf("make it anew after a crash: %w", err)
 	}
-	logger.Info("protection information of regions that were being written was looked at", "volume", s.data.Info().Describe,
-		"regions", len(list), "blocks-made-anew", r.mended)
+	r.anew.end()
+	s.anew = r.anew.sum
+	logger.Info("protection information of regions that were being written was looked at", "regions", len(list), "blocks-made-anew", s.anew)
 	return log.write(func(int) bool { return false })
 }
 
@@ -50,7 +52,7 @@ type recovery struct {
 	store        *Store
 	loop         *evloop.Loop
 	data, tuples backstore.Lane
-	mended       int
+	anew         anew
 }
 
 func (r *recovery) do(regions []int, logger *slog.Logger) (err error) {
@@ -69,6 +71,7 @@ func (r *recovery) do(regions []int, logger *slog.Logger) (err error) {
 	}
 	defer r.on(func() { r.data.Close(); r.tuples.Close() })
 	for _, region := range regions {
+		r.anew.enter(region)
 		if err := r.region(region); err != nil {
 			return err
 		}
@@ -135,18 +138,18 @@ func (r *recovery) span(off int64, data, tuples []byte) error {
 		return err
 	}
 	invert(tuples)
-	mended := 0
+	changed := false
 	for i := 0; i < len(data)/s.block; i++ {
 		block, t := data[i*s.block:(i+1)*s.block], Tuple(tuples[i*TupleSize:(i+1)*TupleSize])
 		if !t.Escaped(s.kind) && t.Guard() != Guard(block) {
 			Generate(s.kind, s.block, block, t, uint32(first)+uint32(i))
-			mended++
+			r.anew.add(uint64(first) + uint64(i))
+			changed = true
 		}
 	}
-	if mended == 0 {
+	if !changed {
 		return nil
 	}
-	r.mended += mended
 	invert(tuples)
 	return r.run(r.tuples, backstore.Op{Kind: backstore.Write, Off: at, Data: tuples})
 }

@@ -31,6 +31,7 @@ type Store struct {
 	regions *regions
 	ranges  ranges
 	wrong   atomic.Uint64
+	anew    uint64 // blocks whose tuples Open has made anew
 
 	ended    bool  // the data are closed
 	endError error // what was wrong with the rest
@@ -155,6 +156,10 @@ func (s *Store) Temperature() (int, error) { return backstore.TemperatureOf(s.da
 
 // Wrong is how many reads have found a block that is not what its tuple says.
 func (s *Store) Wrong() uint64 { return s.wrong.Load() }
+
+// Anew is of how many blocks Open has made the tuples anew, because they did not fit and
+// their regions were being written when the server or the machine stopped.
+func (s *Store) Anew() uint64 { return s.anew }
 
 // Lane implements backstore.Store.
 func (s *Store) Lane(loop *evloop.Loop) (backstore.Lane, error) {

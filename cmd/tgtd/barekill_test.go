@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/backstore/backstoretest"
 )
 
 // killsVariable is how often TestBareKill kills, of each kind of store.
@@ -88,48 +89,7 @@ func readBoth(t *testing.T, read func(i int) []byte, round int) {
 // loopDevice makes a block device of a new file.
 func loopDevice(t *testing.T, size int64) (device string) {
 	t.Helper()
-	f, err := os.Create(filepath.Join(t.TempDir(), "disk"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := f.Truncate(size); err != nil {
-		t.Fatal(err)
-	}
-	for range 20 { // another process may take the free one first
-		if device, err = attachLoop(t, f); !errors.Is(err, unix.EBUSY) {
-			break
-		}
-	}
-	if err != nil {
-		t.Skipf("no loop device here: %v", err)
-	}
-	return device
-}
-
-func attachLoop(t *testing.T, f *os.File) (string, error) {
-	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
-	if err != nil {
-		return "", err
-	}
-	defer control.Close()
-	n, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
-	if err != nil {
-		return "", err
-	}
-	path := "/dev/loop" + strconv.Itoa(n)
-	device, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return "", err
-	}
-	if err := unix.IoctlLoopConfigure(int(device.Fd()), &unix.LoopConfig{Fd: uint32(f.Fd()), Size: 512}); err != nil {
-		return "", errors.Join(err, device.Close())
-	}
-	t.Cleanup(func() {
-		_ = unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0)
-		_ = device.Close()
-	})
-	return path, nil
+	return backstoretest.LoopDevice{File: filepath.Join(t.TempDir(), "disk"), Size: size}.Attach(t)
 }
 
 // TestChangedDevice: what somebody else has written to a block device is told by the

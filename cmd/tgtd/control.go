@@ -173,6 +173,9 @@ func (s *source) volumeOf(v *conf.Volume, lu *scsi.LogicalUnit, t target.Traffic
 		ReadOnly: v.ReadOnly || info.ReadOnly, Write: string(v.Write), IO: ioOf(t),
 		Health: s.healthOf(v, lu, cached),
 	}
+	if p, ok := slotOf(lu).Content().(interface{ Anew() uint64 }); ok {
+		out.Anew = p.Anew()
+	}
 	if c, ok := cached.Volumes[s.daemon.health.cached(v.Name)]; ok {
 		out.Cache = cachedOf(&c)
 	}

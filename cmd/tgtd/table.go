@@ -114,6 +114,9 @@ func remarks(v *control.Volume) string {
 	if state := v.Health.State; state != control.HealthOK && state != "" {
 		out = append(out, strings.ToUpper(state))
 	}
+	if v.Anew > 0 {
+		out = append(out, "protection of "+counted(int(v.Anew), "block")+" made anew")
+	}
 	if out == nil {
 		return "ok"
 	}

@@ -46,6 +46,7 @@ func sample() Status {
 			Name: "db", Type: "file", SizeBytes: 1 << 31, BlockBytes: 512, Write: "back",
 			Health: Health{State: HealthDegraded, Troubles: []Trouble{{HealthDegraded, "its file was deleted", since}}},
 			IO:     IO{Reads: 21, Writes: 22, Others: 23, ReadBytes: 24, WrittenBytes: 25},
+			Anew:   5,
 			Cache: &VolumeCache{ResidentBytes: 1 << 19, DirtyBytes: 8192, Hits: 30, Misses: 10, HitRatio: Ratio(30, 10),
 				Admission: "fussy", Fussy: &Fussy{Partitions: 16, FallenBack: 2, Switches: 3, Counted: 5, Popular: 1, FreqThreshold: 3, AccessThreshold: 500},
 				ThrottledWrites: 8, FlushFailing: true, FailingSince: &since},

@@ -66,6 +66,8 @@ var volumeMetrics = []metric{
 		ofVolumes(func(v *Volume) float64 { return float64(v.IO.ReadBytes) })},
 	{"lunar_volume_written_bytes_total", "bytes", "Data taken from initiators by commands that ended well.", counter, volumeLabels,
 		ofVolumes(func(v *Volume) float64 { return float64(v.IO.WrittenBytes) })},
+	{"lunar_volume_protection_made_anew_blocks", "blocks", "Blocks whose protection information was made anew after a crash when the volume was opened last; the log names them.", gauge, volumeLabels,
+		ofVolumes(func(v *Volume) float64 { return float64(v.Anew) })},
 	{"lunar_volume_cache_resident_bytes", "bytes", "Blocks of a volume in the cache; absent if it is not cached, like the others below.", gauge, volumeLabels,
 		ofCached(func(c *VolumeCache) float64 { return float64(c.ResidentBytes) })},
 	{"lunar_volume_cache_dirty_bytes", "bytes", "Data of a volume that its backing store does not have yet.", gauge, volumeLabels,

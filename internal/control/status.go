@@ -124,6 +124,7 @@ type Volume struct {
 	Write      string       `json:"write" doc:"When a write is acknowledged: through, back or sync."`
 	Health     Health       `json:"health" doc:"Whether its data are available and to be trusted."`
 	IO         IO           `json:"io" doc:"Commands and data of all sessions, past ones included."`
+	Anew       uint64       `json:"protection_made_anew" doc:"Blocks whose protection information was made anew after a crash when the volume was opened: they were being written, or the medium has damaged them meanwhile. The log names them."`
 	Cache      *VolumeCache `json:"cache,omitempty" doc:"Its part of the cache; absent if it is not cached."`
 }
 
