@@ -10,11 +10,12 @@ import (
 	"lunar/target/scsi"
 )
 
-// Initiator is who asks: the name that it claims and the address that it
-// comes from.
+// Initiator is who asks: the name that it claims, the address that it comes from,
+// and the user that it has proven to be.
 type Initiator struct {
-	Name string     // iSCSI name, normalized to lower case
-	Addr netip.Addr // source address, IPv4-mapped ones unmapped
+	Name  string      // iSCSI name, normalized to lower case
+	Addr  netip.Addr  // source address, IPv4-mapped ones unmapped
+	Proof login.Proof // zero before the end of a login, and without CHAP
 }
 
 // AccessRule grants initiators access to a target. Empty Initiators match

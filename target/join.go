@@ -26,7 +26,7 @@ func (s *Server) sharedSession(tsih uint16, isid pdu.ISID) *Session {
 // session that it would have begun: what must be the same of both is compared.
 func (p *loginPhase) join(n *Session, cid uint16) error {
 	s := p.joins
-	if !s.sameNexus(n) || n.assisted {
+	if !s.sameNexus(n) || !s.sameUser(n) || n.assisted {
 		return login.Errorf(pdu.LoginSessionDoesNotExist, "no such session of this initiator port")
 	}
 	if fault := p.server.mayJoin(n); fault != nil {

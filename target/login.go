@@ -200,7 +200,7 @@ func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 	if !slices.Contains(config.PortalGroups, p.group) {
 		return login.Auth{}, login.Errorf(pdu.LoginNotFound, "no target %q in portal group %d", q.TargetName, p.group)
 	}
-	rule := config.ruleFor(p.initiator(q.InitiatorName))
+	rule := config.ruleFor(p.initiator(q.InitiatorName, login.Proof{}))
 	if rule == nil {
 		return login.Auth{}, login.Errorf(pdu.LoginAuthorizationFailure, "no access rule of %s matches", t.Name())
 	}
@@ -211,8 +211,8 @@ func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 	return auth, s.diversion(config, p.group, p.transport.Local())
 }
 
-func (p *loginPhase) initiator(name string) Initiator {
-	return Initiator{Name: strings.ToLower(name), Addr: p.transport.Remote().Addr().WithZone("")}
+func (p *loginPhase) initiator(name string, proof login.Proof) Initiator {
+	return Initiator{Name: strings.ToLower(name), Addr: p.transport.Remote().Addr().WithZone(""), Proof: proof}
 }
 
 func (s *Server) target(name string) *Target {
@@ -229,7 +229,7 @@ func (p *loginPhase) admit(r *login.Result) error {
 		}
 	}
 	n := &Session{
-		server: p.server, initiator: p.initiator(r.InitiatorName), alias: r.InitiatorAlias,
+		server: p.server, initiator: p.initiator(r.InitiatorName, r.Proof), alias: r.InitiatorAlias,
 		isid: r.ISID, portalGroup: p.group, portal: p.portal,
 		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params, assisted: p.assisted != nil,
 		origin: p.origin(), settings: p.settings,
@@ -286,7 +286,7 @@ func (p *loginPhase) handOver(r *login.Result) error {
 	if p.joins != nil {
 		what = "connection opened"
 	}
-	n.logOf(p.conn).Info(what, "portal", p.conn.local.String(), "alias", n.alias, "chap", r.CHAPUser,
+	n.logOf(p.conn).Info(what, "portal", p.conn.local.String(), "alias", n.alias, "chap", r.Proof.User,
 		"header_digest", r.Params.HeaderDigest, "data_digest", r.Params.DataDigest)
 	p.conn.post(func() { p.conn.start(mover, p.statSN) })
 	return nil

@@ -3,8 +3,8 @@ package target
 import "lunar/target/scsi"
 
 // Reach implements scsi.Port: a copy may use the logical units of the session
-// that asks for it, and those of the other sessions that the same initiator has
-// in this server: where it has proven who it is.
+// that asks for it, and those of the sessions of that name which the same user of the
+// same auth group has proven to be his. Who has proven nothing has its own session only.
 func (t *task) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, bool) {
 	c := t.conn
 	for _, l := range c.luns {
@@ -13,7 +13,7 @@ func (t *task) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, 
 		}
 	}
 	for _, other := range c.session.server.allSessions() {
-		if other == c.session || other.target == nil || other.initiator.Name != c.session.initiator.Name {
+		if other == c.session || other.target == nil || !other.sameInitiator(c.session) {
 			continue
 		}
 		if unit, ok := t.reachThrough(other, match); ok {
@@ -21,6 +21,11 @@ func (t *task) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, 
 		}
 	}
 	return scsi.CSCD{}, false
+}
+
+// sameInitiator reports whether both sessions are proven to be of one initiator.
+func (o *Session) sameInitiator(n *Session) bool {
+	return n.initiator.Proof.Proven() && o.initiator.Name == n.initiator.Name && o.initiator.Proof == n.initiator.Proof
 }
 
 // reachThrough looks for a logical unit in another session, which may be about

@@ -7,7 +7,6 @@ import (
 
 	"lunar/internal/initiator"
 	"lunar/target"
-	"lunar/target/login"
 	"lunar/target/scsi"
 )
 
@@ -50,16 +49,19 @@ func extendedCopy(t *testing.T, c *initiator.Conn, from, to []byte, blocks uint1
 // TestCopyToAnotherSession: an initiator may copy to what it reaches by another of
 // its sessions, on another event thread, for as long as it may write there.
 func TestCopyToAnotherSession(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	auth := group("tenants", "alice")
+	r := newRig(t, rigOptions{rules: func(lus []*scsi.LogicalUnit) []target.AccessRule {
+		return []target.AccessRule{{Auth: auth, LUNs: []target.LUNMapping{{LU: lus[0]}}}}
+	}})
 	elsewhere := r.unit("elsewhere", nil)
 	show := func(readOnly bool) target.TargetConfig {
 		return target.TargetConfig{Name: otherName, PortalGroups: []uint16{1}, Access: []target.AccessRule{
-			{Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LU: elsewhere, ReadOnly: readOnly}}}}}
+			{Auth: auth, LUNs: []target.LUNMapping{{LU: elsewhere, ReadOnly: readOnly}}}}}
 	}
 	if _, err := r.server.AddTarget(show(false)); err != nil {
 		t.Fatal(err)
 	}
-	c, other := r.login(initiator.Options{}), r.login(initiator.Options{Target: otherName})
+	c, other := r.login(as("alice", initiator.Options{})), r.login(as("alice", initiator.Options{Target: otherName}))
 	data := pattern(256<<10, 3)
 	res, err := c.Command(cdbWrite16(0, 512), 0, data, 0)
 	mustGood(t, res, err)

@@ -54,10 +54,14 @@ func (s *Server) register(n *Session, requested uint16) (old *Session, err *logi
 		}
 	}
 	for _, o := range s.mu.sessions {
-		if o.sameNexus(n) {
-			n.replaces = o.tsih
-			return o, nil
+		if !o.sameNexus(n) {
+			continue
 		}
+		if !o.sameUser(n) {
+			return nil, login.Errorf(pdu.LoginAuthorizationFailure, "the initiator port has a session of another user (%q), which only that user may replace: give the name to one of them by initiators of chap", o.initiator.Proof)
+		}
+		n.replaces = o.tsih
+		return o, nil
 	}
 	if requested != 0 && n.replaces != requested {
 		return nil, login.Errorf(pdu.LoginSessionDoesNotExist, "session %d has ended", requested)
@@ -94,7 +98,7 @@ func (n *Session) mayContinue(o *Session) *login.Error {
 	switch {
 	case n.replaces != 0: // the second round: the old one has ended
 		return nil
-	case o == nil || !o.sameNexus(n):
+	case o == nil || !o.sameNexus(n) || !o.sameUser(n):
 		return login.Errorf(pdu.LoginSessionDoesNotExist, "no such session of this initiator port")
 	case o.core.leadingCID != n.core.leadingCID:
 		return login.Errorf(pdu.LoginTooManyConnections, "a second connection (CID %d), MaxConnections is 1", n.core.leadingCID)
@@ -121,6 +125,19 @@ func (s *Server) newTSIH(requested uint16) uint16 {
 func (o *Session) sameNexus(n *Session) bool {
 	return o.target != nil && o.target == n.target && o.portalGroup == n.portalGroup &&
 		o.isid == n.isid && o.initiator.Name == n.initiator.Name
+}
+
+// sameUser reports whether both sessions of a nexus are of one who has proven to be the
+// same, or are both of somebody who need not prove anything.
+func (o *Session) sameUser(n *Session) bool { return o.standing() == n.standing() }
+
+// standing is what the session's proof is worth by what holds now: none where none is
+// asked for any more, so that who is admitted without one finds his own sessions.
+func (o *Session) standing() login.Proof {
+	if rule := o.target.config.Load().ruleFor(o.initiator); rule != nil && len(rule.Auth.Incoming) == 0 {
+		return login.Proof{}
+	}
+	return o.initiator.Proof
 }
 
 // end removes the session when nothing of it runs any more.

@@ -15,7 +15,7 @@ func authOf(g *conf.AuthGroup, alias string) login.Auth {
 	if g == nil {
 		return login.Auth{AllowNone: true, TargetAlias: alias}
 	}
-	a := login.Auth{AllowNone: len(g.CHAP) == 0, TargetAlias: alias}
+	a := login.Auth{Group: g.Name, AllowNone: len(g.CHAP) == 0, TargetAlias: alias}
 	for _, c := range g.CHAP {
 		a.Incoming = append(a.Incoming, credential(c))
 	}

@@ -30,6 +30,9 @@ type Auth struct {
 	// AllowNone lets the initiator in without CHAP. It may still choose CHAP
 	// when there are Incoming credentials.
 	AllowNone bool
+	// Group is the name of the auth group that the credentials are of, which tells
+	// its users from those of the same name in other groups.
+	Group string
 	// Incoming are the credentials with which the initiator may prove itself.
 	Incoming []Credential
 	// Mutual is the credential with which the target proves itself when the

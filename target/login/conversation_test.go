@@ -246,7 +246,7 @@ func showText(text []byte) (lines []string) {
 func showResult(r *Result) []string {
 	return []string{
 		fmt.Sprintf("= %s session, initiator %s (%s), target %s, ISID %s, TSIH %d, CID %d, CHAP user %q",
-			r.SessionType, r.InitiatorName, r.InitiatorAlias, r.TargetName, r.ISID, r.TSIH, r.CID, r.CHAPUser),
+			r.SessionType, r.InitiatorName, r.InitiatorAlias, r.TargetName, r.ISID, r.TSIH, r.CID, r.Proof.User),
 		fmt.Sprintf("= %+v", r.Params.SessionParams),
 		fmt.Sprintf("= %+v", r.Params.ConnectionParams),
 	}

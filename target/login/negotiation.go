@@ -265,6 +265,6 @@ func (n *Negotiation) result() *Result {
 		TSIH:           n.tsih,
 		CID:            n.cid,
 		Params:         n.params,
-		CHAPUser:       n.security.user,
+		Proof:          n.proof(),
 	}
 }

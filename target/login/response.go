@@ -27,9 +27,8 @@ type Result struct {
 	// when TSIH is not 0, its session part holds defaults: the session has its
 	// own already.
 	Params Params
-	// CHAPUser is the name that the initiator proved, empty without CHAP. It
-	// is for logs.
-	CHAPUser string
+	// Proof is who the initiator has proven to be.
+	Proof Proof
 }
 
 // SessionType is the kind of a session (RFC 7143 13.21).

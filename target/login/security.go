@@ -34,6 +34,14 @@ type security struct {
 // accept the target's name or secret.
 func (n *Negotiation) User() string { return n.security.user }
 
+// proof is who the initiator has proven to be when the login phase ends.
+func (n *Negotiation) proof() Proof {
+	if !n.security.proven {
+		return Proof{}
+	}
+	return Proof{Group: n.auth.Group, User: n.security.user}
+}
+
 // Answered is explained at User.
 func (n *Negotiation) Answered() bool { return n.security.answered }
 

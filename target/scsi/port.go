@@ -40,8 +40,8 @@ type Port interface {
 	ReceiveDataOut(c *Command, off uint32, dst []byte)
 
 	// Reach returns the first logical unit that match wants among those that
-	// the command's initiator has access to in this server, in the order in
-	// which they are closest: those of its own session come first. ok is false
+	// the command's initiator has access to, as far as it has proven who it is, in
+	// the order in which they are closest: those of its own session come first. ok is false
 	// if there is none.
 	Reach(c *Command, match func(*Nexus) bool) (unit CSCD, ok bool)
 
