@@ -1,6 +1,8 @@
 package protect
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -9,7 +11,7 @@ import (
 )
 
 // TestIdentity: a sidecar file has one for good, those of earlier versions get one,
-// and no bit of the header page flips unnoticed.
+// no bit of the header page flips unnoticed, and what is not the volume's stays as it is.
 func TestIdentity(t *testing.T) {
 	const size = 1 << 20
 	dir := t.TempDir()
@@ -33,6 +35,22 @@ func TestIdentity(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for name, there := range map[string][]byte{"none": nil, "an empty one": {}, "zeroes": make([]byte, len(whole)), "another's": whole} {
+		os.Remove(path)
+		if there != nil {
+			if err := os.WriteFile(path, there, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := id
+		want[0] ^= 1
+		if got, err := open(want); !errors.Is(err, ErrNotIts) {
+			t.Errorf("%s: found %v, %v, expected a refusal", name, got, err)
+		}
+		if now, err := os.ReadFile(path); (err != nil) != (there == nil) || !bytes.Equal(now, there) {
+			t.Errorf("%s: it was changed (%v)", name, err)
+		}
 	}
 	for bit := range (idOffset + idSize) * 8 {
 		if at := bit / 8; at >= headerSize && at < idOffset {

@@ -100,8 +100,8 @@ func (s *quietStore) begin() {
 	}
 }
 
-// Whenever a change begins while a stamp is being noted, the row does not say that the
-// store is as noted.
+// Whenever a change begins while a stamp is being noted, or has begun since the look
+// before, the row does not say that the store is as noted.
 func TestSettling(t *testing.T) {
 	for at := -1; at <= 2; at++ { // never, as the stamp is taken, after the first question or the second
 		s := &quietStore{during: func(s *quietStore, asked int) {
@@ -117,10 +117,16 @@ func TestSettling(t *testing.T) {
 		if settled := v.row.state() == rowSettled; settled != (at < 0) {
 			t.Errorf("change at %d: settled %t", at, settled)
 		}
-		if at < 0 {
-			s.begin()
-			if v.row.state() != rowOpen || v.row.noted().Settled {
-				t.Error("a change that begins later is not seen")
+		if at >= 0 {
+			continue
+		}
+		s.begin()
+		if v.row.state() != rowOpen || v.row.noted().Settled {
+			t.Error("a change that begins later is not seen")
+		}
+		for look, want := range []uint64{rowOpen, rowSettled} {
+			if v.witness.look(v); v.row.state() != want {
+				t.Errorf("look %d after a change: state %d, expected %d", look, v.row.state(), want)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/backstore"
 	"lunar/internal/control"
 	"lunar/internal/initiator"
 	"lunar/target/scsi"
@@ -70,7 +71,8 @@ func TestHealthDeleted(t *testing.T) {
 	awaitWords(t, l.log.String, `level=WARN msg="health of a volume" volume=file state=degraded reason=`, "was deleted")
 }
 
-// TestHealthKept: what cannot be saved of a volume is told, until it can.
+// TestHealthKept: what cannot be saved of a volume is told, until it can; beside what is
+// worse it makes nothing better.
 func TestHealthKept(t *testing.T) {
 	d, _, _ := qosDaemon(t, "{}")
 	full := errors.New("no space left on device")
@@ -79,14 +81,18 @@ func TestHealthKept(t *testing.T) {
 	var lu *scsi.LogicalUnit
 	for _, lu = range d.assembly.units {
 	}
+	cut := []backstore.Trouble{{Failed: true, What: "cut"}}
 	for _, test := range []struct {
+		found []backstore.Trouble
 		err   error
 		state string
-	}{{nil, control.HealthOK}, {full, control.HealthDegraded}, {nil, control.HealthOK}} {
+	}{{nil, nil, control.HealthOK}, {nil, full, control.HealthDegraded}, {cut, full, control.HealthFailed}, {nil, nil, control.HealthOK}} {
+		d.health.of("v").found = test.found
 		if err := save(test.err); err != test.err {
 			t.Errorf("found %v", err)
 		}
-		if h := d.health.judge("v", lu, &cached, time.Now()); h.State != test.state || test.err != nil && h.Troubles[0].What != "reservations cannot be saved: no space left on device" {
+		h := d.health.judge("v", lu, &cached, time.Now())
+		if h.State != test.state || test.err != nil && h.Troubles[len(test.found)].What != "reservations cannot be saved: no space left on device" {
 			t.Errorf("found %+v, expected %s", h, test.state)
 		}
 	}
