@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -30,17 +31,22 @@ type Allowed struct {
 // Impact is what a change does.
 type Impact struct {
 	Severity Severity
-	What     string   // with the name of what it is done to
+	Key      string   // that Diff names, or one above; empty: it is about the whole configuration
+	What     string   // is done to what the key is of
 	Shrink   string   // destructive: the volume that Allowed.Shrink has to name; empty: it takes Allowed.Yes
 	Sessions []string // that are hit, in words
 }
 
-// String is the change with the sessions that it hits.
+// String is the change, by its key, with the sessions that it hits.
 func (i *Impact) String() string {
-	if len(i.Sessions) == 0 {
-		return i.What
+	text := i.What
+	if i.Key != "" {
+		text = i.Key + ": " + text
 	}
-	return fmt.Sprintf("%s; sessions hit: %s", i.What, strings.Join(i.Sessions, ", "))
+	if len(i.Sessions) == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s; sessions hit: %s", text, strings.Join(i.Sessions, ", "))
 }
 
 // Permits reports whether a change may be made.
@@ -84,10 +90,10 @@ func Impacts(from, to *Config, f Facts) (out []Impact) {
 // cut off, or one of somewhere else.
 func emptied(from, to *Config) (out []Impact) {
 	if len(to.Volumes) == 0 && len(from.Volumes) > 0 {
-		out = append(out, Impact{Severity: Destructive, What: fmt.Sprintf("it has no volumes, and would remove all that there are: %s", joinedNames(from.Volumes, func(v Volume) string { return v.Name }))})
+		out = append(out, Impact{Severity: Destructive, Key: "volumes", What: fmt.Sprintf("it has no volumes, and would remove all that there are: %s", joinedNames(from.Volumes, func(v Volume) string { return v.Name }))})
 	}
 	if len(to.Targets) == 0 && len(from.Targets) > 0 {
-		out = append(out, Impact{Severity: Destructive, What: fmt.Sprintf("it has no targets, and would remove all that there are: %s", joinedNames(from.Targets, func(t Target) string { return t.Name }))})
+		out = append(out, Impact{Severity: Destructive, Key: "targets", What: fmt.Sprintf("it has no targets, and would remove all that there are: %s", joinedNames(from.Targets, func(t Target) string { return t.Name }))})
 	}
 	return out
 }
@@ -102,11 +108,12 @@ func joinedNames[T any](all []T, name func(T) string) string {
 
 // volumeRemoval is about the data of a volume alone; hits is about who uses it.
 func volumeRemoval(v *Volume, f *Facts) []Impact {
+	key := Key("volumes", v.Name)
 	if n := f.Stuck[v.Name]; n > 0 {
-		return []Impact{{Severity: Destructive, What: fmt.Sprintf("volume %s is removed while its file or device does not take %d bytes that were acknowledged", v.Name, n)}}
+		return []Impact{{Severity: Destructive, Key: key, What: fmt.Sprintf("it is removed while its file or device does not take %d bytes that were acknowledged", n)}}
 	}
 	if v.Type == RAMVolume && !f.Stopped {
-		return []Impact{{Severity: Destructive, What: fmt.Sprintf("volume %s is removed, and its %d bytes of data with it: they are in memory only", v.Name, f.sizeOf(v))}}
+		return []Impact{{Severity: Destructive, Key: key, What: fmt.Sprintf("it is removed, and its %d bytes of data with it: they are in memory only", f.sizeOf(v))}}
 	}
 	return nil
 }
@@ -122,7 +129,7 @@ func (f *Facts) sizeOf(v *Volume) int64 {
 func volumeChange(from, to *Volume, f *Facts) (out []Impact) {
 	for _, judge := range volumeJudges {
 		if what := judge.what(from, to, f); what != "" {
-			i := Impact{Severity: judge.severity, What: fmt.Sprintf("volume %s: %s", to.Name, what)}
+			i := Impact{Severity: judge.severity, Key: Key("volumes", to.Name, judge.key), What: what}
 			if judge.shrinks {
 				i.Shrink = to.Name
 			}
@@ -134,19 +141,20 @@ func volumeChange(from, to *Volume, f *Facts) (out []Impact) {
 
 // volumeJudges say what a change of a volume's keys does; empty: nothing.
 var volumeJudges = []struct {
+	key      string // of the volume
 	severity Severity
 	shrinks  bool
 	what     func(from, to *Volume, f *Facts) string
 }{
-	{severity: Destructive, shrinks: true, what: cut},
-	{severity: Destructive, what: anotherDisk},
-	{severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
+	{key: "size", severity: Destructive, shrinks: true, what: cut},
+	{key: "type", severity: Destructive, what: anotherDisk},
+	{key: "read-only", severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
 		return when(to.ReadOnly && !from.ReadOnly, "it becomes read-only")
 	}},
-	{severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
+	{key: "protection", severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
 		return when(from.Protection != 0 && to.Protection == 0, "its protection information is kept no more")
 	}},
-	{severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
+	{key: "block-size", severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
 		return when(from.BlockSize != to.BlockSize, fmt.Sprintf("its logical blocks have %d bytes, they had %d: initiators find a file system of the other size unreadable", to.BlockSize, from.BlockSize))
 	}},
 }
@@ -189,36 +197,78 @@ type Use struct {
 // is about to log out, is not hit again.
 func hits(from, to *Config, uses []Use) (out []Impact) {
 	at := map[string]int{}
-	add := func(s Severity, what string, u *Use) {
-		i, known := at[what]
+	add := func(one Impact, u *Use) {
+		i, known := at[one.String()]
 		if !known {
 			i = len(out)
-			at[what] = i
-			out = append(out, Impact{Severity: s, What: what})
+			at[one.String()] = i
+			out = append(out, one)
 		}
 		out[i].Sessions = append(out[i].Sessions, u.Name)
 	}
 	for i := range uses {
 		u := &uses[i]
 		was, gone := from.reach(u)
-		if gone != "" {
+		if gone != none {
 			continue
 		}
-		rule, why := to.reach(u)
-		if why != "" {
-			add(Destructive, why, u)
+		rule, missing := to.reach(u)
+		if missing != none {
+			add(lost(from, to, u, was, missing), u)
 			continue
 		}
-		compareLUNs(u, was, rule, add)
-		if a, b := from.Target(u.Target), to.Target(u.Target); (a.Redirect != b.Redirect || a.Moved != b.Moved) && b.Redirect+b.Moved != "" {
-			add(Disruptive, fmt.Sprintf("target %s sends its initiators elsewhere", u.Target), u)
+		compareLUNs(accessKey(from, to, u, was), u, was, rule, add)
+		a, b := from.Target(u.Target), to.Target(u.Target)
+		for _, way := range []struct{ key, was, now string }{{"redirect", a.Redirect, b.Redirect}, {"moved", a.Moved, b.Moved}} {
+			if way.now != way.was && way.now != "" {
+				add(Impact{Severity: Disruptive, Key: Key("targets", u.Target, way.key), What: "it sends its initiators elsewhere"}, u)
+			}
 		}
 	}
 	return out
 }
 
+// lost is what a session that there is no way for any more loses.
+func lost(from, to *Config, u *Use, was *Access, m missing) Impact {
+	i := Impact{Severity: Destructive, Key: Key("targets", u.Target)}
+	switch m {
+	case aTarget:
+		i.What = "it is removed"
+	case aPortal:
+		i.Key, i.What = portalKey(from, to, u), fmt.Sprintf("portal %v is removed", u.Portal)
+	case aPortalGroup:
+		i.Key, i.What = Key(i.Key, "portal-groups"), fmt.Sprintf("it is not served through portal %v any more", u.Portal)
+	case aRule:
+		i.Key, i.What = accessKey(from, to, u, was), fmt.Sprintf("target %s does not admit %s any more", u.Target, u.Initiator)
+	}
+	return i
+}
+
+// portalKey is where a session's portal was.
+func portalKey(from, to *Config, u *Use) string {
+	list := "listen"
+	if u.ISER {
+		list = "listen-iser"
+	}
+	i := slices.IndexFunc(from.PortalGroups, func(g PortalGroup) bool { return g.serves(u) })
+	g := from.PortalGroups[i].Name
+	if !slices.ContainsFunc(to.PortalGroups, func(o PortalGroup) bool { return o.Name == g }) {
+		return Key("portal-groups", g)
+	}
+	return Key("portal-groups", g, list)
+}
+
+// accessKey is what has changed the rules that a session has found its LUNs by: the
+// target's own, or the auth group's that they name.
+func accessKey(from, to *Config, u *Use, was *Access) string {
+	if a, b := from.Target(u.Target), to.Target(u.Target); was.AuthGroup == "" || !reflect.DeepEqual(a.Access, b.Access) {
+		return Key("targets", u.Target, "access")
+	}
+	return Key("auth-groups", was.AuthGroup)
+}
+
 // compareLUNs tells what a session sees no more, or otherwise.
-func compareLUNs(u *Use, before, rule *Access, add func(Severity, string, *Use)) {
+func compareLUNs(key string, u *Use, before, rule *Access, add func(Impact, *Use)) {
 	now := map[int]LUN{}
 	for _, l := range rule.LUNs {
 		now[l.LUN] = l
@@ -230,20 +280,31 @@ func compareLUNs(u *Use, before, rule *Access, add func(Severity, string, *Use))
 		what := fmt.Sprintf("LUN %d of target %s", was.LUN, u.Target)
 		switch l, there := now[was.LUN]; {
 		case !there:
-			add(Destructive, fmt.Sprintf("%s, volume %s, is removed", what, was.Volume), u)
+			add(Impact{Severity: Destructive, Key: key, What: fmt.Sprintf("%s, volume %s, is removed", what, was.Volume)}, u)
 		case l.Volume != was.Volume:
-			add(Destructive, fmt.Sprintf("%s becomes volume %s, it was %s", what, l.Volume, was.Volume), u)
+			add(Impact{Severity: Destructive, Key: key, What: fmt.Sprintf("%s becomes volume %s, it was %s", what, l.Volume, was.Volume)}, u)
 		case l.ReadOnly && !was.ReadOnly:
-			add(Disruptive, what+" becomes read-only", u)
+			add(Impact{Severity: Disruptive, Key: key, What: what + " becomes read-only"}, u)
 		}
 	}
 }
 
-// reach is the access rule for a session, or why there is none.
-func (c *Config) reach(u *Use) (rule *Access, why string) {
+// missing is what a session lacks to find its LUNs.
+type missing int
+
+const (
+	none missing = iota
+	aTarget
+	aPortal
+	aPortalGroup // that the portal is of, in the target
+	aRule        // of the target for the initiator
+)
+
+// reach is the access rule for a session, or what is missing.
+func (c *Config) reach(u *Use) (*Access, missing) {
 	t := c.Target(u.Target)
 	if t == nil {
-		return nil, fmt.Sprintf("target %s is removed", u.Target)
+		return nil, aTarget
 	}
 	var groups []string
 	for i := range c.PortalGroups {
@@ -253,17 +314,17 @@ func (c *Config) reach(u *Use) (rule *Access, why string) {
 	}
 	switch {
 	case len(groups) == 0:
-		return nil, fmt.Sprintf("portal %v is removed", u.Portal)
+		return nil, aPortal
 	case !slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(t.PortalGroups, g) }):
-		return nil, fmt.Sprintf("target %s is not served through portal %v any more", u.Target, u.Portal)
+		return nil, aPortalGroup
 	}
 	for i := range t.Access {
 		a := &t.Access[i]
 		if g := c.AuthGroup(a.AuthGroup); a.Match.selects(u) && (g == nil || g.Match.selects(u)) {
-			return a, ""
+			return a, none
 		}
 	}
-	return nil, fmt.Sprintf("target %s does not admit %s any more", u.Target, u.Initiator)
+	return nil, aRule
 }
 
 // serves reports whether one of the group's portals is the one that a session came by.

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,7 +27,8 @@ func impactConfig(t *testing.T, replace ...string) *Config {
 	return c
 }
 
-// TestImpacts: what a change destroys, whom it hits and what permits it.
+// TestImpacts: what a change destroys, whom it hits, what permits it, and the key that it
+// is told by, which is one of Diff's or one above.
 func TestImpacts(t *testing.T) {
 	used := Facts{Sizes: map[string]int64{"b": 2 << 20}, Uses: []Use{{
 		Name: "S", Initiator: "iqn.2026-11.test:me", Target: "iqn.2026-11.test:t",
@@ -43,32 +45,39 @@ func TestImpacts(t *testing.T) {
 	}{
 		"nothing":            {used, nil, nil},
 		"grown":              {used, []string{"/b, size: 2MiB", "/b, size: 3MiB"}, nil},
-		"shrunk":             {used, []string{"/b, size: 2MiB", "/b, size: 1MiB"}, []string{"destructive b volume b: it is cut from 2097152 to 1048576 bytes: 1048576 bytes (1MiB) behind the new end are destroyed"}},
-		"shrunk in memory":   {used, []string{"ram, size: 2MiB", "ram, size: 1MiB"}, []string{"destructive a volume a: it is cut from 2097152 to 1048576 bytes"}},
+		"shrunk":             {used, []string{"/b, size: 2MiB", "/b, size: 1MiB"}, []string{"destructive b volumes.b.size: it is cut from 2097152 to 1048576 bytes: 1048576 bytes (1MiB) behind the new end are destroyed"}},
+		"shrunk in memory":   {used, []string{"ram, size: 2MiB", "ram, size: 1MiB"}, []string{"destructive a volumes.a.size: it is cut from 2097152 to 1048576 bytes"}},
 		"size left out":      {used, []string{"/b, size: 2MiB", "/b"}, nil},
 		"unused volume":      {used, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, nil},
-		"stuck volume":       {stuck, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, []string{"destructive ! volume c is removed while its file or device does not take 7 bytes"}},
-		"LUN":                {used, []string{", 1: b", ""}, []string{"destructive ! LUN 1 of target iqn.2026-11.test:t, volume b, is removed; sessions hit: S"}},
-		"LUN of another":     {used, []string{", 1: b", ", 1: c"}, []string{"destructive ! LUN 1 of target iqn.2026-11.test:t becomes volume c, it was b; sessions hit: S"}},
-		"LUN read-only":      {used, []string{"{0: a, 1: b}", "[{lun: 0, volume: a}, {lun: 1, volume: b, read-only: true}]"}, []string{"disruptive - LUN 1 of target iqn.2026-11.test:t becomes read-only; sessions hit: S"}},
-		"volume read-only":   {used, []string{"/b,", "/b, read-only: true,"}, []string{"disruptive - volume b: it becomes read-only"}},
-		"target":             {used, []string{"test:t", "test:v"}, []string{"destructive ! target iqn.2026-11.test:t is removed; sessions hit: S"}},
-		"portal":             {used, []string{`p: {listen: ["127.0.0.1:3260"]}, `, ""}, []string{"destructive ! portal 127.0.0.1:3260 is removed; sessions hit: S"}},
+		"stuck volume":       {stuck, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, []string{"destructive ! volumes.c: it is removed while its file or device does not take 7 bytes"}},
+		"LUN":                {used, []string{", 1: b", ""}, []string{"destructive ! targets.iqn.2026-11.test:t.access: LUN 1 of target iqn.2026-11.test:t, volume b, is removed; sessions hit: S"}},
+		"LUN of another":     {used, []string{", 1: b", ", 1: c"}, []string{"destructive ! targets.iqn.2026-11.test:t.access: LUN 1 of target iqn.2026-11.test:t becomes volume c, it was b; sessions hit: S"}},
+		"LUN read-only":      {used, []string{"{0: a, 1: b}", "[{lun: 0, volume: a}, {lun: 1, volume: b, read-only: true}]"}, []string{"disruptive - targets.iqn.2026-11.test:t.access: LUN 1 of target iqn.2026-11.test:t becomes read-only; sessions hit: S"}},
+		"volume read-only":   {used, []string{"/b,", "/b, read-only: true,"}, []string{"disruptive - volumes.b.read-only: it becomes read-only"}},
+		"target":             {used, []string{"test:t", "test:v"}, []string{"destructive ! targets.iqn.2026-11.test:t: it is removed; sessions hit: S"}},
+		"portal":             {used, []string{`p: {listen: ["127.0.0.1:3260"]}, `, ""}, []string{"destructive ! portal-groups.p: portal 127.0.0.1:3260 is removed; sessions hit: S"}},
 		"unused portal":      {used, []string{`, q: {tag: 2, listen: ["127.0.0.2:3260"]}`, ""}, nil},
-		"target off portal":  {used, []string{"auth-group: g}", "auth-group: g, portal-groups: [q]}"}, []string{"destructive ! target iqn.2026-11.test:t is not served through portal 127.0.0.1:3260 any more; sessions hit: S"}},
-		"access":             {used, []string{"iqn.2026-11.test:*", "iqn.2026-11.other:*"}, []string{"destructive ! target iqn.2026-11.test:t does not admit iqn.2026-11.test:me any more; sessions hit: S"}},
-		"redirect":           {used, []string{"auth-group: g}", "auth-group: g, redirect: there}"}, []string{"disruptive - target iqn.2026-11.test:t sends its initiators elsewhere; sessions hit: S"}},
-		"no targets":         {Facts{}, []string{nothing[strings.Index(nothing, "targets:"):], ""}, []string{"destructive ! it has no targets, and would remove all that there are: iqn.2026-11.test:t"}},
-		"default":            {stopped, []string{nothing, ""}, []string{"destructive ! it has no volumes, and would remove all that there are: a, b, c", "destructive ! it has no targets"}},
-		"file is larger":     {stopped, nil, []string{"destructive b volume b: it is cut from 3145728 to 2097152 bytes"}},
+		"target off portal":  {used, []string{"auth-group: g}", "auth-group: g, portal-groups: [q]}"}, []string{"destructive ! targets.iqn.2026-11.test:t.portal-groups: it is not served through portal 127.0.0.1:3260 any more; sessions hit: S"}},
+		"access":             {used, []string{"iqn.2026-11.test:*", "iqn.2026-11.other:*"}, []string{"destructive ! auth-groups.g: target iqn.2026-11.test:t does not admit iqn.2026-11.test:me any more; sessions hit: S"}},
+		"other portal":       {used, []string{`p: {listen: ["127.0.0.1:3260"]}`, `p: {listen: ["127.0.0.1:3261"]}`}, []string{"destructive ! portal-groups.p.listen: portal 127.0.0.1:3260 is removed; sessions hit: S"}},
+		"own access":         {used, []string{"{luns: {0: a, 1: b}, auth-group: g}", `{access: [{initiators: ["iqn.other:*"], luns: {0: a, 1: b}}]}`}, []string{"destructive ! targets.iqn.2026-11.test:t.access: target iqn.2026-11.test:t does not admit"}},
+		"redirect":           {used, []string{"auth-group: g}", "auth-group: g, redirect: there}"}, []string{"disruptive - targets.iqn.2026-11.test:t.redirect: it sends its initiators elsewhere; sessions hit: S"}},
+		"no targets":         {Facts{}, []string{nothing[strings.Index(nothing, "targets:"):], ""}, []string{"destructive ! targets: it has no targets, and would remove all that there are: iqn.2026-11.test:t"}},
+		"default":            {stopped, []string{nothing, ""}, []string{"destructive ! volumes: it has no volumes, and would remove all that there are: a, b, c", "destructive ! targets: it has no targets"}},
+		"file is larger":     {stopped, nil, []string{"destructive b volumes.b.size: it is cut from 3145728 to 2097152 bytes"}},
 		"memory at a start":  {stopped, []string{"/b, size: 2MiB", "/b", "ram, size: 2MiB", "ram, size: 1MiB"}, nil},
-		"other type":         {Facts{Stopped: true}, []string{"type: ram", `type: "null"`}, []string{"destructive ! volume a: its type is null, it was ram"}},
-		"volume in memory":   {Facts{}, []string{"  a: {type: ram, size: 2MiB}\n", "", "0: a, ", ""}, []string{"destructive ! volume a is removed, and its 2097152 bytes of data with it"}},
+		"other type":         {Facts{Stopped: true}, []string{"type: ram", `type: "null"`}, []string{"destructive ! volumes.a.type: its type is null, it was ram"}},
+		"volume in memory":   {Facts{}, []string{"  a: {type: ram, size: 2MiB}\n", "", "0: a, ", ""}, []string{"destructive ! volumes.a: it is removed, and its 2097152 bytes of data with it"}},
 		"logged out already": {Facts{Uses: []Use{{Target: "gone"}}}, nil, nil},
 	} {
-		impacts := Impacts(impactConfig(t), impactConfig(t, test.replace...), test.facts)
+		from, to := impactConfig(t), impactConfig(t, test.replace...)
+		impacts := Impacts(from, to, test.facts)
 		var found []string
 		for _, i := range impacts {
+			of := func(d Difference) bool { return d.Key == i.Key || strings.HasPrefix(d.Key, i.Key+".") }
+			if diff := Diff(from, to); diff != nil && !slices.ContainsFunc(diff, of) {
+				t.Errorf("%s: found key %s, expected one of %v", name, i.Key, diff)
+			}
 			needs := i.Shrink
 			switch {
 			case (&Allowed{}).Permits(&i):

@@ -128,14 +128,11 @@ func drainOf(cfg *conf.Config, s *target.Server, portal string) (target.Drain, b
 }
 
 func describeDrain(cfg *conf.Config, d target.Drain) string {
-	what := d.Portal.String()
-	if !d.Portal.IsValid() {
-		i := slices.IndexFunc(cfg.PortalGroups, func(g conf.PortalGroup) bool { return g.Tag == d.Tag })
-		if i < 0 {
-			what = fmt.Sprintf("portal group %d", d.Tag)
-		} else {
-			what = "portal group " + cfg.PortalGroups[i].Name
-		}
+	what := fmt.Sprintf("portal group %d", d.Tag) // gone from the configuration
+	if d.Portal.IsValid() {
+		what = "portal " + d.Portal.String()
+	} else if i := slices.IndexFunc(cfg.PortalGroups, func(g conf.PortalGroup) bool { return g.Tag == d.Tag }); i >= 0 {
+		what = conf.Key("portal-groups", cfg.PortalGroups[i].Name)
 	}
 	if d.Redirect == "" {
 		return what + ": logins are refused until later"

@@ -191,7 +191,7 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 	if r.dry {
 		out.Changes = append(out.Changes, c.sizes.lines()...)
 		for _, v := range c.reopenings() {
-			out.Changes = append(out.Changes, "volume "+v.Name+": to be opened anew")
+			out.Changes = append(out.Changes, conf.Key("volumes", v.Name)+": to be opened anew")
 		}
 		out.Lasting, out.DryRun = "Nothing was changed.", true
 		return out, nil

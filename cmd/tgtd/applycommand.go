@@ -78,7 +78,11 @@ func (k applyCommand) tell(c console, applied *control.Applied) {
 		fmt.Fprintf(c.out, "%s\n", printable(change))
 	}
 	for _, i := range applied.Impacts {
-		fmt.Fprintf(c.out, "%s: %s\n", i.Severity, printable(i.What))
+		what := i.What
+		if i.Key != "" {
+			what = i.Key + ": " + what
+		}
+		fmt.Fprintf(c.out, "%s: %s\n", i.Severity, printable(what))
 		for _, s := range i.Sessions {
 			fmt.Fprintf(c.out, "  session %s\n", printable(s))
 		}

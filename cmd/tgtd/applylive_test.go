@@ -135,7 +135,7 @@ func TestApplyLive(t *testing.T) {
 	l.apply(exitOK, []string{
 		"  more: {type: file, path: more, size: 1MiB}\n", "", ", 5: more", "",
 		"  iqn.2026-11.test:v: {luns: {1: more}}\n", "", "the first secret", "the other secret",
-	}, "volumes.more: removed", "targets.iqn.2026-11.test:v: removed", "target iqn.2026-11.test:v: 1 sessions", "auth-groups.hosts.chap: changed")
+	}, "volumes.more: removed", "targets.iqn.2026-11.test:v: removed", "targets.iqn.2026-11.test:v: 1 sessions", "auth-groups.hosts.chap: changed")
 	if err := <-left; err != nil {
 		t.Error(err)
 	}
@@ -150,7 +150,7 @@ func TestApplyLive(t *testing.T) {
 		t.Errorf("found %v, expected that a session that nothing concerns notices nothing", other.Async)
 	}
 
-	l.apply(exitOK, []string{"u: {luns: {0: ram}}", `u: {access: [{initiators: ["iqn.x*"], luns: {0: ram}}]}`}, "target iqn.2026-11.test:u: 1 sessions were asked to log out")
+	l.apply(exitOK, []string{"u: {luns: {0: ram}}", `u: {access: [{initiators: ["iqn.x*"], luns: {0: ram}}]}`}, "targets.iqn.2026-11.test:u: 1 sessions were asked to log out")
 	l.asked(other)
 	l.apply(exitOK, []string{"portal-groups:", "log: {level: debug}\nserver: {limits: {sessions: 2}}\nportal-groups:"},
 		`log.level: "debug", was "info"`, "server.limits.sessions: 2, was 1024")
@@ -262,8 +262,8 @@ func TestAdminCommands(t *testing.T) {
 	}
 	l.has(l.tgtd(exitFailure, "drain", "a", "--off"), "not being drained")
 	l.has(l.tgtd(exitOK, "drain", l.portal), l.portal+": logins are refused until later")
-	l.has(l.tgtd(exitOK, "drain", "a", "--to", "192.0.2.1"), "portal group a: logins are sent to 192.0.2.1:3260")
-	l.has(l.tgtd(exitOK, "drain", l.portal, "--off"), "portal group a")
+	l.has(l.tgtd(exitOK, "drain", "a", "--to", "192.0.2.1"), "portal-groups.a: logins are sent to 192.0.2.1:3260")
+	l.has(l.tgtd(exitOK, "drain", l.portal, "--off"), "portal-groups.a")
 	if _, err := initiator.Dial(t.Context(), l.portal, initiator.Options{Target: "iqn.2026-11.test:u"}); err == nil || !strings.Contains(err.Error(), "0x0101") {
 		t.Errorf("found %v, expected a redirection", err)
 	}

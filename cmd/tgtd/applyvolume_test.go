@@ -61,7 +61,7 @@ func TestApplyVolumes(t *testing.T) {
 	put(1)
 	written(1, false)
 	l.apply(exitOK, []string{back, through}, `volumes.back.write: "through", was "back"`, "volumes.back.cache.min: 1MiB, was 0B",
-		"volume back: all that was in the cache has been written")
+		"volumes.back.write: all that was in the cache has been written")
 	written(1, true)
 	put(2)
 	written(2, true)
@@ -122,7 +122,7 @@ func TestApplyRenamed(t *testing.T) {
 	settle(t, c, 0)
 	transfer(t, c, write, 0, bytes.Repeat([]byte{7}, 512), 0)
 	l.allow = []string{"--yes"}
-	l.apply(exitOK, []string{"iqn.2026-11.test:u", "iqn.2026-11.test:w"}, "targets.iqn.2026-11.test:u: removed", "targets.iqn.2026-11.test:w: new", "target iqn.2026-11.test:u: 1 sessions were asked to log out")
+	l.apply(exitOK, []string{"iqn.2026-11.test:u", "iqn.2026-11.test:w"}, "targets.iqn.2026-11.test:u: removed", "targets.iqn.2026-11.test:w: new", "targets.iqn.2026-11.test:u: 1 sessions were asked to log out")
 	l.asked(c)
 	logout(t, c)
 	c = dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:w"})

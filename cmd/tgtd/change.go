@@ -199,7 +199,7 @@ func (c *change) commit() {
 	c.changeAccess()
 	c.changeTargets()
 	if c.portals != nil {
-		c.ended("a portal that is gone or redirects", c.portals.Commit())
+		c.ended("portal-groups", c.portals.Commit())
 	}
 	d.config.Store(c.cfg)
 	d.qos.keepMeasured(c.cfg)
@@ -224,12 +224,12 @@ func (c *change) changeTargets() {
 			c.log.Error("target not changed", "target", t.Name, "err", err)
 		}
 		a.targets[t.Name] = t
-		c.ended("target "+t.Name, ended)
+		c.ended(conf.Key("targets", t.Name), ended)
 	}
 	for name := range a.targets {
 		if c.cfg.Target(name) == nil {
 			delete(a.targets, name)
-			c.ended("target "+name, c.daemon.RemoveTarget(name))
+			c.ended(conf.Key("targets", name), c.daemon.RemoveTarget(name))
 		}
 	}
 }

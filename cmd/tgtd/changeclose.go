@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -47,7 +46,7 @@ func (c *change) closeVolumes() {
 	case <-closed:
 	case <-time.After(closeWait):
 		for _, name := range c.stillLeaving() {
-			c.did = append(c.did, fmt.Sprintf("volume %s: still being closed; its sessions have not ended, or it is being written", name))
+			c.did = append(c.did, conf.Key("volumes", name)+": still being closed; its sessions have not ended, or it is being written")
 		}
 	}
 }

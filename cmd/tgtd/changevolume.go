@@ -95,14 +95,14 @@ func (c *change) changeUnits() {
 		}
 		if settings := settingsOf(c.cfg, v); settings != settingsOf(c.old, was) || c.reopened[v.Name] {
 			if err := c.reconfigure(lu, settings); err != nil {
-				c.did = append(c.did, fmt.Sprintf("%v; initiators that flush will hear of it", err))
+				c.did = append(c.did, fmt.Sprintf("%s: %v; initiators that flush will hear of it", conf.Key("volumes", v.Name), err))
 			}
 		}
 		if v.Threads != was.Threads {
 			c.daemon.SpreadLogicalUnit(lu, v.Threads)
 		}
 		if was.Write == conf.WriteBack && v.Write != conf.WriteBack && !c.reopened[v.Name] {
-			c.did = append(c.did, fmt.Sprintf("volume %s: %s", v.Name, awaitWritten(lu, c.daemon.assembly.caches[v.Name], closeWait)))
+			c.did = append(c.did, fmt.Sprintf("%s: %s", conf.Key("volumes", v.Name, "write"), awaitWritten(lu, c.daemon.assembly.caches[v.Name], closeWait)))
 		}
 	}
 }

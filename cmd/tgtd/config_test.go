@@ -14,7 +14,7 @@ func TestConfigRoundTrip(t *testing.T) {
 	l := serveLive(t, liveConfig)
 	l.tgtd(exitOK, "drain", "a") // the head tells of it
 	text, file := l.tgtd(exitOK, "config"), filepath.Join(l.dir, "printed.yaml")
-	l.has(text, "# drain: portal group a", "# Secrets are not shown")
+	l.has(text, "# drain: portal-groups.a", "# Secrets are not shown")
 	writeFile(t, file, text)
 	l.has(l.tgtd(exitOK, "check", file), "what tgtd config prints in place of a secret", "ok: ")
 	const missing = "auth-groups.hosts.chap[0].secret: found what tgtd config prints in place of a secret"

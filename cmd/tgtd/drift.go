@@ -51,7 +51,7 @@ func (d *daemon) accessDrift(cfg *conf.Config) (out []string) {
 		g := &cfg.PortalGroups[i]
 		for _, lu := range units {
 			if now, file := lu.Access(g.Tag), accessOf(g); now != file {
-				out = append(out, fmt.Sprintf("portal group %s, volume %s: %s%s, the file has %s%s", g.Name, lu.Name(),
+				out = append(out, fmt.Sprintf("%s: volume %s has %s%s, the file has %s%s", conf.Key("portal-groups", g.Name, "alua"), lu.Name(),
 					now.State, preference(now), file.State, preference(file)))
 			}
 		}

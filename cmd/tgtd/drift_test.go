@@ -39,12 +39,12 @@ func TestDrift(t *testing.T) {
 	do("qos", "set", "mine", "--initiators", "*", "--limit", "5")
 	other := filepath.Join(l.dir, "other.yaml")
 	writeFile(t, other, strings.Replace(liveConfig, "size: 1MiB}\n  ram", "size: 2MiB}\n  ram", 1))
-	l.has(l.tgtd(exitOK, "apply", "-n", other), "stays as changed at run time: drain: portal group a", "stays as changed at run time: access: portal group a, volume ram: standby, the file has optimized", "qos.rules.mine: removed")
+	l.has(l.tgtd(exitOK, "apply", "-n", other), "stays as changed at run time: drain: portal-groups.a: ", "stays as changed at run time: access: portal-groups.a.alua: volume ram has standby, the file has optimized", "qos.rules.mine: removed")
 	changes++ // refused or not, and dry
 	l.has(l.tgtd(exitOK, "apply", other), "Not the file that the server was started with, "+l.file)
 	changes++
 	do("qos", "set", "mine", "--initiators", "*", "--limit", "5")
-	expect(map[string]string{"configuration": "volumes.file.size: running with 2MiB, the file has 1MiB", "qos": "qos.rules.mine: new", "access": "portal group a, volume ram: standby", "drain": "portal group a: logins are refused"})
+	expect(map[string]string{"configuration": "volumes.file.size: running with 2MiB, the file has 1MiB", "qos": "qos.rules.mine: new", "access": "portal-groups.a.alua: volume ram has standby", "drain": "portal-groups.a: logins are refused"})
 	l.tgtd(exitFailure, "drain", "nowhere")
 	changes++
 	do("drain", "a", "--off")

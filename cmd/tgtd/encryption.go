@@ -86,7 +86,7 @@ func (c *change) changeKeys() error {
 			return fmt.Errorf("volume %s: %w", now.Name, err)
 		}
 		c.undo = append(c.undo, func() error { _, err := a.ciphers[now.Name].Rewrap(before); return err })
-		c.did = append(c.did, fmt.Sprintf("volume %s: its header %s has the new key: copy it again", now.Name, now.Encryption.HeaderFile))
+		c.did = append(c.did, fmt.Sprintf("%s: the header %s has the new key: copy it again", conf.Key("volumes", now.Name, "encryption", "key-file"), now.Encryption.HeaderFile))
 	}
 	return nil
 }

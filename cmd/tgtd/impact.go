@@ -41,7 +41,7 @@ func impactsOf(impacts []conf.Impact, allowed conf.Allowed) []control.Impact {
 	out := []control.Impact{}
 	for i := range impacts {
 		one := &impacts[i]
-		c := control.Impact{Severity: one.Severity.String(), What: one.What, Sessions: []string{}, Volume: one.Shrink, Permitted: allowed.Permits(one)}
+		c := control.Impact{Severity: one.Severity.String(), Key: one.Key, What: one.What, Sessions: []string{}, Volume: one.Shrink, Permitted: allowed.Permits(one)}
 		c.Sessions = append(c.Sessions, one.Sessions...)
 		switch {
 		case one.Shrink != "":

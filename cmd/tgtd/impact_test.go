@@ -26,9 +26,9 @@ func TestApplyDestructive(t *testing.T) {
 		replace []string
 		want    []string
 	}{
-		{[]string{"path: file, size: 3MiB", "path: file, size: 1MiB"}, []string{"volume file: it is cut from 3145728 to 1048576 bytes", "--allow-shrink file"}},
-		{[]string{gone, ""}, []string{"target iqn.2026-11.test:u is removed", "of iqn.2026-01.lunar:initiator from 127.0.0.1", "--yes"}},
-		{[]string{gone, "", "path: file, size: 3MiB", "path: file, size: 1MiB"}, []string{"target iqn.2026-11.test:u is removed", "--yes --allow-shrink file"}},
+		{[]string{"path: file, size: 3MiB", "path: file, size: 1MiB"}, []string{"volumes.file.size: it is cut from 3145728 to 1048576 bytes", "--allow-shrink file"}},
+		{[]string{gone, ""}, []string{"targets.iqn.2026-11.test:u: it is removed", "of iqn.2026-01.lunar:initiator from 127.0.0.1", "--yes"}},
+		{[]string{gone, "", "path: file, size: 3MiB", "path: file, size: 1MiB"}, []string{"targets.iqn.2026-11.test:u: it is removed", "--yes --allow-shrink file"}},
 		{[]string{thickConfig[strings.Index(thickConfig, "volumes:"):], "log: {level: info}\n"}, []string{"it has no volumes", "it has no targets"}},
 	} {
 		writeFile(t, l.file, strings.NewReplacer(test.replace...).Replace(l.text))
@@ -48,7 +48,7 @@ func TestApplyDestructive(t *testing.T) {
 		t.Errorf("found %v, %v, expected a file that was not cut", info, err)
 	}
 	l.allow = []string{"--yes", "--allow-shrink", "file"}
-	l.apply(exitOK, []string{gone, "", "path: file, size: 3MiB", "path: file, size: 1MiB"}, "destructive: volume file: it is cut")
+	l.apply(exitOK, []string{gone, "", "path: file, size: 3MiB", "path: file, size: 1MiB"}, "destructive: volumes.file.size: it is cut")
 	l.asked(c)
 }
 
@@ -70,7 +70,7 @@ func TestHangupDestructive(t *testing.T) {
 		}
 	}
 	hangUp(strings.Replace(l.text, "path: file, size: 3MiB", "path: file, size: 1MiB", 1), `"allow with"="tgtd apply --state-dir `+l.dir+" "+l.file+` --allow-shrink file"`)
-	hangUp(strings.Replace(strings.Replace(l.text, "  ram: {type: ram, size: 1MiB}\n", "", 1), "  iqn.2026-11.test:u: {luns: {0: ram}}\n", "", 1), "volume ram is removed, and its 1048576 bytes of data with it")
+	hangUp(strings.Replace(strings.Replace(l.text, "  ram: {type: ram, size: 1MiB}\n", "", 1), "  iqn.2026-11.test:u: {luns: {0: ram}}\n", "", 1), "volumes.ram: it is removed, and its 1048576 bytes of data with it")
 	hangUp("# cut off\n", "found an empty file")
 	if out := l.tgtd(exitOK, "status"); !strings.Contains(out, "ram   ") {
 		t.Errorf("found no volume ram in\n%s", out)
@@ -89,7 +89,7 @@ func TestServeDestructive(t *testing.T) {
 		l.has(l.tgtd(status, "serve", "-c", l.file), want...)
 	}
 	small := strings.Replace(thickConfig, "path: file, size: 3MiB", "path: file, size: 1MiB", 1)
-	refused(exitDestructive, small, "volume file: it is cut from 3145728 to 1048576 bytes", "once: tgtd serve --config "+l.file+" --state-dir "+l.dir+" --allow-shrink file")
+	refused(exitDestructive, small, "volumes.file.size: it is cut from 3145728 to 1048576 bytes", "once: tgtd serve --config "+l.file+" --state-dir "+l.dir+" --allow-shrink file")
 	refused(exitDestructive, strings.Replace(thickConfig, "type: file, path: file,", "type: ram,", 1), "initiators would find another disk under the same identity", "--yes")
 	refused(exitDestructive, "log: {level: info}\n", "it has no volumes")
 	refused(exitFailure, "\n", "found an empty file")

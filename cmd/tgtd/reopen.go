@@ -61,9 +61,9 @@ func (c *change) reopen() error {
 			return fmt.Errorf("volume %s: %w", now.Name, err)
 		}
 		if lost {
-			c.did = append(c.did, "volume "+now.Name+": it is served again")
+			c.did = append(c.did, conf.Key("volumes", now.Name)+": it is served again")
 		} else {
-			c.did = append(c.did, fmt.Sprintf("volume %s: opened anew, commands waited for %v", now.Name, pause.Round(100*time.Microsecond)))
+			c.did = append(c.did, fmt.Sprintf("%s: opened anew, commands waited for %v", conf.Key("volumes", now.Name), pause.Round(100*time.Microsecond)))
 		}
 		c.reopened[now.Name] = true
 		c.undo = append(c.undo, func() error { _, err := c.daemon.reopen(c.life, now, was); return err })

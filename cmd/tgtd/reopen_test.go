@@ -69,8 +69,8 @@ func TestApplyReopened(t *testing.T) {
 		name := []string{"back", "plain", "fixed"}[test.lun]
 		writeFile(t, l.file, strings.NewReplacer(test.replace...).Replace(l.text))
 		if physical := strings.Contains(test.want[0], "physical"); !physical {
-			l.has(l.tgtd(exitOK, "apply", "--dry-run", l.file), "volume "+name+": to be opened anew", "Nothing was changed")
-			test.want = append(test.want, "volume "+name+": opened anew, commands waited for ")
+			l.has(l.tgtd(exitOK, "apply", "--dry-run", l.file), "volumes."+name+": to be opened anew", "Nothing was changed")
+			test.want = append(test.want, "volumes."+name+": opened anew, commands waited for ")
 		}
 		l.apply(exitOK, test.replace, test.want...)
 		for lun := range uint64(3) {
@@ -197,7 +197,7 @@ targets: {"iqn.2026-11.test:t": {luns: {0: zero}}}
 		t.Errorf("found status %#x, %v, expected that there is no medium", r.Status, err)
 	}
 	applied, err := l.apply(request{name: "chance"}, l.parse(text, l.dir))
-	if err != nil || !slices.Contains(applied.Changes, "volume zero: it is served again") {
+	if err != nil || !slices.Contains(applied.Changes, "volumes.zero: it is served again") {
 		t.Fatalf("found %v, %v, expected that the volume is served again", applied.Changes, err)
 	}
 	if got := transfer(t, c, cdb10(0x28, 1), 0, nil, 64<<10); !bytes.Equal(got, pattern(0, 1)) {
@@ -225,7 +225,7 @@ targets: {"iqn.2026-11.test:t": {luns: {0: v}}}
 	keys := bare
 	for round, next := range []string{"protection: 1, cache: true}", "protection: 1, cache: {read-ahead: 1MiB}, direct: false}", bare, "protection: 1, direct: true}"} {
 		transfer(t, c, cdb10(0x2a, 1), 0, pattern(1, round), 0)
-		l.apply(exitOK, []string{keys, next}, "volume w: opened anew")
+		l.apply(exitOK, []string{keys, next}, "volumes.w: opened anew")
 		keys = next
 		if told := attentions(t, c, 0); told != "" {
 			t.Errorf("%s: found unit attentions %s", next, told)

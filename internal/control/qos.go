@@ -158,7 +158,8 @@ func (a Applied) outcome() string {
 // Impact is what a change does to those who use the server, and to their data.
 type Impact struct {
 	Severity  string   `json:"severity" enum:"disruptive,destructive" doc:"destructive: data, or what somebody uses, is gone."`
-	What      string   `json:"what" doc:"What is done to what."`
+	Key       string   `json:"key,omitempty" doc:"Key of the configuration that it is about, as changes name it; absent: all of it."`
+	What      string   `json:"what" doc:"What is done to what the key is of."`
 	Sessions  []string `json:"sessions" nullable:"false" doc:"Sessions that are hit, in words."`
 	Needs     string   `json:"needs,omitempty" enum:"yes,allowShrink" doc:"Field of the request that has to allow it; absent: none has to."`
 	Volume    string   `json:"volume,omitempty" doc:"Name that allowShrink has to have."`
