@@ -51,9 +51,13 @@ func (k checkCommand) Run(c console) error {
 	if err != nil {
 		return err
 	}
+	congestionNotes, err := checkCongestion("/", cfg.Server.Congestion)
+	if err != nil {
+		return err
+	}
 	_, err = fmt.Fprintf(c.out, "%s: ok: %s, %s, %d warnings\n", k.File,
 		counted(len(cfg.Targets), "target"), counted(len(cfg.Volumes), "volume"), len(warnings))
-	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes, checkAddresses(cfg)) {
+	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg)) {
 		fmt.Fprintf(c.out, "%s: %s\n", k.File, note)
 	}
 	return err
