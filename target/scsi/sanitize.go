@@ -194,8 +194,11 @@ func (c *Command) fillPattern() {
 		flip = 0xff
 	}
 	room := c.workspace()
-	for i := range room {
-		room[i] = z.pattern[i%size%len(z.pattern)] ^ flip
+	for i := range size {
+		room[i] = z.pattern[i%len(z.pattern)] ^ flip
+	}
+	for n := size; n < len(room); n *= 2 {
+		copy(room[n:], room[:n])
 	}
 	c.work.at, c.work.left = 0, c.Nexus.LU.state.Load().Blocks
 }
