@@ -3,11 +3,13 @@ package backstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/durable"
 	"lunar/internal/intent"
 )
 
@@ -35,8 +37,8 @@ func Interrupted(dir string, id Identity) (int, error) {
 }
 
 func pending(path string, target intent.Target) (int, error) {
-	fd, err := openRetry(path, unix.O_RDONLY|unix.O_CLOEXEC)
-	if err == unix.ENOENT {
+	fd, err := durable.Descriptor(path, unix.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
@@ -138,7 +140,7 @@ func (v *volume) finish(p past, o *intent.Outcome) error {
 
 // openLog adds what it has done to o.
 func (v *volume) openLog(p past, o *intent.Outcome) (*intent.Log, int, error) {
-	fd, err := openRetry(p.path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC)
+	fd, err := durable.Descriptor(p.path, unix.O_RDWR|unix.O_CREAT)
 	if err != nil {
 		return nil, -1, fmt.Errorf("intent log %s: %w", p.path, err)
 	}

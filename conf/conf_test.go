@@ -2,15 +2,18 @@ package conf
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"lunar/internal/trust"
 	"lunar/scheduler/batch"
 
 	"lunar/scheduler"
@@ -300,7 +303,7 @@ targets: {"iqn.2026-01.a:t": {auth-group: g, luns: {0: v}}}
 	for _, test := range []struct {
 		fileMode, secretMode os.FileMode
 		warnings             int
-	}{{0o600, 0o600, 0}, {0o640, 0o640, 0}, {0o644, 0o600, 1}, {0o604, 0o644, 2}} {
+	}{{0o600, 0o600, 0}, {0o640, 0o640, 0}, {0o644, 0o600, 1}, {0o604, 0o644, 2}, {0o600, 0o602, 1}} {
 		write(file, config, test.fileMode)
 		write(secret, "secret of a file\r\n", test.secretMode)
 		c, warnings, err := Load(file)
@@ -314,6 +317,19 @@ targets: {"iqn.2026-01.a:t": {auth-group: g, luns: {0: v}}}
 		if g.CHAP[0].Secret.Reveal() != "inline secret" || g.Mutual.Secret.Reveal() != "secret of a file" {
 			t.Error("a secret changed on its way")
 		}
+	}
+	if err := os.Chmod(file, 0o602); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Load(file); !errors.As(err, new(trust.Error)) {
+		t.Errorf("a configuration that everybody may change: found %v", err)
+	}
+	write(file, config, 0o600)
+	if err := errors.Join(os.Remove(secret), syscall.Mkfifo(secret, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Load(file); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a pipe as secret: found %v", err)
 	}
 	if _, _, err := Load(filepath.Join(dir, "missing")); !os.IsNotExist(unwrapped(err)) {
 		t.Errorf("found %v, expected a missing file", err)

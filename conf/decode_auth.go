@@ -3,10 +3,15 @@ package conf
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/internal/trust"
 )
 
 // None is the auth-group of those who need no authentication.
@@ -17,6 +22,8 @@ const None = "none"
 const (
 	minSecret = 12
 	maxSecret = 255
+
+	maxSecretFile = 4096 // bytes that are read of one
 )
 
 // maxUser is the longest text value of a login key (RFC 7143 section 6.1).
@@ -99,14 +106,31 @@ func secretFile(to *Secret) setter {
 			d.fail(n.path, "something else", "the absolute path of a file that holds nothing but the secret")
 			return
 		}
-		data, err := os.ReadFile(path)
+		data, err := readSecret(path)
 		if err != nil {
 			d.fail(n.path, "a file that cannot be read: "+withoutPath(err), "a readable file")
 			return
 		}
 		d.warnIfReadable(n.path, path)
+		if err := trust.Check(path, nil); err != nil {
+			d.warn(n.path, err.Error(), "a secret that nobody else may change; the next release refuses this one")
+		}
 		d.secret(n, to, strings.TrimRight(string(data), "\r\n"))
 	}
+}
+
+// readSecret reads what may be a secret, and enough to tell that it is none. It waits
+// for no pipe.
+func readSecret(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, errors.New("not a regular file"))
+	}
+	return io.ReadAll(io.LimitReader(f, maxSecretFile))
 }
 
 // withoutPath is why a file could not be opened. Its path may be a secret that

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"lunar/internal/trust"
 	"lunar/scheduler"
 )
 
@@ -23,13 +24,17 @@ func Load(path string) (*Config, []Warning, error) { return load(path, false) }
 func Draft(path string) (*Config, []Warning, error) { return load(path, true) }
 
 func load(path string, draft bool) (*Config, []Warning, error) {
-	data, err := ReadFile(path)
+	var doubts []trust.Doubt
+	data, err := read(path, func(d trust.Doubt) { doubts = append(doubts, d) })
 	if err != nil {
 		return nil, nil, err
 	}
 	d, cfg, err := parse(path, data, draft)
 	if err != nil {
 		return nil, nil, err
+	}
+	for _, doubt := range doubts {
+		d.warn("", doubt.Found+" on "+doubt.Path, "that nobody else may change the configuration ("+doubt.Mend+")")
 	}
 	if d.secrets {
 		d.warnIfReadable("", path)
@@ -40,13 +45,19 @@ func load(path string, draft bool) (*Config, []Warning, error) {
 // MaxFile is the longest text of a configuration, however it comes.
 const MaxFile = 64 * MiB
 
-// ReadFile reads the text of a configuration file.
-func ReadFile(path string) ([]byte, error) {
+// ReadFile reads the text of a configuration file. One that everybody may change is
+// refused: who writes it decides what the server reads and overwrites.
+func ReadFile(path string) ([]byte, error) { return read(path, nil) }
+
+func read(path string, warn func(trust.Doubt)) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	defer f.Close()
+	if err := trust.Check(path, warn); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, int64(MaxFile)+1))
 	if err == nil && len(data) > int(MaxFile) {
 		err = fmt.Errorf("%s: %w", path, errTooLong)

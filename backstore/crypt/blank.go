@@ -12,7 +12,7 @@ import (
 // it is enciphered from now on. Holes are not read. Of a device false is the answer:
 // to read all of one takes too long.
 func Blank(path string) (bool, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return false, err
 	}

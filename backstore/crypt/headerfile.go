@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"lunar/internal/durable"
 )
 
@@ -32,9 +34,14 @@ func (f headerFile) WriteStable(b []byte, off int64) error {
 	return f.Sync()
 }
 
+// openRead opens a file for reading without waiting for what may be a pipe.
+func openRead(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+}
+
 // HasHeader reports whether there is a header file at path, whatever state it is in.
 func HasHeader(path string) (bool, error) {
-	f, err := os.Open(path)
+	f, err := openRead(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -72,7 +79,7 @@ func Create(path string, key *Key, unit int) error {
 // Verify reports what is wrong with a header file, or with the keys for it; nothing is
 // changed. Old may be nil.
 func Verify(path string, key, old *Key, unit int) error {
-	f, err := os.Open(path)
+	f, err := openRead(path)
 	if err != nil {
 		return fmt.Errorf("header file: %w", err)
 	}
@@ -91,7 +98,7 @@ func load(path string, key, old *Key, unit int, readOnly bool) (*header, *[Maste
 	if readOnly {
 		flags = os.O_RDONLY
 	}
-	f, err := os.OpenFile(path, flags, 0)
+	f, err := os.OpenFile(path, flags|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("header file: %w", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 )
 
 // ID tells a header from those of other volumes. It is random, and stays when the
@@ -24,7 +23,7 @@ func recognise(path string, want ID) error {
 	if want == (ID{}) {
 		return nil
 	}
-	f, err := os.Open(path)
+	f, err := openRead(path)
 	if err != nil {
 		return err
 	}

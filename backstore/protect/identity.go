@@ -52,7 +52,7 @@ func recognise(path string, want ID) error {
 	if want == (ID{}) {
 		return nil
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: found no file: %w", path, ErrNotIts)
 	}

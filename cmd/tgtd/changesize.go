@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"lunar/conf"
 	"lunar/internal/control"
 	"lunar/target/scsi"
@@ -83,7 +85,7 @@ func followedSize(v *conf.Volume) (bytes int64, ok bool) {
 	if v.Type != conf.BlockVolume && (v.Type != conf.FileVolume || v.Size > 0) {
 		return 0, false
 	}
-	f, err := os.Open(v.Path)
+	f, err := os.OpenFile(v.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return 0, false
 	}

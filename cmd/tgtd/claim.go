@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/durable"
 )
 
 // claimName is the file in a state directory that its holder has locked.
@@ -40,7 +42,7 @@ func takeClaim(dir string) (*claim, error) {
 	if err := lockDirectory(d, path); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	file, err := durable.Open(path, unix.O_RDWR|unix.O_CREAT)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -94,7 +96,7 @@ func claimed(path string) error {
 // holderOf names the process that a lock file names.
 func holderOf(path string) string {
 	const most = 32 // bytes: a process id and a line feed
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := durable.Open(path, unix.O_RDONLY)
 	if err != nil {
 		return "another process"
 	}

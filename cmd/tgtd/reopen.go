@@ -13,6 +13,7 @@ import (
 	"lunar/backstore"
 	"lunar/cache/tier"
 	"lunar/conf"
+	"lunar/internal/durable"
 	"lunar/internal/evloop"
 	"lunar/target/scsi"
 )
@@ -146,7 +147,7 @@ func (r *reopening) probe() error {
 	if err != nil {
 		return err
 	}
-	if log, err := os.OpenFile(intents.Log(found.Identity), os.O_RDWR, 0); err == nil {
+	if log, err := durable.Open(intents.Log(found.Identity), unix.O_RDWR); err == nil {
 		log.Close()
 	} else if intents.Dir != "" && !errors.Is(err, fs.ErrNotExist) {
 		return err

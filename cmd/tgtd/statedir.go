@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"lunar/conf"
 	"lunar/internal/durable"
+	"lunar/internal/trust"
 )
 
 // openStateDir makes the state directory if it is missing, for its owner
@@ -24,8 +26,36 @@ func openStateDir(dir string) (string, error) {
 }
 
 func makeStateDir(dir string) error {
-	if err := durable.MakeDir(dir); err != nil {
+	err := trustStateDir(dir)
+	if err == nil {
+		err = durable.MakeDir(dir)
+	}
+	if err != nil {
 		return fmt.Errorf("state directory: %w (--state-dir chooses another)", err)
+	}
+	return nil
+}
+
+// trustStateDir refuses a state directory that others may change, or in which they may
+// change something of the server's.
+func trustStateDir(dir string) error {
+	if err := trust.Check(dir, nil); err != nil {
+		return err
+	}
+	for _, name := range conf.StateNames {
+		err := filepath.WalkDir(filepath.Join(dir, name), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return nil // missing, or told when it is used
+			}
+			info, err := d.Info()
+			if err != nil {
+				return nil
+			}
+			return trust.Below(path, info)
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

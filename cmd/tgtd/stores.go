@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -212,7 +211,7 @@ func (a *assembly) forgetStore(v *conf.Volume) error {
 // keepRecord returns what puts the record of a volume's store back.
 func (a *assembly) keepRecord(v *conf.Volume) (restore func() error) {
 	file := recordFile(a.stateDir, v.Name)
-	text, err := os.ReadFile(file.path())
+	text, err := durable.Read(file.path())
 	if err != nil {
 		return file.remove
 	}

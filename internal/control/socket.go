@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,14 +34,19 @@ func listen(path string) (*net.UnixListener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, fmt.Errorf("control socket %s: %w", path, err)
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	l, err := (&net.ListenConfig{Control: ownerOnly}).Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
-	}
-	return l, nil
+	return l.(*net.UnixListener), nil
+}
+
+// ownerOnly sets the mode of a socket before bind(2) gives it a name, which then has
+// that mode from the beginning (unix_bind of the kernel takes it from the socket).
+func ownerOnly(_, _ string, conn syscall.RawConn) error {
+	var failed error
+	err := conn.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), 0o600) })
+	return errors.Join(err, failed)
 }
 
 // removeStale removes a socket that nobody listens on.

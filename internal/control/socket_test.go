@@ -9,12 +9,20 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// TestSocketMode: nobody but the owner may ask.
+// TestSocketMode: nobody but the owner may ask, and not for a moment: bind(2) makes the
+// socket so, whatever the umask is.
 func TestSocketMode(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	if l, err := (&net.ListenConfig{Control: ownerOnly}).Listen(t.Context(), "unix", filepath.Join(t.TempDir(), "s")); err != nil {
+		t.Error(err)
+	} else if info, err := os.Stat(l.Addr().String()); err != nil || info.Mode().Perm() != 0o600 || l.Close() != nil {
+		t.Errorf("found %v, %v", info, err)
+	}
 	socket, _ := serve(t, Status{})
 	info, err := os.Stat(socket)
 	if err != nil || info.Mode().Perm() != 0o600 || info.Mode().Type() != fs.ModeSocket {

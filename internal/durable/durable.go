@@ -5,60 +5,75 @@ package durable
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
-// disk is what the order of steps is made of. A name that was renamed and data
-// that were written may or may not survive a loss of power until the directory,
-// or the file, has been synced.
-type disk interface {
-	// write makes a file, or empties one that there is, and writes data.
-	write(path string, data []byte) error
+// directory is what the order of steps is made of. A name that was renamed and data
+// that were written may or may not survive a loss of power until the directory, or
+// the file, has been synced.
+type directory interface {
+	// write makes a file with data, in place of whatever has the name.
+	write(name string, data []byte) error
 	// sync makes a file's data stable.
-	sync(path string) error
+	sync(name string) error
 	rename(from, to string) error
-	// mkdir makes a directory in one that there is.
-	mkdir(path string) error
-	// syncDir makes the names in a directory stable.
-	syncDir(path string) error
+	// syncNames makes the names in the directory stable.
+	syncNames() error
 }
 
 // Replace makes data the contents of the file at path. Calls for one path must
 // not overlap. What a crash leaves under the name path.new is not looked at and
-// overwritten by the next Replace.
-func Replace(path string, data []byte) error { return replace(files{}, path, data) }
+// replaced by the next Replace.
+//
+// Symbolic links may lead to the directory, which is opened once. In it neither name
+// is followed or written through: what somebody has put there, a link or a pipe, is
+// replaced and stays as it is elsewhere.
+func Replace(path string, data []byte) error {
+	return within(filepath.Dir(path), func(d held) error { return replace(d, filepath.Base(path), data) })
+}
 
-func replace(d disk, path string, data []byte) error {
-	next := path + ".new"
+func replace(d directory, name string, data []byte) error {
+	next := name + ".new"
 	if err := d.write(next, data); err != nil {
 		return err
 	}
 	if err := d.sync(next); err != nil {
 		return err
 	}
-	if err := d.rename(next, path); err != nil {
+	if err := d.rename(next, name); err != nil {
 		return err
 	}
-	return d.syncDir(filepath.Dir(path))
+	return d.syncNames()
+}
+
+// tree makes directories.
+type tree interface {
+	// mkdir makes a directory in one that there is.
+	mkdir(path string) error
+	// syncDir makes the names in a directory stable.
+	syncDir(path string) error
 }
 
 // MakeDir makes a directory for its owner only, if it is missing, with those
 // above it that are missing, and their names stable. So is the name of a directory
 // that is there already, where its parent may be read: who made it may have been
 // killed before that.
-func MakeDir(path string) error { return makeDir(files{}, path) }
+func MakeDir(path string) error { return makeDir(system{}, path) }
 
-func makeDir(d disk, path string) error {
+func makeDir(t tree, path string) error {
 	above := filepath.Dir(path)
-	err := d.mkdir(path)
+	err := t.mkdir(path)
 	if errors.Is(err, os.ErrNotExist) && above != path {
-		if err = makeDir(d, above); err == nil {
-			err = d.mkdir(path)
+		if err = makeDir(t, above); err == nil {
+			err = t.mkdir(path)
 		}
 	}
 	if errors.Is(err, os.ErrExist) {
-		if err = d.syncDir(above); errors.Is(err, os.ErrPermission) {
+		if err = t.syncDir(above); errors.Is(err, os.ErrPermission) {
 			return nil
 		}
 		return err
@@ -66,42 +81,101 @@ func makeDir(d disk, path string) error {
 	if err != nil {
 		return err
 	}
-	return d.syncDir(above)
+	return t.syncDir(above)
 }
 
 // Remove removes the file at path, if there is one, and makes that stable.
 func Remove(path string) error {
-	err := os.Remove(path)
+	err := within(filepath.Dir(path), func(d held) error {
+		if err := d.unlink(filepath.Base(path)); err != nil {
+			return err
+		}
+		return d.syncNames()
+	})
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	return err
+}
+
+// system is the tree of the operating system.
+type system struct{}
+
+func (system) mkdir(path string) error { return os.Mkdir(path, 0o700) }
+
+func (system) syncDir(path string) error { return within(path, held.syncNames) }
+
+// held is a directory that is open, so that nobody puts another one in its place
+// between two steps.
+type held struct{ *os.File }
+
+func within(path string, do func(held) error) error {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
-	return files{}.syncDir(filepath.Dir(path))
+	return errors.Join(do(held{f}), f.Close())
 }
 
-// files is the disk of the operating system.
-type files struct{}
+func (d held) write(name string, data []byte) error {
+	f, err := d.create(name)
+	if errors.Is(err, os.ErrExist) {
+		if err = d.unlink(name); err == nil {
+			f, err = d.create(name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
 
-func (files) write(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }
+// create makes a file that nothing has had the name of: O_EXCL follows no link.
+func (d held) create(name string) (*os.File, error) {
+	return d.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+}
 
-func (files) mkdir(path string) error { return os.Mkdir(path, 0o700) }
+func (d held) open(name string, flags int) (*os.File, error) {
+	fd, err := d.descriptor(name, flags)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), filepath.Join(d.Name(), name)), nil
+}
 
-func (files) rename(from, to string) error { return os.Rename(from, to) }
+func (d held) descriptor(name string, flags int) (fd int, err error) {
+	for {
+		fd, err = unix.Openat(int(d.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
+		if err == nil {
+			return fd, nil
+		}
+		if err != unix.EINTR {
+			return -1, &fs.PathError{Op: "open", Path: filepath.Join(d.Name(), name), Err: err}
+		}
+	}
+}
 
-func (files) sync(path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+func (d held) rename(from, to string) error {
+	if err := unix.Renameat(int(d.Fd()), from, int(d.Fd()), to); err != nil {
+		return &os.LinkError{Op: "rename", Old: filepath.Join(d.Name(), from), New: filepath.Join(d.Name(), to), Err: err}
+	}
+	return nil
+}
+
+func (d held) unlink(name string) error {
+	if err := unix.Unlinkat(int(d.Fd()), name, 0); err != nil {
+		return &fs.PathError{Op: "remove", Path: filepath.Join(d.Name(), name), Err: err}
+	}
+	return nil
+}
+
+func (d held) sync(name string) error {
+	f, err := d.open(name, unix.O_WRONLY)
 	if err != nil {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
 
-func (files) syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
+func (d held) syncNames() error { return d.Sync() }

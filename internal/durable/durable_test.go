@@ -91,6 +91,10 @@ func (f *fragile) mkdir(path string) error {
 
 func (f *fragile) syncDir(path string) error {
 	f.syncs = append(f.syncs, path)
+	return f.syncNames()
+}
+
+func (f *fragile) syncNames() error {
 	if err := f.step(); err != nil {
 		return err
 	}
@@ -108,7 +112,7 @@ func (f *fragile) images(see func(contents string, there bool)) {
 			}
 		}
 		maps.Copy(m.data, f.synced()) // nothing undoes a sync
-		inode, there := m.names["d/f"]
+		inode, there := m.names["f"]
 		see(m.data[inode], there)
 	}
 }
@@ -139,7 +143,7 @@ func TestPowerLoss(t *testing.T) {
 		f.steps = steps
 		acknowledged := 0
 		for i := 1; i < len(contents); i++ {
-			if err := replace(f, "d/f", []byte(contents[i])); err != nil {
+			if err := replace(f, "f", []byte(contents[i])); err != nil {
 				break
 			}
 			acknowledged = i
@@ -209,8 +213,8 @@ func TestMakeDir(t *testing.T) {
 	if err := MakeDir(filepath.Join(writeTo, "d")); err == nil {
 		t.Error("a directory below a file was made")
 	}
-	for range 2 {
-		if err := Remove(writeTo); err != nil {
+	for _, gone := range []string{writeTo, writeTo, filepath.Join(dir, "missing", "f")} {
+		if err := Remove(gone); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
 )
 
 // A sealed file begins with a line that says of what kind it is, how many bytes
@@ -56,7 +55,7 @@ func ReplaceSealed(path, kind string, payload []byte) error {
 // ReadSealed returns what Unseal says of the file at path; errors of a missing one
 // are fs.ErrNotExist.
 func ReadSealed(path, kind string) (payload []byte, sealed bool, err error) {
-	contents, err := os.ReadFile(path)
+	contents, err := Read(path)
 	if err != nil {
 		return nil, false, err
 	}

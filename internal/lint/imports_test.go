@@ -14,7 +14,7 @@ var layers = map[string][]string{
 	"cmd/tgtd":           {"conf", "target", "iser", "cache", "backstore", "scheduler", "internal"},
 	"cmd/tgtload":        {"internal"},
 	"cmd/tgtsim":         {"sim"},
-	"conf":               {"scheduler"},
+	"conf":               {"scheduler", "internal/trust"},
 	"target":             {"target/pdu", "target/login", "target/scsi", "scheduler", "cache", "backstore", "internal"},
 	"iser":               {"target", "scheduler", "backstore", "internal"},
 	"iser/verbs":         {"internal"},

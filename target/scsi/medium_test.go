@@ -119,6 +119,7 @@ type thread struct {
 	lent int // loans that were not given back
 
 	reach      []*Nexus // what copies may use
+	closing    *Nexus   // of those, one whose unit cannot be held any more
 	background []*exchange
 	refuses    bool // to begin anything in the background
 
@@ -312,7 +313,7 @@ func (x *exchange) Background(c *Command, start func(*Command)) bool {
 func (x *exchange) Reach(_ *Command, match func(*Nexus) bool) (CSCD, bool) {
 	x.alive()
 	for _, n := range x.reach {
-		if match(n) {
+		if match(n) && n != x.closing {
 			return CSCD{Nexus: n, Lane: x.laneOf(n)}, true
 		}
 	}

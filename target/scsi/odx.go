@@ -150,9 +150,7 @@ func (w *tokenWrite) find(c *Command, data []byte, skip uint64) *Sense {
 		return UnsupportedTokenType
 	}
 	unit, ok := c.Port.Reach(c, func(n *Nexus) bool {
-		if t := n.LU.tokens.find(data); t != nil {
-			w.token = t
-		}
+		w.token = n.LU.tokens.find(data) // of this unit: the one before may have matched, and be closing
 		return w.token != nil
 	})
 	switch {

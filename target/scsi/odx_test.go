@@ -397,6 +397,23 @@ func TestTokenRefusals(t *testing.T) {
 	}
 }
 
+// TestTokenOfAClosingUnit: a token whose unit is being closed stands for nothing. It
+// does not stand for the same blocks of the unit that is looked at next.
+func TestTokenOfAClosingUnit(t *testing.T) {
+	th, n, m := copyUnits(t, 1)
+	copy(m[0].mu.bytes, th.fresh(len(m[0].mu.bytes)))
+	copy(m[1].mu.bytes, th.fresh(len(m[1].mu.bytes)))
+	was := bytes.Clone(m[1].mu.bytes)
+	token := th.populate(n[0], [2]uint64{0, 256})
+	th.closing = n[0]
+	if x := th.writeToken(n[1], writeTokenList(token, 0, 0, [2]uint64{64, 8})); x.c.Sense != TokenUnknown {
+		t.Errorf("found status %02x, sense %+v, expected %+v", x.c.Status, x.c.Sense, TokenUnknown)
+	}
+	if !bytes.Equal(m[1].mu.bytes, was) {
+		t.Error("something was written")
+	}
+}
+
 // TestTokenInTheBackground: with IMMED the copy goes on after the status, and
 // RECEIVE ROD TOKEN INFORMATION tells how far it is.
 func TestTokenInTheBackground(t *testing.T) {
