@@ -29,6 +29,7 @@ type receiver struct {
 	slots  [2]int    // in each
 	posted int       // receives that the device has
 	again  []uint32  // slots to be posted again
+	late   []message // that wait for the connection's turn
 }
 
 // slot returns the memory of a slot and the block that it lies in.
@@ -72,18 +73,50 @@ func (c *conn) arrived(slot uint32, length int) {
 	c.received(slot, length)
 }
 
-// received delivers the PDU of a message, and gives its slot back.
+// received delivers the PDU of a message when it is the connection's turn.
 func (c *conn) received(slot uint32, length int) {
 	if c.why != nil {
 		return
 	}
 	c.r.Heard()
-	mem, _ := c.rx.slot(slot)
-	if err := c.deliver(mem[messageAt:][:min(length, messageMost)]); err != nil {
+	m := message{slot, length}
+	if len(c.rx.late) > 0 || c.mustWait(m) {
+		c.rx.late = append(c.rx.late, m)
+		return
+	}
+	c.take(m)
+}
+
+// Resume implements target.Datamover.
+func (c *conn) Resume() {
+	defer c.r.Contain()
+	for len(c.rx.late) > 0 && c.why == nil && !c.mustWait(c.rx.late[0]) {
+		m := c.rx.late[0]
+		c.rx.late = c.rx.late[:copy(c.rx.late, c.rx.late[1:])]
+		c.take(m)
+	}
+}
+
+// bytes returns what has arrived in the message's slot.
+func (c *conn) bytes(m message) []byte {
+	mem, _ := c.rx.slot(m.slot)
+	return mem[messageAt:][:min(m.length, messageMost)]
+}
+
+// mustWait reports whether the connection has had its share; what is no PDU does not
+// wait.
+func (c *conn) mustWait(m message) bool {
+	b := c.bytes(m)
+	return len(b) >= messageHead && c.r.Spent((*pdu.BHS)(b[headerLength:]))
+}
+
+// take delivers the PDU of a message, and gives its slot back.
+func (c *conn) take(m message) {
+	if err := c.deliver(c.bytes(m)); err != nil {
 		c.Close(fmt.Errorf("%w: %w", errProtocol, err), false)
 		return
 	}
-	c.rx.again = append(c.rx.again, slot)
+	c.rx.again = append(c.rx.again, m.slot)
 	c.schedule()
 }
 

@@ -52,9 +52,10 @@ type Connection struct {
 	header  pdu.BHS // of the PDU that is being made; the Datamover copies it
 	request request // that is being acted on
 
-	pace pace
-	text textExchange
-	nop  nopState
+	share share
+	pace  pace
+	text  textExchange
+	nop   nopState
 
 	doomed  error    // why it is to end before it has started
 	started bool     // it counts in the thread's load

@@ -38,6 +38,10 @@ type Datamover interface {
 	// PDU is delivered with its data elsewhere.
 	Withdraw()
 
+	// Resume delivers again what had to wait for the connection's turn (see
+	// Receiver.Spent). It may bring about anything that a delivery may.
+	Resume()
+
 	// MaxDataIn is the most bytes that one PutData may move.
 	MaxDataIn() int
 
@@ -53,6 +57,11 @@ type Datamover interface {
 
 // Receiver is what a Datamover delivers to: the Connection.
 type Receiver interface {
+	// Spent reports whether the connection has had its share of the thread: the
+	// PDU, and all behind it, has to wait until Datamover.Resume. It is asked
+	// before anything is done about a PDU, of which the header is there.
+	Spent(bhs *pdu.BHS) bool
+
 	// Place says where the data segment of the PDU belongs, so that it need
 	// not be copied: n bytes, or nil to get the segment from Received. It is
 	// asked at most once for a PDU, and only for one whose data segment has

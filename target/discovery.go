@@ -1,57 +1,140 @@
 package target
 
 import (
+	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"lunar/target/pdu"
 )
 
-// appendTargets answers SendTargets (RFC 7143 appendix C): all targets that
-// the initiator may see in a discovery session, one by name, or the session's
-// own.
-func (s *Server) appendTargets(out []byte, session *Session, value string) []byte {
+// directory makes the answers to SendTargets (RFC 7143 appendix C) on a goroutine of
+// its own, because the work depends on how many targets there are and anybody may
+// ask. A session keeps its answer, and what many sessions may see is made once, until
+// something changes that it depends on.
+type directory struct {
+	changes atomic.Uint64 // of targets, of who may use them, and of portals; made under Server.mu
+
+	sync.Mutex
+	asked   []func() // at most one of each connection
+	working bool
+
+	// answers are those of the goroutine, as of changes, by what they depend on.
+	answers map[outlook][]byte
+	asOf    uint64
+}
+
+// outlook is all that an answer depends on besides the configuration.
+type outlook struct {
+	group    uint16
+	local    netip.Addr
+	assisted bool
+	targets  string // the places of those that are told, in four bytes each
+}
+
+// maxOutlooks bounds the answers that are kept; there is one for each portal group,
+// local address and set of targets, and a claimed name chooses among the last.
+const maxOutlooks = 64
+
+// told is the answer that a session was given to a value of SendTargets.
+type told struct {
+	value  string
+	answer []byte
+	asOf   uint64
+}
+
+// remembered returns the answer that the session was given, if it still holds.
+func (s *Session) remembered(value string) ([]byte, bool) {
+	t := &s.told
+	return t.answer, t.answer != nil && t.value == value && t.asOf == s.server.directory.changes.Load()
+}
+
+// ask has the answer for a session made. then is called on the directory's goroutine.
+func (s *Server) ask(session *Session, value string, then func(told)) {
+	d := &s.directory
+	d.Lock()
+	defer d.Unlock()
+	d.asked = append(d.asked, func() { then(s.tell(session, value)) })
+	if !d.working {
+		d.working = true
+		s.running.Go(d.work)
+	}
+}
+
+// work makes answers as long as some are asked for.
+func (d *directory) work() {
+	for {
+		d.Lock()
+		if len(d.asked) == 0 {
+			d.working, d.asked = false, nil
+			d.Unlock()
+			return
+		}
+		next := d.asked[0]
+		d.asked = d.asked[1:]
+		d.Unlock()
+		next()
+	}
+}
+
+// tell answers SendTargets: all targets that the initiator may see in a discovery
+// session, one by name, or the session's own.
+func (s *Server) tell(session *Session, value string) told {
+	s.mu.Lock()
+	answer := told{value: value, asOf: s.directory.changes.Load()}
+	targets, groups := slices.Clone(s.mu.order), maps.Clone(s.mu.groups)
+	s.mu.Unlock()
+	named, own := strings.ToLower(value), session.target
+	var wants func(*Target) bool
 	switch {
-	case value == "All" && session.target == nil:
-		for _, t := range s.visible(session) {
-			out = s.appendTarget(out, session, t)
-		}
-	case value == "" && session.target != nil:
-		out = s.appendTarget(out, session, session.target)
+	case value == "All" && own == nil:
+		wants = func(*Target) bool { return true }
+	case value == "" && own != nil:
+		wants = func(t *Target) bool { return t == own }
 	case value != "All" && value != "":
-		for _, t := range s.visible(session) {
-			if t.Name() == strings.ToLower(value) && (session.target == nil || session.target == t) {
-				out = s.appendTarget(out, session, t)
-			}
-		}
+		wants = func(t *Target) bool { return t.Name() == named && (own == nil || t == own) }
 	default:
-		out = pdu.AppendPair(out, "SendTargets", pdu.ValueReject)
+		answer.answer = pdu.AppendPair(nil, "SendTargets", pdu.ValueReject)
+		return answer
 	}
-	return out
-}
-
-// visible returns the targets that have a rule for the initiator.
-func (s *Server) visible(session *Session) []*Target {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []*Target
-	for _, t := range s.mu.order {
-		if t.config.Load().ruleFor(session.initiator) != nil {
-			out = append(out, t)
+	look := outlook{group: session.portalGroup, local: session.local.Addr(), assisted: session.assisted}
+	places := []byte{}
+	for i, t := range targets {
+		if wants(t) && t.config.Load().ruleFor(session.initiator) != nil {
+			places = binary.LittleEndian.AppendUint32(places, uint32(i))
 		}
 	}
-	return out
+	look.targets = string(places)
+	answer.answer = s.directory.answer(look, targets, groups, answer.asOf)
+	return answer
 }
 
-func (s *Server) appendTarget(out []byte, session *Session, t *Target) []byte {
+// answer returns the text for an outlook. Only the goroutine calls it.
+func (d *directory) answer(look outlook, targets []*Target, groups map[uint16]*portalGroup, asOf uint64) []byte {
+	if d.asOf != asOf || len(d.answers) >= maxOutlooks {
+		d.asOf, d.answers = asOf, make(map[outlook][]byte)
+	}
+	if text, ok := d.answers[look]; ok {
+		return text
+	}
+	text := []byte{}
+	for at := []byte(look.targets); len(at) > 0; at = at[4:] {
+		text = look.appendTarget(text, targets[binary.LittleEndian.Uint32(at)], groups)
+	}
+	d.answers[look] = text
+	return text
+}
+
+func (o *outlook) appendTarget(out []byte, t *Target, groups map[uint16]*portalGroup) []byte {
 	out = pdu.AppendPair(out, "TargetName", t.Name())
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, tag := range t.config.Load().PortalGroups {
-		if g := s.mu.groups[tag]; g != nil {
-			for _, addr := range g.addresses(session.local.Addr(), session.assisted) {
+		if g := groups[tag]; g != nil {
+			for _, addr := range g.addresses(o.local, o.assisted) {
 				out = pdu.AppendPair(out, "TargetAddress", fmt.Sprintf("%s,%d", addr, tag))
 			}
 		}

@@ -55,6 +55,7 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 	if c.recall != nil {
 		c.recall.acknowledged(bhs.ExpStatSN())
 	}
+	c.count(bhs, len(data))
 	c.request = request{bhs: bhs, ahs: ahs, data: data, badDigest: badDigest}
 	r := &c.request
 	row := &requests[bhs.Opcode()&0x3f]

@@ -84,3 +84,16 @@ func (s *Server) Group(lu *scsi.LogicalUnit) (numbers []int) {
 	}
 	return numbers
 }
+
+// MostWork is the most control work that an event thread has done in one pass since it
+// was asked last, and PassWork the bound on it but for the last request of a pass.
+func (s *Server) MostWork() (most int) {
+	for _, th := range s.threads {
+		got := make(chan int)
+		th.loop.Post(evloop.Func(func() { got <- th.shares.most; th.shares.most = 0 }))
+		most = max(most, <-got)
+	}
+	return most
+}
+
+const PassWork = passWork

@@ -92,7 +92,7 @@ func (c *core) moveIfIdle() {
 
 func (c *core) busy() bool {
 	o := c.only()
-	return o == nil || o.closed || c.live > 0 || len(c.held) > 0 || o.placed != nil
+	return o == nil || o.closed || c.live > 0 || len(c.held) > 0 || o.placed != nil || o.share.waits()
 }
 
 func (c *core) move(next *thread) {

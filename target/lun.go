@@ -1,7 +1,9 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"lunar/backstore"
 	"lunar/scheduler"
@@ -69,10 +71,9 @@ func (c *core) findLUN(field uint64) *lun {
 	if n < uint64(len(c.luns)) && c.luns[n].number == n {
 		return c.luns[n]
 	}
-	for _, l := range c.luns {
-		if l.number == n {
-			return l
-		}
+	i, found := slices.BinarySearchFunc(c.luns, n, func(l *lun, n uint64) int { return cmp.Compare(l.number, n) })
+	if !found {
+		return nil
 	}
-	return nil
+	return c.luns[i]
 }

@@ -47,6 +47,7 @@ func (s *Server) ChangeTarget(config TargetConfig) (dismissed int, err error) {
 		return 0, fmt.Errorf("target %s: there is none of that name", config.Name)
 	}
 	before := t.config.Swap(&config)
+	s.directory.changes.Add(1)
 	s.mu.Unlock()
 	var out []*Session
 	var told sync.WaitGroup
@@ -83,6 +84,7 @@ func (s *Server) RemoveTarget(name string) (dismissed int) {
 		nothing := *t.config.Load()
 		nothing.Access = nil // copies that were begun through it stop
 		t.config.Store(&nothing)
+		s.directory.changes.Add(1)
 	}
 	s.mu.Unlock()
 	if t == nil {

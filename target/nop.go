@@ -30,6 +30,9 @@ func (c *Connection) armNOP() {
 func (c *Connection) checkNOP() {
 	defer c.Contain()
 	config, now := c.session.settings, c.thread.loop.Now()
+	if c.share.waits() {
+		c.nop.heard = now
+	}
 	if c.nop.heard > c.nop.asked {
 		c.nop.ping = 0
 	}
@@ -112,6 +115,7 @@ func (c *Connection) nopOut(r *request) {
 		return
 	}
 	data := r.data[:min(len(r.data), c.maxControl())]
+	c.charge(len(data) / workBytes)
 	var p pdu.NOPIn
 	p.Init()
 	p.BHS().SetLUN(r.bhs.LUN())

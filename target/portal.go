@@ -47,6 +47,7 @@ func (s *Server) Listen(config PortalGroup) error {
 	taken := s.mu.closing || s.mu.groups[config.Tag] != nil
 	if !taken {
 		s.mu.groups[config.Tag] = g
+		s.directory.changes.Add(1)
 	}
 	s.mu.Unlock()
 	if taken {

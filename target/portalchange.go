@@ -171,6 +171,7 @@ func (s *Server) reopened(o socket, l net.Listener) {
 	fresh := &portalGroup{PortalGroup: g.PortalGroup, listeners: slices.Clone(g.listeners)}
 	fresh.listeners[slices.Index(g.Listen, o.addr)] = l
 	s.mu.groups[o.tag] = fresh
+	s.directory.changes.Add(1)
 	s.running.Go(func() { s.accept(l, o.tag) })
 }
 
@@ -183,6 +184,7 @@ func (c *PortalChange) Commit() (dismissed int) {
 	s := c.server
 	s.mu.Lock()
 	s.mu.groups = c.next
+	s.directory.changes.Add(1)
 	if s.mu.closing {
 		for _, g := range c.next {
 			g.close()

@@ -30,6 +30,8 @@ type Server struct {
 	onStop  []func()
 	qos     *qos
 
+	directory directory
+
 	settings   atomic.Pointer[Settings] // of sessions that log in from now on
 	congestion atomic.Pointer[string]   // of connections that come from now on; nil: the system's
 
@@ -170,6 +172,7 @@ func (s *Server) AddTarget(config TargetConfig) (*Target, error) {
 	t.config.Store(&config)
 	s.mu.targets[config.Name] = t
 	s.mu.order = append(s.mu.order, t)
+	s.directory.changes.Add(1)
 	return t, nil
 }
 

@@ -34,6 +34,8 @@ type Session struct {
 	admittedBy  *TargetConfig // of target, when the session was made; nil in a discovery session
 	replaces    uint16        // TSIH of the session that this one reinstates
 
+	told told // on the session's thread
+
 	view      atomic.Pointer[view] // changed by the connection's thread
 	dismissed atomic.Bool          // it was asked to log out, or it is disconnected
 

@@ -181,6 +181,9 @@ func (t *task) leave() waits.List {
 	if len(t.held) > 0 {
 		t.letHeld()
 	}
+	if t.cmd.Effort > 0 {
+		c.charge(t.cmd.Effort)
+	}
 	c.kept -= len(t.stash)
 	c.live--
 	c.own--

@@ -55,7 +55,7 @@ func newSocketMover(fd int, p *login.ConnectionParams) *tcpMover {
 		maxRecv:      int(p.TargetMaxRecvDataSegmentLength),
 		maxDataIn:    int(p.InitiatorMaxRecvDataSegmentLength),
 	}
-	m.rx.again = evloop.Func(m.receiveAgain)
+	m.rx.again, m.rx.reach = evloop.Func(m.receiveAgain), readLeast
 	m.tx.flush = evloop.Func(m.flushAtEnd)
 	m.drain.Fire = func() { m.end() }
 	m.tx.copying.Fire = m.copyLoans

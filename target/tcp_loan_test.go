@@ -26,6 +26,7 @@ func (*nobody) Place(*pdu.BHS, int) []byte              { return nil }
 func (*nobody) Received(*pdu.BHS, []byte, []byte, bool) {}
 func (*nobody) Fetched(uint32, uint32)                  {}
 func (*nobody) Stamp(*pdu.BHS)                          {}
+func (*nobody) Spent(*pdu.BHS) bool                     { return false }
 func (*nobody) Restamp(*pdu.BHS)                        {}
 func (*nobody) Heard()                                  {}
 func (n *nobody) Room() *Room                           { return n.room }

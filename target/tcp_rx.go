@@ -23,8 +23,12 @@ const (
 	// rxAhead is what is read into the scratch while large data segments
 	// are expected: headers, so that little data has to be copied out of it.
 	rxAhead = 4 << 10
-	// readsPerPass bounds the work of one connection per pass, for fairness.
+	// readsPerPass bounds the bytes of one connection per pass, for fairness. What
+	// they ask for is bounded by Receiver.Spent.
 	readsPerPass = 4
+	// readLeast is what is read at once of a connection that has sent more than its
+	// share of work: what waits is kept for it.
+	readLeast = 16 << 10
 )
 
 // rxState is where the receiver stands in the byte stream.
@@ -33,6 +37,9 @@ type rxState struct {
 	due   bool   // again is queued
 	ahead bool   // large data segments are coming
 	kept  []byte // bytes of PDUs that have not arrived completely or are not taken yet
+	taken int    // of them, those that are done with: only while late is set
+	late  bool   // whole PDUs are among them, which wait for the connection's turn or the send queue
+	reach int    // bytes that are read at once
 
 	stalled bool // nothing is taken until the send queue is shorter
 	ending  bool // the peer has closed: no new edge will tell what is left to read
@@ -54,7 +61,7 @@ func (rx *rxState) drop() { rx.kept, rx.place, rx.ahs = nil, nil, nil }
 // complete PDU.
 func (m *tcpMover) receive() {
 	for range readsPerPass {
-		if m.closed || m.why != nil || m.stalled() {
+		if m.closed || m.why != nil || m.stalled() || !m.catchUp() {
 			return
 		}
 		n, want, errno := m.read()
@@ -72,6 +79,32 @@ func (m *tcpMover) receive() {
 		}
 	}
 	m.receiveLater()
+}
+
+// Resume implements Datamover.
+func (m *tcpMover) Resume() {
+	if !m.closed {
+		defer m.r.Contain()
+		m.receive()
+	}
+}
+
+// catchUp delivers what earlier reads have left, and reports whether all of it was
+// taken.
+func (m *tcpMover) catchUp() bool {
+	rx := &m.rx
+	if !rx.late {
+		return true
+	}
+	rx.late = false
+	if rest := m.parse(rx.kept[rx.taken:]); !m.closed {
+		rx.taken = len(rx.kept) - len(rest)
+	}
+	if rx.late || m.closed || m.why != nil {
+		return false
+	}
+	m.keep(rx.kept[rx.taken:])
+	return true
 }
 
 // stalled reports whether the peer has to take what it is owed before anything
@@ -109,46 +142,56 @@ func (m *tcpMover) endOfStream() error {
 func (m *tcpMover) read() (n, want int, errno unix.Errno) {
 	scratch := m.room.receive
 	kept := copy(scratch, m.rx.kept)
-	m.rx.kept = m.rx.kept[:0]
 	room := scratch[kept:]
+	room = room[:min(len(room), m.rx.reach)]
 	if m.rx.ahead && len(room) > rxAhead {
 		room = room[:rxAhead]
 	}
+	placed, want := 0, len(room)
 	if m.rx.placing && m.rx.got < len(m.rx.place) {
 		rest := m.rx.place[m.rx.got:]
 		iov := &m.room.readv
 		iov[0].Base, iov[1].Base = &rest[0], &room[0]
 		iov[0].SetLen(len(rest))
 		iov[1].SetLen(len(room))
-		want = len(rest) + len(room)
+		want += len(rest)
 		n, errno = evloop.Readv(m.fd, iov[:])
-		if errno == 0 && n > 0 {
-			placed := min(n, len(rest))
-			m.rx.got += placed
-			m.parsed(scratch[:kept+n-placed], n)
-		}
-		return n, want, errno
+		placed = min(n, len(rest))
+	} else {
+		n, errno = evloop.Read(m.fd, room)
 	}
-	want = len(room)
-	n, errno = evloop.Read(m.fd, room)
 	if errno != 0 || n == 0 {
-		m.keep(m.parse(scratch[:kept])) // what was left while the send queue was full
 		return n, want, errno
 	}
-	m.parsed(scratch[:kept+n], n)
+	m.rx.got += placed
+	m.r.Heard()
+	m.keep(m.parse(scratch[:kept+n-placed]))
+	m.follow(n == want)
 	return n, want, errno
 }
 
-// parsed acts on the bytes and keeps what is left over.
-func (m *tcpMover) parsed(b []byte, n int) {
-	m.r.Heard()
-	m.keep(m.parse(b))
+// follow reads more at once from who sends much that is quickly done, and little
+// from who has to wait for his turn.
+func (m *tcpMover) follow(more bool) {
+	switch {
+	case m.rx.late:
+		m.rx.reach = readLeast
+	case more:
+		m.rx.reach = min(2*m.rx.reach, len(m.room.receive))
+	}
 }
 
+// keep keeps what of the bytes was not taken, in place of what was kept before.
 func (m *tcpMover) keep(b []byte) {
-	if len(b) > 0 && !m.closed {
-		m.rx.kept = append(m.rx.kept[:0], b...)
+	if m.closed {
+		return
 	}
+	m.rx.taken = 0
+	if len(b) == 0 && cap(m.rx.kept) > 4*readLeast { // more than PDUs in pieces need
+		m.rx.kept = nil
+		return
+	}
+	m.rx.kept = append(m.rx.kept[:0], b...)
 }
 
 // parse delivers the complete PDUs in b and returns what remains: the start of
@@ -163,7 +206,11 @@ func (m *tcpMover) parse(b []byte) []byte {
 			b = rest
 			continue
 		}
-		if len(b) < pdu.BHSLength || m.stalled() {
+		if len(b) < pdu.BHSLength {
+			break
+		}
+		if m.stalled() || m.r.Spent((*pdu.BHS)(b)) {
+			m.rx.late = true
 			break
 		}
 		rest, done := m.parsePDU(b)

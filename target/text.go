@@ -1,6 +1,8 @@
 package target
 
 import (
+	"slices"
+
 	"lunar/target/login"
 	"lunar/target/pdu"
 )
@@ -48,17 +50,51 @@ func (c *Connection) textRequest(r *request) {
 			c.reject(r, pdu.RejectProtocolError)
 			return
 		}
+		if !c.findTargets(r, pairs) {
+			return
+		}
 		x.reply = c.answerText(pairs)
 	}
 	c.sendText(r)
+}
+
+// findTargets reports whether the session knows what to answer to SendTargets, if that
+// is among the pairs. If not, the answer follows when it has been made, and nothing
+// else that the initiator sends is looked at until then.
+func (c *Connection) findTargets(r *request, pairs []pdu.Pair) bool {
+	i := slices.IndexFunc(pairs, func(kv pdu.Pair) bool { return kv.Key == "SendTargets" })
+	if i < 0 {
+		return true
+	}
+	if _, known := c.session.remembered(pairs[i].Value); known {
+		return true
+	}
+	header := *r.bhs
+	c.pause()
+	c.session.server.ask(c.session, pairs[i].Value, func(t told) {
+		c.post(func() { c.targetsFound(header, pairs, t) })
+	})
+	return false
+}
+
+// targetsFound answers a text request of which only SendTargets was missing.
+func (c *Connection) targetsFound(header pdu.BHS, pairs []pdu.Pair, t told) {
+	c.goOn()
+	if c.closed && !c.lost {
+		return
+	}
+	c.session.told = t
+	c.text.reply = c.answerText(pairs)
+	c.sendText(&request{bhs: &header})
 }
 
 // sendText sends as much of the reply as the initiator takes in one PDU.
 func (c *Connection) sendText(r *request) {
 	x := &c.text
 	n := min(len(x.reply), c.maxControl())
-	data := append([]byte(nil), x.reply[:n]...) // or a part that waits would keep the whole
+	data := x.reply[:n:n]
 	x.reply = x.reply[n:]
+	c.charge(n / workBytes)
 	final := len(x.reply) == 0 && r.bhs.Final()
 	var p pdu.TextResponse
 	p.Init()
@@ -76,13 +112,17 @@ func (c *Connection) sendText(r *request) {
 	c.mover.SendControl(p.BHS(), data, nil)
 }
 
-// answerText answers the keys in the order in which they came.
+// answerText answers the keys in the order in which they came. The answer to
+// SendTargets is the session's; alone it is not copied.
 func (c *Connection) answerText(pairs []pdu.Pair) []byte {
+	if len(pairs) == 1 && pairs[0].Key == "SendTargets" {
+		return c.session.told.answer
+	}
 	var out []byte
 	for _, kv := range pairs {
 		switch kv.Key {
 		case "SendTargets":
-			out = c.session.server.appendTargets(out, c.session, kv.Value)
+			out = append(out, c.session.told.answer...)
 		case "MaxRecvDataSegmentLength":
 			out = c.declareMaxRecv(out, kv)
 		case "InitiatorAlias": // a declaration: nothing to answer

@@ -17,6 +17,7 @@ type thread struct {
 	room     *Room
 	gate     *gate
 	batching batching
+	shares   shares
 	load     atomic.Int32 // connections, for the choice of a home
 
 	free        *task // recycled tasks
@@ -51,6 +52,7 @@ func newThread(config evloop.Config) (*thread, error) {
 		sessions: make(map[*core]struct{}),
 	}
 	th.homing.Fire = th.judgeHomes
+	th.shares.loop = loop
 	th.feedTask = evloop.Func(th.feed)
 	loop.Pool().OnFree(th.freed)
 	return th, nil

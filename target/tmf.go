@@ -141,7 +141,9 @@ func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
 	if s.ownOnly {
 		return
 	}
-	for _, other := range c.session.server.sessionsSharing(c.session, units) {
+	others := c.session.server.sessionsSharing(c.session, units)
+	c.charge(len(others))
+	for _, other := range others {
 		tm.ends.Add()
 		other.core.post(func() {
 			other.core.endMatching(tm.ends, false, matches)

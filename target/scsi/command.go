@@ -59,6 +59,10 @@ type Command struct {
 	// is the command's own until the port has sent it.
 	Parameter []byte
 
+	// Effort is what the command has cost the event thread besides what every one
+	// does: KiB of parameter data that were made, sent or not, and nexuses asked.
+	Effort int
+
 	row    *Row
 	step   func(*Command) // starts what can be started; runs until ending
 	lba    uint64         // of the CDB
@@ -132,7 +136,7 @@ func (c *Command) Landing() bool { return c.landing }
 // Reset makes an ended command ready for reuse. It leaves alone what the port
 // fills in for every command and the segments, which are idle.
 func (c *Command) Reset() {
-	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length = nil, nil, nil, Good, 0
+	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length, c.Effort = nil, nil, nil, Good, 0, 0
 	c.row, c.step, c.parsed = nil, nil, nil
 	c.limit, c.next, c.head, c.tail, c.fua, c.work, c.copy = 0, 0, 0, 0, false, work{}, nil
 	c.sanitizes, c.waitsFor = nil, nil

@@ -184,6 +184,7 @@ func (c *Command) SendParameter(data []byte, allocation uint32) {
 	if c.ending {
 		return
 	}
+	c.Effort += len(data) >> 10
 	c.Length = uint32(min(uint64(len(data)), uint64(allocation)))
 	c.Parameter = data[:c.dataIn()]
 	c.ending = true

@@ -7,6 +7,9 @@ const (
 	// maxInline is what a command may do in one turn of its event thread when
 	// the medium takes everything at once: others wait for the thread.
 	maxInline = 1 << 20
+	// leastInline is what an operation counts at least in it: that of one block is
+	// work, too.
+	leastInline = 32 << 10
 	// pieceSize bounds one operation that releases or zeroes, so that others
 	// that need the same stripes get their turn.
 	pieceSize = 32 << 20

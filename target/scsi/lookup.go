@@ -105,6 +105,16 @@ func firstWrong(offset int, wrong uint64) *Sense {
 	return InvalidFieldInCDB(offset+n, bits.Len8(byte(wrong>>(n*8)))-1)
 }
 
+// UsesMedium reports that a CDB, of which these are the first bytes, is of a command
+// that reads or changes the medium.
+func UsesMedium(cdb *[16]byte) bool {
+	row := index[cdb[0]].row
+	if actions := index[cdb[0]].actions; actions != nil {
+		row = actions[cdb[1]%serviceActions]
+	}
+	return cdb[0] == variableLength || row != nil && row.Access != AccessNone
+}
+
 // Exempt reports that the command is exempt from scheduling: it does not use
 // the medium, or has to go on when nothing else does. Of a CDB that no row
 // knows, only the refusal is left.

@@ -95,12 +95,13 @@ type LogicalUnit struct {
 
 	resizing sync.Mutex // one Resize at a time
 
-	copies     copyRecords
-	copying    atomic.Int32 // moves of copies under way whose destination it is
-	tokens     rodTokens
-	complaints complaints
-	stability  stability
-	inherited  bool // the store had dirty data when it came
+	copies      copyRecords
+	copying     atomic.Int32 // moves of copies under way whose destination it is
+	designators []byte       // of itself, as of VPD page 83h
+	tokens      rodTokens
+	complaints  complaints
+	stability   stability
+	inherited   bool // the store had dirty data when it came
 
 	lastDeferred atomic.Pointer[deferredError]
 
@@ -135,6 +136,7 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	if err := lu.checkSize(info); err != nil {
 		return nil, fmt.Errorf("volume %q: %w", config.Name, err)
 	}
+	lu.designators = unitDesignators(&lu.config)
 	lu.clock.began = time.Now()
 	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
 	lu.protect = protectionOf(config.Store)

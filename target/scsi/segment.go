@@ -195,7 +195,7 @@ func (s *segment) submit() {
 	s.changing()
 	s.state = handing
 	if lane := s.lane(); lane.TryNow(&s.op) || lane.Submit(&s.op) {
-		c.inline += s.op.Length()
+		c.inline += max(s.op.Length(), leastInline)
 		s.finish()
 		return
 	}

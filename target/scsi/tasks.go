@@ -90,6 +90,7 @@ func (lu *LogicalUnit) awaitOlder(p *place) {
 	lu.mu.Lock()
 	nexuses := slices.Collect(maps.Keys(lu.mu.nexuses))
 	lu.mu.Unlock()
+	p.c.Effort += len(nexuses)
 	var left atomic.Int32
 	left.Store(int32(len(nexuses)) + 1)
 	done := func() {

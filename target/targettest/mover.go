@@ -38,6 +38,7 @@ type mover struct {
 	in      []byte // received bytes of a PDU that is not complete
 	placing bool   // asked already where its data belongs
 	place   []byte // there, or nil
+	waits   bool   // in is not taken until Resume
 	placed  int    // bytes of the data segment that are in place
 	moved   bool   // was attached before
 
@@ -153,9 +154,20 @@ func (m *mover) settle(loop *evloop.Loop, idle int, done chan struct{}) {
 	loop.Post(evloop.Func(func() { m.settle(loop, idle+1, done) }))
 }
 
+// Resume implements target.Datamover.
+func (m *mover) Resume() {
+	if m.closed {
+		return
+	}
+	defer m.r.Contain()
+	m.waits = false
+	m.parse(nil)
+	m.wake()
+}
+
 // receive takes one piece: what is left waits for the next pass.
 func (m *mover) receive() {
-	if m.closed || m.why != nil || len(m.out) >= maxQueued {
+	if m.closed || m.why != nil || m.waits || len(m.out) >= maxQueued {
 		return
 	}
 	n, ended := m.conn.toTarget.tryRead(m.piece)
@@ -177,7 +189,7 @@ func (m *mover) parse(b []byte) {
 			m.Close(fmt.Errorf("data segment of %d bytes, MaxRecvDataSegmentLength is %d", n, m.maxRecv), false)
 			return
 		}
-		if !m.parsePDU(&bhs) {
+		if m.waits = !m.placing && m.r.Spent(&bhs); m.waits || !m.parsePDU(&bhs) {
 			return
 		}
 	}
