@@ -65,13 +65,18 @@ type Nodes struct {
 
 // Limits bounds what initiators can make the server hold.
 type Limits struct {
-	ConnectionsInLogin int           // connections that have not finished their login, over all portals
-	LoginTimeout       time.Duration // from accept to the end of the login phase
-	Sessions           int           // sessions over all targets
-	QueueDepth         int           // commands of one session (its command window, RFC 7143 section 4.2.2.1)
-	ErrorRecoveryLevel int           // the highest that is agreed to (RFC 7143 section 13.20)
-	MaxConnections     int           // connections of one session (MaxConnections, RFC 7143 section 13.2)
-	MemoryPerSession   Size          // data buffers that one session may hold
+	ConnectionsInLogin int            // connections that have not finished their login, over all portals
+	LoginTimeout       time.Duration  // from accept to the end of the login phase
+	Sessions           int            // sessions over all targets
+	LoginsPerAddress   int            // of ConnectionsInLogin, what an address has for itself; 0: a quarter
+	LoginsPerNetwork   int            // the same of a network of addresses; 0: half
+	SessionsPerAddress int            // of Sessions, what an address or a user has for itself; 0: half
+	SessionsPerNetwork int            // the same of a network of addresses; 0: three quarters
+	KnownNetworks      []netip.Prefix // that come before all others
+	QueueDepth         int            // commands of one session (its command window, RFC 7143 section 4.2.2.1)
+	ErrorRecoveryLevel int            // the highest that is agreed to (RFC 7143 section 13.20)
+	MaxConnections     int            // connections of one session (MaxConnections, RFC 7143 section 13.2)
+	MemoryPerSession   Size           // data buffers that one session may hold
 }
 
 // NOP detects dead peers: after Interval without traffic a NOP-In asks for an

@@ -32,6 +32,9 @@ func (c *Config) normalize() {
 	for i := range c.Targets {
 		c.Targets[i].normalize(c.PortalGroups)
 	}
+	known := &c.Server.Limits.KnownNetworks
+	slices.SortFunc(*known, netip.Prefix.Compare)
+	*known = slices.Compact(*known)
 	c.QoS.Rules, c.QoS.Groups = NormalRules(c.QoS.Rules, c.QoS.Groups)
 }
 

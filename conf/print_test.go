@@ -27,7 +27,7 @@ server:
   nodes: ["0-3", "5,7-8"]
   metrics: "127.0.0.1:9260"
   iser: {immediate-data: 0B, remote-invalidation: false}
-  limits: {connections-in-login: 5, login-timeout: 1s, sessions: 6, queue-depth: 7, error-recovery-level: 2, max-connections: 3, memory-per-session: 1MiB}
+  limits: {connections-in-login: 5, login-timeout: 1s, sessions: 6, logins-per-address: 2, logins-per-network: 3, sessions-per-address: 4, sessions-per-network: 5, known-networks: [192.0.2.0/24, "2001:db8::1"], queue-depth: 7, error-recovery-level: 2, max-connections: 3, memory-per-session: 1MiB}
   nop: {interval: 0s, timeout: 1m30s}
 log: {level: debug, format: json}
 discovery: {auth: d}

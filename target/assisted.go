@@ -61,15 +61,18 @@ func (s *Server) QueueDepth() int { return s.settings.Load().Limits.QueueDepth }
 
 // acceptAssisted starts the login of a connection that came in by a portal of the group.
 func (s *Server) acceptAssisted(t AssistedTransport, tag uint16, by Portal) {
-	if !s.beginLogin(t) {
-		s.log.Warn("connection refused: too many are in login, or the server is closing", "portal", t.Local().String(),
-			"address", t.Remote().String(), "limit", s.settings.Load().Limits.LoginConnections)
-		t.Close()
+	wait, ok := s.beginLogin(t, t.Remote().Addr())
+	if !ok {
+		s.turnedAway(t, "portal", t.Local().String())
 		return
 	}
 	s.running.Go(func() {
 		defer s.endLogin(t)
-		s.login(t, tag, by)
+		if s.pause(wait) {
+			s.login(t, tag, by)
+		} else {
+			t.Close()
+		}
 	})
 }
 

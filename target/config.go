@@ -2,11 +2,14 @@ package target
 
 import (
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"lunar/internal/arena"
 	"lunar/internal/evloop"
 	"lunar/internal/numa"
+	"lunar/internal/places"
+	"lunar/internal/refusals"
 	"lunar/scheduler/batch"
 	"lunar/target/login"
 	"lunar/target/scsi"
@@ -40,17 +43,27 @@ type Config struct {
 	DrainTime     time.Duration // how long commands of a logical unit that is being removed may run; default 10 s
 	Limits        Limits
 	QoS           QoS
+	Refusals      *refusals.Counters   // what is refused; nil: it is not counted
+	Guests        map[places.Guest]int // how many sessions they had before the start; places are kept for them
 }
 
 // Limits bound what peers can make the server hold.
 type Limits struct {
 	LoginConnections int           // connections that have not finished their login
 	LoginTimeout     time.Duration // from accept to full feature phase
-	Sessions         int           // sessions of all targets
-	QueueDepth       int           // commands of one session at a time (the command window)
-	Recovery         int           // the highest ErrorRecoveryLevel that is agreed to: 0 to 2
-	MaxConnections   int           // connections of one session (RFC 7143 section 13.2)
-	SessionMemory    int           // bytes of data buffers that one session may hold
+	Sessions         int           // sessions of all targets, besides discovery sessions, of which there are as many as connections in login
+
+	// Shares: what there is beyond them may be taken away for others when all is
+	// taken. They hold for addresses and for users that have authenticated, and for
+	// networks (/24, for IPv6 /48) of those that have not.
+	LoginsPerAddress, LoginsPerNetwork     int            // of connections in login and of discovery sessions; default a quarter and a half
+	SessionsPerAddress, SessionsPerNetwork int            // default a half and three quarters
+	Known                                  []netip.Prefix // networks that come before all others
+
+	QueueDepth     int // commands of one session at a time (the command window)
+	Recovery       int // the highest ErrorRecoveryLevel that is agreed to: 0 to 2
+	MaxConnections int // connections of one session (RFC 7143 section 13.2)
+	SessionMemory  int // bytes of data buffers that one session may hold
 }
 
 // TargetConfig describes one target node.
@@ -89,7 +102,7 @@ func (c Config) withDefaults() (Config, []place, error) {
 			return c, nil, err
 		}
 	}
-	at := places(c.Topology, c.CPUs)
+	at := placesOf(c.Topology, c.CPUs)
 	if err := checkPlaces(c.Topology, c.CPUs, at); err != nil {
 		return c, nil, err
 	}

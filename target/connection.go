@@ -23,6 +23,7 @@ var (
 	errNoData     = errors.New("no Data-Out")
 	errNOPTimeout = errors.New("no answer to NOP-In: the initiator is dead or cut off")
 	errStalled    = errors.New("the initiator does not take what it is sent")
+	errDisplaced  = errors.New("its place is needed for an initiator that has fewer, or of which more is known")
 	errReinstated = errors.New("the initiator logged in again")
 	errShutdown   = errors.New("the server is shutting down")
 	errReset      = errors.New("target reset")

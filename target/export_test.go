@@ -30,7 +30,7 @@ func (s *Server) Holding() Holding {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h.Sessions, h.Logins = len(s.mu.sessions), len(s.mu.loggingIn)
+	h.Sessions, h.Logins = len(s.mu.sessions), s.mu.admission.logins.Len()
 	return h
 }
 

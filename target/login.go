@@ -84,6 +84,7 @@ func (s *Server) login(transport LoginTransport, tag uint16, portal any) {
 	transport.SetDeadline(time.Now().Add(s.settings.Load().Limits.LoginTimeout))
 	if err := p.run(); err != nil {
 		p.abandon()
+		s.loginFailed(transport.Remote().Addr(), err)
 		p.complain(err)
 	}
 }
@@ -98,7 +99,7 @@ func (p *loginPhase) complain(why error) {
 	if left := errors.Is(why, io.EOF) || errors.Is(why, syscall.ECONNRESET); left && p.negotiation.Answered() {
 		why = fmt.Errorf("the initiator went away after the target's answer to its CHAP challenge: it does not accept the target's name or secret (mutual): %w", why)
 	}
-	r := &p.server.refusals
+	r := &p.server.failed
 	r.Lock()
 	defer r.Unlock()
 	args := []any{"initiator", p.negotiation.InitiatorName(), "target", p.negotiation.TargetName()}
@@ -130,6 +131,7 @@ func (p *loginPhase) run() error {
 		}
 		req := (*pdu.LoginRequest)(bhs)
 		p.cmdSN = bhs.CmdSN()
+		p.server.loginGoesOn(p.transport)
 		p.joins = p.server.sharedSession(req.TSIH(), req.ISID())
 		p.trace("login request", text, req.Continue())
 		rsp, err := p.negotiation.Step(req, text)

@@ -11,10 +11,10 @@ import (
 // place is where an event thread runs.
 type place struct{ node, cpu int }
 
-// places lists the CPUs of cpus, or all if it is empty, node by node in turn: a
+// placesOf lists the CPUs of cpus, or all if it is empty, node by node in turn: a
 // prefix of the list gives each node the same share, as far as it has CPUs. A CPU
 // that is no node's is not in it, one that several have is there for each.
-func places(t numa.Topology, cpus []int) []place {
+func placesOf(t numa.Topology, cpus []int) []place {
 	var out []place
 	for turn, found := 0, true; found; turn++ {
 		found = false

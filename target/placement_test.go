@@ -23,7 +23,7 @@ func TestPlacesDealNodesEqually(t *testing.T) {
 		{"a node without CPUs", []numa.Node{{ID: 0}, {ID: 1, CPUs: []int{3}}}, nil, []place{{1, 3}}},
 		{"a CPU of two nodes", []numa.Node{{ID: 0, CPUs: []int{0}}, {ID: 1, CPUs: []int{0}}}, nil, []place{{0, 0}, {1, 0}}},
 	} {
-		if got := places(numa.Topology{Nodes: c.nodes}, c.cpus); !slices.Equal(got, c.want) {
+		if got := placesOf(numa.Topology{Nodes: c.nodes}, c.cpus); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, expected %v", c.name, got, c.want)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net"
@@ -121,9 +120,8 @@ func (g *portalGroup) close() {
 	g.closeAssisted(func(Portal) bool { return false })
 }
 
-// accept starts a login for every connection, as many at a time as the limit
-// says. Who comes beyond it is turned away at once, unless another has been at
-// it for so long that it hardly means to log in: that one makes room.
+// accept starts a login for every connection that gets a place in login. Others
+// are turned away at once.
 func (s *Server) accept(l net.Listener, tag uint16) {
 	refused := rareLog{most: 1}
 	for {
@@ -134,62 +132,64 @@ func (s *Server) accept(l net.Listener, tag uint16) {
 		case err != nil: // out of descriptors, say: others may end soon
 			refused.log(s.log, slog.LevelWarn, "accept failed", "portal", l.Addr().String(), "error", err)
 			time.Sleep(50 * time.Millisecond)
-		case !s.beginLogin(conn):
-			refused.log(s.log, slog.LevelWarn, "connection refused: too many are in login", "portal", l.Addr().String(),
-				"address", conn.RemoteAddr().String(), "limit", s.settings.Load().Limits.LoginConnections)
-			conn.Close()
 		default:
-			s.running.Go(func() {
-				defer s.endLogin(conn)
-				s.login(&tcpLogin{conn: conn.(*net.TCPConn)}, tag, l)
-			})
+			s.beginTCP(conn.(*net.TCPConn), l, tag)
 		}
 	}
 }
 
-func (s *Server) beginLogin(conn io.Closer) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.closing || len(s.mu.loggingIn) >= s.settings.Load().Limits.LoginConnections && !s.makeRoom() {
-		return false
+// beginTCP starts the login of a connection, or closes it.
+func (s *Server) beginTCP(conn *net.TCPConn, l net.Listener, tag uint16) {
+	t := &tcpLogin{conn: conn}
+	wait, ok := s.beginLogin(t, t.Remote().Addr())
+	if !ok {
+		s.turnedAway(t, "portal", l.Addr().String())
+		return
 	}
-	s.mu.loggingIn[conn] = time.Now()
-	return true
-}
-
-// loginGrace is how long a login may take although others are turned away for
-// it: many times what one takes, far less than half-open connections hold on.
-const loginGrace = time.Second
-
-// makeRoom breaks off the oldest login if it has had its grace. The caller
-// holds mu.
-func (s *Server) makeRoom() bool {
-	var oldest io.Closer
-	for conn, since := range s.mu.loggingIn {
-		if oldest == nil || since.Before(s.mu.loggingIn[oldest]) {
-			oldest = conn
+	s.running.Go(func() {
+		defer s.endLogin(t)
+		if s.pause(wait) {
+			s.login(t, tag, l)
+		} else {
+			t.Close()
 		}
-	}
-	if oldest == nil || time.Since(s.mu.loggingIn[oldest]) < loginGrace {
-		return false
-	}
-	oldest.Close()
-	delete(s.mu.loggingIn, oldest)
-	return true
+	})
 }
 
-func (s *Server) endLogin(conn io.Closer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.mu.loggingIn, conn)
+// turnedAway closes a connection that got no place in login.
+func (s *Server) turnedAway(t LoginTransport, where ...any) {
+	r := &s.turned
+	r.Lock()
+	defer r.Unlock()
+	r.log(s.log, slog.LevelWarn, "connection refused: too many are in login, or the server is closing",
+		append(where, "address", t.Remote().String(), "limit", s.settings.Load().Limits.LoginConnections)...)
+	t.Close()
+}
+
+// pause waits, and reports whether the server is to go on.
+func (s *Server) pause(d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-late.C:
+		return true
+	case <-s.closing:
+		return false
+	}
 }
 
 // closePortals stops accepting and breaks off logins.
 func (s *Server) closePortals() {
 	s.mu.Lock()
+	if !s.mu.closing {
+		close(s.closing)
+	}
 	s.mu.closing = true
 	groups := slices.Collect(maps.Values(s.mu.groups))
-	for conn := range s.mu.loggingIn {
+	for conn := range s.mu.admission.logins.Keys() {
 		conn.Close()
 	}
 	s.mu.Unlock()

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -14,6 +15,12 @@ type rareLog struct {
 	since  time.Time
 	passed int // since then
 	held   int
+}
+
+// lockedLog is a rareLog for many goroutines.
+type lockedLog struct {
+	sync.Mutex
+	rareLog
 }
 
 // log logs, or counts.

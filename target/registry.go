@@ -25,12 +25,23 @@ func (s *Server) admit(session *Session, requested uint16) *login.Error {
 		if err != nil || old == nil {
 			return err
 		}
+		defer s.withdraw(session)
 		old.close(errReinstated)
 		select {
 		case <-old.ended:
 		case <-time.After(time.Until(deadline)):
 			return login.Errorf(pdu.LoginServiceUnavailable, "the session that this login replaces has not ended in %v", reinstateTime)
 		}
+	}
+}
+
+// withdraw gives back the place that was passed to a session which was not
+// registered after all.
+func (s *Server) withdraw(n *Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.sessions[n.tsih] != n {
+		s.leavePlace(n)
 	}
 }
 
@@ -61,35 +72,18 @@ func (s *Server) register(n *Session, requested uint16) (old *Session, err *logi
 			return nil, login.Errorf(pdu.LoginAuthorizationFailure, "the initiator port has a session of another user (%q), which only that user may replace: give the name to one of them by initiators of chap", o.initiator.Proof)
 		}
 		n.replaces = o.tsih
+		s.passPlace(o, n)
 		return o, nil
 	}
 	if requested != 0 && n.replaces != requested {
 		return nil, login.Errorf(pdu.LoginSessionDoesNotExist, "session %d has ended", requested)
 	}
-	if err := s.roomForDiscovery(n); err != nil {
+	if err := s.takePlace(n); err != nil {
 		return nil, err
-	}
-	if most := n.settings.Limits.Sessions; len(s.mu.sessions) >= most {
-		return nil, login.Errorf(pdu.LoginOutOfResources, "%d sessions, the limit is %d", len(s.mu.sessions), most)
 	}
 	n.tsih = s.newTSIH(requested)
 	s.mu.sessions[n.tsih] = n
 	return nil, nil
-}
-
-// roomForDiscovery keeps discovery sessions, which usually need no credentials
-// and end soon, from taking the places of the others.
-func (s *Server) roomForDiscovery(n *Session) *login.Error {
-	limit, discoveries := n.settings.Limits.LoginConnections, 0
-	for _, o := range s.mu.sessions {
-		if o.target == nil {
-			discoveries++
-		}
-	}
-	if n.target == nil && discoveries >= limit {
-		return login.Errorf(pdu.LoginOutOfResources, "%d discovery sessions, the limit is that of connections in login, %d", discoveries, limit)
-	}
-	return nil
 }
 
 // mayContinue judges a login that names the TSIH of a session with MaxConnections
@@ -146,6 +140,7 @@ func (n *Session) end() {
 		s := n.server
 		s.mu.Lock()
 		delete(s.mu.sessions, n.tsih)
+		s.leavePlace(n)
 		n.addTraffic(s.mu.past)
 		s.tellSeenLess()
 		s.mu.Unlock()

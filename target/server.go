@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/evloop"
+	"lunar/internal/refusals"
 	"lunar/target/scsi"
 )
 
@@ -35,10 +35,10 @@ type Server struct {
 	settings   atomic.Pointer[Settings] // of sessions that log in from now on
 	congestion atomic.Pointer[string]   // of connections that come from now on; nil: the system's
 
-	refusals struct { // of logins, for the log
-		sync.Mutex
-		rareLog
-	}
+	refusals *refusals.Counters
+	failed   lockedLog     // logins
+	turned   lockedLog     // connections that got no place in login
+	closing  chan struct{} // closed when no connection is accepted any more
 
 	mu struct {
 		sync.Mutex
@@ -51,8 +51,8 @@ type Server struct {
 		sessions  map[uint16]*Session           // by TSIH
 		past      map[*scsi.LogicalUnit]Traffic // of sessions that have ended
 		lastTSIH  uint16
-		loggingIn map[io.Closer]time.Time // since when
-		seenLess  chan struct{}           // closed, and replaced, when a session has ended or sees less
+		admission admission
+		seenLess  chan struct{} // closed, and replaced, when a session has ended or sees less
 		drains    []Drain
 		removing  map[*scsi.LogicalUnit]bool // is being closed
 		held      map[*scsi.LogicalUnit]int  // by commands for another one
@@ -66,19 +66,19 @@ func NewServer(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, log: config.Logger, workers: make(map[int]*evloop.Workers), nics: newNICs()}
+	s := &Server{config: config, log: config.Logger, workers: make(map[int]*evloop.Workers), nics: newNICs(), refusals: config.Refusals, closing: make(chan struct{})}
 	s.mu.targets = make(map[string]*Target)
 	s.mu.groups = make(map[uint16]*portalGroup)
 	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)
 	s.mu.sessions = make(map[uint16]*Session)
 	s.mu.past = make(map[*scsi.LogicalUnit]Traffic)
-	s.mu.loggingIn = make(map[io.Closer]time.Time)
+	s.mu.admission = newAdmission(config.Guests, config.Limits.Sessions)
 	s.mu.removing = make(map[*scsi.LogicalUnit]bool)
 	s.mu.held = make(map[*scsi.LogicalUnit]int)
 	s.mu.seenLess = make(chan struct{})
 	s.Reconfigure(config.Settings())
 	s.congestion.Store(&config.Congestion)
-	s.refusals.most = 10
+	s.failed.most, s.turned.most = 10, 1
 	config.QoS.Gate.Threads = config.Threads
 	s.qos = newQoS(s, config.QoS, config.Threads)
 	for i := range config.Threads {

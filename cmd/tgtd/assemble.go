@@ -13,6 +13,7 @@ import (
 	"lunar/conf"
 	"lunar/internal/arena"
 	"lunar/internal/numa"
+	"lunar/internal/refusals"
 	"lunar/target"
 	"lunar/target/login"
 	"lunar/target/scsi"
@@ -58,7 +59,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 	}
 	a := &assembly{
 		cfg: cfg, log: log, stateDir: stateDir, identity: identity, compared: start,
-		daemon: &daemon{health: newHealth()}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, ciphers: map[string]*crypt.Store{}, files: map[string]fs.FileInfo{}, targets: map[string]target.TargetConfig{},
+		daemon: &daemon{health: newHealth(), refusals: &refusals.Counters{}}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, ciphers: map[string]*crypt.Store{}, files: map[string]fs.FileInfo{}, targets: map[string]target.TargetConfig{},
 	}
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)
@@ -114,6 +115,7 @@ func (a *assembly) openServer() error {
 	if err != nil {
 		return err
 	}
+	config.Refusals = a.daemon.refusals
 	if config.QoS, err = a.daemon.qos.settle(); err != nil {
 		return err
 	}
@@ -144,10 +146,15 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 			LoginConnections: limits.ConnectionsInLogin,
 			LoginTimeout:     limits.LoginTimeout,
 			Sessions:         limits.Sessions,
-			QueueDepth:       limits.QueueDepth,
-			Recovery:         limits.ErrorRecoveryLevel,
-			MaxConnections:   limits.MaxConnections,
-			SessionMemory:    int(limits.MemoryPerSession),
+
+			LoginsPerAddress: limits.LoginsPerAddress, LoginsPerNetwork: limits.LoginsPerNetwork,
+			SessionsPerAddress: limits.SessionsPerAddress, SessionsPerNetwork: limits.SessionsPerNetwork,
+			Known: limits.KnownNetworks,
+
+			QueueDepth:     limits.QueueDepth,
+			Recovery:       limits.ErrorRecoveryLevel,
+			MaxConnections: limits.MaxConnections,
+			SessionMemory:  int(limits.MemoryPerSession),
 		},
 	}
 	if c.NOPInterval == 0 {

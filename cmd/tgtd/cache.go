@@ -13,6 +13,7 @@ import (
 	"lunar/conf"
 	"lunar/internal/arena"
 	"lunar/internal/numa"
+	"lunar/internal/refusals"
 	"lunar/target"
 )
 
@@ -24,7 +25,9 @@ type daemon struct {
 	qos    *qos         // rules of the token scheduler
 	rdma   rdma
 	health *health
-	gone   sync.Mutex // held from when the cache's memory is being given up
+
+	refusals *refusals.Counters
+	gone     sync.Mutex // held from when the cache's memory is being given up
 
 	noting   sync.Mutex
 	config   atomic.Pointer[conf.Config] // that is running

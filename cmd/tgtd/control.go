@@ -14,6 +14,7 @@ import (
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/internal/control"
+	"lunar/internal/refusals"
 	"lunar/target"
 	"lunar/target/scsi"
 )
@@ -89,6 +90,9 @@ func (s *source) Status() control.Status {
 	}
 	if cached.Lost {
 		status.Warnings = append(status.Warnings, "cache: the segment was removed, renamed or replaced: a crash loses what is not written; stop in order and start again")
+	}
+	for _, r := range refusals.Reasons() {
+		status.Refusals = append(status.Refusals, control.Refusals{Reason: r.String(), Count: s.daemon.refusals.Of(r)})
 	}
 	for _, n := range s.daemon.Sessions() {
 		status.Sessions = append(status.Sessions, sessionOf(n))

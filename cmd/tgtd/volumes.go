@@ -46,6 +46,7 @@ func (a *assembly) openVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		Reservations: reserved, SaveReservations: keeping(a.daemon.health, v.Name, "reservations", kept.save),
 		PhysicalBlock: settings.PhysicalBlock, Removable: v.Removable,
 		SanitizeRate: settings.SanitizeRate, SoftThreshold: settings.SoftThreshold,
+		Refusals: a.daemon.refusals,
 	}
 	err = a.remember(v, &config)
 	var lu *scsi.LogicalUnit

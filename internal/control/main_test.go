@@ -32,6 +32,7 @@ func sample() Status {
 				Looks: 20, LooksInVain: 3, Rests: 8, BatchLevel: 12, Batches: 9, BatchedRequests: 90,
 				BusySeconds: 1.5, RunSeconds: 90, BufferBytes: 1 << 20, BufferUsedBytes: 4096}},
 		},
+		Refusals: []Refusals{{"login-places", 6}},
 		Cache: &Cache{
 			SizeBytes: 1 << 30, BlockBytes: 1 << 18, UsedBytes: 1 << 20, DirtyBytes: 8192, DirtyLimitBytes: 1 << 29,
 			Hits: 75, Misses: 25, HitRatio: Ratio(75, 25), Bypassed: 1, Waits: 2, Evictions: 3, Copies: 4, FillErrors: 5,

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"lunar/internal/refusals"
 )
 
 // TestMetrics: every row of the tables is served with its value, and an
@@ -35,6 +37,7 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, want := range []string{
 		`lunar_build_info{build="go1.26",version="1.2.3"} 1`,
+		`lunar_refusals_total{reason="login-places"} 6`,
 		`lunar_cache_hits_total 75`,
 		`lunar_cache_dirty_bytes 8192`,
 		`lunar_cache_evictions_total 3`,
@@ -144,17 +147,13 @@ var update = flag.Bool("update", false, "write docs/metrics.md anew")
 
 // TestDocument: docs/metrics.md has the tables as they are.
 func TestDocument(t *testing.T) {
-	const path, begin, end = "../../docs/metrics.md", "<!-- metrics -->\n", "<!-- end -->"
+	const path = "../../docs/metrics.md"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, rest, found := strings.Cut(string(text), begin)
-	_, tail, ended := strings.Cut(rest, end)
-	if !found || !ended {
-		t.Fatalf("%s has no %s%s", path, begin, end)
-	}
-	want := head + begin + metricTable() + end + tail
+	want := between(t, string(text), "<!-- metrics -->\n", metricTable())
+	want = between(t, want, "<!-- reasons -->\n", reasonTable())
 	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -164,6 +163,27 @@ func TestDocument(t *testing.T) {
 	if want != string(text) {
 		t.Errorf("%s is stale: go test ./internal/control -run TestDocument -update writes it anew", path)
 	}
+}
+
+// between replaces what is between a mark and the next end mark.
+func between(t *testing.T, text, begin, table string) string {
+	t.Helper()
+	const end = "<!-- end -->"
+	head, rest, found := strings.Cut(text, begin)
+	_, tail, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("found no %s%s", begin, end)
+	}
+	return head + begin + table + end + tail
+}
+
+func reasonTable() string {
+	var b bytes.Buffer
+	fmt.Fprintln(&b, "| reason | what is counted |\n|---|---|")
+	for _, r := range refusals.Reasons() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", r, r.Means())
+	}
+	return b.String()
 }
 
 func metricTable() string {

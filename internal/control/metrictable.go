@@ -18,6 +18,12 @@ var serverMetrics = []metric{
 		func(s *Status, emit emitter) { emit(float64(s.Server.Started.UnixMilli()) / 1000) }},
 	{"lunar_sessions", "", "Sessions that are open, discovery sessions included.", gauge, nil,
 		func(s *Status, emit emitter) { emit(float64(len(s.Sessions))) }},
+	{"lunar_refusals_total", "", "What was refused or taken away, by reason.", counter, []string{"reason"},
+		func(s *Status, emit emitter) {
+			for _, r := range s.Refusals {
+				emit(float64(r.Count), r.Reason)
+			}
+		}},
 	{"lunar_config_drift", "", "Things in which the server is other than its configuration file says, as it was read last.", gauge, []string{"kind"},
 		func(s *Status, emit emitter) {
 			for _, kind := range DriftKinds {

@@ -12,8 +12,15 @@ type Status struct {
 	Targets  []Target     `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
 	Sessions []Session    `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
 	Drift    []Drift      `json:"drift,omitempty" doc:"In what the server is other than its configuration file says, as it was read last."`
+	Refusals []Refusals   `json:"refusals,omitempty" doc:"What was refused or taken away, by reason."`
 	Warnings []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
 	QoS      *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`
+}
+
+// Refusals are what was refused for one reason.
+type Refusals struct {
+	Reason string `json:"reason" doc:"Why, as docs/metrics.md lists it."`
+	Count  uint64 `json:"count" doc:"How often."`
 }
 
 // Daemon is the process.

@@ -11,6 +11,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/protect"
+	"lunar/internal/refusals"
 	"lunar/target/scsi/reservation"
 )
 
@@ -35,7 +36,9 @@ type LUConfig struct {
 	Removable     bool            // the medium can be ejected and loaded
 	SanitizeRate  int64           // see Settings
 	SoftThreshold int64           // see Settings
-	Logger        *slog.Logger
+
+	Refusals *refusals.Counters // what is refused; nil: it is not counted
+	Logger   *slog.Logger
 
 	// Access is how the unit is reached through portal groups at first, by
 	// tag: active/optimized where it does not say.

@@ -1,0 +1,91 @@
+// Package refusals counts what the server refuses, by reason. The reasons are a
+// closed set: nothing that a peer has chosen becomes part of one, so that nobody
+// can make the metrics grow.
+package refusals
+
+import "sync/atomic"
+
+// Reason is why something was refused or taken away.
+type Reason int
+
+// The reasons. texts has what they are called.
+const (
+	LoginPlaces        Reason = iota // no place in login was free
+	LoginDisplaced                   // a connection in login made room for another one
+	LoginProtocol                    // a login broke the protocol, or broke off
+	LoginAuth                        // it was not authenticated
+	LoginForbidden                   // it is not allowed
+	LoginNotFound                    // there is no such target
+	LoginPlace                       // it is served somewhere else, or not now
+	SessionPlaces                    // no session was free
+	SessionDisplaced                 // a session made room for another one
+	DiscoveryPlaces                  // no discovery session was free
+	DiscoveryDisplaced               // a discovery session made room for another one
+	Registrations                    // of persistent reservations
+	Tokens                           // ROD tokens
+	TokenDisplaced                   // a ROD token made room for another one
+	Copies                           // copies that a logical unit knows of
+	Backgrounds                      // commands that go on without their initiator
+	Memory                           // data that came unasked found no memory
+	ReadOnly                         // a command changes what its initiator may only read
+	ControlPlaces                    // a client of the control API, or of metrics, made room for another one
+	reasons
+)
+
+// texts are the values of the label, and what they mean for the documentation.
+var texts = [reasons][2]string{
+	LoginPlaces:        {"login-places", "connections turned away because all places in login were taken"},
+	LoginDisplaced:     {"login-displaced", "connections in login broken off for those of others"},
+	LoginProtocol:      {"login-protocol", "logins that broke the protocol, took too long or broke off"},
+	LoginAuth:          {"login-authentication", "logins whose authentication failed"},
+	LoginForbidden:     {"login-forbidden", "logins that no access rule allows"},
+	LoginNotFound:      {"login-not-found", "logins to a target or session that is not there"},
+	LoginPlace:         {"login-unavailable", "logins that were redirected or told to try again"},
+	SessionPlaces:      {"session-places", "logins refused because all sessions were taken"},
+	SessionDisplaced:   {"session-displaced", "sessions dropped for those of others"},
+	DiscoveryPlaces:    {"discovery-places", "logins refused because all discovery sessions were taken"},
+	DiscoveryDisplaced: {"discovery-displaced", "discovery sessions dropped for those of others"},
+	Registrations:      {"registrations", "persistent reservation registrations beyond the initiator's share"},
+	Tokens:             {"rod-tokens", "ROD tokens beyond what a logical unit keeps"},
+	TokenDisplaced:     {"rod-token-displaced", "ROD tokens deleted for those of others"},
+	Copies:             {"copies", "copies beyond the initiator's share of what a logical unit keeps"},
+	Backgrounds:        {"background-commands", "background commands beyond the initiator's share"},
+	Memory:             {"memory", "writes that found no memory for data that came unasked"},
+	ReadOnly:           {"read-only", "commands of read-only initiators that would have changed something"},
+	ControlPlaces:      {"control-places", "clients of the control API or of metrics dropped for others"},
+}
+
+// Reasons returns all.
+func Reasons() []Reason {
+	all := make([]Reason, reasons)
+	for i := range all {
+		all[i] = Reason(i)
+	}
+	return all
+}
+
+// String is the name of the reason in metrics.
+func (r Reason) String() string { return texts[r][0] }
+
+// Means says what is counted.
+func (r Reason) Means() string { return texts[r][1] }
+
+// Counters count refusals. A nil one counts nothing.
+type Counters struct {
+	counts [reasons]atomic.Uint64
+}
+
+// Add counts one.
+func (c *Counters) Add(r Reason) {
+	if c != nil {
+		c.counts[r].Add(1)
+	}
+}
+
+// Of returns how many there were.
+func (c *Counters) Of(r Reason) uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.counts[r].Load()
+}
