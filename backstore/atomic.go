@@ -111,6 +111,42 @@ func (v *volume) openIntents(i Intents) error {
 	return nil
 }
 
+// Contestable is a store with a log of Ops with Atomic.
+type Contestable interface {
+	// Contested returns why the store, when it has size bytes, would be refused for
+	// writes that a crash has interrupted. It changes nothing, and can be asked in Before.
+	Contested(i Intents, readOnly bool, size int64) error
+}
+
+// Contested implements Contestable.
+func (v *volume) Contested(i Intents, readOnly bool, size int64) error {
+	own := past{i.Log(v.identity), v.identity.key(), intent.Complete}
+	if i.Forget || i.Dir == "" {
+		return nil
+	}
+	logs := append(v.pasts(i), own)
+	if readOnly {
+		return v.nothingPending(logs)
+	}
+	for _, p := range logs {
+		if err := v.contested(p, size); err != nil {
+			return fmt.Errorf("%s: %w", p.path, err)
+		}
+	}
+	return nil
+}
+
+func (v *volume) contested(p past, size int64) error {
+	fd, err := openRetry(p.path, unix.O_RDONLY|unix.O_CLOEXEC)
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("intent log: %w", err)
+	}
+	return errors.Join(intent.Judge(&stableFile{fd: fd}, (*intentTarget)(v), p.medium, size, p.mode), unix.Close(fd))
+}
+
 // nothingPending refuses a store that is read-only and has part of a write: nobody can
 // complete it.
 func (v *volume) nothingPending(logs []past) error {

@@ -17,9 +17,9 @@ func (id ID) String() string { return hex.EncodeToString(id[:]) }
 // the data would read as noise, and what is written would be lost with the right one.
 var ErrNotIts = errors.New("another volume's header")
 
-// recognise looks at the identity of a header file before anything is changed. What is
+// Recognise looks at the identity of a header file before anything is changed. What is
 // wrong with the file itself is found later.
-func recognise(path string, want ID) error {
+func Recognise(path string, want ID) error {
 	if want == (ID{}) {
 		return nil
 	}

@@ -62,7 +62,7 @@ func Open(c Config) (*Store, error) {
 	if c.Block < 16 || c.Block > maxUnit || info.Size%int64(c.Block) != 0 || c.Block%max(1, info.BlockSize) != 0 {
 		return nil, fmt.Errorf("encryption: found %d bytes in blocks of %d, expected whole blocks of %d", info.Size, info.BlockSize, c.Block)
 	}
-	if err := recognise(c.Path, c.ID); err != nil {
+	if err := Recognise(c.Path, c.ID); err != nil {
 		return nil, fmt.Errorf("encryption: header file %s: %w", c.Path, err)
 	}
 	h, master, err := load(c.Path, c.Key, c.OldKey, c.Block, info.ReadOnly)

@@ -47,8 +47,8 @@ func parseID(b []byte) (id ID, err error) {
 	return id, nil
 }
 
-// recognise looks for the sidecar file with an identity before anything is changed.
-func recognise(path string, want ID) error {
+// Recognise looks for the sidecar file with an identity before anything is changed.
+func Recognise(path string, want ID) error {
 	if want == (ID{}) {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (s *Store) open(c Config) (err error) {
 	if info.Size%int64(c.Block) != 0 {
 		return fmt.Errorf("found %d bytes, expected whole blocks of %d", info.Size, c.Block)
 	}
-	if err := recognise(c.Path, c.ID); err != nil {
+	if err := Recognise(c.Path, c.ID); err != nil {
 		return err
 	}
 	if !info.ReadOnly {

@@ -44,6 +44,10 @@ type Options struct {
 	// Wait is how long to wait for a process that still has the segment.
 	Wait time.Duration
 
+	// Rehearse attaches a copy, to see what would come of it: whatever is done with that,
+	// the file stays as it is.
+	Rehearse bool
+
 	Huge     arena.Huge     // require: only on hugetlbfs; auto: huge pages of tmpfs, if the kernel gives them
 	Threads  int            // that touch the memory
 	Progress arena.Progress // of touching it; may be nil
@@ -71,7 +75,8 @@ type Segment struct {
 
 // Attach opens the segment at path, or makes one if there is none, and locks it
 // against other processes. The directory must exist. A segment that cannot be
-// attached is refused with a *Refused and left as it is.
+// attached is refused with a *Refused and left as it is. A rehearsal of what would make
+// a new segment returns nil.
 func Attach(path string, o Options) (*Segment, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -97,6 +102,9 @@ func (o Options) check() error {
 
 func attachOnce(path string, o Options) (*Segment, error) {
 	file, err := openLocked(path)
+	if errors.Is(err, fs.ErrNotExist) && o.Rehearse {
+		return nil, nil
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return create(path, o)
 	}
@@ -107,7 +115,10 @@ func attachOnce(path string, o Options) (*Segment, error) {
 	var refused *Refused
 	if errors.As(err, &refused) {
 		refused.Path = path
-		if o.Replace && refused.Reason == Changed && refused.Dirty == 0 {
+		switch anew := o.Replace && refused.Reason == Changed && refused.Dirty == 0; {
+		case anew && o.Rehearse:
+			return nil, file.Close()
+		case anew:
 			return replace(file, path, o, refused)
 		}
 	}
@@ -131,7 +142,11 @@ func replace(old *os.File, path string, o Options, refused *Refused) (*Segment, 
 
 // attachFile does not close the file if it fails.
 func attachFile(file *os.File, path string, o Options) (*Segment, error) {
-	mem, err := mapWhole(file, true)
+	how := toShare
+	if o.Rehearse {
+		how = arena.MapCopy
+	}
+	mem, err := mapWhole(file, how)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +173,10 @@ func (s *Segment) take(o Options) error {
 		return refused.between(c, o)
 	}
 	s.header, s.Previous = c.header, c.state.build
-	if err := s.place(o); err != nil {
-		return err
+	if !o.Rehearse {
+		if err := s.place(o); err != nil {
+			return err
+		}
 	}
 	s.Outcome, s.Dirty = Crashed, c.dirty
 	if c.clean() {
@@ -271,7 +288,7 @@ func layFile(file *os.File, path string, page int64, o Options) (*Segment, error
 	if err := file.Truncate(h.total); err != nil {
 		return nil, fmt.Errorf("cache segment %s of %s: %w", path, arena.Bytes(h.total), err)
 	}
-	mem, err := mapWhole(file, true)
+	mem, err := mapWhole(file, toShare)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func Describe(path string) (Description, error) {
 	}
 	defer file.Close()
 	d := Description{Path: path}
-	mem, err := mapWhole(file, false)
+	mem, err := mapWhole(file, toLook)
 	if errors.As(err, &d.Refused) {
 		d.Refused.Path = path
 		return d, nil

@@ -106,9 +106,16 @@ func fits(path string, size int64) error {
 	return nil
 }
 
+// access is a way to map a file.
+type access func(fd, n int) ([]byte, error)
+
+func toLook(fd, n int) ([]byte, error) { return arena.MapFile(fd, n, unix.PROT_READ) }
+
+func toShare(fd, n int) ([]byte, error) { return arena.MapFile(fd, n, unix.PROT_READ|unix.PROT_WRITE) }
+
 // mapWhole maps all of a file that is at least as long as the fixed part of a
 // segment.
-func mapWhole(file *os.File, write bool) ([]byte, error) {
+func mapWhole(file *os.File, how access) ([]byte, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("cache segment: %w", err)
@@ -116,11 +123,7 @@ func mapWhole(file *os.File, write bool) ([]byte, error) {
 	if info.Size() < headWords*8 {
 		return nil, refuse(Foreign, "a cache segment", "a file of %d bytes", info.Size())
 	}
-	protection := unix.PROT_READ
-	if write {
-		protection |= unix.PROT_WRITE
-	}
-	mem, err := arena.MapFile(int(file.Fd()), int(info.Size()), protection)
+	mem, err := how(int(file.Fd()), int(info.Size()))
 	if err != nil {
 		return nil, fmt.Errorf("cache segment %s: map %s: %w", file.Name(), arena.Bytes(info.Size()), err)
 	}

@@ -114,6 +114,7 @@ func New(config Config) (*Cache, error) {
 	if err := c.setUp(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cache: %w", err), c.unmap())
 	}
+	c.inspectAll()
 	c.watch()
 	c.watchStores()
 	return c, nil
@@ -139,11 +140,7 @@ func (c *Cache) setUp() (err error) {
 	if c.zeroes, err = c.mapMemory(max(c.geometry.SubBlock(), pageSize)); err != nil {
 		return err
 	}
-	if err := c.openPartitions(slots); err != nil {
-		return err
-	}
-	c.inspectAll()
-	return nil
+	return c.openPartitions(slots)
 }
 
 // slots returns how many blocks each partition has.

@@ -190,27 +190,37 @@ func (v *volume) own() {
 // was asked for: then what is behind the end that it was cut at is dropped, and is not
 // to come back if the store has grown since.
 func (v *volume) fits() error {
+	stamp, _ := v.opened()
+	cut, err := v.cache.fits(v.row, v.store.Info().Size, stamp)
+	if cut {
+		v.dropBehind(v.row.size())
+	}
+	return err
+}
+
+// fits is of a store of size bytes, with the stamp that it was opened with; cut says that
+// what lies behind the size of before is to be dropped.
+func (c *Cache) fits(r row, size int64, opened backstore.Stamp) (cut bool, err error) {
 	end := int64(0)
-	for i := range v.cache.parts {
-		end = max(end, int64(v.cache.parts[i].DirtyEnd(v.config.LU)))
+	for i := range c.parts {
+		end = max(end, int64(c.parts[i].DirtyEnd(r.number)))
 	}
-	size, was, sub := v.store.Info().Size, v.row.size(), int64(v.cache.geometry.SubBlock())
+	was, sub := r.size(), int64(c.geometry.SubBlock())
 	switch {
-	case was > 0 && end > was/sub*sub && (was == size || was < size && !v.uncut(size)):
-		v.dropBehind(was)
-		return nil
+	case was > 0 && end > was/sub*sub && (was == size || was < size && !uncut(r, size, opened)):
+		return true, nil
 	case end <= size:
-		return nil
+		return false, nil
 	}
-	return fmt.Errorf("the cache holds unwritten data up to byte %d, the store has %d bytes now and had %d: give it at least its old size, so that they can be written", min(end, max(was, size)), size, was)
+	return false, fmt.Errorf("the cache holds unwritten data up to byte %d, the store has %d bytes now and had %d: give it at least its old size, so that they can be written", min(end, max(was, size)), size, was)
 }
 
 // uncut reports whether a process ended before it could cut the store, which has still
 // the size that it had, and did not get it back by being opened.
-func (v *volume) uncut(size int64) bool {
-	stamp, ok := v.opened()
-	grown := ok && !stamp.Device() && int64(stamp.State[0]) < size
-	return int64(v.row.load(atBefore)) == size && !grown
+func uncut(r row, size int64, opened backstore.Stamp) bool {
+	known := opened != backstore.Stamp{}
+	grown := known && !opened.Device() && int64(opened.State[0]) < size
+	return int64(r.load(atBefore)) == size && !grown
 }
 
 // stamp returns the store's, or one that no store has.

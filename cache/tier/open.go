@@ -119,6 +119,20 @@ func (o *Options) attach(config *Config) (*segment.Segment, error) {
 	return segment.Attach(o.Segment, so)
 }
 
+// rehearse attaches a copy of the segment; nil: there is none that would be taken over.
+func (o *Options) rehearse(config *Config) (*segment.Segment, error) {
+	so, err := o.segment(config)
+	if err != nil {
+		return nil, err
+	}
+	so.Rehearse = true
+	s, err := segment.Attach(o.Segment, so)
+	if err != nil {
+		err = fmt.Errorf("cache of %s: %w", arena.Bytes(config.Bytes), err)
+	}
+	return s, err
+}
+
 func (o *Options) segment(config *Config) (segment.Options, error) {
 	var nodes []int
 	threads := 0

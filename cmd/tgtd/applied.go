@@ -82,7 +82,7 @@ type compared struct {
 func (k serveCommand) compare(cfg *conf.Config, dir string, warn func(string)) (*compared, error) {
 	out := &compared{allowed: k.allowed()}
 	note := appliedFile(dir)
-	last, err := note.load()
+	last, err := note.peek()
 	if err != nil {
 		return nil, fmt.Errorf("what was applied last: %w; put a copy back, or, if the configuration is right, %s", err, note.without())
 	}

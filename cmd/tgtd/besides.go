@@ -24,14 +24,19 @@ func (a *assembly) intents(v *conf.Volume, seen sighting) (backstore.Intents, er
 	if v.Path == "" {
 		return backstore.Intents{}, nil
 	}
-	dir := filepath.Join(a.stateDir, "atomic")
-	if err := durable.MakeDir(dir); err != nil {
+	i := a.intentsOf(v, seen)
+	if err := durable.MakeDir(i.Dir); err != nil {
 		return backstore.Intents{}, fmt.Errorf("atomic writes: %w", err)
 	}
+	return i, nil
+}
+
+func (a *assembly) intentsOf(v *conf.Volume, seen sighting) backstore.Intents {
+	dir := filepath.Join(a.stateDir, "atomic")
 	sum := sha256.Sum256([]byte(storePath(v))) // of versions that went by the path
 	i := backstore.Intents{Dir: dir, Before: filepath.Join(dir, fmt.Sprintf("%x.log", sum[:8])), Forget: seen.Intention == evidence.Forget}
 	if seen.Recorded != nil && seen.Intention != evidence.None {
 		i.From = &seen.Recorded.Identity
 	}
-	return i, nil
+	return i
 }

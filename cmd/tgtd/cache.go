@@ -91,14 +91,16 @@ func (a *assembly) openCache() error {
 	if a.left, err = readNote(a.stateDir); err != nil {
 		return err
 	}
-	if !a.cfg.Cache.Size.Given() {
-		return a.left.checkLeftover("", a.log)
-	}
-	o, err := cacheOptions(a.cfg, a.topology, a.identity)
-	if err != nil {
-		return err
+	var o tier.Options
+	if a.cfg.Cache.Size.Given() {
+		if o, err = cacheOptions(a.cfg, a.topology, a.identity); err != nil {
+			return err
+		}
 	}
 	if err := a.left.checkLeftover(o.Segment, a.log); err != nil {
+		return err
+	}
+	if err := a.rehearse(o); err != nil || !a.cfg.Cache.Size.Given() {
 		return err
 	}
 	if o.Segment != "" {
@@ -149,22 +151,12 @@ func (a *assembly) settleCache() error {
 		return nil
 	}
 	fresh := &segmentNote{stateDir: a.stateDir, path: segmentPath(a.cfg.Cache.Segment, a.identity), volumes: map[uint64]string{}}
-	var errs []error
 	orphans := a.daemon.cache.Settle()
-	served := a.servedFor(orphans)
 	for _, o := range orphans {
 		fresh.orphans = append(fresh.orphans, o.ID)
 		fresh.volumes[o.ID] = a.left.volumes[o.ID]
-		if err := a.forgets(o.Name, o.Bytes); err != nil {
-			errs = append(errs, err)
-		}
-		key, _ := keyOfStore(fresh.volumes[o.ID])
-		for _, v := range served[key] {
-			errs = append(errs, fmt.Errorf("volume %s: found %s of unwritten data for %s in the cache, from when it was volume %q; give it back its name, serial, cache and segment, start and stop in order once, then change them",
-				v.Name, arena.Bytes(o.Bytes), storePath(v), o.Name))
-		}
 	}
-	if len(errs) > 0 {
+	if errs := a.strays(orphans); len(errs) > 0 {
 		return errors.Join(errs...)
 	}
 	for _, v := range a.cfg.Volumes {
@@ -175,6 +167,22 @@ func (a *assembly) settleCache() error {
 	}
 	a.daemon.note = fresh
 	return fresh.write()
+}
+
+// strays says why what the cache has of volumes that are not open must not stay there.
+func (a *assembly) strays(orphans []tier.Orphan) (errs []error) {
+	served := a.servedFor(orphans)
+	for _, o := range orphans {
+		if err := a.forgets(o.Name, o.Bytes); err != nil {
+			errs = append(errs, err)
+		}
+		key, _ := keyOfStore(a.left.volumes[o.ID])
+		for _, v := range served[key] {
+			errs = append(errs, fmt.Errorf("volume %s: found %s of unwritten data for %s in the cache, from when it was volume %q; give it back its name, serial, cache and segment, start and stop in order once, then change them",
+				v.Name, arena.Bytes(o.Bytes), storePath(v), o.Name))
+		}
+	}
+	return errs
 }
 
 // servedFor are the volumes by their stores, if there is somebody to look for them.

@@ -162,8 +162,12 @@ func TestFailedStartHasChangedStore(t *testing.T) {
 	w := newWriteBack(t)
 	w.crashed(t)
 	grown := strings.Replace(backVolume, "32MiB", "64MiB", 1)
-	w.configure(t, strings.Replace(grown, "write:", "encryption: {key-file: missing.key}, write:", 1))
-	expectRefusal(t, w, "missing.key")
+	writeFile(t, filepath.Join(w.dir, "key"), strings.Repeat("9f", 32))
+	w.configure(t, strings.Replace(grown, "write:", "encryption: {key-file: key, header-file: no/such/header}, write:", 1))
+	var out, log buffer
+	if status := run(t.Context(), append([]string{"serve"}, w.args()...), console{&out, &log}); status != exitFailure || !strings.Contains(log.String(), "no/such") {
+		t.Fatalf("found exit status %d\n%s", status, &log)
+	}
 	if n := sizeOf(t, filepath.Join(w.dir, "back.img")); n != 64<<20 {
 		t.Fatalf("the file has %d bytes: the test proves nothing", n)
 	}

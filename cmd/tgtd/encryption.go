@@ -50,10 +50,7 @@ func (a *assembly) openEncrypted(v *conf.Volume, seen sighting, store backstore.
 		return nil, err
 	}
 	s, err := crypt.Open(crypt.Config{Data: store, Path: e.HeaderFile, Key: key, OldKey: old, Block: v.BlockSize, ID: id, Logger: a.log})
-	if errors.Is(err, crypt.ErrNotIts) {
-		err = fmt.Errorf("%w. Put the volume's own header there; or, if its data were enciphered with the one that is there: tgtd adopt %s -c FILE --state-dir %s", err, v.Name, a.stateDir)
-	}
-	if err != nil {
+	if err = a.adviseHeader(v, err); err != nil {
 		return nil, errors.Join(err, lacking)
 	}
 	if lacking != nil {
@@ -61,6 +58,14 @@ func (a *assembly) openEncrypted(v *conf.Volume, seen sighting, store backstore.
 	}
 	a.ciphers[v.Name] = s
 	return s, nil
+}
+
+// adviseHeader says what can be done about another volume's header.
+func (a *assembly) adviseHeader(v *conf.Volume, err error) error {
+	if errors.Is(err, crypt.ErrNotIts) {
+		err = fmt.Errorf("%w. Put the volume's own header there; or, if its data were enciphered with the one that is there: tgtd adopt %s -c FILE --state-dir %s", err, v.Name, a.stateDir)
+	}
+	return err
 }
 
 // changeKeys wraps the keys of volumes that are open with other key files. Who opens a
@@ -110,6 +115,19 @@ func (a *assembly) headerOf(v *conf.Volume, seen sighting) (id crypt.ID, err err
 // firstHeader makes the header of a volume that has none and nothing to lose.
 func (a *assembly) firstHeader(v *conf.Volume, key *crypt.Key) error {
 	header := v.Encryption.HeaderFile
+	if err := mayHaveFirstHeader(v); err != nil {
+		return err
+	}
+	if err := crypt.Create(header, key, v.BlockSize); err != nil {
+		return err
+	}
+	a.log.Info("the header of an encrypted volume has been made: keep a copy of it, and of the key file; without either the data are lost", "volume", v.Name, "header", header)
+	return nil
+}
+
+// mayHaveFirstHeader refuses one for a volume that has something to lose.
+func mayHaveFirstHeader(v *conf.Volume) error {
+	header := v.Encryption.HeaderFile
 	blank, err := crypt.Blank(v.Path)
 	switch {
 	case err != nil:
@@ -120,10 +138,6 @@ func (a *assembly) firstHeader(v *conf.Volume, key *crypt.Key) error {
 		return fmt.Errorf("encryption: found no header file %s, and %s may hold data. If they are encrypted, put the copy of the header file there: without it nothing gives them back. If nothing of them is needed, tgtd encrypt --give-up-data makes a header file",
 			header, v.Path)
 	}
-	if err := crypt.Create(header, key, v.BlockSize); err != nil {
-		return err
-	}
-	a.log.Info("the header of an encrypted volume has been made: keep a copy of it, and of the key file; without either the data are lost", "volume", v.Name, "header", header)
 	return nil
 }
 

@@ -90,6 +90,8 @@ func (v *vault) refused() string {
 	out, err := &buffer{}, &buffer{}
 	ended, end := context.WithCancel(v.t.Context())
 	end()
+	check := asTheyWere(v.t, v.dir)
+	defer check()
 	if status := run(ended, []string{"serve", "-c", v.config, "--state-dir", v.dir}, console{out, err}); status != exitFailure {
 		v.t.Fatalf("status %d\n%s", status, err)
 	}

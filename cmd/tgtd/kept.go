@@ -20,7 +20,14 @@ func keptOf[T any](a *assembly, kind string, v *conf.Volume) keptFile[T] {
 }
 
 // load returns what was saved last; nil: nothing. Damage and loss are errors.
-func (f keptFile[T]) load() (v *T, err error) {
+func (f keptFile[T]) load() (v *T, err error) { return f.get(f.settle) }
+
+// peek is load that changes nothing.
+func (f keptFile[T]) peek() (v *T, err error) {
+	return f.get(func(*T, bool) error { return nil })
+}
+
+func (f keptFile[T]) get(settle func(v *T, sealed bool) error) (v *T, err error) {
 	text, sealed, err := f.read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -29,7 +36,7 @@ func (f keptFile[T]) load() (v *T, err error) {
 		err = durable.Strict(text, &v)
 	}
 	if err == nil {
-		err = f.settle(v, sealed)
+		err = settle(v, sealed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.path(), err)
@@ -60,7 +67,7 @@ func (a *assembly) remember(v *conf.Volume, c *scsi.LUConfig) error {
 	c.SaveIdentifying = func(i scsi.Identifying) error { return f.save(&i) }
 	info, err := f.load()
 	if err != nil {
-		return fmt.Errorf("volume %s: identifying information: %w; put a copy back, or, to go on without it, %s", v.Name, err, f.without())
+		return fmt.Errorf("volume %s: %w", v.Name, adviseIdentifying(f.marked, err))
 	}
 	if info != nil {
 		c.Identifying = *info
@@ -78,10 +85,18 @@ func (a *assembly) sanitizing(v *conf.Volume, c *scsi.LUConfig) (err error) {
 	f := keptOf[scsi.SanitizeNote](a, "sanitize", v)
 	c.SaveSanitizing = f.save
 	if c.Sanitizing, err = f.load(); err != nil {
-		return fmt.Errorf("volume %s: sanitize operation: %w; put a copy back, or, if it does not matter whether the volume is sanitized, %s", v.Name, err, f.without())
+		return fmt.Errorf("volume %s: %w", v.Name, adviseSanitizing(f.marked, err))
 	}
 	if c.Sanitizing != nil {
 		a.log.Warn("a sanitize operation was not finished before: the volume is of no use until SANITIZE succeeds", "volume", v.Name)
 	}
 	return nil
+}
+
+func adviseIdentifying(f marked, err error) error {
+	return fmt.Errorf("identifying information: %w; put a copy back, or, to go on without it, %s", err, f.without())
+}
+
+func adviseSanitizing(f marked, err error) error {
+	return fmt.Errorf("sanitize operation: %w; put a copy back, or, if it does not matter whether the volume is sanitized, %s", err, f.without())
 }

@@ -109,9 +109,11 @@ targets: {"iqn.2026-11.test:t": {luns: {0: a}}}
 			t.Fatal(err)
 		}
 		os.Remove(path)
+		check := asTheyWere(t, dir)
 		if status, log := start(); status != exitFailure || !strings.Contains(log, path) || !strings.Contains(log, name) {
 			t.Errorf("%s is gone: found status %d and %s", rel, status, log)
 		}
+		check()
 		writeFile(t, path, string(whole))
 		if status, log := start(); status != exitOK {
 			t.Errorf("%s was put back: found status %d and %s", rel, status, log)

@@ -24,6 +24,20 @@ const reservationKind = "reservations"
 // load returns what was saved last; nil: nothing ever was. Damage and loss are errors:
 // without reservations, a host that was fenced off could write again.
 func (f reservationFile) load() (*reservation.State, error) {
+	return f.get(func(s *reservation.State, sealed bool) error {
+		if !sealed {
+			return f.save(s)
+		}
+		return f.note()
+	})
+}
+
+// peek is load that changes nothing.
+func (f reservationFile) peek() (*reservation.State, error) {
+	return f.get(func(*reservation.State, bool) error { return nil })
+}
+
+func (f reservationFile) get(settle func(s *reservation.State, sealed bool) error) (*reservation.State, error) {
 	text, sealed, err := f.read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -32,11 +46,8 @@ func (f reservationFile) load() (*reservation.State, error) {
 	if err == nil {
 		s, err = reservation.Unmarshal(text)
 	}
-	switch {
-	case err == nil && !sealed:
-		err = f.save(s)
-	case err == nil:
-		err = f.note()
+	if err == nil {
+		err = settle(s, sealed)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reservations in %s: %w; put a copy back, or, once no host uses the volume that may not, %s", f.path(), err, f.without())

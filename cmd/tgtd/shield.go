@@ -61,14 +61,24 @@ func (a *assembly) openShield(v *conf.Volume, file keptFile[shieldNote], store b
 		known, err = note.id()
 	}
 	if err != nil {
-		return nil, known, fmt.Errorf("identity of its protection information: %w; put a copy back, or, if %s is the volume's, %s", err, v.ProtectionFile, file.without())
+		return nil, known, a.adviseShield(v, err)
 	}
 	s, err = protect.Open(protect.Config{
 		Data: store, Path: v.ProtectionFile, Type: protect.Type(v.Protection), Block: v.BlockSize, ID: known, Logger: a.log.With("volume", v.Name),
 	})
 	if errors.Is(err, protect.ErrNotIts) {
-		err = fmt.Errorf("%w. Put the file back that the volume had; or, if the volume is to be served with the protection information that is there, or with none for all blocks until they are written, so that damage of them is not noticed: move the note %s and its mark %s away",
-			err, file.path(), file.mark())
+		err = a.adviseShield(v, err)
 	}
 	return s, known, err
+}
+
+// adviseShield says what can be done about protection information that is not the
+// volume's, or of which that is not known.
+func (a *assembly) adviseShield(v *conf.Volume, err error) error {
+	file := a.shieldNote(v)
+	if errors.Is(err, protect.ErrNotIts) {
+		return fmt.Errorf("%w. Put the file back that the volume had; or, if the volume is to be served with the protection information that is there, or with none for all blocks until they are written, so that damage of them is not noticed: move the note %s and its mark %s away",
+			err, file.path(), file.mark())
+	}
+	return fmt.Errorf("identity of its protection information: %w; put a copy back, or, if %s is the volume's, %s", err, v.ProtectionFile, file.without())
 }

@@ -69,7 +69,7 @@ type sighting struct {
 // recorded.
 func lookAt(stateDir string, v *conf.Volume) (p sighting, err error) {
 	file := recordFile(stateDir, v.Name)
-	if p.record, err = file.load(); err != nil {
+	if p.record, err = file.peek(); err != nil {
 		return p, fmt.Errorf("record of its store: %w; put a copy back, or, if %s is the volume and complete, %s", err, v.Path, file.without())
 	}
 	p.Path = storePath(v)

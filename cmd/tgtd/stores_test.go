@@ -53,6 +53,8 @@ func (s *storeSite) refused(t *testing.T, want string) {
 	var out, log buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a server that starts would serve forever
 	defer cancel()
+	check := asTheyWere(t, s.dir)
+	defer check()
 	status := run(ctx, append([]string{"serve"}, s.args()...), console{&out, &log})
 	if status != exitFailure || !strings.Contains(log.String(), want) {
 		t.Fatalf("found exit status %d, expected a refusal with %q\n%s", status, want, &log)

@@ -71,12 +71,7 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 	intents, err := a.intents(v, seen)
 	if err == nil {
 		store, err = openStore(v, intents, a.log, a.meeting(v, seen))
-		switch {
-		case errors.Is(err, intent.ErrOverwritten):
-			err = fmt.Errorf("%w. Put the store of before back in its place; or, if it is to be served as it is: %s", err, a.forgetCommand(v))
-		case errors.Is(err, intent.ErrForeign) || errors.Is(err, intent.ErrPending) || errors.Is(err, tier.ErrChanged):
-			err = fmt.Errorf("%w. %s", err, a.choices(v))
-		}
+		err = a.advise(v, err)
 	}
 	base, inCache := store, backstore.Store(nil)
 	if err == nil && v.Path != "" {
@@ -88,7 +83,7 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 	if err == nil {
 		store, err = a.cached(v, store, seen, failing)
 		if errors.Is(err, tier.ErrChanged) {
-			err = fmt.Errorf("%s: %w. %s", v.Path, err, a.choices(v))
+			err = a.advise(v, fmt.Errorf("%s: %w", v.Path, err))
 		}
 	}
 	if err == nil {
@@ -103,6 +98,17 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 		a.daemon.cache.Dismiss(a.volumeID(v))
 	}
 	return store, behind, err
+}
+
+// advise adds to the refusal of a store what can be done about it.
+func (a *assembly) advise(v *conf.Volume, err error) error {
+	switch {
+	case errors.Is(err, intent.ErrOverwritten):
+		return fmt.Errorf("%w. Put the store of before back in its place; or, if it is to be served as it is: %s", err, a.forgetCommand(v))
+	case errors.Is(err, intent.ErrForeign) || errors.Is(err, intent.ErrPending) || errors.Is(err, tier.ErrChanged):
+		return fmt.Errorf("%w. %s", err, a.choices(v))
+	}
+	return err
 }
 
 // openStore opens the volume's store. That of a volume with write: sync is as any other: its logical unit has

@@ -278,10 +278,12 @@ func expectRefusal(t *testing.T, w *writeBack, want string) {
 	var out, log buffer
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a server that starts would serve forever
 	defer cancel()
+	check := asTheyWere(t, w.dir, w.memory)
 	status := run(ctx, append([]string{"serve"}, w.args()...), console{&out, &log})
 	if status != exitFailure || !strings.Contains(log.String(), want) {
 		t.Fatalf("found exit status %d, expected a refusal with %q\n%s", status, want, &log)
 	}
+	check()
 	if note, err := readNote(w.dir); err != nil || len(note.volumes) != 1 {
 		t.Fatalf("found note %+v, %v after a refusal, expected that of the crash", note, err)
 	}

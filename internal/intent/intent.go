@@ -160,21 +160,12 @@ func (l *Log) redo(i int, size int64, mode Mode, o *Outcome) error {
 	case mode == Forget:
 		o.Forgotten++
 		return l.empty(i)
-	case w.medium != l.medium && mode != Move:
-		return fmt.Errorf("found a write of %d bytes at %d for another medium: %w", len(w.data), w.off, ErrForeign)
-	case w.off < 0 || w.off > size-int64(len(w.data)):
-		return fmt.Errorf("found a write of %d bytes at %d, the target has %d: %w", len(w.data), w.off, size, ErrForeign)
 	}
-	is := torn
-	if w.sums != nil {
-		if is, err = w.compare(l.target); err != nil {
-			return err
-		}
-	}
-	switch is {
-	case foreign:
-		return fmt.Errorf("somebody else has written to bytes %d to %d, where an atomic write was interrupted: %w", w.off, w.off+int64(len(w.data))-1, ErrOverwritten)
-	case unbegun:
+	is, err := w.judge(l.target, l.medium, size, mode)
+	switch {
+	case err != nil:
+		return err
+	case is == unbegun:
 		o.Unbegun++
 		return l.empty(i)
 	}
@@ -183,6 +174,39 @@ func (l *Log) redo(i int, size int64, mode Mode, o *Outcome) error {
 	}
 	o.Completed++
 	return l.empty(i)
+}
+
+// judge returns what the target has of a write, and why it cannot be completed there.
+func (w *write) judge(target Target, medium [2]uint64, size int64, mode Mode) (is extent, err error) {
+	switch {
+	case w.medium != medium && mode != Move:
+		return 0, fmt.Errorf("found a write of %d bytes at %d for another medium: %w", len(w.data), w.off, ErrForeign)
+	case w.off < 0 || w.off > size-int64(len(w.data)):
+		return 0, fmt.Errorf("found a write of %d bytes at %d, the target has %d: %w", len(w.data), w.off, size, ErrForeign)
+	case w.sums == nil:
+		return torn, nil
+	}
+	if is, err = w.compare(target); err == nil && is == foreign {
+		err = fmt.Errorf("somebody else has written to bytes %d to %d, where an atomic write was interrupted: %w", w.off, w.off+int64(len(w.data))-1, ErrOverwritten)
+	}
+	return is, err
+}
+
+// Judge returns why Open would refuse. It changes nothing.
+func Judge(file File, target Target, medium [2]uint64, size int64, mode Mode) error {
+	if mode == Forget {
+		return nil
+	}
+	for i := range slots {
+		w, err := read(file, i)
+		if err == nil && w != nil {
+			_, err = w.judge(target, medium, size, mode)
+		}
+		if err != nil {
+			return fmt.Errorf("intent log: %w", err)
+		}
+	}
+	return nil
 }
 
 // clean empties a slot whose data never were stable, for the same data must not make
