@@ -271,10 +271,8 @@ func (c *conn) hurry() {
 	c.loop.Arm(&c.timer, receiveTime)
 }
 
-// Stalled is how long the initiator has taken nothing of what it is owed.
-func (c *conn) Stalled() time.Duration {
-	if c.tx.outstanding() == 0 {
-		return 0
-	}
-	return time.Duration(c.loop.Now() - c.tx.moved)
+// Owed implements target.Debtor: RDMA Reads count as what the initiator is to take,
+// and messages come as a whole.
+func (c *conn) Owed() target.Owed {
+	return target.Owed{Untaken: c.tx.outstanding() > 0, Taken: c.tx.done}
 }

@@ -60,6 +60,7 @@ type fetch struct {
 type work struct {
 	kind     kind
 	signaled bool // its end is told
+	bytes    int  // that it moves
 	ref      *buf.Ref
 	itt, ttt uint32 // of a read
 	slots    *slots // of a PDU: where its slot is from
@@ -77,7 +78,7 @@ type sender struct {
 	most  int        // entries of the send queue
 	reads int        // of them, RDMA Reads
 	told  int        // of them, those whose end is told
-	moved int64      // when something last completed, on the loop's clock
+	done  uint64     // bytes that have been moved
 
 	quiet struct { // entries behind the last one whose end is told
 		n, most int
@@ -259,7 +260,7 @@ func (c *conn) flushAtEnd() {
 func (c *conn) post() error {
 	tx, s := &c.tx, c.station
 	for {
-		before, told, n := tx.work.tail, tx.told, 0
+		before, n := tx.work.tail, 0
 		for n < workMost && c.next(&s.wrs[n], &s.sges[n]) {
 			tx.signal(&s.wrs[n], int(s.sges[n].Len), false)
 			n++
@@ -268,9 +269,6 @@ func (c *conn) post() error {
 			return nil
 		}
 		tx.signal(&s.wrs[n-1], 0, tx.quiet.bytes > 0 || c.draining)
-		if told == 0 {
-			tx.moved = c.loop.Now()
-		}
 		s.count.posts.Add(1)
 		if posted, err := c.qp.PostSend(s.wrs[:n], s.sges[:n]); err != nil {
 			c.unpost(before + uint32(posted))
@@ -339,7 +337,7 @@ func (c *conn) nextOut(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 	}
 	*sge = from
 	*wr = verbs.WR{ID: c.sendID(c.tx.work.tail), RAddr: o.write.base, RKey: o.write.stag, Op: verbs.OpWrite, NSGE: 1}
-	*c.tx.work.push() = work{kind: kindWrite, ref: o.ref}
+	*c.tx.work.push() = work{kind: kindWrite, ref: o.ref, bytes: len(o.data)}
 	c.station.count.writes.Add(1)
 	c.station.count.written.Add(uint64(len(o.data)))
 	return true
@@ -399,7 +397,7 @@ func (c *conn) nextSend(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 		wr.Flags |= verbs.FlagFence
 	}
 	releaseRef(o.ref) // its data have been copied
-	*tx.work.push() = work{kind: kindSend, slots: from}
+	*tx.work.push() = work{kind: kindSend, slots: from, bytes: n}
 	c.station.count.sends.Add(1)
 	return true
 }
@@ -412,7 +410,7 @@ func (c *conn) nextRead(f *fetch, wr *verbs.WR, sge *verbs.SGE) bool {
 	}
 	*sge = into
 	*wr = verbs.WR{ID: c.sendID(c.tx.work.tail), RAddr: f.from.base, RKey: f.from.stag, Op: verbs.OpRead, Flags: verbs.FlagSignaled, NSGE: 1}
-	*c.tx.work.push() = work{kind: kindRead, itt: f.itt, ttt: f.ttt}
+	*c.tx.work.push() = work{kind: kindRead, itt: f.itt, ttt: f.ttt, bytes: len(f.dst)}
 	c.tx.reads++
 	c.station.count.reads.Add(1)
 	c.station.count.read.Add(uint64(len(f.dst)))
@@ -423,7 +421,6 @@ func (c *conn) nextRead(f *fetch, wr *verbs.WR, sge *verbs.SGE) bool {
 // sent takes the successful completion of the entry at a position, and with it
 // that of all before it.
 func (c *conn) sent(at uint32) {
-	c.tx.moved = c.loop.Now()
 	c.retire(at, true)
 	if c.tx.out.len() > 0 || c.tx.fetch.len() > 0 || c.draining {
 		c.schedule()
@@ -436,6 +433,7 @@ func (c *conn) sent(at uint32) {
 func (c *conn) retire(at uint32, done bool) {
 	for c.tx.work.len() > 0 && int32(at-c.tx.work.head) >= 0 {
 		w := *c.tx.work.pop()
+		c.tx.done += uint64(w.bytes)
 		c.forget(&w)
 		if w.kind == kindRead && done {
 			c.r.Fetched(w.itt, w.ttt)

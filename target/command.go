@@ -103,11 +103,11 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 		}
 		r.data = nil // it is asked for like data that never came, and so is what follows it unasked
 	}
+	t.lun = c.findLUN(t.lunField)
 	if p.Write() && !c.prepareDataOut(t, p, r) {
 		t.cmd.FailStatus(c.comeAgain())
 		return
 	}
-	t.lun = c.findLUN(t.lunField)
 	if t.lun == nil {
 		scsi.ExecuteNoLU(&t.cmd)
 		return
@@ -128,7 +128,7 @@ func (c *Connection) run(t *task) {
 	t.lun.nexus.LU.Execute(&t.cmd)
 	switch {
 	case t.ended:
-	case t.early != nil && t.cmd.Dormant() && !t.unload():
+	case t.stray, t.early != nil && t.cmd.Dormant() && !t.unload():
 		t.cmd.FailStatus(c.comeAgain())
 	default:
 		t.keepImmediate()
@@ -183,6 +183,7 @@ func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, r *request) boo
 	t.unsolicited.broken = r.badDigest
 	if t.unsolicited.open {
 		t.unsolicited.end = min(c.session.params.FirstBurstLength, edtl)
+		t.claimed = c.claim()
 	}
 	placed := c.takePlaced()
 	if n == edtl && n > 0 {
@@ -198,7 +199,12 @@ func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, r *request) boo
 		return true
 	}
 	if placed == nil {
-		if placed = c.landing(int(edtl)); placed == nil {
+		size := t.lun.landing(&t.cmd.CDB, edtl)
+		if size == 0 { // it is going to be refused
+			t.stray = true
+			return true
+		}
+		if placed = c.get(size); placed == nil {
 			return false
 		}
 		buf.Copy(placed.Bytes(), data)
@@ -207,11 +213,15 @@ func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, r *request) boo
 	return true
 }
 
-// landing returns a buffer for the unasked data of a write of edtl bytes. It
-// is as large as the write's first segment, so that the command can go on with
-// the very same memory.
-func (c *core) landing(edtl int) *buf.Ref {
-	return c.get(min(edtl, scsi.SegmentSize))
+// landing returns the size of a buffer for the unasked data of a write of edtl bytes, 0
+// if nobody is going to want them: the LUN does not exist or the command is refused. It
+// is as large as the write's first segment, so that the command can go on with the very
+// same memory.
+func (l *lun) landing(cdb *scsi.CDB, edtl uint32) int {
+	if l == nil {
+		return 0
+	}
+	return min(int(scsi.Wants(l.nexus, cdb, edtl)), scsi.SegmentSize)
 }
 
 // Place implements Receiver.
@@ -219,12 +229,17 @@ func (c *Connection) Place(bhs *pdu.BHS, n int) []byte {
 	switch bhs.Opcode() {
 	case pdu.OpSCSICommand:
 		p := (*pdu.SCSICommand)(bhs)
-		size := min(int(p.ExpectedDataTransferLength()), scsi.SegmentSize)
-		if !p.Write() || n > size {
+		if !p.Write() {
+			return nil
+		}
+		var cdb scsi.CDB
+		copy(cdb[:], p.CDB()[:])
+		size := c.findLUN(bhs.LUN()).landing(&cdb, p.ExpectedDataTransferLength())
+		if n > size {
 			return nil
 		}
 		c.dropPlaced()
-		if c.placed = c.landing(size); c.placed == nil {
+		if c.placed = c.get(size); c.placed == nil {
 			return nil
 		}
 		return c.placed.Bytes()[:n]

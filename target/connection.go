@@ -24,6 +24,7 @@ var (
 	errNOPTimeout = errors.New("no answer to NOP-In: the initiator is dead or cut off")
 	errStalled    = errors.New("the initiator does not take what it is sent")
 	errDisplaced  = errors.New("its place is needed for an initiator that has fewer, or of which more is known")
+	errPartial    = errors.New("the initiator does not end a PDU that it has begun")
 	errReinstated = errors.New("the initiator logged in again")
 	errShutdown   = errors.New("the server is shutting down")
 	errReset      = errors.New("target reset")
@@ -57,6 +58,7 @@ type Connection struct {
 	pace  pace
 	text  textExchange
 	nop   nopState
+	debts
 
 	doomed  error    // why it is to end before it has started
 	started bool     // it counts in the thread's load

@@ -197,7 +197,7 @@ func (t *task) await() {
 	}
 	if n := len(t.cmd.Immediate); n > scsi.SegmentSize {
 		t.keepImmediate()
-	} else if ref := c.landing(n); ref != nil {
+	} else if ref := c.get(n); ref != nil {
 		t.early = ref
 		copy(ref.Bytes(), t.cmd.Immediate)
 		t.cmd.Immediate = nil

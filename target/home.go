@@ -19,10 +19,12 @@ type homing struct {
 }
 
 // judgeHomes is the thread's timer: a session of one connection moves to the group
-// of the logical unit that carries most of its commands.
+// of the logical unit that carries most of its commands, and who owes data for too
+// long is thrown out.
 func (th *thread) judgeHomes() {
 	for c := range th.sessions {
 		c.judgeHome()
+		c.judgeDebts(th.loop.Now())
 	}
 	if len(th.sessions) > 0 {
 		th.loop.Arm(&th.homing, homingInterval)

@@ -58,6 +58,11 @@ var stories = []struct {
 	{"connections lost without end", lostWithoutEnd},
 	{"reads, never acknowledged", neverAcknowledged},
 	{"SNACKs without end, answers never read", snackFlood},
+	{"Data-Out without data", emptyData},
+	{"Data-Out of a few bytes", trickledData},
+	{"Data-Out of a few bytes, unasked", trickledUnasked},
+	{"bursts now and then", trickledBursts},
+	{"a command that never ends", trickledCommand},
 }
 
 func deadline(c net.Conn, d time.Duration) { c.SetDeadline(time.Now().Add(d)) }

@@ -1,7 +1,6 @@
 package target
 
 import (
-	"fmt"
 	"time"
 
 	"lunar/internal/evloop"
@@ -36,15 +35,6 @@ func (c *Connection) checkNOP() {
 	if c.nop.heard > c.nop.asked {
 		c.nop.ping = 0
 	}
-	patience := config.NOPInterval + config.NOPTimeout
-	if c.stalled() >= patience {
-		c.close(errStalled)
-		return
-	}
-	if t := c.withholding(now - int64(patience)); t != nil {
-		c.close(fmt.Errorf("%w of task %#x within %v", errNoData, t.itt, patience))
-		return
-	}
 	silence := time.Duration(now - c.nop.heard)
 	next := config.NOPInterval - silence
 	switch {
@@ -63,27 +53,6 @@ func (c *Connection) checkNOP() {
 		next = config.NOPTimeout
 	}
 	c.thread.loop.Arm(&c.nop.timer, max(next, time.Millisecond))
-}
-
-// withholding returns a task whose initiator has sent nothing of the data that
-// it owes since the given time: it holds buffers that others wait for.
-func (c *Connection) withholding(since int64) *task {
-	owing := c.tasks.appendMatching(nil, func(t *task) bool {
-		return t.conn == c && (t.r2tCount > 0 || t.unsolicited.open) && t.moved < since
-	})
-	if len(owing) == 0 {
-		return nil
-	}
-	return owing[0]
-}
-
-// stalled is how long the initiator has taken nothing of what waits for it: who
-// sends and does not receive holds memory like the dead, and only seems alive.
-func (c *Connection) stalled() time.Duration {
-	if m, ok := c.mover.(interface{ Stalled() time.Duration }); ok {
-		return m.Stalled()
-	}
-	return 0
 }
 
 // sendPing asks for an answer (RFC 7143 section 11.19).

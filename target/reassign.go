@@ -65,6 +65,7 @@ func (c *Connection) adopt(t *task, exp pdu.SN) {
 	from.own--
 	c.own++
 	t.conn, t.snackTag, t.moved = c, 0, c.thread.loop.Now()
+	t.renew()
 	if t.cmd.HasOut {
 		t.solicitAgain(exp)
 	} else {

@@ -2,7 +2,6 @@ package target
 
 import (
 	"slices"
-	"time"
 
 	"lunar/internal/buf"
 	"lunar/target/pdu"
@@ -159,12 +158,12 @@ func (r *recall) SetMaxDataIn(n int) {
 	}
 }
 
-// Stalled is how long the peer has made no room for what it is owed.
-func (r *recall) Stalled() time.Duration {
-	if m, ok := r.Resender.(interface{ Stalled() time.Duration }); ok {
-		return m.Stalled()
+// Owed implements Debtor.
+func (r *recall) Owed() Owed {
+	if m, ok := r.Resender.(Debtor); ok {
+		return m.Owed()
 	}
-	return 0
+	return Owed{}
 }
 
 // numbered notes the StatSN of the oldest status that had none.

@@ -193,6 +193,8 @@ type ThreadStats struct {
 	BatchLevel      int    // responses of a connection that leave together now
 	Batches         uint64 // passes in which small requests came
 	BatchedRequests uint64 // small requests that came in them
+
+	Refused map[string]uint64 // by Refusal
 }
 
 // Threads returns the event threads.
@@ -203,6 +205,7 @@ func (s *Server) Threads() []ThreadStats {
 		out = append(out, ThreadStats{
 			Stats: th.loop.Stats(), Name: th.loop.Name(), CPU: th.loop.CPU(), Node: th.loop.Node(), Connections: int(th.load.Load()),
 			BatchLevel: int(b.level.Load()), Batches: b.passes.Load(), BatchedRequests: b.commands.Load(),
+			Refused: th.refused.counts(),
 		})
 	}
 	return out

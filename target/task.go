@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"lunar/internal/buf"
+	"lunar/internal/debt"
 	"lunar/internal/waits"
 	"lunar/scheduler"
 	"lunar/target/pdu"
@@ -34,6 +35,7 @@ type task struct {
 	abandoned bool   // its command panicked
 	dying     bool   // to be aborted when the transport is no longer writing to its memory
 	waiting   bool   // in the session's memory queue
+	stray     bool   // its unasked data found no place, because it is going to be refused
 
 	early *buf.Ref // where data that comes unasked lands until ReceiveDataOut
 	stash []byte   // or its copy, when the command waits for memory
@@ -48,8 +50,9 @@ type task struct {
 	recovery int    // sequences of Data-Out that were asked for again
 
 	// Data-Out.
-	moved       int64    // when data last came or was asked for, on the loop's clock
-	unsolicited sequence // immediate data and unsolicited Data-Out
+	moved       int64      // when data last came or was asked for, on the loop's clock
+	unsolicited sequence   // immediate data and unsolicited Data-Out
+	claimed     debt.Claim // of the latter
 	wants       [scsi.MaxSegments]want
 	wanted      int
 	r2ts        [maxOutstandingR2T]sequence
@@ -66,9 +69,10 @@ type task struct {
 
 // want is one ReceiveDataOut: a range of the command's data and its place.
 type want struct {
-	off uint32
-	dst []byte
-	got int
+	off     uint32
+	dst     []byte
+	got     int
+	claimed debt.Claim
 }
 
 func (w *want) end() uint32 { return w.off + uint32(len(w.dst)) }
@@ -103,6 +107,7 @@ func (th *thread) recycle(t *task) {
 	t.cmd.Reset()
 	t.conn, t.lun, t.awaitedBy = nil, nil, nil
 	t.windowed, t.listed, t.ended, t.waiting, t.dying, t.taken, t.stash = false, false, false, false, false, 0, nil
+	t.stray = false
 	t.dataSN, t.burst, t.sent, t.snackTag, t.recovery = 0, 0, 0, 0, 0
 	t.unsolicited = sequence{}
 	for i := range t.wanted {

@@ -44,6 +44,8 @@ type rxState struct {
 	stalled bool // nothing is taken until the send queue is shorter
 	ending  bool // the peer has closed: no new edge will tell what is left to read
 
+	total uint64 // bytes that have come
+
 	// A PDU whose data segment is on the way to its place.
 	placing  bool
 	bhs      pdu.BHS
@@ -164,6 +166,7 @@ func (m *tcpMover) read() (n, want int, errno unix.Errno) {
 		return n, want, errno
 	}
 	m.rx.got += placed
+	m.rx.total += uint64(n)
 	m.r.Heard()
 	m.keep(m.parse(scratch[:kept+n-placed]))
 	m.follow(n == want)

@@ -62,12 +62,13 @@ type txState struct {
 	ring      []outgoing
 	head      uint32 // first PDU that is not completely sent
 	tail      uint32
-	sent      int // bytes of the first PDU that are sent
-	ready     int // responses queued since the last flush
-	gathered  int // bytes of the PDUs queued since then
-	bytes     int // data bytes queued
-	own       int // of them, those without a buffer
-	lent      int // PDUs queued whose data are lent
+	sent      int    // bytes of the first PDU that are sent
+	total     uint64 // bytes sent of all
+	ready     int    // responses queued since the last flush
+	gathered  int    // bytes of the PDUs queued since then
+	bytes     int    // data bytes queued
+	own       int    // of them, those without a buffer
+	lent      int    // PDUs queued whose data are lent
 	copying   evloop.Timer
 	away      away
 }
@@ -184,7 +185,7 @@ func (m *tcpMover) boundLoans() {
 // copyLoans is the timer: what the peer has not taken by now is copied to
 // buffers of the pool. Without buffers it is tried again.
 func (m *tcpMover) copyLoans() {
-	if m.closed || m.Stalled() < lendTime {
+	if m.closed || m.stalledFor() < lendTime {
 		m.boundLoans()
 		return
 	}
@@ -292,8 +293,16 @@ func (m *tcpMover) block() {
 	m.boundLoans()
 }
 
-// Stalled is how long the peer has made no room for what it is owed.
-func (m *tcpMover) Stalled() time.Duration {
+// Owed implements Debtor.
+func (m *tcpMover) Owed() Owed {
+	return Owed{
+		Untaken: m.tx.pending(), Taken: m.tx.total,
+		Partial: m.rx.busy() && !m.rx.stalled && !m.rx.late, Came: m.rx.total,
+	}
+}
+
+// stalledFor is how long the peer has made no room for what it is owed.
+func (m *tcpMover) stalledFor() time.Duration {
 	if !m.tx.blocked {
 		return 0
 	}
@@ -350,6 +359,7 @@ func (m *tcpMover) sender(o *outgoing) (loop *evloop.Loop, cares bool) {
 // advance takes n sent bytes off the queue.
 func (m *tcpMover) advance(n int) {
 	m.tx.sent += n
+	m.tx.total += uint64(n)
 	for m.tx.pending() {
 		o := m.tx.at(m.tx.head)
 		length := o.length()

@@ -19,6 +19,7 @@ type thread struct {
 	batching batching
 	shares   shares
 	load     atomic.Int32 // connections, for the choice of a home
+	refused  refused
 
 	free        *task // recycled tasks
 	lanes       map[*scsi.LogicalUnit]backstore.Lane

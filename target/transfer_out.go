@@ -13,6 +13,9 @@ func (t *task) Alloc(cmd *scsi.Command, n int) *buf.Ref {
 		t.early = nil
 		return ref
 	}
+	if t.stray {
+		return nil // it is not refused after all: Connection.run ends it
+	}
 	ref := t.conn.get(n)
 	if ref == nil {
 		t.conn.wait(t)
@@ -35,7 +38,7 @@ func (t *task) ReceiveDataOut(cmd *scsi.Command, off uint32, dst []byte) {
 	}
 	w := &t.wants[t.wanted]
 	t.wanted++
-	*w = want{off: off, dst: dst}
+	*w = want{off: off, dst: dst, claimed: t.conn.claim()}
 	w.got = t.takeEarly(w)
 	if w.got == len(dst) {
 		t.satisfied(t.wanted - 1)

@@ -112,7 +112,7 @@ func (s *source) server() control.Daemon {
 			Looks: t.Looks, LooksInVain: t.InVain, Rests: t.Rests,
 			BatchLevel: t.BatchLevel, Batches: t.Batches, BatchedRequests: t.BatchedRequests,
 			BusySeconds: (t.Run - t.Idle).Seconds(), RunSeconds: t.Run.Seconds(),
-			BufferBytes: int64(t.Pool), BufferUsedBytes: int64(t.PoolUsed),
+			BufferBytes: int64(t.Pool), BufferUsedBytes: int64(t.PoolUsed), Refused: t.Refused,
 		})
 	}
 	return d

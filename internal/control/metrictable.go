@@ -1,6 +1,10 @@
 package control
 
-import "strconv"
+import (
+	"maps"
+	"slices"
+	"strconv"
+)
 
 // allMetrics returns the rows of all tables. docs/metrics.md shows them.
 func allMetrics() []metric {
@@ -85,6 +89,15 @@ var threadMetrics = []metric{
 		ofThreads(func(t *Thread) float64 { return float64(t.BufferBytes) })},
 	{"lunar_thread_buffer_used_bytes", "bytes", "What of an event thread's pool is handed out.", gauge, threadLabels,
 		ofThreads(func(t *Thread) float64 { return float64(t.BufferUsedBytes) })},
+	{"lunar_thread_refused_total", "", "What an event thread has refused to initiators, or ended of theirs.", counter, []string{"thread", "node", "reason"},
+		func(s *Status, emit emitter) {
+			for i := range s.Server.Threads {
+				t := &s.Server.Threads[i]
+				for _, reason := range slices.Sorted(maps.Keys(t.Refused)) {
+					emit(float64(t.Refused[reason]), t.Name, strconv.Itoa(t.Node), reason)
+				}
+			}
+		}},
 }
 
 // ofCache makes a metric of the cache, if there is one.

@@ -53,6 +53,8 @@ type Thread struct {
 	RunSeconds      float64 `json:"run_seconds" doc:"Time since it began."`
 	BufferBytes     int64   `json:"buffer_bytes" doc:"Size of its pool of data buffers."`
 	BufferUsedBytes int64   `json:"buffer_used_bytes" doc:"What of that is handed out."`
+
+	Refused map[string]uint64 `json:"refused" doc:"What it has refused to initiators, or ended of theirs, by reason."`
 }
 
 // Cache is the block cache of all volumes.

@@ -105,8 +105,8 @@ var sbcTable = []Row{
 		Run:   read,
 	},
 	{
-		Name: "COMPARE AND WRITE", Opcode: 0x89, ServiceAction: -1, Length: 16, Access: AccessWrite, Exempt: true,
-		Usage: CDB{0x89, 0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0xff, 0x1f},
+		Name: "COMPARE AND WRITE", Opcode: compareAndWrite16, ServiceAction: -1, Length: 16, Access: AccessWrite, Exempt: true,
+		Usage: CDB{compareAndWrite16, 0x1a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0xff, 0x1f},
 		Run:   compareAndWrite,
 	},
 	{

@@ -1,0 +1,113 @@
+package target
+
+import (
+	"fmt"
+	"time"
+
+	"lunar/internal/debt"
+)
+
+// Data-Out that was asked for, and responses that are not taken, hold buffers that
+// others wait for. What counts is bytes against a deadline: neither an empty Data-Out
+// nor a byte now and then puts it off, and neither does an answer to a ping.
+
+const (
+	// leastRate is how many bytes a second an initiator has to move in either direction
+	// as long as it holds buffers by not moving them.
+	leastRate = 128 << 10
+	// defaultPatience is for sessions whose initiators are not asked whether they live.
+	defaultPatience = 30 * time.Second
+)
+
+// Debtor is a Datamover that knows what its peer has yet to do.
+type Debtor interface {
+	// Owed is asked on the connection's thread.
+	Owed() Owed
+}
+
+// Owed is what the peer of a connection owes to the transport.
+type Owed struct {
+	Untaken bool   // it has not taken all that it was sent
+	Taken   uint64 // bytes that it has taken so far
+	Partial bool   // a PDU has begun to come and is not complete
+	Came    uint64 // bytes that have come so far
+}
+
+// debts is what a connection's initiator owes.
+type debts struct {
+	taking, sending debt.Account
+}
+
+// terms are what the session's initiator is given.
+func (s *Session) terms() debt.Terms {
+	t := debt.Terms{Patience: defaultPatience, Rate: leastRate}
+	if s.settings.NOPInterval > 0 {
+		t.Patience = s.settings.NOPInterval + s.settings.NOPTimeout
+	}
+	return t
+}
+
+// claim is of data that are asked for now. They come behind all that the session was
+// asked for before, which is no more than it has buffers for.
+func (c *core) claim() debt.Claim {
+	return debt.Claim{Since: c.thread.loop.Now(), Bytes: c.charged}
+}
+
+// judgeDebts ends connections whose initiator is late: it holds buffers that others
+// wait for.
+func (c *core) judgeDebts(now int64) {
+	defer c.Contain()
+	terms := c.session.terms()
+	for _, o := range append([]*Connection(nil), c.conns...) {
+		if o.closed || o.mover == nil {
+			continue
+		}
+		if r, why := o.late(now, terms); why != nil {
+			o.thread.refused.count(r)
+			o.close(why)
+		}
+	}
+}
+
+// late returns why the connection is to end, or nil.
+func (c *Connection) late(now int64, terms debt.Terms) (Refusal, error) {
+	if m, ok := c.mover.(Debtor); ok {
+		owed := m.Owed()
+		if c.debts.taking.Look(now, owed.Untaken, owed.Taken, terms) {
+			return RefusedUntaken, errStalled
+		}
+		if c.debts.sending.Look(now, owed.Partial, owed.Came, terms) {
+			return RefusedPartial, errPartial
+		}
+	}
+	if c.own == 0 {
+		return 0, nil
+	}
+	late := c.tasks.appendMatching(nil, func(t *task) bool { return t.conn == c && t.overdue(now, terms) })
+	if len(late) == 0 {
+		return 0, nil
+	}
+	return RefusedWithheld, fmt.Errorf("%w of task %#x within %v, or less than %d bytes a second", errNoData, late[0].itt, terms.Patience, terms.Rate)
+}
+
+// overdue reports whether data of the task that were asked for, or that were to come
+// unasked, should all be there by now.
+func (t *task) overdue(now int64, terms debt.Terms) bool {
+	if t.unsolicited.open && t.claimed.Overdue(now, terms) {
+		return true
+	}
+	for i := range t.wanted {
+		if t.wants[i].claimed.Overdue(now, terms) {
+			return true
+		}
+	}
+	return false
+}
+
+// renew lets the time for all that the task's initiator owes begin anew.
+func (t *task) renew() {
+	t.claimed = t.conn.claim()
+	for i := range t.wanted {
+		t.wants[i].claimed = t.claimed
+	}
+}
