@@ -2,7 +2,9 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -38,6 +40,15 @@ type Drain struct {
 type Drained struct {
 	Sessions int      `json:"sessions" doc:"How many were asked to log out."`
 	Draining []string `json:"draining" nullable:"false" doc:"What is being drained now, in words."`
+}
+
+// outcome is for the log.
+func (d Drained) outcome() string {
+	now := d.Draining
+	if len(now) == 0 {
+		now = []string{"nothing is drained"}
+	}
+	return fmt.Sprintf("%s; %d sessions were asked to log out", strings.Join(now, "; "), d.Sessions)
 }
 
 // Rescanned is what has come of looking at a volume's size.

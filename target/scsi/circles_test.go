@@ -94,12 +94,18 @@ func scripts(letters string, n int, f func([]string)) {
 }
 
 // TestNobodyWaitsInACircle explores all that sessions can do with few tasks, in every
-// order. LUNAR_CIRCLES=4 tries more of them, and makes a larger crowd.
+// order: two tasks of all kinds, and three of those that have waited for each other when
+// a rule was removed. Three sessions with four tasks each cannot be tried that way: 2, 3,
+// 4 and 5 tasks of "pR" alone, up to which session is which, have 164, 2,287, 23,492 and
+// 228,546 states, ten times as many for each task, so that 12 have some 10^12. What waits
+// does so for one task at a time, and without the rule of waits.Ends two sessions with
+// three tasks are enough for a circle; TestCrowd walks through the rest at random.
+// LUNAR_CIRCLES=4 tries more of them, and makes a larger crowd.
 func TestNobodyWaitsInACircle(t *testing.T) {
 	rounds := []struct {
 		letters string
 		tasks   int
-	}{{allSteps, 2}, {"pkow", 3}}
+	}{{allSteps, 2}, {"pkow", 3}, {"nO", 3}, {"abe", 3}}
 	if n, err := strconv.Atoi(os.Getenv("LUNAR_CIRCLES")); err == nil {
 		rounds[0].tasks, rounds[1].tasks = min(n, 3), n
 	}
