@@ -160,9 +160,18 @@ func (n *Session) holder(a *admission, now time.Time) places.Holder {
 		class = places.Returning
 	}
 	if n.initiator.Proof.Proven() {
-		return places.Holder{Class: class, Name: "user " + n.initiator.Proof.String()}
+		return places.Holder{Class: class, Name: n.holderName()}
 	}
 	return places.Of(class, n.initiator.Addr)
+}
+
+// holderName is the name of the holder, whom shares of a logical unit's resources
+// count for, too.
+func (n *Session) holderName() string {
+	if p := n.initiator.Proof; p.Proven() {
+		return "user " + p.String()
+	}
+	return places.Host(n.initiator.Addr).String()
 }
 
 // contest is what a session takes a place of.

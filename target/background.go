@@ -8,19 +8,22 @@ import (
 
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
+	"lunar/internal/places"
+	"lunar/internal/refusals"
 	"lunar/internal/waits"
 	"lunar/scheduler"
 	"lunar/target/scsi"
 )
 
 // maxBackgrounds bounds the commands of one event thread that go on without
-// an initiator.
+// an initiator. Who has half of them gets no more.
 const maxBackgrounds = 16
 
 // background is a command that goes on when its initiator has got its status,
 // or has gone. It has memory of its own, so that it takes nobody's budget.
 type background struct {
 	cmd    scsi.Command
+	holder string // see scsi.Nexus
 	thread *thread
 	pool   *buf.Pool
 	log    *slog.Logger
@@ -47,7 +50,17 @@ func (t *task) Background(cmd *scsi.Command, start func(*scsi.Command)) bool {
 
 func (th *thread) background(t *task, start func(*scsi.Command)) bool {
 	s, cmd := t.conn.session.server, &t.cmd
-	if th.ending || len(th.backgrounds) >= maxBackgrounds {
+	if th.ending {
+		return false
+	}
+	mine := 0
+	for b := range th.backgrounds {
+		if b.holder == cmd.Nexus.Holder {
+			mine++
+		}
+	}
+	if !places.Fair(mine, len(th.backgrounds), maxBackgrounds) {
+		s.refusals.Add(refusals.Backgrounds)
 		return false
 	}
 	pool, err := buf.NewPool(scsi.MaxSegments*scsi.SegmentSize, -1)
@@ -55,7 +68,7 @@ func (th *thread) background(t *task, start func(*scsi.Command)) bool {
 		s.log.Error("no memory for a command in the background", "error", err)
 		return false
 	}
-	b := &background{thread: th, pool: pool, log: s.log, server: s, held: t.held}
+	b := &background{holder: cmd.Nexus.Holder, thread: th, pool: pool, log: s.log, server: s, held: t.held}
 	b.flow = scheduler.Flow{Initiator: t.conn.session.initiator.Name, Target: t.conn.session.target.Name(), LUN: t.lun.number}
 	t.held = nil
 	b.cmd.Nexus, b.cmd.Lane, b.cmd.Port, b.cmd.CDB, b.cmd.CDBLength = cmd.Nexus, cmd.Lane, b, cmd.CDB, cmd.CDBLength

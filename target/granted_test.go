@@ -10,6 +10,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/errstore"
 	"lunar/internal/initiator"
+	"lunar/internal/refusals"
 	"lunar/target"
 	"lunar/target/login"
 	"lunar/target/scsi"
@@ -36,6 +37,7 @@ type copyRig struct {
 	store    *errstore.Store
 	data     []byte
 	conn     *initiator.Conn
+	refused  refusals.Counters
 }
 
 const copiedBlocks = 16 << 10 // 8 MiB: 32 parts
@@ -46,7 +48,7 @@ func newCopyRig(t *testing.T) *copyRig {
 		t.Fatal(err)
 	}
 	r := &copyRig{t: t, store: errstore.Wrap(ram), data: pattern(copiedBlocks*512, 9)}
-	r.rig = newRig(t, rigOptions{config: target.Config{DrainTime: 50 * time.Millisecond}})
+	r.rig = newRig(t, rigOptions{config: target.Config{DrainTime: 50 * time.Millisecond, Refusals: &r.refused}})
 	r.from, r.to = r.lu, r.unit("copied", r.store)
 	r.grant(r.both(false)...)
 	return r

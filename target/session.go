@@ -54,7 +54,7 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 	}
 	n := &scsi.Nexus{
 		LU: m.LU, LUN: scsi.EncodeLUN(uint64(m.LUN)), Initiator: s.Port(), Target: name,
-		TargetTag: s.portalGroup, Ports: s.targetPorts, Map: s.visibleLUNs,
+		Holder: s.holderName(), TargetTag: s.portalGroup, Ports: s.targetPorts, Map: s.visibleLUNs,
 	}
 	n.ReadOnly.Store(m.ReadOnly)
 	n.Granted = s.granted(m)

@@ -116,6 +116,7 @@ func (a *assembly) openServer() error {
 		return err
 	}
 	config.Refusals = a.daemon.refusals
+	config.Guests = loadGuests(a.stateDir, a.log)
 	if config.QoS, err = a.daemon.qos.settle(); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -75,14 +76,15 @@ func (k serveCommand) serve(c console, dir string, was *before, stop, hangups <-
 		unstable := shutDown(s, log)
 		return unstable != nil, errors.Join(err, unstable)
 	}
-	watched := make(chan struct{})
-	go func() { s.health.watch(changes.life, s, log); close(watched) }()
+	var beside sync.WaitGroup
+	beside.Go(func() { s.health.watch(changes.life, s, log) })
+	beside.Go(func() { keepGuests(changes.life, dir, s, log) })
 	announce(c.out, cfg, s.Server)
 	log.Info("ready", "version", version, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
 	changes.reloadUntil(stop, hangups)
 	control.Change{What: "stop the server", By: "signal"}.Log(log)
 	changes.end()
-	<-watched // it looks at the cache, which ends
+	beside.Wait() // they look at the cache and the sessions, which end
 	return true, shutDown(s, log)
 }
 

@@ -1,8 +1,12 @@
 package scsi
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"lunar/internal/places"
+	"lunar/internal/refusals"
 )
 
 // maxCopyRecords bounds the copies that a logical unit knows of: those under
@@ -24,6 +28,7 @@ const (
 // unit's copy manager for. Other threads may ask while it runs.
 type copyRecord struct {
 	initiator string // port
+	holder    string // see Nexus.Holder
 	id        uint32
 	listed    bool        // has a list identifier
 	action    byte        // service action of the command
@@ -53,39 +58,53 @@ type copyRecords struct {
 
 // begin makes a record for the command. The list identifier must not be that of
 // a copy of the same initiator that is still under way; one that has ended is
-// forgotten for it.
+// forgotten for it. Copies under way are shared fairly, and of those that have
+// ended whoever has most loses the oldest.
 func (r *copyRecords) begin(c *Command, id uint32, usage byte) (*copyRecord, *Sense) {
-	n := &copyRecord{initiator: c.Nexus.Initiator, id: id, listed: usage != listIDNone, action: c.CDB[1] & 0x1f}
+	n := &copyRecord{initiator: c.Nexus.Initiator, holder: c.Nexus.holder(), id: id, listed: usage != listIDNone, action: c.CDB[1] & 0x1f}
 	if !n.listed {
 		return n, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kept, oldest := r.all[:0], -1
-	for _, o := range r.all {
-		ended := o.hasEnded()
-		if o.is(n.initiator, id) {
-			if !ended {
-				return nil, CopyInProgress
-			}
-			continue
+	if at := slices.IndexFunc(r.all, func(o *copyRecord) bool { return o.is(n.initiator, id) }); at >= 0 {
+		if !r.all[at].hasEnded() {
+			return nil, CopyInProgress
 		}
-		if ended && oldest < 0 {
-			oldest = len(kept)
-		}
-		kept = append(kept, o)
+		r.all = slices.Delete(r.all, at, at+1)
 	}
-	clear(r.all[len(kept):])
-	r.all = kept
-	if len(r.all) >= maxCopyRecords {
-		if oldest < 0 {
-			return nil, InsufficientResources
+	running, mine, ended := 0, 0, map[string]int{}
+	for _, o := range r.all {
+		switch {
+		case o.hasEnded():
+			ended[o.holder]++
+		case o.holder == n.holder:
+			mine++
+			fallthrough
+		default:
+			running++
 		}
-		copy(r.all[oldest:], r.all[oldest+1:])
-		r.all = r.all[:len(r.all)-1]
+	}
+	if !places.Fair(mine, running, maxCopyRecords) {
+		c.Nexus.LU.config.Refusals.Add(refusals.Copies)
+		return nil, InsufficientResources
+	}
+	if len(r.all) >= maxCopyRecords {
+		r.forgetOne(ended)
 	}
 	r.all = append(r.all, n)
 	return n, nil
+}
+
+// forgetOne forgets the oldest copy that has ended of whoever has most of them.
+func (r *copyRecords) forgetOne(ended map[string]int) {
+	oldest := -1
+	for i, o := range r.all {
+		if o.hasEnded() && (oldest < 0 || ended[o.holder] > ended[r.all[oldest].holder]) {
+			oldest = i
+		}
+	}
+	r.all = slices.Delete(r.all, oldest, oldest+1)
 }
 
 // find returns the record of an initiator's list identifier, or nil.

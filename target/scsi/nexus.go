@@ -8,6 +8,7 @@ import "sync/atomic"
 type Nexus struct {
 	LU        *LogicalUnit
 	LUN       uint64          // the LUN as the initiator addresses it, 8 bytes big endian
+	Holder    string          // whom shares of what is limited count for: who has proven to be who, or an address; empty: Initiator
 	Initiator string          // initiator port name: iSCSI name ",i,0x" ISID (RFC 7143 section 4.2.7)
 	Target    string          // iSCSI name of the target, for VPD page 83h; empty if the port has none
 	TargetTag uint16          // relative target port identifier: the target portal group tag
@@ -41,6 +42,14 @@ type Nexus struct {
 	buffers    buffers
 	wrote      atomic.Uint64 // moment of the last write through the volatile cache; 0: none
 	deferred   atomic.Pointer[deferredError]
+}
+
+// holder is whom shares count for.
+func (n *Nexus) holder() string {
+	if n.Holder != "" {
+		return n.Holder
+	}
+	return n.Initiator
 }
 
 // grants reports whether a copy may use the logical unit by this nexus, to write if

@@ -49,7 +49,7 @@ func populateToken(c *Command) {
 	}
 	token := newToken(c.Nexus, ranges, timeout)
 	c.copy = &copyOperation{record: record}
-	if !lu.tokens.add(token, time.Now()) {
+	if !lu.tokens.add(token, time.Now(), lu.config.Refusals) {
 		c.Fail(InsufficientResourcesForToken)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"lunar/backstore"
+	"lunar/internal/refusals"
 	"lunar/target/scsi/reservation"
 )
 
@@ -30,12 +31,12 @@ func persistentReserveOut(c *Command) {
 		return
 	}
 	r := &reservation.Request{
-		Action: reservation.Action(c.row.ServiceAction), From: c.Nexus.it(),
+		Action: reservation.Action(c.row.ServiceAction), From: c.Nexus.it(), Holder: c.Nexus.holder(),
 		Scope: c.CDB[2] >> 4, Type: reservation.Type(c.CDB[2] & 0x0f),
 	}
 	lu := c.Nexus.LU
 	if refusal := r.Parse(c.List(), lu.surroundings(c.Nexus)); refusal != nil {
-		refused(refusal)(c)
+		lu.refused(refusal)(c)
 		return
 	}
 	c.awaiting = r.Action == reservation.PreemptAndAbort
@@ -70,7 +71,7 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 	before := lu.reservations.Load()
 	change, refusal := before.Apply(r)
 	if refusal != nil {
-		return refused(refusal)
+		return lu.refused(refusal)
 	}
 	if change.Next == before {
 		return (*Command).Good
@@ -171,7 +172,7 @@ func (c *Command) partsEnded() {
 func (c *Command) Awaiting() bool { return c.awaiting }
 
 // refused says how a command ends whose request is refused.
-func refused(r *reservation.Refusal) outcome {
+func (lu *LogicalUnit) refused(r *reservation.Refusal) outcome {
 	switch r.Reason {
 	case reservation.Conflict:
 		return conflict
@@ -182,6 +183,7 @@ func refused(r *reservation.Refusal) outcome {
 	case reservation.InvalidRelease:
 		return failure(InvalidRelease)
 	case reservation.TooMany:
+		lu.config.Refusals.Add(refusals.Registrations)
 		return failure(InsufficientRegistrationResources)
 	}
 	return failure(ParameterListLengthError)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lunar/internal/refusals"
 )
 
 // ROD tokens (SPC-4 clause 5.17.6): representations of data that an initiator
@@ -34,6 +36,7 @@ func (r byteRange) overlaps(off, n int64) bool { return off < r.off+r.n && r.off
 // rodToken is a token of a logical unit. It holds no data: it is good for as
 // long as nothing changes the blocks that it stands for.
 type rodToken struct {
+	holder  string // see Nexus.Holder
 	data    [tokenLength]byte
 	ranges  []byteRange
 	span    byteRange // around all of ranges
@@ -79,9 +82,11 @@ func (t *rodToken) overlaps(off, n int64) bool {
 	return t.span.overlaps(off, n) && slices.ContainsFunc(t.ranges, func(r byteRange) bool { return r.overlaps(off, n) })
 }
 
-// add makes the token known, in place of one that is of no use any more if there
-// are too many. False says that there is no room.
-func (r *rodTokens) add(t *rodToken, now time.Time) bool {
+// add makes the token known. If there are too many, it takes the place of one that
+// is of no use any more, or that somebody has who has more than its holder: a copy
+// manager may forget any token before its time (SPC-4 clause 5.17.6.7). False says
+// that there is no room.
+func (r *rodTokens) add(t *rodToken, now time.Time, count *refusals.Counters) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.idle = now
@@ -89,12 +94,32 @@ func (r *rodTokens) add(t *rodToken, now time.Time) bool {
 	if len(list) >= maxTokens {
 		at := slices.IndexFunc(list, func(o *rodToken) bool { return o.users == 0 && o.revoked.Load() })
 		if at < 0 {
-			return false
+			if at = spare(list, t.holder); at < 0 {
+				count.Add(refusals.Tokens)
+				return false
+			}
+			count.Add(refusals.TokenDisplaced)
 		}
 		list = slices.Delete(list, at, at+1)
 	}
 	r.replace(append(list, t))
 	return true
+}
+
+// spare returns the token that was made first of those that nobody uses, of the
+// holder who has most if it has more than another one would have then; else -1.
+func spare(list []*rodToken, holder string) int {
+	has := map[string]int{}
+	for _, o := range list {
+		has[o.holder]++
+	}
+	at := -1
+	for i, o := range list {
+		if o.users == 0 && has[o.holder] > has[holder]+1 && (at < 0 || has[o.holder] > has[list[at].holder]) {
+			at = i
+		}
+	}
+	return at
 }
 
 // keep returns a new list of the tokens that are to stay. The caller holds mu.
@@ -174,7 +199,7 @@ func (t *rodToken) expired(now time.Time) bool { return t.users == 0 && now.Sub(
 // newToken makes a token for extents of the nexus's logical unit (SPC-4 clause
 // 5.17.6.5, SBC-3 clause 4.28): a header that says what it is, and a secret.
 func newToken(n *Nexus, ranges []byteRange, timeout time.Duration) *rodToken {
-	t := &rodToken{ranges: ranges, span: ranges[0], timeout: timeout}
+	t := &rodToken{holder: n.holder(), ranges: ranges, span: ranges[0], timeout: timeout}
 	for _, r := range ranges {
 		t.size += r.n
 		end := max(t.span.off+t.span.n, r.off+r.n)

@@ -187,11 +187,60 @@ func TestOtherPorts(t *testing.T) {
 	expect("h2/1=7 h2/2=7")
 }
 
+// TestRegistrationsAreShared: one initiator's TransportIDs leave room for others, each
+// of whom gets something, also after a restart.
+func TestRegistrationsAreShared(t *testing.T) {
+	s := new(State)
+	apply := func(holder string, r Request) *Refusal {
+		r.Action, r.From, r.Holder, r.ServiceKey = Register, Nexus{holder, "t", 1}, holder, 1
+		r.Persist = true
+		change, refusal := s.Apply(&r)
+		if refusal == nil {
+			s = change.Next
+		}
+		return refusal
+	}
+	crowd := func(of string, n int) (r Request) {
+		r.Specified = true
+		for i := range n {
+			r.Initiators = append(r.Initiators, fmt.Sprint(of, i))
+		}
+		return r
+	}
+	if refusal := apply("greedy", crowd("greedy", MaxRegistrations-1)); refusal == nil || refusal.Reason != TooMany || len(s.registrations) > 0 {
+		t.Fatalf("%+v, and %d registrations of one who wants all", refusal, len(s.registrations))
+	}
+	for holder, n := range []int{MaxRegistrations / 2, MaxRegistrations / 4, MaxRegistrations/8 - 2} {
+		name := fmt.Sprint("greedy", holder)
+		if refusal := apply(name, crowd(name, n-1)); refusal != nil {
+			t.Fatalf("%s: %+v", name, refusal)
+		}
+		if refusal := apply(name+"again", Request{}); refusal != nil {
+			t.Fatalf("an own registration beside %d: %+v", len(s.registrations), refusal)
+		}
+	}
+	text, err := s.Marshal()
+	if err == nil {
+		s, err = Unmarshal(text)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.registrations { // it unregisters its own, and asks for more
+		if s.registrations[i].Initiator == "greedy0" {
+			s.registrations[i].Initiator = "greedy0of before"
+		}
+	}
+	if refusal := apply("greedy0", Request{}); refusal == nil || refusal.Reason != TooMany {
+		t.Errorf("%+v after a restart", refusal)
+	}
+}
+
 // TestRegistrationsAreBounded: one too many changes nothing.
 func TestRegistrationsAreBounded(t *testing.T) {
 	s := new(State)
 	for i := range MaxRegistrations + 1 {
-		change, refusal := s.Apply(&Request{Action: Register, From: Nexus{fmt.Sprint(i), "t", 1}, ServiceKey: 1})
+		change, refusal := s.Apply(&Request{Action: Register, From: Nexus{fmt.Sprint(i), "t", 1}, Holder: fmt.Sprint(i), ServiceKey: 1})
 		if (refusal != nil) != (i == MaxRegistrations) {
 			t.Fatalf("registration %d: %+v", i, refusal)
 		}
@@ -211,7 +260,7 @@ func FuzzParse(f *testing.F) {
 		if refusal := r.Parse(list, around); refusal != nil {
 			return
 		}
-		s := &State{registrations: []Registration{{here, r.Key}}}
+		s := &State{registrations: []Registration{{Nexus: here, Key: r.Key}}}
 		if change, refusal := s.Apply(&r); refusal == nil && change.Next.find(Nexus{}) >= 0 {
 			t.Errorf("a nexus without a name: %+v", change.Next)
 		}

@@ -23,7 +23,7 @@ func (s *State) applyRegister(r *Request) (Change, *Refusal) {
 	for _, n := range affected {
 		if r.ServiceKey == 0 {
 			c.unregister(r, n)
-		} else if !c.Next.register(n, r.ServiceKey) {
+		} else if !c.Next.register(n, r.ServiceKey, r.Holder) {
 			return Change{}, &Refusal{Reason: TooMany}
 		}
 	}
@@ -95,7 +95,7 @@ func (s *State) applyMove(r *Request) (Change, *Refusal) {
 	if r.Unregister {
 		c.Next.remove(func(reg Registration) bool { return reg.Nexus == r.From })
 	}
-	if !c.Next.register(r.To, r.ServiceKey) {
+	if !c.Next.register(r.To, r.ServiceKey, r.Holder) {
 		return Change{}, &Refusal{Reason: TooMany}
 	}
 	c.Next.reserve(r.To, s.kind)

@@ -18,7 +18,8 @@ const (
 // Request is a PERSISTENT RESERVE OUT command with what its list says.
 type Request struct {
 	Action     Action
-	From       Nexus // that the command came by
+	From       Nexus  // that the command came by
+	Holder     string // whom registrations that it makes count for
 	Scope      uint8
 	Type       Type
 	Key        uint64 // RESERVATION KEY

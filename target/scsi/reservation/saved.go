@@ -24,6 +24,7 @@ type savedNexus struct {
 type savedRegistration struct {
 	savedNexus
 	Key uint64 `json:"key,string"`
+	By  string `json:"by,omitempty"`
 }
 
 const savedVersion = 1
@@ -41,7 +42,7 @@ func (s *State) Marshal() ([]byte, error) {
 		out.Holder = &holder
 	}
 	for _, r := range s.registrations {
-		out.Registrations = append(out.Registrations, savedRegistration{savedNexus(r.Nexus), r.Key})
+		out.Registrations = append(out.Registrations, savedRegistration{savedNexus(r.Nexus), r.Key, r.By})
 	}
 	return json.MarshalIndent(out, "", "\t")
 }
@@ -58,9 +59,10 @@ func Unmarshal(data []byte) (*State, error) {
 	s := &State{persist: len(in.Registrations) > 0}
 	for _, r := range in.Registrations {
 		n := Nexus(r.savedNexus)
-		if r.Key == 0 || s.registered(n) || !s.register(n, r.Key) {
+		if r.Key == 0 || s.registered(n) || len(s.registrations) == MaxRegistrations {
 			return nil, fmt.Errorf("registration of %v with key %#x: found a key of zero, a nexus twice or more than %d registrations", n, r.Key, MaxRegistrations)
 		}
+		s.registrations = append(s.registrations, Registration{n, r.Key, r.By})
 	}
 	if in.Type == 0 {
 		return s, nil

@@ -1,6 +1,10 @@
 package reservation
 
-import "slices"
+import (
+	"slices"
+
+	"lunar/internal/places"
+)
 
 // Nexus is an I_T nexus: who reservations are for (SPC-4 clause 5.13.1).
 type Nexus struct {
@@ -13,6 +17,7 @@ type Nexus struct {
 type Registration struct {
 	Nexus
 	Key uint64 // never zero
+	By  string // whom it counts for, see Request.Holder; empty: it was saved by an older version
 }
 
 // MaxRegistrations bounds the registered nexuses of a logical unit. They outlive
@@ -94,16 +99,23 @@ func (s *State) next() *State {
 	return &next
 }
 
-// register gives n a key; it reports false if there are too many registrations.
-func (s *State) register(n Nexus, key uint64) bool {
+// register gives n a key on behalf of by; it reports false if by has had its share
+// of registrations, so that there are some left for others.
+func (s *State) register(n Nexus, key uint64, by string) bool {
 	if i := s.find(n); i >= 0 {
 		s.registrations[i].Key = key
 		return true
 	}
-	if len(s.registrations) == MaxRegistrations {
+	mine := 0
+	for i := range s.registrations {
+		if s.registrations[i].By == by {
+			mine++
+		}
+	}
+	if !places.Fair(mine, len(s.registrations), MaxRegistrations) {
 		return false
 	}
-	s.registrations = append(s.registrations, Registration{n, key})
+	s.registrations = append(s.registrations, Registration{n, key, by})
 	return true
 }
 
