@@ -297,23 +297,6 @@ func TestCopyRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestCopyRecordsAreShared: whoever copies most forgets its own results first.
-func TestCopyRecordsAreShared(t *testing.T) {
-	th, n, _ := copyUnits(t, 4)
-	ask := func(holder string, id uint32) {
-		n[0].Holder = holder
-		list := copyLID4(id, [][]byte{naaCSCD(n[0].LU)}, nil)
-		th.start(n[0], copyCDB(1, list), list, 0).finish()
-	}
-	ask("quiet", 1)
-	for id := range uint32(2 * maxCopyRecords) {
-		ask("busy", 100+id)
-	}
-	if x := th.start(n[0], receiveCDB(5, 1), nil, 1024).finish(); x.c.Status != Good {
-		t.Errorf("the result of the quiet one: status %02x", x.c.Status)
-	}
-}
-
 // TestCopyInTheBackground: with IMMED the status comes before the copy, whose
 // own comes by RECEIVE COPY STATUS.
 func TestCopyInTheBackground(t *testing.T) {

@@ -269,24 +269,6 @@ func TestTokenLife(t *testing.T) {
 	th.populate(n[0], [2]uint64{0, 1}) // in place of the one revoked
 }
 
-// TestTokensAreShared: somebody else gets tokens in place of those of whoever has
-// most, until both have as many.
-func TestTokensAreShared(t *testing.T) {
-	th, n, _ := copyUnits(t, 1)
-	for i := range maxTokens {
-		th.populate(n[0], [2]uint64{uint64(i), 1})
-	}
-	n[0].Holder = "somebody else"
-	list := populateList([2]uint64{0, 1})
-	got := 0
-	for th.start(n[0], tokenCDB(0x10, 1, list), list, 0).finish().c.Status == Good {
-		got++
-	}
-	if got != maxTokens/2 {
-		t.Errorf("%d tokens, expected %d", got, maxTokens/2)
-	}
-}
-
 // TestZeroToken: the block device zero ROD token, also where the store cannot
 // zero.
 func TestZeroToken(t *testing.T) {
