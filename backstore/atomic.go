@@ -68,6 +68,11 @@ func (v *volume) pasts(i Intents) (all []past) {
 		}
 		all = append(all, past{i.Before, medium, mode})
 	}
+	if id.Device == "" && id.Birth != 0 { // of when the kernel did not tell the birth
+		id.Birth = 0
+		all = append(all, past{i.Log(id), id.key(), mode})
+		id = v.identity
+	}
 	if i.From != nil && i.Log(*i.From) != i.Log(id) {
 		all = append(all, past{i.Log(*i.From), id.key(), max(mode, intent.Move)})
 	}

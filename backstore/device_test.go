@@ -12,6 +12,8 @@ func TestIdentityOfDevices(t *testing.T) {
 	for name, text := range map[string]string{
 		"devices/sda/device/wwid": "naa.5\n", "devices/sda/sda1/partition": "1\n", "devices/sda/sda1/start": "2048\n",
 		"devices/dm-3/dm/uuid": "\n", "devices/dm-3/dm/name": "vault\n",
+		"devices/mmcblk0/device/cid": "15\n", "devices/mmcblk0boot1/device/cid": "15\n",
+		"devices/mmcblk0/mmcblk0p1/partition": "1\n", "devices/mmcblk0/mmcblk0p1/start": "64\n",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -28,6 +30,10 @@ func TestIdentityOfDevices(t *testing.T) {
 		"sda":      "WWN naa.5",
 		"sda/sda1": "partition from sector 2048 of WWN naa.5",
 		"dm-3":     "device-mapper name vault",
+
+		"mmcblk0":           "card 15",
+		"mmcblk0boot1":      "card 15 boot1",
+		"mmcblk0/mmcblk0p1": "partition from sector 64 of card 15",
 	} {
 		link := filepath.Join(dir, "block", filepath.Base(device))
 		if err := os.Symlink(filepath.Join("..", "devices", device), link); err != nil {

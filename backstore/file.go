@@ -155,7 +155,7 @@ func (v *volume) setUpFile(c FileConfig) error {
 	}
 	v.identity = identify(v.fd, &st)
 	v.opened = stampOfFile(v.identity, &st)
-	v.remote = isRemote(v.fd)
+	v.local = isLocal(v.fd)
 	if c.Before != nil {
 		if err := c.Before(v); err != nil {
 			return err

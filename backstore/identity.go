@@ -37,16 +37,30 @@ func (i Identity) String() string {
 }
 
 // Same reports whether both are the same file or device. File systems are
-// compared when both are known in the same way: another kernel may tell more.
+// compared when both are known in the same way: another kernel may tell more. So it
+// may of births: where one is not known, the file system has to be the same.
 func (i Identity) Same(o Identity) bool {
 	if i.Device != "" || o.Device != "" {
 		return i.Device == o.Device
 	}
+	mine, others := canonical(i.System), canonical(o.System)
 	way := func(s string) string { w, _, _ := strings.Cut(s, " "); return w }
-	if i.System != o.System && way(i.System) == way(o.System) {
+	if mine != others && way(mine) == way(others) || i.Inode != o.Inode {
 		return false
 	}
-	return i.Inode == o.Inode && i.Birth == o.Birth
+	known := i.Birth != 0 && o.Birth != 0
+	return i.Birth == o.Birth || !known && mine == others && mine != ""
+}
+
+// canonical is a System as the kernel tells it where udev's link has a UUID, too: they
+// are the same.
+func canonical(system string) string {
+	link, ok := strings.CutPrefix(system, "link ")
+	hex := strings.ToLower(strings.ReplaceAll(link, "-", ""))
+	if !ok || len(link) != len("01234567-89ab-cdef-0123-456789abcdef") || len(hex) != 32 {
+		return system
+	}
+	return "uuid " + hex
 }
 
 // deviceBit is set in the first word of a device's medium.
@@ -194,7 +208,7 @@ func deviceIdentity(dir string, dev uint64) string {
 		{"serial", "serial"}, {"device/serial", "serial"}, {"device/cid", "card"},
 	} {
 		if text := attribute(a.file); text != "" {
-			return a.name + " " + text
+			return a.name + " " + text + areaOf(a.file, dir)
 		}
 	}
 	if name := linkTo("/dev/disk/by-id", dev); dev != 0 && name != "" {
@@ -205,6 +219,20 @@ func deviceIdentity(dir string, dev uint64) string {
 		link = dir
 	}
 	return "kernel name " + filepath.Base(link)
+}
+
+// areaOf tells the boot and other areas of a memory card from its main one: they are
+// devices of their own with one number of the card.
+func areaOf(attribute, dir string) string {
+	link, err := filepath.EvalSymlinks(dir)
+	if attribute != "device/cid" || err != nil {
+		return ""
+	}
+	area := strings.TrimLeft(strings.TrimPrefix(filepath.Base(link), "mmcblk"), "0123456789")
+	if area == "" {
+		return ""
+	}
+	return " " + area
 }
 
 // backing is the identity of the file behind a loop device, or its path when it is

@@ -64,6 +64,9 @@ func TestSameIdentity(t *testing.T) {
 		{backstore.Identity{Inode: 2, Birth: 3}, true},
 		{backstore.Identity{System: "uuid 2", Inode: 2, Birth: 3}, false},
 		{backstore.Identity{System: "uuid 1", Inode: 2, Birth: 4}, false},
+		{backstore.Identity{System: "uuid 1", Inode: 2}, true}, // before the kernel told births
+		{backstore.Identity{System: "fsid 9", Inode: 2}, false},
+		{backstore.Identity{Inode: 2}, false},
 		{backstore.Identity{System: "uuid 1", Inode: 3, Birth: 3}, false},
 		{backstore.Identity{Device: "WWN 1"}, false},
 	} {
@@ -84,5 +87,19 @@ func TestIdentityOfDevice(t *testing.T) {
 	again := backstoretest.LoopDevice{File: file}.Attach(t)
 	if !look(t, again).Identity.Same(was.Identity) {
 		t.Errorf("found %+v, expected %+v with another number", look(t, again), was)
+	}
+}
+
+// TestSameSystem: udev's link to a UUID and the kernel's own are the same file system.
+func TestSameSystem(t *testing.T) {
+	link := backstore.Identity{System: "link 01234567-89ab-cdef-0123-456789ABCDEF", Inode: 2, Birth: 3}
+	for system, want := range map[string]bool{
+		"uuid 0123456789abcdef0123456789abcdef":     true,
+		"uuid 0123456789abcdef0123456789abcdee":     false,
+		"link 01234567-89ab-cdef-0123-456789abcdee": false,
+	} {
+		if own := (backstore.Identity{System: system, Inode: 2, Birth: 3}); own.Same(link) != want || link.Same(own) != want {
+			t.Errorf("%s and %s: expected %t", system, link.System, want)
+		}
 	}
 }

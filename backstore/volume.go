@@ -23,7 +23,7 @@ type volume struct {
 	fd       int
 	path     string
 	direct   bool  // O_DIRECT
-	remote   bool  // its times may be of another clock
+	local    bool  // its times are by this host's clock
 	memory   bool  // lives in memory: its calls cannot wait for a device
 	sync     bool  // every change is stable before it is acknowledged
 	trims    bool  // discards with BLKDISCARD, not by punching holes

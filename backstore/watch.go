@@ -90,18 +90,19 @@ func (v *volume) Exact() bool {
 	if v.device {
 		return v.direct
 	}
-	return !v.remote
+	return v.local
 }
 
-// isRemote reports whether an open file has times that may be of another clock.
-func isRemote(fd int) bool {
+// isLocal reports whether an open file has times by this host's clock, and exact ones.
+func isLocal(fd int) bool {
 	var fs unix.Statfs_t
-	return unix.Fstatfs(fd, &fs) != nil || slices.Contains(remote, uint32(fs.Type))
+	return unix.Fstatfs(fd, &fs) == nil && slices.Contains(local, uint32(fs.Type))
 }
 
-// remote are file systems whose times may be of another clock.
-var remote = []uint32{
-	unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.V9FS_MAGIC,
-	unix.CEPH_SUPER_MAGIC, unix.AFS_SUPER_MAGIC, unix.CODA_SUPER_MAGIC, unix.NCP_SUPER_MAGIC, unix.OCFS2_SUPER_MAGIC,
-	unix.FUSE_SUPER_MAGIC, 0x01161970 /* GFS2 */, 0x0bd00bd0, /* Lustre */
+// local are the file systems whose times are this host's, in nanoseconds or ticks. All
+// others may be in the network, or keep times in seconds.
+var local = []uint32{
+	unix.EXT4_SUPER_MAGIC /* and ext2, ext3 */, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
+	unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC,
+	0x2fc12fc1 /* ZFS */, 0xca451a4e, /* bcachefs */
 }

@@ -197,18 +197,44 @@ func (d *decoder) validateISER(c *Config) {
 		path string
 	}
 	var open []portal
+	before := iserSockets{map[ISERPortal]int{}, sockets{}}
 	for _, g := range c.PortalGroups {
 		path := "portal-groups." + g.Name + ".listen-iser"
 		for _, p := range g.ListenISER {
-			i := slices.IndexFunc(open, func(o portal) bool {
-				return p.Interface == o.Interface && (p.Addr == o.Addr || p.Interface == "" && overlap(p.Addr, o.Addr))
-			})
-			if i >= 0 {
+			if i, taken := before.overlapping(p); taken {
 				d.fail(path, p.String(), fmt.Sprintf("a portal that does not overlap with %v of %s", open[i].ISERPortal, open[i].path))
 			}
+			before.add(p, len(open))
 			open = append(open, portal{p, path})
 		}
 	}
+}
+
+// iserSockets are sockets of interfaces and of addresses.
+type iserSockets struct {
+	same      map[ISERPortal]int
+	addresses sockets
+}
+
+func (s iserSockets) add(p ISERPortal, number int) {
+	if _, taken := s.same[p]; !taken {
+		s.same[p] = number
+	}
+	if p.Interface == "" {
+		s.addresses.add(p.Addr, number)
+	}
+}
+
+// overlapping is the number of the first that cannot be open beside p.
+func (s iserSockets) overlapping(p ISERPortal) (number int, found bool) {
+	number, found = s.same[p]
+	if p.Interface != "" {
+		return number, found
+	}
+	if n, taken := s.addresses.overlapping(p.Addr); taken && (!found || n < number) {
+		return n, true
+	}
+	return number, found
 }
 
 // validateMetrics refuses a socket that a portal has, and warns of one that

@@ -34,6 +34,7 @@ func (c *check) add(field, format string, args ...any) {
 func Validate(rules []Rule, groups []Group) error {
 	var errs []error
 	names := map[string]bool{}
+	overlapping, _ := rivals(rules, groups)
 	for i := range rules {
 		c := &check{index: i, name: ruleName(rules, i)}
 		if names[c.name] {
@@ -42,7 +43,9 @@ func Validate(rules []Rule, groups []Group) error {
 		names[c.name] = true
 		c.match(&rules[i], groups)
 		c.rates(&rules[i])
-		c.overlaps(rules, i, groups)
+		if o, found := overlapping[i]; found {
+			c.add("initiators", "found %q, which rule %s matches as specifically, expected one rule to be more specific", o.pattern, ruleName(rules, o.rule))
+		}
 		errs = append(errs, c.errs...)
 	}
 	return errors.Join(errs...)
@@ -138,44 +141,9 @@ func (c *check) limit(unit string, limit, reservation, burst, least int64) {
 	}
 }
 
-// overlaps checks that of two rules of one level that can match the same, one
-// is more specific.
-func (c *check) overlaps(rules []Rule, i int, groups []Group) {
-	for j := range i {
-		a, b := &rules[i], &rules[j]
-		if a.level() != b.level() || !overlapTarget(a, b) {
-			continue
-		}
-		if pattern, found := equalMatch(patternsOf(a, groups), patternsOf(b, groups)); found {
-			c.add("initiators", "found %q, which rule %s matches as specifically, expected one rule to be more specific", pattern, ruleName(rules, j))
-		}
-	}
-}
-
-// overlapTarget reports whether two rules can be about one logical unit and
-// neither is more specific in it.
-func overlapTarget(a, b *Rule) bool {
-	if (a.LUN == nil) != (b.LUN == nil) || a.LUN != nil && *a.LUN != *b.LUN {
-		return false
-	}
-	x, y := anyIfEmpty(a.Target), anyIfEmpty(b.Target)
-	return specificity(x) == specificity(y) && overlap(x, y)
-}
-
 func anyIfEmpty(pattern string) string {
 	if pattern == "" {
 		return "*"
 	}
 	return pattern
-}
-
-func equalMatch(a, b []string) (pattern string, found bool) {
-	for _, x := range a {
-		for _, y := range b {
-			if specificity(x) == specificity(y) && overlap(x, y) {
-				return x, true
-			}
-		}
-	}
-	return "", false
 }

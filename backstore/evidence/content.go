@@ -52,6 +52,7 @@ var contents = []trait{
 	{func(n *Noted, s *Seen) bool { return n.Stamp.Medium != s.Stamp.Medium }, Changed, "it is another store"},
 	{func(n *Noted, _ *Seen) bool { return n.Settled && n.Stamp.State == [3]uint64{} }, Doubt, "its state was not noted"},
 	{recounted, Doubt, "the kernel counts the writes to it anew"},
+	{touched, Changed, "somebody else has changed the store: its data have the same time as before, but its inode has not (owner, mode, a hard link; or data, and their time was put back)"},
 	{func(n *Noted, s *Seen) bool { return n.Settled && n.Stamp.State != s.Stamp.State }, Changed, "somebody else has written to the store"},
 	{func(n *Noted, s *Seen) bool { return n.Size != s.Size }, Doubt, "its size has changed"},
 	{func(n *Noted, _ *Seen) bool { return n.Settled }, Same, ""},
@@ -95,6 +96,13 @@ func details(n Noted, s Seen) string {
 
 // changeTime is a file's ctime, which nobody can set.
 func changeTime(s backstore.Stamp) int64 { return int64(s.State[2]) }
+
+// touched holds for a file of which only the ctime differs. Whoever restores a backup with
+// its times leaves the same as chown does, so that it is not told from writing.
+func touched(n *Noted, s *Seen) bool {
+	was, is := n.Stamp.State, s.Stamp.State
+	return n.Settled && !s.Stamp.Device() && was[0] == is[0] && was[1] == is[1] && was[2] != is[2]
+}
 
 // recounted holds for a device that was taken away and came again.
 func recounted(n *Noted, s *Seen) bool {

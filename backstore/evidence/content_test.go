@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,20 @@ func TestContent(t *testing.T) {
 	} {
 		if got, why := Content(test.noted, test.seen); got != test.want || (why == "") != (got == Same) {
 			t.Errorf("%s: found %d, %q, expected %d", name, got, why, test.want)
+		}
+	}
+}
+
+// TestTouchedIsToldAsSuch: of a file of which only the inode has changed it is not said
+// that somebody has written to it.
+func TestTouchedIsToldAsSuch(t *testing.T) {
+	for mtime, written := range map[uint64]bool{10: false, 11: true} {
+		was := backstore.Stamp{Medium: [3]uint64{1}, State: [3]uint64{100, 10, 10}}
+		is := was
+		is.State[1], is.State[2] = mtime, 12
+		b, why := Content(Noted{Stamp: was, Size: 100, Settled: true}, Seen{Stamp: is, OK: true, Size: 100, Exact: true})
+		if b != Changed || strings.Contains(why, "has written") != written || strings.Contains(why, "owner, mode") == written {
+			t.Errorf("found %d, %s", b, why)
 		}
 	}
 }

@@ -96,7 +96,12 @@ func TestUnwrittenDataOfAnotherStore(t *testing.T) {
 			if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
 				t.Fatal(err)
 			}
-		}, []string{"somebody else has written to the store"}},
+		}, []string{"somebody else has changed the store", "their time was put back"}},
+		"of another mode": {func(t *testing.T, _ *writeBack, file string) {
+			if err := os.Chmod(file, 0o640); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"somebody else has changed the store", "owner, mode"}},
 	} {
 		for _, say := range []string{"adopt", "forget"} {
 			t.Run(name+", "+say, func(t *testing.T) {

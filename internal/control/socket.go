@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -66,9 +67,29 @@ func removeStale(path string) error {
 		conn.Close()
 		return ErrInUse
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return os.Remove(path)
+		return takeAway(path)
 	}
 	return fmt.Errorf("%w, as far as can be told: %w", ErrInUse, err)
+}
+
+// takeAway removes a socket that nobody has listened on. Another server may have put its
+// own there since, which gets its name back.
+func takeAway(path string) error {
+	aside := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%d", os.Getpid()))
+	if len(aside) > maxSocketPath {
+		return os.Remove(path)
+	}
+	if err := os.Rename(path, aside); err != nil {
+		return err
+	}
+	conn, err := net.DialTimeout("unix", aside, dialTimeout)
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return os.Remove(aside)
+	}
+	if err == nil {
+		conn.Close()
+	}
+	return errors.Join(ErrInUse, os.Rename(aside, path))
 }
 
 // bounded is a listener that has a limited number of connections at a time:

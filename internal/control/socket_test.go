@@ -201,3 +201,27 @@ func (s slow) Status() Status {
 	<-s.release
 	return Status{}
 }
+
+// TestSocketThatCameMeanwhile: a server that took the place of a dead one's socket, after
+// another has looked there, keeps it.
+func TestSocketThatCameMeanwhile(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), SocketName)
+	s := start(t, Config{Socket: socket, Source: fixed(sample())})
+	defer stop(s)
+	if err := takeAway(socket); !errors.Is(err, ErrInUse) {
+		t.Errorf("found %v, expected that it is in use", err)
+	}
+	c, err := Dial(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	dead := filepath.Join(t.TempDir(), SocketName)
+	stale(t, dead)
+	if err := takeAway(dead); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(filepath.Dir(dead)); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
