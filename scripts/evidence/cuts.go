@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"lunar/scripts/evidence/daemon"
 	"lunar/scripts/evidence/powerfs"
 )
 
@@ -75,18 +76,18 @@ func (c *cuts) run(dir string, count int) error {
 	if err := os.WriteFile(filepath.Join(dir, "key"), []byte(strings.Repeat("0123456789abcdef", 4)), 0o600); err != nil {
 		return err
 	}
-	s, err := newServer(c.binary, dir, cutsConfig)
+	s, err := daemon.New(c.binary, dir, cutsConfig)
 	if err != nil {
 		return err
 	}
-	p := &powered{cuts: c, server: s, units: cutsUnits(), fenced: map[*unit]bool{}}
+	p := &powered{cuts: c, Server: s, units: cutsUnits(), fenced: map[*unit]bool{}}
 	for c.done < count && len(c.wrong) == 0 {
 		if err := c.medium.Mount(c.disk, state); err != nil {
 			return err
 		}
 		err := p.session()
 		if err != nil && !c.disk.Down() {
-			c.wrong = append(c.wrong, fmt.Sprintf("after cut %d: %v\n%s", c.done, err, s.output.String()))
+			c.wrong = append(c.wrong, fmt.Sprintf("after cut %d: %v\n%s", c.done, err, s.Output.String()))
 		}
 		c.disk = c.disk.Cut(powerfs.Loss(c.random.IntN(2)), c.random)
 		c.done++
@@ -101,7 +102,7 @@ func (c *cuts) run(dir string, count int) error {
 // powered is a server while the power is on.
 type powered struct {
 	*cuts
-	*server
+	*daemon.Server
 	units  []*unit
 	fenced map[*unit]bool // it was acknowledged
 }
@@ -110,10 +111,10 @@ type powered struct {
 // medium or after some commands.
 func (p *powered) session() error {
 	p.disk.Limit(8 << p.random.IntN(12))
-	if err := p.launch(false); err != nil {
+	if err := p.Launch(false); err != nil {
 		return err
 	}
-	portal, err := p.server.ready()
+	portal, err := p.Server.Ready()
 	if err != nil {
 		p.starting++
 		return err
@@ -137,8 +138,8 @@ func (p *powered) session() error {
 
 // stop is the end of the machine.
 func (p *powered) stop() {
-	p.process.Kill()
-	p.process.Wait()
+	p.Process.Kill()
+	p.Process.Wait()
 }
 
 // reservations: what was acknowledged is there, and one unit more is fenced.

@@ -3,10 +3,9 @@ package main
 import (
 	_ "embed"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
-	"text/template"
+
+	"lunar/scripts/evidence/notes"
 )
 
 // documentCommand renders what was noted.
@@ -37,11 +36,11 @@ type contents struct {
 
 // Run implements a command of kong.
 func (d *documentCommand) Run() error {
-	before, err := readNotes(d.Before)
+	before, err := notes.Read[result](d.Before)
 	if err != nil {
 		return err
 	}
-	after, err := readNotes(d.After)
+	after, err := notes.Read[result](d.After)
 	if err != nil {
 		return err
 	}
@@ -50,24 +49,16 @@ func (d *documentCommand) Run() error {
 		c.Rows = append(c.Rows, row{k.promise, k.how, cell(before, k.name), cell(after, k.name)})
 	}
 	for name, text := range map[string]string{"reliability.md": reliability, "reliability/kill-points.md": killPoints} {
-		if err := render(filepath.Join(d.To, name), text, c); err != nil {
+		if err := notes.Render(filepath.Join(d.To, name), text, c); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func render(path, text string, c contents) error {
-	var out strings.Builder
-	if err := template.Must(template.New(path).Parse(text)).Execute(&out, c); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(out.String()), 0o644)
-}
-
 // cell is a result in the table.
-func cell(notes map[string]result, name string) string {
-	r, ok := notes[name]
+func cell(results map[string]result, name string) string {
+	r, ok := results[name]
 	if !ok {
 		return "not run"
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"lunar/scripts/evidence/daemon"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -96,17 +98,17 @@ func traced() error {
 	if err != nil {
 		return err
 	}
-	s := &server{binary: self, dir: os.TempDir()}
+	s := &daemon.Server{Binary: self, Dir: os.TempDir()}
 	done := make(chan error)
 	go func() { // on a thread that ends with it
 		runtime.LockOSThread()
-		if err := s.launch(true); err != nil {
+		if err := s.Launch(true); err != nil {
 			done <- err
 			return
 		}
-		t, err := seize(s.process.Pid)
+		t, err := seize(s.Process.Pid)
 		if err == nil {
-			err = errors.Join(unix.Kill(s.process.Pid, unix.SIGKILL), t.follow(nil))
+			err = errors.Join(unix.Kill(s.Process.Pid, unix.SIGKILL), t.follow(nil))
 		}
 		done <- err
 	}()

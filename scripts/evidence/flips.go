@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"lunar/scripts/evidence/daemon"
 )
 
 // flipsConfig has everything of which something is kept.
@@ -70,7 +72,7 @@ type flips struct {
 
 	done     int
 	last     spot // none after reset
-	server   *server
+	server   *daemon.Server
 	units    []*unit
 	told     string // by witness
 	checksum bool   // cache.checksum is on
@@ -101,7 +103,7 @@ func (f *flips) reset(dir string) error {
 		checksum = ", checksum: true"
 	}
 	var err error
-	f.server, err = newServer(f.binary, dir, strings.ReplaceAll(flipsConfig, " CHECKSUM", checksum))
+	f.server, err = daemon.New(f.binary, dir, strings.ReplaceAll(flipsConfig, " CHECKSUM", checksum))
 	f.units, f.told, f.last = flipsUnits(), "", spot{}
 	return err
 }
@@ -149,20 +151,20 @@ func (f *flips) count(s spot, v verdict, what string) {
 	}
 	f.counts[s.part][v]++
 	if v >= unnamed {
-		f.wrong = append(f.wrong, fmt.Sprintf("%v: %s: %s\n%s", s, verdictNames[v], what, f.server.output.String()))
+		f.wrong = append(f.wrong, fmt.Sprintf("%v: %s: %s\n%s", s, verdictNames[v], what, f.server.Output.String()))
 	}
 }
 
 // work serves the volumes for a while, and leaves what a server leaves that was killed, or
 // stopped in order.
 func (f *flips) work(orderly bool) error {
-	portal, err := f.server.start()
+	portal, err := f.server.Start()
 	if err != nil {
 		return err
 	}
 	f.orderly = orderly
 	err = f.serve(portal)
-	return errors.Join(err, f.server.kill(f.signal()))
+	return errors.Join(err, f.server.Kill(f.signal()))
 }
 
 func (f *flips) serve(portal string) error {
@@ -219,8 +221,8 @@ func (p part) draw(random *rand.Rand) spot {
 
 // parts are those of all files that the server has left.
 func (f *flips) parts() (parts []part, err error) {
-	err = filepath.WalkDir(f.server.dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() || unguarded.MatchString(path) || guarded.MatchString(path) && !f.orderly || filepath.Dir(path) == f.server.dir {
+	err = filepath.WalkDir(f.server.Dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() || unguarded.MatchString(path) || guarded.MatchString(path) && !f.orderly || filepath.Dir(path) == f.server.Dir {
 			return err
 		}
 		info, err := e.Info()
@@ -301,11 +303,11 @@ func (f *flips) flip(s spot) (v verdict, what string, err error) {
 	if err != nil {
 		return 0, "", err
 	}
-	portal, err := f.server.start()
+	portal, err := f.server.Start()
 	switch {
-	case errors.Is(err, errEnded):
+	case errors.Is(err, daemon.ErrEnded):
 		v = refused
-		if !strings.Contains(f.server.output.String(), filepath.Base(s.path)) {
+		if !strings.Contains(f.server.Output.String(), filepath.Base(s.path)) {
 			v = unnamed
 		}
 		return v, "", s.turnBack(flipped)
@@ -313,7 +315,7 @@ func (f *flips) flip(s spot) (v verdict, what string, err error) {
 		return 0, "", err
 	}
 	v, what = f.judge(portal)
-	if err := f.server.kill(f.signal()); err != nil {
+	if err := f.server.Kill(f.signal()); err != nil {
 		return 0, "", err
 	}
 	if v == harmless { // the server may have made a checksum of it
@@ -360,12 +362,12 @@ func (f *flips) judge(portal string) (verdict, string) {
 
 // accepts asks the binary whether it knows a configuration.
 func accepts(binary, dir, config string) bool {
-	s, err := newServer(binary, filepath.Join(dir, "probe"), config)
+	s, err := daemon.New(binary, filepath.Join(dir, "probe"), config)
 	if err != nil {
 		return false
 	}
-	defer os.RemoveAll(s.dir)
-	code, _ := s.command("check", s.config)
+	defer os.RemoveAll(s.Dir)
+	code, _ := s.Command("check", s.Config)
 	return code == 0
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"lunar/scripts/evidence/daemon"
 )
 
 // kills ends a server by kill -9 at random moments.
@@ -57,7 +59,7 @@ func (k *kills) run(dir string, count int) error {
 	if err := os.WriteFile(filepath.Join(dir, "key"), []byte(strings.Repeat("0123456789abcdef", 4)), 0o600); err != nil {
 		return err
 	}
-	s, err := newServer(k.binary, dir, config)
+	s, err := daemon.New(k.binary, dir, config)
 	if err != nil {
 		return err
 	}
@@ -75,13 +77,13 @@ func (k *kills) run(dir string, count int) error {
 }
 
 // round serves, compares, works, and kills with commands under way.
-func (k *kills) round(s *server, units []*unit) (wrong []error, err error) {
-	portal, err := s.start()
+func (k *kills) round(s *daemon.Server, units []*unit) (wrong []error, err error) {
+	portal, err := s.Start()
 	if err != nil {
 		return nil, err
 	}
 	killed := make(chan error, 1)
-	kill := func() { killed <- s.kill(syscall.SIGKILL) }
+	kill := func() { killed <- s.Kill(syscall.SIGKILL) }
 	l, err := dial(portal, targetName, units, k.random)
 	if err != nil {
 		go kill()

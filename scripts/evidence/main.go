@@ -6,10 +6,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,6 +17,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"lunar/scripts/evidence/notes"
 )
 
 // options is the command line.
@@ -61,7 +61,7 @@ var errBroken = errors.New("promises were broken")
 
 // Run implements a command of kong.
 func (r *runCommand) Run() error {
-	notes, err := readNotes(r.Notes)
+	results, err := notes.Read[result](r.Notes)
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func (r *runCommand) Run() error {
 				fmt.Println(f)
 			}
 			broken += found.Wrong
-			notes[c.name] = found
-			if err := writeNotes(r.Notes, notes); err != nil {
+			results[c.name] = found
+			if err := notes.Write(r.Notes, results); err != nil {
 				return err
 			}
 		}
@@ -117,27 +117,6 @@ func some(found []string) []string {
 		}
 	}
 	return found
-}
-
-// readNotes returns results by check; none if there is no file yet.
-func readNotes(path string) (map[string]result, error) {
-	notes := map[string]result{}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return notes, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &notes)
-	}
-	return notes, err
-}
-
-func writeNotes(path string, notes map[string]result) error {
-	text, err := json.MarshalIndent(notes, "", "\t")
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, append(text, '\n'), 0o644))
 }
 
 func main() {

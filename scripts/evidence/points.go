@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"lunar/scripts/evidence/daemon"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -121,7 +123,7 @@ func (c *campaign) run(dir string, servers int) error {
 // victim is a server that is killed again and again.
 type victim struct {
 	*campaign
-	*server
+	*daemon.Server
 	units  []*unit
 	random *rand.Rand
 	last   string // where it was killed
@@ -133,8 +135,8 @@ func (c *campaign) victim(dir string, seed uint64) (*victim, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return nil, err
 	}
-	s, err := newServer(c.binary, dir, pointsConfig)
-	return &victim{campaign: c, server: s, units: pointsUnits(), random: rand.New(rand.NewPCG(seed, 2))}, err
+	s, err := daemon.New(c.binary, dir, pointsConfig)
+	return &victim{campaign: c, Server: s, units: pointsUnits(), random: rand.New(rand.NewPCG(seed, 2))}, err
 }
 
 // discover finds out which functions are called, while the server starts and under load.
@@ -210,11 +212,11 @@ func (c *campaign) work(dir string, seed uint64) error {
 // it is killed, after so many further commands at the latest. It returns what was
 // wrong. early is called before the first instruction, late under load.
 func (v *victim) round(early func() error, commands int, late func() error, reached func(int, uint64) error) (wrong []string, err error) {
-	if err := v.launch(true); err != nil {
+	if err := v.Launch(true); err != nil {
 		return nil, err
 	}
-	defer v.process.Release()
-	if v.tracer, err = seize(v.process.Pid); err != nil {
+	defer v.Process.Release()
+	if v.tracer, err = seize(v.Process.Pid); err != nil {
 		return nil, err
 	}
 	if err := early(); err != nil {
@@ -225,17 +227,17 @@ func (v *victim) round(early func() error, commands int, late func() error, reac
 	go func() {
 		defer close(done)
 		wrong = v.use(commands, late)
-		unix.Kill(v.process.Pid, unix.SIGKILL)
+		unix.Kill(v.Process.Pid, unix.SIGKILL)
 	}()
 	err = v.tracer.follow(reached)
-	unix.Kill(v.process.Pid, unix.SIGKILL)
+	unix.Kill(v.Process.Pid, unix.SIGKILL)
 	<-done
 	return wrong, err
 }
 
 // use is the initiator's part of a round.
 func (v *victim) use(commands int, late func() error) (wrong []string) {
-	portal, err := v.server.ready()
+	portal, err := v.Server.Ready()
 	if err != nil {
 		if v.shot() {
 			return nil
@@ -265,7 +267,7 @@ func (v *victim) use(commands int, late func() error) (wrong []string) {
 // complain leaves out what follows from the kill.
 func (v *victim) complain(wrong []error, err error) (lines []string) {
 	if err != nil && (errors.Is(err, errWrong) || !v.shot()) {
-		wrong = append(wrong, fmt.Errorf("%w\n%s", err, v.output.String()))
+		wrong = append(wrong, fmt.Errorf("%w\n%s", err, v.Output.String()))
 	}
 	for _, w := range wrong {
 		lines = append(lines, w.Error())
@@ -276,8 +278,8 @@ func (v *victim) complain(wrong []error, err error) (lines []string) {
 // shot reports whether the process was killed, rather than ended by itself: then it
 // has said why.
 func (v *victim) shot() bool {
-	_, ok := <-v.portal // closed when it has ended
-	return !ok && !regexp.MustCompile(`(?m)^(tgtd: |panic|fatal error|unexpected fault)`).MatchString(v.output.String())
+	_, ok := <-v.Portal // closed when it has ended
+	return !ok && !regexp.MustCompile(`(?m)^(tgtd: |panic|fatal error|unexpected fault)`).MatchString(v.Output.String())
 }
 
 // killAt steps through the call that a thread stands before, and kills the process at

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"lunar/scripts/evidence/daemon"
 )
 
 // secrets are all in secretsConfig, as different as secrets are.
@@ -145,21 +147,21 @@ type leaks struct {
 }
 
 func (k *leaks) run(dir string, count int) error {
-	s, err := newServer(k.binary, dir, secretsConfig)
+	s, err := daemon.New(k.binary, dir, secretsConfig)
 	if err != nil {
 		return err
 	}
-	if _, err := s.start(); err != nil {
+	if _, err := s.Start(); err != nil {
 		return err
 	}
-	defer s.kill(syscall.SIGTERM)
+	defer s.Kill(syscall.SIGTERM)
 	file := filepath.Join(dir, "malformed.yaml")
 	for k.refused < count {
 		text := malformed(k.random)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			return err
 		}
-		code, said := s.command("check", file)
+		code, said := s.Command("check", file)
 		if code == 0 {
 			k.lived++
 			continue
@@ -167,7 +169,7 @@ func (k *leaks) run(dir string, count int) error {
 		k.refused++
 		if k.refused%10 == 0 {
 			k.served++
-			_, applied := s.command("apply", file, "--socket", s.socket())
+			_, applied := s.Command("apply", file, "--socket", s.Socket())
 			served, err := k.serve(filepath.Join(dir, "other"), text)
 			if err != nil {
 				return err
@@ -179,9 +181,9 @@ func (k *leaks) run(dir string, count int) error {
 			k.wrong = append(k.wrong, fmt.Sprintf("%q is in\n%s\nof\n%s", part, said, text))
 		}
 	}
-	if part := leaked(s.output.String()); part != "" {
+	if part := leaked(s.Output.String()); part != "" {
 		k.leaky++
-		k.wrong = append(k.wrong, fmt.Sprintf("%q is in the log of the server that refused them:\n%s", part, s.output.String()))
+		k.wrong = append(k.wrong, fmt.Sprintf("%q is in the log of the server that refused them:\n%s", part, s.Output.String()))
 	}
 	return nil
 }
@@ -189,16 +191,16 @@ func (k *leaks) run(dir string, count int) error {
 // serve returns what a server says that is started with a configuration. Of what check
 // refuses, it may still serve some.
 func (k *leaks) serve(dir, text string) (string, error) {
-	s, err := newServer(k.binary, dir, text)
+	s, err := daemon.New(k.binary, dir, text)
 	if err != nil {
 		return "", err
 	}
-	_, err = s.start()
+	_, err = s.Start()
 	switch {
 	case err == nil:
-		err = s.kill(syscall.SIGTERM)
-	case errors.Is(err, errEnded):
+		err = s.Kill(syscall.SIGTERM)
+	case errors.Is(err, daemon.ErrEnded):
 		err = nil
 	}
-	return s.output.String(), err
+	return s.Output.String(), err
 }
