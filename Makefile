@@ -20,7 +20,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability evidence-tests clean
+.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,13 @@ bench-iser: build ## compare with C tgt and LIO over RDMA in the lab's guest, wr
 evidence-reliability: build ## break tgtd by kills, power cuts and flipped bits, write docs/reliability.md
 	@$(SETUP) test
 	scripts/evidence/run.sh
+
+# ONLY=half,copy are some of the attacks; PHASES=9 SECONDS_EACH=10 watches longer, MINUTES=10
+# fuzzes for so long with each grammar, SCALE=1 measures 1,000 sessions; NOTES=FILE TGTD=FILE
+# notes another binary's results elsewhere.
+evidence-security: build ## attack tgtd with a canary beside it, write docs/security-evidence.md
+	@$(SETUP) test
+	scripts/evidence/security/run.sh
 
 # ROUNDS=2 SUITES=race is a short run; CORE and BUSY say where, and with how much company.
 evidence-tests: ## run the test suites again and again on one busy CPU, write docs/tests.md

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -54,10 +55,17 @@ func (s *Server) Launch(traced bool) error {
 	if err != nil {
 		return errors.Join(err, r.Close(), w.Close())
 	}
-	s.Process, err = os.StartProcess(program, line, &os.ProcAttr{
-		Files: []*os.File{nil, w, w},
-		Sys:   &syscall.SysProcAttr{Ptrace: traced, Pdeathsig: syscall.SIGKILL},
-	})
+	start := func() {
+		s.Process, err = os.StartProcess(program, line, &os.ProcAttr{
+			Files: []*os.File{nil, w, w},
+			Sys:   &syscall.SysProcAttr{Ptrace: traced, Pdeathsig: syscall.SIGKILL},
+		})
+	}
+	if traced {
+		start()
+	} else {
+		onLastingThread(start)
+	}
 	w.Close()
 	if err != nil {
 		r.Close()
@@ -65,6 +73,25 @@ func (s *Server) Launch(traced bool) error {
 	}
 	go s.follow(r, s.Portal)
 	return nil
+}
+
+// lasting are calls for a thread that ends with this process: Pdeathsig is about the end
+// of the thread that started a process, and threads end with goroutines locked to them.
+var lasting = sync.OnceValue(func() chan<- func() {
+	calls := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for call := range calls {
+			call()
+		}
+	}()
+	return calls
+})
+
+func onLastingThread(f func()) {
+	done := make(chan struct{})
+	lasting() <- func() { f(); close(done) }
+	<-done
 }
 
 // follow keeps what the process says until it has ended.

@@ -1,0 +1,126 @@
+// Command security attacks the real binary in every way that docs/security.md speaks of,
+// while a canary with a target, a secret and a volume of its own works beside, and writes
+// docs/security-evidence.md of what the canary noticed and the attacker got. It shares no
+// code with the server but the initiator of its tests, which shares none with it either.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"lunar/scripts/evidence/notes"
+)
+
+// options is the command line.
+type options struct {
+	Run      runCommand      `cmd:"" help:"Attack a server, and note what came of it."`
+	Attack   attackCommand   `cmd:"" hidden:"" help:"Be the attacker."`
+	Document documentCommand `cmd:"" help:"Write the document from the notes."`
+}
+
+// runCommand says what is done and for how long.
+type runCommand struct {
+	Tgtd    string   `required:"" type:"existingfile" help:"The server."`
+	Notes   string   `default:"docs/security/after.json" help:"Where results are noted; those of attacks that do not run stay."`
+	Only    []string `help:"Names of attacks to run."`
+	Phases  int      `default:"3" help:"How often the canary is watched alone and with the attack."`
+	Seconds float64  `default:"3" help:"How long each time."`
+	Minutes float64  `help:"Of each kind of fuzzing; 0 leaves it out."`
+	Scale   bool     `help:"Measure 1,000 sessions, 10,000 connections and 256 LUs too."`
+	Seed    uint64   `help:"Of all that is drawn; another one each time if it is 0."`
+
+	ctx     context.Context
+	version string
+	settle  time.Duration // how long an attack goes on before it is watched
+	timed   bool          // the clock judges too
+}
+
+// errBroken is a promise that does not hold.
+var errBroken = errors.New("promises were broken")
+
+// Run implements a command of kong.
+func (r *runCommand) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	r.ctx, r.settle, r.timed = ctx, settleTime, true
+	if r.Seed == 0 {
+		r.Seed = uint64(time.Now().UnixNano())
+	}
+	said, err := exec.Command(r.Tgtd, "version").Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.Tgtd, err)
+	}
+	r.version = strings.TrimSpace(string(said))
+	dir, err := os.MkdirTemp("/dev/shm", "security-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	broken := 0
+	for _, a := range everything() {
+		if len(r.Only) > 0 && !slices.Contains(r.Only, a.name) || a.fuzzes && r.Minutes == 0 {
+			continue
+		}
+		found, err := r.besiege(a, filepath.Join(dir, a.name))
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.name, err)
+		}
+		found.Version, found.Date = r.version, time.Now().UTC().Format("2006-01-02")
+		fmt.Printf("%s: latency %.2f, throughput %.2f, %v\n", a.name, found.Latency, found.Throughput, found.Figures)
+		for _, f := range slices.Concat(found.Failed, found.Seen) {
+			fmt.Println("  ", f)
+		}
+		broken += min(1, len(found.Failed))
+		if err := r.note(a, found); err != nil {
+			return err
+		}
+	}
+	if r.Scale {
+		if err := r.scale(dir); err != nil {
+			return err
+		}
+	}
+	if broken > 0 {
+		return fmt.Errorf("%w by %d attacks (seed %d)", errBroken, broken, r.Seed)
+	}
+	return nil
+}
+
+// note adds a result to the file. What fuzzing took adds up, and so do its inputs.
+func (r *runCommand) note(a attack, found outcome) error {
+	results, err := notes.Read[outcome](r.Notes)
+	if err != nil {
+		return err
+	}
+	if a.fuzzes {
+		found.CPUSeconds += results[a.name].CPUSeconds
+		found.Figures[inputs] += results[a.name].Figures[inputs]
+	}
+	results[a.name] = found
+	return errors.Join(notes.Write(r.Notes, results), keep(a.name, found.seeds))
+}
+
+// everything that can be run by name.
+func everything() []attack {
+	all := slices.Clone(attacks)
+	for _, g := range grammars {
+		all = append(all, fuzzing(g))
+	}
+	return all
+}
+
+func main() {
+	var o options
+	line := kong.Parse(&o, kong.Name("security"), kong.Description("Show that strangers and neighbours get nothing, and stop nobody."))
+	line.FatalIfErrorf(line.Run())
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# run.sh [OPTIONS]: attacks build/tgtd with a canary beside it, notes what came of it and
+# writes docs/security-evidence.md. Variables: PHASES and SECONDS_EACH (how often the
+# canary is watched alone and with each attack, and how long), MINUTES (of each kind of
+# fuzzing; 0 leaves it out), SCALE=1 (1,000 sessions, 10,000 connections, 256 LUs), ONLY
+# (attacks, with commas), SEED, NOTES (another file for the results, such as
+# docs/security/before.json), TGTD (another binary).
+set -euo pipefail
+
+cd "$(dirname "$0")/../../.."
+readonly out=build/evidence-security
+go build -o "$out" ./scripts/evidence/security
+options=(--tgtd "${TGTD:-build/tgtd}")
+for name in PHASES MINUTES ONLY SEED NOTES; do
+	if [ -n "${!name:-}" ]; then
+		options+=("--${name,,}" "${!name}")
+	fi
+done
+if [ -n "${SECONDS_EACH:-}" ]; then options+=(--seconds "$SECONDS_EACH"); fi
+if [ -n "${SCALE:-}" ]; then options+=(--scale); fi
+status=0
+"$out" run "${options[@]}" "$@" || status=$?
+"$out" document
+exit "$status"
