@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/arena"
 	"lunar/internal/evloop"
 	"lunar/internal/intent"
 	"lunar/internal/quiesce"
@@ -52,6 +53,7 @@ func NewRAM(size int64, blockBytes int) (Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserve %d bytes of address space: %w", most, err)
 	}
+	arena.Undumped(bytes)
 	bits, err := newBitmap((most + pageSize - 1) / pageSize)
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", err, unix.Munmap(bytes))

@@ -41,6 +41,9 @@ func (d *decoder) server(n node, s *Server) {
 		"congestion":         congestion(&s.Congestion),
 		"nodes":              nodes(&s.Nodes),
 		"metrics":            metrics(&s.Metrics),
+		"sandbox":            oneOf(&s.Sandbox, SandboxEnforce, SandboxLog, SandboxOff),
+		"core-dumps":         boolean(&s.CoreDumps),
+		"memory-limit":       memoryLimit(&s.MemoryLimit),
 		"iser":               func(d *decoder, n node) { d.iser(n, &s.ISER) },
 		"limits":             func(d *decoder, n node) { d.limits(n, &s.Limits) },
 		"nop":                func(d *decoder, n node) { d.nop(n, &s.NOP) },
@@ -105,6 +108,21 @@ func metrics(to *netip.AddrPort) setter {
 	return parsed(to, expected, func(s string) (netip.AddrPort, bool) {
 		p, err := netip.ParseAddrPort(s)
 		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port()), err == nil
+	})
+}
+
+// memoryLimit accepts auto, off or a size.
+func memoryLimit(to *Size) setter {
+	const least = 64 * MiB
+	return parsed(to, "auto, off, or a size of at least 64MiB, such as 1GiB", func(s string) (Size, bool) {
+		if s == "auto" {
+			return 0, true
+		}
+		if s == "off" {
+			return NoMemoryLimit, true
+		}
+		v, err := ParseSize(s)
+		return v, err == nil && v >= least
 	})
 }
 

@@ -27,6 +27,7 @@ func defaults() *Config {
 			Batching:         Batching{Mode: batch.Adaptive},
 			MaxDelay:         batch.ServerDelay,
 			Congestion:       SystemCongestion,
+			Sandbox:          SandboxEnforce,
 			Limits: Limits{
 				ConnectionsInLogin: 256,
 				LoginTimeout:       15 * time.Second,

@@ -20,12 +20,13 @@ type form func(in, v reflect.Value) any
 // forms are those of fields whose keys are not read as their Go values are printed.
 // What has a form is one value, and is compared as such.
 var forms = map[string]form{
-	"Server.Threads":    zeroAs("auto"),
-	"Server.CPUs":       cpusForm,
-	"Server.PollBudget": func(_, v reflect.Value) any { return fmt.Sprintf("%d%%", v.Int()) },
-	"Server.Batching":   batchingForm,
-	"Server.Nodes":      nodesForm,
-	"Server.Metrics":    unlessZero,
+	"Server.Threads":     zeroAs("auto"),
+	"Server.CPUs":        cpusForm,
+	"Server.PollBudget":  func(_, v reflect.Value) any { return fmt.Sprintf("%d%%", v.Int()) },
+	"Server.Batching":    batchingForm,
+	"Server.Nodes":       nodesForm,
+	"Server.Metrics":     unlessZero,
+	"Server.MemoryLimit": memoryLimitForm,
 
 	"Limits.LoginsPerAddress":   zeroAs("auto"),
 	"Limits.LoginsPerNetwork":   zeroAs("auto"),
@@ -178,6 +179,17 @@ func forwardThresholdForm(_, v reflect.Value) any {
 		return "auto"
 	case NeverForward:
 		return "never"
+	default:
+		return s.String()
+	}
+}
+
+func memoryLimitForm(_, v reflect.Value) any {
+	switch s := v.Interface().(Size); s {
+	case 0:
+		return "auto"
+	case NoMemoryLimit:
+		return "off"
 	default:
 		return s.String()
 	}

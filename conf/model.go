@@ -35,6 +35,9 @@ type Server struct {
 	Congestion       string        // TCP's congestion control by its name in the kernel, or SystemCongestion
 	Nodes            Nodes
 	Metrics          netip.AddrPort // where counters can be read over HTTP; the zero value: only through the control socket
+	Sandbox          string         // one of the Sandbox words
+	CoreDumps        bool           // a crash may leave one
+	MemoryLimit      Size           // that Go's garbage collector keeps to (GOMEMLIMIT); 0 takes what is left, NoMemoryLimit
 	ISER             ISER
 	Limits           Limits
 	NOP              NOP
@@ -42,6 +45,16 @@ type Server struct {
 
 // SystemCongestion leaves the congestion control to the system.
 const SystemCongestion = "system"
+
+// What becomes of system calls that a server does not make.
+const (
+	SandboxEnforce = "enforce" // they fail
+	SandboxLog     = "log"     // the kernel logs them
+	SandboxOff     = "off"
+)
+
+// NoMemoryLimit as Server.MemoryLimit bounds the heap by nothing.
+const NoMemoryLimit Size = -1
 
 // How event threads wait for work.
 const (

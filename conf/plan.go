@@ -45,6 +45,8 @@ var livePaths = []struct {
 	{path: []string{"server", "max-delay"}},
 	{path: []string{"server", "congestion"}},
 	{path: []string{"server", "metrics"}},
+	{path: []string{"server", "core-dumps"}},
+	{path: []string{"server", "memory-limit"}},
 	{path: []string{"cache", "forward-threshold"}},
 	{path: []string{"qos", "profile"}},
 	{path: []string{"discovery"}},

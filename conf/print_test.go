@@ -24,6 +24,9 @@ server:
   batching: {static: 8}
   max-delay: 0s
   congestion: cubic
+  sandbox: log
+  core-dumps: true
+  memory-limit: 1GiB
   nodes: ["0-3", "5,7-8"]
   metrics: "127.0.0.1:9260"
   iser: {immediate-data: 0B, remote-invalidation: false}

@@ -11,6 +11,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"runtime"
+
+	"lunar/internal/locked"
 )
 
 // A header file has two slots, each with a page of its own. The valid one with the
@@ -175,7 +178,9 @@ func (h *header) encode(master *[MasterSize]byte) []byte {
 	copy(b[40:], print[:])
 	nonce := b[boundSize:wrappedAt]
 	_, _ = rand.Read(nonce)
-	h.wrapping(h.key).Seal(b[wrappedAt:wrappedAt], nonce, master[:], b[:boundSize])
+	by := h.wrapping(h.key)
+	defer locked.Wipe(by)
+	by.Seal(b[wrappedAt:wrappedAt], nonce, master[:], b[:boundSize])
 	putSum(b)
 	return b
 }
@@ -187,24 +192,28 @@ func putSum(slot []byte) {
 // unwrap returns a slot's master key.
 func (h *header) unwrap(key *Key, b []byte) (*[MasterSize]byte, error) {
 	master := new([MasterSize]byte)
-	_, err := h.wrapping(key).Open(master[:0], b[boundSize:wrappedAt], b[wrappedAt:sumAt], b[:boundSize])
+	by := h.wrapping(key)
+	defer locked.Wipe(by)
+	_, err := by.Open(master[:0], b[boundSize:wrappedAt], b[wrappedAt:sumAt], b[:boundSize])
 	if err != nil {
 		return nil, errors.New("its key cannot be unwrapped: somebody has changed the header file; put its copy back")
 	}
 	return master, nil
 }
 
-// wrapping is the cipher that wraps the volume's master key.
+// wrapping is the cipher that wraps the volume's master key. The caller wipes it.
 func (h *header) wrapping(key *Key) cipher.AEAD {
 	derived, err := hkdf.Key(sha256.New, key.bytes[:], h.identity[:], "lunar volume key 1", keySize)
 	if err != nil {
 		panic(err) // the length is right
 	}
+	runtime.KeepAlive(key)
 	defer clear(derived)
 	block, err := aes.NewCipher(derived)
 	if err != nil {
 		panic(err)
 	}
+	defer locked.Wipe(block) // GCM has a copy
 	g, err := cipher.NewGCM(block)
 	if err != nil {
 		panic(err)

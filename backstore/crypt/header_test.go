@@ -44,7 +44,11 @@ func (d *disk) WriteStable(b []byte, off int64) error {
 	return nil
 }
 
-func key(n byte) *Key { return &Key{[keySize]byte{n, 1}} }
+func key(n byte) *Key {
+	k := newKey()
+	k.bytes[0], k.bytes[1] = n, 1
+	return k
+}
 
 func master(n byte) *[MasterSize]byte { return &[MasterSize]byte{n, 2} }
 

@@ -10,14 +10,25 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"syscall"
+
+	"lunar/internal/locked"
 )
 
 // keySize is the length of a wrapping key in bytes.
 const keySize = 32
 
-// Key is a wrapping key: that of a key file. It prints as ***.
-type Key struct{ bytes [keySize]byte }
+// Key is a wrapping key: that of a key file, in locked memory. It prints as ***.
+type Key struct {
+	bytes  *[keySize]byte // of memory, which lives as long as the Key
+	memory *locked.Memory
+}
+
+func newKey() *Key {
+	m := locked.New(keySize)
+	return &Key{(*[keySize]byte)(m.Bytes()), m}
+}
 
 // Format hides the key under every verb.
 func (Key) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "***") }
@@ -27,6 +38,8 @@ func (k *Key) Fingerprint() [8]byte {
 	h := sha256.New()
 	h.Write([]byte("lunar key file\x00"))
 	h.Write(k.bytes[:])
+	runtime.KeepAlive(k)
+	defer locked.Wipe(h)
 	return [8]byte(h.Sum(nil))
 }
 
@@ -78,10 +91,10 @@ func checkOwner(info fs.FileInfo) error {
 
 // parseKey takes the forms that cannot be confused by their length.
 func parseKey(text []byte) (*Key, bool) {
-	k := &Key{}
+	k := newKey()
 	if len(text) == keySize {
 		copy(k.bytes[:], text)
-		return k, k.bytes != [keySize]byte{} && !printable(text)
+		return k, *k.bytes != [keySize]byte{} && !printable(text)
 	}
 	word := bytes.TrimSpace(text)
 	var raw [maxKeyFile]byte
@@ -93,7 +106,7 @@ func parseKey(text []byte) (*Key, bool) {
 		n, err = base64.StdEncoding.Decode(raw[:], word)
 	}
 	copy(k.bytes[:], raw[:])
-	return k, err == nil && n == keySize && k.bytes != [keySize]byte{}
+	return k, err == nil && n == keySize && *k.bytes != [keySize]byte{}
 }
 
 // printable reports whether text is what somebody typed: one in 10^12 keys is taken

@@ -58,7 +58,8 @@ func TestReadKey(t *testing.T) {
 }
 
 func TestKeysDoNotPrint(t *testing.T) {
-	k := &Key{[keySize]byte{0xab, 0xcd}}
+	k := newKey()
+	copy(k.bytes[:], []byte{0xab, 0xcd})
 	for _, s := range []string{fmt.Sprint(k), fmt.Sprintf("%v %+v %#v %x %s", k, k, k, k, k)} {
 		if bytes.Contains([]byte(s), []byte("171")) || bytes.Contains([]byte(s), []byte("ab")) {
 			t.Errorf("found %q", s)

@@ -11,6 +11,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/internal/evloop"
+	"lunar/internal/locked"
 	"lunar/internal/quiesce"
 )
 
@@ -52,8 +53,11 @@ type keys struct {
 
 // keysOf expands a master key.
 func keysOf(master *[MasterSize]byte) *keys {
-	sum := sha256.Sum256(append([]byte("lunar master key\x00"), master[:]...))
-	return &keys{xts: newXTS(master), mark: binary.LittleEndian.Uint64(sum[:])}
+	h := sha256.New()
+	defer locked.Wipe(h)
+	h.Write([]byte("lunar master key\x00"))
+	h.Write(master[:])
+	return &keys{xts: newXTS(master), mark: binary.LittleEndian.Uint64(h.Sum(nil))}
 }
 
 // Open enciphers a store. On error the data store is left open.

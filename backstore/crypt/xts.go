@@ -5,6 +5,9 @@ import (
 	"crypto/cipher"
 	"crypto/subtle"
 	"encoding/binary"
+	"runtime"
+
+	"lunar/internal/locked"
 )
 
 // MasterSize is the length of a master key in bytes: one AES-256 key for the data
@@ -26,18 +29,22 @@ type tweaks [maxUnit]byte
 // two passes of vector instructions around AES alone, which by itself makes 1.03.
 type xts struct {
 	data, tweak cipher.Block
+	memory      [2]*locked.Memory // where they are; it lives as long as this
 }
 
 func newXTS(master *[MasterSize]byte) *xts {
-	return &xts{data: newAES(master[:MasterSize/2]), tweak: newAES(master[MasterSize/2:])}
+	x := new(xts)
+	x.data, x.memory[0] = newAES(master[:MasterSize/2])
+	x.tweak, x.memory[1] = newAES(master[MasterSize/2:])
+	return x
 }
 
-func newAES(key []byte) cipher.Block {
+func newAES(key []byte) (cipher.Block, *locked.Memory) {
 	c, err := aes.NewCipher(key)
 	if err != nil {
 		panic(err) // the length is right
 	}
-	return c
+	return locked.Move(c)
 }
 
 // seal enciphers src, whole units of unit bytes of which the first has the number
@@ -54,6 +61,7 @@ func (x *xts) seal(dst, src []byte, first uint64, unit int, t *tweaks) {
 		}
 		subtle.XORBytes(to, to, t[:unit])
 	}
+	runtime.KeepAlive(x)
 }
 
 // open deciphers whole units in place; those that are all zeroes stay so.
@@ -65,6 +73,7 @@ func (x *xts) open(text []byte, first uint64, unit int, t *tweaks) {
 		}
 		first++
 	}
+	runtime.KeepAlive(x)
 }
 
 func (x *xts) openUnit(text []byte, number uint64, t []byte) {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"lunar/conf"
+	"lunar/internal/confine"
 	"lunar/target"
 )
 
@@ -32,6 +33,12 @@ func (c *change) changeServer() {
 	d, was, now := c.daemon, &c.old.Server, &c.cfg.Server
 	if d.output != nil {
 		d.output.set(c.cfg.Log)
+	}
+	limitMemory(c.cfg, len(d.Loops()), c.log)
+	if alone && was.CoreDumps != now.CoreDumps {
+		if err := confine.CoreDumps(now.CoreDumps); err != nil {
+			c.log.Warn("server.core-dumps stays as it is", "err", err)
+		}
 	}
 	if pacing := pacingOf(now); !reflect.DeepEqual(pacingOf(was), pacing) {
 		spareProcessors(now)

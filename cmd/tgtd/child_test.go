@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"lunar/internal/confine"
 )
 
 // childVariable makes the test binary be tgtd, so that a test can kill it.
@@ -19,6 +21,7 @@ const childVariable = "TGTD_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
+		alone, enforcing = true, confine.Trap // a system call that is missing on the list ends the child, with its stack
 		os.Exit(run(context.Background(), os.Args[1:], console{os.Stdout, os.Stderr}))
 	}
 	goleak.VerifyTestMain(m)
@@ -35,8 +38,17 @@ type child struct {
 // serveChild runs "tgtd serve" and returns when its portals are open.
 func serveChild(t *testing.T, args ...string) *child {
 	t.Helper()
+	return serveChildOf(t, os.Args[0], nil, args...)
+}
+
+// serveChildOf is serveChild for a copy of the test binary and another user.
+func serveChildOf(t *testing.T, binary string, user *syscall.Credential, args ...string) *child {
+	t.Helper()
 	c := &child{log: &buffer{}, ended: make(chan error, 1)}
-	c.cmd = exec.Command(os.Args[0], append([]string{"serve"}, args...)...)
+	c.cmd = exec.Command(binary, append([]string{"serve"}, args...)...)
+	if user != nil {
+		c.cmd.Dir, c.cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: user}
+	}
 	c.cmd.Env = append(os.Environ(), childVariable+"=1", "GORACE=atexit_sleep_ms=0")
 	c.cmd.Stderr = c.log
 	out, err := c.cmd.StdoutPipe()

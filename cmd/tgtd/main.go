@@ -63,6 +63,7 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 
 func main() {
+	alone = true
 	os.Exit(run(context.Background(), os.Args[1:], console{os.Stdout, os.Stderr}))
 }
 

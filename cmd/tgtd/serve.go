@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lunar/conf"
+	"lunar/internal/confine"
 	"lunar/internal/control"
 )
 
@@ -28,6 +29,9 @@ type serveCommand struct {
 // Run serves until a signal comes or ctx ends, and returns nil if everything
 // that was acknowledged is stable. A start that fails leaves no file that it made.
 func (k serveCommand) Run(ctx context.Context, c console) (err error) {
+	if alone {
+		_ = confine.CoreDumps(false) // before there is a secret; confineServer tells if that fails
+	}
 	stop, hangups, release := onSignal(ctx, c.err)
 	defer release()
 	dir, err := pathOfStateDir(k.StateDir)
@@ -76,6 +80,7 @@ func (k serveCommand) serve(c console, dir string, was *before, stop, hangups <-
 		unstable := shutDown(s, log)
 		return unstable != nil, errors.Join(err, unstable)
 	}
+	confineServer(s, cfg, log)
 	var beside sync.WaitGroup
 	beside.Go(func() { s.health.watch(changes.life, s, log) })
 	beside.Go(func() { keepGuests(changes.life, dir, s, log) })

@@ -78,6 +78,7 @@ func mapAnonymous(size int64, flags int) (*Arena, error) {
 	if err != nil {
 		return nil, fmt.Errorf("arena: map %s: %w", Bytes(size), err)
 	}
+	Undumped(mem)
 	a := &Arena{mem: mem}
 	if flags&unix.MAP_HUGETLB != 0 {
 		a.pages = HugePages
@@ -124,7 +125,11 @@ func mapNew(f *os.File, size int64) ([]byte, error) {
 	if err := f.Truncate(size); err != nil {
 		return nil, err
 	}
-	return unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err == nil {
+		Undumped(mem)
+	}
+	return mem, err
 }
 
 // PageSize returns the size of the pages that files in dir are made of, and

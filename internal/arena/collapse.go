@@ -31,9 +31,12 @@ func MapFile(fd, n, protection int) ([]byte, error) {
 		if at, err = unix.MmapPtr(fd, 0, nil, uintptr(n), protection, unix.MAP_SHARED); err != nil { // hugetlbfs with larger pages
 			return nil, err
 		}
-		return unsafe.Slice((*byte)(at), n), nil
+		mem := unsafe.Slice((*byte)(at), n)
+		Undumped(mem)
+		return mem, nil
 	}
 	mem := unsafe.Slice((*byte)(at), n)
+	Undumped(mem)
 	whole := (uintptr(n) + pageMask) &^ pageMask
 	release(base, before)
 	release(unsafe.Add(at, whole), room-before-whole)

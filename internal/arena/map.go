@@ -7,6 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Undumped leaves mapped memory, whole pages, out of core dumps: it holds initiators'
+// data. Kernels before 3.4, which cannot, are older than anything that runs here.
+func Undumped(mem []byte) { _ = unix.Madvise(mem, unix.MADV_DONTDUMP) }
+
 // Map maps n bytes of zeroes that are to lie on the kernel's node, -1 for any, and
 // that take no memory until they are touched: for working memory of one thread.
 // unix.Munmap gives them back.
@@ -15,6 +19,7 @@ func Map(n, node int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("arena: map %d bytes: %w", n, err)
 	}
+	Undumped(mem)
 	if node < 0 {
 		return mem, nil
 	}
