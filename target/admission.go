@@ -26,6 +26,7 @@ type admission struct {
 	guests   *places.Memory // who had sessions before the start
 	proofs   *simplelru.LRU[netip.Addr, struct{}]
 	failures *places.Buckets[netip.Addr] // of logins, by host
+	guesses  *places.Buckets[guesser]    // of CHAP secrets
 }
 
 // Bounds of what is remembered of addresses, and what of them may be forgotten.
@@ -54,7 +55,8 @@ func newAdmission(guests map[places.Guest]int, sessions int) admission {
 	proofs, _ := simplelru.NewLRU[netip.Addr, struct{}](maxRemembered, nil) // fails for sizes below one alone
 	return admission{
 		proofs: proofs, failures: places.NewBuckets[netip.Addr](maxRemembered),
-		guests: places.NewMemory(guests, sessions, time.Now().Add(keptTime)),
+		guesses: places.NewBuckets[guesser](maxRemembered),
+		guests:  places.NewMemory(guests, sessions, time.Now().Add(keptTime)),
 	}
 }
 

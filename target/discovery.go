@@ -31,7 +31,8 @@ type directory struct {
 
 // outlook is all that an answer depends on besides the configuration.
 type outlook struct {
-	group    uint16
+	group    uint16 // that it came by
+	all      bool   // it is told of others
 	local    netip.Addr
 	assisted bool
 	targets  string // the places of those that are told, in four bytes each
@@ -102,16 +103,27 @@ func (s *Server) tell(session *Session, value string) told {
 		answer.answer = pdu.AppendPair(nil, "SendTargets", pdu.ValueReject)
 		return answer
 	}
-	look := outlook{group: session.portalGroup, local: session.local.Addr(), assisted: session.assisted}
+	look := outlook{group: session.portalGroup, all: session.discoversAll(), local: session.local.Addr(), assisted: session.assisted}
 	places := []byte{}
 	for i, t := range targets {
-		if wants(t) && t.config.Load().ruleFor(session.initiator) != nil {
+		if wants(t) && look.shows(t) && t.config.Load().ruleFor(session.initiator) != nil {
 			places = binary.LittleEndian.AppendUint32(places, uint32(i))
 		}
 	}
 	look.targets = string(places)
 	answer.answer = s.directory.answer(look, targets, groups, answer.asOf)
 	return answer
+}
+
+// discoversAll reports whether the session is told of portals and targets of other
+// portal groups than its own: networks that do not know of each other often have one each.
+func (s *Session) discoversAll() bool {
+	return s.initiator.Proof.Proven() || s.settings.DiscoverAll
+}
+
+// shows reports whether there is a way to the target.
+func (o *outlook) shows(t *Target) bool {
+	return o.all || slices.Contains(t.config.Load().PortalGroups, o.group)
 }
 
 // answer returns the text for an outlook. Only the goroutine calls it.
@@ -133,7 +145,7 @@ func (d *directory) answer(look outlook, targets []*Target, groups map[uint16]*p
 func (o *outlook) appendTarget(out []byte, t *Target, groups map[uint16]*portalGroup) []byte {
 	out = pdu.AppendPair(out, "TargetName", t.Name())
 	for _, tag := range t.config.Load().PortalGroups {
-		if g := groups[tag]; g != nil {
+		if g := groups[tag]; g != nil && (o.all || tag == o.group) {
 			for _, addr := range g.addresses(o.local, o.assisted) {
 				out = pdu.AppendPair(out, "TargetAddress", fmt.Sprintf("%s,%d", addr, tag))
 			}

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 
 	"lunar/internal/evloop"
 	"lunar/target/login"
@@ -97,3 +98,8 @@ func (s *Server) MostWork() (most int) {
 }
 
 const PassWork = passWork
+
+// Guessed counts a wrong proof of a user and returns how long its answer has to wait.
+func (s *Server) Guessed(from netip.Addr, user login.Proof, now time.Time) time.Duration {
+	return s.guessed(from, user, now)
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -51,10 +52,11 @@ type loginPhase struct {
 
 	partial     map[string]bool // by what was traced: its last text goes on
 	negotiation *login.Negotiation
+	absent      string // why the target does not exist for the initiator, which does not learn it
 	statSN      pdu.SN
 	cmdSN       pdu.SN // of the request that is being answered
 	session     *Session
-	joins       *Session    // that the initiator asks to join
+	joins       *Session    // that the initiator asks to join, once it is known who asks
 	conn        *Connection // of the session, which it starts or joins
 }
 
@@ -73,8 +75,9 @@ func (s *Server) login(transport LoginTransport, tag uint16, portal any) {
 		p.assisted, offer = t, t.Offer(offer)
 	}
 	p.negotiation = login.New(login.Config{
-		Offer: offer, Access: p, Rand: rand.Reader, PortalGroupTag: tag,
+		Offer: offer, Access: p, Rand: rand.Reader, PortalGroupTag: tag, Exchanges: &s.exchanges,
 	})
+	defer p.negotiation.End()
 	defer func() {
 		if v := recover(); v != nil {
 			p.log.Error("panic in login: the connection is closed", "panic", v, "stack", string(debug.Stack()))
@@ -106,6 +109,9 @@ func (p *loginPhase) complain(why error) {
 	if user := p.negotiation.User(); user != "" {
 		args = append(args, "user", user)
 	}
+	if p.absent != "" {
+		args = append(args, "hidden", p.absent)
+	}
 	level, what := slog.LevelWarn, "login failed"
 	if fault := (*login.Error)(nil); errors.As(why, &fault) && fault.TargetAddress != "" {
 		level, what = slog.LevelInfo, "login redirected" // as the configuration or a drain says
@@ -132,13 +138,13 @@ func (p *loginPhase) run() error {
 		req := (*pdu.LoginRequest)(bhs)
 		p.cmdSN = bhs.CmdSN()
 		p.server.loginGoesOn(p.transport)
-		p.joins = p.server.sharedSession(req.TSIH(), req.ISID())
 		p.trace("login request", text, req.Continue())
 		rsp, err := p.negotiation.Step(req, text)
 		if err == nil && rsp.Done {
 			err = p.admit(rsp.Result)
 		}
 		if err != nil {
+			p.punish(err)
 			return errors.Join(err, p.refuse(req, err))
 		}
 		if err := p.respond(req, &rsp); err != nil {
@@ -173,22 +179,29 @@ func (p *loginPhase) refuse(req *pdu.LoginRequest, err error) error {
 }
 
 // send stamps and sends a Login Response. Login Requests are immediate: they
-// do not advance CmdSN. A connection that joins a session is told that session's
-// command window.
+// do not advance CmdSN. A connection that has joined a session is told that session's
+// command window. One that only claims to is told what it has to ignore (RFC 7143
+// section 4.2.2.1), because no window of somebody else's session concerns it.
 func (p *loginPhase) send(out *pdu.LoginResponse, text []byte) error {
 	bhs := out.BHS()
 	bhs.SetStatSN(p.statSN)
 	p.statSN++
-	exp, max := p.cmdSN, p.cmdSN.Add(uint32(p.settings.Limits.QueueDepth)-1)
-	if p.joins != nil {
+	depth := uint32(p.settings.Limits.QueueDepth)
+	exp, max := p.cmdSN, p.cmdSN.Add(depth-1)
+	switch {
+	case p.joins != nil && p.session == p.joins:
 		exp, max = p.joins.core.Granted()
+	case p.session == nil && out.TSIH() != 0:
+		exp, max = p.cmdSN.Add(-depth), p.cmdSN.Add(^uint32(0))
 	}
 	bhs.SetExpCmdSN(exp)
 	bhs.SetMaxCmdSN(max)
 	return p.transport.Send(bhs, text)
 }
 
-// Lookup implements login.Access for this connection's address.
+// Lookup implements login.Access for this connection's address. Targets that are not
+// there, that are not for the initiator, and that are not reached by this portal group
+// answer alike.
 func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 	s := p.server
 	if q.Discovery {
@@ -196,21 +209,48 @@ func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 	}
 	t := s.target(q.TargetName)
 	if t == nil {
-		return login.Auth{}, login.Errorf(pdu.LoginNotFound, "no target %q", q.TargetName)
+		return p.nothing(q, "no target of that name")
 	}
 	config := t.config.Load()
 	if !slices.Contains(config.PortalGroups, p.group) {
-		return login.Auth{}, login.Errorf(pdu.LoginNotFound, "no target %q in portal group %d", q.TargetName, p.group)
+		return p.nothing(q, fmt.Sprintf("the target is not in portal group %d", p.group))
 	}
 	rule := config.ruleFor(p.initiator(q.InitiatorName, login.Proof{}))
 	if rule == nil {
-		return login.Auth{}, login.Errorf(pdu.LoginAuthorizationFailure, "no access rule of %s matches", t.Name())
+		return p.nothing(q, "no access rule of the target matches")
 	}
 	auth := rule.Auth
 	auth.TargetAlias = config.Alias
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return auth, s.diversion(config, p.group, p.transport.Local())
+}
+
+// nothing answers for a target that the initiator is not to know of: as one of those
+// that ask for CHAP would answer to who is nobody there, if there are any.
+func (p *loginPhase) nothing(q login.Query, why string) (login.Auth, *login.Error) {
+	if masks := p.server.masks(); len(masks) > 0 {
+		p.absent = why
+		return masks[maphash.String(maskSeed, strings.ToLower(q.TargetName))%uint64(len(masks))].Nobody(), nil
+	}
+	return login.Auth{}, login.Errorf(pdu.LoginNotFound, "%s", why)
+}
+
+// maskSeed has a name that is not there answer alike every time.
+var maskSeed = maphash.MakeSeed()
+
+// masks are the ways in which targets ask for CHAP.
+func (s *Server) masks() (all []*login.Auth) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.mu.order {
+		for i, rules := 0, t.config.Load().Access; i < len(rules); i++ {
+			if auth := &rules[i].Auth; !auth.AllowNone {
+				all = append(all, auth)
+			}
+		}
+	}
+	return all
 }
 
 func (p *loginPhase) initiator(name string, proof login.Proof) Initiator {
@@ -247,7 +287,7 @@ func (p *loginPhase) admit(r *login.Result) error {
 			return login.Errorf(pdu.LoginAuthorizationFailure, "access was withdrawn during login")
 		}
 	}
-	if p.joins != nil {
+	if p.joins = p.server.sharedSession(r.TSIH, r.ISID); p.joins != nil {
 		return p.join(n, r.CID)
 	}
 	first := n.join(rule, p.home(n, rule), p.cmdSN, r.CID)

@@ -14,6 +14,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/internal/refusals"
+	"lunar/target/login"
 	"lunar/target/scsi"
 )
 
@@ -31,12 +32,14 @@ type Server struct {
 	qos     *qos
 
 	directory directory
+	exchanges login.Exchanges
 
 	settings   atomic.Pointer[Settings] // of sessions that log in from now on
 	congestion atomic.Pointer[string]   // of connections that come from now on; nil: the system's
 
 	refusals *refusals.Counters
 	failed   lockedLog     // logins
+	guesses  lockedLog     // wrong proofs of users
 	turned   lockedLog     // connections that got no place in login
 	closing  chan struct{} // closed when no connection is accepted any more
 
@@ -78,7 +81,7 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.seenLess = make(chan struct{})
 	s.Reconfigure(config.Settings())
 	s.congestion.Store(&config.Congestion)
-	s.failed.most, s.turned.most = 10, 1
+	s.failed.most, s.turned.most, s.guesses.most = 10, 1, 5
 	config.QoS.Gate.Threads = config.Threads
 	s.qos = newQoS(s, config.QoS, config.Threads)
 	for i := range config.Threads {

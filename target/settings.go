@@ -10,6 +10,7 @@ import (
 // session keeps those that it logged in with.
 type Settings struct {
 	DiscoveryAuth login.Auth
+	DiscoverAll   bool
 	NOPInterval   time.Duration
 	NOPTimeout    time.Duration
 	FlushTime     time.Duration
@@ -20,7 +21,7 @@ type Settings struct {
 
 // Settings returns those of the Config, whose defaults are filled in.
 func (c *Config) Settings() Settings {
-	return Settings{c.DiscoveryAuth, c.NOPInterval, c.NOPTimeout, c.FlushTime, c.LogoutTime, c.DrainTime, c.Limits}
+	return Settings{c.DiscoveryAuth, c.DiscoverAll, c.NOPInterval, c.NOPTimeout, c.FlushTime, c.LogoutTime, c.DrainTime, c.Limits}
 }
 
 // setDefaults fills in what is zero.

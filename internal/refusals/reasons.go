@@ -14,6 +14,9 @@ const (
 	LoginDisplaced                   // a connection in login made room for another one
 	LoginProtocol                    // a login broke the protocol, or broke off
 	LoginAuth                        // it was not authenticated
+	CHAPWrong                        // a CHAP user or secret was wrong
+	CHAPReflected                    // a CHAP response or challenge was the target's own
+	CHAPWeaker                       // a user proved itself by a weaker hash than before
 	LoginForbidden                   // it is not allowed
 	LoginNotFound                    // there is no such target
 	LoginPlace                       // it is served somewhere else, or not now
@@ -38,6 +41,9 @@ var texts = [reasons][2]string{
 	LoginDisplaced:     {"login-displaced", "connections in login broken off for those of others"},
 	LoginProtocol:      {"login-protocol", "logins that broke the protocol, took too long or broke off"},
 	LoginAuth:          {"login-authentication", "logins whose authentication failed"},
+	CHAPWrong:          {"chap-wrong", "wrong CHAP users or secrets, which are among the logins whose authentication failed"},
+	CHAPReflected:      {"chap-reflected", "CHAP challenges or responses that were the target's own"},
+	CHAPWeaker:         {"chap-weaker", "CHAP by a weaker hash than the user has proven before"},
 	LoginForbidden:     {"login-forbidden", "logins that no access rule allows"},
 	LoginNotFound:      {"login-not-found", "logins to a target or session that is not there"},
 	LoginPlace:         {"login-unavailable", "logins that were redirected or told to try again"},

@@ -1,6 +1,7 @@
 package login
 
 import (
+	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
 	"log/slog"
@@ -43,6 +44,13 @@ type Auth struct {
 	Algorithms []Algorithm
 	// TargetAlias, unless empty, is declared to the initiator.
 	TargetAlias string
+}
+
+// Nobody is the Auth of what is not there, or not for the initiator: whatever it
+// proves is wrong, after the same steps as where the algorithms are those of auth.
+func (a *Auth) Nobody() Auth {
+	name, secret := rand.Text(), rand.Text()
+	return Auth{Incoming: []Credential{{User: name, Secret: NewSecret(secret)}}, Algorithms: a.Algorithms}
 }
 
 // Credential is a CHAP name and its secret.

@@ -62,11 +62,26 @@ type exchange struct {
 	challenge  []byte // to the target, nil for one-way CHAP
 	identifier uint8
 	chosen     Algorithm
+	challenged []byte // by the target
+	identified uint8
 	answer     map[string]string // the target's last keys
 }
 
 // run plays the login up to the operational stage.
 func (e *exchange) run() error {
+	if err := e.hello(); err != nil {
+		return err
+	}
+	response := CHAPResponse(e.chosen, e.identified, e.secret, e.challenged)
+	keys := []string{"CHAP_N=" + e.user, "CHAP_R=" + e.binary(response)}
+	if e.challenge != nil {
+		keys = append(keys, fmt.Sprintf("CHAP_I=%d", e.identifier), "CHAP_C="+e.binary(e.challenge))
+	}
+	return e.send(true, keys...)
+}
+
+// hello gets the target's challenge.
+func (e *exchange) hello() (err error) {
 	if err := e.send(false, "InitiatorName=i", "TargetName=t", "AuthMethod=CHAP"); err != nil {
 		return err
 	}
@@ -75,20 +90,14 @@ func (e *exchange) run() error {
 	}
 	number, _ := strconv.Atoi(e.answer["CHAP_A"])
 	id, _ := strconv.Atoi(e.answer["CHAP_I"])
-	challenge, err := pdu.ParseBinary(e.answer["CHAP_C"], 1024)
-	if err != nil {
+	e.chosen, e.identified = Algorithm(number), uint8(id)
+	if e.challenged, err = pdu.ParseBinary(e.answer["CHAP_C"], 1024); err != nil {
 		e.t.Fatal(err)
 	}
-	e.chosen = Algorithm(number)
-	if len(challenge) != e.chosen.Size() {
-		e.t.Fatalf("challenge of %d bytes for %s", len(challenge), e.chosen)
+	if len(e.challenged) != e.chosen.Size() {
+		e.t.Fatalf("challenge of %d bytes for %s", len(e.challenged), e.chosen)
 	}
-	response := CHAPResponse(e.chosen, uint8(id), e.secret, challenge)
-	keys := []string{"CHAP_N=" + e.user, "CHAP_R=" + e.binary(response)}
-	if e.challenge != nil {
-		keys = append(keys, fmt.Sprintf("CHAP_I=%d", e.identifier), "CHAP_C="+e.binary(e.challenge))
-	}
-	return e.send(true, keys...)
+	return nil
 }
 
 func (e *exchange) send(transit bool, keys ...string) error {
@@ -148,8 +157,12 @@ func TestCHAP(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.chosen != allowed[0] {
-			t.Fatalf("%s, expected the target's preference %s", e.chosen, allowed[0])
+		want := allowed[0]
+		if want == MD5 && len(allowed) > 1 {
+			want = allowed[1]
+		}
+		if e.chosen != want {
+			t.Fatalf("%s, expected the target's preference %s, MD5 last", e.chosen, want)
 		}
 		if mutual {
 			checkProof(t, e)
@@ -301,4 +314,91 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	if !strings.Contains(out.String(), "***") {
 		t.Error("no *** in the output")
 	}
+}
+
+// TestReflections: whoever has no secret of a user, but one of another, gets in by no
+// answer of the target to its own challenge, on whatever connection. The configuration
+// is the worst: the target proves itself by the secret of a user of another group.
+func TestReflections(t *testing.T) {
+	shared := NewSecret("one secret, both ways")
+	victim := Auth{Group: "victims", Incoming: []Credential{{"victim", shared}}}
+	own := Auth{Group: "others", Incoming: []Credential{alice}, Mutual: &Credential{"lunar", shared}}
+	for name, reflect := range map[string]func(*exchange) []byte{
+		"the challenge":            func(c *exchange) []byte { return c.challenged },
+		"a challenge behind bytes": func(c *exchange) []byte { return append([]byte("x"), c.challenged...) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := &Exchanges{}
+			open := func(auth Auth) *exchange {
+				n := New(Config{Offer: DefaultOffer(), Access: &access{auth: auth}, Rand: &counter{}, Exchanges: all})
+				return &exchange{t: t, n: n, offered: "7", binary: pdu.FormatBinary}
+			}
+			first, second := open(victim), open(own)
+			first.hello()
+			second.user, second.secret, second.challenge = "alice", alice.Secret, reflect(first)
+			second.identifier = first.identified
+			err := second.run()
+			if name == "the challenge" {
+				requireStatus(t, err, pdu.LoginAuthenticationFailure)
+			}
+			if err == nil { // the target has answered something else than its own challenge
+				response, _ := pdu.ParseBinary(second.answer["CHAP_R"], 1024)
+				err = first.send(true, "CHAP_N=victim", "CHAP_R="+pdu.FormatBinary(response))
+			}
+			requireStatus(t, err, pdu.LoginAuthenticationFailure)
+		})
+	}
+}
+
+// TestResponseOfTheTarget: a response that the target has given is nobody's proof, even
+// if it is right: a secret may be the beginning of another one.
+func TestResponseOfTheTarget(t *testing.T) {
+	long := NewSecret("a secret of length")
+	short := NewSecret("a secret of lengt")
+	all := &Exchanges{}
+	first := &exchange{t: t, offered: "7", binary: pdu.FormatBinary, n: New(Config{Offer: DefaultOffer(), Exchanges: all, Rand: &counter{},
+		Access: &access{auth: Auth{Incoming: []Credential{{"victim", long}}}}})}
+	first.hello()
+	second := &exchange{t: t, offered: "7", binary: pdu.FormatBinary, user: "alice", secret: alice.Secret, identifier: first.identified,
+		challenge: append([]byte("h"), first.challenged...), n: New(Config{Offer: DefaultOffer(), Exchanges: all, Rand: &counter{last: 100},
+			Access: &access{auth: Auth{Incoming: []Credential{alice}, Mutual: &Credential{"lunar", short}}}})}
+	if err := second.run(); err != nil {
+		t.Fatal(err)
+	}
+	err := first.send(true, "CHAP_N=victim", "CHAP_R="+second.answer["CHAP_R"])
+	requireStatus(t, err, pdu.LoginAuthenticationFailure)
+	second.n.End()
+	first.n.End()
+	if len(all.pending)+len(all.answers) > 0 {
+		t.Errorf("%d challenges and %d responses are kept when all logins are over", len(all.pending), len(all.answers))
+	}
+}
+
+// TestWeakerHash: who has proven a hash proves no weaker one any more, until the
+// administrator takes the stronger one away or the secret is another.
+func TestWeakerHash(t *testing.T) {
+	all := &Exchanges{}
+	try := func(secret Secret, offered string, allowed ...Algorithm) error {
+		e := &exchange{t: t, user: "alice", secret: secret, offered: offered, binary: pdu.FormatBinary, n: New(Config{
+			Offer: DefaultOffer(), Exchanges: all, Rand: &counter{},
+			Access: &access{auth: Auth{Group: "g", Incoming: []Credential{{"alice", secret}}, Algorithms: allowed}}})}
+		return e.run()
+	}
+	good := func(when string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	another := NewSecret("another secret of hers")
+	good("MD5 at first", try(alice.Secret, "5"))
+	good("SHA-256", try(alice.Secret, "7,5"))
+	requireStatus(t, try(alice.Secret, "5"), pdu.LoginAuthenticationFailure)
+	requireStatus(t, try(alice.Secret, "6,5"), pdu.LoginAuthenticationFailure)
+	good("SHA3-256, which is as strong", try(alice.Secret, "8"))
+	good("SHA-256 again", try(alice.Secret, "7"))
+	good("where nothing stronger is allowed", try(alice.Secret, "5", MD5))
+	good("and from then on", try(alice.Secret, "5"))
+	good("SHA1", try(alice.Secret, "6"))
+	good("MD5 with another secret", try(another, "5"))
 }

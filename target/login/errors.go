@@ -14,6 +14,24 @@ type Error struct {
 	// TargetAddress, when Class is a redirection, is the TargetAddress value
 	// that the response carries.
 	TargetAddress string
+	// Guess says what was wrong with the proof of a user, if that is why.
+	Guess Guess
+}
+
+// Guess is what may be wrong with a CHAP response.
+type Guess uint8
+
+// The values of Guess.
+const (
+	NoGuess   Guess = iota
+	Wrong           // unknown user, or wrong secret
+	Reflected       // the target's own challenge or response
+	Weaker          // a weaker hash than the user has proven before
+)
+
+func (e *Error) because(g Guess) *Error {
+	e.Guess = g
+	return e
 }
 
 // Errorf makes an Error of a status and a formatted reason.

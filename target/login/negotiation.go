@@ -26,6 +26,8 @@ type Config struct {
 	PortalGroupTag uint16
 	// AllowShortSecrets accepts secrets of less than MinSecretLength bytes.
 	AllowShortSecrets bool
+	// Exchanges are those of all logins of the server; nil: there is only this one.
+	Exchanges *Exchanges
 }
 
 // Negotiation is the target's side of one connection's login phase. It is not
@@ -44,6 +46,7 @@ type Negotiation struct {
 	// limit is the greatest data segment to send in the login phase, in bytes.
 	limit       uint32
 	operational bool // the target's operational declarations are sent
+	named       bool // its alias is
 
 	identified                    bool // the first request is understood
 	initiatorName, initiatorAlias string
@@ -56,8 +59,11 @@ type Negotiation struct {
 	security security
 }
 
-// New starts the login of a connection.
+// New starts the login of a connection. The caller ends it by End.
 func New(config Config) *Negotiation {
+	if config.Exchanges == nil {
+		config.Exchanges = new(Exchanges)
+	}
 	return &Negotiation{
 		config: config,
 		seen:   make(map[string]string),
@@ -180,15 +186,16 @@ func (n *Negotiation) take(pairs []pdu.Pair) *Error {
 }
 
 // declarations are the keys that the target sends by itself: those of the
-// session in its first response (RFC 7143 13.9), the rest in the first of the
-// operational stage.
+// session in its first response (RFC 7143 13.9), its alias when the initiator has
+// proven itself, the rest in the first of the operational stage.
 func (n *Negotiation) declarations(first bool) (pairs []pdu.Pair) {
 	if first && n.sessionType == Normal {
 		tag := pdu.FormatNumber(uint64(n.config.PortalGroupTag))
 		pairs = append(pairs, pdu.Pair{Key: "TargetPortalGroupTag", Value: tag})
-		if n.auth.TargetAlias != "" {
-			pairs = append(pairs, pdu.Pair{Key: "TargetAlias", Value: n.auth.TargetAlias})
-		}
+	}
+	if !n.named && n.sessionType == Normal && n.auth.TargetAlias != "" && (n.security.proven || n.auth.AllowNone) {
+		n.named = true
+		pairs = append(pairs, pdu.Pair{Key: "TargetAlias", Value: n.auth.TargetAlias})
 	}
 	if n.stage != pdu.StageLoginOperationalNegotiation || n.operational {
 		return pairs

@@ -1,7 +1,6 @@
 package login
 
 import (
-	"bytes"
 	"io"
 	"slices"
 	"strconv"
@@ -24,15 +23,28 @@ type security struct {
 	sent *challenge // what the target challenged with, nil before
 	// answered: the target has answered the initiator's own challenge.
 	answered bool
-	// proven: the initiator answered the challenge; user is its CHAP name.
-	proven bool
-	user   string
+	// proven: the initiator answered the challenge; user is its CHAP name, claimed
+	// what it says that it is.
+	proven  bool
+	user    string
+	claimed string
 }
 
 // User is the CHAP name of an initiator that has proven itself, and Answered
 // whether the target has done the same: an initiator that then goes away does not
 // accept the target's name or secret.
 func (n *Negotiation) User() string { return n.security.user }
+
+// Claimed is the CHAP name that the initiator has used, proven or not.
+func (n *Negotiation) Claimed() Proof { return Proof{Group: n.auth.Group, User: n.security.claimed} }
+
+// End tells that the login is over, however it has ended: from now on nobody can
+// answer its challenge.
+func (n *Negotiation) End() {
+	if c := n.security.sent; c != nil {
+		n.config.Exchanges.over(c.bytes)
+	}
+}
 
 // proof is who the initiator has proven to be when the login phase ends.
 func (n *Negotiation) proof() Proof {
@@ -115,6 +127,7 @@ func (n *Negotiation) challenge(got map[string]string) ([]pdu.Pair, *Error) {
 		return nil, Errorf(pdu.LoginTargetError, "no random bytes for a challenge: %v", err)
 	}
 	n.security.sent = &challenge{algorithm: algorithm, id: random[0], bytes: random[1:]}
+	n.config.Exchanges.challenged(random[1:])
 	return []pdu.Pair{
 		{Key: "CHAP_A", Value: strconv.Itoa(int(algorithm))},
 		{Key: "CHAP_I", Value: strconv.Itoa(int(random[0]))},
@@ -122,13 +135,15 @@ func (n *Negotiation) challenge(got map[string]string) ([]pdu.Pair, *Error) {
 	}, nil
 }
 
-func chooseAlgorithm(preferred []Algorithm, offered []string) (Algorithm, bool) {
+// chooseAlgorithm takes the first that is preferred and offered; MD5 only for lack of
+// another one, wherever it stands.
+func chooseAlgorithm(preferred []Algorithm, offered []string) (chosen Algorithm, ok bool) {
 	for _, a := range preferred {
-		if a.Size() > 0 && slices.Contains(offered, strconv.Itoa(int(a))) {
-			return a, true
+		if a.Size() > 0 && (!ok || chosen == MD5) && slices.Contains(offered, strconv.Itoa(int(a))) {
+			chosen, ok = a, true
 		}
 	}
-	return 0, false
+	return chosen, ok
 }
 
 // verify checks CHAP_N and CHAP_R and, when the initiator asks for it by
@@ -144,20 +159,28 @@ func (n *Negotiation) verify(got map[string]string) ([]pdu.Pair, *Error) {
 	if err != nil {
 		return nil, Errorf(pdu.LoginAuthenticationFailure, "CHAP_R: %v", err)
 	}
+	n.security.claimed = user
 	credential, ok := verifyCHAP(n.security.sent, n.auth.Incoming, user, response)
 	switch {
+	case n.config.Exchanges.answered(response):
+		return nil, Errorf(pdu.LoginAuthenticationFailure, "CHAP user %q reflects a response of the target: the secret of mutual is that of a user, give it one of its own", user).because(Reflected)
 	case !ok && credential == &stranger:
-		return nil, Errorf(pdu.LoginAuthenticationFailure, "unknown CHAP user %q", user)
+		return nil, Errorf(pdu.LoginAuthenticationFailure, "unknown CHAP user %q", user).because(Wrong)
 	case !ok:
-		return nil, Errorf(pdu.LoginAuthenticationFailure, "wrong secret of CHAP user %q", user)
+		return nil, Errorf(pdu.LoginAuthenticationFailure, "wrong secret of CHAP user %q", user).because(Wrong)
 	}
 	if err := n.checkSecret(credential); err != nil {
 		return nil, err
 	}
+	proof, by := Proof{Group: n.auth.Group, User: user}, n.security.sent.algorithm
+	if was, ok := n.config.Exchanges.prove(proof, credential.Secret, by, n.auth.Algorithms); !ok {
+		return nil, Errorf(pdu.LoginAuthenticationFailure, "CHAP user %q proves itself by %s, and did by %s before: another initiator needs a user of its own, or algorithms of the auth-group without %s",
+			user, by, was, was).because(Weaker)
+	}
 	n.security.user = user
-	proof, failure := n.prove(got, credential)
+	answer, failure := n.prove(got, credential)
 	n.security.proven = failure == nil
-	return proof, failure
+	return answer, failure
 }
 
 // checkSecret refuses a credential that the configuration should not hold.
@@ -198,10 +221,10 @@ func (n *Negotiation) prove(got map[string]string, incoming *Credential) ([]pdu.
 	if err != nil {
 		return nil, Errorf(pdu.LoginInitiatorError, "CHAP_C: %v", err)
 	}
-	if bytes.Equal(asked, n.security.sent.bytes) {
-		return nil, Errorf(pdu.LoginAuthenticationFailure, "initiator reflects the target's challenge")
-	}
 	answer := CHAPResponse(n.security.sent.algorithm, uint8(id), n.auth.Mutual.Secret, asked)
+	if !n.config.Exchanges.answer(asked, answer) {
+		return nil, Errorf(pdu.LoginAuthenticationFailure, "initiator reflects a challenge of the target").because(Reflected)
+	}
 	n.security.answered = true
 	return []pdu.Pair{
 		{Key: "CHAP_N", Value: n.auth.Mutual.User},
