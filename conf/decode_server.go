@@ -3,6 +3,7 @@ package conf
 import (
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -30,23 +31,26 @@ func (d *decoder) config(n node, c *Config) {
 
 func (d *decoder) server(n node, s *Server) {
 	d.mapping(n, fields{
-		"threads":            count(&s.Threads, 1024),
-		"cpus":               cpuList(&s.CPUs),
-		"buffers-per-thread": size(&s.BuffersPerThread, 1, 4*MiB, TiB),
-		"poll":               oneOf(&s.Poll, PollOff, PollAdaptive, PollAlways),
-		"busy-poll":          duration(&s.BusyPoll, 0, time.Millisecond),
-		"poll-budget":        percent(&s.PollBudget, 1, 100),
-		"batching":           batching(&s.Batching),
-		"max-delay":          duration(&s.MaxDelay, 0, 10*time.Millisecond),
-		"congestion":         congestion(&s.Congestion),
-		"nodes":              nodes(&s.Nodes),
-		"metrics":            metrics(&s.Metrics),
-		"sandbox":            oneOf(&s.Sandbox, SandboxEnforce, SandboxLog, SandboxOff),
-		"core-dumps":         boolean(&s.CoreDumps),
-		"memory-limit":       memoryLimit(&s.MemoryLimit),
-		"iser":               func(d *decoder, n node) { d.iser(n, &s.ISER) },
-		"limits":             func(d *decoder, n node) { d.limits(n, &s.Limits) },
-		"nop":                func(d *decoder, n node) { d.nop(n, &s.NOP) },
+		"threads":                  count(&s.Threads, 1024),
+		"cpus":                     cpuList(&s.CPUs),
+		"buffers-per-thread":       size(&s.BuffersPerThread, 1, 4*MiB, TiB),
+		"poll":                     oneOf(&s.Poll, PollOff, PollAdaptive, PollAlways),
+		"busy-poll":                duration(&s.BusyPoll, 0, time.Millisecond),
+		"poll-budget":              percent(&s.PollBudget, 1, 100),
+		"batching":                 batching(&s.Batching),
+		"max-delay":                duration(&s.MaxDelay, 0, 10*time.Millisecond),
+		"congestion":               congestion(&s.Congestion),
+		"nodes":                    nodes(&s.Nodes),
+		"metrics":                  metrics(&s.Metrics),
+		"metrics-token-file":       absolutePath(&s.MetricsToken),
+		"metrics-certificate-file": absolutePath(&s.MetricsCertificate),
+		"metrics-key-file":         absolutePath(&s.MetricsKey),
+		"sandbox":                  oneOf(&s.Sandbox, SandboxEnforce, SandboxLog, SandboxOff),
+		"core-dumps":               boolean(&s.CoreDumps),
+		"memory-limit":             memoryLimit(&s.MemoryLimit),
+		"iser":                     func(d *decoder, n node) { d.iser(n, &s.ISER) },
+		"limits":                   func(d *decoder, n node) { d.limits(n, &s.Limits) },
+		"nop":                      func(d *decoder, n node) { d.nop(n, &s.NOP) },
 	})
 	if !d.given(memoryPerSession) {
 		s.Limits.MemoryPerSession = min(s.Limits.MemoryPerSession, s.BuffersPerThread/2)
@@ -124,6 +128,19 @@ func memoryLimit(to *Size) setter {
 		v, err := ParseSize(s)
 		return v, err == nil && v >= least
 	})
+}
+
+// absolutePath accepts the path of a file that is read whenever it changes. The value
+// of one that does not fit may be a secret that stands at the wrong key, and is not told.
+func absolutePath(to *string) setter {
+	return func(d *decoder, n node) {
+		path, ok := n.scalar()
+		if !ok || !filepath.IsAbs(path) || !validPath(path) {
+			d.fail(n.path, "something else", "the absolute path of a file")
+			return
+		}
+		*to = path
+	}
 }
 
 const memoryPerSession = "server.limits.memory-per-session"

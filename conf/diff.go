@@ -52,7 +52,7 @@ const noKey = "-"
 // that of the object around it.
 var keysOf = map[string]string{
 	"QoS": "qos", "Match": "", "MayBuffer": noKey, "SegmentGiven": noKey, "Discovery.AuthGroup": "auth",
-	"ISER": "iser", "ListenISER": "listen-iser", "PerNode": noKey, "Rate.Bytes": "bandwidth",
+	"ISER": "iser", "MetricsToken": "metrics-token-file", "MetricsCertificate": "metrics-certificate-file", "MetricsKey": "metrics-key-file", "ListenISER": "listen-iser", "PerNode": noKey, "Rate.Bytes": "bandwidth",
 }
 
 // keyOf is the path of a field.

@@ -20,13 +20,16 @@ type form func(in, v reflect.Value) any
 // forms are those of fields whose keys are not read as their Go values are printed.
 // What has a form is one value, and is compared as such.
 var forms = map[string]form{
-	"Server.Threads":     zeroAs("auto"),
-	"Server.CPUs":        cpusForm,
-	"Server.PollBudget":  func(_, v reflect.Value) any { return fmt.Sprintf("%d%%", v.Int()) },
-	"Server.Batching":    batchingForm,
-	"Server.Nodes":       nodesForm,
-	"Server.Metrics":     unlessZero,
-	"Server.MemoryLimit": memoryLimitForm,
+	"Server.Threads":            zeroAs("auto"),
+	"Server.CPUs":               cpusForm,
+	"Server.PollBudget":         func(_, v reflect.Value) any { return fmt.Sprintf("%d%%", v.Int()) },
+	"Server.Batching":           batchingForm,
+	"Server.Nodes":              nodesForm,
+	"Server.Metrics":            unlessZero,
+	"Server.MetricsToken":       unlessZero,
+	"Server.MetricsCertificate": unlessZero,
+	"Server.MetricsKey":         unlessZero,
+	"Server.MemoryLimit":        memoryLimitForm,
 
 	"Limits.LoginsPerAddress":   zeroAs("auto"),
 	"Limits.LoginsPerNetwork":   zeroAs("auto"),

@@ -24,23 +24,26 @@ type Config struct {
 
 // Server sizes the process.
 type Server struct {
-	Threads          int           // event threads; 0 lets the server choose one per CPU
-	CPUs             []int         // CPUs that event threads are pinned to, ascending; empty means every CPU that the process may use
-	BuffersPerThread Size          // off-heap data buffers of each event thread
-	Poll             string        // one of the Poll words
-	BusyPoll         time.Duration // with PollAdaptive: how long an event thread looks for work before it sleeps; 0 never
-	PollBudget       int           // with PollAdaptive: percent of its time that may go into looks in vain
-	Batching         Batching
-	MaxDelay         time.Duration // the longest time for which requests are gathered
-	Congestion       string        // TCP's congestion control by its name in the kernel, or SystemCongestion
-	Nodes            Nodes
-	Metrics          netip.AddrPort // where counters can be read over HTTP; the zero value: only through the control socket
-	Sandbox          string         // one of the Sandbox words
-	CoreDumps        bool           // a crash may leave one
-	MemoryLimit      Size           // that Go's garbage collector keeps to (GOMEMLIMIT); 0 takes what is left, NoMemoryLimit
-	ISER             ISER
-	Limits           Limits
-	NOP              NOP
+	Threads            int           // event threads; 0 lets the server choose one per CPU
+	CPUs               []int         // CPUs that event threads are pinned to, ascending; empty means every CPU that the process may use
+	BuffersPerThread   Size          // off-heap data buffers of each event thread
+	Poll               string        // one of the Poll words
+	BusyPoll           time.Duration // with PollAdaptive: how long an event thread looks for work before it sleeps; 0 never
+	PollBudget         int           // with PollAdaptive: percent of its time that may go into looks in vain
+	Batching           Batching
+	MaxDelay           time.Duration // the longest time for which requests are gathered
+	Congestion         string        // TCP's congestion control by its name in the kernel, or SystemCongestion
+	Nodes              Nodes
+	Metrics            netip.AddrPort // where counters can be read over HTTP; the zero value: only through the control socket
+	MetricsToken       string         // file whose first line readers of Metrics have to send; empty: none
+	MetricsCertificate string         // file of the certificate chain with which Metrics are served over TLS; empty: in clear
+	MetricsKey         string         // file of its private key
+	Sandbox            string         // one of the Sandbox words
+	CoreDumps          bool           // a crash may leave one
+	MemoryLimit        Size           // that Go's garbage collector keeps to (GOMEMLIMIT); 0 takes what is left, NoMemoryLimit
+	ISER               ISER
+	Limits             Limits
+	NOP                NOP
 }
 
 // SystemCongestion leaves the congestion control to the system.

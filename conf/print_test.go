@@ -25,6 +25,9 @@ server:
   max-delay: 0s
   congestion: cubic
   sandbox: log
+  metrics-token-file: /etc/lunar/token
+  metrics-certificate-file: /etc/lunar/metrics.pem
+  metrics-key-file: /etc/lunar/metrics.key
   core-dumps: true
   memory-limit: 1GiB
   nodes: ["0-3", "5,7-8"]

@@ -241,8 +241,15 @@ func (s iserSockets) overlapping(p ISERPortal) (number int, found bool) {
 // others reach.
 func (d *decoder) validateMetrics(c *Config) {
 	const path = "server.metrics"
-	at := c.Server.Metrics
+	s := &c.Server
+	at := s.Metrics
+	if (s.MetricsCertificate == "") != (s.MetricsKey == "") {
+		d.fail("server.metrics-certificate-file", "a certificate without its key, or a key alone", "metrics-certificate-file and metrics-key-file, or neither")
+	}
 	if !at.IsValid() {
+		if s.MetricsToken+s.MetricsCertificate != "" {
+			d.fail(path, "no address", "one such as 192.0.2.1:9260, with metrics-token-file or metrics-certificate-file")
+		}
 		return
 	}
 	for _, g := range c.PortalGroups {
@@ -250,8 +257,12 @@ func (d *decoder) validateMetrics(c *Config) {
 			d.fail(path, at.String(), fmt.Sprintf("a socket that does not overlap with portal %v of portal-groups.%s", g.Listen[i], g.Name))
 		}
 	}
-	if !at.Addr().IsLoopback() {
-		d.warn(path, at.String(), "a loopback address: whoever reaches it reads the metrics, without a password")
+	switch {
+	case at.Addr().IsLoopback():
+	case s.MetricsToken == "":
+		d.warn(path, at.String(), "a loopback address, or metrics-token-file: whoever reaches it reads the metrics, without a password")
+	case s.MetricsCertificate == "":
+		d.warn(path, at.String(), "metrics-certificate-file, so that nobody on the way reads the token")
 	}
 }
 

@@ -18,7 +18,7 @@ func (c *change) moveServer() error {
 		}
 		c.undo = append(c.undo, func() error { return c.daemon.SetCongestion(congestionOf(was)) })
 	}
-	if was.Metrics == now.Metrics || c.api == nil {
+	if metricsOf(was) == metricsOf(now) || c.api == nil {
 		return nil
 	}
 	if err := c.api.MoveMetrics(metricsOf(now)); err != nil {

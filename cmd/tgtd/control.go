@@ -23,18 +23,18 @@ import (
 const controlStopTime = 2 * time.Second
 
 // metricsOf is empty for no metrics over TCP.
-func metricsOf(s *conf.Server) string {
-	if !s.Metrics.IsValid() {
-		return ""
+func metricsOf(s *conf.Server) (p control.MetricsPort) {
+	if s.Metrics.IsValid() {
+		p = control.MetricsPort{Address: s.Metrics.String(), Certificate: s.MetricsCertificate, Key: s.MetricsKey, Token: s.MetricsToken}
 	}
-	return s.Metrics.String()
+	return p
 }
 
 // startControl begins to serve the control API.
 func startControl(socket string, a *applier) (*control.Server, error) {
 	c := control.Config{
 		Socket: socket, Version: version, Source: &source{daemon: a.daemon, started: time.Now(), changes: a}, Logger: a.log,
-		Metrics: metricsOf(&a.daemon.config.Load().Server), MaxFile: int64(conf.MaxFile),
+		Metrics: metricsOf(&a.daemon.config.Load().Server), MaxFile: int64(conf.MaxFile), Refusals: a.daemon.refusals,
 	}
 	api, err := control.Serve(c)
 	if errors.Is(err, control.ErrInUse) {

@@ -75,7 +75,7 @@ func TestMetricsOfLittle(t *testing.T) {
 
 // TestMetricsPort: the TCP port serves metrics and nothing else.
 func TestMetricsPort(t *testing.T) {
-	s := start(t, Config{Socket: filepath.Join(t.TempDir(), SocketName), Metrics: "127.0.0.1:0", Source: fixed(sample())})
+	s := start(t, Config{Socket: filepath.Join(t.TempDir(), SocketName), Metrics: MetricsPort{Address: "127.0.0.1:0"}, Source: fixed(sample())})
 	c := &http.Client{Transport: &http.Transport{}}
 	defer c.CloseIdleConnections()
 	base := "http://" + s.MetricsAddr().String()

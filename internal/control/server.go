@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"lunar/internal/refusals"
 )
 
 // Source is the server that is controlled. Its methods may be called by any
@@ -60,11 +62,13 @@ type Source interface {
 // Config says what a Server listens on and tells.
 type Config struct {
 	Socket  string // path of the unix socket
-	Metrics string // host:port that serves /metrics, and nothing else, over TCP; empty: none
+	Metrics MetricsPort
 	Version string // of the daemon, for the API's description
 	Source  Source
 	MaxFile int64        // longest text of a File, in bytes; longer ones may not reach Source
 	Logger  *slog.Logger // nil is slog.Default
+	// Refusals counts requests for metrics without their token; nil: nobody does.
+	Refusals *refusals.Counters
 }
 
 // Limits of all clients together: the API is for a few tools of one machine.
@@ -79,14 +83,16 @@ const (
 
 // Server is a control API that is being served.
 type Server struct {
-	log     *slog.Logger
-	pages   *http.ServeMux // of the metrics' port
-	running sync.WaitGroup
+	log      *slog.Logger
+	refusals *refusals.Counters
+	pages    *http.ServeMux // of the metrics' port
+	running  sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
 		socket, metrics *http.Server
 		at              net.Addr // of metrics
+		guard           *guard   // of metrics
 		stopped         bool
 	}
 }
@@ -99,7 +105,7 @@ func Serve(c Config) (*Server, error) {
 		c.Logger = slog.Default()
 	}
 	metrics := scrape(c.Source)
-	s := &Server{log: c.Logger, pages: metricsOnly(metrics)}
+	s := &Server{log: c.Logger, refusals: c.Refusals, pages: metricsOnly(metrics)}
 	socket, err := listen(c.Socket)
 	if err != nil {
 		return nil, err
@@ -120,9 +126,14 @@ func (s *Server) MetricsAddr() net.Addr {
 	return s.mu.at
 }
 
-// MoveMetrics serves the metrics at another address, as Config.Metrics. After an
+// MoveMetrics serves the metrics elsewhere or to others, as Config.Metrics. After an
 // error they are where they were, unless it says that they are not.
-func (s *Server) MoveMetrics(to string) error {
+func (s *Server) MoveMetrics(p MetricsPort) error {
+	g, err := newGuard(p, s)
+	if err != nil {
+		return err
+	}
+	to := p.Address
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.stopped {
@@ -141,20 +152,20 @@ func (s *Server) MoveMetrics(to string) error {
 			if lost != nil {
 				return fmt.Errorf("metrics (server.metrics): %w; they are not served at %s any more either: %w", err, was, lost)
 			}
-			s.serveMetrics(back)
+			s.serveMetrics(back, s.mu.guard)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("metrics (server.metrics): %w", err)
 	}
 	s.closeMetrics()
-	s.serveMetrics(port)
+	s.serveMetrics(port, g)
 	return nil
 }
 
 // serveMetrics and closeMetrics are called under the lock.
-func (s *Server) serveMetrics(port net.Listener) {
-	s.mu.metrics, s.mu.at = s.serve(port, s.pages, maxBody), port.Addr()
+func (s *Server) serveMetrics(port net.Listener, g *guard) {
+	s.mu.metrics, s.mu.at, s.mu.guard = s.serve(g.over(port), g.only(s.pages), maxBody), port.Addr(), g
 }
 
 // closeMetrics breaks off those who are asking.

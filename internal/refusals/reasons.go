@@ -32,6 +32,7 @@ const (
 	Memory                           // data that came unasked found no memory
 	ReadOnly                         // a command changes what its initiator may only read
 	ControlPlaces                    // a client of the control API, or of metrics, made room for another one
+	MetricsToken                     // metrics were asked for without their token
 	reasons
 )
 
@@ -59,6 +60,7 @@ var texts = [reasons][2]string{
 	Memory:             {"memory", "writes that found no memory for data that came unasked"},
 	ReadOnly:           {"read-only", "commands of read-only initiators that would have changed something"},
 	ControlPlaces:      {"control-places", "clients of the control API or of metrics dropped for others"},
+	MetricsToken:       {"metrics-token", "requests for metrics over TCP without the right token"},
 }
 
 // Reasons returns all.
