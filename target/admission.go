@@ -3,6 +3,7 @@ package target
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -167,6 +168,17 @@ func (n *Session) holder(a *admission, now time.Time) places.Holder {
 	return places.Of(class, n.initiator.Addr)
 }
 
+// logFor returns the log for what somebody at an address brings about. What is known
+// of the address is looked at unless he is known anyway.
+func (s *Server) logFor(from netip.Addr, known bool) *slog.Logger {
+	if !known {
+		s.mu.Lock()
+		known = s.mu.admission.classOf(&s.settings.Load().Limits, from.Unmap().WithZone(""), time.Now()) != places.Stranger
+		s.mu.Unlock()
+	}
+	return s.journal.Logger(places.Host(from).String(), known)
+}
+
 // holderName is the name of the holder, whom shares of a logical unit's resources
 // count for, too.
 func (n *Session) holderName() string {
@@ -215,6 +227,7 @@ func (s *Server) takePlace(n *Session) *login.Error {
 		return login.Errorf(pdu.LoginOutOfResources, "%d %s, of them %d of this initiator's address or user, and %d places kept for others; the limit is %d",
 			c.table.Len(), c.what, c.table.Held(h), c.kept, c.bounds.Places)
 	}
+	n.trusted = h.Class != places.Stranger
 	if displaced {
 		s.refusals.Add(c.gone)
 		lost.log().Warn("session dropped", "reason", errDisplaced)
@@ -243,6 +256,7 @@ func (s *Server) passPlace(old, n *Session) {
 		a.guests.Away(was, now)
 		a.guests.Back(n.guest())
 	}
+	n.trusted = h.Class != places.Stranger
 	a.sessions.Pass(old, n, h)
 }
 

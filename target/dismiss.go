@@ -19,7 +19,7 @@ func (s *Server) dismiss(sessions []*Session, why error) (asked int) {
 			continue
 		}
 		asked++
-		n.log().Info("initiator asked to log out", "reason", why, "within", within)
+		n.named(s.log, n.remote).Info("initiator asked to log out", "reason", why, "within", within)
 		n.core.post(func() { n.core.requestLogout(within, why) })
 		s.running.Go(func() {
 			late := time.NewTimer(within)

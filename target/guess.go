@@ -2,7 +2,6 @@ package target
 
 import (
 	"errors"
-	"log/slog"
 	"net/netip"
 	"time"
 
@@ -43,10 +42,8 @@ func (p *loginPhase) punish(why error) {
 	s, user := p.server, p.negotiation.Claimed()
 	s.refusals.Add(guesses[fault.Guess])
 	wait := min(s.guessed(p.transport.Remote().Addr(), user, time.Now()), mostGuessWait, p.settings.Limits.LoginTimeout/2)
-	s.guesses.Lock()
-	s.guesses.log(p.log, slog.LevelWarn, "CHAP failed", "user", user.String(), "initiator", p.negotiation.InitiatorName(),
+	p.log.Warn("CHAP failed", "user", user.String(), "initiator", p.negotiation.InitiatorName(),
 		"target", p.negotiation.TargetName(), "reason", fault.Reason, "answered_in", wait)
-	s.guesses.Unlock()
 	s.pause(wait)
 }
 

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (s *Server) Login(transport LoginTransport, tag uint16) { s.login(transport
 // login is Login for a connection that a portal has accepted.
 func (s *Server) login(transport LoginTransport, tag uint16, portal any) {
 	p := &loginPhase{server: s, transport: transport, group: tag, portal: portal, settings: s.settings.Load(), statSN: 1, partial: map[string]bool{}}
-	p.log = s.log.With("address", transport.Remote().String())
+	p.log = s.logFor(transport.Remote().Addr(), false).With("address", transport.Remote().String())
 	offer := s.config.Offer
 	offer.MaxConnections = uint32(p.settings.Limits.MaxConnections)
 	offer.ErrorRecoveryLevel = uint32(p.settings.Limits.Recovery)
@@ -102,9 +103,6 @@ func (p *loginPhase) complain(why error) {
 	if left := errors.Is(why, io.EOF) || errors.Is(why, syscall.ECONNRESET); left && p.negotiation.Answered() {
 		why = fmt.Errorf("the initiator went away after the target's answer to its CHAP challenge: it does not accept the target's name or secret (mutual): %w", why)
 	}
-	r := &p.server.failed
-	r.Lock()
-	defer r.Unlock()
 	args := []any{"initiator", p.negotiation.InitiatorName(), "target", p.negotiation.TargetName()}
 	if user := p.negotiation.User(); user != "" {
 		args = append(args, "user", user)
@@ -116,7 +114,7 @@ func (p *loginPhase) complain(why error) {
 	if fault := (*login.Error)(nil); errors.As(why, &fault) && fault.TargetAddress != "" {
 		level, what = slog.LevelInfo, "login redirected" // as the configuration or a drain says
 	}
-	r.log(p.log, level, what, append(args, "reason", why)...)
+	p.log.Log(context.Background(), level, what, append(args, "reason", why)...)
 }
 
 // abandon closes a connection that does not come to full feature phase.

@@ -158,11 +158,8 @@ func (s *Server) beginTCP(conn *net.TCPConn, l net.Listener, tag uint16) {
 
 // turnedAway closes a connection that got no place in login.
 func (s *Server) turnedAway(t LoginTransport, where ...any) {
-	r := &s.turned
-	r.Lock()
-	defer r.Unlock()
-	r.log(s.log, slog.LevelWarn, "connection refused: too many are in login, or the server is closing",
-		append(where, "address", t.Remote().String(), "limit", s.settings.Load().Limits.LoginConnections)...)
+	s.logFor(t.Remote().Addr(), false).With(where...).Warn("connection refused: too many are in login, or the server is closing",
+		"address", t.Remote().String(), "limit", s.settings.Load().Limits.LoginConnections)
 	t.Close()
 }
 

@@ -3,7 +3,6 @@ package target
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 )
 
@@ -15,12 +14,6 @@ type rareLog struct {
 	since  time.Time
 	passed int // since then
 	held   int
-}
-
-// lockedLog is a rareLog for many goroutines.
-type lockedLog struct {
-	sync.Mutex
-	rareLog
 }
 
 // log logs, or counts.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lunar/internal/places"
 	"lunar/target/login"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
@@ -154,19 +155,24 @@ func (n *Session) close(why error) {
 }
 
 // log returns the logger that names the session in every line.
-func (n *Session) log() *slog.Logger { return n.logFrom(n.remote) }
+func (n *Session) log() *slog.Logger { return n.named(n.journal(), n.remote) }
+
+// journal is the log for what the initiator brings about.
+func (n *Session) journal() *slog.Logger {
+	return n.server.journal.Logger(places.Host(n.initiator.Addr).String(), n.trusted)
+}
 
 // logOf is the same for what concerns one connection.
 func (n *Session) logOf(c *Connection) *slog.Logger {
-	l := n.logFrom(c.remote)
+	l := n.named(n.journal(), c.remote)
 	if c.shared {
 		l = l.With("cid", c.cid)
 	}
 	return l
 }
 
-func (n *Session) logFrom(remote netip.AddrPort) *slog.Logger {
-	l := n.server.log.With("initiator", n.initiator.Name, "address", remote.String(), "tsih", n.tsih)
+func (n *Session) named(l *slog.Logger, remote netip.AddrPort) *slog.Logger {
+	l = l.With("initiator", n.initiator.Name, "address", remote.String(), "tsih", n.tsih)
 	if n.target != nil {
 		return l.With("target", n.target.Name())
 	}

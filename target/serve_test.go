@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ const testTarget = "iqn.2026-11.lunar:test"
 
 // rig is a server on loopback with one RAM volume.
 type rig struct {
+	stop   func() // shuts the server down
 	t      testing.TB
 	server *target.Server
 	lu     *scsi.LogicalUnit
@@ -86,13 +88,14 @@ func newRig(t testing.TB, o rigOptions) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, server: s, lu: lus[0], addr: s.Addrs(1)[0].String()}
-	t.Cleanup(func() {
+	r.stop = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
 	})
+	t.Cleanup(r.stop)
 	return r
 }
 

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/evloop"
+	"lunar/internal/loglimit"
 	"lunar/internal/refusals"
 	"lunar/target/login"
 	"lunar/target/scsi"
@@ -38,10 +39,8 @@ type Server struct {
 	congestion atomic.Pointer[string]   // of connections that come from now on; nil: the system's
 
 	refusals *refusals.Counters
-	failed   lockedLog     // logins
-	guesses  lockedLog     // wrong proofs of users
-	turned   lockedLog     // connections that got no place in login
-	closing  chan struct{} // closed when no connection is accepted any more
+	journal  *loglimit.Journal // the log for what peers bring about
+	closing  chan struct{}     // closed when no connection is accepted any more
 
 	mu struct {
 		sync.Mutex
@@ -81,7 +80,7 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.seenLess = make(chan struct{})
 	s.Reconfigure(config.Settings())
 	s.congestion.Store(&config.Congestion)
-	s.failed.most, s.turned.most, s.guesses.most = 10, 1, 5
+	s.journal = loglimit.New(s.log, time.Now)
 	config.QoS.Gate.Threads = config.Threads
 	s.qos = newQoS(s, config.QoS, config.Threads)
 	for i := range config.Threads {
@@ -97,7 +96,24 @@ func NewServer(config Config) (*Server, error) {
 		s.running.Go(th.loop.Run)
 	}
 	s.qos.start()
+	s.running.Go(s.tellHeldBack)
 	return s, nil
+}
+
+// tellHeldBack logs from time to time how much was not logged, until the portals are
+// closed.
+func (s *Server) tellHeldBack() {
+	tick := time.NewTicker(loglimit.Interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.journal.Tell()
+		case <-s.closing:
+			s.journal.Tell()
+			return
+		}
+	}
 }
 
 // Loops returns the event threads' loops. They end after the last lane of every

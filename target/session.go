@@ -29,6 +29,7 @@ type Session struct {
 	remote      netip.AddrPort
 	params      login.Params
 	assisted    bool  // over iSER
+	trusted     bool  // it has its place not as a stranger
 	core        *core // what the connections share on their event thread
 	settings    *Settings
 	admittedBy  *TargetConfig // of target, when the session was made; nil in a discovery session
@@ -54,7 +55,7 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 	}
 	n := &scsi.Nexus{
 		LU: m.LU, LUN: scsi.EncodeLUN(uint64(m.LUN)), Initiator: s.Port(), Target: name,
-		Holder: s.holderName(), TargetTag: s.portalGroup, Ports: s.targetPorts, Map: s.visibleLUNs,
+		Holder: s.holderName(), Audit: s.audit, TargetTag: s.portalGroup, Ports: s.targetPorts, Map: s.visibleLUNs,
 	}
 	n.ReadOnly.Store(m.ReadOnly)
 	n.Granted = s.granted(m)
@@ -62,6 +63,9 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 	n.EndTasks = func(except *scsi.Command, done func()) { s.core.endTasksOf(n, except, done) }
 	return n
 }
+
+// audit logs what the initiator has changed for others.
+func (s *Session) audit(what string, args ...any) { s.log().Info(what, args...) }
 
 // targetPorts is the tags of the portal groups that lead to the target, in
 // ascending order.

@@ -25,6 +25,10 @@ type Nexus struct {
 	// in. Nil: it is mapped.
 	Granted func() (mapped, readOnly bool)
 
+	// Audit logs what the initiator has changed for others, with who it is. Nil:
+	// nobody wants to know.
+	Audit func(what string, args ...any)
+
 	// EndTasks ends the nexus's tasks but except, without status. It calls
 	// done on any goroutine when nothing more is done for them; for a task that
 	// is Awaiting, it does not wait. Nil: there are none.

@@ -82,6 +82,7 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 			return failure(InternalTargetFailure)
 		}
 	}
+	c.auditReservation(r, before, &change)
 	preempted := lu.publish(&change)
 	for _, n := range preempted {
 		lu.ClearACA(n)
@@ -91,6 +92,21 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 	}
 	endTasks(c, preempted)
 	return nil
+}
+
+// audited names the service actions that take something from others.
+var audited = map[reservation.Action]string{
+	reservation.Clear: "CLEAR", reservation.Preempt: "PREEMPT", reservation.PreemptAndAbort: "PREEMPT AND ABORT",
+}
+
+// auditReservation logs who has taken registrations and reservations from whom.
+func (c *Command) auditReservation(r *reservation.Request, before *reservation.State, change *reservation.Change) {
+	what, ok := audited[r.Action]
+	if !ok || c.Nexus.Audit == nil {
+		return
+	}
+	c.Nexus.Audit("persistent reservation", "volume", c.Nexus.LU.Name(), "action", what,
+		"registrations", len(change.Next.Registrations()), "before", len(before.Registrations()), "told", len(change.Notices))
 }
 
 // publish puts a change into force for all commands that come from now on, and
