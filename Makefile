@@ -5,6 +5,7 @@ BUILD      := build
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 LDFLAGS    := -X main.version=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
 FUZZTIME   ?= 5s
 STRESS     ?= 20
 SETUP      := scripts/setup/packages.sh
@@ -20,7 +21,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests clean
+.PHONY: help run build test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +36,7 @@ build: ## build tgtd and tgtload into build/ (with iSER where its headers are or
 	@mkdir -p $(BUILD)
 	$(GO) build -tags "$(RDMA)" -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 
-test: setup vet lint race conformance lab ## everything: vet, lint, unit tests with -race, conformance, qemu-img, VM lab
+test: setup vet lint vulncheck race conformance lab ## everything: vet, lint, unit tests with -race, conformance, qemu-img, VM lab
 	@echo "make test: all passed"
 
 setup:
@@ -44,10 +45,14 @@ setup:
 vet: ## go vet
 	$(GO) vet -tags "$(RDMA)" ./...
 
-lint: ## gofmt, staticcheck, and the project's own rules
+lint: ## gofmt, staticcheck, unused modules, licenses, and the project's own rules
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
+	$(GO) mod tidy -diff
 	$(GO) run $(STATICCHECK) -tags "$(RDMA)" ./...
 	$(GO) test ./internal/lint
+
+vulncheck: ## known vulnerabilities that the code reaches, where the database can be had
+	@scripts/setup/vulncheck.sh "$(GO)" $(GOVULNCHECK) "$(RDMA)"
 
 unit: ## unit tests
 	$(GO) test -tags "$(RDMA)" ./...

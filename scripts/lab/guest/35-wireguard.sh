@@ -1,5 +1,5 @@
 # machines: numa2
-# seconds: 240
+# seconds: 360
 # iSCSI through WireGuard, as docs/security.md describes it: tgtd in a network
 # namespace of its own, which a cable of two ends stands between. Its portal is at the
 # address of the tunnel alone; data go through the tunnel; who has another key, or no
