@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/goccy/go-yaml"
@@ -200,5 +199,5 @@ func (d *decoder) warnIfReadable(key, path string) {
 		return
 	}
 	mode := fmt.Sprintf("mode %04o on %s, which holds secrets", info.Mode().Perm(), path)
-	d.warn(key, mode, "a file that others cannot read (chmod 600 "+filepath.Base(path)+")")
+	d.warn(key, mode, "a file that others cannot read (chmod 600 "+path+")")
 }

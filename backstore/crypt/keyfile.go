@@ -58,7 +58,7 @@ func ReadKey(path string) (*Key, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err == nil {
-		err = checkOwner(info)
+		err = checkOwner(info, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("key file %s: %w", path, err)
@@ -76,13 +76,13 @@ func ReadKey(path string) (*Key, error) {
 	return k, nil
 }
 
-func checkOwner(info fs.FileInfo) error {
+func checkOwner(info fs.FileInfo, path string) error {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	switch mode := info.Mode(); {
 	case !mode.IsRegular():
 		return errors.New("not a regular file")
 	case mode.Perm()&0o037 != 0: // group may read: so show files with an access control list
-		return fmt.Errorf("found mode %04o, expected 0400 or 0600: others must not read it, nor the group change it (chmod go= %s)", mode.Perm(), info.Name())
+		return fmt.Errorf("found mode %04o, expected 0400 or 0600: others must not read it, nor the group change it (chmod go= %s)", mode.Perm(), path)
 	case ok && s.Uid != 0 && int(s.Uid) != os.Geteuid():
 		return fmt.Errorf("found owner %d, expected 0 or %d, who runs the server", s.Uid, os.Geteuid())
 	}

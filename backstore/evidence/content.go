@@ -52,7 +52,7 @@ var contents = []trait{
 	{func(n *Noted, s *Seen) bool { return n.Stamp.Medium != s.Stamp.Medium }, Changed, "it is another store"},
 	{func(n *Noted, _ *Seen) bool { return n.Settled && n.Stamp.State == [3]uint64{} }, Doubt, "its state was not noted"},
 	{recounted, Doubt, "the kernel counts the writes to it anew"},
-	{touched, Changed, "somebody else has changed the store: its data have the same time as before, but its inode has not (owner, mode, a hard link; or data, and their time was put back)"},
+	{touched, Changed, "somebody else has changed the store: its data have the same time as before, but its inode has not (owner, mode, name, a hard link; or data, and their time was put back)"},
 	{func(n *Noted, s *Seen) bool { return n.Settled && n.Stamp.State != s.Stamp.State }, Changed, "somebody else has written to the store"},
 	{func(n *Noted, s *Seen) bool { return n.Size != s.Size }, Doubt, "its size has changed"},
 	{func(n *Noted, _ *Seen) bool { return n.Settled }, Same, ""},

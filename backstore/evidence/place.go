@@ -48,6 +48,7 @@ type Scene struct {
 	Found     backstore.Found
 	Kept      Kept
 	Intention Intention
+	Owner     string // another configured volume that the found store is recorded of; empty: none
 }
 
 // rule is a row of the table: the first whose condition holds decides.
@@ -64,6 +65,7 @@ var places = []rule{
 	{func(s *Scene) bool { return s.Kept.Dirty > 0 }, Refuse, keptText},
 	{first, Accept, nil},
 	{func(s *Scene) bool { return !s.same() && s.Kept.Interrupted > 0 }, Refuse, keptText},
+	{func(s *Scene) bool { return !s.same() && s.Owner != "" }, Refuse, ownedText},
 	{shorter, Refuse, shorterText},
 	{func(s *Scene) bool { return !s.same() && s.Path == s.Recorded.Path }, Note, otherText},
 	{func(s *Scene) bool { return s.Path != s.Recorded.Path }, Note, elsewhereText},
@@ -116,6 +118,10 @@ func shorterText(s *Scene) string {
 	}
 	return fmt.Sprintf("%s has %d bytes and is not the store that the volume had: found %s, expected %s of %d bytes: is its file system mounted?",
 		s.Path, s.Found.Size, s.Found.Identity, s.Recorded.Identity, s.Recorded.Size)
+}
+
+func ownedText(s *Scene) string {
+	return fmt.Sprintf("%s is the store of volume %s (%s); the volume had %s (%s): were the two exchanged?", s.Path, s.Owner, s.Found.Identity, s.Recorded.Path, s.Recorded.Identity)
 }
 
 func otherText(s *Scene) string {

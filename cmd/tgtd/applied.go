@@ -75,12 +75,13 @@ func offline(cfg *conf.Config) conf.Facts {
 type compared struct {
 	allowed conf.Allowed
 	last    *applied // nil: nothing was applied before
+	from    whence
 }
 
 // compare refuses a start that would destroy what the server before had, unless it is
 // allowed, and cuts files that may be.
 func (k serveCommand) compare(cfg *conf.Config, dir string, warn func(string)) (*compared, error) {
-	out := &compared{allowed: k.allowed()}
+	out := &compared{allowed: k.allowed(), from: whence{config: k.Config}}
 	note := appliedFile(dir)
 	last, err := note.peek()
 	if err != nil {

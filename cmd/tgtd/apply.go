@@ -188,6 +188,9 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 		return control.Applied{}, err
 	}
 	c := a.newChange(cfg, plan)
+	if err := c.confused(); err != nil {
+		return control.Applied{}, refused(what, err)
+	}
 	if r.dry {
 		out.Changes = append(out.Changes, c.sizes.lines()...)
 		for _, v := range c.reopenings() {
@@ -199,6 +202,7 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 	if err := refusal(what+": it would destroy what is in use", impacts, r.allowed); err != nil {
 		return control.Applied{}, err
 	}
+	a.daemon.assembly.from = whence{r.name, a.serve.Socket}
 	if err := c.make(); err != nil {
 		return control.Applied{}, refused(what, err)
 	}

@@ -28,6 +28,7 @@ type assembly struct {
 	topology  numa.Topology
 	left      segmentNote // of the server before this one
 	compared  *compared   // with what was applied last
+	from      whence      // of the configuration that is put into force; changed under applier.changing
 	cacheSize conf.Size   // of data on all nodes
 	daemon    *daemon
 	units     map[string]*scsi.LogicalUnit // by volume name
@@ -35,7 +36,8 @@ type assembly struct {
 	files     map[string]fs.FileInfo       // what volumes were opened from, by their names
 	ciphers   map[string]*crypt.Store      // of encrypted volumes that are open
 	targets   map[string]target.TargetConfig
-	aliases   sync.Map // from names of volumes to alias
+	aliases   sync.Map      // from names of volumes to alias
+	owners    func() owners // of the stores on record; gathered once, when one is not what it was
 }
 
 // assemble makes a server with all volumes and targets of cfg. No portal is
@@ -58,7 +60,8 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		warnOfSegments(cfg.Cache.Segment, stateDir, log)
 	}
 	a := &assembly{
-		cfg: cfg, log: log, stateDir: stateDir, identity: identity, compared: start,
+		cfg: cfg, log: log, stateDir: stateDir, identity: identity, compared: start, from: start.from,
+		owners: sync.OnceValue(func() owners { return recordedOwners(cfg.Volumes, stateDir) }),
 		daemon: &daemon{health: newHealth(), refusals: &refusals.Counters{}}, units: map[string]*scsi.LogicalUnit{}, caches: map[string]tier.Changeable{}, ciphers: map[string]*crypt.Store{}, files: map[string]fs.FileInfo{}, targets: map[string]target.TargetConfig{},
 	}
 	a.daemon.assembly = a

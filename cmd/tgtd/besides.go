@@ -35,7 +35,8 @@ func (a *assembly) intentsOf(v *conf.Volume, seen sighting) backstore.Intents {
 	dir := filepath.Join(a.stateDir, "atomic")
 	sum := sha256.Sum256([]byte(storePath(v))) // of versions that went by the path
 	i := backstore.Intents{Dir: dir, Before: filepath.Join(dir, fmt.Sprintf("%x.log", sum[:8])), Forget: seen.Intention == evidence.Forget}
-	if seen.Recorded != nil && seen.Intention != evidence.None {
+	// Where volumes have exchanged their stores, the one on record may be open for another.
+	if seen.Recorded != nil && seen.Intention != evidence.None && seen.Owner == "" {
 		i.From = &seen.Recorded.Identity
 	}
 	return i

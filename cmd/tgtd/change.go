@@ -59,9 +59,8 @@ func (c *change) takeBack() error {
 	return errors.Join(errs...)
 }
 
-// openVolumes opens the volumes that are new, and reports all that cannot be
-// opened.
-func (c *change) openVolumes() error {
+// confused refuses files and devices that two volumes have, or a volume by another name.
+func (c *change) confused() error {
 	if err := storedTwice(c.cfg); err != nil {
 		return err
 	}
@@ -69,7 +68,20 @@ func (c *change) openVolumes() error {
 	fresh := missingIn(c.old, c.cfg)
 	before := renamed(fresh, missingIn(c.cfg, c.old), keyOfStore)
 	for _, v := range fresh {
-		if err := c.openVolume(v, before[v.Name]); err != nil {
+		if gone := before[v.Name]; gone != "" {
+			errs = append(errs, fmt.Errorf("volume %s: found the file or device of volume %s, which is configured no more: a volume keeps its name while it is open. Its initiators would see another disk, unless serial and naa are given. Apply the configuration without either first, then with volume %s",
+				v.Name, gone, v.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// openVolumes opens the volumes that are new, and reports all that cannot be
+// opened.
+func (c *change) openVolumes() error {
+	var errs []error
+	for _, v := range missingIn(c.old, c.cfg) {
+		if err := c.openVolume(v); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -90,15 +102,10 @@ func (c *change) openVolumes() error {
 	return c.daemon.assembly.noteStores(added)
 }
 
-// openVolume opens a volume that is new; gone is the one that has its file or device
-// and is configured no more, if there is one.
-func (c *change) openVolume(v *conf.Volume, gone string) error {
+// openVolume opens a volume that is new.
+func (c *change) openVolume(v *conf.Volume) error {
 	if busy := c.beingClosed(v); busy != "" {
 		return fmt.Errorf("volume %s: volume %s of the same name or store is still being closed; apply again when it is", v.Name, busy)
-	}
-	if gone != "" {
-		return fmt.Errorf("volume %s: found the file or device of volume %s, which is configured no more: a volume keeps its name while it is open. Its initiators would see another disk, unless serial and naa are given. Apply the configuration without either first, then with volume %s",
-			v.Name, gone, v.Name)
 	}
 	c.undo = append(c.undo, c.daemon.assembly.missingOf(v))
 	lu, err := c.daemon.assembly.openVolume(v)

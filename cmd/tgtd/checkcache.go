@@ -37,7 +37,7 @@ func checkCache(cfg *conf.Config, topology numa.Topology, stateDir string) (note
 		}
 	}
 	k := &cacheCheck{cfg: cfg, topology: topology, stateDir: stateDir}
-	if serverRuns(stateDir) {
+	if serverRuns(controlSocket("", stateDir)) {
 		k.has = "a server runs"
 	}
 	if err := k.checkSize(); err != nil {
@@ -73,8 +73,8 @@ func (k *cacheCheck) note(format string, args ...any) {
 }
 
 // serverRuns asks by connecting to the control socket.
-func serverRuns(stateDir string) bool {
-	c, err := net.Dial("unix", filepath.Join(stateDir, "control.sock"))
+func serverRuns(socket string) bool {
+	c, err := net.Dial("unix", socket)
 	if err != nil {
 		return false
 	}

@@ -63,7 +63,7 @@ func (a *assembly) openEncrypted(v *conf.Volume, seen sighting, store backstore.
 // adviseHeader says what can be done about another volume's header.
 func (a *assembly) adviseHeader(v *conf.Volume, err error) error {
 	if errors.Is(err, crypt.ErrNotIts) {
-		err = fmt.Errorf("%w. Put the volume's own header there; or, if its data were enciphered with the one that is there: tgtd adopt %s -c FILE --state-dir %s", err, v.Name, a.stateDir)
+		err = fmt.Errorf("%w. Put the volume's own header there; or, if its data were enciphered with the one that is there: %s", err, a.saying(evidence.Adopt, v))
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -16,6 +15,7 @@ import (
 type intending struct {
 	Config   string `short:"c" type:"path" placeholder:"FILE" help:"Configuration file of the server."`
 	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server. Default: as for serve."`
+	Socket   string `type:"path" placeholder:"PATH" help:"Control socket of the server, if it runs. Default: control.sock in the state directory."`
 	Volume   string `arg:"" help:"Name of the volume."`
 }
 
@@ -52,12 +52,19 @@ func (k forgetCommand) Run(ctx context.Context, c console) error {
 
 // say notes an intention for what is at the volume's path now.
 func (k intending) say(ctx context.Context, do evidence.Intention) (found backstore.Found, err error) {
-	dir, err := openStateDir(k.StateDir)
+	dir, err := pathOfStateDir(k.StateDir)
+	if err == nil && newStateDir(dir) {
+		err = fmt.Errorf("state directory %s: no server has used it: --state-dir names the one of the server", dir)
+	}
+	if err == nil {
+		err = makeStateDir(dir)
+	}
 	if err != nil {
 		return found, err
 	}
+	socket := controlSocket(k.Socket, dir)
 	held, err := claimStateDir(dir)
-	if err != nil && !serverRuns(dir) { // one that runs is asked below, and leaves alone what it does not serve
+	if err != nil && !serverRuns(socket) { // one that runs is asked below, and leaves alone what it does not serve
 		return found, err
 	}
 	defer held.release()
@@ -67,11 +74,13 @@ func (k intending) say(ctx context.Context, do evidence.Intention) (found backst
 	}
 	v := cfg.Volume(k.Volume)
 	switch {
+	case v == nil && k.Config == "":
+		return found, fmt.Errorf("found no volume %s in the built-in configuration: -c names the file of the server", k.Volume)
 	case v == nil:
 		return found, fmt.Errorf("found no volume %s in the configuration", k.Volume)
 	case v.Path == "":
 		return found, fmt.Errorf("volume %s: found type %s, which keeps nothing", k.Volume, v.Type)
-	case servedNow(ctx, dir, k.Volume):
+	case servedNow(ctx, socket, k.Volume):
 		return found, fmt.Errorf("volume %s is being served: this is for one that a start, or tgtd apply, has refused", k.Volume)
 	}
 	return note(dir, v, do)
@@ -83,7 +92,7 @@ func note(dir string, v *conf.Volume, do evidence.Intention) (backstore.Found, e
 		return p.Found, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
 	if p.Found.Missing && do == evidence.Adopt {
-		return p.Found, errors.New(p.Path + " is missing")
+		return p.Found, fmt.Errorf("volume %s: %s is missing: put the file there first, or say tgtd forget, and it begins with a new one", v.Name, p.Path)
 	}
 	if p.record == nil {
 		p.record = &storeRecord{}
@@ -92,9 +101,9 @@ func note(dir string, v *conf.Volume, do evidence.Intention) (backstore.Found, e
 	return p.Found, recordFile(dir, v.Name).save(p.record)
 }
 
-// servedNow asks the server of a state directory, if one runs.
-func servedNow(ctx context.Context, stateDir, volume string) bool {
-	api, err := control.Dial(controlSocket("", stateDir))
+// servedNow asks the server at a control socket, if one runs.
+func servedNow(ctx context.Context, socket, volume string) bool {
+	api, err := control.Dial(socket)
 	if err != nil {
 		return false
 	}

@@ -23,7 +23,7 @@ import (
 func (a *assembly) rehearse(o tier.Options) (err error) {
 	r := &assembly{
 		cfg: a.cfg, log: slog.New(slog.DiscardHandler), stateDir: a.stateDir, identity: a.identity, left: a.left,
-		compared: a.compared, daemon: &daemon{health: newHealth()},
+		compared: a.compared, from: a.from, owners: a.owners, daemon: &daemon{health: newHealth()},
 	}
 	if r.daemon.cache, err = tier.Rehearse(o); err != nil {
 		return err

@@ -83,7 +83,7 @@ func warnOfSegments(dir, stateDir string, log *slog.Logger) {
 		if err != nil || d.Identity == "" || d.InUse {
 			continue
 		}
-		log.Warn("the state directory is new, but there is a cache segment of another: if its server is meant, stop, and start with that state directory (--state-dir); its volumes lack what is unwritten",
+		log.Warn("the state directory is new, but there is a cache segment of another: if its server is meant, stop, and start with that state directory (--state-dir), or, if it is lost, with a new one that has nothing but a file called identity with the name of that server; its volumes lack what is unwritten",
 			"state-dir", stateDir, "segment", d.Path, "unwritten", arena.Bytes(d.Dirty), "server", d.Identity)
 	}
 }

@@ -94,6 +94,9 @@ func (a *assembly) place(v *conf.Volume) (p sighting, err error) {
 	if p, err = lookAt(a.stateDir, v); err != nil {
 		return p, err
 	}
+	if p.Recorded != nil && !p.Found.Missing && !p.Found.Identity.Same(p.Recorded.Identity) {
+		p.Owner = a.owners().of(p.Found.Identity, v.Name)
+	}
 	if p.record != nil && p.record.Alias != nil {
 		a.aliases.Store(v.Name, *p.record.Alias)
 	}
@@ -104,7 +107,7 @@ func (a *assembly) place(v *conf.Volume) (p sighting, err error) {
 		if !strings.HasSuffix(why, "?") {
 			why += "."
 		}
-		return p, fmt.Errorf("%s %s", why, a.choices(v))
+		return p, fmt.Errorf("%s %s", why, a.choices(v, &p))
 	case evidence.Note:
 		a.log.Warn("store of a volume", "volume", v.Name, "found", why)
 	}
@@ -132,16 +135,6 @@ func (a *assembly) follow(v *conf.Volume, p *sighting) {
 		was = o.Is
 	}
 	a.aliases.Store(v.Name, alias{Of: volumeID(v, a.identity), Is: was})
-}
-
-// choices says what can be done about a store that was refused.
-func (a *assembly) choices(v *conf.Volume) string {
-	return fmt.Sprintf("Put the store of before back in its place, and give it back its name, serial, cache and segment; or, if what is there now is the volume and is to get what is kept of it: tgtd adopt %s -c FILE --state-dir %s; or, if it is to be served as it is, and what is kept is to be given up: %s",
-		v.Name, a.stateDir, a.forgetCommand(v))
-}
-
-func (a *assembly) forgetCommand(v *conf.Volume) string {
-	return fmt.Sprintf("tgtd forget %s -c FILE --state-dir %s", v.Name, a.stateDir)
 }
 
 // noteStores records what volumes were opened from.

@@ -104,9 +104,13 @@ func (a *assembly) openLayers(v *conf.Volume, seen sighting, failing *deferral) 
 func (a *assembly) advise(v *conf.Volume, err error) error {
 	switch {
 	case errors.Is(err, intent.ErrOverwritten):
-		return fmt.Errorf("%w. Put the store of before back in its place; or, if it is to be served as it is: %s", err, a.forgetCommand(v))
-	case errors.Is(err, intent.ErrForeign) || errors.Is(err, intent.ErrPending) || errors.Is(err, tier.ErrChanged):
-		return fmt.Errorf("%w. %s", err, a.choices(v))
+		return fmt.Errorf("%w. Put the store of before back in its place; otherwise,%s", err, a.forgetting(v, "it is to be served as it is"))
+	case errors.Is(err, tier.ErrChanged):
+		return fmt.Errorf("%w. Nothing was written there;%s%s", err,
+			a.adopting(v, "it is the volume as it was, such as a file that was renamed and is back, and gets the unwritten data"),
+			a.forgetting(v, "it is to be served as it is, such as a backup that was restored"))
+	case errors.Is(err, intent.ErrForeign) || errors.Is(err, intent.ErrPending):
+		return fmt.Errorf("%w. %s", err, a.choices(v, &sighting{}))
 	}
 	return err
 }
