@@ -19,6 +19,9 @@ func (c *Connection) commandsArrived(r *request, f pdu.TaskManagementFunction) b
 		return true
 	}
 	if !s.needsLUN {
+		if slices.ContainsFunc(c.luns, readOnly) {
+			return true // it is going to be refused
+		}
 		for sn := c.window.exp; sn.LessThan(r.bhs.CmdSN()) && sn.InWindow(c.window.exp, c.window.max); sn++ {
 			c.plug(r.bhs.CmdSN(), sn) // false for what has come before its turn, which is ended like the rest
 		}

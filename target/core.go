@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"lunar/internal/buf"
 	"lunar/internal/evloop"
 	"lunar/scheduler"
 	"lunar/target/pdu"
@@ -43,7 +44,9 @@ type core struct {
 	live       int               // tasks that exist, listed or not
 	immediates int               // of them, those outside the window
 	functions  []*taskManagement // under way
-	charged    int               // bytes of buffers that tasks hold or the transport still has to send
+	charged    buf.Account       // of buffers that tasks hold or the transport still has to send
+	reserve    buf.Account       // of those, apart, that are the session's own (memory.go)
+	holder     *holder           // whose part of the thread's buffers it uses
 	executing  *task             // in Execute
 	calling    *task             // whose command runs right now, to blame for a panic
 	waiters    taskQueue         // tasks that wait for memory

@@ -15,6 +15,10 @@ const (
 	// leastRate is how many bytes a second an initiator has to move in either direction
 	// as long as it holds buffers by not moving them.
 	leastRate = 128 << 10
+	// urgentPatience and urgentRate are what the largest holder gets while others have to
+	// wait for buffers: it loses first.
+	urgentPatience = 2 * time.Second
+	urgentRate     = 1 << 20
 	// defaultPatience is for sessions whose initiators are not asked whether they live.
 	defaultPatience = 30 * time.Second
 )
@@ -36,7 +40,11 @@ type Owed struct {
 // debts is what a connection's initiator owes.
 type debts struct {
 	taking, sending debt.Account
+	urgent          debt.Account // taking, by the urgent terms
+	urgentlyLate    bool
 }
+
+var urgentTerms = debt.Terms{Patience: urgentPatience, Rate: urgentRate}
 
 // terms are what the session's initiator is given.
 func (s *Session) terms() debt.Terms {
@@ -50,7 +58,7 @@ func (s *Session) terms() debt.Terms {
 // claim is of data that are asked for now. They come behind all that the session was
 // asked for before, which is no more than it has buffers for.
 func (c *core) claim() debt.Claim {
-	return debt.Claim{Since: c.thread.loop.Now(), Bytes: c.charged}
+	return debt.Claim{Since: c.thread.loop.Now(), Bytes: c.charged.Used + c.reserve.Used}
 }
 
 // judgeDebts ends connections whose initiator is late: it holds buffers that others
@@ -73,6 +81,7 @@ func (c *core) judgeDebts(now int64) {
 func (c *Connection) late(now int64, terms debt.Terms) (Refusal, error) {
 	if m, ok := c.mover.(Debtor); ok {
 		owed := m.Owed()
+		c.debts.urgentlyLate = c.debts.urgent.Look(now, owed.Untaken, owed.Taken, urgentTerms)
 		if c.debts.taking.Look(now, owed.Untaken, owed.Taken, terms) {
 			return RefusedUntaken, errStalled
 		}

@@ -35,6 +35,14 @@ func (s *Server) Holding() Holding {
 	return h
 }
 
+// Unreserved is how many bytes of buffers are left of those that the sessions of the first
+// event thread share.
+func (s *Server) Unreserved() int {
+	th, got := s.threads[0], make(chan int)
+	th.loop.Post(evloop.Func(func() { got <- th.loop.Pool().Unreserved() }))
+	return <-got
+}
+
 // heldLogin is a login whose last response waits.
 type heldLogin struct {
 	LoginTransport
@@ -51,7 +59,7 @@ func (h heldLogin) Send(bhs *pdu.BHS, text []byte) error {
 // LoginHeld serves conn like one that came in by portal group 1. hold is called when
 // all is decided and the last response is about to leave.
 func (s *Server) LoginHeld(conn *net.TCPConn, hold func()) {
-	s.Login(heldLogin{&tcpLogin{conn: conn}, hold}, 1)
+	s.Login(&heldLogin{&tcpLogin{conn: conn}, hold}, 1)
 }
 
 // Adopt serves the sockets, which it takes over, as the connections, with CIDs from 0

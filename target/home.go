@@ -26,6 +26,7 @@ func (th *thread) judgeHomes() {
 		c.judgeHome()
 		c.judgeDebts(th.loop.Now())
 	}
+	th.relieve(th.loop.Now())
 	if len(th.sessions) > 0 {
 		th.loop.Arm(&th.homing, homingInterval)
 	}

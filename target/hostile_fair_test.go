@@ -2,10 +2,13 @@ package target_test
 
 import (
 	"errors"
+	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"lunar/backstore"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/login"
@@ -194,4 +197,62 @@ func senseOf(p *initiator.PDU) string {
 	const hex = "0123456789abcdef"
 	s := p.Data[2:]
 	return strings.Join([]string{string(hex[s[2]&15]), string(hex[s[12]>>4]) + string(hex[s[12]&15])}, "/")
+}
+
+// Sessions that take all buffers by writes whose data they do not send, or by reads
+// that they do not take, do not stop another one, and have to give back what they hold
+// when others want it: long before their time is up.
+func TestHoardersStopNobody(t *testing.T) {
+	for name, hoard := range map[string]func(*field, *initiator.Conn){
+		"data withheld": func(f *field, c *initiator.Conn) {
+			for i := range uint64(8) {
+				f.send(c, command(c, cdbWrite16(i*2048, 2048), 0xa0, 1<<20, nil))
+			}
+		},
+		"responses not taken": func(f *field, c *initiator.Conn) {
+			for i := range uint64(16) {
+				f.send(c, command(c, cdbRead16(i*2048, 2048), 0xc0, 1<<20, nil))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ram, err := backstore.NewRAM(32<<20, 512)
+			if err != nil {
+				t.Fatal(err)
+			}
+			alarm := &alarm{}
+			f := &field{TB: t, alarm: alarm, rig: newRig(t, rigOptions{store: ram, config: target.Config{
+				Logger: slog.New(alarm), Threads: 1, Buffers: 8 << 20, NOPInterval: -1,
+				Limits: target.Limits{SessionMemory: 4 << 20},
+			}})}
+			f.addQuietTarget()
+			f.neighbour = f.newNeighbour()
+			defer f.neighbour.c.Close()
+			for range 6 {
+				c := f.enemy(solicited)
+				defer c.Close()
+				c.Transport().(*net.TCPConn).SetReadBuffer(4096)
+				hoard(f, c)
+			}
+			eventually(t, "the buffers that all share are gone", func() bool { return f.rig.server.Unreserved() < 512<<10 })
+			for seed := range 20 {
+				if err := f.neighbour.round(seed); err != nil {
+					t.Fatalf("the neighbour suffers: %v", err)
+				}
+			}
+			eventually(t, "a hoarder loses", func() bool {
+				f.neighbour.long(t) // wants more than its reserve
+				return f.rig.server.Threads()[0].Refused[target.RefusedHoarded.String()] > 0
+			})
+		})
+	}
+}
+
+// long reads a megabyte.
+func (n *neighbour) long(t *testing.T) {
+	t.Helper()
+	res, err := n.c.Do(initiator.Command{CDB: cdbRead16(0, 2048), InLen: 1 << 20})
+	if err != nil || res.Status != 0 {
+		t.Fatalf("the neighbour's long read: status %#x, %v", res.Status, err)
+	}
 }

@@ -3,30 +3,32 @@ package target
 import "lunar/internal/buf"
 
 // get returns a buffer of n bytes that counts in the session's budget until its
-// last release, also when that is the transport's; nil when the budget or the
-// thread's pool does not have it now. Who comes while others wait has to wait
-// behind them.
+// last release, also when that is the transport's; nil when there is none for the
+// session now. Who comes while others of its session wait has to wait behind them.
 func (c *core) get(n int) *buf.Ref {
-	if !c.mayTake(n) {
+	if !c.affords(n) {
 		return nil
 	}
-	ref := c.thread.loop.Pool().Get(n)
-	if ref == nil {
-		c.thread.exhausted = true
-		return nil
+	if th := c.thread; th.allots(c.holder, n) {
+		if ref := th.loop.Pool().Get(n); ref != nil {
+			ref.Charge(&c.charged)
+			return ref
+		}
+		th.exhausted = true
 	}
-	ref.Charge(&c.charged)
-	return ref
+	return c.thread.fallBack(c, n)
 }
 
-// mayTake reports whether it is the connection's turn, and its session's budget
-// allows n more bytes. A session that holds nothing may have any buffer, so that
-// none waits for itself.
-func (c *core) mayTake(n int) bool {
-	if !c.thread.feeding && (c.waiters.head != nil || c.thread.exhausted) {
+// mayTake reports whether the session may use n bytes more now of what all share.
+func (c *core) mayTake(n int) bool { return c.affords(n) && c.thread.allots(c.holder, n) }
+
+// affords reports whether it is the session's turn, and its budget allows n more bytes.
+// A session that holds nothing may have any buffer, so that none waits for itself.
+func (c *core) affords(n int) bool {
+	if !c.thread.feeding && c.waiters.head != nil {
 		return false
 	}
-	return c.charged == 0 || c.charged+n <= c.session.settings.Limits.SessionMemory
+	return c.charged.Used == 0 || c.charged.Used+n <= c.session.settings.Limits.SessionMemory
 }
 
 // wait queues a task until memory is there. One without a connection is not to stand

@@ -139,7 +139,7 @@ func (r *recall) keep(bhs *pdu.BHS, data []byte) {
 	r.parts = append(r.parts, recalled{bhs: *bhs, data: data})
 	r.bytes += len(data)
 	if r.counted {
-		r.conn.charged += len(data)
+		r.conn.charged.Add(len(data))
 	}
 	if r.lasting {
 		return
@@ -212,7 +212,7 @@ func (r *recall) forget(match func(*recalled) bool) {
 // uncharge gives bytes back to the session's memory.
 func (r *recall) uncharge(n int) {
 	if r.counted && n > 0 {
-		r.conn.charged -= n
+		r.conn.charged.Add(-n)
 		r.conn.thread.freed()
 	}
 }

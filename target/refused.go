@@ -11,6 +11,9 @@ const (
 	RefusedWithheld Refusal = iota // a connection: Data-Out did not come in time
 	RefusedUntaken                 // a connection: what was sent was not taken in time
 	RefusedPartial                 // a connection: a PDU did not come to its end in time
+	RefusedHoarded                 // a command, or a connection: it held what others waited for, and did not go on
+	RefusedFunction                // task management of others' tasks, by who may only read
+	RefusedWrite                   // a command that writes or changes what others find, by who may not
 	Refusals
 )
 
@@ -18,6 +21,9 @@ var refusalNames = [Refusals]string{
 	RefusedWithheld: "withheld-data",
 	RefusedUntaken:  "untaken-data",
 	RefusedPartial:  "partial-pdu",
+	RefusedHoarded:  "hoarded-buffers",
+	RefusedFunction: "read-only-task-management",
+	RefusedWrite:    "write-protected",
 }
 
 // String is the reason in metrics.

@@ -115,7 +115,7 @@ func (s *shelf) on(f func()) {
 }
 
 // put sends a book; it belongs to the loop.
-func (s *shelf) put(number, node int, charge *int) {
+func (s *shelf) put(number, node int, charge *buf.Account) {
 	text := bytes.Repeat([]byte{byte(number)}, bookSize)
 	ref := s.lend(s.loop.Pool(), text)
 	if node >= 0 {
@@ -141,7 +141,7 @@ func (s *shelf) read(t *testing.T) {
 // is given back soon, and the peer gets the data as they were.
 func TestLoansOfASilentPeer(t *testing.T) {
 	const books = 16
-	s, charged := newShelf(t), 0
+	s, charged := newShelf(t), buf.Account{}
 	s.on(func() {
 		for i := range books {
 			s.put(i, -1, &charged)
@@ -151,8 +151,8 @@ func TestLoansOfASilentPeer(t *testing.T) {
 		s.on(func() { out = s.out })
 	}
 	s.on(func() {
-		if charged == 0 || s.loop.Pool().InUse() == 0 {
-			t.Errorf("%d bytes charged, %d buffers in use: expected the copies", charged, s.loop.Pool().InUse())
+		if charged.Used == 0 || s.loop.Pool().InUse() == 0 {
+			t.Errorf("%d bytes charged, %d buffers in use: expected the copies", charged.Used, s.loop.Pool().InUse())
 		}
 	})
 	s.read(t)
@@ -160,8 +160,8 @@ func TestLoansOfASilentPeer(t *testing.T) {
 	s.on(func() { s.mover.Close(io.EOF, false) })
 	<-s.r.closed
 	s.on(func() {
-		if charged != 0 || s.loop.Pool().InUse() != 0 || s.returned != books {
-			t.Errorf("%d bytes charged, %d buffers in use, %d loans given back: expected 0, 0, %d", charged, s.loop.Pool().InUse(), s.returned, books)
+		if charged.Used != 0 || s.loop.Pool().InUse() != 0 || s.returned != books {
+			t.Errorf("%d bytes charged, %d buffers in use, %d loans given back: expected 0, 0, %d", charged.Used, s.loop.Pool().InUse(), s.returned, books)
 		}
 	})
 }
@@ -169,7 +169,7 @@ func TestLoansOfASilentPeer(t *testing.T) {
 // TestSendFromAnotherNode: some of the data are sent by another thread, and all
 // arrive in order.
 func TestSendFromAnotherNode(t *testing.T) {
-	s, charged := newShelf(t), 0
+	s, charged := newShelf(t), buf.Account{}
 	s.r.other = newLoop(t, "other")
 	got := make([]byte, 60*(pdu.BHSLength+bookSize))
 	read := make(chan error)
@@ -187,8 +187,8 @@ func TestSendFromAnotherNode(t *testing.T) {
 	s.on(func() { s.mover.Close(io.EOF, false) })
 	<-s.r.closed
 	s.on(func() {
-		if n := s.mover.tx.away.sends; n < 60/9 || charged != 0 {
-			t.Errorf("%d sends on the other thread, %d bytes charged: expected at least %d, and 0", n, charged, 60/9)
+		if n := s.mover.tx.away.sends; n < 60/9 || charged.Used != 0 {
+			t.Errorf("%d sends on the other thread, %d bytes charged: expected at least %d, and 0", n, charged.Used, 60/9)
 		}
 	})
 }
@@ -196,7 +196,7 @@ func TestSendFromAnotherNode(t *testing.T) {
 // TestWritableBeforeSentAway: the socket was full for the other thread, and the
 // peer makes room before that is known at home. The event does not come again.
 func TestWritableBeforeSentAway(t *testing.T) {
-	s, charged := newShelf(t), 0
+	s, charged := newShelf(t), buf.Account{}
 	s.r.other = newLoop(t, "other")
 	filled, hold := make(chan struct{}), make(chan struct{})
 	s.on(func() {
@@ -231,7 +231,7 @@ func TestWritableBeforeSentAway(t *testing.T) {
 // TestQueuedWhileSentAway: what is queued while another thread sends follows, and
 // is not taken for sent.
 func TestQueuedWhileSentAway(t *testing.T) {
-	s, charged := newShelf(t), 0
+	s, charged := newShelf(t), buf.Account{}
 	s.r.other = newLoop(t, "other")
 	hold := make(chan struct{})
 	s.r.other.Post(evloop.Func(func() { <-hold }))
@@ -255,7 +255,7 @@ func TestQueuedWhileSentAway(t *testing.T) {
 // TestCloseWhileSentAway: the socket stays open as long as another thread may
 // send to it.
 func TestCloseWhileSentAway(t *testing.T) {
-	s, charged := newShelf(t), 0
+	s, charged := newShelf(t), buf.Account{}
 	s.r.other = newLoop(t, "other")
 	hold := make(chan struct{})
 	s.r.other.Post(evloop.Func(func() { <-hold }))
@@ -275,8 +275,8 @@ func TestCloseWhileSentAway(t *testing.T) {
 	<-s.r.closed
 	s.read(t)
 	s.on(func() {
-		if s.out != 0 || charged != 0 {
-			t.Errorf("%d loans and %d bytes charged are left", s.out, charged)
+		if s.out != 0 || charged.Used != 0 {
+			t.Errorf("%d loans and %d bytes charged are left", s.out, charged.Used)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package target
 import (
 	"bytes"
 	"io"
+	"lunar/internal/buf"
 	"testing"
 
 	"lunar/target/pdu"
@@ -12,7 +13,7 @@ import (
 // makes one segment of; a large one is no reason to send what is queued.
 func TestSmallTogether(t *testing.T) {
 	const size, count = 4 << 10, 40
-	s, charged := newShelf(t), 0
+	s, charged := newShelf(t), buf.Account{}
 	text := bytes.Repeat([]byte{1}, size)
 	together := sendMost / (pdu.BHSLength + size)
 	s.on(func() {

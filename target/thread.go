@@ -29,6 +29,8 @@ type thread struct {
 	ending      bool     // no background is begun any more
 	starved     []*core  // those with tasks that wait for memory, in the order in which they began
 	exhausted   bool     // the pool had no buffer for somebody since feed last ran
+	holders     map[holderKey]*holder
+	denied      [2]*holder // some that got no buffer since relieve last looked
 	feeding     bool
 	feedDue     bool
 	feedTask    evloop.Task
@@ -51,7 +53,9 @@ func newThread(config evloop.Config) (*thread, error) {
 		room:     newRoom(scratch),
 		lanes:    make(map[*scsi.LogicalUnit]backstore.Lane),
 		sessions: make(map[*core]struct{}),
+		holders:  make(map[holderKey]*holder),
 	}
+	loop.Pool().SetAside(loop.Pool().Size()/asidePart/scsi.SegmentSize, scsi.SegmentSize)
 	th.homing.Fire = th.judgeHomes
 	th.shares.loop = loop
 	th.feedTask = evloop.Func(th.feed)
@@ -82,12 +86,16 @@ func (th *thread) closeLanes() {
 
 func (th *thread) add(c *core) {
 	th.sessions[c] = struct{}{}
+	th.hold(c)
 	if !th.homing.Armed() {
 		th.loop.Arm(&th.homing, homingInterval)
 	}
 }
 
 func (th *thread) remove(c *core) {
+	if _, here := th.sessions[c]; here {
+		th.unhold(c)
+	}
 	delete(th.sessions, c)
 	for i, s := range th.starved {
 		if s == c {
@@ -117,18 +125,17 @@ func (th *thread) freed() {
 }
 
 // feed lets the sessions whose tasks wait for memory try again, one round,
-// in the order in which they began to wait.
+// in the order in which they began to wait. Nobody overtakes the one that the pool had
+// too little for, but with a buffer of its own.
 func (th *thread) feed() {
 	th.feedDue, th.exhausted, th.feeding = false, false, true
 	waiting := th.starved
 	th.starved = nil
-	for i, c := range waiting {
-		if th.exhausted { // nobody overtakes the one that the pool had too little for
-			th.starved = append(th.starved, waiting[i:]...)
-			break
-		}
+	for _, c := range waiting {
 		c.starved = false
-		c.feed()
+		if !th.exhausted || th.reserves(c) {
+			c.feed()
+		}
 		if c.waiters.head != nil {
 			th.starve(c)
 		}

@@ -36,16 +36,26 @@ type scope struct {
 	tellSelf  bool // the asking nexus gets the unit attention too
 	cold      bool // sessions are closed afterwards
 	reset     bool // the logical unit's changeable state goes back to its defaults
+	reader    ask  // what it is for who may only read a logical unit of those that it speaks of
 }
+
+// ask is what becomes of a function that its initiator has no right to.
+type ask uint8
+
+const (
+	asIs     ask = iota // it concerns nobody else
+	ownTasks            // it ends the tasks of its own session, and nothing else happens
+	refuse              // FunctionAuthorizationFailed
+)
 
 // scopes is the table of the functions that end sets of tasks (SAM-5 table 36;
 // unit attentions per SAM-5 clause 5.14 and table 53).
 var scopes = map[pdu.TaskManagementFunction]scope{
 	pdu.FunctionAbortTaskSet:     {needsLUN: true, ownOnly: true},
-	pdu.FunctionClearTaskSet:     {needsLUN: true, attention: scsi.ASCCommandsClearedByAnother},
-	pdu.FunctionLogicalUnitReset: {needsLUN: true, attention: scsi.ASCDeviceReset, tellSelf: true, reset: true},
-	pdu.FunctionTargetWarmReset:  {attention: scsi.ASCDeviceReset, tellSelf: true, reset: true},
-	pdu.FunctionTargetColdReset:  {attention: scsi.ASCReset, tellSelf: true, reset: true, cold: true},
+	pdu.FunctionClearTaskSet:     {needsLUN: true, attention: scsi.ASCCommandsClearedByAnother, reader: refuse},
+	pdu.FunctionLogicalUnitReset: {needsLUN: true, attention: scsi.ASCDeviceReset, tellSelf: true, reset: true, reader: ownTasks},
+	pdu.FunctionTargetWarmReset:  {attention: scsi.ASCDeviceReset, tellSelf: true, reset: true, reader: refuse},
+	pdu.FunctionTargetColdReset:  {attention: scsi.ASCReset, tellSelf: true, reset: true, cold: true, reader: refuse},
 }
 
 // taskManagementRequest takes the PDU.
@@ -133,6 +143,16 @@ func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
 		}
 		luns = []*lun{l}
 	}
+	if s.reader != asIs && slices.ContainsFunc(luns, readOnly) {
+		c.thread.refused.count(RefusedFunction)
+		c.rare.log(c.log, slog.LevelWarn, "task management that changes what others do, by an initiator that may only read",
+			"function", tm.function.String(), "lun", lunField>>48)
+		if s.reader == refuse {
+			tm.response = pdu.FunctionAuthorizationFailed
+			return
+		}
+		s = scopes[pdu.FunctionAbortTaskSet]
+	}
 	units := unitsOf(luns)
 	matches := func(t *task) bool {
 		return t.lun != nil && slices.Contains(units, t.lun.nexus.LU)
@@ -158,6 +178,9 @@ func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
 		tm.then = func() { c.session.server.closeSessions(c.session.target, errReset) }
 	}
 }
+
+// readOnly reports whether the initiator may only read the LUN.
+func readOnly(l *lun) bool { return l.nexus.ReadOnly.Load() }
 
 // unitsOf returns the logical units behind LUNs.
 func unitsOf(luns []*lun) []*scsi.LogicalUnit {

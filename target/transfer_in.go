@@ -1,6 +1,8 @@
 package target
 
 import (
+	"log/slog"
+
 	"lunar/internal/buf"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
@@ -102,6 +104,10 @@ func (t *task) respond(cmd *scsi.Command) {
 	p.SetResidualCount(count)
 	var data []byte
 	if cmd.Sense != nil {
+		if cmd.Sense == scsi.WriteProtected {
+			c.thread.refused.count(RefusedWrite)
+			c.rare.log(c.log, slog.LevelInfo, "command refused: write protected", "command", cmd.Row().Name, "lun", t.lunField>>48)
+		}
 		sense := cmd.AppendSense(nil)
 		data = pdu.AppendSense(nil, sense[:min(len(sense), c.maxControl()-pdu.SenseLengthSize)])
 	}

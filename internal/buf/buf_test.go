@@ -303,18 +303,58 @@ func expectPanic(t *testing.T, f func()) {
 // tells.
 func TestChargeAndOnFree(t *testing.T) {
 	p := newPool(t, 1<<20)
-	freed, account := 0, 7
+	freed, account := 0, Account{Used: 7}
 	p.OnFree(func() { freed++ })
 	r := p.Get(5000)
 	r.Charge(&account)
 	r.Retain()
 	r.Release()
-	if account != 5007 || freed != 0 {
-		t.Errorf("account %d and %d notices while a reference is left, expected 5007 and 0", account, freed)
+	if account != (Account{Used: 5007, N: 1}) || freed != 0 {
+		t.Errorf("account %v and %d notices while a reference is left, expected 5007 and 0", account, freed)
 	}
 	r.Release()
 	p.Get(5000).Release() // the same block, not charged
-	if account != 7 || freed != 2 {
-		t.Errorf("account %d and %d notices in the end, expected 7 and 2", account, freed)
+	if account != (Account{Used: 7}) || freed != 2 {
+		t.Errorf("account %v and %d notices in the end, expected 7 and 2", account, freed)
+	}
+}
+
+// Blocks that are set aside are there for GetAside alone, however the rest is split.
+func TestSetAside(t *testing.T) {
+	const block = 256 << 10
+	p := newPool(t, 1<<20)
+	p.SetAside(2, block)
+	if p.Asides() != 2 || p.Free() != 1<<20 || p.Unreserved() != 1<<19 || p.InUse() != 0 {
+		t.Fatalf("%d blocks, %d free, %d of them common, %d in use", p.Asides(), p.Free(), p.Unreserved(), p.InUse())
+	}
+	var all []*Ref
+	for r := p.Get(PageSize); r != nil; r = p.Get(PageSize) {
+		all = append(all, r)
+	}
+	if len(all) != 128 {
+		t.Errorf("%d pages to be had, expected half of 256", len(all))
+	}
+	if p.GetAside(block+1) != nil {
+		t.Error("a block of more than its size")
+	}
+	a, b := p.GetAside(block), p.GetAside(1)
+	if a == nil || b == nil || p.GetAside(1) != nil || p.Free() != 0 || p.Unreserved() != 0 {
+		t.Fatalf("blocks %v and %v, %d free, %d of them common", a, b, p.Free(), p.Unreserved())
+	}
+	if len(a.Bytes()) != block || len(b.Bytes()) != 1 {
+		t.Errorf("%d and %d bytes", len(a.Bytes()), len(b.Bytes()))
+	}
+	a.Release()
+	if p.Get(PageSize) != nil {
+		t.Error("anybody gets a block that is set aside")
+	}
+	if a = p.GetAside(PageSize); a == nil {
+		t.Fatal("the block has not come back")
+	}
+	for _, r := range append(all, a, b) {
+		r.Release()
+	}
+	if p.Free() != 1<<20 || p.Unreserved() != 1<<19 || p.InUse() != 0 {
+		t.Errorf("in the end %d free, %d of them common, %d in use", p.Free(), p.Unreserved(), p.InUse())
 	}
 }

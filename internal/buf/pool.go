@@ -42,6 +42,9 @@ type Pool struct {
 	heads [orders]uint32
 	free  int
 	inUse int
+
+	aside  []uint32 // pages of blocks that are set aside and not in use
+	asides int      // in use or not
 	// joined says that no block was released since buddies were last joined, so
 	// that a Get that cannot succeed does not search again.
 	joined bool

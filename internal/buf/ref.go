@@ -22,8 +22,9 @@ type Ref struct {
 	next, prev uint32 // free list of the block's class
 	order      uint8
 	free       bool
-	account    *int  // bytes in use, of whoever the buffer is charged to
-	loan       *Loan // nil: a buffer of the pool
+	aside      bool     // its block is set aside
+	account    *Account // of whoever the buffer is charged to
+	loan       *Loan    // nil: a buffer of the pool
 }
 
 // Bytes returns the buffer: its length is what Get was asked for, its capacity
@@ -45,12 +46,12 @@ func (r *Ref) Retain() {
 	r.count++
 }
 
-// Charge counts the buffer's bytes in *account from now until its last Release,
+// Charge counts the buffer in the account from now until its last Release,
 // wherever that happens. A buffer is charged at most once.
-func (r *Ref) Charge(account *int) {
+func (r *Ref) Charge(account *Account) {
 	r.assertInUse("Charge")
 	r.account = account
-	*account += int(r.size)
+	account.open(int(r.size))
 }
 
 // Release drops one reference; the last one gives the buffer back to its Pool.
@@ -62,7 +63,7 @@ func (r *Ref) Release() {
 		return
 	}
 	if r.account != nil {
-		*r.account -= int(r.size)
+		r.account.close(int(r.size))
 		r.account = nil
 	}
 	if r.loan != nil {
@@ -75,8 +76,12 @@ func (r *Ref) Release() {
 	p := r.pool
 	p.free += r.blockSize()
 	p.inUse--
-	p.joined = false
-	p.push(r.page, r.order)
+	if r.aside {
+		p.aside = append(p.aside, r.page)
+	} else {
+		p.joined = false
+		p.push(r.page, r.order)
+	}
 	if p.freed != nil {
 		p.freed()
 	}

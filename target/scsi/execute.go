@@ -84,8 +84,17 @@ func (lu *LogicalUnit) admit(c *Command) *Sense {
 	if s := state.unready(row); s != nil {
 		return s
 	}
-	if row.Access == AccessWrite {
-		return lu.protection(c.Nexus, state)
+	return lu.forbids(c.Nexus, row, state)
+}
+
+// forbids returns why n may not run the row's command for want of the right to write, or
+// nil.
+func (lu *LogicalUnit) forbids(n *Nexus, row *Row, state *State) *Sense {
+	switch {
+	case row.Access == AccessWrite:
+		return lu.protection(n, state)
+	case row.Flags&NeedsWriter != 0 && n.ReadOnly.Load():
+		return WriteProtected
 	}
 	return nil
 }
@@ -137,9 +146,6 @@ func (lu *LogicalUnit) protection(n *Nexus, state *State) *Sense {
 	return nil
 }
 
-// readOnly reports whether n can never write: SWP does not count.
-func (lu *LogicalUnit) readOnly(n *Nexus) bool { return n.ReadOnly.Load() || lu.state.Load().ReadOnly }
-
 // sense stores a sense value that no other command shares in c.
 func (c *Command) sense(s Sense) *Sense {
 	c.fault = s
@@ -167,6 +173,16 @@ func (c *Command) FailTransfer(s *Sense) {
 		return
 	}
 	c.Fail(s)
+}
+
+// ForgoTransfer is FailTransfer with a status in place of sense.
+func (c *Command) ForgoTransfer(st Status) {
+	c.out = 0
+	if c.ending {
+		c.settle()
+		return
+	}
+	c.FailStatus(st)
 }
 
 func (c *Command) end(st Status, s *Sense) {

@@ -62,8 +62,8 @@ func runSetIdentifying(c *Command) {
 	lu, kind, list := c.Nexus.LU, c.CDB[10]>>1, bytes.Clone(c.List())
 	_, most := new(Identifying).field(kind)
 	switch {
-	case lu.readOnly(c.Nexus):
-		c.Fail(WriteProtected) // the unit is shared with those who may change it
+	case lu.state.Load().ReadOnly:
+		c.Fail(WriteProtected)
 	case most == 0:
 		c.Fail(InvalidFieldInCDB(10, 7))
 	case int(c.Length) > most:

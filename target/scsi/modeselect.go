@@ -162,8 +162,8 @@ func (c *Command) modeSelect(ten bool) {
 		return
 	}
 	lu := c.Nexus.LU
-	if lu.readOnly(c.Nexus) {
-		c.Fail(WriteProtected) // the unit is shared with those who may change it
+	if lu.state.Load().ReadOnly {
+		c.Fail(WriteProtected)
 		return
 	}
 	before, after, sense := lu.storeModes(c.Nexus, &modeList{data: c.List(), ten: ten})

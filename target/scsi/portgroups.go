@@ -63,10 +63,6 @@ func reportTargetPortGroups(c *Command) {
 // descriptors or none. The states are those of the addressed logical unit. The
 // change is made at once, so that no group is ever seen in transition.
 func setTargetPortGroups(c *Command) {
-	if c.Nexus.ReadOnly.Load() {
-		c.Fail(WriteProtected) // the unit is shared with those who may change it
-		return
-	}
 	states, sense := requestedStates(c.List(), c.Nexus.ports())
 	if sense != nil {
 		c.Fail(sense)

@@ -23,13 +23,8 @@ func reservationList(cdb *CDB) uint32 {
 	return min(binary.BigEndian.Uint32(cdb[5:]), maxReservationList+1)
 }
 
-// persistentReserveOut is PERSISTENT RESERVE OUT (SPC-4 clause 6.16). Who may
-// not write may not keep others from writing either.
+// persistentReserveOut is PERSISTENT RESERVE OUT (SPC-4 clause 6.16).
 func persistentReserveOut(c *Command) {
-	if c.Nexus.ReadOnly.Load() {
-		c.Fail(WriteProtected)
-		return
-	}
 	r := &reservation.Request{
 		Action: reservation.Action(c.row.ServiceAction), From: c.Nexus.it(), Holder: c.Nexus.holder(),
 		Scope: c.CDB[2] >> 4, Type: reservation.Type(c.CDB[2] & 0x0f),

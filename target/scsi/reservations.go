@@ -13,7 +13,7 @@ import (
 var reservationTable = []Row{
 	{
 		Name: "RESERVE(6)", Opcode: 0x16, ServiceAction: -1, Length: 6, Exempt: true,
-		Conflict: ConflictNever, Flags: IgnoreStopped,
+		Conflict: ConflictNever, Flags: IgnoreStopped | NeedsWriter,
 		Usage: CDB{0x16},
 		Run:   reserve,
 	},
@@ -25,7 +25,7 @@ var reservationTable = []Row{
 	},
 	{
 		Name: "RESERVE(10)", Opcode: 0x56, ServiceAction: -1, Length: 10, Exempt: true,
-		Conflict: ConflictNever, Flags: IgnoreStopped,
+		Conflict: ConflictNever, Flags: IgnoreStopped | NeedsWriter,
 		Usage: CDB{0x56},
 		Run:   reserve,
 	},
@@ -55,7 +55,7 @@ var reservationTable = []Row{
 	},
 	{
 		Name: "SET TARGET PORT GROUPS", Opcode: 0xa4, ServiceAction: 0x0a, Length: 12, Exempt: true,
-		Reach: ReachAlways, Flags: IgnoreStopped | ParameterList | NeedsExplicitAccess,
+		Reach: ReachAlways, Flags: IgnoreStopped | ParameterList | NeedsExplicitAccess | NeedsWriter,
 		Usage: CDB{0xa4, 0x0a, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		List:  func(cdb *CDB) uint32 { return binary.BigEndian.Uint32(cdb[6:]) },
 		Run:   setTargetPortGroups,
@@ -76,7 +76,7 @@ func persistentReserveInRow(name string, action int, data func(*LogicalUnit, *re
 func persistentReserveOutRow(name string, action reservation.Action) Row {
 	return Row{
 		Name: "PERSISTENT RESERVE OUT, " + name, Opcode: 0x5f, ServiceAction: int(action), Length: 10, Exempt: true,
-		Conflict: ConflictLegacy, Reach: ReachStandby, Flags: IgnoreStopped | ParameterList,
+		Conflict: ConflictLegacy, Reach: ReachStandby, Flags: IgnoreStopped | ParameterList | NeedsWriter,
 		Usage: CDB{0x5f, byte(action), 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		List:  reservationList,
 		Run:   persistentReserveOut,

@@ -7,10 +7,6 @@ import "lunar/target/scsi/reservation"
 // persistent reservation has what he asks for, and anyone else meets a conflict
 // while nexuses are registered.
 func reserve(c *Command) {
-	if c.Nexus.ReadOnly.Load() {
-		c.Fail(WriteProtected) // he may not keep others from writing
-		return
-	}
 	c.register(func() outcome { return c.Nexus.LU.reserve(c.Nexus) })
 }
 

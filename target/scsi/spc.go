@@ -31,7 +31,7 @@ var spcTable = []Row{
 	{
 		Name: "MODE SELECT(6)", Opcode: 0x15, ServiceAction: -1, Length: 6, Exempt: true,
 		Reach: ReachStandby,
-		Flags: IgnoreStopped | ParameterList,
+		Flags: IgnoreStopped | ParameterList | NeedsWriter,
 		Usage: CDB{0x15, 0x11, 0, 0, 0xff},
 		List:  func(cdb *CDB) uint32 { return uint32(cdb[4]) },
 		Run:   runModeSelect6,
@@ -46,7 +46,7 @@ var spcTable = []Row{
 	{
 		Name: "START STOP UNIT", Opcode: 0x1b, ServiceAction: -1, Length: 6, Exempt: true,
 		Conflict: ConflictNever, // but for a stop: runStartStopUnit
-		Flags:    IgnoreStopped,
+		Flags:    IgnoreStopped | NeedsWriter,
 		Usage:    CDB{0x1b, 0x01, 0, 0, 0xf7},
 		Run:      runStartStopUnit,
 	},
@@ -67,7 +67,7 @@ var spcTable = []Row{
 	{
 		Name: "PREVENT ALLOW MEDIUM REMOVAL", Opcode: 0x1e, ServiceAction: -1, Length: 6, Exempt: true,
 		Conflict: ConflictNever, // but to prevent it: runPreventAllow
-		Flags:    IgnoreStopped | NeedsRemovable,
+		Flags:    IgnoreStopped | NeedsRemovable | NeedsWriter,
 		Usage:    CDB{0x1e, 0, 0, 0, 0x01},
 		Run:      runPreventAllow,
 	},
@@ -103,7 +103,7 @@ var spcTable = []Row{
 	{
 		Name: "MODE SELECT(10)", Opcode: 0x55, ServiceAction: -1, Length: 10, Exempt: true,
 		Reach: ReachStandby,
-		Flags: IgnoreStopped | ParameterList,
+		Flags: IgnoreStopped | ParameterList | NeedsWriter,
 		Usage: CDB{0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff},
 		List:  func(cdb *CDB) uint32 { return uint32(cdb[7])<<8 | uint32(cdb[8]) },
 		Run:   runModeSelect10,
@@ -159,14 +159,14 @@ var spcTable = []Row{
 	},
 	{
 		Name: "SET IDENTIFYING INFORMATION", Opcode: 0xa4, ServiceAction: 0x06, Length: 12, Exempt: true,
-		Flags: IgnoreStopped | ParameterList,
+		Flags: IgnoreStopped | ParameterList | NeedsWriter,
 		Usage: CDB{0xa4, 0x06, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe},
 		List:  func(cdb *CDB) uint32 { return min(allocationAt6(cdb), maxIdentifyingDevice+1) },
 		Run:   runSetIdentifying,
 	},
 	{
 		Name: "SET TIMESTAMP", Opcode: 0xa4, ServiceAction: 0x0f, Length: 12, Exempt: true,
-		Flags: IgnoreStopped | ParameterList,
+		Flags: IgnoreStopped | ParameterList | NeedsWriter,
 		Usage: CDB{0xa4, 0x0f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		List:  allocationAt6,
 		Run:   runSetTimestamp,

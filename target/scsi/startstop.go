@@ -18,9 +18,6 @@ const (
 func runStartStopUnit(c *Command) {
 	lu, what := c.Nexus.LU, c.CDB[4]
 	switch {
-	case c.Nexus.ReadOnly.Load():
-		c.Fail(WriteProtected) // the unit is shared with those who may change it
-		return
 	case !lu.config.Removable && what&(powerCondition|loadEjectBit) != 0:
 		c.Fail(InvalidFieldInCDB(4, firstBit(what&(powerCondition|loadEjectBit))))
 		return

@@ -55,6 +55,9 @@ const (
 	NeedsAtomic
 	// NeedsCryptoErase leaves the row out for a store that has no key to forget.
 	NeedsCryptoErase
+	// NeedsWriter refuses the command to a nexus that may only read: it changes what
+	// others find, or keeps them from something. AccessWrite says that already.
+	NeedsWriter
 )
 
 // Row is one literal line of the command table. The table drives dispatch,

@@ -28,7 +28,7 @@ func Wants(n *Nexus, cdb *CDB, edtl uint32) uint32 {
 func (lu *LogicalUnit) foresees(n *Nexus, row *Row, cdb *CDB) bool {
 	state := lu.state.Load()
 	return !lu.supports(row) || bars(n.barred.Load())&row.barred != 0 || state.unready(row) != nil ||
-		row.Access == AccessWrite && lu.protection(n, state) != nil || !row.allows(*cdb)
+		lu.forbids(n, row, state) != nil || !row.allows(*cdb)
 }
 
 // allows reports whether the row knows all bits of the CDB, of which the end may be

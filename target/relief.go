@@ -1,0 +1,83 @@
+package target
+
+import (
+	"errors"
+	"log/slog"
+)
+
+// errUsurer is why a connection ends that holds buffers which others wait for.
+var errUsurer = errors.New("it holds most of the buffers that others wait for, and does not go on")
+
+// relieve follows judgeDebts: while somebody has to wait for buffers that others hold, the
+// one who holds most is to go on, or to give them back.
+func (th *thread) relieve(now int64) {
+	most := th.largest()
+	if most == nil || !th.wanting(most) {
+		return
+	}
+	for c := range th.sessions {
+		if c.holder == most {
+			c.giveBack(now)
+		}
+	}
+}
+
+// largest is the holder of most buffers, nil if nobody holds any.
+func (th *thread) largest() (most *holder) {
+	for _, h := range th.holders {
+		if h.charged.Used > 0 && (most == nil || h.charged.Used > most.charged.Used) {
+			most = h
+		}
+	}
+	return most
+}
+
+// wanting reports whether others than h have got no buffer since it was last asked, or
+// wait for one still.
+func (th *thread) wanting(h *holder) bool {
+	denied := th.denied
+	th.denied = [2]*holder{}
+	for _, d := range denied {
+		if d != nil && d != h {
+			return true
+		}
+	}
+	for _, c := range th.starved {
+		if c.holder != h && c.charged.Used < c.session.settings.Limits.SessionMemory {
+			return true
+		}
+	}
+	return false
+}
+
+// giveBack ends commands whose initiator does not send their data, and connections that
+// do not take theirs.
+func (c *core) giveBack(now int64) {
+	defer c.Contain()
+	for _, o := range append([]*Connection(nil), c.conns...) {
+		if o.closed || o.mover == nil {
+			continue
+		}
+		late := c.tasks.appendMatching(nil, func(t *task) bool { return t.conn == o && t.overdue(now, urgentTerms) })
+		switch {
+		case o.debts.urgentlyLate, len(late) > 0 && o.assist != nil: // what is being fetched cannot be taken back
+			c.thread.refused.count(RefusedHoarded)
+			o.close(errUsurer)
+		case len(late) > 0:
+			o.rare.log(o.log, slog.LevelWarn, "commands ended: their data do not come, and others wait for the buffers", "commands", len(late))
+			for _, t := range late {
+				c.thread.refused.count(RefusedHoarded)
+				t.forgo()
+			}
+		}
+	}
+}
+
+// forgo ends a task that waits for its data. The initiator is to come again.
+func (t *task) forgo() {
+	t.conn.withdraw(t)
+	t.conn.waiters.remove(t)
+	t.wanted, t.r2tCount = 0, 0
+	t.unsolicited.open = false
+	t.cmd.ForgoTransfer(t.conn.comeAgain())
+}
