@@ -28,7 +28,7 @@ func (k checkCommand) Run(c console) error {
 	dir, err := pathOfStateDir(k.StateDir)
 	if err == nil {
 		cfg.InStateDir(dir)
-		err = errors.Join(storedTwice(cfg), checkPaths(cfg, dir))
+		err = errors.Join(storedTwice(cfg), trustStateDir(dir), checkPaths(cfg, dir))
 	} else {
 		err = storedTwice(cfg)
 	}
@@ -57,7 +57,7 @@ func (k checkCommand) Run(c console) error {
 	}
 	_, err = fmt.Fprintf(c.out, "%s: ok: %s, %s, %d warnings\n", k.File,
 		counted(len(cfg.Targets), "target"), counted(len(cfg.Volumes), "volume"), len(warnings))
-	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg)) {
+	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg), checkPrivileges(cfg, "/"), doubtful(cfg)) {
 		fmt.Fprintf(c.out, "%s: %s\n", k.File, note)
 	}
 	return err

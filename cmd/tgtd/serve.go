@@ -66,6 +66,9 @@ func (k serveCommand) serve(c console, dir string, was *before, stop, hangups <-
 	for _, w := range warnings {
 		log.Warn("configuration", "at", w.String())
 	}
+	for _, what := range doubtful(cfg) {
+		log.Warn("others may change a file of the server", "what", what)
+	}
 	start, err := k.compare(cfg, dir, func(what string) { log.Warn("other than at the last start", "what", what) })
 	if err != nil {
 		return false, err
