@@ -57,6 +57,9 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 		LU: m.LU, LUN: scsi.EncodeLUN(uint64(m.LUN)), Initiator: s.Port(), Target: name,
 		Holder: s.holderName(), Audit: s.audit, TargetTag: s.portalGroup, Ports: s.targetPorts, Map: s.visibleLUNs,
 	}
+	if s.initiator.Proof.Proven() {
+		n.Proven = s.initiator.Proof
+	}
 	n.ReadOnly.Store(m.ReadOnly)
 	n.Granted = s.granted(m)
 	n.AwaitTasks = func(match func(*scsi.Command) bool, done func()) { s.core.awaitTasksOf(n, match, done) }

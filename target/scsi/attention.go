@@ -88,6 +88,7 @@ func (lu *LogicalUnit) Attach(n *Nexus) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	lu.mu.nexuses[n] = struct{}{}
+	lu.recognize()
 	lu.bar(n)
 	lu.inherit(n)
 }

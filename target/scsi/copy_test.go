@@ -309,11 +309,11 @@ func TestCopyInTheBackground(t *testing.T) {
 	for x.ends == 0 {
 		th.turn()
 	}
-	if x.c.Status != Good || n[0].LU.copies.find("", 3).hasEnded() {
-		t.Errorf("status %02x; the copy has ended: %v", x.c.Status, n[0].LU.copies.find("", 3).hasEnded())
+	if x.c.Status != Good || n[0].LU.copies.find(n[0].asker(), 3).hasEnded() {
+		t.Errorf("status %02x; the copy has ended: %v", x.c.Status, n[0].LU.copies.find(n[0].asker(), 3).hasEnded())
 	}
 	th.finishAll()
-	if r := n[0].LU.copies.find("", 3); r.status != copyCompleted || r.bytes != 2<<20 {
+	if r := n[0].LU.copies.find(n[0].asker(), 3); r.status != copyCompleted || r.bytes != 2<<20 {
 		t.Errorf("status %d after %d bytes", r.status, r.bytes)
 	}
 	if !bytes.Equal(m[1].mu.bytes, m[0].mu.bytes[:2<<20]) {
@@ -340,7 +340,7 @@ func TestCopyAborted(t *testing.T) {
 			writes++
 		}
 	}
-	if r := n[0].LU.copies.find("", 1); r.status != copyTerminated || writes > MaxSegments {
+	if r := n[0].LU.copies.find(n[0].asker(), 1); r.status != copyTerminated || writes > MaxSegments {
 		t.Errorf("status %d after %d writes", r.status, writes)
 	}
 }
@@ -434,7 +434,7 @@ func TestCopyFencedWithoutItsSession(t *testing.T) {
 	if after := written(); after-before > MaxSegments || after*SegmentSize >= 2<<20 {
 		t.Errorf("%d writes, %d of them after a reservation of another", after, after-before)
 	}
-	if r := n[0].LU.copies.find("", 3); r.status != copyFailed {
+	if r := n[0].LU.copies.find(n[0].asker(), 3); r.status != copyFailed {
 		t.Errorf("found status %d of the copy, expected %d", r.status, copyFailed)
 	}
 }
@@ -529,7 +529,7 @@ func TestCopyOperationAbort(t *testing.T) {
 			for range step {
 				th.turn()
 			}
-			if n[0].LU.copies.find("", 7) == nil {
+			if n[0].LU.copies.find(n[0].asker(), 7) == nil {
 				th.finishAll()
 				continue // its parameter list is on its way
 			}

@@ -27,12 +27,12 @@ const (
 // copyRecord is what is known of a copy that an initiator asked this logical
 // unit's copy manager for. Other threads may ask while it runs.
 type copyRecord struct {
-	initiator string // port
-	holder    string // see Nexus.Holder
-	id        uint32
-	listed    bool        // has a list identifier
-	action    byte        // service action of the command
-	aborted   atomic.Bool // by COPY OPERATION ABORT
+	by      asker
+	holder  string // see Nexus.Holder
+	id      uint32
+	listed  bool        // has a list identifier
+	action  byte        // service action of the command
+	aborted atomic.Bool // by COPY OPERATION ABORT
 
 	mu        sync.Mutex
 	status    copyStatus
@@ -61,13 +61,13 @@ type copyRecords struct {
 // forgotten for it. Copies under way are shared fairly, and of those that have
 // ended whoever has most loses the oldest.
 func (r *copyRecords) begin(c *Command, id uint32, usage byte) (*copyRecord, *Sense) {
-	n := &copyRecord{initiator: c.Nexus.Initiator, holder: c.Nexus.holder(), id: id, listed: usage != listIDNone, action: c.CDB[1] & 0x1f}
+	n := &copyRecord{by: c.Nexus.asker(), holder: c.Nexus.holder(), id: id, listed: usage != listIDNone, action: c.CDB[1] & 0x1f}
 	if !n.listed {
 		return n, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if at := slices.IndexFunc(r.all, func(o *copyRecord) bool { return o.is(n.initiator, id) }); at >= 0 {
+	if at := slices.IndexFunc(r.all, func(o *copyRecord) bool { return o.is(n.by, id) }); at >= 0 {
 		if !r.all[at].hasEnded() {
 			return nil, CopyInProgress
 		}
@@ -108,20 +108,18 @@ func (r *copyRecords) forgetOne(ended map[string]int) {
 }
 
 // find returns the record of an initiator's list identifier, or nil.
-func (r *copyRecords) find(initiator string, id uint32) *copyRecord {
+func (r *copyRecords) find(by asker, id uint32) *copyRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, o := range r.all {
-		if o.is(initiator, id) {
+		if o.is(by, id) {
 			return o
 		}
 	}
 	return nil
 }
 
-func (r *copyRecord) is(initiator string, id uint32) bool {
-	return r.initiator == initiator && r.id == id
-}
+func (r *copyRecord) is(by asker, id uint32) bool { return r.by == by && r.id == id }
 
 // describe sets what is known of the copy when it begins, and the record is listed.
 func (r *copyRecord) describe(set func(*copyRecord)) {

@@ -39,7 +39,7 @@ func putTransferCount32(field []byte, n uint64) (units byte) {
 
 // copyRecord returns the record of one of the initiator's copies, or nil.
 func (c *Command) copyRecord(id uint32) *copyRecord {
-	return c.Nexus.LU.copies.find(c.Nexus.Initiator, id)
+	return c.Nexus.LU.copies.find(c.Nexus.asker(), id)
 }
 
 // failedSegmentHeader is the length of RECEIVE COPY FAILURE DETAILS before the

@@ -135,7 +135,7 @@ func (lu *LogicalUnit) leave(n *Nexus) {
 		return
 	}
 	if lu.mu.departed == nil {
-		lu.mu.departed = make(map[string]departed)
+		lu.mu.departed = make(map[claimant]departed)
 	}
 	for port, other := range lu.mu.departed {
 		if lu.forgettable(other) {
@@ -143,7 +143,7 @@ func (lu *LogicalUnit) leave(n *Nexus) {
 		}
 	}
 	if len(lu.mu.departed) < maxDeparted {
-		lu.mu.departed[n.Initiator] = left
+		lu.mu.departed[n.claimant()] = left
 	}
 }
 
@@ -151,13 +151,20 @@ func (lu *LogicalUnit) forgettable(d departed) bool {
 	return lu.stability.covers(d.wrote) && (d.deferred == nil || lu.stability.covers(d.deferred.moment))
 }
 
-// inherit gives a nexus what an earlier one of its initiator port has left, and
+// inherit gives a nexus what earlier ones of its initiator port have left, and
 // what is everybody's. The caller holds mu.
 func (lu *LogicalUnit) inherit(n *Nexus) {
-	if left, ok := lu.mu.departed[n.Initiator]; ok {
-		n.wrote.Store(left.wrote)
-		n.deferred.Store(left.deferred)
-		delete(lu.mu.departed, n.Initiator)
+	for who, left := range lu.mu.departed {
+		if who.initiator != n.Initiator {
+			continue
+		}
+		n.wrote.Store(max(n.wrote.Load(), left.wrote))
+		if d := n.deferred.Load(); left.deferred != nil && (d == nil || d.moment < left.deferred.moment) {
+			n.deferred.Store(left.deferred)
+		}
+		if who == n.claimant() { // others are told as well, and take nothing away
+			delete(lu.mu.departed, who)
+		}
 	}
 	if d := lu.lastDeferred.Load(); d != nil && lu.inherits() {
 		n.deferred.Store(d)

@@ -111,8 +111,10 @@ type LogicalUnit struct {
 	mu struct {
 		sync.Mutex
 		nexuses  map[*Nexus]struct{}
-		departed map[string]departed // by initiator port
-		reserved reservation.Nexus   // who holds RESERVE; zero: nobody
+		departed map[claimant]departed
+		reserved reservation.Nexus // who holds RESERVE; zero: nobody
+		// registrants are who has proven to be behind the registrations of reservations.
+		registrants map[registrant]any
 	}
 }
 

@@ -10,6 +10,7 @@ type Nexus struct {
 	LUN       uint64          // the LUN as the initiator addresses it, 8 bytes big endian
 	Holder    string          // whom shares of what is limited count for: who has proven to be who, or an address; empty: Initiator
 	Initiator string          // initiator port name: iSCSI name ",i,0x" ISID (RFC 7143 section 4.2.7)
+	Proven    any             // who has proven to be behind Initiator, in the transport's terms and comparable; nil: it is a claim
 	Target    string          // iSCSI name of the target, for VPD page 83h; empty if the port has none
 	TargetTag uint16          // relative target port identifier: the target portal group tag
 	Ports     func() []uint16 // the tags of the target's portal groups, ascending; nil: TargetTag alone

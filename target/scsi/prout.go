@@ -110,6 +110,7 @@ func (lu *LogicalUnit) publish(change *reservation.Change) []*Nexus {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	lu.reservations.Store(change.Next)
+	lu.recognize()
 	lu.rebar()
 	var preempted []*Nexus
 	for n := range lu.mu.nexuses {
