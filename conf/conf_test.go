@@ -345,7 +345,7 @@ func unwrapped(err error) error {
 
 func TestSecretPrintsStars(t *testing.T) {
 	type hiding struct{ inside Secret }
-	c := Credential{"user", NewSecret("hunter2hunter2")}
+	c := Credential{User: "user", Secret: NewSecret("hunter2hunter2")}
 	asJSON, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,8 +49,8 @@ func (d *decoder) authGroups(n node, c *Config) {
 	d.named(n, naming{valid, wantObjectName + ", other than none", aMappingOrNothing}, func(name string, n node) {
 		g := AuthGroup{Name: name}
 		d.mapping(n, fields{
-			"chap":       each(&g.CHAP, credential),
-			"mutual":     func(d *decoder, n node) { g.Mutual = new(Credential); credential(g.Mutual)(d, n) },
+			"chap":       each(&g.CHAP, user),
+			"mutual":     func(d *decoder, n node) { g.Mutual = new(Credential); g.Mutual.decode(d, n, nil) },
 			"algorithms": each(&g.Algorithms, func(to *string) setter { return oneOf(to, chapAlgorithms...) }),
 			"initiators": each(&g.Match.Initiators, pattern),
 			"networks":   each(&g.Match.Networks, network),
@@ -61,26 +62,30 @@ func (d *decoder) authGroups(n node, c *Config) {
 	})
 }
 
-// credential reads {user, secret} or {user, secret-file}.
-func credential(to *Credential) setter {
-	return func(d *decoder, n node) {
-		ok := d.mapping(n, fields{
-			"user":        printable(&to.User, maxUser),
-			"secret":      inlineSecret(&to.Secret),
-			"secret-file": secretFile(&to.Secret),
-		})
-		if !ok {
-			return
+// user reads a credential with the names that are the user's.
+func user(to *Credential) setter {
+	return func(d *decoder, n node) { to.decode(d, n, fields{"initiators": each(&to.Initiators, pattern)}) }
+}
+
+// decode reads {user, secret} or {user, secret-file}, with more keys.
+func (to *Credential) decode(d *decoder, n node, keys fields) {
+	all := fields{
+		"user":        printable(&to.User, maxUser),
+		"secret":      inlineSecret(&to.Secret),
+		"secret-file": secretFile(&to.Secret),
+	}
+	maps.Copy(all, keys)
+	if !d.mapping(n, all) {
+		return
+	}
+	d.require(n, "user", "the CHAP name")
+	inline, file := d.has(n, "secret"), d.has(n, "secret-file")
+	if inline == file {
+		found := "neither secret nor secret-file"
+		if inline {
+			found = "both secret and secret-file"
 		}
-		d.require(n, "user", "the CHAP name")
-		inline, file := d.has(n, "secret"), d.has(n, "secret-file")
-		if inline == file {
-			found := "neither secret nor secret-file"
-			if inline {
-				found = "both secret and secret-file"
-			}
-			d.fail(n.path, found, "one of them")
-		}
+		d.fail(n.path, found, "one of them")
 	}
 }
 

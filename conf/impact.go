@@ -190,6 +190,7 @@ type Use struct {
 	Address   netip.Addr     // of the initiator
 	Portal    netip.AddrPort // that it came by
 	ISER      bool
+	Proven    User
 	LUNs      []LUN // that it sees
 }
 
@@ -214,7 +215,7 @@ func hits(from, to *Config, uses []Use) (out []Impact) {
 		}
 		rule, missing := to.reach(u)
 		if missing != none {
-			add(lost(from, to, u, was, missing), u)
+			add(lost(from, to, u, was, rule, missing), u)
 			continue
 		}
 		compareLUNs(accessKey(from, to, u, was), u, was, rule, add)
@@ -228,8 +229,9 @@ func hits(from, to *Config, uses []Use) (out []Impact) {
 	return out
 }
 
-// lost is what a session that there is no way for any more loses.
-func lost(from, to *Config, u *Use, was *Access, m missing) Impact {
+// lost is what a session that there is no way for any more loses. It was admitted by was;
+// rule is what asks for another proof.
+func lost(from, to *Config, u *Use, was, rule *Access, m missing) Impact {
 	i := Impact{Severity: Destructive, Key: Key("targets", u.Target)}
 	switch m {
 	case aTarget:
@@ -240,6 +242,12 @@ func lost(from, to *Config, u *Use, was *Access, m missing) Impact {
 		i.Key, i.What = Key(i.Key, "portal-groups"), fmt.Sprintf("it is not served through portal %v any more", u.Portal)
 	case aRule:
 		i.Key, i.What = accessKey(from, to, u, was), fmt.Sprintf("target %s does not admit %s any more", u.Target, u.Initiator)
+	case aProof:
+		why, group := to.refusal(to.AuthGroup(rule.AuthGroup), u.Proven, u.Initiator)
+		if i.Key = accessKey(from, to, u, was); group != "" {
+			i.Key = Key("auth-groups", group, "chap")
+		}
+		i.What = fmt.Sprintf("target %s does not admit %s any more%s: %s", u.Target, u.Initiator, u.Proven.said(), why)
 	}
 	return i
 }
@@ -298,6 +306,7 @@ const (
 	aPortal
 	aPortalGroup // that the portal is of, in the target
 	aRule        // of the target for the initiator
+	aProof       // that the rule, or the initiator's name, asks for
 )
 
 // reach is the access rule for a session, or what is missing.
@@ -320,9 +329,14 @@ func (c *Config) reach(u *Use) (*Access, missing) {
 	}
 	for i := range t.Access {
 		a := &t.Access[i]
-		if g := c.AuthGroup(a.AuthGroup); a.Match.selects(u) && (g == nil || g.Match.selects(u)) {
-			return a, none
+		g := c.AuthGroup(a.AuthGroup)
+		if !a.Match.selects(u) || g != nil && !g.Match.selects(u) {
+			continue
 		}
+		if why, _ := c.refusal(g, u.Proven, u.Initiator); why != "" {
+			return a, aProof
+		}
+		return a, none
 	}
 	return nil, aRule
 }

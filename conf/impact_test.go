@@ -9,7 +9,9 @@ import (
 
 const impactFile = `
 portal-groups: {p: {listen: ["127.0.0.1:3260"]}, q: {tag: 2, listen: ["127.0.0.2:3260"]}}
-auth-groups: {g: {chap: [{user: u, secret: "hidden secret 1"}], initiators: ["iqn.2026-11.test:*"]}}
+auth-groups:
+  g: {chap: [{user: u, secret: "hidden secret 1"}], initiators: ["iqn.2026-11.test:*"]}
+  h: {chap: [{user: v, secret: "hidden secret 2"}]}
 volumes:
   a: {type: ram, size: 2MiB}
   b: {type: file, path: /b, size: 2MiB}
@@ -33,8 +35,9 @@ func TestImpacts(t *testing.T) {
 	used := Facts{Sizes: map[string]int64{"b": 2 << 20}, Uses: []Use{{
 		Name: "S", Initiator: "iqn.2026-11.test:me", Target: "iqn.2026-11.test:t",
 		Address: netip.MustParseAddr("192.0.2.1"), Portal: netip.MustParseAddrPort("127.0.0.1:3260"),
-		LUNs: []LUN{{LUN: 0, Volume: "a"}, {LUN: 1, Volume: "b"}},
+		LUNs: []LUN{{LUN: 0, Volume: "a"}, {LUN: 1, Volume: "b"}}, Proven: User{"g", "u"},
 	}}}
+	const leaves = "target iqn.2026-11.test:t does not admit iqn.2026-11.test:me any more as user \"u\" of auth-group g: "
 	stopped := Facts{Stopped: true, Sizes: map[string]int64{"b": 3 << 20}}
 	stuck := Facts{Stuck: map[string]int64{"c": 7}}
 	const nothing = "volumes:\n  a: {type: ram, size: 2MiB}\n  b: {type: file, path: /b, size: 2MiB}\n  c: {type: file, path: /c, size: 2MiB}\ntargets:\n  iqn.2026-11.test:t: {luns: {0: a, 1: b}, auth-group: g}\n"
@@ -65,6 +68,13 @@ func TestImpacts(t *testing.T) {
 		"no targets":         {Facts{}, []string{nothing[strings.Index(nothing, "targets:"):], ""}, []string{"destructive ! targets: it has no targets, and would remove all that there are: iqn.2026-11.test:t"}},
 		"default":            {stopped, []string{nothing, ""}, []string{"destructive ! volumes: it has no volumes, and would remove all that there are: a, b, c", "destructive ! targets: it has no targets"}},
 		"file is larger":     {stopped, nil, []string{"destructive b volumes.b.size: it is cut from 3145728 to 2097152 bytes"}},
+		"secret":             {used, []string{"hidden secret 1", "rotated secret"}, nil},
+		"user":               {used, []string{"user: u", "user: w"}, []string{"destructive ! auth-groups.g: " + leaves + "auth-group g asks for one of its users; sessions hit: S"}},
+		"auth-group":         {used, []string{"auth-group: g", "auth-group: h"}, []string{"destructive ! targets.iqn.2026-11.test:t.access: " + leaves + "auth-group h asks for one of its users; sessions hit: S"}},
+		"no authentication":  {used, []string{", auth-group: g", ""}, nil},
+		"name of another":    {used, []string{`"hidden secret 2"`, `"hidden secret 2", initiators: ["iqn.2026-11.test:m?"]`}, []string{"destructive ! auth-groups.h.chap: " + leaves + "initiators of another user has the name; sessions hit: S"}},
+		"own name":           {used, []string{`"hidden secret 1"`, `"hidden secret 1", initiators: ["iqn.2026-11.test:m?"]`}, nil},
+		"other names":        {used, []string{`"hidden secret 1"`, `"hidden secret 1", initiators: ["iqn.2026-11.test:you"]`}, []string{"destructive ! auth-groups.g.chap: " + leaves + "initiators of the user has not the name; sessions hit: S"}},
 		"memory at a start":  {stopped, []string{"/b, size: 2MiB", "/b", "ram, size: 2MiB", "ram, size: 1MiB"}, nil},
 		"other type":         {Facts{Stopped: true}, []string{"type: ram", `type: "null"`}, []string{"destructive ! volumes.a.type: its type is null, it was ram"}},
 		"volume in memory":   {Facts{}, []string{"  a: {type: ram, size: 2MiB}\n", "", "0: a, ", ""}, []string{"destructive ! volumes.a: it is removed, and its 2097152 bytes of data with it"}},

@@ -163,8 +163,9 @@ type AuthGroup struct {
 
 // Credential is a CHAP name and its secret.
 type Credential struct {
-	User   string
-	Secret Secret
+	User       string
+	Secret     Secret
+	Initiators []string // of AuthGroup.CHAP: names, or globs, that are the user's alone; empty: any that is nobody's
 }
 
 // Match selects initiators by name and by source address: both have to match.

@@ -27,6 +27,9 @@ func (c *Config) normalize() {
 	for i := range c.AuthGroups {
 		g := &c.AuthGroups[i]
 		slices.SortFunc(g.CHAP, func(a, b Credential) int { return strings.Compare(a.User, b.User) })
+		for j := range g.CHAP {
+			g.CHAP[j].Initiators = normalPatterns(g.CHAP[j].Initiators)
+		}
 		g.Match.normalize()
 	}
 	for i := range c.Targets {
@@ -39,8 +42,7 @@ func (c *Config) normalize() {
 }
 
 func (m *Match) normalize() {
-	slices.Sort(m.Initiators)
-	m.Initiators = slices.Compact(m.Initiators)
+	m.Initiators = normalPatterns(m.Initiators)
 	slices.SortFunc(m.Networks, netip.Prefix.Compare)
 	m.Networks = slices.Compact(m.Networks)
 }

@@ -55,7 +55,7 @@ portal-groups:
   q: {tag: 8, listen-iser: ["eth2", "192.0.2.1"]}
 auth-groups:
   d: {chap: [{user: d, secret: "hidden secret 3"}], algorithms: [sha256, md5]}
-  g: {chap: [{user: u, secret: "hidden secret 1"}, {user: "null", secret: "hidden secret 2"}], mutual: {user: "- #", secret: "hidden secret 4"}, algorithms: []}
+  g: {chap: [{user: u, secret: "hidden secret 1", initiators: ["iqn.2026-11.test:a*", "iqn.2026-11.test:b"]}, {user: "null", secret: "hidden secret 2"}], mutual: {user: "- #", secret: "hidden secret 4"}, algorithms: []}
   m: {initiators: ["iqn.2026-11.test:*"], networks: [192.0.2.0/24, "2001:db8::/32"]}
 volumes:
   b: {type: block, path: /dev/x, direct: false, read-only: true, cache: {admission: fussy, min: 1MiB, max: 2MiB, read-ahead: 0B}}

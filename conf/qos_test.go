@@ -15,7 +15,8 @@ func qosFile(qos string) []byte {
 	return []byte("qos:\n" + qos + `
 portal-groups: {a: {}}
 volumes: {v: {type: ram, size: 1GiB}}
-targets: {"iqn.2026-11.example:t": {luns: {0: v}}}
+auth-groups: {hosts: {chap: [{user: u, secret: "hidden secret"}]}}
+targets: {"iqn.2026-11.example:t": {luns: {0: v}, auth-group: hosts}}
 `)
 }
 

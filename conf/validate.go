@@ -105,6 +105,7 @@ func (d *decoder) validate(c *Config) {
 		d.validateTarget(&c.Targets[i], portals, groups, volumes)
 	}
 	d.validateQoS(c, volumes)
+	d.warnFreeNames(c)
 	if len(c.Targets) == 0 {
 		d.warn("targets", "no target", "at least one; initiators will find nothing")
 	}
@@ -283,6 +284,9 @@ func (d *decoder) validateAuthGroup(g *AuthGroup) {
 			d.fail(at+".user", "a user a second time", "every user once")
 		}
 		users[c.User] = true
+		if d.given(at+".initiators") && len(c.Initiators) == 0 {
+			d.fail(at+".initiators", "an empty list", "initiator names; without the key the user has any that is nobody's")
+		}
 		if g.Mutual != nil && c.Secret.told() && c.Secret.Reveal() == g.Mutual.Secret.Reveal() {
 			d.fail(path+".mutual", fmt.Sprintf("the secret of chap[%d]", i), "a secret of its own (RFC 7143 section 9.2.1)")
 		}
