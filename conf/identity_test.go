@@ -17,7 +17,7 @@ auth-groups:
   bound: {chap: [{user: a, secret: "hidden secret 4", initiators: ["iqn.2026-11.test:a"]}, {user: b, secret: "hidden secret 5", initiators: ["iqn.2026-11.test:b*"]}]}
   named: {initiators: ["iqn.2026-11.test:*"]}
 `
-	const rule = "qos: {rules: [{initiators: [\"*\"], limit: 100}]}\n"
+	const rule = "qos: {rules: [{name: all, initiators: [\"*\"], limit: 100}]}\n"
 	target := func(text string) string { return "targets: {\"iqn.2026-11.test:t\": {" + text + ", luns: {0: v}}}\n" }
 	masked := func(auth string) string {
 		return target("access: [{initiators: [\"iqn.2026-11.test:c\"], auth-group: " + auth + "}]")
