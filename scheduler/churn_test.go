@@ -63,7 +63,7 @@ func (c *churn) change() {
 
 // open and shut bring sessions and take them away, with what waits.
 func (c *churn) open(thread int) {
-	f := Flow{[]string{"a1", "a2", "b1", "c"}[c.rng.IntN(4)], "t", uint64(c.rng.IntN(2))}
+	f := Flow{Initiator: []string{"a1", "a2", "b1", "c"}[c.rng.IntN(4)], Target: "t", LUN: uint64(c.rng.IntN(2))}
 	c.queues[thread] = append(c.queues[thread], c.gates[thread].Open(f, c.devices[f.LUN], c.now))
 }
 

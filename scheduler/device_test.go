@@ -21,7 +21,7 @@ func newApart(t *testing.T, threads int, speed []int, rules ...Rule) *apart {
 }
 
 func (a *apart) open(initiator string, disk int) *Queue {
-	return a.gate.Open(Flow{initiator, "iqn.target", uint64(disk)}, a.disks[disk], a.now)
+	return a.gate.Open(Flow{Initiator: initiator, Target: "iqn.target", LUN: uint64(disk)}, a.disks[disk], a.now)
 }
 
 // run is so many milliseconds in which initiators keep depth commands

@@ -5,7 +5,7 @@ import "testing"
 // oneCommand returns a step that is Admit and Done of one command that passes.
 func oneCommand(t testing.TB, rules ...Rule) (step func()) {
 	g := benchmarkGate(t, 64, rules...)
-	q := g.Open(Flow{"iqn.a", "iqn.t", 0}, benchmarkDevice, 0)
+	q := g.Open(Flow{Initiator: "iqn.a", Target: "iqn.t", LUN: 0}, benchmarkDevice, 0)
 	task, now := &Task{Cost: 1, Bytes: 4096}, int64(0)
 	return func() {
 		now += 10_000
@@ -32,7 +32,7 @@ var benchmarkDevice = &Device{Name: "device"}
 // another's, and Admit of one that waits.
 func queuedCommand(t testing.TB) (step func()) {
 	g := benchmarkGate(t, 1, Rule{Initiators: []string{"*"}, Weight: 2})
-	queues := []*Queue{g.Open(Flow{"iqn.a", "iqn.t", 0}, benchmarkDevice, 0), g.Open(Flow{"iqn.b", "iqn.t", 0}, benchmarkDevice, 0), g.Open(Flow{"iqn.c", "iqn.t", 0}, benchmarkDevice, 0)}
+	queues := []*Queue{g.Open(Flow{Initiator: "iqn.a", Target: "iqn.t", LUN: 0}, benchmarkDevice, 0), g.Open(Flow{Initiator: "iqn.b", Target: "iqn.t", LUN: 0}, benchmarkDevice, 0), g.Open(Flow{Initiator: "iqn.c", Target: "iqn.t", LUN: 0}, benchmarkDevice, 0)}
 	running := &Task{Cost: 1}
 	g.Admit(queues[0], running, 0)
 	for _, q := range queues {

@@ -36,7 +36,7 @@ func (a *alone) apply(rules ...Rule) {
 }
 
 func (a *alone) open(initiator string, lun uint64) *Queue {
-	return a.gate.Open(Flow{initiator, "iqn.target", lun}, a.disk, a.now)
+	return a.gate.Open(Flow{Initiator: initiator, Target: "iqn.target", LUN: lun}, a.disk, a.now)
 }
 
 // step is one millisecond, and the redistribution if it is due.

@@ -12,6 +12,17 @@ type Flow struct {
 	Initiator string
 	Target    string
 	LUN       uint64
+	// User tells those apart who claim one initiator name that is nobody's: each has
+	// rules that match the name to itself. Empty for the name's owner.
+	User string
+}
+
+// who is whom rules by initiator are about.
+func (f *Flow) who() string {
+	if f.User == "" {
+		return f.Initiator
+	}
+	return f.Initiator + " as " + f.User
 }
 
 // Entity is what a rule applies to as a whole.
@@ -56,8 +67,8 @@ func (p *Policy) Cost() Cost { return p.cost }
 func (p *Policy) Resolve(f Flow) [levels]Entity {
 	entities := [levels]Entity{
 		{Level: GroupLevel},
-		{Level: InitiatorLevel, Key: "initiator " + f.Initiator},
-		{Level: NexusLevel, Key: "nexus " + f.Initiator + " " + f.Target + " " + strconv.FormatUint(f.LUN, 10)},
+		{Level: InitiatorLevel, Key: "initiator " + f.who()},
+		{Level: NexusLevel, Key: "nexus " + f.who() + " " + f.Target + " " + strconv.FormatUint(f.LUN, 10)},
 	}
 	var best [levels][3]int
 	for i := range p.rules {

@@ -88,11 +88,11 @@ func TestResolve(t *testing.T) {
 		flow  Flow
 		rules [levels]string
 	}{
-		{Flow{"iqn.a1", "iqn.t", 0}, [levels]string{"group", "a", "target"}},
-		{Flow{"iqn.a1", "iqn.t", 1}, [levels]string{"group", "a", "target"}},
-		{Flow{"iqn.a1", "iqn.u", 1}, [levels]string{"group", "a", "unit"}},
-		{Flow{"iqn.a2", "iqn.u", 0}, [levels]string{"", "a", ""}},
-		{Flow{"eui.1", "iqn.u", 0}, [levels]string{"", "all", ""}},
+		{Flow{Initiator: "iqn.a1", Target: "iqn.t", LUN: 0}, [levels]string{"group", "a", "target"}},
+		{Flow{Initiator: "iqn.a1", Target: "iqn.t", LUN: 1}, [levels]string{"group", "a", "target"}},
+		{Flow{Initiator: "iqn.a1", Target: "iqn.u", LUN: 1}, [levels]string{"group", "a", "unit"}},
+		{Flow{Initiator: "iqn.a2", Target: "iqn.u", LUN: 0}, [levels]string{"", "a", ""}},
+		{Flow{Initiator: "eui.1", Target: "iqn.u", LUN: 0}, [levels]string{"", "all", ""}},
 	} {
 		for i, e := range p.Resolve(c.flow) {
 			if found := e.Rule; found == nil && c.rules[i] != "" || found != nil && found.Name != c.rules[i] {
@@ -114,7 +114,7 @@ func TestPolicyAdmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	on := func(device, initiator string, lun uint64) Placed {
-		return Placed{Flow{initiator, "t", lun}, device}
+		return Placed{Flow{Initiator: initiator, Target: "t", LUN: lun}, device}
 	}
 	flows := []Placed{on("x", "iqn.db1", 0), on("x", "iqn.db1", 1), on("x", "iqn.db2", 0), on("x", "iqn.web", 0), on("x", "iqn.other", 0)}
 	for _, c := range []struct {
@@ -145,7 +145,7 @@ func TestPolicyAdmitByDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flows := []Placed{{Flow{"iqn.db", "t", 0}, "x"}, {Flow{"iqn.db", "t", 1}, "y"}, {Flow{"iqn.web", "t", 1}, "y"}, {Flow{"iqn.web", "t", 2}, "z"}}
+	flows := []Placed{{Flow{Initiator: "iqn.db", Target: "t", LUN: 0}, "x"}, {Flow{Initiator: "iqn.db", Target: "t", LUN: 1}, "y"}, {Flow{Initiator: "iqn.web", Target: "t", LUN: 1}, "y"}, {Flow{Initiator: "iqn.web", Target: "t", LUN: 2}, "z"}}
 	for _, c := range []struct {
 		x, y, z int64
 		want    string

@@ -40,7 +40,12 @@ func (r *AccessRule) Matches(i Initiator) bool {
 }
 
 func (r *AccessRule) matchesName(name string) bool {
-	return len(r.Initiators) == 0 || slices.ContainsFunc(r.Initiators, func(glob string) bool {
+	return len(r.Initiators) == 0 || matchesName(r.Initiators, name)
+}
+
+// matchesName reports whether one of the names or globs matches.
+func matchesName(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
 		glob = strings.ToLower(glob)
 		ok, err := path.Match(glob, name)
 		return glob == name || err == nil && ok

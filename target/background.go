@@ -69,7 +69,7 @@ func (th *thread) background(t *task, start func(*scsi.Command)) bool {
 		return false
 	}
 	b := &background{holder: cmd.Nexus.Holder, thread: th, pool: pool, log: s.log, server: s, held: t.held}
-	b.flow = scheduler.Flow{Initiator: t.conn.session.initiator.Name, Target: t.conn.session.target.Name(), LUN: t.lun.number}
+	b.flow = t.conn.session.flow(t.lun.number)
 	t.held = nil
 	b.cmd.Nexus, b.cmd.Lane, b.cmd.Port, b.cmd.CDB, b.cmd.CDBLength = cmd.Nexus, cmd.Lane, b, cmd.CDB, cmd.CDBLength
 	if th.backgrounds == nil {

@@ -37,6 +37,7 @@ type Config struct {
 	Offer         login.Offer   // what the target negotiates
 	DiscoveryAuth login.Auth    // who may discover
 	DiscoverAll   bool          // who has proven nothing learns the portals of all groups, not only of its own
+	Owners        *Owners       // whose initiator names are; nil: they are free
 	NOPInterval   time.Duration // silence after which the initiator is asked whether it lives; negative: never
 	NOPTimeout    time.Duration // how long it may take to answer
 	FlushTime     time.Duration // how long Shutdown waits until all stores are stable; default 10 s

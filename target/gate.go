@@ -134,7 +134,7 @@ func (g *gate) apply(p *scheduler.Policy) {
 
 // open gives a LUN of the connection its queue on the connection's thread.
 func (g *gate) open(c *core, l *lun) {
-	f := scheduler.Flow{Initiator: c.session.initiator.Name, Target: c.session.target.Name(), LUN: l.number}
+	f := c.session.flow(l.number)
 	q := c.session.server.qos
 	device := q.devices.of(l.nexus.LU)
 	l.queue = g.Open(f, device, g.thread.loop.Now())

@@ -10,14 +10,15 @@ func (s *Session) granted(m LUNMapping) func() (mapped, readOnly bool) {
 	}
 	type answer struct {
 		config           *TargetConfig // that it is about
+		settings         *Settings
 		mapped, readOnly bool
 	}
 	var last atomic.Pointer[answer]
 	return func() (mapped, readOnly bool) {
-		config, a := s.target.config.Load(), last.Load()
-		if a == nil || a.config != config {
-			a = &answer{config: config}
-			a.mapped, a.readOnly = config.grants(s.initiator, m)
+		config, settings, a := s.target.config.Load(), s.server.settings.Load(), last.Load()
+		if a == nil || a.config != config || a.settings != settings {
+			a = &answer{config: config, settings: settings}
+			a.mapped, a.readOnly = config.grants(s.initiator, settings.Owners, m)
 			last.Store(a)
 		}
 		return a.mapped, a.readOnly
@@ -26,9 +27,9 @@ func (s *Session) granted(m LUNMapping) func() (mapped, readOnly bool) {
 
 // grants reports whether the initiator sees a logical unit under the LUN of m, and
 // may only read it.
-func (c *TargetConfig) grants(i Initiator, m LUNMapping) (mapped, readOnly bool) {
-	rule := c.ruleFor(i)
-	if rule == nil {
+func (c *TargetConfig) grants(i Initiator, owners *Owners, m LUNMapping) (mapped, readOnly bool) {
+	rule, fault := c.admits(i, owners)
+	if fault != nil {
 		return false, false
 	}
 	for _, l := range rule.LUNs {

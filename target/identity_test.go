@@ -5,11 +5,16 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"net"
+	"net/netip"
+	"strings"
 	"testing"
 
 	"lunar/internal/initiator"
+	"lunar/scheduler"
 	"lunar/target"
 	"lunar/target/login"
+	"lunar/target/pdu"
 	"lunar/target/scsi"
 )
 
@@ -166,4 +171,252 @@ func ready(t *testing.T, c *initiator.Conn) *initiator.Result {
 		t.Fatal(err)
 	}
 	return res
+}
+
+// TestNamesOfUsers: a name that a user has is nobody else's, and the user has no other.
+func TestNamesOfUsers(t *testing.T) {
+	const alices, bobs, free = "iqn.2026-01.lunar:alice", "iqn.2026-01.lunar:bob:1", "iqn.2026-01.lunar:free"
+	owners := target.NewOwners([]target.Owner{
+		{Proof: login.Proof{Group: "tenants", User: "alice"}, Names: []string{strings.ToUpper(alices)}},
+		{Proof: login.Proof{Group: "others", User: "alice"}, Names: []string{alices}},
+		{Proof: login.Proof{Group: "tenants", User: "bob"}, Names: []string{"iqn.2026-01.lunar:bob:*"}},
+	})
+	r := newRig(t, rigOptions{config: target.Config{Owners: owners, DiscoveryAuth: group("tenants", "alice", "carol")}})
+	r.expose("iqn.2026-11.lunar:tenants", group("tenants", "alice", "bob", "carol"), r.lu)
+	r.expose("iqn.2026-11.lunar:others", group("others", "alice"), r.lu)
+	for _, c := range []struct {
+		target, user, name string
+		status             int // class and detail; 0: it is let in
+	}{
+		{"tenants", "alice", alices, 0},
+		{"tenants", "alice", strings.ToUpper(alices[:4]) + alices[4:], 0},
+		{"others", "alice", alices, 0},
+		{"tenants", "bob", bobs, 0},
+		{"tenants", "carol", free, 0},
+		{"tenants", "bob", alices, 0x0202},
+		{"tenants", "carol", alices, 0x0202},
+		{"tenants", "carol", bobs, 0x0202},
+		{"tenants", "alice", free, 0x0202},
+		{"tenants", "alice", bobs, 0x0202},
+		{"test", "", free, 0},
+		{"test", "", alices, 0x0201},
+		{"", "alice", alices, 0},
+		{"", "alice", free, 0x0202},
+		{"", "carol", alices, 0}, // it is told of no more than the name may use
+	} {
+		o := as(c.user, initiator.Options{Initiator: c.name})
+		if c.target != "" {
+			o.Target = "iqn.2026-11.lunar:" + c.target
+		}
+		if got := r.statusOf(o); got != c.status {
+			t.Errorf("%s as %q to %q: status %04x, expected %04x", c.name, c.user, c.target, got, c.status)
+		}
+	}
+}
+
+// statusOf is the status of a login, as its class and detail; 0: it is let in.
+func (r *rig) statusOf(o initiator.Options) int {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := initiator.Dial(ctx, r.addr, o)
+	var f *initiator.LoginFailure
+	switch {
+	case errors.As(err, &f):
+		return int(f.Class)<<8 | int(f.Detail)
+	case err != nil:
+		r.t.Fatal(err)
+	}
+	conn.Close()
+	return 0
+}
+
+// TestRegistrationBelongsToItsUser: who has registered is not succeeded by another user
+// with the same name and ISID, unless the first one cannot come any more, or the name is
+// the other's.
+func TestRegistrationBelongsToItsUser(t *testing.T) {
+	r := newRig(t, rigOptions{rules: func(lus []*scsi.LogicalUnit) []target.AccessRule {
+		return []target.AccessRule{{Auth: group("tenants", "alice", "bob"), LUNs: []target.LUNMapping{{LU: lus[0]}}}}
+	}})
+	reads := func(who string, c *initiator.Conn) {
+		t.Helper()
+		if res, err := c.Command(cdbRead16(0, 1), 0, nil, 512); err != nil || res.Status != 0 {
+			t.Errorf("%s: %v, %+v, expected to have the reservation", who, err, res)
+		}
+		if _, err := c.Logout(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	victim := r.login(as("alice", initiator.Options{}))
+	for action, status := range map[string]byte{"REGISTER": persistentReserveOut(t, victim, actionRegister, 0, 0, 1), "RESERVE": persistentReserveOut(t, victim, actionReserve, 3, 1, 0)} {
+		if status != 0 {
+			t.Fatalf("%s: status %#x", action, status)
+		}
+	}
+	reads("she", victim)
+	if f := r.refused(as("bob", initiator.Options{})); f.Class != 2 || f.Detail != 2 {
+		t.Errorf("another user: status %02x%02x, expected 0202", f.Class, f.Detail)
+	}
+	other := r.login(as("bob", initiator.Options{ISID: [6]byte{0x80, 9}}))
+	if res, err := other.Command(cdbRead16(0, 1), 0, nil, 512); err != nil || res.Status != 0x18 {
+		t.Errorf("another nexus: %v, %+v, expected RESERVATION CONFLICT", err, res)
+	}
+	reads("she again", r.login(as("alice", initiator.Options{})))
+	settings := r.server.Settings()
+	settings.Owners = target.NewOwners([]target.Owner{{Proof: login.Proof{Group: "tenants", User: "bob"}, Names: []string{initiator.DefaultInitiator}}})
+	r.server.Reconfigure(settings)
+	reads("whose the name is", r.login(as("bob", initiator.Options{})))
+	settings.Owners = nil
+	r.server.Reconfigure(settings)
+	r.change(target.TargetConfig{Access: []target.AccessRule{{Auth: group("tenants", "alicia"), LUNs: []target.LUNMapping{{LU: r.lu}}}}})
+	reads("she under another user's name", r.login(as("alicia", initiator.Options{})))
+}
+
+// TestTightened: a change of who must prove what asks the sessions to leave that would not
+// be admitted now, and those alone; they see nothing of what it maps.
+func TestTightened(t *testing.T) {
+	rules := func(auth login.Auth, lus ...*scsi.LogicalUnit) target.TargetConfig {
+		c := target.TargetConfig{Access: []target.AccessRule{{Auth: auth}}}
+		for i, lu := range lus {
+			c.Access[0].LUNs = append(c.Access[0].LUNs, target.LUNMapping{LUN: uint16(i), LU: lu})
+		}
+		return c
+	}
+	rotated := group("tenants", "alice", "bob")
+	rotated.Incoming[0].Secret = login.NewSecret("a rotated secret")
+	for _, c := range []struct {
+		name   string
+		before login.Auth
+		user   string
+		after  login.Auth
+		leaves bool
+	}{
+		{"CHAP is asked for", anyone, "", group("tenants", "alice"), true},
+		{"the user is removed", group("tenants", "alice", "bob"), "alice", group("tenants", "bob"), true},
+		{"another group is asked for", group("tenants", "alice"), "alice", group("others", "alice"), true},
+		{"the secret is rotated", group("tenants", "alice"), "alice", rotated, false},
+		{"CHAP is not asked for", group("tenants", "alice"), "alice", anyone, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, rigOptions{})
+			r.change(rules(c.before, r.lu))
+			conn := r.login(as(c.user, initiator.Options{}))
+			dismissed := r.change(rules(c.after, r.lu, r.unit("new", nil)))
+			if leaves := dismissed == 1; leaves != c.leaves {
+				t.Fatalf("asked to leave: %v, expected %v", leaves, c.leaves)
+			}
+			if !c.leaves {
+				if luns := reportLUNs(t, conn); len(luns) != 16 {
+					t.Errorf("REPORT LUNS: %x, expected the new one as well", luns)
+				}
+				return
+			}
+			if p := event(t, conn); p.BHS[36] != byte(pdu.AsyncLogoutRequest) {
+				t.Errorf("found event %x, expected a request to log out", p.BHS)
+			}
+			if luns := reportLUNs(t, conn); len(luns) != 8 {
+				t.Errorf("REPORT LUNS: %x, expected nothing new", luns)
+			}
+		})
+	}
+}
+
+// TestNamesAreGiven: who logged in with a name before it was given to somebody else, or
+// asks for targets as discovery does not allow any more, is asked to leave.
+func TestNamesAreGiven(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	claims, stays := r.login(initiator.Options{}), r.login(initiator.Options{Initiator: "iqn.2026-11.test:stays"})
+	finder := r.dial(initiator.Options{Initiator: "iqn.2026-11.test:finds"})
+	settings := r.server.Settings()
+	settings.Owners = target.NewOwners([]target.Owner{{Proof: login.Proof{Group: "tenants", User: "bob"}, Names: []string{initiator.DefaultInitiator}}})
+	settings.DiscoveryAuth = group("tenants", "bob")
+	if n := r.server.Reconfigure(settings); n != 2 {
+		t.Fatalf("%d sessions are to end, expected 2", n)
+	}
+	for _, c := range []*initiator.Conn{claims, finder} {
+		if p := event(t, c); p.BHS[36] != byte(pdu.AsyncLogoutRequest) {
+			t.Errorf("found event %x, expected a request to log out", p.BHS)
+		}
+	}
+	mustGood(t, ready(t, stays), nil)
+	if n := r.server.Reconfigure(settings); n != 0 {
+		t.Errorf("%d sessions are to end without a change", n)
+	}
+}
+
+// TestTightenedDuringLogin: a login that has begun before a change of what it is judged
+// by is told to try again, and then judged by what holds.
+func TestTightenedDuringLogin(t *testing.T) {
+	for name, tighten := range map[string]func(*rig){
+		"CHAP is asked for": func(r *rig) {
+			r.change(target.TargetConfig{Access: []target.AccessRule{{Auth: group("tenants", "bob"), LUNs: []target.LUNMapping{{LU: r.lu}}}}})
+		},
+		"the name is given to a user": func(r *rig) {
+			settings := r.server.Settings()
+			settings.Owners = target.NewOwners([]target.Owner{{Proof: login.Proof{Group: "tenants", User: "bob"}, Names: []string{initiator.DefaultInitiator}}})
+			r.server.Reconfigure(settings)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, rigOptions{})
+			c := initiator.NewConn(dialStepped(t, r.addr, func() { tighten(r) }))
+			var f *initiator.LoginFailure
+			if err := c.Login(initiator.Options{Target: testTarget}); !errors.As(err, &f) || f.Class != 3 || f.Detail != 1 {
+				t.Errorf("found %v, expected that the login is to be tried again", err)
+			}
+			if f := r.refused(initiator.Options{}); f.Class != 2 || f.Detail != 1 {
+				t.Errorf("again: status %02x%02x, expected 0201", f.Class, f.Detail)
+			}
+		})
+	}
+}
+
+// TestFlowsOfAName: what one user uses under a name that is nobody's is not taken from
+// the limits of another who claims it; of a name's owner there is one.
+func TestFlowsOfAName(t *testing.T) {
+	const rate = 1 << 40
+	policy, err := scheduler.NewPolicy([]scheduler.Rule{{Name: "all", Initiators: []string{"*"}, Limit: scheduler.Rate{IOPS: rate}, Weight: 1}}, nil, scheduler.Cost{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob := login.Proof{Group: "tenants", User: "bob"}
+	r := newRig(t, rigOptions{config: target.Config{QoS: target.QoS{Policy: policy}, Owners: target.NewOwners([]target.Owner{{Proof: bob, Names: []string{"iqn.2026-11.test:bob"}}})},
+		rules: func(lus []*scsi.LogicalUnit) []target.AccessRule {
+			return []target.AccessRule{{Auth: group("tenants", "alice", "bob", "carol"), LUNs: []target.LUNMapping{{LU: lus[0]}}}}
+		}})
+	r.login(as("alice", initiator.Options{}))
+	r.login(as("carol", initiator.Options{ISID: [6]byte{0x80, 9}}))
+	r.login(as("bob", initiator.Options{Initiator: "iqn.2026-11.test:bob"}))
+	found := map[string]bool{}
+	for _, x := range r.server.QoS("").Flows {
+		found[policy.Resolve(x.Flow)[scheduler.InitiatorLevel].Key] = true
+	}
+	for _, want := range []string{"initiator " + initiator.DefaultInitiator + " as tenants/alice", "initiator " + initiator.DefaultInitiator + " as tenants/carol", "initiator iqn.2026-11.test:bob"} {
+		if !found[want] {
+			t.Errorf("found %v, expected %q", found, want)
+		}
+	}
+}
+
+// TestJoiningFromElsewhere: a connection from where other LUNs are granted does not join
+// a session.
+func TestJoiningFromElsewhere(t *testing.T) {
+	r := newRig(t, rigOptions{lus: 2, config: target.Config{Limits: target.Limits{MaxConnections: 2}},
+		rules: func(lus []*scsi.LogicalUnit) []target.AccessRule {
+			return []target.AccessRule{
+				{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}, Auth: anyone, LUNs: []target.LUNMapping{{LU: lus[1]}}},
+				{Auth: anyone, LUNs: []target.LUNMapping{{LU: lus[0]}}},
+			}
+		}})
+	c := r.login(initiator.Options{Keys: initiator.Keys{{Name: "MaxConnections", Value: "2"}}})
+	from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := from.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var f *initiator.LoginFailure
+	if _, err := c.JoinOver(conn, initiator.Options{Target: testTarget, CID: 1}); !errors.As(err, &f) || f.Class != 2 || f.Detail != 2 {
+		t.Errorf("found %v, expected status 0202", err)
+	}
 }

@@ -24,10 +24,13 @@ func (s *Server) sharedSession(tsih uint16, isid pdu.ISID) *Session {
 
 // join makes the connection one of a session (RFC 7143 section 6.3.2). n is the
 // session that it would have begun: what must be the same of both is compared.
-func (p *loginPhase) join(n *Session, cid uint16) error {
+func (p *loginPhase) join(n *Session, rule *AccessRule, cid uint16) error {
 	s := p.joins
 	if !s.sameNexus(n) || !s.sameUser(n) || n.assisted {
 		return login.Errorf(pdu.LoginSessionDoesNotExist, "no such session of this initiator port")
+	}
+	if its := n.admittedBy.ruleFor(s.initiator); its == nil || !slices.Equal(its.LUNs, rule.LUNs) {
+		return login.Errorf(pdu.LoginAuthorizationFailure, "the session has other LUNs than are for connections from %v", n.initiator.Addr)
 	}
 	if fault := p.server.mayJoin(n); fault != nil {
 		return fault

@@ -48,8 +48,12 @@ type loginPhase struct {
 	assisted  AssistedTransport // the same if it is one
 	group     uint16            // tag of the portal group that the connection came in by
 	portal    any               // the end of it that accepted the connection, see Session.portal
-	settings  *Settings
 	log       *slog.Logger
+
+	// By what the login is judged: it is refused if that has changed when it is over.
+	settings *Settings
+	target   *Target       // nil in a discovery session
+	config   *TargetConfig // of target
 
 	partial     map[string]bool // by what was traced: its last text goes on
 	negotiation *login.Negotiation
@@ -217,6 +221,7 @@ func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 	if rule == nil {
 		return p.nothing(q, "no access rule of the target matches")
 	}
+	p.target, p.config = t, config
 	auth := rule.Auth
 	auth.TargetAlias = config.Alias
 	s.mu.Lock()
@@ -274,19 +279,21 @@ func (p *loginPhase) admit(r *login.Result) error {
 		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params, assisted: p.assisted != nil,
 		origin: p.origin(), settings: p.settings,
 	}
-	var rule *AccessRule
 	if r.SessionType == login.Normal {
-		n.target = p.server.target(r.TargetName)
-		if n.target == nil {
-			return login.Errorf(pdu.LoginTargetRemoved, "target %s was removed during login", r.TargetName)
+		if p.target == nil {
+			return login.Errorf(pdu.LoginNotFound, "%s", p.absent)
 		}
-		n.admittedBy = n.target.config.Load()
-		if rule = n.admittedBy.ruleFor(n.initiator); rule == nil {
-			return login.Errorf(pdu.LoginAuthorizationFailure, "access was withdrawn during login")
-		}
+		n.target, n.admittedBy = p.target, p.config
+	}
+	rule, fault := n.judge(p.settings, n.admittedBy)
+	if fault == nil && rule != nil {
+		fault = n.trespass(rule)
+	}
+	if fault != nil {
+		return fault
 	}
 	if p.joins = p.server.sharedSession(r.TSIH, r.ISID); p.joins != nil {
-		return p.join(n, r.CID)
+		return p.join(n, rule, r.CID)
 	}
 	first := n.join(rule, p.home(n, rule), p.cmdSN, r.CID)
 	if err := p.server.admit(n, r.TSIH); err != nil {

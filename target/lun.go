@@ -38,6 +38,9 @@ func (c *core) openLUNs() error {
 }
 
 func (c *core) openLUN(seen *seenLUN) (*lun, error) {
+	if fault := c.session.trespasses(seen.LU); fault != nil {
+		return nil, fault
+	}
 	lane, err := c.thread.lane(seen.LU)
 	if err != nil {
 		return nil, fmt.Errorf("lun %d, volume %s: %w", seen.LUN, seen.LU.Name(), err)

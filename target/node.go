@@ -34,9 +34,9 @@ func (s *Server) addUnits(c *TargetConfig) {
 // LUNs come and go: commands to one that has gone are finished before it is
 // given up, and a unit attention tells that the LUNs have changed (SPC-4 clause
 // 6.33). Initiators that are not granted access any more, or not through their
-// portal group, are asked to log out, and disconnected if they do not. How an
-// initiator must prove itself concerns new logins only. dismissed is how many
-// sessions are to end.
+// portal group, or would have to prove to be somebody else, are asked to log out, and
+// disconnected if they do not: a user is the same with another secret. dismissed is
+// how many sessions are to end.
 func (s *Server) ChangeTarget(config TargetConfig) (dismissed int, err error) {
 	config.Name = strings.ToLower(config.Name)
 	s.addUnits(&config)
@@ -49,11 +49,12 @@ func (s *Server) ChangeTarget(config TargetConfig) (dismissed int, err error) {
 	before := t.config.Swap(&config)
 	s.directory.changes.Add(1)
 	s.mu.Unlock()
+	owners := s.settings.Load().Owners
 	var out []*Session
 	var told sync.WaitGroup
 	for _, n := range s.sessionsOf(t) {
-		rule := config.ruleFor(n.initiator)
-		if rule == nil || !slices.Contains(config.PortalGroups, n.portalGroup) {
+		rule, fault := config.admits(n.initiator, owners)
+		if fault != nil || !slices.Contains(config.PortalGroups, n.portalGroup) {
 			out = append(out, n)
 			continue
 		}
@@ -98,10 +99,14 @@ func (s *Server) sessionsOf(t *Target) []*Session {
 	return slices.DeleteFunc(s.allSessions(), func(n *Session) bool { return n.target != t })
 }
 
-// stillGranted refuses a session whose target or portal has changed since its login
-// was looked at: whoever changed it has not seen the session. The caller holds mu.
+// stillGranted refuses a session whose target or portal, or the server's settings, have
+// changed since its login was looked at: whoever changed them has not seen the session.
+// The caller holds mu.
 func (s *Server) stillGranted(n *Session) *login.Error {
 	t := n.target
+	if n.settings != s.settings.Load() {
+		return login.Errorf(pdu.LoginServiceUnavailable, "the server's settings were changed during login")
+	}
 	if t == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"lunar/scheduler"
 	"lunar/target/login"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
@@ -47,6 +48,16 @@ type Session struct {
 // Port is the initiator port name of SCSI (RFC 7143 section 4.2.7.1): the
 // name that reservations and nexuses are keyed by.
 func (s *Session) Port() string { return s.initiator.Name + ",i,0x" + s.isid.String() }
+
+// flow is the session's use of a LUN as the scheduler knows it: what a user takes under
+// a name that is not his own is not taken from others who claim it.
+func (s *Session) flow(lun uint64) scheduler.Flow {
+	f := scheduler.Flow{Initiator: s.initiator.Name, Target: s.target.Name(), LUN: lun}
+	if !s.settings.Owners.own(s.initiator) {
+		f.User = s.initiator.Proof.String()
+	}
+	return f
+}
 
 func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 	name := ""

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"reflect"
 	"time"
 
 	"lunar/target/login"
@@ -11,6 +12,7 @@ import (
 type Settings struct {
 	DiscoveryAuth login.Auth
 	DiscoverAll   bool
+	Owners        *Owners
 	NOPInterval   time.Duration
 	NOPTimeout    time.Duration
 	FlushTime     time.Duration
@@ -21,7 +23,7 @@ type Settings struct {
 
 // Settings returns those of the Config, whose defaults are filled in.
 func (c *Config) Settings() Settings {
-	return Settings{c.DiscoveryAuth, c.DiscoverAll, c.NOPInterval, c.NOPTimeout, c.FlushTime, c.LogoutTime, c.DrainTime, c.Limits}
+	return Settings{c.DiscoveryAuth, c.DiscoverAll, c.Owners, c.NOPInterval, c.NOPTimeout, c.FlushTime, c.LogoutTime, c.DrainTime, c.Limits}
 }
 
 // setDefaults fills in what is zero.
@@ -49,9 +51,19 @@ func (n *Settings) setDefaults(buffers int) {
 // Settings returns those in force.
 func (s *Server) Settings() Settings { return *s.settings.Load() }
 
-// Reconfigure puts settings into force for connections that come from now on;
-// zero values get the defaults of a Config.
-func (s *Server) Reconfigure(n Settings) {
+// Reconfigure puts settings into force for connections that come from now on; zero
+// values get the defaults of a Config. Logins that have begun are told to come again.
+// Sessions that would not be admitted with the new DiscoveryAuth and Owners are asked to
+// log out: dismissed is how many.
+func (s *Server) Reconfigure(n Settings) (dismissed int) {
 	n.setDefaults(s.config.Buffers)
+	s.mu.Lock()
+	before := s.settings.Load()
+	if before != nil && reflect.DeepEqual(*before, n) {
+		s.mu.Unlock()
+		return 0
+	}
 	s.settings.Store(&n)
+	s.mu.Unlock()
+	return s.dismiss(s.expelled(), errWithdrawn)
 }

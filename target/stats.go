@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lunar/internal/evloop"
+	"lunar/target/login"
 	"lunar/target/scsi"
 )
 
@@ -83,8 +84,9 @@ type SessionStats struct {
 	TSIH          uint16
 	Initiator     string // iSCSI name
 	Alias         string
-	ISID          string // hexadecimal
-	Target        string // iSCSI name; empty: a discovery session
+	Proof         login.Proof // who it has proven to be
+	ISID          string      // hexadecimal
+	Target        string      // iSCSI name; empty: a discovery session
 	Local, Remote netip.AddrPort
 	Opened        time.Time
 	Transport     string // "tcp" or "iser"
@@ -127,7 +129,7 @@ func (s *Server) Sessions() []SessionStats {
 
 func (n *Session) stats() SessionStats {
 	s := SessionStats{
-		TSIH: n.tsih, Initiator: n.initiator.Name, Alias: n.alias, ISID: n.isid.String(),
+		TSIH: n.tsih, Initiator: n.initiator.Name, Proof: n.initiator.Proof, Alias: n.alias, ISID: n.isid.String(),
 		Local: n.local, Remote: n.remote, Opened: n.core.traffic.opened, Transport: "tcp", Thread: n.core.owner.name(),
 		Window: n.settings.Limits.QueueDepth, InFlight: int(n.core.traffic.inFlight.Load()),
 	}

@@ -143,6 +143,7 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 		Congestion:    congestionOf(&cfg.Server),
 		Offer:         login.DefaultOffer(),
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
+		Owners:        nameOwnersOf(cfg),
 		NOPInterval:   cfg.Server.NOP.Interval,
 		NOPTimeout:    cfg.Server.NOP.Timeout,
 		FlushTime:     flushTimeOf(cfg),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"lunar/conf"
+	"lunar/target"
 	"lunar/target/login"
 )
 
@@ -27,6 +28,20 @@ func authOf(g *conf.AuthGroup, alias string) login.Auth {
 		a.Algorithms = append(a.Algorithms, algorithms[name])
 	}
 	return a
+}
+
+// nameOwnersOf are the users of all auth groups who have initiator names.
+func nameOwnersOf(cfg *conf.Config) *target.Owners {
+	var all []target.Owner
+	for i := range cfg.AuthGroups {
+		g := &cfg.AuthGroups[i]
+		for _, c := range g.CHAP {
+			if len(c.Initiators) > 0 {
+				all = append(all, target.Owner{Proof: login.Proof{Group: g.Name, User: c.User}, Names: c.Initiators})
+			}
+		}
+	}
+	return target.NewOwners(all)
 }
 
 func credential(c conf.Credential) login.Credential {

@@ -195,7 +195,7 @@ func (c *change) commit() {
 	a.cfg = c.cfg
 	c.changeServer()
 	if config, err := serverConfig(c.cfg, a.topology, c.log); err == nil {
-		d.Reconfigure(config.Settings())
+		c.ended("initiators of users, or discovery.auth", d.Reconfigure(config.Settings()))
 	}
 	for _, n := range c.added {
 		a.units[n.volume.Name] = n.unit

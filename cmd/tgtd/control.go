@@ -214,7 +214,7 @@ func targetOf(t target.TargetStats) control.Target {
 
 func sessionOf(n target.SessionStats) control.Session {
 	out := control.Session{
-		TSIH: int(n.TSIH), Initiator: n.Initiator, Alias: n.Alias, ISID: n.ISID, Target: n.Target, Transport: n.Transport,
+		TSIH: int(n.TSIH), Initiator: n.Initiator, Alias: n.Alias, User: control.Sayable(n.Proof.String()), ISID: n.ISID, Target: n.Target, Transport: n.Transport,
 		Portal: n.Local.String(), Address: n.Remote.String(), Connected: n.Opened, Thread: n.Thread,
 		Window: n.Window, InFlight: n.InFlight, LUNs: []control.SessionLUN{},
 	}

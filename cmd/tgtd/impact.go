@@ -121,6 +121,7 @@ func useOf(n *target.SessionStats) conf.Use {
 	u := conf.Use{
 		Name:      fmt.Sprintf("%d of %s from %v", n.TSIH, n.Initiator, n.Remote),
 		Initiator: n.Initiator, Target: n.Target, Address: n.Remote.Addr(), Portal: n.Local, ISER: n.Transport == "iser",
+		Proven: conf.User{Group: n.Proof.Group, Name: n.Proof.User},
 	}
 	for _, l := range n.LUNs {
 		u.LUNs = append(u.LUNs, conf.LUN{LUN: int(l.LUN), Volume: l.LU.Name(), ReadOnly: l.ReadOnly})

@@ -189,7 +189,7 @@ func explain(p *scheduler.Policy, served *target.QoSStatus) control.Explanation 
 	for i := range served.Flows {
 		one := &served.Flows[i]
 		key := one.Flow
-		key.Initiator = control.Sayable(key.Initiator)
+		key.Initiator, key.User = control.Sayable(key.Initiator), ""
 		if sums[key] == nil {
 			sums[key] = newSum(p, one.Flow)
 		}

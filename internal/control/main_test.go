@@ -56,7 +56,7 @@ func sample() Status {
 		Warnings: []string{"qos: too much is reserved"},
 		Targets:  []Target{{Name: "iqn.2026-11.test:t", Portals: []string{"127.0.0.1:3260"}, Volumes: []string{"db"}, Sessions: 1}},
 		Sessions: []Session{{
-			TSIH: 1, Initiator: "iqn.2026-11.test:\xffhost", ISID: "00023d000001", Target: "iqn.2026-11.test:t", Transport: "iser",
+			TSIH: 1, Initiator: "iqn.2026-11.test:\xffhost", User: "hosts/u", ISID: "00023d000001", Target: "iqn.2026-11.test:t", Transport: "iser",
 			Portal: "127.0.0.1:3260", Address: "127.0.0.1:40000", Connected: since, Thread: "event0", Window: 128, InFlight: 7,
 			LUNs:        []SessionLUN{{LUN: 0, Volume: "db", IO: IO{Reads: 31, Writes: 32, Others: 33, ReadBytes: 34, WrittenBytes: 35}}},
 			Connections: []SessionConnection{{CID: 1, Portal: "127.0.0.1:3260", Address: "127.0.0.1:40000", Transport: "iser", Thread: "event0", State: "open", ReadBytes: 34, WrittenBytes: 35}},

@@ -197,6 +197,7 @@ type Session struct {
 	TSIH      int          `json:"tsih" doc:"Target session identifying handle."`
 	Initiator string       `json:"initiator" doc:"iSCSI name of the initiator."`
 	Alias     string       `json:"alias,omitempty" doc:"Alias that the initiator gave."`
+	User      string       `json:"user,omitempty" doc:"Auth group and CHAP user, GROUP/USER, that the initiator has proven to be; the name alone is a claim."`
 	ISID      string       `json:"isid" doc:"Initiator's part of the session's identity, hexadecimal."`
 	Target    string       `json:"target,omitempty" doc:"iSCSI name of the target; empty in a discovery session."`
 	Transport string       `json:"transport" doc:"What carries it: tcp or iser."`
