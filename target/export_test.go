@@ -49,7 +49,7 @@ type heldLogin struct {
 	hold func()
 }
 
-func (h heldLogin) Send(bhs *pdu.BHS, text []byte) error {
+func (h *heldLogin) Send(bhs *pdu.BHS, text []byte) error {
 	if rsp := (*pdu.LoginResponse)(bhs); rsp.Transit() && rsp.NSG() == pdu.StageFullFeaturePhase {
 		h.hold()
 	}

@@ -117,6 +117,9 @@ func TestCopyWithoutItsMapping(t *testing.T) {
 			r.grant(target.LUNMapping{LUN: 0, LU: r.from}, target.LUNMapping{LUN: 2, LU: r.to})
 		}, false},
 		{"read-only", func(r *copyRig) { r.grant(r.both(true)...) }, false},
+		{"no user is admitted without a proof any more", func(r *copyRig) {
+			r.change(target.TargetConfig{Access: []target.AccessRule{{Auth: group("tenants", "alice"), LUNs: r.both(false)}}})
+		}, false},
 		{"access", func(r *copyRig) { r.change(target.TargetConfig{Access: stranger}) }, false},
 		{"target", func(r *copyRig) {
 			r.server.RemoveTarget(testTarget)
