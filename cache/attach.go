@@ -34,8 +34,8 @@ func Attach(c Config, mem []byte, dirty []DirtySlot) (*Partition, Recovered, err
 	if err != nil {
 		return nil, Recovered{}, err
 	}
-	if err := p.checkDirty(dirty); err != nil {
-		return nil, Recovered{}, fmt.Errorf("attach cache partition %d: %w", c.ID, err)
+	if err := CheckDirty(c, dirty); err != nil {
+		return nil, Recovered{}, err
 	}
 	r := recovery{Partition: p}
 	if h.matches(c) {
@@ -48,17 +48,25 @@ func Attach(c Config, mem []byte, dirty []DirtySlot) (*Partition, Recovered, err
 	return p, Recovered{Blocks: len(r.resident), Dropped: r.dropped}, nil
 }
 
+// CheckDirty returns why Attach would fail with a journal that says this.
+func CheckDirty(c Config, dirty []DirtySlot) error {
+	if err := c.checkDirty(dirty); err != nil {
+		return fmt.Errorf("attach cache partition %d: %w", c.ID, err)
+	}
+	return nil
+}
+
 // checkDirty finds what cannot all be true.
-func (p *Partition) checkDirty(dirty []DirtySlot) error {
-	slots, keys := map[uint32]bool{}, map[Key]bool{}
+func (c Config) checkDirty(dirty []DirtySlot) error {
+	slots, keys, subs := map[uint32]bool{}, map[Key]bool{}, uint32(c.BlockSize/subBlock(c.BlockSize))
 	for _, d := range dirty {
 		switch {
-		case int64(d.Slot) >= int64(len(p.blocks)):
-			return fmt.Errorf("slot %d is dirty: expected less than %d", d.Slot, len(p.blocks))
-		case int64(d.Key.LU) >= int64(len(p.lus)):
-			return fmt.Errorf("slot %d belongs to LU %d: expected less than %d", d.Slot, d.Key.LU, len(p.lus))
-		case d.Mask == 0 || d.Mask&^ones(0, p.subs) != 0:
-			return fmt.Errorf("slot %d has dirty sub-blocks %#x: expected some of %d", d.Slot, d.Mask, p.subs)
+		case int64(d.Slot) >= int64(c.Slots):
+			return fmt.Errorf("slot %d is dirty: expected less than %d", d.Slot, c.Slots)
+		case int64(d.Key.LU) >= int64(c.LUs):
+			return fmt.Errorf("slot %d belongs to LU %d: expected less than %d", d.Slot, d.Key.LU, c.LUs)
+		case d.Mask == 0 || d.Mask&^ones(0, subs) != 0:
+			return fmt.Errorf("slot %d has dirty sub-blocks %#x: expected some of %d", d.Slot, d.Mask, subs)
 		case slots[d.Slot]:
 			return fmt.Errorf("slot %d is dirty twice", d.Slot)
 		case keys[d.Key]:

@@ -44,8 +44,8 @@ type Options struct {
 	// Wait is how long to wait for a process that still has the segment.
 	Wait time.Duration
 
-	// Rehearse attaches a copy, to see what would come of it: whatever is done with that,
-	// the file stays as it is.
+	// Rehearse is to see what would come of it: areas can only be read, there is no
+	// Journal, and Abandon must follow.
 	Rehearse bool
 
 	Huge     arena.Huge     // require: only on hugetlbfs; auto: huge pages of tmpfs, if the kernel gives them
@@ -144,14 +144,14 @@ func replace(old *os.File, path string, o Options, refused *Refused) (*Segment, 
 func attachFile(file *os.File, path string, o Options) (*Segment, error) {
 	how := toShare
 	if o.Rehearse {
-		how = arena.MapCopy
+		how = toLook
 	}
 	mem, err := mapWhole(file, how)
 	if err != nil {
 		return nil, err
 	}
 	s := &Segment{file: file, path: path, mem: mem, geometry: o.Geometry}
-	if err := s.choosePages(o.Huge); err != nil {
+	if err := s.choosePages(o); err != nil {
 		return nil, errors.Join(err, unmap(mem))
 	}
 	if err := s.take(o); err != nil {
@@ -173,14 +173,15 @@ func (s *Segment) take(o Options) error {
 		return refused.between(c, o)
 	}
 	s.header, s.Previous = c.header, c.state.build
-	if !o.Rehearse {
-		if err := s.place(o); err != nil {
-			return err
-		}
-	}
 	s.Outcome, s.Dirty = Crashed, c.dirty
 	if c.clean() {
 		s.Outcome = Warm
+	}
+	if o.Rehearse {
+		return nil
+	}
+	if err := s.place(o); err != nil {
+		return err
 	}
 	s.Journal, s.state = c.adopt(w, o.Build, uint32(os.Getpid()))
 	s.Generation = s.state.generation
@@ -214,7 +215,7 @@ func (s *Segment) sums(h header) (sums [maxAreas]uint32) {
 }
 
 // choosePages finds out which pages the file is made of, or asks for huge ones.
-func (s *Segment) choosePages(huge arena.Huge) error {
+func (s *Segment) choosePages(o Options) error {
 	page, reserved, err := arena.PageSize(filepath.Dir(s.path))
 	if err != nil {
 		return fmt.Errorf("cache segment %s: %w", s.path, err)
@@ -223,9 +224,9 @@ func (s *Segment) choosePages(huge arena.Huge) error {
 	switch {
 	case reserved:
 		s.Pages = arena.HugePages
-	case huge == arena.HugeRequire:
+	case o.Huge == arena.HugeRequire:
 		return fmt.Errorf("cache segment %s in huge pages: its directory is not on hugetlbfs; expected one, such as a mount of type hugetlbfs on /dev/hugepages", s.path)
-	case huge == arena.HugeAuto:
+	case o.Huge == arena.HugeAuto && !o.Rehearse:
 		s.Pages, _ = arena.Advise(s.mem, true)
 	}
 	return nil
@@ -293,7 +294,7 @@ func layFile(file *os.File, path string, page int64, o Options) (*Segment, error
 		return nil, err
 	}
 	s := &Segment{file: file, path: path, mem: mem, header: h, geometry: o.Geometry}
-	if err := s.choosePages(o.Huge); err != nil {
+	if err := s.choosePages(o); err != nil {
 		return nil, errors.Join(err, unmap(mem))
 	}
 	if err := s.place(o); err != nil {

@@ -163,18 +163,27 @@ func (c *Cache) openTable() {
 	}
 }
 
+// remains are what an earlier process has left in a segment.
+type remains struct {
+	segment  *segment.Segment
+	table    table
+	geometry *cache.Geometry
+}
+
+func (c *Cache) remains() remains { return remains{c.config.Segment, c.table, c.geometry} }
+
 // journalled returns what the segment's journal says is dirty, by partition.
-func (c *Cache) journalled(slots int) (map[uint32][]cache.DirtySlot, error) {
-	if c.config.Segment == nil {
+func (f remains) journalled(slots int) (map[uint32][]cache.DirtySlot, error) {
+	if f.segment == nil {
 		return nil, nil
 	}
 	out := map[uint32][]cache.DirtySlot{}
-	for _, d := range c.config.Segment.Dirty {
+	for _, d := range f.segment.Dirty {
 		id := d.Slot / uint32(slots)
-		r, known := c.table.find(d.Volume)
+		r, known := f.table.find(d.Volume)
 		key := cache.Key{LU: r.number, Block: d.Block}
-		if !known || c.geometry.Partition(key) != id {
-			return nil, fmt.Errorf("%s has unwritten data of block %d of a volume with identity %#x in slot %d, which its table of volumes contradicts; keep a copy of the file if the data may be needed, then remove it, and check the volumes", c.config.Segment.Path(), d.Block, d.Volume, d.Slot)
+		if !known || f.geometry.Partition(key) != id {
+			return nil, fmt.Errorf("%s has unwritten data of block %d of a volume with identity %#x in slot %d, which its table of volumes contradicts; keep a copy of the file if the data may be needed, then remove it, and check the volumes", f.segment.Path(), d.Block, d.Volume, d.Slot)
 		}
 		out[id] = append(out[id], cache.DirtySlot{Slot: d.Slot % uint32(slots), Key: key, Mask: d.Mask})
 	}

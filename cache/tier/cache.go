@@ -166,7 +166,7 @@ func (c *Cache) openPartitions(slots int) error {
 	if err != nil {
 		return err
 	}
-	dirty, err := c.journalled(slots)
+	dirty, err := c.remains().journalled(slots)
 	if err != nil {
 		return err
 	}

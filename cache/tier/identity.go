@@ -140,10 +140,10 @@ func (c *Cache) believe(r row, noted evidence.Noted, seen evidence.Seen, adopt b
 	if r.state() == 0 {
 		return nil // it is new
 	}
-	belief, why := evidence.Content(noted, seen)
 	dirty := c.dirtyOfLU(r.number)
-	if belief == evidence.Changed && dirty > 0 && !adopt {
-		return fmt.Errorf("the cache holds %d bytes of %w, volume %q, and %s", dirty, ErrChanged, r.name(), why)
+	belief, why, err := r.judge(noted, seen, dirty, adopt)
+	if err != nil {
+		return err
 	}
 	blocks := 0
 	for i := range c.parts {
@@ -155,6 +155,15 @@ func (c *Cache) believe(r row, noted evidence.Noted, seen evidence.Seen, adopt b
 		c.forget(r.number)
 	}
 	return nil
+}
+
+// judge decides about a store while there are unwritten data for it, in bytes.
+func (r row) judge(noted evidence.Noted, seen evidence.Seen, dirty int64, adopt bool) (belief evidence.Belief, why string, err error) {
+	belief, why = evidence.Content(noted, seen)
+	if belief == evidence.Changed && dirty > 0 && !adopt {
+		err = fmt.Errorf("the cache holds %d bytes of %w, volume %q, and %s", dirty, ErrChanged, r.name(), why)
+	}
+	return belief, why, err
 }
 
 // opened returns the store's stamp as it was found.
@@ -191,21 +200,22 @@ func (v *volume) own() {
 // to come back if the store has grown since.
 func (v *volume) fits() error {
 	stamp, _ := v.opened()
-	cut, err := v.cache.fits(v.row, v.store.Info().Size, stamp)
+	end := int64(0)
+	for i := range v.cache.parts {
+		end = max(end, int64(v.cache.parts[i].DirtyEnd(v.row.number)))
+	}
+	cut, err := v.row.fits(v.store.Info().Size, end, int64(v.cache.geometry.SubBlock()), stamp)
 	if cut {
 		v.dropBehind(v.row.size())
 	}
 	return err
 }
 
-// fits is of a store of size bytes, with the stamp that it was opened with; cut says that
-// what lies behind the size of before is to be dropped.
-func (c *Cache) fits(r row, size int64, opened backstore.Stamp) (cut bool, err error) {
-	end := int64(0)
-	for i := range c.parts {
-		end = max(end, int64(c.parts[i].DirtyEnd(r.number)))
-	}
-	was, sub := r.size(), int64(c.geometry.SubBlock())
+// fits is of a store of size bytes, with the stamp that it was opened with, and of dirty
+// data up to the end, in sub-blocks of sub bytes; cut says that what lies behind the size of
+// before is to be dropped.
+func (r row) fits(size, end, sub int64, opened backstore.Stamp) (cut bool, err error) {
+	was := r.size()
 	switch {
 	case was > 0 && end > was/sub*sub && (was == size || was < size && !uncut(r, size, opened)):
 		return true, nil

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"lunar/cache/segment"
 	"lunar/internal/cold"
 	"lunar/internal/evloop"
 )
@@ -80,24 +81,26 @@ func (in *intent) overwrite(p *partition, at spot, src []byte) {
 	cold.Store(&in.record[1], 0)
 }
 
-// openIntents lays the intents over their area, and completes what the last process
-// was killed in.
-func (c *Cache) openIntents(slots int) error {
-	s := c.config.Segment
-	if s == nil {
-		return nil
-	}
+// intentsOf lays the intents over the segment's area.
+func intentsOf(s *segment.Segment) []intent {
 	area := s.Area(intentArea)
 	records := area[intentCount*intentBytes:]
-	c.intents = make([]intent, intentCount)
-	for i := range c.intents {
-		c.intents[i].buffer = area[i*intentBytes : (i+1)*intentBytes : (i+1)*intentBytes]
-		c.intents[i].record = unsafe.Slice((*uint64)(unsafe.Pointer(&records[i*64])), 8)
+	intents := make([]intent, intentCount)
+	for i := range intents {
+		intents[i].buffer = area[i*intentBytes : (i+1)*intentBytes : (i+1)*intentBytes]
+		intents[i].record = unsafe.Slice((*uint64)(unsafe.Pointer(&records[i*64])), 8)
 	}
-	for i := range c.intents {
-		if err := c.checkIntent(&c.intents[i]); err != nil {
-			return err
-		}
+	return intents
+}
+
+// openIntents completes what the last process was killed in.
+func (c *Cache) openIntents(slots int) error {
+	if c.config.Segment == nil {
+		return nil
+	}
+	c.intents = intentsOf(c.config.Segment)
+	if err := c.remains().checkIntents(c.intents); err != nil {
+		return err
 	}
 	c.intents[intentCount-1].shared = new(sync.Mutex)
 	for i := range c.intents {
@@ -106,24 +109,31 @@ func (c *Cache) openIntents(slots int) error {
 	return nil
 }
 
-// checkIntent finds one that cannot have been the last process's: nothing but what
+// checkIntents finds one that cannot have been the last process's: nothing but what
 // the journal says is dirty is overwritten by one.
-func (c *Cache) checkIntent(in *intent) error {
-	word, sealed := in.record[0], in.record[1]
-	at := spotOf(word)
-	switch sub := c.geometry.SubBlock(); {
-	case sealed == 0:
-		return nil
-	case sealed == seal(word) && at.n > 0 && at.n <= intentBytes && int(at.off+at.n) <= c.geometry.BlockSize() &&
-		int(at.off)/sub == int(at.off+at.n-1)/sub && c.dirtyAt(at.slot)>>(int(at.off)/sub)&1 != 0:
-		return nil
+func (f remains) checkIntents(intents []intent) error {
+	for i := range intents {
+		word, sealed := intents[i].record[0], intents[i].record[1]
+		if sealed == 0 || sealed == seal(word) && f.overwritable(spotOf(word)) {
+			continue
+		}
+		at := spotOf(word)
+		return fmt.Errorf("%s has a half-done write of %d bytes at byte %d of slot %d, with the seal %#x, which its journal contradicts; keep a copy of the file if its unwritten data may be needed, then remove it, and check the volumes", f.segment.Path(), at.n, at.off, at.slot, sealed)
 	}
-	return fmt.Errorf("%s has a half-done write of %d bytes at byte %d of slot %d, with the seal %#x, which its journal contradicts; keep a copy of the file if its unwritten data may be needed, then remove it, and check the volumes", c.config.Segment.Path(), at.n, at.off, at.slot, sealed)
+	return nil
 }
 
-// dirtyAt returns what the segment's journal said of a slot when it was attached.
-func (c *Cache) dirtyAt(slot uint32) uint64 {
-	for _, d := range c.config.Segment.Dirty {
+// overwritable reports whether a range lies in a sub-block that was dirty when the segment
+// was attached.
+func (f remains) overwritable(at spot) bool {
+	sub := f.geometry.SubBlock()
+	return at.n > 0 && at.n <= intentBytes && int(at.off+at.n) <= f.geometry.BlockSize() &&
+		int(at.off)/sub == int(at.off+at.n-1)/sub && f.dirtyAt(at.slot)>>(int(at.off)/sub)&1 != 0
+}
+
+// dirtyAt returns what the segment's journal said of a slot.
+func (f remains) dirtyAt(slot uint32) uint64 {
+	for _, d := range f.segment.Dirty {
 		if d.Slot == slot {
 			return d.Mask
 		}

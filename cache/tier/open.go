@@ -119,7 +119,7 @@ func (o *Options) attach(config *Config) (*segment.Segment, error) {
 	return segment.Attach(o.Segment, so)
 }
 
-// rehearse attaches a copy of the segment; nil: there is none that would be taken over.
+// rehearse attaches the segment to read it; nil: there is none that would be taken over.
 func (o *Options) rehearse(config *Config) (*segment.Segment, error) {
 	so, err := o.segment(config)
 	if err != nil {

@@ -31,6 +31,7 @@ type assembly struct {
 	from      whence      // of the configuration that is put into force; changed under applier.changing
 	cacheSize conf.Size   // of data on all nodes
 	daemon    *daemon
+	rehearsal *tier.Rehearsal              // nil: it is none
 	units     map[string]*scsi.LogicalUnit // by volume name
 	caches    map[string]tier.Changeable   // of the units behind the cache
 	files     map[string]fs.FileInfo       // what volumes were opened from, by their names

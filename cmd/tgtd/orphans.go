@@ -9,14 +9,32 @@ import (
 	"lunar/internal/arena"
 )
 
+// unwritten is what there is of volumes that are not open.
+type unwritten interface {
+	Unwritten() []tier.Orphan
+	Discard(id uint64) (lost int64, err error)
+}
+
+// kept is the cache, or in a rehearsal what it would have; nil: there is none.
+func (a *assembly) kept() unwritten {
+	switch {
+	case a.rehearsal != nil:
+		return a.rehearsal
+	case a.daemon.cache != nil:
+		return a.daemon.cache
+	}
+	return nil
+}
+
 // seekOrphans finds unwritten data in the cache that are this volume's or its store's,
 // but would not get there: the volume has another name, serial, path or no cache now, or
 // another store.
 func (a *assembly) seekOrphans(v *conf.Volume, p *sighting) {
-	if a.daemon.cache == nil {
+	kept := a.kept()
+	if kept == nil {
 		return
 	}
-	for _, o := range a.daemon.cache.Unwritten() {
+	for _, o := range kept.Unwritten() {
 		store := a.left.volumes[o.ID]
 		if a.daemon.note != nil {
 			store = a.daemon.orphanStore(o.ID)
@@ -53,7 +71,7 @@ func (a *assembly) intend(v *conf.Volume, p *sighting) error {
 
 func (a *assembly) discard(v *conf.Volume, orphans []tier.Orphan) error {
 	for _, o := range orphans {
-		lost, err := a.daemon.cache.Discard(o.ID)
+		lost, err := a.kept().Discard(o.ID)
 		if err == nil {
 			a.log.Warn("unwritten data are given up", "volume", v.Name, "of", o.Name, "lost", lost)
 			err = a.daemon.forgetOrphan(o.ID)

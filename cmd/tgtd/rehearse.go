@@ -25,11 +25,11 @@ func (a *assembly) rehearse(o tier.Options) (err error) {
 		cfg: a.cfg, log: slog.New(slog.DiscardHandler), stateDir: a.stateDir, identity: a.identity, left: a.left,
 		compared: a.compared, from: a.from, owners: a.owners, daemon: &daemon{health: newHealth()},
 	}
-	if r.daemon.cache, err = tier.Rehearse(o); err != nil {
+	if r.rehearsal, err = tier.Rehearse(o); err != nil {
 		return err
 	}
-	if r.daemon.cache != nil {
-		defer func() { err = errors.Join(err, r.daemon.cache.EndRehearsal()) }()
+	if r.rehearsal != nil {
+		defer func() { err = errors.Join(err, r.rehearsal.End()) }()
 	}
 	errs := []error{storedTwice(a.cfg)}
 	for i := range a.cfg.Volumes {
@@ -38,7 +38,7 @@ func (a *assembly) rehearse(o tier.Options) (err error) {
 			errs = append(errs, fmt.Errorf("volume %s: %w", v.Name, err))
 		}
 	}
-	if err := errors.Join(errs...); err != nil || r.daemon.cache == nil {
+	if err := errors.Join(errs...); err != nil || r.rehearsal == nil {
 		return err
 	}
 	return errors.Join(r.strays(r.unconfigured())...)
@@ -53,7 +53,7 @@ func (a *assembly) unconfigured() (left []tier.Orphan) {
 			cached[a.volumeID(v)] = true
 		}
 	}
-	for _, o := range a.daemon.cache.Unwritten() {
+	for _, o := range a.rehearsal.Unwritten() {
 		if !cached[o.ID] {
 			left = append(left, o)
 		}
@@ -96,8 +96,8 @@ func (a *assembly) tryStore(v *conf.Volume, seen sighting) error {
 	var found error
 	size := max(seen.Found.Size, int64(v.Size))
 	store, err := openStore(v, backstore.Intents{}, a.log, func(w backstore.Watched) error {
-		if a.daemon.cache != nil && v.Cache != nil {
-			found = a.daemon.cache.Judge(tier.Prospect{
+		if a.rehearsal != nil && v.Cache != nil {
+			found = a.rehearsal.Judge(tier.Prospect{
 				ID: a.volumeID(v), Adopt: seen.Intention == evidence.Adopt, Enciphered: v.Encryption != nil, ReadOnly: v.ReadOnly, Size: size,
 			}, w)
 		}

@@ -43,16 +43,6 @@ func MapFile(fd, n, protection int) ([]byte, error) {
 	return mem, nil
 }
 
-// MapCopy maps the first n bytes of a file so that they can be read and changed, and
-// nobody else sees the changes: what is changed takes memory. Unmap gives the mapping back.
-func MapCopy(fd, n int) ([]byte, error) {
-	at, err := unix.MmapPtr(fd, 0, nil, uintptr(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
-	if err != nil {
-		return nil, err
-	}
-	return unsafe.Slice((*byte)(at), n), nil
-}
-
 var pageMask = uintptr(unix.Getpagesize() - 1)
 
 // release gives a part of the reservation back that nothing was mapped to. If that
@@ -63,7 +53,7 @@ func release(at unsafe.Pointer, n uintptr) {
 	}
 }
 
-// Unmap undoes MapFile and MapCopy.
+// Unmap undoes MapFile.
 func Unmap(mem []byte) error {
 	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(mem)), uintptr(len(mem)))
 }
