@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os/user"
+	"path"
 	"reflect"
 	"strconv"
 	"strings"
@@ -109,6 +110,8 @@ func audited(next http.Handler, log *slog.Logger) http.Handler {
 				c.Err = fmt.Errorf("the request was broken off by a fault of the server")
 			case answer.status >= http.StatusBadRequest:
 				c.Err = asRefusal(answer.problem.Bytes())
+			case answer.status >= http.StatusMultipleChoices:
+				c.Err = fmt.Errorf("nothing is at this path: found one that is not clean, expected %q", path.Clean(r.URL.Path))
 			}
 			c.Log(log)
 		}()

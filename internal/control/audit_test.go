@@ -38,7 +38,7 @@ func TestAudit(t *testing.T) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}
-	client := &http.Client{Transport: transport}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	_, _, text := request(t, client, http.MethodGet, "http://x/openapi.json")
 	var document struct {
 		Paths map[string]map[string]struct{ OperationID string }
@@ -64,7 +64,7 @@ func TestAudit(t *testing.T) {
 		t.Helper()
 		stop := fmt.Sprintf(`by="pid %d, uid %d (`, os.Getpid(), os.Getuid())
 		outcome := "outcome=done"
-		if status >= 400 {
+		if status >= http.StatusMultipleChoices {
 			outcome = "outcome=refused reason="
 		}
 		var got string
@@ -104,6 +104,8 @@ func TestAudit(t *testing.T) {
 	}
 	status, at := send(http.MethodDelete, "/v1/status", "")
 	expect(http.MethodDelete, at, status)
+	status, _ = send(http.MethodPost, "/v1//apply", "") // another address is told, and nothing is done
+	expect(http.MethodPost, "/v1//apply", status)
 	request(t, client, http.MethodGet, "http://x/v1/status")
 	stop(s) // and all that it logs
 	close(log)
