@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"lunar/internal/initiator"
@@ -24,8 +25,8 @@ type grammar struct {
 	open func(s *scene) sender
 }
 
-// sender sends one input, drawn by random, and returns the signature of the answer: two
-// inputs with different signatures are two different cases for the server.
+// sender sends one input, drawn by random, and returns the signature of the answer: lines,
+// each of which is a case for the server.
 type sender func(ctx context.Context, random *rand.Rand) (signature string, err error)
 
 var grammars = []grammar{
@@ -144,12 +145,14 @@ type corpus struct {
 	seeds map[string]uint64
 }
 
-// note keeps the first seed of a signature.
+// note keeps the first seed of each line of a signature.
 func (c *corpus) note(signature string, seed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.seeds[signature]; !ok {
-		c.seeds[signature] = seed
+	for line := range strings.SplitSeq(signature, "\n") {
+		if _, ok := c.seeds[line]; !ok {
+			c.seeds[line] = seed
+		}
 	}
 }
 
@@ -193,7 +196,7 @@ func ended(err error) string {
 	case err == nil:
 		return "goes on"
 	case errors.As(err, &violated):
-		return "violation " + violated.Section + " " + violated.Detail
+		return "violation " + violated.Section + " " + particulars.ReplaceAllString(violated.Detail, "#")
 	case errors.Is(err, initiator.ErrTimeout):
 		return "silent"
 	case errors.Is(err, net.ErrClosed), errors.Is(err, context.Canceled):

@@ -51,7 +51,7 @@ func fuzzSession(s *scene) sender {
 		for _, c := range conns {
 			watch(c, seen)
 		}
-		return strings.Join(slices.Sorted(maps.Keys(seen)), " "), nil
+		return strings.Join(slices.Sorted(maps.Keys(seen)), "\n"), nil
 	}
 }
 
