@@ -37,10 +37,11 @@ type outcome struct {
 	seeds map[string]uint64 // inputs of fuzzing, by signature
 }
 
-// What must hold for a canary.
+// What must hold for a canary, and for the log.
 const (
 	mostLatency     = 3.0
 	leastThroughput = 0.8
+	mostLogged      = 64 << 10 // bytes per second; fuzzers come from more addresses than an attacker has
 )
 
 // siege is one attack on a server of its own.
@@ -53,6 +54,7 @@ type siege struct {
 	timed   bool
 	*site
 	canary *canary
+	idle   float64 // resident memory before the first attack
 	outcome
 	with, alone []slice
 	counted     []figures
@@ -126,7 +128,10 @@ func (g *siege) phase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	said, memory, begin := g.Output.Len(), g.memory(), time.Now()
+	said, begin := g.Output.Len(), time.Now()
+	if g.idle == 0 {
+		g.idle = g.memory()
+	}
 	attacking, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -142,7 +147,7 @@ func (g *siege) phase(ctx context.Context) error {
 		d = time.Duration(g.minutes * float64(time.Minute) / float64(g.phases))
 	}
 	with, err := g.canary.live(ctx, d, func() {
-		more = g.memory() - memory
+		more = g.memory() - g.idle
 		stop()
 	})
 	stop()
@@ -314,6 +319,9 @@ func (g *siege) judge() {
 	}
 	if g.timed && g.Throughput < leastThroughput {
 		g.Failed = append(g.Failed, fmt.Sprintf("throughput is %.0f %%", 100*g.Throughput))
+	}
+	if g.timed && !g.fuzzes && g.Figures[logged] > mostLogged {
+		g.Failed = append(g.Failed, fmt.Sprintf("%s: %.0f", logged, g.Figures[logged]))
 	}
 	if g.Miscompares > 0 {
 		g.Failed = append(g.Failed, fmt.Sprintf("%d miscompares", g.Miscompares))

@@ -127,7 +127,7 @@ func got(results map[string]outcome, a attack) string {
 		return "not run"
 	}
 	var parts []string
-	told := map[string]bool{logged: true, grown: true, endedOf: true}
+	told := map[string]bool{grown: true, endedOf: true}
 	for _, b := range a.bounds {
 		parts = append(parts, fmt.Sprintf("**%s: %.6g**", b.figure, o.Figures[b.figure]))
 		told[b.figure] = true

@@ -19,6 +19,9 @@ func recovering(level string) initiator.Keys {
 // read256K is a read whose data are worth keeping.
 var read256K = initiator.Command{CDB: cdb16(0x88, 0, 512), InLen: 256 << 10, Attr: initiator.AttrSimple}
 
+// inquiry is a command of which data and status are kept, and little else.
+var inquiry = initiator.Command{CDB: []byte{0x12, 0, 0, 0, 36, 0}, InLen: 36, Attr: initiator.AttrSimple}
+
 // acknowledge lets responses pile up and acknowledges them in one PDU.
 func acknowledge(ctx context.Context, s *scene) (figures, error) {
 	t := newTally()
@@ -33,7 +36,7 @@ func acknowledge(ctx context.Context, s *scene) (figures, error) {
 		if err := c.Ready(0); err != nil {
 			return err
 		}
-		n, err := pileUp(ctx, c, initiator.Command{CDB: make([]byte, 6), Attr: initiator.AttrSimple}, 20000)
+		n, err := pileUp(ctx, c, inquiry, 10000)
 		if err != nil {
 			return err
 		}
