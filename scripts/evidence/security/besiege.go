@@ -256,6 +256,9 @@ func (k *attackCommand) Run() error {
 
 // end stops the server and sums up.
 func (g *siege) end() error {
+	if g.canary != nil {
+		g.canary.leave() // or the server asks it to, and waits
+	}
 	g.Failed = append(g.Failed, g.stop()...)
 	g.CPUSeconds = math.Round(g.CPUSeconds + g.used.Seconds())
 	names := map[string]bool{}
@@ -270,7 +273,6 @@ func (g *siege) end() error {
 		}
 	}
 	if g.canary != nil {
-		g.canary.leave()
 		g.Figures[endedOf] = float64(g.canary.ended)
 		g.sumUp()
 	}

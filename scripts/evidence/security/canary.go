@@ -119,6 +119,9 @@ func (c *canary) judge(r *load.Result) {
 // leave ends the session.
 func (c *canary) leave() {
 	if c.conn != nil {
+		if _, err := c.conn.Logout(0); err != nil {
+			c.losses = append(c.losses, "logout: "+err.Error())
+		}
 		c.conn.Close()
 	}
 }

@@ -16,6 +16,7 @@ type documentCommand struct {
 	Before string `default:"docs/security/before.json" help:"Results for the code before its mends."`
 	After  string `default:"docs/security/after.json" help:"Results for the code as it is."`
 	To     string `default:"docs/security-evidence.md" help:"The document."`
+	Corpus string `default:"scripts/evidence/security/testdata/corpus.json" help:"Seeds of fuzzing."`
 }
 
 //go:embed security-evidence.md.tmpl
@@ -63,6 +64,10 @@ func (d *documentCommand) Run() error {
 	if err != nil {
 		return err
 	}
+	seeds, err := notes.Read[map[string]uint64](d.Corpus)
+	if err != nil {
+		return err
+	}
 	c := contents{Before: versions(before), After: versions(after), Columns: scaleColumns}
 	for _, a := range attacks {
 		c.Rows = append(c.Rows, row{a.item, a.name, a.how, suffered(before, a), suffered(after, a), got(before, a), got(after, a)})
@@ -70,7 +75,7 @@ func (d *documentCommand) Run() error {
 			c.Open = append(c.Open, a.name)
 		}
 	}
-	c.fuzzing(after)
+	c.fuzzing(after, seeds)
 	for _, n := range scaleSessions {
 		s := scaled{Sessions: n}
 		o := after[fmt.Sprintf("scale-%d", n)]
@@ -83,7 +88,7 @@ func (d *documentCommand) Run() error {
 }
 
 // fuzzing fills the rows of grammars in.
-func (c *contents) fuzzing(results map[string]outcome) {
+func (c *contents) fuzzing(results map[string]outcome, seeds map[string]map[string]uint64) {
 	cpu := 0.0
 	for _, g := range grammars {
 		o := results[g.name]
@@ -95,7 +100,7 @@ func (c *contents) fuzzing(results map[string]outcome) {
 		case len(o.Failed) > 0:
 			outcome = "**does not hold**: " + strings.Join(o.Failed, "; ")
 		}
-		c.Fuzzed = append(c.Fuzzed, fuzzed{g.name, g.how, int(o.Figures[inputs]), len(corpusOf(g.name)), int(math.Round(o.CPUSeconds / 60)), suffered(results, a), outcome})
+		c.Fuzzed = append(c.Fuzzed, fuzzed{g.name, g.how, int(o.Figures[inputs]), len(seeds[g.name]), int(math.Round(o.CPUSeconds / 60)), suffered(results, a), outcome})
 		cpu += o.CPUSeconds
 	}
 	c.CPU = fmt.Sprintf("%.1f hours", cpu/3600)

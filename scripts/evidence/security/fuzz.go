@@ -150,6 +150,7 @@ func (c *corpus) note(signature string, seed uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for line := range strings.SplitSeq(signature, "\n") {
+		line = strings.TrimSpace(line)
 		if _, ok := c.seeds[line]; !ok {
 			c.seeds[line] = seed
 		}
