@@ -142,7 +142,7 @@ func (s *Server) endLogin(conn io.Closer) {
 func (s *Server) loginGoesOn(conn io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.admission.logins.Progress(conn)
+	s.mu.admission.logins.Progress(conn, true)
 }
 
 // guest is whom a place is kept for when the session ends with the server.

@@ -54,6 +54,7 @@ type auditKey int
 const (
 	peerKey auditKey = iota
 	noteKey
+	placeKey
 )
 
 // auditNote is what the operation tells the log of itself.
@@ -65,19 +66,26 @@ func withPeer(ctx context.Context, conn net.Conn) context.Context {
 	if p, ok := conn.(*placed); ok {
 		conn = p.Conn
 	}
+	if cred := credentials(conn); cred != nil {
+		return context.WithValue(ctx, peerKey, cred)
+	}
+	return ctx
+}
+
+// credentials are those of the other end of a unix socket; nil: it is none.
+func credentials(conn net.Conn) (cred *unix.Ucred) {
 	unixConn, ok := conn.(*net.UnixConn)
 	if !ok {
-		return ctx
+		return nil
 	}
 	raw, err := unixConn.SyscallConn()
 	if err != nil {
-		return ctx
+		return nil
 	}
-	var cred *unix.Ucred
 	if raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }) != nil || err != nil {
-		return ctx
+		return nil
 	}
-	return context.WithValue(ctx, peerKey, cred)
+	return cred
 }
 
 // peerName says who asks.

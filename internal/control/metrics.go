@@ -98,13 +98,12 @@ func sayable(labels []string) []string {
 // UTF-8 become the same, so that whoever sums by name has to sum by this.
 func Sayable(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// maxScrapes bounds the scrapes that run at a time.
-const maxScrapes = 4
-
 // scrape serves the metrics of s, of the Go runtime and of the process.
 func scrape(s Source) http.Handler {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(newCollector(s), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+	return newPages(promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		OfferedCompressions: []promhttp.Compression{promhttp.Identity, promhttp.Gzip},
+	}))
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"lunar/internal/loglimit"
 	"lunar/internal/refusals"
 )
 
@@ -67,13 +68,14 @@ type Config struct {
 	Source  Source
 	MaxFile int64        // longest text of a File, in bytes; longer ones may not reach Source
 	Logger  *slog.Logger // nil is slog.Default
-	// Refusals counts requests for metrics without their token; nil: nobody does.
+	// Refusals counts requests for metrics without their token, and clients that lose
+	// their place; nil: nobody does.
 	Refusals *refusals.Counters
 }
 
 // Limits of all clients together: the API is for a few tools of one machine.
 const (
-	maxConnections = 32
+	maxConnections = 256
 	maxHeader      = 16 << 10 // bytes
 	maxBody        = 1 << 20  // bytes of every request but one with a File
 	readTimeout    = 10 * time.Second
@@ -84,7 +86,9 @@ const (
 // Server is a control API that is being served.
 type Server struct {
 	log      *slog.Logger
+	journal  *loglimit.Journal // the log for what clients bring about
 	refusals *refusals.Counters
+	answers  answers
 	pages    *http.ServeMux // of the metrics' port
 	running  sync.WaitGroup
 
@@ -105,7 +109,8 @@ func Serve(c Config) (*Server, error) {
 		c.Logger = slog.Default()
 	}
 	metrics := scrape(c.Source)
-	s := &Server{log: c.Logger, refusals: c.Refusals, pages: metricsOnly(metrics)}
+	s := &Server{log: c.Logger, refusals: c.Refusals, answers: answers{now: time.Now}, pages: metricsOnly(metrics)}
+	s.journal = loglimit.New(c.Logger, time.Now)
 	socket, err := listen(c.Socket)
 	if err != nil {
 		return nil, err
@@ -178,13 +183,13 @@ func (s *Server) closeMetrics() {
 
 func (s *Server) serve(l net.Listener, mux http.Handler, body int64) *http.Server {
 	h := &http.Server{
-		Handler:           bounds(mux, body),
+		Handler:           s.answers.first(bounds(mux, body)),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader,
-		ConnContext:    withPeer,
-		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		ConnContext:    withConn,
+		ErrorLog:       slog.NewLogLogger(s.journal.Logger("", false).Handler(), slog.LevelWarn),
 	}
-	limited := bound(l, maxConnections)
+	limited := &crowd{Listener: l, refusals: s.refusals}
 	s.running.Go(func() {
 		if err := h.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("control API ended", "address", l.Addr().String(), "err", err)

@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -90,51 +89,4 @@ func takeAway(path string) error {
 		conn.Close()
 	}
 	return errors.Join(ErrInUse, os.Rename(aside, path))
-}
-
-// bounded is a listener that has a limited number of connections at a time:
-// descriptors are for sessions in the first place. Who comes beyond it waits in
-// the kernel.
-type bounded struct {
-	net.Listener
-	places chan struct{}
-	closed chan struct{}
-	once   sync.Once
-}
-
-func bound(l net.Listener, places int) *bounded {
-	return &bounded{Listener: l, places: make(chan struct{}, places), closed: make(chan struct{})}
-}
-
-// Accept implements net.Listener.
-func (b *bounded) Accept() (net.Conn, error) {
-	select {
-	case b.places <- struct{}{}:
-	case <-b.closed:
-		return nil, net.ErrClosed
-	}
-	conn, err := b.Listener.Accept()
-	if err != nil {
-		<-b.places
-		return nil, err
-	}
-	return &placed{Conn: conn, leave: sync.OnceFunc(func() { <-b.places })}, nil
-}
-
-// Close implements net.Listener.
-func (b *bounded) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return b.Listener.Close()
-}
-
-// placed is a connection that has one of the places.
-type placed struct {
-	net.Conn
-	leave func()
-}
-
-// Close implements net.Conn.
-func (p *placed) Close() error {
-	defer p.leave()
-	return p.Conn.Close()
 }

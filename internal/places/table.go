@@ -68,10 +68,10 @@ func (t *Table[K]) Take(key K, h Holder, b Bounds, kept int, now time.Time) (los
 // Keys are those that have places, in no order. The table must not change meanwhile.
 func (t *Table[K]) Keys() iter.Seq[K] { return maps.Keys(t.held) }
 
-// Progress says that a place is being used for what it was taken for.
-func (t *Table[K]) Progress(key K) {
+// Progress says whether a place is being used for what it was taken for.
+func (t *Table[K]) Progress(key K, yes bool) {
 	if p, ok := t.held[key]; ok {
-		p.progress = true
+		p.progress = yes
 		t.held[key] = p
 	}
 }

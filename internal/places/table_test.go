@@ -93,7 +93,7 @@ func TestProgress(t *testing.T) {
 	flood := at(0, "10.0.0.1")
 	fill(t, &table, flood, b, 8)
 	for i := range 4 {
-		table.Progress(fmt.Sprint(flood.Name, "#", i))
+		table.Progress(fmt.Sprint(flood.Name, "#", i), true)
 	}
 	for i := range 4 {
 		if lost, _, _ := table.Take(fmt.Sprint("silent", i), flood, b, 0, start); lost != fmt.Sprint(flood.Name, "#", i+4) {
@@ -128,7 +128,7 @@ func TestNobodyIsShutOut(t *testing.T) {
 	crowd := func(now time.Time, key int) {
 		h := at(Stranger, fmt.Sprintf("10.0.0.%d", rng.IntN(200)))
 		if _, _, ok := table.Take(key, h, b, 0, now); ok && rng.IntN(3) == 0 {
-			table.Progress(key)
+			table.Progress(key, true)
 		}
 		if gone := rng.IntN(key + 1); table.held[gone].Holder != honest {
 			table.Leave(gone)
@@ -147,7 +147,7 @@ func TestNobodyIsShutOut(t *testing.T) {
 			if _, _, ok := table.Take(key, honest, b, 0, now); !ok {
 				t.Fatalf("refused with %d places of %d in use, %d of them its own", table.Len(), b.Places, table.Held(honest))
 			}
-			table.Progress(key)
+			table.Progress(key, true)
 			mine = append(mine, key)
 		}
 		for range 50 { // 100 ms, in which it logs in
