@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"lunar/iser/isertest"
 	"lunar/iser/verbs"
 	"lunar/iser/verbs/fake"
+	"lunar/target"
 	"lunar/target/targettest"
 )
 
@@ -392,5 +394,47 @@ func TestOpenRefusals(t *testing.T) {
 	h := f.Host("weak", false, fake.DeviceOptions{Name: "old0", Addr: portalAddr.Addr(), Caps: weak})
 	if _, err := iser.Open(iser.Config{Provider: h}); err == nil || !strings.Contains(err.Error(), "old0") {
 		t.Errorf("a device with short messages: %v", err)
+	}
+}
+
+// A device whose peers could write to the server's memory is not used, nor are
+// connections that come by it; others beside it are.
+func TestIWARPIsRefused(t *testing.T) {
+	f := fake.New(t, fake.Options{})
+	caps := fake.DefaultCaps()
+	caps.IWARP = true
+	h := f.Host("alone", false, fake.DeviceOptions{Name: "iwarp0", Addr: portalAddr.Addr(), Caps: caps})
+	if _, err := iser.Open(iser.Config{Provider: h}); err == nil || !strings.Contains(err.Error(), "iwarp0") || !strings.Contains(err.Error(), "InfiniBand and RoCE only") {
+		t.Errorf("iWARP alone: %v", err)
+	}
+	by := netip.AddrPortFrom(netip.MustParseAddr("10.0.0.9"), portalAddr.Port())
+	w := newWorld(t, options{beside: &fake.DeviceOptions{Name: "iwarp1", Addr: by.Addr(), Caps: caps}})
+	w.check(w.Listen(target.PortalGroup{Tag: 2, Assisted: []target.Portal{w.transport.Portal(by, 2)}}))
+	if n := w.server.Device(1).Regions(); n != 0 {
+		t.Errorf("%d regions are registered with the iWARP device", n)
+	}
+	c, _ := w.ready(t, 1, isertest.Options{})
+	write(t, c, 0, pattern(4096, 1))
+	if _, err := isertest.Dial(w.client, isertest.Options{Portal: by}); err == nil {
+		t.Error("a connection by the iWARP device is accepted")
+	}
+}
+
+// While data move in both directions no region of the server can be reached by an
+// initiator, whatever keys and addresses it guesses; that no message names any, isertest
+// checks of each.
+func TestNothingIsReachable(t *testing.T) {
+	w := newWorld(t, options{})
+	c, _ := w.ready(t, 1, isertest.Options{})
+	for i := range 8 {
+		write(t, c, 0, pattern(256<<10, byte(i)))
+		expect(t, c, 0, pattern(256<<10, byte(i)))
+		device := w.server.Device(0)
+		if device.Regions() < 3 {
+			t.Fatalf("%d regions: expected the buffers' and the connection's", device.Regions())
+		}
+		if n := device.Reachable(); n != 0 {
+			t.Fatalf("%d of %d regions can be reached", n, device.Regions())
+		}
 	}
 }

@@ -317,6 +317,8 @@ func (c *control) refuse(e *verbs.Event, why error) {
 func (c *control) build(p *portal, e *verbs.Event) (*conn, error) {
 	d := c.transport.device(e.Device)
 	switch {
+	case e.Device != nil && ofIWARP(e.Device):
+		return nil, errIWARP
 	case d == nil:
 		return nil, errors.New("its RDMA device came after the start: restart the server to use it")
 	case d.gone:

@@ -32,7 +32,6 @@ type region struct {
 // and blocks of connections.
 type memory struct {
 	pd      verbs.PD
-	iwarp   bool
 	regions []region // by address
 	bytes   atomic.Int64
 
@@ -60,7 +59,7 @@ func openMemory(d verbs.Device, regions []Region) (*memory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("RDMA device %s: %w", d.Name(), err)
 	}
-	m := &memory{pd: pd, iwarp: d.Caps().IWARP}
+	m := &memory{pd: pd}
 	m.mu.free = map[blockKind][]*block{}
 	for _, r := range regions {
 		mr, err := m.register(r.Mem, r.Into)
@@ -74,15 +73,12 @@ func openMemory(d verbs.Device, regions []Region) (*memory, error) {
 	return m, nil
 }
 
-// register pins memory. No peer may ever use it by itself, but with iWARP, whose
-// RDMA Reads are answered by writes of the peer.
+// register pins memory. No peer may ever use it by itself: no region has a remote access
+// right, and no key of one leaves this machine.
 func (m *memory) register(mem []byte, into bool) (verbs.MR, error) {
 	access := verbs.AccessRelaxedOrdering
 	if into {
 		access |= verbs.AccessLocalWrite
-		if m.iwarp {
-			access |= verbs.AccessRemoteWrite
-		}
 	}
 	mr, err := m.pd.Register(mem, access)
 	if err == nil {

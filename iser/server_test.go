@@ -45,6 +45,7 @@ type options struct {
 	blockSize int
 	fabric    fake.Options
 	caps      *fake.DeviceOptions
+	beside    *fake.DeviceOptions // of the server
 	immediate int
 	noInv     bool
 	threads   int
@@ -88,7 +89,11 @@ func newWorld(t testing.TB, o options) *world {
 	if o.caps != nil {
 		device.Caps = o.caps.Caps
 	}
-	w.server = w.fabric.Host("target", false, device)
+	devices := []fake.DeviceOptions{device}
+	if o.beside != nil {
+		devices = append(devices, *o.beside)
+	}
+	w.server = w.fabric.Host("target", false, devices...)
 	w.client = w.fabric.Host("initiator", true, fake.DeviceOptions{Name: "rxe1", Addr: netip.MustParseAddr("10.0.0.2")})
 	w.start(o)
 	t.Cleanup(w.stop)

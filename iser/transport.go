@@ -39,17 +39,44 @@ type Transport struct {
 // ErrNoDevice says that there is nothing to serve iSER on.
 var ErrNoDevice = errors.New("this machine has no RDMA device")
 
+// errIWARP refuses what would lay the memory open: an RDMA Read over iWARP is answered by a
+// write of the peer, to a region that it may write to whenever it likes, whose STag the
+// request names (RFC 5040 section 5.2). The regions here are all buffers of the process.
+var errIWARP = errors.New("it is an iWARP device: its peers could write to all buffers of this server; iSER is served over InfiniBand and RoCE only")
+
+// ofIWARP reports a device that is not used.
+func ofIWARP(d verbs.Device) bool { return d.Caps().IWARP }
+
+// usable are the devices that iSER is served on.
+func usable(found []verbs.Device, log *slog.Logger) ([]verbs.Device, error) {
+	if len(found) == 0 {
+		return nil, ErrNoDevice
+	}
+	var why error
+	for _, d := range found {
+		if ofIWARP(d) {
+			why = fmt.Errorf("RDMA device %s: %w", d.Name(), errIWARP)
+			log.Warn("RDMA device refused", "device", d.Name(), "reason", errIWARP)
+		}
+	}
+	found = slices.DeleteFunc(slices.Clone(found), ofIWARP)
+	if len(found) > 0 {
+		why = nil
+	}
+	return found, why
+}
+
 // Open registers the memory with all devices and starts the control goroutine.
 func Open(config Config) (*Transport, error) {
 	t := &Transport{config: config, log: config.Logger}
 	if t.log == nil {
 		t.log = slog.Default()
 	}
-	found := config.Provider.Devices()
-	if len(found) == 0 {
-		return nil, errors.Join(ErrNoDevice, config.Provider.Close())
+	found, err := usable(config.Provider.Devices(), t.log)
+	if err != nil {
+		return nil, errors.Join(err, config.Provider.Close())
 	}
-	err := checkLocked(len(found), config.Regions)
+	err = checkLocked(len(found), config.Regions)
 	for i := 0; i < len(found) && err == nil; i++ {
 		var d *device
 		if d, err = openDevice(found[i], config.Regions, t.log); err == nil {

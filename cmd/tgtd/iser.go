@@ -172,8 +172,12 @@ func addressesOf(p conf.ISERPortal) ([]netip.AddrPort, error) {
 	if p.Interface == "" {
 		return []netip.AddrPort{p.Addr}, nil
 	}
-	if _, err := rdmadev.ForNetdev(p.Interface); err != nil {
+	device, err := rdmadev.ForNetdev(p.Interface)
+	if err != nil {
 		return nil, fmt.Errorf("%s has no RDMA device: %w", p.Interface, err)
+	}
+	if rdmadev.IWARP(device) {
+		return nil, fmt.Errorf("%s has the RDMA device %s: %w", p.Interface, device, rdmadev.ErrIWARP)
 	}
 	nic, err := net.InterfaceByName(p.Interface)
 	if err != nil {
@@ -220,6 +224,10 @@ func checkISER(cfg *conf.Config) (notes []string) {
 		}
 	}
 	for _, device := range rdmadev.Devices() {
+		if rdmadev.IWARP(device) {
+			notes = append(notes, fmt.Sprintf("RDMA device %s would be refused: %v", device, rdmadev.ErrIWARP))
+			continue
+		}
 		notes = append(notes, fmt.Sprintf("iSER on RDMA device %s (NUMA node %d)", device, rdmadev.Node(device)))
 	}
 	return notes

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,6 +20,19 @@ type host struct {
 	devices func() []string
 	files   func(device string) []string // character devices
 	open    func(file string) error      // for reading and writing
+	iwarp   func(device string) bool
+}
+
+// ErrIWARP says why a device is not used: peers could write to what its RDMA Reads fill.
+var ErrIWARP = errors.New("it is an iWARP device; iSER is served over InfiniBand and RoCE only")
+
+// IWARP reports whether the kernel calls a device an RNIC, which is what iWARP's are.
+func IWARP(device string) bool { return iwarpIn(rdmamap.RdmaClassDir, device) }
+
+// iwarpIn reads node_type, such as "1: CA" or "4: RNIC".
+func iwarpIn(class, device string) bool {
+	text, err := os.ReadFile(filepath.Join(class, device, "node_type"))
+	return err == nil && strings.HasPrefix(string(text), "4:")
 }
 
 func thisHost() host {
@@ -28,7 +42,7 @@ func thisHost() host {
 			return err
 		}
 		return f.Close()
-	}}
+	}, IWARP}
 }
 
 // Check says what stands against the use of RDMA on this host, and what to do
@@ -56,6 +70,9 @@ func (h host) check() error {
 }
 
 func (h host) checkDevice(device string) error {
+	if h.iwarp(device) {
+		return ErrIWARP
+	}
 	for _, file := range h.files(device) {
 		if strings.Contains(file, "/uverbs") {
 			return h.usable(file, "ib_uverbs")

@@ -24,6 +24,8 @@ func TestCheck(t *testing.T) {
 		{"rdma_cm is not ours", two, nil, map[string]error{cm: &fs.PathError{Op: "open", Path: cm, Err: fs.ErrPermission}}, "open " + cm},
 		{"no ib_uverbs", two, map[string][]string{"rxe0": {cm}}, nil, "modprobe ib_uverbs"},
 		{"uverbs is not ours", two[1:], map[string][]string{"rxe0": {uverbs}}, map[string]error{uverbs: fs.ErrPermission}, "rxe0: permission denied (give"},
+		{"iWARP alone", []string{"iwarp0"}, map[string][]string{"iwarp0": {cm, uverbs}}, nil, "iwarp0: it is an iWARP device"},
+		{"iWARP and another", []string{"iwarp0", "rxe0"}, map[string][]string{"iwarp0": {cm, uverbs}, "rxe0": {cm, uverbs}}, nil, ""},
 		{"one of two", two, map[string][]string{"rxe0": {cm, uverbs}}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -31,6 +33,7 @@ func TestCheck(t *testing.T) {
 				func() []string { return c.devices },
 				func(device string) []string { return c.files[device] },
 				func(file string) error { return c.faults[file] },
+				func(device string) bool { return device == "iwarp0" },
 			}
 			err := h.check()
 			if c.expected == "" {
@@ -99,5 +102,22 @@ func TestUnknownDevices(t *testing.T) {
 	}
 	if counters, err := Counters("nosuchdev0"); err != nil || len(counters) != 0 {
 		t.Errorf("found %v, %v", counters, err)
+	}
+}
+
+func TestIWARP(t *testing.T) {
+	class := t.TempDir()
+	for device, kind := range map[string]string{"mlx5_0": "1: CA\n", "cxgb4_0": "4: RNIC\n"} {
+		if err := os.Mkdir(filepath.Join(class, device), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(class, device, "node_type"), []byte(kind), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for device, expected := range map[string]bool{"mlx5_0": false, "cxgb4_0": true, "none": false} {
+		if got := iwarpIn(class, device); got != expected {
+			t.Errorf("%s: iWARP %v", device, got)
+		}
 	}
 }

@@ -145,3 +145,30 @@ func (q *qp) named(s verbs.SGE, by int) {
 		r.posted += by
 	}
 }
+
+// Reachable returns how many regions of the device an initiator could write to or read
+// from by its own RDMA operations through any of the device's QPs, if it had guessed
+// all keys and addresses.
+func (d *Device) Reachable() (n int) {
+	f := d.host.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range d.regions {
+		for _, q := range f.qps {
+			if q.device == d && (q.remote(r.key, verbs.Addr(r.mem), 1, verbs.AccessRemoteWrite) != nil ||
+				q.remote(r.key, verbs.Addr(r.mem), 1, verbs.AccessRemoteRead) != nil) {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// Regions returns how many memory regions the device knows.
+func (d *Device) Regions() int {
+	f := d.host.fabric
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(d.regions)
+}
