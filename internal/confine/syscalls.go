@@ -24,7 +24,7 @@ var syscalls = []struct {
 	{"files", []string{
 		"openat", "open", "openat2", "close", "close_range", "fstat", "stat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "fcntl", "flock", "dup", "dup2", "dup3",
 		"access", "faccessat", "faccessat2", "readlink", "readlinkat", "getdents64", "getcwd", "rename", "renameat", "renameat2", "unlink", "unlinkat", "rmdir", "mkdir", "mkdirat", "link", "linkat",
-		"fchmod", "chmod", "fchmodat", "utimensat", "umask", "name_to_handle_at", "fgetxattr", "getxattr", "inotify_init1", "inotify_add_watch", "inotify_rm_watch",
+		"fchmod", "chmod", "fchown", "fchmodat", "utimensat", "umask", "name_to_handle_at", "fgetxattr", "getxattr", "inotify_init1", "inotify_add_watch", "inotify_rm_watch",
 	}},
 	{"sockets", []string{"socket", "socketpair", "bind", "listen", "accept4", "accept", "connect", "getsockname", "getpeername", "getsockopt", "setsockopt", "shutdown", "sendmmsg", "recvmmsg", "sendfile", "splice"}},
 	{"who it is", []string{"getuid", "geteuid", "getgid", "getegid", "getgroups", "getresuid", "getresgid", "getppid", "capget", "getpgrp"}},

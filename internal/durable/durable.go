@@ -131,9 +131,18 @@ func (d held) write(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// create makes a file that nothing has had the name of: O_EXCL follows no link.
+// create makes a file that nothing has had the name of: O_EXCL follows no link. Root
+// makes it for the owner of the directory, whose server has to read it.
 func (d held) create(name string) (*os.File, error) {
-	return d.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+	f, err := d.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
+	if err != nil || os.Geteuid() != 0 {
+		return f, err
+	}
+	var st unix.Stat_t
+	if unix.Fstat(int(d.Fd()), &st) == nil && st.Uid != 0 {
+		_ = f.Chown(int(st.Uid), int(st.Gid)) // a server of NFS may not let it; then it is whose that makes it
+	}
+	return f, nil
 }
 
 func (d held) open(name string, flags int) (*os.File, error) {

@@ -16,8 +16,8 @@ var ErrForeign = errors.New("remove it if nobody needs it")
 // Open opens a small file of our own, as open(2) does with flags, and O_CREAT makes it
 // for its owner alone. It never waits, follows no link at its name, and refuses what
 // is not ours to write: another kind of file, and for writing also one with a second
-// name (a hard link) or another owner than root and the user of the process. Symbolic
-// links may lead to its directory.
+// name (a hard link) or another owner than root, the user of the process and the owner
+// of the directory. Symbolic links may lead to its directory.
 func Open(path string, flags int) (*os.File, error) {
 	fd, err := Descriptor(path, flags)
 	if err != nil {
@@ -28,14 +28,18 @@ func Open(path string, flags int) (*os.File, error) {
 
 // Descriptor is Open for who uses the descriptor and closes it.
 func Descriptor(path string, flags int) (fd int, err error) {
+	var dir unix.Stat_t
 	err = within(filepath.Dir(path), func(d held) error {
+		if err := unix.Fstat(int(d.Fd()), &dir); err != nil {
+			return err
+		}
 		fd, err = d.descriptor(filepath.Base(path), flags)
 		return err
 	})
 	if err != nil {
 		return -1, foreignKind(path, err)
 	}
-	if err := ours(fd, flags&unix.O_ACCMODE != unix.O_RDONLY); err != nil {
+	if err := ours(fd, dir.Uid, flags&unix.O_ACCMODE != unix.O_RDONLY); err != nil {
 		return -1, errors.Join(fmt.Errorf("%s: %w", path, err), unix.Close(fd))
 	}
 	return fd, nil
@@ -52,7 +56,7 @@ func foreignKind(path string, err error) error {
 	return err
 }
 
-func ours(fd int, write bool) error {
+func ours(fd int, owner uint32, write bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
@@ -62,7 +66,7 @@ func ours(fd int, write bool) error {
 		return fmt.Errorf("found a pipe, device or directory, expected a regular file: %w", ErrForeign)
 	case write && st.Nlink > 1:
 		return fmt.Errorf("found a file with %d names (hard links), expected one that is written here alone: %w", st.Nlink, ErrForeign)
-	case write && st.Uid != 0 && int(st.Uid) != os.Geteuid():
+	case write && st.Uid != 0 && st.Uid != owner && int(st.Uid) != os.Geteuid():
 		return fmt.Errorf("found a file of user %d, expected one of user %d: %w", st.Uid, os.Geteuid(), ErrForeign)
 	}
 	return nil

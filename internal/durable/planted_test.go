@@ -99,3 +99,28 @@ func TestRemovePlanted(t *testing.T) {
 		}
 	})
 }
+
+// TestOwner: root, who runs a command in the directory of a server of another user,
+// leaves files that this user can read, and opens his; those of a third one are nobody's.
+func TestOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to have files of others")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	err := errors.Join(os.Chown(dir, 1234, 1235), Replace(path, []byte("text")))
+	var st unix.Stat_t
+	if err = errors.Join(err, unix.Lstat(path, &st)); err != nil || st.Uid != 1234 || st.Gid != 1235 {
+		t.Errorf("found owner %d, group %d, %v", st.Uid, st.Gid, err)
+	}
+	for owner, fine := range map[int]bool{0: true, 1234: true, 4321: false} {
+		if err := os.Chown(path, owner, 0); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(path, unix.O_RDWR)
+		if (err == nil) != fine {
+			t.Errorf("owner %d: found %v", owner, err)
+		}
+		f.Close()
+	}
+}
