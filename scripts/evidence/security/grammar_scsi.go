@@ -60,7 +60,8 @@ func fuzzSCSI(s *scene) sender {
 		c, err = s.login(ctx, malloryAddress, stranger(openTarget, 1<<21|rand.IntN(1<<16)))
 		if err == nil {
 			c.Timeout = 2 * time.Second
-			if err = c.Ready(0); err == nil && table == nil {
+			_ = c.Ready(0) // which an input may have stopped
+			if table == nil {
 				table, err = operations(c)
 			}
 		}
@@ -70,6 +71,9 @@ func fuzzSCSI(s *scene) sender {
 		mu.Lock()
 		defer mu.Unlock()
 		if err := open(ctx); err != nil {
+			if c != nil {
+				c.Close()
+			}
 			c = nil
 			return "", err
 		}
