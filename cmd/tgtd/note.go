@@ -44,11 +44,11 @@ func readNote(stateDir string) (segmentNote, error) {
 	n.old = !sealed || absent(n.file().mark())
 	for line := range strings.Lines(string(text)) {
 		if wrong := n.add(strings.TrimSuffix(line, "\n")); wrong != nil && err == nil {
-			err = fmt.Errorf("found %q, expected an identity and a quoted path: %w", line, wrong)
+			err = fmt.Errorf("found %.100q, expected an identity and a quoted path: %w", line, wrong)
 		}
 	}
 	if err == nil && n.text() != string(text) {
-		err = fmt.Errorf("found %q, expected %q: %w", text, n.text(), durable.ErrDamaged)
+		err = fmt.Errorf("found %.100q, expected %.100q: %w", text, n.text(), durable.ErrDamaged)
 	}
 	if err != nil {
 		return n, fmt.Errorf("note of the cache segment %s: %w; without it nobody knows which segment may have data that are not written: put a copy back; or, if the last server stopped in order, the machine was restarted since, or the configuration names the same cache.segment as before, %s",

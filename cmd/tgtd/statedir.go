@@ -137,7 +137,7 @@ func readIdentity(dir string) (id string, sealed bool, err error) {
 	id = strings.TrimSpace(string(text))
 	raw, odd := hex.DecodeString(id)
 	if err == nil && (odd != nil || len(raw) != identityBytes) {
-		err = fmt.Errorf("found %q, expected %d hexadecimal digits", id, 2*identityBytes)
+		err = fmt.Errorf("found %d characters that begin with %.40q, expected %d hexadecimal digits", len(id), id, 2*identityBytes)
 	}
 	if err != nil {
 		return "", false, fmt.Errorf("server identity %s: %w; put a copy back. To have another identity made, %s: volumes without serial in the configuration become other disks for their initiators, and what the cache segment and the state directory keep of them is not found",
