@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"lunar/internal/initiator"
+	"lunar/internal/refusals"
 	"lunar/scheduler"
 	"lunar/target"
 	"lunar/target/login"
@@ -135,8 +136,9 @@ func writeUsingToken(t *testing.T, c *initiator.Conn, token []byte, blocks uint3
 // TestSessionBelongsToItsUser: a session is reinstated, and joined, by logins of the
 // user that has begun it. Another one of the same name is refused.
 func TestSessionBelongsToItsUser(t *testing.T) {
+	counted := new(refusals.Counters)
 	r := newRig(t, rigOptions{
-		config: target.Config{Limits: target.Limits{MaxConnections: 2}},
+		config: target.Config{Limits: target.Limits{MaxConnections: 2}, Refusals: counted},
 		rules: func(lus []*scsi.LogicalUnit) []target.AccessRule {
 			return []target.AccessRule{{Auth: group("tenants", "alice", "bob"), LUNs: []target.LUNMapping{{LU: lus[0]}}}}
 		}})
@@ -151,15 +153,27 @@ func TestSessionBelongsToItsUser(t *testing.T) {
 	if _, err := victim.Join(ctx, r.addr, as("bob", initiator.Options{Target: testTarget, CID: 1})); !errors.As(err, &f) || f.Class != 2 || f.Detail != 0x0a {
 		t.Errorf("another user joins: %v, expected status 020a", err)
 	}
+	if n := counted.Of(refusals.LoginPort); n != 1 {
+		t.Errorf("%d refusals are counted, expected 1", n)
+	}
 	mustGood(t, ready(t, victim), nil)
 	second, err := victim.Join(ctx, r.addr, as("alice", initiator.Options{Target: testTarget, CID: 1}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer second.Close()
-	r.login(as("alice", shared))
+	again := r.login(as("alice", shared))
 	if _, err := victim.Receive(patience); !errors.Is(err, initiator.ErrClosed) {
 		t.Errorf("%v, expected that her own login replaces the session", err)
+	}
+	r.change(target.TargetConfig{Access: []target.AccessRule{{Auth: group("tenants", "alicia"), LUNs: []target.LUNMapping{{LU: r.lu}}}}})
+	r.login(as("alicia", shared))
+	err = nil
+	for err == nil { // it is asked to leave, too
+		_, err = again.Receive(patience)
+	}
+	if !errors.Is(err, initiator.ErrClosed) {
+		t.Errorf("%v, expected that a login replaces a session that would not be admitted any more", err)
 	}
 }
 
@@ -181,7 +195,8 @@ func TestNamesOfUsers(t *testing.T) {
 		{Proof: login.Proof{Group: "others", User: "alice"}, Names: []string{alices}},
 		{Proof: login.Proof{Group: "tenants", User: "bob"}, Names: []string{"iqn.2026-01.lunar:bob:*"}},
 	})
-	r := newRig(t, rigOptions{config: target.Config{Owners: owners, DiscoveryAuth: group("tenants", "alice", "carol")}})
+	counted := new(refusals.Counters)
+	r := newRig(t, rigOptions{config: target.Config{Refusals: counted, Owners: owners, DiscoveryAuth: group("tenants", "alice", "carol")}})
 	r.expose("iqn.2026-11.lunar:tenants", group("tenants", "alice", "bob", "carol"), r.lu)
 	r.expose("iqn.2026-11.lunar:others", group("others", "alice"), r.lu)
 	for _, c := range []struct {
@@ -211,6 +226,9 @@ func TestNamesOfUsers(t *testing.T) {
 		if got := r.statusOf(o); got != c.status {
 			t.Errorf("%s as %q to %q: status %04x, expected %04x", c.name, c.user, c.target, got, c.status)
 		}
+	}
+	if n := counted.Of(refusals.LoginName); n != 7 {
+		t.Errorf("%d refusals are counted, expected 7", n)
 	}
 }
 
@@ -324,9 +342,13 @@ func TestTightened(t *testing.T) {
 // TestNamesAreGiven: who logged in with a name before it was given to somebody else, or
 // asks for targets as discovery does not allow any more, is asked to leave.
 func TestNamesAreGiven(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	counted := new(refusals.Counters)
+	r := newRig(t, rigOptions{config: target.Config{Refusals: counted}})
 	claims, stays := r.login(initiator.Options{}), r.login(initiator.Options{Initiator: "iqn.2026-11.test:stays"})
 	finder := r.dial(initiator.Options{Initiator: "iqn.2026-11.test:finds"})
+	if _, err := finder.SendTargets("All"); err != nil {
+		t.Fatal(err)
+	}
 	settings := r.server.Settings()
 	settings.Owners = target.NewOwners([]target.Owner{{Proof: login.Proof{Group: "tenants", User: "bob"}, Names: []string{initiator.DefaultInitiator}}})
 	settings.DiscoveryAuth = group("tenants", "bob")
@@ -337,6 +359,9 @@ func TestNamesAreGiven(t *testing.T) {
 		if p := event(t, c); p.BHS[36] != byte(pdu.AsyncLogoutRequest) {
 			t.Errorf("found event %x, expected a request to log out", p.BHS)
 		}
+	}
+	if n := counted.Of(refusals.Withdrawn); n != 2 {
+		t.Errorf("%d sessions are counted, expected 2", n)
 	}
 	mustGood(t, ready(t, stays), nil)
 	if n := r.server.Reconfigure(settings); n != 0 {

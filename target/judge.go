@@ -3,6 +3,7 @@ package target
 import (
 	"slices"
 
+	"lunar/internal/refusals"
 	"lunar/target/login"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
@@ -36,21 +37,30 @@ func (n *Session) judge(settings *Settings, config *TargetConfig) (*AccessRule, 
 	return nil, settings.Owners.refusalOfOthers(n.initiator)
 }
 
-// expelled are the sessions that would not be admitted now.
-func (s *Server) expelled() []*Session {
-	settings := s.settings.Load()
-	return slices.DeleteFunc(s.allSessions(), func(n *Session) bool {
-		var config *TargetConfig
-		if n.target != nil {
-			config = n.target.config.Load()
-		}
-		_, fault := n.judge(settings, config)
-		return fault == nil
-	})
+// stays reports whether the session would be admitted now.
+func (n *Session) stays() bool {
+	var config *TargetConfig
+	if n.target != nil {
+		config = n.target.config.Load()
+	}
+	_, fault := n.judge(n.server.settings.Load(), config)
+	return fault == nil
+}
+
+// withdrawFrom asks sessions to log out that would not be admitted any more.
+func (s *Server) withdrawFrom(sessions []*Session) (asked int) {
+	asked = s.dismiss(sessions, errWithdrawn)
+	for range asked {
+		s.refusals.Add(refusals.Withdrawn)
+	}
+	return asked
 }
 
 // trespass is the first reason against what a rule maps.
 func (n *Session) trespass(rule *AccessRule) *login.Error {
+	if rule == nil {
+		return nil
+	}
 	for _, m := range rule.LUNs {
 		if fault := n.trespasses(m.LU); fault != nil {
 			return fault

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"lunar/internal/refusals"
 	"lunar/target/login"
 	"lunar/target/pdu"
 )
@@ -286,10 +287,12 @@ func (p *loginPhase) admit(r *login.Result) error {
 		n.target, n.admittedBy = p.target, p.config
 	}
 	rule, fault := n.judge(p.settings, n.admittedBy)
-	if fault == nil && rule != nil {
-		fault = n.trespass(rule)
+	if fault != nil { // about the name: the rest was asked for
+		p.server.refusals.Add(refusals.LoginName)
+		return fault
 	}
-	if fault != nil {
+	if fault = n.trespass(rule); fault != nil {
+		p.server.refusals.Add(refusals.LoginPort)
 		return fault
 	}
 	if p.joins = p.server.sharedSession(r.TSIH, r.ISID); p.joins != nil {

@@ -65,7 +65,7 @@ func (s *Server) ChangeTarget(config TargetConfig) (dismissed int, err error) {
 		})
 	}
 	told.Wait()
-	dismissed = s.dismiss(out, errWithdrawn)
+	dismissed = s.withdrawFrom(out)
 	if to := config.diversion(); to != "" && to != before.diversion() {
 		dismissed += s.dismiss(s.sessionsOf(t), errDiverted)
 	}
@@ -91,7 +91,7 @@ func (s *Server) RemoveTarget(name string) (dismissed int) {
 	if t == nil {
 		return 0
 	}
-	return s.dismiss(s.sessionsOf(t), errWithdrawn)
+	return s.withdrawFrom(s.sessionsOf(t))
 }
 
 // sessionsOf returns the sessions with a target.

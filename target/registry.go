@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lunar/internal/places"
+	"lunar/internal/refusals"
 	"lunar/target/login"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
@@ -16,23 +17,36 @@ import (
 // replaces: what the backing store is doing for it has to end first.
 const reinstateTime = 10 * time.Second
 
+// leaveTime is how long a login waits for the end of a session of another user, who may
+// just have logged out.
+const leaveTime = time.Second
+
 // admit makes the session of a login that has succeeded. It ends and replaces
 // a session of the same initiator port with the same target portal group
-// (session reinstatement, RFC 7143 section 6.3.5).
+// (session reinstatement, RFC 7143 section 6.3.5), if that is the same user's.
 func (s *Server) admit(session *Session, requested uint16) *login.Error {
-	deadline := time.Now().Add(reinstateTime)
+	begun := time.Now()
 	for {
 		old, err := s.register(session, requested)
-		if err != nil || old == nil {
+		if old == nil {
 			return err
 		}
-		defer s.withdraw(session)
-		old.close(errReinstated)
+		within := leaveTime
+		if err == nil {
+			within = reinstateTime
+			defer s.withdraw(session)
+			old.close(errReinstated)
+		}
 		select {
 		case <-old.ended:
-		case <-time.After(time.Until(deadline)):
+			continue
+		case <-time.After(time.Until(begun.Add(within))):
+		}
+		if err == nil {
 			return login.Errorf(pdu.LoginServiceUnavailable, "the session that this login replaces has not ended in %v", reinstateTime)
 		}
+		s.refusals.Add(refusals.LoginPort)
+		return err
 	}
 }
 
@@ -46,7 +60,8 @@ func (s *Server) withdraw(n *Session) {
 	}
 }
 
-// register adds the session, or returns the one that must end first.
+// register adds the session, or returns the one that must end first; with an error it is
+// one that the session does not replace.
 func (s *Server) register(n *Session, requested uint16) (old *Session, err *login.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +84,8 @@ func (s *Server) register(n *Session, requested uint16) (old *Session, err *logi
 		if !o.sameNexus(n) {
 			continue
 		}
-		if !o.sameUser(n) {
-			return nil, login.Errorf(pdu.LoginAuthorizationFailure, "the initiator port has a session of another user (%q), which only that user may replace: give the name to one of them by initiators of chap", o.initiator.Proof)
+		if !o.sameUser(n) && o.stays() {
+			return o, login.Errorf(pdu.LoginAuthorizationFailure, "the initiator port has a session of another user (%q), which only that user may replace: give the name to one of them by initiators of chap", o.initiator.Proof)
 		}
 		n.replaces = o.tsih
 		s.passPlace(o, n)

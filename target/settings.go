@@ -2,6 +2,7 @@ package target
 
 import (
 	"reflect"
+	"slices"
 	"time"
 
 	"lunar/target/login"
@@ -65,5 +66,5 @@ func (s *Server) Reconfigure(n Settings) (dismissed int) {
 	}
 	s.settings.Store(&n)
 	s.mu.Unlock()
-	return s.dismiss(s.expelled(), errWithdrawn)
+	return s.withdrawFrom(slices.DeleteFunc(s.allSessions(), (*Session).stays))
 }

@@ -18,6 +18,9 @@ const (
 	CHAPReflected                    // a CHAP response or challenge was the target's own
 	CHAPWeaker                       // a user proved itself by a weaker hash than before
 	LoginForbidden                   // it is not allowed
+	LoginName                        // its initiator name is another user's, or none of its user's
+	LoginPort                        // its initiator port has a session or registration of another user
+	Withdrawn                        // a session would not be admitted any more
 	LoginNotFound                    // there is no such target
 	LoginPlace                       // it is served somewhere else, or not now
 	SessionPlaces                    // no session was free
@@ -46,6 +49,9 @@ var texts = [reasons][2]string{
 	CHAPReflected:      {"chap-reflected", "CHAP challenges or responses that were the target's own"},
 	CHAPWeaker:         {"chap-weaker", "CHAP by a weaker hash than the user has proven before"},
 	LoginForbidden:     {"login-forbidden", "logins that no access rule allows"},
+	LoginName:          {"login-name", "logins with an initiator name that is another user's, or none of their user's"},
+	LoginPort:          {"login-port", "logins with the name and ISID of a session or registration of another user"},
+	Withdrawn:          {"session-withdrawn", "sessions asked to log out because they would not be admitted any more"},
 	LoginNotFound:      {"login-not-found", "logins to a target or session that is not there"},
 	LoginPlace:         {"login-unavailable", "logins that were redirected or told to try again"},
 	SessionPlaces:      {"session-places", "logins refused because all sessions were taken"},
