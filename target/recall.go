@@ -41,8 +41,8 @@ type recall struct {
 	statuses []recalled // in order of StatSN; those at the end are not stamped yet
 	stamped  int        // of statuses
 	owed     int        // bytes of their data
-	parts    []recalled // Data-In and R2T, in the order in which they were sent
-	bytes    int        // of their data
+	parts    parts      // Data-In and R2T
+	retained bool       // the data count in what the server keeps for lost connections
 
 	asked uint32 // Target Transfer Tag of the NOP-In that asks for an acknowledgement, or 0
 	fresh bool   // something was sent since
@@ -127,8 +127,8 @@ func (r *recall) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 // GetData implements Datamover.
 func (r *recall) GetData(bhs *pdu.R2T) {
 	if t := r.conn.tasks.find(bhs.BHS().ITT()); r.lasting && t != nil {
-		r.forget(func(p *recalled) bool { // what has been answered is not missed
-			return p.bhs.Opcode() == pdu.OpR2T && p.bhs.ITT() == t.itt && t.sequenceOf(p.bhs.TTT()) == nil
+		r.forget(t.itt, func(p *recalled) bool { // what has been answered is not missed
+			return p.bhs.Opcode() == pdu.OpR2T && t.sequenceOf(p.bhs.TTT()) == nil
 		})
 	}
 	r.keep(bhs.BHS(), nil)
@@ -136,18 +136,10 @@ func (r *recall) GetData(bhs *pdu.R2T) {
 }
 
 func (r *recall) keep(bhs *pdu.BHS, data []byte) {
-	r.parts = append(r.parts, recalled{bhs: *bhs, data: data})
-	r.bytes += len(data)
-	if r.counted {
-		r.conn.charged.Add(len(data))
-	}
-	if r.lasting {
-		return
-	}
-	for r.bytes > maxRecalled || len(r.parts) > maxRecalledPDUs {
-		r.bytes -= len(r.parts[0].data)
-		r.parts[0] = recalled{}
-		r.parts = r.parts[1:]
+	r.parts.add(recalled{bhs: *bhs, data: data})
+	r.account(len(data))
+	for !r.lasting && (r.parts.bytes > maxRecalled || r.parts.n > maxRecalledPDUs) {
+		r.parts.dropFirst()
 	}
 }
 
@@ -183,53 +175,48 @@ func (r *recall) acknowledged(exp pdu.SN) {
 }
 
 // take removes the Data-In and R2T PDUs of a task and returns them.
-func (r *recall) take(itt uint32) (parts []recalled) {
-	r.forget(func(p *recalled) bool {
-		if p.bhs.ITT() != itt {
-			return false
-		}
-		parts = append(parts, *p)
-		return true
-	})
-	return parts
+func (r *recall) take(itt uint32) []recalled {
+	return r.forget(itt, func(*recalled) bool { return true })
 }
 
-func (r *recall) forget(match func(*recalled) bool) {
-	if len(r.parts) == 0 {
-		return
+// forget removes those that match, and returns them.
+func (r *recall) forget(itt uint32, match func(*recalled) bool) []recalled {
+	before := r.parts.bytes
+	gone := r.parts.forget(itt, match)
+	if n := before - r.parts.bytes; n > 0 {
+		r.account(-n)
 	}
-	before := r.bytes
-	r.parts = slices.DeleteFunc(r.parts, func(p recalled) bool {
-		gone := match(&p)
-		if gone {
-			r.bytes -= len(p.data)
-		}
-		return gone
-	})
-	r.uncharge(before - r.bytes)
+	return gone
 }
 
-// uncharge gives bytes back to the session's memory.
-func (r *recall) uncharge(n int) {
-	if r.counted && n > 0 {
-		r.conn.charged.Add(-n)
-		r.conn.thread.freed()
+// account counts bytes that are kept, or forgotten: in the session's memory, or of a lost
+// connection in what the server keeps for all of them.
+func (r *recall) account(n int) {
+	switch {
+	case r.retained:
+		r.conn.session.server.retained.Add(int64(n))
+	case r.counted:
+		r.conn.charged.Add(n)
+		if n < 0 {
+			r.conn.thread.freed()
+		}
 	}
 }
 
 // retire follows the loss of the connection: of all statuses those of tasks are kept.
 func (r *recall) retire() {
-	r.uncharge(r.bytes)
-	r.counted = false
+	r.account(-r.parts.bytes)
+	r.retained = true
+	r.account(r.parts.bytes)
 	r.statuses = slices.DeleteFunc(r.statuses, func(s recalled) bool { return !s.lasts() })
 	r.stamped, r.owed = 0, 0 // nothing is acknowledged any more
 }
 
 // drop forgets everything.
 func (r *recall) drop() {
-	r.uncharge(r.bytes)
-	r.statuses, r.parts = nil, nil
-	r.stamped, r.owed, r.bytes = 0, 0, 0
+	r.account(-r.parts.bytes)
+	r.statuses, r.parts = nil, parts{}
+	r.stamped, r.owed = 0, 0
 }
 
 // sent follows what is to be acknowledged.
@@ -244,7 +231,7 @@ func (r *recall) sent() {
 // answer to a NOP-In carries ExpStatSN.
 func (c *core) askForACKs() {
 	for _, o := range c.conns {
-		if r := o.recall; r != nil && r.lasting && !o.closed && r.bytes > 0 && r.fresh && r.asked == 0 {
+		if r := o.recall; r != nil && r.lasting && !o.closed && r.parts.bytes > 0 && r.fresh && r.asked == 0 {
 			r.asked, r.fresh = o.ask(), false
 		}
 	}

@@ -1,6 +1,9 @@
 package target
 
 import (
+	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"lunar/internal/buf"
@@ -17,7 +20,7 @@ func (silent) MaxDataIn() int                         { return 8192 }
 // TestRecallIsBounded: who acknowledges nothing makes a connection keep no more than
 // a bounded number of bytes, of whatever PDUs.
 func TestRecallIsBounded(t *testing.T) {
-	r := &recall{Resender: silent{}, conn: &Connection{core: &core{tasks: newTaskTable(4)}}}
+	r := &recall{Resender: silent{}, conn: &Connection{core: &core{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	const pings, each = 100, 256 << 10
 	var p pdu.NOPIn
 	p.Init()
@@ -45,7 +48,7 @@ func TestRecallIsBounded(t *testing.T) {
 // TestResegmentBeforeTheStatus: a status that has no StatSN yet is not sent again; it
 // leaves as it was made.
 func TestResegmentBeforeTheStatus(t *testing.T) {
-	r := &recall{Resender: silent{}, conn: &Connection{core: &core{tasks: newTaskTable(4)}}}
+	r := &recall{Resender: silent{}, conn: &Connection{core: &core{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	var in pdu.DataIn
 	in.Init()
 	in.BHS().SetITT(7)
@@ -65,5 +68,149 @@ func TestResegmentBeforeTheStatus(t *testing.T) {
 	r.numbered(5)
 	if !r.resegment(&p) {
 		t.Error("refused though the status has been sent")
+	}
+}
+
+// TestAcknowledgingIsLinear: what is acknowledged costs as much as it frees, however many
+// other tasks have something to be acknowledged.
+func TestAcknowledgingIsLinear(t *testing.T) {
+	r := &recall{Resender: silent{}, lasting: true, conn: &Connection{core: &core{tasks: newTaskTable(4), thread: holdingThread(t)}}}
+	const tasks, each = 8000, 4
+	looked := 0
+	for itt := range uint32(tasks) {
+		for sn := range pdu.SN(each) {
+			var in pdu.DataIn
+			in.Init()
+			in.BHS().SetITT(itt)
+			in.SetDataSN(sn)
+			r.keep(in.BHS(), make([]byte, 8))
+		}
+		var rsp pdu.SCSIResponse
+		rsp.Init()
+		rsp.BHS().SetITT(itt)
+		r.SendControl(rsp.BHS(), nil, nil)
+		r.numbered(pdu.SN(itt))
+	}
+	for itt := range uint32(tasks) {
+		r.forget(itt, func(*recalled) bool { looked++; return false })
+	}
+	if looked != tasks*each {
+		t.Errorf("%d parts were looked at, expected those of each task alone: %d", looked, tasks*each)
+	}
+	r.acknowledged(tasks)
+	if r.parts.n != 0 || r.parts.bytes != 0 || r.parts.first != nil || r.parts.last != nil || len(r.parts.tasks) != 0 {
+		t.Errorf("%d parts with %d bytes are left", r.parts.n, r.parts.bytes)
+	}
+}
+
+// TestPartsModel: the parts are what a plain list would be, whatever is added, dropped
+// and forgotten.
+func TestPartsModel(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 13))
+	var ps parts
+	var plain []recalled
+	check := func() {
+		t.Helper()
+		bytes, i := 0, 0
+		for p := ps.first; p != nil; p, i = p.after, i+1 {
+			if i >= len(plain) || p.bhs != plain[i].bhs {
+				t.Fatalf("part %d of %d differs", i, len(plain))
+			}
+			bytes += len(p.data)
+		}
+		if i != len(plain) || i != ps.n || bytes != ps.bytes {
+			t.Fatalf("%d parts of %d, n %d, %d bytes of %d", i, len(plain), ps.n, ps.bytes, bytes)
+		}
+		for itt, c := range ps.tasks {
+			n := 0
+			for p := c.first; p != nil; p = p.next {
+				n++
+				if p.bhs.ITT() != itt || p.next == nil && p != c.last {
+					t.Fatalf("the chain of task %d is broken", itt)
+				}
+			}
+			if n == 0 {
+				t.Fatalf("task %d has an empty chain", itt)
+			}
+		}
+	}
+	for range 20000 {
+		itt := random.Uint32N(5)
+		switch random.IntN(8) {
+		case 0:
+			if ps.first != nil {
+				ps.dropFirst()
+				plain = plain[1:]
+			}
+		case 1:
+			mask := random.Uint32N(4)
+			match := func(s *recalled) bool { return s.bhs.ITT() == itt && uint32(s.sn())&mask == 0 }
+			gone := ps.forget(itt, match)
+			before := len(plain)
+			plain = slices.DeleteFunc(plain, func(s recalled) bool { return match(&s) })
+			if len(gone) != before-len(plain) {
+				t.Fatalf("%d are gone, expected %d", len(gone), before-len(plain))
+			}
+		default:
+			s := recalled{data: make([]byte, random.IntN(9))}
+			s.bhs.SetITT(itt)
+			(*pdu.DataIn)(&s.bhs).SetDataSN(pdu.SN(random.Uint32N(8)))
+			ps.add(s)
+			plain = append(plain, s)
+		}
+		check()
+	}
+}
+
+// TestSNACKsAreWork: what a SNACK has sent again is charged, PDU by PDU and by its bytes.
+func TestSNACKsAreWork(t *testing.T) {
+	th := holdingThread(t)
+	th.shares.loop = th.loop
+	r := &recall{Resender: silent{}, conn: &Connection{core: &core{tasks: newTaskTable(4), thread: th}}}
+	for sn := range pdu.SN(100) {
+		var in pdu.DataIn
+		in.Init()
+		in.BHS().SetITT(7)
+		in.SetDataSN(sn)
+		r.keep(in.BHS(), make([]byte, 8192))
+	}
+	var p pdu.SNACKRequest
+	p.Init()
+	p.BHS().SetITT(7)
+	if !r.resendParts(&p) {
+		t.Fatal("refused")
+	}
+	if want := 100 * (1 + 8192/workBytes); th.shares.done != want {
+		t.Errorf("charged %d, expected %d", th.shares.done, want)
+	}
+}
+
+// TestRetentionIsBounded: what lost connections keep is counted for the whole server, and
+// one that is lost beyond the bound is not retained.
+func TestRetentionIsBounded(t *testing.T) {
+	th, server := holdingThread(t), &Server{}
+	lost := func() *Connection {
+		c := &Connection{core: &core{session: &Session{server: server}, thread: th, tasks: newTaskTable(4)}, log: slog.New(slog.DiscardHandler)}
+		c.recall = &recall{Resender: silent{}, conn: c, lasting: true, counted: true}
+		var in pdu.DataIn
+		in.Init()
+		c.recall.keep(in.BHS(), make([]byte, 1<<20))
+		return c
+	}
+	server.retained.Store(maxRetained - 1<<20)
+	one, other := lost(), lost()
+	if one.charged.Used != 1<<20 || !one.mayRetain() {
+		t.Fatalf("%d bytes charged, retained %v: expected them to fit", one.charged.Used, one.mayRetain())
+	}
+	one.recall.retire()
+	if one.charged.Used != 0 || server.Retained() != maxRetained {
+		t.Errorf("%d bytes charged, %d retained", one.charged.Used, server.Retained())
+	}
+	if other.mayRetain() || th.refused.counts()[RefusedRetention.String()] != 1 {
+		t.Error("more is retained than the bound")
+	}
+	one.recall.drop()
+	if server.Retained() != maxRetained-1<<20 || !other.mayRetain() {
+		t.Errorf("%d bytes are retained in the end", server.Retained())
 	}
 }

@@ -8,12 +8,13 @@ type Refusal int
 
 // The refusals.
 const (
-	RefusedWithheld Refusal = iota // a connection: Data-Out did not come in time
-	RefusedUntaken                 // a connection: what was sent was not taken in time
-	RefusedPartial                 // a connection: a PDU did not come to its end in time
-	RefusedHoarded                 // a command, or a connection: it held what others waited for, and did not go on
-	RefusedFunction                // task management of others' tasks, by who may only read
-	RefusedWrite                   // a command that writes or changes what others find, by who may not
+	RefusedWithheld  Refusal = iota // a connection: Data-Out did not come in time
+	RefusedUntaken                  // a connection: what was sent was not taken in time
+	RefusedPartial                  // a connection: a PDU did not come to its end in time
+	RefusedHoarded                  // a command, or a connection: it held what others waited for, and did not go on
+	RefusedFunction                 // task management of others' tasks, by who may only read
+	RefusedWrite                    // a command that writes or changes what others find, by who may not
+	RefusedRetention                // to keep the tasks of a lost connection, for want of memory
 	Refusals
 )
 
@@ -24,6 +25,8 @@ var refusalNames = [Refusals]string{
 	RefusedHoarded:  "hoarded-buffers",
 	RefusedFunction: "read-only-task-management",
 	RefusedWrite:    "write-protected",
+
+	RefusedRetention: "retention",
 }
 
 // String is the reason in metrics.

@@ -45,7 +45,7 @@ func (s *Session) retention() (wait, retain time.Duration) {
 // to end with it.
 func (c *Connection) retain(why error) bool {
 	if c.recall == nil || !c.session.recovers() || c.session.params.DefaultTime2Retain == 0 ||
-		c.ending || c.dismissed || errors.Is(why, errLoggedOut) {
+		c.ending || c.dismissed || errors.Is(why, errLoggedOut) || !c.mayRetain() {
 		return false
 	}
 	c.lost, c.placing = true, nil
@@ -92,25 +92,39 @@ func (c *Connection) tellLost(wait, retain time.Duration) {
 	o.mover.SendControl(p.BHS(), nil, nil)
 }
 
-// maxLost bounds the lost connections of a session, maxLostMemory what they keep of
-// data, in multiples of the memory that the session may have besides. It is that much
-// because an initiator that recovers may lose its connection again before it is through.
+// maxLost bounds the lost connections of a session; what they keep of data is bounded by
+// the session's memory once more, and by maxRetained for all sessions of the server.
 const (
-	maxLost       = 16
-	maxLostMemory = 8
+	maxLost     = 16
+	maxRetained = 256 << 20
 )
+
+// Retained is how many bytes of data the server keeps for lost connections.
+func (s *Server) Retained() int64 { return s.retained.Load() }
+
+// mayRetain reports whether what the connection has sent and was not acknowledged fits what
+// is kept for all lost connections.
+func (c *Connection) mayRetain() bool {
+	kept := c.session.server.Retained()
+	if kept+int64(c.recall.parts.bytes) <= maxRetained {
+		return true
+	}
+	c.thread.refused.count(RefusedRetention)
+	c.log.Warn("tasks of the connection end with it: too much is kept for lost connections", "bytes", kept, "limit", maxRetained)
+	return false
+}
 
 // boundLost ends the retention of connections beyond the bounds: of those without tasks
 // first, whose answers the initiator mostly has and could not acknowledge, then of the
 // oldest.
 func (c *core) boundLost() {
-	for most := maxLostMemory * c.session.settings.Limits.SessionMemory; ; {
+	for most := c.session.settings.Limits.SessionMemory; ; {
 		var lost []*Connection
 		bytes := 0
 		for _, o := range c.conns {
 			if o.lost {
 				lost = append(lost, o)
-				bytes += o.recall.bytes
+				bytes += o.recall.parts.bytes
 			}
 		}
 		if len(lost) <= maxLost && (bytes <= most || len(lost) == 1) {

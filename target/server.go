@@ -32,6 +32,8 @@ type Server struct {
 	onStop  []func()
 	qos     *qos
 
+	retained atomic.Int64 // bytes that lost connections keep (retain.go)
+
 	directory directory
 	exchanges login.Exchanges
 

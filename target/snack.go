@@ -1,20 +1,22 @@
 package target
 
-import (
-	"slices"
-
-	"lunar/target/pdu"
-)
+import "lunar/target/pdu"
 
 // snackRequest sends again what the initiator misses, or takes note of what it has
 // (RFC 7143 section 11.16). What is not there any more is rejected: the initiator
 // then ends the task itself.
 func (c *Connection) snackRequest(r *request) {
 	p := (*pdu.SNACKRequest)(r.bhs)
+	if c.recall != nil {
+		c.charge(c.recall.stamped / statusesLooked)
+	}
 	if c.recall == nil || p.Type() > pdu.SNACKRData || !snacks[p.Type()](c.recall, p) {
 		c.reject(r, pdu.RejectSNACK)
 	}
 }
+
+// statusesLooked is how many responses are looked through for the cost of a PDU.
+const statusesLooked = 64
 
 // snacks is the table of SNACKs by type; false is what cannot be done.
 var snacks = [4]func(*recall, *pdu.SNACKRequest) bool{
@@ -41,7 +43,7 @@ func (r *recall) resendStatuses(p *pdu.SNACKRequest) bool {
 	all, found := n == run{}, uint32(0)
 	for i := range r.stamped {
 		if s := &r.statuses[i]; all || n.has(s.bhs.StatSN()) {
-			r.Resend(&s.bhs, s.data)
+			r.resend(&s.bhs, s.data)
 			found++
 		}
 	}
@@ -53,15 +55,13 @@ func (r *recall) resendStatuses(p *pdu.SNACKRequest) bool {
 func (r *recall) resendParts(p *pdu.SNACKRequest) bool {
 	n, found := run{p.BegRun(), p.RunLength()}, uint32(0)
 	t := r.conn.tasks.find(p.BHS().ITT())
-	for i := range r.parts {
-		s := &r.parts[i]
-		sn := s.sn()
-		if s.bhs.ITT() != p.BHS().ITT() || !n.has(sn) {
+	for s := r.parts.of(p.BHS().ITT()); s != nil; s = s.next {
+		if !n.has(s.sn()) {
 			continue
 		}
 		found++
 		if s.bhs.Opcode() == pdu.OpDataIn || t != nil && t.sequenceOf(s.bhs.TTT()) != nil {
-			r.Resend(&s.bhs, s.data)
+			r.resend(&s.bhs, s.data)
 		}
 	}
 	return found >= n.length && (found > 0 || n.length == 0)
@@ -73,9 +73,7 @@ func (r *recall) dataACK(p *pdu.SNACKRequest) bool {
 	if p.RunLength() != 0 || t == nil && !r.ended(p.BHS().ITT()) {
 		return t == nil && p.RunLength() == 0 // one that crossed the end of its task
 	}
-	r.forget(func(s *recalled) bool {
-		return s.bhs.ITT() == p.BHS().ITT() && s.sn().LessThan(p.BegRun())
-	})
+	r.forget(p.BHS().ITT(), func(s *recalled) bool { return s.sn().LessThan(p.BegRun()) })
 	return true
 }
 
@@ -102,12 +100,16 @@ func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 	if t == nil && rsp == nil || tag == 0 || tag == pdu.ReservedTag {
 		return false
 	}
-	old := slices.Clone(r.parts)
-	old = slices.DeleteFunc(old, func(s recalled) bool { return s.bhs.ITT() != itt || s.bhs.Opcode() != pdu.OpDataIn })
+	var old []recalled
+	for s := r.parts.of(itt); s != nil; s = s.next {
+		if s.bhs.Opcode() == pdu.OpDataIn {
+			old = append(old, s.recalled)
+		}
+	}
 	if len(old) == 0 || !whole(old) {
 		return false
 	}
-	r.forget(func(s *recalled) bool { return s.bhs.ITT() == itt && s.bhs.Opcode() == pdu.OpDataIn })
+	r.forget(itt, func(s *recalled) bool { return s.bhs.Opcode() == pdu.OpDataIn })
 	sn := old[0].sn()
 	for i := range old {
 		sn = r.cut(&old[i], sn)
@@ -118,9 +120,16 @@ func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 	if rsp != nil {
 		rsp.bhs.SetTTT(tag)
 		(*pdu.SCSIResponse)(&rsp.bhs).SetExpDataSN(sn)
-		r.Resend(&rsp.bhs, rsp.data)
+		r.resend(&rsp.bhs, rsp.data)
 	}
 	return true
+}
+
+// resend sends a PDU again, which is work that the initiator has asked for: it waits for
+// its turns until that is made up for (share.go), however small its SNACK was.
+func (r *recall) resend(bhs *pdu.BHS, data []byte) {
+	r.conn.charge(1 + len(data)/workBytes)
+	r.Resend(bhs, data)
 }
 
 // whole reports whether no part between the first and the last was forgotten.
@@ -149,7 +158,7 @@ func (r *recall) cut(s *recalled, sn pdu.SN) pdu.SN {
 			bhs.SetTTT(pdu.ReservedTag)
 		}
 		r.keep(&bhs, data[:n])
-		r.Resend(&bhs, data[:n])
+		r.resend(&bhs, data[:n])
 		r.sent()
 		sn++
 		if n == len(data) {

@@ -103,7 +103,7 @@ func (s *source) Status() control.Status {
 func (s *source) server() control.Daemon {
 	d := control.Daemon{
 		Version: version, Build: build(), PID: os.Getpid(), Started: s.started, UptimeSeconds: time.Since(s.started).Seconds(),
-		Threads: []control.Thread{},
+		Threads: []control.Thread{}, RetainedBytes: s.daemon.Retained(),
 	}
 	for _, t := range s.daemon.Threads() {
 		d.Threads = append(d.Threads, control.Thread{

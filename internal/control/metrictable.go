@@ -22,6 +22,8 @@ var serverMetrics = []metric{
 		func(s *Status, emit emitter) { emit(float64(s.Server.Started.UnixMilli()) / 1000) }},
 	{"lunar_sessions", "", "Sessions that are open, discovery sessions included.", gauge, nil,
 		func(s *Status, emit emitter) { emit(float64(len(s.Sessions))) }},
+	{"lunar_retained_bytes", "bytes", "Data that are kept for connections that were lost (ErrorRecoveryLevel 2).", gauge, nil,
+		func(s *Status, emit emitter) { emit(float64(s.Server.RetainedBytes)) }},
 	{"lunar_refusals_total", "", "What was refused or taken away, by reason.", counter, []string{"reason"},
 		func(s *Status, emit emitter) {
 			for _, r := range s.Refusals {

@@ -30,6 +30,7 @@ type Daemon struct {
 	PID           int       `json:"pid" doc:"Process ID."`
 	Started       time.Time `json:"started" doc:"When the server started."`
 	UptimeSeconds float64   `json:"uptime_seconds" doc:"Seconds since then."`
+	RetainedBytes int64     `json:"retained_bytes" doc:"Data that are kept for connections that were lost (ErrorRecoveryLevel 2)."`
 	Threads       []Thread  `json:"threads" nullable:"false" doc:"Event threads."`
 }
 
