@@ -23,8 +23,8 @@ type Watched interface {
 	Exact() bool
 }
 
-// Disturbed is what Watch puts into its word.
-const Disturbed = 1
+// Disturbed is what Watch puts into its word: no bit that flips makes it another.
+const Disturbed = 0x1111111111111111
 
 // tally counts the changes of one lane. Only its thread writes it.
 type tally struct {

@@ -88,7 +88,7 @@ func (c *Cache) orphans() (found []Orphan) {
 const maxVolumes = 1024
 
 // layoutVersion is that of the areas' arrangement and of the table's rows.
-const layoutVersion = 3
+const layoutVersion = 4
 
 func dataArea(node int) string  { return fmt.Sprintf("data.%d", node) }
 func indexArea(node int) string { return fmt.Sprintf("index.%d", node) }
@@ -176,6 +176,9 @@ func (c *Cache) remains() remains { return remains{c.config.Segment, c.table, c.
 func (f remains) journalled(slots int) (map[uint32][]cache.DirtySlot, error) {
 	if f.segment == nil {
 		return nil, nil
+	}
+	if err := f.table.check(); err != nil {
+		return nil, fmt.Errorf("%s has a damaged table of volumes: %w; keep a copy of the file if its unwritten data may be needed, then remove it, and check the volumes", f.segment.Path(), err)
 	}
 	out := map[uint32][]cache.DirtySlot{}
 	for _, d := range f.segment.Dirty {

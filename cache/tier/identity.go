@@ -118,7 +118,7 @@ func (v *volume) readmit() error {
 	}
 	stamp, _ := v.opened()
 	v.row.open(stamp.Medium, v.store.Info().Size, v.config.Name)
-	v.row.store(atBefore, 0)
+	v.row.resize(v.store.Info().Size, 0)
 	v.witness.begin(v)
 	v.witness.look(v) // nothing has been written yet
 	v.own()

@@ -92,13 +92,12 @@ func (v *volume) checkResize(size int64) error {
 func (v *volume) resizeBelow(end, size int64) error {
 	c := v.claim(end)
 	was := v.row.size()
-	v.row.store(atBefore, uint64(was))
-	v.row.store(atSize, uint64(size))
+	v.row.resize(size, was)
 	err := backstore.Resize(v.store, size)
 	if err != nil {
-		v.row.store(atSize, uint64(was))
+		size = was
 	}
-	v.row.store(atBefore, 0)
+	v.row.resize(size, 0)
 	c.release(err == nil)
 	return err
 }

@@ -1,7 +1,10 @@
 package tier
 
 import (
+	"encoding/binary"
+	"fmt"
 	"hash/crc32"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -24,10 +27,18 @@ import (
 //	word 3       state: see below; 0 before the first time
 //	word 4,5,6   medium of the store's stamp
 //	word 7,8,9   state of the store's stamp, as it was noted last
-//	word 10      Unix time in ns when the process was alive
+//	word 10      time when the process was alive: see beat; 0: not known
 //	word 11      size in bytes before a change that has not ended; 0: none is under way
+//	word 12      CRC32C of words 1 to 31 without 3, 10 and 12, and bits 32 and 63;
+//	             0 while they change
 //	word 16..31  name
-type table struct{ words []uint64 }
+//
+// Words 3 and 10 are stored by others at any time: their values are chosen so that one
+// with a bit that has flipped is none.
+type table struct {
+	words    []uint64
+	changing *sync.Mutex // held by who changes words that word 12 covers
+}
 
 // Positions in a row.
 const (
@@ -39,6 +50,7 @@ const (
 	atStamp    = 7
 	atAlive    = 10
 	atBefore   = 11
+	atCheck    = 12
 	atName     = 16
 	rowWords   = 32
 	rowBytes   = rowWords * 8
@@ -48,34 +60,98 @@ const (
 // States of a volume.
 const (
 	rowOpen     = backstore.Disturbed // it is open, or was when its process ended: its store may have changed since its stamp was noted
-	rowClosed   = 2                   // it was closed in order, and its stamp noted
-	rowSettling = 3                   // as rowOpen, while the stamp is being noted
-	rowSettled  = 4                   // it is open, and its store has not changed since the stamp was noted
+	rowClosed   = 0x2222222222222222  // it was closed in order, and its stamp noted
+	rowSettling = 0x4444444444444444  // as rowOpen, while the stamp is being noted
+	rowSettled  = 0x8888888888888888  // it is open, and its store has not changed since the stamp was noted
 )
 
 // newTable lays a table over memory, which begins at a page.
 func newTable(mem []byte) table {
-	return table{unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/rowBytes*rowWords)}
+	return table{unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(mem))), len(mem)/rowBytes*rowWords), new(sync.Mutex)}
 }
 
 // ownTable is one of n rows that nobody else can see.
-func ownTable(n int) table { return table{make([]uint64, n*rowWords)} }
+func ownTable(n int) table { return table{make([]uint64, n*rowWords), new(sync.Mutex)} }
 
 func (t table) rows() int { return len(t.words) / rowWords }
 
 // row is one volume's.
 type row struct {
-	number uint32
-	words  []uint64
+	number   uint32
+	words    []uint64
+	changing *sync.Mutex
 }
 
 func (t table) row(n uint32) row {
 	from := int(n) * rowWords
-	return row{n, t.words[from : from+rowWords : from+rowWords]}
+	return row{n, t.words[from : from+rowWords : from+rowWords], t.changing}
 }
 
 func (r row) load(at int) uint64     { return atomic.LoadUint64(&r.words[at]) }
 func (r row) store(at int, v uint64) { atomic.StoreUint64(&r.words[at], v) }
+
+// change does what stores words that word 12 covers. Of a process that ends in it they
+// are believed without: each is old or new.
+func (r row) change(do func()) {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	r.store(atCheck, 0)
+	do()
+	r.store(atCheck, r.sum())
+}
+
+// sum is what word 12 is to be.
+func (r row) sum() uint64 {
+	crc, b := uint32(0), [8]byte{}
+	for at := atIdentity; at < rowWords; at++ {
+		if at != atState && at != atAlive && at != atCheck {
+			binary.LittleEndian.PutUint64(b[:], r.load(at))
+			crc = crc32.Update(crc, castagnoli, b[:])
+		}
+	}
+	return uint64(crc) | 1<<63 | 1<<32
+}
+
+// beat notes that the process is alive: the Unix time in ns, in which the lowest two bytes
+// are a checksum of the others.
+func (r row) beat(now int64) { r.store(atAlive, timed(uint64(now))) }
+
+func timed(ns uint64) uint64 {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], ns>>16)
+	return ns&^0xffff | uint64(crc32.Checksum(b[:], castagnoli)&0xffff)
+}
+
+// alive is the time of the last beat, or a little earlier; 0: it is not known.
+func (r row) alive() int64 { return int64(r.load(atAlive) &^ 0xffff) }
+
+// check finds a row that no process has left.
+func (r row) check() error {
+	switch alive, sum, state := r.load(atAlive), r.load(atCheck), r.state(); {
+	case r.load(atKey) == 0:
+		return nil
+	case !r.used():
+		return fmt.Errorf("row %d of identity %#x has the key %#x, expected %#x", r.number, r.id(), r.load(atKey), r.key(r.id()))
+	case sum != 0 && sum != r.sum():
+		return fmt.Errorf("row %d of volume %q has the checksum %#x, expected %#x", r.number, r.name(), sum, r.sum())
+	case state != 0 && state != rowOpen && state != rowClosed && state != rowSettling && state != rowSettled:
+		return fmt.Errorf("row %d of volume %q has the state %#x", r.number, r.name(), state)
+	case alive != 0 && alive != timed(alive):
+		return fmt.Errorf("row %d of volume %q has the time %#x, expected %#x", r.number, r.name(), alive, timed(alive))
+	}
+	return nil
+}
+
+// check finds what no process has left. Whatever instruction it ended at, it leaves nothing
+// that is found here.
+func (t table) check() error {
+	for n := range t.rows() {
+		if err := t.row(uint32(n)).check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -115,12 +191,26 @@ func (r row) free() { r.store(atKey, 0) }
 // not be believed from then on.
 func (r row) open(medium [3]uint64, size int64, name string) {
 	r.store(atState, rowOpen)
-	r.store(atAlive, uint64(time.Now().UnixNano()))
-	for i, w := range medium {
-		r.store(atMedium+i, w)
-	}
-	r.store(atSize, uint64(size))
-	r.setName(name)
+	r.beat(time.Now().UnixNano())
+	r.change(func() {
+		for i, w := range medium {
+			r.store(atMedium+i, w)
+		}
+		r.store(atSize, uint64(size))
+		r.setName(name)
+	})
+}
+
+// resize notes a size, and the one before a change that has not ended; 0: none is under way.
+// That is there whenever the size may not be the store's.
+func (r row) resize(size, before int64) {
+	r.change(func() {
+		if before != 0 {
+			r.store(atBefore, uint64(before))
+		}
+		r.store(atSize, uint64(size))
+		r.store(atBefore, uint64(before))
+	})
 }
 
 // close notes that the volume was closed in order, with this stamp.
@@ -132,9 +222,11 @@ func (r row) close(s backstore.Stamp) {
 
 // note notes the state of the store.
 func (r row) note(s backstore.Stamp) {
-	for i, w := range s.State {
-		r.store(atStamp+i, w)
-	}
+	r.change(func() {
+		for i, w := range s.State {
+			r.store(atStamp+i, w)
+		}
+	})
 }
 
 // stateWord is the state, which the store changes by itself: see backstore.Watched.
@@ -143,7 +235,7 @@ func (r row) stateWord() *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer
 // noted is what is known of the store.
 func (r row) noted() evidence.Noted {
 	state := r.state()
-	return evidence.Noted{Stamp: r.stamp(), Size: r.size(), Settled: state == rowClosed || state == rowSettled, Alive: int64(r.load(atAlive))}
+	return evidence.Noted{Stamp: r.stamp(), Size: r.size(), Settled: state == rowClosed || state == rowSettled, Alive: r.alive()}
 }
 
 // stamp returns what was noted last.

@@ -126,9 +126,9 @@ func (c *Cache) beat() time.Duration {
 		w.alive = c.appendAlive(w.alive[:0])
 		c.mu.Unlock()
 	}
-	now := uint64(time.Now().UnixNano())
+	now := time.Now().UnixNano()
 	for _, r := range w.alive {
-		r.store(atAlive, now)
+		r.beat(now)
 	}
 	return heartbeat
 }

@@ -109,7 +109,7 @@ func TestSettling(t *testing.T) {
 				s.begin()
 			}
 		}}
-		v := &volume{row: row{words: make([]uint64, rowWords)}}
+		v := &volume{row: ownTable(1).row(0)}
 		v.row.store(atState, rowOpen)
 		v.witness.store = s
 		s.Watch(v.row.stateWord())
