@@ -187,26 +187,35 @@ func TestPlacesAreKept(t *testing.T) {
 	}
 }
 
-// TestReinstatedKeepsItsPlace: who logs in again does not lose its place to a flood
-// while its old session ends.
+// TestReinstatedKeepsItsPlace: who logs in again does not lose its place to a crowd
+// that tries all the time, when its old session has ended and the new one is not
+// there yet.
 func TestReinstatedKeepsItsPlace(t *testing.T) {
 	r := newRig(t, rigOptions{config: target.Config{Limits: target.Limits{Sessions: 4}}})
-	first, err := r.loginFrom(host, nth(0))
-	if err != nil {
+	if _, err := r.loginFrom(host, nth(0)); err != nil {
 		t.Fatal(err)
 	}
 	r.crowd(stranger, 8, func(n int) initiator.Options { return nth(1 + n) })
-	for range 20 {
-		again, err := r.loginFrom(host, nth(0))
-		if err != nil {
-			t.Fatal(err)
-		}
-		first.Close()
-		first = again
-		if _, err := r.loginFrom(stranger, nth(99)); err == nil {
-			t.Fatal("a stranger found room")
+	ctx, cancel := context.WithCancel(context.Background())
+	var crowd sync.WaitGroup
+	for n := range 8 {
+		crowd.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := r.loginFrom(stranger, nth(90+n)); err == nil {
+					t.Error("a stranger found room")
+					return
+				}
+			}
+		})
+	}
+	for range 100 {
+		if _, err := r.loginFrom(host, nth(0)); err != nil {
+			t.Error(err)
+			break
 		}
 	}
+	cancel()
+	crowd.Wait()
 }
 
 // flood connects from an address again and again, and says nothing, until stop.
