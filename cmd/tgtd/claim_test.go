@@ -98,6 +98,10 @@ func TestStateDirIsClaimed(t *testing.T) {
 // directory that a server has which cannot be asked.
 func TestOfflineCommandsClaim(t *testing.T) {
 	v := newVault(t)
+	_, err := serverIdentity(v.dir) // which a server has that has used it
+	if err != nil {
+		t.Fatal(err)
+	}
 	held, err := claimStateDir(v.dir)
 	if err != nil {
 		t.Fatal(err)
