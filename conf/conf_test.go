@@ -155,7 +155,7 @@ portal-groups: {a: {}}
 volumes:
   a: {type: file, path: a, write: back, cache: {admission: fussy, min: 1MiB, max: 2MiB, read-ahead: 0B, flush-age: 2m, dirty-limit: 10%}}
   b: {type: block, path: /b, cache: true}
-targets: {"iqn.2026-01.a:t": {luns: {0: a, 1: b}}}
+targets: {"iqn.2026-01.a:t": {luns: {0: a, 1: b}, auth-group: none}}
 `))
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(warnings, err)
@@ -245,6 +245,7 @@ targets:
 		"w.yaml:5:21: auth-groups.idle: found a definition that nothing uses",
 		"w.yaml:6:45: volumes.idle: found a definition that nothing uses",
 		"w.yaml:7:33: portal-groups.idle: found a definition that nothing uses",
+		"w.yaml:10:5: targets.iqn.2026-01.a:t: found a target on all addresses without authentication",
 		"w.yaml:11:21: targets.iqn.2026-01.a:t.access[0].luns: found no LUN 0",
 		"w.yaml:11:30: targets.iqn.2026-01.a:t.access[1]: found a rule that is never reached",
 	}
@@ -255,7 +256,7 @@ func TestCacheWarnings(t *testing.T) {
 	_, warnings, err := Parse("w.yaml", []byte(`
 cache: {size: 1GiB}
 volumes: {v: {type: file, path: v, direct: false, cache: true}}
-targets: {"iqn.2026-01.a:t": {luns: {0: v}}}
+targets: {"iqn.2026-01.a:t": {luns: {0: v}, auth-group: none}}
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +265,7 @@ targets: {"iqn.2026-01.a:t": {luns: {0: v}}}
 	_, warnings, err = Parse("w.yaml", []byte(`
 cache: {size: 1GiB}
 volumes: {v: {type: file, path: v}}
-targets: {"iqn.2026-01.a:t": {luns: {0: v}}}
+targets: {"iqn.2026-01.a:t": {luns: {0: v}, auth-group: none}}
 `))
 	if err != nil {
 		t.Fatal(err)

@@ -22,10 +22,12 @@ func (d *decoder) config(n node, c *Config) {
 		"qos":           func(d *decoder, n node) { d.qos(n, &c.QoS) },
 		"log":           func(d *decoder, n node) { d.log(n, &c.Log) },
 		"portal-groups": func(d *decoder, n node) { d.portalGroups(n, c) },
-		"discovery":     func(d *decoder, n node) { d.mapping(n, fields{"auth": group(&c.Discovery.AuthGroup)}) },
-		"auth-groups":   func(d *decoder, n node) { d.authGroups(n, c) },
-		"volumes":       func(d *decoder, n node) { d.volumes(n, c) },
-		"targets":       func(d *decoder, n node) { d.targets(n, c) },
+		"discovery": func(d *decoder, n node) {
+			d.mapping(n, fields{"auth": group(&c.Discovery.AuthGroup), "portals": discoveryPortals(&c.Discovery.Portals)})
+		},
+		"auth-groups": func(d *decoder, n node) { d.authGroups(n, c) },
+		"volumes":     func(d *decoder, n node) { d.volumes(n, c) },
+		"targets":     func(d *decoder, n node) { d.targets(n, c) },
 	})
 }
 
@@ -288,4 +290,14 @@ func ParseListen(text string) ([]netip.AddrPort, bool) {
 	}
 	p, err := netip.ParseAddrPort(text)
 	return []netip.AddrPort{netip.AddrPortFrom(p.Addr().Unmap(), p.Port())}, err == nil
+}
+
+// discoveryPortals reads which portals are told.
+func discoveryPortals(to *string) setter {
+	return parsed(to, "one of own, all", func(s string) (string, bool) {
+		if s == ownPortals {
+			return "", true
+		}
+		return s, s == AllPortals
+	})
 }

@@ -41,6 +41,7 @@ var forms = map[string]form{
 	"Cache.ForwardThreshold": forwardThresholdForm,
 	"VolumeCache.DirtyLimit": unlessZero,
 	"Discovery.AuthGroup":    zeroAs(None),
+	"Discovery.Portals":      zeroAs(ownPortals),
 	"Access.AuthGroup":       zeroAs(None),
 
 	"Volume.Size":              unlessZero,

@@ -111,7 +111,14 @@ type Log struct {
 // Discovery is the rule for discovery sessions.
 type Discovery struct {
 	AuthGroup string // name of an AuthGroup; empty admits every initiator without authentication
+	Portals   string // AllPortals; empty: who proves nothing is told those of the portal group that it asks by
 }
+
+// AllPortals tells everyone of all portal groups of a target.
+const AllPortals = "all"
+
+// ownPortals is the other word, stored as "".
+const ownPortals = "own"
 
 // PortalGroup is a set of portals that share a tag (RFC 7143 section 4.1.2).
 type PortalGroup struct {

@@ -148,6 +148,10 @@ func empty(root ast.Node) bool {
 // syntaxError reports where the YAML parser failed. What it says may quote the
 // text, so that only what is known to quote nothing is passed on.
 func (d *decoder) syntaxError(err error) {
+	if deep, ok := errors.AsType[tooDeep](err); ok {
+		d.failAt(placeOf(deep.at), "", deep.Error()+" of lists and mappings within each other", fmt.Sprintf("no more than %d", maxDepth))
+		return
+	}
 	found := "a syntax error"
 	var at yaml.Error
 	if !errors.As(err, &at) || at.GetToken() == nil {

@@ -21,7 +21,11 @@ const partEntries = 256
 // taken apart is parsed as a whole, and so is what has errors, which are then those
 // of the whole.
 func parseYAML(data []byte, partEntries int) (bodies []ast.Node, err error) {
-	if root, ok := parseParts(lexer.Tokenize(string(data)), partEntries); ok {
+	tokens := lexer.Tokenize(string(data))
+	if err := checkDepth(tokens); err != nil {
+		return nil, err
+	}
+	if root, ok := parseParts(tokens, partEntries); ok {
 		return []ast.Node{root}, nil
 	}
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())

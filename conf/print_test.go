@@ -36,7 +36,7 @@ server:
   limits: {connections-in-login: 5, login-timeout: 1s, sessions: 6, logins-per-address: 2, logins-per-network: 3, sessions-per-address: 4, sessions-per-network: 5, known-networks: [192.0.2.0/24, "2001:db8::1"], queue-depth: 7, error-recovery-level: 2, max-connections: 3, memory-per-session: 1MiB}
   nop: {interval: 0s, timeout: 1m30s}
 log: {level: debug, format: json}
-discovery: {auth: d}
+discovery: {auth: d, portals: all}
 cache: {size: {per-node: 32MiB}, block-size: 4KiB, huge: "off", segment: /dev/shm/x, checksum: true, dirty-limit: 20MiB, forward-threshold: never}
 qos:
   capacity: 100

@@ -99,6 +99,7 @@ func (d *decoder) validate(c *Config) {
 	for i := range c.AuthGroups {
 		d.validateAuthGroup(&c.AuthGroups[i])
 	}
+	d.warnOfStrangers(c)
 	d.validateVolumes(c)
 	d.validateCache(c)
 	for i := range c.Targets {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"lunar/internal/iscsiname"
 	"lunar/internal/places"
 	"lunar/internal/refusals"
 	"lunar/target/login"
@@ -42,8 +43,8 @@ func (p *loginPhase) punish(why error) {
 	s, user := p.server, p.negotiation.Claimed()
 	s.refusals.Add(guesses[fault.Guess])
 	wait := min(s.guessed(p.transport.Remote().Addr(), user, time.Now()), mostGuessWait, p.settings.Limits.LoginTimeout/2)
-	p.log.Warn("CHAP failed", "user", user.String(), "initiator", p.negotiation.InitiatorName(),
-		"target", p.negotiation.TargetName(), "reason", fault.Reason, "answered_in", wait)
+	p.log.Warn("CHAP failed", "user", iscsiname.Printable(user.String()), "initiator", p.negotiation.InitiatorName(),
+		"target", iscsiname.Printable(p.negotiation.TargetName()), "reason", fault.Reason, "answered_in", wait)
 	s.pause(wait)
 }
 

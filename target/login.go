@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"lunar/internal/iscsiname"
 	"lunar/internal/refusals"
 	"lunar/target/login"
 	"lunar/target/pdu"
@@ -108,18 +109,19 @@ func (p *loginPhase) complain(why error) {
 	if left := errors.Is(why, io.EOF) || errors.Is(why, syscall.ECONNRESET); left && p.negotiation.Answered() {
 		why = fmt.Errorf("the initiator went away after the target's answer to its CHAP challenge: it does not accept the target's name or secret (mutual): %w", why)
 	}
-	args := []any{"initiator", p.negotiation.InitiatorName(), "target", p.negotiation.TargetName()}
+	args := []any{"initiator", iscsiname.Printable(p.negotiation.InitiatorName()), "target", iscsiname.Printable(p.negotiation.TargetName())}
 	if user := p.negotiation.User(); user != "" {
-		args = append(args, "user", user)
+		args = append(args, "user", iscsiname.Printable(user))
 	}
 	if p.absent != "" {
-		args = append(args, "hidden", p.absent)
+		why = fmt.Errorf("%s, which the initiator is not told: %w", p.absent, why)
 	}
 	level, what := slog.LevelWarn, "login failed"
 	if fault := (*login.Error)(nil); errors.As(why, &fault) && fault.TargetAddress != "" {
 		level, what = slog.LevelInfo, "login redirected" // as the configuration or a drain says
 	}
-	p.log.Log(context.Background(), level, what, append(args, "reason", why)...)
+	reason := strings.ReplaceAll(why.Error(), "\n", "; ")
+	p.log.Log(context.Background(), level, what, append(args, "reason", iscsiname.Printable(reason))...)
 }
 
 // abandon closes a connection that does not come to full feature phase.
@@ -207,20 +209,23 @@ func (p *loginPhase) send(out *pdu.LoginResponse, text []byte) error {
 // answer alike.
 func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 	s := p.server
+	if _, err := iscsiname.Normal(q.InitiatorName); err != nil {
+		return login.Auth{}, login.Errorf(pdu.LoginInitiatorError, "InitiatorName: found %v", err)
+	}
 	if q.Discovery {
 		return p.settings.DiscoveryAuth, nil
 	}
 	t := s.target(q.TargetName)
 	if t == nil {
-		return p.nothing(q, "no target of that name")
+		return p.nothing(q, fmt.Sprintf("no target %q", q.TargetName))
 	}
 	config := t.config.Load()
 	if !slices.Contains(config.PortalGroups, p.group) {
-		return p.nothing(q, fmt.Sprintf("the target is not in portal group %d", p.group))
+		return p.nothing(q, fmt.Sprintf("no target %q in portal group %d", q.TargetName, p.group))
 	}
 	rule := config.ruleFor(p.initiator(q.InitiatorName, login.Proof{}))
 	if rule == nil {
-		return p.nothing(q, "no access rule of the target matches")
+		return p.nothing(q, fmt.Sprintf("no access rule of %s matches", t.Name()))
 	}
 	p.target, p.config = t, config
 	auth := rule.Auth
@@ -275,7 +280,7 @@ func (p *loginPhase) admit(r *login.Result) error {
 		}
 	}
 	n := &Session{
-		server: p.server, initiator: p.initiator(r.InitiatorName, r.Proof), alias: r.InitiatorAlias,
+		server: p.server, initiator: p.initiator(r.InitiatorName, r.Proof), alias: iscsiname.Printable(r.InitiatorAlias),
 		isid: r.ISID, portalGroup: p.group, portal: p.portal,
 		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params, assisted: p.assisted != nil,
 		origin: p.origin(), settings: p.settings,
@@ -336,7 +341,7 @@ func (p *loginPhase) handOver(r *login.Result) error {
 	if p.joins != nil {
 		what = "connection opened"
 	}
-	n.logOf(p.conn).Info(what, "portal", p.conn.local.String(), "alias", n.alias, "chap", r.Proof.User,
+	n.logOf(p.conn).Info(what, "portal", p.conn.local.String(), "alias", n.alias, "chap", iscsiname.Printable(r.Proof.User),
 		"header_digest", r.Params.HeaderDigest, "data_digest", r.Params.DataDigest)
 	p.conn.post(func() { p.conn.start(mover, p.statSN) })
 	return nil

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"lunar/internal/iscsiname"
 	"lunar/target/pdu"
 )
 
@@ -20,7 +21,7 @@ func (p *loginPhase) trace(what string, text []byte, partial bool) {
 		keys = shownKeys(text)
 	}
 	p.partial[what] = partial
-	p.log.Debug(what, "initiator", p.negotiation.InitiatorName(), "keys", keys)
+	p.log.Debug(what, "initiator", iscsiname.Printable(p.negotiation.InitiatorName()), "keys", keys)
 }
 
 // shownKeys lists the pairs of a text.
@@ -35,7 +36,7 @@ func shownKeys(text []byte) string {
 		case "CHAP_R", "CHAP_C":
 			pair.Value = "***"
 		}
-		shown = append(shown, pair.Key+"="+pair.Value)
+		shown = append(shown, pair.Key+"="+iscsiname.Printable(pair.Value))
 	}
 	return strings.Join(shown, " ")
 }

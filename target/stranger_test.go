@@ -219,3 +219,29 @@ func TestOpenDiscoveryTellsTheWayThatItCame(t *testing.T) {
 		})
 	}
 }
+
+// TestNamesOfStrangers: what is no iSCSI name is refused, and nothing of what strangers
+// call themselves changes how a log reads.
+func TestNamesOfStrangers(t *testing.T) {
+	logged := &lockedBuffer{}
+	r := newRig(t, rigOptions{config: target.Config{Logger: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
+	const evil = "\u202eevil\u2066"
+	for _, name := range []string{"host", "iqn.2026-01.x:" + evil, "iqn.2026-01.x:a b", "eui.12", "iqn.2026-01.x:\u05d0"} {
+		if f := r.refused(initiator.Options{Initiator: name}); f.Class != 2 || f.Detail != 0 {
+			t.Errorf("%q: status %02x%02x, expected 0200", name, f.Class, f.Detail)
+		}
+	}
+	for _, method := range []string{"None", evil} {
+		loginSteps(t, r.addr, 0, 9, "InitiatorName=iqn.2026-01.x:a\x00TargetName="+evil+"\x00AuthMethod="+method+"\x00")
+	}
+	c := r.login(initiator.Options{Initiator: "IQN.2026-01.X:Upper", Keys: initiator.Keys{{Name: "InitiatorAlias", Value: evil}}})
+	mustGood(t, ready(t, c), nil)
+	if n := logged.count("\u202e") + logged.count("\u2066"); n > 0 {
+		t.Errorf("%d characters that change the direction of text are logged: %s", n, &logged.b)
+	}
+	for _, n := range r.server.Sessions() {
+		if n.Initiator != "iqn.2026-01.x:upper" || n.Alias != "\ufffdevil\ufffd" {
+			t.Errorf("a session of %q, alias %q", n.Initiator, n.Alias)
+		}
+	}
+}

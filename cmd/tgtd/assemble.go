@@ -145,6 +145,7 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 		Offer:         login.DefaultOffer(),
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
 		Owners:        nameOwnersOf(cfg),
+		DiscoverAll:   cfg.Discovery.Portals == conf.AllPortals,
 		NOPInterval:   cfg.Server.NOP.Interval,
 		NOPTimeout:    cfg.Server.NOP.Timeout,
 		FlushTime:     flushTimeOf(cfg),
