@@ -72,12 +72,12 @@ func TestUrgentIsNotDelayed(t *testing.T) {
 	rested := func() uint64 { return sumThreads(r.server).Rests }
 	eventually(t, "the thread rests", func() bool { turn(); return rested() > 0 })
 
-	r.server.SetQoS(rules(t, scheduler.Rule{Name: "now", Initiators: []string{"iqn.urgent"}, Class: scheduler.Urgent}))
+	r.server.SetQoS(rules(t, scheduler.Rule{Name: "now", Initiators: []string{"iqn.2026-01.lunar:urgent"}, Class: scheduler.Urgent}))
 	from := rested()
 	turn()
 	eventually(t, "the thread rests under a rule for somebody else", func() bool { turn(); return rested() > from })
 
-	urgent := r.login(initiator.Options{Initiator: "iqn.urgent"})
+	urgent := r.login(initiator.Options{Initiator: "iqn.2026-01.lunar:urgent"})
 	from = rested()
 	for range 2000 {
 		turn()
