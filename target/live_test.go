@@ -263,8 +263,8 @@ func TestWithdrawn(t *testing.T) {
 	if got := sense(t, stays, 0); got != [2]byte{} || len(stays.Async) > 0 {
 		t.Errorf("found sense %x, expected that the session that stays notices nothing", got)
 	}
-	if f := r.refused(initiator.Options{Initiator: "iqn.2026-11.test:polite"}); f.Class != 2 || f.Detail != 1 { // as of one who does not know the secret
-		t.Errorf("found %+v, expected an authentication failure", f)
+	if f := r.refused(initiator.Options{Initiator: "iqn.2026-11.test:polite"}); f.Class != 2 || f.Detail != 3 {
+		t.Errorf("found %+v, expected an authorization failure", f)
 	}
 	if n := r.server.RemoveTarget(testTarget); n != 1 {
 		t.Errorf("found %d sessions that are to end, expected 1", n)
