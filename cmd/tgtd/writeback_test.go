@@ -194,7 +194,7 @@ func TestWriteBackLeftover(t *testing.T) {
 		"sync":      {"{type: file, path: back.img, size: 32MiB, write: sync, cache: true}", ""},
 		"no cache":  {"{type: file, path: back.img, size: 32MiB}", `when it was volume "back"`},
 		"link":      {"{type: file, path: link.img, write: back, cache: true}", `when it was volume "back"`},
-		"serial":    {"{type: file, path: back.img, size: 32MiB, write: back, cache: true, serial: other}", "give it back its name, serial, cache and segment"},
+		"serial":    {"{type: file, path: back.img, size: 32MiB, write: back, cache: true, serial: other}", "name, serial, cache and segment"},
 		"missing":   {"{type: file, path: absent.img, write: back, cache: true}", "is missing"},
 		"larger":    {"{type: file, path: back.img, size: 64MiB, write: back, cache: true}", ""},
 		"smaller":   {"{type: file, path: back.img, size: 1MiB, write: back, cache: true}", "back"},
