@@ -56,6 +56,7 @@ func TestThreadsKnowTheirNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.stopThreads()
+	defer s.closePortals()
 	for i, th := range s.threads {
 		if got := th.loop.Node(); got != i%4 {
 			t.Errorf("thread %d is on node %d, expected %d", i, got, i%4)
