@@ -52,6 +52,7 @@ type fuzzed struct {
 type scaled struct {
 	Sessions int
 	Figures  []string
+	Failed   string
 }
 
 // Run implements a command of kong.
@@ -79,6 +80,7 @@ func (d *documentCommand) Run() error {
 	for _, n := range scaleSessions {
 		s := scaled{Sessions: n}
 		o := after[fmt.Sprintf("scale-%d", n)]
+		s.Failed = strings.Join(o.Failed, "; ")
 		for _, column := range scaleColumns {
 			s.Figures = append(s.Figures, fmt.Sprintf("%.6g", o.Figures[column]))
 		}

@@ -155,6 +155,10 @@ func (s *site) stop() (wrong []string) {
 	}
 	for range s.Portal { // until it has said all
 	}
+	if len(wrong) > 0 {
+		said := strings.TrimSpace(s.Output.String())
+		wrong = append(wrong, "it said last: "+said[strings.LastIndex(said, "\n")+1:])
+	}
 	for _, line := range alarms.FindAllString(s.Output.String(), 5) {
 		wrong = append(wrong, "the server said: "+line)
 	}

@@ -120,13 +120,20 @@ func (s *scene) clear() error {
 
 // tokens makes as many as it can.
 func tokens(ctx context.Context, s *scene) (figures, error) {
-	attacker, other, err := s.two(ctx)
+	attacker, _, err := s.two(ctx)
+	if err != nil {
+		return nil, err
+	}
+	other, err := s.login(ctx, honestAddress, as(fmt.Sprintf("iqn.2026-11.example.host:honest-%d", s.Seed), openTarget, nil, 2))
+	if err == nil {
+		err = other.Ready(0)
+	}
 	if err != nil {
 		return nil, err
 	}
 	t := newTally()
-	go func() {
-		for i := uint32(0); pause(ctx, 20*time.Millisecond); i++ {
+	go func() { // a few, for somebody who has none yet
+		for i := uint32(0); i < 4 && pause(ctx, 100*time.Millisecond); i++ {
 			_, err := populate(other, 1<<20|i, 0, 1)
 			if ctx.Err() == nil {
 				t.serve(err == nil)

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// tgtd is the server that is attacked.
+var tgtd string
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "attack" { // a process that besiege started
+		main()
+		return
+	}
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "security-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		tgtd = filepath.Join(dir, "tgtd")
+		if said, err := exec.Command("go", "build", "-o", tgtd, "lunar/cmd/tgtd").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, said)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// TestAttacks runs all of them for moments, and judges what needs no clock: what the
+// attacker got, the canary's data and sessions, and how the server ends. The whole of
+// them is `make evidence-security`.
+func TestAttacks(t *testing.T) {
+	r := &runCommand{Tgtd: tgtd, Phases: 1, Seconds: 0.2, Minutes: 0.01, Seed: uint64(time.Now().UnixNano()), settle: 300 * time.Millisecond, ctx: context.Background()}
+	t.Logf("seed %d", r.Seed)
+	for _, a := range everything() {
+		t.Run(a.name, func(t *testing.T) {
+			if a.open != "" {
+				t.Skip("does not hold yet: " + a.open)
+			}
+			dir, err := os.MkdirTemp("/dev/shm", "security-")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			found, err := r.besiege(a, filepath.Join(dir, a.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(found.Figures)
+			for _, f := range found.Failed {
+				t.Errorf("%s (canary: %v)", f, found.Seen)
+			}
+		})
+	}
+}
+
+// TestBounds: a share of nothing is none.
+func TestBounds(t *testing.T) {
+	for _, c := range []struct {
+		bound bound
+		found figures
+		holds bool
+	}{
+		{atMost("a", 0), figures{}, true},
+		{atMost("a", 0), figures{"a": 1}, false},
+		{atLeast("a", 1), figures{}, false},
+		{share("a", "b", 0.9), figures{}, false},
+		{share("a", "b", 0.9), figures{"a": 9, "b": 1}, true},
+		{share("a", "b", 0.9), figures{"a": 8, "b": 1}, false},
+	} {
+		if c.bound.holds(c.found) != c.holds {
+			t.Errorf("%+v of %v: expected %v", c.bound, c.found, c.holds)
+		}
+	}
+}
+
+// TestJain: the index by its definition.
+func TestJain(t *testing.T) {
+	for _, c := range []struct {
+		rates []float64
+		want  float64
+	}{{[]float64{5, 5, 5, 5}, 1}, {[]float64{4, 0, 0, 0}, 0.25}} {
+		if found := jain(c.rates); found != c.want {
+			t.Errorf("%v: found %g, expected %g", c.rates, found, c.want)
+		}
+	}
+}
