@@ -36,7 +36,7 @@ type page struct {
 
 // ServeHTTP implements http.Handler.
 func (s *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f := form{expfmt.Negotiate(r.Header), strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")}
+	f := form{expfmt.NegotiateAccept(r.Header, expfmt.DefaultAcceptedFormats()...), strings.Contains(r.Header.Get("Accept-Encoding"), "gzip")}
 	p, first := s.join(f)
 	if first {
 		s.begin(f, p, r)
