@@ -91,13 +91,18 @@ type buffer struct {
 	mr  verbs.MR
 }
 
-// Dial connects from a host's first device to a portal.
-func Dial(h *fake.Host, o Options) (*Wire, error) {
+func newWire(h *fake.Host, o Options) *Wire {
 	w := &Wire{
 		options: o, device: h.Device(0), ended: make(chan struct{}), posted: map[uint64]buffer{}, sending: map[uint64]verbs.MR{},
 		tasks: map[uint32]*task{}, burst: 262144, r2ts: 1, segment: 8192,
 	}
 	w.cond = sync.NewCond(&w.mu)
+	return w
+}
+
+// Dial connects from a host's first device to a portal.
+func Dial(h *fake.Host, o Options) (*Wire, error) {
+	w := newWire(h, o)
 	if err := w.open(h); err != nil {
 		return nil, err
 	}
@@ -193,7 +198,9 @@ func (w *Wire) isDriven() bool {
 	return w.driven
 }
 
-// turn takes what is there; false: the connection is over and flushed.
+// turn takes what is there; false: the connection is over, and what was sent is flushed.
+// Receives that were posted behind the end may never be: the end of the queue pair gives
+// them back.
 func (w *Wire) turn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,7 +236,7 @@ func (w *Wire) turn() bool {
 			w.fail(io.EOF)
 		}
 	}
-	return w.err == nil || len(w.posted) > 0 || len(w.sending) > 0
+	return w.err == nil || len(w.sending) > 0
 }
 
 // fail ends the connection: what is posted is flushed.
@@ -376,7 +383,7 @@ func (w *Wire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close disconnects and frees all, once what was posted is flushed.
+// Close disconnects and frees all, once what was sent is flushed.
 func (w *Wire) Close() error {
 	w.mu.Lock()
 	first := w.stop >= 0
@@ -398,9 +405,13 @@ func (w *Wire) Close() error {
 	return w.destroy()
 }
 
-// destroy frees all but what is posted.
+// destroy frees all.
 func (w *Wire) destroy() error {
 	errs := []error{w.qp.Destroy(), w.id.Destroy()}
+	for _, b := range w.posted {
+		w.release(b.mr)
+	}
+	w.posted = nil
 	_, err := w.ch.Drain()
 	errs = append(errs, err, w.cq.Destroy(), w.ch.Destroy(), w.pd.Dealloc(), w.events.Close(), unix.Close(w.stop), unix.Close(w.begun.fd))
 	w.stop = -1
