@@ -58,7 +58,7 @@ func (s *Session) terms() debt.Terms {
 // claim is of data that are asked for now. They come behind all that the session was
 // asked for before, which is no more than it has buffers for.
 func (c *core) claim() debt.Claim {
-	return debt.Claim{Since: c.thread.loop.Now(), Bytes: c.charged.Used + c.reserve.Used}
+	return debt.Claim{Since: c.thread.patience.Now(c.thread.loop.Now()), Bytes: c.charged.Used + c.reserve.Used}
 }
 
 // judgeDebts ends connections whose initiator is late: it holds buffers that others

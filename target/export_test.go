@@ -111,3 +111,10 @@ const PassWork = passWork
 func (s *Server) Guessed(from netip.Addr, user login.Proof, now time.Time) time.Duration {
 	return s.guessed(from, user, now)
 }
+
+// Stand lets the first event thread stand still, as when the whole machine does.
+func (s *Server) Stand(d time.Duration) {
+	stood := make(chan struct{})
+	s.threads[0].loop.Post(evloop.Func(func() { time.Sleep(d); close(stood) }))
+	<-stood
+}

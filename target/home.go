@@ -22,11 +22,12 @@ type homing struct {
 // of the logical unit that carries most of its commands, and who owes data for too
 // long is thrown out.
 func (th *thread) judgeHomes() {
+	now := th.patience.Look(th.loop.Now())
 	for c := range th.sessions {
 		c.judgeHome()
-		c.judgeDebts(th.loop.Now())
+		c.judgeDebts(now)
 	}
-	th.relieve(th.loop.Now())
+	th.relieve(now)
 	if len(th.sessions) > 0 {
 		th.loop.Arm(&th.homing, homingInterval)
 	}
@@ -120,6 +121,7 @@ func (c *core) arrive(th *thread) {
 	defer c.Contain()
 	c.thread = th
 	o := c.only()
+	o.debts = debts{} // they were by the other thread's clock
 	th.add(c)
 	th.load.Add(1)
 	o.armNOP()

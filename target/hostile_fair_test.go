@@ -256,3 +256,16 @@ func (n *neighbour) long(t *testing.T) {
 		t.Fatalf("the neighbour's long read: status %#x, %v", res.Status, err)
 	}
 }
+
+// Nobody pays while the server stands still, and nobody has to.
+func TestPausedServerIsPatient(t *testing.T) {
+	const interval, timeout = time.Second, 2 * time.Second
+	f := &field{TB: t, rig: newRig(t, rigOptions{config: target.Config{Threads: 1, NOPInterval: interval, NOPTimeout: timeout}})}
+	c := f.enemy(solicited)
+	p := f.openWrite(c, 4096)
+	f.rig.server.Stand(2 * (interval + timeout))
+	f.send(c, p)
+	if f.hear(c, p.ITT()) {
+		t.Error("the server has ended a connection because it stood still itself")
+	}
+}

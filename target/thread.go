@@ -6,6 +6,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/internal/arena"
+	"lunar/internal/debt"
 	"lunar/internal/evloop"
 	"lunar/target/scsi"
 )
@@ -35,6 +36,7 @@ type thread struct {
 	feedDue     bool
 	feedTask    evloop.Task
 	homing      evloop.Timer
+	patience    debt.Clock // that debts and claims are of
 }
 
 func newThread(config evloop.Config) (*thread, error) {
@@ -56,7 +58,7 @@ func newThread(config evloop.Config) (*thread, error) {
 		holders:  make(map[holderKey]*holder),
 	}
 	loop.Pool().SetAside(loop.Pool().Size()/asidePart/scsi.SegmentSize, scsi.SegmentSize)
-	th.homing.Fire = th.judgeHomes
+	th.homing.Fire, th.patience.Every = th.judgeHomes, homingInterval
 	th.shares.loop = loop
 	th.feedTask = evloop.Func(th.feed)
 	loop.Pool().OnFree(th.freed)
@@ -89,6 +91,7 @@ func (th *thread) add(c *core) {
 	th.hold(c)
 	if !th.homing.Armed() {
 		th.loop.Arm(&th.homing, homingInterval)
+		th.patience.Start(th.loop.Now())
 	}
 }
 

@@ -24,6 +24,26 @@ func TestClaim(t *testing.T) {
 	}
 }
 
+// A machine that stood still for an hour gives everybody the rest of his time.
+func TestPause(t *testing.T) {
+	clock := Clock{Every: time.Second}
+	clock.Start(5 * second)
+	claim, account := Claim{Since: clock.Now(5 * second)}, Account{}
+	for at, late := range map[int64]bool{1: false, 14: false, 16: true} {
+		clock, account := clock, account
+		for s := range at + 1 {
+			now := (5 + s) * second
+			if s >= 3 {
+				now += 3600 * second
+			}
+			judged := clock.Look(now)
+			if claim.Overdue(judged, terms) != (late && s == at) || account.Look(judged, true, 0, terms) != (late && s == at) {
+				t.Errorf("a claim or an account is judged wrong %d s after it began and an hour", s)
+			}
+		}
+	}
+}
+
 // What a peer pays in each second decides whether it is ever overdue, and when.
 func TestAccount(t *testing.T) {
 	for name, c := range map[string]struct {
