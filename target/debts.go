@@ -16,7 +16,8 @@ const (
 	// as long as it holds buffers by not moving them.
 	leastRate = 128 << 10
 	// urgentPatience and urgentRate are what the largest holder gets while others have to
-	// wait for buffers: it loses first.
+	// wait for buffers: it loses first, commands that can be repeated by this rate, its
+	// connection only by leastRate, for a slow link loses that again and again.
 	urgentPatience = 2 * time.Second
 	urgentRate     = 1 << 20
 	// defaultPatience is for sessions whose initiators are not asked whether they live.
@@ -40,11 +41,14 @@ type Owed struct {
 // debts is what a connection's initiator owes.
 type debts struct {
 	taking, sending debt.Account
-	urgent          debt.Account // taking, by the urgent terms
+	urgent          debt.Account // taking, by untakenTerms
 	urgentlyLate    bool
 }
 
-var urgentTerms = debt.Terms{Patience: urgentPatience, Rate: urgentRate}
+var (
+	urgentTerms  = debt.Terms{Patience: urgentPatience, Rate: urgentRate}
+	untakenTerms = debt.Terms{Patience: urgentPatience, Rate: leastRate}
+)
 
 // terms are what the session's initiator is given.
 func (s *Session) terms() debt.Terms {
@@ -81,7 +85,7 @@ func (c *core) judgeDebts(now int64) {
 func (c *Connection) late(now int64, terms debt.Terms) (Refusal, error) {
 	if m, ok := c.mover.(Debtor); ok {
 		owed := m.Owed()
-		c.debts.urgentlyLate = c.debts.urgent.Look(now, owed.Untaken, owed.Taken, urgentTerms)
+		c.debts.urgentlyLate = c.debts.urgent.Look(now, owed.Untaken, owed.Taken, untakenTerms)
 		if c.debts.taking.Look(now, owed.Untaken, owed.Taken, terms) {
 			return RefusedUntaken, errStalled
 		}
