@@ -16,8 +16,9 @@ import (
 const Max = 223
 
 // formats are those of section 4.2.7: a date and a reversed domain, and what its owner
-// has made of it; an EUI-64; an NAA identifier.
-var formats = regexp.MustCompile(`^(iqn\.[0-9]{4}-(0[1-9]|1[0-2])\..+|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32}))$`)
+// has made of it; an EUI-64; an NAA identifier. AIX makes names of a domain and a host ID,
+// without a date.
+var formats = regexp.MustCompile(`^(iqn\.([0-9]{4}-(0[1-9]|1[0-2])\..+|.+\.hostid\.[0-9a-f]{1,8})|eui\.[0-9a-f]{16}|naa\.([0-9a-f]{16}|[0-9a-f]{32}))$`)
 
 // punctuation is what RFC 3722 section 6.2 leaves of ASCII. The low line is not among
 // it, but initiators make names of those of hosts and virtual machines, which have it.

@@ -12,6 +12,8 @@ func TestNormal(t *testing.T) {
 		"IQN.1991-05.com.Microsoft:HOST.example":          "iqn.1991-05.com.microsoft:host.example",
 		"iqn.2008-11.org.linux-kvm:my_vm":                 "iqn.2008-11.org.linux-kvm:my_vm",
 		"iqn.2026-11.example:größe":                       "iqn.2026-11.example:größe",
+		"iqn.localhost.hostid.7f000001":                   "iqn.localhost.hostid.7f000001",
+		"iqn.com.example.hostid.7f000001:a":               "",
 		"eui.02004567A425678D":                            "eui.02004567a425678d",
 		"naa.62004567ba64678d0123456789abcdef":            "naa.62004567ba64678d0123456789abcdef",
 		"naa.52004567ba64678d":                            "naa.52004567ba64678d",
