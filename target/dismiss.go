@@ -106,6 +106,11 @@ func (s *Server) diversion(t *TargetConfig, tag uint16, local netip.AddrPort) *l
 	case t.Redirect != "":
 		return redirection(pdu.LoginTargetMovedTemporarily, t.Redirect)
 	}
+	return s.portalDiversion(tag, local)
+}
+
+// portalDiversion is diversion for all targets of a portal. The caller holds mu.
+func (s *Server) portalDiversion(tag uint16, local netip.AddrPort) *login.Error {
 	for _, d := range s.mu.drains {
 		switch {
 		case !d.covers(tag, local):

@@ -236,9 +236,18 @@ func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 }
 
 // nothing answers for a target that the initiator is not to know of: as one of those
-// that ask for CHAP would answer to who is nobody there, if there are any.
+// that ask for CHAP would answer to who is nobody there, if there are any. A portal that
+// serves no target now sends everybody away.
 func (p *loginPhase) nothing(q login.Query, why string) (login.Auth, *login.Error) {
-	if masks := p.server.masks(); len(masks) > 0 {
+	s := p.server
+	s.mu.Lock()
+	fault := s.portalDiversion(p.group, p.transport.Local())
+	s.mu.Unlock()
+	if fault != nil {
+		p.absent = why
+		return login.Auth{}, fault
+	}
+	if masks := s.masks(); len(masks) > 0 {
 		p.absent = why
 		return masks[maphash.String(maskSeed, strings.ToLower(q.TargetName))%uint64(len(masks))].Nobody(), nil
 	}

@@ -102,3 +102,32 @@ func TestWriterResetsReaders(t *testing.T) {
 	}
 	expectAttention(t, reader, 0x29, 0x03)
 }
+
+// Whatever attribute a reader's command has, and however long it lasts, who writes does
+// not wait for it. Its own commands do.
+func TestWritersPassReaders(t *testing.T) {
+	for name, attribute := range map[string]byte{"SIMPLE": initiator.AttrSimple, "ORDERED": initiator.AttrOrdered, "HEAD OF QUEUE": initiator.AttrHeadOfQueue} {
+		t.Run(name, func(t *testing.T) {
+			r, store := readersRig(t)
+			writer := r.login(initiator.Options{ISID: [6]byte{1}})
+			reader := r.login(initiator.Options{ISID: [6]byte{2}, Initiator: readerName})
+			store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Read}, Hold: true})
+			lasting := start(t, reader, initiator.Command{CDB: cdbRead16(0, 8), InLen: 8 * 512, Attr: attribute})
+			eventually(t, "the read is held", func() bool { return store.Held() == 1 })
+			own := start(t, reader, initiator.Command{CDB: []byte{0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0}, InLen: 8, Attr: initiator.AttrOrdered})
+			for _, a := range []byte{initiator.AttrSimple, initiator.AttrOrdered, initiator.AttrHeadOfQueue} {
+				res, err := writer.Do(initiator.Command{CDB: cdbWrite16(16, 1), Out: make([]byte, 512), Attr: a})
+				mustGood(t, res, err)
+			}
+			if own.Done {
+				t.Error("the reader's ORDERED command did not wait for its read")
+			}
+			store.SetRules()
+			store.Release(-1)
+			for _, task := range []*initiator.Task{lasting, own} {
+				res, err := reader.Wait(task)
+				mustGood(t, res, err)
+			}
+		})
+	}
+}

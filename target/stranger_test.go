@@ -108,6 +108,35 @@ func TestHiddenTargetsAnswerAlike(t *testing.T) {
 	}
 }
 
+// TestGuessesTellNoTargets: how long a wrong proof waits, after others at the same user
+// from elsewhere, does not tell a target that is there from one that is not.
+func TestGuessesTellNoTargets(t *testing.T) {
+	auth := group("tenants", "alice")
+	if nobody := auth.Nobody(); nobody.Group != auth.Group || nobody.Has(login.Proof{Group: auth.Group, User: "alice"}) {
+		t.Errorf("found %+v, expected guesses to count in group %q", nobody, auth.Group)
+	}
+}
+
+// TestClosedPortalTellsNoTargets: a portal that serves nobody now answers for targets
+// that are there, and those that are not, alike.
+func TestClosedPortalTellsNoTargets(t *testing.T) {
+	for name, auth := range map[string]login.Auth{"CHAP": group("tenants", "alice"), "no CHAP": anyone} {
+		for _, to := range []string{"", "192.0.2.1:3260"} {
+			t.Run(name+" "+to, func(t *testing.T) {
+				r := newRig(t, rigOptions{rules: func([]*scsi.LogicalUnit) []target.AccessRule { return []target.AccessRule{{Auth: auth}} }})
+				r.server.Drain(target.Drain{Tag: 1, Redirect: to})
+				var answers [2][]string
+				for i, name := range []string{testTarget, "iqn.2026-11.lunar:absent"} {
+					answers[i] = loginSteps(t, r.addr, 0, 9, "InitiatorName=iqn.2026-01.lunar:evil\x00TargetName="+name+"\x00AuthMethod=CHAP,None\x00")
+				}
+				if there, absent := answers[0], answers[1]; !slices.Equal(there, absent) {
+					t.Errorf("there\n%q, absent\n%q", there, absent)
+				}
+			})
+		}
+	}
+}
+
 // TestWindowIsTheSessionsOwn: TSIH and ISID of somebody's session tell nothing of it.
 func TestWindowIsTheSessionsOwn(t *testing.T) {
 	r := newRig(t, rigOptions{

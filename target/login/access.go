@@ -47,10 +47,11 @@ type Auth struct {
 }
 
 // Nobody is the Auth of what is not there, or not for the initiator: whatever it
-// proves is wrong, after the same steps as where the algorithms are those of auth.
+// proves is wrong, after the same steps as where the algorithms are those of auth, and
+// is counted as one more guess at the users of its group.
 func (a *Auth) Nobody() Auth {
 	name, secret := rand.Text(), rand.Text()
-	return Auth{Incoming: []Credential{{User: name, Secret: NewSecret(secret)}}, Algorithms: a.Algorithms}
+	return Auth{Group: a.Group, Incoming: []Credential{{User: name, Secret: NewSecret(secret)}}, Algorithms: a.Algorithms}
 }
 
 // Credential is a CHAP name and its secret.

@@ -35,6 +35,7 @@ func (c *Command) newPlace() *place {
 	p := &place{c: c, entering: true}
 	p.Command = taskset.Command{
 		Attribute: attributes[c.Attribute&7], Nexus: c.Nexus, NACA: c.hasNACA(), Owner: p, Turn: c.turn,
+		Alone: c.Nexus.ReadOnly.Load(),
 	}
 	if c.row != nil {
 		p.Class, p.Extent, p.Preempts = c.row.class, c.extent(), c.row.preempts()
@@ -78,7 +79,8 @@ func (t *taskSet) watch() { t.watched.Store(t.mu.set.Watched()) }
 // awaitOlder has the nexuses tell when their tasks have ended that came before p.
 // What came to the unit while the set was not watched has no turn: it is older than all
 // that ask, in whatever order they do. What has come to a thread but not to the unit
-// yet, as its initiator's limits hold it back, keeps a place ahead of p.
+// yet, as its initiator's limits hold it back, keeps a place ahead of p. Nobody waits
+// for those who may only read: a read that has not ended may as well have come later.
 func (lu *LogicalUnit) awaitOlder(p *place) {
 	turn := p.Turn
 	older := func(c *Command) bool {
@@ -104,7 +106,7 @@ func (lu *LogicalUnit) awaitOlder(p *place) {
 		}
 	}
 	for _, n := range nexuses {
-		if n.AwaitTasks == nil {
+		if n.AwaitTasks == nil || n != p.c.Nexus && n.ReadOnly.Load() {
 			done()
 			continue
 		}

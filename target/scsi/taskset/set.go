@@ -22,6 +22,7 @@ type Command struct {
 	Nexus     any  // that it came by; comparable
 	NACA      bool // of its CONTROL byte
 	Preempts  bool // PREEMPT AND ABORT, which no ACA condition of another keeps out
+	Alone     bool // its attribute is for its own nexus: others' commands do not wait for it
 	Owner     any
 
 	// Turn is where the command stands. Enter gives one to a command that has
@@ -100,6 +101,9 @@ func (s *Set) waits(c *Command) bool {
 // delays reports whether c waits for o. ORDERED stands for all that is before it
 // as well, whatever it does itself.
 func (o *Command) delays(c *Command) bool {
+	if o.Alone && o.Nexus != c.Nexus {
+		return false
+	}
 	switch o.Attribute {
 	case Ordered:
 		return c.Attribute == Simple && o.Turn.Before(c.Turn) && c.Class != Free

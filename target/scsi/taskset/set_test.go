@@ -29,6 +29,8 @@ func commandOf(t *testing.T, text string) *Command {
 			c.NACA = true
 		case "preempts":
 			c.Preempts = true
+		case "alone":
+			c.Alone = true
 		default:
 			c.Nexus = word
 		}
@@ -67,6 +69,10 @@ func TestStories(t *testing.T) {
 			"2 = S:read@0+8 > enabled", "3 = S:read@0+9 > dormant", "4 = S:read@15+1 > dormant", "5 = S:read@16+1 > enabled",
 			"6 = S:write@100+1 > dormant", "7 = S:query > enabled", "8 = S:alter > dormant", "9 = S:free > enabled",
 			"leave 1 > 3 4 6 8",
+		},
+		"nobody else waits for one alone": {
+			"1 = H:read alone > enabled", "2 = O:read alone > dormant", "3 = S:write b > enabled", "4 = S:alter b > enabled", "5 = S:read > dormant",
+			"6 = O:write b > dormant", "settle 6 > 6", "leave 6 >", "settle 2 > 2", "leave 2 > 5", "leave 1 >", "watched > no",
 		},
 		"reads do not interfere": {
 			"1 = H:read > enabled", "2 = S:read > enabled", "3 = S:write > dormant", "leave 1 > 3",
