@@ -200,7 +200,7 @@ func (c *churn) checkShares() {
 func (c *churn) check(g *Gate) {
 	pend, inflight, sites := map[*Engine]int64{}, map[*Engine]int64{}, map[*site]int{}
 	waiting := 0
-	for _, q := range g.flows {
+	for q := range g.flows.all() {
 		waiting += q.Pending()
 		sites[q.site] += q.Pending()
 		for _, e := range append([]*Engine{q.engine}, q.inner...) {

@@ -105,7 +105,7 @@ func (x *Explanation) Merge(o *Explanation) {
 // of opening. An empty name is all initiators.
 func (g *Gate) Explain(initiator string, now int64) []Explanation {
 	var all []Explanation
-	for _, q := range g.flows {
+	for q := range g.flows.all() {
 		if initiator == "" || q.flow.Initiator == initiator {
 			all = append(all, g.explain(q, now))
 		}

@@ -1,6 +1,42 @@
 package scheduler
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
+
+// flows are the queues of a gate, in order of opening. Any of thousands may close.
+type flows struct{ first, last *Queue }
+
+func (f *flows) add(q *Queue) {
+	if q.before = f.last; f.last == nil {
+		f.first = q
+	} else {
+		f.last.after = q
+	}
+	f.last = q
+}
+
+func (f *flows) remove(q *Queue) {
+	if q.before == nil {
+		f.first = q.after
+	} else {
+		q.before.after = q.after
+	}
+	if q.after == nil {
+		f.last = q.before
+	} else {
+		q.after.before = q.before
+	}
+	q.before, q.after = nil, nil
+}
+
+func (f *flows) all() iter.Seq[*Queue] {
+	return func(yield func(*Queue) bool) {
+		for q := f.first; q != nil && yield(q); q = q.after {
+		}
+	}
+}
 
 // Open adds a queue for a flow on a device at now. A flow that is open already
 // gets another queue with the same entities, as sessions of one initiator do.
@@ -8,14 +44,14 @@ func (g *Gate) Open(f Flow, d *Device, now int64) *Queue {
 	s := g.site(d)
 	q := s.dispatcher.Add(QueueConfig{})
 	q.flow, q.site = f, s
-	g.flows = append(g.flows, q)
+	g.flows.add(q)
 	g.bind(q, now)
 	return q
 }
 
 // Close removes a queue, whose commands have all ended or been cancelled.
 func (g *Gate) Close(q *Queue, now int64) {
-	g.flows = slices.DeleteFunc(g.flows, func(x *Queue) bool { return x == q })
+	g.flows.remove(q)
 	if q.class == Urgent {
 		g.urgent--
 	}
@@ -31,7 +67,7 @@ func (g *Gate) Close(q *Queue, now int64) {
 // are not touched but for the rates that they get.
 func (g *Gate) Apply(p *Policy, now int64) {
 	g.policy, g.on = p, !p.Empty()
-	for _, q := range g.flows {
+	for q := range g.flows.all() {
 		old := q.stakes
 		g.bind(q, now)
 		g.release(old, now)

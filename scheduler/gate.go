@@ -36,8 +36,8 @@ type Gate struct {
 
 	entities []*entity
 	byKey    map[string]*entity
-	flows    []*Queue // in order of opening
-	end      int64    // of the period
+	flows    flows
+	end      int64 // of the period
 }
 
 // NewGate returns the gate of a thread without rules: everything passes.

@@ -65,6 +65,8 @@ type Queue struct {
 	heapIndex int
 	heldSince int64
 
+	before, after *Queue // in the order in which they were opened in the gate
+
 	flow   Flow
 	stakes []*stake // from the outside in; nil without a gate
 

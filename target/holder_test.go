@@ -2,6 +2,7 @@ package target
 
 import (
 	"log/slog"
+	"net/netip"
 	"testing"
 
 	"lunar/internal/buf"
@@ -27,11 +28,14 @@ func holdingThread(t *testing.T) *thread {
 	return th
 }
 
-// session makes one of a user; an empty name has proven nothing.
-func (th *thread) session(user string, memory int) *core {
+// session makes one of a user, or of somebody at an address who has proven nothing.
+func (th *thread) session(who string, memory int) *core {
 	s := &Session{settings: &Settings{Limits: Limits{SessionMemory: memory}}}
-	if s.initiator.Name = "iqn.2026-11.test:" + user; user != "" {
-		s.initiator.Proof = login.Proof{Group: "g", User: user}
+	s.initiator.Name = "iqn.2026-11.test:" + who
+	if addr, err := netip.ParseAddr(who); err == nil {
+		s.initiator.Addr = addr
+	} else {
+		s.initiator.Proof = login.Proof{Group: "g", User: who}
 	}
 	c := &core{session: s, thread: th}
 	th.sessions[c] = struct{}{}
@@ -53,7 +57,7 @@ func TestHoldersShare(t *testing.T) {
 	th := holdingThread(t)
 	const common = holderPool / scsi.SegmentSize * (asidePart - 1) / asidePart
 	one, two, other := th.session("a", holderPool), th.session("a", holderPool), th.session("b", holderPool)
-	stranger, strange := th.session("", holderPool), th.session("", holderPool)
+	stranger, strange := th.session("192.0.2.1", 5*scsi.SegmentSize), th.session("192.0.2.2", holderPool)
 
 	if n := len(one.grab()) + len(two.grab()); n != common/2+2 {
 		t.Errorf("two sessions of one initiator have %d buffers, expected half of %d and one each", n, common)
@@ -66,12 +70,37 @@ func TestHoldersShare(t *testing.T) {
 	}
 }
 
+// However many sessions a stranger has, those at another address get as much. Alone,
+// each of his sessions has what it leaves free.
+func TestStrangersShareByAddress(t *testing.T) {
+	th := holdingThread(t)
+	const blocks = holderPool / scsi.SegmentSize
+	const common = blocks * (asidePart - 1) / asidePart
+	one, two := th.session("192.0.2.1", holderPool), th.session("192.0.2.1", holderPool)
+	if n, m := len(one.grab()), len(two.grab()); n != common/2+1 || m != common/4+1 {
+		t.Errorf("two sessions have %d and %d buffers, expected half and a quarter of %d, and one each", n, m, common)
+	}
+	for _, r := range th.loop.Pool().Leaked() {
+		r.Release()
+	}
+	crowd := 0
+	for range 4 * blocks {
+		if th.session("192.0.2.1", holderPool).get(scsi.SegmentSize) != nil {
+			crowd++
+		}
+	}
+	other := th.session("192.0.2.2", holderPool)
+	if n := len(other.grab()); n < common/8+1 {
+		t.Errorf("another address has %d buffers beside %d of a crowd, expected at least %d", n, crowd, common/8+1)
+	}
+}
+
 // When everything is taken, what is set aside is for those who have none of it.
 func TestReserveIsTheSessionsOwn(t *testing.T) {
 	th := holdingThread(t)
 	var all []*core
 	for range holderPool / scsi.SegmentSize / asidePart {
-		all = append(all, th.session("", holderPool))
+		all = append(all, th.session("192.0.2.1", holderPool))
 	}
 	last := all[len(all)-1]
 	for _, c := range all[:len(all)-1] {

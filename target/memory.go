@@ -9,7 +9,7 @@ func (c *core) get(n int) *buf.Ref {
 	if !c.affords(n) {
 		return nil
 	}
-	if th := c.thread; th.allots(c.holder, n) {
+	if th := c.thread; th.allots(c, n) {
 		if ref := th.loop.Pool().Get(n); ref != nil {
 			ref.Charge(&c.charged)
 			return ref
@@ -20,7 +20,7 @@ func (c *core) get(n int) *buf.Ref {
 }
 
 // mayTake reports whether the session may use n bytes more now of what all share.
-func (c *core) mayTake(n int) bool { return c.affords(n) && c.thread.allots(c.holder, n) }
+func (c *core) mayTake(n int) bool { return c.affords(n) && c.thread.allots(c, n) }
 
 // affords reports whether it is the session's turn, and its budget allows n more bytes.
 // A session that holds nothing may have any buffer, so that none waits for itself.

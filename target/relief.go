@@ -3,22 +3,32 @@ package target
 import (
 	"errors"
 	"log/slog"
+	"slices"
 )
 
 // errUsurer is why a connection ends that holds buffers which others wait for.
 var errUsurer = errors.New("it holds most of the buffers that others wait for, and does not go on")
 
 // relieve follows judgeDebts: while somebody has to wait for buffers that others hold, the
-// one who holds most is to go on, or to give them back.
+// one who holds most is to go on, or to give them back. Where those are strangers at one
+// address, and nobody else waits, that is the session that holds most.
 func (th *thread) relieve(now int64) {
 	most := th.largest()
-	if most == nil || !th.wanting(most) {
+	if most == nil {
 		return
 	}
-	for c := range th.sessions {
-		if c.holder == most {
-			c.giveBack(now)
+	one := most.largest(th)
+	own := most.denied.others(one)
+	if th.denied.others(most) || th.waits(func(c *core) bool { return c.holder != most }) {
+		for c := range th.sessions {
+			if c.holder == most {
+				c.giveBack(now)
+			}
 		}
+		return
+	}
+	if most.strange && (own || th.waits(func(c *core) bool { return c.holder == most && c != one })) {
+		one.giveBack(now)
 	}
 }
 
@@ -32,22 +42,21 @@ func (th *thread) largest() (most *holder) {
 	return most
 }
 
-// wanting reports whether others than h have got no buffer since it was last asked, or
-// wait for one still.
-func (th *thread) wanting(h *holder) bool {
-	denied := th.denied
-	th.denied = [2]*holder{}
-	for _, d := range denied {
-		if d != nil && d != h {
-			return true
+// largest is the session of a holder that holds most buffers.
+func (h *holder) largest(th *thread) (most *core) {
+	for c := range th.sessions {
+		if c.holder == h && (most == nil || c.charged.Used > most.charged.Used) {
+			most = c
 		}
 	}
-	for _, c := range th.starved {
-		if c.holder != h && c.charged.Used < c.session.settings.Limits.SessionMemory {
-			return true
-		}
-	}
-	return false
+	return most
+}
+
+// waits reports whether one of some sessions waits for a buffer that its own limit allows.
+func (th *thread) waits(one func(*core) bool) bool {
+	return slices.ContainsFunc(th.starved, func(c *core) bool {
+		return one(c) && c.charged.Used < c.session.settings.Limits.SessionMemory
+	})
 }
 
 // giveBack ends commands whose initiator does not send their data, and connections that

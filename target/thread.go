@@ -31,7 +31,7 @@ type thread struct {
 	starved     []*core  // those with tasks that wait for memory, in the order in which they began
 	exhausted   bool     // the pool had no buffer for somebody since feed last ran
 	holders     map[holderKey]*holder
-	denied      [2]*holder // some that got no buffer since relieve last looked
+	denied      denied[*holder] // that got no buffer since relieve last looked
 	feeding     bool
 	feedDue     bool
 	feedTask    evloop.Task

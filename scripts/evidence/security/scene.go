@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -158,8 +157,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
-
-func (s *scene) random() *rand.Rand { return rand.New(rand.NewPCG(s.Seed, 13)) }
 
 // honest logs in now and then from another address than the attacker's, and counts.
 func (s *scene) honest(ctx context.Context, t *tally, o initiator.Options) {
