@@ -95,6 +95,22 @@ func TestStrangersShareByAddress(t *testing.T) {
 	}
 }
 
+// What a session takes along to another thread is not its initiator's any more where it
+// came from.
+func TestMovedSessionIsCountedOnce(t *testing.T) {
+	from, to := holdingThread(t), holdingThread(t)
+	c, stays := from.session("a", holderPool), from.session("a", holderPool)
+	c.charged.Add(1000) // sent and not acknowledged
+	c.settle(to, c.depart())
+	if n, m := stays.holder.charged.Used, c.holder.charged.Used; n != 0 || m != 1000 || c.charged.Used != 1000 {
+		t.Errorf("the initiator has %d bytes where the session was and %d where it is, expected 0 and 1000", n, m)
+	}
+	c.charged.Add(-1000)
+	if n, m := stays.holder.charged.Used, c.holder.charged.Used; n != 0 || m != 0 {
+		t.Errorf("the initiator has %d and %d bytes, expected none", n, m)
+	}
+}
+
 // When everything is taken, what is set aside is for those who have none of it.
 func TestReserveIsTheSessionsOwn(t *testing.T) {
 	th := holdingThread(t)

@@ -107,22 +107,37 @@ func (c *core) move(next *thread) {
 	c.home.next = nil
 	c.thread.loop.Disarm(&c.only().nop.timer)
 	c.thread.gate.close(c)
-	c.thread.remove(c)
+	kept := c.depart()
 	c.thread.load.Add(-1)
 	c.owner.Lock()
 	defer c.owner.Unlock()
 	c.owner.thread = next
-	next.loop.Post(evloop.Func(func() { c.arrive(next) }))
+	next.loop.Post(evloop.Func(func() { c.arrive(next, kept) }))
+}
+
+// depart takes the session from its thread, and returns how much memory it takes along:
+// of what was sent and not acknowledged (recall.go), for it has no buffers.
+func (c *core) depart() (kept int) {
+	kept = c.charged.Used
+	c.charged.Add(-kept)
+	c.thread.remove(c)
+	return kept
+}
+
+// settle makes the session one of a thread.
+func (c *core) settle(th *thread, kept int) {
+	c.thread = th
+	th.add(c)
+	c.charged.Add(kept)
 }
 
 // arrive continues the session on its new thread. Another connection that has
 // joined meanwhile comes after it.
-func (c *core) arrive(th *thread) {
+func (c *core) arrive(th *thread, kept int) {
 	defer c.Contain()
-	c.thread = th
+	c.settle(th, kept)
 	o := c.only()
 	o.debts = debts{} // they were by the other thread's clock
-	th.add(c)
 	th.load.Add(1)
 	o.armNOP()
 	err := c.relane()
