@@ -37,13 +37,21 @@ func makeStateDir(dir string) error {
 }
 
 // trustStateDir refuses a state directory that others may change, or in which they may
-// change something of the server's.
+// change something of the server's. Administrators may have put a directory of it
+// elsewhere, by a symbolic link.
 func trustStateDir(dir string) error {
 	if err := trust.Check(dir, nil); err != nil {
 		return err
 	}
 	for _, name := range conf.StateNames {
-		err := filepath.WalkDir(filepath.Join(dir, name), func(path string, d fs.DirEntry, err error) error {
+		root := filepath.Join(dir, name)
+		if info, err := os.Stat(root); err == nil && info.IsDir() {
+			if err := trust.Check(root, nil); err != nil {
+				return err
+			}
+			root += string(filepath.Separator) // what a link leads to
+		}
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return nil // missing, or told when it is used
 			}

@@ -29,6 +29,9 @@ func TestOthersMayChange(t *testing.T) {
 		"above it, sticky":         {"site", 0o777 | os.ModeSticky, ""},
 		"identity":                 {"site/state/identity", 0o666, "chmod o-w "},
 		"directory of the state":   {"site/state/.kept", 0o777, "chmod o-w "},
+		"one that is elsewhere":    {"moved/stores", 0o777, "chmod o-w "},
+		"something in that":        {"moved/stores/v.json", 0o666, "chmod o-w "},
+		"above it, elsewhere":      {"moved", 0o777, "chmod o-w "},
 		"configuration":            {"etc/tgtd.yaml", 0o666, "chmod o-w "},
 		"directory of that":        {"etc", 0o777, "chmod o-w "},
 		"readable configuration":   {"etc/tgtd.yaml", 0o644, ""},
@@ -36,14 +39,15 @@ func TestOthersMayChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			for _, dir := range []string{"site", "site/state", "site/state/.kept", "etc"} {
+			for _, dir := range []string{"site", "site/state", "site/state/.kept", "etc", "moved", "moved/stores"} {
 				if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
 			writeFile(t, filepath.Join(root, "etc/tgtd.yaml"), config)
 			writeFile(t, filepath.Join(root, "site/state/notes"), "")
-			for to, at := range map[string]string{"site/state": "state", "etc/tgtd.yaml": "tgtd.yaml"} {
+			writeFile(t, filepath.Join(root, "moved/stores/v.json"), "")
+			for to, at := range map[string]string{"site/state": "state", "../../moved/stores": "site/state/stores", "etc/tgtd.yaml": "tgtd.yaml"} {
 				if err := os.Symlink(to, filepath.Join(root, at)); err != nil {
 					t.Fatal(err)
 				}

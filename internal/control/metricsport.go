@@ -132,7 +132,11 @@ func (g *guard) refuse(peer string, err error) {
 	if now-last < 60 || !g.warned.CompareAndSwap(last, now) {
 		return
 	}
-	g.server.log.Warn("metrics were asked for without their token", "peer", peer, "err", err)
+	log := g.server.log.With("peer", peer)
+	if err != nil { // of the token's file
+		log = log.With("err", err)
+	}
+	log.Warn("metrics were asked for without their token")
 }
 
 // followed is what was made of files, made anew when one of them is another.
