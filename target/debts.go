@@ -13,13 +13,15 @@ import (
 
 const (
 	// leastRate is how many bytes a second an initiator has to move in either direction
-	// as long as it holds buffers by not moving them.
-	leastRate = 128 << 10
+	// as long as it holds buffers by not moving them: 64 sessions may share a link of
+	// 1 MiB a second.
+	leastRate = 16 << 10
 	// urgentPatience and urgentRate are what the largest holder gets while others have to
 	// wait for buffers: it loses first, commands that can be repeated by this rate, its
-	// connection only by leastRate, for a slow link loses that again and again.
+	// connection only by untakenRate, for a slow link loses that again and again.
 	urgentPatience = 2 * time.Second
 	urgentRate     = 1 << 20
+	untakenRate    = 128 << 10
 	// defaultPatience is for sessions whose initiators are not asked whether they live.
 	defaultPatience = 30 * time.Second
 )
@@ -47,7 +49,7 @@ type debts struct {
 
 var (
 	urgentTerms  = debt.Terms{Patience: urgentPatience, Rate: urgentRate}
-	untakenTerms = debt.Terms{Patience: urgentPatience, Rate: leastRate}
+	untakenTerms = debt.Terms{Patience: urgentPatience, Rate: untakenRate}
 )
 
 // terms are what the session's initiator is given.

@@ -13,7 +13,8 @@ type Terms struct {
 
 // Time is how long so many bytes may take.
 func (t Terms) Time(bytes int) time.Duration {
-	return t.Patience + time.Duration(int64(bytes)*int64(time.Second)/t.Rate)
+	whole, rest := int64(bytes)/t.Rate, int64(bytes)%t.Rate // their product with a second could overflow
+	return t.Patience + time.Duration(whole)*time.Second + time.Duration(rest*int64(time.Second)/t.Rate)
 }
 
 // Claim is what was asked for at one time and is to come as a whole. The zero value

@@ -19,6 +19,9 @@ func TestClaim(t *testing.T) {
 			t.Errorf("after %d s: overdue %v", at.second-5, got)
 		}
 	}
+	if (Claim{Since: 1, Bytes: 20 << 30}).Overdue(100*second, terms) {
+		t.Error("20 GiB are overdue at once")
+	}
 	if (Claim{}).Overdue(1<<60, terms) {
 		t.Error("nothing is overdue")
 	}
