@@ -118,3 +118,6 @@ func (s *Server) Stand(d time.Duration) {
 	s.threads[0].loop.Post(evloop.Func(func() { time.Sleep(d); close(stood) }))
 	<-stood
 }
+
+// Masks are the ways in which targets ask for CHAP.
+func (s *Server) Masks() []*login.Auth { return s.masks() }

@@ -257,18 +257,30 @@ func (p *loginPhase) nothing(q login.Query, why string) (login.Auth, *login.Erro
 // maskSeed has a name that is not there answer alike every time.
 var maskSeed = maphash.MakeSeed()
 
-// masks are the ways in which targets ask for CHAP.
-func (s *Server) masks() (all []*login.Auth) {
+// masked are the ways in which targets ask for CHAP, as of some changes of the directory.
+type masked struct {
+	asOf uint64
+	all  []*login.Auth
+}
+
+// masks are masked as of now. They are kept, since looking through all targets would
+// take so long that it told of a name that is not there.
+func (s *Server) masks() []*login.Auth {
+	if m := s.masked.Load(); m != nil && m.asOf == s.directory.changes.Load() {
+		return m.all
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	m := &masked{asOf: s.directory.changes.Load()}
 	for _, t := range s.mu.order {
 		for i, rules := 0, t.config.Load().Access; i < len(rules); i++ {
 			if auth := &rules[i].Auth; !auth.AllowNone {
-				all = append(all, auth)
+				m.all = append(m.all, auth)
 			}
 		}
 	}
-	return all
+	s.masked.Store(m)
+	return m.all
 }
 
 func (p *loginPhase) initiator(name string, proof login.Proof) Initiator {

@@ -35,6 +35,7 @@ type Server struct {
 	retained atomic.Int64 // bytes that lost connections keep (retain.go)
 
 	directory directory
+	masked    atomic.Pointer[masked]
 	exchanges login.Exchanges
 
 	settings   atomic.Pointer[Settings] // of sessions that log in from now on

@@ -117,6 +117,22 @@ func TestGuessesTellNoTargets(t *testing.T) {
 	}
 }
 
+// TestMasksAreKept: a login for a target that is not there does not look through all
+// targets, which would take so long that it told, but through none that has changed.
+func TestMasksAreKept(t *testing.T) {
+	r := newRig(t, rigOptions{rules: func([]*scsi.LogicalUnit) []target.AccessRule {
+		return []target.AccessRule{{Auth: group("tenants", "alice")}}
+	}})
+	first, again := r.server.Masks(), r.server.Masks()
+	if len(first) != 1 || &first[0] != &again[0] {
+		t.Errorf("found %d masks, made anew, expected the one", len(first))
+	}
+	r.change(target.TargetConfig{Access: []target.AccessRule{{Auth: group("others", "bob")}, {Auth: group("tenants", "alice")}}})
+	if now := r.server.Masks(); len(now) != 2 || now[0].Group != "others" {
+		t.Errorf("found %d masks, expected those of the changed target", len(now))
+	}
+}
+
 // TestClosedPortalTellsNoTargets: a portal that serves nobody now answers for targets
 // that are there, and those that are not, alike.
 func TestClosedPortalTellsNoTargets(t *testing.T) {
