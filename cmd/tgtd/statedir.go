@@ -15,16 +15,7 @@ import (
 	"lunar/internal/trust"
 )
 
-// openStateDir makes the state directory if it is missing, for its owner
-// only, and returns its absolute path.
-func openStateDir(dir string) (string, error) {
-	dir, err := pathOfStateDir(dir)
-	if err != nil {
-		return "", err
-	}
-	return dir, makeStateDir(dir)
-}
-
+// makeStateDir makes the state directory if it is missing, for its owner only.
 func makeStateDir(dir string) error {
 	err := trustStateDir(dir)
 	if err == nil {
