@@ -91,10 +91,13 @@ func (r *runCommand) besiege(a attack, dir string) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	for range g.phases {
+	for i := 0; i < g.phases || g.waits() && i < g.phases+mostMore; i++ {
 		if err := g.phase(r.ctx); err != nil && !g.dead() {
 			g.Process.Kill()
 			return outcome{}, fmt.Errorf("%w\n%s", err, tail(g.Output.String()))
+		}
+		if i+1 >= g.phases {
+			g.seconds, g.minutes = 2*g.seconds, 2*g.minutes
 		}
 	}
 	if a.fuzzes && !g.dead() {
@@ -102,6 +105,16 @@ func (r *runCommand) besiege(a attack, dir string) (outcome, error) {
 	}
 	err = g.end()
 	return g.outcome, err
+}
+
+// mostMore is how many phases there may be besides, each twice as long as that before.
+const mostMore = 7
+
+// waits reports whether something that a run without a clock judges has not happened yet.
+func (g *siege) waits() bool {
+	return !g.timed && !g.dead() && slices.ContainsFunc(g.bounds, func(b bound) bool {
+		return b.least > 0 && !b.timed && !slices.ContainsFunc(g.counted, func(f figures) bool { return f[b.figure]+f[b.per] > 0 })
+	})
 }
 
 // leftSince is what the server holds more than before, when it has had the time to let
