@@ -58,8 +58,9 @@ tgtd_stop() {
 # tgtd_threads: name and allowed CPUs of each thread of tgtd.
 tgtd_threads() { awk '$1 == "Name:" { name = $2 } $1 == "Cpus_allowed_list:" { print name, $2 }' "/proc/$tgtd_pid"/task/*/status; }
 
-# status LIST: the objects of a list in what tgtd tells of itself, a line each.
-status() { /lab/tgtd status --json | tr -d ' \n' | grep -o "\"$1\":\[[^]]*\]" | grep -o '{[^{}]*}'; }
+# status LIST: the objects of a list in what tgtd tells of itself, a line each, without
+# objects in them.
+status() { /lab/tgtd status --json | tr -d ' \n' | grep -o "\"$1\":\[[^]]*\]" | sed -E ':a; s/":\{[^{}]*\}/":0/; ta' | grep -o '{[^{}]*}'; }
 
 # fields NAME...: their values in such lines.
 fields() {
