@@ -1,9 +1,11 @@
 # Lunar. `make` alone lists the targets.
 
+# The server is one module, what measures, breaks and simulates it another, in scripts:
+# the server needs none of their libraries.
 GO         ?= go
 BUILD      := build
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
-LDFLAGS    := -X main.version=$(VERSION)
+LDFLAGS    := -X main.version=$(VERSION) -X lunar/internal/version.Number=$(VERSION)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
 FUZZTIME   ?= 5s
@@ -21,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests clean
+.PHONY: help run build test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,10 +33,11 @@ run: ## build and serve (installs missing packages as root, else names them)
 	@$(MAKE) --no-print-directory build
 	@exec $(BUILD)/tgtd serve $(ARGS)
 
-build: ## build tgtd and tgtload into build/ (with iSER where its headers are or can be installed)
+build: ## build tgtd, lunar, tgtload and tgtsim into build/ (with iSER where its headers are or can be installed)
 	@$(SETUP) rdma
 	@mkdir -p $(BUILD)
 	$(GO) build -tags "$(RDMA)" -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+	$(GO) -C scripts build -ldflags '$(LDFLAGS)' -o $(abspath $(BUILD))/ ./tgtsim
 
 test: setup vet lint vulncheck race conformance lab ## everything: vet, lint, unit tests with -race, conformance, qemu-img, VM lab
 	@echo "make test: all passed"
@@ -44,11 +47,14 @@ setup:
 
 vet: ## go vet
 	$(GO) vet -tags "$(RDMA)" ./...
+	$(GO) -C scripts vet -tags "$(RDMA)" ./...
 
 lint: ## gofmt, staticcheck, unused modules, licenses, and the project's own rules
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
 	$(GO) mod tidy -diff
+	$(GO) -C scripts mod tidy -diff
 	$(GO) run $(STATICCHECK) -tags "$(RDMA)" ./...
+	$(GO) -C scripts run $(STATICCHECK) -tags "$(RDMA)" ./...
 	$(GO) test ./internal/lint
 
 vulncheck: ## known vulnerabilities that the code reaches, where the database can be had
@@ -56,9 +62,11 @@ vulncheck: ## known vulnerabilities that the code reaches, where the database ca
 
 unit: ## unit tests
 	$(GO) test -tags "$(RDMA)" ./...
+	$(GO) -C scripts test -tags "$(RDMA)" ./...
 
 race: ## unit tests with the race detector and the invariants that production leaves out
 	$(GO) test -race -timeout 20m -tags "invariants $(RDMA)" ./...
+	$(GO) -C scripts test -race -timeout 20m -tags "invariants $(RDMA)" ./...
 
 stress: ## unit tests of the concurrent packages again and again
 	$(GO) test -race -timeout 60m -tags "invariants $(RDMA)" -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./iser/... ./target/
@@ -67,7 +75,7 @@ fuzz: ## every fuzz target for FUZZTIME (5s)
 	@grep -rl --include=*_test.go '^func Fuzz' . | sort | while read -r file; do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\)(.*/\1/p' "$$file"); do \
 			echo "== $$(dirname "$$file") $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "$$(dirname "$$file")" || exit 1; \
+			$(GO) -C "$$(dirname "$$file")" test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x . || exit 1; \
 		done; \
 	done
 
@@ -79,38 +87,42 @@ conformance: build ## libiscsi's conformance suite, qemu-img and fio against tgt
 lab: build ## Debian's kernel and open-iscsi in a VM against tgtd
 	scripts/lab/run.sh
 
-bench: build ## compare with C tgt and write docs/performance.md
+bench: build ## compare with C tgt and write docs/reports/performance.md
 	@$(SETUP) bench
 	scripts/bench/run.sh
 
-bench-cache: build ## compare hits in the cache with C tgt, write docs/performance-cache.md
+bench-cache: build ## compare hits in the cache with C tgt, write docs/reports/performance-cache.md
 	@$(SETUP) bench
 	scripts/bench/run.sh cache
 
-bench-qos: build ## the papers' experiments on the token scheduler, write docs/qos.md
+bench-qos: build ## the papers' experiments on the token scheduler, write docs/reports/qos.md
 	@$(SETUP) bench
 	scripts/bench/run.sh qos full
 
-bench-iser: build ## compare with C tgt and LIO over RDMA in the lab's guest, write docs/performance-iser.md
+bench-iser: build ## compare with C tgt and LIO over RDMA in the lab's guest, write docs/reports/performance-iser.md
 	scripts/bench/run.sh iser
 
 # Rounds of evidence-reliability: POINTS=100 KILLS=10 CUTS=10 EXT4=10 FLIPS=50 CONFIGURATIONS=50
 # is a short run, NOTES=FILE notes elsewhere, ONLY=flips is a part.
-evidence-reliability: build ## break tgtd by kills, power cuts and flipped bits, write docs/reliability.md
+evidence-reliability: build ## break tgtd by kills, power cuts and flipped bits, write docs/reports/reliability.md
 	@$(SETUP) test
 	scripts/evidence/run.sh
 
 # ONLY=half,copy are some of the attacks; PHASES=9 SECONDS_EACH=10 watches longer, MINUTES=10
 # fuzzes for so long with each grammar, SCALE=1 measures 1,000 sessions; NOTES=FILE TGTD=FILE
 # notes another binary's results elsewhere.
-evidence-security: build ## attack tgtd with a canary beside it, write docs/security-evidence.md
+evidence-security: build ## attack tgtd with a canary beside it, write docs/reports/security-evidence.md
 	@$(SETUP) test
 	scripts/evidence/security/run.sh
 
 # ROUNDS=2 SUITES=race is a short run; CORE and BUSY say where, and with how much company.
-evidence-tests: ## run the test suites again and again on one busy CPU, write docs/tests.md
+evidence-tests: ## run the test suites again and again on one busy CPU, write docs/reports/tests.md
 	@$(SETUP) test
 	scripts/evidence/tests.sh
+
+# BEFORE=97b87bb measures another commit and notes it as what was before.
+evidence-structure: ## measure files, packages and the walks of commands, write docs/internals/structure.md
+	scripts/structure/run.sh
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

@@ -22,6 +22,7 @@ const atomicUnit = 4096
 // of writes that a crash has interrupted.
 type Intents struct {
 	Dir    string    // of the logs, each of which goes by its store's Identity; empty: there are none
+	Marks  string    // the directory of their marks; empty: they have none
 	Before string    // the log of versions that had it by the path of the store; it is completed once, and removed
 	From   *Identity // a store whose place this one has taken: its writes are for this one, too
 	Forget bool      // what was interrupted is given up
@@ -29,6 +30,44 @@ type Intents struct {
 
 // Log is the path of a store's log.
 func (i Intents) Log(id Identity) string { return filepath.Join(i.Dir, id.logName()) }
+
+// Mark is the path of the mark of a store's log: it says that there is one, so that a
+// log that was deleted is not taken for one that never was.
+//
+// INVARIANT: a mark is made after its log and removed before it.
+func (i Intents) Mark(id Identity) string { return i.mark(i.Log(id)) }
+
+func (i Intents) mark(log string) string { return filepath.Join(i.Marks, filepath.Base(log)) }
+
+// Lost reports whether a store had a log and has none.
+func (i Intents) Lost(id Identity) bool {
+	return i.Marks != "" && !there(i.Log(id)) && there(i.Mark(id))
+}
+
+// there is true also for what cannot be looked at.
+func there(path string) bool {
+	_, err := os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// note makes the mark of a log that there is.
+func (i Intents) note(log string) error {
+	if i.Marks == "" || there(i.mark(log)) {
+		return nil
+	}
+	if err := durable.MakeDir(i.Marks); err != nil {
+		return err
+	}
+	return durable.Replace(i.mark(log), nil)
+}
+
+// unnote removes the mark of a log.
+func (i Intents) unnote(log string) error {
+	if i.Marks == "" || !there(i.mark(log)) {
+		return nil
+	}
+	return durable.Remove(i.mark(log))
+}
 
 // Interrupted returns how many writes to a store were interrupted, as far as its log
 // in a directory knows.
@@ -90,20 +129,26 @@ func (v *volume) openIntents(i Intents) error {
 		own.mode = intent.Forget
 	}
 	if v.Info().ReadOnly && !i.Forget {
-		return v.nothingPending(append(v.pasts(i), own))
+		if err := v.nothingPending(append(v.pasts(i), own)); err != nil || there(own.path) {
+			return err
+		}
+		return i.unnote(own.path) // who opens a store without its log has judged that
 	}
 	var o intent.Outcome
 	for _, p := range v.pasts(i) {
-		if err := v.finish(p, &o); err != nil {
+		if err := v.finish(i, p, &o); err != nil {
 			return err
 		}
 	}
 	if v.Info().ReadOnly {
-		return v.finish(own, &o)
+		return v.finish(i, own, &o)
 	}
 	log, fd, err := v.openLog(own, &o)
 	if err != nil {
 		return err
+	}
+	if err := i.note(own.path); err != nil {
+		return fmt.Errorf("intent log %s: %w", own.path, errors.Join(err, unix.Close(fd)))
 	}
 	if o != (intent.Outcome{}) {
 		v.log.Warn("atomic writes were interrupted", "store", v.path, "completed", o.Completed, "not begun", o.Unbegun, "given up", o.Forgotten)
@@ -167,16 +212,19 @@ func (v *volume) nothingPending(logs []past) error {
 	return nil
 }
 
-// finish does what a log has, and removes it.
-func (v *volume) finish(p past, o *intent.Outcome) error {
+// finish does what a log has, and removes it with its mark.
+func (v *volume) finish(i Intents, p past, o *intent.Outcome) error {
 	if _, err := os.Stat(p.path); err != nil {
-		return nil // there is none
+		return i.unnote(p.path) // there is none
 	}
 	_, fd, err := v.openLog(p, o)
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.Close(fd), os.Remove(p.path))
+	if err := errors.Join(unix.Close(fd), i.unnote(p.path)); err != nil {
+		return err
+	}
+	return os.Remove(p.path)
 }
 
 // openLog adds what it has done to o.

@@ -7,14 +7,14 @@ import (
 
 // inlineLane is the lane of a store that never has to wait.
 type inlineLane struct {
-	do    func(*Op) error
-	gates *quiesce.Gates
-	gate  quiesce.Gate // nothing is inside between two tasks of the thread
+	do       func(*Op) error
+	counters *quiesce.Counters
+	counter  quiesce.Counter // nothing is inside between two tasks of the thread
 }
 
-func newInlineLane(l *evloop.Loop, do func(*Op) error, gates *quiesce.Gates) *inlineLane {
-	lane := &inlineLane{do: do, gates: gates}
-	gates.Add(&lane.gate, l)
+func newInlineLane(l *evloop.Loop, do func(*Op) error, counters *quiesce.Counters) *inlineLane {
+	lane := &inlineLane{do: do, counters: counters}
+	counters.Add(&lane.counter, l)
 	return lane
 }
 
@@ -28,4 +28,4 @@ func (l *inlineLane) TryNow(op *Op) bool {
 func (l *inlineLane) Submit(op *Op) bool { return l.TryNow(op) }
 
 // Close implements Lane.
-func (l *inlineLane) Close() { l.gates.Remove(&l.gate) }
+func (l *inlineLane) Close() { l.counters.Remove(&l.counter) }

@@ -35,7 +35,7 @@ type volumeLane struct {
 	ring    *uring.Ring // nil without io_uring
 	workers *evloop.Workers
 	running int
-	gate    quiesce.Gate // counts what is running
+	counter quiesce.Counter // counts what is running
 	tally   *tally
 }
 
@@ -110,7 +110,7 @@ func (l *volumeLane) Submit(op *Op) bool {
 		l.finish(op)
 		return true
 	}
-	op.lane.op, op.lane.lane, op.lane.era = op, l, l.gate.Enter()
+	op.lane.op, op.lane.lane, op.lane.era = op, l, l.counter.Enter()
 	l.running++
 	l.disturb(op)
 	l.start(op)
@@ -198,7 +198,7 @@ func (l *volumeLane) settle(op *Op, res int64) {
 	}
 	l.rest(op)
 	l.running--
-	l.gate.Leave(op.lane.era)
+	l.counter.Leave(op.lane.era)
 	op.Done(op)
 }
 
@@ -207,6 +207,6 @@ func (l *volumeLane) Close() {
 	if l.running > 0 {
 		panic(fmt.Sprintf("backstore: lane of %s closed with %d ops running", l.path, l.running))
 	}
-	l.gates.Remove(&l.gate)
+	l.counters.Remove(&l.counter)
 	l.tallies.remove(l.tally)
 }

@@ -10,8 +10,8 @@ import (
 
 // nullStore is nothing but a size.
 type nullStore struct {
-	info  atomic.Pointer[Info]
-	gates quiesce.Gates
+	info     atomic.Pointer[Info]
+	counters quiesce.Counters
 }
 
 // NewNull returns a Store of size bytes that forgets what is written and reads
@@ -34,7 +34,9 @@ func NewNull(size int64, blockBytes int) (Store, error) {
 func (s *nullStore) Info() Info { return *s.info.Load() }
 
 // Lane implements Store.
-func (s *nullStore) Lane(l *evloop.Loop) (Lane, error) { return newInlineLane(l, s.do, &s.gates), nil }
+func (s *nullStore) Lane(l *evloop.Loop) (Lane, error) {
+	return newInlineLane(l, s.do, &s.counters), nil
+}
 
 // Resize implements Resizer.
 func (s *nullStore) Resize(size int64) error {

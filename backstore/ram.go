@@ -31,7 +31,7 @@ type ramStore struct {
 	pages bitmap // one bit per page that may differ from zeroes, or was provisioned
 
 	resizing sync.Mutex
-	gates    quiesce.Gates // of the lanes
+	counters quiesce.Counters // of the lanes
 }
 
 // ramGrowth is how many times as large as at first a RAM store may become: so much
@@ -101,7 +101,7 @@ func (s *ramStore) Resize(size int64) error {
 	if size >= old {
 		return nil
 	}
-	s.gates.Wait() // for those who know the old size
+	s.counters.Wait() // for those who know the old size
 	return s.release(size, old, old)
 }
 
@@ -126,7 +126,9 @@ func reserve(size int64) ([]byte, error) {
 func (s *ramStore) Info() Info { return *s.info.Load() }
 
 // Lane implements Store.
-func (s *ramStore) Lane(l *evloop.Loop) (Lane, error) { return newInlineLane(l, s.do, &s.gates), nil }
+func (s *ramStore) Lane(l *evloop.Loop) (Lane, error) {
+	return newInlineLane(l, s.do, &s.counters), nil
+}
 
 // Close implements Store.
 func (s *ramStore) Close() error {

@@ -117,7 +117,7 @@ func (v *volume) followDevice(size int64) error {
 // short.
 func (v *volume) shrink(old, size int64) error {
 	v.setSize(size)
-	v.gates.Wait()
+	v.counters.Wait()
 	if err := unix.Ftruncate(v.fd, size); err != nil {
 		v.setSize(old)
 		return err

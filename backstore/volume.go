@@ -42,7 +42,7 @@ type volume struct {
 	damage atomic.Pointer[damage]
 
 	resizing sync.Mutex
-	gates    quiesce.Gates // of the lanes
+	counters quiesce.Counters // of the lanes
 	tallies  tallies
 
 	open     sync.RWMutex // held shared by who uses the descriptor besides lanes
@@ -67,7 +67,7 @@ func (v *volume) Lane(l *evloop.Loop) (Lane, error) {
 		return nil, fmt.Errorf("%s on event loop %q: it has no workers for calls that block", v.path, l.Name())
 	}
 	lane := &volumeLane{volume: v, loop: l, ring: l.Ring(), workers: l.Workers(), tally: v.tallies.add()}
-	v.gates.Add(&lane.gate, l)
+	v.counters.Add(&lane.counter, l)
 	return lane, nil
 }
 

@@ -133,7 +133,7 @@ func (r *recovery) judge(slot uint32, kept []bool) {
 	clean := b.valid &^ b.dirty
 	k := b.key()
 	switch {
-	case b.state == stateFree || b.state == stateDetached || b.state == stateResident && clean == 0:
+	case b.state == stateFree || b.state == stateResident && clean == 0:
 		r.release(slot)
 		return
 	case b.state != stateResident || int64(k.LU) >= int64(len(r.lus)) || clean&^ones(0, r.subs) != 0:

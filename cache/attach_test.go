@@ -232,7 +232,6 @@ var spoils = []spoil{
 		"a record of no block", []DirtySlot{{5, Key{0, 9}, 2}},
 		func([]block, *header) {}, map[Key][2]uint64{{0, 9}: {2, 2}, {1, 0}: {7, 0}, {1, 1}: {7, 0}}, 0,
 	},
-	{"put aside", nil, func(b []block, _ *header) { b[0].setAside() }, map[Key][2]uint64{{1, 1}: {7, 0}}, 0},
 }
 
 // What contradicts itself is dropped if it is clean, and kept if it is dirty.
@@ -246,7 +245,7 @@ func TestAttachDropsWhatIsDoubtful(t *testing.T) {
 				t.Fatal(err)
 			}
 			for n := range uint64(2) {
-				g := p.BeginWrite(Key{1, n}, 7, 7, WriteOptions{Enter: true}, nil)
+				g := p.BeginWrite(Key{1, n}, 7, 7, true, nil)
 				p.EndWrite(&g, Clean)
 				if g.Slot != uint32(n) {
 					t.Fatalf("block %d is in slot %d", n, g.Slot)
@@ -307,33 +306,5 @@ func TestAttachRefuses(t *testing.T) {
 	}
 	if _, err := NewPartition(c, make([]byte, 100)); err == nil {
 		t.Error("100 bytes of metadata were accepted")
-	}
-}
-
-// A block in use that is dirty is not copied to a fresh slot: its journal would
-// have it twice. The clean copy is put aside before the fresh one is there.
-func TestFreshCopiesAreOfCleanBlocks(t *testing.T) {
-	c := Config{Slots: 2, BlockSize: subs * 4096, LUs: 1, Journal: newNotebook(t, 2)}
-	mem := ownMemory(c.Slots)
-	p, err := NewPartition(c, mem)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dirtyWrite(p, Key{0, 0}, 1)
-	slot, _ := p.TryRead(Key{0, 0}, 1)
-	w := &Waiter{}
-	if g := p.BeginWrite(Key{0, 0}, 1, 1, WriteOptions{Fresh: true}, w); g.Outcome != Wait {
-		t.Fatalf("a dirty block in use: %+v", g)
-	}
-	p.Cancel(w)
-	p.setClean(slot, 1)
-	g := p.BeginWrite(Key{0, 0}, 1, 1, WriteOptions{Fresh: true}, nil)
-	if g.Outcome != Granted || g.Old != slot {
-		t.Fatalf("a clean block in use: %+v", g)
-	}
-	p.EndWrite(&g, Dirty)
-	after, r, err := Attach(c, mem, []DirtySlot{{g.Slot, Key{0, 0}, 1}})
-	if err != nil || r != (Recovered{Blocks: 1}) || after.index.find(after.blocks, Key{0, 0}, Key{0, 0}.hash()) != g.Slot {
-		t.Errorf("with a copy put aside: %+v, %v", r, err)
 	}
 }

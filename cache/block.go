@@ -27,7 +27,6 @@ const NoSlot = ^uint32(0)
 const (
 	stateFree     uint32 = iota // on the free list
 	stateResident               // in the index
-	stateDetached               // replaced by a fresh copy, still referred to by pins
 )
 
 // block is what is known of a slot. It has no pointer, so that it may lie in

@@ -36,7 +36,7 @@ func TestNothingAllocates(t *testing.T) {
 			k := Key{1, n % 50}
 			dirtyWrite(p, k, 7)
 			run := p.TakeDirty(Key{}, Key{LU: 9}, extents, nil)
-			p.BeginWrite(k, 1, 1, WriteOptions{}, &w)
+			p.BeginWrite(k, 1, 1, false, &w)
 			p.EndFlush(extents[:run.Extents], true)
 		}},
 		{"write and flush with a journal", func() {
@@ -44,13 +44,6 @@ func TestNothingAllocates(t *testing.T) {
 			dirtyWrite(logged, Key{1, n % 50}, 7)
 			run := logged.TakeDirty(Key{}, Key{LU: 9}, extents, nil)
 			logged.EndFlush(extents[:run.Extents], true)
-		}},
-		{"fresh copy", func() {
-			access(p, Key{1, 0})
-			r := p.Read(Key{1, 0}, 1, nil)
-			g := p.BeginWrite(Key{1, 0}, 1, 1, WriteOptions{Fresh: true}, nil)
-			p.EndWrite(&g, Clean)
-			p.Unpin(r.Slot)
 		}},
 		{"drop", func() {
 			g := p.BeginDrop(Key{1, 0}, 1, nil)

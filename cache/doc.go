@@ -23,7 +23,6 @@
 //	a clean one is overwritten     its valid bit goes before its data change
 //	a block enters                 the record, empty, and then its state
 //	a block leaves                 its state, and then the record
-//	a fresh copy takes its place   the old one, which is clean, is put aside first
 //
 // So whatever is valid and not dirty in a record was never half-written and is
 // what the backing store has; and what the journal says is dirty is newer than

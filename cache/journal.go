@@ -19,9 +19,7 @@ type Journal interface {
 }
 
 // logDirty tells the journal first. A slot belongs to its block from the first
-// time that it becomes dirty until it is another block's; since a block in use is
-// only ever copied to a fresh slot while it is clean (see replace), no block is
-// dirty in two slots.
+// time that it becomes dirty until it is another block's.
 func (p *Partition) logDirty(slot uint32, mask uint64) {
 	if p.journal == nil {
 		return

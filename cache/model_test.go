@@ -153,18 +153,18 @@ func (w *world) fill(k Key, r Result, want uint64) {
 	})
 }
 
-func (w *world) write(k Key, touched, whole uint64, o WriteOptions, end End) {
-	waiter := w.park(func() { w.write(k, touched, whole, o, end) })
-	g := w.p.BeginWrite(k, touched, whole, o, waiter)
+func (w *world) write(k Key, touched, whole uint64, end End) {
+	waiter := w.park(func() { w.write(k, touched, whole, end) })
+	g := w.p.BeginWrite(k, touched, whole, true, waiter)
 	if g.Outcome == Wait {
 		return
 	}
 	delete(w.waiting, waiter)
 	w.version++
 	v := w.version
-	w.claims[g.Slot] |= touched | g.Keep
+	w.claims[g.Slot] |= touched
 	w.later(func() {
-		w.claims[g.Slot] &^= touched | g.Keep
+		w.claims[g.Slot] &^= touched
 		w.ending[k] = *at(w.want, k)
 		defer delete(w.ending, k)
 		switch {
@@ -181,9 +181,8 @@ func (w *world) write(k Key, touched, whole uint64, o WriteOptions, end End) {
 // the right ones.
 func (w *world) overwrite(k Key, g *Grant, whole uint64, v int, end End) {
 	a := &w.arena[g.Slot]
-	each(g.Keep, func(i int) { a[i] = w.arena[g.Old][i] })
 	each(g.Missing, func(i int) { a[i] = at(w.store, k)[i] })
-	w.same("merge", k, g.Mask&^whole|g.Keep, *a)
+	w.same("merge", k, g.Mask&^whole, *a)
 	each(g.Mask, func(i int) {
 		a[i], at(w.want, k)[i] = v, v
 		if end == Clean {
@@ -255,9 +254,8 @@ func (w *world) random() {
 	case 0, 1, 2:
 		w.read(k, mask)
 	case 3, 4, 5:
-		o := WriteOptions{Enter: true, Fresh: rapid.Bool().Draw(w.t, "fresh")}
 		end := []End{Clean, Dirty, Dirty, Failed}[rapid.IntRange(0, 3).Draw(w.t, "how")]
-		w.write(k, mask, mask&rapid.Uint64().Draw(w.t, "whole"), o, end)
+		w.write(k, mask, mask&rapid.Uint64().Draw(w.t, "whole"), end)
 	case 6:
 		w.drop(k, mask, rapid.Bool().Draw(w.t, "ok"))
 	case 7:

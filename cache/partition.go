@@ -55,7 +55,6 @@ type Stats struct {
 	Bypassed  uint64 // reads and writes that went past the cache
 	Waits     uint64 // waiters that were queued
 	Evictions uint64 // blocks that made room
-	Copies    uint64 // writes to a fresh copy of a block in use
 	FillFails uint64 // fills that ended with an error
 
 	Free, Used, InFlight int    // blocks
@@ -216,9 +215,7 @@ func (p *Partition) settle(slot uint32, chain *Waiter) *Waiter {
 		return chain
 	}
 	chain = p.wake(slot, ^uint64(0), nil, chain)
-	if b.state == stateResident {
-		p.unlink(slot, b.key(), false)
-	}
+	p.unlink(slot, b.key(), false)
 	p.release(slot)
 	return chain
 }

@@ -36,7 +36,7 @@ func access(p *Partition, k Key) bool {
 }
 
 func dirtyWrite(p *Partition, k Key, mask uint64) {
-	g := p.BeginWrite(k, mask, mask, WriteOptions{Enter: true}, nil)
+	g := p.BeginWrite(k, mask, mask, true, nil)
 	p.EndWrite(&g, Dirty)
 }
 
@@ -84,7 +84,7 @@ func TestSingleFlight(t *testing.T) {
 	}
 }
 
-// A pinned range is not overwritten: the writer waits, or gets a fresh copy.
+// A pinned range is not overwritten: the writer waits.
 func TestPinnedRangeIsNotChanged(t *testing.T) {
 	p := partition(t, 4)
 	k := Key{1, 5}
@@ -93,7 +93,7 @@ func TestPinnedRangeIsNotChanged(t *testing.T) {
 	r = p.Read(k, 0b0011, nil)
 
 	var w, behind Waiter
-	if g := p.BeginWrite(k, 0b0110, 0b0110, WriteOptions{}, &w); g.Outcome != Wait {
+	if g := p.BeginWrite(k, 0b0110, 0b0110, false, &w); g.Outcome != Wait {
 		t.Fatalf("write under a pin: %+v, expected it to wait", g)
 	}
 	if got := p.Read(k, 0b0100, &behind); got.Outcome != Wait {
@@ -106,24 +106,6 @@ func TestPinnedRangeIsNotChanged(t *testing.T) {
 	if n := count(p.Unpin(r.Slot)); n != 2 {
 		t.Fatalf("%d waiters handed back with the last pin, expected 2", n)
 	}
-
-	r = p.Read(k, 0b0011, nil)
-	g := p.BeginWrite(k, 0b0110, 0b0100, WriteOptions{Fresh: true}, &w)
-	if g.Outcome != Granted || g.Slot == r.Slot || g.Old != r.Slot || g.Keep != 0b1011 || g.Missing != 0 {
-		t.Fatalf("write with a fresh copy: %+v, expected sub-blocks 0xb to be kept from slot %d", g, r.Slot)
-	}
-	p.EndWrite(&g, Clean)
-	if again := p.Read(k, 0b1111, nil); again.Outcome != Hit || again.Slot != g.Slot {
-		t.Fatalf("after the write: %+v, expected a hit in slot %d", again, g.Slot)
-	}
-	p.Unpin(g.Slot)
-	if s := p.Stats(); s.Used != 2 || s.Free != 2 {
-		t.Fatalf("%+v, expected the old copy to live with its pin", s)
-	}
-	p.Unpin(r.Slot)
-	if s := p.Stats(); s.Used != 1 || s.Free != 3 {
-		t.Fatalf("%+v, expected the old copy to be free", s)
-	}
 }
 
 // A fill that read the store before a write that goes past the cache must not
@@ -134,14 +116,14 @@ func TestNoFillBesideBypassingWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := Key{1, 5}
-	g := p.BeginWrite(k, 1, 1, WriteOptions{}, nil)
+	g := p.BeginWrite(k, 1, 1, false, nil)
 	if g.Outcome != Bypass {
 		t.Fatalf("a write that may not enter: %+v", g)
 	}
 	if r := p.Prefetch(k, 1); r.Outcome != Bypass {
 		t.Fatalf("a fill beside it: %+v, expected it to bypass", r)
 	}
-	if o := p.BeginWrite(k, 1, 1, WriteOptions{Enter: true}, nil); o.Outcome != Bypass {
+	if o := p.BeginWrite(k, 1, 1, true, nil); o.Outcome != Bypass {
 		t.Fatalf("a write beside it: %+v, expected it to bypass", o)
 	} else {
 		p.EndWrite(&o, Clean)
@@ -161,31 +143,6 @@ func (never) Miss(Key) bool  { return false }
 func (never) Evicted(Key)    {}
 func (never) Due() bool      { return false }
 func (never) Tick([]Key) int { return 0 }
-
-func TestCancel(t *testing.T) {
-	p := partition(t, 2)
-	k := Key{1, 5}
-	r := p.Read(k, 1, nil)
-	p.EndFill(r.Slot, 1, 0, nil)
-	r = p.Read(k, 1, nil)
-	var writer, reader Waiter
-	p.BeginWrite(k, 1, 1, WriteOptions{}, &writer)
-	p.Read(k, 1, &reader)
-	if ok, chain := p.Cancel(&writer); !ok || chain != &reader || chain.Next() != nil {
-		t.Errorf("cancelled %v, handed back %p; expected the reader %p alone", ok, chain, &reader)
-	}
-	if ok, _ := p.Cancel(&writer); ok {
-		t.Error("cancelled twice")
-	}
-	p.BeginWrite(k, 1, 1, WriteOptions{}, &writer)
-	p.Read(k, 1, &reader)
-	if ok, chain := p.Cancel(&reader); !ok || chain != nil {
-		t.Errorf("cancelled %v, handed back %p; expected only the reader to go", ok, chain)
-	}
-	if chain := p.Unpin(r.Slot); chain != &writer {
-		t.Errorf("handed back %p, expected the writer %p", chain, &writer)
-	}
-}
 
 // With neither pins nor dirty blocks the order is golang-lru's, exactly.
 func TestLRUAgainstGolangLRU(t *testing.T) {
@@ -339,7 +296,7 @@ func TestNothingToEvict(t *testing.T) {
 	if r := p.Read(Key{1, 3}, 1, nil); r.Outcome != Bypass {
 		t.Fatalf("found %+v, expected a bypass", r)
 	}
-	g := p.BeginWrite(Key{1, 3}, 1, 1, WriteOptions{Enter: true}, nil)
+	g := p.BeginWrite(Key{1, 3}, 1, 1, true, nil)
 	if g.Outcome != Bypass {
 		t.Fatalf("found %+v, expected a bypass", g)
 	}
@@ -401,7 +358,7 @@ func TestTakeDirtyMerges(t *testing.T) {
 		t.Fatalf("%d runs, expected %d", len(taken), len(want))
 	}
 	var w, sync Waiter
-	if g := p.BeginWrite(Key{1, 3}, 1, 1, WriteOptions{}, &w); g.Outcome != Wait {
+	if g := p.BeginWrite(Key{1, 3}, 1, 1, false, &w); g.Outcome != Wait {
 		t.Fatalf("write to what is being flushed: %+v, expected it to wait", g)
 	}
 	if run := p.TakeDirty(Key{1, 3}, Key{1, 4}, make([]Extent, 2), &sync); run.Outcome != Wait {

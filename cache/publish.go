@@ -25,6 +25,3 @@ func (p *Partition) retract(slot uint32) {
 	atomic.StoreUint32(&b.state, stateFree)
 	*b = block{}
 }
-
-// setAside takes a block from processes that attach, before its copy is there.
-func (b *block) setAside() { atomic.StoreUint32(&b.state, stateDetached) }

@@ -158,9 +158,6 @@ func (p *Partition) unpin(slot uint32, b *block) *Waiter {
 	}
 	mask := b.pinned
 	b.pinned = 0
-	if b.state == stateDetached {
-		b.valid = 0
-	}
 	chain := p.wake(slot, mask, nil, nil)
 	if b.valid == 0 {
 		chain = p.settle(slot, chain)

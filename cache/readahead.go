@@ -170,13 +170,6 @@ func (d *Detector) drop(s *stream) {
 	d.spare = append(d.spare, s)
 }
 
-// Wasted notes that a block at off, read ahead, was evicted before it was used.
-func (d *Detector) Wasted(lu uint32, off int64) {
-	if s := d.find(zone{lu, off >> zoneShift}); s != nil {
-		s.window = max(s.window/2, d.config.Start)
-	}
-}
-
 // spot is where the table keeps a continuation, and the tag that it has there. That
 // two have the same tag is so rare that it does no harm.
 func spot(lu uint32, off int64) (at int, tag uint32) {

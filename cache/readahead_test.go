@@ -29,10 +29,6 @@ func TestReadaheadGrows(t *testing.T) {
 			t.Errorf("read %d: %+v, expected %+v", i, got, want)
 		}
 	}
-	d.Wasted(1, 300<<10)
-	if s, _ := d.streams.Peek(zone{1, 0}); s.window != 128<<10 {
-		t.Errorf("a window of %d bytes after waste, expected half", s.window)
-	}
 }
 
 // A deep queue's requests come out of order and are still one stream.

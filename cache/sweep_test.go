@@ -8,7 +8,7 @@ func TestSweepWaitsForWhatOthersHold(t *testing.T) {
 	p := partition(t, 4)
 	k := Key{1, 0}
 	dirtyWrite(p, k, 0b11)
-	writer := p.BeginWrite(k, 0b10, 0b10, WriteOptions{Enter: true}, &Waiter{})
+	writer := p.BeginWrite(k, 0b10, 0b10, true, &Waiter{})
 	if writer.Outcome != Granted {
 		t.Fatalf("the writer's claim: outcome %d", writer.Outcome)
 	}

@@ -7,7 +7,7 @@ const (
 
 // Waiter stands for one request that cannot go on now. It is embedded in the
 // request and reused. From an Outcome of Wait until the partition hands it back
-// (or Cancel) it belongs to the partition.
+// it belongs to the partition.
 type Waiter struct {
 	// Owner is the caller's, to find the request again. Set once.
 	Owner any
@@ -19,7 +19,6 @@ type Waiter struct {
 	mask      uint64
 	slot      uint32
 	exclusive bool
-	queued    bool
 }
 
 // Next returns the waiter after w in the chain that a method has returned. Ask
@@ -44,7 +43,7 @@ func (p *Partition) wait(slot uint32, mask uint64, exclusive bool, w *Waiter) {
 	if w == nil {
 		return
 	}
-	w.slot, w.mask, w.exclusive, w.queued, w.Err = slot, mask, exclusive, true, nil
+	w.slot, w.mask, w.exclusive, w.Err = slot, mask, exclusive, nil
 	p.waits[slot%waitLists].push(w)
 	p.waiting++
 	p.stats.Waits++
@@ -77,7 +76,7 @@ func (p *Partition) wake(slot uint32, mask uint64, err error, chain *Waiter) *Wa
 			if w.exclusive {
 				behind |= w.mask
 			}
-			if w.queued = false; w.mask&mask != 0 {
+			if w.mask&mask != 0 {
 				w.Err = err
 			}
 			p.waiting--
@@ -101,44 +100,4 @@ func join(a, b *Waiter) *Waiter {
 	}
 	last.next = b
 	return a
-}
-
-// Cancel takes w out of its queue and reports whether it was there. If not, it
-// has been handed back, or is about to be by another thread. The waiters, which
-// stood behind w, can go on.
-func (p *Partition) Cancel(w *Waiter) (bool, *Waiter) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	defer p.verify()
-	if !w.queued {
-		return false, nil
-	}
-	if !w.exclusive {
-		p.unqueue(w)
-		return true, nil
-	}
-	var chain waitList
-	for o := p.wake(w.slot, w.mask, nil, nil); o != nil; {
-		next := o.next
-		if o != w {
-			chain.push(o)
-		}
-		o = next
-	}
-	return true, chain.head
-}
-
-func (p *Partition) unqueue(w *Waiter) {
-	list := &p.waits[w.slot%waitLists]
-	var stay waitList
-	for o := list.head; o != nil; {
-		next := o.next
-		if o != w {
-			stay.push(o)
-		}
-		o = next
-	}
-	*list = stay
-	w.queued = false
-	p.waiting--
 }

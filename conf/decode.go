@@ -29,6 +29,7 @@ type decoder struct {
 	src      *source
 	at       map[string]position // the value of every key, by path
 	problems []Problem
+	more     int // problems beyond maxProblems
 	warnings []Warning
 	secrets  bool                  // the file itself holds a secret
 	draft    bool                  // the file may have Withheld in place of secrets
@@ -67,8 +68,39 @@ func enclosing(path string) string {
 	return path[:max(strings.LastIndexAny(path, ".["), 0)]
 }
 
+// maxProblems is how many problems are told. A text that is no configuration at all has
+// one in each line, and nobody reads them.
+const maxProblems = 100
+
+func (d *decoder) add(p Problem) {
+	if d.full() {
+		d.more++
+		return
+	}
+	d.problems = append(d.problems, p)
+}
+
+// full reports whether further problems are only counted: nothing needs to be made of them.
+func (d *decoder) full() bool { return len(d.problems) == maxProblems }
+
+// errors are the problems in the order of the file, nil if there are none.
+func (d *decoder) errors() error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+	all := Errors(inOrder(d.problems))
+	if d.more > 0 {
+		all = append(all, Problem{File: d.src.name, Found: fmt.Sprintf("%d more problems", d.more), Expected: "none"})
+	}
+	return all
+}
+
 func (d *decoder) fail(path, found, expected string) {
-	d.problems = append(d.problems, d.problem(path, found, expected))
+	if d.full() {
+		d.more++
+		return
+	}
+	d.add(d.problem(path, found, expected))
 }
 
 func (d *decoder) warn(path, found, expected string) {
@@ -170,7 +202,10 @@ func (d *decoder) entries(n node, shown func(name string) string) ([]node, bool)
 		if !ok {
 			continue
 		}
-		if line, again := seen[e.path]; again {
+		if line, again := seen[e.path]; again && d.full() {
+			d.more++
+			continue
+		} else if again {
 			d.failAt(e.key, below(n.path, shown(n.step(e))), "the key a second time", fmt.Sprintf("it once (first in line %d)", line))
 			continue
 		}
@@ -205,7 +240,7 @@ func (n node) step(e node) string { return strings.TrimPrefix(e.path, n.path+"."
 
 // failAt reports a problem with a key rather than with its value.
 func (d *decoder) failAt(at position, path, found, expected string) {
-	d.problems = append(d.problems, Problem{d.src.name, at.line, at.column, d.shown(path), found, expected})
+	d.add(Problem{d.src.name, at.line, at.column, d.shown(path), found, expected})
 }
 
 // mapping reads the known keys of n and reports the others. It is false if n
@@ -221,6 +256,10 @@ func (d *decoder) mapping(n node, known fields) bool {
 		name := n.step(e)
 		if set, ok := known[name]; ok {
 			set(d, e)
+			continue
+		}
+		if d.full() {
+			d.more++
 			continue
 		}
 		d.failAt(e.key, below(n.path, shown(name)), "an unknown key", suggestion(name, names()))

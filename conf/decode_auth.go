@@ -166,5 +166,5 @@ func (d *decoder) withheld(n node) {
 	if d.draft {
 		tell = d.warn
 	}
-	tell(n.path, "what tgtd config prints in place of a secret", "the secret itself; serve and apply refuse the file without it")
+	tell(n.path, "what lunar config prints in place of a secret", "the secret itself; serve and apply refuse the file without it")
 }

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,34 @@ func TestErrors(t *testing.T) {
 			compareGolden(t, strings.TrimSuffix(file, "yaml")+"txt", err.Error()+"\n")
 		})
 	}
+}
+
+// TestProblemsAreBounded: of a text with a problem in each line the first are told, and
+// how many more there are.
+func TestProblemsAreBounded(t *testing.T) {
+	for name, text := range map[string]string{
+		"unknown keys":       manyKeys(1001),
+		"keys of a mapping":  "server:\n" + strings.Repeat("  threads: 1\n", 1001),
+		"values of no sense": "volumes:\n" + strings.ReplaceAll(manyKeys(1001), "key", "  v"),
+	} {
+		_, _, err := Parse("f.yaml", []byte(text))
+		problems, ok := err.(Errors)
+		if !ok || len(problems) != maxProblems+1 {
+			t.Errorf("%s: %d problems, expected %d", name, len(problems), maxProblems+1)
+			continue
+		}
+		if last := problems[maxProblems].Found; !strings.HasSuffix(last, " more problems") || strings.HasPrefix(last, "0") {
+			t.Errorf("%s: the last is %q, expected how many more there are", name, last)
+		}
+	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "key%d: x\n", i)
+	}
+	return b.String()
 }
 
 func compareGolden(t *testing.T, golden, got string) {

@@ -11,7 +11,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"lunar/internal/trust"
-	"lunar/scheduler"
 )
 
 // Load reads the configuration file at path. Besides what Parse reports it
@@ -94,32 +93,16 @@ func parse(name string, data []byte, draft bool) (*decoder, *Config, error) {
 	d.draft = draft
 	cfg := defaults()
 	if root, ok := d.tree(data); ok && empty(root) {
-		d.problems = append(d.problems, Problem{File: name, Found: "an empty file", Expected: "a configuration; a file that was cut off must not remove what is served"})
+		d.add(Problem{File: name, Found: "an empty file", Expected: "a configuration; a file that was cut off must not remove what is served"})
 	} else if ok {
 		d.config(node{ast: root}, cfg)
 		d.validate(cfg)
 	}
-	if len(d.problems) > 0 {
-		return nil, nil, Errors(inOrder(d.problems))
+	if err := d.errors(); err != nil {
+		return nil, nil, err
 	}
 	cfg.normalize()
 	return d, cfg, nil
-}
-
-// ParseRules reads the keys groups and rules of a qos section, as YAML or JSON,
-// and is as strict as Parse; keys in messages begin with qos. A command costs
-// cost. The result is in its normal form.
-func ParseRules(name string, data []byte, cost scheduler.Cost) ([]scheduler.Rule, []scheduler.Group, error) {
-	d, q := newDecoder(name, data), QoS{Cost: cost}
-	if root, ok := d.tree(data); ok {
-		d.mapping(node{path: "qos", ast: root}, ruleKeys(&q))
-		d.validateRules(&q)
-	}
-	if len(d.problems) > 0 {
-		return nil, nil, Errors(inOrder(d.problems))
-	}
-	rules, groups := NormalRules(q.Rules, q.Groups)
-	return rules, groups, nil
 }
 
 // tree parses the YAML syntax. An empty file has a nil tree.
@@ -155,7 +138,7 @@ func (d *decoder) syntaxError(err error) {
 	found := "a syntax error"
 	var at yaml.Error
 	if !errors.As(err, &at) || at.GetToken() == nil {
-		d.problems = append(d.problems, Problem{File: d.src.name, Found: found, Expected: "YAML"})
+		d.add(Problem{File: d.src.name, Found: found, Expected: "YAML"})
 		return
 	}
 	if slices.Contains(syntaxErrors, at.GetMessage()) {

@@ -226,7 +226,7 @@ func TestWithheld(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, warnings, err := Draft(path)
-	if told := strings.Count(fmt.Sprint(warnings), "what tgtd config prints in place of a secret"); err != nil || told != 4 {
+	if told := strings.Count(fmt.Sprint(warnings), "what lunar config prints in place of a secret"); err != nil || told != 4 {
 		t.Errorf("found error %v, warnings %v, expected one for each of 4 secrets", err, warnings)
 	}
 	if _, _, err := Load(path); err == nil || strings.Count(err.Error(), "serve and apply refuse") != 4 {

@@ -106,22 +106,3 @@ func TestNormalRules(t *testing.T) {
 		t.Error("found lists, expected none of nothing")
 	}
 }
-
-// TestParseRules: rules alone are read as in a file, JSON as well.
-func TestParseRules(t *testing.T) {
-	text := `{"groups": {"g": {"initiators": ["iqn.2026-11.example:*"]}}, "rules": [{"name": "b", "group": "g", "limit": 5}, {"name": "a", "initiators": ["*"]}]}`
-	rules, groups, err := ParseRules("request", []byte(text), scheduler.Cost{})
-	if err != nil || len(groups) != 1 || len(rules) != 2 || rules[0].Name != "a" || rules[1].Limit.IOPS != 5 {
-		t.Errorf("found %+v, %+v, %v", rules, groups, err)
-	}
-	for text, want := range map[string]string{
-		"rules: [{name: a, initiators: ['*'], reservation: {bandwidth: 1MiB}, limit: 200}]": "request:1:77: qos.rules[0].limit.iops: found 200, expected at least the 256",
-		"rules: [{name: a, group: g}]": "qos.groups, which is empty",
-		"capacity: 5":                  "qos.?: found an unknown key, expected one of groups, rules",
-		"rules: [":                     "a syntax error",
-	} {
-		if _, _, err := ParseRules("request", []byte(text), scheduler.Cost{}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: found %v, expected %q", text, err, want)
-		}
-	}
-}

@@ -28,6 +28,9 @@ func Similar(name string, candidates []string) (string, bool) { return nearest(n
 func nearest(name string, candidates []string) (string, bool) {
 	best, fewest := "", 1+max(1, len(name)/3)
 	for _, c := range candidates {
+		if apart := len(name) - len(c); max(apart, -apart) >= fewest {
+			continue
+		}
 		if n := edits(strings.ToLower(name), c); n < fewest {
 			best, fewest = c, n
 		}

@@ -48,15 +48,11 @@ func (ns *names) use(name string) bool {
 	return ok || ns.unshown
 }
 
-// enoughSuggested is after how many problems no more names are looked for that
-// may be meant: each takes a look at all names.
-const enoughSuggested = 100
-
 func (ns *names) expected(d *decoder, name string) string {
 	switch {
 	case len(ns.sorted) == 0:
 		return "a name from " + ns.section + ", which is empty"
-	case len(d.problems) > enoughSuggested:
+	case d.full(): // each search for what may be meant takes a look at all names
 		return "a name from " + ns.section
 	}
 	return "a name from " + ns.section + ": " + suggestion(name, ns.listed())

@@ -41,7 +41,7 @@ const (
 // (target.Assistant). All of it but login belongs to the event thread.
 type conn struct {
 	control *control
-	station *station
+	group   *pollGroup
 	queue   *queue
 	log     *slog.Logger
 	id      verbs.ID
@@ -54,7 +54,7 @@ type conn struct {
 	normal        bool // no discovery session
 	mayInvalidate bool // the initiator takes Send with Invalidate
 	corrected     bool // a claim of immediate data has been taken back
-	index         int  // in the station
+	index         int  // in the poll group
 	reserved      int  // of the queue's room
 
 	login loginState
@@ -79,9 +79,9 @@ type conn struct {
 }
 
 // newConn prepares a connection's state; open makes its queue pair.
-func newConn(ctl *control, s *station, e *verbs.Event) *conn {
+func newConn(ctl *control, s *pollGroup, e *verbs.Event) *conn {
 	c := &conn{
-		control: ctl, station: s, loop: s.loop, id: e.ID, local: e.Local, remote: e.Peer,
+		control: ctl, group: s, loop: s.loop, id: e.ID, local: e.Local, remote: e.Peer,
 		log: ctl.transport.log.With("address", e.Peer.String(), "device", s.device.name),
 	}
 	caps := s.device.verbs.Caps()
@@ -123,9 +123,9 @@ func (c *conn) deliverEarly() {
 // queue.
 func (c *conn) Detach() bool { return false }
 
-// Withdraw implements target.Datamover: no data segment is ever placed while it
+// Revoke implements target.Datamover: no data segment is ever placed while it
 // arrives.
-func (c *conn) Withdraw() {}
+func (c *conn) Revoke() {}
 
 // MaxDataIn implements target.Datamover: as much as the header can tell.
 func (c *conn) MaxDataIn() int { return 1<<24 - 1 }
@@ -140,7 +140,7 @@ func (c *conn) completed(wc *verbs.WC, id workID) {
 		return
 	}
 	if id.receive() {
-		c.station.count.receives.Add(1)
+		c.group.count.receives.Add(1)
 		c.rx.posted--
 		c.arrived(id.low(), int(wc.Len))
 		return
@@ -159,12 +159,12 @@ func (c *conn) failed(wc *verbs.WC, id workID) {
 	if !c.ending {
 		why := errPeerClosed
 		if wc.Status != verbs.StatusFlushed {
-			c.station.count.failures.Add(1)
+			c.group.count.failures.Add(1)
 			why = fmt.Errorf("%s failed: %s", c.what(id), wc.Status)
 		}
 		c.lost(why)
 	}
-	c.finishIfFlushed()
+	c.endIfFlushed()
 }
 
 // what names the work of a completion.
@@ -188,7 +188,7 @@ func (c *conn) Close(why error, drain bool) {
 	}
 	if drain && c.tx.pending() {
 		c.draining = true
-		c.tx.dropFetches() // their tasks have ended
+		c.tx.discardFetches() // their tasks have ended
 		c.loop.Disarm(&c.timer)
 		c.loop.Arm(&c.timer, drainTime)
 		c.schedule()
@@ -206,12 +206,12 @@ func (c *conn) end() {
 		return
 	}
 	c.ending, c.draining = true, false
-	c.tx.drop()
+	c.tx.discard()
 	c.login.fail(c.why)
 	c.loop.Disarm(&c.timer)
 	c.loop.Arm(&c.timer, flushTime)
 	c.control.disconnect(c)
-	c.finishIfFlushed()
+	c.endIfFlushed()
 }
 
 // timeUp is the timer: of waiting for memory, of draining, and of flushing.
@@ -232,13 +232,13 @@ func (c *conn) timeUp() {
 		c.control.destroyQP(c, func() {
 			c.rx.posted = 0
 			c.tx.retireAll(c)
-			c.finishIfFlushed()
+			c.endIfFlushed()
 		})
 	}
 }
 
-// finishIfFlushed ends the connection once the device has nothing of it any more.
-func (c *conn) finishIfFlushed() {
+// endIfFlushed ends the connection once the device has nothing of it any more.
+func (c *conn) endIfFlushed() {
 	if !c.ending || c.closed || c.prepares || c.tx.outstanding() > 0 {
 		return
 	}

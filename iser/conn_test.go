@@ -409,7 +409,7 @@ func TestIWARPIsRefused(t *testing.T) {
 	}
 	by := netip.AddrPortFrom(netip.MustParseAddr("10.0.0.9"), portalAddr.Port())
 	w := newWorld(t, options{beside: &fake.DeviceOptions{Name: "iwarp1", Addr: by.Addr(), Caps: caps}})
-	w.check(w.Listen(target.PortalGroup{Tag: 2, Assisted: []target.Portal{w.transport.Portal(by, 2)}}))
+	w.check(w.Listen(target.PortalGroup{Tag: 2, Portals: []target.Portal{w.transport.Portal(by, 2)}}))
 	if n := w.server.Device(1).Regions(); n != 0 {
 		t.Errorf("%d regions are registered with the iWARP device", n)
 	}

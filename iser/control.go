@@ -12,6 +12,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/iser/verbs"
+	"lunar/target"
 )
 
 // control is the goroutine that may block: it takes the events of the connection
@@ -165,14 +166,14 @@ func (c *control) take(e *verbs.Event) {
 	case verbs.EventDisconnected:
 		why = errPeerClosed
 	case verbs.EventDeviceRemoval:
-		c.lose(conn.station.device)
+		c.removeDevice(conn.group.device)
 		return
 	case verbs.EventConnectError, verbs.EventUnreachable, verbs.EventRejected:
 		why = fmt.Errorf("connection failed: %s (%d)", e.Type, e.Status)
 	default: // established, address change, the end of the time wait
 		return
 	}
-	conn.loseLater(why)
+	conn.closeLater(why)
 }
 
 // portalEvent is one of a listener: its device goes.
@@ -181,7 +182,7 @@ func (c *control) portalEvent(p *portal, e *verbs.Event) {
 		return
 	}
 	if d := c.transport.device(e.Device); d != nil {
-		c.lose(d)
+		c.removeDevice(d)
 	}
 	c.transport.log.Error("iSER portal closed: its RDMA device is being removed", "portal", p.addr.String())
 	delete(c.portals, e.ID)
@@ -204,12 +205,12 @@ func (c *control) takeAsync(d *device) bool {
 		case verbs.AsyncCommEst:
 			c.ofQP(d, e.QP, func(conn *conn) { conn.report(conn.id.Notify()) })
 		case verbs.AsyncQPFatal, verbs.AsyncQPRequest, verbs.AsyncQPAccess:
-			c.ofQP(d, e.QP, func(conn *conn) { conn.loseLater(fmt.Errorf("the device reports: %s", e.Type)) })
+			c.ofQP(d, e.QP, func(conn *conn) { conn.closeLater(fmt.Errorf("the device reports: %s", e.Type)) })
 		case verbs.AsyncDeviceFatal:
-			c.lose(d)
+			c.removeDevice(d)
 		case verbs.AsyncCQError:
 			d.log.Error("RDMA device failed: its connections are closed", "device", d.name, "event", e.Type.String())
-			c.loseAll(d, fmt.Errorf("the device reports: %s", e.Type))
+			c.closeConns(d, fmt.Errorf("the device reports: %s", e.Type))
 		case verbs.AsyncPortError:
 			d.log.Warn("RDMA port is down", "device", d.name, "port", e.Port)
 		case verbs.AsyncPortActive:
@@ -218,23 +219,23 @@ func (c *control) takeAsync(d *device) bool {
 	}
 }
 
-// lose gives a device up that is removed or has failed for good. It is freed when the
+// removeDevice ends the use of a device that is removed or has failed for good. It is freed when the
 // last of its connections has ended.
-func (c *control) lose(d *device) {
+func (c *control) removeDevice(d *device) {
 	if d.gone {
 		return
 	}
 	d.gone = true
 	d.log.Error("RDMA device is being removed, or has failed: its connections are closed", "device", d.name)
-	c.loseAll(d, errRemoved)
+	c.closeConns(d, errRemoved)
 	c.freeIfUnused(d)
 }
 
-// loseAll ends the connections of a device.
-func (c *control) loseAll(d *device, why error) {
+// closeConns ends the connections of a device.
+func (c *control) closeConns(d *device, why error) {
 	for _, conn := range c.conns {
-		if conn.station.device == d {
-			conn.loseLater(why)
+		if conn.group.device == d {
+			conn.closeLater(why)
 		}
 	}
 }
@@ -242,7 +243,7 @@ func (c *control) loseAll(d *device, why error) {
 // freeIfUnused gives back what a lost device has: the kernel may wait for it.
 func (c *control) freeIfUnused(d *device) {
 	for _, conn := range c.conns {
-		if conn.station.device == d {
+		if conn.group.device == d {
 			return
 		}
 	}
@@ -256,14 +257,14 @@ func (c *control) freeIfUnused(d *device) {
 // ofQP calls f for the connection of a queue pair, if it is still there.
 func (c *control) ofQP(d *device, number uint32, f func(*conn)) {
 	for _, conn := range c.conns {
-		if conn.station.device == d && conn.number == number {
+		if conn.group.device == d && conn.number == number {
 			f(conn)
 		}
 	}
 }
 
-// loseLater ends a connection from the control goroutine.
-func (c *conn) loseLater(why error) {
+// closeLater ends a connection from the control goroutine.
+func (c *conn) closeLater(why error) {
 	c.loop.Post(evloop.Func(func() {
 		if c.r != nil {
 			defer c.r.Contain()
@@ -282,7 +283,11 @@ func (c *conn) report(err error) {
 // request takes a connection request: it is accepted, or refused and forgotten.
 func (c *control) request(e *verbs.Event) {
 	p := c.portals[e.Listener]
-	if p == nil {
+	var accept *func(target.LoginTransport)
+	if p != nil {
+		accept = p.accept.Load()
+	}
+	if accept == nil {
 		c.refuse(e, errors.New("its portal is closed"))
 		return
 	}
@@ -293,10 +298,10 @@ func (c *control) request(e *verbs.Event) {
 	}
 	c.conns[e.ID] = conn
 	if err := conn.accept(e); err != nil {
-		conn.loseLater(fmt.Errorf("accept: %w", err))
+		conn.closeLater(fmt.Errorf("accept: %w", err))
 		return
 	}
-	p.accept(&entrance{conn: conn})
+	(*accept)(&entrance{conn: conn})
 }
 
 // refuse rejects a request. Initiators repeat theirs every few seconds: it is not
@@ -326,7 +331,7 @@ func (c *control) build(p *portal, e *verbs.Event) (*conn, error) {
 	case e.InitiatorDepth == 0:
 		return nil, errors.New("it allows no RDMA reads, without which nothing can be written")
 	}
-	s, err := c.stationFor(d, p, e)
+	s, err := c.pollGroupFor(d, p, e)
 	if err != nil {
 		return nil, err
 	}
@@ -345,8 +350,8 @@ func (c *control) build(p *portal, e *verbs.Event) (*conn, error) {
 	return conn, nil
 }
 
-// stationFor picks the event thread, of those that fit, with the fewest connections.
-func (c *control) stationFor(d *device, p *portal, e *verbs.Event) (*station, error) {
+// pollGroupFor picks the event thread, of those that fit, with the fewest connections.
+func (c *control) pollGroupFor(d *device, p *portal, e *verbs.Event) (*pollGroup, error) {
 	loops := c.transport.config.Loops(p.tag, e.Local.Addr().Unmap(), e.Peer.Addr().Unmap())
 	best := loops[0]
 	for _, l := range loops[1:] {
@@ -354,21 +359,21 @@ func (c *control) stationFor(d *device, p *portal, e *verbs.Event) (*station, er
 			best = l
 		}
 	}
-	return d.station(best)
+	return d.pollGroup(best)
 }
 
-// reserve takes the connection's place in its station, on the event thread.
+// reserve takes the connection's place in its poll group, on the event thread.
 func (c *conn) reserve(limits verbs.QPLimits) (err error) {
 	c.reserved = limits.SendWR + limits.RecvWR
-	if c.queue, err = c.station.reserve(c.reserved); err == nil {
-		c.station.add(c)
+	if c.queue, err = c.group.reserve(c.reserved); err == nil {
+		c.group.add(c)
 	}
 	return err
 }
 
 // makeQP makes the queue pair with its first receives posted.
 func (c *conn) makeQP(limits verbs.QPLimits) error {
-	m := c.station.device.memory
+	m := c.group.device.memory
 	b, err := m.take((loginSlots+loginSends)*slotSize, c.loop.Memory())
 	if err != nil {
 		return err
@@ -402,7 +407,7 @@ func (c *conn) accept(e *verbs.Event) error {
 	}
 	return c.id.Accept(verbs.ConnParam{
 		InitiatorDepth: uint8(c.depth),
-		Responder:      uint8(min(int(e.Responder), c.station.device.verbs.Caps().MaxResponder)),
+		Responder:      uint8(min(int(e.Responder), c.group.device.verbs.Caps().MaxResponder)),
 		RNRRetry:       7, // for ever: the initiator waits for our receives
 		Private:        []byte{flags, 0, 0, 0}[:privateLength],
 	})
@@ -449,10 +454,10 @@ func (c *control) destroy(conn *conn) {
 		}
 		conn.report(conn.id.Destroy())
 		for _, b := range conn.rx.blocks {
-			conn.station.device.memory.give(b)
+			conn.group.device.memory.give(b)
 		}
-		conn.loop.Post(evloop.Func(func() { conn.station.remove(conn) }))
-		if d := conn.station.device; d.gone {
+		conn.loop.Post(evloop.Func(func() { conn.group.remove(conn) }))
+		if d := conn.group.device; d.gone {
 			c.freeIfUnused(d)
 		}
 	})

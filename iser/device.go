@@ -20,8 +20,8 @@ type device struct {
 
 	mu struct {
 		sync.Mutex
-		closed   bool
-		stations map[*evloop.Loop]*station
+		closed bool
+		groups map[*evloop.Loop]*pollGroup
 	}
 }
 
@@ -37,28 +37,28 @@ func openDevice(d verbs.Device, regions []Region, log *slog.Logger) (*device, er
 		return nil, err
 	}
 	dev := &device{verbs: d, name: d.Name(), log: log, memory: m}
-	dev.mu.stations = map[*evloop.Loop]*station{}
+	dev.mu.groups = map[*evloop.Loop]*pollGroup{}
 	return dev, nil
 }
 
 // leastMessage is what one RDMA operation must be able to move, in bytes.
 const leastMessage = 1 << 20
 
-// station returns the device's station on an event thread, which it makes at the
+// pollGroup returns the device's poll group on an event thread, which it makes at the
 // first use.
-func (d *device) station(loop *evloop.Loop) (*station, error) {
+func (d *device) pollGroup(loop *evloop.Loop) (*pollGroup, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.mu.stations[loop]; s != nil {
+	if s := d.mu.groups[loop]; s != nil {
 		return s, nil
 	}
-	var s *station
+	var s *pollGroup
 	err := onLoop(loop, func() (err error) {
-		s, err = newStation(d, loop)
+		s, err = newPollGroup(d, loop)
 		return err
 	})
 	if err == nil {
-		d.mu.stations[loop] = s
+		d.mu.groups[loop] = s
 	}
 	return s, err
 }
@@ -67,7 +67,7 @@ func (d *device) station(loop *evloop.Loop) (*station, error) {
 func (d *device) load(loop *evloop.Loop) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if s := d.mu.stations[loop]; s != nil {
+	if s := d.mu.groups[loop]; s != nil {
 		return int(s.count.live.Load())
 	}
 	return 0
@@ -82,10 +82,10 @@ func (d *device) close() error {
 	}
 	d.mu.closed = true
 	var errs []error
-	for loop, s := range d.mu.stations {
+	for loop, s := range d.mu.groups {
 		errs = append(errs, onLoop(loop, s.close))
 	}
-	clear(d.mu.stations)
+	clear(d.mu.groups)
 	errs = append(errs, d.memory.close())
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("RDMA device %s: %w", d.name, err)
@@ -98,7 +98,7 @@ func (d *device) stats() Stats {
 	s := Stats{Device: d.name, Registered: d.memory.bytes.Load()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, st := range d.mu.stations {
+	for _, st := range d.mu.groups {
 		st.count.addTo(&s)
 	}
 	return s

@@ -20,7 +20,7 @@
 //
 // A connection belongs to one event thread, on which all of it happens but
 // login and control work: its queue pair is bound to that thread's completion
-// queue (station.go). The control goroutine (control.go) takes the connection
+// queue (pollgroup.go). The control goroutine (control.go) takes the connection
 // manager's events, makes and destroys queue pairs.
 //
 // # Ends

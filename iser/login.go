@@ -190,7 +190,7 @@ func (e *entrance) Prepare(r *login.Result, depth int) error {
 	})
 	var b *block
 	if err == nil {
-		if b, err = c.station.device.memory.take(n*slotSize+(depth+slack)*controlSlot, c.loop.Memory()); err != nil {
+		if b, err = c.group.device.memory.take(n*slotSize+(depth+slack)*controlSlot, c.loop.Memory()); err != nil {
 			err = login.Errorf(pdu.LoginOutOfResources, "%v", err)
 		}
 	}
@@ -199,8 +199,8 @@ func (e *entrance) Prepare(r *login.Result, depth int) error {
 			err = c.why
 		}
 		if err != nil {
-			c.station.device.memory.give(b)
-			c.finishIfFlushed()
+			c.group.device.memory.give(b)
+			c.endIfFlushed()
 			return err
 		}
 		c.rx.blocks[1], c.rx.slots[1] = b, n

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/arena"
+	"lunar/internal/bytesize"
 	"lunar/iser/verbs"
 )
 
@@ -64,7 +65,7 @@ func openMemory(d verbs.Device, regions []Region) (*memory, error) {
 	for _, r := range regions {
 		mr, err := m.register(r.Mem, r.Into)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("RDMA device %s: register %s of %s: %w", d.Name(), arena.Bytes(int64(len(r.Mem))), r.Name, err), m.close())
+			return nil, errors.Join(fmt.Errorf("RDMA device %s: register %s of %s: %w", d.Name(), bytesize.Text(int64(len(r.Mem))), r.Name, err), m.close())
 		}
 		from := verbs.Addr(r.Mem)
 		m.regions = append(m.regions, region{from: from, to: from + uint64(len(r.Mem)), lkey: mr.LKey(), mr: mr})
@@ -166,7 +167,7 @@ func checkLocked(devices int, regions []Region) error {
 	}
 	if need > limits.Locked {
 		return fmt.Errorf("iSER needs %s locked in memory for %d RDMA devices (buffers and cache), found a limit of %s: set LimitMEMLOCK=infinity in the service, or ulimit -l unlimited, or give CAP_IPC_LOCK",
-			arena.Bytes(need), devices, arena.Bytes(limits.Locked))
+			bytesize.Text(need), devices, bytesize.Text(limits.Locked))
 	}
 	return nil
 }

@@ -40,9 +40,9 @@ func TestPortalsChange(t *testing.T) {
 	listen := []string{w.Addrs(1)[0].String()}
 	second := netip.AddrPortFrom(portalAddr.Addr(), 3261)
 	group := func(addrs ...netip.AddrPort) target.PortalGroup {
-		g := target.PortalGroup{Tag: 1, Listen: []string{"127.0.0.1:0"}}
+		g := target.PortalGroup{Tag: 1, Portals: []target.Portal{w.tcp.Portal("127.0.0.1:0")}}
 		for _, a := range addrs {
-			g.Assisted = append(g.Assisted, w.transport.Portal(a, 1))
+			g.Portals = append(g.Portals, w.transport.Portal(a, 1))
 		}
 		return g
 	}
@@ -77,7 +77,7 @@ func TestPortalsChange(t *testing.T) {
 	silent(netip.AddrPortFrom(portalAddr.Addr(), 3262))
 	// The same address in another group: the old one makes room, and comes back
 	// when what follows fails.
-	other := target.PortalGroup{Tag: 2, Assisted: []target.Portal{w.transport.Portal(portalAddr, 2), w.transport.Portal(missing, 2)}}
+	other := target.PortalGroup{Tag: 2, Portals: []target.Portal{w.transport.Portal(portalAddr, 2), w.transport.Portal(missing, 2)}}
 	if _, err := w.PreparePortals([]target.PortalGroup{group(second), other}); err == nil {
 		t.Error("a portal of no device was opened")
 	}
@@ -101,7 +101,7 @@ func TestPortalsChange(t *testing.T) {
 func TestPortalBeforeItsTime(t *testing.T) {
 	w := newWorld(t, options{fabric: fake.Options{Seed: 3}})
 	second := netip.AddrPortFrom(portalAddr.Addr(), 3261)
-	g := target.PortalGroup{Tag: 1, Listen: []string{"127.0.0.1:0"}, Assisted: []target.Portal{w.transport.Portal(portalAddr, 1), w.transport.Portal(second, 1)}}
+	g := target.PortalGroup{Tag: 1, Portals: []target.Portal{w.tcp.Portal("127.0.0.1:0"), w.transport.Portal(portalAddr, 1), w.transport.Portal(second, 1)}}
 	change, err := w.PreparePortals([]target.PortalGroup{g})
 	w.check(err)
 	if found, err := w.offered(second); err == nil {

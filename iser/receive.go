@@ -1,7 +1,10 @@
 package iser
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"lunar/iser/verbs"
 	"lunar/target/pdu"
@@ -43,7 +46,7 @@ func (rx *receiver) slot(i uint32) ([]byte, *block) {
 
 // repost gives slots back to the device, all in one list.
 func (c *conn) repost() error {
-	rx, s := &c.rx, c.station
+	rx, s := &c.rx, c.group
 	for len(rx.again) > 0 && !c.ending {
 		n := min(len(rx.again), workMost)
 		for i, slot := range rx.again[:n] {
@@ -154,7 +157,11 @@ func (c *conn) correct(m []byte) {
 	bhs.SetDataSegmentLength(0)
 	if !c.corrected {
 		c.corrected = true
-		c.log.Info("the initiator announces immediate data and sends none, as libiscsi before 1.20: they are fetched")
+		level := slog.LevelDebug // connections are as many as their initiator likes
+		if s := c.group; time.Since(s.corrected) > time.Minute {
+			s.corrected, level = time.Now(), slog.LevelInfo
+		}
+		c.log.Log(context.Background(), level, "the initiator announces immediate data and sends none, as libiscsi before 1.20: they are fetched")
 	}
 }
 

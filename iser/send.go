@@ -123,16 +123,16 @@ func (tx *sender) outstanding() int { return tx.told }
 func (tx *sender) at(i uint32) *work { return tx.work.at(i) }
 
 // drop gives up what is not posted.
-func (tx *sender) drop() {
+func (tx *sender) discard() {
 	for tx.out.len() > 0 {
 		o := tx.out.pop()
 		releaseRef(o.ref)
 		*o = outgoing{}
 	}
-	tx.dropFetches()
+	tx.discardFetches()
 }
 
-func (tx *sender) dropFetches() {
+func (tx *sender) discardFetches() {
 	for tx.fetch.len() > 0 {
 		*tx.fetch.pop() = fetch{}
 	}
@@ -258,7 +258,7 @@ func (c *conn) flushAtEnd() {
 // post gives the device what is queued, as far as there is room, in as few lists
 // as possible.
 func (c *conn) post() error {
-	tx, s := &c.tx, c.station
+	tx, s := &c.tx, c.group
 	for {
 		before, n := tx.work.tail, 0
 		for n < workMost && c.next(&s.wrs[n], &s.sges[n]) {
@@ -328,18 +328,18 @@ func (c *conn) nextOut(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 	if o.kind == kindSend {
 		return c.nextSend(o, wr, sge)
 	}
-	from, ok := c.station.device.memory.sge(o.data)
+	from, ok := c.group.device.memory.sge(o.data)
 	if !ok {
 		if !c.bounce(o) {
 			return false
 		}
-		from, _ = c.station.device.memory.sge(o.data)
+		from, _ = c.group.device.memory.sge(o.data)
 	}
 	*sge = from
 	*wr = verbs.WR{ID: c.sendID(c.tx.work.tail), RAddr: o.write.base, RKey: o.write.stag, Op: verbs.OpWrite, NSGE: 1}
 	*c.tx.work.push() = work{kind: kindWrite, ref: o.ref, bytes: len(o.data)}
-	c.station.count.writes.Add(1)
-	c.station.count.written.Add(uint64(len(o.data)))
+	c.group.count.writes.Add(1)
+	c.group.count.written.Add(uint64(len(o.data)))
 	return true
 }
 
@@ -357,7 +357,7 @@ func (c *conn) bounce(o *outgoing) bool {
 		own.ChargeAs(o.ref)
 	}
 	buf.Copy(own.Bytes(), o.data)
-	c.station.count.bounced.Add(uint64(len(o.data)))
+	c.group.count.bounced.Add(uint64(len(o.data)))
 	releaseRef(o.ref)
 	o.data, o.ref = own.Bytes(), own
 	return true
@@ -391,20 +391,20 @@ func (c *conn) nextSend(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 	}
 	if o.hasIn {
 		wr.Op, wr.RKey = verbs.OpSendInv, o.inv
-		c.station.count.invalidates.Add(1)
+		c.group.count.invalidates.Add(1)
 	}
 	if o.bhs.Opcode() == pdu.OpLogoutResponse { // after it the initiator's memory is its own
 		wr.Flags |= verbs.FlagFence
 	}
 	releaseRef(o.ref) // its data have been copied
 	*tx.work.push() = work{kind: kindSend, slots: from, bytes: n}
-	c.station.count.sends.Add(1)
+	c.group.count.sends.Add(1)
 	return true
 }
 
 // nextRead makes an entry of an RDMA Read.
 func (c *conn) nextRead(f *fetch, wr *verbs.WR, sge *verbs.SGE) bool {
-	into, ok := c.station.device.memory.sge(f.dst)
+	into, ok := c.group.device.memory.sge(f.dst)
 	if !ok {
 		panic("iser: the place of a fetch does not lie in registered memory")
 	}
@@ -412,8 +412,8 @@ func (c *conn) nextRead(f *fetch, wr *verbs.WR, sge *verbs.SGE) bool {
 	*wr = verbs.WR{ID: c.sendID(c.tx.work.tail), RAddr: f.from.base, RKey: f.from.stag, Op: verbs.OpRead, Flags: verbs.FlagSignaled, NSGE: 1}
 	*c.tx.work.push() = work{kind: kindRead, itt: f.itt, ttt: f.ttt, bytes: len(f.dst)}
 	c.tx.reads++
-	c.station.count.reads.Add(1)
-	c.station.count.read.Add(uint64(len(f.dst)))
+	c.group.count.reads.Add(1)
+	c.group.count.read.Add(uint64(len(f.dst)))
 	*f = fetch{}
 	return true
 }
@@ -439,7 +439,7 @@ func (c *conn) retire(at uint32, done bool) {
 			c.r.Fetched(w.itt, w.ttt)
 		}
 	}
-	c.finishIfFlushed()
+	c.endIfFlushed()
 }
 
 // forget gives up what an entry held.

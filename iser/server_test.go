@@ -21,6 +21,7 @@ import (
 	"lunar/target/login"
 	"lunar/target/scsi"
 	"lunar/target/targettest"
+	"lunar/target/tcp"
 )
 
 const testTarget = "iqn.2026-11.net.lunar:iser"
@@ -32,6 +33,7 @@ type world struct {
 	*target.Server
 	t         testing.TB
 	transport *iser.Transport
+	tcp       *tcp.Transport
 	fabric    *fake.Fabric
 	server    *fake.Host
 	client    *fake.Host
@@ -131,12 +133,15 @@ func (w *world) start(o options) {
 		Immediate: max(o.immediate, 0), Invalidate: !o.noInv, Loops: s.LoopsFor,
 	})
 	w.check(err)
+	w.tcp, err = tcp.Open(tcp.Config{Loops: s.Loops(), Logger: config.Logger})
+	w.check(err)
+	s.OnStop(w.tcp.Close)
 	s.OnStop(func() {
 		if err := w.transport.Close(); err != nil {
 			w.t.Errorf("close: %v", err)
 		}
 	})
-	w.check(s.Listen(target.PortalGroup{Tag: 1, Listen: []string{"127.0.0.1:0"}, Assisted: []target.Portal{w.transport.Portal(portalAddr, 1)}}))
+	w.check(s.Listen(target.PortalGroup{Tag: 1, Portals: []target.Portal{w.tcp.Portal("127.0.0.1:0"), w.transport.Portal(portalAddr, 1)}}))
 }
 
 func (w *world) check(err error) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 
 	"lunar/internal/evloop"
 	"lunar/iser/verbs"
@@ -106,7 +107,7 @@ func (t *Transport) device(d verbs.Device) *device {
 
 // Portal returns one that listens on an address, for the portal group with a tag.
 func (t *Transport) Portal(addr netip.AddrPort, tag uint16) target.Portal {
-	return &portal{control: t.control, addr: addr, tag: tag}
+	return &portal{control: t.control, name: addr.String(), addr: addr, tag: tag}
 }
 
 // Stats returns what was done with each device.
@@ -135,18 +136,18 @@ func (t *Transport) closeDevices() error {
 // portal is one listening address: a target.Portal.
 type portal struct {
 	control *control
+	name    string // as configured
 	addr    netip.AddrPort
 	tag     uint16
-	id      verbs.ID // of the control goroutine
-	accept  func(target.AssistedTransport)
+	id      verbs.ID                                    // of the control goroutine
+	accept  atomic.Pointer[func(target.LoginTransport)] // nil: nobody is accepted
 }
 
 // backlog is how many connection requests may wait.
 const backlog = 256
 
 // Open implements target.Portal.
-func (p *portal) Open(accept func(target.AssistedTransport)) error {
-	p.accept = accept
+func (p *portal) Open() error {
 	return p.control.do(func() error {
 		id, err := p.control.events.Listen(p.addr, backlog)
 		if err != nil {
@@ -158,11 +159,23 @@ func (p *portal) Open(accept func(target.AssistedTransport)) error {
 	})
 }
 
+// Accept implements target.Portal.
+func (p *portal) Accept(accept func(target.LoginTransport)) {
+	p.accept.Store(&accept)
+}
+
+// Name implements target.Portal.
+func (p *portal) Name() string { return p.name }
+
+// Assisted implements target.Portal.
+func (*portal) Assisted() bool { return true }
+
 // Addr implements target.Portal.
 func (p *portal) Addr() netip.AddrPort { return p.addr }
 
 // Close implements target.Portal. It does not wait.
 func (p *portal) Close() error {
+	p.accept.Store(nil)
 	p.control.order(func() {
 		if p.id == nil {
 			return

@@ -1,6 +1,7 @@
 package iser
 
 import (
+	"bytes"
 	"encoding/binary"
 	"log/slog"
 	"math/rand/v2"
@@ -87,12 +88,29 @@ func TestCorrect(t *testing.T) {
 		{"a buffer to read to", typeControl | readSTag, pdu.OpSCSICommand, 0, 0, false},
 		{"no command", typeControl | writeSTag, pdu.OpNOPOut, 0, 0, false},
 	} {
-		c := &conn{log: slog.New(slog.DiscardHandler)}
+		c := &conn{log: slog.New(slog.DiscardHandler), group: new(pollGroup)}
 		m := messageOf(v.flags, v.op, v.ahs, 512, 0)[:messageHead+v.ahs+v.sent]
 		c.correct(m)
 		if _, _, data, err := parse(m); v.corrected != (err == nil && len(data) == 0) || c.corrected != v.corrected {
 			t.Errorf("%s: %v", v.name, err)
 		}
+	}
+}
+
+// Initiators that announce data and send none are told of once in a while, however many
+// connections they make.
+func TestCorrectionsAreLoggedRarely(t *testing.T) {
+	var log bytes.Buffer
+	s := new(pollGroup)
+	for range 100 {
+		c := &conn{log: slog.New(slog.NewTextHandler(&log, nil)), group: s}
+		c.correct(messageOf(typeControl|writeSTag, pdu.OpSCSICommand, 0, 512, 0)[:messageHead])
+		if !c.corrected {
+			t.Fatal("it was not corrected")
+		}
+	}
+	if n := bytes.Count(log.Bytes(), []byte("\n")); n != 1 {
+		t.Errorf("%d lines, expected one", n)
 	}
 }
 

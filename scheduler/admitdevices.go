@@ -1,6 +1,11 @@
 package scheduler
 
-import "slices"
+import (
+	"slices"
+
+	"lunar/scheduler/haechi"
+	"lunar/scheduler/pshift"
+)
 
 // Placed is a flow and the name of the device that its logical unit is on.
 type Placed struct {
@@ -49,14 +54,14 @@ func (p *Policy) Admit(flows []Placed, capacities map[string]int64) error {
 	}
 	slices.Sort(known)
 	at := newInstanceOf(claims, known, capacities)
-	at.Shift(ShiftOptions{})
-	return at.overload(known)
+	at.Shift(pshift.Options{})
+	return overload(at, known)
 }
 
 // newInstanceOf is pShift's problem of which claim goes to which device. All
 // claims are served, by any of their devices.
-func newInstanceOf(claims []Claim, devices []string, capacities map[string]int64) *Instance {
-	at, budget := NewInstance(len(claims), len(devices)), make([]int64, len(claims))
+func newInstanceOf(claims []Claim, devices []string, capacities map[string]int64) *pshift.Instance {
+	at, budget := pshift.NewInstance(len(claims), len(devices)), make([]int64, len(claims))
 	for j, d := range devices {
 		at.Capacity[j] = capacities[d]
 	}
@@ -72,24 +77,13 @@ func newInstanceOf(claims []Claim, devices []string, capacities map[string]int64
 
 // overload returns the error of devices that have more than they can do after
 // Shift, with those that what they have could go to, which are full.
-func (p *Instance) overload(devices []string) error {
-	m, over := newMovement(p, ShiftOptions{}), make([]bool, p.Servers)
-	for j := range over {
-		over[j] = p.totals[j] > p.Capacity[j]
-	}
-	for range over { // as far as paths may be long
-		for u := range over {
-			for v := range over {
-				over[v] = over[v] || over[u] && m.sums[u*p.Servers+v] > 0
-			}
-		}
-	}
-	e := &AdmissionError{}
-	for j, d := range devices {
-		if over[j] {
-			e.Devices = append(e.Devices, d)
-			e.Asked += p.totals[j]
-			e.Available += p.Capacity[j]
+func overload(at *pshift.Instance, devices []string) error {
+	e := &haechi.AdmissionError{}
+	for j, over := range at.Overloaded() {
+		if over {
+			e.Devices = append(e.Devices, devices[j])
+			e.Asked += at.Total(j)
+			e.Available += at.Capacity[j]
 		}
 	}
 	if e.Devices == nil {

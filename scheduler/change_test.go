@@ -1,6 +1,11 @@
 package scheduler
 
-import "testing"
+import (
+	"testing"
+
+	"lunar/internal/arith"
+	"lunar/scheduler/haechi"
+)
 
 // TestLimitIsRaised: nobody waits for what is owed to a lower limit of the past,
 // however large the command was; a limit that is lowered makes nobody owe more.
@@ -117,17 +122,17 @@ func TestLimitOutlivesSessions(t *testing.T) {
 		t.Errorf("found %d entities, expected the one that owes something", len(a.gate.entities))
 	}
 	a.now += 200 * ms
-	if a.gate.Report(&r, a.now); len(a.gate.entities) != 0 || len(a.gate.byKey) != 0 || len(r.Sites) != 0 {
-		t.Errorf("found %d entities and %d sites, expected none", len(a.gate.entities), len(r.Sites))
+	if a.gate.Report(&r, a.now); len(a.gate.entities) != 0 || len(a.gate.byKey) != 0 || len(r.Servers) != 0 {
+		t.Errorf("found %d entities and %d servers, expected none", len(a.gate.entities), len(r.Servers))
 	}
-	for i := range 2 * maxOwing {
+	for i := range 2 * maxIndebted {
 		q, task := a.open("iqn.db"+string(rune('a'+i)), 0), &Task{Cost: 100}
 		a.gate.Admit(q, task, a.now)
 		a.gate.Done(task, a.now)
 		a.gate.Close(q, a.now)
 	}
-	if n := len(a.gate.entities); n != maxOwing {
-		t.Errorf("found %d entities that owe something, expected %d", n, maxOwing)
+	if n := len(a.gate.entities); n != maxIndebted {
+		t.Errorf("found %d entities that owe something, expected %d", n, maxIndebted)
 	}
 }
 
@@ -135,7 +140,7 @@ func TestLimitOutlivesSessions(t *testing.T) {
 // limit there, and has its part of it as soon as it was welcomed.
 func TestNewcomers(t *testing.T) {
 	const threads, rate = 4, 10_000
-	c := NewCoordinator(CoordinatorConfig{Threads: threads, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 40_000}}})
+	c := NewCoordinator(CoordinatorConfig{Threads: threads, Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: 40_000}}})
 	disk := &Device{Name: "disk"}
 	var sides []*alone
 	var queues []*Queue
@@ -165,12 +170,12 @@ func TestNewcomers(t *testing.T) {
 	}
 	for from := range served {
 		for to := from; to < len(served); to++ {
-			if n, most := sum(served[from:to+1]), int64(to-from+1)*rate/1000+rate/100+rate/200+threads; n > most {
+			if n, most := arith.Sum(served[from:to+1]), int64(to-from+1)*rate/1000+rate/100+rate/200+threads; n > most {
 				t.Fatalf("from %d to %d ms: found %d commands, expected at most %d", from, to, n, most)
 			}
 		}
 	}
-	if n := sum(served[20:60]); n < 40*rate/1000*95/100 {
+	if n := arith.Sum(served[20:60]); n < 40*rate/1000*95/100 {
 		t.Errorf("on the first thread, once welcomed: found %d commands in 40 ms", n)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"lunar/scheduler/haechi"
 )
 
 // churn is a server's life in short: commands come and go on several threads
@@ -29,7 +31,7 @@ type churn struct {
 func newChurn(t *testing.T, seed uint64, mode PoolMode, log func(string, ...any)) *churn {
 	c := &churn{
 		t: t, rng: rand.New(rand.NewPCG(seed, 7)), mode: mode, state: map[*Task]string{}, log: log,
-		coord:  NewCoordinator(CoordinatorConfig{Threads: 3, Period: 100 * ms, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 1000}}}),
+		coord:  NewCoordinator(CoordinatorConfig{Threads: 3, Period: 100 * ms, Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: 1000}}}),
 		queues: make([][]*Queue, 3), running: make([][]*Task, 3), devices: []*Device{{Name: "x"}, {Name: "y"}},
 	}
 	for thread := range 3 {
@@ -124,7 +126,7 @@ func (c *churn) run(thread int, t *Task, from string) {
 		return
 	}
 	c.log("%d %d %d %d %d", c.now, thread, t.Queue().slot, t.Cost, t.Grant())
-	if g := t.Grant(); g != GrantReserved && g != GrantNormal && (g != GrantOpportunistic || c.mode == HardPool) {
+	if g := t.Grant(); g != haechi.GrantReserved && g != haechi.GrantNormal && (g != haechi.GrantOpportunistic || c.mode == HardPool) {
 		c.t.Fatalf("found a command dispatched with %d", g)
 	}
 }
@@ -195,15 +197,15 @@ func (c *churn) checkShares() {
 	}
 }
 
-// check compares what engines count with what the queues hold, and sites and
+// check compares what engines count with what the queues hold, and servers and
 // their windows with what runs.
 func (c *churn) check(g *Gate) {
-	pend, inflight, sites := map[*Engine]int64{}, map[*Engine]int64{}, map[*site]int{}
+	pend, inflight, servers := map[*haechi.Engine]int64{}, map[*haechi.Engine]int64{}, map[*server]int{}
 	waiting := 0
 	for q := range g.flows.all() {
 		waiting += q.Pending()
-		sites[q.site] += q.Pending()
-		for _, e := range append([]*Engine{q.engine}, q.inner...) {
+		servers[q.server] += q.Pending()
+		for _, e := range append([]*haechi.Engine{q.engine}, q.inner...) {
 			pend[e] += q.pendingTokens()
 			inflight[e] += q.inflight
 		}
@@ -213,7 +215,7 @@ func (c *churn) check(g *Gate) {
 			c.t.Fatalf("at %d: an engine counts %d pending and %d in flight, its queues %d and %d", c.now, e.Pending(), e.InFlight(), n, inflight[e])
 		}
 	}
-	for s, n := range sites {
+	for s, n := range servers {
 		if s.dispatcher.Waiting() != n || g.busy.has(s.slot) != (n > 0) || s.inflight > s.window || s.inflight < 0 {
 			c.t.Fatalf("at %d: device %s counts %d waiting and %d in flight, its queues %d", c.now, s.device.Name, s.dispatcher.Waiting(), s.inflight, n)
 		}

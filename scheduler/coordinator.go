@@ -1,13 +1,18 @@
 package scheduler
 
+import (
+	"lunar/scheduler/haechi"
+	"lunar/scheduler/pshift"
+)
+
 // CoordinatorConfig sets a Coordinator.
 type CoordinatorConfig struct {
 	Threads   int
 	Period    int64 // T, ns; 0 is 1 s
 	Intervals int   // redistributions per period; 0 is 5
-	Monitor   MonitorConfig
+	Monitor   haechi.MonitorConfig
 	Profiles  map[string]int64 // capacity to start from by name of device, in place of Monitor.Estimator's
-	Shift     ShiftOptions
+	Shift     pshift.Options
 }
 
 // Coordinator stands over the gates of all event threads. For each backing
@@ -18,11 +23,11 @@ type CoordinatorConfig struct {
 // gets its grant. A thread whose grant is late goes on with the old one.
 type Coordinator struct {
 	config   CoordinatorConfig
-	control  *Controller
+	control  *pshift.Controller
 	devices  []*backing // in order of appearance
 	byDevice map[*Device]*backing
-	servers  []*server // in order of appearance
-	members  []*member // in order of appearance
+	servers  []*serverState // in order of appearance
+	members  []*member      // in order of appearance
 	byKey    map[string]*member
 	weights  []int64 // of one member, by server
 	began    int64
@@ -34,33 +39,14 @@ type Coordinator struct {
 type member struct {
 	key         string
 	level       Level
-	reservation int64  // tokens per period
-	limit       int64  // tokens/s; Unlimited is none
-	parts       []part // by server
-	fresh       bool   // it has come to a server since the last grants
+	reservation int64         // tokens per period
+	limit       int64         // tokens/s; Unlimited is none
+	clients     []clientState // by server
+	fresh       bool          // it has come to a server since the last grants
 	tokens      []int64
 	shares      []int64 // of its limits, millionths, by thread; 0: it is not there
 	attainment  attainment
 }
-
-// part is an entity on one server.
-type part struct {
-	present    bool
-	fresh      bool         // no grant has named it
-	last       EntityReport // the newest
-	mark       partTotals   // at the interval's start
-	start      partTotals   // at the period's start
-	backlogged bool         // in all reports of the interval
-	waited     bool         // backlogged in the interval before
-	reserved   int64        // tokens granted
-}
-
-// partTotals are the totals of a part at one time.
-type partTotals struct{ offered, served, hits, yielded int64 }
-
-// device is what the device served. Cache hits say nothing of its capacity and
-// use up no reservation of it.
-func (s *partTotals) device() int64 { return s.served - s.hits }
 
 // NewCoordinator returns a coordinator before its first period.
 func NewCoordinator(config CoordinatorConfig) *Coordinator {
@@ -71,7 +57,7 @@ func NewCoordinator(config CoordinatorConfig) *Coordinator {
 		config.Intervals = 5
 	}
 	config.Monitor.Period = config.Period
-	return &Coordinator{config: config, byDevice: map[*Device]*backing{}, byKey: map[string]*member{}, control: NewController(0, 0)}
+	return &Coordinator{config: config, byDevice: map[*Device]*backing{}, byKey: map[string]*member{}, control: pshift.NewController(0, 0)}
 }
 
 // Deadline is the time of the next Redistribute; 0 before the first.
@@ -92,19 +78,19 @@ func (c *Coordinator) Collect(r *GateReport) {
 		if s.thread == r.Thread {
 			s.present = false
 			for _, m := range c.members {
-				m.parts[j].present = false
+				m.clients[j].present = false
 			}
 		}
 	}
-	for i := range r.Sites {
-		site := &r.Sites[i]
-		j := c.server(r.Thread, site.Device)
-		c.servers[j].collect(site)
-		for n := range site.Entities {
-			c.member(site.Entities[n].Entity).collect(j, &site.Entities[n])
+	for i := range r.Servers {
+		server := &r.Servers[i]
+		j := c.server(r.Thread, server.Device)
+		c.servers[j].collect(server)
+		for n := range server.Entities {
+			c.member(server.Entities[n].Entity).collect(j, &server.Entities[n])
 		}
 	}
-	c.dropGone()
+	c.removeGone()
 }
 
 // server finds or makes the server that a device is on a thread.
@@ -114,9 +100,9 @@ func (c *Coordinator) server(thread int, d *Device) int {
 			return j
 		}
 	}
-	c.servers = append(c.servers, &server{thread: thread, backing: c.backing(d)})
+	c.servers = append(c.servers, &serverState{thread: thread, backing: c.backing(d)})
 	for _, m := range c.members {
-		m.parts = append(m.parts, part{backlogged: true})
+		m.clients = append(m.clients, clientState{backlogged: true})
 	}
 	return len(c.servers) - 1
 }
@@ -125,9 +111,9 @@ func (c *Coordinator) server(thread int, d *Device) int {
 func (c *Coordinator) member(key string) *member {
 	m := c.byKey[key]
 	if m == nil {
-		m = &member{key: key, parts: make([]part, len(c.servers)), tokens: make([]int64, c.config.Threads), shares: make([]int64, c.config.Threads)}
-		for i := range m.parts {
-			m.parts[i].backlogged = true
+		m = &member{key: key, clients: make([]clientState, len(c.servers)), tokens: make([]int64, c.config.Threads), shares: make([]int64, c.config.Threads)}
+		for i := range m.clients {
+			m.clients[i].backlogged = true
 		}
 		c.byKey[key] = m
 		c.members = append(c.members, m)
@@ -137,9 +123,9 @@ func (c *Coordinator) member(key string) *member {
 
 // collect takes an entity's report from a server.
 func (m *member) collect(server int, e *EntityReport) {
-	p := &m.parts[server]
-	if e.Number != p.last.Number { // the part was made anew there
-		*p = part{backlogged: true, fresh: true}
+	p := &m.clients[server]
+	if e.Number != p.last.Number { // the client was made anew there
+		*p = clientState{backlogged: true, fresh: true}
 		m.fresh = true
 	}
 	p.present, p.last = true, *e
@@ -154,17 +140,15 @@ func (c *Coordinator) beginInterval() {
 	}
 	for _, m := range c.members {
 		m.fresh = false
-		for i := range m.parts {
-			p := &m.parts[i]
+		for i := range m.clients {
+			p := &m.clients[i]
 			p.waited, p.mark, p.backlogged, p.fresh = p.backlogged, p.last.totals(), true, false
 		}
 	}
 }
 
-func (e *EntityReport) totals() partTotals { return partTotals{e.Offered, e.Served, e.Hits, e.Yielded} }
-
-// dropGone removes members that no server has.
-func (c *Coordinator) dropGone() {
+// removeGone removes members that no server has.
+func (c *Coordinator) removeGone() {
 	kept := c.members[:0]
 	for _, m := range c.members {
 		if m.present() {
@@ -177,9 +161,9 @@ func (c *Coordinator) dropGone() {
 	c.members = kept
 }
 
-// dropServers removes servers that no entity uses, at the end of the period in
+// removeServers removes servers that no entity uses, at the end of the period in
 // which they still counted.
-func (c *Coordinator) dropServers() {
+func (c *Coordinator) removeServers() {
 	kept := 0
 	for j, s := range c.servers {
 		if !s.present {
@@ -187,31 +171,31 @@ func (c *Coordinator) dropServers() {
 		}
 		c.servers[kept] = s
 		for _, m := range c.members {
-			m.parts[kept] = m.parts[j]
+			m.clients[kept] = m.clients[j]
 		}
 		kept++
 	}
 	clear(c.servers[kept:])
 	c.servers = c.servers[:kept]
 	for _, m := range c.members {
-		m.parts = m.parts[:kept]
+		m.clients = m.clients[:kept]
 	}
 }
 
 // present reports whether the entity is anywhere.
 func (m *member) present() bool {
-	for i := range m.parts {
-		if m.parts[i].present {
+	for i := range m.clients {
+		if m.clients[i].present {
 			return true
 		}
 	}
 	return false
 }
 
-// sums adds up the parts since the period's start.
-func (m *member) sums() (s partTotals) {
-	for i := range m.parts {
-		p := &m.parts[i]
+// sums adds up the clients since the period's start.
+func (m *member) sums() (s clientTotals) {
+	for i := range m.clients {
+		p := &m.clients[i]
 		s.offered += p.last.Offered - p.start.offered
 		s.served += p.last.Served - p.start.served
 		s.hits += p.last.Hits - p.start.hits
@@ -233,7 +217,7 @@ func (c *Coordinator) Check(now int64) {
 // it did, also for who came or went within the period.
 func (c *Coordinator) report() {
 	for _, b := range c.devices {
-		r := Report{}
+		r := haechi.Report{}
 		for j, s := range c.servers {
 			if s.backing == b {
 				r.Done += s.done
@@ -248,7 +232,7 @@ func (c *Coordinator) report() {
 // reservation is part of it.
 func (c *Coordinator) residual(server int) (residual int64) {
 	for _, m := range c.members {
-		if p := &m.parts[server]; p.present && p.last.Root {
+		if p := &m.clients[server]; p.present && p.last.Root {
 			residual += p.last.Residual
 		}
 	}

@@ -1,114 +1,11 @@
 package scheduler
 
-import "maps"
+import "lunar/scheduler/haechi"
 
 // Device is a backing device: what some volumes share, and others do not. All
 // that stands for what it can do is counted by device: capacity, global tokens,
 // reservation tokens, and the commands that are under way. Limits are not.
 type Device struct {
 	Name string
-	Pool Pool // its global tokens
-}
-
-// backing is what the coordinator knows of a device.
-type backing struct {
-	device   *Device
-	monitor  *Monitor
-	reserved int64   // of the period, tokens
-	loaded   bool    // commands waited for it in this period
-	held     bool    // in an interval of it limits let less pass than it can do
-	history  []int64 // the capacity in the last periods, the newest last
-	gone     bool    // no volume is on it
-}
-
-// capacityHistory is how many periods' capacities are remembered.
-const capacityHistory = 300
-
-// initiators is the one client of a device's monitor: all that use it.
-const initiators = 0
-
-// backing finds or makes what is known of a device.
-func (c *Coordinator) backing(d *Device) *backing {
-	b := c.byDevice[d]
-	if b == nil {
-		config := c.config.Monitor
-		config.Pool = &d.Pool
-		if profile, found := c.config.Profiles[d.Name]; found {
-			config.Estimator.Profile = profile
-		}
-		b = &backing{device: d, monitor: NewMonitor(config)}
-		b.monitor.Join(0)
-		if c.started {
-			b.monitor.BeginPeriod(c.began)
-		}
-		c.byDevice[d] = b
-		c.devices = append(c.devices, b)
-	}
-	return b
-}
-
-// SetProfiles replaces the capacities to start from. A device of which another
-// one was given before starts anew from this; one that is not named keeps what
-// it has.
-func (c *Coordinator) SetProfiles(profiles map[string]int64) {
-	c.config.Profiles = maps.Clone(profiles)
-	for _, b := range c.devices {
-		if profile, found := profiles[b.device.Name]; found {
-			b.monitor.Estimator().SetProfile(profile)
-		}
-	}
-}
-
-// Monitor is a device's monitor.
-func (c *Coordinator) Monitor(d *Device) *Monitor { return c.backing(d).monitor }
-
-// DeviceStatus is what a device can do, in tokens per period.
-type DeviceStatus struct {
-	Name     string
-	Capacity int64   // 0: not known yet
-	Reserved int64   // of this period
-	History  []int64 // Capacity in the last periods, the newest last
-}
-
-// Status says what a device can do.
-func (c *Coordinator) Status(d *Device) DeviceStatus {
-	b := c.backing(d)
-	return DeviceStatus{Name: d.Name, Capacity: b.monitor.Capacity(), Reserved: b.reserved, History: append([]int64{}, b.history...)}
-}
-
-// Forget drops what is known of a device that no volume is on any more, once no
-// server is left of it.
-func (c *Coordinator) Forget(d *Device) {
-	if b := c.byDevice[d]; b != nil {
-		b.gone = true
-		c.dropDevices()
-	}
-}
-
-func (c *Coordinator) dropDevices() {
-	used := map[*backing]bool{}
-	for _, s := range c.servers {
-		used[s.backing] = true
-	}
-	kept := c.devices[:0]
-	for _, b := range c.devices {
-		if b.gone && !used[b] {
-			delete(c.byDevice, b.device)
-			continue
-		}
-		kept = append(kept, b)
-	}
-	clear(c.devices[len(kept):])
-	c.devices = kept
-}
-
-// begin starts a period: what its pool gets is what is not reserved.
-func (b *backing) begin(now int64) {
-	b.monitor.SetReservation(initiators, b.reserved)
-	b.monitor.BeginPeriod(now)
-	b.loaded, b.held = false, false
-	if len(b.history) == capacityHistory {
-		b.history = b.history[:copy(b.history, b.history[1:])]
-	}
-	b.history = append(b.history, b.monitor.Capacity())
+	Pool haechi.Pool // its global tokens
 }

@@ -1,6 +1,10 @@
 package scheduler
 
-import "testing"
+import (
+	"testing"
+
+	"lunar/scheduler/haechi"
+)
 
 // apart are two devices of different speed that one event thread serves, each by
 // a gate's commands in order of dispatch.
@@ -15,7 +19,7 @@ type apart struct {
 func newApart(t *testing.T, threads int, speed []int, rules ...Rule) *apart {
 	a := &apart{alone: newAlone(t, GateConfig{Window: 16, Threads: threads}, rules...), speed: speed, busy: make([][]*Task, len(speed)), count: map[*Queue]int64{}}
 	a.coord = NewCoordinator(CoordinatorConfig{Threads: max(1, threads), Profiles: map[string]int64{"fast": 10_000, "slow": 1000},
-		Monitor: MonitorConfig{Estimator: EstimatorConfig{Slack: 0.002}}})
+		Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Slack: 0.002}}})
 	a.disks = []*Device{{Name: "fast"}, {Name: "slow"}}
 	return a
 }
@@ -65,7 +69,7 @@ func (a *apart) refill(depth int, queues []*Queue) {
 
 func (a *apart) begin(t *Task) {
 	for i, d := range a.disks {
-		if t.Queue().site.device == d {
+		if t.Queue().server.device == d {
 			a.busy[i] = append(a.busy[i], t)
 		}
 	}
@@ -170,12 +174,12 @@ func TestForgottenDevice(t *testing.T) {
 	}
 	a.gate.Close(queues[0], a.now)
 	a.run(2000, 0)
-	if len(a.coord.devices) != 1 || len(a.coord.byDevice) != 1 || len(a.coord.servers) != 1 || a.gate.sites[0] != nil {
+	if len(a.coord.devices) != 1 || len(a.coord.byDevice) != 1 || len(a.coord.servers) != 1 || a.gate.servers[0] != nil {
 		t.Errorf("found %d devices and %d servers, expected one", len(a.coord.devices), len(a.coord.servers))
 	}
 	a.apply()
 	a.gate.Close(queues[1], a.now)
-	if a.gate.sites[1] != nil {
-		t.Error("found a site that nobody uses")
+	if a.gate.servers[1] != nil {
+		t.Error("found a server that nobody uses")
 	}
 }

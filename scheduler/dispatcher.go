@@ -3,6 +3,9 @@ package scheduler
 import (
 	"math"
 	"math/bits"
+
+	"lunar/scheduler/haechi"
+	"lunar/scheduler/pshift"
 )
 
 // Arbitration says whether reserved commands go before normal ones.
@@ -40,7 +43,7 @@ const (
 	inMedium
 	inLow
 	rings
-	isHeld  // until a time: a limit, or an empty pool
+	isTimed // until a time: a limit, or an empty pool
 	isOut   // nothing waits
 	isSpent // something waits and there is no token
 )
@@ -58,8 +61,8 @@ type Dispatcher struct {
 	mode        PoolMode
 	occupied    uint8 // rings that have queues, by bit
 	waiting     int
-	held        []*Queue // heap by until
-	pool        *Pool
+	timed       []*Queue // heap by until
+	pool        *haechi.Pool
 	queues      []*Queue // by slot; nil is free
 	accounts    []*account
 	limited     int // queues that limits hold
@@ -71,7 +74,7 @@ type Dispatcher struct {
 
 // NewDispatcher returns a dispatcher without queues. pool may be nil with
 // NoPool.
-func NewDispatcher(arbitration Arbitration, mode PoolMode, pool *Pool) *Dispatcher {
+func NewDispatcher(arbitration Arbitration, mode PoolMode, pool *haechi.Pool) *Dispatcher {
 	d := &Dispatcher{arbitration: arbitration, mode: mode, pool: pool, classes: newRing()}
 	for i := range d.rings {
 		d.rings[i] = newRing()
@@ -85,7 +88,7 @@ func NewDispatcher(arbitration Arbitration, mode PoolMode, pool *Pool) *Dispatch
 
 // Add adds a queue, in the lowest free slot: round robin goes by slot.
 func (d *Dispatcher) Add(config QueueConfig) *Queue {
-	q := &Queue{dispatcher: d, normal: Unlimited, place: isOut, heldBy: -1, slot: d.free()}
+	q := &Queue{dispatcher: d, normal: pshift.Unlimited, place: isOut, throttledBy: -1, slot: d.free()}
 	if q.slot == len(d.queues) {
 		d.queues, d.accounts = append(d.queues, nil), append(d.accounts, nil)
 		for i := range d.rings {
@@ -93,7 +96,7 @@ func (d *Dispatcher) Add(config QueueConfig) *Queue {
 		}
 	}
 	d.queues[q.slot], d.accounts[q.slot] = q, &q.account
-	q.engine = NewEngine(EngineConfig{Yield: YieldNever})
+	q.engine = haechi.NewEngine(haechi.EngineConfig{Yield: haechi.YieldNever})
 	q.configure(config)
 	return q
 }
@@ -128,9 +131,9 @@ func (d *Dispatcher) Configure(q *Queue, config QueueConfig, now int64) {
 
 // carry moves commands into or out of the counts of all engines.
 func (q *Queue) carry(pending, inflight int64) {
-	q.engine.carry(pending, inflight)
+	q.engine.Carry(pending, inflight)
 	for _, e := range q.inner {
-		e.carry(pending, inflight)
+		e.Carry(pending, inflight)
 	}
 }
 
@@ -151,7 +154,8 @@ func (d *Dispatcher) Remove(q *Queue, now int64) {
 // SetTokens replaces a queue's R- and L-tokens, as a redistribution does.
 // Unlimited L-tokens never end.
 func (d *Dispatcher) SetTokens(q *Queue, reserved, normal, now int64) {
-	q.engine.xi, q.normal = reserved, normal
+	q.engine.SetTokens(reserved)
+	q.normal = normal
 	d.Refresh(q, now)
 }
 
@@ -172,7 +176,7 @@ func (q *Queue) stays() bool {
 
 // arrive books a task as offered.
 func (q *Queue) arrive(t *Task, now int64) {
-	t.queue, t.arrived, t.grant, t.Hit = q, now, GrantNone, false
+	t.queue, t.arrived, t.grant, t.Hit = q, now, haechi.GrantNone, false
 	q.engine.Arrive(t.Cost, now)
 	for _, e := range q.inner {
 		e.Arrive(t.Cost, now)
@@ -195,19 +199,19 @@ func (d *Dispatcher) Cancel(t *Task, now int64) {
 // Waiting is how many tasks wait in all queues.
 func (d *Dispatcher) Waiting() int { return d.waiting }
 
-// Wake is the time at which a held queue must be looked at, that is when Next
+// Wake is the time at which a queue that waits for a time must be looked at, that is when Next
 // may have a task where it had none; math.MaxInt64 if no time will help.
 func (d *Dispatcher) Wake() int64 {
-	if len(d.held) == 0 {
+	if len(d.timed) == 0 {
 		return math.MaxInt64
 	}
-	return d.held[0].until
+	return d.timed[0].until
 }
 
 // Next returns the task to run, and takes its tokens; nil if there is none.
 func (d *Dispatcher) Next(now int64) *Task {
-	for len(d.held) > 0 && d.held[0].until <= now {
-		d.Refresh(d.held[0], now)
+	for len(d.timed) > 0 && d.timed[0].until <= now {
+		d.Refresh(d.timed[0], now)
 	}
 	for {
 		q := d.pick()
@@ -235,7 +239,7 @@ func (d *Dispatcher) pick() *Queue {
 }
 
 // dispatch runs the first task of a queue.
-func (d *Dispatcher) dispatch(q *Queue, grant Grant, now int64) *Task {
+func (d *Dispatcher) dispatch(q *Queue, grant haechi.Grant, now int64) *Task {
 	t := q.tasks.pop()
 	d.waiting--
 	t.issued, t.grant = now, grant
@@ -267,7 +271,7 @@ func (d *Dispatcher) admit(q *Queue, t *Task, now int64) bool {
 		return false
 	}
 	grant := d.grant(q, now)
-	if grant <= GrantLimit {
+	if grant <= haechi.GrantLimit {
 		return false
 	}
 	q.arrive(t, now)
@@ -278,18 +282,18 @@ func (d *Dispatcher) admit(q *Queue, t *Task, now int64) bool {
 }
 
 // grant returns what a queue would dispatch with.
-func (d *Dispatcher) grant(q *Queue, now int64) Grant {
+func (d *Dispatcher) grant(q *Queue, now int64) haechi.Grant {
 	switch {
 	case q.reserved():
-		return GrantReserved
+		return haechi.GrantReserved
 	case q.normal <= 0:
-		return GrantLimit
+		return haechi.GrantLimit
 	case d.mode == NoPool || q.engine.Fetch(d.pool, now):
-		return GrantNormal
+		return haechi.GrantNormal
 	case d.mode == SoftPool:
-		return GrantOpportunistic
+		return haechi.GrantOpportunistic
 	}
-	return GrantNone
+	return haechi.GrantNone
 }
 
 // Done books a dispatched task as completed.
@@ -326,7 +330,7 @@ func (q *Queue) refund(t *Task) {
 // Refresh finds a queue's place anew, after its tokens or limits changed.
 func (d *Dispatcher) Refresh(q *Queue, now int64) {
 	to, _ := d.classify(q, now)
-	if to != q.place || to == isHeld {
+	if to != q.place || to == isTimed {
 		d.move(q, to, now)
 	}
 }
@@ -341,42 +345,42 @@ func (d *Dispatcher) RefreshAll(now int64) {
 }
 
 // classify returns the place of a queue and what it would dispatch with, and
-// notes why and until when if it is held.
-func (d *Dispatcher) classify(q *Queue, now int64) (place, Grant) {
+// notes why and until when if it waits for a time.
+func (d *Dispatcher) classify(q *Queue, now int64) (place, haechi.Grant) {
 	if q.tasks.length == 0 {
-		return isOut, GrantNone
+		return isOut, haechi.GrantNone
 	}
 	by, until := q.limited(now)
-	if by >= 0 || q.heldBy >= 0 {
-		q.hold(by, until, now)
+	if by >= 0 || q.throttledBy >= 0 {
+		q.throttle(by, until, now)
 	}
 	if by >= 0 {
-		return isHeld, GrantLimit
+		return isTimed, haechi.GrantLimit
 	}
 	grant := d.grant(q, now)
 	switch {
-	case grant == GrantLimit:
+	case grant == haechi.GrantLimit:
 		return isSpent, grant
-	case grant == GrantNone:
-		q.until = max(q.engine.nextFetch, now+1)
-		return isHeld, grant
-	case q.class != Urgent && grant == GrantReserved && d.arbitration == ReservedFirst:
+	case grant == haechi.GrantNone:
+		q.until = max(q.engine.NextFetch(), now+1)
+		return isTimed, grant
+	case q.class != Urgent && grant == haechi.GrantReserved && d.arbitration == ReservedFirst:
 		return inReserved, grant
 	}
 	return classPlace[q.class], grant
 }
 
-// hold notes that a limit, or none, holds the queue, and books for how long
+// throttle notes that a limit, or none, holds the queue, and books for how long
 // the one before did.
-func (q *Queue) hold(by int, until, now int64) {
+func (q *Queue) throttle(by int, until, now int64) {
 	q.until = until
-	if q.heldBy >= 0 {
-		q.throttled[q.heldBy] += now - q.heldSince
-		q.limits[q.heldBy].holds--
+	if q.throttledBy >= 0 {
+		q.throttled[q.throttledBy] += now - q.throttledSince
+		q.limits[q.throttledBy].waiting--
 		q.dispatcher.limited--
 	}
-	if q.heldBy, q.heldSince = by, now; by >= 0 {
-		q.limits[by].holds++
+	if q.throttledBy, q.throttledSince = by, now; by >= 0 {
+		q.limits[by].waiting++
 		q.dispatcher.limited++
 	}
 }
@@ -385,19 +389,19 @@ func (q *Queue) hold(by int, until, now int64) {
 func (d *Dispatcher) move(q *Queue, to place, now int64) {
 	switch {
 	case q.place < rings:
-		d.leave(q, to == isHeld && q.heldBy >= 0)
-	case q.place == isHeld:
-		d.unhold(q)
+		d.exit(q, to == isTimed && q.throttledBy >= 0)
+	case q.place == isTimed:
+		d.removeTimed(q)
 	}
-	if to == isOut && q.heldBy >= 0 {
-		q.hold(-1, now, now)
+	if to == isOut && q.throttledBy >= 0 {
+		q.throttle(-1, now, now)
 	}
 	q.place = to
 	switch {
 	case to < rings:
 		d.enter(q)
-	case to == isHeld:
-		d.pushHeld(q)
+	case to == isTimed:
+		d.pushTimed(q)
 	}
 }
 
@@ -410,16 +414,16 @@ func (d *Dispatcher) enter(q *Queue) {
 	}
 }
 
-// leave removes a queue from the ring of its place; held says that a limit is the
+// exit removes a queue from the ring of its place; throttled says that a limit is the
 // reason.
-func (d *Dispatcher) leave(q *Queue, held bool) {
+func (d *Dispatcher) exit(q *Queue, throttled bool) {
 	r := &d.rings[q.place]
-	r.remove(q.slot, &q.account, held)
+	r.remove(q.slot, &q.account, throttled)
 	if r.set.count > 0 {
 		return
 	}
 	d.occupied &^= 1 << q.place
 	if class := int(q.place - inHigh); class >= 0 {
-		d.classes.remove(class, d.class[class], held)
+		d.classes.remove(class, d.class[class], throttled)
 	}
 }

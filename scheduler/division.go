@@ -1,22 +1,27 @@
 package scheduler
 
+import (
+	"lunar/internal/arith"
+	"lunar/scheduler/pshift"
+)
+
 // divide gives a member's servers their reservation tokens and its threads
 // their shares of its limits, as pShift divided them.
 func (c *Coordinator) divide(i int, m *member) {
 	n := len(c.servers)
 	r, l := c.control.R[i*n:(i+1)*n], c.control.L[i*n:(i+1)*n]
-	for j := range m.parts {
-		m.parts[j].reserved = r[j]
+	for j := range m.clients {
+		m.clients[j].reserved = r[j]
 	}
-	c.spread(m, max(0, c.control.Reservation[i]-c.control.Done[i])-sum(r))
+	c.spread(m, max(0, c.control.Reservation[i]-c.control.Done[i])-arith.Sum(r))
 	clear(m.tokens)
 	for j, s := range c.servers {
 		m.tokens[s.thread] += r[j]
-		if l[j] != Unlimited {
+		if l[j] != pshift.Unlimited {
 			m.tokens[s.thread] += l[j]
 		}
 	}
-	if sum(m.tokens) == 0 { // who may have none is divided by demand
+	if arith.Sum(m.tokens) == 0 { // who may have none is divided by demand
 		for j, s := range c.servers {
 			m.tokens[s.thread] += c.control.Demand[i*n+j]
 		}
@@ -35,13 +40,13 @@ func (c *Coordinator) spread(m *member, tokens int64) {
 	}
 	left := tokens
 	for j, w := range c.weights {
-		part := mulDiv(tokens, w, total)
-		m.parts[j].reserved += part
+		part := arith.MulDiv(tokens, w, total)
+		m.clients[j].reserved += part
 		left -= part
 	}
 	for j, w := range c.weights {
 		if left > 0 && w > 0 {
-			m.parts[j].reserved++
+			m.clients[j].reserved++
 			left--
 		}
 	}
@@ -51,7 +56,7 @@ func (c *Coordinator) spread(m *member, tokens int64) {
 func (c *Coordinator) weigh(m *member) (total int64) {
 	servers, known := map[*backing]int64{}, true
 	for j, s := range c.servers {
-		if m.parts[j].present {
+		if m.clients[j].present {
 			servers[s.backing]++
 			known = known && s.backing.monitor.Capacity() > 0
 		}
@@ -59,7 +64,7 @@ func (c *Coordinator) weigh(m *member) (total int64) {
 	c.weights = append(c.weights[:0], make([]int64, len(c.servers))...)
 	for j, s := range c.servers {
 		switch {
-		case !m.parts[j].present:
+		case !m.clients[j].present:
 			continue
 		case known && len(servers) > 1:
 			c.weights[j] = max(1, s.backing.monitor.Capacity()/servers[s.backing])
@@ -77,7 +82,7 @@ func (c *Coordinator) weigh(m *member) (total int64) {
 // waits on all its threads and has nothing to move, so that only no thread
 // stands still. A thread alone has it all.
 func (c *Coordinator) share(m *member) {
-	threads, total := c.threadsOf(m), sum(m.tokens)
+	threads, total := c.threadsOf(m), arith.Sum(m.tokens)
 	parts := int64(4)
 	if c.waitsEverywhere(m) {
 		parts = 32
@@ -91,8 +96,8 @@ func (c *Coordinator) share(m *member) {
 		even := evenly(whole, countTrue(threads), before)
 		before++
 		m.shares[thread] = even
-		if total > 0 && m.limit != Unlimited {
-			m.shares[thread] = max(1, (even+(parts-1)*mulDiv(whole, m.tokens[thread], total))/parts)
+		if total > 0 && m.limit != pshift.Unlimited {
+			m.shares[thread] = max(1, (even+(parts-1)*arith.MulDiv(whole, m.tokens[thread], total))/parts)
 		}
 	}
 }
@@ -109,7 +114,7 @@ func evenly(tokens, n, i int64) int64 {
 func (c *Coordinator) threadsOf(m *member) []bool {
 	on := make([]bool, c.config.Threads)
 	for j, s := range c.servers {
-		on[s.thread] = on[s.thread] || m.parts[j].present
+		on[s.thread] = on[s.thread] || m.clients[j].present
 	}
 	return on
 }
@@ -128,7 +133,7 @@ func countTrue(all []bool) (n int64) {
 func (c *Coordinator) waitsEverywhere(m *member) bool {
 	waits := make([]bool, c.config.Threads)
 	for j, s := range c.servers {
-		waits[s.thread] = waits[s.thread] || m.parts[j].present && m.parts[j].waited
+		waits[s.thread] = waits[s.thread] || m.clients[j].present && m.clients[j].waited
 	}
 	for thread, on := range c.threadsOf(m) {
 		if on && !waits[thread] {

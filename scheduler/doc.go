@@ -9,17 +9,19 @@
 //
 // # The parts
 //
-//   - Haechi: an Engine holds the tokens of one initiator for one backing device
-//     on one event thread; the device's Monitor owns the period, the global Pool, conversion and, with its
-//     Estimator, the capacity. Admission refuses reservations that do not fit.
-//   - pShift: an Instance divides tokens over servers (event threads) by
+//   - Package haechi: an Engine holds the tokens of one initiator for one backing
+//     device on one event thread; the device's Monitor owns the period, the global
+//     Pool, conversion and, with its Estimator, the capacity.
+//   - Package pshift: an Instance divides tokens over servers (event threads) by
 //     demand and shifts them away from overloaded ones; the Controller runs it
 //     every interval, for reservations and then for limits.
 //   - Dispatcher: pShift's Algorithm 1. Urgent, then who holds reservation
 //     tokens, then the rest by weighted round robin.
 //   - Bucket paces limits; Rules compile into Entities that a Gate, the event
 //     thread's own front, puts to work.
-//   - Package batch, below this one, decides how many small requests are gathered
+//   - The Coordinator runs the monitors of all devices and pShift's controller over
+//     the gates of all threads. Policy.Admit refuses reservations that do not fit.
+//   - Package batch decides how many small requests are gathered
 //     before they go on together (Tyche).
 //
 // # In an event thread
@@ -48,8 +50,8 @@
 // reaches its reservation only if it keeps enough outstanding for it.
 //
 // What a server can do is estimated from what it served, if commands waited for
-// it throughout. Where limits held them back though the device had room, they get
-// a growing part more there on trial, so that a limit that is divided by what was
+// it throughout. Where limits throttled them though the device had room, they get
+// a growing part more there to show what it can do, so that a limit that is divided by what was
 // served does not hold the device back for good.
 //
 // # Tokens

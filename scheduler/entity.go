@@ -1,7 +1,12 @@
 package scheduler
 
+import (
+	"lunar/internal/arith"
+	"lunar/scheduler/pshift"
+)
+
 // entity is an Entity's part on one event thread: its share of the limits, over
-// all devices. Its reservation tokens are its stakes'.
+// all devices. Its reservation tokens are its clients'.
 type entity struct {
 	Entity
 	rule        int // number in the policy, -1 none
@@ -19,29 +24,29 @@ func (e *entity) apply(p *Policy, rule *Rule, now int64) {
 	if e.Rule != nil {
 		was = e.Rule.Limit
 	}
-	e.Rule, e.rule, e.reservation, e.ceiling = rule, p.number(rule), 0, Unlimited
-	var old [2]*Limit
-	for _, l := range e.limits {
-		old[kind(l.PerByte)] = l
-	}
+	e.Rule, e.rule, e.reservation, e.ceiling = rule, p.number(rule), 0, pshift.Unlimited
+	commands, bytes := e.limitOf(false), e.limitOf(true)
 	e.limits = nil
 	if rule != nil {
 		e.reservation, e.ceiling = p.cost.Tokens(rule.Reservation), p.cost.ceiling(rule.Limit)
-		old[0].hasten(was.IOPS, rule.Limit.IOPS, now)
-		old[1].hasten(was.Bytes, rule.Limit.Bytes, now)
-		e.limit(old[0], false, rule.Limit.IOPS)
-		e.limit(old[1], true, rule.Limit.Bytes)
+		commands.hasten(was.IOPS, rule.Limit.IOPS, now)
+		bytes.hasten(was.Bytes, rule.Limit.Bytes, now)
+		e.limit(commands, false, rule.Limit.IOPS)
+		e.limit(bytes, true, rule.Limit.Bytes)
 	}
 	for _, l := range e.limits {
 		l.SetRate(e.rate(l))
 	}
 }
 
-func kind(perByte bool) int {
-	if perByte {
-		return 1
+// limitOf returns the limit of bytes or of commands; nil if there is none.
+func (e *entity) limitOf(perByte bool) *Limit {
+	for _, l := range e.limits {
+		if l.PerByte == perByte {
+			return l
+		}
 	}
-	return 0
+	return nil
 }
 
 // lead is how far ahead reservation tokens may be used: GateConfig.Lead's time
@@ -50,7 +55,7 @@ func (e *entity) lead(ns int64) int64 {
 	if ns == 0 {
 		return 0
 	}
-	return max(1, mulDiv(e.reservation, ns, 1e9))
+	return max(1, arith.MulDiv(e.reservation, ns, 1e9))
 }
 
 func (e *entity) limit(old *Limit, perByte bool, rate int64) {
@@ -69,7 +74,7 @@ func (e *entity) limit(old *Limit, perByte bool, rate int64) {
 // was permitted then.
 func (l *Limit) hasten(from, to, now int64) {
 	if l != nil && to > from && l.full > now {
-		l.full = now + mulDiv(l.full-now, from, to)
+		l.full = now + arith.MulDiv(l.full-now, from, to)
 	}
 }
 
@@ -79,7 +84,7 @@ func (e *entity) rate(l *Limit) (rate, burst int64) {
 	if l.PerByte {
 		rate, burst = e.Rule.Limit.Bytes, e.Rule.Burst.Bytes
 	}
-	return mulDiv(rate, e.share, whole), mulDiv(burst, e.share, whole)
+	return arith.MulDiv(rate, e.share, whole), arith.MulDiv(burst, e.share, whole)
 }
 
 // setShare sets the part of the limits that this thread may use from now on.
@@ -96,9 +101,9 @@ func (e *entity) setShare(share, now int64) {
 	}
 }
 
-// owes reports whether something that was taken from the limits has not been
+// inDebt reports whether something that was taken from the limits has not been
 // made up for.
-func (e *entity) owes(now int64) bool {
+func (e *entity) inDebt(now int64) bool {
 	for _, l := range e.limits {
 		if l.full > now {
 			return true

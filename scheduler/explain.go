@@ -1,68 +1,5 @@
 package scheduler
 
-// historyPeriods is how many periods an attainment remembers.
-const historyPeriods = 60
-
-// PeriodResult is what an entity got in one period, in tokens.
-type PeriodResult struct {
-	Reservation int64
-	Offered     int64
-	Served      int64
-	Yielded     int64 // of the reservation, given back unused
-}
-
-// Met reports whether the reservation was kept: all of it was served, or all
-// that was asked for, or what is missing was given back.
-func (r PeriodResult) Met() bool { return r.Served+r.Yielded >= min(r.Reservation, r.Offered) }
-
-// attainment is a ring of the last periods.
-type attainment struct {
-	periods [historyPeriods]PeriodResult
-	count   int
-	kept    Kept
-}
-
-// Kept counts the periods with a reservation since an entity appeared: those
-// in which it was kept, and those in which it was not.
-type Kept struct{ Met, Missed int64 }
-
-func (a *attainment) add(s partTotals, reservation int64) {
-	r := PeriodResult{reservation, s.offered, s.served, s.yielded}
-	a.periods[a.count%historyPeriods] = r
-	a.count++
-	switch {
-	case reservation == 0:
-	case r.Met():
-		a.kept.Met++
-	default:
-		a.kept.Missed++
-	}
-}
-
-// Kept returns how often an entity's reservation was kept; zeros if there is no
-// such entity.
-func (c *Coordinator) Kept(entity string) Kept {
-	if m := c.byKey[entity]; m != nil {
-		return m.attainment.kept
-	}
-	return Kept{}
-}
-
-// Attainment returns the last periods of an entity, the newest last; nil if
-// there is no such entity.
-func (c *Coordinator) Attainment(entity string) []PeriodResult {
-	m := c.byKey[entity]
-	if m == nil {
-		return nil
-	}
-	n := min(m.attainment.count, historyPeriods)
-	results := make([]PeriodResult, 0, n)
-	for i := m.attainment.count - n; i < m.attainment.count; i++ {
-		results = append(results, m.attainment.periods[i%historyPeriods])
-	}
-	return results
-}
-
 // Effect is one rule's effect on a flow.
 type Effect struct {
 	Rule  string // its name
@@ -118,7 +55,7 @@ func (g *Gate) ExplainQueue(q *Queue, now int64) Explanation { return g.explain(
 
 func (g *Gate) explain(q *Queue, now int64) Explanation {
 	x := Explanation{Flow: q.flow, Thread: g.thread, Counters: q.Counters(), Waits: *q.Waits(), Services: q.services, Waiting: q.Pending()}
-	for _, p := range q.stakes {
+	for _, p := range q.clients {
 		e := p.entity
 		if e.Rule == nil {
 			continue
@@ -136,14 +73,14 @@ func (q *Queue) addHeld(e *entity, now int64, effect *Effect) {
 		if l.Rule != e.rule {
 			continue
 		}
-		held := q.throttled[i]
-		if i == q.heldBy {
-			held += now - q.heldSince
+		waited := q.throttled[i]
+		if i == q.throttledBy {
+			waited += now - q.throttledSince
 		}
 		if l.PerByte {
-			effect.HeldBytes += held
+			effect.HeldBytes += waited
 		} else {
-			effect.HeldIOPS += held
+			effect.HeldIOPS += waited
 		}
 	}
 }

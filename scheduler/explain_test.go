@@ -80,10 +80,10 @@ func TestMergeOfExplanations(t *testing.T) {
 // TestKept: periods without a reservation count as neither.
 func TestKept(t *testing.T) {
 	var a attainment
-	a.add(partTotals{offered: 10, served: 10}, 0)
-	a.add(partTotals{offered: 10, served: 5}, 5)
-	a.add(partTotals{offered: 10, served: 4}, 5)
-	a.add(partTotals{offered: 3, served: 3}, 5)
+	a.add(clientTotals{offered: 10, served: 10}, 0)
+	a.add(clientTotals{offered: 10, served: 5}, 5)
+	a.add(clientTotals{offered: 10, served: 4}, 5)
+	a.add(clientTotals{offered: 3, served: 3}, 5)
 	if a.kept != (Kept{Met: 2, Missed: 1}) {
 		t.Errorf("found %+v", a.kept)
 	}

@@ -1,39 +1,23 @@
 package scheduler
 
 import (
+	"container/list"
 	"iter"
 	"slices"
+
+	"lunar/scheduler/haechi"
 )
 
 // flows are the queues of a gate, in order of opening. Any of thousands may close.
-type flows struct{ first, last *Queue }
+type flows struct{ list list.List }
 
-func (f *flows) add(q *Queue) {
-	if q.before = f.last; f.last == nil {
-		f.first = q
-	} else {
-		f.last.after = q
-	}
-	f.last = q
-}
+func (f *flows) add(q *Queue) { q.open = f.list.PushBack(q) }
 
-func (f *flows) remove(q *Queue) {
-	if q.before == nil {
-		f.first = q.after
-	} else {
-		q.before.after = q.after
-	}
-	if q.after == nil {
-		f.last = q.before
-	} else {
-		q.after.before = q.before
-	}
-	q.before, q.after = nil, nil
-}
+func (f *flows) remove(q *Queue) { f.list.Remove(q.open) }
 
 func (f *flows) all() iter.Seq[*Queue] {
 	return func(yield func(*Queue) bool) {
-		for q := f.first; q != nil && yield(q); q = q.after {
+		for e := f.list.Front(); e != nil && yield(e.Value.(*Queue)); e = e.Next() {
 		}
 	}
 }
@@ -41,9 +25,9 @@ func (f *flows) all() iter.Seq[*Queue] {
 // Open adds a queue for a flow on a device at now. A flow that is open already
 // gets another queue with the same entities, as sessions of one initiator do.
 func (g *Gate) Open(f Flow, d *Device, now int64) *Queue {
-	s := g.site(d)
+	s := g.server(d)
 	q := s.dispatcher.Add(QueueConfig{})
-	q.flow, q.site = f, s
+	q.flow, q.server = f, s
 	g.flows.add(q)
 	g.bind(q, now)
 	return q
@@ -55,11 +39,11 @@ func (g *Gate) Close(q *Queue, now int64) {
 	if q.class == Urgent {
 		g.urgent--
 	}
-	q.site.dispatcher.Remove(q, now)
-	g.release(q.stakes, now)
-	q.site.queues--
+	q.server.dispatcher.Remove(q, now)
+	g.release(q.clients, now)
+	q.server.queues--
 	if !g.on { // nobody asks for a report
-		g.dropSites()
+		g.removeServers()
 	}
 }
 
@@ -68,15 +52,15 @@ func (g *Gate) Close(q *Queue, now int64) {
 func (g *Gate) Apply(p *Policy, now int64) {
 	g.policy, g.on = p, !p.Empty()
 	for q := range g.flows.all() {
-		old := q.stakes
+		old := q.clients
 		g.bind(q, now)
 		g.release(old, now)
 	}
-	for _, s := range g.sites {
+	for _, s := range g.servers {
 		if s == nil {
 			continue
 		}
-		for _, p := range s.stakes {
+		for _, p := range s.clients {
 			p.engine.Configure(g.engineConfig(p.entity, s))
 			p.grantAnew(now, g.end, g.config.Period)
 		}
@@ -87,16 +71,16 @@ func (g *Gate) Apply(p *Policy, now int64) {
 // bind gives a queue the entities that the policy says.
 func (g *Gate) bind(q *Queue, now int64) {
 	config := QueueConfig{}
-	q.stakes = nil
+	q.clients = nil
 	reserved := false
 	for _, found := range g.policy.Resolve(q.flow) {
 		if found.Key == "" || found.Level == NexusLevel && found.Rule == nil {
 			continue
 		}
 		e := g.entity(found, now)
-		p := g.stake(e, q.site, now)
+		p := g.client(e, q.server, now)
 		p.root, reserved = !reserved, reserved || e.reservation > 0
-		q.stakes = append(q.stakes, p)
+		q.clients = append(q.clients, p)
 		config.take(p)
 	}
 	if q.class == Urgent {
@@ -105,12 +89,12 @@ func (g *Gate) bind(q *Queue, now int64) {
 	if config.Class == Urgent {
 		g.urgent++
 	}
-	q.site.dispatcher.Configure(q, config, now)
+	q.server.dispatcher.Configure(q, config, now)
 }
 
 // take adds what an entity means for its queues: the innermost rule's weight
 // and class, all engines, the initiator's first, and all limits.
-func (c *QueueConfig) take(p *stake) {
+func (c *QueueConfig) take(p *client) {
 	e := p.entity
 	if e.Rule != nil {
 		c.Weight, c.Class = e.Rule.Weight, e.Rule.Class
@@ -118,7 +102,7 @@ func (c *QueueConfig) take(p *stake) {
 	c.Limits = append(c.Limits, e.limits...)
 	switch {
 	case e.Level == InitiatorLevel:
-		c.Engines = append([]*Engine{p.engine}, c.Engines...)
+		c.Engines = append([]*haechi.Engine{p.engine}, c.Engines...)
 	case e.reservation > 0:
 		c.Engines = append(c.Engines, p.engine)
 	}
@@ -153,34 +137,34 @@ func (g *Gate) safeShare() int64 {
 	return whole
 }
 
-// release gives stakes back; those that no queue uses go, and so do entities
+// release gives clients back; those that no queue uses go, and so do entities
 // that owe nothing.
-func (g *Gate) release(stakes []*stake, now int64) {
-	for _, p := range stakes {
+func (g *Gate) release(clients []*client, now int64) {
+	for _, p := range clients {
 		if p.queues--; p.queues == 0 {
-			p.site.stakes = slices.DeleteFunc(p.site.stakes, func(x *stake) bool { return x == p })
+			p.server.clients = slices.DeleteFunc(p.server.clients, func(x *client) bool { return x == p })
 		}
 		p.entity.queues--
 	}
 	g.forget(now)
 }
 
-// maxOwing bounds how many entities are kept because they owe something to
+// maxIndebted bounds how many entities are kept because they owe something to
 // their limits.
-const maxOwing = 1024
+const maxIndebted = 1024
 
 // forget drops entities that no queue uses, once their limits would be as if
 // they had not been there: nobody gets more by coming anew. Of too many, the
 // oldest go.
 func (g *Gate) forget(now int64) {
-	owing := 0
+	indebted := 0
 	for i := len(g.entities) - 1; i >= 0; i-- {
 		e := g.entities[i]
 		if e.queues > 0 {
 			continue
 		}
-		if e.owes(now) && owing < maxOwing {
-			owing++
+		if e.inDebt(now) && indebted < maxIndebted {
+			indebted++
 			continue
 		}
 		delete(g.byKey, e.Key)
@@ -190,13 +174,13 @@ func (g *Gate) forget(now int64) {
 
 // Report fills a report for the coordinator and starts the next interval.
 func (g *Gate) Report(r *GateReport, now int64) {
-	r.Thread, r.Sites = g.thread, r.Sites[:0]
-	for _, s := range g.sites {
+	r.Thread, r.Servers = g.thread, r.Servers[:0]
+	for _, s := range g.servers {
 		if s != nil {
 			s.report(r.next(), now)
 		}
 	}
-	g.dropSites()
+	g.removeServers()
 	g.forget(now)
 }
 
@@ -209,10 +193,10 @@ func (g *Gate) Grant(grant *GateGrant, now int64) {
 			e.setShare(share.Share, now)
 		}
 	}
-	for i := range grant.Sites {
-		g.grant(&grant.Sites[i], grant, now)
+	for i := range grant.Servers {
+		g.grant(&grant.Servers[i], grant, now)
 	}
-	for _, s := range g.sites {
+	for _, s := range g.servers {
 		if s != nil {
 			s.dispatcher.RefreshAll(now)
 		}
@@ -220,15 +204,15 @@ func (g *Gate) Grant(grant *GateGrant, now int64) {
 }
 
 // grant puts the part of one device into force.
-func (g *Gate) grant(granted *SiteGrant, grant *GateGrant, now int64) {
-	at := slices.IndexFunc(g.sites, func(s *site) bool { return s != nil && s.device == granted.Device })
+func (g *Gate) grant(granted *ServerGrant, grant *GateGrant, now int64) {
+	at := slices.IndexFunc(g.servers, func(s *server) bool { return s != nil && s.device == granted.Device })
 	if at < 0 {
 		return
 	}
-	s := g.sites[at]
+	s := g.servers[at]
 	s.batch = batchOf(granted.Capacity)
 	for _, eg := range granted.Entities {
-		for _, p := range s.stakes {
+		for _, p := range s.clients {
 			if p.entity.Key == eg.Entity {
 				p.engine.Configure(g.engineConfig(p.entity, s))
 				p.grant(now, eg.Reserved, grant.End, grant.Period)

@@ -1,6 +1,10 @@
 package scheduler
 
-import "math"
+import (
+	"math"
+
+	"lunar/scheduler/haechi"
+)
 
 // GateConfig sets a Gate.
 type GateConfig struct {
@@ -16,7 +20,7 @@ type GateConfig struct {
 	// Lead is how far ahead of their even spread reservation tokens may be
 	// used, ns; 0 is 5 ms, negative releases a period's tokens at once.
 	Lead  int64
-	Yield YieldMode
+	Yield haechi.YieldMode
 }
 
 // Gate is the scheduler of one event thread, which alone calls it. Commands
@@ -27,12 +31,12 @@ type Gate struct {
 	config  GateConfig
 	thread  int
 	policy  *Policy
-	sites   []*site // by slot; nil is free
-	busy    bitset  // the sites at which commands wait
-	turn    int     // where Next looks next, so that devices take turns
+	servers []*server // by slot; nil is free
+	busy    bitset    // the servers at which commands wait
+	turn    int       // where Next looks next, so that devices take turns
 	waiting int
 	urgent  int   // queues of that class
-	made    int64 // sites and stakes
+	made    int64 // servers and clients
 
 	entities []*entity
 	byKey    map[string]*entity
@@ -54,13 +58,13 @@ func NewGate(thread int, config GateConfig) *Gate {
 // Urgent reports whether commands may come that go before all others.
 func (g *Gate) Urgent() bool { return g.urgent > 0 }
 
-// engineConfig is what an entity's engine in a site goes by.
-func (g *Gate) engineConfig(e *entity, s *site) EngineConfig {
+// engineConfig is what an entity's engine in a server goes by.
+func (g *Gate) engineConfig(e *entity, s *server) haechi.EngineConfig {
 	batch := g.config.Batch
 	if batch == 0 {
 		batch = s.batch
 	}
-	return EngineConfig{Period: g.config.Period, Batch: batch, Lead: e.lead(max(0, g.config.Lead)), Yield: g.config.Yield}
+	return haechi.EngineConfig{Period: g.config.Period, Batch: batch, Lead: e.lead(max(0, g.config.Lead)), Yield: g.config.Yield}
 }
 
 // Admit offers a command of a queue at now. True: it may run, its tokens are
@@ -75,11 +79,11 @@ func (g *Gate) Admit(q *Queue, t *Task, now int64) (dispatch bool) {
 
 // admit lets a command pass if nothing waits that could run in its place.
 func (g *Gate) admit(q *Queue, t *Task, now int64) bool {
-	s := q.site
+	s := q.server
 	if q.tasks.length == 0 && s.room() && !s.dispatcher.ready() && s.dispatcher.admit(q, t, now) {
 		s.inflight++
 		if !s.room() {
-			s.unhold(now)
+			s.unthrottle(now)
 		}
 		return true
 	}
@@ -96,36 +100,36 @@ func (g *Gate) admit(q *Queue, t *Task, now int64) bool {
 // there is none. It is due after Admit returned false, after Done and at Wake,
 // until it returns nil.
 func (g *Gate) Next(now int64) *Task {
-	if len(g.sites) == 1 && g.waiting > 0 {
-		return g.next(g.sites[0], now)
+	if len(g.servers) == 1 && g.waiting > 0 {
+		return g.next(g.servers[0], now)
 	}
 	for range g.busy.count {
 		at := g.busy.next(g.turn)
 		g.turn = at + 1
-		if t := g.next(g.sites[at], now); t != nil {
+		if t := g.next(g.servers[at], now); t != nil {
 			return t
 		}
 	}
 	return nil
 }
 
-func (g *Gate) next(s *site, now int64) *Task {
+func (g *Gate) next(s *server, now int64) *Task {
 	if !s.room() {
 		return nil
 	}
 	t := s.dispatcher.Next(now)
 	if t == nil {
-		s.hold(now)
+		s.throttle(now)
 		return nil
 	}
 	s.inflight++
-	g.left(s)
-	s.unhold(now)
+	g.dequeued(s)
+	s.unthrottle(now)
 	return t
 }
 
-// left notes that a command waits no longer.
-func (g *Gate) left(s *site) {
+// dequeued notes that a command waits no longer.
+func (g *Gate) dequeued(s *server) {
 	g.waiting--
 	if s.dispatcher.waiting == 0 {
 		g.busy.remove(s.slot)
@@ -137,7 +141,7 @@ func (g *Gate) left(s *site) {
 func (g *Gate) Wake() int64 {
 	at := int64(math.MaxInt64)
 	for i := g.busy.from(0); i >= 0; i = g.busy.from(i + 1) {
-		if s := g.sites[i]; s.room() { // else Done comes first
+		if s := g.servers[i]; s.room() { // else Done comes first
 			at = min(at, s.dispatcher.Wake())
 		}
 	}
@@ -149,7 +153,7 @@ func (g *Gate) Done(t *Task, now int64) {
 	if t.queue == nil {
 		return
 	}
-	s := t.queue.site
+	s := t.queue.server
 	s.inflight--
 	if !t.Hit {
 		s.done += t.Cost
@@ -159,11 +163,11 @@ func (g *Gate) Done(t *Task, now int64) {
 
 // Cancel takes a waiting command out; it must not have been let pass.
 func (g *Gate) Cancel(t *Task, now int64) {
-	s := t.queue.site
+	s := t.queue.server
 	s.dispatcher.Cancel(t, now)
-	g.left(s)
+	g.dequeued(s)
 	if s.dispatcher.limited == 0 {
-		s.unhold(now)
+		s.unthrottle(now)
 	}
 }
 
@@ -172,7 +176,7 @@ func (g *Gate) Waiting() int { return g.waiting }
 
 // InFlight is how many commands were let pass and have not ended.
 func (g *Gate) InFlight() (n int) {
-	for _, s := range g.sites {
+	for _, s := range g.servers {
 		if s != nil {
 			n += s.inflight
 		}
@@ -183,11 +187,11 @@ func (g *Gate) InFlight() (n int) {
 // Tick is due every millisecond while Active: engines yield, and reservation
 // tokens that have become due bring their queues forward.
 func (g *Gate) Tick(now int64) {
-	for _, s := range g.sites {
+	for _, s := range g.servers {
 		if s == nil {
 			continue
 		}
-		for _, p := range s.stakes {
+		for _, p := range s.clients {
 			p.engine.Tick(now)
 		}
 		if s.dispatcher.waiting > 0 {

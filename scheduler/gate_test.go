@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"lunar/scheduler/haechi"
 )
 
 // alone is a gate on the only thread, with its coordinator, under a policy.
@@ -18,9 +20,11 @@ type alone struct {
 	outstanding map[*Queue]int
 }
 
+const ms = int64(1e6)
+
 func newAlone(t *testing.T, config GateConfig, rules ...Rule) *alone {
 	t.Helper()
-	c := NewCoordinator(CoordinatorConfig{Threads: 1, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 10_000}}})
+	c := NewCoordinator(CoordinatorConfig{Threads: 1, Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: 10_000}}})
 	a := &alone{t: t, coord: c, disk: &Device{Name: "disk"}, outstanding: map[*Queue]int{}, gate: NewGate(0, config)}
 	a.apply(rules...)
 	return a
@@ -283,7 +287,7 @@ func TestCancelAndHit(t *testing.T) {
 	left := q.Engine().Residual()
 	first.Hit = true
 	a.gate.Done(first, 0)
-	if q.Engine().Residual() != left+1 || first.Grant() != GrantReserved {
+	if q.Engine().Residual() != left+1 || first.Grant() != haechi.GrantReserved {
 		t.Errorf("found %d tokens after a hit, expected %d", q.Engine().Residual(), left+1)
 	}
 	if got := a.gate.Next(0); got != third || a.gate.Next(0) != nil {
@@ -323,7 +327,7 @@ func (g *Gate) Enqueue(q *Queue, now int64) { g.Admit(q, &Task{Cost: 1}, now) }
 // TestTwoThreads: an initiator's limit and reservation hold over its sessions
 // on two threads, wherever the traffic is.
 func TestTwoThreads(t *testing.T) {
-	c := NewCoordinator(CoordinatorConfig{Threads: 2, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 40_000}}})
+	c := NewCoordinator(CoordinatorConfig{Threads: 2, Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: 40_000}}})
 	p, err := NewPolicy([]Rule{
 		{Name: "limited", Initiators: []string{"iqn.l"}, Limit: Rate{IOPS: 4000}},
 		{Name: "reserved", Initiators: []string{"iqn.r"}, Reservation: Rate{IOPS: 8000}},
@@ -435,7 +439,7 @@ func TestQueueThatRanEmpty(t *testing.T) {
 		next()
 	}
 	normal := issue(promised)
-	if next() != normal || normal.Grant() == GrantReserved {
+	if next() != normal || normal.Grant() == haechi.GrantReserved {
 		t.Fatalf("found grant %d, expected a normal one until the next reservation token is due", normal.Grant())
 	}
 	for range 20 {
@@ -446,7 +450,7 @@ func TestQueueThatRanEmpty(t *testing.T) {
 		issue(other)
 	}
 	last := issue(promised)
-	if got := next(); got != last || last.Grant() != GrantReserved {
+	if got := next(); got != last || last.Grant() != haechi.GrantReserved {
 		t.Errorf("found a command of %s with grant %d, expected the reserved one first", got.Queue().flow.Initiator, got.Grant())
 	}
 	for a.gate.Waiting() > 0 {

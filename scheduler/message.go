@@ -8,7 +8,7 @@ package scheduler
 // totals since it appeared there, so that a lost or late report does no harm.
 type EntityReport struct {
 	Entity      string // Entity.Key
-	Number      int64  // of its part there: another one starts its counts anew
+	Number      int64  // of its client there: another one starts its counts anew
 	Level       Level
 	Rule        int   // number of its rule, -1 none
 	Root        bool  // no entity around it has a reservation
@@ -23,31 +23,31 @@ type EntityReport struct {
 	Backlogged  bool  // something waited all the time since the last report
 }
 
-// SiteReport is one device as an event thread uses it.
-type SiteReport struct {
+// ServerReport is one device as an event thread uses it.
+type ServerReport struct {
 	Device     *Device
-	Number     int64 // of the site: another one starts its count anew
+	Number     int64 // of the server: another one starts its count anew
 	Backlogged bool  // commands waited for the device since the last report
-	Held       int64 // ns since the last report in which the device had room and all that waited was held by limits
+	Throttled  int64 // ns since the last report in which the device had room and all that waited was throttled by limits
 	Done       int64 // total of tokens that it has served, also for entities that are gone
 	Entities   []EntityReport
 }
 
 // GateReport is what an event thread tells the coordinator.
 type GateReport struct {
-	Thread int
-	Sites  []SiteReport
+	Thread  int
+	Servers []ServerReport
 }
 
-// next returns room for one more site, with the memory that was used before.
-func (r *GateReport) next() *SiteReport {
-	n := len(r.Sites)
-	if n == cap(r.Sites) {
-		r.Sites = append(r.Sites, SiteReport{})
+// next returns room for one more server, with the memory that was used before.
+func (r *GateReport) next() *ServerReport {
+	n := len(r.Servers)
+	if n == cap(r.Servers) {
+		r.Servers = append(r.Servers, ServerReport{})
 	}
-	r.Sites = r.Sites[:n+1]
-	r.Sites[n].Entities = r.Sites[n].Entities[:0]
-	return &r.Sites[n]
+	r.Servers = r.Servers[:n+1]
+	r.Servers[n].Entities = r.Servers[n].Entities[:0]
+	return &r.Servers[n]
 }
 
 // EntityGrant is what an entity may use of a device on one event thread from now
@@ -63,8 +63,8 @@ type EntityShare struct {
 	Share  int64 // millionths
 }
 
-// SiteGrant is what an event thread may use of a device.
-type SiteGrant struct {
+// ServerGrant is what an event thread may use of a device.
+type ServerGrant struct {
 	Device   *Device
 	Capacity int64 // of the whole device, tokens per period; 0: not known
 	Entities []EntityGrant
@@ -73,16 +73,16 @@ type SiteGrant struct {
 // GateGrant is what the coordinator tells an event thread. What it does not
 // name stays as it is.
 type GateGrant struct {
-	Thread int
-	End    int64 // of the period
-	Period bool  // a new period starts
-	Shares []EntityShare
-	Sites  []SiteGrant
+	Thread  int
+	End     int64 // of the period
+	Period  bool  // a new period starts
+	Shares  []EntityShare
+	Servers []ServerGrant
 }
 
 // clear keeps the memory.
 func (g *GateGrant) clear(thread int, end int64, period bool) {
-	g.Thread, g.End, g.Period, g.Shares, g.Sites = thread, end, period, g.Shares[:0], g.Sites[:0]
+	g.Thread, g.End, g.Period, g.Shares, g.Servers = thread, end, period, g.Shares[:0], g.Servers[:0]
 }
 
 // whole is the share of a limit on the only thread.

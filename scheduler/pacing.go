@@ -1,5 +1,7 @@
 package scheduler
 
+import "lunar/internal/arith"
+
 // Bucket paces a rate: it is a token bucket in the form of a virtual time, as
 // ATM's generic cell rate algorithm. In any window of w ns it lets at most
 // rate·w/1e9 + burst units pass, and one command's remainder, since a command
@@ -24,21 +26,13 @@ const (
 	MinByteRate = 4096
 )
 
-// NewBucket returns a full bucket of rate units/s that holds burst units; 0 is
-// DefaultBurst's worth.
-func NewBucket(rate, burst int64) *Bucket {
-	b := &Bucket{}
-	b.SetRate(rate, burst)
-	return b
-}
-
 // SetRate changes rate and burst; what was taken stays taken.
 func (b *Bucket) SetRate(rate, burst int64) {
 	rate = max(rate, MinRate)
 	b.step = (1e9 << stepShift) / rate
 	b.slack = DefaultBurst
 	if burst > 0 {
-		b.slack = mulDiv(burst, 1e9, rate)
+		b.slack = arith.MulDiv(burst, 1e9, rate)
 	}
 }
 
@@ -59,11 +53,11 @@ func (b *Bucket) Take(units, now int64) {
 // rest: what the bucket holds, or owes, stays the same number of units.
 func (b *Bucket) ChangeRate(rate, burst, now int64) {
 	const most = 1 << 42 // ns, so that nothing overflows
-	step, held := b.step, min(max(b.slack-max(0, b.full-now), -most), most)
+	step, left := b.step, min(max(b.slack-max(0, b.full-now), -most), most)
 	b.SetRate(rate, burst)
-	if held >= 0 {
-		b.full = now + b.slack - min(mulDiv(held, b.step, step), b.slack)
+	if left >= 0 {
+		b.full = now + b.slack - min(arith.MulDiv(left, b.step, step), b.slack)
 	} else {
-		b.full = now + b.slack + mulDiv(-held, b.step, step)
+		b.full = now + b.slack + arith.MulDiv(-left, b.step, step)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"lunar/scheduler/haechi"
 )
 
 func TestValidate(t *testing.T) {
@@ -122,7 +124,7 @@ func TestPolicyAdmit(t *testing.T) {
 		capacity, asked int64
 	}{{flows, 800, 0}, {flows, 799, 800}, {append(flows, on("x", "iqn.db3", 0)), 899, 900}, {flows, 0, 0}} {
 		err := p.Admit(c.flows, map[string]int64{"x": c.capacity})
-		var refused *AdmissionError
+		var refused *haechi.AdmissionError
 		if errors.As(err, &refused) != (c.asked != 0) || refused != nil && refused.Asked != c.asked {
 			t.Errorf("capacity %d: found %v, expected %d asked", c.capacity, err, c.asked)
 		}

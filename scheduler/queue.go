@@ -1,31 +1,18 @@
 package scheduler
 
-import "math"
+import (
+	"container/list"
 
-// Class is the service class of a queue. Classes share what is left after
-// reservations by ClassWeights; Urgent goes before everything.
-type Class uint8
-
-// The classes.
-const (
-	Medium Class = iota
-	High
-	Low
-	Urgent
+	"lunar/scheduler/haechi"
+	"lunar/scheduler/pshift"
 )
-
-// ClassWeights are the shares of the classes High, Medium and Low.
-var ClassWeights = [3]int64{3, 2, 1}
-
-// Unlimited is a budget of normal tokens that never ends.
-const Unlimited = math.MaxInt64
 
 // QueueConfig sets a Queue.
 type QueueConfig struct {
 	Weight  int64 // share inside the class; 0 is 1
 	Class   Class
-	Engines []*Engine // whose reservation tokens it may use, the first one's global tokens too; nil gives it its own
-	Limits  []*Limit  // all must let a command pass
+	Engines []*haechi.Engine // whose reservation tokens it may use, the first one's global tokens too; nil gives it its own
+	Limits  []*Limit         // all must let a command pass
 }
 
 // Limit is a paced limit that queues share, on one event thread.
@@ -33,7 +20,7 @@ type Limit struct {
 	Bucket
 	PerByte bool // counts Task.Bytes, else Task.Cost
 	Rule    int  // number of the rule that it comes from
-	holds   int  // queues that wait for it
+	waiting int  // queues that wait for it
 }
 
 // Queue holds the waiting tasks of one (initiator, logical unit) on one event
@@ -41,34 +28,34 @@ type Limit struct {
 type Queue struct {
 	// What every command touches comes first.
 	account
-	site       *site
-	dispatcher *Dispatcher
-	tasks      fifo
-	engine     *Engine   // whose global tokens it uses
-	inner      []*Engine // the others that have reservation tokens for it
-	limits     []*Limit
-	normal     int64 // L-tokens
-	slot       int
-	heldBy     int   // limit that holds it, -1 none
-	inflight   int64 // tokens
-	place      place
-	class      Class
-	dispatched [grants]int64 // commands, by grant
-	served     int64         // commands
-	tokens     int64         // of them
-	bytes      int64         // of them
-	serving    int64         // ns that they took, summed
-	waited     int64         // ns that those dispatched had waited, summed
+	server      *server
+	dispatcher  *Dispatcher
+	tasks       fifo
+	engine      *haechi.Engine   // whose global tokens it uses
+	inner       []*haechi.Engine // the others that have reservation tokens for it
+	limits      []*Limit
+	normal      int64 // L-tokens
+	slot        int
+	throttledBy int   // limit that holds it, -1 none
+	inflight    int64 // tokens
+	place       place
+	class       Class
+	dispatched  [haechi.Grants]int64 // commands, by grant
+	served      int64                // commands
+	tokens      int64                // of them
+	bytes       int64                // of them
+	serving     int64                // ns that they took, summed
+	waited      int64                // ns that those dispatched had waited, summed
 
-	throttled []int64 // ns that each limit held the queue back
-	until     int64   // when a held queue is looked at again
-	heapIndex int
-	heldSince int64
+	throttled      []int64 // ns that each limit held the queue back
+	until          int64   // when a queue that waits for a time is looked at again
+	heapIndex      int
+	throttledSince int64
 
-	before, after *Queue // in the order in which they were opened in the gate
+	open *list.Element // among the queues of the gate
 
-	flow   Flow
-	stakes []*stake // from the outside in; nil without a gate
+	flow    Flow
+	clients []*client // from the outside in; nil without a gate
 
 	hits            int64 // commands
 	cancelled       int64 // commands
@@ -106,7 +93,7 @@ func (q *Queue) Counters() Counters {
 	return Counters{
 		Offered: q.passed() + int64(q.tasks.length) + q.cancelled, Served: q.served,
 		OfferedTokens: q.tokens + q.inflight + q.pendingTokens() + q.cancelledTokens, ServedTokens: q.tokens, Bytes: q.bytes,
-		Reserved: q.dispatched[GrantReserved], Normal: q.dispatched[GrantNormal], Opportunistic: q.dispatched[GrantOpportunistic],
+		Reserved: q.dispatched[haechi.GrantReserved], Normal: q.dispatched[haechi.GrantNormal], Opportunistic: q.dispatched[haechi.GrantOpportunistic],
 		Hits: q.hits, Cancelled: q.cancelled, Waited: q.waited, Service: q.serving,
 	}
 }
@@ -134,12 +121,12 @@ func (q *Queue) Services() *Histogram { return &q.services }
 func (q *Queue) Throttled(i int) int64 { return q.throttled[i] }
 
 // Engine is the queue's first engine.
-func (q *Queue) Engine() *Engine { return q.engine }
+func (q *Queue) Engine() *haechi.Engine { return q.engine }
 
 // Pending is how many tasks wait.
 func (q *Queue) Pending() int { return q.tasks.length }
 
-// NormalTokens is what is left of the L-tokens; Unlimited if there is no
+// NormalTokens is what is left of the L-tokens; pshift.Unlimited if there is no
 // budget.
 func (q *Queue) NormalTokens() int64 { return q.normal }
 
@@ -172,7 +159,7 @@ func (q *Queue) limited(now int64) (by int, until int64) {
 // for one of them.
 func (q *Queue) unlimited(now int64) bool {
 	for _, l := range q.limits {
-		if l.holds > 0 || l.Ready() > now {
+		if l.waiting > 0 || l.Ready() > now {
 			return false
 		}
 	}
@@ -182,7 +169,7 @@ func (q *Queue) unlimited(now int64) bool {
 // charge takes the tokens of a command: of every engine that has reservation
 // tokens, since an inner reservation is part of the outer one, or a normal one
 // of the first engine.
-func (q *Queue) charge(t *Task, grant Grant, now int64) {
+func (q *Queue) charge(t *Task, grant haechi.Grant, now int64) {
 	q.inflight += t.Cost
 	t.charged = 1
 	if len(q.inner) > 0 {
@@ -190,7 +177,7 @@ func (q *Queue) charge(t *Task, grant Grant, now int64) {
 	} else {
 		q.engine.Charge(t.Cost, grant)
 	}
-	if grant != GrantReserved && q.normal != Unlimited {
+	if grant != haechi.GrantReserved && q.normal != pshift.Unlimited {
 		q.normal -= t.Cost
 	}
 	for _, l := range q.limits {
@@ -199,12 +186,12 @@ func (q *Queue) charge(t *Task, grant Grant, now int64) {
 }
 
 // chargeAll charges several engines.
-func (q *Queue) chargeAll(t *Task, grant Grant) {
+func (q *Queue) chargeAll(t *Task, grant haechi.Grant) {
 	t.charged = 0
 	for i := range 1 + len(q.inner) {
 		e := q.engineAt(i)
-		if grant == GrantReserved && !e.Reserved() || grant != GrantReserved && i > 0 {
-			e.Charge(t.Cost, GrantOpportunistic)
+		if grant == haechi.GrantReserved && !e.Reserved() || grant != haechi.GrantReserved && i > 0 {
+			e.Charge(t.Cost, haechi.GrantOpportunistic)
 			continue
 		}
 		e.Charge(t.Cost, grant)
@@ -213,7 +200,7 @@ func (q *Queue) chargeAll(t *Task, grant Grant) {
 }
 
 // engineAt is the i-th engine.
-func (q *Queue) engineAt(i int) *Engine {
+func (q *Queue) engineAt(i int) *haechi.Engine {
 	if i == 0 {
 		return q.engine
 	}

@@ -1,9 +1,14 @@
 package scheduler
 
+import (
+	"lunar/internal/arith"
+	"lunar/scheduler/pshift"
+)
+
 // Redistribute starts the next interval, and with the last one's end the next
 // period. It fills a grant per thread.
 func (c *Coordinator) Redistribute(now int64, grants []GateGrant) {
-	c.noteHeld()
+	c.noteThrottled()
 	period := !c.started || c.interval == c.config.Intervals-1
 	if period {
 		c.endPeriod()
@@ -32,14 +37,14 @@ func (c *Coordinator) endPeriod() {
 	if c.started {
 		c.report()
 		for _, b := range c.devices {
-			b.monitor.EndPeriod(b.loaded && !b.held)
+			b.monitor.EndPeriod(b.loaded && !b.throttled)
 		}
 	}
 	for _, m := range c.members {
 		m.endPeriod(c.started, c.config.Period)
 	}
-	c.dropServers()
-	c.dropDevices()
+	c.removeServers()
+	c.removeDevices()
 	for _, s := range c.servers {
 		s.done = 0
 	}
@@ -61,27 +66,27 @@ func (c *Coordinator) beginPeriod(now int64) {
 // reservedOn is what was granted on a server, as residual counts it.
 func (c *Coordinator) reservedOn(server int) (reserved int64) {
 	for _, m := range c.members {
-		if p := &m.parts[server]; p.present && p.last.Root {
+		if p := &m.clients[server]; p.present && p.last.Root {
 			reserved += p.reserved
 		}
 	}
 	return reserved
 }
 
-// noteHeld notes of which devices someone with a limit waited throughout the
+// noteThrottled notes of which devices someone with a limit waited throughout the
 // interval, though the device had room: then what was served says nothing of
 // what it can do.
-func (c *Coordinator) noteHeld() {
+func (c *Coordinator) noteThrottled() {
 	for _, s := range c.servers {
-		if s.heldBack++; !c.held(s) {
-			s.heldBack = 0
+		if s.throttledIntervals++; !c.throttled(s) {
+			s.throttledIntervals = 0
 		}
 	}
 	for _, m := range c.members {
-		for j := range m.parts {
-			p, s := &m.parts[j], c.servers[j]
-			if m.limit != Unlimited && p.present && p.backlogged && !c.saturated(s) {
-				s.backing.held = true
+		for j := range m.clients {
+			p, s := &m.clients[j], c.servers[j]
+			if m.limit != pshift.Unlimited && p.present && p.backlogged && !c.saturated(s) {
+				s.backing.throttled = true
 			}
 		}
 	}
@@ -92,11 +97,11 @@ func (m *member) endPeriod(ended bool, period int64) {
 	if ended {
 		m.attainment.add(m.sums(), m.reservation)
 	}
-	for i := range m.parts {
-		p := &m.parts[i]
+	for i := range m.clients {
+		p := &m.clients[i]
 		p.start = p.last.totals()
 		if p.present {
-			m.reservation = mulDiv(p.last.Reservation, period, 1e9)
+			m.reservation = arith.MulDiv(p.last.Reservation, period, 1e9)
 		}
 	}
 }
@@ -104,7 +109,7 @@ func (m *member) endPeriod(ended bool, period int64) {
 // size gives the controller a row per member and a column per server.
 func (c *Coordinator) size() {
 	if len(c.control.Reservation) != len(c.members) || len(c.control.Capacity) != len(c.servers) {
-		c.control = NewController(len(c.members), len(c.servers))
+		c.control = pshift.NewController(len(c.members), len(c.servers))
 	}
 	c.control.Options = c.config.Shift
 }
@@ -124,38 +129,38 @@ func (c *Coordinator) demand() {
 		s := m.sums()
 		c.control.Reservation[i] = m.reservation
 		c.control.Done[i] = s.device() + s.yielded
-		c.control.Limit[i] = Unlimited
-		if m.limit != Unlimited { // paced: what was left unused is not made up for
-			c.control.Limit[i] = c.control.Done[i] + mulDiv(m.limit, c.config.Period*c.left(), int64(c.config.Intervals)*1e9)
+		c.control.Limit[i] = pshift.Unlimited
+		if m.limit != pshift.Unlimited { // paced: what was left unused is not made up for
+			c.control.Limit[i] = c.control.Done[i] + arith.MulDiv(m.limit, c.config.Period*c.left(), int64(c.config.Intervals)*1e9)
 		}
-		for j := range m.parts {
-			c.control.Demand[i*len(c.servers)+j] = c.demandOf(&m.parts[j], j)
+		for j := range m.clients {
+			c.control.Demand[i*len(c.servers)+j] = c.demandOf(&m.clients[j], j)
 		}
 	}
 }
 
-// demandOf estimates what a part wants until the period's end. One that always
+// demandOf estimates what a client wants until the period's end. One that always
 // has something waiting wants all that its server can serve.
-func (c *Coordinator) demandOf(p *part, server int) int64 {
+func (c *Coordinator) demandOf(p *clientState, server int) int64 {
 	switch {
 	case !p.present:
 		return 0
 	case p.backlogged:
 		return max(c.control.Capacity[server]+c.control.Room[server], p.last.Queued)
 	}
-	return EstimateDemand(p.last.Queued, p.last.Offered-p.mark.offered, c.left())
+	return pshift.EstimateDemand(p.last.Queued, p.last.Offered-p.mark.offered, c.left())
 }
 
 // capacities estimates what each server of a device can serve until the
 // period's end. One that was not kept busy shows nothing of what it can do: such
 // servers share what the device has beside the others.
 func (c *Coordinator) capacities(b *backing) {
-	free, idle := mulDiv(b.monitor.Capacity(), c.left(), int64(c.config.Intervals)), int64(0)
+	free, idle := arith.MulDiv(b.monitor.Capacity(), c.left(), int64(c.config.Intervals)), int64(0)
 	for j, s := range c.servers {
 		if s.backing != b {
 			continue
 		}
-		c.control.Capacity[j] = EstimateCapacity(c.served(j), c.left())
+		c.control.Capacity[j] = pshift.EstimateCapacity(c.served(j), c.left())
 		if c.saturated(s) {
 			free -= c.control.Capacity[j]
 		} else {
@@ -174,7 +179,7 @@ func (c *Coordinator) capacities(b *backing) {
 func (c *Coordinator) served(server int) int64 {
 	served := int64(0)
 	for _, m := range c.members {
-		if p := &m.parts[server]; p.present && m.level == InitiatorLevel {
+		if p := &m.clients[server]; p.present && m.level == InitiatorLevel {
 			served += p.last.Served - p.last.Hits - p.mark.device()
 		}
 	}
@@ -191,17 +196,17 @@ func (c *Coordinator) grant(thread int, period bool, g *GateGrant) {
 	}
 	for j, s := range c.servers {
 		if s.thread == thread && s.present {
-			g.Sites = append(g.Sites, c.siteGrant(j, func(*part) bool { return true }))
+			g.Servers = append(g.Servers, c.serverGrant(j, func(*clientState) bool { return true }))
 		}
 	}
 }
 
-// siteGrant is what those parts of entities that are chosen have on a server.
-func (c *Coordinator) siteGrant(server int, chosen func(*part) bool) SiteGrant {
+// serverGrant is what those clients of entities that are chosen have on a server.
+func (c *Coordinator) serverGrant(server int, chosen func(*clientState) bool) ServerGrant {
 	b := c.servers[server].backing
-	g := SiteGrant{Device: b.device, Capacity: b.monitor.Capacity()}
+	g := ServerGrant{Device: b.device, Capacity: b.monitor.Capacity()}
 	for _, m := range c.members {
-		if p := &m.parts[server]; p.present && chosen(p) {
+		if p := &m.clients[server]; p.present && chosen(p) {
 			g.Entities = append(g.Entities, EntityGrant{m.key, p.reserved})
 		}
 	}

@@ -133,16 +133,16 @@ func (r *ring) pause(i int, a *account) {
 	a.deficit = min(a.deficit, 0)
 }
 
-// remove takes an account out; what it did not use is lost. With held, a limit is
+// remove takes an account out; what it did not use is lost. With throttled, a limit is
 // the reason: if it has not used its turn, it will make up for it, and if it has
 // begun to, it will go on.
-func (r *ring) remove(i int, a *account, held bool) {
+func (r *ring) remove(i int, a *account, throttled bool) {
 	r.set.remove(i)
 	if a.missed > 0 {
 		r.missed.remove(i)
 	}
 	if r.broken == i {
-		if held {
+		if throttled {
 			return
 		}
 		r.broken = -1
@@ -150,10 +150,10 @@ func (r *ring) remove(i int, a *account, held bool) {
 	if r.turn == i {
 		r.turn, a.missed = -1, 0
 		switch {
-		case held && r.used:
+		case throttled && r.used:
 			r.broken = i
 			return
-		case held:
+		case throttled:
 			r.misses++
 			a.missed = r.misses
 		}

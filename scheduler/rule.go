@@ -1,5 +1,7 @@
 package scheduler
 
+import "lunar/scheduler/pshift"
+
 // Rate is an amount per second in two units; 0 is none.
 type Rate struct {
 	IOPS  int64 // tokens/s: commands, large ones counted by Cost
@@ -59,7 +61,7 @@ func (c Cost) Tokens(r Rate) int64 { return max(r.IOPS, r.Bytes/c.unit()) }
 // ceiling is a limit in tokens/s: the smaller of its two units; Unlimited is
 // none. With it pShift divides limits; it does not enforce them.
 func (c Cost) ceiling(r Rate) int64 {
-	most := int64(Unlimited)
+	most := int64(pshift.Unlimited)
 	if r.IOPS > 0 {
 		most = r.IOPS
 	}
@@ -93,3 +95,19 @@ func (r *Rule) level() Level {
 	}
 	return InitiatorLevel
 }
+
+// Class is the service class of a queue. Classes share what is left after
+// reservations by ClassWeights; Urgent goes before everything.
+type Class uint8
+
+// The classes.
+const (
+	Medium Class = iota
+	High
+	Low
+	Urgent
+	classes // how many there are
+)
+
+// ClassWeights are the shares of the classes High, Medium and Low.
+var ClassWeights = [3]int64{3, 2, 1}

@@ -3,6 +3,10 @@ package scheduler
 import (
 	"fmt"
 	"testing"
+
+	"lunar/internal/arith"
+	"lunar/scheduler/haechi"
+	"lunar/scheduler/pshift"
 )
 
 // limited are four threads with four entities, of which the i-th is on the first
@@ -31,11 +35,11 @@ func newLimited(limit, capacity int64) *limited {
 func (l *limited) serve(j int) (served int64) {
 	allowed := int64(0)
 	for _, e := range l.grants[j].Shares {
-		allowed += mulDiv(l.limit, e.Share, whole) / 5
+		allowed += arith.MulDiv(l.limit, e.Share, whole) / 5
 	}
 	l.busy[j] = allowed >= l.capacity/5
 	for _, e := range l.grants[j].Shares {
-		n := mulDiv(mulDiv(l.limit, e.Share, whole)/5, min(allowed, l.capacity/5), allowed)
+		n := arith.MulDiv(arith.MulDiv(l.limit, e.Share, whole)/5, min(allowed, l.capacity/5), allowed)
 		l.served[j][e.Entity] += n
 		served += n
 	}
@@ -43,13 +47,13 @@ func (l *limited) serve(j int) (served int64) {
 }
 
 func (l *limited) report(j int) *GateReport {
-	r := SiteReport{Device: l.disk, Backlogged: l.busy[j]}
+	r := ServerReport{Device: l.disk, Backlogged: l.busy[j]}
 	for i := j; i < 4; i++ {
 		served := l.served[j][fmt.Sprint(i)]
 		r.Entities = append(r.Entities, EntityReport{Entity: fmt.Sprint(i), Level: InitiatorLevel, Root: true,
 			Limit: l.limit, Offered: served + 16, Served: served, Queued: 16, Backlogged: true})
 	}
-	return &GateReport{Thread: j, Sites: []SiteReport{r}}
+	return &GateReport{Thread: j, Servers: []ServerReport{r}}
 }
 
 // TestLimitsAreDividedByPShift: of initiators that wait on all their threads,
@@ -57,7 +61,7 @@ func (l *limited) report(j int) *GateReport {
 // used together. Nobody gets more than its limit, and no thread none of it.
 func TestLimitsAreDividedByPShift(t *testing.T) {
 	l := newLimited(2400, 2000)
-	c := NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 4 * l.capacity}}})
+	c := NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: 4 * l.capacity}}})
 	used := int64(0)
 	for interval := range int64(15) {
 		used = 0
@@ -77,14 +81,14 @@ func TestLimitsAreDividedByPShift(t *testing.T) {
 // device that has become slower.
 func TestLimitsDoNotLowerTheCapacity(t *testing.T) {
 	l := newLimited(1200, 2000) // 4800 of 8000 in all
-	c := NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: 4 * l.capacity}}})
+	c := NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: 4 * l.capacity}}})
 	for interval := range int64(30) {
 		for j := range l.grants {
 			l.serve(j)
 			r := l.report(j)
-			r.Sites[0].Backlogged = true // for a moment
+			r.Servers[0].Backlogged = true // for a moment
 			c.Collect(r)
-			r.Sites[0].Backlogged = l.busy[j]
+			r.Servers[0].Backlogged = l.busy[j]
 			c.Collect(r)
 		}
 		c.Redistribute(interval*200e6, l.grants[:])
@@ -117,7 +121,7 @@ func TestCeiling(t *testing.T) {
 		limit Rate
 		want  int64
 	}{
-		{Rate{}, Unlimited}, {Rate{IOPS: 7}, 7}, {Rate{Bytes: 81920}, 10}, {Rate{IOPS: 7, Bytes: 81920}, 7}, {Rate{IOPS: 70, Bytes: 81920}, 10}, {Rate{Bytes: 1}, 1},
+		{Rate{}, pshift.Unlimited}, {Rate{IOPS: 7}, 7}, {Rate{Bytes: 81920}, 10}, {Rate{IOPS: 7, Bytes: 81920}, 7}, {Rate{IOPS: 70, Bytes: 81920}, 10}, {Rate{Bytes: 1}, 1},
 	} {
 		if got := c.ceiling(test.limit); got != test.want {
 			t.Errorf("%+v: found %d tokens/s, expected %d", test.limit, got, test.want)
@@ -125,15 +129,15 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestHeldIsWhatLimitsLeaveUnused: a device that has room counts as held back
+// TestThrottledIsWhatLimitsLeaveUnused: a device that has room counts as held back
 // while all that waits is held by limits, and neither while it is full nor while
 // nothing waits.
-func TestHeldIsWhatLimitsLeaveUnused(t *testing.T) {
+func TestThrottledIsWhatLimitsLeaveUnused(t *testing.T) {
 	a := newAlone(t, GateConfig{Window: 4}, Rule{Initiators: []string{"iqn.slow"}, Limit: Rate{IOPS: 1000}})
 	held := func() int64 {
 		var r GateReport
 		a.gate.Report(&r, a.now)
-		return r.Sites[0].Held
+		return r.Servers[0].Throttled
 	}
 	slow, fast := a.open("iqn.slow", 0), a.open("iqn.fast", 0)
 	run := func(depth int, queues ...*Queue) int64 {

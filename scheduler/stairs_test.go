@@ -1,6 +1,10 @@
 package scheduler
 
-import "testing"
+import (
+	"testing"
+
+	"lunar/scheduler/haechi"
+)
 
 // stairs is pShift's experiment 3c on gates: four threads with a device each,
 // which serves 2 commands per ms, and four initiators, of which the i-th is on
@@ -13,7 +17,7 @@ type stairs struct {
 }
 
 func newStairs(t *testing.T, profile int64) *stairs {
-	s := &stairs{coord: NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: MonitorConfig{Estimator: EstimatorConfig{Profile: profile, Slack: 0.002}}})}
+	s := &stairs{coord: NewCoordinator(CoordinatorConfig{Threads: 4, Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: profile, Slack: 0.002}}})}
 	for thread := range 4 {
 		a := &alone{t: t, coord: s.coord, disk: &Device{}, outstanding: map[*Queue]int{}, gate: NewGate(thread, GateConfig{Window: 16, Threads: 4})}
 		a.apply(Rule{Initiators: []string{"*"}, Reservation: Rate{IOPS: 1200}, Limit: Rate{IOPS: 2400}})

@@ -1,5 +1,7 @@
 package scheduler
 
+import "lunar/scheduler/haechi"
+
 // Task is one command as the scheduler sees it. It is embedded in the command
 // and belongs to the scheduler from Enqueue (or Admit) to Done; it may be used
 // again after that. The caller sets the exported fields before.
@@ -11,7 +13,7 @@ type Task struct {
 	// its reservation or global token is given back.
 	Hit bool
 
-	grant   Grant
+	grant   haechi.Grant
 	charged uint8 // engines of the queue, by index, that gave a token
 
 	queue      *Queue
@@ -21,7 +23,7 @@ type Task struct {
 }
 
 // Grant says with which token the task was dispatched.
-func (t *Task) Grant() Grant { return t.grant }
+func (t *Task) Grant() haechi.Grant { return t.grant }
 
 // Queue is the queue that the task was given to; nil before that.
 func (t *Task) Queue() *Queue { return t.queue }

@@ -107,7 +107,7 @@ func (c *check) rates(r *Rule) {
 	if r.Weight > maxWeight {
 		c.add("weight", "found %d, expected at most %d", r.Weight, maxWeight)
 	}
-	if int(r.Class) >= len(classPlace) {
+	if r.Class >= classes {
 		c.add("class", "found %d, expected urgent, high, medium or low", r.Class)
 	}
 }

@@ -1,5 +1,7 @@
 package scheduler
 
+import "lunar/internal/arith"
+
 // Welcome gives entities that have come to a thread or a device their part at
 // once, between two calls of Redistribute: until then they make do with little,
 // since the others may have all of it. It fills a grant per thread and reports
@@ -18,15 +20,15 @@ func (c *Coordinator) Welcome(now int64, grants []GateGrant) (any bool) {
 		}
 	}
 	for j, s := range c.servers {
-		fresh := func(p *part) bool { return p.fresh }
-		if g := c.siteGrant(j, fresh); len(g.Entities) > 0 {
-			grants[s.thread].Sites = append(grants[s.thread].Sites, g)
+		fresh := func(p *clientState) bool { return p.fresh }
+		if g := c.serverGrant(j, fresh); len(g.Entities) > 0 {
+			grants[s.thread].Servers = append(grants[s.thread].Servers, g)
 		}
 	}
 	for _, m := range c.members {
 		m.fresh = false
-		for j := range m.parts {
-			m.parts[j].fresh = false
+		for j := range m.clients {
+			m.clients[j].fresh = false
 		}
 	}
 	return any
@@ -43,14 +45,14 @@ func (c *Coordinator) welcome(m *member, now int64, grants []GateGrant) {
 		}
 	}
 	rate := int64(0)
-	for j := range m.parts {
-		if p := &m.parts[j]; p.present {
+	for j := range m.clients {
+		if p := &m.clients[j]; p.present {
 			if !p.fresh {
 				return
 			}
 			rate = p.last.Reservation
 		}
 	}
-	m.reservation = mulDiv(rate, max(0, c.end()-now), 1e9)
+	m.reservation = arith.MulDiv(rate, max(0, c.end()-now), 1e9)
 	c.spread(m, m.reservation)
 }

@@ -39,9 +39,9 @@ const (
 	loginGrace = time.Second
 	// discoveryGrace is the same for a discovery session.
 	discoveryGrace = 30 * time.Second
-	// keptTime is how long places are kept for those who had sessions before the
+	// reservedTime is how long places are reserved for those who had sessions before the
 	// start: initiators try for minutes to log in again.
-	keptTime = 5 * time.Minute
+	reservedTime = 5 * time.Minute
 	// maxTSIH is how many sessions have a handle (RFC 7143 section 11.12.6).
 	maxTSIH = 65535
 )
@@ -57,7 +57,7 @@ func newAdmission(guests map[places.Guest]int, sessions int) admission {
 	return admission{
 		proofs: proofs, failures: places.NewBuckets[netip.Addr](maxRemembered),
 		guesses: places.NewBuckets[guesser](maxRemembered),
-		guests:  places.NewMemory(guests, sessions, time.Now().Add(keptTime)),
+		guests:  places.NewMemory(guests, sessions, time.Now().Add(reservedTime)),
 	}
 }
 
@@ -109,8 +109,8 @@ func (a *admission) classOf(l *Limits, from netip.Addr, now time.Time) places.Cl
 	return places.Stranger
 }
 
-// beginLogin gives a connection a place in login. It returns how long the
-// connection is to wait because of logins that failed.
+// beginLogin gives a connection a place in login, until endLogin. It returns how long
+// the connection is to wait because of logins that failed.
 func (s *Server) beginLogin(conn io.Closer, from netip.Addr) (wait time.Duration, ok bool) {
 	from = from.Unmap().WithZone("")
 	s.mu.Lock()
@@ -129,6 +129,7 @@ func (s *Server) beginLogin(conn io.Closer, from netip.Addr) (wait time.Duration
 		s.refusals.Add(refusals.LoginPlaces)
 		return 0, false
 	}
+	s.running.Add(1)
 	return min(mostPause, a.failures.Delay(places.Host(from), 0, failureRate, now)), true
 }
 
@@ -136,6 +137,7 @@ func (s *Server) endLogin(conn io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.admission.logins.Leave(conn)
+	s.running.Done()
 }
 
 // loginGoesOn says that a connection in login has sent something that makes sense.
@@ -145,7 +147,7 @@ func (s *Server) loginGoesOn(conn io.Closer) {
 	s.mu.admission.logins.Progress(conn, true)
 }
 
-// guest is whom a place is kept for when the session ends with the server.
+// guest is whom a place is reserved for when the session ends with the server.
 func (n *Session) guest() places.Guest {
 	return places.Guest{Name: n.initiator.Name, Proven: n.initiator.Proof.String(), Host: places.Host(n.initiator.Addr)}
 }
@@ -179,22 +181,13 @@ func (s *Server) logFor(from netip.Addr, known bool) *slog.Logger {
 	return s.journal.Logger(places.Host(from).String(), known)
 }
 
-// holderName is the name of the holder, whom shares of a logical unit's resources
-// count for, too.
-func (n *Session) holderName() string {
-	if p := n.initiator.Proof; p.Proven() {
-		return "user " + p.String()
-	}
-	return places.Host(n.initiator.Addr).String()
-}
-
 // contest is what a session takes a place of.
 type contest struct {
 	what          string
 	table         *places.Table[*Session]
 	bounds        places.Bounds
 	refused, gone refusals.Reason
-	kept          int // places for others alone
+	reserved      int // places for others alone
 }
 
 func (a *admission) contestOf(n *Session, h places.Holder, now time.Time) contest {
@@ -204,7 +197,7 @@ func (a *admission) contestOf(n *Session, h places.Holder, now time.Time) contes
 	}
 	c := contest{"sessions", &a.sessions, l.sessionBounds(), refusals.SessionPlaces, refusals.SessionDisplaced, 0}
 	if h.Class == places.Stranger {
-		c.kept = a.guests.Kept(now)
+		c.reserved = a.guests.Kept(now)
 	}
 	return c
 }
@@ -221,17 +214,17 @@ func (s *Server) takePlace(n *Session) *login.Error {
 	if len(s.mu.sessions) >= maxTSIH {
 		c.bounds.Places = 0
 	}
-	lost, displaced, ok := c.table.Take(n, h, c.bounds, c.kept, now)
+	lost, displaced, ok := c.table.Take(n, h, c.bounds, c.reserved, now)
 	if !ok {
 		s.refusals.Add(c.refused)
 		return login.Errorf(pdu.LoginOutOfResources, "%d %s, of them %d of this initiator's address or user, and %d places kept for others; the limit is %d",
-			c.table.Len(), c.what, c.table.Held(h), c.kept, c.bounds.Places)
+			c.table.Len(), c.what, c.table.Held(h), c.reserved, c.bounds.Places)
 	}
 	n.trusted = h.Class != places.Stranger
 	if displaced {
 		s.refusals.Add(c.gone)
 		lost.log().Warn("session dropped", "reason", errDisplaced)
-		lost.core.post(func() { lost.core.drop(errDisplaced) })
+		lost.state.post(func() { lost.state.drop(errDisplaced) })
 	}
 	if n.target != nil {
 		a.guests.Back(n.guest())
@@ -260,8 +253,8 @@ func (s *Server) passPlace(old, n *Session) {
 	a.sessions.Pass(old, n, h)
 }
 
-// leavePlace gives back what takePlace and passPlace gave. The caller holds mu.
-func (s *Server) leavePlace(n *Session) {
+// releasePlace gives back what takePlace and passPlace gave. The caller holds mu.
+func (s *Server) releasePlace(n *Session) {
 	a := &s.mu.admission
 	a.discoveries.Leave(n)
 	if _, ok := a.sessions.Holder(n); ok {

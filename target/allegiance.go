@@ -28,8 +28,8 @@ func (c *Connection) commandsArrived(r *request, f pdu.TaskManagementFunction) b
 		return true
 	}
 	waiting := 0
-	for i := range c.held {
-		if c.held[i].bhs.Immediate() {
+	for i := range c.early {
+		if c.early[i].bhs.Immediate() {
 			waiting++
 		}
 	}
@@ -37,7 +37,7 @@ func (c *Connection) commandsArrived(r *request, f pdu.TaskManagementFunction) b
 		c.reject(r, pdu.RejectImmediateCommand)
 		return false
 	}
-	c.held = append(c.held, heldRequest{conn: c, bhs: *r.bhs})
+	c.early = append(c.early, earlyRequest{conn: c, bhs: *r.bhs})
 	return false
 }
 
@@ -48,19 +48,19 @@ func (c *Connection) plug(before, sn pdu.SN) bool {
 	if !sn.LessThan(before) || !sn.InWindow(c.window.exp, c.window.max) {
 		return false
 	}
-	for i := range c.held {
-		if h := &c.held[i]; h.bhs.CmdSN() == sn && !h.bhs.Immediate() {
+	for i := range c.early {
+		if h := &c.early[i]; h.bhs.CmdSN() == sn && !h.bhs.Immediate() {
 			return false
 		}
 	}
-	c.held = append(c.held, placeOf(nil, sn))
+	c.early = append(c.early, placeOf(nil, sn))
 	return true
 }
 
 // placeOf is what takes the place of a command in the command order: a NOP-Out without
 // answer.
-func placeOf(c *Connection, sn pdu.SN) heldRequest {
-	h := heldRequest{conn: c}
+func placeOf(c *Connection, sn pdu.SN) earlyRequest {
+	h := earlyRequest{conn: c}
 	p := (*pdu.NOPOut)(&h.bhs)
 	p.Init()
 	p.BHS().SetITT(pdu.ReservedTag)
@@ -68,10 +68,10 @@ func placeOf(c *Connection, sn pdu.SN) heldRequest {
 	return h
 }
 
-// abortInPlace leaves nothing of a held command but its place. One that another
+// abortInPlace leaves nothing of an early command but its place. One that another
 // initiator has ended is its connection's still: if that ends, it is sent again.
-func (c *core) abortInPlace(h *heldRequest, own bool) {
-	c.kept -= h.length()
+func (c *sessionState) abortInPlace(h *earlyRequest, own bool) {
+	c.stashed -= h.length()
 	conn := h.conn
 	if own {
 		conn = nil
@@ -83,7 +83,7 @@ func (c *core) abortInPlace(h *heldRequest, own bool) {
 // wait: until the initiator has seen, on the other connections, the responses that
 // were sent before it (section 4.2.3.2). It is asked by NOP-Ins, which come behind
 // them.
-func (c *core) fence(tm *taskManagement) bool {
+func (c *sessionState) fence(tm *taskManagement) bool {
 	if tm.asked == nil {
 		tm.asked = make(map[*Connection]uint32)
 		for _, o := range c.conns {
@@ -113,7 +113,7 @@ func (c *Connection) answered(ttt uint32) {
 
 // passFences goes on with the functions whose connections have all answered or
 // ended.
-func (c *core) passFences() {
+func (c *sessionState) passFences() {
 	var passed []*taskManagement
 	c.fences = slices.DeleteFunc(c.fences, func(tm *taskManagement) bool {
 		for o := range tm.asked {

@@ -55,7 +55,7 @@ func TestAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sense(t, c, 0)
+	testUnitReady(t, c, 0)
 	out := func(action byte, key, serviceKey uint64) {
 		t.Helper()
 		list := binary.BigEndian.AppendUint64(nil, key)

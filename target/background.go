@@ -22,34 +22,34 @@ const maxBackgrounds = 16
 // background is a command that goes on when its initiator has got its status,
 // or has gone. It has memory of its own, so that it takes nobody's budget.
 type background struct {
-	cmd    scsi.Command
-	holder string // see scsi.Nexus
-	thread *thread
-	pool   *buf.Pool
-	log    *slog.Logger
-	timer  evloop.Timer
-	ended  bool
-	server *Server
-	held   []*scsi.LogicalUnit // that are not closed before it has ended
-	flow   scheduler.Flow      // whose use of which LUN it is
-	toll   *toll               // of a copy, if there are rules
+	cmd     scsi.Command
+	holder  string // see scsi.Nexus
+	thread  *thread
+	pool    *buf.Pool
+	log     *slog.Logger
+	timer   evloop.Timer
+	ended   bool
+	node    node
+	used    []*scsi.LogicalUnit // that are not closed before it has ended
+	flow    scheduler.Flow      // whose use of which LUN it is
+	payment *payment            // of a copy, if there are rules
 
 	awaitedBy waits.List
 }
 
 // Background implements scsi.Port.
 func (t *task) Background(cmd *scsi.Command, start func(*scsi.Command)) bool {
-	if cmd.Nexus.LU == nil || !t.hold(cmd.Nexus.LU) {
+	if cmd.Nexus.LU == nil || !t.use(cmd.Nexus.LU) {
 		return false
 	}
 	if !t.conn.thread.background(t, start) {
-		return false // the task lets go of what it holds
+		return false // the task releases what it uses
 	}
 	return true
 }
 
 func (th *thread) background(t *task, start func(*scsi.Command)) bool {
-	s, cmd := t.conn.session.server, &t.cmd
+	node, cmd := t.conn.session.node, &t.cmd
 	if th.ending {
 		return false
 	}
@@ -60,17 +60,17 @@ func (th *thread) background(t *task, start func(*scsi.Command)) bool {
 		}
 	}
 	if !places.Fair(mine, len(th.backgrounds), maxBackgrounds) {
-		s.refusals.Add(refusals.Backgrounds)
+		node.refuse(refusals.Backgrounds)
 		return false
 	}
 	pool, err := buf.NewPool(scsi.MaxSegments*scsi.SegmentSize, -1)
 	if err != nil {
-		s.log.Error("no memory for a command in the background", "error", err)
+		node.logger().Error("no memory for a command in the background", "error", err)
 		return false
 	}
-	b := &background{holder: cmd.Nexus.Holder, thread: th, pool: pool, log: s.log, server: s, held: t.held}
+	b := &background{holder: cmd.Nexus.Holder, thread: th, pool: pool, log: node.logger(), node: node, used: t.used}
 	b.flow = t.conn.session.flow(t.lun.number)
-	t.held = nil
+	t.used = nil
 	b.cmd.Nexus, b.cmd.Lane, b.cmd.Port, b.cmd.CDB, b.cmd.CDBLength = cmd.Nexus, cmd.Lane, b, cmd.CDB, cmd.CDBLength
 	if th.backgrounds == nil {
 		th.backgrounds = make(map[*background]struct{})
@@ -93,7 +93,7 @@ func (th *thread) endBackgrounds(then func()) {
 // endCopies ends the copies in the background that use one of the logical units.
 func (th *thread) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
 	for b := range th.backgrounds {
-		if b.cmd.Copies() && meet(b.held, units) {
+		if b.cmd.Copies() && meet(b.used, units) {
 			w.Awaits(&b.awaitedBy)
 			b.abort()
 		}
@@ -124,10 +124,10 @@ func (b *background) end() {
 		return
 	}
 	b.ended = true
-	b.endToll()
+	b.endPayment()
 	b.thread.loop.Disarm(&b.timer)
 	delete(b.thread.backgrounds, b)
-	b.server.letGo(b.held)
+	b.node.release(b.used)
 	if err := b.pool.Close(); err != nil {
 		b.log.Error("memory of a command in the background", "error", err)
 	}
@@ -195,10 +195,10 @@ func (b *background) Contain(*scsi.Command) {
 	if r := recover(); r != nil {
 		b.log.Error("panic in a command in the background", "reason", fmt.Sprint(r), "stack", string(debug.Stack()))
 		b.ended = true
-		b.endToll()
+		b.endPayment()
 		b.cmd.Forsake()
 		delete(b.thread.backgrounds, b)
-		b.server.letGo(b.held)
+		b.node.release(b.used)
 		b.left()
 	}
 }

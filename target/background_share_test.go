@@ -39,8 +39,8 @@ func TestBackgroundsAreShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sense(t, other, 0)
-	sense(t, other, 1)
+	testUnitReady(t, other, 0)
+	testUnitReady(t, other, 1)
 	if n := copies(other, 20); n != 4 {
 		t.Errorf("%d copies of another address, expected 4", n)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/scheduler/batch"
+	"lunar/target/pdu"
 )
 
 // batching decides how many small requests an event thread works on together:
@@ -20,23 +21,24 @@ import (
 //
 // The second is a rest after a pass. It delays nobody who would notice: it takes a
 // part of the time that the initiators need for responses that they have not looked
-// at (pace.go), and while it costs throughput there is none (trial.go). With a
+// at (intake.go), and while it costs throughput there is none (experiment.go). With a
 // static level the thread rests for as long as the level takes to gather. A thread
 // that serves somebody of the class Urgent never rests.
 type batching struct {
 	loop  *evloop.Loop
-	room  *Room
 	gate  *gate
 	mode  batch.Mode
 	delay int64 // the longest rest, ns
 	level batch.Level
 
-	listed   []*Connection // those that small commands came from in this pass
-	commands int           // of them, in this pass
-	bytes    int
-	eager    int64 // until then there is no rest
-	trial    trial
-	idle     time.Duration // of the thread, when the window of the trial began
+	together int // responses of a connection that leave together: the level, but no less than leastBatch
+
+	listed     []*intake // of connections that small commands came from in this pass
+	commands   int       // of them, in this pass
+	bytes      int
+	eager      int64 // until then there is no rest
+	experiment experiment
+	idle       time.Duration // of the thread, when the window of the experiment began
 
 	served batches
 }
@@ -60,8 +62,10 @@ const (
 	smallCommand = 16 << 10
 	// leastBatch is how many responses leave together at least, if so many are ready
 	// in a pass, with an adaptive level: to send fewer costs more than the time that
-	// the initiator gains (docs/performance.md).
+	// the initiator gains (docs/reports/performance.md).
 	leastBatch = 8
+	// maxUnseen is the most responses that an initiator can have left to look at.
+	maxUnseen = 4096
 	// levelInterval is how often the level changes: often enough to follow a burst,
 	// while thousands of requests are still compared.
 	levelInterval = 100 * time.Millisecond
@@ -72,9 +76,9 @@ func defaultBatching() *batch.Config {
 	return &batch.Config{Mode: batch.Adaptive, Delay: batch.ServerDelay}
 }
 
-func (b *batching) start(c batch.Config, th *thread) {
+func (b *batching) start(c batch.Config, loop *evloop.Loop, g *gate) {
 	c.Interval = int64(levelInterval)
-	b.loop, b.room, b.gate, b.mode, b.delay = th.loop, th.room, th.gate, c.Mode, c.Delay
+	b.loop, b.gate, b.mode, b.delay = loop, g, c.Mode, c.Delay
 	b.level.Start(c, evloop.Monotonic())
 	b.show()
 }
@@ -85,30 +89,30 @@ func (b *batching) show() {
 	if b.mode == batch.Adaptive {
 		level = max(level, leastBatch)
 	}
-	b.room.batch = level
+	b.together = level
 	if int64(level) != b.served.level.Load() {
 		b.served.level.Store(int64(level))
 	}
 }
 
-// gather notes a command.
-func (c *Connection) gather(t *task) {
-	b, p := &c.thread.batching, &c.pace
-	if t.cmd.EDTL > smallCommand {
-		b.eager = t.moved + int64(eagerTime)
+// gather notes a command of edtl bytes that came at a time, with the ExpStatSN seen;
+// next is the StatSN that follows.
+func (b *batching) gather(p *intake, edtl uint32, at int64, seen, next pdu.SN) {
+	if edtl > smallCommand {
+		b.eager = at + int64(eagerTime)
 		return
 	}
 	b.commands++
-	b.bytes += int(t.cmd.EDTL)
-	p.seen = t.expStatSN
-	if p.left = uint32(c.statSN - p.seen); p.left > maxQueued {
+	b.bytes += int(edtl)
+	p.seen = seen
+	if p.left = uint32(next - seen); p.left > maxUnseen {
 		p.left = 0 // it makes things up
 	}
 	if !p.listed {
 		p.listed = true
-		b.listed = append(b.listed, c)
+		b.listed = append(b.listed, p)
 		if len(b.listed) == 1 {
-			c.thread.loop.AtPassEnd(b)
+			b.loop.AtPassEnd(b)
 		}
 	}
 }
@@ -117,10 +121,10 @@ func (c *Connection) gather(t *task) {
 func (b *batching) Run() {
 	now, connections := b.loop.Now(), len(b.listed)
 	alone, each := b.delay, int64(0)
-	for i, c := range b.listed {
-		alone = min(alone, c.pace.judge(now))
-		each = max(each, c.pace.each)
-		c.pace.listed = false
+	for i, p := range b.listed {
+		alone = min(alone, p.judge(now))
+		each = max(each, p.each)
+		p.listed = false
 		b.listed[i] = nil
 	}
 	b.listed = b.listed[:0]
@@ -144,10 +148,10 @@ func (b *batching) learn(now int64, commands, connections int) {
 	b.show()
 	b.served.commands.Add(uint64(commands))
 	b.served.passes.Add(1)
-	b.trial.commands += int64(commands)
-	if b.trial.over(now) {
+	b.experiment.commands += int64(commands)
+	if b.experiment.due(now) {
 		idle := b.loop.Stats().Idle
-		b.trial.judge(now, int64(idle-b.idle))
+		b.experiment.judge(now, int64(idle-b.idle))
 		b.idle = idle
 	}
 }
@@ -158,7 +162,7 @@ func (b *batching) rest(alone, gathering int64) {
 	switch {
 	case b.mode == batch.Static && gathering > 0:
 		b.loop.Rest(time.Duration(min(gathering, b.delay)))
-	case b.mode == batch.Adaptive && alone >= int64(restShortest) && b.trial.resting():
+	case b.mode == batch.Adaptive && alone >= int64(restShortest) && b.experiment.resting():
 		b.loop.Rest(time.Duration(alone))
 	}
 }

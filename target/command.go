@@ -4,8 +4,11 @@ import (
 	"log/slog"
 
 	"lunar/internal/buf"
+	"lunar/internal/refusals"
+	"lunar/internal/waits"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
+	"lunar/target/scsi/sense"
 )
 
 // scsiCommand takes a SCSI command (RFC 7143 section 11.3) from its PDU to the
@@ -13,8 +16,8 @@ import (
 func (c *Connection) scsiCommand(r *request) {
 	p := (*pdu.SCSICommand)(r.bhs)
 	if fault := c.checkCommand(p, r); fault != 0 {
-		c.dropPlaced()
-		c.finish(r)
+		c.releasePlaced()
+		c.releasePlace(r)
 		c.reject(r, fault)
 		return
 	}
@@ -34,15 +37,19 @@ func (c *Connection) scsiCommand(r *request) {
 	c.exit(t)
 }
 
-// enter begins the execution of a task's command, exit ends it: a task that ends
-// meanwhile is recycled only then.
-func (c *core) enter(t *task) { c.executing, c.calling = t, t }
-
-func (c *core) exit(t *task) {
-	c.executing, c.calling = nil, nil
-	if t.ended {
-		c.thread.recycle(t)
+// newTask takes a task from the thread's free list.
+func (th *thread) newTask(c *Connection) *task {
+	t := th.free
+	if t == nil {
+		t = &task{}
+	} else {
+		th.free = t.next
 	}
+	t.conn, t.next = c, nil
+	c.live++
+	c.own++
+	c.traffic.began()
+	return t
 }
 
 // checkCommand returns the reason to reject the PDU, or 0.
@@ -73,9 +80,13 @@ func (t *task) init(p *pdu.SCSICommand, ahs []byte) error {
 	t.itt, t.lunField, t.cmdSN, t.expStatSN = p.BHS().ITT(), p.BHS().LUN(), p.BHS().CmdSN(), p.BHS().ExpStatSN()
 	cmd := &t.cmd
 	n := copy(cmd.CDB[:], p.CDB()[:])
+	cmd.ReadEDTL = 0
 	if len(ahs) > 0 {
 		cdb, err := p.AppendCDB(cmd.CDB[:0], ahs)
 		if err != nil {
+			return err
+		}
+		if cmd.ReadEDTL, _, err = pdu.BidirectionalReadLength(ahs); err != nil {
 			return err
 		}
 		n = copy(cmd.CDB[:], cdb)
@@ -95,16 +106,17 @@ func (t *task) init(p *pdu.SCSICommand, ahs []byte) error {
 func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 	t.cmd.Nexus = c.nowhere // until its LUN is known
 	if r.badDigest {
-		c.dropPlaced()
+		c.releasePlaced()
 		c.reject(r, pdu.RejectDataDigestError)
 		if c.recall == nil {
-			t.cmd.Fail(scsi.ProtocolServiceCRCError)
+			t.cmd.Fail(sense.ProtocolServiceCRCError)
 			return
 		}
 		r.data = nil // it is asked for like data that never came, and so is what follows it unasked
 	}
 	t.lun = c.findLUN(t.lunField)
 	if p.Write() && !c.prepareDataOut(t, p, r) {
+		c.thread.refused.count(refusals.Memory)
 		t.cmd.FailStatus(c.comeAgain())
 		return
 	}
@@ -113,7 +125,7 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 		return
 	}
 	t.lun.ops++
-	c.gather(t)
+	c.thread.batching.gather(&c.intake, t.cmd.EDTL, t.moved, t.expStatSN, c.statSN)
 	t.cmd.Nexus, t.cmd.Lane = t.lun.nexus, t.lun.lane
 	if !c.thread.gate.admit(t) {
 		t.await()
@@ -122,183 +134,366 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 	c.run(t)
 }
 
+// admit reports whether the task may run now; else the gate has it until
+// dispatch. Commands that the table exempts never wait.
+func (g *gate) admit(t *task) bool {
+	if !g.Active() || scsi.Exempt(&t.cmd) {
+		return true
+	}
+	q := &t.qos
+	q.Owner, q.Hit, q.Bytes = t, false, int64(t.cmd.EDTL)
+	q.Cost = g.cost.Of(q.Bytes, t.cmd.HasOut)
+	if g.Admit(t.lun.queue, q, g.loop.Now()) {
+		t.turn = underway
+		return true
+	}
+	t.turn = queued
+	t.conn.window.Queued(1)
+	g.later()
+	return false
+}
+
+// turn is where a task stands with the gate.
+type turn uint8
+
+const (
+	ungated  turn = iota // the gate knows nothing of it
+	queued               // it waits in the gate
+	underway             // the gate counts it as under way
+)
+
+// await keeps what came with a command that waits in the gate: its immediate
+// data, which lies in the receive buffer.
+func (t *task) await() {
+	c := t.conn
+	if t.cmd.Immediate == nil || t.landing != nil {
+		t.cmd.Immediate = nil
+		return
+	}
+	if n := len(t.cmd.Immediate); n > scsi.SegmentSize {
+		t.keepImmediate()
+	} else if ref := c.get(n); ref != nil {
+		t.landing = ref
+		copy(ref.Bytes(), t.cmd.Immediate)
+		t.cmd.Immediate = nil
+	} else {
+		t.keepImmediate()
+	}
+}
+
+// passed implements waiter: it runs a task that has waited in the gate.
+func (t *task) passed() {
+	c := t.conn
+	t.turn = underway
+	c.window.Queued(-1)
+	defer c.sessionState.Contain()
+	c.enter(t)
+	c.run(t)
+	c.exit(t)
+}
+
 // run hands the command to its unit. While it waits for others of its task set it
 // holds no buffer: those that it waits for may need the very memory.
 func (c *Connection) run(t *task) {
 	t.lun.nexus.LU.Execute(&t.cmd)
 	switch {
 	case t.ended:
-	case t.stray, t.early != nil && t.cmd.Dormant() && !t.unload():
+	case t.stray, t.landing != nil && t.cmd.Dormant() && !t.unload():
+		c.thread.refused.count(refusals.Memory)
 		t.cmd.FailStatus(c.comeAgain())
 	default:
 		t.keepImmediate()
 	}
 }
 
-// unload takes the unasked data of a command that waits out of its buffer, and
-// gives what follows a place. False says that the session keeps too much already.
-func (t *task) unload() bool {
-	landed := t.early.Bytes()
-	landed = landed[:min(cap(landed), int(t.unsolicited.end))]
-	if t.conn.kept+len(landed) > maxKept {
-		return false
-	}
-	t.stash = make([]byte, len(landed))
-	t.conn.kept += len(t.stash)
-	buf.Copy(t.stash, landed[:min(len(landed), int(t.unsolicited.next))])
-	t.cmd.Immediate = nil
-	t.conn.withdraw(t)
-	t.early.Release()
-	t.early = nil
-	return true
-}
-
-// keepImmediate copies immediate data out of the receive buffer while the
-// command, which waits for memory, has not asked for all of it.
-func (t *task) keepImmediate() {
-	if t.cmd.Immediate != nil && t.early == nil && t.taken < uint32(len(t.cmd.Immediate)) {
-		t.stash = make([]byte, len(t.cmd.Immediate))
-		buf.Copy(t.stash, t.cmd.Immediate)
-		t.conn.kept += len(t.stash)
-	}
-	t.cmd.Immediate = nil
-}
-
 // comeAgain is the status that makes the initiator repeat a command: TASK SET
 // FULL waits for one of its commands to end, so who has no other gets BUSY
 // (SAM-5 clause 5.3.1).
-func (c *core) comeAgain() scsi.Status {
+func (c *sessionState) comeAgain() scsi.Status {
 	if c.live > 1 {
 		return scsi.TaskSetFull
 	}
 	return scsi.Busy
 }
 
-// prepareDataOut says which data comes unasked, and where the part of it that
-// is there lies.
-func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, r *request) bool {
-	data, edtl := r.data, t.cmd.EDTL
-	n := uint32(len(data))
-	t.unsolicited = sequence{open: !p.BHS().Final(), ttt: pdu.ReservedTag, next: n, end: n}
-	t.unsolicited.broken = r.badDigest
-	if t.unsolicited.open {
-		t.unsolicited.end = min(c.session.params.FirstBurstLength, edtl)
-		t.claimed = c.claim()
+// Alloc implements scsi.Port. Whoever has to wait is served in order of
+// arrival by thread.feed.
+func (t *task) Alloc(cmd *scsi.Command, n int) *buf.Ref {
+	if ref := t.landing; ref != nil && cmd.Landing() && n == len(ref.Bytes()) {
+		t.landing = nil
+		return ref
 	}
-	placed := c.takePlaced()
-	if n == edtl && n > 0 {
-		if placed == nil && c.kept+len(data) > maxKept {
-			return false
-		}
-		t.cmd.Immediate = data
-		t.early = placed
-		return true
+	if t.stray {
+		return nil // it is not refused after all: Connection.run ends it
 	}
-	if edtl == 0 || n == 0 && !t.unsolicited.open {
-		releaseRef(placed)
-		return true
+	ref := t.conn.get(n)
+	if ref == nil {
+		t.conn.wait(t)
 	}
-	if placed == nil {
-		size := t.lun.landing(&t.cmd.CDB, edtl)
-		if size == 0 { // it is going to be refused
-			t.stray = true
-			return true
-		}
-		if placed = c.get(size); placed == nil {
-			return false
-		}
-		buf.Copy(placed.Bytes(), data)
-	}
-	t.early = placed
-	return true
-}
-
-// landing returns the size of a buffer for the unasked data of a write of edtl bytes, 0
-// if nobody is going to want them: the LUN does not exist or the command is refused. It
-// is as large as the write's first segment, so that the command can go on with the very
-// same memory.
-func (l *lun) landing(cdb *scsi.CDB, edtl uint32) int {
-	if l == nil {
-		return 0
-	}
-	return min(int(scsi.Wants(l.nexus, cdb, edtl)), scsi.SegmentSize)
-}
-
-// Place implements Receiver.
-func (c *Connection) Place(bhs *pdu.BHS, n int) []byte {
-	switch bhs.Opcode() {
-	case pdu.OpSCSICommand:
-		p := (*pdu.SCSICommand)(bhs)
-		if !p.Write() {
-			return nil
-		}
-		var cdb scsi.CDB
-		copy(cdb[:], p.CDB()[:])
-		size := c.findLUN(bhs.LUN()).landing(&cdb, p.ExpectedDataTransferLength())
-		if n > size {
-			return nil
-		}
-		c.dropPlaced()
-		if c.placed = c.get(size); c.placed == nil {
-			return nil
-		}
-		return c.placed.Bytes()[:n]
-	case pdu.OpDataOut:
-		if t := c.tasks.find(bhs.ITT()); t != nil && t.conn == c && !t.cmd.Aborted() {
-			p := (*pdu.DataOut)(bhs)
-			if s := t.sequenceOf(bhs.TTT()); s != nil && !s.broken && p.BufferOffset() == s.next && uint32(n) <= s.end-s.next {
-				c.placing = t
-				return t.placeDataOut(s.next, n)
-			}
-		}
-	}
-	return nil
-}
-
-// takePlaced hands out the buffer that Place put immediate data into.
-func (c *Connection) takePlaced() *buf.Ref {
-	ref := c.placed
-	c.placed = nil
 	return ref
 }
 
-// dropPlaced releases it when its command is not taken.
-func (c *Connection) dropPlaced() { releaseRef(c.takePlaced()) }
+// Affords implements scsi.Port. It comes before anything is lent: a loan that was
+// given back at once would call for those who wait, and they for the next loan.
+func (t *task) Affords(_ *scsi.Command, n int) bool { return t.conn.mayTake(n) }
 
-// dataOut takes a Data-Out PDU (RFC 7143 section 11.7). Data of a task that is
-// not there any more, because it failed or was aborted, is dropped.
-func (c *Connection) dataOut(r *request) {
-	t := c.tasks.find(r.bhs.ITT())
-	if t == nil {
-		c.holdData(r)
+// Charge implements scsi.Port.
+func (t *task) Charge(_ *scsi.Command, ref *buf.Ref) { ref.Charge(&t.conn.charged) }
+
+// SendDataIn implements scsi.Port: it cuts data into Data-In PDUs no longer
+// than the transport takes, and into sequences no longer than MaxBurstLength
+// (RFC 7143 sections 11.7 and 13.13). Every call ends a sequence: it is the
+// last one if the command fails after it.
+func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []byte, last bool) {
+	c := t.conn
+	if c.closed && !c.lost {
+		releaseRef(ref)
+		if last {
+			t.end()
+		}
 		return
 	}
-	if t.conn != c {
-		c.violation("Data-Out for task %#x of the connection with CID %d, expected only tasks of CID %d", t.itt, t.conn.cid, c.cid)
+	if c.assist != nil {
+		t.putAssisted(cmd, off, ref, data, last)
 		return
 	}
-	p := (*pdu.DataOut)(r.bhs)
-	if r.badDigest {
-		c.reject(r, pdu.RejectDataDigestError)
-	}
-	if t.cmd.Aborted() || t.dying {
-		return
-	}
-	if t.fetching() {
-		c.violation("Data-Out for task %#x, whose data is fetched, expected none", t.itt)
-		return
-	}
-	if fault := t.receiveDataOut(p, r.data, r.badDigest); fault != nil {
-		c.rare.log(c.log, slog.LevelWarn, "Data-Out out of sequence", "itt", t.itt, "offset", p.BufferOffset(), "length", len(r.data),
-			"datasn", uint32(p.DataSN()), "sense", fault)
-		t.fail(fault)
+	maxPDU, maxBurst := uint32(c.mover.MaxDataIn()), uint32(c.session.params.MaxBurstLength)
+	for {
+		n := min(uint32(len(data)), maxPDU, maxBurst-t.burst)
+		t.burst += n
+		whole := n == uint32(len(data))
+		// What may be sent again has its status in a PDU of its own, and so has what has two residuals.
+		final := last && whole && c.recall == nil && !cmd.HasOut
+		p := (*pdu.DataIn)(&c.header).Init()
+		p.BHS().SetTTT(pdu.ReservedTag)
+		if whole || t.burst == maxBurst {
+			p.BHS().SetFinal(true)
+			t.burst = 0
+			if c.recall != nil && !(last && whole) {
+				t.askForACK(p)
+			}
+		}
+		p.BHS().SetDataSegmentLength(int(n))
+		p.BHS().SetITT(t.itt)
+		p.SetDataSN(t.dataSN)
+		t.dataSN++
+		p.SetBufferOffset(off)
+		if final {
+			p.SetHasStatus(true)
+			p.SetStatus(uint8(scsi.Good))
+			over, under, count := t.residual(cmd)
+			p.SetOverflow(over)
+			p.SetUnderflow(under)
+			p.SetResidualCount(count)
+		}
+		if ref != nil && !whole {
+			ref.Retain()
+		}
+		t.sent = off + n
+		if final {
+			t.end() // before the PDU leaves, so that its MaxCmdSN gives the task's place back
+		}
+		c.mover.PutData(p, data[:n:n], ref)
+		if whole && last && !final {
+			t.respond(cmd)
+		}
+		if whole {
+			return
+		}
+		data, off = data[n:], off+n
 	}
 }
 
-// fail ends the task's command with sense, when what runs for it has ended.
-func (t *task) fail(s *scsi.Sense) {
-	t.conn.waiters.remove(t)
-	t.wanted, t.r2tCount = 0, 0
-	t.unsolicited.open = false
-	t.cmd.FailTransfer(s)
+// askForACK makes the end of a sequence ask for a DataACK, so that what was sent need
+// not be kept (RFC 7143 section 11.7.2).
+func (t *task) askForACK(p *pdu.DataIn) {
+	p.SetAcknowledge(true)
+	p.BHS().SetLUN(t.lunField)
+	p.BHS().SetTTT(t.conn.newTTT())
+}
+
+// Complete implements scsi.Port: the SCSI Response (RFC 7143 section 11.4).
+func (t *task) Complete(cmd *scsi.Command) {
+	c := t.conn
+	if c.closed && !c.lost || cmd.Aborted() {
+		t.endUnanswered()
+		return
+	}
+	t.respond(cmd)
+}
+
+// respond sends the command's status and ends the task.
+func (t *task) respond(cmd *scsi.Command) {
+	c := t.conn
+	p := (*pdu.SCSIResponse)(&c.header).Init()
+	p.SetResponse(pdu.ResponseCompleted)
+	p.SetStatus(uint8(cmd.Status))
+	p.BHS().SetITT(t.itt)
+	p.SetExpDataSN(t.dataSN)
+	p.BHS().SetTTT(t.snackTag)
+	over, under, count := t.residual(cmd)
+	p.SetOverflow(over)
+	p.SetUnderflow(under)
+	p.SetResidualCount(count)
+	if cmd.HasIn && cmd.HasOut {
+		over, under, count = t.readResidual(cmd)
+		p.SetBidirectionalReadOverflow(over)
+		p.SetBidirectionalReadUnderflow(under)
+		p.SetBidirectionalReadResidualCount(count)
+	}
+	var data []byte
+	if cmd.Sense != nil {
+		if cmd.Sense == sense.WriteProtected {
+			c.thread.refused.count(refusals.Write)
+			c.rare.Log(c.log, slog.LevelInfo, "command refused: write protected", "command", cmd.Row().Name, "lun", t.lunField>>48)
+		}
+		sense := cmd.AppendSense(nil)
+		data = pdu.AppendSense(nil, sense[:min(len(sense), c.maxControl()-pdu.SenseLengthSize)])
+	}
+	p.BHS().SetDataSegmentLength(len(data))
+	c.mover.SendControl(p.BHS(), data, nil)
+	t.end()
+}
+
+// residual is the difference between what the initiator expected and what the command
+// asks for of that kind (RFC 7143 section 11.4.5.1), or, of a read that has failed, what
+// it got.
+func (t *task) residual(cmd *scsi.Command) (over, under bool, count uint32) {
+	asked := cmd.Length
+	switch other := cmd.HasOut != cmd.Takes || !cmd.HasOut && !cmd.HasIn; {
+	case other && (cmd.EDTL > 0 || cmd.HasIn && cmd.HasOut): // EDTL is about what the command has none of
+		asked = 0
+	case !cmd.HasOut:
+		asked = t.got(cmd, cmd.EDTL)
+	}
+	return difference(asked, cmd.EDTL)
+}
+
+// readResidual is the same of the Data-In of a command that may have both kinds (RFC
+// 7143 section 11.4.5.2).
+func (t *task) readResidual(cmd *scsi.Command) (over, under bool, count uint32) {
+	if cmd.Takes {
+		return difference(0, cmd.ReadEDTL)
+	}
+	return difference(t.got(cmd, cmd.ReadEDTL), cmd.ReadEDTL)
+}
+
+// got is how much Data-In the command asks for, or sent before it failed.
+func (t *task) got(cmd *scsi.Command, expected uint32) uint32 {
+	if cmd.Status != scsi.Good && t.sent < expected {
+		return t.sent
+	}
+	return cmd.Length
+}
+
+// difference tells an overflow or underflow.
+func difference(asked, expected uint32) (over, under bool, count uint32) {
+	return asked > expected, asked < expected, max(asked, expected) - min(asked, expected)
+}
+
+// end takes the task off its connection once its status is queued, or will
+// never be sent.
+func (t *task) end() {
+	if t.discarded {
+		return
+	}
+	c := t.conn
+	waiting := t.detach()
+	if c.executing == t {
+		t.ended = true // command.go recycles it once Execute has returned
+	} else {
+		c.thread.recycle(t)
+	}
+	waiting.Ended()
+	c.taskEnded()
+}
+
+// detach undoes what ties the task to its connection and returns those who wait for
+// its end.
+func (t *task) detach() waits.List {
+	c := t.conn
+	c.revokePlace(t)
+	if t.landing != nil {
+		t.landing.Release()
+		t.landing = nil
+	}
+	if t.listed {
+		c.tasks.remove(t)
+	}
+	if t.turn != ungated {
+		c.thread.gate.left(t)
+	}
+	if t.payment != nil {
+		t.payment.cancel()
+		t.payment = nil
+	}
+	if t.windowed {
+		c.window.Done()
+	} else {
+		c.immediates--
+	}
+	if len(t.used) > 0 {
+		t.releaseUnits()
+	}
+	if t.cmd.Effort > 0 {
+		c.charge(t.cmd.Effort)
+	}
+	c.stashed -= len(t.stash)
+	c.live--
+	c.own--
+	c.traffic.ended()
+	if t.lun != nil {
+		t.lun.traffic.count(&t.cmd, t.sent)
+	}
+	if c.shared {
+		c.carried.count(&t.cmd, t.sent)
+	}
+	if c.assist != nil {
+		c.assist.Deallocate(t.itt)
+	}
+	return t.awaitedBy
+}
+
+// left tells the gate that the task has ended.
+func (g *gate) left(t *task) {
+	switch t.turn {
+	case queued:
+		t.conn.window.Queued(-1)
+		g.Cancel(&t.qos, g.loop.Now())
+	case underway:
+		t.qos.Hit = t.cmd.Hit()
+		g.Done(&t.qos, g.loop.Now())
+	default:
+		return
+	}
+	t.turn = ungated
+	if g.Waiting() > 0 {
+		g.later()
+	}
+}
+
+// enter begins the execution of a task's command, exit ends it: a task that ends
+// meanwhile is recycled only then.
+func (c *sessionState) enter(t *task) { c.executing, c.calling = t, t }
+
+func (c *sessionState) exit(t *task) {
+	c.executing, c.calling = nil, nil
+	if t.ended {
+		c.thread.recycle(t)
+	}
+}
+
+// recycle returns an ended task; nothing may refer to it any more.
+func (th *thread) recycle(t *task) {
+	t.cmd.Reset()
+	t.conn, t.lun, t.awaitedBy = nil, nil, nil
+	t.windowed, t.listed, t.ended, t.waiting, t.dying, t.taken, t.stash = false, false, false, false, false, 0, nil
+	t.stray = false
+	t.dataSN, t.burst, t.sent, t.snackTag, t.recovery = 0, 0, 0, 0, 0
+	t.unsolicited = sequence{}
+	for i := range t.wanted {
+		t.wants[i].dst = nil
+	}
+	t.wanted, t.r2tCount, t.r2tNext = 0, 0, 0
+	t.next, th.free = th.free, t
 }

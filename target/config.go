@@ -12,7 +12,6 @@ import (
 	"lunar/internal/refusals"
 	"lunar/scheduler/batch"
 	"lunar/target/login"
-	"lunar/target/scsi"
 )
 
 // Config is what a Server is built from. Zero values get the defaults that
@@ -30,9 +29,8 @@ type Config struct {
 	Poll    evloop.Poll // how event threads wait for work; the zero value: they sleep
 	// Batching says how responses are gathered and for how long requests may be
 	// (Delay); nil is adaptive.
-	Batching   *batch.Config
-	Congestion string // TCP's congestion control of connections by its name in the kernel; empty: the system's
-	Workers    int    // goroutines for calls that block, shared out among the nodes
+	Batching *batch.Config
+	Workers  int // goroutines for calls that block, shared out among the nodes
 
 	Offer         login.Offer   // what the target negotiates
 	DiscoveryAuth login.Auth    // who may discover
@@ -46,7 +44,7 @@ type Config struct {
 	Limits        Limits
 	QoS           QoS
 	Refusals      *refusals.Counters   // what is refused; nil: it is not counted
-	Guests        map[places.Guest]int // how many sessions they had before the start; places are kept for them
+	Guests        map[places.Guest]int // how many sessions they had before the start; places are reserved for them
 }
 
 // Limits bound what peers can make the server hold.
@@ -81,9 +79,8 @@ type TargetConfig struct {
 // PortalGroup is a set of addresses that share a tag (RFC 7143 section 4.1).
 type PortalGroup struct {
 	Tag       uint16
-	Listen    []string // host:port; an empty host is every address, IPv4 and IPv6
-	Assisted  []Portal // not open yet, for iSER; the group takes them over
-	Advertise []string // host:port that discovery tells instead, for a target behind NAT
+	Portals   []Portal // not open yet; the group takes them over
+	Advertise []string // host:port that discovery tells instead of portals over TCP, for a target behind NAT
 	Redirect  string   // host:port that logins are sent to for the time being; empty: none
 }
 
@@ -92,36 +89,3 @@ const (
 	defaultQueueDepth    = 128
 	defaultSessionMemory = 16 << 20
 )
-
-// withDefaults also returns where event threads are to run, in turn.
-func (c Config) withDefaults() (Config, []place, error) {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	if len(c.Topology.Nodes) == 0 {
-		var err error
-		if c.Topology, err = numa.Discover(c.Logger); err != nil {
-			return c, nil, err
-		}
-	}
-	at := placesOf(c.Topology, c.CPUs)
-	if err := checkPlaces(c.Topology, c.CPUs, at); err != nil {
-		return c, nil, err
-	}
-	setDefault(&c.Threads, len(at))
-	setDefault(&c.Buffers, defaultBuffers)
-	setDefault(&c.Workers, 16)
-	if c.Batching == nil {
-		c.Batching = defaultBatching()
-	}
-	// Data that comes unasked lands in the buffer of the command's first segment.
-	c.Offer.FirstBurstLength = min(c.Offer.FirstBurstLength, scsi.SegmentSize)
-	return c, at, nil
-}
-
-func setDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
-}

@@ -56,7 +56,7 @@ func newServed(t testing.TB, lun scsi.LUConfig, config target.Config) *served {
 	if _, err := s.AddTarget(target.TargetConfig{Name: testTarget, PortalGroups: []uint16{1}, Access: rules}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen(target.PortalGroup{Tag: 1, Listen: []string{"127.0.0.1:0"}}); err != nil {
+	if err := s.Listen(target.PortalGroup{Tag: 1, Portals: portals(t, s, "127.0.0.1:0")}); err != nil {
 		t.Fatal(err)
 	}
 	return &served{s, s.Addrs(1)[0].String(), lu}
@@ -143,7 +143,7 @@ type transport struct {
 var (
 	memory   = transport{"memory", overMemory(targettest.Wire{})}
 	pieces   = transport{"memory in pieces", overMemory(targettest.Wire{Piece: 5000, Window: 20 << 10})}
-	tcp      = transport{"TCP", overTCP}
+	sockets  = transport{"TCP", overTCP}
 	digested = transport{"TCP with digests", overTCPWithDigests}
 )
 
@@ -160,7 +160,7 @@ var volumes = []struct {
 	}, []transport{memory, digested}},
 	{"ram", 4096, func(testing.TB) (backstore.Store, error) {
 		return backstore.NewRAM(targettest.VolumeSize, 4096)
-	}, []transport{pieces, tcp}},
+	}, []transport{pieces, sockets}},
 	{"memstore", 512, func(testing.TB) (backstore.Store, error) {
 		return memstore.New(memstore.Config{Size: targettest.VolumeSize, Async: true})
 	}, []transport{pieces, digested}},

@@ -11,6 +11,7 @@ import (
 
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
+	"lunar/internal/loglimit"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
 )
@@ -18,7 +19,6 @@ import (
 // Why connections end, for the log and for errors.Is.
 var (
 	errLoggedOut  = errors.New("logged out")
-	errPeerClosed = errors.New("the initiator closed the connection")
 	errProtocol   = errors.New("protocol error")
 	errNoData     = errors.New("no Data-Out")
 	errNOPTimeout = errors.New("no answer to NOP-In: the initiator is dead or cut off")
@@ -28,22 +28,22 @@ var (
 	errReinstated = errors.New("the initiator logged in again")
 	errShutdown   = errors.New("the server is shutting down")
 	errReset      = errors.New("target reset")
-	errWithdrawn  = errors.New("what the session was about is not configured any more")
+	errRevoked    = errors.New("what the session was about is not configured any more")
 	errDiverted   = errors.New("the portal is drained or redirects")
 	errKicked     = errors.New("an administrator ended it")
 )
 
 // Connection is a connection in full feature phase (RFC 7143 section 4.2.4). It
-// belongs to the event thread of its session, as the core does.
+// belongs to the event thread of its session, as the session's state does.
 type Connection struct {
-	*core
+	*sessionState
 	cid           uint16
 	local, remote netip.AddrPort
 	mover         Datamover
 	assist        Assistant // the same in iSER-assisted mode, else nil
 	recall        *recall   // the same from ErrorRecoveryLevel 1 on, else nil
 	log           *slog.Logger
-	rare          rareLog // of what the initiator can bring about at will
+	rare          loglimit.Rare // of what the initiator can bring about at will
 
 	statSN  pdu.SN     // of the next status
 	own     int        // tasks with allegiance to it
@@ -54,10 +54,10 @@ type Connection struct {
 	header  pdu.BHS // of the PDU that is being made; the Datamover copies it
 	request request // that is being acted on
 
-	share share
-	pace  pace
-	text  textExchange
-	nop   nopState
+	share  share
+	intake intake
+	text   textExchange
+	nop    nopState
 	debts
 
 	doomed  error    // why it is to end before it has started
@@ -70,8 +70,9 @@ type Connection struct {
 
 // owner tells other goroutines which thread a session belongs to.
 //
-// INVARIANT: whoever posts to the thread holds the lock, so that what is
-// posted after a move comes after the session's arrival.
+// INVARIANT: a move holds the lock until the session's arrival is posted, so that
+// what is posted after a move comes after it. Others do not hold the lock when they
+// post: that wakes up the thread, which would wait for the lock at once.
 type owner struct {
 	sync.Mutex
 	thread *thread
@@ -82,10 +83,10 @@ type owner struct {
 const maxImmediates = 64
 
 // newConnection makes a connection of the session; it lives from start on.
-func newConnection(k *core, cid uint16, local, remote netip.AddrPort) *Connection {
-	c := &Connection{core: k, cid: cid, local: local, remote: remote, rare: rareLog{most: 10}}
+func newConnection(k *sessionState, cid uint16, local, remote netip.AddrPort) *Connection {
+	c := &Connection{sessionState: k, cid: cid, local: local, remote: remote, rare: loglimit.Rare{Most: 10}}
 	c.log = k.session.logOf(c)
-	c.nop.timer.Fire, c.expiry.Fire = c.checkNOP, c.expire
+	c.nop.timer.Fire, c.expiry.Fire, c.share.deliver = c.checkNOP, c.expire, c.deliver
 	return c
 }
 
@@ -96,12 +97,12 @@ func (c *Connection) start(mover Datamover, statSN pdu.SN) {
 	c.assist, _ = mover.(Assistant)
 	c.remember()
 	c.log = c.session.logOf(c) // now the session has its TSIH
-	c.core.log = c.session.log()
+	c.sessionState.log = c.session.log()
 	if err := c.begin(); err != nil {
 		c.closed = true
 		c.log.Warn("connection closed as it began", "reason", err)
 		c.mover.Close(err, false)
-		c.loseIfIdle()
+		c.endIfIdle()
 		return
 	}
 	if err := c.mover.Attach(c, c.thread.loop); err != nil {
@@ -114,65 +115,18 @@ func (c *Connection) begin() error {
 	if c.doomed != nil {
 		return c.doomed
 	}
-	if err := c.open(); err != nil {
-		return err
-	}
+	c.open()
 	c.started = true
 	c.thread.load.Add(1)
 	c.armNOP()
 	return nil
 }
 
-// abandon ends a connection whose login has failed after it was admitted.
-func (c *Connection) abandon() {
+// cancel ends a connection whose login has failed after it was admitted.
+func (c *Connection) cancel() {
 	if c.mover == nil && !c.closed {
 		c.closed = true
-		c.loseIfIdle()
-	}
-}
-
-// Stamp implements Receiver: the one place where sequence numbers of outgoing
-// PDUs are set (RFC 7143 sections 4.2.2.1 and 4.2.2.2). A PDU that carries a
-// status, or ends an exchange, takes a StatSN; R2T and an unsolicited NOP-In
-// show the next one; a Data-In without status has none.
-func (c *Connection) Stamp(bhs *pdu.BHS) {
-	exp, max := c.window.Grant()
-	if c.shared {
-		c.publishGrant(exp, max)
-	}
-	bhs.SetExpCmdSN(exp)
-	bhs.SetMaxCmdSN(max)
-	switch bhs.Opcode() {
-	case pdu.OpDataIn:
-		if !(*pdu.DataIn)(bhs).HasStatus() {
-			return
-		}
-	case pdu.OpR2T:
-		bhs.SetStatSN(c.statSN)
-		return
-	case pdu.OpNOPIn:
-		if bhs.ITT() == pdu.ReservedTag {
-			bhs.SetStatSN(c.statSN)
-			return
-		}
-	}
-	bhs.SetStatSN(c.statSN)
-	if c.recall != nil {
-		c.recall.numbered(c.statSN)
-	}
-	c.statSN++
-}
-
-// Heard implements Receiver.
-func (c *Connection) Heard() { c.nop.heard = c.thread.loop.Now() }
-
-// Room implements Receiver.
-func (c *Connection) Room() *Room { return c.thread.room }
-
-// Drained implements Receiver.
-func (c *Connection) Drained() {
-	if c.home.next != nil {
-		c.moveIfIdle()
+		c.endIfIdle()
 	}
 }
 
@@ -222,39 +176,39 @@ func (c *Connection) Closed(why error) {
 	}
 	c.log.Info(what, "reason", why)
 	c.thread.loop.Disarm(&c.nop.timer)
-	c.forgetHeld(c)
-	c.dropPlaced()
+	c.discardEarly(c)
+	c.releasePlaced()
 	if c.retain(why) {
 		return
 	}
 	c.endOwn()
 	c.passFences()
-	c.loseIfIdle()
+	c.endIfIdle()
 }
 
-// withdraw keeps the transport from writing to the memory of a task that is to
+// revokePlace keeps the transport from writing to the memory of a task that is to
 // end.
-func (c *Connection) withdraw(t *task) {
+func (c *Connection) revokePlace(t *task) {
 	if c.placing == t {
 		c.placing = nil
-		c.mover.Withdraw()
+		c.mover.Revoke()
 	}
 }
 
 // taskEnded follows every end of a task.
 func (c *Connection) taskEnded() {
-	if len(c.leaving) > 0 {
-		c.letGo()
+	if len(c.unmapped) > 0 {
+		c.removeUnmapped()
 	}
 	if c.closed {
-		c.loseIfIdle()
-	} else if c.home.next != nil {
+		c.endIfIdle()
+	} else if c.migration.next != nil {
 		c.moveIfIdle()
 	}
 }
 
-// loseIfIdle ends a closed connection that has no tasks left.
-func (c *Connection) loseIfIdle() {
+// endIfIdle ends a closed connection that has no tasks left.
+func (c *Connection) endIfIdle() {
 	if c.own > 0 || c.lost && !c.spent() || !slices.Contains(c.conns, c) {
 		return
 	}
@@ -262,7 +216,7 @@ func (c *Connection) loseIfIdle() {
 		c.thread.load.Add(-1)
 	}
 	c.thread.loop.Disarm(&c.expiry)
-	c.lose(c)
+	c.removeEnded(c)
 	c.hasEnded()
 }
 
@@ -290,7 +244,7 @@ func (t *task) Contain(*scsi.Command) {
 			panic(p) // the command has ended: there is no session to blame
 		}
 		c.log.Error("panic in command: its session is closed, others go on", "panic", p, "stack", string(debug.Stack()))
-		t.abandon()
+		t.discard()
 		c.closeAll(fmt.Errorf("internal error: %v", p))
 	}
 }
@@ -302,4 +256,11 @@ func (t *task) Wake(cmd *scsi.Command, work scsi.Task) {
 		defer t.Contain(cmd)
 		work.Run()
 	}))
+}
+
+// now returns the thread; the session may leave it at any time.
+func (o *owner) now() *thread {
+	o.Lock()
+	defer o.Unlock()
+	return o.thread
 }

@@ -14,13 +14,13 @@ import (
 // is one, waits for their ends, also for those of copies that this or another function
 // has aborted as commands before: they may still write.
 func (s *Server) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
-	if !s.holds(units) {
+	if !s.uses(units) {
 		return
 	}
-	for _, n := range s.allSessions() {
+	for _, n := range s.sessions() {
 		w.Add()
-		n.core.post(func() {
-			n.core.endCopies(units, w)
+		n.state.post(func() {
+			n.state.endCopies(units, w)
 			w.Done()
 		})
 	}
@@ -33,27 +33,32 @@ func (s *Server) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
 	}
 }
 
-// endCopies ends those of the session.
-func (c *core) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
-	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return meet(t.held, units) }) {
-		if !t.listed {
-			continue
-		}
-		w.Awaits(&t.awaitedBy)
-		if !t.cmd.Aborted() {
-			t.fail(scsi.CopyCleared)
-		}
-	}
-}
-
-// holds reports whether copies use one of the units.
-func (s *Server) holds(units []*scsi.LogicalUnit) bool {
+// uses reports whether copies use one of the units.
+func (s *Server) uses(units []*scsi.LogicalUnit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(units, func(lu *scsi.LogicalUnit) bool { return s.mu.held[lu] > 0 })
+	return slices.ContainsFunc(units, func(lu *scsi.LogicalUnit) bool { return s.mu.used[lu] > 0 })
 }
 
-// meet reports whether one of the units is in both lists.
-func meet(a, b []*scsi.LogicalUnit) bool {
-	return slices.ContainsFunc(a, func(lu *scsi.LogicalUnit) bool { return slices.Contains(b, lu) })
+// use implements node.
+func (s *Server) use(lu *scsi.LogicalUnit) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.removing[lu] || s.mu.homes[lu] == nil {
+		return false
+	}
+	s.mu.used[lu]++
+	return true
+}
+
+// release implements node.
+func (s *Server) release(used []*scsi.LogicalUnit) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, lu := range used {
+		if s.mu.used[lu]--; s.mu.used[lu] == 0 {
+			delete(s.mu.used, lu)
+		}
+	}
+	s.tellSeenLess()
 }

@@ -1,11 +1,8 @@
 package target
 
 import (
-	"golang.org/x/sys/unix"
-
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
-	"lunar/scheduler/batch"
 	"lunar/target/pdu"
 )
 
@@ -33,10 +30,10 @@ type Datamover interface {
 	// it arrives through Receiver.Place and Receiver.Received.
 	GetData(bhs *pdu.R2T)
 
-	// Withdraw takes back the place that Receiver.Place named for the PDU
+	// Revoke takes back the place that Receiver.Place named for the PDU
 	// that is being received: nothing is written there from now on, and the
 	// PDU is delivered with its data elsewhere.
-	Withdraw()
+	Revoke()
 
 	// Resume delivers again what had to wait for the connection's turn (see
 	// Receiver.Spent). It may bring about anything that a delivery may.
@@ -87,8 +84,10 @@ type Receiver interface {
 	// Heard tells that bytes of the peer have come.
 	Heard()
 
-	// Room is the memory of the event thread that its transports share.
-	Room() *Room
+	// Batch is how many responses of a connection a transport sends together, 1 or
+	// more: when so many are queued, it sends them before it queues the next; what is
+	// queued at the end of the thread's pass leaves then.
+	Batch() int
 
 	// Sender returns an event thread of a NUMA node that may send for the
 	// connection; nil if that is its own thread, or if there is none.
@@ -103,28 +102,4 @@ type Receiver interface {
 	// Contain is deferred around every entry from the event loop: it ends
 	// the connection whose code panicked, and only it.
 	Contain()
-}
-
-// Room is an event thread's scratch memory: it is used by one connection at a
-// time and holds nothing between two calls, so that it stays in the CPU's
-// cache however many connections there are.
-type Room struct {
-	receive []byte
-	readv   [2]unix.Iovec
-	sendv   []unix.Iovec
-	batch   int // see Batch
-}
-
-// Batch is how many responses of a connection a transport sends together, 1 or more:
-// when so many are queued, it sends them before it queues the next; what is queued at
-// the end of the thread's pass leaves then.
-func (r *Room) Batch() int { return r.batch }
-
-// roomSize is the scratch of receiving, in bytes: besides what one read brings, it
-// takes the start of a PDU that is not placed yet.
-const roomSize = pdu.BHSLength + pdu.MaxAHSLength + pdu.DigestLength + placeFrom + rxScratch
-
-// newRoom makes the room over roomSize bytes of memory.
-func newRoom(mem []byte) *Room {
-	return &Room{receive: mem, sendv: make([]unix.Iovec, maxIOV), batch: batch.DefaultMax}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lunar/internal/debt"
+	"lunar/internal/refusals"
 )
 
 // Data-Out that was asked for, and responses that are not taken, hold buffers that
@@ -25,20 +26,6 @@ const (
 	// defaultPatience is for sessions whose initiators are not asked whether they live.
 	defaultPatience = 30 * time.Second
 )
-
-// Debtor is a Datamover that knows what its peer has yet to do.
-type Debtor interface {
-	// Owed is asked on the connection's thread.
-	Owed() Owed
-}
-
-// Owed is what the peer of a connection owes to the transport.
-type Owed struct {
-	Untaken bool   // it has not taken all that it was sent
-	Taken   uint64 // bytes that it has taken so far
-	Partial bool   // a PDU has begun to come and is not complete
-	Came    uint64 // bytes that have come so far
-}
 
 // debts is what a connection's initiator owes.
 type debts struct {
@@ -63,13 +50,13 @@ func (s *Session) terms() debt.Terms {
 
 // claim is of data that are asked for now. They come behind all that the session was
 // asked for before, which is no more than it has buffers for.
-func (c *core) claim() debt.Claim {
+func (c *sessionState) claim() debt.Claim {
 	return debt.Claim{Since: c.thread.patience.Now(c.thread.loop.Now()), Bytes: c.charged.Used + c.reserve.Used}
 }
 
 // judgeDebts ends connections whose initiator is late: it holds buffers that others
 // wait for.
-func (c *core) judgeDebts(now int64) {
+func (c *sessionState) judgeDebts(now int64) {
 	defer c.Contain()
 	terms := c.session.terms()
 	for _, o := range append([]*Connection(nil), c.conns...) {
@@ -84,15 +71,15 @@ func (c *core) judgeDebts(now int64) {
 }
 
 // late returns why the connection is to end, or nil.
-func (c *Connection) late(now int64, terms debt.Terms) (Refusal, error) {
+func (c *Connection) late(now int64, terms debt.Terms) (refusals.Reason, error) {
 	if m, ok := c.mover.(Debtor); ok {
 		owed := m.Owed()
 		c.debts.urgentlyLate = c.debts.urgent.Look(now, owed.Untaken, owed.Taken, untakenTerms)
 		if c.debts.taking.Look(now, owed.Untaken, owed.Taken, terms) {
-			return RefusedUntaken, errStalled
+			return refusals.Untaken, errStalled
 		}
 		if c.debts.sending.Look(now, owed.Partial, owed.Came, terms) {
-			return RefusedPartial, errPartial
+			return refusals.Partial, errPartial
 		}
 	}
 	if c.own == 0 {
@@ -102,7 +89,7 @@ func (c *Connection) late(now int64, terms debt.Terms) (Refusal, error) {
 	if len(late) == 0 {
 		return 0, nil
 	}
-	return RefusedWithheld, fmt.Errorf("%w of task %#x within %v, or less than %d bytes a second", errNoData, late[0].itt, terms.Patience, terms.Rate)
+	return refusals.Withheld, fmt.Errorf("%w of task %#x within %v, or less than %d bytes a second", errNoData, late[0].itt, terms.Patience, terms.Rate)
 }
 
 // overdue reports whether data of the task that were asked for, or that were to come

@@ -42,19 +42,6 @@ type outlook struct {
 // local address and set of targets, and a claimed name chooses among the last.
 const maxOutlooks = 64
 
-// told is the answer that a session was given to a value of SendTargets.
-type told struct {
-	value  string
-	answer []byte
-	asOf   uint64
-}
-
-// remembered returns the answer that the session was given, if it still holds.
-func (s *Session) remembered(value string) ([]byte, bool) {
-	t := &s.told
-	return t.answer, t.answer != nil && t.value == value && t.asOf == s.server.directory.changes.Load()
-}
-
 // ask has the answer for a session made. then is called on the directory's goroutine.
 func (s *Server) ask(session *Session, value string, then func(told)) {
 	d := &s.directory
@@ -127,7 +114,7 @@ func (o *outlook) shows(t *Target) bool {
 }
 
 // answer returns the text for an outlook. Only the goroutine calls it.
-func (d *directory) answer(look outlook, targets []*Target, groups map[uint16]*portalGroup, asOf uint64) []byte {
+func (d *directory) answer(look outlook, targets []*Target, groups map[uint16]*PortalGroup, asOf uint64) []byte {
 	if d.asOf != asOf || len(d.answers) >= maxOutlooks {
 		d.asOf, d.answers = asOf, make(map[outlook][]byte)
 	}
@@ -142,7 +129,7 @@ func (d *directory) answer(look outlook, targets []*Target, groups map[uint16]*p
 	return text
 }
 
-func (o *outlook) appendTarget(out []byte, t *Target, groups map[uint16]*portalGroup) []byte {
+func (o *outlook) appendTarget(out []byte, t *Target, groups map[uint16]*PortalGroup) []byte {
 	out = pdu.AppendPair(out, "TargetName", t.Name())
 	for _, tag := range t.config.Load().PortalGroups {
 		if g := groups[tag]; g != nil && (o.all || tag == o.group) {
@@ -157,29 +144,15 @@ func (o *outlook) appendTarget(out []byte, t *Target, groups map[uint16]*portalG
 // addresses returns the group's portals as an initiator that reached local can
 // use them: those of the transport that it came by, a portal on every address as
 // local, and one on loopback only to who is there himself.
-func (g *portalGroup) addresses(local netip.Addr, assisted bool) []string {
+func (g *PortalGroup) addresses(local netip.Addr, assisted bool) []string {
 	if len(g.Advertise) > 0 && !assisted {
 		return g.Advertise
 	}
 	var out []string
-	for _, portal := range g.ends(assisted) {
+	for _, portal := range g.addrs(assisted) {
 		if addr, ok := reachable(portal, local); ok && !slices.Contains(out, addr) {
 			out = append(out, addr)
 		}
-	}
-	return out
-}
-
-// ends are the addresses that the group listens on by one transport.
-func (g *portalGroup) ends(assisted bool) (out []netip.AddrPort) {
-	if assisted {
-		for _, p := range g.Assisted {
-			out = append(out, p.Addr())
-		}
-		return out
-	}
-	for _, l := range g.listeners {
-		out = append(out, addrPort(l.Addr()))
 	}
 	return out
 }
@@ -193,3 +166,6 @@ func reachable(ap netip.AddrPort, local netip.Addr) (string, bool) {
 	}
 	return netip.AddrPortFrom(ap.Addr().WithZone(""), ap.Port()).String(), true
 }
+
+// directoryChanges implements node.
+func (s *Server) directoryChanges() uint64 { return s.directory.changes.Load() }

@@ -9,25 +9,25 @@ import (
 	"lunar/target/pdu"
 )
 
-// dismiss asks the initiators of sessions to log out (RFC 7143 section 11.9.1,
+// requestLogouts asks the initiators of sessions to log out (RFC 7143 section 11.9.1,
 // event 1) and drops those that have not within LogoutTime, of which they are told
 // (event 3). It returns at once, with how many had not been asked before.
-func (s *Server) dismiss(sessions []*Session, why error) (asked int) {
+func (s *Server) requestLogouts(sessions []*Session, why error) (asked int) {
 	within := s.settings.Load().LogoutTime
 	for _, n := range sessions {
-		if n.dismissed.Swap(true) {
+		if n.logoutRequested.Swap(true) {
 			continue
 		}
 		asked++
 		n.named(s.log, n.remote).Info("initiator asked to log out", "reason", why, "within", within)
-		n.core.post(func() { n.core.requestLogout(within, why) })
+		n.state.post(func() { n.state.requestLogout(within, why) })
 		s.running.Go(func() {
 			late := time.NewTimer(within)
 			defer late.Stop()
 			select {
 			case <-n.ended:
 			case <-late.C:
-				n.core.post(func() { n.core.drop(why) })
+				n.state.post(func() { n.state.drop(why) })
 			}
 		})
 	}
@@ -38,7 +38,7 @@ func (s *Server) dismiss(sessions []*Session, why error) (asked int) {
 // disconnects who does not. They may log in again. It returns how many are to
 // end.
 func (s *Server) Kick(match func(SessionStats) bool) int {
-	return s.dismiss(slices.DeleteFunc(s.allSessions(), func(n *Session) bool { return !match(n.stats()) }), errKicked)
+	return s.requestLogouts(slices.DeleteFunc(s.sessions(), func(n *Session) bool { return !match(n.stats()) }), errKicked)
 }
 
 // Drain keeps initiators away from a portal, or from all of a portal group.
@@ -54,7 +54,7 @@ func (d *Drain) covers(tag uint16, local netip.AddrPort) bool {
 
 // cameBy reports whether a connection of the session came in by a portal that matches.
 func (n *Session) cameBy(match func(tag uint16, local netip.AddrPort) bool) bool {
-	return slices.ContainsFunc(*n.core.shown.Load(), func(c shownConnection) bool { return !c.Lost && match(n.portalGroup, c.Local) })
+	return slices.ContainsFunc(*n.state.shown.Load(), func(c shownConnection) bool { return !c.Lost && match(n.portalGroup, c.Local) })
 }
 
 func (d *Drain) same(o Drain) bool { return d.Tag == o.Tag && d.Portal == o.Portal }
@@ -67,7 +67,7 @@ func (s *Server) Drain(d Drain) int {
 	s.mu.Lock()
 	s.mu.drains = append(s.mu.drains, d)
 	s.mu.Unlock()
-	return s.dismiss(slices.DeleteFunc(s.allSessions(), func(n *Session) bool {
+	return s.requestLogouts(slices.DeleteFunc(s.sessions(), func(n *Session) bool {
 		return n.target == nil || !n.cameBy(d.covers)
 	}), errDiverted)
 }
@@ -86,14 +86,6 @@ func (s *Server) Drains() []Drain {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.mu.drains)
-}
-
-// diversion is where logins to the target are sent; empty: they are served.
-func (c *TargetConfig) diversion() string {
-	if c.Moved != "" {
-		return c.Moved
-	}
-	return c.Redirect
 }
 
 // diversion returns why a login to a target through a portal is not served here,

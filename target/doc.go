@@ -1,19 +1,32 @@
 // Package target is the iSCSI target node (RFC 7143): portals, sessions,
-// connections, event threads and the TCP datamover.
+// connections and event threads. Transports are packages of their own (tcp, iser),
+// which know it through Portal, LoginTransport, Datamover and Receiver (transport.go,
+// datamover.go).
 //
-// The data path, in the order of its functions:
+// The way of a command, in the order of its functions, all of it on the connection's
+// event thread:
 //
-//	tcpMover.Ready      one read drains the socket          tcp_rx.go
-//	tcpMover.parse      PDUs in place, digests checked      tcp_rx.go
-//	Connection.Received one row per opcode                  dispatch.go
-//	scsiCommand         window, task, LUN                   command.go
-//	LogicalUnit.Execute the device server                   scsi/
-//	Connection.SendDataIn / ReceiveDataOut / Complete       transfer_in.go, transfer_out.go
-//	Connection.Stamp    StatSN, ExpCmdSN, MaxCmdSN          window.go
-//	tcpMover.flush      one sendmsg for all of a pass       tcp_tx.go
+//	tcp, iser                bytes become PDUs                      tcp/receive.go, ../iser
+//	Connection.Spent         is it the connection's turn?           receiver.go, share.go
+//	Connection.Received      one row per opcode; command window     receiver.go, window.go
+//	Connection.scsiCommand   task, LUN, gate                        command.go, gate.go
+//	LogicalUnit.Execute      the device server                      scsi/
+//	task.SendDataIn          Data-In, with the status at its end    command.go
+//	task.ReceiveDataOut      unsolicited data, R2Ts, Data-Out       dataout.go
+//	task.Complete, task.end  the response; the task's place is free command.go
+//	Connection.Stamp         StatSN, ExpCmdSN, MaxCmdSN             receiver.go
+//	tcp, iser                one system call for all of a pass      tcp/send.go, ../iser
 //
-// Everything from Ready to flush happens on the connection's event thread.
-// Accepting, login and all control work run on ordinary goroutines
-// (portal.go, login.go, server.go) and reach a connection only by posting to
-// its thread.
+// The files are in three storeys, of which none uses what is above it:
+//
+//   - What event threads share out and count knows no session: share.go, holder.go,
+//     gate.go, qos.go, ledger.go, batching.go with intake.go and experiment.go, window.go,
+//     recall.go with parts.go and snack.go, traffic.go, and the configuration (config.go,
+//     settings.go, access.go, owners.go, node.go).
+//   - Sessions, connections and tasks belong to one event thread: sessionstate.go,
+//     connection.go, command.go and all that they dispatch to. They ask the target node by
+//     one interface (seam.go), and their recall asks them by another (recall.go).
+//   - The Server makes and ends them on ordinary goroutines: portals, login, admission,
+//     changes while in use, discovery, statistics. It reaches a session only by posting to
+//     its thread.
 package target

@@ -1,7 +1,6 @@
 package target
 
 import (
-	"net"
 	"net/netip"
 	"slices"
 	"time"
@@ -43,31 +42,31 @@ func (s *Server) Unreserved() int {
 	return <-got
 }
 
-// heldLogin is a login whose last response waits.
-type heldLogin struct {
+// delayedLogin is a login whose last response waits.
+type delayedLogin struct {
 	LoginTransport
-	hold func()
+	delay func()
 }
 
-func (h *heldLogin) Send(bhs *pdu.BHS, text []byte) error {
+func (d *delayedLogin) Send(bhs *pdu.BHS, text []byte) error {
 	if rsp := (*pdu.LoginResponse)(bhs); rsp.Transit() && rsp.NSG() == pdu.StageFullFeaturePhase {
-		h.hold()
+		d.delay()
 	}
-	return h.LoginTransport.Send(bhs, text)
+	return d.LoginTransport.Send(bhs, text)
 }
 
-// LoginHeld serves conn like one that came in by portal group 1. hold is called when
-// all is decided and the last response is about to leave.
-func (s *Server) LoginHeld(conn *net.TCPConn, hold func()) {
-	s.Login(&heldLogin{&tcpLogin{conn: conn}, hold}, 1)
+// LoginDelayed serves a connection like one that came in by portal group 1. delay is
+// called when all is decided and the last response is about to leave.
+func (s *Server) LoginDelayed(t LoginTransport, delay func()) {
+	s.Login(&delayedLogin{t, delay}, 1)
 }
 
-// Adopt serves the sockets, which it takes over, as the connections, with CIDs from 0
+// Adopt serves the transports, which it takes over, as the connections, with CIDs from 0
 // on, of a session that has logged in already; the first command carries CmdSN 1. The
 // channel is closed when nothing of the session is left.
-func (s *Server) Adopt(fds []int, targetName, initiatorName string, p login.Params) (ended <-chan struct{}, err error) {
+func (s *Server) Adopt(movers []Datamover, targetName, initiatorName string, p login.Params) (ended <-chan struct{}, err error) {
 	n := &Session{
-		server: s, target: s.target(targetName), portalGroup: 1, params: p,
+		node: s, target: s.target(targetName), portalGroup: 1, params: p,
 		initiator: Initiator{Name: initiatorName, Addr: netip.IPv6Loopback()}, origin: nowhere, settings: s.settings.Load(),
 	}
 	n.admittedBy = n.target.config.Load()
@@ -76,11 +75,11 @@ func (s *Server) Adopt(fds []int, targetName, initiatorName string, p login.Para
 	if fault := s.admit(n, 0); fault != nil {
 		return nil, fault
 	}
-	n.core.post(func() {
-		first.start(newSocketMover(fds[0], &p.ConnectionParams), pdu.SN(1))
-		for cid, fd := range fds[1:] {
-			o := newConnection(n.core, uint16(cid+1), n.local, n.remote)
-			n.core.admit(o, func(error) { o.start(newSocketMover(fd, &p.ConnectionParams), pdu.SN(1)) })
+	n.state.post(func() {
+		first.start(movers[0], pdu.SN(1))
+		for cid, m := range movers[1:] {
+			o := newConnection(n.state, uint16(cid+1), n.local, n.remote)
+			n.state.admit(o, func(error) { o.start(m, pdu.SN(1)) })
 		}
 	})
 	return n.ended, nil
@@ -121,3 +120,12 @@ func (s *Server) Stand(d time.Duration) {
 
 // Masks are the ways in which targets ask for CHAP.
 func (s *Server) Masks() []*login.Auth { return s.masks() }
+
+// AwaitDirectory waits until the answers to SendTargets that were asked for are made.
+func (s *Server) AwaitDirectory() {
+	for working := true; working; time.Sleep(100 * time.Microsecond) {
+		s.directory.Lock()
+		working = s.directory.working
+		s.directory.Unlock()
+	}
+}

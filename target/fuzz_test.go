@@ -199,13 +199,13 @@ const fuzzInitiator = "iqn.2026-01.lunar:fuzz"
 // already, and the channel that says when the server has forgotten it.
 func (f *field) peers(p login.Params) (conns []*net.UnixConn, ended <-chan struct{}) {
 	f.Helper()
-	var theirs []int
+	var theirs []target.Datamover
 	for range p.MaxConnections {
 		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 		if err != nil {
 			f.Fatal(err)
 		}
-		theirs = append(theirs, fds[0])
+		theirs = append(theirs, tcpOf(f, f.rig.server).Datamover(fds[0], &p.ConnectionParams))
 		file := os.NewFile(uintptr(fds[1]), "peer")
 		c, err := net.FileConn(file)
 		file.Close()

@@ -15,6 +15,7 @@ import (
 
 	"lunar/internal/initiator"
 	"lunar/scheduler"
+	"lunar/scheduler/haechi"
 	"lunar/target"
 )
 
@@ -456,7 +457,7 @@ func churnRig(t *testing.T, mode scheduler.PoolMode, capacity int64) *rig {
 	qos := target.QoS{
 		Gate: scheduler.GateConfig{Window: 6, Mode: mode, Period: int64(churnPeriod), Batch: 10},
 		Coordinator: scheduler.CoordinatorConfig{Period: int64(churnPeriod),
-			Monitor: scheduler.MonitorConfig{Estimator: scheduler.EstimatorConfig{Profile: capacity, Slack: 0.002}}},
+			Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: capacity, Slack: 0.002}}},
 	}
 	device := map[bool]string{true: "disk"}[capacity > 0]
 	return newRig(t, rigOptions{lus: 3 + churners, device: device, config: target.Config{Threads: 3, QoS: qos}})

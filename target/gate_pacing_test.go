@@ -70,7 +70,7 @@ func TestInitiatorIsHeldBack(t *testing.T) {
 	r.grant(target.LUNMapping{LU: r.lu}, target.LUNMapping{LUN: 3, LU: other})
 	r.grant(target.LUNMapping{LU: r.lu})
 	r.remove(other)
-	for sense(t, c, 0) != [2]byte{} { // that LUNs have changed
+	for testUnitReady(t, c, 0) != [2]byte{} { // that LUNs have changed
 		continue
 	}
 	tasks := fill(t, c)

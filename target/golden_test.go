@@ -229,6 +229,7 @@ func (s *stage) listen() {
 		for _, a := range s.order {
 			a.wire.Settle()
 		}
+		s.server.AwaitDirectory()
 	}
 	for _, a := range s.order {
 		for a.wire.Buffered() > 0 && !a.violated {

@@ -14,6 +14,7 @@ import (
 	"lunar/target"
 	"lunar/target/login"
 	"lunar/target/scsi"
+	"lunar/target/scsi/sense"
 )
 
 // immediateCopy is an EXTENDED COPY(LID4) with IMMED of the first blocks of a unit to
@@ -65,7 +66,7 @@ func (r *copyRig) begin() {
 		res, err := r.conn.Command(cdbWrite16(uint64(at), 2048), 0, r.data[at*512:][:1<<20], 0)
 		mustGood(r.t, res, err)
 	}
-	sense(r.t, r.conn, 1)
+	testUnitReady(r.t, r.conn, 1)
 	r.store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Hold: true})
 	mustDo(r.t, r.conn, immediateCopy(naaCSCD(r.t, r.conn, 0), naaCSCD(r.t, r.conn, 1), copiedBlocks))
 	eventually(r.t, "the first parts are being written", func() bool { return r.store.Held() == scsi.MaxSegments })
@@ -90,7 +91,7 @@ func (r *copyRig) goOn() (n int) {
 func (r *copyRig) written() (n int) {
 	r.grant(r.both(false)...)
 	c := r.login(initiator.Options{ISID: [6]byte{7}})
-	sense(r.t, c, 1)
+	testUnitReady(r.t, c, 1)
 	for at := 0; at < copiedBlocks; at += 512 {
 		res, err := c.Command(cdbRead16(uint64(at), 512), 1, nil, 256<<10)
 		if bytes.Equal(mustGood(r.t, res, err).In, r.data[at*512:][:256<<10]) {
@@ -202,7 +203,7 @@ func TestResetEndsCopies(t *testing.T) {
 				}
 				answered <- err
 			}()
-			eventually(t, "the reset has begun", func() bool { return sense(t, r.conn, lun) == [2]byte{0x29, 0x03} })
+			eventually(t, "the reset has begun", func() bool { return testUnitReady(t, r.conn, lun) == [2]byte{0x29, 0x03} })
 			select {
 			case err := <-answered:
 				t.Errorf("answered while the copy writes: %v", err)
@@ -221,7 +222,7 @@ func TestResetEndsCopies(t *testing.T) {
 				t.Errorf("%d writes after the reset", n)
 			}
 			if lun == 1 && !immediate {
-				if res, err := r.conn.Wait(copying); err != nil || res.Status != 2 || res.Sense[2]&0x0f != byte(scsi.CopyAborted) {
+				if res, err := r.conn.Wait(copying); err != nil || res.Status != 2 || res.Sense[2]&0x0f != byte(sense.CopyAborted) {
 					t.Errorf("found %v, %+v", err, res)
 				}
 			}
@@ -240,7 +241,7 @@ func TestResetAwaitsAbortedCopies(t *testing.T) {
 	r := newCopyRig(t)
 	c := r.login(initiator.Options{})
 	from, to := naaCSCD(t, c, 0), naaCSCD(t, c, 1)
-	sense(t, c, 0)
+	testUnitReady(t, c, 0)
 	r.store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Hold: true})
 	command := immediateCopy(from, to, copiedBlocks)
 	command.Out[15] = 0 // not IMMED
@@ -252,7 +253,7 @@ func TestResetAwaitsAbortedCopies(t *testing.T) {
 		_, err := first.TaskManagement(initiator.TaskRequest{Function: initiator.LogicalUnitReset, LUN: 0})
 		answered <- err
 	}()
-	eventually(t, "the first reset has begun", func() bool { return sense(t, c, 0) == [2]byte{0x29, 0x03} })
+	eventually(t, "the first reset has begun", func() bool { return testUnitReady(t, c, 0) == [2]byte{0x29, 0x03} })
 	reset := initiator.TaskRequest{Function: initiator.LogicalUnitReset, LUN: 1}
 	if code := respondsOnlyAfter(t, second, reset, func() { r.store.Release(-1) }); code != 0 {
 		t.Errorf("response %d", code)

@@ -37,7 +37,7 @@ const (
 type holder struct {
 	charged, reserve buf.Account
 	sessions         int
-	denied           denied[*core]
+	denied           denied[*quota]
 	strange          bool
 }
 
@@ -48,44 +48,72 @@ type holderKey struct {
 	host  netip.Addr // without a proof
 }
 
-func (c *core) holderKey() holderKey {
-	i := &c.session.initiator
+func holderOf(i *Initiator) holderKey {
 	if i.Proof.Proven() {
 		return holderKey{proof: i.Proof, name: i.Name}
 	}
 	return holderKey{host: places.Host(i.Addr)}
 }
 
-// hold gives a session that begins on the thread its holder.
-func (th *thread) hold(c *core) {
-	key := c.holderKey()
-	h := th.holders[key]
-	if h == nil {
-		h = &holder{strange: !key.proof.Proven()}
-		th.holders[key] = h
-	}
-	h.sessions++
-	c.holder, c.charged.Of, c.reserve.Of = h, &h.charged, &h.reserve
+// quota is what a session has of an event thread's buffers.
+type quota struct {
+	charged buf.Account // of buffers that tasks hold or the transport still has to send
+	reserve buf.Account // of those, apart, that are the session's own (memory.go)
+	holder  *holder     // whose part of the thread's buffers it uses
 }
 
-// unhold follows the end of a session on the thread. What its transport has yet to
-// give back is counted nowhere else.
-func (th *thread) unhold(c *core) {
-	if c.holder.sessions--; c.holder.sessions == 0 {
-		delete(th.holders, c.holderKey())
+// quotas share an event thread's buffers out.
+type quotas struct {
+	pool      *buf.Pool
+	sessions  int
+	holders   map[holderKey]*holder
+	denied    denied[*holder] // that got no buffer since relieve last looked
+	exhausted bool            // the pool had no buffer for somebody since feed last ran
+}
+
+// open gives a session that begins on the thread its holder.
+func (all *quotas) open(q *quota, key holderKey) {
+	h := all.holders[key]
+	if h == nil {
+		h = &holder{strange: !key.proof.Proven()}
+		all.holders[key] = h
 	}
+	h.sessions++
+	all.sessions++
+	q.holder, q.charged.Of, q.reserve.Of = h, &h.charged, &h.reserve
+}
+
+// close follows the end of a session on the thread. What its transport has yet to
+// give back is counted nowhere else.
+func (all *quotas) close(q *quota, key holderKey) {
+	all.sessions--
+	if q.holder.sessions--; q.holder.sessions == 0 {
+		delete(all.holders, key)
+	}
+}
+
+// get returns a buffer of n bytes of what all share, or else of the session's own.
+func (all *quotas) get(q *quota, n int) *buf.Ref {
+	if all.allots(q, n) {
+		if ref := all.pool.Get(n); ref != nil {
+			ref.Charge(&q.charged)
+			return ref
+		}
+		all.exhausted = true
+	}
+	return all.fallBack(q, n)
 }
 
 // allots reports whether a session may have n bytes more of what all share.
-func (th *thread) allots(c *core, n int) bool {
-	if th.exhausted {
+func (all *quotas) allots(q *quota, n int) bool {
+	if all.exhausted {
 		return false
 	}
-	h, most := c.holder, max(th.loop.Pool().Unreserved(), leastPart)
-	if h.strange && !within(&c.charged, n, most) {
+	h, most := q.holder, max(all.pool.Unreserved(), leastPart)
+	if h.strange && !within(&q.charged, n, most) {
 		return false
 	}
-	if h.strange && len(th.holders) == 1 {
+	if h.strange && len(all.holders) == 1 {
 		most *= aloneShare
 	}
 	return within(&h.charged, n, most)
@@ -95,16 +123,35 @@ func (th *thread) allots(c *core, n int) bool {
 func within(a *buf.Account, n, most int) bool { return a.Used == 0 || a.Used+n <= most }
 
 // fallBack returns the session's own buffer if it is free.
-func (th *thread) fallBack(c *core, n int) *buf.Ref {
-	if th.reserves(c) {
-		if ref := th.loop.Pool().GetAside(n); ref != nil {
-			ref.Charge(&c.reserve)
+func (all *quotas) fallBack(q *quota, n int) *buf.Ref {
+	if all.reserves(q) {
+		if ref := all.pool.GetAside(n); ref != nil {
+			ref.Charge(&q.reserve)
 			return ref
 		}
 	}
-	th.denied.add(c.holder)
-	c.holder.denied.add(c)
+	all.denied.add(q.holder)
+	q.holder.denied.add(q)
 	return nil
+}
+
+// reserves reports whether the session may use its own buffer.
+func (all *quotas) reserves(q *quota) bool {
+	if q.reserve.N > 0 {
+		return false
+	}
+	blocks := all.pool.Asides()
+	return all.sessions <= blocks || q.holder.reserve.N < max(1, blocks/max(2, len(all.holders)))
+}
+
+// largest is the holder of most buffers, nil if nobody holds any.
+func (all *quotas) largest() (most *holder) {
+	for _, h := range all.holders {
+		if h.charged.Used > 0 && (most == nil || h.charged.Used > most.charged.Used) {
+			most = h
+		}
+	}
+	return most
 }
 
 // denied are some that got no buffer: enough to tell whether there was another one than
@@ -124,13 +171,4 @@ func (d *denied[T]) others(than T) bool {
 	none, was := *new(T), *d
 	*d = denied[T]{}
 	return was[0] != none && was[0] != than || was[1] != none && was[1] != than
-}
-
-// reserves reports whether the session may use its own buffer.
-func (th *thread) reserves(c *core) bool {
-	if c.reserve.N > 0 {
-		return false
-	}
-	all := th.loop.Pool().Asides()
-	return len(th.sessions) <= all || c.holder.reserve.N < max(1, all/max(2, len(th.holders)))
 }

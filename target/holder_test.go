@@ -29,7 +29,7 @@ func holdingThread(t *testing.T) *thread {
 }
 
 // session makes one of a user, or of somebody at an address who has proven nothing.
-func (th *thread) session(who string, memory int) *core {
+func (th *thread) session(who string, memory int) *sessionState {
 	s := &Session{settings: &Settings{Limits: Limits{SessionMemory: memory}}}
 	s.initiator.Name = "iqn.2026-11.test:" + who
 	if addr, err := netip.ParseAddr(who); err == nil {
@@ -37,14 +37,14 @@ func (th *thread) session(who string, memory int) *core {
 	} else {
 		s.initiator.Proof = login.Proof{Group: "g", User: who}
 	}
-	c := &core{session: s, thread: th}
+	c := &sessionState{session: s, thread: th}
 	th.sessions[c] = struct{}{}
-	th.hold(c)
+	th.quotas.open(&c.quota, holderOf(&s.initiator))
 	return c
 }
 
 // grab takes segments until there is none, and returns them.
-func (c *core) grab() (all []*buf.Ref) {
+func (c *sessionState) grab() (all []*buf.Ref) {
 	for r := c.get(scsi.SegmentSize); r != nil; r = c.get(scsi.SegmentSize) {
 		all = append(all, r)
 	}
@@ -101,7 +101,7 @@ func TestMovedSessionIsCountedOnce(t *testing.T) {
 	from, to := holdingThread(t), holdingThread(t)
 	c, stays := from.session("a", holderPool), from.session("a", holderPool)
 	c.charged.Add(1000) // sent and not acknowledged
-	c.settle(to, c.depart())
+	c.attach(to, c.detach())
 	if n, m := stays.holder.charged.Used, c.holder.charged.Used; n != 0 || m != 1000 || c.charged.Used != 1000 {
 		t.Errorf("the initiator has %d bytes where the session was and %d where it is, expected 0 and 1000", n, m)
 	}
@@ -114,7 +114,7 @@ func TestMovedSessionIsCountedOnce(t *testing.T) {
 // When everything is taken, what is set aside is for those who have none of it.
 func TestReserveIsTheSessionsOwn(t *testing.T) {
 	th := holdingThread(t)
-	var all []*core
+	var all []*sessionState
 	for range holderPool / scsi.SegmentSize / asidePart {
 		all = append(all, th.session("192.0.2.1", holderPool))
 	}
@@ -146,7 +146,7 @@ func TestReserveIsTheSessionsOwn(t *testing.T) {
 func TestReserveIsSharedByHolders(t *testing.T) {
 	th := holdingThread(t)
 	blocks := holderPool / scsi.SegmentSize / asidePart
-	var crowd []*core
+	var crowd []*sessionState
 	for range 4 * blocks {
 		crowd = append(crowd, th.session("crowd", holderPool))
 	}

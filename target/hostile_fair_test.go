@@ -10,6 +10,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/internal/initiator"
+	"lunar/internal/refusals"
 	"lunar/target"
 	"lunar/target/login"
 	"lunar/target/scsi"
@@ -242,7 +243,7 @@ func TestHoardersStopNobody(t *testing.T) {
 			}
 			eventually(t, "a hoarder loses", func() bool {
 				f.neighbour.long(t) // wants more than its reserve
-				return f.rig.server.Threads()[0].Refused[target.RefusedHoarded.String()] > 0
+				return f.rig.server.Threads()[0].Refused[refusals.Hoarded.String()] > 0
 			})
 		})
 	}

@@ -290,6 +290,38 @@ func TestRegistrationBelongsToItsUser(t *testing.T) {
 	reads("she under another user's name", r.login(as("alicia", initiator.Options{})))
 }
 
+// TestLUNOfAnotherUserIsWithheld: a LUN that is mapped to a session whose initiator port
+// another user has registered there is withheld from it, and nothing else is.
+func TestLUNOfAnotherUserIsWithheld(t *testing.T) {
+	counted := new(refusals.Counters)
+	r := newRig(t, rigOptions{config: target.Config{Refusals: counted}})
+	registered, other := r.lu, r.unit("other", nil)
+	show := func(luns ...target.LUNMapping) {
+		r.change(target.TargetConfig{Access: []target.AccessRule{{Auth: group("tenants", "alice", "bob"), LUNs: luns}}})
+	}
+	show(target.LUNMapping{LU: registered})
+	alice := r.login(as("alice", initiator.Options{}))
+	if status := persistentReserveOut(t, alice, actionRegister, 0, 0, 1); status != 0 {
+		t.Fatalf("REGISTER: status %#x", status)
+	}
+	if _, err := alice.Logout(0); err != nil {
+		t.Fatal(err)
+	}
+	show(target.LUNMapping{LU: other})
+	bob := r.login(as("bob", initiator.Options{}))
+	show(target.LUNMapping{LU: other}, target.LUNMapping{LUN: 1, LU: registered})
+	if got := numbers(reportLUNs(t, bob)); !bytes.Equal(got, []byte{0}) {
+		t.Errorf("found LUNs %v, expected 0 alone", got)
+	}
+	if got := testUnitReady(t, bob, 1); got != [2]byte{0x25, 0} {
+		t.Errorf("sense %x, expected LOGICAL UNIT NOT SUPPORTED", got)
+	}
+	mustGood(t, ready(t, bob), nil)
+	if n := counted.Of(refusals.LoginPort); n != 1 {
+		t.Errorf("%d refusals are counted, expected one", n)
+	}
+}
+
 // TestTightened: a change of who must prove what asks the sessions to leave that would not
 // be admitted now, and those alone; they see nothing of what it maps.
 func TestTightened(t *testing.T) {
@@ -332,8 +364,11 @@ func TestTightened(t *testing.T) {
 			if p := event(t, conn); p.BHS[36] != byte(pdu.AsyncLogoutRequest) {
 				t.Errorf("found event %x, expected a request to log out", p.BHS)
 			}
-			if luns := reportLUNs(t, conn); len(luns) != 8 {
-				t.Errorf("REPORT LUNS: %x, expected nothing new", luns)
+			if luns := reportLUNs(t, conn); len(luns) != 0 {
+				t.Errorf("REPORT LUNS: %x, expected none", luns)
+			}
+			if got := testUnitReady(t, conn, 0); got != [2]byte{0x25, 0} {
+				t.Errorf("sense %x, expected LOGICAL UNIT NOT SUPPORTED", got)
 			}
 		})
 	}

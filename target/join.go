@@ -16,7 +16,7 @@ func (s *Server) sharedSession(tsih uint16, isid pdu.ISID) *Session {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := s.mu.sessions[tsih]; n != nil && n.isid == isid && n.core.shared {
+	if n := s.mu.sessions[tsih]; n != nil && n.isid == isid && n.state.shared {
 		return n
 	}
 	return nil
@@ -35,7 +35,7 @@ func (p *loginPhase) join(n *Session, rule *AccessRule, cid uint16) error {
 	if fault := p.server.mayJoin(n); fault != nil {
 		return fault
 	}
-	c := newConnection(s.core, cid, n.local, n.remote)
+	c := newConnection(s.state, cid, n.local, n.remote)
 	admitted := make(chan error, 1)
 	c.post(func() { c.admit(c, func(err error) { admitted <- err }) })
 	late := time.NewTimer(reinstateTime)
@@ -48,11 +48,11 @@ func (p *loginPhase) join(n *Session, rule *AccessRule, cid uint16) error {
 	case <-s.ended:
 		return login.Errorf(pdu.LoginSessionDoesNotExist, "the session has ended")
 	case <-late.C:
-		c.post(c.abandon)
+		c.post(c.cancel)
 		return login.Errorf(pdu.LoginServiceUnavailable, "the connection that this login replaces has not ended in %v", reinstateTime)
 	}
 	if fault := p.server.mayJoin(n); fault != nil { // whoever changed something since has not seen the connection
-		c.post(c.abandon)
+		c.post(c.cancel)
 		return fault
 	}
 	p.session, p.conn = s, c
@@ -67,60 +67,4 @@ func (s *Server) mayJoin(n *Session) error {
 		return fault
 	}
 	return nil
-}
-
-// connection returns the connection with the CID, or nil: the last one, if some are
-// about to be replaced.
-func (c *core) connection(cid uint16) *Connection {
-	for _, o := range slices.Backward(c.conns) {
-		if o.cid == cid && !o.removed {
-			return o
-		}
-	}
-	return nil
-}
-
-// admit lets a connection in login join the session. One with the same CID is
-// replaced: it is ended first, with its tasks, and the others go on (connection
-// reinstatement, RFC 7143 section 6.3.4); if it is in login still, as soon as it starts.
-// At ErrorRecoveryLevel 2 it is logged out for recovery instead.
-func (c *core) admit(o *Connection, then func(error)) {
-	old := c.connection(o.cid)
-	switch {
-	case c.finished || c.ending:
-		then(login.Errorf(pdu.LoginSessionDoesNotExist, "the session has ended"))
-		return
-	case (old == nil || old.lost) && c.loggedIn() >= c.mostConnections():
-		then(login.Errorf(pdu.LoginTooManyConnections, "connection with CID %d beside %d, MaxConnections is %d",
-			o.cid, c.loggedIn(), c.session.params.MaxConnections))
-		return
-	}
-	if c.home.next != nil {
-		c.stay() // a session moves only with one connection
-	}
-	c.conns = append(c.conns, o)
-	c.publishGrant(c.window.Grant()) // what has ended since something was sent the initiator does not know
-	c.show()
-	if old != nil {
-		old.displace(errReinstated, func() { then(nil) })
-		return
-	}
-	then(nil)
-}
-
-// displace ends the connection, and then goes on: at ErrorRecoveryLevel 2 its tasks wait
-// to be reassigned.
-func (c *Connection) displace(why error, then func()) {
-	if c.lost {
-		c.remove()
-		then()
-		return
-	}
-	c.ended = append(c.ended, func() {
-		if c.lost && !c.removed { // it was ending for another reason
-			c.remove()
-		}
-		then()
-	})
-	c.close(why)
 }

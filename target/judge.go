@@ -1,30 +1,12 @@
 package target
 
 import (
-	"slices"
+	"sync"
 
 	"lunar/internal/refusals"
 	"lunar/target/login"
 	"lunar/target/pdu"
-	"lunar/target/scsi"
 )
-
-// admits returns the rule by which an initiator may use the target, or why it may not.
-// It judges logins, the sessions that there are after a change, and what copies go on
-// with.
-func (c *TargetConfig) admits(i Initiator, owners *Owners) (*AccessRule, *login.Error) {
-	rule := c.ruleFor(i)
-	switch {
-	case rule == nil:
-		return nil, login.Errorf(pdu.LoginAuthorizationFailure, "no access rule of %s matches", c.Name)
-	case !rule.Auth.Accepts(i.Proof):
-		return nil, login.Errorf(pdu.LoginAuthenticationFailure, "%s asks for a user of auth group %q", c.Name, rule.Auth.Group)
-	}
-	if fault := owners.refusal(i); fault != nil {
-		return nil, fault
-	}
-	return rule, nil
-}
 
 // judge is admits for a session by what holds now; discovery sessions have no rule.
 func (n *Session) judge(settings *Settings, config *TargetConfig) (*AccessRule, *login.Error) {
@@ -37,22 +19,35 @@ func (n *Session) judge(settings *Settings, config *TargetConfig) (*AccessRule, 
 	return nil, settings.Owners.refusalOfOthers(n.initiator)
 }
 
-// stays reports whether the session would be admitted now.
-func (n *Session) stays() bool {
+// keeps reports whether the session would be admitted now.
+func (s *Server) keeps(n *Session) bool {
 	var config *TargetConfig
 	if n.target != nil {
 		config = n.target.config.Load()
 	}
-	_, fault := n.judge(n.server.settings.Load(), config)
+	_, fault := n.judge(s.settings.Load(), config)
 	return fault == nil
 }
 
-// withdrawFrom asks sessions to log out that would not be admitted any more.
-func (s *Server) withdrawFrom(sessions []*Session) (asked int) {
-	asked = s.dismiss(sessions, errWithdrawn)
+// revokeAccess asks sessions to log out that would not be admitted any more.
+func (s *Server) revokeAccess(sessions []*Session) (asked int) {
+	asked = s.requestLogouts(sessions, errRevoked)
 	for range asked {
 		s.refusals.Add(refusals.Withdrawn)
 	}
+	return asked
+}
+
+// revokeLUNs takes their LUNs from sessions whose initiators are not admitted any more, and
+// asks them to log out. When it returns, none of their commands begins: LogoutTime is for
+// what is under way, and for their hosts to let go of the disks.
+func (s *Server) revokeLUNs(sessions []*Session) (asked int) {
+	asked = s.revokeAccess(sessions)
+	var told sync.WaitGroup
+	for _, n := range sessions {
+		n.remap(nil, &told)
+	}
+	told.Wait()
 	return asked
 }
 
@@ -67,19 +62,4 @@ func (n *Session) trespass(rule *AccessRule) *login.Error {
 		}
 	}
 	return nil
-}
-
-// trespasses tells why a session may not use a logical unit: its initiator port is
-// registered there by another user, who may still come to the target and would find
-// somebody else behind the reservation. A name that is a user's own needs no memory.
-func (n *Session) trespasses(lu *scsi.LogicalUnit) *login.Error {
-	who, known := lu.Registrant(n.Port(), n.target.Name()).(login.Proof)
-	if !known || who == n.initiator.Proof || n.server.settings.Load().Owners.own(n.initiator) {
-		return nil
-	}
-	comes := func(r AccessRule) bool { return r.Auth.Has(who) }
-	if !slices.ContainsFunc(n.target.config.Load().Access, comes) {
-		return nil
-	}
-	return login.Errorf(pdu.LoginAuthorizationFailure, "the initiator port is registered with volume %s by user %q: give the name to one of them by initiators of chap, or clear the reservations", lu.Name(), who)
 }

@@ -7,11 +7,13 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/evloop"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/login"
@@ -75,8 +77,8 @@ func redirect(f *initiator.LoginFailure) string {
 	return ""
 }
 
-// sense runs TEST UNIT READY and returns additional sense code and qualifier.
-func sense(t *testing.T, c *initiator.Conn, lun uint64) [2]byte {
+// testUnitReady runs the command and returns additional sense code and qualifier.
+func testUnitReady(t *testing.T, c *initiator.Conn, lun uint64) [2]byte {
 	t.Helper()
 	res, err := c.Command(make([]byte, 6), lun, nil, 0)
 	if err != nil {
@@ -107,6 +109,67 @@ func numbers(list []byte) (luns []byte) {
 	return luns
 }
 
+// laneless is a store without lanes, until it is whole.
+type laneless struct {
+	backstore.Store
+	panics bool
+	whole  atomic.Bool
+}
+
+func (l *laneless) Lane(loop *evloop.Loop) (backstore.Lane, error) {
+	switch {
+	case l.whole.Load():
+		return l.Store.Lane(loop)
+	case l.panics:
+		panic("no lane")
+	}
+	return nil, errors.New("no lane")
+}
+
+// TestLUNWithoutLane: a LUN that cannot be opened, because of an error or a panic of its
+// store, is not there; the session keeps the others, as do those that log in later.
+func TestLUNWithoutLane(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		r := newRig(t, rigOptions{})
+		c := r.login(initiator.Options{})
+		ram, err := backstore.NewRAM(1<<20, 512)
+		if err != nil {
+			t.Fatal(err)
+		}
+		broken := &laneless{Store: ram, panics: panics}
+		r.grant(target.LUNMapping{LUN: 0, LU: r.lu}, target.LUNMapping{LUN: 1, LU: r.unit("broken", broken)}, target.LUNMapping{LUN: 2, LU: r.unit("whole", nil)})
+		for _, c := range []*initiator.Conn{c, r.login(initiator.Options{ISID: [6]byte{2}})} {
+			if got := numbers(reportLUNs(t, c)); !bytes.Equal(got, []byte{0, 2}) {
+				t.Errorf("panic %v: found LUNs %v, expected 0 and 2", panics, got)
+			}
+			for _, lun := range []uint64{0, 2} {
+				if err := c.Ready(lun); err != nil {
+					t.Errorf("panic %v: LUN %d: %v", panics, lun, err)
+				}
+			}
+			if got := testUnitReady(t, c, 1); got != [2]byte{0x25, 0} {
+				t.Errorf("panic %v: sense %x, expected LOGICAL UNIT NOT SUPPORTED", panics, got)
+			}
+		}
+		broken.whole.Store(true) // for its end
+	}
+}
+
+// TestDrainedGoOn: the initiators of a portal that is drained are asked to leave, and go
+// on until they do.
+func TestDrainedGoOn(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	c := r.login(initiator.Options{})
+	if n := r.server.Drain(target.Drain{Tag: 1}); n != 1 {
+		t.Fatalf("%d sessions are to end, expected one", n)
+	}
+	if p := event(t, c); p.BHS[36] != byte(pdu.AsyncLogoutRequest) {
+		t.Errorf("found event %x, expected a request to log out", p.BHS)
+	}
+	res, err := c.Command(cdbWrite16(0, 8), 0, pattern(4096, 1), 0)
+	mustGood(t, res, err)
+}
+
 // TestLUNsChange: a LUN that is added is announced and works, one that is taken
 // away finishes what it has begun and is closed, and a session that is granted
 // the same as before notices nothing.
@@ -126,7 +189,7 @@ func TestLUNsChange(t *testing.T) {
 	if news.BHS[36] != byte(pdu.AsyncSCSIEvent) || len(news.Data) < 16 || news.Data[14] != 0x3f || news.Data[15] != 0x0e {
 		t.Errorf("found event %x with %x, expected REPORTED LUNS DATA HAS CHANGED", news.BHS, news.Data)
 	}
-	if got := sense(t, c, 0); got != [2]byte{0x3f, 0x0e} {
+	if got := testUnitReady(t, c, 0); got != [2]byte{0x3f, 0x0e} {
 		t.Errorf("found sense %x, expected REPORTED LUNS DATA HAS CHANGED", got)
 	}
 	if got := numbers(reportLUNs(t, c)); !bytes.Equal(got, []byte{0, 3}) {
@@ -147,10 +210,10 @@ func TestLUNsChange(t *testing.T) {
 	}
 
 	r.grant(target.LUNMapping{LUN: 3, LU: added, ReadOnly: true})
-	if got := sense(t, c, 0); got != [2]byte{0x25, 0} {
+	if got := testUnitReady(t, c, 0); got != [2]byte{0x25, 0} {
 		t.Errorf("found sense %x of a LUN that is gone, expected LOGICAL UNIT NOT SUPPORTED", got)
 	}
-	if got := [][2]byte{sense(t, c, 3), sense(t, c, 3), sense(t, c, 3)}; !slices.Equal(got, [][2]byte{{0x2a, 0x01}, {0x3f, 0x0e}, {}}) {
+	if got := [][2]byte{testUnitReady(t, c, 3), testUnitReady(t, c, 3), testUnitReady(t, c, 3)}; !slices.Equal(got, [][2]byte{{0x2a, 0x01}, {0x3f, 0x0e}, {}}) {
 		t.Errorf("found senses %x, expected that mode parameters and LUNs have changed", got)
 	}
 	res, err := c.Command(cdbWrite16(0, 8), 3, data, 0)
@@ -180,7 +243,7 @@ func TestLUNsChange(t *testing.T) {
 			t.Errorf("found %+v", seen)
 		}
 	}
-	if got := sense(t, other, 0); got != [2]byte{} || len(other.Async) > 0 {
+	if got := testUnitReady(t, other, 0); got != [2]byte{} || len(other.Async) > 0 {
 		t.Errorf("found sense %x and events %v, expected that the other session notices nothing", got, other.Async)
 	}
 	if _, err := c.Logout(0); err != nil {
@@ -260,7 +323,7 @@ func TestWithdrawn(t *testing.T) {
 	if _, err := stubborn.Receive(patience); !errors.Is(err, initiator.ErrClosed) {
 		t.Errorf("%v, expected the end of a session that was withdrawn", err)
 	}
-	if got := sense(t, stays, 0); got != [2]byte{} || len(stays.Async) > 0 {
+	if got := testUnitReady(t, stays, 0); got != [2]byte{} || len(stays.Async) > 0 {
 		t.Errorf("found sense %x, expected that the session that stays notices nothing", got)
 	}
 	if f := r.refused(initiator.Options{Initiator: "iqn.2026-11.test:polite"}); f.Class != 2 || f.Detail != 3 {
@@ -342,12 +405,12 @@ func TestPortalsChange(t *testing.T) {
 		}
 		return change.Commit()
 	}
-	if n := prepare(target.PortalGroup{Tag: 1, Listen: []string{"127.0.0.1:0", "127.0.0.2:0"}}); n != 0 || len(r.server.Addrs(1)) != 2 || r.server.Addrs(1)[0].String() != r.addr {
+	if n := prepare(target.PortalGroup{Tag: 1, Portals: portals(t, r.server, "127.0.0.1:0", "127.0.0.2:0")}); n != 0 || len(r.server.Addrs(1)) != 2 || r.server.Addrs(1)[0].String() != r.addr {
 		t.Errorf("%d sessions are to end; the portals are %v", n, r.server.Addrs(1))
 	}
 	second := r.server.Addrs(1)[1].String()
 	taken := r.server.Addrs(1)[1].String()
-	_, err := r.server.PreparePortals([]target.PortalGroup{{Tag: 1, Listen: []string{"127.0.0.1:0", "127.0.0.3:0", "192.0.2.1:1"}}})
+	_, err := r.server.PreparePortals([]target.PortalGroup{{Tag: 1, Portals: portals(t, r.server, "127.0.0.1:0", "127.0.0.3:0", "192.0.2.1:1")}})
 	if err == nil || !strings.Contains(err.Error(), "192.0.2.1:1") {
 		t.Errorf("found %v, expected the portal that cannot be opened", err)
 	}
@@ -356,21 +419,21 @@ func TestPortalsChange(t *testing.T) {
 	}
 	d := r.login(initiator.Options{ISID: [6]byte{0x80, 9}})
 	// All addresses of the port of one: that one makes room.
-	if n := prepare(target.PortalGroup{Tag: 1, Listen: []string{"127.0.0.2:0", ":" + port}}); n != 0 {
+	if n := prepare(target.PortalGroup{Tag: 1, Portals: portals(t, r.server, "127.0.0.2:0", ":"+port)}); n != 0 {
 		t.Errorf("%d sessions are to end, expected none: both are still served", n)
 	}
 	r.addr = "127.0.0.1:" + port
 	_ = r.login(initiator.Options{ISID: [6]byte{0x80, 8}})
-	if got := sense(t, c, 0); got != [2]byte{} {
+	if got := testUnitReady(t, c, 0); got != [2]byte{} {
 		t.Errorf("found sense %x", got)
 	}
-	if n := prepare(target.PortalGroup{Tag: 1, Listen: []string{":" + port}}, target.PortalGroup{Tag: 2, Listen: []string{"127.0.0.2:0"}}); n != 1 {
+	if n := prepare(target.PortalGroup{Tag: 1, Portals: portals(t, r.server, ":"+port)}, target.PortalGroup{Tag: 2, Portals: portals(t, r.server, "127.0.0.2:0")}); n != 1 {
 		t.Errorf("%d sessions are to end, expected the one of %s", n, second)
 	}
 	if p := event(t, d); p.BHS[36] != byte(pdu.AsyncLogoutRequest) {
 		t.Errorf("found event %x, expected a request to log out", p.BHS)
 	}
-	if n := prepare(target.PortalGroup{Tag: 1, Listen: []string{":" + port}, Redirect: "192.0.2.1:1"}); n != 2 {
+	if n := prepare(target.PortalGroup{Tag: 1, Portals: portals(t, r.server, ":"+port), Redirect: "192.0.2.1:1"}); n != 2 {
 		t.Errorf("%d sessions are to end, expected 2", n)
 	}
 	if f := r.refused(initiator.Options{}); f.Class != 1 || redirect(f) != "192.0.2.1:1" {

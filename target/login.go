@@ -8,7 +8,6 @@ import (
 	"hash/maphash"
 	"io"
 	"log/slog"
-	"net/netip"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -21,27 +20,6 @@ import (
 	"lunar/target/pdu"
 )
 
-// LoginTransport carries the login phase of one connection and then becomes
-// its Datamover (RFC 5047 section 8.1.5: Enable_Datamover). It is used by one
-// goroutine and may block; Close may come from any.
-type LoginTransport interface {
-	// Receive returns the next PDU with its data segment, which must be a
-	// Login Request.
-	Receive() (*pdu.BHS, []byte, error)
-	// Send sends a Login Response.
-	Send(bhs *pdu.BHS, text []byte) error
-	// SetDeadline bounds Receive and Send; zero means for ever.
-	SetDeadline(time.Time) error
-	// Enable ends the login phase: the connection goes on with the
-	// Datamover, which follows the parameters. The LoginTransport is dead
-	// afterwards, also when it fails.
-	Enable(*login.ConnectionParams) (Datamover, error)
-	Close() error
-
-	Local() netip.AddrPort
-	Remote() netip.AddrPort
-}
-
 // loginPhase is one connection's login: the I/O around login.Negotiation. It
 // runs on a goroutine of its own, so that a slow login never stalls I/O.
 type loginPhase struct {
@@ -49,7 +27,7 @@ type loginPhase struct {
 	transport LoginTransport
 	assisted  AssistedTransport // the same if it is one
 	group     uint16            // tag of the portal group that the connection came in by
-	portal    any               // the end of it that accepted the connection, see Session.portal
+	portal    Portal            // of the group, that accepted the connection; may be nil
 	log       *slog.Logger
 
 	// By what the login is judged: it is refused if that has changed when it is over.
@@ -72,7 +50,7 @@ type loginPhase struct {
 func (s *Server) Login(transport LoginTransport, tag uint16) { s.login(transport, tag, nil) }
 
 // login is Login for a connection that a portal has accepted.
-func (s *Server) login(transport LoginTransport, tag uint16, portal any) {
+func (s *Server) login(transport LoginTransport, tag uint16, portal Portal) {
 	p := &loginPhase{server: s, transport: transport, group: tag, portal: portal, settings: s.settings.Load(), statSN: 1, partial: map[string]bool{}}
 	p.log = s.logFor(transport.Remote().Addr(), false).With("address", transport.Remote().String())
 	offer := s.config.Offer
@@ -88,12 +66,12 @@ func (s *Server) login(transport LoginTransport, tag uint16, portal any) {
 	defer func() {
 		if v := recover(); v != nil {
 			p.log.Error("panic in login: the connection is closed", "panic", v, "stack", string(debug.Stack()))
-			p.abandon()
+			p.close()
 		}
 	}()
 	transport.SetDeadline(time.Now().Add(s.settings.Load().Limits.LoginTimeout))
 	if err := p.run(); err != nil {
-		p.abandon()
+		p.close()
 		s.loginFailed(transport.Remote().Addr(), err)
 		p.complain(err)
 	}
@@ -124,11 +102,11 @@ func (p *loginPhase) complain(why error) {
 	p.log.Log(context.Background(), level, what, append(args, "reason", iscsiname.Printable(reason))...)
 }
 
-// abandon closes a connection that does not come to full feature phase.
-func (p *loginPhase) abandon() {
+// close ends a connection that does not come to full feature phase.
+func (p *loginPhase) close() {
 	p.transport.Close()
 	if p.conn != nil {
-		p.conn.post(p.conn.abandon)
+		p.conn.post(p.conn.cancel)
 	}
 }
 
@@ -195,7 +173,7 @@ func (p *loginPhase) send(out *pdu.LoginResponse, text []byte) error {
 	exp, max := p.cmdSN, p.cmdSN.Add(depth-1)
 	switch {
 	case p.joins != nil && p.session == p.joins:
-		exp, max = p.joins.core.Granted()
+		exp, max = p.joins.state.Granted()
 	case p.session == nil && out.TSIH() != 0:
 		exp, max = p.cmdSN.Add(-depth), p.cmdSN.Add(^uint32(0))
 	}
@@ -301,7 +279,7 @@ func (p *loginPhase) admit(r *login.Result) error {
 		}
 	}
 	n := &Session{
-		server: p.server, initiator: p.initiator(r.InitiatorName, r.Proof), alias: iscsiname.Printable(r.InitiatorAlias),
+		node: p.server, initiator: p.initiator(r.InitiatorName, r.Proof), alias: iscsiname.Printable(r.InitiatorAlias),
 		isid: r.ISID, portalGroup: p.group, portal: p.portal,
 		local: p.transport.Local(), remote: p.transport.Remote(), params: r.Params, assisted: p.assisted != nil,
 		origin: p.origin(), settings: p.settings,
@@ -334,10 +312,9 @@ func (p *loginPhase) admit(r *login.Result) error {
 
 // origin is where the connection's packets come from.
 func (p *loginPhase) origin() origin {
-	nics := p.server.nics
-	from := origin{node: nics.node(p.transport.Local().Addr()), cpu: -1}
-	if t, ok := p.transport.(*tcpLogin); ok {
-		from.cpu = nics.cpuOf(t.conn)
+	from := origin{node: p.server.nodeOf(p.transport.Local().Addr()), cpu: -1}
+	if t, ok := p.transport.(interface{ IncomingCPU() int }); ok {
+		from.cpu = t.IncomingCPU()
 	}
 	return from
 }
@@ -366,4 +343,15 @@ func (p *loginPhase) handOver(r *login.Result) error {
 		"header_digest", r.Params.HeaderDigest, "data_digest", r.Params.DataDigest)
 	p.conn.post(func() { p.conn.start(mover, p.statSN) })
 	return nil
+}
+
+// agreeOnAssistance settles what a login over an AssistedTransport has to have
+// come to.
+func (p *loginPhase) agreeOnAssistance(r *login.Result) error {
+	if r.SessionType == login.Normal && !r.Params.RDMAExtensions {
+		return login.Errorf(pdu.LoginInitiatorError, "the initiator has not agreed on RDMAExtensions=Yes, without which there is no session over iSER")
+	}
+	// R2Ts end in RDMA Reads of our own, which the initiator does not see.
+	r.Params.MaxOutstandingR2T = maxOutstandingR2T
+	return p.assisted.Prepare(r, p.settings.Limits.QueueDepth)
 }

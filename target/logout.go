@@ -11,7 +11,7 @@ import (
 // Commands that are still running are ended; the response for another connection
 // waits until they have.
 func (c *Connection) logoutRequest(r *request) {
-	c.finish(r)
+	c.releasePlace(r)
 	p, itt := (*pdu.LogoutRequest)(r.bhs), r.bhs.ITT()
 	switch p.Reason() {
 	case pdu.LogoutCloseSession:

@@ -2,11 +2,14 @@ package target
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
 	"lunar/backstore"
+	"lunar/internal/refusals"
 	"lunar/scheduler"
+	"lunar/target/login"
 	"lunar/target/scsi"
 )
 
@@ -25,25 +28,39 @@ type lun struct {
 
 // openLUNs makes the session's nexuses and opens their stores' lanes on the
 // connection's thread.
-func (c *core) openLUNs() error {
+func (c *sessionState) openLUNs() {
 	c.nowhere = c.session.nexus(LUNMapping{})
+	v := &view{}
 	for _, seen := range c.session.view.Load().luns {
-		l, err := c.openLUN(seen)
-		if err != nil {
-			return err
+		if l := c.offer(seen); l != nil {
+			c.luns, v.luns = append(c.luns, l), append(v.luns, seen)
 		}
-		c.luns = append(c.luns, l)
 	}
+	c.session.view.Store(v)
+}
+
+// offer returns a LUN, or nil if the session does not get it: that is no reason to take
+// the others from it.
+func (c *sessionState) offer(seen *seenLUN) *lun {
+	l, err := c.openLUN(seen)
+	if err == nil {
+		return l
+	}
+	var fault *login.Error
+	if errors.As(err, &fault) {
+		c.session.node.refuse(refusals.LoginPort)
+	}
+	c.log.Error("LUN withheld from the session: the others are there", "lun", seen.LUN, "volume", seen.LU.Name(), "reason", err)
 	return nil
 }
 
-func (c *core) openLUN(seen *seenLUN) (*lun, error) {
+func (c *sessionState) openLUN(seen *seenLUN) (*lun, error) {
 	if fault := c.session.trespasses(seen.LU); fault != nil {
 		return nil, fault
 	}
 	lane, err := c.thread.lane(seen.LU)
 	if err != nil {
-		return nil, fmt.Errorf("lun %d, volume %s: %w", seen.LUN, seen.LU.Name(), err)
+		return nil, err
 	}
 	l := &lun{number: uint64(seen.LUN), nexus: c.session.nexus(seen.LUNMapping), lane: lane, traffic: seen.traffic}
 	seen.LU.Attach(l.nexus)
@@ -52,7 +69,7 @@ func (c *core) openLUN(seen *seenLUN) (*lun, error) {
 }
 
 // relane opens the lanes on the thread that the connection has moved to.
-func (c *core) relane() error {
+func (c *sessionState) relane() error {
 	for _, l := range c.luns {
 		lane, err := c.thread.lane(l.nexus.LU)
 		if err != nil {
@@ -66,7 +83,7 @@ func (c *core) relane() error {
 
 // findLUN returns the LUN that a PDU's LUN field names, or nil. LUNs are in
 // ascending order and usually numbered from 0.
-func (c *core) findLUN(field uint64) *lun {
+func (c *sessionState) findLUN(field uint64) *lun {
 	n, ok := scsi.DecodeLUN(field)
 	if !ok {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"testing"
 
 	"lunar/internal/initiator"
@@ -195,17 +194,15 @@ func TestConnectionLossLeavesTheOthers(t *testing.T) {
 func TestLUNsChangeWhileConnectionsChange(t *testing.T) {
 	r := sharedRig(t, rigOptions{})
 	a := r.leading(initiator.Options{})
-	portal, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
+	portal := portals(t, r.server, "127.0.0.1:0")[0]
+	if err := portal.Open(); err != nil {
 		t.Fatal(err)
 	}
 	defer portal.Close()
 	held, proceed := make(chan struct{}), make(chan struct{})
-	go func() {
-		if conn, err := portal.AcceptTCP(); err == nil {
-			r.server.LoginHeld(conn, func() { close(held); <-proceed })
-		}
-	}()
+	portal.Accept(func(l target.LoginTransport) {
+		go r.server.LoginDelayed(l, func() { close(held); <-proceed })
+	})
 	joined := make(chan *initiator.Conn, 1)
 	go func() {
 		b, err := a.Join(context.Background(), portal.Addr().String(), initiator.Options{Target: testTarget, CID: 1})
@@ -227,7 +224,7 @@ func TestLUNsChangeWhileConnectionsChange(t *testing.T) {
 	if got := numbers(reportLUNs(t, b)); !bytes.Equal(got, []byte{3}) {
 		t.Errorf("found LUNs %v, expected those of now", got)
 	}
-	if got := sense(t, b, 0); got != [2]byte{0x25, 0} {
+	if got := testUnitReady(t, b, 0); got != [2]byte{0x25, 0} {
 		t.Errorf("found sense %x of a LUN that is gone, expected LOGICAL UNIT NOT SUPPORTED", got)
 	}
 	r.remove(r.lu)

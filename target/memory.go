@@ -5,26 +5,21 @@ import "lunar/internal/buf"
 // get returns a buffer of n bytes that counts in the session's budget until its
 // last release, also when that is the transport's; nil when there is none for the
 // session now. Who comes while others of its session wait has to wait behind them.
-func (c *core) get(n int) *buf.Ref {
+func (c *sessionState) get(n int) *buf.Ref {
 	if !c.affords(n) {
 		return nil
 	}
-	if th := c.thread; th.allots(c, n) {
-		if ref := th.loop.Pool().Get(n); ref != nil {
-			ref.Charge(&c.charged)
-			return ref
-		}
-		th.exhausted = true
-	}
-	return c.thread.fallBack(c, n)
+	return c.thread.quotas.get(&c.quota, n)
 }
 
 // mayTake reports whether the session may use n bytes more now of what all share.
-func (c *core) mayTake(n int) bool { return c.affords(n) && c.thread.allots(c, n) }
+func (c *sessionState) mayTake(n int) bool {
+	return c.affords(n) && c.thread.quotas.allots(&c.quota, n)
+}
 
 // affords reports whether it is the session's turn, and its budget allows n more bytes.
 // A session that holds nothing may have any buffer, so that none waits for itself.
-func (c *core) affords(n int) bool {
+func (c *sessionState) affords(n int) bool {
 	if !c.thread.feeding && c.waiters.head != nil {
 		return false
 	}
@@ -33,7 +28,7 @@ func (c *core) affords(n int) bool {
 
 // wait queues a task until memory is there. One without a connection is not to stand
 // in the way of others.
-func (c *core) wait(t *task) {
+func (c *sessionState) wait(t *task) {
 	if t.conn.lost {
 		return
 	}
@@ -46,7 +41,7 @@ func (c *core) wait(t *task) {
 
 // feed resumes the tasks that wait for memory, oldest first, until one has to
 // wait again.
-func (c *core) feed() {
+func (c *sessionState) feed() {
 	defer c.Contain()
 	for t := c.waiters.head; t != nil; t = c.waiters.head {
 		c.waiters.pop()

@@ -333,7 +333,7 @@ var configurations = []configuration{
 	{"pieces, little memory", target.Config{Threads: 1, Buffers: 1 << 20}, pieces.dial, func(testing.TB) (backstore.Store, error) {
 		return memstore.New(memstore.Config{Size: imageSize, Async: true})
 	}},
-	{"TCP, two threads, ring", target.Config{Threads: 2}, tcp.dial, openVolume},
+	{"TCP, two threads, ring", target.Config{Threads: 2}, sockets.dial, openVolume},
 	{"digests, no ring", target.Config{Threads: 2, NoRing: true}, digested.dial, openVolume},
 }
 

@@ -1,14 +1,12 @@
 package target
 
 import (
-	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
 
 	"lunar/target/login"
 	"lunar/target/pdu"
+	"lunar/target/scsi"
 )
 
 // Target is one target node. Its configuration is replaced as a whole, under
@@ -21,100 +19,53 @@ type Target struct {
 // Name returns the iSCSI name.
 func (t *Target) Name() string { return t.name }
 
-// addUnits gives the logical units of a target that were not added before one
-// event thread each.
-func (s *Server) addUnits(c *TargetConfig) {
-	for _, lu := range c.units() {
-		s.AddLogicalUnit(lu, 1)
+// admits returns the rule by which an initiator may use the target, or why it may not.
+// It judges logins, the sessions that there are after a change, and what copies go on
+// with.
+func (c *TargetConfig) admits(i Initiator, owners *Owners) (*AccessRule, *login.Error) {
+	rule := c.ruleFor(i)
+	switch {
+	case rule == nil:
+		return nil, login.Errorf(pdu.LoginAuthorizationFailure, "no access rule of %s matches", c.Name)
+	case !rule.Auth.Accepts(i.Proof):
+		return nil, login.Errorf(pdu.LoginAuthenticationFailure, "%s asks for a user of auth group %q", c.Name, rule.Auth.Group)
 	}
+	if fault := owners.refusal(i); fault != nil {
+		return nil, fault
+	}
+	return rule, nil
 }
 
-// ChangeTarget replaces the configuration of the target of that name. Sessions
-// to which the same LUNs are granted as before notice nothing. Others see their
-// LUNs come and go: commands to one that has gone are finished before it is
-// given up, and a unit attention tells that the LUNs have changed (SPC-4 clause
-// 6.33). Initiators that are not granted access any more, or not through their
-// portal group, or would have to prove to be somebody else, are asked to log out, and
-// disconnected if they do not: a user is the same with another secret. dismissed is
-// how many sessions are to end.
-func (s *Server) ChangeTarget(config TargetConfig) (dismissed int, err error) {
-	config.Name = strings.ToLower(config.Name)
-	s.addUnits(&config)
-	s.mu.Lock()
-	t := s.mu.targets[config.Name]
-	if t == nil {
-		s.mu.Unlock()
-		return 0, fmt.Errorf("target %s: there is none of that name", config.Name)
+// grants reports whether the initiator sees a logical unit under the LUN of m, and
+// may only read it.
+func (c *TargetConfig) grants(i Initiator, owners *Owners, m LUNMapping) (mapped, readOnly bool) {
+	rule, fault := c.admits(i, owners)
+	if fault != nil {
+		return false, false
 	}
-	before := t.config.Swap(&config)
-	s.directory.changes.Add(1)
-	s.mu.Unlock()
-	owners := s.settings.Load().Owners
-	var out []*Session
-	var told sync.WaitGroup
-	for _, n := range s.sessionsOf(t) {
-		rule, fault := config.admits(n.initiator, owners)
-		if fault != nil || !slices.Contains(config.PortalGroups, n.portalGroup) {
-			out = append(out, n)
-			continue
+	for _, l := range rule.LUNs {
+		if l.LUN == m.LUN && l.LU == m.LU {
+			return true, l.ReadOnly
 		}
-		told.Add(1)
-		n.core.post(func() {
-			defer told.Done()
-			n.core.remap(rule.LUNs)
-		})
 	}
-	told.Wait()
-	dismissed = s.withdrawFrom(out)
-	if to := config.diversion(); to != "" && to != before.diversion() {
-		dismissed += s.dismiss(s.sessionsOf(t), errDiverted)
-	}
-	return dismissed, nil
+	return false, false
 }
 
-// RemoveTarget makes the target of that name unknown and asks the initiators of
-// its sessions to log out; who does not is disconnected. dismissed is how many
-// they are.
-func (s *Server) RemoveTarget(name string) (dismissed int) {
-	name = strings.ToLower(name)
-	s.mu.Lock()
-	t := s.mu.targets[name]
-	delete(s.mu.targets, name)
-	s.mu.order = slices.DeleteFunc(s.mu.order, func(o *Target) bool { return o == t })
-	if t != nil {
-		nothing := *t.config.Load()
-		nothing.Access = nil // copies that were begun through it stop
-		t.config.Store(&nothing)
-		s.directory.changes.Add(1)
+func (c *TargetConfig) units() (units []*scsi.LogicalUnit) {
+	for i := range c.Access {
+		for _, m := range c.Access[i].LUNs {
+			if !slices.Contains(units, m.LU) {
+				units = append(units, m.LU)
+			}
+		}
 	}
-	s.mu.Unlock()
-	if t == nil {
-		return 0
-	}
-	return s.withdrawFrom(s.sessionsOf(t))
+	return units
 }
 
-// sessionsOf returns the sessions with a target.
-func (s *Server) sessionsOf(t *Target) []*Session {
-	return slices.DeleteFunc(s.allSessions(), func(n *Session) bool { return n.target != t })
-}
-
-// stillGranted refuses a session whose target or portal, or the server's settings, have
-// changed since its login was looked at: whoever changed them has not seen the session.
-// The caller holds mu.
-func (s *Server) stillGranted(n *Session) *login.Error {
-	t := n.target
-	if n.settings != s.settings.Load() {
-		return login.Errorf(pdu.LoginServiceUnavailable, "the server's settings were changed during login")
+// diversion is where logins to the target are sent; empty: they are served.
+func (c *TargetConfig) diversion() string {
+	if c.Moved != "" {
+		return c.Moved
 	}
-	if t == nil {
-		return nil
-	}
-	if s.mu.targets[t.name] != t || t.config.Load() != n.admittedBy {
-		return login.Errorf(pdu.LoginServiceUnavailable, "target %s was changed during login", t.name)
-	}
-	if n.portal != nil && !s.mu.groups[n.portalGroup].serves(n) {
-		return login.Errorf(pdu.LoginServiceUnavailable, "the portal %s was closed during login", n.local)
-	}
-	return s.diversion(n.admittedBy, n.portalGroup, n.local)
+	return c.Redirect
 }

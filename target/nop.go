@@ -74,7 +74,7 @@ func (c *Connection) ask() (ttt uint32) {
 
 // nopOut answers a ping, or takes the answer to ours (RFC 7143 section 11.18).
 func (c *Connection) nopOut(r *request) {
-	c.finish(r)
+	c.releasePlace(r)
 	if r.badDigest {
 		c.reject(r, pdu.RejectDataDigestError)
 		return

@@ -45,8 +45,8 @@ func (ps *parts) add(s recalled) {
 // of returns the first part of a task, nil if there is none.
 func (ps *parts) of(itt uint32) *part { return ps.tasks[itt].first }
 
-// dropFirst forgets the oldest part, which is the first of its task, too.
-func (ps *parts) dropFirst() {
+// discardFirst forgets the oldest part, which is the first of its task, too.
+func (ps *parts) discardFirst() {
 	p := ps.first
 	ps.unlink(p)
 	ps.rechain(p.bhs.ITT(), chain{p.next, ps.tasks[p.bhs.ITT()].last})

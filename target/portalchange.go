@@ -4,138 +4,100 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"syscall"
 )
 
 // PortalChange is a change of the portal groups that is ready to be made: all
-// its sockets are open, and nobody is accepted by the new ones yet. Commit or
+// portals are open, and nobody is accepted by the new ones yet. Commit or
 // Rollback ends it; meanwhile there must be no other.
 type PortalChange struct {
 	server *Server
-	before map[uint16]*portalGroup
-	next   map[uint16]*portalGroup
-	opened []socket // that are new
-	kept   []socket
-	closed []socket // old ones that were in the way of new ones
-
-	assisted struct{ opened, closed []assistedEnd } // the same of other transports
-	accepts  *atomic.Bool                           // by the new ones of those
+	before map[uint16]*PortalGroup
+	next   map[uint16]*PortalGroup
+	opened []groupPortal // that are new
+	closed []groupPortal // old ones that were in the way of new ones
 }
 
-// assistedEnd is a portal of a group over another transport than TCP.
-type assistedEnd struct {
-	tag    uint16
-	portal Portal
-}
-
-// socket is a portal of a group.
-type socket struct {
-	tag  uint16
-	addr string // as configured
-	l    net.Listener
+// groupPortal is a portal of the group with a tag.
+type groupPortal struct {
+	Portal
+	tag uint16
 }
 
 // PreparePortals opens what groups, which are to take the place of all that
-// there are, have and the server has not. A socket that has to make room for a
+// there are, have and the server has not. A portal that has to make room for a
 // new one, such as all addresses of a port for one of them, is closed before;
 // who comes in that moment is refused and tries again. After an error all is as
-// it was, and the error is that of the socket that cannot be opened. Portals of
-// other transports than TCP are told apart by their addresses in the same way:
-// one that there is takes the place of a new one of its address.
+// it was, and the error is that of the portal that cannot be opened. One that there
+// is takes the place of a new one of its group, transport and name.
 func (s *Server) PreparePortals(groups []PortalGroup) (*PortalChange, error) {
-	c := &PortalChange{server: s, before: s.portalGroups(), next: make(map[uint16]*portalGroup), accepts: new(atomic.Bool)}
-	old := c.sockets()
-	for _, config := range groups {
-		g := &portalGroup{PortalGroup: config}
-		g.Assisted = slices.Clone(config.Assisted)
-		if was := c.before[config.Tag]; was != nil {
-			was.takePlaces(g.Assisted)
+	c := &PortalChange{server: s, before: s.portalGroups(), next: make(map[uint16]*PortalGroup)}
+	for _, g := range groups {
+		g.Portals = slices.Clone(g.Portals)
+		if was := c.before[g.Tag]; was != nil {
+			was.takePlaces(g.Portals)
 		}
-		c.next[config.Tag] = g
-		for _, addr := range config.Listen {
-			if i := slices.IndexFunc(old, func(o socket) bool { return o.tag == config.Tag && o.addr == addr }); i >= 0 {
-				c.kept = append(c.kept, old[i])
-			}
-		}
+		c.next[g.Tag] = &g
 	}
 	for _, g := range groups {
-		if err := c.open(c.next[g.Tag], old); err != nil {
-			return nil, errors.Join(err, c.Rollback())
+		for _, p := range c.next[g.Tag].Portals {
+			if err := c.open(groupPortal{p, g.Tag}); err != nil {
+				return nil, errors.Join(err, c.Rollback())
+			}
 		}
 	}
 	return c, nil
 }
 
-func (s *Server) portalGroups() map[uint16]*portalGroup {
+func (s *Server) portalGroups() map[uint16]*PortalGroup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.mu.groups)
 }
 
-// open opens what a group has that is new.
-func (c *PortalChange) open(g *portalGroup, old []socket) error {
-	for _, addr := range g.Listen {
-		l, err := c.find(g.Tag, addr, old)
-		if err != nil {
-			return err
+// takePlaces puts portals that the group has open in place of those of the same name.
+func (g *PortalGroup) takePlaces(portals []Portal) {
+	for i, p := range portals {
+		same := func(o Portal) bool { return o.Assisted() == p.Assisted() && o.Name() == p.Name() }
+		if at := slices.IndexFunc(g.Portals, same); at >= 0 {
+			portals[i] = g.Portals[at]
 		}
-		g.listeners = append(g.listeners, l)
 	}
-	for _, p := range g.Assisted {
-		if c.keeps(assistedEnd{g.Tag, p}) {
-			continue
-		}
-		if err := c.openAssisted(assistedEnd{g.Tag, p}); err != nil {
-			return err
-		}
-		c.assisted.opened = append(c.assisted.opened, assistedEnd{g.Tag, p})
-	}
-	return nil
 }
 
-// sockets returns the portals before the change.
-func (c *PortalChange) sockets() (all []socket) {
+// has reports whether a portal is one of a group, which may be nil.
+func (g *PortalGroup) has(p Portal) bool { return g != nil && slices.Contains(g.Portals, p) }
+
+// open opens a portal that was not there before.
+func (c *PortalChange) open(p groupPortal) error {
+	if c.before[p.tag].has(p.Portal) {
+		return nil
+	}
+	err := p.Open()
+	inTheWay := errors.Is(err, syscall.EADDRINUSE) || p.Assisted() && errors.Is(err, syscall.EADDRNOTAVAIL)
+	if inTheWay && c.makeWay(p) {
+		err = p.Open()
+	}
+	if err == nil {
+		c.opened = append(c.opened, p)
+	}
+	return err
+}
+
+// makeWay closes the old portals of the same transport and port that do not stay.
+func (c *PortalChange) makeWay(p groupPortal) (any bool) {
 	for tag, g := range c.before {
-		for i, l := range g.listeners {
-			all = append(all, socket{tag, g.Listen[i], l})
+		for _, o := range g.Portals {
+			old := groupPortal{o, tag}
+			if o.Assisted() != p.Assisted() || o.Addr().Port() != p.Addr().Port() || c.next[tag].has(o) || slices.Contains(c.closed, old) {
+				continue
+			}
+			o.Close()
+			c.closed = append(c.closed, old)
+			any = true
 		}
-	}
-	return all
-}
-
-// find returns the socket of a portal: the one that it had, or a new one.
-func (c *PortalChange) find(tag uint16, addr string, old []socket) (net.Listener, error) {
-	for _, k := range c.kept {
-		if k.tag == tag && k.addr == addr {
-			return k.l, nil
-		}
-	}
-	l, err := c.server.listen(addr)
-	if errors.Is(err, syscall.EADDRINUSE) && c.makeWay(addr, old) {
-		l, err = c.server.listen(addr)
-	}
-	if err != nil {
-		return nil, err
-	}
-	c.opened = append(c.opened, socket{tag, addr, l})
-	return l, nil
-}
-
-// makeWay closes the old sockets of the same port that do not stay.
-func (c *PortalChange) makeWay(addr string, old []socket) (any bool) {
-	_, port, _ := net.SplitHostPort(addr)
-	for _, o := range old {
-		_, its, _ := net.SplitHostPort(o.l.Addr().String())
-		if its != port || slices.Contains(c.kept, o) || slices.Contains(c.closed, o) {
-			continue
-		}
-		o.l.Close()
-		c.closed = append(c.closed, o)
-		any = true
 	}
 	return any
 }
@@ -143,39 +105,33 @@ func (c *PortalChange) makeWay(addr string, old []socket) (any bool) {
 // Rollback closes what is new and opens again what had made room for it. An
 // error tells which portals could not be opened again.
 func (c *PortalChange) Rollback() error {
-	for _, n := range c.opened {
-		n.l.Close()
-	}
 	var errs []error
-	errs = append(errs, c.rollbackAssisted()...)
-	for _, o := range c.closed {
-		l, err := c.server.listen(o.addr)
-		if err != nil {
+	for _, p := range c.opened {
+		errs = append(errs, p.Close())
+	}
+	for _, p := range c.closed {
+		if err := p.Open(); err != nil {
 			errs = append(errs, fmt.Errorf("it was closed, and cannot be opened again: %w", err))
 			continue
 		}
-		c.server.reopened(o, l)
+		c.server.reopened(p)
 	}
 	return errors.Join(errs...)
 }
 
-// reopened puts a socket in place of one that was closed.
-func (s *Server) reopened(o socket, l net.Listener) {
+// reopened goes on to accept by a portal that was closed.
+func (s *Server) reopened(p groupPortal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.mu.groups[o.tag]
-	if s.mu.closing || g == nil {
-		l.Close()
+	if s.mu.closing || !s.mu.groups[p.tag].has(p.Portal) {
+		p.Close()
 		return
 	}
-	fresh := &portalGroup{PortalGroup: g.PortalGroup, listeners: slices.Clone(g.listeners)}
-	fresh.listeners[slices.Index(g.Listen, o.addr)] = l
-	s.mu.groups[o.tag] = fresh
-	s.directory.changes.Add(1)
-	s.running.Go(func() { s.accept(l, o.tag) })
+	s.directory.changes.Add(1) // its port may be another
+	s.acceptFrom(p.Portal, p.tag)
 }
 
-// Commit begins to accept by the new sockets and closes those that are not
+// Commit begins to accept by the new portals and closes those that are not
 // wanted any more. The initiators of sessions that came by a portal that is gone,
 // or that redirects now, are asked to log out, and disconnected if they do not:
 // dismissed is how many. Who is not redirected and knows no other portal will
@@ -190,33 +146,26 @@ func (c *PortalChange) Commit() (dismissed int) {
 			g.close()
 		}
 	} else {
-		for _, n := range c.opened {
-			s.running.Go(func() { s.accept(n.l, n.tag) })
+		for _, p := range c.opened {
+			s.acceptFrom(p.Portal, p.tag)
 		}
-		c.accepts.Store(true)
 	}
 	s.mu.drains = slices.DeleteFunc(s.mu.drains, func(d Drain) bool { return c.next[d.Tag] == nil })
 	s.mu.Unlock()
 	for tag, g := range c.before {
-		next := c.next[tag]
-		if next == nil {
-			g.close()
-			continue
-		}
-		for _, l := range g.listeners {
-			if !slices.Contains(next.listeners, l) {
-				l.Close()
+		for _, p := range g.Portals {
+			if !c.next[tag].has(p) {
+				p.Close()
 			}
 		}
-		g.closeAssisted(func(p Portal) bool { return slices.Contains(next.Assisted, p) })
 	}
-	return s.dismiss(c.stranded(), errDiverted)
+	return s.requestLogouts(c.stranded(), errDiverted)
 }
 
 // stranded returns the sessions that came by a portal that there was before and
 // is not there now, or by a group that has begun to redirect.
 func (c *PortalChange) stranded() []*Session {
-	return slices.DeleteFunc(c.server.allSessions(), func(n *Session) bool {
+	return slices.DeleteFunc(c.server.sessions(), func(n *Session) bool {
 		old, now := c.before[n.portalGroup], c.next[n.portalGroup]
 		switch {
 		case old == nil || n.target == nil:
@@ -229,25 +178,5 @@ func (c *PortalChange) stranded() []*Session {
 		return !n.cameBy(func(_ uint16, local netip.AddrPort) bool {
 			return old.hears(local, n.assisted) && !now.hears(local, n.assisted)
 		})
-	})
-}
-
-// serves reports whether a session that is being made came by a portal of the group,
-// which may be nil: by the very one that accepted it, or by an address that another
-// portal of the group has now.
-func (g *portalGroup) serves(n *Session) bool {
-	if g == nil {
-		return false
-	}
-	l, _ := n.portal.(net.Listener)
-	p, _ := n.portal.(Portal)
-	return slices.Contains(g.listeners, l) || slices.Contains(g.Assisted, p) || g.hears(n.local, n.assisted)
-}
-
-// hears reports whether a portal of the group is reached at an address, by one
-// transport.
-func (g *portalGroup) hears(at netip.AddrPort, assisted bool) bool {
-	return slices.ContainsFunc(g.ends(assisted), func(ap netip.AddrPort) bool {
-		return ap.Port() == at.Port() && (ap.Addr().IsUnspecified() || ap.Addr().Unmap() == at.Addr().Unmap())
 	})
 }

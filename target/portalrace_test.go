@@ -39,7 +39,7 @@ func dialStepped(t *testing.T, addr string, before func()) *stepped {
 // portals makes these the portals of group 1.
 func (r *rig) portals(listen ...string) {
 	r.t.Helper()
-	change, err := r.server.PreparePortals([]target.PortalGroup{{Tag: 1, Listen: listen}})
+	change, err := r.server.PreparePortals([]target.PortalGroup{{Tag: 1, Portals: portals(r.t, r.server, listen...)}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestPortalGoesDuringLogin(t *testing.T) {
 		second := r.server.Addrs(1)[1].String()
 		_, err := first.JoinOver(dialStepped(t, second, func() { r.portals("127.0.0.1:0") }), initiator.Options{Target: testTarget, CID: 1})
 		again(t, err)
-		if got := sense(t, first, 0); got != [2]byte{} {
+		if got := testUnitReady(t, first, 0); got != [2]byte{} {
 			t.Errorf("found sense %x of the connection that stays", got)
 		}
 	})

@@ -27,7 +27,8 @@ type QoSStatus struct {
 // qos is the coordinator of the gates of all event threads. It lives on a
 // goroutine of its own and reaches the gates by posting to their threads.
 type qos struct {
-	server  *Server
+	gates   []*gate                    // by thread
+	units   func() []*scsi.LogicalUnit // that there are
 	stop    chan struct{}
 	ended   sync.WaitGroup
 	ledger  ledger
@@ -52,8 +53,8 @@ const (
 	answerTime = time.Second
 )
 
-func newQoS(s *Server, config QoS, threads int) *qos {
-	q := &qos{server: s, stop: make(chan struct{})}
+func newQoS(config QoS, threads int, units func() []*scsi.LogicalUnit) *qos {
+	q := &qos{units: units, stop: make(chan struct{})}
 	config.Coordinator.Threads = threads
 	q.mu.policy = config.Policy
 	if q.mu.policy == nil {
@@ -70,7 +71,7 @@ func newQoS(s *Server, config QoS, threads int) *qos {
 
 // start puts the policy into force and begins to coordinate.
 func (q *qos) start() {
-	q.server.SetQoS(q.mu.policy)
+	q.set(q.mu.policy)
 	q.ended.Go(q.run)
 }
 
@@ -139,8 +140,8 @@ func (q *qos) coordinate() {
 // ask gets a thread's report. After answerTime the report's memory belongs to
 // the thread: there is a new one for the next time.
 func (q *qos) ask(i int) bool {
-	r, th, done := q.mu.reports[i], q.server.threads[i], make(chan struct{})
-	th.loop.Post(evloop.Func(func() { th.gate.Report(r, th.loop.Now()); close(done) }))
+	r, g, done := q.mu.reports[i], q.gates[i], make(chan struct{})
+	g.loop.Post(evloop.Func(func() { g.Report(r, g.loop.Now()); close(done) }))
 	select {
 	case <-done:
 		return true
@@ -152,65 +153,55 @@ func (q *qos) ask(i int) bool {
 
 // grant hands a thread its grant, which is the thread's from then on.
 func (q *qos) grant(i int) {
-	g, th := q.mu.grants[i], q.server.threads[i]
+	grant, g := q.mu.grants[i], q.gates[i]
 	q.mu.grants[i] = scheduler.GateGrant{}
-	th.loop.Post(evloop.Func(func() {
-		th.gate.Grant(&g, th.loop.Now())
-		th.gate.dispatch()
+	g.loop.Post(evloop.Func(func() {
+		g.Grant(&grant, g.loop.Now())
+		g.dispatch()
 	}))
 }
 
 // forget drops the device of a logical unit that was removed, if it was the last
 // one there.
 func (q *qos) forget(lu *scsi.LogicalUnit) {
-	if d := q.devices.forget(lu.Device(), q.server.LogicalUnits); d != nil {
+	if d := q.devices.forget(lu.Device(), q.units); d != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.mu.coordinator.Forget(d)
 	}
 }
 
-// SetQoS puts a policy into force on all event threads before it returns.
-// Sessions, and commands that wait, are not touched but for the rates that they
-// get. After Shutdown there is nothing left that it could rule.
-func (s *Server) SetQoS(p *scheduler.Policy) {
-	s.qos.mu.Lock()
-	defer s.qos.mu.Unlock()
-	s.qos.mu.policy = p
-	s.onThreads(func(th *thread) { th.gate.apply(p) })
-	s.qos.ledger.forget()
+func (q *qos) set(p *scheduler.Policy) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.policy = p
+	q.atGates(func(g *gate) { g.apply(p) })
+	q.ledger.forget()
 }
 
-// SetCapacities says what devices can do, in tokens/s by name, 0 if it is to be
-// learnt: it counts for those that come from now on, and at once for those of
-// which something else was said before.
-func (s *Server) SetCapacities(tokens map[string]int64) {
-	s.qos.mu.Lock()
-	defer s.qos.mu.Unlock()
-	s.qos.mu.coordinator.SetProfiles(tokens)
+func (q *qos) setCapacities(tokens map[string]int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.coordinator.SetProfiles(tokens)
 }
 
-// QoSPolicy is the policy in force.
-func (s *Server) QoSPolicy() *scheduler.Policy {
-	s.qos.mu.Lock()
-	defer s.qos.mu.Unlock()
-	return s.qos.mu.policy
+func (q *qos) policy() *scheduler.Policy {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mu.policy
 }
 
-// QoS says what the scheduler does for an initiator; an empty name is all. After
-// Shutdown it has no flows.
-func (s *Server) QoS(initiator string) QoSStatus {
-	q := s.qos
+func (q *qos) status(initiator string) QoSStatus {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	status := QoSStatus{
 		Attainment: map[string][]scheduler.PeriodResult{},
 		Kept:       map[string]scheduler.Kept{},
 	}
-	for _, d := range q.devices.ofAll(s.LogicalUnits()) {
+	for _, d := range q.devices.ofAll(q.units()) {
 		status.Devices = append(status.Devices, q.mu.coordinator.Status(d))
 	}
-	status.Flows = s.flows(initiator)
+	status.Flows = q.flows(initiator)
 	for i := range status.Flows {
 		for _, e := range q.mu.policy.Resolve(status.Flows[i].Flow) {
 			if e.Key != "" && e.Rule != nil {
@@ -227,10 +218,10 @@ func (s *Server) QoS(initiator string) QoSStatus {
 const flowsTries = 4
 
 // flows are what all threads and the ledger have of an initiator.
-func (s *Server) flows(initiator string) []scheduler.Explanation {
-	_, before := s.qos.ledger.read(initiator, nil)
+func (q *qos) flows(initiator string) []scheduler.Explanation {
+	_, before := q.ledger.read(initiator, nil)
 	for try := 1; ; try++ {
-		now, after := s.qos.ledger.read(initiator, s.flowsOnThreads(initiator))
+		now, after := q.ledger.read(initiator, q.flowsAtGates(initiator))
 		if after == before || try == flowsTries {
 			return now
 		}
@@ -238,10 +229,10 @@ func (s *Server) flows(initiator string) []scheduler.Explanation {
 	}
 }
 
-func (s *Server) flowsOnThreads(initiator string) (all []scheduler.Explanation) {
+func (q *qos) flowsAtGates(initiator string) (all []scheduler.Explanation) {
 	var mu sync.Mutex
-	s.onThreads(func(th *thread) {
-		flows := th.gate.Explain(initiator, th.loop.Now())
+	q.atGates(func(g *gate) {
+		flows := g.Explain(initiator, g.loop.Now())
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, flows...)
@@ -249,16 +240,16 @@ func (s *Server) flowsOnThreads(initiator string) (all []scheduler.Explanation) 
 	return all
 }
 
-// onThreads runs f on every event thread and waits for all. The caller holds
-// qos.mu.
-func (s *Server) onThreads(f func(*thread)) {
-	if s.qos.mu.ended {
+// atGates runs f for the gate of every event thread, there, and waits for all. The
+// caller holds mu.
+func (q *qos) atGates(f func(*gate)) {
+	if q.mu.ended {
 		return
 	}
 	var done sync.WaitGroup
-	for _, th := range s.threads {
+	for _, g := range q.gates {
 		done.Add(1)
-		th.loop.Post(evloop.Func(func() { defer done.Done(); f(th) }))
+		g.loop.Post(evloop.Func(func() { defer done.Done(); f(g) }))
 	}
 	done.Wait()
 }

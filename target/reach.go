@@ -8,11 +8,11 @@ import "lunar/target/scsi"
 func (t *task) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, bool) {
 	c := t.conn
 	for _, l := range c.luns {
-		if match(l.nexus) && t.hold(l.nexus.LU) {
+		if match(l.nexus) && t.use(l.nexus.LU) {
 			return scsi.CSCD{Nexus: l.nexus, Lane: l.lane}, true
 		}
 	}
-	for _, other := range c.session.server.allSessions() {
+	for _, other := range c.session.node.sessions() {
 		if other == c.session || other.target == nil || !other.sameInitiator(c.session) {
 			continue
 		}
@@ -34,7 +34,7 @@ func (t *task) reachThrough(other *Session, match func(*scsi.Nexus) bool) (scsi.
 	c := t.conn
 	for _, m := range other.view.Load().luns {
 		n := m.LU.Attached(other.Port(), other.target.Name(), other.portalGroup)
-		if m.leaving || n == nil || !match(n) || !t.hold(n.LU) {
+		if m.unmapped || n == nil || !match(n) || !t.use(n.LU) {
 			continue
 		}
 		lane, err := c.thread.lane(n.LU)
@@ -47,34 +47,18 @@ func (t *task) reachThrough(other *Session, match func(*scsi.Nexus) bool) (scsi.
 	return scsi.CSCD{}, false
 }
 
-// hold keeps a logical unit from being closed until the task ends. It is false
+// use keeps a logical unit from being closed until the task ends. It is false
 // when that has begun.
-func (t *task) hold(lu *scsi.LogicalUnit) bool {
-	s := t.conn.session.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.removing[lu] || s.mu.homes[lu] == nil {
+func (t *task) use(lu *scsi.LogicalUnit) bool {
+	if !t.conn.session.node.use(lu) {
 		return false
 	}
-	s.mu.held[lu]++
-	t.held = append(t.held, lu)
+	t.used = append(t.used, lu)
 	return true
 }
 
-// letHeld ends what hold began.
-func (t *task) letHeld() {
-	t.conn.session.server.letGo(t.held)
-	t.held = nil
-}
-
-// letGo lets go of logical units that a task has held.
-func (s *Server) letGo(held []*scsi.LogicalUnit) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, lu := range held {
-		if s.mu.held[lu]--; s.mu.held[lu] == 0 {
-			delete(s.mu.held, lu)
-		}
-	}
-	s.tellSeenLess()
+// releaseUnits ends what use began.
+func (t *task) releaseUnits() {
+	t.conn.session.node.release(t.used)
+	t.used = nil
 }

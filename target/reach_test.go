@@ -8,6 +8,7 @@ import (
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/scsi"
+	"lunar/target/scsi/sense"
 )
 
 // naaCSCD is an identification descriptor CSCD (SPC-4 clause 6.4.5.2) of a LUN, with
@@ -87,12 +88,12 @@ func TestCopyToAnotherSession(t *testing.T) {
 		}
 	}
 	change(true)
-	if key, _, _ := extendedCopy(t, c, from, to, 512).SenseKey(); key != byte(scsi.CopyAborted) {
+	if key, _, _ := extendedCopy(t, c, from, to, 512).SenseKey(); key != byte(sense.CopyAborted) {
 		t.Errorf("found sense key %#x of a copy to what is write protected", key)
 	}
 	change(false)
 	mustGood(t, extendedCopy(t, c, from, to, 512), nil)
-	sense(t, other, 0) // that mode parameters have changed
+	testUnitReady(t, other, 0) // that mode parameters have changed
 	if res, err = other.Command(cdbRead16(0, 512), 0, nil, len(data)); err != nil || !bytes.Equal(res.In, data) {
 		t.Errorf("found %v, %+v", err, res)
 	}

@@ -6,6 +6,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/errstore"
 	"lunar/internal/initiator"
+	"lunar/internal/refusals"
 	"lunar/target"
 	"lunar/target/login"
 	"lunar/target/scsi"
@@ -84,7 +85,7 @@ func TestReaderEndsNobodysTasks(t *testing.T) {
 			if key, asc, q := res.SenseKey(); err != nil || key != 7 || asc != 0x27 || q != 2 {
 				t.Errorf("sense %x/%02x/%02x, %v, expected software write protection as it was", key, asc, q, err)
 			}
-			refused := r.server.Threads()[0].Refused[target.RefusedFunction.String()]
+			refused := r.server.Threads()[0].Refused[refusals.Function.String()]
 			if want := f.function != initiator.AbortTaskSet; (refused == 1) != want {
 				t.Errorf("%d refusals counted, expected one: %v", refused, want)
 			}

@@ -45,7 +45,7 @@ func (c *Connection) reassign(tm *taskManagement, p *pdu.TaskManagementRequest) 
 // answeredOn returns the connection on which the task with the tag was answered, if
 // the initiator has not acknowledged that. A tag may have been used again meanwhile, on
 // another connection: then the last answer counts.
-func (c *core) answeredOn(itt uint32) (on *Connection) {
+func (c *sessionState) answeredOn(itt uint32) (on *Connection) {
 	var last uint64
 	for _, o := range c.conns {
 		if o.recall == nil {
@@ -74,7 +74,7 @@ func (c *Connection) adopt(t *task, exp pdu.SN) {
 	c.calling = t
 	t.cmd.Resume() // it may have stopped for want of memory
 	c.calling = nil
-	from.loseIfIdle()
+	from.endIfIdle()
 }
 
 // answerAgain sends the response of a task that has ended, and before it the data
@@ -94,7 +94,7 @@ func (c *Connection) answerAgain(from *Connection, itt uint32, exp pdu.SN) {
 		}
 	}
 	c.mover.SendControl(&rsp.bhs, rsp.data, nil)
-	from.loseIfIdle()
+	from.endIfIdle()
 }
 
 // reassignFunction is reassign for a task management function that is under way: it will
@@ -106,13 +106,13 @@ func (c *Connection) reassignFunction(tm, under *taskManagement) pdu.TaskManagem
 	}
 	tm.then = func() {
 		under.conn = c
-		from.loseIfIdle()
+		from.endIfIdle()
 	}
 	return pdu.FunctionComplete
 }
 
 // function returns the task management function under way with the tag, or nil.
-func (c *core) function(itt uint32) *taskManagement {
+func (c *sessionState) function(itt uint32) *taskManagement {
 	for _, tm := range c.functions {
 		if tm.itt == itt {
 			return tm

@@ -14,6 +14,7 @@ import (
 
 	"lunar/backstore/memstore"
 	"lunar/internal/initiator"
+	"lunar/internal/refusals"
 	"lunar/target"
 	"lunar/target/scsi"
 	"lunar/target/targettest"
@@ -67,13 +68,14 @@ func (s *severed) buffered() bool {
 // recoveringRun is a session at ErrorRecoveryLevel 2 whose connections are severed all
 // the time, beside a byte slice that knows what the volume holds.
 type recoveringRun struct {
-	rt    *rapid.T
-	dial  func() wire
-	most  int // connections
-	conns []*initiator.Conn
-	image []byte
-	live  []*recoveringTask
-	cuts  int
+	rt     *rapid.T
+	server *served
+	dial   func() wire
+	most   int // connections
+	conns  []*initiator.Conn
+	image  []byte
+	live   []*recoveringTask
+	cuts   int
 }
 
 type recoveringTask struct {
@@ -130,7 +132,7 @@ func (m *recoveringRun) lost(c *initiator.Conn, err error) {
 	losses := []*loss{{conn: c}}
 	for late := time.Now().Add(patience); len(losses) > 0; {
 		if time.Now().After(late) {
-			m.rt.Fatal("the session cannot be continued")
+			m.fail("the session cannot be continued")
 		}
 		n := m.successor(losses[0].conn, func(cid uint16) {
 			for _, l := range losses {
@@ -200,10 +202,28 @@ func (m *recoveringRun) takeOver(n *initiator.Conn, losses []*loss) error {
 			}
 		}
 		if err := n.TakeOver(l.conn); err != nil {
+			m.bounded()
 			return err
 		}
 	}
 	return nil
+}
+
+// bounded ends a run in which the server has discarded what lost connections kept beyond
+// what they may: the initiator does not get its answers.
+func (m *recoveringRun) bounded() {
+	for _, th := range m.server.Threads() {
+		if th.Refused[refusals.Retention.String()] > 0 {
+			m.rt.Skip("lost connections have kept more than they may")
+		}
+	}
+}
+
+// fail ends a run that does not go on.
+func (m *recoveringRun) fail(why string) {
+	m.rt.Helper()
+	m.bounded()
+	m.rt.Fatal(why)
 }
 
 func (m *recoveringRun) start() {
@@ -273,7 +293,7 @@ func (m *recoveringRun) finish(i int) {
 			continue
 		}
 		if time.Now().After(late) {
-			m.rt.Fatal(m.describe())
+			m.fail(m.describe())
 		}
 		for _, c := range slices.Clone(m.conns) {
 			if _, err := c.Step(500 * time.Microsecond); err != nil && !errors.Is(err, initiator.ErrTimeout) {
@@ -314,7 +334,7 @@ func TestReassignmentMatchesModel(t *testing.T) {
 		config.Limits.SessionMemory = rapid.SampledFrom([]int{512 << 10, 1 << 20, 16 << 20}).Draw(rt, "memory")
 		s := newServed(t, scsi.LUConfig{Name: "v", Store: store, BlockSize: 512, Serial: "1"}, config)
 		defer s.stop(t)
-		m := &recoveringRun{rt: rt, image: make([]byte, imageSize)}
+		m := &recoveringRun{rt: rt, server: s, image: make([]byte, imageSize)}
 		m.dial = func() wire {
 			if rapid.Bool().Draw(rt, "TCP") {
 				c, err := net.Dial("tcp", s.addr)

@@ -13,16 +13,8 @@ import (
 // gets a Reject.
 const (
 	maxRecalled     = 4 << 20
-	maxRecalledPDUs = 2 * maxQueued
+	maxRecalledPDUs = 8192
 )
-
-// Resender is a Datamover that sends PDUs again. Other transports lose none.
-type Resender interface {
-	Datamover
-	// Resend sends a PDU that was stamped before: only what the command window is
-	// now is set in it (Receiver.Restamp). data must stay as it is.
-	Resend(bhs *pdu.BHS, data []byte)
-}
 
 // recall is the Datamover of a connection from ErrorRecoveryLevel 1 on: it keeps what it
 // sends until the initiator has it, by ExpStatSN or a DataACK, to send it again when a
@@ -35,9 +27,8 @@ type Resender interface {
 // can be acknowledged; what it keeps is bounded apart (retain.go).
 type recall struct {
 	Resender
-	conn     *Connection
-	lasting  bool       // at level 2
-	counted  bool       // the data count in the session's memory
+	of       recaller
+	lasting  bool       // at level 2: no data are forgotten, and they count in the session's memory
 	statuses []recalled // in order of StatSN; those at the end are not stamped yet
 	stamped  int        // of statuses
 	owed     int        // bytes of their data
@@ -46,6 +37,28 @@ type recall struct {
 
 	asked uint32 // Target Transfer Tag of the NOP-In that asks for an acknowledgement, or 0
 	fresh bool   // something was sent since
+}
+
+// recaller is what a recall asks of the connection that it is of.
+type recaller interface {
+	// nextAnswer numbers the responses of all connections of the session.
+	nextAnswer() uint64
+	// exists reports whether a task with the tag is there, awaits whether it waits for
+	// the answer to an R2T.
+	exists(itt uint32) bool
+	awaits(itt, ttt uint32) bool
+	// renumber sets the next DataSN of a task, if it is there, and the SNACK Tag of its
+	// response.
+	renumber(itt uint32, next pdu.SN, snackTag uint32)
+	// keeps counts bytes that are kept, or forgotten, in the session's memory; once the
+	// connection is lost in what the server keeps for all of those.
+	keeps(bytes int, lost bool)
+	// inShort reports whether others wait for the session's memory, and askForACKs has
+	// the initiator acknowledge what keeps it.
+	inShort() bool
+	askForACKs()
+	// charge counts work that the initiator has asked for.
+	charge(work int)
 }
 
 // recalled is a PDU that was sent, or is in the send queue.
@@ -72,14 +85,6 @@ func (s *recalled) lasts() bool {
 // sn is the DataSN, or the R2TSN, which has the same place.
 func (s *recalled) sn() pdu.SN { return (*pdu.DataIn)(&s.bhs).DataSN() }
 
-// remember puts a recall in front of the connection's Datamover.
-func (c *Connection) remember() {
-	if r, ok := c.mover.(Resender); ok && c.session.params.ErrorRecoveryLevel > 0 {
-		c.recall = &recall{Resender: r, conn: c, lasting: c.session.recovers(), counted: c.session.recovers()}
-		c.mover = c.recall
-	}
-}
-
 // takesStatSN reports whether a PDU of those that SendControl gets uses up a StatSN.
 func takesStatSN(bhs *pdu.BHS) bool {
 	return bhs.Opcode() != pdu.OpNOPIn || bhs.ITT() != pdu.ReservedTag
@@ -92,11 +97,10 @@ func (r *recall) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 		if ref != nil {
 			kept = slices.Clone(data)
 		}
-		r.conn.answers++
-		r.statuses = append(r.statuses, recalled{*bhs, kept, r.conn.answers})
+		r.statuses = append(r.statuses, recalled{*bhs, kept, r.of.nextAnswer()})
 		r.owed += len(kept)
 		for r.stamped > 0 && (len(r.statuses) > maxRecalledPDUs || r.owed > maxRecalled) {
-			r.dropStatus()
+			r.discardStatus()
 		}
 	}
 	r.Resender.SendControl(bhs, data, ref)
@@ -105,9 +109,9 @@ func (r *recall) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 	}
 }
 
-// dropStatus forgets the oldest status, which was sent, and what was sent for the task
+// discardStatus forgets the oldest status, which was sent, and what was sent for the task
 // that it ended.
-func (r *recall) dropStatus() {
+func (r *recall) discardStatus() {
 	if s := &r.statuses[0]; s.bhs.Opcode() == pdu.OpSCSIResponse {
 		r.take(s.bhs.ITT())
 	}
@@ -126,9 +130,9 @@ func (r *recall) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 
 // GetData implements Datamover.
 func (r *recall) GetData(bhs *pdu.R2T) {
-	if t := r.conn.tasks.find(bhs.BHS().ITT()); r.lasting && t != nil {
-		r.forget(t.itt, func(p *recalled) bool { // what has been answered is not missed
-			return p.bhs.Opcode() == pdu.OpR2T && t.sequenceOf(p.bhs.TTT()) == nil
+	if itt := bhs.BHS().ITT(); r.lasting && r.of.exists(itt) {
+		r.forget(itt, func(p *recalled) bool { // what has been answered is not missed
+			return p.bhs.Opcode() == pdu.OpR2T && !r.of.awaits(itt, p.bhs.TTT())
 		})
 	}
 	r.keep(bhs.BHS(), nil)
@@ -139,7 +143,7 @@ func (r *recall) keep(bhs *pdu.BHS, data []byte) {
 	r.parts.add(recalled{bhs: *bhs, data: data})
 	r.account(len(data))
 	for !r.lasting && (r.parts.bytes > maxRecalled || r.parts.n > maxRecalledPDUs) {
-		r.parts.dropFirst()
+		r.parts.discardFirst()
 	}
 }
 
@@ -170,7 +174,7 @@ func (r *recall) numbered(sn pdu.SN) {
 // that they ended.
 func (r *recall) acknowledged(exp pdu.SN) {
 	for r.stamped > 0 && r.statuses[0].bhs.StatSN().LessThan(exp) {
-		r.dropStatus()
+		r.discardStatus()
 	}
 }
 
@@ -189,17 +193,10 @@ func (r *recall) forget(itt uint32, match func(*recalled) bool) []recalled {
 	return gone
 }
 
-// account counts bytes that are kept, or forgotten: in the session's memory, or of a lost
-// connection in what the server keeps for all of them.
+// account counts bytes that are kept, or forgotten.
 func (r *recall) account(n int) {
-	switch {
-	case r.retained:
-		r.conn.session.server.retained.Add(int64(n))
-	case r.counted:
-		r.conn.charged.Add(n)
-		if n < 0 {
-			r.conn.thread.freed()
-		}
+	if r.retained || r.lasting {
+		r.of.keeps(n, r.retained)
 	}
 }
 
@@ -212,8 +209,8 @@ func (r *recall) retire() {
 	r.stamped, r.owed = 0, 0 // nothing is acknowledged any more
 }
 
-// drop forgets everything.
-func (r *recall) drop() {
+// discard forgets everything.
+func (r *recall) discard() {
 	r.account(-r.parts.bytes)
 	r.statuses, r.parts = nil, parts{}
 	r.stamped, r.owed = 0, 0
@@ -222,18 +219,8 @@ func (r *recall) drop() {
 // sent follows what is to be acknowledged.
 func (r *recall) sent() {
 	r.fresh = true
-	if r.lasting && r.conn.waiters.head != nil {
-		r.conn.askForACKs()
-	}
-}
-
-// askForACKs has the initiator acknowledge what keeps memory that others wait for: its
-// answer to a NOP-In carries ExpStatSN.
-func (c *core) askForACKs() {
-	for _, o := range c.conns {
-		if r := o.recall; r != nil && r.lasting && !o.closed && r.parts.bytes > 0 && r.fresh && r.asked == 0 {
-			r.asked, r.fresh = o.ask(), false
-		}
+	if r.lasting && r.of.inShort() {
+		r.of.askForACKs()
 	}
 }
 
@@ -243,17 +230,7 @@ func (r *recall) acknowledges(ttt uint32) {
 		return
 	}
 	r.asked = 0
-	if r.conn.waiters.head != nil {
-		r.conn.askForACKs()
-	}
-}
-
-// Restamp implements Receiver.
-func (c *Connection) Restamp(bhs *pdu.BHS) {
-	exp, max := c.window.Grant()
-	bhs.SetExpCmdSN(exp)
-	bhs.SetMaxCmdSN(max)
-	if bhs.Opcode() == pdu.OpR2T {
-		bhs.SetStatSN(c.statSN)
+	if r.of.inShort() {
+		r.of.askForACKs()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lunar/internal/buf"
+	"lunar/internal/refusals"
 	"lunar/target/pdu"
 )
 
@@ -20,7 +21,7 @@ func (silent) MaxDataIn() int                         { return 8192 }
 // TestRecallIsBounded: who acknowledges nothing makes a connection keep no more than
 // a bounded number of bytes, of whatever PDUs.
 func TestRecallIsBounded(t *testing.T) {
-	r := &recall{Resender: silent{}, conn: &Connection{core: &core{tasks: newTaskTable(4), thread: holdingThread(t)}}}
+	r := &recall{Resender: silent{}, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	const pings, each = 100, 256 << 10
 	var p pdu.NOPIn
 	p.Init()
@@ -48,7 +49,7 @@ func TestRecallIsBounded(t *testing.T) {
 // TestResegmentBeforeTheStatus: a status that has no StatSN yet is not sent again; it
 // leaves as it was made.
 func TestResegmentBeforeTheStatus(t *testing.T) {
-	r := &recall{Resender: silent{}, conn: &Connection{core: &core{tasks: newTaskTable(4), thread: holdingThread(t)}}}
+	r := &recall{Resender: silent{}, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	var in pdu.DataIn
 	in.Init()
 	in.BHS().SetITT(7)
@@ -74,7 +75,7 @@ func TestResegmentBeforeTheStatus(t *testing.T) {
 // TestAcknowledgingIsLinear: what is acknowledged costs as much as it frees, however many
 // other tasks have something to be acknowledged.
 func TestAcknowledgingIsLinear(t *testing.T) {
-	r := &recall{Resender: silent{}, lasting: true, conn: &Connection{core: &core{tasks: newTaskTable(4), thread: holdingThread(t)}}}
+	r := &recall{Resender: silent{}, lasting: true, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	const tasks, each = 8000, 4
 	looked := 0
 	for itt := range uint32(tasks) {
@@ -139,7 +140,7 @@ func TestPartsModel(t *testing.T) {
 		switch random.IntN(8) {
 		case 0:
 			if ps.first != nil {
-				ps.dropFirst()
+				ps.discardFirst()
 				plain = plain[1:]
 			}
 		case 1:
@@ -166,7 +167,7 @@ func TestPartsModel(t *testing.T) {
 func TestSNACKsAreWork(t *testing.T) {
 	th := holdingThread(t)
 	th.shares.loop = th.loop
-	r := &recall{Resender: silent{}, conn: &Connection{core: &core{tasks: newTaskTable(4), thread: th}}}
+	r := &recall{Resender: silent{}, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: th}}}
 	for sn := range pdu.SN(100) {
 		var in pdu.DataIn
 		in.Init()
@@ -190,8 +191,8 @@ func TestSNACKsAreWork(t *testing.T) {
 func TestRetentionIsBounded(t *testing.T) {
 	th, server := holdingThread(t), &Server{}
 	lost := func() *Connection {
-		c := &Connection{core: &core{session: &Session{server: server}, thread: th, tasks: newTaskTable(4)}, log: slog.New(slog.DiscardHandler)}
-		c.recall = &recall{Resender: silent{}, conn: c, lasting: true, counted: true}
+		c := &Connection{sessionState: &sessionState{session: &Session{node: server}, thread: th, tasks: newTaskTable(4)}, log: slog.New(slog.DiscardHandler)}
+		c.recall = &recall{Resender: silent{}, of: c, lasting: true}
 		var in pdu.DataIn
 		in.Init()
 		c.recall.keep(in.BHS(), make([]byte, 1<<20))
@@ -206,10 +207,10 @@ func TestRetentionIsBounded(t *testing.T) {
 	if one.charged.Used != 0 || server.Retained() != maxRetained {
 		t.Errorf("%d bytes charged, %d retained", one.charged.Used, server.Retained())
 	}
-	if other.mayRetain() || th.refused.counts()[RefusedRetention.String()] != 1 {
+	if other.mayRetain() || th.refused.counts()[refusals.Retention.String()] != 1 {
 		t.Error("more is retained than the bound")
 	}
-	one.recall.drop()
+	one.recall.discard()
 	if server.Retained() != maxRetained-1<<20 || !other.mayRetain() {
 		t.Errorf("%d bytes are retained in the end", server.Retained())
 	}

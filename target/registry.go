@@ -1,12 +1,9 @@
 package target
 
 import (
-	"log/slog"
-	"net/netip"
 	"slices"
 	"time"
 
-	"lunar/internal/places"
 	"lunar/internal/refusals"
 	"lunar/target/login"
 	"lunar/target/pdu"
@@ -34,7 +31,7 @@ func (s *Server) admit(session *Session, requested uint16) *login.Error {
 		within := leaveTime
 		if err == nil {
 			within = reinstateTime
-			defer s.withdraw(session)
+			defer s.releasePassed(session)
 			old.close(errReinstated)
 		}
 		select {
@@ -50,13 +47,13 @@ func (s *Server) admit(session *Session, requested uint16) *login.Error {
 	}
 }
 
-// withdraw gives back the place that was passed to a session which was not
+// releasePassed gives back the place that was passed to a session which was not
 // registered after all.
-func (s *Server) withdraw(n *Session) {
+func (s *Server) releasePassed(n *Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.sessions[n.tsih] != n {
-		s.leavePlace(n)
+		s.releasePlace(n)
 	}
 }
 
@@ -84,7 +81,7 @@ func (s *Server) register(n *Session, requested uint16) (old *Session, err *logi
 		if !o.sameNexus(n) {
 			continue
 		}
-		if !o.sameUser(n) && o.stays() {
+		if !o.sameUser(n) && s.keeps(o) {
 			return o, login.Errorf(pdu.LoginAuthorizationFailure, "the initiator port has a session of another user (%q), which only that user may replace: give the name to one of them by initiators of chap", o.initiator.Proof)
 		}
 		n.replaces = o.tsih
@@ -110,8 +107,8 @@ func (n *Session) mayContinue(o *Session) *login.Error {
 		return nil
 	case o == nil || !o.sameNexus(n) || !o.sameUser(n):
 		return login.Errorf(pdu.LoginSessionDoesNotExist, "no such session of this initiator port")
-	case o.core.leadingCID != n.core.leadingCID:
-		return login.Errorf(pdu.LoginTooManyConnections, "a second connection (CID %d), MaxConnections is 1", n.core.leadingCID)
+	case o.state.leadingCID != n.state.leadingCID:
+		return login.Errorf(pdu.LoginTooManyConnections, "a second connection (CID %d), MaxConnections is 1", n.state.leadingCID)
 	}
 	return nil
 }
@@ -130,13 +127,6 @@ func (s *Server) newTSIH(requested uint16) uint16 {
 	}
 }
 
-// sameNexus reports whether both sessions join the same initiator port and
-// target portal group. Discovery sessions have no nexus.
-func (o *Session) sameNexus(n *Session) bool {
-	return o.target != nil && o.target == n.target && o.portalGroup == n.portalGroup &&
-		o.isid == n.isid && o.initiator.Name == n.initiator.Name
-}
-
 // sameUser reports whether both sessions of a nexus are of one who has proven to be the
 // same, or are both of somebody who need not prove anything.
 func (o *Session) sameUser(n *Session) bool { return o.standing() == n.standing() }
@@ -150,13 +140,12 @@ func (o *Session) standing() login.Proof {
 	return o.initiator.Proof
 }
 
-// end removes the session when nothing of it runs any more.
-func (n *Session) end() {
+// sessionEnded implements node: it removes a session of which nothing runs any more.
+func (s *Server) sessionEnded(n *Session) {
 	n.endedOnce.Do(func() {
-		s := n.server
 		s.mu.Lock()
 		delete(s.mu.sessions, n.tsih)
-		s.leavePlace(n)
+		s.releasePlace(n)
 		n.addTraffic(s.mu.past)
 		s.tellSeenLess()
 		s.mu.Unlock()
@@ -166,35 +155,10 @@ func (n *Session) end() {
 
 // close ends the session from any goroutine.
 func (n *Session) close(why error) {
-	n.core.post(func() { n.core.closeAll(why) })
+	n.state.post(func() { n.state.closeAll(why) })
 }
 
-// log returns the logger that names the session in every line.
-func (n *Session) log() *slog.Logger { return n.named(n.journal(), n.remote) }
-
-// journal is the log for what the initiator brings about.
-func (n *Session) journal() *slog.Logger {
-	return n.server.journal.Logger(places.Host(n.initiator.Addr).String(), n.trusted)
-}
-
-// logOf is the same for what concerns one connection.
-func (n *Session) logOf(c *Connection) *slog.Logger {
-	l := n.named(n.journal(), c.remote)
-	if c.shared {
-		l = l.With("cid", c.cid)
-	}
-	return l
-}
-
-func (n *Session) named(l *slog.Logger, remote netip.AddrPort) *slog.Logger {
-	l = l.With("initiator", n.initiator.Name, "address", remote.String(), "tsih", n.tsih)
-	if n.target != nil {
-		return l.With("target", n.target.Name())
-	}
-	return l.With("target", "(discovery)")
-}
-
-func (s *Server) allSessions() []*Session {
+func (s *Server) sessions() []*Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]*Session, 0, len(s.mu.sessions))
@@ -204,10 +168,10 @@ func (s *Server) allSessions() []*Session {
 	return out
 }
 
-// sessionsSharing returns the other sessions that see one of the units.
-func (s *Server) sessionsSharing(self *Session, units []*scsi.LogicalUnit) []*Session {
+// sharing returns the other sessions that see one of the units.
+func (s *Server) sharing(self *Session, units []*scsi.LogicalUnit) []*Session {
 	var out []*Session
-	for _, n := range s.allSessions() {
+	for _, n := range s.sessions() {
 		if n != self && slices.ContainsFunc(units, n.sees) {
 			out = append(out, n)
 		}
@@ -218,9 +182,27 @@ func (s *Server) sessionsSharing(self *Session, units []*scsi.LogicalUnit) []*Se
 // closeSessions ends all sessions of a target, each after what is queued for
 // it has been sent.
 func (s *Server) closeSessions(t *Target, why error) {
-	for _, n := range s.allSessions() {
+	for _, n := range s.sessions() {
 		if n.target == t {
-			n.core.post(func() { n.core.drainAll(why) })
+			n.state.post(func() { n.state.drainAll(why) })
 		}
 	}
+}
+
+// seesLess implements node.
+func (s *Server) seesLess(n *Session, next *view, gone []*lun) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range gone {
+		s.mu.past[l.nexus.LU] = s.mu.past[l.nexus.LU].plus(l.traffic.sum())
+	}
+	n.view.Store(next)
+	s.tellSeenLess()
+}
+
+// tellSeenLess wakes those who wait for sessions to see less. The caller holds
+// mu.
+func (s *Server) tellSeenLess() {
+	close(s.mu.seenLess)
+	s.mu.seenLess = make(chan struct{})
 }

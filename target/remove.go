@@ -12,7 +12,7 @@ import (
 // RemoveLogicalUnit closes the store of a logical unit that no target shows any
 // more, when the commands of all sessions have ended, and everything that it
 // acknowledged is stable. It waits for sessions until ctx ends. If closing
-// fails, which may lose data if it were given up, the server keeps the logical
+// fails, which may lose data if it were detached, the server keeps the logical
 // unit and the call may be repeated.
 func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
 	if err := s.drainUnit(ctx, lu); err != nil {
@@ -75,7 +75,7 @@ func (s *Server) drainUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
 			return fmt.Errorf("%d sessions: %w", len(seeing), ctx.Err())
 		case <-overdue.C:
 			for _, n := range seeing {
-				n.core.post(n.core.endLeaving)
+				n.state.post(n.state.failUnmapped)
 			}
 			s.endCopies([]*scsi.LogicalUnit{lu}, nil)
 		}
@@ -92,7 +92,7 @@ func (s *Server) seeing(lu *scsi.LogicalUnit) (sessions []*Session, held bool, l
 			sessions = append(sessions, n)
 		}
 	}
-	return sessions, s.mu.held[lu] > 0, s.mu.seenLess
+	return sessions, s.mu.used[lu] > 0, s.mu.seenLess
 }
 
 // beginRemoval reports whether the caller may close the logical unit: a server
@@ -100,7 +100,7 @@ func (s *Server) seeing(lu *scsi.LogicalUnit) (sessions []*Session, held bool, l
 func (s *Server) beginRemoval(lu *scsi.LogicalUnit) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.closing || s.mu.removing[lu] || s.mu.homes[lu] == nil || s.mu.held[lu] > 0 {
+	if s.mu.closing || s.mu.removing[lu] || s.mu.homes[lu] == nil || s.mu.used[lu] > 0 {
 		return false
 	}
 	s.mu.removing[lu] = true

@@ -2,11 +2,13 @@ package target
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
+	"lunar/internal/refusals"
 	"lunar/target/pdu"
-	"lunar/target/scsi"
+	"lunar/target/scsi/sense"
 )
 
 // Connection recovery (ErrorRecoveryLevel 2, RFC 7143 section 7.1.4.3): the end of a
@@ -45,7 +47,7 @@ func (s *Session) retention() (wait, retain time.Duration) {
 // to end with it.
 func (c *Connection) retain(why error) bool {
 	if c.recall == nil || !c.session.recovers() || c.session.params.DefaultTime2Retain == 0 ||
-		c.ending || c.dismissed || errors.Is(why, errLoggedOut) || !c.mayRetain() {
+		c.ending || c.logoutRequested || errors.Is(why, errLoggedOut) || !c.mayRetain() {
 		return false
 	}
 	c.lost, c.placing = true, nil
@@ -99,17 +101,14 @@ const (
 	maxRetained = 256 << 20
 )
 
-// Retained is how many bytes of data the server keeps for lost connections.
-func (s *Server) Retained() int64 { return s.retained.Load() }
-
 // mayRetain reports whether what the connection has sent and was not acknowledged fits what
 // is kept for all lost connections.
 func (c *Connection) mayRetain() bool {
-	kept := c.session.server.Retained()
+	kept := c.session.node.retention().Load()
 	if kept+int64(c.recall.parts.bytes) <= maxRetained {
 		return true
 	}
-	c.thread.refused.count(RefusedRetention)
+	c.thread.refused.count(refusals.Retention)
 	c.log.Warn("tasks of the connection end with it: too much is kept for lost connections", "bytes", kept, "limit", maxRetained)
 	return false
 }
@@ -117,7 +116,7 @@ func (c *Connection) mayRetain() bool {
 // boundLost ends the retention of connections beyond the bounds: of those without tasks
 // first, whose answers the initiator mostly has and could not acknowledge, then of the
 // oldest.
-func (c *core) boundLost() {
+func (c *sessionState) boundLost() {
 	for most := c.session.settings.Limits.SessionMemory; ; {
 		var lost []*Connection
 		bytes := 0
@@ -130,7 +129,11 @@ func (c *core) boundLost() {
 		if len(lost) <= maxLost && (bytes <= most || len(lost) == 1) {
 			return
 		}
-		lost[max(0, slices.IndexFunc(lost, (*Connection).idle))].discard()
+		o := lost[max(0, slices.IndexFunc(lost, (*Connection).idle))]
+		c.thread.refused.count(refusals.Retention)
+		o.rare.Log(o.log, slog.LevelWarn, "what a lost connection has kept is discarded: the session's lost connections keep too much",
+			"tasks", o.own, "connections", len(lost), "bytes", bytes, "limit", most)
+		o.discard()
 	}
 }
 
@@ -141,7 +144,7 @@ func (c *Connection) remove() {
 	wait, retain := c.session.retention()
 	c.thread.loop.Arm(&c.expiry, wait+retain)
 	c.show()
-	c.loseIfIdle()
+	c.endIfIdle()
 }
 
 // expire is the timer.
@@ -156,7 +159,7 @@ func (c *Connection) expire() {
 func (c *Connection) discard() {
 	c.lost = false
 	c.endOwn()
-	c.loseIfIdle()
+	c.endIfIdle()
 }
 
 // idle reports that the connection has no tasks.
@@ -170,7 +173,7 @@ func (c *Connection) spent() bool {
 }
 
 // loggedIn is how many connections are in full feature phase or about to be.
-func (c *core) loggedIn() (n int) {
+func (c *sessionState) loggedIn() (n int) {
 	for _, o := range c.conns {
 		if !o.lost {
 			n++
@@ -181,7 +184,7 @@ func (c *core) loggedIn() (n int) {
 
 // mostConnections is how many connections the session may have. At ErrorRecoveryLevel
 // 2 there must be room for one that comes to remove the other (section 6.3.4).
-func (c *core) mostConnections() int {
+func (c *sessionState) mostConnections() int {
 	most := int(c.session.params.MaxConnections)
 	if c.session.recovers() {
 		most = max(most, 2)
@@ -194,11 +197,11 @@ func (c *core) mostConnections() int {
 // 11.14.5: SOME COMMANDS CLEARED BY ISCSI PROTOCOL EVENT).
 func (c *Connection) endOwn() {
 	if c.recall != nil {
-		c.recall.drop()
+		c.recall.discard()
 	}
 	for _, t := range c.ownTasks() {
 		if t.lun != nil && len(c.conns) > 1 {
-			t.lun.nexus.Attention(scsi.ASCCommandsClearedByProtocol)
+			t.lun.nexus.Attention(sense.ASCCommandsClearedByProtocol)
 		}
 		c.abort(t)
 	}

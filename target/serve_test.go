@@ -84,7 +84,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	if _, err := s.AddTarget(target.TargetConfig{Name: testTarget, PortalGroups: []uint16{1}, Access: rules}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen(target.PortalGroup{Tag: 1, Listen: []string{"127.0.0.1:0"}}); err != nil {
+	if err := s.Listen(target.PortalGroup{Tag: 1, Portals: portals(t, s, "127.0.0.1:0")}); err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, server: s, lu: lus[0], addr: s.Addrs(1)[0].String()}

@@ -4,16 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"lunar/internal/evloop"
 	"lunar/internal/loglimit"
+	"lunar/internal/numa"
 	"lunar/internal/refusals"
 	"lunar/target/login"
 	"lunar/target/scsi"
@@ -26,9 +27,9 @@ type Server struct {
 	log     *slog.Logger
 	workers map[int]*evloop.Workers // by node
 	threads []*thread
-	nics    *nics
-	removal sync.WaitGroup // logical units that are being closed
-	running sync.WaitGroup // loops, accept loops, logins, and who waits for sessions to end
+	nodeOf  func(local netip.Addr) int // NUMA node of the network device of an address; below 0: unknown
+	removal sync.WaitGroup             // logical units that are being closed
+	running sync.WaitGroup             // loops, logins, and who waits for sessions to end
 	onStop  []func()
 	qos     *qos
 
@@ -38,8 +39,7 @@ type Server struct {
 	masked    atomic.Pointer[masked]
 	exchanges login.Exchanges
 
-	settings   atomic.Pointer[Settings] // of sessions that log in from now on
-	congestion atomic.Pointer[string]   // of connections that come from now on; nil: the system's
+	settings atomic.Pointer[Settings] // of sessions that log in from now on
 
 	refusals *refusals.Counters
 	journal  *loglimit.Journal // the log for what peers bring about
@@ -50,7 +50,7 @@ type Server struct {
 		closing   bool
 		targets   map[string]*Target
 		order     []*Target // as they were added
-		groups    map[uint16]*portalGroup
+		groups    map[uint16]*PortalGroup
 		homes     map[*scsi.LogicalUnit][]*thread // the logical units' groups of event threads
 		nextHome  int
 		sessions  map[uint16]*Session           // by TSIH
@@ -60,7 +60,7 @@ type Server struct {
 		seenLess  chan struct{} // closed, and replaced, when a session has ended or sees less
 		drains    []Drain
 		removing  map[*scsi.LogicalUnit]bool // is being closed
-		held      map[*scsi.LogicalUnit]int  // by commands for another one
+		used      map[*scsi.LogicalUnit]int  // by commands for another one
 	}
 }
 
@@ -71,30 +71,31 @@ func NewServer(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, log: config.Logger, workers: make(map[int]*evloop.Workers), nics: newNICs(), refusals: config.Refusals, closing: make(chan struct{})}
+	s := &Server{config: config, log: config.Logger, workers: make(map[int]*evloop.Workers), nodeOf: numa.NewNICs().Node, refusals: config.Refusals, closing: make(chan struct{})}
 	s.mu.targets = make(map[string]*Target)
-	s.mu.groups = make(map[uint16]*portalGroup)
+	s.mu.groups = make(map[uint16]*PortalGroup)
 	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)
 	s.mu.sessions = make(map[uint16]*Session)
 	s.mu.past = make(map[*scsi.LogicalUnit]Traffic)
 	s.mu.admission = newAdmission(config.Guests, config.Limits.Sessions)
 	s.mu.removing = make(map[*scsi.LogicalUnit]bool)
-	s.mu.held = make(map[*scsi.LogicalUnit]int)
+	s.mu.used = make(map[*scsi.LogicalUnit]int)
 	s.mu.seenLess = make(chan struct{})
 	s.Reconfigure(config.Settings())
-	s.congestion.Store(&config.Congestion)
 	s.journal = loglimit.New(s.log, time.Now)
 	config.QoS.Gate.Threads = config.Threads
-	s.qos = newQoS(s, config.QoS, config.Threads)
+	s.qos = newQoS(config.QoS, config.Threads, s.LogicalUnits)
 	for i := range config.Threads {
 		th, err := newThread(s.threadConfig(i, at[i%len(at)]))
 		if err != nil {
 			s.stopThreads()
 			return nil, err
 		}
-		th.gate = newGate(th, i, config.QoS.Gate)
+		th.refused.all = s.refusals
+		th.gate, th.qos = newGate(th.loop, i, config.QoS.Gate), s.qos
+		s.qos.gates = append(s.qos.gates, th.gate)
 		th.loop.SetPoll(config.Poll)
-		th.batching.start(*config.Batching, th)
+		th.batching.start(*config.Batching, th.loop, th.gate)
 		s.threads = append(s.threads, th)
 		s.running.Go(th.loop.Run)
 	}
@@ -225,14 +226,14 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if d, ok := ctx.Deadline(); ok {
 		within = min(within, time.Until(d))
 	}
-	for _, session := range s.allSessions() {
-		session.core.post(func() { session.core.requestLogout(within, errShutdown) })
+	for _, session := range s.sessions() {
+		session.state.post(func() { session.state.requestLogout(within, errShutdown) })
 	}
 	asked, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	s.awaitSessions(asked)
-	for _, session := range s.allSessions() {
-		session.core.post(func() { session.core.drop(errShutdown) })
+	for _, session := range s.sessions() {
+		session.state.post(func() { session.state.drop(errShutdown) })
 	}
 	final, cancelFinal := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancelFinal()
@@ -242,11 +243,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // awaitSessions waits until all sessions have ended.
 func (s *Server) awaitSessions(ctx context.Context) error {
-	for _, session := range s.allSessions() {
+	for _, session := range s.sessions() {
 		select {
 		case <-session.ended:
 		case <-ctx.Done():
-			return fmt.Errorf("%d sessions have not ended: %w", len(s.allSessions()), ctx.Err())
+			return fmt.Errorf("%d sessions have not ended: %w", len(s.sessions()), ctx.Err())
 		}
 	}
 	return nil
@@ -283,7 +284,45 @@ func (s *Server) stopThreads() {
 		th.loop.Stop()
 	}
 	s.running.Wait()
-	for _, th := range s.threads {
-		_ = unix.Munmap(th.room.receive) // it was mapped by newThread
-	}
 }
+
+// Settings returns those in force.
+func (s *Server) Settings() Settings { return *s.settings.Load() }
+
+// Reconfigure puts settings into force for connections that come from now on; zero
+// values get the defaults of a Config. Logins that have begun are told to come again.
+// Sessions that would not be admitted with the new DiscoveryAuth and Owners are asked to
+// log out: dismissed is how many.
+func (s *Server) Reconfigure(n Settings) (dismissed int) {
+	n.setDefaults(s.config.Buffers)
+	s.mu.Lock()
+	before := s.settings.Load()
+	if before != nil && reflect.DeepEqual(*before, n) {
+		s.mu.Unlock()
+		return 0
+	}
+	s.settings.Store(&n)
+	s.mu.Unlock()
+	return s.revokeLUNs(slices.DeleteFunc(s.sessions(), s.keeps))
+}
+
+// QueueDepth is how many commands a session that logs in now may have under way.
+func (s *Server) QueueDepth() int { return s.settings.Load().Limits.QueueDepth }
+
+// Retained is how many bytes of data the server keeps for lost connections.
+func (s *Server) Retained() int64 { return s.retained.Load() }
+
+// inForce implements node.
+func (s *Server) inForce() *Settings { return s.settings.Load() }
+
+// logger implements node.
+func (s *Server) logger() *slog.Logger { return s.log }
+
+// lines implements node.
+func (s *Server) lines() *loglimit.Journal { return s.journal }
+
+// refuse implements node.
+func (s *Server) refuse(r refusals.Reason) { s.refusals.Add(r) }
+
+// retention implements node.
+func (s *Server) retention() *atomic.Int64 { return &s.retained }

@@ -263,3 +263,20 @@ func TestReaderDoesNotChangeTheUnit(t *testing.T) {
 		}
 	}
 }
+
+// A connection that replaces its session's keeps what the session has agreed.
+func TestConnectionReinstatementKeepsTheSession(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	old := r.login(initiator.Options{})
+	c := r.login(initiator.Options{TSIH: old.TSIH, Bare: true})
+	p := command(c, cdbWrite16(0, 8), 0x20, 4096, nil)
+	if err := c.Send(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(dataOut(p.ITT(), 0, 0, 4096, initiator.FlagFinal)); err != nil {
+		t.Fatal(err)
+	}
+	if _, status := answers(t, c, p.ITT()); status != 0 {
+		t.Fatalf("unsolicited data, which the session allows: status %#x", status)
+	}
+}

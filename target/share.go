@@ -31,23 +31,24 @@ const (
 // shares is an event thread's account of control work. It belongs to the thread.
 type shares struct {
 	loop    *evloop.Loop
-	pass    int64         // the loop's time when it began
-	left    int           // work that is left in the pass; negative: taken in advance
-	line    []*Connection // that wait for their turn
-	next    []*Connection // that wait for the next pass, whatever the line does
-	serving *Connection   // whose turn it is
-	due     bool          // Run is queued
+	pass    int64    // the loop's time when it began
+	left    int      // work that is left in the pass; negative: taken in advance
+	line    []*share // of connections that wait for their turn
+	next    []*share // of those that wait for the next pass, whatever the line does
+	serving *share   // whose turn it is
+	due     bool     // Run is queued
 
 	done, most int // work of the pass, and the most of any
 }
 
 // share is a connection's part in it.
 type share struct {
-	pass   int64 // that pdus is of
-	pdus   int
-	credit int  // work that is left of its turn; negative: taken in advance
-	queued bool // in one of the lists
-	held   bool // nothing is delivered until goOn
+	deliver   func() // what waits, unless the connection has ended
+	pass      int64  // that pdus is of
+	pdus      int
+	credit    int  // work that is left of its turn; negative: taken in advance
+	queued    bool // in one of the lists
+	suspended bool // nothing is delivered until proceed
 }
 
 // begin notes that a pass has begun.
@@ -57,62 +58,59 @@ func (s *shares) begin() {
 	}
 }
 
-// Spent implements Receiver.
-func (c *Connection) Spent(bhs *pdu.BHS) bool {
-	own, all := &c.share, &c.thread.shares
-	if own.queued || own.held {
+// spent reports whether a connection has had its share: its PDU waits for its turn.
+func (s *shares) spent(own *share, bhs *pdu.BHS) bool {
+	if own.queued || own.suspended {
 		return true
 	}
-	all.begin()
-	if own.pass != all.pass {
-		own.pass, own.pdus = all.pass, 0
+	s.begin()
+	if own.pass != s.pass {
+		own.pass, own.pdus = s.pass, 0
 	}
 	if own.pdus >= passPDUs {
-		all.next = all.enlist(all.next, c)
+		s.next = s.enlist(s.next, own)
 		return true
 	}
-	if !isControl(bhs) || all.admits(c) {
+	if !isControl(bhs) || s.admits(own) {
 		return false
 	}
-	all.line = all.enlist(all.line, c)
+	s.line = s.enlist(s.line, own)
 	return true
 }
 
 // admits reports whether the connection may do control work now.
-func (s *shares) admits(c *Connection) bool {
+func (s *shares) admits(own *share) bool {
 	if s.left <= 0 {
 		return false
 	}
-	return s.serving == c && c.share.credit > 0 || len(s.line) == 0 && s.serving == nil
+	return s.serving == own && own.credit > 0 || len(s.line) == 0 && s.serving == nil
 }
 
-func (s *shares) enlist(list []*Connection, c *Connection) []*Connection {
-	c.share.queued = true
+func (s *shares) enlist(list []*share, own *share) []*share {
+	own.queued = true
 	if !s.due {
 		s.due = true
 		s.loop.Again(s)
 	}
-	return append(list, c)
+	return append(list, own)
 }
 
-// Run implements evloop.Task: it serves those who wait, each once, until the work of
-// the pass is done.
+// Run implements evloop.Task: it serves those who wait, one turn after the other, until
+// the work of the pass is done. Who waits alone may do all of it.
 func (s *shares) Run() {
 	s.due = false
 	s.begin()
 	next := s.next
 	s.next = nil
-	for _, c := range next {
-		c.share.queued = false
-		if !c.closed {
-			c.mover.Resume()
-		}
+	for _, own := range next {
+		own.queued = false
+		own.deliver()
 	}
-	for n := len(s.line); n > 0 && s.left > 0; n-- {
-		c := s.line[0]
+	for len(s.line) > 0 && s.left > 0 {
+		own := s.line[0]
 		s.line[0] = nil
 		s.line = s.line[1:]
-		s.serve(c)
+		s.serve(own)
 	}
 	if len(s.line) > 0 && !s.due {
 		s.due = true
@@ -121,50 +119,44 @@ func (s *shares) Run() {
 }
 
 // serve is the turn of a connection.
-func (s *shares) serve(c *Connection) {
-	c.share.queued = false
-	if c.closed {
+func (s *shares) serve(own *share) {
+	own.queued = false
+	own.credit = min(own.credit, 0) + turnWork
+	if own.credit <= 0 {
+		s.line = s.enlist(s.line, own)
 		return
 	}
-	c.share.credit = min(c.share.credit, 0) + turnWork
-	if c.share.credit <= 0 {
-		s.line = s.enlist(s.line, c)
-		return
-	}
-	s.serving = c
-	c.mover.Resume()
+	s.serving = own
+	own.deliver()
 	s.serving = nil
 }
 
-// pause keeps everything that the connection sends waiting until goOn.
-func (c *Connection) pause() { c.share.held = true }
-
-func (c *Connection) goOn() {
-	c.share.held = false
-	if s := &c.thread.shares; !c.share.queued && !c.closed {
-		s.line = s.enlist(s.line, c)
+// proceed ends what suspended a connection.
+func (s *shares) proceed(own *share) {
+	own.suspended = false
+	if !own.queued {
+		s.line = s.enlist(s.line, own)
 	}
 }
 
 // waits reports whether it is the thread that lets the connection wait: it is not
 // heard of meanwhile.
-func (s *share) waits() bool { return s.queued || s.held }
+func (s *share) waits() bool { return s.queued || s.suspended }
 
 // count counts a PDU with n bytes of data.
-func (c *Connection) count(bhs *pdu.BHS, n int) {
-	c.share.pdus++
+func (s *shares) count(own *share, bhs *pdu.BHS, n int) {
+	own.pdus++
 	if isControl(bhs) {
-		c.charge(1 + n/workBytes)
+		s.charge(own, 1+n/workBytes)
 	}
 }
 
 // charge counts control work.
-func (c *Connection) charge(work int) {
-	s := &c.thread.shares
+func (s *shares) charge(own *share, work int) {
 	s.begin()
 	s.left -= work
-	if s.serving == c {
-		c.share.credit -= work
+	if s.serving == own {
+		own.credit -= work
 	}
 	s.done += work
 	s.most = max(s.most, s.done)

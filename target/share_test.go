@@ -122,7 +122,7 @@ func TestDiscoveryFollowsChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	shows("when it is for others", 1, 1)
-	change, err := r.server.PreparePortals([]target.PortalGroup{{Tag: 1, Listen: []string{"127.0.0.1:0", "127.0.0.2:0"}}})
+	change, err := r.server.PreparePortals([]target.PortalGroup{{Tag: 1, Portals: portals(t, r.server, "127.0.0.1:0", "127.0.0.2:0")}})
 	if err != nil {
 		t.Fatal(err)
 	}

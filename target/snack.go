@@ -2,19 +2,6 @@ package target
 
 import "lunar/target/pdu"
 
-// snackRequest sends again what the initiator misses, or takes note of what it has
-// (RFC 7143 section 11.16). What is not there any more is rejected: the initiator
-// then ends the task itself.
-func (c *Connection) snackRequest(r *request) {
-	p := (*pdu.SNACKRequest)(r.bhs)
-	if c.recall != nil {
-		c.charge(c.recall.stamped / statusesLooked)
-	}
-	if c.recall == nil || p.Type() > pdu.SNACKRData || !snacks[p.Type()](c.recall, p) {
-		c.reject(r, pdu.RejectSNACK)
-	}
-}
-
 // statusesLooked is how many responses are looked through for the cost of a PDU.
 const statusesLooked = 64
 
@@ -54,13 +41,13 @@ func (r *recall) resendStatuses(p *pdu.SNACKRequest) bool {
 // not missed.
 func (r *recall) resendParts(p *pdu.SNACKRequest) bool {
 	n, found := run{p.BegRun(), p.RunLength()}, uint32(0)
-	t := r.conn.tasks.find(p.BHS().ITT())
-	for s := r.parts.of(p.BHS().ITT()); s != nil; s = s.next {
+	itt := p.BHS().ITT()
+	for s := r.parts.of(itt); s != nil; s = s.next {
 		if !n.has(s.sn()) {
 			continue
 		}
 		found++
-		if s.bhs.Opcode() == pdu.OpDataIn || t != nil && t.sequenceOf(s.bhs.TTT()) != nil {
+		if s.bhs.Opcode() == pdu.OpDataIn || r.of.awaits(itt, s.bhs.TTT()) {
 			r.resend(&s.bhs, s.data)
 		}
 	}
@@ -69,9 +56,9 @@ func (r *recall) resendParts(p *pdu.SNACKRequest) bool {
 
 // dataACK forgets data that the initiator has: all of the task before BegRun.
 func (r *recall) dataACK(p *pdu.SNACKRequest) bool {
-	t := r.conn.tasks.find(p.BHS().ITT())
-	if p.RunLength() != 0 || t == nil && !r.ended(p.BHS().ITT()) {
-		return t == nil && p.RunLength() == 0 // one that crossed the end of its task
+	there := r.of.exists(p.BHS().ITT())
+	if p.RunLength() != 0 || !there && !r.ended(p.BHS().ITT()) {
+		return !there && p.RunLength() == 0 // one that crossed the end of its task
 	}
 	r.forget(p.BHS().ITT(), func(s *recalled) bool { return s.sn().LessThan(p.BegRun()) })
 	return true
@@ -96,8 +83,8 @@ func (r *recall) response(itt uint32) *recalled {
 // which then carries the SNACK Tag and a new ExpDataSN (RFC 7143 section 11.16.3).
 func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 	itt, tag := p.BHS().ITT(), p.BHS().TTT()
-	t, rsp := r.conn.tasks.find(itt), r.response(itt)
-	if t == nil && rsp == nil || tag == 0 || tag == pdu.ReservedTag {
+	rsp := r.response(itt)
+	if rsp == nil && !r.of.exists(itt) || tag == 0 || tag == pdu.ReservedTag {
 		return false
 	}
 	var old []recalled
@@ -114,9 +101,7 @@ func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 	for i := range old {
 		sn = r.cut(&old[i], sn)
 	}
-	if t != nil {
-		t.dataSN, t.snackTag = sn, tag
-	}
+	r.of.renumber(itt, sn, tag)
 	if rsp != nil {
 		rsp.bhs.SetTTT(tag)
 		(*pdu.SCSIResponse)(&rsp.bhs).SetExpDataSN(sn)
@@ -128,7 +113,7 @@ func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 // resend sends a PDU again, which is work that the initiator has asked for: it waits for
 // its turns until that is made up for (share.go), however small its SNACK was.
 func (r *recall) resend(bhs *pdu.BHS, data []byte) {
-	r.conn.charge(1 + len(data)/workBytes)
+	r.of.charge(1 + len(data)/workBytes)
 	r.Resend(bhs, data)
 }
 

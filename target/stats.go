@@ -5,78 +5,12 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"lunar/internal/evloop"
 	"lunar/target/login"
 	"lunar/target/scsi"
 )
-
-// cacheLine keeps what one thread writes apart from what others do, in bytes.
-const cacheLine = 64
-
-// traffic is what the data path of a session counts: its event thread writes,
-// anyone may read. It does not move or grow.
-type traffic struct {
-	_        [cacheLine]byte
-	inFlight atomic.Int64
-	opened   time.Time
-	_        [cacheLine]byte
-}
-
-// lunTraffic is the part of one LUN, or of one connection.
-type lunTraffic struct {
-	_                                    [cacheLine]byte
-	reads, writes, others, read, written atomic.Uint64
-	_                                    [cacheLine]byte
-}
-
-func newTraffic() *traffic { return &traffic{opened: time.Now()} }
-
-// began counts a command that is in flight from now on.
-func (t *traffic) began() { t.inFlight.Add(1) }
-
-// ended counts the end of a command; l is nil if its LUN is not mapped.
-func (t *traffic) ended(l *lun, cmd *scsi.Command, sent uint32) {
-	t.inFlight.Add(-1)
-	if l != nil {
-		l.traffic.count(cmd, sent)
-	}
-}
-
-// count counts a command that has ended.
-func (t *lunTraffic) count(cmd *scsi.Command, sent uint32) {
-	switch {
-	case cmd.HasIn:
-		t.reads.Add(1)
-		t.read.Add(uint64(sent))
-	case cmd.HasOut:
-		t.writes.Add(1)
-		if cmd.Status == scsi.Good && !cmd.Aborted() {
-			t.written.Add(uint64(min(cmd.Length, cmd.EDTL)))
-		}
-	default:
-		t.others.Add(1)
-	}
-}
-
-func (t *lunTraffic) sum() Traffic {
-	return Traffic{t.reads.Load(), t.writes.Load(), t.others.Load(), t.read.Load(), t.written.Load()}
-}
-
-// Traffic counts commands that have ended, however, and the data that they moved.
-type Traffic struct {
-	Reads        uint64 // commands with Data-In
-	Writes       uint64 // commands with Data-Out
-	Others       uint64 // commands without data
-	ReadBytes    uint64 // of Data-In, sent or about to be
-	WrittenBytes uint64 // of Data-Out, of commands that ended with GOOD status
-}
-
-func (t Traffic) plus(o Traffic) Traffic {
-	return Traffic{t.Reads + o.Reads, t.Writes + o.Writes, t.Others + o.Others, t.ReadBytes + o.ReadBytes, t.WrittenBytes + o.WrittenBytes}
-}
 
 // SessionStats describe a session in full feature phase. What the initiator has
 // chosen, like its name, may hold any characters.
@@ -97,20 +31,6 @@ type SessionStats struct {
 	Connections   []ConnectionStats // in the order in which they came
 }
 
-// ConnectionStats describe a connection of a session.
-type ConnectionStats struct {
-	CID           uint16
-	Local, Remote netip.AddrPort
-	Lost          bool    // its tasks wait for another connection (ErrorRecoveryLevel 2)
-	Traffic       Traffic // of tasks that ended on it
-}
-
-// shownConnection is a connection for anyone to read.
-type shownConnection struct {
-	ConnectionStats
-	carried *lunTraffic
-}
-
 // LUNStats describe a LUN of a session.
 type LUNStats struct {
 	LUNMapping
@@ -120,7 +40,7 @@ type LUNStats struct {
 // Sessions returns all sessions, by TSIH.
 func (s *Server) Sessions() []SessionStats {
 	var out []SessionStats
-	for _, n := range s.allSessions() {
+	for _, n := range s.sessions() {
 		out = append(out, n.stats())
 	}
 	slices.SortFunc(out, func(a, b SessionStats) int { return cmp.Compare(a.TSIH, b.TSIH) })
@@ -130,8 +50,8 @@ func (s *Server) Sessions() []SessionStats {
 func (n *Session) stats() SessionStats {
 	s := SessionStats{
 		TSIH: n.tsih, Initiator: n.initiator.Name, Proof: n.initiator.Proof, Alias: n.alias, ISID: n.isid.String(),
-		Local: n.local, Remote: n.remote, Opened: n.core.traffic.opened, Transport: "tcp", Thread: n.core.owner.name(),
-		Window: n.settings.Limits.QueueDepth, InFlight: int(n.core.traffic.inFlight.Load()),
+		Local: n.local, Remote: n.remote, Opened: n.state.traffic.opened, Transport: "tcp", Thread: n.state.owner.name(),
+		Window: n.settings.Limits.QueueDepth, InFlight: int(n.state.traffic.inFlight.Load()),
 	}
 	if n.assisted {
 		s.Transport = "iser"
@@ -143,13 +63,13 @@ func (n *Session) stats() SessionStats {
 	for _, l := range n.view.Load().luns {
 		sum := l.traffic.sum()
 		all = all.plus(sum)
-		if !l.leaving {
+		if !l.unmapped {
 			s.LUNs = append(s.LUNs, LUNStats{l.LUNMapping, sum})
 		}
 	}
-	for _, c := range *n.core.shown.Load() {
+	for _, c := range *n.state.shown.Load() {
 		c.Traffic = c.carried.sum()
-		if !n.core.shared { // the only one there can be is not counted apart
+		if !n.state.shared { // the only one there can be is not counted apart
 			c.Traffic = all
 		}
 		s.Connections = append(s.Connections, c.ConnectionStats)
@@ -158,11 +78,7 @@ func (n *Session) stats() SessionStats {
 }
 
 // name returns the name of the thread that the connection belongs to.
-func (o *owner) name() string {
-	o.Lock()
-	defer o.Unlock()
-	return o.thread.loop.Name()
-}
+func (o *owner) name() string { return o.now().loop.Name() }
 
 // Traffic returns what all sessions, past and present, have done with each of
 // the server's logical units.
@@ -196,7 +112,7 @@ type ThreadStats struct {
 	Batches         uint64 // passes in which small requests came
 	BatchedRequests uint64 // small requests that came in them
 
-	Refused map[string]uint64 // by Refusal
+	Refused map[string]uint64 // by refusals.Reason
 }
 
 // Threads returns the event threads.
@@ -242,27 +158,17 @@ func (s *Server) Targets() []TargetStats {
 	return out
 }
 
-func (c *TargetConfig) units() (units []*scsi.LogicalUnit) {
-	for i := range c.Access {
-		for _, m := range c.Access[i].LUNs {
-			if !slices.Contains(units, m.LU) {
-				units = append(units, m.LU)
-			}
-		}
-	}
-	return units
-}
-
 // portals returns the addresses of the group's sockets; a nil group has none.
-func (g *portalGroup) portals() (addrs []string) {
+func (g *PortalGroup) portals() (addrs []string) {
 	if g == nil {
 		return nil
 	}
-	for _, l := range g.listeners {
-		addrs = append(addrs, l.Addr().String())
-	}
-	for _, p := range g.Assisted {
-		addrs = append(addrs, "iser:"+p.Addr().String())
+	for _, p := range g.Portals {
+		addr := p.Addr().String()
+		if p.Assisted() {
+			addr = "iser:" + addr
+		}
+		addrs = append(addrs, addr)
 	}
 	return addrs
 }

@@ -254,7 +254,7 @@ func TestOpenDiscoveryTellsTheWayThatItCame(t *testing.T) {
 			if _, err := r.server.AddTarget(target.TargetConfig{Name: "iqn.2026-11.lunar:elsewhere", PortalGroups: []uint16{2}, Access: []target.AccessRule{{Auth: anyone}}}); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.server.Listen(target.PortalGroup{Tag: 2, Listen: []string{"127.0.0.1:0"}}); err != nil {
+			if err := r.server.Listen(target.PortalGroup{Tag: 2, Portals: portals(t, r.server, "127.0.0.1:0")}); err != nil {
 				t.Fatal(err)
 			}
 			found, err := r.dial(as(c.user, initiator.Options{})).SendTargets("All")

@@ -16,7 +16,7 @@ const maxOutstandingR2T = 8
 
 // task is one SCSI command: the scsi.Command, its tags, and
 // where its data is. Tasks are pooled per event thread. It implements
-// scsi.Port (transfer_in.go, transfer_out.go).
+// scsi.Port (command.go, dataout.go).
 type task struct {
 	cmd  scsi.Command
 	conn *Connection // that it has allegiance to
@@ -32,14 +32,14 @@ type task struct {
 	windowed  bool   // holds a place of the command window
 	listed    bool   // is in the session's task table
 	ended     bool   // the initiator has, or will not get, its status
-	abandoned bool   // its command panicked
+	discarded bool   // its command panicked
 	dying     bool   // to be aborted when the transport is no longer writing to its memory
 	waiting   bool   // in the session's memory queue
 	stray     bool   // its unasked data found no place, because it is going to be refused
 
-	early *buf.Ref // where data that comes unasked lands until ReceiveDataOut
-	stash []byte   // or its copy, when the command waits for memory
-	taken uint32   // bytes of it that the command has asked for
+	landing *buf.Ref // where data that comes unasked lands until ReceiveDataOut
+	stash   []byte   // or its copy, when the command waits for memory
+	taken   uint32   // bytes of it that the command has asked for
 
 	// Data-In.
 	dataSN pdu.SN // next DataSN and R2TSN, which share their numbers; ExpDataSN of the response
@@ -59,12 +59,12 @@ type task struct {
 	r2tCount    int
 	r2tNext     uint32 // buffer offset from which nothing was solicited yet
 
-	qos  scheduler.Task
-	toll *toll // of a copy, if there are rules
-	turn turn
+	qos     scheduler.Task
+	payment *payment // of a copy, if there are rules
+	turn    turn
 
 	awaitedBy waits.List
-	held      []*scsi.LogicalUnit // others than lun's that it uses
+	used      []*scsi.LogicalUnit // others than lun's, which are not closed before it has ended
 }
 
 // want is one ReceiveDataOut: a range of the command's data and its place.
@@ -87,53 +87,6 @@ type sequence struct {
 	dataSN pdu.SN
 }
 
-// newTask takes a task from the thread's free list.
-func (th *thread) newTask(c *Connection) *task {
-	t := th.free
-	if t == nil {
-		t = &task{}
-	} else {
-		th.free = t.next
-	}
-	t.conn, t.next = c, nil
-	c.live++
-	c.own++
-	c.traffic.began()
-	return t
-}
-
-// recycle returns an ended task; nothing may refer to it any more.
-func (th *thread) recycle(t *task) {
-	t.cmd.Reset()
-	t.conn, t.lun, t.awaitedBy = nil, nil, nil
-	t.windowed, t.listed, t.ended, t.waiting, t.dying, t.taken, t.stash = false, false, false, false, false, 0, nil
-	t.stray = false
-	t.dataSN, t.burst, t.sent, t.snackTag, t.recovery = 0, 0, 0, 0, 0
-	t.unsolicited = sequence{}
-	for i := range t.wanted {
-		t.wants[i].dst = nil
-	}
-	t.wanted, t.r2tCount, t.r2tNext = 0, 0, 0
-	t.next, th.free = th.free, t
-}
-
-// end takes the task off its connection once its status is queued, or will
-// never be sent.
-func (t *task) end() {
-	if t.abandoned {
-		return
-	}
-	c := t.conn
-	waiting := t.leave()
-	if c.executing == t {
-		t.ended = true // command.go recycles it once Execute has returned
-	} else {
-		c.thread.recycle(t)
-	}
-	waiting.Ended()
-	c.taskEnded()
-}
-
 // endUnanswered is end without a status: nothing that was sent for the task is asked
 // for again.
 func (t *task) endUnanswered() {
@@ -143,63 +96,20 @@ func (t *task) endUnanswered() {
 	t.end()
 }
 
-// abandon takes a task off its connection whose command panicked: what the
+// discard takes a task off its connection whose command panicked: what the
 // command was about to do is not known, so neither the task nor its buffers
 // are used again.
-func (t *task) abandon() {
+func (t *task) discard() {
 	c := t.conn
-	if c == nil || t.abandoned {
+	if c == nil || t.discarded {
 		return
 	}
-	t.early = nil
-	waiting := t.leave()
+	t.landing = nil
+	waiting := t.detach()
 	t.cmd.Forsake()
-	t.abandoned = true
+	t.discarded = true
 	waiting.Ended()
 	c.taskEnded()
-}
-
-// leave undoes what ties the task to its connection and returns those who wait for
-// its end.
-func (t *task) leave() waits.List {
-	c := t.conn
-	c.withdraw(t)
-	if t.early != nil {
-		t.early.Release()
-		t.early = nil
-	}
-	if t.listed {
-		c.tasks.remove(t)
-	}
-	if t.turn != ungated {
-		c.thread.gate.left(t)
-	}
-	if t.toll != nil {
-		t.toll.cancel()
-		t.toll = nil
-	}
-	if t.windowed {
-		c.window.Done()
-	} else {
-		c.immediates--
-	}
-	if len(t.held) > 0 {
-		t.letHeld()
-	}
-	if t.cmd.Effort > 0 {
-		c.charge(t.cmd.Effort)
-	}
-	c.kept -= len(t.stash)
-	c.live--
-	c.own--
-	c.traffic.ended(t.lun, &t.cmd, t.sent)
-	if c.shared {
-		c.carried.count(&t.cmd, t.sent)
-	}
-	if c.assist != nil {
-		c.assist.Deallocate(t.itt)
-	}
-	return t.awaitedBy
 }
 
 // taskTable finds tasks by Initiator Task Tag: chained buckets, fixed in size

@@ -20,7 +20,7 @@ type textExchange struct {
 // textRequest takes a Text Request PDU: SendTargets, and the few keys that may
 // be declared in full feature phase.
 func (c *Connection) textRequest(r *request) {
-	defer c.finish(r)
+	defer c.releasePlace(r)
 	p := (*pdu.TextRequest)(r.bhs)
 	if r.badDigest {
 		c.reject(r, pdu.RejectDataDigestError)
@@ -70,8 +70,8 @@ func (c *Connection) findTargets(r *request, pairs []pdu.Pair) bool {
 		return true
 	}
 	header := *r.bhs
-	c.pause()
-	c.session.server.ask(c.session, pairs[i].Value, func(t told) {
+	c.suspend()
+	c.session.node.ask(c.session, pairs[i].Value, func(t told) {
 		c.post(func() { c.targetsFound(header, pairs, t) })
 	})
 	return false
@@ -79,7 +79,7 @@ func (c *Connection) findTargets(r *request, pairs []pdu.Pair) bool {
 
 // targetsFound answers a text request of which only SendTargets was missing.
 func (c *Connection) targetsFound(header pdu.BHS, pairs []pdu.Pair, t told) {
-	c.goOn()
+	c.proceed()
 	if c.closed && !c.lost {
 		return
 	}

@@ -2,10 +2,10 @@ package target
 
 import (
 	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 
 	"lunar/backstore"
-	"lunar/internal/arena"
 	"lunar/internal/debt"
 	"lunar/internal/evloop"
 	"lunar/target/scsi"
@@ -15,8 +15,8 @@ import (
 // belongs to the thread itself.
 type thread struct {
 	loop     *evloop.Loop
-	room     *Room
 	gate     *gate
+	qos      *qos // of all threads
 	batching batching
 	shares   shares
 	load     atomic.Int32 // connections, for the choice of a home
@@ -24,18 +24,16 @@ type thread struct {
 
 	free        *task // recycled tasks
 	lanes       map[*scsi.LogicalUnit]backstore.Lane
-	sessions    map[*core]struct{}
+	sessions    map[*sessionState]struct{}
 	backgrounds map[*background]struct{}
-	awaitEnd    []func() // who waits for the end of all backgrounds
-	ending      bool     // no background is begun any more
-	starved     []*core  // those with tasks that wait for memory, in the order in which they began
-	exhausted   bool     // the pool had no buffer for somebody since feed last ran
-	holders     map[holderKey]*holder
-	denied      denied[*holder] // that got no buffer since relieve last looked
+	awaitEnd    []func()        // who waits for the end of all backgrounds
+	ending      bool            // no background is begun any more
+	starved     []*sessionState // those with tasks that wait for memory, in the order in which they began
+	quotas      quotas
 	feeding     bool
 	feedDue     bool
 	feedTask    evloop.Task
-	homing      evloop.Timer
+	inspection  evloop.Timer
 	patience    debt.Clock // that debts and claims are of
 }
 
@@ -44,21 +42,14 @@ func newThread(config evloop.Config) (*thread, error) {
 	if err != nil {
 		return nil, fmt.Errorf("event thread %s: %w", config.Name, err)
 	}
-	scratch, err := arena.Map(roomSize, loop.Memory())
-	if err != nil {
-		loop.Stop()
-		return nil, fmt.Errorf("event thread %s: %w", config.Name, err)
-	}
-	clear(scratch) // now, so that it is there when the first connection comes
 	th := &thread{
 		loop:     loop,
-		room:     newRoom(scratch),
 		lanes:    make(map[*scsi.LogicalUnit]backstore.Lane),
-		sessions: make(map[*core]struct{}),
-		holders:  make(map[holderKey]*holder),
+		sessions: make(map[*sessionState]struct{}),
+		quotas:   quotas{pool: loop.Pool(), holders: make(map[holderKey]*holder)},
 	}
 	loop.Pool().SetAside(loop.Pool().Size()/asidePart/scsi.SegmentSize, scsi.SegmentSize)
-	th.homing.Fire, th.patience.Every = th.judgeHomes, homingInterval
+	th.inspection.Fire, th.patience.Every = th.inspect, inspectionInterval
 	th.shares.loop = loop
 	th.feedTask = evloop.Func(th.feed)
 	loop.Pool().OnFree(th.freed)
@@ -66,12 +57,17 @@ func newThread(config evloop.Config) (*thread, error) {
 }
 
 // lane returns the thread's lane into the logical unit's store, which it opens
-// at the first use.
-func (th *thread) lane(lu *scsi.LogicalUnit) (backstore.Lane, error) {
+// at the first use. A panic of the store is an error.
+func (th *thread) lane(lu *scsi.LogicalUnit) (lane backstore.Lane, err error) {
 	if lane := th.lanes[lu]; lane != nil {
 		return lane, nil
 	}
-	lane, err := lu.Store().Lane(th.loop)
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	lane, err = lu.Store().Lane(th.loop)
 	if err != nil {
 		return nil, err
 	}
@@ -86,18 +82,18 @@ func (th *thread) closeLanes() {
 	}
 }
 
-func (th *thread) add(c *core) {
+func (th *thread) add(c *sessionState) {
 	th.sessions[c] = struct{}{}
-	th.hold(c)
-	if !th.homing.Armed() {
-		th.loop.Arm(&th.homing, homingInterval)
+	th.quotas.open(&c.quota, holderOf(&c.session.initiator))
+	if !th.inspection.Armed() {
+		th.loop.Arm(&th.inspection, inspectionInterval)
 		th.patience.Start(th.loop.Now())
 	}
 }
 
-func (th *thread) remove(c *core) {
+func (th *thread) remove(c *sessionState) {
 	if _, here := th.sessions[c]; here {
-		th.unhold(c)
+		th.quotas.close(&c.quota, holderOf(&c.session.initiator))
 	}
 	delete(th.sessions, c)
 	for i, s := range th.starved {
@@ -110,7 +106,7 @@ func (th *thread) remove(c *core) {
 }
 
 // starve notes that a task of c waits for memory.
-func (th *thread) starve(c *core) {
+func (th *thread) starve(c *sessionState) {
 	if !c.starved {
 		c.starved = true
 		th.starved = append(th.starved, c)
@@ -121,7 +117,7 @@ func (th *thread) starve(c *core) {
 // end of the pass: the releasing command is still at work. A pool that had too
 // little for one who did not wait is asked again as well.
 func (th *thread) freed() {
-	if (th.exhausted || len(th.starved) > 0) && !th.feedDue {
+	if (th.quotas.exhausted || len(th.starved) > 0) && !th.feedDue {
 		th.feedDue = true
 		th.loop.AtPassEnd(th.feedTask)
 	}
@@ -131,12 +127,12 @@ func (th *thread) freed() {
 // in the order in which they began to wait. Nobody overtakes the one that the pool had
 // too little for, but with a buffer of its own.
 func (th *thread) feed() {
-	th.feedDue, th.exhausted, th.feeding = false, false, true
+	th.feedDue, th.quotas.exhausted, th.feeding = false, false, true
 	waiting := th.starved
 	th.starved = nil
 	for _, c := range waiting {
 		c.starved = false
-		if !th.exhausted || th.reserves(c) {
+		if !th.quotas.exhausted || th.quotas.reserves(&c.quota) {
 			c.feed()
 		}
 		if c.waiters.head != nil {

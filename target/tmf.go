@@ -4,9 +4,11 @@ import (
 	"log/slog"
 	"slices"
 
+	"lunar/internal/refusals"
 	"lunar/internal/waits"
 	"lunar/target/pdu"
 	"lunar/target/scsi"
+	"lunar/target/scsi/sense"
 )
 
 // taskManagement is a task management function under way (RFC 7143 section
@@ -32,7 +34,7 @@ const maxManagements = 64
 type scope struct {
 	needsLUN  bool // tasks of the logical unit addressed, else of all that the asking initiator sees
 	ownOnly   bool // tasks of this session, else of all sessions
-	attention scsi.ASC
+	attention sense.ASC
 	tellSelf  bool // the asking nexus gets the unit attention too
 	cold      bool // sessions are closed afterwards
 	reset     bool // the logical unit's changeable state goes back to its defaults
@@ -52,10 +54,10 @@ const (
 // unit attentions per SAM-5 clause 5.14 and table 53).
 var scopes = map[pdu.TaskManagementFunction]scope{
 	pdu.FunctionAbortTaskSet:     {needsLUN: true, ownOnly: true},
-	pdu.FunctionClearTaskSet:     {needsLUN: true, attention: scsi.ASCCommandsClearedByAnother, reader: refuse},
-	pdu.FunctionLogicalUnitReset: {needsLUN: true, attention: scsi.ASCDeviceReset, tellSelf: true, reset: true, reader: ownTasks},
-	pdu.FunctionTargetWarmReset:  {attention: scsi.ASCDeviceReset, tellSelf: true, reset: true, reader: refuse},
-	pdu.FunctionTargetColdReset:  {attention: scsi.ASCReset, tellSelf: true, reset: true, cold: true, reader: refuse},
+	pdu.FunctionClearTaskSet:     {needsLUN: true, attention: sense.ASCCommandsClearedByAnother, reader: refuse},
+	pdu.FunctionLogicalUnitReset: {needsLUN: true, attention: sense.ASCDeviceReset, tellSelf: true, reset: true, reader: ownTasks},
+	pdu.FunctionTargetWarmReset:  {attention: sense.ASCDeviceReset, tellSelf: true, reset: true, reader: refuse},
+	pdu.FunctionTargetColdReset:  {attention: sense.ASCReset, tellSelf: true, reset: true, cold: true, reader: refuse},
 }
 
 // taskManagementRequest takes the PDU.
@@ -64,7 +66,7 @@ func (c *Connection) taskManagementRequest(r *request) {
 	if c.shared && !c.commandsArrived(r, p.Function()) {
 		return
 	}
-	c.finish(r)
+	c.releasePlace(r)
 	tm := &taskManagement{conn: c, function: p.Function(), itt: r.bhs.ITT(), response: pdu.FunctionComplete}
 	tm.ends = waits.New(func() { c.post(tm.respond) })
 	c.functions = append(c.functions, tm)
@@ -73,7 +75,7 @@ func (c *Connection) taskManagementRequest(r *request) {
 		tm.ends.Done()
 		return
 	}
-	c.rare.log(c.log, slog.LevelInfo, "task management", "function", p.Function().String(), "lun", r.bhs.LUN()>>48, "task", p.ReferencedTaskTag())
+	c.rare.Log(c.log, slog.LevelInfo, "task management", "function", p.Function().String(), "lun", r.bhs.LUN()>>48, "task", p.ReferencedTaskTag())
 	if s, ok := scopes[p.Function()]; ok {
 		tm.fenced = true
 		c.endTasks(tm, s, r.bhs.LUN())
@@ -114,9 +116,9 @@ func (c *Connection) clearACA(tm *taskManagement, lunField uint64) pdu.TaskManag
 func (c *Connection) abortTask(tm *taskManagement, p *pdu.TaskManagementRequest) pdu.TaskManagementResponseCode {
 	t := c.tasks.find(p.ReferencedTaskTag())
 	if t == nil {
-		for i := range c.held {
-			if c.held[i].bhs.ITT() == p.ReferencedTaskTag() && c.held[i].bhs.Opcode() == pdu.OpSCSICommand {
-				c.abortInPlace(&c.held[i], true)
+		for i := range c.early {
+			if c.early[i].bhs.ITT() == p.ReferencedTaskTag() && c.early[i].bhs.Opcode() == pdu.OpSCSICommand {
+				c.abortInPlace(&c.early[i], true)
 				return pdu.FunctionComplete
 			}
 		}
@@ -144,8 +146,8 @@ func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
 		luns = []*lun{l}
 	}
 	if s.reader != asIs && slices.ContainsFunc(luns, readOnly) {
-		c.thread.refused.count(RefusedFunction)
-		c.rare.log(c.log, slog.LevelWarn, "task management that changes what others do, by an initiator that may only read",
+		c.thread.refused.count(refusals.Function)
+		c.rare.Log(c.log, slog.LevelWarn, "task management that changes what others do, by an initiator that may only read",
 			"function", tm.function.String(), "lun", lunField>>48)
 		if s.reader == refuse {
 			tm.response = pdu.FunctionAuthorizationFailed
@@ -161,21 +163,21 @@ func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
 	if s.ownOnly {
 		return
 	}
-	others := c.session.server.sessionsSharing(c.session, units)
+	others := c.session.node.sharing(c.session, units)
 	c.charge(len(others))
 	for _, other := range others {
 		tm.ends.Add()
-		other.core.post(func() {
-			other.core.endMatching(tm.ends, false, matches)
+		other.state.post(func() {
+			other.state.endMatching(tm.ends, false, matches)
 			tm.ends.Done()
 		})
 	}
 	if s.reset {
-		c.session.server.endCopies(units, tm.ends)
+		c.session.node.endCopies(units, tm.ends)
 	}
 	announce(s, luns)
 	if s.cold {
-		tm.then = func() { c.session.server.closeSessions(c.session.target, errReset) }
+		tm.then = func() { c.session.node.closeSessions(c.session.target, errReset) }
 	}
 }
 
@@ -207,14 +209,14 @@ func announce(s scope, luns []*lun) {
 
 // endMatching ends the session's tasks that match. own says that its own initiator
 // asked for that.
-func (c *core) endMatching(w *waits.Waiter, own bool, match func(*task) bool) {
+func (c *sessionState) endMatching(w *waits.Waiter, own bool, match func(*task) bool) {
 	for _, t := range c.tasks.appendMatching(nil, match) {
 		if t.listed {
 			c.abortFor(w, t)
 		}
 	}
-	for i := range c.held { // commands that wait for a missing one belong to the task set too
-		h := &c.held[i]
+	for i := range c.early { // commands that wait for a missing one belong to the task set too
+		h := &c.early[i]
 		if l := c.findLUN(h.bhs.LUN()); h.bhs.Opcode() == pdu.OpSCSICommand && l != nil && match(&task{lun: l}) {
 			c.abortInPlace(h, own)
 		}
@@ -222,13 +224,13 @@ func (c *core) endMatching(w *waits.Waiter, own bool, match func(*task) bool) {
 }
 
 // abortFor ends one task, for whose end w waits.
-func (c *core) abortFor(w *waits.Waiter, t *task) {
+func (c *sessionState) abortFor(w *waits.Waiter, t *task) {
 	w.Ends(&t.awaitedBy, t.cmd.Awaiting())
 	c.abort(t)
 }
 
 // endTasksOf is scsi.Nexus.EndTasks.
-func (c *core) endTasksOf(n *scsi.Nexus, except *scsi.Command, done func()) {
+func (c *sessionState) endTasksOf(n *scsi.Nexus, except *scsi.Command, done func()) {
 	w := waits.New(done)
 	c.post(func() {
 		c.endMatching(w, false, func(t *task) bool { return t.lun != nil && t.lun.nexus == n && &t.cmd != except })
@@ -237,7 +239,7 @@ func (c *core) endTasksOf(n *scsi.Nexus, except *scsi.Command, done func()) {
 }
 
 // awaitTasksOf is scsi.Nexus.AwaitTasks.
-func (c *core) awaitTasksOf(n *scsi.Nexus, match func(*scsi.Command) bool, done func()) {
+func (c *sessionState) awaitTasksOf(n *scsi.Nexus, match func(*scsi.Command) bool, done func()) {
 	w := waits.New(done)
 	c.post(func() {
 		of := func(t *task) bool { return t.lun != nil && t.lun.nexus == n && match(&t.cmd) }
@@ -267,4 +269,22 @@ func (tm *taskManagement) respond() {
 	if tm.then != nil {
 		tm.then()
 	}
+}
+
+// endCopies ends those of the session.
+func (c *sessionState) endCopies(units []*scsi.LogicalUnit, w *waits.Waiter) {
+	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return meet(t.used, units) }) {
+		if !t.listed {
+			continue
+		}
+		w.Awaits(&t.awaitedBy)
+		if !t.cmd.Aborted() {
+			t.fail(sense.CopyCleared)
+		}
+	}
+}
+
+// meet reports whether one of the units is in both lists.
+func meet(a, b []*scsi.LogicalUnit) bool {
+	return slices.ContainsFunc(a, func(lu *scsi.LogicalUnit) bool { return slices.Contains(b, lu) })
 }

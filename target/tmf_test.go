@@ -9,6 +9,9 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/errstore"
 	"lunar/internal/initiator"
+	"lunar/target"
+	"lunar/target/login"
+	"lunar/target/scsi"
 )
 
 // holdingRig is a rig whose writes to the first MiB end only when the test
@@ -272,4 +275,39 @@ func TestAbortTaskSetReachesHeldCommands(t *testing.T) {
 	if got := mustGood(t, res, err).In; !bytes.Equal(got, pattern(512, 1)) {
 		t.Fatal("the aborted write was carried out")
 	}
+}
+
+// A target reset reaches the units that its sender sees, and whoever loses a
+// command by it is told so.
+func TestTargetResetTellsWhomeverItHits(t *testing.T) {
+	store := func() *errstore.Store {
+		ram, err := backstore.NewRAM(16<<20, 512)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return errstore.Wrap(ram, errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Hold: true})
+	}()
+	r := newRig(t, rigOptions{lus: 1, store: store, rules: func(lus []*scsi.LogicalUnit) []target.AccessRule {
+		other, err := backstore.NewRAM(16<<20, 512)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: "mine", Store: other, BlockSize: 512})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []target.AccessRule{
+			{Initiators: []string{"iqn.2026-01.lunar:resetter"}, Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LUN: 0, LU: mine}}},
+			{Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LUN: 0, LU: lus[0]}}},
+		}
+	}})
+	victim := r.login(initiator.Options{})
+	resetter := r.login(initiator.Options{Initiator: "iqn.2026-01.lunar:resetter"})
+	task := heldWrite(t, victim, store, 0)
+	if code, err := resetter.TaskManagement(initiator.TaskRequest{Function: initiator.TargetWarmReset}); err != nil || code != 0 {
+		t.Fatalf("response %d, %v", code, err)
+	}
+	store.Release(-1)
+	res, err := victim.Wait(task)
+	mustGood(t, res, err)
 }

@@ -302,3 +302,15 @@ func TestHeaderDigestError(t *testing.T) {
 		t.Fatalf("%v, expected the target to close", err)
 	}
 }
+
+// The status of a long read opens the command window again, however early its
+// PDU leaves.
+func TestStatusOfALongReadOpensTheWindow(t *testing.T) {
+	r := newRig(t, rigOptions{config: target.Config{Limits: target.Limits{QueueDepth: 1}}})
+	c := r.login(initiator.Options{})
+	res, err := c.Command(cdbRead16(0, 1024), 0, nil, 512<<10)
+	mustGood(t, res, err)
+	if !c.WindowOpen() {
+		t.Fatalf("MaxCmdSN %d with the status, expected no less than CmdSN %d", c.MaxCmdSN, c.CmdSN)
+	}
+}

@@ -3,23 +3,25 @@ package target
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"lunar/target/pdu"
 	"lunar/target/scsi"
+	"lunar/target/scsi/sense"
 )
 
 // view is what a session's initiator sees of its target. It does not change:
 // the session gets another one.
 type view struct {
-	luns []*seenLUN // ascending by LUN, but those that are leaving
+	luns []*seenLUN // ascending by LUN, but those that are unmapped
 }
 
 // seenLUN is one LUN of a view and what its commands have done; all but traffic
 // does not change.
 type seenLUN struct {
 	LUNMapping
-	traffic *lunTraffic
-	leaving bool // it is not mapped any more, but commands of it run
+	traffic  *lunTraffic
+	unmapped bool // it is not mapped any more, but commands of it run
 }
 
 func see(m LUNMapping) *seenLUN { return &seenLUN{LUNMapping: m, traffic: &lunTraffic{}} }
@@ -36,10 +38,10 @@ func (s *Session) join(rule *AccessRule, home *thread, cmdSN pdu.SN, cid uint16)
 	}
 	s.view.Store(v)
 	s.ended = make(chan struct{})
-	s.core = newCore(s, home, cmdSN, cid)
-	first := newConnection(s.core, cid, s.local, s.remote)
-	s.core.conns = append(s.core.conns, first)
-	s.core.show()
+	s.state = newSessionState(s, home, cmdSN, cid)
+	first := newConnection(s.state, cid, s.local, s.remote)
+	s.state.conns = append(s.state.conns, first)
+	s.state.show()
 	return first
 }
 
@@ -47,7 +49,7 @@ func (s *Session) join(rule *AccessRule, home *thread, cmdSN pdu.SN, cid uint16)
 func (s *Session) visibleLUNs() []uint64 {
 	luns := []uint64{}
 	for _, l := range s.view.Load().luns {
-		if !l.leaving {
+		if !l.unmapped {
 			luns = append(luns, uint64(l.LUN))
 		}
 	}
@@ -59,9 +61,19 @@ func (s *Session) sees(lu *scsi.LogicalUnit) bool {
 	return slices.ContainsFunc(s.view.Load().luns, func(l *seenLUN) bool { return l.LU == lu })
 }
 
+// remap has the session's thread make its LUNs those of a rule that has changed; done
+// waits for that.
+func (s *Session) remap(to []LUNMapping, done *sync.WaitGroup) {
+	done.Add(1)
+	s.state.post(func() {
+		defer done.Done()
+		s.state.remap(to)
+	})
+}
+
 // remap makes the session's LUNs those of a rule that has changed, on the
 // session's thread. What stays is left alone.
-func (c *core) remap(to []LUNMapping) {
+func (c *sessionState) remap(to []LUNMapping) {
 	switch {
 	case !c.opened:
 		c.session.show(to)
@@ -80,18 +92,15 @@ func (s *Session) show(to []LUNMapping) {
 	s.view.Store(v)
 }
 
-func (c *core) changeLUNs(to []LUNMapping) {
+func (c *sessionState) changeLUNs(to []LUNMapping) {
 	next := &view{}
 	var luns, opened []*lun
 	for _, m := range to {
 		l := c.mapped(m)
 		seen := &seenLUN{LUNMapping: m}
 		if l == nil {
-			var err error
-			if l, err = c.openLUN(see(m)); err != nil {
-				c.luns = append(c.luns, opened...) // for their end
-				c.closeAll(err)
-				return
+			if l = c.offer(see(m)); l == nil {
+				continue
 			}
 			opened = append(opened, l)
 		} else {
@@ -103,22 +112,22 @@ func (c *core) changeLUNs(to []LUNMapping) {
 	changed := len(opened) > 0
 	for _, l := range c.luns {
 		if !slices.Contains(luns, l) {
-			c.leaving, changed = append(c.leaving, l), true
+			c.unmapped, changed = append(c.unmapped, l), true
 		}
 	}
 	slices.SortFunc(luns, func(a, b *lun) int { return cmp.Compare(a.number, b.number) })
 	before := c.luns
 	c.luns = luns
-	next.luns = append(next.luns, c.departing()...)
+	next.luns = append(next.luns, c.seenUnmapped()...)
 	c.session.view.Store(next)
 	if changed {
 		c.tellLUNs(before)
 	}
-	c.letGo()
+	c.removeUnmapped()
 }
 
 // mapped returns the LUN of the session that maps a logical unit as m does.
-func (c *core) mapped(m LUNMapping) *lun {
+func (c *sessionState) mapped(m LUNMapping) *lun {
 	for _, l := range c.luns {
 		if l.number == uint64(m.LUN) && l.nexus.LU == m.LU {
 			return l
@@ -130,15 +139,15 @@ func (c *core) mapped(m LUNMapping) *lun {
 // protect changes whether the initiator may write, which mode pages tell.
 func (l *lun) protect(readOnly bool) {
 	if l.nexus.ReadOnly.Swap(readOnly) != readOnly {
-		l.nexus.Attention(scsi.ASCModeParametersChanged)
+		l.nexus.Attention(sense.ASCModeParametersChanged)
 	}
 }
 
-// departing is how a view shows the LUNs that are leaving.
-func (c *core) departing() (out []*seenLUN) {
-	for _, l := range c.leaving {
+// seenUnmapped is how a view shows the LUNs that are not mapped any more.
+func (c *sessionState) seenUnmapped() (out []*seenLUN) {
+	for _, l := range c.unmapped {
 		m := LUNMapping{LUN: uint16(l.number), LU: l.nexus.LU, ReadOnly: l.nexus.ReadOnly.Load()}
-		out = append(out, &seenLUN{LUNMapping: m, traffic: l.traffic, leaving: true})
+		out = append(out, &seenLUN{LUNMapping: m, traffic: l.traffic, unmapped: true})
 	}
 	return out
 }
@@ -147,28 +156,28 @@ func (c *core) departing() (out []*seenLUN) {
 // condition for each that it had before and still has, and by an asynchronous
 // event, since an idle initiator sends no command that could be answered so
 // (RFC 7143 section 11.9.1, event 0).
-func (c *core) tellLUNs(before []*lun) {
+func (c *sessionState) tellLUNs(before []*lun) {
 	for _, l := range c.luns {
 		if slices.Contains(before, l) {
-			l.nexus.Attention(scsi.ASCReportedLUNsDataChanged)
+			l.nexus.Attention(sense.ASCReportedLUNsDataChanged)
 		}
 	}
-	sense := scsi.Sense{Key: scsi.UnitAttention, ASC: scsi.ASCReportedLUNsDataChanged}
-	data := sense.Append(make([]byte, 2, 2+scsi.MaxSenseLength), false)
+	changed := sense.Data{Key: sense.UnitAttention, ASC: sense.ASCReportedLUNsDataChanged}
+	data := changed.Append(make([]byte, 2, 2+sense.MaxLength), false)
 	data[1] = byte(len(data) - 2) // SenseLength
 	var p pdu.AsyncMessage
 	p.Init()
 	p.SetEvent(pdu.AsyncSCSIEvent)
 	p.BHS().SetDataSegmentLength(len(data))
-	if o := c.speaker(); o != nil {
+	if o := c.speaker(); o != nil && !c.logoutRequested { // else it was told more
 		o.mover.SendControl(p.BHS(), data, nil)
 	}
 }
 
-// letGo gives up the leaving LUNs that have no tasks left.
-func (c *core) letGo() {
+// removeUnmapped removes the unmapped LUNs that have no tasks left.
+func (c *sessionState) removeUnmapped() {
 	var gone []*lun
-	c.leaving = slices.DeleteFunc(c.leaving, func(l *lun) bool {
+	c.unmapped = slices.DeleteFunc(c.unmapped, func(l *lun) bool {
 		busy := len(c.tasks.appendMatching(nil, func(t *task) bool { return t.lun == l })) > 0
 		if !busy {
 			gone = append(gone, l)
@@ -183,38 +192,24 @@ func (c *core) letGo() {
 		l.nexus.LU.Detach(l.nexus)
 	}
 	c.thread.gate.forget(c)
-	c.session.see(c.departing(), gone)
+	c.session.see(c.seenUnmapped(), gone)
 }
 
-// see replaces the leaving LUNs of the view; what those that are gone have
+// see replaces the unmapped LUNs of the view; what those that are gone have
 // counted stays with the server.
-func (s *Session) see(leaving []*seenLUN, gone []*lun) {
-	v := &view{luns: slices.DeleteFunc(slices.Clone(s.view.Load().luns), func(l *seenLUN) bool { return l.leaving })}
-	v.luns = append(v.luns, leaving...)
-	srv := s.server
-	srv.mu.Lock()
-	defer srv.mu.Unlock()
-	for _, l := range gone {
-		srv.mu.past[l.nexus.LU] = srv.mu.past[l.nexus.LU].plus(l.traffic.sum())
-	}
-	s.view.Store(v)
-	srv.tellSeenLess()
+func (s *Session) see(unmapped []*seenLUN, gone []*lun) {
+	v := &view{luns: slices.DeleteFunc(slices.Clone(s.view.Load().luns), func(l *seenLUN) bool { return l.unmapped })}
+	v.luns = append(v.luns, unmapped...)
+	s.node.seesLess(s, v, gone)
 }
 
-// endLeaving ends what still runs for LUNs that are not mapped any more, as if
+// failUnmapped ends what still runs for LUNs that are not mapped any more, as if
 // it had come now; what the backing store is doing is waited for.
-func (c *core) endLeaving() {
-	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return t.lun != nil && slices.Contains(c.leaving, t.lun) }) {
+func (c *sessionState) failUnmapped() {
+	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return t.lun != nil && slices.Contains(c.unmapped, t.lun) }) {
 		if t.listed && !t.cmd.Aborted() && !t.fetching() {
-			t.conn.withdraw(t)
-			t.fail(scsi.LUNotSupported)
+			t.conn.revokePlace(t)
+			t.fail(sense.LUNotSupported)
 		}
 	}
-}
-
-// tellSeenLess wakes those who wait for sessions to see less. The caller holds
-// mu.
-func (s *Server) tellSeenLess() {
-	close(s.mu.seenLess)
-	s.mu.seenLess = make(chan struct{})
 }

@@ -17,7 +17,7 @@ type lane struct {
 	store   *Store
 	loop    *evloop.Loop
 	inner   backstore.Lane
-	gate    quiesce.Gate
+	counter quiesce.Counter
 	scratch scratch
 	tweaks  *tweaks // of what the event thread does
 	free    *job
@@ -115,7 +115,7 @@ func (l *lane) Close() {
 		panic(fmt.Sprintf("crypt: lane of %s closed with %d ops running", l.store.describe, l.running))
 	}
 	l.inner.Close()
-	l.store.gates.Remove(&l.gate)
+	l.store.counters.Remove(&l.counter)
 	l.scratch.close()
 }
 
@@ -132,7 +132,7 @@ func (l *lane) job(op *backstore.Op, k *keys) *job {
 		l.free = j.next
 	}
 	l.running++
-	j.era = l.gate.Enter()
+	j.era = l.counter.Enter()
 	j.op, j.next, j.keys = op, nil, k
 	j.done, j.over = 0, false
 	return j
@@ -140,7 +140,7 @@ func (l *lane) job(op *backstore.Op, k *keys) *job {
 
 func (l *lane) release(j *job) {
 	l.running--
-	l.gate.Leave(j.era)
+	l.counter.Leave(j.era)
 	j.op, j.keys, j.part.Data = nil, nil, nil
 	j.next, l.free = l.free, j
 }

@@ -34,8 +34,8 @@ type Store struct {
 	describe string
 	log      *slog.Logger
 
-	keys  atomic.Pointer[keys]
-	gates quiesce.Gates // of what is under way with a key
+	keys     atomic.Pointer[keys]
+	counters quiesce.Counters // of what is under way with a key
 
 	erasing sync.Mutex // guards the header
 	header  *header
@@ -110,7 +110,7 @@ func (s *Store) Lane(l *evloop.Loop) (backstore.Lane, error) {
 		return nil, err
 	}
 	lane := &lane{store: s, loop: l, inner: inner, tweaks: new(tweaks)}
-	s.gates.Add(&lane.gate, l)
+	s.counters.Add(&lane.counter, l)
 	return lane, nil
 }
 
@@ -224,7 +224,7 @@ func (s *Store) rekey() error {
 		return fmt.Errorf("erase %s: %w", s.describe, err)
 	}
 	s.keys.Store(next)
-	s.gates.Wait()
+	s.counters.Wait()
 	if err != nil {
 		return fmt.Errorf("erase %s: %w", s.describe, err)
 	}

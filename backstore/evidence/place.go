@@ -19,6 +19,7 @@ type Kept struct {
 	Dirty       int64  // bytes in the cache of a store that is not the one that is found
 	Of          string // what they are of, for messages
 	Interrupted int    // atomic writes in the recorded store's intent log
+	LostLog     string // that log, which is gone, with its mark; empty: it is not
 }
 
 // Intention is what an administrator has said of the store that is found.
@@ -64,6 +65,7 @@ var places = []rule{
 	{forgotten, Accept, nil},
 	{func(s *Scene) bool { return s.Kept.Dirty > 0 }, Refuse, keptText},
 	{first, Accept, nil},
+	{func(s *Scene) bool { return s.Kept.LostLog != "" }, Refuse, lostText},
 	{func(s *Scene) bool { return !s.same() && s.Kept.Interrupted > 0 }, Refuse, keptText},
 	{func(s *Scene) bool { return !s.same() && s.Owner != "" }, Refuse, ownedText},
 	{shorter, Refuse, shorterText},
@@ -103,6 +105,10 @@ func forgotten(s *Scene) bool { return s.Intention == Forget }
 // finds, or has made, below a mount point.
 func shorter(s *Scene) bool {
 	return s.Found.Size < s.Recorded.Size && (s.same() || s.Path == s.Recorded.Path)
+}
+
+func lostText(s *Scene) string {
+	return fmt.Sprintf("intent log %s: found no file, and there was one: %s may have parts of atomic writes that a crash has interrupted", s.Kept.LostLog, s.Recorded.Path)
 }
 
 func missingText(s *Scene) string {

@@ -16,6 +16,7 @@ func TestPlace(t *testing.T) {
 	}
 	gone := backstore.Found{Missing: true}
 	interrupted, dirty := Kept{Interrupted: 2}, Kept{Dirty: 4096, Of: "for /v"}
+	lost := Kept{LostLog: "/s/a.log"}
 	for name, test := range map[string]struct {
 		scene Scene
 		want  Verdict
@@ -25,6 +26,10 @@ func TestPlace(t *testing.T) {
 		"new volume, a file":          {Scene{"/v", nil, at(own, 5), Kept{}, None, ""}, Accept, ""},
 		"new volume, dirty of it":     {Scene{"/v", nil, at(own, 5), dirty, None, ""}, Refuse, "4096 bytes of unwritten data for /v in the cache; at /v is inode 7"},
 		"the same":                    {Scene{"/v", was, at(own, 100), interrupted, None, ""}, Accept, ""},
+		"the same, log lost":          {Scene{"/v", was, at(own, 100), lost, None, ""}, Refuse, "intent log /s/a.log: found no file, and there was one: /v may have"},
+		"the same, lost, adopted":     {Scene{"/v", was, at(own, 100), lost, Adopt, ""}, Accept, ""},
+		"replaced, log lost":          {Scene{"/w", was, at(other, 100), lost, None, ""}, Refuse, "intent log /s/a.log"},
+		"gone, log lost":              {Scene{"/v", was, gone, lost, None, ""}, Refuse, "missing"},
 		"grown":                       {Scene{"/v", was, at(own, 200), Kept{}, None, ""}, Accept, ""},
 		"cut":                         {Scene{"/v", was, at(own, 99), Kept{}, None, ""}, Refuse, "has 99 bytes, the volume had 100"},
 		"cut, moved":                  {Scene{"/w", was, at(own, 99), Kept{}, None, ""}, Refuse, "it was cut"},
@@ -37,7 +42,7 @@ func TestPlace(t *testing.T) {
 		"replaced by a shorter one":   {Scene{"/v", was, at(other, 99), Kept{}, None, ""}, Refuse, "is its file system mounted?"},
 		"replaced, with interrupted":  {Scene{"/v", was, at(other, 100), interrupted, None, ""}, Refuse, "2 interrupted atomic writes for what was at /v (inode 7, born 9, on uuid 1); at /v is inode 8"},
 		"replaced, adopted":           {Scene{"/v", was, at(other, 100), interrupted, Adopt, ""}, Accept, ""},
-		"replaced, forgotten":         {Scene{"/v", was, at(other, 9), Kept{5, "", 5}, Forget, ""}, Accept, ""},
+		"replaced, forgotten":         {Scene{"/v", was, at(other, 9), Kept{5, "", 5, ""}, Forget, ""}, Accept, ""},
 		"exchanged in place":          {Scene{"/v", was, at(other, 100), Kept{}, None, "w"}, Refuse, "is the store of volume w"},
 		"exchanged by paths":          {Scene{"/w", was, at(other, 1), Kept{}, None, "w"}, Refuse, "were the two exchanged?"},
 		"exchanged, adopted":          {Scene{"/w", was, at(other, 100), Kept{}, Adopt, "w"}, Accept, ""},

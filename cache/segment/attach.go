@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/arena"
+	"lunar/internal/bytesize"
 )
 
 // Outcome says what Attach found.
@@ -287,7 +288,7 @@ func layFile(file *os.File, path string, page int64, o Options) (*Segment, error
 		return nil, err
 	}
 	if err := file.Truncate(h.total); err != nil {
-		return nil, fmt.Errorf("cache segment %s of %s: %w", path, arena.Bytes(h.total), err)
+		return nil, fmt.Errorf("cache segment %s of %s: %w", path, bytesize.Text(h.total), err)
 	}
 	mem, err := mapWhole(file, toShare)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/arena"
+	"lunar/internal/bytesize"
 )
 
 // openLocked opens a segment's file and takes its lock. A missing file is
@@ -125,7 +126,7 @@ func mapWhole(file *os.File, how access) ([]byte, error) {
 	}
 	mem, err := how(int(file.Fd()), int(info.Size()))
 	if err != nil {
-		return nil, fmt.Errorf("cache segment %s: map %s: %w", file.Name(), arena.Bytes(info.Size()), err)
+		return nil, fmt.Errorf("cache segment %s: map %s: %w", file.Name(), bytesize.Text(info.Size()), err)
 	}
 	return mem, nil
 }

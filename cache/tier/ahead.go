@@ -1,10 +1,8 @@
 package tier
 
 import (
-	"sync"
-	"sync/atomic"
-
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 )
 
 const (
@@ -52,9 +50,9 @@ func (l *lane) readAhead(off, n int64) {
 // that goes.
 func (l *lane) fetch(off, n int64) int64 {
 	var one [1]cache.Piece
-	g, lu := l.cache.geometry, l.volume.config.LU
+	g, lu := l.cache.blocks.Geometry, l.volume.config.LU
 	_, bytes := g.Split(lu, off, int(min(n, int64(g.BlockSize()))), one[:])
-	part := &l.cache.parts[one[0].Partition]
+	part := &l.cache.blocks.Parts[one[0].Partition]
 	want, _ := g.Masks(one[0].Off, one[0].Len)
 	key := cache.Key{LU: lu, Block: one[0].Block}
 	if l.closing || l.ahead.running >= fetches {
@@ -63,8 +61,8 @@ func (l *lane) fetch(off, n int64) int64 {
 	if r := part.Prefetch(key, want); r.Outcome == cache.Fill {
 		f := l.newFetch()
 		f.part, f.key = part, key
-		l.ahead.bytes += l.cache.bytesOf(r.Mask)
-		l.cache.stats.ahead.Add(uint64(l.cache.bytesOf(r.Mask)))
+		l.ahead.bytes += l.cache.blocks.BytesOf(r.Mask)
+		l.cache.stats.ahead.Add(uint64(l.cache.blocks.BytesOf(r.Mask)))
 		f.load(r.Slot, r.Mask)
 	}
 	return int64(bytes)
@@ -86,62 +84,24 @@ func (l *lane) newFetch() *fetch {
 func (f *fetch) filled(err error) {
 	l := f.lane
 	_, chain := f.part.EndFill(f.slot, f.mask, 0, err)
-	wake(chain)
-	l.ahead.bytes -= l.cache.bytesOf(f.mask)
+	blocks.Wake(chain)
+	l.ahead.bytes -= l.cache.blocks.BytesOf(f.mask)
 	l.ahead.running--
 	l.ahead.spare = append(l.ahead.spare, f)
 	l.closeIfIdle()
 }
 
-// promotions are a volume's blocks that its admission policy has chosen, to be
-// fetched by one of its lanes. What finds no room is chosen again if it remains
-// popular.
-type promotions struct {
-	count atomic.Int32
-	mu    struct {
-		sync.Mutex
-		blocks []uint64
-	}
-}
-
-// maxPromotions bounds a volume's list.
-const maxPromotions = 1024
-
-func (p *promotions) add(block uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.mu.blocks) < maxPromotions {
-		p.mu.blocks = append(p.mu.blocks, block)
-		p.count.Store(int32(len(p.mu.blocks)))
-	}
-}
-
-func (p *promotions) take() (block uint64, ok bool) {
-	if p.count.Load() == 0 {
-		return 0, false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := len(p.mu.blocks)
-	if n == 0 {
-		return 0, false
-	}
-	block, p.mu.blocks = p.mu.blocks[n-1], p.mu.blocks[:n-1]
-	p.count.Store(int32(n - 1))
-	return block, true
-}
-
 // promote lets the admission policies of the partition work in which a read
 // begins, and fetches what was chosen of this volume.
 func (l *lane) promote(off int64) {
-	block := uint64(off) >> blockShift(l.cache.geometry)
-	part := &l.cache.parts[l.cache.geometry.Partition(cache.Key{LU: l.volume.config.LU, Block: block})]
+	block := uint64(off) >> l.cache.blocks.BlockShift()
+	part := &l.cache.blocks.Parts[l.cache.blocks.Geometry.Partition(cache.Key{LU: l.volume.config.LU, Block: block})]
 	if part.Due() {
 		if n := part.Tick(l.ahead.keys[:]); n > 0 {
 			l.cache.choose(l.ahead.keys[:n])
 		}
 	}
-	size, unit := l.volume.size(), int64(l.cache.geometry.BlockSize())
+	size, unit := l.volume.size(), int64(l.cache.blocks.Geometry.BlockSize())
 	for range turnFetches {
 		if l.ahead.running >= fetches {
 			return

@@ -62,7 +62,8 @@ func writeBack(b *testing.B, memory string) *backstoretest.Client {
 // benchSegment is one on tmpfs, which the Cache closes.
 func benchSegment(b *testing.B, config Config) *segment.Segment {
 	b.Helper()
-	geometry, err := config.SegmentGeometry([]int{-1})
+	memory := config.memory(nil)
+	geometry, err := memory.SegmentGeometry([]int{-1})
 	if err != nil {
 		b.Fatal(err)
 	}

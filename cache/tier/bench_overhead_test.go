@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"lunar/cache/internal/blocks"
 	"lunar/cache/segment"
 	"lunar/internal/numa"
 )
@@ -41,8 +42,8 @@ func reportOverhead(b *testing.B, block int) {
 	sizes := map[string]int64{"journal": segmentSize(b, so.Geometry)}
 	for _, a := range areas {
 		kind, _, _ := strings.Cut(a.Name, ".")
-		if kind == intentArea {
-			kind = tableArea
+		if kind == "intents" {
+			kind = blocks.TableArea
 		}
 		sizes[kind] += a.Size
 	}

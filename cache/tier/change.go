@@ -73,7 +73,7 @@ func (v *volume) Change(c Changes) error {
 func (v *volume) settle() {
 	for n := int32(0); !v.settling.CompareAndSwap(n, 0); {
 		n = v.settling.Load()
-		v.sizing.gates.Wait()
+		v.sizing.counters.Wait()
 		v.flusher.kickAll()
 	}
 }
@@ -94,8 +94,8 @@ func (v *volume) adopt(c Changes) {
 }
 
 func (v *volume) reshare(least, most int64) error {
-	for i := range v.cache.parts {
-		if err := v.cache.parts[i].SetShare(v.config.LU, v.blocksOf(least), v.blocksOf(most)); err != nil {
+	for i := range v.cache.blocks.Parts {
+		if err := v.cache.blocks.Parts[i].SetShare(v.config.LU, v.blocksOf(least), v.blocksOf(most)); err != nil {
 			return err
 		}
 	}

@@ -212,8 +212,8 @@ func TestKeep(t *testing.T) {
 			if hit := read(func(Changeable) {}); hit != test.hit {
 				t.Errorf("found what was cached before: %t, expected %t", hit, test.hit)
 			}
-			for i := range c.parts {
-				if err := c.parts[i].SetShare(1, c.parts[i].Slots(), 0); err != nil {
+			for i := range c.blocks.Parts {
+				if err := c.blocks.Parts[i].SetShare(1, c.blocks.Parts[i].Slots(), 0); err != nil {
 					t.Errorf("found that a volume which has left keeps its share: %v", err)
 				}
 			}

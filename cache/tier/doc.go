@@ -65,14 +65,14 @@
 //
 //	areas    volumes: a row for each volume, from its identity to the dense number
 //	         that partitions use, with the size and the stamp of its store;
-//	         intents: overwrites of dirty data that are under way (intent.go);
+//	         intents: overwrites of dirty data that are under way (package blocks);
 //	         index.N and data.N: records and blocks of node N's partitions
 //	dirty    the journal decides (cache.Attach); the flusher goes on with it. What
 //	         was being overwritten is completed first: a logical block is the old
 //	         one or the new one
 //	clean    stays warm if the store's stamp says that nobody else has written to
 //	         it. The stamp is noted at an orderly end, and while the volume is open
-//	         whenever nothing of it is under way (witness.go); package evidence
+//	         whenever nothing of it is under way (package volumes); package evidence
 //	         decides. Doubt begins cold; a store that somebody else has changed is
 //	         refused while there are dirty data
 //	volumes  that are not wrapped any more are forgotten by Settle, but for those
@@ -82,17 +82,14 @@
 //	changed  settings: a segment in which nothing is dirty is made anew, another
 //	         is refused
 //	late I/O a kill does not end what the kernel reads into blocks and writes from
-//	         them. Rings keep the segment locked until it has (fence.go)
+//	         them. Rings keep the segment locked until it has (blocks.Memory.Fence)
 //
 // Shared memory does not survive the machine: what has to survive a power cut is
 // written with FUA or flushed.
 //
 // # Where data are copied
 //
-// Data are copied between blocks and the buffers of operations in copy.go alone:
-// put is the one way to change what may be dirty.
-// To send from cache memory instead, a read's piece would hand its pin and
-// partition.bytes to the transport there, and Unpin when the data are sent;
-// writes would then ask for a fresh copy of a block in use
-// (cache.WriteOptions.Fresh) and copy Grant.Keep first.
+// Data are copied between blocks and the buffers of operations by
+// blocks.Partition alone: Put is the one way to change what may be dirty. A read that is a hit need not be
+// copied: Lend pins the block, and the transport sends from it.
 package tier

@@ -12,6 +12,7 @@ import (
 	"lunar/backstore/crypt"
 	"lunar/backstore/errstore"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 )
 
 // encrypted is a store of cipher text in a medium.
@@ -120,7 +121,7 @@ func TestEraseUnderLoan(t *testing.T) {
 	f.Write(t, 0, data)
 	v := f.volume.(*volume)
 	key := cache.Key{LU: v.config.LU, Block: 0}
-	part := v.partOf(key)
+	part := v.cache.blocks.Part(key)
 	slot, ok := part.TryRead(key, 0xf)
 	if !ok {
 		t.Fatal("what was written is not in the cache")
@@ -131,10 +132,10 @@ func TestEraseUnderLoan(t *testing.T) {
 	case <-erased:
 	case <-time.After(10 * time.Millisecond): // it may wait for the loan
 	}
-	if !bytes.Equal(part.bytes(slot)[:4*page], data[:4*page]) {
+	if !bytes.Equal(part.Bytes(slot)[:4*page], data[:4*page]) {
 		t.Error("what is being sent has changed")
 	}
-	backstoretest.On(f.Loop, func() { wake(part.Unpin(slot)) })
+	backstoretest.On(f.Loop, func() { blocks.Wake(part.Unpin(slot)) })
 	<-erased
 	if got := f.Read(t, 0, page); erase.Err != nil || bytes.Equal(got[:16], data[:16]) {
 		t.Errorf("data of before came back: %v", erase.Err)

@@ -6,13 +6,14 @@ import (
 
 	"lunar/backstore"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 )
 
 // fill reads sub-blocks from the store below into block memory, one run of them
 // after the other. The caller has claimed them.
 type fill struct {
 	lane  *lane
-	part  *partition
+	part  *blocks.Partition
 	key   cache.Key
 	slot  uint32
 	mask  uint64 // what is being filled
@@ -45,7 +46,7 @@ func (f *fill) run() {
 	}
 	f.op.Data = nil
 	if f.op.Err == nil {
-		f.part.seal(f.slot, f.mask)
+		f.part.Seal(f.slot, f.mask)
 	}
 	f.owner.filled(f.op.Err)
 }
@@ -68,12 +69,12 @@ func (f *fill) ended(*backstore.Op) {
 // prepare makes op read the first run of rest. Behind the end of the volume are
 // zeroes.
 func (f *fill) prepare() {
-	g := f.lane.cache.geometry
+	g := f.lane.cache.blocks.Geometry
 	first := bits.TrailingZeros64(f.rest)
 	n := bits.TrailingZeros64(^(f.rest >> first))
 	f.rest &^= (^uint64(0) >> (64 - n)) << first
 	from := first * g.SubBlock()
-	data := f.part.bytes(f.slot)[from : from+n*g.SubBlock()]
+	data := f.part.Bytes(f.slot)[from : from+n*g.SubBlock()]
 	off := int64(f.key.Block)*int64(g.BlockSize()) + int64(from)
 	if room := f.lane.volume.store.Info().Size - off; room < int64(len(data)) {
 		clear(data[room:])

@@ -1,10 +1,8 @@
 package tier
 
 import (
-	"math/bits"
-
 	"lunar/backstore"
-	"lunar/cache"
+	"lunar/cache/internal/blocks"
 )
 
 // flush writes all that is dirty in the range and then flushes the store below
@@ -24,7 +22,7 @@ func (t *transfer) flushRange() (first, end uint64) {
 
 // blocks returns the blocks [first, end) of the part.
 func (t *transfer) blocks() (first, end uint64) {
-	size := int64(t.lane.cache.geometry.BlockSize())
+	size := int64(t.lane.cache.blocks.Geometry.BlockSize())
 	return uint64(t.off / size), uint64((t.off + t.length + size - 1) / size)
 }
 
@@ -53,7 +51,7 @@ func (t *transfer) flushed() {
 		t.fail(t.whole.Err)
 	}
 	if t.lane.volume.damagedIn(t.flushRange()) > 0 {
-		t.fail(errDamaged)
+		t.fail(blocks.ErrDamaged)
 	}
 	t.finish()
 }
@@ -61,7 +59,7 @@ func (t *transfer) flushed() {
 // provisioned does Map (Back). What is dirty now will be provisioned; what is
 // being written below is known there before it is clean here.
 func (t *transfer) provisioned() {
-	from, to := t.lane.volume.dirtyRange(t.off, t.off+t.length)
+	from, to := t.lane.cache.blocks.DirtyRange(t.lane.volume.config.LU, t.off, t.off+t.length)
 	if from == t.off {
 		t.op.Mapped, t.op.Len = true, to-from
 		t.finish()
@@ -77,40 +75,4 @@ func (t *transfer) mapped() {
 	}
 	t.op.Mapped, t.op.Len = t.whole.Mapped, t.whole.Len
 	t.finish()
-}
-
-// dirtyRange returns the first dirty range in [off, end); end and end if there is
-// none.
-func (v *volume) dirtyRange(off, end int64) (from, to int64) {
-	g := v.cache.geometry
-	size, sub := int64(g.BlockSize()), int64(g.SubBlock())
-	for block := uint64(off / size); ; block++ {
-		mask := uint64(0)
-		if block, mask = v.nextDirty(block, uint64((end+size-1)/size)); mask == 0 {
-			return end, end
-		}
-		base := int64(block) * size
-		if off > base {
-			mask &= ^uint64(0) << ((off - base) / sub)
-		}
-		if mask == 0 {
-			continue
-		}
-		first := bits.TrailingZeros64(mask)
-		n := bits.TrailingZeros64(^(mask >> first))
-		from = min(end, max(off, base+int64(first)*sub))
-		return from, min(end, base+int64(first+n)*sub)
-	}
-}
-
-// nextDirty returns the first dirty block of [from, to) in any partition, and its
-// dirty sub-blocks: none if there is no such block.
-func (v *volume) nextDirty(from, to uint64) (block uint64, mask uint64) {
-	lu := v.config.LU
-	for i := range v.cache.parts {
-		if k, m := v.cache.parts[i].NextDirty(cache.Key{LU: lu, Block: from}, cache.Key{LU: lu, Block: to}); m != 0 {
-			block, mask, to = k.Block, m, k.Block
-		}
-	}
-	return block, mask
 }

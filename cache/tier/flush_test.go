@@ -37,7 +37,7 @@ func TestFlushOfARange(t *testing.T) {
 func (f *faulty) dirtyIn(from, to uint64) (n int) {
 	for block := from; block < to; block++ {
 		k := cache.Key{LU: f.volume.(*volume).config.LU, Block: block}
-		_, mask := f.cache.parts[f.cache.geometry.Partition(k)].NextDirty(k, cache.Key{LU: k.LU, Block: block + 1})
+		_, mask := f.cache.blocks.Parts[f.cache.blocks.Geometry.Partition(k)].NextDirty(k, cache.Key{LU: k.LU, Block: block + 1})
 		n += bits.OnesCount64(mask)
 	}
 	return n
@@ -76,7 +76,7 @@ func TestHotSetStays(t *testing.T) {
 // behind the end.
 func TestSweepGoesOn(t *testing.T) {
 	f, write := marked(t)
-	block := f.cache.geometry.BlockSize()
+	block := f.cache.blocks.Geometry.BlockSize()
 	last := uint64(backstoretest.Size / block)
 	half := uint64(64 * page / block) // the first 32 pages are in the blocks before
 	for i := range 49 {

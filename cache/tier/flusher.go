@@ -1,11 +1,11 @@
 package tier
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"lunar/backstore"
+	"lunar/cache/internal/blocks"
 	"lunar/internal/evloop"
 )
 
@@ -169,7 +169,7 @@ func (f *flusher) swept(s *sweep) {
 	case f.leaving != nil || f.closing != nil && !s.patient:
 		f.turn()
 	case f.closing != nil && s.err == nil && f.volume.damagedIn(0, noBlock) > 0:
-		f.closed(errDamaged)
+		f.closed(blocks.ErrDamaged)
 	case f.closing != nil && s.err == nil:
 		f.flushBelow()
 	case s.err != nil:
@@ -283,50 +283,4 @@ func (f *flusher) closed(err error) {
 		f.stop()
 	}
 	result <- err
-}
-
-// flushLoop is the event thread of flushers.
-type flushLoop struct {
-	mu struct {
-		sync.Mutex
-		loop *evloop.Loop
-	}
-	workers *evloop.Workers
-}
-
-// get returns the loop; it is made when it is first needed.
-func (f *flushLoop) get(c *Config) (*evloop.Loop, error) {
-	if c.Flusher != nil {
-		return c.Flusher, nil
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.mu.loop != nil {
-		return f.mu.loop, nil
-	}
-	workers := evloop.NewWorkers(flushWorkers)
-	loop, err := evloop.New(evloop.Config{Name: "cache-flush", CPU: -1, Node: -1, RingEntries: flushRing, Workers: workers, Logger: c.Logger})
-	if err != nil {
-		workers.Close()
-		return nil, err
-	}
-	go loop.Run()
-	f.mu.loop, f.workers = loop, workers
-	return loop, nil
-}
-
-const (
-	flushWorkers = 4  // for stores that block
-	flushRing    = 64 // submissions
-)
-
-// stop ends the loop that get has made.
-func (f *flushLoop) stop() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.mu.loop != nil {
-		f.workers.Close()
-		f.mu.loop.Stop()
-		f.mu.loop = nil
-	}
 }

@@ -103,7 +103,7 @@ func (f *forwarders) client(t testing.TB, loop int) (c *backstoretest.Client, cl
 // loop.
 func (f *forwarders) predict(want []cache.RouterStats, loop int, off int64, n int, threshold int64) {
 	pieces := make([]cache.Piece, 512)
-	count, _ := f.cache.geometry.Split(0, off, n, pieces)
+	count, _ := f.cache.blocks.Geometry.Split(0, off, n, pieces)
 	var a cache.Affinity
 	a.Add(pieces[:count])
 	here := f.loops[loop].Node()
@@ -228,9 +228,9 @@ func checkForwarding(t *testing.T, f *forwarders, users int, threshold int64) {
 
 // remoteBlock returns the offset of a block that is on another node than 0.
 func (f *forwarders) remoteBlock() int64 {
-	for off := int64(0); ; off += int64(f.cache.geometry.BlockSize()) {
+	for off := int64(0); ; off += int64(f.cache.blocks.Geometry.BlockSize()) {
 		var one [1]cache.Piece
-		f.cache.geometry.Split(0, off, 1, one[:])
+		f.cache.blocks.Geometry.Split(0, off, 1, one[:])
 		if one[0].Node != 0 {
 			return off
 		}

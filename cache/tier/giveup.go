@@ -3,6 +3,8 @@ package tier
 import (
 	"fmt"
 	"slices"
+
+	"lunar/cache/internal/volumes"
 )
 
 // Keeps implements backstore.Abandoner.
@@ -28,8 +30,8 @@ func (v *volume) Abandon(discard bool) (dirty int64, err error) {
 		v.purge()
 	}
 	if v.Keeps() {
-		v.witness.end()
-		v.row.close(v.stamp())
+		v.witness.End()
+		v.row.Close(v.stamp())
 	}
 	v.cache.leave(v)
 	if !discard && v.abandoned > 0 {
@@ -40,11 +42,11 @@ func (v *volume) Abandon(discard bool) (dirty int64, err error) {
 }
 
 // orphaned notes what is left of a volume that has left.
-func (c *Cache) orphaned(r row) {
+func (c *Cache) orphaned(r volumes.Row) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if dirty := c.dirtyOfLU(r.number); dirty > 0 && r.used() {
-		c.attached.Orphans = append(slices.Clone(c.attached.Orphans), Orphan{r.id(), r.name(), dirty, r.stamp().Medium})
+	if dirty := c.blocks.DirtyBytes(r.Number); dirty > 0 && r.Used() {
+		c.attached.Orphans = append(slices.Clone(c.attached.Orphans), Orphan{r.ID(), r.Name(), dirty, r.Stamp().Medium})
 	}
 }
 
@@ -68,16 +70,13 @@ func (c *Cache) Discard(id uint64) (lost int64, err error) {
 func (c *Cache) discard(id uint64) (lost int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, ok := c.table.find(id)
-	if !ok || c.mu.volumes[r.number] != nil {
+	r, ok := c.table.Find(id)
+	if !ok || c.mu.volumes[r.Number] != nil {
 		return 0, fmt.Errorf("the cache has nothing of a volume with identity %#x that is not open", id)
 	}
-	lost = c.dirtyOfLU(r.number)
-	for i := range c.parts {
-		for c.parts[i].Purge(r.number, purgeBudget) > 0 {
-		}
-	}
-	r.free()
+	lost = c.blocks.DirtyBytes(r.Number)
+	c.blocks.Purge(r.Number)
+	r.Free()
 	c.dirty.correcting.Lock()
 	c.unowned.Store(c.dirtyOf(c.mu.volumes))
 	c.dirty.correcting.Unlock()

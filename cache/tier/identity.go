@@ -1,11 +1,11 @@
 package tier
 
 import (
-	"errors"
 	"fmt"
 
 	"lunar/backstore"
 	"lunar/backstore/evidence"
+	"lunar/cache/internal/volumes"
 )
 
 // enter gives v its number: the one that it had, if it had one.
@@ -16,64 +16,48 @@ func (c *Cache) enter(v *volume) error {
 	if err != nil {
 		return err
 	}
-	if c.mu.volumes[r.number] != nil {
-		return fmt.Errorf("volume %q has the identity %#x of volume %q, which is open", v.config.Name, v.config.ID, r.name())
+	if c.mu.volumes[r.Number] != nil {
+		return fmt.Errorf("volume %q has the identity %#x of volume %q, which is open", v.config.Name, v.config.ID, r.Name())
 	}
-	v.config.LU, v.row = r.number, r
-	c.mu.volumes[r.number] = v
+	v.config.LU, v.row = r.Number, r
+	c.mu.volumes[r.Number] = v
 	return nil
 }
 
 // rowFor is called under c.mu.
-func (c *Cache) rowFor(id uint64) (row, error) {
-	if r, ok := c.table.find(id); ok {
+func (c *Cache) rowFor(id uint64) (volumes.Row, error) {
+	if r, ok := c.table.Find(id); ok {
 		return r, nil
 	}
-	r, ok := c.table.vacant(len(c.mu.volumes))
+	r, ok := c.table.Vacant(len(c.mu.volumes))
 	if !ok {
 		r, ok = c.reclaim()
 	}
 	if !ok {
-		return row{}, fmt.Errorf("the cache has %d volumes already, which is the most that it can have", len(c.mu.volumes))
+		return volumes.Row{}, fmt.Errorf("the cache has %d volumes already, which is the most that it can have", len(c.mu.volumes))
 	}
-	r.give(id)
+	r.Give(id)
 	return r, nil
 }
 
 // reclaim frees the row of a volume that is not open and that has nothing dirty.
-func (c *Cache) reclaim() (row, bool) {
+func (c *Cache) reclaim() (volumes.Row, bool) {
 	for n, v := range c.mu.volumes {
-		if r := c.table.row(uint32(n)); v == nil && c.vacate(r) {
+		if r := c.table.Row(uint32(n)); v == nil && c.vacate(r) {
 			return r, true
 		}
 	}
-	return row{}, false
+	return volumes.Row{}, false
 }
 
 // vacate frees the row of a volume that is not open, unless it has dirty data.
-func (c *Cache) vacate(r row) bool {
-	c.forget(r.number)
-	for i := range c.parts {
-		if blocks, _ := c.parts[i].Usage(r.number); blocks > 0 {
-			return false
-		}
+func (c *Cache) vacate(r volumes.Row) bool {
+	c.blocks.Forget(r.Number)
+	if c.blocks.Blocks(r.Number) > 0 {
+		return false
 	}
-	r.free()
+	r.Free()
 	return true
-}
-
-// forgetBudget bounds the time for which forget keeps a partition's lock, in
-// slots.
-const forgetBudget = 1024
-
-// forget drops what is clean of a volume that nobody uses.
-func (c *Cache) forget(lu uint32) {
-	for i := range c.parts {
-		p := c.parts[i].Partition
-		for next := uint32(0); next < p.Slots(); {
-			next = p.Forget(lu, next, forgetBudget)
-		}
-	}
 }
 
 // leave takes v's number from it. What is cached of it stays, and so does the
@@ -86,7 +70,7 @@ func (c *Cache) leave(v *volume) {
 	c.unowned.Store(c.dirtyOf(c.mu.volumes))
 	c.dirty.correcting.Unlock()
 	if c.config.Segment == nil && !v.keeps {
-		v.row.free()
+		v.row.Free()
 	}
 }
 
@@ -96,17 +80,14 @@ func (c *Cache) dirtyOf(open []*volume) (sum int64) {
 		if int(lu) < len(open) && open[lu] != nil {
 			continue
 		}
-		for i := range c.parts {
-			_, n := c.parts[i].Usage(lu)
-			sum += int64(n)
-		}
+		sum += c.blocks.DirtyBytes(lu)
 	}
 	return sum
 }
 
 // ErrChanged is in the error of Wrap for a store that somebody else has changed, or
 // that is another one, while the cache has unwritten data for it.
-var ErrChanged = errors.New("unwritten data of the store as it was")
+var ErrChanged = volumes.ErrChanged
 
 // readmit decides what stays of what the cache still has of the volume.
 func (v *volume) readmit() error {
@@ -117,17 +98,17 @@ func (v *volume) readmit() error {
 		return err
 	}
 	stamp, _ := v.opened()
-	v.row.open(stamp.Medium, v.store.Info().Size, v.config.Name)
-	v.row.resize(v.store.Info().Size, 0)
-	v.witness.begin(v)
-	v.witness.look(v) // nothing has been written yet
+	v.row.Open(stamp.Medium, v.store.Info().Size, v.config.Name)
+	v.row.Resize(v.store.Info().Size, 0)
+	v.witness.Begin(v.row, v.store, v.cache.config.Segment != nil)
+	v.witness.Look() // nothing has been written yet
 	v.own()
 	return nil
 }
 
 // believe judges the store by what was noted of it, and by what Meet has found.
 func (v *volume) believe() error {
-	noted, seen := v.row.noted(), v.seen()
+	noted, seen := v.row.Noted(), v.seen()
 	met := v.cache.dismiss(v.config.ID)
 	noted.Settled = noted.Settled || met && noted.Stamp == seen.Stamp
 	return v.cache.believe(v.row, noted, seen, v.config.Adopt)
@@ -136,34 +117,20 @@ func (v *volume) believe() error {
 // believe drops what is clean of a volume if there is doubt whether the store still has
 // it, and refuses a store that somebody else has changed while there are unwritten data,
 // unless they are to go to it nevertheless.
-func (c *Cache) believe(r row, noted evidence.Noted, seen evidence.Seen, adopt bool) error {
-	if r.state() == 0 {
+func (c *Cache) believe(r volumes.Row, noted evidence.Noted, seen evidence.Seen, adopt bool) error {
+	if !r.Opened() {
 		return nil // it is new
 	}
-	dirty := c.dirtyOfLU(r.number)
-	belief, why, err := r.judge(noted, seen, dirty, adopt)
+	dirty := c.blocks.DirtyBytes(r.Number)
+	belief, why, err := r.Judge(noted, seen, dirty, adopt)
 	if err != nil {
 		return err
 	}
-	blocks := 0
-	for i := range c.parts {
-		n, _ := c.parts[i].Usage(r.number)
-		blocks += n
-	}
-	if belief != evidence.Same && blocks > 0 {
-		c.log.Warn("what the cache had of a volume is dropped, but for unwritten data", "volume", r.name(), "blocks", blocks, "unwritten", dirty, "why", why)
-		c.forget(r.number)
+	if blocks := c.blocks.Blocks(r.Number); belief != evidence.Same && blocks > 0 {
+		c.log.Warn("what the cache had of a volume is dropped, but for unwritten data", "volume", r.Name(), "blocks", blocks, "unwritten", dirty, "why", why)
+		c.blocks.Forget(r.Number)
 	}
 	return nil
-}
-
-// judge decides about a store while there are unwritten data for it, in bytes.
-func (r row) judge(noted evidence.Noted, seen evidence.Seen, dirty int64, adopt bool) (belief evidence.Belief, why string, err error) {
-	belief, why = evidence.Content(noted, seen)
-	if belief == evidence.Changed && dirty > 0 && !adopt {
-		err = fmt.Errorf("the cache holds %d bytes of %w, volume %q, and %s", dirty, ErrChanged, r.name(), why)
-	}
-	return belief, why, err
 }
 
 // opened returns the store's stamp as it was found.
@@ -200,37 +167,11 @@ func (v *volume) own() {
 // to come back if the store has grown since.
 func (v *volume) fits() error {
 	stamp, _ := v.opened()
-	end := int64(0)
-	for i := range v.cache.parts {
-		end = max(end, int64(v.cache.parts[i].DirtyEnd(v.row.number)))
-	}
-	cut, err := v.row.fits(v.store.Info().Size, end, int64(v.cache.geometry.SubBlock()), stamp)
+	cut, err := v.row.Fits(v.store.Info().Size, v.cache.blocks.DirtyEnd(v.row.Number), int64(v.cache.blocks.Geometry.SubBlock()), stamp)
 	if cut {
-		v.dropBehind(v.row.size())
+		v.dropBehind(v.row.Size())
 	}
 	return err
-}
-
-// fits is of a store of size bytes, with the stamp that it was opened with, and of dirty
-// data up to the end, in sub-blocks of sub bytes; cut says that what lies behind the size of
-// before is to be dropped.
-func (r row) fits(size, end, sub int64, opened backstore.Stamp) (cut bool, err error) {
-	was := r.size()
-	switch {
-	case was > 0 && end > was/sub*sub && (was == size || was < size && !uncut(r, size, opened)):
-		return true, nil
-	case end <= size:
-		return false, nil
-	}
-	return false, fmt.Errorf("the cache holds unwritten data up to byte %d, the store has %d bytes now and had %d: give it at least its old size, so that they can be written", min(end, max(was, size)), size, was)
-}
-
-// uncut reports whether a process ended before it could cut the store, which has still
-// the size that it had, and did not get it back by being opened.
-func uncut(r row, size int64, opened backstore.Stamp) bool {
-	known := opened != backstore.Stamp{}
-	grown := known && !opened.Device() && int64(opened.State[0]) < size
-	return int64(r.load(atBefore)) == size && !grown
 }
 
 // stamp returns the store's, or one that no store has.

@@ -5,6 +5,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 	"lunar/internal/evloop"
 	"lunar/internal/quiesce"
 )
@@ -15,13 +16,13 @@ type lane struct {
 	cache  *Cache
 	loop   *evloop.Loop
 	lower  backstore.Lane
-	intent *intent // of the event thread; nil: nothing outlives the process
+	intent *blocks.Intent // of the event thread; nil: nothing outlives the process
 
 	spare   *transfer // free ones
 	sweeps  []*sweep  // free ones
 	loans   *loan     // free ones
 	running int       // transfers
-	gate    quiesce.Gate
+	counter quiesce.Counter
 	refused bool // the store below writes nothing in TryNow
 	bounce  bounce
 	ahead   readAhead
@@ -37,9 +38,9 @@ const nowPieces = 8
 func (l *lane) TryNow(op *backstore.Op) bool {
 	switch op.Kind {
 	case backstore.Read:
-		return l.over(op) || l.readNow(op)
+		return l.endsAtOnce(op) || l.readNow(op)
 	case backstore.Write:
-		return l.over(op) || l.writeNow(op)
+		return l.endsAtOnce(op) || l.writeNow(op)
 	case backstore.Wipe:
 		return l.lower.TryNow(op)
 	case backstore.Flush, backstore.Map:
@@ -53,7 +54,7 @@ func (l *lane) Submit(op *backstore.Op) bool {
 	if op.Kind == backstore.Wipe || l.volume.config.Policy != Back && (op.Kind == backstore.Flush || op.Kind == backstore.Map) {
 		return l.lower.Submit(op)
 	}
-	if l.over(op) {
+	if l.endsAtOnce(op) {
 		return true
 	}
 	return !l.forward(op) && l.serve(op)
@@ -66,15 +67,15 @@ func (l *lane) serve(op *backstore.Op) bool {
 	t.inside = true
 	t.start()
 	t.inside = false
-	if !t.over {
+	if !t.ended {
 		return false
 	}
 	l.release(t)
 	return true
 }
 
-// over checks op. A true result means that it has ended.
-func (l *lane) over(op *backstore.Op) bool {
+// endsAtOnce checks op, and ends one that is wrong or that has nothing to do.
+func (l *lane) endsAtOnce(op *backstore.Op) bool {
 	info := l.volume.Info()
 	op.Err = backstore.Check(op, &info)
 	return op.Err != nil || op.Kind != backstore.Flush && op.Length() == 0
@@ -90,7 +91,7 @@ func (l *lane) readNow(op *backstore.Op) bool {
 		return false
 	}
 	var pieces [nowPieces]cache.Piece
-	g, lu := l.cache.geometry, l.volume.config.LU
+	g, lu := l.cache.blocks.Geometry, l.volume.config.LU
 	n, bytes := g.Split(lu, op.Off, len(op.Data), pieces[:])
 	if bytes < len(op.Data) {
 		return false
@@ -98,14 +99,14 @@ func (l *lane) readNow(op *backstore.Op) bool {
 	data := op.Data
 	for i := range pieces[:n] {
 		p := &pieces[i]
-		part := &l.cache.parts[p.Partition]
+		part := &l.cache.blocks.Parts[p.Partition]
 		want, _ := g.Masks(p.Off, p.Len)
 		slot, ok := part.TryRead(cache.Key{LU: lu, Block: p.Block}, want)
 		if !ok {
 			return false
 		}
 		l.copyOut(part, data[:p.Len], slot, p.Off)
-		wake(part.Unpin(slot))
+		blocks.Wake(part.Unpin(slot))
 		data = data[p.Len:]
 	}
 	route.here()
@@ -134,7 +135,7 @@ func (l *lane) writeNow(op *backstore.Op) bool {
 		return false
 	}
 	var pieces [1]cache.Piece
-	g, lu := l.cache.geometry, l.volume.config.LU
+	g, lu := l.cache.blocks.Geometry, l.volume.config.LU
 	if _, bytes := g.Split(lu, op.Off, len(op.Data), pieces[:]); bytes < len(op.Data) {
 		return false
 	}
@@ -155,28 +156,28 @@ func (l *lane) writeNow(op *backstore.Op) bool {
 }
 
 func (l *lane) claimNow(p *cache.Piece, back bool) (cache.Grant, uint64) {
-	touched, whole := l.cache.geometry.Masks(p.Off, p.Len)
+	touched, whole := l.cache.blocks.Geometry.Masks(p.Off, p.Len)
 	key := cache.Key{LU: l.volume.config.LU, Block: p.Block}
-	return l.cache.parts[p.Partition].BeginWrite(key, touched, whole, cache.WriteOptions{Enter: back}, nil), touched &^ whole
+	return l.cache.blocks.Parts[p.Partition].BeginWrite(key, touched, whole, back, nil), touched &^ whole
 }
 
 func (l *lane) backNow(op *backstore.Op, p *cache.Piece) bool {
-	touched, _ := l.cache.geometry.Masks(p.Off, p.Len)
-	n := l.cache.bytesOf(touched)
+	touched, _ := l.cache.blocks.Geometry.Masks(p.Off, p.Len)
+	n := l.cache.blocks.BytesOf(touched)
 	if !l.volume.reserve(n, nil) {
 		return false
 	}
-	part := &l.cache.parts[p.Partition]
+	part := &l.cache.blocks.Parts[p.Partition]
 	g, _ := l.claimNow(p, true)
 	if g.Outcome == cache.Granted && g.Missing == 0 {
 		l.copyIn(part, &g, p.Off, op.Data)
-		wake(part.EndWrite(&g, cache.Dirty))
+		blocks.Wake(part.EndWrite(&g, cache.Dirty))
 		l.volume.ended(n)
 		op.Hit = true
 		return true
 	}
 	if g.Outcome != cache.Wait {
-		wake(part.EndWrite(&g, cache.Failed))
+		blocks.Wake(part.EndWrite(&g, cache.Failed))
 	}
 	l.volume.dirty.untake(n)
 	l.cache.dirty.untake(n)
@@ -186,7 +187,7 @@ func (l *lane) backNow(op *backstore.Op, p *cache.Piece) bool {
 // throughNow leaves no trace if the store below does not write at once, but for
 // what the write, which is to follow, would replace in the cache.
 func (l *lane) throughNow(op *backstore.Op, p *cache.Piece) bool {
-	part := &l.cache.parts[p.Partition]
+	part := &l.cache.blocks.Parts[p.Partition]
 	g, _ := l.claimNow(p, false)
 	if g.Outcome == cache.Wait {
 		return false
@@ -198,7 +199,7 @@ func (l *lane) throughNow(op *backstore.Op, p *cache.Piece) bool {
 		l.copyIn(part, &g, p.Off, op.Data)
 		end = cache.Clean
 	}
-	wake(part.EndWrite(&g, end))
+	blocks.Wake(part.EndWrite(&g, end))
 	return done
 }
 
@@ -208,7 +209,7 @@ func (l *lane) Close() {
 		panic(fmt.Sprintf("cache: lane of volume %d closed with %d operations running", l.volume.config.LU, l.running))
 	}
 	l.closing = true
-	l.volume.sizing.gates.Remove(&l.gate)
+	l.volume.sizing.counters.Remove(&l.counter)
 	l.volume.agents.part(l)
 	l.closeIfIdle()
 }

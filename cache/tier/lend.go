@@ -2,6 +2,7 @@ package tier
 
 import (
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 	"lunar/internal/buf"
 )
 
@@ -10,7 +11,7 @@ import (
 type loan struct {
 	buf.Loan
 	lane *lane
-	part *partition
+	part *blocks.Partition
 	slot uint32
 	next *loan // free
 }
@@ -25,10 +26,10 @@ func (l *lane) Lend(off int64, n int) *buf.Ref {
 		return nil
 	}
 	var one [1]cache.Piece
-	g, lu := l.cache.geometry, l.volume.config.LU
+	g, lu := l.cache.blocks.Geometry, l.volume.config.LU
 	g.Split(lu, off, n, one[:])
 	p := &one[0]
-	part := &l.cache.parts[p.Partition]
+	part := &l.cache.blocks.Parts[p.Partition]
 	want, _ := g.Masks(p.Off, p.Len)
 	slot, ok := part.TryRead(cache.Key{LU: lu, Block: p.Block}, want)
 	if !ok {
@@ -37,7 +38,7 @@ func (l *lane) Lend(off int64, n int) *buf.Ref {
 	l.noted(off, int(p.Len))
 	o := l.newLoan()
 	o.part, o.slot = part, slot
-	ref := pool.Lend(&o.Loan, part.bytes(slot)[p.Off:p.Off+p.Len:p.Off+p.Len], o)
+	ref := pool.Lend(&o.Loan, part.Bytes(slot)[p.Off:p.Off+p.Len:p.Off+p.Len], o)
 	if node, forward := l.remote(off, int(p.Len)); forward {
 		ref.SendFrom(node)
 	}
@@ -55,7 +56,7 @@ func (l *lane) newLoan() *loan {
 
 // Returned implements buf.Lender.
 func (o *loan) Returned(*buf.Loan) {
-	wake(o.part.Unpin(o.slot))
+	blocks.Wake(o.part.Unpin(o.slot))
 	o.part = nil
 	o.next, o.lane.loans = o.lane.loans, o
 }

@@ -14,11 +14,11 @@ import (
 func (c *Cache) Meet(id uint64, adopt, enciphered bool, store backstore.Watched) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r, known := c.table.find(id)
-	if !known || c.mu.volumes[r.number] != nil || r.state() == 0 {
+	r, known := c.table.Find(id)
+	if !known || c.mu.volumes[r.Number] != nil || !r.Opened() {
 		return nil
 	}
-	noted, seen := r.noted(), evidence.Seen{Size: r.size(), Exact: store.Exact()} // the size is known in Wrap
+	noted, seen := r.Noted(), evidence.Seen{Size: r.Size(), Exact: store.Exact()} // the size is known in Wrap
 	seen.Stamp, seen.OK = store.Opened()
 	if enciphered {
 		seen.Stamp.Medium[2] = noted.Stamp.Medium[2]
@@ -27,8 +27,8 @@ func (c *Cache) Meet(id uint64, adopt, enciphered bool, store backstore.Watched)
 	if err := c.believe(r, noted, seen, adopt); err != nil {
 		return err
 	}
-	r.open(seen.Stamp.Medium, r.size(), r.name())
-	r.note(seen.Stamp)
+	r.Open(seen.Stamp.Medium, r.Size(), r.Name())
+	r.Note(seen.Stamp)
 	c.mu.met[id] = true
 	return nil
 }

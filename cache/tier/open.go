@@ -11,6 +11,7 @@ import (
 	"lunar/cache"
 	"lunar/cache/segment"
 	"lunar/internal/arena"
+	"lunar/internal/bytesize"
 	"lunar/internal/numa"
 )
 
@@ -55,7 +56,7 @@ func Open(o Options) (*Cache, error) {
 	config := o.config()
 	release, err := o.memory(&config)
 	if err != nil {
-		return nil, fmt.Errorf("cache of %s: %w", arena.Bytes(config.Bytes), err)
+		return nil, fmt.Errorf("cache of %s: %w", bytesize.Text(config.Bytes), err)
 	}
 	c, err := New(config)
 	if err != nil {
@@ -128,7 +129,7 @@ func (o *Options) rehearse(config *Config) (*segment.Segment, error) {
 	so.Rehearse = true
 	s, err := segment.Attach(o.Segment, so)
 	if err != nil {
-		err = fmt.Errorf("cache of %s: %w", arena.Bytes(config.Bytes), err)
+		err = fmt.Errorf("cache of %s: %w", bytesize.Text(config.Bytes), err)
 	}
 	return s, err
 }
@@ -140,7 +141,8 @@ func (o *Options) segment(config *Config) (segment.Options, error) {
 		nodes = append(nodes, o.memoryNode(n))
 		threads += len(n.CPUs)
 	}
-	geometry, err := config.SegmentGeometry(nodes)
+	memory := config.memory(nil)
+	geometry, err := memory.SegmentGeometry(nodes)
 	return segment.Options{
 		Identity: o.Identity, Build: o.Build, Geometry: geometry, Replace: true, Wait: predecessor,
 		Huge: o.Huge, Threads: max(threads, 1), Progress: o.Progress,
@@ -165,7 +167,8 @@ func (o *Options) arenas(config *Config) (release func() error, err error) {
 		}
 		return err
 	}
-	size, err := config.DataSize()
+	memory := config.memory(nil)
+	size, err := memory.DataSize()
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +182,7 @@ func (o *Options) arenas(config *Config) (release func() error, err error) {
 			return nil, errors.Join(fmt.Errorf("node %d: %w", node.ID, err), release())
 		}
 		opened, config.Arenas = append(opened, a), append(config.Arenas, a)
-		o.Logger.Info("cache memory taken", "node", node.ID, "size", arena.Bytes(size))
+		o.Logger.Info("cache memory taken", "node", node.ID, "size", bytesize.Text(size))
 	}
 	return release, nil
 }
@@ -195,7 +198,7 @@ func (o *Options) progress(before, all int64) arena.Progress {
 // report logs what came of it.
 func (o *Options) report(c *Cache) {
 	l := c.config.Layout
-	o.Logger.Info("cache ready", "size", arena.Bytes(c.config.Bytes), "nodes", l.Nodes, "partitions", l.Partitions, "block", arena.Bytes(int64(l.BlockSize)))
+	o.Logger.Info("cache ready", "size", bytesize.Text(c.config.Bytes), "nodes", l.Nodes, "partitions", l.Partitions, "block", bytesize.Text(int64(l.BlockSize)))
 	if c.config.Segment == nil {
 		return
 	}

@@ -17,7 +17,8 @@ func overhead(t *testing.T, perNode int64, nodes, block int) float64 {
 	t.Helper()
 	o := Options{Topology: numa.Topology{Nodes: make([]numa.Node, nodes)}, PerNode: perNode, BlockSize: block, Volumes: 1}
 	config := o.config()
-	g, err := config.SegmentGeometry(make([]int, nodes))
+	memory := config.memory(nil)
+	g, err := memory.SegmentGeometry(make([]int, nodes))
 	if err != nil {
 		t.Fatal(err)
 	}

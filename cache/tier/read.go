@@ -3,6 +3,7 @@ package tier
 import (
 	"lunar/backstore"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 )
 
 // read starts all pieces, which do not depend on each other.
@@ -38,7 +39,7 @@ func (p *piece) read() {
 	case cache.Bypass:
 		p.passed = true
 	case cache.Harmed:
-		p.t.fail(errDamaged)
+		p.t.fail(blocks.ErrDamaged)
 		p.t.end(1)
 	}
 }
@@ -54,7 +55,7 @@ func (p *piece) reread() {
 // deliver copies from a pinned block.
 func (p *piece) deliver(slot uint32) {
 	p.t.lane.copyOut(p.part, p.data, slot, p.at.Off)
-	wake(p.part.Unpin(slot))
+	blocks.Wake(p.part.Unpin(slot))
 	p.t.end(1)
 }
 
@@ -66,7 +67,7 @@ func (p *piece) filled(err error) {
 	}
 
 	pinned, chain := p.part.EndFill(p.slot, p.mask, p.touched, err)
-	wake(chain)
+	blocks.Wake(chain)
 	switch {
 	case err != nil:
 		p.t.fail(err)
@@ -94,7 +95,7 @@ func (t *transfer) goAround(i int) int {
 	p.span = n
 	from := t.off
 	if i > 0 {
-		from = int64(p.at.Block) * int64(t.lane.cache.geometry.BlockSize())
+		from = int64(p.at.Block) * int64(t.lane.cache.blocks.Geometry.BlockSize())
 	}
 	p.around.Kind, p.around.Off, p.around.Data = backstore.Read, from, t.data[from-t.off:][:bytes]
 	p.pass()
@@ -107,7 +108,7 @@ func (p *piece) pass() {
 	l := p.t.lane
 	switch {
 	case l.lower.TryNow(&p.around):
-	case !aligned(p.around.Data):
+	case !blocks.Aligned(p.around.Data):
 		l.bounce.add(p)
 		return
 	case !l.lower.Submit(&p.around):

@@ -10,6 +10,8 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/evidence"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
+	"lunar/cache/internal/volumes"
 	"lunar/cache/segment"
 )
 
@@ -18,13 +20,13 @@ import (
 // for them. It is for one goroutine, and must be ended.
 type Rehearsal struct {
 	segment *segment.Segment
-	sub     int64           // bytes of a sub-block
-	kept    map[uint64]kept // by the identity of the volume
+	sub     int64                // bytes of a sub-block
+	volumes map[uint64]unwritten // by the identity of the volume
 }
 
-// kept is what the segment has of a volume.
-type kept struct {
-	row   row
+// unwritten is what the segment has of a volume.
+type unwritten struct {
+	row   volumes.Row
 	dirty int64 // bytes
 	end   int64 // byte behind the last that is dirty
 }
@@ -55,41 +57,24 @@ func newRehearsal(config *Config, s *segment.Segment) (*Rehearsal, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := remains{s, newTable(s.Area(tableArea)), g}
-	if err := found.check(config); err != nil {
+	found := blocks.Remains{Segment: s, Table: volumes.NewTable(s.Area(blocks.TableArea)), Geometry: g}
+	memory := config.memory(nil)
+	if err := found.Check(&memory); err != nil {
 		return nil, err
 	}
-	r := &Rehearsal{segment: s, sub: int64(g.SubBlock()), kept: map[uint64]kept{}}
-	for n := range found.table.rows() {
-		if row := found.table.row(uint32(n)); row.used() {
-			r.kept[row.id()] = kept{row: row}
+	r := &Rehearsal{segment: s, sub: int64(g.SubBlock()), volumes: map[uint64]unwritten{}}
+	for n := range found.Table.Rows() {
+		if row := found.Table.Row(uint32(n)); row.Used() {
+			r.volumes[row.ID()] = unwritten{row: row}
 		}
 	}
 	for _, d := range s.Dirty {
-		k := r.kept[d.Volume]
+		k := r.volumes[d.Volume]
 		k.dirty += int64(bits.OnesCount64(d.Mask)) * r.sub
 		k.end = max(k.end, int64(d.Block)*int64(g.BlockSize())+int64(bits.Len64(d.Mask))*r.sub)
-		r.kept[d.Volume] = k
+		r.volumes[d.Volume] = k
 	}
 	return r, nil
-}
-
-// check returns why New would fail with what is in the segment.
-func (f remains) check(config *Config) error {
-	slots, err := config.slots()
-	if err != nil {
-		return err
-	}
-	dirty, err := f.journalled(slots)
-	if err != nil {
-		return err
-	}
-	for id, of := range dirty {
-		if err := cache.CheckDirty(cache.Config{ID: id, Slots: slots, BlockSize: config.Layout.BlockSize, LUs: f.table.rows()}, of); err != nil {
-			return err
-		}
-	}
-	return f.checkIntents(intentsOf(f.segment))
 }
 
 // End gives the segment back.
@@ -97,21 +82,21 @@ func (r *Rehearsal) End() error { return r.segment.Abandon() }
 
 // Unwritten returns the volumes that have unwritten data, as that of a Cache.
 func (r *Rehearsal) Unwritten() (found []Orphan) {
-	for id, k := range r.kept {
+	for id, k := range r.volumes {
 		if k.dirty > 0 {
-			found = append(found, Orphan{id, k.row.name(), k.dirty, k.row.stamp().Medium})
+			found = append(found, Orphan{id, k.row.Name(), k.dirty, k.row.Stamp().Medium})
 		}
 	}
 	slices.SortFunc(found, func(a, b Orphan) int {
-		return cmp.Compare(r.kept[a.ID].row.number, r.kept[b.ID].row.number)
+		return cmp.Compare(r.volumes[a.ID].row.Number, r.volumes[b.ID].row.Number)
 	})
 	return found
 }
 
 // Discard goes on as if that of a Cache had been called.
 func (r *Rehearsal) Discard(id uint64) (lost int64, err error) {
-	lost = r.kept[id].dirty
-	delete(r.kept, id)
+	lost = r.volumes[id].dirty
+	delete(r.volumes, id)
 	return lost, nil
 }
 
@@ -126,23 +111,23 @@ type Prospect struct {
 
 // Judge returns why Meet or Wrap would refuse the store of a volume.
 func (r *Rehearsal) Judge(p Prospect, store backstore.Watched) error {
-	k, known := r.kept[p.ID]
+	k, known := r.volumes[p.ID]
 	if !known {
 		return nil
 	}
-	noted, seen := k.row.noted(), evidence.Seen{Size: p.Size, Exact: store.Exact()}
+	noted, seen := k.row.Noted(), evidence.Seen{Size: p.Size, Exact: store.Exact()}
 	seen.Stamp, seen.OK = store.Opened()
 	if p.Enciphered {
 		seen.Stamp.Medium[2] = noted.Stamp.Medium[2]
 	}
-	if k.row.state() != 0 {
-		if _, _, err := k.row.judge(noted, seen, k.dirty, p.Adopt); err != nil {
+	if k.row.Opened() {
+		if _, _, err := k.row.Judge(noted, seen, k.dirty, p.Adopt); err != nil {
 			return err
 		}
 	}
 	if k.dirty > 0 && p.ReadOnly {
-		return fmt.Errorf("the cache holds %d bytes of unwritten data of volume %q, which is read-only: open it for writing once, so that they are written", k.dirty, k.row.name())
+		return fmt.Errorf("the cache holds %d bytes of unwritten data of volume %q, which is read-only: open it for writing once, so that they are written", k.dirty, k.row.Name())
 	}
-	_, err := k.row.fits(p.Size, k.end, r.sub, seen.Stamp)
+	_, err := k.row.Fits(p.Size, k.end, r.sub, seen.Stamp)
 	return err
 }

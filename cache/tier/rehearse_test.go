@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"lunar/backstore/backstoretest"
 	"lunar/internal/arena"
-
-	"golang.org/x/sys/unix"
 )
 
 // leave has a process crash with unwritten data, and a write of them half done.
@@ -20,15 +20,14 @@ func (s *site) leave(t *testing.T, data []byte) {
 	o := p.open("a", Back)
 	o.Write(t, 0, data)
 	o.settle(t)
-	slots, _ := p.cache.config.slots()
-	for id := range p.cache.parts {
-		part := &p.cache.parts[id]
-		for slot := range uint32(slots) {
-			if p.cache.config.Segment.Journal.Dirty(part.base+slot) != 0 {
-				word := spot{part.base + slot, 0, sector}.word()
-				in := p.cache.anyIntent()
-				copy(in.buffer, bytes.Repeat([]byte{0x77}, sector))
-				in.record[0], in.record[1] = word, seal(word)
+	slots := p.cache.blocks.Parts[0].Slots()
+	for id := range p.cache.blocks.Parts {
+		part := &p.cache.blocks.Parts[id]
+		for slot := range slots {
+			if p.cache.config.Segment.Journal.Dirty(part.Base()+slot) != 0 {
+				buffer, record := intentOf(p.cache, 255)
+				copy(buffer, bytes.Repeat([]byte{0x77}, sector))
+				intend(record, spot{part.Base() + slot, 0, sector})
 			}
 		}
 	}

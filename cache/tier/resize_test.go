@@ -14,6 +14,7 @@ import (
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 	"lunar/cache/segment"
 )
 
@@ -153,7 +154,7 @@ func TestResizeUnderLoan(t *testing.T) {
 	f.Must(t, backstore.Op{Kind: backstore.Flush})
 	v := f.volume.(*volume)
 	key := cache.Key{LU: v.config.LU, Block: 3}
-	part := v.partOf(key)
+	part := v.cache.blocks.Part(key)
 	slot, ok := part.TryRead(key, 0xf)
 	if !ok {
 		t.Fatal("what was written is not in the cache")
@@ -163,10 +164,10 @@ func TestResizeUnderLoan(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !bytes.Equal(part.bytes(slot)[:4*page], data[3*large64:3*large64+4*page]) {
+	if !bytes.Equal(part.Bytes(slot)[:4*page], data[3*large64:3*large64+4*page]) {
 		t.Error("what is being sent has changed")
 	}
-	wake(part.Unpin(slot))
+	blocks.Wake(part.Unpin(slot))
 	if !bytes.Equal(f.Read(t, 2*large64, 2*large64), make([]byte, 2*large64)) {
 		t.Error("data of before came back")
 	}

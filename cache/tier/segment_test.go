@@ -193,7 +193,7 @@ func crash(t testing.TB, c *Cache, volumes []backstore.Store) {
 	c.witnesses.stop()
 	c.flusher.stop()
 	c.unwatch()
-	if err := errors.Join(c.unmap(), c.config.Segment.Abandon()); err != nil {
+	if err := errors.Join(c.blocks.Close(), c.config.Segment.Abandon()); err != nil {
 		t.Error(err)
 	}
 }
@@ -349,7 +349,7 @@ func TestOrphans(t *testing.T) {
 	if got := p.cache.Settle(); len(got) != 0 {
 		t.Errorf("orphans %v", got)
 	}
-	if _, used := p.cache.table.end(); used != 1 {
+	if _, used := p.cache.table.End(); used != 1 {
 		t.Errorf("%d volumes are known, expected one", used)
 	}
 	p.end()
@@ -466,7 +466,7 @@ func TestLostRow(t *testing.T) {
 	s := newSite(t)
 	p := s.start()
 	p.open("a", Back).Write(t, 0, backstoretest.Pattern(page, 1))
-	p.cache.table.row(0).free()
+	p.cache.table.Row(0).Free()
 	p.crash()
 	if _, err := Open(s.options); err == nil || !strings.Contains(err.Error(), "table of volumes") {
 		t.Errorf("attached: %v", err)

@@ -20,7 +20,7 @@ func (c *Cache) Close() error {
 	c.flusher.stop()
 	c.unwatch()
 	c.witnesses.stop()
-	errs = append(errs, c.unmap())
+	errs = append(errs, c.blocks.Close())
 	if c.config.Segment != nil {
 		errs = append(errs, c.config.Segment.Close())
 	}
@@ -54,8 +54,8 @@ func (v *volume) abandon() error {
 	v.flusher.abandon()
 	v.lanes.Wait()
 	n := v.dirtyBytes()
-	v.witness.end()
-	v.row.close(v.stamp())
+	v.witness.End()
+	v.row.Close(v.stamp())
 	v.cache.leave(v)
 	err := fmt.Errorf("volume %q: %d bytes that could not be written stay in the cache segment, for the next start", v.config.Name, n)
 	return errors.Join(err, v.store.Close())

@@ -30,24 +30,12 @@ func (c *Cache) Serve(loops ...*evloop.Loop) {
 	for i, loop := range loops {
 		node := c.config.nodeOf(loop.Node())
 		c.stations = append(c.stations, &station{
-			cache: c, loop: loop, number: i, node: node, router: cache.NewRouter(c.geometry, node, &c.tuning.threshold),
+			cache: c, loop: loop, number: i, node: node, router: cache.NewRouter(c.blocks.Geometry, node, &c.tuning.threshold),
 		})
 	}
 	for _, s := range c.stations {
 		s.peers = c.peersOf(s)
 	}
-}
-
-// nodeOf returns which of the cache's nodes has a number in the topology; -1:
-// none.
-func (c *Config) nodeOf(id int) int {
-	if c.NodeIDs != nil {
-		return slices.Index(c.NodeIDs, id)
-	}
-	if id < 0 || id >= c.Layout.Nodes {
-		return -1
-	}
-	return id
 }
 
 // peersOf chooses whom a thread forwards to. The threads of a node choose

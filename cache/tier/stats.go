@@ -20,8 +20,8 @@ type Stats struct {
 // Stats returns the counters.
 func (c *Cache) Stats() Stats {
 	s := c.counters()
-	for i := range c.parts {
-		add(&s.Stats, c.parts[i].Stats())
+	for i := range c.blocks.Parts {
+		add(&s.Stats, c.blocks.Parts[i].Stats())
 	}
 	return s
 }
@@ -30,7 +30,7 @@ func (c *Cache) Stats() Stats {
 func (c *Cache) counters() Stats {
 	return Stats{
 		Flushed: c.stats.flushed.Load(), FlushErrors: c.stats.flushErrors.Load(),
-		Throttled: c.stats.throttled.Load(), ReadAhead: c.stats.ahead.Load(), Damaged: c.stats.damaged.Load(),
+		Throttled: c.stats.throttled.Load(), ReadAhead: c.stats.ahead.Load(), Damaged: c.blocks.Damaged(),
 	}
 }
 
@@ -40,7 +40,6 @@ func add(s *cache.Stats, p cache.Stats) {
 	s.Bypassed += p.Bypassed
 	s.Waits += p.Waits
 	s.Evictions += p.Evictions
-	s.Copies += p.Copies
 	s.FillFails += p.FillFails
 	s.Free += p.Free
 	s.Used += p.Used
@@ -98,14 +97,14 @@ type FussyStats struct {
 // is for a question a second, not for the data path.
 func (c *Cache) Snapshot() Snapshot {
 	s := Snapshot{
-		Stats: c.counters(), Block: int64(c.geometry.BlockSize()), DirtyLimit: c.dirty.limit.Load(),
+		Stats: c.counters(), Block: int64(c.blocks.Geometry.BlockSize()), DirtyLimit: c.dirty.limit.Load(),
 		Waiting: c.waiting.Load(), Lost: c.lost.Load(), Nodes: make([]NodeStats, c.config.Layout.Nodes),
 	}
 	sums, units := make([]VolumeStats, c.config.LUs), []cache.LUStats(nil)
-	for i := range c.parts {
-		p := &c.parts[i]
-		stats, size := p.Stats(), int64(len(p.data))
-		node := &s.Nodes[c.geometry.NodeOf(uint32(i))]
+	for i := range c.blocks.Parts {
+		p := &c.blocks.Parts[i]
+		stats, size := p.Stats(), int64(p.Size())
+		node := &s.Nodes[c.blocks.Geometry.NodeOf(uint32(i))]
 		add(&s.Stats.Stats, stats)
 		add(&node.Stats, stats)
 		node.Partitions++

@@ -8,20 +8,21 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 )
 
 // flip changes a bit of what the cache has of a volume's byte.
 func (p *process) flip(o *opened, at int64) {
 	p.t.Helper()
 	v := o.store.(*volume)
-	size := int64(p.cache.geometry.BlockSize())
-	part := v.partOf(cache.Key{LU: v.config.LU, Block: uint64(at / size)})
+	size := int64(p.cache.blocks.Geometry.BlockSize())
+	part := p.cache.blocks.Part(cache.Key{LU: v.config.LU, Block: uint64(at / size)})
 	slot, ok := part.TryRead(cache.Key{LU: v.config.LU, Block: uint64(at / size)}, 1<<(at%size/page))
 	if !ok {
 		p.t.Fatalf("byte %d is not in the cache", at)
 	}
-	part.bytes(slot)[at%size] ^= 4
-	wake(part.Unpin(slot))
+	part.Bytes(slot)[at%size] ^= 4
+	blocks.Wake(part.Unpin(slot))
 }
 
 // summed is a process of a site with checksums, whose volume has clean data in its
@@ -45,7 +46,7 @@ func (o *opened) fails(t testing.TB, what string, op backstore.Op) {
 	} else if op.Kind == backstore.Write {
 		op.Data = backstoretest.Pattern(int(op.Len), 7)
 	}
-	if err := o.Do(op); !errors.Is(err, errDamaged) {
+	if err := o.Do(op); !errors.Is(err, blocks.ErrDamaged) {
 		t.Errorf("%s: error %v", what, err)
 	}
 }
@@ -63,11 +64,11 @@ func TestDamage(t *testing.T) {
 		},
 		"flushed": func(p *process, o *opened) (*process, *opened) {
 			o.fails(p.t, "flush", backstore.Op{Kind: backstore.Flush})
-			p.cache.scrub() // for the clean one
+			p.cache.blocks.Scrub() // for the clean one
 			return p, o
 		},
 		"compared": func(p *process, o *opened) (*process, *opened) {
-			p.cache.scrub()
+			p.cache.blocks.Scrub()
 			return p, o
 		},
 	} {
@@ -95,7 +96,7 @@ func TestDamage(t *testing.T) {
 			if !bytes.Equal(got[:5*page], data[:5*page]) || !bytes.Equal(got[6*page:8*page], data[6*page:]) || !bytes.Equal(got[5*page:6*page], make([]byte, page)) {
 				t.Error("the store has something else")
 			}
-			if err := o.store.(*volume).flusher.close(); !errors.Is(err, errDamaged) {
+			if err := o.store.(*volume).flusher.close(); !errors.Is(err, blocks.ErrDamaged) {
 				t.Errorf("closed with %v", err)
 			}
 			o.Write(t, 5*page, data[5*page:6*page])
@@ -144,10 +145,10 @@ func TestChecksumsFit(t *testing.T) {
 	if err := o.store.(backstore.Resizer).Resize(siteSize - 3*sector); err != nil {
 		t.Error(err)
 	}
-	p.cache.scrub()
+	p.cache.blocks.Scrub()
 	p.crash()
 	p = s.start()
-	p.cache.scrub()
+	p.cache.blocks.Scrub()
 	if n := p.cache.Stats().Damaged; n != 0 {
 		t.Errorf("%d sums are wrong", n)
 	}
@@ -162,7 +163,7 @@ func TestChecksumsFit(t *testing.T) {
 func TestDamageOutlivesProcess(t *testing.T) {
 	s, p, o, data := summed(t)
 	p.flip(o, 5*page+4000)
-	if err := p.close(); !errors.Is(err, errDamaged) {
+	if err := p.close(); !errors.Is(err, blocks.ErrDamaged) {
 		t.Errorf("closed with %v", err)
 	}
 	p = s.start()

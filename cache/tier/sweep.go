@@ -7,6 +7,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 	"lunar/internal/arena"
 )
 
@@ -81,7 +82,7 @@ func (l *lane) sweepOver(first, end uint64, patient bool, owner sweeper) *sweep 
 }
 
 func newSweep(l *lane) *sweep {
-	s := &sweep{lane: l, heads: make([]uint64, len(l.cache.parts))}
+	s := &sweep{lane: l, heads: make([]uint64, len(l.cache.blocks.Parts))}
 	s.waiter.Owner = s
 	for i := range s.writes {
 		w := &s.writes[i]
@@ -112,7 +113,7 @@ func (s *sweep) key(block uint64) cache.Key {
 
 // head returns the first dirty block of a partition at or after from.
 func (s *sweep) head(part int, from uint64) uint64 {
-	k, mask := s.lane.cache.parts[part].NextDirty(s.key(from), s.key(s.end))
+	k, mask := s.lane.cache.blocks.Parts[part].NextDirty(s.key(from), s.key(s.end))
 	if mask == 0 {
 		return noBlock
 	}
@@ -120,15 +121,15 @@ func (s *sweep) head(part int, from uint64) uint64 {
 }
 
 // part returns the partition of the block that is being looked at.
-func (s *sweep) part() *partition {
-	return &s.lane.cache.parts[s.lane.cache.geometry.Partition(s.key(s.block))]
+func (s *sweep) part() *blocks.Partition {
+	return &s.lane.cache.blocks.Parts[s.lane.cache.blocks.Geometry.Partition(s.key(s.block))]
 }
 
 // Run implements evloop.Task.
 func (s *sweep) Run() { s.run() }
 
-// resume implements waiting.
-func (s *sweep) resume() { s.lane.loop.Post(s) }
+// Resume implements blocks.Waiting.
+func (s *sweep) Resume() { s.lane.loop.Post(s) }
 
 // run takes the next batch.
 func (s *sweep) run() {
@@ -168,7 +169,7 @@ func (s *sweep) collect() bool {
 
 // room reports whether another extent fits the batch.
 func (s *sweep) room() bool {
-	block := int64(s.lane.cache.geometry.BlockSize())
+	block := int64(s.lane.cache.blocks.Geometry.BlockSize())
 	return s.n < sweepExtents && s.count < sweepWrites && s.bytes+block <= sweepBytes
 }
 
@@ -189,7 +190,7 @@ func (s *sweep) visit() bool {
 
 // leave goes on behind the block.
 func (s *sweep) leave() {
-	id := s.lane.cache.geometry.Partition(s.key(s.block))
+	id := s.lane.cache.blocks.Geometry.Partition(s.key(s.block))
 	s.heads[id] = s.head(int(id), s.block+1)
 	s.block = noBlock
 }
@@ -218,12 +219,12 @@ func (s *sweep) take() cache.Outcome {
 // sound of it comes again without the rest.
 func (s *sweep) harmed(e *cache.Extent) bool {
 	p := s.partOf(e)
-	wrong := p.wrong(e.Slot, e.Ones())
+	wrong := p.Wrong(e.Slot, e.Ones())
 	if wrong == 0 {
 		return false
 	}
-	s.lane.cache.harmed(p, e.Slot, e.Key, wrong)
-	wake(p.EndFlush(s.extents[s.n:s.n+1], false))
+	s.lane.cache.blocks.Harmed(p, e.Slot, e.Key, wrong)
+	blocks.Wake(p.EndFlush(s.extents[s.n:s.n+1], false))
 	return true
 }
 
@@ -248,7 +249,7 @@ func (s *sweep) add(e *cache.Extent) {
 
 // offset returns where an extent begins in the volume.
 func (s *sweep) offset(e *cache.Extent) int64 {
-	return int64(e.Key.Block)*int64(s.lane.cache.geometry.BlockSize()) + int64(e.Off)
+	return int64(e.Key.Block)*int64(s.lane.cache.blocks.Geometry.BlockSize()) + int64(e.Off)
 }
 
 // write starts the batch.
@@ -290,11 +291,11 @@ func (s *sweep) data(w *sweepWrite, used *int) []byte {
 // bytesOf returns the memory of an extent.
 func (s *sweep) bytesOf(i int) []byte {
 	e := &s.extents[i]
-	return s.partOf(e).bytes(e.Slot)[e.Off : e.Off+e.Len]
+	return s.partOf(e).Bytes(e.Slot)[e.Off : e.Off+e.Len]
 }
 
-func (s *sweep) partOf(e *cache.Extent) *partition {
-	return &s.lane.cache.parts[s.lane.cache.geometry.Partition(e.Key)]
+func (s *sweep) partOf(e *cache.Extent) *blocks.Partition {
+	return &s.lane.cache.blocks.Parts[s.lane.cache.blocks.Geometry.Partition(e.Key)]
 }
 
 // ended is op.Done.
@@ -333,7 +334,7 @@ func (s *sweep) settle(w *sweepWrite) {
 	w.op.Data = nil
 	for i := w.first; i < w.end; i++ {
 		e := &s.extents[i]
-		wake(s.partOf(e).EndFlush(s.extents[i:i+1], ok))
+		blocks.Wake(s.partOf(e).EndFlush(s.extents[i:i+1], ok))
 		if !ok && e.Key.Block == s.block {
 			s.leave() // or it would be taken again
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
@@ -24,7 +25,7 @@ type stops struct {
 	became   int // blocks that were new
 }
 
-// move copies like cold.Copy, and stops before, after and every step bytes.
+// move copies like memcopy.Copy, and stops before, after and every step bytes.
 func (s *stops) move(dst, src []byte) {
 	for at := 0; at < len(src); at += s.step {
 		s.stop()
@@ -66,11 +67,11 @@ func (s *stops) stop() {
 
 // check compares the dirty part of a slot.
 func (s *stops) check(c *Cache, d segment.Range) {
-	slots, _ := c.config.slots()
-	part := &c.parts[int(d.Slot)/slots]
-	block := part.bytes(d.Slot % uint32(slots))
+	slots := int(c.blocks.Parts[0].Slots())
+	part := &c.blocks.Parts[int(d.Slot)/slots]
+	block := part.Bytes(d.Slot % uint32(slots))
 	for at := 0; at < len(block); at += sector {
-		if d.Mask>>(at/part.sub)&1 == 0 {
+		if d.Mask>>(at/part.Sub)&1 == 0 {
 			continue
 		}
 		from := int(d.Block)*len(block) + at
@@ -139,8 +140,8 @@ func tornSite(t *testing.T, op backstore.Op, step, node int, checksum bool) (for
 	} else {
 		clear(s.new[op.Off : op.Off+op.Len])
 	}
-	for i := range p.cache.parts {
-		p.cache.parts[i].move = s.move
+	for i := range p.cache.blocks.Parts {
+		p.cache.blocks.Parts[i].Move = s.move
 	}
 	o.Must(t, op)
 	s.stop()
@@ -173,13 +174,31 @@ func TestDoubtfulIntent(t *testing.T) {
 			p.open("a", Back).Write(t, 0, backstoretest.Pattern(page, 1))
 			p.crash()
 			p = s.start()
-			damage(p.cache.intents[7].record, spot{slot: p.cache.config.Segment.Dirty[0].Slot})
+			_, record := intentOf(p.cache, 7)
+			damage(record, spot{slot: p.cache.config.Segment.Dirty[0].Slot})
 			p.crash()
 			if _, err := Open(s.options); err == nil || !strings.Contains(err.Error(), "half-done write") {
 				t.Errorf("attached: %v", err)
 			}
 		})
 	}
+}
+
+// spot is a range of a slot; intents are an area of 256 pages, and then of as many
+// records.
+type spot struct{ slot, off, n uint32 }
+
+func (s spot) word() uint64 { return uint64(s.slot)<<36 | uint64(s.off)<<16 | uint64(s.n) }
+
+func seal(word uint64) uint64 {
+	word *= 0x9e3779b97f4a7c15
+	return word ^ word>>32
+}
+
+// intentOf returns the buffer and the record of one of the segment's intents.
+func intentOf(c *Cache, i int) (buffer []byte, record []uint64) {
+	area := c.config.Segment.Area("intents")
+	return area[i*page : (i+1)*page], unsafe.Slice((*uint64)(unsafe.Pointer(&area[256*page+i*64])), 8)
 }
 
 func intend(record []uint64, at spot) { record[0], record[1] = at.word(), seal(at.word()) }

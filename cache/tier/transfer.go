@@ -1,8 +1,6 @@
 package tier
 
 import (
-	"math/bits"
-
 	"lunar/backstore"
 	"lunar/cache"
 	"lunar/internal/quiesce"
@@ -33,7 +31,7 @@ type transfer struct {
 	after               func(*transfer) // follows when whole has ended
 	last                int64           // end of the part of op that is being done
 	inside              bool            // Submit has not returned
-	over                bool
+	ended               bool
 }
 
 // transfer returns one for op.
@@ -46,8 +44,8 @@ func (l *lane) transfer(op *backstore.Op) *transfer {
 		l.spare = t.next
 	}
 	l.running++
-	t.era = l.gate.Enter()
-	t.op, t.next, t.err, t.over, t.through, t.reserved = op, nil, nil, false, false, 0
+	t.era = l.counter.Enter()
+	t.op, t.next, t.err, t.ended, t.through, t.reserved = op, nil, nil, false, false, 0
 	t.kind, t.off, t.length, t.data = op.Kind, op.Off, op.Length(), op.Data
 	t.then = (*transfer).finish
 	return t
@@ -61,7 +59,7 @@ func (l *lane) release(t *transfer) {
 	t.next = l.spare
 	l.spare = t
 	l.running--
-	l.gate.Leave(t.era)
+	l.counter.Leave(t.era)
 }
 
 // start does op.
@@ -87,7 +85,7 @@ func (t *transfer) finish() {
 	op, l := t.op, t.lane
 	op.Err = t.err
 	if t.inside {
-		t.over = true
+		t.ended = true
 		return
 	}
 	l.release(t)
@@ -129,8 +127,8 @@ type piece struct {
 
 // cut makes the pieces of the part.
 func (t *transfer) cut() {
-	g, l := t.lane.cache.geometry, t.lane
-	t.room(int((t.off+t.length-1)>>blockShift(g) - t.off>>blockShift(g) + 1))
+	g, l := t.lane.cache.blocks.Geometry, t.lane
+	t.room(int((t.off+t.length-1)>>l.cache.blocks.BlockShift() - t.off>>l.cache.blocks.BlockShift() + 1))
 	data := t.data
 	off, left := t.off, t.length
 	for i := range t.pieces {
@@ -138,7 +136,7 @@ func (t *transfer) cut() {
 		var one [1]cache.Piece
 		_, n := g.Split(l.volume.config.LU, off, int(min(left, int64(g.BlockSize()))), one[:])
 		p.at = one[0]
-		p.part, p.key = &l.cache.parts[p.at.Partition], cache.Key{LU: l.volume.config.LU, Block: p.at.Block}
+		p.part, p.key = &l.cache.blocks.Parts[p.at.Partition], cache.Key{LU: l.volume.config.LU, Block: p.at.Block}
 		p.touched, p.whole = l.wholeTo(off+int64(n), p.at)
 		p.passed, p.span, p.data = false, 1, nil
 		if data != nil {
@@ -148,16 +146,14 @@ func (t *transfer) cut() {
 	}
 }
 
-func blockShift(g *cache.Geometry) int { return bits.TrailingZeros(uint(g.BlockSize())) }
-
 // wholeTo returns the masks of a piece. What ends with the volume covers its last
 // sub-block wholly: there is nothing behind.
 func (l *lane) wholeTo(end int64, p cache.Piece) (touched, whole uint64) {
 	n := p.Len
-	if sub := uint32(l.cache.geometry.SubBlock()); l.volume.endsAt(end) {
+	if sub := uint32(l.cache.blocks.Geometry.SubBlock()); l.volume.endsAt(end) {
 		n = (p.Off+p.Len+sub-1)/sub*sub - p.Off
 	}
-	return l.cache.geometry.Masks(p.Off, n)
+	return l.cache.blocks.Geometry.Masks(p.Off, n)
 }
 
 // room makes t.pieces n long.
@@ -180,22 +176,5 @@ func (p *piece) bind(t *transfer) {
 // Run implements evloop.Task: p has waited for its block.
 func (p *piece) Run() { p.again(p) }
 
-// resume is how the partition's waiters go on, from any thread.
-func (p *piece) resume() { p.t.lane.loop.Post(p) }
-
-// waiting is what waits in a partition.
-type waiting interface{ resume() }
-
-// wake resumes a chain of waiters, each on its own event thread.
-func wake(chain *cache.Waiter) {
-	for w := chain; w != nil; {
-		next := w.Next()
-		w.Owner.(waiting).resume()
-		w = next
-	}
-}
-
-// bytesOf returns what a mask stands for.
-func (c *Cache) bytesOf(mask uint64) int64 {
-	return int64(bits.OnesCount64(mask)) * int64(c.geometry.SubBlock())
-}
+// Resume is how the partition's waiters go on, from any thread.
+func (p *piece) Resume() { p.t.lane.loop.Post(p) }

@@ -4,60 +4,12 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"lunar/backstore"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
+	"lunar/cache/internal/volumes"
 	"lunar/internal/evloop"
-)
-
-// Policy says when a write is acknowledged.
-type Policy uint8
-
-// The policies.
-const (
-	Through Policy = iota // when the store below has it
-	Back                  // when the cache has it
-)
-
-var policyNames = [...]string{Through: "through", Back: "back"}
-
-// String names the policy as the configuration does.
-func (p Policy) String() string {
-	if int(p) < len(policyNames) {
-		return policyNames[p]
-	}
-	return fmt.Sprintf("policy %d", uint8(p))
-}
-
-// VolumeConfig says what the cache does for a volume.
-type VolumeConfig struct {
-	ID     uint64 // tells the volume from all others, also after a restart
-	Name   string // for messages
-	Policy Policy
-	Adopt  bool // unwritten data go to the store though somebody else has changed it, or it is another
-
-	Admission   string            // lru (default), fussy
-	Fussy       cache.FussyParams // of fussy; zero: found in the first accesses
-	Replacement string            // see cache.LUConfig
-	Min, Max    int64             // bytes of cache that are kept for the volume, and that it may have; 0: none, all
-	ReadAhead   int64             // bytes that are read ahead of a sequential reader at most; 0: none
-
-	DirtyLimit int64         // bytes (Back); 0: that of the Cache
-	Age        time.Duration // how long data may be dirty before they are written (Back); 0: 5 s
-	Retry      time.Duration // first pause after a failed background write, doubled each time up to 30 s; 0: 100 ms
-	// OnFlushError hears, on the flusher's thread, when background writing begins
-	// to fail, with the first byte of the write that did; may be nil.
-	OnFlushError func(off int64, err error)
-}
-
-// fussy is the Admission of cache.Fussy.
-const fussy = "fussy"
-
-const (
-	defaultAge   = 5 * time.Second
-	defaultRetry = 100 * time.Millisecond
-	maxRetry     = 30 * time.Second
 )
 
 // settings are what was asked for, and the number that the Cache gave.
@@ -71,8 +23,8 @@ type volume struct {
 	cache   *Cache
 	store   backstore.Store
 	config  settings
-	row     row
-	witness witness
+	row     volumes.Row
+	witness volumes.Witness
 
 	keeps     bool        // Close leaves what is clean
 	stuck     bool        // Close could not write what is dirty
@@ -112,8 +64,8 @@ func (v *volume) setUp() error {
 	if v.config.Policy > Back {
 		return fmt.Errorf("write policy %d: expected through or back", v.config.Policy)
 	}
-	if unit := v.store.Info().BlockSize; v.cache.geometry.SubBlock()%max(unit, 1) != 0 {
-		return fmt.Errorf("the store works in units of %d bytes: expected a divisor of %d, the cache's own", unit, v.cache.geometry.SubBlock())
+	if unit := v.store.Info().BlockSize; v.cache.blocks.Geometry.SubBlock()%max(unit, 1) != 0 {
+		return fmt.Errorf("the store works in units of %d bytes: expected a divisor of %d, the cache's own", unit, v.cache.blocks.Geometry.SubBlock())
 	}
 	v.config.Retry = positive(v.config.Retry, defaultRetry)
 	v.adopt(Changes{Policy: v.config.Policy, Min: v.config.Min, Max: v.config.Max, Age: v.config.Age, DirtyLimit: v.config.DirtyLimit})
@@ -121,7 +73,7 @@ func (v *volume) setUp() error {
 		return err
 	}
 	if err := v.begin(); err != nil {
-		v.witness.end()
+		v.witness.End()
 		v.cache.leave(v)
 		return err
 	}
@@ -151,21 +103,14 @@ func (v *volume) startFlusher() error {
 	return err
 }
 
-func positive(d, otherwise time.Duration) time.Duration {
-	if d <= 0 {
-		return otherwise
-	}
-	return d
-}
-
 // share tells all partitions what the volume may have of them.
 func (v *volume) share() error {
-	for i := range v.cache.parts {
-		admission, err := v.admission(&v.cache.parts[i])
+	for i := range v.cache.blocks.Parts {
+		admission, err := v.admission(&v.cache.blocks.Parts[i])
 		if err != nil {
 			return err
 		}
-		err = v.cache.parts[i].SetLU(v.config.LU, cache.LUConfig{
+		err = v.cache.blocks.Parts[i].SetLU(v.config.LU, cache.LUConfig{
 			Min: v.blocksOf(v.config.Min), Max: v.blocksOf(v.config.Max),
 			Replacement: v.config.Replacement, Admission: admission,
 		})
@@ -178,12 +123,12 @@ func (v *volume) share() error {
 
 // blocksOf returns the blocks of each partition that make n bytes, rounded up.
 func (v *volume) blocksOf(n int64) uint32 {
-	unit := int64(v.cache.geometry.BlockSize()) * int64(len(v.cache.parts))
+	unit := int64(v.cache.blocks.Geometry.BlockSize()) * int64(len(v.cache.blocks.Parts))
 	return uint32((n + unit - 1) / unit)
 }
 
 // admission returns the policy for one partition.
-func (v *volume) admission(part *partition) (cache.Admission, error) {
+func (v *volume) admission(part *blocks.Partition) (cache.Admission, error) {
 	switch v.config.Admission {
 	case "", "lru":
 		return nil, nil
@@ -223,14 +168,14 @@ func (v *volume) lane(l *evloop.Loop) (*lane, error) {
 	if v.left.Load() {
 		return nil, fmt.Errorf("volume %q has left the cache, and its store could not be closed", v.config.Name)
 	}
-	v.cache.fence(l)
+	v.cache.blocks.Fence(l)
 	lower, err := v.store.Lane(l)
 	if err != nil {
 		return nil, err
 	}
 	v.lanes.Add(1)
-	own := &lane{volume: v, cache: v.cache, loop: l, lower: lower, intent: v.cache.intentOf(l)}
-	v.sizing.gates.Add(&own.gate, l)
+	own := &lane{volume: v, cache: v.cache, loop: l, lower: lower, intent: v.cache.blocks.IntentOf(l)}
+	v.sizing.counters.Add(&own.counter, l)
 	return own, nil
 }
 
@@ -275,35 +220,25 @@ func (v *volume) retire() {
 		v.purge()
 		return
 	}
-	v.witness.end()
-	v.row.close(v.stamp())
+	v.witness.End()
+	v.row.Close(v.stamp())
 }
 
-func (v *volume) purge() {
-	for i := range v.cache.parts {
-		for v.cache.parts[i].Purge(v.config.LU, purgeBudget) > 0 {
-		}
-	}
-}
-
-// purgeBudget bounds the time for which a purge keeps a partition's lock, in
-// blocks.
-const purgeBudget = 64
+func (v *volume) purge() { v.cache.blocks.Purge(v.config.LU) }
 
 // dirtyBytes asks all partitions.
-func (v *volume) dirtyBytes() (sum int64) {
-	for i := range v.cache.parts {
-		_, n := v.cache.parts[i].Usage(v.config.LU)
-		sum += int64(n)
-	}
-	return sum
+func (v *volume) dirtyBytes() int64 { return v.cache.blocks.DirtyBytes(v.config.LU) }
+
+// damagedIn returns how many bytes in the blocks [first, end) are damaged.
+func (v *volume) damagedIn(first, end uint64) int64 {
+	return v.cache.blocks.DamagedIn(v.config.LU, first, end)
 }
 
 // dirtyBytes returns those of all volumes that are open: what others left cannot
 // be written now, and must not keep anybody waiting.
 func (c *Cache) dirtyBytes() (sum int64) {
-	for i := range c.parts {
-		sum += int64(c.parts[i].Stats().DirtyBytes)
+	for i := range c.blocks.Parts {
+		sum += int64(c.blocks.Parts[i].Stats().DirtyBytes)
 	}
 	return sum - c.unowned.Load()
 }

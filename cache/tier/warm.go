@@ -1,6 +1,9 @@
 package tier
 
-import "lunar/cache"
+import (
+	"lunar/cache"
+	"lunar/cache/internal/blocks"
+)
 
 // accessTimes are what a warm-up is judged by: a fast device, for which fussy
 // admission is made.
@@ -8,7 +11,7 @@ var accessTimes = cache.LatencyModel{Lookup: 1000, Device: 15_000, Data: 5000, M
 
 // warming returns a FussyCache for a partition that finds its parameters in the
 // first accesses there.
-func (v *volume) warming(part *partition) (cache.Admission, error) {
+func (v *volume) warming(part *blocks.Partition) (cache.Admission, error) {
 	slots := v.slotsOf(part)
 	params := cache.FussyParams{FreqThreshold: 3, AccessThreshold: 500, Metadata: max(slots/2, 1), HRCount: 5}
 	return cache.NewWarmingFussy(params, accessTimes, func(w *cache.WarmUp) {
@@ -17,8 +20,8 @@ func (v *volume) warming(part *partition) (cache.Admission, error) {
 }
 
 // slotsOf returns how many blocks of a partition the volume may have.
-func (v *volume) slotsOf(part *partition) int {
-	slots := len(part.data) / part.block
+func (v *volume) slotsOf(part *blocks.Partition) int {
+	slots := part.Size() / part.Block
 	if most := int(v.blocksOf(v.changes.Load().Max)); most > 0 {
 		slots = min(slots, most)
 	}
@@ -27,7 +30,7 @@ func (v *volume) slotsOf(part *partition) int {
 
 // tune replays a record, which takes a while: on a goroutine of its own, and one
 // record at a time, so that event threads keep their CPUs.
-func (v *volume) tune(part *partition, w *cache.WarmUp) {
+func (v *volume) tune(part *blocks.Partition, w *cache.WarmUp) {
 	v.cache.replays.Lock()
 	defer v.cache.replays.Unlock()
 	if v.untuned.Load() {

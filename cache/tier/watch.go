@@ -28,7 +28,7 @@ func (c *Cache) watch() {
 				return
 			case <-ticks.C:
 				c.look()
-				c.scrub()
+				c.blocks.Scrub()
 			}
 		}
 	})

@@ -3,6 +3,7 @@ package tier
 import (
 	"lunar/backstore"
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 )
 
 // write stores t.data.
@@ -31,7 +32,7 @@ func (t *transfer) clean() {
 func (t *transfer) reserve() bool {
 	t.reserving = 0
 	for i := range t.pieces {
-		t.reserving += t.lane.cache.bytesOf(t.pieces[i].touched)
+		t.reserving += t.lane.cache.blocks.BytesOf(t.pieces[i].touched)
 	}
 	if !t.lane.volume.reserve(t.reserving, t) {
 		return false
@@ -49,7 +50,7 @@ func (t *transfer) claim() {
 	for ; t.at < len(t.pieces); t.at++ {
 		p := &t.pieces[t.at]
 		p.again = (*piece).reclaim
-		p.grant = p.part.BeginWrite(p.key, p.touched, p.whole, cache.WriteOptions{Enter: enter}, &p.waiter)
+		p.grant = p.part.BeginWrite(p.key, p.touched, p.whole, enter, &p.waiter)
 		if p.grant.Outcome == cache.Wait {
 			return
 		}
@@ -68,7 +69,7 @@ func (t *transfer) claimed() {
 		p := &t.pieces[i]
 		switch {
 		case p.grant.Outcome == cache.Harmed:
-			t.fail(errDamaged)
+			t.fail(blocks.ErrDamaged)
 		case p.grant.Outcome == cache.Bypass:
 			t.through = true
 			t.crowded = back
@@ -116,7 +117,7 @@ func (t *transfer) store() {
 		if end != cache.Failed {
 			t.lane.copyIn(p.part, &p.grant, p.at.Off, p.data)
 		}
-		wake(p.part.EndWrite(&p.grant, end))
+		blocks.Wake(p.part.EndWrite(&p.grant, end))
 	}
 	v := t.lane.volume
 	if t.reserved != 0 {

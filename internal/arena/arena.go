@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/bytesize"
 )
 
 // Options say what memory an arena is of.
@@ -76,7 +78,7 @@ func mapping(o Options) (*Arena, error) {
 func mapAnonymous(size int64, flags int) (*Arena, error) {
 	mem, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|flags)
 	if err != nil {
-		return nil, fmt.Errorf("arena: map %s: %w", Bytes(size), err)
+		return nil, fmt.Errorf("arena: map %s: %w", bytesize.Text(size), err)
 	}
 	Undumped(mem)
 	a := &Arena{mem: mem}
@@ -112,7 +114,7 @@ func createFile(path string, size int64, reserved bool) (*Arena, error) {
 	defer f.Close()
 	mem, err := mapNew(f, size)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("arena %s: map %s: %w", path, Bytes(size), err), os.Remove(path))
+		return nil, errors.Join(fmt.Errorf("arena %s: map %s: %w", path, bytesize.Text(size), err), os.Remove(path))
 	}
 	a := &Arena{mem: mem, path: path}
 	if reserved {
@@ -164,7 +166,7 @@ func (a *Arena) prepare(o Options) (err error) {
 		return nil
 	}
 	if err := unix.Mlock(a.mem); err != nil {
-		return fmt.Errorf("arena: lock %s in memory: %w", Bytes(int64(len(a.mem))), err)
+		return fmt.Errorf("arena: lock %s in memory: %w", bytesize.Text(int64(len(a.mem))), err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/arena/arenatest"
 	"lunar/internal/numa"
 )
 
@@ -22,13 +23,13 @@ func TestLimits(t *testing.T) {
 		want   string // of the error; "" fits
 	}{
 		{Demand{Bytes: 2 * gib}, ""},
-		{Demand{Bytes: 2*gib + 1}, "only 2 GiB of memory are available"},
+		{Demand{Bytes: 2*gib + 1}, "only 2GiB of memory are available"},
 		{Demand{Bytes: gib, File: true}, ""},
-		{Demand{Bytes: gib + 1, File: true}, "only 1 GiB are free on its file system"},
+		{Demand{Bytes: gib + 1, File: true}, "only 1GiB are free on its file system"},
 		{Demand{Bytes: 8 << 20, Lock: true}, ""},
-		{Demand{Bytes: 9 << 20, Lock: true}, "only 8 MiB may be locked in memory (RLIMIT_MEMLOCK)"},
+		{Demand{Bytes: 9 << 20, Lock: true}, "only 8MiB may be locked in memory (RLIMIT_MEMLOCK)"},
 		{Demand{Bytes: 6 << 20, Huge: true}, ""},
-		{Demand{Bytes: 9 << 20, Huge: true}, "needs 5 of 2 MiB, found 3 free of 5; set vm.nr_hugepages to at least 7"},
+		{Demand{Bytes: 9 << 20, Huge: true}, "needs 5 of 2MiB, found 3 free of 5; set vm.nr_hugepages to at least 7"},
 	} {
 		err := l.Check(c.demand)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -157,7 +158,7 @@ func checkArena(t *testing.T, a *Arena, o Options) {
 		t.Logf("not bound: %s", a.Bound().Reason)
 		return
 	}
-	placed, err := Placed(mem)
+	placed, err := arenatest.Placed(mem)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
 		t.Logf("placement cannot be asked for: %v", err)
 		return
@@ -165,7 +166,7 @@ func checkArena(t *testing.T, a *Arena, o Options) {
 	if err != nil || placed.Missing != 0 || placed.On(o.Node) != 1 {
 		t.Errorf("placed %+v %v, expected all on node %d", placed, err, o.Node)
 	}
-	if m, err := Mapped(mem); err != nil || !strings.HasPrefix(m.Policy, "prefer") || m.Pages[o.Node] == 0 {
+	if m, err := arenatest.Mapped(mem); err != nil || !strings.HasPrefix(m.Policy, "prefer") || m.Pages[o.Node] == 0 {
 		t.Errorf("numa_maps says %+v %v", m, err)
 	}
 }
@@ -216,7 +217,7 @@ func TestHugePages(t *testing.T) {
 	}
 	defer a.Close()
 	pages, _ := a.Pages()
-	m, err := Mapped(a.Bytes())
+	m, err := arenatest.Mapped(a.Bytes())
 	if pages != HugePages || err != nil || !m.Huge || m.Page != limits.HugePage {
 		t.Errorf("%v pages, mapping %+v %v; expected huge ones", pages, m, err)
 	}
@@ -264,18 +265,6 @@ func TestPopulateReportsMissingMemory(t *testing.T) {
 	}
 }
 
-func TestParseMapping(t *testing.T) {
-	m, ok := parseMapping("7f12 prefer:1 file=/dev/shm/x huge dirty=3 N0=1 N1=2 kernelpagesize_kB=2048\n")
-	if !ok || m.Start != 0x7f12 || m.Policy != "prefer:1" || m.File != "/dev/shm/x" || !m.Huge || m.Page != 2<<20 || m.Pages[0] != 1 || m.Pages[1] != 2 {
-		t.Errorf("%+v %v", m, ok)
-	}
-	for _, line := range []string{"", "7f12", "xyz default"} {
-		if m, ok := parseMapping(line); ok {
-			t.Errorf("%q: %+v", line, m)
-		}
-	}
-}
-
 func TestParseHuge(t *testing.T) {
 	for _, h := range []Huge{HugeAuto, HugeOff, HugeRequire} {
 		if got, err := ParseHuge(h.String()); err != nil || got != h {
@@ -284,16 +273,5 @@ func TestParseHuge(t *testing.T) {
 	}
 	if _, err := ParseHuge("maybe"); err == nil {
 		t.Error("maybe was accepted")
-	}
-}
-
-func TestPlacementOn(t *testing.T) {
-	p := Placement{Pages: map[int]int{}}
-	if p.On(0) != 0 {
-		t.Error("no page is on node 0")
-	}
-	p.add([]int32{0, 0, 1, 0, -int32(unix.ENOENT)})
-	if p.On(0) != 0.75 || p.On(1) != 0.25 || p.Missing != 1 {
-		t.Errorf("%+v", p)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/bytesize"
 )
 
 // maxNodes bounds the node mask that mbind gets, in bits.
@@ -44,5 +46,5 @@ func Bind(mem []byte, node int) (Bound, error) {
 	case unix.ENOSYS:
 		return Bound{Reason: "this kernel has no NUMA support (mbind: ENOSYS)"}, nil
 	}
-	return Bound{}, fmt.Errorf("arena: mbind %s to NUMA node %d: %w", Bytes(int64(len(mem))), node, errno)
+	return Bound{}, fmt.Errorf("arena: mbind %s to NUMA node %d: %w", bytesize.Text(int64(len(mem))), node, errno)
 }

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/bytesize"
 )
 
 // hugeSize is the usual size of a transparent huge page. Where the machine's are
@@ -22,7 +24,7 @@ func MapFile(fd, n, protection int) ([]byte, error) {
 	room := uintptr(n) + hugeSize
 	base, err := unix.MmapPtr(-1, 0, nil, room, unix.PROT_NONE, anywhere)
 	if err != nil {
-		return nil, fmt.Errorf("room for %s: %w", Bytes(int64(n)), err)
+		return nil, fmt.Errorf("room for %s: %w", bytesize.Text(int64(n)), err)
 	}
 	before := -uintptr(base) & (hugeSize - 1)
 	at := unsafe.Add(base, before)

@@ -8,7 +8,6 @@
 //
 //	Check    does it fit: MemAvailable, free space, huge pages, locks
 //	Open     map, Bind to the node, huge pages, Populate, lock
-//	Placed   where the pages really are (tests, status)
 //
 // Bind, Advise and Populate also serve who maps memory himself.
 package arena

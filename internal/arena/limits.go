@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/bytesize"
 )
 
 // Limits is what stands against an arena. A limit that is unknown or does not
@@ -178,24 +180,24 @@ func (l Limits) Check(d Demand) error {
 	}
 	switch {
 	case d.Bytes > l.Available:
-		return fmt.Errorf("arena of %s: only %s of memory are available; ask for less", Bytes(d.Bytes), Bytes(l.Available))
+		return fmt.Errorf("arena of %s: only %s of memory are available; ask for less", bytesize.Text(d.Bytes), bytesize.Text(l.Available))
 	case d.File && d.Bytes > l.Space:
-		return fmt.Errorf("arena of %s: only %s are free on its file system; ask for less, or remount it with a larger size", Bytes(d.Bytes), Bytes(l.Space))
+		return fmt.Errorf("arena of %s: only %s are free on its file system; ask for less, or remount it with a larger size", bytesize.Text(d.Bytes), bytesize.Text(l.Space))
 	case d.Lock && d.Bytes > l.Locked:
-		return fmt.Errorf("arena of %s: only %s may be locked in memory (RLIMIT_MEMLOCK); raise LimitMEMLOCK of the service", Bytes(d.Bytes), Bytes(l.Locked))
+		return fmt.Errorf("arena of %s: only %s may be locked in memory (RLIMIT_MEMLOCK); raise LimitMEMLOCK of the service", bytesize.Text(d.Bytes), bytesize.Text(l.Locked))
 	}
 	return nil
 }
 
 func (l Limits) checkHuge(want int64) error {
 	if l.HugePage == 0 {
-		return fmt.Errorf("arena of %s in huge pages: this kernel has none", Bytes(want))
+		return fmt.Errorf("arena of %s in huge pages: this kernel has none", bytesize.Text(want))
 	}
 	if want <= l.HugeFree {
 		return nil
 	}
 	pages := (want + l.HugePage - 1) / l.HugePage
 	return fmt.Errorf("arena of %s in huge pages: needs %d of %s, found %d free of %d; set vm.nr_hugepages to at least %d, or huge: auto",
-		Bytes(want), pages, Bytes(l.HugePage), l.HugeFree/l.HugePage, l.HugeTotal/l.HugePage,
+		bytesize.Text(want), pages, bytesize.Text(l.HugePage), l.HugeFree/l.HugePage, l.HugeTotal/l.HugePage,
 		l.HugeTotal/l.HugePage+pages-l.HugeFree/l.HugePage)
 }

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/bytesize"
 )
 
 // chunk is what one step of Populate touches: a multiple of the usual huge
@@ -88,9 +90,9 @@ func populate(mem []byte) error {
 		touch(mem)
 		return nil
 	case errors.Is(err, unix.EFAULT), errors.Is(err, unix.ENOMEM):
-		return fmt.Errorf("arena: the memory ran out while %s were touched: %w", Bytes(int64(len(mem))), err)
+		return fmt.Errorf("arena: the memory ran out while %s were touched: %w", bytesize.Text(int64(len(mem))), err)
 	case err != nil:
-		return fmt.Errorf("arena: touch %s: %w", Bytes(int64(len(mem))), err)
+		return fmt.Errorf("arena: touch %s: %w", bytesize.Text(int64(len(mem))), err)
 	}
 	return nil
 }

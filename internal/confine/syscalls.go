@@ -4,7 +4,7 @@ package confine
 // frequent first: kernels before 5.11 compare one after the other. Names that an
 // architecture does not have are left out there.
 //
-// The tests of cmd/tgtd run their servers with this list, and any other call ends
+// The tests of daemon run their servers with this list, and any other call ends
 // them with a stack trace (Trap): serving, live changes, encryption, caches, NVMe
 // and loop devices, the end. iSER's libraries are in the lab's guest.
 var syscalls = []struct {

@@ -11,7 +11,7 @@ import (
 	"lunar/internal/tcppair"
 )
 
-// BenchmarkSend compares ways of sending over loopback TCP: what docs/performance.md
+// BenchmarkSend compares ways of sending over loopback TCP: what docs/reports/performance.md
 // decides by. Two threads: the other one reads all that comes.
 //
 //	go test ./internal/evloop -run NONE -bench Send -cpu 2

@@ -41,7 +41,7 @@ type Command struct {
 	CDB       []byte // up to 16 bytes, or more with an extended CDB AHS
 	LUN       uint64 // number
 	Out       []byte // data to write; its length is the expected length
-	InLen     int    // expected length of a read
+	InLen     int    // expected length of a read; with Out the command is bidirectional
 	Attr      byte
 	Immediate bool // outside the command window
 
@@ -60,6 +60,10 @@ type Result struct {
 	Residual  uint32
 	Overflow  bool
 	Underflow bool
+
+	// Of what a bidirectional command reads.
+	ReadResidual                uint32
+	ReadOverflow, ReadUnderflow bool
 }
 
 // SenseKey returns key, additional sense code and qualifier, for both formats
@@ -150,14 +154,27 @@ func (c *Conn) commandPDU(t *Task, immediate int) *PDU {
 	}
 	p.SetLUN(cmd.LUN)
 	p.SetU32(AtITT, t.ITT)
-	p.SetU32(AtTTT, uint32(max(len(cmd.Out), cmd.InLen)))
+	p.SetU32(AtTTT, uint32(cmd.expected()))
 	p.SetU32(AtCmdSN, t.CmdSN)
 	p.SetU32(AtExpStatSN, c.ExpStatSN)
 	copy(p.BHS[AtCDB:], cmd.CDB)
 	if len(cmd.CDB) > 16 {
 		p.AHS = extendedCDB(cmd.CDB[16:])
 	}
+	if cmd.bidirectional() {
+		p.AHS = binary.BigEndian.AppendUint32(append(p.AHS, 0, 5, 2, 0), uint32(cmd.InLen)) // RFC 7143 section 11.2.2.4
+	}
 	return p
+}
+
+func (c *Command) bidirectional() bool { return len(c.Out) > 0 && c.InLen > 0 }
+
+// expected is the Expected Data Transfer Length (RFC 7143 section 11.3.4).
+func (c *Command) expected() int {
+	if len(c.Out) > 0 {
+		return len(c.Out)
+	}
+	return c.InLen
 }
 
 // extendedCDB is the AHS of RFC 7143 section 11.2.2.3.

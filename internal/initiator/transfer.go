@@ -120,6 +120,10 @@ func (c *Conn) finish(t *Task, p *PDU) error {
 	r := &t.Result
 	r.Residual = p.U32(AtResidual)
 	r.Overflow, r.Underflow = p.Has(FlagOverflow), p.Has(FlagUnderflow)
+	if p.Opcode() == OpSCSIResponse {
+		r.ReadResidual = p.U32(AtOffset)
+		r.ReadOverflow, r.ReadUnderflow = p.Has(FlagBidiOver), p.Has(FlagBidiUnder)
+	}
 	c.complete(t)
 	if !knownStatus[r.Status] {
 		return violation(p, "11.4.2", "status %#02x is no SCSI status", r.Status)
@@ -139,20 +143,28 @@ func (c *Conn) complete(t *Task) {
 	delete(c.tasks, t.ITT)
 }
 
-// judgeResidual compares the residual count with the bytes that moved. A write
+// judgeResidual compares the residual counts with the bytes that moved. A write
 // that failed may leave any part of its data unasked for.
 func (t *Task) judgeResidual(p *PDU) error {
 	r := &t.Result
-	expected := max(len(t.Command.Out), t.Command.InLen)
-	left := 0
+	expected, left := t.Command.expected(), 0
 	if r.Underflow {
 		left = int(r.Residual)
+	}
+	readLeft := left
+	if t.Command.bidirectional() {
+		readLeft = 0
+		if r.ReadUnderflow {
+			readLeft = int(r.ReadResidual)
+		}
+	} else if r.ReadOverflow || r.ReadUnderflow {
+		return violation(p, "11.4.5.2", "a read residual of a command that is not bidirectional")
 	}
 	if left > expected {
 		return violation(p, "11.4.5.1", "underflow of %d bytes of an expected length of %d", left, expected)
 	}
-	if t.Command.InLen > 0 && t.received != expected-left {
-		return violation(p, "11.4.5.1", "%d bytes of Data-In with a residual of %d, expected length is %d", t.received, left, expected)
+	if t.Command.InLen > 0 && t.received != t.Command.InLen-readLeft {
+		return violation(p, "11.4.5.1", "%d bytes of Data-In with a residual of %d, expected length is %d", t.received, readLeft, t.Command.InLen)
 	}
 	if len(t.Command.Out) > 0 && r.Status == StatusGood && t.asked < expected-left {
 		return violation(p, "11.4.5.1", "GOOD although only %d bytes were asked for, residual %d, expected length %d", t.asked, left, expected)

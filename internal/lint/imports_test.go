@@ -11,24 +11,34 @@ import (
 // import, test files and test-support packages excepted; the longest prefix
 // decides. A name covers what is below it.
 var layers = map[string][]string{
-	"cmd/tgtd":           {"conf", "target", "iser", "cache", "backstore", "scheduler", "internal"},
+	"cmd/tgtd":           {"daemon", "internal/cli"},
+	"cmd/lunar":          {"control", "conf", "daemon/offline", "internal/bytesize", "internal/cli", "internal/iscsiname"},
+	"daemon":             {"control", "conf", "target", "iser", "cache", "backstore", "scheduler", "internal"},
+	"daemon/volumes":     {"daemon/state", "daemon/medium", "daemon/machine", "control", "conf", "target/scsi", "cache", "backstore", "internal"},
+	"daemon/machine":     {"conf", "cache", "internal"},
+	"daemon/state":       {"daemon/medium", "conf", "backstore", "internal"},
+	"daemon/medium":      {"conf", "backstore", "internal"},
+	"daemon/offline":     {"daemon/state", "daemon/medium", "control", "conf", "backstore"},
+	"control":            {"internal/shell"},
+	"control/server":     {"control", "internal"},
 	"cmd/tgtload":        {"internal"},
-	"cmd/tgtsim":         {"sim"},
 	"conf":               {"scheduler", "internal/trust"},
 	"target":             {"target/pdu", "target/login", "target/scsi", "scheduler", "cache", "backstore", "internal"},
 	"iser":               {"target", "scheduler", "backstore", "internal"},
 	"iser/verbs":         {"internal"},
 	"cache":              {"backstore", "internal"},
-	"sim":                {"scheduler", "cache", "internal"},
 	"scheduler":          {"internal"},
 	"target/pdu":         {"internal"},
 	"target/login":       {"target/pdu", "internal"},
 	"target/scsi":        {"scheduler", "backstore", "internal"},
+	"target/tcp":         {"target", "internal"},
 	"target/targettest":  {"target", "backstore", "internal"},
 	"backstore":          {"backstore", "internal"},
 	"internal":           {"internal"},
 	"internal/initiator": {"internal"},
-	"scripts":            {"internal", "conf", "target", "backstore", "scheduler"},
+	"scripts/sim":        {"scheduler", "cache", "internal"},
+	"scripts/tgtsim":     {"scripts/sim"},
+	"scripts":            {"control", "internal", "conf", "target", "backstore", "scheduler"},
 }
 
 // TestImports: imports point down only.

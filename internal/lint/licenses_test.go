@@ -15,14 +15,14 @@ import (
 	"github.com/google/licensecheck"
 )
 
-var update = flag.Bool("update", false, "write docs/licenses.md anew")
+var update = flag.Bool("update", false, "write docs/internals/licenses.md anew")
 
 // usable are the licenses that code under Apache-2.0 may be linked with, by their names
 // in SPDX.
 var usable = []string{"Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MPL-2.0"}
 
-// judged are modules whose files had to be read by somebody. Neither is in tgtd or
-// tgtload: tgtsim draws its figures with them.
+// judged are modules whose files had to be read by somebody. Neither is in the server:
+// tgtsim draws its figures with them.
 var judged = map[string]string{
 	"github.com/golang/freetype": "FTL (or GPL-2.0-or-later, as one chooses)",
 	"github.com/ajstarks/svgo":   "CC-BY-4.0",
@@ -31,22 +31,22 @@ var judged = map[string]string{
 // module is one that something of the project is built with.
 type module struct {
 	path, version, dir string
-	in                 string // the most that it is part of: a binary, or tests and tools
+	in                 string // the most that it is part of: a binary, tests, or the tools
 }
 
 const binaries = "binaries"
 
 // modulesOf are those of packages and all that they import.
-func modulesOf(t *testing.T, in string, arguments ...string) (all []module) {
+func modulesOf(t *testing.T, dir, in string, arguments ...string) (all []module) {
 	t.Helper()
 	list := exec.Command("go", append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}} {{.Version}} {{.Dir}}{{end}}"}, arguments...)...)
-	list.Dir, list.Stderr = root, os.Stderr
+	list.Dir, list.Stderr = dir, os.Stderr
 	out, err := list.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
 	for line := range strings.Lines(string(out)) {
-		if f := strings.Fields(line); len(f) == 3 {
+		if f := strings.Fields(line); len(f) == 3 && f[0] != "lunar" {
 			all = append(all, module{f[0], f[1], f[2], in})
 		}
 	}
@@ -82,13 +82,15 @@ func licensesIn(t *testing.T, dir string) (found []string) {
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)([.-].*)?$`)
 
 // TestLicenses: every module that is built in has licenses that it may have, and
-// docs/licenses.md names them.
+// docs/internals/licenses.md names them.
 func TestLicenses(t *testing.T) {
-	all := append(modulesOf(t, binaries, "./cmd/tgtd", "./cmd/tgtload"), modulesOf(t, "simulator, tests, tools", "-test", "./...")...)
+	all := modulesOf(t, root, binaries, "./cmd/...")
+	all = append(all, modulesOf(t, root, "tests", "-test", "./...")...)
+	all = append(all, modulesOf(t, root+"/scripts", "tools", "-test", "./...")...)
 	slices.SortStableFunc(all, func(a, b module) int { return cmp.Compare(a.path, b.path) })
 	all = slices.CompactFunc(all, func(a, b module) bool { return a.path == b.path })
 	var table strings.Builder
-	table.WriteString("# Licenses\n\nThe modules that the binaries, their tests and tools are built with, and the licenses in them. `go test ./internal/lint -run TestLicenses -update` writes this page; [dependencies.md](dependencies.md) says what they are for.\n\n| module | version | license | in |\n|---|---|---|---|\n")
+	table.WriteString("# Licenses\n\nThe modules that the binaries, their tests and the tools (`scripts`, a Go module of its own) are built with, and the licenses in them. `go test ./internal/lint -run TestLicenses -update` writes this page; [dependencies.md](dependencies.md) says what they are for.\n\n| module | version | license | in |\n|---|---|---|---|\n")
 	for _, m := range all {
 		found := licensesIn(t, m.dir)
 		if license, read := judged[m.path]; read && m.in != binaries {
@@ -98,7 +100,7 @@ func TestLicenses(t *testing.T) {
 		}
 		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", m.path, m.version, strings.Join(found, ", "), m.in)
 	}
-	path := filepath.Join(root, "docs/licenses.md")
+	path := filepath.Join(root, "docs/internals/licenses.md")
 	if *update {
 		if err := os.WriteFile(path, []byte(table.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -109,20 +111,27 @@ func TestLicenses(t *testing.T) {
 	}
 }
 
-// TestDependencyTable: docs/dependencies.md has a row for every module that go.mod
+// TestDependencyTable: docs/internals/dependencies.md has a row for every module that a go.mod
 // requires for the project's own code, with its version, and for no other.
 func TestDependencyTable(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/dependencies.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	requires, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	text, err := os.ReadFile(filepath.Join(root, "docs/internals/dependencies.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{}
-	for line := range strings.Lines(string(requires)) {
-		if f := strings.Fields(line); len(f) == 2 && strings.HasPrefix(line, "\t") {
+	for _, module := range modules {
+		requires, err := os.ReadFile(filepath.Join(module, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(requires)) {
+			f := strings.Fields(line)
+			if len(f) != 2 || !strings.HasPrefix(line, "\t") {
+				continue
+			}
+			if other := want[f[0]]; other != "" && other != f[1] {
+				t.Errorf("%s: the modules require %s and %s", f[0], other, f[1])
+			}
 			want[f[0]] = f[1]
 		}
 	}

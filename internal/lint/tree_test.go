@@ -16,6 +16,9 @@ import (
 // root is the module's directory as seen from this package.
 const root = "../.."
 
+// modules are the server's, and that of its tools.
+var modules = []string{root, root + "/scripts"}
+
 // goFile is a parsed source file.
 type goFile struct {
 	path string // from the module's root

@@ -18,10 +18,11 @@ import (
 // nothing refers to it any more, so whoever uses Bytes keeps it alive.
 type Memory struct{ mem []byte }
 
-// failure is why some memory is not locked.
+// failure is why some memory is not locked, most recently.
 var failure atomic.Pointer[error]
 
-// Failure is why some memory could not be locked; nil: all is.
+// Failure is why memory could not be locked the last time that this failed, an error of
+// its own each time; nil: all is locked.
 func Failure() error {
 	if err := failure.Load(); err != nil {
 		return *err
@@ -49,7 +50,7 @@ func New(n int) *Memory {
 	return m
 }
 
-func fail(err error) { failure.CompareAndSwap(nil, &err) }
+func fail(err error) { failure.Store(&err) }
 
 // Bytes is the memory.
 func (m *Memory) Bytes() []byte { return m.mem }

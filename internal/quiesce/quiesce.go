@@ -1,6 +1,6 @@
 // Package quiesce waits for what is under way on event threads: each thread
-// counts its operations in a Gate of its own, without locks, and a control
-// goroutine asks all Gates whether those that it found there have ended. New
+// counts its operations in a Counter of its own, without locks, and a control
+// goroutine asks all Counters whether those that it found there have ended. New
 // ones may begin meanwhile.
 package quiesce
 
@@ -10,9 +10,9 @@ import (
 	"lunar/internal/evloop"
 )
 
-// Gate counts the operations of one event thread. All its methods run there.
-// The zero Gate is ready.
-type Gate struct {
+// Counter counts the operations of one event thread. All its methods run there.
+// The zero Counter is ready.
+type Counter struct {
 	era    Era
 	inside [2]int
 	passed func() // hears that the era before has ended
@@ -22,66 +22,66 @@ type Gate struct {
 type Era uint8
 
 // Enter counts an operation, which keeps the result for Leave.
-func (g *Gate) Enter() Era {
-	g.inside[g.era]++
-	return g.era
+func (c *Counter) Enter() Era {
+	c.inside[c.era]++
+	return c.era
 }
 
 // Leave counts the end of an operation.
-func (g *Gate) Leave(e Era) {
-	if g.inside[e]--; g.inside[e] == 0 && e != g.era {
-		g.tell()
+func (c *Counter) Leave(e Era) {
+	if c.inside[e]--; c.inside[e] == 0 && e != c.era {
+		c.tell()
 	}
 }
 
 // turn begins an era. passed hears when all operations of the one before have
 // ended.
-func (g *Gate) turn(passed func()) {
-	old := g.era
-	g.era, g.passed = 1-old, passed
-	if g.inside[old] == 0 {
-		g.tell()
+func (c *Counter) turn(passed func()) {
+	old := c.era
+	c.era, c.passed = 1-old, passed
+	if c.inside[old] == 0 {
+		c.tell()
 	}
 }
 
-func (g *Gate) tell() {
-	if passed := g.passed; passed != nil {
-		g.passed = nil
+func (c *Counter) tell() {
+	if passed := c.passed; passed != nil {
+		c.passed = nil
 		passed()
 	}
 }
 
-// Gates are those of one store. The zero value is ready.
-type Gates struct {
-	turning sync.Mutex // one Wait at a time: a Gate knows two eras
+// Counters are those of one store. The zero value is ready.
+type Counters struct {
+	turning sync.Mutex // one Wait at a time: a Counter knows two eras
 	mu      struct {
 		sync.Mutex
-		loops   map[*Gate]*evloop.Loop
-		awaited map[*Gate]chan struct{}
+		loops   map[*Counter]*evloop.Loop
+		awaited map[*Counter]chan struct{}
 	}
 }
 
-// Add makes g, which counts on l's thread, one of the Gates.
-func (s *Gates) Add(g *Gate, l *evloop.Loop) {
+// Add makes c, which counts on l's thread, one of the Counters.
+func (s *Counters) Add(c *Counter, l *evloop.Loop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.loops == nil {
-		s.mu.loops, s.mu.awaited = make(map[*Gate]*evloop.Loop), make(map[*Gate]chan struct{})
+		s.mu.loops, s.mu.awaited = make(map[*Counter]*evloop.Loop), make(map[*Counter]chan struct{})
 	}
-	s.mu.loops[g] = l
+	s.mu.loops[c] = l
 }
 
 // Remove ends what Add began; nothing is inside.
-func (s *Gates) Remove(g *Gate) {
-	s.passed(g)
+func (s *Counters) Remove(c *Counter) {
+	s.passed(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.mu.loops, g)
+	delete(s.mu.loops, c)
 }
 
-// Wait returns when all operations have ended that had entered any of the Gates
+// Wait returns when all operations have ended that had entered any of the Counters
 // before. It must not be called on an event thread.
-func (s *Gates) Wait() {
+func (s *Counters) Wait() {
 	s.turning.Lock()
 	defer s.turning.Unlock()
 	for _, passed := range s.turn() {
@@ -89,24 +89,24 @@ func (s *Gates) Wait() {
 	}
 }
 
-func (s *Gates) turn() (all []chan struct{}) {
+func (s *Counters) turn() (all []chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for g, loop := range s.mu.loops {
+	for c, loop := range s.mu.loops {
 		passed := make(chan struct{})
-		s.mu.awaited[g] = passed
+		s.mu.awaited[c] = passed
 		all = append(all, passed)
-		loop.Post(evloop.Func(func() { g.turn(func() { s.passed(g) }) }))
+		loop.Post(evloop.Func(func() { c.turn(func() { s.passed(c) }) }))
 	}
 	return all
 }
 
-// passed notes that nobody needs to wait for g any more.
-func (s *Gates) passed(g *Gate) {
+// passed notes that nobody needs to wait for c any more.
+func (s *Counters) passed(c *Counter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if passed := s.mu.awaited[g]; passed != nil {
+	if passed := s.mu.awaited[c]; passed != nil {
 		close(passed)
-		delete(s.mu.awaited, g)
+		delete(s.mu.awaited, c)
 	}
 }

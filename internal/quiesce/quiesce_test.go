@@ -28,8 +28,8 @@ func on(loop *evloop.Loop, f func()) {
 	<-done
 }
 
-// wait starts a Wait and returns when it has asked all gates.
-func wait(s *Gates, loops ...*evloop.Loop) <-chan struct{} {
+// wait starts a Wait and returns when it has asked all counters.
+func wait(s *Counters, loops ...*evloop.Loop) <-chan struct{} {
 	ended := make(chan struct{})
 	started := make(chan struct{})
 	go func() {
@@ -60,41 +60,41 @@ func over(c <-chan struct{}) bool {
 
 // TestWait: what had entered is waited for, what comes later is not.
 func TestWait(t *testing.T) {
-	var s Gates
-	var gates [2]Gate
+	var s Counters
+	var counters [2]Counter
 	loops := []*evloop.Loop{newLoop(t), newLoop(t)}
-	for i := range gates {
-		s.Add(&gates[i], loops[i])
+	for i := range counters {
+		s.Add(&counters[i], loops[i])
 	}
 	s.Wait() // nothing inside
 
 	for range 3 { // the eras take turns
 		var old [2]Era
-		for i := range gates {
-			on(loops[i], func() { old[i] = gates[i].Enter(); gates[i].Leave(gates[i].Enter()) })
+		for i := range counters {
+			on(loops[i], func() { old[i] = counters[i].Enter(); counters[i].Leave(counters[i].Enter()) })
 		}
 		ended := wait(&s, loops...)
 		var later Era
-		on(loops[0], func() { later = gates[0].Enter() })
-		on(loops[0], func() { gates[0].Leave(old[0]) })
+		on(loops[0], func() { later = counters[0].Enter() })
+		on(loops[0], func() { counters[0].Leave(old[0]) })
 		if over(ended) {
 			t.Fatal("an operation on the other thread was not waited for")
 		}
-		on(loops[1], func() { gates[1].Leave(old[1]) })
+		on(loops[1], func() { counters[1].Leave(old[1]) })
 		<-ended
-		on(loops[0], func() { gates[0].Leave(later) })
+		on(loops[0], func() { counters[0].Leave(later) })
 	}
 }
 
 // TestRemove: a gate that goes is not waited for.
 func TestRemove(t *testing.T) {
-	var s Gates
-	var g Gate
+	var s Counters
+	var c Counter
 	loop := newLoop(t)
-	s.Add(&g, loop)
-	on(loop, func() { g.Enter() })
+	s.Add(&c, loop)
+	on(loop, func() { c.Enter() })
 	ended := wait(&s, loop)
-	s.Remove(&g)
+	s.Remove(&c)
 	<-ended
 	s.Wait()
 }

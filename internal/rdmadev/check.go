@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/Mellanox/rdmamap"
-
-	"lunar/internal/arena"
 )
 
 // host is what Check asks.
@@ -98,26 +95,3 @@ func missing(what, module string) error {
 
 // Devices are the names of the host's RDMA devices, sorted.
 func Devices() []string { return slices.Sorted(slices.Values(rdmamap.GetRdmaDeviceList())) }
-
-// CheckLocked says that memory of that many bytes cannot be registered with so
-// many devices because of RLIMIT_MEMLOCK, against which it counts once for each
-// of them.
-func CheckLocked(bytes int64, devices int) error {
-	limits, err := arena.ReadLimits("")
-	if err != nil {
-		return err
-	}
-	return checkLocked(bytes, devices, limits.Locked)
-}
-
-func checkLocked(bytes int64, devices int, limit int64) error {
-	if devices == 0 || bytes <= limit/int64(devices) {
-		return nil
-	}
-	need := int64(math.MaxInt64)
-	if bytes <= math.MaxInt64/int64(devices) {
-		need = bytes * int64(devices)
-	}
-	return fmt.Errorf("RDMA locks %s of memory (%s for each of %d devices), RLIMIT_MEMLOCK allows %s: set LimitMEMLOCK=infinity in the service, or run with CAP_IPC_LOCK",
-		arena.Bytes(need), arena.Bytes(bytes), devices, arena.Bytes(limit))
-}

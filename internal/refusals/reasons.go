@@ -32,10 +32,18 @@ const (
 	TokenDisplaced                   // a ROD token made room for another one
 	Copies                           // copies that a logical unit knows of
 	Backgrounds                      // commands that go on without their initiator
-	Memory                           // data that came unasked found no memory
-	ReadOnly                         // a command changes what its initiator may only read
 	ControlPlaces                    // a client of the control API, or of metrics, made room for another one
 	MetricsToken                     // metrics were asked for without their token
+
+	// Those of event threads, which ByThreads returns.
+	Memory    // a command: data that came unasked found no memory
+	Withheld  // a connection: Data-Out did not come in time
+	Untaken   // a connection: what was sent was not taken in time
+	Partial   // a connection: a PDU did not come to its end in time
+	Hoarded   // a command, or a connection: it held what others waited for, and did not go on
+	Function  // task management of others' tasks, by who may only read
+	Write     // a command that writes or changes what others find, by who may not
+	Retention // to keep the tasks of a lost connection, for want of memory
 	reasons
 )
 
@@ -63,10 +71,17 @@ var texts = [reasons][2]string{
 	TokenDisplaced:     {"rod-token-displaced", "ROD tokens deleted for those of others"},
 	Copies:             {"copies", "copies beyond the initiator's share of what a logical unit keeps"},
 	Backgrounds:        {"background-commands", "background commands beyond the initiator's share"},
-	Memory:             {"memory", "writes that found no memory for data that came unasked"},
-	ReadOnly:           {"read-only", "commands of read-only initiators that would have changed something"},
 	ControlPlaces:      {"control-places", "clients of the control API or of metrics dropped for others"},
 	MetricsToken:       {"metrics-token", "requests for metrics over TCP without the right token"},
+
+	Memory:    {"memory", "writes that found no memory for data that came unasked"},
+	Withheld:  {"withheld-data", "connections whose data, which were asked for, did not come in time"},
+	Untaken:   {"untaken-data", "connections that did not take in time what they were sent"},
+	Partial:   {"partial-pdu", "connections whose PDU did not come to its end in time"},
+	Hoarded:   {"hoarded-buffers", "commands and connections that held buffers others waited for, and did not go on"},
+	Function:  {"read-only-task-management", "task management of others' tasks by initiators that may only read"},
+	Write:     {"write-protected", "commands that change something, by initiators that may only read"},
+	Retention: {"retention", "tasks of lost connections that were not kept for want of memory"},
 }
 
 // Reasons returns all.
@@ -77,6 +92,9 @@ func Reasons() []Reason {
 	}
 	return all
 }
+
+// ByThreads returns those that event threads count, each for itself besides.
+func ByThreads() []Reason { return Reasons()[Memory:] }
 
 // String is the name of the reason in metrics.
 func (r Reason) String() string { return texts[r][0] }

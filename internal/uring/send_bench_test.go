@@ -22,7 +22,7 @@ const (
 )
 
 // BenchmarkSend is sending over loopback TCP through the ring, with a copy and
-// without (send_zc), beside BenchmarkSend of package evloop: what docs/performance.md
+// without (send_zc), beside BenchmarkSend of package evloop: what docs/reports/performance.md
 // decides by.
 //
 //	go test ./internal/uring -run NONE -bench Send -cpu 2

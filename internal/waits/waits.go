@@ -52,8 +52,9 @@ func (w *Waiter) Awaits(l *List) {
 // that the task does nothing but wait for the end of tasks that it has ended itself: it
 // is not waited for.
 //
-// INVARIANT: what waits for the end of tasks that it ends is never waited for by its
-// like, so that no two wait for each other. An ORDERED command and an atomic write may
+// INVARIANT: what waits for the end of tasks that it has ended is never waited for by its
+// like, so that no two wait for each other. One that will only do so later is waited for:
+// it begins after those who wait for it have begun, and finds them awaiting. An ORDERED command and an atomic write may
 // wait for it: they wait for what came before them, or for reads, which wait for
 // nobody's end.
 func (w *Waiter) Ends(l *List, awaits bool) {

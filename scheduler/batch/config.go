@@ -20,10 +20,9 @@ const (
 )
 
 const (
-	threshold = 3    // percent by which a throughput must differ to count
-	quiet     = 10   // unchanged intervals before others are tried
-	shortest  = 1e6  // ns of an interval at least
-	small     = 4096 // bytes of a request that is worth gathering
+	threshold = 3   // percent by which a throughput must differ to count
+	quiet     = 10  // unchanged intervals before others are tried
+	shortest  = 1e6 // ns of an interval at least
 )
 
 // Config sets a gathering point. The zero Config gathers nothing.
@@ -33,7 +32,6 @@ type Config struct {
 	Max      int   // highest level of Adaptive; 0 is DefaultMax
 	Interval int64 // between two levels, ns, at least 1 ms; 0 is DefaultInterval
 	Delay    int64 // ns for which the first that waits may wait; 0: none waits
-	Small    int   // bytes of the largest request that may wait; 0 is 4096
 }
 
 // filled returns the configuration with its defaults.
@@ -45,9 +43,6 @@ func (c Config) filled() Config {
 		c.Interval = DefaultInterval
 	}
 	c.Interval = max(c.Interval, shortest)
-	if c.Small <= 0 {
-		c.Small = small
-	}
 	c.Level = max(c.Level, 1)
 	return c
 }

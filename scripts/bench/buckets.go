@@ -26,7 +26,7 @@ var buckets = []bucket{
 	{false, "scheduler", regexp.MustCompile(`^lunar/scheduler`)},
 	{false, "cache", regexp.MustCompile(`^lunar/cache|golang-lru|aeshash|mapaccess`)},
 	{false, "backing store", regexp.MustCompile(`^lunar/backstore`)},
-	{false, "copying into the cache", regexp.MustCompile(`memmove|^lunar/internal/cold`)},
+	{false, "copying into the cache", regexp.MustCompile(`memmove|^lunar/internal/memcopy`)},
 	{false, "prefetching what is about to be sent", regexp.MustCompile(`^lunar/internal/prefetch`)},
 	{false, "event loop, buffers, system call stubs", regexp.MustCompile(`^lunar/internal|[sS]yscall|vdso`)},
 	{false, "Go runtime and the rest of tgtd", regexp.MustCompile(``)},

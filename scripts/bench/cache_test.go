@@ -147,7 +147,7 @@ func TestPartTables(t *testing.T) {
 
 // TestDocumentHasAllSections: what is measured can be written down.
 func TestDocumentHasAllSections(t *testing.T) {
-	text, err := os.ReadFile("../../docs/performance-cache.md")
+	text, err := os.ReadFile("../../docs/reports/performance-cache.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // cache, and measures the parts of the cache.
 type cacheCommand struct {
 	Mode     string `arg:"" optional:"" default:"full" enum:"quick,full" help:"quick: about a minute; full: about four, for the record."`
-	Document string `default:"docs/performance-cache.md" help:"Document with the markers to write between; empty writes to standard output alone."`
+	Document string `default:"docs/reports/performance-cache.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 	Disk     string `default:"/var/tmp" type:"existingdir" help:"Directory on a real disk for lunar's volumes, which are opened with O_DIRECT."`
 	TgtFiles string `default:"/dev/shm" type:"existingdir" help:"Directory for C tgt's volumes; one on a disk costs it writing back."`
 	Tests    string `required:"" type:"existingdir" help:"Directory of cache.test, tier.test and segment.test, made by go test -c."`

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"lunar/internal/control"
+	"lunar/control"
 	"lunar/internal/initiator/load"
 )
 

@@ -18,7 +18,7 @@ type iserCommand struct {
 	Log      string   `type:"existingfile" help:"What an earlier run in the lab said, instead of a new one."`
 	Seconds  int      `default:"2" help:"How long each server is measured each time."`
 	Others   []string `help:"Compare with these alone, such as tgt-iser; the document is not written then."`
-	Document string   `default:"docs/performance-iser.md" help:"Document with the markers to write between; empty writes to standard output alone."`
+	Document string   `default:"docs/reports/performance-iser.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 }
 
 const (

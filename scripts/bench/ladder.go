@@ -12,15 +12,15 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
-	"lunar/internal/control"
+	"lunar/control"
 )
 
 // ladderCommand compares ways of batching in one run, as Tyche's figures 5, 6 and 8
 // do: each load on all servers in turns.
 type ladderCommand struct {
 	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about a minute; full: about five, for the record."`
-	Document string `default:"docs/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
-	Figures  string `default:"docs/performance" help:"Directory of the figure."`
+	Document string `default:"docs/reports/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
+	Figures  string `default:"docs/reports/performance" help:"Directory of the figure."`
 }
 
 var ladderPlans = map[string]plan{

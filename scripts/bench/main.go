@@ -1,7 +1,7 @@
 // Command bench measures lunar's tgtd against C tgt in one run: both serve from
 // CPU 0, a client drives them from CPU 1 in turns, and medians and ratios go
-// into docs/performance.md, those of the block cache with what the parts of the
-// cache cost into docs/performance-cache.md.
+// into docs/reports/performance.md, those of the block cache with what the parts of the
+// cache cost into docs/reports/performance-cache.md.
 //
 // The machine is expected to be noisy. So every repeat runs each workload on
 // both servers one after the other, and a ratio is the median of the ratios of

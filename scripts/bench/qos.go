@@ -13,7 +13,7 @@ import (
 // server.
 type qosCommand struct {
 	Mode     string  `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about a minute, a look only; full: about four, for the record."`
-	Document string  `default:"docs/qos.md" help:"Document with the markers to write between, with the figures in a directory beside it; empty writes to standard output alone."`
+	Document string  `default:"docs/reports/qos.md" help:"Document with the markers to write between, with the figures in a directory beside it; empty writes to standard output alone."`
 	Scale    float64 `default:"100" help:"Divide Haechi's rates by this."`
 }
 

@@ -17,9 +17,11 @@ import (
 	"lunar/internal/initiator"
 	"lunar/internal/initiator/load"
 	"lunar/scheduler"
+	"lunar/scheduler/haechi"
 	"lunar/target"
 	"lunar/target/login"
 	"lunar/target/scsi"
+	"lunar/target/tcp"
 )
 
 // qosSlice is what clients count by.
@@ -88,17 +90,22 @@ func (r *qosRun) serve(ruled bool) error {
 			return err
 		}
 	}
-	return r.server.Listen(target.PortalGroup{Tag: 1, Listen: []string{"127.0.0.1:0"}})
+	transport, err := tcp.Open(tcp.Config{Loops: r.server.Loops()})
+	if err != nil {
+		return err
+	}
+	r.server.OnStop(transport.Close)
+	return r.server.Listen(target.PortalGroup{Tag: 1, Portals: []target.Portal{transport.Portal("127.0.0.1:0")}})
 }
 
 // settings are those that tgtd would make of a configuration with this capacity
 // and as many commands under way as the device takes at once.
 func (s *qosScenario) settings(policy *scheduler.Policy) target.QoS {
 	q := target.QoS{Policy: policy, Gate: scheduler.GateConfig{Window: s.overlap}}
-	q.Coordinator.Monitor.Estimator = scheduler.EstimatorConfig{Profile: s.rate, Slack: 0.002}
+	q.Coordinator.Monitor.Estimator = haechi.EstimatorConfig{Profile: s.rate, Slack: 0.002}
 	if s.basic {
 		q.Coordinator.Monitor.Basic = true
-		q.Gate.Mode, q.Gate.Yield = scheduler.HardPool, scheduler.YieldNever
+		q.Gate.Mode, q.Gate.Yield = scheduler.HardPool, haechi.YieldNever
 	}
 	return q
 }

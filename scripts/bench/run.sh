@@ -1,29 +1,29 @@
 #!/usr/bin/env bash
 # run.sh [quick|full] [OPTIONS]: measures lunar's tgtd against C tgt on this
-# machine and writes the tables of docs/performance.md. Takes about one minute
+# machine and writes the tables of docs/reports/performance.md. Takes about one minute
 # (quick, the default) or five (full).
 #
 # run.sh ladder [quick|full] [OPTIONS]: ways of batching at 1 to 512 requests at a
-# time, into docs/performance.md. Takes about one minute (quick, the default) or
+# time, into docs/reports/performance.md. Takes about one minute (quick, the default) or
 # five (full).
 #
 # run.sh cache [quick|full] [OPTIONS]: the same for the block cache and its
-# parts, into docs/performance-cache.md. Takes about four minutes (full, the
+# parts, into docs/reports/performance-cache.md. Takes about four minutes (full, the
 # default) or one (quick), and needs 3 GiB on the disk below /var/tmp and 6 GiB of
 # memory.
 #
 # run.sh qos [quick|full] [OPTIONS]: the papers' experiments on the token
-# scheduler, with ten initiators, into docs/qos.md and docs/qos. Takes about one
+# scheduler, with ten initiators, into docs/reports/qos.md and docs/reports/qos. Takes about one
 # minute (quick, the default) or four (full).
 #
 # run.sh iser [OPTIONS]: iSER and TCP of lunar, C tgt and LIO in a guest of the lab,
-# into docs/performance-iser.md. Takes about nine minutes; --only WORKLOAD and --others
+# into docs/reports/performance-iser.md. Takes about nine minutes; --only WORKLOAD and --others
 # SERVER measure a part, such as --only write-4k --others tgt-iser. A guest under emulation
 # tells of ratios alone.
 #
 # run.sh soak [--runtime 30m] [OPTIONS]: full load with every byte checked, clients
 # that come, go and are killed, and a look at memory, goroutines, threads and
-# descriptors every five seconds, into docs/soak.md. Needs 3 GiB on the disk below
+# descriptors every five seconds, into docs/reports/soak.md. Needs 3 GiB on the disk below
 # /var/tmp.
 #
 # `run.sh --help`, `run.sh cache --help` and `run.sh qos --help` list the options.
@@ -37,7 +37,8 @@ if [ "${1:-}" = iser ]; then
 fi
 readonly out=build/bench
 mkdir -p "$out"
-go build -o "$out/" ./cmd/tgtd ./cmd/tgtload ./scripts/bench
+go build -o "$out/" ./cmd/tgtd ./cmd/tgtload
+go -C scripts build -o "../$out/" ./bench
 options=(--tgtd "$out/tgtd" --tgtload "$out/tgtload")
 if [ "${1:-}" = cache ]; then
 	shift

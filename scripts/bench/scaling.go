@@ -17,7 +17,7 @@ import (
 // fast as one, and a large cache and many sessions without pauses.
 type scalingCommand struct {
 	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about three minutes; full: about six, for the record."`
-	Document string `default:"docs/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
+	Document string `default:"docs/reports/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 }
 
 var scalingPlans = map[string]plan{

@@ -10,7 +10,7 @@ import (
 // serversCommand compares the whole targets.
 type serversCommand struct {
 	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: short runs; full: for the record."`
-	Document string `default:"docs/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
+	Document string `default:"docs/reports/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 }
 
 var serversPlans = map[string]plan{

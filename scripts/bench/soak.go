@@ -23,7 +23,7 @@ import (
 type soakCommand struct {
 	Runtime  time.Duration `default:"30m" help:"How long."`
 	Every    time.Duration `default:"5s" help:"How often to look at the process."`
-	Document string        `default:"docs/soak.md" help:"Document with the markers to write between; empty writes to standard output alone."`
+	Document string        `default:"docs/reports/soak.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 	Disk     string        `default:"/var/tmp" type:"existingdir" help:"Directory on a real disk for the cached volumes."`
 }
 

@@ -1,4 +1,4 @@
-# Makes docs/conformance-iser.md of the reasons for what does not pass, the scenario's
+# Makes docs/internals/conformance-iser.md of the reasons for what does not pass, the scenario's
 # log, the names of all tests in order, and results (see results.awk):
 #     awk -v suite=NAME -f iser.awk expected-iser.txt iser.log iser.tests iser.found
 
@@ -37,7 +37,7 @@ END {
 		rest[++others] = "| " test " | " result " | " ((k in why) ? why[k] : "**unexplained**") " | " text[test] " |"
 	}
 	print "# Conformance over iSER\n"
-	print "What " suite "'s `iscsi-test-cu -d` finds over `iser://`, in the lab's guest with Soft-RoCE, on a volume of 64 MiB, each test in a process of its own. This page is written by `scripts/conformance/iser.sh`; the reasons are those of `scripts/conformance/expected-iser.txt`. Over TCP the same tests are in [conformance.md](conformance.md); [iser.md](iser.md) tells what is known of libiscsi's iSER. Some of the tests are part of the lab (`iser-conformance`).\n"
+	print "What " suite "'s `iscsi-test-cu -d` finds over `iser://`, in the lab's guest with Soft-RoCE, on a volume of 64 MiB, each test in a process of its own. This page is written by `scripts/conformance/iser.sh`; the reasons are those of `scripts/conformance/expected-iser.txt`. Over TCP the same tests are in [conformance.md](conformance.md); [iser.md](../iser.md) tells what is known of libiscsi's iSER. Some of the tests are part of the lab (`iser-conformance`).\n"
 	printf "%d tests: %d passed, %d skipped, %d failed, %d not finished, %d not run.", last, count["pass"], count["skip"], count["fail"], count["unfinished"], count["not run"]
 	print crashed == "" ? " The client never crashed.\n" : " The client crashed in " crashed ".\n"
 	if (better) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # iser.sh [ISCSI-TEST-CU NAME]: runs libiscsi's conformance suite over iSER in the lab's
-# guest (scenario iser-suite) and writes what it finds to docs/conformance-iser.md. The
+# guest (scenario iser-suite) and writes what it finds to docs/internals/conformance-iser.md. The
 # program is Debian's, or the one given, of a libiscsi that NAME tells, such as
 # "libiscsi 1.20.0". A run takes 14 minutes at most, which is not enough for all tests
 # under emulation: SUITES names suites or tests, and what was found of the others before
@@ -26,5 +26,5 @@ fi
 awk -f "$here/results.awk" "$results/iser.log" | awk '{ last[$1] = $0 } END { for (test in last) print last[test] }' >"$results/iser.found"
 iscsi-test-cu -l 2>/dev/null | sed -n 's/^ALL\.\(.*\..*\)/\1/p' >"$results/iser.tests"
 awk -v suite="$name" -f "$here/iser.awk" "$here/expected-iser.txt" "$results/iser.log" "$results/iser.tests" "$results/iser.found" \
-	>"$root/docs/conformance-iser.md"
-echo "wrote docs/conformance-iser.md"
+	>"$root/docs/internals/conformance-iser.md"
+echo "wrote docs/internals/conformance-iser.md"

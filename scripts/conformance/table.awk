@@ -1,4 +1,4 @@
-# Makes docs/conformance.md of the lists of what is expected and of results (see
+# Makes docs/internals/conformance.md of the lists of what is expected and of results (see
 # results.awk):
 #     awk -v peer=NAME -v suite=NAME -f table.awk expected-NAME.txt... tgt.results NAME.results...
 # A suite that is listed in several families counts once for each run in the first

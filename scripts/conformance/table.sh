@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # table.sh --peer: runs libiscsi's conformance suite against Debian's tgt, as
 # root, with a file as large as run.sh's.
-# table.sh: writes docs/conformance.md from those results and the ones of run.sh,
+# table.sh: writes docs/internals/conformance.md from those results and the ones of run.sh,
 # which have to be there.
 set -euo pipefail
 
@@ -12,7 +12,7 @@ peer_pid=
 trap '[ -z "$peer_pid" ] || kill -KILL "$peer_pid" 2>/dev/null || true; clean_up' EXIT
 
 readonly results=$root/build/conformance
-readonly page=$root/docs/conformance.md
+readonly page=$root/docs/internals/conformance.md
 readonly iqn=iqn.2026-11.example.conformance:tgt
 readonly runs=(file file4k ram cached back removable encrypted protected sanitize)
 readonly control=77 # of tgt, so that no other instance is met
@@ -53,7 +53,7 @@ write_page() {
 	cd "$results"
 	awk -v peer="tgt $(dpkg-query -W -f '${Version}' tgt)" -v suite="libiscsi $(dpkg-query -W -f '${Version}' libiscsi-bin)" \
 		-f "$here/table.awk" "${lists[@]/%/.txt}" tgt.results "${runs[@]/%/.results}" >"$page"
-	say "wrote docs/conformance.md"
+	say "wrote docs/internals/conformance.md"
 }
 
 if [ "${1-}" = --peer ]; then run_peer; else write_page; fi

@@ -10,9 +10,9 @@ import (
 
 // documentCommand renders what was noted.
 type documentCommand struct {
-	Before string `default:"docs/reliability/before.json" help:"Results for the code before its mends."`
-	After  string `default:"docs/reliability/after.json" help:"Results for the code as it is."`
-	To     string `default:"docs" help:"Where the documents are written."`
+	Before string `default:"docs/reports/reliability/before.json" help:"Results for the code before its mends."`
+	After  string `default:"docs/reports/reliability/after.json" help:"Results for the code as it is."`
+	To     string `default:"docs/reports" help:"Where the documents are written."`
 }
 
 var (

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -21,20 +20,10 @@ import (
 var tgtd string
 
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "evidence-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		tgtd = filepath.Join(dir, "tgtd")
-		if said, err := exec.Command("go", "build", "-o", tgtd, "lunar/cmd/tgtd").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, said)
-			return 1
-		}
+	os.Exit(daemon.Built(func(binary string) int {
+		tgtd = binary
 		return m.Run()
-	}())
+	}))
 }
 
 // TestChecks runs every check in a small number. The whole of them is

@@ -1,4 +1,4 @@
-// Command evidence breaks the real binary in every way that docs/reliability.md promises
+// Command evidence breaks the real binary in every way that docs/reports/reliability.md promises
 // something about, compares what is served afterwards with a ledger of its own, and
 // writes that document. It shares no code with the server but the initiator of its
 // tests, which shares none with it either.
@@ -9,15 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"lunar/scripts/evidence/daemon"
 	"lunar/scripts/evidence/notes"
 )
 
@@ -30,7 +29,7 @@ type options struct {
 // runCommand counts; 0 leaves a check out.
 type runCommand struct {
 	Tgtd    string   `required:"" type:"existingfile" help:"The server."`
-	Notes   string   `default:"docs/reliability/after.json" help:"Where results are noted; those of checks that do not run stay."`
+	Notes   string   `default:"docs/reports/reliability/after.json" help:"Where results are noted; those of checks that do not run stay."`
 	Only    []string `help:"Names of checks to run."`
 	Servers int      `default:"2" help:"Servers at a time at kill points."`
 	Seed    uint64   `help:"Of all that is drawn; another one each time if it is 0."`
@@ -71,11 +70,10 @@ func (r *runCommand) Run() error {
 	if r.Seed == 0 {
 		r.Seed = uint64(time.Now().UnixNano())
 	}
-	said, err := exec.Command(r.Tgtd, "version").Output()
+	version, err := daemon.Version(r.Tgtd)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.Tgtd, err)
+		return err
 	}
-	version := strings.TrimSpace(string(said))
 	dir, err := os.MkdirTemp("/dev/shm", "evidence-")
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ type place struct {
 // Functions that change, or decide about, what outlives the process, and those that run
 // before there is any of it.
 var (
-	kept   = regexp.MustCompile(`^lunar/(cache|cache/tier|cache/segment|internal/cold|internal/intent|backstore/protect)\.`)
+	kept   = regexp.MustCompile(`^lunar/(cache|cache/[a-z/]+|internal/memcopy|internal/intent|backstore/protect)\.`)
 	before = regexp.MustCompile(`\.(init|tried)(\.|$)`)
 	// counted are those in which a kill counts as a point: not where the runtime does what
 	// has nothing to do with data.

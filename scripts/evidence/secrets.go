@@ -169,7 +169,7 @@ func (k *leaks) run(dir string, count int) error {
 		k.refused++
 		if k.refused%10 == 0 {
 			k.served++
-			_, applied := s.Command("apply", file, "--socket", s.Socket())
+			_, applied := s.Lunar("apply", file, "--socket", s.Socket())
 			served, err := k.serve(filepath.Join(dir, "other"), text)
 			if err != nil {
 				return err

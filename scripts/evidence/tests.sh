@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tests.sh: runs the test suites of HEAD again and again, each time in a fresh clone and
-# on one CPU that something else keeps busy, and writes docs/tests.md. It ends with 1 if a
+# on one CPU that something else keeps busy, and writes docs/reports/tests.md. It ends with 1 if a
 # run was not green; what those said is in build/evidence-tests. Variables: ROUNDS (20),
 # SUITES (targets of make, "unit race conformance"; "test" is all of it, the lab included),
 # CORE (0), BUSY (processes that compete for the CPU, 1).
@@ -8,7 +8,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 readonly rounds=${ROUNDS:-20} suites=${SUITES:-unit race conformance} core=${CORE:-0} busy=${BUSY:-1}
-readonly logs=$PWD/build/evidence-tests origin=$PWD document=$PWD/docs/tests.md
+readonly logs=$PWD/build/evidence-tests origin=$PWD document=$PWD/docs/reports/tests.md
 if [ -n "$(git status --porcelain --untracked-files=no)" ]; then
 	echo "tests.sh: there are changes that are not committed: a clone would be without them" >&2
 	exit 2

@@ -26,9 +26,9 @@ machine_initiator() {
 # The CPUs of a node are not consecutive where there are more CPUs than nodes.
 machine_numa() {
 	local node cpu
-	hardware=(-smp 4,sockets=4 -m 1G)
+	hardware=(-smp 4,sockets=4 -m 1536M)
 	for ((node = 0; node < $1; node++)); do
-		hardware+=(-object "memory-backend-ram,id=memory$node,size=$((1024 / $1))M"
+		hardware+=(-object "memory-backend-ram,id=memory$node,size=$((1536 / $1))M"
 			-numa "node,nodeid=$node,memdev=memory$node"
 			-device "pxb,id=bus$node,bus_nr=$((32 * (node + 1))),bus=pci.0,addr=$((16 + node)),numa_node=$node"
 			-netdev "user,id=net$node" -device "virtio-net-pci,netdev=net$node,romfile=,bus=bus$node,addr=1")
@@ -41,7 +41,7 @@ machine_rdma() { machine_initiator; }
 # guest_files MACHINE: the disk with what the guest runs.
 guest_files() {
 	local more=() file
-	target_inside "$1" && more=(-C "$lab" conf -C "$runtime" tgtd numacheck)
+	target_inside "$1" && more=(-C "$lab" conf -C "$runtime" tgtd lunar numacheck)
 	for file in native.test gentle.so; do
 		[ "$1" != rdma ] || [ ! -e "$runtime/$file" ] || more+=("$file")
 	done

@@ -17,6 +17,7 @@ readonly lab
 root=$(cd "$lab/../.." && pwd)
 readonly root
 readonly tgtd=${TGTD:-$root/build/tgtd}
+readonly lunar=$(dirname "$tgtd")/lunar
 readonly logs=${LAB_LOGS:-$root/build/lab}
 readonly deadline=${LAB_SECONDS:-1800}
 readonly boot_seconds=300
@@ -67,7 +68,7 @@ free_port() {
 }
 
 prepare() {
-	[ -x "$tgtd" ] || die "no $tgtd: run 'go build -o build/tgtd ./cmd/tgtd' first, or set TGTD"
+	[ -x "$tgtd" ] && [ -x "$lunar" ] || die "no $tgtd, or no lunar beside it: run 'go build -o build/ ./cmd/tgtd ./cmd/lunar' first, or set TGTD"
 	command -v qemu-system-x86_64 >/dev/null || die "no QEMU: run scripts/setup/packages.sh test"
 	command -v go >/dev/null || die "no Go: it builds numacheck, which looks at the memory of tgtd in the guests"
 	image=$("$lab/build.sh")
@@ -80,7 +81,8 @@ prepare() {
 	trap 'exit 143' TERM
 	free_port
 	ln -s "$(realpath "$tgtd")" "$runtime/tgtd"
-	(cd "$root" && CGO_ENABLED=0 go build -o "$runtime/numacheck" ./scripts/lab/numacheck)
+	ln -s "$(realpath "$lunar")" "$runtime/lunar"
+	(cd "$root/scripts" && CGO_ENABLED=0 go build -o "$runtime/numacheck" ./lab/numacheck)
 	[ ! -e /usr/include/rdma/rdma_cma.h ] || (cd "$root" && go test -c -tags rdma -o "$runtime/native.test" ./iser/verbs/native)
 	! command -v cc >/dev/null || cc -shared -fPIC -O -fno-builtin -o "$runtime/gentle.so" "$root/scripts/conformance/gentle.c"
 }

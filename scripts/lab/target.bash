@@ -1,5 +1,5 @@
 # The target under test on the host: one tgtd process at a time.
-# Uses $tgtd, $dir (the scenario's directory), $port, $runtime and $segment from
+# Uses $tgtd, $lunar, $dir (the scenario's directory), $port, $runtime and $segment from
 # run.sh.
 
 target_pid=
@@ -21,7 +21,7 @@ target_write() {
 
 # target_apply NAME: puts another configuration into force.
 target_apply() {
-	target_write "$lab/conf/$1.yaml" && "$tgtd" apply --yes --allow-shrink disk "$dir/tgtd.yaml" --state-dir "$runtime/state" 2>&1 | tee -a "$dir/tgtd.log"
+	target_write "$lab/conf/$1.yaml" && "$lunar" apply --yes --allow-shrink disk "$dir/tgtd.yaml" --state-dir "$runtime/state" 2>&1 | tee -a "$dir/tgtd.log"
 	return "${PIPESTATUS[0]}"
 }
 
@@ -77,7 +77,7 @@ target_connections() { ss -Htn state established "sport = :$port" | wc -l; }
 # target_attach prints what became of the cache of the tgtd before: outcome,
 # bytes that were dirty, blocks.
 target_attach() {
-	"$tgtd" status --json --state-dir "$runtime/state" | tr -d ' \n' |
+	"$lunar" status --json --state-dir "$runtime/state" | tr -d ' \n' |
 		sed -n 's/.*"attach":{\([^}]*\).*/\1/p' | tr , '\n' |
 		awk -F: '{ gsub(/"/, "") } { found[$1] = $2 }
 			END { if (!NR) exit 1; print found["outcome"], found["dirty_bytes"], found["warm_blocks"] }'
@@ -92,7 +92,7 @@ target_request() {
 	connections) target_connections ;;
 	attach) target_attach ;;
 	apply) target_apply "$2" ;;
-	drain) "$tgtd" drain "$2" --to "$3" --state-dir "$runtime/state" ;;
+	drain) "$lunar" drain "$2" --to "$3" --state-dir "$runtime/state" ;;
 	sum) sha256sum <"$dir/store/$2" ;;
 	*) echo "unknown request '$1'" && return 1 ;;
 	esac

@@ -7,11 +7,13 @@ set -euo pipefail
 readonly go=$1 tool=$2 tags=$3
 cd "$(dirname "$0")/../.."
 
-status=0
-said=$(timeout 600 "$go" run "$tool" -tags "$tags" ./... 2>&1) || status=$?
-case $status:$said in
-0:*) echo "govulncheck: nothing known" ;;
-124:*) echo "govulncheck: NOT CHECKED: no answer within 10 minutes" ;;
-*"Vulnerability #"*) printf '%s\n' "$said"; exit 1 ;;
-*) echo "govulncheck: NOT CHECKED: could not reach the database: $(grep -v "^exit status" <<<"$said" | tail -n 1)" ;;
-esac
+for module in . scripts; do
+	status=0
+	said=$(timeout 600 "$go" -C "$module" run "$tool" -tags "$tags" ./... 2>&1) || status=$?
+	case $status:$said in
+	0:*) echo "govulncheck $module: nothing known" ;;
+	124:*) echo "govulncheck $module: NOT CHECKED: no answer within 10 minutes" ;;
+	*"Vulnerability #"*) printf '%s\n' "$said"; exit 1 ;;
+	*) echo "govulncheck $module: NOT CHECKED: could not reach the database: $(grep -v "^exit status" <<<"$said" | tail -n 1)" ;;
+	esac
+done

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"crypto/sha3"
 	"crypto/subtle"
-	"fmt"
 	"hash"
 	"strconv"
 )
@@ -51,16 +50,6 @@ func (a Algorithm) String() string {
 		return row.name
 	}
 	return "algorithm " + strconv.Itoa(int(a))
-}
-
-// ParseAlgorithm reads an algorithm's name, such as "SHA-256".
-func ParseAlgorithm(name string) (Algorithm, error) {
-	for a, row := range algorithms {
-		if row.name == name {
-			return a, nil
-		}
-	}
-	return 0, fmt.Errorf("CHAP algorithm %q, expected MD5, SHA1, SHA-256 or SHA3-256", name)
 }
 
 // CHAPResponse is the value of CHAP_R: the hash of the identifier, the secret

@@ -276,7 +276,7 @@ func (s side) pairs(t *rapid.T) []pdu.Pair {
 	for name, v := range s.booleans {
 		pairs = append(pairs, pdu.Pair{Key: name, Value: pdu.FormatBoolean(v)})
 	}
-	pairs = append(pairs, pdu.Pair{Key: "HeaderDigest", Value: pdu.FormatList(s.digest)})
+	pairs = append(pairs, pdu.Pair{Key: "HeaderDigest", Value: strings.Join(s.digest, ",")})
 	slices.SortFunc(pairs, func(a, b pdu.Pair) int { return strings.Compare(a.Key, b.Key) })
 	return rapid.Permutation(pairs).Draw(t, "order")
 }

@@ -174,8 +174,8 @@ func (n *Negotiation) verify(got map[string]string) ([]pdu.Pair, *Error) {
 	}
 	proof, by := Proof{Group: n.auth.Group, User: user}, n.security.sent.algorithm
 	if was, ok := n.config.Exchanges.prove(proof, credential.Secret, by, n.auth.Algorithms); !ok {
-		return nil, Errorf(pdu.LoginAuthenticationFailure, "CHAP user %q proves itself by %s, and did by %s before: another initiator needs a user of its own, or algorithms of the auth-group without %s",
-			user, by, was, was).because(Weaker)
+		return nil, Errorf(pdu.LoginAuthenticationFailure, "CHAP user %q proves itself by %s, and did by %s before: another initiator needs a user of its own, or algorithms of auth-group %s without %s",
+			user, by, was, n.auth.Group, was).because(Weaker)
 	}
 	n.security.user = user
 	answer, failure := n.prove(got, credential)

@@ -92,24 +92,3 @@ func BidirectionalReadLength(ahs []byte) (length uint32, found bool, err error) 
 	}
 	return binary.BigEndian.Uint32(s.Data), true, nil
 }
-
-// AppendExtendedCDB appends a segment with the CDB bytes after the sixteenth,
-// padded, and returns the extended slice.
-func AppendExtendedCDB(dst, tail []byte) []byte {
-	return appendAHS(dst, AHSExtendedCDB, tail)
-}
-
-// AppendBidirectionalReadLength appends a segment with the read length in
-// bytes and returns the extended slice.
-func AppendBidirectionalReadLength(dst []byte, length uint32) []byte {
-	var data [4]byte
-	binary.BigEndian.PutUint32(data[:], length)
-	return appendAHS(dst, AHSBidirectionalReadLength, data[:])
-}
-
-func appendAHS(dst []byte, t AHSType, data []byte) []byte {
-	dst = binary.BigEndian.AppendUint16(dst, uint16(1+len(data)))
-	dst = append(dst, byte(t), 0)
-	dst = append(dst, data...)
-	return append(dst, ZeroPadding(len(data))...)
-}

@@ -2,6 +2,7 @@ package pdu
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"reflect"
 	"strings"
@@ -170,10 +171,25 @@ func TestSense(t *testing.T) {
 	}
 }
 
+// appendExtendedCDB appends the CDB bytes after the sixteenth, padded.
+func appendExtendedCDB(dst, tail []byte) []byte { return appendAHS(dst, AHSExtendedCDB, tail) }
+
+// appendReadLength appends the read length of a bidirectional command.
+func appendReadLength(dst []byte, length uint32) []byte {
+	return appendAHS(dst, AHSBidirectionalReadLength, binary.BigEndian.AppendUint32(nil, length))
+}
+
+func appendAHS(dst []byte, t AHSType, data []byte) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, uint16(1+len(data)))
+	dst = append(dst, byte(t), 0)
+	dst = append(dst, data...)
+	return append(dst, ZeroPadding(len(data))...)
+}
+
 func TestAHS(t *testing.T) {
 	tail := []byte{1, 2, 3, 4, 5, 6}
-	ahs := AppendExtendedCDB(nil, tail)
-	ahs = AppendBidirectionalReadLength(ahs, 0x01020304)
+	ahs := appendExtendedCDB(nil, tail)
+	ahs = appendReadLength(ahs, 0x01020304)
 	want := []byte{
 		0, 7, 1, 0, 1, 2, 3, 4, 5, 6, 0, 0,
 		0, 5, 2, 0, 1, 2, 3, 4,
@@ -201,9 +217,9 @@ func TestAHS(t *testing.T) {
 // TestAHSTruncated: at every length that does not end a segment the walk ends
 // in an error, and no accessor finds anything in a broken list.
 func TestAHSTruncated(t *testing.T) {
-	ahs := AppendExtendedCDB(nil, []byte{1, 2, 3, 4, 5, 6})
+	ahs := appendExtendedCDB(nil, []byte{1, 2, 3, 4, 5, 6})
 	first := len(ahs)
-	ahs = AppendBidirectionalReadLength(ahs, 9)
+	ahs = appendReadLength(ahs, 9)
 	for n := range len(ahs) {
 		whole := n == 0 || n == first
 		_, found, err := FindAHS(ahs[:n], AHSExtendedCDB)
@@ -271,7 +287,7 @@ func FuzzViews(f *testing.F) {
 
 // FuzzAHS: the walk ends, stays within its bytes and agrees with its encoder.
 func FuzzAHS(f *testing.F) {
-	f.Add(AppendBidirectionalReadLength(AppendExtendedCDB(nil, []byte{1}), 7))
+	f.Add(appendReadLength(appendExtendedCDB(nil, []byte{1}), 7))
 	f.Add([]byte{0xff, 0xff, 1, 0})
 	f.Fuzz(func(t *testing.T, ahs []byte) {
 		var again []byte
@@ -290,7 +306,7 @@ func FuzzAHS(f *testing.F) {
 
 func TestParsingAllocatesNothing(t *testing.T) {
 	data := goldenCommand()
-	ahs := AppendBidirectionalReadLength(AppendExtendedCDB(nil, make([]byte, 16)), 7)
+	ahs := appendReadLength(appendExtendedCDB(nil, make([]byte, 16)), 7)
 	cdb := make([]byte, 0, 64)
 	if n := testing.AllocsPerRun(100, func() {
 		cmd := (*SCSICommand)(data[:])

@@ -42,12 +42,3 @@ const (
 	LogoutCloseConnection   LogoutReason = 1
 	LogoutRemoveForRecovery LogoutReason = 2
 )
-
-var logoutReasonNames = []string{
-	LogoutCloseSession:      "close the session",
-	LogoutCloseConnection:   "close the connection",
-	LogoutRemoveForRecovery: "remove the connection for recovery",
-}
-
-// String is the RFC's name of the value.
-func (v LogoutReason) String() string { return nameAt(logoutReasonNames, "reason", uint8(v)) }

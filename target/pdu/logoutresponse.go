@@ -54,15 +54,3 @@ const (
 	LogoutRecoveryNotSupported LogoutResponseCode = 2
 	LogoutCleanupFailed        LogoutResponseCode = 3
 )
-
-var logoutResponseCodeNames = []string{
-	LogoutSuccess:              "closed successfully",
-	LogoutCIDNotFound:          "CID not found",
-	LogoutRecoveryNotSupported: "connection recovery not supported",
-	LogoutCleanupFailed:        "cleanup failed",
-}
-
-// String is the RFC's name of the value.
-func (v LogoutResponseCode) String() string {
-	return nameAt(logoutResponseCodeNames, "response", uint8(v))
-}

@@ -80,14 +80,3 @@ const (
 	AttributeHeadOfQueue TaskAttribute = 3
 	AttributeACA         TaskAttribute = 4
 )
-
-var taskAttributeNames = []string{
-	AttributeUntagged:    "UNTAGGED",
-	AttributeSimple:      "SIMPLE",
-	AttributeOrdered:     "ORDERED",
-	AttributeHeadOfQueue: "HEAD OF QUEUE",
-	AttributeACA:         "ACA",
-}
-
-// String is the RFC's name of the value.
-func (v TaskAttribute) String() string { return nameAt(taskAttributeNames, "attribute", uint8(v)) }

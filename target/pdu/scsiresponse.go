@@ -130,11 +130,3 @@ const (
 	ResponseCompleted     ResponseCode = 0x00
 	ResponseTargetFailure ResponseCode = 0x01
 )
-
-var responseCodeNames = []string{
-	ResponseCompleted:     "command completed at target",
-	ResponseTargetFailure: "target failure",
-}
-
-// String is the RFC's name of the value.
-func (v ResponseCode) String() string { return nameAt(responseCodeNames, "response", uint8(v)) }

@@ -53,13 +53,3 @@ const (
 	SNACKDataACK SNACKType = 2
 	SNACKRData   SNACKType = 3
 )
-
-var snackTypeNames = []string{
-	SNACKDataR2T: "Data/R2T",
-	SNACKStatus:  "Status",
-	SNACKDataACK: "DataACK",
-	SNACKRData:   "R-Data",
-}
-
-// String is the RFC's name of the value.
-func (v SNACKType) String() string { return nameAt(snackTypeNames, "type", uint8(v)) }

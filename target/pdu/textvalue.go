@@ -61,33 +61,6 @@ func ParseList(s string) []string {
 	return strings.Split(s, ",")
 }
 
-// FormatList joins values to a list.
-func FormatList(values []string) string { return strings.Join(values, ",") }
-
-// ParseRange reads a numeric range "low~high" with low <= high. Errors wrap
-// ErrValue.
-func ParseRange(s string) (low, high uint64, err error) {
-	a, b, ok := strings.Cut(s, "~")
-	if !ok {
-		return 0, 0, fmt.Errorf("%w: %q, expected low~high", ErrValue, s)
-	}
-	if low, err = ParseNumber(a); err != nil {
-		return 0, 0, err
-	}
-	if high, err = ParseNumber(b); err != nil {
-		return 0, 0, err
-	}
-	if low > high {
-		return 0, 0, fmt.Errorf("%w: range %q ends before it starts", ErrValue, s)
-	}
-	return low, high, nil
-}
-
-// FormatRange is "low~high".
-func FormatRange(low, high uint64) string {
-	return FormatNumber(low) + "~" + FormatNumber(high)
-}
-
 // ParseBinary decodes a binary value of at most limit bytes: 0x and
 // hexadecimal digits, of which an odd first one is a byte by itself, or 0b and
 // base64 (RFC 7143 6.1). Errors wrap ErrValue and do not quote the value,

@@ -3,6 +3,8 @@ package scsi
 import (
 	"fmt"
 	"maps"
+
+	"lunar/target/scsi/sense"
 )
 
 // AccessState is an asymmetric access state of a logical unit by a target port
@@ -21,10 +23,10 @@ const (
 
 // accessStates is the table of access states.
 var accessStates = []struct {
-	state AccessState
-	name  string
-	bar   bars
-	sense *Sense // of commands that do not run in it
+	state     AccessState
+	name      string
+	restricts restrictions
+	sense     *sense.Data // of commands that do not run in it
 	// ask: SET TARGET PORT GROUPS may ask for it.
 	ask bool
 	// support is its bit in REPORT TARGET PORT GROUPS.
@@ -32,16 +34,16 @@ var accessStates = []struct {
 }{
 	{ActiveOptimized, "optimized", 0, nil, true, 0x01},
 	{ActiveNonOptimized, "non-optimized", 0, nil, true, 0x02},
-	{Standby, "standby", barStandby, InStandby, true, 0x04},
-	{Unavailable, "unavailable", barUnavailable, InUnavailable, true, 0x08},
-	{Offline, "offline", barOffline, InOffline, true, 0x40},
-	{Transitioning, "transitioning", barTransition, InTransition, false, 0x80},
+	{Standby, "standby", restrictStandby, sense.InStandby, true, 0x04},
+	{Unavailable, "unavailable", restrictUnavailable, sense.InUnavailable, true, 0x08},
+	{Offline, "offline", restrictOffline, sense.InOffline, true, 0x40},
+	{Transitioning, "transitioning", restrictTransition, sense.InTransition, false, 0x80},
 }
 
-// accessBars are the bars of each state.
-var accessBars = func() (b [16]bars) {
+// accessRestrictions are the restrictions of each state.
+var accessRestrictions = func() (b [16]restrictions) {
 	for _, row := range accessStates {
-		b[row.state] = row.bar
+		b[row.state] = row.restricts
 	}
 	return b
 }()
@@ -54,11 +56,11 @@ var supportedAccess = func() (bits byte) {
 	return bits
 }()
 
-// notAccessible returns the sense data of an access state among the bars, nil
+// notAccessible returns the sense data of an access state among the restrictions, nil
 // if there is none.
-func notAccessible(b bars) *Sense {
+func notAccessible(b restrictions) *sense.Data {
 	for _, row := range accessStates {
-		if row.bar&b != 0 {
+		if row.restricts&b != 0 {
 			return row.sense
 		}
 	}
@@ -155,10 +157,10 @@ func (lu *LogicalUnit) changeAccess(change func(accessTable), except *Nexus) {
 	table := maps.Clone(*old)
 	change(table)
 	lu.access.Store(&table)
-	lu.rebar()
+	lu.restrictAll()
 	for tag := range table {
 		if table[tag].State != old.state(tag) {
-			lu.attention(ASCAsymmetricAccessStateChanged, except)
+			lu.attention(sense.ASCAsymmetricAccessStateChanged, except)
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // crew are event threads with a nexus each, whose one command at a time can be
@@ -158,8 +159,8 @@ func TestWriteAtomicLosesPatience(t *testing.T) {
 	if x.ends+queued.ends+read.ends != 0 {
 		t.Fatalf("%d, %d and %d ends before any read has", x.ends, queued.ends, read.ends)
 	}
-	n.LU.atomics.expire(queued.c.atomic)
-	n.LU.atomics.expire(x.c.atomic)
+	n.LU.atomics.expire(queued.c.atomicTurn())
+	n.LU.atomics.expire(x.c.atomicTurn())
 	for th.turn() {
 	}
 	if x.c.Status != Busy || queued.c.Status != Busy || read.c.Status != Good || len(read.in) != 4096 {
@@ -196,7 +197,7 @@ func TestEndedLeaveTheirTurn(t *testing.T) {
 			}
 			switch {
 			case !abort:
-				x.c.Fail(LUNotSupported)
+				x.c.Fail(sense.LUNotSupported)
 			case x.c.Abort():
 				x.ends++
 			}
@@ -225,16 +226,16 @@ func TestWriteSameToTheEnd(t *testing.T) {
 	}
 	n := newUnit(t, m, LUConfig{})
 	for _, cdb := range [][]byte{cdb16(0x93, 0, 2000, 0), cdb10(0x41, 0, 1000, 0)} {
-		n.LU.traits().limits.MaxWriteSame = 1048
+		n.LU.traits.Load().limits.MaxWriteSame = 1048
 		if x := prompt(t, m).start(n, cdb, make([]byte, 512), 0).finish(); x.c.Status != Good {
 			t.Errorf("%x: %+v", cdb, x.c.Sense)
 		}
-		n.LU.traits().limits.MaxWriteSame = 47
+		n.LU.traits.Load().limits.MaxWriteSame = 47
 		if x := prompt(t, m).start(n, cdb, make([]byte, 512), 0).finish(); x.c.Status != CheckCondition {
 			t.Errorf("%x of more than may be asked for: %02x", cdb, x.c.Status)
 		}
 	}
-	n.LU.traits().limits.MaxWriteSame, n.LU.traits().limits.WriteSameNonZero = 1048, true
+	n.LU.traits.Load().limits.MaxWriteSame, n.LU.traits.Load().limits.WriteSameNonZero = 1048, true
 	if x := prompt(t, m).start(n, cdb16(0x93, 0, 2000, 0), make([]byte, 512), 0).finish(); x.c.Status != CheckCondition {
 		t.Errorf("with WSNZ: %02x", x.c.Status)
 	}

@@ -4,12 +4,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-)
 
-// attachAttention is what a new nexus is told first. A nexus is new to the
-// logical unit, so nothing more specific than "power on or reset" is known to
-// be true of what happened before it.
-const attachAttention = ASCReset
+	"lunar/target/scsi/sense"
+)
 
 // maxAttentions bounds a nexus's queue. SAM-5 lets a device server merge what
 // it has not reported yet; there are fewer kinds than places in practice.
@@ -22,7 +19,7 @@ type attentionQueue struct {
 	pending atomic.Bool
 	mu      struct {
 		sync.Mutex
-		codes [maxAttentions]ASC
+		codes [maxAttentions]sense.ASC
 		count int
 	}
 }
@@ -33,7 +30,7 @@ const resetASC = 0x29
 // add queues asc. A power on or reset condition clears all others, because
 // they tell of a past that the initiator must forget anyway; equal conditions
 // are merged; the oldest gives way when the queue is full.
-func (q *attentionQueue) add(asc ASC) {
+func (q *attentionQueue) add(asc sense.ASC) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	codes := q.mu.codes[:q.mu.count]
@@ -49,18 +46,18 @@ func (q *attentionQueue) add(asc ASC) {
 }
 
 // set replaces the queue by codes, a part of its own storage.
-func (q *attentionQueue) set(codes []ASC) {
+func (q *attentionQueue) set(codes []sense.ASC) {
 	q.mu.count = len(codes)
 	q.pending.Store(len(codes) > 0)
 }
 
 // Attention establishes a unit attention condition for the nexus. Any
 // goroutine may call it.
-func (n *Nexus) Attention(asc ASC) { n.attentions.add(asc) }
+func (n *Nexus) Attention(asc sense.ASC) { n.attentions.add(asc) }
 
 // takeAttention removes the unit attention condition that is to be reported
 // next, if there is one.
-func (n *Nexus) takeAttention() (asc ASC, ok bool) {
+func (n *Nexus) takeAttention() (asc sense.ASC, ok bool) {
 	q := &n.attentions
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -74,58 +71,23 @@ func (n *Nexus) takeAttention() (asc ASC, ok bool) {
 }
 
 // clearAttention removes asc, which the initiator has learnt otherwise.
-func (n *Nexus) clearAttention(asc ASC) {
+func (n *Nexus) clearAttention(asc sense.ASC) {
 	q := &n.attentions
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.set(slices.DeleteFunc(q.mu.codes[:q.mu.count], func(a ASC) bool { return a == asc }))
-}
-
-// Attach makes n one of the logical unit's nexuses. Its first command is told
-// so by a unit attention.
-func (lu *LogicalUnit) Attach(n *Nexus) {
-	n.Attention(attachAttention)
-	lu.mu.Lock()
-	defer lu.mu.Unlock()
-	lu.mu.nexuses[n] = struct{}{}
-	lu.recognize()
-	lu.bar(n)
-	lu.inherit(n)
-}
-
-// Detach ends what Attach began. The nexus's commands have ended.
-func (lu *LogicalUnit) Detach(n *Nexus) {
-	lu.ClearACA(n)
-	lu.mu.Lock()
-	defer lu.mu.Unlock()
-	delete(lu.mu.nexuses, n)
-	n.ended.Store(true)
-	lu.dropReserve(n.it())
-	lu.leave(n)
-}
-
-// Attached returns the nexus of an initiator port with a port of a target, or nil.
-func (lu *LogicalUnit) Attached(initiator, target string, tag uint16) *Nexus {
-	lu.mu.Lock()
-	defer lu.mu.Unlock()
-	for n := range lu.mu.nexuses {
-		if n.Initiator == initiator && n.Target == target && n.TargetTag == tag {
-			return n
-		}
-	}
-	return nil
+	q.set(slices.DeleteFunc(q.mu.codes[:q.mu.count], func(a sense.ASC) bool { return a == asc }))
 }
 
 // Attention establishes a unit attention condition for all attached nexuses
 // but except, which may be nil. Any goroutine may call it.
-func (lu *LogicalUnit) Attention(asc ASC, except *Nexus) {
+func (lu *LogicalUnit) Attention(asc sense.ASC, except *Nexus) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	lu.attention(asc, except)
 }
 
 // attention is Attention for who holds mu.
-func (lu *LogicalUnit) attention(asc ASC, except *Nexus) {
+func (lu *LogicalUnit) attention(asc sense.ASC, except *Nexus) {
 	for n := range lu.mu.nexuses {
 		if n != except {
 			n.Attention(asc)

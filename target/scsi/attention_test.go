@@ -4,9 +4,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"lunar/target/scsi/sense"
 )
 
-func drain(n *Nexus) (codes []ASC) {
+func drain(n *Nexus) (codes []sense.ASC) {
 	for asc, ok := n.takeAttention(); ok; asc, ok = n.takeAttention() {
 		codes = append(codes, asc)
 	}
@@ -15,21 +17,21 @@ func drain(n *Nexus) (codes []ASC) {
 
 // TestAttentionQueue: merging, order, precedence of resets and the bound.
 func TestAttentionQueue(t *testing.T) {
-	mode, luns, cleared := ASCModeParametersChanged, ASCReportedLUNsDataChanged, ASCCommandsClearedByAnother
-	many := make([]ASC, maxAttentions+3)
+	mode, luns, cleared := sense.ASCModeParametersChanged, sense.ASCReportedLUNsDataChanged, sense.ASCCommandsClearedByAnother
+	many := make([]sense.ASC, maxAttentions+3)
 	for i := range many {
-		many[i] = ASC(0x3f00 + i)
+		many[i] = sense.ASC(0x3f00 + i)
 	}
 	tests := []struct {
 		name      string
-		add, want []ASC
+		add, want []sense.ASC
 	}{
 		{"none", nil, nil},
-		{"in order", []ASC{mode, luns}, []ASC{mode, luns}},
-		{"merged", []ASC{mode, luns, mode}, []ASC{mode, luns}},
-		{"a reset clears what was before", []ASC{mode, luns, ASCDeviceReset}, []ASC{ASCDeviceReset}},
-		{"not what comes after", []ASC{ASCReset, cleared}, []ASC{ASCReset, cleared}},
-		{"the last reset stands", []ASC{ASCReset, ASCBusReset}, []ASC{ASCBusReset}},
+		{"in order", []sense.ASC{mode, luns}, []sense.ASC{mode, luns}},
+		{"merged", []sense.ASC{mode, luns, mode}, []sense.ASC{mode, luns}},
+		{"a reset clears what was before", []sense.ASC{mode, luns, sense.ASCDeviceReset}, []sense.ASC{sense.ASCDeviceReset}},
+		{"not what comes after", []sense.ASC{sense.ASCReset, cleared}, []sense.ASC{sense.ASCReset, cleared}},
+		{"the last reset stands", []sense.ASC{sense.ASCReset, sense.ASCBusReset}, []sense.ASC{sense.ASCBusReset}},
 		{"the oldest gives way", many, many[3:]},
 	}
 	for _, tt := range tests {
@@ -58,24 +60,24 @@ func TestAttentionDelivery(t *testing.T) {
 	other := &Nexus{LU: n.LU}
 	n.LU.Attach(other)
 	th := prompt(t, m)
-	check := func(n *Nexus, want *Sense) {
+	check := func(n *Nexus, want *sense.Data) {
 		t.Helper()
 		c := th.start(n, []byte{0}, nil, 0).finish().c
 		if want == nil && c.Status != Good || want != nil && (c.Status != CheckCondition || *c.Sense != *want) {
 			t.Errorf("status %02x, sense %+v, expected %+v", c.Status, c.Sense, want)
 		}
 	}
-	check(other, &Sense{Key: UnitAttention, ASC: ASCReset})
+	check(other, &sense.Data{Key: sense.UnitAttention, ASC: sense.ASCReset})
 	check(other, nil)
-	n.LU.Attention(ASCModeParametersChanged, n)
+	n.LU.Attention(sense.ASCModeParametersChanged, n)
 	check(n, nil)
 	th.start(other, []byte{0x12, 0, 0, 0, 36}, nil, 36).finish()
-	check(other, &Sense{Key: UnitAttention, ASC: ASCModeParametersChanged})
+	check(other, &sense.Data{Key: sense.UnitAttention, ASC: sense.ASCModeParametersChanged})
 	check(other, nil)
 	n.LU.Detach(other)
-	n.LU.Attention(ASCCapacityChanged, nil)
+	n.LU.Attention(sense.ASCCapacityChanged, nil)
 	check(other, nil)
-	check(n, &Sense{Key: UnitAttention, ASC: ASCCapacityChanged})
+	check(n, &sense.Data{Key: sense.UnitAttention, ASC: sense.ASCCapacityChanged})
 }
 
 // TestAttentionFromAnyGoroutine is for the race detector.
@@ -85,9 +87,9 @@ func TestAttentionFromAnyGoroutine(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 100 {
-				n.LU.Attention(ASCModeParametersChanged, nil)
+				n.LU.Attention(sense.ASCModeParametersChanged, nil)
 				n.takeAttention()
-				n.clearAttention(ASCModeParametersChanged)
+				n.clearAttention(sense.ASCModeParametersChanged)
 			}
 		})
 	}

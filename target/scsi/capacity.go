@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // Fields of READ CAPACITY(16) data (SBC-3), byte 14.
@@ -18,12 +19,12 @@ const (
 // which SBC-2 defined: the LBA speaks only with PMI set. No block here is much
 // slower to reach than the one before it, so that the answer is the last LBA
 // either way.
-func checkCapacityLBA(lba uint64, pmi bool, blocks uint64) *Sense {
+func checkCapacityLBA(lba uint64, pmi bool, blocks uint64) *sense.Data {
 	switch {
 	case lba != 0 && !pmi:
-		return InvalidFieldInCDB(2, NoBit)
+		return sense.InvalidFieldInCDB(2, sense.NoBit)
 	case lba != 0 && lba >= blocks:
-		return LBAOutOfRange
+		return sense.LBAOutOfRange
 	}
 	return nil
 }
@@ -74,7 +75,7 @@ func runReadCapacity16(c *Command) {
 	blocks := lu.State().Blocks
 	lba := binary.BigEndian.Uint64(c.CDB[2:])
 	sense := checkCapacityLBA(lba, c.CDB[14]&0x01 != 0, blocks)
-	data := readCapacity16(blocks, lu.config.BlockSize, lu.traits().physical, lu.traits().info)
+	data := readCapacity16(blocks, lu.config.BlockSize, lu.traits.Load().physical, lu.traits.Load().info)
 	data[12] = typeCodes[lu.protect].capacity
 	c.answer(data, binary.BigEndian.Uint32(c.CDB[10:]), sense)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 func TestReadCapacity10(t *testing.T) {
@@ -54,8 +55,8 @@ func TestReadCapacityPMI(t *testing.T) {
 	equal(t, d.good(ten(0, 0), nil), "000007ff 00000200")
 	equal(t, d.good(ten(0, 1), nil), "000007ff 00000200")
 	equal(t, d.good(ten(7, 1), nil), "000007ff 00000200")
-	d.refused(ten(7, 0), nil, InvalidFieldInCDB(2, NoBit))
-	d.refused(ten(8, 1), nil, LBAOutOfRange)
+	d.refused(ten(7, 0), nil, sense.InvalidFieldInCDB(2, sense.NoBit))
+	d.refused(ten(8, 1), nil, sense.LBAOutOfRange)
 
 	sixteen := func(lba, pmi byte) []byte {
 		return []byte{0x9e, 0x10, 0, 0, 0, 0, 0, 0, lba, 0, 0, 0, 0, 32, pmi, 0}
@@ -64,6 +65,6 @@ func TestReadCapacityPMI(t *testing.T) {
 	if got := d.good(sixteen(7, 1), nil); !bytes.Equal(got, whole) {
 		t.Errorf("with PMI %x, without %x", got, whole)
 	}
-	d.refused(sixteen(7, 0), nil, InvalidFieldInCDB(2, NoBit))
-	d.refused(sixteen(8, 1), nil, LBAOutOfRange)
+	d.refused(sixteen(7, 0), nil, sense.InvalidFieldInCDB(2, sense.NoBit))
+	d.refused(sixteen(8, 1), nil, sense.LBAOutOfRange)
 }

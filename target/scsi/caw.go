@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // compareBlocksField is the byte of NUMBER OF LOGICAL BLOCKS.
@@ -21,8 +22,8 @@ func compareAndWrite(c *Command) {
 	}
 	// Data for no blocks at all is what an initiator sends that asks for 256
 	// of them in a field of one byte.
-	if c.count > uint64(lu.traits().limits.MaxCompareAndWrite) || c.count == 0 && c.HasOut && c.EDTL > 0 {
-		c.Fail(InvalidFieldInCDB(compareBlocksField, NoBit))
+	if c.count > uint64(lu.traits.Load().limits.MaxCompareAndWrite) || c.count == 0 && c.HasOut && c.EDTL > 0 {
+		c.Fail(sense.InvalidFieldInCDB(compareBlocksField, sense.NoBit))
 		return
 	}
 	if c.count == 0 {
@@ -30,9 +31,8 @@ func compareAndWrite(c *Command) {
 		return
 	}
 	n := uint32(c.count << lu.blockShift)
-	c.Length = 2 * n
-	if !c.HasOut || c.EDTL != c.Length {
-		c.Fail(InvalidFieldInIU)
+	if !c.brings(2 * n) {
+		c.Fail(sense.InvalidFieldInIU)
 		return
 	}
 	c.fua = c.stable()
@@ -43,8 +43,8 @@ func lockAndCompare(c *Command) {
 	s := c.carrier()
 	n := uint32(c.count << c.Nexus.LU.blockShift)
 	s.off, s.n = 0, n
-	s.hold.cover(exclusive, c.Nexus.LU.byteOff(c.lba), int64(n))
-	s.hold.keep = true
+	s.lock.cover(exclusive, c.Nexus.LU.byteOff(c.lba), int64(n))
+	s.lock.keep = true
 	c.run(compareStep)
 }
 

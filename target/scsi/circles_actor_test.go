@@ -9,6 +9,7 @@ import (
 	"lunar/internal/buf"
 	"lunar/internal/waits"
 	"lunar/target/scsi/reservation"
+	"lunar/target/scsi/sense"
 )
 
 const (
@@ -191,7 +192,7 @@ func (s *actor) take() {
 		for _, t := range slices.Clone(s.tasks) {
 			if slices.Contains(s.tasks, t) && !t.c.Aborted() {
 				t.gated = false
-				t.c.FailTransfer(LUNotSupported)
+				t.c.FailTransfer(sense.LUNotSupported)
 			}
 		}
 		s.leaveIfIdle()

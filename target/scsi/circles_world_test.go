@@ -3,7 +3,6 @@ package scsi
 import (
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ type world struct {
 	cleared  int                      // times that nothing but an ACA condition was left
 	doing    string                   // the event that is being carried out
 	names    map[*waits.Waiter]string // of those who wait
+	queued   []string                 // by which events what the registrar has came to it
 }
 
 // waiter is waits.New with a name by which states are told apart.
@@ -46,6 +46,7 @@ func newWorld(t testing.TB, script []string) *world {
 		t.Fatal(err)
 	}
 	w := &world{lu: lu, names: make(map[*waits.Waiter]string)}
+	lu.registrar.mu.running = true // its goroutine is the test
 	for i, text := range script {
 		s := &actor{w: w, script: text}
 		s.n = &Nexus{LU: lu, Initiator: portName(i), Target: "iqn.t", TargetTag: 1, Ports: func() []uint16 { return []uint16{1} }, Map: func() []uint64 { return []uint64{0} }}
@@ -98,6 +99,9 @@ func (w *world) events() (all []message) {
 			}
 		}
 	}
+	if len(w.queued) > 0 {
+		all = append(all, message{"the registrar works", w.registers})
+	}
 	if len(all) == 0 && w.lu.tasks.watched.Load() { // who was told of an ACA condition clears it
 		all = append(all, message{"CLEAR ACA", func() { w.lu.ClearACA(nil) }})
 		if w.cleared++; w.cleared > 1 {
@@ -109,16 +113,19 @@ func (w *world) events() (all []message) {
 	return all
 }
 
-// calm waits until no goroutine but the test's does anything, and takes away what would
-// hide circles or commands: time-outs and unit attentions.
+// registers has the registrar do the first that waits for it.
+func (w *world) registers() {
+	queue := &w.lu.registrar.mu.queue
+	work := (*queue)[0]
+	*queue, w.queued = (*queue)[1:], w.queued[1:]
+	work()
+}
+
+// calm notes what has come to the registrar, and takes away what would hide circles or
+// commands: time-outs and unit attentions.
 func (w *world) calm() {
-	for r := &w.lu.registrar; ; runtime.Gosched() {
-		r.mu.Lock()
-		busy := r.mu.running
-		r.mu.Unlock()
-		if !busy {
-			break
-		}
+	for len(w.queued) < len(w.lu.registrar.mu.queue) {
+		w.queued = append(w.queued, w.doing)
 	}
 	for _, t := range w.lu.atomics.turns {
 		if t.patience != nil {
@@ -168,7 +175,7 @@ func (w *world) unended() string {
 // fingerprint is the same for states that differ in nothing that matters.
 func (w *world) fingerprint() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d%d|", w.asked, w.answered)
+	fmt.Fprintf(&b, "%d%d%q|", w.asked, w.answered, w.queued)
 	for _, s := range w.sessions {
 		fmt.Fprintf(&b, "%s %v", s.script, s.lost)
 		for _, m := range s.inbox {
@@ -179,20 +186,20 @@ func (w *world) fingerprint() string {
 		}
 		for _, t := range slices.Concat(s.tasks, s.behind) {
 			c := &t.c
-			fmt.Fprint(&b, "/", t.name, t.gated, c.running, c.ending, c.aborted, c.awaiting, c.reads, c.turn)
+			fmt.Fprint(&b, "/", t.name, t.gated, c.running, c.ending, c.aborted, c.Awaiting(), c.reads, c.turn)
 			if c.place != nil {
 				fmt.Fprint(&b, c.place.granted, c.place.Turn)
 			}
-			if c.atomic != nil {
-				fmt.Fprint(&b, c.atomic.state, slices.Index(w.lu.atomics.turns, c.atomic))
+			if turn, ok := c.feature.(*atomicTurn); ok {
+				fmt.Fprint(&b, turn.state, slices.Index(w.lu.atomics.turns, turn))
 			}
 			if c.tail > c.head {
-				fmt.Fprint(&b, c.at(c.head).state, c.at(c.head).phase, c.at(c.head).hold.taken)
+				fmt.Fprint(&b, c.at(c.head).state, c.at(c.head).phase, c.at(c.head).lock.taken)
 			}
-			if o := c.copy; o != nil {
+			if o, ok := c.feature.(*copyOperation); ok {
 				fmt.Fprint(&b, "c", o.index, o.started, o.flushed, o.window.waiting)
 			}
-			if z := c.sanitizes; z != nil {
+			if z, ok := c.feature.(*sanitizer); ok {
 				fmt.Fprint(&b, "z", c.work.left, c.work.index, z.wiped, z.waiter != nil)
 			}
 			for _, waiter := range t.by {

@@ -15,6 +15,7 @@ import (
 	"lunar/backstore/memstore"
 	"lunar/cache"
 	"lunar/cache/tier"
+	"lunar/target/scsi/sense"
 )
 
 // coherenceBlocks is the size of the unit: small, so that commands meet, and not
@@ -216,7 +217,7 @@ var agreeing = map[string]func(*rapid.T, *cached, request){
 }
 
 func (c *cached) miscompares(t *rapid.T, cdb, out []byte) {
-	if p := c.send(cdb, out, 0, false); p.c.Status != CheckCondition || p.c.Sense.Key != Miscompare {
+	if p := c.send(cdb, out, 0, false); p.c.Status != CheckCondition || p.c.Sense.Key != sense.Miscompare {
 		t.Fatalf("%s: CDB %x: status %02x, sense %+v", c.name, cdb, p.c.Status, p.c.Sense)
 	}
 }

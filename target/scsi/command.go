@@ -1,14 +1,13 @@
 package scsi
 
 import (
+	"sync/atomic"
+
 	"lunar/backstore"
 	"lunar/internal/buf"
+	"lunar/target/scsi/sense"
 	"lunar/target/scsi/taskset"
 )
-
-// CDB is a command descriptor block: the operation code in byte 0, the rest
-// as its table row says. Bytes beyond Length are zero.
-type CDB [32]byte
 
 // TaskAttribute is SAM-5's task attribute (clause 8.6), with iSCSI's codes
 // (RFC 7143 section 11.3.1).
@@ -40,7 +39,10 @@ type Command struct {
 	Port      Port
 	EDTL      uint32 // the initiator's expected transfer length in bytes
 	HasOut    bool   // EDTL speaks of Data-Out
-	HasIn     bool   // EDTL speaks of Data-In
+	HasIn     bool   // EDTL speaks of Data-In, unless HasOut
+	// ReadEDTL is the expected length of Data-In with both HasOut and HasIn (RFC 7143
+	// section 11.2.2.4). No command is bidirectional, so one of them moves nothing.
+	ReadEDTL uint32
 	// Immediate is the command's complete Data-Out when it arrived whole
 	// with the command, lying in the receive buffer, else nil. It is read
 	// during Execute only, and only if the medium takes it at once. If not,
@@ -50,10 +52,12 @@ type Command struct {
 
 	// What the port reads at the end.
 	Status Status
-	Sense  *Sense // with CheckCondition
+	Sense  *sense.Data // with CheckCondition
 	// Length is what the CDB asks to be transferred in bytes, after
 	// truncation to an allocation length; with EDTL it gives the residual.
 	Length uint32
+	// Takes says that Length is one of Data-Out.
+	Takes bool
 
 	// Parameter is parameter data that SendDataIn sends with a nil ref. It
 	// is the command's own until the port has sent it.
@@ -81,30 +85,41 @@ type Command struct {
 	data   []byte         // the parameter list within list
 	parsed func(*Command) // continues when data is there
 
-	out      uint32   // segments and lists that ReceiveDataOut was asked for and have not come
-	inline   int64    // bytes of operations in this turn that ended at once
-	running  int      // segments in the hands of the lane or the extent guard
-	final    *segment // the segment whose SendDataIn ends the command
-	pumping  bool     // step is on the stack
-	again    bool     // something happened while step was on the stack
-	missed   bool     // an operation was not served by a cache
-	starved  bool     // Alloc said not now and Resume has not come
-	landing  bool     // what Landing returns
-	ending   bool     // nothing more is started
-	aborted  bool     // task management ended the command
-	fault    Sense    // storage of a Sense with parameters
-	work     work     // of commands with several operations in sequence
-	copy     *copyOperation
-	awaiting bool // see Awaiting
+	out     uint32     // segments and lists that ReceiveDataOut was asked for and have not come
+	inline  int64      // bytes of operations in this turn that ended at once
+	running int        // segments in the hands of the lane or the extent guard
+	final   *segment   // the segment whose SendDataIn ends the command
+	pumping bool       // step is on the stack
+	again   bool       // something happened while step was on the stack
+	missed  bool       // an operation was not served by a cache
+	starved bool       // Alloc said not now and Resume has not come
+	landing bool       // what Landing returns
+	ending  bool       // nothing more is started
+	aborted bool       // task management ended the command
+	fault   sense.Data // storage of a Sense with parameters
+	work    work       // of commands with several operations in sequence
+
+	awaiting atomic.Bool // see Awaiting; the registrar sets it
 
 	turn  taskset.Turn // in the task set; zero: it was not watched, or it has not entered
 	place *place       // in the task set, if others wait for it or it for them
 
-	reads  bool        // it reads what an atomic write may be about
-	atomic *atomicTurn // its turn among atomic writes
+	reads     bool    // it reads what an atomic write may be about
+	sanitizes bool    // it makes the sanitize operation, which keeps all others away
+	feature   feature // nil for a plain READ or WRITE
+}
 
-	sanitizes *sanitizing // it makes the operation
-	waitsFor  *sanitizing // it waits for the operation's end
+// feature is what a command keeps that few commands have: its part in a copy, in a
+// sanitize operation or among atomic writes.
+type feature interface {
+	// withdraw is called when the command is to end. It reports whether the command
+	// waited for others, which it does no longer.
+	withdraw(c *Command) bool
+	// ended follows the last operation of a command that ends.
+	ended(c *Command)
+	// abandoned follows a panic of the command: it lets go of what others wait for. If
+	// running is set the lane has operations of the command still.
+	abandoned(c *Command, running bool)
 }
 
 // work is the progress of a command that makes operations in sequence.
@@ -113,7 +128,14 @@ type work struct {
 	at    uint64 // next LBA
 	left  uint64 // logical blocks to go
 	index int    // of the descriptor or block in question
-	check check
+	check check  // of what is verified
+}
+
+// check is what is done with each segment, in this order; then it is read.
+type check struct {
+	receive bool // Data-Out comes for it
+	write   bool // which is written
+	compare bool // and compared with what was read
 }
 
 // Row returns the command's table row; nil before Execute and for unsupported
@@ -136,14 +158,14 @@ func (c *Command) Landing() bool { return c.landing }
 // Reset makes an ended command ready for reuse. It leaves alone what the port
 // fills in for every command and the segments, which are idle.
 func (c *Command) Reset() {
-	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length, c.Effort = nil, nil, nil, Good, 0, 0
+	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length, c.Takes, c.Effort = nil, nil, nil, Good, 0, false, 0
 	c.row, c.step, c.parsed = nil, nil, nil
-	c.limit, c.next, c.head, c.tail, c.fua, c.work, c.copy = 0, 0, 0, 0, false, work{}, nil
-	c.sanitizes, c.waitsFor = nil, nil
+	c.limit, c.next, c.head, c.tail, c.fua, c.work = 0, 0, 0, 0, false, work{}
 	c.turn, c.place = taskset.Turn{}, nil
-	c.reads, c.atomic = false, nil
+	c.reads, c.sanitizes, c.feature = false, false, nil
 	c.inline, c.shield = 0, shield{}
-	c.starved, c.missed, c.awaiting, c.ending, c.aborted, c.again = false, false, false, false, false, false
+	c.starved, c.missed, c.ending, c.aborted, c.again = false, false, false, false, false
+	c.awaiting.Store(false)
 }
 
 // Adopt makes a fresh command, whose nexus, lane, port and CDB are set, the one
@@ -157,19 +179,9 @@ func (c *Command) Adopt(from *Command, start func(*Command)) {
 	start(c)
 }
 
-// dataIn returns how many bytes of Data-In move: what the CDB asks for, but no
-// more than the initiator expects.
-func (c *Command) dataIn() uint32 {
-	if c.HasIn {
-		return min(c.Length, c.EDTL)
-	}
-	return 0
-}
-
-// dataOut returns how many bytes of Data-Out move.
-func (c *Command) dataOut() uint32 {
-	if c.HasOut {
-		return min(c.Length, c.EDTL)
-	}
-	return 0
+// AppendSense appends c.Sense in the format that the control mode page's
+// D_SENSE of the command's logical unit asks for.
+func (c *Command) AppendSense(dst []byte) []byte {
+	descriptor := c.Nexus.LU != nil && c.Nexus.LU.State().DescriptorSense
+	return c.Sense.Append(dst, descriptor)
 }

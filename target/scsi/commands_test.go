@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 func removableDisk(t *testing.T) *disk {
@@ -29,14 +30,14 @@ func TestEject(t *testing.T) {
 	}
 	d.good(ejectUnit, nil)
 	for _, cdb := range [][]byte{testUnitReady, readCapacityOf, readCapacityL, cdb10(0x28, 0, 0, 1), cdb10(0x35, 0, 0, 0)} {
-		d.refused(cdb, nil, MediumNotPresent)
+		d.refused(cdb, nil, sense.MediumNotPresent)
 	}
 	equal(t, d.good(requestsSense, nil), "72 02 3a 00 000000 00")
 	d.lu.ResetState()
-	d.refused(testUnitReady, nil, MediumNotPresent)
+	d.refused(testUnitReady, nil, sense.MediumNotPresent)
 	d.good(loadUnit, nil)
 	d.good(testUnitReady, nil)
-	if r := d.runAs(other, testUnitReady, nil); r.sense.ASC != ASCMediumMayHaveChanged {
+	if r := d.runAs(other, testUnitReady, nil); r.sense.ASC != sense.ASCMediumMayHaveChanged {
 		t.Errorf("another initiator finds %+v", r.sense)
 	}
 	// Neither power conditions nor a stop eject anything.
@@ -52,11 +53,11 @@ func TestPreventRemoval(t *testing.T) {
 	d := removableDisk(t)
 	other := d.attach()
 	d.good(preventUnit, nil)
-	if r := d.runAs(other, ejectUnit, nil); r.sense != *MediumRemovalPrevented {
+	if r := d.runAs(other, ejectUnit, nil); r.sense != *sense.MediumRemovalPrevented {
 		t.Errorf("EJECT by another initiator: %02x %+v", r.status, r.sense)
 	}
 	d.runAs(other, allowUnit, nil)
-	d.refused(ejectUnit, nil, MediumRemovalPrevented)
+	d.refused(ejectUnit, nil, sense.MediumRemovalPrevented)
 	d.good(allowUnit, nil)
 	d.good(ejectUnit, nil)
 	d.good(loadUnit, nil)
@@ -72,7 +73,7 @@ func TestPreventRemoval(t *testing.T) {
 
 func TestPreventNeedsARemovableMedium(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
-	d.refused(preventUnit, nil, InvalidOpcode)
+	d.refused(preventUnit, nil, sense.InvalidOpcode)
 }
 
 // TestBuffers: what is written can be read again, by who has written it.
@@ -84,7 +85,7 @@ func TestBuffers(t *testing.T) {
 	write := func(mode byte, off int, list []byte) []byte {
 		return []byte{0x3b, mode, 0, 0, byte(off >> 8), byte(off), 0, byte(len(list) >> 8), byte(len(list)), 0}
 	}
-	d.refused(read(bufferEcho, 0, 0, 10), nil, CommandSequenceError)
+	d.refused(read(bufferEcho, 0, 0, 10), nil, sense.CommandSequenceError)
 	echo := []byte("what goes there comes back")
 	d.good(write(bufferEcho, 0, echo), echo)
 	if got := d.good(read(bufferEcho, 0, 0, 4096), nil); !bytes.Equal(got, echo) {
@@ -97,10 +98,10 @@ func TestBuffers(t *testing.T) {
 	if got := d.good(read(bufferData, 0, 4088, 100), nil); !bytes.Equal(got, append([]byte{0, 0}, echo[:6]...)) {
 		t.Errorf("data %q", got)
 	}
-	d.refused(write(bufferData, 4091, echo[:6]), echo[:6], InvalidFieldInCDB(6, 7))
-	d.refused(write(0x05, 0, echo), echo, InvalidFieldInCDB(1, 4)) // microcode
-	d.refused(read(bufferData, 1, 0, 1), nil, InvalidFieldInCDB(2, 7))
-	if r := d.runAs(d.attach(), read(bufferEcho, 0, 0, 10), nil); r.sense != *CommandSequenceError {
+	d.refused(write(bufferData, 4091, echo[:6]), echo[:6], sense.InvalidFieldInCDB(6, 7))
+	d.refused(write(0x05, 0, echo), echo, sense.InvalidFieldInCDB(1, 4)) // microcode
+	d.refused(read(bufferData, 1, 0, 1), nil, sense.InvalidFieldInCDB(2, 7))
+	if r := d.runAs(d.attach(), read(bufferEcho, 0, 0, 10), nil); r.sense != *sense.CommandSequenceError {
 		t.Errorf("the echo of another initiator: %02x %q", r.status, r.data)
 	}
 }
@@ -123,20 +124,20 @@ func TestTimestamp(t *testing.T) {
 	if got := d.good(report, nil); got[2] != 2 || !bytes.Equal(got[4:8], list[4:8]) {
 		t.Errorf("after it was set: % x", got)
 	}
-	if r := d.runAs(other, testUnitReady, nil); r.sense.ASC != ASCTimestampChanged {
+	if r := d.runAs(other, testUnitReady, nil); r.sense.ASC != sense.ASCTimestampChanged {
 		t.Errorf("another initiator: %+v", r.sense)
 	}
-	d.refused([]byte{0xa4, 0x0f, 0, 0, 0, 0, 0, 0, 0, 11, 0, 0}, list[:11], ParameterListLengthError)
+	d.refused([]byte{0xa4, 0x0f, 0, 0, 0, 0, 0, 0, 0, 11, 0, 0}, list[:11], sense.ParameterListLengthError)
 }
 
 func TestDiagnostics(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	equal(t, d.good([]byte{0x1c, 0, 0, 0, 255, 0}, nil), "00 00 0001 00")
 	equal(t, d.good([]byte{0x1c, 1, 0, 0, 255, 0}, nil), "00 00 0001 00")
-	d.refused([]byte{0x1c, 1, 0x40, 0, 255, 0}, nil, InvalidFieldInCDB(2, 7))
+	d.refused([]byte{0x1c, 1, 0x40, 0, 255, 0}, nil, sense.InvalidFieldInCDB(2, 7))
 	d.good([]byte{0x1d, 0x10, 0, 0, 4, 0}, []byte{0, 0, 0, 0})
-	d.refused([]byte{0x1d, 0x10, 0, 0, 4, 0}, []byte{1, 0, 0, 0}, InvalidFieldInList(0, NoBit))
-	d.refused([]byte{0x1d, 0x20, 0, 0, 0, 0}, nil, InvalidFieldInCDB(1, 7)) // in the background
+	d.refused([]byte{0x1d, 0x10, 0, 0, 4, 0}, []byte{1, 0, 0, 0}, sense.InvalidFieldInList(0, sense.NoBit))
+	d.refused([]byte{0x1d, 0x20, 0, 0, 0, 0}, nil, sense.InvalidFieldInCDB(1, 7)) // in the background
 }
 
 // TestSelfTest: it says whether the medium can be flushed and read.
@@ -154,7 +155,7 @@ func TestSelfTest(t *testing.T) {
 		}
 		return nil
 	}
-	if x := th.start(n, []byte{0x1d, 0x04, 0, 0, 0, 0}, nil, 0).finish(); x.c.Sense == nil || *x.c.Sense != *SelfTestFailed {
+	if x := th.start(n, []byte{0x1d, 0x04, 0, 0, 0, 0}, nil, 0).finish(); x.c.Sense == nil || *x.c.Sense != *sense.SelfTestFailed {
 		t.Errorf("of a broken medium: %+v", x.c.Sense)
 	}
 }
@@ -196,11 +197,11 @@ func TestLogPages(t *testing.T) {
 	d.good(startUnit, nil)
 	equal(t, d.good(logCDB(0x0e, 0), nil), "0e 00 0008 0004 03 04 00000001")
 	equal(t, d.good(logCDB(0x0e, 4), nil), "0e 00 0008 0004 03 04 00000001")
-	d.refused(logCDB(0x0e, 5), nil, InvalidFieldInCDB(5, NoBit))
+	d.refused(logCDB(0x0e, 5), nil, sense.InvalidFieldInCDB(5, sense.NoBit))
 	equal(t, d.good(logCDB(0x2f, 0), nil), "2f 00 0008 0000 03 04 00 00 ff 00")
-	d.refused(logCDB(0x0c, 0), nil, InvalidFieldInCDB(2, 5)) // the store does not know
-	d.refused(logCDB(0x0d, 0), nil, InvalidFieldInCDB(2, 5)) // nothing has a temperature
-	d.refused([]byte{0x4d, 0, 0, 0, 0, 0, 0, 1, 0, 0}, nil, InvalidFieldInCDB(2, 7))
+	d.refused(logCDB(0x0c, 0), nil, sense.InvalidFieldInCDB(2, 5)) // the store does not know
+	d.refused(logCDB(0x0d, 0), nil, sense.InvalidFieldInCDB(2, 5)) // nothing has a temperature
+	d.refused([]byte{0x4d, 0, 0, 0, 0, 0, 0, 1, 0, 0}, nil, sense.InvalidFieldInCDB(2, 7))
 }
 
 // warmStore is an infoStore with a temperature.
@@ -220,7 +221,7 @@ func TestTemperature(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	celsius := 0
 	d.lu.store = warmStore{infoStore{diskInfo()}, &celsius}
-	d.lu.traits().warm = true
+	d.lu.traits.Load().warm = true
 	equal(t, d.good(logCDB(0x00, 0), nil), "00 00 0004 00 0d 0e 2f")
 	for _, tt := range []struct {
 		celsius int
@@ -230,8 +231,8 @@ func TestTemperature(t *testing.T) {
 		equal(t, d.good(logCDB(0x0d, 0), nil), "0d 00 000c 0000 03 02 00 "+tt.want+" 0001 03 02 00 ff")
 	}
 	equal(t, d.good(logCDB(0x0d, 1), nil), "0d 00 0006 0001 03 02 00 ff")
-	d.refused([]byte{0x4d, 0, 0x4d, 1, 0, 0, 0, 1, 0, 0}, nil, InvalidFieldInCDB(2, 5)) // a subpage
-	d.refused(logCDB(0x0d, 2), nil, InvalidFieldInCDB(5, NoBit))
+	d.refused([]byte{0x4d, 0, 0x4d, 1, 0, 0, 0, 1, 0, 0}, nil, sense.InvalidFieldInCDB(2, 5)) // a subpage
+	d.refused(logCDB(0x0d, 2), nil, sense.InvalidFieldInCDB(5, sense.NoBit))
 }
 
 // TestSoftThreshold: initiators are told once that space runs out, and again
@@ -257,7 +258,7 @@ func TestSoftThreshold(t *testing.T) {
 	list := append([]byte{0, 0, 0, 0}, unhex(t, page)...)
 	d.good([]byte{0x15, 0x10, 0, 0, byte(len(list)), 0}, list)
 	list[4+23] = 0x31
-	d.refused([]byte{0x15, 0x10, 0, 0, byte(len(list)), 0}, list, InvalidFieldInList(4+23, 1))
+	d.refused([]byte{0x15, 0x10, 0, 0, byte(len(list)), 0}, list, sense.InvalidFieldInList(4+23, 1))
 	for _, step := range []struct {
 		available int64
 		told      bool
@@ -265,7 +266,7 @@ func TestSoftThreshold(t *testing.T) {
 		space.Available = step.available
 		d.lu.lookAtSpace()
 		r := d.run(testUnitReady, nil)
-		if told := r.sense.ASC == ASCSoftThresholdReached; told != step.told {
+		if told := r.sense.ASC == sense.ASCSoftThresholdReached; told != step.told {
 			t.Errorf("%d bytes available: %+v", step.available, r.sense)
 		}
 	}

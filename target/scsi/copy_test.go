@@ -10,6 +10,8 @@ import (
 
 	"lunar/backstore"
 	"lunar/target/scsi/reservation"
+	"lunar/target/scsi/sense"
+	"lunar/target/scsi/thirdparty"
 )
 
 // mediumLane is a thread's lane into another medium than its own.
@@ -30,8 +32,8 @@ func (th *thread) laneOf(n *Nexus) backstore.Lane {
 
 // naaCSCD is an identification descriptor CSCD with the unit's NAA designator.
 func naaCSCD(lu *LogicalUnit) []byte {
-	d := make([]byte, cscdLength)
-	d[0] = cscdIdentification
+	d := make([]byte, thirdparty.CSCDLength)
+	d[0] = thirdparty.CSCDIdentification
 	d[4], d[5], d[7] = codeBinary, designatorNAA, 8
 	binary.BigEndian.PutUint64(d[8:], lu.config.NAA)
 	d[30], d[31] = byte(lu.config.BlockSize>>8), byte(lu.config.BlockSize)
@@ -68,7 +70,7 @@ func offsetSegment(source, dest uint16, n uint32, from, to uint64, skipFrom, ski
 func copyLID1(id byte, cscds, segments [][]byte) []byte {
 	be, l := binary.BigEndian, make([]byte, copyHeaderLID1)
 	l[0] = id
-	be.PutUint16(l[2:], uint16(len(cscds)*cscdLength))
+	be.PutUint16(l[2:], uint16(len(cscds)*thirdparty.CSCDLength))
 	body := bytes.Join(segments, nil)
 	be.PutUint32(l[8:], uint32(len(body)))
 	return append(append(l, bytes.Join(cscds, nil)...), body...)
@@ -78,7 +80,7 @@ func copyLID4(id uint32, cscds, segments [][]byte) []byte {
 	be, l := binary.BigEndian, make([]byte, copyHeaderLID4)
 	l[0] = 1
 	be.PutUint32(l[20:], id)
-	be.PutUint16(l[42:], uint16(len(cscds)*cscdLength))
+	be.PutUint16(l[42:], uint16(len(cscds)*thirdparty.CSCDLength))
 	body := bytes.Join(segments, nil)
 	be.PutUint16(l[44:], uint16(len(body)))
 	return append(append(l, bytes.Join(cscds, nil)...), body...)
@@ -188,32 +190,32 @@ func TestCopyRefused(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		list []byte
-		key  SenseKey
-		asc  ASC
+		key  sense.Key
+		asc  sense.ASC
 	}{
-		"header":            {make([]byte, 15), IllegalRequest, ASCParameterListLengthError},
-		"truncated":         {copyLID1(1, cscds, [][]byte{good})[:139], IllegalRequest, ASCParameterListLengthError},
-		"CSCD type":         {copyLID1(1, [][]byte{changed(cscds[0], 0, 0xe0)}, [][]byte{good}), IllegalRequest, ASCUnsupportedTargetDescriptor},
-		"CSCD device type":  {copyLID1(1, [][]byte{changed(cscds[0], 1, 0x01)}, [][]byte{good}), IllegalRequest, ASCInvalidFieldInList},
-		"designator length": {copyLID1(1, [][]byte{changed(cscds[0], 7, 21)}, [][]byte{good}), IllegalRequest, ASCInvalidFieldInList},
-		"block length":      {copyLID1(1, [][]byte{changed(cscds[0], 30, 0x10)}, [][]byte{good}), IllegalRequest, ASCInvalidFieldInList},
-		"CSCDs":             {copyLID1(1, repeat(cscds[0], maxCSCDs+1), [][]byte{good}), IllegalRequest, ASCTooManyTargetDescriptors},
-		"segment type":      {copyLID1(1, cscds, [][]byte{changed(good, 0, 0x03)}), IllegalRequest, ASCUnsupportedSegmentType},
-		"segment length":    {copyLID1(1, cscds, [][]byte{changed(good, 3, 0x19)}), IllegalRequest, ASCInvalidFieldInList},
-		"segments":          {copyLID1(1, cscds[:1], repeat(good, maxCopySegments+1)), IllegalRequest, ASCTooManySegmentDescriptors},
-		"list":              {copyLID1(1, repeat(cscds[0], maxCSCDs+1), repeat(good, maxCopySegments+1)), IllegalRequest, ASCParameterListLengthError},
-		"inline data":       {changed(copyLID1(1, cscds, [][]byte{good}), 15, 1), IllegalRequest, ASCInvalidFieldInList},
-		"index":             {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 3, 1, 0, 8, 0)}), CopyAborted, ASCUnreachableCopyTarget},
-		"not there":         {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 2, 1, 0, 8, 0)}), CopyAborted, ASCCopyTargetNotReachable},
-		"beyond the end":    {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 0, 2, 0, 6143, 0)}), CopyAborted, ASCNoAdditionalSense},
-		"LBA":               {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 0, 2, 1<<63, 0, 0)}), CopyAborted, ASCNoAdditionalSense},
-		"half a block":      {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 1, 1, 0, 0, 0)}), CopyAborted, ASCInexactSegment},
-		"offset":            {copyLID1(1, cscds, [][]byte{good, offsetSegment(0, 0, 512, 0, 8, 1, 0)}), CopyAborted, ASCInexactSegment},
+		"header":            {make([]byte, 15), sense.IllegalRequest, sense.ASCParameterListLengthError},
+		"truncated":         {copyLID1(1, cscds, [][]byte{good})[:139], sense.IllegalRequest, sense.ASCParameterListLengthError},
+		"CSCD type":         {copyLID1(1, [][]byte{changed(cscds[0], 0, 0xe0)}, [][]byte{good}), sense.IllegalRequest, sense.ASCUnsupportedTargetDescriptor},
+		"CSCD device type":  {copyLID1(1, [][]byte{changed(cscds[0], 1, 0x01)}, [][]byte{good}), sense.IllegalRequest, sense.ASCInvalidFieldInList},
+		"designator length": {copyLID1(1, [][]byte{changed(cscds[0], 7, 21)}, [][]byte{good}), sense.IllegalRequest, sense.ASCInvalidFieldInList},
+		"block length":      {copyLID1(1, [][]byte{changed(cscds[0], 30, 0x10)}, [][]byte{good}), sense.IllegalRequest, sense.ASCInvalidFieldInList},
+		"CSCDs":             {copyLID1(1, repeat(cscds[0], thirdparty.MaxCSCDs+1), [][]byte{good}), sense.IllegalRequest, sense.ASCTooManyTargetDescriptors},
+		"segment type":      {copyLID1(1, cscds, [][]byte{changed(good, 0, 0x03)}), sense.IllegalRequest, sense.ASCUnsupportedSegmentType},
+		"segment length":    {copyLID1(1, cscds, [][]byte{changed(good, 3, 0x19)}), sense.IllegalRequest, sense.ASCInvalidFieldInList},
+		"segments":          {copyLID1(1, cscds[:1], repeat(good, thirdparty.MaxSegments+1)), sense.IllegalRequest, sense.ASCTooManySegmentDescriptors},
+		"list":              {copyLID1(1, repeat(cscds[0], thirdparty.MaxCSCDs+1), repeat(good, thirdparty.MaxSegments+1)), sense.IllegalRequest, sense.ASCParameterListLengthError},
+		"inline data":       {changed(copyLID1(1, cscds, [][]byte{good}), 15, 1), sense.IllegalRequest, sense.ASCInvalidFieldInList},
+		"index":             {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 3, 1, 0, 8, 0)}), sense.CopyAborted, sense.ASCUnreachableCopyTarget},
+		"not there":         {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 2, 1, 0, 8, 0)}), sense.CopyAborted, sense.ASCCopyTargetNotReachable},
+		"beyond the end":    {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 0, 2, 0, 6143, 0)}), sense.CopyAborted, sense.ASCNoAdditionalSense},
+		"LBA":               {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 0, 2, 1<<63, 0, 0)}), sense.CopyAborted, sense.ASCNoAdditionalSense},
+		"half a block":      {copyLID1(1, cscds, [][]byte{good, blocksSegment(0, 1, 1, 0, 0, 0)}), sense.CopyAborted, sense.ASCInexactSegment},
+		"offset":            {copyLID1(1, cscds, [][]byte{good, offsetSegment(0, 0, 512, 0, 8, 1, 0)}), sense.CopyAborted, sense.ASCInexactSegment},
 	} {
 		x := th.start(n[0], copyCDB(0, test.list), test.list, 0).finish()
 		if s := x.c.Sense; s == nil || s.Key != test.key || s.ASC != test.asc {
 			t.Errorf("%s: status %02x, sense %+v", name, x.c.Status, s)
-		} else if s.Key == CopyAborted && s.Info != 1 {
+		} else if s.Key == sense.CopyAborted && s.Info != 1 {
 			t.Errorf("%s: segment %d, expected 1", name, s.Info)
 		}
 	}
@@ -265,17 +267,17 @@ func TestCopyResults(t *testing.T) {
 		t.Errorf("COPY STATUS % x of a copy that failed", got)
 	}
 	got := ask(4, 9)
-	if len(got) < 64 || got[56] != byte(CheckCondition) || SenseKey(got[61]) != MediumError {
+	if len(got) < 64 || got[56] != byte(CheckCondition) || sense.Key(got[61]) != sense.MediumError {
 		t.Errorf("FAILURE DETAILS % x", got)
 	}
-	if got := ask(5, 9); len(got) < 34 || got[5] != 0x02 || SenseKey(got[33]) != MediumError {
+	if got := ask(5, 9); len(got) < 34 || got[5] != 0x02 || sense.Key(got[33]) != sense.MediumError {
 		t.Errorf("COPY STATUS(LID4) % x", got)
 	}
 	n[0].Initiator = "two"
 	if ask(0, 9) != nil {
 		t.Error("an initiator sees the copies of another")
 	}
-	if got := ask(3, 0); len(got) != 47 || binary.BigEndian.Uint16(got[8:]) != maxCSCDs || !bytes.Equal(got[44:], []byte{0x02, 0x0a, 0xe4}) {
+	if got := ask(3, 0); len(got) != 47 || binary.BigEndian.Uint16(got[8:]) != thirdparty.MaxCSCDs || !bytes.Equal(got[44:], []byte{0x02, 0x0a, 0xe4}) {
 		t.Errorf("OPERATING PARAMETERS % x", got)
 	}
 }
@@ -283,12 +285,9 @@ func TestCopyResults(t *testing.T) {
 // TestCopyRecordsAreBounded: the oldest results are forgotten.
 func TestCopyRecordsAreBounded(t *testing.T) {
 	th, n, _ := copyUnits(t, 4)
-	for id := range maxCopyRecords + 10 {
+	for id := range thirdparty.MaxRecords + 10 {
 		list := copyLID4(uint32(id), [][]byte{naaCSCD(n[0].LU)}, nil)
 		th.start(n[0], copyCDB(1, list), list, 0).finish()
-	}
-	if n := len(n[0].LU.copies.all); n != maxCopyRecords {
-		t.Errorf("%d records", n)
 	}
 	for id, want := range map[uint32]Status{9: CheckCondition, 10: Good} {
 		if x := th.start(n[0], receiveCDB(5, id), nil, 1024).finish(); x.c.Status != want {
@@ -309,12 +308,12 @@ func TestCopyInTheBackground(t *testing.T) {
 	for x.ends == 0 {
 		th.turn()
 	}
-	if x.c.Status != Good || n[0].LU.copies.find(n[0].asker(), 3).hasEnded() {
-		t.Errorf("status %02x; the copy has ended: %v", x.c.Status, n[0].LU.copies.find(n[0].asker(), 3).hasEnded())
+	if status, _ := statusOfCopy(n[0], 3); x.c.Status != Good || status != thirdparty.InProgress {
+		t.Errorf("status %02x; the copy has status %d", x.c.Status, status)
 	}
 	th.finishAll()
-	if r := n[0].LU.copies.find(n[0].asker(), 3); r.status != copyCompleted || r.bytes != 2<<20 {
-		t.Errorf("status %d after %d bytes", r.status, r.bytes)
+	if status, n := statusOfCopy(n[0], 3); status != thirdparty.Completed || n != 2<<20 {
+		t.Errorf("status %d after %d bytes", status, n)
 	}
 	if !bytes.Equal(m[1].mu.bytes, m[0].mu.bytes[:2<<20]) {
 		t.Error("not copied")
@@ -340,8 +339,8 @@ func TestCopyAborted(t *testing.T) {
 			writes++
 		}
 	}
-	if r := n[0].LU.copies.find(n[0].asker(), 1); r.status != copyTerminated || writes > MaxSegments {
-		t.Errorf("status %d after %d writes", r.status, writes)
+	if status, _ := statusOfCopy(n[0], 1); status != thirdparty.Terminated || writes > MaxSegments {
+		t.Errorf("status %d after %d writes", status, writes)
 	}
 }
 
@@ -364,10 +363,10 @@ func TestCopyFenced(t *testing.T) {
 		for writes() == 0 {
 			th.turn()
 		}
-		n[unit].barred.Store(uint32(barRead | barWrite))
+		n[unit].restricted.Store(uint32(restrictRead | restrictWrite))
 		before := writes()
 		x.finish()
-		if want := copyAborted(ASCThirdPartyDeviceFailure, 0); x.c.Status != CheckCondition || *x.c.Sense != want {
+		if want := copyAborted(sense.ASCThirdPartyDeviceFailure, 0); x.c.Status != CheckCondition || *x.c.Sense != want {
 			t.Errorf("unit %d: status %02x, sense %+v, expected %+v", unit, x.c.Status, x.c.Sense, want)
 		}
 		if after := writes(); after-before > MaxSegments || after*SegmentSize >= 2<<20 {
@@ -382,7 +381,7 @@ func TestCopyByAnActivePath(t *testing.T) {
 	standby := &Nexus{LU: n[1].LU, TargetTag: 2}
 	n[1].LU.Attach(standby)
 	n[1].LU.SetAccess(map[uint16]PortAccess{2: {State: Standby}})
-	n[1].clearAttention(ASCAsymmetricAccessStateChanged)
+	n[1].clearAttention(sense.ASCAsymmetricAccessStateChanged)
 	th.reach = []*Nexus{n[0], standby, n[1]}
 	copy(m[0].mu.bytes, th.fresh(len(m[0].mu.bytes)))
 	list := copyLID1(1, [][]byte{naaCSCD(n[0].LU), naaCSCD(n[1].LU)}, [][]byte{blocksSegment(0, 1, 4096, 0, 0, 0)})
@@ -392,7 +391,7 @@ func TestCopyByAnActivePath(t *testing.T) {
 	}
 	n[1].LU.SetAccess(map[uint16]PortAccess{0: {State: Standby}})
 	x = th.start(n[0], copyCDB(0, list), list, 0).finish()
-	if want := copyAborted(ASCThirdPartyDeviceFailure, 0); x.c.Sense == nil || *x.c.Sense != want {
+	if want := copyAborted(sense.ASCThirdPartyDeviceFailure, 0); x.c.Sense == nil || *x.c.Sense != want {
 		t.Errorf("without an active path: %+v", x.c.Sense)
 	}
 }
@@ -420,8 +419,8 @@ func TestCopyFencedWithoutItsSession(t *testing.T) {
 	}
 	lu.Detach(n[1])
 	for _, r := range []reservation.Request{
-		{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.it(), ServiceKey: 1},
-		{Action: reservation.Reserve, From: rival.it(), Key: 1, Type: reservation.WriteExclusive},
+		{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.itNexus(), ServiceKey: 1},
+		{Action: reservation.Reserve, From: rival.itNexus(), Key: 1, Type: reservation.WriteExclusive},
 	} {
 		change, refusal := lu.reservations.Load().Apply(&r)
 		if refusal != nil {
@@ -434,8 +433,8 @@ func TestCopyFencedWithoutItsSession(t *testing.T) {
 	if after := written(); after-before > MaxSegments || after*SegmentSize >= 2<<20 {
 		t.Errorf("%d writes, %d of them after a reservation of another", after, after-before)
 	}
-	if r := n[0].LU.copies.find(n[0].asker(), 3); r.status != copyFailed {
-		t.Errorf("found status %d of the copy, expected %d", r.status, copyFailed)
+	if status, _ := statusOfCopy(n[0], 3); status != thirdparty.Failed {
+		t.Errorf("found status %d of the copy, expected %d", status, thirdparty.Failed)
 	}
 }
 
@@ -449,9 +448,9 @@ func TestPreemptAndAbortAwaitsCopies(t *testing.T) {
 		n[1].Initiator = "copier"
 		lu.Attach(rival)
 		for _, r := range []reservation.Request{
-			{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.it(), ServiceKey: 1},
-			{Action: reservation.RegisterAndIgnoreExistingKey, From: n[1].it(), ServiceKey: 2},
-			{Action: reservation.Reserve, From: n[1].it(), Key: 2, Type: reservation.WriteExclusiveRegistrantsOnly},
+			{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.itNexus(), ServiceKey: 1},
+			{Action: reservation.RegisterAndIgnoreExistingKey, From: n[1].itNexus(), ServiceKey: 2},
+			{Action: reservation.Reserve, From: n[1].itNexus(), Key: 2, Type: reservation.WriteExclusiveRegistrantsOnly},
 		} {
 			change, refusal := lu.reservations.Load().Apply(&r)
 			if refusal != nil {
@@ -529,7 +528,7 @@ func TestCopyOperationAbort(t *testing.T) {
 			for range step {
 				th.turn()
 			}
-			if n[0].LU.copies.find(n[0].asker(), 7) == nil {
+			if n[0].LU.copies.Find(n[0].asker(), 7) == nil {
 				th.finishAll()
 				continue // its parameter list is on its way
 			}
@@ -546,12 +545,12 @@ func TestCopyOperationAbort(t *testing.T) {
 			}
 			status := th.start(n[0], receiveCDB(0x05, 7), nil, 1024).finish().in[5]
 			switch {
-			case copyStatus(status) == copyTerminated:
+			case thirdparty.Status(status) == thirdparty.Terminated:
 				terminated++
-				if immediate == 0 && (x.c.Sense == nil || x.c.Sense.Key != CopyAborted) {
+				if immediate == 0 && (x.c.Sense == nil || x.c.Sense.Key != sense.CopyAborted) {
 					t.Errorf("step %d: the copy ended with %02x, %+v", step, x.c.Status, x.c.Sense)
 				}
-			case copyStatus(status) != copyCompleted:
+			case thirdparty.Status(status) != thirdparty.Completed:
 				t.Errorf("step %d: status %02x", step, status)
 			}
 			if a := th.start(n[0], abort(8), nil, 0); a.c.Status != CheckCondition {
@@ -590,7 +589,7 @@ func TestResizeUnderCopy(t *testing.T) {
 			if x.c.Status == Good {
 				continue // it had ended, or all that it needed was under way
 			}
-			if x.c.Sense == nil || x.c.Sense.Key != CopyAborted && x.c.Sense.ASC != ASCLBAOutOfRange {
+			if x.c.Sense == nil || x.c.Sense.Key != sense.CopyAborted && x.c.Sense.ASC != sense.ASCLBAOutOfRange {
 				t.Errorf("unit %d, step %d: %02x, %+v", short, step, x.c.Status, x.c.Sense)
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
+	"lunar/target/scsi/thirdparty"
 )
 
 // copyMove is one contiguous piece of a copy, in bytes of both stores.
@@ -39,14 +41,14 @@ type copyOperation struct {
 	started int64 // bytes of it that were started
 	flushed bool  // the move's destination was flushed after it, as its WCE demands
 	writes  bool  // zeroes are written: the store knows no faster way
-	record  *copyRecord
+	record  *thirdparty.Record
 	window  copyWindow
 
 	// Of the commands with tokens.
-	fresh  *rodToken // that the command makes
-	token  *rodToken // what it reads by; nil: it is no such copy
-	source *CSCD     // of token
-	remove bool      // the token is deleted in the end
+	fresh  *thirdparty.Token // that the command makes
+	token  *thirdparty.Token // what it reads by; nil: it is no such copy
+	source *CSCD             // of token
+	remove bool              // the token is deleted in the end
 
 	owing bool // the answer of Tolls is pending
 	paid  bool // the next part may be moved
@@ -59,22 +61,22 @@ const (
 )
 
 // runCopy begins the moves, which were checked.
-func (c *Command) runCopy(moves []copyMove, record *copyRecord) {
+func (c *Command) runCopy(moves []copyMove, record *thirdparty.Record) {
 	c.resumeCopy(&copyOperation{moves: moves, record: record})
 }
 
 func (c *Command) resumeCopy(o *copyOperation) {
-	c.copy = o
+	c.feature = o
 	for i := range o.moves {
 		o.moves[i].dest.Nexus.LU.copying.Add(1)
-		o.record.remember(o.moves[i].dest.Nexus.LU)
+		o.record.Remember(newCopyDest(o.moves[i].dest.Nexus.LU))
 	}
 	c.step = nil
 	c.run(copyStep)
 }
 
 func copyStep(c *Command) {
-	o := c.copy
+	o := c.copying()
 	for o.index < len(o.moves) {
 		m := &o.moves[o.index]
 		if !c.copyParts(m) {
@@ -107,7 +109,7 @@ func copyStep(c *Command) {
 // more: who is fenced off while it copies, or is not granted a LUN any more that it
 // reads, writes or was asked of, writes no further part; or if it has been aborted.
 func (c *Command) copyAllowed(m *copyMove) bool {
-	if c.obey(c.copy.record, m.segment) {
+	if c.obey(c.copying().record, m.segment) {
 		return false
 	}
 	if c.Nexus.grants(false) && (m.source == nil || m.source.mayRead()) && m.dest.mayWrite() {
@@ -119,14 +121,14 @@ func (c *Command) copyAllowed(m *copyMove) bool {
 
 // failFenced ends a copy that must not use its source or destination any more.
 func (c *Command) failFenced(m *copyMove) {
-	s := copyAborted(ASCThirdPartyDeviceFailure, m.segment)
-	c.copy.record.fail(&s, m.segment)
+	s := copyAborted(sense.ASCThirdPartyDeviceFailure, m.segment)
+	c.copying().record.Fail(&s, m.segment)
 	c.Fail(c.sense(s))
 }
 
 // copyRoom reports whether another part may start.
 func (c *Command) copyRoom(m *copyMove) bool {
-	if any, _ := m.overlaps(); any || m.source == nil && !c.copy.writes {
+	if any, _ := m.overlaps(); any || m.source == nil && !c.copying().writes {
 		return c.head == c.tail
 	}
 	return c.tail-c.head < MaxSegments
@@ -138,7 +140,7 @@ func (c *Command) startPart(m *copyMove) bool {
 	if !c.copyAllowed(m) {
 		return false
 	}
-	o := c.copy
+	o := c.copying()
 	if o.started == 0 {
 		byWriting := m.source != nil || o.writes // else the flush behind it
 		c.fua = byWriting && !m.dest.Nexus.LU.state.Load().WriteCache
@@ -182,7 +184,7 @@ func (c *Command) startPart(m *copyMove) bool {
 // pays reports whether the next part may be moved by the initiator's limits; else
 // the copy goes on with Paid.
 func (c *Command) pays(bytes int64) bool {
-	o := c.copy
+	o := c.copying()
 	if o.paid || o.owing {
 		return o.paid
 	}
@@ -194,7 +196,7 @@ func (c *Command) pays(bytes int64) bool {
 
 // Paid continues a copy after Tolls.Toll was false.
 func (c *Command) Paid() {
-	if o := c.copy; o != nil && !c.ending {
+	if o, ok := c.feature.(*copyOperation); ok && !c.ending {
 		o.owing, o.paid = false, true
 		c.pump()
 	}
@@ -202,7 +204,7 @@ func (c *Command) Paid() {
 
 // startZeroes starts zeroing the next piece of the move's destination.
 func (c *Command) startZeroes(m *copyMove) {
-	o := c.copy
+	o := c.copying()
 	n := min(pieceSize, m.n-o.started)
 	s := c.at(c.tail)
 	c.tail++
@@ -222,7 +224,7 @@ func (c *Command) copyParts(m *copyMove) bool {
 				c.failCopy(s, m)
 				return false
 			}
-			if t := c.copy.token; t != nil && t.revoked.Load() {
+			if t := c.copying().token; t != nil && t.Revoked() {
 				c.failToken(m)
 				return false
 			}
@@ -234,8 +236,8 @@ func (c *Command) copyParts(m *copyMove) bool {
 			s.launch(backstore.Write)
 		}
 		if s.state == done && s.op.Kind == backstore.WriteZeroes && errors.Is(s.op.Err, backstore.ErrUnsupported) {
-			c.copy.writes = true
-			c.copy.started -= s.op.Len
+			c.copying().writes = true
+			c.copying().started -= s.op.Len
 			c.close() // it was alone
 			continue
 		}
@@ -247,7 +249,7 @@ func (c *Command) copyParts(m *copyMove) bool {
 	for c.head != c.tail && c.at(c.head).state == done {
 		s := c.at(c.head)
 		if s.op.Kind != backstore.Flush {
-			c.copy.record.count(uint64(s.n), m.segment)
+			c.copying().record.Count(uint64(s.n), m.segment)
 		}
 		c.close()
 	}
@@ -257,7 +259,7 @@ func (c *Command) copyParts(m *copyMove) bool {
 // flushDestination makes the move's writes stable: MODE SELECT has turned the
 // write cache off meanwhile.
 func (c *Command) flushDestination(m *copyMove) {
-	c.copy.flushed = true
+	c.copying().flushed = true
 	s := c.at(c.tail)
 	c.tail++
 	s.phase, s.n = copyWriting, 0
@@ -275,27 +277,43 @@ func (c *Command) failCopy(s *segment, m *copyMove) {
 	lba := uint64(s.op.Off) >> lu.blockShift
 	lu.complain(s.op.Kind, lba, s.op.Err)
 	cause := senseOf(s.op.Err, s.op.Kind, lba)
-	c.copy.record.fail(&cause, m.segment)
+	c.copying().record.Fail(&cause, m.segment)
 	if c.row.Access == AccessWrite && s.phase == copyWriting {
 		c.Fail(c.sense(cause)) // WRITE USING TOKEN's own logical unit
 		return
 	}
-	c.Fail(c.sense(copyAborted(ASCThirdPartyDeviceFailure, m.segment)))
+	c.Fail(c.sense(copyAborted(sense.ASCThirdPartyDeviceFailure, m.segment)))
 }
 
 // failToken ends a copy whose token has been revoked.
 func (c *Command) failToken(m *copyMove) {
-	c.copy.record.fail(TokenRevoked, m.segment)
-	c.Fail(TokenRevoked)
+	c.copying().record.Fail(sense.TokenRevoked, m.segment)
+	c.Fail(sense.TokenRevoked)
 }
 
 // copyAborted tells that a segment descriptor could not be processed (SPC-4
 // clause 6.4.4): INFORMATION is its number.
-func copyAborted(asc ASC, segment uint16) Sense {
-	return Sense{Key: CopyAborted, ASC: asc, InfoValid: true, Info: uint64(segment)}
+func copyAborted(asc sense.ASC, segment uint16) sense.Data {
+	return sense.Data{Key: sense.CopyAborted, ASC: asc, InfoValid: true, Info: uint64(segment)}
 }
 
-// ended follows the end of the command, whatever it was.
+// copying is the operation of a command that copies.
+func (c *Command) copying() *copyOperation { return c.feature.(*copyOperation) }
+
+// withdraw implements feature.
+func (o *copyOperation) withdraw(*Command) bool { return o.window.endWait() }
+
+// abandoned implements feature.
+func (o *copyOperation) abandoned(c *Command, running bool) {
+	o.window.leave()
+	if running {
+		o.record.End(thirdparty.Terminated) // but who preempts still waits for its extents
+		return
+	}
+	o.ended(c)
+}
+
+// ended implements feature. It follows the end of the command, whatever it was.
 func (o *copyOperation) ended(c *Command) {
 	o.letGo()
 	o.window.leave()
@@ -303,17 +321,17 @@ func (o *copyOperation) ended(c *Command) {
 		o.moves[i].dest.Nexus.LU.copying.Add(-1)
 	}
 	if o.fresh != nil && (c.aborted || c.Status != Good) {
-		c.Nexus.LU.tokens.forget(o.fresh)
+		c.Nexus.LU.tokens.Forget(o.fresh)
 	}
 	switch {
 	case c.aborted:
-		o.record.end(copyTerminated)
-	case c.Sense == CopyCleared:
-		o.record.end(copyTerminated)
+		o.record.End(thirdparty.Terminated)
+	case c.Sense == sense.CopyCleared:
+		o.record.End(thirdparty.Terminated)
 	case c.Status != Good:
-		o.record.end(copyFailed)
+		o.record.End(thirdparty.Failed)
 	default:
-		o.record.end(copyCompleted)
+		o.record.End(thirdparty.Completed)
 	}
 }
 
@@ -321,6 +339,23 @@ func (o *copyOperation) ended(c *Command) {
 func (o *copyOperation) letGo() {
 	if t := o.token; t != nil {
 		o.token = nil
-		o.source.Nexus.LU.tokens.release(t, o.remove, time.Now())
+		o.source.Nexus.LU.tokens.Release(t, o.remove, time.Now())
 	}
+}
+
+// Copies reports that the command copies data within the server.
+func (c *Command) Copies() bool {
+	_, ok := c.feature.(*copyOperation)
+	return ok
+}
+
+// obey ends the copy if it has been aborted (SPC-4 clause 5.17.4.7).
+func (c *Command) obey(r *thirdparty.Record, segment uint16) bool {
+	if !r.Aborted() {
+		return false
+	}
+	s := copyAborted(sense.ASCCommandsClearedByDevice, segment)
+	r.Fail(&s, segment)
+	c.Fail(c.sense(s))
+	return true
 }

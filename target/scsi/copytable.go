@@ -1,6 +1,12 @@
 package scsi
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"lunar/target/scsi/thirdparty"
+)
+
+func init() { enlist(copyTable) }
 
 // copyTable holds the third-party copy commands (SPC-4): what asks for a copy
 // and what asks after it. EXTENDED COPY is not AccessWrite: what it writes to
@@ -38,7 +44,7 @@ var copyTable = []Row{
 	{
 		Name: "RECEIVE COPY STATUS(LID1)", Opcode: 0x84, ServiceAction: 0x00, Length: 16, Exempt: true,
 		Usage: CDB{0x84, 0x00, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
-		Run:   receiveCopyStatusLID1,
+		Run:   receiveCopy(listIDLID1, (*thirdparty.Record).StatusLID1),
 	},
 	{
 		Name: "RECEIVE COPY OPERATING PARAMETERS", Opcode: 0x84, ServiceAction: 0x03, Length: 16, Exempt: true,
@@ -48,18 +54,29 @@ var copyTable = []Row{
 	{
 		Name: "RECEIVE COPY FAILURE DETAILS(LID1)", Opcode: 0x84, ServiceAction: 0x04, Length: 16, Exempt: true,
 		Usage: CDB{0x84, 0x04, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
-		Run:   receiveCopyFailureDetails,
+		Run:   receiveCopy(listIDLID1, (*thirdparty.Record).FailureDetails),
 	},
 	{
 		Name: "RECEIVE COPY STATUS(LID4)", Opcode: 0x84, ServiceAction: 0x05, Length: 16, Exempt: true,
 		Usage: CDB{0x84, 0x05, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
-		Run:   receiveCopyStatusLID4,
+		Run:   receiveCopy(listIDLID4, (*thirdparty.Record).StatusLID4),
 	},
 	{
 		Name: "RECEIVE ROD TOKEN INFORMATION", Opcode: 0x84, ServiceAction: 0x07, Length: 16, Exempt: true,
 		Usage: CDB{0x84, 0x07, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
-		Run:   receiveRODTokenInformation,
+		Run:   receiveCopy(listIDLID4, (*thirdparty.Record).TokenInformation),
 	},
 }
 
 func copyListLength(cdb *CDB) uint32 { return binary.BigEndian.Uint32(cdb[10:]) }
+
+// thirdPartyCopy is VPD page 8Fh.
+func thirdPartyCopy(n *Nexus) []byte {
+	var list []thirdparty.Command
+	for _, row := range n.LU.supportedCommands() {
+		if row.Opcode == copyTable[0].Opcode || row.Opcode == copyTable[len(copyTable)-1].Opcode {
+			list = append(list, thirdparty.Command{Opcode: row.Opcode, ServiceAction: byte(row.ServiceAction)})
+		}
+	}
+	return thirdparty.ThirdPartyCopy(n.LU.blockShift, list)
+}

@@ -10,7 +10,7 @@ const windowBytes = MaxSegments * SegmentSize
 // before, since an atomic write may lie on the border of both. Those who write wait for
 // two windows, not for the copy.
 type copyWindow struct {
-	held    [2]*atomicTurn // the older one first
+	turns   [2]*atomicTurn // the older one first
 	lu      *LogicalUnit   // that both are of
 	move    *copyMove      // of the newer one
 	number  int64          // of the newer one in its move
@@ -20,7 +20,7 @@ type copyWindow struct {
 // enterWindow reports whether the copy may read its next part; else it goes on when
 // atomic writes have ended.
 func (c *Command) enterWindow(m *copyMove) bool {
-	w, number := &c.copy.window, c.copy.started/windowBytes
+	w, number := &c.copying().window, c.copying().started/windowBytes
 	if w.move == m && w.number == number {
 		return !w.waiting
 	}
@@ -33,10 +33,10 @@ func (c *Command) enterWindow(m *copyMove) bool {
 		w.lu = lu
 	}
 	w.drop(0)
-	w.held[0] = w.held[1]
-	w.held[1] = &atomicTurn{byteRange: byteRange{m.from + from, n}, c: c, then: enteredWindow}
+	w.turns[0] = w.turns[1]
+	w.turns[1] = &atomicTurn{byteRange: byteRange{m.from + from, n}, c: c, then: enteredWindow}
 	w.move, w.number = m, number
-	if w.waiting = !w.lu.atomics.enter(w.held[1], w.held[0]); w.waiting {
+	if w.waiting = !w.lu.atomics.enter(w.turns[1], w.turns[0]); w.waiting {
 		c.running++
 	}
 	return !w.waiting
@@ -44,13 +44,13 @@ func (c *Command) enterWindow(m *copyMove) bool {
 
 // enteredWindow is atomicTurn.then.
 func enteredWindow(c *Command) {
-	c.copy.window.waiting = false
+	c.copying().window.waiting = false
 	c.pump()
 }
 
 // endWait reports whether the copy waited for its turn; it does no longer.
 func (w *copyWindow) endWait() bool {
-	if !w.waiting || !w.lu.atomics.withdraw(w.held[1]) {
+	if !w.waiting || !w.lu.atomics.withdraw(w.turns[1]) {
 		return false
 	}
 	w.waiting = false
@@ -58,8 +58,8 @@ func (w *copyWindow) endWait() bool {
 }
 
 func (w *copyWindow) drop(i int) {
-	if t := w.held[i]; t != nil {
-		w.held[i] = nil
+	if t := w.turns[i]; t != nil {
+		w.turns[i] = nil
 		w.lu.atomics.leave(t)
 	}
 }

@@ -26,7 +26,7 @@ func cryptoEraseStep(c *Command) {
 		case 1:
 			c.eraseAll(s, backstore.Erase)
 		case 2:
-			if info := &lu.traits().info; info.Discard && info.DiscardZeroes {
+			if info := &lu.traits.Load().info; info.Discard && info.DiscardZeroes {
 				c.eraseAll(s, backstore.Discard)
 			}
 		case 3:
@@ -40,6 +40,6 @@ func cryptoEraseStep(c *Command) {
 }
 
 func (c *Command) eraseAll(s *segment, kind backstore.Kind) {
-	s.hold.cover(exclusive, 0, s.op.Len)
+	s.lock.cover(exclusive, 0, s.op.Len)
 	s.launch(kind)
 }

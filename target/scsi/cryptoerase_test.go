@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // cryptoUnit is sanitizeUnit with a key to forget.
@@ -84,11 +85,11 @@ func TestCryptoEraseFails(t *testing.T) {
 		}
 		x := th.start(n, sanitizeCDB(0x03, nil), nil, 0)
 		th.finishAll()
-		if x.ends != 1 || x.c.Sense == nil || *x.c.Sense != *SanitizeFailed {
+		if x.ends != 1 || x.c.Sense == nil || *x.c.Sense != *sense.SanitizeFailed {
 			t.Fatalf("%v: ended %d times with %+v", kind, x.ends, x.c.Sense)
 		}
 		m.fail = nil
-		if y := th.start(n, testUnitReady, nil, 0); y.c.Sense == nil || *y.c.Sense != *SanitizeFailed {
+		if y := th.start(n, testUnitReady, nil, 0); y.c.Sense == nil || *y.c.Sense != *sense.SanitizeFailed {
 			t.Errorf("%v: TEST UNIT READY: %+v", kind, y.c.Sense)
 		}
 		th.start(n, sanitizeCDB(0x03, nil), nil, 0)
@@ -115,6 +116,6 @@ func TestCryptoEraseIsAnnounced(t *testing.T) {
 	}
 	info := diskInfo()
 	info.CryptoErase = true
-	newDisk(t, info, LUConfig{Name: "v"}).refused(sanitizeCDB(0x03, make([]byte, 8)), nil, InvalidFieldInCDB(8, 3))
-	newDisk(t, info, LUConfig{Name: "v", ReadOnly: true}).refused(sanitizeCDB(0x03, nil), nil, WriteProtected)
+	newDisk(t, info, LUConfig{Name: "v"}).refused(sanitizeCDB(0x03, make([]byte, 8)), nil, sense.InvalidFieldInCDB(8, 3))
+	newDisk(t, info, LUConfig{Name: "v", ReadOnly: true}).refused(sanitizeCDB(0x03, nil), nil, sense.WriteProtected)
 }

@@ -3,28 +3,21 @@ package scsi
 import (
 	"bytes"
 
-	"lunar/backstore"
+	"lunar/target/scsi/sense"
+	"lunar/target/scsi/thirdparty"
 )
-
-// CSCD is a copy source or copy destination (SPC-4 clause 3.1): a logical unit
-// as the initiator that asks for the copy has access to it, and a lane into its
-// store on the event thread of the command.
-type CSCD struct {
-	Nexus *Nexus
-	Lane  backstore.Lane
-}
 
 // findCSCDs finds the logical unit of each CSCD descriptor of the list. One
 // that is not there is no error until a segment descriptor uses it.
-func (c *Command) findCSCDs(l *copyList) ([]CSCD, *Sense) {
+func (c *Command) findCSCDs(l *thirdparty.List) ([]CSCD, *sense.Data) {
 	var out []CSCD
-	for at := 0; at < len(l.cscds); at += cscdLength {
-		d := l.cscds[at:][:cscdLength]
-		if d[0] != cscdIdentification {
-			return nil, UnsupportedTargetDescriptor
+	for at := 0; at < len(l.CSCDs); at += thirdparty.CSCDLength {
+		d := l.CSCDs[at:][:thirdparty.CSCDLength]
+		if d[0] != thirdparty.CSCDIdentification {
+			return nil, sense.UnsupportedTargetDescriptor
 		}
 		if d[1]&0x1f != directAccessDevice || int(d[7]) > 20 {
-			return nil, InvalidFieldInList(l.at+at+1, NoBit)
+			return nil, sense.InvalidFieldInList(l.At+at+1, sense.NoBit)
 		}
 		unit, ok := c.reach(d[4:])
 		if ok {
@@ -32,7 +25,7 @@ func (c *Command) findCSCDs(l *copyList) ([]CSCD, *Sense) {
 			// wrong about the numbers of blocks too.
 			size := int(d[29])<<16 | int(d[30])<<8 | int(d[31])
 			if size != 0 && size != unit.Nexus.LU.config.BlockSize {
-				return nil, InvalidFieldInList(l.at+at+29, NoBit)
+				return nil, sense.InvalidFieldInList(l.At+at+29, sense.NoBit)
 			}
 		}
 		out = append(out, unit)
@@ -64,26 +57,4 @@ func (lu *LogicalUnit) isDesignated(want []byte) bool {
 		}
 	}
 	return false
-}
-
-// mayRead and mayWrite report whether the copy source or destination may be
-// used.
-func (u *CSCD) mayRead() bool { return u.ready(&copyReads) && u.Nexus.grants(false) }
-
-func (u *CSCD) mayWrite() bool {
-	return u.ready(&copyWrites) && u.Nexus.grants(true) && u.Nexus.LU.protection(u.Nexus, u.Nexus.LU.state.Load()) == nil
-}
-
-// copyReads and copyWrites stand for what a copy does to its source and its
-// destination, which reservations and access states may forbid.
-var copyReads, copyWrites = Row{Access: AccessRead}, Row{Access: AccessWrite}
-
-func init() {
-	copyReads.barred, copyWrites.barred = copyReads.barsOf(), copyWrites.barsOf()
-}
-
-// ready reports whether neither a reservation nor a state of the logical unit
-// keeps commands of the row away.
-func (u *CSCD) ready(row *Row) bool {
-	return u.Nexus.currentBars()&row.barred == 0 && u.Nexus.LU.state.Load().unready(row) == nil
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // stability knows which writes may still be volatile. Time is counted in
@@ -37,7 +38,7 @@ func (s *stability) covers(moment uint64) bool { return moment <= s.stable.Load(
 // deferredError is an exception condition of writes that were acknowledged
 // before (SPC-4 clause 4.5.7).
 type deferredError struct {
-	sense  Sense
+	sense  sense.Data
 	moment uint64 // a flush that succeeds later has made up for it
 }
 
@@ -83,7 +84,7 @@ func (lu *LogicalUnit) DeferredError(off int64, err error) {
 func (lu *LogicalUnit) inherits() bool { return lu.inherited && lu.stability.stable.Load() == 0 }
 
 // deferredSense tells of a write at byte off.
-func (lu *LogicalUnit) deferredSense(off int64, err error) Sense {
+func (lu *LogicalUnit) deferredSense(off int64, err error) sense.Data {
 	if errors.Is(err, backstore.ErrOutOfRange) || errors.Is(err, backstore.ErrUnsupported) {
 		err = nil // no fault of a command
 	}
@@ -117,10 +118,7 @@ func (n *Nexus) wroteVolatile() {
 
 // takeDeferred removes the deferred error that is to be reported, if there is
 // one.
-func (n *Nexus) takeDeferred() *Sense {
-	if n.deferred.Load() == nil {
-		return nil
-	}
+func (n *Nexus) takeDeferred() *sense.Data {
 	d := n.deferred.Swap(nil)
 	if d == nil || n.LU.stability.covers(d.moment) {
 		return nil

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 var (
 	errOfTest = errors.New("medium error of the test")
 	syncCDB   = cdb16(0x91, 0, 0, 0)
-	deferred5 = Sense{Key: MediumError, ASC: ASCWriteError, Deferred: true, InfoValid: true, Info: 5}
+	deferred5 = sense.Data{Key: sense.MediumError, ASC: sense.ASCWriteError, Deferred: true, InfoValid: true, Info: 5}
 )
 
 // deferral is a unit with two nexuses.
@@ -56,7 +57,7 @@ func (d *deferral) good(n *Nexus, cdb, out []byte) {
 func (d *deferral) fail() { d.a.LU.DeferredError(5*512+100, errOfTest) }
 
 // expect sends TEST UNIT READY, which reports want, or nothing.
-func (d *deferral) expect(n *Nexus, want *Sense) {
+func (d *deferral) expect(n *Nexus, want *sense.Data) {
 	d.Helper()
 	c := d.th.start(n, []byte{0}, nil, 0).finish().c
 	if want == nil && c.Status != Good || want != nil && (c.Status != CheckCondition || *c.Sense != *want) {
@@ -74,7 +75,7 @@ func TestDeferredError(t *testing.T) {
 	d.expect(d.b, nil)
 	d.fail() // it has not become stable since
 	d.a.LU.DeferredError(-1, errOfTest)
-	d.expect(d.a, &Sense{Key: MediumError, ASC: ASCWriteError, Deferred: true})
+	d.expect(d.a, &sense.Data{Key: sense.MediumError, ASC: sense.ASCWriteError, Deferred: true})
 	d.expect(d.a, nil)
 }
 
@@ -84,13 +85,13 @@ func TestDeferredDelivery(t *testing.T) {
 	d := newDeferral(t)
 	d.write(d.a, 0)
 	d.fail()
-	d.a.Attention(ASCModeParametersChanged)
+	d.a.Attention(sense.ASCModeParametersChanged)
 	for _, cdb := range [][]byte{{0x12, 0, 0, 0, 36}, {0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0}} {
 		if c := d.th.start(d.a, cdb, nil, 256).finish().c; c.Status != Good {
 			t.Errorf("CDB %x: status %02x", cdb, c.Status)
 		}
 	}
-	d.expect(d.a, &Sense{Key: UnitAttention, ASC: ASCModeParametersChanged})
+	d.expect(d.a, &sense.Data{Key: sense.UnitAttention, ASC: sense.ASCModeParametersChanged})
 	before := len(d.m.ops())
 	c := d.th.start(d.a, cdb16(0x8a, 0, 0, 1), make([]byte, 512), 0).finish().c
 	if c.Status != CheckCondition || *c.Sense != deferred5 || len(d.m.ops()) != before {
@@ -119,11 +120,11 @@ func TestDeferredSense(t *testing.T) {
 	lu := newUnit(t, newMedium(mib), LUConfig{}).LU
 	for _, tt := range []struct {
 		err  error
-		want Sense
+		want sense.Data
 	}{
 		{errOfTest, deferred5},
-		{backstore.ErrNoSpace, *SpaceAllocationFailed},
-		{backstore.ErrGone, *ManualInterventionRequired},
+		{backstore.ErrNoSpace, *sense.SpaceAllocationFailed},
+		{backstore.ErrGone, *sense.ManualInterventionRequired},
 		{backstore.ErrOutOfRange, deferred5},
 		{backstore.ErrUnsupported, deferred5},
 	} {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // diagnosticSupportedPages is the one diagnostic page: the list of all of them
@@ -14,7 +15,7 @@ const diagnosticSupportedPages = 0x00
 func runReceiveDiagnostic(c *Command) {
 	const pcv = 0x01 // PAGE CODE is valid
 	if c.CDB[1]&pcv != 0 && c.CDB[2] != diagnosticSupportedPages {
-		c.Fail(InvalidFieldInCDB(2, 7))
+		c.Fail(sense.InvalidFieldInCDB(2, 7))
 		return
 	}
 	data := []byte{diagnosticSupportedPages, 0, 0, 1, diagnosticSupportedPages}
@@ -39,7 +40,7 @@ func runSendDiagnostic(c *Command) {
 	case code == foregroundShort || code == foregroundExtended || code == 0 && c.CDB[1]&selfTestBit != 0:
 		c.flushThen(selfTest)
 	case code != 0:
-		c.Fail(InvalidFieldInCDB(1, 7))
+		c.Fail(sense.InvalidFieldInCDB(1, 7))
 	default:
 		c.Good()
 	}
@@ -50,9 +51,9 @@ func (c *Command) sendDiagnosticPage() {
 	list := c.List()
 	switch {
 	case len(list) < 4:
-		c.Fail(ParameterListLengthError)
+		c.Fail(sense.ParameterListLengthError)
 	case list[0] != diagnosticSupportedPages || binary.BigEndian.Uint16(list[2:]) != 0:
-		c.Fail(InvalidFieldInList(0, NoBit))
+		c.Fail(sense.InvalidFieldInList(0, sense.NoBit))
 	default:
 		c.Good()
 	}
@@ -77,7 +78,7 @@ func selfTestStep(c *Command) {
 	for s.state != running {
 		if s.state == done && s.op.Err != nil {
 			lu.complain(s.op.Kind, c.work.at, s.op.Err)
-			c.Fail(SelfTestFailed)
+			c.Fail(sense.SelfTestFailed)
 			return
 		}
 		if c.work.left == 0 {
@@ -91,4 +92,17 @@ func selfTestStep(c *Command) {
 		s.op.Off, s.op.Len, s.op.Data = lu.byteOff(c.work.at), int64(lu.config.BlockSize), c.workspace()[:lu.config.BlockSize]
 		s.launch(backstore.Read)
 	}
+}
+
+func runReadBuffer(c *Command) {
+	data, s := c.Nexus.buffers.read(c.CDB[1]&0x1f, c.CDB[2], bufferField(c.CDB[3:]))
+	c.answer(data, bufferField(c.CDB[6:]), s)
+}
+
+func runWriteBuffer(c *Command) {
+	if s := c.Nexus.buffers.write(c.CDB[1]&0x1f, c.CDB[2], bufferField(c.CDB[3:]), c.List()); s != nil {
+		c.Fail(s)
+		return
+	}
+	c.Good()
 }

@@ -3,6 +3,7 @@ package scsi
 import (
 	"lunar/backstore/protect"
 	"lunar/internal/invariants"
+	"lunar/target/scsi/sense"
 )
 
 // Execute runs c, whose Nexus leads to lu. Everything that c does later
@@ -18,14 +19,42 @@ func (lu *LogicalUnit) Execute(c *Command) {
 	lu.proceed(c)
 }
 
+// decode finds the command's row and checks its CDB against the usage data.
+func (c *Command) decode() *sense.Data {
+	if c.seg[0].cmd == nil {
+		c.bind()
+	}
+	row, s := lookup(&c.CDB)
+	if s != nil {
+		return s
+	}
+	c.row = row
+	if lu := c.Nexus.LU; row.Flags&Protectable != 0 && lu != nil && lu.protect != protect.None {
+		return c.checkProtection()
+	}
+	return c.checkCDB(&c.CDB)
+}
+
+// checkCDB holds the CDB against the usage data of its row. NACA is not in it:
+// whoever may set it costs those who do not nothing.
+func (c *Command) checkCDB(cdb *CDB) *sense.Data {
+	s := c.row.check(cdb)
+	if s == nil || !c.hasNACA() {
+		return s
+	}
+	plain := *cdb
+	plain[controlByte(cdb)] &^= nacaBit
+	return c.row.check(&plain)
+}
+
 // proceed runs a command whose turn it is in the task set.
 func (lu *LogicalUnit) proceed(c *Command) {
 	if s := lu.admit(c); s != nil {
 		c.Fail(s)
 		return
 	}
-	if barred := bars(c.Nexus.barred.Load()) & c.row.barred; barred != 0 {
-		c.refuse(barred)
+	if restricted := restrictions(c.Nexus.restricted.Load()) & c.row.restricted; restricted != 0 {
+		c.refuse(restricted)
 		return
 	}
 	if c.row.Flags&ParameterList != 0 {
@@ -35,50 +64,19 @@ func (lu *LogicalUnit) proceed(c *Command) {
 	c.row.Run(c)
 }
 
-// ExecuteNoLU runs c, whose LUN is not mapped: Nexus.LU is nil. The few
-// commands that SAM-5 clause 5.12 answers for an incorrect LUN run; the others
-// end with LOGICAL UNIT NOT SUPPORTED.
-func ExecuteNoLU(c *Command) {
-	s := c.decode()
-	switch {
-	case c.row == nil || c.row.Flags&NoLU == 0:
-		c.Fail(LUNotSupported)
-	case s != nil:
-		c.Fail(s)
-	default:
-		c.row.Run(c)
-	}
-}
-
-// decode finds the command's row and checks its CDB against the usage data.
-func (c *Command) decode() *Sense {
-	if c.seg[0].cmd == nil {
-		c.bind()
-	}
-	row, s := lookup(&c.CDB)
-	if s != nil {
-		return s
-	}
-	c.row = row
-	if row.Flags&Protectable != 0 {
-		return c.checkProtection()
-	}
-	return c.checkCDB(&c.CDB)
-}
-
 // admit makes the checks that all commands have in common.
-func (lu *LogicalUnit) admit(c *Command) *Sense {
+func (lu *LogicalUnit) admit(c *Command) *sense.Data {
 	row := c.row
 	if row.Flags&IgnoreAttention == 0 {
 		if s := c.pending(); s != nil {
 			return s
 		}
 	}
-	if !lu.supports(row) {
+	if row.Flags&needs != 0 && !lu.supports(row) {
 		if row.Flags&(NeedsErase|NeedsCryptoErase) != 0 { // SANITIZE is there, with other service actions
-			return InvalidFieldInCDB(1, 4)
+			return sense.InvalidFieldInCDB(1, 4)
 		}
-		return InvalidOpcode
+		return sense.InvalidOpcode
 	}
 	state := lu.state.Load()
 	if s := state.unready(row); s != nil {
@@ -89,65 +87,83 @@ func (lu *LogicalUnit) admit(c *Command) *Sense {
 
 // forbids returns why n may not run the row's command for want of the right to write, or
 // nil.
-func (lu *LogicalUnit) forbids(n *Nexus, row *Row, state *State) *Sense {
+func (lu *LogicalUnit) forbids(n *Nexus, row *Row, state *State) *sense.Data {
 	switch {
 	case row.Access == AccessWrite:
 		return lu.protection(n, state)
 	case row.Flags&NeedsWriter != 0 && n.ReadOnly.Load():
-		return WriteProtected
+		return sense.WriteProtected
 	}
 	return nil
 }
 
 // pending returns what the initiator is to be told before anything is done for
 // it: a unit attention, else a deferred error.
-func (c *Command) pending() *Sense {
+func (c *Command) pending() *sense.Data {
 	if c.Nexus.attentions.pending.Load() {
 		if asc, ok := c.Nexus.takeAttention(); ok {
-			return c.sense(Sense{Key: UnitAttention, ASC: asc})
+			return c.sense(sense.Data{Key: sense.UnitAttention, ASC: asc})
 		}
 	}
-	return c.Nexus.takeDeferred()
+	if c.Nexus.deferred.Load() != nil {
+		return c.Nexus.takeDeferred()
+	}
+	return nil
 }
 
 // unready returns why a command of the row cannot run in the state, or nil.
-func (state *State) unready(row *Row) *Sense {
+func (state *State) unready(row *Row) *sense.Data {
 	switch z := state.Sanitize; {
 	case z != nil && row.Flags&DuringSanitize == 0:
 		s := z.sense()
 		return &s
 	case state.Ejected && (row.Flags&IgnoreStopped == 0 || row.Flags&NeedsMedium != 0):
-		return MediumNotPresent
+		return sense.MediumNotPresent
 	case state.Stopped && row.Flags&IgnoreStopped == 0:
-		return InitializingCommandRequired
+		return sense.InitializingCommandRequired
 	}
 	return nil
 }
 
 // supports reports whether the logical unit has the row's command.
 func (lu *LogicalUnit) supports(row *Row) bool {
-	return (row.Flags&NeedsDiscard == 0 || lu.traits().info.Discard) &&
-		(row.Flags&NeedsErase == 0 || lu.traits().info.Discard && lu.traits().info.DiscardZeroes) &&
-		(row.Flags&NeedsCryptoErase == 0 || lu.traits().info.CryptoErase) &&
-		(row.Flags&NeedsAtomic == 0 || lu.traits().limits.MaxAtomic > 0) &&
+	return (row.Flags&NeedsDiscard == 0 || lu.traits.Load().info.Discard) &&
+		(row.Flags&NeedsErase == 0 || lu.traits.Load().info.Discard && lu.traits.Load().info.DiscardZeroes) &&
+		(row.Flags&NeedsCryptoErase == 0 || lu.traits.Load().info.CryptoErase) &&
+		(row.Flags&NeedsAtomic == 0 || lu.traits.Load().limits.MaxAtomic > 0) &&
 		(row.Flags&NeedsRemovable == 0 || lu.config.Removable) &&
 		(row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2) &&
-		(row.Flags&NeedsExplicitAccess == 0 || lu.traits().explicit)
+		(row.Flags&NeedsExplicitAccess == 0 || lu.traits.Load().explicit)
 }
 
 // protection returns why n may not write, or nil.
-func (lu *LogicalUnit) protection(n *Nexus, state *State) *Sense {
+func (lu *LogicalUnit) protection(n *Nexus, state *State) *sense.Data {
 	switch {
 	case n.ReadOnly.Load() || state.ReadOnly:
-		return WriteProtected
+		return sense.WriteProtected
 	case state.SoftProtect:
-		return SoftwareWriteProtected
+		return sense.SoftwareWriteProtected
 	}
 	return nil
 }
 
+// ExecuteNoLU runs c, whose LUN is not mapped: Nexus.LU is nil. The few
+// commands that SAM-5 clause 5.12 answers for an incorrect LUN run; the others
+// end with LOGICAL UNIT NOT SUPPORTED.
+func ExecuteNoLU(c *Command) {
+	s := c.decode()
+	switch {
+	case c.row == nil || c.row.Flags&NoLU == 0:
+		c.Fail(sense.LUNotSupported)
+	case s != nil:
+		c.Fail(s)
+	default:
+		c.row.Run(c)
+	}
+}
+
 // sense stores a sense value that no other command shares in c.
-func (c *Command) sense(s Sense) *Sense {
+func (c *Command) sense(s sense.Data) *sense.Data {
 	c.fault = s
 	return &c.fault
 }
@@ -158,7 +174,7 @@ func (c *Command) Good() { c.end(Good, nil) }
 // Fail ends the command with CHECK CONDITION and s, which stays unchanged from
 // now on. If operations are still running, nothing new is started and the end
 // waits for them. The first failure of a command is the one that is reported.
-func (c *Command) Fail(s *Sense) { c.end(CheckCondition, s) }
+func (c *Command) Fail(s *sense.Data) { c.end(CheckCondition, s) }
 
 // FailStatus ends the command with a status other than CHECK CONDITION, under
 // the same conditions as Fail.
@@ -166,7 +182,7 @@ func (c *Command) FailStatus(st Status) { c.end(st, nil) }
 
 // FailTransfer is Fail for a transport that cannot deliver the Data-Out any
 // more: nothing of it is awaited.
-func (c *Command) FailTransfer(s *Sense) {
+func (c *Command) FailTransfer(s *sense.Data) {
 	c.out = 0
 	if c.ending {
 		c.settle() // it may have waited for nothing but that
@@ -185,7 +201,7 @@ func (c *Command) ForgoTransfer(st Status) {
 	c.FailStatus(st)
 }
 
-func (c *Command) end(st Status, s *Sense) {
+func (c *Command) end(st Status, s *sense.Data) {
 	if c.ending {
 		return
 	}
@@ -205,6 +221,16 @@ func (c *Command) SendParameter(data []byte, allocation uint32) {
 	c.Parameter = data[:c.dataIn()]
 	c.ending = true
 	c.settle()
+}
+
+// answer ends the command with data, cut to the allocation length, or with
+// sense if it is set.
+func (c *Command) answer(data []byte, allocation uint32, sense *sense.Data) {
+	if sense != nil {
+		c.Fail(sense)
+		return
+	}
+	c.SendParameter(data, allocation)
 }
 
 // settle gives the command back to the port if it is to end and nothing of it
@@ -300,6 +326,13 @@ func (c *Command) run(step func(*Command)) {
 	c.pump()
 }
 
+// endWait has a command that is to end wait for others no longer.
+func (c *Command) endWait() {
+	if c.feature != nil && c.feature.withdraw(c) {
+		c.running--
+	}
+}
+
 // release lets go of all that an ended command holds.
 func (c *Command) release() {
 	if c.place != nil {
@@ -308,18 +341,8 @@ func (c *Command) release() {
 	for c.head != c.tail {
 		c.close()
 	}
-	if c.atomic != nil {
-		c.Nexus.LU.atomics.leave(c.atomic)
-		c.atomic = nil
-	}
-	if c.copy != nil {
-		c.copy.ended(c)
-	}
-	if c.waitsFor != nil {
-		c.waitsFor.waiter, c.waitsFor = nil, nil
-	}
-	if c.sanitizes != nil && c.aborted {
-		c.sanitizes.abandoned(c.Nexus.LU)
+	if c.feature != nil {
+		c.feature.ended(c)
 	}
 	if c.list != nil {
 		c.list.Release()

@@ -1,12 +1,19 @@
 package scsi
 
+import (
+	"encoding/binary"
+
+	"lunar/target/scsi/sense"
+	"lunar/target/scsi/thirdparty"
+)
+
 // extendedCopyLID1 runs EXTENDED COPY(LID1) (SPC-4 clause 6.4).
 func extendedCopyLID1(c *Command) {
 	if c.Length == 0 {
 		c.Good()
 		return
 	}
-	list, s := copyListLID1(c.List())
+	list, s := thirdparty.ParseLID1(c.List())
 	c.extendedCopy(&list, s)
 }
 
@@ -16,18 +23,18 @@ func extendedCopyLID4(c *Command) {
 		c.Good()
 		return
 	}
-	list, s := copyListLID4(c.List())
+	list, s := thirdparty.ParseLID4(c.List())
 	c.extendedCopy(&list, s)
 }
 
 // extendedCopy checks the whole list and then copies: what is wrong with the
 // list itself is found before anything is copied.
-func (c *Command) extendedCopy(list *copyList, s *Sense) {
+func (c *Command) extendedCopy(list *thirdparty.List, s *sense.Data) {
 	if s != nil {
 		c.Fail(s)
 		return
 	}
-	segments, s := list.parseSegments()
+	segments, s := list.Segments()
 	if s != nil {
 		c.Fail(s)
 		return
@@ -37,35 +44,35 @@ func (c *Command) extendedCopy(list *copyList, s *Sense) {
 		c.Fail(s)
 		return
 	}
-	record, s := c.Nexus.LU.copies.begin(c, list.id, list.usage)
+	record, s := c.beginRecord(list.ID, list.Usage)
 	if s != nil {
 		c.Fail(s)
 		return
 	}
 	moves, s := copyMoves(segments, cscds)
 	if s != nil {
-		record.fail(s, uint16(s.Info))
-		record.end(copyFailed)
+		record.Fail(s, uint16(s.Info))
+		record.End(thirdparty.Failed)
 		c.Fail(s)
 		return
 	}
-	if !list.immediate {
+	if !list.Immediate {
 		c.runCopy(moves, record)
 		return
 	}
 	// With IMMED the status tells that the copy has begun; RECEIVE COPY
 	// STATUS(LID4) tells the rest.
-	record.describe(func(r *copyRecord) { r.background = true })
+	record.Describe(thirdparty.Description{Background: true})
 	if !c.Port.Background(c, func(b *Command) { b.runCopy(moves, record) }) {
-		record.end(copyFailed)
-		c.Fail(InsufficientResources)
+		record.End(thirdparty.Failed)
+		c.Fail(sense.InsufficientResources)
 		return
 	}
 	c.Good()
 }
 
 // copyMoves holds the segments against the logical units.
-func copyMoves(segments []copySegment, cscds []CSCD) ([]copyMove, *Sense) {
+func copyMoves(segments []thirdparty.Segment, cscds []CSCD) ([]copyMove, *sense.Data) {
 	var moves []copyMove
 	for i := range segments {
 		m, asc, ok := copyMoveOf(&segments[i], cscds)
@@ -81,41 +88,82 @@ func copyMoves(segments []copySegment, cscds []CSCD) ([]copyMove, *Sense) {
 	return moves, nil
 }
 
-func copyMoveOf(s *copySegment, cscds []CSCD) (m copyMove, asc ASC, ok bool) {
-	if int(s.source) >= len(cscds) || int(s.dest) >= len(cscds) {
-		return m, ASCUnreachableCopyTarget, false
+func copyMoveOf(s *thirdparty.Segment, cscds []CSCD) (m copyMove, asc sense.ASC, ok bool) {
+	if int(s.Source) >= len(cscds) || int(s.Dest) >= len(cscds) {
+		return m, sense.ASCUnreachableCopyTarget, false
 	}
-	source, dest := &cscds[s.source], &cscds[s.dest]
+	source, dest := &cscds[s.Source], &cscds[s.Dest]
 	if source.Nexus == nil || dest.Nexus == nil {
-		return m, ASCCopyTargetNotReachable, false
+		return m, sense.ASCCopyTargetNotReachable, false
 	}
-	n := s.length(source.Nexus.LU, dest.Nexus.LU)
-	from, inSource := source.Nexus.LU.within(s.from, s.skipFrom, n)
-	to, inDest := dest.Nexus.LU.within(s.to, s.skipTo, n)
+	there, here := source.Nexus.LU.medium(), dest.Nexus.LU.medium()
+	n := s.Length(there.Shift, here.Shift)
+	from, inSource := there.Within(s.From, s.SkipFrom, n)
+	to, inDest := here.Within(s.To, s.SkipTo, n)
 	switch {
 	case !source.mayRead() || !dest.mayWrite():
-		return m, ASCThirdPartyDeviceFailure, false
-	case !inSource || !inDest || n > maxCopyBytes:
-		return m, ASCNoAdditionalSense, false
-	case !source.Nexus.LU.isWhole(from, n) || !dest.Nexus.LU.isWhole(to, n):
-		return m, ASCInexactSegment, false
+		return m, sense.ASCThirdPartyDeviceFailure, false
+	case !inSource || !inDest || n > thirdparty.MaxBytes:
+		return m, sense.ASCNoAdditionalSense, false
+	case !there.IsWhole(from, n) || !here.IsWhole(to, n):
+		return m, sense.ASCInexactSegment, false
 	}
 	return copyMove{source: source, dest: dest, from: int64(from), to: int64(to), n: int64(n)}, 0, true
 }
 
-// within returns the byte offset of an extent of n bytes, skip bytes behind
-// lba, and whether it lies on the medium.
-func (lu *LogicalUnit) within(lba, skip, n uint64) (off uint64, ok bool) {
-	blocks := lu.state.Load().Blocks
-	if lba > blocks {
-		return 0, false
-	}
-	size := blocks << lu.blockShift
-	off = lba<<lu.blockShift + skip
-	return off, off <= size && n <= size-off
+// medium is the logical unit as descriptors of copies speak of it.
+func (lu *LogicalUnit) medium() thirdparty.Medium {
+	return thirdparty.Medium{Blocks: lu.state.Load().Blocks, Shift: lu.blockShift}
 }
 
-// isWhole reports whether the extent is of whole logical blocks.
-func (lu *LogicalUnit) isWhole(off, n uint64) bool {
-	return (off|n)&(uint64(lu.config.BlockSize)-1) == 0
+// beginRecord makes a record for a copy that the command asks for.
+func (c *Command) beginRecord(id uint32, usage byte) (*thirdparty.Record, *sense.Data) {
+	n, lu := c.Nexus, c.Nexus.LU
+	asker := thirdparty.Asker{By: n.asker(), Holder: n.holder()}
+	return lu.copies.Begin(asker, id, usage, c.CDB[1]&0x1f, lu.config.Refusals)
+}
+
+// copyRecord returns the record of one of the initiator's copies, or nil.
+func (c *Command) copyRecord(id uint32) *thirdparty.Record {
+	return c.Nexus.LU.copies.Find(c.Nexus.asker(), id)
+}
+
+// receiveAllocation is ALLOCATION LENGTH of the RECEIVE COPY commands.
+func receiveAllocation(cdb *CDB) uint32 { return binary.BigEndian.Uint32(cdb[10:]) }
+
+// receiveCopy returns the Run of a command that tells of the copy with the list
+// identifier that id finds in the CDB.
+func receiveCopy(id func(*CDB) uint32, data func(*thirdparty.Record) []byte) func(*Command) {
+	return func(c *Command) {
+		r := c.copyRecord(id(&c.CDB))
+		if r == nil {
+			c.Fail(sense.InvalidFieldInCDB(2, 7))
+			return
+		}
+		c.SendParameter(data(r), receiveAllocation(&c.CDB))
+	}
+}
+
+func listIDLID1(cdb *CDB) uint32 { return uint32(cdb[2]) }
+
+func listIDLID4(cdb *CDB) uint32 { return binary.BigEndian.Uint32(cdb[2:]) }
+
+// receiveCopyOperatingParameters runs RECEIVE COPY OPERATING PARAMETERS (SPC-4
+// clause 6.16).
+func receiveCopyOperatingParameters(c *Command) {
+	c.SendParameter(thirdparty.OperatingParameters(c.Nexus.LU.blockShift), receiveAllocation(&c.CDB))
+}
+
+// copyOperationAbort runs COPY OPERATION ABORT (SPC-4 clause 6.3): it ends the
+// initiator's copy with a list identifier, and is answered when nothing more is
+// copied. What was copied stays.
+func copyOperationAbort(c *Command) {
+	r := c.copyRecord(binary.BigEndian.Uint32(c.CDB[2:]))
+	if r == nil {
+		c.Fail(sense.InvalidFieldInCDB(2, 7))
+		return
+	}
+	r.Abort()
+	c.running++
+	r.WhenEnded(func() { c.conclude((*Command).Good) })
 }

@@ -1,12 +1,14 @@
 package scsi
 
+import "lunar/target/scsi/sense"
+
 // fetch obtains a working buffer of room bytes with n bytes of Data-Out behind
 // it, and goes on with then when they are there. The buffer is page-aligned; n
 // bytes also become Length, and less of them come if the initiator has fewer.
 // It is released when the command ends.
 func (c *Command) fetch(n, room uint32, then func(*Command)) {
 	if n+room > SegmentSize {
-		c.Fail(InsufficientResources)
+		c.Fail(sense.InsufficientResources)
 		return
 	}
 	c.Length, c.next, c.parsed = n, room, then

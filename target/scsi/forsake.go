@@ -9,31 +9,17 @@ func (c *Command) Forsake() {
 	if c.place != nil {
 		c.leave()
 	}
-	if c.atomic != nil {
-		c.Nexus.LU.atomics.leave(c.atomic)
-		c.atomic = nil
-	}
 	busy := false
 	for i := range c.seg {
 		s := &c.seg[i]
-		s.hold.keep = false
+		s.lock.keep = false
 		if s.state == running {
 			busy = true
 		} else {
-			s.hold.release()
+			s.lock.release()
 		}
 	}
-	if c.sanitizes != nil {
-		c.sanitizes.abandoned(c.Nexus.LU)
-	}
-	if c.copy != nil {
-		c.copy.window.leave()
-	}
-	switch {
-	case c.copy == nil:
-	case busy:
-		c.copy.record.end(copyTerminated) // but who preempts still waits for its extents
-	default:
-		c.copy.ended(c)
+	if c.feature != nil {
+		c.feature.abandoned(c, busy)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"lunar/target/scsi/sense"
 )
 
 // FuzzExecute runs any CDB with any Data-Out: it ends exactly once with a
@@ -63,7 +65,7 @@ func FuzzUnmapList(f *testing.F) {
 		list = list[:min(len(list), 1<<16-1)]
 		m.mu.log, th.t = m.mu.log[:0], t
 		x := th.start(n, unmapCDB(list), list, 0).finish()
-		if x.c.Status != Good && x.c.Sense.Key != IllegalRequest {
+		if x.c.Status != Good && x.c.Sense.Key != sense.IllegalRequest {
 			t.Fatalf("status %02x, sense %+v", x.c.Status, x.c.Sense)
 		}
 	})

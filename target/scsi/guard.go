@@ -32,44 +32,44 @@ const closed = 1 << 63
 // shard fills a cache line, so that threads that write different stripes do
 // not disturb each other.
 type shard struct {
-	word atomic.Uint64
-	mu   sync.Mutex // guards all below, and closed
-	head *hold
-	tail *hold
-	held bool // exclusively
-	_    [31]byte
+	word      atomic.Uint64
+	mu        sync.Mutex // guards all below, and closed
+	head      *extentLock
+	tail      *extentLock
+	exclusive bool // exclusively
+	_         [31]byte
 }
 
-// mode is how an operation holds its extent.
-type mode uint8
+// sharing is how an operation holds its extent.
+type sharing uint8
 
 const (
-	unguarded mode = iota
+	unguarded sharing = iota
 	shared
 	exclusive
 )
 
-// hold is a segment's place in the extent guard.
-type hold struct {
+// extentLock is a segment's place in the extent guard.
+type extentLock struct {
 	owner *segment
-	mode  mode
-	keep  bool   // across several operations, until the segment is released
-	first uint16 // shard of the first stripe
-	count uint16 // shards in all
-	taken uint16 // of them entered
-	next  *hold  // in a shard's queue
+	mode  sharing
+	keep  bool        // across several operations, until the segment is released
+	first uint16      // shard of the first stripe
+	count uint16      // shards in all
+	taken uint16      // of them entered
+	next  *extentLock // in a shard's queue
 }
 
-// cover prepares the hold for an operation on n bytes of the medium at off.
-func (h *hold) cover(m mode, off, n int64) {
+// cover prepares the lock for an operation on n bytes of the medium at off.
+func (h *extentLock) cover(m sharing, off, n int64) {
 	first, last := off>>stripeShift, (off+n-1)>>stripeShift
 	h.mode, h.first = m, uint16(first%guardShards)
 	h.count = uint16(min(last-first+1, guardShards))
 }
 
-// acquire enters the shards that are left to enter. False says that the hold
+// acquire enters the shards that are left to enter. False says that the lock
 // is queued and that its owner's Run will be called.
-func (h *hold) acquire() bool {
+func (h *extentLock) acquire() bool {
 	if h.mode == unguarded {
 		return true
 	}
@@ -82,8 +82,8 @@ func (h *hold) acquire() bool {
 	return true
 }
 
-// try enters all shards of a shared hold without waiting, or none.
-func (h *hold) try() bool {
+// try enters all shards of a shared lock without waiting, or none.
+func (h *extentLock) try() bool {
 	for h.taken < h.count {
 		s := h.shard(h.taken)
 		if s.word.Add(1)&closed != 0 {
@@ -96,14 +96,14 @@ func (h *hold) try() bool {
 	return true
 }
 
-// proceed goes on after a wake: the shard that the hold waited for is entered.
-func (h *hold) proceed() bool {
+// proceed goes on after a wake: the shard that the lock waited for is entered.
+func (h *extentLock) proceed() bool {
 	h.taken++
 	return h.acquire()
 }
 
 // release leaves all entered shards.
-func (h *hold) release() {
+func (h *extentLock) release() {
 	if h.mode == unguarded {
 		return
 	}
@@ -113,9 +113,9 @@ func (h *hold) release() {
 	h.mode, h.keep = unguarded, false
 }
 
-// shard returns the i-th of the hold's shards in ascending order. An extent
+// shard returns the i-th of the lock's shards in ascending order. An extent
 // that wraps around the last shard begins with shard 0.
-func (h *hold) shard(i uint16) *shard {
+func (h *extentLock) shard(i uint16) *shard {
 	wrapped := max(0, int(h.first)+int(h.count)-guardShards)
 	at := int(i)
 	if at >= wrapped {
@@ -125,7 +125,7 @@ func (h *hold) shard(i uint16) *shard {
 }
 
 // enter holds the shard for h, or queues h and returns false.
-func (s *shard) enter(h *hold) bool {
+func (s *shard) enter(h *extentLock) bool {
 	if h.mode == shared {
 		if s.word.Add(1)&closed == 0 {
 			return true
@@ -135,7 +135,7 @@ func (s *shard) enter(h *hold) bool {
 	return s.enterOrQueue(h)
 }
 
-func (s *shard) enterOrQueue(h *hold) bool {
+func (s *shard) enterOrQueue(h *extentLock) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.word.Load()&closed == 0 {
@@ -145,7 +145,7 @@ func (s *shard) enterOrQueue(h *hold) bool {
 		}
 		// Whoever still holds it shared will find it closed when leaving.
 		if s.word.Or(closed) == 0 {
-			s.held = true
+			s.exclusive = true
 			return true
 		}
 	}
@@ -153,8 +153,8 @@ func (s *shard) enterOrQueue(h *hold) bool {
 	return false
 }
 
-// leave ends one hold of the shard.
-func (s *shard) leave(m mode) {
+// leave ends one lock of the shard.
+func (s *shard) leave(m sharing) {
 	if m == shared {
 		// The count may be that of somebody who only came to find the shard
 		// closed: the last to leave looks after the queue in any case.
@@ -164,7 +164,7 @@ func (s *shard) leave(m mode) {
 	}
 	s.mu.Lock()
 	if m == exclusive {
-		s.held = false
+		s.exclusive = false
 	}
 	granted := s.grant()
 	s.mu.Unlock()
@@ -173,10 +173,10 @@ func (s *shard) leave(m mode) {
 
 // grant lets in who may enter now, in the order of the queue, and returns them
 // as a list. The caller holds mu.
-func (s *shard) grant() *hold {
-	var first *hold
+func (s *shard) grant() *extentLock {
+	var first *extentLock
 	last := &first
-	for !s.held {
+	for !s.exclusive {
 		h := s.head
 		if h == nil {
 			s.word.And(^uint64(closed))
@@ -187,7 +187,7 @@ func (s *shard) grant() *hold {
 		} else if s.word.Load() != closed {
 			break
 		} else {
-			s.held = true
+			s.exclusive = true
 		}
 		s.pop()
 		*last, last = h, &h.next
@@ -195,8 +195,8 @@ func (s *shard) grant() *hold {
 	return first
 }
 
-// wake tells the owners on the list. A woken hold may be queued again at once.
-func wake(h *hold) {
+// wake tells the owners on the list. A woken lock may be queued again at once.
+func wake(h *extentLock) {
 	for h != nil {
 		next := h.next
 		h.next = nil
@@ -206,7 +206,7 @@ func wake(h *hold) {
 	}
 }
 
-func (s *shard) push(h *hold) {
+func (s *shard) push(h *extentLock) {
 	if s.tail == nil {
 		s.head = h
 	} else {

@@ -3,14 +3,9 @@ package scsi
 import (
 	"bytes"
 	"encoding/binary"
-)
 
-// Identifying is identifying information (SPC-4 clause 5.6): what initiators
-// write down about a logical unit, for themselves and others.
-type Identifying struct {
-	Device []byte `json:"device,omitempty"` // peripheral device identifying information, of any bytes
-	Text   []byte `json:"text,omitempty"`   // the same for people: UTF-8 that ends with NUL
-}
+	"lunar/target/scsi/sense"
+)
 
 // IDENTIFYING INFORMATION TYPE, bits 7 to 1 of byte 10, and the most bytes of
 // each.
@@ -47,7 +42,7 @@ func runReportIdentifying(c *Command) {
 		info := *c.Nexus.LU.identifying.Load()
 		field, _ := info.field(kind)
 		if field == nil {
-			c.Fail(InvalidFieldInCDB(10, 7))
+			c.Fail(sense.InvalidFieldInCDB(10, 7))
 			return
 		}
 		data = append(data, *field...)
@@ -63,15 +58,15 @@ func runSetIdentifying(c *Command) {
 	_, most := new(Identifying).field(kind)
 	switch {
 	case lu.state.Load().ReadOnly:
-		c.Fail(WriteProtected)
+		c.Fail(sense.WriteProtected)
 	case most == 0:
-		c.Fail(InvalidFieldInCDB(10, 7))
+		c.Fail(sense.InvalidFieldInCDB(10, 7))
 	case int(c.Length) > most:
-		c.Fail(InvalidFieldInCDB(6, NoBit))
+		c.Fail(sense.InvalidFieldInCDB(6, sense.NoBit))
 	case len(list) < int(c.Length):
-		c.Fail(ParameterListLengthError)
+		c.Fail(sense.ParameterListLengthError)
 	case kind == identifyingText && len(list) > 0 && list[len(list)-1] != 0:
-		c.Fail(InvalidFieldInList(len(list)-1, NoBit))
+		c.Fail(sense.InvalidFieldInList(len(list)-1, sense.NoBit))
 	default:
 		c.register(func() outcome { return lu.identify(c.Nexus, kind, list) })
 	}
@@ -88,10 +83,10 @@ func (lu *LogicalUnit) identify(by *Nexus, kind byte, info []byte) outcome {
 	if save := lu.config.SaveIdentifying; save != nil {
 		if err := save(next); err != nil {
 			lu.config.Logger.Error("identifying information cannot be saved: it stays as it was", "volume", lu.Name(), "err", err)
-			return failure(InternalTargetFailure)
+			return failure(sense.InternalTargetFailure)
 		}
 	}
 	lu.identifying.Store(&next)
-	lu.Attention(ASCDeviceIdentifierChanged, by)
+	lu.Attention(sense.ASCDeviceIdentifierChanged, by)
 	return (*Command).Good
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"lunar/backstore/protect"
+	"lunar/target/scsi/sense"
 )
 
 // Peripheral qualifier and device type (SPC-4 clause 6.6), byte 0 of all
@@ -75,21 +76,21 @@ func init() { absentLU.setDefaults() }
 
 // inquiryData answers INQUIRY for nexus n, whose LU is nil if nothing is
 // mapped there.
-func inquiryData(n *Nexus, cdb *CDB) ([]byte, *Sense) {
+func inquiryData(n *Nexus, cdb *CDB) ([]byte, *sense.Data) {
 	evpd, page := cdb[1]&0x01 != 0, cdb[2]
 	switch {
 	case !evpd && page != 0:
-		return nil, InvalidFieldInCDB(2, 7)
+		return nil, sense.InvalidFieldInCDB(2, 7)
 	case n.LU == nil:
 		if evpd {
-			return nil, InvalidFieldInCDB(1, 0)
+			return nil, sense.InvalidFieldInCDB(1, 0)
 		}
 		return standardInquiry(noDevice, &absentLU), nil
 	case evpd:
 		return vpdData(n, page)
 	}
 	data := standardInquiry(directAccessDevice, &n.LU.config)
-	if n.LU.traits().explicit {
+	if n.LU.traits.Load().explicit {
 		data[5] |= inquiryExplicit
 	}
 	if n.normalACA() {

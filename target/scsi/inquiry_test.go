@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 func TestStandardInquiry(t *testing.T) {
@@ -21,10 +22,10 @@ func TestStandardInquiry(t *testing.T) {
 
 func TestInquiryRefusals(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
-	d.refused([]byte{0x12, 0, 1, 0, 0xff, 0}, nil, InvalidFieldInCDB(2, 7))    // page code without EVPD
-	d.refused([]byte{0x12, 1, 0x81, 0, 0xff, 0}, nil, InvalidFieldInCDB(2, 7)) // no such page
-	d.refused([]byte{0x12, 2, 0, 0, 0xff, 0}, nil, InvalidFieldInCDB(1, 1))    // CMDDT
-	d.refused([]byte{0x12, 0, 0, 0, 0xff, 2}, nil, InvalidFieldInCDB(5, 1))    // reserved in CONTROL
+	d.refused([]byte{0x12, 0, 1, 0, 0xff, 0}, nil, sense.InvalidFieldInCDB(2, 7))    // page code without EVPD
+	d.refused([]byte{0x12, 1, 0x81, 0, 0xff, 0}, nil, sense.InvalidFieldInCDB(2, 7)) // no such page
+	d.refused([]byte{0x12, 2, 0, 0, 0xff, 0}, nil, sense.InvalidFieldInCDB(1, 1))    // CMDDT
+	d.refused([]byte{0x12, 0, 0, 0, 0xff, 2}, nil, sense.InvalidFieldInCDB(5, 1))    // reserved in CONTROL
 }
 
 func TestInquiryWithoutLU(t *testing.T) {
@@ -33,19 +34,19 @@ func TestInquiryWithoutLU(t *testing.T) {
 	if r := d.runAs(nobody, []byte{0x12, 0, 0, 0, 36, 0}, nil); r.status != Good || len(r.data) != 36 || r.data[0] != 0x7f {
 		t.Errorf("standard data: status %02x, %x", r.status, r.data)
 	}
-	if r := d.runAs(nobody, []byte{0x12, 1, 0x80, 0, 36, 0}, nil); r.sense != *InvalidFieldInCDB(1, 0) {
+	if r := d.runAs(nobody, []byte{0x12, 1, 0x80, 0, 36, 0}, nil); r.sense != *sense.InvalidFieldInCDB(1, 0) {
 		t.Errorf("VPD page: %+v", r.sense)
 	}
-	if r := d.runAs(nobody, []byte{0, 0, 0, 0, 0, 0}, nil); r.sense != *LUNotSupported {
+	if r := d.runAs(nobody, []byte{0, 0, 0, 0, 0, 0}, nil); r.sense != *sense.LUNotSupported {
 		t.Errorf("TEST UNIT READY: %+v", r.sense)
 	}
 }
 
 func TestInquiryLeavesAttentionPending(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
-	d.nexus.Attention(ASCReset)
+	d.nexus.Attention(sense.ASCReset)
 	d.good([]byte{0x12, 0, 0, 0, 0xff, 0}, nil)
-	d.refused([]byte{0, 0, 0, 0, 0, 0}, nil, &Sense{Key: UnitAttention, ASC: 0x2900})
+	d.refused([]byte{0, 0, 0, 0, 0, 0}, nil, &sense.Data{Key: sense.UnitAttention, ASC: 0x2900})
 	d.good([]byte{0, 0, 0, 0, 0, 0}, nil)
 }
 

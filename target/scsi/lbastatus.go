@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // GET LBA STATUS parameter data (SBC-3 clause 5.5.2): a header of 8 bytes, then
@@ -26,7 +27,7 @@ func getLBAStatus(c *Command) {
 	c.lba = binary.BigEndian.Uint64(c.CDB[2:])
 	blocks := lu.state.Load().Blocks
 	if c.lba >= blocks {
-		c.Fail(LBAOutOfRange)
+		c.Fail(sense.LBAOutOfRange)
 		return
 	}
 	c.work.at, c.work.left = c.lba, blocks-c.lba

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // largeCommands are commands of several segments or operations on blocks 100
@@ -120,9 +121,9 @@ func failTransferAt(th *thread, n *Nexus, cdb, out []byte, step int) bool {
 		return false
 	}
 	x.lost, x.receiving = true, 0
-	x.c.FailTransfer(DataPhaseError)
+	x.c.FailTransfer(sense.DataPhaseError)
 	x.finish()
-	if x.c.Status != CheckCondition || x.c.Sense != DataPhaseError && x.c.Sense.Key != MediumError {
+	if x.c.Status != CheckCondition || x.c.Sense != sense.DataPhaseError && x.c.Sense.Key != sense.MediumError {
 		th.t.Fatalf("step %d: status %02x, sense %+v", step, x.c.Status, x.c.Sense)
 	}
 	checkGuardFree(th.t, n.LU)
@@ -133,8 +134,8 @@ func failTransferAt(th *thread, n *Nexus, cdb, out []byte, step int) bool {
 func checkGuardFree(t testing.TB, lu *LogicalUnit) {
 	t.Helper()
 	for i := range lu.guard.shards {
-		if s := &lu.guard.shards[i]; s.word.Load() != 0 || s.head != nil || s.tail != nil || s.held {
-			t.Fatalf("shard %d: word %x, held %v, queue %v", i, s.word.Load(), s.held, s.head != nil)
+		if s := &lu.guard.shards[i]; s.word.Load() != 0 || s.head != nil || s.tail != nil || s.exclusive {
+			t.Fatalf("shard %d: word %x, held %v, queue %v", i, s.word.Load(), s.exclusive, s.head != nil)
 		}
 	}
 }
@@ -161,7 +162,7 @@ func TestFailureOfEveryOperation(t *testing.T) {
 					}
 					break
 				}
-				if x.c.Status != CheckCondition || x.c.Sense.Key != MediumError {
+				if x.c.Status != CheckCondition || x.c.Sense.Key != sense.MediumError {
 					t.Fatalf("operation %d failed: status %02x, %+v", nth, x.c.Status, x.c.Sense)
 				}
 			}
@@ -334,7 +335,7 @@ func TestHoldShards(t *testing.T) {
 	}
 	for _, first := range []int64{0, 1, 100, 254, 255, 256, 1000} {
 		for _, stripes := range []int64{1, 2, 3, 17, 255, 256, 257, 9999} {
-			h := hold{owner: seg}
+			h := extentLock{owner: seg}
 			h.cover(shared, first<<stripeShift+5, (stripes-1)<<stripeShift+1)
 			got := make(map[int]bool)
 			last := -1

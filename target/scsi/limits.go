@@ -46,7 +46,7 @@ type BlockLimits struct {
 }
 
 // Limits returns the logical unit's limits; do not change them.
-func (lu *LogicalUnit) Limits() *BlockLimits { return &lu.traits().limits }
+func (lu *LogicalUnit) Limits() *BlockLimits { return &lu.traits.Load().limits }
 
 // blockLimits are those for logical blocks of size bytes.
 func blockLimits(size uint32, t *traits) BlockLimits {

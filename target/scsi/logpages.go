@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // Log page codes (SPC-4 clause 7.3, SBC-3 clause 6.4).
@@ -28,7 +29,7 @@ var logPages = []struct {
 	Has  func(*LogicalUnit) bool // nil: every logical unit
 }{
 	{logProvisioning, provisioningLog, (*LogicalUnit).knowsSpace},
-	{logTemperature, temperatureLog, func(lu *LogicalUnit) bool { return lu.traits().warm }},
+	{logTemperature, temperatureLog, func(lu *LogicalUnit) bool { return lu.traits.Load().warm }},
 	{logStartStop, startStopLog, nil},
 	{logExceptions, exceptionsLog, nil},
 }
@@ -41,10 +42,10 @@ const logCumulative = 0x01 << 6
 func runLogSense(c *Command) {
 	lu, code := c.Nexus.LU, c.CDB[2]&0x3f
 	if c.CDB[2]&0xc0 != logCumulative {
-		c.Fail(InvalidFieldInCDB(2, 7))
+		c.Fail(sense.InvalidFieldInCDB(2, 7))
 		return
 	}
-	if code == logTemperature && lu.traits().warm && c.CDB[3] == 0 { // a disk takes its time
+	if code == logTemperature && lu.traits.Load().warm && c.CDB[3] == 0 { // a disk takes its time
 		c.register(func() outcome {
 			body, _ := lu.logPage(code)
 			return func(c *Command) { c.reportLog(code, body) }
@@ -53,7 +54,7 @@ func runLogSense(c *Command) {
 	}
 	body, ok := lu.logPage(code)
 	if !ok || c.CDB[3] != 0 {
-		c.Fail(InvalidFieldInCDB(2, 5))
+		c.Fail(sense.InvalidFieldInCDB(2, 5))
 		return
 	}
 	c.reportLog(code, body)
@@ -63,7 +64,7 @@ func runLogSense(c *Command) {
 func (c *Command) reportLog(code byte, body []byte) {
 	body, ok := fromParameter(code, body, binary.BigEndian.Uint16(c.CDB[5:]))
 	if !ok {
-		c.Fail(InvalidFieldInCDB(5, NoBit))
+		c.Fail(sense.InvalidFieldInCDB(5, sense.NoBit))
 		return
 	}
 	data := append([]byte{code, 0, 0, 0}, body...)
@@ -134,4 +135,20 @@ func temperatureLog(lu *LogicalUnit) []byte {
 // exceptionsLog is page 2Fh: no informational exception, and no temperature.
 func exceptionsLog(*LogicalUnit) []byte {
 	return logParameter(nil, 0x0000, 0, 0, unknownTemperature, 0)
+}
+
+// provisioningLog is log page 0Ch (SBC-3 clause 6.4.4): the threshold sets that
+// are available and used, the former shared with whoever uses the same space.
+func provisioningLog(lu *LogicalUnit) []byte {
+	space, err := backstore.SpaceOf(lu.store)
+	if err != nil {
+		return nil
+	}
+	set := uint(lu.thresholdExponent()) + lu.blockShift
+	shared := []byte{0x02, 0, 0, 0} // SCOPE: not dedicated to the logical unit
+	dedicated := []byte{0x01, 0, 0, 0}
+	available := binary.BigEndian.AppendUint32(nil, uint32(min(space.Available>>set, 0xffffffff)))
+	used := binary.BigEndian.AppendUint32(nil, uint32(min((space.Used+1<<set-1)>>set, 0xffffffff)))
+	page := logParameter(nil, 0x0001, append(available, shared...)...)
+	return logParameter(page, 0x0002, append(used, dedicated...)...)
 }

@@ -1,22 +1,17 @@
 package scsi
 
 import (
-	"fmt"
-	"hash/fnv"
 	"log/slog"
-	"math/bits"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/protect"
 	"lunar/internal/refusals"
+	"lunar/target/scsi/mode"
 	"lunar/target/scsi/reservation"
+	"lunar/target/scsi/thirdparty"
 )
-
-// DefaultVendor is the T10 vendor identification where none is configured.
-const DefaultVendor = "LUNAR"
 
 // LUConfig describes a logical unit. Zero values get defaults in
 // NewLogicalUnit.
@@ -66,12 +61,19 @@ type LUConfig struct {
 	SaveIdentifying func(Identifying) error
 }
 
+// Identifying is identifying information (SPC-4 clause 5.6): what initiators
+// write down about a logical unit, for themselves and others.
+type Identifying struct {
+	Device []byte `json:"device,omitempty"` // peripheral device identifying information, of any bytes
+	Text   []byte `json:"text,omitempty"`   // the same for people: UTF-8 that ends with NUL
+}
+
 // LogicalUnit is SAM-5's logical unit: one volume as all its initiators see
 // it. Any event thread may execute commands on it at the same time.
 type LogicalUnit struct {
 	config     LUConfig
 	store      backstore.Store
-	found      atomic.Pointer[traits] // replaced under mu
+	traits     atomic.Pointer[traits] // replaced under mu
 	blockShift uint
 	protect    protect.Type // of the store's protection information
 
@@ -91,17 +93,17 @@ type LogicalUnit struct {
 
 	// What is reserved for whom, and how the target ports lead here: replaced
 	// as a whole under mu; what the data path needs of it are the nexuses'
-	// bars. registrar alone replaces reservations.
+	// restrictions. registrar alone replaces reservations.
 	reservations atomic.Pointer[reservation.State]
 	access       atomic.Pointer[accessTable]
 	registrar    registrar
 
 	resizing sync.Mutex // one Resize at a time
 
-	copies      copyRecords
+	copies      thirdparty.Records
 	copying     atomic.Int32 // moves of copies under way whose destination it is
 	designators []byte       // of itself, as of VPD page 83h
-	tokens      rodTokens
+	tokens      thirdparty.Tokens
 	complaints  complaints
 	stability   stability
 	inherited   bool // the store had dirty data when it came
@@ -118,113 +120,25 @@ type LogicalUnit struct {
 	}
 }
 
+// spaceWatch tells initiators that the space for blocks that are not mapped yet
+// runs out (SBC-3 clause 4.7.3.7): once when less than the threshold is left,
+// and again only after there was more.
+type spaceWatch struct {
+	threshold atomic.Int64 // bytes
+	stop      chan struct{}
+	ended     sync.WaitGroup
+	reached   bool
+	known     atomic.Bool // the store can tell
+}
+
 // State is an immutable snapshot of a logical unit's changeable state.
 type State struct {
-	Blocks          uint64 // capacity in logical blocks
-	WriteCache      bool   // WCE of the caching mode page: writes may stay volatile until flushed
-	SoftProtect     bool   // SWP of the control mode page
-	DescriptorSense bool   // D_SENSE of the control mode page
-	Stopped         bool   // START STOP UNIT stopped the unit
-	OwnTags         bool   // ATO of the control mode page: application tags are the initiators'
-	WriteThrough    bool   // WCE stays zero; see Settings
-	ReadOnly        bool   // nobody may write: the store cannot be written, or see Settings
-	Ejected         bool   // START STOP UNIT ejected the medium
-	Sanitize        *sanitizing
-}
-
-// NewLogicalUnit makes a logical unit of an opened store, which it owns from
-// now on. It fails when the store cannot hold blocks of the configured size;
-// the store is still the caller's then.
-func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
-	lu, info := &LogicalUnit{config: config, store: config.Store}, config.Store.Info()
-	lu.config.setDefaults()
-	if err := lu.checkSize(info); err != nil {
-		return nil, fmt.Errorf("volume %q: %w", config.Name, err)
-	}
-	lu.designators = unitDesignators(&lu.config)
-	lu.clock.began = time.Now()
-	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
-	lu.protect = protectionOf(config.Store)
-	lu.found.Store(lu.findTraits(config.settings(), info))
-	lu.mu.nexuses = make(map[*Nexus]struct{})
-	lu.access.Store(initialAccess(config.Access))
-	lu.reservations.Store(config.Reservations)
-	if config.Reservations == nil {
-		lu.reservations.Store(new(reservation.State))
-	}
-	if s, ok := config.Store.(backstore.WriteBack); ok {
-		lu.inherited = s.Dirty() > 0
-	}
-	state := lu.defaultState(&State{WriteThrough: config.WriteThrough, ReadOnly: config.ReadOnly || info.ReadOnly})
-	state.Blocks = uint64(info.Size) >> lu.blockShift
-	state.Sanitize = interrupted(config.Sanitizing)
-	lu.state.Store(state)
-	lu.identifying.Store(&config.Identifying)
-	lu.sanitizeRate.Store(config.SanitizeRate)
-	lu.watchSpace(config.SoftThreshold)
-	return lu, nil
-}
-
-// setDefaults fills in what the configuration leaves open. Serial and NAA
-// follow from the name, so that a volume keeps its identity over restarts.
-func (config *LUConfig) setDefaults() {
-	setDefault(&config.BlockSize, 512)
-	setDefault(&config.Device, config.Name)
-	setDefault(&config.Vendor, DefaultVendor)
-	setDefault(&config.Product, "VIRTUAL DISK")
-	setDefault(&config.Revision, "0001")
-	setDefault(&config.Serial, config.Name)
-	setDefault(&config.NAA, locallyAssigned(config.Serial))
-	setDefault(&config.Logger, slog.Default())
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
-// locallyAssigned returns the NAA 3h identifier (SPC-4 clause 7.8.6.6.4) of a
-// serial number.
-func locallyAssigned(serial string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(serial))
-	return h.Sum64()>>4 | 3<<60
-}
-
-// settings are those that the configuration has.
-func (config *LUConfig) settings() Settings {
-	return Settings{
-		WriteThrough: config.WriteThrough, ReadOnly: config.ReadOnly, SanitizeRate: config.SanitizeRate, SoftThreshold: config.SoftThreshold,
-		PhysicalBlock: config.PhysicalBlock, ExplicitAccess: config.ExplicitAccess,
-	}
-}
-
-// checkSize holds the block size against what the store says of itself.
-func (lu *LogicalUnit) checkSize(info backstore.Info) error {
-	size := lu.config.BlockSize
-	if size != 512 && size != 4096 {
-		return fmt.Errorf("block size %d: expected 512 or 4096", size)
-	}
-	if err := lu.checkUnit(info); err != nil {
-		return err
-	}
-	if info.Size < int64(size) {
-		return fmt.Errorf("%s has %d bytes: expected at least one block of %d", info.Describe, info.Size, size)
-	}
-	if rest := info.Size % int64(size); rest != 0 {
-		lu.config.Logger.Warn("the end of the backing store is not used: it is no whole block",
-			"volume", lu.config.Name, "bytes", rest, "block size", size)
-	}
-	return nil
-}
-
-func (lu *LogicalUnit) checkUnit(info backstore.Info) error {
-	if size, unit := lu.config.BlockSize, info.BlockSize; unit > 1 && size%unit != 0 {
-		return fmt.Errorf("block size %d: expected a multiple of %d, the smallest unit that %s can write", size, unit, info.Describe)
-	}
-	return nil
+	Blocks      uint64 // capacity in logical blocks
+	mode.Values        // of the mode pages; WriteThrough is one of Settings
+	Stopped     bool   // START STOP UNIT stopped the unit
+	ReadOnly    bool   // nobody may write: the store cannot be written, or see Settings
+	Ejected     bool   // START STOP UNIT ejected the medium
+	Sanitize    *sanitizing
 }
 
 // State returns the current snapshot; do not change it.
@@ -239,30 +153,6 @@ func (lu *LogicalUnit) Device() string { return lu.config.Device }
 // Store returns the logical unit's store, for opening and closing lanes.
 func (lu *LogicalUnit) Store() backstore.Store { return lu.store }
 
-// Close ends what the logical unit does by itself and closes its store, whose lanes
-// are closed. After an error it may be called again.
-func (lu *LogicalUnit) Close() error {
-	lu.stopWatching()
-	return lu.store.Close()
-}
-
-// Keeps reports whether Abandon without discard loses nothing that the cache has.
-func (lu *LogicalUnit) Keeps() bool {
-	s, ok := lu.store.(backstore.Abandoner)
-	return ok && s.Keeps()
-}
-
-// Abandon is Close although the medium does not take what was acknowledged: that is
-// kept for when the volume is opened again, or with discard given up. dirty is how many
-// bytes the cache had of it. After an error it may be called again.
-func (lu *LogicalUnit) Abandon(discard bool) (dirty int64, err error) {
-	lu.stopWatching()
-	if s, ok := lu.store.(backstore.Abandoner); ok {
-		return s.Abandon(discard)
-	}
-	return 0, lu.store.Close()
-}
-
 // update replaces the state by a changed copy.
 func (lu *LogicalUnit) update(change func(*State)) {
 	lu.mu.Lock()
@@ -270,19 +160,4 @@ func (lu *LogicalUnit) update(change func(*State)) {
 	s := *lu.state.Load()
 	change(&s)
 	lu.state.Store(&s)
-}
-
-// ResetState returns what commands can change to its defaults, as a logical
-// unit reset does (SAM-5 clause 6.3.3), and ends RESERVE and any ACA condition; the capacity,
-// persistent reservations, access states, the medium where it is and a sanitize
-// operation stay.
-func (lu *LogicalUnit) ResetState() {
-	lu.endReserve()
-	lu.ClearACA(nil)
-	lu.update(func(s *State) {
-		before := *s
-		*s = *lu.defaultState(s)
-		s.Blocks, s.Ejected, s.Sanitize = before.Blocks, before.Ejected, before.Sanitize
-		lu.allowRemoval()
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/mode"
 )
 
 // TestNewLogicalUnitRefuses: stores that cannot hold the blocks, and what the
@@ -76,7 +77,9 @@ func TestIdentity(t *testing.T) {
 func TestResetState(t *testing.T) {
 	n := newUnit(t, newMedium(mib), LUConfig{})
 	fresh := *n.LU.State()
-	n.LU.update(func(s *State) { *s = State{Blocks: 5, SoftProtect: true, DescriptorSense: true, Stopped: true} })
+	n.LU.update(func(s *State) {
+		*s = State{Blocks: 5, Values: mode.Values{SoftProtect: true, DescriptorSense: true}, Stopped: true}
+	})
 	n.LU.ResetState()
 	fresh.Blocks = 5
 	if got := *n.LU.State(); got != fresh {

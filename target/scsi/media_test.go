@@ -75,7 +75,7 @@ func randomCommand(rt *rapid.T, th *thread, n *Nexus, size int, model []byte) {
 		cdb, out = cdb12(0xae, 0x02, a, k), fresh(len(part))
 		copy(part, out)
 	case 5:
-		k = min(k, uint64(n.LU.traits().limits.MaxCompareAndWrite))
+		k = min(k, uint64(n.LU.traits.Load().limits.MaxCompareAndWrite))
 		part = part[:k*uint64(size)]
 		cdb, out = cdb16(0x89, 0, a, k), append(bytes.Clone(part), fresh(len(part))...)
 		if k > 0 && rapid.Bool().Draw(rt, "differ") {

@@ -276,8 +276,8 @@ func (x *exchange) Charge(_ *Command, ref *buf.Ref) {
 // Toll implements Tolls.
 func (x *exchange) Toll(c *Command, bytes int64) bool {
 	x.alive()
-	if bytes <= 0 || bytes > 2*SegmentSize || c.copy.owing {
-		x.t.Errorf("toll of %d bytes, while another is owed: %v", bytes, c.copy.owing)
+	if bytes <= 0 || bytes > 2*SegmentSize || c.copying().owing {
+		x.t.Errorf("toll of %d bytes, while another is owed: %v", bytes, c.copying().owing)
 	}
 	if !x.chance(x.dear) {
 		return true

@@ -1,14 +1,14 @@
 package scsi
 
 import (
-	"bytes"
 	"encoding/hex"
 	"slices"
 	"strings"
 	"testing"
 
 	"lunar/backstore"
-	"pgregory.net/rapid"
+	"lunar/target/scsi/mode"
+	"lunar/target/scsi/sense"
 )
 
 // modeSelect6 and modeSelect10 return CDB and list of a MODE SELECT with PF.
@@ -32,10 +32,10 @@ func TestModeSelect(t *testing.T) {
 	const short, long = "00000800 00 000200", "0000000000000800 00000000 00000200"
 	header6, header10 := "00 00 00 00", "0000 00 00 00 00 0000"
 	six, ten := modeSelect6, modeSelect10
-	off, swp := State{Blocks: 2048}, State{Blocks: 2048, WriteCache: true, SoftProtect: true}
-	same := State{Blocks: 2048, WriteCache: true}
-	dSense := State{Blocks: 2048, WriteCache: true, DescriptorSense: true}
-	both := State{Blocks: 2048, SoftProtect: true}
+	off, swp := State{Blocks: 2048}, State{Blocks: 2048, Values: mode.Values{WriteCache: true, SoftProtect: true}}
+	same := State{Blocks: 2048, Values: mode.Values{WriteCache: true}}
+	dSense := State{Blocks: 2048, Values: mode.Values{WriteCache: true, DescriptorSense: true}}
+	both := State{Blocks: 2048, Values: mode.Values{SoftProtect: true}}
 	tests := []struct {
 		name string
 		make func(*testing.T, string) (cdb, data []byte)
@@ -81,34 +81,34 @@ func TestModeSelect(t *testing.T) {
 }
 
 func TestModeSelectRefusals(t *testing.T) {
-	list := func(bytePointer, bit int) *Sense { return InvalidFieldInList(bytePointer, bit) }
+	list := func(bytePointer, bit int) *sense.Data { return sense.InvalidFieldInList(bytePointer, bit) }
 	six, ten := modeSelect6, modeSelect10
 	tests := []struct {
 		name string
 		make func(*testing.T, string) (cdb, data []byte)
 		list string
-		want *Sense
+		want *sense.Data
 	}{
-		{"header cut off", six, "00 00 00", ParameterListLengthError},
-		{"10: header cut off", ten, "0000 00 00 00 00 00", ParameterListLengthError},
-		{"descriptor cut off", six, "00 00 00 08 00000800 00 0002", ParameterListLengthError},
-		{"descriptor length", six, "00 00 00 07 00000800 00 0002", list(3, NoBit)},
-		{"two descriptors", six, "00 00 00 10 00000400 00 000200 00000400 00 000200", list(3, NoBit)},
-		{"10: long length without LONGLBA", ten, "0000 00 00 00 00 0010 0000000000000800 00000000 00000200", list(6, NoBit)},
-		{"10: LONGLBA with the short length", ten, "0000 00 00 01 00 0008 00000800 00 000200", list(6, NoBit)},
-		{"fewer blocks", six, "00 00 00 08 000007ff 00 000200", list(4, NoBit)},
-		{"other block length", six, "00 00 00 08 00000800 00 001000", list(9, NoBit)},
-		{"10: fewer blocks", ten, "0000 00 00 01 00 0010 00000000000007ff 00000000 00000200", list(8, NoBit)},
-		{"10: other block length", ten, "0000 00 00 01 00 0010 0000000000000800 00000000 00001000", list(20, NoBit)},
-		{"page code alone", six, "00 00 00 00 08", ParameterListLengthError},
-		{"subpage header cut off", six, "00 00 00 00 4a 01 00", ParameterListLengthError},
-		{"page cut off", six, "00 00 00 00 0a 0a 00 10 08 00 0000 ffff 00", ParameterListLengthError},
+		{"header cut off", six, "00 00 00", sense.ParameterListLengthError},
+		{"10: header cut off", ten, "0000 00 00 00 00 00", sense.ParameterListLengthError},
+		{"descriptor cut off", six, "00 00 00 08 00000800 00 0002", sense.ParameterListLengthError},
+		{"descriptor length", six, "00 00 00 07 00000800 00 0002", list(3, sense.NoBit)},
+		{"two descriptors", six, "00 00 00 10 00000400 00 000200 00000400 00 000200", list(3, sense.NoBit)},
+		{"10: long length without LONGLBA", ten, "0000 00 00 00 00 0010 0000000000000800 00000000 00000200", list(6, sense.NoBit)},
+		{"10: LONGLBA with the short length", ten, "0000 00 00 01 00 0008 00000800 00 000200", list(6, sense.NoBit)},
+		{"fewer blocks", six, "00 00 00 08 000007ff 00 000200", list(4, sense.NoBit)},
+		{"other block length", six, "00 00 00 08 00000800 00 001000", list(9, sense.NoBit)},
+		{"10: fewer blocks", ten, "0000 00 00 01 00 0010 00000000000007ff 00000000 00000200", list(8, sense.NoBit)},
+		{"10: other block length", ten, "0000 00 00 01 00 0010 0000000000000800 00000000 00001000", list(20, sense.NoBit)},
+		{"page code alone", six, "00 00 00 00 08", sense.ParameterListLengthError},
+		{"subpage header cut off", six, "00 00 00 00 4a 01 00", sense.ParameterListLengthError},
+		{"page cut off", six, "00 00 00 00 0a 0a 00 10 08 00 0000 ffff 00", sense.ParameterListLengthError},
 		{"no such page", six, "00 00 00 00 02 0a 00000000000000000000", list(4, 5)},
 		{"no such subpage", six, "00 00 00 00 4a 02 001c" + hex.EncodeToString(make([]byte, 28)), list(4, 5)},
 		{"subpage 0 in subpage format", six, "00 00 00 00 4a 00 000a 0010000000000000ffff", list(4, 5)},
 		{"PS", six, "00 00 00 00 8a 0a 00 10 08 00 0000 ffff 0000", list(4, 7)},
-		{"page length", six, "00 00 00 00 0a 0b 00 10 08 00 0000 ffff 0000 00", list(5, NoBit)},
-		{"subpage length", six, "00 00 00 00 4a 01 001b" + hex.EncodeToString(make([]byte, 27)), list(6, NoBit)},
+		{"page length", six, "00 00 00 00 0a 0b 00 10 08 00 0000 ffff 0000 00", list(5, sense.NoBit)},
+		{"subpage length", six, "00 00 00 00 4a 01 001b" + hex.EncodeToString(make([]byte, 27)), list(6, sense.NoBit)},
 		{"TST", six, "00 00 00 00 0a 0a 20 10 08 00 0000 ffff 0000", list(6, 5)},
 		{"busy timeout", six, "00 00 00 00 0a 0a 00 10 08 00 0000 fffe 0000", list(13, 0)},
 		{"second page wrong", six, "00 00 00 00" + controlSWP + "08 12 01" + strings.Repeat("00", 17), list(18, 0)},
@@ -129,82 +129,13 @@ func TestModeSelectRefusals(t *testing.T) {
 func TestModeSelectCDBRefusals(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	list := make([]byte, 4)
-	d.refused([]byte{0x15, 0x11, 0, 0, 4, 0}, list, InvalidFieldInCDB(1, 0)) // SP
-	d.refused([]byte{0x15, 0x00, 0, 0, 4, 0}, list, InvalidFieldInCDB(1, 4)) // no PF
-	d.refused([]byte{0x15, 0x12, 0, 0, 4, 0}, list, InvalidFieldInCDB(1, 1)) // RTD
+	d.refused([]byte{0x15, 0x11, 0, 0, 4, 0}, list, sense.InvalidFieldInCDB(1, 0)) // SP
+	d.refused([]byte{0x15, 0x00, 0, 0, 4, 0}, list, sense.InvalidFieldInCDB(1, 4)) // no PF
+	d.refused([]byte{0x15, 0x12, 0, 0, 4, 0}, list, sense.InvalidFieldInCDB(1, 1)) // RTD
 }
 
 func TestModeSelectWriteThrough(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v", WriteThrough: true})
 	cdb, list := modeSelect6(t, "00 00 00 00"+goldenCaching)
-	d.refused(cdb, list, InvalidFieldInList(6, 2))
-}
-
-// TestModeRoundTrip: what MODE SENSE says can be selected, and is then said
-// again, whatever the state and the header.
-func TestModeRoundTrip(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		config, through := &LUConfig{BlockSize: 512}, rapid.Bool().Draw(rt, "writeThrough")
-		state := State{
-			WriteThrough:    through,
-			Blocks:          rapid.Uint64Range(1, 1<<40).Draw(rt, "blocks"),
-			WriteCache:      rapid.Bool().Draw(rt, "WCE") && !through,
-			SoftProtect:     rapid.Bool().Draw(rt, "SWP"),
-			DescriptorSense: rapid.Bool().Draw(rt, "D_SENSE"),
-		}
-		request := modeRequest{
-			ten:          rapid.Bool().Draw(rt, "ten"),
-			noDescriptor: rapid.Bool().Draw(rt, "DBD"),
-			page:         allPages, subpage: allSubpages,
-		}
-		request.long = request.ten && rapid.Bool().Draw(rt, "LLBAA")
-		said := &modeParameters{config: config, state: &state}
-		data, sense := said.senseData(request)
-		if sense != nil {
-			rt.Fatalf("MODE SENSE: %+v", *sense)
-		}
-		start := State{Blocks: state.Blocks, WriteThrough: through, WriteCache: rapid.Bool().Draw(rt, "was") && !through}
-		got, sense := (&modeParameters{config: config, state: &start}).selectModes(&modeList{data: data, ten: request.ten})
-		if sense != nil || got != state {
-			rt.Fatalf("MODE SELECT of %x: %+v, sense %+v; want %+v", data, got, sense, state)
-		}
-	})
-}
-
-// FuzzModeSelect: no list makes it panic, a refused list changes nothing, and
-// an accepted one leads to a state that differs from the old one in nothing
-// but the bits that MODE SENSE calls changeable.
-func FuzzModeSelect(f *testing.F) {
-	for _, list := range []string{
-		"00000000" + cachingOff, "00000000" + controlSWP + controlDSense, "00000008 00000800 00 000200" + goldenSubpages,
-	} {
-		data, err := hex.DecodeString(strings.ReplaceAll(list, " ", ""))
-		if err != nil {
-			f.Fatal(err)
-		}
-		for n := range data {
-			f.Add(data[:n], false, false)
-		}
-		f.Add(data, false, true)
-		f.Add(append([]byte{0, 0, 0, 0}, data...), true, false)
-	}
-	f.Fuzz(func(t *testing.T, list []byte, ten, writeThrough bool) {
-		config := &LUConfig{BlockSize: 512}
-		before := State{Blocks: 2048, WriteThrough: writeThrough, WriteCache: !writeThrough, Stopped: true}
-		m := &modeParameters{config: config, state: &before}
-		original := bytes.Clone(list)
-		after, sense := m.selectModes(&modeList{data: list, ten: ten})
-		if !bytes.Equal(list, original) || before != (State{Blocks: 2048, WriteThrough: writeThrough, WriteCache: !writeThrough, Stopped: true}) {
-			t.Fatal("input changed")
-		}
-		if sense != nil {
-			if sense.Key != IllegalRequest || sense.FieldValid && int(sense.Field) >= len(list) {
-				t.Fatalf("sense %+v for a list of %d bytes", *sense, len(list))
-			}
-			return
-		}
-		if after.Blocks != before.Blocks || after.Stopped != before.Stopped || writeThrough && after.WriteCache {
-			t.Fatalf("state %+v after %x", after, list)
-		}
-	})
+	d.refused(cdb, list, sense.InvalidFieldInList(6, 2))
 }

@@ -1,10 +1,10 @@
 package scsi
 
 import (
-	"bytes"
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 func modeSense6(dbd, page, subpage byte) []byte {
@@ -74,14 +74,14 @@ func TestModeSense(t *testing.T) {
 func TestModeSenseRefusals(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	for _, control := range []byte{0, changeable, defaults} {
-		d.refused(modeSense6(0, control|0x02, 0), nil, InvalidFieldInCDB(2, 5))    // no such page
-		d.refused(modeSense6(0, control|0x02, 0xff), nil, InvalidFieldInCDB(2, 5)) // nor subpages of it
-		d.refused(modeSense6(0, control|0x0a, 2), nil, InvalidFieldInCDB(3, 7))    // no such subpage
-		d.refused(modeSense6(0, control|0x3f, 1), nil, InvalidFieldInCDB(3, 7))    // reserved
+		d.refused(modeSense6(0, control|0x02, 0), nil, sense.InvalidFieldInCDB(2, 5))    // no such page
+		d.refused(modeSense6(0, control|0x02, 0xff), nil, sense.InvalidFieldInCDB(2, 5)) // nor subpages of it
+		d.refused(modeSense6(0, control|0x0a, 2), nil, sense.InvalidFieldInCDB(3, 7))    // no such subpage
+		d.refused(modeSense6(0, control|0x3f, 1), nil, sense.InvalidFieldInCDB(3, 7))    // reserved
 	}
-	d.refused(modeSense6(0, saved|0x08, 0), nil, SaveNotSupported)
-	d.refused(modeSense10(0, saved|0x3f, 0xff), nil, SaveNotSupported)
-	d.refused(modeSense6(llbaa, 0x08, 0), nil, InvalidFieldInCDB(1, 4))
+	d.refused(modeSense6(0, saved|0x08, 0), nil, sense.SaveNotSupported)
+	d.refused(modeSense10(0, saved|0x3f, 0xff), nil, sense.SaveNotSupported)
+	d.refused(modeSense6(llbaa, 0x08, 0), nil, sense.InvalidFieldInCDB(1, 4))
 }
 
 func TestModeSenseWriteProtected(t *testing.T) {
@@ -116,34 +116,5 @@ func TestModeSenseWriteThrough(t *testing.T) {
 	const without = "08 12 00 00 0000 0000 0000 0000 00 00 0000 00 000000"
 	for _, control := range []byte{0, changeable, defaults} {
 		equal(t, d.good(modeSense6(dbd, control|0x08, 0), nil), "17 00 10 00"+without)
-	}
-}
-
-// TestBlockDescriptorOverflow: more blocks than the short descriptor can say.
-func TestBlockDescriptorOverflow(t *testing.T) {
-	m := &modeParameters{config: &LUConfig{BlockSize: 4096}, state: &State{Blocks: 1 << 32}}
-	equal(t, m.blockDescriptor(false), "ffffffff 00 001000")
-	equal(t, m.blockDescriptor(true), "0000000100000000 00000000 00001000")
-}
-
-// TestModePagesWellFormed: ascending, page length right, bits within the page.
-func TestModePagesWellFormed(t *testing.T) {
-	for i := range modePages {
-		p := &modePages[i]
-		length := int(p.base[1])
-		if p.headerLength() == 4 {
-			length = int(p.base[2])<<8 | int(p.base[3])
-		}
-		if p.base[0]&0x3f != p.code || p.headerLength()+length != len(p.base) || len(p.base) > maxModePage {
-			t.Errorf("page %02x/%02x: %x", p.code, p.subpage, p.base)
-		}
-		if i > 0 && bytes.Compare([]byte{p.code, p.subpage}, []byte{modePages[i-1].code, modePages[i-1].subpage}) <= 0 {
-			t.Errorf("page %02x/%02x is not in its place", p.code, p.subpage)
-		}
-		for _, bit := range p.bits {
-			if bit.offset < p.headerLength() || p.base[bit.offset]&bit.mask != 0 {
-				t.Errorf("page %02x/%02x: bit %02x of byte %d", p.code, p.subpage, bit.mask, bit.offset)
-			}
-		}
 	}
 }

@@ -1,6 +1,10 @@
 package scsi
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"lunar/target/scsi/reservation"
+)
 
 // Nexus is an I_T_L nexus (SAM-5 clause 4.8): one initiator port's view of
 // one logical unit. The session makes it at login; it lives as long as the
@@ -40,8 +44,8 @@ type Nexus struct {
 	// there are none.
 	AwaitTasks func(match func(*Command) bool, done func())
 
-	barred     atomic.Uint32 // bars; stored under LogicalUnit.mu
-	ended      atomic.Bool   // Detach: its bars are not kept up to date any more
+	restricted atomic.Uint32 // restrictions; stored under LogicalUnit.mu
+	ended      atomic.Bool   // Detach: its restrictions are not kept up to date any more
 	attentions attentionQueue
 	prevents   atomic.Bool // PREVENT: the medium stays
 	buffers    buffers
@@ -66,3 +70,41 @@ func (n *Nexus) grants(write bool) bool {
 	mapped, readOnly := n.Granted()
 	return mapped && !(write && readOnly)
 }
+
+// itNexus returns the I_T nexus that n belongs to.
+func (n *Nexus) itNexus() reservation.Nexus {
+	return reservation.Nexus{Initiator: n.Initiator, Target: n.Target, Port: n.TargetTag}
+}
+
+// ports returns the relative port identifiers of the target that n is with.
+func (n *Nexus) ports() []uint16 {
+	if n.Ports == nil {
+		return []uint16{n.TargetTag}
+	}
+	return n.Ports()
+}
+
+// claimant is an initiator port together with who has proven to be behind it.
+type claimant struct {
+	initiator string
+	proven    any
+}
+
+func (n *Nexus) claimant() claimant { return claimant{n.Initiator, n.Proven} }
+
+// asker is whose the list identifiers of copies are: those of a claimant, but of one
+// I_T nexus where nothing is proven.
+type asker struct {
+	claimant
+	nexus reservation.Nexus // zero if the claimant has proven who it is
+}
+
+func (n *Nexus) asker() asker {
+	if n.Proven != nil {
+		return asker{claimant: n.claimant()}
+	}
+	return asker{n.claimant(), n.itNexus()}
+}
+
+// registrant is an initiator port at a target, whichever of its ports.
+type registrant struct{ initiator, target string }

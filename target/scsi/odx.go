@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
+	"lunar/target/scsi/thirdparty"
 )
 
 // Offloaded data transfer: POPULATE TOKEN gives the initiator a token for
@@ -23,56 +25,44 @@ func populateToken(c *Command) {
 		c.Good()
 		return
 	}
-	ranges, s := c.rangesOf(populateHeader, 14)
-	if s != nil {
-		c.Fail(s)
-		return
-	}
-	list := c.List()
-	timeout, s := tokenTimeout(list)
-	switch {
-	case s != nil:
-	case list[2]&rodTypeValid != 0 && binary.BigEndian.Uint32(list[8:]) != rodChangeVulnerable:
-		s = InvalidFieldInList(8, NoBit)
-	case len(ranges) == 0:
-		s = InvalidFieldInList(populateHeader, NoBit)
-	}
+	list, s := thirdparty.ParsePopulate(c.List(), c.Nexus.LU.medium())
 	if s != nil {
 		c.Fail(s)
 		return
 	}
 	lu := c.Nexus.LU
-	record, s := lu.copies.begin(c, c.listIdentifier(), 0)
+	record, s := c.beginRecord(c.listIdentifier(), 0)
 	if s != nil {
 		c.Fail(s)
 		return
 	}
-	token := newToken(c.Nexus, ranges, timeout)
-	c.copy = &copyOperation{record: record}
-	if !lu.tokens.add(token, time.Now(), lu.config.Refusals) {
-		c.Fail(InsufficientResourcesForToken)
+	token := c.Nexus.newToken(list.Ranges, list.Timeout)
+	o := &copyOperation{record: record}
+	c.feature = o
+	if !lu.tokens.Add(token, time.Now(), lu.config.Refusals) {
+		c.Fail(sense.InsufficientResourcesForToken)
 		return
 	}
-	record.describe(func(r *copyRecord) { r.shift = lu.blockShift })
-	c.copy.fresh = token
+	record.Describe(thirdparty.Description{Shift: lu.blockShift})
+	o.fresh = token
 	c.run(settleStep)
 }
 
 // settleStep lets what was changing the token's blocks when it was made end,
 // range by range: later changes see the token.
 func settleStep(c *Command) {
-	o, s := c.copy, c.carrier()
+	o, s := c.copying(), c.carrier()
 	for s.state != running {
 		s.state = idle
-		if o.index == len(o.fresh.ranges) {
-			o.record.setToken(o.fresh)
+		if o.index == len(o.fresh.Ranges) {
+			o.record.SetToken(o.fresh)
 			c.Good()
 			return
 		}
-		r := o.fresh.ranges[o.index]
+		r := o.fresh.Ranges[o.index]
 		o.index++
-		s.hold.cover(exclusive, r.off, r.n)
-		s.op.Off, s.op.Len, s.op.Data = r.off, 0, nil
+		s.lock.cover(exclusive, r.Off, r.N)
+		s.op.Off, s.op.Len, s.op.Data = r.Off, 0, nil
 		s.launch(backstore.Read)
 	}
 }
@@ -86,39 +76,36 @@ func writeUsingToken(c *Command) {
 		c.Good()
 		return
 	}
-	ranges, s := c.rangesOf(writeTokenHeader, 534)
+	list, s := thirdparty.ParseWriteUsing(c.List(), c.Nexus.LU.medium())
 	if s != nil {
 		c.Fail(s)
 		return
 	}
-	lu, list := c.Nexus.LU, c.List()
-	data := list[16:][:tokenLength]
-	immediate, remove := list[2]&rodImmediate != 0, list[2]&rodDelete != 0
-	w := tokenWrite{dest: &CSCD{Nexus: c.Nexus, Lane: c.Lane}, ranges: ranges}
-	if s = w.find(c, data, binary.BigEndian.Uint64(list[8:])); s != nil {
+	w := tokenWrite{dest: &CSCD{Nexus: c.Nexus, Lane: c.Lane}, ranges: list.Ranges}
+	if s = w.find(c, list.Token, list.Skip); s != nil {
 		c.Fail(s)
 		return
 	}
-	record, s := lu.copies.begin(c, c.listIdentifier(), 0)
+	record, s := c.beginRecord(c.listIdentifier(), 0)
 	if s == nil && w.token != nil {
-		if s = w.source.Nexus.LU.tokens.use(w.token, time.Now()); s != nil {
-			record.end(copyFailed)
+		if s = w.source.Nexus.LU.tokens.Use(w.token, time.Now()); s != nil {
+			record.End(thirdparty.Failed)
 		}
 	}
 	if s != nil {
 		c.Fail(s)
 		return
 	}
-	record.describe(func(r *copyRecord) { r.shift, r.partial, r.background = lu.blockShift, w.partial, immediate })
-	o := &copyOperation{moves: w.moves, record: record, token: w.token, source: w.source, remove: remove}
-	if !immediate {
+	record.Describe(thirdparty.Description{Shift: c.Nexus.LU.blockShift, Partial: w.partial, Background: list.Immediate})
+	o := &copyOperation{moves: w.moves, record: record, token: w.token, source: w.source, remove: list.Delete}
+	if !list.Immediate {
 		c.resumeCopy(o)
 		return
 	}
 	if !c.Port.Background(c, func(b *Command) { b.resumeCopy(o) }) {
 		o.letGo()
-		record.end(copyFailed)
-		c.Fail(InsufficientResources)
+		record.End(thirdparty.Failed)
+		c.Fail(sense.InsufficientResources)
 		return
 	}
 	c.Good()
@@ -127,92 +114,90 @@ func writeUsingToken(c *Command) {
 // tokenWrite is what WRITE USING TOKEN is to do.
 type tokenWrite struct {
 	dest    *CSCD
-	source  *CSCD       // nil: zeroes
-	token   *rodToken   // nil: zeroes
-	ranges  []byteRange // of dest
+	source  *CSCD               // nil: zeroes
+	token   *thirdparty.Token   // nil: zeroes
+	ranges  []thirdparty.Extent // of dest
 	moves   []copyMove
 	partial bool // the token stands for less than ranges ask for
 }
 
 // find finds what the token stands for, from skip blocks of the destination on,
 // and makes the moves of it.
-func (w *tokenWrite) find(c *Command, data []byte, skip uint64) *Sense {
-	be := binary.BigEndian
-	switch kind := be.Uint32(data); {
-	case be.Uint16(data[6:]) != tokenSpan:
-		return InvalidTokenLength
-	case kind == rodZero:
+func (w *tokenWrite) find(c *Command, data []byte, skip uint64) *sense.Data {
+	switch thirdparty.KindOf(data) {
+	case thirdparty.InvalidToken:
+		return sense.InvalidTokenLength
+	case thirdparty.ZeroToken:
 		for i, r := range w.ranges {
-			w.moves = append(w.moves, copyMove{dest: w.dest, to: r.off, n: r.n, segment: uint16(i)})
+			w.moves = append(w.moves, copyMove{dest: w.dest, to: r.Off, n: r.N, segment: uint16(i)})
 		}
 		return nil
-	case kind != rodChangeVulnerable:
-		return UnsupportedTokenType
+	case thirdparty.UnknownToken:
+		return sense.UnsupportedTokenType
 	}
 	unit, ok := c.Port.Reach(c, func(n *Nexus) bool {
-		w.token = n.LU.tokens.find(data) // of this unit: the one before may have matched, and be closing
+		w.token = n.LU.tokens.Find(data) // of this unit: the one before may have matched, and be closing
 		return w.token != nil
 	})
 	switch {
 	case w.token == nil:
-		return TokenUnknown
+		return sense.TokenUnknown
 	case !ok || !unit.mayRead():
-		return InvalidTokenOperation
+		return sense.InvalidTokenOperation
 	}
 	w.source = &unit
 	off := skip << w.dest.Nexus.LU.blockShift
-	if skip >= 1<<48 || off >= uint64(w.token.size) {
-		return InvalidFieldInList(8, NoBit)
+	if skip >= 1<<48 || off >= uint64(w.token.Size) {
+		return sense.InvalidFieldInList(8, sense.NoBit)
 	}
 	return w.pair(int64(off))
 }
 
 // pair cuts the token's ranges from offset skip on and the destination's into
 // pieces of the same length.
-func (w *tokenWrite) pair(skip int64) *Sense {
+func (w *tokenWrite) pair(skip int64) *sense.Data {
 	dest, from, used := w.dest.Nexus.LU, 0, skip
-	left := w.token.size - skip
+	here, there := dest.medium(), w.source.Nexus.LU.medium()
+	left := w.token.Size - skip
 	left &^= int64(dest.config.BlockSize) - 1 // whole blocks
 	for i, to := range w.ranges {
-		if dest == w.source.Nexus.LU && w.token.overlaps(to.off, to.n) {
-			return InvalidTokenOperation // it would revoke its own token
+		if dest == w.source.Nexus.LU && w.token.Overlaps(to.Off, to.N) {
+			return sense.InvalidTokenOperation // it would revoke its own token
 		}
-		for to.n > 0 && left > 0 {
-			r := w.token.ranges[from]
-			if used >= r.n {
-				used, from = used-r.n, from+1
+		for to.N > 0 && left > 0 {
+			r := w.token.Ranges[from]
+			if used >= r.N {
+				used, from = used-r.N, from+1
 				continue
 			}
-			n := min(to.n, r.n-used, left)
-			if !dest.isWhole(uint64(to.off), uint64(n)) || !w.source.Nexus.LU.isWhole(uint64(r.off+used), uint64(n)) {
-				return InvalidTokenOperation // pieces of blocks
+			n := min(to.N, r.N-used, left)
+			if !here.IsWhole(uint64(to.Off), uint64(n)) || !there.IsWhole(uint64(r.Off+used), uint64(n)) {
+				return sense.InvalidTokenOperation // pieces of blocks
 			}
-			w.moves = append(w.moves, copyMove{source: w.source, dest: w.dest, from: r.off + used, to: to.off, n: n, segment: uint16(i)})
-			to.off, to.n, used, left = to.off+n, to.n-n, used+n, left-n
+			w.moves = append(w.moves, copyMove{source: w.source, dest: w.dest, from: r.Off + used, to: to.Off, n: n, segment: uint16(i)})
+			to.Off, to.N, used, left = to.Off+n, to.N-n, used+n, left-n
 		}
-		w.partial = w.partial || to.n > 0
+		w.partial = w.partial || to.N > 0
 	}
 	return nil
 }
 
-// receiveRODTokenInformation runs RECEIVE ROD TOKEN INFORMATION (SPC-4 clause
-// 6.24): the status of a command with the list identifier, and the token that
-// it made.
-func receiveRODTokenInformation(c *Command) {
-	r := c.copyRecord(binary.BigEndian.Uint32(c.CDB[2:]))
-	if r == nil {
-		c.Fail(InvalidFieldInCDB(2, 7))
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	be, data := binary.BigEndian, r.appendStatus(nil)
-	if r.token == nil || r.status != copyCompleted {
-		data = append(data, 0, 0, 0, 0)
-	} else {
-		data = be.AppendUint32(data, 2+tokenLength) // ROD TOKEN DESCRIPTORS LENGTH
-		data = append(append(data, 0, 0), r.token.data[:]...)
-	}
-	be.PutUint32(data, uint32(len(data)-4))
-	c.SendParameter(data, receiveAllocation(&c.CDB))
+// newToken makes a token for extents of the nexus's logical unit.
+func (n *Nexus) newToken(ranges []thirdparty.Extent, timeout time.Duration) *thirdparty.Token {
+	lu := n.LU
+	capacity := readCapacity16(lu.state.Load().Blocks, lu.config.BlockSize, lu.traits.Load().physical, lu.traits.Load().info)
+	return thirdparty.NewToken(n.holder(), thirdparty.Creator{
+		Unit: creatorDescriptor(lu), Capacity: capacity[8:], Device: deviceName(n.Target),
+	}, ranges, timeout)
+}
+
+// creatorDescriptor is an identification descriptor CSCD of the logical unit.
+func creatorDescriptor(lu *LogicalUnit) []byte {
+	d := make([]byte, thirdparty.CSCDLength)
+	d[0], d[1] = thirdparty.CSCDIdentification, directAccessDevice
+	naa := designator(codeBinary, associatedLU|designatorNAA, binary.BigEndian.AppendUint64(nil, lu.config.NAA))
+	copy(d[4:], naa)
+	size := lu.config.BlockSize
+	d[29], d[30], d[31] = byte(size>>16), byte(size>>8), byte(size)
+	return d
 }

@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"encoding/binary"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
+	"lunar/target/scsi/thirdparty"
 )
 
 // rangesList is a parameter list's range descriptors, of LBA and blocks.
@@ -55,7 +56,7 @@ func (th *thread) populate(n *Nexus, ranges ...[2]uint64) []byte {
 		th.t.Fatalf("POPULATE TOKEN: status %02x, sense %+v", x.c.Status, x.c.Sense)
 	}
 	info := th.rodInformation(n, 1)
-	if len(info) != 32+4+2+tokenLength {
+	if len(info) != 32+4+2+thirdparty.TokenLength {
 		th.t.Fatalf("%d bytes of ROD TOKEN INFORMATION", len(info))
 	}
 	return info[38:]
@@ -130,7 +131,7 @@ func TestTokensAgainstModel(t *testing.T) {
 		x := th.writeToken(n[dest], writeTokenList(token, 0, uint64(skip/unit), to...))
 		left, moved := rod[skip:], 0
 		if disturbed {
-			if x.c.Sense != TokenRevoked {
+			if x.c.Sense != sense.TokenRevoked {
 				rt.Fatalf("status %02x, sense %+v of a token whose blocks have changed", x.c.Status, x.c.Sense)
 			}
 		} else {
@@ -175,7 +176,7 @@ func TestTokenRevoked(t *testing.T) {
 		if x := th.start(n[0], change.cdb, change.out, 0).finish(); x.c.Status != Good {
 			t.Fatalf("%s: %+v", name, x.c.Sense)
 		}
-		if x := th.writeToken(n[0], writeTokenList(token, 0, 0, [2]uint64{100, 4})); x.c.Sense != TokenRevoked {
+		if x := th.writeToken(n[0], writeTokenList(token, 0, 0, [2]uint64{100, 4})); x.c.Sense != sense.TokenRevoked {
 			t.Errorf("%s: status %02x, sense %+v, expected TOKEN REVOKED", name, x.c.Status, x.c.Sense)
 		}
 		if x := th.writeToken(n[0], writeTokenList(other, 0, 0, [2]uint64{100, 8})); x.c.Status != Good {
@@ -185,7 +186,7 @@ func TestTokenRevoked(t *testing.T) {
 	th, n, m := copyUnits(t, 1)
 	token := th.populate(n[0], [2]uint64{6000, 4})
 	m[0].info.Size = 2 << 20
-	n[0].LU.tokens.changing(2<<20, 1<<40)
+	n[0].LU.tokens.Changing(2<<20, 1<<40)
 	if x := th.writeToken(n[1], writeTokenList(token, 0, 0, [2]uint64{0, 1})); x.c.Status != CheckCondition {
 		t.Error("a token for what is behind the end")
 	}
@@ -204,7 +205,7 @@ func TestTokenAndWritesUnderWay(t *testing.T) {
 		populate := th.start(n[0], tokenCDB(0x10, 1, list), list, 0)
 		for populate.ends == 0 && th.turn() {
 		}
-		if write.ends == 0 && n[0].LU.tokens.list.Load() != nil && !(*n[0].LU.tokens.list.Load())[0].revoked.Load() &&
+		if o, made := populate.c.feature.(*copyOperation); write.ends == 0 && made && o.fresh != nil && !o.fresh.Revoked() &&
 			!bytes.Equal(m[0].mu.bytes[:len(data)], data) {
 			t.Fatalf("seed %d: a token that a write under way has not revoked", seed)
 		}
@@ -221,58 +222,45 @@ func TestTokenAndWritesUnderWay(t *testing.T) {
 		switch {
 		case x.c.Status == Good && !bytes.Equal(m[1].mu.bytes[:len(data)], before):
 			t.Fatalf("seed %d: GOOD for data of after the token", seed)
-		case x.c.Status != Good && x.c.Sense != TokenRevoked:
+		case x.c.Status != Good && x.c.Sense != sense.TokenRevoked:
 			t.Fatalf("seed %d: sense %+v", seed, x.c.Sense)
 		}
 	}
 }
 
-// TestTokenLife: unused tokens expire, deleted ones are unknown, and there is
+// TestTokenLife: deleted tokens are unknown, and there is
 // room for so many.
 func TestTokenLife(t *testing.T) {
 	th, n, _ := copyUnits(t, 1)
 	tokens := &n[0].LU.tokens
 	token := th.populate(n[0], [2]uint64{0, 8})
-	use := func(flags byte) *Sense {
+	use := func(flags byte) *sense.Data {
 		return th.writeToken(n[1], writeTokenList(token, flags, 0, [2]uint64{0, 1})).c.Sense
 	}
 	if s := use(0); s != nil {
 		t.Fatalf("%+v", s)
 	}
-	known := tokens.find(token)
-	known.idle = time.Now().Add(-defaultTokenTimeout + 5*time.Second)
-	if s := use(0); s != nil {
-		t.Errorf("%+v before the timeout", s)
-	}
-	if idle := time.Since(known.idle); idle > time.Second {
-		t.Errorf("idle for %v after a use", idle)
-	}
-	known.idle = time.Now().Add(-2 * defaultTokenTimeout)
-	if s := use(0); s != TokenExpired {
-		t.Errorf("%+v after the timeout", s)
-	}
-	token = th.populate(n[0], [2]uint64{0, 8})
 	if s := use(rodDelete); s != nil {
 		t.Errorf("%+v", s)
 	}
-	if s := use(0); s != TokenUnknown || tokens.list.Load() != nil {
+	if s := use(0); s != sense.TokenUnknown || tokens.Find(token) != nil {
 		t.Errorf("%+v of a token that was deleted", s)
 	}
-	for i := range maxTokens {
+	for i := range thirdparty.MaxTokens {
 		token = th.populate(n[0], [2]uint64{uint64(i), 1})
 	}
 	list := populateList([2]uint64{0, 1})
-	if x := th.start(n[0], tokenCDB(0x10, 1, list), list, 0).finish(); x.c.Sense != InsufficientResourcesForToken {
+	if x := th.start(n[0], tokenCDB(0x10, 1, list), list, 0).finish(); x.c.Sense != sense.InsufficientResourcesForToken {
 		t.Errorf("%+v of one token too many", x.c.Sense)
 	}
-	tokens.changing(0, 512)
+	tokens.Changing(0, 512)
 	th.populate(n[0], [2]uint64{0, 1}) // in place of the one revoked
 }
 
 // TestZeroToken: the block device zero ROD token, also where the store cannot
 // zero.
 func TestZeroToken(t *testing.T) {
-	zero := make([]byte, tokenLength)
+	zero := make([]byte, thirdparty.TokenLength)
 	copy(zero, []byte{0xff, 0xff, 0, 1, 0, 0, 0x01, 0xf8})
 	for _, able := range []bool{true, false} {
 		th, n, m := copyUnits(t, 1)
@@ -342,50 +330,50 @@ func TestTokenRefusals(t *testing.T) {
 		return b
 	}
 	good, one := writeTokenList(token, 0, 0, [2]uint64{0, 1}), [2]uint64{0, 1}
-	many := make([][2]uint64, maxTokenRanges+1)
+	many := make([][2]uint64, thirdparty.MaxRanges+1)
 	for i := range many {
 		many[i] = [2]uint64{uint64(i), 1}
 	}
 	for name, test := range map[string]struct {
 		action byte
 		list   []byte
-		asc    ASC
+		asc    sense.ASC
 	}{
-		"no ranges":       {0x10, populateList()[:16], ASCParameterListLengthError},
-		"short":           {0x10, populateList(one)[:20], ASCParameterListLengthError},
-		"data length":     {0x10, changed(populateList(one), 1, 10), ASCInvalidFieldInList},
-		"ranges length":   {0x10, changed(populateList(one), 15, 32), ASCInvalidFieldInList},
-		"timeout":         {0x10, changed(populateList(one), 4, 1), ASCInvalidFieldInList},
-		"type":            {0x10, changed(populateList(one), 2, rodTypeValid), ASCInvalidFieldInList},
-		"nothing":         {0x10, populateList([2]uint64{0, 0}), ASCInvalidFieldInList},
-		"beyond":          {0x10, populateList([2]uint64{511, 2}), ASCLBAOutOfRange},
-		"far beyond":      {0x10, populateList([2]uint64{1<<64 - 1, 2}), ASCLBAOutOfRange},
-		"twice":           {0x10, populateList([2]uint64{3, 4}, [2]uint64{0, 4}), ASCInvalidFieldInList},
-		"many":            {0x10, populateList(many...), ASCTooManySegmentDescriptors},
-		"unknown":         {0x11, changed(good, 16+511, good[16+511]+1), ASCTokenUnknown},
-		"length of token": {0x11, changed(good, 16+7, 0), ASCInvalidTokenLength},
-		"type of token":   {0x11, changed(good, 16+3, 0x02), ASCUnsupportedTokenType},
-		"offset":          {0x11, writeTokenList(token, 0, 1, one), ASCInvalidFieldInList},
-		"far offset":      {0x11, writeTokenList(token, 0, 1<<63, one), ASCInvalidFieldInList},
-		"beyond here":     {0x11, writeTokenList(token, 0, 0, [2]uint64{512, 1}), ASCLBAOutOfRange},
-		"many here":       {0x11, writeTokenList(token, 0, 0, many...), ASCTooManySegmentDescriptors},
-		"parts of blocks": {0x11, writeTokenList(odd, 0, 0, one), ASCInvalidTokenOperation},
+		"no ranges":       {0x10, populateList()[:16], sense.ASCParameterListLengthError},
+		"short":           {0x10, populateList(one)[:20], sense.ASCParameterListLengthError},
+		"data length":     {0x10, changed(populateList(one), 1, 10), sense.ASCInvalidFieldInList},
+		"ranges length":   {0x10, changed(populateList(one), 15, 32), sense.ASCInvalidFieldInList},
+		"timeout":         {0x10, changed(populateList(one), 4, 1), sense.ASCInvalidFieldInList},
+		"type":            {0x10, changed(populateList(one), 2, rodTypeValid), sense.ASCInvalidFieldInList},
+		"nothing":         {0x10, populateList([2]uint64{0, 0}), sense.ASCInvalidFieldInList},
+		"beyond":          {0x10, populateList([2]uint64{511, 2}), sense.ASCLBAOutOfRange},
+		"far beyond":      {0x10, populateList([2]uint64{1<<64 - 1, 2}), sense.ASCLBAOutOfRange},
+		"twice":           {0x10, populateList([2]uint64{3, 4}, [2]uint64{0, 4}), sense.ASCInvalidFieldInList},
+		"many":            {0x10, populateList(many...), sense.ASCTooManySegmentDescriptors},
+		"unknown":         {0x11, changed(good, 16+511, good[16+511]+1), sense.ASCTokenUnknown},
+		"length of token": {0x11, changed(good, 16+7, 0), sense.ASCInvalidTokenLength},
+		"type of token":   {0x11, changed(good, 16+3, 0x02), sense.ASCUnsupportedTokenType},
+		"offset":          {0x11, writeTokenList(token, 0, 1, one), sense.ASCInvalidFieldInList},
+		"far offset":      {0x11, writeTokenList(token, 0, 1<<63, one), sense.ASCInvalidFieldInList},
+		"beyond here":     {0x11, writeTokenList(token, 0, 0, [2]uint64{512, 1}), sense.ASCLBAOutOfRange},
+		"many here":       {0x11, writeTokenList(token, 0, 0, many...), sense.ASCTooManySegmentDescriptors},
+		"parts of blocks": {0x11, writeTokenList(odd, 0, 0, one), sense.ASCInvalidTokenOperation},
 	} {
 		x := th.start(n[1], tokenCDB(test.action, 9, test.list), test.list, 0).finish()
-		if s := x.c.Sense; s == nil || s.Key != IllegalRequest || s.ASC != test.asc {
+		if s := x.c.Sense; s == nil || s.Key != sense.IllegalRequest || s.ASC != test.asc {
 			t.Errorf("%s: status %02x, sense %+v, expected %04x", name, x.c.Status, s, test.asc)
 		}
 	}
 	over := writeTokenList(token, 0, 0, [2]uint64{4, 8})
-	if x := th.writeToken(n[0], over); x.c.Sense != InvalidTokenOperation {
+	if x := th.writeToken(n[0], over); x.c.Sense != sense.InvalidTokenOperation {
 		t.Errorf("over its own blocks: %+v", x.c.Sense)
 	}
 	n[1].ReadOnly.Store(true)
-	if x := th.writeToken(n[1], good); x.c.Sense != WriteProtected {
+	if x := th.writeToken(n[1], good); x.c.Sense != sense.WriteProtected {
 		t.Errorf("write protected: %+v", x.c.Sense)
 	}
 	th.reach = n[1:]
-	if x := th.writeToken(n[0], writeTokenList(token, 0, 0, [2]uint64{100, 8})); x.c.Sense != TokenUnknown {
+	if x := th.writeToken(n[0], writeTokenList(token, 0, 0, [2]uint64{100, 8})); x.c.Sense != sense.TokenUnknown {
 		t.Errorf("of a unit that the initiator has no access to: %+v", x.c.Sense)
 	}
 	for i := range m {
@@ -406,8 +394,8 @@ func TestTokenOfAClosingUnit(t *testing.T) {
 	was := bytes.Clone(m[1].mu.bytes)
 	token := th.populate(n[0], [2]uint64{0, 256})
 	th.closing = n[0]
-	if x := th.writeToken(n[1], writeTokenList(token, 0, 0, [2]uint64{64, 8})); x.c.Sense != TokenUnknown {
-		t.Errorf("found status %02x, sense %+v, expected %+v", x.c.Status, x.c.Sense, TokenUnknown)
+	if x := th.writeToken(n[1], writeTokenList(token, 0, 0, [2]uint64{64, 8})); x.c.Sense != sense.TokenUnknown {
+		t.Errorf("found status %02x, sense %+v, expected %+v", x.c.Status, x.c.Sense, sense.TokenUnknown)
 	}
 	if !bytes.Equal(m[1].mu.bytes, was) {
 		t.Error("something was written")
@@ -433,14 +421,14 @@ func TestTokenInTheBackground(t *testing.T) {
 	if info := th.rodInformation(n[1], 2); info[5] != 1 || binary.BigEndian.Uint64(info[16:]) != 512 {
 		t.Errorf("% x", info[:32])
 	}
-	if !bytes.Equal(m[1].mu.bytes, m[0].mu.bytes[:2<<20]) || n[0].LU.tokens.list.Load() != nil {
+	if !bytes.Equal(m[1].mu.bytes, m[0].mu.bytes[:2<<20]) || n[0].LU.tokens.Find(token) != nil {
 		t.Error("not copied, or the token is still there")
 	}
 }
 
 // FuzzTokenLists: no list makes a panic, or leaves the medium.
 func FuzzTokenLists(f *testing.F) {
-	zero := make([]byte, tokenLength)
+	zero := make([]byte, thirdparty.TokenLength)
 	copy(zero, []byte{0xff, 0xff, 0, 1, 0, 0, 0x01, 0xf8})
 	f.Add(byte(0), populateList([2]uint64{0, 8}, [2]uint64{100, 8}))
 	f.Add(byte(1), writeTokenList(zero, 0, 0, [2]uint64{0, 8}))

@@ -58,8 +58,8 @@ func (s *segment) or() bool {
 			return false
 		case s.phase == orUnread:
 			s.phase = orRead
-			s.hold.cover(exclusive, s.nexus().LU.byteOff(s.cmd.lba)+int64(s.off), int64(s.n))
-			s.hold.keep = true
+			s.lock.cover(exclusive, s.nexus().LU.byteOff(s.cmd.lba)+int64(s.off), int64(s.n))
+			s.lock.keep = true
 			s.start(backstore.Read, s.medium())
 		case s.phase == orRead:
 			s.phase = orWritten
@@ -70,7 +70,7 @@ func (s *segment) or() bool {
 			s.start(backstore.Write, merged)
 		default:
 			// An earlier segment may wait for it, and is released first.
-			s.hold.release()
+			s.lock.release()
 			return true
 		}
 	}

@@ -3,6 +3,8 @@ package scsi
 import (
 	"encoding/binary"
 	"slices"
+
+	"lunar/target/scsi/sense"
 )
 
 // A target port is an iSCSI portal group of a target (RFC 7143 section 4.4.2),
@@ -52,7 +54,7 @@ func targetPortGroups(table *accessTable, tags []uint16, extended bool) []byte {
 func reportTargetPortGroups(c *Command) {
 	format := c.CDB[1] & groupFormatMask
 	if format != 0 && format != groupExtended {
-		c.Fail(InvalidFieldInCDB(1, 7))
+		c.Fail(sense.InvalidFieldInCDB(1, 7))
 		return
 	}
 	data := targetPortGroups(c.Nexus.LU.access.Load(), c.Nexus.ports(), format == groupExtended)
@@ -79,21 +81,21 @@ func setTargetPortGroups(c *Command) {
 }
 
 // requestedStates parses a parameter list.
-func requestedStates(list []byte, tags []uint16) (map[uint16]AccessState, *Sense) {
+func requestedStates(list []byte, tags []uint16) (map[uint16]AccessState, *sense.Data) {
 	if len(list) == 0 {
 		return nil, nil
 	}
 	if len(list) < groupHeader || (len(list)-groupHeader)%setDescriptorSize != 0 {
-		return nil, ParameterListLengthError
+		return nil, sense.ParameterListLengthError
 	}
 	states := map[uint16]AccessState{}
 	for at := groupHeader; at < len(list); at += setDescriptorSize {
 		state, tag := AccessState(list[at]&groupStateMask), binary.BigEndian.Uint16(list[at+2:])
 		if !askable(state) {
-			return nil, InvalidFieldInList(at, 3)
+			return nil, sense.InvalidFieldInList(at, 3)
 		}
 		if !slices.Contains(tags, tag) {
-			return nil, InvalidFieldInList(at+2, NoBit)
+			return nil, sense.InvalidFieldInList(at+2, sense.NoBit)
 		}
 		states[tag] = state
 	}

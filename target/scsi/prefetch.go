@@ -16,12 +16,12 @@ func prefetch(c *Command) {
 		return
 	}
 	lu := c.Nexus.LU
-	if backstore.LenderOf(c.Lane) == nil || c.count > uint64(lu.traits().limits.MaxPrefetch) {
+	if backstore.LenderOf(c.Lane) == nil || c.count > uint64(lu.traits.Load().limits.MaxPrefetch) {
 		c.Good()
 		return
 	}
 	if c.count == 0 {
-		c.count = min(lu.state.Load().Blocks-c.lba, uint64(lu.traits().limits.MaxPrefetch))
+		c.count = min(lu.state.Load().Blocks-c.lba, uint64(lu.traits.Load().limits.MaxPrefetch))
 	}
 	c.work.at, c.work.left = c.lba, c.count
 	n := uint32(min(c.count<<lu.blockShift, SegmentSize))

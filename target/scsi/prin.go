@@ -77,11 +77,11 @@ func readFullStatus(_ *LogicalUnit, s *reservation.State) []byte {
 	data := generationHeader(s)
 	for _, r := range s.Registrations() {
 		data = binary.BigEndian.AppendUint64(data, r.Key)
-		held := []byte{0, 0} // R_HOLDER; scope and type
+		holder := []byte{0, 0} // R_HOLDER; scope and type
 		if s.Holds(r.Nexus) {
-			held = []byte{0x01, byte(s.Type())}
+			holder = []byte{0x01, byte(s.Type())}
 		}
-		data = append(data, 0, 0, 0, 0, held[0], held[1], 0, 0, 0, 0)
+		data = append(data, 0, 0, 0, 0, holder[0], holder[1], 0, 0, 0, 0)
 		data = binary.BigEndian.AppendUint16(data, r.Port)
 		id := reservation.AppendTransportID(nil, r.Initiator)
 		data = binary.BigEndian.AppendUint32(data, uint32(len(id)))

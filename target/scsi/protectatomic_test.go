@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"lunar/backstore/protect"
+	"lunar/target/scsi/sense"
 )
 
 // TestShieldedAtomic: atomic writes with tuples and without, of as much as the block
@@ -33,7 +34,7 @@ func TestShieldedAtomic(t *testing.T) {
 				if s := u.send(u.cdb(0x9c, 1, 0, 0, unit), wrong, 0).c.Sense; s == nil || s.ASC != ASCGuardCheckFailed {
 					t.Errorf("found %+v, expected LOGICAL BLOCK GUARD CHECK FAILED", s)
 				}
-				if s := u.send(u.cdb(0x9c, 1, 0, 0, most+unit), u.wire(0, most+unit, false), 0).c.Sense; s == nil || s.ASC != ASCInvalidFieldInCDB {
+				if s := u.send(u.cdb(0x9c, 1, 0, 0, most+unit), u.wire(0, most+unit, false), 0).c.Sense; s == nil || s.ASC != sense.ASCInvalidFieldInCDB {
 					t.Errorf("found %+v of too much, expected INVALID FIELD IN CDB", s)
 				}
 				u.check(0, 100)

@@ -5,12 +5,13 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/protect"
+	"lunar/target/scsi/sense"
 )
 
 // ASCGuardCheckFailed is LOGICAL BLOCK GUARD CHECK FAILED. LOGICAL BLOCK APPLICATION
 // TAG CHECK FAILED (1002h) and LOGICAL BLOCK REFERENCE TAG CHECK FAILED (1003h)
 // follow it.
-const ASCGuardCheckFailed ASC = 0x1001
+const ASCGuardCheckFailed sense.ASC = 0x1001
 
 // inquiryProtect is PROTECT of the standard INQUIRY data, byte 5.
 const inquiryProtect = 0x01
@@ -58,25 +59,21 @@ type shield struct {
 	app    uint16 // application tag that is made when no tuples come
 }
 
-// checkProtection is row.check for a row that knows protection information: it
-// allows the field if the logical unit has any, and decodes it. With type 2 only
+// checkProtection is row.check for a row that knows protection information, and a
+// logical unit that has some: it allows the field and decodes it. With type 2 only
 // 32-byte CDBs may ask for it: the others do not say what the tags are to be
 // (SBC-3 clause 4.22.2.4).
-func (c *Command) checkProtection() *Sense {
-	kind := protect.None
-	if c.Nexus.LU != nil {
-		kind = c.Nexus.LU.protect
-	}
-	at := flagsByte(&c.CDB)
+func (c *Command) checkProtection() *sense.Data {
+	kind, at := c.Nexus.LU.protect, flagsByte(&c.CDB)
 	field := c.CDB[at] >> protectShift
 	long := at != 1
 	switch {
-	case field == 0 && !long, kind == protect.None:
+	case field == 0 && !long:
 		return c.checkCDB(&c.CDB)
 	case kind == protect.Type2 && !long:
-		return InvalidOpcode
+		return sense.InvalidOpcode
 	case int(field) >= len(fieldChecks):
-		return InvalidFieldInCDB(at, 7)
+		return sense.InvalidFieldInCDB(at, 7)
 	}
 	cdb := c.CDB
 	cdb[at] &^= protectField
@@ -109,14 +106,6 @@ func (c *Command) decodeTags(checked bool) {
 	if checked {
 		s.checks.App, s.checks.AppMask = app, mask
 	}
-}
-
-// wireBlock is what a block takes on the transport, in bytes.
-func (c *Command) wireBlock() uint32 {
-	if c.shield.moves {
-		return uint32(c.Nexus.LU.config.BlockSize) + protect.TupleSize
-	}
-	return uint32(c.Nexus.LU.config.BlockSize)
 }
 
 // shieldedSpan is how much of the medium a segment with tuples holds: its buffer
@@ -178,6 +167,6 @@ func (s *segment) checkTuples() bool {
 
 // wrongTuple is LOGICAL BLOCK GUARD, APPLICATION TAG or REFERENCE TAG CHECK FAILED
 // (SBC-3 clause 4.22.3).
-func wrongTuple(lba uint64, field protect.Field) Sense {
-	return Sense{Key: AbortedCommand, ASC: ASCGuardCheckFailed + ASC(field-protect.GuardField), InfoValid: true, Info: lba}
+func wrongTuple(lba uint64, field protect.Field) sense.Data {
+	return sense.Data{Key: sense.AbortedCommand, ASC: ASCGuardCheckFailed + sense.ASC(field-protect.GuardField), InfoValid: true, Info: lba}
 }

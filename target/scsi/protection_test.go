@@ -11,6 +11,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/protect"
+	"lunar/target/scsi/sense"
 )
 
 // shieldedUnit is a logical unit with protection information beside a model of
@@ -183,7 +184,7 @@ func (u *shieldedUnit) step() {
 		wrong := u.expected(lba, n)
 		at := u.random.IntN(len(wrong))
 		wrong[at] ^= 1
-		if p := u.send(u.cdb(0x8f, 3, 2, lba, n), wrong, 0); p.c.Sense == nil || p.c.Sense.Key != Miscompare || p.c.Sense.Info != uint64(at) {
+		if p := u.send(u.cdb(0x8f, 3, 2, lba, n), wrong, 0); p.c.Sense == nil || p.c.Sense.Key != sense.Miscompare || p.c.Sense.Info != uint64(at) {
 			u.t.Fatalf("VERIFY with a wrong byte %d: found %+v", at, p.c.Sense)
 		}
 	case 5:
@@ -234,7 +235,7 @@ func TestShieldedWriteSameUnmap(t *testing.T) {
 		}
 		clear(u.data[lba*512:][:n*512])
 		p := u.send(u.cdb(0x93, 1, unmap, lba, n), one[:512], 0)
-		if p.c.Sense == nil || *p.c.Sense != *InvalidFieldInIU {
+		if p.c.Sense == nil || *p.c.Sense != *sense.InvalidFieldInIU {
 			t.Errorf("type %d: without the tuple: %+v", kind, p.c.Sense)
 		}
 	}
@@ -249,8 +250,8 @@ func TestShieldedRefusals(t *testing.T) {
 		for _, c := range []struct {
 			name   string
 			field  byte
-			offset int // of the byte that is wrong, from the tuple's begin
-			asc    ASC // 0: nobody looks at it
+			offset int       // of the byte that is wrong, from the tuple's begin
+			asc    sense.ASC // 0: nobody looks at it
 		}{
 			{"guard", 1, 0, ASCGuardCheckFailed},
 			{"guard, not checked", 2, 1, 0},
@@ -273,7 +274,7 @@ func TestShieldedRefusals(t *testing.T) {
 			switch {
 			case c.asc == 0:
 				u.good(c.name, p)
-			case p.c.Sense == nil || p.c.Sense.Key != AbortedCommand || p.c.Sense.ASC != c.asc || p.c.Sense.Info != 10+bad:
+			case p.c.Sense == nil || p.c.Sense.Key != sense.AbortedCommand || p.c.Sense.ASC != c.asc || p.c.Sense.Info != 10+bad:
 				t.Errorf("type %d, %s: found %+v, expected %04x for block %d", kind, c.name, p.c.Sense, uint16(c.asc), 10+bad)
 			}
 			got := u.send(u.cdb(0x88, 3, 0, 10, 8), nil, 8*520)
@@ -295,18 +296,18 @@ func TestProtectionFieldIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		cdb  []byte
-		send func(cdb []byte) *Sense
-		want ASC
+		send func(cdb []byte) *sense.Data
+		want sense.ASC
 	}{
-		{"no protection", []byte{0x28, 0x20, 8: 1}, nil, ASCInvalidFieldInCDB},
-		{"type 2, 10 bytes", []byte{0x28, 0x20, 8: 1}, newShieldedUnit(t, protect.Type2, 512).sense, ASCInvalidOpcode},
-		{"reserved", []byte{0x28, 0xe0, 8: 1}, newShieldedUnit(t, protect.Type1, 512).sense, ASCInvalidFieldInCDB},
-		{"READ(32) of type 1", []byte{0x7f, 7: 0x18, 9: 9, 31: 1}, newShieldedUnit(t, protect.Type1, 512).sense, ASCInvalidOpcode},
-		{"unknown action", []byte{0x7f, 7: 0x18, 9: 31, 31: 1}, newShieldedUnit(t, protect.Type2, 512).sense, ASCInvalidFieldInCDB},
-		{"another length", []byte{0x7f, 7: 0x10, 9: 9, 31: 1}, newShieldedUnit(t, protect.Type2, 512).sense, ASCInvalidFieldInCDB},
+		{"no protection", []byte{0x28, 0x20, 8: 1}, nil, sense.ASCInvalidFieldInCDB},
+		{"type 2, 10 bytes", []byte{0x28, 0x20, 8: 1}, newShieldedUnit(t, protect.Type2, 512).sense, sense.ASCInvalidOpcode},
+		{"reserved", []byte{0x28, 0xe0, 8: 1}, newShieldedUnit(t, protect.Type1, 512).sense, sense.ASCInvalidFieldInCDB},
+		{"READ(32) of type 1", []byte{0x7f, 7: 0x18, 9: 9, 31: 1}, newShieldedUnit(t, protect.Type1, 512).sense, sense.ASCInvalidOpcode},
+		{"unknown action", []byte{0x7f, 7: 0x18, 9: 31, 31: 1}, newShieldedUnit(t, protect.Type2, 512).sense, sense.ASCInvalidFieldInCDB},
+		{"another length", []byte{0x7f, 7: 0x10, 9: 9, 31: 1}, newShieldedUnit(t, protect.Type2, 512).sense, sense.ASCInvalidFieldInCDB},
 	} {
 		if c.send == nil {
-			c.send = func(cdb []byte) *Sense { return refusal(t, lu, n, cdb) }
+			c.send = func(cdb []byte) *sense.Data { return refusal(t, lu, n, cdb) }
 		}
 		if s := c.send(c.cdb); s == nil || s.ASC != c.want {
 			t.Errorf("%s: found %+v, expected %04x", c.name, s, uint16(c.want))
@@ -314,12 +315,12 @@ func TestProtectionFieldIsRefused(t *testing.T) {
 	}
 }
 
-func (u *shieldedUnit) sense(cdb []byte) *Sense {
+func (u *shieldedUnit) sense(cdb []byte) *sense.Data {
 	return u.send(cdb, nil, 520).c.Sense
 }
 
 // refusal decodes a CDB that is not to run.
-func refusal(t *testing.T, lu *LogicalUnit, n *Nexus, cdb []byte) *Sense {
+func refusal(t *testing.T, lu *LogicalUnit, n *Nexus, cdb []byte) *sense.Data {
 	t.Helper()
 	c := &Command{Nexus: n}
 	copy(c.CDB[:], cdb)
@@ -368,7 +369,7 @@ func TestDamageFailsCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := u.send(u.cdb(0x88, 0, 0, 0, 8), nil, 8*512)
-	if s := p.c.Sense; s == nil || s.Key != AbortedCommand || s.ASC != ASCGuardCheckFailed || s.Info != 3 {
+	if s := p.c.Sense; s == nil || s.Key != sense.AbortedCommand || s.ASC != ASCGuardCheckFailed || s.Info != 3 {
 		t.Errorf("found %+v, expected LOGICAL BLOCK GUARD CHECK FAILED of block 3", s)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/protect"
+	"lunar/target/scsi/sense"
 )
 
 // putShielded writes a segment that has arrived, if its tuples are right; who sends
@@ -48,9 +49,8 @@ func (c *Command) makeTuples(blocks, tuples []byte, first uint32) {
 // one's: the others have the reference tags that follow it, or with type 3 the same
 // (SBC-3 clause 5.44).
 func (c *Command) fetchShielded() {
-	c.Length = c.wireBlock()
-	if !c.HasOut || c.EDTL != c.Length {
-		c.Fail(InvalidFieldInIU)
+	if !c.brings(c.wireBlock()) {
+		c.Fail(sense.InvalidFieldInIU)
 		return
 	}
 	room := c.patternRoom()

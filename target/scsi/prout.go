@@ -7,12 +7,8 @@ import (
 	"lunar/backstore"
 	"lunar/internal/refusals"
 	"lunar/target/scsi/reservation"
+	"lunar/target/scsi/sense"
 )
-
-// it returns the I_T nexus that n belongs to.
-func (n *Nexus) it() reservation.Nexus {
-	return reservation.Nexus{Initiator: n.Initiator, Target: n.Target, Port: n.TargetTag}
-}
 
 // maxReservationList bounds the parameter list of PERSISTENT RESERVE OUT in
 // bytes: more TransportIDs than that are more registrations than there may be.
@@ -26,7 +22,7 @@ func reservationList(cdb *CDB) uint32 {
 // persistentReserveOut is PERSISTENT RESERVE OUT (SPC-4 clause 6.16).
 func persistentReserveOut(c *Command) {
 	r := &reservation.Request{
-		Action: reservation.Action(c.row.ServiceAction), From: c.Nexus.it(), Holder: c.Nexus.holder(),
+		Action: reservation.Action(c.row.ServiceAction), From: c.Nexus.itNexus(), Holder: c.Nexus.holder(),
 		Scope: c.CDB[2] >> 4, Type: reservation.Type(c.CDB[2] & 0x0f),
 	}
 	lu := c.Nexus.LU
@@ -34,7 +30,6 @@ func persistentReserveOut(c *Command) {
 		lu.refused(refusal)(c)
 		return
 	}
-	c.awaiting = r.Action == reservation.PreemptAndAbort
 	c.register(func() outcome { return lu.applyRequest(c, r) })
 }
 
@@ -47,14 +42,6 @@ func (lu *LogicalUnit) surroundings(n *Nexus) *reservation.Surroundings {
 		around.Initiators = append(around.Initiators, other.Initiator)
 	}
 	return around
-}
-
-// ports returns the relative port identifiers of the target that n is with.
-func (n *Nexus) ports() []uint16 {
-	if n.Ports == nil {
-		return []uint16{n.TargetTag}
-	}
-	return n.Ports()
 }
 
 // applyRequest is the registrar's part of a request. What the logical unit is to
@@ -74,7 +61,7 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 	if before.Persist() || change.Next.Persist() {
 		if err := lu.config.SaveReservations(change.Next); err != nil {
 			lu.config.Logger.Error("reservations cannot be saved: they stay as they were", "volume", lu.config.Name, "err", err)
-			return failure(InternalTargetFailure)
+			return failure(sense.InternalTargetFailure)
 		}
 	}
 	c.auditReservation(r, before, &change)
@@ -85,6 +72,7 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 	if len(change.Abort) == 0 {
 		return (*Command).Good
 	}
+	c.awaiting.Store(true)
 	endTasks(c, preempted)
 	return nil
 }
@@ -111,10 +99,10 @@ func (lu *LogicalUnit) publish(change *reservation.Change) []*Nexus {
 	defer lu.mu.Unlock()
 	lu.reservations.Store(change.Next)
 	lu.recognize()
-	lu.rebar()
+	lu.restrictAll()
 	var preempted []*Nexus
 	for n := range lu.mu.nexuses {
-		it := n.it()
+		it := n.itNexus()
 		for _, notice := range change.Notices {
 			if notice.Nexus == it {
 				n.Attention(eventASC[notice.Event])
@@ -129,10 +117,10 @@ func (lu *LogicalUnit) publish(change *reservation.Change) []*Nexus {
 	return preempted
 }
 
-var eventASC = [...]ASC{
-	reservation.ReservationsPreempted:  ASCReservationsPreempted,
-	reservation.ReservationsReleased:   ASCReservationsReleased,
-	reservation.RegistrationsPreempted: ASCRegistrationsPreempted,
+var eventASC = [...]sense.ASC{
+	reservation.ReservationsPreempted:  sense.ASCReservationsPreempted,
+	reservation.ReservationsReleased:   sense.ASCReservationsReleased,
+	reservation.RegistrationsPreempted: sense.ASCRegistrationsPreempted,
 }
 
 // endTasks ends the tasks of the nexuses but c, and then c with GOOD: nothing
@@ -166,7 +154,7 @@ func (c *Command) awaitParts() {
 		return
 	}
 	s := c.carrier()
-	s.hold.cover(exclusive, 0, lu.byteOff(lu.state.Load().Blocks))
+	s.lock.cover(exclusive, 0, lu.byteOff(lu.state.Load().Blocks))
 	s.op.Off, s.op.Len, s.op.Data = 0, 0, nil
 	c.step = (*Command).partsEnded
 	s.launch(backstore.Read)
@@ -178,10 +166,11 @@ func (c *Command) partsEnded() {
 	}
 }
 
-// Awaiting reports that the command waits, or will wait, for the end of tasks
-// of other nexuses and does nothing else: who ends it must not wait for that in
-// turn.
-func (c *Command) Awaiting() bool { return c.awaiting }
+// Awaiting reports that the command waits for the end of tasks of other nexuses
+// and does nothing else: who ends it must not wait for that in turn. A PREEMPT AND
+// ABORT that the registrar still has is waited for: its reservations are saved and
+// published whether it is aborted or not.
+func (c *Command) Awaiting() bool { return c.awaiting.Load() }
 
 // refused says how a command ends whose request is refused.
 func (lu *LogicalUnit) refused(r *reservation.Refusal) outcome {
@@ -189,14 +178,14 @@ func (lu *LogicalUnit) refused(r *reservation.Refusal) outcome {
 	case reservation.Conflict:
 		return conflict
 	case reservation.InvalidCDB:
-		return failure(InvalidFieldInCDB(r.Field, r.Bit))
+		return failure(sense.InvalidFieldInCDB(r.Field, r.Bit))
 	case reservation.InvalidList:
-		return failure(InvalidFieldInList(r.Field, r.Bit))
+		return failure(sense.InvalidFieldInList(r.Field, r.Bit))
 	case reservation.InvalidRelease:
-		return failure(InvalidRelease)
+		return failure(sense.InvalidRelease)
 	case reservation.TooMany:
 		lu.config.Refusals.Add(refusals.Registrations)
-		return failure(InsufficientRegistrationResources)
+		return failure(sense.InsufficientRegistrationResources)
 	}
-	return failure(ParameterListLengthError)
+	return failure(sense.ParameterListLengthError)
 }

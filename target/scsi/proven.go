@@ -1,32 +1,5 @@
 package scsi
 
-import "lunar/target/scsi/reservation"
-
-// claimant is an initiator port together with who has proven to be behind it.
-type claimant struct {
-	initiator string
-	proven    any
-}
-
-func (n *Nexus) claimant() claimant { return claimant{n.Initiator, n.Proven} }
-
-// asker is whose the list identifiers of copies are: those of a claimant, but of one
-// I_T nexus where nothing is proven.
-type asker struct {
-	claimant
-	nexus reservation.Nexus // zero if the claimant has proven who it is
-}
-
-func (n *Nexus) asker() asker {
-	if n.Proven != nil {
-		return asker{claimant: n.claimant()}
-	}
-	return asker{n.claimant(), n.it()}
-}
-
-// registrant is an initiator port at a target, whichever of its ports.
-type registrant struct{ initiator, target string }
-
 // Registrant returns who has proven to be behind an initiator port that is registered
 // through a target, as far as that is known: not of registrations of before the start
 // until their initiators have come, and nil of those who have proven nothing.

@@ -25,7 +25,7 @@ func TestCopiesOfAnotherUser(t *testing.T) {
 		for _, n := range []*Nexus{c.hers, c.others} {
 			n.LU, n.Initiator = d.lu, "iqn.h,i,0x000000000001"
 		}
-		r, s := d.lu.copies.begin(&Command{Nexus: c.hers}, 5, 0)
+		r, s := (&Command{Nexus: c.hers}).beginRecord(5, 0)
 		if s != nil {
 			t.Fatal(s)
 		}

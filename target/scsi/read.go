@@ -15,17 +15,25 @@ func read(c *Command) {
 	c.readWhole(startRead)
 }
 
+// readWhole goes on with then when no atomic write is under way of blocks that
+// the command is about to read, and keeps those that come away until it has
+// ended. A command that reads while there is none pays one look for it.
+func (c *Command) readWhole(then func(*Command)) {
+	if !c.Nexus.LU.atomics.pending.Load() {
+		c.reads = true
+		then(c)
+		return
+	}
+	c.waitForTurn(false, func(c *Command) { c.reads = true; then(c) })
+}
+
 func startRead(c *Command) {
-	if lu := c.Nexus.LU; c.wantsMedium() && lu.traits().info.VolatileCache {
+	if lu := c.Nexus.LU; c.wantsMedium() && lu.traits.Load().info.VolatileCache {
 		c.flushRange(lu.byteOff(c.lba), int64(c.count<<lu.blockShift), readFlushed)
 		return
 	}
 	c.run(readStep)
 }
-
-// wantsMedium reports that the initiator asks for what is on the medium: what is
-// newer in a cache has to be written there first (SBC-3 clause 5.8, FUA).
-func (c *Command) wantsMedium() bool { return c.CDB[0]>>5 != group6 && c.flags()&fuaBit != 0 }
 
 // readFlushed follows the flush.
 func readFlushed(c *Command) {

@@ -1,6 +1,10 @@
 package scsi
 
-import "sync"
+import (
+	"sync"
+
+	"lunar/target/scsi/sense"
+)
 
 // registrar carries out what changes the reservations of a logical unit, sets its
 // identifying information or asks its disk for the temperature, one
@@ -49,7 +53,7 @@ type outcome func(*Command)
 
 func conflict(c *Command) { c.FailStatus(ReservationConflict) }
 
-func failure(s *Sense) outcome { return func(c *Command) { c.Fail(s) } }
+func failure(s *sense.Data) outcome { return func(c *Command) { c.Fail(s) } }
 
 // register has the registrar do work for the command, which then ends as
 // work's outcome says; nil: work has seen to it that conclude is called. A

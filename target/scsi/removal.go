@@ -1,8 +1,10 @@
 package scsi
 
+import "lunar/target/scsi/sense"
+
 // loadOrEject does what LOEJ asks for. While an initiator prevents the removal
 // of the medium neither is possible (SBC-3 clause 5.27).
-func (lu *LogicalUnit) loadOrEject(by *Nexus, what byte) *Sense {
+func (lu *LogicalUnit) loadOrEject(by *Nexus, what byte) *sense.Data {
 	if what&loadEjectBit == 0 {
 		return nil
 	}
@@ -10,7 +12,7 @@ func (lu *LogicalUnit) loadOrEject(by *Nexus, what byte) *Sense {
 	defer lu.mu.Unlock()
 	for n := range lu.mu.nexuses {
 		if n.prevents.Load() {
-			return MediumRemovalPrevented
+			return sense.MediumRemovalPrevented
 		}
 	}
 	s := *lu.state.Load()
@@ -20,7 +22,7 @@ func (lu *LogicalUnit) loadOrEject(by *Nexus, what byte) *Sense {
 	if loaded {
 		for n := range lu.mu.nexuses {
 			if n != by {
-				n.Attention(ASCMediumMayHaveChanged)
+				n.Attention(sense.ASCMediumMayHaveChanged)
 			}
 		}
 	}
@@ -32,7 +34,7 @@ func (lu *LogicalUnit) loadOrEject(by *Nexus, what byte) *Sense {
 // or the unit is reset.
 func runPreventAllow(c *Command) {
 	lu, prevent := c.Nexus.LU, c.CDB[4]&0x01 != 0
-	if prevent && bars(c.Nexus.barred.Load())&barWrite != 0 {
+	if prevent && restrictions(c.Nexus.restricted.Load())&restrictWrite != 0 {
 		c.FailStatus(ReservationConflict) // only to allow it is allowed (SPC-4 table 65)
 		return
 	}

@@ -3,14 +3,27 @@ package scsi
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"lunar/backstore"
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
+	"lunar/target/scsi/sense"
 )
+
+// unhex decodes hexadecimal digits, in which white space means nothing.
+func unhex(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.Join(strings.Fields(s), ""))
+	if err != nil {
+		t.Fatalf("golden bytes: %v", err)
+	}
+	return b
+}
 
 // infoStore is a store that only describes itself.
 type infoStore struct{ info backstore.Info }
@@ -90,7 +103,7 @@ func (p *replyPort) ReceiveDataOut(c *Command, off uint32, dst []byte) {
 // reply is how a command ended.
 type reply struct {
 	status Status
-	sense  Sense
+	sense  sense.Data
 	data   []byte
 	length uint32
 }
@@ -170,7 +183,7 @@ func (d *disk) good(cdb []byte, list []byte) []byte {
 }
 
 // refused runs a CDB that must end with CHECK CONDITION and want.
-func (d *disk) refused(cdb []byte, list []byte, want *Sense) {
+func (d *disk) refused(cdb []byte, list []byte, want *sense.Data) {
 	d.t.Helper()
 	r := d.run(cdb, list)
 	if r.status != CheckCondition || r.sense != *want {

@@ -3,6 +3,8 @@ package scsi
 import (
 	"encoding/binary"
 	"testing"
+
+	"lunar/target/scsi/sense"
 )
 
 func reportLUNsCDB(selectReport byte, allocation uint32) []byte {
@@ -18,7 +20,7 @@ func TestReportLUNs(t *testing.T) {
 	equal(t, d.good(reportLUNsCDB(0, 512), nil), all)
 	equal(t, d.good(reportLUNsCDB(1, 512), nil), "00000000 00000000")
 	equal(t, d.good(reportLUNsCDB(2, 512), nil), all)
-	d.refused(reportLUNsCDB(3, 512), nil, InvalidFieldInCDB(2, 7))
+	d.refused(reportLUNsCDB(3, 512), nil, sense.InvalidFieldInCDB(2, 7))
 }
 
 func TestReportLUNsWithoutLU(t *testing.T) {
@@ -34,9 +36,9 @@ func TestReportLUNsWithoutLU(t *testing.T) {
 // TestReportLUNsClearsItsAttention and no other.
 func TestReportLUNsClearsItsAttention(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
-	d.nexus.Attention(ASCReportedLUNsDataChanged)
-	d.nexus.Attention(ASCModeParametersChanged)
+	d.nexus.Attention(sense.ASCReportedLUNsDataChanged)
+	d.nexus.Attention(sense.ASCModeParametersChanged)
 	d.good(reportLUNsCDB(0, 512), nil)
-	d.refused([]byte{0, 0, 0, 0, 0, 0}, nil, &Sense{Key: UnitAttention, ASC: 0x2a01})
+	d.refused([]byte{0, 0, 0, 0, 0, 0}, nil, &sense.Data{Key: sense.UnitAttention, ASC: 0x2a01})
 	d.good([]byte{0, 0, 0, 0, 0, 0}, nil)
 }

@@ -1,6 +1,10 @@
 package scsi
 
-import "testing"
+import (
+	"testing"
+
+	"lunar/target/scsi/sense"
+)
 
 func TestRequestSense(t *testing.T) {
 	fixed, descriptor := []byte{0x03, 0, 0, 0, 0xff, 0}, []byte{0x03, 1, 0, 0, 0xff, 0}
@@ -8,12 +12,12 @@ func TestRequestSense(t *testing.T) {
 	equal(t, d.good(fixed, nil), "70 00 00 00000000 0a 00000000 0000 00 000000")
 	equal(t, d.good(descriptor, nil), "72 00 00 00 000000 00")
 
-	d.nexus.Attention(ASCModeParametersChanged)
-	d.nexus.Attention(ASCCapacityChanged)
+	d.nexus.Attention(sense.ASCModeParametersChanged)
+	d.nexus.Attention(sense.ASCCapacityChanged)
 	equal(t, d.good(fixed, nil), "70 00 06 00000000 0a 00000000 2a01 00 000000")
 	equal(t, d.good(descriptor, nil), "72 06 2a 09 000000 00")
 	equal(t, d.good(fixed, nil), "70 00 00 00000000 0a 00000000 0000 00 000000")
-	d.refused([]byte{0x03, 2, 0, 0, 0xff, 0}, nil, InvalidFieldInCDB(1, 1))
+	d.refused([]byte{0x03, 2, 0, 0, 0xff, 0}, nil, sense.InvalidFieldInCDB(1, 1))
 }
 
 func TestRequestSenseWithoutLU(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"lunar/target/scsi/reservation"
+	"lunar/target/scsi/sense"
 )
 
 // members are nexuses of one unit, h1 and so on, through port 1.
@@ -62,14 +63,14 @@ func (d *disk) in(n *Nexus, action byte) []byte {
 	return r.data
 }
 
-func (d *disk) expect(what string, r reply, status Status, sense *Sense) {
+func (d *disk) expect(what string, r reply, status Status, sense *sense.Data) {
 	d.t.Helper()
 	if r.status != status || sense != nil && r.sense != *sense {
 		d.t.Errorf("%s: status %02x, sense %+v; expected %02x, %+v", what, r.status, r.sense, status, sense)
 	}
 }
 
-func attention(asc ASC) *Sense { return &Sense{Key: UnitAttention, ASC: asc} }
+func attention(asc sense.ASC) *sense.Data { return &sense.Data{Key: sense.UnitAttention, ASC: asc} }
 
 var (
 	testReady = []byte{0, 0, 0, 0, 0, 0}
@@ -101,14 +102,14 @@ func TestPersistentReservation(t *testing.T) {
 	d.expect("start outside", d.runAs(outsider, []byte{0x1b, 0, 0, 0, 1, 0}, nil), Good, nil)
 	d.expect("stop outside", d.runAs(outsider, []byte{0x1b, 0, 0, 0, 0, 0}, nil), ReservationConflict, nil)
 	d.expect("write of a member", d.runAs(b, writeNone, nil), Good, nil)
-	d.expect("release of another type", d.out(a, reservation.Release, 6, 0xa, 0), CheckCondition, InvalidRelease)
-	d.expect("type", d.out(a, reservation.Reserve, 2, 0xa, 0), CheckCondition, InvalidFieldInCDB(2, 3))
-	d.expect("scope", d.out(a, reservation.Reserve, 0x15, 0xa, 0), CheckCondition, InvalidFieldInCDB(2, 7))
-	d.expect("nothing", d.out(b, reservation.Preempt, 5, 0xb, 0), CheckCondition, InvalidFieldInList(8, NoBit))
+	d.expect("release of another type", d.out(a, reservation.Release, 6, 0xa, 0), CheckCondition, sense.InvalidRelease)
+	d.expect("type", d.out(a, reservation.Reserve, 2, 0xa, 0), CheckCondition, sense.InvalidFieldInCDB(2, 3))
+	d.expect("scope", d.out(a, reservation.Reserve, 0x15, 0xa, 0), CheckCondition, sense.InvalidFieldInCDB(2, 7))
+	d.expect("nothing", d.out(b, reservation.Preempt, 5, 0xb, 0), CheckCondition, sense.InvalidFieldInList(8, sense.NoBit))
 
 	d.expect("preempt", d.out(b, reservation.Preempt, 6, 0xb, 0xa), Good, nil)
 	equal(t, d.in(b, 1), "00000003 00000010  000000000000000b 00000000 00 06 0000")
-	d.expect("the preempted one is told", d.runAs(a, writeNone, nil), CheckCondition, attention(ASCRegistrationsPreempted))
+	d.expect("the preempted one is told", d.runAs(a, writeNone, nil), CheckCondition, attention(sense.ASCRegistrationsPreempted))
 	d.expect("and fenced", d.runAs(a, writeNone, nil), ReservationConflict, nil)
 	d.expect("also reads", d.runAs(a, readNone, nil), ReservationConflict, nil)
 	d.expect("TEST UNIT READY is not", d.runAs(a, testReady, nil), Good, nil)
@@ -116,9 +117,9 @@ func TestPersistentReservation(t *testing.T) {
 
 	d.expect("register a again", d.out(a, reservation.Register, 0, 0, 0xa), Good, nil)
 	d.expect("release", d.out(b, reservation.Release, 6, 0xb, 0), Good, nil)
-	d.expect("members are told", d.runAs(a, testReady, nil), CheckCondition, attention(ASCReservationsReleased))
+	d.expect("members are told", d.runAs(a, testReady, nil), CheckCondition, attention(sense.ASCReservationsReleased))
 	d.expect("clear", d.out(a, reservation.Clear, 0, 0xa, 0), Good, nil)
-	d.expect("members are told", d.runAs(b, testReady, nil), CheckCondition, attention(ASCReservationsPreempted))
+	d.expect("members are told", d.runAs(b, testReady, nil), CheckCondition, attention(sense.ASCReservationsPreempted))
 	d.expect("outsiders are not", d.runAs(outsider, writeNone, nil), Good, nil)
 	equal(t, d.in(b, 0), "00000005 00000000")
 }
@@ -177,10 +178,10 @@ func TestReserve(t *testing.T) {
 func TestReadOnlyMappingReservesNothing(t *testing.T) {
 	d, n := members(t, 1, LUConfig{ExplicitAccess: true})
 	n[0].ReadOnly.Store(true)
-	d.expect("register", d.out(n[0], reservation.Register, 0, 0, 1), CheckCondition, WriteProtected)
-	d.expect("reserve", d.runAs(n[0], []byte{0x16, 0, 0, 0, 0, 0}, nil), CheckCondition, WriteProtected)
+	d.expect("register", d.out(n[0], reservation.Register, 0, 0, 1), CheckCondition, sense.WriteProtected)
+	d.expect("reserve", d.runAs(n[0], []byte{0x16, 0, 0, 0, 0, 0}, nil), CheckCondition, sense.WriteProtected)
 	list := []byte{0, 0, 0, 0, 2, 0, 0, 1}
-	d.expect("set target port groups", d.runAs(n[0], append([]byte{0xa4, 0x0a, 0, 0, 0, 0, 0, 0, 0, 8}, 0, 0), list), CheckCondition, WriteProtected)
+	d.expect("set target port groups", d.runAs(n[0], append([]byte{0xa4, 0x0a, 0, 0, 0, 0, 0, 0, 0, 8}, 0, 0), list), CheckCondition, sense.WriteProtected)
 }
 
 // TestSaveReservations: what is to survive is saved before it counts, and what
@@ -210,7 +211,7 @@ func TestSaveReservations(t *testing.T) {
 	d.expect("reserve", d.out(n[0], reservation.Reserve, 7, 5, 0), Good, nil)
 	equal(t, d.in(n[0], 2), "0008 1d b1 ea01 0000")
 	fail = errors.New("disk full")
-	d.expect("clear", d.out(n[0], reservation.Clear, 0, 5, 0), CheckCondition, InternalTargetFailure)
+	d.expect("clear", d.out(n[0], reservation.Clear, 0, 5, 0), CheckCondition, sense.InternalTargetFailure)
 	equal(t, d.in(n[0], 0), "00000001 00000008 0000000000000005")
 	fail = nil
 
@@ -244,7 +245,7 @@ func TestPreemptAndAbort(t *testing.T) {
 	ended := make(chan reply)
 	go func() { ended <- d.out(n[0], reservation.PreemptAndAbort, 1, 1, 2) }()
 	done := <-asked
-	d.expect("the preempted one", d.out(n[1], reservation.Register, 0, 2, 0), CheckCondition, attention(ASCRegistrationsPreempted))
+	d.expect("the preempted one", d.out(n[1], reservation.Register, 0, 2, 0), CheckCondition, attention(sense.ASCRegistrationsPreempted))
 	select {
 	case r := <-ended:
 		t.Errorf("it ended before the tasks: %+v", r)
@@ -272,7 +273,7 @@ func TestRegistrarContainsPanics(t *testing.T) {
 }
 
 // TestReservationsFromManyThreads is for the race detector: while members fight,
-// every command ends and the bars are those of the last state.
+// every command ends and the restrictions are those of the last state.
 func TestReservationsFromManyThreads(t *testing.T) {
 	d, n := members(t, 4, LUConfig{})
 	var wg sync.WaitGroup
@@ -296,9 +297,9 @@ func TestReservationsFromManyThreads(t *testing.T) {
 	wg.Wait()
 	s := d.lu.reservations.Load()
 	for _, nexus := range n {
-		want := s.Rights(nexus.it())
-		if got := bars(nexus.barred.Load()); got&barWrite == 0 != (want&reservation.Write != 0) || got&barRead == 0 != (want&reservation.Read != 0) {
-			t.Errorf("%s: bars %b, rights %b", nexus.Initiator, got, want)
+		want := s.Rights(nexus.itNexus())
+		if got := restrictions(nexus.restricted.Load()); got&restrictWrite == 0 != (want&reservation.Write != 0) || got&restrictRead == 0 != (want&reservation.Read != 0) {
+			t.Errorf("%s: restrictions %b, rights %b", nexus.Initiator, got, want)
 		}
 	}
 }
@@ -310,7 +311,7 @@ func TestTargetPortGroups(t *testing.T) {
 	d.lu.SetAccess(map[uint16]PortAccess{1: {Preferred: true}, 2: {State: Standby}})
 	a, b := n[0], d.member("iqn.h1", 2)
 	report := []byte{0xa3, 0x0a, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0}
-	d.expect("the initial states", d.runAs(a, testReady, nil), CheckCondition, attention(ASCAsymmetricAccessStateChanged))
+	d.expect("the initial states", d.runAs(a, testReady, nil), CheckCondition, attention(sense.ASCAsymmetricAccessStateChanged))
 	equal(t, d.runAs(b, report, nil).data, `00000018
 		80 cf 0001 00 00 00 01  0000 0001
 		02 cf 0002 00 02 00 01  0000 0002`)
@@ -318,10 +319,10 @@ func TestTargetPortGroups(t *testing.T) {
 	extended[1] |= 0x20
 	equal(t, d.runAs(a, extended, nil).data[:12], "0000001c 10 00 0000 80 cf 0001")
 	extended[1] |= 0x40
-	d.expect("format", d.runAs(a, extended, nil), CheckCondition, InvalidFieldInCDB(1, 7))
+	d.expect("format", d.runAs(a, extended, nil), CheckCondition, sense.InvalidFieldInCDB(1, 7))
 
-	d.expect("TEST UNIT READY in standby", d.runAs(b, testReady, nil), CheckCondition, InStandby)
-	d.expect("READ in standby", d.runAs(b, readNone, nil), CheckCondition, InStandby)
+	d.expect("TEST UNIT READY in standby", d.runAs(b, testReady, nil), CheckCondition, sense.InStandby)
+	d.expect("READ in standby", d.runAs(b, readNone, nil), CheckCondition, sense.InStandby)
 	d.expect("MODE SENSE in standby", d.runAs(b, []byte{0x1a, 0, 0x3f, 0, 255, 0}, nil), Good, nil)
 	d.expect("READ CAPACITY(10) in standby", d.runAs(b, []byte{0x25, 9: 0}, nil), Good, nil)
 	d.expect("READ CAPACITY(16) in standby", d.runAs(b, []byte{0x9e, 0x10, 13: 32, 15: 0}, nil), Good, nil)
@@ -332,19 +333,19 @@ func TestTargetPortGroups(t *testing.T) {
 		return d.runAs(a, []byte{0xa4, 0x0a, 0, 0, 0, 0, 0, 0, 0, byte(len(list)), 0, 0}, list)
 	}
 	d.expect("set", set(0, 0, 0, 2, 1, 0, 0, 1), Good, nil)
-	d.expect("others are told", d.runAs(b, readNone, nil), CheckCondition, attention(ASCAsymmetricAccessStateChanged))
+	d.expect("others are told", d.runAs(b, readNone, nil), CheckCondition, attention(sense.ASCAsymmetricAccessStateChanged))
 	d.expect("READ", d.runAs(b, readNone, nil), Good, nil)
 	equal(t, d.runAs(a, report, nil).data, `00000018
 		81 cf 0001 00 01 00 01  0000 0001
 		00 cf 0002 00 01 00 01  0000 0002`)
-	d.expect("an unknown group", set(0, 0, 0, 3), CheckCondition, InvalidFieldInList(6, NoBit))
-	d.expect("an unknown state", set(0, 0, 0, 1, 0xf, 0, 0, 2), CheckCondition, InvalidFieldInList(8, 3))
-	d.expect("half a descriptor", set(0, 0), CheckCondition, ParameterListLengthError)
+	d.expect("an unknown group", set(0, 0, 0, 3), CheckCondition, sense.InvalidFieldInList(6, sense.NoBit))
+	d.expect("an unknown state", set(0, 0, 0, 1, 0xf, 0, 0, 2), CheckCondition, sense.InvalidFieldInList(8, 3))
+	d.expect("half a descriptor", set(0, 0), CheckCondition, sense.ParameterListLengthError)
 	d.expect("no descriptor", set(), Good, nil)
 
 	implicit, m := members(t, 1, LUConfig{})
-	implicit.expect("set where it is not offered", implicit.runAs(m[0], []byte{0xa4, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, nil), CheckCondition, InvalidOpcode)
-	for state, sense := range map[AccessState]*Sense{Unavailable: InUnavailable, Offline: InOffline, Transitioning: InTransition} {
+	implicit.expect("set where it is not offered", implicit.runAs(m[0], []byte{0xa4, 0x0a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, nil), CheckCondition, sense.InvalidOpcode)
+	for state, sense := range map[AccessState]*sense.Data{Unavailable: sense.InUnavailable, Offline: sense.InOffline, Transitioning: sense.InTransition} {
 		d.lu.SetAccess(map[uint16]PortAccess{2: {State: state}})
 		d.runAs(b, []byte{0x03, 0, 0, 0, 18, 0}, nil) // its attention
 		d.expect("MODE SENSE", d.runAs(b, []byte{0x1a, 0, 0x3f, 0, 255, 0}, nil), CheckCondition, sense)
@@ -372,10 +373,10 @@ func TestConflictTable(t *testing.T) {
 	for _, row := range commands {
 		got := ""
 		for _, b := range []struct {
-			bar  bars
+			bar  restrictions
 			name string
-		}{{barWrite, "w"}, {barRead, "x"}, {barReserved | barLegacy, "r"}} {
-			if row.barred&b.bar != 0 {
+		}{{restrictWrite, "w"}, {restrictRead, "x"}, {restrictReserved | restrictLegacy, "r"}} {
+			if row.restricted&b.bar != 0 {
 				got += b.name
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"lunar/target/scsi/reservation"
 )
 
+func init() { enlist(reservationTable) }
+
 // reservationTable holds the commands about who may use the logical unit, and
 // by which way: reservations (SPC-4 clauses 6.15 and 6.16, SPC-2) and target port
 // groups. Usage leaves out what SPC-2's RESERVE could do for others: third

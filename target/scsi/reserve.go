@@ -17,9 +17,9 @@ func (lu *LogicalUnit) reserve(n *Nexus) outcome {
 		return lu.compatible(n)
 	}
 	switch lu.mu.reserved {
-	case reservation.Nexus{}, n.it():
-		lu.mu.reserved = n.it()
-		lu.rebar()
+	case reservation.Nexus{}, n.itNexus():
+		lu.mu.reserved = n.itNexus()
+		lu.restrictAll()
 		return (*Command).Good
 	}
 	return conflict
@@ -29,7 +29,7 @@ func (lu *LogicalUnit) reserve(n *Nexus) outcome {
 // never do anything.
 func (lu *LogicalUnit) compatible(n *Nexus) outcome {
 	s := lu.reservations.Load()
-	if s.Type() != 0 && s.Rights(n.it()) == reservation.All {
+	if s.Type() != 0 && s.Rights(n.itNexus()) == reservation.All {
 		return (*Command).Good
 	}
 	return conflict
@@ -46,7 +46,7 @@ func (lu *LogicalUnit) release(n *Nexus) outcome {
 	if len(lu.reservations.Load().Registrations()) > 0 {
 		return lu.compatible(n)
 	}
-	lu.dropReserve(n.it())
+	lu.dropReserve(n.itNexus())
 	return (*Command).Good
 }
 
@@ -69,6 +69,6 @@ func (lu *LogicalUnit) endReserve() {
 func (lu *LogicalUnit) dropReserve(n reservation.Nexus) {
 	if lu.mu.reserved == n && n != (reservation.Nexus{}) {
 		lu.mu.reserved = reservation.Nexus{}
-		lu.rebar()
+		lu.restrictAll()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // Resize makes the logical unit bytes long, a multiple of its block length:
@@ -17,7 +18,7 @@ import (
 func (lu *LogicalUnit) Resize(bytes int64) error {
 	lu.resizing.Lock()
 	defer lu.resizing.Unlock()
-	lu.tokens.changing(bytes, math.MaxInt64-bytes) // what is behind the end will be gone
+	lu.tokens.Changing(bytes, math.MaxInt64-bytes) // what is behind the end will be gone
 	if err := lu.resizeStore(bytes); err != nil {
 		return fmt.Errorf("volume %q: %w", lu.config.Name, err)
 	}
@@ -26,8 +27,8 @@ func (lu *LogicalUnit) Resize(bytes int64) error {
 		return nil
 	}
 	lu.update(func(s *State) { s.Blocks = blocks })
-	lu.tokens.changing(bytes, math.MaxInt64-bytes) // those that were made meanwhile
-	lu.Attention(ASCCapacityChanged, nil)
+	lu.tokens.Changing(bytes, math.MaxInt64-bytes) // those that were made meanwhile
+	lu.Attention(sense.ASCCapacityChanged, nil)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // growing is a medium whose size can change.
@@ -33,7 +34,7 @@ func newGrowing(t *testing.T) *deferral {
 
 func TestResize(t *testing.T) {
 	d := newGrowing(t)
-	changed := &Sense{Key: UnitAttention, ASC: ASCCapacityChanged}
+	changed := &sense.Data{Key: sense.UnitAttention, ASC: sense.ASCCapacityChanged}
 	for _, size := range []int64{2 * mib, mib, 3 * mib / 2, 4096} {
 		if err := d.a.LU.Resize(size); err != nil {
 			t.Fatal(err)
@@ -45,7 +46,7 @@ func TestResize(t *testing.T) {
 		}
 		last := uint64(size)/4096 - 1
 		d.good(d.a, cdb16(0x8a, 0, last, 1), make([]byte, 4096))
-		if c := d.th.start(d.a, cdb16(0x88, 0, last, 2), nil, 8192).finish().c; c.Sense != LBAOutOfRange {
+		if c := d.th.start(d.a, cdb16(0x88, 0, last, 2), nil, 8192).finish().c; c.Sense != sense.LBAOutOfRange {
 			t.Errorf("read behind the end: %+v", c.Sense)
 		}
 	}
@@ -74,7 +75,7 @@ func TestShrinkUnderCommand(t *testing.T) {
 		if err := d.a.LU.Resize(mib / 2); err != nil {
 			t.Fatal(err)
 		}
-		if c := x.finish().c; c.Status != CheckCondition || c.Sense.ASC != ASCLBAOutOfRange {
+		if c := x.finish().c; c.Status != CheckCondition || c.Sense.ASC != sense.ASCLBAOutOfRange {
 			t.Errorf("%s: status %02x, sense %+v", name, c.Status, c.Sense)
 		}
 		if err := d.a.LU.Resize(mib); err != nil {

@@ -3,6 +3,8 @@ package scsi
 import (
 	"encoding/binary"
 	"slices"
+
+	"lunar/target/scsi/sense"
 )
 
 // REPORTING OPTIONS of REPORT SUPPORTED OPERATION CODES (SPC-4 clause 6.35).
@@ -43,7 +45,7 @@ func opcodeRequestOf(cdb *CDB) opcodeRequest {
 }
 
 // supportedOperationCodes answers r from the rows of table.
-func supportedOperationCodes(table []*Row, r opcodeRequest) ([]byte, *Sense) {
+func supportedOperationCodes(table []*Row, r opcodeRequest) ([]byte, *sense.Data) {
 	if r.options == reportAllCommands {
 		return allCommands(table, r.timeouts), nil
 	}
@@ -56,7 +58,7 @@ func supportedOperationCodes(table []*Row, r opcodeRequest) ([]byte, *Sense) {
 
 // findRow returns the row that r names, or nil if there is none. Options 1 and
 // 2 must suit the operation code.
-func findRow(table []*Row, r opcodeRequest) (*Row, *Sense) {
+func findRow(table []*Row, r opcodeRequest) (*Row, *sense.Data) {
 	hasActions := slices.ContainsFunc(table, func(row *Row) bool {
 		return row.Opcode == r.opcode && row.ServiceAction >= 0
 	})
@@ -68,7 +70,7 @@ func findRow(table []*Row, r opcodeRequest) (*Row, *Sense) {
 	case r.options > reportEither,
 		r.options == reportOpcode && hasActions,
 		r.options == reportServiceAction && hasPlain:
-		return nil, InvalidFieldInCDB(2, 2)
+		return nil, sense.InvalidFieldInCDB(2, 2)
 	case r.options == reportOpcode, r.options == reportEither && hasPlain && action == 0:
 		action = -1
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"lunar/target/scsi/sense"
 )
 
 func opcodesCDB(options, opcode byte, action int) []byte {
@@ -47,12 +49,12 @@ func TestOneCommand(t *testing.T) {
 
 func TestReportingOptionsRefused(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
-	d.refused(opcodesCDB(1, 0x9e, 0x10), nil, InvalidFieldInCDB(2, 2))
-	d.refused(opcodesCDB(2, 0x12, 0), nil, InvalidFieldInCDB(2, 2))
+	d.refused(opcodesCDB(1, 0x9e, 0x10), nil, sense.InvalidFieldInCDB(2, 2))
+	d.refused(opcodesCDB(2, 0x12, 0), nil, sense.InvalidFieldInCDB(2, 2))
 	for options := byte(4); options < 8; options++ {
-		d.refused(opcodesCDB(options, 0x12, 0), nil, InvalidFieldInCDB(2, 2))
+		d.refused(opcodesCDB(options, 0x12, 0), nil, sense.InvalidFieldInCDB(2, 2))
 	}
-	d.refused(opcodesCDB(0x40, 0, 0), nil, InvalidFieldInCDB(2, 6))
+	d.refused(opcodesCDB(0x40, 0, 0), nil, sense.InvalidFieldInCDB(2, 6))
 }
 
 // command is a decoded command descriptor of the all_commands data.
@@ -95,7 +97,7 @@ func TestAllCommandsAgreeWithTable(t *testing.T) {
 		} else if c.action != 0 {
 			t.Errorf("%02x: service action %x without SERVACTV", c.opcode, c.action)
 		}
-		d.refused(opcodesCDB(wrong, c.opcode, int(c.action)), nil, InvalidFieldInCDB(2, 2))
+		d.refused(opcodesCDB(wrong, c.opcode, int(c.action)), nil, sense.InvalidFieldInCDB(2, 2))
 		one := d.good(opcodesCDB(right, c.opcode, int(c.action)), nil)
 		if size := int(binary.BigEndian.Uint16(one[2:])); size != c.length || size != len(one)-4 {
 			t.Errorf("%02x/%x: CDB size %d and %d", c.opcode, c.action, c.length, size)
@@ -138,8 +140,8 @@ func TestUsageDataIsEnforced(t *testing.T) {
 		case action:
 			cdb[1] |= byte(row.ServiceAction)
 		}
-		found, sense := lookup(&cdb)
-		if found != row || sense != nil || row.check(&cdb) != nil {
+		found, s := lookup(&cdb)
+		if found != row || s != nil || row.check(&cdb) != nil {
 			t.Fatalf("%s: % x within usage data % x refused", row.Name, cdb, usage)
 		}
 		field, bit := rapid.IntRange(1, row.Length-1).Draw(t, "field"), rapid.IntRange(0, 7).Draw(t, "bit")
@@ -147,7 +149,7 @@ func TestUsageDataIsEnforced(t *testing.T) {
 			return
 		}
 		cdb[field] |= 1 << bit
-		if got := row.check(&cdb); got != InvalidFieldInCDB(field, bit) {
+		if got := row.check(&cdb); got != sense.InvalidFieldInCDB(field, bit) {
 			t.Fatalf("%s: % x: %+v, want byte %d bit %d", row.Name, cdb, got, field, bit)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 const mib = 1 << 20
@@ -18,7 +19,7 @@ const mib = 1 << 20
 func prompt(t testing.TB, m *medium) *thread { return newThread(t, m, 1) }
 
 // field is INVALID FIELD IN CDB without a bit pointer.
-func field(n int) *Sense { return InvalidFieldInCDB(n, NoBit) }
+func field(n int) *sense.Data { return sense.InvalidFieldInCDB(n, sense.NoBit) }
 
 // TestRefusals: CDBs that must fail, and how, on a medium of 2048 blocks.
 func TestRefusals(t *testing.T) {
@@ -28,58 +29,58 @@ func TestRefusals(t *testing.T) {
 		name string
 		cdb  []byte
 		out  []byte
-		want *Sense
+		want *sense.Data
 	}{
-		{"unknown operation code", []byte{0xff}, nil, InvalidOpcode},
-		{"unknown service action", []byte{0x9e, 0x1f}, nil, InvalidFieldInCDB(1, 4)},
-		{"reserved bit of CONTROL", []byte{0x28, 0, 0, 0, 0, 0, 0, 0, 1, 2}, nil, InvalidFieldInCDB(9, 1)},
-		{"READ(10) RDPROTECT", cdb10(0x28, 0x20, 0, 1), nil, InvalidFieldInCDB(1, 5)},
-		{"READ(16) RDPROTECT", cdb16(0x88, 0xe0, 0, 1), nil, InvalidFieldInCDB(1, 7)},
-		{"WRITE(12) WRPROTECT", cdb12(0xaa, 0x20, 0, 1), block, InvalidFieldInCDB(1, 5)},
-		{"VERIFY(10) VRPROTECT", cdb10(0x2f, 0x20, 0, 1), nil, InvalidFieldInCDB(1, 5)},
-		{"READ(6) beyond", cdb6(0x08, 2047, 2), nil, LBAOutOfRange},
-		{"READ(6) of 256 blocks beyond", cdb6(0x08, 1793, 0), nil, LBAOutOfRange},
-		{"READ(10) beyond", cdb10(0x28, 0, 2047, 2), nil, LBAOutOfRange},
-		{"READ(10) of nothing behind the end", cdb10(0x28, 0, 2048, 0), nil, LBAOutOfRange},
-		{"READ(12) far beyond", cdb12(0xa8, 0, 1<<31, 0), nil, LBAOutOfRange},
-		{"READ(16) at -1", cdb16(0x88, 0, 1<<64-1, 2), nil, LBAOutOfRange},
-		{"READ(16) at 2^63", cdb16(0x88, 0, 1<<63, 0), nil, LBAOutOfRange},
-		{"READ(16) that wraps", cdb16(0x88, 0, 1, 1<<32-1), nil, LBAOutOfRange},
-		{"WRITE(10) beyond", cdb10(0x2a, 0, 2048, 1), block, LBAOutOfRange},
-		{"WRITE of part of a block", cdb10(0x2a, 0, 0, 1), block[:200], InvalidFieldInIU},
-		{"WRITE of a block and a part", cdb10(0x2a, 0, 0, 2), make([]byte, 700), InvalidFieldInIU},
-		{"VERIFY BYTCHK=10b", cdb10(0x2f, 0x04, 0, 1), block, InvalidFieldInCDB(1, 2)},
-		{"VERIFY of part of a block", cdb10(0x2f, 0x02, 0, 1), block[:100], InvalidFieldInIU},
-		{"VERIFY BYTCHK=11b without a block", cdb10(0x2f, 0x06, 0, 1), nil, InvalidFieldInIU},
-		{"WRITE AND VERIFY BYTCHK=11b", cdb10(0x2e, 0x06, 0, 1), block, InvalidFieldInCDB(1, 2)},
-		{"SYNCHRONIZE CACHE beyond", cdb16(0x91, 0, 2000, 49), nil, LBAOutOfRange},
-		{"PRE-FETCH beyond", cdb10(0x34, 0, 2048, 0), nil, LBAOutOfRange},
-		{"WRITE ATOMIC beyond", cdb16(0x9c, 0, 2040, 16), make([]byte, 8192), LBAOutOfRange},
-		{"WRITE ATOMIC of nothing behind the end", cdb16(0x9c, 0, 2056, 0), nil, LBAOutOfRange},
+		{"unknown operation code", []byte{0xff}, nil, sense.InvalidOpcode},
+		{"unknown service action", []byte{0x9e, 0x1f}, nil, sense.InvalidFieldInCDB(1, 4)},
+		{"reserved bit of CONTROL", []byte{0x28, 0, 0, 0, 0, 0, 0, 0, 1, 2}, nil, sense.InvalidFieldInCDB(9, 1)},
+		{"READ(10) RDPROTECT", cdb10(0x28, 0x20, 0, 1), nil, sense.InvalidFieldInCDB(1, 5)},
+		{"READ(16) RDPROTECT", cdb16(0x88, 0xe0, 0, 1), nil, sense.InvalidFieldInCDB(1, 7)},
+		{"WRITE(12) WRPROTECT", cdb12(0xaa, 0x20, 0, 1), block, sense.InvalidFieldInCDB(1, 5)},
+		{"VERIFY(10) VRPROTECT", cdb10(0x2f, 0x20, 0, 1), nil, sense.InvalidFieldInCDB(1, 5)},
+		{"READ(6) beyond", cdb6(0x08, 2047, 2), nil, sense.LBAOutOfRange},
+		{"READ(6) of 256 blocks beyond", cdb6(0x08, 1793, 0), nil, sense.LBAOutOfRange},
+		{"READ(10) beyond", cdb10(0x28, 0, 2047, 2), nil, sense.LBAOutOfRange},
+		{"READ(10) of nothing behind the end", cdb10(0x28, 0, 2048, 0), nil, sense.LBAOutOfRange},
+		{"READ(12) far beyond", cdb12(0xa8, 0, 1<<31, 0), nil, sense.LBAOutOfRange},
+		{"READ(16) at -1", cdb16(0x88, 0, 1<<64-1, 2), nil, sense.LBAOutOfRange},
+		{"READ(16) at 2^63", cdb16(0x88, 0, 1<<63, 0), nil, sense.LBAOutOfRange},
+		{"READ(16) that wraps", cdb16(0x88, 0, 1, 1<<32-1), nil, sense.LBAOutOfRange},
+		{"WRITE(10) beyond", cdb10(0x2a, 0, 2048, 1), block, sense.LBAOutOfRange},
+		{"WRITE of part of a block", cdb10(0x2a, 0, 0, 1), block[:200], sense.InvalidFieldInIU},
+		{"WRITE of a block and a part", cdb10(0x2a, 0, 0, 2), make([]byte, 700), sense.InvalidFieldInIU},
+		{"VERIFY BYTCHK=10b", cdb10(0x2f, 0x04, 0, 1), block, sense.InvalidFieldInCDB(1, 2)},
+		{"VERIFY of part of a block", cdb10(0x2f, 0x02, 0, 1), block[:100], sense.InvalidFieldInIU},
+		{"VERIFY BYTCHK=11b without a block", cdb10(0x2f, 0x06, 0, 1), nil, sense.InvalidFieldInIU},
+		{"WRITE AND VERIFY BYTCHK=11b", cdb10(0x2e, 0x06, 0, 1), block, sense.InvalidFieldInCDB(1, 2)},
+		{"SYNCHRONIZE CACHE beyond", cdb16(0x91, 0, 2000, 49), nil, sense.LBAOutOfRange},
+		{"PRE-FETCH beyond", cdb10(0x34, 0, 2048, 0), nil, sense.LBAOutOfRange},
+		{"WRITE ATOMIC beyond", cdb16(0x9c, 0, 2040, 16), make([]byte, 8192), sense.LBAOutOfRange},
+		{"WRITE ATOMIC of nothing behind the end", cdb16(0x9c, 0, 2056, 0), nil, sense.LBAOutOfRange},
 		{"WRITE ATOMIC of too much", cdb16(0x9c, 0, 0, 520), make([]byte, 520*512), field(12)},
 		{"WRITE ATOMIC of less than a unit", cdb16(0x9c, 0, 0, 1), block, field(12)},
 		{"WRITE ATOMIC between units", cdb16(0x9c, 0, 4, 8), make([]byte, 4096), field(2)},
-		{"WRITE ATOMIC of less data", cdb16(0x9c, 0, 0, 16), make([]byte, 4096), InvalidFieldInIU},
+		{"WRITE ATOMIC of less data", cdb16(0x9c, 0, 0, 16), make([]byte, 4096), sense.InvalidFieldInIU},
 		{"WRITE ATOMIC with too large a boundary", cdb16(0x9c, 0, 0, 520<<16|8), make([]byte, 4096), field(10)},
 		{"WRITE ATOMIC with a boundary of less than a unit", cdb16(0x9c, 0, 0, 1<<16|8), make([]byte, 4096), field(10)},
-		{"WRITE SAME ANCHOR", cdb16(0x93, 0x10, 0, 1), block, InvalidFieldInCDB(1, 4)},
-		{"WRITE SAME(10) NDOB", cdb10(0x41, 0x01, 0, 1), nil, InvalidFieldInCDB(1, 0)},
-		{"WRITE SAME of two blocks of data", cdb16(0x93, 0, 0, 1), make([]byte, 1024), InvalidFieldInIU},
-		{"WRITE SAME of half a block of data", cdb16(0x93, 0, 0, 1), block[:256], InvalidFieldInIU},
-		{"WRITE SAME beyond", cdb16(0x93, 0, 2047, 2), block, LBAOutOfRange},
+		{"WRITE SAME ANCHOR", cdb16(0x93, 0x10, 0, 1), block, sense.InvalidFieldInCDB(1, 4)},
+		{"WRITE SAME(10) NDOB", cdb10(0x41, 0x01, 0, 1), nil, sense.InvalidFieldInCDB(1, 0)},
+		{"WRITE SAME of two blocks of data", cdb16(0x93, 0, 0, 1), make([]byte, 1024), sense.InvalidFieldInIU},
+		{"WRITE SAME of half a block of data", cdb16(0x93, 0, 0, 1), block[:256], sense.InvalidFieldInIU},
+		{"WRITE SAME beyond", cdb16(0x93, 0, 2047, 2), block, sense.LBAOutOfRange},
 		{"COMPARE AND WRITE of too much", cdb16(0x89, 0, 0, 65), make([]byte, 65*1024), field(13)},
 		{"COMPARE AND WRITE of 256 blocks modulo 256", cdb16(0x89, 0, 0, 0), make([]byte, 512*512), field(13)},
-		{"COMPARE AND WRITE with too little data", cdb16(0x89, 0, 0, 3), make([]byte, 4*512), InvalidFieldInIU},
-		{"COMPARE AND WRITE with too much data", cdb16(0x89, 0, 0, 1), make([]byte, 4*512), InvalidFieldInIU},
-		{"COMPARE AND WRITE beyond", cdb16(0x89, 0, 2048, 0), nil, LBAOutOfRange},
-		{"GET LBA STATUS beyond", append([]byte{0x9e, 0x12}, cdb16(0, 0, 2048, 24)[2:]...), nil, LBAOutOfRange},
-		{"UNMAP ANCHOR", cdb10(0x42, 1, 0, uint64(len(list))), list, InvalidFieldInCDB(1, 0)},
-		{"UNMAP of a short header", cdb10(0x42, 0, 0, 7), list[:7], ParameterListLengthError},
-		{"UNMAP of less than it says", unmapCDB(list[:20]), list[:20], ParameterListLengthError},
-		{"UNMAP of a list that does not come", unmapCDB(list), nil, ParameterListLengthError},
-		{"UNMAP beyond", unmapCDB(list), unmapList([2]uint64{2047, 2}), LBAOutOfRange},
-		{"UNMAP of nothing far beyond", unmapCDB(list), unmapList([2]uint64{2049, 0}), LBAOutOfRange},
-		{"UNMAP with too many descriptors", unmapCDB(make([]byte, 8+257*16)), unmapList(make([][2]uint64, 257)...), InvalidFieldInList(2, NoBit)},
+		{"COMPARE AND WRITE with too little data", cdb16(0x89, 0, 0, 3), make([]byte, 4*512), sense.InvalidFieldInIU},
+		{"COMPARE AND WRITE with too much data", cdb16(0x89, 0, 0, 1), make([]byte, 4*512), sense.InvalidFieldInIU},
+		{"COMPARE AND WRITE beyond", cdb16(0x89, 0, 2048, 0), nil, sense.LBAOutOfRange},
+		{"GET LBA STATUS beyond", append([]byte{0x9e, 0x12}, cdb16(0, 0, 2048, 24)[2:]...), nil, sense.LBAOutOfRange},
+		{"UNMAP ANCHOR", cdb10(0x42, 1, 0, uint64(len(list))), list, sense.InvalidFieldInCDB(1, 0)},
+		{"UNMAP of a short header", cdb10(0x42, 0, 0, 7), list[:7], sense.ParameterListLengthError},
+		{"UNMAP of less than it says", unmapCDB(list[:20]), list[:20], sense.ParameterListLengthError},
+		{"UNMAP of a list that does not come", unmapCDB(list), nil, sense.ParameterListLengthError},
+		{"UNMAP beyond", unmapCDB(list), unmapList([2]uint64{2047, 2}), sense.LBAOutOfRange},
+		{"UNMAP of nothing far beyond", unmapCDB(list), unmapList([2]uint64{2049, 0}), sense.LBAOutOfRange},
+		{"UNMAP with too many descriptors", unmapCDB(make([]byte, 8+257*16)), unmapList(make([][2]uint64, 257)...), sense.InvalidFieldInList(2, sense.NoBit)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -107,14 +108,14 @@ func TestLimits(t *testing.T) {
 		name string
 		cdb  []byte
 		out  []byte
-		want *Sense
+		want *sense.Data
 	}{
 		{"READ(16)", cdb16(0x88, 0, 0, uint64(l.MaxTransfer)+1), nil, field(10)},
 		{"READ(12)", cdb12(0xa8, 0, 0, uint64(l.MaxTransfer)+1), nil, field(6)},
 		{"VERIFY(12)", cdb12(0xaf, 0, 0, uint64(l.MaxTransfer)+1), nil, field(6)},
 		{"WRITE SAME(16)", cdb16(0x93, 0, 0, l.MaxWriteSame+1), block, field(10)},
 		{"COMPARE AND WRITE", cdb16(0x89, 0, 0, uint64(l.MaxCompareAndWrite)+1), block, field(13)},
-		{"UNMAP", unmapCDB(make([]byte, 40)), unmapList([2]uint64{0, 1}, [2]uint64{1, uint64(l.MaxUnmap)}), InvalidFieldInList(8+16+8, NoBit)},
+		{"UNMAP", unmapCDB(make([]byte, 40)), unmapList([2]uint64{0, 1}, [2]uint64{1, uint64(l.MaxUnmap)}), sense.InvalidFieldInList(8+16+8, sense.NoBit)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -269,7 +270,9 @@ func describe(ops []backstore.Op) string {
 // TestStoreErrors: a store's errors in SCSI's words.
 func TestStoreErrors(t *testing.T) {
 	eio := errors.New("input/output error")
-	at := func(asc ASC) *Sense { return &Sense{Key: MediumError, ASC: asc, InfoValid: true, Info: 3} }
+	at := func(asc sense.ASC) *sense.Data {
+		return &sense.Data{Key: sense.MediumError, ASC: asc, InfoValid: true, Info: 3}
+	}
 	list := unmapList([2]uint64{3, 1})
 	read, write := cdb10(0x28, 0, 3, 1), cdb10(0x2a, 0, 3, 1)
 	block := make([]byte, 512)
@@ -277,21 +280,21 @@ func TestStoreErrors(t *testing.T) {
 		cdb  []byte
 		out  []byte
 		err  error
-		want *Sense
+		want *sense.Data
 	}{
-		{read, nil, eio, at(ASCUnrecoveredReadError)},
-		{read, nil, fmt.Errorf("f: %w", backstore.ErrGone), ManualInterventionRequired},
-		{read, nil, backstore.ErrOutOfRange, LBAOutOfRange},
-		{write, block, eio, at(ASCWriteError)},
-		{write, block, fmt.Errorf("f: %w", backstore.ErrNoSpace), SpaceAllocationFailed},
-		{write, block, backstore.ErrReadOnly, WriteProtected},
-		{unmapCDB(list), list, eio, at(ASCWriteError)},
-		{unmapCDB(list), list, backstore.ErrUnsupported, InvalidOpcode},
-		{cdb16(0x89, 0, 3, 1), make([]byte, 1024), eio, at(ASCUnrecoveredReadError)},
-		{cdb10(0x2f, 0, 3, 1), nil, eio, at(ASCUnrecoveredReadError)},
-		{cdb10(0x2f, 6, 3, 1), block, eio, at(ASCUnrecoveredReadError)},
-		{cdb10(0x35, 0, 0, 0), nil, eio, &Sense{Key: MediumError, ASC: ASCWriteError}},
-		{append([]byte{0x9e, 0x12}, cdb16(0, 0, 3, 24)[2:]...), nil, eio, at(ASCUnrecoveredReadError)},
+		{read, nil, eio, at(sense.ASCUnrecoveredReadError)},
+		{read, nil, fmt.Errorf("f: %w", backstore.ErrGone), sense.ManualInterventionRequired},
+		{read, nil, backstore.ErrOutOfRange, sense.LBAOutOfRange},
+		{write, block, eio, at(sense.ASCWriteError)},
+		{write, block, fmt.Errorf("f: %w", backstore.ErrNoSpace), sense.SpaceAllocationFailed},
+		{write, block, backstore.ErrReadOnly, sense.WriteProtected},
+		{unmapCDB(list), list, eio, at(sense.ASCWriteError)},
+		{unmapCDB(list), list, backstore.ErrUnsupported, sense.InvalidOpcode},
+		{cdb16(0x89, 0, 3, 1), make([]byte, 1024), eio, at(sense.ASCUnrecoveredReadError)},
+		{cdb10(0x2f, 0, 3, 1), nil, eio, at(sense.ASCUnrecoveredReadError)},
+		{cdb10(0x2f, 6, 3, 1), block, eio, at(sense.ASCUnrecoveredReadError)},
+		{cdb10(0x35, 0, 0, 0), nil, eio, &sense.Data{Key: sense.MediumError, ASC: sense.ASCWriteError}},
+		{append([]byte{0x9e, 0x12}, cdb16(0, 0, 3, 24)[2:]...), nil, eio, at(sense.ASCUnrecoveredReadError)},
 	}
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%x %v", tt.cdb, tt.err), func(t *testing.T) {
@@ -347,16 +350,16 @@ func TestWriteProtection(t *testing.T) {
 		protect(m, &config, &mark)
 		n := newUnit(t, m, config)
 		n.ReadOnly.Store(mark.ReadOnly.Load())
-		checkProtected(t, name, m, n, WriteProtected)
+		checkProtected(t, name, m, n, sense.WriteProtected)
 	}
 	m := newMedium(mib)
 	m.info.CryptoErase = true
 	n := newUnit(t, m, LUConfig{})
 	n.LU.update(func(s *State) { s.SoftProtect = true })
-	checkProtected(t, "SWP", m, n, SoftwareWriteProtected)
+	checkProtected(t, "SWP", m, n, sense.SoftwareWriteProtected)
 }
 
-func checkProtected(t *testing.T, name string, m *medium, n *Nexus, want *Sense) {
+func checkProtected(t *testing.T, name string, m *medium, n *Nexus, want *sense.Data) {
 	t.Helper()
 	for _, row := range sbcTable {
 		c := prompt(t, m).start(n, []byte{row.Opcode, byte(max(0, row.ServiceAction))}, nil, 0).finish().c
@@ -378,7 +381,7 @@ func TestStopped(t *testing.T) {
 	n.LU.update(func(s *State) { s.Stopped = true })
 	for _, row := range sbcTable {
 		c := prompt(t, m).start(n, []byte{row.Opcode, byte(max(0, row.ServiceAction))}, nil, 0).finish().c
-		if c.Status != CheckCondition || c.Sense != InitializingCommandRequired {
+		if c.Status != CheckCondition || c.Sense != sense.InitializingCommandRequired {
 			t.Errorf("%s: status %02x, sense %+v", row.Name, c.Status, c.Sense)
 		}
 	}
@@ -389,7 +392,7 @@ func TestMiscompare(t *testing.T) {
 	for _, at := range []int{0, 1, 511, 512, 1023} {
 		m := newMedium(mib)
 		n := newUnit(t, m, LUConfig{})
-		want := *MiscompareAt(uint64(at))
+		want := *sense.MiscompareAt(uint64(at))
 		out := make([]byte, 2048)
 		out[at] = 1
 		x := prompt(t, m).start(n, cdb16(0x89, 0, 5, 2), out, 0).finish()
@@ -418,7 +421,7 @@ func TestVerifyBlock(t *testing.T) {
 		if x := th.start(n, cdb16(0x8f, 6, 1, 1000), block, 0).finish(); x.c.Status != Good || x.c.Length != 512 {
 			t.Errorf("equal: status %02x, sense %+v, Length %d", x.c.Status, x.c.Sense, x.c.Length)
 		}
-		if x := th.start(n, cdb16(0x8f, 6, 1, 1001), block, 0).finish(); x.c.Status != CheckCondition || *x.c.Sense != *MiscompareAt(0) {
+		if x := th.start(n, cdb16(0x8f, 6, 1, 1001), block, 0).finish(); x.c.Status != CheckCondition || *x.c.Sense != *sense.MiscompareAt(0) {
 			t.Errorf("unequal: status %02x, sense %+v", x.c.Status, x.c.Sense)
 		}
 	}
@@ -458,10 +461,10 @@ func TestWithoutDiscard(t *testing.T) {
 	m.info.Discard = false
 	n := newUnit(t, m, LUConfig{})
 	list := unmapList([2]uint64{0, 1})
-	if x := prompt(t, m).start(n, unmapCDB(list), list, 0).finish(); x.c.Sense != InvalidOpcode {
+	if x := prompt(t, m).start(n, unmapCDB(list), list, 0).finish(); x.c.Sense != sense.InvalidOpcode {
 		t.Errorf("UNMAP: %+v", x.c.Sense)
 	}
-	if x := prompt(t, m).start(n, cdb16(0x93, 8, 0, 1), make([]byte, 512), 0).finish(); x.c.Sense != InvalidFieldInCDB(1, 3) {
+	if x := prompt(t, m).start(n, cdb16(0x93, 8, 0, 1), make([]byte, 512), 0).finish(); x.c.Sense != sense.InvalidFieldInCDB(1, 3) {
 		t.Errorf("WRITE SAME: %+v", x.c.Sense)
 	}
 	if l := n.LU.Limits(); l.MaxUnmap != 0 || l.MaxUnmapDescriptors != 0 {

@@ -3,10 +3,10 @@ package scsi
 import (
 	"encoding/binary"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // Fields of SANITIZE (SBC-3 clause 5.24), byte 1, and of the parameter list of
@@ -20,54 +20,27 @@ const (
 	sanitizeCount     = 0x1f
 )
 
-// sanitizing is a sanitize operation of a logical unit: while State points to
-// it, nothing else has access to the medium. It goes on without the initiator
-// that asked for it, whatever becomes of it.
-type sanitizing struct {
-	passes  int
-	invert  bool // between passes
-	erase   bool // in the end everything is released
-	crypto  bool // it is the key that is replaced
-	exit    bool // a failure may be left by EXIT FAILURE MODE
-	pattern []byte
-	total   uint64
-	done    atomic.Uint64 // bytes, for the progress
-	failed  atomic.Bool
-	began   time.Time
-	waiter  *Command // without IMMED: on the thread of the operation
-	wiped   bool     // what the store keeps beside the medium
-}
-
-// sense tells that the operation is going on, or has failed.
-func (z *sanitizing) sense() Sense {
-	if z.failed.Load() {
-		return *SanitizeFailed
-	}
-	progress := min(0xffff, z.done.Load()>>4*0x10000/(z.total>>4+1))
-	return Sense{Key: NotReady, ASC: ASCSanitizeInProgress, ProgressValid: true, Progress: uint16(progress)}
-}
-
 // sanitizeOverwrite runs SANITIZE with the service action OVERWRITE.
 func sanitizeOverwrite(c *Command) {
 	list, size := c.List(), c.Nexus.LU.config.BlockSize
 	if c.Length <= sanitizeHeader || int(c.Length) > sanitizeHeader+size {
-		c.Fail(InvalidFieldInCDB(7, NoBit))
+		c.Fail(sense.InvalidFieldInCDB(7, sense.NoBit))
 		return
 	}
 	if len(list) < sanitizeHeader {
-		c.Fail(ParameterListLengthError)
+		c.Fail(sense.ParameterListLengthError)
 		return
 	}
 	n := int(binary.BigEndian.Uint16(list[2:])) // INITIALIZATION PATTERN LENGTH
 	switch {
 	case list[0]&sanitizeTest != 0:
-		c.Fail(InvalidFieldInList(0, 6))
+		c.Fail(sense.InvalidFieldInList(0, 6))
 	case list[0]&sanitizeCount == 0:
-		c.Fail(InvalidFieldInList(0, 4))
+		c.Fail(sense.InvalidFieldInList(0, 4))
 	case n == 0 || n > size:
-		c.Fail(InvalidFieldInList(2, NoBit))
+		c.Fail(sense.InvalidFieldInList(2, sense.NoBit))
 	case sanitizeHeader+n > len(list):
-		c.Fail(ParameterListLengthError)
+		c.Fail(sense.ParameterListLengthError)
 	default:
 		c.sanitize(&sanitizing{
 			passes: int(list[0] & sanitizeCount), invert: list[0]&sanitizeInvert != 0,
@@ -93,7 +66,7 @@ func sanitizeExitFailureMode(c *Command) {
 			return
 		}
 		if !z.exit {
-			c.Fail(InvalidFieldInCDB(1, 4))
+			c.Fail(sense.InvalidFieldInCDB(1, 4))
 			return
 		}
 		c.noteSanitizing(z, nil, func(c *Command, err error) { c.exitFailure(z, err) })
@@ -105,7 +78,7 @@ func sanitizeExitFailureMode(c *Command) {
 // exitFailure makes the medium accessible again.
 func (c *Command) exitFailure(z *sanitizing, err error) {
 	if err != nil {
-		c.conclusive(InternalTargetFailure)
+		c.conclusive(sense.InternalTargetFailure)
 		return
 	}
 	c.Nexus.LU.update(func(s *State) {
@@ -118,7 +91,7 @@ func (c *Command) exitFailure(z *sanitizing, err error) {
 
 // conclusive ends the command, with GOOD if s is nil; one that was aborted meanwhile
 // ends as that.
-func (c *Command) conclusive(s *Sense) {
+func (c *Command) conclusive(s *sense.Data) {
 	switch {
 	case c.ending:
 		c.settle()
@@ -152,15 +125,16 @@ func (c *Command) sanitize(z *sanitizing) {
 // startSanitize begins the operation z, of which there is a note unless err says that
 // it could not be made. The unit is as before if it cannot begin.
 func (c *Command) startSanitize(z, before *sanitizing, err error) {
-	immediate, s := c.CDB[1]&sanitizeImmediate != 0, InsufficientResources
+	immediate, s := c.CDB[1]&sanitizeImmediate != 0, sense.InsufficientResources
 	if err != nil {
-		s = InternalTargetFailure
+		s = sense.InternalTargetFailure
 	}
+	run := &sanitizer{sanitizing: z}
 	if !immediate && !c.ending {
-		z.waiter, c.waitsFor = c, z // it may have ended when Background returns
+		run.waiter, c.feature = c, (*sanitizeWaiter)(run) // it may have ended when Background returns
 	}
-	if err != nil || c.ending || !c.Port.Background(c, func(b *Command) { b.beginSanitize(z) }) {
-		z.waiter, c.waitsFor = nil, nil
+	if err != nil || c.ending || !c.Port.Background(c, func(b *Command) { b.beginSanitize(run) }) {
+		run.waiter, c.feature = nil, nil
 		c.Nexus.LU.update(func(s *State) { s.Sanitize = before })
 		c.noteSanitizing(before, before.note(), func(c *Command, _ error) { c.conclusive(s) })
 		return
@@ -171,10 +145,10 @@ func (c *Command) startSanitize(z, before *sanitizing, err error) {
 }
 
 // beginSanitize is the background command's.
-func (c *Command) beginSanitize(z *sanitizing) {
+func (c *Command) beginSanitize(z *sanitizer) {
 	lu := c.Nexus.LU
 	lu.config.Logger.Info("sanitize operation", "volume", lu.Name(), "passes", z.passes, "crypto-erase", z.crypto, "initiator", c.Nexus.Initiator)
-	c.sanitizes = z
+	c.sanitizes, c.feature = true, z
 	if z.crypto {
 		c.run(cryptoEraseStep)
 		return
@@ -188,7 +162,7 @@ func (c *Command) beginSanitize(z *sanitizing) {
 
 // fillPattern repeats the pattern within each block of the workspace.
 func (c *Command) fillPattern() {
-	z, size := c.sanitizes, c.Nexus.LU.config.BlockSize
+	z, size := c.sanitizer(), c.Nexus.LU.config.BlockSize
 	flip := byte(0)
 	if z.invert && c.work.index%2 == 1 {
 		flip = 0xff
@@ -207,7 +181,7 @@ func (c *Command) fillPattern() {
 // flush. Each piece holds its extent exclusively: a write of before has ended
 // by then, and one that comes later is refused.
 func sanitizeStep(c *Command) {
-	s, z, lu := c.carrier(), c.sanitizes, c.Nexus.LU
+	s, z, lu := c.carrier(), c.sanitizer(), c.Nexus.LU
 	for s.state != running {
 		if s.state == done && s.op.Err != nil && !(s.op.Kind == backstore.Wipe && errors.Is(s.op.Err, backstore.ErrUnsupported)) {
 			c.endSanitize(s)
@@ -236,7 +210,7 @@ func sanitizeStep(c *Command) {
 		case z.erase && c.work.index == z.passes:
 			c.work.index++
 			s.op.Data, s.op.Off, s.op.Len = nil, 0, lu.byteOff(lu.state.Load().Blocks)
-			s.hold.cover(exclusive, 0, s.op.Len)
+			s.lock.cover(exclusive, 0, s.op.Len)
 			s.launch(backstore.Discard)
 		case z.erase && c.work.index == z.passes+1:
 			c.work.index++
@@ -255,7 +229,7 @@ func (c *Command) overwritePiece(s *segment, lu *LogicalUnit) {
 	s.op.Off, s.op.Len, s.op.Data = lu.byteOff(c.work.at), int64(n<<lu.blockShift), room[:n<<lu.blockShift]
 	c.work.at += n
 	c.work.left -= n
-	s.hold.cover(exclusive, s.op.Off, s.op.Len)
+	s.lock.cover(exclusive, s.op.Off, s.op.Len)
 	s.launch(backstore.Write)
 }
 
@@ -267,7 +241,7 @@ func (c *Command) paceSanitize() bool {
 	if rate <= 0 || !ok {
 		return false
 	}
-	z := c.sanitizes
+	z := c.sanitizer()
 	early := time.Duration(float64(z.done.Load())/float64(rate)*float64(time.Second)) - time.Since(z.began)
 	if early < time.Millisecond {
 		return false
@@ -285,42 +259,75 @@ func (t *nextStep) Run() { (*Command)(t).pump() }
 // endSanitize ends the operation: the medium is there again, or the unit has
 // failed.
 func (c *Command) endSanitize(s *segment) {
-	z, lu := c.sanitizes, c.Nexus.LU
+	z, lu := c.sanitizer(), c.Nexus.LU
 	if err := s.op.Err; err != nil {
 		lu.complain(s.op.Kind, uint64(s.op.Off)>>lu.blockShift, err)
 		z.failed.Store(true)
-		c.endWaiter(SanitizeFailed)
-		c.Fail(SanitizeFailed)
+		c.endWaiter(sense.SanitizeFailed)
+		c.Fail(sense.SanitizeFailed)
 		return
 	}
-	c.noteSanitizing(z, nil, (*Command).sanitized)
+	c.noteSanitizing(z.sanitizing, nil, (*Command).sanitized)
 }
 
 // sanitized follows the success of the operation. If the note of it could not be
 // removed, it will be found after a restart, which is on the safe side.
 func (c *Command) sanitized(error) {
-	z, lu := c.sanitizes, c.Nexus.LU
+	z, lu := c.sanitizer(), c.Nexus.LU
 	lu.update(func(s *State) { s.Sanitize = nil })
 	lu.config.Logger.Info("sanitize operation has ended", "volume", lu.Name(), "time", time.Since(z.began).Round(time.Millisecond))
 	c.endWaiter(nil)
-	c.sanitizes = nil
+	c.feature = nil
 	c.conclusive(nil)
 }
 
-// abandoned tells of an operation that the end of the server ends. It is not
-// resumed; after a restart it has failed.
-func (z *sanitizing) abandoned(lu *LogicalUnit) {
+// sanitizer is what the background command of a sanitize operation keeps.
+type sanitizer struct {
+	*sanitizing
+	waiter *Command // without IMMED: the command that asked for it, on the same thread
+}
+
+// sanitizer is that of a command that makes a sanitize operation.
+func (c *Command) sanitizer() *sanitizer { return c.feature.(*sanitizer) }
+
+// withdraw implements feature.
+func (z *sanitizer) withdraw(*Command) bool { return false }
+
+// ended implements feature.
+func (z *sanitizer) ended(c *Command) {
+	if c.aborted {
+		z.abandoned(c, false)
+	}
+}
+
+// sanitizeWaiter is what the command keeps that waits for the operation.
+type sanitizeWaiter sanitizer
+
+// withdraw implements feature.
+func (z *sanitizeWaiter) withdraw(*Command) bool { return false }
+
+// ended implements feature.
+func (z *sanitizeWaiter) ended(c *Command) { z.waiter, c.feature = nil, nil }
+
+// abandoned implements feature.
+func (z *sanitizeWaiter) abandoned(*Command, bool) {}
+
+// abandoned implements feature. It tells of an operation that the end of the server
+// ends: it is not resumed, and after a restart it has failed.
+func (z *sanitizer) abandoned(c *Command, _ bool) {
+	lu := c.Nexus.LU
 	lu.config.Logger.Warn("a sanitize operation was not finished: the medium is overwritten in part only", "volume", lu.Name(),
 		"done", z.done.Load(), "of", z.total)
 }
 
 // endWaiter ends the command that waits for the operation, if it still does.
-func (c *Command) endWaiter(s *Sense) {
-	w := c.sanitizes.waiter
+func (c *Command) endWaiter(s *sense.Data) {
+	z := c.sanitizer()
+	w := z.waiter
 	if w == nil {
 		return
 	}
-	c.sanitizes.waiter, w.waitsFor = nil, nil
+	z.waiter, w.feature = nil, nil
 	if s != nil {
 		w.Fail(s)
 		return

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 func sanitizeCDB(action byte, list []byte) []byte {
@@ -96,10 +97,10 @@ func TestSanitizeShutsOthersOut(t *testing.T) {
 	for x.ends == 0 {
 		th.turn()
 	}
-	for cdb, want := range map[string]*Sense{
-		string(testUnitReady):        {Key: NotReady, ASC: ASCSanitizeInProgress, ProgressValid: true},
-		string(startUnit):            {Key: NotReady, ASC: ASCSanitizeInProgress, ProgressValid: true},
-		string(cdb10(0x28, 0, 0, 1)): {Key: NotReady, ASC: ASCSanitizeInProgress, ProgressValid: true},
+	for cdb, want := range map[string]*sense.Data{
+		string(testUnitReady):        {Key: sense.NotReady, ASC: sense.ASCSanitizeInProgress, ProgressValid: true},
+		string(startUnit):            {Key: sense.NotReady, ASC: sense.ASCSanitizeInProgress, ProgressValid: true},
+		string(cdb10(0x28, 0, 0, 1)): {Key: sense.NotReady, ASC: sense.ASCSanitizeInProgress, ProgressValid: true},
 	} {
 		y := th.start(n, []byte(cdb), nil, 512)
 		if y.c.Sense == nil || y.c.Sense.Key != want.Key || y.c.Sense.ASC != want.ASC || !y.c.Sense.ProgressValid {
@@ -147,11 +148,11 @@ func TestSanitizeFails(t *testing.T) {
 		list := overwriteList(1, 7)
 		x := th.start(n, sanitizeCDB(0x01|allowed, list), list, 0)
 		th.finishAll()
-		if x.ends != 1 || x.c.Sense == nil || *x.c.Sense != *SanitizeFailed {
+		if x.ends != 1 || x.c.Sense == nil || *x.c.Sense != *sense.SanitizeFailed {
 			t.Fatalf("ended %d times with %+v", x.ends, x.c.Sense)
 		}
 		m.fail = nil
-		if y := th.start(n, testUnitReady, nil, 0); y.c.Sense == nil || *y.c.Sense != *SanitizeFailed {
+		if y := th.start(n, testUnitReady, nil, 0); y.c.Sense == nil || *y.c.Sense != *sense.SanitizeFailed {
 			t.Errorf("TEST UNIT READY: %+v", y.c.Sense)
 		}
 		want := Good
@@ -178,10 +179,10 @@ func TestSanitizeFailsAgain(t *testing.T) {
 	th.start(n, sanitizeCDB(0x01, list), list, 0)
 	th.finishAll()
 	th.refuses = true
-	if x := th.start(n, sanitizeCDB(0x01, list), list, 0); x.ends != 1 || x.c.Sense == nil || *x.c.Sense != *InsufficientResources {
+	if x := th.start(n, sanitizeCDB(0x01, list), list, 0); x.ends != 1 || x.c.Sense == nil || *x.c.Sense != *sense.InsufficientResources {
 		t.Fatalf("ended %d times with %+v", x.ends, x.c.Sense)
 	}
-	if y := th.start(n, testUnitReady, nil, 0); y.c.Sense == nil || *y.c.Sense != *SanitizeFailed {
+	if y := th.start(n, testUnitReady, nil, 0); y.c.Sense == nil || *y.c.Sense != *sense.SanitizeFailed {
 		t.Errorf("TEST UNIT READY: %+v", y.c.Sense)
 	}
 }
@@ -189,15 +190,15 @@ func TestSanitizeFailsAgain(t *testing.T) {
 func TestSanitizeRefused(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
 	for _, list := range [][]byte{{1, 0, 0, 1}, append([]byte{1, 0, 2, 1}, make([]byte, 513)...)} {
-		d.refused(sanitizeCDB(0x01, list), list, InvalidFieldInCDB(7, NoBit))
+		d.refused(sanitizeCDB(0x01, list), list, sense.InvalidFieldInCDB(7, sense.NoBit))
 	}
-	d.refused(sanitizeCDB(0x01, make([]byte, 8)), make([]byte, 8), InvalidFieldInList(0, 4)) // OVERWRITE COUNT
-	d.refused(sanitizeCDB(0x01, make([]byte, 8)), []byte{0x21, 0, 0, 4, 0, 0, 0, 0}, InvalidFieldInList(0, 6))
-	d.refused(sanitizeCDB(0x01, make([]byte, 8)), []byte{1, 0, 0, 0, 0, 0, 0, 0}, InvalidFieldInList(2, NoBit))
-	d.refused(sanitizeCDB(0x01, make([]byte, 8)), []byte{1, 0, 0, 5, 0, 0, 0, 0}, ParameterListLengthError)
-	d.refused(sanitizeCDB(0x02, make([]byte, 8)), nil, InvalidFieldInCDB(8, 3))
-	d.refused(sanitizeCDB(0x03, nil), nil, InvalidFieldInCDB(1, 4)) // CRYPTO ERASE: nothing is encrypted
+	d.refused(sanitizeCDB(0x01, make([]byte, 8)), make([]byte, 8), sense.InvalidFieldInList(0, 4)) // OVERWRITE COUNT
+	d.refused(sanitizeCDB(0x01, make([]byte, 8)), []byte{0x21, 0, 0, 4, 0, 0, 0, 0}, sense.InvalidFieldInList(0, 6))
+	d.refused(sanitizeCDB(0x01, make([]byte, 8)), []byte{1, 0, 0, 0, 0, 0, 0, 0}, sense.InvalidFieldInList(2, sense.NoBit))
+	d.refused(sanitizeCDB(0x01, make([]byte, 8)), []byte{1, 0, 0, 5, 0, 0, 0, 0}, sense.ParameterListLengthError)
+	d.refused(sanitizeCDB(0x02, make([]byte, 8)), nil, sense.InvalidFieldInCDB(8, 3))
+	d.refused(sanitizeCDB(0x03, nil), nil, sense.InvalidFieldInCDB(1, 4)) // CRYPTO ERASE: nothing is encrypted
 	d.good(sanitizeCDB(0x1f, nil), nil)
 	readOnly := newDisk(t, diskInfo(), LUConfig{Name: "v", ReadOnly: true})
-	readOnly.refused(sanitizeCDB(0x02, nil), nil, WriteProtected)
+	readOnly.refused(sanitizeCDB(0x02, nil), nil, sense.WriteProtected)
 }

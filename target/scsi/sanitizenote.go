@@ -1,29 +1,5 @@
 package scsi
 
-// SanitizeNote is what is to be known of a sanitize operation after a restart, from
-// before it changes anything until it has succeeded or its failure was given up: a
-// medium that was overwritten in part must not be taken for one that is sanitized.
-type SanitizeNote struct {
-	Exit bool `json:"exit"` // EXIT FAILURE MODE is allowed (AUSE)
-}
-
-func (z *sanitizing) note() *SanitizeNote {
-	if z == nil {
-		return nil
-	}
-	return &SanitizeNote{Exit: z.exit}
-}
-
-// interrupted is the operation of a note: one that has failed.
-func interrupted(n *SanitizeNote) *sanitizing {
-	if n == nil {
-		return nil
-	}
-	z := &sanitizing{exit: n.Exit}
-	z.failed.Store(true)
-	return z
-}
-
 // noteSanitizing makes a note stable, nil: that there is none, unless current is not
 // the unit's operation any more. Then follows on the command's thread, also if the
 // command was aborted meanwhile.

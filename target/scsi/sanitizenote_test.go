@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // notes are what was made stable of sanitize operations, with the operations on the
@@ -67,7 +68,7 @@ func TestSanitizeNotNoted(t *testing.T) {
 	k.err = errors.New("disk full")
 	x := th.start(n, sanitizeCDB(0x81, list), list, 0)
 	th.until("the end", func() bool { return x.ends > 0 })
-	if x.c.Sense == nil || *x.c.Sense != *InternalTargetFailure {
+	if x.c.Sense == nil || *x.c.Sense != *sense.InternalTargetFailure {
 		t.Errorf("found %+v", x.c.Sense)
 	}
 	k.err = nil
@@ -88,7 +89,7 @@ func TestSanitizeNotNoted(t *testing.T) {
 func TestSanitizeInterrupted(t *testing.T) {
 	for _, exit := range []bool{false, true} {
 		th, n, k := notedUnit(t, LUConfig{Sanitizing: &SanitizeNote{Exit: exit}})
-		if x := th.start(n, testUnitReady, nil, 0); x.c.Sense == nil || *x.c.Sense != *SanitizeFailed {
+		if x := th.start(n, testUnitReady, nil, 0); x.c.Sense == nil || *x.c.Sense != *sense.SanitizeFailed {
 			t.Errorf("TEST UNIT READY: %+v", x.c.Sense)
 		}
 		x := th.start(n, sanitizeCDB(0x1f, nil), nil, 0)

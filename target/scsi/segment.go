@@ -16,9 +16,9 @@ type segment struct {
 	off   uint32 // buffer offset
 	n     uint32
 	state segmentState
-	phase uint8 // of commands with several operations per segment
-	hold  hold  // in the extent guard
-	away  *CSCD // where the operation goes to, if not to the command's logical unit
+	phase uint8      // of commands with several operations per segment
+	lock  extentLock // in the extent guard
+	away  *CSCD      // where the operation goes to, if not to the command's logical unit
 }
 
 // nexus returns whose logical unit the operation is for.
@@ -53,7 +53,7 @@ const (
 func (c *Command) bind() {
 	for i := range c.seg {
 		s := &c.seg[i]
-		s.cmd, s.op.Done, s.hold.owner = c, s.ended, s
+		s.cmd, s.op.Done, s.lock.owner = c, s.ended, s
 	}
 }
 
@@ -111,7 +111,9 @@ func (c *Command) close() {
 
 // release lets go of the segment's buffer and its place in the guard.
 func (s *segment) release() {
-	s.hold.release()
+	if s.lock.mode != unguarded {
+		s.lock.release()
+	}
 	if s.ref != nil {
 		s.ref.Release()
 		s.ref = nil
@@ -144,22 +146,22 @@ func (s *segment) data() []byte { return s.ref.Bytes()[:s.n] }
 // whatever changes the medium holds its extent, at least shared.
 func (s *segment) launch(kind backstore.Kind) {
 	s.op.Kind, s.op.Err, s.op.Hit, s.op.FUA = kind, nil, false, kind == backstore.Write && s.cmd.fua
-	if changes(kind) && s.hold.mode == unguarded {
-		s.hold.cover(shared, s.op.Off, s.op.Len)
+	if changes(kind) && s.lock.mode == unguarded {
+		s.lock.cover(shared, s.op.Off, s.op.Len)
 	}
 	if s.volatile() {
 		s.nexus().writesVolatile()
 	}
 	s.state = running
 	s.cmd.running++
-	if s.hold.acquire() {
+	if s.lock.mode == unguarded || s.lock.acquire() {
 		s.submit()
 	}
 }
 
 // Run implements Task: the extent guard has let the segment proceed.
 func (s *segment) Run() {
-	if !s.hold.proceed() {
+	if !s.lock.proceed() {
 		return
 	}
 	if s.cmd.ending {
@@ -214,13 +216,13 @@ var errFenced = errors.New("the copy must not write any more")
 // The segment holds its extent, and each piece of a sanitize operation waits
 // for that.
 func (s *segment) shutOut() bool {
-	return changes(s.op.Kind) && s.cmd.sanitizes == nil && s.nexus().LU.state.Load().Sanitize != nil
+	return changes(s.op.Kind) && !s.cmd.sanitizes && s.nexus().LU.state.Load().Sanitize != nil
 }
 
 // changing revokes the tokens for what the operation is about to change.
 func (s *segment) changing() {
 	if changes(s.op.Kind) {
-		s.nexus().LU.tokens.changing(s.op.Off, s.op.Len)
+		s.nexus().LU.tokens.Changing(s.op.Off, s.op.Len)
 	}
 }
 
@@ -245,8 +247,8 @@ func (s *segment) ended(*backstore.Op) {
 
 func (s *segment) finish() {
 	c := s.cmd
-	if !s.hold.keep {
-		s.hold.release()
+	if s.lock.mode != unguarded && !s.lock.keep {
+		s.lock.release()
 	}
 	if s.volatile() {
 		s.nexus().wroteVolatile()

@@ -7,6 +7,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/protect"
+	"lunar/target/scsi/sense"
 )
 
 // senseOf tells a store's error in SCSI's words; lba is the first block that
@@ -21,29 +22,29 @@ import (
 //     RANGE.
 //   - What the store cannot do at all is no command of this logical unit.
 //   - Anything else is damage to the medium at lba.
-func senseOf(err error, kind backstore.Kind, lba uint64) Sense {
+func senseOf(err error, kind backstore.Kind, lba uint64) sense.Data {
 	var wrong *protect.CheckError
 	switch {
 	case errors.As(err, &wrong):
 		return wrongTuple(wrong.LBA, wrong.Field)
 	case errors.Is(err, errSanitizing):
-		return *SanitizeInProgress
+		return *sense.SanitizeInProgress
 	case errors.Is(err, backstore.ErrNoSpace):
-		return *SpaceAllocationFailed
+		return *sense.SpaceAllocationFailed
 	case errors.Is(err, backstore.ErrReadOnly):
-		return *WriteProtected
+		return *sense.WriteProtected
 	case errors.Is(err, backstore.ErrGone):
-		return *ManualInterventionRequired
+		return *sense.ManualInterventionRequired
 	case errors.Is(err, backstore.ErrOutOfRange):
-		return *LBAOutOfRange
+		return *sense.LBAOutOfRange
 	case errors.Is(err, backstore.ErrUnsupported):
-		return *InvalidOpcode
+		return *sense.InvalidOpcode
 	case kind == backstore.Read || kind == backstore.Map:
-		return Sense{Key: MediumError, ASC: ASCUnrecoveredReadError, InfoValid: true, Info: lba}
+		return sense.Data{Key: sense.MediumError, ASC: sense.ASCUnrecoveredReadError, InfoValid: true, Info: lba}
 	case kind == backstore.Flush || kind == backstore.Wipe:
-		return Sense{Key: MediumError, ASC: ASCWriteError}
+		return sense.Data{Key: sense.MediumError, ASC: sense.ASCWriteError}
 	}
-	return Sense{Key: MediumError, ASC: ASCWriteError, InfoValid: true, Info: lba}
+	return sense.Data{Key: sense.MediumError, ASC: sense.ASCWriteError, InfoValid: true, Info: lba}
 }
 
 // failOp fails the command because of the segment's operation.

@@ -1,5 +1,7 @@
 package scsi
 
+import "lunar/target/scsi/sense"
+
 // Settings are what of a logical unit's configuration can change while it is in
 // use.
 type Settings struct {
@@ -20,7 +22,7 @@ type Settings struct {
 // time, and none after Close.
 func (lu *LogicalUnit) Reconfigure(s Settings) (flush bool) {
 	lu.sanitizeRate.Store(s.SanitizeRate)
-	told, had := lu.thresholdSets(), lu.traits()
+	told, had := lu.thresholdSets(), lu.traits.Load()
 	info := lu.store.Info()
 	info.Size = had.info.Size
 	has := lu.findTraits(s, info)
@@ -33,7 +35,7 @@ func (lu *LogicalUnit) Reconfigure(s Settings) (flush bool) {
 		lu.watchSpace(s.SoftThreshold)
 	}
 	if told != lu.thresholdSets() {
-		lu.Attention(ASCModeParametersChanged, nil)
+		lu.Attention(sense.ASCModeParametersChanged, nil)
 	}
 	return flush
 }
@@ -42,7 +44,7 @@ func (lu *LogicalUnit) Reconfigure(s Settings) (flush bool) {
 func (lu *LogicalUnit) adopt(s Settings, had, has *traits) (flush bool) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
-	lu.found.Store(has)
+	lu.traits.Store(has)
 	before := lu.state.Load()
 	next := *before
 	next.ReadOnly = s.ReadOnly || has.info.ReadOnly
@@ -51,7 +53,7 @@ func (lu *LogicalUnit) adopt(s Settings, had, has *traits) (flush bool) {
 	}
 	lu.state.Store(&next)
 	if next.ReadOnly != before.ReadOnly || next.WriteThrough != before.WriteThrough || next.WriteCache != before.WriteCache {
-		lu.attention(ASCModeParametersChanged, nil)
+		lu.attention(sense.ASCModeParametersChanged, nil)
 	}
 	lu.tellTraits(had, has)
 	return before.WriteCache && !next.WriteCache

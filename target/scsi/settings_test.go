@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // TestReconfigure: initiators are told what they may do from now on, and only when
@@ -28,7 +29,7 @@ func TestReconfigure(t *testing.T) {
 		if flush := d.lu.Reconfigure(step.settings); flush != step.flush {
 			t.Errorf("%+v: found flush %t, expected %t", step.settings, flush, step.flush)
 		}
-		if told := d.run(testUnitReady, nil).sense.ASC == ASCModeParametersChanged; told != step.told {
+		if told := d.run(testUnitReady, nil).sense.ASC == sense.ASCModeParametersChanged; told != step.told {
 			t.Errorf("%+v: found initiators told %t, expected %t", step.settings, told, step.told)
 		}
 		if wce := d.good(caching, nil)[6]&0x04 != 0; wce != step.wce {
@@ -37,7 +38,7 @@ func TestReconfigure(t *testing.T) {
 		if may := d.good(changeable, nil)[6]&0x04 != 0; may != step.mayWCE {
 			t.Errorf("%+v: found that WCE may change: %t", step.settings, may)
 		}
-		if protected := d.good(caching, nil)[2]&modeWriteProtected != 0; protected == step.mayPut {
+		if protected := d.good(caching, nil)[2]&0x80 != 0; protected == step.mayPut {
 			t.Errorf("%+v: found WP %t", step.settings, protected)
 		}
 	}
@@ -51,20 +52,20 @@ func TestReconfigure(t *testing.T) {
 // TestTraits: what a store or the settings say otherwise is told, and nothing else.
 func TestTraits(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
-	capacity, inquiry, mode := ASCCapacityChanged, ASCInquiryDataChanged, ASCModeParametersChanged
+	capacity, inquiry, mode := sense.ASCCapacityChanged, sense.ASCInquiryDataChanged, sense.ASCModeParametersChanged
 	for name, test := range map[string]struct {
 		settings Settings
 		info     func(*backstore.Info)
-		want     []ASC
+		want     []sense.ASC
 	}{
 		"nothing":            {},
 		"it has grown":       {info: func(i *backstore.Info) { i.Size *= 2; i.Describe = "another" }}, // the affair of Resize
-		"explicit access":    {settings: Settings{ExplicitAccess: true}, want: []ASC{inquiry}},
-		"a physical block":   {settings: Settings{PhysicalBlock: 512}, want: []ASC{capacity, inquiry}},
-		"nothing unmapped":   {info: func(i *backstore.Info) { i.Discard, i.DiscardGran, i.DiscardZeroes, i.Thin = false, 0, false, false }, want: []ASC{capacity, inquiry}},
-		"no volatile cache":  {info: func(i *backstore.Info) { i.VolatileCache = false }, want: []ASC{mode, inquiry}},
-		"no atomic writes":   {info: func(i *backstore.Info) { i.MaxAtomic, i.AtomicUnit = 0, 0 }, want: []ASC{inquiry}},
-		"nothing is written": {info: func(i *backstore.Info) { i.ReadOnly = true }, want: []ASC{mode}},
+		"explicit access":    {settings: Settings{ExplicitAccess: true}, want: []sense.ASC{inquiry}},
+		"a physical block":   {settings: Settings{PhysicalBlock: 512}, want: []sense.ASC{capacity, inquiry}},
+		"nothing unmapped":   {info: func(i *backstore.Info) { i.Discard, i.DiscardGran, i.DiscardZeroes, i.Thin = false, 0, false, false }, want: []sense.ASC{capacity, inquiry}},
+		"no volatile cache":  {info: func(i *backstore.Info) { i.VolatileCache = false }, want: []sense.ASC{mode, inquiry}},
+		"no atomic writes":   {info: func(i *backstore.Info) { i.MaxAtomic, i.AtomicUnit = 0, 0 }, want: []sense.ASC{inquiry}},
+		"nothing is written": {info: func(i *backstore.Info) { i.ReadOnly = true }, want: []sense.ASC{mode}},
 	} {
 		d.lu.store = infoStore{diskInfo()}
 		d.lu.Reconfigure(Settings{})
@@ -91,7 +92,7 @@ func TestTraits(t *testing.T) {
 		{Size: 1 << 20, BlockSize: 4096}: false,
 		{Size: 2 << 20, BlockSize: 512}:  true,
 	} {
-		if err := d.lu.Holds(infoStore{store}); (err == nil) != fits {
+		if err := d.lu.Accepts(infoStore{store}); (err == nil) != fits {
 			t.Errorf("%+v: found %v, expected that it fits: %t", store, err, fits)
 		}
 	}

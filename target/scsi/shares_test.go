@@ -1,12 +1,16 @@
 package scsi
 
-import "testing"
+import (
+	"testing"
+
+	"lunar/target/scsi/thirdparty"
+)
 
 // TestTokensAreShared: somebody else gets tokens in place of those of whoever has
 // most, until both have as many.
 func TestTokensAreShared(t *testing.T) {
 	th, n, _ := copyUnits(t, 1)
-	for i := range maxTokens {
+	for i := range thirdparty.MaxTokens {
 		th.populate(n[0], [2]uint64{uint64(i), 1})
 	}
 	n[0].Holder = "somebody else"
@@ -15,8 +19,8 @@ func TestTokensAreShared(t *testing.T) {
 	for th.start(n[0], tokenCDB(0x10, 1, list), list, 0).finish().c.Status == Good {
 		got++
 	}
-	if got != maxTokens/2 {
-		t.Errorf("%d tokens, expected %d", got, maxTokens/2)
+	if got != thirdparty.MaxTokens/2 {
+		t.Errorf("%d tokens, expected %d", got, thirdparty.MaxTokens/2)
 	}
 }
 
@@ -29,7 +33,7 @@ func TestCopyRecordsAreShared(t *testing.T) {
 		th.start(n[0], copyCDB(1, list), list, 0).finish()
 	}
 	ask("quiet", 1)
-	for id := range uint32(2 * maxCopyRecords) {
+	for id := range uint32(2 * thirdparty.MaxRecords) {
 		ask("busy", 100+id)
 	}
 	if x := th.start(n[0], receiveCDB(5, 1), nil, 1024).finish(); x.c.Status != Good {

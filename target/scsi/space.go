@@ -1,35 +1,22 @@
 package scsi
 
 import (
-	"encoding/binary"
 	"math/bits"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // spaceEvery is how often a logical unit with a soft threshold looks at what
 // space is left for it.
 const spaceEvery = 2 * time.Second
 
-// spaceWatch tells initiators that the space for blocks that are not mapped yet
-// runs out (SBC-3 clause 4.7.3.7): once when less than the threshold is left,
-// and again only after there was more.
-type spaceWatch struct {
-	threshold atomic.Int64 // bytes
-	stop      chan struct{}
-	ended     sync.WaitGroup
-	reached   bool
-	known     atomic.Bool // the store can tell
-}
-
 // watchSpace begins to look whether less than threshold bytes are left, if it is
 // not 0. Close ends it.
 func (lu *LogicalUnit) watchSpace(threshold int64) {
 	_, err := backstore.SpaceOf(lu.store)
-	lu.space.known.Store(err == nil && lu.traits().info.Thin)
+	lu.space.known.Store(err == nil && lu.traits.Load().info.Thin)
 	lu.space.threshold.Store(threshold)
 	lu.space.reached = false
 	if threshold <= 0 || !lu.knowsSpace() {
@@ -70,7 +57,7 @@ func (lu *LogicalUnit) lookAtSpace() {
 	if short && !lu.space.reached {
 		lu.config.Logger.Warn("the soft threshold of a thin provisioned volume is reached", "volume", lu.Name(),
 			"available", space.Available, "threshold", threshold)
-		lu.Attention(ASCSoftThresholdReached, nil)
+		lu.Attention(sense.ASCSoftThresholdReached, nil)
 	}
 	lu.space.reached = short
 }
@@ -88,7 +75,7 @@ func (lu *LogicalUnit) thresholdExponent() byte {
 		return 0
 	}
 	const finest = 20 // bits of bytes: sets of 1 MiB
-	coarse := max(0, bits.Len64(uint64(lu.traits().info.Size))-32)
+	coarse := max(0, bits.Len64(uint64(lu.traits.Load().info.Size))-32)
 	return byte(max(1, max(finest, coarse)-int(lu.blockShift)))
 }
 
@@ -100,20 +87,4 @@ func (lu *LogicalUnit) thresholdSets() uint32 {
 	}
 	set := uint(lu.thresholdExponent()) + lu.blockShift
 	return uint32(min((threshold+1<<set-1)>>set, 0xffffffff))
-}
-
-// provisioningLog is log page 0Ch (SBC-3 clause 6.4.4): the threshold sets that
-// are available and used, the former shared with whoever uses the same space.
-func provisioningLog(lu *LogicalUnit) []byte {
-	space, err := backstore.SpaceOf(lu.store)
-	if err != nil {
-		return nil
-	}
-	set := uint(lu.thresholdExponent()) + lu.blockShift
-	shared := []byte{0x02, 0, 0, 0} // SCOPE: not dedicated to the logical unit
-	dedicated := []byte{0x01, 0, 0, 0}
-	available := binary.BigEndian.AppendUint32(nil, uint32(min(space.Available>>set, 0xffffffff)))
-	used := binary.BigEndian.AppendUint32(nil, uint32(min((space.Used+1<<set-1)>>set, 0xffffffff)))
-	page := logParameter(nil, 0x0001, append(available, shared...)...)
-	return logParameter(page, 0x0002, append(used, dedicated...)...)
 }

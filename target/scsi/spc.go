@@ -1,6 +1,6 @@
 package scsi
 
-import "encoding/binary"
+func init() { enlist(spcTable) }
 
 // spcTable holds the commands that speak of the logical unit rather than of
 // its blocks: SPC-4's, and SBC-3's START STOP UNIT and READ CAPACITY. Usage
@@ -172,16 +172,3 @@ var spcTable = []Row{
 		Run:   runSetTimestamp,
 	},
 }
-
-// answer ends the command with data, cut to the allocation length, or with
-// sense if it is set.
-func (c *Command) answer(data []byte, allocation uint32, sense *Sense) {
-	if sense != nil {
-		c.Fail(sense)
-		return
-	}
-	c.SendParameter(data, allocation)
-}
-
-// allocationAt6 returns the length in bytes 6 to 9 of a CDB of 12 bytes.
-func allocationAt6(cdb *CDB) uint32 { return binary.BigEndian.Uint32(cdb[6:]) }

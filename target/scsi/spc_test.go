@@ -1,6 +1,10 @@
 package scsi
 
-import "testing"
+import (
+	"testing"
+
+	"lunar/target/scsi/sense"
+)
 
 // TestInvalidOpcodes: what has no row is refused as its operation code, or as
 // its service action.
@@ -9,13 +13,13 @@ func TestInvalidOpcodes(t *testing.T) {
 	for opcode := range 256 {
 		e := &index[opcode]
 		if e.row == nil && e.actions == nil {
-			d.refused([]byte{byte(opcode), 0, 0, 0, 0, 0}, nil, InvalidOpcode)
+			d.refused([]byte{byte(opcode), 0, 0, 0, 0, 0}, nil, sense.InvalidOpcode)
 		}
 		for action := range byte(32) {
 			if e.actions != nil && e.actions[action] == nil {
-				cdb, at := []byte{byte(opcode), action, 0, 0, 0, 0}, InvalidFieldInCDB(1, 4)
+				cdb, at := []byte{byte(opcode), action, 0, 0, 0, 0}, sense.InvalidFieldInCDB(1, 4)
 				if opcode == variableLength {
-					cdb, at = []byte{variableLength, 7: additionalLength, 9: action, 31: 0}, InvalidFieldInCDB(8, NoBit)
+					cdb, at = []byte{variableLength, 7: additionalLength, 9: action, 31: 0}, sense.InvalidFieldInCDB(8, sense.NoBit)
 				}
 				d.refused(cdb, nil, at)
 			}

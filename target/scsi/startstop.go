@@ -1,5 +1,7 @@
 package scsi
 
+import "lunar/target/scsi/sense"
+
 // Fields of START STOP UNIT (SBC-3 clause 5.27), byte 4.
 const (
 	startBit       = 0x01
@@ -19,12 +21,12 @@ func runStartStopUnit(c *Command) {
 	lu, what := c.Nexus.LU, c.CDB[4]
 	switch {
 	case !lu.config.Removable && what&(powerCondition|loadEjectBit) != 0:
-		c.Fail(InvalidFieldInCDB(4, firstBit(what&(powerCondition|loadEjectBit))))
+		c.Fail(sense.InvalidFieldInCDB(4, firstBit(what&(powerCondition|loadEjectBit))))
 		return
 	case what&powerCondition != 0:
 		c.Good()
 		return
-	case what&startBit == 0 && bars(c.Nexus.barred.Load())&barWrite != 0:
+	case what&startBit == 0 && restrictions(c.Nexus.restricted.Load())&restrictWrite != 0:
 		c.FailStatus(ReservationConflict) // only a start is allowed (SBC-3 table 13)
 		return
 	case lu.config.Removable:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 var (
@@ -29,8 +30,8 @@ func TestStopAndStart(t *testing.T) {
 		if !slices.Equal(d.lane.seen, []backstore.Kind{backstore.Flush}) {
 			t.Errorf("operations %v, want one flush", d.lane.seen)
 		}
-		d.refused(testUnitReady, nil, InitializingCommandRequired)
-		d.refused([]byte{0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0}, nil, InitializingCommandRequired)
+		d.refused(testUnitReady, nil, sense.InitializingCommandRequired)
+		d.refused([]byte{0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0}, nil, sense.InitializingCommandRequired)
 		equal(t, d.good(requestsSense, nil), "72 02 04 02 000000 00")
 		d.good(readCapacityOf, nil)
 		d.good(stop, nil)
@@ -45,21 +46,21 @@ func TestStopWithoutFlush(t *testing.T) {
 	if len(d.lane.seen) != 0 {
 		t.Errorf("operations %v, want none", d.lane.seen)
 	}
-	d.refused(testUnitReady, nil, InitializingCommandRequired)
+	d.refused(testUnitReady, nil, sense.InitializingCommandRequired)
 }
 
 func TestStopReportsAFailedFlush(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v", Logger: slog.New(slog.DiscardHandler)})
 	d.lane.err = errors.New("no power")
-	if r := d.run(stopUnit, nil); r.status != CheckCondition || r.sense.Key != MediumError {
+	if r := d.run(stopUnit, nil); r.status != CheckCondition || r.sense.Key != sense.MediumError {
 		t.Errorf("status %02x, %+v", r.status, r.sense)
 	}
-	d.refused(testUnitReady, nil, InitializingCommandRequired)
+	d.refused(testUnitReady, nil, sense.InitializingCommandRequired)
 }
 
 func TestNoEjectNoPowerConditions(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
-	d.refused(ejectUnit, nil, InvalidFieldInCDB(4, 1))
-	d.refused(standbyUnit, nil, InvalidFieldInCDB(4, 5))
+	d.refused(ejectUnit, nil, sense.InvalidFieldInCDB(4, 1))
+	d.refused(standbyUnit, nil, sense.InvalidFieldInCDB(4, 5))
 	d.good(testUnitReady, nil)
 }

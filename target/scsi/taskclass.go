@@ -49,17 +49,6 @@ func (r *Row) preempts() bool {
 	return r.Opcode == 0x5f && r.ServiceAction == int(reservation.PreemptAndAbort)
 }
 
-// nacaBit is NACA in the CONTROL byte (SAM-5 clause 5.2).
-const nacaBit = 0x04
-
-// controlByte returns where the CONTROL byte of a CDB is; 0 if that is not known.
-func controlByte(cdb *CDB) int {
-	if cdb[0] == variableLength {
-		return 1
-	}
-	return [8]int{5, 9, 9, 0, 15, 11, 0, 0}[cdb[0]>>5]
-}
-
 // hasNACA reports that CHECK CONDITION status makes an ACA condition.
 func (c *Command) hasNACA() bool {
 	at := controlByte(&c.CDB)
@@ -69,15 +58,3 @@ func (c *Command) hasNACA() bool {
 // normalACA reports whether the nexus may ask for ACA conditions (NORMACA). One
 // that must not write must not keep others from writing either.
 func (n *Nexus) normalACA() bool { return n.LU != nil && !n.ReadOnly.Load() }
-
-// checkCDB holds the CDB against the usage data of its row. NACA is not in it:
-// whoever may set it costs those who do not nothing.
-func (c *Command) checkCDB(cdb *CDB) *Sense {
-	s := c.row.check(cdb)
-	if s == nil || !c.hasNACA() {
-		return s
-	}
-	plain := *cdb
-	plain[controlByte(cdb)] &^= nacaBit
-	return c.row.check(&plain)
-}

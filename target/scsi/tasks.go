@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"lunar/target/scsi/sense"
 	"lunar/target/scsi/taskset"
 )
 
@@ -60,7 +61,7 @@ func (lu *LogicalUnit) enter(c *Command) bool {
 		c.FailStatus(Busy)
 		return false
 	case taskset.NoACA:
-		c.Fail(InvalidMessageError)
+		c.Fail(sense.InvalidMessageError)
 		return false
 	}
 	c.place = p

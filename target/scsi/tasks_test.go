@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/target/scsi/sense"
 	"lunar/target/scsi/taskset"
 )
 
@@ -31,7 +32,7 @@ func TestNormalACA(t *testing.T) {
 			t.Errorf("read-only %v: NACA is missing in the usage data: %v", readOnly, got)
 		}
 	}
-	d.refused(naca(inquiry), nil, InvalidFieldInCDB(5, 2))
+	d.refused(naca(inquiry), nil, sense.InvalidFieldInCDB(5, 2))
 	d.nexus.ReadOnly.Store(false)
 	d.good(naca(inquiry), nil)
 	d.good(testReady, nil) // and there is no ACA condition of commands that succeed
@@ -52,7 +53,7 @@ func TestACACondition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, n := members(t, 2, LUConfig{})
-			d.expect("beyond the end", d.runAs(n[0], beyond, nil), CheckCondition, LBAOutOfRange)
+			d.expect("beyond the end", d.runAs(n[0], beyond, nil), CheckCondition, sense.LBAOutOfRange)
 			d.expect("own", d.runAs(n[0], testReady, nil), ACAActive, nil)
 			d.expect("other", d.runAs(n[1], testReady, nil), Busy, nil)
 			d.expect("other with NACA", d.runAs(n[1], naca(testReady), nil), ACAActive, nil)
@@ -72,7 +73,7 @@ func TestACACondition(t *testing.T) {
 // operation code's group.
 func TestUnknownCommandsMakeACAConditions(t *testing.T) {
 	d := newDisk(t, diskInfo(), LUConfig{Name: "v"})
-	d.refused([]byte{0x1f, 0, 0, 0, 0, nacaBit}, nil, InvalidOpcode)
+	d.refused([]byte{0x1f, 0, 0, 0, 0, nacaBit}, nil, sense.InvalidOpcode)
 	d.expect("after it", d.run(testReady, nil), ACAActive, nil)
 	d.lu.ClearACA(d.nexus)
 	d.good(testReady, nil)

@@ -1,39 +1,14 @@
 package scsi
 
 import (
-	"sync/atomic"
 	"time"
-)
 
-// TIMESTAMP ORIGIN (SPC-4 clause 5.18).
-const (
-	timestampSincePowerOn = 0 // milliseconds since the logical unit began
-	timestampSet          = 2 // SET TIMESTAMP gave it
+	"lunar/target/scsi/sense"
 )
 
 // timestampLength is the length of the parameter data of REPORT TIMESTAMP and
 // of the parameter list of SET TIMESTAMP (SPC-4 clauses 6.37 and 6.46).
 const timestampLength = 12
-
-// clock is a device clock: milliseconds that initiators may set.
-type clock struct {
-	began  time.Time
-	origin atomic.Pointer[clockOrigin] // nil until it is set
-}
-
-// clockOrigin is what an initiator set a clock to and when.
-type clockOrigin struct {
-	at time.Time
-	ms uint64
-}
-
-// read returns the timestamp and its origin.
-func (k *clock) read(now time.Time) (ms uint64, origin byte) {
-	if o := k.origin.Load(); o != nil {
-		return o.ms + uint64(now.Sub(o.at).Milliseconds()), timestampSet
-	}
-	return uint64(now.Sub(k.began).Milliseconds()), timestampSincePowerOn
-}
 
 func runReportTimestamp(c *Command) {
 	data := make([]byte, timestampLength)
@@ -58,7 +33,7 @@ func runSetTimestamp(c *Command) {
 		return
 	}
 	if len(list) < timestampLength {
-		c.Fail(ParameterListLengthError)
+		c.Fail(sense.ParameterListLengthError)
 		return
 	}
 	var ms uint64
@@ -66,6 +41,6 @@ func runSetTimestamp(c *Command) {
 		ms = ms<<8 | uint64(b)
 	}
 	c.Nexus.LU.clock.origin.Store(&clockOrigin{at: time.Now(), ms: ms})
-	c.Nexus.LU.Attention(ASCTimestampChanged, c.Nexus)
+	c.Nexus.LU.Attention(sense.ASCTimestampChanged, c.Nexus)
 	c.Good()
 }

@@ -5,6 +5,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/protect"
+	"lunar/target/scsi/sense"
 )
 
 // traits are what initiators are told of a logical unit besides its identity and its
@@ -16,8 +17,6 @@ type traits struct {
 	warm     bool // the store knows its temperature
 	explicit bool // initiators may change how target ports lead here
 }
-
-func (lu *LogicalUnit) traits() *traits { return lu.found.Load() }
 
 // findTraits asks the store.
 func (lu *LogicalUnit) findTraits(s Settings, info backstore.Info) *traits {
@@ -32,9 +31,9 @@ func (lu *LogicalUnit) findTraits(s Settings, info backstore.Info) *traits {
 	return t
 }
 
-// Holds says why the logical unit cannot go on with a store, which is to take the
+// Accepts says why the logical unit cannot go on with a store, which is to take the
 // place of the one that it has; nil: it can.
-func (lu *LogicalUnit) Holds(store backstore.Store) error {
+func (lu *LogicalUnit) Accepts(store backstore.Store) error {
 	info, kind := store.Info(), protectionOf(store)
 	switch had := int64(lu.State().Blocks) << lu.blockShift; {
 	case info.Size < had:
@@ -52,12 +51,12 @@ func (lu *LogicalUnit) Holds(store backstore.Store) error {
 func (lu *LogicalUnit) tellTraits(before, now *traits) {
 	was, is := before.info, now.info
 	if before.physical != now.physical || was.Discard != is.Discard || was.DiscardZeroes != is.DiscardZeroes {
-		lu.attention(ASCCapacityChanged, nil) // READ CAPACITY(16)
+		lu.attention(sense.ASCCapacityChanged, nil) // READ CAPACITY(16)
 	}
 	same := before.limits == now.limits && before.explicit == now.explicit && was.VolatileCache == is.VolatileCache &&
 		was.Rotational == is.Rotational && was.Thin == is.Thin && was.DiscardZeroes == is.DiscardZeroes
 	if !same {
-		lu.attention(ASCInquiryDataChanged, nil) // TPGS, and VPD pages 86h, B0h, B1h and B2h
+		lu.attention(sense.ASCInquiryDataChanged, nil) // TPGS, and VPD pages 86h, B0h, B1h and B2h
 	}
 }
 
@@ -71,4 +70,18 @@ func protectionOf(store backstore.Store) protect.Type {
 		return s.Type()
 	}
 	return protect.None
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (lu *LogicalUnit) checkUnit(info backstore.Info) error {
+	if size, unit := lu.config.BlockSize, info.BlockSize; unit > 1 && size%unit != 0 {
+		return fmt.Errorf("block size %d: expected a multiple of %d, the smallest unit that %s can write", size, unit, info.Describe)
+	}
+	return nil
 }

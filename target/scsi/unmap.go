@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // The UNMAP parameter list (SBC-3 clause 5.31.2): UNMAP DATA LENGTH and UNMAP
@@ -32,34 +33,34 @@ func unmap(c *Command) {
 
 // unmapDescriptors returns the descriptors of the list, whole ones only: an
 // incomplete last one is to be ignored, and no list at all is no error.
-func unmapDescriptors(c *Command) ([]byte, *Sense) {
+func unmapDescriptors(c *Command) ([]byte, *sense.Data) {
 	list := c.List()
 	if c.Length == 0 {
 		return nil, nil
 	}
 	if len(list) < unmapHeader {
-		return nil, ParameterListLengthError
+		return nil, sense.ParameterListLengthError
 	}
 	n := int(binary.BigEndian.Uint16(list[2:]))
 	if n > len(list)-unmapHeader {
-		return nil, ParameterListLengthError
+		return nil, sense.ParameterListLengthError
 	}
 	return list[unmapHeader:][:n-n%unmapDescriptor], nil
 }
 
 // checkUnmap checks all descriptors against the medium and the limits.
-func (lu *LogicalUnit) checkUnmap(descriptors []byte) *Sense {
-	if uint32(len(descriptors)/unmapDescriptor) > lu.traits().limits.MaxUnmapDescriptors {
-		return InvalidFieldInList(2, NoBit)
+func (lu *LogicalUnit) checkUnmap(descriptors []byte) *sense.Data {
+	if uint32(len(descriptors)/unmapDescriptor) > lu.traits.Load().limits.MaxUnmapDescriptors {
+		return sense.InvalidFieldInList(2, sense.NoBit)
 	}
 	blocks, total := lu.state.Load().Blocks, uint64(0)
 	for at := 0; at < len(descriptors); at += unmapDescriptor {
 		lba, n := unmapExtent(descriptors[at:])
 		if lba > blocks || n > blocks-lba {
-			return LBAOutOfRange
+			return sense.LBAOutOfRange
 		}
-		if total += n; total > uint64(lu.traits().limits.MaxUnmap) {
-			return InvalidFieldInList(unmapHeader+at+8, NoBit)
+		if total += n; total > uint64(lu.traits.Load().limits.MaxUnmap) {
+			return sense.InvalidFieldInList(unmapHeader+at+8, sense.NoBit)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // BYTCHK of VERIFY and WRITE AND VERIFY (SBC-3 clause 5.32).
@@ -14,13 +15,6 @@ const (
 )
 
 func bytchk(cdb *CDB) byte { return cdb[flagsByte(cdb)] >> 1 & 3 }
-
-// check is what is done with each segment, in this order; then it is read.
-type check struct {
-	receive bool // Data-Out comes for it
-	write   bool // which is written
-	compare bool // and compared with what was read
-}
 
 // verify runs VERIFY.
 func verify(c *Command) {
@@ -41,13 +35,13 @@ func startVerify(c *Command) {
 	case what == bytchkBlock && !c.shield.active: // their tuples differ
 		c.verifyBlock()
 	default:
-		c.Fail(InvalidFieldInCDB(flagsByte(&c.CDB), 2))
+		c.Fail(sense.InvalidFieldInCDB(flagsByte(&c.CDB), 2))
 	}
 }
 
 func (c *Command) verifyAll() {
 	if c.limit = c.dataOut(); c.limit%c.wireBlock() != 0 {
-		c.Fail(InvalidFieldInIU)
+		c.Fail(sense.InvalidFieldInIU)
 		return
 	}
 	c.runCheck(check{receive: true, compare: true})
@@ -57,7 +51,7 @@ func (c *Command) verifyAll() {
 // writes are stable first.
 func writeAndVerify(c *Command) {
 	if bytchk(&c.CDB) > bytchkAll {
-		c.Fail(InvalidFieldInCDB(flagsByte(&c.CDB), 2))
+		c.Fail(sense.InvalidFieldInCDB(flagsByte(&c.CDB), 2))
 		return
 	}
 	if s := c.prepareWrite(); s != nil {
@@ -162,7 +156,7 @@ func (c *Command) compare(want, medium []byte, off uint32) bool {
 	if bytes.Equal(want, medium) {
 		return true
 	}
-	c.Fail(MiscompareAt(uint64(off) + uint64(firstDifference(want, medium))))
+	c.Fail(sense.MiscompareAt(uint64(off) + uint64(firstDifference(want, medium))))
 	return false
 }
 
@@ -180,13 +174,12 @@ func firstDifference(a, b []byte) int {
 // sends.
 func (c *Command) verifyBlock() {
 	size, total := uint32(c.Nexus.LU.config.BlockSize), c.Length
-	c.Length = size
+	c.Length = 0
 	switch {
 	case total == 0:
-		c.Length = 0
 		c.Good()
-	case c.dataOut() != size || c.EDTL != size:
-		c.Fail(InvalidFieldInIU)
+	case !c.brings(size):
+		c.Fail(sense.InvalidFieldInIU)
 	default:
 		c.work.at, c.work.left = c.lba, c.count
 		c.fetch(size, min(total, SegmentSize/2), func(c *Command) { c.run(verifyBlockStep) })

@@ -5,6 +5,8 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/protect"
+	"lunar/target/scsi/mode"
+	"lunar/target/scsi/sense"
 )
 
 // VPD page codes (SPC-4 clause 7.8, SBC-3 clause 6.6).
@@ -39,13 +41,13 @@ var vpdPages = []struct {
 	{vpdExtendedInquiry, extendedInquiry},
 	{vpdModePagePolicy, modePagePolicy},
 	{vpdThirdPartyCopy, thirdPartyCopy},
-	{vpdBlockLimits, func(n *Nexus) []byte { return blockLimitsPage(&n.LU.traits().limits) }},
-	{vpdBlockCharacteristics, func(n *Nexus) []byte { return blockCharacteristics(n.LU.traits().info) }},
+	{vpdBlockLimits, func(n *Nexus) []byte { return blockLimitsPage(&n.LU.traits.Load().limits) }},
+	{vpdBlockCharacteristics, func(n *Nexus) []byte { return blockCharacteristics(n.LU.traits.Load().info) }},
 	{vpdBlockProvisioning, func(n *Nexus) []byte { return blockProvisioning(n.LU) }},
 }
 
 // vpdData returns the VPD page with this code, complete with its header.
-func vpdData(n *Nexus, code byte) ([]byte, *Sense) {
+func vpdData(n *Nexus, code byte) ([]byte, *sense.Data) {
 	if code == vpdSupportedPages {
 		return vpdPage(code, supportedPages()), nil
 	}
@@ -54,7 +56,7 @@ func vpdData(n *Nexus, code byte) ([]byte, *Sense) {
 			return vpdPage(code, page.Body(n)), nil
 		}
 	}
-	return nil, InvalidFieldInCDB(2, 7)
+	return nil, sense.InvalidFieldInCDB(2, 7)
 }
 
 // vpdPage puts the common header in front of body.
@@ -84,7 +86,7 @@ func extendedInquiry(n *Nexus) []byte {
 		body[0] = typeCodes[n.LU.protect].extended | tagChecks
 	}
 	body[1] = 0x04 | 0x02 | 0x01 // HEADSUP, ORDSUP, SIMPSUP
-	if n.LU.traits().info.VolatileCache {
+	if n.LU.traits.Load().info.VolatileCache {
 		body[2] = 0x01 // V_SUP
 	}
 	return body
@@ -92,7 +94,7 @@ func extendedInquiry(n *Nexus) []byte {
 
 // modePagePolicy is page 87h (SPC-4 clause 7.8): one descriptor, which says
 // of all mode pages and subpages that all initiators share them.
-func modePagePolicy(*Nexus) []byte { return []byte{allPages, allSubpages, 0x00, 0} }
+func modePagePolicy(*Nexus) []byte { return []byte{mode.AllPages, mode.AllSubpages, 0x00, 0} }
 
 // blockLimitsPage is page B0h (SBC-3 clause 6.6). Unmapped ranges align with
 // LBA 0.
@@ -150,7 +152,7 @@ const (
 
 // blockProvisioning is page B2h: what can be unmapped by which command.
 func blockProvisioning(lu *LogicalUnit) []byte {
-	info := lu.traits().info
+	info := lu.traits.Load().info
 	body := make([]byte, blockProvisioningSize)
 	if !info.Discard {
 		return body

@@ -1,10 +1,9 @@
 package scsi
 
-import "lunar/backstore"
-
-// fuaBit is FUA in byte 1 of READ, WRITE and COMPARE AND WRITE of 10 bytes and
-// more.
-const fuaBit = 0x08
+import (
+	"lunar/backstore"
+	"lunar/target/scsi/sense"
+)
 
 // write runs WRITE: up to MaxSegments segments under way, so that the transport
 // and the medium work at the same time.
@@ -26,22 +25,16 @@ func write(c *Command) {
 // prepareWrite decodes a CDB that brings its blocks along. An initiator that
 // brings fewer than the CDB asks for writes those; part of a block cannot be
 // written.
-func (c *Command) prepareWrite() *Sense {
+func (c *Command) prepareWrite() *sense.Data {
 	if s := c.transfer(); s != nil {
 		return s
 	}
 	c.limit = c.dataOut()
 	if c.limit%c.wireBlock() != 0 {
-		return InvalidFieldInIU
+		return sense.InvalidFieldInIU
 	}
 	c.fua = c.stable()
 	return nil
-}
-
-// stable reports whether the command's data must be on stable media before it
-// is acknowledged: because the CDB says so or no write may stay volatile.
-func (c *Command) stable() bool {
-	return c.wantsMedium() || !c.Nexus.LU.state.Load().WriteCache
 }
 
 // writeNow writes immediate data out of the receive buffer if the medium takes
@@ -50,12 +43,12 @@ func (c *Command) writeNow() bool {
 	s := c.at(0)
 	s.op.Kind, s.op.FUA, s.op.Err = backstore.Write, c.fua, nil
 	s.op.Off, s.op.Data, s.op.Len = c.Nexus.LU.byteOff(c.lba), c.Immediate, int64(c.limit)
-	s.hold.cover(shared, s.op.Off, s.op.Len)
-	if !s.hold.try() {
+	s.lock.cover(shared, s.op.Off, s.op.Len)
+	if !s.lock.try() {
 		return false
 	}
 	if s.shutOut() {
-		s.hold.release()
+		s.lock.release()
 		return false
 	}
 	s.changing()
@@ -66,7 +59,7 @@ func (c *Command) writeNow() bool {
 	if !c.fua {
 		c.Nexus.wroteVolatile()
 	}
-	s.hold.release()
+	s.lock.release()
 	s.op.Data = nil
 	switch {
 	case !taken:

@@ -12,6 +12,7 @@ import (
 	"lunar/backstore/memstore"
 	"lunar/cache"
 	"lunar/cache/tier"
+	"lunar/target/scsi/sense"
 )
 
 // writeBack is a unit behind a cache that writes back, over a medium that can be
@@ -68,7 +69,7 @@ func (w *writeBack) refuse(err error) {
 	w.faults.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Err: err})
 }
 
-func expectStatus(t *testing.T, p *loopPort, want *Sense) {
+func expectStatus(t *testing.T, p *loopPort, want *sense.Data) {
 	t.Helper()
 	if got := p.c.Sense; want == nil && p.c.Status != Good || want != nil && (got == nil || *got != *want) {
 		t.Errorf("CDB %x: status %02x, sense %+v, expected %+v", p.c.CDB[:10], p.c.Status, got, want)
@@ -84,9 +85,9 @@ func TestDeferredErrorOfCache(t *testing.T) {
 	expectStatus(t, w.a.send(cdb16(0x8a, 0, 16, 8), data, 0, false), nil)
 	<-w.failed
 	expectStatus(t, w.b.send([]byte{0}, nil, 0, false), nil)
-	deferred := Sense{Key: MediumError, ASC: ASCWriteError, Deferred: true, InfoValid: true, Info: 16}
+	deferred := sense.Data{Key: sense.MediumError, ASC: sense.ASCWriteError, Deferred: true, InfoValid: true, Info: 16}
 	expectStatus(t, w.a.send(syncCDB, nil, 0, false), &deferred)
-	current := Sense{Key: MediumError, ASC: ASCWriteError}
+	current := sense.Data{Key: sense.MediumError, ASC: sense.ASCWriteError}
 	expectStatus(t, w.a.send(syncCDB, nil, 0, false), &current)
 	if got := w.b.send(cdb16(0x88, 0, 16, 8), nil, 4096, false).in; !bytes.Equal(got, data) {
 		t.Error("the cache does not have what was acknowledged")
@@ -107,9 +108,9 @@ func TestWriteCacheOffFails(t *testing.T) {
 	off := []byte{0x15, 0x10, 0, 0, byte(len(page)), 0}
 	w.refuse(backstore.ErrNoSpace)
 	expectStatus(t, w.a.send(cdb16(0x8a, 0, 16, 8), backstoretest.Pattern(4096, 1), 0, false), nil)
-	expectStatus(t, w.b.send(off, page, 0, false), SpaceAllocationFailed)
+	expectStatus(t, w.b.send(off, page, 0, false), sense.SpaceAllocationFailed)
 	<-w.failed
-	deferred := *SpaceAllocationFailed
+	deferred := *sense.SpaceAllocationFailed
 	deferred.Deferred = true
 	w.a.nexus.takeAttention() // MODE PARAMETERS CHANGED
 	expectStatus(t, w.a.send([]byte{0}, nil, 0, false), &deferred)
@@ -125,8 +126,8 @@ func TestShrinkThroughCache(t *testing.T) {
 		if err := lu.Resize(blocks * 512); err != nil {
 			t.Fatal(err)
 		}
-		expectStatus(t, w.b.send([]byte{0}, nil, 0, false), &Sense{Key: UnitAttention, ASC: ASCCapacityChanged})
-		expectStatus(t, w.b.send(cdb16(0x88, 0, uint64(blocks)-1, 2), nil, 1024, false), LBAOutOfRange)
+		expectStatus(t, w.b.send([]byte{0}, nil, 0, false), &sense.Data{Key: sense.UnitAttention, ASC: sense.ASCCapacityChanged})
+		expectStatus(t, w.b.send(cdb16(0x88, 0, uint64(blocks)-1, 2), nil, 1024, false), sense.LBAOutOfRange)
 	}
 	w.a.nexus.takeAttention()
 	want := append(backstoretest.Pattern(256*512, 1)[:cut*512:cut*512], make([]byte, (300-cut)*512)...)

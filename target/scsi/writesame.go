@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"lunar/backstore"
+	"lunar/target/scsi/sense"
 )
 
 // Bits in byte 1 of WRITE SAME (SBC-3 clause 5.44).
@@ -28,18 +29,18 @@ func writeSame(c *Command) {
 }
 
 // writeSameExtent decodes what the CDB is about.
-func (c *Command) writeSameExtent() *Sense {
+func (c *Command) writeSameExtent() *sense.Data {
 	lu := c.Nexus.LU
-	if s := c.address(lu.traits().limits.MaxWriteSame); s != nil {
+	if s := c.address(lu.traits.Load().limits.MaxWriteSame); s != nil {
 		return s
 	}
 	if c.count == 0 { // all that is left of the medium
-		if c.count = lu.state.Load().Blocks - c.lba; lu.traits().limits.WriteSameNonZero || c.count > lu.traits().limits.MaxWriteSame {
-			return InvalidFieldInCDB(lengthField(&c.CDB), NoBit)
+		if c.count = lu.state.Load().Blocks - c.lba; lu.traits.Load().limits.WriteSameNonZero || c.count > lu.traits.Load().limits.MaxWriteSame {
+			return sense.InvalidFieldInCDB(lengthField(&c.CDB), sense.NoBit)
 		}
 	}
-	if c.flags()&unmapBit != 0 && !lu.traits().info.Discard {
-		return InvalidFieldInCDB(flagsByte(&c.CDB), 3)
+	if c.flags()&unmapBit != 0 && !lu.traits.Load().info.Discard {
+		return sense.InvalidFieldInCDB(flagsByte(&c.CDB), 3)
 	}
 	c.fua = !lu.state.Load().WriteCache
 	c.work.at, c.work.left = c.lba, c.count
@@ -56,9 +57,8 @@ func (c *Command) writeSameBlock(lu *LogicalUnit) {
 		c.zero()
 		return
 	}
-	c.Length = uint32(lu.config.BlockSize)
-	if !c.HasOut || c.EDTL != c.Length {
-		c.Fail(InvalidFieldInIU)
+	if !c.brings(uint32(lu.config.BlockSize)) {
+		c.Fail(sense.InvalidFieldInIU)
 		return
 	}
 	c.fetch(c.Length, c.patternRoom(), zeroOrRepeat)
@@ -81,7 +81,7 @@ func zeroOrRepeat(c *Command) {
 // is released reads as zeroes.
 func (c *Command) zero() {
 	c.work.kind = backstore.WriteZeroes
-	if c.flags()&unmapBit != 0 && c.Nexus.LU.traits().info.DiscardZeroes {
+	if c.flags()&unmapBit != 0 && c.Nexus.LU.traits.Load().info.DiscardZeroes {
 		c.work.kind = backstore.Discard
 	}
 	c.run(zeroStep)

@@ -41,46 +41,6 @@ const VolumeSize = 8 << 20
 // NoLUN is the number of a logical unit that does not exist.
 const NoLUN = 5
 
-// Test is one conformance test.
-type Test struct {
-	Name string
-	Run  func(t *testing.T, s Subject)
-}
-
-// All holds the tests that every transport and every store has to pass. The
-// initiator judges every PDU that it gets, so that most of them say little
-// themselves.
-var All = []Test{
-	{"Negotiation", testNegotiation},
-	{"SegmentLengths", testSegmentLengths},
-	{"SizeClasses", testSizeClasses},
-	{"ReadResiduals", testReadResiduals},
-	{"WriteResiduals", testWriteResiduals},
-	{"DataOutCuts", testDataOutCuts},
-	{"R2TsInAnyOrder", testR2TsInAnyOrder},
-	{"Interleaved", testInterleaved},
-	{"PhaseCollapse", testPhaseCollapse},
-	{"Sense", testSense},
-	{"TaskAttributes", testTaskAttributes},
-	{"ImmediateCommands", testImmediateCommands},
-	{"Window", testWindow},
-	{"SlowReader", testSlowReader},
-	{"NOP", testNOP},
-	{"Text", testText},
-	{"Reject", testReject},
-	{"AbortTask", testAbortTask},
-	{"Resets", testResets},
-	{"LogoutWithRunningCommands", testLogoutWithRunningCommands},
-	{"CutConnection", testCutConnection},
-}
-
-// Run runs All on the subject.
-func Run(t *testing.T, s Subject) {
-	for _, test := range All {
-		t.Run(test.Name, func(t *testing.T) { test.Run(t, s) })
-	}
-}
-
 // session is a Conn with what the tests do to it.
 type session struct {
 	*initiator.Conn

@@ -224,8 +224,8 @@ func (m *mover) parsePDU(bhs *pdu.BHS) (whole bool) {
 	return true
 }
 
-// Withdraw implements target.Datamover.
-func (m *mover) Withdraw() {
+// Revoke implements target.Datamover.
+func (m *mover) Revoke() {
 	if m.place != nil {
 		m.place = append([]byte(nil), m.place...)
 	}

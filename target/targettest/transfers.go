@@ -149,6 +149,43 @@ func testWriteResiduals(t *testing.T, s Subject) {
 	}
 }
 
+// testResidualsOfTheOtherKind expects data in a direction in which the command has none:
+// whatever is expected is left, and nothing is read or written.
+func testResidualsOfTheOtherKind(t *testing.T, s Subject) {
+	c := s.login(t, 1)
+	n := s.BlockSize
+	was, other := pattern(2*n, 3), pattern(2*n, 4)
+	c.write(0, was)
+	inquiry := []byte{0x12, 0, 0, 0, 36, 0}
+	for name, cmd := range map[string]initiator.Command{
+		"write with R":   {CDB: write16(0, 1), InLen: 2 * n},
+		"read with W":    {CDB: read16(0, 1), Out: other},
+		"inquiry with W": {CDB: inquiry, Out: other},
+		"no data with R": {CDB: make([]byte, 6), InLen: 8},
+		"no data with W": {CDB: make([]byte, 6), Out: other[:8]},
+	} {
+		cmd.Attr = initiator.AttrSimple
+		r, edtl := c.good(c.do(cmd)), max(cmd.InLen, len(cmd.Out))
+		if len(r.In) > 0 || !r.Underflow || int(r.Residual) != edtl {
+			t.Errorf("%s: %d bytes read, residual %d, underflow %t, expected one of %d", name, len(r.In), r.Residual, r.Underflow, edtl)
+		}
+	}
+	c.expect(0, was)
+	if s.Assisted != nil { // whose header has no place for a second length
+		return
+	}
+	for name, b := range map[string]struct {
+		cdb         []byte
+		wrote, read int
+	}{"bidirectional write": {write16(0, 1), n, 0}, "bidirectional read": {read16(1, 1), 0, n}, "bidirectional, no data": {make([]byte, 6), 0, 0}} {
+		r := c.good(c.do(initiator.Command{CDB: b.cdb, Out: other, InLen: 3 * n, Attr: initiator.AttrSimple}))
+		if !r.Underflow || int(r.Residual) != 2*n-b.wrote || !r.ReadUnderflow || int(r.ReadResidual) != 3*n-b.read || len(r.In) != b.read {
+			t.Errorf("%s: %d bytes read, residuals %d and %d of %d and %d", name, len(r.In), r.Residual, r.ReadResidual, 2*n, 3*n)
+		}
+	}
+	c.expect(0, append(other[:n:n], was[n:]...))
+}
+
 // testDataOutCuts sends Data-Out in PDUs of all kinds of lengths.
 func testDataOutCuts(t *testing.T, s Subject) {
 	for _, initialR2T := range []string{"Yes", "No"} {

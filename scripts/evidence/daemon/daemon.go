@@ -131,10 +131,24 @@ func (s *Server) Start() (string, error) {
 	return portal, err
 }
 
-// Command runs another command of the binary, with the server's state directory, and
-// returns its exit code and what it said.
-func (s *Server) Command(args ...string) (int, string) {
-	c := exec.Command(s.Binary, args...)
+// Command runs another command of the binary and returns its exit code and what it said.
+func (s *Server) Command(args ...string) (int, string) { return said(s.Binary, args) }
+
+// Lunar runs a command of the administrator's program and returns its exit code and what
+// it said.
+func (s *Server) Lunar(args ...string) (int, string) { return said(Lunar(s.Binary), args) }
+
+// Lunar is the administrator's program beside a tgtd; an older tgtd is its own.
+func Lunar(tgtd string) string {
+	beside := filepath.Join(filepath.Dir(tgtd), "lunar")
+	if _, err := os.Stat(beside); err != nil {
+		return tgtd
+	}
+	return beside
+}
+
+func said(binary string, args []string) (int, string) {
+	c := exec.Command(binary, args...)
 	said, err := c.CombinedOutput()
 	if c.ProcessState == nil {
 		return -1, err.Error()

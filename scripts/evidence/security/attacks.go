@@ -19,6 +19,7 @@ type attack struct {
 	change func(config string) string
 	local  bool // it needs no canary, and no time
 	fuzzes bool
+	floods bool // it is as fast as it can be: there is no canary beside it
 }
 
 // bound says how far a figure may go.
@@ -66,7 +67,7 @@ const (
 	logged       = "log bytes/s"
 	grown        = "memory grown, MiB"
 	endedOf      = "canary's commands ended"
-	commandTime  = "tgtd status, ms"
+	commandTime  = "lunar status, ms"
 	scrapeTime   = "metrics, ms"
 	othersServed = "requests of others served"
 	othersNot    = "requests of others refused"
@@ -80,7 +81,7 @@ var attacks = []attack{
 		run: tokenAcross, bounds: []bound{atMost(stolen, 0), atMost(overwritten, 0)}},
 	{name: "name", item: "2", how: "A tenant of the same auth group logs in with her own user, the canary's initiator name and ISID (session reinstatement), five times a second",
 		run: takeName, bounds: []bound{atMost(impersonated, 0)}},
-	{name: "revoked", item: "3", how: "`tgtd apply` removes a user, whose initiator does not listen when it is asked to leave", run: revoked, bounds: []bound{atMost(afterRevoked, mostRevoked.Seconds())}},
+	{name: "revoked", item: "3", how: "`lunar apply` removes a user, whose initiator does not listen when it is asked to leave", run: revoked, bounds: []bound{atMost(afterRevoked, mostRevoked.Seconds())}},
 	{name: "guess", item: "4", how: "16 connections guess the canary's secret", run: guess, bounds: []bound{atMost(guesses, 100)}},
 	{name: "reflection", item: "4", how: "A mutual secret is a secret of another group: a user of the one has the server answer its own challenge", run: reflect, change: withMirror,
 		bounds: []bound{atMost(without, 0)}},

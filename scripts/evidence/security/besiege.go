@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -177,15 +178,23 @@ func (g *siege) phase(ctx context.Context) error {
 	return nil
 }
 
-// command runs the attack in a process of its own until ctx ends. The process has the
-// lowest priority on the CPU that the canary has too, so that it takes nothing from it.
+// nice is the priority of the attacker: the lowest, where it has a CPU with the canary,
+// which it takes nothing from.
+func (a *attack) nice() int {
+	if a.floods {
+		return 0
+	}
+	return 19
+}
+
+// command runs the attack in a process of its own until ctx ends.
 func (g *siege) command(ctx context.Context, failed func()) (figures, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	_, cpu := cpus()
-	line := append(pinned(cpu), "nice", "-n", "19", self, "attack", g.name)
+	line := append(pinned(cpu), "nice", "-n", strconv.Itoa(g.nice()), self, "attack", g.name)
 	c := exec.Command(line[0], line[1:]...)
 	scene, err := json.Marshal(g.site.scene)
 	if err != nil {
@@ -236,11 +245,12 @@ type attackCommand struct {
 
 // Run attacks until the input ends.
 func (k *attackCommand) Run() error {
-	at := slices.IndexFunc(everything(), func(a attack) bool { return a.name == k.Name })
+	all := append(everything(), storm)
+	at := slices.IndexFunc(all, func(a attack) bool { return a.name == k.Name })
 	if at < 0 {
 		return fmt.Errorf("no attack is called %q", k.Name)
 	}
-	a, s := everything()[at], &scene{}
+	a, s := all[at], &scene{}
 	lines := json.NewDecoder(os.Stdin)
 	if err := lines.Decode(s); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 
 // documentCommand renders what was noted.
 type documentCommand struct {
-	Before string `default:"docs/security/before.json" help:"Results for the code before its mends."`
-	After  string `default:"docs/security/after.json" help:"Results for the code as it is."`
-	To     string `default:"docs/security-evidence.md" help:"The document."`
+	Before string `default:"docs/reports/security-evidence/before.json" help:"Results for the code before its mends."`
+	After  string `default:"docs/reports/security-evidence/after.json" help:"Results for the code as it is."`
+	To     string `default:"docs/reports/security-evidence.md" help:"The document."`
 	Corpus string `default:"scripts/evidence/security/testdata/corpus.json" help:"Seeds of fuzzing."`
 }
 
@@ -31,6 +31,8 @@ type contents struct {
 	CPU           string
 	Columns       []string
 	Scale         []scaled
+	StormColumns  []string
+	Storm         scaled
 }
 
 // row is an attack in both states.
@@ -78,15 +80,18 @@ func (d *documentCommand) Run() error {
 	}
 	c.fuzzing(after, seeds)
 	for _, n := range scaleSessions {
-		s := scaled{Sessions: n}
-		o := after[fmt.Sprintf("scale-%d", n)]
-		s.Failed = strings.Join(o.Failed, "; ")
-		for _, column := range scaleColumns {
-			s.Figures = append(s.Figures, fmt.Sprintf("%.6g", o.Figures[column]))
-		}
-		c.Scale = append(c.Scale, s)
+		c.Scale = append(c.Scale, scaledTo(n, after[fmt.Sprintf("scale-%d", n)], scaleColumns))
 	}
+	c.StormColumns, c.Storm = stormColumns, scaledTo(stormSessions, after[storm.name], stormColumns)
 	return notes.Render(d.To, page, c)
+}
+
+func scaledTo(n int, o outcome, columns []string) scaled {
+	s := scaled{Sessions: n, Failed: strings.Join(o.Failed, "; ")}
+	for _, column := range columns {
+		s.Figures = append(s.Figures, fmt.Sprintf("%.6g", o.Figures[column]))
+	}
+	return s
 }
 
 // fuzzing fills the rows of grammars in.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"lunar/scripts/evidence/daemon"
 )
 
 // brackets has a file checked that is nothing but lists in lists.
@@ -49,7 +51,9 @@ func slowClients(ctx context.Context, s *scene) (figures, error) {
 		})
 	}
 	for pause(ctx, 200*time.Millisecond) {
-		t.atLeast(commandTime, took(ctx, func() error { return exec.CommandContext(ctx, s.Binary, "status", "--socket", s.Socket).Run() }))
+		t.atLeast(commandTime, took(ctx, func() error {
+			return exec.CommandContext(ctx, daemon.Lunar(s.Binary), "status", "--socket", s.Socket).Run()
+		}))
 		t.atLeast(scrapeTime, took(ctx, func() error { return s.scrape(ctx) }))
 	}
 	return t.figures(), nil

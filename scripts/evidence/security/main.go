@@ -1,6 +1,6 @@
 // Command security attacks the real binary in every way that docs/security.md speaks of,
 // while a canary with a target, a secret and a volume of its own works beside, and writes
-// docs/security-evidence.md of what the canary noticed and the attacker got. It shares no
+// docs/reports/security-evidence.md of what the canary noticed and the attacker got. It shares no
 // code with the server but the initiator of its tests, which shares none with it either.
 package main
 
@@ -9,15 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"lunar/scripts/evidence/daemon"
 	"lunar/scripts/evidence/notes"
 )
 
@@ -31,12 +30,12 @@ type options struct {
 // runCommand says what is done and for how long.
 type runCommand struct {
 	Tgtd    string   `required:"" type:"existingfile" help:"The server."`
-	Notes   string   `default:"docs/security/after.json" help:"Where results are noted; those of attacks that do not run stay."`
+	Notes   string   `default:"docs/reports/security-evidence/after.json" help:"Where results are noted; those of attacks that do not run stay."`
 	Only    []string `help:"Names of attacks to run."`
 	Phases  int      `default:"3" help:"How often the canary is watched alone and with the attack."`
 	Seconds float64  `default:"3" help:"How long each time."`
 	Minutes float64  `help:"Of each kind of fuzzing; 0 leaves it out."`
-	Scale   bool     `help:"Measure 1,000 sessions, 10,000 connections and 256 LUs too."`
+	Scale   bool     `help:"Measure 1,000 sessions, 10,000 connections and 256 LUs, and a login storm, too."`
 	Seed    uint64   `help:"Of all that is drawn; another one each time if it is 0."`
 
 	ctx     context.Context
@@ -56,11 +55,10 @@ func (r *runCommand) Run() error {
 	if r.Seed == 0 {
 		r.Seed = uint64(time.Now().UnixNano())
 	}
-	said, err := exec.Command(r.Tgtd, "version").Output()
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.Tgtd, err)
+	var err error
+	if r.version, err = daemon.Version(r.Tgtd); err != nil {
+		return err
 	}
-	r.version = strings.TrimSpace(string(said))
 	dir, err := os.MkdirTemp("/dev/shm", "security-")
 	if err != nil {
 		return err
@@ -75,13 +73,8 @@ func (r *runCommand) Run() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
-		found.Version, found.Date = r.version, time.Now().UTC().Format("2006-01-02")
-		fmt.Printf("%s: latency %.2f, throughput %.2f, %v\n", a.name, found.Latency, found.Throughput, found.Figures)
-		for _, f := range slices.Concat(found.Failed, found.Seen) {
-			fmt.Println("  ", f)
-		}
 		broken += min(1, len(found.Failed))
-		if err := r.note(a, found); err != nil {
+		if err := r.tell(a, found); err != nil {
 			return err
 		}
 	}
@@ -90,10 +83,30 @@ func (r *runCommand) Run() error {
 			return err
 		}
 	}
+	if r.Scale || slices.Contains(r.Only, storm.name) {
+		found, err := r.stormOf(filepath.Join(dir, storm.name), stormSessions)
+		if err != nil {
+			return fmt.Errorf("%s: %w", storm.name, err)
+		}
+		broken += min(1, len(found.Failed))
+		if err := r.tell(storm, found); err != nil {
+			return err
+		}
+	}
 	if broken > 0 {
 		return fmt.Errorf("%w by %d attacks (seed %d)", errBroken, broken, r.Seed)
 	}
 	return nil
+}
+
+// tell says and notes what came of an attack.
+func (r *runCommand) tell(a attack, found outcome) error {
+	found.Version, found.Date = r.version, time.Now().UTC().Format("2006-01-02")
+	fmt.Printf("%s: latency %.2f, throughput %.2f, %v\n", a.name, found.Latency, found.Throughput, found.Figures)
+	for _, f := range slices.Concat(found.Failed, found.Seen) {
+		fmt.Println("  ", f)
+	}
+	return r.note(a, found)
 }
 
 // note adds a result to the file. What fuzzing took adds up, and so do its inputs.

@@ -28,14 +28,11 @@ func acknowledge(ctx context.Context, s *scene) (figures, error) {
 	crowd(ctx, 1, func(int) error {
 		o := stranger(openTarget, 1)
 		o.Keys = recovering("2")
-		c, err := s.login(ctx, malloryAddress, o)
+		c, err := s.ready(ctx, malloryAddress, o)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if err := c.Ready(0); err != nil {
-			return err
-		}
 		n, err := pileUp(ctx, c, inquiry, 10000)
 		if err != nil {
 			return err
@@ -86,14 +83,11 @@ func snacks(ctx context.Context, s *scene) (figures, error) {
 	crowd(ctx, 1, func(int) error {
 		o := stranger(openTarget, 1)
 		o.Keys = recovering("1")
-		c, err := s.login(ctx, malloryAddress, o)
+		c, err := s.ready(ctx, malloryAddress, o)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if err := c.Ready(0); err != nil {
-			return err
-		}
 		told := c.ExpStatSN
 		task, err := c.Start(read256K)
 		if err == nil {

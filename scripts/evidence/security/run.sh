@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # run.sh [OPTIONS]: attacks build/tgtd with a canary beside it, notes what came of it and
-# writes docs/security-evidence.md. Variables: PHASES and SECONDS_EACH (how often the
+# writes docs/reports/security-evidence.md. Variables: PHASES and SECONDS_EACH (how often the
 # canary is watched alone and with each attack, and how long), MINUTES (of each kind of
-# fuzzing; 0 leaves it out), SCALE=1 (1,000 sessions, 10,000 connections, 256 LUs), ONLY
+# fuzzing; 0 leaves it out), SCALE=1 (1,000 sessions, 10,000 connections, 256 LUs, a login storm), ONLY
 # (attacks, with commas), SEED, NOTES (another file for the results, such as
-# docs/security/before.json), TGTD (another binary).
+# docs/reports/security-evidence/before.json), TGTD (another binary).
 set -euo pipefail
 
 cd "$(dirname "$0")/../../.."
 readonly out=build/evidence-security
-go build -o "$out" ./scripts/evidence/security
+go -C scripts build -o "../$out" ./evidence/security
 options=(--tgtd "${TGTD:-build/tgtd}")
 for name in PHASES MINUTES ONLY SEED NOTES; do
 	if [ -n "${!name:-}" ]; then

@@ -44,9 +44,7 @@ func (r *runCommand) scale(dir string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		found.Version, found.Date = r.version, time.Now().UTC().Format("2006-01-02")
-		fmt.Printf("%s: %v %v\n", name, found.Figures, found.Failed)
-		if err := r.note(attack{name: name}, found); err != nil {
+		if err := r.tell(attack{name: name}, found); err != nil {
 			return err
 		}
 	}
@@ -124,18 +122,13 @@ func (s *site) many(ctx context.Context, n int) ([]*initiator.Conn, error) {
 		all.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				name := fmt.Sprintf("iqn.2026-11.example.host:%d", i)
-				if conns[i], errs[i] = loginAt(ctx, manyAddresses(i), s.scene.Portal, as(name, openTarget, nil, uint32(i))); errs[i] == nil {
-					errs[i] = conns[i].Ready(uint64(i % scaleUnits))
-				}
+				conns[i], errs[i] = readyAt(ctx, manyAddresses(i), s.scene.Portal, as(name, openTarget, nil, uint32(i)), uint64(i%scaleUnits))
 			}
 		})
 	}
 	all.Wait()
 	return conns, errors.Join(errs...)
 }
-
-// manyAddresses spreads over networks of this machine.
-func manyAddresses(i int) string { return fmt.Sprintf("127.%d.%d.%d", 1+i%100, 1+i/100%100, 1+i%7) }
 
 // share has all sessions read and write as fast as they can, one command at a time, and
 // returns the rate of each.

@@ -116,6 +116,26 @@ func loginAt(ctx context.Context, from, portal string, o initiator.Options) (*in
 	return c, nil
 }
 
+// ready opens a session from an address to a unit that is ready.
+func (s *scene) ready(ctx context.Context, from string, o initiator.Options) (*initiator.Conn, error) {
+	return readyAt(ctx, from, s.Portal, o, 0)
+}
+
+func readyAt(ctx context.Context, from, portal string, o initiator.Options, lun uint64) (*initiator.Conn, error) {
+	c, err := loginAt(ctx, from, portal, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Ready(lun); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// manyAddresses spreads over networks of this machine.
+func manyAddresses(i int) string { return fmt.Sprintf("127.%d.%d.%d", 1+i%100, 1+i/100%100, 1+i%7) }
+
 // as are the options of a session of somebody.
 func as(name, target string, chap *initiator.CHAP, isid uint32) initiator.Options {
 	o := initiator.Options{Initiator: name, Target: target, ISID: [6]byte{0x80}, CHAP: chap}

@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"lunar/scripts/evidence/daemon"
 )
 
 // tgtd is the server that is attacked.
@@ -18,20 +18,10 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "security-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		tgtd = filepath.Join(dir, "tgtd")
-		if said, err := exec.Command("go", "build", "-o", tgtd, "lunar/cmd/tgtd").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, said)
-			return 1
-		}
+	os.Exit(daemon.Built(func(binary string) int {
+		tgtd = binary
 		return m.Run()
-	}())
+	}))
 }
 
 // TestAttacks runs all of them for moments, and judges what needs no clock: what the
@@ -56,6 +46,25 @@ func TestAttacks(t *testing.T) {
 				t.Errorf("%s (canary: %v)", f, found.Seen)
 			}
 		})
+	}
+}
+
+// TestStorm: all who had sessions get them back although a stranger floods the server.
+// How soon is for `SCALE=1 make evidence-security`.
+func TestStorm(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "security-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	r := &runCommand{Tgtd: tgtd, ctx: context.Background()}
+	found, err := r.stormOf(filepath.Join(dir, storm.name), 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(found.Figures)
+	for _, f := range found.Failed {
+		t.Error(f)
 	}
 }
 

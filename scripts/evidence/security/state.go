@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,15 +13,12 @@ import (
 
 // two are sessions of the attacker and of somebody else with the same volume.
 func (s *scene) two(ctx context.Context) (attacker, other *initiator.Conn, err error) {
-	attacker, err = s.login(ctx, malloryAddress, mallory(canaryTarget, 1))
+	attacker, err = s.ready(ctx, malloryAddress, mallory(canaryTarget, 1))
 	if err != nil {
 		return nil, nil, err
 	}
-	other, err = s.login(ctx, honestAddress, as("iqn.2026-11.example.host:honest", openTarget, nil, 2))
-	if err != nil {
-		return nil, nil, err
-	}
-	return attacker, other, errors.Join(attacker.Ready(0), other.Ready(0))
+	other, err = s.ready(ctx, honestAddress, as("iqn.2026-11.example.host:honest", openTarget, nil, 2))
+	return attacker, other, err
 }
 
 // serve counts whether others are served.
@@ -73,16 +69,13 @@ func registrations(ctx context.Context, s *scene) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	second, err := s.login(ctx, malloryAddress, mallory(canaryTarget, 5))
+	second, err := s.ready(ctx, malloryAddress, mallory(canaryTarget, 5))
 	if err != nil {
 		return nil, err
 	}
 	t := newTally()
 	for c, to := range map[*initiator.Conn]int{attacker: 1023, second: 1024} {
 		list := registrationList(0, 1, to/1024*1023, to)
-		if err := c.Ready(0); err != nil {
-			return nil, err
-		}
 		all, err := worked(c, reserveOut(0, len(list)), list)
 		if err != nil {
 			return nil, err
@@ -124,10 +117,7 @@ func tokens(ctx context.Context, s *scene) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	other, err := s.login(ctx, honestAddress, as(fmt.Sprintf("iqn.2026-11.example.host:honest-%d", s.Seed), openTarget, nil, 2))
-	if err == nil {
-		err = other.Ready(0)
-	}
+	other, err := s.ready(ctx, honestAddress, as(fmt.Sprintf("iqn.2026-11.example.host:honest-%d", s.Seed), openTarget, nil, 2))
 	if err != nil {
 		return nil, err
 	}
@@ -235,11 +225,8 @@ func changesByReader(ctx context.Context, s *scene) (figures, error) {
 		{[]byte{0x1e, 0, 0, 0, 1, 0}, nil},
 		{[]byte{0x48, 0x82, 0, 0, 0, 0, 0, 0, 0, 0}, nil},
 	} {
-		session, err := s.login(ctx, malloryAddress, mallory(readerTarget, 4))
+		session, err := s.ready(ctx, malloryAddress, mallory(readerTarget, 4))
 		if err != nil {
-			return nil, err
-		}
-		if err := session.Ready(0); err != nil {
 			return nil, err
 		}
 		done, err := worked(session, c.cdb, c.out)

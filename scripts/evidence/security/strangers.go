@@ -157,7 +157,7 @@ func withheld(target string, who session) func(context.Context, *scene) (figures
 		crowd(ctx, 4, func(i int) error {
 			o := who(target, i)
 			o.Keys = unhelped
-			c, err := s.login(ctx, malloryAddress, o)
+			c, err := s.ready(ctx, malloryAddress, o)
 			if err != nil {
 				return err
 			}
@@ -174,7 +174,7 @@ func emptyData(ctx context.Context, s *scene) (figures, error) {
 	crowd(ctx, 4, func(i int) error {
 		o := stranger(openTarget, i)
 		o.Keys = unhelped
-		c, err := s.login(ctx, malloryAddress, o)
+		c, err := s.ready(ctx, malloryAddress, o)
 		if err != nil {
 			return err
 		}
@@ -198,9 +198,6 @@ func emptyData(ctx context.Context, s *scene) (figures, error) {
 // fillWindow keeps as many writes of 256 KiB under way as it may, holds their data, and
 // has tend see to each ten times a second.
 func fillWindow(ctx context.Context, c *initiator.Conn, t *tally, tend func(*initiator.Task) error) error {
-	if err := c.Ready(0); err != nil {
-		return err
-	}
 	var held []*initiator.Task
 	data := make([]byte, 256<<10)
 	for ctx.Err() == nil {
@@ -244,14 +241,11 @@ func halfCommands(target string, who session) func(context.Context, *scene) (fig
 		crowd(ctx, 256, func(i int) error {
 			o := who(target, i)
 			o.Keys = initiator.Keys{{Name: "FirstBurstLength", Value: "262144"}}
-			c, err := s.login(ctx, malloryAddress, o)
+			c, err := s.ready(ctx, malloryAddress, o)
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			if err := c.Ready(0); err != nil {
-				return err
-			}
 			if err := c.SendBytes(halfWrite(c)); err != nil {
 				return err
 			}

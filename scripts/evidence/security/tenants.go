@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lunar/internal/initiator"
+	"lunar/scripts/evidence/daemon"
 )
 
 // The attacks of this file are about who somebody is.
@@ -36,14 +37,11 @@ type theft struct {
 }
 
 func (s *scene) stealing(ctx context.Context) (*theft, error) {
-	victim, err := s.login(ctx, honestAddress, as(canaryName, canaryTarget, &canaryCHAP, 7))
+	victim, err := s.ready(ctx, honestAddress, as(canaryName, canaryTarget, &canaryCHAP, 7))
 	if err != nil {
 		return nil, fmt.Errorf("the victim: %w", err)
 	}
 	t := &theft{victim: victim, treasure: bytes.Repeat([]byte("treasure"), treasureBlocks*512/8)}
-	if err := victim.Ready(0); err != nil {
-		return nil, err
-	}
 	if t.victimUnit, err = designator(victim, 0); err != nil {
 		return nil, err
 	}
@@ -324,11 +322,11 @@ func revoked(ctx context.Context, s *scene) (figures, error) {
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), mostRevoked+5*time.Second)
 	defer stop()
-	c, err := s.login(ctx, malloryAddress, mallory(canaryTarget, 6))
+	c, err := s.ready(ctx, malloryAddress, mallory(canaryTarget, 6))
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.Ready(0), s.apply(poorer)); err != nil {
+	if err := s.apply(poorer); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
@@ -346,7 +344,7 @@ const mostRevoked = 12 * time.Second
 
 // apply puts a configuration into force.
 func (s *scene) apply(file string) error {
-	said, err := exec.Command(s.Binary, "apply", file, "--socket", s.Socket, "--yes").CombinedOutput()
+	said, err := exec.Command(daemon.Lunar(s.Binary), "apply", file, "--socket", s.Socket, "--yes").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("apply: %w: %s", err, said)
 	}

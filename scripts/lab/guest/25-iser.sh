@@ -10,7 +10,7 @@ node disk "$PORTAL" iser
 login disk
 disk=$(disk disk 0)
 iscsiadm -m session | grep -q "^iser: .*$BASE:disk" || fail "no session over iSER: $(iscsiadm -m session)"
-/lab/tgtd status | grep -q ' iser ' || fail "tgtd status does not tell of it: $(/lab/tgtd status)"
+/lab/lunar status | grep -q ' iser ' || fail "lunar status does not tell of it: $(/lab/lunar status)"
 verified "$disk" --bs=4k --size=1M \
 	--name=b64k --stonewall --bs=64k --size=4M --offset=4M \
 	--name=b512k --stonewall --bs=512k --size=8M --offset=16M \
@@ -43,5 +43,5 @@ logout chap
 no_io_errors
 equal "$(rdma_status failures)" 0
 equal "$(rdma_status connections)" 0
-/lab/tgtd status | tail -n 3
+/lab/lunar status | tail -n 3
 tgtd_stop

@@ -10,7 +10,7 @@ applied() {
 	local change='/listen-iser:/d'
 	(($# == 0)) || change="s|listen-iser: .*|listen-iser: [$(printf '"%s",' "$@")]|"
 	tgtd_configure "$change"
-	must /lab/tgtd apply --yes /tmp/tgtd.yaml
+	must /lab/lunar apply --yes /tmp/tgtd.yaml
 }
 
 # checked NAME DISK OFFSET: writes that are verified, again and again in the background.

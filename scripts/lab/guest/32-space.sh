@@ -50,7 +50,7 @@ for how in 'direct: true' 'direct: true, write: back, cache: {dirty-limit: 4MiB}
 	must iscsiadm -m node -T "$BASE:disk" -o delete
 	tgtd_stop
 	rm /tmp/small/disk
-	must /lab/tgtd forget disk -c /tmp/tgtd.yaml
+	must /lab/lunar forget disk -c /tmp/tgtd.yaml
 	dmesg --clear
 done
 umount /tmp/small

@@ -1,7 +1,7 @@
 # machines: rdma
 # seconds: 240
 # Some tests of libiscsi's conformance suite over iSER, of all kinds of commands, which
-# pass with its version 1.19: all of them are in docs/conformance-iser.md.
+# pass with its version 1.19: all of them are in docs/internals/conformance-iser.md.
 . /lab/iser.bash
 . /lab/suite.bash
 readonly TESTS='CompareAndWrite.Unwritten ExtendedCopy.ValidSegDescr Inquiry.Standard Mandatory.MandatorySBC

@@ -38,7 +38,7 @@ tgtd_stop() {
 }
 
 # rdma_status NAME: a counter of the device, as tgtd has it.
-rdma_status() { /lab/tgtd status --json | tr -d ' \n' | sed -n "s/.*\"devices\":\[{[^]]*\"$1\":\([0-9]*\).*/\1/p"; }
+rdma_status() { /lab/lunar status --json | tr -d ' \n' | sed -n "s/.*\"devices\":\[{[^]]*\"$1\":\([0-9]*\).*/\1/p"; }
 
 rdma_up
 rm -rf /tmp/tgtd.log /tmp/tgtd.yaml /dev/shm/lunar /var/lib/lunar

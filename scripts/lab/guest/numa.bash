@@ -60,7 +60,7 @@ tgtd_threads() { awk '$1 == "Name:" { name = $2 } $1 == "Cpus_allowed_list:" { p
 
 # status LIST: the objects of a list in what tgtd tells of itself, a line each, without
 # objects in them.
-status() { /lab/tgtd status --json | tr -d ' \n' | grep -o "\"$1\":\[[^]]*\]" | sed -E ':a; s/":\{[^{}]*\}/":0/; ta' | grep -o '{[^{}]*}'; }
+status() { /lab/lunar status --json | tr -d ' \n' | grep -o "\"$1\":\[[^]]*\]" | sed -E ':a; s/":\{[^{}]*\}/":0/; ta' | grep -o '{[^{}]*}'; }
 
 # fields NAME...: their values in such lines.
 fields() {

@@ -1,0 +1,71 @@
+package blocks
+
+import (
+	"fmt"
+
+	"lunar/cache"
+	"lunar/cache/internal/volumes"
+	"lunar/cache/segment"
+)
+
+// MaxVolumes is how many volumes a segment can know.
+const MaxVolumes = 1024
+
+// layoutVersion is that of the areas' arrangement and of the table's rows.
+const layoutVersion = 4
+
+func dataArea(node int) string  { return fmt.Sprintf("data.%d", node) }
+func indexArea(node int) string { return fmt.Sprintf("index.%d", node) }
+
+// TableArea is the name of the table of volumes.
+const TableArea = "volumes"
+
+// metadataStride is what the metadata of a partition take in their area.
+func metadataStride(slots int) int { return (cache.MetadataSize(slots) + 63) &^ 63 }
+
+// SegmentGeometry returns that of the segment for a Cache with this Config. nodes
+// are the kernel's numbers of the NUMA nodes of Layout, -1 for any.
+func (c *Config) SegmentGeometry(nodes []int) (segment.Geometry, error) {
+	g, err := cache.NewGeometry(c.Layout)
+	if err != nil {
+		return segment.Geometry{}, err
+	}
+	slots, err := c.Slots()
+	if err != nil {
+		return segment.Geometry{}, err
+	}
+	perNode := c.Layout.Partitions / c.Layout.Nodes
+	out := segment.Geometry{
+		Slots: slots * c.Layout.Partitions, BlockSize: g.BlockSize(), SubBlock: g.SubBlock(),
+		Layout: fmt.Sprintf("v%d, partition %s, %d partitions on %d nodes, groups of %d, contiguous %t",
+			layoutVersion, cache.Format(), c.Layout.Partitions, c.Layout.Nodes, c.Layout.Neighbours, c.Layout.Contiguous),
+		Areas: []segment.Area{
+			{Name: TableArea, Size: MaxVolumes * volumes.RowBytes, Node: -1, Checksum: true},
+			{Name: intentArea, Size: intentCount * intentStride, Node: -1},
+		},
+	}
+	for i, node := range nodes {
+		out.Areas = append(out.Areas,
+			segment.Area{Name: indexArea(i), Size: int64(perNode * metadataStride(slots)), Node: node, Checksum: true},
+			segment.Area{Name: dataArea(i), Size: int64(perNode*slots) * int64(g.BlockSize()), Node: node})
+		if c.Checksum {
+			out.Areas = append(out.Areas, segment.Area{Name: sumArea(i), Size: int64(perNode*slots*(g.BlockSize()/g.SubBlock())) * 4, Node: node})
+		}
+	}
+	return out, nil
+}
+
+// metadata returns the memory of a partition's.
+func (c *Config) metadata(id uint32, slots int, g *cache.Geometry) []byte {
+	from, n := c.within(id)*metadataStride(slots), metadataStride(slots)
+	return c.Segment.Area(indexArea(int(g.NodeOf(id))))[from : from+n]
+}
+
+// within returns a partition's place among those of its node.
+func (c *Config) within(id uint32) int {
+	l := &c.Layout
+	if l.Contiguous {
+		return int(id) % (l.Partitions / l.Nodes)
+	}
+	return int(id) / l.Nodes
+}

@@ -1,0 +1,39 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+
+	"lunar/control"
+	"lunar/internal/bytesize"
+	"lunar/internal/cli"
+	"lunar/internal/iscsiname"
+)
+
+type detachCommand struct {
+	asking  `embed:""`
+	Volume  string `arg:"" help:"Name of a volume that was removed from the configuration and cannot be written, or of which the cache keeps data."`
+	Discard bool   `help:"Lose what was acknowledged and is not in the volume's file or device."`
+}
+
+// Run gives up a volume.
+func (k detachCommand) Run(ctx context.Context, c cli.Console) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	d, err := api.Detach(ctx, k.Volume, control.Detach{Discard: k.Discard})
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Volume %s is closed.", k.Volume)
+	if d.Kept > 0 {
+		text += fmt.Sprintf(" The cache keeps %s that %s does not have: do not use it elsewhere. Configure the volume again, with the same name and path, so that they are written.", bytesize.Text(d.Kept), iscsiname.Printable(d.Store))
+	}
+	if d.Lost > 0 {
+		text += fmt.Sprintf(" %s that were acknowledged to initiators are lost: what %s has is damaged where they belong.", bytesize.Text(d.Lost), iscsiname.Printable(d.Store))
+	}
+	_, err = fmt.Fprintln(c.Out, text)
+	return err
+}

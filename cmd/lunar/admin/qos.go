@@ -1,0 +1,221 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"lunar/conf"
+	"lunar/control"
+	"lunar/internal/cli"
+	"lunar/internal/iscsiname"
+)
+
+type qosCommand struct {
+	Show    qosShowCommand    `cmd:"" help:"Show rules, groups and capacity."`
+	Set     qosSetCommand     `cmd:"" help:"Change a rule, or make one. What is not given stays. It lasts until the next start, unless it is written to the configuration file."`
+	Delete  qosDeleteCommand  `cmd:"" help:"Take a rule out of force, until the next start."`
+	Explain qosExplainCommand `cmd:"" help:"Tell which rules apply to an initiator, what it got and what held it back."`
+}
+
+type qosShowCommand struct {
+	asking `embed:""`
+	JSON   bool `name:"json" help:"Print what the control API answers."`
+}
+
+// Run prints what the token scheduler goes by.
+func (k qosShowCommand) Run(ctx context.Context, c cli.Console) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	if k.JSON {
+		return printRaw(ctx, api, c, "/v1/qos")
+	}
+	q, err := api.QoS(ctx)
+	if err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	renderQoS(&page, &q)
+	_, err = c.Out.Write(page.Bytes())
+	return err
+}
+
+type qosExplainCommand struct {
+	asking    `embed:""`
+	Initiator string `arg:"" help:"iSCSI name of the initiator."`
+	JSON      bool   `name:"json" help:"Print what the control API answers."`
+}
+
+// Run prints what the token scheduler does for an initiator.
+func (k qosExplainCommand) Run(ctx context.Context, c cli.Console) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	path := control.ExplainPath(k.Initiator)
+	if k.JSON {
+		return printRaw(ctx, api, c, path)
+	}
+	var x control.Explanation
+	if err := api.Get(ctx, path, &x); err != nil {
+		return err
+	}
+	if len(x.Flows) == 0 || !x.Flows[0].Open && !conf.ValidName(strings.ToLower(k.Initiator)) {
+		return k.unknown(ctx, api)
+	}
+	var page bytes.Buffer
+	renderExplanation(&page, k.Initiator, &x)
+	_, err = c.Out.Write(page.Bytes())
+	return err
+}
+
+// unknown is the error for a name that is no initiator's, with those that it may
+// have been meant to be.
+func (k qosExplainCommand) unknown(ctx context.Context, api *control.Client) error {
+	status, err := api.Status(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for i := range status.Sessions {
+		names = append(names, status.Sessions[i].Initiator)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	text := fmt.Sprintf("found no session of %q and no target that it may use", k.Initiator)
+	if name, ok := conf.Similar(k.Initiator, names); ok {
+		return fmt.Errorf("%s; did you mean %s?", text, iscsiname.Printable(name))
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%s; nobody has a session", text)
+	}
+	return fmt.Errorf("%s; sessions have %s", text, iscsiname.Printable(strings.Join(names[:min(len(names), 16)], ", ")))
+}
+
+type qosDeleteCommand struct {
+	asking `embed:""`
+	Name   string `arg:"" help:"Name of the rule."`
+}
+
+// Run deletes a rule.
+func (k qosDeleteCommand) Run(ctx context.Context, c cli.Console) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	q, err := api.DeleteRule(ctx, k.Name)
+	if err != nil {
+		return err
+	}
+	return tellChange(c, &q, k.Name+": deleted")
+}
+
+type qosSetCommand struct {
+	asking      `embed:""`
+	Name        string  `arg:"" help:"Name of the rule."`
+	Initiators  listed  `placeholder:"PATTERN" help:"Initiators, each of which it is about: names, or globs with * and ?."`
+	Group       *string `placeholder:"NAME" help:"Group, whose members it is about together, in place of initiators."`
+	Target      *string `placeholder:"PATTERN" help:"Target that it is about; all: all of them."`
+	LUN         *string `name:"lun" placeholder:"N" help:"Logical unit that it is about; all: all of them."`
+	Reservation listed  `placeholder:"RATE" help:"What is promised: 5000 (IOPS), 20MiB (per second), both with a comma, or none."`
+	Limit       listed  `placeholder:"RATE" help:"What is not exceeded, in the same terms."`
+	Burst       listed  `placeholder:"AMOUNT" help:"What may pass above the limit at once after a pause: 1000 (commands), 8MiB, both, or none for 10 ms of the limit."`
+	Weight      *string `placeholder:"N" help:"Share of what is left, 1 to 1000."`
+	Class       *string `placeholder:"CLASS" help:"urgent, high, medium or low."`
+}
+
+// Run changes a rule.
+func (k qosSetCommand) Run(ctx context.Context, c cli.Console) error {
+	change, err := k.Change()
+	if err != nil {
+		return err
+	}
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	q, err := api.PatchRule(ctx, k.Name, change)
+	if err != nil {
+		return err
+	}
+	return tellChange(c, &q, k.Name+": in force")
+}
+
+// listed is a flag with values between commas, which may be repeated. None of them
+// may be empty: a script's variable that is not set is no wish to lift a limit.
+type listed []string
+
+// Decode implements kong.MapperValue.
+func (l *listed) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("value", &text); err != nil {
+		return err
+	}
+	values := strings.Split(text, ",")
+	if slices.Contains(values, "") {
+		return fmt.Errorf("found %q, expected values with commas between", text)
+	}
+	*l = append(*l, values...)
+	return nil
+}
+
+// Change is what the flags ask for, in the spellings of the configuration.
+func (k qosSetCommand) Change() (control.RuleChange, error) {
+	out := control.RuleChange{Initiators: k.Initiators, Group: k.Group, Class: k.Class}
+	var errs [8]error
+	if k.Group != nil && *k.Group == "" {
+		errs[0] = errors.New("--group: found nothing, expected the name of a group")
+	}
+	out.Target, errs[1] = read("target", k.Target, conf.ParseRuleTarget, conf.WantRuleTarget)
+	out.LUN, errs[2] = read("lun", k.LUN, conf.ParseRuleLUN, conf.WantRuleLUN)
+	out.Weight, errs[3] = read("weight", k.Weight, conf.ParseWeight, conf.WantWeight)
+	_, errs[7] = read("class", k.Class, conf.ParseClass, conf.WantClass)
+	out.Reservation, errs[4] = readRates("reservation", k.Reservation)
+	out.Limit, errs[5] = readRates("limit", k.Limit)
+	out.Burst, errs[6] = readRates("burst", k.Burst)
+	return out, errors.Join(errs[:]...)
+}
+
+// read reads the text of a flag as a configuration does; nil is not given.
+func read[T any](flag string, text *string, parse func(string) (T, bool), expected string) (*T, error) {
+	if text == nil {
+		return nil, nil
+	}
+	value, ok := parse(*text)
+	if !ok {
+		return nil, fmt.Errorf("--%s: found %q, expected %s", flag, *text, expected)
+	}
+	return &value, nil
+}
+
+// readRates reads what a flag has between commas.
+func readRates(flag string, values listed) (*control.Rate, error) {
+	if values == nil {
+		return nil, nil
+	}
+	text := strings.Join(values, ",")
+	rate, err := read(flag, &text, conf.ParseRates, conf.WantRates)
+	return (*control.Rate)(rate), err
+}
+
+// tellChange says what was changed and how long it lasts.
+func tellChange(c cli.Console, q *control.QoS, what string) error {
+	for _, text := range []string{q.Note, q.Capacity.Warning} {
+		if text != "" {
+			fmt.Fprintf(c.Err, "warning: %s\n", iscsiname.Printable(text))
+		}
+	}
+	_, err := fmt.Fprintf(c.Out, "%s\n%s\n", what, q.Lasting)
+	return err
+}

@@ -1,0 +1,231 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"lunar/conf"
+	"lunar/control"
+	"lunar/internal/bytesize"
+	"lunar/internal/cli"
+	"lunar/internal/iscsiname"
+)
+
+// renderQoS prints what the token scheduler goes by.
+func renderQoS(w io.Writer, q *control.QoS) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "cost\t1 token for each %s, at least 1; a write costs %d%% of that\n", bytesize.Text(q.Cost.UnitBytes), q.Cost.WritePercent)
+	fmt.Fprintf(t, "window\t%d commands under way of each event thread on each device\n", q.Window)
+	fmt.Fprintf(t, "rules\t%s\n", q.Lasting)
+	for _, text := range []string{q.Capacity.Warning, q.Note} {
+		if text != "" {
+			fmt.Fprintf(t, "warning\t%s\n", iscsiname.Printable(text))
+		}
+	}
+	t.Flush()
+	renderDevices(w, &q.Capacity)
+	renderRules(w, q)
+	if len(q.Groups) > 0 {
+		var rows []string
+		for _, g := range q.Groups {
+			rows = append(rows, cli.Row(g.Name, strings.Join(g.Initiators, ", ")))
+		}
+		cli.Table(w, cli.Row("GROUP", "INITIATORS"), rows)
+	}
+}
+
+// renderDevices prints what each backing device can do, with the range of its
+// history.
+func renderDevices(w io.Writer, c *control.Capacity) {
+	var rows []string
+	for i := range c.Devices {
+		d := &c.Devices[i]
+		tokens, lately, admission := "not known yet", "-", "-"
+		if d.Tokens > 0 {
+			tokens = strconv.FormatInt(d.Tokens, 10)
+		}
+		if len(d.History) > 0 {
+			lately = fmt.Sprintf("%d to %d", slices.Min(d.History), slices.Max(d.History))
+		}
+		if d.Admission > 0 {
+			admission = strconv.FormatInt(d.Admission, 10)
+		}
+		rows = append(rows, cli.Row(d.Name, strings.Join(d.Volumes, ", "), tokens, d.Source, lately, d.Reserved, admission))
+	}
+	if rows != nil {
+		cli.Table(w, cli.Row("DEVICE", "VOLUMES", "TOKENS/S", "SOURCE", "LATELY", "RESERVED NOW", "RESERVABLE"), rows)
+	}
+}
+
+func renderRules(w io.Writer, q *control.QoS) {
+	var rows []string
+	for i := range q.Rules {
+		rows = append(rows, ruleRow(&q.Rules[i], origin(&q.Rules[i], &q.Configured)))
+	}
+	for i := range q.Configured.Rules {
+		if r := &q.Configured.Rules[i]; find(q.Rules, r.Name) == nil {
+			rows = append(rows, ruleRow(r, "NOT IN FORCE"))
+		}
+	}
+	if rows == nil {
+		fmt.Fprintln(w, "\nNo rules: every command passes at once.")
+		return
+	}
+	cli.Table(w, cli.Row("RULE", "INITIATORS", "TARGET", "LUN", "RESERVATION", "LIMIT", "BURST", "WEIGHT", "CLASS", "FILE"), rows)
+}
+
+func find(rules []control.Rule, name string) *control.Rule {
+	if i := slices.IndexFunc(rules, func(r control.Rule) bool { return r.Name == name }); i >= 0 {
+		return &rules[i]
+	}
+	return nil
+}
+
+// origin tells how a rule in force stands to the configuration file.
+func origin(r *control.Rule, file *control.RuleSet) string {
+	switch configured := find(file.Rules, r.Name); {
+	case configured == nil:
+		return "not there"
+	case reflect.DeepEqual(configured, r):
+		return "the same"
+	}
+	return "differs"
+}
+
+func ruleRow(r *control.Rule, file string) string {
+	whom, target, lun := strings.Join(r.Initiators, ", "), r.Target, conf.Everything
+	if r.Group != "" {
+		whom = "group " + r.Group
+	}
+	if target == "" {
+		target = conf.Everything
+	}
+	if r.LUN != nil {
+		lun = strconv.FormatUint(*r.LUN, 10)
+	}
+	return cli.Row(r.Name, whom, target, lun, rateText(r.Reservation, "/s"), rateText(r.Limit, "/s"), rateText(r.Burst, ""), r.Weight, r.Class, file)
+}
+
+// rateText is a rate as qos set takes it.
+func rateText(r control.Rate, per string) string {
+	var parts []string
+	if r.IOPS > 0 {
+		parts = append(parts, strconv.FormatInt(r.IOPS, 10))
+	}
+	if r.Bytes > 0 {
+		parts = append(parts, conf.Size(r.Bytes).String()+per)
+	}
+	if parts == nil {
+		return "-"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// renderExplanation prints what the token scheduler does for an initiator.
+func renderExplanation(w io.Writer, initiator string, x *control.Explanation) {
+	switch {
+	case len(x.Flows) == 0:
+		fmt.Fprintf(w, "%s has no session, and no target that it may use.\n", iscsiname.Printable(initiator))
+		return
+	case !x.Flows[0].Open:
+		fmt.Fprintf(w, "%s has no session. These rules would apply to it:\n", iscsiname.Printable(initiator))
+	default:
+		fmt.Fprintln(w, iscsiname.Printable(initiator))
+		renderTraffic(w, x)
+	}
+	renderEffects(w, x)
+	if x.Flows[0].Open {
+		renderLatencies(w, x)
+		renderPromises(w, x)
+	}
+}
+
+func place(f *control.Flow) string { return fmt.Sprintf("%s %d", f.Target, f.LUN) }
+
+func renderTraffic(w io.Writer, x *control.Explanation) {
+	var rows []string
+	for i := range x.Flows {
+		f := &x.Flows[i]
+		rows = append(rows, cli.Row(place(f), f.Offered, f.Served, bytesize.Text(f.ServedBytes), f.Reserved, f.Normal, f.Opportunistic, f.Hits, f.Cancelled, f.Waiting))
+	}
+	cli.Table(w, cli.Row("TARGET, LUN", "OFFERED", "SERVED", "BYTES", "BY RESERVATION", "NORMAL", "OPPORTUNISTIC", "CACHE HITS", "CANCELLED", "WAIT NOW"), rows)
+}
+
+func renderEffects(w io.Writer, x *control.Explanation) {
+	var rows []string
+	for i := range x.Flows {
+		f := &x.Flows[i]
+		for _, e := range f.Rules {
+			rows = append(rows, cli.Row(place(f), e.Rule, e.Level, rateText(e.Reservation, "/s"), rateText(e.Limit, "/s"), heldText(e.HeldIOPS, e.Limit.IOPS), heldText(e.HeldBandwidth, e.Limit.Bytes), e.Tokens))
+		}
+		if len(f.Rules) == 0 {
+			rows = append(rows, cli.Row(place(f), "(none)", "-", "-", "-", "-", "-", "-"))
+		}
+	}
+	cli.Table(w, cli.Row("TARGET, LUN", "RULE", "LEVEL", "RESERVATION", "LIMIT", "HELD BY IOPS", "HELD BY BANDWIDTH", "TOKENS LEFT"), rows)
+}
+
+// heldText is for how long a limit held commands back, if there is one.
+func heldText(seconds float64, limit int64) string {
+	if limit == 0 {
+		return "-"
+	}
+	return durationText(seconds)
+}
+
+// durationText writes a time with three digits.
+func durationText(seconds float64) string {
+	d := time.Duration(seconds * 1e9)
+	for unit := time.Duration(1); unit < 1<<40; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit).String()
+		}
+	}
+	return d.Round(time.Second).String()
+}
+
+func renderLatencies(w io.Writer, x *control.Explanation) {
+	var rows []string
+	for i := range x.Flows {
+		f := &x.Flows[i]
+		for _, part := range []struct {
+			name string
+			l    *control.Latency
+		}{{"queue", &f.Queue}, {"service", &f.Service}} {
+			mean := 0.0
+			if part.l.Count > 0 {
+				mean = part.l.Sum / float64(part.l.Count)
+			}
+			rows = append(rows, cli.Row(place(f), part.name, part.l.Count, durationText(mean), durationText(part.l.P50), durationText(part.l.P90), durationText(part.l.P99), durationText(part.l.P999), durationText(part.l.Max)))
+		}
+	}
+	cli.Table(w, cli.Row("TARGET, LUN", "TIME", "COMMANDS", "MEAN", "50 %", "90 %", "99 %", "99.9 %", "MAX"), rows)
+}
+
+// shownPeriods is how many of the last periods are printed.
+const shownPeriods = 10
+
+func renderPromises(w io.Writer, x *control.Explanation) {
+	var rows []string
+	for i := range x.Promises {
+		p := &x.Promises[i]
+		last := []string{}
+		for _, period := range p.Periods[max(0, len(p.Periods)-shownPeriods):] {
+			text := strconv.FormatInt(period.Served, 10)
+			if !period.Met {
+				text += "!"
+			}
+			last = append(last, text)
+		}
+		rows = append(rows, cli.Row(p.Rule, p.Level+" "+p.Name, p.Reservation, p.Met, p.Missed, strings.Join(last, " ")))
+	}
+	if rows != nil {
+		cli.Table(w, cli.Row("RULE", "PROMISED TO", "TOKENS/S", "KEPT", "MISSED", "SERVED IN THE LAST SECONDS (! is missed)"), rows)
+	}
+}

@@ -1,0 +1,128 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+
+	"lunar/control"
+	"lunar/internal/cli"
+	"lunar/internal/iscsiname"
+)
+
+type configCommand struct {
+	asking `embed:""`
+}
+
+// Run prints the configuration that is running.
+func (k configCommand) Run(ctx context.Context, c cli.Console) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	text, err := api.Running(ctx)
+	if err == nil {
+		_, err = fmt.Fprint(c.Out, text)
+	}
+	return err
+}
+
+type sessionsCommand struct {
+	asking `embed:""`
+	JSON   bool `name:"json" help:"Print what the control API answers."`
+}
+
+// Run lists the sessions and their connections.
+func (k sessionsCommand) Run(ctx context.Context, c cli.Console) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	if k.JSON {
+		return printRaw(ctx, api, c, "/v1/sessions")
+	}
+	status, err := api.Status(ctx)
+	if err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	renderSessions(&page, &status, "")
+	renderConnections(&page, &status)
+	_, err = c.Out.Write(bytes.TrimLeft(page.Bytes(), "\n"))
+	return err
+}
+
+type kickCommand struct {
+	asking `embed:""`
+	Who    string `arg:"" name:"initiator-or-session" help:"iSCSI name of an initiator, a glob for names, or a session's number (lunar sessions)."`
+}
+
+// Run asks initiators to log out.
+func (k kickCommand) Run(ctx context.Context, c cli.Console) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	request := control.Kick{Initiator: k.Who}
+	if tsih, err := strconv.ParseUint(k.Who, 10, 16); err == nil {
+		request = control.Kick{Session: int(tsih)}
+	}
+	n, err := api.Kick(ctx, request)
+	if err == nil {
+		_, err = fmt.Fprintf(c.Out, "%d sessions were asked to log out; those that do not are disconnected. Initiators may log in again.\n", n)
+	}
+	return err
+}
+
+type drainCommand struct {
+	asking `embed:""`
+	Portal string `arg:"" help:"Name of a portal group, or address:port of one portal."`
+	To     string `placeholder:"HOST:PORT" help:"Send initiators there. Without it they are told to try again later."`
+	Off    bool   `help:"Let initiators in again."`
+}
+
+// Run keeps initiators away from a portal.
+func (k drainCommand) Run(ctx context.Context, c cli.Console) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	d, err := api.Drain(ctx, control.Drain{Portal: k.Portal, To: k.To, Off: k.Off})
+	if err != nil {
+		return err
+	}
+	if d.Sessions > 0 {
+		fmt.Fprintf(c.Out, "%d sessions were asked to log out; those that do not are disconnected.\n", d.Sessions)
+	}
+	for _, line := range d.Draining {
+		fmt.Fprintln(c.Out, iscsiname.Printable(line))
+	}
+	if len(d.Draining) == 0 {
+		fmt.Fprintln(c.Out, "Nothing is drained.")
+	}
+	return nil
+}
+
+type rescanCommand struct {
+	asking `embed:""`
+	Volume string `arg:"" help:"Name of a volume on a block device, or on a file without a configured size."`
+}
+
+// Run makes a volume as large as what it is on.
+func (k rescanCommand) Run(ctx context.Context, c cli.Console) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	r, err := api.Rescan(ctx, k.Volume)
+	if err == nil {
+		_, err = fmt.Fprintf(c.Out, "volume %s: %d bytes, was %d\n", k.Volume, r.Now, r.Before)
+	}
+	return err
+}

@@ -1,0 +1,108 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// The paths of what an administrator does.
+const (
+	ConfigPath = "/v1/config"
+	KickPath   = "/v1/sessions/kick"
+	DrainPath  = "/v1/drain"
+	RescanPath = "/v1/volumes/{name}/rescan"
+	DetachPath = "/v1/volumes/{name}/detach"
+)
+
+// Kick says which sessions are to end: all that every field given matches.
+type Kick struct {
+	Initiator string `json:"initiator,omitempty" doc:"iSCSI name, or a glob for names."`
+	Session   int    `json:"session,omitempty" minimum:"0" maximum:"65535" doc:"TSIH."`
+}
+
+// Kicked is what has come of a Kick.
+type Kicked struct {
+	Sessions int `json:"sessions" doc:"How many were asked to log out."`
+}
+
+// Drain keeps initiators away from a portal.
+type Drain struct {
+	Portal string `json:"portal" minLength:"1" doc:"Name of a portal group, or the address:port of one of its portals."`
+	To     string `json:"to,omitempty" doc:"Where logins are sent, as host:port; absent: they are told to try again later."`
+	Off    bool   `json:"off,omitempty" doc:"Let initiators in again."`
+}
+
+// Drained is what has come of a Drain.
+type Drained struct {
+	Sessions int      `json:"sessions" doc:"How many were asked to log out."`
+	Draining []string `json:"draining" nullable:"false" doc:"What is being drained now, in words."`
+}
+
+// Outcome is for the log.
+func (d Drained) Outcome() string {
+	now := d.Draining
+	if len(now) == 0 {
+		now = []string{"nothing is drained"}
+	}
+	return fmt.Sprintf("%s; %d sessions were asked to log out", strings.Join(now, "; "), d.Sessions)
+}
+
+// Rescanned is what has come of looking at a volume's size.
+type Rescanned struct {
+	Before int64 `json:"before" doc:"Size in bytes before."`
+	Now    int64 `json:"now" doc:"Size in bytes now."`
+}
+
+// Detach says what becomes of the data that a removed volume's medium does not take.
+type Detach struct {
+	Discard bool `json:"discard,omitempty" doc:"They are lost; absent: the cache keeps them."`
+}
+
+// Detached is what has come of a Detach.
+type Detached struct {
+	Store string `json:"store" doc:"The file or device that does not have them; empty if it is not known."`
+	Kept  int64  `json:"kept" doc:"Bytes that the cache keeps for when the volume is configured again."`
+	Lost  int64  `json:"lost" doc:"Bytes that were acknowledged and are lost."`
+}
+
+// RunningConfig is the answer of /v1/config.
+type RunningConfig struct {
+	YAML string `json:"yaml" doc:"The configuration that is running, with all defaults and without secrets."`
+}
+
+// Running asks for the configuration that is running.
+func (c *Client) Running(ctx context.Context) (string, error) {
+	var r RunningConfig
+	err := c.Get(ctx, ConfigPath, &r)
+	return r.YAML, err
+}
+
+// Kick ends sessions.
+func (c *Client) Kick(ctx context.Context, k Kick) (int, error) {
+	var out Kicked
+	err := c.send(ctx, http.MethodPost, KickPath, k, &out)
+	return out.Sessions, err
+}
+
+// Drain keeps initiators away from a portal.
+func (c *Client) Drain(ctx context.Context, d Drain) (Drained, error) {
+	var out Drained
+	err := c.send(ctx, http.MethodPost, DrainPath, d, &out)
+	return out, err
+}
+
+// Rescan looks at a volume's size.
+func (c *Client) Rescan(ctx context.Context, volume string) (Rescanned, error) {
+	var out Rescanned
+	err := c.send(ctx, http.MethodPost, pathOf(RescanPath, "{name}", volume), nil, &out)
+	return out, err
+}
+
+// Detach gives up a removed volume.
+func (c *Client) Detach(ctx context.Context, volume string, d Detach) (Detached, error) {
+	var out Detached
+	err := c.send(ctx, http.MethodPost, pathOf(DetachPath, "{name}", volume), d, &out)
+	return out, err
+}

@@ -1,0 +1,116 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// requestTimeout bounds a request of a Client; one that changes something may
+// have to wait for volumes.
+const requestTimeout = 2 * time.Minute
+
+// connectTimeout bounds the question whether somebody is there.
+const connectTimeout = 2 * time.Second
+
+// maxAnswer bounds what a Client reads, in bytes.
+const maxAnswer = 64 << 20
+
+// Client asks the server at a control socket.
+type Client struct {
+	socket string
+	http   *http.Client
+}
+
+// Dial returns a client of the server at socket, after it has tried whether
+// there is one: the error says what to do if not. Close the Client.
+func Dial(socket string) (*Client, error) {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "unix", socket)
+	}
+	conn, err := dial(context.Background(), "", "")
+	if err != nil {
+		return nil, fmt.Errorf("no answer at %s: %w%s", socket, err, advice(err))
+	}
+	conn.Close()
+	return &Client{socket, &http.Client{Timeout: requestTimeout, Transport: &http.Transport{DialContext: dial}}}, nil
+}
+
+// advice is what to do about a socket that cannot be connected to.
+func advice(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return `; start the server with "tgtd serve", or name its state directory (--state-dir) or socket (--socket)`
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return `; the server has died, its log says why; "tgtd serve" starts it again`
+	case errors.Is(err, fs.ErrPermission):
+		return "; only root and the user that runs the server may ask"
+	}
+	return ""
+}
+
+// Raw returns the body of GET path.
+func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://control"+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	rsp, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("control socket %s: %w", c.socket, err)
+	}
+	defer rsp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(rsp.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("control socket %s: %s: %w", c.socket, path, err)
+	case rsp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("control socket %s: %s: %s: %s", c.socket, path, rsp.Status, Detail(body))
+	}
+	return body, nil
+}
+
+// Detail is what a problem says.
+func Detail(body []byte) string {
+	var p struct{ Detail string }
+	if json.Unmarshal(body, &p) != nil {
+		return "not a problem document"
+	}
+	return p.Detail
+}
+
+// Get decodes the JSON of GET path into v.
+func (c *Client) Get(ctx context.Context, path string, v any) error {
+	body, err := c.Raw(ctx, path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("control socket %s: %s: %w", c.socket, path, err)
+	}
+	return nil
+}
+
+// Status asks for everything.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var s Status
+	err := c.Get(ctx, "/v1/status", &s)
+	return s, err
+}
+
+// Close gives the connections up.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// pathOf puts a value into the place of a path that a parameter in braces holds.
+func pathOf(path, parameter, value string) string {
+	return strings.Replace(path, parameter, url.PathEscape(value), 1)
+}

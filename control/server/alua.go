@@ -1,0 +1,26 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"lunar/control"
+)
+
+// AccessGroup is the path of one portal group. It is exported for the reflection
+// of huma.
+type AccessGroup struct {
+	Group string `path:"group" doc:"Name of the portal group."`
+}
+
+type changeAccessRequest struct {
+	AccessGroup
+	Body control.AccessChange
+}
+
+func addALUA(api huma.API, s Source) {
+	get(api, control.AluaPath, "How the volumes are reached through each portal group", func() (control.ALUA, error) { return s.ALUA(), nil })
+	change(api, "patch-alua", http.MethodPatch, control.AluaGroupPath, "Change how volumes are reached through a portal group, until the next start",
+		func(in *changeAccessRequest) (control.ALUA, error) { return s.ChangeAccess(in.Group, in.Body) })
+}

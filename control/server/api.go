@@ -1,0 +1,75 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// metricsPath is where Prometheus asks.
+const metricsPath = "/metrics"
+
+// newAPI routes everything that the socket serves.
+func newAPI(c Config, metrics http.Handler) *http.ServeMux {
+	mux := metricsOnly(metrics)
+	config := huma.DefaultConfig("Lunar control API", c.Version)
+	config.Info.Description = "State of a running tgtd. Sizes are in bytes, counters begin at zero when the server or the session does."
+	config.DocsPath = ""     // its page needs the internet
+	config.SchemasPath = ""  // /openapi.json has them
+	config.CreateHooks = nil // no $schema in every answer
+	config.Transformers = append(config.Transformers, withoutValues)
+	api := humago.New(mux, config)
+	for _, add := range resources {
+		add(api, c.Source)
+	}
+	addApply(api, c.Source, c.MaxFile)
+	return mux
+}
+
+// withoutValues takes out of a problem what was found in the request: it may be
+// a configuration file, with its secrets.
+func withoutValues(_ huma.Context, _ string, v any) (any, error) {
+	if p, ok := v.(*huma.ErrorModel); ok {
+		for _, e := range p.Errors {
+			e.Value = nil
+		}
+	}
+	return v, nil
+}
+
+// metricsOnly routes the metrics, and answers everything else with a problem.
+func metricsOnly(metrics http.Handler) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+metricsPath, metrics)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { unroutable(mux, w, r) })
+	return mux
+}
+
+// unroutable answers a request for which there is no route, or one of another
+// method.
+func unroutable(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if _, pattern := mux.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		problem(w, http.StatusNotFound, "found no "+r.URL.Path+"; GET /openapi.json lists what there is")
+		return
+	}
+	allow := strings.Join(allowed, ", ")
+	w.Header().Set("Allow", allow)
+	problem(w, http.StatusMethodNotAllowed, "found "+r.Method+", expected "+allow)
+}
+
+// problem answers with an error as RFC 9457 has it, like all others of the API.
+func problem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	// A client that has gone needs no answer.
+	_ = json.NewEncoder(w).Encode(huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
+}

@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"lunar/internal/places"
+	"lunar/internal/refusals"
+)
+
+// crowdBounds are those of the connections of one port. Who is slow to ask, or to
+// read the answer, loses its place to others once all are taken; whose request is
+// being worked on keeps it.
+var crowdBounds = places.Bounds{Places: maxConnections, PerHolder: maxConnections / 4, PerNetwork: maxConnections / 2, Patience: writeTimeout}
+
+// crowd is a listener that has a limited number of connections at a time:
+// descriptors are for sessions in the first place.
+type crowd struct {
+	net.Listener
+	refusals *refusals.Counters
+
+	mu    sync.Mutex
+	table places.Table[*placed]
+}
+
+// Accept implements net.Listener.
+func (c *crowd) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		p := &placed{Conn: conn, crowd: c}
+		if c.admit(p) {
+			return p, nil
+		}
+		conn.Close()
+	}
+}
+
+func (c *crowd) admit(p *placed) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lost, displaced, ok := c.table.Take(p, holderOf(p.Conn), crowdBounds, 0, time.Now())
+	if displaced {
+		lost.Conn.Close() // the server closes lost itself when it notices
+	}
+	if displaced || !ok {
+		c.refusals.Add(refusals.ControlPlaces)
+	}
+	return ok
+}
+
+// holderOf is who is at the other end: a local user, of whom root comes before all
+// others, or an address.
+func holderOf(conn net.Conn) places.Holder {
+	if cred := credentials(conn); cred != nil {
+		h := places.Holder{Class: places.Proven, Name: "uid " + strconv.Itoa(int(cred.Uid))}
+		if cred.Uid == 0 {
+			h.Class = places.Known
+		}
+		return h
+	}
+	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+		return places.Of(places.Stranger, a.AddrPort().Addr())
+	}
+	return places.Holder{}
+}
+
+// placed is a connection that has one of the places.
+type placed struct {
+	net.Conn
+	crowd *crowd
+}
+
+// Close implements net.Conn.
+func (p *placed) Close() error {
+	p.crowd.mu.Lock()
+	p.crowd.table.Leave(p)
+	p.crowd.mu.Unlock()
+	return p.Conn.Close()
+}
+
+// works says whether the connection's request is being worked on.
+func (p *placed) works(yes bool) {
+	p.crowd.mu.Lock()
+	p.crowd.table.Progress(p, yes)
+	p.crowd.mu.Unlock()
+}
+
+// withConn keeps the connection and who is at the other end for its requests.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(withPeer(ctx, conn), placeKey, conn)
+}
+
+// working gives a request its place for as long as it is worked on.
+func working(r *http.Request, yes bool) {
+	if p, ok := r.Context().Value(placeKey).(*placed); ok {
+		p.works(yes)
+	}
+}

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"lunar/control"
+)
+
+// change adds an operation that can be refused.
+func change[I, O any](api huma.API, id, method, path, summary string, do func(*I) (O, error)) {
+	changeAs(api, huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxBody}, do)
+}
+
+// changeAs adds the operation that op describes, which can be refused.
+func changeAs[I, O any](api huma.API, op huma.Operation, do func(*I) (O, error)) {
+	huma.Register(api, op,
+		func(ctx context.Context, in *I) (*answer[O], error) {
+			noteInput(ctx, in)
+			body, err := do(in)
+			if err != nil {
+				return nil, refusal(err)
+			}
+			noteResult(ctx, body)
+			return &answer[O]{body}, nil
+		})
+}
+
+// refusal makes a problem document of an error.
+func refusal(err error) error {
+	var r *control.Refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	status := http.StatusUnprocessableEntity
+	if r.State {
+		status = http.StatusConflict
+	}
+	var details []error
+	for _, reason := range r.Reasons {
+		details = append(details, &huma.ErrorDetail{Location: reason.Place, Message: reason.Text})
+	}
+	return huma.NewError(status, r.What, details...)
+}
+
+// answer is a response with a JSON body.
+type answer[T any] struct{ Body T }
+
+// get adds a read-only operation.
+func get[T any](api huma.API, path, summary string, read func() (T, error)) {
+	huma.Register(api, huma.Operation{
+		OperationID: "get" + path[len("/v1"):], Method: "GET", Path: path, Summary: summary,
+	}, func(context.Context, *struct{}) (*answer[T], error) {
+		body, err := read()
+		if err != nil {
+			return nil, err
+		}
+		return &answer[T]{body}, nil
+	})
+}

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"lunar/control"
+)
+
+// resources are the parts of the API: each adds its operations.
+var resources = []func(huma.API, Source){
+	addStatus, addSessions, addVolumes, addCache, addQoS, addALUA, addReservations, addAdmin,
+}
+
+func addStatus(api huma.API, s Source) {
+	get(api, "/v1/status", "Everything there is to tell", func() (control.Status, error) { return s.Status(), nil })
+}
+
+// SessionList is the answer of /v1/sessions.
+type SessionList struct {
+	Sessions []control.Session `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
+}
+
+func addSessions(api huma.API, s Source) {
+	get(api, "/v1/sessions", "Sessions that are open", func() (SessionList, error) {
+		return SessionList{s.Status().Sessions}, nil
+	})
+}
+
+// VolumeList is the answer of /v1/volumes.
+type VolumeList struct {
+	Volumes []control.Volume `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
+}
+
+func addVolumes(api huma.API, s Source) {
+	get(api, "/v1/volumes", "Volumes with their counters", func() (VolumeList, error) {
+		return VolumeList{s.Status().Volumes}, nil
+	})
+}
+
+func addCache(api huma.API, s Source) {
+	get(api, "/v1/cache", "The block cache", func() (control.Cache, error) {
+		if c := s.Status().Cache; c != nil {
+			return *c, nil
+		}
+		return control.Cache{}, huma.Error404NotFound("this server has no cache: cache.size of its configuration is 0")
+	})
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"log/slog"
+	"time"
+
+	"lunar/control"
+	"lunar/internal/refusals"
+)
+
+// Source is the server that is controlled. Its methods may be called by any
+// number of goroutines.
+type Source interface {
+	// Status returns what there is to tell now. It must not block for long.
+	Status() control.Status
+	// Rules returns what the token scheduler goes by.
+	Rules() control.QoS
+	// ChangeRules changes the rules in force, from which nothing else changes
+	// them meanwhile, and returns what is then in force. The set that change
+	// gets is its own. If change fails, or the error is a *Refusal, nothing
+	// was changed.
+	ChangeRules(change func(*control.RuleSet) error) (control.QoS, error)
+	// Explain tells what the scheduler does for an initiator; an empty
+	// name is all that have sessions.
+	Explain(initiator string) control.Explanation
+	// Apply puts the configuration of a file's text into force, or tells what
+	// that would change. If there is an error, which may be a *Refusal, nothing
+	// was changed.
+	Apply(control.File) (control.Applied, error)
+	// Running returns the configuration that is running, as YAML without
+	// secrets.
+	Running() (string, error)
+	// Kick asks initiators to log out, and disconnects who does not; it
+	// returns how many sessions are to end.
+	Kick(control.Kick) (int, error)
+	// Drain keeps initiators away from a portal, or no longer.
+	Drain(control.Drain) (control.Drained, error)
+	// Rescan makes a volume as large as its file or device is now.
+	Rescan(volume string) (control.Rescanned, error)
+	// Detach gives up a volume that was removed and whose data cannot be written, or
+	// what the cache keeps of one. If there is an error, which may be a *Refusal,
+	// nothing was given up.
+	Detach(volume string, d control.Detach) (control.Detached, error)
+	// Reservations tells what is reserved of all volumes.
+	Reservations() control.Reservations
+	// ClearReservations ends that for the volume of a name, and returns what there
+	// was. If there is an error, which may be a *Refusal, nothing was changed.
+	ClearReservations(volume string) (control.VolumeReservations, error)
+	// ALUA tells how the volumes are reached through each portal group.
+	ALUA() control.ALUA
+	// ChangeAccess changes that for the portal group of a name. If there is an
+	// error, which may be a *Refusal, nothing was changed.
+	ChangeAccess(group string, change control.AccessChange) (control.ALUA, error)
+}
+
+// Config says what a Server listens on and tells.
+type Config struct {
+	Socket  string // path of the unix socket
+	Metrics MetricsPort
+	Version string // of the daemon, for the API's description
+	Source  Source
+	MaxFile int64        // longest text of a File, in bytes; longer ones may not reach Source
+	Logger  *slog.Logger // nil is slog.Default
+	// Refusals counts requests for metrics without their token, and clients that lose
+	// their place; nil: nobody does.
+	Refusals *refusals.Counters
+}
+
+// Limits of all clients together: the API is for a few tools of one machine.
+const (
+	maxConnections = 256
+	maxHeader      = 16 << 10 // bytes
+	maxBody        = 1 << 20  // bytes of every request but one with a File
+	readTimeout    = 10 * time.Second
+	writeTimeout   = 2 * time.Minute
+	idleTimeout    = time.Minute
+)
+
+// MetricsPort says where the metrics, and nothing else, are served over TCP, and to
+// whom. Files that are replaced are read again when the next client comes.
+type MetricsPort struct {
+	Address     string // host:port; empty: nowhere
+	Certificate string // file of the certificate chain, PEM; empty: no TLS
+	Key         string // file of its private key, PEM
+	Token       string // file whose first line clients have to send (RFC 6750); empty: none
+}

@@ -1,0 +1,24 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+
+	"lunar/control"
+)
+
+func newApplier(d *daemon, serve Options, dir string, log *slog.Logger) *applier {
+	a := &applier{daemon: d, serve: serve, dir: dir, log: log}
+	a.life, a.kill = context.WithCancel(context.Background())
+	return a
+}
+
+// lock begins a change. There is none once the daemon ends.
+func (a *applier) lock() error {
+	a.changing.Lock()
+	if a.life.Err() != nil {
+		a.changing.Unlock()
+		return &control.Refusal{What: "nothing was changed", State: true, Reasons: []control.Reason{{Text: "the server is stopping"}}}
+	}
+	return nil
+}

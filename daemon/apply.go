@@ -1,0 +1,250 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lunar/conf"
+	"lunar/control"
+	"lunar/control/server"
+	"lunar/daemon/volumes"
+	"lunar/internal/locked"
+)
+
+// begin serves the control API, and then opens the portals: a change that comes
+// meanwhile waits for that, and is refused if it fails.
+func (a *applier) begin(socket string, cfg *conf.Config) error {
+	err := a.open(socket, cfg)
+	if err != nil {
+		stopControl(a.api)
+	}
+	return err
+}
+
+func (a *applier) open(socket string, cfg *conf.Config) (err error) {
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	if a.api, err = startControl(socket, a); err == nil {
+		err = openPortals(a.daemon, cfg, a.log)
+	}
+	if err == nil {
+		a.keepApplied()
+	}
+	if err != nil {
+		a.kill()
+	}
+	return err
+}
+
+// end lets no change begin any more, waits for one that is under way, but not for ever,
+// and ends the control API.
+func (a *applier) end() {
+	a.kill()
+	ended := make(chan struct{})
+	go func() {
+		_ = a.lock() // which waits, and then refuses
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		stopControl(a.api)
+	case <-time.After(overdueTime):
+		a.log.Error("a change of the configuration has not ended, and is broken off", "after", overdueTime)
+	}
+}
+
+// file puts the configuration of a file's text into force.
+func (a *applier) file(f control.File) (control.Applied, error) {
+	cfg, warnings, err := conf.Parse(f.Name, []byte(f.Text))
+	if err == nil {
+		err = a.serve.override(cfg, a.dir)
+	}
+	if err != nil {
+		return control.Applied{}, asRefusal(f.Name, err)
+	}
+	return a.apply(request{f.Name, warnings, f.DryRun, conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, cfg)
+}
+
+// reloadUntil reloads at every hangup until stop is closed.
+func (a *applier) reloadUntil(stop, hangups <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-hangups:
+			a.reload()
+		}
+	}
+}
+
+// reload reads the file that the daemon was started with again, and logs what has come
+// of it, in a line as each change has it; what is wrong has lines of its own.
+func (a *applier) reload() {
+	changed := server.Change{What: "SIGHUP: apply " + a.serve.Config, By: "signal"}
+	applied, err := a.again()
+	if changed.Err = err; err != nil {
+		a.refused(err)
+	}
+	for _, w := range applied.Warnings {
+		a.log.Warn("configuration", "at", w)
+	}
+	changed.Result = strings.Join(applied.Changes, "; ")
+	changed.Log(a.log)
+}
+
+// again puts the file that the daemon was started with into force.
+func (a *applier) again() (control.Applied, error) {
+	name := a.serve.Config
+	if name == "" {
+		return control.Applied{}, errors.New("the server was started without a configuration file, so that there is none to apply")
+	}
+	cfg, warnings, err := a.serve.load(a.dir)
+	if err != nil {
+		return control.Applied{}, asRefusal(name, err)
+	}
+	return a.apply(request{name: name, warnings: warnings}, cfg)
+}
+
+// refused logs each reason for which nothing was changed.
+func (a *applier) refused(err error) {
+	var refusal *control.Refusal
+	if !errors.As(err, &refusal) || len(refusal.Reasons) == 0 {
+		a.log.Error("SIGHUP: nothing was changed", "reason", err)
+		return
+	}
+	for _, r := range refusal.Reasons {
+		attrs := []any{"reason", r.String()}
+		if with, ok := (control.Allowances{}).MoreFor(r); ok {
+			attrs = []any{"reason", r.Text, "allow with", with.ApplyCommand(a.serve.StateDir, a.serve.Socket, a.serve.Config)}
+		}
+		a.log.Error("SIGHUP: "+refusal.What, attrs...)
+	}
+}
+
+// request is how a configuration is to be put into force.
+type request struct {
+	name     string // of its file
+	warnings []conf.Warning
+	dry      bool // only tell
+	allowed  conf.Allowed
+}
+
+// apply puts a configuration into force, or says what that would change. Whatever in
+// it needs a restart is a reason to refuse it, and so is what is destructive and not
+// allowed.
+func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
+	if err := a.lock(); err != nil {
+		return control.Applied{}, err
+	}
+	defer a.changing.Unlock()
+	what := r.name + " was not applied, and nothing was changed"
+	plan := a.planned(cfg)
+	if err := restarts(what, plan); err != nil {
+		return control.Applied{}, err
+	}
+	impacts := conf.Impacts(a.daemon.config.Load(), cfg, a.facts())
+	out := a.outlook(plan, cfg)
+	out.Impacts, out.Drift = impactsOf(impacts, r.allowed), a.lastingDrift()
+	for _, w := range r.warnings {
+		out.Warnings = append(out.Warnings, w.String())
+	}
+	if err := misnamed(what, cfg, r.allowed.Shrink); err != nil {
+		return control.Applied{}, err
+	}
+	c := a.newChange(cfg, plan)
+	if err := c.confused(); err != nil {
+		return control.Applied{}, refused(what, err)
+	}
+	if r.dry {
+		out.Changes = append(out.Changes, c.sizes.lines()...)
+		for _, v := range c.reopenings() {
+			out.Changes = append(out.Changes, conf.Key("volumes", v.Name)+": to be opened anew")
+		}
+		out.Lasting, out.DryRun = "Nothing was changed.", true
+		return out, nil
+	}
+	if err := refusal(what+": it would destroy what is in use", impacts, r.allowed); err != nil {
+		return control.Applied{}, err
+	}
+	unlocked := locked.Failure()
+	a.daemon.assembly.From = volumes.Source{Config: r.name, Socket: a.serve.Socket}
+	if err := c.make(); err != nil {
+		return control.Applied{}, refused(what, err)
+	}
+	if r.name == a.serve.Config {
+		a.daemon.qos.reconfigured(configuredSet(&cfg.QoS))
+		a.daemon.file.Store(cfg)
+	}
+	out.Warnings = append(out.Warnings, tellUnlocked(unlocked, a.log)...)
+	out.Warnings = append(out.Warnings, a.keepApplied()...)
+	out.Changes = append(out.Changes, c.did...)
+	out.Note, out.Lasting = c.admitted.Note, a.lasting(r.name)
+	return out, nil
+}
+
+// lastingDrift is what a file does not undo: drains, and access states that it does not
+// change.
+func (a *applier) lastingDrift() []control.Drift {
+	return slices.DeleteFunc(a.daemon.drift(), func(d control.Drift) bool { return d.Kind == "configuration" || d.Kind == "qos" })
+}
+
+// lasting says how long a file's configuration lasts.
+func (a *applier) lasting(name string) string {
+	switch file := a.serve.Config; {
+	case file == "":
+		return "The server was started without a configuration file: until the next start."
+	case name != file:
+		return "Not the file that the server was started with, " + file + ": until the next start, or SIGHUP, unless it is written there."
+	}
+	return control.Lasting(a.daemon.rules().Changed)
+}
+
+// restarts refuses what needs a restart.
+func restarts(what string, plan conf.Plan) error {
+	if len(plan.Restart) == 0 {
+		return nil
+	}
+	r := &control.Refusal{What: what + ": this needs a restart", State: true}
+	for _, d := range plan.Restart {
+		r.Reasons = append(r.Reasons, control.Reason{Text: d.String()})
+	}
+	return r
+}
+
+// misnamed refuses to shrink what there is not.
+func misnamed(what string, cfg *conf.Config, shrink []string) error {
+	for _, name := range shrink {
+		if cfg.Volume(name) == nil {
+			return &control.Refusal{What: what, Reasons: []control.Reason{{Place: control.NeedsShrink, Text: fmt.Sprintf("found %q, expected a volume of the file", name)}}}
+		}
+	}
+	return nil
+}
+
+// outlook is what a plan changes.
+func (a *applier) outlook(plan conf.Plan, cfg *conf.Config) control.Applied {
+	out := control.Applied{Changes: []string{}, Warnings: []string{}, Impacts: []control.Impact{}}
+	for _, d := range plan.Live {
+		if d.Path[0] != "qos" || d.Path[1] == "capacities" { // those in force may be others than the file's
+			out.Changes = append(out.Changes, d.Change())
+		}
+	}
+	out.Changes = append(out.Changes, changesOf(a.daemon.rules().Live, configuredSet(&cfg.QoS))...)
+	return out
+}
+
+// asRefusal has a reason for every problem of a configuration.
+func asRefusal(name string, err error) error {
+	r := &control.Refusal{What: name + " was not applied, and nothing was changed"}
+	problems, ok := err.(conf.Errors)
+	if !ok {
+		r.Reasons = []control.Reason{{Text: err.Error()}}
+	}
+	for _, p := range problems {
+		r.Reasons = append(r.Reasons, control.Reason{Text: p.String()})
+	}
+	return r
+}

@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"lunar/conf"
+	"lunar/daemon/machine"
+	"lunar/daemon/medium"
+	"lunar/daemon/state"
+	"lunar/internal/cli"
+)
+
+// CheckOptions are what the command line says of a check.
+type CheckOptions struct {
+	File     string `arg:"" help:"The configuration file." type:"path"`
+	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server, whose cache memory is looked at. Default: as for serve."`
+}
+
+// Check prints warnings, a summary and what the cache comes to on this machine;
+// problems are the error. What volumes are on is opened for reading; nothing is
+// made, changed or locked, and no memory taken.
+func (k CheckOptions) Check(c cli.Console) error {
+	cfg, warnings, err := conf.Draft(k.File)
+	if err != nil {
+		return conf.Reported(err)
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(c.Err, "warning: %s\n", w)
+	}
+	dir, err := conf.StateDir(k.StateDir)
+	if err == nil {
+		cfg.InStateDir(dir)
+		err = errors.Join(medium.StoredTwice(cfg), state.Trust(dir), checkPaths(cfg, dir))
+	} else {
+		err = medium.StoredTwice(cfg)
+	}
+	if err != nil {
+		return err
+	}
+	topology, err := machine.TopologyFor(&cfg.Server, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return err
+	}
+	notes, err := checkCache(cfg, topology, k.StateDir)
+	if err != nil {
+		return err
+	}
+	qosNotes, err := checkQoS(cfg)
+	if err != nil {
+		return err
+	}
+	cryptNotes, err := checkEncryption(cfg, k.StateDir)
+	if err != nil {
+		return err
+	}
+	congestionNotes, err := checkCongestion("/", cfg.Server.Congestion)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.Out, "%s: ok: %s, %s, %d warnings\n", k.File,
+		cli.Counted(len(cfg.Targets), "target"), cli.Counted(len(cfg.Volumes), "volume"), len(warnings))
+	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg), checkCHAP(cfg), checkPrivileges(cfg, "/"), doubtful(cfg)) {
+		fmt.Fprintf(c.Out, "%s: %s\n", k.File, note)
+	}
+	return err
+}

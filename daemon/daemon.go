@@ -1,0 +1,185 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lunar/conf"
+	"lunar/control/server"
+	"lunar/daemon/volumes"
+	"lunar/iser"
+	"lunar/scheduler"
+	"lunar/target"
+	"lunar/target/scsi"
+	"lunar/target/tcp"
+)
+
+// daemon is the server with what outlives its volumes.
+type daemon struct {
+	*target.Server
+	*volumes.Set
+	qos  *qos // rules of the token scheduler
+	tcp  *tcp.Transport
+	rdma rdma
+
+	gone sync.Mutex // held from when the cache's memory is being given up
+
+	config   atomic.Pointer[conf.Config] // that is running
+	file     atomic.Pointer[conf.Config] // of the file that the server was started with, as it was read last
+	assembly *assembly                   // of what is running; whoever changes it holds applier.changing
+	output   *output                     // of the log; nil: it cannot change
+}
+
+// Shutdown ends the server, whose volumes write what the cache still holds of
+// them, and then gives up the cache. What could not be written stays in the
+// segment, and is noted.
+func (d *daemon) Shutdown(ctx context.Context) error {
+	err := d.Server.Shutdown(ctx)
+	if d.Cache == nil {
+		return err
+	}
+	d.gone.Lock() // for good: see unwritten
+	return errors.Join(err, d.CloseCache())
+}
+
+// unwritten is how many dirty bytes the cache has, 0 when it has been given up.
+func (d *daemon) unwritten() int64 {
+	if d.Cache == nil || !d.gone.TryLock() {
+		return 0
+	}
+	defer d.gone.Unlock()
+	return int64(d.Cache.Stats().DirtyBytes)
+}
+
+// assembly is a server while it is put together.
+type assembly struct {
+	*volumes.Set
+	compared *compared // with what was applied last
+	daemon   *daemon
+	targets  map[string]target.TargetConfig
+}
+
+// applied is what the state directory knows of the configuration that was in force
+// last: what the next start compares its own with. It has no secrets.
+type applied struct {
+	File         string // that the server was started with; empty: none
+	Volumes      []conf.Volume
+	Sizes        map[string]int64 // bytes that volumes had
+	Targets      []conf.Target
+	PortalGroups []conf.PortalGroup
+}
+
+// compared is what a start may do.
+type compared struct {
+	allowed conf.Allowed
+	last    *applied // nil: nothing was applied before
+	from    volumes.Source
+}
+
+// applier puts a changed configuration into force on a daemon: all of it, or
+// nothing.
+type applier struct {
+	daemon *daemon
+	serve  Options // the flags
+	dir    string  // state directory
+	log    *slog.Logger
+
+	changing sync.Mutex      // one change at a time; see lock
+	life     context.Context // ends before the daemon does
+	kill     context.CancelFunc
+	api      *server.Server // nil: there is none; changed under changing
+
+	mu      sync.Mutex
+	leaving []*departure // under mu
+}
+
+// change puts a configuration into force: first everything that can fail, which
+// is undone if something does, then everything that cannot.
+type change struct {
+	*applier
+	old, cfg *conf.Config
+	plan     conf.Plan
+	sizes    resizes
+
+	added    []*conf.Volume  // that were opened
+	reopened map[string]bool // volumes that were opened anew
+	portals  *target.PortalChange
+	admitted outcome // of the QoS rules
+	undo     []func() error
+	did      []string // what is to be told besides the plan
+}
+
+// departure is a volume that is being closed.
+type departure struct {
+	*conf.Volume
+	unit  *scsi.LogicalUnit
+	given chan struct{} // closed when it was given up
+}
+
+// source tells the control API of the daemon.
+type source struct {
+	daemon  *daemon
+	started time.Time
+	changes *applier
+
+	accessing sync.Mutex // one change of access states at a time
+}
+
+// ruleSet is the rules and groups of a policy in their normal form, and what
+// they are admitted by; it does not change.
+type ruleSet struct {
+	Rules      []scheduler.Rule
+	Groups     []scheduler.Group
+	Overcommit bool // reservations may be more than the capacity
+}
+
+// qos is what the token scheduler goes by: the rules that the configuration
+// has, and those in force.
+type qos struct {
+	cfg      *conf.Config // whose QoS section holds; changed under mu
+	log      *slog.Logger
+	measured map[string]int64 // tokens/s of each device when it came, as far as it was measured; as cfg
+
+	mu struct {
+		sync.Mutex
+		configured ruleSet // of the file, as it was read last
+		live       ruleSet
+		outcome    outcome // of their admission
+	}
+}
+
+// outcome is how rules were admitted.
+type outcome struct {
+	Note     string // what there is to say; empty: nothing
+	Standing bool   // the reservations are more than the capacity
+}
+
+// rdma is iSCSI over RDMA, if the configuration asks for it.
+type rdma struct {
+	mu struct {
+		sync.Mutex
+		transport *iser.Transport // nil: it is off
+		off       string          // why it is off although it was asked for
+		stopped   bool
+	}
+}
+
+// output is what of the log may change while the daemon runs.
+type output struct {
+	level slog.LevelVar
+	json  atomic.Bool
+}
+
+// resizes are the volumes whose size is to change: those that grow come first.
+type resizes []resizing
+
+type resizing struct {
+	name     string
+	unit     *scsi.LogicalUnit
+	from, to int64 // bytes
+	outside  bool  // the file or device has that size already
+}

@@ -1,0 +1,60 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"lunar/conf"
+)
+
+// set puts a configuration into force.
+func (o *output) set(l conf.Log) {
+	o.level.Set(levelOf(l))
+	o.json.Store(l.Format == "json")
+}
+
+// newLogger writes lines of text or JSON.
+func newLogger(to io.Writer, l conf.Log) (*slog.Logger, *output) {
+	o := &output{}
+	o.set(l)
+	options := &slog.HandlerOptions{Level: &o.level}
+	return slog.New(&lines{o, slog.NewTextHandler(to, options), slog.NewJSONHandler(to, options)}), o
+}
+
+// lines writes each record in the form that is in force.
+type lines struct {
+	*output
+	text, object slog.Handler
+}
+
+// Enabled implements slog.Handler.
+func (l *lines) Enabled(ctx context.Context, level slog.Level) bool {
+	return l.text.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (l *lines) Handle(ctx context.Context, r slog.Record) error {
+	if l.json.Load() {
+		return l.object.Handle(ctx, r)
+	}
+	return l.text.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (l *lines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &lines{l.output, l.text.WithAttrs(attrs), l.object.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (l *lines) WithGroup(name string) slog.Handler {
+	return &lines{l.output, l.text.WithGroup(name), l.object.WithGroup(name)}
+}
+
+func levelOf(l conf.Log) slog.Level {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.Level)); err != nil {
+		return slog.LevelInfo
+	}
+	return level
+}

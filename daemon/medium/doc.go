@@ -1,0 +1,3 @@
+// Package medium is what volumes are on: their files and devices, which are opened,
+// measured and told from each other.
+package medium

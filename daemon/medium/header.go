@@ -1,0 +1,56 @@
+package medium
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"lunar/backstore/crypt"
+	"lunar/conf"
+)
+
+// MayHaveFirstHeader refuses one for a volume that has something to lose.
+func MayHaveFirstHeader(v *conf.Volume) error {
+	header := v.Encryption.HeaderFile
+	blank, err := crypt.Blank(v.Path)
+	switch {
+	case err != nil:
+		return fmt.Errorf("encryption: %w", err)
+	case v.ReadOnly:
+		return fmt.Errorf("encryption: found no header file %s, and the volume is read-only", header)
+	case !blank:
+		return fmt.Errorf("encryption: found no header file %s, and %s may hold data. If they are encrypted, put the copy of the header file there: without it nothing gives them back. If nothing of them is needed, lunar encrypt --give-up-data makes a header file",
+			header, v.Path)
+	}
+	return nil
+}
+
+// NotEncrypted refuses to serve cipher text as if it were data.
+func NotEncrypted(v *conf.Volume) error {
+	if v.Type != conf.FileVolume {
+		return nil
+	}
+	there, err := crypt.HasHeader(v.Path + conf.HeaderSuffix)
+	if err == nil && there {
+		err = fmt.Errorf("found %s, the header of an encrypted volume, and no encryption in the configuration: %s would be served as cipher text, and spoilt by writes. Move the header away if the file is another one", v.Path+conf.HeaderSuffix, v.Path)
+	}
+	return err
+}
+
+// CheckHeader reports a key or a header file that would keep a volume from being opened;
+// the note says what a start will make.
+func CheckHeader(e *conf.VolumeEncryption, block int) (note string, err error) {
+	key, err := crypt.ReadKey(e.KeyFile)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(e.HeaderFile); errors.Is(err, fs.ErrNotExist) {
+		return "no header file " + e.HeaderFile + " yet: the first start makes it, if the volume is empty; then keep a copy", nil
+	}
+	var old *crypt.Key
+	if e.OldKeyFile != "" {
+		old, _ = crypt.ReadKey(e.OldKeyFile) // nil: it is not needed, or Verify fails
+	}
+	return "", crypt.Verify(e.HeaderFile, key, old, block)
+}

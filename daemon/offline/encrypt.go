@@ -1,0 +1,55 @@
+package offline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"lunar/backstore"
+	"lunar/backstore/crypt"
+	"lunar/conf"
+	"lunar/daemon/medium"
+	"lunar/daemon/state"
+)
+
+// Unencrypted is a volume that is to be encrypted and has no header.
+type Unencrypted struct {
+	File     string `arg:"" help:"The configuration file." type:"path"`
+	Volume   string `arg:"" help:"A volume with encryption that has no header file."`
+	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server. Default: as for serve."`
+}
+
+// MakeHeader makes the header file, while nobody serves the volume: what this holds is
+// given up.
+func (k Unencrypted) MakeHeader() (e *conf.VolumeEncryption, err error) {
+	cfg, _, err := conf.Load(k.File)
+	if err != nil {
+		return nil, conf.Reported(err)
+	}
+	dir, err := conf.StateDir(k.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	cfg.InStateDir(dir)
+	v := cfg.Volume(k.Volume)
+	if v == nil || v.Encryption == nil || v.ReadOnly {
+		return nil, fmt.Errorf("found no volume %q with encryption that may be written in %s", k.Volume, k.File)
+	}
+	held, err := state.TakeFor(dir, v.Encryption.HeaderFile)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, held.Release()) }()
+	key, err := crypt.ReadKey(v.Encryption.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	store, err := medium.Open(v, backstore.Intents{}, slog.New(slog.DiscardHandler), nil) // which locks it
+	if err != nil {
+		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	if err := errors.Join(crypt.Create(v.Encryption.HeaderFile, key, v.BlockSize), state.ForgetHeader(dir, v), store.Close()); err != nil {
+		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	return v.Encryption, nil
+}

@@ -1,0 +1,41 @@
+package daemon
+
+import (
+	"lunar/conf"
+	"lunar/control"
+)
+
+// load reads the configuration that the flags name and applies the flags that
+// override it.
+func (k Options) load(dir string) (cfg *conf.Config, warnings []conf.Warning, err error) {
+	if k.Config == "" {
+		cfg, err = conf.Default(dir, nil)
+	} else {
+		cfg, warnings, err = conf.Load(k.Config)
+	}
+	if err == nil {
+		err = k.override(cfg, dir)
+	}
+	return cfg, warnings, err
+}
+
+// override applies the flags that override a configuration.
+func (k Options) override(cfg *conf.Config, dir string) error {
+	cfg.InStateDir(dir)
+	if k.LogLevel != "" {
+		cfg.Log.Level = k.LogLevel
+	}
+	return cfg.SetListen(k.Listen)
+}
+
+// Options are what the command line says of a server.
+type Options struct {
+	Config             string   `short:"c" type:"path" placeholder:"FILE" help:"Configuration file. Without one, a volume of 1 GiB is served to this machine."`
+	StateDir           string   `type:"path" placeholder:"DIR" help:"Where volumes with relative paths and the server's identity live. Default: /var/lib/lunar for root, lunar in the XDG state directory for others."`
+	Socket             string   `type:"path" placeholder:"PATH" help:"Control socket, which lunar status and others ask. Default: control.sock in the state directory."`
+	Listen             []string `sep:"," placeholder:"ADDR:PORT" help:"Listen here instead; may be repeated. :3260 is every IPv4 and IPv6 address."`
+	control.Allowances `embed:""`
+	LogLevel           string `enum:",debug,info,warn,error" default:"" placeholder:"LEVEL" help:"debug, info, warn or error; overrides the configuration."`
+	// Alone says that the process serves nothing else, so that it may be confined for good.
+	Alone bool `kong:"-"`
+}

@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"errors"
+	"sync"
+
+	"lunar/conf"
+	"lunar/control"
+	"lunar/control/server"
+	"lunar/daemon/state"
+	"lunar/internal/cli"
+	"lunar/internal/confine"
+	"lunar/internal/version"
+)
+
+// Serve serves until stop is closed, reads the configuration again at each hangup, and
+// returns nil if everything that was acknowledged is stable. A start that fails leaves no
+// file that it made.
+func (k Options) Serve(c cli.Console, stop, hangups <-chan struct{}) (err error) {
+	if k.Alone {
+		_ = confine.CoreDumps(false) // before there is a secret; confineProcess tells if that fails
+	}
+	dir, err := conf.StateDir(k.StateDir)
+	if err != nil {
+		return err
+	}
+	was := lookBefore(dir)
+	if err := state.Make(dir); err != nil {
+		return errors.Join(err, was.restore())
+	}
+	held, err := state.Take(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, held.Release()) }()
+	started, err := k.serve(c, dir, was, stop, hangups)
+	if !started {
+		err = errors.Join(err, was.restore())
+	}
+	return err
+}
+
+// serve serves the state directory. A start that failed, and of which nothing is open
+// any more, is none.
+func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-chan struct{}) (started bool, err error) {
+	cfg, warnings, err := k.load(dir)
+	if err != nil {
+		return false, conf.Reported(err)
+	}
+	was.look(cfg)
+	log, output := newLogger(c.Err, cfg.Log)
+	for _, w := range warnings {
+		log.Warn("configuration", "at", w.String())
+	}
+	for _, what := range doubtful(cfg) {
+		log.Warn("others may change a file of the server", "what", what)
+	}
+	start, err := k.compare(cfg, dir, func(what string) { log.Warn("other than at the last start", "what", what) })
+	if err != nil {
+		return false, err
+	}
+	s, err := start.assemble(cfg, dir, log)
+	if err != nil {
+		return false, err
+	}
+	s.output = output
+	changes := newApplier(s, k, dir, log)
+	if err := changes.begin(control.SocketIn(dir, k.Socket), cfg); err != nil {
+		unstable := shutDown(s, log)
+		return unstable != nil, errors.Join(err, unstable)
+	}
+	limitMemory(cfg, len(s.Loops()), log)
+	if k.Alone {
+		confineProcess(cfg, log)
+	}
+	var beside sync.WaitGroup
+	beside.Go(func() { s.watchHealth(changes.life, log) })
+	beside.Go(func() { keepGuests(changes.life, dir, s, log) })
+	announce(c.Out, cfg, s.Server)
+	log.Info("ready", "version", version.Number, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
+	changes.reloadUntil(stop, hangups)
+	server.Change{What: "stop the server", By: "signal"}.Log(log)
+	changes.end()
+	beside.Wait() // they look at the cache and the sessions, which end
+	return true, shutDown(s, log)
+}

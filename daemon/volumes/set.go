@@ -1,0 +1,87 @@
+package volumes
+
+import (
+	"io/fs"
+	"log/slog"
+	"sync"
+
+	"lunar/backstore"
+	"lunar/backstore/crypt"
+	"lunar/cache/tier"
+	"lunar/conf"
+	"lunar/daemon/state"
+	"lunar/internal/numa"
+	"lunar/internal/refusals"
+	"lunar/target/scsi"
+)
+
+// Config is what volumes go by.
+type Config struct {
+	Conf     *conf.Config // that is in force, or about to be
+	Log      *slog.Logger
+	StateDir string
+	Identity string
+	Topology numa.Topology
+	From     Source // of the configuration
+}
+
+// Set is the volumes of a server, with the cache and what is known of them. Whoever
+// changes it holds the lock of changes; what says so may be used at any time.
+type Set struct {
+	Config
+	left      state.SegmentNote // of the server before this one
+	CacheSize conf.Size         // of data on all nodes
+	rehearsal *tier.Rehearsal   // nil: it is none
+	Open      map[string]*Volume
+	aliases   sync.Map                             // from names of volumes to alias
+	owners    func() state.Owners                  // of the stores on record; gathered once, when one is not what it was
+	Forgets   func(name string, bytes int64) error // refuses to keep data of a volume that is not configured; nil: they are kept
+
+	Cache    *tier.Cache // nil: none
+	Health   *health     // at any time
+	Refusals *refusals.Counters
+
+	noting sync.Mutex
+	note   *state.SegmentNote // nil: nothing was noted; changed under noting
+}
+
+// NewSet makes one without cache and volumes.
+func NewSet(c Config) *Set {
+	return &Set{
+		Config: c, Health: newHealth(), Refusals: &refusals.Counters{}, Open: map[string]*Volume{},
+		owners: sync.OnceValue(func() state.Owners { return state.RecordedOwners(c.Conf.Volumes, c.StateDir) }),
+	}
+}
+
+// Source is where a configuration comes from, for the commands that messages name.
+type Source struct{ Config, Socket string }
+
+// Volume is a volume that is open.
+type Volume struct {
+	layers
+	Unit *scsi.LogicalUnit
+	Slot *backstore.Slot // where the unit has its store
+}
+
+// layers are what holds the bytes of an open volume. Others take their place when it is
+// opened anew.
+type layers struct {
+	store  backstore.Store // all of them
+	file   fs.FileInfo     // what it was opened from; nil: it has no path, or that could not be looked at
+	Cipher *crypt.Store    // nil: it is not encrypted
+	Cached tier.Changeable // its part in the cache; nil: there is none
+}
+
+// sighting is what a start has found where a volume is to be.
+type sighting struct {
+	state.Sighting
+	orphans []tier.Orphan // of this volume, but not of its identity or store
+}
+
+// Unit is the logical unit of an open volume; nil: it is not open.
+func (a *Set) Unit(volume string) *scsi.LogicalUnit {
+	if v := a.Open[volume]; v != nil {
+		return v.Unit
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"lunar/backstore"
+	"lunar/backstore/evidence"
+	"lunar/cache/tier"
+	"lunar/conf"
+	"lunar/daemon/medium"
+	"lunar/target/scsi"
+)
+
+// OpenVolume makes a logical unit of the volume, which is open from then on.
+func (a *Set) OpenVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
+	seen, err := a.place(v)
+	if err == nil && seen.Intention == evidence.Forget {
+		err = a.forgetShield(v)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	failing, kept := &deferral{}, a.reservationFile(v)
+	reserved, err := kept.Load()
+	if err != nil {
+		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	layers, err := a.openLayers(v, seen, failing)
+	if err != nil {
+		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	slot := backstore.NewSlot(layers.store)
+	settings := SettingsOf(a.Conf, v)
+	config := scsi.LUConfig{
+		Name: v.Name, Store: slot, Device: medium.DeviceOf(v), BlockSize: v.BlockSize,
+		Vendor: v.Vendor, Product: v.Product,
+		Serial: SerialOf(v, a.Identity), NAA: v.NAA,
+		WriteThrough: settings.WriteThrough, ReadOnly: settings.ReadOnly, Logger: a.Log,
+		Access: ConfiguredAccess(a.Conf), ExplicitAccess: settings.ExplicitAccess,
+		Reservations: reserved, SaveReservations: keeping(a.Health, v.Name, "reservations", kept.save),
+		PhysicalBlock: settings.PhysicalBlock, Removable: v.Removable,
+		SanitizeRate: settings.SanitizeRate, SoftThreshold: settings.SoftThreshold,
+		Refusals: a.Refusals,
+	}
+	err = a.remember(v, &config)
+	var lu *scsi.LogicalUnit
+	if err == nil {
+		lu, err = scsi.NewLogicalUnit(config)
+	}
+	if err != nil {
+		return nil, errors.Join(err, layers.store.Close())
+	}
+	failing.bind(lu)
+	a.Open[v.Name] = &Volume{layers, lu, slot}
+	a.Health.Serves(v.Name, slot)
+	return lu, nil
+}
+
+// openLayers opens what holds a volume's bytes, with all that is around it. seen is what
+// was found at its path; of a volume that is opened anew, nothing. failing hears what the
+// cache could not write.
+func (a *Set) openLayers(v *conf.Volume, seen sighting, failing *deferral) (l layers, err error) {
+	intents, err := a.intents(v, seen)
+	if err == nil {
+		l.store, err = medium.Open(v, intents, a.Log, a.meeting(v, seen))
+		err = a.advise(v, err)
+	}
+	base, inCache := l.store, backstore.Store(nil)
+	if err == nil && v.Path != "" {
+		l.file, _ = os.Stat(v.Path) // without, it is not opened anew
+	}
+	if err == nil {
+		err = a.encipher(v, seen, &l)
+	}
+	if err == nil {
+		l.store, err = a.cached(v, l.store, seen, failing)
+		if errors.Is(err, tier.ErrChanged) {
+			err = a.advise(v, fmt.Errorf("%s: %w", v.Path, err))
+		}
+	}
+	if err == nil {
+		if l.Cached, _ = l.store.(tier.Changeable); l.Cached != nil {
+			inCache = l.store
+		}
+		l.store, err = a.shielded(v, l.store)
+	}
+	if err == nil {
+		a.Health.opened(v.Name, base, inCache)
+	} else if a.Cache != nil {
+		a.Cache.Dismiss(a.volumeID(v))
+	}
+	return l, err
+}

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/alecthomas/kong"
+
+	"lunar/internal/version"
+)
+
+// Console is where a command's results and messages go.
+type Console struct {
+	Out io.Writer // results: what another program may read
+	Err io.Writer // log and errors
+}
+
+// Exit statuses.
+const (
+	ExitOK      = 0
+	ExitFailure = 1
+	ExitUsage   = 2
+	// ExitDestructive is that of what was refused, or would be, because it destroys
+	// something and no flag allows it.
+	ExitDestructive = 3
+)
+
+// ExitError is an error with an exit status of its own.
+type ExitError struct {
+	Status int
+	Err    error
+}
+
+// Error implements error.
+func (e *ExitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error without the status.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Program is a command line program. Its grammar is a struct as kong reads it, whose
+// commands take a context.Context and a Console.
+type Program struct {
+	Name, Description string
+	Grammar           any
+}
+
+// Run executes one command line and returns the exit status. A command that waits ends
+// when ctx does, as if by SIGTERM.
+func (p Program) Run(ctx context.Context, args []string, c Console) int {
+	exited := -1
+	parser := kong.Must(p.Grammar,
+		kong.Name(p.Name),
+		kong.Description(p.Description),
+		kong.Writers(c.Out, c.Err),
+		kong.Exit(func(status int) { exited = status }),
+		kong.UsageOnError(),
+		kong.Vars{"version": version.Line(p.Name)},
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(c),
+	)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited // --help has printed
+	}
+	if err != nil {
+		fmt.Fprintf(c.Err, "%s: %v (%[1]s --help tells more)\n", p.Name, err)
+		return ExitUsage
+	}
+	if err := parsed.Run(); err != nil {
+		fmt.Fprintf(c.Err, "%s: %v\n", p.Name, err)
+		if own := (*ExitError)(nil); errors.As(err, &own) {
+			return own.Status
+		}
+		return ExitFailure
+	}
+	return ExitOK
+}
+
+// VersionCommand prints the version of the program.
+type VersionCommand struct{}
+
+// Run prints the version.
+func (VersionCommand) Run(c Console, vars kong.Vars) error {
+	_, err := fmt.Fprintln(c.Out, vars["version"])
+	return err
+}

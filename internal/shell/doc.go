@@ -1,0 +1,2 @@
+// Package shell writes command lines that a message tells somebody to copy.
+package shell

@@ -1,0 +1,88 @@
+package scheduler
+
+// serverState is what the coordinator knows of a server.
+type serverState struct {
+	thread             int
+	backing            *backing
+	present            bool  // an entity uses it
+	number             int64 // of the gate's server
+	last               int64 // its total in the newest report
+	done               int64 // tokens that it has served in this period
+	heard              heard
+	throttledIntervals int // intervals in a row in which limits held it back
+}
+
+// heard sums a server's reports of an interval up.
+type heard struct {
+	reports, backlogged int
+	throttled           int64 // ns
+}
+
+func (h *heard) add(r *ServerReport) {
+	h.reports++
+	h.throttled += r.Throttled
+	if r.Backlogged {
+		h.backlogged++
+	}
+}
+
+// collect takes a server's report.
+func (s *serverState) collect(r *ServerReport) {
+	s.heard.add(r)
+	s.backing.loaded = s.backing.loaded || r.Backlogged
+	if r.Number != s.number { // the server was made anew
+		s.number, s.last = r.Number, 0
+	}
+	s.done += r.Done - s.last
+	s.last, s.present = r.Done, len(r.Entities) > 0
+}
+
+// throttledPart is the part of an interval, one in so many, in which limits may leave
+// a device with room before they are said to hold it back.
+const throttledPart = 16
+
+// throttled reports whether limits held a server back in the interval.
+func (c *Coordinator) throttled(s *serverState) bool {
+	return s.heard.throttled*throttledPart > c.config.Period/int64(c.config.Intervals)
+}
+
+// saturated reports whether commands waited for the device throughout the
+// interval. Where they did at times, as limits let bursts pass, the server did
+// not show all that it can do: what limits let pass would be taken for its
+// capacity, and so be all that they let pass in the next interval.
+func (c *Coordinator) saturated(s *serverState) bool {
+	return s.heard.reports > 0 && s.heard.backlogged == s.heard.reports && !c.throttled(s)
+}
+
+// room is what a server that limits hold back may be able to do besides a
+// capacity: a 64th of it at first, and the more the longer they do, up to a
+// quarter. A capacity that nobody knows would else never be found.
+func (s *serverState) room(capacity int64) int64 {
+	if s.throttledIntervals == 0 {
+		return 0
+	}
+	return capacity >> max(2, 7-s.throttledIntervals)
+}
+
+// clientState is what the coordinator knows of an entity on one server.
+type clientState struct {
+	present    bool
+	fresh      bool         // no grant has named it
+	last       EntityReport // the newest
+	mark       clientTotals // at the interval's start
+	start      clientTotals // at the period's start
+	backlogged bool         // in all reports of the interval
+	waited     bool         // backlogged in the interval before
+	reserved   int64        // tokens granted
+}
+
+// clientTotals are the totals of a client at one time.
+type clientTotals struct{ offered, served, hits, yielded int64 }
+
+// device is what the device served. Cache hits say nothing of its capacity and
+// use up no reservation of it.
+func (s *clientTotals) device() int64 { return s.served - s.hits }
+
+func (e *EntityReport) totals() clientTotals {
+	return clientTotals{e.Offered, e.Served, e.Hits, e.Yielded}
+}

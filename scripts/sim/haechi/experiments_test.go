@@ -1,0 +1,81 @@
+package haechi
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"testing"
+
+	"lunar/scheduler"
+	"lunar/scheduler/haechi"
+	"lunar/scripts/sim/experiment"
+	"lunar/scripts/sim/experiment/experimenttest"
+)
+
+// quick are the experiments that the race detector lets run in seconds.
+var quick = map[string]bool{"haechi-1a": true, "haechi-1c-b": true}
+
+// TestExperiments: every row's reduced size meets its criteria.
+func TestExperiments(t *testing.T) {
+	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{Slow: func(id string) bool { return !quick[id] }})
+}
+
+// tiny is a cluster of a hundredth of the rate, with a limit and all three
+// patterns.
+func tiny(log *experiment.Log) *Setup {
+	return &Setup{
+		Clients: []Client{
+			{Reservation: 3000, Demand: 5000, Pattern: Burst},
+			{Reservation: 2000, Demand: 1500, Pattern: Constant},
+			{Reservation: 1000, Pattern: Closed},
+		},
+		ClientCost: 250_000, ServerCost: 63_700, Batch: 10, QoS: true,
+		Adaptive: true, Arbitration: scheduler.ReservedFirst, Warmup: 1, Periods: 2, Log: log,
+	}
+}
+
+// TestSameLog: the same set-up decides the same, byte for byte.
+func TestSameLog(t *testing.T) {
+	logOf := func(setup func(*experiment.Log) *Setup) string {
+		hash := sha256.New()
+		log := experiment.NewLog(hash)
+		out := Simulate(setup(log))
+		if err := log.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if len(out.Violations) > 0 {
+			t.Errorf("invariants: %v", out.Violations)
+		}
+		return fmt.Sprintf("%x", hash.Sum(nil))
+	}
+	first := logOf(tiny)
+	if second := logOf(tiny); second != first {
+		t.Errorf("two logs of one set-up differ: %s and %s", first, second)
+	}
+	other := logOf(func(log *experiment.Log) *Setup {
+		setup := tiny(log)
+		setup.Clients[0].Reservation++
+		return setup
+	})
+	if other == first {
+		t.Error("the log does not show another reservation")
+	}
+}
+
+// TestLiteralYielding: with mode literal and equal service C1 of 2A-Zipf ends
+// near 0.67 R (algorithms A1, the reference model's value).
+func TestLiteralYielding(t *testing.T) {
+	if experimenttest.RaceDetector {
+		t.Skip("too slow with the race detector; the simulator is one goroutine")
+	}
+	s := newScale(&experiment.Env{Seed: 1, Reduced: true})
+	clients := s.greedy(s.reservations(0.9, true))
+	setup := s.equal(clients)
+	setup.Yield = haechi.YieldLiteral
+	out := s.simulate(setup)
+	if got := out.means()[0] / float64(clients[0].Reservation); got < 0.65 || got > 0.69 {
+		t.Errorf("C1 got %.3f of its reservation, expected about 0.67", got)
+	}
+	if len(out.Violations) > 0 {
+		t.Errorf("invariants: %v", out.Violations)
+	}
+}

@@ -1,0 +1,54 @@
+package target
+
+import (
+	"lunar/target/scsi"
+)
+
+// Toll implements scsi.Tolls. The command itself is not under way any more for the
+// gate: copies that wait for their tolls would fill its window, and none could pass.
+func (t *task) Toll(_ *scsi.Command, bytes int64) bool {
+	c := t.conn
+	g := c.thread.gate
+	if t.turn == underway {
+		g.Done(&t.qos, g.loop.Now())
+		t.turn = ungated
+	}
+	if !g.Active() {
+		return true
+	}
+	if t.payment == nil {
+		t.payment = &payment{gate: g, queue: t.lun.queue, paid: func() {
+			defer c.sessionState.Contain()
+			c.enter(t)
+			t.cmd.Paid()
+			c.exit(t)
+		}}
+	}
+	return t.payment.pay(bytes)
+}
+
+// Toll implements scsi.Tolls. The initiator's session may be gone, and its queue
+// with it: a copy in the background has one of its own, of the same rules.
+func (b *background) Toll(_ *scsi.Command, bytes int64) bool {
+	g := b.thread.gate
+	if !g.Active() {
+		return true
+	}
+	if b.payment == nil {
+		queue := g.Open(b.flow, b.thread.qos.devices.of(b.cmd.Nexus.LU), g.loop.Now())
+		b.payment = &payment{gate: g, queue: queue, paid: func() {
+			defer b.Contain(&b.cmd)
+			b.cmd.Paid()
+		}}
+	}
+	return b.payment.pay(bytes)
+}
+
+// endPayment takes the queue away.
+func (b *background) endPayment() {
+	if p := b.payment; p != nil {
+		p.cancel()
+		p.gate.Close(p.queue, p.gate.loop.Now())
+		b.payment = nil
+	}
+}

@@ -1,0 +1,52 @@
+package tcp
+
+import (
+	"log/slog"
+	"net"
+
+	"lunar/internal/evloop"
+	"lunar/target"
+	"lunar/target/login"
+)
+
+// Config says what a Transport is made of.
+type Config struct {
+	Loops      []*evloop.Loop // event threads that connections may be on
+	Logger     *slog.Logger
+	Congestion string // congestion control of connections by its name in the kernel; empty: the system's
+}
+
+// Transport is TCP on the event threads of a server.
+type Transport struct {
+	log        *slog.Logger
+	scratches  scratches
+	congestion congestion
+}
+
+// Open makes the transport of a server's event threads. Close follows before they end.
+func Open(config Config) (*Transport, error) {
+	t := &Transport{log: config.Logger, scratches: make(scratches)}
+	if t.log == nil {
+		t.log = slog.Default()
+	}
+	t.congestion.mu.name, t.congestion.mu.open = config.Congestion, make(map[*net.TCPListener]bool)
+	for _, loop := range config.Loops {
+		if err := t.scratches.add(loop); err != nil {
+			t.Close()
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// Datamover takes over a non-blocking stream socket whose login is over.
+func (t *Transport) Datamover(fd int, p *login.ConnectionParams) target.Datamover {
+	return newMover(t.scratches, fd, p)
+}
+
+// Close gives the memory back. All portals are closed, and all connections have ended.
+func (t *Transport) Close() { t.scratches.release() }
+
+// SetCongestion changes Config.Congestion for connections that come from now on. The
+// portals have it all or none.
+func (t *Transport) SetCongestion(name string) error { return t.congestion.change(name) }
