@@ -238,7 +238,7 @@ func (v *volume) openLog(p past, o *intent.Outcome) (*intent.Log, int, error) {
 	if err := lockLog(fd); err != nil {
 		return nil, -1, fmt.Errorf("intent log %s: %w", p.path, errors.Join(err, unix.Close(fd)))
 	}
-	if err = syncDirectory(filepath.Dir(p.path)); err == nil { // or a power cut takes the whole log along
+	if err = syncNew(fd, p.path); err == nil { // or a power cut takes the whole log along
 		log, done, err = intent.Open(&stableFile{fd: fd}, (*intentTarget)(v), p.medium, v.Info().Size, p.mode)
 	}
 	o.Completed, o.Unbegun, o.Forgotten = o.Completed+done.Completed, o.Unbegun+done.Unbegun, o.Forgotten+done.Forgotten

@@ -115,16 +115,26 @@ func openRetry(path string, flags int) (fd int, err error) {
 	}
 }
 
-// create makes an empty file whose directory entry survives a power cut.
+// create makes an empty file that survives a power cut.
 func create(path string) (int, error) {
 	fd, err := openRetry(path, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("create: %w", err)
 	}
-	if err := syncDirectory(filepath.Dir(path)); err != nil {
+	if err := syncNew(fd, path); err != nil {
 		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
+}
+
+// syncNew makes a file that was just created stable, then its directory entry. A file
+// system without a journal writes no inode with the entry: a power cut would leave an
+// entry of nothing, which repair removes.
+func syncNew(fd int, path string) error {
+	if err := unix.Fsync(fd); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	return syncDirectory(filepath.Dir(path))
 }
 
 func syncDirectory(dir string) error {

@@ -53,7 +53,7 @@ var checks = []check{
 	{
 		name:    "ext4-without-journal",
 		promise: "The same where no journal makes up for what was not synced",
-		how:     "ext4 without its journal and extents, no UNMAP",
+		how:     "ext4 without its journal and extents, no UNMAP; an inode a block, so that nothing is stable that was not synced itself",
 		count:   func(r *runCommand) int { return r.Ext4 },
 		run: func(r *runCommand, dir string, count int) (result, error) {
 			return r.cuts(dir, count, "unmap", unjournalled)

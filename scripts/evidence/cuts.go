@@ -51,6 +51,8 @@ type medium interface {
 	Mount(disk *powerfs.Disk, dir string) error
 	// Unmount leaves the directory, with the power off and the server gone.
 	Unmount() error
+	// Repaired is what Mount had to repair, in the words of the program that did.
+	Repaired() string
 }
 
 // cuts takes the power away from a server again and again.
@@ -87,7 +89,7 @@ func (c *cuts) run(dir string, count int) error {
 		}
 		err := p.session()
 		if err != nil && !c.disk.Down() {
-			c.wrong = append(c.wrong, fmt.Sprintf("after cut %d: %v\n%s", c.done, err, s.Output.String()))
+			c.wrong = append(c.wrong, fmt.Sprintf("after cut %d: %v\n%s%s", c.done, err, s.Output.String(), c.medium.Repaired()))
 		}
 		c.disk = c.disk.Cut(powerfs.Loss(c.random.IntN(2)), c.random)
 		c.done++
@@ -170,12 +172,19 @@ func (m *onFUSE) Mount(disk *powerfs.Disk, dir string) (err error) {
 
 func (m *onFUSE) Unmount() error { return m.unmount() }
 
+// Repaired implements medium: there is nothing that could be damaged.
+func (m *onFUSE) Repaired() string { return "" }
+
 // onExt4 shows an ext4, whose image is a file on the disk.
 type onExt4 struct {
-	below string // where the disk is mounted
-	dir   string
+	below    string // where the disk is mounted
+	dir      string
+	repaired string // by the last Mount
 	onFUSE
 }
+
+// Repaired implements medium.
+func (m *onExt4) Repaired() string { return m.repaired }
 
 const imageName = "image"
 
@@ -183,19 +192,21 @@ const imageName = "image"
 func journalled(below string) (medium, *powerfs.Disk, error) { return newExt4(below, "has_journal") }
 
 // unjournalled formats a disk without the journal that makes up for much that was not
-// synced. Nor has it extents: fsync of one file then writes the inodes of its neighbours,
-// perhaps without a block of extents that one of them has just got, and repair empties
-// that file.
+// synced. Each inode has a block of its own: fsync of one file would write the inodes of
+// its neighbours too, perhaps without a block of indirect blocks or extents that one of
+// them has just got. What an earlier file has left in that block is then read as block
+// numbers, and repair removes the file, whatever the server has synced.
 func unjournalled(below string) (medium, *powerfs.Disk, error) {
-	return newExt4(below, "^has_journal,^extent,^64bit")
+	return newExt4(below, "^has_journal,^extent,^64bit", "-I", "4096", "-N", "512")
 }
 
-func newExt4(below, features string) (medium, *powerfs.Disk, error) {
+func newExt4(below, features string, options ...string) (medium, *powerfs.Disk, error) {
 	if err := os.MkdirAll(below, 0o700); err != nil {
 		return nil, nil, err
 	}
 	path := filepath.Join(below, imageName)
-	if err := tool("mkfs.ext4", "-q", "-b", "4096", "-O", features, path, "32M"); err != nil {
+	options = append(options, "-q", "-b", "4096", "-O", features, path, "32M")
+	if err := tool("mkfs.ext4", options...); err != nil {
 		return nil, nil, err
 	}
 	image, err := os.ReadFile(path)
@@ -215,7 +226,8 @@ func (m *onExt4) Mount(disk *powerfs.Disk, dir string) error {
 	m.dir = dir
 	image := filepath.Join(m.below, imageName)
 	const corrected = 1
-	err := tool("e2fsck", "-fy", image)
+	said, err := output("e2fsck", "-fy", image)
+	m.repaired = said
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() <= corrected {
 		err = nil
 	}
@@ -232,8 +244,15 @@ func (m *onExt4) Unmount() error {
 
 // tool runs a program of the system.
 func tool(name string, args ...string) error {
-	if said, err := exec.Command(name, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, said)
+	_, err := output(name, args...)
+	return err
+}
+
+// output is tool, with what the program said.
+func output(name string, args ...string) (string, error) {
+	said, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, said)
 	}
-	return nil
+	return string(said), err
 }
