@@ -50,13 +50,7 @@ func (t *task) arrived(off, n uint32) {
 // a PDU of its own (RFC 7145 section 7.3.4).
 func (t *task) putAssisted(cmd *scsi.Command, off uint32, ref *buf.Ref, data []byte, last bool) {
 	c := t.conn
-	p := (*pdu.DataIn)(&c.header).Init()
-	p.BHS().SetFinal(true)
-	p.BHS().SetDataSegmentLength(len(data))
-	p.BHS().SetITT(t.itt)
-	p.BHS().SetTTT(pdu.ReservedTag)
-	p.SetDataSN(t.dataSN)
-	p.SetBufferOffset(off)
+	p := (*pdu.DataIn)(&c.header).Encode(&pdu.DataInFields{ITT: t.itt, DataSN: t.dataSN, Offset: off, Length: len(data), Final: true})
 	t.dataSN++
 	t.sent = off + uint32(len(data))
 	c.mover.PutData(p, data, ref)

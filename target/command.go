@@ -14,26 +14,26 @@ import (
 // scsiCommand takes a SCSI command (RFC 7143 section 11.3) from its PDU to the
 // device server.
 func (c *Connection) scsiCommand(r *request) {
-	p := (*pdu.SCSICommand)(r.bhs)
-	if fault := c.checkCommand(p, r); fault != 0 {
+	h := (*pdu.SCSICommand)(r.bhs).Decode()
+	if fault := c.checkCommand(&h, r); fault != 0 {
 		c.releasePlaced()
 		c.releasePlace(r)
 		c.reject(r, fault)
 		return
 	}
 	t := c.thread.newTask(c)
-	t.windowed = !r.bhs.Immediate()
+	t.windowed = !h.Immediate
 	if !t.windowed {
 		c.immediates++
 	}
-	if err := t.init(p, r.ahs); err != nil {
-		c.violation("SCSI command %#x: %w", r.bhs.ITT(), err)
+	if err := t.init(&h, r); err != nil {
+		c.violation("SCSI command %#x: %w", h.ITT, err)
 		t.end()
 		return
 	}
 	c.tasks.insert(t)
 	c.enter(t)
-	c.execute(t, p, r)
+	c.execute(t, h.Final, r)
 	c.exit(t)
 }
 
@@ -53,57 +53,57 @@ func (th *thread) newTask(c *Connection) *task {
 }
 
 // checkCommand returns the reason to reject the PDU, or 0.
-func (c *Connection) checkCommand(p *pdu.SCSICommand, r *request) pdu.RejectReason {
+func (c *Connection) checkCommand(h *pdu.SCSICommandFields, r *request) pdu.RejectReason {
 	s := &c.session.params
 	switch {
 	case c.session.target == nil:
 		return pdu.RejectProtocolError // discovery sessions carry no SCSI
-	case c.tasks.find(r.bhs.ITT()) != nil:
+	case c.tasks.find(h.ITT) != nil:
 		return pdu.RejectTaskInProgress
-	case r.bhs.ITT() == pdu.ReservedTag:
+	case h.ITT == pdu.ReservedTag:
 		return pdu.RejectInvalidPDUField
 	case !s.ImmediateData && len(r.data) > 0,
 		len(r.data) > 0 && uint32(len(r.data)) > s.FirstBurstLength,
-		len(r.data) > 0 && !p.Write(),
-		uint32(len(r.data)) > p.ExpectedDataTransferLength(),
-		!r.bhs.Final() && (s.InitialR2T || !p.Write()):
+		len(r.data) > 0 && !h.Write,
+		uint32(len(r.data)) > h.EDTL,
+		!h.Final && (s.InitialR2T || !h.Write):
 		return pdu.RejectProtocolError
-	case r.bhs.Immediate() && c.immediates >= maxImmediates:
+	case h.Immediate && c.immediates >= maxImmediates:
 		return pdu.RejectImmediateCommand
 	}
 	return 0
 }
 
-// init fills in the task from its header.
-func (t *task) init(p *pdu.SCSICommand, ahs []byte) error {
+// init fills in the task from its header and what follows that.
+func (t *task) init(h *pdu.SCSICommandFields, r *request) error {
 	t.moved = t.conn.thread.loop.Now()
-	t.itt, t.lunField, t.cmdSN, t.expStatSN = p.BHS().ITT(), p.BHS().LUN(), p.BHS().CmdSN(), p.BHS().ExpStatSN()
+	t.itt, t.lunField, t.cmdSN, t.expStatSN = h.ITT, h.LUN, h.CmdSN, h.ExpStatSN
 	cmd := &t.cmd
-	n := copy(cmd.CDB[:], p.CDB()[:])
+	n := copy(cmd.CDB[:], h.CDB[:])
 	cmd.ReadEDTL = 0
-	if len(ahs) > 0 {
-		cdb, err := p.AppendCDB(cmd.CDB[:0], ahs)
+	if len(r.ahs) > 0 {
+		cdb, err := (*pdu.SCSICommand)(r.bhs).AppendCDB(cmd.CDB[:0], r.ahs)
 		if err != nil {
 			return err
 		}
-		if cmd.ReadEDTL, _, err = pdu.BidirectionalReadLength(ahs); err != nil {
+		if cmd.ReadEDTL, _, err = pdu.BidirectionalReadLength(r.ahs); err != nil {
 			return err
 		}
 		n = copy(cmd.CDB[:], cdb)
 	}
 	clear(cmd.CDB[n:])
 	cmd.CDBLength = n
-	cmd.Attribute = scsi.TaskAttribute(p.Attribute())
-	cmd.EDTL = p.ExpectedDataTransferLength()
-	cmd.HasIn, cmd.HasOut = p.Read(), p.Write()
+	cmd.Attribute = scsi.TaskAttribute(h.Attribute)
+	cmd.EDTL, cmd.HasIn, cmd.HasOut = h.EDTL, h.Read, h.Write
 	cmd.Port = t
 	return nil
 }
 
 // execute runs the command, after what its unasked data needs has been set
 // aside: when the memory for that is not there, the initiator has to come
-// again (TASK SET FULL), because its data cannot wait outside.
-func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
+// again (TASK SET FULL), because its data cannot wait outside. final says that none
+// follows.
+func (c *Connection) execute(t *task, final bool, r *request) {
 	t.cmd.Nexus = c.nowhere // until its LUN is known
 	if r.badDigest {
 		c.releasePlaced()
@@ -115,7 +115,7 @@ func (c *Connection) execute(t *task, p *pdu.SCSICommand, r *request) {
 		r.data = nil // it is asked for like data that never came, and so is what follows it unasked
 	}
 	t.lun = c.findLUN(t.lunField)
-	if p.Write() && !c.prepareDataOut(t, p, r) {
+	if t.cmd.HasOut && !c.prepareDataOut(t, final, r) {
 		c.thread.refused.count(refusals.Memory)
 		t.cmd.FailStatus(c.comeAgain())
 		return
@@ -264,27 +264,16 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		whole := n == uint32(len(data))
 		// What may be sent again has its status in a PDU of its own, and so has what has two residuals.
 		final := last && whole && c.recall == nil && !cmd.HasOut
-		p := (*pdu.DataIn)(&c.header).Init()
-		p.BHS().SetTTT(pdu.ReservedTag)
-		if whole || t.burst == maxBurst {
-			p.BHS().SetFinal(true)
+		f := pdu.DataInFields{ITT: t.itt, DataSN: t.dataSN, Offset: off, Length: int(n), Final: whole || t.burst == maxBurst}
+		if f.Final {
 			t.burst = 0
-			if c.recall != nil && !(last && whole) {
-				t.askForACK(p)
+			if c.recall != nil && !(last && whole) { // so that what was sent need not be kept (RFC 7143 section 11.7.2)
+				f.Acknowledge, f.LUN, f.TTT = true, t.lunField, c.newTTT()
 			}
 		}
-		p.BHS().SetDataSegmentLength(int(n))
-		p.BHS().SetITT(t.itt)
-		p.SetDataSN(t.dataSN)
 		t.dataSN++
-		p.SetBufferOffset(off)
 		if final {
-			p.SetHasStatus(true)
-			p.SetStatus(uint8(scsi.Good))
-			over, under, count := t.residual(cmd)
-			p.SetOverflow(over)
-			p.SetUnderflow(under)
-			p.SetResidualCount(count)
+			f.HasStatus, f.Status, f.Residual = true, uint8(scsi.Good), t.residual(cmd)
 		}
 		if ref != nil && !whole {
 			ref.Retain()
@@ -293,7 +282,7 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		if final {
 			t.end() // before the PDU leaves, so that its MaxCmdSN gives the task's place back
 		}
-		c.mover.PutData(p, data[:n:n], ref)
+		c.mover.PutData((*pdu.DataIn)(&c.header).Encode(&f), data[:n:n], ref)
 		if whole && last && !final {
 			t.respond(cmd)
 		}
@@ -302,14 +291,6 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		}
 		data, off = data[n:], off+n
 	}
-}
-
-// askForACK makes the end of a sequence ask for a DataACK, so that what was sent need
-// not be kept (RFC 7143 section 11.7.2).
-func (t *task) askForACK(p *pdu.DataIn) {
-	p.SetAcknowledge(true)
-	p.BHS().SetLUN(t.lunField)
-	p.BHS().SetTTT(t.conn.newTTT())
 }
 
 // Complete implements scsi.Port: the SCSI Response (RFC 7143 section 11.4).
@@ -325,21 +306,11 @@ func (t *task) Complete(cmd *scsi.Command) {
 // respond sends the command's status and ends the task.
 func (t *task) respond(cmd *scsi.Command) {
 	c := t.conn
-	p := (*pdu.SCSIResponse)(&c.header).Init()
-	p.SetResponse(pdu.ResponseCompleted)
-	p.SetStatus(uint8(cmd.Status))
-	p.BHS().SetITT(t.itt)
-	p.SetExpDataSN(t.dataSN)
-	p.BHS().SetTTT(t.snackTag)
-	over, under, count := t.residual(cmd)
-	p.SetOverflow(over)
-	p.SetUnderflow(under)
-	p.SetResidualCount(count)
+	f := pdu.SCSIResponseFields{
+		ITT: t.itt, SNACKTag: t.snackTag, Response: pdu.ResponseCompleted, Status: uint8(cmd.Status), ExpDataSN: t.dataSN, Residual: t.residual(cmd),
+	}
 	if cmd.HasIn && cmd.HasOut {
-		over, under, count = t.readResidual(cmd)
-		p.SetBidirectionalReadOverflow(over)
-		p.SetBidirectionalReadUnderflow(under)
-		p.SetBidirectionalReadResidualCount(count)
+		f.BidirectionalReadResidual = t.readResidual(cmd)
 	}
 	var data []byte
 	if cmd.Sense != nil {
@@ -350,15 +321,16 @@ func (t *task) respond(cmd *scsi.Command) {
 		sense := cmd.AppendSense(nil)
 		data = pdu.AppendSense(nil, sense[:min(len(sense), c.maxControl()-pdu.SenseLengthSize)])
 	}
-	p.BHS().SetDataSegmentLength(len(data))
-	c.mover.SendControl(p.BHS(), data, nil)
+	f.Length = len(data)
+	(*pdu.SCSIResponse)(&c.header).Encode(&f)
+	c.mover.SendControl(&c.header, data, nil)
 	t.end()
 }
 
 // residual is the difference between what the initiator expected and what the command
 // asks for of that kind (RFC 7143 section 11.4.5.1), or, of a read that has failed, what
 // it got.
-func (t *task) residual(cmd *scsi.Command) (over, under bool, count uint32) {
+func (t *task) residual(cmd *scsi.Command) pdu.Residual {
 	asked := cmd.Length
 	switch other := cmd.HasOut != cmd.Takes || !cmd.HasOut && !cmd.HasIn; {
 	case other && (cmd.EDTL > 0 || cmd.HasIn && cmd.HasOut): // EDTL is about what the command has none of
@@ -371,7 +343,7 @@ func (t *task) residual(cmd *scsi.Command) (over, under bool, count uint32) {
 
 // readResidual is the same of the Data-In of a command that may have both kinds (RFC
 // 7143 section 11.4.5.2).
-func (t *task) readResidual(cmd *scsi.Command) (over, under bool, count uint32) {
+func (t *task) readResidual(cmd *scsi.Command) pdu.Residual {
 	if cmd.Takes {
 		return difference(0, cmd.ReadEDTL)
 	}
@@ -387,8 +359,8 @@ func (t *task) got(cmd *scsi.Command, expected uint32) uint32 {
 }
 
 // difference tells an overflow or underflow.
-func difference(asked, expected uint32) (over, under bool, count uint32) {
-	return asked > expected, asked < expected, max(asked, expected) - min(asked, expected)
+func difference(asked, expected uint32) pdu.Residual {
+	return pdu.Residual{Over: asked > expected, Under: asked < expected, Count: max(asked, expected) - min(asked, expected)}
 }
 
 // end takes the task off its connection once its status is queued, or will

@@ -314,12 +314,12 @@ func (c *Connection) Place(bhs *pdu.BHS, n int) []byte {
 	return nil
 }
 
-// prepareDataOut says which data comes unasked, and where the part of it that
-// is there lies.
-func (c *Connection) prepareDataOut(t *task, p *pdu.SCSICommand, r *request) bool {
+// prepareDataOut says which data comes unasked, nothing after a final PDU, and where the
+// part of it that is there lies.
+func (c *Connection) prepareDataOut(t *task, final bool, r *request) bool {
 	data, edtl := r.data, t.cmd.EDTL
 	n := uint32(len(data))
-	t.unsolicited = sequence{open: !p.BHS().Final(), ttt: pdu.ReservedTag, next: n, end: n}
+	t.unsolicited = sequence{open: !final, ttt: pdu.ReservedTag, next: n, end: n}
 	t.unsolicited.broken = r.badDigest
 	if t.unsolicited.open {
 		t.unsolicited.end = min(c.session.params.FirstBurstLength, edtl)

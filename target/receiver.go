@@ -93,31 +93,15 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 }
 
 // Stamp implements Receiver: the one place where sequence numbers of outgoing
-// PDUs are set (RFC 7143 sections 4.2.2.1 and 4.2.2.2). A PDU that carries a
-// status, or ends an exchange, takes a StatSN; R2T and an unsolicited NOP-In
-// show the next one; a Data-In without status has none.
+// PDUs are set.
 func (c *Connection) Stamp(bhs *pdu.BHS) {
 	exp, max := c.window.Grant()
 	if c.shared {
 		c.publishGrant(exp, max)
 	}
-	bhs.SetExpCmdSN(exp)
-	bhs.SetMaxCmdSN(max)
-	switch bhs.Opcode() {
-	case pdu.OpDataIn:
-		if !(*pdu.DataIn)(bhs).HasStatus() {
-			return
-		}
-	case pdu.OpR2T:
-		bhs.SetStatSN(c.statSN)
+	if !bhs.Stamp(c.statSN, exp, max) {
 		return
-	case pdu.OpNOPIn:
-		if bhs.ITT() == pdu.ReservedTag {
-			bhs.SetStatSN(c.statSN)
-			return
-		}
 	}
-	bhs.SetStatSN(c.statSN)
 	if c.recall != nil {
 		c.recall.numbered(c.statSN)
 	}

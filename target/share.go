@@ -168,8 +168,7 @@ func isControl(bhs *pdu.BHS) bool {
 	switch bhs.Opcode() {
 	case pdu.OpSCSICommand:
 		p := (*pdu.SCSICommand)(bhs)
-		ordered := scsi.TaskAttribute(p.Attribute()) > scsi.Simple // others are asked
-		return bhs.Immediate() || ordered || !scsi.UsesMedium(p.CDB())
+		return !p.InTurn() || !scsi.UsesMedium(p.CDB()) // for an order others are asked
 	case pdu.OpDataOut:
 		return bhs.DataSegmentLength() < workBytes/2
 	}

@@ -51,7 +51,7 @@ func (w *CmdWindow) Done() { w.used-- }
 
 // Grant returns ExpCmdSN and MaxCmdSN for a PDU that leaves now.
 func (w *CmdWindow) Grant() (exp, max pdu.SN) {
-	if grant := w.exp.Add(w.room() - 1); !w.frozen && w.max.LessThan(grant) {
+	if grant := w.exp + pdu.SN(w.room()) - 1; !w.frozen && w.max.LessThan(grant) {
 		w.max = grant
 	}
 	return w.exp, w.max

@@ -71,22 +71,24 @@ func (b *BHS) SetDataSegmentLength(n int) {
 }
 
 // WireLength is the length in bytes of the whole PDU that this header starts:
-// header, additional headers, padded data segment and the digests in use. A
-// PDU without a data segment has no data digest (RFC 7143 11.2.3).
+// header, additional headers, padded data segment and the digests in use.
 func (b *BHS) WireLength(headerDigest, dataDigest bool) int {
-	n := BHSLength + b.TotalAHSLength()
+	_, _, whole := b.Lengths(headerDigest, dataDigest)
+	return whole
+}
+
+// Lengths are TotalAHSLength, DataSegmentLength and WireLength. A PDU without a data
+// segment has no data digest (RFC 7143 11.2.3).
+func (b *BHS) Lengths(headerDigest, dataDigest bool) (ahs, data, whole int) {
+	ahs, data = b.TotalAHSLength(), b.DataSegmentLength()
+	whole = BHSLength + ahs + data + Padding(data)
 	if headerDigest {
-		n += DigestLength
+		whole += DigestLength
 	}
-	data := b.DataSegmentLength()
-	if data == 0 {
-		return n
+	if dataDigest && data > 0 {
+		whole += DigestLength
 	}
-	n += data + Padding(data)
-	if dataDigest {
-		n += DigestLength
-	}
-	return n
+	return ahs, data, whole
 }
 
 // LUN is the eight-byte logical unit number, big endian, in SAM-5 form.
@@ -136,6 +138,28 @@ func (b *BHS) MaxCmdSN() SN { return SN(binary.BigEndian.Uint32(b[32:36])) }
 
 // SetMaxCmdSN sets the last CmdSN that the target accepts.
 func (b *BHS) SetMaxCmdSN(sn SN) { binary.BigEndian.PutUint32(b[32:36], uint32(sn)) }
+
+// Stamp sets the sequence numbers of a PDU from the target and reports whether it takes
+// the StatSN (RFC 7143 4.2.2.1 and 4.2.2.2): one that carries a status, or ends an
+// exchange, does; R2T and an unsolicited NOP-In show the next one; a Data-In without
+// status has none.
+func (b *BHS) Stamp(stat, expCmd, maxCmd SN) (taken bool) {
+	b.SetExpCmdSN(expCmd)
+	b.SetMaxCmdSN(maxCmd)
+	taken = true
+	switch b.Opcode() {
+	case OpDataIn:
+		if !(*DataIn)(b).HasStatus() {
+			return false
+		}
+	case OpR2T:
+		taken = false
+	case OpNOPIn:
+		taken = b.ITT() != ReservedTag
+	}
+	b.SetStatSN(stat)
+	return taken
+}
 
 // Padding is the number of zero bytes, 0 to 3, that follow n bytes of a
 // segment so that the next one starts at a multiple of 4 (RFC 7143 11.1).

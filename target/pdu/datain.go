@@ -22,9 +22,49 @@ type DataIn BHS
 // BHS is the same header with the fields that PDUs share.
 func (p *DataIn) BHS() *BHS { return (*BHS)(p) }
 
+// DataInFields are the fields of a DataIn but for the sequence numbers that it gets when
+// it leaves.
+type DataInFields struct {
+	ITT         uint32
+	DataSN      SN
+	Offset      uint32 // Buffer Offset
+	Length      int    // of the data segment in bytes
+	Final       bool
+	Acknowledge bool
+	LUN         uint64 // only with Acknowledge, as TTT
+	TTT         uint32
+	HasStatus   bool
+	Status      uint8 // only with HasStatus, as Residual
+	Residual    Residual
+}
+
 // Init clears the header and sets the opcode.
 func (p *DataIn) Init() *DataIn {
 	*p = DataIn{0: byte(OpDataIn)}
+	return p
+}
+
+// Encode makes the header one with these fields.
+func (p *DataIn) Encode(f *DataInFields) *DataIn {
+	b := p.Init().BHS()
+	b.SetITT(f.ITT)
+	b.SetTTT(ReservedTag)
+	b.SetFinal(f.Final)
+	b.SetDataSegmentLength(f.Length)
+	p.SetDataSN(f.DataSN)
+	p.SetBufferOffset(f.Offset)
+	if f.Acknowledge {
+		p.SetAcknowledge(true)
+		b.SetLUN(f.LUN)
+		b.SetTTT(f.TTT)
+	}
+	if f.HasStatus {
+		p.SetHasStatus(true)
+		p.SetStatus(f.Status)
+		p.SetOverflow(f.Residual.Over)
+		p.SetUnderflow(f.Residual.Under)
+		p.SetResidualCount(f.Residual.Count)
+	}
 	return p
 }
 

@@ -26,6 +26,33 @@ func (p *SCSICommand) Init() *SCSICommand {
 	return p
 }
 
+// SCSICommandFields are what an SCSICommand says, but for what follows its header.
+type SCSICommandFields struct {
+	LUN              uint64
+	ITT              uint32
+	EDTL             uint32 // Expected Data Transfer Length
+	CmdSN, ExpStatSN SN
+	CDB              [16]byte
+	Attribute        TaskAttribute
+	Immediate, Final bool
+	Read, Write      bool
+}
+
+// Decode takes the header apart.
+func (p *SCSICommand) Decode() SCSICommandFields {
+	b := p.BHS()
+	return SCSICommandFields{
+		LUN: b.LUN(), ITT: b.ITT(), EDTL: p.ExpectedDataTransferLength(), CmdSN: b.CmdSN(), ExpStatSN: b.ExpStatSN(),
+		CDB: *p.CDB(), Attribute: p.Attribute(), Immediate: b.Immediate(), Final: b.Final(), Read: p.Read(), Write: p.Write(),
+	}
+}
+
+// InTurn reports that the command takes its turn by CmdSN and asks for no other order: it
+// is not immediate, and untagged or SIMPLE.
+func (p *SCSICommand) InTurn() bool {
+	return !p.BHS().Immediate() && p.Attribute() <= AttributeSimple
+}
+
 // Read is the R bit: the command expects input data.
 func (p *SCSICommand) Read() bool { return p[1]&0x40 != 0 }
 

@@ -22,9 +22,47 @@ type SCSIResponse BHS
 // BHS is the same header with the fields that PDUs share.
 func (p *SCSIResponse) BHS() *BHS { return (*BHS)(p) }
 
+// SCSIResponseFields are the fields of an SCSIResponse but for the sequence numbers that
+// it gets when it leaves.
+type SCSIResponseFields struct {
+	ITT                       uint32
+	SNACKTag                  uint32
+	Response                  ResponseCode
+	Status                    uint8
+	ExpDataSN                 SN
+	Residual                  Residual
+	BidirectionalReadResidual Residual
+	Length                    int // of the data segment in bytes
+}
+
+// Residual is the difference, in bytes, between what the initiator expected and what
+// there is: that the initiator does not get (Over) or that is missing (Under).
+type Residual struct {
+	Over, Under bool
+	Count       uint32
+}
+
 // Init clears the header and sets the opcode and the F bit.
 func (p *SCSIResponse) Init() *SCSIResponse {
 	*p = SCSIResponse{0: byte(OpSCSIResponse), 1: 0x80}
+	return p
+}
+
+// Encode makes the header one with these fields.
+func (p *SCSIResponse) Encode(f *SCSIResponseFields) *SCSIResponse {
+	b := p.Init().BHS()
+	b.SetITT(f.ITT)
+	b.SetDataSegmentLength(f.Length)
+	p.SetSNACKTag(f.SNACKTag)
+	p.SetResponse(f.Response)
+	p.SetStatus(f.Status)
+	p.SetExpDataSN(f.ExpDataSN)
+	p.SetOverflow(f.Residual.Over)
+	p.SetUnderflow(f.Residual.Under)
+	p.SetResidualCount(f.Residual.Count)
+	p.SetBidirectionalReadOverflow(f.BidirectionalReadResidual.Over)
+	p.SetBidirectionalReadUnderflow(f.BidirectionalReadResidual.Under)
+	p.SetBidirectionalReadResidualCount(f.BidirectionalReadResidual.Count)
 	return p
 }
 

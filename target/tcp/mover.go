@@ -129,8 +129,3 @@ func (m *mover) release() {
 	m.rx.discard()
 	m.r.Closed(m.why)
 }
-
-// wireLength is the length of a PDU with its digests and padding.
-func (m *mover) wireLength(bhs *pdu.BHS) int {
-	return bhs.WireLength(m.headerDigest, m.dataDigest)
-}

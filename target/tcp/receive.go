@@ -202,7 +202,7 @@ var errHeaderDigest = errors.New("header digest error")
 // are needed.
 func (m *mover) parsePDU(b []byte) (rest []byte, done bool) {
 	bhs := (*pdu.BHS)(b)
-	ahsLength, n := bhs.TotalAHSLength(), bhs.DataSegmentLength()
+	ahsLength, n, whole := bhs.Lengths(m.headerDigest, m.dataDigest)
 	if n > m.maxRecv {
 		m.Close(fmt.Errorf("%w: data segment of %d bytes in %s, MaxRecvDataSegmentLength is %d",
 			errProtocol, n, bhs.Opcode(), m.maxRecv), false)
@@ -224,7 +224,6 @@ func (m *mover) parsePDU(b []byte) (rest []byte, done bool) {
 			return nil, false
 		}
 	}
-	whole := m.wireLength(bhs)
 	if len(b) >= whole {
 		data := b[head : head+n : head+n]
 		m.r.Received(bhs, ahs, data, m.dataDigest && n > 0 && !m.digestMatches(data, b[head+n:whole]))

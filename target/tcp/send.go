@@ -43,7 +43,7 @@ func (m *mover) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 	if len(data) <= prefetchUpTo {
 		prefetch.Bytes(data) // until they leave, others are executed
 	}
-	m.send(bhs.BHS(), data, ref)
+	m.send((*pdu.BHS)(bhs), data, ref)
 	if !bhs.HasStatus() {
 		m.tx.ready-- // part of a response
 	}
