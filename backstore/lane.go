@@ -198,7 +198,7 @@ func (l *volumeLane) settle(op *Op, res int64) {
 	}
 	l.rest(op)
 	l.running--
-	l.counter.Leave(op.lane.era)
+	l.counter.Exit(op.lane.era)
 	op.Done(op)
 }
 

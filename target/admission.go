@@ -136,7 +136,7 @@ func (s *Server) beginLogin(conn io.Closer, from netip.Addr) (wait time.Duration
 func (s *Server) endLogin(conn io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.admission.logins.Leave(conn)
+	s.mu.admission.logins.Release(conn)
 	s.running.Done()
 }
 
@@ -197,7 +197,7 @@ func (a *admission) contestOf(n *Session, h places.Holder, now time.Time) contes
 	}
 	c := contest{"sessions", &a.sessions, l.sessionBounds(), refusals.SessionPlaces, refusals.SessionDisplaced, 0}
 	if h.Class == places.Stranger {
-		c.reserved = a.guests.Kept(now)
+		c.reserved = a.guests.Reserved(now)
 	}
 	return c
 }
@@ -218,7 +218,7 @@ func (s *Server) takePlace(n *Session) *login.Error {
 	if !ok {
 		s.refusals.Add(c.refused)
 		return login.Errorf(pdu.LoginOutOfResources, "%d %s, of them %d of this initiator's address or user, and %d places kept for others; the limit is %d",
-			c.table.Len(), c.what, c.table.Held(h), c.reserved, c.bounds.Places)
+			c.table.Len(), c.what, c.table.Count(h), c.reserved, c.bounds.Places)
 	}
 	n.trusted = h.Class != places.Stranger
 	if displaced {
@@ -227,7 +227,7 @@ func (s *Server) takePlace(n *Session) *login.Error {
 		lost.state.post(func() { lost.state.drop(errDisplaced) })
 	}
 	if n.target != nil {
-		a.guests.Back(n.guest())
+		a.guests.Arrived(n.guest())
 	}
 	if n.initiator.Proof.Proven() {
 		a.proofs.Add(places.Host(n.initiator.Addr), struct{}{})
@@ -246,8 +246,8 @@ func (s *Server) passPlace(old, n *Session) {
 	if was := old.guest(); was != n.guest() {
 		now := time.Now()
 		h = n.holder(a, now)
-		a.guests.Away(was, now)
-		a.guests.Back(n.guest())
+		a.guests.Departed(was, now)
+		a.guests.Arrived(n.guest())
 	}
 	n.trusted = h.Class != places.Stranger
 	a.sessions.Pass(old, n, h)
@@ -256,10 +256,10 @@ func (s *Server) passPlace(old, n *Session) {
 // releasePlace gives back what takePlace and passPlace gave. The caller holds mu.
 func (s *Server) releasePlace(n *Session) {
 	a := &s.mu.admission
-	a.discoveries.Leave(n)
+	a.discoveries.Release(n)
 	if _, ok := a.sessions.Holder(n); ok {
-		a.sessions.Leave(n)
-		a.guests.Away(n.guest(), time.Now())
+		a.sessions.Release(n)
+		a.guests.Departed(n.guest(), time.Now())
 	}
 }
 

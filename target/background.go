@@ -196,7 +196,7 @@ func (b *background) Contain(*scsi.Command) {
 		b.log.Error("panic in a command in the background", "reason", fmt.Sprint(r), "stack", string(debug.Stack()))
 		b.ended = true
 		b.endPayment()
-		b.cmd.Forsake()
+		b.cmd.Discard()
 		delete(b.thread.backgrounds, b)
 		b.node.release(b.used)
 		b.left()

@@ -150,7 +150,7 @@ func TestCopyWithoutItsMapping(t *testing.T) {
 }
 
 // TestRemoveUnderCopy: a volume is not closed while a copy writes to it, and the copy
-// writes nothing more than that; one that waits for its tolls is ended.
+// writes nothing more than that; one that waits for its payments is ended.
 func TestRemoveUnderCopy(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		r := newCopyRig(t)

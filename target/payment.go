@@ -4,9 +4,9 @@ import (
 	"lunar/target/scsi"
 )
 
-// Toll implements scsi.Tolls. The command itself is not under way any more for the
-// gate: copies that wait for their tolls would fill its window, and none could pass.
-func (t *task) Toll(_ *scsi.Command, bytes int64) bool {
+// Pay implements scsi.Payments. The command itself is not under way any more for the
+// gate: copies that wait for their payments would fill its window, and none could pass.
+func (t *task) Pay(_ *scsi.Command, bytes int64) bool {
 	c := t.conn
 	g := c.thread.gate
 	if t.turn == underway {
@@ -27,9 +27,9 @@ func (t *task) Toll(_ *scsi.Command, bytes int64) bool {
 	return t.payment.pay(bytes)
 }
 
-// Toll implements scsi.Tolls. The initiator's session may be gone, and its queue
+// Pay implements scsi.Payments. The initiator's session may be gone, and its queue
 // with it: a copy in the background has one of its own, of the same rules.
-func (b *background) Toll(_ *scsi.Command, bytes int64) bool {
+func (b *background) Pay(_ *scsi.Command, bytes int64) bool {
 	g := b.thread.gate
 	if !g.Active() {
 		return true

@@ -60,7 +60,7 @@ func (s *Server) AbandonLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit, d
 // drainUnit waits until no session sees the logical unit and no command uses it.
 // Commands that wait for something after DrainTime are ended with LOGICAL UNIT NOT
 // SUPPORTED, copies as if they had been aborted: they stop by themselves before their
-// next part, but may wait for their tolls until then. A sanitize operation goes on.
+// next part, but may wait for their payments until then. A sanitize operation goes on.
 func (s *Server) drainUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
 	overdue := time.NewTimer(s.settings.Load().DrainTime)
 	defer overdue.Stop()

@@ -106,7 +106,7 @@ func (t *task) discard() {
 	}
 	t.landing = nil
 	waiting := t.detach()
-	t.cmd.Forsake()
+	t.cmd.Discard()
 	t.discarded = true
 	waiting.Ended()
 	c.taskEnded()

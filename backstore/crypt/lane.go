@@ -140,7 +140,7 @@ func (l *lane) job(op *backstore.Op, k *keys) *job {
 
 func (l *lane) release(j *job) {
 	l.running--
-	l.counter.Leave(j.era)
+	l.counter.Exit(j.era)
 	j.op, j.keys, j.part.Data = nil, nil, nil
 	j.next, l.free = l.free, j
 }

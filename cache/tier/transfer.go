@@ -59,7 +59,7 @@ func (l *lane) release(t *transfer) {
 	t.next = l.spare
 	l.spare = t
 	l.running--
-	l.counter.Leave(t.era)
+	l.counter.Exit(t.era)
 }
 
 // start does op.

@@ -80,7 +80,7 @@ type placed struct {
 // Close implements net.Conn.
 func (p *placed) Close() error {
 	p.crowd.mu.Lock()
-	p.crowd.table.Leave(p)
+	p.crowd.table.Release(p)
 	p.crowd.mu.Unlock()
 	return p.Conn.Close()
 }

@@ -39,10 +39,10 @@ type Journal struct {
 
 	mu struct {
 		sync.Mutex
-		peers *places.Buckets[peer]
-		all   *places.Buckets[bool]
-		held  *simplelru.LRU[string, int] // lines that were not logged, by peer
-		lost  int                         // of peers that were forgotten
+		peers      *places.Buckets[peer]
+		all        *places.Buckets[bool]
+		suppressed *simplelru.LRU[string, int] // lines that were not logged, by peer
+		lost       int                         // of peers that were forgotten
 	}
 }
 
@@ -55,7 +55,7 @@ type peer struct {
 func New(log *slog.Logger, now func() time.Time) *Journal {
 	j := &Journal{log: log, now: now}
 	j.mu.peers, j.mu.all = places.NewBuckets[peer](maxRemembered), places.NewBuckets[bool](1)
-	j.mu.held, _ = simplelru.NewLRU(maxRemembered, func(_ string, n int) { j.mu.lost += n }) // fails for sizes below one alone
+	j.mu.suppressed, _ = simplelru.NewLRU(maxRemembered, func(_ string, n int) { j.mu.lost += n }) // fails for sizes below one alone
 	return j
 }
 
@@ -77,8 +77,8 @@ func (j *Journal) passes(p peer) bool {
 	if j.mu.peers.Take(p, 1, rate, now) && (p.known || j.mu.all.Take(true, 1, allStrangers, now)) {
 		return true
 	}
-	n, _ := j.mu.held.Get(p.name)
-	j.mu.held.Add(p.name, n+1)
+	n, _ := j.mu.suppressed.Get(p.name)
+	j.mu.suppressed.Add(p.name, n+1)
 	return false
 }
 
@@ -103,12 +103,12 @@ func (j *Journal) Tell() {
 func (j *Journal) take() (told []summary, rest int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, name := range j.mu.held.Keys() {
-		n, _ := j.mu.held.Peek(name)
+	for _, name := range j.mu.suppressed.Keys() {
+		n, _ := j.mu.suppressed.Peek(name)
 		told = append(told, summary{name, n})
 	}
 	rest = j.mu.lost
-	j.mu.held.Purge()
+	j.mu.suppressed.Purge()
 	j.mu.lost = 0
 	slices.SortFunc(told, func(a, b summary) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.peer, b.peer)) })
 	for len(told) > maxSummaries {

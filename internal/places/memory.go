@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Guest is somebody who had places: by the name that he gave, what he has proven
-// to be, and the address that he came from.
+// Guest is somebody who had places: the name that it gave, the identity that it has
+// proven, and the address that it came from.
 type Guest struct {
 	Name   string     `json:"name"`
 	Proven string     `json:"proven,omitempty"` // empty: nothing
 	Host   netip.Addr `json:"host"`             // see Host
 }
 
-// Memory keeps places for guests of before until a time.
+// Memory reserves places, until a time, for guests that had them before.
 type Memory struct {
 	until time.Time
 	had   map[Guest]int
-	left  map[Guest]int // of them, those that are kept
+	left  map[Guest]int // of them, those that are still reserved
 	hosts map[netip.Addr]int
 	all   int
 }
 
-// NewMemory keeps as many places for each guest as it had, up to most in all. Those
-// come first of whom most is known.
+// NewMemory reserves as many places for each guest as it had, up to most in all.
+// Guests with a proven identity come first.
 func NewMemory(guests map[Guest]int, most int, until time.Time) *Memory {
 	m := &Memory{until: until, had: make(map[Guest]int), left: make(map[Guest]int), hosts: make(map[netip.Addr]int)}
 	for _, proven := range []bool{true, false} {
@@ -44,13 +44,13 @@ func (m *Memory) keep(g Guest, n int) {
 	m.all += n
 }
 
-// Kept is how many places are kept.
-func (m *Memory) Kept(now time.Time) int {
+// Reserved returns how many places are reserved.
+func (m *Memory) Reserved(now time.Time) int {
 	m.forget(now)
 	return m.all
 }
 
-// Left are the places that are kept.
+// Left returns the places that are reserved, by guest.
 func (m *Memory) Left(now time.Time) map[Guest]int {
 	m.forget(now)
 	return maps.Clone(m.left)
@@ -62,14 +62,14 @@ func (m *Memory) Expects(host netip.Addr, now time.Time) bool {
 	return m.hosts[host] > 0
 }
 
-// Has reports whether a place is kept for the guest.
+// Has reports whether a place is reserved for the guest.
 func (m *Memory) Has(g Guest, now time.Time) bool {
 	m.forget(now)
 	return m.left[g] > 0
 }
 
-// Back says that the guest has a place that was kept for it.
-func (m *Memory) Back(g Guest) {
+// Arrived records that the guest has taken a place that was reserved for it.
+func (m *Memory) Arrived(g Guest) {
 	if m.left[g] == 0 {
 		return
 	}
@@ -78,9 +78,9 @@ func (m *Memory) Back(g Guest) {
 	m.all--
 }
 
-// Away says that a guest which was back has left its place again: it may log in
-// anew.
-func (m *Memory) Away(g Guest, now time.Time) {
+// Departed records that a guest has given up the place that it came back to: it may
+// log in anew.
+func (m *Memory) Departed(g Guest, now time.Time) {
 	m.forget(now)
 	if m.left[g] < m.had[g] {
 		m.keep(g, 1)

@@ -10,29 +10,29 @@ func TestMemory(t *testing.T) {
 	host := netip.MustParseAddr("10.0.0.1")
 	hyper, alice, crowd := Guest{"iqn.h", "", host}, Guest{"iqn.a", "alice", host}, Guest{"iqn.z", "", netip.MustParseAddr("10.9.9.9")}
 	m := NewMemory(map[Guest]int{hyper: 3, alice: 2, crowd: 50}, 6, start.Add(time.Minute))
-	if !m.Has(alice, start) || m.Kept(start) != 6 {
-		t.Fatalf("%d places are kept, expected 6, first for those who have proven who they are", m.Kept(start))
+	if !m.Has(alice, start) || m.Reserved(start) != 6 {
+		t.Fatalf("%d places are kept, expected 6, first for those who have proven who they are", m.Reserved(start))
 	}
 	m = NewMemory(map[Guest]int{hyper: 3}, 6, start.Add(time.Minute))
 	if m.Has(Guest{"iqn.h", "", crowd.Host}, start) || !m.Has(hyper, start) || !m.Expects(host, start) {
 		t.Error("a place is kept for the name at its address")
 	}
 	for range 5 { // it has three
-		m.Back(hyper)
+		m.Arrived(hyper)
 	}
-	if m.Kept(start) != 0 || m.Expects(host, start) || m.Has(hyper, start) {
+	if m.Reserved(start) != 0 || m.Expects(host, start) || m.Has(hyper, start) {
 		t.Error("nobody is left to come back")
 	}
 	for range 5 {
-		m.Away(hyper, start)
+		m.Departed(hyper, start)
 	}
-	if m.Kept(start) != 3 {
-		t.Errorf("%d places are kept for one that left again, expected 3", m.Kept(start))
+	if m.Reserved(start) != 3 {
+		t.Errorf("%d places are kept for one that left again, expected 3", m.Reserved(start))
 	}
-	if m.Away(crowd, start); m.Kept(start) != 3 {
+	if m.Departed(crowd, start); m.Reserved(start) != 3 {
 		t.Error("a place is kept for who had none")
 	}
-	if late := start.Add(time.Minute); m.Kept(late) != 0 || m.Expects(host, late) || m.Has(hyper, late) {
+	if late := start.Add(time.Minute); m.Reserved(late) != 0 || m.Expects(host, late) || m.Has(hyper, late) {
 		t.Error("places are kept for ever")
 	}
 }

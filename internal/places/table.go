@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounds say how many places there are, and from when on a holder may lose one.
+// Bounds are the number of places, and the numbers from which a holder may lose one.
 type Bounds struct {
 	Places     int
 	PerHolder  int // a holder's share
@@ -15,13 +15,13 @@ type Bounds struct {
 
 	// Patience, unless it is zero, says that places are to be given back soon. Of a
 	// holder the oldest is lost first, and those that do not Progress before all
-	// others. One that was kept for longer than this goes to whoever finds none.
+	// others. A place that was held for longer than this goes to whoever finds none.
 	Patience time.Duration
 }
 
-// Table is who has which place.
+// Table records who has which place.
 type Table[K comparable] struct {
-	held     map[K]place
+	places   map[K]place
 	holders  map[Holder]int
 	networks map[network]int
 	taken    uint64
@@ -41,24 +41,24 @@ type network struct {
 
 func (h Holder) network() network { return network{h.Class, h.Network} }
 
-// Len is how many places are taken.
-func (t *Table[K]) Len() int { return len(t.held) }
+// Len returns how many places are taken.
+func (t *Table[K]) Len() int { return len(t.places) }
 
-// Held is how many places a holder has.
-func (t *Table[K]) Held(h Holder) int { return t.holders[h] }
+// Count returns how many places a holder has.
+func (t *Table[K]) Count(h Holder) int { return t.holders[h] }
 
-// Take gives the holder a place under the key, which has none. kept is how many
-// places are there for others alone. If all the rest are taken, somebody may lose
-// one to it, whose key is returned and has no place any more.
-func (t *Table[K]) Take(key K, h Holder, b Bounds, kept int, now time.Time) (lost K, displaced, ok bool) {
-	if len(t.held)+kept >= b.Places {
+// Take gives the holder a place under the key, which has none. reserved is the number
+// of places that only others may have. If all the rest are taken, another holder may
+// lose one: its key is returned, and has no place any more.
+func (t *Table[K]) Take(key K, h Holder, b Bounds, reserved int, now time.Time) (lost K, displaced, ok bool) {
+	if len(t.places)+reserved >= b.Places {
 		if lost, displaced = t.loser(h, &b, now); !displaced {
 			return lost, false, false
 		}
-		t.Leave(lost)
+		t.Release(lost)
 	}
-	if t.held == nil {
-		t.held, t.holders, t.networks = make(map[K]place), make(map[Holder]int), make(map[network]int)
+	if t.places == nil {
+		t.places, t.holders, t.networks = make(map[K]place), make(map[Holder]int), make(map[network]int)
 	}
 	t.taken++
 	t.put(key, place{Holder: h, since: now, order: t.taken})
@@ -66,46 +66,46 @@ func (t *Table[K]) Take(key K, h Holder, b Bounds, kept int, now time.Time) (los
 }
 
 // Keys are those that have places, in no order. The table must not change meanwhile.
-func (t *Table[K]) Keys() iter.Seq[K] { return maps.Keys(t.held) }
+func (t *Table[K]) Keys() iter.Seq[K] { return maps.Keys(t.places) }
 
-// Progress says whether a place is being used for what it was taken for.
+// Progress records whether a place is being used for its purpose.
 func (t *Table[K]) Progress(key K, yes bool) {
-	if p, ok := t.held[key]; ok {
+	if p, ok := t.places[key]; ok {
 		p.progress = yes
-		t.held[key] = p
+		t.places[key] = p
 	}
 }
 
-// Holder returns who has the place of a key, and whether it has one.
+// Holder returns the holder of a key's place, and whether it has one.
 func (t *Table[K]) Holder(key K) (Holder, bool) {
-	p, ok := t.held[key]
+	p, ok := t.places[key]
 	return p.Holder, ok
 }
 
-// Pass lets a holder have the place of a key, if that has one, under another.
+// Pass moves the place of one key, if it has one, to another key and holder.
 func (t *Table[K]) Pass(from, to K, h Holder) {
-	p, ok := t.held[from]
+	p, ok := t.places[from]
 	if !ok {
 		return
 	}
-	t.Leave(from)
+	t.Release(from)
 	p.Holder = h
 	t.put(to, p)
 }
 
 func (t *Table[K]) put(key K, p place) {
-	t.held[key] = p
+	t.places[key] = p
 	t.holders[p.Holder]++
 	t.networks[p.network()]++
 }
 
-// Leave gives a place back. A key that has none is nothing to give back.
-func (t *Table[K]) Leave(key K) {
-	p, ok := t.held[key]
+// Release gives a place back. It does nothing for a key without one.
+func (t *Table[K]) Release(key K) {
+	p, ok := t.places[key]
 	if !ok {
 		return
 	}
-	delete(t.held, key)
+	delete(t.places, key)
 	decrease(t.holders, p.Holder)
 	decrease(t.networks, p.network())
 }
@@ -116,13 +116,12 @@ func decrease[K comparable](counts map[K]int, key K) {
 	}
 }
 
-// loser chooses the place that goes to the holder. Who has had his share can only
-// lose places of his own to himself, and a network that has had its share to
-// itself.
+// loser chooses the place that goes to the holder. A holder that has its share can
+// only replace a place of its own, and a network that has its share one of its own.
 func (t *Table[K]) loser(h Holder, b *Bounds, now time.Time) (key K, ok bool) {
 	switch {
 	case t.holders[h] >= b.PerHolder:
-		if key, ok = t.of(h, b); ok && b.Patience > 0 && !t.held[key].progress {
+		if key, ok = t.of(h, b); ok && b.Patience > 0 && !t.places[key].progress {
 			return key, true
 		}
 		return t.stale(b, now, func(p *place) bool { return p.Holder == h })
@@ -147,8 +146,8 @@ func (t *Table[K]) loser(h Holder, b *Bounds, now time.Time) (key K, ok bool) {
 	return t.stale(b, now, func(p *place) bool { return p.Class == h.Class })
 }
 
-// spared is how many places another holder of a network keeps beside one that has
-// mine: his share of those that are for long, as many of those that are not.
+// spared returns how many places another holder of a network keeps beside one that
+// has mine: its share of lasting places, and as many as mine of the others.
 func (b *Bounds) spared(mine int) int {
 	if b.Patience > 0 {
 		return min(mine+1, b.PerHolder)
@@ -156,8 +155,8 @@ func (b *Bounds) spared(mine int) int {
 	return b.PerHolder
 }
 
-// largest returns the holder of a class, and of a network unless it is the zero
-// value, that has most places, if these are more than a number.
+// largest returns the holder with most places, if they are more than a number: of the
+// class, and of the network unless that is the zero value.
 func (t *Table[K]) largest(c Class, in netip.Prefix, than int) (most Holder, ok bool) {
 	for h, n := range t.holders {
 		if h.Class != c || in.IsValid() && h.Network != in {
@@ -182,7 +181,7 @@ func (t *Table[K]) largestNetwork(c Class, than int) (most netip.Prefix, ok bool
 // of returns the place that a holder loses first.
 func (t *Table[K]) of(h Holder, b *Bounds) (key K, ok bool) {
 	var first place
-	for k, p := range t.held {
+	for k, p := range t.places {
 		if p.Holder == h && (!ok || b.before(&p, &first)) {
 			key, first, ok = k, p, true
 		}
@@ -198,11 +197,11 @@ func (b *Bounds) before(p, o *place) bool {
 	return p.order > o.order
 }
 
-// stale returns the oldest of some places if it was kept for longer than patience
+// stale returns the oldest of some places if it was held for longer than patience
 // allows.
 func (t *Table[K]) stale(b *Bounds, now time.Time, which func(*place) bool) (key K, ok bool) {
 	var oldest place
-	for k, p := range t.held {
+	for k, p := range t.places {
 		if which(&p) && (!ok || p.order < oldest.order) {
 			key, oldest, ok = k, p, true
 		}
@@ -214,8 +213,7 @@ func (t *Table[K]) stale(b *Bounds, now time.Time, which func(*place) bool) (key
 	return key, true
 }
 
-// Fair reports whether somebody who holds mine of what cannot be taken back may
-// have more of it: while more is free than he has. The first may have half, who
-// comes next half of the rest, and so on, so that there is something left for one
-// who has nothing yet.
+// Fair reports whether a holder of mine units that cannot be taken back may have one
+// more: while more units are free than it holds. So the first may have half, the next
+// one half of the rest, and so on, and something is left for one that has none yet.
 func Fair(mine, used, all int) bool { return mine < all-used }

@@ -108,11 +108,11 @@ func TestPass(t *testing.T) {
 	one := at(0, "10.0.0.1")
 	fill(t, &table, one, half, 8)
 	table.Pass("10.0.0.1#3", "new", one)
-	table.Leave("10.0.0.1#3")
-	if _, _, ok := table.Take("other", one, half, 0, start); ok || table.Len() != 8 || table.Held(one) != 8 {
-		t.Errorf("%d places are taken, of them %d", table.Len(), table.Held(one))
+	table.Release("10.0.0.1#3")
+	if _, _, ok := table.Take("other", one, half, 0, start); ok || table.Len() != 8 || table.Count(one) != 8 {
+		t.Errorf("%d places are taken, of them %d", table.Len(), table.Count(one))
 	}
-	table.Leave("new")
+	table.Release("new")
 	if _, displaced, ok := table.Take("other", one, half, 0, start); !ok || displaced {
 		t.Error("its place was not given back")
 	}
@@ -130,8 +130,8 @@ func TestNobodyIsShutOut(t *testing.T) {
 		if _, _, ok := table.Take(key, h, b, 0, now); ok && rng.IntN(3) == 0 {
 			table.Progress(key, true)
 		}
-		if gone := rng.IntN(key + 1); table.held[gone].Holder != honest {
-			table.Leave(gone)
+		if gone := rng.IntN(key + 1); table.places[gone].Holder != honest {
+			table.Release(gone)
 		}
 	}
 	now, key := start, 0
@@ -145,7 +145,7 @@ func TestNobodyIsShutOut(t *testing.T) {
 		for range b.PerHolder {
 			key++
 			if _, _, ok := table.Take(key, honest, b, 0, now); !ok {
-				t.Fatalf("refused with %d places of %d in use, %d of them its own", table.Len(), b.Places, table.Held(honest))
+				t.Fatalf("refused with %d places of %d in use, %d of them its own", table.Len(), b.Places, table.Count(honest))
 			}
 			table.Progress(key, true)
 			mine = append(mine, key)
@@ -155,11 +155,11 @@ func TestNobodyIsShutOut(t *testing.T) {
 			now = now.Add(2 * time.Millisecond)
 			crowd(now, key)
 		}
-		if table.Held(honest) != b.PerHolder || table.Len() > b.Places {
-			t.Fatalf("%d of %d places are left, %d taken in all", table.Held(honest), b.PerHolder, table.Len())
+		if table.Count(honest) != b.PerHolder || table.Len() > b.Places {
+			t.Fatalf("%d of %d places are left, %d taken in all", table.Count(honest), b.PerHolder, table.Len())
 		}
 		for _, k := range mine {
-			table.Leave(k)
+			table.Release(k)
 		}
 	}
 	sum := 0
@@ -170,7 +170,7 @@ func TestNobodyIsShutOut(t *testing.T) {
 		t.Errorf("holders have %d places, %d are taken", sum, table.Len())
 	}
 	for k := range key + 1 {
-		table.Leave(k)
+		table.Release(k)
 	}
 	if table.Len()+len(table.holders)+len(table.networks) != 0 {
 		t.Errorf("something is left: %+v", table)

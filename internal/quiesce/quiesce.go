@@ -21,14 +21,14 @@ type Counter struct {
 // Era is when an operation began.
 type Era uint8
 
-// Enter counts an operation, which keeps the result for Leave.
+// Enter counts an operation. The caller keeps the result for Exit.
 func (c *Counter) Enter() Era {
 	c.inside[c.era]++
 	return c.era
 }
 
-// Leave counts the end of an operation.
-func (c *Counter) Leave(e Era) {
+// Exit counts the end of an operation.
+func (c *Counter) Exit(e Era) {
 	if c.inside[e]--; c.inside[e] == 0 && e != c.era {
 		c.tell()
 	}

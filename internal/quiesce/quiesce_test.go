@@ -71,18 +71,18 @@ func TestWait(t *testing.T) {
 	for range 3 { // the eras take turns
 		var old [2]Era
 		for i := range counters {
-			on(loops[i], func() { old[i] = counters[i].Enter(); counters[i].Leave(counters[i].Enter()) })
+			on(loops[i], func() { old[i] = counters[i].Enter(); counters[i].Exit(counters[i].Enter()) })
 		}
 		ended := wait(&s, loops...)
 		var later Era
 		on(loops[0], func() { later = counters[0].Enter() })
-		on(loops[0], func() { counters[0].Leave(old[0]) })
+		on(loops[0], func() { counters[0].Exit(old[0]) })
 		if over(ended) {
 			t.Fatal("an operation on the other thread was not waited for")
 		}
-		on(loops[1], func() { counters[1].Leave(old[1]) })
+		on(loops[1], func() { counters[1].Exit(old[1]) })
 		<-ended
-		on(loops[0], func() { counters[0].Leave(later) })
+		on(loops[0], func() { counters[0].Exit(later) })
 	}
 }
 

@@ -193,7 +193,7 @@ func TestMonitorPeriods(t *testing.T) {
 	if !m.Alert(a) || m.Alert(b) || m.Capacity() != 1000 {
 		t.Errorf("found alerts %v and %v, capacity %d", m.Alert(a), m.Alert(b), m.Capacity())
 	}
-	m.Leave(a)
+	m.Remove(a)
 	if c := m.Join(50); c != a || m.Reserved() != 150 {
 		t.Errorf("found client %d and %d reserved, expected the free number and 150", c, m.Reserved())
 	}

@@ -58,8 +58,8 @@ func (m *Monitor) Join(reservation int64) int {
 	return len(m.clients) - 1
 }
 
-// Leave removes a client; its number may be given again.
-func (m *Monitor) Leave(id int) { m.clients[id] = client{} }
+// Remove removes a client; its number may be given again.
+func (m *Monitor) Remove(id int) { m.clients[id] = client{} }
 
 // SetReservation changes a client's reservation from the next period on.
 func (m *Monitor) SetReservation(id int, reservation int64) { m.clients[id].reservation = reservation }

@@ -53,17 +53,17 @@ const (
 // atomicTurn is the turn of a command that has one.
 func (c *Command) atomicTurn() *atomicTurn { return c.feature.(*atomicTurn) }
 
-// withdraw implements feature.
-func (t *atomicTurn) withdraw(c *Command) bool { return c.Nexus.LU.atomics.withdraw(t) }
+// cancel implements feature.
+func (t *atomicTurn) cancel(c *Command) bool { return c.Nexus.LU.atomics.cancel(t) }
 
 // ended implements feature.
 func (t *atomicTurn) ended(c *Command) {
-	c.Nexus.LU.atomics.leave(t)
+	c.Nexus.LU.atomics.end(t)
 	c.feature = nil
 }
 
-// abandoned implements feature.
-func (t *atomicTurn) abandoned(c *Command, _ bool) { t.ended(c) }
+// discarded implements feature.
+func (t *atomicTurn) discarded(c *Command, _ bool) { t.ended(c) }
 
 // excludes reports whether the two must not run at the same time.
 func (t *atomicTurn) excludes(o *atomicTurn) bool {
@@ -137,9 +137,9 @@ func (a *atomicWrites) settled(t *atomicTurn) {
 	}
 }
 
-// withdraw ends the wait of a command that is to end, unless it is over already: true
-// says that Run does not follow.
-func (a *atomicWrites) withdraw(t *atomicTurn) bool {
+// cancel ends the wait of a command that is to end. It returns true if the command was
+// waiting; Run does not follow then.
+func (a *atomicWrites) cancel(t *atomicTurn) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t.state == turnGoing {
@@ -162,8 +162,8 @@ func (a *atomicWrites) expire(t *atomicTurn) {
 	}
 }
 
-// leave ends a turn; those that waited for it go on.
-func (a *atomicWrites) leave(left *atomicTurn) {
+// end ends a turn, and lets those that waited for it go on.
+func (a *atomicWrites) end(left *atomicTurn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.remove(left)

@@ -112,14 +112,14 @@ type Command struct {
 // feature is what a command keeps that few commands have: its part in a copy, in a
 // sanitize operation or among atomic writes.
 type feature interface {
-	// withdraw is called when the command is to end. It reports whether the command
-	// waited for others, which it does no longer.
-	withdraw(c *Command) bool
+	// cancel is called when the command is to end. It takes the command out of any
+	// wait for others, and reports whether there was one.
+	cancel(c *Command) bool
 	// ended follows the last operation of a command that ends.
 	ended(c *Command)
-	// abandoned follows a panic of the command: it lets go of what others wait for. If
-	// running is set the lane has operations of the command still.
-	abandoned(c *Command, running bool)
+	// discarded follows a panic of the command. It releases everything that others wait
+	// for. With running, operations of the command are still under way in the lane.
+	discarded(c *Command, running bool)
 }
 
 // work is the progress of a command that makes operations in sequence.

@@ -9,7 +9,7 @@ import (
 type copyDest struct {
 	lu     *LogicalUnit
 	before *deferredError // the last one when the copy began
-	moment uint64         // of the copy's last write, if it may be volatile; else 0
+	flush  uint64         // that covers the copy's last write, if that may be volatile; else 0
 }
 
 func newCopyDest(lu *LogicalUnit) *copyDest {
@@ -22,14 +22,14 @@ func (d *copyDest) Is(other thirdparty.Destination) bool { return other.(*copyDe
 // Written implements thirdparty.Destination.
 func (d *copyDest) Written() {
 	if d.lu.state.Load().WriteCache {
-		d.moment = d.lu.stability.now()
+		d.flush = d.lu.stability.next()
 	}
 }
 
 // Lost implements thirdparty.Destination.
 func (d *copyDest) Lost() *sense.Data {
 	e := d.lu.lastDeferred.Load()
-	if e == nil || e == d.before || d.moment == 0 || d.lu.stability.covers(d.moment) || d.lu.stability.covers(e.moment) {
+	if e == nil || e == d.before || d.flush == 0 || d.lu.stability.covers(d.flush) || d.lu.stability.covers(e.flush) {
 		return nil
 	}
 	return &e.sense

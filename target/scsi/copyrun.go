@@ -50,8 +50,8 @@ type copyOperation struct {
 	source *CSCD             // of token
 	remove bool              // the token is deleted in the end
 
-	owing bool // the answer of Tolls is pending
-	paid  bool // the next part may be moved
+	paying bool // the answer to Payments.Pay is pending
+	paid   bool // the next part may be moved
 }
 
 // The phases of a part.
@@ -172,11 +172,11 @@ func (c *Command) startPart(m *copyMove) bool {
 	if m.source == nil {
 		clear(ref.Bytes())
 		s.phase = copyWriting
-		s.away, s.op.Off, s.op.Len, s.op.Data = m.dest, m.to+at, n, ref.Bytes()
+		s.cscd, s.op.Off, s.op.Len, s.op.Data = m.dest, m.to+at, n, ref.Bytes()
 		s.launch(backstore.Write)
 		return true
 	}
-	s.away, s.op.Off, s.op.Len, s.op.Data = m.source, m.from+at, n, ref.Bytes()
+	s.cscd, s.op.Off, s.op.Len, s.op.Data = m.source, m.from+at, n, ref.Bytes()
 	s.launch(backstore.Read)
 	return true
 }
@@ -185,19 +185,19 @@ func (c *Command) startPart(m *copyMove) bool {
 // the copy goes on with Paid.
 func (c *Command) pays(bytes int64) bool {
 	o := c.copying()
-	if o.paid || o.owing {
+	if o.paid || o.paying {
 		return o.paid
 	}
-	port, ok := c.Port.(Tolls)
-	o.paid = !ok || port.Toll(c, bytes)
-	o.owing = !o.paid
+	port, ok := c.Port.(Payments)
+	o.paid = !ok || port.Pay(c, bytes)
+	o.paying = !o.paid
 	return o.paid
 }
 
-// Paid continues a copy after Tolls.Toll was false.
+// Paid continues a copy after Payments.Pay was false.
 func (c *Command) Paid() {
 	if o, ok := c.feature.(*copyOperation); ok && !c.ending {
-		o.owing, o.paid = false, true
+		o.paying, o.paid = false, true
 		c.pump()
 	}
 }
@@ -209,7 +209,7 @@ func (c *Command) startZeroes(m *copyMove) {
 	s := c.at(c.tail)
 	c.tail++
 	s.phase, s.n = copyWriting, uint32(n)
-	s.away, s.op.Off, s.op.Len, s.op.Data = m.dest, m.to+o.started, n, nil
+	s.cscd, s.op.Off, s.op.Len, s.op.Data = m.dest, m.to+o.started, n, nil
 	o.started += n
 	s.launch(backstore.WriteZeroes)
 }
@@ -232,7 +232,7 @@ func (c *Command) copyParts(m *copyMove) bool {
 				return false
 			}
 			s.phase = copyWriting
-			s.away, s.op.Off = m.dest, m.to+int64(s.off)
+			s.cscd, s.op.Off = m.dest, m.to+int64(s.off)
 			s.launch(backstore.Write)
 		}
 		if s.state == done && s.op.Kind == backstore.WriteZeroes && errors.Is(s.op.Err, backstore.ErrUnsupported) {
@@ -263,7 +263,7 @@ func (c *Command) flushDestination(m *copyMove) {
 	s := c.at(c.tail)
 	c.tail++
 	s.phase, s.n = copyWriting, 0
-	s.away, s.op.Off, s.op.Len, s.op.Data = m.dest, 0, 0, nil
+	s.cscd, s.op.Off, s.op.Len, s.op.Data = m.dest, 0, 0, nil
 	s.launch(backstore.Flush)
 }
 
@@ -300,12 +300,12 @@ func copyAborted(asc sense.ASC, segment uint16) sense.Data {
 // copying is the operation of a command that copies.
 func (c *Command) copying() *copyOperation { return c.feature.(*copyOperation) }
 
-// withdraw implements feature.
-func (o *copyOperation) withdraw(*Command) bool { return o.window.endWait() }
+// cancel implements feature.
+func (o *copyOperation) cancel(*Command) bool { return o.window.endWait() }
 
-// abandoned implements feature.
-func (o *copyOperation) abandoned(c *Command, running bool) {
-	o.window.leave()
+// discarded implements feature.
+func (o *copyOperation) discarded(c *Command, running bool) {
+	o.window.release()
 	if running {
 		o.record.End(thirdparty.Terminated) // but who preempts still waits for its extents
 		return
@@ -315,8 +315,8 @@ func (o *copyOperation) abandoned(c *Command, running bool) {
 
 // ended implements feature. It follows the end of the command, whatever it was.
 func (o *copyOperation) ended(c *Command) {
-	o.letGo()
-	o.window.leave()
+	o.releaseToken()
+	o.window.release()
 	for i := range o.moves {
 		o.moves[i].dest.Nexus.LU.copying.Add(-1)
 	}
@@ -335,8 +335,8 @@ func (o *copyOperation) ended(c *Command) {
 	}
 }
 
-// letGo ends the use of the token.
-func (o *copyOperation) letGo() {
+// releaseToken gives the token back.
+func (o *copyOperation) releaseToken() {
 	if t := o.token; t != nil {
 		o.token = nil
 		o.source.Nexus.LU.tokens.Release(t, o.remove, time.Now())

@@ -29,10 +29,10 @@ func (c *Command) enterWindow(m *copyMove) bool {
 		from = m.n - from - n
 	}
 	if lu := m.source.Nexus.LU; lu != w.lu {
-		w.leave()
+		w.release()
 		w.lu = lu
 	}
-	w.drop(0)
+	w.releaseTurn(0)
 	w.turns[0] = w.turns[1]
 	w.turns[1] = &atomicTurn{byteRange: byteRange{m.from + from, n}, c: c, then: enteredWindow}
 	w.move, w.number = m, number
@@ -50,22 +50,22 @@ func enteredWindow(c *Command) {
 
 // endWait reports whether the copy waited for its turn; it does no longer.
 func (w *copyWindow) endWait() bool {
-	if !w.waiting || !w.lu.atomics.withdraw(w.turns[1]) {
+	if !w.waiting || !w.lu.atomics.cancel(w.turns[1]) {
 		return false
 	}
 	w.waiting = false
 	return true
 }
 
-func (w *copyWindow) drop(i int) {
+func (w *copyWindow) releaseTurn(i int) {
 	if t := w.turns[i]; t != nil {
 		w.turns[i] = nil
-		w.lu.atomics.leave(t)
+		w.lu.atomics.end(t)
 	}
 }
 
-// leave lets atomic writes go on.
-func (w *copyWindow) leave() {
-	w.drop(0)
-	w.drop(1)
+// release lets atomic writes go on.
+func (w *copyWindow) release() {
+	w.releaseTurn(0)
+	w.releaseTurn(1)
 }

@@ -8,16 +8,16 @@ import (
 	"lunar/target/scsi/sense"
 )
 
-// stability knows which writes may still be volatile. Time is counted in
-// flushes of the whole unit: a write belongs to the moment between two of them,
-// and the one that succeeds covers all writes of the moments before its start.
+// stability tells which writes may still be volatile. It numbers the flushes of the
+// whole unit by their start. A write belongs to the next flush that begins, and a
+// flush that succeeds covers all writes that belong to it or to earlier ones.
 type stability struct {
 	begun  atomic.Uint64 // flushes
 	stable atomic.Uint64 // number of the last flush that succeeded, by its start
 }
 
-// now returns the moment of a write: the number of the flush that will cover it.
-func (s *stability) now() uint64 { return s.begun.Load() + 1 }
+// next returns the number of the flush that will cover a write made now.
+func (s *stability) next() uint64 { return s.begun.Load() + 1 }
 
 // flushing returns the number of a flush that begins.
 func (s *stability) flushing() uint64 { return s.begun.Add(1) }
@@ -32,14 +32,14 @@ func (s *stability) flushed(n uint64) {
 	}
 }
 
-// covers reports whether everything of a moment is stable.
-func (s *stability) covers(moment uint64) bool { return moment <= s.stable.Load() }
+// covers reports whether everything that a flush covers is stable.
+func (s *stability) covers(flush uint64) bool { return flush <= s.stable.Load() }
 
 // deferredError is an exception condition of writes that were acknowledged
 // before (SPC-4 clause 4.5.7).
 type deferredError struct {
-	sense  sense.Data
-	moment uint64 // a flush that succeeds later has made up for it
+	sense sense.Data
+	flush uint64 // once it succeeds, the data are stable after all
 }
 
 // maxDeparted bounds the initiator ports that are remembered without a nexus.
@@ -62,7 +62,7 @@ type departed struct {
 // same initiator port. Data that were dirty before the unit was made are
 // everybody's. Any goroutine may call it.
 func (lu *LogicalUnit) DeferredError(off int64, err error) {
-	d := &deferredError{sense: lu.deferredSense(off, err), moment: lu.stability.now()}
+	d := &deferredError{sense: lu.deferredSense(off, err), flush: lu.stability.next()}
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	lu.lastDeferred.Store(d) // before it is asked who has written: see Nexus.wroteVolatile
@@ -97,7 +97,7 @@ func (lu *LogicalUnit) deferredSense(off int64, err error) sense.Data {
 // writesVolatile notes that the nexus begins a write through the volatile cache,
 // so that it hears of all that happens to it.
 func (n *Nexus) writesVolatile() {
-	if now := n.LU.stability.now(); n.wrote.Load() != now {
+	if now := n.LU.stability.next(); n.wrote.Load() != now {
 		n.wrote.Store(now)
 	}
 }
@@ -106,12 +106,12 @@ func (n *Nexus) writesVolatile() {
 // not cover it. A deferred error that came between that flush and now did not
 // find the nexus.
 func (n *Nexus) wroteVolatile() {
-	now, was := n.LU.stability.now(), n.wrote.Load()
+	now, was := n.LU.stability.next(), n.wrote.Load()
 	if was == now {
 		return
 	}
 	n.wrote.Store(now)
-	if d := n.LU.lastDeferred.Load(); d != nil && d.moment > was {
+	if d := n.LU.lastDeferred.Load(); d != nil && d.flush > was {
 		n.deferred.Store(d)
 	}
 }
@@ -120,7 +120,7 @@ func (n *Nexus) wroteVolatile() {
 // one.
 func (n *Nexus) takeDeferred() *sense.Data {
 	d := n.deferred.Swap(nil)
-	if d == nil || n.LU.stability.covers(d.moment) {
+	if d == nil || n.LU.stability.covers(d.flush) {
 		return nil
 	}
 	return &d.sense
@@ -146,7 +146,7 @@ func (lu *LogicalUnit) leave(n *Nexus) {
 }
 
 func (lu *LogicalUnit) forgettable(d departed) bool {
-	return lu.stability.covers(d.wrote) && (d.deferred == nil || lu.stability.covers(d.deferred.moment))
+	return lu.stability.covers(d.wrote) && (d.deferred == nil || lu.stability.covers(d.deferred.flush))
 }
 
 // inherit gives a nexus what earlier ones of its initiator port have left, and
@@ -157,7 +157,7 @@ func (lu *LogicalUnit) inherit(n *Nexus) {
 			continue
 		}
 		n.wrote.Store(max(n.wrote.Load(), left.wrote))
-		if d := n.deferred.Load(); left.deferred != nil && (d == nil || d.moment < left.deferred.moment) {
+		if d := n.deferred.Load(); left.deferred != nil && (d == nil || d.flush < left.deferred.flush) {
 			n.deferred.Store(left.deferred)
 		}
 		if who == n.claimant() { // others are told as well, and take nothing away

@@ -326,9 +326,9 @@ func (c *Command) run(step func(*Command)) {
 	c.pump()
 }
 
-// endWait has a command that is to end wait for others no longer.
+// endWait takes a command that is to end out of its wait for others.
 func (c *Command) endWait() {
-	if c.feature != nil && c.feature.withdraw(c) {
+	if c.feature != nil && c.feature.cancel(c) {
 		c.running--
 	}
 }
@@ -336,7 +336,7 @@ func (c *Command) endWait() {
 // release lets go of all that an ended command holds.
 func (c *Command) release() {
 	if c.place != nil {
-		c.leave()
+		c.exitTaskSet()
 	}
 	for c.head != c.tail {
 		c.close()

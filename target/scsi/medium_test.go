@@ -273,11 +273,11 @@ func (x *exchange) Charge(_ *Command, ref *buf.Ref) {
 	}
 }
 
-// Toll implements Tolls.
-func (x *exchange) Toll(c *Command, bytes int64) bool {
+// Pay implements Payments.
+func (x *exchange) Pay(c *Command, bytes int64) bool {
 	x.alive()
-	if bytes <= 0 || bytes > 2*SegmentSize || c.copying().owing {
-		x.t.Errorf("toll of %d bytes, while another is owed: %v", bytes, c.copying().owing)
+	if bytes <= 0 || bytes > 2*SegmentSize || c.copying().paying {
+		x.t.Errorf("a payment of %d bytes, while another is pending: %v", bytes, c.copying().paying)
 	}
 	if !x.chance(x.dear) {
 		return true

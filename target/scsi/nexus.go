@@ -49,7 +49,7 @@ type Nexus struct {
 	attentions attentionQueue
 	prevents   atomic.Bool // PREVENT: the medium stays
 	buffers    buffers
-	wrote      atomic.Uint64 // moment of the last write through the volatile cache; 0: none
+	wrote      atomic.Uint64 // the flush that covers its last write through the volatile cache; 0: none
 	deferred   atomic.Pointer[deferredError]
 }
 

@@ -103,7 +103,7 @@ func writeUsingToken(c *Command) {
 		return
 	}
 	if !c.Port.Background(c, func(b *Command) { b.resumeCopy(o) }) {
-		o.letGo()
+		o.releaseToken()
 		record.End(thirdparty.Failed)
 		c.Fail(sense.InsufficientResources)
 		return

@@ -66,13 +66,13 @@ type Port interface {
 	Complete(c *Command)
 }
 
-// Tolls is a Port that may hold back what a command moves within the server, by
-// the initiator's limits.
-type Tolls interface {
-	// Toll asks whether the command may move bytes now, counted once as read and
-	// once as written. False: c.Paid is called when it may, unless it ended before.
-	// There is one answer pending at most.
-	Toll(c *Command, bytes int64) bool
+// Payments is a Port that charges the initiator's limits for the data that a copy
+// moves within the server.
+type Payments interface {
+	// Pay reports whether the command may move bytes now. They count once as read and
+	// once as written. After false, the port calls c.Paid as soon as the command may
+	// move them, unless the command ends first. At most one payment is pending.
+	Pay(c *Command, bytes int64) bool
 }
 
 // Task is work for an event thread.

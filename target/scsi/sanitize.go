@@ -290,31 +290,31 @@ type sanitizer struct {
 // sanitizer is that of a command that makes a sanitize operation.
 func (c *Command) sanitizer() *sanitizer { return c.feature.(*sanitizer) }
 
-// withdraw implements feature.
-func (z *sanitizer) withdraw(*Command) bool { return false }
+// cancel implements feature.
+func (z *sanitizer) cancel(*Command) bool { return false }
 
 // ended implements feature.
 func (z *sanitizer) ended(c *Command) {
 	if c.aborted {
-		z.abandoned(c, false)
+		z.discarded(c, false)
 	}
 }
 
 // sanitizeWaiter is what the command keeps that waits for the operation.
 type sanitizeWaiter sanitizer
 
-// withdraw implements feature.
-func (z *sanitizeWaiter) withdraw(*Command) bool { return false }
+// cancel implements feature.
+func (z *sanitizeWaiter) cancel(*Command) bool { return false }
 
 // ended implements feature.
 func (z *sanitizeWaiter) ended(c *Command) { z.waiter, c.feature = nil, nil }
 
-// abandoned implements feature.
-func (z *sanitizeWaiter) abandoned(*Command, bool) {}
+// discarded implements feature.
+func (z *sanitizeWaiter) discarded(*Command, bool) {}
 
-// abandoned implements feature. It tells of an operation that the end of the server
+// discarded implements feature. It tells of an operation that the end of the server
 // ends: it is not resumed, and after a restart it has failed.
-func (z *sanitizer) abandoned(c *Command, _ bool) {
+func (z *sanitizer) discarded(c *Command, _ bool) {
 	lu := c.Nexus.LU
 	lu.config.Logger.Warn("a sanitize operation was not finished: the medium is overwritten in part only", "volume", lu.Name(),
 		"done", z.done.Load(), "of", z.total)

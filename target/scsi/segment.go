@@ -18,20 +18,20 @@ type segment struct {
 	state segmentState
 	phase uint8      // of commands with several operations per segment
 	lock  extentLock // in the extent guard
-	away  *CSCD      // where the operation goes to, if not to the command's logical unit
+	cscd  *CSCD      // of a copy: where the operation goes, if not to the command's logical unit
 }
 
 // nexus returns whose logical unit the operation is for.
 func (s *segment) nexus() *Nexus {
-	if s.away != nil {
-		return s.away.Nexus
+	if s.cscd != nil {
+		return s.cscd.Nexus
 	}
 	return s.cmd.Nexus
 }
 
 func (s *segment) lane() backstore.Lane {
-	if s.away != nil {
-		return s.away.Lane
+	if s.cscd != nil {
+		return s.cscd.Lane
 	}
 	return s.cmd.Lane
 }
@@ -118,7 +118,7 @@ func (s *segment) release() {
 		s.ref.Release()
 		s.ref = nil
 	}
-	s.state, s.phase, s.op.Data, s.away = idle, 0, nil, nil
+	s.state, s.phase, s.op.Data, s.cscd = idle, 0, nil, nil
 	s.op.Tuples, s.op.Unchecked, s.op.Atomic = nil, false, false
 }
 
@@ -165,7 +165,7 @@ func (s *segment) Run() {
 		return
 	}
 	if s.cmd.ending {
-		s.finish()
+		s.end()
 		return
 	}
 	s.submit()
@@ -182,23 +182,23 @@ func (s *segment) submit() {
 	}
 	if s.shutOut() {
 		s.op.Err = errSanitizing
-		s.finish()
+		s.end()
 		return
 	}
-	if s.away != nil && changes(s.op.Kind) && !s.away.mayWrite() {
+	if s.cscd != nil && changes(s.op.Kind) && !s.cscd.mayWrite() {
 		s.op.Err = errFenced
-		s.finish()
+		s.end()
 		return
 	}
 	if s.op.Kind == backstore.Read && s.op.Len == 0 {
-		s.finish() // it was about the extent guard alone
+		s.end() // it was about the extent guard alone
 		return
 	}
 	s.changing()
 	s.state = handing
 	if lane := s.lane(); lane.TryNow(&s.op) || lane.Submit(&s.op) {
 		c.inline += max(s.op.Length(), leastInline)
-		s.finish()
+		s.end()
 		return
 	}
 	s.state = running
@@ -233,7 +233,7 @@ type nextTurn segment
 func (t *nextTurn) Run() {
 	s := (*segment)(t)
 	if s.cmd.ending {
-		s.finish()
+		s.end()
 		return
 	}
 	s.submit()
@@ -242,10 +242,10 @@ func (t *nextTurn) Run() {
 // ended is op.Done.
 func (s *segment) ended(*backstore.Op) {
 	defer s.cmd.Port.Contain(s.cmd)
-	s.finish()
+	s.end()
 }
 
-func (s *segment) finish() {
+func (s *segment) end() {
 	c := s.cmd
 	if s.lock.mode != unguarded && !s.lock.keep {
 		s.lock.release()

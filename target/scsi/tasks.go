@@ -143,13 +143,13 @@ func (p *place) Run() {
 // Dormant reports that the command waits for others in its task set.
 func (c *Command) Dormant() bool { return c.place != nil && !c.place.granted }
 
-// leave takes the command, which ends, out of its task set.
-func (c *Command) leave() {
+// exitTaskSet takes the command, which ends, out of its task set.
+func (c *Command) exitTaskSet() {
 	p := c.place
 	c.place = nil
 	c.Nexus.LU.tasks.change(func(s *taskset.Set) []*taskset.Command {
 		p.c = nil
-		return s.Leave(&p.Command)
+		return s.Remove(&p.Command)
 	})
 }
 

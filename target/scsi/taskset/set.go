@@ -14,7 +14,7 @@ const (
 )
 
 // Command is a command of the task set. Its owner sets the exported fields and
-// leaves them alone until Leave.
+// leaves them alone until Remove.
 type Command struct {
 	Attribute Attribute
 	Class     Class
@@ -57,7 +57,7 @@ type Set struct {
 // for is there, or an ACA condition.
 func (s *Set) Watched() bool { return len(s.present) > 0 || s.faulted != nil }
 
-// Enter takes a command into the set. What is not refused has to Leave.
+// Enter takes a command into the set. Each one that is not refused needs a Remove.
 func (s *Set) Enter(c *Command) Verdict {
 	if s.faulted != nil || c.Attribute == ACA {
 		if refusal := s.admit(c); refusal != Enabled {
@@ -120,9 +120,9 @@ func (s *Set) Settled(c *Command) []*Command {
 	return s.enable()
 }
 
-// Leave takes a command that has ended out of the set, and returns those that
+// Remove takes a command that has ended out of the set, and returns those that
 // are enabled by that.
-func (s *Set) Leave(c *Command) []*Command {
+func (s *Set) Remove(c *Command) []*Command {
 	s.present = slices.DeleteFunc(s.present, func(o *Command) bool { return o == c })
 	return s.enable()
 }

@@ -131,7 +131,7 @@ func TestStories(t *testing.T) {
 				case "settle":
 					got = names(s.Settled(commands[words[1]]))
 				case "leave":
-					got = names(s.Leave(commands[words[1]]))
+					got = names(s.Remove(commands[words[1]]))
 				case "fail":
 					got = names(s.Failed(commands[words[1]]))
 				case "clear":
@@ -215,7 +215,7 @@ func TestRandom(t *testing.T) {
 			if enabled := slices.DeleteFunc(slices.Clone(present), func(m *member) bool { return !m.enabled }); len(enabled) > 0 && rng.IntN(3) > 0 {
 				m := enabled[rng.IntN(len(enabled))]
 				present = slices.DeleteFunc(present, func(o *member) bool { return o == m })
-				run(s.Leave(m.Command))
+				run(s.Remove(m.Command))
 			}
 			for i, m := range present {
 				if m.Attribute == Ordered && !m.settled && !slices.ContainsFunc(present[:i], func(o *member) bool { return true }) {
