@@ -10,20 +10,39 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-const wantType = "one of file, block, ram, null"
+const wantType = "one of file, block, ram, null, gotgt"
 
 // volumeKeys are the keys that only some types have.
 var volumeKeys = map[string][]VolumeType{
-	"path":           {FileVolume, BlockVolume},
-	"size":           {FileVolume, RAMVolume, NullVolume},
+	"driver":         {GotgtVolume},
+	"path":           {FileVolume, BlockVolume, GotgtVolume},
+	"size":           {FileVolume, RAMVolume, NullVolume, GotgtVolume},
 	"direct":         {FileVolume, BlockVolume},
-	"write":          {FileVolume, BlockVolume},
-	"cache":          {FileVolume, BlockVolume},
+	"write":          {FileVolume, BlockVolume, GotgtVolume},
+	"cache":          {FileVolume, BlockVolume, GotgtVolume},
 	"soft-threshold": {FileVolume},
 
 	"protection":      {FileVolume, BlockVolume},
 	"protection-file": {FileVolume, BlockVolume},
 	"encryption":      {FileVolume, BlockVolume},
+}
+
+// driverKeys are the keys of type gotgt that only some drivers have.
+var driverKeys = map[string][]Driver{
+	"path":  {FileDriver},
+	"size":  {NullDriver},
+	"write": {FileDriver},
+	"cache": {FileDriver},
+}
+
+// may reports whether a volume may have a key, which some volumes have.
+func (v *Volume) may(key string) bool {
+	types, some := volumeKeys[key]
+	if some && !slices.Contains(types, v.Type) {
+		return false
+	}
+	drivers, some := driverKeys[key]
+	return !some || v.Type != GotgtVolume || slices.Contains(drivers, v.Driver)
 }
 
 // naaDigits are the designators of 8 bytes (SPC-4 clause 7.8.6.6): IEEE
@@ -34,7 +53,8 @@ func (d *decoder) volumes(n node, c *Config) {
 	d.named(n, naming{objectName.MatchString, wantObjectName, aMapping}, func(name string, n node) {
 		v := Volume{Name: name, BlockSize: 512, Write: WriteThrough}
 		ok := d.mapping(n, fields{
-			"type":                volumeType(&v.Type),
+			"type":                orNull(&v.Type, NullVolume, oneOf(&v.Type, FileVolume, BlockVolume, RAMVolume, NullVolume, GotgtVolume)),
+			"driver":              orNull(&v.Driver, NullDriver, oneOf(&v.Driver, FileDriver, NullDriver)),
 			"path":                text(&v.Path, "a path", validPath),
 			"size":                size(&v.Size, 1, MiB, 1<<20*TiB),
 			"block-size":          blockSize(&v.BlockSize),
@@ -63,12 +83,11 @@ func (d *decoder) volumes(n node, c *Config) {
 	})
 }
 
-// volumeType accepts a type, and null without quotes as well.
-func volumeType(to *VolumeType) setter {
-	word := oneOf(to, FileVolume, BlockVolume, RAMVolume, NullVolume)
+// orNull accepts what word does, and null without quotes as well.
+func orNull[T ~string](to *T, null T, word setter) setter {
 	return func(d *decoder, n node) {
-		if null, ok := n.ast.(*ast.NullNode); ok && d.src.hasWord(placeOf(null.Token), "null") {
-			*to = NullVolume
+		if found, ok := n.ast.(*ast.NullNode); ok && d.src.hasWord(placeOf(found.Token), "null") {
+			*to = null
 			return
 		}
 		word(d, n)
@@ -82,8 +101,12 @@ func (d *decoder) fitsType(n node, v *Volume) {
 		return
 	}
 	for key, types := range volumeKeys {
-		if d.has(n, key) && !slices.Contains(types, v.Type) {
+		switch {
+		case !d.has(n, key) || v.may(key):
+		case !slices.Contains(types, v.Type):
 			d.fail(n.path+"."+key, "a key that type "+string(v.Type)+" does not have", "it with type "+join(types))
+		case v.Driver != "":
+			d.fail(n.path+"."+key, "a key that driver "+string(v.Driver)+" does not have", "it with driver "+join(driverKeys[key]))
 		}
 	}
 	if v.PhysicalBlockSize != 0 && v.PhysicalBlockSize < v.BlockSize {
@@ -112,6 +135,14 @@ func (d *decoder) fitsType(n node, v *Volume) {
 		}
 	case RAMVolume, NullVolume:
 		d.require(n, "size", "a size such as 1GiB")
+	case GotgtVolume:
+		d.require(n, "driver", "one of file, null")
+		switch v.Driver {
+		case FileDriver:
+			d.require(n, "path", "the path of the file")
+		case NullDriver:
+			d.require(n, "size", "a size such as 1GiB")
+		}
 	}
 }
 

@@ -235,8 +235,7 @@ func fittingVolume(v reflect.Value, keys yaml.MapSlice) yaml.MapSlice {
 		if key == "direct" && volume.MayBuffer {
 			return true // a default that gives way, as the key would not
 		}
-		types, some := volumeKeys[key]
-		return some && !slices.Contains(types, volume.Type)
+		return !volume.may(key)
 	})
 }
 

@@ -148,6 +148,7 @@ var volumeJudges = []struct {
 }{
 	{key: "size", severity: Destructive, shrinks: true, what: cut},
 	{key: "type", severity: Destructive, what: anotherDisk},
+	{key: "driver", severity: Destructive, what: anotherDriver},
 	{key: "read-only", severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
 		return when(to.ReadOnly && !from.ReadOnly, "it becomes read-only")
 	}},
@@ -180,6 +181,11 @@ func cut(from, to *Volume, f *Facts) string {
 // identity. Whether another path is one the server finds out by looking there.
 func anotherDisk(from, to *Volume, _ *Facts) string {
 	return when(from.Type != to.Type, fmt.Sprintf("its type is %s, it was %s: initiators would find another disk under the same identity", to.Type, from.Type))
+}
+
+// anotherDriver is anotherDisk of a type that does not say what holds the bytes.
+func anotherDriver(from, to *Volume, _ *Facts) string {
+	return when(from.Type == to.Type && from.Driver != to.Driver, fmt.Sprintf("its driver is %s, it was %s: initiators would find another disk under the same identity", to.Driver, from.Driver))
 }
 
 // Use is a session as changes concern it.

@@ -119,3 +119,13 @@ func TestEmpty(t *testing.T) {
 		}
 	}
 }
+
+// TestImpactOfDriver: another driver is another disk.
+func TestImpactOfDriver(t *testing.T) {
+	from := impactConfig(t, "{type: ram, size: 2MiB}", "{type: gotgt, driver: null, size: 2MiB}")
+	to := impactConfig(t, "{type: ram, size: 2MiB}", "{type: gotgt, driver: file, path: /a}")
+	const want = "volumes.a.driver: its driver is file, it was null: initiators would find another disk"
+	if got := Impacts(from, to, Facts{Stopped: true}); len(got) != 1 || got[0].Severity != Destructive || !strings.Contains(got[0].String(), want) {
+		t.Errorf("found %v, expected %s", got, want)
+	}
+}

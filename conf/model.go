@@ -194,6 +194,16 @@ const (
 	BlockVolume VolumeType = "block" // a block device
 	RAMVolume   VolumeType = "ram"   // memory that is gone when the server ends
 	NullVolume  VolumeType = "null"  // reads zeroes, forgets writes
+	GotgtVolume VolumeType = "gotgt" // what a Driver serves
+)
+
+// Driver names one of gotgt's backing stores.
+type Driver string
+
+// The drivers that the server has.
+const (
+	FileDriver Driver = "file" // a file that is there
+	NullDriver Driver = "null" // reads zeroes, forgets writes
 )
 
 // WritePolicy says when a write is acknowledged.
@@ -210,6 +220,7 @@ const (
 type Volume struct {
 	Name      string
 	Type      VolumeType
+	Driver    Driver // of a GotgtVolume
 	Path      string // of a file or block device; a relative one is below the state directory
 	Size      Size   // 0 takes the size of the existing file or device
 	BlockSize int    // logical block length in bytes: 512 or 4096

@@ -63,6 +63,8 @@ volumes:
       cache: {flush-age: 1s, dirty-limit: 2%}, protection: 1, protection-file: /p, encryption: {key-file: /k, old-key-file: /o, header-file: /h}}
   "null": {type: null, size: 1MiB}
   "010": {type: ram, size: 1MiB}
+  gf: {type: gotgt, driver: file, path: gf, write: sync, cache: {max: 2MiB}}
+  gn: {type: gotgt, driver: null, size: 1MiB}
 targets:
   iqn.2026-11.test:t:
     alias: "a: b #c"

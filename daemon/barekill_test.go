@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,6 +36,13 @@ func TestBareKill(t *testing.T) {
 		},
 		"buffered file": func(*testing.T) string {
 			return "{type: file, path: back.img, size: 32MiB, direct: false, write: back, cache: {flush-age: 100ms, dirty-limit: 1MiB}}"
+		},
+		"gotgt": func(t *testing.T) string {
+			path := filepath.Join(t.TempDir(), "disk")
+			if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 32<<20)); err != nil {
+				t.Fatal(err)
+			}
+			return "{type: gotgt, driver: file, path: " + path + ", write: back, cache: {flush-age: 100ms, dirty-limit: 1MiB}}"
 		},
 		"device": func(t *testing.T) string {
 			return "{type: block, path: " + loopDevice(t, 32<<20) + ", write: back, cache: {flush-age: 100ms, dirty-limit: 1MiB}}"

@@ -44,14 +44,16 @@ func checkStore(v *conf.Volume, dir string) error {
 		return checkParent(v.Path, dir)
 	case errors.Is(err, fs.ErrNotExist) && v.Type == conf.FileVolume:
 		return fmt.Errorf("%w; without a size, or with read-only, the file has to be there", err)
+	case errors.Is(err, fs.ErrNotExist) && v.Type == conf.GotgtVolume:
+		return fmt.Errorf("%w; gotgt's driver makes none", err)
 	case err != nil:
 		return err
-	case v.Type == conf.FileVolume && !info.Mode().IsRegular():
+	case v.Type != conf.BlockVolume && !info.Mode().IsRegular():
 		return fmt.Errorf("%s: found %v, expected a regular file (type block is for devices)", v.Path, info.Mode().Type())
 	case v.Type == conf.BlockVolume && info.Mode().Type() != fs.ModeDevice:
 		return fmt.Errorf("%s: found no block device, expected one (type file is for files)", v.Path)
 	}
-	return checkOpen(v.Path, v.ReadOnly)
+	return checkOpen(v.Path, v.ReadOnly && v.Type != conf.GotgtVolume) // whose drivers open for writing in any case
 }
 
 // checkBeside checks a file that is made when it is missing.

@@ -1,33 +1,22 @@
-package gotgtstore_test
+package gotgtstore
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/gostor/gotgt/pkg/api"
-	"github.com/gostor/gotgt/pkg/scsi"
-	_ "github.com/gostor/gotgt/pkg/scsi/backingstore" // registers the plug-in "file"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
-	"lunar/backstore/gotgtstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func filePlugin(t *testing.T) api.BackingStore {
-	t.Helper()
-	plugin, err := scsi.NewBackingStore("file")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return plugin
-}
 
 func emptyFile(t *testing.T, size int64) string {
 	t.Helper()
@@ -38,10 +27,26 @@ func emptyFile(t *testing.T, size int64) string {
 	return path
 }
 
-// TestFilePlugin runs gotgt's own plug-in.
-func TestFilePlugin(t *testing.T) {
-	backstoretest.Run(t, backstoretest.Subject{Whole: true, Fixed: true, Open: func(t *testing.T) backstore.Store {
-		s, err := gotgtstore.Open(filePlugin(t), emptyFile(t, backstoretest.Size), "")
+func openFile(t *testing.T, path string) backstore.Store {
+	t.Helper()
+	s, err := Open("file", backstore.FileConfig{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestFileDriver runs gotgt's own driver of files.
+func TestFileDriver(t *testing.T) {
+	backstoretest.Run(t, backstoretest.Subject{Whole: true, Open: func(t *testing.T) backstore.Store {
+		return openFile(t, emptyFile(t, backstoretest.Size))
+	}})
+}
+
+// TestNullDriver runs gotgt's driver that keeps nothing.
+func TestNullDriver(t *testing.T) {
+	backstoretest.Run(t, backstoretest.Subject{Forgets: true, Open: func(t *testing.T) backstore.Store {
+		s, err := Open("null", backstore.FileConfig{Size: backstoretest.Size})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,21 +55,127 @@ func TestFilePlugin(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	for name, test := range map[string]struct{ path, want string }{
-		"missing": {filepath.Join(t.TempDir(), "missing"), "open: stat"},
-		"empty":   {emptyFile(t, 0), "size 0: expected a positive multiple of 512"},
-		"odd":     {emptyFile(t, 1000), "size 1000: expected a positive multiple of 512"},
+	locked := emptyFile(t, 4096)
+	held := openFile(t, locked)
+	defer held.Close()
+	for name, test := range map[string]struct {
+		driver, path string
+		size         int64
+		want         string
+	}{
+		"driver":    {"ceph", emptyFile(t, 4096), 0, `gotgt driver "ceph": Backend storage ceph is not found`},
+		"no driver": {"", emptyFile(t, 4096), 0, "no name is given"},
+		"missing":   {"file", filepath.Join(t.TempDir(), "missing"), 0, "missing: no such file or directory"},
+		"directory": {"file", t.TempDir(), 0, "directory"},
+		"empty":     {"file", emptyFile(t, 0), 0, "the file is empty"},
+		"odd":       {"file", emptyFile(t, 1000), 0, "size 1000 is 488 bytes more than a multiple of the block size 512"},
+		"locked":    {"file", locked, 0, "another process holds a lock on it"},
+		"no size":   {"null", "", 0, "size 0: expected a positive multiple of 512"},
+		"odd size":  {"null", "", 1000, "size 1000: expected a positive multiple of 512"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := gotgtstore.Open(filePlugin(t), test.path, "")
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), test.path) {
-				t.Errorf("error %v, expected the path and %q in it", err, test.want)
+			_, err := Open(test.driver, backstore.FileConfig{Path: test.path, Size: test.size})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, expected %q in it", err, test.want)
 			}
 		})
 	}
 }
 
-// fake is a plug-in that notes what is asked of it and fails as told.
+// TestExchanged: a file that is exchanged while it is opened is not served.
+func TestExchanged(t *testing.T) {
+	path, other := emptyFile(t, 4096), emptyFile(t, 4096)
+	_, err := Open("file", backstore.FileConfig{Path: path, Before: func(backstore.Watched) error { return os.Rename(other, path) }})
+	if err == nil || !strings.Contains(err.Error(), "found another file than a moment before") {
+		t.Errorf("found %v", err)
+	}
+}
+
+// TestReadOnly: nothing is written to a store that is only to be read.
+func TestReadOnly(t *testing.T) {
+	s, err := Open("file", backstore.FileConfig{Path: emptyFile(t, 4096), ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false))
+	if err := c.Do(backstore.Op{Kind: backstore.Write, Data: make([]byte, 4096)}); !errors.Is(err, backstore.ErrReadOnly) {
+		t.Errorf("write: %v", err)
+	}
+	if err := backstore.Resize(s, 8192); !errors.Is(err, backstore.ErrReadOnly) {
+		t.Errorf("resize: %v", err)
+	}
+}
+
+// TestFlushWrites: what a flush has acknowledged is not in the page cache alone.
+func TestFlushWrites(t *testing.T) {
+	dir, err := os.MkdirTemp("/var/tmp", "gotgtstore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "volume")
+	f, err := os.Create(path)
+	if err == nil {
+		err = f.Truncate(1 << 20)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	dirty := func() uint64 {
+		var sfs unix.Statfs_t
+		var st unix.Cachestat_t
+		if err := unix.Fstatfs(int(f.Fd()), &sfs); err != nil || sfs.Type == unix.TMPFS_MAGIC {
+			t.Skip("/var/tmp is in memory here: nothing is ever written back")
+		}
+		if err := unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{}, &st, 0); err != nil {
+			t.Skipf("the kernel does not tell of the page cache: %v", err)
+		}
+		return st.Dirty + st.Writeback
+	}
+	s := openFile(t, path)
+	defer s.Close()
+	c := backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false))
+	for name, op := range map[string]backstore.Op{
+		"flush": {Kind: backstore.Flush},
+		"FUA":   {Kind: backstore.Write, FUA: true, Data: make([]byte, 512)},
+	} {
+		c.Write(t, 0, backstoretest.Pattern(256<<10, 1))
+		c.Must(t, op)
+		if n := dirty(); n > 0 {
+			t.Errorf("%s: %d pages are not on the disk", name, n)
+		}
+	}
+}
+
+// TestWatched: changes are told before they begin, and when they have ended.
+func TestWatched(t *testing.T) {
+	s := openFile(t, emptyFile(t, 64<<10)).(*fileStore)
+	defer s.Close()
+	c := backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false))
+	var word atomic.Uint64
+	s.Watch(&word)
+	before, quiet := s.Quiet()
+	if !quiet || word.Load() != 0 {
+		t.Fatalf("found quiet %v and word %#x before anything", quiet, word.Load())
+	}
+	c.Read(t, 0, 4096)
+	c.Must(t, backstore.Op{Kind: backstore.Flush})
+	if now, _ := s.Quiet(); now != before {
+		t.Errorf("a read or a flush counts as a change")
+	}
+	c.Write(t, 0, make([]byte, 4096))
+	if now, quiet := s.Quiet(); now == before || !quiet || word.Load() != backstore.Disturbed {
+		t.Errorf("found %d changes after %d, quiet %v, word %#x", now, before, quiet, word.Load())
+	}
+	s.Watch(nil)
+	if stamp, err := s.Stamp(); err != nil || stamp.Medium == [3]uint64{} {
+		t.Errorf("stamp: %v, %v", stamp, err)
+	}
+}
+
+// fake is a driver that notes what is asked of it and fails as told.
 type fake struct {
 	api.BackingStore
 	calls []string
@@ -114,7 +225,7 @@ func TestCalls(t *testing.T) {
 		"broken zero":  {fake{err: broken}, backstore.Op{Kind: backstore.WriteZeroes, Len: 4096}, "write", "broken"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, err := gotgtstore.Open(&test.plugin, "fake", "")
+			s, err := open(&test.plugin, "fake", backstore.FileConfig{Size: 1 << 20})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +243,7 @@ func TestCalls(t *testing.T) {
 
 func TestCloseTellsThePlugin(t *testing.T) {
 	plugin := &fake{err: errors.New("broken")}
-	s, err := gotgtstore.Open(plugin, "fake", "")
+	s, err := open(plugin, "fake", backstore.FileConfig{Size: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +251,31 @@ func TestCloseTellsThePlugin(t *testing.T) {
 		t.Errorf("close: %v after %v, expected both calls and their error", err, plugin.calls)
 	}
 	if !strings.Contains(s.Info().Describe, "fake") {
-		t.Error("the description does not name the path")
+		t.Error("the description does not name the driver")
+	}
+}
+
+// TestFailedSync: after a sync that failed nothing is called stable any more.
+func TestFailedSync(t *testing.T) {
+	plugin := &fake{}
+	s, err := open(plugin, "fake", backstore.FileConfig{Size: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false))
+	flush, write := backstore.Op{Kind: backstore.Flush}, backstore.Op{Kind: backstore.Write, Data: make([]byte, 4096)}
+	c.Must(t, flush)
+	plugin.err = errors.New("broken")
+	if err := c.Do(flush); !errors.Is(err, plugin.err) {
+		t.Fatalf("found %v", err)
+	}
+	plugin.err = nil
+	if err := c.Do(flush); err == nil || !strings.Contains(err.Error(), "may be lost") {
+		t.Errorf("flush: %v", err)
+	}
+	c.Must(t, write)
+	write.FUA = true
+	if err := c.Do(write); err == nil {
+		t.Error("a FUA write succeeded")
 	}
 }

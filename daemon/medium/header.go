@@ -28,7 +28,7 @@ func MayHaveFirstHeader(v *conf.Volume) error {
 
 // NotEncrypted refuses to serve cipher text as if it were data.
 func NotEncrypted(v *conf.Volume) error {
-	if v.Type != conf.FileVolume {
+	if v.Path == "" || v.Type == conf.BlockVolume {
 		return nil
 	}
 	there, err := crypt.HasHeader(v.Path + conf.HeaderSuffix)

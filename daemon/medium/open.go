@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"lunar/backstore"
+	"lunar/backstore/gotgtstore"
 	"lunar/conf"
 
 	"golang.org/x/sys/unix"
@@ -35,8 +36,13 @@ func Open(v *conf.Volume, intents backstore.Intents, log *slog.Logger, before fu
 		return backstore.NewRAM(int64(v.Size), v.BlockSize)
 	case conf.NullVolume:
 		return backstore.NewNull(int64(v.Size), v.BlockSize)
+	case conf.GotgtVolume:
+		return gotgtstore.Open(string(v.Driver), backstore.FileConfig{
+			Path: v.Path, Size: int64(v.Size), BlockSize: v.BlockSize,
+			ReadOnly: v.ReadOnly, Intents: intents, Logger: log, Before: before,
+		})
 	}
-	return nil, fmt.Errorf("found type %q, expected file, block, ram or null", v.Type)
+	return nil, fmt.Errorf("found type %q, expected file, block, ram, null or gotgt", v.Type)
 }
 
 // OpenFile does without direct I/O where the file system has none and the
@@ -82,7 +88,7 @@ func SameDevice(a, b fs.FileInfo) bool {
 // FollowedSize is the size that the file or device of a volume has, if the
 // volume is to be as large as that.
 func FollowedSize(v *conf.Volume) (bytes int64, ok bool) {
-	if v.Type != conf.BlockVolume && (v.Type != conf.FileVolume || v.Size > 0) {
+	if v.Path == "" || v.Size > 0 {
 		return 0, false
 	}
 	f, err := os.OpenFile(v.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)

@@ -81,7 +81,7 @@ func filesOf(v *conf.Volume) (all []ownFile) {
 			all = append(all, ownFile{v.Name, path, shared})
 		}
 	}
-	add(v.Path, v.ReadOnly && v.Type == conf.FileVolume)
+	add(v.Path, v.ReadOnly && v.Type != conf.BlockVolume)
 	add(v.ProtectionFile, false)
 	if v.Encryption != nil {
 		add(v.Encryption.HeaderFile, false)

@@ -135,7 +135,7 @@ func (r *reopening) probe() error {
 	switch was := r.open.file; {
 	case was == nil || !os.SameFile(was, there):
 		return fmt.Errorf("%s: found another file than the one that is open", r.to.Path)
-	case r.to.Type == conf.FileVolume && there.Size() != size:
+	case r.to.Type != conf.BlockVolume && there.Size() != size:
 		return fmt.Errorf("%s: found %d bytes, expected the %d that the volume has; lunar rescan follows a file that was resized", r.to.Path, there.Size(), size)
 	}
 	return nil
