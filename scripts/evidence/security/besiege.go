@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -178,13 +177,13 @@ func (g *siege) phase(ctx context.Context) error {
 	return nil
 }
 
-// nice is the priority of the attacker: the lowest, where it has a CPU with the canary,
-// which it takes nothing from.
-func (a *attack) nice() int {
+// spare is a command that runs the attacker on a CPU: with what the canary leaves of it
+// (SCHED_IDLE), so that it takes nothing from the canary, who wakes up beside it at once.
+func (a *attack) spare(cpu int) []string {
 	if a.floods {
-		return 0
+		return pinned(cpu)
 	}
-	return 19
+	return append(pinned(cpu), "chrt", "-i", "0")
 }
 
 // command runs the attack in a process of its own until ctx ends.
@@ -194,7 +193,7 @@ func (g *siege) command(ctx context.Context, failed func()) (figures, error) {
 		return nil, err
 	}
 	_, cpu := cpus()
-	line := append(pinned(cpu), "nice", "-n", strconv.Itoa(g.nice()), self, "attack", g.name)
+	line := append(g.spare(cpu), self, "attack", g.name)
 	c := exec.Command(line[0], line[1:]...)
 	scene, err := json.Marshal(g.site.scene)
 	if err != nil {
