@@ -220,6 +220,11 @@ func (v *volume) grow(from, to int64) error {
 	if err := unix.Fsync(v.fd); err != nil {
 		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
 	}
+	if from == 0 { // a process that was killed may have made the file, and not its entry stable
+		if err := syncDirectory(filepath.Dir(v.path)); err != nil {
+			return err
+		}
+	}
 	v.log.Info("backing file grown sparsely", "store", v.path, "from", from, "to", to)
 	return nil
 }
