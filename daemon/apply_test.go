@@ -2,13 +2,9 @@ package daemon
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"lunar/control"
 	"lunar/internal/cli"
@@ -63,19 +59,7 @@ func TestHangup(t *testing.T) {
 	c := serveQoS(t, `qos: {capacity: 1000, rules: [{name: a, initiators: ["iqn.*"], limit: 100}]}`)
 	hangUp := func(want ...string) {
 		t.Helper()
-		before := len(c.log.String())
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-			news := c.log.String()[before:]
-			if !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(news, w) }) {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("found no %q in\n%s", want, news)
-			}
-		}
+		c.hangUp(t, want...)
 	}
 	c.tgtd(cli.ExitOK, "qos", "set", "mine", "--initiators", "iqn.2026-11.test:me", "--limit", "5")
 	c.write(`qos: {capacity: 1000, rules: [{name: a, initiators: ["iqn.*"], limit: 200}]}`)
@@ -100,14 +84,7 @@ func TestHangup(t *testing.T) {
 // TestHangupWithoutFile: there is nothing to apply, and the server goes on.
 func TestHangupWithoutFile(t *testing.T) {
 	s := serve(t, "--state-dir", t.TempDir(), "--listen", "127.0.0.1:0")
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(s.log.String(), "without a configuration file"); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("found\n%s", s.log)
-		}
-	}
+	s.hangUp(t, "without a configuration file")
 	dial(t, s.portal, initiator.Options{})
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lunar/conf"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -127,7 +128,7 @@ func (c *churned) parse(text, dir string) *conf.Config {
 // smaller volume.
 func (c *churned) to(text string) {
 	c.t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	eventually.Holds(c.t, "volumes are closed", func() bool {
 		for _, name := range []string{"x1", "x2", "x3"} {
 			if c.daemon.config.Load().Volume(name) == nil && !slices.Contains(c.stillLeaving(), name) {
 				os.Remove(filepath.Join(c.dir, name))
@@ -135,13 +136,11 @@ func (c *churned) to(text string) {
 		}
 		cfg := c.parse(text, c.dir)
 		_, err := c.apply(request{name: "chance", allowed: everythingIn(cfg)}, cfg)
-		if err == nil {
-			return
-		}
-		if !strings.Contains(err.Error(), "still being closed") || time.Now().After(end) {
+		if err != nil && !strings.Contains(err.Error(), "still being closed") {
 			c.t.Fatalf("%v\n%s", err, text)
 		}
-	}
+		return err == nil
+	})
 }
 
 // everythingIn allows whatever a configuration destroys.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -268,7 +269,7 @@ func TestAdminCommands(t *testing.T) {
 	if _, err := initiator.Dial(t.Context(), l.portal, initiator.Options{Target: "iqn.2026-11.test:u"}); err == nil || !strings.Contains(err.Error(), "0x0101") {
 		t.Errorf("found %v, expected a redirection", err)
 	}
-	awaitWords(t, l.log.String, `level=INFO msg="login redirected"`, "redirected to 192.0.2.1:3260")
+	eventually.Says(t, l.log.String, `level=INFO msg="login redirected"`, "redirected to 192.0.2.1:3260")
 	if strings.Contains(l.log.String(), `level=WARN msg="login failed"`) {
 		t.Errorf("a redirection is a warning:\n%s", l.log)
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"lunar/conf"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -42,11 +42,7 @@ func TestApplyServer(t *testing.T) {
 	}
 	l.sense(c, 0, 0, 0)
 	dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:u", ISID: [6]byte{0x80, 9}})
-	for end := time.Now().Add(time.Minute); !strings.Contains(l.log.String(), `"msg":"session opened"`); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("found no line of JSON in\n%s", l.log)
-		}
-	}
+	eventually.Says(t, l.log.String, `"msg":"session opened"`)
 	for _, refused := range []struct{ with, want string }{
 		{server("congestion: no-such, metrics: '" + second + "'"), `"no-such"`},
 		{server("congestion: cubic, metrics: '192.0.2.77:1'"), "192.0.2.77:1"},

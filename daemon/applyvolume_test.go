@@ -6,9 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"lunar/internal/cli"
 	"lunar/internal/initiator"
@@ -150,15 +148,7 @@ func TestHangupObjects(t *testing.T) {
 	hangUp := func(replace []string, want string) {
 		t.Helper()
 		writeFile(t, l.file, strings.NewReplacer(replace...).Replace(l.text))
-		before := len(l.log.String())
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		for end := time.Now().Add(30 * time.Second); !strings.Contains(l.log.String()[before:], want); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("found no %q in\n%s", want, l.log.String()[before:])
-			}
-		}
+		l.hangUp(t, want)
 	}
 	hangUp([]string{"ram, size: 1MiB", "ram, size: 2MiB", "{luns: {0: ram}}", "{luns: {0: rum}}"}, "nothing was changed")
 	l.sense(c, 0, 0, 0)

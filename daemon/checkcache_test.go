@@ -7,10 +7,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // check runs tgtd check and returns what it printed.
@@ -85,12 +85,10 @@ func TestCheckSegment(t *testing.T) {
 // some of its I/O may have been under way.
 func (w *writeBack) released(t *testing.T) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		if _, out, _ := w.check(t); !strings.Contains(out, "has it now") {
-			return
-		}
-	}
-	t.Fatal("a killed process still has the segment")
+	eventually.Holds(t, "the killed process has let go of the segment", func() bool {
+		_, out, _ := w.check(t)
+		return !strings.Contains(out, "has it now")
+	})
 }
 
 // cache writes the configuration with this cache and volume.

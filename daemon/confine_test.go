@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"lunar/conf"
+	"lunar/internal/eventually"
 )
 
 // processStatus is a value of /proc/PID/status of the process and all its threads.
@@ -42,7 +43,7 @@ func TestSandbox(t *testing.T) {
 		file := t.TempDir() + "/tgtd.yaml"
 		writeFile(t, file, key+"portal-groups: {a: {listen: [\"127.0.0.1:0\"]}}\nvolumes: {v: {type: ram, size: 1MiB}}\ntargets: {\"iqn.2026-11.test:t\": {luns: {0: v}}}\n")
 		c := serveChild(t, "-c", file, "--state-dir", t.TempDir())
-		awaitWords(t, c.log.String, "msg=ready")
+		eventually.Says(t, c.log.String, "msg=ready")
 		if strings.Contains(c.log.String(), "system calls are not filtered") {
 			t.Skipf("this kernel or container takes no filter: %s", c.log)
 		}

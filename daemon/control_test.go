@@ -15,6 +15,7 @@ import (
 	"lunar/cmd/lunar/admin"
 	"lunar/control"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/internal/version"
 )
@@ -211,13 +212,14 @@ func TestWatch(t *testing.T) {
 	go func() {
 		ended <- run(ctx, []string{"status", "--watch", "--state-dir", dir}, cli.Console{Out: &out, Err: &messages})
 	}()
-	for strings.Count(out.String(), admin.ClearScreen) < 2 {
+	eventually.Holds(t, "the table is printed twice", func() bool {
 		select {
 		case status := <-ended:
 			t.Fatalf("it ended with %d: %s", status, messages.String())
-		case <-time.After(10 * time.Millisecond):
+		default:
 		}
-	}
+		return strings.Count(out.String(), admin.ClearScreen) >= 2
+	})
 	interrupt()
 	if status := <-ended; status != cli.ExitOK || !strings.Contains(out.String(), "READS/s") {
 		t.Errorf("found exit status %d, %s\n%s", status, messages.String(), out.String())

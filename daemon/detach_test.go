@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -91,14 +91,16 @@ func (d *detaching) stick(round int) (wait func()) {
 // detach gives the volume up as soon as it has been removed.
 func (d *detaching) detach(want string, args ...string) {
 	d.Helper()
-	for late := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		out, status := d.tgtd(append([]string{"detach", "back"}, args...)...)
-		if status == cli.ExitOK && strings.Contains(out, want) {
-			return
+	var out string
+	eventually.Passes(d, "the volume is given up", func() string {
+		var status int
+		if out, status = d.tgtd(append([]string{"detach", "back"}, args...)...); status == cli.ExitOK {
+			return ""
 		}
-		if status == cli.ExitOK || time.Now().After(late) {
-			d.Fatalf("found %d, %q, expected %q", status, out, want)
-		}
+		return out
+	}, func(refusal string) bool { return refusal == "" })
+	if !strings.Contains(out, want) {
+		d.Fatalf("found %q, expected %q", out, want)
 	}
 }
 

@@ -9,27 +9,9 @@ import (
 	"time"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
-
-// awaitWords waits until text has all words.
-func awaitWords(t *testing.T, text func() string, words ...string) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		found, missing := text(), ""
-		for _, w := range words {
-			if !strings.Contains(found, w) {
-				missing = w
-			}
-		}
-		if missing == "" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("found no %q in\n%s", missing, found)
-		}
-	}
-}
 
 // TestHealth: a volume whose file was cut or deleted is not told to be well, by status,
 // metrics or log, whether or not somebody reads there.
@@ -40,14 +22,14 @@ func TestHealth(t *testing.T) {
 	if err := os.Truncate(path, 1<<20); err != nil {
 		t.Fatal(err)
 	}
-	awaitWords(t, l.log.String, `level=ERROR msg="health of a volume" volume=file state=failed reason=`, "has 1048576 bytes, expected 3145728")
+	eventually.Says(t, l.log.String, `level=ERROR msg="health of a volume" volume=file state=failed reason=`, "has 1048576 bytes, expected 3145728")
 	l.has(l.tgtd(cli.ExitOK, "status"), "FAILED since ", "has 1048576 bytes, expected 3145728")
 	l.has(l.tgtd(cli.ExitOK, "status", "--json"), `"health":{"state":"failed","troubles":[{"state":"failed","what":"`, `"health":{"state":"ok","troubles":[]}`)
 	l.has(l.metrics(), `lunar_volume_health{volume="file"} 2`, `lunar_volume_health{volume="ram"} 0`)
 	if err := os.Truncate(path, 3<<20); err != nil {
 		t.Fatal(err)
 	}
-	awaitWords(t, l.log.String, `level=INFO msg="health of a volume" volume=file state=ok`)
+	eventually.Says(t, l.log.String, `level=INFO msg="health of a volume" volume=file state=ok`)
 
 	if err := os.Truncate(path, 1<<20); err != nil {
 		t.Fatal(err)
@@ -66,7 +48,7 @@ func TestHealthDeleted(t *testing.T) {
 	if err := os.Remove(filepath.Join(l.dir, "file")); err != nil {
 		t.Fatal(err)
 	}
-	awaitWords(t, l.log.String, `level=WARN msg="health of a volume" volume=file state=degraded reason=`, "was deleted")
+	eventually.Says(t, l.log.String, `level=WARN msg="health of a volume" volume=file state=degraded reason=`, "was deleted")
 }
 
 // TestHealthOfAnAddedVolume: while a volume is opened that the configuration in force does

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"lunar/internal/cli"
 	"lunar/internal/initiator"
@@ -59,16 +58,8 @@ func TestHangupDestructive(t *testing.T) {
 	l := serveLive(t, thickConfig)
 	hangUp := func(text, want string) {
 		t.Helper()
-		before := len(l.log.String())
 		writeFile(t, l.file, text)
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
-		for end := time.Now().Add(30 * time.Second); !strings.Contains(l.log.String()[before:], want); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("found no %q in\n%s", want, l.log.String()[before:])
-			}
-		}
+		l.hangUp(t, want)
 	}
 	hangUp(strings.Replace(l.text, "path: file, size: 3MiB", "path: file, size: 1MiB", 1), `"allow with"="lunar apply --state-dir `+l.dir+" "+l.file+` --allow-shrink file"`)
 	hangUp(strings.Replace(strings.Replace(l.text, "  ram: {type: ram, size: 1MiB}\n", "", 1), "  iqn.2026-11.test:u: {luns: {0: ram}}\n", "", 1), "volumes.ram: it is removed, and its 1048576 bytes of data with it")

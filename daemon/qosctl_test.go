@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/alecthomas/kong"
 
 	"lunar/conf"
 	"lunar/control"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/scheduler"
 )
@@ -102,14 +102,9 @@ func (c *controlled) flood(conn *initiator.Conn, n int) (tasks []*initiator.Task
 		}
 		tasks = append(tasks, task)
 	}
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		if x := c.explain(initiator.DefaultInitiator); len(x.Flows) > 0 && x.Flows[0].Waiting >= n-2 {
-			return tasks
-		}
-		if time.Now().After(end) {
-			c.t.Fatalf("the commands do not wait: %+v", c.explain(initiator.DefaultInitiator))
-		}
-	}
+	eventually.Passes(c.t, "the commands wait", func() control.Explanation { return c.explain(initiator.DefaultInitiator) },
+		func(x control.Explanation) bool { return len(x.Flows) > 0 && x.Flows[0].Waiting >= n-2 })
+	return tasks
 }
 
 func (c *controlled) finish(conn *initiator.Conn, tasks []*initiator.Task) {
@@ -172,18 +167,14 @@ func TestPromisesAreTold(t *testing.T) {
 	c := serveQoS(t, `qos: {capacity: 100000, rules: [{name: gold, initiators: ["iqn.*"], reservation: 10}]}`)
 	conn := dial(t, c.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
 	settle(t, conn, 0)
-	for end := time.Now().Add(30 * time.Second); ; {
+	x := eventually.Passes(t, "a period is told", func() control.Explanation {
 		transfer(t, conn, readOne, 0, nil, 512)
-		x := c.explain(initiator.DefaultInitiator)
-		if len(x.Promises) == 1 && x.Promises[0].Met >= 1 && len(x.Promises[0].Periods) >= 1 {
-			if p := x.Promises[0]; p.Rule != "gold" || p.Level != "initiator" || p.Name != initiator.DefaultInitiator || p.Reservation != 10 || p.Missed != 0 {
-				t.Errorf("found %+v", p)
-			}
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("found %+v, expected a period", x.Promises)
-		}
+		return c.explain(initiator.DefaultInitiator)
+	}, func(x control.Explanation) bool {
+		return len(x.Promises) == 1 && x.Promises[0].Met >= 1 && len(x.Promises[0].Periods) >= 1
+	})
+	if p := x.Promises[0]; p.Rule != "gold" || p.Level != "initiator" || p.Name != initiator.DefaultInitiator || p.Reservation != 10 || p.Missed != 0 {
+		t.Errorf("found %+v", p)
 	}
 	c.has(c.tgtd(cli.ExitOK, "qos", "explain", initiator.DefaultInitiator), "PROMISED TO", "gold", "KEPT")
 	if _, err := conn.Logout(0); err != nil {

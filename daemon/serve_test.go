@@ -12,10 +12,12 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -37,11 +39,27 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
+// since returns what has been written after now.
+func (b *buffer) since() func() string {
+	before := len(b.String())
+	return func() string { return b.String()[before:] }
+}
+
 // serving is a tgtd in this process.
 type serving struct {
 	portal string // of the first portal
 	log    *buffer
 	stop   func() int // ends it as SIGTERM would and returns the exit status
+}
+
+// hangUp sends SIGHUP and waits until the log has all words since.
+func (s *serving) hangUp(t *testing.T, words ...string) {
+	t.Helper()
+	news := s.log.since()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Says(t, news, words...)
 }
 
 var discoveryLine = regexp.MustCompile(`-t sendtargets -p (\S+)`)

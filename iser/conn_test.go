@@ -11,12 +11,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
 	"lunar/backstore/memstore"
 	"lunar/internal/buf"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/internal/invariants"
 	"lunar/iser"
@@ -92,15 +92,7 @@ func (w *world) ready(t testing.TB, n byte, o isertest.Options) (*initiator.Conn
 
 func (w *world) stats() iser.Stats { return w.transport.Stats()[0] }
 
-// eventually waits for something that another goroutine does.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for late := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal(what)
-		}
-	}
-}
+func (w *world) connections() int { return w.stats().Connections }
 
 // No byte of a read or of a write whose data are fetched is copied between the
 // transport and the store.
@@ -277,7 +269,7 @@ func TestManyLogins(t *testing.T) {
 		})
 	}
 	group.Wait()
-	eventually(t, "connections are left", func() bool { return w.stats().Connections == 0 })
+	eventually.Finds(t, "connections", 0, w.connections)
 }
 
 // The connection ends at whatever work request fails, with a reason, and gives all
@@ -301,7 +293,7 @@ func TestEveryFault(t *testing.T) {
 					t.Fatal("all went well")
 				}
 				wire.Close()
-				eventually(t, "the connection is left", func() bool { return w.stats().Connections == 0 })
+				eventually.Finds(t, "connections", 0, w.connections)
 				if n := w.stats().Failures; n > 1 { // 0: the initiator, whose end failed too, was heard first
 					t.Errorf("%d failures of one connection", n)
 				}
@@ -361,7 +353,7 @@ func TestEveryRefusal(t *testing.T) {
 				wire.Close()
 				t.Fatal("connected")
 			}
-			eventually(t, "the connection is left", func() bool { return w.stats().Connections == 0 })
+			eventually.Finds(t, "connections", 0, w.connections)
 			c, _ := w.ready(t, 1, isertest.Options{})
 			expect(t, c, 0, make([]byte, 8192))
 		})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/iser/isertest"
 	"lunar/iser/verbs"
@@ -35,7 +36,7 @@ func TestEveryPoint(t *testing.T) {
 				if hit.Load() != (err != nil) {
 					t.Fatalf("entry %d failed: %v, and the conversation ended with %v", n, hit.Load(), err)
 				}
-				eventually(t, "the connection is left", func() bool { return w.stats().Connections == 0 })
+				eventually.Finds(t, "connections", 0, w.connections)
 				if err == nil {
 					if n < 8 {
 						t.Fatalf("the conversation was over after %d entries", n)
@@ -80,7 +81,7 @@ func TestReceivesThatNeverComeBack(t *testing.T) {
 	c, wire := w.ready(t, 1, isertest.Options{})
 	write(t, c, 0, pattern(64<<10, 1))
 	wire.Close()
-	eventually(t, "the connection is left", func() bool { return w.stats().Connections == 0 })
+	eventually.Finds(t, "connections", 0, w.connections)
 	if w.log.warned.Load() > 0 {
 		t.Error("the receives were waited for until the last bound")
 	}
@@ -99,7 +100,7 @@ func TestDeviceRemoval(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.server.Device(0).Remove()
-	eventually(t, "the device is not freed", func() bool { return w.stats().Registered == 0 && w.stats().Connections == 0 })
+	eventually.Holds(t, "the device is freed", func() bool { return w.stats().Registered == 0 && w.stats().Connections == 0 })
 	if left := w.server.Device(0).Objects(); left != 0 {
 		t.Errorf("%d objects of the device are left", left)
 	}
@@ -196,7 +197,7 @@ func TestEarlyEnds(t *testing.T) {
 			}
 			wire.Close()
 		}
-		eventually(t, "connections are left", func() bool { return w.stats().Connections == 0 })
+		eventually.Finds(t, "connections", 0, w.connections)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/iser/isertest"
 	"lunar/iser/verbs"
@@ -131,7 +132,7 @@ func TestLogoutDuringFetch(t *testing.T) {
 		t.Errorf("response %d", code)
 	}
 	a.Forget(task)
-	eventually(t, "the connection is left", func() bool { return w.stats().Connections == 1 })
+	eventually.Finds(t, "connections", 1, w.connections)
 	write(t, b, 0, pattern(64<<10, 2))
 	expect(t, b, 0, pattern(64<<10, 2))
 }
@@ -148,5 +149,5 @@ func TestReturnDuringFetch(t *testing.T) {
 	b, _ := w.ready(t, 1, isertest.Options{Invalidate: true})
 	write(t, b, 0, pattern(64<<10, 2))
 	expect(t, b, 0, pattern(64<<10, 2))
-	eventually(t, "the old connection is left", func() bool { return w.stats().Connections == 1 })
+	eventually.Finds(t, "connections", 1, w.connections)
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"testing"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/iser/isertest"
 	"lunar/iser/verbs"
@@ -54,7 +55,7 @@ func TestEventsInAnyOrder(t *testing.T) {
 					stage.finish(t, wire, c)
 				}
 				wire.Close()
-				eventually(t, "the connection is left", func() bool { return w.stats().Connections == 0 })
+				eventually.Finds(t, "connections", 0, w.connections)
 			})
 		}
 	}

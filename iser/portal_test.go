@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/iser/isertest"
 	"lunar/iser/verbs/fake"
@@ -60,7 +61,7 @@ func TestPortalsChange(t *testing.T) {
 	}
 	silent := func(at netip.AddrPort) {
 		t.Helper()
-		eventually(t, at.String()+" still answers", func() bool { _, err := w.offered(at); return err != nil })
+		eventually.Holds(t, at.String()+" answers no more", func() bool { _, err := w.offered(at); return err != nil })
 	}
 	if n := commit(group(portalAddr, second)); n != 0 {
 		t.Errorf("%d sessions are to end", n)
@@ -108,7 +109,7 @@ func TestPortalBeforeItsTime(t *testing.T) {
 		t.Errorf("offers %q before the change is made", found)
 	}
 	w.check(change.Rollback())
-	eventually(t, "connections are left", func() bool { return w.stats().Connections == 0 })
+	eventually.Finds(t, "connections", 0, w.connections)
 	if _, err := w.offered(portalAddr); err != nil {
 		t.Error(err)
 	}

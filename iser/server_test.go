@@ -13,6 +13,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/memstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/iser"
 	"lunar/iser/isertest"
@@ -224,7 +225,7 @@ func TestConformance(t *testing.T) {
 				c, _ := w.dial(t, o, v.wire)
 				return c
 			}})
-			eventually(t, "connections are left", func() bool { return w.stats().Connections == 0 })
+			eventually.Finds(t, "connections", 0, w.connections)
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"lunar/internal/eventually"
 	"lunar/iser/isertest"
 	"lunar/iser/verbs"
 	"lunar/iser/verbs/fake"
@@ -68,5 +69,5 @@ func TestSignals(t *testing.T) {
 	if bytes > 32 {
 		t.Errorf("%d RDMA Writes waited for one completion", bytes)
 	}
-	eventually(t, "connections are left", func() bool { return w.stats().Connections == 0 })
+	eventually.Finds(t, "connections", 0, w.connections)
 }

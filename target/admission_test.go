@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/internal/places"
 	"lunar/internal/refusals"
@@ -81,7 +82,7 @@ func TestFloodOfConnections(t *testing.T) {
 			defer c.Close()
 		}
 		if round == 0 {
-			eventually(t, "all places are taken", func() bool { return r.server.Holding().Logins == 16 })
+			eventually.Holds(t, "all places are taken", func() bool { return r.server.Holding().Logins == 16 })
 		}
 		c, err := r.loginFrom(host, nth(round))
 		if err != nil {
@@ -122,7 +123,7 @@ func TestFloodOfSessions(t *testing.T) {
 	if n := r.crowd("127.0.2.2", 20, alice); n != 8 {
 		t.Errorf("a user who has authenticated got %d sessions, expected 8", n)
 	}
-	eventually(t, "those who lost their places have gone", func() bool { return r.server.Holding().Sessions == 16 })
+	eventually.Holds(t, "those who lost their places have gone", func() bool { return r.server.Holding().Sessions == 16 })
 	if n := counts.Of(refusals.SessionDisplaced); n != 16 {
 		t.Errorf("%d sessions lost their places, expected 16", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -33,7 +34,7 @@ func TestLogOfAFlood(t *testing.T) {
 	if _, err := r.loginFrom(host, nth(1)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the sessions have ended", func() bool { return r.server.Holding().Sessions == 1 })
+	eventually.Holds(t, "the sessions have ended", func() bool { return r.server.Holding().Sessions == 1 })
 	most := 50 + int(time.Since(begin)/time.Second) + 1
 	if n := strings.Count(log.String(), "address="+stranger); n > most || n < 50 {
 		t.Errorf("%d lines for %d failed logins and as many sessions, expected 50 and one a second, %d", n, rounds, most)

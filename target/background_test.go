@@ -8,6 +8,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -51,10 +52,10 @@ func TestBackgroundOutlivesItsSession(t *testing.T) {
 	sanitizeOverwrite(t, c)
 	c.Close()
 	c = r.dial(initiator.Options{Target: testTarget})
-	eventually(t, "somebody else sees the operation", func() bool { return testUnitReady(t, c, 0) == [2]byte{0x04, 0x1b} })
+	eventually.Holds(t, "somebody else sees the operation", func() bool { return testUnitReady(t, c, 0) == [2]byte{0x04, 0x1b} })
 	store.SetRules()
 	store.Release(-1)
-	eventually(t, "the operation's end", func() bool { return testUnitReady(t, c, 0) == [2]byte{} })
+	eventually.Holds(t, "the operation's end", func() bool { return testUnitReady(t, c, 0) == [2]byte{} })
 }
 
 // TestShutdownEndsBackgrounds: the server does not wait for what takes long.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/scheduler"
 	"lunar/scheduler/batch"
@@ -70,12 +71,12 @@ func TestUrgentIsNotDelayed(t *testing.T) {
 		tasks = append(tasks[1:], start(t, busy, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096}))
 	}
 	rested := func() uint64 { return sumThreads(r.server).Rests }
-	eventually(t, "the thread rests", func() bool { turn(); return rested() > 0 })
+	eventually.Holds(t, "the thread rests", func() bool { turn(); return rested() > 0 })
 
 	r.server.SetQoS(rules(t, scheduler.Rule{Name: "now", Initiators: []string{"iqn.2026-01.lunar:urgent"}, Class: scheduler.Urgent}))
 	from := rested()
 	turn()
-	eventually(t, "the thread rests under a rule for somebody else", func() bool { turn(); return rested() > from })
+	eventually.Holds(t, "the thread rests under a rule for somebody else", func() bool { turn(); return rested() > from })
 
 	urgent := r.login(initiator.Options{Initiator: "iqn.2026-01.lunar:urgent"})
 	from = rested()
@@ -86,5 +87,5 @@ func TestUrgentIsNotDelayed(t *testing.T) {
 		t.Errorf("%d rests while the thread serves somebody urgent, expected none", n)
 	}
 	urgent.Close()
-	eventually(t, "the thread rests again", func() bool { turn(); return rested() > from })
+	eventually.Holds(t, "the thread rests again", func() bool { turn(); return rested() > from })
 }

@@ -9,6 +9,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/memstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/login"
@@ -191,11 +192,5 @@ func TestConformance(t *testing.T) {
 // expectNothingHeld checks that sessions that have ended left nothing behind.
 func (s *served) expectNothingHeld(t testing.TB) {
 	t.Helper()
-	var h target.Holding
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(5 * time.Millisecond) {
-		if h = s.Holding(); h == (target.Holding{}) {
-			return
-		}
-	}
-	t.Fatalf("%d buffers, %d sessions and %d logins are left", h.Buffers, h.Sessions, h.Logins)
+	eventually.Finds(t, "what the server holds", target.Holding{}, s.Holding)
 }

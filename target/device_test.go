@@ -6,6 +6,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/scheduler"
 	"lunar/target"
@@ -39,7 +40,7 @@ func TestStuckDeviceHoldsNobodyElseUp(t *testing.T) {
 	for i := range depth {
 		tasks = append(tasks, start(t, c, initiator.Command{CDB: cdbRead16(uint64(8*i), 8), InLen: 4096}))
 	}
-	eventually(t, "the window of the first device is full", func() bool { return stuck.Held() == window && r.waiting() == depth-window })
+	eventually.Holds(t, "the window of the first device is full", func() bool { return stuck.Held() == window && r.waiting() == depth-window })
 	for range 200 {
 		res, err := c.Command(cdbRead16(0, 8), 1, nil, 4096)
 		mustGood(t, res, err)

@@ -3,8 +3,10 @@ package target
 import (
 	"net/netip"
 	"slices"
+	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 	"lunar/target/login"
 	"lunar/target/pdu"
@@ -122,10 +124,10 @@ func (s *Server) Stand(d time.Duration) {
 func (s *Server) Masks() []*login.Auth { return s.masks() }
 
 // AwaitDirectory waits until the answers to SendTargets that were asked for are made.
-func (s *Server) AwaitDirectory() {
-	for working := true; working; time.Sleep(100 * time.Microsecond) {
+func (s *Server) AwaitDirectory(t testing.TB) {
+	eventually.Finds(t, "the directory at work", false, func() bool {
 		s.directory.Lock()
-		working = s.directory.working
-		s.directory.Unlock()
-	}
+		defer s.directory.Unlock()
+		return s.directory.working
+	})
 }

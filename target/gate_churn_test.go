@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/scheduler"
 	"lunar/scheduler/haechi"
@@ -441,15 +442,13 @@ func checkFlows(t *testing.T, status target.QoSStatus) {
 // expectNothing waits until the server holds nothing on behalf of initiators.
 func (r *rig) expectNothing() {
 	r.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		h, flows, waiting := r.server.Holding(), len(r.server.QoS("").Flows), r.waiting()
-		if h == (target.Holding{}) && flows == 0 && waiting == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			r.t.Fatalf("%+v, %d flows and %d waiting commands are left", h, flows, waiting)
-		}
+	type left struct {
+		target.Holding
+		flows, waiting int
 	}
+	eventually.Finds(r.t, "what is left", left{}, func() left {
+		return left{r.server.Holding(), len(r.server.QoS("").Flows), r.waiting()}
+	})
 }
 
 // churnRig has a device for each unit, or one of a known capacity for all.
@@ -528,15 +527,16 @@ func (r *rig) limited(name string, session byte) *initiator.Conn {
 // apart uses two sessions until they are served by different threads, each with
 // its share of the limit.
 func (r *rig) apart(name string, a, b *initiator.Conn) {
-	for end := time.Now().Add(patience); !r.areApart(name); {
-		if time.Now().After(end) {
-			r.t.Fatal("both sessions are on one thread, or their shares are more than the limit")
+	eventually.Holds(r.t, "the sessions are on two threads, and their shares within the limit", func() bool {
+		if r.areApart(name) {
+			return true
 		}
 		for c, lun := range map[*initiator.Conn]uint64{a: 0, b: 2 + churners} {
 			res, err := c.Command(cdbRead16(0, 8), lun, nil, 4096)
 			mustGood(r.t, res, err)
 		}
-	}
+		return false
+	})
 }
 
 func (r *rig) areApart(name string) bool {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -19,7 +20,7 @@ func TestWaitingWriteAsksForNothing(t *testing.T) {
 	r.queue(c, 2)
 	data := pattern(n, 3)
 	task := start(t, c, initiator.Command{CDB: cdbWrite16(64, n/512), Out: data, HoldData: true})
-	eventually(t, "the write waits", func() bool { return r.waiting() >= 2 })
+	eventually.Holds(t, "the write waits", func() bool { return r.waiting() >= 2 })
 	for range 3 { // whatever was sent before the answer is seen
 		if err := c.Ping([]byte("ping")); err != nil {
 			t.Fatal(err)

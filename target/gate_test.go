@@ -2,9 +2,11 @@ package target_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/scheduler"
 	"lunar/target"
@@ -64,11 +66,8 @@ func (r *rig) queue(c *initiator.Conn, n int) (tasks []*initiator.Task) {
 		}
 		tasks = append(tasks, task)
 	}
-	for end := time.Now().Add(patience); r.waiting() < n-1; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			r.t.Fatalf("%d commands wait, expected %d", r.waiting(), n-1)
-		}
-	}
+	what := fmt.Sprintf("commands that wait, expected %d", n-1)
+	eventually.Passes(r.t, what, r.waiting, func(found int) bool { return found >= n-1 })
 	return tasks
 }
 
@@ -125,7 +124,7 @@ func TestDataOfWaitingWrites(t *testing.T) {
 		r.queue(c, 2)
 		data := pattern(n, byte(n>>9))
 		task := start(t, c, initiator.Command{CDB: cdbWrite16(64, uint32(n/512)), Out: data})
-		eventually(t, "the write waits", func() bool { return r.waiting() >= 2 })
+		eventually.Holds(t, "the write waits", func() bool { return r.waiting() >= 2 })
 		r.lift()
 		res, err := c.Wait(task)
 		mustGood(t, res, err)
@@ -163,7 +162,7 @@ func TestSessionEndsWhileCommandsWait(t *testing.T) {
 	c := r.login(initiator.Options{})
 	r.queue(c, 6)
 	c.Close()
-	eventually(t, "the session has ended", func() bool {
+	eventually.Holds(t, "the session has ended", func() bool {
 		h := r.server.Holding()
 		return h.Sessions == 0 && h.Buffers == 0 && len(r.server.QoS("").Flows) == 0
 	})

@@ -15,6 +15,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/pdu"
@@ -229,7 +230,7 @@ func (s *stage) listen() {
 		for _, a := range s.order {
 			a.wire.Settle()
 		}
-		s.server.AwaitDirectory()
+		s.server.AwaitDirectory(s.t)
 	}
 	for _, a := range s.order {
 		for a.wire.Buffered() > 0 && !a.violated {
@@ -260,7 +261,7 @@ func (s *stage) hear(a *actor) {
 
 // await lets a timer of the target go off.
 func (s *stage) await(a *actor) {
-	eventually(s.t, "PDU", func() bool { return a.wire.Buffered() > 0 || a.wire.Ended() })
+	eventually.Holds(s.t, "PDU", func() bool { return a.wire.Buffered() > 0 || a.wire.Ended() })
 }
 
 // senders make the PDUs of an initiator.

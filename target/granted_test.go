@@ -9,6 +9,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/internal/refusals"
 	"lunar/target"
@@ -69,7 +70,7 @@ func (r *copyRig) begin() {
 	testUnitReady(r.t, r.conn, 1)
 	r.store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Hold: true})
 	mustDo(r.t, r.conn, immediateCopy(naaCSCD(r.t, r.conn, 0), naaCSCD(r.t, r.conn, 1), copiedBlocks))
-	eventually(r.t, "the first parts are being written", func() bool { return r.store.Held() == scsi.MaxSegments })
+	eventually.Holds(r.t, "the first parts are being written", func() bool { return r.store.Held() == scsi.MaxSegments })
 }
 
 // leave ends the session that has begun the copy.
@@ -77,14 +78,14 @@ func (r *copyRig) leave() {
 	if _, err := r.conn.Logout(0); err != nil {
 		r.t.Error(err)
 	}
-	eventually(r.t, "the session has ended", func() bool { return r.server.Holding().Sessions == 0 })
+	eventually.Holds(r.t, "the session has ended", func() bool { return r.server.Holding().Sessions == 0 })
 }
 
 // goOn lets the copy go on and returns how much of it was written in the end.
 func (r *copyRig) goOn() (n int) {
 	r.store.SetRules()
 	r.store.Release(-1)
-	eventually(r.t, "the copy has ended", func() bool { return r.server.Holding().Unheard == 0 })
+	eventually.Holds(r.t, "the copy has ended", func() bool { return r.server.Holding().Unheard == 0 })
 	return r.written()
 }
 
@@ -160,7 +161,7 @@ func TestRemoveUnderCopy(t *testing.T) {
 			r.server.SetQoS(rules(t, everyone(1)))
 			r.store.SetRules()
 			r.store.Release(-1)
-			eventually(t, "the copy waits", func() bool { return r.waiting() == 1 })
+			eventually.Holds(t, "the copy waits", func() bool { return r.waiting() == 1 })
 		}
 		r.grant(r.both(false)[:1]...)
 		if !waits {
@@ -192,7 +193,7 @@ func TestResetEndsCopies(t *testing.T) {
 				command := immediateCopy(naaCSCD(t, r.conn, 0), naaCSCD(t, r.conn, 1), copiedBlocks)
 				command.Out[15], command.Out[23] = 0, 8
 				copying = start(t, r.conn, command)
-				eventually(t, "the second is being written", func() bool { return r.store.Held() == 2*scsi.MaxSegments })
+				eventually.Holds(t, "the second is being written", func() bool { return r.store.Held() == 2*scsi.MaxSegments })
 			}
 			other := r.login(initiator.Options{ISID: [6]byte{2}})
 			answered := make(chan error, 1)
@@ -203,13 +204,13 @@ func TestResetEndsCopies(t *testing.T) {
 				}
 				answered <- err
 			}()
-			eventually(t, "the reset has begun", func() bool { return testUnitReady(t, r.conn, lun) == [2]byte{0x29, 0x03} })
+			eventually.Holds(t, "the reset has begun", func() bool { return testUnitReady(t, r.conn, lun) == [2]byte{0x29, 0x03} })
 			select {
 			case err := <-answered:
 				t.Errorf("answered while the copy writes: %v", err)
 			default:
 			}
-			eventually(t, "the reset is answered", func() bool {
+			eventually.Holds(t, "the reset is answered", func() bool {
 				r.store.Release(-1)
 				select {
 				case err := <-answered:
@@ -246,14 +247,14 @@ func TestResetAwaitsAbortedCopies(t *testing.T) {
 	command := immediateCopy(from, to, copiedBlocks)
 	command.Out[15] = 0 // not IMMED
 	start(t, c, command)
-	eventually(t, "the first parts are being written", func() bool { return r.store.Held() == scsi.MaxSegments })
+	eventually.Holds(t, "the first parts are being written", func() bool { return r.store.Held() == scsi.MaxSegments })
 	first, second := r.login(initiator.Options{ISID: [6]byte{2}}), r.login(initiator.Options{ISID: [6]byte{3}})
 	answered := make(chan error, 1)
 	go func() { // of the unit that the copy was asked of
 		_, err := first.TaskManagement(initiator.TaskRequest{Function: initiator.LogicalUnitReset, LUN: 0})
 		answered <- err
 	}()
-	eventually(t, "the first reset has begun", func() bool { return testUnitReady(t, c, 0) == [2]byte{0x29, 0x03} })
+	eventually.Holds(t, "the first reset has begun", func() bool { return testUnitReady(t, c, 0) == [2]byte{0x29, 0x03} })
 	reset := initiator.TaskRequest{Function: initiator.LogicalUnitReset, LUN: 1}
 	if code := respondsOnlyAfter(t, second, reset, func() { r.store.Release(-1) }); code != 0 {
 		t.Errorf("response %d", code)

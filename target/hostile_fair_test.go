@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lunar/backstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/internal/refusals"
 	"lunar/target"
@@ -235,13 +236,13 @@ func TestHoardersStopNobody(t *testing.T) {
 				c.Transport().(*net.TCPConn).SetReadBuffer(4096)
 				hoard(f, c)
 			}
-			eventually(t, "they have what strangers of an address get", func() bool { return f.rig.server.Unreserved() < 2<<20 })
+			eventually.Holds(t, "they have what strangers of an address get", func() bool { return f.rig.server.Unreserved() < 2<<20 })
 			for seed := range 20 {
 				if err := f.neighbour.round(seed); err != nil {
 					t.Fatalf("the neighbour suffers: %v", err)
 				}
 			}
-			eventually(t, "a hoarder loses", func() bool {
+			eventually.Holds(t, "a hoarder loses", func() bool {
 				f.neighbour.long(t) // wants more than its reserve
 				return f.rig.server.Threads()[0].Refused[refusals.Hoarded.String()] > 0
 			})

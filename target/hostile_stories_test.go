@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -235,12 +237,8 @@ func (f *field) deaf() *initiator.Conn {
 // expectSessions waits until only n sessions are left.
 func (f *field) expectSessions(n int) {
 	f.Helper()
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(5 * time.Millisecond) {
-		if f.rig.server.Holding().Sessions <= n {
-			return
-		}
-	}
-	f.Errorf("%d sessions go on, expected %d", f.rig.server.Holding().Sessions, n)
+	what := fmt.Sprintf("sessions that go on, expected at most %d", n)
+	eventually.Passes(f, what, func() int { return f.rig.server.Holding().Sessions }, func(found int) bool { return found <= n })
 }
 
 func nopFlood(f *field) {
@@ -272,12 +270,7 @@ func deafReader(f *field) {
 	alive.SetImmediate()
 	alive.SetU32(initiator.AtITT, initiator.NoTag)
 	alive.SetU32(initiator.AtTTT, initiator.NoTag)
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
-		if c.Send(alive) != nil {
-			return
-		}
-	}
-	f.Error("a peer that never reads is let go on")
+	eventually.Holds(f, "a peer that never reads is thrown out", func() bool { return c.Send(alive) != nil })
 }
 
 func rejectFlood(f *field) {

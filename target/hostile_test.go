@@ -19,6 +19,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/login"
@@ -283,36 +284,34 @@ func (f *field) calm() {
 
 func (f *field) nothingLeft() {
 	f.Helper()
-	var held target.Holding
-	var fds int
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(5 * time.Millisecond) {
-		held, fds = f.holding()
-		if held == (target.Holding{Sessions: 1}) && fds <= f.fds {
-			return
-		}
-	}
-	f.Errorf("left behind: %+v and %d descriptors, expected one session, nothing else and %d", held, fds, f.fds)
+	what := fmt.Sprintf("what is left behind, expected one session and %d descriptors", f.fds)
+	eventually.Passes(f, what, f.holding, func(h fieldHolding) bool {
+		return h.Holding == target.Holding{Sessions: 1} && h.descriptors <= f.fds
+	})
 }
 
-// holding counts what the server holds for others than the neighbour.
-func (f *field) holding() (target.Holding, int) {
+type fieldHolding struct {
+	target.Holding
+	descriptors int
+}
+
+// holding counts what the server holds while the neighbour pauses.
+func (f *field) holding() fieldHolding {
 	f.neighbour.pause.Lock()
 	defer f.neighbour.pause.Unlock()
-	return f.rig.server.Holding(), descriptors(f)
+	return fieldHolding{f.rig.server.Holding(), descriptors(f)}
 }
 
 // stillServes checks that the neighbour goes on and others may log in.
 func (f *field) stillServes() {
 	f.Helper()
 	before := f.neighbour.rounds.Load()
-	for late := time.Now().Add(patience); f.neighbour.rounds.Load() <= before+1; time.Sleep(5 * time.Millisecond) {
+	eventually.Holds(f, "the neighbour makes progress", func() bool {
 		if err := f.neighbour.err.Load(); err != nil {
 			f.Fatalf("the neighbour suffers: %v", *err)
 		}
-		if time.Now().After(late) {
-			f.Fatal("the neighbour makes no progress")
-		}
-	}
+		return f.neighbour.rounds.Load() > before+1
+	})
 	c := f.enemy(initiator.Options{})
 	if _, err := c.Logout(0); err != nil {
 		f.Errorf("logout after the attack: %v", err)
@@ -336,20 +335,12 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// expectHeap checks that no more than so many bytes of the heap are held. What is
-// received while the heap is looked at counts, but is not held: so the least of some
-// looks is what counts.
+// expectHeap checks that no more than so many bytes of the heap are held. Bytes that are
+// being received during a look count but are not held, so one good look is enough.
 func (f *field) expectHeap(most int) {
 	f.Helper()
-	least := heap()
-	for range 100 {
-		if least <= most {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-		least = min(least, heap())
-	}
-	f.Errorf("%d bytes of the heap are held, %d too many", least, least-most)
+	what := fmt.Sprintf("bytes of the heap that are held, expected at most %d", most)
+	eventually.Passes(f, what, heap, func(held int) bool { return held <= most })
 }
 
 // TestHostilePeers tells the stories one after the other to the same server.

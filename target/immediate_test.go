@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -16,7 +17,7 @@ func TestImmediateDataIsKeptForEverySegment(t *testing.T) {
 	c := r.login(initiator.Options{Keys: initiator.Keys{
 		{Name: "FirstBurstLength", Value: "262144"}, {Name: "MaxBurstLength", Value: "262144"}}})
 	start(t, c, initiator.Command{CDB: cdbRead16(4096, 2048), InLen: 1 << 20})
-	eventually(t, "a read holds all memory", func() bool { return store.Held() == 4 })
+	eventually.Holds(t, "a read holds all memory", func() bool { return store.Held() == 4 })
 
 	data := append(pattern(128<<10, 7), pattern(64<<10, 8)...)
 	cdb := cdbWrite16(0, uint32(len(data)/512))
@@ -38,7 +39,7 @@ func TestImmediateDataIsKeptForEverySegment(t *testing.T) {
 	if err := c.SendBytes(data[100<<10:]); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "verification is held", func() bool { return store.Held() == 4 })
+	eventually.Holds(t, "verification is held", func() bool { return store.Held() == 4 })
 	store.SetRules()
 	store.Release(-1)
 	for {

@@ -3,6 +3,7 @@ package target_test
 import (
 	"testing"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/scheduler"
 )
@@ -31,10 +32,10 @@ func TestCountsOutliveQueues(t *testing.T) {
 		t.Errorf("%d commands were offered, expected 6", n)
 	}
 	one.Close()
-	eventually(t, "the first session has ended", func() bool { return r.server.Holding().Sessions == 1 })
+	eventually.Holds(t, "the first session has ended", func() bool { return r.server.Holding().Sessions == 1 })
 	if n := r.offered(); n != 6 {
 		t.Errorf("%d commands after one session has ended, expected 6", n)
 	}
 	two.Close()
-	eventually(t, "nothing is left", func() bool { return len(r.server.QoS("").Flows) == 0 })
+	eventually.Holds(t, "nothing is left", func() bool { return len(r.server.QoS("").Flows) == 0 })
 }

@@ -13,6 +13,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 	"lunar/internal/initiator"
 	"lunar/target"
@@ -275,9 +276,7 @@ func TestRemoveHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for store.Held() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the read is held", func() bool { return store.Held() > 0 })
 	r.grant(target.LUNMapping{LUN: 1, LU: r.unit("b", nil)})
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()

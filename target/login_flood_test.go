@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -20,7 +21,7 @@ func TestStaleLoginsMakeRoom(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	eventually(t, "both are in login", func() bool { return r.server.Holding().Logins == 2 })
+	eventually.Holds(t, "both are in login", func() bool { return r.server.Holding().Logins == 2 })
 	time.Sleep(1100 * time.Millisecond) // their grace
 	for range 3 {
 		c := r.login(initiator.Options{})

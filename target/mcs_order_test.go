@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -98,7 +99,7 @@ func TestHeldCommandBesideDataUnderWay(t *testing.T) {
 	if err := a.SendBytes(whole.Next(20 << 10)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "that its data are placed", func() bool { return r.server.Holding().Buffers > 0 })
+	eventually.Holds(t, "that its data are placed", func() bool { return r.server.Holding().Buffers > 0 })
 	next := a.CmdSN
 	b.CmdSN = missing
 	start(t, b, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096})

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -157,7 +158,7 @@ func TestConnectionLossLeavesTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Close()
-	eventually(t, "two connections", func() bool { return len(r.server.Sessions()[0].Connections) == 2 })
+	eventually.Holds(t, "two connections", func() bool { return len(r.server.Sessions()[0].Connections) == 2 })
 	next := c.CmdSN
 	var again [2]*initiator.Task
 	for i, sn := range []uint32{hole, early.CmdSN} {
@@ -186,7 +187,7 @@ func TestConnectionLossLeavesTheOthers(t *testing.T) {
 	}
 	a.Close()
 	c.Close()
-	eventually(t, "the session's end", func() bool { return r.server.Holding() == target.Holding{} })
+	eventually.Finds(t, "what the server holds", target.Holding{}, r.server.Holding)
 }
 
 // What changes of the LUNs while the only connection of a session is in login, that
@@ -213,7 +214,7 @@ func TestLUNsChangeWhileConnectionsChange(t *testing.T) {
 	}()
 	<-held
 	a.Close()
-	eventually(t, "one connection", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
+	eventually.Holds(t, "one connection", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
 	r.grant(target.LUNMapping{LUN: 3, LU: r.unit("added", nil)})
 	close(proceed)
 	b := <-joined
@@ -271,7 +272,7 @@ func TestLogoutsOfConnections(t *testing.T) {
 	}
 	ended(conns[3])
 	ended(conns[0])
-	eventually(t, "the session's end", func() bool { return r.server.Holding() == target.Holding{} })
+	eventually.Finds(t, "what the server holds", target.Holding{}, r.server.Holding)
 }
 
 // A login with the CID of a connection replaces it, with its tasks.
@@ -490,7 +491,7 @@ func TestConnectionsComeAndGo(t *testing.T) {
 			c.Close()
 			delete(others, cid)
 			want := 1 + len(others)
-			eventually(t, fmt.Sprint(want, " connections"), func() bool { return len(r.server.Sessions()[0].Connections) == want })
+			eventually.Holds(t, fmt.Sprint(want, " connections"), func() bool { return len(r.server.Sessions()[0].Connections) == want })
 		default:
 			mustDo(t, c, initiator.Command{CDB: cdbWrite16(uint64(random.IntN(100)), 8), Out: pattern(4096, byte(i))})
 		}
@@ -532,7 +533,7 @@ func TestPlacesOutliveTheirConnection(t *testing.T) {
 			functionComplete(t, a, itt)
 			a.Close()
 			b.Close()
-			eventually(t, "one connection", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
+			eventually.Holds(t, "one connection", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
 			sendMissing(t, c, missing, missing+2)
 			res, err := c.Command(cdbRead16(0, 8), 0, nil, 4096) // the next one, behind the place
 			if err != nil || !bytes.Equal(mustGood(t, res, err).In, make([]byte, 4096)) {

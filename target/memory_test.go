@@ -5,6 +5,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -32,7 +33,7 @@ func TestMemoryComesBackAfterAWriteWasTurnedAway(t *testing.T) {
 		readers = append(readers, c)
 		reads = append(reads, start(t, c, initiator.Command{CDB: cdbRead16(0, 1024), InLen: 512 << 10}))
 	}
-	eventually(t, "reads hold all memory", func() bool { return store.Held() == 4 })
+	eventually.Holds(t, "reads hold all memory", func() bool { return store.Held() == 4 })
 	w := r.login(initiator.Options{ISID: [6]byte{2}})
 	res, err := w.Command(cdbWrite16(0, 1024), 0, pattern(512<<10, 1), 0)
 	if err != nil || res.Status != 0x08 {

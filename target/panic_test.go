@@ -7,6 +7,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 	"lunar/internal/initiator"
 	"lunar/target"
@@ -110,14 +111,14 @@ func TestPanicReleasesReserve(t *testing.T) {
 			default:
 				start(t, victim, initiator.Command{CDB: []byte{0x35, 9: 0}})
 			}
-			eventually(t, "a command is under way", func() bool { return slow.Held() == 1 })
+			eventually.Holds(t, "a command is under way", func() bool { return slow.Held() == 1 })
 			start(t, victim, initiator.Command{CDB: cdbRead16(13, 1), InLen: 512})
 			if _, err := victim.Receive(patience); !errors.Is(err, initiator.ErrClosed) {
 				t.Fatalf("later %v: the session goes on", later)
 			}
 			slow.SetRules()
 			slow.Release(-1)
-			eventually(t, "the reservation is released", func() bool {
+			eventually.Holds(t, "the reservation is released", func() bool {
 				res, err := other.Command(make([]byte, 6), 0, nil, 0)
 				return err == nil && res.Status == 0
 			})

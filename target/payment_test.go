@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -27,7 +28,7 @@ func TestCopiesPay(t *testing.T) {
 			mustGood(t, res, err)
 			c.Close()
 		}
-		eventually(t, "the copy waits", func() bool { return r.waiting() == 1 })
+		eventually.Holds(t, "the copy waits", func() bool { return r.waiting() == 1 })
 		r.lift()
 		if !immediate {
 			res, err := c.Wait(task)
@@ -35,7 +36,7 @@ func TestCopiesPay(t *testing.T) {
 		} else {
 			c = r.login(initiator.Options{})
 		}
-		eventually(t, "the copy is there", func() bool {
+		eventually.Holds(t, "the copy is there", func() bool {
 			res, err := c.Command(cdbRead16(4096, 2048), 0, nil, len(data))
 			mustGood(t, res, err)
 			return bytes.Equal(res.In, data)
@@ -55,11 +56,11 @@ func TestAbortOfACopyThatPays(t *testing.T) {
 	r.server.SetQoS(crawl(t))
 	cdb, list := copyWithin(self, 2048, false)
 	start(t, c, initiator.Command{CDB: cdb, Out: list})
-	eventually(t, "the copy waits", func() bool { return r.waiting() == 1 })
+	eventually.Holds(t, "the copy waits", func() bool { return r.waiting() == 1 })
 	if response, err := c.TaskManagement(initiator.TaskRequest{Function: initiator.LogicalUnitReset}); err != nil || response != 0 {
 		t.Errorf("found %d, %v", response, err)
 	}
-	eventually(t, "nothing waits", func() bool { return r.waiting() == 0 })
+	eventually.Holds(t, "nothing waits", func() bool { return r.waiting() == 0 })
 }
 
 // copyWithin is an EXTENDED COPY(LID4) of the first blocks of a unit to block 4096

@@ -5,6 +5,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/internal/refusals"
 	"lunar/target"
@@ -57,9 +58,9 @@ func TestReaderEndsNobodysTasks(t *testing.T) {
 
 			store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Read}, Hold: true})
 			others := start(t, writer, initiator.Command{CDB: cdbRead16(0, 1), InLen: 512})
-			eventually(t, "the writer's read is held", func() bool { return store.Held() == 1 })
+			eventually.Holds(t, "the writer's read is held", func() bool { return store.Held() == 1 })
 			own := start(t, reader, initiator.Command{CDB: cdbRead16(8, 1), InLen: 512})
-			eventually(t, "the reader's read is held", func() bool { return store.Held() == 2 })
+			eventually.Holds(t, "the reader's read is held", func() bool { return store.Held() == 2 })
 			store.SetRules()
 
 			asked := initiator.TaskRequest{Function: f.function}
@@ -114,7 +115,7 @@ func TestWritersPassReaders(t *testing.T) {
 			reader := r.login(initiator.Options{ISID: [6]byte{2}, Initiator: readerName})
 			store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Read}, Hold: true})
 			lasting := start(t, reader, initiator.Command{CDB: cdbRead16(0, 8), InLen: 8 * 512, Attr: attribute})
-			eventually(t, "the read is held", func() bool { return store.Held() == 1 })
+			eventually.Holds(t, "the read is held", func() bool { return store.Held() == 1 })
 			own := start(t, reader, initiator.Command{CDB: []byte{0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0}, InLen: 8, Attr: initiator.AttrOrdered})
 			for _, a := range []byte{initiator.AttrSimple, initiator.AttrOrdered, initiator.AttrHeadOfQueue} {
 				res, err := writer.Do(initiator.Command{CDB: cdbWrite16(16, 1), Out: make([]byte, 512), Attr: a})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -168,7 +169,7 @@ func TestHostileSNACKs(t *testing.T) {
 		}
 	}
 	c.Close()
-	eventually(t, "the session's end", func() bool { return r.server.Holding().Sessions == 0 && r.server.Holding().Buffers == 0 })
+	eventually.Holds(t, "the session's end", func() bool { return r.server.Holding().Sessions == 0 && r.server.Holding().Buffers == 0 })
 	c = r.login(initiator.Options{})
 	res, err := c.Command(make([]byte, 6), 0, nil, 0)
 	mustGood(t, res, err)

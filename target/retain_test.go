@@ -7,6 +7,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/login"
@@ -43,7 +44,7 @@ func openWrite(t *testing.T, c *initiator.Conn, lba uint64) *initiator.Task {
 
 func (r *rig) awaitLost(t *testing.T, n int) {
 	t.Helper()
-	eventually(t, "the loss of connections", func() bool {
+	eventually.Holds(t, "the loss of connections", func() bool {
 		lost := 0
 		for _, s := range r.server.Sessions() {
 			for _, c := range s.Connections {
@@ -68,7 +69,7 @@ func TestRetentionEnds(t *testing.T) {
 	}
 	task := openWrite(t, a, 0)
 	a.Close() // that it is lost for a second may go unseen
-	eventually(t, "the end of the retention", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
+	eventually.Holds(t, "the end of the retention", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
 	code, _, _, err := b.LogoutOf(2, a.CID)
 	if err != nil || code != 1 {
 		t.Errorf("logout for recovery: response %d, %v, expected CID not found", code, err)
@@ -79,7 +80,7 @@ func TestRetentionEnds(t *testing.T) {
 	attention(t, b, 0x47, 0x7f)
 	openWrite(t, b, 8)
 	b.Close()
-	eventually(t, "the session's end", func() bool { return r.server.Holding() == target.Holding{} })
+	eventually.Finds(t, "what the server holds", target.Holding{}, r.server.Holding)
 	if _, err := r.join(b, 1, initiator.Options{}); err == nil {
 		t.Error("a session that has ended goes on")
 	}
@@ -133,7 +134,7 @@ func TestOwnLogoutForRecovery(t *testing.T) {
 	if err := b.TakeOver(a); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of what has nothing left", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
+	eventually.Holds(t, "the end of what has nothing left", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
 }
 
 // What ends a session ends what it retains, at once: a login in its place, an
@@ -160,7 +161,7 @@ func TestRetainedSessionsEnd(t *testing.T) {
 			a.Close()
 			r.awaitLost(t, 1)
 			end(t, r)
-			eventually(t, "the session's end", func() bool { return r.server.Holding() == target.Holding{} })
+			eventually.Finds(t, "what the server holds", target.Holding{}, r.server.Holding)
 		})
 	}
 	t.Run("logout", func(t *testing.T) {
@@ -176,7 +177,7 @@ func TestRetainedSessionsEnd(t *testing.T) {
 		if code, err := b.Logout(0); err != nil || code != 0 {
 			t.Fatalf("response %d, %v", code, err)
 		}
-		eventually(t, "the session's end", func() bool { return r.server.Holding() == target.Holding{} })
+		eventually.Finds(t, "what the server holds", target.Holding{}, r.server.Holding)
 	})
 }
 
@@ -213,7 +214,7 @@ func TestLostConnectionsAreBounded(t *testing.T) {
 		}
 		openWrite(t, b, uint64(cid)*8)
 		b.Close()
-		eventually(t, "the loss", func() bool {
+		eventually.Holds(t, "the loss", func() bool {
 			s := r.server.Sessions()[0].Connections
 			return s[len(s)-1].Lost
 		})
@@ -230,7 +231,7 @@ func TestLostConnectionsAreBounded(t *testing.T) {
 	if code, err := a.Logout(0); err != nil || code != 0 {
 		t.Fatalf("response %d, %v", code, err)
 	}
-	eventually(t, "the session's end", func() bool { return r.server.Holding() == target.Holding{} })
+	eventually.Finds(t, "what the server holds", target.Holding{}, r.server.Holding)
 }
 
 // Data that nobody acknowledges do not keep other reads waiting: the initiator is asked.
@@ -288,7 +289,7 @@ func TestFunctionsAreReassigned(t *testing.T) {
 	a := r.lasting()
 	store.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Read}, Hold: true})
 	start(t, a, initiator.Command{CDB: cdbRead16(0, 8), InLen: 4096})
-	eventually(t, "a read is under way", func() bool { return store.Held() == 1 })
+	eventually.Holds(t, "a read is under way", func() bool { return store.Held() == 1 })
 	text := initiator.NewPDU(initiator.OpTextRequest, initiator.FlagFinal, []byte("SendTargets=\x00"))
 	text.SetImmediate()
 	exchange := a.NewITT()
@@ -325,5 +326,5 @@ func TestFunctionsAreReassigned(t *testing.T) {
 	store.SetRules()
 	store.Release(-1)
 	functionComplete(t, b, under)
-	eventually(t, "the end of what has nothing left", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
+	eventually.Holds(t, "the end of what has nothing left", func() bool { return len(r.server.Sessions()[0].Connections) == 1 })
 }

@@ -12,6 +12,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/errstore"
 	"lunar/backstore/memstore"
+	"lunar/internal/eventually"
 	"lunar/target/scsi"
 )
 
@@ -99,9 +100,7 @@ func TestFlushThatHangs(t *testing.T) {
 	if strings.Contains(err.Error(), "volume b") {
 		t.Errorf("error %v, expected nothing of volume b", err)
 	}
-	for hangs.Release(-1) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the flush is released", func() bool { return hangs.Release(-1) > 0 })
 	hangs.SetRules()
 	patient := *s.settings.Load()
 	patient.FlushTime = time.Minute

@@ -2,13 +2,13 @@ package target_test
 
 import (
 	"errors"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -50,7 +50,7 @@ func TestTraffic(t *testing.T) {
 	if _, err := c.Logout(0); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the session's end", func() bool { return len(r.server.Sessions()) == 0 })
+	eventually.Holds(t, "the session's end", func() bool { return len(r.server.Sessions()) == 0 })
 	if found := r.server.Traffic()[r.lu]; found != want {
 		t.Errorf("after the session found %+v, expected %+v", found, want)
 	}
@@ -107,14 +107,13 @@ func TestTargetsAndThreads(t *testing.T) {
 	if sessions := r.server.Sessions(); len(sessions) != 2 || sessions[1].Target != "" || len(sessions[1].LUNs) != 0 {
 		t.Errorf("found %+v", sessions)
 	}
-	for connections := 0; connections != 2; { // both have been handed to their threads
-		connections = 0
+	eventually.Finds(t, "connections that have been handed to their threads", 2, func() (connections int) {
 		for _, th := range r.server.Threads() {
 			connections += th.Connections
 			if th.Name == "" || th.Pool == 0 || th.Idle > th.Run {
 				t.Fatalf("found %+v", th)
 			}
 		}
-		runtime.Gosched()
-	}
+		return connections
+	})
 }

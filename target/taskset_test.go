@@ -7,6 +7,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
@@ -241,7 +242,7 @@ func TestACAOverSessions(t *testing.T) {
 	if _, err := s[0].Logout(0); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the condition ends with its nexus", func() bool { return status(t, s[1], ready) == initiator.StatusGood })
+	eventually.Holds(t, "the condition ends with its nexus", func() bool { return status(t, s[1], ready) == initiator.StatusGood })
 }
 
 // TestClearACAEndsItsCommand: CLEAR ACA is ABORT TASK for the command with the
@@ -253,7 +254,7 @@ func TestClearACAEndsItsCommand(t *testing.T) {
 	}
 	before := store.Held()
 	task := start(t, s[0], initiator.Command{CDB: cdbWrite16(0, 8), Out: pattern(4096, 1), Attr: initiator.AttrACA})
-	eventually(t, "write held", func() bool { return store.Held() > before })
+	eventually.Holds(t, "write held", func() bool { return store.Held() > before })
 	if got := status(t, s[0], initiator.Command{CDB: make([]byte, 6), Attr: initiator.AttrACA}); got != initiator.StatusACAActive {
 		t.Errorf("a second command with the ACA attribute: status %02x", got)
 	}

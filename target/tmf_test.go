@@ -8,6 +8,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/login"
@@ -34,25 +35,15 @@ func start(t *testing.T, c *initiator.Conn, cmd initiator.Command) *initiator.Ta
 	return task
 }
 
-// patience is for how long a test waits for what must happen: on a loaded machine
-// threads stand still for seconds.
-const patience = 30 * time.Second
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for late := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("%s: has not happened", what)
-		}
-	}
-}
+// patience is how long a test waits for what must happen.
+const patience = eventually.Patience
 
 // heldWrite starts a write and waits until its store operation is held.
 func heldWrite(t *testing.T, c *initiator.Conn, store *errstore.Store, lba uint64) *initiator.Task {
 	t.Helper()
 	before := store.Held()
 	task := start(t, c, initiator.Command{CDB: cdbWrite16(lba, 8), Out: pattern(4096, 1)})
-	eventually(t, "write held", func() bool { return store.Held() > before })
+	eventually.Holds(t, "write held", func() bool { return store.Held() > before })
 	return task
 }
 

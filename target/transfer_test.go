@@ -8,6 +8,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/targettest"
@@ -156,7 +157,7 @@ func TestAbortWhileDataArrives(t *testing.T) {
 	if _, err := b.Step(0); err != nil { // its R2T
 		t.Fatal(err)
 	}
-	eventually(t, "write held", func() bool { return store.Held() == 1 })
+	eventually.Holds(t, "write held", func() bool { return store.Held() == 1 })
 	if err := a.SendBytes(rest); err != nil {
 		t.Fatal(err)
 	}
@@ -188,9 +189,9 @@ func TestCutInImmediateData(t *testing.T) {
 	if err := c.SendBytes(append(p.BHS[:], make([]byte, 32<<10)...)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "buffer taken", func() bool { return r.server.Holding().Buffers == 1 })
+	eventually.Holds(t, "buffer taken", func() bool { return r.server.Holding().Buffers == 1 })
 	c.Close()
-	eventually(t, "buffer returned", func() bool { return r.server.Holding().Buffers == 0 })
+	eventually.Holds(t, "buffer returned", func() bool { return r.server.Holding().Buffers == 0 })
 }
 
 // failures are what stores end operations with, and the sense data for it.

@@ -11,6 +11,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
+	"lunar/internal/eventually"
 )
 
 // TestChangeUnderLoad: how a volume is written changes all the time, and everything
@@ -64,7 +65,7 @@ func TestChangeUnderLoad(t *testing.T) {
 		if err := one.volume.(Changeable).Change(Changes{Policy: Through}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "nothing is dirty", func() bool { return one.volume.(Changeable).Settled() && one.volume.(backstore.WriteBack).Dirty() == 0 })
+		eventually.Holds(t, "nothing is dirty", func() bool { return one.volume.(Changeable).Settled() && one.volume.(backstore.WriteBack).Dirty() == 0 })
 		if !bytes.Equal(one.lower.Bytes(), model) {
 			t.Error("the store below has not what was written")
 		}
@@ -91,7 +92,7 @@ func TestChangeThrough(t *testing.T) {
 		t.Error("found dirty data in the store")
 	}
 	change(Through)
-	eventually(t, "nothing is dirty", func() bool { return f.volume.(Changeable).Settled() && f.dirty() == 0 })
+	eventually.Holds(t, "nothing is dirty", func() bool { return f.volume.(Changeable).Settled() && f.dirty() == 0 })
 	if data := put(2); !there(data) {
 		t.Error("a write did not go through")
 	}
@@ -100,7 +101,7 @@ func TestChangeThrough(t *testing.T) {
 		t.Error("a write went through")
 	}
 	change(Through)
-	eventually(t, "nothing is dirty", func() bool { return f.dirty() == 0 })
+	eventually.Holds(t, "nothing is dirty", func() bool { return f.dirty() == 0 })
 	f.same(t)
 }
 
@@ -129,7 +130,7 @@ func TestChangeThroughParts(t *testing.T) {
 	if err := f.volume.(Changeable).Change(Changes{Policy: Through}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "nothing is dirty", func() bool { return f.cache.Stats().DirtyBytes == 0 })
+	eventually.Holds(t, "nothing is dirty", func() bool { return f.cache.Stats().DirtyBytes == 0 })
 	f.Write(t, page+sector, want[page+sector:page+3*sector])
 	dirty(0)
 	if !bytes.Equal(f.medium.Bytes()[:4*page], want) {

@@ -13,6 +13,7 @@ import (
 	"lunar/backstore/errstore"
 	"lunar/cache"
 	"lunar/cache/internal/blocks"
+	"lunar/internal/eventually"
 )
 
 // encrypted is a store of cipher text in a medium.
@@ -98,9 +99,7 @@ func TestEraseDuringFill(t *testing.T) {
 	f.Write(t, 0, data)
 	erase := eraseAll
 	erased := f.Go(&erase)
-	for f.faults.Held() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the erasure is held", func() bool { return f.faults.Held() > 0 })
 	if !bytes.Equal(f.Read(t, 0, large64), data[:large64]) { // fills the cache, which was emptied already
 		t.Error("other data before the key has gone")
 	}

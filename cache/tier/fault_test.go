@@ -11,6 +11,7 @@ import (
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
 	"lunar/backstore/memstore"
+	"lunar/internal/eventually"
 )
 
 var errMedium = errors.New("medium error of the test")
@@ -85,10 +86,10 @@ func TestCloseWhileReadingAhead(t *testing.T) {
 	}
 	f.faults.SetRules(errstore.Rule{Kinds: reads, Hold: true})
 	backstoretest.On(loop, func() { other.(*lane).fetch(0, 64<<10) })
-	eventually(t, "the first run is under way", func() bool { return f.faults.Held() == 1 })
+	eventually.Holds(t, "the first run is under way", func() bool { return f.faults.Held() == 1 })
 	backstoretest.On(loop, other.Close)
 	f.faults.Release(-1)
-	eventually(t, "the fetch has ended", func() bool { return f.cache.Stats().FillFails == 1 || f.faults.Held() > 0 })
+	eventually.Holds(t, "the fetch has ended", func() bool { return f.cache.Stats().FillFails == 1 || f.faults.Held() > 0 })
 	if n := f.faults.Held(); n > 0 {
 		t.Errorf("%d reads were begun after the lane was closed", n)
 	}
@@ -107,14 +108,14 @@ func TestWaitersSurviveFailedFill(t *testing.T) {
 		f.faults.SetRules(errstore.Rule{Kinds: reads, Hold: true, Err: errMedium, Times: 1})
 		first := backstore.Op{Kind: backstore.Read, Data: backstoretest.Buffer(4 * page)}
 		failed := f.Go(&first)
-		eventually(t, "the fill is under way", func() bool { return f.faults.Held() == 1 })
+		eventually.Holds(t, "the fill is under way", func() bool { return f.faults.Held() == 1 })
 		var others [3]backstore.Op
 		var done []<-chan struct{}
 		for i := range others {
 			others[i] = backstore.Op{Kind: backstore.Read, Off: int64(i) * page, Data: backstoretest.Buffer(page)}
 			done = append(done, f.Go(&others[i]))
 		}
-		eventually(t, "the others wait", func() bool { return f.cache.Stats().Waits == uint64(len(others)) })
+		eventually.Holds(t, "the others wait", func() bool { return f.cache.Stats().Waits == uint64(len(others)) })
 		f.faults.Release(-1)
 		if <-failed; !errors.Is(first.Err, errMedium) {
 			t.Errorf("%v: the read that failed below ended with %v", policy, first.Err)
@@ -206,8 +207,8 @@ func TestFailedBackgroundWriting(t *testing.T) {
 	f.faults.SetRules(errstore.Rule{Kinds: writes, Err: errMedium})
 	data := backstoretest.Pattern(15*page, 4)
 	f.Write(t, 0, data)
-	eventually(t, "the error was reported", func() bool { return f.heard.Load() == 1 })
-	eventually(t, "writing was tried again", func() bool { return f.cache.Stats().FlushErrors > 3 })
+	eventually.Holds(t, "the error was reported", func() bool { return f.heard.Load() == 1 })
+	eventually.Holds(t, "writing was tried again", func() bool { return f.cache.Stats().FlushErrors > 3 })
 	op := backstore.Op{Kind: backstore.Write, Off: 32 * page, Data: backstoretest.Pattern(20*page, 5)}
 	if err := f.Do(op); !errors.Is(err, errMedium) {
 		t.Fatalf("a write while the store fails ended with %v", err)
@@ -216,7 +217,7 @@ func TestFailedBackgroundWriting(t *testing.T) {
 		t.Fatal("dirty data were lost")
 	}
 	f.faults.SetRules()
-	eventually(t, "all was written", func() bool { return f.cache.Stats().DirtyBytes == 0 })
+	eventually.Holds(t, "all was written", func() bool { return f.cache.Stats().DirtyBytes == 0 })
 	f.same(t)
 	if n := f.heard.Load(); n != 1 {
 		t.Fatalf("the error was reported %d times", n)
@@ -232,12 +233,12 @@ func TestBadSector(t *testing.T) {
 	f.faults.SetRules(errstore.Rule{Kinds: writes, Off: large64, Len: sector, Err: errMedium})
 	data := backstoretest.Pattern(backstoretest.Size, 4)
 	f.Write(t, 0, data)
-	eventually(t, "all but one block was written", func() bool { return f.cache.Stats().DirtyBytes == large64 })
+	eventually.Holds(t, "all but one block was written", func() bool { return f.cache.Stats().DirtyBytes == large64 })
 	if n := f.heard.Load(); n != 1 {
 		t.Errorf("the error was reported %d times", n)
 	}
 	f.faults.SetRules()
-	eventually(t, "all was written", func() bool { return f.cache.Stats().DirtyBytes == 0 })
+	eventually.Holds(t, "all was written", func() bool { return f.cache.Stats().DirtyBytes == 0 })
 	f.same(t)
 }
 
@@ -295,10 +296,10 @@ func TestSingleFlight(t *testing.T) {
 		ops[i] = backstore.Op{Kind: backstore.Read, Off: 4 * page, Data: backstoretest.Buffer(page)}
 		done[i] = []*backstoretest.Client{f.Client, other}[i%2].Go(&ops[i])
 	}
-	eventually(t, "all wait", func() bool { return f.faults.Held() == 1 && f.cache.Stats().Waits == 3 })
+	eventually.Holds(t, "all wait", func() bool { return f.faults.Held() == 1 && f.cache.Stats().Waits == 3 })
 	write := backstore.Op{Kind: backstore.Write, Off: 4 * page, Data: backstoretest.Pattern(page, 8)}
 	written := other.Go(&write)
-	eventually(t, "the write waits", func() bool { return f.cache.Stats().Waits == 4 })
+	eventually.Holds(t, "the write waits", func() bool { return f.cache.Stats().Waits == 4 })
 	f.faults.Release(-1)
 	for i := range ops {
 		<-done[i]
@@ -334,7 +335,7 @@ func TestDirtyLimit(t *testing.T) {
 		ops[i] = backstore.Op{Kind: backstore.Write, Off: int64(i) * 2 * page, Data: backstoretest.Pattern(2*page, uint64(i))}
 		done[i] = f.Go(&ops[i])
 	}
-	eventually(t, "writes wait", func() bool { return f.cache.waiting.Load() == 24 && f.faults.Held() > 0 })
+	eventually.Holds(t, "writes wait", func() bool { return f.cache.waiting.Load() == 24 && f.faults.Held() > 0 })
 	if dirty := f.cache.Stats().DirtyBytes; dirty != 16*page {
 		t.Fatalf("%d bytes are dirty, expected the limit of %d", dirty, 16*page)
 	}

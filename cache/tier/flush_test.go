@@ -8,6 +8,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/cache"
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 )
 
@@ -63,7 +64,7 @@ func TestHotSetStays(t *testing.T) {
 	}
 	v := f.volume.(*volume)
 	// The last write counts twice while it has not ended.
-	eventually(t, "the flusher has looked", func() bool { return v.dirty.estimate.Load() <= 40*page })
+	eventually.Holds(t, "the flusher has looked", func() bool { return v.dirty.estimate.Load() <= 40*page })
 	turned := make(chan struct{})
 	v.flusher.loop.Post(evloop.Func(func() { close(turned) }))
 	<-turned
@@ -84,7 +85,7 @@ func TestSweepGoesOn(t *testing.T) {
 	}
 	left := func(before, behind int) {
 		t.Helper()
-		eventually(t, "a sweep has made room", func() bool { return f.cache.Stats().DirtyBytes == uint64(before+behind)*page })
+		eventually.Holds(t, "a sweep has made room", func() bool { return f.cache.Stats().DirtyBytes == uint64(before+behind)*page })
 		if b, e := f.dirtyIn(0, half), f.dirtyIn(half, last); b != before || e != behind {
 			t.Fatalf("%d dirty pages are left before and %d behind the middle, expected %d and %d", b, e, before, behind)
 		}
@@ -97,7 +98,7 @@ func TestSweepGoesOn(t *testing.T) {
 	for i := 32; i < 49; i++ {
 		write(i)
 	}
-	eventually(t, "a sweep has begun anew", func() bool { return f.dirtyIn(0, half) < 32 })
+	eventually.Holds(t, "a sweep has begun anew", func() bool { return f.dirtyIn(0, half) < 32 })
 	f.Must(t, backstore.Op{Kind: backstore.Flush})
 	f.same(t)
 }

@@ -7,6 +7,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/internal/buf"
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 )
 
@@ -53,7 +54,7 @@ func TestLentDataStay(t *testing.T) {
 		}
 		write := backstore.Op{Kind: backstore.Write, Data: fresh}
 		written := c.Go(&write)
-		eventually(t, "the write waits", func() bool { return l.cache.Stats().Waits > 0 })
+		eventually.Holds(t, "the write waits", func() bool { return l.cache.Stats().Waits > 0 })
 		if !bytes.Equal(ref.Bytes(), old[page+512:][:4*page]) {
 			t.Errorf("%v: what was lent has changed", policy)
 		}

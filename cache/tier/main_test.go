@@ -120,13 +120,3 @@ func newFile(t testing.TB, direct bool) backstore.Store {
 	}
 	return s
 }
-
-// eventually waits until f is true.
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it did not come about that %s", what)
-		}
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/memstore"
+	"lunar/internal/eventually"
 )
 
 const (
@@ -230,6 +231,6 @@ func TestConcurrentLanes(t *testing.T) {
 // newLane opens another lane of s's volume on a loop of its own.
 func newLane(t testing.TB, s *subject) *backstoretest.Client {
 	loop := backstoretest.NewLoop(t, false)
-	t.Cleanup(func() { eventually(t, "what was being read ahead has ended", s.idle) })
+	t.Cleanup(func() { eventually.Holds(t, "what was being read ahead has ended", s.idle) })
 	return backstoretest.NewClient(t, s.volume, loop)
 }

@@ -8,6 +8,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 )
 
 // A flush waits for what the flusher has under way.
@@ -17,10 +18,10 @@ func TestFlushWaits(t *testing.T) {
 	f := newFaulty(t, s)
 	f.faults.SetRules(errstore.Rule{Kinds: writes, Hold: true})
 	f.Write(t, 3*page, backstoretest.Pattern(page, 1))
-	eventually(t, "the flusher writes", func() bool { return f.faults.Held() == 1 })
+	eventually.Holds(t, "the flusher writes", func() bool { return f.faults.Held() == 1 })
 	flush := backstore.Op{Kind: backstore.Flush}
 	done := f.Go(&flush)
-	eventually(t, "the flush waits", func() bool { return f.cache.Stats().Waits == 1 })
+	eventually.Holds(t, "the flush waits", func() bool { return f.cache.Stats().Waits == 1 })
 	select {
 	case <-done:
 		t.Fatal("the flush has ended before the data were written")
@@ -42,10 +43,10 @@ func TestReadWaitsForWrite(t *testing.T) {
 	f.faults.SetRules(errstore.Rule{Kinds: writes, Hold: true})
 	write := backstore.Op{Kind: backstore.Write, FUA: true, Off: 3 * page, Data: backstoretest.Pattern(page, 2)}
 	written := f.Go(&write)
-	eventually(t, "the write is under way", func() bool { return f.faults.Held() == 1 })
+	eventually.Holds(t, "the write is under way", func() bool { return f.faults.Held() == 1 })
 	read := backstore.Op{Kind: backstore.Read, Off: 3 * page, Data: backstoretest.Buffer(page)}
 	done := f.Go(&read)
-	eventually(t, "the read waits", func() bool { return f.cache.Stats().Waits == 1 })
+	eventually.Holds(t, "the read waits", func() bool { return f.cache.Stats().Waits == 1 })
 	f.faults.SetRules()
 	f.faults.Release(-1)
 	<-written
@@ -193,7 +194,7 @@ func TestFussyTunes(t *testing.T) {
 	for i := range 5000 { // enough for both partitions to warm up, too few for LRU mode to end by itself
 		f.Read(t, int64(i*page)%backstoretest.Size, sector)
 	}
-	eventually(t, "admission is tuned", func() bool { return state().Warming == 0 })
+	eventually.Holds(t, "admission is tuned", func() bool { return state().Warming == 0 })
 	if tuned := state(); untuned.Warming != untuned.Partitions || untuned.LRU != 0 || tuned.LRU != 0 || tuned.Partitions != untuned.Partitions || tuned.Params.FreqThreshold == 0 {
 		t.Errorf("%+v became %+v", untuned, tuned)
 	}

@@ -15,6 +15,7 @@ import (
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
 	"lunar/cache/segment"
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 	"lunar/internal/numa"
 )
@@ -290,7 +291,7 @@ func TestCrash(t *testing.T) {
 	if !p.hits(o, 0, first) || !p.hits(o, 100<<10, second) {
 		t.Error("the cache is cold")
 	}
-	eventually(t, "the flusher writes what it has found", func() bool {
+	eventually.Holds(t, "the flusher writes what it has found", func() bool {
 		return bytes.Equal(s.file("a")[100<<10:][:len(second)], second)
 	})
 	o.settle(t)

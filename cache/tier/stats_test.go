@@ -9,6 +9,7 @@ import (
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
 	"lunar/cache"
+	"lunar/internal/eventually"
 )
 
 // TestSnapshot: nodes and volumes add up to the whole.
@@ -57,7 +58,7 @@ func TestSnapshotOfTrouble(t *testing.T) {
 		backstore.Op{Kind: backstore.Write, Off: 4 * page, Data: backstoretest.Pattern(4*page, 2)}
 	done := []<-chan struct{}{f.Go(&first), f.Go(&second)}
 	state := func() VolumeStats { return f.cache.Snapshot().Volumes[f.volume] }
-	eventually(t, "a write waits", func() bool { return f.cache.Snapshot().Waiting == 1 && f.faults.Held() > 0 })
+	eventually.Holds(t, "a write waits", func() bool { return f.cache.Snapshot().Waiting == 1 && f.faults.Held() > 0 })
 	if v := state(); v.Throttled != 1 || !v.FailingSince.IsZero() {
 		t.Errorf("found %+v, expected one throttled write", v)
 	}
@@ -69,10 +70,10 @@ func TestSnapshotOfTrouble(t *testing.T) {
 	if first.Err != nil || second.Err != nil && !errors.Is(second.Err, errMedium) {
 		t.Errorf("the writes ended with %v and %v", first.Err, second.Err)
 	}
-	eventually(t, "writing fails", func() bool { return !state().FailingSince.IsZero() })
+	eventually.Holds(t, "writing fails", func() bool { return !state().FailingSince.IsZero() })
 	if since := state().FailingSince; since.Before(before) || since.After(time.Now()) {
 		t.Errorf("found that it fails since %v, expected after %v", since, before)
 	}
 	f.faults.SetRules()
-	eventually(t, "writing goes on", func() bool { v := state(); return v.FailingSince.IsZero() && v.Dirty == 0 })
+	eventually.Holds(t, "writing goes on", func() bool { v := state(); return v.FailingSince.IsZero() && v.Dirty == 0 })
 }

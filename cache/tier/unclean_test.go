@@ -9,13 +9,14 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/cache/segment"
+	"lunar/internal/eventually"
 )
 
 // settle waits until the stamp of the volume's store is noted.
 func (o *opened) settle(t *testing.T) {
 	t.Helper()
 	v := o.store.(*volume)
-	eventually(t, "the store is settled", func() bool { return v.row.Noted().Settled })
+	eventually.Holds(t, "the store is settled", func() bool { return v.row.Noted().Settled })
 }
 
 // A store that somebody changes between a crash and the next start is not served from
@@ -72,10 +73,10 @@ func TestBeatWaitsForNobody(t *testing.T) {
 	o := p.open("a", Back)
 	row := o.store.(*volume).row
 	row.Beat(0)
-	eventually(t, "the process is noted as alive", func() bool { return row.Noted().Alive != 0 })
+	eventually.Holds(t, "the process is noted as alive", func() bool { return row.Noted().Alive != 0 })
 	p.cache.mu.Lock()
 	row.Beat(0)
-	eventually(t, "the process is noted as alive again", func() bool { return row.Noted().Alive != 0 })
+	eventually.Holds(t, "the process is noted as alive again", func() bool { return row.Noted().Alive != 0 })
 	p.cache.mu.Unlock()
 	p.end()
 }

@@ -5,10 +5,10 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/eventually"
 	"lunar/internal/numa"
 	"lunar/internal/numa/numatest"
 )
@@ -92,19 +92,16 @@ func occupyThreads(t *testing.T, loops []*Loop) (release func()) {
 func expectPinned(t *testing.T, events, others int) {
 	t.Helper()
 	all := fmt.Sprint(numa.Allowed())
-	var found map[string]int
-	for late := time.Now().Add(30 * time.Second); time.Now().Before(late); runtime.Gosched() {
-		found = map[string]int{}
+	what := fmt.Sprintf("threads that may run on some CPUs only, expected %d event threads and %d others", events, others)
+	eventually.Passes(t, what, func() map[string]int {
+		found := map[string]int{}
 		for _, th := range numatest.Threads(t) {
 			if fmt.Sprint(th.CPUs) != all {
 				found[fmt.Sprintf("%s on %v", th.Name, th.CPUs)]++
 			}
 		}
-		if matches(found, events, others) {
-			return
-		}
-	}
-	t.Errorf("found threads that may run on some CPUs only: %v, expected %d event threads and %d others", found, events, others)
+		return found
+	}, func(found map[string]int) bool { return matches(found, events, others) })
 }
 
 func matches(found map[string]int, events, others int) bool {

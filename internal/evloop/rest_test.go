@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/eventually"
 )
 
 // readiness tells when its descriptor was served.
@@ -30,9 +32,7 @@ func TestRest(t *testing.T) {
 	})
 	before := l.Stats().Rests
 	on(l, func() { l.Rest(long) })
-	for l.Stats().Rests == before {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the loop rests", func() bool { return l.Stats().Rests > before })
 	if _, err := unix.Write(fds[1], []byte{1}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +62,10 @@ func TestRestEnds(t *testing.T) {
 		l.Rest(time.Millisecond)
 		l.Rest(time.Hour)
 	})
-	for now := before; now.Rests == before.Rests || now.Sleeps == before.Sleeps; now = l.Stats() {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the loop sleeps again after a rest", func() bool {
+		now := l.Stats()
+		return now.Rests > before.Rests && now.Sleeps > before.Sleeps
+	})
 }
 
 // Stop does not wait for a rest.

@@ -3,9 +3,10 @@ package uring
 import (
 	"path/filepath"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/eventually"
 )
 
 // locked opens the file and tries to lock it.
@@ -49,13 +50,9 @@ func TestHold(t *testing.T) {
 // free waits for a lock: the kernel lets go of files when it comes to it.
 func free(t *testing.T, path string) {
 	t.Helper()
-	for range 2000 {
+	eventually.Holds(t, "the lock of a file that nobody holds is released", func() bool {
 		fd, err := locked(t, path)
 		unix.Close(fd)
-		if err == nil {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("the lock of a file that nobody holds was not released")
+		return err == nil
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/buf"
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 	"lunar/target/login"
 	"lunar/target/pdu"
@@ -152,9 +153,10 @@ func TestLoansOfASilentPeer(t *testing.T) {
 			s.put(i, -1, &charged)
 		}
 	})
-	for out := -1; out != 0; time.Sleep(time.Millisecond) {
+	eventually.Finds(t, "loans that are out", 0, func() (out int) {
 		s.on(func() { out = s.out })
-	}
+		return out
+	})
 	s.on(func() {
 		if charged.Used == 0 || s.loop.Pool().InUse() == 0 {
 			t.Errorf("%d bytes charged, %d buffers in use: expected the copies", charged.Used, s.loop.Pool().InUse())
@@ -210,9 +212,10 @@ func TestWritableBeforeSentRemotely(t *testing.T) {
 			s.put(i, 1, &charged)
 		}
 	})
-	for blocked := false; !blocked; time.Sleep(time.Millisecond) {
+	eventually.Holds(t, "the socket is full", func() (blocked bool) {
 		s.on(func() { blocked = s.mover.tx.blocked })
-	}
+		return blocked
+	})
 	s.r.other.Post(evloop.Func(func() { <-hold }))
 	s.on(func() { // as if the peer had made room for a moment
 		s.mover.writable()
