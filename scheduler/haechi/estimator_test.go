@@ -58,20 +58,21 @@ func TestShortBurst(t *testing.T) {
 
 // TestCapacityHasAFloor: whatever is used, the capacity falls only while
 // commands wait for the device, and then neither below the reservations nor
-// below half of the profile.
+// below half of the profile, but where a window of low periods makes a profile
+// be learnt anew.
 func TestCapacityHasAFloor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := NewEstimator(EstimatorConfig{Profile: rapid.SampledFrom([]int64{0, 1000}).Draw(t, "profile"), Slack: 0.002})
 		low := 0
 		for range rapid.IntRange(1, 40).Draw(t, "periods") {
 			e.Reserve(rapid.Int64Range(0, 1500).Draw(t, "reserved"))
-			before, floor := e.Capacity(), e.Floor()
+			before, floor, whole := e.Capacity(), e.Floor(), len(e.doubts) == e.cfg.Window-1
 			used, backlogged := rapid.Int64Range(0, 3000).Draw(t, "used"), rapid.Bool().Draw(t, "backlogged")
 			after := e.Observe(used, backlogged)
 			if low++; !backlogged || used >= floor {
 				low = 0
 			}
-			if relearnt := e.cfg.Profile == 0 && low > 0 && low%5 == 0; after < before && (!backlogged || after < floor && !relearnt) {
+			if relearnt := e.cfg.Profile == 0 && whole && low >= e.cfg.Window; after < before && (!backlogged || after < floor && !relearnt) {
 				t.Fatalf("%d used, backlogged %v: found the capacity fall from %d to %d, its floor is %d", used, backlogged, before, after, floor)
 			}
 			if profile := e.cfg.Profile; profile == 0 && after < used && used >= floor && used > before {
