@@ -24,17 +24,17 @@ type WriteBack interface {
 	Dirty() int64
 }
 
-// Abandoner is a WriteBack store that can be closed although its medium does not take
+// DirtyCloser is a WriteBack store that can be closed although its medium does not take
 // what is dirty.
-type Abandoner interface {
+type DirtyCloser interface {
 	WriteBack
 	// Keeps reports whether what is dirty outlives the Store: whoever opens it again
 	// finds it, and writes it.
 	Keeps() bool
-	// Abandon closes the Store, whose lanes are closed, and writes nothing more. What is
+	// CloseDirty closes the Store, whose lanes are closed, and writes nothing more. What is
 	// dirty is lost if discard is set or Keeps is false. It returns how many bytes that
 	// is, or how many are kept. After an error it may be called again.
-	Abandon(discard bool) (dirty int64, err error)
+	CloseDirty(discard bool) (dirty int64, err error)
 }
 
 // Resize resizes s, or says with ErrUnsupported that s cannot be resized.

@@ -21,8 +21,8 @@ type Slot struct {
 	asking     sync.RWMutex // held shared by who asks the store besides lanes, and while there is none
 	mu         struct {
 		sync.Mutex
-		lanes map[*slotLane]struct{}
-		away  bool // no lane may be opened: lanes that come wait
+		lanes     map[*slotLane]struct{}
+		suspended bool // no lane may be opened: new lanes wait
 	}
 }
 
@@ -57,7 +57,7 @@ func (s *Slot) Empty() bool {
 func (s *Slot) Exchange(ctx context.Context, exchange func(Store) (Store, error)) error {
 	s.exchanging.Lock()
 	defer s.exchanging.Unlock()
-	for _, drained := range s.hold() {
+	for _, drained := range s.suspend() {
 		select {
 		case <-drained:
 		case <-ctx.Done():
@@ -79,15 +79,15 @@ func (s *Slot) Exchange(ctx context.Context, exchange func(Store) (Store, error)
 	return err
 }
 
-// hold keeps lanes from being opened, and has those that there are hold what comes:
-// each closes a channel when nothing is under way on it any more.
-func (s *Slot) hold() (drained []chan struct{}) {
+// suspend keeps lanes from being opened, and suspends those that are open. Each of them
+// closes a channel when its last operation has ended.
+func (s *Slot) suspend() (drained []chan struct{}) {
 	s.mu.Lock()
-	s.mu.away = true
+	s.mu.suspended = true
 	s.mu.Unlock()
 	for _, l := range s.open() {
 		ended := make(chan struct{})
-		l.loop.Post(evloop.Func(func() { l.hold(ended) }))
+		l.loop.Post(evloop.Func(func() { l.suspend(ended) }))
 		drained = append(drained, ended)
 	}
 	return drained
@@ -96,7 +96,7 @@ func (s *Slot) hold() (drained []chan struct{}) {
 // resume has all lanes go on, with the store that there is now.
 func (s *Slot) resume() {
 	s.mu.Lock()
-	s.mu.away = false
+	s.mu.suspended = false
 	s.mu.Unlock()
 	for _, l := range s.open() {
 		l.do(l.resume)
@@ -122,7 +122,7 @@ func (s *Slot) Lane(l *evloop.Loop) (Lane, error) {
 	lane.done = lane.ended
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if lane.held = s.mu.away; !lane.held {
+	if lane.suspended = s.mu.suspended; !lane.suspended {
 		if err := lane.open(); err != nil {
 			return nil, err
 		}
@@ -140,16 +140,16 @@ func (s *Slot) Dirty() int64 {
 	return 0
 }
 
-// Keeps implements Abandoner for a store that does.
+// Keeps implements DirtyCloser for a store that does.
 func (s *Slot) Keeps() bool {
-	a, ok := s.Content().(Abandoner)
+	a, ok := s.Content().(DirtyCloser)
 	return ok && a.Keeps()
 }
 
-// Abandon implements Abandoner; a store that is none is closed.
-func (s *Slot) Abandon(discard bool) (dirty int64, err error) {
-	if a, ok := s.Content().(Abandoner); ok {
-		return a.Abandon(discard)
+// CloseDirty implements DirtyCloser; any other store is closed.
+func (s *Slot) CloseDirty(discard bool) (dirty int64, err error) {
+	if a, ok := s.Content().(DirtyCloser); ok {
+		return a.CloseDirty(discard)
 	}
 	return 0, s.Close()
 }
@@ -181,16 +181,16 @@ func (s *Slot) Temperature() (int, error) {
 
 // slotLane is an event thread's way into a Slot.
 type slotLane struct {
-	slot    *Slot
-	loop    *evloop.Loop
-	below   Lane   // nil while there is none, which it is held for
-	lender  Lender // below, if it is one
-	running int    // operations that below has
-	held    bool
-	closed  bool
-	waiting []*Op         // that came while it is held
-	drained chan struct{} // to be closed when nothing is running
-	done    func(*Op)     // ended, made once
+	slot      *Slot
+	loop      *evloop.Loop
+	below     Lane   // nil while there is none: the lane is suspended then
+	lender    Lender // below, if it is one
+	running   int    // operations that below has
+	suspended bool
+	closed    bool
+	waiting   []*Op         // that came while it is suspended
+	drained   chan struct{} // to be closed when nothing is running
+	done      func(*Op)     // ended, made once
 }
 
 func (l *slotLane) open() (err error) {
@@ -201,11 +201,11 @@ func (l *slotLane) open() (err error) {
 }
 
 // TryNow implements Lane.
-func (l *slotLane) TryNow(op *Op) bool { return !l.held && l.below.TryNow(op) }
+func (l *slotLane) TryNow(op *Op) bool { return !l.suspended && l.below.TryNow(op) }
 
 // Submit implements Lane.
 func (l *slotLane) Submit(op *Op) bool {
-	if l.held {
+	if l.suspended {
 		l.waiting = append(l.waiting, op)
 		return false
 	}
@@ -230,7 +230,7 @@ func (l *slotLane) ended(op *Op) {
 // lends nothing now.
 func LenderOf(l Lane) Lender {
 	if s, ok := l.(*slotLane); ok {
-		if s.held {
+		if s.suspended {
 			return nil
 		}
 		return s.lender
@@ -258,10 +258,10 @@ func (l *slotLane) do(f func()) {
 	<-done
 }
 
-// hold has operations wait that come from now on, and tells when all others have
-// ended.
-func (l *slotLane) hold(drained chan struct{}) {
-	l.held, l.drained = true, drained
+// suspend makes operations wait that come from now on, and closes drained when all
+// earlier ones have ended.
+func (l *slotLane) suspend(drained chan struct{}) {
+	l.suspended, l.drained = true, drained
 	l.tell()
 }
 
@@ -290,7 +290,7 @@ func (l *slotLane) resume() {
 			l.below = noLane{err}
 		}
 	}
-	l.held, l.drained = false, nil
+	l.suspended, l.drained = false, nil
 	waiting := l.waiting
 	l.waiting = nil
 	for _, op := range waiting {

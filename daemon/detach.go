@@ -34,7 +34,7 @@ func (a *applier) detach(volume string, discard bool) (control.Detached, error) 
 	refuse := notGivenUp(volume)
 	ctx, cancel := context.WithTimeout(a.life, volumes.CloseWait)
 	defer cancel()
-	dirty, err := a.daemon.AbandonLogicalUnit(ctx, v.unit, discard)
+	dirty, err := a.daemon.DetachLogicalUnit(ctx, v.unit, discard)
 	if err != nil {
 		return refuse(err.Error())
 	}

@@ -291,7 +291,7 @@ func promises(p *scheduler.Policy, served *target.QoSStatus) []control.Promised 
 }
 
 func promised(p *scheduler.Policy, e *scheduler.Entity, served *target.QoSStatus) control.Promised {
-	kept := served.Kept[e.Key]
+	kept := served.Fulfilment[e.Key]
 	out := control.Promised{
 		Rule: e.Rule.Name, Level: e.Level.String(), Name: server.Sayable(strings.TrimPrefix(e.Key, e.Level.String()+" ")),
 		Reservation: p.Cost().Tokens(e.Rule.Reservation), Met: kept.Met, Missed: kept.Missed, Periods: []control.Period{},

@@ -30,7 +30,7 @@ func TestExplainSums(t *testing.T) {
 		Attainment: map[string][]scheduler.PeriodResult{
 			"initiator a\xff": {{Reservation: 10, Offered: 20, Served: 9}},
 		},
-		Kept: map[string]scheduler.Kept{"initiator a\xff": {Met: 1, Missed: 2}},
+		Fulfilment: map[string]scheduler.Fulfilment{"initiator a\xff": {Met: 1, Missed: 2}},
 	}
 	x := explain(p, served)
 	if len(x.Flows) != 2 || x.Flows[0].LUN != 0 || x.Flows[1].LUN != 1 || x.Rules != 2 {

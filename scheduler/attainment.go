@@ -17,14 +17,14 @@ func (r PeriodResult) Met() bool { return r.Served+r.Yielded >= min(r.Reservatio
 
 // attainment is a ring of the last periods.
 type attainment struct {
-	periods [historyPeriods]PeriodResult
-	count   int
-	kept    Kept
+	periods    [historyPeriods]PeriodResult
+	count      int
+	fulfilment Fulfilment
 }
 
-// Kept counts the periods with a reservation since an entity appeared: those
+// Fulfilment counts the periods with a reservation since an entity appeared: those
 // in which it was kept, and those in which it was not.
-type Kept struct{ Met, Missed int64 }
+type Fulfilment struct{ Met, Missed int64 }
 
 func (a *attainment) add(s clientTotals, reservation int64) {
 	r := PeriodResult{reservation, s.offered, s.served, s.yielded}
@@ -33,19 +33,19 @@ func (a *attainment) add(s clientTotals, reservation int64) {
 	switch {
 	case reservation == 0:
 	case r.Met():
-		a.kept.Met++
+		a.fulfilment.Met++
 	default:
-		a.kept.Missed++
+		a.fulfilment.Missed++
 	}
 }
 
-// Kept returns how often an entity's reservation was kept; zeros if there is no
+// Fulfilment returns how often an entity's reservation was kept; zeros if there is no
 // such entity.
-func (c *Coordinator) Kept(entity string) Kept {
+func (c *Coordinator) Fulfilment(entity string) Fulfilment {
 	if m := c.byKey[entity]; m != nil {
-		return m.attainment.kept
+		return m.attainment.fulfilment
 	}
-	return Kept{}
+	return Fulfilment{}
 }
 
 // Attainment returns the last periods of an entity, the newest last; nil if

@@ -84,7 +84,7 @@ func TestKept(t *testing.T) {
 	a.add(clientTotals{offered: 10, served: 5}, 5)
 	a.add(clientTotals{offered: 10, served: 4}, 5)
 	a.add(clientTotals{offered: 3, served: 3}, 5)
-	if a.kept != (Kept{Met: 2, Missed: 1}) {
-		t.Errorf("found %+v", a.kept)
+	if a.fulfilment != (Fulfilment{Met: 2, Missed: 1}) {
+		t.Errorf("found %+v", a.fulfilment)
 	}
 }

@@ -80,14 +80,14 @@ func (g *Gate) Admit(q *Queue, t *Task, now int64) (dispatch bool) {
 // admit lets a command pass if nothing waits that could run in its place.
 func (g *Gate) admit(q *Queue, t *Task, now int64) bool {
 	s := q.server
-	if q.tasks.length == 0 && s.room() && !s.dispatcher.ready() && s.dispatcher.admit(q, t, now) {
+	if q.tasks.length == 0 && s.free() && !s.dispatcher.ready() && s.dispatcher.admit(q, t, now) {
 		s.inflight++
-		if !s.room() {
+		if !s.free() {
 			s.unthrottle(now)
 		}
 		return true
 	}
-	s.saturated = s.saturated || !s.room()
+	s.saturated = s.saturated || !s.free()
 	s.dispatcher.Enqueue(q, t, now)
 	g.waiting++
 	if s.dispatcher.waiting == 1 {
@@ -114,7 +114,7 @@ func (g *Gate) Next(now int64) *Task {
 }
 
 func (g *Gate) next(s *server, now int64) *Task {
-	if !s.room() {
+	if !s.free() {
 		return nil
 	}
 	t := s.dispatcher.Next(now)
@@ -141,7 +141,7 @@ func (g *Gate) dequeued(s *server) {
 func (g *Gate) Wake() int64 {
 	at := int64(math.MaxInt64)
 	for i := g.busy.from(0); i >= 0; i = g.busy.from(i + 1) {
-		if s := g.servers[i]; s.room() { // else Done comes first
+		if s := g.servers[i]; s.free() { // else Done comes first
 			at = min(at, s.dispatcher.Wake())
 		}
 	}

@@ -123,7 +123,7 @@ func (c *Coordinator) demand() {
 		c.capacities(b)
 	}
 	for j, s := range c.servers {
-		c.control.Room[j] = s.room(c.control.Capacity[j])
+		c.control.Headroom[j] = s.headroom(c.control.Capacity[j])
 	}
 	for i, m := range c.members {
 		s := m.sums()
@@ -146,7 +146,7 @@ func (c *Coordinator) demandOf(p *clientState, server int) int64 {
 	case !p.present:
 		return 0
 	case p.backlogged:
-		return max(c.control.Capacity[server]+c.control.Room[server], p.last.Queued)
+		return max(c.control.Capacity[server]+c.control.Headroom[server], p.last.Queued)
 	}
 	return pshift.EstimateDemand(p.last.Queued, p.last.Offered-p.mark.offered, c.left())
 }

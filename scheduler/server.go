@@ -38,7 +38,7 @@ type client struct {
 	yieldedPast int64 // before the engine's period
 }
 
-func (s *server) room() bool { return s.window == 0 || s.inflight < s.window }
+func (s *server) free() bool { return s.window == 0 || s.inflight < s.window }
 
 // throttle notes that the device has room and nothing that waits may run.
 func (s *server) throttle(now int64) {
@@ -62,7 +62,7 @@ func (s *server) report(r *ServerReport, now int64) {
 		s.throttle(now)
 	}
 	r.Device, r.Number, r.Backlogged, r.Throttled, r.Done = s.device, s.number, s.saturated, s.throttledFor, s.done
-	s.saturated, s.throttledFor = !s.room() && s.dispatcher.waiting > 0, 0
+	s.saturated, s.throttledFor = !s.free() && s.dispatcher.waiting > 0, 0
 	for _, p := range s.clients {
 		r.Entities = append(r.Entities, p.report())
 	}

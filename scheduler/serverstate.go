@@ -54,10 +54,10 @@ func (c *Coordinator) saturated(s *serverState) bool {
 	return s.heard.reports > 0 && s.heard.backlogged == s.heard.reports && !c.throttled(s)
 }
 
-// room is what a server that limits hold back may be able to do besides a
+// headroom is what a server that limits hold back may be able to do besides a
 // capacity: a 64th of it at first, and the more the longer they do, up to a
 // quarter. A capacity that nobody knows would else never be found.
-func (s *serverState) room(capacity int64) int64 {
+func (s *serverState) headroom(capacity int64) int64 {
 	if s.throttledIntervals == 0 {
 		return 0
 	}

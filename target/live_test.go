@@ -467,20 +467,20 @@ func TestAbandon(t *testing.T) {
 	c := r.login(initiator.Options{})
 	brief, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := r.server.AbandonLogicalUnit(brief, r.lu, true); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := r.server.DetachLogicalUnit(brief, r.lu, true); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("found %v, expected that it is in use", err)
 	}
 	r.grant(target.LUNMapping{LUN: 1, LU: r.unit("b", nil)})
 	if err := r.server.RemoveLogicalUnit(t.Context(), r.lu); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("found %v, expected that it cannot be flushed", err)
 	}
-	if _, err := r.server.AbandonLogicalUnit(t.Context(), r.lu, false); err == nil || !strings.Contains(err.Error(), "would be lost") {
+	if _, err := r.server.DetachLogicalUnit(t.Context(), r.lu, false); err == nil || !strings.Contains(err.Error(), "would be lost") {
 		t.Errorf("found %v, expected what would be lost", err)
 	}
-	if _, err := r.server.AbandonLogicalUnit(t.Context(), r.lu, true); err != nil {
+	if _, err := r.server.DetachLogicalUnit(t.Context(), r.lu, true); err != nil {
 		t.Error(err)
 	}
-	if _, err := r.server.AbandonLogicalUnit(t.Context(), r.lu, true); err == nil {
+	if _, err := r.server.DetachLogicalUnit(t.Context(), r.lu, true); err == nil {
 		t.Error("it was given up twice")
 	}
 	if err := c.Ping(nil); err != nil {

@@ -21,7 +21,7 @@ type QoSStatus struct {
 	Devices    []scheduler.DeviceStatus            // of the logical units, by name; a period is a second
 	Flows      []scheduler.Explanation             // by event thread; of thread -1 what queues had counted that are gone
 	Attainment map[string][]scheduler.PeriodResult // by entity, as far as it has a rule
-	Kept       map[string]scheduler.Kept           // as Attainment
+	Fulfilment map[string]scheduler.Fulfilment     // as Attainment
 }
 
 // qos is the coordinator of the gates of all event threads. It lives on a
@@ -196,7 +196,7 @@ func (q *qos) status(initiator string) QoSStatus {
 	defer q.mu.Unlock()
 	status := QoSStatus{
 		Attainment: map[string][]scheduler.PeriodResult{},
-		Kept:       map[string]scheduler.Kept{},
+		Fulfilment: map[string]scheduler.Fulfilment{},
 	}
 	for _, d := range q.devices.ofAll(q.units()) {
 		status.Devices = append(status.Devices, q.mu.coordinator.Status(d))
@@ -206,7 +206,7 @@ func (q *qos) status(initiator string) QoSStatus {
 		for _, e := range q.mu.policy.Resolve(status.Flows[i].Flow) {
 			if e.Key != "" && e.Rule != nil {
 				status.Attainment[e.Key] = q.mu.coordinator.Attainment(e.Key)
-				status.Kept[e.Key] = q.mu.coordinator.Kept(e.Key)
+				status.Fulfilment[e.Key] = q.mu.coordinator.Fulfilment(e.Key)
 			}
 		}
 	}

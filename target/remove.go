@@ -34,10 +34,10 @@ func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) er
 	return nil
 }
 
-// AbandonLogicalUnit is RemoveLogicalUnit for a unit whose store does not take what it
+// DetachLogicalUnit is RemoveLogicalUnit for a unit whose store does not take what it
 // acknowledged: the cache keeps that, or with discard it is given up. dirty is how many
 // bytes that are. Without discard, what would be lost is a reason to refuse.
-func (s *Server) AbandonLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit, discard bool) (dirty int64, err error) {
+func (s *Server) DetachLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit, discard bool) (dirty int64, err error) {
 	if !discard && !lu.Keeps() {
 		return 0, fmt.Errorf("volume %s: no cache segment keeps what it acknowledged and has not made stable, which would be lost%s", lu.Name(), unwritten(lu))
 	}
@@ -48,7 +48,7 @@ func (s *Server) AbandonLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit, d
 		return 0, fmt.Errorf("volume %s: it is in use or being written right now, or the server is shutting down", lu.Name())
 	}
 	s.closeLanes(lu)
-	dirty, err = lu.Abandon(discard)
+	dirty, err = lu.CloseDirty(discard)
 	s.endRemoval(lu, err == nil)
 	if err != nil {
 		return dirty, fmt.Errorf("volume %s: %w", lu.Name(), err)

@@ -13,9 +13,9 @@ type Record struct {
 	Size     int64 // bytes that the volume had
 }
 
-// Kept is what is kept of acknowledged or interrupted writes that the recorded store
-// does not have yet.
-type Kept struct {
+// Pending counts the acknowledged or interrupted writes that the recorded store does not
+// have yet.
+type Pending struct {
 	Dirty       int64  // bytes in the cache of a store that is not the one that is found
 	Of          string // what they are of, for messages
 	Interrupted int    // atomic writes in the recorded store's intent log
@@ -47,7 +47,7 @@ type Scene struct {
 	Path      string
 	Recorded  *Record // nil: nothing
 	Found     backstore.Found
-	Kept      Kept
+	Pending   Pending
 	Intention Intention
 	Owner     string // another configured volume that the found store is recorded of; empty: none
 }
@@ -63,10 +63,10 @@ var places = []rule{
 	{missing, Refuse, missingText},
 	{adopted, Accept, nil},
 	{forgotten, Accept, nil},
-	{func(s *Scene) bool { return s.Kept.Dirty > 0 }, Refuse, keptText},
+	{func(s *Scene) bool { return s.Pending.Dirty > 0 }, Refuse, pendingText},
 	{first, Accept, nil},
-	{func(s *Scene) bool { return s.Kept.LostLog != "" }, Refuse, lostText},
-	{func(s *Scene) bool { return !s.same() && s.Kept.Interrupted > 0 }, Refuse, keptText},
+	{func(s *Scene) bool { return s.Pending.LostLog != "" }, Refuse, lostText},
+	{func(s *Scene) bool { return !s.same() && s.Pending.Interrupted > 0 }, Refuse, pendingText},
 	{func(s *Scene) bool { return !s.same() && s.Owner != "" }, Refuse, ownedText},
 	{shorter, Refuse, shorterText},
 	{func(s *Scene) bool { return !s.same() && s.Path == s.Recorded.Path }, Note, otherText},
@@ -94,7 +94,7 @@ func first(s *Scene) bool { return s.Recorded == nil }
 
 // missing holds also for a store that was moved while something of it is kept.
 func missing(s *Scene) bool {
-	lost := s.Recorded != nil && (s.Path == s.Recorded.Path || s.Kept != Kept{})
+	lost := s.Recorded != nil && (s.Path == s.Recorded.Path || s.Pending != Pending{})
 	return s.Found.Missing && (s.Intention == Adopt || lost && s.Intention != Forget)
 }
 
@@ -108,7 +108,7 @@ func shorter(s *Scene) bool {
 }
 
 func lostText(s *Scene) string {
-	return fmt.Sprintf("intent log %s: found no file, and there was one: %s may have parts of atomic writes that a crash has interrupted", s.Kept.LostLog, s.Recorded.Path)
+	return fmt.Sprintf("intent log %s: found no file, and there was one: %s may have parts of atomic writes that a crash has interrupted", s.Pending.LostLog, s.Recorded.Path)
 }
 
 func missingText(s *Scene) string {
@@ -138,16 +138,16 @@ func elsewhereText(s *Scene) string {
 	return fmt.Sprintf("the volume was in %s (%s), now in %s", s.Recorded.Path, s.Recorded.Identity, s.Path)
 }
 
-func keptText(s *Scene) string {
+func pendingText(s *Scene) string {
 	text := "found"
-	if s.Kept.Dirty > 0 {
-		text += fmt.Sprintf(" %d bytes of unwritten data %s in the cache", s.Kept.Dirty, s.Kept.Of)
+	if s.Pending.Dirty > 0 {
+		text += fmt.Sprintf(" %d bytes of unwritten data %s in the cache", s.Pending.Dirty, s.Pending.Of)
 	}
-	if s.Kept.Interrupted > 0 {
-		if s.Kept.Dirty > 0 {
+	if s.Pending.Interrupted > 0 {
+		if s.Pending.Dirty > 0 {
 			text += " and"
 		}
-		text += fmt.Sprintf(" %d interrupted atomic writes", s.Kept.Interrupted)
+		text += fmt.Sprintf(" %d interrupted atomic writes", s.Pending.Interrupted)
 	}
 	if s.Recorded == nil {
 		if s.Found.Missing {

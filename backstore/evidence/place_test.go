@@ -15,42 +15,42 @@ func TestPlace(t *testing.T) {
 		return backstore.Found{Identity: i, Size: size}
 	}
 	gone := backstore.Found{Missing: true}
-	interrupted, dirty := Kept{Interrupted: 2}, Kept{Dirty: 4096, Of: "for /v"}
-	lost := Kept{LostLog: "/s/a.log"}
+	interrupted, dirty := Pending{Interrupted: 2}, Pending{Dirty: 4096, Of: "for /v"}
+	lost := Pending{LostLog: "/s/a.log"}
 	for name, test := range map[string]struct {
 		scene Scene
 		want  Verdict
 		why   string
 	}{
-		"new volume, no file":         {Scene{"/v", nil, gone, Kept{}, None, ""}, Accept, ""},
-		"new volume, a file":          {Scene{"/v", nil, at(own, 5), Kept{}, None, ""}, Accept, ""},
+		"new volume, no file":         {Scene{"/v", nil, gone, Pending{}, None, ""}, Accept, ""},
+		"new volume, a file":          {Scene{"/v", nil, at(own, 5), Pending{}, None, ""}, Accept, ""},
 		"new volume, dirty of it":     {Scene{"/v", nil, at(own, 5), dirty, None, ""}, Refuse, "4096 bytes of unwritten data for /v in the cache; at /v is inode 7"},
 		"the same":                    {Scene{"/v", was, at(own, 100), interrupted, None, ""}, Accept, ""},
 		"the same, log lost":          {Scene{"/v", was, at(own, 100), lost, None, ""}, Refuse, "intent log /s/a.log: found no file, and there was one: /v may have"},
 		"the same, lost, adopted":     {Scene{"/v", was, at(own, 100), lost, Adopt, ""}, Accept, ""},
 		"replaced, log lost":          {Scene{"/w", was, at(other, 100), lost, None, ""}, Refuse, "intent log /s/a.log"},
 		"gone, log lost":              {Scene{"/v", was, gone, lost, None, ""}, Refuse, "missing"},
-		"grown":                       {Scene{"/v", was, at(own, 200), Kept{}, None, ""}, Accept, ""},
-		"cut":                         {Scene{"/v", was, at(own, 99), Kept{}, None, ""}, Refuse, "has 99 bytes, the volume had 100"},
-		"cut, moved":                  {Scene{"/w", was, at(own, 99), Kept{}, None, ""}, Refuse, "it was cut"},
-		"cut, by intention":           {Scene{"/v", was, at(own, 99), Kept{}, Adopt, ""}, Accept, ""},
-		"gone":                        {Scene{"/v", was, gone, Kept{}, None, ""}, Refuse, "is its file system mounted?"},
-		"gone, by intention":          {Scene{"/v", was, gone, Kept{}, Forget, ""}, Accept, ""},
-		"gone, adopted":               {Scene{"/v", was, gone, Kept{}, Adopt, ""}, Refuse, "missing"},
+		"grown":                       {Scene{"/v", was, at(own, 200), Pending{}, None, ""}, Accept, ""},
+		"cut":                         {Scene{"/v", was, at(own, 99), Pending{}, None, ""}, Refuse, "has 99 bytes, the volume had 100"},
+		"cut, moved":                  {Scene{"/w", was, at(own, 99), Pending{}, None, ""}, Refuse, "it was cut"},
+		"cut, by intention":           {Scene{"/v", was, at(own, 99), Pending{}, Adopt, ""}, Accept, ""},
+		"gone":                        {Scene{"/v", was, gone, Pending{}, None, ""}, Refuse, "is its file system mounted?"},
+		"gone, by intention":          {Scene{"/v", was, gone, Pending{}, Forget, ""}, Accept, ""},
+		"gone, adopted":               {Scene{"/v", was, gone, Pending{}, Adopt, ""}, Refuse, "missing"},
 		"gone, with interrupted":      {Scene{"/w", was, gone, interrupted, None, ""}, Refuse, "missing"},
-		"replaced":                    {Scene{"/v", was, at(other, 100), Kept{}, None, ""}, Note, "another store than before"},
-		"replaced by a shorter one":   {Scene{"/v", was, at(other, 99), Kept{}, None, ""}, Refuse, "is its file system mounted?"},
+		"replaced":                    {Scene{"/v", was, at(other, 100), Pending{}, None, ""}, Note, "another store than before"},
+		"replaced by a shorter one":   {Scene{"/v", was, at(other, 99), Pending{}, None, ""}, Refuse, "is its file system mounted?"},
 		"replaced, with interrupted":  {Scene{"/v", was, at(other, 100), interrupted, None, ""}, Refuse, "2 interrupted atomic writes for what was at /v (inode 7, born 9, on uuid 1); at /v is inode 8"},
 		"replaced, adopted":           {Scene{"/v", was, at(other, 100), interrupted, Adopt, ""}, Accept, ""},
-		"replaced, forgotten":         {Scene{"/v", was, at(other, 9), Kept{5, "", 5, ""}, Forget, ""}, Accept, ""},
-		"exchanged in place":          {Scene{"/v", was, at(other, 100), Kept{}, None, "w"}, Refuse, "is the store of volume w"},
-		"exchanged by paths":          {Scene{"/w", was, at(other, 1), Kept{}, None, "w"}, Refuse, "were the two exchanged?"},
-		"exchanged, adopted":          {Scene{"/w", was, at(other, 100), Kept{}, Adopt, "w"}, Accept, ""},
+		"replaced, forgotten":         {Scene{"/v", was, at(other, 9), Pending{5, "", 5, ""}, Forget, ""}, Accept, ""},
+		"exchanged in place":          {Scene{"/v", was, at(other, 100), Pending{}, None, "w"}, Refuse, "is the store of volume w"},
+		"exchanged by paths":          {Scene{"/w", was, at(other, 1), Pending{}, None, "w"}, Refuse, "were the two exchanged?"},
+		"exchanged, adopted":          {Scene{"/w", was, at(other, 100), Pending{}, Adopt, "w"}, Accept, ""},
 		"moved":                       {Scene{"/w", was, at(own, 100), interrupted, None, ""}, Note, "was in /v"},
 		"moved, dirty":                {Scene{"/w", was, at(own, 100), dirty, None, ""}, Refuse, "for what was at /v (inode 7, born 9, on uuid 1); at /w is inode 7"},
 		"moved to another, dirty":     {Scene{"/w", was, at(other, 100), dirty, None, ""}, Refuse, "at /w is inode 8"},
-		"another path, a new file":    {Scene{"/w", was, gone, Kept{}, None, ""}, Note, "now in /w"},
-		"another path, another store": {Scene{"/w", was, at(other, 1), Kept{}, None, ""}, Note, "now in /w"},
+		"another path, a new file":    {Scene{"/w", was, gone, Pending{}, None, ""}, Note, "now in /w"},
+		"another path, another store": {Scene{"/w", was, at(other, 1), Pending{}, None, ""}, Note, "now in /w"},
 	} {
 		if got, why := Place(test.scene); got != test.want || !strings.Contains(why, test.why) {
 			t.Errorf("%s: found %d, %q, expected %d with %q", name, got, why, test.want, test.why)

@@ -103,7 +103,7 @@ func (j *job) claim() bool {
 		return j.start()
 	}
 	j.blocks.from, j.blocks.to, j.blocks.writes = op.Off, op.Off+op.Length(), op.Kind.Changes()
-	return s.ranges.hold(&j.blocks) && j.enter()
+	return s.ranges.take(&j.blocks) && j.enter()
 }
 
 // claimed is a job that has its blocks after a wait.

@@ -13,7 +13,7 @@ import (
 // operations under way, so lists will do.
 type ranges struct {
 	mu      sync.Mutex // never held over a call that blocks
-	held    []*claim
+	granted []*claim
 	waiting []*claim
 }
 
@@ -22,29 +22,29 @@ type claim struct {
 	from, to int64
 	writes   bool
 	loop     *evloop.Loop
-	then     evloop.Task // run on loop when the claim is held after a wait
+	then     evloop.Task // run on loop when the claim is granted after a wait
 }
 
-// bars reports whether a must end before b begins.
-func (a *claim) bars(b *claim) bool {
+// conflicts reports whether a must end before b begins.
+func (a *claim) conflicts(b *claim) bool {
 	return (a.writes || b.writes) && a.from < b.to && b.from < a.to
 }
 
-// hold takes the claim, or returns false and runs c.then later.
-func (r *ranges) hold(c *claim) bool {
+// take takes the claim, or returns false and runs c.then later.
+func (r *ranges) take(c *claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if barred(c, r.held) || barred(c, r.waiting) {
+	if barred(c, r.granted) || barred(c, r.waiting) {
 		r.waiting = append(r.waiting, c)
 		return false
 	}
-	r.held = append(r.held, c)
+	r.granted = append(r.granted, c)
 	return true
 }
 
 func barred(c *claim, by []*claim) bool {
 	for _, other := range by {
-		if other.bars(c) {
+		if other.conflicts(c) {
 			return true
 		}
 	}
@@ -55,21 +55,21 @@ func barred(c *claim, by []*claim) bool {
 func (r *ranges) release(c *claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, other := range r.held {
+	for i, other := range r.granted {
 		if other == c {
-			last := len(r.held) - 1
-			r.held[i], r.held[last] = r.held[last], nil
-			r.held = r.held[:last]
+			last := len(r.granted) - 1
+			r.granted[i], r.granted[last] = r.granted[last], nil
+			r.granted = r.granted[:last]
 			break
 		}
 	}
 	still := r.waiting[:0]
 	for _, w := range r.waiting {
-		if barred(w, r.held) || barred(w, still) {
+		if barred(w, r.granted) || barred(w, still) {
 			still = append(still, w)
 			continue
 		}
-		r.held = append(r.held, w)
+		r.granted = append(r.granted, w)
 		w.loop.Post(w.then)
 	}
 	clear(r.waiting[len(still):])

@@ -47,7 +47,7 @@ func (s *Store) Resize(size int64) error {
 func (s *Store) claimWhole() *claim {
 	held := make(chan struct{})
 	c := &claim{to: math.MaxInt64, writes: true, loop: s.loop.Load(), then: evloop.Func(func() { close(held) })}
-	if c.loop != nil && !s.ranges.hold(c) { // without a lane nothing is under way
+	if c.loop != nil && !s.ranges.take(c) { // without a lane nothing is under way
 		<-held
 	}
 	return c

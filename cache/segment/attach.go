@@ -46,7 +46,7 @@ type Options struct {
 	Wait time.Duration
 
 	// Rehearse is to see what would come of it: areas can only be read, there is no
-	// Journal, and Abandon must follow.
+	// Journal, and Detach must follow.
 	Rehearse bool
 
 	Huge     arena.Huge     // require: only on hugetlbfs; auto: huge pages of tmpfs, if the kernel gives them
@@ -266,7 +266,7 @@ func create(path string, o Options) (*Segment, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	if err := name(file, path); err != nil {
-		return nil, errors.Join(err, s.Abandon())
+		return nil, errors.Join(err, s.Detach())
 	}
 	return s, nil
 }
@@ -333,7 +333,7 @@ func (s *Segment) Area(name string) []byte {
 
 // FD returns the descriptor with the segment's lock, for whoever has to make it
 // last as long as what the kernel does with the segment's memory. Close and
-// Abandon give the lock up, whoever else has the open file.
+// Detach give the lock up, whoever else has the open file.
 func (s *Segment) FD() int { return int(s.file.Fd()) }
 
 // Found reports whether the file is still at the path, where the next process looks.
@@ -354,12 +354,12 @@ func (s *Segment) Close() error {
 	s.state.status = statusClean
 	s.state.sums = s.sums(s.header)
 	s.state.write(s.words())
-	return s.Abandon()
+	return s.Detach()
 }
 
-// Abandon ends the use of the segment as a crash would: the next process finds
+// Detach ends the use of the segment as a crash would: the next process finds
 // it Crashed. It is for a process that cannot vouch for the areas.
-func (s *Segment) Abandon() error {
+func (s *Segment) Detach() error {
 	mem := s.mem
 	s.mem = nil
 	return errors.Join(unmap(mem), unix.Flock(s.FD(), unix.LOCK_UN), s.file.Close())
@@ -372,5 +372,5 @@ func (s *Segment) Remove() error {
 			return fmt.Errorf("cache segment %s: slot %d still holds data that is not in the backing store", s.path, slot)
 		}
 	}
-	return errors.Join(os.Remove(s.path), s.Abandon())
+	return errors.Join(os.Remove(s.path), s.Detach())
 }

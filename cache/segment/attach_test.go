@@ -67,7 +67,7 @@ func TestOutcomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.MarkDirty(3, 0b101)
-	if err := s.Abandon(); err != nil {
+	if err := s.Detach(); err != nil {
 		t.Fatal(err)
 	}
 	checkKept(t, path, o, 2, Crashed)
@@ -249,7 +249,7 @@ func TestDescribe(t *testing.T) {
 	if d, err := Describe(path); err != nil || !d.InUse || d.Clean || d.UsedBy != "v2" || d.CreatedBy != "v1" {
 		t.Errorf("in use: %+v %v", d, err)
 	}
-	must(t, s.Abandon())
+	must(t, s.Detach())
 	o.Geometry.Slots++
 	o.Replace = true
 	if d, err = Describe(path); err != nil || d.InUse || d.Clean {
@@ -303,7 +303,7 @@ func TestHugetlbfs(t *testing.T) {
 	}
 	must(t, s.Assign(1, 1, 1))
 	s.MarkDirty(1, 1)
-	must(t, s.Abandon())
+	must(t, s.Detach())
 	s = attach(t, path, o)
 	if s.Outcome != Crashed || len(s.Dirty) != 1 {
 		t.Errorf("%v, dirty %v", s.Outcome, s.Dirty)
@@ -332,7 +332,7 @@ func FuzzAttach(f *testing.F) {
 		s, err := Attach(path, Options{Identity: "iqn.2026-11.test:server", Geometry: testGeometry})
 		if err == nil {
 			t.Logf("attached %v", s.Outcome)
-			must(t, s.Abandon())
+			must(t, s.Detach())
 			return
 		}
 		var refused *Refused

@@ -19,7 +19,7 @@
 // The process that holds a flock(2) on the file. After a kill the kernel may go on
 // reading into the segment's memory for a while; whoever starts such reads makes
 // the kernel keep the open file (FD), and with it the lock, until they have ended.
-// Close and Abandon give the lock up themselves.
+// Close and Detach give the lock up themselves.
 //
 // # Layout
 //

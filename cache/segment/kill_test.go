@@ -152,7 +152,7 @@ func TestKill(t *testing.T) {
 		for w := range writers {
 			steps += checkWriter(t, s, w, s.Generation-1)
 		}
-		must(t, s.Abandon())
+		must(t, s.Detach())
 	}
 	if steps == 0 {
 		t.Error("no step ended before any kill")

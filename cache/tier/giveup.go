@@ -7,12 +7,12 @@ import (
 	"lunar/cache/internal/volumes"
 )
 
-// Keeps implements backstore.Abandoner.
+// Keeps implements backstore.DirtyCloser.
 func (v *volume) Keeps() bool { return v.cache.config.Segment != nil }
 
-// Abandon implements backstore.Abandoner: what is dirty waits in the segment as an
+// CloseDirty implements backstore.DirtyCloser: what is dirty waits in the segment as an
 // orphan's data do, until the volume is opened again.
-func (v *volume) Abandon(discard bool) (dirty int64, err error) {
+func (v *volume) CloseDirty(discard bool) (dirty int64, err error) {
 	if v.gone.Load() {
 		return 0, fmt.Errorf("close volume %q: it went with the cache", v.config.Name)
 	}

@@ -103,7 +103,7 @@ func (o *Options) layout(nodes int) cache.Layout {
 func (o *Options) memory(config *Config) (release func() error, err error) {
 	if o.Segment != "" {
 		config.Segment, err = o.attach(config)
-		return func() error { return config.Segment.Abandon() }, err
+		return func() error { return config.Segment.Detach() }, err
 	}
 	return o.arenas(config)
 }

@@ -47,7 +47,7 @@ func Rehearse(o Options) (*Rehearsal, error) {
 	}
 	r, err := newRehearsal(&config, s)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cache: %w", err), s.Abandon())
+		return nil, errors.Join(fmt.Errorf("cache: %w", err), s.Detach())
 	}
 	return r, nil
 }
@@ -78,7 +78,7 @@ func newRehearsal(config *Config, s *segment.Segment) (*Rehearsal, error) {
 }
 
 // End gives the segment back.
-func (r *Rehearsal) End() error { return r.segment.Abandon() }
+func (r *Rehearsal) End() error { return r.segment.Detach() }
 
 // Unwritten returns the volumes that have unwritten data, as that of a Cache.
 func (r *Rehearsal) Unwritten() (found []Orphan) {

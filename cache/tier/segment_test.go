@@ -194,7 +194,7 @@ func crash(t testing.TB, c *Cache, volumes []backstore.Store) {
 	c.witnesses.stop()
 	c.flusher.stop()
 	c.unwatch()
-	if err := errors.Join(c.blocks.Close(), c.config.Segment.Abandon()); err != nil {
+	if err := errors.Join(c.blocks.Close(), c.config.Segment.Detach()); err != nil {
 		t.Error(err)
 	}
 }

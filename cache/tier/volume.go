@@ -42,7 +42,7 @@ type volume struct {
 	untuned   atomic.Bool // it is too late for tuning
 	agents    agents
 	sizing    sizing
-	abandoned int64 // dirty bytes that Abandon has kept or dropped
+	abandoned int64 // dirty bytes that CloseDirty has kept or dropped
 
 	throttled    atomic.Uint64 // writes that had to wait
 	failingSince atomic.Int64  // Unix time in ns; 0: not failing

@@ -85,9 +85,9 @@ func LookAt(stateDir string, v *conf.Volume) (p Sighting, err error) {
 		p.Recorded = &evidence.Record{Path: p.Record.Path, Identity: p.Record.Identity, Size: p.Record.Size}
 		logs, id := IntentLogs(stateDir), p.Record.Identity
 		if logs.Lost(id) {
-			p.Kept.LostLog = fmt.Sprintf("%s (its mark is %s)", logs.Log(id), logs.Mark(id))
+			p.Pending.LostLog = fmt.Sprintf("%s (its mark is %s)", logs.Log(id), logs.Mark(id))
 		}
-		p.Kept.Interrupted, err = backstore.Interrupted(logs.Dir, id)
+		p.Pending.Interrupted, err = backstore.Interrupted(logs.Dir, id)
 	}
 	return p, err
 }

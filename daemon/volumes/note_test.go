@@ -30,7 +30,7 @@ func dirtySegment(t *testing.T, path string, dirty bool) {
 		}
 		s.MarkDirty(1, 1)
 	}
-	if err := s.Abandon(); err != nil {
+	if err := s.Detach(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"lunar/internal/bytesize"
 )
 
-// unwritten is what there is of volumes that are not open.
+// unwritten is the unwritten data of volumes that are not open.
 type unwritten interface {
 	Unwritten() []tier.Orphan
 	Discard(id uint64) (lost int64, err error)
 }
 
-// kept is the cache, or in a rehearsal what it would have; nil: there is none.
-func (a *Set) kept() unwritten {
+// orphans returns the cache, or in a rehearsal a stand-in for it; nil: there is none.
+func (a *Set) orphans() unwritten {
 	switch {
 	case a.rehearsal != nil:
 		return a.rehearsal
@@ -32,7 +32,7 @@ func (a *Set) kept() unwritten {
 // but would not get there: the volume has another name, serial, path or no cache now, or
 // another store.
 func (a *Set) seekOrphans(v *conf.Volume, p *sighting) {
-	kept := a.kept()
+	kept := a.orphans()
 	if kept == nil {
 		return
 	}
@@ -50,8 +50,8 @@ func (a *Set) seekOrphans(v *conf.Volume, p *sighting) {
 			continue
 		}
 		p.orphans = append(p.orphans, o)
-		p.Kept.Dirty += o.Bytes
-		p.Kept.Of = fmt.Sprintf("for %s, from when it was volume %q,", store, o.Name)
+		p.Pending.Dirty += o.Bytes
+		p.Pending.Of = fmt.Sprintf("for %s, from when it was volume %q,", store, o.Name)
 	}
 }
 
@@ -63,7 +63,7 @@ func (a *Set) intend(v *conf.Volume, p *sighting) error {
 	case p.Intention == evidence.Forget:
 		return a.discard(v, p.orphans)
 	case v.Cache == nil:
-		return fmt.Errorf("found %s of unwritten data for it in the cache, which only a volume with a cache can get", bytesize.Text(p.Kept.Dirty))
+		return fmt.Errorf("found %s of unwritten data for it in the cache, which only a volume with a cache can get", bytesize.Text(p.Pending.Dirty))
 	case len(p.orphans) > 1:
 		return fmt.Errorf("found unwritten data of %d volumes for it in the cache: expected those of one", len(p.orphans))
 	}
@@ -73,7 +73,7 @@ func (a *Set) intend(v *conf.Volume, p *sighting) error {
 
 func (a *Set) discard(v *conf.Volume, orphans []tier.Orphan) error {
 	for _, o := range orphans {
-		lost, err := a.kept().Discard(o.ID)
+		lost, err := a.orphans().Discard(o.ID)
 		if err == nil {
 			a.Log.Warn("unwritten data are given up", "volume", v.Name, "of", o.Name, "lost", lost)
 			err = a.ForgetOrphan(o.ID)

@@ -161,7 +161,7 @@ func (a *Set) tryShield(v *conf.Volume, seen sighting) error {
 
 // tryKept looks at what the state directory keeps of a volume besides.
 func (a *Set) tryKept(v *conf.Volume) error {
-	identifying, sanitizing := keptOf[scsi.Identifying](a, "identifying", v), keptOf[scsi.SanitizeNote](a, "sanitize", v)
+	identifying, sanitizing := stateFileOf[scsi.Identifying](a, "identifying", v), stateFileOf[scsi.SanitizeNote](a, "sanitize", v)
 	if _, err := identifying.Peek(); err != nil {
 		return adviseIdentifying(identifying.Marked, err)
 	}

@@ -21,10 +21,10 @@ func (a *Set) saying(do evidence.Intention, v *conf.Volume) string {
 // choices says what can be done about a store that was refused, each with its command.
 func (a *Set) choices(v *conf.Volume, p *sighting) string {
 	back, begin := "Put the store of before back in its place", "what is there now is to be served as it is"
-	if p.Kept.Dirty > 0 {
+	if p.Pending.Dirty > 0 {
 		back += ", with the volume's name, serial, cache and segment of before"
 	}
-	if p.Kept.LostLog != "" && !p.Found.Missing {
+	if p.Pending.LostLog != "" && !p.Found.Missing {
 		return "Put a copy of the log back; otherwise," + a.adopting(v, "what is there now is the volume, and such parts do not matter or there was no crash") + a.forgetting(v, begin)
 	}
 	if p.Found.Missing {

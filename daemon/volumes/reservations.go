@@ -16,7 +16,7 @@ import (
 type ReservationFile struct{ state.Marked }
 
 func (a *Set) reservationFile(v *conf.Volume) ReservationFile {
-	return ReservationFile{a.besides(ReservationKind, v)}
+	return ReservationFile{a.stateFile(ReservationKind, v)}
 }
 
 // ReservationKind is that of the sealed files.

@@ -29,7 +29,7 @@ func (n *shieldNote) id() (id protect.ID, err error) {
 }
 
 func (a *Set) shieldNote(v *conf.Volume) state.File[shieldNote] {
-	return keptOf[shieldNote](a, "protection", v)
+	return stateFileOf[shieldNote](a, "protection", v)
 }
 
 // forgetShield forgets which file has a volume's protection information.

@@ -33,7 +33,7 @@ type directory interface {
 // is followed or written through: what somebody has put there, a link or a pipe, is
 // replaced and stays as it is elsewhere.
 func Replace(path string, data []byte) error {
-	return within(filepath.Dir(path), func(d held) error { return replace(d, filepath.Base(path), data) })
+	return within(filepath.Dir(path), func(d openDirectory) error { return replace(d, filepath.Base(path), data) })
 }
 
 func replace(d directory, name string, data []byte) error {
@@ -86,7 +86,7 @@ func makeDir(t tree, path string) error {
 
 // Remove removes the file at path, if there is one, and makes that stable.
 func Remove(path string) error {
-	err := within(filepath.Dir(path), func(d held) error {
+	err := within(filepath.Dir(path), func(d openDirectory) error {
 		if err := d.unlink(filepath.Base(path)); err != nil {
 			return err
 		}
@@ -103,21 +103,21 @@ type system struct{}
 
 func (system) mkdir(path string) error { return os.Mkdir(path, 0o700) }
 
-func (system) syncDir(path string) error { return within(path, held.syncNames) }
+func (system) syncDir(path string) error { return within(path, openDirectory.syncNames) }
 
-// held is a directory that is open, so that nobody puts another one in its place
-// between two steps.
-type held struct{ *os.File }
+// openDirectory is a directory that is open, so that nobody can put another one in its
+// place between two steps.
+type openDirectory struct{ *os.File }
 
-func within(path string, do func(held) error) error {
+func within(path string, do func(openDirectory) error) error {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(held{f}), f.Close())
+	return errors.Join(do(openDirectory{f}), f.Close())
 }
 
-func (d held) write(name string, data []byte) error {
+func (d openDirectory) write(name string, data []byte) error {
 	f, err := d.create(name)
 	if errors.Is(err, os.ErrExist) {
 		if err = d.unlink(name); err == nil {
@@ -133,7 +133,7 @@ func (d held) write(name string, data []byte) error {
 
 // create makes a file that nothing has had the name of: O_EXCL follows no link. Root
 // makes it for the owner of the directory, whose server has to read it.
-func (d held) create(name string) (*os.File, error) {
+func (d openDirectory) create(name string) (*os.File, error) {
 	f, err := d.open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL)
 	if err != nil || os.Geteuid() != 0 {
 		return f, err
@@ -145,7 +145,7 @@ func (d held) create(name string) (*os.File, error) {
 	return f, nil
 }
 
-func (d held) open(name string, flags int) (*os.File, error) {
+func (d openDirectory) open(name string, flags int) (*os.File, error) {
 	fd, err := d.descriptor(name, flags)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (d held) open(name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(d.Name(), name)), nil
 }
 
-func (d held) descriptor(name string, flags int) (fd int, err error) {
+func (d openDirectory) descriptor(name string, flags int) (fd int, err error) {
 	for {
 		fd, err = unix.Openat(int(d.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
 		if err == nil {
@@ -165,21 +165,21 @@ func (d held) descriptor(name string, flags int) (fd int, err error) {
 	}
 }
 
-func (d held) rename(from, to string) error {
+func (d openDirectory) rename(from, to string) error {
 	if err := unix.Renameat(int(d.Fd()), from, int(d.Fd()), to); err != nil {
 		return &os.LinkError{Op: "rename", Old: filepath.Join(d.Name(), from), New: filepath.Join(d.Name(), to), Err: err}
 	}
 	return nil
 }
 
-func (d held) unlink(name string) error {
+func (d openDirectory) unlink(name string) error {
 	if err := unix.Unlinkat(int(d.Fd()), name, 0); err != nil {
 		return &fs.PathError{Op: "remove", Path: filepath.Join(d.Name(), name), Err: err}
 	}
 	return nil
 }
 
-func (d held) sync(name string) error {
+func (d openDirectory) sync(name string) error {
 	f, err := d.open(name, unix.O_WRONLY)
 	if err != nil {
 		return err
@@ -187,4 +187,4 @@ func (d held) sync(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-func (d held) syncNames() error { return d.Sync() }
+func (d openDirectory) syncNames() error { return d.Sync() }

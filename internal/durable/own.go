@@ -29,7 +29,7 @@ func Open(path string, flags int) (*os.File, error) {
 // Descriptor is Open for who uses the descriptor and closes it.
 func Descriptor(path string, flags int) (fd int, err error) {
 	var dir unix.Stat_t
-	err = within(filepath.Dir(path), func(d held) error {
+	err = within(filepath.Dir(path), func(d openDirectory) error {
 		if err := unix.Fstat(int(d.Fd()), &dir); err != nil {
 			return err
 		}

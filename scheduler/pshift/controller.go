@@ -30,7 +30,7 @@ type Controller struct {
 	Done        []int64 // per bucket: all I/Os served this period, with whatever token
 	Demand      []int64 // bucket i on server j at i*servers+j, until the period's end
 	Capacity    []int64 // per server, until the period's end
-	Room        []int64 // per server: what it may be able to do besides, for limits alone
+	Headroom    []int64 // per server: what it may be able to do beyond Capacity, for limits alone
 	R           []int64 // R-tokens, as Demand
 	L           []int64 // L-tokens, as Demand; Unlimited where the bucket has no limit
 	Options     Options
@@ -49,7 +49,7 @@ func NewController(buckets, servers int) *Controller {
 		reserved: NewInstance(buckets, servers), all: NewInstance(buckets, servers),
 		inner: NewInstance(buckets, servers), normal: NewInstance(buckets, servers), budget: make([]int64, buckets),
 	}
-	c.Demand, c.Capacity, c.Room = c.reserved.Demand, c.reserved.Capacity, make([]int64, servers)
+	c.Demand, c.Capacity, c.Headroom = c.reserved.Demand, c.reserved.Capacity, make([]int64, servers)
 	c.R, c.L = c.reserved.Tokens, make([]int64, buckets*servers)
 	for i := range c.Limit {
 		c.Limit[i] = Unlimited
@@ -89,7 +89,7 @@ func (c *Controller) limited() bool {
 func (c *Controller) together() bool {
 	copy(c.all.Demand, c.Demand)
 	for j, capacity := range c.Capacity {
-		c.all.Capacity[j] = capacity + c.Room[j]
+		c.all.Capacity[j] = capacity + c.Headroom[j]
 	}
 	copy(c.inner.Capacity, c.Capacity)
 	reservations := append([]int64(nil), c.budget...)
@@ -148,7 +148,7 @@ func (c *Controller) redistributeLimits() {
 		n.Demand[at] = d - c.R[at]
 	}
 	for j, capacity := range c.Capacity {
-		n.Capacity[j] = max(0, capacity+c.Room[j]-c.reserved.Total(j))
+		n.Capacity[j] = max(0, capacity+c.Headroom[j]-c.reserved.Total(j))
 	}
 	n.Allocate(c.budget)
 	n.Shift(c.Options)

@@ -118,19 +118,19 @@ func (lu *LogicalUnit) Close() error {
 	return lu.store.Close()
 }
 
-// Keeps reports whether Abandon without discard loses nothing that the cache has.
+// Keeps reports whether CloseDirty without discard loses nothing that the cache has.
 func (lu *LogicalUnit) Keeps() bool {
-	s, ok := lu.store.(backstore.Abandoner)
+	s, ok := lu.store.(backstore.DirtyCloser)
 	return ok && s.Keeps()
 }
 
-// Abandon is Close although the medium does not take what was acknowledged: that is
+// CloseDirty is Close although the medium does not take what was acknowledged: that is
 // kept for when the volume is opened again, or with discard given up. dirty is how many
 // bytes the cache had of it. After an error it may be called again.
-func (lu *LogicalUnit) Abandon(discard bool) (dirty int64, err error) {
+func (lu *LogicalUnit) CloseDirty(discard bool) (dirty int64, err error) {
 	lu.stopWatching()
-	if s, ok := lu.store.(backstore.Abandoner); ok {
-		return s.Abandon(discard)
+	if s, ok := lu.store.(backstore.DirtyCloser); ok {
+		return s.CloseDirty(discard)
 	}
 	return 0, lu.store.Close()
 }

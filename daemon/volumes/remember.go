@@ -8,13 +8,13 @@ import (
 	"lunar/target/scsi"
 )
 
-func keptOf[T any](a *Set, kind string, v *conf.Volume) state.File[T] {
-	return state.File[T]{Marked: a.besides(kind, v)}
+func stateFileOf[T any](a *Set, kind string, v *conf.Volume) state.File[T] {
+	return state.File[T]{Marked: a.stateFile(kind, v)}
 }
 
 // remember completes a logical unit's configuration with what is kept of it.
 func (a *Set) remember(v *conf.Volume, c *scsi.LUConfig) error {
-	f := keptOf[scsi.Identifying](a, "identifying", v)
+	f := stateFileOf[scsi.Identifying](a, "identifying", v)
 	c.SaveIdentifying = func(i scsi.Identifying) error { return f.Save(&i) }
 	info, err := f.Load()
 	if err != nil {
@@ -33,7 +33,7 @@ func (a *Set) sanitizing(v *conf.Volume, c *scsi.LUConfig) (err error) {
 	if v.Path == "" {
 		return nil
 	}
-	f := keptOf[scsi.SanitizeNote](a, "sanitize", v)
+	f := stateFileOf[scsi.SanitizeNote](a, "sanitize", v)
 	c.SaveSanitizing = f.Save
 	if c.Sanitizing, err = f.Load(); err != nil {
 		return fmt.Errorf("volume %s: %w", v.Name, adviseSanitizing(f.Marked, err))

@@ -13,9 +13,10 @@ import (
 	"lunar/internal/durable"
 )
 
-// besides is the file for what the state directory keeps of a volume. Its name has
-// what the volume is known by, so that another of the same name does not inherit it.
-func (a *Set) besides(kind string, v *conf.Volume) state.Marked {
+// stateFile returns the file in the state directory for one kind of a volume's state.
+// Its name contains the volume's identity, so that another volume of the same name does
+// not inherit it.
+func (a *Set) stateFile(kind string, v *conf.Volume) state.Marked {
 	return state.Marked{Kind: kind, Dir: a.StateDir, Name: filepath.Join(kind, fmt.Sprintf("%s-%016x.json", v.Name, a.volumeID(v)))}
 }
 
