@@ -19,13 +19,18 @@ import (
 // the test chooses.
 func faultyStore(t *testing.T) (dir string, faulty *errstore.Store, s *Store) {
 	t.Helper()
+	return faultyStoreOf(t, Type1, 2<<20)
+}
+
+func faultyStoreOf(t *testing.T, kind Type, size int64) (dir string, faulty *errstore.Store, s *Store) {
+	t.Helper()
 	dir = t.TempDir()
-	file, err := backstore.OpenFile(backstore.FileConfig{Path: filepath.Join(dir, "data"), Size: 2 << 20})
+	file, err := backstore.OpenFile(backstore.FileConfig{Path: filepath.Join(dir, "data"), Size: size})
 	if err != nil {
 		t.Fatal(err)
 	}
 	faulty = errstore.Wrap(file)
-	if s, err = Open(Config{Data: faulty, Path: filepath.Join(dir, "tuples"), Type: Type1, Block: 512}); err != nil {
+	if s, err = Open(Config{Data: faulty, Path: filepath.Join(dir, "tuples"), Type: kind, Block: 512}); err != nil {
 		t.Fatal(err)
 	}
 	return dir, faulty, s
