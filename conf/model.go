@@ -29,7 +29,7 @@ type Server struct {
 	BuffersPerThread   Size          // off-heap data buffers of each event thread
 	Poll               string        // one of the Poll words
 	BusyPoll           time.Duration // with PollAdaptive: how long an event thread looks for work before it sleeps; 0 never
-	PollBudget         int           // with PollAdaptive: percent of its time that may go into looks in vain
+	PollBudget         int           // with PollAdaptive: percent of its time that may go into looks that find no work
 	Batching           Batching
 	MaxDelay           time.Duration // the longest time for which requests are gathered
 	Congestion         string        // TCP's congestion control by its name in the kernel, or SystemCongestion

@@ -9,8 +9,8 @@ import (
 
 // Allowances are the flags that allow what is destructive.
 type Allowances struct {
-	Yes         bool     `help:"Also do what hits sessions, or leaves data behind."`
-	AllowShrink []string `sep:"none" placeholder:"VOLUME" help:"Also cut this volume, which loses what is behind its new end; may be repeated."`
+	Yes         bool     `help:"Allow changes that end sessions or leave data behind."`
+	AllowShrink []string `sep:"none" placeholder:"VOLUME" help:"Allow this volume to shrink, which loses the data behind its new end; repeatable."`
 }
 
 // More are the allowances with what was refused for the lack of.

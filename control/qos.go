@@ -133,8 +133,8 @@ type File struct {
 
 	DryRun bool `json:"dryRun,omitempty" doc:"Change nothing, and tell what would be changed."`
 
-	Yes         bool     `json:"yes,omitempty" doc:"Also do what hits sessions, or leaves data behind."`
-	AllowShrink []string `json:"allowShrink,omitempty" nullable:"false" maxItems:"10000" doc:"Names of volumes that may be cut, and lose what is behind their new end."`
+	Yes         bool     `json:"yes,omitempty" doc:"Allow changes that end sessions or leave data behind."`
+	AllowShrink []string `json:"allowShrink,omitempty" nullable:"false" maxItems:"10000" doc:"Names of volumes that may shrink, and lose the data behind their new end."`
 }
 
 // Applied is what has come of a File.

@@ -44,8 +44,8 @@ type Thread struct {
 	Sleeps          uint64  `json:"sleeps" metric:"sleeps_total" doc:"Times that an event thread blocked because there was nothing to do."`
 	Wakeups         uint64  `json:"wakeups" metric:"wakeups_total" doc:"Times that another thread woke an event thread."`
 	Handovers       uint64  `json:"handovers" metric:"handovers_total" doc:"Tasks that other threads handed to an event thread; none for what the cache or a fast store serves."`
-	Looks           uint64  `json:"looks" metric:"looks_total" doc:"Idle times in which an event thread looked for work before it would have slept."`
-	LooksInVain     uint64  `json:"looks_in_vain" metric:"looks_in_vain_total" doc:"Idle times in which an event thread looked for work and none came."`
+	Looks           uint64  `json:"looks" metric:"looks_total" doc:"Times that an idle event thread looked for work before going to sleep."`
+	LooksInVain     uint64  `json:"looks_in_vain" metric:"looks_in_vain_total" doc:"Looks for work that found none."`
 	Rests           uint64  `json:"rests" metric:"rests_total" doc:"Times that an event thread left its connections alone to gather requests."`
 	BatchLevel      int     `json:"batch_level" metric:"batch_level" doc:"Responses of a connection that leave together."`
 	Batches         uint64  `json:"batches" metric:"batches_total" doc:"Turns in which small requests came to an event thread."`

@@ -16,7 +16,7 @@ import (
 // CheckOptions are what the command line says of a check.
 type CheckOptions struct {
 	File     string `arg:"" help:"The configuration file." type:"path"`
-	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server, whose cache memory is looked at. Default: as for serve."`
+	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server whose cache memory is checked. Default: as for serve."`
 }
 
 // Check prints warnings, a summary and what the cache comes to on this machine;

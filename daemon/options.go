@@ -31,9 +31,9 @@ func (k Options) override(cfg *conf.Config, dir string) error {
 // Options are what the command line says of a server.
 type Options struct {
 	Config             string   `short:"c" type:"path" placeholder:"FILE" help:"Configuration file. Without one, a volume of 1 GiB is served to this machine."`
-	StateDir           string   `type:"path" placeholder:"DIR" help:"Where volumes with relative paths and the server's identity live. Default: /var/lib/lunar for root, lunar in the XDG state directory for others."`
-	Socket             string   `type:"path" placeholder:"PATH" help:"Control socket, which lunar status and others ask. Default: control.sock in the state directory."`
-	Listen             []string `sep:"," placeholder:"ADDR:PORT" help:"Listen here instead; may be repeated. :3260 is every IPv4 and IPv6 address."`
+	StateDir           string   `type:"path" placeholder:"DIR" help:"Directory of the server's identity and of volumes with relative paths. Default: /var/lib/lunar for root, lunar in the XDG state directory for others."`
+	Socket             string   `type:"path" placeholder:"PATH" help:"Control socket for the program lunar. Default: control.sock in the state directory."`
+	Listen             []string `sep:"," placeholder:"ADDR:PORT" help:"Listen here instead of at the configured address; repeatable. :3260 is every IPv4 and IPv6 address."`
 	control.Allowances `embed:""`
 	LogLevel           string `enum:",debug,info,warn,error" default:"" placeholder:"LEVEL" help:"debug, info, warn or error; overrides the configuration."`
 	// Alone says that the process serves nothing else, so that it may be confined for good.

@@ -14,7 +14,7 @@ import (
 // commandLine is what may stand on it.
 type commandLine struct {
 	Serve   serveCommand       `cmd:"" help:"Serve the volumes of a configuration file, or one volume of 1 GiB to this machine without one."`
-	Check   checkCommand       `cmd:"" help:"Check a configuration file and say what is wrong with it."`
+	Check   checkCommand       `cmd:"" help:"Check a configuration file and report all mistakes."`
 	Version cli.VersionCommand `cmd:"" help:"Print the version."`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
@@ -44,6 +44,6 @@ func main() {
 	if moved(os.Args[1:]) {
 		os.Exit(forward(os.Args[1:], c.Err))
 	}
-	os.Exit(cli.Program{Name: "tgtd", Description: "Lunar, an iSCSI target server. The program lunar looks after one that runs.", Grammar: &commandLine{}}.
+	os.Exit(cli.Program{Name: "tgtd", Description: "Lunar, an iSCSI target server. The program lunar administers a running one.", Grammar: &commandLine{}}.
 		Run(context.Background(), os.Args[1:], c))
 }

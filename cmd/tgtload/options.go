@@ -20,19 +20,19 @@ type options struct {
 
 	Target      target  `required:"" placeholder:"iscsi://HOST[:PORT]/NAME/LUN" help:"Logical unit to load."`
 	Connections int     `default:"1" help:"Connections, each a session of its own."`
-	Depth       int     `default:"32" help:"Commands outstanding per connection."`
-	LUNs        int     `name:"luns" default:"1" help:"Logical units to spread the connections over: that of the target, and those that follow it, of the same size."`
+	Depth       int     `default:"32" help:"Outstanding commands per connection."`
+	LUNs        int     `name:"luns" default:"1" help:"Number of logical units over which the connections are spread: that of the target and the following ones, of the same size."`
 	Sizes       mix     `name:"bs" default:"4k" placeholder:"SIZE|SIZE:WEIGHT,..." help:"Block size, or a mix such as 4k:70,128k:30."`
 	RW          string  `name:"rw" default:"randread" enum:"read,write,rw,randread,randwrite,randrw" help:"Pattern: ${enum}."`
 	ReadPercent int     `default:"50" help:"Reads of every hundred commands with rw and randrw."`
 	Offset      size    `default:"0" help:"Start of the range."`
 	Size        size    `default:"0" help:"Length of the range; 0 means to the end."`
 	Rate        float64 `help:"Commands per second and connection, evenly spread, instead of as many as the depth allows."`
-	Seed        uint64  `default:"1" help:"Of pattern and data."`
+	Seed        uint64  `default:"1" help:"Seed of pattern and data."`
 	Verify      bool    `help:"Write a checkable pattern, check every read of it, read all back at the end."`
 
 	Runtime time.Duration `default:"5s" help:"Time to measure."`
-	Warmup  time.Duration `default:"1s" help:"Time before, not counted."`
+	Warmup  time.Duration `default:"1s" help:"Warm-up time, not counted."`
 
 	Initiator        string     `default:"${initiator}" help:"Initiator name."`
 	Qualifier        uint8      `help:"Part of the ISIDs, to tell two runs of one name apart."`
@@ -45,8 +45,8 @@ type options struct {
 	Key              []loginKey `placeholder:"NAME=VALUE" help:"Offer this value of an operational key; repeatable."`
 
 	CPU       int           `default:"-1" help:"CPU of the event thread; -1 leaves it to the kernel."`
-	Poll      time.Duration `help:"Look for responses for so long before sleeping, so that waking the client up is not part of what is measured; needs a CPU of its own."`
-	ServerPID []int         `name:"server-pid" help:"Process whose CPU time per I/O to report; repeatable."`
+	Poll      time.Duration `help:"Poll this long for responses before sleeping, so that wake-ups of the client are not measured; needs a CPU of its own."`
+	ServerPID []int         `name:"server-pid" help:"Process whose CPU time per I/O is reported; repeatable."`
 	JSON      bool          `name:"json" help:"Print JSON."`
 }
 

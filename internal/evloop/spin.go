@@ -8,7 +8,7 @@ import "time"
 type Poll struct {
 	Always bool          // it never sleeps
 	Limit  time.Duration // the longest look otherwise
-	Budget int           // percent of the time that may go into looks in vain; 0: any
+	Budget int           // percent of the time that may go into looks that find no work; 0: any
 }
 
 // SetPoll tells the loop when to look for work. Unless it is to look always, it does
@@ -29,7 +29,7 @@ func (l *Loop) SetBusyPoll(limit time.Duration) { l.SetPoll(Poll{Limit: limit}) 
 type spinner struct {
 	always  bool
 	limit   int64 // longest look in nanoseconds; 0 never looks
-	price   int64 // of a look in vain: the time in which the budget earns it
+	price   int64 // of a look that finds no work: the time in which the budget earns it
 	paid    int64 // until when the budget is spent
 	score   int   // looking pays while it is at least spinFrom
 	looking bool  // in this idle time
@@ -39,7 +39,7 @@ const (
 	spinFrom = 8
 	spinMost = 16
 	// spinMiss is what one idle time longer than limit takes off the score:
-	// a look in vain costs the whole limit, one that pays saves less.
+	// a look that finds no work costs the whole limit, one that pays saves less.
 	spinMiss = 4
 	// spinAdvance is how far ahead, in nanoseconds, the budget may be spent.
 	spinAdvance = 10_000_000
@@ -58,7 +58,7 @@ func (s *spinner) pays(idle, now int64) bool {
 }
 
 // learn takes in how long the loop was idle before it found work. It tells whether
-// it had looked, and whether that was in vain.
+// it had looked, and whether it found no work.
 func (s *spinner) learn(idle, now int64) (looked, vain bool) {
 	looked, vain = s.looking, s.looking && idle >= s.limit
 	s.looking = false

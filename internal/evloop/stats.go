@@ -11,7 +11,7 @@ type Stats struct {
 	Sleeps    uint64        // blocking waits
 	Rests     uint64        // see Rest
 	Looks     uint64        // idle times in which it looked for work instead of sleeping, see Poll
-	InVain    uint64        // of them, those that ended asleep
+	Empty    uint64        // of them, those that ended asleep
 	Handovers uint64        // tasks that Post brought
 	Wakeups   uint64        // eventfd writes by Post and Stop
 	Run       time.Duration // since the loop began to run
@@ -27,7 +27,7 @@ type counters struct {
 	sleeps   atomic.Uint64
 	rests    atomic.Uint64
 	looks    atomic.Uint64
-	inVain   atomic.Uint64
+	empty   atomic.Uint64
 	handed   atomic.Uint64
 	began    atomic.Int64 // time, on the clock of Monotonic; 0: not yet
 	idleness idleness
@@ -41,7 +41,7 @@ type counters struct {
 func (l *Loop) Stats() Stats {
 	s := Stats{
 		Passes: l.stats.passes.Load(), Sleeps: l.stats.sleeps.Load(), Rests: l.stats.rests.Load(), Wakeups: l.stats.wakeups.Load(),
-		Looks: l.stats.looks.Load(), InVain: l.stats.inVain.Load(), Handovers: l.stats.handed.Load(),
+		Looks: l.stats.looks.Load(), Empty: l.stats.empty.Load(), Handovers: l.stats.handed.Load(),
 		Pool: l.memory, PoolUsed: int(l.stats.poolUsed.Load()),
 	}
 	if began := l.stats.began.Load(); began != 0 {
@@ -79,7 +79,7 @@ func (l *Loop) works() {
 		l.stats.looks.Add(1)
 	}
 	if vain {
-		l.stats.inVain.Add(1)
+		l.stats.empty.Add(1)
 	}
 	i := &l.stats.idleness
 	i.Store((i.Load()>>1 + l.now) << 1)

@@ -10,13 +10,13 @@ import (
 )
 
 type aluaCommand struct {
-	Show aluaShowCommand `cmd:"" help:"Show how volumes are reached through each portal group."`
-	Set  aluaSetCommand  `cmd:"" help:"Change how volumes are reached through a portal group. It lasts until the next start, unless it is written to the configuration file."`
+	Show aluaShowCommand `cmd:"" help:"Show the access states of each portal group."`
+	Set  aluaSetCommand  `cmd:"" help:"Change the access state of a portal group. The change lasts until the next start; to keep it, write it to the configuration file."`
 }
 
 type aluaShowCommand struct {
 	asking `embed:""`
-	JSON   bool `name:"json" help:"Print what the control API answers."`
+	JSON   bool `name:"json" help:"Print the answer of the control API."`
 }
 
 // Run prints the access states.
@@ -40,8 +40,8 @@ type aluaSetCommand struct {
 	asking    `embed:""`
 	Group     string  `arg:"" help:"Name of the portal group."`
 	State     *string `placeholder:"STATE" help:"optimized, non-optimized, standby, unavailable, offline or transitioning."`
-	Preferred *bool   `negatable:"" help:"Tell initiators to prefer the group, or not to."`
-	Volume    string  `placeholder:"NAME" help:"Of this volume only."`
+	Preferred *bool   `negatable:"" help:"Mark the group as preferred, or not."`
+	Volume    string  `placeholder:"NAME" help:"Only for this volume."`
 }
 
 // Run changes access states.

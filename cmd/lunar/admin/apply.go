@@ -14,9 +14,9 @@ import (
 type applyCommand struct {
 	asking             `embed:""`
 	control.Allowances `embed:""`
-	File               string `arg:"" optional:"" type:"path" help:"Configuration file. If something in it needs a restart, nothing of it is put into force."`
+	File               string `arg:"" optional:"" type:"path" help:"Configuration file. If any change in it needs a restart, none is put into force."`
 	Config             string `short:"c" type:"path" placeholder:"FILE" help:"The same."`
-	DryRun             bool   `short:"n" help:"Tell what would be changed, and change nothing. The exit status is 3 if something of it has to be allowed."`
+	DryRun             bool   `short:"n" help:"Show the changes without making them. Exit status 3: one of them needs a permission."`
 }
 
 // Run sends the file to the server.

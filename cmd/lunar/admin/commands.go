@@ -10,25 +10,25 @@ import (
 
 // Commands are what may stand on a command line.
 type Commands struct {
-	Status       statusCommand       `cmd:"" help:"Tell what a running server does: volumes, cache, sessions, event threads."`
+	Status       statusCommand       `cmd:"" help:"Show the volumes, cache, sessions and event threads of a running server."`
 	QoS          qosCommand          `cmd:"" name:"qos" help:"Show, change and explain the I/O rates that initiators get from a running server."`
-	ALUA         aluaCommand         `cmd:"" name:"alua" help:"Show and change through which portal groups a running server wants its volumes to be used."`
+	ALUA         aluaCommand         `cmd:"" name:"alua" help:"Show and change the access states of portal groups (ALUA)."`
 	Reservations reservationsCommand `cmd:"" help:"Show and clear the reservations of a running server's volumes."`
-	Apply        applyCommand        `cmd:"" help:"Put a changed configuration file into force on a running server, without touching sessions."`
-	Config       configCommand       `cmd:"" help:"Print the configuration that a server runs with, without secrets."`
+	Apply        applyCommand        `cmd:"" help:"Put a changed configuration file into force on a running server. Untouched sessions go on."`
+	Config       configCommand       `cmd:"" help:"Print the running configuration without secrets."`
 	Sessions     sessionsCommand     `cmd:"" help:"List the sessions of a running server."`
-	Kick         kickCommand         `cmd:"" help:"Ask an initiator to log out, and disconnect it if it does not."`
-	Drain        drainCommand        `cmd:"" help:"Keep initiators away from a portal: ask those that are there to log out, and refuse or redirect logins, until the next start."`
-	Detach       detachCommand       `cmd:"" help:"Give up a volume that was removed from the configuration and cannot be written."`
-	Rescan       rescanCommand       `cmd:"" help:"Make a volume as large as its file or device is now, and tell its initiators."`
-	Adopt        adoptCommand        `cmd:"" help:"Say that what is at a volume's path is the volume, after a start has refused it: it gets what is kept of the volume."`
-	Forget       forgetCommand       `cmd:"" help:"Say that a volume begins with what is at its path, after a start has refused that: what is kept of the volume is given up."`
-	Encrypt      encryptCommand      `cmd:"" help:"Make the header of an encrypted volume whose file or device has held something else, which is given up."`
+	Kick         kickCommand         `cmd:"" help:"Ask an initiator to log out, and disconnect it if it stays."`
+	Drain        drainCommand        `cmd:"" help:"Keep initiators away from a portal until the next start: ask connected ones to log out, and refuse or redirect logins."`
+	Detach       detachCommand       `cmd:"" help:"Close a removed volume whose file or device cannot be written."`
+	Rescan       rescanCommand       `cmd:"" help:"Give a volume the present size of its file or device, and tell its initiators."`
+	Adopt        adoptCommand        `cmd:"" help:"After a start was refused: confirm that the file or device at a volume's path is the volume. It gets the volume's saved state."`
+	Forget       forgetCommand       `cmd:"" help:"After a start was refused: begin the volume anew with the file or device at its path, and delete the volume's saved state."`
+	Encrypt      encryptCommand      `cmd:"" help:"Create the header of an encrypted volume whose file or device holds other data, which are given up."`
 }
 
 // Run executes a command line of lunar and returns the exit status.
 func Run(ctx context.Context, args []string, c cli.Console) int {
-	return cli.Program{Name: "lunar", Description: "Look after a Lunar iSCSI target server.", Grammar: &struct {
+	return cli.Program{Name: "lunar", Description: "Administer a Lunar iSCSI target server.", Grammar: &struct {
 		Commands    `embed:""`
 		Version     cli.VersionCommand `cmd:"" help:"Print the version."`
 		VersionFlag kong.VersionFlag   `name:"version" help:"Print the version."`

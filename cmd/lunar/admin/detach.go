@@ -12,8 +12,8 @@ import (
 
 type detachCommand struct {
 	asking  `embed:""`
-	Volume  string `arg:"" help:"Name of a volume that was removed from the configuration and cannot be written, or of which the cache keeps data."`
-	Discard bool   `help:"Lose what was acknowledged and is not in the volume's file or device."`
+	Volume  string `arg:"" help:"Name of a volume that was removed from the configuration and cannot be written, or has data in the cache."`
+	Discard bool   `help:"Lose acknowledged data that the volume's file or device does not have."`
 }
 
 // Run gives up a volume.

@@ -9,7 +9,7 @@ import (
 
 type encryptCommand struct {
 	offline.Unencrypted `embed:""`
-	GiveUpData          bool `required:"" help:"What the volume's file or device holds now is given up."`
+	GiveUpData          bool `required:"" help:"Confirm that the present contents of the volume's file or device are given up."`
 }
 
 // Run makes the header file of a volume that may hold something.

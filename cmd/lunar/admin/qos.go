@@ -18,14 +18,14 @@ import (
 
 type qosCommand struct {
 	Show    qosShowCommand    `cmd:"" help:"Show rules, groups and capacity."`
-	Set     qosSetCommand     `cmd:"" help:"Change a rule, or make one. What is not given stays. It lasts until the next start, unless it is written to the configuration file."`
-	Delete  qosDeleteCommand  `cmd:"" help:"Take a rule out of force, until the next start."`
-	Explain qosExplainCommand `cmd:"" help:"Tell which rules apply to an initiator, what it got and what held it back."`
+	Set     qosSetCommand     `cmd:"" help:"Change or create a rule. Omitted settings stay as they are. The change lasts until the next start; to keep it, write it to the configuration file."`
+	Delete  qosDeleteCommand  `cmd:"" help:"Suspend a rule until the next start."`
+	Explain qosExplainCommand `cmd:"" help:"Explain which rules apply to an initiator, what it received and what limited it."`
 }
 
 type qosShowCommand struct {
 	asking `embed:""`
-	JSON   bool `name:"json" help:"Print what the control API answers."`
+	JSON   bool `name:"json" help:"Print the answer of the control API."`
 }
 
 // Run prints what the token scheduler goes by.
@@ -51,7 +51,7 @@ func (k qosShowCommand) Run(ctx context.Context, c cli.Console) error {
 type qosExplainCommand struct {
 	asking    `embed:""`
 	Initiator string `arg:"" help:"iSCSI name of the initiator."`
-	JSON      bool   `name:"json" help:"Print what the control API answers."`
+	JSON      bool   `name:"json" help:"Print the answer of the control API."`
 }
 
 // Run prints what the token scheduler does for an initiator.
@@ -123,14 +123,14 @@ func (k qosDeleteCommand) Run(ctx context.Context, c cli.Console) error {
 type qosSetCommand struct {
 	asking      `embed:""`
 	Name        string  `arg:"" help:"Name of the rule."`
-	Initiators  listed  `placeholder:"PATTERN" help:"Initiators, each of which it is about: names, or globs with * and ?."`
-	Group       *string `placeholder:"NAME" help:"Group, whose members it is about together, in place of initiators."`
-	Target      *string `placeholder:"PATTERN" help:"Target that it is about; all: all of them."`
-	LUN         *string `name:"lun" placeholder:"N" help:"Logical unit that it is about; all: all of them."`
-	Reservation listed  `placeholder:"RATE" help:"What is promised: 5000 (IOPS), 20MiB (per second), both with a comma, or none."`
-	Limit       listed  `placeholder:"RATE" help:"What is not exceeded, in the same terms."`
-	Burst       listed  `placeholder:"AMOUNT" help:"What may pass above the limit at once after a pause: 1000 (commands), 8MiB, both, or none for 10 ms of the limit."`
-	Weight      *string `placeholder:"N" help:"Share of what is left, 1 to 1000."`
+	Initiators  listed  `placeholder:"PATTERN" help:"Initiators to which the rule applies, each by itself: names, or globs with * and ?."`
+	Group       *string `placeholder:"NAME" help:"Group to which the rule applies as a whole, in place of initiators."`
+	Target      *string `placeholder:"PATTERN" help:"Target to which the rule applies, or all."`
+	LUN         *string `name:"lun" placeholder:"N" help:"Logical unit to which the rule applies, or all."`
+	Reservation listed  `placeholder:"RATE" help:"Reservation: 5000 (IOPS), 20MiB (per second), both with a comma, or none."`
+	Limit       listed  `placeholder:"RATE" help:"Limit, in the same form."`
+	Burst       listed  `placeholder:"AMOUNT" help:"Amount that may exceed the limit at once after a pause: 1000 (commands), 8MiB, both, or none for 10 ms of the limit."`
+	Weight      *string `placeholder:"N" help:"Share of the remaining throughput, 1 to 1000."`
 	Class       *string `placeholder:"CLASS" help:"urgent, high, medium or low."`
 }
 

@@ -12,13 +12,13 @@ import (
 
 type reservationsCommand struct {
 	Show  reservationsShowCommand  `cmd:"" help:"Show which initiators are registered and hold reservations."`
-	Clear reservationsClearCommand `cmd:"" help:"End all registrations and reservations of a volume. Hosts that were fenced off may write again."`
+	Clear reservationsClearCommand `cmd:"" help:"End all registrations and reservations of a volume. Hosts that were fenced off may then write again."`
 }
 
 type reservationsShowCommand struct {
 	asking `embed:""`
-	Volume string `arg:"" optional:"" help:"Of this volume only."`
-	JSON   bool   `name:"json" help:"Print what the control API answers for all volumes."`
+	Volume string `arg:"" optional:"" help:"Only for this volume."`
+	JSON   bool   `name:"json" help:"Print the answer of the control API, for all volumes."`
 }
 
 // Run prints reservations.
@@ -47,7 +47,7 @@ func (k reservationsShowCommand) Run(ctx context.Context, c cli.Console) error {
 type reservationsClearCommand struct {
 	asking `embed:""`
 	Volume string `arg:"" help:"Name of the volume."`
-	Yes    bool   `help:"Do it. Without it, nothing is changed."`
+	Yes    bool   `help:"Confirm. Without it, nothing is changed."`
 }
 
 // Run clears reservations.

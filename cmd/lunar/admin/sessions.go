@@ -31,7 +31,7 @@ func (k configCommand) Run(ctx context.Context, c cli.Console) error {
 
 type sessionsCommand struct {
 	asking `embed:""`
-	JSON   bool `name:"json" help:"Print what the control API answers."`
+	JSON   bool `name:"json" help:"Print the answer of the control API."`
 }
 
 // Run lists the sessions and their connections.
@@ -81,7 +81,7 @@ func (k kickCommand) Run(ctx context.Context, c cli.Console) error {
 type drainCommand struct {
 	asking `embed:""`
 	Portal string `arg:"" help:"Name of a portal group, or address:port of one portal."`
-	To     string `placeholder:"HOST:PORT" help:"Send initiators there. Without it they are told to try again later."`
+	To     string `placeholder:"HOST:PORT" help:"Redirect initiators to this address. Without it, they are told to try again later."`
 	Off    bool   `help:"Let initiators in again."`
 }
 

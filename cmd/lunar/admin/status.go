@@ -29,8 +29,8 @@ func (k asking) dial() (*control.Client, error) {
 
 type statusCommand struct {
 	asking `embed:""`
-	JSON   bool `name:"json" help:"Print what the control API answers."`
-	Watch  bool `short:"w" help:"Print again each second, with rates in place of sums, until interrupted or the server ends."`
+	JSON   bool `name:"json" help:"Print the answer of the control API."`
+	Watch  bool `short:"w" help:"Repeat each second, with rates in place of sums, until you interrupt it or the server ends."`
 }
 
 // watchInterval is how often --watch asks.

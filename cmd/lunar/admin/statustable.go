@@ -223,7 +223,7 @@ func renderThreads(w io.Writer, s *control.Status, per string) {
 		rows = append(rows, cli.Row(t.Name, number(t.CPU), number(t.Node), t.Connections, percent(busy),
 			t.BatchLevel, t.Looks, t.LooksInVain, t.Handovers, bytesize.Text(t.BufferUsedBytes)+" of "+bytesize.Text(t.BufferBytes)))
 	}
-	cli.Table(w, cli.Row("THREAD", "CPU", "NODE", "CONNECTIONS", "BUSY", "BATCH", "LOOKS"+per, "IN VAIN"+per, "HAND-OVERS"+per, "BUFFERS"), rows)
+	cli.Table(w, cli.Row("THREAD", "CPU", "NODE", "CONNECTIONS", "BUSY", "BATCH", "LOOKS"+per, "EMPTY"+per, "HAND-OVERS"+per, "BUFFERS"), rows)
 }
 
 // number shows -1 as none.
