@@ -11,7 +11,7 @@ type Stats struct {
 	Sleeps    uint64        // blocking waits
 	Rests     uint64        // see Rest
 	Looks     uint64        // idle times in which it looked for work instead of sleeping, see Poll
-	Empty    uint64        // of them, those that ended asleep
+	Empty     uint64        // of them, those that ended asleep
 	Handovers uint64        // tasks that Post brought
 	Wakeups   uint64        // eventfd writes by Post and Stop
 	Run       time.Duration // since the loop began to run
@@ -27,7 +27,7 @@ type counters struct {
 	sleeps   atomic.Uint64
 	rests    atomic.Uint64
 	looks    atomic.Uint64
-	empty   atomic.Uint64
+	empty    atomic.Uint64
 	handed   atomic.Uint64
 	began    atomic.Int64 // time, on the clock of Monotonic; 0: not yet
 	idleness idleness
