@@ -40,13 +40,13 @@ const (
 // conn is one connection over RDMA and, after the login, the Datamover
 // (target.Assistant). All of it but login belongs to the event thread.
 type conn struct {
-	control *control
-	group   *pollGroup
-	queue   *queue
-	log     *slog.Logger
-	id      verbs.ID
-	qp      verbs.QP
-	number  uint32 // of the queue pair
+	owner  owner
+	group  *pollGroup
+	queue  *queue
+	log    *slog.Logger
+	id     verbs.ID
+	qp     verbs.QP
+	number uint32 // of the queue pair
 
 	local, remote netip.AddrPort
 	window        int  // commands that the queue pair is made for
@@ -78,15 +78,28 @@ type conn struct {
 	timer    evloop.Timer
 }
 
-// newConn prepares a connection's state; open makes its queue pair.
-func newConn(ctl *control, s *pollGroup, e *verbs.Event) *conn {
+// owner takes away what connections consist of, on a goroutine that may block. Nobody
+// waits for it.
+type owner interface {
+	// disconnect has the queue pair flushed.
+	disconnect(*conn)
+	// destroyQP takes back by force what the queue pair has; then follows on the event
+	// thread.
+	destroyQP(c *conn, then func())
+	// destroy frees a connection of which the device has nothing any more.
+	destroy(*conn)
+}
+
+// newConn prepares a connection's state; control.build makes its queue pair. invalidate
+// is Config.Invalidate.
+func newConn(o owner, s *pollGroup, e *verbs.Event, log *slog.Logger, invalidate bool) *conn {
 	c := &conn{
-		control: ctl, group: s, loop: s.loop, id: e.ID, local: e.Local, remote: e.Peer,
-		log: ctl.transport.log.With("address", e.Peer.String(), "device", s.device.name),
+		owner: o, group: s, loop: s.loop, id: e.ID, local: e.Local, remote: e.Peer,
+		log: log.With("address", e.Peer.String(), "device", s.device.name),
 	}
 	caps := s.device.verbs.Caps()
 	c.depth = min(int(e.InitiatorDepth), caps.MaxInitiatorDepth, maxReads)
-	c.mayInvalidate = ctl.transport.config.Invalidate && caps.MemoryManagement && e.Private[0]&privateNoInvalidate == 0
+	c.mayInvalidate = invalidate && caps.MemoryManagement && e.Private[0]&privateNoInvalidate == 0
 	c.login.init()
 	c.tx.flush = evloop.Func(c.flushAtEnd)
 	c.early = evloop.Func(c.deliverEarly)
@@ -210,7 +223,7 @@ func (c *conn) end() {
 	c.login.fail(c.why)
 	c.loop.Disarm(&c.timer)
 	c.loop.Arm(&c.timer, flushTime)
-	c.control.disconnect(c)
+	c.owner.disconnect(c)
 	c.endIfFlushed()
 }
 
@@ -229,7 +242,7 @@ func (c *conn) timeUp() {
 		if c.tx.outstanding() > 0 {
 			c.log.Warn("the RDMA device has not given back what was posted: the queue pair is destroyed", "receives", c.rx.posted, "sends", c.tx.outstanding())
 		}
-		c.control.destroyQP(c, func() {
+		c.owner.destroyQP(c, func() {
 			c.rx.posted = 0
 			c.tx.retireAll(c)
 			c.endIfFlushed()
@@ -248,7 +261,7 @@ func (c *conn) endIfFlushed() {
 	}
 	c.closed = true
 	c.loop.Disarm(&c.timer)
-	c.control.destroy(c)
+	c.owner.destroy(c)
 	c.tell()
 }
 

@@ -301,7 +301,7 @@ func (c *control) request(e *verbs.Event) {
 		conn.closeLater(fmt.Errorf("accept: %w", err))
 		return
 	}
-	(*accept)(&entrance{conn: conn})
+	(*accept)(&entrance{conn: conn, immediate: c.transport.config.Immediate})
 }
 
 // refuse rejects a request. Initiators repeat theirs every few seconds: it is not
@@ -335,7 +335,7 @@ func (c *control) build(p *portal, e *verbs.Event) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := newConn(c, s, e)
+	conn := newConn(c, s, e, c.transport.log, c.transport.config.Invalidate)
 	depth := c.transport.config.QueueDepth()
 	conn.window = depth
 	limits := verbs.QPLimits{
@@ -413,7 +413,7 @@ func (c *conn) accept(e *verbs.Event) error {
 	})
 }
 
-// disconnect has a connection's queue pair flushed.
+// disconnect implements owner.
 func (c *control) disconnect(conn *conn) {
 	c.order(func() {
 		if conn.qpGone {
@@ -426,8 +426,7 @@ func (c *control) disconnect(conn *conn) {
 	})
 }
 
-// destroyQP takes back by force what a queue pair has; then follows on the event
-// thread.
+// destroyQP implements owner.
 func (c *control) destroyQP(conn *conn, then func()) {
 	c.order(func() {
 		if conn.qpGone {
@@ -444,7 +443,7 @@ func (c *control) destroyQP(conn *conn, then func()) {
 	})
 }
 
-// destroy frees a connection of which the device has nothing any more.
+// destroy implements owner.
 func (c *control) destroy(conn *conn) {
 	c.order(func() {
 		delete(c.conns, conn.id)
