@@ -196,3 +196,13 @@ func (r *regions) close(stable, readOnly bool) error {
 	clean := stable && !r.unsound.Load()
 	return r.log.write(func(i int) bool { return !clean && r.words[i].Load()&dirty != 0 })
 }
+
+// dirtyAll makes all regions dirty, on disk as well; a later flush cleans them.
+func (r *regions) dirtyAll() error {
+	r.logging.Lock()
+	defer r.logging.Unlock()
+	for i := range r.words {
+		r.words[i].Or(dirty | touched)
+	}
+	return r.log.write(func(int) bool { return true })
+}

@@ -1,14 +1,9 @@
 package protect
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
-	"os"
-
-	"golang.org/x/sys/unix"
 
 	"lunar/backstore"
 	"lunar/internal/evloop"
@@ -96,79 +91,4 @@ func (s *Store) reshape(from, to shape) error {
 	s.size = to
 	s.end.Store(to.size)
 	return nil
-}
-
-// dirtyAll makes all regions dirty, on disk as well; a later flush cleans them.
-func (r *regions) dirtyAll() error {
-	r.logging.Lock()
-	defer r.logging.Unlock()
-	for i := range r.words {
-		r.words[i].Or(dirty | touched)
-	}
-	return r.log.write(func(int) bool { return true })
-}
-
-func (s shape) to(size int64) shape {
-	s.size = size
-	return s
-}
-
-// end is where the tuples end in the sidecar file.
-func (s shape) end() int64 { return tupleOffset + s.size/int64(s.block)*TupleSize }
-
-// wipe zeroes what is behind the tuples in the last page of a sidecar file.
-func (j *journal) wipe(s shape) error {
-	rest := make([]byte, s.fileSize()-s.end())
-	n, err := unix.Pread(j.fd, rest, s.end())
-	if err != nil || bytes.Equal(rest[:n], make([]byte, n)) {
-		return err
-	}
-	clear(rest)
-	return j.put(rest, s.end())
-}
-
-// adopt makes a sidecar file that there is, and that was made for fewer bytes than
-// the volume has now, fit: what is new has no tuples. It drops what a process left
-// behind the end that was making the volume smaller.
-func adopt(path string, now shape) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	var h [headerSize]byte
-	if n, _ := f.ReadAt(h[:], 0); n < headerSize {
-		return nil // a new one
-	}
-	was, ok := shapeOf(h[:])
-	info, err := f.Stat()
-	if err != nil || !ok || was.kind != now.kind || was.block != now.block || was.size > now.size {
-		return err // Open says what is wrong
-	}
-	if info.Size() > was.fileSize() {
-		if err := f.Truncate(was.end()); err != nil {
-			return err
-		}
-	}
-	j, now := &journal{fd: int(f.Fd()), version: was.version}, now.of(was.version)
-	if err := j.wipe(was); err != nil {
-		return err
-	}
-	if was.regionShift() != now.regionShift() {
-		if err := j.read(); err != nil {
-			return err
-		}
-		if j.bits != [logSize]byte{} {
-			if err := j.write(func(int) bool { return true }); err != nil {
-				return err
-			}
-		}
-	}
-	if was.size == now.size {
-		return nil
-	}
-	return j.put(now.header(), 0)
 }
