@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -100,21 +99,6 @@ func openOrCreate(c FileConfig) (int, error) {
 	return fd, err
 }
 
-func access(readOnly bool) int {
-	if readOnly {
-		return unix.O_RDONLY
-	}
-	return unix.O_RDWR
-}
-
-func openRetry(path string, flags int) (fd int, err error) {
-	for {
-		if fd, err = unix.Open(path, flags, 0o600); err != unix.EINTR {
-			return fd, err
-		}
-	}
-}
-
 // create makes an empty file that survives a power cut.
 func create(path string) (int, error) {
 	fd, err := openRetry(path, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC)
@@ -125,27 +109,6 @@ func create(path string) (int, error) {
 		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
-}
-
-// syncNew makes a file that was just created stable, then its directory entry. A file
-// system without a journal writes no inode with the entry: a power cut would leave an
-// entry of nothing, which repair removes.
-func syncNew(fd int, path string) error {
-	if err := unix.Fsync(fd); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	return syncDirectory(filepath.Dir(path))
-}
-
-func syncDirectory(dir string) error {
-	fd, err := openRetry(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("open directory %s: %w", dir, err)
-	}
-	if err = errors.Join(unix.Fsync(fd), unix.Close(fd)); err != nil {
-		return fmt.Errorf("sync directory %s: %w", dir, err)
-	}
-	return nil
 }
 
 // setUpFile checks, locks and sizes the open file and finds out what it can do.
@@ -211,20 +174,4 @@ func (v *volume) fit(c FileConfig, found int64) error {
 	}
 	v.info.Store(&Info{Size: want})
 	return checkSize(want, blockSize(c.BlockSize))
-}
-
-func (v *volume) grow(from, to int64) error {
-	if err := unix.Ftruncate(v.fd, to); err != nil {
-		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
-	}
-	if err := unix.Fsync(v.fd); err != nil {
-		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
-	}
-	if from == 0 { // a process that was killed may have made the file, and not its entry stable
-		if err := syncDirectory(filepath.Dir(v.path)); err != nil {
-			return err
-		}
-	}
-	v.log.Info("backing file grown sparsely", "store", v.path, "from", from, "to", to)
-	return nil
 }

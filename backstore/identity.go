@@ -244,3 +244,13 @@ func backing(path string) string {
 	}
 	return found.Identity.String()
 }
+
+// birthOf returns a time in nanoseconds, 0 if it is not known. A file that takes
+// the place of another often gets its inode number.
+func birthOf(fd int) uint64 {
+	var sx unix.Statx_t
+	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &sx); err != nil || sx.Mask&unix.STATX_BTIME == 0 {
+		return 0
+	}
+	return uint64(sx.Btime.Sec)*1e9 + uint64(sx.Btime.Nsec)
+}

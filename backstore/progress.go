@@ -7,9 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// zeroChunk bounds one write of zeroes where the kernel cannot zero a range.
-const zeroChunk = 256 << 10
-
 // inlineSpan bounds what the event thread may zero or release by itself.
 const inlineSpan = 1 << 20
 

@@ -3,6 +3,7 @@ package backstore
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -129,16 +130,18 @@ func (v *volume) shrink(old, size int64) error {
 	return nil
 }
 
-func (v *volume) setSize(size int64) { v.amend(func(info *Info) { info.Size = size }) }
-
-// amend replaces the info by a changed copy.
-func (v *volume) amend(change func(*Info)) {
-	for {
-		old := v.info.Load()
-		info := *old
-		change(&info)
-		if v.info.CompareAndSwap(old, &info) {
-			return
+func (v *volume) grow(from, to int64) error {
+	if err := unix.Ftruncate(v.fd, to); err != nil {
+		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
+	}
+	if err := unix.Fsync(v.fd); err != nil {
+		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
+	}
+	if from == 0 { // a process that was killed may have made the file, and not its entry stable
+		if err := syncDirectory(filepath.Dir(v.path)); err != nil {
+			return err
 		}
 	}
+	v.log.Info("backing file grown sparsely", "store", v.path, "from", from, "to", to)
+	return nil
 }

@@ -3,8 +3,10 @@ package backstore
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,16 +38,6 @@ func stampOfFile(id Identity, st *unix.Stat_t) Stamp {
 		Medium: id.Medium(),
 		State:  [3]uint64{uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())},
 	}
-}
-
-// birthOf returns a time in nanoseconds, 0 if it is not known. A file that takes
-// the place of another often gets its inode number.
-func birthOf(fd int) uint64 {
-	var sx unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_BTIME, &sx); err != nil || sx.Mask&unix.STATX_BTIME == 0 {
-		return 0
-	}
-	return uint64(sx.Btime.Sec)*1e9 + uint64(sx.Btime.Nsec)
 }
 
 // stampBlock writes back what the kernel caches, which would be counted later: of
@@ -94,4 +86,45 @@ func parseBlockStat(text string) (written, discarded uint64, err error) {
 		discarded, err = strconv.ParseUint(columns[discardedColumn], 10, 64)
 	}
 	return written, discarded, err
+}
+
+// Watch implements Watched.
+func (v *volume) Watch(word *atomic.Uint64) { v.tallies.word.Store(word) }
+
+// Quiet implements Watched.
+func (v *volume) Quiet() (begun uint64, quiet bool) {
+	t := &v.tallies
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ended := t.past
+	for _, n := range t.all {
+		ended += n.ended.Load() // before begun: what begins meanwhile has not ended
+	}
+	begun = t.past
+	for _, n := range t.all {
+		begun += n.begun.Load()
+	}
+	return begun, begun == ended
+}
+
+// Exact implements Watched.
+func (v *volume) Exact() bool {
+	if v.device {
+		return v.direct
+	}
+	return v.local
+}
+
+// isLocal reports whether an open file has times by this host's clock, and exact ones.
+func isLocal(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && slices.Contains(local, uint32(fs.Type))
+}
+
+// local are the file systems whose times are this host's, in nanoseconds or ticks. All
+// others may be in the network, or keep times in seconds.
+var local = []uint32{
+	unix.EXT4_SUPER_MAGIC /* and ext2, ext3 */, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
+	unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC,
+	0x2fc12fc1 /* ZFS */, 0xca451a4e, /* bcachefs */
 }

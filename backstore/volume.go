@@ -14,9 +14,6 @@ import (
 	"lunar/internal/quiesce"
 )
 
-// sector is the smallest unit of any disk, in bytes.
-const sector = 512
-
 // volume is an open file or block device that holds a logical unit: what the
 // file and block stores have in common. All lanes share its descriptor.
 type volume struct {
@@ -154,4 +151,18 @@ func (v *volume) truncated(off int64) error {
 		v.log.Error("backing file was truncated: the store is out of service", "store", v.path, "byte", off)
 	}
 	return err
+}
+
+func (v *volume) setSize(size int64) { v.amend(func(info *Info) { info.Size = size }) }
+
+// amend replaces the info by a changed copy.
+func (v *volume) amend(change func(*Info)) {
+	for {
+		old := v.info.Load()
+		info := *old
+		change(&info)
+		if v.info.CompareAndSwap(old, &info) {
+			return
+		}
+	}
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sys/unix"
 )
 
 // Watched is a Stamper that tells when its own operations change its stamp. Who notes a
@@ -64,45 +62,4 @@ func (t *tallies) begin(n *tally) {
 	if w := t.word.Load(); w != nil && w.Load() != Disturbed {
 		w.Store(Disturbed)
 	}
-}
-
-// Watch implements Watched.
-func (v *volume) Watch(word *atomic.Uint64) { v.tallies.word.Store(word) }
-
-// Quiet implements Watched.
-func (v *volume) Quiet() (begun uint64, quiet bool) {
-	t := &v.tallies
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	ended := t.past
-	for _, n := range t.all {
-		ended += n.ended.Load() // before begun: what begins meanwhile has not ended
-	}
-	begun = t.past
-	for _, n := range t.all {
-		begun += n.begun.Load()
-	}
-	return begun, begun == ended
-}
-
-// Exact implements Watched.
-func (v *volume) Exact() bool {
-	if v.device {
-		return v.direct
-	}
-	return v.local
-}
-
-// isLocal reports whether an open file has times by this host's clock, and exact ones.
-func isLocal(fd int) bool {
-	var fs unix.Statfs_t
-	return unix.Fstatfs(fd, &fs) == nil && slices.Contains(local, uint32(fs.Type))
-}
-
-// local are the file systems whose times are this host's, in nanoseconds or ticks. All
-// others may be in the network, or keep times in seconds.
-var local = []uint32{
-	unix.EXT4_SUPER_MAGIC /* and ext2, ext3 */, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
-	unix.TMPFS_MAGIC, unix.RAMFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.NILFS_SUPER_MAGIC,
-	0x2fc12fc1 /* ZFS */, 0xca451a4e, /* bcachefs */
 }

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// zeroChunk bounds one write of zeroes where the kernel cannot zero a range.
+const zeroChunk = 256 << 10
+
 // zeroPages returns zeroChunk bytes of zeroes, page aligned and write-protected.
 // They are mapped once; the kernel lets them all share one page.
 var zeroPages = sync.OnceValues(func() ([]byte, error) {
