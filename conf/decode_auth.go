@@ -18,10 +18,8 @@ import (
 // None is the auth-group of those who need no authentication.
 const None = "none"
 
-// The length of a CHAP secret in bytes: at least 96 bits
-// (RFC 7143 section 9.2.1), at most what a text value of login may hold.
 const (
-	minSecret = 12
+	// maxSecret is how many bytes a text value of login may hold.
 	maxSecret = 255
 
 	maxSecretFile = 4096 // bytes that are read of one

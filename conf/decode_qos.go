@@ -18,7 +18,6 @@ var defaultQoS = QoS{Window: 32, Cost: scheduler.Cost{Unit: 4096, WritePercent: 
 var (
 	poolModes    = map[string]scheduler.PoolMode{"soft": scheduler.SoftPool, "hard": scheduler.HardPool}
 	arbitrations = map[string]scheduler.Arbitration{"equal": scheduler.EqualShare, "rprio": scheduler.ReservedFirst}
-	classes      = map[string]scheduler.Class{"urgent": scheduler.Urgent, "high": scheduler.High, "medium": scheduler.Medium, "low": scheduler.Low}
 )
 
 func (d *decoder) qos(n node, q *QoS) {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -178,10 +177,6 @@ func (d *decoder) log(n node, l *Log) {
 	})
 }
 
-// defaultListen is a portal group's listen list when it has none: every
-// address of both families on the port that is registered for iSCSI.
-const defaultListen = ":3260"
-
 func (d *decoder) portalGroups(n node, c *Config) {
 	d.named(n, naming{objectName.MatchString, wantObjectName, aMappingOrNothing}, func(name string, n node) {
 		g := PortalGroup{Name: name, ALUA: ALUA{State: "optimized"}}
@@ -212,30 +207,6 @@ func (d *decoder) listensISER(n node, g *PortalGroup) {
 	if len(g.ListenISER) == 0 && !n.missing() && len(d.problems) == 0 {
 		d.fail(n.path, "an empty list", "at least one address or interface; leave the key out for none")
 	}
-}
-
-const wantListenISER = `a network interface with an RDMA device, such as eth2 or eth2:3260, or address:port as for listen`
-
-// interfaceName is what Linux lets a network interface be called, but for names
-// that look like numbers and addresses.
-var interfaceName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,14}$`)
-
-// ParseListenISER reads one element of a listen-iser list: an address as for
-// listen, or an interface with or without a port.
-func ParseListenISER(text string) (out []ISERPortal, ok bool) {
-	if portals, ok := ParseListen(text); ok {
-		for _, p := range portals {
-			out = append(out, ISERPortal{Addr: p})
-		}
-		return out, true
-	}
-	name, port, found := strings.Cut(text, ":")
-	if !found {
-		port = "3260"
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	p := ISERPortal{Interface: name, Addr: netip.AddrPortFrom(netip.Addr{}, uint16(number))}
-	return []ISERPortal{p}, err == nil && interfaceName.MatchString(name)
 }
 
 func (d *decoder) iser(n node, i *ISER) {
@@ -270,27 +241,6 @@ func (d *decoder) listens(n node, g *PortalGroup) {
 // listenPath is where the position of a portal is remembered: lists are
 // flattened, so that an index would not find it.
 func listenPath(list string, p netip.AddrPort) string { return fmt.Sprintf("%s[%v]", list, p) }
-
-const wantListen = `address:port with a literal address, such as 192.0.2.1:3260, [2001:db8::1]:3260, or :3260 for all IPv4 and IPv6 addresses`
-
-// ParseListen reads one element of a listen list. An empty address means all
-// addresses of both families and gives two portals; a missing port is 3260.
-// [::] alone is IPv6 only. Port 0 lets the kernel choose.
-func ParseListen(text string) ([]netip.AddrPort, bool) {
-	if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
-		return []netip.AddrPort{netip.AddrPortFrom(a.Unmap(), 3260)}, true
-	}
-	if p, ok := strings.CutPrefix(text, ":"); ok {
-		port, err := strconv.ParseUint(p, 10, 16)
-		both := []netip.AddrPort{
-			netip.AddrPortFrom(netip.IPv4Unspecified(), uint16(port)),
-			netip.AddrPortFrom(netip.IPv6Unspecified(), uint16(port)),
-		}
-		return both, err == nil
-	}
-	p, err := netip.ParseAddrPort(text)
-	return []netip.AddrPort{netip.AddrPortFrom(p.Addr().Unmap(), p.Port())}, err == nil
-}
 
 // discoveryPortals reads which portals are told.
 func discoveryPortals(to *string) setter {

@@ -14,10 +14,6 @@ import (
 // until normalize fills in the target's. No name can be equal to it.
 const inherit = "\x00"
 
-// noLUN stands for a LUN that could not be read, so that no rule takes it for
-// LUN 0.
-const noLUN = -1
-
 func (d *decoder) targets(n node, c *Config) {
 	d.named(n, naming{ValidName, wantName, aMapping}, func(name string, n node) {
 		t := Target{Name: name}

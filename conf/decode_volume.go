@@ -154,8 +154,6 @@ func join[T ~string](words []T) string {
 	return strings.Join(names, ", ")
 }
 
-func validPath(s string) bool { return s != "" && !strings.ContainsRune(s, 0) }
-
 func blockSize(to *int) setter {
 	return parsed(to, "512 or 4096", func(s string) (int, bool) {
 		switch s {

@@ -7,6 +7,12 @@
 //	          -> validate*.go -> every rule that joins two objects
 //	          -> normal.go    -> the normal form: sorted, inherited values filled in
 //
+// Files use each other in one direction. The model and its values (model.go, size.go,
+// secret.go, rate.go) know nothing of YAML. The file of a section (decode_volume.go)
+// uses the walk over the syntax tree (decode.go, scalar.go), and no rule that joins
+// objects. Finding objects (find.go), printing (form.go, print.go), comparing (diff.go,
+// plan.go) and judging changes (impact.go) are about normal forms.
+//
 // All problems of a file are collected before any is reported, and each says
 // where it stands, which key it concerns, what was found and what was
 // expected. No line of a file is ever quoted, and of its values only what cannot

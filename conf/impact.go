@@ -3,7 +3,6 @@ package conf
 import (
 	"fmt"
 	"net/netip"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -365,11 +364,4 @@ func (g *PortalGroup) serves(u *Use) bool {
 func (m *Match) selects(u *Use) bool {
 	return (len(m.Initiators) == 0 || slices.ContainsFunc(m.Initiators, func(p string) bool { return matchesName(p, u.Initiator) })) &&
 		(len(m.Networks) == 0 || slices.ContainsFunc(m.Networks, func(p netip.Prefix) bool { return p.Contains(u.Address.Unmap()) }))
-}
-
-// matchesName compares as target.AccessRule does.
-func matchesName(glob, name string) bool {
-	name = strings.ToLower(name)
-	ok, err := path.Match(glob, name)
-	return glob == name || err == nil && ok
 }

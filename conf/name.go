@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"path"
 	"regexp"
 	"strings"
 	"unicode"
@@ -59,3 +60,10 @@ func validPattern(text string) bool {
 var objectName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 const wantObjectName = "a name of up to 64 letters, digits, '.', '_' and '-'"
+
+// matchesName compares as target.AccessRule does.
+func matchesName(glob, name string) bool {
+	name = strings.ToLower(name)
+	ok, err := path.Match(glob, name)
+	return glob == name || err == nil && ok
+}

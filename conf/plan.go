@@ -104,16 +104,6 @@ func (d *Difference) Came() bool { return d.Running == nothing }
 // Went is the counterpart of Came.
 func (d *Difference) Went() bool { return d.File == nothing }
 
-// Volume returns the volume of that name, or nil.
-func (c *Config) Volume(name string) *Volume {
-	return named(c.Volumes, name, func(v *Volume) string { return v.Name })
-}
-
-// Target returns the target of that name, or nil.
-func (c *Config) Target(name string) *Target {
-	return named(c.Targets, name, func(t *Target) string { return t.Name })
-}
-
 // Change says what becomes of the key: "volumes.disk.size: 2GiB, was 1GiB".
 func (d *Difference) Change() string {
 	switch {

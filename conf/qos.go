@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -60,3 +61,5 @@ func defaultWeight(weight int64) int64 {
 	}
 	return weight
 }
+
+func rulePath(i int) string { return fmt.Sprintf("qos.rules[%d]", i) }

@@ -14,6 +14,10 @@ import (
 // be read, and values by the rules below. A message says where everything else
 // stands, and how long it is.
 
+// minSecret is the least length of a CHAP secret in bytes: 96 bits (RFC 7143 section
+// 9.2.1).
+const minSecret = 12
+
 // unnamed stands in a path for a key or name that is not shown.
 const unnamed = "?"
 

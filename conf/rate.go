@@ -51,6 +51,10 @@ func parseBandwidth(s string) (int64, bool) {
 	return int64(size), err == nil && size >= 4*KiB && size <= TiB
 }
 
+// noLUN stands for a LUN that could not be read, so that no rule takes it for
+// LUN 0.
+const noLUN = -1
+
 // ParseRuleLUN reads a LUN of a rule; -1 is all of them.
 func ParseRuleLUN(s string) (lun int64, ok bool) {
 	if s == Everything {
@@ -80,6 +84,9 @@ func ParseWeight(s string) (int64, bool) { return parseWhole(s, 1, 1000) }
 
 // WantWeight is what ParseWeight expects.
 const WantWeight = "a whole number from 1 to 1000"
+
+// classes are the words of the scheduler's classes.
+var classes = map[string]scheduler.Class{"urgent": scheduler.Urgent, "high": scheduler.High, "medium": scheduler.Medium, "low": scheduler.Low}
 
 // ParseClass reads the class of a rule.
 func ParseClass(s string) (scheduler.Class, bool) {

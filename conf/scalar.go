@@ -184,3 +184,5 @@ func parseCPUs(s string) ([]int, bool) {
 	slices.Sort(cpus)
 	return slices.Compact(cpus), true
 }
+
+func validPath(s string) bool { return s != "" && !strings.ContainsRune(s, 0) }

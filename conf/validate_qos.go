@@ -52,8 +52,6 @@ func (d *decoder) validateRules(q *QoS) {
 	}
 }
 
-func rulePath(i int) string { return fmt.Sprintf("qos.rules[%d]", i) }
-
 // brokenRules are the rules with keys that could not be read, of which nothing
 // more can be said.
 func (d *decoder) brokenRules(n int) []bool {
