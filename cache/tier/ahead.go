@@ -16,6 +16,9 @@ const (
 // readAhead reads for those who have not asked yet: sequential streams, and blocks
 // that the admission policy has chosen.
 type readAhead struct {
+	volume   *shared
+	lower    *lower
+	ended    func()          // hears of each end of a fetch
 	detector *cache.Detector // nil: no readahead
 	limit    int64           // bytes under way
 	bytes    int64           // under way
@@ -24,105 +27,96 @@ type readAhead struct {
 	keys     [promoted]cache.Key
 }
 
-func newReadAhead(limit int64) (r readAhead, err error) {
+// newDetector returns what follows sequential readers, with at most limit bytes under
+// way; nil for none.
+func newDetector(limit int64) (*cache.Detector, error) {
 	if limit <= 0 {
-		return r, nil
+		return nil, nil
 	}
-	r.limit = limit
-	r.detector, err = cache.NewDetector(cache.ReadaheadConfig{Streams: streams, Start: min(firstWindow, limit), Max: limit})
-	return r, err
+	return cache.NewDetector(cache.ReadaheadConfig{Streams: streams, Start: min(firstWindow, limit), Max: limit})
 }
 
 // fetch is the fill of one block that nobody waits for.
-type fetch struct{ fill }
+type fetch struct {
+	fill
+	ahead *readAhead
+}
 
-// readAhead follows a read, and reads on if it is one of a sequence.
-func (l *lane) readAhead(off, n int64) {
-	budget := l.ahead.limit - l.ahead.bytes
-	ahead := l.ahead.detector.Read(l.volume.config.LU, off, n, l.volume.size(), budget)
+// read follows a read, and reads on if it is one of a sequence.
+func (r *readAhead) read(off, n int64) {
+	ahead := r.detector.Read(r.volume.config.LU, off, n, r.volume.size(), r.limit-r.bytes)
 	for end := ahead.Off + ahead.Len; ahead.Off < end; {
-		n := l.fetch(ahead.Off, end-ahead.Off)
+		n := r.fetch(ahead.Off, end-ahead.Off)
 		ahead.Off += n
 	}
 }
 
 // fetch reads what is missing of the first block of a range, and returns how far
 // that goes.
-func (l *lane) fetch(off, n int64) int64 {
+func (r *readAhead) fetch(off, n int64) int64 {
 	var one [1]cache.Piece
-	g, lu := l.cache.blocks.Geometry, l.volume.config.LU
-	_, bytes := g.Split(lu, off, int(min(n, int64(g.BlockSize()))), one[:])
-	part := &l.cache.blocks.Parts[one[0].Partition]
-	want, _ := g.Masks(one[0].Off, one[0].Len)
+	m, lu := r.volume.blocks, r.volume.config.LU
+	_, bytes := m.Geometry.Split(lu, off, int(min(n, int64(m.Geometry.BlockSize()))), one[:])
+	part := &m.Parts[one[0].Partition]
+	want, _ := m.Geometry.Masks(one[0].Off, one[0].Len)
 	key := cache.Key{LU: lu, Block: one[0].Block}
-	if l.closing || l.ahead.running >= fetches {
+	if r.lower.closing || r.running >= fetches {
 		return int64(bytes)
 	}
-	if r := part.Prefetch(key, want); r.Outcome == cache.Fill {
-		f := l.newFetch()
+	if got := part.Prefetch(key, want); got.Outcome == cache.Fill {
+		f := r.newFetch()
 		f.part, f.key = part, key
-		l.ahead.bytes += l.cache.blocks.BytesOf(r.Mask)
-		l.cache.stats.ahead.Add(uint64(l.cache.blocks.BytesOf(r.Mask)))
-		f.load(r.Slot, r.Mask)
+		r.bytes += m.BytesOf(got.Mask)
+		r.volume.counters.ahead.Add(uint64(m.BytesOf(got.Mask)))
+		f.load(got.Slot, got.Mask)
 	}
 	return int64(bytes)
 }
 
-func (l *lane) newFetch() *fetch {
-	l.ahead.running++
-	if n := len(l.ahead.spare); n > 0 {
-		f := l.ahead.spare[n-1]
-		l.ahead.spare = l.ahead.spare[:n-1]
+func (r *readAhead) newFetch() *fetch {
+	r.running++
+	if n := len(r.spare); n > 0 {
+		f := r.spare[n-1]
+		r.spare = r.spare[:n-1]
 		return f
 	}
-	f := new(fetch)
-	f.bind(l, f)
+	f := &fetch{ahead: r}
+	f.bind(r.lower, f)
 	return f
 }
 
 // filled implements filler. An error is for whoever asks for the data.
 func (f *fetch) filled(err error) {
-	l := f.lane
+	r := f.ahead
 	_, chain := f.part.EndFill(f.slot, f.mask, 0, err)
 	blocks.Wake(chain)
-	l.ahead.bytes -= l.cache.blocks.BytesOf(f.mask)
-	l.ahead.running--
-	l.ahead.spare = append(l.ahead.spare, f)
-	l.closeIfIdle()
+	r.bytes -= r.volume.blocks.BytesOf(f.mask)
+	r.running--
+	r.spare = append(r.spare, f)
+	r.ended()
 }
 
 // promote lets the admission policies of the partition work in which a read
 // begins, and fetches what was chosen of this volume.
-func (l *lane) promote(off int64) {
-	block := uint64(off) >> l.cache.blocks.BlockShift()
-	part := &l.cache.blocks.Parts[l.cache.blocks.Geometry.Partition(cache.Key{LU: l.volume.config.LU, Block: block})]
+func (r *readAhead) promote(off int64) {
+	m, lu := r.volume.blocks, r.volume.config.LU
+	part := m.Part(cache.Key{LU: lu, Block: uint64(off) >> m.BlockShift()})
 	if part.Due() {
-		if n := part.Tick(l.ahead.keys[:]); n > 0 {
-			l.cache.choose(l.ahead.keys[:n])
+		if n := part.Tick(r.keys[:]); n > 0 {
+			r.volume.choose(r.keys[:n])
 		}
 	}
-	size, unit := l.volume.size(), int64(l.cache.blocks.Geometry.BlockSize())
+	size, unit := r.volume.size(), int64(m.Geometry.BlockSize())
 	for range turnFetches {
-		if l.ahead.running >= fetches {
+		if r.running >= fetches {
 			return
 		}
-		block, ok := l.volume.chosen.take()
+		block, ok := r.volume.chosen.take()
 		if !ok {
 			return
 		}
 		if off := int64(block) * unit; off < size {
-			l.fetch(off, min(unit, size-off))
-		}
-	}
-}
-
-// choose hands blocks to their volumes.
-func (c *Cache) choose(keys []cache.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, k := range keys {
-		if v := c.mu.volumes[k.LU]; v != nil {
-			v.chosen.add(k.Block)
+			r.fetch(off, min(unit, size-off))
 		}
 	}
 }

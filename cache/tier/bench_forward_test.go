@@ -120,7 +120,7 @@ func BenchmarkRoute(b *testing.B) {
 				b.ReportAllocs()
 				backstoretest.On(c.Loop, func() {
 					for b.Loop() {
-						r := l.route(off, n)
+						r := l.forwarding.route(off, n)
 						r.here()
 						off = (off + 12<<10) & (1<<30 - 1)
 					}

@@ -17,15 +17,16 @@ const bounceSize = 256 << 10
 // of which only a later part passes the cache. So there is one buffer for a lane,
 // and a queue.
 type bounce struct {
+	lower *lower
 	mem   []byte
-	queue []*piece // the first has the buffer
-	done  int      // bytes
+	queue []*backstore.Op // reads; the first has the buffer
+	done  int             // bytes
 	op    backstore.Op
 }
 
-// add reads p.around, now or after others.
-func (b *bounce) add(p *piece) {
-	b.queue = append(b.queue, p)
+// add does a read, now or after others. It never ends at once.
+func (b *bounce) add(op *backstore.Op) {
+	b.queue = append(b.queue, op)
 	if len(b.queue) == 1 {
 		b.begin()
 	}
@@ -35,10 +36,10 @@ func (b *bounce) add(p *piece) {
 func (b *bounce) begin() {
 	b.done = 0
 	if b.mem == nil {
-		mem, err := arena.Map(bounceSize, b.queue[0].t.lane.loop.Memory())
+		mem, err := arena.Map(bounceSize, b.lower.loop.Memory())
 		if err != nil {
 			b.op.Err = err
-			b.queue[0].t.lane.loop.Again(b)
+			b.lower.loop.Again(b)
 			return
 		}
 		b.mem = mem
@@ -51,11 +52,11 @@ func (b *bounce) begin() {
 func (b *bounce) Run() { b.pop() }
 
 func (b *bounce) ask() {
-	p := b.queue[0]
-	rest := p.around.Data[b.done:]
-	b.op.Kind, b.op.Off, b.op.Data = backstore.Read, p.around.Off+int64(b.done), b.mem[:min(len(rest), bounceSize)]
-	if p.t.lane.lower.Submit(&b.op) {
-		p.t.lane.loop.Again((*bounceStep)(b))
+	asked := b.queue[0]
+	rest := asked.Data[b.done:]
+	b.op.Kind, b.op.Off, b.op.Data = backstore.Read, asked.Off+int64(b.done), b.mem[:min(len(rest), bounceSize)]
+	if b.lower.Submit(&b.op) {
+		b.lower.loop.Again((*bounceStep)(b))
 	}
 }
 
@@ -67,11 +68,11 @@ func (s *bounceStep) Run() { (*bounce)(s).step() }
 
 // step goes on after a read.
 func (b *bounce) step() {
-	p := b.queue[0]
+	asked := b.queue[0]
 	if b.op.Err == nil {
-		b.done += copy(p.around.Data[b.done:], b.op.Data)
+		b.done += copy(asked.Data[b.done:], b.op.Data)
 	}
-	if b.op.Err == nil && b.done < len(p.around.Data) {
+	if b.op.Err == nil && b.done < len(asked.Data) {
 		b.ask()
 		return
 	}
@@ -80,13 +81,13 @@ func (b *bounce) step() {
 
 // pop ends the first of the queue.
 func (b *bounce) pop() {
-	p := b.queue[0]
-	p.around.Err = b.op.Err
+	asked := b.queue[0]
+	asked.Err = b.op.Err
 	b.queue = slices.Delete(b.queue, 0, 1)
 	if len(b.queue) > 0 {
 		b.begin()
 	}
-	p.passedBy(&p.around)
+	asked.Done(asked)
 }
 
 func (b *bounce) free() {

@@ -16,29 +16,23 @@ type Cache struct {
 	config    Config
 	log       *slog.Logger
 	blocks    *blocks.Memory
-	dirty     budget
+	room      commonRoom
+	counters  counters
 	release   []func() error // of memory, after Close
 	table     volumes.Table
 	attached  Attached
-	stations  []*station // the server's event threads; see Serve
+	stations  stations // the server's event threads; see Serve
 	tuning    tuning
-	watching  watching     // over the segment
-	lost      atomic.Bool  // nobody finds the segment any more
-	unowned   atomic.Int64 // dirty bytes of volumes that are not open
+	watching  watching    // over the segment
+	lost      atomic.Bool // nobody finds the segment any more
 	flusher   flushLoop
-	waiting   atomic.Int64 // writes in mu.throttled
-	pressed   atomic.Bool  // all flushers were told that there are many dirty bytes
 	witnesses witnesses
 	replays   sync.Mutex // warm-ups of fussy admission are looked at one at a time
 
-	stats struct {
-		flushed, flushErrors, throttled, ahead atomic.Uint64
-	}
 	mu struct {
 		sync.Mutex
-		volumes   []*volume // by LU number
-		throttled throttle
-		met       map[uint64]bool // volumes that Meet has judged and Wrap not yet
+		volumes []*volume       // by LU number
+		met     map[uint64]bool // volumes that Meet has judged and Wrap not yet
 	}
 }
 
@@ -65,7 +59,8 @@ func (c *Cache) setUp() error {
 	if limit <= 0 {
 		limit = c.config.Bytes / 2
 	}
-	c.dirty.set(limit)
+	c.room.dirty.set(limit)
+	c.room.kickAll = c.kickAll
 	c.tuning.set(c.config.ForwardThreshold)
 	c.openTable(int64(geometry.SubBlock()))
 	c.mu.volumes, c.mu.met = make([]*volume, c.config.LUs), map[uint64]bool{}
@@ -73,13 +68,36 @@ func (c *Cache) setUp() error {
 		return err
 	}
 	c.attached.WarmBlocks, c.attached.Dropped = c.blocks.Recovered.Blocks, c.blocks.Recovered.Dropped
-	c.unowned.Store(c.dirtyOf(nil))
+	c.room.blocks = c.blocks
+	c.room.unowned.Store(c.dirtyOf(nil))
 	return nil
 }
 
 // Memory returns the memory of all blocks, one piece for each node: what a Lane
 // lends lies in it. It is mapped until Close.
 func (c *Cache) Memory() [][]byte { return c.blocks.Data() }
+
+// kickAll makes all volumes look whether they should write.
+func (c *Cache) kickAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, v := range c.mu.volumes {
+		if v != nil && v.flusher != nil {
+			v.flusher.kicks.kick()
+		}
+	}
+}
+
+// choose hands blocks that admission policies have chosen to their volumes.
+func (c *Cache) choose(keys []cache.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range keys {
+		if v := c.mu.volumes[k.LU]; v != nil {
+			v.chosen.add(k.Block)
+		}
+	}
+}
 
 // Check walks all partitions and returns the first contradiction: for tests.
 func (c *Cache) Check() error {

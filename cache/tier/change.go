@@ -3,17 +3,7 @@ package tier
 import (
 	"errors"
 	"fmt"
-	"time"
 )
-
-// Changes are what of a VolumeConfig can change while the volume is open; zero
-// values mean what they mean there.
-type Changes struct {
-	Policy     Policy // of a volume that was opened with Back: any; of others: as it is
-	Min, Max   int64
-	Age        time.Duration
-	DirtyLimit int64
-}
 
 // Changeable is what Wrap returns.
 type Changeable interface {
@@ -45,7 +35,7 @@ func (v *volume) MayWriteBack() bool { return v.config.Policy == Back }
 
 // SetDirtyLimit changes Config.DirtyLimit (not 0). Volumes follow with their next
 // Change.
-func (c *Cache) SetDirtyLimit(bytes int64) { c.dirty.set(bytes) }
+func (c *Cache) SetDirtyLimit(bytes int64) { c.room.dirty.set(bytes) }
 
 // Change implements Changeable.
 func (v *volume) Change(c Changes) error {
@@ -61,8 +51,8 @@ func (v *volume) Change(c Changes) error {
 		return nil
 	}
 	v.flusher.rearm()
-	v.flusher.kick() // the limit may be lower, or throttled writes may go on
-	if v.aside.Load() && v.settling.Add(1) == 1 {
+	v.flusher.kicks.kick() // the limit may be lower, or throttled writes may go on
+	if v.room.aside.Load() && v.settling.Add(1) == 1 {
 		v.tuning.Go(v.settle)
 	}
 	return nil
@@ -74,7 +64,7 @@ func (v *volume) settle() {
 	for n := int32(0); !v.settling.CompareAndSwap(n, 0); {
 		n = v.settling.Load()
 		v.sizing.counters.Wait()
-		v.flusher.kickAll()
+		v.flusher.kicks.kickAll()
 	}
 }
 
@@ -85,27 +75,19 @@ func (v *volume) Settled() bool { return v.settling.Load() == 0 }
 func (v *volume) adopt(c Changes) {
 	c.Age = positive(c.Age, defaultAge)
 	v.changes.Store(&c)
-	limit := v.cache.dirty.limit.Load()
+	limit := v.room.common.dirty.limit.Load()
 	if c.DirtyLimit > 0 {
 		limit = min(limit, c.DirtyLimit)
 	}
-	v.dirty.set(limit)
-	v.aside.Store(v.config.Policy == Back && c.Policy != Back)
+	v.room.own.set(limit)
+	v.room.aside.Store(v.config.Policy == Back && c.Policy != Back)
 }
 
 func (v *volume) reshare(least, most int64) error {
-	for i := range v.cache.blocks.Parts {
-		if err := v.cache.blocks.Parts[i].SetShare(v.config.LU, v.blocksOf(least), v.blocksOf(most)); err != nil {
+	for i := range v.blocks.Parts {
+		if err := v.blocks.Parts[i].SetShare(v.config.LU, v.blocksOf(least), v.blocksOf(most)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// age is how long data may be dirty.
-func (v *volume) age() time.Duration { return v.changes.Load().Age }
-
-// goesThrough reports whether writes of a volume that writes back are not to
-// become dirty: its store does not take dirty data, or it is to write back no
-// more.
-func (v *volume) goesThrough() bool { return v.failing.Load() || v.aside.Load() }

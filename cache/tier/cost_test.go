@@ -75,7 +75,7 @@ func TestNoAllocations(t *testing.T) {
 
 // cold makes the next read a miss.
 func (d *direct) cold() {
-	p := &d.Lane.(*lane).cache.blocks.Parts[0]
+	p := &d.Lane.(*lane).blocks.Parts[0]
 	p.Purge(0, 1)
 }
 

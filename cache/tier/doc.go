@@ -90,6 +90,21 @@
 // # Where data are copied
 //
 // Data are copied between blocks and the buffers of operations by
-// blocks.Partition alone: Put is the one way to change what may be dirty. A read that is a hit need not be
-// copied: Lend pins the block, and the transport sends from it.
+// blocks.Partition alone: Put is the one way to change what may be dirty. A read that
+// is a hit need not be copied: Lend pins the block, and the transport sends from it.
+//
+// # Files
+//
+// Each line uses what stands above it, and nothing below.
+//
+//	budget, room, kick     dirty bytes are bounded; writes wait; the flusher is told
+//	tuning, station,       the event threads; a request that a thread of another
+//	forward                node serves
+//	sizing, promotions     state that a volume's lanes share; shared has all of it
+//	lower, fill, bounce,   what a lane does with the store below: reads into blocks,
+//	ahead, sweep           around them, ahead of a reader; writes what is dirty
+//	lane, transfer         the way of an operation, with a file for each kind
+//	flusher                background writing through a lane of its own
+//	volume, cache          opening, changing and closing, with all that is not I/O;
+//	                       open, rehearse and serve are for the daemon alone
 package tier

@@ -17,7 +17,7 @@ func (t *transfer) erase() {
 func (t *transfer) forget(then func(*transfer)) {
 	l := t.lane
 	go func() {
-		l.cache.blocks.ClaimTail(l.volume.config.LU, 0).Release(true)
+		l.blocks.ClaimTail(l.volume.config.LU, 0).Release(true)
 		l.loop.Post(evloop.Func(func() { then(t) }))
 	}()
 }

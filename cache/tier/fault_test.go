@@ -85,7 +85,7 @@ func TestCloseWhileReadingAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.faults.SetRules(errstore.Rule{Kinds: reads, Hold: true})
-	backstoretest.On(loop, func() { other.(*lane).fetch(0, 64<<10) })
+	backstoretest.On(loop, func() { other.(*lane).ahead.fetch(0, 64<<10) })
 	eventually.Holds(t, "the first run is under way", func() bool { return f.faults.Held() == 1 })
 	backstoretest.On(loop, other.Close)
 	f.faults.Release(-1)
@@ -335,7 +335,7 @@ func TestDirtyLimit(t *testing.T) {
 		ops[i] = backstore.Op{Kind: backstore.Write, Off: int64(i) * 2 * page, Data: backstoretest.Pattern(2*page, uint64(i))}
 		done[i] = f.Go(&ops[i])
 	}
-	eventually.Holds(t, "writes wait", func() bool { return f.cache.waiting.Load() == 24 && f.faults.Held() > 0 })
+	eventually.Holds(t, "writes wait", func() bool { return f.cache.room.waiting.Load() == 24 && f.faults.Held() > 0 })
 	if dirty := f.cache.Stats().DirtyBytes; dirty != 16*page {
 		t.Fatalf("%d bytes are dirty, expected the limit of %d", dirty, 16*page)
 	}

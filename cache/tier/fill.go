@@ -12,7 +12,7 @@ import (
 // fill reads sub-blocks from the store below into block memory, one run of them
 // after the other. The caller has claimed them.
 type fill struct {
-	lane  *lane
+	lower *lower
 	part  *blocks.Partition
 	key   cache.Key
 	slot  uint32
@@ -26,7 +26,7 @@ type fill struct {
 type filler interface{ filled(err error) }
 
 // bind is done once in a fill's life.
-func (f *fill) bind(l *lane, owner filler) { f.lane, f.owner, f.op.Done = l, owner, f.ended }
+func (f *fill) bind(l *lower, owner filler) { f.lower, f.owner, f.op.Done = l, owner, f.ended }
 
 // load fills mask of slot, which is f.key; owner.filled follows, perhaps at once.
 func (f *fill) load(slot uint32, mask uint64) {
@@ -37,7 +37,7 @@ func (f *fill) load(slot uint32, mask uint64) {
 func (f *fill) run() {
 	for f.rest != 0 {
 		f.prepare()
-		if !f.lane.begin(&f.op) {
+		if !f.lower.begin(&f.op) {
 			return
 		}
 		if f.op.Err != nil {
@@ -57,7 +57,7 @@ var errClosing = errors.New("the lane is being closed")
 
 // ended is op.Done.
 func (f *fill) ended(*backstore.Op) {
-	if f.op.Err == nil && f.rest != 0 && f.lane.closing {
+	if f.op.Err == nil && f.rest != 0 && f.lower.closing {
 		f.op.Err = errClosing
 	}
 	if f.op.Err != nil {
@@ -69,14 +69,13 @@ func (f *fill) ended(*backstore.Op) {
 // prepare makes op read the first run of rest. Behind the end of the volume are
 // zeroes.
 func (f *fill) prepare() {
-	g := f.lane.cache.blocks.Geometry
 	first := bits.TrailingZeros64(f.rest)
 	n := bits.TrailingZeros64(^(f.rest >> first))
 	f.rest &^= (^uint64(0) >> (64 - n)) << first
-	from := first * g.SubBlock()
-	data := f.part.Bytes(f.slot)[from : from+n*g.SubBlock()]
-	off := int64(f.key.Block)*int64(g.BlockSize()) + int64(from)
-	if room := f.lane.volume.store.Info().Size - off; room < int64(len(data)) {
+	from := first * f.part.Sub
+	data := f.part.Bytes(f.slot)[from : from+n*f.part.Sub]
+	off := int64(f.key.Block)*int64(f.part.Block) + int64(from)
+	if room := f.lower.store.Info().Size - off; room < int64(len(data)) {
 		clear(data[room:])
 		data = data[:room]
 	}

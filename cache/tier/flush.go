@@ -9,7 +9,7 @@ import (
 // (Back).
 func (t *transfer) flush() {
 	first, end := t.flushRange()
-	t.lane.sweepOver(first, end, true, t).run()
+	t.lane.sweeps.over(first, end, true, t).run()
 }
 
 // flushRange returns the blocks [first, end) that a flush is about.
@@ -22,7 +22,7 @@ func (t *transfer) flushRange() (first, end uint64) {
 
 // blocks returns the blocks [first, end) of the part.
 func (t *transfer) blocks() (first, end uint64) {
-	size := int64(t.lane.cache.blocks.Geometry.BlockSize())
+	size := int64(t.lane.blocks.Geometry.BlockSize())
 	return uint64(t.off / size), uint64((t.off + t.length + size - 1) / size)
 }
 
@@ -31,7 +31,7 @@ func (t *transfer) swept(s *sweep) {
 	if s.err != nil {
 		t.fail(s.err)
 	}
-	t.lane.sweeps = append(t.lane.sweeps, s)
+	t.lane.sweeps.put(s)
 	if t.err != nil {
 		t.finish()
 		return
@@ -59,7 +59,7 @@ func (t *transfer) flushed() {
 // provisioned does Map (Back). What is dirty now will be provisioned; what is
 // being written below is known there before it is clean here.
 func (t *transfer) provisioned() {
-	from, to := t.lane.cache.blocks.DirtyRange(t.lane.volume.config.LU, t.off, t.off+t.length)
+	from, to := t.lane.blocks.DirtyRange(t.lane.volume.config.LU, t.off, t.off+t.length)
 	if from == t.off {
 		t.op.Mapped, t.op.Len = true, to-from
 		t.finish()

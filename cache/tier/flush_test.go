@@ -64,7 +64,7 @@ func TestHotSetStays(t *testing.T) {
 	}
 	v := f.volume.(*volume)
 	// The last write counts twice while it has not ended.
-	eventually.Holds(t, "the flusher has looked", func() bool { return v.dirty.estimate.Load() <= 40*page })
+	eventually.Holds(t, "the flusher has looked", func() bool { return v.room.own.estimate.Load() <= 40*page })
 	turned := make(chan struct{})
 	v.flusher.loop.Post(evloop.Func(func() { close(turned) }))
 	<-turned

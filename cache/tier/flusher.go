@@ -1,7 +1,7 @@
 package tier
 
 import (
-	"sync/atomic"
+	"log/slog"
 	"time"
 
 	"lunar/backstore"
@@ -24,14 +24,14 @@ const maxBarren = 4
 // flusher writes a volume's dirty data in the background, on the thread of
 // flushers.
 type flusher struct {
-	volume *volume
-	cache  *Cache
+	volume *shared
+	room   *room
+	log    *slog.Logger
 	loop   *evloop.Loop
 	lane   *lane
+	kicks  kicks
 
-	kicked  atomic.Bool
-	wanted  atomic.Bool // all is to be written
-	all     bool
+	all     bool   // everything is to be written
 	running bool   // a sweep, or the flush at the end
 	from    uint64 // block where a sweep goes on that is not to write all
 	age     evloop.Timer
@@ -45,17 +45,14 @@ type flusher struct {
 	last    backstore.Op
 }
 
-// newFlusher starts the flusher of v.
-func newFlusher(v *volume) (*flusher, error) {
-	loop, err := v.cache.flusher.get(&v.cache.config)
-	if err != nil {
-		return nil, err
-	}
+// newFlusher starts the flusher of v on an event thread.
+func newFlusher(v *shared, loop *evloop.Loop, log *slog.Logger) (*flusher, error) {
 	l, err := v.lane(loop)
 	if err != nil {
 		return nil, err
 	}
-	f := &flusher{volume: v, cache: v.cache, loop: loop, lane: l}
+	f := &flusher{volume: v, room: &v.room, log: log, loop: loop, lane: l}
+	f.kicks.loop, f.kicks.look = loop, f
 	f.age.Fire, f.retry.Fire = f.aged, f.turn
 	f.last.Done = func(*backstore.Op) { f.closed(f.last.Err) }
 	loop.Post(evloop.Func(func() { loop.Arm(&f.age, v.age()) }))
@@ -71,30 +68,17 @@ func (f *flusher) rearm() {
 	}))
 }
 
-// kick makes the flusher look whether it should write; any thread may.
-func (f *flusher) kick() {
-	if !f.kicked.Load() && f.kicked.CompareAndSwap(false, true) {
-		f.loop.Post(f)
-	}
-}
-
-// kickAll makes the flusher write all that is dirty.
-func (f *flusher) kickAll() {
-	f.wanted.Store(true)
-	f.kick()
-}
-
-// Run implements evloop.Task.
+// Run implements evloop.Task: others have kicked.
 func (f *flusher) Run() {
-	f.kicked.Store(false)
-	f.cache.pressed.Store(false)
+	f.kicks.kicked.Store(false)
+	f.room.common.pressed.Store(false)
 	f.turn()
 }
 
 // aged makes everything be written from time to time.
 func (f *flusher) aged() {
 	f.loop.Arm(&f.age, f.volume.age())
-	f.wanted.Store(true)
+	f.kicks.all.Store(true)
 	f.turn()
 }
 
@@ -108,7 +92,7 @@ func (f *flusher) turn() {
 		return
 	}
 	f.account()
-	f.all = f.wanted.Swap(false) || f.all
+	f.all = f.kicks.all.Swap(false) || f.all
 	switch {
 	case f.closing != nil:
 		f.start(true)
@@ -125,25 +109,26 @@ func (f *flusher) start(patient bool) {
 	if patient || f.all {
 		f.from = 0
 	}
-	f.lane.sweepOver(f.from, noBlock, patient, f).run()
+	f.lane.sweeps.over(f.from, noBlock, patient, f).run()
 }
 
 // account corrects the estimates and lets writes go on that waited.
 func (f *flusher) account() {
-	f.own, f.total = f.volume.correct()
-	f.cache.admitThrottled()
+	f.own, f.total = f.room.correct()
+	f.room.common.admit()
 }
 
 // needed reports whether there are many dirty bytes, some of them the volume's, or
 // writes that wait for those that the volume has or is about to have. A sweep goes on
 // for longer than what it takes to begin one.
 func (f *flusher) needed() bool {
-	if f.cache.waiting.Load() > 0 && f.volume.dirty.estimate.Load() > 0 {
+	r, c := f.room, f.room.common
+	if c.waiting.Load() > 0 && r.own.estimate.Load() > 0 {
 		return true
 	}
-	own, all := f.volume.dirty.high.Load(), f.cache.dirty.high.Load()
+	own, all := r.own.high.Load(), c.dirty.high.Load()
 	if f.running {
-		own, all = f.volume.dirty.low.Load(), f.cache.dirty.low.Load()
+		own, all = r.own.low.Load(), c.dirty.low.Load()
 	}
 	return f.own > own || f.own > 0 && f.total > all
 }
@@ -164,7 +149,7 @@ func (f *flusher) swept(s *sweep) {
 	if f.from = s.position(); f.from == noBlock {
 		f.from = 0
 	}
-	f.lane.sweeps = append(f.lane.sweeps, s)
+	f.lane.sweeps.put(s)
 	switch {
 	case f.leaving != nil || f.closing != nil && !s.patient:
 		f.turn()
@@ -187,17 +172,17 @@ func (f *flusher) failed(off int64, err error) {
 		f.closed(err)
 	}
 	f.pause = min(max(2*f.pause, f.volume.config.Retry), maxRetry)
-	f.wanted.Store(true)
+	f.kicks.all.Store(true)
 	f.loop.Arm(&f.retry, f.pause)
 }
 
 // report tells of the first error, and has writes go through.
 func (f *flusher) report(off int64, err error) {
-	if f.volume.failing.Swap(true) {
+	if f.room.failing.Swap(true) {
 		return
 	}
 	f.volume.failingSince.Store(time.Now().UnixNano())
-	f.cache.log.Error("dirty data could not be written: they stay in the cache, writes go through", "store", f.volume.store.Info().Describe, "byte", off, "err", err)
+	f.log.Error("dirty data could not be written: they stay in the cache, writes go through", "store", f.volume.store.Info().Describe, "byte", off, "err", err)
 	if f.volume.config.OnFlushError != nil {
 		f.volume.config.OnFlushError(off, err)
 	}
@@ -209,13 +194,13 @@ func (f *flusher) succeeded(s *sweep, from uint64) {
 	hopeless := f.own <= f.volume.damagedIn(0, noBlock)
 	if s.written > 0 || hopeless {
 		f.all, f.pause = false, 0
-		if f.volume.failing.Swap(false) {
+		if f.room.failing.Swap(false) {
 			f.volume.failingSince.Store(0)
-			f.cache.log.Info("dirty data are being written again", "store", f.volume.store.Info().Describe)
+			f.log.Info("dirty data are being written again", "store", f.volume.store.Info().Describe)
 		}
 	}
 	switch {
-	case !f.all && !f.needed() && !f.wanted.Load():
+	case !f.all && !f.needed() && !f.kicks.all.Load():
 	case s.written == 0 && from == 0:
 		f.loop.Arm(&f.retry, f.look(hopeless))
 	default:
@@ -269,7 +254,7 @@ func (f *flusher) stop() {
 func (f *flusher) flushBelow() {
 	f.running = true
 	f.last.Kind = backstore.Flush
-	if f.lane.begin(&f.last) {
+	if f.lane.lower.begin(&f.last) {
 		f.closed(f.last.Err)
 	}
 }

@@ -16,7 +16,7 @@ const maxForwards = 128
 // INVARIANT: between Submit and the answer only the other thread touches op and
 // the request's data. The submitter's own Op belongs to home all the time.
 type forward struct {
-	home  *lane
+	home  *forwarding
 	to    *station
 	asked *backstore.Op
 	op    backstore.Op
@@ -32,10 +32,18 @@ type forward struct {
 type forwarding struct {
 	station *station // of the lane's event thread; nil: no forwarding
 	agent   bool     // serves what others forward
+	loop    *evloop.Loop
+	lu      uint32
+	agents  *agents
+	home    server
 	free    *forward
 	count   int // forwards that were made
+	running int // of them, those that are under way
 	samples int // requests, to measure some
 }
+
+// server is the lane, which serves what no other thread could.
+type server interface{ serve(*backstore.Op) bool }
 
 // route is what Algorithm 1 says of a request.
 type route struct {
@@ -46,13 +54,13 @@ type route struct {
 }
 
 // route runs Algorithm 1. It counts nothing.
-func (l *lane) route(off int64, n int) (r route) {
-	s := l.forwarding.station
-	if s == nil || l.forwarding.agent {
+func (w *forwarding) route(off int64, n int) (r route) {
+	s := w.station
+	if s == nil || w.agent {
 		return r
 	}
 	r.from, r.bytes = s, n
-	owner, away := s.router.Owner(l.volume.config.LU, off, n)
+	owner, away := s.router.Owner(w.lu, off, n)
 	r.owner = owner
 	if away {
 		r.to = s.peers[owner]
@@ -70,45 +78,45 @@ func (r *route) here() {
 // remote runs Algorithm 1 for n bytes at off that this thread is about to serve,
 // and counts the result. If forward is set, an event thread of the node, as
 // evloop.Loop.Node numbers it, is to do so in its place.
-func (l *lane) remote(off int64, n int) (node int, forward bool) {
-	r := l.route(off, n)
+func (w *forwarding) remote(off int64, n int) (node int, forward bool) {
+	r := w.route(off, n)
 	if r.to == nil {
 		r.here()
-		return l.loop.Node(), false
+		return w.loop.Node(), false
 	}
 	r.from.router.Forwarded(n)
 	return r.to.loop.Node(), true
 }
 
-// forward hands op to the node that has its data, if it is worth it, and counts
-// what becomes of it. If it reports true, op ends later.
-func (l *lane) forward(op *backstore.Op) bool {
-	if l.forwarding.station == nil || op.Kind != backstore.Read && op.Kind != backstore.Write {
-		return false
+// prepare counts what becomes of op, and returns a forward if it is worth handing to
+// the node that has its data; else nil.
+func (w *forwarding) prepare(op *backstore.Op) *forward {
+	if w.station == nil || op.Kind != backstore.Read && op.Kind != backstore.Write {
+		return nil
 	}
-	r := l.route(op.Off, len(op.Data))
-	f := l.newForward(r.to)
+	r := w.route(op.Off, len(op.Data))
+	f := w.new(r.to)
 	if f == nil {
 		r.here()
-		return false
+		return nil
 	}
 	r.from.router.Forwarded(r.bytes)
-	if op.Kind == backstore.Read {
-		l.noted(op.Off, len(op.Data))
-	}
 	f.asked = op
 	f.op.Kind, f.op.FUA, f.op.Atomic, f.op.Off, f.op.Data = op.Kind, op.FUA, op.Atomic, op.Off, op.Data
-	f.begin()
-	f.to.loop.Post(f)
-	return true
+	return f
 }
 
-// newForward returns one to the station; nil if there is none.
-func (l *lane) newForward(to *station) *forward {
+// start hands f over; its op ends later.
+func (f *forward) start() {
+	f.begin()
+	f.to.loop.Post(f)
+}
+
+// new returns one to the station; nil if there is none.
+func (w *forwarding) new(to *station) *forward {
 	if to == nil {
 		return nil
 	}
-	w := &l.forwarding
 	f := w.free
 	switch {
 	case f != nil:
@@ -117,10 +125,10 @@ func (l *lane) newForward(to *station) *forward {
 		return nil
 	default:
 		w.count++
-		f = &forward{home: l}
+		f = &forward{home: w}
 		f.op.Done = func(*backstore.Op) { f.reply() }
 	}
-	l.running++
+	w.running++
 	f.to, f.unserved = to, false
 	return f
 }
@@ -128,7 +136,7 @@ func (l *lane) newForward(to *station) *forward {
 // Run implements evloop.Task, on the other thread.
 func (f *forward) Run() {
 	f.handedOver()
-	lane, err := f.home.volume.agents.lane(f.home.volume, f.to)
+	lane, err := f.home.agents.lane(f.to)
 	if err != nil {
 		f.unserved = true
 		f.reply()
@@ -154,15 +162,15 @@ type answer forward
 
 // Run implements evloop.Task, on the lane's own thread.
 func (a *answer) Run() {
-	f, l, op := (*forward)(a), a.home, a.asked
+	f, w, op := (*forward)(a), a.home, a.asked
 	f.handedOver()
-	l.forwarding.tell(f)
+	w.tell(f)
 	op.Err, op.Hit = f.op.Err, f.op.Hit
 	unserved := f.unserved
 	f.asked, f.op.Data = nil, nil
-	f.next, l.forwarding.free = l.forwarding.free, f
-	l.running--
-	if !unserved || l.serve(op) {
+	f.next, w.free = w.free, f
+	w.running--
+	if !unserved || w.home.serve(op) {
 		op.Done(op)
 	}
 }

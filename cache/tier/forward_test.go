@@ -311,7 +311,7 @@ func TestRemote(t *testing.T) {
 		away bool
 	}{{there, 16 << 10, 1, true}, {there, 4 << 10, 0, false}, {here, 16 << 10, 0, false}} {
 		backstoretest.On(c.Loop, func() {
-			if node, away := c.Lane.(*lane).remote(want.off, want.n); node != want.node || away != want.away {
+			if node, away := c.Lane.(*lane).forwarding.remote(want.off, want.n); node != want.node || away != want.away {
 				t.Errorf("%d bytes at %d: node %d, %v; expected node %d, %v", want.n, want.off, node, away, want.node, want.away)
 			}
 		})
@@ -455,8 +455,7 @@ func TestThresholdAdapts(t *testing.T) {
 		if got := tuning.threshold.Load(); got != c.first {
 			t.Errorf("configured %d: %d at first, expected %d", c.configured, got, c.first)
 		}
-		w := forwarding{station: &station{cache: &Cache{}}}
-		w.station.cache.tuning.adaptive.Store(tuning.adaptive.Load())
+		w := forwarding{station: &station{tuning: &tuning}}
 		for i := range 100 * sampleEvery {
 			if !w.due() {
 				continue

@@ -15,14 +15,10 @@ const (
 	leastCopy = 4 << 10
 )
 
-// SetForwardThreshold changes Config.ForwardThreshold.
-func (c *Cache) SetForwardThreshold(bytes int64) { c.tuning.set(bytes) }
-
 // begin notes when the hand-over begins, of some forwards.
 func (f *forward) begin() {
-	l := f.home
 	f.took = 0
-	if f.sampled = l.forwarding.due(); f.sampled {
+	if f.sampled = f.home.due(); f.sampled {
 		f.began = evloop.Monotonic()
 	}
 }
@@ -36,7 +32,7 @@ func (f *forward) handedOver() {
 
 // due reports whether the lane's next request is to be measured.
 func (w *forwarding) due() bool {
-	if !w.station.cache.tuning.adaptive.Load() {
+	if !w.station.tuning.adaptive.Load() {
 		return false
 	}
 	w.samples++
@@ -46,22 +42,8 @@ func (w *forwarding) due() bool {
 // tell passes on what a forward took.
 func (w *forwarding) tell(f *forward) {
 	if f.sampled && !f.unserved {
-		w.station.cache.tuning.learn(evloop.Monotonic(), func(t *cache.Tuner) { t.HandedOver(f.took) })
+		w.station.tuning.learn(evloop.Monotonic(), func(t *cache.Tuner) { t.HandedOver(f.took) })
 	}
-}
-
-// copyOut copies from a block that the lane has pinned.
-func (l *lane) copyOut(part *blocks.Partition, dst []byte, slot, off uint32) {
-	began := l.forwarding.clock(len(dst))
-	part.CopyOut(dst, slot, off)
-	l.forwarding.copied(part, len(dst), began)
-}
-
-// copyIn copies into a block that the lane has claimed.
-func (l *lane) copyIn(part *blocks.Partition, g *cache.Grant, off uint32, src []byte) {
-	began := l.forwarding.clock(len(src))
-	part.Put(l.intent, g, off, src)
-	l.forwarding.copied(part, len(src), began)
 }
 
 // clock returns the time if a copy of n bytes is to be measured, else 0.
@@ -77,5 +59,5 @@ func (w *forwarding) copied(part *blocks.Partition, n int, began int64) {
 		return
 	}
 	now := evloop.Monotonic()
-	w.station.cache.tuning.learn(now, func(t *cache.Tuner) { t.Copied(n, part.Node != w.station.node, now-began) })
+	w.station.tuning.learn(now, func(t *cache.Tuner) { t.Copied(n, part.Node != w.station.node, now-began) })
 }

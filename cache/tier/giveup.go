@@ -25,7 +25,7 @@ func (v *volume) CloseDirty(discard bool) (dirty int64, err error) {
 	v.lanes.Wait()
 	v.untuned.Store(true)
 	v.tuning.Wait()
-	v.abandoned = v.dirtyBytes()
+	v.abandoned = v.room.dirtyBytes()
 	if discard || !v.Keeps() {
 		v.purge()
 	}
@@ -77,8 +77,6 @@ func (c *Cache) discard(id uint64) (lost int64, err error) {
 	lost = c.blocks.DirtyBytes(r.Number)
 	c.blocks.Purge(r.Number)
 	r.Free()
-	c.dirty.correcting.Lock()
-	c.unowned.Store(c.dirtyOf(c.mu.volumes))
-	c.dirty.correcting.Unlock()
+	c.room.recount(func() int64 { return c.dirtyOf(c.mu.volumes) })
 	return lost, nil
 }

@@ -19,7 +19,7 @@ func (c *Cache) enter(v *volume) error {
 	if c.mu.volumes[r.Number] != nil {
 		return fmt.Errorf("volume %q has the identity %#x of volume %q, which is open", v.config.Name, v.config.ID, r.Name())
 	}
-	v.config.LU, v.row = r.Number, r
+	v.config.LU, v.room.lu, v.row = r.Number, r.Number, r
 	c.mu.volumes[r.Number] = v
 	return nil
 }
@@ -66,9 +66,7 @@ func (c *Cache) leave(v *volume) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.volumes[v.config.LU] = nil
-	c.dirty.correcting.Lock()
-	c.unowned.Store(c.dirtyOf(c.mu.volumes))
-	c.dirty.correcting.Unlock()
+	c.room.recount(func() int64 { return c.dirtyOf(c.mu.volumes) })
 	if c.config.Segment == nil && !v.keeps {
 		v.row.Free()
 	}
@@ -102,7 +100,7 @@ func (v *volume) readmit() error {
 	v.row.Resize(v.store.Info().Size, 0)
 	v.witness.Begin(v.row, v.store, v.cache.config.Segment != nil)
 	v.witness.Look() // nothing has been written yet
-	v.own()
+	v.room.inherit()
 	return nil
 }
 
@@ -152,22 +150,12 @@ func (v *volume) seen() evidence.Seen {
 	return s
 }
 
-// own counts the volume's dirty data as those of an open one.
-func (v *volume) own() {
-	c, n := v.cache, v.dirtyBytes()
-	c.dirty.correcting.Lock()
-	defer c.dirty.correcting.Unlock()
-	v.dirty.estimate.Add(n)
-	c.dirty.estimate.Add(n)
-	c.unowned.Add(-n)
-}
-
 // fits refuses a store that has become too short for the dirty data, unless that
 // was asked for: then what is behind the end that it was cut at is dropped, and is not
 // to come back if the store has grown since.
 func (v *volume) fits() error {
 	stamp, _ := v.opened()
-	cut, err := v.row.Fits(v.store.Info().Size, v.cache.blocks.DirtyEnd(v.row.Number), int64(v.cache.blocks.Geometry.SubBlock()), stamp)
+	cut, err := v.row.Fits(v.store.Info().Size, v.blocks.DirtyEnd(v.row.Number), int64(v.blocks.Geometry.SubBlock()), stamp)
 	if cut {
 		v.dropBehind(v.row.Size())
 	}
@@ -191,11 +179,11 @@ func (v *volume) stamp() backstore.Stamp {
 // drain writes what an earlier process has left dirty of a volume that does not
 // write back any more.
 func (v *volume) drain() error {
-	n := v.dirtyBytes()
+	n := v.room.dirtyBytes()
 	if n == 0 {
 		return nil
 	}
-	f, err := newFlusher(v)
+	f, err := v.newFlusher()
 	if err != nil {
 		return err
 	}

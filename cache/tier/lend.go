@@ -26,10 +26,10 @@ func (l *lane) Lend(off int64, n int) *buf.Ref {
 		return nil
 	}
 	var one [1]cache.Piece
-	g, lu := l.cache.blocks.Geometry, l.volume.config.LU
+	g, lu := l.blocks.Geometry, l.volume.config.LU
 	g.Split(lu, off, n, one[:])
 	p := &one[0]
-	part := &l.cache.blocks.Parts[p.Partition]
+	part := &l.blocks.Parts[p.Partition]
 	want, _ := g.Masks(p.Off, p.Len)
 	slot, ok := part.TryRead(cache.Key{LU: lu, Block: p.Block}, want)
 	if !ok {
@@ -39,7 +39,7 @@ func (l *lane) Lend(off int64, n int) *buf.Ref {
 	o := l.newLoan()
 	o.part, o.slot = part, slot
 	ref := pool.Lend(&o.Loan, part.Bytes(slot)[p.Off:p.Off+p.Len:p.Off+p.Len], o)
-	if node, forward := l.remote(off, int(p.Len)); forward {
+	if node, forward := l.forwarding.remote(off, int(p.Len)); forward {
 		ref.SendFrom(node)
 	}
 	return ref

@@ -95,7 +95,7 @@ func (t *transfer) goAround(i int) int {
 	p.span = n
 	from := t.off
 	if i > 0 {
-		from = int64(p.at.Block) * int64(t.lane.cache.blocks.Geometry.BlockSize())
+		from = int64(p.at.Block) * int64(t.lane.blocks.Geometry.BlockSize())
 	}
 	p.around.Kind, p.around.Off, p.around.Data = backstore.Read, from, t.data[from-t.off:][:bytes]
 	p.pass()
@@ -109,7 +109,7 @@ func (p *piece) pass() {
 	switch {
 	case l.lower.TryNow(&p.around):
 	case !blocks.Aligned(p.around.Data):
-		l.bounce.add(p)
+		l.bounce.add(&p.around)
 		return
 	case !l.lower.Submit(&p.around):
 		return

@@ -2,42 +2,13 @@ package tier
 
 import (
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"lunar/backstore"
 	"lunar/internal/evloop"
-	"lunar/internal/quiesce"
 )
 
-// sizing is the state of a volume's size while it changes. The size is that of
-// the store below otherwise.
-type sizing struct {
-	mu       sync.Mutex
-	limit    atomic.Int64     // operations end before it; 0: there is none
-	changing atomic.Bool      // no operation ends with the volume
-	counters quiesce.Counters // of the lanes
-}
-
-// least returns what of size operations may use.
-func (s *sizing) least(size int64) int64 {
-	if limit := s.limit.Load(); limit != 0 {
-		return min(limit, size)
-	}
-	return size
-}
-
-// size returns what of the volume operations may use.
-func (v *volume) size() int64 { return v.sizing.least(v.store.Info().Size) }
-
-// endsAt reports whether what ends at end covers the rest of its sub-block:
-// there is nothing behind.
-func (v *volume) endsAt(end int64) bool {
-	return !v.sizing.changing.Load() && end == v.store.Info().Size
-}
-
 // Dirty implements backstore.WriteBack.
-func (v *volume) Dirty() int64 { return v.dirtyBytes() }
+func (v *volume) Dirty() int64 { return v.room.dirtyBytes() }
 
 // Resize implements backstore.Resizer, for a store below that does. Before the
 // volume shrinks, what is dirty in the blocks before the one with the new end is
@@ -88,7 +59,7 @@ func (v *volume) checkResize(size int64) error {
 // The row has the new size before the store has, and the old one until then: a process
 // that comes after a crash knows what may be left behind the end (see fits).
 func (v *volume) resizeBelow(end, size int64) error {
-	tail := v.cache.blocks.ClaimTail(v.config.LU, end)
+	tail := v.blocks.ClaimTail(v.config.LU, end)
 	was := v.row.Size()
 	v.row.Resize(size, was)
 	err := backstore.Resize(v.store, size)
@@ -103,12 +74,9 @@ func (v *volume) resizeBelow(end, size int64) error {
 // dropBehind drops what lies behind an end that a volume had, which is being opened,
 // because a process that was shrinking it ended before it could. Zeroes follow that end.
 func (v *volume) dropBehind(end int64) {
-	before := v.dirtyBytes()
-	v.cache.blocks.ClaimTail(v.config.LU, end).Release(true)
-	c := v.cache
-	c.dirty.correcting.Lock()
-	defer c.dirty.correcting.Unlock()
-	c.unowned.Add(v.dirtyBytes() - before)
+	before, c := v.room.dirtyBytes(), v.room.common
+	v.blocks.ClaimTail(v.config.LU, end).Release(true)
+	c.recount(func() int64 { return c.unowned.Load() + v.room.dirtyBytes() - before })
 }
 
 // flushBefore writes what is dirty in the blocks that end before byte end.
@@ -116,19 +84,22 @@ func (v *volume) flushBefore(end int64) error {
 	if v.flusher == nil {
 		return nil
 	}
-	s, l := sweeping{result: make(chan error, 1)}, v.flusher.lane
+	result, l := make(chan error, 1), v.flusher.lane
 	l.loop.Post(evloop.Func(func() {
-		l.sweepOver(0, uint64(end)>>v.cache.blocks.BlockShift(), true, s).run()
+		l.sweeps.over(0, uint64(end)>>v.blocks.BlockShift(), true, sweeping{l, result}).run()
 	}))
-	return <-s.result
+	return <-result
 }
 
 // sweeping is a sweep that a control goroutine waits for.
-type sweeping struct{ result chan error }
+type sweeping struct {
+	lane   *lane
+	result chan error
+}
 
 // swept implements sweeper.
 func (w sweeping) swept(s *sweep) {
-	s.lane.sweeps = append(s.lane.sweeps, s)
+	w.lane.sweeps.put(s)
 	w.result <- s.err
 }
 

@@ -140,7 +140,7 @@ func TestFlushDuringResize(t *testing.T) {
 	close(stop)
 	group.Wait()
 	f.same(t)
-	if n := f.cache.stats.flushErrors.Load(); n != 0 {
+	if n := f.cache.counters.flushErrors.Load(); n != 0 {
 		t.Errorf("%d writes failed", n)
 	}
 }
@@ -213,7 +213,7 @@ func TestCrashInResize(t *testing.T) {
 
 	p = s.start().outcome(segment.Crashed)
 	o = p.use(p.wrap(config("a", Back), cut))
-	if n := p.cache.unowned.Load(); n != 0 {
+	if n := p.cache.room.unowned.Load(); n != 0 {
 		t.Errorf("%d dirty bytes of no volume", n)
 	}
 	if got := o.Read(t, 0, cut); !bytes.Equal(got, data[:cut]) {

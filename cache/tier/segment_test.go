@@ -335,8 +335,8 @@ func TestOrphans(t *testing.T) {
 	for _, o := range []*opened{a, b} { // orphans keep nobody waiting
 		o.Write(t, 0, backstoretest.Pattern(256<<10, 3))
 	}
-	if p.cache.unowned.Load() != 8<<10 {
-		t.Errorf("%d bytes are nobody's", p.cache.unowned.Load())
+	if p.cache.room.unowned.Load() != 8<<10 {
+		t.Errorf("%d bytes are nobody's", p.cache.room.unowned.Load())
 	}
 	p.end()
 

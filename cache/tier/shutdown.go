@@ -53,7 +53,7 @@ func (v *volume) abandon() error {
 	v.gone.Store(true)
 	v.flusher.abandon()
 	v.lanes.Wait()
-	n := v.dirtyBytes()
+	n := v.room.dirtyBytes()
 	v.witness.End()
 	v.row.Close(v.stamp())
 	v.cache.leave(v)

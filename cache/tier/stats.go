@@ -19,18 +19,18 @@ type Stats struct {
 
 // Stats returns the counters.
 func (c *Cache) Stats() Stats {
-	s := c.counters()
+	s := c.counted()
 	for i := range c.blocks.Parts {
 		add(&s.Stats, c.blocks.Parts[i].Stats())
 	}
 	return s
 }
 
-// counters returns what partitions do not know.
-func (c *Cache) counters() Stats {
+// counted returns what partitions do not know.
+func (c *Cache) counted() Stats {
 	return Stats{
-		Flushed: c.stats.flushed.Load(), FlushErrors: c.stats.flushErrors.Load(),
-		Throttled: c.stats.throttled.Load(), ReadAhead: c.stats.ahead.Load(), Damaged: c.blocks.Damaged(),
+		Flushed: c.counters.flushed.Load(), FlushErrors: c.counters.flushErrors.Load(),
+		Throttled: c.room.throttled.Load(), ReadAhead: c.counters.ahead.Load(), Damaged: c.blocks.Damaged(),
 	}
 }
 
@@ -97,8 +97,8 @@ type FussyStats struct {
 // is for a question a second, not for the data path.
 func (c *Cache) Snapshot() Snapshot {
 	s := Snapshot{
-		Stats: c.counters(), Block: int64(c.blocks.Geometry.BlockSize()), DirtyLimit: c.dirty.limit.Load(),
-		Waiting: c.waiting.Load(), Lost: c.lost.Load(), Nodes: make([]NodeStats, c.config.Layout.Nodes),
+		Stats: c.counted(), Block: int64(c.blocks.Geometry.BlockSize()), DirtyLimit: c.room.dirty.limit.Load(),
+		Waiting: c.room.waiting.Load(), Lost: c.lost.Load(), Nodes: make([]NodeStats, c.config.Layout.Nodes),
 	}
 	sums, units := make([]VolumeStats, c.config.LUs), []cache.LUStats(nil)
 	for i := range c.blocks.Parts {
@@ -152,7 +152,7 @@ func (c *Cache) describe(sums []VolumeStats) map[backstore.Store]VolumeStats {
 			continue
 		}
 		s := sums[number]
-		s.Policy, s.Throttled, s.Admission = v.changes.Load().Policy, v.throttled.Load(), "lru"
+		s.Policy, s.Throttled, s.Admission = v.changes.Load().Policy, v.room.throttled.Load(), "lru"
 		if v.config.Admission != "" {
 			s.Admission = v.config.Admission
 		}

@@ -28,7 +28,8 @@ const noBlock = ^uint64(0)
 // way itself: at its end all that was dirty at its beginning has been written.
 // Another sweep passes over that.
 type sweep struct {
-	lane    *lane
+	volume  *shared
+	lower   *lower
 	patient bool
 	owner   sweeper
 	waiter  cache.Waiter
@@ -65,11 +66,18 @@ type sweepWrite struct {
 	op         backstore.Op
 }
 
-// sweepOver returns one over the blocks [first, end).
-func (l *lane) sweepOver(first, end uint64, patient bool, owner sweeper) *sweep {
+// sweeps are a lane's.
+type sweeps struct {
+	volume *shared
+	lower  *lower
+	spare  []*sweep
+}
+
+// over returns one over the blocks [first, end). Its owner puts it back.
+func (l *sweeps) over(first, end uint64, patient bool, owner sweeper) *sweep {
 	var s *sweep
-	if n := len(l.sweeps); n > 0 {
-		s, l.sweeps = l.sweeps[n-1], l.sweeps[:n-1]
+	if n := len(l.spare); n > 0 {
+		s, l.spare = l.spare[n-1], l.spare[:n-1]
 	} else {
 		s = newSweep(l)
 	}
@@ -81,8 +89,19 @@ func (l *lane) sweepOver(first, end uint64, patient bool, owner sweeper) *sweep 
 	return s
 }
 
-func newSweep(l *lane) *sweep {
-	s := &sweep{lane: l, heads: make([]uint64, len(l.cache.blocks.Parts))}
+// put takes back a sweep that has ended.
+func (l *sweeps) put(s *sweep) { l.spare = append(l.spare, s) }
+
+// free ends those that were put back.
+func (l *sweeps) free() {
+	for _, s := range l.spare {
+		s.free()
+	}
+	l.spare = nil
+}
+
+func newSweep(l *sweeps) *sweep {
+	s := &sweep{volume: l.volume, lower: l.lower, heads: make([]uint64, len(l.volume.blocks.Parts))}
 	s.waiter.Owner = s
 	for i := range s.writes {
 		w := &s.writes[i]
@@ -108,12 +127,12 @@ func (s *sweep) free() {
 }
 
 func (s *sweep) key(block uint64) cache.Key {
-	return cache.Key{LU: s.lane.volume.config.LU, Block: block}
+	return cache.Key{LU: s.volume.config.LU, Block: block}
 }
 
 // head returns the first dirty block of a partition at or after from.
 func (s *sweep) head(part int, from uint64) uint64 {
-	k, mask := s.lane.cache.blocks.Parts[part].NextDirty(s.key(from), s.key(s.end))
+	k, mask := s.volume.blocks.Parts[part].NextDirty(s.key(from), s.key(s.end))
 	if mask == 0 {
 		return noBlock
 	}
@@ -122,14 +141,14 @@ func (s *sweep) head(part int, from uint64) uint64 {
 
 // part returns the partition of the block that is being looked at.
 func (s *sweep) part() *blocks.Partition {
-	return &s.lane.cache.blocks.Parts[s.lane.cache.blocks.Geometry.Partition(s.key(s.block))]
+	return &s.volume.blocks.Parts[s.volume.blocks.Geometry.Partition(s.key(s.block))]
 }
 
 // Run implements evloop.Task.
 func (s *sweep) Run() { s.run() }
 
 // Resume implements blocks.Waiting.
-func (s *sweep) Resume() { s.lane.loop.Post(s) }
+func (s *sweep) Resume() { s.lower.loop.Post(s) }
 
 // run takes the next batch.
 func (s *sweep) run() {
@@ -169,7 +188,7 @@ func (s *sweep) collect() bool {
 
 // room reports whether another extent fits the batch.
 func (s *sweep) room() bool {
-	block := int64(s.lane.cache.blocks.Geometry.BlockSize())
+	block := int64(s.volume.blocks.Geometry.BlockSize())
 	return s.n < sweepExtents && s.count < sweepWrites && s.bytes+block <= sweepBytes
 }
 
@@ -190,7 +209,7 @@ func (s *sweep) visit() bool {
 
 // leave goes on behind the block.
 func (s *sweep) leave() {
-	id := s.lane.cache.blocks.Geometry.Partition(s.key(s.block))
+	id := s.volume.blocks.Geometry.Partition(s.key(s.block))
 	s.heads[id] = s.head(int(id), s.block+1)
 	s.block = noBlock
 }
@@ -223,7 +242,7 @@ func (s *sweep) harmed(e *cache.Extent) bool {
 	if wrong == 0 {
 		return false
 	}
-	s.lane.cache.blocks.Harmed(p, e.Slot, e.Key, wrong)
+	s.volume.blocks.Harmed(p, e.Slot, e.Key, wrong)
 	blocks.Wake(p.EndFlush(s.extents[s.n:s.n+1], false))
 	return true
 }
@@ -235,7 +254,7 @@ func (s *sweep) add(e *cache.Extent) {
 	s.n++
 	s.bytes += int64(e.Len)
 	off := s.offset(e)
-	if s.count > 0 && !s.lane.volume.failing.Load() {
+	if s.count > 0 && !s.volume.room.failing.Load() {
 		w := &s.writes[s.count-1]
 		if last := &s.extents[w.end-1]; s.offset(last)+int64(last.Len) == off {
 			w.end++
@@ -249,13 +268,13 @@ func (s *sweep) add(e *cache.Extent) {
 
 // offset returns where an extent begins in the volume.
 func (s *sweep) offset(e *cache.Extent) int64 {
-	return int64(e.Key.Block)*int64(s.lane.cache.blocks.Geometry.BlockSize()) + int64(e.Off)
+	return int64(e.Key.Block)*int64(s.volume.blocks.Geometry.BlockSize()) + int64(e.Off)
 }
 
 // write starts the batch.
 func (s *sweep) write() {
 	s.pending = s.count + 1
-	size, used := s.lane.volume.store.Info().Size, 0
+	size, used := s.volume.store.Info().Size, 0
 	for i := range s.writes[:s.count] {
 		w := &s.writes[i]
 		data := s.data(w, &used)
@@ -263,7 +282,7 @@ func (s *sweep) write() {
 			data = data[:room]
 		}
 		w.op.Kind, w.op.Data = backstore.Write, data
-		if w.op.Err != nil || s.lane.begin(&w.op) {
+		if w.op.Err != nil || s.lower.begin(&w.op) {
 			s.ended()
 		}
 	}
@@ -277,7 +296,7 @@ func (s *sweep) data(w *sweepWrite, used *int) []byte {
 		return s.bytesOf(w.first)
 	}
 	if s.gather == nil {
-		if s.gather, w.op.Err = arena.Map(sweepBytes, s.lane.loop.Memory()); w.op.Err != nil {
+		if s.gather, w.op.Err = arena.Map(sweepBytes, s.lower.loop.Memory()); w.op.Err != nil {
 			return nil
 		}
 	}
@@ -295,7 +314,7 @@ func (s *sweep) bytesOf(i int) []byte {
 }
 
 func (s *sweep) partOf(e *cache.Extent) *blocks.Partition {
-	return &s.lane.cache.blocks.Parts[s.lane.cache.blocks.Geometry.Partition(e.Key)]
+	return &s.volume.blocks.Parts[s.volume.blocks.Geometry.Partition(e.Key)]
 }
 
 // ended is op.Done.
@@ -316,11 +335,11 @@ func (s *sweep) ended() {
 	}
 	s.n, s.count, s.bytes = 0, 0, 0
 	s.full = !s.owner.progressed(s)
-	s.lane.loop.Post(s)
+	s.lower.loop.Post(s)
 }
 
 func (s *sweep) settle(w *sweepWrite) {
-	stats := &s.lane.cache.stats
+	stats := s.volume.counters
 	ok := w.op.Err == nil
 	if ok {
 		stats.flushed.Add(uint64(len(w.op.Data)))

@@ -10,7 +10,7 @@ import (
 type transfer struct {
 	lane *lane
 	op   *backstore.Op
-	next *transfer // free, or throttled
+	next *transfer // free
 	era  quiesce.Era
 
 	kind    backstore.Kind // what is being done now: a part of op, perhaps
@@ -26,12 +26,12 @@ type transfer struct {
 	pending int   // pieces, and one for whoever starts them
 	err     error // the first
 
-	reserving, reserved int64           // dirty bytes
-	whole               backstore.Op    // all of the part, below
-	after               func(*transfer) // follows when whole has ended
-	last                int64           // end of the part of op that is being done
-	inside              bool            // Submit has not returned
-	ended               bool
+	reservation reservation     // of a write that becomes dirty
+	whole       backstore.Op    // all of the part, below
+	after       func(*transfer) // follows when whole has ended
+	last        int64           // end of the part of op that is being done
+	inside      bool            // Submit has not returned
+	ended       bool
 }
 
 // transfer returns one for op.
@@ -40,12 +40,13 @@ func (l *lane) transfer(op *backstore.Op) *transfer {
 	if t == nil {
 		t = &transfer{lane: l}
 		t.whole.Done = func(*backstore.Op) { t.after(t) }
+		t.reservation.room, t.reservation.loop, t.reservation.write = &l.volume.room, l.loop, t
 	} else {
 		l.spare = t.next
 	}
 	l.running++
 	t.era = l.counter.Enter()
-	t.op, t.next, t.err, t.ended, t.through, t.reserved = op, nil, nil, false, false, 0
+	t.op, t.next, t.err, t.ended, t.through = op, nil, nil, false, false
 	t.kind, t.off, t.length, t.data = op.Kind, op.Off, op.Length(), op.Data
 	t.then = (*transfer).finish
 	return t
@@ -105,7 +106,7 @@ func (t *transfer) below(kind backstore.Kind, data []byte, after func(*transfer)
 	t.whole.Atomic = kind == backstore.Write && t.op.Atomic
 	t.whole.FUA = kind.Changes() && t.op.FUA
 	t.after = after
-	if t.lane.begin(&t.whole) {
+	if t.lane.lower.begin(&t.whole) {
 		after(t)
 	}
 }
@@ -127,8 +128,8 @@ type piece struct {
 
 // cut makes the pieces of the part.
 func (t *transfer) cut() {
-	g, l := t.lane.cache.blocks.Geometry, t.lane
-	t.room(int((t.off+t.length-1)>>l.cache.blocks.BlockShift() - t.off>>l.cache.blocks.BlockShift() + 1))
+	g, l := t.lane.blocks.Geometry, t.lane
+	t.room(int((t.off+t.length-1)>>l.blocks.BlockShift() - t.off>>l.blocks.BlockShift() + 1))
 	data := t.data
 	off, left := t.off, t.length
 	for i := range t.pieces {
@@ -136,7 +137,7 @@ func (t *transfer) cut() {
 		var one [1]cache.Piece
 		_, n := g.Split(l.volume.config.LU, off, int(min(left, int64(g.BlockSize()))), one[:])
 		p.at = one[0]
-		p.part, p.key = &l.cache.blocks.Parts[p.at.Partition], cache.Key{LU: l.volume.config.LU, Block: p.at.Block}
+		p.part, p.key = &l.blocks.Parts[p.at.Partition], cache.Key{LU: l.volume.config.LU, Block: p.at.Block}
 		p.touched, p.whole = l.wholeTo(off+int64(n), p.at)
 		p.passed, p.span, p.data = false, 1, nil
 		if data != nil {
@@ -150,10 +151,10 @@ func (t *transfer) cut() {
 // sub-block wholly: there is nothing behind.
 func (l *lane) wholeTo(end int64, p cache.Piece) (touched, whole uint64) {
 	n := p.Len
-	if sub := uint32(l.cache.blocks.Geometry.SubBlock()); l.volume.endsAt(end) {
+	if sub := uint32(l.blocks.Geometry.SubBlock()); l.volume.endsAt(end) {
 		n = (p.Off+p.Len+sub-1)/sub*sub - p.Off
 	}
-	return l.cache.blocks.Geometry.Masks(p.Off, n)
+	return l.blocks.Geometry.Masks(p.Off, n)
 }
 
 // room makes t.pieces n long.
@@ -170,7 +171,7 @@ func (t *transfer) room(n int) {
 // bind is done once in a piece's life.
 func (p *piece) bind(t *transfer) {
 	p.t, p.waiter.Owner, p.around.Done = t, p, p.passedBy
-	p.fill.bind(t.lane, p)
+	p.fill.bind(&t.lane.lower, p)
 }
 
 // Run implements evloop.Task: p has waited for its block.

@@ -12,48 +12,31 @@ import (
 	"lunar/internal/evloop"
 )
 
-// settings are what was asked for, and the number that the Cache gave.
-type settings struct {
-	VolumeConfig
-	LU uint32
-}
-
 // volume is a backing store behind the cache.
 type volume struct {
+	shared
 	cache   *Cache
-	store   backstore.Store
-	config  settings
 	row     volumes.Row
 	witness volumes.Witness
 
-	keeps     bool        // Close leaves what is clean
-	stuck     bool        // Close could not write what is dirty
-	left      atomic.Bool // Close took it out of the cache: its number may be another's
-	gone      atomic.Bool // the Cache was closed nevertheless
-	dirty     budget
-	failing   atomic.Bool // background writing has failed and not succeeded since
-	aside     atomic.Bool // of Back: writes go through until that is changed again
-	changes   atomic.Pointer[Changes]
+	keeps     bool         // Close leaves what is clean
+	stuck     bool         // Close could not write what is dirty
+	gone      atomic.Bool  // the Cache was closed nevertheless
 	settling  atomic.Int32 // changes after which writes that began before are waited for
 	flusher   *flusher     // of Back
-	chosen    promotions
-	lanes     sync.WaitGroup
 	tuning    sync.WaitGroup
 	untuned   atomic.Bool // it is too late for tuning
-	agents    agents
-	sizing    sizing
-	abandoned int64 // dirty bytes that CloseDirty has kept or dropped
-
-	throttled    atomic.Uint64 // writes that had to wait
-	failingSince atomic.Int64  // Unix time in ns; 0: not failing
+	abandoned int64       // dirty bytes that CloseDirty has kept or dropped
 }
 
 // Wrap returns store behind the cache; it owns store from then on. Close of the
 // result writes what is dirty, closes store, and may be called again if it fails:
 // nothing is lost meanwhile. It must not be called on an event thread.
 func (c *Cache) Wrap(store backstore.Store, config VolumeConfig) (backstore.Store, error) {
-	v := &volume{cache: c, store: store, config: settings{VolumeConfig: config}}
-	v.agents.lanes = make([]*lane, len(c.stations))
+	v := &volume{cache: c}
+	v.blocks, v.store, v.config = c.blocks, store, settings{VolumeConfig: config}
+	v.room.common, v.choose, v.counters = &c.room, c.choose, &c.counters
+	v.agents.stations, v.agents.open, v.agents.lanes = c.stations, v.agent, make([]backstore.Lane, len(c.stations))
 	if err := v.setUp(); err != nil {
 		return nil, fmt.Errorf("cache of %s: %w", store.Info().Describe, err)
 	}
@@ -64,8 +47,8 @@ func (v *volume) setUp() error {
 	if v.config.Policy > Back {
 		return fmt.Errorf("write policy %d: expected through or back", v.config.Policy)
 	}
-	if unit := v.store.Info().BlockSize; v.cache.blocks.Geometry.SubBlock()%max(unit, 1) != 0 {
-		return fmt.Errorf("the store works in units of %d bytes: expected a divisor of %d, the cache's own", unit, v.cache.blocks.Geometry.SubBlock())
+	if unit := v.store.Info().BlockSize; v.blocks.Geometry.SubBlock()%max(unit, 1) != 0 {
+		return fmt.Errorf("the store works in units of %d bytes: expected a divisor of %d, the cache's own", unit, v.blocks.Geometry.SubBlock())
 	}
 	v.config.Retry = positive(v.config.Retry, defaultRetry)
 	v.adopt(Changes{Policy: v.config.Policy, Min: v.config.Min, Max: v.config.Max, Age: v.config.Age, DirtyLimit: v.config.DirtyLimit})
@@ -96,21 +79,34 @@ func (v *volume) begin() error {
 }
 
 func (v *volume) startFlusher() error {
-	f, err := newFlusher(v)
+	f, err := v.newFlusher()
+	if err != nil {
+		return err
+	}
+	v.room.flusher = &f.kicks
 	v.cache.mu.Lock()
 	defer v.cache.mu.Unlock()
 	v.flusher = f
-	return err
+	return nil
+}
+
+// newFlusher starts one on the thread of flushers.
+func (v *volume) newFlusher() (*flusher, error) {
+	loop, err := v.cache.flusher.get(&v.cache.config)
+	if err != nil {
+		return nil, err
+	}
+	return newFlusher(&v.shared, loop, v.cache.log)
 }
 
 // share tells all partitions what the volume may have of them.
 func (v *volume) share() error {
-	for i := range v.cache.blocks.Parts {
-		admission, err := v.admission(&v.cache.blocks.Parts[i])
+	for i := range v.blocks.Parts {
+		admission, err := v.admission(&v.blocks.Parts[i])
 		if err != nil {
 			return err
 		}
-		err = v.cache.blocks.Parts[i].SetLU(v.config.LU, cache.LUConfig{
+		err = v.blocks.Parts[i].SetLU(v.config.LU, cache.LUConfig{
 			Min: v.blocksOf(v.config.Min), Max: v.blocksOf(v.config.Max),
 			Replacement: v.config.Replacement, Admission: admission,
 		})
@@ -123,7 +119,7 @@ func (v *volume) share() error {
 
 // blocksOf returns the blocks of each partition that make n bytes, rounded up.
 func (v *volume) blocksOf(n int64) uint32 {
-	unit := int64(v.cache.blocks.Geometry.BlockSize()) * int64(len(v.cache.blocks.Parts))
+	unit := int64(v.blocks.Geometry.BlockSize()) * int64(len(v.blocks.Parts))
 	return uint32((n + unit - 1) / unit)
 }
 
@@ -141,17 +137,9 @@ func (v *volume) admission(part *blocks.Partition) (cache.Admission, error) {
 	return nil, fmt.Errorf("cache admission %q: expected lru or fussy", v.config.Admission)
 }
 
-// Info implements backstore.Store.
-func (v *volume) Info() backstore.Info {
-	info := v.store.Info()
-	info.Size = v.sizing.least(info.Size)
-	info.VolatileCache = info.VolatileCache || v.config.Policy == Back
-	return info
-}
-
 // Lane implements backstore.Store.
 func (v *volume) Lane(l *evloop.Loop) (backstore.Lane, error) {
-	ahead, err := newReadAhead(v.config.ReadAhead)
+	detector, err := newDetector(v.config.ReadAhead)
 	if err != nil {
 		return nil, err
 	}
@@ -159,23 +147,8 @@ func (v *volume) Lane(l *evloop.Loop) (backstore.Lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	own.ahead = ahead
-	v.agents.join(own)
-	return own, nil
-}
-
-func (v *volume) lane(l *evloop.Loop) (*lane, error) {
-	if v.left.Load() {
-		return nil, fmt.Errorf("volume %q has left the cache, and its store could not be closed", v.config.Name)
-	}
-	v.cache.blocks.Fence(l)
-	lower, err := v.store.Lane(l)
-	if err != nil {
-		return nil, err
-	}
-	v.lanes.Add(1)
-	own := &lane{volume: v, cache: v.cache, loop: l, lower: lower, intent: v.cache.blocks.IntentOf(l)}
-	v.sizing.counters.Add(&own.counter, l)
+	own.ahead.detector, own.ahead.limit = detector, v.config.ReadAhead
+	own.forwarding.station = v.agents.join(l)
 	return own, nil
 }
 
@@ -224,21 +197,4 @@ func (v *volume) retire() {
 	v.row.Close(v.stamp())
 }
 
-func (v *volume) purge() { v.cache.blocks.Purge(v.config.LU) }
-
-// dirtyBytes asks all partitions.
-func (v *volume) dirtyBytes() int64 { return v.cache.blocks.DirtyBytes(v.config.LU) }
-
-// damagedIn returns how many bytes in the blocks [first, end) are damaged.
-func (v *volume) damagedIn(first, end uint64) int64 {
-	return v.cache.blocks.DamagedIn(v.config.LU, first, end)
-}
-
-// dirtyBytes returns those of all volumes that are open: what others left cannot
-// be written now, and must not keep anybody waiting.
-func (c *Cache) dirtyBytes() (sum int64) {
-	for i := range c.blocks.Parts {
-		sum += int64(c.blocks.Parts[i].Stats().DirtyBytes)
-	}
-	return sum - c.unowned.Load()
-}
+func (v *volume) purge() { v.blocks.Purge(v.config.LU) }

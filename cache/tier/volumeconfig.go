@@ -47,6 +47,15 @@ type VolumeConfig struct {
 	OnFlushError func(off int64, err error)
 }
 
+// Changes are what of a VolumeConfig can change while the volume is open; zero
+// values mean what they mean there.
+type Changes struct {
+	Policy     Policy // of a volume that was opened with Back: any; of others: as it is
+	Min, Max   int64
+	Age        time.Duration
+	DirtyLimit int64
+}
+
 // fussy is the Admission of cache.Fussy.
 const fussy = "fussy"
 

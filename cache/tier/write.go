@@ -11,7 +11,7 @@ func (t *transfer) write() {
 	t.cut()
 	t.at = 0
 	v := t.lane.volume
-	t.through = v.config.Policy != Back || t.op.FUA || v.goesThrough()
+	t.through = v.config.Policy != Back || t.op.FUA || v.room.goesThrough()
 	switch {
 	case t.op.Atomic && v.config.Policy == Back:
 		t.clean()
@@ -25,24 +25,23 @@ func (t *transfer) write() {
 // of the new data. Nothing becomes dirty there meanwhile.
 func (t *transfer) clean() {
 	first, end := t.blocks()
-	t.lane.sweepOver(first, end, true, t).run()
+	t.lane.sweeps.over(first, end, true, t).run()
 }
 
 // reserve takes room for what will be dirty.
 func (t *transfer) reserve() bool {
-	t.reserving = 0
+	bytes := int64(0)
 	for i := range t.pieces {
-		t.reserving += t.lane.cache.blocks.BytesOf(t.pieces[i].touched)
+		bytes += t.lane.blocks.BytesOf(t.pieces[i].touched)
 	}
-	if !t.lane.volume.reserve(t.reserving, t) {
-		return false
-	}
-	t.reserved = t.reserving
-	return true
+	return t.reservation.enter(bytes)
 }
 
 // Run implements evloop.Task: a throttled write goes on.
-func (t *transfer) Run() { t.claim() }
+func (t *transfer) Run() {
+	t.through = t.reservation.waived
+	t.claim()
+}
 
 // claim claims the blocks in ascending order.
 func (t *transfer) claim() {
@@ -119,14 +118,10 @@ func (t *transfer) store() {
 		}
 		blocks.Wake(p.part.EndWrite(&p.grant, end))
 	}
-	v := t.lane.volume
-	if t.reserved != 0 {
-		v.ended(t.reserved)
-		t.reserved = 0
-	}
+	t.reservation.leave()
 	if t.crowded {
 		t.crowded = false
-		v.flusher.kickAll()
+		t.lane.volume.room.flusher.kickAll()
 	}
 	t.then(t)
 }

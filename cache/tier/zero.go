@@ -29,7 +29,7 @@ func (t *transfer) zeroNext() {
 		return
 	}
 	end := t.wholeEnd()
-	sub, span := int64(t.lane.cache.blocks.Geometry.SubBlock()), dropPieces*int64(t.lane.cache.blocks.Geometry.BlockSize())
+	sub, span := int64(t.lane.blocks.Geometry.SubBlock()), dropPieces*int64(t.lane.blocks.Geometry.BlockSize())
 	if t.lane.volume.config.Policy == Back && (t.off%sub != 0 || t.off >= end) {
 		t.edge(min(t.last, (t.off/sub+1)*sub))
 		return
@@ -41,7 +41,7 @@ func (t *transfer) zeroNext() {
 // wholeEnd returns where the part of op ends that may be dropped: with policy
 // Back where the last whole sub-block does.
 func (t *transfer) wholeEnd() int64 {
-	sub := int64(t.lane.cache.blocks.Geometry.SubBlock())
+	sub := int64(t.lane.blocks.Geometry.SubBlock())
 	if t.lane.volume.config.Policy != Back || t.lane.volume.endsAt(t.last) {
 		return t.last
 	}
@@ -61,7 +61,7 @@ func (t *transfer) edge(end int64) {
 		return
 	}
 	t.part(backstore.Write, end)
-	t.data = t.lane.cache.blocks.Zeroes[:t.length]
+	t.data = t.lane.blocks.Zeroes[:t.length]
 	t.through = false
 	t.write()
 }
