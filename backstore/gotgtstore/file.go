@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"lunar/backstore"
+	"lunar/internal/evloop"
 )
 
 // fileStore is a store whose driver serves a file.
@@ -32,7 +33,10 @@ func (s *fileStore) open(describe string, c backstore.FileConfig) error {
 	}
 	s.file = file.(fileItself)
 	info := file.Info()
-	s.describe(describe+" "+c.Path, info.Size, info.ReadOnly)
+	s.describe(backstore.Info{
+		Size: info.Size, PhysicalBlock: info.PhysicalBlock, Rotational: info.Rotational,
+		VolatileCache: info.VolatileCache, ReadOnly: info.ReadOnly, Describe: describe + " " + c.Path,
+	})
 	if err := s.start(c.Path); err != nil {
 		return errors.Join(err, file.Close())
 	}
@@ -55,6 +59,41 @@ func (s *fileStore) same(path string, size int64) error {
 		return fmt.Errorf("%s: the driver found %d bytes, expected %d", path, n, size)
 	}
 	return nil
+}
+
+// Lane implements backstore.Store.
+func (s *fileStore) Lane(l *evloop.Loop) (backstore.Lane, error) {
+	data, err := s.newLane(l)
+	if err != nil {
+		return nil, err
+	}
+	file, err := s.file.Lane(l)
+	if err != nil {
+		data.Close()
+		return nil, err
+	}
+	return &fileLane{data, file}, nil
+}
+
+// fileLane is the lane of the driver, and that of the file.
+type fileLane struct {
+	*lane
+	file backstore.Lane
+}
+
+// Submit implements backstore.Lane. The log of atomic writes is the file's: it may have
+// data of a time when no driver served it.
+func (l *fileLane) Submit(op *backstore.Op) bool {
+	if op.Kind == backstore.Wipe {
+		return l.file.Submit(op)
+	}
+	return l.lane.Submit(op)
+}
+
+// Close implements backstore.Lane.
+func (l *fileLane) Close() {
+	l.file.Close()
+	l.lane.Close()
 }
 
 // Close implements backstore.Store.
@@ -95,6 +134,9 @@ func (s *fileStore) Troubles() []backstore.Trouble {
 	}
 	return out
 }
+
+// Temperature implements backstore.Thermal.
+func (s *fileStore) Temperature() (int, error) { return backstore.TemperatureOf(s.file) }
 
 // Examine implements backstore.Patient.
 func (s *fileStore) Examine() []backstore.Trouble { return s.file.Examine() }

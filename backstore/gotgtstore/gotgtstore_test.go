@@ -1,6 +1,7 @@
 package gotgtstore
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -277,5 +278,41 @@ func TestFailedSync(t *testing.T) {
 	write.FUA = true
 	if err := c.Do(write); err == nil {
 		t.Error("a FUA write succeeded")
+	}
+}
+
+// TestWipe: what atomic writes of a file store have left in its log is wiped.
+func TestWipe(t *testing.T) {
+	dir, data := t.TempDir(), backstoretest.Pattern(64<<10, 5)
+	c := backstore.FileConfig{Path: emptyFile(t, 1<<20), Intents: backstore.Intents{Dir: dir}}
+	inLog := func() (found bool) {
+		logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
+		if err != nil || len(logs) != 1 {
+			t.Fatalf("found %v, %v, expected one log", logs, err)
+		}
+		text, err := os.ReadFile(logs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes.Contains(text, data)
+	}
+	use := func(open func() (backstore.Store, error), op backstore.Op) {
+		t.Helper()
+		s, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run("", func(t *testing.T) { backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false)).Must(t, op) })
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	use(func() (backstore.Store, error) { return backstore.OpenFile(c) }, backstore.Op{Kind: backstore.Write, Atomic: true, FUA: true, Data: data})
+	if !inLog() {
+		t.Fatal("the log has nothing of an atomic write: the test proves nothing")
+	}
+	use(func() (backstore.Store, error) { return Open("file", c) }, backstore.Op{Kind: backstore.Wipe})
+	if inLog() {
+		t.Error("the log has the data still")
 	}
 }

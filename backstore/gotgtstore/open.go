@@ -62,16 +62,14 @@ func (s *store) openBlank(describe string, size int64) error {
 	if size <= 0 || size%s.block != 0 {
 		return fmt.Errorf("size %d: expected a positive multiple of %d", size, s.block)
 	}
-	s.describe(describe, size, false)
+	s.describe(backstore.Info{Size: size, PhysicalBlock: page, Describe: describe})
 	return s.start("")
 }
 
-// describe fills in what the store says of itself.
-func (s *store) describe(name string, size int64, readOnly bool) {
-	s.info.Store(&backstore.Info{
-		Size: size, BlockSize: 1, PhysicalBlock: page,
-		VolatileCache: !s.blank, ReadOnly: readOnly, Describe: name,
-	})
+// describe sets what the store says of itself, without what drivers cannot.
+func (s *store) describe(info backstore.Info) {
+	info.BlockSize = 1
+	s.info.Store(&info)
 }
 
 // start has the driver open path.

@@ -38,13 +38,15 @@ type store struct {
 func (s *store) Info() backstore.Info { return *s.info.Load() }
 
 // Lane implements backstore.Store.
-func (s *store) Lane(l *evloop.Loop) (backstore.Lane, error) {
+func (s *store) Lane(l *evloop.Loop) (backstore.Lane, error) { return s.newLane(l) }
+
+func (s *store) newLane(l *evloop.Loop) (*lane, error) {
 	if l.Workers() == nil {
 		return nil, fmt.Errorf("%s on event loop %q: it has no workers for calls that block", s.Info().Describe, l.Name())
 	}
-	lane := &lane{store: s, loop: l}
-	s.counters.Add(&lane.counter, l)
-	return lane, nil
+	n := &lane{store: s, loop: l}
+	s.counters.Add(&n.counter, l)
+	return n, nil
 }
 
 // Close implements backstore.Store.
