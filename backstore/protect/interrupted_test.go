@@ -151,14 +151,21 @@ func (h *history) meanwhile(change *backstore.Op) {
 	h.store.regions.flushed.Store(forced)
 }
 
-// reads expects of each block what was written last.
+// reads expects of each block the data that were written last, and their tuple.
 func (h *history) reads() {
-	var want []byte
-	for i := range historyBlocks {
-		want = append(want, h.data[i][len(h.data[i])-1]...)
+	sidecar, err := os.ReadFile(filepath.Join(h.dir, "tuples"))
+	if err != nil {
+		h.Fatal(err)
 	}
-	if got := h.client.Read(h, 0, historySize); !bytes.Equal(got, want) {
-		h.Error("other data than were written")
+	got := h.client.Read(h, 0, historySize)
+	for i := range historyBlocks {
+		data, tuple := h.data[i][len(h.data[i])-1], h.tuples[i][len(h.tuples[i])-1]
+		if !bytes.Equal(got[i*historyBlock:][:historyBlock], data) {
+			h.Fatalf("block %d: other data than were written", i)
+		}
+		if stored := sidecar[tupleOffset+i*TupleSize:][:TupleSize]; !bytes.Equal(stored, tuple) {
+			h.Fatalf("block %d: found tuple %x, expected %x", i, stored, tuple)
+		}
 	}
 }
 
