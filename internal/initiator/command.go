@@ -177,10 +177,10 @@ func (c *Command) expected() int {
 	return c.InLen
 }
 
-// extendedCDB is the AHS of RFC 7143 section 11.2.2.3.
+// extendedCDB is the AHS of RFC 7143 section 11.2.2.3, in whole words.
 func extendedCDB(rest []byte) []byte {
 	ahs := binary.BigEndian.AppendUint16(nil, uint16(len(rest)+1))
-	return append(append(ahs, 1, 0), rest...)
+	return appendPadded(append(ahs, 1, 0), rest)
 }
 
 // sendBurst sends bytes [from, to) of a task as one sequence of Data-Out PDUs.
