@@ -16,6 +16,10 @@
 // Post, Stop, OnThread, Stats and Workers.Submit may be called by any goroutine.
 // All else belongs to the loop's thread; before Run it belongs to the goroutine
 // that called New.
+//
+// The files depend on each other in a circle, and stay so: each holds one part of the
+// pass and the methods of Loop that feed it, on state that all parts share to decide
+// whether the thread may sleep.
 package evloop
 
 import (
