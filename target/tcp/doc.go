@@ -4,7 +4,7 @@
 //
 // The data path, in the order of its functions:
 //
-//	mover.Ready      an edge of epoll                         events.go
+//	mover.Ready      an edge of epoll                         receive.go
 //	mover.receive    one read drains the socket               receive.go
 //	mover.parse      PDUs in place, digests checked           receive.go
 //	...              Receiver.Received executes a command     target

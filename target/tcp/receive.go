@@ -30,6 +30,20 @@ var (
 	errPeerClosed = errors.New("the initiator closed the connection")
 )
 
+// Ready implements evloop.Poller.
+func (m *mover) Ready(events uint32) {
+	defer m.r.Contain()
+	if events&unix.EPOLLOUT != 0 {
+		m.writable()
+	}
+	if events&^(unix.EPOLLOUT|unix.EPOLLIN) != 0 {
+		m.rx.ending = true
+	}
+	if events&^unix.EPOLLOUT != 0 {
+		m.receive()
+	}
+}
+
 // receive reads what is there, a bounded number of times, and acts on every
 // complete PDU.
 func (m *mover) receive() {
@@ -85,13 +99,6 @@ func (m *mover) catchUp() bool {
 func (m *mover) stalled() bool {
 	m.rx.stalled = m.tx.full()
 	return m.rx.stalled
-}
-
-func (m *mover) receiveLater() {
-	if !m.rx.due && !m.closed {
-		m.rx.due = true
-		m.loop.Again(m.rx.again)
-	}
 }
 
 func (m *mover) receiveAgain() {

@@ -91,12 +91,16 @@ func (m *mover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 func (m *mover) scheduleFlush() {
 	if !m.tx.scheduled && !m.tx.blocked && !m.tx.remote.busy {
 		m.tx.scheduled = true
-		m.loop.AtPassEnd(m.tx.flush)
+		m.loop.AtPassEnd((*passEnd)(m))
 	}
 }
 
-// flushAtEnd is the pass-end task.
-func (m *mover) flushAtEnd() {
+// passEnd is what a mover does at the end of a pass: it sends what is queued.
+type passEnd mover
+
+// Run implements evloop.Task.
+func (p *passEnd) Run() {
+	m := (*mover)(p)
 	m.tx.scheduled = false
 	if m.closed {
 		return
@@ -120,7 +124,7 @@ func (m *mover) flushAtEnd() {
 	}
 }
 
-// flushNow sends ahead of the pass's end; errors are left for flushAtEnd,
+// flushNow sends ahead of the pass's end; errors are left for passEnd,
 // because the caller is in the middle of a command.
 func (m *mover) flushNow() {
 	if !m.tx.blocked {

@@ -50,3 +50,19 @@ func (t *Transport) Close() { t.scratches.release() }
 // SetCongestion changes Config.Congestion for connections that come from now on. The
 // portals have it all or none.
 func (t *Transport) SetCongestion(name string) error { return t.congestion.change(name) }
+
+// newMover takes over a non-blocking stream socket.
+func newMover(all scratches, fd int, p *login.ConnectionParams) *mover {
+	m := &mover{
+		all:          all,
+		fd:           fd,
+		headerDigest: p.HeaderDigest,
+		dataDigest:   p.DataDigest,
+		maxRecv:      int(p.TargetMaxRecvDataSegmentLength),
+		maxDataIn:    int(p.InitiatorMaxRecvDataSegmentLength),
+	}
+	m.rx.again, m.rx.reach = evloop.Func(m.receiveAgain), readLeast
+	m.drain.Fire = func() { m.end() }
+	m.tx.copying.Fire = m.copyLoans
+	return m
+}
