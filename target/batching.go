@@ -21,7 +21,7 @@ import (
 //
 // The second is a rest after a pass. It delays nobody who would notice: it takes a
 // part of the time that the initiators need for responses that they have not looked
-// at (intake.go), and while it costs throughput there is none (experiment.go). With a
+// at (intake), and while it costs throughput there is none (experiment). With a
 // static level the thread rests for as long as the level takes to gather. A thread
 // that serves somebody of the class Urgent never rests.
 type batching struct {
@@ -132,7 +132,7 @@ func (b *batching) Run() {
 	b.learn(now, commands, connections)
 	b.commands, b.bytes = 0, 0
 	switch {
-	case b.gate.Urgent(): // the next command may be theirs
+	case b.gate.ruled && b.gate.Urgent(): // the next command may be theirs
 	case alone < 0:
 		b.eager = now + int64(eagerTime)
 	case now >= b.eager:
@@ -166,3 +166,152 @@ func (b *batching) rest(alone, gathering int64) {
 		b.loop.Rest(time.Duration(alone))
 	}
 }
+
+// An initiator that is slower than this server always has responses that it has
+// not looked at. As long as it works them off, it does not notice when new ones
+// come a little later and several at a time, while here a pass that serves several
+// commands costs little more than one that serves a single one. What an initiator
+// has looked at, it says itself: by the ExpStatSN of its commands. So the thread
+// rests for a part of the time that the initiator with the fewest responses left
+// needs for them. Who has one command at a time, or keeps up, makes the thread stay
+// awake for a while: of others' rests, only the first of such commands may see one.
+// Responses that are still on their way look like those that the initiator has not
+// come to, so whether rests cost throughput is found out (experiment).
+
+// restFrom is how many responses an initiator must have left.
+const restFrom = 6
+
+// intake is what is known of how fast an initiator takes responses.
+type intake struct {
+	listed bool   // commands of it came in this pass
+	left   uint32 // responses that it had not looked at when it sent the last one
+	seen   pdu.SN // ExpStatSN of that
+	peak   uint32 // of left, fading: many initiators look at all they have got, and then send
+	since  pdu.SN // ExpStatSN at the time at
+	at     int64
+	each   int64 // nanoseconds that it takes for a response when it has enough of them: the least, rising slowly
+}
+
+// intakeResponses are needed for an estimate of the time that one takes.
+const intakeResponses = 16
+
+// judge returns for how long the initiator can be left alone, in nanoseconds;
+// negative if it keeps up.
+func (p *intake) judge(now int64) int64 {
+	p.peak = max(p.left, p.peak-(p.peak+7)/8)
+	if p.peak < restFrom {
+		p.at = 0
+		return -1
+	}
+	switch n := int64(p.seen - p.since); {
+	case p.at == 0:
+		p.since, p.at, p.each = p.seen, now, 0
+	case n >= intakeResponses:
+		each := (now - p.at) / n
+		if p.each != 0 {
+			each = min(each, p.each+p.each/64+1)
+		}
+		p.since, p.at, p.each = p.seen, now, each
+	}
+	return int64(p.peak) * p.each / 3
+}
+
+const (
+	// windowTime is how long commands are counted to know their rate.
+	windowTime = 16 * time.Millisecond
+	// restWindows is for how many windows a thread may rest before it is looked
+	// again how fast it is without.
+	restWindows = 16
+	// experimentPause is how many windows pass after rests were found to cost
+	// throughput, until they are tried again.
+	experimentPause = 32
+	// costPercent is what rests may seem to cost: windows differ by some percent
+	// anyway.
+	costPercent = 4
+	// dropPercent is what a window with rests may lack before it is looked at once
+	// how fast the thread is without.
+	dropPercent = 20
+	// idlePercent is how much of its time a thread must have had nothing to do: one
+	// that is busy has no time to rest.
+	idlePercent = 20
+)
+
+// experiment finds out whether rests cost throughput: it compares windows with rests to the
+// one that follows without, because a load that has just begun grows. It has no clock
+// of its own.
+type experiment struct {
+	phase    experimentPhase
+	commands int64 // in this window
+	began    int64 // the window, in nanoseconds
+	left     int   // windows of the phase
+	without  int64 // commands per second in the last window without rests
+	with     int64 // and with
+}
+
+// experimentPhase is what a window is for.
+type experimentPhase uint8
+
+const (
+	working  experimentPhase = iota // without rests
+	trying                          // a window with rests
+	resting                         // with rests, which cost nothing
+	checking                        // a window without, to compare with
+)
+
+// resting reports whether the thread may rest in this window.
+func (t *experiment) resting() bool { return t.phase == trying || t.phase == resting }
+
+// due reports whether the window has ended.
+func (t *experiment) due(now int64) bool { return now-t.began >= int64(windowTime) }
+
+// judge ends the window, in which the thread was idle for so many nanoseconds. One
+// that took far too long, because there was nothing to do, says nothing, and what comes
+// behind it may be another load.
+func (t *experiment) judge(now, idle int64) {
+	took, commands := now-t.began, t.commands
+	t.began, t.commands = now, 0
+	if took > 4*int64(windowTime) {
+		if t.phase != working {
+			t.phase, t.left = working, 0
+		}
+		return
+	}
+	rate := commands * int64(time.Second) / took
+	switch t.phase {
+	case working:
+		t.without = rate
+		if t.left--; t.left <= 0 && idle*100 >= took*idlePercent {
+			t.phase = trying
+		}
+	case trying:
+		t.with = rate
+		t.phase = checking
+	case resting:
+		t.with = rate
+		if t.left--; t.left <= 0 || t.costs(dropPercent) {
+			t.phase = checking
+		}
+	case checking:
+		t.without = rate
+		if idle*100 < took*idlePercent {
+			t.stop() // rests only look free while rates differ by more than they cost
+		} else {
+			t.compare()
+		}
+	}
+}
+
+// compare decides whether to rest: not if that costs throughput.
+func (t *experiment) compare() {
+	if t.costs(costPercent) {
+		t.stop()
+	} else {
+		t.phase, t.left = resting, restWindows
+	}
+}
+
+// costs reports whether rests cost more than so many percent.
+func (t *experiment) costs(percent int64) bool { return t.with*100 < t.without*(100-percent) }
+
+// stop makes the thread work without rests for a while.
+func (t *experiment) stop() { t.phase, t.left = working, experimentPause }

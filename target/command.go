@@ -1,7 +1,9 @@
 package target
 
 import (
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 
 	"lunar/internal/buf"
 	"lunar/internal/refusals"
@@ -35,21 +37,6 @@ func (c *Connection) scsiCommand(r *request) {
 	c.enter(t)
 	c.execute(t, h.Final, r)
 	c.exit(t)
-}
-
-// newTask takes a task from the thread's free list.
-func (th *thread) newTask(c *Connection) *task {
-	t := th.free
-	if t == nil {
-		t = &task{}
-	} else {
-		th.free = t.next
-	}
-	t.conn, t.next = c, nil
-	c.live++
-	c.own++
-	c.traffic.began()
-	return t
 }
 
 // checkCommand returns the reason to reject the PDU, or 0.
@@ -127,7 +114,7 @@ func (c *Connection) execute(t *task, final bool, r *request) {
 	t.lun.ops++
 	c.thread.batching.gather(&c.intake, t.cmd.EDTL, t.moved, t.expStatSN, c.statSN)
 	t.cmd.Nexus, t.cmd.Lane = t.lun.nexus, t.lun.lane
-	if !c.thread.gate.admit(t) {
+	if c.thread.gate.ruled && !c.thread.gate.admit(t) {
 		t.await()
 		return
 	}
@@ -303,6 +290,19 @@ func (t *task) Complete(cmd *scsi.Command) {
 	t.respond(cmd)
 }
 
+// Contain implements scsi.Port.
+func (t *task) Contain(*scsi.Command) {
+	if p := recover(); p != nil {
+		c := t.conn
+		if c == nil {
+			panic(p) // the command has ended: there is no session to blame
+		}
+		c.log.Error("panic in command: its session is closed, others go on", "panic", p, "stack", string(debug.Stack()))
+		t.discard()
+		c.closeAll(fmt.Errorf("internal error: %v", p))
+	}
+}
+
 // respond sends the command's status and ends the task.
 func (t *task) respond(cmd *scsi.Command) {
 	c := t.conn
@@ -376,7 +376,9 @@ func (t *task) end() {
 	} else {
 		c.thread.recycle(t)
 	}
-	waiting.Ended()
+	if len(waiting) > 0 {
+		waiting.Ended()
+	}
 	c.taskEnded()
 }
 
@@ -384,7 +386,9 @@ func (t *task) end() {
 // its end.
 func (t *task) detach() waits.List {
 	c := t.conn
-	c.revokePlace(t)
+	if c.placing != nil {
+		c.revokePlace(t)
+	}
 	if t.landing != nil {
 		t.landing.Release()
 		t.landing = nil
@@ -413,17 +417,45 @@ func (t *task) detach() waits.List {
 	c.stashed -= len(t.stash)
 	c.live--
 	c.own--
-	c.traffic.ended()
+	c.traffic.inFlight.Add(-1)
 	if t.lun != nil {
-		t.lun.traffic.count(&t.cmd, t.sent)
+		t.count(t.lun.traffic)
 	}
 	if c.shared {
-		c.carried.count(&t.cmd, t.sent)
+		t.count(&c.carried)
 	}
 	if c.assist != nil {
 		c.assist.Deallocate(t.itt)
 	}
 	return t.awaitedBy
+}
+
+// count counts a command that has ended.
+func (t *task) count(to *lunTraffic) {
+	switch cmd := &t.cmd; {
+	case cmd.HasIn:
+		to.reads.Add(1)
+		to.read.Add(uint64(t.sent))
+	case cmd.HasOut:
+		to.writes.Add(1)
+		if cmd.Takes && cmd.Status == scsi.Good && !cmd.Aborted() {
+			to.written.Add(uint64(min(cmd.Length, cmd.EDTL)))
+		}
+	default:
+		to.others.Add(1)
+	}
+}
+
+// taskEnded follows every end of a task.
+func (c *Connection) taskEnded() {
+	if len(c.unmapped) > 0 {
+		c.removeUnmapped()
+	}
+	if c.closed {
+		c.endIfIdle()
+	} else if c.migration.next != nil {
+		c.moveIfIdle()
+	}
 }
 
 // left tells the gate that the task has ended.
@@ -453,19 +485,4 @@ func (c *sessionState) exit(t *task) {
 	if t.ended {
 		c.thread.recycle(t)
 	}
-}
-
-// recycle returns an ended task; nothing may refer to it any more.
-func (th *thread) recycle(t *task) {
-	t.cmd.Reset()
-	t.conn, t.lun, t.awaitedBy = nil, nil, nil
-	t.windowed, t.listed, t.ended, t.waiting, t.dying, t.taken, t.stash = false, false, false, false, false, 0, nil
-	t.stray = false
-	t.dataSN, t.burst, t.sent, t.snackTag, t.recovery = 0, 0, 0, 0, 0
-	t.unsolicited = sequence{}
-	for i := range t.wanted {
-		t.wants[i].dst = nil
-	}
-	t.wanted, t.r2tCount, t.r2tNext = 0, 0, 0
-	t.next, th.free = th.free, t
 }

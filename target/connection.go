@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -186,27 +185,6 @@ func (c *Connection) Closed(why error) {
 	c.endIfIdle()
 }
 
-// revokePlace keeps the transport from writing to the memory of a task that is to
-// end.
-func (c *Connection) revokePlace(t *task) {
-	if c.placing == t {
-		c.placing = nil
-		c.mover.Revoke()
-	}
-}
-
-// taskEnded follows every end of a task.
-func (c *Connection) taskEnded() {
-	if len(c.unmapped) > 0 {
-		c.removeUnmapped()
-	}
-	if c.closed {
-		c.endIfIdle()
-	} else if c.migration.next != nil {
-		c.moveIfIdle()
-	}
-}
-
 // endIfIdle ends a closed connection that has no tasks left.
 func (c *Connection) endIfIdle() {
 	if c.own > 0 || c.lost && !c.spent() || !slices.Contains(c.conns, c) {
@@ -226,26 +204,6 @@ func (c *Connection) hasEnded() {
 	c.ended = nil
 	for _, f := range ended {
 		f()
-	}
-}
-
-// Contain implements Receiver.
-func (c *Connection) Contain() {
-	if p := recover(); p != nil {
-		c.panicked(p)
-	}
-}
-
-// Contain implements scsi.Port.
-func (t *task) Contain(*scsi.Command) {
-	if p := recover(); p != nil {
-		c := t.conn
-		if c == nil {
-			panic(p) // the command has ended: there is no session to blame
-		}
-		c.log.Error("panic in command: its session is closed, others go on", "panic", p, "stack", string(debug.Stack()))
-		t.discard()
-		c.closeAll(fmt.Errorf("internal error: %v", p))
 	}
 }
 

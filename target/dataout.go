@@ -276,13 +276,6 @@ func (t *task) land(off uint32, data []byte) {
 	}
 }
 
-// move copies unless the data is there already.
-func move(dst, src []byte) {
-	if len(src) > 0 && &dst[0] != &src[0] {
-		buf.Copy(dst, src)
-	}
-}
-
 // Place implements Receiver.
 func (c *Connection) Place(bhs *pdu.BHS, n int) []byte {
 	switch bhs.Opcode() {
@@ -312,6 +305,15 @@ func (c *Connection) Place(bhs *pdu.BHS, n int) []byte {
 		}
 	}
 	return nil
+}
+
+// revokePlace keeps the transport from writing to the memory of a task that is to
+// end.
+func (c *Connection) revokePlace(t *task) {
+	if c.placing == t {
+		c.placing = nil
+		c.mover.Revoke()
+	}
 }
 
 // prepareDataOut says which data comes unasked, nothing after a final PDU, and where the
@@ -439,10 +441,4 @@ func (t *task) fail(s *sense.Data) {
 	t.wanted, t.r2tCount = 0, 0
 	t.unsolicited.open = false
 	t.cmd.FailTransfer(s)
-}
-
-func releaseRef(ref *buf.Ref) {
-	if ref != nil {
-		ref.Release()
-	}
 }

@@ -7,8 +7,8 @@
 // event thread:
 //
 //	tcp, iser                bytes become PDUs                      tcp/receive.go, ../iser
-//	Connection.Spent         is it the connection's turn?           receiver.go, share.go
-//	Connection.Received      one row per opcode; command window     receiver.go, window.go
+//	Connection.Spent         is it the connection's turn?           receiver.go, flow.go
+//	Connection.Received      one row per opcode; command window     receiver.go, flow.go
 //	Connection.scsiCommand   task, LUN, gate                        command.go, gate.go
 //	LogicalUnit.Execute      the device server                      scsi/
 //	task.SendDataIn          Data-In, with the status at its end    command.go
@@ -19,10 +19,10 @@
 //
 // The files are in three storeys, of which none uses what is above it:
 //
-//   - What event threads share out and count knows no session: share.go, holder.go,
-//     gate.go, qos.go, ledger.go, batching.go with intake.go and experiment.go, window.go,
-//     recall.go with parts.go and snack.go, traffic.go, and the configuration (config.go,
-//     settings.go, access.go, owners.go, node.go).
+//   - What event threads share out and count knows no session: flow.go, holder.go,
+//     gate.go, qos.go, ledger.go, batching.go, recall.go with parts.go and snack.go,
+//     traffic.go, and the configuration (config.go, settings.go, access.go, owners.go,
+//     node.go).
 //   - Sessions, connections and tasks belong to one event thread: sessionstate.go,
 //     connection.go, command.go and all that they dispatch to. They ask the target node by
 //     one interface (seam.go), and their recall asks them by another (recall.go).

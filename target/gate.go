@@ -12,11 +12,12 @@ import (
 // wait in it for their tokens. Without rules everything passes.
 type gate struct {
 	*scheduler.Gate
-	loop *evloop.Loop
-	cost scheduler.Cost
-	due  bool // dispatch is queued
-	tick evloop.Timer
-	wake evloop.Timer
+	loop  *evloop.Loop
+	cost  scheduler.Cost
+	ruled bool // the last policy had rules, or commands waited when it came
+	due   bool // dispatch is queued
+	tick  evloop.Timer
+	wake  evloop.Timer
 }
 
 // waiter is what waits in the gate: a command, or a copy that pays for a part.
@@ -77,7 +78,7 @@ func (g *gate) apply(p *scheduler.Policy) {
 	now := g.loop.Now()
 	g.cost = p.Cost()
 	g.Apply(p, now)
-	if g.Active() && !g.tick.Armed() {
+	if g.ruled = g.Active(); g.ruled && !g.tick.Armed() {
 		g.loop.Arm(&g.tick, tickTime)
 	}
 	g.dispatch()

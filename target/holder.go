@@ -172,3 +172,16 @@ func (d *denied[T]) others(than T) bool {
 	*d = denied[T]{}
 	return was[0] != none && was[0] != than || was[1] != none && was[1] != than
 }
+
+func releaseRef(ref *buf.Ref) {
+	if ref != nil {
+		ref.Release()
+	}
+}
+
+// move copies unless the data is there already.
+func move(dst, src []byte) {
+	if len(src) > 0 && &dst[0] != &src[0] {
+		buf.Copy(dst, src)
+	}
+}

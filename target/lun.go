@@ -16,6 +16,7 @@ import (
 // lun is one LUN of a session on the connection's event thread.
 type lun struct {
 	number uint64
+	field  uint64 // the LUN field that initiators are told for it
 	nexus  *scsi.Nexus
 	lane   backstore.Lane
 	queue  *scheduler.Queue
@@ -62,7 +63,7 @@ func (c *sessionState) openLUN(seen *seenLUN) (*lun, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lun{number: uint64(seen.LUN), nexus: c.session.nexus(seen.LUNMapping), lane: lane, traffic: seen.traffic}
+	l := &lun{number: uint64(seen.LUN), field: scsi.EncodeLUN(uint64(seen.LUN)), nexus: c.session.nexus(seen.LUNMapping), lane: lane, traffic: seen.traffic}
 	seen.LU.Attach(l.nexus)
 	c.thread.gate.open(c, l)
 	return l, nil
@@ -84,12 +85,12 @@ func (c *sessionState) relane() error {
 // findLUN returns the LUN that a PDU's LUN field names, or nil. LUNs are in
 // ascending order and usually numbered from 0.
 func (c *sessionState) findLUN(field uint64) *lun {
+	if i := field >> 48 & scsi.MaxLUN; i < uint64(len(c.luns)) && c.luns[i].field == field {
+		return c.luns[i]
+	}
 	n, ok := scsi.DecodeLUN(field)
 	if !ok {
 		return nil
-	}
-	if n < uint64(len(c.luns)) && c.luns[n].number == n {
-		return c.luns[n]
 	}
 	i, found := slices.BinarySearchFunc(c.luns, n, func(l *lun, n uint64) int { return cmp.Compare(l.number, n) })
 	if !found {

@@ -55,6 +55,43 @@ func (c *sessionState) feed() {
 	}
 }
 
+// starve notes that a task of c waits for memory.
+func (th *thread) starve(c *sessionState) {
+	if !c.starved {
+		c.starved = true
+		th.starved = append(th.starved, c)
+	}
+}
+
+// freed follows every release of a buffer. Who waits for memory goes on at the
+// end of the pass: the releasing command is still at work. A pool that had too
+// little for one who did not wait is asked again as well.
+func (th *thread) freed() {
+	if (th.quotas.exhausted || len(th.starved) > 0) && !th.feedDue {
+		th.feedDue = true
+		th.loop.AtPassEnd(th.feedTask)
+	}
+}
+
+// feed lets the sessions whose tasks wait for memory try again, one round,
+// in the order in which they began to wait. Nobody overtakes the one that the pool had
+// too little for, but with a buffer of its own.
+func (th *thread) feed() {
+	th.feedDue, th.quotas.exhausted, th.feeding = false, false, true
+	waiting := th.starved
+	th.starved = nil
+	for _, c := range waiting {
+		c.starved = false
+		if !th.quotas.exhausted || th.quotas.reserves(&c.quota) {
+			c.feed()
+		}
+		if c.waiters.head != nil {
+			th.starve(c)
+		}
+	}
+	th.feeding = false
+}
+
 // taskQueue is a FIFO of tasks. They are in the task table too, so it has its
 // own links.
 type taskQueue struct {

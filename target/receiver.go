@@ -129,6 +129,13 @@ func (c *Connection) Drained() {
 	}
 }
 
+// Contain implements Receiver.
+func (c *Connection) Contain() {
+	if p := recover(); p != nil {
+		c.panicked(p)
+	}
+}
+
 // releasePlace gives back the place that a numbered request other than a SCSI
 // command took in the window.
 func (c *Connection) releasePlace(r *request) {

@@ -111,7 +111,7 @@ func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 }
 
 // resend sends a PDU again, which is work that the initiator has asked for: it waits for
-// its turns until that is made up for (share.go), however small its SNACK was.
+// its turns until that is made up for (flow.go), however small its SNACK was.
 func (r *recall) resend(bhs *pdu.BHS, data []byte) {
 	r.of.charge(1 + len(data)/workBytes)
 	r.Resend(bhs, data)

@@ -87,6 +87,36 @@ type sequence struct {
 	dataSN pdu.SN
 }
 
+// newTask takes a task from the thread's free list.
+func (th *thread) newTask(c *Connection) *task {
+	t := th.free
+	if t == nil {
+		t = &task{}
+	} else {
+		th.free = t.next
+	}
+	t.conn, t.next = c, nil
+	c.live++
+	c.own++
+	c.traffic.inFlight.Add(1)
+	return t
+}
+
+// recycle returns an ended task; nothing may refer to it any more.
+func (th *thread) recycle(t *task) {
+	t.cmd.Reset()
+	t.conn, t.lun, t.awaitedBy = nil, nil, nil
+	t.windowed, t.listed, t.ended, t.waiting, t.dying, t.taken, t.stash = false, false, false, false, false, 0, nil
+	t.stray = false
+	t.dataSN, t.burst, t.sent, t.snackTag, t.recovery = 0, 0, 0, 0, 0
+	t.unsolicited = sequence{}
+	for i := range t.wanted {
+		t.wants[i].dst = nil
+	}
+	t.wanted, t.r2tCount, t.r2tNext = 0, 0, 0
+	t.next, th.free = th.free, t
+}
+
 // endUnanswered is end without a status: nothing that was sent for the task is asked
 // for again.
 func (t *task) endUnanswered() {

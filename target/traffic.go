@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"time"
-
-	"lunar/target/scsi"
 )
 
 // cacheLine keeps what one thread writes apart from what others do, in bytes.
@@ -28,28 +26,6 @@ type lunTraffic struct {
 }
 
 func newTraffic() *traffic { return &traffic{opened: time.Now()} }
-
-// began counts a command that is in flight from now on.
-func (t *traffic) began() { t.inFlight.Add(1) }
-
-// ended counts the end of a command.
-func (t *traffic) ended() { t.inFlight.Add(-1) }
-
-// count counts a command that has ended.
-func (t *lunTraffic) count(cmd *scsi.Command, sent uint32) {
-	switch {
-	case cmd.HasIn:
-		t.reads.Add(1)
-		t.read.Add(uint64(sent))
-	case cmd.HasOut:
-		t.writes.Add(1)
-		if cmd.Takes && cmd.Status == scsi.Good && !cmd.Aborted() {
-			t.written.Add(uint64(min(cmd.Length, cmd.EDTL)))
-		}
-	default:
-		t.others.Add(1)
-	}
-}
 
 func (t *lunTraffic) sum() Traffic {
 	return Traffic{t.reads.Load(), t.writes.Load(), t.others.Load(), t.read.Load(), t.written.Load()}

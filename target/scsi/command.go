@@ -155,19 +155,6 @@ func (c *Command) Aborted() bool { return c.aborted }
 // in a buffer of n bytes already may hand over that one.
 func (c *Command) Landing() bool { return c.landing }
 
-// Reset makes an ended command ready for reuse. It leaves alone what the port
-// fills in for every command and the segments, which are idle.
-func (c *Command) Reset() {
-	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length, c.Takes, c.Effort = nil, nil, nil, Good, 0, false, 0
-	c.row, c.step, c.parsed = nil, nil, nil
-	c.limit, c.next, c.head, c.tail, c.fua, c.work = 0, 0, 0, 0, false, work{}
-	c.turn, c.place = taskset.Turn{}, nil
-	c.reads, c.sanitizes, c.feature = false, false, nil
-	c.inline, c.shield = 0, shield{}
-	c.starved, c.missed, c.ending, c.aborted, c.again = false, false, false, false, false
-	c.awaiting.Store(false)
-}
-
 // Adopt makes a fresh command, whose nexus, lane, port and CDB are set, the one
 // that goes on with from in the background.
 func (c *Command) Adopt(from *Command, start func(*Command)) {

@@ -4,6 +4,7 @@ import (
 	"lunar/backstore/protect"
 	"lunar/internal/invariants"
 	"lunar/target/scsi/sense"
+	"lunar/target/scsi/taskset"
 )
 
 // Execute runs c, whose Nexus leads to lu. Everything that c does later
@@ -348,4 +349,17 @@ func (c *Command) release() {
 		c.list.Release()
 		c.list, c.data = nil, nil
 	}
+}
+
+// Reset makes an ended command ready for reuse. It leaves alone what the port
+// fills in for every command and the segments, which are idle.
+func (c *Command) Reset() {
+	c.Immediate, c.Sense, c.Parameter, c.Status, c.Length, c.Takes, c.Effort = nil, nil, nil, Good, 0, false, 0
+	c.row, c.step, c.parsed = nil, nil, nil
+	c.limit, c.next, c.head, c.tail, c.fua, c.work = 0, 0, 0, 0, false, work{}
+	c.turn, c.place = taskset.Turn{}, nil
+	c.reads, c.sanitizes, c.feature = false, false, nil
+	c.inline, c.shield = 0, shield{}
+	c.starved, c.missed, c.ending, c.aborted, c.again = false, false, false, false, false
+	c.awaiting.Store(false)
 }
