@@ -80,12 +80,11 @@ func (b *batching) start(c batch.Config, loop *evloop.Loop, g *gate) {
 	c.Interval = int64(levelInterval)
 	b.loop, b.gate, b.mode, b.delay = loop, g, c.Mode, c.Delay
 	b.level.Start(c, evloop.Monotonic())
-	b.show()
+	b.show(b.level.Current())
 }
 
 // show tells the transports, and those who ask, the level.
-func (b *batching) show() {
-	level := b.level.Current()
+func (b *batching) show(level int) {
 	if b.mode == batch.Adaptive {
 		level = max(level, leastBatch)
 	}
@@ -143,9 +142,7 @@ func (b *batching) Run() {
 // learn feeds the controllers with a pass. Of those that came in one read each
 // waited, on average, for half of the others.
 func (b *batching) learn(now int64, commands, connections int) {
-	b.level.Waiting((commands/connections-1)/2, now)
-	b.level.Completed(b.bytes, now)
-	b.show()
+	b.show(b.level.Pass((commands/connections-1)/2, b.bytes, now))
 	b.served.commands.Add(uint64(commands))
 	b.served.passes.Add(1)
 	b.experiment.commands += int64(commands)

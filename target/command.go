@@ -206,9 +206,11 @@ func (c *sessionState) comeAgain() scsi.Status {
 // Alloc implements scsi.Port. Whoever has to wait is served in order of
 // arrival by thread.feed.
 func (t *task) Alloc(cmd *scsi.Command, n int) *buf.Ref {
-	if ref := t.landing; ref != nil && cmd.Landing() && n == len(ref.Bytes()) {
-		t.landing = nil
-		return ref
+	if ref := t.landing; ref != nil {
+		if cmd.Landing() && n == len(ref.Bytes()) {
+			t.landing = nil
+			return ref
+		}
 	}
 	if t.stray {
 		return nil // it is not refused after all: Connection.run ends it
@@ -244,9 +246,9 @@ func (t *task) SendDataIn(cmd *scsi.Command, off uint32, ref *buf.Ref, data []by
 		t.putAssisted(cmd, off, ref, data, last)
 		return
 	}
-	maxPDU, maxBurst := uint32(c.mover.MaxDataIn()), uint32(c.session.params.MaxBurstLength)
+	maxBurst := uint32(c.session.params.MaxBurstLength)
 	for {
-		n := min(uint32(len(data)), maxPDU, maxBurst-t.burst)
+		n := min(uint32(len(data)), c.maxDataIn, maxBurst-t.burst)
 		t.burst += n
 		whole := n == uint32(len(data))
 		// What may be sent again has its status in a PDU of its own, and so has what has two residuals.

@@ -40,6 +40,7 @@ type Connection struct {
 	local, remote netip.AddrPort
 	mover         Datamover
 	assist        Assistant // the same in iSER-assisted mode, else nil
+	maxDataIn     uint32    // its MaxDataIn
 	recall        *recall   // the same from ErrorRecoveryLevel 1 on, else nil
 	log           *slog.Logger
 	rare          loglimit.Rare // of what the initiator can bring about at will
@@ -94,6 +95,7 @@ func newConnection(k *sessionState, cid uint16, local, remote netip.AddrPort) *C
 func (c *Connection) start(mover Datamover, statSN pdu.SN) {
 	c.mover, c.statSN = mover, statSN
 	c.assist, _ = mover.(Assistant)
+	c.maxDataIn = uint32(mover.MaxDataIn())
 	c.remember()
 	c.log = c.session.logOf(c) // now the session has its TSIH
 	c.sessionState.log = c.session.log()

@@ -17,12 +17,13 @@ func (t *task) ReceiveDataOut(cmd *scsi.Command, off uint32, dst []byte) {
 	}
 	w := &t.wants[t.wanted]
 	t.wanted++
-	*w = want{off: off, dst: dst, claimed: t.conn.claim()}
+	*w = want{off: off, dst: dst}
 	w.got = t.takeLanded(w)
 	if w.got == len(dst) {
 		t.satisfied(t.wanted - 1)
 		return
 	}
+	w.claimed = t.conn.claim()
 	t.solicit()
 }
 

@@ -95,8 +95,7 @@ func (all *quotas) close(q *quota, key holderKey) {
 // get returns a buffer of n bytes of what all share, or else of the session's own.
 func (all *quotas) get(q *quota, n int) *buf.Ref {
 	if all.allots(q, n) {
-		if ref := all.pool.Get(n); ref != nil {
-			ref.Charge(&q.charged)
+		if ref := all.pool.GetFor(&q.charged, n); ref != nil {
 			return ref
 		}
 		all.exhausted = true

@@ -71,13 +71,14 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 	c.thread.shares.count(&c.share, bhs, len(data))
 	c.request = request{bhs: bhs, ahs: ahs, data: data, badDigest: badDigest}
 	r := &c.request
-	row := &requests[bhs.Opcode()&0x3f]
+	op, immediate, sn := bhs.Request()
+	row := &requests[op&0x3f]
 	if row.run == nil {
 		c.reject(r, pdu.RejectCommandNotSupported)
 		return
 	}
-	if row.numbered && !bhs.Immediate() {
-		switch c.window.Admit(bhs.CmdSN()) {
+	if row.numbered && !immediate {
+		switch c.window.Admit(sn) {
 		case Early:
 			c.keepEarly(r)
 			return

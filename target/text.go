@@ -146,6 +146,7 @@ func (c *Connection) declareMaxRecv(out []byte, kv pdu.Pair) []byte {
 	}
 	if m, ok := c.mover.(interface{ SetMaxDataIn(int) }); ok {
 		m.SetMaxDataIn(int(n))
+		c.maxDataIn = uint32(c.mover.MaxDataIn())
 	}
 	return out
 }

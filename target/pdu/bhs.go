@@ -36,6 +36,11 @@ type BHS [BHSLength]byte
 // Opcode is the operation code, without the I bit.
 func (b *BHS) Opcode() Opcode { return Opcode(b[0] & 0x3f) }
 
+// Request is what a request is dispatched by: its operation code, the I bit and its CmdSN.
+func (b *BHS) Request() (op Opcode, immediate bool, sn SN) {
+	return b.Opcode(), b.Immediate(), b.CmdSN()
+}
+
 // SetOpcode sets the operation code and keeps the I bit.
 func (b *BHS) SetOpcode(op Opcode) { b[0] = b[0]&^0x3f | byte(op)&0x3f }
 
@@ -172,4 +177,34 @@ func setBit(b *byte, mask byte, v bool) {
 	} else {
 		*b &^= mask
 	}
+}
+
+// SN is a 32-bit sequence number: CmdSN, StatSN, DataSN or R2TSN. It wraps,
+// so numbers are compared by RFC 1982 serial arithmetic (RFC 7143 4.2.2.1),
+// never with < or >.
+type SN uint32
+
+// half is the distance at which RFC 1982 leaves the order of two 32-bit
+// serial numbers undefined; here neither is less than the other.
+const half = 1 << 31
+
+// LessThan reports that s comes before o.
+func (s SN) LessThan(o SN) bool {
+	d := uint32(o - s)
+	return d != 0 && d < half
+}
+
+// LessEq reports that s is o or comes before it.
+func (s SN) LessEq(o SN) bool { return uint32(o-s) < half }
+
+// Add is the number n places after s.
+func (s SN) Add(n uint32) SN { return s + SN(n) }
+
+// Sub is the signed distance from o to s: positive when s comes after o.
+func (s SN) Sub(o SN) int32 { return int32(s - o) }
+
+// InWindow reports that s lies in [first, last]. A window whose last is just
+// before its first is empty, as MaxCmdSN = ExpCmdSN-1 means (RFC 7143 4.2.2.1).
+func (s SN) InWindow(first, last SN) bool {
+	return first.LessEq(last) && uint32(s-first) <= uint32(last-first)
 }

@@ -91,6 +91,7 @@ type Command struct {
 	final   *segment   // the segment whose SendDataIn ends the command
 	pumping bool       // step is on the stack
 	again   bool       // something happened while step was on the stack
+	refused bool       // Immediate was not taken at once: the lane is not asked so again
 	missed  bool       // an operation was not served by a cache
 	starved bool       // Alloc said not now and Resume has not come
 	landing bool       // what Landing returns
@@ -141,13 +142,6 @@ type check struct {
 // Row returns the command's table row; nil before Execute and for unsupported
 // operation codes.
 func (c *Command) Row() *Row { return c.row }
-
-// Hit reports, at its end, that a cache served the command: the store behind it
-// had nothing to do.
-func (c *Command) Hit() bool { return !c.missed }
-
-// Aborted reports that Abort ended the command: no status may be sent.
-func (c *Command) Aborted() bool { return c.aborted }
 
 // Landing reports, during Port.Alloc, that all of the buffer is for Data-Out:
 // the next ReceiveDataOut will ask for exactly the n bytes of Data-Out that

@@ -280,6 +280,9 @@ func (c *Command) Abort() (ended bool) {
 	return true
 }
 
+// Aborted reports that Abort ended the command: no status may be sent.
+func (c *Command) Aborted() bool { return c.aborted }
+
 // Resume continues the command after Port.Alloc said not now.
 func (c *Command) Resume() {
 	if c.starved {
@@ -297,7 +300,9 @@ func (c *Command) DataOut(off, n uint32) {
 	c.out--
 	for i := c.head; i != c.tail; i++ {
 		if s := c.at(i); s.off == off && s.state == receiving {
-			invariants.Assert(s.n == n, "scsi: Data-Out of another length than asked for")
+			if invariants.Enabled {
+				invariants.Assert(s.n == n, "scsi: Data-Out of another length than asked for")
+			}
 			s.state = arrived
 		}
 	}
@@ -351,6 +356,10 @@ func (c *Command) release() {
 	}
 }
 
+// Hit reports, at its end, that a cache served the command: the store behind it
+// had nothing to do.
+func (c *Command) Hit() bool { return !c.missed }
+
 // Reset makes an ended command ready for reuse. It leaves alone what the port
 // fills in for every command and the segments, which are idle.
 func (c *Command) Reset() {
@@ -360,6 +369,6 @@ func (c *Command) Reset() {
 	c.turn, c.place = taskset.Turn{}, nil
 	c.reads, c.sanitizes, c.feature = false, false, nil
 	c.inline, c.shield = 0, shield{}
-	c.starved, c.missed, c.ending, c.aborted, c.again = false, false, false, false, false
+	c.starved, c.refused, c.missed, c.ending, c.aborted, c.again = false, false, false, false, false, false
 	c.awaiting.Store(false)
 }

@@ -196,8 +196,8 @@ func (s *segment) submit() {
 	}
 	s.changing()
 	s.state = handing
-	if lane := s.lane(); lane.TryNow(&s.op) || lane.Submit(&s.op) {
-		c.inline += max(s.op.Length(), leastInline)
+	if lane := s.lane(); !c.refused && lane.TryNow(&s.op) || lane.Submit(&s.op) {
+		c.inline += max(s.op.Len, leastInline)
 		s.end()
 		return
 	}

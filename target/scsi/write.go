@@ -63,6 +63,7 @@ func (c *Command) writeNow() bool {
 	s.op.Data = nil
 	switch {
 	case !taken:
+		c.refused = true
 		return false
 	case s.op.Err != nil:
 		c.failOp(s)

@@ -157,12 +157,14 @@ func (m *mover) gather() (iov []unix.Iovec, bytes int, sender *evloop.Loop) {
 	skip, most, decided := m.tx.sent, maxIOV, false
 	for i := m.tx.head; i != m.tx.tail && len(iov)+3 <= most; i++ {
 		o := m.tx.at(i)
-		if loop, cares := m.sender(o); cares {
-			if decided && loop != sender {
-				break
-			}
-			if sender, decided = loop, true; sender != nil {
-				most = remoteIOV
+		if m.tx.lent > 0 { // else this thread sends all
+			if loop, cares := m.sender(o); cares {
+				if decided && loop != sender {
+					break
+				}
+				if sender, decided = loop, true; sender != nil {
+					most = remoteIOV
+				}
 			}
 		}
 		if !o.stamped {
