@@ -244,7 +244,7 @@ func (c *conn) timeUp() {
 		}
 		c.owner.destroyQP(c, func() {
 			c.rx.posted = 0
-			c.tx.retireAll(c)
+			c.retireAll()
 			c.endIfFlushed()
 		})
 	}

@@ -10,7 +10,7 @@
 //     which are remembered by the task's tag (tags.go).
 //  2. Data for the initiator leave by RDMA Writes out of the buffers, or the cache
 //     memory, that they lie in; data of the initiator come by RDMA Reads into
-//     the command's buffers (send.go).
+//     the command's buffers (send.go, from the queues of sender.go).
 //  3. The status is a SEND behind the writes in the same list of work; one list
 //     for each connection and pass of the event thread, before which receive
 //     buffers are posted again.
