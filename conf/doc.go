@@ -13,10 +13,9 @@
 // objects. Finding objects (find.go), printing (form.go, print.go), comparing (diff.go,
 // plan.go) and judging changes (impact.go) are about normal forms.
 //
-// All problems of a file are collected before any is reported, and each says
-// where it stands, which key it concerns, what was found and what was
-// expected. No line of a file is ever quoted, and of its values only what cannot
-// be a secret (quote.go).
+// All problems of a file are collected before any is reported, and each names
+// its place, its key, the value found and the value expected. No line of a file is
+// ever quoted, and a value only if it cannot be a secret (quote.go).
 //
 // Two configurations mean the same exactly when their normal forms are equal
 // (reflect.DeepEqual), whatever the order and the spelling of the files.

@@ -25,8 +25,8 @@ type AccessPath struct {
 	Preferred bool   `json:"preferred" doc:"Initiators are told to prefer it."`
 }
 
-// AccessChange changes how volumes are reached through a portal group. What is
-// not given stays.
+// AccessChange changes how volumes are reached through a portal group. Omitted
+// fields stay as they are.
 type AccessChange struct {
 	Volume    string  `json:"volume,omitempty" doc:"Name of the volume; without it: all."`
 	State     *string `json:"state,omitempty" enum:"optimized,non-optimized,standby,unavailable,offline,transitioning" doc:"Asymmetric access state."`

@@ -7,9 +7,9 @@ import (
 	"lunar/conf"
 )
 
-// changeKeys wraps the keys of volumes that are open with other key files. Who opens a
-// volume anew needs the key file of before if that has to be undone, so both do not
-// change at once.
+// changeKeys wraps the keys of volumes that are open with other key files. Undoing
+// the reopening of a volume needs the old key file, so a volume is not reopened and
+// wrapped in one change.
 func (c *change) changeKeys() error {
 	a := c.daemon.assembly
 	for i := range c.cfg.Volumes {

@@ -18,8 +18,8 @@ func (c *change) reopenings() (all []*conf.Volume) {
 	return all
 }
 
-// reopen opens volumes anew that can follow their keys in no other way. What their
-// initiators have sent waits for some milliseconds.
+// reopen opens volumes anew that can follow their keys in no other way. Commands
+// of their initiators wait for some milliseconds.
 func (c *change) reopen() error {
 	for _, now := range c.reopenings() {
 		was, lost := c.old.Volume(now.Name), c.daemon.assembly.Open[now.Name].Slot.Empty()

@@ -49,8 +49,8 @@ func (all resizes) lines() (out []string) {
 	return out
 }
 
-// resize changes the sizes. What has grown is cut again if it must be undone;
-// what was cut stays so, and the error says it.
+// resize changes the sizes. To undo, it cuts grown volumes again; volumes that were
+// cut stay so, and the error says it.
 func (c *change) resize() error {
 	for _, r := range c.sizes {
 		if err := c.resizeTo(r.name, r.to); err != nil {

@@ -58,8 +58,8 @@ func (c *change) shareCache(from, to *conf.Config) (err error) {
 	return err
 }
 
-// changeUnits tells logical units what they are told anew. What a volume that
-// writes back no more still has in the cache is waited for, for some time.
+// changeUnits hands the logical units their new settings. It waits, for some time,
+// for the dirty data of volumes that no longer write back.
 func (c *change) changeUnits() {
 	for i := range c.cfg.Volumes {
 		v := &c.cfg.Volumes[i]

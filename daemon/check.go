@@ -19,9 +19,9 @@ type CheckOptions struct {
 	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server whose cache memory is checked. Default: as for serve."`
 }
 
-// Check prints warnings, a summary and what the cache comes to on this machine;
-// problems are the error. What volumes are on is opened for reading; nothing is
-// made, changed or locked, and no memory taken.
+// Check prints warnings, a summary and the size of the cache on this machine;
+// problems are the error. It opens the volumes' files and devices for reading. It
+// makes, changes and locks nothing, and takes no memory.
 func (k CheckOptions) Check(c cli.Console) error {
 	cfg, warnings, err := conf.Draft(k.File)
 	if err != nil {

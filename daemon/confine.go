@@ -17,8 +17,8 @@ import (
 // enforcing is what sandbox: enforce does; tests have it end the process.
 var enforcing = confine.Enforce
 
-// confineProcess takes from the process of a server that has started what it does not need. What the
-// system refuses of that is told and done without.
+// confineProcess takes away the rights that a started server does not need. Where the
+// system refuses that, it logs so and goes on.
 func confineProcess(cfg *conf.Config, log *slog.Logger) {
 	tellUnlocked(nil, log)
 	if err := confine.CoreDumps(cfg.Server.CoreDumps); err != nil {

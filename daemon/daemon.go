@@ -34,9 +34,8 @@ type daemon struct {
 	output   *output                     // of the log; nil: it cannot change
 }
 
-// Shutdown ends the server, whose volumes write what the cache still holds of
-// them, and then gives up the cache. What could not be written stays in the
-// segment, and is noted.
+// Shutdown ends the server, whose volumes write their dirty data, and then closes the
+// cache. Data that could not be written stay in the segment, which the note records.
 func (d *daemon) Shutdown(ctx context.Context) error {
 	err := d.Server.Shutdown(ctx)
 	if d.Cache == nil {

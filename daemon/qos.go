@@ -23,8 +23,8 @@ func (s ruleSet) normal() (n ruleSet) {
 	return n
 }
 
-// openQoS admits the configured rules. What it refuses is refused before
-// anything else is opened.
+// openQoS admits the configured rules. It runs before anything
+// else is opened.
 func openQoS(cfg *conf.Config, log *slog.Logger) (*qos, error) {
 	q := &qos{cfg: cfg, log: log}
 	q.mu.configured = configuredSet(&cfg.QoS)

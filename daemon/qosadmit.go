@@ -121,8 +121,8 @@ func stands(p *scheduler.Policy, r *scheduler.Rule, pattern string, connected []
 	})
 }
 
-// flowsFor are the logical units that an initiator may use. Who may use none may
-// be given any: it is on all devices.
+// flowsFor are the logical units that an initiator may use. An initiator that may
+// use none is taken to be on all devices, since it may be given any.
 func flowsFor(cfg *conf.Config, devices map[string]string, initiator string) (flows []scheduler.Placed) {
 	for i := range cfg.Targets {
 		for _, l := range visible(cfg, &cfg.Targets[i], initiator) {

@@ -20,10 +20,10 @@ func (q *qos) startCapacities() map[string]int64 {
 	return all
 }
 
-// capacities are what admission goes by, in tokens/s by device: what the
-// configuration says, or what was measured and how the scheduler has followed it
-// since. What is only learnt is no capacity, for nobody may have asked for all
-// there is: 0.
+// capacities returns the capacities for admission, in tokens/s by device: the
+// configured one, or the measured one as the scheduler has followed it since. A
+// capacity that is only learnt counts as 0, unknown: nobody may have asked for all
+// of it.
 func (q *qos) capacities(s *target.Server) map[string]int64 {
 	configured, all := medium.ConfiguredCapacities(q.cfg), q.startCapacities()
 	for _, d := range s.QoS("").Devices {

@@ -17,7 +17,7 @@ const shutdownTime = 20 * time.Second
 
 // overdueTime is how much longer a stop may take before the process ends
 // anyway: a flush that hangs in the kernel must not hang the service manager.
-// What the cache still holds then is in its segment, for the next start.
+// The dirty data of the cache then stay in its segment, for the next start.
 const overdueTime = 15 * time.Second
 
 // flushTimeOf is how long the server waits for its stores to become stable: with

@@ -1,6 +1,6 @@
-// Package scheduler decides who may have the next I/O. It gives initiators the
-// rates that they were promised (reservations), holds them to the rates that
-// they may not exceed (limits) and shares what is left by weight.
+// Package scheduler decides who may have the next I/O. It gives initiators their
+// promised rates (reservations), holds them to their highest rates (limits) and
+// shares the rest by weight.
 //
 // Everything here is a pure state machine: no I/O, no goroutine, no clock of
 // its own. Time is int64 nanoseconds and comes from the caller, and no decision
@@ -49,10 +49,10 @@
 // to be below what the initiators keep outstanding together, and an initiator
 // reaches its reservation only if it keeps enough outstanding for it.
 //
-// What a server can do is estimated from what it served, if commands waited for
-// it throughout. Where limits throttled them though the device had room, they get
-// a growing part more there to show what it can do, so that a limit that is divided by what was
-// served does not hold the device back for good.
+// The capacity of a server is estimated from its served I/Os, if commands waited for
+// it throughout. If limits throttled them although the device had room, they get a
+// growing part more there, so that the device can show its capacity. Otherwise limits
+// that are divided by served I/Os would hold the device back for good.
 //
 // # Tokens
 //

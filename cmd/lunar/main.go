@@ -1,5 +1,5 @@
-// Command lunar looks after a Lunar iSCSI target server: it asks a server that runs by
-// its control API, and says what is to be done about volumes that a start has refused.
+// Command lunar administers a Lunar iSCSI target server. It is a client of a running
+// server's control API, and resolves volumes that a start has refused.
 package main
 
 import (

@@ -12,9 +12,9 @@ import (
 	"lunar/internal/refusals"
 )
 
-// crowdBounds are those of the connections of one port. Who is slow to ask, or to
-// read the answer, loses its place to others once all are taken; whose request is
-// being worked on keeps it.
+// crowdBounds bound the connections of one port. Once all places are taken, a client
+// that is slow to ask, or to read its answer, loses its place to others. A client
+// whose request is being worked on keeps it.
 var crowdBounds = places.Bounds{Places: maxConnections, PerHolder: maxConnections / 4, PerNetwork: maxConnections / 2, Patience: writeTimeout}
 
 // crowd is a listener that has a limited number of connections at a time:

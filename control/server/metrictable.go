@@ -8,8 +8,8 @@ import (
 	"lunar/control"
 )
 
-// allMetrics returns the rows of all tables. docs/metrics.md shows them. What is a number
-// in the status has its row there, as a tag; the tables here have what is not.
+// allMetrics returns the rows of all tables. docs/metrics.md shows them. Numbers
+// of the status have their rows there, as tags; the tables here have the rest.
 func allMetrics() []metric {
 	return slices.Concat(
 		serverMetrics, rowsOf("lunar_", nil, eachServer),

@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// pages makes pages that cost much for one client at a time. Who asks while one is
-// being made gets the next one, with all others who wait for it, so that many clients
-// cost no more than two.
+// pages makes pages that cost much for one client at a time. Clients that ask
+// while a page is being made wait together for the next one, so that many clients cost
+// no more than two pages.
 type pages struct {
 	make http.Handler
 	turn chan struct{} // holds one while a page is being made

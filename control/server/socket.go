@@ -22,8 +22,8 @@ const (
 	dialTimeout = 2 * time.Second
 )
 
-// listen makes the socket, for its owner only. What a dead process has left at
-// path is replaced; a living one's socket is not, nor is anything else.
+// listen makes the socket, for its owner only. It replaces the socket of a
+// dead process at path, but neither that of a living one nor anything else.
 func listen(path string) (*net.UnixListener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("control socket %s: found %d bytes, expected at most %d; --socket chooses a shorter one", path, len(path), maxSocketPath)

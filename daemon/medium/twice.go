@@ -55,7 +55,8 @@ func ByStore(volumes []*conf.Volume, key func(string) (Key, bool)) map[Key][]*co
 }
 
 // StoredTwice refuses configurations in which one file or device serves twice, by
-// links, too. What is not there yet, or cannot be looked at, is the affair of who opens it.
+// links, too. It ignores paths that lead to nothing or cannot be
+// read: opening them reports that.
 func StoredTwice(cfg *conf.Config) error {
 	seen, errs := map[fileKey]ownFile{}, []error(nil)
 	for i := range cfg.Volumes {

@@ -131,8 +131,8 @@ func (a *Set) SealState() error {
 	return err
 }
 
-// CloseCache gives up the cache when all volumes are closed. What they could not write
-// stays in the segment, and is noted.
+// CloseCache gives up the cache when all volumes are closed. Data that they could not
+// write stay in the segment, which the note records.
 func (a *Set) CloseCache() error {
 	err := a.Cache.Close()
 	a.noting.Lock()

@@ -19,8 +19,8 @@ const (
 	examineLong = 10 * time.Second
 )
 
-// health watches over the volumes. What is asked for here never blocks; files and
-// devices are looked at by goroutines of their own, one at a time for each.
+// health watches over the volumes. Its methods never block: goroutines of their
+// own look at the files and devices, one at a time for each.
 type health struct {
 	mu    sync.Mutex
 	wards map[string]*ward // by volume, under mu

@@ -5,7 +5,7 @@
 //
 //	epoll    non-blocking first; it blocks only when there is nothing to do
 //	events   Poller.Ready of every ready descriptor
-//	sources  Source.Look of what no descriptor tells of
+//	sources  Source.Look for work that has no descriptor
 //	ring     Complete of every finished io_uring request
 //	inbox    tasks that Post brought from other goroutines
 //	timers   Timer.Fire of those that are due

@@ -4,7 +4,7 @@
 // A Log is a file of slots, each a header in a page of its own and data behind
 // it. A write is stored in a slot and made stable there, then written where it
 // belongs and made stable there too; then the slot is emptied, before anybody is
-// told. Who opens the file after a crash writes again what is in the slots, unless
+// told. The next opener after a crash writes the contents of the slots again, unless
 // somebody else has changed the target there: each sector of 512 bytes must be as it was before
 // the write, or as the write leaves it. Where all are as before, the write never
 // began, and is dropped: nobody was told of it.

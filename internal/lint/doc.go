@@ -1,4 +1,4 @@
-// Package lint holds the project's own rules as tests: which package may
-// import which, that every exported name is documented, how long files and
-// functions may get, and which names and texts are not used.
+// Package lint holds the project's own rules as tests: permitted imports,
+// documentation of every exported name, the length of files and functions, and
+// names and texts that must not be used.
 package lint

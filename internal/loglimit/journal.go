@@ -1,6 +1,6 @@
-// Package loglimit keeps peers from making the log grow as fast as they like. What
-// somebody brings about is logged until he has had his share, and then counted;
-// the counts are logged from time to time.
+// Package loglimit keeps peers from making the log grow as fast as they like. Each
+// peer has a share of lines. Beyond it, events are only counted, and the counts are
+// logged from time to time.
 package loglimit
 
 import (

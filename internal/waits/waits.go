@@ -1,8 +1,8 @@
-// Package waits is who waits for the end of whose tasks. Task management, PREEMPT AND
-// ABORT, ORDERED commands and atomic writes wait for tasks of others: all of them by a
-// Waiter, so that the rule which keeps them from waiting for each other stands once
-// (Waiter.Ends), and the exploration of all that can happen (target/scsi) uses the very
-// code that serves.
+// Package waits records which functions wait for the end of which tasks. Task
+// management, PREEMPT AND ABORT, ORDERED commands and atomic writes wait for tasks of
+// others, all of them by a Waiter. So the rule against circles of waiters stands in one
+// place (Waiter.Ends), and the tests that explore all orders of events (target/scsi) use
+// the code of the server.
 package waits
 
 import "sync/atomic"

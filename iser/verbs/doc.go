@@ -36,7 +36,7 @@
 //
 // A QP fails as a whole: after the first completion that is no success, or
 // after Disconnect, every entry that was posted completes with StatusFlushed,
-// unsignaled ones too. What is posted later to the send queue is flushed as
+// unsignaled ones too. An entry that is posted later to the send queue is flushed as
 // well; a receive that is posted later may complete so, or never (Soft-RoCE
 // does not look at its receive queue any more). The order of an orderly end is:
 // Disconnect, poll until each posted entry is accounted for, in bounded time,

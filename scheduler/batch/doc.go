@@ -5,9 +5,9 @@
 // server and the simulator make the same decisions. All of it belongs to one thread.
 //
 // A Level is the controller: fed with the bytes that were completed and with how many
-// requests wait, it says every interval how many to gather. Who keeps nothing waiting
-// for others, as the event threads with their responses, needs nothing else; where
-// requests wait for others, as in Tyche, is simulated (scripts/sim/gather).
+// requests wait, it says every interval how many to gather. Event threads,
+// whose responses do not wait for others, need nothing else. Requests that wait for
+// others, as in Tyche, are simulated (scripts/sim/gather).
 //
 // # The rule
 //

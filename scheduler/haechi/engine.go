@@ -57,7 +57,7 @@ const (
 // Engine is Haechi's client side: the tokens of one initiator on one event
 // thread. Only that thread touches it. The zero Engine has no tokens.
 type Engine struct {
-	// What every command touches comes first.
+	// The fields that every command touches come first.
 	xi       int64 // ξ: reservation tokens; negative is owed
 	floor    int64 // ξ must be above it to be used; positive only when paced
 	local    int64 // loc: unspent tokens of the global pool; negative is owed

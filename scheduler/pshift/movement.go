@@ -14,9 +14,9 @@ func serial(parts int, work func(part int)) {
 
 // movement is the token movement map. TM(u,v)[i] = min(a_i^u, d_i^v − a_i^v)
 // is how many tokens of bucket i could go from u to v without becoming a
-// strong excess there; only its sums over the buckets are stored. What may
-// move (a and d−a, with the top sets applied) is kept twice: by bucket, for
-// updates, and by server, for building and searching.
+// strong excess there; only its sums over the buckets are stored. The
+// movable tokens (a and d−a, with the top sets applied) are kept twice: by bucket,
+// for updates, and by server, for building and searching.
 type movement struct {
 	p                 *Instance
 	top               *topSets

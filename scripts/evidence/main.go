@@ -1,7 +1,7 @@
-// Command evidence breaks the real binary in every way that docs/reports/reliability.md promises
-// something about, compares what is served afterwards with a ledger of its own, and
-// writes that document. It shares no code with the server but the initiator of its
-// tests, which shares none with it either.
+// Command evidence breaks the real binary in every way about which
+// docs/reports/reliability.md makes a promise, compares the data served afterwards with a
+// ledger of its own, and writes that document. It shares no code with the server but the
+// initiator of its tests, which itself shares none with the server.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command structure measures how the code is divided into files and packages, and writes
-// docs/internals/structure.md. What it counts is in structure.md.tmpl. The walks of
+// docs/internals/structure.md. structure.md.tmpl describes the counts. The walks of
 // commands are not read off the code: the real server runs them, compiled so that it
 // counts its statements.
 package main

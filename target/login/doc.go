@@ -12,6 +12,6 @@
 // number of connections in it.
 //
 // The table in keys.go says everything about every key: its kind, its range,
-// where it may be used and where its result goes. Who may log in to what, and
-// with which secrets, is the caller's [Access].
+// where it may be used and where its result goes. The caller's [Access] decides
+// who may log in to which target, and has the secrets.
 package login

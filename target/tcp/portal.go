@@ -56,7 +56,7 @@ func (p *portal) Open() error {
 	return nil
 }
 
-// Accept implements target.Portal. Who came after Open has waited for it.
+// Accept implements target.Portal. Connections that came after Open have waited for it.
 func (p *portal) Accept(accept func(target.LoginTransport)) {
 	go p.accept(p.listener.Load(), accept)
 }

@@ -244,9 +244,9 @@ func (m *mover) parsePDU(b []byte) (rest []byte, done bool) {
 	return b[min(head+n, len(b)):], true
 }
 
-// startPlacing sends the data segment to where it belongs. What belongs
-// nowhere, because its command is gone or there is no memory for it, is
-// gathered once and dropped.
+// startPlacing sends the data segment to its place. A segment without a place,
+// because its command is gone or there is no memory for it, is gathered once and
+// dropped.
 func (m *mover) startPlacing(bhs *pdu.BHS, ahs, have []byte, n, tail int) {
 	place := m.r.Place(bhs, n)
 	if place == nil {

@@ -1,4 +1,4 @@
-// Package numatest has what tests need that ask which threads there are.
+// Package numatest lists the threads of the process, for tests.
 package numatest
 
 import (

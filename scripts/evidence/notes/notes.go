@@ -1,5 +1,5 @@
-// Package notes keeps what came of the checks of scripts/evidence, by name, as JSON that is
-// checked in, and renders the documents that tell of it.
+// Package notes keeps the results of the checks of scripts/evidence, by name, as JSON that
+// is checked in, and renders the documents that report them.
 package notes
 
 import (

@@ -22,7 +22,7 @@
 // the level is 1, and only probes can raise it.
 //
 // And for each request that is done, where it is known: p.Completed(bytes, now).
-// What more means is up to the caller: whether others are under way that may still
+// The caller decides the meaning of more: whether others are under way that may still
 // join, such as commands of the same connections that have no response yet. If there
 // are none, nothing is gained by waiting and Ready says so: who has one request at a
 // time is never delayed. Call Expect when the last of them went away otherwise.

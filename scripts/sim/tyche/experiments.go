@@ -1,5 +1,5 @@
 // Package tyche simulates Tyche's block protocol under load, with the batch level
-// of the server (scheduler/batch). What a request costs on its way are the paper's
+// of the server (scheduler/batch). The costs of a request on its way are the paper's
 // measurements; costs under load are fitted to its figures.
 package tyche
 

@@ -6,7 +6,7 @@
 //
 // It knows only the commands that matter to others: those with an attribute other
 // than SIMPLE, and those that wait. A SIMPLE command that may run is forgotten at
-// once, and while Watched is false none need to be shown at all. What an ORDERED
-// command needs to know of those is asked by its owner, who calls Settled when
-// all commands older than it have ended.
+// once, and while Watched is false none need to be shown at all. The owner of an
+// ORDERED command asks for those elsewhere, and calls Settled when all commands older
+// than it have ended.
 package taskset

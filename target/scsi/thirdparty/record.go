@@ -69,8 +69,8 @@ type Records struct {
 
 // Begin makes a record of a command with this service action. The list identifier must not be that of
 // a copy of the same initiator that is still under way; one that has ended is
-// forgotten for it. Copies under way are shared fairly, and of those that have
-// ended whoever has most loses the oldest. What is refused for want of room is counted.
+// forgotten for it. Copies under way are shared fairly. Of the ended ones, the
+// initiator with most of them loses its oldest. refused counts copies without a place.
 func (r *Records) Begin(asker Asker, id uint32, usage, action byte, refused *refusals.Counters) (*Record, *sense.Data) {
 	n := &Record{asker: asker, id: id, listed: usage != listIDNone, action: action}
 	if !n.listed {

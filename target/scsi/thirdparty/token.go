@@ -45,8 +45,8 @@ type Token struct {
 	timeout time.Duration
 
 	// revoked says that one of its blocks has changed, or is about to: set
-	// before the change begins. Who has read blocks of the token looks at it
-	// afterwards.
+	// before the change begins. A copy that has read blocks of the token
+	// looks at it afterwards.
 	revoked atomic.Bool
 
 	// Under Tokens.mu.
@@ -55,8 +55,8 @@ type Token struct {
 	deleted bool      // it is unknown from now on
 }
 
-// Tokens are the tokens of a logical unit. Whoever changes the medium looks
-// at the list without a lock.
+// Tokens are the tokens of a logical unit. A command that changes the medium
+// looks at the list without a lock.
 //
 // INVARIANT: a token that is known or has users is on the list, so that every
 // change of its blocks revokes it.
