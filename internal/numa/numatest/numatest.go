@@ -1,4 +1,4 @@
-// Package numatest lists the threads of the process, for tests.
+// Package numatest runs tests on the process's first thread, and lists its threads.
 package numatest
 
 import (
