@@ -62,7 +62,7 @@ func (s *Slot) Exchange(ctx context.Context, exchange func(Store) (Store, error)
 		case <-drained:
 		case <-ctx.Done():
 			s.resume()
-			return fmt.Errorf("%s: what is under way has not ended: %w", s.Info().Describe, ctx.Err())
+			return fmt.Errorf("%s: operations under way have not ended: %w", s.Info().Describe, ctx.Err())
 		}
 	}
 	for _, l := range s.open() {

@@ -24,7 +24,7 @@ type QoS struct {
 	Capacity   Capacity `json:"capacity" doc:"What the backing devices can do."`
 	Cost       Cost     `json:"cost" doc:"What a command costs."`
 	Window     int      `json:"window" doc:"Commands under way of each event thread on each device while there are rules; 0: any number."`
-	Note       string   `json:"note,omitempty" doc:"What there is to say of the admission of the reservations."`
+	Note       string   `json:"note,omitempty" doc:"Remark on the admission of the reservations."`
 }
 
 // Capacity is what the backing devices can do.
@@ -67,7 +67,7 @@ type Rule struct {
 	Reservation Rate     `json:"reservation,omitzero" doc:"What is promised; of its two units, the larger in tokens."`
 	Limit       Rate     `json:"limit,omitzero" doc:"What is not exceeded."`
 	Burst       Rate     `json:"burst,omitzero" doc:"Commands, and bytes, above the limit that may pass at once after a pause; 0: 10 ms of it."`
-	Weight      int64    `json:"weight,omitempty" minimum:"0" maximum:"1000" doc:"Share of what is left; 0: 1."`
+	Weight      int64    `json:"weight,omitempty" minimum:"0" maximum:"1000" doc:"Share of the remaining throughput; 0: 1."`
 	Class       string   `json:"class,omitempty" enum:"urgent,high,medium,low" doc:"Service class; absent: medium."`
 }
 
@@ -131,7 +131,7 @@ type File struct {
 	Name string `json:"name" minLength:"1" doc:"What messages call it: its absolute path, by which it is known for the one that the server was started with."`
 	Text string `json:"text" audit:"-" doc:"What is in it. Files that it names are read by the server."`
 
-	DryRun bool `json:"dryRun,omitempty" doc:"Change nothing, and tell what would be changed."`
+	DryRun bool `json:"dryRun,omitempty" doc:"Show the changes without making them."`
 
 	Yes         bool     `json:"yes,omitempty" doc:"Allow changes that end sessions or leave data behind."`
 	AllowShrink []string `json:"allowShrink,omitempty" nullable:"false" maxItems:"10000" doc:"Names of volumes that may shrink, and lose the data behind their new end."`
@@ -141,11 +141,11 @@ type File struct {
 type Applied struct {
 	Changes  []string `json:"changes" nullable:"false" doc:"What was changed, in words; none if everything was in force."`
 	Warnings []string `json:"warnings" nullable:"false" doc:"What is doubtful in the file."`
-	Note     string   `json:"note,omitempty" doc:"What there is to say of the admission of the reservations."`
+	Note     string   `json:"note,omitempty" doc:"Remark on the admission of the reservations."`
 	Impacts  []Impact `json:"impacts" nullable:"false" doc:"What of that is not harmless, the worst first."`
 	Drift    []Drift  `json:"drift" nullable:"false" doc:"What is changed at run time and stays so."`
 	DryRun   bool     `json:"dryRun,omitempty" doc:"Nothing was changed."`
-	Lasting  string   `json:"lasting" doc:"How long what is in force lasts, in words."`
+	Lasting  string   `json:"lasting" doc:"How long the configuration in force lasts, in words."`
 }
 
 // Outcome is for the log.
@@ -158,7 +158,7 @@ func (a Applied) Outcome() string {
 
 // Impact is what a change does to those who use the server, and to their data.
 type Impact struct {
-	Severity  string   `json:"severity" enum:"disruptive,destructive" doc:"destructive: data, or what somebody uses, is gone."`
+	Severity  string   `json:"severity" enum:"disruptive,destructive" doc:"destructive: data are lost, or something in use is removed."`
 	Key       string   `json:"key,omitempty" doc:"Key of the configuration that it is about, as changes name it; absent: all of it."`
 	What      string   `json:"what" doc:"What is done to what the key is of."`
 	Sessions  []string `json:"sessions" nullable:"false" doc:"Sessions that are hit, in words."`

@@ -23,7 +23,7 @@ type Flow struct {
 	ServedTokens  int64    `json:"served_tokens" metric:"served_tokens_total" doc:"What the commands cost that have ended."`
 	ServedBytes   int64    `json:"served_bytes" metric:"served_bytes_total" doc:"Data of the commands that have ended."`
 	Reserved      int64    `json:"reserved" doc:"Commands that went by a reservation token."`
-	Normal        int64    `json:"normal" doc:"Commands that went by a token of what is left."`
+	Normal        int64    `json:"normal" doc:"Commands that took a normal token."`
 	Opportunistic int64    `json:"opportunistic" doc:"Commands that went without a token, because there was room (soft pool)."`
 	Hits          int64    `json:"hits" metric:"cache_hits_total" doc:"Commands that the cache served."`
 	Cancelled     int64    `json:"cancelled" metric:"cancelled_commands_total" doc:"Commands that were aborted while they waited."`
@@ -61,7 +61,7 @@ type Period struct {
 	Reservation int64 `json:"reservation" doc:"What was promised."`
 	Offered     int64 `json:"offered" doc:"What was asked for."`
 	Served      int64 `json:"served" doc:"What was served."`
-	Yielded     int64 `json:"yielded" doc:"Of the reservation, what was given back unused."`
+	Yielded     int64 `json:"yielded" doc:"Part of the reservation that was given back unused."`
 	Met         bool  `json:"met" doc:"Whether the promise was kept."`
 }
 

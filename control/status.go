@@ -11,7 +11,7 @@ type Status struct {
 	Volumes  []Volume     `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
 	Targets  []Target     `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
 	Sessions []Session    `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
-	Drift    []Drift      `json:"drift,omitempty" doc:"In what the server is other than its configuration file says, as it was read last."`
+	Drift    []Drift      `json:"drift,omitempty" doc:"Differences of the server from its configuration file, as it was read last."`
 	Refusals []Refusals   `json:"refusals,omitempty" doc:"What was refused or taken away, by reason."`
 	Warnings []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
 	QoS      *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`
@@ -80,7 +80,7 @@ type Cache struct {
 	Nodes            []Node  `json:"nodes" nullable:"false" doc:"The cache's part of each NUMA node."`
 	Attach           *Attach `json:"attach,omitempty" doc:"What was found in the shared memory segment at the start."`
 	ChecksumFailures uint64  `json:"checksum_failures" metric:"checksum_failures_total" doc:"Parts of cache blocks that were found damaged in memory, with cache.checksum."`
-	SegmentLost      bool    `json:"segment_lost" metric:"segment_lost" doc:"Whether the segment was removed, renamed or replaced while it is in use: a crash loses what is dirty."`
+	SegmentLost      bool    `json:"segment_lost" metric:"segment_lost" doc:"Whether the segment was removed, renamed or replaced while it is in use: a crash loses dirty data."`
 	ForwardThreshold *int64  `json:"forward_threshold_bytes,omitempty" metric:"forward_threshold_bytes" doc:"Size from which a request is handed to the node of its data; absent if none is."`
 	ForwardAdaptive  bool    `json:"forward_adaptive" doc:"Whether that size follows from measurements."`
 }
@@ -164,7 +164,7 @@ type VolumeCache struct {
 	Hits            uint64     `json:"hits" metric:"hits_total" doc:"Reads of a block, or of a part, that found all they wanted."`
 	Misses          uint64     `json:"misses" metric:"misses_total" doc:"Reads of a block, or of a part, that did not."`
 	HitRatio        float64    `json:"hit_ratio" doc:"Hits in hits and misses since the start; 0 if there are none."`
-	Admission       string     `json:"admission" doc:"What may enter the cache: lru (everything) or fussy (what is popular)."`
+	Admission       string     `json:"admission" doc:"Blocks that the cache admits: lru (all) or fussy (popular ones)."`
 	Fussy           *Fussy     `json:"fussy,omitempty" doc:"State of the fussy admission; absent with lru."`
 	ThrottledWrites uint64     `json:"throttled_writes" metric:"throttled_writes_total" doc:"Writes to a volume that had to wait for the dirty limit."`
 	FlushFailing    bool       `json:"flush_failing" metric:"flush_failing" doc:"Whether dirty data of a volume cannot be written now; they stay in the cache and new writes go through."`

@@ -99,7 +99,7 @@ func (a *applier) reload() {
 func (a *applier) again() (control.Applied, error) {
 	name := a.serve.Config
 	if name == "" {
-		return control.Applied{}, errors.New("the server was started without a configuration file, so that there is none to apply")
+		return control.Applied{}, errors.New("the server was started without a configuration file, so it has none to apply")
 	}
 	cfg, warnings, err := a.serve.load(a.dir)
 	if err != nil {

@@ -241,7 +241,7 @@ func TestAdminCommands(t *testing.T) {
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}
-	l.has(l.tgtd(cli.ExitFailure, "rescan", "ram"), "no such file or directory; the volume goes on with what it has open")
+	l.has(l.tgtd(cli.ExitFailure, "rescan", "ram"), "no such file or directory; the volume goes on with the open file or device")
 	writeFile(t, path, strings.Repeat("y", 65536))
 	l.has(l.tgtd(cli.ExitFailure, "rescan", "ram"), "leads to another file or device than the volume has open")
 	l.has(l.tgtd(cli.ExitOK, "apply", l.file), "nothing to change")

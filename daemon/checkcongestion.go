@@ -53,7 +53,7 @@ func checkCongestion(root, name string) (notes []string, err error) {
 	case there:
 		return note("%q is a module that the kernel loads when a server with CAP_NET_ADMIN asks for it", name)
 	}
-	return nil, fmt.Errorf("server.congestion: found %q, expected one that the kernel has (%s), and there is no module tcp_%s in %s",
+	return nil, fmt.Errorf("server.congestion: found %q, expected one of the kernel's (%s); module tcp_%s is not in %s",
 		name, strings.Join(loaded, ", "), name, modules)
 }
 

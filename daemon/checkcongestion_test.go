@@ -29,7 +29,7 @@ func TestCheckCongestion(t *testing.T) {
 		{"westwood", "", "a module that the kernel loads"},
 		{"odd-one", "", "a module that the kernel loads"},
 		{"odd-one", dir + "modules.alias", `!found "odd-one"`},
-		{"west", "", `!found "west", expected one that the kernel has (reno, cubic), and there is no module tcp_west in `},
+		{"west", "", `!found "west", expected one of the kernel's (reno, cubic); module tcp_west is not in `},
 		{"bbr", dir + "modules.dep", `it cannot be told whether the kernel has a module for "bbr": open `},
 		{"bbr", kernelRelease, "it cannot be told"},
 		{"bbr", loadedCongestion, `it cannot be told whether the kernel has "bbr": open `},

@@ -97,6 +97,6 @@ func (a *applier) discardOrphan(volume string, discard bool) (control.Detached, 
 		return refuse(err.Error())
 	}
 	out.Lost = lost
-	a.log.Warn("what the cache kept of a volume is given up", "volume", volume, "store", out.Store, "lost", lost)
+	a.log.Warn("unwritten data of a volume in the cache are given up", "volume", volume, "store", out.Store, "lost", lost)
 	return out, a.daemon.ForgetOrphan(found[0].ID)
 }

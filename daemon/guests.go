@@ -33,7 +33,7 @@ func loadGuests(dir string, log *slog.Logger) map[places.Guest]int {
 	var saved []savedGuest
 	_, err := durable.LoadJSON(filepath.Join(dir, guestsKind), guestsKind, &saved)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("no places are kept for those who had sessions before the start", "file", filepath.Join(dir, guestsKind), "err", err)
+		log.Warn("no places are reserved for initiators that had sessions before the start", "file", filepath.Join(dir, guestsKind), "err", err)
 		return nil
 	}
 	guests := make(map[places.Guest]int, len(saved))
@@ -75,7 +75,7 @@ func keepGuests(ctx context.Context, dir string, d *daemon, log *slog.Logger) {
 		if err == nil {
 			last = guests
 		} else if failed == nil {
-			log.Warn("who has sessions cannot be saved: no places are kept for them after a restart", "err", err)
+			log.Warn("the list of initiators with sessions cannot be saved: no places are reserved for them after a restart", "err", err)
 		}
 		failed = err
 	}

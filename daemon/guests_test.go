@@ -87,7 +87,7 @@ func TestDamagedGuests(t *testing.T) {
 	}
 	s := serve(t, "-c", file, "--state-dir", dir)
 	dial(t, s.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
-	if log := s.log.String(); !strings.Contains(log, "no places are kept") {
+	if log := s.log.String(); !strings.Contains(log, "no places are reserved") {
 		t.Errorf("found no warning in\n%s", log)
 	}
 }

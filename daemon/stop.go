@@ -59,7 +59,7 @@ func await(ended <-chan error, unwritten func() int64, patience, interval time.D
 		}
 		if now := unwritten(); now != last {
 			last, moved = now, time.Now()
-			log.Info("writing what the cache holds", "left", bytesize.Text(now))
+			log.Info("writing the dirty data of the cache", "left", bytesize.Text(now))
 		}
 		if time.Since(moved) > patience {
 			return fmt.Errorf("not finished, and nothing has moved for %v; %s in the cache are not written yet", patience, bytesize.Text(last))

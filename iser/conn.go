@@ -240,7 +240,7 @@ func (c *conn) timeUp() {
 		c.schedule()
 	default:
 		if c.tx.outstanding() > 0 {
-			c.log.Warn("the RDMA device has not given back what was posted: the queue pair is destroyed", "receives", c.rx.posted, "sends", c.tx.outstanding())
+			c.log.Warn("the RDMA device has not completed all posted work: the queue pair is destroyed", "receives", c.rx.posted, "sends", c.tx.outstanding())
 		}
 		c.owner.destroyQP(c, func() {
 			c.rx.posted = 0

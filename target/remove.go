@@ -39,7 +39,7 @@ func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) er
 // bytes that are. Without discard, what would be lost is a reason to refuse.
 func (s *Server) DetachLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit, discard bool) (dirty int64, err error) {
 	if !discard && !lu.Keeps() {
-		return 0, fmt.Errorf("volume %s: no cache segment keeps what it acknowledged and has not made stable, which would be lost%s", lu.Name(), unwritten(lu))
+		return 0, fmt.Errorf("volume %s: no cache segment keeps its acknowledged data that are not stable, which would be lost%s", lu.Name(), unwritten(lu))
 	}
 	if err := s.drainUnit(ctx, lu); err != nil {
 		return 0, fmt.Errorf("volume %s is in use: %w", lu.Name(), err)

@@ -33,7 +33,7 @@ func (s *Server) ChangeTarget(config TargetConfig) (dismissed int, err error) {
 	t := s.mu.targets[config.Name]
 	if t == nil {
 		s.mu.Unlock()
-		return 0, fmt.Errorf("target %s: there is none of that name", config.Name)
+		return 0, fmt.Errorf("target %s: no target has that name", config.Name)
 	}
 	before := t.config.Swap(&config)
 	s.directory.changes.Add(1)

@@ -64,7 +64,7 @@ func HasHeader(path string) (bool, error) {
 func Create(path string, key *Key, unit int) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
-			err = errors.New("there is one already; without it the data of its volume are lost")
+			err = errors.New("it exists already; without it the data of its volume are lost")
 		}
 		return fmt.Errorf("header file %s: %w", path, err)
 	}

@@ -228,6 +228,6 @@ func (s *Store) rekey() error {
 	if err != nil {
 		return fmt.Errorf("erase %s: %w", s.describe, err)
 	}
-	s.log.Info("the master key of a volume has been replaced: what it held is gone", "store", s.describe)
+	s.log.Info("the master key of a volume has been replaced: its old data are gone", "store", s.describe)
 	return nil
 }

@@ -27,7 +27,7 @@ func (s *Store) recover(log *journal, logger *slog.Logger) error {
 		if from >= s.shape.size {
 			continue
 		}
-		logger.Error("the log of what was being written is damaged: blocks that were, if the server did not end in order, may be reported as wrong until they are written again",
+		logger.Error("the log of writes under way is damaged: if the server did not end in order, blocks that were being written may be reported as wrong until they are written again",
 			"store", s.data.Info().Describe, "from", from, "to", min(from+sectorBits*8<<s.shape.regionShift(), s.shape.size))
 	}
 	if len(list)+len(log.damaged) == 0 || s.data.Info().ReadOnly {

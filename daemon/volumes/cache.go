@@ -114,7 +114,7 @@ func (a *Set) SettleCache() error {
 	for _, v := range a.Conf.Volumes {
 		if v.Cache != nil && v.Write == conf.WriteBack {
 			fresh.Volumes[a.volumeID(&v)] = medium.Path(&v)
-			a.Log.Info("volume writes back: acknowledged writes outlive tgtd, but a power cut loses what initiators have not flushed", "volume", v.Name)
+			a.Log.Info("volume writes back: acknowledged writes outlive tgtd, but a power cut loses data that initiators have not flushed", "volume", v.Name)
 		}
 	}
 	a.note = fresh

@@ -16,7 +16,7 @@ func (a *Set) Still(v *conf.Volume) error {
 	}
 	now, err := os.Stat(v.Path)
 	if err != nil {
-		return fmt.Errorf("%w; the volume goes on with what it has open", err)
+		return fmt.Errorf("%w; the volume goes on with the open file or device", err)
 	}
 	was := a.Open[v.Name].file
 	if was == nil || os.SameFile(was, now) || medium.SameDevice(was, now) {

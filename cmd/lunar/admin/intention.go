@@ -31,7 +31,7 @@ func (k forgetCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("what is there now (%s, %d bytes) is served as it is", found.Identity, found.Size)
+	what := fmt.Sprintf("the present file or device (%s, %d bytes) is served as it is", found.Identity, found.Size)
 	if found.Missing {
 		what = "a file is made if it is still missing"
 	}
