@@ -25,7 +25,7 @@ func TestWaitingWriteAsksForNothing(t *testing.T) {
 		if err := c.Ping([]byte("ping")); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // a while in which it might be asked for
 	}
 	if len(task.R2Ts) != 0 {
 		t.Fatalf("%d R2Ts for a write that waits", len(task.R2Ts))

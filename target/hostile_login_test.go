@@ -5,12 +5,14 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
 	"time"
 
 	"lunar/backstore"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -100,12 +102,10 @@ func endlessLogin(f *field) {
 			return
 		}
 	}
-	time.Sleep(50 * time.Millisecond)
-	if _, err := c.Write(more); err == nil {
-		if _, err = c.Write(more); err == nil {
-			f.Errorf("%d bytes of login text were taken", sent)
-		}
-	}
+	eventually.Holds(f, fmt.Sprintf("no more than %d bytes of login text are taken", sent), func() bool {
+		_, err := c.Write(more)
+		return err != nil
+	})
 }
 
 // crowdedReinstatement has many logins wait for one session whose write does
@@ -129,7 +129,7 @@ func crowdedReinstatement(f *field) {
 			}
 		})
 	}
-	time.Sleep(100 * time.Millisecond)
+	eventually.Holds(f, "logins wait for the session", func() bool { return f.rig.server.Holding().Logins > 0 })
 	f.letGo()
 	crowd.Wait()
 }

@@ -89,7 +89,7 @@ func trickle(c net.Conn, b []byte, pause time.Duration) {
 		if _, err := c.Write(b[i : i+1]); err != nil {
 			return
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) // it is the slowness that is tried
 	}
 }
 
@@ -301,7 +301,7 @@ func slowReader(f *field) {
 		if _, err := c.Transport().Read(b); err != nil {
 			break
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // it is the slowness that is tried
 	}
 	f.stillServes()
 }

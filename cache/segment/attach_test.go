@@ -112,7 +112,10 @@ func TestSecondProcessIsBusy(t *testing.T) {
 	_, err := Attach(path, o)
 	expectRefused(t, err, Busy, path, "lock of another process")
 	ended := make(chan error)
-	go func() { time.Sleep(3 * pause); ended <- first.Close() }()
+	go func() {
+		time.Sleep(3 * pause) // the second has tried, as a rule; any moment will do
+		ended <- first.Close()
+	}()
 	o.Wait = time.Minute
 	second := attach(t, path, o)
 	if err := errors.Join(<-ended, second.Close()); err != nil || second.Outcome != Warm {

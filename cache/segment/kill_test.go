@@ -171,7 +171,7 @@ func killOnce(t *testing.T, path string, after time.Duration) {
 	if _, err := out.Read(make([]byte, 16)); err != nil {
 		t.Errorf("the victim did not get ready: %v", err)
 	}
-	time.Sleep(after)
+	time.Sleep(after) // any moment will do
 	must(t, child.Process.Kill())
 	if err := child.Wait(); err == nil {
 		t.Error("the victim ended by itself")

@@ -312,7 +312,7 @@ func killOnce(t *testing.T, at place, after time.Duration, early bool) {
 			t.Errorf("the victim did not get ready: %v", err)
 		}
 	}
-	time.Sleep(after)
+	time.Sleep(after) // any moment will do
 	if err := child.Process.Kill(); err != nil {
 		t.Error(err)
 	}

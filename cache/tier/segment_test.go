@@ -309,7 +309,7 @@ func TestBusy(t *testing.T) {
 	p := s.start()
 	ended := make(chan struct{})
 	go func() { // the next one waits
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) // any moment will do
 		p.end()
 		close(ended)
 	}()

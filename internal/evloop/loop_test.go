@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/eventually"
 	"lunar/internal/invariants"
 	"lunar/internal/numa"
 )
@@ -199,19 +200,16 @@ func TestRegisterErrors(t *testing.T) {
 func TestIdleLoopSleeps(t *testing.T) {
 	l := start(t, Config{})
 	on(l, func() {})
-	for l.Stats().Sleeps == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the loop sleeps", func() bool { return l.Stats().Sleeps > 0 })
 	before := l.Stats()
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(50 * time.Millisecond) // in which a loop that turns makes thousands of passes
 	if after := l.Stats(); after.Passes > before.Passes+2 {
 		t.Errorf("an idle loop made %d passes", after.Passes-before.Passes)
 	}
-	for late := time.Now().Add(10 * time.Second); l.Stats().Wakeups == 0; time.Sleep(time.Millisecond) {
-		if on(l, func() {}); time.Now().After(late) {
-			t.Fatal("a sleeping loop runs tasks without a wakeup")
-		}
-	}
+	eventually.Holds(t, "a task wakes the sleeping loop", func() bool {
+		on(l, func() {})
+		return l.Stats().Wakeups > 0
+	})
 }
 
 func TestBusyPollDoesNotSleep(t *testing.T) {
@@ -222,9 +220,7 @@ func TestBusyPollDoesNotSleep(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		on(l, func() { before = l.Stats() })
 	}
-	for l.Stats().Passes < before.Passes+1000 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually.Holds(t, "the loop turns", func() bool { return l.Stats().Passes >= before.Passes+1000 })
 	if after := l.Stats(); after.Sleeps != before.Sleeps {
 		t.Errorf("%d sleeps while polling, expected none", after.Sleeps-before.Sleeps)
 	}
