@@ -144,8 +144,8 @@ func TestSlotEmpty(t *testing.T) {
 	}
 }
 
-// TestSlot: a store in a slot is as any other.
-func TestSlot(t *testing.T) {
+// TestSlotServesAsItsStore: a store in a slot is as any other.
+func TestSlotServesAsItsStore(t *testing.T) {
 	backstoretest.Run(t, backstoretest.Subject{Open: func(t *testing.T) backstore.Store { return backstore.NewSlot(newMem(t, true)) }})
 }
 

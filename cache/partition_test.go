@@ -409,7 +409,7 @@ func TestPurge(t *testing.T) {
 }
 
 // Dropped ranges are read anew; a failed drop loses no dirty data.
-func TestDrop(t *testing.T) {
+func TestDroppedRangesAreReadAnew(t *testing.T) {
 	p := partition(t, 4)
 	k := Key{1, 1}
 	access(p, k)

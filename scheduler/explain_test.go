@@ -77,8 +77,8 @@ func TestMergeOfExplanations(t *testing.T) {
 	}
 }
 
-// TestKept: periods without a reservation count as neither.
-func TestKept(t *testing.T) {
+// TestPeriodsWithoutReservationCountAsNeither: periods without a reservation count as neither.
+func TestPeriodsWithoutReservationCountAsNeither(t *testing.T) {
 	var a attainment
 	a.add(clientTotals{offered: 10, served: 10}, 0)
 	a.add(clientTotals{offered: 10, served: 5}, 5)

@@ -48,8 +48,8 @@ func TestLogOfAFlood(t *testing.T) {
 	}
 }
 
-// TestAudit: who takes something from others is in the log, by name and address.
-func TestAudit(t *testing.T) {
+// TestTakingFromOthersIsLogged: who takes something from others is in the log, by name and address.
+func TestTakingFromOthersIsLogged(t *testing.T) {
 	log := new(lines)
 	r := newRig(t, rigOptions{config: target.Config{Logger: slog.New(slog.NewTextHandler(log, nil))}})
 	c, err := r.loginFrom(host, nth(7))

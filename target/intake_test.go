@@ -2,9 +2,9 @@ package target
 
 import "testing"
 
-// TestPace: only an initiator that has responses left is left alone, for a part
+// TestOnlyWhoHasResponsesLeftIsLeftAlone: only an initiator that has responses left is left alone, for a part
 // of the time that it needs for them.
-func TestPace(t *testing.T) {
+func TestOnlyWhoHasResponsesLeftIsLeftAlone(t *testing.T) {
 	// Each pass: how many responses the initiator has looked at in the time since
 	// the pass before, and how many it had left when it sent its last command.
 	type pass struct {

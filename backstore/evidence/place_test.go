@@ -7,8 +7,8 @@ import (
 	"lunar/backstore"
 )
 
-// TestPlace is the table of what may be at a volume's path.
-func TestPlace(t *testing.T) {
+// TestWhatMayBeAtAVolumesPath is the table of what may be at a volume's path.
+func TestWhatMayBeAtAVolumesPath(t *testing.T) {
 	own, other := backstore.Identity{System: "uuid 1", Inode: 7, Birth: 9}, backstore.Identity{System: "uuid 1", Inode: 8, Birth: 9}
 	was := &Record{Path: "/v", Identity: own, Size: 100}
 	at := func(i backstore.Identity, size int64) backstore.Found {

@@ -160,9 +160,9 @@ func TestChangeRefused(t *testing.T) {
 	}
 }
 
-// TestKeep: a volume that is wrapped again finds what was clean, if it was to be kept
+// TestRewrappedVolumeFindsItsCleanData: a volume that is wrapped again finds what was clean, if it was to be kept
 // and nobody else has written to the store.
-func TestKeep(t *testing.T) {
+func TestRewrappedVolumeFindsItsCleanData(t *testing.T) {
 	loop := backstoretest.NewLoop(t, false)
 	for _, test := range []struct {
 		name               string

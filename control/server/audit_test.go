@@ -31,9 +31,9 @@ var bodies = map[string]string{
 	"post-kick": `{"initiator":"iqn.x"}`, "post-drain": `{"portal":"a"}`, "post-rescan": "", "post-detach": `{"discard":true}`,
 }
 
-// TestAudit: every operation of the API that may change something leaves one line that
+// TestEveryChangeIsLogged: every operation of the API that may change something leaves one line that
 // says what, by whom and what has come of it, also when it is refused or not understood.
-func TestAudit(t *testing.T) {
+func TestEveryChangeIsLogged(t *testing.T) {
 	log := make(lines, 1024)
 	socket := filepath.Join(t.TempDir(), control.SocketName)
 	s := start(t, Config{Socket: socket, Source: fixed(sample()), MaxFile: 1 << 20, Logger: slog.New(slog.NewTextHandler(log, nil))})

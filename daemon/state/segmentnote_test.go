@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNote: it is read as it was written, and forgets what is not dirty.
-func TestNote(t *testing.T) {
+// TestNoteIsReadAsWritten: it is read as it was written, and forgets what is not dirty.
+func TestNoteIsReadAsWritten(t *testing.T) {
 	dir := t.TempDir()
 	none, err := ReadSegmentNote(dir)
 	if err != nil || none.Path != "" || len(none.Volumes) > 0 {

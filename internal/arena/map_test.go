@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMap(t *testing.T) {
+func TestMappedMemoryIsZeroed(t *testing.T) {
 	for _, node := range []int{-1, 0} {
 		mem, err := Map(3*4096, node)
 		if err != nil {

@@ -133,8 +133,8 @@ func trapped() {
 	fmt.Println("it went on")
 }
 
-// TestTrap: tests find calls that are not on the list by the stack that made them.
-func TestTrap(t *testing.T) {
+// TestCallsOffTheListAreTrapped: tests find calls that are not on the list by the stack that made them.
+func TestCallsOffTheListAreTrapped(t *testing.T) {
 	if out, err := child(t, "trap"); err == nil || !strings.Contains(out, "SIGSYS") || !strings.Contains(out, "Unshare") {
 		t.Errorf("found %v and %s", err, out)
 	}

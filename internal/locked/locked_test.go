@@ -34,9 +34,9 @@ func flagsAt(t *testing.T, p unsafe.Pointer) string {
 	return ""
 }
 
-// TestMove: an expanded AES key does its work from pages that are locked and not
+// TestMovedKeyIsNowhereElse: an expanded AES key does its work from pages that are locked and not
 // dumped, and is nowhere else any more.
-func TestMove(t *testing.T) {
+func TestMovedKeyIsNowhereElse(t *testing.T) {
 	key := bytes.Repeat([]byte{7}, 32)
 	want, block := make([]byte, 16), make([]byte, 16)
 	original, err := aes.NewCipher(key)

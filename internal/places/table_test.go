@@ -25,7 +25,7 @@ func fill(t *testing.T, table *Table[string], h Holder, b Bounds, n int) {
 	}
 }
 
-func TestTake(t *testing.T) {
+func TestWhoLosesAPlace(t *testing.T) {
 	soon := half
 	soon.Patience = time.Second
 	for name, test := range map[string]struct {
@@ -102,8 +102,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestPass: a place that is passed on belongs to nobody else meanwhile.
-func TestPass(t *testing.T) {
+// TestPassedPlaceBelongsToNobodyElse: a place that is passed on belongs to nobody else meanwhile.
+func TestPassedPlaceBelongsToNobodyElse(t *testing.T) {
 	var table Table[string]
 	one := at(0, "10.0.0.1")
 	fill(t, &table, one, half, 8)
@@ -177,9 +177,9 @@ func TestNobodyIsShutOut(t *testing.T) {
 	}
 }
 
-// TestFair: however many there are, the next one gets something until as many have
+// TestNewcomersGetAPlace: however many there are, the next one gets something until as many have
 // come as halvings fit.
-func TestFair(t *testing.T) {
+func TestNewcomersGetAPlace(t *testing.T) {
 	used := 0
 	for holder, want := range []int{32, 16, 8, 4, 2, 1, 1} {
 		mine := 0

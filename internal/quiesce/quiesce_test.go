@@ -58,8 +58,8 @@ func over(c <-chan struct{}) bool {
 	}
 }
 
-// TestWait: what had entered is waited for, what comes later is not.
-func TestWait(t *testing.T) {
+// TestOnlyWhatHadEnteredIsWaitedFor: what had entered is waited for, what comes later is not.
+func TestOnlyWhatHadEnteredIsWaitedFor(t *testing.T) {
 	var s Counters
 	var counters [2]Counter
 	loops := []*evloop.Loop{newLoop(t), newLoop(t)}

@@ -113,8 +113,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWalk: every directory that a link leads through is seen.
-func TestWalk(t *testing.T) {
+// TestDirectoriesBehindLinksAreSeen: every directory that a link leads through is seen.
+func TestDirectoriesBehindLinksAreSeen(t *testing.T) {
 	root := place(t, "a", 0o700, "b", 0o700, "b/c", 0o700, "b/c/f.yaml", 0o600)
 	if err := os.Symlink("../b/c/f.yaml", filepath.Join(root, "a/f.yaml")); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ func locked(t *testing.T, path string) (fd int, err error) {
 
 // The lock of a file that a ring holds outlives the descriptor, and ends with
 // the ring, or when it is given up.
-func TestHold(t *testing.T) {
+func TestHeldFileKeepsItsLock(t *testing.T) {
 	r := newRing(t, 8)
 	dir := t.TempDir()
 	first, second := filepath.Join(dir, "1"), filepath.Join(dir, "2")

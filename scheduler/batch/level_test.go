@@ -25,8 +25,8 @@ func (l *Level) pass(x, waiting int) int {
 	return l.Current()
 }
 
-// TestRule: algorithms.md C, Tyche 1.
-func TestRule(t *testing.T) {
+// TestLevelFollowsThroughput: the worked examples of the rule of Tyche.
+func TestLevelFollowsThroughput(t *testing.T) {
 	for _, c := range []struct {
 		current, waiting int
 		before           int64

@@ -33,9 +33,9 @@ func wantEffective(t *testing.T, p *Instance, want int64) {
 	}
 }
 
-// The worked examples of the pShift paper, by number.
+// The worked examples of the pShift paper.
 
-func TestPShift1And2(t *testing.T) {
+func TestShiftOfTwoBuckets(t *testing.T) {
 	p := instance([]int64{100, 100}, [][]int64{{150, 50}, {50, 50}}, nil)
 	p.Allocate([]int64{100, 100})
 	wantTokens(t, p, []int64{75, 25}, []int64{50, 50})
@@ -52,7 +52,7 @@ func TestPShift1And2(t *testing.T) {
 	wantEffective(t, p, 200)
 }
 
-func TestPShift3(t *testing.T) {
+func TestShiftRoundACircle(t *testing.T) {
 	p := instance([]int64{100, 100, 100}, [][]int64{{150, 50, 0}, {0, 150, 50}, {50, 0, 50}}, nil)
 	p.Allocate([]int64{100, 100, 100})
 	wantTokens(t, p, []int64{75, 25, 0}, []int64{0, 75, 25}, []int64{50, 0, 50})
@@ -65,7 +65,7 @@ func TestPShift3(t *testing.T) {
 	wantEffective(t, p, 300)
 }
 
-func TestPShift4Intrinsic(t *testing.T) {
+func TestIntrinsicExcessStays(t *testing.T) {
 	p := instance([]int64{100}, [][]int64{{100}, {100}}, nil)
 	p.Allocate([]int64{100, 100})
 	p.Shift(Options{})
@@ -76,7 +76,7 @@ func TestPShift4Intrinsic(t *testing.T) {
 	}
 }
 
-func TestPShift5Rounding(t *testing.T) {
+func TestAllocationRoundsToTheBudget(t *testing.T) {
 	for _, c := range []struct {
 		budget       int64
 		demand, want []int64
@@ -92,13 +92,13 @@ func TestPShift5Rounding(t *testing.T) {
 	}
 }
 
-func TestPShift7LimitBudget(t *testing.T) {
+func TestLimitBudget(t *testing.T) {
 	if got := LimitBudget(60, 20, 10); got != 30 {
 		t.Errorf("found %d, expected 30", got)
 	}
 }
 
-func TestPShift9Estimates(t *testing.T) {
+func TestEstimates(t *testing.T) {
 	if got := EstimateDemand(40, 100, 3); got != 340 {
 		t.Errorf("found demand %d, expected 340", got)
 	}

@@ -161,7 +161,7 @@ func TestContinuedAnywhere(t *testing.T) {
 	}
 }
 
-func TestPut(t *testing.T) {
+func TestResponseEchoesTheRequest(t *testing.T) {
 	req := operational(true, false)
 	req.SetISID(pdu.ISID{1, 2, 3, 4, 5, 6})
 	req.SetTSIH(7)

@@ -337,9 +337,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestPace: commands come as fast as the rate says, late ones are made up for,
+// TestCommandsKeepTheRate: commands come as fast as the rate says, late ones are made up for,
 // but not those of a long pause.
-func TestPace(t *testing.T) {
+func TestCommandsKeepTheRate(t *testing.T) {
 	count := func(p *pace, now int64) (n int) {
 		for ; p.due(now) && n < 1000; n++ {
 			p.took()

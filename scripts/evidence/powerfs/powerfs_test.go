@@ -62,8 +62,8 @@ func contents(path string) string {
 	return string(text)
 }
 
-// TestCut: of data and names is left what was synced, each by itself.
-func TestCut(t *testing.T) {
+// TestWhatWasSyncedIsLeft: of data and names is left what was synced, each by itself.
+func TestWhatWasSyncedIsLeft(t *testing.T) {
 	d := powerfs.NewDisk()
 	dir := boot(t, d)
 	write(t, dir+"/both", "old", "dn")
@@ -90,8 +90,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestSome: any sectors of a write are left, and any part of the names.
-func TestSome(t *testing.T) {
+// TestAnySectorsOfAWriteAreLeft: any sectors of a write are left, and any part of the names.
+func TestAnySectorsOfAWriteAreLeft(t *testing.T) {
 	const old, new = "o", "n"
 	seen := map[string]bool{}
 	for seed := range uint64(40) {

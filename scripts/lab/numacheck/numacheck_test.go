@@ -59,7 +59,7 @@ func TestPages(t *testing.T) {
 
 // An arena of this process is found where it is, and one whose pages were given
 // back is not taken for placed.
-func TestRun(t *testing.T) {
+func TestArenaIsFoundWhereItIs(t *testing.T) {
 	a, err := arena.Open(arena.Options{Bytes: 1 << 20, Node: 0, Huge: arena.HugeOff, Threads: 1})
 	if err != nil {
 		t.Fatal(err)

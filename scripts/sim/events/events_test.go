@@ -63,10 +63,10 @@ func TestSameLog(t *testing.T) {
 	}
 }
 
-// TestLoop: whatever comes and however it is gathered, each request is answered
+// TestEachRequestIsAnsweredInOrderAndTime: whatever comes and however it is gathered, each request is answered
 // once, in order, none later than its turn and the batch's delay allow, and a lone
 // one without any delay.
-func TestLoop(t *testing.T) {
+func TestEachRequestIsAnsweredInOrderAndTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var k kernel.Kernel
 		c := batch.Config{

@@ -34,8 +34,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestNum: a value's precision fits its size.
-func TestNum(t *testing.T) {
+// TestPrecisionFitsSize: a value's precision fits its size.
+func TestPrecisionFitsSize(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 1570.4: "1570", 12.345: "12.35", -3: "-3.00", 0.8347: "0.8347"} {
 		if got := Num(v); got != want {
 			t.Errorf("Num(%g) = %q, expected %q", v, got, want)
@@ -74,8 +74,8 @@ func TestLogError(t *testing.T) {
 	}
 }
 
-// TestTry: an error of the set-up is a failed check.
-func TestTry(t *testing.T) {
+// TestSetUpErrorIsAFailedCheck: an error of the set-up is a failed check.
+func TestSetUpErrorIsAFailedCheck(t *testing.T) {
 	for _, err := range []error{nil, errors.New("no memory")} {
 		r := Try(func(_ *Env, r *Result) error { r.AtLeast("x", "", 2, 1); return err })(&Env{})
 		if r.Failed() != (err != nil) || r.Checks[0].Name != "x" {
