@@ -94,7 +94,7 @@ func openOrCreate(c FileConfig) (int, error) {
 		return create(c.Path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return -1, fmt.Errorf("%w (it is created only when a size is given)", err)
+		return -1, fmt.Errorf("%w (it is created only with a size and without read-only)", err)
 	}
 	return fd, err
 }

@@ -91,7 +91,7 @@ func TestOpenFileRefuses(t *testing.T) {
 		config backstore.FileConfig
 		want   string
 	}{
-		"missing":           {backstore.FileConfig{Path: missing}, "created only when a size is given"},
+		"missing":           {backstore.FileConfig{Path: missing}, "created only with a size and without read-only"},
 		"missing read-only": {backstore.FileConfig{Path: missing, Size: size, ReadOnly: true}, "no such file"},
 		"missing directory": {backstore.FileConfig{Path: missing + "/v", Size: size}, "no such file"},
 		"odd size":          {backstore.FileConfig{Path: missing, Size: size + 100}, "size 1048676 is 100 bytes more than a multiple of the block size 512"},
