@@ -19,8 +19,7 @@ func TestExperiments(t *testing.T) {
 	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{Slow: func(id string) bool { return !quick[id] }})
 }
 
-// tiny is a cluster of a hundredth of the rate, with a limit and all three
-// patterns.
+// tiny is a cluster of a hundredth of the rate, with all three patterns.
 func tiny(log *experiment.Log) *Setup {
 	return &Setup{
 		Clients: []Client{

@@ -31,7 +31,6 @@ const maxViolations = 10
 // Client is one client of a set-up. Rates are I/Os per period.
 type Client struct {
 	Reservation int64
-	Limit       int64 // 0 is none
 	Demand      int64
 	Pattern     Pattern
 }
