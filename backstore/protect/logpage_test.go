@@ -104,7 +104,7 @@ func TestDamagedLogBlessesNothing(t *testing.T) {
 		t.Errorf("found %s, expected that the damage is told", log)
 	}
 	var wrong *CheckError
-	err := closed(t, s).Do(backstore.Op{Kind: backstore.Read, Off: 2 << 20, Data: memory(t, 4096)})
+	err := closed(t, s).Do(backstore.Op{Kind: backstore.Read, Off: 2 << 20, Data: backstoretest.Buffer(4096)})
 	if !errors.As(err, &wrong) || wrong.LBA != 2<<20/512 {
 		t.Errorf("found %v, expected the damaged block", err)
 	}

@@ -48,7 +48,7 @@ func TestRefusedWrite(t *testing.T) {
 			}
 			dir, faulty, s := faultyStore(t)
 			c, was := closed(t, s), backstoretest.Pattern(n, 1)
-			now, got := backstoretest.Pattern(n, 2), memory(t, n)
+			now, got := backstoretest.Pattern(n, 2), backstoretest.Buffer(n)
 			if err := c.Do(backstore.Op{Kind: backstore.Write, Off: 512 << 10, Data: was}); err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func damage(t *testing.T, path string, at int64) {
 // anything has changed, and once there is room it is made.
 func TestNoRoomForTuples(t *testing.T) {
 	s := opened(t, t.TempDir(), Type1, 8<<20)
-	c, was, now, got := closed(t, s), backstoretest.Pattern(64<<10, 1), backstoretest.Pattern(64<<10, 2), memory(t, 64<<10)
+	c, was, now, got := closed(t, s), backstoretest.Pattern(64<<10, 1), backstoretest.Pattern(64<<10, 2), backstoretest.Buffer(64<<10)
 	if err := c.Do(backstore.Op{Kind: backstore.Write, Data: was}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestStopLeavesNothingInDoubt(t *testing.T) {
 		}
 		damage(t, filepath.Join(dir, "data"), 512*7)
 		var found *CheckError
-		err := closed(t, opened(t, dir, Type1, 2<<20)).Do(backstore.Op{Kind: backstore.Read, Data: memory(t, 64<<10)})
+		err := closed(t, opened(t, dir, Type1, 2<<20)).Do(backstore.Op{Kind: backstore.Read, Data: backstoretest.Buffer(64 << 10)})
 		if reported := errors.As(err, &found) && found.LBA == 7; reported == broken {
 			t.Errorf("with a flush that failed: %t: found %v", broken, err)
 		}

@@ -9,23 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
 )
-
-// memory returns n page-aligned bytes until the test ends.
-func memory(t *testing.T, n int) []byte {
-	t.Helper()
-	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Munmap(b) })
-	return b
-}
 
 // opened opens a protected volume of size bytes in dir.
 func opened(t *testing.T, dir string, kind Type, size int64) *Store {
@@ -66,7 +53,7 @@ func TestDamageIsFound(t *testing.T) {
 	for kind := Type1; kind <= Type3; kind++ {
 		dir := t.TempDir()
 		c := closed(t, opened(t, dir, kind, 1<<20))
-		data := memory(t, 64<<10)
+		data := backstoretest.Buffer(64 << 10)
 		for i := range data {
 			data[i] = byte(rand.Uint32())
 		}
@@ -114,7 +101,7 @@ func TestDamageIsFound(t *testing.T) {
 // TestTuplesOfTheInitiator are kept and handed out.
 func TestTuplesOfTheInitiator(t *testing.T) {
 	c := closed(t, opened(t, t.TempDir(), Type2, 1<<20))
-	data, tuples, got := memory(t, 4096), make([]byte, 64), make([]byte, 64)
+	data, tuples, got := backstoretest.Buffer(4096), make([]byte, 64), make([]byte, 64)
 	Generate(Type2, 512, data, tuples, 77777)
 	for i := range 8 {
 		tuples[i*8+2] = 0xab
@@ -143,7 +130,7 @@ func TestCrash(t *testing.T) {
 	const size = 8 << 20
 	s := opened(t, dir, Type1, size)
 	c := closed(t, s)
-	data := memory(t, 256<<10)
+	data := backstoretest.Buffer(256 << 10)
 	for off := int64(0); off < size; off += 256 << 10 {
 		if err := c.Do(backstore.Op{Kind: backstore.Write, Off: off, Data: data}); err != nil {
 			t.Fatal(err)
@@ -224,7 +211,7 @@ func TestCloseAgain(t *testing.T) {
 			t.Errorf("Close of what is closed: %v", err)
 		}
 	})
-	c, data := closed(t, s), memory(t, 4096)
+	c, data := closed(t, s), backstoretest.Buffer(4096)
 	for i := range 2 {
 		if err := s.Close(); err == nil {
 			t.Fatal("closed though the store below refused")
@@ -252,7 +239,7 @@ func (a *asked) Run() {
 func TestNoAllocations(t *testing.T) {
 	c := closed(t, opened(t, t.TempDir(), Type1, 1<<20))
 	a := &asked{Client: c, done: make(chan struct{}, 1)}
-	a.op.Data = memory(t, 4096)
+	a.op.Data = backstoretest.Buffer(4096)
 	a.op.Done = func(*backstore.Op) { a.done <- struct{}{} }
 	for _, kind := range []backstore.Kind{backstore.Write, backstore.Read} {
 		a.op.Kind = kind
