@@ -211,7 +211,7 @@ func (d *decoder) listensISER(n node, g *PortalGroup) {
 
 func (d *decoder) iser(n node, i *ISER) {
 	d.mapping(n, fields{
-		"immediate-data":      size(&i.ImmediateData, 512, 0, 8*KiB),
+		"immediate-data":      size(&i.ImmediateData, KiB, 0, 8*KiB),
 		"remote-invalidation": boolean(&i.RemoteInvalidation),
 	})
 }

@@ -81,9 +81,10 @@ func LoadJSON(path, kind string, v any) (old bool, err error) {
 	return !sealed, Strict(text, v)
 }
 
-// Strict decodes JSON to v, a pointer to an empty value, and refuses what
-// encoding v again would not give: keys that are unknown, missing, there twice or
-// in other letters, values in another form, and anything that follows.
+// Strict decodes JSON to v, a pointer to an empty value, and refuses what no version up
+// to this one writes: keys that are unknown, there twice or in other letters, values in
+// another form, and anything that follows. A key that is missing keeps its zero value: the
+// version that wrote the text did not know it.
 func Strict(text []byte, v any) error {
 	if err := json.Unmarshal(text, v); err != nil {
 		return err
@@ -92,12 +93,16 @@ func Strict(text []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	var found bytes.Buffer
-	if err := json.Compact(&found, text); err != nil {
+	found, err := parse(text)
+	if err != nil {
 		return err
 	}
-	if !bytes.Equal(found.Bytes(), again) {
-		return fmt.Errorf("found %s, expected %s: %w", found.Bytes(), again, ErrDamaged)
+	expected, err := parse(again)
+	if err != nil {
+		return err
+	}
+	if !contained(found, expected) {
+		return fmt.Errorf("found %s, expected %s: %w", bytes.TrimSpace(text), again, ErrDamaged)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestEveryBit(t *testing.T) {
 	}
 }
 
-// TestStrict: only what Marshal would write is read.
+// TestStrict: only what Marshal would write is read, of this version's keys or fewer.
 func TestStrict(t *testing.T) {
 	type value struct {
 		Type  int    `json:"type,omitempty"`
@@ -56,11 +56,14 @@ func TestStrict(t *testing.T) {
 		`{"pype":1,"names":[1],"key":"2"}`:                      false,
 		`{"Type":1,"names":[1],"key":"2"}`:                      false,
 		`{"type":1,"type":1,"names":[1],"key":"2"}`:             false,
-		`{"names":[1]}`:                                         false,
+		`{"names":[1]}`:                                         true, // by a version without keys
 		`{"names":null,"key":"2","names":[]}`:                   false,
 		`{"names":[1],"key":"02"}`:                              false,
 		`{"names":[1],"key":"2"} {}`:                            false,
-		`{"key":"2","names":[1]}`:                               false,
+		`{"key":"2","names":[1],"key":"2"}`:                     false,
+		`{"names":[1],"key":2}`:                                 false,
+		`{"names":{},"key":"2"}`:                                false,
+		`null`:                                                  false,
 		``:                                                      false,
 	} {
 		if err := Strict([]byte(text), new(value)); (err == nil) != ok {

@@ -56,6 +56,9 @@ func Unmarshal(data []byte) (*State, error) {
 	if in.Version != savedVersion {
 		return nil, fmt.Errorf("version: found %d, expected %d", in.Version, savedVersion)
 	}
+	if in.Registrations == nil {
+		return nil, fmt.Errorf("found no registrations, expected a list, though it were empty: %w", durable.ErrDamaged)
+	}
 	s := &State{persist: len(in.Registrations) > 0}
 	for _, r := range in.Registrations {
 		n := Nexus(r.savedNexus)
