@@ -13,8 +13,8 @@ import (
 	"lunar/scripts/evidence/powerfs"
 )
 
-// cutsConfig has a volume for each write policy, plain and protected or encrypted. All
-// that is kept is in the state directory, and the cache's segment in shared memory, which
+// cutsConfig has a volume for each write policy, plain and protected or encrypted, and
+// two behind a driver of gotgt. All that is kept is in the state directory, and the cache's segment in shared memory, which
 // a loss of power takes.
 const cutsConfig = `
 server: {threads: 1, buffers-per-thread: 4MiB, poll: "off", nop: {interval: 0s}, limits: {memory-per-session: 2MiB}}
@@ -27,6 +27,8 @@ volumes:
   through-encrypted: {type: file, path: through-encrypted.img, size: 1MiB, encryption: {key-file: DIR/key}, cache: true}
   sync: {type: file, path: sync.img, size: 1MiB, write: sync}
   sync-protected: {type: file, path: sync-protected.img, size: 1MiB, write: sync, protection: 1}
+  gotgt: {type: gotgt, driver: file, path: gotgt.img}
+  gotgt-back: {type: gotgt, driver: file, path: gotgt-back.img, write: back, cache: {flush-age: 100ms}}
 targets:
   iqn.2026-11.example.lunar:evidence:
     luns:
@@ -36,13 +38,41 @@ targets:
       - {lun: 3, volume: through-encrypted}
       - {lun: 4, volume: sync}
       - {lun: 5, volume: sync-protected}
+      - {lun: 6, volume: gotgt}
+      - {lun: 7, volume: gotgt-back}
 `
 
+const cutsSize = 1 << 20
+
 func cutsUnits() (units []*unit) {
-	for i, name := range []string{"back", "back-protected", "through", "through-encrypted", "sync", "sync-protected"} {
-		units = append(units, &unit{lun: uint64(i), name: name, lasting: strings.HasPrefix(name, "sync"), ledger: newLedger(i, 1<<20/blockSize)})
+	for i, name := range []string{"back", "back-protected", "through", "through-encrypted", "sync", "sync-protected", "gotgt", "gotgt-back"} {
+		units = append(units, &unit{
+			lun: uint64(i), name: name, lasting: strings.HasPrefix(name, "sync"), driven: strings.HasPrefix(name, "gotgt"),
+			ledger: newLedger(i, cutsSize/blockSize),
+		})
 	}
 	return units
+}
+
+// drivenFiles makes the files of drivers, which must be there.
+func drivenFiles(state string, units []*unit) error {
+	for _, u := range units {
+		if !u.driven {
+			continue
+		}
+		f, err := os.OpenFile(filepath.Join(state, u.name+".img"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Truncate(cutsSize), f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	d, err := os.Open(state)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // medium is what the power is taken from, and what shows it as a file system.
@@ -86,6 +116,11 @@ func (c *cuts) run(dir string, count int) error {
 	for c.done < count && len(c.wrong) == 0 {
 		if err := c.medium.Mount(c.disk, state); err != nil {
 			return err
+		}
+		if c.done == 0 {
+			if err := drivenFiles(state, p.units); err != nil {
+				return err
+			}
 		}
 		err := p.session()
 		if err != nil && !c.disk.Down() {
