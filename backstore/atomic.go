@@ -308,6 +308,15 @@ func (v *intentTarget) Reserve(off, n int64) error {
 	return err
 }
 
+// Settle implements intent.Target. It writes what is there, for a sync would wait for all
+// that is unwritten of the file.
+func (v *intentTarget) Settle(off int64, before []byte) error {
+	if v.device && !(*volume)(v).Info().VolatileCache {
+		return nil
+	}
+	return writeStable(v.fd, off, [][]byte{before})
+}
+
 // ReadAt implements intent.Target.
 func (v *intentTarget) ReadAt(b []byte, off int64) error {
 	return (&stableFile{fd: v.fd}).ReadAt(b, off)

@@ -17,6 +17,8 @@ type broken struct{ store, log *os.File }
 
 func (broken) Reserve(int64, int64) error { return nil }
 
+func (broken) Settle(int64, []byte) error { return nil }
+
 func (b broken) ReadAt(p []byte, off int64) error {
 	_, err := b.store.ReadAt(p, off)
 	return err

@@ -2,9 +2,11 @@
 // cut at any point all of the data are there, or what was there before.
 //
 // A Log is a file of slots, each a header in a page of its own and data behind
-// it. A write is stored in a slot and made stable there, then written where it
-// belongs and made stable there too; then the slot is emptied, before anybody is
-// told. The next opener after a crash writes the contents of the slots again, unless
+// it. What a write replaces is made stable first: a power cut would else bring back
+// something older, which looks like the work of somebody else. Then the write is stored
+// in a slot and made stable there, then written where it belongs and made stable there
+// too; then the slot is emptied, before anybody is told. The next opener after a crash
+// writes the contents of the slots again, unless
 // somebody else has changed the target there: each sector of 512 bytes must be as it was before
 // the write, or as the write leaves it. Where all are as before, the write never
 // began, and is dropped: nobody was told of it.
@@ -68,6 +70,8 @@ type Target interface {
 	// Reserve makes sure that n bytes at off can be written without room being
 	// found for them first, where that can be asked for.
 	Reserve(off, n int64) error
+	// Settle makes stable what is at off, which ReadAt has returned as before.
+	Settle(off int64, before []byte) error
 	// WriteStable is that of File.
 	WriteStable(off int64, parts ...[]byte) error
 }
@@ -333,6 +337,9 @@ func (l *Log) Write(data []byte, off int64) error {
 	}
 	before := aligned(len(data))
 	if err := l.target.ReadAt(before, off); err != nil {
+		return err
+	}
+	if err := l.target.Settle(off, before); err != nil {
 		return err
 	}
 	slot := <-l.free

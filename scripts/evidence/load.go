@@ -47,7 +47,7 @@ var deeds = []deed{
 	{kind: "write", share: 20, changes: true, start: writing(0x8a, 0)},
 	{kind: "write 4 KiB", share: 20, changes: true, aligned: true, start: writing(0x8a, 0)},
 	{kind: "write FUA", share: 3, changes: true, lasting: true, start: writing(0x8a, 0x08)},
-	{kind: "write atomic", share: 2, changes: true, atomic: true, lasting: true, aligned: true, start: writing(0x9c, 0)},
+	{kind: "write atomic", share: 6, changes: true, atomic: true, lasting: true, aligned: true, start: writing(0x9c, 0)},
 	{kind: "unmap", share: 2, changes: true, zeroes: true, start: unmapping},
 	{kind: "read", share: 10, start: reading},
 	{kind: "flush", share: 2, start: flushing},
