@@ -12,7 +12,7 @@ import (
 	"lunar/target"
 )
 
-// Running implements control.Source: the rules are those in force.
+// Running implements server.Source: the rules are those in force.
 func (s *source) Running() (string, error) {
 	cfg := *s.daemon.config.Load()
 	live := s.daemon.rules().Live
@@ -21,7 +21,7 @@ func (s *source) Running() (string, error) {
 	return commented(s.daemon.drift()) + string(text), err
 }
 
-// Kick implements control.Source.
+// Kick implements server.Source.
 func (s *source) Kick(k control.Kick) (int, error) {
 	if k.Initiator == "" && k.Session == 0 {
 		return 0, &control.Refusal{What: "no session was ended", Reasons: []control.Reason{{Text: "found neither initiator nor session, expected one of them"}}}
@@ -35,7 +35,7 @@ func (s *source) Kick(k control.Kick) (int, error) {
 	return n, nil
 }
 
-// Drain implements control.Source.
+// Drain implements server.Source.
 func (s *source) Drain(k control.Drain) (control.Drained, error) {
 	refuse := func(text string) (control.Drained, error) {
 		return control.Drained{}, &control.Refusal{What: "nothing was changed for portal " + k.Portal, Reasons: []control.Reason{{Text: text}}}
@@ -127,5 +127,5 @@ func drainOf(cfg *conf.Config, s *target.Server, portal string) (target.Drain, b
 	return target.Drain{}, false
 }
 
-// Apply implements control.Source.
+// Apply implements server.Source.
 func (s *source) Apply(f control.File) (control.Applied, error) { return s.changes.file(f) }

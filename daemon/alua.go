@@ -29,7 +29,7 @@ func (c *change) changeAccess() {
 	}
 }
 
-// ALUA implements control.Source.
+// ALUA implements server.Source.
 func (s *source) ALUA() control.ALUA {
 	out := control.ALUA{Paths: []control.AccessPath{}}
 	units := s.daemon.LogicalUnits()
@@ -45,7 +45,7 @@ func (s *source) ALUA() control.ALUA {
 	return out
 }
 
-// ChangeAccess implements control.Source.
+// ChangeAccess implements server.Source.
 func (s *source) ChangeAccess(group string, change control.AccessChange) (control.ALUA, error) {
 	refused := func(found, expected string) (control.ALUA, error) {
 		return control.ALUA{}, &control.Refusal{What: "nothing was changed", Reasons: []control.Reason{{Text: "found " + found + ", expected " + expected}}}

@@ -72,7 +72,7 @@ func (a *applier) resizeTo(volume string, bytes int64) error {
 	return a.daemon.assembly.ResizeStore(a.daemon.config.Load().Volume(volume), bytes)
 }
 
-// Rescan implements control.Source.
+// Rescan implements server.Source.
 func (s *source) Rescan(volume string) (control.Rescanned, error) {
 	return s.changes.rescan(volume)
 }

@@ -51,7 +51,7 @@ func stopControl(api *server.Server) {
 	api.Stop(ctx)
 }
 
-// Status implements control.Source. Lists are never nil.
+// Status implements server.Source. Lists are never nil.
 func (s *source) Status() control.Status {
 	status := control.Status{
 		Server: s.server(), Volumes: []control.Volume{}, Targets: []control.Target{}, Sessions: []control.Session{},

@@ -14,7 +14,7 @@ import (
 	"lunar/internal/bytesize"
 )
 
-// Detach implements control.Source.
+// Detach implements server.Source.
 func (s *source) Detach(volume string, d control.Detach) (control.Detached, error) {
 	return s.changes.detach(volume, d.Discard)
 }

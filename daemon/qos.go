@@ -79,7 +79,7 @@ func (o outcome) tell(log *slog.Logger) {
 
 // changeRules puts what change makes of a copy of the rules in force, which nothing
 // else changes meanwhile, into force on all event threads, until the next start. If
-// there is an error nothing has changed: it is change's, joins *scheduler.RuleErrors,
+// there is an error nothing has changed: it is change's, joins errors of type *scheduler.RuleError,
 // whose Index is of the rules as change left them, or wraps a *haechi.AdmissionError.
 func (d *daemon) changeRules(change func(*ruleSet) error) (outcome, error) {
 	q := d.qos

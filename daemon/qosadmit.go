@@ -16,7 +16,7 @@ import (
 // admit compares what a policy reserves with what devices can do, in tokens/s, 0
 // if that is not known. It counts the flows of the sessions that there are, and
 // one initiator for each other name and pattern. The error wraps a
-// *scheduler.AdmissionError.
+// *haechi.AdmissionError.
 func (q *qos) admit(p *scheduler.Policy, connected []scheduler.Placed, capacities map[string]int64, overcommit bool) (outcome, error) {
 	flows := expectedFlows(q.cfg, p, connected)
 	err := p.Admit(flows, capacities)

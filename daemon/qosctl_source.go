@@ -16,7 +16,7 @@ import (
 	"lunar/target"
 )
 
-// Rules implements control.Source.
+// Rules implements server.Source.
 func (s *source) Rules() control.QoS {
 	state, served := s.daemon.rules(), s.daemon.QoS("")
 	cost := state.cfg.QoS.Cost
@@ -58,7 +58,7 @@ func (s *source) capacity(state *qosState, served *target.QoSStatus) control.Cap
 	return c
 }
 
-// ChangeRules implements control.Source.
+// ChangeRules implements server.Source.
 func (s *source) ChangeRules(change func(*control.RuleSet) error) (control.QoS, error) {
 	_, err := s.daemon.changeRules(func(set *ruleSet) error {
 		shown := shownSet(*set)
@@ -150,7 +150,7 @@ func meantSet(set *control.RuleSet) (out ruleSet, err error) {
 	return out, err
 }
 
-// Explain implements control.Source.
+// Explain implements server.Source.
 func (s *source) Explain(initiator string) control.Explanation {
 	served, state, policy := s.daemon.QoS(initiator), s.daemon.rules(), s.daemon.QoSPolicy()
 	x := explain(policy, &served)

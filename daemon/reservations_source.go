@@ -10,7 +10,7 @@ import (
 	"lunar/target/scsi/reservation"
 )
 
-// Reservations implements control.Source.
+// Reservations implements server.Source.
 func (s *source) Reservations() control.Reservations {
 	out := control.Reservations{Volumes: []control.VolumeReservations{}}
 	for _, lu := range s.daemon.LogicalUnits() {
@@ -34,7 +34,7 @@ func reservationsOf(lu *scsi.LogicalUnit, s *reservation.State, reserved reserva
 	return out
 }
 
-// ClearReservations implements control.Source.
+// ClearReservations implements server.Source.
 func (s *source) ClearReservations(volume string) (control.VolumeReservations, error) {
 	units := s.daemon.LogicalUnits()
 	i := slices.IndexFunc(units, func(lu *scsi.LogicalUnit) bool { return lu.Name() == volume })

@@ -40,7 +40,7 @@ func (c *conn) respond(o *outgoing, itt uint32) {
 		if !used.ok {
 			used = t.write
 		}
-		o.inv, o.hasIn = used.stag, used.ok
+		o.inv, o.hasInv = used.stag, used.ok
 	}
 	c.tags.remove(itt)
 }
@@ -231,7 +231,7 @@ func (c *conn) nextSend(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 	if n <= tx.inline {
 		wr.Flags |= verbs.FlagInline
 	}
-	if o.hasIn {
+	if o.hasInv {
 		wr.Op, wr.RKey = verbs.OpSendInv, o.inv
 		c.group.count.invalidates.Add(1)
 	}

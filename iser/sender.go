@@ -39,13 +39,13 @@ const (
 
 // outgoing is an RDMA Write, or a PDU, that has not been posted yet.
 type outgoing struct {
-	kind  kind
-	write remote // where to
-	inv   uint32 // key to invalidate, if hasInv
-	hasIn bool
-	bhs   pdu.BHS
-	data  []byte
-	ref   *buf.Ref // released when the device is through with it
+	kind   kind
+	write  remote // where to
+	inv    uint32 // key to invalidate, if hasInv
+	hasInv bool
+	bhs    pdu.BHS
+	data   []byte
+	ref    *buf.Ref // released when the device is through with it
 }
 
 // fetch is an RDMA Read that has not been posted yet.
@@ -121,7 +121,7 @@ func (tx *sender) outstanding() int { return tx.told }
 // at is the work at a position of the send queue.
 func (tx *sender) at(i uint32) *work { return tx.work.at(i) }
 
-// drop gives up what is not posted.
+// discard releases everything that is not posted yet.
 func (tx *sender) discard() {
 	for tx.out.len() > 0 {
 		o := tx.out.pop()

@@ -356,7 +356,7 @@ func (c *Connection) prepareDataOut(t *task, final bool, r *request) bool {
 	return true
 }
 
-// landing returns the size of a buffer for the unasked data of a write of edtl bytes, 0
+// landingSize returns the size of a buffer for the unasked data of a write of edtl bytes, 0
 // if nobody is going to want them: the LUN does not exist or the command is refused. It
 // is as large as the write's first segment, so that the command can go on with the very
 // same memory.

@@ -44,7 +44,7 @@ type shape struct {
 	version uint32
 }
 
-// regionShiftOf makes regions so large that the log has room for all.
+// regionShift makes regions so large that the log has room for all.
 func (s shape) regionShift() (shift uint) {
 	for shift = regionShift; s.size > int64(roomOf(s.version))<<shift; shift++ {
 	}

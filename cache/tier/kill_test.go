@@ -105,7 +105,7 @@ func (p place) loop() (*evloop.Loop, error) {
 	return evloop.New(c)
 }
 
-// openKilled opens cache and volumes. What a killed process has under way in the
+// open opens cache and volumes. What a killed process has under way in the
 // kernel may keep a store locked for a moment.
 func (p place) open() (*Cache, []backstore.Store, error) {
 	c, err := Open(p.options())

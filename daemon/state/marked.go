@@ -14,7 +14,7 @@ import (
 const MarkDir = ".kept"
 
 // Marked is a small sealed file of the state directory that decides something. Its
-// mark, an empty file of the same name below markDir, says that there is one: a file
+// mark, an empty file of the same name below MarkDir, says that there is one: a file
 // that was deleted is not taken for one that never was.
 //
 // INVARIANT: a mark is made after its file and removed before it. So a file without a

@@ -17,7 +17,7 @@ type requirement struct {
 	alone    bool // of lunar's figure itself, not of the ratio
 }
 
-// bound of what lunar reaches of the loopback limit.
+// limitRequirements bound what lunar reaches of the loopback limit.
 var limitRequirements = []requirement{
 	{"read-1", "4 KiB read, depth 1, per second", iops, "%.0f", 0.6, false, false},
 	{"read-32", "4 KiB random read, depth 32, per second", iops, "%.0f", 0.6, false, false},

@@ -51,7 +51,7 @@ func (c *Command) askList() bool {
 // of it. It is valid until the command ends.
 func (c *Command) List() []byte { return c.data }
 
-// room returns the working buffer in front of the list.
+// workspace returns the working buffer in front of the list.
 func (c *Command) workspace() []byte {
 	b := c.list.Bytes()
 	return b[:len(b)-len(c.data)]

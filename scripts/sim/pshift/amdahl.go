@@ -21,7 +21,7 @@ type meter struct {
 	handed int
 }
 
-// run implements scheduler.Executor.
+// run implements pshift.Executor.
 func (m *meter) run(parts int, work func(part int)) {
 	all, longest := time.Duration(0), time.Duration(0)
 	for part := range parts {

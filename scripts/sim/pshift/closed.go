@@ -11,7 +11,7 @@ import (
 // outstanding is the closed-loop window of a bucket at a server.
 const outstanding = 5
 
-// small is the size of the experiments with few buckets: full, or a tenth of
+// newSmall is the size of the experiments with few buckets: full, or a tenth of
 // the rate.
 func newSmall(env *experiment.Env) *size {
 	s := newSize(env)

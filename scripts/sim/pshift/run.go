@@ -27,7 +27,7 @@ const maxViolations = 10
 // Bucket is what one bucket is promised and allowed, I/Os per period.
 type Bucket struct {
 	Reservation int64
-	Limit       int64 // scheduler.Unlimited is none
+	Limit       int64 // pshift.Unlimited is none
 	Demand      int64 // open loop: requests per period; 0 is closed loop
 }
 

@@ -45,7 +45,6 @@ func (s *State) applyRelease(r *Request) (Change, *Refusal) {
 	return c, nil
 }
 
-// applyClear is CLEAR (SPC-4 clause 5.13.11.6): nothing is left.
 // Cleared is what an administrator's CLEAR makes of the state, who is no nexus:
 // all registrations and the reservation are gone, and those that were registered
 // are told.
@@ -54,6 +53,7 @@ func (s *State) Cleared() Change {
 	return c
 }
 
+// applyClear is CLEAR (SPC-4 clause 5.13.11.6): nothing is left.
 func (s *State) applyClear(r *Request) (Change, *Refusal) {
 	c := Change{Next: s.next()}
 	c.Next.generation++

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// MaxLength is the most bytes that Sense.Append adds.
+// MaxLength is the most bytes that Data.Append adds.
 const MaxLength = 8 + informationDescriptorLength + specificDescriptorLength
 
 // Lengths of sense data and its descriptors in bytes.
@@ -23,7 +23,7 @@ const (
 
 // Append appends s as the initiator reads it: in descriptor format (72h, 73h;
 // SPC-4 clause 4.5.2) or in fixed format (70h, 71h; clause 4.5.3). It does not
-// allocate when dst has room for MaxSenseLength bytes.
+// allocate when dst has room for MaxLength bytes.
 func (s *Data) Append(dst []byte, descriptor bool) []byte {
 	if descriptor {
 		return s.appendDescriptors(dst)
