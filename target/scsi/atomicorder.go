@@ -169,7 +169,7 @@ func (a *atomicWrites) end(left *atomicTurn) {
 	a.remove(left)
 }
 
-// remove is leave, for a caller that holds mu.
+// remove is end, for a caller that holds mu.
 func (a *atomicWrites) remove(left *atomicTurn) {
 	if left.patience != nil {
 		left.patience.Stop()
