@@ -90,6 +90,8 @@ func (c *comparison) structs(path []string, a, b reflect.Value) {
 		path := keyOf(path, a.Type(), f)
 		switch write := formOf(a.Type(), f); {
 		case keysOf[f.Name] == noKey:
+		case a.Type() == reflect.TypeFor[Target]() && f.Name == "Access" && isOpen(a.Field(i)) && isOpen(b.Field(i)):
+			c.structs(path[:len(path)-1], a.Field(i).Index(0), b.Field(i).Index(0))
 		case write == nil:
 			c.values(path, a.Field(i), b.Field(i))
 		case !reflect.DeepEqual(write(a, a.Field(i)), write(b, b.Field(i))):
@@ -114,6 +116,13 @@ func (c *comparison) values(path []string, a, b reflect.Value) {
 	default:
 		c.differs(path, shown(a), shown(b))
 	}
+}
+
+// isOpen reports whether rules are those of a target without access: one for everybody,
+// which has the target's own keys.
+func isOpen(rules reflect.Value) bool {
+	access := rules.Interface().([]Access)
+	return len(access) == 1 && !access[0].Match.some()
 }
 
 // presence says whether there is what a pointer leads to.

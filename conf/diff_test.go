@@ -55,7 +55,9 @@ func TestDiff(t *testing.T) {
 		{[]string{"type: ram, size: 1MiB", "type: ram, size: 2MiB"}, []string{"volumes.a.size: running with 1MiB, the file has 2MiB"}},
 		{[]string{"64KiB", "128KiB"}, []string{"volumes.b.cache.read-ahead: running with 64KiB, the file has 128KiB"}},
 		{[]string{", cache: {read-ahead: 64KiB}", ", direct: true"}, []string{"volumes.b.cache: running with it, the file has nothing"}},
-		{[]string{"  a: {", "  c: {", "0: a", "0: c"}, []string{"volumes.a: running with it, the file has nothing", "volumes.c: running with nothing, the file has it", "targets.iqn.2026-11.test:t.access: differs"}},
+		{[]string{"  a: {", "  c: {", "0: a", "0: c"}, []string{"volumes.a: running with it, the file has nothing", "volumes.c: running with nothing, the file has it", "targets.iqn.2026-11.test:t.luns: differs"}},
+		{[]string{"auth-group: g}", "auth-group: h}"}, []string{`targets.iqn.2026-11.test:t.auth-group: running with "g", the file has "h"`}},
+		{[]string{"{luns: {0: a, 1: b}, auth-group: g}", `{access: [{networks: [192.0.2.1], luns: {0: a, 1: b}, auth-group: h}]}`}, []string{"targets.iqn.2026-11.test:t.access: differs"}},
 	} {
 		var got []string
 		for _, d := range Diff(running, parsedFile(t, test.replace...)) {

@@ -223,7 +223,7 @@ func hits(from, to *Config, uses []Use) (out []Impact) {
 			add(lost(from, to, u, was, rule, missing), u)
 			continue
 		}
-		compareLUNs(accessKey(from, to, u, was), u, was, rule, add)
+		compareLUNs(accessKey(from, to, u, was, "luns"), u, was, rule, add)
 		a, b := from.Target(u.Target), to.Target(u.Target)
 		for _, way := range []struct{ key, was, now string }{{"redirect", a.Redirect, b.Redirect}, {"moved", a.Moved, b.Moved}} {
 			if way.now != way.was && way.now != "" {
@@ -246,10 +246,10 @@ func lost(from, to *Config, u *Use, was, rule *Access, m missing) Impact {
 	case aPortalGroup:
 		i.Key, i.What = Key(i.Key, "portal-groups"), fmt.Sprintf("it is not served through portal %v any more", u.Portal)
 	case aRule:
-		i.Key, i.What = accessKey(from, to, u, was), fmt.Sprintf("target %s does not admit %s any more", u.Target, u.Initiator)
+		i.Key, i.What = accessKey(from, to, u, was, "auth-group"), fmt.Sprintf("target %s does not admit %s any more", u.Target, u.Initiator)
 	case aProof:
 		why, group := to.refusal(to.AuthGroup(rule.AuthGroup), u.Proven, u.Initiator)
-		if i.Key = accessKey(from, to, u, was); group != "" {
+		if i.Key = accessKey(from, to, u, was, "auth-group"); group != "" {
 			i.Key = Key("auth-groups", group, "chap")
 		}
 		i.What = fmt.Sprintf("target %s does not admit %s any more%s: %s", u.Target, u.Initiator, u.Proven.said(), why)
@@ -272,12 +272,17 @@ func portalKey(from, to *Config, u *Use) string {
 }
 
 // accessKey is what has changed the rules that a session has found its LUNs by: the
-// target's own, or the auth group's that they name.
-func accessKey(from, to *Config, u *Use, was *Access) string {
-	if a, b := from.Target(u.Target), to.Target(u.Target); was.AuthGroup == "" || !reflect.DeepEqual(a.Access, b.Access) {
-		return Key("targets", u.Target, "access")
+// target's own, or the auth group's that they name. own is the key of a target that has
+// no access rules.
+func accessKey(from, to *Config, u *Use, was *Access, own string) string {
+	a, b := reflect.ValueOf(from.Target(u.Target).Access), reflect.ValueOf(to.Target(u.Target).Access)
+	switch {
+	case was.AuthGroup != "" && reflect.DeepEqual(a.Interface(), b.Interface()):
+		return Key("auth-groups", was.AuthGroup)
+	case isOpen(a) && isOpen(b):
+		return Key("targets", u.Target, own)
 	}
-	return Key("auth-groups", was.AuthGroup)
+	return Key("targets", u.Target, "access")
 }
 
 // compareLUNs tells what a session sees no more, or otherwise.

@@ -29,7 +29,7 @@ func TestBetween(t *testing.T) {
 		{[]string{", cache: {read-ahead: 64KiB}", ""}, "volumes.b.direct: false, was true volumes.b.cache: removed", ""},
 		{[]string{"path: b,", "path: b, physical-block-size: 4096, block-size: 4096,"}, "volumes.b.physical-block-size: 4096, was none", "volumes.b.block-size"},
 		{[]string{"127.0.0.1:0\"]", "127.0.0.1:0\"], alua: {explicit: true}"}, "portal-groups.p.alua.explicit: true, was false", ""},
-		{[]string{"  a: {", "  c.d: {", "0: a", "0: c.d"}, "volumes.a: removed volumes.c.d: new targets.iqn.2026-11.test:t.access: changed", ""},
+		{[]string{"  a: {", "  c.d: {", "0: a", "0: c.d"}, "volumes.a: removed volumes.c.d: new targets.iqn.2026-11.test:t.luns: changed", ""},
 		{[]string{"limit: 5", "limit: 6"}, "qos.rules.r.limit.iops: 6, was 5", ""},
 		{[]string{"capacity: 100", "capacity: 200", "limit: 5", "limit: 6"}, "qos.rules.r.limit.iops: 6, was 5", "qos.capacity"},
 		{[]string{"auth-group: g}", "auth-group: g, redirect: there}"}, `targets.iqn.2026-11.test:t.redirect: "there:3260", was ""`, ""},

@@ -191,6 +191,10 @@ func merge(t *testing.T, from, to *Config, differ []Difference) *Config {
 	t.Helper()
 	merged, source := tree(t, from), tree(t, to)
 	for _, d := range differ {
+		if last := len(d.Path) - 1; d.Path[0] == "targets" && (d.Path[last] == "luns" || d.Path[last] == "auth-group") {
+			graft(onlyRule(merged, d.Path[1]), onlyRule(source, d.Path[1]), d.Path[last:])
+			continue
+		}
 		graft(merged, source, d.Path)
 	}
 	unfit(merged, source)
@@ -204,6 +208,11 @@ func merge(t *testing.T, from, to *Config, differ []Difference) *Config {
 	}
 	withoutMayBuffer(c)
 	return unshown(c)
+}
+
+// onlyRule is the rule as which a target without access is printed.
+func onlyRule(tree map[string]any, target string) map[string]any {
+	return tree["targets"].(map[string]any)[target].(map[string]any)["access"].([]any)[0].(map[string]any)
 }
 
 // withoutMayBuffer forgets whether direct was given: Diff does not tell of that, as it

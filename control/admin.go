@@ -46,7 +46,7 @@ func (d Drained) Outcome() string {
 	if len(now) == 0 {
 		now = []string{"nothing is drained"}
 	}
-	return fmt.Sprintf("%s; %d sessions were asked to log out", strings.Join(now, "; "), d.Sessions)
+	return fmt.Sprintf("%s; sessions asked to log out: %d", strings.Join(now, "; "), d.Sessions)
 }
 
 // Rescanned is what has come of looking at a volume's size.

@@ -39,13 +39,13 @@ func TestApplyListenISER(t *testing.T) {
 	l.apply(cli.ExitFailure, []string{first, `listen-iser: ["10.0.0.1:3260", "10.7.7.7:3260"]`}, "10.7.7.7:3260", "nothing was changed")
 	settle(t, c, 0)
 	l.allow = []string{"--yes"}
-	l.apply(cli.ExitOK, []string{first, second}, "listen-iser", "1 sessions were asked to log out")
+	l.apply(cli.ExitOK, []string{first, second}, "listen-iser", "sessions asked to log out: 1")
 	if _, err := c.Logout(0); err != nil {
 		t.Error(err)
 	}
 	settle(t, overISER(t, client, "10.0.0.1:3261"), 0)
 	settle(t, tcp, 0)
-	l.apply(cli.ExitOK, []string{", " + second, ""}, "listen-iser", "1 sessions were asked to log out")
+	l.apply(cli.ExitOK, []string{", " + second, ""}, "listen-iser", "sessions asked to log out: 1")
 	settle(t, tcp, 0)
 }
 

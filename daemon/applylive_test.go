@@ -106,7 +106,7 @@ func TestApplyLive(t *testing.T) {
 		"  ram:", "  more: {type: file, path: more, size: 1MiB}\n  ram:",
 		"{0: file}", "{0: file, 5: more}",
 		"targets:\n", "targets:\n  iqn.2026-11.test:v: {luns: {1: more}}\n",
-	}, "volumes.more: new", "targets.iqn.2026-11.test:v: new", "targets.iqn.2026-11.test:t.access: changed")
+	}, "volumes.more: new", "targets.iqn.2026-11.test:v: new", "targets.iqn.2026-11.test:t.luns: changed")
 	l.sense(c, 0, 0x3f, 0x0e)
 	settle(t, c, 5)
 	polite := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:v"})
@@ -137,7 +137,7 @@ func TestApplyLive(t *testing.T) {
 	l.apply(cli.ExitOK, []string{
 		"  more: {type: file, path: more, size: 1MiB}\n", "", ", 5: more", "",
 		"  iqn.2026-11.test:v: {luns: {1: more}}\n", "", "the first secret", "the other secret",
-	}, "volumes.more: removed", "targets.iqn.2026-11.test:v: removed", "targets.iqn.2026-11.test:v: 1 sessions", "auth-groups.hosts.chap: changed")
+	}, "volumes.more: removed", "targets.iqn.2026-11.test:v: removed", "targets.iqn.2026-11.test:v: sessions asked to log out: 1", "auth-groups.hosts.chap: changed")
 	if err := <-left; err != nil {
 		t.Error(err)
 	}
@@ -152,7 +152,7 @@ func TestApplyLive(t *testing.T) {
 		t.Errorf("found %v, expected that a session that nothing concerns notices nothing", other.Async)
 	}
 
-	l.apply(cli.ExitOK, []string{"u: {luns: {0: ram}}", `u: {access: [{initiators: ["iqn.x*"], luns: {0: ram}}]}`}, "targets.iqn.2026-11.test:u: 1 sessions were asked to log out")
+	l.apply(cli.ExitOK, []string{"u: {luns: {0: ram}}", `u: {access: [{initiators: ["iqn.x*"], luns: {0: ram}}]}`}, "targets.iqn.2026-11.test:u: sessions asked to log out: 1")
 	l.asked(other)
 	l.apply(cli.ExitOK, []string{"portal-groups:", "log: {level: debug}\nserver: {limits: {sessions: 2}}\nportal-groups:"},
 		`log.level: "debug", was "info"`, "server.limits.sessions: 2, was 1024")
@@ -252,7 +252,7 @@ func TestAdminCommands(t *testing.T) {
 	l.has(l.tgtd(cli.ExitOK, "rescan", "ram"), "32768 bytes, was 32768")
 
 	l.has(l.tgtd(cli.ExitFailure, "kick", "iqn.nobody"), "found none that matches")
-	l.has(l.tgtd(cli.ExitOK, "kick", "iqn.*"), "1 sessions were asked")
+	l.has(l.tgtd(cli.ExitOK, "kick", "iqn.*"), "Sessions asked to log out: 1")
 	l.asked(c)
 	if _, err := c.Logout(0); err != nil {
 		t.Error(err)

@@ -121,7 +121,7 @@ func TestApplyRenamed(t *testing.T) {
 	settle(t, c, 0)
 	transfer(t, c, write, 0, bytes.Repeat([]byte{7}, 512), 0)
 	l.allow = []string{"--yes"}
-	l.apply(cli.ExitOK, []string{"iqn.2026-11.test:u", "iqn.2026-11.test:w"}, "targets.iqn.2026-11.test:u: removed", "targets.iqn.2026-11.test:w: new", "targets.iqn.2026-11.test:u: 1 sessions were asked to log out")
+	l.apply(cli.ExitOK, []string{"iqn.2026-11.test:u", "iqn.2026-11.test:w"}, "targets.iqn.2026-11.test:u: removed", "targets.iqn.2026-11.test:w: new", "targets.iqn.2026-11.test:u: sessions asked to log out: 1")
 	l.asked(c)
 	logout(t, c)
 	c = dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:w"})

@@ -131,6 +131,6 @@ func (c *change) changeTargets() {
 // ended notes that sessions were asked to log out.
 func (c *change) ended(what string, sessions int) {
 	if sessions > 0 {
-		c.did = append(c.did, fmt.Sprintf("%s: %d sessions were asked to log out", what, sessions))
+		c.did = append(c.did, fmt.Sprintf("%s: sessions asked to log out: %d", what, sessions))
 	}
 }

@@ -60,8 +60,8 @@ func (k CheckOptions) Check(c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.Out, "%s: ok: %s, %s, %d warnings\n", k.File,
-		cli.Counted(len(cfg.Targets), "target"), cli.Counted(len(cfg.Volumes), "volume"), len(warnings))
+	_, err = fmt.Fprintf(c.Out, "%s: ok: %s, %s, %s\n", k.File,
+		cli.Counted(len(cfg.Targets), "target"), cli.Counted(len(cfg.Volumes), "volume"), cli.Counted(len(warnings), "warning"))
 	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg), checkCHAP(cfg), checkPrivileges(cfg, "/"), doubtful(cfg)) {
 		fmt.Fprintf(c.Out, "%s: %s\n", k.File, note)
 	}

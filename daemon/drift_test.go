@@ -57,7 +57,7 @@ func TestDrift(t *testing.T) {
 	if n := strings.Count(l.log.String(), `msg=change what="stop the server" by=signal outcome=done`); n != 1 {
 		t.Errorf("found %d lines of the stop in\n%s", n, l.log)
 	}
-	if want := `result="portal-groups.a: logins are refused until later; 0 sessions were asked to log out"`; !strings.Contains(l.log.String(), want) {
+	if want := `result="portal-groups.a: logins are refused until later; sessions asked to log out: 0"`; !strings.Contains(l.log.String(), want) {
 		t.Errorf("found no %q in\n%s", want, l.log)
 	}
 	if !bytes.Contains([]byte(l.log.String()), []byte("outcome=refused")) || strings.Contains(l.log.String(), "the first secret") {

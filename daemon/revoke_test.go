@@ -25,7 +25,7 @@ func TestApplyRevokes(t *testing.T) {
 	l.apply(cli.ExitDestructive, renamed, `does not admit iqn.2026-01.lunar:initiator any more as user "u" of auth-group hosts`, "of iqn.2026-01.lunar:initiator from 127.0.0.1", "--yes")
 	l.sense(c, 0, 0, 0)
 	l.allow = []string{"--yes"}
-	l.apply(cli.ExitOK, renamed, "1 sessions were asked to log out")
+	l.apply(cli.ExitOK, renamed, "sessions asked to log out: 1")
 	l.asked(c)
 	l.sense(c, 1, 0x25, 0)
 	if _, err := initiator.Dial(t.Context(), l.portal, initiator.Options{Target: target, CHAP: chap("the rotated secret")}); err == nil {
@@ -33,7 +33,7 @@ func TestApplyRevokes(t *testing.T) {
 	}
 	w := dial(t, l.portal, initiator.Options{Target: target, CHAP: &initiator.CHAP{User: "w", Secret: []byte("the rotated secret")}, ISID: [6]byte{0x80, 1}})
 	settle(t, w, 1)
-	l.apply(cli.ExitOK, []string{`"the rotated secret"}`, `"the rotated secret", initiators: ["iqn.2026-01.lunar:other"]}`}, "1 sessions were asked to log out")
+	l.apply(cli.ExitOK, []string{`"the rotated secret"}`, `"the rotated secret", initiators: ["iqn.2026-01.lunar:other"]}`}, "sessions asked to log out: 1")
 	l.asked(w)
 }
 

@@ -3,7 +3,10 @@ package gotgtstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"lunar/backstore"
 	"lunar/internal/evloop"
@@ -28,6 +31,9 @@ type fileItself interface {
 func (s *fileStore) open(describe string, c backstore.FileConfig) error {
 	c.Size, c.Direct, c.Sync = 0, false, false
 	file, err := backstore.OpenFile(c)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w; gotgt's driver makes none", c.Path, unix.ENOENT)
+	}
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (c *Cache) believe(r volumes.Row, noted evidence.Noted, seen evidence.Seen,
 		return err
 	}
 	if blocks := c.blocks.Blocks(r.Number); belief != evidence.Same && blocks > 0 {
-		c.log.Warn("what the cache had of a volume is dropped, but for unwritten data", "volume", r.Name(), "blocks", blocks, "unwritten", dirty, "why", why)
+		c.log.Warn("clean cached data of a volume were dropped: its store may have changed", "volume", r.Name(), "blocks", blocks, "unwritten", dirty, "why", why)
 		c.blocks.Forget(r.Number)
 	}
 	return nil

@@ -48,6 +48,6 @@ func (c *Cache) look() {
 	if c.config.Segment.Found() || c.lost.Swap(true) {
 		return
 	}
-	c.log.Error("the cache segment was removed, renamed or replaced while it is in use: what write: back has acknowledged is written as ever, but lost if tgtd is killed or crashes. Stop tgtd in order and start it again, or until then apply write: through",
+	c.log.Error("the cache segment was removed, renamed or replaced while it is in use: data that write: back has acknowledged are still written, but are lost if tgtd is killed or crashes. Stop tgtd in order and start it again, or apply write: through until then",
 		"path", c.config.Segment.Path(), "unwritten-bytes", c.Stats().DirtyBytes)
 }

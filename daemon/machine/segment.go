@@ -119,7 +119,7 @@ func WarnOfContainer(dir string, log *slog.Logger) {
 		return // a container without /proc: nothing is known
 	}
 	if why := ContainersOwn(string(mounts), dir); why != "" {
-		log.Warn("the cache segment lies in memory that a container has for itself: what write: back has acknowledged is lost when the container ends, as it does when tgtd is killed there. Give the container the machine's (docker run --ipc=host, or --volume /dev/shm/lunar:/dev/shm/lunar), or use write: through",
+		log.Warn("the cache segment lies in memory that a container has for itself: data that write: back has acknowledged are lost when the container ends, as it does when tgtd is killed there. Give the container the machine's (docker run --ipc=host, or --volume /dev/shm/lunar:/dev/shm/lunar), or use write: through",
 			"segment", dir, "found", why)
 	}
 }

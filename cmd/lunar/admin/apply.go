@@ -21,8 +21,11 @@ type applyCommand struct {
 
 // Run sends the file to the server.
 func (k applyCommand) Run(ctx context.Context, c cli.Console) error {
-	if k.File != "" && k.Config != "" || k.File+k.Config == "" {
-		return errors.New("found no configuration file or two, expected one")
+	switch {
+	case k.File+k.Config == "":
+		return errors.New("found no configuration file, expected one: lunar apply FILE")
+	case k.File != "" && k.Config != "":
+		return errors.New("found two configuration files, expected one: lunar apply FILE")
 	}
 	k.Config += k.File
 	text, err := conf.ReadFile(k.Config)

@@ -73,7 +73,7 @@ func (k kickCommand) Run(ctx context.Context, c cli.Console) error {
 	}
 	n, err := api.Kick(ctx, request)
 	if err == nil {
-		_, err = fmt.Fprintf(c.Out, "%d sessions were asked to log out; those that do not are disconnected. Initiators may log in again.\n", n)
+		_, err = fmt.Fprintf(c.Out, "Sessions asked to log out: %d; those that do not are disconnected. Initiators may log in again.\n", n)
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (k drainCommand) Run(ctx context.Context, c cli.Console) error {
 		return err
 	}
 	if d.Sessions > 0 {
-		fmt.Fprintf(c.Out, "%d sessions were asked to log out; those that do not are disconnected.\n", d.Sessions)
+		fmt.Fprintf(c.Out, "Sessions asked to log out: %d; those that do not are disconnected.\n", d.Sessions)
 	}
 	for _, line := range d.Draining {
 		fmt.Fprintln(c.Out, iscsiname.Printable(line))

@@ -120,6 +120,8 @@ func (c *connection) take(p *initiator.PDU) error {
 		return c.takeR2T(p)
 	case initiator.OpNOPIn:
 		return c.takePing(p)
+	case initiator.OpAsync:
+		return takeAsync(p)
 	}
 	return fmt.Errorf("unexpected opcode %#02x, byte 2 is %#02x, data %x", p.Opcode(), p.BHS[2], p.Data)
 }
