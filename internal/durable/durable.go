@@ -25,14 +25,17 @@ type directory interface {
 	syncNames() error
 }
 
-// Replace makes data the contents of the file at path. Calls for one path must
-// not overlap. What a crash leaves under the name path.new is not looked at and
+// Replace makes data, at most 64 MiB, the contents of the file at path. Calls for one
+// path must not overlap. What a crash leaves under the name path.new is not looked at and
 // replaced by the next Replace.
 //
 // Symbolic links may lead to the directory, which is opened once. In it neither name
 // is followed or written through: what somebody has put there, a link or a pipe, is
 // replaced and stays as it is elsewhere.
 func Replace(path string, data []byte) error {
+	if err := short(path, int64(len(data))); err != nil { // else Read would refuse it
+		return err
+	}
 	return within(filepath.Dir(path), func(d openDirectory) error { return replace(d, filepath.Base(path), data) })
 }
 

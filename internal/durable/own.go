@@ -72,6 +72,10 @@ func ours(fd int, owner uint32, write bool) error {
 	return nil
 }
 
+// maxFile is the greatest length of a small file in bytes: what somebody has put in its
+// place must not take the memory of the server.
+const maxFile = 64 << 20
+
 // Read returns the contents of a small file of our own, as Open opens it.
 func Read(path string) ([]byte, error) {
 	f, err := Open(path, unix.O_RDONLY)
@@ -79,5 +83,19 @@ func Read(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(f)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := short(path, info.Size()); err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile))
+}
+
+func short(path string, n int64) error {
+	if n > maxFile {
+		return fmt.Errorf("%s: found %d bytes, expected at most %d: %w", path, n, maxFile, ErrForeign)
+	}
+	return nil
 }

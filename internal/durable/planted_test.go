@@ -91,6 +91,22 @@ func TestOpenPlanted(t *testing.T) {
 	}
 }
 
+// TestHugePlanted: a file that was made longer than any of ours takes no memory.
+func TestHugePlanted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for _, length := range []int64{maxFile + 1, 1 << 40} {
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, length)); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := Read(path); !errors.Is(err, ErrForeign) {
+			t.Errorf("%d bytes: found %d, %v", length, len(text), err)
+		}
+	}
+	if err := Replace(path, make([]byte, maxFile+1)); !errors.Is(err, ErrForeign) {
+		t.Errorf("found %v", err)
+	}
+}
+
 // TestRemovePlanted: a link is removed, and not what it leads to.
 func TestRemovePlanted(t *testing.T) {
 	atPlanted(t, "f", func(t *testing.T, kind, path string) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"strings"
 )
 
 // A sealed file begins with a line that says of what kind it is, how many bytes
@@ -84,8 +85,16 @@ func LoadJSON(path, kind string, v any) (old bool, err error) {
 // Strict decodes JSON to v, a pointer to an empty value, and refuses what no version up
 // to this one writes: keys that are unknown, there twice or in other letters, values in
 // another form, and anything that follows. A key that is missing keeps its zero value: the
-// version that wrote the text did not know it.
+// version that wrote the text did not know it. Errors are short enough for a log, whatever
+// the text.
 func Strict(text []byte, v any) error {
+	if err := strict(text, v); err != nil {
+		return &textError{err}
+	}
+	return nil
+}
+
+func strict(text []byte, v any) error {
 	if err := json.Unmarshal(text, v); err != nil {
 		return err
 	}
@@ -106,3 +115,23 @@ func Strict(text []byte, v any) error {
 	}
 	return nil
 }
+
+// textError is an error that repeats what was found in a text.
+type textError struct{ err error }
+
+// maxMessage is the greatest length of its message in bytes.
+const maxMessage = 1 << 10
+
+// Error leaves out the middle of a long message.
+func (e *textError) Error() string {
+	text := e.err.Error()
+	if len(text) <= maxMessage {
+		return text
+	}
+	const part = (maxMessage - len(gap)) / 2
+	return strings.ToValidUTF8(text[:part], "") + gap + strings.ToValidUTF8(text[len(text)-part:], "")
+}
+
+const gap = " ... "
+
+func (e *textError) Unwrap() error { return e.err }
