@@ -32,6 +32,7 @@ type options struct {
 	Profile  bool     `default:"true" negatable:"" help:"Record a profile of lunar's tgtd under load."`
 
 	Servers serversCommand `cmd:"" default:"withargs" help:"The whole target, both servers on tmpfs (the default)."`
+	Builds  buildsCommand  `cmd:"" help:"Two builds of lunar's tgtd: whether a change has cost speed."`
 	Ladder  ladderCommand  `cmd:"" help:"Batching: off, static and adaptive, from 1 to 512 requests at a time."`
 	Scaling scalingCommand `cmd:"" help:"Logical units, connections, and what garbage collection costs with a large cache and many sessions."`
 	Cache   cacheCommand   `cmd:"" help:"The block cache."`

@@ -3,6 +3,9 @@
 # machine and writes the tables of docs/reports/performance.md. Takes about one minute
 # (quick, the default) or five (full).
 #
+# run.sh builds TGTD [OPTIONS]: this tree's tgtd beside that of another build, into
+# docs/reports/performance.md: whether a change has cost speed. Takes about three minutes.
+#
 # run.sh ladder [quick|full] [OPTIONS]: ways of batching at 1 to 512 requests at a
 # time, into docs/reports/performance.md. Takes about one minute (quick, the default) or
 # five (full).
