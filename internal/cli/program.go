@@ -46,6 +46,17 @@ type Program struct {
 	Grammar           any
 }
 
+// command is the command that a command line with a mistake chose, or the program.
+func (p Program) command(err error) string {
+	var mistake *kong.ParseError
+	if errors.As(err, &mistake) && mistake.Context != nil {
+		if chosen := mistake.Context.Selected(); chosen != nil {
+			return chosen.FullPath()
+		}
+	}
+	return p.Name
+}
+
 // Run executes one command line and returns the exit status. A command that waits ends
 // when ctx does, as if by SIGTERM.
 func (p Program) Run(ctx context.Context, args []string, c Console) int {
@@ -68,7 +79,7 @@ func (p Program) Run(ctx context.Context, args []string, c Console) int {
 		return exited // --help has printed
 	}
 	if err != nil {
-		fmt.Fprintf(c.Err, "%s: %v (%[1]s --help tells more)\n", p.Name, err)
+		fmt.Fprintf(c.Err, "%s: %v (%s --help tells more)\n", p.Name, err, p.command(err))
 		return ExitUsage
 	}
 	if err := parsed.Run(); err != nil {
