@@ -3,6 +3,7 @@ package backstore
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -138,7 +139,8 @@ func (v *volume) grow(from, to int64) error {
 		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
 	}
 	if from == 0 { // a process that was killed may have made the file, and not its entry stable
-		if err := syncDirectory(filepath.Dir(v.path)); err != nil {
+		// Where the directory cannot be read, somebody else has made the file.
+		if err := syncDirectory(filepath.Dir(v.path)); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
 	}
