@@ -102,15 +102,11 @@ func strict(text []byte, v any) error {
 	if err != nil {
 		return err
 	}
-	found, err := parse(text)
-	if err != nil {
+	var expected any
+	if err := decoder(again).Decode(&expected); err != nil {
 		return err
 	}
-	expected, err := parse(again)
-	if err != nil {
-		return err
-	}
-	if !contained(found, expected) {
+	if !contained(decoder(text), expected) {
 		return fmt.Errorf("found %s, expected %s: %w", bytes.TrimSpace(text), again, ErrDamaged)
 	}
 	return nil

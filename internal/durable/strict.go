@@ -3,78 +3,57 @@ package durable
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"slices"
 )
 
-// parse returns JSON as nested map[string]any, []any, json.Number, string, bool and nil.
-// A key that is there twice is an error.
-func parse(text []byte) (any, error) {
+func decoder(text []byte) *json.Decoder {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	return parseValue(d)
+	return d
 }
 
-func parseValue(d *json.Decoder) (any, error) {
+// contained reports whether all that is in the next value of d is in another one too:
+// objects may have further keys there, on every level. It stops at the first thing that
+// is not, so that no more of a text than that is in memory, and empties in.
+func contained(d *json.Decoder, in any) bool {
 	t, err := d.Token()
 	if err != nil {
-		return nil, err
+		return false
 	}
 	switch t {
 	case json.Delim('{'):
-		return parseObject(d)
+		in, ok := in.(map[string]any)
+		return ok && keysContained(d, in)
 	case json.Delim('['):
-		return parseArray(d)
+		in, ok := in.([]any)
+		return ok && elementsContained(d, in)
 	}
-	return t, nil
+	return t == in
 }
 
-func parseObject(d *json.Decoder) (any, error) {
-	object := map[string]any{}
+// keysContained takes each key out of the object, so that it is not found twice.
+func keysContained(d *json.Decoder, in map[string]any) bool {
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return nil, err
+			return false
 		}
 		name := key.(string) // or Token had failed
-		if _, twice := object[name]; twice {
-			return nil, fmt.Errorf("found key %q twice: %w", name, ErrDamaged)
-		}
-		if object[name], err = parseValue(d); err != nil {
-			return nil, err
+		v, there := in[name]
+		delete(in, name)
+		if !there || !contained(d, v) {
+			return false
 		}
 	}
 	_, err := d.Token()
-	return object, err
+	return err == nil
 }
 
-func parseArray(d *json.Decoder) (any, error) {
-	array := []any{}
-	for d.More() {
-		v, err := parseValue(d)
-		if err != nil {
-			return nil, err
+func elementsContained(d *json.Decoder, in []any) bool {
+	for ; d.More(); in = in[1:] {
+		if len(in) == 0 || !contained(d, in[0]) {
+			return false
 		}
-		array = append(array, v)
 	}
 	_, err := d.Token()
-	return array, err
-}
-
-// contained reports whether all that is in a value is in another one too: objects may have
-// further keys there, on every level.
-func contained(a, in any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		in, ok := in.(map[string]any)
-		for key, v := range a {
-			other, there := in[key]
-			ok = ok && there && contained(v, other)
-		}
-		return ok
-	case []any:
-		in, ok := in.([]any)
-		return ok && slices.EqualFunc(a, in, contained)
-	}
-	return a == in
+	return err == nil && len(in) == 0
 }

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -45,4 +46,22 @@ func FuzzStrict(f *testing.F) {
 			t.Fatalf("found %+v, %v, expected %+v", again, err, v)
 		}
 	})
+}
+
+// TestStrictStopsEarly: what follows the first thing that is wrong is not taken into memory.
+func TestStrictStopsEarly(t *testing.T) {
+	const n = 100000
+	for _, form := range []string{`{"x":[%s0],"names":[1]}`, `{"names":[1,[%s0]]}`, `{"names":{"a":[%s0]}}`} {
+		text := []byte(fmt.Sprintf(form, strings.Repeat("0,", n)))
+		allocations := testing.AllocsPerRun(1, func() {
+			if Strict(text, &struct {
+				Names []int `json:"names"`
+			}{}) == nil {
+				t.Fatal("found no error")
+			}
+		})
+		if allocations > n/100 {
+			t.Errorf("%s: %v allocations", form, allocations)
+		}
+	}
 }
