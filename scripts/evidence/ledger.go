@@ -61,6 +61,14 @@ func (l *ledger) acknowledged(lba, n int, v version, lasting bool) {
 	l.atomic = slices.DeleteFunc(l.atomic, func(a *atomically) bool { return a.generation == v.generation })
 }
 
+// refused notes that a command was not executed: nothing of it may be there.
+func (l *ledger) refused(lba, n int, v version) {
+	for i := lba; i < lba+n; i++ {
+		l.blocks[i] = slices.DeleteFunc(l.blocks[i], func(b version) bool { return b == v })
+	}
+	l.atomic = slices.DeleteFunc(l.atomic, func(a *atomically) bool { return a.generation == v.generation })
+}
+
 // snapshot is what a flush that is sent now makes last.
 func (l *ledger) snapshot() []version { return slices.Clone(l.current) }
 

@@ -234,6 +234,10 @@ func (l *load) reap() (err error) {
 
 func (r *request) end() error {
 	result := &r.task.Result
+	if r.atomic && result.Status == initiator.StatusBusy {
+		r.refused(r.lba, r.n, r.version) // reads kept it waiting for too long
+		return nil
+	}
 	if result.Status != initiator.StatusGood {
 		return fmt.Errorf("%w: %s: %s of %d blocks at %d: status %#x, sense % x", errWrong, r.unit.name, r.kind, r.n, r.lba, result.Status, result.Sense)
 	}
