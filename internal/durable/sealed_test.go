@@ -64,6 +64,7 @@ func TestStrict(t *testing.T) {
 		`{"names":[1],"key":2}`:                                 false,
 		`{"names":{},"key":"2"}`:                                false,
 		`null`:                                                  false,
+		` { }`:                                                  false,
 		``:                                                      false,
 	} {
 		if err := Strict([]byte(text), new(value)); (err == nil) != ok {
