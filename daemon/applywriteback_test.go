@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -30,7 +31,7 @@ func TestApplyWriteBack(t *testing.T) {
 	writeFile(t, w.config, string(text))
 	apply := func(file string, want ...string) {
 		t.Helper()
-		var out, log buffer
+		var out, log eventually.Output
 		if status := run(t.Context(), []string{"apply", file, "--yes", "--state-dir", w.dir}, cli.Console{Out: &out, Err: &log}); status != cli.ExitOK {
 			t.Fatalf("apply ended with %d: %s", status, log.String())
 		}

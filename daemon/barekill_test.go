@@ -15,6 +15,7 @@ import (
 
 	"lunar/backstore/backstoretest"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // killsVariable is how often TestBareKill kills, of each kind of store.
@@ -121,7 +122,7 @@ func TestChangedDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectRefusal(t, w, "somebody else has written to the store")
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(t.Context(), append([]string{"adopt", "back"}, w.args()...), cli.Console{Out: &out, Err: &log}); status != cli.ExitOK {
 		t.Fatalf("found exit status %d\n%s", status, &log)
 	}

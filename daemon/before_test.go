@@ -15,6 +15,7 @@ import (
 	"lunar/daemon/medium"
 	"lunar/daemon/state"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // namesIn lists what is below directories.
@@ -58,7 +59,7 @@ targets: {"iqn.2026-11.test:t": {portal-groups: [a, b], luns: {0: plain, 1: whol
 	ended, end := context.WithCancel(t.Context())
 	end()
 	start := func(args ...string) (int, string) {
-		var log buffer
+		var log eventually.Output
 		status := run(ended, append([]string{"serve", "-c", config, "--state-dir", state, "--yes"}, args...), cli.Console{Out: io.Discard, Err: &log})
 		return status, log.String()
 	}

@@ -12,6 +12,7 @@ import (
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // crashed serves, writes everything into the cache alone, and is killed. Its store was
@@ -44,7 +45,7 @@ func tick(t *testing.T) {
 // say runs lunar adopt or forget.
 func (w *writeBack) say(t *testing.T, what string) {
 	t.Helper()
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(t.Context(), append([]string{what, "back"}, w.args()...), cli.Console{Out: &out, Err: &log}); status != cli.ExitOK {
 		t.Fatalf("found exit status %d\n%s", status, &log)
 	}
@@ -187,7 +188,7 @@ func TestFailedStartHasChangedStore(t *testing.T) {
 	grown := strings.Replace(backVolume, "32MiB", "64MiB", 1)
 	writeFile(t, filepath.Join(w.dir, "key"), strings.Repeat("9f", 32))
 	w.configure(t, strings.Replace(grown, "write:", "encryption: {key-file: key, header-file: no/such/header}, write:", 1))
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(t.Context(), append([]string{"serve"}, w.args()...), cli.Console{Out: &out, Err: &log}); status != cli.ExitFailure || !strings.Contains(log.String(), "no/such") {
 		t.Fatalf("found exit status %d\n%s", status, &log)
 	}

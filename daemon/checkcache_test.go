@@ -16,7 +16,7 @@ import (
 // check runs tgtd check and returns what it printed.
 func (w *writeBack) check(t *testing.T) (status int, out, err string) {
 	t.Helper()
-	var o, e buffer
+	var o, e eventually.Output
 	status = run(t.Context(), []string{"check", w.config, "--state-dir", w.dir}, cli.Console{Out: &o, Err: &e})
 	return status, o.String(), e.String()
 }
@@ -72,7 +72,7 @@ func TestCheckSegment(t *testing.T) {
 	writeFile(t, segment, "damaged")
 	w.refuses(t, refusal)
 	w.configure(t, volume)
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(t.Context(), append([]string{"serve"}, w.args()...), cli.Console{Out: &out, Err: &log}); status != cli.ExitFailure || !strings.Contains(log.String(), refusal) {
 		t.Errorf("found exit status %d\n%s", status, &log)
 	}

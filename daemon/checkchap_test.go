@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // TestCheckCHAP: check names each group once that allows MD5 beside something stronger,
@@ -21,7 +22,7 @@ auth-groups:
   weak: {chap: [{user: a, secret: "the first secret"}], algorithms: [md5]}
   nobody: {initiators: ["iqn.2026-11.test:a"]}
 `)
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(t.Context(), []string{"check", file}, cli.Console{Out: &out, Err: &log}); status != cli.ExitOK {
 		t.Fatalf("found exit status %d\n%s", status, &log)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // TestCheckCongestion: check asks whether the kernel has a congestion control, and says
@@ -61,7 +62,7 @@ func TestCheckCongestion(t *testing.T) {
 func TestCheckAsksTheKernel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tgtd.yaml")
 	writeFile(t, path, "server: {congestion: no-such-one}\n")
-	var out, err buffer
+	var out, err eventually.Output
 	run(t.Context(), []string{"check", path}, cli.Console{Out: &out, Err: &err})
 	if !strings.Contains(out.String()+err.String(), "server.congestion: ") {
 		t.Errorf("found %q, %q, expected something of the congestion control", &out, &err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // TestCheckPaths: check tells of what a start would stumble over, and makes
@@ -41,7 +42,7 @@ func TestCheckPaths(t *testing.T) {
 	} {
 		writeFile(t, file, "portal-groups: {a: {listen: [\"192.0.2.77:1\"]}}\nvolumes: {v: "+strings.ReplaceAll(test.volume, "DIR", dir)+
 			"}\ntargets: {\"iqn.2026-11.test:t\": {luns: {0: v}}}\n")
-		var out buffer
+		var out eventually.Output
 		status := run(t.Context(), []string{"check", file, "--state-dir", filepath.Join(dir, "state")}, cli.Console{Out: &out, Err: &out})
 		if (status == cli.ExitOK) != (test.want == "") || !strings.Contains(out.String(), test.want) {
 			t.Errorf("%s: found exit status %d, %s, expected %q", test.volume, status, &out, test.want)

@@ -15,6 +15,7 @@ import (
 
 	"lunar/internal/cli"
 	"lunar/internal/confine"
+	"lunar/internal/eventually"
 )
 
 // childVariable makes the test binary be tgtd, so that a test can kill it.
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 // child is a tgtd in a process of its own.
 type child struct {
 	portal string // of the first portal
-	log    *buffer
+	log    *eventually.Output
 	cmd    *exec.Cmd
 	ended  chan error
 }
@@ -45,7 +46,7 @@ func serveChild(t *testing.T, args ...string) *child {
 // serveChildOf is serveChild for a copy of the test binary and another user.
 func serveChildOf(t *testing.T, binary string, user *syscall.Credential, args ...string) *child {
 	t.Helper()
-	c := &child{log: &buffer{}, ended: make(chan error, 1)}
+	c := &child{log: &eventually.Output{}, ended: make(chan error, 1)}
 	c.cmd = exec.Command(binary, append([]string{"serve"}, args...)...)
 	if user != nil {
 		c.cmd.Dir, c.cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: user}

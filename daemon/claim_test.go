@@ -16,6 +16,7 @@ import (
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // contentsOf describes everything below directories: names, times, and what files
@@ -65,7 +66,7 @@ func TestStateDirIsClaimed(t *testing.T) {
 		t.Helper()
 		before := contentsOf(t, w.dir)
 		for _, config := range []string{w.config, other} {
-			var log buffer
+			var log eventually.Output
 			status := run(ended, []string{"serve", "-c", config, "--state-dir", w.dir, "--socket", filepath.Join(t.TempDir(), "s")}, cli.Console{Out: io.Discard, Err: &log})
 			if status != cli.ExitFailure || !strings.Contains(log.String(), "state directory "+w.dir) || !strings.Contains(log.String(), named) {
 				t.Errorf("%s: found status %d and %s", what, status, &log)
@@ -110,13 +111,13 @@ func TestOfflineCommandsClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := contentsOf(t, v.dir)
-	var log buffer
+	var log eventually.Output
 	encrypt := []string{"encrypt", v.config, "plain", "--give-up-data", "--state-dir", v.dir}
 	if status := run(t.Context(), encrypt, cli.Console{Out: io.Discard, Err: &log}); status != cli.ExitFailure || !strings.Contains(log.String(), "in use by") {
 		t.Errorf("found status %d and %s", status, &log)
 	}
 	for _, command := range []string{"adopt", "forget"} {
-		var log buffer
+		var log eventually.Output
 		if status := run(t.Context(), []string{command, "plain", "-c", v.config, "--state-dir", v.dir}, cli.Console{Out: io.Discard, Err: &log}); status != cli.ExitFailure || !strings.Contains(log.String(), "in use by") {
 			t.Errorf("%s: found status %d and %s", command, status, &log)
 		}

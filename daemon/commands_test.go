@@ -11,6 +11,7 @@ import (
 
 	"lunar/conf"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 func TestCommandLine(t *testing.T) {
@@ -35,7 +36,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"sreve"}, cli.ExitUsage, "", `did you mean "serve"`},
 		{[]string{"serve", "--lisen", ":1"}, cli.ExitUsage, "", "--lisen"},
 	} {
-		var out, err buffer
+		var out, err eventually.Output
 		if status := run(context.Background(), test.args, cli.Console{Out: &out, Err: &err}); status != test.status {
 			t.Errorf("%q: found exit status %d, expected %d", test.args, status, test.status)
 		}
@@ -137,7 +138,7 @@ targets: {"iqn.2026-11.test:t": {auth-group: g, luns: {0: v}}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out buffer
+	var out eventually.Output
 	announceTarget(&out, cfg, &cfg.Targets[0], "192.0.2.1:3260")
 	node := "  iscsiadm -m node -T iqn.2026-11.test:t -p 192.0.2.1:3260"
 	want := node + " -o update -n node.session.auth.authmethod -v CHAP\n" +
@@ -148,7 +149,7 @@ targets: {"iqn.2026-11.test:t": {auth-group: g, luns: {0: v}}}
 		t.Errorf("found\n%s\nexpected\n%s", out.String(), want)
 	}
 
-	out = buffer{}
+	out = eventually.Output{}
 	cfg.AuthGroups[0].Mutual = &conf.Credential{User: "the target's", Secret: conf.NewSecret("never to be seen either")}
 	cfg.Discovery.AuthGroup = "g"
 	announceDiscovery(&out, cfg, "192.0.2.1:3260")

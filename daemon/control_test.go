@@ -83,7 +83,7 @@ func TestControl(t *testing.T) {
 	if after.Volumes[0].IO != during.Volumes[0].IO || after.Targets[0].Sessions != 0 {
 		t.Errorf("after the session found %+v, before %+v", after.Volumes[0].IO, during.Volumes[0].IO)
 	}
-	var log buffer
+	var log eventually.Output
 	if status := run(t.Context(), []string{"serve", "-c", file, "--state-dir", dir}, cli.Console{Out: io.Discard, Err: &log}); status != cli.ExitFailure {
 		t.Errorf("a second server with the same state directory ended with %d", status)
 	}
@@ -183,7 +183,7 @@ func checkMetrics(t *testing.T, address string) string {
 // printed is what lunar status prints, as tables and as JSON.
 func printed(t *testing.T, dir string) string {
 	t.Helper()
-	var table, text, messages buffer
+	var table, text, messages eventually.Output
 	if status := run(t.Context(), []string{"status", "--state-dir", dir}, cli.Console{Out: &table, Err: &messages}); status != cli.ExitOK {
 		t.Fatalf("lunar status ended with %d: %s", status, messages.String())
 	}
@@ -207,7 +207,7 @@ func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, "--state-dir", dir, "--listen", "127.0.0.1:0")
 	ctx, interrupt := context.WithCancel(context.Background())
-	var out, messages buffer
+	var out, messages eventually.Output
 	ended := make(chan int, 1)
 	go func() {
 		ended <- run(ctx, []string{"status", "--watch", "--state-dir", dir}, cli.Console{Out: &out, Err: &messages})

@@ -24,7 +24,7 @@ type detaching struct {
 	dir, small    string
 	with, without string // configurations
 	portal        string
-	log           *buffer
+	log           *eventually.Output
 	serving       *serving
 }
 
@@ -51,7 +51,7 @@ targets: {"iqn.2026-11.test:t": {luns: {%s 1: other}}}
 }
 
 func (d *detaching) tgtd(args ...string) (string, int) {
-	var out, log buffer
+	var out, log eventually.Output
 	status := run(d.Context(), append(args, "--state-dir", d.dir), cli.Console{Out: &out, Err: &log})
 	return out.String() + log.String(), status
 }

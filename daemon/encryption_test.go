@@ -18,6 +18,7 @@ import (
 	"lunar/backstore/crypt"
 	"lunar/conf"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -88,7 +89,7 @@ func (v *vault) stop(c *initiator.Conn) {
 // refused starts a server that must not start, and returns what it says.
 func (v *vault) refused() string {
 	v.t.Helper()
-	out, err := &buffer{}, &buffer{}
+	out, err := &eventually.Output{}, &eventually.Output{}
 	ended, end := context.WithCancel(v.t.Context())
 	end()
 	check := asTheyWere(v.t, v.dir)
@@ -274,7 +275,7 @@ func TestEncryptAndCheck(t *testing.T) {
 	old := bytes.Repeat([]byte("old data"), 1<<18)
 	writeFile(t, filepath.Join(v.dir, "plain.img"), string(old))
 	command := func(args ...string) (int, string) {
-		out := &buffer{}
+		out := &eventually.Output{}
 		status := run(context.Background(), append(args, "--state-dir", v.dir), cli.Console{Out: out, Err: out})
 		return status, out.String()
 	}
@@ -384,7 +385,7 @@ func deciphered(t *testing.T, path string, image []byte, block int) []byte {
 func TestHeadersSwapped(t *testing.T) {
 	v := newVault(t)
 	command := func(args ...string) (int, string) {
-		var text buffer
+		var text eventually.Output
 		return run(context.Background(), args, cli.Console{Out: &text, Err: &text}), text.String()
 	}
 	v.configure(fmt.Sprintf(`

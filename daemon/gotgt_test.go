@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -117,7 +118,7 @@ func TestGotgtKilled(t *testing.T) {
 	transfer(t, c, cdb10(0x2a, 8), 0, pattern(1, 1), 0)
 	refused := func(dir, want string) {
 		t.Helper()
-		var log buffer
+		var log eventually.Output
 		if status := run(t.Context(), []string{"serve", "-c", file, "--state-dir", dir}, cli.Console{Out: &log, Err: &log}); status == cli.ExitOK || !strings.Contains(log.String(), want) {
 			t.Errorf("found exit status %d, expected %q in\n%s", status, want, &log)
 		}

@@ -40,7 +40,7 @@ func TestLoginLog(t *testing.T) {
 		{"iqn.2026-11.test:u", nil, "no access rule of iqn.2026-11.test:u matches"},
 		{"iqn.2026-11.test:w", nil, `no target \"iqn.2026-11.test:w\"`},
 	} {
-		news := s.log.since()
+		news := s.log.Since()
 		c, err := initiator.Dial(t.Context(), s.portal, initiator.Options{Target: test.target, CHAP: test.chap})
 		if err == nil {
 			c.Close()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"lunar/conf"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -130,14 +131,14 @@ type scripted struct {
 	images string // directory of the volumes' files
 	daemon *daemon
 	portal string
-	log    *buffer
+	log    *eventually.Output
 	luns   []volumeVariant
 }
 
 func (v cacheVariant) serve(t *testing.T) *scripted {
 	t.Helper()
 	dir := memoryDir(t)
-	s := &scripted{cacheVariant: v, images: dir, log: &buffer{}, luns: v.volumesOf()}
+	s := &scripted{cacheVariant: v, images: dir, log: &eventually.Output{}, luns: v.volumesOf()}
 	if v.disk {
 		s.images = t.TempDir()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"lunar/conf"
 	"lunar/daemon/medium"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/scheduler"
 	"lunar/scheduler/haechi"
@@ -44,10 +45,10 @@ qos: `+qos+"\n"))
 }
 
 // qosDaemon assembles a server and opens its portals.
-func qosDaemon(t *testing.T, qos string) (d *daemon, portal string, log *buffer) {
+func qosDaemon(t *testing.T, qos string) (d *daemon, portal string, log *eventually.Output) {
 	t.Helper()
 	dir := t.TempDir()
-	cfg, log := qosConfig(t, dir, qos), &buffer{}
+	cfg, log := qosConfig(t, dir, qos), &eventually.Output{}
 	d, err := assemble(cfg, dir, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -317,7 +318,7 @@ func TestMeasureDevices(t *testing.T) {
 	cfg.Volumes[1].Name, cfg.Volumes[1].Path = "second", filepath.Join(dir, "second")
 	cfg.Volumes[2] = cfg.Volumes[0]
 	cfg.Volumes[2].Name, cfg.Volumes[2].Path = "broken", filepath.Join(dir, "no/such/dir")
-	var log buffer
+	var log eventually.Output
 	found := measureDevices(cfg, cfg.Volumes, slog.New(slog.NewTextHandler(&log, nil)))
 	tokens := found[medium.DeviceOf(&cfg.Volumes[0])]
 	if len(found) != 1 || tokens <= 0 || tokens%4 != 0 || strings.Count(log.String(), `msg="capacity measured"`) != 1 || !strings.Contains(log.String(), "volume=broken reason=") {

@@ -50,7 +50,7 @@ func (c *controlled) write(qos string) { writeFile(c.t, c.file, qosctlConfig+qos
 // printed.
 func (c *controlled) tgtd(want int, args ...string) string {
 	c.t.Helper()
-	var out, err buffer
+	var out, err eventually.Output
 	if status := run(c.t.Context(), append(args, "--state-dir", c.dir), cli.Console{Out: &out, Err: &err}); status != want {
 		c.t.Fatalf("tgtd %q ended with %d, expected %d: %s%s", args, status, want, out.String(), err.String())
 	}

@@ -10,13 +10,14 @@ import (
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // command does the command that a refusal names, as it is written there.
 func (s *storeSite) command(t *testing.T, refusal, what string) {
 	t.Helper()
 	line := regexp.MustCompile(`(?m)lunar ` + what + ` .*$`).FindString(refusal)
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(t.Context(), strings.Fields(line)[1:], cli.Console{Out: &out, Err: &log}); status != cli.ExitOK {
 		t.Fatalf("%s: found exit status %d\n%s", line, status, &log)
 	}
@@ -25,7 +26,7 @@ func (s *storeSite) command(t *testing.T, refusal, what string) {
 // refusal is what a start that is refused says.
 func (s *storeSite) refusal(t *testing.T) string {
 	t.Helper()
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(t.Context(), append([]string{"serve"}, s.args()...), cli.Console{Out: &out, Err: &log}); status != cli.ExitFailure {
 		t.Fatalf("found exit status %d, expected a refusal\n%s", status, &log)
 	}
@@ -88,7 +89,7 @@ func TestIntentionOfNobody(t *testing.T) {
 		"--state-dir names": {"-c", s.config, "--state-dir", elsewhere},
 		"-c names":          {"--state-dir", s.dir},
 	} {
-		var out, log buffer
+		var out, log eventually.Output
 		if status := run(t.Context(), append([]string{"adopt", "v"}, args...), cli.Console{Out: &out, Err: &log}); status != cli.ExitFailure || !strings.Contains(log.String(), want) {
 			t.Errorf("found exit status %d, expected %q\n%s", status, want, &log)
 		}
@@ -104,7 +105,7 @@ func TestIntentionBesideServer(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	running := serve(t, append(s.args(), "--socket", socket)...)
 	defer running.stop()
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(t.Context(), append([]string{"forget", "v", "--socket", socket}, s.args()...), cli.Console{Out: &out, Err: &log}); status != cli.ExitFailure || !strings.Contains(log.String(), "is being served") {
 		t.Errorf("found exit status %d\n%s", status, &log)
 	}

@@ -21,41 +21,17 @@ import (
 	"lunar/internal/initiator"
 )
 
-// buffer is a bytes.Buffer that two goroutines may use.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// since returns what has been written after now.
-func (b *buffer) since() func() string {
-	before := len(b.String())
-	return func() string { return b.String()[before:] }
-}
-
 // serving is a tgtd in this process.
 type serving struct {
 	portal string // of the first portal
-	log    *buffer
+	log    *eventually.Output
 	stop   func() int // ends it as SIGTERM would and returns the exit status
 }
 
 // hangUp sends SIGHUP and waits until the log has all words since.
 func (s *serving) hangUp(t *testing.T, words ...string) {
 	t.Helper()
-	news := s.log.since()
+	news := s.log.Since()
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +45,7 @@ func serve(t *testing.T, args ...string) *serving {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	out, in := io.Pipe()
-	s := &serving{log: &buffer{}}
+	s := &serving{log: &eventually.Output{}}
 	status := make(chan int, 1)
 	go func() {
 		status <- run(ctx, append([]string{"serve"}, args...), cli.Console{Out: in, Err: s.log})
@@ -289,7 +265,7 @@ func TestServeFails(t *testing.T) {
 		"unknown level": {[]string{"--log-level", "loud"}, []string{"log-level"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out, log buffer
+			var out, log eventually.Output
 			args := append([]string{"serve", "--state-dir", filepath.Join(dir, "state"), "--listen", "127.0.0.1:0"}, test.args...)
 			if test.args[0] != "--state-dir" && test.args[0] != "--log-level" {
 				args = append([]string{"serve", "--state-dir", filepath.Join(dir, "state")}, test.args...)

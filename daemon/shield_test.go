@@ -10,6 +10,7 @@ import (
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -48,7 +49,7 @@ targets: {"iqn.2026-11.test:t": {luns: {0: a, 1: b}}}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	start := func() (int, string) {
-		var log buffer
+		var log eventually.Output
 		status := run(ended, []string{"serve", "-c", config, "--state-dir", dir}, cli.Console{Out: io.Discard, Err: &log})
 		return status, log.String()
 	}

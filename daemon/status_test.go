@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // TestStatusFails: without a server, and with contradicting flags, it is said
@@ -20,7 +21,7 @@ func TestStatusFails(t *testing.T) {
 		{[]string{"--socket", filepath.Join(t.TempDir(), "sock")}, "--socket"},
 		{[]string{"--json", "--watch"}, "one of them"},
 	} {
-		var out, err buffer
+		var out, err eventually.Output
 		if status := run(context.Background(), append([]string{"status"}, test.args...), cli.Console{Out: &out, Err: &err}); status != cli.ExitFailure || !strings.Contains(err.String(), test.want) {
 			t.Errorf("%q: found exit status %d, %s", test.args, status, err.String())
 		}

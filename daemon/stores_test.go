@@ -10,6 +10,7 @@ import (
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // storeSite is a server with one volume on a file, in a directory that can be moved
@@ -53,7 +54,7 @@ func (s *storeSite) visit(t *testing.T) *serving {
 // refused starts the server, which must say why it does not.
 func (s *storeSite) refused(t *testing.T, want string) {
 	t.Helper()
-	var out, log buffer
+	var out, log eventually.Output
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a server that starts would serve forever
 	defer cancel()
 	check := asTheyWere(t, s.dir)
@@ -67,7 +68,7 @@ func (s *storeSite) refused(t *testing.T, want string) {
 // say runs lunar adopt or forget.
 func (s *storeSite) say(t *testing.T, what string) {
 	t.Helper()
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(context.Background(), append([]string{what, "v"}, s.args()...), cli.Console{Out: &out, Err: &log}); status != cli.ExitOK {
 		t.Fatalf("found exit status %d\n%s", status, &log)
 	}
@@ -149,7 +150,7 @@ func TestStoreGoneOrCut(t *testing.T) {
 func TestIntentionWhileServed(t *testing.T) {
 	s := newStoreSite(t, "{type: file, path: mount/v, size: 1MiB}")
 	running := serve(t, s.args()...)
-	var out, log buffer
+	var out, log eventually.Output
 	if status := run(t.Context(), append([]string{"forget", "v"}, s.args()...), cli.Console{Out: &out, Err: &log}); status != cli.ExitFailure || !strings.Contains(log.String(), "is being served") {
 		t.Errorf("found exit status %d\n%s", status, &log)
 	}
@@ -163,7 +164,7 @@ func TestResizeIsRecorded(t *testing.T) {
 	running := serve(t, s.args()...)
 	for size, text := range map[int64]string{1 << 20: "1MiB", 3 << 20: "3MiB"} {
 		s.configure(t, "{type: file, path: mount/v, size: "+text+"}")
-		var out, log buffer
+		var out, log eventually.Output
 		if status := run(t.Context(), []string{"apply", "--allow-shrink", "v", s.config, "--state-dir", s.dir}, cli.Console{Out: &out, Err: &log}); status != cli.ExitOK {
 			t.Fatalf("found exit status %d\n%s", status, &log)
 		}

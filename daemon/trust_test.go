@@ -10,6 +10,7 @@ import (
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // unlocked is the line of the lock file, whose time changes.
@@ -57,7 +58,7 @@ func TestOthersMayChange(t *testing.T) {
 			}
 			ended, end := context.WithCancel(t.Context()) // a server that starts stops at once
 			end()
-			var log buffer
+			var log eventually.Output
 			serve := func() int {
 				return run(ended, []string{"serve", "--state-dir", filepath.Join(root, "state"), "-c", filepath.Join(root, "tgtd.yaml")}, cli.Console{Out: &log, Err: &log})
 			}

@@ -10,6 +10,7 @@ import (
 	"lunar/conf"
 	"lunar/daemon/medium"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // TestStoredTwice: one file by a link, of either kind, is refused by check, by a start
@@ -33,7 +34,7 @@ func TestStoredTwice(t *testing.T) {
 	} {
 		s.configure(t, "{type: file, path: "+s.dir+"/a, size: 1MiB}, w: "+strings.ReplaceAll(other, "DIR", s.dir))
 		for _, args := range [][]string{{"check", s.config}, {"apply", s.config}, {"serve", "-c", s.config}} {
-			var out, log buffer
+			var out, log eventually.Output
 			state := s.dir
 			if args[0] == "serve" {
 				state = t.TempDir()

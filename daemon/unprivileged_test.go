@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 )
 
 // nobody is an ordinary user.
@@ -73,7 +74,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Errorf("found capabilities %v", caps)
 	}
 	writeFile(t, file, config+"targets: {\"iqn.2026-11.test:t\": {luns: {0: back, 1: secret}}}\n")
-	var out buffer
+	var out eventually.Output
 	if status := run(t.Context(), []string{"apply", "--state-dir", state, file}, cli.Console{Out: &out, Err: &out}); status != cli.ExitOK {
 		t.Errorf("apply ended with %d: %s", status, &out)
 	}
@@ -97,7 +98,7 @@ func TestKeysThatCannotBeLocked(t *testing.T) {
 	restore()
 	lunar := func(args ...string) string {
 		t.Helper()
-		var out buffer
+		var out eventually.Output
 		if status := run(t.Context(), append(args, "--state-dir", state), cli.Console{Out: &out, Err: &out}); status != cli.ExitOK {
 			t.Fatalf("%q ended with %d: %s", args, status, &out)
 		}

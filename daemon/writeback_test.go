@@ -13,6 +13,7 @@ import (
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
 
@@ -277,7 +278,7 @@ func TestWriteBackOrphan(t *testing.T) {
 // expectRefusal runs tgtd serve, which must say why it does not start.
 func expectRefusal(t *testing.T, w *writeBack, want string) {
 	t.Helper()
-	var out, log buffer
+	var out, log eventually.Output
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a server that starts would serve forever
 	defer cancel()
 	check := asTheyWere(t, w.dir, w.memory)

@@ -3,37 +3,18 @@ package target_test
 import (
 	"bytes"
 	"log/slog"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 	"lunar/target"
 )
 
-// lockedBuffer is a log that a test may read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) count(s string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), s)
-}
-
 // A connection follows the logical unit that carries most of its commands to
 // that unit's event thread, and no command notices.
 func TestConnectionMovesToItsBusiestUnit(t *testing.T) {
-	var log lockedBuffer
+	var log eventually.Output
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r := newRig(t, rigOptions{lus: 2, config: target.Config{Threads: 2, Logger: logger}})
 	c := r.login(initiator.Options{})
@@ -51,7 +32,7 @@ func TestConnectionMovesToItsBusiestUnit(t *testing.T) {
 		if !bytes.Equal(mustGood(t, res, err).In, data) {
 			t.Fatal("read back other data")
 		}
-		moved := log.count("connection moved")
+		moved := log.Count("connection moved")
 		if moved == 2 {
 			return
 		}
@@ -85,7 +66,7 @@ func TestTaskManagementDuringMoves(t *testing.T) {
 
 // A connection whose initiator always keeps commands outstanding moves too.
 func TestConnectionMovesUnderLoad(t *testing.T) {
-	var log lockedBuffer
+	var log eventually.Output
 	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r := newRig(t, rigOptions{lus: 2, config: target.Config{Threads: 2, Logger: logger, Limits: target.Limits{QueueDepth: 16}}})
 	c := r.login(initiator.Options{})
@@ -93,7 +74,7 @@ func TestConnectionMovesUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	var running []*initiator.Task
-	for until := time.Now().Add(patience); log.count("connection moved") == 0; {
+	for until := time.Now().Add(patience); log.Count("connection moved") == 0; {
 		if time.Now().After(until) {
 			t.Fatal("the connection has not moved")
 		}

@@ -65,7 +65,7 @@ func TestPanicEndsOneSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var log lockedBuffer
+		var log eventually.Output
 		logger := slog.New(slog.NewTextHandler(&log, nil))
 		r := newRig(t, rigOptions{store: bomb{ram, later}, config: target.Config{Logger: logger}})
 		victim := r.login(initiator.Options{ISID: [6]byte{1}})
@@ -74,8 +74,8 @@ func TestPanicEndsOneSession(t *testing.T) {
 		if _, err := victim.Receive(patience); !errors.Is(err, initiator.ErrClosed) {
 			t.Fatalf("later %v: %v, expected the session's end", later, err)
 		}
-		if log.count("msg=\"panic in") != 1 {
-			t.Fatalf("later %v: %d panics logged, expected 1", later, log.count("msg=\"panic in"))
+		if log.Count("msg=\"panic in") != 1 {
+			t.Fatalf("later %v: %d panics logged, expected 1", later, log.Count("msg=\"panic in"))
 		}
 		res, err := other.Command(cdbRead16(0, 1), 0, nil, 512)
 		mustGood(t, res, err)

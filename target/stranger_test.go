@@ -199,7 +199,7 @@ func TestGuessesWait(t *testing.T) {
 // TestAnswerToGuessIsHeldBack: a wrong proof has been counted and logged, and is not
 // answered when the server ends, while who is right is let in.
 func TestAnswerToGuessIsHeldBack(t *testing.T) {
-	logged, counters, answered := &lockedBuffer{}, &refusals.Counters{}, make(chan error, 1)
+	logged, counters, answered := &eventually.Output{}, &refusals.Counters{}, make(chan error, 1)
 	t.Cleanup(func() { // after the server's end
 		var f *initiator.LoginFailure
 		if err := <-answered; err == nil || errors.As(err, &f) {
@@ -220,9 +220,9 @@ func TestAnswerToGuessIsHeldBack(t *testing.T) {
 		_, err := initiator.Dial(context.Background(), r.addr, guess)
 		answered <- err
 	}()
-	eventually.Holds(t, "the guess is logged", func() bool { return logged.count("CHAP failed") > 0 })
-	if counters.Of(refusals.CHAPWrong) != 1 || logged.count("user=tenants/alice") != 1 || logged.count("not the secret") > 0 {
-		t.Errorf("%d are counted; logged %s", counters.Of(refusals.CHAPWrong), &logged.b)
+	eventually.Holds(t, "the guess is logged", func() bool { return logged.Count("CHAP failed") > 0 })
+	if counters.Of(refusals.CHAPWrong) != 1 || logged.Count("user=tenants/alice") != 1 || logged.Count("not the secret") > 0 {
+		t.Errorf("%d are counted; logged %s", counters.Of(refusals.CHAPWrong), logged)
 	}
 	if _, err := r.login(as("bob", initiator.Options{})).Logout(0); err != nil {
 		t.Error(err)
@@ -265,7 +265,7 @@ func TestOpenDiscoveryTellsTheWayThatItCame(t *testing.T) {
 // TestNamesOfStrangers: what is no iSCSI name is refused, and nothing of what strangers
 // call themselves changes how a log reads.
 func TestNamesOfStrangers(t *testing.T) {
-	logged := &lockedBuffer{}
+	logged := &eventually.Output{}
 	r := newRig(t, rigOptions{config: target.Config{Logger: slog.New(slog.NewJSONHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
 	const evil = "\u202eevil\u2066"
 	for _, name := range []string{"host", "iqn.2026-01.x:" + evil, "iqn.2026-01.x:a b", "eui.12", "iqn.2026-01.x:\u05d0"} {
@@ -278,8 +278,8 @@ func TestNamesOfStrangers(t *testing.T) {
 	}
 	c := r.login(initiator.Options{Initiator: "IQN.2026-01.X:Upper", Keys: initiator.Keys{{Name: "InitiatorAlias", Value: evil}}})
 	mustGood(t, ready(t, c), nil)
-	if n := logged.count("\u202e") + logged.count("\u2066"); n > 0 {
-		t.Errorf("%d characters that change the direction of text are logged: %s", n, &logged.b)
+	if n := logged.Count("\u202e") + logged.Count("\u2066"); n > 0 {
+		t.Errorf("%d characters that change the direction of text are logged: %s", n, logged)
 	}
 	for _, n := range r.server.Sessions() {
 		if n.Initiator != "iqn.2026-01.x:upper" || n.Alias != "\ufffdevil\ufffd" {
