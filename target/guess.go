@@ -33,19 +33,20 @@ var guesses = map[login.Guess]refusals.Reason{
 	login.Weaker:    refusals.CHAPWeaker,
 }
 
-// punish holds back the answer to a wrong proof. It blocks the connection's own
+// punish holds back the answer to a wrong proof, and reports whether there is to be one:
+// a server that ends meanwhile answers nobody early. It blocks the connection's own
 // goroutine alone.
-func (p *loginPhase) punish(why error) {
+func (p *loginPhase) punish(why error) bool {
 	var fault *login.Error
 	if !errors.As(why, &fault) || fault.Guess == login.NoGuess {
-		return
+		return true
 	}
 	s, user := p.server, p.negotiation.Claimed()
 	s.refusals.Add(guesses[fault.Guess])
 	wait := min(s.guessed(p.transport.Remote().Addr(), user, time.Now()), mostGuessWait, p.settings.Limits.LoginTimeout/2)
 	p.log.Warn("CHAP failed", "user", iscsiname.Printable(user.String()), "initiator", p.negotiation.InitiatorName(),
 		"target", iscsiname.Printable(p.negotiation.TargetName()), "reason", fault.Reason, "answered_in", wait)
-	s.pause(wait)
+	return s.pause(wait)
 }
 
 // guessed counts a wrong proof and returns how long its answer has to wait.

@@ -127,7 +127,9 @@ func (p *loginPhase) run() error {
 			err = p.admit(rsp.Result)
 		}
 		if err != nil {
-			p.punish(err)
+			if !p.punish(err) {
+				return err
+			}
 			return errors.Join(err, p.refuse(req, err))
 		}
 		if err := p.respond(req, &rsp); err != nil {
