@@ -31,42 +31,19 @@ type Intents struct {
 // Log is the path of a store's log.
 func (i Intents) Log(id Identity) string { return filepath.Join(i.Dir, id.logName()) }
 
-// Mark is the path of the mark of a store's log: it says that there is one, so that a
-// log that was deleted is not taken for one that never was.
-//
-// INVARIANT: a mark is made after its log and removed before it.
-func (i Intents) Mark(id Identity) string { return i.mark(i.Log(id)) }
+// Mark is the mark of a store's log.
+func (i Intents) Mark(id Identity) durable.Mark { return i.mark(i.Log(id)) }
 
-func (i Intents) mark(log string) string { return filepath.Join(i.Marks, filepath.Base(log)) }
+func (i Intents) mark(log string) durable.Mark {
+	if i.Marks == "" {
+		return ""
+	}
+	return durable.Mark(filepath.Join(i.Marks, filepath.Base(log)))
+}
 
 // Lost reports whether a store had a log and has none.
 func (i Intents) Lost(id Identity) bool {
-	return i.Marks != "" && !there(i.Log(id)) && there(i.Mark(id))
-}
-
-// there is true also for what cannot be looked at.
-func there(path string) bool {
-	_, err := os.Lstat(path)
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
-// note makes the mark of a log that there is.
-func (i Intents) note(log string) error {
-	if i.Marks == "" || there(i.mark(log)) {
-		return nil
-	}
-	if err := durable.MakeDir(i.Marks); err != nil {
-		return err
-	}
-	return durable.Replace(i.mark(log), nil)
-}
-
-// unnote removes the mark of a log.
-func (i Intents) unnote(log string) error {
-	if i.Marks == "" || !there(i.mark(log)) {
-		return nil
-	}
-	return durable.Remove(i.mark(log))
+	return durable.Absent(i.Log(id)) && i.Mark(id).There()
 }
 
 // Interrupted returns how many writes to a store were interrupted, as far as its log
@@ -129,10 +106,10 @@ func (v *volume) openIntents(i Intents) error {
 		own.mode = intent.Forget
 	}
 	if v.Info().ReadOnly && !i.Forget {
-		if err := v.nothingPending(append(v.pasts(i), own)); err != nil || there(own.path) {
+		if err := v.nothingPending(append(v.pasts(i), own)); err != nil || !durable.Absent(own.path) {
 			return err
 		}
-		return i.unnote(own.path) // who opens a store without its log has judged that
+		return i.mark(own.path).Remove() // who opens a store without its log has judged that
 	}
 	var o intent.Outcome
 	for _, p := range v.pasts(i) {
@@ -147,7 +124,7 @@ func (v *volume) openIntents(i Intents) error {
 	if err != nil {
 		return err
 	}
-	if err := i.note(own.path); err != nil {
+	if err := i.mark(own.path).Make(); err != nil {
 		return fmt.Errorf("intent log %s: %w", own.path, errors.Join(err, unix.Close(fd)))
 	}
 	if o != (intent.Outcome{}) {
@@ -215,13 +192,13 @@ func (v *volume) nothingPending(logs []past) error {
 // finish does what a log has, and removes it with its mark.
 func (v *volume) finish(i Intents, p past, o *intent.Outcome) error {
 	if _, err := os.Stat(p.path); err != nil {
-		return i.unnote(p.path) // there is none
+		return i.mark(p.path).Remove() // there is none
 	}
 	_, fd, err := v.openLog(p, o)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(unix.Close(fd), i.unnote(p.path)); err != nil {
+	if err := errors.Join(unix.Close(fd), i.mark(p.path).Remove()); err != nil {
 		return err
 	}
 	return os.Remove(p.path)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/backstore/internal/changes"
 	"lunar/internal/evloop"
 	"lunar/internal/invariants"
 	"lunar/internal/quiesce"
@@ -37,7 +38,7 @@ type volumeLane struct {
 	workers *evloop.Workers
 	running int
 	counter quiesce.Counter // counts what is running
-	tally   *tally
+	count   *changes.Count
 }
 
 // TryNow implements Lane.
@@ -76,13 +77,13 @@ func (l *volumeLane) finish(op *Op) {
 // disturb comes before the calls of op, rest after them.
 func (l *volumeLane) disturb(op *Op) {
 	if op.Kind.Changes() {
-		l.tallies.begin(l.tally)
+		l.count.Begin()
 	}
 }
 
 func (l *volumeLane) rest(op *Op) {
 	if op.Kind.Changes() {
-		l.tally.ended.Add(1)
+		l.count.End()
 	}
 }
 
@@ -209,7 +210,7 @@ func (l *volumeLane) Close() {
 		panic(fmt.Sprintf("backstore: lane of %s closed with %d ops running", l.path, l.running))
 	}
 	l.counters.Remove(&l.counter)
-	l.tallies.remove(l.tally)
+	l.count.Remove()
 }
 
 // verb is a system call that a volume is made of.

@@ -56,10 +56,10 @@ func (v *volume) Resize(size int64) error {
 	if err := v.checkResize(size); err != nil {
 		return fmt.Errorf("resize %s: %w", v.path, err)
 	}
-	own := v.tallies.add()
-	defer v.tallies.remove(own)
-	v.tallies.begin(own)
-	defer own.ended.Add(1)
+	count := v.changes.Add()
+	defer count.Remove()
+	count.Begin()
+	defer count.End()
 	old := v.Info().Size
 	if err := v.resizeTo(old, size); err != nil {
 		return fmt.Errorf("resize %s from %d to %d bytes: %w", v.path, old, size, err)

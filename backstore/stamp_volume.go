@@ -89,23 +89,10 @@ func parseBlockStat(text string) (written, discarded uint64, err error) {
 }
 
 // Watch implements Watched.
-func (v *volume) Watch(word *atomic.Uint64) { v.tallies.word.Store(word) }
+func (v *volume) Watch(word *atomic.Uint64) { v.changes.Watch(word) }
 
 // Quiet implements Watched.
-func (v *volume) Quiet() (begun uint64, quiet bool) {
-	t := &v.tallies
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	ended := t.past
-	for _, n := range t.all {
-		ended += n.ended.Load() // before begun: what begins meanwhile has not ended
-	}
-	begun = t.past
-	for _, n := range t.all {
-		begun += n.begun.Load()
-	}
-	return begun, begun == ended
-}
+func (v *volume) Quiet() (begun uint64, quiet bool) { return v.changes.Quiet() }
 
 // Exact implements Watched.
 func (v *volume) Exact() bool {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/backstore/internal/changes"
 	"lunar/internal/evloop"
 	"lunar/internal/intent"
 	"lunar/internal/quiesce"
@@ -40,7 +41,7 @@ type volume struct {
 
 	resizing sync.Mutex
 	counters quiesce.Counters // of the lanes
-	tallies  tallies
+	changes  changes.Counts
 
 	open     sync.RWMutex // held shared by who uses the descriptor besides lanes
 	closed   bool         // under open
@@ -63,7 +64,7 @@ func (v *volume) Lane(l *evloop.Loop) (Lane, error) {
 	if l.Workers() == nil {
 		return nil, fmt.Errorf("%s on event loop %q: it has no workers for calls that block", v.path, l.Name())
 	}
-	lane := &volumeLane{volume: v, loop: l, ring: l.Ring(), workers: l.Workers(), tally: v.tallies.add()}
+	lane := &volumeLane{volume: v, loop: l, ring: l.Ring(), workers: l.Workers(), count: v.changes.Add()}
 	v.counters.Add(&lane.counter, l)
 	return lane, nil
 }

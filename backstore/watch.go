@@ -1,9 +1,9 @@
 package backstore
 
 import (
-	"slices"
-	"sync"
 	"sync/atomic"
+
+	"lunar/backstore/internal/changes"
 )
 
 // Watched is a Stamper that tells when its own operations change its stamp. Who notes a
@@ -22,44 +22,4 @@ type Watched interface {
 }
 
 // Disturbed is what Watch puts into its word: no bit that flips makes it another.
-const Disturbed = 0x1111111111111111
-
-// tally counts the changes of one lane. Only its thread writes it.
-type tally struct {
-	begun, ended atomic.Uint64
-	_            [6]uint64 // threads do not share a cache line
-}
-
-// tallies are those of all lanes of a volume.
-type tallies struct {
-	word atomic.Pointer[atomic.Uint64]
-	mu   sync.Mutex
-	all  []*tally
-	past uint64 // changes of lanes that are closed
-}
-
-func (t *tallies) add() *tally {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n := &tally{}
-	t.all = append(t.all, n)
-	return n
-}
-
-func (t *tallies) remove(n *tally) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.past += n.begun.Load()
-	t.all = slices.DeleteFunc(t.all, func(o *tally) bool { return o == n })
-}
-
-// begin comes before a change.
-//
-// INVARIANT: who finds the count as before after it has put something else than
-// Disturbed into the word sees Disturbed there before the change.
-func (t *tallies) begin(n *tally) {
-	n.begun.Add(1)
-	if w := t.word.Load(); w != nil && w.Load() != Disturbed {
-		w.Store(Disturbed)
-	}
-}
+const Disturbed = changes.Disturbed

@@ -10,6 +10,7 @@ import (
 	"lunar/conf"
 	"lunar/daemon/medium"
 	"lunar/daemon/state"
+	"lunar/internal/durable"
 )
 
 // before is what there was when a start began, so that one that fails takes back the
@@ -27,7 +28,7 @@ type before struct {
 // lookBefore looks at a state directory that may not exist yet.
 func lookBefore(dir string) *before {
 	b := &before{dir: dir}
-	for at := dir; medium.Absent(at); at = filepath.Dir(at) {
+	for at := dir; durable.Absent(at); at = filepath.Dir(at) {
 		b.above = append(b.above, at)
 	}
 	b.own = map[string]bool{}
@@ -62,7 +63,7 @@ func (b *before) look(cfg *conf.Config) {
 		return
 	}
 	b.segments, b.segment = cfg.Cache.Segment, map[string]bool{}
-	b.shared = !medium.Absent(b.segments)
+	b.shared = !durable.Absent(b.segments)
 	entries, _ := os.ReadDir(b.segments)
 	for _, e := range entries {
 		b.segment[e.Name()] = true

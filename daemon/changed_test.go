@@ -159,7 +159,7 @@ func TestRefusedSegmentOfOlderVersion(t *testing.T) {
 		file := state.Marked{Kind: name, Dir: w.dir, Name: name}
 		text, _, err := file.Read()
 		if err == nil {
-			err = os.Remove(file.Mark())
+			err = os.Remove(string(file.Mark()))
 		}
 		if err != nil {
 			t.Fatal(err)

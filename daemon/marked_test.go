@@ -24,12 +24,12 @@ func TestLostFiles(t *testing.T) {
 		}
 		for _, how := range []string{"written", "of before", "made by a crash"} {
 			writeFile(t, d.Path(), d.old)
-			if err := os.RemoveAll(filepath.Dir(d.Mark())); err != nil {
+			if err := os.RemoveAll(filepath.Dir(string(d.Mark()))); err != nil {
 				t.Fatal(err)
 			}
 			first, err := d.load()
 			if how == "made by a crash" {
-				os.Remove(d.Mark())
+				os.Remove(string(d.Mark()))
 				_, err = d.load()
 			}
 			if err != nil {
@@ -51,7 +51,7 @@ func TestLostFiles(t *testing.T) {
 			}
 		}
 		os.Remove(d.Path())
-		os.Remove(d.Mark())
+		os.Remove(string(d.Mark()))
 		if _, err := d.load(); err != nil {
 			t.Errorf("%s, given up: %v", d.Kind, err)
 		}

@@ -118,13 +118,13 @@ func (s *fileStore) Stamp() (backstore.Stamp, error) { return s.file.Stamp() }
 
 // Watch implements backstore.Watched.
 func (s *fileStore) Watch(word *atomic.Uint64) {
-	s.changes.word.Store(word)
+	s.changes.Watch(word)
 	s.file.Watch(word)
 }
 
 // Quiet implements backstore.Watched.
 func (s *fileStore) Quiet() (begun uint64, quiet bool) {
-	own, ownQuiet := s.changes.quiet()
+	own, ownQuiet := s.changes.Quiet()
 	its, itsQuiet := s.file.Quiet()
 	return own + its, ownQuiet && itsQuiet
 }

@@ -46,6 +46,7 @@ func Open(driver string, c backstore.FileConfig) (backstore.Store, error) {
 func open(plugin api.BackingStore, describe string, c backstore.FileConfig) (backstore.Store, error) {
 	logrus.SetOutput(io.Discard) // drivers log errors that they return as well
 	s := &store{plugin: plugin, block: int64(max(c.BlockSize, sector)), log: c.Logger, zeroes: make([]byte, zeroChunk)}
+	s.count = s.changes.Add()
 	if s.log == nil {
 		s.log = slog.Default()
 	}

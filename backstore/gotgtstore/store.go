@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/backstore"
+	"lunar/backstore/internal/changes"
 	"lunar/internal/evloop"
 	"lunar/internal/quiesce"
 )
@@ -31,7 +32,8 @@ type store struct {
 	damage   atomic.Pointer[error] // a sync that has failed
 	resizing sync.Mutex
 	counters quiesce.Counters // of the lanes
-	changes  changes
+	changes  changes.Counts
+	count    *changes.Count // of all lanes: beside a worker's way it costs nothing
 }
 
 // Info implements backstore.Store.
@@ -55,8 +57,8 @@ func (s *store) Close() error { return s.end() }
 // do performs op. It blocks.
 func (s *store) do(op *backstore.Op) error {
 	if op.Kind.Changes() {
-		s.changes.begin()
-		defer s.changes.end()
+		s.count.Begin()
+		defer s.count.End()
 	}
 	switch op.Kind {
 	case backstore.Read:

@@ -9,6 +9,7 @@ import (
 
 	"lunar/backstore/crypt"
 	"lunar/conf"
+	"lunar/internal/durable"
 )
 
 // MissingFiles says which files of a volume were not there before it was opened.
@@ -21,9 +22,9 @@ type MissingFiles struct {
 func MissingOf(v *conf.Volume) MissingFiles {
 	return MissingFiles{
 		volume: v,
-		Store:  v.Path != "" && Absent(v.Path),
-		Shield: v.ProtectionFile != "" && Absent(v.ProtectionFile),
-		Header: v.Encryption != nil && Absent(v.Encryption.HeaderFile),
+		Store:  v.Path != "" && durable.Absent(v.Path),
+		Shield: v.ProtectionFile != "" && durable.Absent(v.ProtectionFile),
+		Header: v.Encryption != nil && durable.Absent(v.Encryption.HeaderFile),
 	}
 }
 
@@ -84,10 +85,4 @@ func Removed(path string) error {
 		return err
 	}
 	return nil
-}
-
-// Absent reports that there is nothing at a path.
-func Absent(path string) bool {
-	_, err := os.Lstat(path)
-	return errors.Is(err, fs.ErrNotExist)
 }

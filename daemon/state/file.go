@@ -43,7 +43,7 @@ func (f File[T]) settle(v *T, sealed bool) error {
 	if !sealed {
 		return f.Save(v)
 	}
-	return f.Note()
+	return f.Mark().Make()
 }
 
 // Save makes v stable, whole or not at all.

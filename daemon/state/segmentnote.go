@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"lunar/daemon/medium"
 	"lunar/internal/durable"
 )
 
@@ -38,7 +37,7 @@ func ReadSegmentNote(stateDir string) (SegmentNote, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return n, nil
 	}
-	n.Old = !sealed || medium.Absent(n.File().Mark())
+	n.Old = !sealed || !n.File().Mark().There()
 	for line := range strings.Lines(string(text)) {
 		if wrong := n.add(strings.TrimSuffix(line, "\n")); wrong != nil && err == nil {
 			err = fmt.Errorf("found %.100q, expected an identity and a quoted path: %w", line, wrong)

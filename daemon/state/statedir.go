@@ -76,7 +76,7 @@ func ServerIdentity(dir string) (string, error) {
 	case err != nil:
 		return "", err
 	case sealed:
-		return id, IdentityFile(dir).Note()
+		return id, IdentityFile(dir).Mark().Make()
 	}
 	if err := IdentityFile(dir).Write([]byte(id + "\n")); err != nil {
 		return "", fmt.Errorf("server identity: %w", err)

@@ -10,6 +10,7 @@ import (
 	"lunar/backstore/evidence"
 	"lunar/conf"
 	"lunar/daemon/medium"
+	"lunar/internal/durable"
 )
 
 // encipher puts encryption around the store of a volume that is to have it. It lies
@@ -39,7 +40,7 @@ func (a *Set) openEncrypted(v *conf.Volume, seen sighting, store backstore.Store
 		old, lacking = crypt.ReadKey(e.OldKeyFile)
 	}
 	id, err := a.headerOf(v, seen)
-	if err == nil && medium.Absent(e.HeaderFile) {
+	if err == nil && durable.Absent(e.HeaderFile) {
 		id, err = crypt.ID{}, a.firstHeader(v, key)
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/conf"
-	"lunar/daemon/medium"
+	"lunar/internal/durable"
 )
 
 // TestWhatWasWrittenIsNotTakenBack: a store that has data, or that somebody has locked,
@@ -40,8 +40,8 @@ func TestWhatWasWrittenIsNotTakenBack(t *testing.T) {
 		if err := restore(); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{v.Path, v.ProtectionFile, v.Encryption.HeaderFile, a.shieldNote(v).Path(), a.shieldNote(v).Mark()} {
-			if medium.Absent(path) == stays {
+		for _, path := range []string{v.Path, v.ProtectionFile, v.Encryption.HeaderFile, a.shieldNote(v).Path(), string(a.shieldNote(v).Mark())} {
+			if durable.Absent(path) == stays {
 				t.Errorf("%q: %s: expected that it stays: %t", text, path, stays)
 			}
 		}

@@ -69,7 +69,7 @@ func segmentDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "lunar-volumes-")
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("no shared memory: %v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir

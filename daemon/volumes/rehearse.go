@@ -14,6 +14,7 @@ import (
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/daemon/medium"
+	"lunar/internal/durable"
 	"lunar/target/scsi"
 )
 
@@ -122,7 +123,7 @@ func (a *Set) tryEncryption(v *conf.Volume, seen sighting) error {
 	if e == nil {
 		return medium.NotEncrypted(v)
 	}
-	if medium.Absent(e.HeaderFile) {
+	if durable.Absent(e.HeaderFile) {
 		if _, err := crypt.ReadKey(e.KeyFile); err != nil || seen.Found.Missing {
 			return err
 		}

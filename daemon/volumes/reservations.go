@@ -29,7 +29,7 @@ func (f ReservationFile) Load() (*reservation.State, error) {
 		if !sealed {
 			return f.save(s)
 		}
-		return f.Note()
+		return f.Mark().Make()
 	})
 }
 

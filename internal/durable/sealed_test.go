@@ -45,9 +45,10 @@ func TestEveryBit(t *testing.T) {
 // TestStrict: only what Marshal would write is read, of this version's keys or fewer.
 func TestStrict(t *testing.T) {
 	type value struct {
-		Type  int    `json:"type,omitempty"`
-		Names []int  `json:"names"`
-		Key   uint64 `json:"key,string"`
+		Type  int                `json:"type,omitempty"`
+		Names []int              `json:"names"`
+		Key   uint64             `json:"key,string"`
+		More  struct{ A, B int } `json:"more"`
 	}
 	for text, ok := range map[string]bool{
 		`{"type":1,"names":[1],"key":"2"}`:                      true,
@@ -65,6 +66,9 @@ func TestStrict(t *testing.T) {
 		`{"names":{},"key":"2"}`:                                false,
 		`null`:                                                  false,
 		` { }`:                                                  false,
+		"\v{}":                                                  false,
+		`{"names":[1],"more":{}}`:                               false,
+		`{"names":[1],"more":{"B":1}}`:                          true,
 		``:                                                      false,
 	} {
 		if err := Strict([]byte(text), new(value)); (err == nil) != ok {

@@ -30,8 +30,10 @@ func contained(d *json.Decoder, in any) bool {
 	return t == in
 }
 
-// keysContained takes each key out of the object, so that it is not found twice.
+// keysContained takes each key out of the object, so that it is not found twice. An object
+// that has none of its keys is no version's.
 func keysContained(d *json.Decoder, in map[string]any) bool {
+	known := len(in)
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
@@ -45,7 +47,7 @@ func keysContained(d *json.Decoder, in map[string]any) bool {
 		}
 	}
 	_, err := d.Token()
-	return err == nil
+	return err == nil && (known == 0 || len(in) < known)
 }
 
 func elementsContained(d *json.Decoder, in []any) bool {

@@ -236,23 +236,32 @@ func TestWritableBeforeSentRemotely(t *testing.T) {
 	<-s.r.closed
 }
 
-// TestQueuedWhileSentRemotely: what is queued while another thread sends follows, and
-// is not taken for sent.
-func TestQueuedWhileSentRemotely(t *testing.T) {
-	s, charged := newShelf(t), buf.Account{}
+// sendingRemotely puts a book that another thread is sending until sent is called.
+func (s *shelf) sendingRemotely(t *testing.T, charge *buf.Account) (sent func()) {
+	t.Helper()
 	s.r.other = newLoop(t, "other")
 	hold := make(chan struct{})
 	s.r.other.Post(evloop.Func(func() { <-hold }))
-	s.on(func() { s.put(1, 1, &charged) })
+	s.on(func() { s.put(1, 1, charge) })
 	s.on(func() {
 		if !s.mover.tx.remote.busy {
 			t.Error("nothing was handed to the other thread")
 		}
+	})
+	return func() { close(hold) }
+}
+
+// TestQueuedWhileSentRemotely: what is queued while another thread sends follows, and
+// is not taken for sent.
+func TestQueuedWhileSentRemotely(t *testing.T) {
+	s, charged := newShelf(t), buf.Account{}
+	sent := s.sendingRemotely(t, &charged)
+	s.on(func() {
 		p := (*pdu.SCSIResponse)(&pdu.BHS{}).Init()
 		s.want = append(s.want, p.BHS()[:]...)
 		s.mover.SendControl(p.BHS(), nil, nil)
 	})
-	close(hold)
+	sent()
 	_ = s.peer.SetReadDeadline(time.Now().Add(10 * time.Second))
 	s.read(t)
 	s.peer.Close()
@@ -264,22 +273,14 @@ func TestQueuedWhileSentRemotely(t *testing.T) {
 // send to it.
 func TestCloseWhileSentRemotely(t *testing.T) {
 	s, charged := newShelf(t), buf.Account{}
-	s.r.other = newLoop(t, "other")
-	hold := make(chan struct{})
-	s.r.other.Post(evloop.Func(func() { <-hold }))
-	s.on(func() { s.put(1, 1, &charged) })
-	s.on(func() {
-		if !s.mover.tx.remote.busy {
-			t.Error("nothing was handed to the other thread")
-		}
-		s.mover.Close(io.EOF, false)
-	})
+	sent := s.sendingRemotely(t, &charged)
+	s.on(func() { s.mover.Close(io.EOF, false) })
 	select {
 	case <-s.r.closed:
 		t.Error("closed while the other thread was sending")
 	case <-time.After(20 * time.Millisecond):
 	}
-	close(hold)
+	sent()
 	<-s.r.closed
 	s.read(t)
 	s.on(func() {
