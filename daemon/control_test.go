@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"lunar/control"
 	"lunar/internal/cli"
 	"lunar/internal/eventually"
+	"lunar/internal/freeport"
 	"lunar/internal/initiator"
 	"lunar/internal/version"
 )
@@ -34,12 +34,11 @@ targets: {"iqn.2026-11.test:t": {alias: the alias, auth-group: g, luns: {0: cach
 // freePort returns an address that nobody listens on now.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	hostPort, err := freeport.Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return hostPort
 }
 
 // TestControl: what sessions do to a served daemon is found in its status and

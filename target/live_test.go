@@ -393,9 +393,9 @@ func TestDrain(t *testing.T) {
 // TestPortalsChange: sockets that stay are not touched, sessions that came by one
 // that goes are asked to leave, and what cannot be opened changes nothing.
 func TestPortalsChange(t *testing.T) {
-	r := newRig(t, rigOptions{})
+	listen, port := loopback(t)
+	r := newRig(t, rigOptions{listen: listen})
 	c := r.login(initiator.Options{})
-	_, port, _ := strings.Cut(r.addr, ":")
 	prepare := func(groups ...target.PortalGroup) int {
 		t.Helper()
 		change, err := r.server.PreparePortals(groups)
@@ -404,12 +404,12 @@ func TestPortalsChange(t *testing.T) {
 		}
 		return change.Commit()
 	}
-	if n := prepare(target.PortalGroup{Tag: 1, Portals: portals(t, r.server, "127.0.0.1:0", "127.0.0.2:0")}); n != 0 || len(r.server.Addrs(1)) != 2 || r.server.Addrs(1)[0].String() != r.addr {
+	if n := prepare(target.PortalGroup{Tag: 1, Portals: portals(t, r.server, listen, "127.0.0.2:0")}); n != 0 || len(r.server.Addrs(1)) != 2 || r.server.Addrs(1)[0].String() != r.addr {
 		t.Errorf("%d sessions are to end; the portals are %v", n, r.server.Addrs(1))
 	}
 	second := r.server.Addrs(1)[1].String()
 	taken := r.server.Addrs(1)[1].String()
-	_, err := r.server.PreparePortals([]target.PortalGroup{{Tag: 1, Portals: portals(t, r.server, "127.0.0.1:0", "127.0.0.3:0", "192.0.2.1:1")}})
+	_, err := r.server.PreparePortals([]target.PortalGroup{{Tag: 1, Portals: portals(t, r.server, listen, "127.0.0.3:0", "192.0.2.1:1")}})
 	if err == nil || !strings.Contains(err.Error(), "192.0.2.1:1") {
 		t.Errorf("found %v, expected the portal that cannot be opened", err)
 	}

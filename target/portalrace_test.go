@@ -60,19 +60,22 @@ func TestPortalGoesDuringLogin(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		after []string // what the group listens on then; its portal is 127.0.0.1:0
-		port  string   // another portal, of the port of the first
 		gone  bool
+
+		everywhere bool // it listens on all addresses of its port then
 	}{
 		{name: "stays", after: []string{"127.0.0.1:0", "127.0.0.2:0"}},
 		{name: "goes", after: []string{"127.0.0.2:0"}, gone: true},
-		{name: "gives way", port: "0.0.0.0"},
+		{name: "gives way", everywhere: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRig(t, rigOptions{config: target.Config{Limits: target.Limits{MaxConnections: 2}}})
-			_, port, _ := net.SplitHostPort(r.addr)
-			if test.port != "" {
-				test.after = []string{net.JoinHostPort(test.port, port)}
+			listen := ""
+			if test.everywhere {
+				var port string
+				listen, port = loopback(t)
+				test.after = []string{":" + port}
 			}
+			r := newRig(t, rigOptions{listen: listen, config: target.Config{Limits: target.Limits{MaxConnections: 2}}})
 			c := initiator.NewConn(dialStepped(t, r.addr, func() { r.portals(test.after...) }))
 			err := c.Login(initiator.Options{Target: testTarget})
 			if test.gone {

@@ -2,15 +2,18 @@ package target_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"io"
 	"log/slog"
+	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"lunar/backstore"
+	"lunar/internal/freeport"
 	"lunar/internal/initiator"
 	"lunar/target"
 	"lunar/target/login"
@@ -35,10 +38,22 @@ type rigOptions struct {
 	stores       []backstore.Store // of the first units, in place of store
 	device       string            // of all units; empty: each has its own
 	lus          int
-	group        int // event threads of each unit
+	listen       string // empty: 127.0.0.1:0
+	group        int    // event threads of each unit
 	offer        func(*login.Offer)
 	sanitizeRate int64
 	rules        func([]*scsi.LogicalUnit) []target.AccessRule
+}
+
+// loopback is an address that a server may have, and later all addresses of its port.
+func loopback(t testing.TB) (hostPort, port string) {
+	t.Helper()
+	hostPort, err := freeport.Loopback()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ = net.SplitHostPort(hostPort)
+	return hostPort, port
 }
 
 func newRig(t testing.TB, o rigOptions) *rig {
@@ -84,7 +99,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	if _, err := s.AddTarget(target.TargetConfig{Name: testTarget, PortalGroups: []uint16{1}, Access: rules}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen(target.PortalGroup{Tag: 1, Portals: portals(t, s, "127.0.0.1:0")}); err != nil {
+	if err := s.Listen(target.PortalGroup{Tag: 1, Portals: portals(t, s, cmp.Or(o.listen, "127.0.0.1:0"))}); err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, server: s, lu: lus[0], addr: s.Addrs(1)[0].String()}

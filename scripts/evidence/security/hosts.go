@@ -19,7 +19,7 @@ const (
 func hostName(i int) string { return fmt.Sprintf("iqn.2026-11.example.host:%d", i) }
 
 // hostsConfig has a user for each of n hosts, and one target for all.
-func hostsConfig(n int, port string) string {
+func hostsConfig(n, port int) string {
 	var users strings.Builder
 	for i := range n {
 		fmt.Fprintf(&users, "      - {user: host-%d, secret: \"secret-of-host-%d\", initiators: [\"%s\"]}\n", i, i, hostName(i))
@@ -29,7 +29,7 @@ func hostsConfig(n int, port string) string {
   limits: {sessions: %d}
 log: {level: info}
 portal-groups:
-  local: {tag: 1, listen: ["127.0.0.1:%s"]}
+  local: {tag: 1, listen: ["127.0.0.1:%d"]}
 auth-groups:
   hosts:
     chap:

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/freeport"
 	"lunar/scripts/evidence/daemon"
 )
 
@@ -52,16 +53,8 @@ func cpus() (server, others int) {
 // pinned is a command that runs another on one CPU.
 func pinned(cpu int) []string { return []string{"taskset", "-c", strconv.Itoa(cpu)} }
 
-// freePort is one that nobody listens at now.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", canaryAddress+":0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
-}
+// at is a port of the server's address.
+func at(port int) string { return net.JoinHostPort(canaryAddress, strconv.Itoa(port)) }
 
 // errRefused is a configuration that check refuses.
 var errRefused = errors.New("check refuses the configuration")
@@ -75,13 +68,13 @@ func newSite(binary, dir string, change func(string) string) (*site, error) {
 	if change != nil {
 		config = change(config)
 	}
-	var ports [3]string
+	var ports [3]int
 	for i, name := range []string{"PORTAL", "BACK", "METRICS"} {
 		var err error
-		if ports[i], err = freePort(); err != nil {
+		if ports[i], err = freeport.Find(); err != nil {
 			return nil, err
 		}
-		config = strings.ReplaceAll(config, ":"+name, ":"+ports[i])
+		config = strings.ReplaceAll(config, ":"+name, fmt.Sprint(":", ports[i]))
 	}
 	s, err := daemon.New(binary, dir, named(config, true))
 	if err != nil {
@@ -101,7 +94,7 @@ func newSite(binary, dir string, change func(string) string) (*site, error) {
 		return nil, err
 	}
 	return &site{Server: s, scene: scene{
-		Portal: canaryAddress + ":" + ports[0], Back: canaryAddress + ":" + ports[1], Metrics: canaryAddress + ":" + ports[2],
+		Portal: at(ports[0]), Back: at(ports[1]), Metrics: at(ports[2]),
 		Socket: s.Socket(), Binary: binary, Config: s.Config, Scratch: dir,
 	}}, nil
 }

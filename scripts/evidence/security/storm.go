@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"lunar/internal/freeport"
 	"lunar/internal/initiator"
 	"lunar/scripts/evidence/daemon"
 )
@@ -88,7 +89,7 @@ func flood(ctx context.Context, s *scene) (figures, error) {
 // stormOf restarts a server with n sessions by kill -9 while the flood goes on, and waits
 // until all are back.
 func (r *runCommand) stormOf(dir string, n int) (outcome, error) {
-	port, err := freePort()
+	port, err := freeport.Find()
 	if err != nil {
 		return outcome{}, err
 	}
