@@ -23,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure clean
+.PHONY: help run build test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,11 +87,15 @@ conformance: build ## libiscsi's conformance suite, qemu-img and fio against tgt
 lab: build ## Debian's kernel and open-iscsi in a VM against tgtd
 	scripts/lab/run.sh
 
-bench: build ## compare with C tgt and write docs/reports/performance.md
+bench: build ## compare with a bare echo and C tgt, write docs/reports/performance.md
 	@$(SETUP) bench
 	scripts/bench/run.sh
 
-bench-cache: build ## compare hits in the cache with C tgt, write docs/reports/performance-cache.md
+bench-disk: build ## compare with fio and C tgt on a disk, write docs/reports/performance-disk.md
+	@$(SETUP) bench
+	scripts/bench/run.sh disk
+
+bench-cache: build ## measure the parts of the cache, write docs/reports/performance-cache.md
 	@$(SETUP) bench
 	scripts/bench/run.sh cache
 

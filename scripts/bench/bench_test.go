@@ -15,11 +15,10 @@ func result(iops, server float64) load.Result {
 		Connections: load.Spread{Min: 75, Mean: 100}}
 }
 
-// paired makes one pair per two rates; lunar uses a fifth of tgt's CPU.
-func paired(rates ...float64) []pair {
-	var list []pair
+// rounds are of SPDK and of Lunar's ram volume in turns; lunar uses a fifth of the CPU.
+func rounds(rates ...float64) (list []round) {
 	for i := 0; i < len(rates); i += 2 {
-		list = append(list, pair{result: [contenders]load.Result{result(rates[i], 20), result(rates[i+1], 4)}})
+		list = append(list, round{Results: map[string]load.Result{spdkName: result(rates[i], 20), lunarRAM: result(rates[i+1], 4)}})
 	}
 	return list
 }
@@ -35,49 +34,98 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestRequirementTable pins that the ratio is the median of the pairs' ratios,
-// not the ratio of the medians (4.00).
-func TestRequirementTable(t *testing.T) {
-	s := samples{
-		"read-32":   paired(100, 1000, 10, 90, 50, 450),
-		"write-32":  paired(100, 250),
-		"read-8x32": paired(10, 30),
-	}
-	want := `| | C tgt | Lunar | Lunar / tgt | to reach | reached |
-|---|--:|--:|--:|--:|---|
-| 4 KiB random read, depth 32, IOPS | 50 | 450 | 9.00× | ≥ 8× | yes |
-| 4 KiB random read, 8 connections of depth 32, IOPS | 10 | 30 | 3.00× | ≥ 8× | **no** |
-| 4 KiB random write, depth 32, write: back, IOPS | 100 | 250 | 2.50× | ≥ 6× | **no** |
-| server CPU per 4 KiB read, depth 32, µs | 20.00 | 4.00 | 0.20× | ≤ 0.12× | **no** |
-| server CPU per 4 KiB write, depth 32, µs | 20.00 | 4.00 | 0.20× | ≤ 0.25× | yes |
-| 8 connections of depth 32, slowest / mean | 0.75 | 0.75 | 1.00× | ≥ 0.8 | **no** |
-
-`
-	if got := requirementTable(requirements, s); got != want {
+// TestTable pins that a ratio is the median of the ratios within a round, not the
+// ratio of the medians (4.00), and what is said of those who are not there.
+func TestTable(t *testing.T) {
+	c := inMemory
+	c.workloads, _ = selected(matrix, []string{"read-32", "read-128"})
+	s := samples{"read-32": rounds(100, 1000, 10, 90, 50, 450)}
+	const head = "| workload | server | IOPS (min to max) | MB/s | p50 µs | p99 µs | server CPU µs | client busy, % | slowest / mean | of echo in C | of SPDK | of C tgt | CPU of SPDK | reached |\n" +
+		"|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n"
+	want := head +
+		"| 4 KiB random read, depth 32 | SPDK | 50 (10 to 100) | 0 | – | – | 20.00 | 0 | 0.75 | | | | | |\n" +
+		"| 4 KiB random read, depth 32 | Lunar, ram | 450 (90 to 1000) | 2 | – | – | 4.00 | 0 | 0.75 | – | 9.00 | – | 0.20 | yes |\n\n"
+	if got := c.table(s); got != want {
 		t.Errorf("got\n%s\nexpected\n%s", got, want)
 	}
-}
-
-func TestDetailTable(t *testing.T) {
-	got := detailTable(samples{"read-1": paired(10, 30, 20, 50, 12, 40)}, matrix[2:3])
-	for _, want := range []string{
-		"| 4 KiB random read, depth 1 | C tgt | 12 (10 to 20) |",
-		"| 4 KiB random read, depth 1 | Lunar | 40 (30 to 50) |",
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
+	f := &field{contenders: []contender{{name: echoName, absent: "no cc"}, {name: spdkName, absent: "gone by now"}, {name: tgtName}}}
+	if got, want := c.missing(f, s), "Not measured: echo in C: no cc.\n\n"; got != want {
+		t.Errorf("got %q, expected %q", got, want)
 	}
 }
 
-func TestEveryRequirementIsMeasured(t *testing.T) {
-	for _, r := range requirements {
-		if _, err := selected(matrix, []string{r.workload}); err != nil {
-			t.Error(err)
+func TestGoals(t *testing.T) {
+	for _, test := range []struct {
+		spdk, echo, lunar, cpu float64
+		want                   string
+	}{
+		{100, 1000, 111, 10, "yes"},
+		{100, 1000, 109, 10, "**no**: rate"},
+		{100, 110, 105, 10, "yes"}, // 0.95 of the echo
+		{100, 1000, 111, 19, "**no**: CPU"},
+		{100, 1000, 90, 19, "**no**: rate, CPU"},
+		{0, 100, 96, 10, "yes"},
+		{0, 100, 94, 10, "**no**: rate"},
+		{0, 0, 100, 10, "–"},
+	} {
+		r := round{Results: map[string]load.Result{lunarRAM: result(test.lunar, test.cpu)}}
+		if test.spdk > 0 {
+			r.Results[spdkName] = result(test.spdk, 20)
 		}
+		if test.echo > 0 {
+			r.Results[echoName] = result(test.echo, 1)
+		}
+		if got := inMemory.judged(workload{goal: goal{1.1, 0.9}}, lunarRAM, []round{r}); got != test.want {
+			t.Errorf("%+v: found %q", test, got)
+		}
+	}
+	if got := inMemory.judged(workload{}, lunarRAM, rounds(1, 1)); got != "–" {
+		t.Errorf("a workload without a goal: found %q", got)
+	}
+}
+
+func TestSamplesAccumulate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "samples")
+	for i := range 2 {
+		s, err := readSamples(path)
+		if err != nil || len(s["read-32"]) != i {
+			t.Fatalf("found %d rounds in %v (%v), expected %d", len(s["read-32"]), s, err, i)
+		}
+		s["read-32"] = append(s["read-32"], rounds(1, 2)...)
+		if err := s.write(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := readSamples(path)
+	if v := ratios(s["read-32"], lunarRAM, spdkName, iops); err != nil || median(v) != 2 {
+		t.Errorf("found ratios %v (%v), expected 2", v, err)
+	}
+}
+
+func TestWorkloadNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, w := range append(diskMatrix(), cachedMatrix...) {
+		if seen[w.name] {
+			t.Errorf("%s is there twice", w.name)
+		}
+		seen[w.name] = true
 	}
 	if _, err := selected(matrix, []string{"nothing"}); err == nil {
 		t.Error("an unknown workload was selected")
+	}
+}
+
+func TestFIO(t *testing.T) {
+	const said = `{"jobs":[{"usr_cpu":5,"sys_cpu":15,"read":{"iops":700,"bw_bytes":7,"clat_ns":{"mean":9000,"percentile":{"50.000000":8000,"99.000000":20000}}},
+		"write":{"iops":300,"bw_bytes":3,"clat_ns":{"mean":1,"percentile":{"50.000000":1,"99.000000":1}}}}]}`
+	r, err := fioResult([]byte(said), workload{}, usage{})
+	if err != nil || r.IOPS != 1000 || r.BytesPerSecond != 10 || r.Latency.P50 != 8 || r.Latency.P99 != 20 || r.ServerCPU.PerIO != 200 {
+		t.Errorf("found %+v (%v), expected 1000 IOPS at 200 µs of CPU, p50 8 µs and p99 20 µs", r, err)
+	}
+	for _, bad := range []string{"", "{}", `{"jobs":[{}]}`} {
+		if r, err := fioResult([]byte(bad), workload{}, usage{}); err == nil {
+			t.Errorf("%q was accepted as %+v", bad, r)
+		}
 	}
 }
 
@@ -159,8 +207,8 @@ func TestMachine(t *testing.T) {
 	if cpuField(info, "model name") != "A CPU" || cpuCount(info) != "2" {
 		t.Errorf("%q, %q CPUs", cpuField(info, "model name"), cpuCount(info))
 	}
-	s := samples{"x": {{foreign: 0.02}, {foreign: 0.04}, {foreign: 0.03}}}
-	if got := machine(&options{Client: 1}, plan{repeats: 3}, s, "files here"); !strings.Contains(got, "3 interleaved repeats") || !strings.Contains(got, "4 % in the worst") {
+	s := samples{"x": {{Foreign: 0.02}, {Foreign: 0.04}, {Foreign: 0.03}}}
+	if got := machine(&options{Client: 1}, plan{repeats: 1}, s, "files here"); !strings.Contains(got, "3 interleaved repeats") || !strings.Contains(got, "4 % in the worst") {
 		t.Error(got)
 	}
 }

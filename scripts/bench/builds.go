@@ -19,66 +19,57 @@ var buildsPlan = plan{15, 100 * time.Millisecond, 400 * time.Millisecond, 2}
 
 // Run measures and writes the document.
 func (b *buildsCommand) Run(ctx context.Context, o *options) error {
+	s, err := readSamples(o.Samples)
+	if err != nil {
+		return err
+	}
 	workloads, err := selected(matrix, o.Only)
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("/dev/shm", "lunar-bench-")
-	if err != nil {
-		return fmt.Errorf("work directory: %w", err)
-	}
-	defer os.RemoveAll(dir)
 	client := o.client(buildsPlan.adjusted(o))
-	var servers []*server
-	defer func() { stopServers(servers) }()
-	for _, tgtd := range []string{b.Before, o.Tgtd} { // before takes the place of C tgt
-		s, err := startBuild(ctx, o, tgtd, filepath.Join(dir, fmt.Sprint(len(servers))))
-		if s != nil {
-			servers = append(servers, s)
+	f := &field{}
+	defer f.stop()
+	for _, build := range []struct{ name, tgtd string }{{"before", b.Before}, {"after", o.Tgtd}} {
+		dir, with := filepath.Join(o.work, build.name), *o
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return fmt.Errorf("work directory: %w", err)
 		}
+		with.Tgtd = build.tgtd
+		server, err := startLunarMemory(ctx, &with, memory(o, dir), client)
+		f.enter(server, err, contender{name: build.name + " " + lunarCached, volume: cachedVolume, back: true}, contender{name: build.name + " " + lunarRAM, volume: ramVolume})
 		if err != nil {
 			return err
 		}
-		for volume := range s.urls {
-			if err := client.warm(ctx, s, volume); err != nil {
-				return err
-			}
-		}
 	}
-	s, err := client.measure(ctx, servers, workloads)
-	if err != nil {
+	if err := client.measure(ctx, f.contenders, workloads, s); err != nil {
 		return err
 	}
-	return o.record(b.Document, []string{"builds"}, map[string]string{"builds": machine(o, client.plan, s, "files in /dev/shm behind the cache") + buildsTable(workloads, s)})
+	if err := s.write(o.Samples); err != nil {
+		return err
+	}
+	titles := fmt.Sprintf("%d MiB of data in each volume, files in /dev/shm behind the cache and volumes in memory", o.Data)
+	return o.record(b.Document, []string{"builds"}, map[string]string{"builds": machine(o, client.plan, s, titles) + buildsTable(s)})
 }
 
-// startBuild starts one of the builds in a directory of its own.
-func startBuild(ctx context.Context, o *options, tgtd, dir string) (*server, error) {
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("work directory: %w", err)
-	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	with := *o
-	with.Tgtd = tgtd
-	return startLunar(ctx, &with, onTmpfs(dir), port)
-}
-
-func buildsTable(workloads []workload, s samples) string {
+func buildsTable(s samples) string {
 	var t strings.Builder
-	t.WriteString("| workload | before, thousands of commands/s | after | ratio | CPU per command, before, µs | after | ratio |\n|---|--:|--:|--:|--:|--:|--:|\n")
-	for _, w := range workloads {
-		pairs := s[w.name]
-		fmt.Fprintf(&t, "| %s |", w.title)
-		for _, m := range []struct {
-			of   metric
-			unit float64
-		}{{iops, 1e3}, {serverCPU, 1}} {
-			fmt.Fprintf(&t, " %.3g | %.3g | %.2f |", median(values(pairs, tgt, m.of))/m.unit, median(values(pairs, lunar, m.of))/m.unit, median(ratios(pairs, tgt, m.of)))
+	t.WriteString("| workload | server | before, thousands of commands/s | after | ratio | CPU per command, before, µs | after | ratio |\n|---|---|--:|--:|--:|--:|--:|--:|\n")
+	for _, w := range matrix {
+		for _, volume := range []string{lunarRAM, lunarCached} {
+			rounds, before, after := s[w.name], "before "+volume, "after "+volume
+			if len(rounds) == 0 {
+				continue
+			}
+			fmt.Fprintf(&t, "| %s | %s |", w.title, volume)
+			for _, m := range []struct {
+				of   metric
+				unit float64
+			}{{iops, 1e3}, {serverCPU, 1}} {
+				fmt.Fprintf(&t, " %.3g | %.3g | %s |", median(values(rounds, before, m.of))/m.unit, median(values(rounds, after, m.of))/m.unit, ofAnother(ratios(rounds, after, before, m.of)))
+			}
+			t.WriteString("\n")
 		}
-		t.WriteString("\n")
 	}
 	return t.String()
 }

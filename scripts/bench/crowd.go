@@ -63,18 +63,14 @@ func (k *scalingCommand) crowd(ctx context.Context, o *options, c client, dir st
 	if err != nil {
 		return "", err
 	}
-	port, err := freePort()
-	if err != nil {
-		return "", err
-	}
 	if err := os.Setenv("GODEBUG", "gctrace=1"); err != nil { // the server writes a line for each collection
 		return "", err
 	}
 	defer os.Unsetenv("GODEBUG")
-	s, err := startLunar(ctx, o, serving{work: dir, files: [2]string{dir, dir}, volumes: 1, bytes: bytes, block: logicalBlockKiB << 10, holes: true,
-		yaml: func(port int, _ string, files []string) string {
+	s, err := startLunar(ctx, o, serving{work: dir, files: dir, volumes: 1, bytes: bytes, block: logicalBlockKiB << 10, holes: true,
+		yaml: func(port int, files []string) string {
 			return fmt.Sprintf(crowdYAML, bytes>>20, port, files[0], targetName)
-		}}, port)
+		}})
 	if s != nil {
 		defer s.stop()
 	}
@@ -176,13 +172,13 @@ func (c client) probe(ctx context.Context, o *options, s *server) (*load.Result,
 	if o.Realtime {
 		c.place = []string{"taskset", "-c", strconv.Itoa(c.cpu), "chrt", "--fifo", "2"}
 	}
-	r, _, err := c.run(ctx, s, workload{rw: "randread", kib: 4, depth: 1, connections: 1, tool: tgtloadAsleep.with("--initiator", "iqn.2026-11.example.bench:prober")}, crowdTime)
+	r, _, err := c.run(ctx, s, workload{rw: "randread", kib: 4, depth: 1, connections: 1, tool: tgtload.with("--initiator", "iqn.2026-11.example.bench:prober")}, crowdTime)
 	return r, err
 }
 
 // gatherCrowd logs sessions in that stay until end is called.
 func (c client) gatherCrowd(ctx context.Context, s *server, sessions int, rate string, api *control.Client) (end func(), err error) {
-	w := workload{rw: "randread", kib: 4, depth: 1, connections: sessions, tool: tgtloadAsleep.with("--rate", rate)}
+	w := workload{rw: "randread", kib: 4, depth: 1, connections: sessions, tool: tgtload.with("--rate", rate)}
 	line := slices.Concat(c.place, w.tool.arguments(c, s, w, 10*time.Minute))
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}

@@ -40,29 +40,44 @@ func replaceSection(document, name, content string) (string, error) {
 	return before + begin + "\n" + strings.TrimRight(content, "\n") + "\n" + end + after, nil
 }
 
-// machine says where and how the numbers came about; files is where both
-// servers keep theirs.
+// machine says where and how the numbers came about; files is what the volumes are.
 func machine(o *options, p plan, s samples, files string) string {
 	info, _ := os.ReadFile("/proc/cpuinfo")
 	class := ""
 	if o.Realtime {
 		class = " in the real-time class"
 	}
-	return fmt.Sprintf("%s; %s, %s CPUs, %s. Server on CPU %d, client on CPU %d%s, %s. "+
-		"%d interleaved repeats of %v after %v; medians, and medians of the ratios of pairs. "+
+	return fmt.Sprintf("%s; %s, %s CPUs, %s, %s. Server on CPU %d, client on CPU %d%s, %s. "+
+		"%s interleaved repeats of %v after %v; medians, and medians of the ratios within a repeat. "+
 		"Other processes took %.0f %% of the machine in the median run, %.0f %% in the worst that counts.\n\n",
-		time.Now().UTC().Format("2006-01-02 15:04 UTC"), cpuField(info, "model name"), cpuCount(info), kernel(),
-		o.Server, o.Client, class, files, p.repeats, p.runtime, p.warmup, 100*median(disturbances(s)), 100*slices.Max(disturbances(s)))
+		time.Now().UTC().Format("2006-01-02 15:04 UTC"), cpuField(info, "model name"), cpuCount(info), kernel(), congestion(),
+		o.Server, o.Client, class, files, repeats(p, s), p.runtime, p.warmup, 100*median(disturbances(s)), 100*slices.Max(disturbances(s)))
 }
 
 func disturbances(s samples) []float64 {
 	v := []float64{0}
-	for _, pairs := range s {
-		for _, p := range pairs {
-			v = append(v, p.foreign)
+	for _, rounds := range s {
+		for _, r := range rounds {
+			v = append(v, r.Foreign)
 		}
 	}
 	return v
+}
+
+// repeats are those that there are of each workload.
+func repeats(p plan, s samples) string {
+	var counts []int
+	for _, rounds := range s {
+		counts = append(counts, len(rounds))
+	}
+	if len(counts) == 0 {
+		return fmt.Sprint(p.repeats)
+	}
+	least, most := slices.Min(counts), slices.Max(counts)
+	if least == most {
+		return fmt.Sprint(least)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
 }
 
 func cpuField(info []byte, name string) string {

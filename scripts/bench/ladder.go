@@ -88,14 +88,14 @@ func chosenRungs(names []string) ([]rung, error) {
 
 // Run measures and writes the document.
 func (l *ladderCommand) Run(ctx context.Context, o *options) error {
-	dir, err := os.MkdirTemp("/dev/shm", "lunar-bench-")
-	if err != nil {
-		return fmt.Errorf("work directory: %w", err)
-	}
-	defer os.RemoveAll(dir)
+	dir := o.work
 	client := o.client(ladderPlans[l.Mode].adjusted(o))
 	var servers []*server
-	defer func() { stopServers(servers) }()
+	defer func() {
+		for _, s := range servers {
+			s.stop()
+		}
+	}()
 	for i := range modes {
 		s, err := startMode(ctx, o, filepath.Join(dir, strconv.Itoa(i)), modes[i].yaml)
 		if s != nil {
@@ -157,22 +157,17 @@ func startMode(ctx context.Context, o *options, dir, batching string) (*server, 
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("work directory: %w", err)
 	}
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	v := serving{work: dir, files: [2]string{dir, dir}, volumes: 1, bytes: 64 << 20, block: logicalBlockKiB << 10,
-		yaml: func(port int, _ string, files []string) string {
+	return startLunar(ctx, o, serving{work: dir, files: dir, volumes: 1, bytes: 64 << 20, block: logicalBlockKiB << 10,
+		yaml: func(port int, files []string) string {
 			return fmt.Sprintf(ladderYAML, batching, port, files[0], targetName)
-		}}
-	return startLunar(ctx, o, v, port)
+		}})
 }
 
 // climb puts a load on a server and returns the commands per second.
 func (c client) climb(ctx context.Context, s *server, r rung, runtime time.Duration) (float64, error) {
 	w := workload{rw: "randread", depth: r.outstanding / r.connections, connections: r.connections}
 	w.tool = tool{arguments: func(c client, s *server, w workload, runtime time.Duration) []string {
-		line := tgtload.arguments(c, s, w, runtime)
+		line := tgtloadPolling.arguments(c, s, w, runtime)
 		line[slices.Index(line, "--bs")+1] = r.sizes
 		return line
 	}, result: tgtload.result}

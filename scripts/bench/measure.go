@@ -3,95 +3,172 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"lunar/internal/initiator/load"
 )
 
-// client runs tgtload, pinned.
+// client drives servers, pinned.
 type client struct {
-	path   string
-	limit  *loopServer // nil: is not measured
+	path   string // of tgtload
 	cpu    int
 	place  []string
 	before []string // of a command line that has to run while servers and client use all of their CPUs
 	plan   plan
 }
 
-// samples holds the results of each workload: one pair, by server, per repeat.
-type samples map[string][]pair
+// samples holds the rounds of each workload.
+type samples map[string][]round
 
-// pair is one repeat: both servers' results, and the larger share of the
-// machine that others took meanwhile.
-type pair struct {
-	result  [contenders]load.Result
-	foreign float64
+// round is one repeat of a workload: results by contender, and the largest share of
+// the machine that others took meanwhile.
+type round struct {
+	Results map[string]load.Result
+	Foreign float64
 }
 
-// measure runs the matrix as often as planned, both servers in turns; which of
-// them goes first alternates too.
-func (c client) measure(ctx context.Context, servers []*server, workloads []workload) (samples, error) {
+// readSamples takes what earlier runs have measured.
+func readSamples(path string) (samples, error) {
 	s := samples{}
-	for repeat := range c.plan.repeats {
-		for _, w := range workloads {
-			p, err := c.quietPair(ctx, servers, w, repeat%2)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", w.name, err)
-			}
-			s[w.name] = append(s[w.name], p)
-			fmt.Fprintf(os.Stderr, "bench: repeat %d of %d, %s: tgt %.0f, lunar %.0f IOPS, others %.0f %%\n",
-				repeat+1, c.plan.repeats, w.name, p.result[tgt].IOPS, p.result[lunar].IOPS, 100*p.foreign)
-		}
+	text, err := os.ReadFile(path)
+	if path == "" || errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("samples: %w", err)
 	}
 	return s, nil
 }
 
-// quietPair repeats a pair until nobody disturbed it, and keeps the quietest.
-func (c client) quietPair(ctx context.Context, servers []*server, w workload, first int) (pair, error) {
-	var best pair
+func (s samples) write(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.Marshal(s)
+	if err == nil {
+		err = os.WriteFile(path, text, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("samples: %w", err)
+	}
+	return nil
+}
+
+// measure adds rounds of the workloads as often as planned, all contenders in turns;
+// which of them goes first alternates too.
+func (c client) measure(ctx context.Context, contenders []contender, workloads []workload, s samples) error {
+	for repeat := range c.plan.repeats {
+		for _, w := range workloads {
+			r, err := c.quietRound(ctx, contenders, w, repeat)
+			if err != nil {
+				return fmt.Errorf("%s: %w", w.name, err)
+			}
+			s[w.name] = append(s[w.name], r)
+			fmt.Fprintf(os.Stderr, "bench: repeat %d of %d, %s: %s\n", repeat+1, c.plan.repeats, w.name, r.line(contenders))
+		}
+	}
+	return nil
+}
+
+func (r round) line(contenders []contender) string {
+	var b strings.Builder
+	for _, k := range contenders {
+		if result, has := r.Results[k.name]; has {
+			fmt.Fprintf(&b, "%s %.0f, ", k.name, result.IOPS)
+		}
+	}
+	return b.String() + fmt.Sprintf("others %.0f %%", 100*r.Foreign)
+}
+
+// quietRound repeats a round until nobody disturbed it, and keeps the quietest.
+func (c client) quietRound(ctx context.Context, contenders []contender, w workload, first int) (round, error) {
+	var best round
 	for i := range c.plan.tries {
-		p, err := c.pair(ctx, servers, w, first)
+		r, err := c.round(ctx, contenders, w, first)
 		if err != nil {
-			return p, err
+			return r, err
 		}
-		if i == 0 || p.foreign < best.foreign {
-			best = p
+		if i == 0 || r.Foreign < best.Foreign {
+			best = r
 		}
-		if best.foreign < quietBelow {
+		if best.Foreign < quietBelow {
 			break
 		}
 	}
 	return best, nil
 }
 
-func (c client) pair(ctx context.Context, servers []*server, w workload, first int) (pair, error) {
-	var p pair
-	if c.limit != nil && w.limited {
-		r, others, err := c.limit.run(ctx, c, w)
-		if err != nil {
-			return p, fmt.Errorf("loopback limit: %w", err)
-		}
-		p.result[limit], p.foreign = *r, others
+func (c client) round(ctx context.Context, contenders []contender, w workload, first int) (round, error) {
+	r := round{Results: map[string]load.Result{}}
+	restore, err := congest(w.congestion)
+	if err != nil {
+		return r, err
 	}
-	for i := range servers {
-		n := (i + first) % len(servers)
-		r, others, err := c.run(ctx, servers[n], w, c.plan.runtime)
-		if err != nil {
-			return p, fmt.Errorf("%s: %w", servers[n].name, err)
+	defer restore()
+	for i := range contenders {
+		k := contenders[(i+first)%len(contenders)]
+		if k.absent != "" || k.tool != nil && !k.tool.replaces(w) {
+			continue
 		}
-		p.result[n] = *r
-		p.foreign = max(p.foreign, others)
-		if w.volume == backVolume {
-			if err := servers[n].settle(ctx); err != nil {
-				return p, err
-			}
+		result, others, err := c.drive(ctx, k, w)
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", k.name, err)
+		}
+		r.Results[k.name], r.Foreign = *result, max(r.Foreign, others)
+	}
+	return r, nil
+}
+
+// drive puts a workload on a contender, alone on the machine.
+func (c client) drive(ctx context.Context, k contender, w workload) (r *load.Result, others float64, err error) {
+	w.volume = k.volume
+	if k.tool != nil {
+		w.tool = *k.tool
+	}
+	if err := k.server.wake(); err != nil {
+		return nil, 0, err
+	}
+	if w.prepared && k.back {
+		before := w
+		before.rw, before.kib, before.depth = "read", 256, 8
+		if _, _, err := c.run(ctx, k.server, before, time.Second); err != nil {
+			return nil, 0, err
 		}
 	}
-	return p, nil
+	r, others, err = c.run(ctx, k.server, w, c.plan.runtime)
+	if err == nil && k.back && !strings.HasSuffix(w.rw, "read") {
+		err = k.server.settle(ctx)
+	}
+	return r, others, errors.Join(err, k.server.rest())
+}
+
+// wake continues a server that spins.
+func (s *server) wake() error {
+	if s.spins {
+		return s.cmd.Process.Signal(unix.SIGCONT)
+	}
+	return nil
+}
+
+// rest stops a server that spins, for as long as others are measured.
+func (s *server) rest() error {
+	if s.spins {
+		return s.cmd.Process.Signal(unix.SIGSTOP)
+	}
+	return nil
 }
 
 // run is one measurement; others is the share of the machine that was taken by
@@ -123,30 +200,32 @@ func (c client) run(ctx context.Context, s *server, w workload, runtime time.Dur
 // metric is one number of a result.
 type metric func(load.Result) float64
 
-func iops(r load.Result) float64      { return r.IOPS }
-func megabytes(r load.Result) float64 { return r.BytesPerSecond / 1e6 }
-func serverCPU(r load.Result) float64 { return r.ServerCPU.PerIO }
+func iops(r load.Result) float64       { return r.IOPS }
+func megabytes(r load.Result) float64  { return r.BytesPerSecond / 1e6 }
+func serverCPU(r load.Result) float64  { return r.ServerCPU.PerIO }
+func clientBusy(r load.Result) float64 { return 100 * r.ClientBusy }
+func p50(r load.Result) float64        { return r.Latency.P50 }
+func p99(r load.Result) float64        { return r.Latency.P99 }
+func fairness(r load.Result) float64   { return r.Connections.Min / r.Connections.Mean }
 
-func clientBusy(r load.Result) float64  { return 100 * r.ClientBusy }
-func latencyMean(r load.Result) float64 { return r.Latency.Mean }
-func p50(r load.Result) float64         { return r.Latency.P50 }
-func p99(r load.Result) float64         { return r.Latency.P99 }
-func fairness(r load.Result) float64    { return r.Connections.Min / r.Connections.Mean }
-
-// values returns a metric of one server over the repeats.
-func values(pairs []pair, server int, m metric) []float64 {
-	var v []float64
-	for _, p := range pairs {
-		v = append(v, m(p.result[server]))
+// values returns a metric of one contender over the rounds.
+func values(rounds []round, name string, m metric) (v []float64) {
+	for _, r := range rounds {
+		if result, has := r.Results[name]; has {
+			v = append(v, m(result))
+		}
 	}
 	return v
 }
 
-// ratios returns lunar's part of another one's, pair by pair.
-func ratios(pairs []pair, other int, m metric) []float64 {
-	var v []float64
-	for _, p := range pairs {
-		v = append(v, m(p.result[lunar])/m(p.result[other]))
+// ratios returns one's part of another one's, round by round.
+func ratios(rounds []round, mine, other string, m metric) (v []float64) {
+	for _, r := range rounds {
+		a, has := r.Results[mine]
+		b, had := r.Results[other]
+		if has && had {
+			v = append(v, m(a)/m(b))
+		}
 	}
 	return v
 }

@@ -34,7 +34,7 @@ var parts = []part{
 
 // part measures one, all its benchmarks once in each repeat.
 func (c *cacheCommand) part(ctx context.Context, o *options, p part) (string, error) {
-	full, repeats := c.Mode == "full", cachePlans[c.Mode].adjusted(o).repeats
+	full, repeats := c.Mode == "full", plan{repeats: cacheRepeats[c.Mode]}.adjusted(o).repeats
 	var results benchmarks
 	var commands strings.Builder
 	for repeat := range repeats {

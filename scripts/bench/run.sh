@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# run.sh [quick|full] [OPTIONS]: measures lunar's tgtd against C tgt on this
-# machine and writes the tables of docs/reports/performance.md. Takes about one minute
-# (quick, the default) or five (full).
+# run.sh [quick|full] [OPTIONS]: measures lunar's tgtd beside a bare echo, SPDK (--spdk
+# PATH of its iscsi_tgt) and C tgt in memory, and writes the tables of
+# docs/reports/performance.md. Takes about one minute (quick, the default) or six (full),
+# and 5 GiB of memory, with SPDK 7.
+#
+# run.sh disk [quick|full] [OPTIONS]: the same on the disk below /var/tmp, beside fio,
+# into docs/reports/performance-disk.md. Needs 6 GiB there.
 #
 # run.sh builds TGTD [OPTIONS]: this tree's tgtd beside that of another build, into
 # docs/reports/performance.md: whether a change has cost speed. Takes about three minutes.
@@ -10,10 +14,8 @@
 # time, into docs/reports/performance.md. Takes about one minute (quick, the default) or
 # five (full).
 #
-# run.sh cache [quick|full] [OPTIONS]: the same for the block cache and its
-# parts, into docs/reports/performance-cache.md. Takes about four minutes (full, the
-# default) or one (quick), and needs 3 GiB on the disk below /var/tmp and 6 GiB of
-# memory.
+# run.sh cache [quick|full] [OPTIONS]: the parts of the block cache, into
+# docs/reports/performance-cache.md. Takes about three minutes (full, the default) or one.
 #
 # run.sh qos [quick|full] [OPTIONS]: the papers' experiments on the token
 # scheduler, with ten initiators, into docs/reports/qos.md and docs/reports/qos. Takes about one
@@ -29,7 +31,8 @@
 # descriptors every five seconds, into docs/reports/soak.md. Needs 3 GiB on the disk below
 # /var/tmp.
 #
-# `run.sh --help`, `run.sh cache --help` and `run.sh qos --help` list the options.
+# `run.sh --help`, `run.sh cache --help` and `run.sh qos --help` list the options; --only
+# and --samples measure a table in parts.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."

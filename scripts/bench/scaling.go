@@ -38,11 +38,8 @@ const (
 
 // Run measures and writes the document.
 func (k *scalingCommand) Run(ctx context.Context, o *options) error {
-	dir, err := os.MkdirTemp("/dev/shm", "lunar-bench-")
-	if err != nil {
-		return fmt.Errorf("work directory: %w", err)
-	}
-	defer os.RemoveAll(dir)
+	dir := o.work
+	var err error
 	client := o.client(scalingPlans[k.Mode].adjusted(o))
 	scaling, crowd := "", ""
 	if wanted(o, "spread") {
@@ -75,19 +72,15 @@ volumes:
 
 // spread measures all loads in turns, as often as planned.
 func (k *scalingCommand) spread(ctx context.Context, o *options, c client, dir string) (string, error) {
-	port, err := freePort()
-	if err != nil {
-		return "", err
-	}
-	s, err := startLunar(ctx, o, serving{work: dir, files: [2]string{dir, dir}, volumes: spreadUnits, bytes: spreadBytes, block: logicalBlockKiB << 10, holes: true,
-		yaml: func(port int, _ string, files []string) string {
+	s, err := startLunar(ctx, o, serving{work: dir, files: dir, volumes: spreadUnits, bytes: spreadBytes, block: logicalBlockKiB << 10, holes: true,
+		yaml: func(port int, files []string) string {
 			var volumes, luns strings.Builder
 			for i, file := range files {
 				fmt.Fprintf(&volumes, "  v%d: {type: file, path: %q, block-size: 4096, cache: true}\n", i, file)
 				fmt.Fprintf(&luns, "      - {lun: %d, volume: v%d}\n", i, i)
 			}
 			return fmt.Sprintf(spreadYAML, port, volumes.String(), targetName, luns.String())
-		}}, port)
+		}})
 	if s != nil {
 		defer s.stop()
 	}
@@ -142,15 +135,6 @@ func (c client) spreadRate(ctx context.Context, s *server, l spreadLoad) (*load.
 		tool: tgtload.with("--luns", strconv.Itoa(l.units), "--size", strconv.Itoa(spreadBytes/l.units))}
 	r, _, err := c.run(ctx, s, w, c.plan.runtime)
 	return r, err
-}
-
-// with adds options to the command line.
-func (t tool) with(options ...string) tool {
-	before := t.arguments
-	t.arguments = func(c client, s *server, w workload, runtime time.Duration) []string {
-		return append(before(c, s, w, runtime), options...)
-	}
-	return t
 }
 
 // spreadTable compares each load with one connection to one logical unit.

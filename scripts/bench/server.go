@@ -9,100 +9,74 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Indices of the two servers.
-const (
-	tgt = iota
-	lunar
-	limit // no target: the loopback limit
-	contenders
-)
+const targetName = "iqn.2026-11.example.bench:volume"
 
-var serverNames = [contenders]string{tgt: "C tgt", lunar: "Lunar", limit: "loopback limit"}
-
-const (
-	volumeBytes = 1 << 30
-	targetName  = "iqn.2026-11.example.bench:volume"
-)
-
-// serving is what both servers offer: the same number of volumes of the same
-// kind, each on a file of its own.
+// serving is what a server offers: volumes, each on a file of its own.
 type serving struct {
-	work    string    // directory of logs, configuration and state
-	files   [2]string // directories of the volumes' files, by server
+	work    string // directory of logs, configuration and state
+	files   string // directory of the volumes' files
 	volumes int
+	units   int   // logical units, where they are more than the files
 	bytes   int64 // of each volume
 	block   int   // logical block in bytes
 	holes   bool  // the files have nothing else, and take no memory
 	// yaml makes lunar's configuration.
-	yaml func(port int, work string, files []string) string
+	yaml func(port int, files []string) string
 }
 
-// paths are a server's files.
-func (v serving) paths(server int) []string {
-	var list []string
+// paths are the volumes' files.
+func (v serving) paths() (list []string) {
 	for i := range v.volumes {
-		list = append(list, filepath.Join(v.files[server], fmt.Sprintf("%s%d.img", [2]string{"tgt", "lunar"}[server], i)))
+		list = append(list, filepath.Join(v.files, fmt.Sprintf("volume%d.img", i)))
 	}
 	return list
 }
 
 // server is a running target.
 type server struct {
-	name string
-	urls []string // by volume
-	size int64    // bytes of each volume
-	cmd  *exec.Cmd
-	log  *os.File
-	ctl  func(args ...string) error // tgt's tgtadm
+	name  string
+	urls  []string  // by volume
+	size  int64     // bytes of each volume
+	cmd   *exec.Cmd // nil: the client does the work itself
+	log   *os.File
+	end   func() // asks it to end, where a signal does not suffice
+	after func() // gives back what it had
+	spins bool   // it takes a CPU all the time, so it is stopped while others are measured
 }
 
 // urls of logical units from first on.
-func (v serving) urls(port, first int) (list []string) {
-	for i := range v.volumes {
+func urls(port, first, count int) (list []string) {
+	for i := range count {
 		list = append(list, fmt.Sprintf("iscsi://127.0.0.1:%d/%s/%d", port, targetName, first+i))
 	}
 	return list
 }
 
-func (s *server) pid() int { return s.cmd.Process.Pid }
-
-// startServers starts both on files of their own. On error it returns those
-// that run.
-func startServers(ctx context.Context, o *options, v serving) ([]*server, error) {
-	var servers []*server
-	for _, start := range []func(context.Context, *options, serving, int) (*server, error){startTgt, startLunar} {
-		port, err := freePort()
-		if err != nil {
-			return servers, err
-		}
-		s, err := start(ctx, o, v, port)
-		if s != nil {
-			servers = append(servers, s)
-		}
-		if err != nil {
-			return servers, err
-		}
+// pid is this program's own where there is no server.
+func (s *server) pid() int {
+	if s.cmd == nil {
+		return os.Getpid()
 	}
-	return servers, nil
-}
-
-func stopServers(servers []*server) {
-	for _, s := range servers {
-		s.stop()
-	}
+	return s.cmd.Process.Pid
 }
 
 // stop ends the process that this program started: politely, then by force,
 // since C tgt ignores SIGTERM while it has targets.
 func (s *server) stop() {
-	if s.ctl != nil {
-		_ = s.ctl("--op", "delete", "--mode", "system")
+	if s.after != nil {
+		defer s.after()
+	}
+	if s.cmd == nil {
+		return
+	}
+	_ = s.wake()
+	if s.end != nil {
+		s.end()
 	}
 	_ = s.cmd.Process.Signal(unix.SIGTERM)
 	ended := make(chan struct{})
@@ -119,91 +93,32 @@ func (s *server) stop() {
 	s.log.Close()
 }
 
-// startTgt serves from LUN 1 of C tgt on, whose LUN 0 is a controller.
-func startTgt(ctx context.Context, o *options, v serving, port int) (*server, error) {
-	if err := fillFiles(v.paths(tgt), v.bytes); err != nil {
-		return nil, err
-	}
-	control := strconv.Itoa(port % 32768) // any number of 15 bits that no other tgtd uses
-	s, err := spawn(tgt, o, v.work, "tgtd", "-f", "-C", control, "--iscsi", fmt.Sprintf("portal=127.0.0.1:%d", port))
+// startLunar starts it on a port of its own. On error it returns the process if it
+// runs.
+func startLunar(ctx context.Context, o *options, v serving) (*server, error) {
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	s.urls, s.size = v.urls(port, 1), v.bytes
-	ctlCtx := context.WithoutCancel(ctx) // stop needs it after an interrupt
-	s.ctl = func(args ...string) error {
-		return exec.CommandContext(ctlCtx, "tgtadm", append([]string{"-C", control, "--lld", "iscsi"}, args...)...).Run()
-	}
-	if err := s.await(ctx, port); err != nil {
-		return s, err
-	}
-	errs := []error{s.ctl("--op", "new", "--mode", "target", "--tid", "1", "-T", targetName)}
-	for i, file := range v.paths(tgt) {
-		errs = append(errs, s.ctl("--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", strconv.Itoa(i+1),
-			"-b", file, "--blocksize", strconv.Itoa(v.block)))
-	}
-	return s, errors.Join(append(errs, s.ctl("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL"))...)
-}
-
-// onTmpfs are two volumes in dir, of which lunar serves one write: through and one
-// write: back.
-func onTmpfs(dir string) serving {
-	return serving{work: dir, files: [2]string{dir, dir}, volumes: 2, bytes: 256 << 20, block: logicalBlockKiB << 10, yaml: tmpfsYAML}
-}
-
-const tmpfsConfig = `cache:
-  size: 640MiB
-  segment: %q
-portal-groups:
-  bench:
-    tag: 1
-    listen: ["127.0.0.1:%d"]
-volumes:
-  through:
-    type: file
-    path: %q
-    block-size: 4096
-    cache: true
-    write: through
-  back:
-    type: file
-    path: %q
-    block-size: 4096
-    cache: true
-    write: back
-targets:
-  %s:
-    portal-groups: [bench]
-    auth-group: none
-    luns:
-      - {lun: 0, volume: through}
-      - {lun: 1, volume: back}
-`
-
-func tmpfsYAML(port int, work string, files []string) string {
-	return fmt.Sprintf(tmpfsConfig, filepath.Join(work, "segment"), port, files[throughVolume], files[backVolume], targetName)
-}
-
-func startLunar(ctx context.Context, o *options, v serving, port int) (*server, error) {
-	files, config := v.paths(lunar), filepath.Join(v.work, "tgtd.yaml")
+	files, config := v.paths(), filepath.Join(v.work, "tgtd.yaml")
 	fill := fillFiles
 	if v.holes {
 		fill = makeHoles
 	}
-	if err := errors.Join(fill(files, v.bytes), os.WriteFile(config, []byte(v.yaml(port, v.work, files)), 0o600)); err != nil {
+	if err := errors.Join(fill(files, v.bytes), os.WriteFile(config, []byte(v.yaml(port, files)), 0o600)); err != nil {
 		return nil, fmt.Errorf("lunar: %w", err)
 	}
-	s, err := spawn(lunar, o, v.work, o.Tgtd, "serve", "-c", config, "--state-dir", v.work)
+	s, err := spawn(lunarName, o, v.work, o.Tgtd, "serve", "-c", config, "--state-dir", v.work)
 	if err != nil {
 		return nil, err
 	}
-	s.urls, s.size = v.urls(port, 0), v.bytes
+	s.urls, s.size = urls(port, 0, max(v.volumes, v.units)), v.bytes
 	return s, s.await(ctx, port)
 }
 
 // spawn starts a server on its CPU, with its output in a file.
-func spawn(n int, o *options, dir, program string, args ...string) (*server, error) {
-	log, err := os.Create(filepath.Join(dir, filepath.Base(program)+strconv.Itoa(n)+".log"))
+func spawn(name string, o *options, dir, program string, args ...string) (*server, error) {
+	log, err := os.Create(filepath.Join(dir, filepath.Base(program)+".log"))
 	if err != nil {
 		return nil, fmt.Errorf("server log: %w", err)
 	}
@@ -214,9 +129,9 @@ func spawn(n int, o *options, dir, program string, args ...string) (*server, err
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		log.Close()
-		return nil, fmt.Errorf("%s: %w", serverNames[n], err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &server{name: serverNames[n], cmd: cmd, log: log}, nil
+	return &server{name: name, cmd: cmd, log: log}, nil
 }
 
 // await waits until the server accepts connections.
@@ -246,13 +161,17 @@ func freePort() (int, error) {
 }
 
 // fillFiles makes files without holes, which would be cheaper to read, and
-// waits until they are on the medium.
+// waits until they are on the medium. Those of an earlier run stay.
 func fillFiles(paths []string, bytes int64) error {
 	chunk := make([]byte, 1<<20)
 	for i := range chunk {
 		chunk[i] = byte(i * 31)
 	}
 	for _, path := range paths {
+		var have unix.Stat_t
+		if unix.Stat(path, &have) == nil && have.Size == bytes && have.Blocks*512 >= bytes {
+			continue
+		}
 		if err := fillFile(path, bytes, chunk); err != nil {
 			return fmt.Errorf("volume: %w", err)
 		}

@@ -128,12 +128,9 @@ func (s *soakCommand) Run(ctx context.Context, o *options) error {
 
 // start makes the volumes and starts the server.
 func (r *soak) start(ctx context.Context) (remove func(), err error) {
-	work, err := os.MkdirTemp("/dev/shm", "lunar-soak-")
-	if err != nil {
-		return func() {}, fmt.Errorf("work directory: %w", err)
-	}
+	work := r.options.work
 	disk, err := os.MkdirTemp(r.command.Disk, "lunar-soak-")
-	remove = func() { os.RemoveAll(work); os.RemoveAll(disk) }
+	remove = func() { os.RemoveAll(disk) }
 	if err != nil {
 		return remove, fmt.Errorf("directory of volumes: %w", err)
 	}
@@ -142,19 +139,11 @@ func (r *soak) start(ctx context.Context) (remove func(), err error) {
 		return remove, err
 	}
 	r.metrics = fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics)
-	port, err := freePort()
-	if err != nil {
-		return remove, err
-	}
-	v := serving{work: work, files: [2]string{lunar: disk}, volumes: soakFiles, block: 512, yaml: func(port int, work string, files []string) string {
+	v := serving{work: work, files: disk, volumes: soakFiles, units: soakUnits, block: 512, yaml: func(port int, files []string) string {
 		return fmt.Sprintf(soakConfig, metrics, filepath.Join(work, "segment"), port, files[0], files[1], files[2], targetName)
 	}}
-	if r.server, err = startLunar(ctx, r.options, v, port); err != nil {
-		return remove, err
-	}
-	v.volumes = soakUnits
-	r.server.urls = v.urls(port, 0)
-	return remove, nil
+	r.server, err = startLunar(ctx, r.options, v)
+	return remove, err
 }
 
 // load keeps clients on a unit until ctx ends, one after the other.

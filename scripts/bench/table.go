@@ -6,73 +6,89 @@ import (
 	"strings"
 )
 
-// requirement is a figure that the project wants to reach.
-type requirement struct {
-	workload string
-	title    string
-	metric   metric
-	format   string
-	bound    float64
-	atMost   bool // bound is an upper one
-	alone    bool // of lunar's figure itself, not of the ratio
-}
-
-// limitRequirements bound what lunar reaches of the loopback limit.
-var limitRequirements = []requirement{
-	{"read-1", "4 KiB read, depth 1, per second", iops, "%.0f", 0.6, false, false},
-	{"read-32", "4 KiB random read, depth 32, per second", iops, "%.0f", 0.6, false, false},
-	{"read-128", "4 KiB random read, depth 128, per second", iops, "%.0f", 0.6, false, false},
-	{"read-32", "server CPU per 4 KiB read, depth 32, µs", serverCPU, "%.2f", 2, true, false},
-}
-
-var requirements = []requirement{
-	{"read-32", "4 KiB random read, depth 32, IOPS", iops, "%.0f", 8, false, false},
-	{"read-8x32", "4 KiB random read, 8 connections of depth 32, IOPS", iops, "%.0f", 8, false, false},
-	{"read-1", "4 KiB random read, depth 1, mean latency, µs", latencyMean, "%.1f", 0.5, true, false},
-	{"write-32", "4 KiB random write, depth 32, write: back, IOPS", iops, "%.0f", 6, false, false},
-	{"read-256k", "256 KiB read, depth 8, MB/s", megabytes, "%.0f", 3, false, false},
-	{"write-256k", "256 KiB write, depth 8, write: back, MB/s", megabytes, "%.0f", 1.5, false, false},
-	{"read-32", "server CPU per 4 KiB read, depth 32, µs", serverCPU, "%.2f", 0.12, true, false},
-	{"write-32", "server CPU per 4 KiB write, depth 32, µs", serverCPU, "%.2f", 0.25, true, false},
-	{"read-32-asleep", "4 KiB random read, depth 32, client that sleeps, IOPS", iops, "%.0f", 4, false, false},
-	{"read-8x32", "8 connections of depth 32, slowest / mean", fairness, "%.2f", 0.8, false, true},
-}
-
-// requirementTable compares what was measured with what is wanted.
-func requirementTable(requirements []requirement, s samples) string {
-	return comparison(requirements, s, tgt, "| | C tgt | Lunar | Lunar / tgt | to reach | reached |\n")
-}
-
-// limitTable compares lunar with what the machine's TCP can do.
-func limitTable(s samples) string {
-	return comparison(limitRequirements, s, limit, "| | loopback limit | Lunar | Lunar / limit | to reach | reached |\n")
-}
-
-func comparison(requirements []requirement, s samples, with int, head string) string {
+// table lists every workload on all contenders; ours with their parts of the peers'
+// rates, and whether these suffice.
+func (c comparison) table(s samples) string {
 	var b strings.Builder
-	b.WriteString(head + "|---|--:|--:|--:|--:|---|\n")
-	for _, r := range requirements {
-		if pairs := s[r.workload]; len(pairs) > 0 {
-			b.WriteString(r.row(pairs, with))
+	b.WriteString("| workload | server | IOPS (min to max) | MB/s | p50 µs | p99 µs | server CPU µs | client busy, % | slowest / mean |")
+	for _, peer := range c.peers {
+		fmt.Fprintf(&b, " of %s |", peer)
+	}
+	fmt.Fprintf(&b, " CPU of %s | reached |\n|---|---|%s---|\n", spdkName, strings.Repeat("--:|", 8+len(c.peers)))
+	for _, w := range c.workloads {
+		for _, name := range slices.Concat(c.peers, c.ours) {
+			if rounds := s[w.name]; len(values(rounds, name, iops)) > 0 {
+				b.WriteString(c.row(w, name, rounds))
+			}
 		}
 	}
 	return b.String() + "\n"
 }
 
-func (r requirement) row(pairs []pair, with int) string {
-	mine := median(values(pairs, lunar, r.metric))
-	ratio := median(ratios(pairs, with, r.metric))
-	judged, unit := ratio, "×"
-	if r.alone {
-		judged, unit = mine, ""
+func (c comparison) row(w workload, name string, rounds []round) string {
+	of := func(m metric) float64 { return median(values(rounds, name, m)) }
+	rates := values(rounds, name, iops)
+	line := fmt.Sprintf("| %s | %s | %.0f (%.0f to %.0f) | %.0f | %s | %s | %.2f | %.0f | %.2f |", w.title, name,
+		of(iops), slices.Min(rates), slices.Max(rates), of(megabytes), latency(of(p50)), latency(of(p99)), of(serverCPU), of(clientBusy), of(fairness))
+	if !slices.Contains(c.ours, name) {
+		return line + strings.Repeat(" |", len(c.peers)+2) + "\n"
 	}
-	sign, reached := "≥", judged >= r.bound
-	if r.atMost {
-		sign, reached = "≤", judged <= r.bound
+	for _, peer := range c.peers {
+		line += " " + ofAnother(ratios(rounds, name, peer, iops)) + " |"
 	}
-	return fmt.Sprintf("| %s | %s | %s | %.2f× | %s %g%s | %s |\n", r.title,
-		fmt.Sprintf(r.format, median(values(pairs, with, r.metric))), fmt.Sprintf(r.format, mine),
-		ratio, sign, r.bound, unit, yes(reached))
+	return line + fmt.Sprintf(" %s | %s |\n", ofAnother(ratios(rounds, name, spdkName, serverCPU)), c.judged(w, name, rounds))
+}
+
+// ofAnother is the median of ratios, if there are some.
+func ofAnother(ratios []float64) string {
+	if len(ratios) == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f", median(ratios))
+}
+
+// judged says what of a workload's goal is missed. Each part of a peer's rate that
+// suffices is enough.
+func (c comparison) judged(w workload, name string, rounds []round) string {
+	bounds := map[string]float64{spdkName: w.goal.rate}
+	if w.goal.rate == 0 {
+		return "–"
+	}
+	for peer, bound := range c.enough {
+		bounds[peer] = bound
+	}
+	enough, known := false, false
+	for peer, bound := range bounds {
+		if v := ratios(rounds, name, peer, iops); len(v) > 0 {
+			known, enough = true, enough || median(v) >= bound
+		}
+	}
+	var missed []string
+	if known && !enough {
+		missed = append(missed, "rate")
+	}
+	if v := ratios(rounds, name, spdkName, serverCPU); w.goal.cpu > 0 && len(v) > 0 && median(v) > w.goal.cpu {
+		missed = append(missed, "CPU")
+	}
+	switch {
+	case !known:
+		return "–"
+	case len(missed) > 0:
+		return "**no**: " + strings.Join(missed, ", ")
+	}
+	return "yes"
+}
+
+// missing says who was not measured, and why.
+func (c comparison) missing(f *field, s samples) string {
+	var b strings.Builder
+	for _, k := range f.named(c.peers...) {
+		measured := slices.ContainsFunc(c.workloads, func(w workload) bool { return len(values(s[w.name], k.name, iops)) > 0 })
+		if k.absent != "" && !measured {
+			fmt.Fprintf(&b, "Not measured: %s: %s.\n\n", k.name, k.absent)
+		}
+	}
+	return b.String()
 }
 
 func yes(b bool) string {
@@ -80,26 +96,6 @@ func yes(b bool) string {
 		return "yes"
 	}
 	return "**no**"
-}
-
-// detailTable lists every workload on both servers.
-func detailTable(s samples, workloads []workload) string {
-	var b strings.Builder
-	b.WriteString("| workload | server | IOPS (min to max) | MB/s | p50 µs | p99 µs | server CPU µs | client busy, % | slowest / mean |\n" +
-		"|---|---|--:|--:|--:|--:|--:|--:|--:|\n")
-	for _, w := range workloads {
-		for n, name := range serverNames[:limit] {
-			b.WriteString(detailRow(w.title, name, s[w.name], n))
-		}
-	}
-	return b.String()
-}
-
-func detailRow(title, name string, pairs []pair, n int) string {
-	of := func(m metric) float64 { return median(values(pairs, n, m)) }
-	rates := values(pairs, n, iops)
-	return fmt.Sprintf("| %s | %s | %.0f (%.0f to %.0f) | %.0f | %s | %s | %.2f | %.0f | %.2f |\n",
-		title, name, of(iops), slices.Min(rates), slices.Max(rates), of(megabytes), latency(of(p50)), latency(of(p99)), of(serverCPU), of(clientBusy), of(fairness))
 }
 
 // latency in µs, which not every client tells.

@@ -12,6 +12,7 @@ import (
 
 // tool is a load generator: its command line, and what it says at the end.
 type tool struct {
+	name      string
 	arguments func(c client, s *server, w workload, runtime time.Duration) []string
 	result    func(out []byte, w workload, spent usage) (*load.Result, error)
 }
@@ -22,24 +23,35 @@ type usage struct {
 	server, client time.Duration // CPU time
 }
 
-// tgtload looks for responses all the time: to wake up a client that sleeps costs
-// more than to serve it, and would be measured as the server's.
-var tgtload = tool{
-	func(c client, s *server, w workload, runtime time.Duration) []string {
-		return append(tgtloadArguments(c, s, w, runtime), "--poll", "20ms")
-	}, tgtloadResult,
-}
+// tgtload sleeps while there is nothing to do, as initiators do.
+var tgtload = tool{"tgtload", tgtloadArguments, tgtloadResult}
 
-// tgtloadAsleep sleeps while there is nothing to do.
-var tgtloadAsleep = tool{tgtloadArguments, tgtloadResult}
+// tgtloadPolling looks for responses all the time, so that no server has to wake it.
+var tgtloadPolling = tool{"tgtload --poll", tgtloadArguments, tgtloadResult}.with("--poll", "20ms")
+
+// replaces tells whether a contender's own tool can measure a workload instead of its.
+func (t tool) replaces(w workload) bool { return t.name == w.tool.name }
+
+// with adds options to the command line.
+func (t tool) with(options ...string) tool {
+	before := t.arguments
+	t.arguments = func(c client, s *server, w workload, runtime time.Duration) []string {
+		return append(before(c, s, w, runtime), options...)
+	}
+	return t
+}
 
 func tgtloadResult(out []byte, _ workload, _ usage) (*load.Result, error) { return parseResult(out) }
 
 func tgtloadArguments(c client, s *server, w workload, runtime time.Duration) []string {
-	return []string{c.path, "--target", s.urls[w.volume], "--json",
+	line := []string{c.path, "--target", s.urls[w.volume], "--json",
 		"--cpu", strconv.Itoa(c.cpu), "--server-pid", strconv.Itoa(s.pid()),
 		"--warmup", c.plan.warmup.String(), "--runtime", runtime.String(),
-		"--rw", w.rw, "--bs", strconv.Itoa(w.kib) + "k", "--depth", strconv.Itoa(w.depth), "--connections", strconv.Itoa(w.connections)}
+		"--rw", w.rw, "--bs", strconv.Itoa(w.kib) + "k", "--depth", strconv.Itoa(w.depth), "--connections", strconv.Itoa(w.connections), "--read-percent", mixedReads}
+	if w.span > 0 {
+		line = append(line, "--size", strconv.Itoa(w.span)+"m")
+	}
+	return line
 }
 
 // parseResult accepts only runs without a bad status.
@@ -57,7 +69,7 @@ func parseResult(out []byte) (*load.Result, error) {
 // iscsiPerf is libiscsi's client. It only reads, for whole seconds, on one
 // connection, and counts in logical blocks: its random addresses are multiples
 // of one, so that the volumes have blocks of 4 KiB.
-var iscsiPerf = tool{iscsiPerfArguments, parseIscsiPerf}
+var iscsiPerf = tool{"iscsi-perf", iscsiPerfArguments, parseIscsiPerf}
 
 const logicalBlockKiB = 4
 

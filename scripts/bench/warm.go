@@ -9,25 +9,16 @@ import (
 	"time"
 )
 
-// warmUp reads all volumes of both servers, lunar's until nothing comes from the
-// disk any more.
-func (c client) warmUp(ctx context.Context, servers []*server) error {
-	for _, s := range servers {
-		for volume := range s.urls {
-			if err := c.warm(ctx, s, volume); err != nil {
-				return fmt.Errorf("warm up %s: %w", s.name, err)
-			}
-		}
-	}
-	return nil
-}
-
 const warmUps = 8
 
-var errCold = errors.New("reading again and again still reads the disk")
+var (
+	errCold = errors.New("reading again and again still reads the disk")
+	errSlow = errors.New("writing again and again does not reach the volume's end")
+)
 
+// warm reads a volume until nothing comes from the disk any more.
 func (c client) warm(ctx context.Context, s *server, volume int) error {
-	w := workload{"warm-up", "", "read", 256, 8, 1, volume, tgtload, false}
+	w := sequential("read", volume)
 	for i := range warmUps {
 		before, err := s.diskReads()
 		if err != nil {
@@ -46,6 +37,21 @@ func (c client) warm(ctx context.Context, s *server, volume int) error {
 		}
 	}
 	return errCold
+}
+
+// fill writes all of a volume.
+func (c client) fill(ctx context.Context, s *server, volume int) error {
+	for i := range warmUps {
+		r, _, err := c.run(ctx, s, sequential("write", volume), time.Second<<min(i, 4))
+		if err != nil || r.BytesPerSecond*r.Seconds > float64(s.size) {
+			return err
+		}
+	}
+	return errSlow
+}
+
+func sequential(rw string, volume int) workload {
+	return workload{rw: rw, kib: 256, depth: 8, connections: 1, volume: volume, tool: tgtloadPolling}
 }
 
 // diskReads are the bytes that the server made the disk read so far.
