@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,10 +43,7 @@ func (b *buildsCommand) Run(ctx context.Context, o *options) error {
 			return err
 		}
 	}
-	if err := client.measure(ctx, f.contenders, workloads, s); err != nil {
-		return err
-	}
-	if err := s.write(o.Samples); err != nil {
+	if err := errors.Join(client.measure(ctx, f.contenders, workloads, s), s.write(o.Samples)); err != nil {
 		return err
 	}
 	titles := fmt.Sprintf("%d MiB of data in each volume, files in /dev/shm behind the cache and volumes in memory", o.Data)

@@ -147,7 +147,7 @@ func TestDocumentsHaveAllSections(t *testing.T) {
 		ofCache = append(ofCache, p.section)
 	}
 	for document, names := range map[string][]string{
-		"performance.md":       {"table", "profile", "ladder", "builds", "scaling", "crowd"},
+		"performance.md":       {"table", "profile", "ladder", "builds", "scaling", "sessions", "crowd"},
 		"performance-disk.md":  {"disk", "cache"},
 		"performance-cache.md": ofCache,
 	} {

@@ -23,5 +23,5 @@ func (c *cacheCommand) Run(ctx context.Context, o *options) (err error) {
 		}
 		order = append(order, p.section)
 	}
-	return o.record(c.Document, order, sections)
+	return store(c.Document, order, sections)
 }

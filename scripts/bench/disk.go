@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -12,13 +14,12 @@ import (
 type diskCommand struct {
 	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: a minute and a half; full: for the record."`
 	Document string `default:"docs/reports/performance-disk.md" help:"Document with the markers to write between; empty writes to standard output alone."`
-	Disk     string `default:"/var/tmp" type:"existingdir" help:"Directory on the disk. Three files of 2 GiB are made in lunar-bench below it."`
-	Keep     bool   `help:"Leave the files for the next run."`
+	Disk     string `default:"/var/tmp" type:"existingdir" help:"Directory on the disk. Three files of 2 GiB are made there."`
 }
 
 var diskPlans = map[string]plan{
 	"quick": {1, 200 * time.Millisecond, 300 * time.Millisecond, 1},
-	"full":  {4, 300 * time.Millisecond, time.Second, 2},
+	"full":  {4, 200 * time.Millisecond, 600 * time.Millisecond, 2},
 }
 
 const diskBytes = 2 << 30
@@ -44,13 +45,11 @@ func (c *diskCommand) Run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	files := filepath.Join(c.Disk, "lunar-bench")
-	if err := os.MkdirAll(files, 0o700); err != nil {
+	files, err := os.MkdirTemp(c.Disk, "lunar-bench-")
+	if err != nil {
 		return fmt.Errorf("volumes: %w", err)
 	}
-	if !c.Keep {
-		defer os.RemoveAll(files)
-	}
+	defer os.RemoveAll(files)
 	f := &field{}
 	defer f.stop()
 	if err := f.startDisk(ctx, o, files); err != nil {
@@ -62,11 +61,9 @@ func (c *diskCommand) Run(ctx context.Context, o *options) error {
 		if w.span > 0 {
 			in = throughCache
 		}
-		if err := client.measure(ctx, f.named(append(in.peers, in.ours...)...), []workload{w}, s); err != nil {
-			return err
-		}
+		err = errors.Join(err, client.measure(ctx, f.named(slices.Concat(in.peers, in.ours)...), []workload{w}, s))
 	}
-	if err := s.write(o.Samples); err != nil {
+	if err := errors.Join(err, s.write(o.Samples)); err != nil {
 		return err
 	}
 	titles := fmt.Sprintf("2 GiB in each volume, files in %s with O_DIRECT", c.Disk)

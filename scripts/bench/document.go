@@ -47,7 +47,7 @@ func machine(o *options, p plan, s samples, files string) string {
 	if o.Realtime {
 		class = " in the real-time class"
 	}
-	return fmt.Sprintf("%s; %s, %s CPUs, %s, %s. Server on CPU %d, client on CPU %d%s, %s. "+
+	return fmt.Sprintf("%s; %s, %s CPUs, %s, %s. Server on CPU %s, client on CPU %d%s, %s. "+
 		"%s interleaved repeats of %v after %v; medians, and medians of the ratios within a repeat. "+
 		"Other processes took %.0f %% of the machine in the median run, %.0f %% in the worst that counts.\n\n",
 		time.Now().UTC().Format("2006-01-02 15:04 UTC"), cpuField(info, "model name"), cpuCount(info), kernel(), congestion(),

@@ -174,7 +174,7 @@ func (s *server) rest() error {
 // run is one measurement; others is the share of the machine that was taken by
 // neither side.
 func (c client) run(ctx context.Context, s *server, w workload, runtime time.Duration) (r *load.Result, others float64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, runtime+c.plan.warmup+20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, runtime+c.plan.warmup+20*time.Second+time.Duration(w.connections)*50*time.Millisecond) // logins take their time
 	defer cancel()
 	from, err := look(s)
 	if err != nil {

@@ -16,7 +16,7 @@ type options struct {
 	Samples  string   `help:"File of samples: what is measured is added, and the tables are of all that is in it. So --only can measure a table in parts."`
 	Data     int      `default:"1024" help:"Size of the data of each volume in memory, in MiB: more than any CPU cache holds."`
 	SPDK     string   `name:"spdk" type:"existingfile" help:"SPDK's iscsi_tgt, to measure it beside. It needs root and two thousand MiB in huge pages."`
-	Server   int      `default:"0" help:"CPU of the servers."`
+	Server   string   `default:"0" help:"CPU of the servers."`
 	Client   int      `default:"1" help:"CPU of the client."`
 	Realtime bool     `help:"Run servers and client in the real-time class, for figures from a machine that others use; needs root and starves the others."`
 	Profile  bool     `default:"true" negatable:"" help:"Record a profile of lunar's tgtd under load."`
@@ -43,8 +43,8 @@ func (p plan) adjusted(o *options) plan {
 }
 
 // place is the start of a command line that runs on one CPU.
-func (o *options) place(cpu int) []string {
-	return append([]string{"taskset", "-c", strconv.Itoa(cpu)}, o.class()...)
+func (o *options) place(cpu string) []string {
+	return append([]string{"taskset", "-c", cpu}, o.class()...)
 }
 
 // class is the start of a command line in the scheduling class that was asked for.
@@ -57,19 +57,28 @@ func (o *options) class() []string {
 
 // client returns what drives the servers.
 func (o *options) client(p plan) client {
-	c := client{path: o.Tgtload, cpu: o.Client, place: o.place(o.Client), plan: p}
+	c := client{path: o.Tgtload, cpu: o.Client, place: o.place(strconv.Itoa(o.Client)), plan: p}
 	if o.Realtime {
 		c.before = []string{"chrt", "--fifo", "2"}
 	}
 	return c
 }
 
-// record prints the sections in order, and stores them when all workloads ran.
+// record prints the sections in order, and stores them unless they are of some
+// workloads alone.
 func (o *options) record(document string, order []string, sections map[string]string) error {
+	if len(o.Only) > 0 && o.Samples == "" {
+		document = ""
+	}
+	return store(document, order, sections)
+}
+
+// store prints the sections in order and writes them into the document.
+func store(document string, order []string, sections map[string]string) error {
 	for _, name := range order {
 		fmt.Println(sections[name])
 	}
-	if document == "" || len(o.Only) > 0 && o.Samples == "" {
+	if document == "" {
 		return nil
 	}
 	return updateDocument(document, sections)

@@ -2,100 +2,142 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"lunar/control"
 	"lunar/internal/initiator/load"
 )
 
 // scalingCommand shows that one core serves many logical units and connections as
 // fast as one, and a large cache and many sessions without pauses.
 type scalingCommand struct {
-	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about three minutes; full: about six, for the record."`
+	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about a minute; full: about three, for the record."`
 	Document string `default:"docs/reports/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 }
 
 var scalingPlans = map[string]plan{
-	"quick": {8, 80 * time.Millisecond, 150 * time.Millisecond, 1},
-	"full":  {15, 100 * time.Millisecond, 250 * time.Millisecond, 1},
+	"quick": {3, 80 * time.Millisecond, 150 * time.Millisecond, 1},
+	"full":  {9, 100 * time.Millisecond, 250 * time.Millisecond, 1},
 }
 
-// spreads are the loads: logical units and connections, each of depth 32.
+// spreads are the loads, each connection of depth 32.
 var spreads = []spreadLoad{
-	{1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64},
-	{2, 2}, {2, 8}, {2, 64}, {4, 4}, {4, 8}, {4, 64}, {8, 8}, {8, 64},
+	{1, 1, 1, 8}, {1, 1, 1, 64}, {1, 1, 8, 8}, {1, 1, 8, 64}, {1, 1, 64, 64}, {1, 1, 256, 256},
+	{2, 2, 1, 1}, {2, 2, 8, 8}, {1, 1, 1, 1000},
 }
 
 const (
-	spreadUnits = 8
-	spreadBytes = 256 << 20 // that each load reads, over all its logical units
+	spreadUnits = 256
+	spreadBytes = 512 << 20 // that each load reads, over all its logical units
+	spreadMost  = 500       // connections that log in in each repeat: more take half a minute, once
 )
 
 // Run measures and writes the document.
 func (k *scalingCommand) Run(ctx context.Context, o *options) error {
-	dir := o.work
-	var err error
 	client := o.client(scalingPlans[k.Mode].adjusted(o))
-	scaling, crowd := "", ""
+	var order []string
+	sections := map[string]string{}
 	if wanted(o, "spread") {
-		if scaling, err = k.spread(ctx, o, client, dir); err != nil {
+		rates, err := k.spread(ctx, o, client, o.work)
+		if err != nil {
 			return err
 		}
+		order, sections["scaling"] = append(order, "scaling"), machine(o, client.plan, nil, "files in /dev/shm behind the cache")+rates
+	}
+	if wanted(o, "sessions") {
+		memory, err := k.sessions(ctx, o, client, o.work)
+		if err != nil {
+			return err
+		}
+		order, sections["sessions"] = append(order, "sessions"), memory
 	}
 	if wanted(o, "crowd") {
-		if crowd, err = k.crowd(ctx, o, client, dir); err != nil {
+		crowd, err := k.crowd(ctx, o, client, o.work)
+		if err != nil {
 			return err
 		}
+		order, sections["crowd"] = append(order, "crowd"), crowd
 	}
-	head := machine(o, client.plan, nil, "files in /dev/shm behind the cache")
-	return o.record(k.Document, []string{"scaling", "crowd"}, map[string]string{"scaling": head + scaling, "crowd": crowd})
+	return store(k.Document, order, sections)
 }
 
+// wanted tells whether a part of a command is measured.
 func wanted(o *options, name string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, name) }
 
-const spreadYAML = `server: {threads: 1}
-cache: {size: 2304MiB, segment: none}
+const spreadYAML = `server: {threads: %d, limits: {sessions: 2048}}
+cache: {size: %dMiB, segment: none}
 portal-groups:
-  bench: {tag: 1, listen: ["127.0.0.1:%d"]}
+  bench: {tag: 1, listen: ["127.0.0.1:%%d"]}
 volumes:
-%stargets:
-  %s:
+%%stargets:
+  %%s:
     portal-groups: [bench]
     auth-group: none
     luns:
-%s`
+%%s`
 
-// spread measures all loads in turns, as often as planned.
-func (k *scalingCommand) spread(ctx context.Context, o *options, c client, dir string) (string, error) {
-	s, err := startLunar(ctx, o, serving{work: dir, files: dir, volumes: spreadUnits, bytes: spreadBytes, block: logicalBlockKiB << 10, holes: true,
+// startSpread starts a server with so many event threads and logical units.
+func (k *scalingCommand) startSpread(ctx context.Context, o *options, dir, name string, threads, units, cacheMiB int) (*server, error) {
+	dir, err := k.state(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	with := *o
+	if threads > 1 {
+		with.Server = o.Server + "," + strconv.Itoa(o.Client)
+	}
+	return startLunar(ctx, &with, serving{work: dir, files: dir, volumes: units, bytes: spreadBytes, block: logicalBlockKiB << 10, holes: true,
 		yaml: func(port int, files []string) string {
 			var volumes, luns strings.Builder
 			for i, file := range files {
 				fmt.Fprintf(&volumes, "  v%d: {type: file, path: %q, block-size: 4096, cache: true}\n", i, file)
 				fmt.Fprintf(&luns, "      - {lun: %d, volume: v%d}\n", i, i)
 			}
-			return fmt.Sprintf(spreadYAML, port, volumes.String(), targetName, luns.String())
+			return fmt.Sprintf(fmt.Sprintf(spreadYAML, threads, cacheMiB), port, volumes.String(), targetName, luns.String())
 		}})
-	if s != nil {
-		defer s.stop()
+}
+
+// spread measures all loads in turns, as often as planned.
+func (k *scalingCommand) spread(ctx context.Context, o *options, c client, dir string) (string, error) {
+	servers := map[int]*server{}
+	defer func() {
+		for _, s := range servers {
+			s.stop()
+		}
+	}()
+	for threads, units := range map[int]int{1: spreadUnits, 2: 8} {
+		s, err := k.startSpread(ctx, o, dir, fmt.Sprintf("spread%d", threads), threads, units, 3*units+1280)
+		if s != nil {
+			servers[threads] = s
+		}
+		if err != nil {
+			return "", err
+		}
 	}
-	if err != nil {
-		return "", err
-	}
-	for volume := range spreadUnits {
-		if err := c.warm(ctx, s, volume); err != nil {
+	for _, l := range append(spreads, spreadLoad{1, 1, 1, 1}) {
+		w := l.workload()
+		w.rw, w.kib, w.depth, w.connections = "read", 256, 8, l.units
+		if _, _, err := c.run(ctx, servers[l.threads], w, time.Second); err != nil {
 			return "", err
 		}
 	}
 	measured := make([]spreadRow, len(spreads))
 	for repeat := range c.plan.repeats {
 		for i, l := range spreads {
-			if err := c.compareSpread(ctx, s, l, &measured[i]); err != nil {
+			if repeat > 0 && l.connections > spreadMost {
+				continue
+			}
+			if err := c.compareSpread(ctx, servers, l, &measured[i]); err != nil {
 				return "", fmt.Errorf("%d connections, %d logical units: %w", l.connections, l.units, err)
 			}
 		}
@@ -105,7 +147,12 @@ func (k *scalingCommand) spread(ctx context.Context, o *options, c client, dir s
 }
 
 // spreadLoad is one load.
-type spreadLoad struct{ units, connections int }
+type spreadLoad struct{ threads, clients, units, connections int }
+
+func (l spreadLoad) workload() workload {
+	return workload{rw: "randread", kib: 4, depth: 32, connections: l.connections / l.clients,
+		tool: tgtload.with("--luns", strconv.Itoa(l.units), "--size", strconv.Itoa(spreadBytes/l.units))}
+}
 
 // spreadRow is what was measured of a load, and of one connection beside it: by
 // repeat. The speed of a virtual machine changes from second to second.
@@ -115,12 +162,12 @@ type spreadRow struct {
 }
 
 // compareSpread measures a load right after one connection to one logical unit.
-func (c client) compareSpread(ctx context.Context, s *server, l spreadLoad, row *spreadRow) error {
-	one, err := c.spreadRate(ctx, s, spreadLoad{1, 1})
+func (c client) compareSpread(ctx context.Context, servers map[int]*server, l spreadLoad, row *spreadRow) error {
+	one, err := c.spreadRate(ctx, servers[1], spreadLoad{1, 1, 1, 1})
 	if err != nil {
 		return err
 	}
-	r, err := c.spreadRate(ctx, s, l)
+	r, err := c.spreadRate(ctx, servers[l.threads], l)
 	if err != nil {
 		return err
 	}
@@ -130,26 +177,108 @@ func (c client) compareSpread(ctx context.Context, s *server, l spreadLoad, row 
 	return nil
 }
 
+// spreadRate has as many clients at once as the load, the first on the client's CPU,
+// and returns what all of them reached.
 func (c client) spreadRate(ctx context.Context, s *server, l spreadLoad) (*load.Result, error) {
-	w := workload{rw: "randread", kib: 4, depth: 32, connections: l.connections,
-		tool: tgtload.with("--luns", strconv.Itoa(l.units), "--size", strconv.Itoa(spreadBytes/l.units))}
-	r, _, err := c.run(ctx, s, w, c.plan.runtime)
-	return r, err
+	l.connections = max(l.connections, l.clients)
+	results, errs := make([]*load.Result, l.clients), make([]error, l.clients)
+	var running sync.WaitGroup
+	for i := range l.clients {
+		running.Go(func() {
+			on := c
+			on.cpu = (c.cpu + i) % runtime.NumCPU()
+			on.place = append([]string{"taskset", "-c", strconv.Itoa(on.cpu)}, c.place[3:]...)
+			w := l.workload()
+			w.tool = w.tool.with("--initiator", fmt.Sprintf("iqn.2026-11.example.bench:client%d", i))
+			results[i], _, errs[i] = on.run(ctx, s, w, c.plan.runtime)
+		})
+	}
+	running.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	all, cpu := *results[0], load.CPU{}
+	for i, r := range results {
+		cpu.Seconds = max(cpu.Seconds, r.ServerCPU.Seconds) // each counts the whole server
+		if i > 0 {
+			all.IOPS, all.ClientBusy = all.IOPS+r.IOPS, max(all.ClientBusy, r.ClientBusy)
+		}
+	}
+	cpu.PerIO = cpu.Seconds / all.Seconds * 1e6 / all.IOPS
+	all.ServerCPU = &cpu
+	return &all, nil
 }
 
 // spreadTable compares each load with one connection to one logical unit.
 func spreadTable(measured []spreadRow) string {
 	var t strings.Builder
-	t.WriteString("4 KiB random reads, depth 32 on each connection, of 256 MiB over all logical units, on one core. The ratios are " +
-		"medians of those to one connection to one logical unit, each measured right before.\n\n" +
-		"| logical units | connections | IOPS | of one connection | ≥ 0.9 | server CPU per I/O, µs | of one connection | client busy, % |\n|--:|--:|--:|--:|---|--:|--:|--:|\n")
+	t.WriteString("4 KiB random reads, depth 32 on each connection, of 512 MiB over all logical units. The ratios are medians of those to one " +
+		"client with one connection to one logical unit of one event thread, each measured right before.\n\n" +
+		"| event threads | clients | logical units | connections | IOPS | of one connection | server CPU per I/O, µs | of one connection | ≤ 1.1 | client busy, % |\n" +
+		"|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|\n")
 	for i, l := range spreads {
 		row := &measured[i]
-		part := median(row.parts)
-		fmt.Fprintf(&t, "| %d | %d | %.0f | %.2f | %s | %.2f | %.2f | %.0f |\n", l.units, l.connections, median(row.rates), part, yes(part >= 0.9),
-			median(row.costs), median(row.costParts), median(row.busy))
+		cost := median(row.costParts)
+		fmt.Fprintf(&t, "| %d | %d | %d | %d | %.0f | %.2f | %.2f | %.2f | %s | %.0f |\n", l.threads, l.clients, l.units, max(l.connections, l.clients), median(row.rates), median(row.parts),
+			median(row.costs), cost, yes(cost <= 1.1), median(row.busy))
 	}
 	return t.String()
+}
+
+// sessions measures the memory that sessions of one connection take, idle ones and
+// such that have sent commands of depth 32.
+func (k *scalingCommand) sessions(ctx context.Context, o *options, c client, dir string) (string, error) {
+	s, err := k.startSpread(ctx, o, dir, "sessions", 1, 1, 1280)
+	if s != nil {
+		defer s.stop()
+	}
+	if err != nil {
+		return "", err
+	}
+	api, err := control.Dial(filepath.Join(dir, "sessions", control.SocketName))
+	if err != nil {
+		return "", fmt.Errorf("control socket: %w", err)
+	}
+	defer api.Close()
+	var t strings.Builder
+	t.WriteString("| sessions | | memory of the server, MiB more | per session, KiB |\n|--:|---|--:|--:|\n")
+	for _, row := range []struct {
+		count, depth int
+		rate, title  string
+	}{{100, 1, "0.01", "idle"}, {1000, 1, "0.01", "idle"}, {100, 32, "0", "depth 32"}} {
+		before, err := s.anonymous()
+		if err != nil {
+			return "", err
+		}
+		end, err := c.gatherCrowd(ctx, s, row.count, row.depth, row.rate, api)
+		var after int64
+		if err == nil {
+			after, err = s.anonymous()
+		}
+		if end != nil {
+			end()
+		}
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&t, "| %d | %s | %.1f | %.1f |\n", row.count, row.title, float64(after-before)/1024, float64(after-before)/float64(row.count))
+	}
+	return t.String(), nil
+}
+
+var rssAnon = regexp.MustCompile(`(?m)^RssAnon:\s+(\d+) kB$`)
+
+// anonymous is the server's memory beside mapped files, in KiB.
+func (s *server) anonymous() (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.pid()))
+	if err != nil {
+		return 0, fmt.Errorf("memory of %s: %w", s.name, err)
+	}
+	found := rssAnon.FindSubmatch(text)
+	if found == nil {
+		return 0, fmt.Errorf("memory of %s: no RssAnon in its status", s.name)
+	}
+	return strconv.ParseInt(string(found[1]), 10, 64)
 }
 
 // state is the directory that a server keeps its state and its control socket in.

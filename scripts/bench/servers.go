@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -15,7 +16,7 @@ type serversCommand struct {
 
 var serversPlans = map[string]plan{
 	"quick": {2, 100 * time.Millisecond, 200 * time.Millisecond, 1},
-	"full":  {5, 200 * time.Millisecond, 500 * time.Millisecond, 2},
+	"full":  {5, 150 * time.Millisecond, 300 * time.Millisecond, 2},
 }
 
 var inMemory = comparison{
@@ -42,10 +43,7 @@ func (c *serversCommand) Run(ctx context.Context, o *options) error {
 	if err := f.startMemory(ctx, o, v, client); err != nil {
 		return err
 	}
-	if err := client.measure(ctx, f.contenders, workloads, s); err != nil {
-		return err
-	}
-	if err := s.write(o.Samples); err != nil {
+	if err := errors.Join(client.measure(ctx, f.contenders, workloads, s), s.write(o.Samples)); err != nil {
 		return err
 	}
 	cached, titles := f.named(lunarCached)[0].server, fmt.Sprintf("%d MiB of data in each volume; C tgt's and the cached one's files are in /dev/shm", o.Data)

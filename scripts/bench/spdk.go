@@ -39,7 +39,7 @@ func startSPDK(ctx context.Context, o *options, v serving, bdev call, memory int
 		return nil, err
 	}
 	socket := filepath.Join(v.work, "spdk.sock")
-	s, err = spawn(spdkName, o, v.work, o.SPDK, "-m", fmt.Sprintf("%#x", 1<<o.Server), "--no-pci", "--wait-for-rpc", "-r", socket, "--huge-dir", pages)
+	s, err = spawn(spdkName, o, v.work, o.SPDK, "-m", "["+o.Server+"]", "--no-pci", "--wait-for-rpc", "-r", socket, "--huge-dir", pages)
 	if err != nil {
 		return nil, err
 	}
@@ -115,22 +115,34 @@ func hugePages(work string, count int64) (dir string, release func(), err error)
 		return "", nil, fmt.Errorf("huge pages: %w", err)
 	}
 	dir = filepath.Join(work, "huge")
-	_ = os.WriteFile("/proc/sys/vm/compact_memory", []byte("1"), 0)
-	if err := errors.Join(os.WriteFile(reservedPages, []byte(strconv.FormatInt(count, 10)), 0), os.MkdirAll(dir, 0o700)); err != nil {
-		return "", nil, fmt.Errorf("huge pages: %w", err)
-	}
 	release = func() {
 		_ = unix.Unmount(dir, 0)
 		_ = os.WriteFile(reservedPages, before, 0)
 	}
-	got, err := os.ReadFile(reservedPages)
-	if n, _ := strconv.ParseInt(strings.TrimSpace(string(got)), 10, 64); n < count {
-		release()
-		return "", nil, fmt.Errorf("found %d huge pages of 2 MiB, expected %d: %w", n, count, err)
-	}
-	if err := unix.Mount("none", dir, "hugetlbfs", 0, ""); err != nil {
+	_ = os.WriteFile("/proc/sys/vm/compact_memory", []byte("1"), 0)
+	err = errors.Join(reserve(count), os.MkdirAll(dir, 0o700), unix.Mount("none", dir, "hugetlbfs", 0, ""))
+	if err != nil {
 		release()
 		return "", nil, fmt.Errorf("huge pages: %w", err)
 	}
 	return dir, release, nil
+}
+
+// reserve asks again and again: the kernel gives up when a signal comes, and Go's
+// runtime sends itself some.
+func reserve(count int64) error {
+	var have int64
+	for range 100 {
+		if err := os.WriteFile(reservedPages, []byte(strconv.FormatInt(count, 10)), 0); err != nil {
+			return err
+		}
+		text, err := os.ReadFile(reservedPages)
+		if err != nil {
+			return err
+		}
+		if have, err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err != nil || have >= count {
+			return err
+		}
+	}
+	return fmt.Errorf("found %d of 2 MiB, expected %d", have, count)
 }
