@@ -12,7 +12,7 @@ import (
 
 // defaultQoS: the window keeps a fast device busy and is below what initiators
 // keep outstanding together, so that the rest waits where order can be chosen.
-var defaultQoS = QoS{Window: 32, Cost: scheduler.Cost{Unit: 4096, WritePercent: 100}}
+var defaultQoS = QoS{Window: 32, Turn: scheduler.DefaultTurn, Cost: scheduler.Cost{Unit: 4096, WritePercent: 100}}
 
 // The words of the scheduler's choices.
 var (
@@ -28,6 +28,7 @@ func (d *decoder) qos(n node, q *QoS) {
 		"profile":     profileTime(&q.Profile),
 		"overcommit":  boolean(&q.Overcommit),
 		"window":      number(&q.Window, 1, 4096),
+		"turn":        duration(&q.Turn, time.Microsecond, 10*time.Millisecond),
 		"pool":        word(&q.Pool, poolModes, "soft, hard"),
 		"arbitration": word(&q.Arbitration, arbitrations, "equal, rprio"),
 		"cost":        cost(&q.Cost),

@@ -43,6 +43,7 @@ qos:
   capacities: {f: 7, "null": 8}
   overcommit: true
   window: 5
+  turn: 50us
   pool: hard
   arbitration: equal
   cost: {unit: 8KiB, write-percent: 250}

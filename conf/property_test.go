@@ -41,7 +41,7 @@ var objects = map[string]choices{
 		"checksum": {"true", "false"}, "dirty-limit": {"7%", "20MiB"}, "forward-threshold": {"auto", "never", "64KiB"},
 	},
 	"qos": {
-		"capacity": {"auto", "100"}, "capacities": {"{}", "{f: 7}", `{f: 7, "null": 8}`}, "profile": {"0s", "2s"}, "overcommit": {"true", "false"}, "window": {"5"},
+		"capacity": {"auto", "100"}, "capacities": {"{}", "{f: 7}", `{f: 7, "null": 8}`}, "profile": {"0s", "2s"}, "overcommit": {"true", "false"}, "window": {"5"}, "turn": {"50us"},
 		"pool": {"soft", "hard"}, "arbitration": {"equal"}, "cost": {"$cost"}, "groups": {"{}", `{k: {initiators: ["iqn.2026-11.test:*"]}}`},
 		"rules": {"[]", `[{name: "true", group: k, limit: 100}]`, `[{name: b, initiators: ["*"], target: "iqn.2026-11.test:t", lun: 0, reservation: {iops: 5}, class: low}]`,
 			`[{name: b, initiators: ["*"], limit: {bandwidth: 2GiB}, weight: 9}, {name: "010", initiators: ["iqn.2026-11.test:x"], limit: 7, burst: 7}]`},

@@ -16,6 +16,7 @@ type QoS struct {
 	Profile     time.Duration    // how long each volume is measured at the start; 0: not at all
 	Overcommit  bool             // reservations may be more than the capacity
 	Window      int              // commands under way of each event thread while there are rules
+	Turn        time.Duration    // for how long an event thread serves one initiator while another may go first
 	Pool        scheduler.PoolMode
 	Arbitration scheduler.Arbitration
 	Cost        scheduler.Cost

@@ -26,6 +26,7 @@ func TestQoS(t *testing.T) {
   profile: 1500ms
   overcommit: true
   window: 16
+  turn: 50us
   pool: hard
   arbitration: equal
   cost: {unit: 8KiB, write-percent: 250}
@@ -47,7 +48,7 @@ func TestQoS(t *testing.T) {
 	}
 	lun := uint64(0)
 	want := QoS{
-		Profile: 1500 * time.Millisecond, Overcommit: true, Window: 16, Pool: scheduler.HardPool, Arbitration: scheduler.EqualShare,
+		Profile: 1500 * time.Millisecond, Overcommit: true, Window: 16, Turn: 50 * time.Microsecond, Pool: scheduler.HardPool, Arbitration: scheduler.EqualShare,
 		Cost:   scheduler.Cost{Unit: 8192, WritePercent: 250},
 		Groups: []scheduler.Group{{Name: "vmware", Initiators: []string{"iqn.1998-01.com.vmware:*"}}},
 		Rules: []scheduler.Rule{{

@@ -61,7 +61,7 @@ func (q *qos) settle() (target.QoS, error) {
 		}
 	}
 	q.mu.outcome.tell(q.log)
-	settings := target.QoS{Policy: policy, Gate: scheduler.GateConfig{Arbitration: c.Arbitration, Mode: c.Pool, Window: c.Window}}
+	settings := target.QoS{Policy: policy, Gate: scheduler.GateConfig{Arbitration: c.Arbitration, Mode: c.Pool, Window: c.Window, Turn: int64(c.Turn)}}
 	settings.Coordinator.Monitor.Estimator = haechi.EstimatorConfig{Profile: c.Capacity, Slack: slack}
 	settings.Coordinator.Profiles = q.startCapacities()
 	return settings, nil

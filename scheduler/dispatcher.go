@@ -260,12 +260,20 @@ func (d *Dispatcher) dispatch(q *Queue, grant haechi.Grant, now int64) *Task {
 	return t
 }
 
-// ready reports whether a task could be dispatched. It may be wrong if there are
-// some that may not.
-func (d *Dispatcher) ready() bool { return d.waiting > 0 && d.occupied != 0 }
+// outranks reports whether something that waits may go before a queue's next command.
+func (d *Dispatcher) outranks(q *Queue) bool {
+	first := uint8(1)<<rings - 1
+	switch {
+	case q.class == Urgent:
+		first = 1 << inUrgent
+	case d.arbitration == ReservedFirst && q.reserved():
+		first = 1<<inUrgent | 1<<inReserved
+	}
+	return d.waiting > 0 && d.occupied&first != 0
+}
 
 // admit dispatches a task that has just arrived in an empty queue, while no
-// other queue is ready. False: it may not run now.
+// other queue goes before it. False: it may not run now.
 func (d *Dispatcher) admit(q *Queue, t *Task, now int64) bool {
 	if !q.unlimited(now) {
 		return false

@@ -19,6 +19,7 @@
 //     tokens, then the rest by weighted round robin.
 //   - Bucket paces limits; Rules compile into Entities that a Gate, the event
 //     thread's own front, puts to work.
+//   - Turns shares the event thread itself, where that and no device is scarce.
 //   - The Coordinator runs the monitors of all devices and pShift's controller over
 //     the gates of all threads. Policy.Admit refuses reservations that do not fit.
 //   - Package batch decides how many small requests are gathered

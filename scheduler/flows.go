@@ -36,9 +36,7 @@ func (g *Gate) Open(f Flow, d *Device, now int64) *Queue {
 // Close removes a queue, whose commands have all ended or been cancelled.
 func (g *Gate) Close(q *Queue, now int64) {
 	g.flows.remove(q)
-	if q.class == Urgent {
-		g.urgent--
-	}
+	g.count(q, -1)
 	q.server.dispatcher.Remove(q, now)
 	g.release(q.clients, now)
 	q.server.queues--
@@ -81,15 +79,25 @@ func (g *Gate) bind(q *Queue, now int64) {
 		p := g.client(e, q.server, now)
 		p.root, reserved = !reserved, reserved || e.reservation > 0
 		q.clients = append(q.clients, p)
+		if e.Level == InitiatorLevel {
+			q.usage = &e.usage
+		}
 		config.take(p)
 	}
-	if q.class == Urgent {
-		g.urgent--
-	}
-	if config.Class == Urgent {
-		g.urgent++
-	}
+	g.count(q, -1)
 	q.server.dispatcher.Configure(q, config, now)
+	q.promised = reserved || q.class == Urgent
+	g.count(q, 1)
+}
+
+// count counts a queue among those that may go before others.
+func (g *Gate) count(q *Queue, n int) {
+	if q.class == Urgent {
+		g.urgent += n
+	}
+	if q.promised {
+		g.promised += n
+	}
 }
 
 // take adds what an entity means for its queues: the innermost rule's weight

@@ -21,22 +21,31 @@ type GateConfig struct {
 	// used, ns; 0 is 5 ms, negative releases a period's tokens at once.
 	Lead  int64
 	Yield haechi.YieldMode
+	// Turn is for how long, in ns, the thread serves somebody until those who go
+	// first may interrupt; 0 is DefaultTurn.
+	Turn int64
 }
+
+// DefaultTurn is long enough for the commands of one system call of a busy connection:
+// shorter turns cost throughput (docs/reports/qos.md).
+const DefaultTurn = 30e3
 
 // Gate is the scheduler of one event thread, which alone calls it. Commands
 // come in by Admit; those that it does not let pass at once come out of Next.
 // Every method that takes now must get a time not before the last one.
 type Gate struct {
-	on      bool // a policy with rules is in force
-	config  GateConfig
-	thread  int
-	policy  *Policy
-	servers []*server // by slot; nil is free
-	busy    bitset    // the servers at which commands wait
-	turn    int       // where Next looks next, so that devices take turns
-	waiting int
-	urgent  int   // queues of that class
-	made    int64 // servers and clients
+	on       bool // a policy with rules is in force
+	config   GateConfig
+	thread   int
+	policy   *Policy
+	servers  []*server // by slot; nil is free
+	busy     bitset    // the servers at which commands wait
+	turn     int       // where Next looks next, so that devices take turns
+	waiting  int
+	turns    Turns
+	promised int   // queues that have a reservation, or are urgent
+	urgent   int   // queues of that class
+	made     int64 // servers and clients
 
 	entities []*entity
 	byKey    map[string]*entity
@@ -52,8 +61,19 @@ func NewGate(thread int, config GateConfig) *Gate {
 	if config.Lead == 0 {
 		config.Lead = 5e6
 	}
-	return &Gate{config: config, thread: thread, policy: &Policy{}, byKey: map[string]*entity{}}
+	if config.Turn == 0 {
+		config.Turn = DefaultTurn
+	}
+	g := &Gate{config: config, thread: thread, policy: &Policy{}, byKey: map[string]*entity{}}
+	g.turns.SetLength(config.Turn)
+	return g
 }
+
+// Turns shares the thread. It is of use while somebody is Promised.
+func (g *Gate) Turns() *Turns { return &g.turns }
+
+// Promised reports whether there is a queue that may go before others.
+func (g *Gate) Promised() bool { return g.promised > 0 }
 
 // Urgent reports whether commands may come that go before all others.
 func (g *Gate) Urgent() bool { return g.urgent > 0 }
@@ -77,10 +97,10 @@ func (g *Gate) Admit(q *Queue, t *Task, now int64) (dispatch bool) {
 	return g.admit(q, t, now)
 }
 
-// admit lets a command pass if nothing waits that could run in its place.
+// admit lets a command pass if nothing waits that could run before it.
 func (g *Gate) admit(q *Queue, t *Task, now int64) bool {
 	s := q.server
-	if q.tasks.length == 0 && s.free() && !s.dispatcher.ready() && s.dispatcher.admit(q, t, now) {
+	if q.tasks.length == 0 && s.free() && !s.dispatcher.outranks(q) && s.dispatcher.admit(q, t, now) {
 		s.inflight++
 		if !s.free() {
 			s.unthrottle(now)

@@ -52,6 +52,9 @@ type Queue struct {
 	heapIndex      int
 	throttledSince int64
 
+	usage    *usage // of the thread, by its initiator
+	promised bool   // it has a reservation, or is urgent
+
 	open *list.Element // among the queues of the gate
 
 	flow    Flow

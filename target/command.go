@@ -112,6 +112,7 @@ func (c *Connection) execute(t *task, final bool, r *request) {
 		return
 	}
 	t.lun.ops++
+	c.recent = t.lun
 	c.thread.batching.gather(&c.intake, t.cmd.EDTL, t.moved, t.expStatSN, c.statSN)
 	t.cmd.Nexus, t.cmd.Lane = t.lun.nexus, t.lun.lane
 	if c.thread.gate.ruled && !c.thread.gate.admit(t) {

@@ -49,6 +49,7 @@ type Connection struct {
 	own     int        // tasks with allegiance to it
 	carried lunTraffic // of a session that may have several connections
 	placed  *buf.Ref   // immediate data of the command that is being received
+	recent  *lun       // that the last command was for
 	placing *task      // whose memory Place has named for the PDU that is being received
 
 	header  pdu.BHS // of the PDU that is being made; the Datamover copies it

@@ -89,6 +89,10 @@ type Receiver interface {
 	// queued at the end of the thread's pass leaves then.
 	Batch() int
 
+	// Prior reports whether what the connection asks for now goes before what others
+	// are being served: see evloop.Prior.
+	Prior() bool
+
 	// Sender returns an event thread of a NUMA node that may send for the
 	// connection; nil if that is its own thread, or if there is none.
 	Sender(node int) *evloop.Loop

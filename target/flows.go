@@ -12,6 +12,7 @@ func (g *gate) open(c *sessionState, l *lun) {
 	q := c.thread.qos
 	device := q.devices.of(l.nexus.LU)
 	l.queue = g.Open(f, device, g.loop.Now())
+	g.arrange()
 	if !slices.Contains(c.devices, device) {
 		c.devices = append(c.devices, device)
 		c.window.Devices(len(c.devices))
@@ -49,6 +50,7 @@ func (g *gate) closeLUN(c *sessionState, l *lun, gone bool) {
 	now := g.loop.Now()
 	counted := g.ExplainQueue(l.queue, now)
 	g.Close(l.queue, now)
+	g.arrange()
 	c.thread.qos.ledger.add(&counted, gone)
 	l.queue = nil
 }

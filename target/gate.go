@@ -54,7 +54,9 @@ func (g *gate) Run() {
 func (g *gate) dispatch() {
 	now := g.loop.Now()
 	for q := g.Next(now); q != nil; q = g.Next(now) {
+		g.serve(q.Queue())
 		q.Owner.(waiter).passed()
+		g.loop.Yield()
 	}
 	if at := g.Wake(); at != math.MaxInt64 && g.Waiting() > 0 {
 		g.loop.ArmAt(&g.wake, at)
@@ -78,11 +80,32 @@ func (g *gate) apply(p *scheduler.Policy) {
 	now := g.loop.Now()
 	g.cost = p.Cost()
 	g.Apply(p, now)
+	g.arrange()
 	if g.ruled = g.Active(); g.ruled && !g.tick.Armed() {
 		g.loop.Arm(&g.tick, tickTime)
 	}
 	g.dispatch()
 }
+
+// arrange lets the loop go by turns while somebody may go before others.
+func (g *gate) arrange() {
+	switch {
+	case g.Promised() && !g.loop.Ordered():
+		g.loop.SetOrder(g.Turns())
+	case !g.Promised() && g.loop.Ordered():
+		g.loop.SetOrder(nil)
+	}
+}
+
+// serve notes whose work the thread does now.
+func (g *gate) serve(q *scheduler.Queue) {
+	if g.loop.Ordered() && q != g.Turns().Serving() {
+		g.Turns().Serve(q, evloop.Monotonic())
+	}
+}
+
+// Prior reports whether a queue's commands go before what the thread is doing.
+func (g *gate) Prior(q *scheduler.Queue) bool { return q != nil && g.Turns().Prior(q) }
 
 // payment is what a copy within the server pays for the bytes that it moves, part by
 // part and before each: its command passed the gate for the price of a parameter

@@ -69,6 +69,9 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 		c.recall.acknowledged(bhs.ExpStatSN())
 	}
 	c.thread.shares.count(&c.share, bhs, len(data))
+	if c.recent != nil {
+		c.thread.gate.serve(c.recent.queue)
+	}
 	c.request = request{bhs: bhs, ahs: ahs, data: data, badDigest: badDigest}
 	r := &c.request
 	op, immediate, sn := bhs.Request()
@@ -111,6 +114,9 @@ func (c *Connection) Stamp(bhs *pdu.BHS) {
 
 // Batch implements Receiver.
 func (c *Connection) Batch() int { return c.thread.batching.together }
+
+// Prior implements Receiver. It goes by the LUN that the connection used last.
+func (c *Connection) Prior() bool { return c.recent != nil && c.thread.gate.Prior(c.recent.queue) }
 
 // Sender implements Receiver. A connection keeps to one thread of each node.
 func (c *Connection) Sender(node int) *evloop.Loop {

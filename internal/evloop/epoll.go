@@ -24,6 +24,7 @@ type epoll struct {
 type slot struct {
 	poller     Poller
 	generation int32
+	events     uint32 // noted, see Order
 }
 
 func (e *epoll) open() (err error) {
@@ -73,7 +74,7 @@ func (e *epoll) remove(fd int) error {
 		return fmt.Errorf("unregister descriptor %d: it is not registered", fd)
 	}
 	s := &e.slots[fd]
-	s.poller = nil
+	s.poller, s.events = nil, 0
 	s.generation++
 	return e.ctl(unix.EPOLL_CTL_DEL, fd, 0)
 }

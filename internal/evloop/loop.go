@@ -13,6 +13,9 @@
 //	pass end tasks such as one writev per connection
 //	submit   one io_uring_enter for all requests of the pass
 //
+// With an Order the loop looks for descriptors within a pass as well, where work yields,
+// and serves those that go before others at once.
+//
 // Post, Stop, OnThread, Stats and Workers.Submit may be called by any goroutine.
 // All else belongs to the loop's thread; before Run it belongs to the goroutine
 // that called New.
@@ -84,6 +87,7 @@ type Loop struct {
 	wake    waker
 	timers  timerHeap
 	again   turns
+	order   order
 	end     []Task // of this pass
 	now     int64
 	spin    spinner
@@ -227,7 +231,10 @@ func (l *Loop) pass() {
 	n := l.wait()
 	l.now = Monotonic()
 	l.stats.passes.Add(1)
-	work := l.poll.dispatch(n)
+	if l.order.by != nil {
+		l.order.by.Begin(l.now)
+	}
+	work := l.dispatch(n)
 	work += l.look()
 	work += l.reap()
 	if handed := l.inbox.run(); handed > 0 {
@@ -238,6 +245,9 @@ func (l *Loop) pass() {
 	work += l.again.run()
 	l.runPassEnd()
 	l.submit()
+	if l.order.by != nil {
+		l.order.by.End(Monotonic())
+	}
 	l.countPool()
 	if work > 0 && l.idle > 0 {
 		l.works()
@@ -250,6 +260,7 @@ func (l *Loop) runPassEnd() {
 		t := l.end[i]
 		l.end[i] = nil
 		t.Run()
+		l.Yield()
 	}
 	l.end = l.end[:0]
 }

@@ -38,7 +38,7 @@ func (l *Loop) wait() int {
 // busy reports whether the pass has work other than events. Pass-end tasks are
 // there only before the first pass, from the loop's creator.
 func (l *Loop) busy() bool {
-	return l.again.due() || !l.inbox.empty() || len(l.end) > 0 || l.ring != nil && l.ring.Ready()
+	return l.again.due() || len(l.order.waiting) > 0 || !l.inbox.empty() || len(l.end) > 0 || l.ring != nil && l.ring.Ready()
 }
 
 // patience returns how long the loop may sleep: 0 not at all, negative for ever.

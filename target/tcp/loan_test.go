@@ -30,6 +30,7 @@ func (*nobody) Stamp(*pdu.BHS)                          {}
 func (*nobody) Spent(*pdu.BHS) bool                     { return false }
 func (*nobody) Restamp(*pdu.BHS)                        {}
 func (*nobody) Heard()                                  {}
+func (n *nobody) Prior() bool                           { return false }
 func (n *nobody) Batch() int                            { return n.batch }
 func (*nobody) Drained()                                {}
 

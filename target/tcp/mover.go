@@ -49,6 +49,8 @@ type receiver struct {
 	late  bool   // whole PDUs are among them, which wait for the connection's turn or the send queue
 	reach int    // bytes that are read at once
 
+	receiving bool // PDUs are being taken
+
 	stalled bool // nothing is taken until the send queue is shorter
 	ending  bool // the peer has closed: no new edge will tell what is left to read
 

@@ -42,11 +42,26 @@ func (m *mover) Ready(events uint32) {
 	if events&^unix.EPOLLOUT != 0 {
 		m.receive()
 	}
+	if m.loop.Ahead() {
+		for m.flushable() && m.flush() == nil { // a broken socket fails again at the end of the pass
+		}
+	}
 }
 
+// Prior implements evloop.Prior.
+//
+// INVARIANT: a connection does not interrupt itself, so its PDUs are taken in order.
+func (m *mover) Prior() bool { return !m.rx.receiving && m.r.Prior() }
+
 // receive reads what is there, a bounded number of times, and acts on every
-// complete PDU.
+// complete PDU. Others may be served in between.
 func (m *mover) receive() {
+	m.rx.receiving = true
+	m.receiveSome()
+	m.rx.receiving = false
+}
+
+func (m *mover) receiveSome() {
 	for range readsPerPass {
 		if m.closed || m.why != nil || m.stalled() || !m.catchUp() {
 			return
@@ -64,6 +79,7 @@ func (m *mover) receive() {
 		case n < want && !m.rx.ending:
 			return // the socket is empty: the next bytes bring a new edge
 		}
+		m.loop.Yield()
 	}
 	m.receiveLater()
 }
@@ -121,6 +137,9 @@ func (m *mover) endOfStream() error {
 // have brought.
 func (m *mover) read() (n, want int, errno unix.Errno) {
 	scratch := m.scratch.receive
+	if m.loop.Ahead() {
+		scratch = m.scratch.ahead
+	}
 	rest := copy(scratch, m.rx.rest)
 	room := scratch[rest:]
 	room = room[:min(len(room), m.rx.reach)]
@@ -130,12 +149,17 @@ func (m *mover) read() (n, want int, errno unix.Errno) {
 	placed, want := 0, len(room)
 	if m.rx.placing && m.rx.got < len(m.rx.place) {
 		place := m.rx.place[m.rx.got:]
-		iov := &m.scratch.readv
-		iov[0].Base, iov[1].Base = &place[0], &room[0]
-		iov[0].SetLen(len(place))
-		iov[1].SetLen(len(room))
-		want += len(place)
-		n, errno = evloop.Readv(m.fd, iov[:])
+		if len(place) > turnBytes && m.loop.Ordered() {
+			want = turnBytes
+			n, errno = evloop.Read(m.fd, place[:want])
+		} else {
+			iov := &m.scratch.readv
+			iov[0].Base, iov[1].Base = &place[0], &room[0]
+			iov[0].SetLen(len(place))
+			iov[1].SetLen(len(room))
+			want += len(place)
+			n, errno = evloop.Readv(m.fd, iov[:])
+		}
 		placed = min(n, len(place))
 	} else {
 		n, errno = evloop.Read(m.fd, room)
@@ -178,7 +202,7 @@ func (m *mover) keep(b []byte) {
 // parse delivers the complete PDUs in b and returns what remains: the start of
 // a PDU whose data segment has no place yet.
 func (m *mover) parse(b []byte) []byte {
-	for !m.closed && m.why == nil {
+	for ; !m.closed && m.why == nil; m.loop.Yield() {
 		if m.rx.placing {
 			rest, done := m.parseTail(b)
 			if !done {

@@ -14,18 +14,28 @@ import (
 // at a time and holds nothing between two calls, so that it stays in the CPU's cache
 // however many connections there are.
 type scratch struct {
+	memory  []byte // of both
 	receive []byte
+	ahead   []byte // to receive in while another connection's PDUs are in receive
 	readv   [2]unix.Iovec
 	sendv   []unix.Iovec
 }
 
 // scratchSize is the memory to receive in, in bytes: besides what one read brings, it
 // takes the start of a PDU that is not placed yet.
-const scratchSize = pdu.BHSLength + pdu.MaxAHSLength + pdu.DigestLength + placeFrom + rxScratch
+const scratchSize = aheadSize + rxScratch
+
+// aheadSize is the same for connections that are served before others: they get little
+// at once.
+const aheadSize = pdu.BHSLength + pdu.MaxAHSLength + pdu.DigestLength + placeFrom + turnBytes
 
 // rxScratch is what the memory to receive in has beyond the longest data segment: bytes
 // read at once, for all connections of the thread in turn.
 const rxScratch = 256 << 10
+
+// turnBytes is what is received or sent at once, in bytes, while others may have to
+// go first.
+const turnBytes = 64 << 10
 
 // placeFrom is the data segment length from which the rest of a segment
 // is read to where it belongs rather than into the scratch.
@@ -40,19 +50,19 @@ type scratches map[*evloop.Loop]*scratch
 
 // add makes that of a thread, in memory of its node.
 func (all scratches) add(loop *evloop.Loop) error {
-	receive, err := arena.Map(scratchSize, loop.Memory())
+	memory, err := arena.Map(scratchSize+aheadSize, loop.Memory())
 	if err != nil {
 		return fmt.Errorf("event thread %s: %w", loop.Name(), err)
 	}
-	clear(receive) // now, so that it is there when the first connection comes
-	all[loop] = &scratch{receive: receive, sendv: make([]unix.Iovec, maxIOV)}
+	clear(memory) // now, so that it is there when the first connection comes
+	all[loop] = &scratch{memory: memory, receive: memory[:scratchSize], ahead: memory[scratchSize:], sendv: make([]unix.Iovec, maxIOV)}
 	return nil
 }
 
 // release gives the memory back.
 func (all scratches) release() {
 	for _, s := range all {
-		_ = unix.Munmap(s.receive) // add has mapped it
+		_ = unix.Munmap(s.memory) // add has mapped it
 	}
 	clear(all)
 }

@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 	"time"
 
@@ -47,7 +48,7 @@ func (m *mover) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 	if !bhs.HasStatus() {
 		m.tx.ready-- // part of a response
 	}
-	if m.tx.bytes >= flushFrom {
+	if m.tx.bytes >= flushFrom && !m.loop.Ordered() {
 		m.flushNow()
 	}
 }
@@ -107,6 +108,13 @@ func (p *passEnd) Run() {
 	}
 	defer m.r.Contain()
 	err := m.flush()
+	for err == nil && m.flushable() { // a part at a time, so that others may go before the rest
+		m.loop.Yield()
+		err = m.flush()
+	}
+	if m.closed {
+		return
+	}
 	if err != nil {
 		m.Close(fmt.Errorf("send: %w", err), false)
 		return
@@ -136,7 +144,7 @@ func (m *mover) flushNow() {
 // has it to send: one sendmsg for up to maxIOV pieces.
 func (m *mover) flush() error {
 	m.tx.ready, m.tx.gathered = 0, 0
-	for m.tx.pending() && !m.tx.blocked && !m.tx.remote.busy {
+	for part := false; m.flushable() && !part; part = m.loop.Ordered() {
 		iov, bytes, sender := m.gather()
 		if sender != nil {
 			m.sendRemotely(sender, iov, bytes)
@@ -150,12 +158,24 @@ func (m *mover) flush() error {
 	return nil
 }
 
+// room is how many bytes are sent at once.
+func (m *mover) room() int {
+	if m.loop.Ordered() {
+		return turnBytes
+	}
+	return math.MaxInt
+}
+
+// flushable reports whether something is queued that may be sent now.
+func (m *mover) flushable() bool { return m.tx.pending() && !m.tx.blocked && !m.tx.remote.busy }
+
 // gather fills the thread's iovec from the queue, with what one thread is to
 // send: sender, or this one if it is nil. PDUs that do not care go with the others.
 func (m *mover) gather() (iov []unix.Iovec, bytes int, sender *evloop.Loop) {
 	iov = m.scratch.sendv[:0]
 	skip, most, decided := m.tx.sent, maxIOV, false
-	for i := m.tx.head; i != m.tx.tail && len(iov)+3 <= most; i++ {
+	room := m.room()
+	for i := m.tx.head; i != m.tx.tail && len(iov)+3 <= most && bytes < room; i++ {
 		o := m.tx.at(i)
 		if m.tx.lent > 0 { // else this thread sends all
 			if loop, cares := m.sender(o); cares {
@@ -180,6 +200,7 @@ func (m *mover) gather() (iov []unix.Iovec, bytes int, sender *evloop.Loop) {
 			iov = iov[:len(iov)+1]
 			v := &iov[len(iov)-1]
 			v.Base = &piece[0]
+			piece = piece[:min(len(piece), room-bytes)]
 			v.SetLen(len(piece))
 			bytes += len(piece)
 		}
