@@ -122,7 +122,7 @@ func (c client) crowded(ctx context.Context, o *options, s *server, dir string, 
 	}
 	defer api.Close()
 	if load.sessions > 0 {
-		end, err := c.gatherCrowd(ctx, s, load.sessions, 1, load.rate, api)
+		end, err := c.gatherCrowd(ctx, s, load.sessions, load.rate, api)
 		if end != nil {
 			defer end()
 		}
@@ -177,8 +177,8 @@ func (c client) probe(ctx context.Context, o *options, s *server) (*load.Result,
 }
 
 // gatherCrowd logs sessions in that stay until end is called.
-func (c client) gatherCrowd(ctx context.Context, s *server, sessions, depth int, rate string, api *control.Client) (end func(), err error) {
-	w := workload{rw: "randread", kib: 4, depth: depth, connections: sessions, tool: tgtload.with("--rate", rate)}
+func (c client) gatherCrowd(ctx context.Context, s *server, sessions int, rate string, api *control.Client) (end func(), err error) {
+	w := workload{rw: "randread", kib: 4, depth: 1, connections: sessions, tool: tgtload.with("--rate", rate)}
 	line := slices.Concat(c.place, w.tool.arguments(c, s, w, 10*time.Minute))
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}

@@ -38,6 +38,7 @@ var spreads = []spreadLoad{
 
 const (
 	spreadUnits = 256
+	spreadFew   = 8
 	spreadBytes = 512 << 20 // that each load reads, over all its logical units
 	spreadMost  = 500       // connections that log in in each repeat: more take half a minute, once
 )
@@ -109,16 +110,16 @@ func (k *scalingCommand) startSpread(ctx context.Context, o *options, dir, name 
 
 // spread measures all loads in turns, as often as planned.
 func (k *scalingCommand) spread(ctx context.Context, o *options, c client, dir string) (string, error) {
-	servers := map[int]*server{}
+	servers := map[spreadServer]*server{}
 	defer func() {
 		for _, s := range servers {
 			s.stop()
 		}
 	}()
-	for threads, units := range map[int]int{1: spreadUnits, 2: 8} {
-		s, err := k.startSpread(ctx, o, dir, fmt.Sprintf("spread%d", threads), threads, units, 3*units+1280)
+	for _, like := range []spreadServer{{1, spreadFew}, {1, spreadUnits}, {2, spreadFew}} {
+		s, err := k.startSpread(ctx, o, dir, fmt.Sprintf("spread%d-%d", like.threads, like.units), like.threads, like.units, 3*like.units+1280)
 		if s != nil {
-			servers[threads] = s
+			servers[like] = s
 		}
 		if err != nil {
 			return "", err
@@ -127,7 +128,7 @@ func (k *scalingCommand) spread(ctx context.Context, o *options, c client, dir s
 	for _, l := range append(spreads, spreadLoad{1, 1, 1, 1}) {
 		w := l.workload()
 		w.rw, w.kib, w.depth, w.connections = "read", 256, 8, l.units
-		if _, _, err := c.run(ctx, servers[l.threads], w, time.Second); err != nil {
+		if _, _, err := c.run(ctx, servers[l.server()], w, time.Second); err != nil {
 			return "", err
 		}
 	}
@@ -149,6 +150,17 @@ func (k *scalingCommand) spread(ctx context.Context, o *options, c client, dir s
 // spreadLoad is one load.
 type spreadLoad struct{ threads, clients, units, connections int }
 
+// spreadServer has so many event threads and logical units. A session opens all units
+// of its target, so those of few units log in to a server that has few.
+type spreadServer struct{ threads, units int }
+
+func (l spreadLoad) server() spreadServer {
+	if l.units > spreadFew {
+		return spreadServer{l.threads, spreadUnits}
+	}
+	return spreadServer{l.threads, spreadFew}
+}
+
 func (l spreadLoad) workload() workload {
 	return workload{rw: "randread", kib: 4, depth: 32, connections: l.connections / l.clients,
 		tool: tgtload.with("--luns", strconv.Itoa(l.units), "--size", strconv.Itoa(spreadBytes/l.units))}
@@ -162,12 +174,12 @@ type spreadRow struct {
 }
 
 // compareSpread measures a load right after one connection to one logical unit.
-func (c client) compareSpread(ctx context.Context, servers map[int]*server, l spreadLoad, row *spreadRow) error {
-	one, err := c.spreadRate(ctx, servers[1], spreadLoad{1, 1, 1, 1})
+func (c client) compareSpread(ctx context.Context, servers map[spreadServer]*server, l spreadLoad, row *spreadRow) error {
+	one, err := c.spreadRate(ctx, servers[spreadServer{1, spreadFew}], spreadLoad{1, 1, 1, 1})
 	if err != nil {
 		return err
 	}
-	r, err := c.spreadRate(ctx, servers[l.threads], l)
+	r, err := c.spreadRate(ctx, servers[l.server()], l)
 	if err != nil {
 		return err
 	}
@@ -225,8 +237,7 @@ func spreadTable(measured []spreadRow) string {
 	return t.String()
 }
 
-// sessions measures the memory that sessions of one connection take, idle ones and
-// such that have sent commands of depth 32.
+// sessions measures the memory that idle sessions of one connection take.
 func (k *scalingCommand) sessions(ctx context.Context, o *options, c client, dir string) (string, error) {
 	s, err := k.startSpread(ctx, o, dir, "sessions", 1, 1, 1280)
 	if s != nil {
@@ -241,16 +252,13 @@ func (k *scalingCommand) sessions(ctx context.Context, o *options, c client, dir
 	}
 	defer api.Close()
 	var t strings.Builder
-	t.WriteString("| sessions | | memory of the server, MiB more | per session, KiB |\n|--:|---|--:|--:|\n")
-	for _, row := range []struct {
-		count, depth int
-		rate, title  string
-	}{{100, 1, "0.01", "idle"}, {1000, 1, "0.01", "idle"}, {100, 32, "0", "depth 32"}} {
+	t.WriteString("| idle sessions | memory of the server, MiB more | per session, KiB |\n|--:|--:|--:|\n")
+	for _, count := range []int{100, 1000} {
 		before, err := s.anonymous()
 		if err != nil {
 			return "", err
 		}
-		end, err := c.gatherCrowd(ctx, s, row.count, row.depth, row.rate, api)
+		end, err := c.gatherCrowd(ctx, s, count, "0.01", api)
 		var after int64
 		if err == nil {
 			after, err = s.anonymous()
@@ -261,7 +269,7 @@ func (k *scalingCommand) sessions(ctx context.Context, o *options, c client, dir
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&t, "| %d | %s | %.1f | %.1f |\n", row.count, row.title, float64(after-before)/1024, float64(after-before)/float64(row.count))
+		fmt.Fprintf(&t, "| %d | %.1f | %.1f |\n", count, float64(after-before)/1024, float64(after-before)/float64(count))
 	}
 	return t.String(), nil
 }
