@@ -21,18 +21,24 @@ type nobody struct {
 	batch  int
 	closed chan error
 	other  *evloop.Loop // of node 1
+	taken  func(*pdu.BHS)
 }
 
-func (*nobody) Place(*pdu.BHS, int) []byte              { return nil }
-func (*nobody) Received(*pdu.BHS, []byte, []byte, bool) {}
-func (*nobody) Fetched(uint32, uint32)                  {}
-func (*nobody) Stamp(*pdu.BHS)                          {}
-func (*nobody) Spent(*pdu.BHS) bool                     { return false }
-func (*nobody) Restamp(*pdu.BHS)                        {}
-func (*nobody) Heard()                                  {}
-func (n *nobody) Prior() bool                           { return false }
-func (n *nobody) Batch() int                            { return n.batch }
-func (*nobody) Drained()                                {}
+func (*nobody) Place(*pdu.BHS, int) []byte { return nil }
+func (*nobody) Fetched(uint32, uint32)     {}
+func (*nobody) Stamp(*pdu.BHS)             {}
+func (*nobody) Spent(*pdu.BHS) bool        { return false }
+func (*nobody) Restamp(*pdu.BHS)           {}
+func (*nobody) Heard()                     {}
+func (n *nobody) Prior() bool              { return n.taken != nil }
+func (n *nobody) Batch() int               { return n.batch }
+func (*nobody) Drained()                   {}
+
+func (n *nobody) Received(bhs *pdu.BHS, _, _ []byte, _ bool) {
+	if n.taken != nil {
+		n.taken(bhs)
+	}
+}
 
 func (n *nobody) Sender(node int) *evloop.Loop {
 	if node == 1 {
