@@ -99,9 +99,9 @@ func nodes(to *Nodes) setter {
 	}
 }
 
-// congestion accepts system or another name: the kernel knows which there are.
+// congestion accepts auto, system or another name: the kernel knows which there are.
 func congestion(to *string) setter {
-	return text(to, "system, or a name of the kernel's such as cubic, reno, bbr or dctcp", congestionName.MatchString)
+	return text(to, "auto, system, or a name of the kernel's such as cubic, reno, bbr or dctcp", congestionName.MatchString)
 }
 
 // congestionName is shorter than the kernel's TCP_CA_NAME_MAX.

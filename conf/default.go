@@ -26,7 +26,7 @@ func defaults() *Config {
 			PollBudget:       20,
 			Batching:         Batching{Mode: batch.Adaptive},
 			MaxDelay:         batch.ServerDelay,
-			Congestion:       SystemCongestion,
+			Congestion:       AutoCongestion,
 			Sandbox:          SandboxEnforce,
 			Limits: Limits{
 				ConnectionsInLogin: 256,

@@ -32,7 +32,7 @@ type Server struct {
 	PollBudget         int           // with PollAdaptive: percent of its time that may go into looks that find no work
 	Batching           Batching
 	MaxDelay           time.Duration // the longest time for which requests are gathered
-	Congestion         string        // TCP's congestion control by its name in the kernel, or SystemCongestion
+	Congestion         string        // TCP's congestion control by its name in the kernel, or one of those below
 	Nodes              Nodes
 	Metrics            netip.AddrPort // where counters can be read over HTTP; the zero value: only through the control socket
 	MetricsToken       string         // file whose first line readers of Metrics have to send; empty: none
@@ -46,8 +46,11 @@ type Server struct {
 	NOP                NOP
 }
 
-// SystemCongestion leaves the congestion control to the system.
-const SystemCongestion = "system"
+// Server.Congestion that is no name of the kernel's.
+const (
+	AutoCongestion   = "auto"   // chosen for each connection
+	SystemCongestion = "system" // the system's
+)
 
 // What becomes of system calls that a server does not make.
 const (

@@ -24,7 +24,7 @@ const (
 // checkCongestion asks whether the kernel has a congestion control. It only reads below
 // root: to ask a socket would load the module. It returns a note where it cannot tell.
 func checkCongestion(root, name string) (notes []string, err error) {
-	if name == conf.SystemCongestion {
+	if name == conf.SystemCongestion || name == conf.AutoCongestion {
 		return nil, nil
 	}
 	note := func(format string, args ...any) ([]string, error) {

@@ -24,7 +24,7 @@ func checkPrivileges(cfg *conf.Config, root string) (notes []string) {
 		need(strings.Join(ports, ", "), "CAP_NET_BIND_SERVICE, or root")
 	}
 	name, allowed := cfg.Server.Congestion, wordsIn(root, "proc/sys/net/ipv4/tcp_allowed_congestion_control")
-	if name != conf.SystemCongestion && len(allowed) > 0 && !slices.Contains(allowed, name) {
+	if name != conf.SystemCongestion && name != conf.AutoCongestion && len(allowed) > 0 && !slices.Contains(allowed, name) {
 		need("server.congestion: "+name, "CAP_NET_ADMIN, or the name in net.ipv4.tcp_allowed_congestion_control")
 	}
 	if slices.ContainsFunc(cfg.PortalGroups, func(g conf.PortalGroup) bool { return len(g.ListenISER) > 0 }) {

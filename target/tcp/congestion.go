@@ -1,7 +1,6 @@
 package tcp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,20 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// availableCongestion lists the congestion controls that are loaded, which are
-	// those that a process without privileges may use or fewer.
-	availableCongestion = "/proc/sys/net/ipv4/tcp_available_congestion_control"
-	// systemCongestion is where the kernel says what connections have without a choice.
-	systemCongestion = "/proc/sys/net/ipv4/tcp_congestion_control"
-)
-
 // congestion is the congestion control of all sockets that listen: those that they
 // accept inherit it.
 type congestion struct {
 	mu struct {
 		sync.Mutex
-		name string // of connections that come from now on; empty: the system's
+		name string // of connections that come from now on: AutoCongestion, or the kernel's name; empty: the system's
 		open map[*net.TCPListener]bool
 	}
 }
@@ -38,7 +29,15 @@ func (c *congestion) listen(addr string) (*net.TCPListener, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var config net.ListenConfig
-	if name := c.mu.name; name != "" {
+	switch name := c.mu.name; name {
+	case "":
+	case AutoCongestion:
+		k, _ := readControls()
+		config.Control = func(_, _ string, raw syscall.RawConn) error {
+			_ = setCongestion(raw, k.near()) // else it keeps the system's
+			return nil
+		}
+	default:
 		config.Control = func(_, _ string, raw syscall.RawConn) error { return setCongestion(raw, name) }
 	}
 	l, err := config.Listen(context.Background(), network(addr), addr)
@@ -71,12 +70,16 @@ func (c *congestion) change(name string) error {
 
 // set sets the congestion control of all sockets. The caller holds mu.
 func (c *congestion) set(name string) error {
-	if name == "" {
-		text, err := os.ReadFile(systemCongestion)
+	if name == "" || name == AutoCongestion {
+		k, err := readControls()
 		if err != nil {
 			return fmt.Errorf("congestion control of the system: %w", err)
 		}
-		name = string(bytes.TrimSpace(text))
+		if name == AutoCongestion {
+			name = k.near()
+		} else {
+			name = k.system
+		}
 	}
 	for l := range c.mu.open {
 		raw, err := l.SyscallConn()
@@ -88,6 +91,23 @@ func (c *congestion) set(name string) error {
 		}
 	}
 	return nil
+}
+
+// settle gives a connection that has logged in what is chosen for its way. The socket that
+// it came by has given it what is chosen for a short one: who paced once would go on with
+// the timer.
+func (c *congestion) settle(fd int, local, remote netip.Addr) {
+	c.mu.Lock()
+	name := c.mu.name
+	c.mu.Unlock()
+	if name != AutoCongestion {
+		return
+	}
+	if k, err := readControls(); err == nil {
+		if chosen := k.choose(local, remote, shortestRTT(fd)); chosen != k.near() {
+			_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, chosen) // else it keeps what it has
+		}
+	}
 }
 
 // setCongestion sets the congestion control of a socket.

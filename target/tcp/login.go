@@ -19,9 +19,10 @@ import (
 // loginTransport is the LoginTransport of a TCP connection. It reads no byte beyond
 // the PDU that it returns.
 type loginTransport struct {
-	conn      *net.TCPConn
-	scratches scratches
-	request   pdu.BHS
+	conn       *net.TCPConn
+	scratches  scratches
+	congestion *congestion
+	request    pdu.BHS
 }
 
 // Receive implements LoginTransport.
@@ -58,6 +59,7 @@ func (t *loginTransport) Enable(p *login.ConnectionParams) (target.Datamover, er
 	if err != nil {
 		return nil, err
 	}
+	t.congestion.settle(fd, t.Local().Addr(), t.Remote().Addr())
 	return newMover(t.scratches, fd, p), nil
 }
 

@@ -73,7 +73,7 @@ func (p *portal) accept(l *net.TCPListener, accept func(target.LoginTransport)) 
 			failed.Log(p.log, slog.LevelWarn, "accept failed", "portal", l.Addr().String(), "error", err)
 			time.Sleep(50 * time.Millisecond)
 		default:
-			accept(&loginTransport{conn: conn, scratches: p.scratches})
+			accept(&loginTransport{conn: conn, scratches: p.scratches, congestion: p.congestion})
 		}
 	}
 }

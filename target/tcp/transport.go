@@ -13,7 +13,7 @@ import (
 type Config struct {
 	Loops      []*evloop.Loop // event threads that connections may be on
 	Logger     *slog.Logger
-	Congestion string // congestion control of connections by its name in the kernel; empty: the system's
+	Congestion string // congestion control of connections by its name in the kernel, or AutoCongestion; empty: the system's
 }
 
 // Transport is TCP on the event threads of a server.
