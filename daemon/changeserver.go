@@ -35,13 +35,13 @@ func (c *change) changeServer() {
 		d.output.set(c.cfg.Log)
 	}
 	limitMemory(c.cfg, len(d.Loops()), c.log)
+	spareProcessors(now)
 	if c.serve.Alone && was.CoreDumps != now.CoreDumps {
 		if err := confine.CoreDumps(now.CoreDumps); err != nil {
 			c.log.Warn("server.core-dumps stays as it is", "err", err)
 		}
 	}
 	if pacing := pacingOf(now); !reflect.DeepEqual(pacingOf(was), pacing) {
-		spareProcessors(now)
 		d.Repace(pacing)
 	}
 	if threshold := c.cfg.Cache.ForwardThreshold; d.Cache != nil && threshold != c.old.Cache.ForwardThreshold {

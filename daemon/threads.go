@@ -19,12 +19,15 @@ func pollOf(s *conf.Server) evloop.Poll {
 	return evloop.Poll{}
 }
 
-// spareProcessors lets the Go scheduler run control work beside event threads that
-// never sleep: their CPUs are then shared by the kernel.
+// controlProcessors are for logins, the collector and other work beside event threads.
+const controlProcessors = 2
+
+// spareProcessors gives the Go scheduler more processors than there are CPUs. An event
+// thread that comes back from the kernel needs one, and where logins and the collector
+// have them all it waits until one of these has used up its 10 ms: the kernel, which
+// shares the CPUs out, lets a thread run that wakes up.
 func spareProcessors(s *conf.Server) {
-	if s.Poll == conf.PollAlways {
-		runtime.GOMAXPROCS(max(runtime.NumCPU(), s.Threads) + 2)
-	}
+	runtime.GOMAXPROCS(runtime.NumCPU() + s.Threads + controlProcessors)
 }
 
 // batchingOf is how many small requests are worked on together.

@@ -26,7 +26,7 @@ type admission struct {
 
 	guests   *places.Memory // who had sessions before the start
 	proofs   *simplelru.LRU[netip.Addr, struct{}]
-	failures *places.Buckets[netip.Addr] // of logins, by host
+	attempts *places.Buckets[netip.Addr] // at a login, by host
 	guesses  *places.Buckets[guesser]    // of CHAP secrets
 }
 
@@ -46,16 +46,18 @@ const (
 	maxTSIH = 65535
 )
 
-// failureRate is how many failed logins of an address cost it nothing. Whoever
-// has more waits before the next one is listened to, but no longer than mostPause.
-var failureRate = places.Rate{Burst: 500, Every: 10 * time.Millisecond}
+// attemptRate is how many logins of an address cost it nothing: those of strangers, and
+// those that fail. Whoever has more waits before the next one is listened to, but no
+// longer than mostPause. So a stranger whose logins succeed does not have the CPU that
+// event threads need either.
+var attemptRate = places.Rate{Burst: 256, Every: 20 * time.Millisecond}
 
 const mostPause = 2 * time.Second
 
 func newAdmission(guests map[places.Guest]int, sessions int) admission {
 	proofs, _ := simplelru.NewLRU[netip.Addr, struct{}](maxRemembered, nil) // fails for sizes below one alone
 	return admission{
-		proofs: proofs, failures: places.NewBuckets[netip.Addr](maxRemembered),
+		proofs: proofs, attempts: places.NewBuckets[netip.Addr](maxRemembered),
 		guesses: places.NewBuckets[guesser](maxRemembered),
 		guests:  places.NewMemory(guests, sessions, time.Now().Add(reservedTime)),
 	}
@@ -110,7 +112,7 @@ func (a *admission) classOf(l *Limits, from netip.Addr, now time.Time) places.Cl
 }
 
 // beginLogin gives a connection a place in login, until endLogin. It returns how long
-// the connection is to wait because of logins that failed.
+// the connection is to wait because of the address's logins before.
 func (s *Server) beginLogin(conn io.Closer, from netip.Addr) (wait time.Duration, ok bool) {
 	from = from.Unmap().WithZone("")
 	s.mu.Lock()
@@ -130,7 +132,11 @@ func (s *Server) beginLogin(conn io.Closer, from netip.Addr) (wait time.Duration
 		return 0, false
 	}
 	s.running.Add(1)
-	return min(mostPause, a.failures.Delay(places.Host(from), 0, failureRate, now)), true
+	cost := 0
+	if class == places.Stranger {
+		cost = 1
+	}
+	return min(mostPause, a.attempts.Delay(places.Host(from), cost, attemptRate, now)), true
 }
 
 func (s *Server) endLogin(conn io.Closer) {
@@ -298,5 +304,5 @@ func (s *Server) loginFailed(from netip.Addr, why error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.admission.failures.Delay(places.Host(from), 1, failureRate, time.Now())
+	s.mu.admission.attempts.Delay(places.Host(from), 1, attemptRate, time.Now())
 }

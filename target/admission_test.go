@@ -243,3 +243,23 @@ func (r *rig) flood(addr string) (stop func()) {
 	}
 	return func() { cancel(); running.Wait() }
 }
+
+// TestAttemptsOfAStranger: logins of a stranger wait once there were many, although they
+// succeed, and those of others and of known hosts do not.
+func TestAttemptsOfAStranger(t *testing.T) {
+	r := newRig(t, rigOptions{config: target.Config{Limits: target.Limits{Known: []netip.Prefix{netip.MustParsePrefix("127.0.2.0/24")}}}})
+	waits := func(addr string) time.Duration { return r.server.AttemptWaits(netip.MustParseAddr(addr)) }
+	for range 1000 {
+		waits(stranger)
+		waits("127.0.2.2")
+	}
+	if d := waits(stranger); d == 0 {
+		t.Error("the stranger does not wait")
+	}
+	if d := waits(host); d != 0 {
+		t.Errorf("another host waits for %v", d)
+	}
+	if d := waits("127.0.2.2"); d != 0 {
+		t.Errorf("a known host waits for %v", d)
+	}
+}

@@ -131,3 +131,11 @@ func (s *Server) AwaitDirectory(t testing.TB) {
 		return s.directory.working
 	})
 }
+
+// AttemptWaits is how long a connection from an address has to wait for its login.
+func (s *Server) AttemptWaits(from netip.Addr) time.Duration {
+	conn := &delayedLogin{}
+	wait, _ := s.beginLogin(conn, from)
+	s.endLogin(conn)
+	return wait
+}
