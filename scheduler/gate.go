@@ -26,8 +26,7 @@ type GateConfig struct {
 	Turn int64
 }
 
-// DefaultTurn is long enough for the commands of one system call of a busy connection:
-// shorter turns cost throughput (docs/reports/qos.md).
+// DefaultTurn is about what the commands of one system call of a busy connection take.
 const DefaultTurn = 30e3
 
 // Gate is the scheduler of one event thread, which alone calls it. Commands
