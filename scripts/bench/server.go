@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/freeport"
 )
 
 const targetName = "iqn.2026-11.example.bench:volume"
@@ -96,7 +98,7 @@ func (s *server) stop() {
 // startLunar starts it on a port of its own. On error it returns the process if it
 // runs.
 func startLunar(ctx context.Context, o *options, v serving) (*server, error) {
-	port, err := freePort()
+	port, err := freeport.Find()
 	if err != nil {
 		return nil, err
 	}
@@ -149,15 +151,6 @@ func (s *server) await(ctx context.Context, port int) error {
 	}
 	output, _ := os.ReadFile(s.log.Name())
 	return fmt.Errorf("%s does not listen on port %d: %s", s.name, port, output)
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // fillFiles makes files without holes, which would be cheaper to read, and

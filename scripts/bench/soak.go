@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/freeport"
 	"lunar/internal/initiator/load"
 )
 
@@ -134,7 +135,7 @@ func (r *soak) start(ctx context.Context) (remove func(), err error) {
 	if err != nil {
 		return remove, fmt.Errorf("directory of volumes: %w", err)
 	}
-	metrics, err := freePort()
+	metrics, err := freeport.Find()
 	if err != nil {
 		return remove, err
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lunar/internal/freeport"
 )
 
 var errNoSPDK = errors.New("no --spdk")
@@ -34,7 +36,7 @@ func startSPDK(ctx context.Context, o *options, v serving, bdev call, memory int
 			release()
 		}
 	}()
-	port, err := freePort()
+	port, err := freeport.Find()
 	if err != nil {
 		return nil, err
 	}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os/exec"
 	"strconv"
+
+	"lunar/internal/freeport"
 )
 
 // startTgt serves a file from LUN 1 of C tgt on, whose LUN 0 is a controller. With
 // direct it opens it with O_DIRECT.
 func startTgt(ctx context.Context, o *options, v serving, direct bool) (*server, error) {
-	port, err := freePort()
+	port, err := freeport.Find()
 	if err != nil {
 		return nil, err
 	}

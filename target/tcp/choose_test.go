@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"lunar/target"
 	"lunar/target/login"
 )
 
@@ -51,17 +50,7 @@ func TestAutoCongestion(t *testing.T) {
 	if err != nil {
 		t.Skipf("the kernel does not tell its congestion control: %v", err)
 	}
-	transport, err := Open(Config{Congestion: AutoCongestion})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := transport.Portal("127.0.0.1:0")
-	if err := p.Open(); err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	accepted := make(chan target.LoginTransport, 1)
-	p.Accept(func(l target.LoginTransport) { accepted <- l })
+	transport, p, accepted := congested(t, AutoCongestion)
 	for _, change := range []struct{ to, want string }{{AutoCongestion, k.near()}, {"", k.system}, {AutoCongestion, k.near()}} {
 		if err := transport.SetCongestion(change.to); err != nil {
 			t.Fatal(err)

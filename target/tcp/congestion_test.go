@@ -29,10 +29,11 @@ func congestionOf(t *testing.T, conn interface {
 	return strings.TrimRight(name, "\x00")
 }
 
-// TestCongestion: connections have the congestion control of their portal, and one
-// that the kernel does not have is refused with its name.
-func TestCongestion(t *testing.T) {
-	transport, err := Open(Config{Congestion: "reno"}) // which every kernel has
+// congested opens a portal whose connections have a congestion control, and returns what
+// it accepts.
+func congested(t *testing.T, name string) (*Transport, target.Portal, <-chan target.LoginTransport) {
+	t.Helper()
+	transport, err := Open(Config{Congestion: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +41,16 @@ func TestCongestion(t *testing.T) {
 	if err := p.Open(); err != nil {
 		t.Fatal(err)
 	}
-	defer p.Close()
+	t.Cleanup(func() { p.Close() })
 	accepted := make(chan target.LoginTransport, 1)
 	p.Accept(func(l target.LoginTransport) { accepted <- l })
+	return transport, p, accepted
+}
+
+// TestCongestion: connections have the congestion control of their portal, and one
+// that the kernel does not have is refused with its name.
+func TestCongestion(t *testing.T) {
+	_, p, accepted := congested(t, "reno") // which every kernel has
 	client, err := net.Dial("tcp", p.Addr().String())
 	if err != nil {
 		t.Fatal(err)
