@@ -104,9 +104,7 @@ const memoryConfig = `cache:
   size: %dMiB
   segment: %q
 portal-groups:
-  bench:
-    tag: 1
-    listen: ["127.0.0.1:%d"]
+  bench: {tag: 1, listen: ["127.0.0.1:%d"]}
 volumes:
   cached: {type: file, path: %q, block-size: 4096, cache: true, write: back}
   ram: {type: ram, size: %dMiB, block-size: 4096}
