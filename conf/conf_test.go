@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"lunar/internal/trust"
-	"lunar/scheduler/batch"
 
 	"lunar/scheduler"
 )
@@ -28,7 +27,7 @@ func TestDefault(t *testing.T) {
 	want := &Config{
 		Server: Server{
 			BuffersPerThread: 64 * MiB, Poll: PollAdaptive, BusyPoll: 50 * time.Microsecond, PollBudget: 20,
-			Batching: Batching{Mode: batch.Adaptive}, MaxDelay: 50 * time.Microsecond, Sandbox: SandboxEnforce, Congestion: AutoCongestion,
+			Sandbox: SandboxEnforce, Congestion: AutoCongestion,
 			ISER:   ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
 			Limits: Limits{ConnectionsInLogin: 256, LoginTimeout: 15 * time.Second, Sessions: 1024, QueueDepth: 128, MaxConnections: 1, MemoryPerSession: 16 * MiB},
 			NOP:    NOP{15 * time.Second, 10 * time.Second},
@@ -271,6 +270,16 @@ targets: {"iqn.2026-01.a:t": {luns: {0: v}, auth-group: none}}
 		t.Fatal(err)
 	}
 	checkWarnings(t, warnings, []string{"w.yaml:2:15: cache.size: found 1GiB of memory that no volume uses"})
+}
+
+// TestRetiredKeys: a file of the release before is read, with a warning for each key that
+// has no effect any more.
+func TestRetiredKeys(t *testing.T) {
+	_, warnings, err := Parse("w.yaml", []byte("server:\n  batching: {static: 8}\n  max-delay: 10us\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkWarnings(t, warnings, []string{"w.yaml: targets: found no target", "w.yaml:2:13: server.batching: found a key that has no effect any more", "w.yaml:3:14: server.max-delay: found a key that has no effect any more"})
 }
 
 func checkWarnings(t *testing.T, warnings []Warning, want []string) {

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
-
-	"lunar/scheduler/batch"
 )
 
 // config reads the top level.
@@ -38,8 +36,8 @@ func (d *decoder) server(n node, s *Server) {
 		"poll":                     oneOf(&s.Poll, PollOff, PollAdaptive, PollAlways),
 		"busy-poll":                duration(&s.BusyPoll, 0, time.Millisecond),
 		"poll-budget":              percent(&s.PollBudget, 1, 100),
-		"batching":                 batching(&s.Batching),
-		"max-delay":                duration(&s.MaxDelay, 0, 10*time.Millisecond),
+		"batching":                 retired(noBatching),
+		"max-delay":                retired(noBatching),
 		"congestion":               congestion(&s.Congestion),
 		"nodes":                    nodes(&s.Nodes),
 		"metrics":                  metrics(&s.Metrics),
@@ -58,28 +56,13 @@ func (d *decoder) server(n node, s *Server) {
 	}
 }
 
-// batching accepts off, adaptive, or a mapping with the static level.
-func batching(to *Batching) setter {
-	return func(d *decoder, n node) {
-		if _, mapping := n.ast.(ast.MapNode); mapping {
-			d.mapping(n, fields{"static": number(&to.Level, 1, maxBatch)})
-			to.Mode = batch.Static
-			if !d.has(n, "static") {
-				d.fail(n.path, n.describe(), expectedBatching)
-			}
-			return
-		}
-		parsed(&to.Mode, expectedBatching, func(s string) (batch.Mode, bool) {
-			mode, ok := map[string]batch.Mode{"off": batch.Off, "adaptive": batch.Adaptive}[s]
-			return mode, ok
-		})(d, n)
-	}
-}
+// noBatching is why there are no keys for it any more.
+const noBatching = "no such key: all that is ready leaves together; the next release refuses it"
 
-const (
-	maxBatch         = 1024
-	expectedBatching = "off, adaptive, or a level such as {static: 8}"
-)
+// retired accepts any value of a key of the release before, and warns of it.
+func retired(expected string) setter {
+	return func(d *decoder, n node) { d.warn(n.path, "a key that has no effect any more", expected) }
+}
 
 // nodes accepts auto, a number of equal nodes, or a list with the CPUs of each.
 func nodes(to *Nodes) setter {

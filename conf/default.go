@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"time"
-
-	"lunar/scheduler/batch"
 )
 
 // DefaultFile is the commented default configuration, conf/tgtd.yaml.
@@ -24,8 +22,6 @@ func defaults() *Config {
 			BusyPoll:         50 * time.Microsecond,
 			ISER:             ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
 			PollBudget:       20,
-			Batching:         Batching{Mode: batch.Adaptive},
-			MaxDelay:         batch.ServerDelay,
 			Congestion:       AutoCongestion,
 			Sandbox:          SandboxEnforce,
 			Limits: Limits{

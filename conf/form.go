@@ -10,7 +10,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"lunar/scheduler"
-	"lunar/scheduler/batch"
 )
 
 // form writes the value of a field, of the struct that it is in, as the decoder of its
@@ -23,7 +22,6 @@ var forms = map[string]form{
 	"Server.Threads":            zeroAs("auto"),
 	"Server.CPUs":               cpusForm,
 	"Server.PollBudget":         func(_, v reflect.Value) any { return fmt.Sprintf("%d%%", v.Int()) },
-	"Server.Batching":           batchingForm,
 	"Server.Nodes":              nodesForm,
 	"Server.Metrics":            unlessZero,
 	"Server.MetricsToken":       unlessZero,
@@ -142,16 +140,6 @@ func cpuRanges(cpus []int) string {
 		parts, cpus = append(parts, part), cpus[n:]
 	}
 	return strings.Join(parts, ",")
-}
-
-func batchingForm(_, v reflect.Value) any {
-	switch b := v.Interface().(Batching); b.Mode {
-	case batch.Off:
-		return "off"
-	case batch.Static:
-		return yaml.MapSlice{{Key: "static", Value: b.Level}}
-	}
-	return "adaptive"
 }
 
 func nodesForm(_, v reflect.Value) any {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"time"
-
-	"lunar/scheduler/batch"
 )
 
 // Config is a whole configuration in its normal form: the slices of named
@@ -30,8 +28,6 @@ type Server struct {
 	Poll               string        // one of the Poll words
 	BusyPoll           time.Duration // with PollAdaptive: how long an event thread looks for work before it sleeps; 0 never
 	PollBudget         int           // with PollAdaptive: percent of its time that may go into looks that find no work
-	Batching           Batching
-	MaxDelay           time.Duration // the longest time for which requests are gathered
 	Congestion         string        // TCP's congestion control by its name in the kernel, or one of those below
 	Nodes              Nodes
 	Metrics            netip.AddrPort // where counters can be read over HTTP; the zero value: only through the control socket
@@ -68,12 +64,6 @@ const (
 	PollAdaptive = "adaptive" // looking for it while that pays
 	PollAlways   = "always"   // looking for it, with all of a CPU
 )
-
-// Batching says how many small requests are worked on together.
-type Batching struct {
-	Mode  batch.Mode
-	Level int // of batch.Static
-}
 
 // Nodes overrides the machine's NUMA nodes. The zero value takes them as they
 // are; at most one of the fields is set.

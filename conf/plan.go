@@ -41,8 +41,6 @@ var livePaths = []struct {
 	{path: []string{"server", "poll"}},
 	{path: []string{"server", "busy-poll"}},
 	{path: []string{"server", "poll-budget"}},
-	{path: []string{"server", "batching"}},
-	{path: []string{"server", "max-delay"}},
 	{path: []string{"server", "congestion"}},
 	{path: []string{"server", "metrics"}},
 	{path: []string{"server", "metrics-token-file"}},

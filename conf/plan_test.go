@@ -14,8 +14,8 @@ func TestBetween(t *testing.T) {
 	}{
 		{nil, "", ""},
 		{[]string{"threads: 2", "threads: 3"}, "", "server.threads"},
-		{[]string{"threads: 2", "threads: 2, poll: off, batching: off, max-delay: 10us, congestion: reno, metrics: \"127.0.0.1:1\""},
-			`server.poll: "off", was "adaptive" server.batching: off, was adaptive server.max-delay: 10µs, was 50µs server.congestion: "reno", was "auto" server.metrics: 127.0.0.1:1, was none`, ""},
+		{[]string{"threads: 2", "threads: 2, poll: off, congestion: reno, metrics: \"127.0.0.1:1\""},
+			`server.poll: "off", was "adaptive" server.congestion: "reno", was "auto" server.metrics: 127.0.0.1:1, was none`, ""},
 		{[]string{"sessions: 5", "sessions: 6"}, "server.limits.sessions: 6, was 5", ""},
 		{[]string{"127.0.0.1:0", "127.0.0.1:3260"}, "portal-groups.p.listen: [127.0.0.1:3260], was [127.0.0.1:0]", ""},
 		{[]string{"127.0.0.1:0\"]", "127.0.0.1:0\"], listen-iser: [eth2]"}, "portal-groups.p.listen-iser: [eth2:3260], was []", ""},

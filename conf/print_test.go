@@ -21,8 +21,6 @@ server:
   poll: always
   busy-poll: 0s
   poll-budget: 33%
-  batching: {static: 8}
-  max-delay: 0s
   congestion: cubic
   sandbox: log
   metrics-token-file: /etc/lunar/token
@@ -76,7 +74,7 @@ targets:
       - {luns: [{lun: 0, volume: "null", read-only: true}, {lun: 1, volume: "010"}]}
   iqn.2026-11.test:u: {auth-group: m, luns: {0: f}, moved: "1.2.3.4"}
 `, `
-server: {batching: "off", nodes: 3}
+server: {nodes: 3}
 cache: {size: 10%, segment: none, forward-threshold: 64KiB}
 qos: {profile: 2s}
 volumes: {f: {type: file, path: f, cache: true}, g: {type: file, path: g, write: sync, direct: true}}

@@ -21,8 +21,8 @@ var objects = map[string]choices{
 	"server": {
 		"threads": {"auto", "1", "64"}, "cpus": {"0", `"0-3,7"`, "1-2"}, "buffers-per-thread": {"4MiB", "5000KiB"},
 		"poll": {`"off"`, "adaptive", "always"}, "busy-poll": {"0s", "50us", "1ms"}, "poll-budget": {"1%", "100%"},
-		"batching": {`"off"`, "adaptive", "{static: 1}", "{static: 8}"}, "max-delay": {"0s", "100us"}, "congestion": {"system", "cubic"},
-		"nodes": {"auto", "1", "4", `["0-1", "2,4"]`}, "metrics": {"127.0.0.1:9260", `"[::1]:1"`}, "metrics-token-file": {"/t", `"/a b#c"`},
+		"congestion": {"system", "cubic"},
+		"nodes":      {"auto", "1", "4", `["0-1", "2,4"]`}, "metrics": {"127.0.0.1:9260", `"[::1]:1"`}, "metrics-token-file": {"/t", `"/a b#c"`},
 		"sandbox": {"enforce", "log", `"off"`}, "core-dumps": {"true", "false"}, "memory-limit": {"auto", `"off"`, "1GiB"},
 		"iser": {"$iser"}, "limits": {"$limits"}, "nop": {"$nop"},
 	},

@@ -46,10 +46,6 @@ type Thread struct {
 	Handovers       uint64  `json:"handovers" metric:"handovers_total" doc:"Tasks that other threads handed to an event thread; none for what the cache or a fast store serves."`
 	Looks           uint64  `json:"looks" metric:"looks_total" doc:"Times that an idle event thread looked for work before going to sleep."`
 	LooksInVain     uint64  `json:"looks_in_vain" metric:"looks_in_vain_total" doc:"Looks for work that found none."`
-	Rests           uint64  `json:"rests" metric:"rests_total" doc:"Times that an event thread left its connections alone to gather requests."`
-	BatchLevel      int     `json:"batch_level" metric:"batch_level" doc:"Responses of a connection that leave together."`
-	Batches         uint64  `json:"batches" metric:"batches_total" doc:"Turns in which small requests came to an event thread."`
-	BatchedRequests uint64  `json:"batched_requests" metric:"batched_requests_total" doc:"Small requests that came to an event thread."`
 	BusySeconds     float64 `json:"busy_seconds" metric:"busy_seconds_total" doc:"Time in which an event thread had something to do."`
 	RunSeconds      float64 `json:"run_seconds" doc:"Time since it began."`
 	BufferBytes     int64   `json:"buffer_bytes" metric:"buffer_bytes" doc:"Size of an event thread's pool of data buffers."`

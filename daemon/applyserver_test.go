@@ -34,9 +34,9 @@ func TestApplyServer(t *testing.T) {
 	settle(t, c, 0)
 	first, second := freePort(t), freePort(t)
 	server := func(keys string) string { return "server: {" + keys + "}\nportal-groups:" }
-	keys := server("poll: off, batching: off, max-delay: 10us, congestion: reno, metrics: '" + first + "'")
+	keys := server("poll: off, congestion: reno, metrics: '" + first + "'")
 	l.apply(cli.ExitOK, []string{"portal-groups:", "log: {format: json}\n" + keys},
-		`server.poll: "off", was "adaptive"`, "server.batching: off", "server.max-delay: 10", `server.congestion: "reno"`, "server.metrics: "+first, `log.format: "json", was "text"`)
+		`server.poll: "off", was "adaptive"`, `server.congestion: "reno"`, "server.metrics: "+first, `log.format: "json", was "text"`)
 	if text, err := metricsAt(first); err != nil || !strings.Contains(text, "lunar_") {
 		t.Errorf("found %q, %v, expected metrics", text, err)
 	}
@@ -52,7 +52,7 @@ func TestApplyServer(t *testing.T) {
 			t.Errorf("found %v, expected the metrics where they were", err)
 		}
 	}
-	l.apply(cli.ExitOK, []string{keys, server("poll: adaptive, batching: {static: 4}, metrics: '" + second + "'")}, "server.metrics: "+second, "server.batching: {static: 4}")
+	l.apply(cli.ExitOK, []string{keys, server("poll: adaptive, metrics: '" + second + "'")}, "server.metrics: "+second)
 	if _, err := metricsAt(first); err == nil {
 		t.Error("found metrics where they were, expected them elsewhere")
 	}

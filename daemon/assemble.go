@@ -101,7 +101,6 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 		Buffers:       int(cfg.Server.BuffersPerThread),
 		Huge:          huge,
 		Poll:          pollOf(&cfg.Server),
-		Batching:      batchingOf(&cfg.Server),
 		Offer:         login.DefaultOffer(),
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),
 		Owners:        nameOwnersOf(cfg),

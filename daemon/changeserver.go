@@ -1,11 +1,7 @@
 package daemon
 
 import (
-	"reflect"
-
-	"lunar/conf"
 	"lunar/internal/confine"
-	"lunar/target"
 )
 
 // moveServer puts into force of the server what may fail: where metrics are, and the
@@ -41,15 +37,10 @@ func (c *change) changeServer() {
 			c.log.Warn("server.core-dumps stays as it is", "err", err)
 		}
 	}
-	if pacing := pacingOf(now); !reflect.DeepEqual(pacingOf(was), pacing) {
-		d.Repace(pacing)
+	if poll := pollOf(now); pollOf(was) != poll {
+		d.SetPoll(poll)
 	}
 	if threshold := c.cfg.Cache.ForwardThreshold; d.Cache != nil && threshold != c.old.Cache.ForwardThreshold {
 		d.Cache.SetForwardThreshold(int64(threshold))
 	}
-}
-
-// pacingOf is how event threads wait for work and gather it.
-func pacingOf(s *conf.Server) target.Pacing {
-	return target.Pacing{Poll: pollOf(s), Batching: batchingOf(s)}
 }

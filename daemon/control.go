@@ -103,8 +103,7 @@ func (s *source) server() control.Daemon {
 		d.Threads = append(d.Threads, control.Thread{
 			Name: t.Name, CPU: t.CPU, Node: t.Node, Connections: t.Connections,
 			Passes: t.Passes, Sleeps: t.Sleeps, Wakeups: t.Wakeups, Handovers: t.Handovers,
-			Looks: t.Looks, LooksInVain: t.Empty, Rests: t.Rests,
-			BatchLevel: t.BatchLevel, Batches: t.Batches, BatchedRequests: t.BatchedRequests,
+			Looks: t.Looks, LooksInVain: t.Empty,
 			BusySeconds: (t.Run - t.Idle).Seconds(), RunSeconds: t.Run.Seconds(),
 			BufferBytes: int64(t.Pool), BufferUsedBytes: int64(t.PoolUsed), Refused: t.Refused,
 		})

@@ -5,7 +5,6 @@ import (
 
 	"lunar/conf"
 	"lunar/internal/evloop"
-	"lunar/scheduler/batch"
 )
 
 // pollOf is how event threads wait for work.
@@ -28,11 +27,6 @@ const controlProcessors = 2
 // shares the CPUs out, lets a thread run that wakes up.
 func spareProcessors(s *conf.Server) {
 	runtime.GOMAXPROCS(runtime.NumCPU() + s.Threads + controlProcessors)
-}
-
-// batchingOf is how many small requests are worked on together.
-func batchingOf(s *conf.Server) *batch.Config {
-	return &batch.Config{Mode: s.Batching.Mode, Level: s.Batching.Level, Delay: int64(s.MaxDelay)}
 }
 
 // congestionOf is empty for the system's.

@@ -64,7 +64,7 @@ func (c *Connection) checkCommand(h *pdu.SCSICommandFields, r *request) pdu.Reje
 // init fills in the task from its header and what follows that.
 func (t *task) init(h *pdu.SCSICommandFields, r *request) error {
 	t.moved = t.conn.thread.loop.Now()
-	t.itt, t.lunField, t.cmdSN, t.expStatSN = h.ITT, h.LUN, h.CmdSN, h.ExpStatSN
+	t.itt, t.lunField, t.cmdSN = h.ITT, h.LUN, h.CmdSN
 	cmd := &t.cmd
 	n := copy(cmd.CDB[:], h.CDB[:])
 	cmd.ReadEDTL = 0
@@ -113,7 +113,6 @@ func (c *Connection) execute(t *task, final bool, r *request) {
 	}
 	t.lun.ops++
 	c.recent = t.lun
-	c.thread.batching.gather(&c.intake, t.cmd.EDTL, t.moved, t.expStatSN, c.statSN)
 	t.cmd.Nexus, t.cmd.Lane = t.lun.nexus, t.lun.lane
 	if c.thread.gate.ruled && !c.thread.gate.admit(t) {
 		t.await()

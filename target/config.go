@@ -10,7 +10,6 @@ import (
 	"lunar/internal/numa"
 	"lunar/internal/places"
 	"lunar/internal/refusals"
-	"lunar/scheduler/batch"
 	"lunar/target/login"
 )
 
@@ -27,10 +26,7 @@ type Config struct {
 	Huge    arena.Huge  // pages of the data buffers
 	NoRing  bool        // do without io_uring
 	Poll    evloop.Poll // how event threads wait for work; the zero value: they sleep
-	// Batching says how responses are gathered and for how long requests may be
-	// (Delay); nil is adaptive.
-	Batching *batch.Config
-	Workers  int // goroutines for calls that block, shared out among the nodes
+	Workers int         // goroutines for calls that block, shared out among the nodes
 
 	Offer         login.Offer   // what the target negotiates
 	DiscoveryAuth login.Auth    // who may discover

@@ -55,10 +55,9 @@ type Connection struct {
 	header  pdu.BHS // of the PDU that is being made; the Datamover copies it
 	request request // that is being acted on
 
-	share  share
-	intake intake
-	text   textExchange
-	nop    nopState
+	share share
+	text  textExchange
+	nop   nopState
 	debts
 
 	doomed  error    // why it is to end before it has started

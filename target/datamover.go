@@ -84,11 +84,6 @@ type Receiver interface {
 	// Heard tells that bytes of the peer have come.
 	Heard()
 
-	// Batch is how many responses of a connection a transport sends together, 1 or
-	// more: when so many are queued, it sends them before it queues the next; what is
-	// queued at the end of the thread's pass leaves then.
-	Batch() int
-
 	// Prior reports whether what the connection asks for now goes before what others
 	// are being served: see evloop.Prior.
 	Prior() bool

@@ -26,9 +26,6 @@ func (c Config) withDefaults() (Config, []place, error) {
 	setDefault(&c.Threads, len(at))
 	setDefault(&c.Buffers, defaultBuffers)
 	setDefault(&c.Workers, 16)
-	if c.Batching == nil {
-		c.Batching = defaultBatching()
-	}
 	// Data that comes unasked lands in the buffer of the command's first segment.
 	c.Offer.FirstBurstLength = min(c.Offer.FirstBurstLength, scsi.SegmentSize)
 	return c, at, nil

@@ -112,9 +112,6 @@ func (c *Connection) Stamp(bhs *pdu.BHS) {
 	c.statSN++
 }
 
-// Batch implements Receiver.
-func (c *Connection) Batch() int { return c.thread.batching.together }
-
 // Prior implements Receiver. It goes by the LUN that the connection used last.
 func (c *Connection) Prior() bool { return c.recent != nil && c.thread.gate.Prior(c.recent.queue) }
 

@@ -95,7 +95,6 @@ func NewServer(config Config) (*Server, error) {
 		th.gate, th.qos = newGate(th.loop, i, config.QoS.Gate), s.qos
 		s.qos.gates = append(s.qos.gates, th.gate)
 		th.loop.SetPoll(config.Poll)
-		th.batching.start(*config.Batching, th.loop, th.gate)
 		s.threads = append(s.threads, th)
 		s.running.Go(th.loop.Run)
 	}

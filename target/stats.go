@@ -108,10 +108,6 @@ type ThreadStats struct {
 	CPU, Node   int // -1: none
 	Connections int
 
-	BatchLevel      int    // responses of a connection that leave together now
-	Batches         uint64 // passes in which small requests came
-	BatchedRequests uint64 // small requests that came in them
-
 	Refused map[string]uint64 // by refusals.Reason
 }
 
@@ -119,10 +115,8 @@ type ThreadStats struct {
 func (s *Server) Threads() []ThreadStats {
 	out := make([]ThreadStats, 0, len(s.threads))
 	for _, th := range s.threads {
-		b := &th.batching.served
 		out = append(out, ThreadStats{
 			Stats: th.loop.Stats(), Name: th.loop.Name(), CPU: th.loop.CPU(), Node: th.loop.Node(), Connections: int(th.load.Load()),
-			BatchLevel: int(b.level.Load()), Batches: b.passes.Load(), BatchedRequests: b.commands.Load(),
 			Refused: th.refused.counts(),
 		})
 	}

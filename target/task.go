@@ -28,14 +28,13 @@ type task struct {
 	itt       uint32
 	lunField  uint64
 	cmdSN     pdu.SN
-	expStatSN pdu.SN // of the command: what its initiator had looked at by then
-	windowed  bool   // holds a place of the command window
-	listed    bool   // is in the session's task table
-	ended     bool   // the initiator has, or will not get, its status
-	discarded bool   // its command panicked
-	dying     bool   // to be aborted when the transport is no longer writing to its memory
-	waiting   bool   // in the session's memory queue
-	stray     bool   // its unasked data found no place, because it is going to be refused
+	windowed  bool // holds a place of the command window
+	listed    bool // is in the session's task table
+	ended     bool // the initiator has, or will not get, its status
+	discarded bool // its command panicked
+	dying     bool // to be aborted when the transport is no longer writing to its memory
+	waiting   bool // in the session's memory queue
+	stray     bool // its unasked data found no place, because it is going to be refused
 
 	landing *buf.Ref // where data that comes unasked lands until ReceiveDataOut
 	stash   []byte   // or its copy, when the command waits for memory

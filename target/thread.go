@@ -14,13 +14,12 @@ import (
 // thread is an event thread with what its sessions share. All but loop
 // belongs to the thread itself.
 type thread struct {
-	loop     *evloop.Loop
-	gate     *gate
-	qos      *qos // of all threads
-	batching batching
-	shares   shares
-	load     atomic.Int32 // connections, for the choice of a home
-	refused  refused
+	loop    *evloop.Loop
+	gate    *gate
+	qos     *qos // of all threads
+	shares  shares
+	load    atomic.Int32 // connections, for the choice of a home
+	refused refused
 
 	free        *task // recycled tasks
 	lanes       map[*scsi.LogicalUnit]backstore.Lane

@@ -81,7 +81,6 @@ type Loop struct {
 	workers *Workers
 
 	poll    epoll
-	quiet   epoll // see Rest
 	sources []Source
 	inbox   inbox
 	wake    waker
@@ -91,7 +90,6 @@ type Loop struct {
 	end     []Task // of this pass
 	now     int64
 	spin    spinner
-	rest    int64 // nanoseconds of the next Rest
 	idle    int64 // since when there has been nothing to do, 0: there is something
 
 	thread   atomic.Int64 // OS thread id while running
@@ -116,7 +114,7 @@ const (
 // starts it. When the kernel refuses io_uring, the reason is logged and Ring
 // returns nil; that is not an error. Stop frees a loop that was never run.
 func New(config Config) (*Loop, error) {
-	l := &Loop{config: config, log: config.Logger, workers: config.Workers, ended: make(chan struct{}), now: Monotonic(), quiet: epoll{fd: -1}}
+	l := &Loop{config: config, log: config.Logger, workers: config.Workers, ended: make(chan struct{}), now: Monotonic()}
 	if l.log == nil {
 		l.log = slog.Default()
 	}
@@ -128,7 +126,7 @@ func New(config Config) (*Loop, error) {
 		if l.pool != nil {
 			l.memory = l.pool.Size()
 		}
-		err = errors.Join(l.poll.add(l.wake.fd, unix.EPOLLIN|unix.EPOLLET, &l.wake), l.openQuiet())
+		err = l.poll.add(l.wake.fd, unix.EPOLLIN|unix.EPOLLET, &l.wake)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("event loop %q: %w", config.Name, err), l.close())
@@ -327,7 +325,7 @@ func (l *Loop) finish(completed bool) {
 
 func (l *Loop) close() error {
 	l.wake.close()
-	err := errors.Join(l.poll.close(), l.quiet.close())
+	err := l.poll.close()
 	if l.ring != nil {
 		err = errors.Join(err, l.ring.Close())
 	}

@@ -14,8 +14,7 @@ type Source interface {
 	Sleep() (came bool)
 }
 
-// AddSource makes the loop look into s in each pass. While it has sources it takes
-// no rests.
+// AddSource makes the loop look into s in each pass.
 func (l *Loop) AddSource(s Source) {
 	l.assertThread("AddSource")
 	l.sources = append(l.sources, s)

@@ -9,7 +9,6 @@ import (
 type Stats struct {
 	Passes    uint64        // turns of the loop
 	Sleeps    uint64        // blocking waits
-	Rests     uint64        // see Rest
 	Looks     uint64        // idle times in which it looked for work instead of sleeping, see Poll
 	Empty     uint64        // of them, those that ended asleep
 	Handovers uint64        // tasks that Post brought
@@ -25,7 +24,6 @@ type counters struct {
 	_        [cacheLine]byte
 	passes   atomic.Uint64
 	sleeps   atomic.Uint64
-	rests    atomic.Uint64
 	looks    atomic.Uint64
 	empty    atomic.Uint64
 	handed   atomic.Uint64
@@ -40,7 +38,7 @@ type counters struct {
 // Stats returns the counters; any goroutine may ask.
 func (l *Loop) Stats() Stats {
 	s := Stats{
-		Passes: l.stats.passes.Load(), Sleeps: l.stats.sleeps.Load(), Rests: l.stats.rests.Load(), Wakeups: l.stats.wakeups.Load(),
+		Passes: l.stats.passes.Load(), Sleeps: l.stats.sleeps.Load(), Wakeups: l.stats.wakeups.Load(),
 		Looks: l.stats.looks.Load(), Empty: l.stats.empty.Load(), Handovers: l.stats.handed.Load(),
 		Pool: l.memory, PoolUsed: int(l.stats.poolUsed.Load()),
 	}

@@ -8,12 +8,6 @@ const retrySubmit = time.Millisecond
 // wait fetches the events of a pass. It blocks only when there is nothing to do,
 // and only after a look that does not involve the Go scheduler.
 func (l *Loop) wait() int {
-	if len(l.sources) > 0 {
-		l.rest = 0
-	}
-	if l.rest > 0 {
-		l.takeRest()
-	}
 	if n := l.poll.check(); n > 0 || l.busy() {
 		return n
 	}

@@ -10,8 +10,8 @@ const (
 	Adaptive             // the level follows the throughput
 )
 
-// Tyche's parameters, in ns and requests, and the server's delay: its responses
-// are ready, so that a gathered one can only be late.
+// Tyche's parameters, in ns and requests, and the delay of simulated event threads:
+// their responses are ready, so that a gathered one can only be late.
 const (
 	DefaultMax      = 64
 	DefaultInterval = 1e9

@@ -1,13 +1,13 @@
 // Package batch decides how many small requests are gathered before they go on
 // together: Tyche's adaptive batch level. Like the rest of the scheduler it has no I/O,
 // no goroutine and no clock of its own: time is int64 nanoseconds from the caller's
-// clock, never falling. Nothing here allocates, locks or depends on chance, so the
-// server and the simulator make the same decisions. All of it belongs to one thread.
+// clock, never falling. Nothing here allocates, locks or depends on chance, so runs
+// repeat exactly. All of it belongs to one thread.
 //
 // A Level is the controller: fed with the bytes that were completed and with how many
-// requests wait, it says every interval how many to gather. Event threads,
-// whose responses do not wait for others, need nothing else. Requests that wait for
-// others, as in Tyche, are simulated (scripts/sim/gather).
+// requests wait, it says every interval how many to gather. The simulator uses it
+// (scripts/sim/gather). Event threads do not: their responses wait for nothing but the
+// end of the pass (docs/reports/performance.md).
 //
 // # The rule
 //

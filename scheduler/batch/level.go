@@ -45,14 +45,6 @@ func (l *Level) Start(c Config, now int64) {
 // Current returns the level, 1 or more.
 func (l *Level) Current() int { return max(l.current, 1) }
 
-// Pass notes what one pass of a thread has brought, Waiting and Completed, and returns
-// the level.
-func (l *Level) Pass(waiting, bytes int, now int64) int {
-	l.Waiting(waiting, now)
-	l.Completed(bytes, now)
-	return l.Current()
-}
-
 // Completed notes that a request of so many bytes is done.
 func (l *Level) Completed(bytes int, now int64) {
 	l.Observe(now)

@@ -9,18 +9,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"gonum.org/v1/plot/plotter"
-
-	"lunar/control"
 )
 
-// ladderCommand compares ways of batching in one run, as Tyche's figures 5, 6 and 8
-// do: each load on all servers in turns.
+// ladderCommand compares two builds of lunar's tgtd from one command outstanding to 512,
+// each load on both in turns.
 type ladderCommand struct {
+	Before   string `arg:"" type:"existingfile" help:"The tgtd to compare with."`
 	Mode     string `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about a minute; full: about five, for the record."`
 	Document string `default:"docs/reports/performance.md" help:"Document with the markers to write between; empty writes to standard output alone."`
-	Figures  string `default:"docs/reports/performance" help:"Directory of the figure."`
 }
 
 var ladderPlans = map[string]plan{
@@ -28,31 +24,25 @@ var ladderPlans = map[string]plan{
 	"full":  {9, 300 * time.Millisecond, 300 * time.Millisecond, 1},
 }
 
-// modes are the ways of batching; the first is none, the last the adaptive one.
-var modes = []struct{ name, yaml string }{
-	{"off", "off"}, {"static 2", "{static: 2}"}, {"static 8", "{static: 8}"}, {"static 64", "{static: 64}"}, {"adaptive", "adaptive"},
-}
-
-const off, adaptive = 0, 4
-
 // rung is one load: so many requests outstanding, over all connections.
 type rung struct {
 	outstanding, connections int
 	sizes                    string
+	rw                       string // as tgtload says it
 }
 
 func rungs() (list []rung) {
 	for _, connections := range []int{1, 8, 32} {
 		for _, outstanding := range []int{1, 4, 8, 32, 128, 512} {
 			if outstanding >= connections {
-				list = append(list, rung{outstanding, connections, "4k"})
+				list = append(list, rung{outstanding, connections, "4k", "randread"})
 			}
 		}
 	}
 	for _, outstanding := range []int{32, 128} {
-		list = append(list, rung{outstanding, 8, "4k:31,128k:1"}) // half of the bytes are in large ones
+		list = append(list, rung{outstanding, 8, "4k:31,128k:1", "randread"}) // half of the bytes are in large ones
 	}
-	return list
+	return append(list, rung{32, 1, "4k", "randwrite"})
 }
 
 // name is what --only calls the rung.
@@ -60,6 +50,9 @@ func (r rung) name() string {
 	name := fmt.Sprintf("%dx%d", r.outstanding, r.connections)
 	if r.sizes != "4k" {
 		name += "-mixed"
+	}
+	if r.rw == "randwrite" {
+		name += "-write"
 	}
 	return name
 }
@@ -96,8 +89,8 @@ func (l *ladderCommand) Run(ctx context.Context, o *options) error {
 			s.stop()
 		}
 	}()
-	for i := range modes {
-		s, err := startMode(ctx, o, filepath.Join(dir, strconv.Itoa(i)), modes[i].yaml)
+	for i, tgtd := range []string{l.Before, o.Tgtd} {
+		s, err := startRung(ctx, o, tgtd, filepath.Join(dir, strconv.Itoa(i)))
 		if s != nil {
 			servers = append(servers, s)
 		}
@@ -112,35 +105,27 @@ func (l *ladderCommand) Run(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	results := make([][][]float64, len(chosen)) // by rung, mode and repeat
+	results := make([][2][]float64, len(chosen)) // by rung, build and repeat
 	for repeat := range client.plan.repeats {
 		for i, r := range chosen {
-			if results[i] == nil {
-				results[i] = make([][]float64, len(modes))
-			}
-			for n := range modes {
-				m := (n + repeat) % len(modes)
+			for n := range servers {
+				m := (n + repeat) % len(servers)
 				rate, err := client.climb(ctx, servers[m], r, client.plan.runtime)
 				if err != nil {
-					return fmt.Errorf("%s, %d outstanding: %w", modes[m].name, r.outstanding, err)
+					return fmt.Errorf("%s, build %d: %w", r.name(), m, err)
 				}
 				results[i][m] = append(results[i][m], rate)
 			}
 		}
 		fmt.Fprintf(os.Stderr, "bench: ladder, repeat %d of %d\n", repeat+1, client.plan.repeats)
 	}
-	if len(o.Only) == 0 {
-		if err := l.drawLevels(ctx, client, servers[adaptive], filepath.Join(dir, strconv.Itoa(adaptive))); err != nil {
-			return err
-		}
-	}
-	text := machine(o, client.plan, nil, "a file in /dev/shm behind the cache") + ladderTable(chosen, results)
+	text := machine(o, client.plan, nil, "a file of 512 MiB in /dev/shm behind the cache; the client sleeps") + ladderTable(chosen, results)
 	return o.record(l.Document, []string{"ladder"}, map[string]string{"ladder": text})
 }
 
 // ladderYAML has room for 512 commands of one session.
-const ladderYAML = `server: {batching: %s, threads: 1, limits: {queue-depth: 512}}
-cache: {size: 96MiB, segment: none}
+const ladderYAML = `server: {threads: 1, limits: {queue-depth: 512}}
+cache: {size: 640MiB, segment: none}
 portal-groups:
   bench: {tag: 1, listen: ["127.0.0.1:%d"]}
 volumes:
@@ -152,22 +137,24 @@ targets:
     luns: [{lun: 0, volume: ladder}]
 `
 
-// startMode starts lunar in a directory of its own.
-func startMode(ctx context.Context, o *options, dir, batching string) (*server, error) {
+// startRung starts a build in a directory of its own.
+func startRung(ctx context.Context, o *options, tgtd, dir string) (*server, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("work directory: %w", err)
 	}
-	return startLunar(ctx, o, serving{work: dir, files: dir, volumes: 1, bytes: 64 << 20, block: logicalBlockKiB << 10,
+	with := *o
+	with.Tgtd = tgtd
+	return startLunar(ctx, &with, serving{work: dir, files: dir, volumes: 1, bytes: 512 << 20, block: logicalBlockKiB << 10,
 		yaml: func(port int, files []string) string {
-			return fmt.Sprintf(ladderYAML, batching, port, files[0], targetName)
+			return fmt.Sprintf(ladderYAML, port, files[0], targetName)
 		}})
 }
 
 // climb puts a load on a server and returns the commands per second.
 func (c client) climb(ctx context.Context, s *server, r rung, runtime time.Duration) (float64, error) {
-	w := workload{rw: "randread", depth: r.outstanding / r.connections, connections: r.connections}
+	w := workload{rw: r.rw, depth: r.outstanding / r.connections, connections: r.connections}
 	w.tool = tool{arguments: func(c client, s *server, w workload, runtime time.Duration) []string {
-		line := tgtloadPolling.arguments(c, s, w, runtime)
+		line := tgtload.arguments(c, s, w, runtime)
 		line[slices.Index(line, "--bs")+1] = r.sizes
 		return line
 	}, result: tgtload.result}
@@ -178,85 +165,17 @@ func (c client) climb(ctx context.Context, s *server, r rung, runtime time.Durat
 	return result.IOPS, nil
 }
 
-// ladderTable has a row for each load: rates, and what adaptive reaches of the best
-// static level and of none.
-func ladderTable(chosen []rung, results [][][]float64) string {
+// ladderTable has a row for each load.
+func ladderTable(chosen []rung, results [][2][]float64) string {
 	var t strings.Builder
-	t.WriteString("Thousands of commands per second; the last columns are medians of the ratios within a repeat.\n\n| outstanding | connections | bytes |")
-	for _, m := range modes {
-		fmt.Fprintf(&t, " %s |", m.name)
-	}
-	t.WriteString(" adaptive / best static | ≥ 0.9 | adaptive / off | to reach | |\n|--:|--:|---|" + strings.Repeat("--:|", len(modes)) + "--:|---|--:|--:|---|\n")
+	t.WriteString("| outstanding | connections | commands | bytes | before, thousands/s | after | ratio |\n|--:|--:|---|---|--:|--:|--:|\n")
 	for i, r := range chosen {
-		fmt.Fprintf(&t, "| %d | %d | %s |", r.outstanding, r.connections, r.sizes)
-		best := 1
-		for m := range modes {
-			rate := median(results[i][m])
-			fmt.Fprintf(&t, " %.0f |", rate/1e3)
-			if m != off && m != adaptive && rate > median(results[i][best]) {
-				best = m
-			}
+		before, after := results[i][0], results[i][1]
+		var within []float64
+		for repeat := range before {
+			within = append(within, after[repeat]/before[repeat])
 		}
-		toBest, toNone := within(results[i], best), within(results[i], off)
-		bound := map[bool]float64{true: 1.1, false: 0.95}[r.outstanding >= 128]
-		fmt.Fprintf(&t, " %.2f | %s | %.2f | ≥ %g | %s |\n", toBest, yes(toBest >= 0.9), toNone, bound, yes(toNone >= bound))
+		fmt.Fprintf(&t, "| %d | %d | %s | %s | %.0f | %.0f | %.2f |\n", r.outstanding, r.connections, strings.TrimPrefix(r.rw, "rand"), r.sizes, median(before)/1e3, median(after)/1e3, median(within))
 	}
 	return t.String()
-}
-
-// within is the median of adaptive's rate beside another's in the same repeat.
-func within(modes [][]float64, other int) float64 {
-	var v []float64
-	for i, rate := range modes[adaptive] {
-		v = append(v, rate/modes[other][i])
-	}
-	return median(v)
-}
-
-const (
-	levelStep  = time.Second
-	levelEvery = 25 * time.Millisecond
-)
-
-// drawLevels plots the batch level of the adaptive server while the load changes.
-func (l *ladderCommand) drawLevels(ctx context.Context, c client, s *server, dir string) error {
-	if l.Figures == "" {
-		return nil
-	}
-	api, err := control.Dial(filepath.Join(dir, control.SocketName))
-	if err != nil {
-		return fmt.Errorf("control socket: %w", err)
-	}
-	defer api.Close()
-	c.place, c.plan.warmup = []string{"taskset", "-c", strconv.Itoa(c.cpu)}, 0 // this program needs some of the CPU
-	var levels, loads plotter.XYs
-	began := time.Now()
-	for _, outstanding := range []int{1, 8, 32, 128, 512, 32, 1} {
-		ended := make(chan error, 1)
-		go func() {
-			_, err := c.climb(ctx, s, rung{outstanding, 1, "4k"}, levelStep)
-			ended <- err
-		}()
-		for running := true; running; {
-			select {
-			case err := <-ended:
-				if err != nil {
-					return err
-				}
-				running = false
-			case <-time.After(levelEvery):
-				status, err := api.Status(ctx)
-				if err != nil {
-					return fmt.Errorf("batch level: %w", err)
-				}
-				at := time.Since(began).Seconds()
-				levels = append(levels, plotter.XY{X: at, Y: float64(status.Server.Threads[0].BatchLevel)})
-				loads = append(loads, plotter.XY{X: at, Y: float64(min(outstanding, 128))})
-			}
-		}
-	}
-	if err := os.MkdirAll(l.Figures, 0o755); err != nil {
-		return fmt.Errorf("figure: %w", err)
-	}
-	return drawCurves(l.Figures, "level", "Batch level as the load changes", "s", "commands", []curve{{"batch level", levels}, {"outstanding (128: 128 and 512)", loads}})
 }

@@ -22,7 +22,7 @@ type commandLine struct {
 
 	Servers serversCommand `cmd:"" default:"withargs" help:"Whole targets in memory (the default)."`
 	Builds  buildsCommand  `cmd:"" help:"Two builds of lunar's tgtd: whether a change has cost speed."`
-	Ladder  ladderCommand  `cmd:"" help:"Batching: off, static and adaptive, from 1 to 512 requests at a time."`
+	Ladder  ladderCommand  `cmd:"" help:"Two builds of lunar's tgtd, from 1 to 512 requests at a time."`
 	Scaling scalingCommand `cmd:"" help:"Logical units, connections, and what garbage collection costs with a large cache and many sessions."`
 	Disk    diskCommand    `cmd:"" help:"Whole targets on a disk, directly and through the cache."`
 	Cache   cacheCommand   `cmd:"" help:"The parts of the block cache."`

@@ -10,9 +10,9 @@
 # run.sh builds TGTD [OPTIONS]: this tree's tgtd beside that of another build, into
 # docs/reports/performance.md: whether a change has cost speed. Takes about three minutes.
 #
-# run.sh ladder [quick|full] [OPTIONS]: ways of batching at 1 to 512 requests at a
-# time, into docs/reports/performance.md. Takes about one minute (quick, the default) or
-# five (full).
+# run.sh ladder TGTD [quick|full] [OPTIONS]: this tree's tgtd beside that of another build
+# at 1 to 512 requests at a time, into docs/reports/performance.md. Takes less than a
+# minute (quick, the default) or three (full).
 #
 # run.sh cache [quick|full] [OPTIONS]: the parts of the block cache, into
 # docs/reports/performance-cache.md. Takes about three minutes (full, the default) or one.

@@ -67,7 +67,7 @@ func TestDecode(t *testing.T) {
 	p.SetAttribute(AttributeOrdered)
 	p.SetExpectedDataTransferLength(4096)
 	p.CDB()[0], p.CDB()[15] = 0x8a, 1
-	want := SCSICommandFields{LUN: 3 << 48, ITT: 5, EDTL: 4096, CmdSN: 6, ExpStatSN: 7, CDB: [16]byte{0: 0x8a, 15: 1},
+	want := SCSICommandFields{LUN: 3 << 48, ITT: 5, EDTL: 4096, CmdSN: 6, CDB: [16]byte{0: 0x8a, 15: 1},
 		Attribute: AttributeOrdered, Immediate: true, Final: true, Write: true}
 	if got := p.Decode(); got != want {
 		t.Errorf("found %+v, expected %+v", got, want)

@@ -31,7 +31,7 @@ type SCSICommandFields struct {
 	LUN              uint64
 	ITT              uint32
 	EDTL             uint32 // Expected Data Transfer Length
-	CmdSN, ExpStatSN SN
+	CmdSN            SN
 	CDB              [16]byte
 	Attribute        TaskAttribute
 	Immediate, Final bool
@@ -42,7 +42,7 @@ type SCSICommandFields struct {
 func (p *SCSICommand) Decode() SCSICommandFields {
 	b := p.BHS()
 	return SCSICommandFields{
-		LUN: b.LUN(), ITT: b.ITT(), EDTL: p.ExpectedDataTransferLength(), CmdSN: b.CmdSN(), ExpStatSN: b.ExpStatSN(),
+		LUN: b.LUN(), ITT: b.ITT(), EDTL: p.ExpectedDataTransferLength(), CmdSN: b.CmdSN(),
 		CDB: *p.CDB(), Attribute: p.Attribute(), Immediate: b.Immediate(), Final: b.Final(), Read: p.Read(), Write: p.Write(),
 	}
 }

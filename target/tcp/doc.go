@@ -9,7 +9,10 @@
 //	mover.parse      PDUs in place, digests checked           receive.go
 //	...              Receiver.Received executes a command     target
 //	mover.send       responses join the queue                 send.go
-//	mover.flush      one sendmsg for all of a pass            send.go
+//	mover.flush      one sendmsg at the end of a pass         send.go
+//
+// Up to three parts of eight PDUs leave earlier in a pass, so that the initiator works while
+// the rest is executed.
 //
 // remote.go hands a sendmsg to a thread of the NUMA node that the data lie on.
 package tcp

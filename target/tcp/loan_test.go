@@ -18,7 +18,6 @@ import (
 
 // nobody is a Receiver of a connection whose peer says nothing.
 type nobody struct {
-	batch  int
 	closed chan error
 	other  *evloop.Loop // of node 1
 	taken  func(*pdu.BHS)
@@ -31,7 +30,6 @@ func (*nobody) Spent(*pdu.BHS) bool        { return false }
 func (*nobody) Restamp(*pdu.BHS)           {}
 func (*nobody) Heard()                     {}
 func (n *nobody) Prior() bool              { return n.taken != nil }
-func (n *nobody) Batch() int               { return n.batch }
 func (*nobody) Drained()                   {}
 
 func (n *nobody) Received(bhs *pdu.BHS, _, _ []byte, _ bool) {
@@ -112,7 +110,7 @@ func newShelf(t *testing.T) *shelf {
 	}
 	t.Cleanup(transport.Close)
 	s.mover = newMover(transport.scratches, fds[0], &login.ConnectionParams{InitiatorMaxRecvDataSegmentLength: bookSize, TargetMaxRecvDataSegmentLength: bookSize})
-	s.r = &nobody{batch: 64, closed: make(chan error, 1)}
+	s.r = &nobody{closed: make(chan error, 1)}
 	s.on(func() {
 		if err := s.mover.Attach(s.r, s.loop); err != nil {
 			t.Error(err)

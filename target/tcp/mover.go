@@ -175,8 +175,6 @@ type sender struct {
 	tail      uint32
 	sent      int    // bytes of the first PDU that are sent
 	total     uint64 // bytes sent of all
-	ready     int    // responses queued since the last flush
-	gathered  int    // bytes of the PDUs queued since then
 	bytes     int    // data bytes queued
 	own       int    // of them, those without a buffer
 	lent      int    // PDUs queued whose data are lent

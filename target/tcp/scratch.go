@@ -10,7 +10,7 @@ import (
 	"lunar/target/pdu"
 )
 
-// scratch is memory of an event thread that its connections share: it is used by one
+// scratch is what the connections of an event thread share. Its memory is used by one
 // at a time and holds nothing between two calls, so that it stays in the CPU's cache
 // however many connections there are.
 type scratch struct {
@@ -19,6 +19,17 @@ type scratch struct {
 	ahead   []byte // to receive in while another connection's PDUs are in receive
 	readv   [2]unix.Iovec
 	sendv   []unix.Iovec
+	pass    int64 // when the last pass began in which something left early
+	early   int   // how often it did
+}
+
+// sendsEarly takes one of the early sends of the pass that began at now.
+func (s *scratch) sendsEarly(now int64) bool {
+	if s.pass != now {
+		s.pass, s.early = now, 0
+	}
+	s.early++
+	return s.early <= earlySends
 }
 
 // scratchSize is the memory to receive in, in bytes: besides what one read brings, it

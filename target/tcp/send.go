@@ -26,11 +26,10 @@ const (
 	// cache as soon as they are queued. The memory of a long one is fetched ahead
 	// by the copy into the socket itself.
 	prefetchUpTo = 16 << 10
-	// sendMost is what small PDUs that leave together come to at most, in bytes: what
-	// the kernel makes one segment of, which the device or the receiving end divides
-	// (64 KiB less room for headers, as a whole number of Ethernet's segments). The
-	// few bytes beyond it would cost as much again.
-	sendMost = 65160
+	// earlyFrom is how many queued PDUs leave before the end of the pass, and
+	// earlySends how often in a pass of the thread: the initiator works on them while
+	// the other commands are executed. All else leaves together.
+	earlyFrom, earlySends = 8, 3
 )
 
 // SendControl implements Datamover.
@@ -45,9 +44,6 @@ func (m *mover) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 		prefetch.Bytes(data) // until they leave, others are executed
 	}
 	m.send((*pdu.BHS)(bhs), data, ref)
-	if !bhs.HasStatus() {
-		m.tx.ready-- // part of a response
-	}
 	if m.tx.bytes >= flushFrom && !m.loop.Ordered() {
 		m.flushNow()
 	}
@@ -69,12 +65,9 @@ func (m *mover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 		}
 		return
 	}
-	length := pdu.BHSLength + len(data)
-	if m.tx.ready >= m.r.Batch() || m.tx.gathered > 0 && m.tx.gathered+length > sendMost && len(data) <= prefetchUpTo {
+	if m.tx.tail-m.tx.head >= earlyFrom && m.flushable() && m.scratch.sendsEarly(m.loop.Now()) {
 		m.flushNow() // before this one, so that the task of the last has given back its place in the command window
 	}
-	m.tx.ready++
-	m.tx.gathered += length
 	o := m.tx.push()
 	*(*pdu.BHS)(o.head[:]) = *bhs
 	o.data, o.ref, o.stamped, o.again = data, ref, false, false
@@ -143,7 +136,6 @@ func (m *mover) flushNow() {
 // flush sends what is queued until the socket takes no more, or another thread
 // has it to send: one sendmsg for up to maxIOV pieces.
 func (m *mover) flush() error {
-	m.tx.ready, m.tx.gathered = 0, 0
 	for part := false; m.flushable() && !part; part = m.loop.Ordered() {
 		iov, bytes, sender := m.gather()
 		if sender != nil {

@@ -1,40 +1,46 @@
 package tcp
 
 import (
-	"bytes"
 	"io"
-	"lunar/internal/buf"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"lunar/target/pdu"
 )
 
-// TestSmallTogether: of many small responses, as many leave together as the kernel
-// makes one segment of; a large one is no reason to send what is queued.
-func TestSmallTogether(t *testing.T) {
+// TestWhatLeaves: three parts leave before the end of a pass, with data or without, and
+// as many in the next one.
+func TestWhatLeaves(t *testing.T) {
 	const size, count = 4 << 10, 40
-	s, charged := newShelf(t), buf.Account{}
-	text := bytes.Repeat([]byte{1}, size)
-	together := sendMost / (pdu.BHSLength + size)
-	s.on(func() {
-		for i := range count {
-			p := (*pdu.DataIn)(&pdu.BHS{}).Init()
-			p.SetHasStatus(true)
-			p.BHS().SetDataSegmentLength(size)
-			s.want = append(append(s.want, p.BHS()[:]...), text...)
-			s.mover.PutData(p, text, nil)
-			if queued, want := int(s.mover.tx.tail-s.mover.tx.head), i%together+1; queued != want {
-				t.Errorf("%d responses are queued after %d, expected %d", queued, i+1, want)
+	for _, data := range [][]byte{nil, make([]byte, size)} {
+		s, length := newShelf(t), pdu.BHSLength+len(data)
+		sent := func() int {
+			n, err := unix.IoctlGetInt(int(s.peer.Fd()), unix.TIOCINQ)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n / length
+		}
+		for pass := range 2 {
+			var during int
+			s.on(func() {
+				for range count {
+					p := (*pdu.DataIn)(&pdu.BHS{}).Init()
+					p.SetHasStatus(true)
+					p.BHS().SetDataSegmentLength(len(data))
+					s.mover.PutData(p, data, nil)
+				}
+				during = sent()
+			})
+			s.on(func() {}) // a pass later
+			if after := sent(); during != earlySends*earlyFrom || after != count {
+				t.Errorf("%d bytes of data, pass %d: %d left in it, %d in all, expected %d and %d", len(data), pass, during, after, earlySends*earlyFrom, count)
+			}
+			if _, err := io.ReadFull(s.peer, make([]byte, count*length)); err != nil {
+				t.Fatal(err)
 			}
 		}
-		before := s.mover.tx.tail - s.mover.tx.head
-		s.put(2, -1, &charged)
-		if queued := s.mover.tx.tail - s.mover.tx.head; queued != before+1 {
-			t.Errorf("%d responses are queued after a large one, expected %d", queued, before+1)
-		}
-	})
-	s.read(t)
-	s.peer.Close()
-	s.on(func() { s.mover.Close(io.EOF, false) })
-	<-s.r.closed
+		s.peer.Close()
+	}
 }

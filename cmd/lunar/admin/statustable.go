@@ -221,9 +221,9 @@ func renderThreads(w io.Writer, s *control.Status, per string) {
 			busy = t.BusySeconds / t.RunSeconds
 		}
 		rows = append(rows, cli.Row(t.Name, number(t.CPU), number(t.Node), t.Connections, percent(busy),
-			t.BatchLevel, t.Looks, t.LooksInVain, t.Handovers, bytesize.Text(t.BufferUsedBytes)+" of "+bytesize.Text(t.BufferBytes)))
+			t.Looks, t.LooksInVain, t.Handovers, bytesize.Text(t.BufferUsedBytes)+" of "+bytesize.Text(t.BufferBytes)))
 	}
-	cli.Table(w, cli.Row("THREAD", "CPU", "NODE", "CONNECTIONS", "BUSY", "BATCH", "LOOKS"+per, "EMPTY"+per, "HAND-OVERS"+per, "BUFFERS"), rows)
+	cli.Table(w, cli.Row("THREAD", "CPU", "NODE", "CONNECTIONS", "BUSY", "LOOKS"+per, "EMPTY"+per, "HAND-OVERS"+per, "BUFFERS"), rows)
 }
 
 // number shows -1 as none.

@@ -22,7 +22,7 @@ func statusOf() control.Status {
 	return control.Status{
 		Server: control.Daemon{Version: "1.2.3", Build: "go1.26 linux/amd64", PID: 4711, Started: start, UptimeSeconds: 93784.2, Threads: []control.Thread{
 			{Name: "event0", CPU: 0, Node: 0, Connections: 2, BusySeconds: 25, RunSeconds: 100, BufferBytes: 64 << 20, BufferUsedBytes: 1 << 20,
-				BatchLevel: 12, Looks: 5000, LooksInVain: 40, Handovers: 60},
+				Looks: 5000, LooksInVain: 40, Handovers: 60},
 			{Name: "event1", CPU: -1, Node: -1, BufferBytes: 64 << 20},
 		}},
 		Cache: &control.Cache{
