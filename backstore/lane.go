@@ -26,6 +26,7 @@ type laneState struct {
 	settling bool  // the bytes are done, the flush that makes them stable is not
 	result   int64 // of a call that a worker made
 	sqe      uring.Op
+	await    evloop.Await
 }
 
 // volumeLane is one event thread's access to a volume. An op is a sequence of
@@ -39,6 +40,7 @@ type volumeLane struct {
 	running int
 	counter quiesce.Counter // counts what is running
 	count   *changes.Count
+	expect  expectations
 }
 
 // TryNow implements Lane.
@@ -124,6 +126,7 @@ func aligned(b []byte) bool { return uintptr(unsafe.Pointer(unsafe.SliceData(b))
 // start makes the current call of op, without waiting for it.
 func (l *volumeLane) start(op *Op) {
 	st := &op.lane
+	l.loop.Await(&st.await, l.expect.of(&st.call))
 	if l.ring != nil && st.encode(l.fd) {
 		l.ring.Queue(&st.sqe, st)
 		return
@@ -194,6 +197,7 @@ func (st *laneState) Run() { st.lane.settle(st.op, st.result) }
 
 // settle goes on with op after a call that was waited for.
 func (l *volumeLane) settle(op *Op, res int64) {
+	l.loop.Answered(&op.lane.await)
 	if !l.advance(op, res) {
 		l.start(op)
 		return

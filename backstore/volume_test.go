@@ -209,6 +209,7 @@ func TestRingGivesUp(t *testing.T) {
 			lane := &volumeLane{volume: s.(*volume), loop: loop, workers: workers, running: 1}
 			lane.begin(op)
 			op.lane.op, op.lane.lane = op, lane
+			loop.Await(&op.lane.await, lane.expect.of(&op.lane.call))
 			op.lane.Complete(-int32(errno))
 		}))
 		if <-done; op.Err != nil || string(op.Data) != string(make([]byte, 12)) {

@@ -66,13 +66,14 @@ func idle(word, now int64) time.Duration {
 // idles notes that there is nothing to do from now on.
 func (l *Loop) idles(now int64) {
 	l.idle = now
+	l.spin.begin(now)
 	i := &l.stats.idleness
 	i.Store((i.Load()>>1-now)<<1 | 1)
 }
 
 // works notes that there is something to do again.
 func (l *Loop) works() {
-	looked, vain := l.spin.learn(l.now-l.idle, l.now)
+	looked, vain := l.spin.end(l.now)
 	if looked {
 		l.stats.looks.Add(1)
 	}

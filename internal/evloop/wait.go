@@ -18,15 +18,33 @@ func (l *Loop) wait() int {
 	if !l.sourcesSleep() {
 		return 0
 	}
-	l.wake.asleep.Store(true)
-	if !l.inbox.empty() || l.stopping.Load() {
-		l.wake.asleep.Store(false)
+	defer l.rises()
+	if !l.liesDown() {
 		return 0
 	}
 	l.stats.sleeps.Add(1)
-	n := l.poll.block(timeout)
+	return l.poll.block(timeout)
+}
+
+// liesDown has producers and the ring wake the thread from now on, and reports
+// whether there is nothing from before.
+func (l *Loop) liesDown() bool {
+	l.wake.asleep.Store(true)
+	if l.ring != nil {
+		l.ring.Wake(true)
+		if l.ring.Ready() {
+			return false
+		}
+	}
+	return l.inbox.empty() && !l.stopping.Load()
+}
+
+// rises undoes liesDown: the thread looks for itself.
+func (l *Loop) rises() {
 	l.wake.asleep.Store(false)
-	return n
+	if l.ring != nil {
+		l.ring.Wake(false)
+	}
 }
 
 // busy reports whether the pass has work other than events. Pass-end tasks are
@@ -41,12 +59,15 @@ func (l *Loop) patience() time.Duration {
 	if l.idle == 0 {
 		l.idles(now)
 	}
-	if l.spin.pays(now-l.idle, now) {
+	timeout := l.spin.wait(now)
+	if timeout == 0 {
 		return 0
 	}
-	timeout := time.Duration(-1)
 	if at, ok := l.timers.next(); ok {
-		timeout = time.Duration(max(at-now, 0))
+		due := time.Duration(max(at-now, 0))
+		if timeout < 0 || due < timeout {
+			timeout = due
+		}
 	}
 	if l.ring != nil && l.ring.Unsubmitted() && (timeout < 0 || timeout > retrySubmit) {
 		timeout = retrySubmit

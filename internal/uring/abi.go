@@ -27,6 +27,8 @@ const (
 
 	sqTaskrun = 1 << 2
 
+	cqEventFDDisabled = 1 << 0
+
 	offSQRing = 0
 	offSQEs   = 0x10000000
 

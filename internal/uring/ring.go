@@ -30,9 +30,9 @@ type Ring struct {
 	sqes            []sqe
 	queued          uint32 // encoded, not yet taken by the kernel
 
-	cqHead, cqTail *atomic.Uint32
-	cqMask         uint32
-	cqes           []cqe
+	cqHead, cqTail, cqFlags *atomic.Uint32
+	cqMask                  uint32
+	cqes                    []cqe
 
 	// slots maps user data to the Op in flight. There are as many as completion
 	// entries, so the completion queue cannot overflow.
@@ -48,6 +48,23 @@ type Ring struct {
 // tell those who poll it of deferred work.) It is never read; a 64-bit counter
 // does not overflow.
 func (r *Ring) WakeFD() int { return r.wake }
+
+// Wake says whether completions are to signal WakeFD, as they do until Wake is called.
+// While the thread looks at Ready by itself, a signal for each completion only costs
+// time. After Wake(true) there is no signal for what is Ready by then.
+//
+// Only a ring that is Deferred leaves signals out: in others nothing orders the
+// kernel's look at the wish after its completion.
+func (r *Ring) Wake(wanted bool) {
+	if !r.Deferred() {
+		return
+	}
+	var flags uint32
+	if !wanted {
+		flags = cqEventFDDisabled
+	}
+	r.cqFlags.Store(flags)
+}
 
 // InFlight returns how many Ops are not complete, those waiting in the FIFO not
 // counted.
@@ -137,10 +154,11 @@ func (r *Ring) deferred() bool { return r.sqFlags.Load()&sqTaskrun != 0 }
 
 // Reap lets the kernel do its deferred work, calls Complete for every completion
 // posted by then and returns their number. Completions may queue further Ops.
+// The system call that it may need also submits what is queued.
 // The kernel bounds the work of one call, so Ready may be true afterwards.
 func (r *Ring) Reap() (int, error) {
 	if r.deferred() {
-		if _, errno := enter(r.fd, 0); errno != 0 && errno != unix.EINTR {
+		if errno := r.undefer(); errno != 0 && errno != unix.EINTR {
 			return 0, fmt.Errorf("io_uring: get events: %w", errno)
 		}
 	}
@@ -151,6 +169,21 @@ func (r *Ring) Reap() (int, error) {
 		r.complete(uint32(e.userData), e.res)
 	}
 	return int(tail - head), nil
+}
+
+// undefer submits what is queued and has the deferred work done. The kernel skips the
+// second when it did not take all of the first, for which Submit tells the reason.
+func (r *Ring) undefer() unix.Errno {
+	if r.queued > 0 {
+		if n, errno := enter(r.fd, r.queued); errno == 0 {
+			r.queued -= uint32(n)
+		}
+		if r.queued == 0 {
+			return 0
+		}
+	}
+	_, errno := enter(r.fd, 0)
+	return errno
 }
 
 func (r *Ring) complete(slot uint32, res int32) {

@@ -120,7 +120,7 @@ func mapRing(fd int, off int64, size int) ([]byte, error) {
 func (r *Ring) attach(p *params) {
 	word := func(off uint32) *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(&r.sqMem[off])) }
 	r.sqTail, r.sqFlags = word(p.sq.tail), word(p.sq.flags)
-	r.cqHead, r.cqTail = word(p.cq.head), word(p.cq.tail)
+	r.cqHead, r.cqTail, r.cqFlags = word(p.cq.head), word(p.cq.tail), word(p.cq.flags)
 	r.sqMask, r.cqMask = word(p.sq.mask).Load(), word(p.cq.mask).Load()
 	r.sqes = unsafe.Slice((*sqe)(unsafe.Pointer(&r.sqeMem[0])), p.sqEntries)
 	r.cqes = unsafe.Slice((*cqe)(unsafe.Pointer(&r.sqMem[p.cq.cqes])), p.cqEntries)

@@ -259,6 +259,74 @@ func TestWakeFDSignalsCompletions(t *testing.T) {
 	}
 }
 
+// pipeRead queues a read of an empty pipe and returns the function that gives it data.
+func pipeRead(t *testing.T, r *Ring, o *result) (feed func()) {
+	t.Helper()
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Close(pipe[0])
+		_ = unix.Close(pipe[1])
+	})
+	o.op.Read(pipe[0], make([]byte, 8), -1)
+	r.Queue(&o.op, o)
+	if err := r.Submit(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if _, err := unix.Write(pipe[1], []byte("ring")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A ring that was told not to signal does not, and is Ready all the same; told to
+// signal again it does so for the next completion.
+func TestWakeLeavesSignalsOut(t *testing.T) {
+	r := newRing(t, 4)
+	if !r.Deferred() {
+		t.Skip("this kernel's rings always signal")
+	}
+	var quiet, loud result
+	r.Wake(false)
+	pipeRead(t, r, &quiet)()
+	if !r.Ready() || readable(t, r.WakeFD(), 0) {
+		t.Error("expected a completion without a signal")
+	}
+	if err := r.Drain(); err != nil {
+		t.Fatal(err)
+	}
+	r.Wake(true)
+	pipeRead(t, r, &loud)()
+	if !readable(t, r.WakeFD(), 10_000) {
+		t.Error("no signal after Wake(true)")
+	}
+	if err := r.Drain(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A Reap that enters the kernel submits as well.
+func TestReapSubmits(t *testing.T) {
+	r := newRing(t, 4)
+	if !r.Deferred() {
+		t.Skip("this kernel's rings complete without being asked")
+	}
+	var first, second result
+	pipeRead(t, r, &first)()
+	b := make([]byte, 4096)
+	second.op.Read(int(tempFile(t, pattern(4096)).Fd()), b, 0)
+	r.Queue(&second.op, &second)
+	if _, err := r.Reap(); err != nil || first.calls != 1 || r.Unsubmitted() {
+		t.Errorf("%v, %d completions, unsubmitted %v; expected none, 1, false", err, first.calls, r.Unsubmitted())
+	}
+	if err := r.Drain(); err != nil || second.res != 4096 {
+		t.Errorf("%v, %d bytes read; expected none, 4096", err, second.res)
+	}
+}
+
 func readable(t *testing.T, fd, ms int) bool {
 	t.Helper()
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
