@@ -25,6 +25,7 @@ type commandLine struct {
 	Ladder  ladderCommand  `cmd:"" help:"Two builds of lunar's tgtd, from 1 to 512 requests at a time."`
 	Scaling scalingCommand `cmd:"" help:"Logical units, connections, and what garbage collection costs with a large cache and many sessions."`
 	Disk    diskCommand    `cmd:"" help:"Whole targets on a disk, directly and through the cache."`
+	Polling pollingCommand `cmd:"" help:"Settings of lunar for threads without work, on a disk and in memory."`
 	Cache   cacheCommand   `cmd:"" help:"The parts of the block cache."`
 	QoS     qosCommand     `cmd:"" name:"qos" help:"The token scheduler: reservations and limits of ten initiators."`
 	ISER    iserCommand    `cmd:"" name:"iser" help:"iSER and TCP of lunar, C tgt and LIO in a guest of the lab."`

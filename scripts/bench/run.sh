@@ -7,6 +7,9 @@
 # run.sh disk [quick|full] [OPTIONS]: the same on the disk below /var/tmp, beside fio,
 # into docs/reports/performance-disk.md. Needs 6 GiB there.
 #
+# run.sh polling [quick|full] [OPTIONS]: settings of `poll` on a disk and in memory, into
+# docs/reports/performance-disk.md. Takes about two minutes (quick, the default) or eight.
+#
 # run.sh builds TGTD [OPTIONS]: this tree's tgtd beside that of another build, into
 # docs/reports/performance.md: whether a change has cost speed. Takes about three minutes.
 #
