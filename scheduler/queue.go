@@ -126,6 +126,9 @@ func (q *Queue) Throttled(i int) int64 { return q.throttled[i] }
 // Engine is the queue's first engine.
 func (q *Queue) Engine() *haechi.Engine { return q.engine }
 
+// Promised reports whether the queue has a reservation, or is urgent.
+func (q *Queue) Promised() bool { return q.promised }
+
 // Pending is how many tasks wait.
 func (q *Queue) Pending() int { return q.tasks.length }
 

@@ -3,9 +3,10 @@ package scheduler
 // Turns shares an event thread where the thread itself is what is scarce, as with
 // caches and memory: there a command ends as soon as it has begun, nothing waits in a
 // Dispatcher, and a reserved command would wait until all others that came before it
-// have run. Whoever is served has turns of Length; after each, others may go first: who
-// holds a reservation token or is of the class Urgent, and then who has had less of the
-// thread than whom it interrupts, by weight (start-time fair queueing). So nobody gets
+// have run. Whoever is served has turns of Length; after each, who holds a reservation
+// token or is of the class Urgent may go first. After weighTurns of them, so may who has
+// had less of the thread than whom it interrupts, by weight (start-time fair queueing):
+// that costs the total as much as a reservation, but promises no time. So nobody gets
 // more than its reservation and its weight by going first.
 //
 // The time of the thread is charged to initiators: all connections of one count
@@ -13,11 +14,16 @@ package scheduler
 type Turns struct {
 	length  int64
 	over    int64  // when this turn ends
+	weigh   int64  // when who has had less by weight may go first
+	now     int64  // of the last Due
 	serving *Queue // whose work is being done; nil: nobody's
 	since   int64  // when what it is to be charged for began
 	virtual int64  // the least that one who comes now has had
 	stopped *Queue // whom those who go first interrupt
 }
+
+// weighTurns is how many turns come between two looks at weights.
+const weighTurns = 5
 
 // usage is what an initiator has had of a thread: ns, divided by its weight.
 type usage struct{ had int64 }
@@ -61,6 +67,7 @@ func (t *Turns) Due(now int64) bool {
 		return false
 	}
 	t.charge(now)
+	t.now = now
 	t.stopped = t.serving
 	if t.serving != nil {
 		t.virtual = max(t.virtual, t.serving.usage.had-t.length/t.serving.share())
@@ -72,17 +79,31 @@ func (t *Turns) Due(now int64) bool {
 func (t *Turns) Resumed(now int64) {
 	t.Serve(t.stopped, now)
 	t.stopped, t.over = nil, now+t.length
+	if t.now >= t.weigh {
+		t.weigh = now + weighTurns*t.length
+	}
 }
 
 // Prior reports whether a queue's commands go before what is being done.
 func (t *Turns) Prior(q *Queue) bool {
 	switch {
-	case q.class == Urgent || q.reserved():
+	case q.class == Urgent || q.reserved() || q.due(t.now):
 		return true
-	case t.stopped == nil || t.stopped.usage == q.usage:
+	case t.now < t.weigh || t.stopped == nil || t.stopped.usage == q.usage:
 		return false
 	}
 	return max(q.usage.had, t.virtual) < t.stopped.usage.had
+}
+
+// due reports whether a reservation token has become due since the last Tick.
+func (q *Queue) due(now int64) bool {
+	due := false
+	if q.promised {
+		for i := range 1 + len(q.inner) {
+			due = q.engineAt(i).Due(now) || due
+		}
+	}
+	return due
 }
 
 // share is what a queue's time counts by.

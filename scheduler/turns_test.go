@@ -98,9 +98,9 @@ func TestTurnsShareByWeight(t *testing.T) {
 		th := newThreaded(t, tt.rules...)
 		th.pass(1000, func() int { return 0 })
 		clear(th.had)
-		th.pass(10_000, func() int { return 16 })
+		th.pass(10_000, func() int { return 256 })
 		part := float64(th.had[th.second]) / float64(th.had[th.first]+th.had[th.second])
-		if part > tt.part+0.01 || part < tt.part-0.2 { // it is not asked more often than once a turn
+		if part > tt.part+0.01 || part < tt.part-0.2 { // it is not asked more often than once in weighTurns
 			t.Errorf("rules %+v: second had %.3f of the thread, expected up to %.2f", tt.rules, part, tt.part)
 		}
 	}
@@ -116,6 +116,30 @@ func TestTurnsOfOneInitiator(t *testing.T) {
 	th.now += th.turns.Length()
 	if !th.turns.Due(th.now) || th.turns.Prior(other) || !th.turns.Prior(th.second) {
 		t.Error("expected that second alone goes before first")
+	}
+}
+
+// TestWeightsAreAskedLess: who has no token, but has had less, goes first after
+// weighTurns turns, and who has one after each.
+func TestWeightsAreAskedLess(t *testing.T) {
+	th := newThreaded(t, hasReserved)
+	third := th.open("iqn.third", 0)
+	th.turns.Begin(th.now)
+	var asked, reserved int
+	const turns = 3 * weighTurns
+	for range turns {
+		for th.command(th.first); !th.turns.Due(th.now); th.command(th.first) {
+		}
+		if th.turns.Prior(third) {
+			asked++
+		}
+		if th.turns.Prior(th.second) {
+			reserved++
+		}
+		th.turns.Resumed(th.now)
+	}
+	if asked != turns/weighTurns || reserved != turns {
+		t.Errorf("in %d turns, by weight %d times and by a token %d times, expected %d and %d", turns, asked, reserved, turns/weighTurns, turns)
 	}
 }
 

@@ -171,6 +171,12 @@ func (*background) Reach(*scsi.Command, func(*scsi.Nexus) bool) (scsi.CSCD, bool
 	return scsi.CSCD{}, false
 }
 
+// Turn implements scsi.Port.
+func (b *background) Turn(*scsi.Command) int64 { return int64(b.thread.loop.Part()) }
+
+// Again implements scsi.Port.
+func (b *background) Again(_ *scsi.Command, work scsi.Task) { b.thread.loop.Again(work) }
+
 // Background implements scsi.Port.
 func (*background) Background(*scsi.Command, func(*scsi.Command)) bool { return false }
 

@@ -218,6 +218,16 @@ func (t *task) Wake(cmd *scsi.Command, work scsi.Task) {
 	}))
 }
 
+// Turn implements scsi.Port.
+func (t *task) Turn(*scsi.Command) int64 {
+	th := t.conn.thread
+	th.gate.serve(t.lun.queue)
+	return int64(th.loop.Part())
+}
+
+// Again implements scsi.Port.
+func (t *task) Again(_ *scsi.Command, work scsi.Task) { t.conn.thread.loop.Again(work) }
+
 // now returns the thread; the session may leave it at any time.
 func (o *owner) now() *thread {
 	o.Lock()

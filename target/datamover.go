@@ -88,6 +88,10 @@ type Receiver interface {
 	// are being served: see evloop.Prior.
 	Prior() bool
 
+	// Promised reports whether that has a reservation or is urgent: what it is
+	// answered leaves at once, rather than at the end of the thread's pass.
+	Promised() bool
+
 	// Sender returns an event thread of a NUMA node that may send for the
 	// connection; nil if that is its own thread, or if there is none.
 	Sender(node int) *evloop.Loop

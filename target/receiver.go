@@ -115,6 +115,11 @@ func (c *Connection) Stamp(bhs *pdu.BHS) {
 // Prior implements Receiver. It goes by the LUN that the connection used last.
 func (c *Connection) Prior() bool { return c.recent != nil && c.thread.gate.Prior(c.recent.queue) }
 
+// Promised implements Receiver.
+func (c *Connection) Promised() bool {
+	return c.recent != nil && c.recent.queue != nil && c.recent.queue.Promised()
+}
+
 // Sender implements Receiver. A connection keeps to one thread of each node.
 func (c *Connection) Sender(node int) *evloop.Loop {
 	if node == c.thread.loop.Node() {

@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -86,6 +88,7 @@ func (o *options) login(ctx context.Context) ([]*initiator.Conn, load.Unit, erro
 		return nil, unit, err
 	}
 	for i := range o.Connections {
+		settings.Initiator = strings.ReplaceAll(o.Initiator, "%d", strconv.Itoa(i+1))
 		// The qualifier makes every connection a session of its own.
 		settings.ISID = [6]byte{0x80, 0, 0, byte(o.Qualifier), byte((i + 1) >> 8), byte(i + 1)}
 		c, err := initiator.Dial(ctx, o.Target.Address, settings)

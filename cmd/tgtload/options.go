@@ -34,7 +34,7 @@ type options struct {
 	Runtime time.Duration `default:"5s" help:"Time to measure."`
 	Warmup  time.Duration `default:"1s" help:"Warm-up time, not counted."`
 
-	Initiator        string     `default:"${initiator}" help:"Initiator name."`
+	Initiator        string     `default:"${initiator}" help:"Initiator name; %d in it is the connection's number, so that each is an initiator of its own."`
 	Qualifier        uint8      `help:"Part of the ISIDs, to tell two runs of one name apart."`
 	CHAPUser         string     `name:"chap" placeholder:"USER" help:"CHAP name."`
 	CHAPSecretFile   string     `name:"chap-secret-file" type:"existingfile" help:"File with the CHAP secret."`
@@ -46,6 +46,7 @@ type options struct {
 
 	CPU       int           `default:"-1" help:"CPU of the event thread; -1 leaves it to the kernel."`
 	Poll      time.Duration `help:"Poll this long for responses before sleeping, so that wake-ups of the client are not measured; needs a CPU of its own."`
+	Send      size          `default:"0" help:"Most bytes that one system call sends, so that other processes of the client's CPU wait less where the kernel does not preempt; 0 is any."`
 	ServerPID []int         `name:"server-pid" help:"Process whose CPU time per I/O is reported; repeatable."`
 	JSON      bool          `name:"json" help:"Print JSON."`
 }
@@ -131,7 +132,7 @@ func (o *options) workload() (load.Workload, error) {
 	return load.Workload{
 		Depth: o.Depth, Rate: o.Rate, Sizes: o.Sizes, ReadPercent: reads, Random: pattern != o.RW,
 		Seed: o.Seed, Verify: o.Verify, Warmup: o.Warmup, Runtime: o.Runtime,
-		CPU: o.CPU, Poll: o.Poll, ServerPIDs: o.ServerPID,
+		CPU: o.CPU, Send: int(o.Send), Poll: o.Poll, ServerPIDs: o.ServerPID,
 	}, nil
 }
 

@@ -240,7 +240,7 @@ func (l *Loop) pass() {
 		work += handed
 	}
 	work += l.timers.fire(l.now)
-	work += l.again.run()
+	work += l.runAgain()
 	l.runPassEnd()
 	l.submit()
 	if l.order.by != nil {
@@ -250,6 +250,16 @@ func (l *Loop) pass() {
 	if work > 0 && l.idle > 0 {
 		l.works()
 	}
+}
+
+// runAgain runs the tasks of Again.
+func (l *Loop) runAgain() int {
+	for i, t := range l.again.current {
+		l.again.current[i] = nil
+		t.Run()
+		l.Yield()
+	}
+	return len(l.again.current)
 }
 
 // runPassEnd also runs the tasks that pass-end tasks add.

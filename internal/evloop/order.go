@@ -1,6 +1,7 @@
 package evloop
 
 import (
+	"math"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +52,19 @@ func (l *Loop) SetOrder(o Order) {
 
 // Ordered reports whether there is an Order: work is cut so that none of it is long.
 func (l *Loop) Ordered() bool { return l.order.by != nil }
+
+// partBytes is what is received, copied or sent at once with an Order: about as long as
+// a turn.
+const partBytes = 64 << 10
+
+// Part is how many bytes may be received, copied or sent at once, at least 64 KiB: then
+// comes Yield, or the next pass.
+func (l *Loop) Part() int {
+	if l.order.by != nil {
+		return partBytes
+	}
+	return math.MaxInt
+}
 
 // Ahead reports whether the caller is served before others: what it answers should
 // leave at once. What its connection shares with others of the thread may be in use.

@@ -11,11 +11,3 @@ func (t *turns) swap() { t.current, t.next = t.next, t.current[:0] }
 
 // due reports whether this pass must not block.
 func (t *turns) due() bool { return len(t.current) > 0 }
-
-func (t *turns) run() int {
-	for i, task := range t.current {
-		t.current[i] = nil
-		task.Run()
-	}
-	return len(t.current)
-}

@@ -176,6 +176,14 @@ func (e *Engine) Issue(cost int64) Grant {
 // Reserved reports whether a reservation token may be used now.
 func (e *Engine) Reserved() bool { return e.xi > e.floor }
 
+// Due is Reserved with the tokens that have become due by now, between two ticks.
+func (e *Engine) Due(now int64) bool {
+	if e.xi > 0 && e.floor > 0 {
+		e.setCeiling(now)
+	}
+	return e.Reserved()
+}
+
 // AtLimit reports whether the period's limit is reached.
 func (e *Engine) AtLimit() bool { return e.cfg.Limit > 0 && e.Issued() >= e.cfg.Limit }
 

@@ -223,3 +223,19 @@ func TestPaidBehind(t *testing.T) {
 		t.Errorf("found %d tokens in the next period, expected 6", e.Residual())
 	}
 }
+
+// TestDueBetweenTicks: a paced token may be used when it is due, not at the tick after.
+func TestDueBetweenTicks(t *testing.T) {
+	const second = int64(1e9)
+	e := NewEngine(EngineConfig{Period: second, Lead: 10, Yield: YieldNever})
+	e.BeginPeriod(0, 1000)
+	for e.Due(0) {
+		e.Charge(1, GrantReserved)
+	}
+	if n := e.Issued(); n != 10 {
+		t.Errorf("%d tokens at the start, expected the lead, 10", n)
+	}
+	if !e.Due(second / 1000) {
+		t.Error("no token when the next one is due")
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,7 @@ import (
 // qosCommand runs the papers' experiments on the token scheduler of a real
 // server.
 type qosCommand struct {
-	Mode     string  `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about a minute, a look only; full: about four, for the record."`
+	Mode     string  `arg:"" optional:"" default:"quick" enum:"quick,full" help:"quick: about three minutes, a look only; full: about ten, for the record."`
 	Document string  `default:"docs/reports/qos.md" help:"Document with the markers to write between, with the figures in a directory beside it; empty writes to standard output alone."`
 	Scale    float64 `default:"100" help:"Divide Haechi's rates by this."`
 }
@@ -37,37 +38,79 @@ const noisyName = "noisy"
 
 // Run measures and writes the document.
 func (c *qosCommand) Run(ctx context.Context, o *options) error {
-	p := qosPlans[c.Mode]
-	scenarios := qosScenarios(c.Scale)
-	if err := knownScenarios(o.Only, scenarios); err != nil {
+	scenarios, loads := qosScenarios(c.Scale), saturations()
+	if err := knownNames(o.Only, scenarios, loads); err != nil {
 		return err
 	}
-	results, err := p.runAll(ctx, scenarios, o.Only)
+	sections := map[string]string{}
+	order, err := c.devices(ctx, o, scenarios, sections)
 	if err != nil {
 		return err
 	}
-	sections := map[string]string{"criteria": qosMachine(p, c.Scale) + criteriaTable(results), "initiators": initiatorTables(results)}
-	order := []string{"criteria", "initiators"}
-	if len(o.Only) == 0 || slices.Contains(o.Only, noisyName) {
-		n, err := p.runNoisy(ctx)
-		if err != nil {
-			return err
-		}
-		sections["noisy"], order = noisyTable(n), append(order, "noisy")
-		if c.Document != "" && len(o.Only) == 0 {
-			dir := strings.TrimSuffix(c.Document, filepath.Ext(c.Document))
-			if err := drawQoS(dir, results, n); err != nil {
-				return err
-			}
-		}
+	more, err := c.threads(ctx, o, loads, sections)
+	if err != nil {
+		return err
 	}
-	return o.record(c.Document, order, sections)
+	return o.record(c.Document, append(order, more...), sections)
 }
 
-func knownScenarios(names []string, scenarios []qosScenario) error {
+// devices measures where a device is the bottleneck, and returns the order of its
+// sections.
+func (c *qosCommand) devices(ctx context.Context, o *options, scenarios []qosScenario, sections map[string]string) (order []string, err error) {
+	p := qosPlans[c.Mode]
+	results, err := p.runAll(ctx, scenarios, o.Only)
+	if err != nil {
+		return nil, err
+	}
+	if len(results) > 0 {
+		order = []string{"criteria", "initiators"}
+		sections["criteria"], sections["initiators"] = qosMachine(p, c.Scale)+criteriaTable(results), initiatorTables(results)
+	}
+	if !wanted(o, noisyName) {
+		return order, nil
+	}
+	n, err := p.runNoisy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sections["noisy"] = noisyTable(n)
+	if c.Document != "" && len(o.Only) == 0 {
+		dir := strings.TrimSuffix(c.Document, filepath.Ext(c.Document))
+		err = drawQoS(dir, results, n)
+	}
+	return append(order, "noisy"), err
+}
+
+// threads measures where an event thread is the bottleneck.
+func (c *qosCommand) threads(ctx context.Context, o *options, loads []saturation, sections map[string]string) (order []string, err error) {
+	s, err := readSamples(o.Samples)
+	if err != nil {
+		return nil, err
+	}
+	m := openSaturator(o, saturationPlans[c.Mode])
+	if err := errors.Join(m.measure(ctx, o.Only, s), s.write(o.Samples)); err != nil {
+		return nil, err
+	}
+	if len(s) == 0 {
+		return nil, nil
+	}
+	about := fmt.Sprintf("%d MiB of data in memory", saturationMiB)
+	sections["saturated"] = machine(o, m.client.plan, s, about) + saturationTable(loads, s)
+	sections["turns"] = turnTable(loads, s)
+	return []string{"saturated", "turns"}, nil
+}
+
+// saturationPlans are how long loads of an event thread are measured.
+var saturationPlans = map[string]plan{
+	"quick": {1, 1 * time.Second, 1500 * time.Millisecond, 1},
+	"full":  {3, 1 * time.Second, 3 * time.Second, 1},
+}
+
+func knownNames(names []string, scenarios []qosScenario, loads []saturation) error {
 	for _, name := range names {
-		if name != noisyName && !slices.ContainsFunc(scenarios, func(s qosScenario) bool { return s.name == name }) {
-			return fmt.Errorf("no scenario %q", name)
+		if name != noisyName && !slices.ContainsFunc(scenarios, func(s qosScenario) bool { return s.name == name }) &&
+			!slices.ContainsFunc(loads, func(l saturation) bool { return l.name == name }) {
+			return fmt.Errorf("no scenario or load %q", name)
 		}
 	}
 	return nil

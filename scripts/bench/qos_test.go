@@ -123,10 +123,10 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("scenario %+v", s)
 		}
 	}
-	if err := knownScenarios([]string{"noisy", "pshift-3a"}, qosScenarios(100)); err != nil {
+	if err := knownNames([]string{"noisy", "pshift-3a"}, qosScenarios(100), saturations()); err != nil {
 		t.Error(err)
 	}
-	if knownScenarios([]string{"pshift-9"}, qosScenarios(100)) == nil {
+	if knownNames([]string{"pshift-9"}, qosScenarios(100), saturations()) == nil {
 		t.Error("pshift-9 is known")
 	}
 }

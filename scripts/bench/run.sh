@@ -21,8 +21,9 @@
 # docs/reports/performance-cache.md. Takes about three minutes (full, the default) or one.
 #
 # run.sh qos [quick|full] [OPTIONS]: the papers' experiments on the token
-# scheduler, with ten initiators, into docs/reports/qos.md and docs/reports/qos. Takes about one
-# minute (quick, the default) or four (full).
+# scheduler, with ten initiators, and reservations where the event thread is the bottleneck,
+# into docs/reports/qos.md and docs/reports/qos. Takes about three minutes (quick, the default)
+# or ten (full), and root for the real-time class.
 #
 # run.sh iser [OPTIONS]: iSER and TCP of lunar, C tgt and LIO in a guest of the lab,
 # into docs/reports/performance-iser.md. Takes about nine minutes; --only WORKLOAD and --others

@@ -1,6 +1,7 @@
 package scsi
 
 import (
+	"math"
 	"testing"
 
 	"lunar/backstore"
@@ -59,6 +60,8 @@ func (p *sink) Complete(*Command)                            { p.ends++ }
 func (*sink) Contain(*Command)                               {}
 
 func (p *sink) Wake(*Command, Task) { panic("nobody waits") }
+func (*sink) Again(*Command, Task)  { panic("nothing is long") }
+func (*sink) Turn(*Command) int64   { return math.MaxInt64 }
 func (p *sink) SendDataIn(_ *Command, _ uint32, ref *buf.Ref, _ []byte, last bool) {
 	ref.Release()
 	if last {

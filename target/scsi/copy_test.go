@@ -126,6 +126,7 @@ func TestCopyAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		th, n, m := copyUnits(t, rapid.Uint64().Draw(rt, "seed"))
 		th.starve = rapid.IntRange(0, 60).Draw(rt, "starve")
+		th.part = rapid.SampledFrom([]int64{0, 64 << 10, 8 << 10}).Draw(rt, "part")
 		th.defers, th.dear = rapid.IntRange(0, 100).Draw(rt, "defers"), rapid.IntRange(0, 80).Draw(rt, "dear")
 		var model [2][]byte
 		for i := range m {

@@ -40,7 +40,7 @@ func largeCommands() map[string]struct{ cdb, out []byte } {
 // events.
 func slow(t testing.TB, m *medium, seed uint64) *thread {
 	th := newThread(t, m, seed)
-	th.starve, th.defers, th.late, th.lends = 30, 80, 80, 30
+	th.starve, th.defers, th.late, th.lends, th.part = 30, 80, 80, 30, 64<<10
 	return th
 }
 

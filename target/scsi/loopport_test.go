@@ -1,6 +1,7 @@
 package scsi
 
 import (
+	"math"
 	"testing"
 
 	"lunar/backstore"
@@ -72,6 +73,8 @@ func (*loopPort) Background(*Command, func(*Command)) bool       { return false 
 func (*loopPort) Charge(*Command, *buf.Ref)                      {}
 func (*loopPort) Contain(*Command)                               {}
 func (p *loopPort) Wake(_ *Command, t Task)                      { p.loop.Post(evloop.Func(t.Run)) }
+func (*loopPort) Turn(*Command) int64                            { return math.MaxInt64 }
+func (p *loopPort) Again(_ *Command, t Task)                     { p.loop.Again(t) }
 func (p *loopPort) Complete(*Command)                            { close(p.done) }
 
 func (p *loopPort) ReceiveDataOut(c *Command, off uint32, dst []byte) {

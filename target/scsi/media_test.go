@@ -17,6 +17,7 @@ func TestMediaAgainstModel(t *testing.T) {
 		n := newUnit(t, m, LUConfig{Name: "v", BlockSize: size})
 		th := newThread(t, m, rapid.Uint64().Draw(rt, "seed"))
 		th.starve = rapid.IntRange(0, 60).Draw(rt, "starve")
+		th.part = rapid.SampledFrom([]int64{0, 64 << 10, 8 << 10}).Draw(rt, "part")
 		th.defers = rapid.IntRange(0, 100).Draw(rt, "defers")
 		th.late = rapid.IntRange(0, 100).Draw(rt, "late")
 		th.lends = rapid.IntRange(0, 100).Draw(rt, "lends")

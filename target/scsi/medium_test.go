@@ -1,8 +1,10 @@
 package scsi
 
 import (
+	"cmp"
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -115,6 +117,8 @@ type thread struct {
 
 	// How often in 100 something happens later rather than at once.
 	starve, defers, late, lends, dear int
+
+	part int64 // bytes that a command may move in one turn; 0: any
 
 	lent int // loans that were not given back
 
@@ -373,7 +377,9 @@ func (x *exchange) ReceiveDataOut(c *Command, off uint32, dst []byte) {
 // Wake implements Port.
 func (*exchange) Contain(*Command) {}
 
-func (x *exchange) Wake(_ *Command, t Task) { x.wake(t) }
+func (x *exchange) Wake(_ *Command, t Task)  { x.wake(t) }
+func (x *exchange) Again(_ *Command, t Task) { x.wake(t) }
+func (x *exchange) Turn(*Command) int64      { return cmp.Or(x.part, math.MaxInt64) }
 
 // Complete implements Port.
 func (x *exchange) Complete(c *Command) {

@@ -85,6 +85,7 @@ func TestTokensAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		th, n, m := copyUnits(t, rapid.Uint64().Draw(rt, "seed"))
 		th.starve = rapid.IntRange(0, 60).Draw(rt, "starve")
+		th.part = rapid.SampledFrom([]int64{0, 64 << 10, 8 << 10}).Draw(rt, "part")
 		th.defers = rapid.IntRange(0, 100).Draw(rt, "defers")
 		var model [2][]byte
 		for i := range m {

@@ -55,6 +55,15 @@ type Port interface {
 	// called on any goroutine. The command does not end before t ran.
 	Wake(c *Command, t Task)
 
+	// Turn is called when a piece of the command's work begins. It returns how many
+	// bytes the command's operations may move until it has to let others have their
+	// turn by Again.
+	Turn(c *Command) int64
+
+	// Again runs t in the next turn of the event thread that runs the command, which
+	// calls it. The command does not end before t ran.
+	Again(c *Command, t Task)
+
 	// Contain is deferred where the backing store, not the port, calls into
 	// the command: it recovers from a panic and ends the session that the
 	// command belongs to.

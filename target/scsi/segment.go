@@ -19,6 +19,7 @@ type segment struct {
 	phase uint8      // of commands with several operations per segment
 	lock  extentLock // in the extent guard
 	cscd  *CSCD      // of a copy: where the operation goes, if not to the command's logical unit
+	whole []byte     // op.Data, while the operation is done in parts
 }
 
 // nexus returns whose logical unit the operation is for.
@@ -175,9 +176,10 @@ func (s *segment) Run() {
 // command's operations have ended at once for long enough.
 func (s *segment) submit() {
 	c := s.cmd
-	if c.inline >= maxInline {
+	turn := min(maxInline, c.Port.Turn(c))
+	if c.inline >= turn {
 		c.inline = 0
-		c.Port.Wake(c, (*nextTurn)(s))
+		c.Port.Again(c, (*nextTurn)(s))
 		return
 	}
 	if s.shutOut() {
@@ -196,13 +198,49 @@ func (s *segment) submit() {
 	}
 	s.changing()
 	s.state = handing
-	if lane := s.lane(); !c.refused && lane.TryNow(&s.op) || lane.Submit(&s.op) {
+	if !c.refused && s.tryNow(turn) {
+		return
+	}
+	if s.lane().Submit(&s.op) {
 		c.inline += max(s.op.Len, leastInline)
 		s.end()
 		return
 	}
 	s.state = running
 }
+
+// tryNow has the lane do what of the operation may be done in one turn, if it does that
+// at once, and goes on with the rest in the next.
+func (s *segment) tryNow(turn int64) bool {
+	o, left := &s.op, s.op.Data
+	if int64(len(left)) > turn && o.Tuples == nil && !o.Atomic {
+		if s.whole == nil {
+			s.whole = left
+		}
+		s.part(left[:turn])
+	}
+	taken := s.lane().TryNow(o)
+	if !taken {
+		if s.whole != nil {
+			s.part(left)
+		}
+		return false
+	}
+	s.cmd.inline += max(o.Len, leastInline)
+	if rest := left[min(len(o.Data), len(left)):]; len(rest) > 0 && o.Err == nil {
+		s.cmd.missed = s.cmd.missed || !o.Hit
+		o.Off += o.Len
+		s.part(rest)
+		s.state = running
+		s.submit()
+		return true
+	}
+	s.end()
+	return true
+}
+
+// part makes data all that the operation is about.
+func (s *segment) part(data []byte) { s.op.Data, s.op.Len = data, int64(len(data)) }
 
 // errSanitizing refuses what came before a sanitize operation and would change
 // the medium after it.
@@ -232,6 +270,7 @@ type nextTurn segment
 // Run implements Task.
 func (t *nextTurn) Run() {
 	s := (*segment)(t)
+	defer s.cmd.Port.Contain(s.cmd)
 	if s.cmd.ending {
 		s.end()
 		return
@@ -252,6 +291,11 @@ func (s *segment) end() {
 	}
 	if s.volatile() {
 		s.nexus().wroteVolatile()
+	}
+	if s.whole != nil {
+		s.op.Off += s.op.Len - int64(len(s.whole))
+		s.part(s.whole)
+		s.whole = nil
 	}
 	s.state = done
 	c.missed = c.missed || !s.op.Hit

@@ -1,6 +1,9 @@
 package scsi
 
-import "testing"
+import (
+	"bytes"
+	"testing"
+)
 
 // Commands on a medium that takes everything at once leave the thread to
 // others in between.
@@ -30,5 +33,38 @@ func TestLongCommandsTakeTurns(t *testing.T) {
 				t.Errorf("status %#x, sense %+v", x.c.Status, x.c.Sense)
 			}
 		})
+	}
+}
+
+// TestPartsInTurns: where a turn is short, an operation that the medium does at once is
+// done in parts, a turn for each, and the command is as if it had been done whole.
+func TestPartsInTurns(t *testing.T) {
+	const size, part = 256 << 10, 64 << 10
+	data := make([]byte, size)
+	for i := range data {
+		data[i] = byte(i / 4096)
+	}
+	m := newMedium(mib)
+	th := newThread(t, m, 1)
+	th.part, th.late = part, 100
+	lu := newUnit(t, m, LUConfig{})
+	longest := func() (n int64) {
+		for _, op := range m.ops() {
+			n = max(n, op.Len)
+		}
+		return n
+	}
+	x := th.start(lu, cdb16(0x8a, 0, 0, size/512), data, 0)
+	x.finish()
+	if x.c.Status != Good || !bytes.Equal(m.mu.bytes[:size], data) {
+		t.Errorf("WRITE: status %#x, or other data", x.c.Status)
+	}
+	x = th.start(lu, cdb16(0x88, 0, 0, size/512), nil, size)
+	x.finish()
+	if x.c.Status != Good || !bytes.Equal(x.in, data) {
+		t.Errorf("READ: status %#x, %d bytes, or other data", x.c.Status, len(x.in))
+	}
+	if n := longest(); n > part {
+		t.Errorf("%d bytes at once, expected at most %d", n, part)
 	}
 }

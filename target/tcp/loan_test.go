@@ -18,9 +18,10 @@ import (
 
 // nobody is a Receiver of a connection whose peer says nothing.
 type nobody struct {
-	closed chan error
-	other  *evloop.Loop // of node 1
-	taken  func(*pdu.BHS)
+	closed   chan error
+	other    *evloop.Loop // of node 1
+	taken    func(*pdu.BHS)
+	promised bool
 }
 
 func (*nobody) Place(*pdu.BHS, int) []byte { return nil }
@@ -30,6 +31,7 @@ func (*nobody) Spent(*pdu.BHS) bool        { return false }
 func (*nobody) Restamp(*pdu.BHS)           {}
 func (*nobody) Heard()                     {}
 func (n *nobody) Prior() bool              { return n.taken != nil }
+func (n *nobody) Promised() bool           { return n.promised }
 func (*nobody) Drained()                   {}
 
 func (n *nobody) Received(bhs *pdu.BHS, _, _ []byte, _ bool) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"lunar/target/pdu"
 )
 
@@ -44,5 +46,24 @@ func TestConnectionDoesNotInterruptItself(t *testing.T) {
 	s.on(func() { s.loop.SetOrder(nil) })
 	if !slices.Equal(taken, []uint32{1, 2, 3}) {
 		t.Errorf("taken in the order %d, expected 1, 2, 3", taken)
+	}
+}
+
+// TestPromisedAreAnsweredAtOnce: what a connection is answered that was promised
+// something leaves when it has been served, not when all others have.
+func TestPromisedAreAnsweredAtOnce(t *testing.T) {
+	for _, promised := range []bool{false, true} {
+		s := newShelf(t)
+		s.on(func() {
+			s.loop.SetOrder(always{})
+			s.r.promised = promised
+			s.mover.SendControl(new(pdu.BHS), nil, nil)
+			s.mover.Ready(unix.EPOLLIN)
+			if left := !s.mover.tx.pending(); left != promised {
+				t.Errorf("promised %v: answered at once %v", promised, left)
+			}
+			s.loop.SetOrder(nil)
+		})
+		s.peer.Close()
 	}
 }

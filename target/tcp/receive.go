@@ -42,7 +42,7 @@ func (m *mover) Ready(events uint32) {
 	if events&^unix.EPOLLOUT != 0 {
 		m.receive()
 	}
-	if m.loop.Ahead() {
+	if m.loop.Ordered() && (m.loop.Ahead() || m.r.Promised()) {
 		for m.flushable() && m.flush() == nil { // a broken socket fails again at the end of the pass
 		}
 	}
@@ -142,15 +142,16 @@ func (m *mover) read() (n, want int, errno unix.Errno) {
 	}
 	rest := copy(scratch, m.rx.rest)
 	room := scratch[rest:]
-	room = room[:min(len(room), m.rx.reach)]
+	part := m.loop.Part()
+	room = room[:min(len(room), m.rx.reach, part)]
 	if m.rx.ahead && len(room) > rxAhead {
 		room = room[:rxAhead]
 	}
 	placed, want := 0, len(room)
 	if m.rx.placing && m.rx.got < len(m.rx.place) {
 		place := m.rx.place[m.rx.got:]
-		if len(place) > turnBytes && m.loop.Ordered() {
-			want = turnBytes
+		if len(place) > part {
+			want = part
 			n, errno = evloop.Read(m.fd, place[:want])
 		} else {
 			iov := &m.scratch.readv

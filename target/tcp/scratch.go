@@ -38,15 +38,11 @@ const scratchSize = aheadSize + rxScratch
 
 // aheadSize is the same for connections that are served before others: they get little
 // at once.
-const aheadSize = pdu.BHSLength + pdu.MaxAHSLength + pdu.DigestLength + placeFrom + turnBytes
+const aheadSize = pdu.BHSLength + pdu.MaxAHSLength + pdu.DigestLength + placeFrom + 64<<10
 
 // rxScratch is what the memory to receive in has beyond the longest data segment: bytes
 // read at once, for all connections of the thread in turn.
 const rxScratch = 256 << 10
-
-// turnBytes is what is received or sent at once, in bytes, while others may have to
-// go first.
-const turnBytes = 64 << 10
 
 // placeFrom is the data segment length from which the rest of a segment
 // is read to where it belongs rather than into the scratch.

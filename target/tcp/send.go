@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"fmt"
-	"math"
 	"syscall"
 	"time"
 
@@ -150,14 +149,6 @@ func (m *mover) flush() error {
 	return nil
 }
 
-// room is how many bytes are sent at once.
-func (m *mover) room() int {
-	if m.loop.Ordered() {
-		return turnBytes
-	}
-	return math.MaxInt
-}
-
 // flushable reports whether something is queued that may be sent now.
 func (m *mover) flushable() bool { return m.tx.pending() && !m.tx.blocked && !m.tx.remote.busy }
 
@@ -166,7 +157,7 @@ func (m *mover) flushable() bool { return m.tx.pending() && !m.tx.blocked && !m.
 func (m *mover) gather() (iov []unix.Iovec, bytes int, sender *evloop.Loop) {
 	iov = m.scratch.sendv[:0]
 	skip, most, decided := m.tx.sent, maxIOV, false
-	room := m.room()
+	room := m.loop.Part()
 	for i := m.tx.head; i != m.tx.tail && len(iov)+3 <= most && bytes < room; i++ {
 		o := m.tx.at(i)
 		if m.tx.lent > 0 { // else this thread sends all

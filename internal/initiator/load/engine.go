@@ -133,6 +133,7 @@ func (c *connection) openSlots() (err error) {
 	// each with two digests and padding at most.
 	p := &c.state.Params
 	pdus := w.Depth * (3 + largest/p.TargetMaxRecv + largest/p.MaxBurstLength)
+	c.outbox.most = w.Send
 	c.outbox.iov = make([]unix.Iovec, 0, 2*pdus+1)
 	if c.outbox.headers, err = mapBytes(pdus * (headerLength + 3*digestLength)); err != nil {
 		return err

@@ -26,6 +26,7 @@ type outbox struct {
 	iov     []unix.Iovec
 	sent    int  // vectors done
 	joined  bool // the last vector ends at headers[used]
+	most    int  // bytes of one system call; 0: any
 }
 
 func (o *outbox) empty() bool { return o.sent == len(o.iov) }
@@ -68,7 +69,7 @@ func (o *outbox) add(b []byte) bool {
 // flush sends as much as the socket takes; done is false when it is full.
 func (o *outbox) flush(fd int) (done bool, err error) {
 	for !o.empty() {
-		n, errno := evloop.Sendmsg(fd, o.iov[o.sent:min(len(o.iov), o.sent+maxVectors)], 0)
+		n, errno := o.send(fd)
 		if errno == unix.EAGAIN {
 			return false, nil
 		}
@@ -79,6 +80,28 @@ func (o *outbox) flush(fd int) (done bool, err error) {
 	}
 	o.used, o.sent, o.iov, o.joined = 0, 0, o.iov[:0], false
 	return true, nil
+}
+
+// send makes one system call, for at most as many bytes as one may be for.
+func (o *outbox) send(fd int) (int, unix.Errno) {
+	iov := o.iov[o.sent:min(len(o.iov), o.sent+maxVectors)]
+	if o.most == 0 {
+		return evloop.Sendmsg(fd, iov, 0)
+	}
+	left := uint64(o.most)
+	for i := range iov {
+		v := &iov[i]
+		if v.Len < left {
+			left -= v.Len
+			continue
+		}
+		whole := v.Len
+		v.SetLen(int(left))
+		n, errno := evloop.Sendmsg(fd, iov[:i+1], 0)
+		v.SetLen(int(whole))
+		return n, errno
+	}
+	return evloop.Sendmsg(fd, iov, 0)
 }
 
 // advance drops n sent bytes from the front.

@@ -48,6 +48,7 @@ type Workload struct {
 	// that sent it and that which saw its end began, on evloop.Monotonic's clock.
 	Observe func(connection int, started, ended int64)
 
+	Send       int           // most bytes of one system call that sends; 0: any
 	CPU        int           // of the event thread; -1 leaves it to the kernel
 	Poll       time.Duration // longest look for responses before the thread sleeps, as long as looking pays
 	ServerPIDs []int         // processes whose CPU time is reported
