@@ -78,9 +78,11 @@ func (c *pollingCommand) Run(ctx context.Context, o *options) error {
 	}
 	client := o.client(pollingPlans[c.Mode].adjusted(o))
 	for _, w := range workloads {
-		on := slices.Clone(f.contenders)
-		for i := range on {
-			on[i].volume = w.volume
+		var on []contender
+		for _, k := range f.contenders {
+			if k.volume = w.volume; k.tool == nil || k.volume == 0 { // fio knows the file alone
+				on = append(on, k)
+			}
 		}
 		err = errors.Join(err, client.measure(ctx, on, []workload{w}, s))
 	}
@@ -100,6 +102,11 @@ func (c *pollingCommand) start(ctx context.Context, o *options, f *field, files 
 			return err
 		}
 	}
+	file := filepath.Join(files, "fio")
+	if err := fillFiles([]string{file}, pollingBytes); err != nil {
+		return err
+	}
+	f.enter(&server{name: fioName, size: pollingBytes}, nil, contender{name: fioName, tool: fioDirect(file)})
 	if c.Before == "" {
 		return nil
 	}
@@ -143,7 +150,7 @@ func pollingTable(s samples) string {
 	fmt.Fprintf(&b, "| workload | `poll` | IOPS (min to max) | p50 µs | p99 µs | server CPU µs | rate of %s | CPU of %s |\n|---|---|--:|--:|--:|--:|--:|--:|\n", first, first)
 	for _, w := range pollingMatrix() {
 		rounds := s[w.name]
-		names := []string{pollingBefore}
+		names := []string{fioName, pollingBefore}
 		for _, p := range pollings {
 			names = append(names, p.title)
 		}
