@@ -26,7 +26,7 @@ func TestDefault(t *testing.T) {
 	}
 	want := &Config{
 		Server: Server{
-			BuffersPerThread: 64 * MiB, Poll: PollAdaptive, BusyPoll: 50 * time.Microsecond, PollBudget: 20,
+			BuffersPerThread: 64 * MiB, Poll: PollAdaptive, BusyPoll: 200 * time.Microsecond, PollBudget: 20,
 			Sandbox: SandboxEnforce, Congestion: AutoCongestion,
 			ISER:   ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
 			Limits: Limits{ConnectionsInLogin: 256, LoginTimeout: 15 * time.Second, Sessions: 1024, QueueDepth: 128, MaxConnections: 1, MemoryPerSession: 16 * MiB},

@@ -19,7 +19,7 @@ func defaults() *Config {
 		Server: Server{
 			BuffersPerThread: 64 * MiB,
 			Poll:             PollAdaptive,
-			BusyPoll:         50 * time.Microsecond,
+			BusyPoll:         200 * time.Microsecond,
 			ISER:             ISER{ImmediateData: 8 * KiB, RemoteInvalidation: true},
 			PollBudget:       20,
 			Congestion:       AutoCongestion,

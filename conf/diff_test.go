@@ -42,7 +42,7 @@ func TestDiff(t *testing.T) {
 		{nil, nil},
 		{[]string{"threads: 2", "threads: 3"}, []string{"server.threads: running with 2, the file has 3"}},
 		{[]string{"cpus: 0-3", "cpus: 1-4"}, []string{"server.cpus: running with 0-3, the file has 1-4"}},
-		{[]string{"busy-poll: 0s", "nodes: 2"}, []string{"server.busy-poll: running with 0s, the file has 50µs", "server.nodes: running with auto, the file has 2"}},
+		{[]string{"busy-poll: 0s", "nodes: 2"}, []string{"server.busy-poll: running with 0s, the file has 200µs", "server.nodes: running with auto, the file has 2"}},
 		{[]string{"sessions: 5", "sessions: 6"}, []string{"server.limits.sessions: running with 5, the file has 6"}},
 		{[]string{"discovery: {auth: h}", ""}, []string{`discovery.auth: running with "h", the file has none`}},
 		{[]string{"size: 64MiB", "size: 50%"}, []string{"cache.size: running with 64MiB, the file has 50%"}},

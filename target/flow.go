@@ -13,7 +13,9 @@ import (
 // wants more waits in a line, out of which each gets a turn after the other. So what
 // a flood of it takes from those who read and write does not depend on how many
 // connections it comes by. Media commands are bounded by the command window, the
-// scheduler and memory, and wait in no line; only their number in one pass is bounded.
+// scheduler and memory; of a connection so many are taken in one pass. What a store has
+// in memory is sent at once, so long reads wait for bytes in a line of their own, beyond
+// what one pass may begin.
 const (
 	// passWork is the control work of one pass. What is done beyond it, because
 	// one request was large, is taken off the following passes.
@@ -26,6 +28,15 @@ const (
 	// workBytes is how many bytes of control data cost as much as a PDU, as they do
 	// in scsi.Command.Effort.
 	workBytes = 1 << 10
+	// passData is how many bytes of long reads are begun in one pass; turnData is what a
+	// connection may begin when its turn in their line comes.
+	passData = 512 << 10
+	turnData = 64 << 10
+	// longRead is how many bytes a read may ask for that is bounded by its number alone;
+	// mostData is what one counts at most: a command that goes on at once for longer
+	// gives way to others (scsi.segment).
+	longRead = 16 << 10
+	mostData = 1 << 20
 )
 
 // shares is an event thread's account of control work. It belongs to the thread.
@@ -36,6 +47,9 @@ type shares struct {
 	line    []*share // of connections that wait for their turn
 	next    []*share // of those that wait for the next pass, whatever the line does
 	serving *share   // whose turn it is
+	data    int      // bytes of passData that are left; negative: taken in advance
+	readers []*share // of connections that wait for some of them
+	reading *share   // whose turn it is
 	due     bool     // Run is queued
 
 	done, most int // work of the pass, and the most of any
@@ -47,6 +61,7 @@ type share struct {
 	pass      int64  // that pdus is of
 	pdus      int
 	credit    int  // work that is left of its turn; negative: taken in advance
+	data      int  // bytes of long reads that are; negative: taken in advance
 	queued    bool // in one of the lists
 	suspended bool // nothing is delivered until proceed
 }
@@ -55,6 +70,7 @@ type share struct {
 func (s *shares) begin() {
 	if now := s.loop.Now(); now != s.pass {
 		s.pass, s.left, s.done = now, min(s.left, 0)+passWork, 0
+		s.data = min(s.data, 0) + passData
 	}
 }
 
@@ -71,7 +87,14 @@ func (s *shares) spent(own *share, bhs *pdu.BHS) bool {
 		s.next = s.enlist(s.next, own)
 		return true
 	}
-	if !isControl(bhs) || s.admits(own) {
+	if !isControl(bhs) {
+		if bytesRead(bhs) == 0 || s.admitsRead(own) {
+			return false
+		}
+		s.readers = s.enlist(s.readers, own)
+		return true
+	}
+	if s.admits(own) {
 		return false
 	}
 	s.line = s.enlist(s.line, own)
@@ -84,6 +107,14 @@ func (s *shares) admits(own *share) bool {
 		return false
 	}
 	return s.serving == own && own.credit > 0 || len(s.line) == 0 && s.serving == nil
+}
+
+// admitsRead reports whether the connection may begin a long read now.
+func (s *shares) admitsRead(own *share) bool {
+	if s.data <= 0 {
+		return false
+	}
+	return s.reading == own && own.data > 0 || len(s.readers) == 0 && s.reading == nil
 }
 
 func (s *shares) enlist(list []*share, own *share) []*share {
@@ -112,7 +143,13 @@ func (s *shares) Run() {
 		s.line = s.line[1:]
 		s.serve(own)
 	}
-	if len(s.line) > 0 && !s.due {
+	for len(s.readers) > 0 && s.data > 0 {
+		own := s.readers[0]
+		s.readers[0] = nil
+		s.readers = s.readers[1:]
+		s.read(own)
+	}
+	if len(s.line)+len(s.readers) > 0 && !s.due {
 		s.due = true
 		s.loop.Again(s)
 	}
@@ -129,6 +166,19 @@ func (s *shares) serve(own *share) {
 	s.serving = own
 	own.deliver()
 	s.serving = nil
+}
+
+// read is the turn of a connection that waits for a long read.
+func (s *shares) read(own *share) {
+	own.queued = false
+	own.data = min(own.data, 0) + turnData
+	if own.data <= 0 {
+		s.readers = s.enlist(s.readers, own)
+		return
+	}
+	s.reading = own
+	own.deliver()
+	s.reading = nil
 }
 
 // proceed ends what suspended a connection.
@@ -148,6 +198,12 @@ func (s *shares) count(own *share, bhs *pdu.BHS, n int) {
 	own.pdus++
 	if isControl(bhs) {
 		s.charge(own, 1+n/workBytes)
+	} else if bytes := bytesRead(bhs); bytes > 0 {
+		s.begin()
+		s.data -= bytes
+		if s.reading == own {
+			own.data -= bytes
+		}
 	}
 }
 
@@ -160,6 +216,18 @@ func (s *shares) charge(own *share, work int) {
 	}
 	s.done += work
 	s.most = max(s.most, s.done)
+}
+
+// bytesRead is what a long read asks for, 0 of other media commands.
+func bytesRead(bhs *pdu.BHS) int {
+	p := (*pdu.SCSICommand)(bhs)
+	if bhs.Opcode() != pdu.OpSCSICommand || !p.Read() {
+		return 0
+	}
+	if n := p.ExpectedDataTransferLength(); n > longRead {
+		return int(min(n, mostData))
+	}
+	return 0
 }
 
 // isControl reports whether a PDU is neither a media command with a place in the

@@ -34,3 +34,61 @@ func TestTurns(t *testing.T) {
 		}
 	}
 }
+
+// TestLongReadsAreDividedIntoPasses: the bytes of long reads that one pass begins are
+// bounded, whatever number of connections asks for them; all of them get equal parts, one
+// alone gets all, and short reads do not wait.
+func TestLongReadsAreDividedIntoPasses(t *testing.T) {
+	const each, passes = 128 << 10, 256
+	for _, n := range []int{1, 4, 64} {
+		s := &shares{loop: holdingThread(t).loop}
+		begun, done, all := 0, make([]int, n), make([]*share, n)
+		ask := func(own *share, bytes uint32) bool {
+			var read pdu.SCSICommand
+			read.Init().SetRead(true)
+			read.CDB()[0] = 0x28
+			read.SetExpectedDataTransferLength(bytes)
+			if s.spent(own, read.BHS()) {
+				return false
+			}
+			s.count(own, read.BHS(), 0)
+			begun += int(bytes)
+			return true
+		}
+		for i := range n {
+			own := new(share)
+			all[i] = own
+			own.deliver = func() { // of one who asks without end
+				for range passPDUs {
+					if !ask(own, each) {
+						return
+					}
+					done[i]++
+				}
+			}
+			own.deliver()
+		}
+		for range passes {
+			s.pass = -1 // the loop's clock stands still
+			for _, own := range all {
+				own.pass = -1
+			}
+			before := begun
+			s.Run()
+			if now := begun - before; now > passData+each {
+				t.Fatalf("%d: %d bytes in a pass, expected at most %d", n, now, passData+each)
+			}
+			if !ask(new(share), 4<<10) {
+				t.Fatal("a short read waits")
+			}
+		}
+		if begun < passes*passData {
+			t.Errorf("%d: %d bytes in %d passes, expected %d in each", n, begun, passes, passData)
+		}
+		for _, got := range done {
+			if part := passes * passData / each / n; got < part-2 || got > part+passData/each+2 {
+				t.Errorf("one of %d has done %d reads, expected about %d", n, got, part)
+			}
+		}
+	}
+}

@@ -30,6 +30,7 @@ var pollingPlans = map[string]plan{
 var pollings = []struct{ title, yaml string }{
 	{"off", `poll: "off"`},
 	{"adaptive", `poll: adaptive`},
+	{"50us", `poll: adaptive, busy-poll: 50us`},
 	{"200us, 90 %", `poll: adaptive, busy-poll: 200us, poll-budget: 90%`},
 	{"always", `poll: always`},
 }
