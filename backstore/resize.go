@@ -125,17 +125,28 @@ func (v *volume) shrink(old, size int64) error {
 		return err
 	}
 	// What is gone is gone, whether or not a power cut would undo it.
-	if err := unix.Fsync(v.fd); err != nil {
+	if err := v.settle(); err != nil {
 		v.distrust(err)
 	}
 	return nil
+}
+
+// settle makes the file's new length stable. The kernel brings the page in which a length
+// ends into its cache to zero the rest of it, and reports EIO, once, if a direct write
+// meets it there; the write was done and has reported its own end.
+func (v *volume) settle() error {
+	err := unix.Fsync(v.fd)
+	if v.direct && errors.Is(err, unix.EIO) {
+		err = unix.Fsync(v.fd)
+	}
+	return err
 }
 
 func (v *volume) grow(from, to int64) error {
 	if err := unix.Ftruncate(v.fd, to); err != nil {
 		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
 	}
-	if err := unix.Fsync(v.fd); err != nil {
+	if err := v.settle(); err != nil {
 		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
 	}
 	if from == 0 { // a process that was killed may have made the file, and not its entry stable

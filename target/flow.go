@@ -42,15 +42,15 @@ const (
 // shares is an event thread's account of control work. It belongs to the thread.
 type shares struct {
 	loop    *evloop.Loop
-	pass    int64    // the loop's time when it began
-	left    int      // work that is left in the pass; negative: taken in advance
-	line    []*share // of connections that wait for their turn
-	next    []*share // of those that wait for the next pass, whatever the line does
-	serving *share   // whose turn it is
-	data    int      // bytes of passData that are left; negative: taken in advance
-	readers []*share // of connections that wait for some of them
-	reading *share   // whose turn it is
-	due     bool     // Run is queued
+	pass    int64  // the loop's time when it began
+	left    int    // work that is left in the pass; negative: taken in advance
+	line    line   // of connections that wait for their turn
+	next    line   // of those that wait for the next pass, whatever the line does
+	serving *share // whose turn it is
+	data    int    // bytes of passData that are left; negative: taken in advance
+	readers line   // of connections that wait for some of them
+	reading *share // whose turn it is
+	due     bool   // Run is queued
 
 	done, most int // work of the pass, and the most of any
 }
@@ -60,10 +60,31 @@ type share struct {
 	deliver   func() // what waits, unless the connection has ended
 	pass      int64  // that pdus is of
 	pdus      int
-	credit    int  // work that is left of its turn; negative: taken in advance
-	data      int  // bytes of long reads that are; negative: taken in advance
-	queued    bool // in one of the lists
-	suspended bool // nothing is delivered until proceed
+	credit    int    // work that is left of its turn; negative: taken in advance
+	data      int    // bytes of long reads that are; negative: taken in advance
+	queued    bool   // in one of the lines
+	behind    *share // it, in that line
+	suspended bool   // nothing is delivered until proceed
+}
+
+// line is a queue of shares, of which each stands in one line at most.
+type line struct{ first, last *share }
+
+func (l *line) add(own *share) {
+	own.queued = true
+	if l.first == nil {
+		l.first = own
+	} else {
+		l.last.behind = own
+	}
+	l.last = own
+}
+
+// take removes the first, which must be there.
+func (l *line) take() *share {
+	own := l.first
+	l.first, own.behind, own.queued = own.behind, nil, false
+	return own
 }
 
 // begin notes that a pass has begun.
@@ -84,20 +105,20 @@ func (s *shares) spent(own *share, bhs *pdu.BHS) bool {
 		own.pass, own.pdus = s.pass, 0
 	}
 	if own.pdus >= passPDUs {
-		s.next = s.enlist(s.next, own)
+		s.enlist(&s.next, own)
 		return true
 	}
 	if !isControl(bhs) {
 		if bytesRead(bhs) == 0 || s.admitsRead(own) {
 			return false
 		}
-		s.readers = s.enlist(s.readers, own)
+		s.enlist(&s.readers, own)
 		return true
 	}
 	if s.admits(own) {
 		return false
 	}
-	s.line = s.enlist(s.line, own)
+	s.enlist(&s.line, own)
 	return true
 }
 
@@ -106,7 +127,7 @@ func (s *shares) admits(own *share) bool {
 	if s.left <= 0 {
 		return false
 	}
-	return s.serving == own && own.credit > 0 || len(s.line) == 0 && s.serving == nil
+	return s.serving == own && own.credit > 0 || s.line.first == nil && s.serving == nil
 }
 
 // admitsRead reports whether the connection may begin a long read now.
@@ -114,16 +135,19 @@ func (s *shares) admitsRead(own *share) bool {
 	if s.data <= 0 {
 		return false
 	}
-	return s.reading == own && own.data > 0 || len(s.readers) == 0 && s.reading == nil
+	return s.reading == own && own.data > 0 || s.readers.first == nil && s.reading == nil
 }
 
-func (s *shares) enlist(list []*share, own *share) []*share {
-	own.queued = true
+func (s *shares) enlist(l *line, own *share) {
+	l.add(own)
+	s.again()
+}
+
+func (s *shares) again() {
 	if !s.due {
 		s.due = true
 		s.loop.Again(s)
 	}
-	return append(list, own)
 }
 
 // Run implements evloop.Task: it serves those who wait, one turn after the other, until
@@ -132,35 +156,26 @@ func (s *shares) Run() {
 	s.due = false
 	s.begin()
 	next := s.next
-	s.next = nil
-	for _, own := range next {
-		own.queued = false
-		own.deliver()
+	s.next = line{}
+	for next.first != nil {
+		next.take().deliver()
 	}
-	for len(s.line) > 0 && s.left > 0 {
-		own := s.line[0]
-		s.line[0] = nil
-		s.line = s.line[1:]
-		s.serve(own)
+	for s.line.first != nil && s.left > 0 {
+		s.serve(s.line.take())
 	}
-	for len(s.readers) > 0 && s.data > 0 {
-		own := s.readers[0]
-		s.readers[0] = nil
-		s.readers = s.readers[1:]
-		s.read(own)
+	for s.readers.first != nil && s.data > 0 {
+		s.read(s.readers.take())
 	}
-	if len(s.line)+len(s.readers) > 0 && !s.due {
-		s.due = true
-		s.loop.Again(s)
+	if s.line.first != nil || s.readers.first != nil {
+		s.again()
 	}
 }
 
 // serve is the turn of a connection.
 func (s *shares) serve(own *share) {
-	own.queued = false
 	own.credit = min(own.credit, 0) + turnWork
 	if own.credit <= 0 {
-		s.line = s.enlist(s.line, own)
+		s.enlist(&s.line, own)
 		return
 	}
 	s.serving = own
@@ -170,10 +185,9 @@ func (s *shares) serve(own *share) {
 
 // read is the turn of a connection that waits for a long read.
 func (s *shares) read(own *share) {
-	own.queued = false
 	own.data = min(own.data, 0) + turnData
 	if own.data <= 0 {
-		s.readers = s.enlist(s.readers, own)
+		s.enlist(&s.readers, own)
 		return
 	}
 	s.reading = own
@@ -185,7 +199,7 @@ func (s *shares) read(own *share) {
 func (s *shares) proceed(own *share) {
 	own.suspended = false
 	if !own.queued {
-		s.line = s.enlist(s.line, own)
+		s.enlist(&s.line, own)
 	}
 }
 

@@ -19,7 +19,7 @@ func TestTurns(t *testing.T) {
 					s.count(own, &ping, 0)
 				}
 			}
-			s.line = s.enlist(s.line, own)
+			s.enlist(&s.line, own)
 		}
 		s.Run()
 		sum := 0

@@ -52,6 +52,7 @@ type Work struct {
 	WR       verbs.WR
 	Inline   []byte // what it sends, if it is inline; valid during the call
 	Receives int    // of its QP whose completions have not been polled
+	Polled   uint64 // those whose completions have been
 }
 
 // place is where a listener is.

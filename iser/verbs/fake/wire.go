@@ -63,7 +63,7 @@ func (q *qp) slot(n uint64) *entry { return &q.sends[n%uint64(len(q.sends))] }
 // work describes entry n.
 func (q *qp) work(n uint64) Work {
 	e := q.slot(n)
-	return Work{q.device.host.name, q.number, n, e.wr, e.inline, int(q.awaited - q.recvFreed)}
+	return Work{q.device.host.name, q.number, n, e.wr, e.inline, int(q.awaited - q.recvFreed), q.recvFreed}
 }
 
 // run does one thing: it answers the oldest RDMA READ, or begins the next entry.
