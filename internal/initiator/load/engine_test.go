@@ -3,14 +3,19 @@ package load
 import (
 	"context"
 	"errors"
+	"os"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"lunar/internal/initiator"
+	"lunar/internal/numa"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -174,6 +179,32 @@ func TestCancelReportsWhatWasMeasured(t *testing.T) {
 	if _, err := Run(ctx, d.dial(1, initiator.Options{}), diskUnit, w); !errors.Is(err, errStopped) {
 		t.Errorf("got %v, expected %v", err, errStopped)
 	}
+}
+
+// TestRealTime: the event thread is a real-time one, and no other of the process is.
+func TestRealTime(t *testing.T) {
+	var err error
+	if numa.OwnThread(func() { err = preferThread() }); errors.Is(err, unix.EPERM) {
+		t.Skip("the real-time class needs CAP_SYS_NICE")
+	}
+	w, once := quick(), sync.Once{}
+	w.RealTime = true
+	w.Observe = func(int, int64, int64) {
+		once.Do(func() {
+			threads, err := os.ReadDir("/proc/self/task")
+			if err != nil {
+				t.Error(err)
+			}
+			for _, thread := range threads {
+				id, _ := strconv.Atoi(thread.Name())
+				a, err := unix.SchedGetAttr(id, 0)
+				if err == nil && (a.Policy == unix.SCHED_RR) != (id == unix.Gettid()) {
+					t.Errorf("thread %d has policy %d, the event thread is %d", id, a.Policy, unix.Gettid())
+				}
+			}
+		})
+	}
+	runUntil(t, newDiskTarget(t), 1, initiator.Options{}, w, both)
 }
 
 func TestServerCPU(t *testing.T) {

@@ -11,6 +11,12 @@ func (e *engine) arm(after time.Duration, f func()) {
 }
 
 func (e *engine) start() {
+	if e.workload.RealTime {
+		if err := preferThread(); err != nil {
+			e.fail(err)
+			return
+		}
+	}
 	e.issuing = true
 	if e.workload.Warmup > 0 {
 		e.arm(e.workload.Warmup, e.measure)

@@ -50,6 +50,7 @@ type Workload struct {
 
 	Send       int           // most bytes of one system call that sends; 0: any
 	CPU        int           // of the event thread; -1 leaves it to the kernel
+	RealTime   bool          // the event thread, and no other, is a real-time one (SCHED_RR), which needs CAP_SYS_NICE
 	Poll       time.Duration // longest look for responses before the thread sleeps, as long as looking pays
 	ServerPIDs []int         // processes whose CPU time is reported
 }

@@ -83,7 +83,7 @@ func (r *runCommand) besiege(a attack, dir string) (outcome, error) {
 		err = errors.Join(err, g.end())
 		return g.outcome, err
 	}
-	g.canary = &canary{scene: &g.site.scene}
+	g.canary = &canary{scene: &g.site.scene, timed: g.timed}
 	if err := g.canary.dial(r.ctx); err != nil {
 		return outcome{}, err
 	}
@@ -178,7 +178,7 @@ func (g *siege) phase(ctx context.Context) error {
 }
 
 // spare is a command that runs the attacker on a CPU: with what the canary leaves of it
-// (SCHED_IDLE), so that it takes nothing from the canary, who wakes up beside it at once.
+// (SCHED_IDLE), so that it takes nothing from the canary, whose thread preempts it at once.
 func (a *attack) spare(cpu int) []string {
 	if a.floods {
 		return pinned(cpu)

@@ -23,6 +23,7 @@ const (
 // block that it reads is compared with what it wrote.
 type canary struct {
 	scene  *scene
+	timed  bool // its thread is a real-time one
 	conn   *initiator.Conn
 	losses []string // how its sessions ended
 	wrong  []string // miscompares
@@ -86,7 +87,7 @@ func (c *canary) live(ctx context.Context, d time.Duration, over func()) (slice,
 	c.rounds++
 	r, err := load.Run(ctx, []*initiator.Conn{c.conn}, load.Unit{BlockSize: 512, Blocks: canaryBlocks}, load.Workload{
 		Depth: canaryDepth, Rate: canaryRate, Sizes: []load.Share{{Bytes: 4096, Weight: 1}}, ReadPercent: 70, Random: true,
-		Seed: c.rounds, Verify: true, Runtime: d, CPU: cpu,
+		Seed: c.rounds, Verify: true, Runtime: d, CPU: cpu, RealTime: c.timed,
 		Observe: func(_ int, started, ended int64) {
 			_ = latency.RecordValue(min(ended-started, int64(time.Minute))) // never beyond its range
 			longest = max(longest, ended-started)

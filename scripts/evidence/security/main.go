@@ -55,6 +55,9 @@ func (r *runCommand) Run() error {
 	if r.Seed == 0 {
 		r.Seed = uint64(time.Now().UnixNano())
 	}
+	if err := stepAside(); err != nil {
+		return err
+	}
 	var err error
 	if r.version, err = daemon.Version(r.Tgtd); err != nil {
 		return err
