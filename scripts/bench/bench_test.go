@@ -48,8 +48,8 @@ func TestTable(t *testing.T) {
 	if got := c.table(s); got != want {
 		t.Errorf("got\n%s\nexpected\n%s", got, want)
 	}
-	f := &field{contenders: []contender{{name: echoName, absent: "no cc"}, {name: spdkName, absent: "gone by now"}, {name: tgtName}}}
-	if got, want := c.missing(f, s), "Not measured: echo in C: no cc.\n\n"; got != want {
+	f := &field{contenders: []contender{{name: ringName, absent: "no cc"}, {name: echoName, absent: "no cc"}, {name: spdkName, absent: "gone by now"}, {name: tgtName}}}
+	if got, want := c.missing(f, s), "Not measured: echo with io_uring: no cc.\n\nNot measured: echo in C: no cc.\n\n"; got != want {
 		t.Errorf("got %q, expected %q", got, want)
 	}
 }

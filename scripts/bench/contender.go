@@ -16,6 +16,7 @@ type contender struct {
 // Names in tables.
 const (
 	echoName    = "echo in C"
+	ringName    = "echo with io_uring"
 	spdkName    = "SPDK"
 	tgtName     = "C tgt"
 	fioName     = "fio"
@@ -30,6 +31,7 @@ type comparison struct {
 	workloads []workload
 	ours      []string // that are judged
 	peers     []string // that they are judged by
+	beside    []string // that are shown
 	// enough are parts of a peer's rate that suffice, whatever a workload's goal says of SPDK's.
 	enough map[string]float64
 }

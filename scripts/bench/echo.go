@@ -1,7 +1,7 @@
 package main
 
 import (
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -12,22 +12,26 @@ import (
 	"time"
 )
 
-//go:embed echo/echo.c
-var echoSource []byte
+//go:embed echo
+var echoSources embed.FS
 
 var errMute = errors.New("the echo names no port")
 
-// startEcho builds the bare echo with the system's compiler, and serves data of so
-// many bytes.
-func startEcho(o *options, dir string, bytes int64) (*server, *tool, error) {
-	source, program := filepath.Join(dir, "echo.c"), filepath.Join(dir, "echo")
-	if err := os.WriteFile(source, echoSource, 0o600); err != nil {
-		return nil, nil, err
+// buildEcho builds the bare echo in dir with the system's compiler.
+func buildEcho(dir string) (program string, err error) {
+	if err := os.CopyFS(dir, echoSources); err != nil {
+		return "", err
 	}
-	if out, err := exec.Command("cc", "-O2", "-o", program, source).CombinedOutput(); err != nil {
-		return nil, nil, fmt.Errorf("cc: %w: %s", err, out)
+	source, program := filepath.Join(dir, "echo"), filepath.Join(dir, "echo", "echo")
+	if out, err := exec.Command("cc", "-O2", "-o", program, filepath.Join(source, "echo.c")).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("cc: %w: %s", err, out)
 	}
-	s, err := spawn(echoName, o, dir, program, "serve", strconv.FormatInt(bytes>>20, 10))
+	return program, nil
+}
+
+// startEcho serves data of so many bytes, by the program's command.
+func startEcho(o *options, name, program, command string, bytes int64) (*server, *tool, error) {
+	s, err := spawn(name, o, filepath.Dir(program), program, command, strconv.FormatInt(bytes>>20, 10))
 	if err != nil {
 		return nil, nil, err
 	}

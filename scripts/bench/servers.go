@@ -23,6 +23,7 @@ var inMemory = comparison{
 	workloads: matrix,
 	ours:      []string{lunarRAM, lunarCached},
 	peers:     []string{echoName, spdkName, tgtName},
+	beside:    []string{ringName},
 	enough:    map[string]float64{echoName: 0.95},
 }
 
@@ -68,11 +69,22 @@ func (f *field) startMemory(ctx context.Context, o *options, v serving, c client
 	}
 	s, err = startTgt(ctx, o, v, false)
 	f.enter(s, err, contender{name: tgtName})
-	s, drive, err := startEcho(o, v.work, v.bytes)
-	f.enter(s, err, contender{name: echoName, tool: drive})
+	f.startEchoes(o, v)
 	s, err = startSPDK(ctx, o, v, call{"bdev_malloc_create", object{"name": spdkBdev, "num_blocks": v.bytes / int64(v.block), "block_size": v.block}}, v.bytes)
 	f.enter(s, err, contender{name: spdkName})
 	return nil
+}
+
+func (f *field) startEchoes(o *options, v serving) {
+	program, err := buildEcho(v.work)
+	for _, e := range []struct{ name, command string }{{echoName, "serve"}, {ringName, "ring"}} {
+		var s *server
+		var drive *tool
+		if err == nil {
+			s, drive, err = startEcho(o, e.name, program, e.command, v.bytes)
+		}
+		f.enter(s, err, contender{name: e.name, tool: drive})
+	}
 }
 
 // startLunarMemory starts lunar with volumes that are filled and cached.

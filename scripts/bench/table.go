@@ -16,7 +16,7 @@ func (c comparison) table(s samples) string {
 	}
 	fmt.Fprintf(&b, " CPU of %s | reached |\n|---|---|%s---|\n", spdkName, strings.Repeat("--:|", 8+len(c.peers)))
 	for _, w := range c.workloads {
-		for _, name := range slices.Concat(c.peers, c.ours) {
+		for _, name := range slices.Concat(c.beside, c.peers, c.ours) {
 			if rounds := s[w.name]; len(values(rounds, name, iops)) > 0 {
 				b.WriteString(c.row(w, name, rounds))
 			}
@@ -82,7 +82,7 @@ func (c comparison) judged(w workload, name string, rounds []round) string {
 // missing says who was not measured, and why.
 func (c comparison) missing(f *field, s samples) string {
 	var b strings.Builder
-	for _, k := range f.named(c.peers...) {
+	for _, k := range f.named(slices.Concat(c.beside, c.peers)...) {
 		measured := slices.ContainsFunc(c.workloads, func(w workload) bool { return len(values(s[w.name], k.name, iops)) > 0 })
 		if k.absent != "" && !measured {
 			fmt.Fprintf(&b, "Not measured: %s: %s.\n\n", k.name, k.absent)

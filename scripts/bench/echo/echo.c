@@ -4,6 +4,7 @@
 //
 //	echo serve MIB: prints its port; replies come out of, and payload goes to,
 //	random places of so much memory.
+//	echo ring MIB: the same through io_uring.
 //	echo drive PORT PID CONNECTIONS DEPTH BYTES READ-PERCENT WARMUP-MS
 //	RUNTIME-MS: prints what tgtload --json prints, with PID's CPU time.
 #define _GNU_SOURCE
@@ -127,6 +128,8 @@ static void serve(size_t bytes)
 	}
 }
 
+#include "ring.h"
+
 // histogram of latencies in ns: FINE steps for each power of two.
 static int64_t histogram[64 * FINE];
 
@@ -220,6 +223,7 @@ static void drive(char **v)
 int main(int count, char **v)
 {
 	if (count == 3 && !strcmp(v[1], "serve")) serve(strtoull(v[2], 0, 10) << 20);
+	if (count == 3 && !strcmp(v[1], "ring")) serve_ring(strtoull(v[2], 0, 10) << 20);
 	if (count == 10 && !strcmp(v[1], "drive")) { drive(v + 2); return 0; }
-	errx(2, "echo serve MIB | drive PORT PID CONNECTIONS DEPTH BYTES READ-PERCENT WARMUP-MS RUNTIME-MS");
+	errx(2, "echo serve|ring MIB | drive PORT PID CONNECTIONS DEPTH BYTES READ-PERCENT WARMUP-MS RUNTIME-MS");
 }
