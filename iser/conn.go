@@ -67,14 +67,16 @@ type conn struct {
 	attached bool            // early messages have been delivered
 	early    evloop.Task
 
-	why      error // the end, once it is decided
-	qpGone   bool  // the control goroutine has destroyed the queue pair
-	draining bool  // what is queued is still sent
-	ending   bool  // nothing more is posted
-	hurried  bool  // only receives are waited for
-	prepares bool  // Prepare is getting memory for it
-	closed   bool  // the device has nothing of it any more
-	told     bool  // Receiver.Closed was called
+	why      error  // the end, once it is decided
+	qpGone   bool   // the control goroutine has destroyed the queue pair
+	draining bool   // what is queued is still sent
+	ending   bool   // nothing more is posted
+	hurried  bool   // only receives are waited for
+	prepares bool   // Prepare is getting memory for it
+	closed   bool   // the device has nothing of it any more
+	asked    uint64 // in which LookAhead it was last asked
+	ahead    bool   // its answer
+	told     bool   // Receiver.Closed was called
 	timer    evloop.Timer
 }
 

@@ -34,8 +34,9 @@ type pollGroup struct {
 	queues []*queue
 	conns  []*conn // by index; nil: free
 
-	wcs   [lookMost]verbs.WC
-	found int // completions in wcs that Sleep has found
+	come  arrivals
+	looks uint64  // of LookAhead
+	ahead []*conn // whom the last one has served
 	wrs   [workMost]verbs.WR
 	sges  [workMost]verbs.SGE
 	ids   [workMost]uint64
@@ -50,6 +51,28 @@ type queue struct {
 	room     int
 	armed    bool
 	reported bool
+}
+
+// arrivals are completions that have come and are to be dealt with, from head to tail.
+type arrivals struct {
+	wcs        [looksPerPass * lookMost]verbs.WC
+	head, tail int
+}
+
+// room is where the next look's go: none if too many wait.
+func (b *arrivals) room() []verbs.WC {
+	if b.head == b.tail {
+		b.head, b.tail = 0, 0
+	}
+	return b.wcs[b.tail:min(b.tail+lookMost, len(b.wcs))]
+}
+
+// next is the one that is dealt with next, or nil.
+func (b *arrivals) next() *verbs.WC {
+	if b.head < b.tail {
+		return &b.wcs[b.head]
+	}
+	return nil
 }
 
 // newPollGroup opens the channel; the caller is on the thread.
@@ -118,12 +141,11 @@ func (s *pollGroup) Ready(uint32) {
 
 // Look implements evloop.Source.
 func (s *pollGroup) Look() (work int) {
-	work, s.found = s.found, 0
-	s.handle(work)
+	work = s.handle()
 	for _, q := range s.queues {
 		for range looksPerPass {
 			n := s.poll(q)
-			work += n
+			work += s.handle()
 			if n == 0 { // not before: more comes while some is dealt with
 				break
 			}
@@ -134,35 +156,87 @@ func (s *pollGroup) Look() (work int) {
 
 // poll takes up to lookMost completions of a queue.
 func (s *pollGroup) poll(q *queue) int {
-	n, err := q.cq.Poll(s.wcs[:])
+	n, err := q.cq.Poll(s.come.room())
 	if err != nil {
 		s.broken(q, err)
 		return 0
 	}
-	s.handle(n)
+	if n > 0 {
+		s.come.tail += n
+		s.count.polls.Add(1)
+	}
 	return n
 }
 
-// handle deals with the first n completions of wcs.
-func (s *pollGroup) handle(n int) {
-	if n == 0 {
-		return
+// handle deals with what has come. In between others may go first, see LookAhead.
+func (s *pollGroup) handle() (work int) {
+	for ; s.come.head < s.come.tail; work++ {
+		wc := s.come.wcs[s.come.head]
+		s.come.head++
+		if c := s.owner(&wc); c != nil {
+			c.completed(&wc, workID(wc.ID))
+			if s.loop.Ordered() && c.r != nil && c.r.Promised() && s.owner(s.come.next()) != c {
+				c.flushNow()
+			}
+		}
+		s.loop.Yield()
 	}
-	s.count.polls.Add(1)
-	for i := range n {
-		s.complete(&s.wcs[i])
+	return work
+}
+
+// LookAhead implements evloop.PriorSource. What came for a connection stays in order:
+// each is asked once.
+func (s *pollGroup) LookAhead() {
+	for _, q := range s.queues {
+		s.poll(q)
+	}
+	s.looks++
+	for i := s.come.head; i < s.come.tail; i++ {
+		wc := s.come.wcs[i]
+		c := s.owner(&wc)
+		if c == nil || !c.isAhead(s.looks) {
+			continue
+		}
+		s.come.wcs[i] = verbs.WC{} // nobody's
+		c.completed(&wc, workID(wc.ID))
+	}
+	for i, c := range s.ahead {
+		c.flushNow()
+		s.ahead[i] = nil
+	}
+	s.ahead = s.ahead[:0]
+}
+
+// isAhead reports whether the connection goes first in this look.
+func (c *conn) isAhead(look uint64) bool {
+	if c.asked != look {
+		c.asked, c.ahead = look, c.r != nil && c.r.Prior()
+		if c.ahead {
+			c.group.ahead = append(c.group.ahead, c)
+		}
+	}
+	return c.ahead
+}
+
+// flushNow lets what the connection is answered leave before the end of the pass.
+func (c *conn) flushNow() {
+	if c.tx.scheduled && !c.closed {
+		c.flushAtEnd()
 	}
 }
 
-// complete leads a completion to its connection. One of a queue pair that is gone
-// finds nobody.
-func (s *pollGroup) complete(wc *verbs.WC) {
-	id := workID(wc.ID)
-	if at := id.index(); at < len(s.conns) {
+// owner returns the connection of a completion. One of a queue pair that is gone, or
+// nil, has none.
+func (s *pollGroup) owner(wc *verbs.WC) *conn {
+	if wc == nil {
+		return nil
+	}
+	if at := workID(wc.ID).index(); at < len(s.conns) {
 		if c := s.conns[at]; c != nil && !c.closed && c.number == wc.QP {
-			c.completed(wc, id)
+			return c
 		}
 	}
+	return nil
 }
 
 // broken ends all connections of a queue that can no longer be polled.
@@ -182,6 +256,9 @@ func (s *pollGroup) broken(q *queue, err error) {
 // Sleep implements evloop.Source: what arrives from now on makes the channel
 // readable; what has arrived before does not, so it is looked for once more.
 func (s *pollGroup) Sleep() (came bool) {
+	if s.come.next() != nil { // LookAhead has left it
+		return true
+	}
 	for _, q := range s.queues {
 		if !q.armed {
 			if err := q.cq.Arm(); err != nil {
@@ -191,10 +268,7 @@ func (s *pollGroup) Sleep() (came bool) {
 			q.armed = true
 			s.count.arms.Add(1)
 		}
-		n, err := q.cq.Poll(s.wcs[:])
-		if err != nil {
-			s.broken(q, err)
-		} else if s.found = n; n > 0 {
+		if s.poll(q) > 0 {
 			return true // the others are looked at in the pass that follows
 		}
 	}

@@ -107,7 +107,7 @@ func (w *world) start(o options) {
 	w.t.Helper()
 	config := o.server
 	config.Logger, config.Offer, config.Buffers = slog.New(w.log), login.DefaultOffer(), 16<<20
-	config.Threads = max(o.threads, 2)
+	config.Threads = cmp.Or(o.threads, 2)
 	s, err := target.NewServer(config)
 	w.check(err)
 	w.Server = s

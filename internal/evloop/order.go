@@ -92,6 +92,7 @@ func (l *Loop) yield() {
 	l.enlist(o.events[:fetched(n, errno)])
 	l.serveAhead(o.waiting[:min(known, maxPrior)])
 	l.serveAhead(o.waiting[known:])
+	l.lookAhead()
 	o.looking = false
 	if o.by != nil {
 		o.by.Resumed(Monotonic())

@@ -14,6 +14,14 @@ type Source interface {
 	Sleep() (came bool)
 }
 
+// PriorSource is a Source some of whose work may go before that of others.
+type PriorSource interface {
+	Source
+	// LookAhead does what has come for those that go before whoever is being served,
+	// and what they are answered leaves at once. The rest is kept for Look.
+	LookAhead()
+}
+
 // AddSource makes the loop look into s in each pass.
 func (l *Loop) AddSource(s Source) {
 	l.assertThread("AddSource")
@@ -32,6 +40,17 @@ func (l *Loop) look() (work int) {
 		work += l.sources[i].Look()
 	}
 	return work
+}
+
+// lookAhead lets sources serve those that go first.
+func (l *Loop) lookAhead() {
+	l.order.ahead = true
+	for i := 0; i < len(l.sources); i++ {
+		if s, ok := l.sources[i].(PriorSource); ok {
+			s.LookAhead()
+		}
+	}
+	l.order.ahead = false
 }
 
 // sourcesSleep reports whether no source keeps the loop awake.
