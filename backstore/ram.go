@@ -12,6 +12,7 @@ import (
 	"lunar/internal/arena"
 	"lunar/internal/evloop"
 	"lunar/internal/intent"
+	"lunar/internal/memcopy"
 	"lunar/internal/quiesce"
 )
 
@@ -22,16 +23,19 @@ const mapSpan = 4 << 30
 // take memory; the bitmap of those is itself sparse.
 //
 // Threads read and write without locks. Where transfers overlap the result is
-// any mix of their bytes, as on a disk. INVARIANT: a page that holds data has
+// any mix of their bytes, as on a disk; but what is lent stays as it is, or the data
+// of a response would not fit its digest. INVARIANT: a page that holds data has
 // its bit set, because writers store and then set, while releasing clears and
 // then drops.
 type ramStore struct {
 	info  atomic.Pointer[Info]
 	bytes []byte // as many as there may be; those behind the size cannot be touched
 	pages bitmap // one bit per page that may differ from zeroes, or was provisioned
+	pins  pins
 
 	resizing sync.Mutex
 	counters quiesce.Counters // of the lanes
+	users    atomic.Int32     // of the memory: the store until Close, and lanes until they are closed and nothing is lent
 }
 
 // ramGrowth is how many times as large as at first a RAM store may become: so much
@@ -41,9 +45,10 @@ const ramGrowth = 16
 // NewRAM returns a Store of size bytes in memory, zeroed and sparse: memory is
 // taken as it is written, page by page or in huge pages where the system gives
 // those, and Discard gives it back. blockBytes is the block size of the logical
-// unit in bytes; 0 is 512. Every op ends inside TryNow. Ops of different threads
-// on the same bytes may mix, as on a disk. All is lost with the process, flushed
-// or not.
+// unit in bytes; 0 is 512. Its lanes lend (Lender). An op ends inside TryNow, unless
+// it changes what is lent, or meets one of its lane that waits for that. Ops of
+// different threads on the same bytes may mix, as on a disk. All is lost with the
+// process, flushed or not.
 func NewRAM(size int64, blockBytes int) (Store, error) {
 	if err := checkVolatile(size, blockBytes); err != nil {
 		return nil, err
@@ -59,7 +64,8 @@ func NewRAM(size int64, blockBytes int) (Store, error) {
 		return nil, fmt.Errorf("%w (%w)", err, unix.Munmap(bytes))
 	}
 	s := &ramStore{bytes: bytes, pages: bits}
-	if err := s.open(0, size); err != nil {
+	s.users.Store(1)
+	if err := errors.Join(s.pins.open(most), s.open(0, size)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.info.Store(&Info{
@@ -102,7 +108,25 @@ func (s *ramStore) Resize(size int64) error {
 		return nil
 	}
 	s.counters.Wait() // for those who know the old size
-	return s.release(size, old, old)
+	return s.cut(size, old)
+}
+
+// cut releases what was at [from, to), which nobody reads or writes any more, when
+// nothing of it is lent.
+func (s *ramStore) cut(from, to int64) error {
+	for at, next := s.piece(Discard, from, to); at < next; at, next = s.piece(Discard, next, to) {
+		first, end := spansOf(at, next)
+		returned := make(chan struct{}, end-first)
+		for range s.pins.await(first, end, func() { returned <- struct{}{} }) {
+			<-returned
+		}
+		err := s.release(at, next, to)
+		s.pins.changed(first, end)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkVolatile checks the size of a store that has no file to take it from.
@@ -127,41 +151,61 @@ func (s *ramStore) Info() Info { return *s.info.Load() }
 
 // Lane implements Store.
 func (s *ramStore) Lane(l *evloop.Loop) (Lane, error) {
-	return newInlineLane(l, s.do, &s.counters), nil
+	lane := &ramLane{ramStore: s, loop: l}
+	s.users.Add(1)
+	s.counters.Add(&lane.counter, l)
+	return lane, nil
 }
 
-// Close implements Store.
+// Close implements Store. The memory lasts as long as something of it is lent.
 func (s *ramStore) Close() error {
-	err := unix.Munmap(s.bytes)
-	if err == nil {
-		err = s.pages.close()
-	}
-	if err != nil {
+	if err := s.leave(); err != nil {
 		return fmt.Errorf("close ram store: %w", err)
 	}
 	return nil
 }
 
-func (s *ramStore) do(op *Op) error {
-	info := s.info.Load()
-	if err := Check(op, info); err != nil {
-		return err
+// leave is what a user of the memory does last.
+func (s *ramStore) leave() error {
+	if s.users.Add(-1) > 0 {
+		return nil
 	}
+	return errors.Join(unix.Munmap(s.bytes), s.pages.close(), s.pins.close())
+}
+
+// look performs an op that changes nothing and was checked.
+func (s *ramStore) look(op *Op) {
 	switch op.Kind {
 	case Read:
 		s.read(op.Data, op.Off)
-	case Write:
-		copy(s.bytes[op.Off:], op.Data)
-		s.pages.set(pagesOf(op.Off, op.Length()))
-	case Discard:
-		return s.release(op.Off, op.Off+op.Len, info.Size)
-	case WriteZeroes:
-		if err := s.release(op.Off, op.Off+op.Len, info.Size); err != nil {
-			return err
-		}
-		s.pages.set(pagesOf(op.Off, op.Len))
 	case Map:
 		op.Mapped, op.Len = s.extent(op.Off, min(op.Len, mapSpan))
+	}
+}
+
+// maxPiece is how much of a change is made at once, in bytes.
+const maxPiece = 64 << 20
+
+// piece returns the first part of a change of [from, to) that is made at once. It is
+// empty if nothing is left to do: what was never written need not be discarded.
+func (s *ramStore) piece(kind Kind, from, to int64) (first, end int64) {
+	if kind == Discard {
+		if mapped, n := s.extent(from, to-from); !mapped {
+			from += n
+		}
+	}
+	return from, min(to, (from/maxPiece+1)*maxPiece)
+}
+
+// change makes a part of a change, of which nothing is lent.
+func (s *ramStore) change(op *Op, from, to int64) error {
+	if op.Kind == Write {
+		memcopy.Copy(s.bytes[from:to], op.Data[from-op.Off:])
+	} else if err := s.release(from, to, s.info.Load().Size); err != nil {
+		return err
+	}
+	if op.Kind != Discard {
+		s.pages.set(pagesOf(from, to-from))
 	}
 	return nil
 }

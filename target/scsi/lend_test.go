@@ -56,3 +56,23 @@ func TestReadOfLentMemory(t *testing.T) {
 		t.Errorf("%d operations, %d loans left: expected none", ops, th.lent)
 	}
 }
+
+// TestLentMemoryIsSentAtOnce: a command that has something to wait for keeps nothing
+// that was lent. A write may wait for that, and the command for the write.
+func TestLentMemoryIsSentAtOnce(t *testing.T) {
+	m := newMedium(2 * mib)
+	n := newUnit(t, m, LUConfig{})
+	for seed := range uint64(20) {
+		th := newThread(t, m, seed)
+		th.lends, th.defers = 50, 100
+		x := th.start(n, cdb10(0x28, 0, 16, 2048), nil, mib)
+		for again := true; again; again = th.turn() {
+			for i := x.c.head; i != x.c.tail; i++ {
+				if ref := x.c.at(i).ref; ref != nil && ref.Lent() {
+					t.Fatalf("seed %d: segment %d of %d is lent memory that waits", seed, i, x.c.tail)
+				}
+			}
+		}
+		x.finish()
+	}
+}

@@ -62,10 +62,11 @@ func readStep(c *Command) {
 
 // borrow makes the next segment of what the lane has in memory and lends: it
 // needs no buffer and no copy. What a turn may do without waiting bounds it, as
-// it does operations.
+// it does operations. It is sent at once: who held it while an earlier segment waits
+// for a write could be what that write waits for.
 func (c *Command) borrow() bool {
 	lender := backstore.LenderOf(c.Lane)
-	if lender == nil || c.starved || c.inline >= maxInline {
+	if lender == nil || c.starved || c.inline >= maxInline || c.head != c.tail {
 		return false
 	}
 	lu, n := c.Nexus.LU, min(SegmentSize, c.limit-c.next)
