@@ -86,7 +86,7 @@ const maxImmediates = 64
 func newConnection(k *sessionState, cid uint16, local, remote netip.AddrPort) *Connection {
 	c := &Connection{sessionState: k, cid: cid, local: local, remote: remote, rare: loglimit.Rare{Most: 10}}
 	c.log = k.session.logOf(c)
-	c.nop.timer.Fire, c.expiry.Fire, c.share.deliver = c.checkNOP, c.expire, c.deliver
+	c.nop.timer.Fire, c.expiry.Fire, c.share.deliver, c.share.prior = c.checkNOP, c.expire, c.deliver, c.Prior
 	return c
 }
 

@@ -15,7 +15,7 @@ import (
 // connections it comes by. Media commands are bounded by the command window, the
 // scheduler and memory; of a connection so many are taken in one pass. What a store has
 // in memory is sent at once, so long reads wait for bytes in a line of their own, beyond
-// what one pass may begin.
+// what one pass may begin; those that are promised do not wait, and leave less for others.
 const (
 	// passWork is the control work of one pass. What is done beyond it, because
 	// one request was large, is taken off the following passes.
@@ -57,8 +57,9 @@ type shares struct {
 
 // share is a connection's part in it.
 type share struct {
-	deliver   func() // what waits, unless the connection has ended
-	pass      int64  // that pdus is of
+	deliver   func()      // what waits, unless the connection has ended
+	prior     func() bool // its initiator is promised more than it has had
+	pass      int64       // that pdus is of
 	pdus      int
 	credit    int    // work that is left of its turn; negative: taken in advance
 	data      int    // bytes of long reads that are; negative: taken in advance
@@ -109,7 +110,7 @@ func (s *shares) spent(own *share, bhs *pdu.BHS) bool {
 		return true
 	}
 	if !isControl(bhs) {
-		if bytesRead(bhs) == 0 || s.admitsRead(own) {
+		if bytesRead(bhs) == 0 || own.prior() || s.admitsRead(own) {
 			return false
 		}
 		s.enlist(&s.readers, own)

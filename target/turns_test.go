@@ -37,7 +37,7 @@ func TestTurns(t *testing.T) {
 
 // TestLongReadsAreDividedIntoPasses: the bytes of long reads that one pass begins are
 // bounded, whatever number of connections asks for them; all of them get equal parts, one
-// alone gets all, and short reads do not wait.
+// alone gets all, and neither short reads nor promised ones wait.
 func TestLongReadsAreDividedIntoPasses(t *testing.T) {
 	const each, passes = 128 << 10, 256
 	for _, n := range []int{1, 4, 64} {
@@ -56,7 +56,7 @@ func TestLongReadsAreDividedIntoPasses(t *testing.T) {
 			return true
 		}
 		for i := range n {
-			own := new(share)
+			own := &share{prior: func() bool { return false }}
 			all[i] = own
 			own.deliver = func() { // of one who asks without end
 				for range passPDUs {
@@ -68,7 +68,7 @@ func TestLongReadsAreDividedIntoPasses(t *testing.T) {
 			}
 			own.deliver()
 		}
-		for range passes {
+		for pass := range passes {
 			s.pass = -1 // the loop's clock stands still
 			for _, own := range all {
 				own.pass = -1
@@ -80,6 +80,9 @@ func TestLongReadsAreDividedIntoPasses(t *testing.T) {
 			}
 			if !ask(new(share), 4<<10) {
 				t.Fatal("a short read waits")
+			}
+			if promised := (&share{prior: func() bool { return true }}); pass == passes/2 && !ask(promised, each) {
+				t.Fatal("a promised read waits")
 			}
 		}
 		if begun < passes*passData {

@@ -161,7 +161,7 @@ func (e *Engine) Cancel(cost, now int64) {
 // GrantNone means that Fetch may help.
 func (e *Engine) Issue(cost int64) Grant {
 	switch {
-	case e.AtLimit():
+	case e.atLimit():
 		return GrantLimit
 	case e.Reserved():
 		e.Charge(cost, GrantReserved)
@@ -184,8 +184,8 @@ func (e *Engine) Due(now int64) bool {
 	return e.Reserved()
 }
 
-// AtLimit reports whether the period's limit is reached.
-func (e *Engine) AtLimit() bool { return e.cfg.Limit > 0 && e.Issued() >= e.cfg.Limit }
+// atLimit reports whether the period's limit is reached.
+func (e *Engine) atLimit() bool { return e.cfg.Limit > 0 && e.Issued() >= e.cfg.Limit }
 
 // Charge books a command of the given cost as issued with the grant.
 func (e *Engine) Charge(cost int64, grant Grant) {
