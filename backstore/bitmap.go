@@ -35,16 +35,18 @@ func mask(i, end int64) (bits uint64, next int64) {
 	return ^uint64(0) >> (64 - (next - i)) << (i % 64), next
 }
 
-// set adds [i, end). It writes nothing where nothing changes, so that threads
-// do not fight for the cache lines of a full map.
-func (b bitmap) set(i, end int64) {
+// set adds [i, end), and reports whether something was missing. It writes nothing
+// where nothing changes, so that threads do not fight for the cache lines of a full map.
+func (b bitmap) set(i, end int64) (added bool) {
 	for i < end {
 		m, next := mask(i, end)
 		if w := &b.words[i/64]; w.Load()&m != m {
 			w.Or(m)
+			added = true
 		}
 		i = next
 	}
+	return added
 }
 
 // clear removes [i, end).

@@ -32,6 +32,7 @@ type ramStore struct {
 	bytes []byte // as many as there may be; those behind the size cannot be touched
 	pages bitmap // one bit per page that may differ from zeroes, or was provisioned
 	pins  pins
+	huge  *collapser
 
 	resizing sync.Mutex
 	counters quiesce.Counters // of the lanes
@@ -43,12 +44,12 @@ type ramStore struct {
 const ramGrowth = 16
 
 // NewRAM returns a Store of size bytes in memory, zeroed and sparse: memory is
-// taken as it is written, page by page or in huge pages where the system gives
-// those, and Discard gives it back. blockBytes is the block size of the logical
-// unit in bytes; 0 is 512. Its lanes lend (Lender). An op ends inside TryNow, unless
-// it changes what is lent, or meets one of its lane that waits for that. Ops of
-// different threads on the same bytes may mix, as on a disk. All is lost with the
-// process, flushed or not.
+// taken as it is written, page by page, and becomes huge pages where all of one is
+// written and the system has them. Discard gives it back, of a part of a huge page when
+// the system is short of memory. blockBytes is the block size of the logical unit in
+// bytes; 0 is 512. Its lanes lend (Lender). An op ends inside TryNow, unless it changes
+// what is lent, or meets one of its lane that waits for that. Ops of different threads
+// on the same bytes may mix, as on a disk. All is lost with the process, flushed or not.
 func NewRAM(size int64, blockBytes int) (Store, error) {
 	if err := checkVolatile(size, blockBytes); err != nil {
 		return nil, err
@@ -66,8 +67,9 @@ func NewRAM(size int64, blockBytes int) (Store, error) {
 	s := &ramStore{bytes: bytes, pages: bits}
 	s.users.Store(1)
 	if err := errors.Join(s.pins.open(most), s.open(0, size)); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, s.leave())
 	}
+	s.huge = newCollapser(bytes, bits)
 	s.info.Store(&Info{
 		Size: size, BlockSize: 1, PhysicalBlock: pageSize,
 		Discard: true, DiscardGran: pageSize, DiscardZeroes: true, Thin: true, Describe: "ram",
@@ -159,6 +161,7 @@ func (s *ramStore) Lane(l *evloop.Loop) (Lane, error) {
 
 // Close implements Store. The memory lasts as long as something of it is lent.
 func (s *ramStore) Close() error {
+	s.huge.close()
 	if err := s.leave(); err != nil {
 		return fmt.Errorf("close ram store: %w", err)
 	}
@@ -204,8 +207,8 @@ func (s *ramStore) change(op *Op, from, to int64) error {
 	} else if err := s.release(from, to, s.info.Load().Size); err != nil {
 		return err
 	}
-	if op.Kind != Discard {
-		s.pages.set(pagesOf(from, to-from))
+	if op.Kind != Discard && s.pages.set(pagesOf(from, to-from)) && op.Kind == Write {
+		s.huge.written(from, to)
 	}
 	return nil
 }
