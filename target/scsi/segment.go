@@ -220,17 +220,19 @@ func (s *segment) tryNow(turn int64) bool {
 		s.part(left[:turn])
 	}
 	taken := s.lane().TryNow(o)
+	n := o.Len
+	if s.whole != nil {
+		s.part(left)
+	}
 	if !taken {
-		if s.whole != nil {
-			s.part(left)
-		}
 		return false
 	}
-	s.cmd.inline += max(o.Len, leastInline)
-	if rest := left[min(len(o.Data), len(left)):]; len(rest) > 0 && o.Err == nil {
+	s.cmd.inline += max(n, leastInline)
+	if s.whole != nil && n < o.Len && o.Err == nil {
 		s.cmd.missed = s.cmd.missed || !o.Hit
-		o.Off += o.Len
-		s.part(rest)
+		o.Hit = false
+		o.Off += n
+		s.part(left[n:])
 		s.state = running
 		s.submit()
 		return true

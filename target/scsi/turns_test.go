@@ -2,7 +2,10 @@ package scsi
 
 import (
 	"bytes"
+	"io"
 	"testing"
+
+	"lunar/backstore"
 )
 
 // Commands on a medium that takes everything at once leave the thread to
@@ -66,5 +69,55 @@ func TestPartsInTurns(t *testing.T) {
 	}
 	if n := longest(); n > part {
 		t.Errorf("%d bytes at once, expected at most %d", n, part)
+	}
+}
+
+// TestPartThatFails: what a part that fails leaves behind is the whole operation, whose
+// first block the sense data tell.
+func TestPartThatFails(t *testing.T) {
+	const at, size, part = 512 << 10, 256 << 10, 64 << 10
+	for name, opcode := range map[string]byte{"READ": 0x88, "WRITE": 0x8a} {
+		for failing := range int64(size / part) {
+			m := newMedium(mib)
+			m.fail = func(op *backstore.Op) error {
+				if op.Off == at+failing*part {
+					return io.ErrUnexpectedEOF
+				}
+				return nil
+			}
+			th := newThread(t, m, 1)
+			th.part, th.late = part, 100
+			var out []byte
+			in := uint32(size)
+			if opcode == 0x8a {
+				out, in = make([]byte, size), 0
+			}
+			x := th.start(newUnit(t, m, LUConfig{}), cdb16(opcode, 0, at/512, size/512), out, in).finish()
+			if x.c.Status != CheckCondition || !x.c.Sense.InfoValid || x.c.Sense.Info != at/512 {
+				t.Errorf("%s, part %d fails: status %#x, sense %+v, expected a check condition at block %d", name, failing, x.c.Status, x.c.Sense, at/512)
+			}
+		}
+	}
+}
+
+// TestPartsAreHitsEach: a command of which the medium has one part at once, and not the
+// next, is no hit.
+func TestPartsAreHitsEach(t *testing.T) {
+	const size, part = 256 << 10, 64 << 10
+	for hits, want := range map[int]bool{0: false, 1: false, 3: false, 4: true} {
+		m := newMedium(mib)
+		asked := 0
+		m.fail = func(op *backstore.Op) error {
+			if asked++; asked <= hits {
+				op.Hit = true
+			}
+			return nil
+		}
+		th := newThread(t, m, 1)
+		th.part, th.late = part, 100
+		x := th.start(newUnit(t, m, LUConfig{}), cdb16(0x88, 0, 0, size/512), nil, size).finish()
+		if x.c.Status != Good || x.c.Hit() != want {
+			t.Errorf("%d of %d parts are hits: status %#x, hit %v, expected %v", hits, size/part, x.c.Status, x.c.Hit(), want)
+		}
 	}
 }
