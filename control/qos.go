@@ -27,11 +27,22 @@ type QoS struct {
 	Note       string   `json:"note,omitempty" doc:"Remark on the admission of the reservations."`
 }
 
-// Capacity is what the backing devices can do.
+// Capacity is what the backing devices and the event threads can do.
 type Capacity struct {
-	Devices       []Device `json:"devices" nullable:"false" doc:"Backing devices of the volumes, by name."`
-	Overcommitted bool     `json:"overcommitted" doc:"Whether the reservations are more, which the configuration permits (qos.overcommit)."`
-	Warning       string   `json:"warning,omitempty" doc:"The arithmetic, if they are."`
+	Devices       []Device         `json:"devices" nullable:"false" doc:"Backing devices of the volumes, by name."`
+	Threads       []ThreadCapacity `json:"threads" nullable:"false" doc:"Event threads, in order. Every command needs one, as it needs a device."`
+	Bottleneck    []string         `json:"bottleneck" nullable:"false" doc:"What is full now: event threads that had hardly a pause in the last second, and devices that commands waited for. None: initiators or the network are the bottleneck, or their limits."`
+	Overcommitted bool             `json:"overcommitted" doc:"Whether the reservations are more, which the configuration permits (qos.overcommit)."`
+	Warning       string           `json:"warning,omitempty" doc:"The arithmetic, if they are."`
+}
+
+// ThreadCapacity is what an event thread can do, in tokens per second of the mix of commands that
+// it has had.
+type ThreadCapacity struct {
+	Name   string `json:"name" doc:"Its name, as in sessions."`
+	Tokens int64  `json:"tokens_per_second" metric:"thread_capacity_tokens_per_second" doc:"What an event thread can do, learnt while it had hardly a pause; 0: it never had so much to do."`
+	Served int64  `json:"served_tokens_per_second" metric:"thread_served_tokens_per_second" doc:"What an event thread served in the last second."`
+	Load   int    `json:"load_percent" metric:"thread_load_percent" doc:"How much of the last second an event thread had something to do."`
 }
 
 // Device is what a backing device can do, in tokens per second.

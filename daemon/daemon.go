@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -155,6 +156,17 @@ type qos struct {
 type outcome struct {
 	Note     string // what there is to say; empty: nothing
 	Standing bool   // the reservations are more than the capacity
+}
+
+// with is both outcomes; what stands comes first.
+func (o outcome) with(other outcome) outcome {
+	if other.Standing && !o.Standing {
+		o, other = other, o
+	}
+	if other.Note != "" && (other.Standing || !o.Standing) {
+		o.Note = strings.TrimPrefix(o.Note+"; "+other.Note, "; ")
+	}
+	return o
 }
 
 // rdma is iSCSI over RDMA, if the configuration asks for it.

@@ -120,10 +120,16 @@ func (d *daemon) changeLocked(change func(*ruleSet) error) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	admitted, err := q.admit(policy, mapped(q.cfg, flowsOf(d.Sessions())), q.capacities(d.Server), set.Overcommit)
+	connected := flowsOf(d.Sessions())
+	admitted, err := q.admit(policy, mapped(q.cfg, devicesOf(q.cfg), connected), q.capacities(d.Server), set.Overcommit)
 	if err != nil {
 		return outcome{}, err
 	}
+	onThreads, err := q.admitThreads(policy, connected, d.Homes(), d.QoS("").Threads, set.Overcommit)
+	if err != nil {
+		return outcome{}, err
+	}
+	admitted = admitted.with(onThreads)
 	d.SetQoS(policy)
 	q.mu.live, q.mu.outcome = set, admitted
 	admitted.tell(q.log)

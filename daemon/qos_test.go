@@ -108,6 +108,43 @@ func says(text, parts string) bool {
 	return !slices.ContainsFunc(strings.Split(parts, "|"), func(part string) bool { return !strings.Contains(text, part) })
 }
 
+// TestAdmitThreads: what is reserved is compared with what those event threads can do that
+// serve the volumes. db1 may use the threads of all, others those of a and c.
+func TestAdmitThreads(t *testing.T) {
+	q := &qos{cfg: qosConfig(t, t.TempDir(), "{}")}
+	at := servers{"a": {"event0"}, "b": {"event1"}, "c": {"event0"}}
+	for _, c := range []struct {
+		initiator             string
+		reserved, first, next int64
+		overcommit            bool
+		note, refusal         string
+	}{
+		{initiator: "iqn.2026-11.test:db1", reserved: 200, first: 100, next: 100},
+		{initiator: "iqn.2026-11.test:db1", reserved: 201, first: 100, next: 100,
+			refusal: "qos: reservations add up to 201 tokens per period, 1 more than the capacity of 200 of event threads event0, event1 together"},
+		{initiator: "iqn.2026-11.test:db1", reserved: 201, first: 100},
+		{initiator: "iqn.x", reserved: 101, first: 100, next: 100,
+			refusal: "qos: reservations add up to 101 tokens per period, 1 more than the capacity of 100 of event thread event0: r 1 × 101"},
+		{initiator: "iqn.x", reserved: 101, first: 100, next: 100, overcommit: true, note: "of event thread event0"},
+		{initiator: "iqn.x", reserved: 101, next: 100},
+	} {
+		p, err := q.policy(ruleSet{Rules: []scheduler.Rule{reserving("r", c.initiator, c.reserved)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		threads := []scheduler.ThreadStatus{{Name: "event0", Capacity: c.first}, {Name: "event1", Capacity: c.next}}
+		for _, connected := range [][]scheduler.Flow{nil, {{Initiator: c.initiator, Target: "iqn.2026-11.test:t"}}} {
+			o, err := q.admitThreads(p, connected, at, threads, c.overcommit)
+			if refused := err != nil; refused != (c.refusal != "") || refused && !strings.HasPrefix(err.Error(), c.refusal) {
+				t.Errorf("%+v: found %v", c, err)
+			}
+			if o.Standing != (c.note != "") || !strings.Contains(o.Note, c.note) {
+				t.Errorf("%+v: found %+v", c, o)
+			}
+		}
+	}
+}
+
 // TestVisible: the first rule of a target that matches decides, but rules for
 // networks are taken for what they may be.
 func TestVisible(t *testing.T) {

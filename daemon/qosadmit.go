@@ -13,25 +13,55 @@ import (
 	"lunar/target"
 )
 
+// servers are the servers any of which may have to serve a volume, by its name: backing
+// devices, or event threads.
+type servers map[string][]string
+
+// devicesOf are the volumes' backing devices, of which each has one.
+func devicesOf(cfg *conf.Config) servers {
+	at := servers{}
+	for volume, device := range medium.DevicesOf(cfg) {
+		at[volume] = []string{device}
+	}
+	return at
+}
+
 // admit compares what a policy reserves with what devices can do, in tokens/s, 0
 // if that is not known. It counts the flows of the sessions that there are, and
 // one initiator for each other name and pattern. The error wraps a
 // *haechi.AdmissionError.
 func (q *qos) admit(p *scheduler.Policy, connected []scheduler.Placed, capacities map[string]int64, overcommit bool) (outcome, error) {
-	flows := expectedFlows(q.cfg, p, connected)
+	flows := expectedFlows(q.cfg, devicesOf(q.cfg), p, connected)
+	o, err := judge(p, flows, "device", capacities, overcommit)
+	if err == nil && o.Note == "" {
+		o.Note = unknown(p, flows, capacities)
+	}
+	return o, err
+}
+
+// admitThreads compares it with what event threads can do, of which each volume has some.
+// One that was never full may do anything, and so may those of volumes to come.
+func (q *qos) admitThreads(p *scheduler.Policy, connected []scheduler.Flow, at servers, threads []scheduler.ThreadStatus, overcommit bool) (outcome, error) {
+	capacities := map[string]int64{}
+	for _, t := range threads {
+		capacities[t.Name] = t.Capacity
+	}
+	return judge(p, expectedFlows(q.cfg, at, p, mapped(q.cfg, at, connected)), "event thread", capacities, overcommit)
+}
+
+// judge is the admission of flows to servers of a kind.
+func judge(p *scheduler.Policy, flows []scheduler.Placed, kind string, capacities map[string]int64, overcommit bool) (outcome, error) {
 	err := p.Admit(flows, capacities)
 	var refused *haechi.AdmissionError
-	switch {
-	case errors.As(err, &refused):
+	if errors.As(err, &refused) {
+		refused.Kind = kind
 		sum := arithmetic(p, flows, func(devices []string) bool { return within(devices, refused.Devices) })
 		if overcommit {
 			return outcome{Note: fmt.Sprintf("%v: %s", err, sum), Standing: true}, nil
 		}
 		return outcome{}, fmt.Errorf("qos: %w: %s; expected less, or qos.overcommit: true", err, sum)
-	case err != nil:
-		return outcome{}, err
 	}
-	return outcome{Note: unknown(p, flows, capacities)}, nil
+	return outcome{}, err
 }
 
 // unknown says what is reserved of devices of which nobody knows what they can
@@ -87,12 +117,12 @@ func arithmetic(p *scheduler.Policy, flows []scheduler.Placed, chosen func(devic
 // expectedFlows are those that connected initiators may have, and for each name
 // and pattern of the rules that none of them is counted for, those of one. A pattern serves as
 // the name: it matches itself, and whatever is more specific does not match it.
-func expectedFlows(cfg *conf.Config, p *scheduler.Policy, connected []scheduler.Placed) []scheduler.Placed {
-	flows, seen, devices := slices.Clone(connected), map[string]bool{}, medium.DevicesOf(cfg)
+func expectedFlows(cfg *conf.Config, at servers, p *scheduler.Policy, connected []scheduler.Placed) []scheduler.Placed {
+	flows, seen := slices.Clone(connected), map[string]bool{}
 	add := func(initiator string) {
 		if !seen[initiator] {
 			seen[initiator] = true
-			flows = append(flows, flowsFor(cfg, devices, initiator)...)
+			flows = append(flows, flowsFor(cfg, at, initiator)...)
 		}
 	}
 	for _, f := range connected {
@@ -122,20 +152,26 @@ func stands(p *scheduler.Policy, r *scheduler.Rule, pattern string, connected []
 }
 
 // flowsFor are the logical units that an initiator may use. An initiator that may
-// use none is taken to be on all devices, since it may be given any.
-func flowsFor(cfg *conf.Config, devices map[string]string, initiator string) (flows []scheduler.Placed) {
+// use none is taken to be everywhere, since it may be given any.
+func flowsFor(cfg *conf.Config, at servers, initiator string) (flows []scheduler.Placed) {
 	for i := range cfg.Targets {
 		for _, l := range visible(cfg, &cfg.Targets[i], initiator) {
-			flows = append(flows, scheduler.Placed{
-				Flow: scheduler.Flow{Initiator: initiator, Target: cfg.Targets[i].Name, LUN: uint64(l.LUN)}, Device: devices[l.Volume],
-			})
+			flows = at.append(flows, scheduler.Flow{Initiator: initiator, Target: cfg.Targets[i].Name, LUN: uint64(l.LUN)}, l.Volume)
 		}
 	}
 	if len(flows) > 0 {
 		return flows
 	}
 	for i := range cfg.Volumes {
-		flows = append(flows, scheduler.Placed{Flow: scheduler.Flow{Initiator: initiator}, Device: devices[cfg.Volumes[i].Name]})
+		flows = at.append(flows, scheduler.Flow{Initiator: initiator}, cfg.Volumes[i].Name)
+	}
+	return flows
+}
+
+// append places a flow to a volume.
+func (at servers) append(flows []scheduler.Placed, f scheduler.Flow, volume string) []scheduler.Placed {
+	for _, place := range at[volume] {
+		flows = append(flows, scheduler.Placed{Flow: f, Device: place})
 	}
 	return flows
 }
@@ -166,12 +202,10 @@ func visible(cfg *conf.Config, t *conf.Target, initiator string) (luns []conf.LU
 }
 
 // flowsOf are what sessions use.
-func flowsOf(sessions []target.SessionStats) (flows []scheduler.Placed) {
+func flowsOf(sessions []target.SessionStats) (flows []scheduler.Flow) {
 	for _, n := range sessions {
 		for _, l := range n.LUNs {
-			flows = append(flows, scheduler.Placed{
-				Flow: scheduler.Flow{Initiator: n.Initiator, Target: n.Target, LUN: uint64(l.LUN)}, Device: l.LU.Device(),
-			})
+			flows = append(flows, scheduler.Flow{Initiator: n.Initiator, Target: n.Target, LUN: uint64(l.LUN)})
 		}
 	}
 	return flows
@@ -179,8 +213,7 @@ func flowsOf(sessions []target.SessionStats) (flows []scheduler.Placed) {
 
 // mapped are those of the flows of sessions that a configuration has, too. While
 // it is put into force sessions still use what it takes away.
-func mapped(cfg *conf.Config, flows []scheduler.Placed) (left []scheduler.Placed) {
-	devices := medium.DevicesOf(cfg)
+func mapped(cfg *conf.Config, at servers, flows []scheduler.Flow) (left []scheduler.Placed) {
 	for _, f := range flows {
 		t := cfg.Target(f.Target)
 		if t == nil {
@@ -188,7 +221,7 @@ func mapped(cfg *conf.Config, flows []scheduler.Placed) (left []scheduler.Placed
 		}
 		for _, l := range visible(cfg, t, f.Initiator) {
 			if uint64(l.LUN) == f.LUN {
-				left = append(left, scheduler.Placed{Flow: f.Flow, Device: devices[l.Volume]})
+				left = at.append(left, f, l.Volume)
 			}
 		}
 	}

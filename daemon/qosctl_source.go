@@ -34,7 +34,13 @@ func (s *source) Rules() control.QoS {
 }
 
 func (s *source) capacity(state *qosState, served *target.QoSStatus) control.Capacity {
-	c := control.Capacity{Devices: []control.Device{}}
+	c := control.Capacity{Devices: []control.Device{}, Threads: []control.ThreadCapacity{}, Bottleneck: []string{}}
+	for _, t := range served.Threads {
+		c.Threads = append(c.Threads, control.ThreadCapacity{Name: t.Name, Tokens: t.Capacity, Served: t.Served, Load: t.Load})
+		if t.Full() {
+			c.Bottleneck = append(c.Bottleneck, "event thread "+t.Name)
+		}
+	}
 	configured, volumes := medium.ConfiguredCapacities(state.cfg), map[string][]string{}
 	for volume, device := range medium.DevicesOf(state.cfg) {
 		volumes[device] = append(volumes[device], volume)
@@ -51,6 +57,9 @@ func (s *source) capacity(state *qosState, served *target.QoSStatus) control.Cap
 			Name: d.Name, Volumes: append([]string{}, slices.Sorted(slices.Values(volumes[d.Name]))...), Tokens: d.Capacity, Source: source,
 			Admission: state.Capacities[d.Name], Reserved: d.Reserved, History: append([]int64{}, d.History...),
 		})
+		if d.Full {
+			c.Bottleneck = append(c.Bottleneck, "device "+d.Name)
+		}
 	}
 	if state.Outcome.Standing {
 		c.Overcommitted, c.Warning = true, state.Outcome.Note

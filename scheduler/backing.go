@@ -12,6 +12,7 @@ type backing struct {
 	monitor   *haechi.Monitor
 	reserved  int64   // of the period, tokens
 	loaded    bool    // commands waited for it in this period
+	full      bool    // loaded in the last period
 	throttled bool    // in an interval of it limits let less pass than it can do
 	history   []int64 // the capacity in the last periods, the newest last
 	gone      bool    // no volume is on it
@@ -63,13 +64,14 @@ type DeviceStatus struct {
 	Name     string
 	Capacity int64   // 0: not known yet
 	Reserved int64   // of this period
+	Full     bool    // commands waited for it in this period or the last
 	History  []int64 // Capacity in the last periods, the newest last
 }
 
 // Status says what a device can do.
 func (c *Coordinator) Status(d *Device) DeviceStatus {
 	b := c.backing(d)
-	return DeviceStatus{Name: d.Name, Capacity: b.monitor.Capacity(), Reserved: b.reserved, History: append([]int64{}, b.history...)}
+	return DeviceStatus{Name: d.Name, Capacity: b.monitor.Capacity(), Reserved: b.reserved, Full: b.full || b.loaded, History: append([]int64{}, b.history...)}
 }
 
 // Forget drops what is known of a device that no volume is on any more, once no
@@ -102,7 +104,7 @@ func (c *Coordinator) removeDevices() {
 func (b *backing) begin(now int64) {
 	b.monitor.SetReservation(initiators, b.reserved)
 	b.monitor.BeginPeriod(now)
-	b.loaded, b.throttled = false, false
+	b.full, b.loaded, b.throttled = b.loaded, false, false
 	if len(b.history) == capacityHistory {
 		b.history = b.history[:copy(b.history, b.history[1:])]
 	}

@@ -182,7 +182,7 @@ func (g *Gate) forget(now int64) {
 
 // Report fills a report for the coordinator and starts the next interval.
 func (g *Gate) Report(r *GateReport, now int64) {
-	r.Thread, r.Servers = g.thread, r.Servers[:0]
+	r.Thread, r.Done, r.Servers = g.thread, g.done, r.Servers[:0]
 	for _, s := range g.servers {
 		if s != nil {
 			s.report(r.next(), now)

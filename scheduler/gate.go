@@ -45,6 +45,7 @@ type Gate struct {
 	promised int   // queues that have a reservation, or are urgent
 	urgent   int   // queues of that class
 	made     int64 // servers and clients
+	done     int64 // tokens of commands that have ended
 
 	entities []*entity
 	byKey    map[string]*entity
@@ -174,6 +175,7 @@ func (g *Gate) Done(t *Task, now int64) {
 	}
 	s := t.queue.server
 	s.inflight--
+	g.done += t.Cost
 	if !t.Hit {
 		s.done += t.Cost
 	}

@@ -36,6 +36,7 @@ type ServerReport struct {
 // GateReport is what an event thread tells the coordinator.
 type GateReport struct {
 	Thread  int
+	Done    int64 // total of tokens of commands that have ended there
 	Servers []ServerReport
 }
 

@@ -19,6 +19,7 @@ type QoS struct {
 // QoSStatus is what the scheduler has given and to whom.
 type QoSStatus struct {
 	Devices    []scheduler.DeviceStatus            // of the logical units, by name; a period is a second
+	Threads    []scheduler.ThreadStatus            // in order
 	Flows      []scheduler.Explanation             // by event thread; of thread -1 what queues had counted that are gone
 	Attainment map[string][]scheduler.PeriodResult // by entity, as far as it has a rule
 	Fulfilment map[string]scheduler.Fulfilment     // as Attainment
@@ -38,6 +39,7 @@ type qos struct {
 		sync.Mutex
 		policy      *scheduler.Policy
 		coordinator *scheduler.Coordinator
+		threads     []scheduler.Thread
 		reports     []*scheduler.GateReport
 		grants      []scheduler.GateGrant
 		ended       bool // the event threads answer no more
@@ -61,6 +63,7 @@ func newQoS(config QoS, threads int, units func() []*scsi.LogicalUnit) *qos {
 		q.mu.policy = &scheduler.Policy{}
 	}
 	q.mu.coordinator = scheduler.NewCoordinator(config.Coordinator)
+	q.mu.threads = make([]scheduler.Thread, threads)
 	q.mu.reports = make([]*scheduler.GateReport, threads)
 	for i := range q.mu.reports {
 		q.mu.reports[i] = new(scheduler.GateReport)
@@ -122,6 +125,8 @@ func (q *qos) coordinate() {
 	for i := range q.mu.reports {
 		if q.ask(i) {
 			c.Collect(q.mu.reports[i])
+			load := q.gates[i].loop.Stats()
+			q.mu.threads[i].Observe(now, q.mu.reports[i].Done, int64(load.Run-load.Idle))
 		}
 	}
 	if now < c.Deadline() {
@@ -200,6 +205,9 @@ func (q *qos) status(initiator string) QoSStatus {
 	}
 	for _, d := range q.devices.ofAll(q.units()) {
 		status.Devices = append(status.Devices, q.mu.coordinator.Status(d))
+	}
+	for i, g := range q.gates {
+		status.Threads = append(status.Threads, q.mu.threads[i].Status(g.loop.Name()))
 	}
 	status.Flows = q.flows(initiator)
 	for i := range status.Flows {

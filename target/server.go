@@ -205,6 +205,19 @@ func (s *Server) groupOf(lu *scsi.LogicalUnit) []*thread {
 	return s.mu.homes[lu]
 }
 
+// Homes returns the names of the event threads of each logical unit, by its name.
+func (s *Server) Homes() map[string][]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string][]string{}
+	for lu, group := range s.mu.homes {
+		for _, th := range group {
+			all[lu.Name()] = append(all[lu.Name()], th.loop.Name())
+		}
+	}
+	return all
+}
+
 // homeFor returns the thread that a new session starts on.
 func (s *Server) homeFor(rule *AccessRule, from origin) *thread {
 	group := s.threads

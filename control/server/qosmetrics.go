@@ -16,6 +16,16 @@ func eachDevice(s *control.Status, yield func(*control.Device, ...string)) {
 	}
 }
 
+// eachThreadCapacity has every event thread, if there are rules.
+func eachThreadCapacity(s *control.Status, yield func(*control.ThreadCapacity, ...string)) {
+	if s.QoS == nil {
+		return
+	}
+	for i := range s.QoS.Capacity.Threads {
+		yield(&s.QoS.Capacity.Threads[i], s.QoS.Capacity.Threads[i].Name)
+	}
+}
+
 // eachFlow calls f for every flow with its labels.
 func eachFlow(s *control.Status, f func(flow *control.Flow, labels ...string)) {
 	if s.QoS == nil {
@@ -48,6 +58,7 @@ func eachPromise(s *control.Status, yield func(*control.Promised, ...string)) {
 var (
 	flowLabels    = []string{"initiator", "target", "lun"}
 	deviceLabels  = []string{"device"}
+	onThreadLabel = []string{"thread"}
 	promiseLabels = []string{"rule", "level", "name"}
 )
 

@@ -1,6 +1,7 @@
 package haechi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -19,6 +20,7 @@ type AdmissionError struct {
 	Available int64    // the capacity that it must fit
 	Local     bool     // Available is what one initiator can use (C_L)
 	Devices   []string // that alone can serve what was asked; nil for all there is
+	Kind      string   // what Devices are; empty: devices
 }
 
 // Error is the arithmetic in words.
@@ -32,12 +34,13 @@ func (e *AdmissionError) Error() string {
 		of = "the capacity of one initiator"
 	}
 	text := fmt.Sprintf("%s %d tokens per period, %d more than %s of %d", what, e.Asked, e.Asked-e.Available, of, e.Available)
+	kind := cmp.Or(e.Kind, "device")
 	switch len(e.Devices) {
 	case 0:
 	case 1:
-		text += " of device " + e.Devices[0]
+		text += " of " + kind + " " + e.Devices[0]
 	default:
-		text += " of devices " + strings.Join(e.Devices, ", ") + " together"
+		text += " of " + kind + "s " + strings.Join(e.Devices, ", ") + " together"
 	}
 	return text
 }

@@ -30,6 +30,7 @@ func renderQoS(w io.Writer, q *control.QoS) {
 	}
 	t.Flush()
 	renderDevices(w, &q.Capacity)
+	renderThreadCapacities(w, &q.Capacity)
 	renderRules(w, q)
 	if len(q.Groups) > 0 {
 		var rows []string
@@ -61,6 +62,27 @@ func renderDevices(w io.Writer, c *control.Capacity) {
 	if rows != nil {
 		cli.Table(w, cli.Row("DEVICE", "VOLUMES", "TOKENS/S", "SOURCE", "LATELY", "RESERVED NOW", "RESERVABLE"), rows)
 	}
+}
+
+// renderThreadCapacities prints what each event thread can do, and what is full.
+func renderThreadCapacities(w io.Writer, c *control.Capacity) {
+	var rows []string
+	for i := range c.Threads {
+		t, tokens := &c.Threads[i], "not known yet"
+		if t.Tokens > 0 {
+			tokens = strconv.FormatInt(t.Tokens, 10)
+		}
+		rows = append(rows, cli.Row(t.Name, tokens, t.Served, fmt.Sprintf("%d%%", t.Load)))
+	}
+	if rows == nil {
+		return
+	}
+	cli.Table(w, cli.Row("EVENT THREAD", "TOKENS/S", "SERVED NOW", "BUSY"), rows)
+	full := "no device and no event thread: initiators, the network or limits"
+	if len(c.Bottleneck) > 0 {
+		full = strings.Join(c.Bottleneck, ", ")
+	}
+	fmt.Fprintf(w, "\nBottleneck now: %s\n", iscsiname.Printable(full))
 }
 
 func renderRules(w io.Writer, q *control.QoS) {
@@ -143,6 +165,7 @@ func renderExplanation(w io.Writer, initiator string, x *control.Explanation) {
 	if x.Flows[0].Open {
 		renderLatencies(w, x)
 		renderPromises(w, x)
+		renderThreadCapacities(w, &x.Capacity)
 	}
 }
 

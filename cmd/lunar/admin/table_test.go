@@ -133,7 +133,9 @@ func TestQoSTables(t *testing.T) {
 	old.Name, slow.Name, slow.Weight = "old", "slow", 1
 	faster := slow
 	faster.Weight = 9
-	capacity := control.Capacity{Overcommitted: true, Warning: "reservations add up to 60000", Devices: []control.Device{
+	capacity := control.Capacity{Overcommitted: true, Warning: "reservations add up to 60000", Bottleneck: []string{"event thread event0", "device sdb"}, Threads: []control.ThreadCapacity{
+		{Name: "event0", Tokens: 400_000, Served: 390_000, Load: 97}, {Name: "event1", Load: 3},
+	}, Devices: []control.Device{
 		{Name: "nvme0n1", Volumes: []string{"a", "b"}, Tokens: 48000, Source: "measured", Admission: 50000, Reserved: 5000, History: []int64{47000, 51000, 48000}},
 		{Name: "ram/c", Volumes: []string{"c"}, Source: "learnt"}}}
 	q := control.QoS{
