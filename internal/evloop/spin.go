@@ -35,7 +35,7 @@ type spinner struct {
 	paid     int64      // until when the budget is spent
 
 	// Of this idle time:
-	next    [2]expected // requests, and of the answers the first
+	next    [3]expected // requests, of the answers the first, and the first of those that pay
 	alarm   int64       // when the clock ends the sleep, 0: it is open
 	looking int64       // since when, 0: not now
 	looked  bool
@@ -91,12 +91,25 @@ func (s *spinner) answered(a *Await, now int64) {
 // begin is called when there is nothing to do from now on.
 func (s *spinner) begin(now int64) {
 	s.alarm, s.looking, s.looked, s.vain = 0, 0, false, false
-	s.next = [2]expected{{&s.requests[min(len(s.awaited), 1)], now}}
+	s.next = [3]expected{{&s.requests[min(len(s.awaited), 1)], now}}
 	for _, a := range s.awaited {
 		due := a.due()
-		if due+s.limit > now && (s.next[1].habit == nil || due < s.next[1].due) {
-			s.next[1] = expected{&a.habit, due}
+		if due+s.limit <= now {
+			continue
 		}
+		s.next[1].earlier(a, due)
+		if a.pays() {
+			s.next[2].earlier(a, due)
+		}
+	}
+	if s.next[1] == s.next[2] {
+		s.next[2] = expected{}
+	}
+}
+
+func (e *expected) earlier(a *Answers, due int64) {
+	if e.habit == nil || due < e.due {
+		*e = expected{&a.habit, due}
 	}
 }
 
@@ -113,6 +126,7 @@ func (s *spinner) wait(now int64) time.Duration {
 	switch {
 	case d == 0 && s.looking == 0:
 		s.looking, s.looked = now, true
+		s.late -= s.late >> 8 // without a sleep nothing else tells that the clock is on time again
 	case d != 0 && s.looking > 0:
 		s.pay(now)
 	}

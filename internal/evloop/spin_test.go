@@ -226,6 +226,39 @@ func TestSpinnerBesideASlowDevice(t *testing.T) {
 	}
 }
 
+// Nor does one whose answers come at any time, and which is due first.
+func TestSpinnerBesideAnErraticDevice(t *testing.T) {
+	s := steps{spinner: spinner{limit: 50 * us}}
+	var erratic, quick Answers
+	for range 100 {
+		s.operation(&quick, 100*us, 0)
+	}
+	s.looks = 0
+	for range 100 {
+		erratic = Answers{soon: 80 * us}
+		var pending Await
+		s.await(&pending, &erratic, s.now)
+		s.operation(&quick, 110*us, 0)
+		s.answered(&pending, s.now)
+	}
+	if s.looks < 50 { // in time it sleeps until just then
+		t.Errorf("%d looks for the quick device's 100 answers", s.looks)
+	}
+}
+
+// TestSpinnerForgetsThatTheClockWasLate: a machine that was loaded once lets the thread
+// sleep for short times again.
+func TestSpinnerForgetsThatTheClockWasLate(t *testing.T) {
+	s := steps{spinner: spinner{limit: 50 * us, late: spinLate}}
+	var disk Answers
+	for range 1000 {
+		s.operation(&disk, 90*us, 0)
+	}
+	if s.sleeps == 0 {
+		t.Error("looks for all of 90 us, as if sleeps still ended late")
+	}
+}
+
 // The estimate is below nine of ten durations and follows a device that changes.
 func TestAnswersFollowTheDevice(t *testing.T) {
 	var a Answers
