@@ -38,10 +38,10 @@ func (t *Thread) Observe(now, done, busy int64) {
 	if elapsed < threadInterval {
 		return
 	}
-	tokens, work, first := done-t.done, busy-t.busy, t.begun == 0
+	tokens, work := done-t.done, busy-t.busy
 	t.begun, t.done, t.busy = now, done, busy
-	if first || tokens < 0 || work < 0 {
-		return
+	if elapsed > 2*threadInterval || tokens < 0 || work < 0 {
+		return // the first, or there were no rules meanwhile, and so no tokens
 	}
 	t.served = int64(float64(tokens) * 1e9 / float64(elapsed))
 	t.load = int(min(100, 100*work/elapsed))

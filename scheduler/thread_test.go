@@ -48,6 +48,9 @@ func TestThread(t *testing.T) {
 	expect("other commands", 200_000, true)
 	m.seconds(2, 280_000, 2500)
 	expect("more than it was thought to do", 280_000, false)
+	m.now, m.busy = m.now+60e9, m.busy+60e9
+	m.seconds(1, 280_000, 2500)
+	expect("no rules for a minute, in which it was full", 280_000, false)
 	m.done, m.busy = 0, 0
 	m.seconds(3, 10_000, 2500)
 	expect("counters that begin anew", 280_000, false)
