@@ -52,6 +52,14 @@ func (ps *parts) discardFirst() {
 	ps.rechain(p.bhs.ITT(), chain{p.next, ps.tasks[p.bhs.ITT()].last})
 }
 
+// discard forgets the parts of a task.
+func (ps *parts) discard(itt uint32) {
+	for p := ps.of(itt); p != nil; p = p.next {
+		ps.unlink(p)
+	}
+	delete(ps.tasks, itt)
+}
+
 // forget takes the parts of a task that match, and returns them.
 func (ps *parts) forget(itt uint32, match func(*recalled) bool) (gone []recalled) {
 	var left chain

@@ -9,11 +9,14 @@ import (
 
 // maxRecalled bounds the data that a connection keeps for retransmission, in bytes:
 // those of Data-In at ErrorRecoveryLevel 1, and as many of other PDUs; maxRecalledPDUs
-// bounds the number of either. The oldest is forgotten beyond it: who asks for it then
-// gets a Reject.
+// bounds the number of the former. Of the others there are at most twice as many as the
+// session may have commands, or leastStatuses: one PDU may acknowledge them all, and what
+// that costs the event thread is done in one go. The oldest is forgotten beyond it: who
+// asks for it then gets a Reject.
 const (
 	maxRecalled     = 4 << 20
 	maxRecalledPDUs = 8192
+	leastStatuses   = 1024
 )
 
 // recall is the Datamover of a connection from ErrorRecoveryLevel 1 on: it keeps what it
@@ -30,6 +33,7 @@ type recall struct {
 	of       recaller
 	lasting  bool       // at level 2: no data are forgotten, and they count in the session's memory
 	statuses []recalled // in order of StatSN; those at the end are not stamped yet
+	depth    int        // commands that the session may have
 	stamped  int        // of statuses
 	owed     int        // bytes of their data
 	parts    parts      // Data-In and R2T
@@ -99,7 +103,7 @@ func (r *recall) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 		}
 		r.statuses = append(r.statuses, recalled{*bhs, kept, r.of.nextAnswer()})
 		r.owed += len(kept)
-		for r.stamped > 0 && (len(r.statuses) > maxRecalledPDUs || r.owed > maxRecalled) {
+		for r.stamped > 0 && (len(r.statuses) > max(leastStatuses, 2*r.depth) || r.owed > maxRecalled) {
 			r.discardStatus()
 		}
 	}
@@ -113,7 +117,7 @@ func (r *recall) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 // that it ended.
 func (r *recall) discardStatus() {
 	if s := &r.statuses[0]; s.bhs.Opcode() == pdu.OpSCSIResponse {
-		r.take(s.bhs.ITT())
+		r.drop(s.bhs.ITT())
 	}
 	r.owed -= len(r.statuses[0].data)
 	r.statuses[0] = recalled{}
@@ -175,6 +179,15 @@ func (r *recall) numbered(sn pdu.SN) {
 func (r *recall) acknowledged(exp pdu.SN) {
 	for r.stamped > 0 && r.statuses[0].bhs.StatSN().LessThan(exp) {
 		r.discardStatus()
+	}
+}
+
+// drop forgets the Data-In and R2T PDUs of a task.
+func (r *recall) drop(itt uint32) {
+	before := r.parts.bytes
+	r.parts.discard(itt)
+	if n := before - r.parts.bytes; n > 0 {
+		r.account(-n)
 	}
 }
 

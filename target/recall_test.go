@@ -75,8 +75,8 @@ func TestResegmentBeforeTheStatus(t *testing.T) {
 // TestAcknowledgingIsLinear: what is acknowledged costs as much as it frees, however many
 // other tasks have something to be acknowledged.
 func TestAcknowledgingIsLinear(t *testing.T) {
-	r := &recall{Resender: silent{}, lasting: true, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	const tasks, each = 8000, 4
+	r := &recall{Resender: silent{}, lasting: true, depth: tasks / 2, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	looked := 0
 	for itt := range uint32(tasks) {
 		for sn := range pdu.SN(each) {
@@ -101,6 +101,28 @@ func TestAcknowledgingIsLinear(t *testing.T) {
 	r.acknowledged(tasks)
 	if r.parts.n != 0 || r.parts.bytes != 0 || r.parts.first != nil || r.parts.last != nil || len(r.parts.tasks) != 0 {
 		t.Errorf("%d parts with %d bytes are left", r.parts.n, r.parts.bytes)
+	}
+}
+
+// TestAcknowledgementIsBounded: one PDU frees no more responses, and their tasks' data, than
+// twice the window, or the least bound.
+func TestAcknowledgementIsBounded(t *testing.T) {
+	for depth, most := range map[int]int{128: leastStatuses, 4096: 2 * 4096} {
+		r := &recall{Resender: silent{}, lasting: true, depth: depth, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
+		for itt := range uint32(2 * most) {
+			var in pdu.DataIn
+			in.Init()
+			in.BHS().SetITT(itt)
+			r.keep(in.BHS(), make([]byte, 8))
+			var rsp pdu.SCSIResponse
+			rsp.Init()
+			rsp.BHS().SetITT(itt)
+			r.SendControl(rsp.BHS(), nil, nil)
+			r.numbered(pdu.SN(itt))
+		}
+		if len(r.statuses) != most || r.parts.n != most {
+			t.Errorf("depth %d: %d responses and %d parts are kept, expected %d", depth, len(r.statuses), r.parts.n, most)
+		}
 	}
 }
 

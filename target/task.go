@@ -120,7 +120,7 @@ func (th *thread) recycle(t *task) {
 // for again.
 func (t *task) endUnanswered() {
 	if r := t.conn.recall; r != nil {
-		r.take(t.itt)
+		r.drop(t.itt)
 	}
 	t.end()
 }
