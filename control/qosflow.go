@@ -52,6 +52,7 @@ type Promised struct {
 	Reservation int64    `json:"reservation_tokens" metric:"reservation_tokens_per_second" doc:"What is reserved for a group, an initiator, or an initiator's use of a logical unit (level nexus)."`
 	Met         int64    `json:"met" metric:"reservation_periods_met_total" doc:"Periods (of one second) in which the reservation was served in full, or as far as it was asked for."`
 	Missed      int64    `json:"missed" metric:"reservation_periods_missed_total" doc:"Periods in which the reservation was not served, though it was asked for."`
+	Unused      int64    `json:"unused" metric:"reservation_unused_periods" doc:"The last periods in a row in which less was asked for than is reserved: if they are many, others could have that."`
 	Periods     []Period `json:"periods" nullable:"false" doc:"The last periods, the newest last."`
 }
 

@@ -303,7 +303,7 @@ func promised(p *scheduler.Policy, e *scheduler.Entity, served *target.QoSStatus
 	kept := served.Fulfilment[e.Key]
 	out := control.Promised{
 		Rule: e.Rule.Name, Level: e.Level.String(), Name: server.Sayable(strings.TrimPrefix(e.Key, e.Level.String()+" ")),
-		Reservation: p.Cost().Tokens(e.Rule.Reservation), Met: kept.Met, Missed: kept.Missed, Periods: []control.Period{},
+		Reservation: p.Cost().Tokens(e.Rule.Reservation), Met: kept.Met, Missed: kept.Missed, Unused: kept.Unused, Periods: []control.Period{},
 	}
 	for _, r := range served.Attainment[e.Key] {
 		out.Periods = append(out.Periods, control.Period{Reservation: r.Reservation, Offered: r.Offered, Served: r.Served, Yielded: r.Yielded, Met: r.Met()})

@@ -30,7 +30,7 @@ func TestExplainSums(t *testing.T) {
 		Attainment: map[string][]scheduler.PeriodResult{
 			"initiator a\xff": {{Reservation: 10, Offered: 20, Served: 9}},
 		},
-		Fulfilment: map[string]scheduler.Fulfilment{"initiator a\xff": {Met: 1, Missed: 2}},
+		Fulfilment: map[string]scheduler.Fulfilment{"initiator a\xff": {Met: 1, Missed: 2, Unused: 7}},
 	}
 	x := explain(p, served)
 	if len(x.Flows) != 2 || x.Flows[0].LUN != 0 || x.Flows[1].LUN != 1 || x.Rules != 2 {
@@ -49,7 +49,7 @@ func TestExplainSums(t *testing.T) {
 	if one := x.Flows[1]; one.Rules[1].Tokens != 5+10+20 {
 		t.Errorf("%d tokens are left, expected those of three threads, each once", one.Rules[1].Tokens)
 	}
-	if len(x.Promises) != 1 || x.Promises[0].Name != "a\uFFFD" || x.Promises[0].Reservation != 10 || x.Promises[0].Missed != 2 || x.Promises[0].Periods[0].Met {
+	if len(x.Promises) != 1 || x.Promises[0].Name != "a\uFFFD" || x.Promises[0].Reservation != 10 || x.Promises[0].Missed != 2 || x.Promises[0].Unused != 7 || x.Promises[0].Periods[0].Met {
 		t.Errorf("found %+v", x.Promises)
 	}
 }

@@ -23,13 +23,18 @@ type attainment struct {
 }
 
 // Fulfilment counts the periods with a reservation since an entity appeared: those
-// in which it was kept, and those in which it was not.
-type Fulfilment struct{ Met, Missed int64 }
+// in which it was kept, and those in which it was not. Unused are the last ones in a row
+// in which less was asked for than is reserved (Haechi's alert: it reserves more than it
+// needs, and others could have that).
+type Fulfilment struct{ Met, Missed, Unused int64 }
 
 func (a *attainment) add(s clientTotals, reservation int64) {
 	r := PeriodResult{reservation, s.offered, s.served, s.yielded}
 	a.periods[a.count%historyPeriods] = r
 	a.count++
+	if a.fulfilment.Unused++; r.Offered >= reservation {
+		a.fulfilment.Unused = 0
+	}
 	switch {
 	case reservation == 0:
 	case r.Met():

@@ -77,6 +77,18 @@ func TestMergeOfExplanations(t *testing.T) {
 	}
 }
 
+// TestUnusedReservation: the periods that ask for less than is reserved count as long as
+// they follow each other.
+func TestUnusedReservation(t *testing.T) {
+	var a attainment
+	for i, c := range []struct{ offered, reservation, unused int64 }{{4, 5, 1}, {0, 5, 2}, {5, 5, 0}, {4, 5, 1}, {0, 0, 0}} {
+		a.add(clientTotals{offered: c.offered, served: c.offered}, c.reservation)
+		if a.fulfilment.Unused != c.unused {
+			t.Errorf("period %d: found %d, expected %d", i, a.fulfilment.Unused, c.unused)
+		}
+	}
+}
+
 // TestPeriodsWithoutReservationCountAsNeither: periods without a reservation count as neither.
 func TestPeriodsWithoutReservationCountAsNeither(t *testing.T) {
 	var a attainment
@@ -84,7 +96,7 @@ func TestPeriodsWithoutReservationCountAsNeither(t *testing.T) {
 	a.add(clientTotals{offered: 10, served: 5}, 5)
 	a.add(clientTotals{offered: 10, served: 4}, 5)
 	a.add(clientTotals{offered: 3, served: 3}, 5)
-	if a.fulfilment != (Fulfilment{Met: 2, Missed: 1}) {
+	if a.fulfilment != (Fulfilment{Met: 2, Missed: 1, Unused: 1}) {
 		t.Errorf("found %+v", a.fulfilment)
 	}
 }

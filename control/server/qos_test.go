@@ -94,7 +94,7 @@ func sampleQoS() *control.Explanation {
 			Rules: []control.Effect{{Rule: "gold", Level: "nexus", Reservation: control.Rate{IOPS: 5000, Bytes: 1 << 20}, Limit: control.Rate{IOPS: 20000, Bytes: 500 << 20}, Tokens: 17, HeldIOPS: 1.5, HeldBandwidth: 2.5}},
 			Queue: latency, Service: latency,
 		}},
-		Promises: []control.Promised{{Rule: "gold", Level: "initiator", Name: "iqn.2026-11.test:host", Reservation: 5000, Met: 58, Missed: 2,
+		Promises: []control.Promised{{Rule: "gold", Level: "initiator", Name: "iqn.2026-11.test:host", Reservation: 5000, Met: 58, Missed: 2, Unused: 3,
 			Periods: []control.Period{{Reservation: 5000, Offered: 6000, Served: 5500, Yielded: 1, Met: true}}}},
 	}
 }

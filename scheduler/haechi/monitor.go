@@ -4,11 +4,10 @@ import "lunar/internal/arith"
 
 // MonitorConfig sets a Monitor.
 type MonitorConfig struct {
-	Period     int64 // T, ns
-	Basic      bool  // basic Haechi: no conversion of unused reservations
-	AlertAfter int   // k: periods in a row with unused reservation before an alert; 0 is 3
-	Estimator  EstimatorConfig
-	Pool       *Pool // the global tokens; nil: its own
+	Period    int64 // T, ns
+	Basic     bool  // basic Haechi: no conversion of unused reservations
+	Estimator EstimatorConfig
+	Pool      *Pool // the global tokens; nil: its own
 }
 
 // Monitor is Haechi's node side: it makes the tokens of each period, holds the
@@ -31,14 +30,10 @@ type client struct {
 	present     bool
 	reservation int64
 	last        Report
-	unused      int // periods in a row that left reservation unused
 }
 
 // NewMonitor returns a monitor without clients, before its first period.
 func NewMonitor(cfg MonitorConfig) *Monitor {
-	if cfg.AlertAfter == 0 {
-		cfg.AlertAfter = 3
-	}
 	if cfg.Pool == nil {
 		cfg.Pool = &Pool{}
 	}
@@ -142,24 +137,13 @@ func (m *Monitor) Convertible(now int64) int64 {
 	return max(0, min(left, unserved)-residual)
 }
 
-// EndPeriod ends a period after the last reports: it counts unused
-// reservations and updates the capacity. backlogged says that commands waited
+// EndPeriod ends a period after the last reports: it updates the capacity. backlogged says that commands waited
 // for the device at some time in it. It returns the tokens served.
 func (m *Monitor) EndPeriod(backlogged bool) (used int64) {
 	used = m.others
 	for i := range m.clients {
-		c := &m.clients[i]
-		used += c.last.Done
-		if c.last.Done < c.reservation {
-			c.unused++
-		} else {
-			c.unused = 0
-		}
+		used += m.clients[i].last.Done
 	}
 	m.estimator.Observe(used, backlogged)
 	return used
 }
-
-// Alert reports whether a client has left reservation unused for AlertAfter
-// periods in a row: it reserves more than it needs.
-func (m *Monitor) Alert(id int) bool { return m.clients[id].unused >= m.cfg.AlertAfter }

@@ -246,9 +246,9 @@ func renderPromises(w io.Writer, x *control.Explanation) {
 			}
 			last = append(last, text)
 		}
-		rows = append(rows, cli.Row(p.Rule, p.Level+" "+p.Name, p.Reservation, p.Met, p.Missed, strings.Join(last, " ")))
+		rows = append(rows, cli.Row(p.Rule, p.Level+" "+p.Name, p.Reservation, p.Met, p.Missed, p.Unused, strings.Join(last, " ")))
 	}
 	if rows != nil {
-		cli.Table(w, cli.Row("RULE", "PROMISED TO", "TOKENS/S", "KEPT", "MISSED", "SERVED IN THE LAST SECONDS (! is missed)"), rows)
+		cli.Table(w, cli.Row("RULE", "PROMISED TO", "TOKENS/S", "KEPT", "MISSED", "NOT USED FOR", "SERVED IN THE LAST SECONDS (! is missed)"), rows)
 	}
 }

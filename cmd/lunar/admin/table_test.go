@@ -153,7 +153,7 @@ func TestQoSTables(t *testing.T) {
 		Queue: latency, Service: latency}
 	other := control.Flow{Initiator: name, Target: "iqn.2026-11.test:u", Open: true}
 	x := control.Explanation{Capacity: capacity, Rules: 3, Flows: []control.Flow{flow, other}, Promises: []control.Promised{{
-		Rule: "gold", Level: "nexus", Name: name + " iqn.2026-11.test:t 2", Reservation: 5000, Met: 58, Missed: 2,
+		Rule: "gold", Level: "nexus", Name: name + " iqn.2026-11.test:t 2", Reservation: 5000, Met: 58, Missed: 2, Unused: 12,
 		Periods: []control.Period{{Reservation: 5000, Offered: 6000, Served: 5500, Met: true}, {Reservation: 5000, Offered: 6000, Served: 4000}}}}}
 	closed := flow
 	closed.Open, closed.Rules[0].HeldIOPS = false, 3.25
