@@ -31,6 +31,7 @@ func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 		err = openPortals(a.daemon, cfg, a.log)
 	}
 	if err == nil {
+		a.daemon.serves()
 		a.keepApplied()
 	}
 	if err != nil {
@@ -42,6 +43,7 @@ func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 // end lets no change begin any more, waits for one that is under way, but not for ever,
 // and ends the control API.
 func (a *applier) end() {
+	a.daemon.ends()
 	a.kill()
 	ended := make(chan struct{})
 	go func() {

@@ -86,7 +86,9 @@ func (a *assembly) openServer() error {
 		return err
 	}
 	spareProcessors(&a.Conf.Server)
-	a.daemon.Server, err = target.NewServer(config)
+	if a.daemon.Server, err = target.NewServer(config); err == nil {
+		a.daemon.watch(a.daemon.Loops())
+	}
 	return err
 }
 

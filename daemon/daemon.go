@@ -23,6 +23,7 @@ import (
 type daemon struct {
 	*target.Server
 	*volumes.Set
+	vitals
 	qos  *qos // rules of the token scheduler
 	tcp  *tcp.Transport
 	rdma rdma
