@@ -70,7 +70,7 @@ func offline(cfg *conf.Config) conf.Facts {
 // compare refuses a start that would destroy what the server before had, unless it is
 // allowed, and cuts files that may be.
 func (k Options) compare(cfg *conf.Config, dir string, warn func(string)) (*compared, error) {
-	out := &compared{allowed: conf.Allowed{Yes: k.Yes, Shrink: k.AllowShrink}, from: volumes.Source{Config: k.Config}}
+	out := &compared{allowed: conf.Allowed{Yes: k.Yes, Shrink: k.AllowShrink}, from: volumes.Source{Config: k.Config}, service: k.Service}
 	note := appliedFile(dir)
 	last, err := note.Peek()
 	if err != nil {

@@ -85,6 +85,9 @@ func (a *applier) reloadUntil(stop, hangups <-chan struct{}) {
 // reload reads the file that the daemon was started with again, and logs what has come
 // of it, in a line as each change has it; what is wrong has lines of its own.
 func (a *applier) reload() {
+	service := a.daemon.service
+	tellService(a.log, service.Reloading())
+	defer func() { tellService(a.log, service.Ready(a.daemon.summary())) }()
 	changed := server.Change{What: "SIGHUP: apply " + a.serve.Config, By: "signal"}
 	applied, err := a.again()
 	if changed.Err = err; err != nil {

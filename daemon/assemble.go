@@ -38,7 +38,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 	}
 	machine.LogTopology(topology, log)
 	set := volumes.NewSet(volumes.Config{Conf: cfg, Log: log, StateDir: stateDir, Identity: identity, Topology: topology, From: start.from})
-	a := &assembly{Set: set, compared: start, daemon: &daemon{Set: set}, targets: map[string]target.TargetConfig{}}
+	a := &assembly{Set: set, compared: start, daemon: &daemon{Set: set, service: start.service}, targets: map[string]target.TargetConfig{}}
 	set.Forgets = a.forgets
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)

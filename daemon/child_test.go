@@ -46,18 +46,28 @@ func serveChild(t *testing.T, args ...string) *child {
 // serveChildOf is serveChild for a copy of the test binary and another user.
 func serveChildOf(t *testing.T, binary string, user *syscall.Credential, args ...string) *child {
 	t.Helper()
+	return serveChildWith(t, binary, user, nil, args...)
+}
+
+// serveChildWith is serveChildOf with open files, from descriptor 3 on, which are closed here.
+func serveChildWith(t *testing.T, binary string, user *syscall.Credential, files []*os.File, args ...string) *child {
+	t.Helper()
 	c := &child{log: &eventually.Output{}, ended: make(chan error, 1)}
 	c.cmd = exec.Command(binary, append([]string{"serve"}, args...)...)
 	if user != nil {
 		c.cmd.Dir, c.cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: user}
 	}
 	c.cmd.Env = append(os.Environ(), childVariable+"=1", "GORACE=atexit_sleep_ms=0")
-	c.cmd.Stderr = c.log
+	c.cmd.Stderr, c.cmd.ExtraFiles = c.log, files
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.cmd.Start(); err != nil {
+	err = c.cmd.Start()
+	for _, f := range files {
+		f.Close()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.cmd.Process.Kill() })

@@ -12,6 +12,7 @@ import (
 	"lunar/conf"
 	"lunar/control/server"
 	"lunar/daemon/volumes"
+	"lunar/internal/systemd"
 	"lunar/iser"
 	"lunar/scheduler"
 	"lunar/target"
@@ -34,6 +35,7 @@ type daemon struct {
 	file     atomic.Pointer[conf.Config] // of the file that the server was started with, as it was read last
 	assembly *assembly                   // of what is running; whoever changes it holds applier.changing
 	output   *output                     // of the log; nil: it cannot change
+	service  *systemd.Service            // that the process is of; nil: of none
 }
 
 // Shutdown ends the server, whose volumes write their dirty data, and then closes the
@@ -78,6 +80,7 @@ type applied struct {
 type compared struct {
 	allowed conf.Allowed
 	last    *applied // nil: nothing was applied before
+	service *systemd.Service
 	from    volumes.Source
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"lunar/conf"
+	"lunar/internal/systemd"
 )
 
 // set puts a configuration into force.
@@ -14,12 +15,24 @@ func (o *output) set(l conf.Log) {
 	o.json.Store(l.Format == "json")
 }
 
-// newLogger writes lines of text or JSON.
-func newLogger(to io.Writer, l conf.Log) (*slog.Logger, *output) {
+// newLogger writes lines of text or JSON. Those for the journal have priorities in place
+// of times.
+func newLogger(to io.Writer, journal bool, l conf.Log) (*slog.Logger, *output) {
 	o := &output{}
 	o.set(l)
 	options := &slog.HandlerOptions{Level: &o.level}
+	if journal {
+		to, options.ReplaceAttr = systemd.Priorities(to), withoutTime
+	}
 	return slog.New(&lines{o, slog.NewTextHandler(to, options), slog.NewJSONHandler(to, options)}), o
+}
+
+// withoutTime leaves the time of a record out.
+func withoutTime(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) == 0 && a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
 }
 
 // lines writes each record in the form that is in force.

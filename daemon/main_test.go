@@ -7,6 +7,7 @@ import (
 
 	"lunar/cmd/lunar/admin"
 	"lunar/internal/cli"
+	"lunar/internal/systemd"
 )
 
 // commandLine is what tests run: the commands of tgtd and of lunar in one program.
@@ -26,7 +27,7 @@ type serveCommand struct {
 func (k serveCommand) Run(ctx context.Context, c cli.Console) error {
 	stop, hangups, release := cli.OnSignal(ctx, "tgtd", c.Err)
 	defer release()
-	k.Alone = alone
+	k.Alone, k.Service = alone, systemd.FromEnvironment()
 	return k.Serve(c, stop, hangups)
 }
 

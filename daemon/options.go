@@ -3,6 +3,7 @@ package daemon
 import (
 	"lunar/conf"
 	"lunar/control"
+	"lunar/internal/systemd"
 )
 
 // load reads the configuration that the flags name and applies the flags that
@@ -36,6 +37,8 @@ type Options struct {
 	Listen             []string `sep:"," placeholder:"ADDR:PORT" help:"Listen here instead of at the configured address; repeatable. :3260 is every IPv4 and IPv6 address."`
 	control.Allowances `embed:""`
 	LogLevel           string `enum:",debug,info,warn,error" default:"" placeholder:"LEVEL" help:"debug, info, warn or error; overrides the configuration."`
+	// Service is that which the process is of; nil: of none.
+	Service *systemd.Service `kong:"-"`
 	// Alone says that the process serves nothing else, so that it may be confined for good.
 	Alone bool `kong:"-"`
 }

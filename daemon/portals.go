@@ -20,6 +20,9 @@ func openPortals(d *daemon, cfg *conf.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := d.service.DropOthers(socketsOf(groups)); err != nil {
+		log.Warn("sockets of portals that are not configured any more may stay open", "err", err)
+	}
 	for i, g := range groups {
 		if err := d.Listen(g); err != nil {
 			return portalError(cfg.PortalGroups[i], err)
@@ -30,11 +33,27 @@ func openPortals(d *daemon, cfg *conf.Config, log *slog.Logger) error {
 
 // openTCP makes the transport of the server's event threads; it ends with them.
 func (d *daemon) openTCP(cfg *conf.Config, log *slog.Logger) (err error) {
-	d.tcp, err = tcp.Open(tcp.Config{Loops: d.Loops(), Logger: log, Congestion: congestionOf(&cfg.Server)})
+	c := tcp.Config{Loops: d.Loops(), Logger: log, Congestion: congestionOf(&cfg.Server)}
+	if d.service != nil {
+		c.Keeper = d.service
+	}
+	d.tcp, err = tcp.Open(c)
 	if err == nil {
 		d.OnStop(d.tcp.Close)
 	}
 	return err
+}
+
+// socketsOf are the names of the portals whose sockets are kept.
+func socketsOf(groups []target.PortalGroup) (names []string) {
+	for _, g := range groups {
+		for _, p := range g.Portals {
+			if !p.Assisted() {
+				names = append(names, p.Name())
+			}
+		}
+	}
+	return names
 }
 
 // portalGroupsOf translates the portal groups, in their order. Their portals are not

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"sync"
 
@@ -10,6 +11,7 @@ import (
 	"lunar/daemon/state"
 	"lunar/internal/cli"
 	"lunar/internal/confine"
+	"lunar/internal/systemd"
 	"lunar/internal/version"
 )
 
@@ -48,7 +50,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 		return false, conf.Reported(err)
 	}
 	was.look(cfg)
-	log, output := newLogger(c.Err, cfg.Log)
+	log, output := newLogger(c.Err, systemd.IsJournal(c.Err), cfg.Log)
 	for _, w := range warnings {
 		log.Warn("configuration", "at", w.String())
 	}
@@ -66,6 +68,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	s.output = output
 	changes := newApplier(s, k, dir, log)
 	if err := changes.begin(control.SocketIn(dir, k.Socket), cfg); err != nil {
+		tellService(log, k.Service.Stopping()) // a next start finds the sockets
 		unstable := shutDown(s, log)
 		return unstable != nil, errors.Join(err, unstable)
 	}
@@ -73,6 +76,12 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	if k.Alone {
 		confineProcess(cfg, log)
 	}
+	tellService(log, k.Service.Ready(s.summary()))
+	life, end := context.WithCancel(context.Background()) // the watchdog does not sleep during a stop
+	var told sync.WaitGroup
+	told.Go(func() { s.tellAlive(life, log) })
+	defer told.Wait()
+	defer end()
 	var beside sync.WaitGroup
 	beside.Go(func() { s.watchHealth(changes.life, log) })
 	beside.Go(func() { keepGuests(changes.life, dir, s, log) })
@@ -80,6 +89,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	log.Info("ready", "version", version.Number, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
 	changes.reloadUntil(stop, hangups)
 	server.Change{What: "stop the server", By: "signal"}.Log(log)
+	tellService(log, k.Service.Stopping())
 	changes.end()
 	beside.Wait() // they look at the cache and the sessions, which end
 	return true, shutDown(s, log)

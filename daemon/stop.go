@@ -37,7 +37,11 @@ func shutDown(s *daemon, log *slog.Logger) error {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(ctx) }()
-	err := await(ended, s.unwritten, shutdownTime+overdueTime, time.Second, log)
+	const patience = shutdownTime + overdueTime
+	err := await(ended, s.unwritten, patience, time.Second, func(left int64) {
+		log.Info("writing the dirty data of the cache", "left", bytesize.Text(left))
+		tellService(log, s.service.Extend(patience+overdueTime, "Writing the dirty data of the cache, "+bytesize.Text(left)+" left"))
+	})
 	if err != nil {
 		return fmt.Errorf("stop: %w", err)
 	}
@@ -46,8 +50,8 @@ func shutDown(s *daemon, log *slog.Logger) error {
 }
 
 // await waits for an end until the number of unwritten bytes has been the same
-// for some time, and logs it in every interval.
-func await(ended <-chan error, unwritten func() int64, patience, interval time.Duration, log *slog.Logger) error {
+// for some time, and tells it in every interval in which it has changed.
+func await(ended <-chan error, unwritten func() int64, patience, interval time.Duration, tell func(left int64)) error {
 	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
 	last, moved := unwritten(), time.Now()
@@ -59,7 +63,7 @@ func await(ended <-chan error, unwritten func() int64, patience, interval time.D
 		}
 		if now := unwritten(); now != last {
 			last, moved = now, time.Now()
-			log.Info("writing the dirty data of the cache", "left", bytesize.Text(now))
+			tell(now)
 		}
 		if time.Since(moved) > patience {
 			return fmt.Errorf("not finished, and nothing has moved for %v; %s in the cache are not written yet", patience, bytesize.Text(last))

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,7 +29,7 @@ func TestAwait(t *testing.T) {
 					time.AfterFunc(test.end, func() { ended <- failed })
 				}
 				unwritten := func() int64 { return 1000 - int64(min(time.Since(begin), test.moving)/time.Second) }
-				err := await(ended, unwritten, 30*time.Second, time.Second, slog.New(slog.DiscardHandler))
+				err := await(ended, unwritten, 30*time.Second, time.Second, func(int64) {})
 				if took := time.Since(begin); took.Round(time.Second) != test.took.Round(time.Second) {
 					t.Errorf("found an end after %v, expected %v", took, test.took)
 				}

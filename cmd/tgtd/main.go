@@ -9,6 +9,7 @@ import (
 
 	"lunar/daemon"
 	"lunar/internal/cli"
+	"lunar/internal/systemd"
 )
 
 // commandLine is what may stand on it.
@@ -28,7 +29,7 @@ type serveCommand struct {
 func (k serveCommand) Run(ctx context.Context, c cli.Console) error {
 	stop, hangups, release := cli.OnSignal(ctx, "tgtd", c.Err)
 	defer release()
-	k.Alone = true
+	k.Alone, k.Service = true, systemd.FromEnvironment()
 	return k.Serve(c, stop, hangups)
 }
 

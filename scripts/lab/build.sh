@@ -54,7 +54,11 @@ install_root() {
 	logged "installing Debian $release and open-iscsi" \
 		debootstrap --variant=minbase --include="$include" "$release" "$work/root" "$(mirror)"
 	printf 'lab\n' >"$work/root/etc/hostname"
-	install -m 755 "$lab/image/lab-init" "$work/root/sbin/lab-init"
+	install -m 755 "$lab/image/lab-init" "$lab/image/lab-files" "$work/root/sbin/"
+	install -m 644 "$lab/image/lab.target" "$lab/image/lab-agent.service" "$work/root/etc/systemd/system/"
+	logged "leaving out what takes systemd long" chroot "$work/root" systemctl mask \
+		systemd-udev-trigger.service systemd-random-seed.service systemd-timesyncd.service \
+		iscsid.socket iscsid.service open-iscsi.service multipathd.service multipathd.socket tgt.service
 }
 
 # apt_in_root ARGUMENT...: apt-get in the new root, with this machine's proxy.

@@ -49,6 +49,19 @@ func (c *congestion) listen(addr string) (*net.TCPListener, error) {
 	return opened, nil
 }
 
+// adopt takes a socket that listens already, or closes it after an error.
+func (c *congestion) adopt(l *net.TCPListener) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.open[l] = true
+	err := c.set(c.mu.name)
+	if err != nil && c.mu.name != "" && c.mu.name != AutoCongestion {
+		delete(c.mu.open, l)
+		return errors.Join(err, l.Close())
+	}
+	return nil // else it keeps what it has
+}
+
 // close closes a socket.
 func (c *congestion) close(l *net.TCPListener) error {
 	c.mu.Lock()

@@ -20,13 +20,14 @@ type portal struct {
 	log        *slog.Logger
 	congestion *congestion
 	scratches  scratches
+	keeper     Keeper
 	listener   atomic.Pointer[net.TCPListener] // nil before Open
 }
 
 // Portal returns one that listens on host:port; an empty host is every address, IPv4
 // and IPv6.
 func (t *Transport) Portal(addr string) target.Portal {
-	return &portal{name: addr, log: t.log, congestion: &t.congestion, scratches: t.scratches}
+	return &portal{name: addr, log: t.log, congestion: &t.congestion, scratches: t.scratches, keeper: t.keeper}
 }
 
 // Name implements target.Portal.
@@ -48,7 +49,12 @@ func (p *portal) Addr() netip.AddrPort {
 
 // Open implements target.Portal.
 func (p *portal) Open() error {
-	l, err := p.congestion.listen(p.name)
+	l, err := p.inherit()
+	if l == nil && err == nil {
+		if l, err = p.congestion.listen(p.name); err == nil {
+			p.keep(l)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("portal %s: %w", p.name, err)
 	}
@@ -80,8 +86,13 @@ func (p *portal) accept(l *net.TCPListener, accept func(target.LoginTransport)) 
 
 // Close implements target.Portal.
 func (p *portal) Close() error {
-	if l := p.listener.Load(); l != nil {
-		return p.congestion.close(l)
+	l := p.listener.Load()
+	if l == nil {
+		return nil
 	}
-	return nil
+	err := p.congestion.close(l)
+	if p.keeper != nil {
+		err = errors.Join(err, p.keeper.Drop(p.name))
+	}
+	return err
 }

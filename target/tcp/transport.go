@@ -3,6 +3,8 @@ package tcp
 import (
 	"log/slog"
 	"net"
+	"os"
+	"syscall"
 
 	"lunar/internal/evloop"
 	"lunar/target"
@@ -14,6 +16,19 @@ type Config struct {
 	Loops      []*evloop.Loop // event threads that connections may be on
 	Logger     *slog.Logger
 	Congestion string // congestion control of connections by its name in the kernel, or AutoCongestion; empty: the system's
+	Keeper     Keeper // of the sockets that listen; nil: they end with the process
+}
+
+// Keeper has listening sockets outlive the process, each under its address as it was
+// configured.
+type Keeper interface {
+	// Take returns the socket of an earlier process, which is the caller's; nil: there
+	// is none.
+	Take(addr string) *os.File
+	// Keep keeps a socket that stays the caller's.
+	Keep(addr string, socket syscall.Conn) error
+	// Drop closes a socket that is not wanted any more.
+	Drop(addr string) error
 }
 
 // Transport is TCP on the event threads of a server.
@@ -21,11 +36,12 @@ type Transport struct {
 	log        *slog.Logger
 	scratches  scratches
 	congestion congestion
+	keeper     Keeper
 }
 
 // Open makes the transport of a server's event threads. Close follows before they end.
 func Open(config Config) (*Transport, error) {
-	t := &Transport{log: config.Logger, scratches: make(scratches)}
+	t := &Transport{log: config.Logger, scratches: make(scratches), keeper: config.Keeper}
 	if t.log == nil {
 		t.log = slog.Default()
 	}
