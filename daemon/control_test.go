@@ -76,10 +76,10 @@ func TestControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := statusFrom(t, api)
-	for len(after.Sessions) > 0 {
+	for len(after.Sessions) > 0 || after.Targets[0].Sessions > 0 { // which a status reads one after the other
 		after = statusFrom(t, api)
 	}
-	if after.Volumes[0].IO != during.Volumes[0].IO || after.Targets[0].Sessions != 0 {
+	if after.Volumes[0].IO != during.Volumes[0].IO {
 		t.Errorf("after the session found %+v, before %+v", after.Volumes[0].IO, during.Volumes[0].IO)
 	}
 	var log eventually.Output
