@@ -12,6 +12,7 @@ type Status struct {
 	Targets  []Target     `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
 	Sessions []Session    `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
 	Drift    []Drift      `json:"drift,omitempty" doc:"Differences of the server from its configuration file, as it was read last."`
+	Closing  []string     `json:"closing,omitempty" doc:"Volumes that were removed and are still being closed, since their files or devices do not take what they are to."`
 	Refusals []Refusals   `json:"refusals,omitempty" doc:"What was refused or taken away, by reason."`
 	Warnings []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
 	QoS      *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`

@@ -79,7 +79,7 @@ func TestALUA(t *testing.T) {
 	has(tgtd(cli.ExitFailure, "set", "medium", "--state", "standby"), `no portal group "medium"`)
 	has(tgtd(cli.ExitFailure, "set", "slow", "--state", "standby", "--volume", "c"), `no volume "c"`)
 	has(tgtd(cli.ExitFailure, "set", "slow", "--state", "idle"), "expected value to be one of")
-	has(tgtd(cli.ExitFailure, "set", "slow"), "nothing to change")
+	has(tgtd(cli.ExitUsage, "set", "slow"), "nothing to change")
 }
 
 // TestAccessStatesOfConfiguration: conf and scsi have the same names.

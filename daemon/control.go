@@ -76,7 +76,7 @@ func (s *source) Status() control.Status {
 		status.Targets = append(status.Targets, targetOf(t))
 	}
 	status.RDMA = s.daemon.rdmaStatus()
-	status.Drift = s.daemon.drift()
+	status.Drift, status.Closing = s.daemon.drift(), s.changes.stillLeaving()
 	status.Warnings, status.QoS = append(s.daemon.warnings(), s.daemon.keptWarnings()...), s.qosStatus()
 	status.Warnings = append(status.Warnings, unlockedWarnings(nil)...)
 	if n := cached.Damaged; n > 0 {

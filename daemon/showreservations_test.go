@@ -38,7 +38,7 @@ func TestReservationsCommand(t *testing.T) {
 	tgtd(cli.ExitOK, "b none - - - -", "show", "b")
 	tgtd(cli.ExitOK, `"type":"write-exclusive"`, "show", "--json")
 	tgtd(cli.ExitFailure, `no volume "c"`, "show", "c")
-	tgtd(cli.ExitFailure, "give --yes", "clear", "a")
+	tgtd(cli.ExitDestructive, "give --yes", "clear", "a")
 	tgtd(cli.ExitOK, "a write-exclusive", "show", "a")
 	tgtd(cli.ExitFailure, `no volume "c"`, "clear", "c", "--yes")
 	tgtd(cli.ExitOK, "There was: VOLUME TYPE KEY INITIATOR GROUP HOLDS a write-exclusive", "clear", "a", "--yes")

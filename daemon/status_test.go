@@ -14,15 +14,18 @@ import (
 // what to do.
 func TestStatusFails(t *testing.T) {
 	for _, test := range []struct {
-		args []string
-		want string
+		args   []string
+		status int
+		want   string
 	}{
-		{[]string{"--state-dir", t.TempDir()}, "tgtd serve"},
-		{[]string{"--socket", filepath.Join(t.TempDir(), "sock")}, "--socket"},
-		{[]string{"--json", "--watch"}, "one of them"},
+		{[]string{"--state-dir", t.TempDir()}, cli.ExitUnreachable, "tgtd serve"},
+		{[]string{"--socket", filepath.Join(t.TempDir(), "sock")}, cli.ExitUnreachable, "--socket"},
+		{[]string{"--json", "--watch"}, cli.ExitUsage, "one of them"},
+		{[]string{"--json", "-o", "yaml"}, cli.ExitUsage, "one of them"},
+		{[]string{"-o", "xml"}, cli.ExitUsage, "must be one of"},
 	} {
 		var out, err eventually.Output
-		if status := run(context.Background(), append([]string{"status"}, test.args...), cli.Console{Out: &out, Err: &err}); status != cli.ExitFailure || !strings.Contains(err.String(), test.want) {
+		if status := run(context.Background(), append([]string{"status"}, test.args...), cli.Console{Out: &out, Err: &err}); status != test.status || !strings.Contains(err.String(), test.want) {
 			t.Errorf("%q: found exit status %d, %s", test.args, status, err.String())
 		}
 	}

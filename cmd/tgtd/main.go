@@ -45,6 +45,9 @@ func main() {
 	if moved(os.Args[1:]) {
 		os.Exit(forward(os.Args[1:], c.Err))
 	}
-	os.Exit(cli.Program{Name: "tgtd", Description: "Lunar, an iSCSI target server. The program lunar administers a running one.", Grammar: &commandLine{}}.
-		Run(context.Background(), os.Args[1:], c))
+	os.Exit(program().Run(context.Background(), os.Args[1:], c))
+}
+
+func program() cli.Program {
+	return cli.Program{Name: "tgtd", Description: "Lunar, an iSCSI target server. The program lunar administers a running one.", Grammar: &commandLine{}}
 }

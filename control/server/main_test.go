@@ -54,6 +54,7 @@ func sample() control.Status {
 				Admission: "fussy", Fussy: &control.Fussy{Partitions: 16, FallenBack: 2, Switches: 3, Counted: 5, Popular: 1, FreqThreshold: 3, AccessThreshold: 500},
 				ThrottledWrites: 8, FlushFailing: true, FailingSince: &since},
 		}},
+		Closing:  []string{"old"},
 		Drift:    []control.Drift{{Kind: "drain", What: "portal-groups.lan: logins are refused until later"}},
 		Warnings: []string{"qos: too much is reserved"},
 		Targets:  []control.Target{{Name: "iqn.2026-11.test:t", Portals: []string{"127.0.0.1:3260"}, Volumes: []string{"db"}, Sessions: 1}},

@@ -17,15 +17,28 @@ type Console struct {
 	Err io.Writer // log and errors
 }
 
-// Exit statuses.
+// Exit statuses. Statuses says what they mean.
 const (
-	ExitOK      = 0
-	ExitFailure = 1
-	ExitUsage   = 2
-	// ExitDestructive is that of what was refused, or would be, because it destroys
-	// something and no flag allows it.
+	ExitOK          = 0
+	ExitFailure     = 1
+	ExitUsage       = 2
 	ExitDestructive = 3
+	ExitUnreachable = 4
+	ExitNo          = 5
 )
+
+// Statuses are the exit statuses of all programs with their meaning, for the documentation.
+var Statuses = []struct {
+	Status  int
+	Meaning string
+}{
+	{ExitOK, "It is done; or, of a question, the answer is yes."},
+	{ExitFailure, "It was refused, or failed: the message says what was found and what was expected. Nothing was changed unless the message says so."},
+	{ExitUsage, "The command line has a mistake; nothing was asked or changed."},
+	{ExitDestructive, "It was refused, or would be, because it destroys something or hits somebody, and no flag allows it: `--yes` or `--allow-shrink VOLUME`. The message has the command that does it."},
+	{ExitUnreachable, "No server answers: it does not run, has another state directory or socket, or this user may not ask it."},
+	{ExitNo, "The question was answered, and the answer is no."},
+}
 
 // ExitError is an error with an exit status of its own.
 type ExitError struct {

@@ -1,10 +1,10 @@
 package admin
 
 import (
-	"bytes"
 	"context"
-	"fmt"
+	"errors"
 
+	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/internal/cli"
 )
@@ -15,8 +15,14 @@ type aluaCommand struct {
 }
 
 type aluaShowCommand struct {
-	asking `embed:""`
-	JSON   bool `name:"json" help:"Print the answer of the control API."`
+	asking    `embed:""`
+	selection `embed:""`
+}
+
+var pathsListed = rowsOf[control.ALUA, control.AccessPath]{
+	rows:     func(a *control.ALUA) []control.AccessPath { return a.Paths },
+	document: func(_ *control.ALUA, rows []control.AccessPath) any { return control.ALUA{Paths: rows} },
+	table:    pathTable,
 }
 
 // Run prints the access states.
@@ -26,14 +32,15 @@ func (k aluaShowCommand) Run(ctx context.Context, c cli.Console) error {
 		return err
 	}
 	defer api.Close()
-	if k.JSON {
-		return printRaw(ctx, api, c, "/v1/alua")
-	}
-	a, err := api.ALUA(ctx)
-	if err != nil {
-		return err
-	}
-	return tellALUA(c, &a)
+	return list(ctx, &k.selection, api, c, control.AluaPath, pathsListed)
+}
+
+var pathTable = listing.Table[control.AccessPath]{
+	{Name: "group", Of: func(p *control.AccessPath) any { return p.Group }},
+	{Name: "tag", Of: func(p *control.AccessPath) any { return p.Tag }},
+	{Name: "volume", Of: func(p *control.AccessPath) any { return p.Volume }},
+	{Name: "state", Of: func(p *control.AccessPath) any { return p.State }},
+	{Name: "preferred", Of: func(p *control.AccessPath) any { return p.Preferred }},
 }
 
 type aluaSetCommand struct {
@@ -47,7 +54,7 @@ type aluaSetCommand struct {
 // Run changes access states.
 func (k aluaSetCommand) Run(ctx context.Context, c cli.Console) error {
 	if k.State == nil && k.Preferred == nil {
-		return fmt.Errorf("nothing to change: give --state, --preferred or --no-preferred")
+		return usage(errors.New("nothing to change: give --state, --preferred or --no-preferred"))
 	}
 	api, err := k.dial()
 	if err != nil {
@@ -58,20 +65,5 @@ func (k aluaSetCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	return tellALUA(c, &a)
-}
-
-func tellALUA(c cli.Console, a *control.ALUA) error {
-	var page bytes.Buffer
-	var rows []string
-	for _, p := range a.Paths {
-		preferred := "no"
-		if p.Preferred {
-			preferred = "yes"
-		}
-		rows = append(rows, cli.Row(p.Group, p.Tag, p.Volume, p.State, preferred))
-	}
-	cli.Table(&page, cli.Row("GROUP", "TAG", "VOLUME", "STATE", "PREFERRED"), rows)
-	_, err := c.Out.Write(page.Bytes())
-	return err
+	return pathTable.Write(c.Out, a.Paths, &listing.Options{})
 }

@@ -26,11 +26,16 @@ type Commands struct {
 	Encrypt      encryptCommand      `cmd:"" help:"Create the header of an encrypted volume whose file or device holds other data, which are given up."`
 }
 
-// Run executes a command line of lunar and returns the exit status.
-func Run(ctx context.Context, args []string, c cli.Console) int {
+// Program is lunar.
+func Program() cli.Program {
 	return cli.Program{Name: "lunar", Description: "Administer a Lunar iSCSI target server.", Grammar: &struct {
 		Commands    `embed:""`
 		Version     cli.VersionCommand `cmd:"" help:"Print the version."`
 		VersionFlag kong.VersionFlag   `name:"version" help:"Print the version."`
-	}{}}.Run(ctx, args, c)
+	}{}}
+}
+
+// Run executes a command line of lunar and returns the exit status.
+func Run(ctx context.Context, args []string, c cli.Console) int {
+	return Program().Run(ctx, args, c)
 }

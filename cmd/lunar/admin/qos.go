@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -25,7 +26,7 @@ type qosCommand struct {
 
 type qosShowCommand struct {
 	asking `embed:""`
-	JSON   bool `name:"json" help:"Print the answer of the control API."`
+	output `embed:""`
 }
 
 // Run prints what the token scheduler goes by.
@@ -35,23 +36,18 @@ func (k qosShowCommand) Run(ctx context.Context, c cli.Console) error {
 		return err
 	}
 	defer api.Close()
-	if k.JSON {
-		return printRaw(ctx, api, c, "/v1/qos")
-	}
-	q, err := api.QoS(ctx)
-	if err != nil {
+	return printed(ctx, &k.output, api, c, control.QosPath, func(w io.Writer, q *control.QoS) error {
+		var page bytes.Buffer
+		renderQoS(&page, q)
+		_, err := w.Write(page.Bytes())
 		return err
-	}
-	var page bytes.Buffer
-	renderQoS(&page, &q)
-	_, err = c.Out.Write(page.Bytes())
-	return err
+	})
 }
 
 type qosExplainCommand struct {
 	asking    `embed:""`
+	output    `embed:""`
 	Initiator string `arg:"" help:"iSCSI name of the initiator."`
-	JSON      bool   `name:"json" help:"Print the answer of the control API."`
 }
 
 // Run prints what the token scheduler does for an initiator.
@@ -61,21 +57,15 @@ func (k qosExplainCommand) Run(ctx context.Context, c cli.Console) error {
 		return err
 	}
 	defer api.Close()
-	path := control.ExplainPath(k.Initiator)
-	if k.JSON {
-		return printRaw(ctx, api, c, path)
-	}
-	var x control.Explanation
-	if err := api.Get(ctx, path, &x); err != nil {
+	return printed(ctx, &k.output, api, c, control.ExplainPath(k.Initiator), func(w io.Writer, x *control.Explanation) error {
+		if len(x.Flows) == 0 || !x.Flows[0].Open && !conf.ValidName(strings.ToLower(k.Initiator)) {
+			return k.unknown(ctx, api)
+		}
+		var page bytes.Buffer
+		renderExplanation(&page, k.Initiator, x)
+		_, err := w.Write(page.Bytes())
 		return err
-	}
-	if len(x.Flows) == 0 || !x.Flows[0].Open && !conf.ValidName(strings.ToLower(k.Initiator)) {
-		return k.unknown(ctx, api)
-	}
-	var page bytes.Buffer
-	renderExplanation(&page, k.Initiator, &x)
-	_, err = c.Out.Write(page.Bytes())
-	return err
+	})
 }
 
 // unknown is the error for a name that is no initiator's, with those that it may

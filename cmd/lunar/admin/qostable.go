@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"lunar/cmd/lunar/listing"
 	"lunar/conf"
 	"lunar/control"
 	"lunar/internal/bytesize"
@@ -29,55 +30,56 @@ func renderQoS(w io.Writer, q *control.QoS) {
 		}
 	}
 	t.Flush()
-	renderDevices(w, &q.Capacity)
+	if len(q.Capacity.Devices) > 0 {
+		section(w, deviceTable, q.Capacity.Devices, "")
+	}
 	renderThreadCapacities(w, &q.Capacity)
 	renderRules(w, q)
 	if len(q.Groups) > 0 {
-		var rows []string
-		for _, g := range q.Groups {
-			rows = append(rows, cli.Row(g.Name, strings.Join(g.Initiators, ", ")))
-		}
-		cli.Table(w, cli.Row("GROUP", "INITIATORS"), rows)
+		section(w, groupTable, q.Groups, "")
 	}
 }
 
-// renderDevices prints what each backing device can do, with the range of its
-// history.
-func renderDevices(w io.Writer, c *control.Capacity) {
-	var rows []string
-	for i := range c.Devices {
-		d := &c.Devices[i]
-		tokens, lately, admission := "not known yet", "-", "-"
-		if d.Tokens > 0 {
-			tokens = strconv.FormatInt(d.Tokens, 10)
+var groupTable = listing.Table[control.Group]{
+	{Name: "group", Of: func(g *control.Group) any { return g.Name }},
+	{Name: "initiators", Of: func(g *control.Group) any { return g.Initiators }},
+}
+
+// deviceTable is what each backing device can do, with the range of its history.
+var deviceTable = listing.Table[control.Device]{
+	{Name: "device", Of: func(d *control.Device) any { return d.Name }},
+	{Name: "volumes", Of: func(d *control.Device) any { return d.Volumes }},
+	{Name: "tokens/s", Of: func(d *control.Device) any { return known(d.Tokens) }},
+	{Name: "source", Of: func(d *control.Device) any { return d.Source }},
+	{Name: "lately", Of: func(d *control.Device) any {
+		if len(d.History) == 0 {
+			return nil
 		}
-		if len(d.History) > 0 {
-			lately = fmt.Sprintf("%d to %d", slices.Min(d.History), slices.Max(d.History))
+		return fmt.Sprintf("%d to %d", slices.Min(d.History), slices.Max(d.History))
+	}},
+	{Name: "reserved-now", Of: func(d *control.Device) any { return d.Reserved }},
+	{Name: "reservable", Of: func(d *control.Device) any {
+		if d.Admission == 0 {
+			return nil
 		}
-		if d.Admission > 0 {
-			admission = strconv.FormatInt(d.Admission, 10)
-		}
-		rows = append(rows, cli.Row(d.Name, strings.Join(d.Volumes, ", "), tokens, d.Source, lately, d.Reserved, admission))
+		return d.Admission
+	}},
+}
+
+// known is a capacity, if there is one.
+func known(tokens int64) any {
+	if tokens == 0 {
+		return "not known yet"
 	}
-	if rows != nil {
-		cli.Table(w, cli.Row("DEVICE", "VOLUMES", "TOKENS/S", "SOURCE", "LATELY", "RESERVED NOW", "RESERVABLE"), rows)
-	}
+	return tokens
 }
 
 // renderThreadCapacities prints what each event thread can do, and what is full.
 func renderThreadCapacities(w io.Writer, c *control.Capacity) {
-	var rows []string
-	for i := range c.Threads {
-		t, tokens := &c.Threads[i], "not known yet"
-		if t.Tokens > 0 {
-			tokens = strconv.FormatInt(t.Tokens, 10)
-		}
-		rows = append(rows, cli.Row(t.Name, tokens, t.Served, fmt.Sprintf("%d%%", t.Load)))
-	}
-	if rows == nil {
+	if len(c.Threads) == 0 {
 		return
 	}
-	cli.Table(w, cli.Row("EVENT THREAD", "TOKENS/S", "SERVED NOW", "BUSY"), rows)
+	section(w, threadCapacityTable, c.Threads, "")
 	full := "no device and no event thread: initiators, the network or limits"
 	if len(c.Bottleneck) > 0 {
 		full = strings.Join(c.Bottleneck, ", ")
@@ -85,21 +87,38 @@ func renderThreadCapacities(w io.Writer, c *control.Capacity) {
 	fmt.Fprintf(w, "\nBottleneck now: %s\n", iscsiname.Printable(full))
 }
 
+var threadCapacityTable = listing.Table[control.ThreadCapacity]{
+	{Name: "event-thread", Of: func(t *control.ThreadCapacity) any { return t.Name }},
+	{Name: "tokens/s", Of: func(t *control.ThreadCapacity) any { return known(t.Tokens) }},
+	{Name: "served-now", Of: func(t *control.ThreadCapacity) any { return t.Served }},
+	{Name: "busy", Of: func(t *control.ThreadCapacity) any { return fmt.Sprintf("%d%%", t.Load) }},
+}
+
 func renderRules(w io.Writer, q *control.QoS) {
-	var rows []string
-	for i := range q.Rules {
-		rows = append(rows, ruleRow(&q.Rules[i], origin(&q.Rules[i], &q.Configured)))
-	}
-	for i := range q.Configured.Rules {
-		if r := &q.Configured.Rules[i]; find(q.Rules, r.Name) == nil {
-			rows = append(rows, ruleRow(r, "NOT IN FORCE"))
-		}
-	}
+	rows := ruleRows(q)
 	if rows == nil {
 		fmt.Fprintln(w, "\nNo rules: every command passes at once.")
 		return
 	}
-	cli.Table(w, cli.Row("RULE", "INITIATORS", "TARGET", "LUN", "RESERVATION", "LIMIT", "BURST", "WEIGHT", "CLASS", "FILE"), rows)
+	section(w, ruleTable, rows, "")
+}
+
+// ruleRow is a rule in force, or one of the file that is not, and how it stands to the file.
+type ruleRow struct {
+	*control.Rule
+	file string
+}
+
+func ruleRows(q *control.QoS) (rows []ruleRow) {
+	for i := range q.Rules {
+		rows = append(rows, ruleRow{&q.Rules[i], origin(&q.Rules[i], &q.Configured)})
+	}
+	for i := range q.Configured.Rules {
+		if r := &q.Configured.Rules[i]; find(q.Rules, r.Name) == nil {
+			rows = append(rows, ruleRow{r, "NOT IN FORCE"})
+		}
+	}
+	return rows
 }
 
 func find(rules []control.Rule, name string) *control.Rule {
@@ -120,18 +139,32 @@ func origin(r *control.Rule, file *control.RuleSet) string {
 	return "differs"
 }
 
-func ruleRow(r *control.Rule, file string) string {
-	whom, target, lun := strings.Join(r.Initiators, ", "), r.Target, conf.Everything
-	if r.Group != "" {
-		whom = "group " + r.Group
-	}
-	if target == "" {
-		target = conf.Everything
-	}
-	if r.LUN != nil {
-		lun = strconv.FormatUint(*r.LUN, 10)
-	}
-	return cli.Row(r.Name, whom, target, lun, rateText(r.Reservation, "/s"), rateText(r.Limit, "/s"), rateText(r.Burst, ""), r.Weight, r.Class, file)
+var ruleTable = listing.Table[ruleRow]{
+	{Name: "rule", Of: func(r *ruleRow) any { return r.Name }},
+	{Name: "initiators", Of: func(r *ruleRow) any {
+		if r.Group != "" {
+			return "group " + r.Group
+		}
+		return r.Initiators
+	}},
+	{Name: "target", Of: func(r *ruleRow) any {
+		if r.Target == "" {
+			return conf.Everything
+		}
+		return r.Target
+	}},
+	{Name: "lun", Of: func(r *ruleRow) any {
+		if r.LUN == nil {
+			return conf.Everything
+		}
+		return *r.LUN
+	}},
+	{Name: "reservation", Of: func(r *ruleRow) any { return rateText(r.Reservation, "/s") }},
+	{Name: "limit", Of: func(r *ruleRow) any { return rateText(r.Limit, "/s") }},
+	{Name: "burst", Of: func(r *ruleRow) any { return rateText(r.Burst, "") }},
+	{Name: "weight", Of: func(r *ruleRow) any { return r.Weight }},
+	{Name: "class", Of: func(r *ruleRow) any { return r.Class }},
+	{Name: "file", Of: func(r *ruleRow) any { return r.file }},
 }
 
 // rateText is a rate as qos set takes it.

@@ -1,11 +1,11 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
 
+	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/internal/cli"
 )
@@ -16,9 +16,9 @@ type reservationsCommand struct {
 }
 
 type reservationsShowCommand struct {
-	asking `embed:""`
-	Volume string `arg:"" optional:"" help:"Only for this volume."`
-	JSON   bool   `name:"json" help:"Print the answer of the control API, for all volumes."`
+	asking    `embed:""`
+	selection `embed:""`
+	Volume    string `arg:"" optional:"" help:"Only for this volume."`
 }
 
 // Run prints reservations.
@@ -28,9 +28,6 @@ func (k reservationsShowCommand) Run(ctx context.Context, c cli.Console) error {
 		return err
 	}
 	defer api.Close()
-	if k.JSON {
-		return printRaw(ctx, api, c, "/v1/reservations")
-	}
 	r, err := api.Reservations(ctx)
 	if err != nil {
 		return err
@@ -41,7 +38,11 @@ func (k reservationsShowCommand) Run(ctx context.Context, c cli.Console) error {
 			return fmt.Errorf("found no volume %q", k.Volume)
 		}
 	}
-	return tellReservations(c, r.Volumes...)
+	form, err := k.form()
+	if err != nil {
+		return err
+	}
+	return reservationsListed.print(c.Out, form, &r, k.options())
 }
 
 type reservationsClearCommand struct {
@@ -53,7 +54,7 @@ type reservationsClearCommand struct {
 // Run clears reservations.
 func (k reservationsClearCommand) Run(ctx context.Context, c cli.Console) error {
 	if !k.Yes {
-		return fmt.Errorf("nothing was changed: hosts that were fenced off from volume %s may write again once its reservations are gone; give --yes if none is left that must not", k.Volume)
+		return destructive("nothing was changed: hosts that were fenced off from volume %s may write again once its reservations are gone; give --yes if none is left that must not", k.Volume)
 	}
 	api, err := k.dial()
 	if err != nil {
@@ -67,28 +68,77 @@ func (k reservationsClearCommand) Run(ctx context.Context, c cli.Console) error 
 	if _, err := fmt.Fprintln(c.Out, "There was:"); err != nil {
 		return err
 	}
-	return tellReservations(c, was)
+	return reservationsListed.print(c.Out, asTable, &control.Reservations{Volumes: []control.VolumeReservations{was}}, &listing.Options{})
 }
 
-func tellReservations(c cli.Console, volumes ...control.VolumeReservations) error {
-	var page bytes.Buffer
-	var rows []string
-	for _, v := range volumes {
-		if v.Reserve != "" {
-			rows = append(rows, cli.Row(v.Volume, "RESERVE", "-", v.Reserve, "-", "yes"))
+// reservationRow is a registration, or a RESERVE of SPC-2, or a volume without either.
+type reservationRow struct {
+	*control.VolumeReservations
+	registration *control.Registration
+}
+
+func reservationRows(volumes []control.VolumeReservations) (rows []reservationRow) {
+	for i := range volumes {
+		v := &volumes[i]
+		if v.Reserve != "" || len(v.Registrations) == 0 {
+			rows = append(rows, reservationRow{v, nil})
 		}
-		for _, r := range v.Registrations {
-			holder := "no"
-			if r.Holder {
-				holder = "yes"
-			}
-			rows = append(rows, cli.Row(v.Volume, v.Type, r.Key, r.Initiator, r.Group, holder))
-		}
-		if v.Reserve == "" && len(v.Registrations) == 0 {
-			rows = append(rows, cli.Row(v.Volume, "none", "-", "-", "-", "-"))
+		for j := range v.Registrations {
+			rows = append(rows, reservationRow{v, &v.Registrations[j]})
 		}
 	}
-	cli.Table(&page, cli.Row("VOLUME", "TYPE", "KEY", "INITIATOR", "GROUP", "HOLDS"), rows)
-	_, err := c.Out.Write(page.Bytes())
-	return err
+	return rows
+}
+
+var reservationsListed = rowsOf[control.Reservations, reservationRow]{
+	rows: func(r *control.Reservations) []reservationRow { return reservationRows(r.Volumes) },
+	document: func(_ *control.Reservations, rows []reservationRow) any {
+		out := control.Reservations{Volumes: []control.VolumeReservations{}}
+		for _, r := range rows {
+			if !slices.ContainsFunc(out.Volumes, func(v control.VolumeReservations) bool { return v.Volume == r.Volume }) {
+				out.Volumes = append(out.Volumes, *r.VolumeReservations)
+			}
+		}
+		return out
+	},
+	table: listing.Table[reservationRow]{
+		{Name: "volume", Of: func(r *reservationRow) any { return r.Volume }},
+		{Name: "type", Of: func(r *reservationRow) any {
+			switch {
+			case r.registration != nil:
+				return r.Type
+			case r.Reserve != "":
+				return "RESERVE"
+			}
+			return "none"
+		}},
+		{Name: "key", Of: registered(func(g *control.Registration) any { return g.Key })},
+		{Name: "initiator", Of: func(r *reservationRow) any {
+			if r.registration == nil {
+				return r.Reserve
+			}
+			return r.registration.Initiator
+		}},
+		{Name: "target", Of: registered(func(g *control.Registration) any { return g.Target }), Wide: true},
+		{Name: "group", Of: registered(func(g *control.Registration) any { return g.Group })},
+		{Name: "holds", Of: func(r *reservationRow) any {
+			switch {
+			case r.registration != nil:
+				return r.registration.Holder
+			case r.Reserve != "":
+				return true
+			}
+			return nil
+		}},
+	},
+}
+
+// registered is a column that only registrations have.
+func registered(of func(*control.Registration) any) func(*reservationRow) any {
+	return func(r *reservationRow) any {
+		if r.registration == nil {
+			return nil
+		}
+		return of(r.registration)
+	}
 }

@@ -1,9 +1,9 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 
 	"lunar/control"
@@ -30,8 +30,22 @@ func (k configCommand) Run(ctx context.Context, c cli.Console) error {
 }
 
 type sessionsCommand struct {
-	asking `embed:""`
-	JSON   bool `name:"json" help:"Print the answer of the control API."`
+	asking    `embed:""`
+	selection `embed:""`
+}
+
+// sessionList is the answer of /v1/sessions.
+type sessionList struct {
+	Sessions []control.Session `json:"sessions"`
+}
+
+var sessionsListed = rowsOf[sessionList, sessionRow]{
+	rows:     func(a *sessionList) []sessionRow { return sessionRows(a.Sessions) },
+	document: func(_ *sessionList, rows []sessionRow) any { return sessionList{sessionsOf(rows)} },
+	table:    sessionTable,
+	below: func(w io.Writer, rows []sessionRow) {
+		section(w, connectionTable, connectionRows(sessionsOf(rows)), "")
+	},
 }
 
 // Run lists the sessions and their connections.
@@ -41,18 +55,7 @@ func (k sessionsCommand) Run(ctx context.Context, c cli.Console) error {
 		return err
 	}
 	defer api.Close()
-	if k.JSON {
-		return printRaw(ctx, api, c, "/v1/sessions")
-	}
-	status, err := api.Status(ctx)
-	if err != nil {
-		return err
-	}
-	var page bytes.Buffer
-	renderSessions(&page, &status, "")
-	renderConnections(&page, &status)
-	_, err = c.Out.Write(bytes.TrimLeft(page.Bytes(), "\n"))
-	return err
+	return list(ctx, &k.selection, api, c, "/v1/sessions", sessionsListed)
 }
 
 type kickCommand struct {

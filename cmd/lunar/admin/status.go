@@ -2,14 +2,17 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"lunar/conf"
 	"lunar/control"
 	"lunar/internal/cli"
+	"lunar/internal/iscsiname"
 )
 
 // asking is how a command finds the server that it asks.
@@ -24,12 +27,17 @@ func (k asking) dial() (*control.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return control.Dial(socket)
+	api, err := control.Dial(socket)
+	if err != nil {
+		return nil, &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
+	}
+	return api, nil
 }
 
 type statusCommand struct {
 	asking `embed:""`
-	JSON   bool `name:"json" help:"Print the answer of the control API."`
+	output `embed:""`
+	Check  bool `help:"Print the first line alone. Exit status 5: the server is not ok."`
 	Watch  bool `short:"w" help:"Repeat each second, with rates in place of sums, until you interrupt it or the server ends."`
 }
 
@@ -41,8 +49,8 @@ const ClearScreen = "\x1b[H\x1b[J"
 
 // Run asks the server and prints.
 func (k statusCommand) Run(ctx context.Context, c cli.Console) error {
-	if k.JSON && k.Watch {
-		return errors.New("found --json and --watch, expected one of them")
+	if form, err := k.form(); err != nil || form != asTable && k.Watch {
+		return cmp.Or(err, usage(fmt.Errorf("found --watch and -o %s, expected one of them", form)))
 	}
 	api, err := k.dial()
 	if err != nil {
@@ -50,24 +58,27 @@ func (k statusCommand) Run(ctx context.Context, c cli.Console) error {
 	}
 	defer api.Close()
 	switch {
-	case k.JSON:
-		return printRaw(ctx, api, c, "/v1/status")
+	case k.Check:
+		return check(ctx, api, c)
 	case k.Watch:
 		return watch(ctx, api, c)
 	}
+	return printed(ctx, &k.output, api, c, "/v1/status", func(_ io.Writer, status *control.Status) error {
+		return show(c, status, nil, "")
+	})
+}
+
+// check prints in a line how the server is.
+func check(ctx context.Context, api *control.Client, c cli.Console) error {
 	status, err := api.Status(ctx)
 	if err != nil {
 		return err
 	}
-	return show(c, &status, nil, "")
-}
-
-// printRaw prints what the API answers.
-func printRaw(ctx context.Context, api *control.Client, c cli.Console, path string) error {
-	text, err := api.Raw(ctx, path)
-	if err == nil {
-		_, err = c.Out.Write(text)
+	state, line := status.Summary()
+	if state != control.HealthOK {
+		return &cli.ExitError{Status: cli.ExitNo, Err: errors.New(iscsiname.Printable(line))}
 	}
+	_, err = fmt.Fprintln(c.Out, iscsiname.Printable(line))
 	return err
 }
 

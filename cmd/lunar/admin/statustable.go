@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/internal/bytesize"
 	"lunar/internal/cli"
@@ -17,6 +18,8 @@ import (
 // render prints a status as tables. per follows the heads of columns that count:
 // "/s" for rates.
 func render(w io.Writer, s *control.Status, per string) {
+	_, line := s.Summary()
+	fmt.Fprintln(w, iscsiname.Printable(line))
 	fmt.Fprintf(w, "tgtd %s (%s), pid %d, up %v\n", s.Server.Version, s.Server.Build, s.Server.PID,
 		(time.Duration(s.Server.UptimeSeconds) * time.Second).String())
 	for _, warning := range s.Warnings {
@@ -25,17 +28,24 @@ func render(w io.Writer, s *control.Status, per string) {
 	for _, d := range s.Drift {
 		fmt.Fprintf(w, "differs from the configuration file: %s: %s\n", d.Kind, iscsiname.Printable(d.What))
 	}
+	for _, name := range s.Closing {
+		fmt.Fprintf(w, "volume %s: removed, still being closed; lunar detach gives it up\n", iscsiname.Printable(name))
+	}
 	for i := range s.Volumes {
 		for _, t := range s.Volumes[i].Health.Troubles {
 			fmt.Fprintf(w, "volume %s: %s since %s: %s\n", iscsiname.Printable(s.Volumes[i].Name), strings.ToUpper(t.State), t.Since.Format(time.DateTime), iscsiname.Printable(t.What))
 		}
 	}
-	renderVolumes(w, s, per)
+	section(w, volumeTable, s.Volumes, per)
 	if s.Cache != nil {
 		renderCache(w, s.Cache, per)
 	}
-	renderSessions(w, s, per)
-	renderThreads(w, s, per)
+	if len(s.Sessions) == 0 {
+		fmt.Fprintln(w, "\nNo sessions.")
+	} else {
+		section(w, sessionTable, sessionRows(s.Sessions), per)
+	}
+	section(w, threadTable, s.Server.Threads, per)
 	renderRDMA(w, s, per)
 }
 
@@ -49,27 +59,47 @@ func renderRDMA(w io.Writer, s *control.Status, per string) {
 		fmt.Fprintf(w, "\niSER is off: %s\n", iscsiname.Printable(s.RDMA.Off))
 		return
 	}
-	var rows []string
-	for i := range s.RDMA.Devices {
-		d := &s.RDMA.Devices[i]
-		rows = append(rows, cli.Row(d.Name, d.Connections, bytesize.Text(d.RegisteredBytes), d.Receives, d.Sends, d.Writes, bytesize.Text(d.WriteBytes), d.Reads, bytesize.Text(d.ReadBytes),
-			d.Posts, d.Failures))
-	}
-	cli.Table(w, cli.Row("RDMA DEVICE", "CONNECTIONS", "REGISTERED", "PDUS IN"+per, "PDUS OUT"+per, "WRITES"+per, "WRITTEN"+per, "READS"+per, "READ"+per, "POSTS"+per, "FAILURES"), rows)
+	section(w, rdmaTable, s.RDMA.Devices, per)
 }
 
-func renderVolumes(w io.Writer, s *control.Status, per string) {
-	var rows []string
-	for i := range s.Volumes {
-		v := &s.Volumes[i]
-		cached, dirty, hits := "-", "-", "-"
-		if c := v.Cache; c != nil {
-			cached, dirty, hits = bytesize.Text(c.ResidentBytes), bytesize.Text(c.DirtyBytes), ratio(c.Hits, c.Misses)
+var rdmaTable = listing.Table[control.RDMADevice]{
+	{Name: "rdma-device", Of: func(d *control.RDMADevice) any { return d.Name }},
+	{Name: "connections", Of: func(d *control.RDMADevice) any { return d.Connections }},
+	{Name: "registered", Of: func(d *control.RDMADevice) any { return listing.Bytes(d.RegisteredBytes) }},
+	{Name: "pdus-in", Of: func(d *control.RDMADevice) any { return d.Receives }, Counts: true},
+	{Name: "pdus-out", Of: func(d *control.RDMADevice) any { return d.Sends }, Counts: true},
+	{Name: "writes", Of: func(d *control.RDMADevice) any { return d.Writes }, Counts: true},
+	{Name: "written", Of: func(d *control.RDMADevice) any { return listing.Bytes(d.WriteBytes) }, Counts: true},
+	{Name: "reads", Of: func(d *control.RDMADevice) any { return d.Reads }, Counts: true},
+	{Name: "read", Of: func(d *control.RDMADevice) any { return listing.Bytes(d.ReadBytes) }, Counts: true},
+	{Name: "posts", Of: func(d *control.RDMADevice) any { return d.Posts }, Counts: true},
+	{Name: "failures", Of: func(d *control.RDMADevice) any { return d.Failures }},
+}
+
+// volumeTable is the volumes with their state and traffic.
+var volumeTable = listing.Table[control.Volume]{
+	{Name: "volume", Of: func(v *control.Volume) any { return v.Name }},
+	{Name: "type", Of: func(v *control.Volume) any { return v.Type }},
+	{Name: "size", Of: func(v *control.Volume) any { return listing.Bytes(v.SizeBytes) }},
+	{Name: "write", Of: func(v *control.Volume) any { return v.Write }},
+	{Name: "reads", Of: func(v *control.Volume) any { return v.IO.Reads }, Counts: true},
+	{Name: "read", Of: func(v *control.Volume) any { return listing.Bytes(v.IO.ReadBytes) }, Counts: true},
+	{Name: "writes", Of: func(v *control.Volume) any { return v.IO.Writes }, Counts: true},
+	{Name: "written", Of: func(v *control.Volume) any { return listing.Bytes(v.IO.WrittenBytes) }, Counts: true},
+	{Name: "cached", Of: cached(func(c *control.VolumeCache) any { return listing.Bytes(c.ResidentBytes) })},
+	{Name: "dirty", Of: cached(func(c *control.VolumeCache) any { return listing.Bytes(c.DirtyBytes) })},
+	{Name: "hits", Of: cached(func(c *control.VolumeCache) any { return ratio(c.Hits, c.Misses) })},
+	{Name: "state", Of: func(v *control.Volume) any { return remarks(v) }},
+}
+
+// cached is a column that volumes without cache do not have.
+func cached(of func(*control.VolumeCache) any) func(*control.Volume) any {
+	return func(v *control.Volume) any {
+		if v.Cache == nil {
+			return nil
 		}
-		rows = append(rows, cli.Row(v.Name, v.Type, bytesize.Text(v.SizeBytes), v.Write, v.IO.Reads, bytesize.Text(v.IO.ReadBytes), v.IO.Writes, bytesize.Text(v.IO.WrittenBytes),
-			cached, dirty, hits, remarks(v)))
+		return of(v.Cache)
 	}
-	cli.Table(w, cli.Row("VOLUME", "TYPE", "SIZE", "WRITE", "READS"+per, "READ"+per, "WRITES"+per, "WRITTEN"+per, "CACHED", "DIRTY", "HITS", "STATE"), rows)
 }
 
 // remarks tells what is special about a volume.
@@ -117,13 +147,20 @@ func renderCache(w io.Writer, c *control.Cache, per string) {
 		fmt.Fprintf(t, "re-attach\t%s\n", attachment(c.Attach))
 	}
 	t.Flush()
-	var rows []string
-	for i := range c.Nodes {
-		n := &c.Nodes[i]
-		rows = append(rows, cli.Row(n.Node, n.Partitions, bytesize.Text(n.SizeBytes), bytesize.Text(n.UsedBytes), bytesize.Text(n.DirtyBytes), ratio(n.Hits, n.Misses),
-			n.Evictions, bytesize.Text(n.LocalBytes), bytesize.Text(n.RemoteBytes), bytesize.Text(n.ForwardedBytes)))
-	}
-	cli.Table(w, cli.Row("NODE", "PARTITIONS", "SIZE", "USED", "DIRTY", "HITS", "EVICTIONS"+per, "LOCAL"+per, "REMOTE"+per, "FORWARDED"+per), rows)
+	section(w, nodeTable, c.Nodes, per)
+}
+
+var nodeTable = listing.Table[control.Node]{
+	{Name: "node", Of: func(n *control.Node) any { return n.Node }},
+	{Name: "partitions", Of: func(n *control.Node) any { return n.Partitions }},
+	{Name: "size", Of: func(n *control.Node) any { return listing.Bytes(n.SizeBytes) }},
+	{Name: "used", Of: func(n *control.Node) any { return listing.Bytes(n.UsedBytes) }},
+	{Name: "dirty", Of: func(n *control.Node) any { return listing.Bytes(n.DirtyBytes) }},
+	{Name: "hits", Of: func(n *control.Node) any { return ratio(n.Hits, n.Misses) }},
+	{Name: "evictions", Of: func(n *control.Node) any { return n.Evictions }, Counts: true},
+	{Name: "local", Of: func(n *control.Node) any { return listing.Bytes(n.LocalBytes) }, Counts: true},
+	{Name: "remote", Of: func(n *control.Node) any { return listing.Bytes(n.RemoteBytes) }, Counts: true},
+	{Name: "forwarded", Of: func(n *control.Node) any { return listing.Bytes(n.ForwardedBytes) }, Counts: true},
 }
 
 func forwards(c *control.Cache, per string) string {
@@ -175,65 +212,6 @@ func attachment(a *control.Attach) string {
 	return text
 }
 
-func renderSessions(w io.Writer, s *control.Status, per string) {
-	var rows []string
-	for i := range s.Sessions {
-		n := &s.Sessions[i]
-		if n.Target == "" {
-			rows = append(rows, cli.Row(n.TSIH, n.Initiator, n.Address, n.Transport, "(discovery)", "-", n.Thread, inFlight(n), "-", "-", "-", "-"))
-		}
-		for j := range n.LUNs {
-			l := &n.LUNs[j]
-			rows = append(rows, cli.Row(n.TSIH, n.Initiator, n.Address, n.Transport, n.Target, fmt.Sprintf("%d %s", l.LUN, l.Volume), n.Thread, inFlight(n),
-				l.IO.Reads, bytesize.Text(l.IO.ReadBytes), l.IO.Writes, bytesize.Text(l.IO.WrittenBytes)))
-		}
-	}
-	if rows == nil {
-		fmt.Fprintln(w, "\nNo sessions.")
-		return
-	}
-	cli.Table(w, cli.Row("SESSION", "INITIATOR", "ADDRESS", "BY", "TARGET", "LUN", "THREAD", "IN FLIGHT", "READS"+per, "READ"+per, "WRITES"+per, "WRITTEN"+per), rows)
-}
-
-// renderConnections lists the connections of all sessions.
-func renderConnections(w io.Writer, s *control.Status) {
-	var rows []string
-	for i := range s.Sessions {
-		n := &s.Sessions[i]
-		for j := range n.Connections {
-			c := &n.Connections[j]
-			rows = append(rows, cli.Row(n.TSIH, c.CID, c.Address, c.Portal, c.Transport, c.Thread, c.State, bytesize.Text(c.ReadBytes), bytesize.Text(c.WrittenBytes)))
-		}
-	}
-	if rows != nil {
-		cli.Table(w, cli.Row("SESSION", "CONNECTION", "ADDRESS", "PORTAL", "BY", "THREAD", "STATE", "READ", "WRITTEN"), rows)
-	}
-}
-
-func inFlight(n *control.Session) string { return fmt.Sprintf("%d/%d", n.InFlight, n.Window) }
-
-func renderThreads(w io.Writer, s *control.Status, per string) {
-	var rows []string
-	for i := range s.Server.Threads {
-		t := &s.Server.Threads[i]
-		busy := 0.0
-		if t.RunSeconds > 0 {
-			busy = t.BusySeconds / t.RunSeconds
-		}
-		rows = append(rows, cli.Row(t.Name, number(t.CPU), number(t.Node), t.Connections, percent(busy),
-			t.Looks, t.LooksInVain, t.Handovers, bytesize.Text(t.BufferUsedBytes)+" of "+bytesize.Text(t.BufferBytes)))
-	}
-	cli.Table(w, cli.Row("THREAD", "CPU", "NODE", "CONNECTIONS", "BUSY", "LOOKS"+per, "EMPTY"+per, "HAND-OVERS"+per, "BUFFERS"), rows)
-}
-
-// number shows -1 as none.
-func number(n int) string {
-	if n < 0 {
-		return "-"
-	}
-	return strconv.Itoa(n)
-}
-
 func share(part, whole int64) float64 {
 	if whole == 0 {
 		return 0
@@ -244,9 +222,9 @@ func share(part, whole int64) float64 {
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
 
 // ratio is the share of hits, if there was anything to hit.
-func ratio(hits, misses uint64) string {
+func ratio(hits, misses uint64) any {
 	if hits+misses == 0 {
-		return "-"
+		return nil
 	}
-	return percent(control.Ratio(hits, misses))
+	return listing.Share(control.Ratio(hits, misses))
 }

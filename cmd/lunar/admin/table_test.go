@@ -88,7 +88,7 @@ func TestStatusTables(t *testing.T) {
 		{CID: 0, Portal: "192.0.2.1:3260", Address: "192.0.2.9:40000", Transport: "tcp", Thread: "event0", State: "lost", ReadBytes: 1 << 20},
 		{CID: 3, Portal: "192.0.2.2:3260", Address: "192.0.2.9:40001", Transport: "tcp", Thread: "event0", State: "open", ReadBytes: 1 << 30, WrittenBytes: 4096},
 	}
-	renderConnections(&out, &now)
+	section(&out, connectionTable, connectionRows(now.Sessions), "")
 	golden(t, filepath.Join("testdata", "status", "connections.txt"), out.String())
 }
 
