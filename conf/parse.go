@@ -15,21 +15,30 @@ import (
 
 // Load reads the configuration file at path. Besides what Parse reports it
 // warns of a file with secrets that everyone may read.
-func Load(path string) (*Config, []Warning, error) { return load(path, false) }
+func Load(path string) (*Config, []Warning, error) {
+	cfg, warnings, _, err := load(path, false)
+	return cfg, warnings, err
+}
+
+// LoadText is Load with the text of the file.
+func LoadText(path string) (*Config, []Warning, []byte, error) { return load(path, false) }
 
 // Draft is Load for a file that is not to be served as it is: it warns of secrets that
 // Print has withheld, where Load and Parse fail.
-func Draft(path string) (*Config, []Warning, error) { return load(path, true) }
+func Draft(path string) (*Config, []Warning, error) {
+	cfg, warnings, _, err := load(path, true)
+	return cfg, warnings, err
+}
 
-func load(path string, draft bool) (*Config, []Warning, error) {
+func load(path string, draft bool) (*Config, []Warning, []byte, error) {
 	var doubts []trust.Doubt
 	data, err := read(path, func(d trust.Doubt) { doubts = append(doubts, d) })
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	d, cfg, err := parse(path, data, draft)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	for _, doubt := range doubts {
 		d.warn("", doubt.Found+" on "+doubt.Path, "that nobody else may change the configuration ("+doubt.Mend+")")
@@ -37,7 +46,7 @@ func load(path string, draft bool) (*Config, []Warning, error) {
 	if d.secrets {
 		d.warnIfReadable("", path)
 	}
-	return cfg, inOrder(d.warnings), nil
+	return cfg, inOrder(d.warnings), data, nil
 }
 
 // MaxFile is the longest text of a configuration, however it comes.

@@ -204,6 +204,8 @@ type Reason struct {
 type Refusal struct {
 	What    string // that was refused
 	State   bool   // the request is in order, but not possible as things are
+	Missing bool   // there is nothing that it is about
+	Stale   bool   // what it is about is not as its condition has it
 	Reasons []Reason
 }
 

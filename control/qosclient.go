@@ -49,6 +49,11 @@ func (c *Client) Apply(ctx context.Context, f File) (Applied, error) {
 // send asks with a JSON body, nil is none, and decodes the answer into out. The
 // error of a request that is refused has a line for each reason.
 func (c *Client) send(ctx context.Context, method, path string, in, out any) error {
+	return c.sendWith(ctx, method, path, http.Header{}, in, out)
+}
+
+// sendWith is send with a header.
+func (c *Client) sendWith(ctx context.Context, method, path string, header http.Header, in, out any) error {
 	body := []byte(nil)
 	if in != nil {
 		var err error
@@ -60,6 +65,7 @@ func (c *Client) send(ctx context.Context, method, path string, in, out any) err
 	if err != nil {
 		return err
 	}
+	r.Header = header
 	r.Header.Set("Content-Type", "application/json")
 	rsp, err := c.http.Do(r)
 	if err != nil {
@@ -86,7 +92,7 @@ func AsRefusal(body []byte) error {
 	if json.Unmarshal(body, &p) != nil {
 		return &Refusal{What: "not a problem document"}
 	}
-	r := &Refusal{What: p.Detail, State: p.Status == http.StatusConflict}
+	r := &Refusal{What: p.Detail, State: p.Status == http.StatusConflict, Missing: p.Status == http.StatusNotFound, Stale: p.Status == http.StatusPreconditionFailed}
 	for _, e := range p.Errors {
 		r.Reasons = append(r.Reasons, Reason{strings.TrimPrefix(e.Location, "body."), e.Message})
 	}

@@ -2,13 +2,17 @@ package daemon
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 
+	"lunar/conf"
 	"lunar/control"
 )
 
 func newApplier(d *daemon, serve Options, dir string, log *slog.Logger) *applier {
 	a := &applier{daemon: d, serve: serve, dir: dir, log: log}
+	_, _ = rand.Read(a.etags[:]) // never fails
+	a.read(conf.DefaultFile)
 	a.life, a.kill = context.WithCancel(context.Background())
 	return a
 }

@@ -67,7 +67,7 @@ func (a *applier) file(f control.File) (control.Applied, error) {
 	if err != nil {
 		return control.Applied{}, asRefusal(f.Name, err)
 	}
-	return a.apply(request{f.Name, warnings, f.DryRun, conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, cfg)
+	return a.apply(request{name: f.Name, text: []byte(f.Text), warnings: warnings, dry: f.DryRun, allowed: conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, cfg)
 }
 
 // reloadUntil reloads at every hangup until stop is closed.
@@ -106,11 +106,11 @@ func (a *applier) again() (control.Applied, error) {
 	if name == "" {
 		return control.Applied{}, errors.New("the server was started without a configuration file, so it has none to apply")
 	}
-	cfg, warnings, err := a.serve.load(a.dir)
+	l, err := a.serve.load(a.dir)
 	if err != nil {
 		return control.Applied{}, asRefusal(name, err)
 	}
-	return a.apply(request{name: name, warnings: warnings}, cfg)
+	return a.apply(request{name: name, text: l.text, warnings: l.warnings}, l.Config)
 }
 
 // refused logs each reason for which nothing was changed.
@@ -132,9 +132,11 @@ func (a *applier) refused(err error) {
 // request is how a configuration is to be put into force.
 type request struct {
 	name     string // of its file
+	text     []byte // of the configuration
 	warnings []conf.Warning
 	dry      bool // only tell
 	allowed  conf.Allowed
+	edit     *editing // it comes of changes of what is running; nil: it is a file
 }
 
 // apply puts a configuration into force, or says what that would change. Whatever in
@@ -145,13 +147,19 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 		return control.Applied{}, err
 	}
 	defer a.changing.Unlock()
+	return a.force(r, cfg)
+}
+
+// force is apply for who holds the changes.
+func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 	what := r.name + " was not applied, and nothing was changed"
 	plan := a.planned(cfg)
 	if err := restarts(what, plan); err != nil {
 		return control.Applied{}, err
 	}
 	impacts := conf.Impacts(a.daemon.config.Load(), cfg, a.facts())
-	out := a.outlook(plan, cfg)
+	rules := r.rules(a.daemon, cfg)
+	out := a.outlook(plan, rules)
 	out.Impacts, out.Drift = impactsOf(impacts, r.allowed), a.lastingDrift()
 	for _, w := range r.warnings {
 		out.Warnings = append(out.Warnings, w.String())
@@ -160,6 +168,7 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 		return control.Applied{}, err
 	}
 	c := a.newChange(cfg, plan)
+	c.rules = rules
 	if err := c.confused(); err != nil {
 		return control.Applied{}, refused(what, err)
 	}
@@ -176,17 +185,17 @@ func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
 	}
 	unlocked := locked.Failure()
 	a.daemon.assembly.From = volumes.Source{Config: r.name, Socket: a.serve.Socket}
+	if err := r.edit.write(); err != nil {
+		return control.Applied{}, err
+	}
 	if err := c.make(); err != nil {
-		return control.Applied{}, refused(what, err)
+		return control.Applied{}, refused(what, errors.Join(err, r.edit.putBack()))
 	}
-	if r.name == a.serve.Config {
-		a.daemon.qos.reconfigured(configuredSet(&cfg.QoS))
-		a.daemon.file.Store(cfg)
-	}
+	a.noteTexts(&r, cfg)
 	out.Warnings = append(out.Warnings, tellUnlocked(unlocked, a.log)...)
 	out.Warnings = append(out.Warnings, a.keepApplied()...)
 	out.Changes = append(out.Changes, c.did...)
-	out.Note, out.Lasting = c.admitted.Note, a.lasting(r.name)
+	out.Note, out.Lasting = c.admitted.Note, a.lasting(&r)
 	return out, nil
 }
 
@@ -197,8 +206,12 @@ func (a *applier) lastingDrift() []control.Drift {
 }
 
 // lasting says how long a file's configuration lasts.
-func (a *applier) lasting(name string) string {
-	switch file := a.serve.Config; {
+func (a *applier) lasting(r *request) string {
+	switch file, name := a.serve.Config, r.name; {
+	case r.edit != nil && r.edit.file == nil:
+		return "Not written to a file: until the next start, or SIGHUP."
+	case r.edit != nil:
+		return "Written to " + file + "."
 	case file == "":
 		return "The server was started without a configuration file: until the next start."
 	case name != file:
@@ -230,14 +243,14 @@ func misnamed(what string, cfg *conf.Config, shrink []string) error {
 }
 
 // outlook is what a plan changes.
-func (a *applier) outlook(plan conf.Plan, cfg *conf.Config) control.Applied {
+func (a *applier) outlook(plan conf.Plan, rules ruleSet) control.Applied {
 	out := control.Applied{Changes: []string{}, Warnings: []string{}, Impacts: []control.Impact{}}
 	for _, d := range plan.Live {
 		if d.Path[0] != "qos" || d.Path[1] == "capacities" { // those in force may be others than the file's
 			out.Changes = append(out.Changes, d.Change())
 		}
 	}
-	out.Changes = append(out.Changes, changesOf(a.daemon.rules().Live, configuredSet(&cfg.QoS))...)
+	out.Changes = append(out.Changes, changesOf(a.daemon.rules().Live, rules)...)
 	return out
 }
 

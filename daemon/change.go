@@ -10,7 +10,7 @@ import (
 )
 
 func (a *applier) newChange(cfg *conf.Config, plan conf.Plan) *change {
-	c := &change{applier: a, old: a.daemon.config.Load(), cfg: cfg, plan: plan, reopened: map[string]bool{}}
+	c := &change{applier: a, old: a.daemon.config.Load(), cfg: cfg, plan: plan, rules: configuredSet(&cfg.QoS), reopened: map[string]bool{}}
 	c.sizes = c.newSizes()
 	return c
 }
@@ -67,7 +67,7 @@ func (c *change) changeRules() (err error) {
 		})
 		return before, o, err
 	}
-	before, admitted, err := put(c.cfg, configuredSet(&c.cfg.QoS))
+	before, admitted, err := put(c.cfg, c.rules)
 	if err != nil {
 		return err
 	}

@@ -96,6 +96,8 @@ type applier struct {
 	life     context.Context // ends before the daemon does
 	kill     context.CancelFunc
 	api      *server.Server // nil: there is none; changed under changing
+	texts    atomic.Pointer[texts]
+	etags    [32]byte // the key of ETags, which are of secrets, too
 
 	mu      sync.Mutex
 	leaving []*departure // under mu
@@ -107,6 +109,7 @@ type change struct {
 	*applier
 	old, cfg *conf.Config
 	plan     conf.Plan
+	rules    ruleSet // to be in force
 	sizes    resizes
 
 	added    []*conf.Volume  // that were opened

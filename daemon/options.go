@@ -8,16 +8,23 @@ import (
 
 // load reads the configuration that the flags name and applies the flags that
 // override it.
-func (k Options) load(dir string) (cfg *conf.Config, warnings []conf.Warning, err error) {
-	if k.Config == "" {
-		cfg, err = conf.Default(dir, nil)
+func (k Options) load(dir string) (l loaded, err error) {
+	if l.text = conf.DefaultFile; k.Config == "" {
+		l.Config, err = conf.Default(dir, nil)
 	} else {
-		cfg, warnings, err = conf.Load(k.Config)
+		l.Config, l.warnings, l.text, err = conf.LoadText(k.Config)
 	}
 	if err == nil {
-		err = k.override(cfg, dir)
+		err = k.override(l.Config, dir)
 	}
-	return cfg, warnings, err
+	return l, err
+}
+
+// loaded is a configuration with its text.
+type loaded struct {
+	*conf.Config
+	warnings []conf.Warning
+	text     []byte
 }
 
 // override applies the flags that override a configuration.

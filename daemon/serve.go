@@ -45,13 +45,14 @@ func (k Options) Serve(c cli.Console, stop, hangups <-chan struct{}) (err error)
 // serve serves the state directory. A start that failed, and of which nothing is open
 // any more, is none.
 func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-chan struct{}) (started bool, err error) {
-	cfg, warnings, err := k.load(dir)
+	l, err := k.load(dir)
 	if err != nil {
 		return false, conf.Reported(err)
 	}
+	cfg := l.Config
 	was.look(cfg)
 	log, output := newLogger(c.Err, systemd.IsJournal(c.Err), cfg.Log)
-	for _, w := range warnings {
+	for _, w := range l.warnings {
 		log.Warn("configuration", "at", w.String())
 	}
 	for _, what := range doubtful(cfg) {
@@ -67,6 +68,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	}
 	s.output = output
 	changes := newApplier(s, k, dir, log)
+	changes.read(l.text)
 	if err := changes.begin(control.SocketIn(dir, k.Socket), cfg); err != nil {
 		tellService(log, k.Service.Stopping()) // a next start finds the sockets
 		unstable := shutDown(s, log)

@@ -161,6 +161,12 @@ func noteInput(ctx context.Context, in any) {
 	if !ok {
 		return
 	}
+	if l, ok := in.(interface{ Loggable() any }); ok {
+		if text, err := json.Marshal(l.Loggable()); err == nil {
+			note.what = clipped(string(text))
+		}
+		return
+	}
 	if body := reflect.ValueOf(in).Elem().FieldByName("Body"); body.IsValid() {
 		if text, err := json.Marshal(loggable(body)); err == nil {
 			note.what = clipped(string(text))
@@ -179,6 +185,9 @@ func noteResult(ctx context.Context, out any) {
 
 // loggable is a struct without fields tagged audit:"-".
 func loggable(v reflect.Value) any {
+	if l, ok := v.Interface().(interface{ Loggable() any }); ok {
+		return l.Loggable()
+	}
 	copied := reflect.New(v.Type()).Elem()
 	copied.Set(v)
 	for i := range copied.NumField() {

@@ -29,6 +29,15 @@ var bodies = map[string]string{
 	"put-qos": `{"rules":[]}`, "put-qos-rule": `{"name":"v","initiators":["*"]}`, "patch-qos-rule": `{"weight":2}`, "delete-qos-rule": "",
 	"post-apply": `{"name":"f","text":"hunter2"}`, "patch-alua": `{"state":"standby"}`, "clear-reservations": "",
 	"post-kick": `{"initiator":"iqn.x"}`, "post-drain": `{"portal":"a"}`, "post-rescan": "", "post-detach": `{"discard":true}`,
+
+	"put-volume": `{"type":"ram"}`, "patch-volume": `{"size":"1MiB"}`, "delete-volume": "", "put-target": `{"luns":[]}`, "patch-target": `{"alias":"a"}`, "delete-target": "",
+	"put-lun": `{"volume":"v"}`, "patch-lun": `{"read-only":true}`, "delete-lun": "",
+	"put-auth-group": `{"chap":[{"user":"u","secret":"hunter2"}]}`, "patch-auth-group": `{"mutual":{"user":"hunter2"}}`, "delete-auth-group": "",
+	"put-user": `{"secret":"hunter2"}`, "patch-user": `{"secret":"hunter2"}`, "delete-user": "",
+	"put-portal-group": `{"tag":1}`, "patch-portal-group": `{"tag":2}`, "delete-portal-group": "",
+	"put-rule-group": `{"initiators":["*"]}`, "patch-rule-group": `{"initiators":["*"]}`, "delete-rule-group": "",
+	"put-settings": `{"level":"debug"}`, "patch-settings": `{"level":"debug"}`, "delete-settings": "",
+	"post-changes": `{"edits":[{"path":["auth-groups","v","chap","u"],"set":{"secret":"hunter2"}}]}`,
 }
 
 // TestEveryChangeIsLogged: every operation of the API that may change something leaves one line that
@@ -94,7 +103,7 @@ func TestEveryChangeIsLogged(t *testing.T) {
 				t.Errorf("%s %s: found operation %q, expected that this test has a request of it", method, path, op.OperationID)
 			}
 			seen++
-			path = strings.NewReplacer("{name}", "v", "{group}", "a").Replace(path)
+			path = strings.NewReplacer("{name}", "v", "{group}", "a", "{user}", "u", "{lun}", "0", "{section}", "log").Replace(path)
 			status, at := send(method, path, body)
 			expect(method, at, status)
 			status, at = send(method, path, "[")

@@ -132,7 +132,7 @@ func TestResources(t *testing.T) {
 	for path, want := range map[string]any{
 		"/v1/status":   sample(),
 		"/v1/sessions": SessionList{sample().Sessions},
-		"/v1/volumes":  VolumeList{sample().Volumes},
+		"/v1/volumes":  VolumeList{[]control.VolumeResource{volumeResource(sample().Volumes[0], control.ObjectResource{Name: "db", ETag: `"1"`, Config: control.Object{"type": "file"}})}},
 		"/v1/cache":    sample().Cache,
 	} {
 		code, kind, body := request(t, c, "GET", "http://control"+path)
@@ -205,4 +205,17 @@ func TestOpenAPI(t *testing.T) {
 			}
 		}
 	}
+}
+
+func (f fixed) Object(path []string) (control.ObjectResource, error) {
+	return control.ObjectResource{Name: path[len(path)-1], ETag: `"1"`, Config: control.Object{"type": "file"}}, nil
+}
+
+func (f fixed) Objects(path []string) ([]control.ObjectResource, error) {
+	o, err := f.Object([]string{"db"})
+	return []control.ObjectResource{o}, err
+}
+
+func (f fixed) Change(_ string, c control.Changes) (control.Changed, error) {
+	return control.Changed{Applied: control.Applied{Changes: []string{}, Warnings: []string{}, Impacts: []control.Impact{}, Drift: []control.Drift{}}, ETag: `"2"`}, nil
 }

@@ -36,7 +36,12 @@ func refusal(err error) error {
 		return err
 	}
 	status := http.StatusUnprocessableEntity
-	if r.State {
+	switch {
+	case r.Missing:
+		status = http.StatusNotFound
+	case r.Stale:
+		status = http.StatusPreconditionFailed
+	case r.State:
 		status = http.StatusConflict
 	}
 	var details []error

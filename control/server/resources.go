@@ -8,7 +8,7 @@ import (
 
 // resources are the parts of the API: each adds its operations.
 var resources = []func(huma.API, Source){
-	addStatus, addSessions, addVolumes, addCache, addQoS, addALUA, addReservations, addAdmin,
+	addStatus, addSessions, addVolumes, addTargets, addObjects, addCache, addQoS, addALUA, addReservations, addAdmin,
 }
 
 func addStatus(api huma.API, s Source) {
@@ -23,17 +23,6 @@ type SessionList struct {
 func addSessions(api huma.API, s Source) {
 	get(api, "/v1/sessions", "Sessions that are open", func() (SessionList, error) {
 		return SessionList{s.Status().Sessions}, nil
-	})
-}
-
-// VolumeList is the answer of /v1/volumes.
-type VolumeList struct {
-	Volumes []control.Volume `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
-}
-
-func addVolumes(api huma.API, s Source) {
-	get(api, "/v1/volumes", "Volumes with their counters", func() (VolumeList, error) {
-		return VolumeList{s.Status().Volumes}, nil
 	})
 }
 

@@ -51,6 +51,13 @@ type Source interface {
 	// ChangeAccess changes that for the portal group of a name. If there is an
 	// error, which may be a *Refusal, nothing was changed.
 	ChangeAccess(group string, change control.AccessChange) (control.ALUA, error)
+	// Object tells what the configuration has at a path. The error may be a *Refusal.
+	Object(path []string) (control.ObjectResource, error)
+	// Objects tells of all that are at a path.
+	Objects(path []string) ([]control.ObjectResource, error)
+	// Change changes the configuration in the name of who asks. If there is an error,
+	// which may be a *Refusal, nothing was changed.
+	Change(by string, c control.Changes) (control.Changed, error)
 }
 
 // Config says what a Server listens on and tells.
@@ -70,7 +77,8 @@ type Config struct {
 const (
 	maxConnections = 256
 	maxHeader      = 16 << 10 // bytes
-	maxBody        = 1 << 20  // bytes of every request but one with a File
+	maxBody        = 1 << 20  // bytes of every request but one with a File or Changes
+	maxChanges     = 16 << 20 // bytes of one with Changes
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 2 * time.Minute
 	idleTimeout    = time.Minute

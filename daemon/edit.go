@@ -1,0 +1,286 @@
+package daemon
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"strings"
+
+	"lunar/conf"
+	"lunar/conf/edit"
+	"lunar/control"
+	"lunar/internal/durable"
+	"lunar/scheduler"
+)
+
+// editing is what changes of objects make of the texts.
+type editing struct {
+	by         string
+	path       string         // of the file
+	running    *edit.Document // that is to be in force
+	was        *document      // of the file, before; as file
+	file       *edit.Document // that is to be in the file; nil: it is not written
+	fileConfig *conf.Config
+}
+
+const editRefused = "nothing was changed"
+
+// edit makes changes of objects: of the text that is running, which is then put into
+// force as any other is, and of the text of the file.
+func (a *applier) edit(by string, c control.Changes) (control.Changed, error) {
+	if err := a.lock(); err != nil {
+		return control.Changed{}, err
+	}
+	defer a.changing.Unlock()
+	t := a.texts.Load()
+	running, err := a.edited(t.running, c.Edits, true)
+	if err != nil {
+		return control.Changed{}, err
+	}
+	e := &editing{by: by, path: a.serve.Config, running: running}
+	cfg, warnings, err := a.parseEdited(running)
+	if err != nil {
+		return control.Changed{}, err
+	}
+	if c.Keep != control.KeepRunning {
+		if err := a.editFile(e, t, c.Edits, cfg); err != nil {
+			return control.Changed{}, err
+		}
+	}
+	applied, err := a.force(request{name: "the change", warnings: warnings, dry: c.DryRun, allowed: conf.Allowed{Yes: c.Yes, Shrink: c.AllowShrink}, edit: e}, cfg)
+	if err != nil {
+		return control.Changed{}, err
+	}
+	out := control.Changed{Applied: applied}
+	if len(c.Edits) == 1 {
+		if value, ok := edit.Get(running.Tree(), c.Edits[0].Path...); ok {
+			out.ETag = a.etag(value)
+		}
+	}
+	return out, nil
+}
+
+// editFile makes the changes of the file's text, too.
+func (a *applier) editFile(e *editing, t *texts, edits []control.Edit, cfg *conf.Config) (err error) {
+	if t.file == nil {
+		return conflict("the server was started without a configuration file, so a change can only be kept until the next start: keep=running (lunar: --keep running)")
+	}
+	e.was, e.file, e.fileConfig = t.file, e.running, cfg
+	if t.file == t.running {
+		return nil
+	}
+	if e.file, err = a.edited(t.file, edits, false); err == nil {
+		e.fileConfig, _, err = a.parseEdited(e.file)
+	}
+	if err != nil {
+		return conflict(fmt.Sprintf("what is running is not what %s has (lunar status shows the drift), and there the change is not possible: %v", a.serve.Config, oneLineOf(err)))
+	}
+	return nil
+}
+
+func oneLineOf(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func conflict(reason string) error {
+	return &control.Refusal{What: editRefused, State: true, Reasons: []control.Reason{{Text: reason}}}
+}
+
+// edited is a document with the changes. Conditions are those of the text that runs.
+func (a *applier) edited(of *document, edits []control.Edit, conditions bool) (*edit.Document, error) {
+	d, err := of.parse()
+	if err != nil {
+		return nil, conflict("the text of the configuration: " + err.Error())
+	}
+	tree := d.Tree()
+	for i := range edits {
+		e := &edits[i]
+		if err := checkPath(e.Path); err != nil {
+			return nil, err
+		}
+		value, there := edit.Get(tree, e.Path...)
+		if conditions {
+			if err := a.checkCondition(e, value, there); err != nil {
+				return nil, err
+			}
+		}
+		if tree, err = oneEdit(tree, e, value, there); err != nil {
+			return nil, err
+		}
+	}
+	out, err := d.Become(tree)
+	if err != nil {
+		return nil, conflict(err.Error())
+	}
+	return out, nil
+}
+
+// checkCondition compares the object with what it has to be.
+func (a *applier) checkCondition(e *control.Edit, value any, there bool) error {
+	stale := func(text string) error {
+		return &control.Refusal{What: editRefused, Stale: true, Reasons: []control.Reason{{Place: conf.Key(e.Path...), Text: text}}}
+	}
+	switch {
+	case e.IfNoneMatch != "" && there:
+		return stale("found one, expected none")
+	case e.IfMatch == "*" && !there:
+		return stale("found none, expected one")
+	case e.IfMatch != "" && e.IfMatch != "*" && (!there || e.IfMatch != a.etag(value)):
+		return stale("found another ETag than that of If-Match: it was changed since it was read")
+	}
+	return nil
+}
+
+// oneEdit makes one change of a tree.
+func oneEdit(tree edit.Object, e *control.Edit, value any, there bool) (edit.Object, error) {
+	key := conf.Key(e.Path...)
+	given := 0
+	for _, is := range []bool{e.Set != nil, e.Merge != nil, e.Remove} {
+		if is {
+			given++
+		}
+	}
+	var out edit.Object
+	var err error
+	switch {
+	case given != 1:
+		err = fmt.Errorf("found %d of set, merge and remove, expected one", given)
+	case e.Set != nil:
+		out, err = edit.Set(tree, withSecrets(e.Path, edit.Object(e.Set), value), e.Path...)
+	case !there && (e.Remove || len(e.Path) > 1):
+		return nil, &control.Refusal{What: editRefused, Missing: true, Reasons: []control.Reason{{Place: key, Text: "found none of that name in the configuration"}}}
+	case e.Remove:
+		out, err = edit.Remove(tree, e.Path...)
+	default:
+		out, err = edit.Merge(tree, withSecrets(e.Path, edit.Object(e.Merge), value), e.Path...)
+	}
+	if err != nil {
+		return nil, &control.Refusal{What: editRefused, Reasons: []control.Reason{{Place: key, Text: err.Error()}}}
+	}
+	return out, nil
+}
+
+// editable are the places of objects; * is a name.
+var editable = [][]string{
+	{"volumes", "*"}, {"targets", "*"}, {"targets", "*", "luns", "*"}, {"auth-groups", "*"}, {"auth-groups", "*", "chap", "*"},
+	{"portal-groups", "*"}, {"qos", "groups", "*"}, {"qos", "rules", "*"}, {"server"}, {"cache"}, {"log"}, {"discovery"}, {"qos"},
+}
+
+// checkPath refuses what is no place of an object.
+func checkPath(path []string) error {
+	for _, p := range editable {
+		if len(p) != len(path) {
+			continue
+		}
+		fits := true
+		for i, step := range p {
+			fits = fits && (step == "*" && path[i] != "" || step == path[i])
+		}
+		if fits {
+			return nil
+		}
+	}
+	return &control.Refusal{What: editRefused, Missing: true, Reasons: []control.Reason{{Place: "path", Text: "found a place that no object has"}}}
+}
+
+// parseEdited is the configuration of a changed text.
+func (a *applier) parseEdited(d *edit.Document) (*conf.Config, []conf.Warning, error) {
+	cfg, warnings, err := conf.Parse("the change", d.Text())
+	if err == nil {
+		err = a.serve.override(cfg, a.dir)
+	}
+	if err == nil {
+		return cfg, warnings, nil
+	}
+	r := &control.Refusal{What: editRefused}
+	problems, ok := err.(conf.Errors)
+	if !ok {
+		r.Reasons = []control.Reason{{Text: err.Error()}}
+	}
+	for _, p := range problems {
+		r.Reasons = append(r.Reasons, control.Reason{Place: p.Key, Text: "found " + p.Found + ", expected " + p.Expected})
+	}
+	return nil, nil, r
+}
+
+// etag is what tells a state of an object from others. Secrets are part of it, so it
+// has a key that nobody knows.
+func (a *applier) etag(value any) string {
+	h := hmac.New(sha256.New, a.etags[:])
+	h.Write(edit.Digest(value))
+	return `"` + hex.EncodeToString(h.Sum(nil)[:16]) + `"`
+}
+
+// write writes the file, if there is one to be written. After an error it is as it was.
+func (e *editing) write() error {
+	if e == nil || e.file == nil {
+		return nil
+	}
+	err := durable.Rewrite(e.path, e.was.text, e.file.Text())
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, durable.ErrChanged):
+		return conflict(fmt.Sprintf("%s was changed by hand since the server read it: apply it first (lunar apply %s, or SIGHUP), then change again", e.path, e.path))
+	case errors.Is(err, fs.ErrNotExist):
+		return conflict(fmt.Sprintf("%s is missing: put it back, or keep the change until the next start only: keep=running (lunar: --keep running)", e.path))
+	}
+	return conflict(fmt.Sprintf("the change cannot be written to %s (%v): keep it until the next start only with keep=running (lunar: --keep running), or change the file where it comes from", e.path, err))
+}
+
+// putBack undoes write.
+func (e *editing) putBack() error {
+	if e == nil || e.file == nil {
+		return nil
+	}
+	if err := durable.Rewrite(e.path, e.file.Text(), e.was.text); err != nil {
+		return fmt.Errorf("%s has the change all the same, for it could not be put back: %w", e.path, err)
+	}
+	return nil
+}
+
+// rules are those that are to be in force with a configuration. A file brings its own;
+// changes of objects leave alone which rules were changed at run time, and which they
+// do not concern.
+func (r *request) rules(d *daemon, cfg *conf.Config) ruleSet {
+	to := configuredSet(&cfg.QoS)
+	if r.edit == nil {
+		return to
+	}
+	from, live := configuredSet(&d.config.Load().QoS), d.rules().Live
+	out := ruleSet{Overcommit: live.Overcommit}
+	if from.Overcommit != to.Overcommit {
+		out.Overcommit = to.Overcommit
+	}
+	out.Rules = rebased(from.Rules, to.Rules, live.Rules, func(r *scheduler.Rule) string { return r.Name })
+	out.Groups = rebased(from.Groups, to.Groups, live.Groups, func(g *scheduler.Group) string { return g.Name })
+	return out
+}
+
+// rebased makes of live what leads from one list to another.
+func rebased[T any](from, to, live []T, name func(*T) string) (out []T) {
+	index := func(all []T) map[string]*T {
+		by := make(map[string]*T, len(all))
+		for i := range all {
+			by[name(&all[i])] = &all[i]
+		}
+		return by
+	}
+	before, after, now := index(from), index(to), index(live)
+	for i := range live {
+		n := name(&live[i])
+		if reflect.DeepEqual(before[n], after[n]) {
+			out = append(out, live[i])
+		} else if after[n] != nil {
+			out = append(out, *after[n])
+		}
+	}
+	for i := range to {
+		if n := name(&to[i]); now[n] == nil && !reflect.DeepEqual(before[n], after[n]) {
+			out = append(out, to[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,68 @@
+package daemon
+
+import (
+	"sync"
+
+	"lunar/conf"
+	"lunar/conf/edit"
+)
+
+// document is the text of a configuration.
+type document struct {
+	text  []byte
+	parse func() (*edit.Document, error) // once
+}
+
+func newDocument(text []byte) *document {
+	return &document{text, sync.OnceValues(func() (*edit.Document, error) { return edit.Parse(text) })}
+}
+
+// parsedDocument is one that is parsed.
+func parsedDocument(d *edit.Document) *document {
+	return &document{d.Text(), func() (*edit.Document, error) { return d, nil }}
+}
+
+// texts are what a server goes by, as it was written.
+type texts struct {
+	running *document
+	file    *document // of the file that the server was started with, as it was read last; nil: there is none
+}
+
+// read notes the text that the server was started with.
+func (a *applier) read(text []byte) {
+	t := &texts{running: newDocument(text)}
+	if a.serve.Config != "" {
+		t.file = t.running
+	}
+	a.texts.Store(t)
+}
+
+// noteTexts notes what is in force, and what is in the file.
+func (a *applier) noteTexts(r *request, cfg *conf.Config) {
+	was := a.texts.Load()
+	now := &texts{file: was.file}
+	switch {
+	case r.edit == nil:
+		now.running = newDocument(r.text)
+		if r.name == a.serve.Config {
+			now.file = now.running
+			a.inFile(cfg)
+		}
+	default:
+		now.running = parsedDocument(r.edit.running)
+		if r.edit.file != nil {
+			now.file = parsedDocument(r.edit.file)
+			a.inFile(r.edit.fileConfig)
+		}
+		if now.file != nil && string(now.file.text) == string(now.running.text) {
+			now.file = now.running
+		}
+	}
+	a.texts.Store(now)
+}
+
+// inFile notes what the file that the server was started with has.
+func (a *applier) inFile(cfg *conf.Config) {
+	a.daemon.qos.reconfigured(configuredSet(&cfg.QoS))
+	a.daemon.file.Store(cfg)
+}
