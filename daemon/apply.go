@@ -129,16 +129,6 @@ func (a *applier) refused(err error) {
 	}
 }
 
-// request is how a configuration is to be put into force.
-type request struct {
-	name     string // of its file
-	text     []byte // of the configuration
-	warnings []conf.Warning
-	dry      bool // only tell
-	allowed  conf.Allowed
-	edit     *editing // it comes of changes of what is running; nil: it is a file
-}
-
 // apply puts a configuration into force, or says what that would change. Whatever in
 // it needs a restart is a reason to refuse it, and so is what is destructive and not
 // allowed.

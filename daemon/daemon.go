@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lunar/conf"
+	"lunar/conf/edit"
 	"lunar/control/server"
 	"lunar/daemon/volumes"
 	"lunar/internal/systemd"
@@ -200,4 +201,16 @@ type resizing struct {
 	unit     *scsi.LogicalUnit
 	from, to int64 // bytes
 	outside  bool  // the file or device has that size already
+}
+
+// document is the text of a configuration.
+type document struct {
+	text  []byte
+	parse func() (*edit.Document, error) // once
+}
+
+// texts are what a server goes by, as it was written.
+type texts struct {
+	running *document
+	file    *document // of the file that the server was started with, as it was read last; nil: there is none
 }

@@ -4,30 +4,13 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
-	"reflect"
 	"strings"
 
 	"lunar/conf"
 	"lunar/conf/edit"
 	"lunar/control"
-	"lunar/internal/durable"
-	"lunar/scheduler"
 )
-
-// editing is what changes of objects make of the texts.
-type editing struct {
-	by         string
-	path       string         // of the file
-	running    *edit.Document // that is to be in force
-	was        *document      // of the file, before; as file
-	file       *edit.Document // that is to be in the file; nil: it is not written
-	fileConfig *conf.Config
-}
-
-const editRefused = "nothing was changed"
 
 // edit makes changes of objects: of the text that is running, which is then put into
 // force as any other is, and of the text of the file.
@@ -83,10 +66,6 @@ func (a *applier) editFile(e *editing, t *texts, edits []control.Edit, cfg *conf
 }
 
 func oneLineOf(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
-
-func conflict(reason string) error {
-	return &control.Refusal{What: editRefused, State: true, Reasons: []control.Reason{{Text: reason}}}
-}
 
 // edited is a document with the changes. Conditions are those of the text that runs.
 func (a *applier) edited(of *document, edits []control.Edit, conditions bool) (*edit.Document, error) {
@@ -211,76 +190,4 @@ func (a *applier) etag(value any) string {
 	h := hmac.New(sha256.New, a.etags[:])
 	h.Write(edit.Digest(value))
 	return `"` + hex.EncodeToString(h.Sum(nil)[:16]) + `"`
-}
-
-// write writes the file, if there is one to be written. After an error it is as it was.
-func (e *editing) write() error {
-	if e == nil || e.file == nil {
-		return nil
-	}
-	err := durable.Rewrite(e.path, e.was.text, e.file.Text())
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, durable.ErrChanged):
-		return conflict(fmt.Sprintf("%s was changed by hand since the server read it: apply it first (lunar apply %s, or SIGHUP), then change again", e.path, e.path))
-	case errors.Is(err, fs.ErrNotExist):
-		return conflict(fmt.Sprintf("%s is missing: put it back, or keep the change until the next start only: keep=running (lunar: --keep running)", e.path))
-	}
-	return conflict(fmt.Sprintf("the change cannot be written to %s (%v): keep it until the next start only with keep=running (lunar: --keep running), or change the file where it comes from", e.path, err))
-}
-
-// putBack undoes write.
-func (e *editing) putBack() error {
-	if e == nil || e.file == nil {
-		return nil
-	}
-	if err := durable.Rewrite(e.path, e.file.Text(), e.was.text); err != nil {
-		return fmt.Errorf("%s has the change all the same, for it could not be put back: %w", e.path, err)
-	}
-	return nil
-}
-
-// rules are those that are to be in force with a configuration. A file brings its own;
-// changes of objects leave alone which rules were changed at run time, and which they
-// do not concern.
-func (r *request) rules(d *daemon, cfg *conf.Config) ruleSet {
-	to := configuredSet(&cfg.QoS)
-	if r.edit == nil {
-		return to
-	}
-	from, live := configuredSet(&d.config.Load().QoS), d.rules().Live
-	out := ruleSet{Overcommit: live.Overcommit}
-	if from.Overcommit != to.Overcommit {
-		out.Overcommit = to.Overcommit
-	}
-	out.Rules = rebased(from.Rules, to.Rules, live.Rules, func(r *scheduler.Rule) string { return r.Name })
-	out.Groups = rebased(from.Groups, to.Groups, live.Groups, func(g *scheduler.Group) string { return g.Name })
-	return out
-}
-
-// rebased makes of live what leads from one list to another.
-func rebased[T any](from, to, live []T, name func(*T) string) (out []T) {
-	index := func(all []T) map[string]*T {
-		by := make(map[string]*T, len(all))
-		for i := range all {
-			by[name(&all[i])] = &all[i]
-		}
-		return by
-	}
-	before, after, now := index(from), index(to), index(live)
-	for i := range live {
-		n := name(&live[i])
-		if reflect.DeepEqual(before[n], after[n]) {
-			out = append(out, live[i])
-		} else if after[n] != nil {
-			out = append(out, *after[n])
-		}
-	}
-	for i := range to {
-		if n := name(&to[i]); now[n] == nil && !reflect.DeepEqual(before[n], after[n]) {
-			out = append(out, to[i])
-		}
-	}
-	return out
 }

@@ -7,12 +7,6 @@ import (
 	"lunar/conf/edit"
 )
 
-// document is the text of a configuration.
-type document struct {
-	text  []byte
-	parse func() (*edit.Document, error) // once
-}
-
 func newDocument(text []byte) *document {
 	return &document{text, sync.OnceValues(func() (*edit.Document, error) { return edit.Parse(text) })}
 }
@@ -20,12 +14,6 @@ func newDocument(text []byte) *document {
 // parsedDocument is one that is parsed.
 func parsedDocument(d *edit.Document) *document {
 	return &document{d.Text(), func() (*edit.Document, error) { return d, nil }}
-}
-
-// texts are what a server goes by, as it was written.
-type texts struct {
-	running *document
-	file    *document // of the file that the server was started with, as it was read last; nil: there is none
 }
 
 // read notes the text that the server was started with.

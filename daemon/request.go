@@ -1,0 +1,33 @@
+package daemon
+
+import (
+	"lunar/conf"
+	"lunar/conf/edit"
+	"lunar/control"
+)
+
+// request is how a configuration is to be put into force.
+type request struct {
+	name     string // of its file
+	text     []byte // of the configuration
+	warnings []conf.Warning
+	dry      bool // only tell
+	allowed  conf.Allowed
+	edit     *editing // it comes of changes of what is running; nil: it is a file
+}
+
+// editing is what changes of objects make of the texts.
+type editing struct {
+	by         string
+	path       string         // of the file
+	running    *edit.Document // that is to be in force
+	was        *document      // of the file, before; as file
+	file       *edit.Document // that is to be in the file; nil: it is not written
+	fileConfig *conf.Config
+}
+
+const editRefused = "nothing was changed"
+
+func conflict(reason string) error {
+	return &control.Refusal{What: editRefused, State: true, Reasons: []control.Reason{{Text: reason}}}
+}
