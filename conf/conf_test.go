@@ -402,12 +402,12 @@ func TestValidName(t *testing.T) {
 		"iqn.2026-11.-a:b":                            false,
 		"iqn.2026-11.a..b":                            false,
 		"iqn.2026-11.A:b":                             false,
-		"iqn.2026-11.a:b_c":                           false,
-		"iqn.2026-11.a:b c":                           false,
-		"eui.02004567A425678D":                        false,
-		"naa.52004567ba64678":                         false,
-		"disk":                                        false,
-		"":                                            false,
+		"iqn.2026-11.a:b_c":                           true, "iqn.2026-11.a_b:c": false,
+		"iqn.2026-11.a:b c":    false,
+		"eui.02004567A425678D": false,
+		"naa.52004567ba64678":  false,
+		"disk":                 false,
+		"":                     false,
 	} {
 		if got := ValidName(name); got != want {
 			t.Errorf("%q: found %v, expected %v", name, got, want)

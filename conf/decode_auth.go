@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,9 @@ const maxUser = 255
 // chapAlgorithms are the digests of RFC 7143 section 12.1.3 and the later
 // IANA assignments, the strongest first.
 var chapAlgorithms = []string{"sha3-256", "sha256", "sha1", "md5"}
+
+// DefaultAlgorithms are those of an AuthGroup with users that does not name any.
+func DefaultAlgorithms() []string { return slices.Clone(chapAlgorithms) }
 
 // group accepts the name of an auth-group; none is stored as "".
 func group(to *string) setter {

@@ -2,7 +2,6 @@ package conf
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,10 +44,6 @@ func (v *Volume) may(key string) bool {
 	return !some || v.Type != GotgtVolume || slices.Contains(drivers, v.Driver)
 }
 
-// naaDigits are the designators of 8 bytes (SPC-4 clause 7.8.6.6): IEEE
-// extended, locally assigned and IEEE registered.
-var naaDigits = regexp.MustCompile(`^[235][0-9a-f]{15}$`)
-
 func (d *decoder) volumes(n node, c *Config) {
 	d.named(n, naming{objectName.MatchString, wantObjectName, aMapping}, func(name string, n node) {
 		v := Volume{Name: name, BlockSize: 512, Write: WriteThrough}
@@ -66,11 +61,13 @@ func (d *decoder) volumes(n node, c *Config) {
 			"write":               oneOf(&v.Write, WriteThrough, WriteBack, WriteSync),
 			"read-only":           boolean(&v.ReadOnly),
 			"threads":             count(&v.Threads, 1024),
-			"serial":              printable(&v.Serial, 36),
+			"serial":              serial(&v.Serial),
 			"naa":                 naa(&v.NAA),
 			"cache":               volumeCache(&v),
 			"vendor":              printable(&v.Vendor, 8),
 			"product":             printable(&v.Product, 16),
+			"revision":            printable(&v.Revision, 4),
+			"designators":         each(&v.Designators, designator),
 
 			"protection":      protectionType(&v.Protection),
 			"protection-file": text(&v.ProtectionFile, "a path", validPath),
@@ -121,6 +118,9 @@ func (d *decoder) fitsType(n node, v *Volume) {
 		d.require(n, "protection-file", "the path of a file that keeps the protection information, of 8 bytes for each block")
 	}
 	d.fitsEncryption(n, v)
+	if v.NAA != "" && v.Designators != nil {
+		d.fail(n.path+".naa", "naa beside designators", "one of them: designators are all that names the volume in VPD page 83h")
+	}
 	switch v.Type {
 	case FileVolume:
 		if v.Cache != nil && !d.has(n, "direct") {
@@ -170,13 +170,5 @@ func protectionType(to *int) setter {
 	return parsed(to, "1, 2 or 3", func(s string) (int, bool) {
 		v, err := strconv.Atoi(s)
 		return v, err == nil && v >= 1 && v <= 3
-	})
-}
-
-func naa(to *uint64) setter {
-	return parsed(to, "16 hexadecimal digits that begin with 2, 3 or 5", func(s string) (uint64, bool) {
-		s = strings.TrimPrefix(strings.ToLower(s), "0x")
-		v, err := strconv.ParseUint(s, 16, 64)
-		return v, err == nil && naaDigits.MatchString(s)
 	})
 }

@@ -48,7 +48,6 @@ var forms = map[string]form{
 	"Volume.SoftThreshold":     unlessZero,
 	"Volume.Protection":        unlessZero,
 	"Volume.Threads":           zeroAs("auto"),
-	"Volume.NAA":               naaForm,
 
 	"QoS.Capacity":    zeroAs("auto"),
 	"QoS.Pool":        wordForm(poolModes),
@@ -97,13 +96,6 @@ func bytesForm(_, v reflect.Value) any {
 		return nil
 	}
 	return Size(v.Int()).String()
-}
-
-func naaForm(_, v reflect.Value) any {
-	if v.IsZero() {
-		return nil
-	}
-	return fmt.Sprintf("%016x", v.Uint())
 }
 
 // wordForm is of one of the words of a map.

@@ -229,10 +229,13 @@ type Volume struct {
 
 	Threads int          // event threads of the logical unit; 0 lets the server choose
 	Serial  string       // VPD page 80h; empty derives one from the server's identity and Name
-	NAA     uint64       // VPD page 83h; 0 derives a locally assigned one from Serial
+	NAA     string       // VPD page 83h: 16 or 32 hexadecimal digits; empty derives one
 	Cache   *VolumeCache // nil: not behind the block cache
 	Vendor  string       // T10 vendor identification; empty takes the server's
 	Product string       // product identification; empty takes the server's
+
+	Revision    string   // product revision level; empty takes the server's
+	Designators []string // of the logical unit in VPD page 83h, each whole in hexadecimal digits; nil: of Vendor, Product, Serial and NAA
 
 	PhysicalBlockSize int  // physical block length in bytes that initiators are told: BlockSize or a power of two above; 0 takes the store's
 	Removable         bool // the medium can be ejected and loaded

@@ -21,9 +21,10 @@ var (
 )
 
 // ValidName reports whether name is an iSCSI name in its normal form
-// (RFC 7143 section 4.2.7, RFC 3722: lower case, no spaces).
+// (RFC 7143 section 4.2.7, RFC 3722: lower case, no spaces). RFC 3722 has no underscores;
+// names of other targets and of initiators have them, behind the naming authority.
 func ValidName(name string) bool {
-	if len(name) > maxName || !nameRunes(name, "-.:") {
+	if len(name) > maxName || !nameRunes(name, "-.:_") {
 		return false
 	}
 	return iqnName.MatchString(name) || euiName.MatchString(name) || naaName.MatchString(name)
@@ -51,7 +52,7 @@ func ValidPattern(text string) bool { return validPattern(strings.ToLower(text))
 // validPattern reports whether text is an iSCSI name or a glob for one.
 func validPattern(text string) bool {
 	if strings.ContainsAny(text, "*?") {
-		return len(text) <= maxName && nameRunes(text, "-.:*?")
+		return len(text) <= maxName && nameRunes(text, "-.:_*?")
 	}
 	return ValidName(text)
 }

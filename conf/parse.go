@@ -89,6 +89,19 @@ func Parse(name string, data []byte) (*Config, []Warning, error) {
 	return cfg, inOrder(d.warnings), nil
 }
 
+// ParseDraft is Parse for a text that is not to be served as it is: it warns of secrets
+// that Print has withheld.
+func ParseDraft(name string, data []byte) (*Config, []Warning, error) {
+	d, cfg, err := parse(name, data, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	return cfg, inOrder(d.warnings), nil
+}
+
+// Defaults is what an empty file says.
+func Defaults() *Config { return defaults() }
+
 func newDecoder(name string, data []byte) *decoder {
 	return &decoder{src: newSource(name, data), at: map[string]position{}, shared: map[string]Access{}, masked: map[string]string{}}
 }

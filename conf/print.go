@@ -5,6 +5,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 )
@@ -13,11 +15,86 @@ import (
 // same configuration again, but for secrets: each is Withheld, which Draft accepts
 // alone.
 func Print(c *Config) ([]byte, error) {
-	text, err := yaml.MarshalWithOptions(printed(reflect.ValueOf(c).Elem()), yaml.UseLiteralStyleIfMultiline(true))
+	text, err := marshal(settled(printed(reflect.ValueOf(c).Elem()), func(Secret) string { return Withheld }))
 	if err == nil && slices.ContainsFunc(c.AuthGroups, func(g AuthGroup) bool { return len(g.CHAP) > 0 || g.Mutual != nil }) {
 		text = append(fmt.Appendf(nil, "# Secrets are not shown: %q stands for each, and has to be replaced before this file can be served.\n", Withheld), text...)
 	}
 	return text, err
+}
+
+// PrintFile writes a configuration as a file to be served: with its secrets, and
+// without what is as in an empty file.
+func PrintFile(c *Config) ([]byte, error) {
+	usual := printed(reflect.ValueOf(defaults()).Elem())
+	return marshal(settled(unusual(printed(reflect.ValueOf(c).Elem()), usual), Secret.Reveal))
+}
+
+func marshal(tree any) ([]byte, error) {
+	return yaml.MarshalWithOptions(tree, yaml.UseLiteralStyleIfMultiline(true))
+}
+
+// settled has the secrets of what printed has made written somehow, and texts in quotes
+// that the YAML library writes without them and does not read so.
+func settled(tree any, how func(Secret) string) any {
+	switch v := tree.(type) {
+	case Secret:
+		return settled(how(v), how)
+	case string:
+		if strings.HasPrefix(v, "?") || strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return quoted(v)
+		}
+	case []any:
+		for i := range v {
+			v[i] = settled(v[i], how)
+		}
+	case yaml.MapSlice:
+		for i := range v {
+			v[i].Value = settled(v[i].Value, how)
+		}
+	}
+	return tree
+}
+
+// quoted is a text in double quotes, with escapes for what cannot be seen.
+type quoted string
+
+// MarshalYAML implements yaml.BytesMarshaler.
+func (q quoted) MarshalYAML() ([]byte, error) {
+	b := []byte{'"'}
+	for _, r := range strings.ToValidUTF8(string(q), "?") {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r == 0:
+			b = append(b, `\0`...)
+		case r < ' ' || r == 0x7f:
+			b = fmt.Appendf(b, `\x%02x`, r)
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"'), nil
+}
+
+// unusual leaves out what is as in another tree.
+func unusual(tree, usual yaml.MapSlice) (out yaml.MapSlice) {
+	for _, item := range tree {
+		i := slices.IndexFunc(usual, func(u yaml.MapItem) bool { return u.Key == item.Key })
+		if i < 0 {
+			out = append(out, item)
+			continue
+		}
+		inner, mapping := item.Value.(yaml.MapSlice)
+		was, both := usual[i].Value.(yaml.MapSlice)
+		switch {
+		case reflect.DeepEqual(item.Value, usual[i].Value):
+		case mapping && both:
+			out = append(out, yaml.MapItem{Key: item.Key, Value: unusual(inner, was)})
+		default:
+			out = append(out, item)
+		}
+	}
+	return out
 }
 
 // printed makes a struct a mapping.
@@ -58,7 +135,7 @@ func printedField(in reflect.Value, f reflect.StructField) any {
 func printedValue(v reflect.Value) any {
 	switch {
 	case v.Type() == reflect.TypeFor[Secret]():
-		return Withheld
+		return v.Interface()
 	case v.Kind() == reflect.Pointer && v.IsNil() || v.Kind() == reflect.String && v.Len() == 0:
 		return nil
 	case v.Kind() == reflect.Pointer:

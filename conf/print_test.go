@@ -58,10 +58,10 @@ auth-groups:
   m: {initiators: ["iqn.2026-11.test:*"], networks: [192.0.2.0/24, "2001:db8::/32"]}
 volumes:
   b: {type: block, path: /dev/x, direct: false, read-only: true, cache: {admission: fussy, min: 1MiB, max: 2MiB, read-ahead: 0B}}
-  f: {type: file, path: f, size: 8MiB, block-size: 4096, write: back, soft-threshold: 1MiB, threads: 3, serial: "0123", naa: "5e00000000000001", vendor: "null", product: "~", physical-block-size: 4096, removable: true, sanitize-rate: 5MiB,
+  f: {type: file, path: f, size: 8MiB, block-size: 4096, write: back, soft-threshold: 1MiB, threads: 3, serial: "0123", naa: "5e00000000000001", vendor: "null", product: "?a", physical-block-size: 4096, removable: true, sanitize-rate: 5MiB,
       cache: {flush-age: 1s, dirty-limit: 2%}, protection: 1, protection-file: /p, encryption: {key-file: /k, old-key-file: /o, header-file: /h}}
-  "null": {type: null, size: 1MiB}
-  "010": {type: ram, size: 1MiB}
+  "null": {type: null, size: 1MiB, serial: " ab\\0", revision: "1.0", naa: "6024c550000000000000000000000001"}
+  "010": {type: ram, size: 1MiB, designators: ["02010009 4c554e4152202020 31", "01030008 5e00000000000002"]}
   gf: {type: gotgt, driver: file, path: gf, write: sync, cache: {max: 2MiB}}
   gn: {type: gotgt, driver: null, size: 1MiB}
 targets:

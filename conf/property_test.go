@@ -58,12 +58,12 @@ var objects = map[string]choices{
 	"match": {"initiators": {`["iqn.2026-11.test:b*"]`}, "networks": {"[192.0.2.0/24]"}},
 	"file": {
 		"path": {"f", "/d/f", `"a b"`}, "size": {"1MiB", "3MiB"}, "block-size": {"512", "4096"}, "direct": {"true", "false"}, "write": {"through", "back", "sync"},
-		"read-only": {"true", "false"}, "threads": {"auto", "3"}, "serial": {`"0123"`, `"~"`}, "naa": {`"5e00000000000001"`}, "cache": {"true", "false", "$behind"},
-		"vendor": {`"null"`}, "product": {`"- x"`}, "physical-block-size": {"4096"}, "removable": {"true"}, "sanitize-rate": {"5MiB"}, "soft-threshold": {"1MiB"},
+		"read-only": {"true", "false"}, "threads": {"auto", "3"}, "serial": {`"0123"`, `"~"`}, "naa": {`"5e00000000000001"`, `"6024c550000000000000000000000001"`}, "cache": {"true", "false", "$behind"},
+		"vendor": {`"null"`}, "product": {`"- x"`}, "revision": {`"1.0"`}, "physical-block-size": {"4096"}, "removable": {"true"}, "sanitize-rate": {"5MiB"}, "soft-threshold": {"1MiB"},
 		"protection": {"1", "3"}, "protection-file": {"/p"}, "encryption": {"{key-file: /k}", "{key-file: /k, old-key-file: /o, header-file: /h}"},
 	},
 	"behind": {"admission": {"lru", "fussy"}, "min": {"1MiB"}, "max": {"2MiB", "3MiB"}, "read-ahead": {"0B", "64KiB"}, "flush-age": {"1s"}, "dirty-limit": {"2%"}},
-	"ram":    {"size": {"1MiB", "2MiB"}, "block-size": {"4096"}, "threads": {"2"}, "read-only": {"true"}},
+	"ram":    {"designators": {`["01020008 0102030405060708", "01060004 00000000"]`}, "serial": {`"a b\0\0"`, `"   x"`}, "size": {"1MiB", "2MiB"}, "block-size": {"4096"}, "threads": {"2"}, "read-only": {"true"}},
 	"target": {
 		"alias": {`"a: b #c"`, `"~"`}, "portal-groups": {"[p]", "[q, p]"}, "redirect": {`"[2001:db8::1]:3260"`},
 		"auth-group": {"g", "m"}, "luns": {"{0: f}", "{0: r, 16383: f}", "[{lun: 1, volume: r, read-only: true}]"},

@@ -257,9 +257,7 @@ func (d *decoder) validateVolumes(c *Config) {
 			d.once(paths, path+".encryption.header-file", filepath.Clean(v.Encryption.HeaderFile), v.Name)
 			d.outside(path+".encryption.header-file", v.Encryption.HeaderFile)
 		}
-		if v.NAA != 0 {
-			d.once(identities, path+".naa", fmt.Sprintf("%016x", v.NAA), v.Name)
-		}
+		d.validateIdentity(identities, &v)
 		if v.Size%Size(v.BlockSize) != 0 {
 			d.fail(path+".size", v.Size.String(), fmt.Sprintf("a multiple of the block size %d", v.BlockSize))
 		}
@@ -268,7 +266,7 @@ func (d *decoder) validateVolumes(c *Config) {
 
 // StateNames are what tgtd calls its own files and directories in the state directory,
 // with the marks of files behind the files.
-var StateNames = []string{"applied.json", "atomic", "control.sock", "guests", "identifying", "identity", "protection", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock", ".kept"}
+var StateNames = []string{"applied.json", "atomic", "control.sock", "guests", "identifying", "identity", "naming.json", "protection", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock", ".kept"}
 
 // outside reports a relative path that is taken by the server's own state.
 func (d *decoder) outside(path, value string) {

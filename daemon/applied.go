@@ -39,6 +39,21 @@ func (a *applier) keepApplied() (warnings []string) {
 	return nil
 }
 
+// known are the names of the volumes that are configured, or were when the server before
+// ended.
+func (c *compared) known(cfg *conf.Config) (names []string) {
+	all := [][]conf.Volume{cfg.Volumes}
+	if c.last != nil {
+		all = append(all, c.last.Volumes)
+	}
+	for _, volumes := range all {
+		for i := range volumes {
+			names = append(names, volumes[i].Name)
+		}
+	}
+	return names
+}
+
 // base is the configuration that a start is compared with: the one of the note, in
 // which volumes are as they are to be that it does not know.
 func (n *applied) base(cfg *conf.Config) *conf.Config {

@@ -22,6 +22,10 @@ import (
 // may do. No portal is open yet, so that no initiator comes too early.
 func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Logger) (*daemon, error) {
 	fresh := state.Unused(stateDir)
+	naming, err := state.SettleNaming(stateDir, fresh, start.known(cfg))
+	if err != nil {
+		return nil, err
+	}
 	identity, _, err := state.ReadIdentity(stateDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		identity, err = state.ServerIdentity(stateDir)
@@ -37,7 +41,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		return nil, err
 	}
 	machine.LogTopology(topology, log)
-	set := volumes.NewSet(volumes.Config{Conf: cfg, Log: log, StateDir: stateDir, Identity: identity, Topology: topology, From: start.from})
+	set := volumes.NewSet(volumes.Config{Conf: cfg, Log: log, StateDir: stateDir, Identity: identity, Naming: naming, Topology: topology, From: start.from})
 	a := &assembly{Set: set, compared: start, daemon: &daemon{Set: set, service: start.service}, targets: map[string]target.TargetConfig{}}
 	set.Forgets = a.forgets
 	a.daemon.assembly = a

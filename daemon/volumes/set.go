@@ -21,6 +21,7 @@ type Config struct {
 	Log      *slog.Logger
 	StateDir string
 	Identity string
+	Naming   *state.Naming // nil: every volume is new
 	Topology numa.Topology
 	From     Source // of the configuration
 }

@@ -35,8 +35,8 @@ func (a *Set) OpenVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	settings := SettingsOf(a.Conf, v)
 	config := scsi.LUConfig{
 		Name: v.Name, Store: slot, Device: medium.DeviceOf(v), BlockSize: v.BlockSize,
-		Vendor: v.Vendor, Product: v.Product,
-		Serial: SerialOf(v, a.Identity), NAA: v.NAA,
+		Vendor: v.Vendor, Product: v.Product, Revision: v.Revision,
+		Serial: SerialOf(v, a.Identity), NAA: a.naaOf(v), Designators: designatorsOf(v),
 		WriteThrough: settings.WriteThrough, ReadOnly: settings.ReadOnly, Logger: a.Log,
 		Access: ConfiguredAccess(a.Conf), ExplicitAccess: settings.ExplicitAccess,
 		Reservations: reserved, SaveReservations: keeping(a.Health, v.Name, "reservations", kept.save),

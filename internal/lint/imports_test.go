@@ -23,6 +23,7 @@ var layers = map[string][]string{
 	"control/server":     {"control", "internal"},
 	"cmd/tgtload":        {"internal"},
 	"conf":               {"scheduler", "internal/trust"},
+	"conf/foreign":       {"conf"},
 	"target":             {"target/pdu", "target/login", "target/scsi", "scheduler", "cache", "backstore", "internal"},
 	"iser":               {"target", "scheduler", "backstore", "internal"},
 	"iser/verbs":         {"internal"},

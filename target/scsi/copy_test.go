@@ -35,7 +35,7 @@ func naaCSCD(lu *LogicalUnit) []byte {
 	d := make([]byte, thirdparty.CSCDLength)
 	d[0] = thirdparty.CSCDIdentification
 	d[4], d[5], d[7] = codeBinary, designatorNAA, 8
-	binary.BigEndian.PutUint64(d[8:], lu.config.NAA)
+	copy(d[8:], lu.config.NAA)
 	d[30], d[31] = byte(lu.config.BlockSize>>8), byte(lu.config.BlockSize)
 	return d
 }

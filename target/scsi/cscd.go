@@ -49,7 +49,7 @@ func (c *Command) reach(designator []byte) (CSCD, bool) {
 func (lu *LogicalUnit) isDesignated(want []byte) bool {
 	const header = 4
 	want = want[:header+int(want[3])]
-	for all := lu.designators; len(all) >= header; {
+	for all := lu.config.Designators; len(all) >= header; {
 		one := all[:header+int(all[3])]
 		all = all[len(one):]
 		if one[0]&0x0f == want[0]&0x0f && one[1]&0x3f == want[1]&0x3f && bytes.Equal(one[3:], want[3:]) {

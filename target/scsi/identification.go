@@ -3,6 +3,7 @@ package scsi
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Fields of a designation descriptor (SPC-4 clause 7.8).
@@ -17,7 +18,10 @@ const (
 	associatedPort   = 0x1 << 4
 	associatedDevice = 0x2 << 4
 
+	designatorHeader = 4 // bytes, the last of which is the length of what follows
+
 	designatorT10Vendor    = 0x1 // byte 1: DESIGNATOR TYPE
+	designatorEUI64        = 0x2
 	designatorNAA          = 0x3
 	designatorRelativePort = 0x4
 	designatorPortGroup    = 0x5
@@ -27,7 +31,7 @@ const (
 // deviceIdentification is page 83h: names of the logical unit, then, for a
 // nexus that knows its target, of the target port and the target device.
 func deviceIdentification(n *Nexus) []byte {
-	body := unitDesignators(&n.LU.config)
+	body := slices.Clone(n.LU.config.Designators)
 	if n.Target == "" {
 		return body
 	}
@@ -35,16 +39,15 @@ func deviceIdentification(n *Nexus) []byte {
 }
 
 // unitDesignators are a T10 vendor identification, unique by the serial
-// number, and an NAA locally assigned identifier.
-func unitDesignators(config *LUConfig) []byte {
+// number, and an NAA identifier.
+func (config *LUConfig) unitDesignators() []byte {
 	vendor := make([]byte, 8+16)
 	putASCII(vendor[:8], config.Vendor)
 	putASCII(vendor[8:], config.Product)
 	vendor = append(vendor, config.Serial...)
-	naa := binary.BigEndian.AppendUint64(nil, config.NAA)
 	return append(
 		designator(codeASCII, associatedLU|designatorT10Vendor, vendor[:min(len(vendor), 252)]),
-		designator(codeBinary, associatedLU|designatorNAA, naa)...)
+		designator(codeBinary, associatedLU|designatorNAA, config.NAA)...)
 }
 
 // targetDesignators follow RFC 7143 section 4.4.2: the target port is a portal
@@ -63,6 +66,21 @@ func targetDesignators(n *Nexus) []byte {
 // deviceName is the designator of a target device.
 func deviceName(target string) []byte {
 	return designator(protocolISCSI|codeUTF8, pivValid|associatedDevice|designatorName, nameString(target))
+}
+
+// creatorDesignator is one that a ROD token names its logical unit by: the best of
+// those of fixed length, which fit there.
+func (config *LUConfig) creatorDesignator() []byte {
+	for _, kind := range []byte{designatorNAA, designatorEUI64} {
+		for all := config.Designators; len(all) >= designatorHeader; {
+			one := all[:designatorHeader+int(all[3])]
+			if one[1]&0x0f == kind {
+				return one
+			}
+			all = all[len(one):]
+		}
+	}
+	return designator(codeBinary, associatedLU|designatorNAA, config.NAA)
 }
 
 func designator(set, kind byte, identifier []byte) []byte {

@@ -56,7 +56,7 @@ func TestVPDPages(t *testing.T) {
 	thick := backstore.Info{Size: 1 << 20, BlockSize: 1, PhysicalBlock: 512, Rotational: true}
 	unit := `02 01 00 1f  4c554e4152202020 5649525455414c204449534b20202020 73657269616c37
 		01 03 00 08  3000000000000abc`
-	config := LUConfig{Name: "v", Serial: "serial7", NAA: 0x3000000000000abc}
+	config := LUConfig{Name: "v", Serial: "serial7", NAA: []byte{0x30, 0, 0, 0, 0, 0, 0x0a, 0xbc}}
 	large := config
 	large.BlockSize = 4096
 	zeroes := func(n int) string { return hex.EncodeToString(make([]byte, n)) }
@@ -76,6 +76,8 @@ func TestVPDPages(t *testing.T) {
 			 51 95 00 04  0000 0102
 			 53 98 00 20  69716e2e323032362d31312e6c756e61723a742c742c3078303130 32 00000000
 			 53 a8 00 14  69716e2e323032362d31312e6c756e61723a74 00`},
+		{"device identification as configured", diskInfo(), LUConfig{Name: "v", Serial: "s\x00", Designators: []byte{1, 2, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8}}, "", 0x83, `00 83 000c  01 02 00 08 0102030405060708`},
+		{"unit serial number with a NUL", diskInfo(), LUConfig{Name: "v", Serial: "s\x00"}, "", 0x80, `00 80 0002  7300`},
 		{"extended INQUIRY", diskInfo(), config, "", 0x86, `00 86 003c  00 07 01` + zeroes(57)},
 		{"extended INQUIRY, no cache", thick, config, "", 0x86, `00 86 003c  00 07 00` + zeroes(57)},
 		{"mode page policy", diskInfo(), config, "", 0x87, `00 87 0004  3f ff 00 00`},
@@ -140,6 +142,7 @@ func TestBlockLimitsAgree(t *testing.T) {
 func TestDesignatorsFit(t *testing.T) {
 	long := string(make([]byte, 223))
 	config := LUConfig{Vendor: "V", Product: "P", Serial: long + long}
+	config.setDefaults()
 	body := deviceIdentification(&Nexus{LU: &LogicalUnit{config: config}, Target: long, TargetTag: 0xffff})
 	count := 0
 	for ; len(body) > 0; count++ {

@@ -24,7 +24,8 @@ type LUConfig struct {
 	Product       string          // product identification, 16 bytes
 	Revision      string          // product revision level, 4 bytes
 	Serial        string          // unit serial number (VPD 80h); default from Name
-	NAA           uint64          // NAA locally assigned (3h...) identifier (VPD 83h); default from Serial
+	NAA           []byte          // NAA identifier (VPD 83h), of 8 or 16 bytes; default a locally assigned one (3h...) from Serial
+	Designators   []byte          // descriptors that name the unit in VPD 83h; default of Vendor, Product, Serial and NAA
 	WriteThrough  bool            // see Settings
 	ReadOnly      bool            // see Settings
 	PhysicalBlock int             // see Settings
@@ -100,13 +101,12 @@ type LogicalUnit struct {
 
 	resizing sync.Mutex // one Resize at a time
 
-	copies      thirdparty.Records
-	copying     atomic.Int32 // moves of copies under way whose destination it is
-	designators []byte       // of itself, as of VPD page 83h
-	tokens      thirdparty.Tokens
-	complaints  complaints
-	stability   stability
-	inherited   bool // the store had dirty data when it came
+	copies     thirdparty.Records
+	copying    atomic.Int32 // moves of copies under way whose destination it is
+	tokens     thirdparty.Tokens
+	complaints complaints
+	stability  stability
+	inherited  bool // the store had dirty data when it came
 
 	lastDeferred atomic.Pointer[deferredError]
 

@@ -62,13 +62,13 @@ func TestIdentity(t *testing.T) {
 		return lu.config
 	}
 	a, again, b := unit(LUConfig{Name: "a"}), unit(LUConfig{Name: "a"}), unit(LUConfig{Name: "b"})
-	if a.NAA != again.NAA || a.Serial != again.Serial || a.NAA == b.NAA || a.Serial == b.Serial {
+	if !bytes.Equal(a.NAA, again.NAA) || a.Serial != again.Serial || bytes.Equal(a.NAA, b.NAA) || a.Serial == b.Serial {
 		t.Errorf("a: %s %x, again: %s %x, b: %s %x", a.Serial, a.NAA, again.Serial, again.NAA, b.Serial, b.NAA)
 	}
-	if a.NAA>>60 != 3 {
+	if a.NAA[0]>>4 != 3 {
 		t.Errorf("%x is not NAA 3h", a.NAA)
 	}
-	if c := unit(LUConfig{Name: "a", Serial: "s", NAA: 0x3000000000000001}); c.Serial != "s" || c.NAA != 0x3000000000000001 {
+	if c := unit(LUConfig{Name: "a", Serial: "s", NAA: []byte{0x30, 0, 0, 0, 0, 0, 0, 1}}); c.Serial != "s" || !bytes.Equal(c.NAA, []byte{0x30, 0, 0, 0, 0, 0, 0, 1}) {
 		t.Errorf("serial %q, NAA %x", c.Serial, c.NAA)
 	}
 }

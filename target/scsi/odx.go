@@ -195,8 +195,8 @@ func (n *Nexus) newToken(ranges []thirdparty.Extent, timeout time.Duration) *thi
 func creatorDescriptor(lu *LogicalUnit) []byte {
 	d := make([]byte, thirdparty.CSCDLength)
 	d[0], d[1] = thirdparty.CSCDIdentification, directAccessDevice
-	naa := designator(codeBinary, associatedLU|designatorNAA, binary.BigEndian.AppendUint64(nil, lu.config.NAA))
-	copy(d[4:], naa)
+	copy(d[4:28], lu.config.creatorDesignator())
+	d[4], d[5] = d[4]&0x0f, d[5]&0x3f // without a protocol
 	size := lu.config.BlockSize
 	d[29], d[30], d[31] = byte(size>>16), byte(size>>8), byte(size)
 	return d

@@ -1,6 +1,7 @@
 package scsi
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"log/slog"
@@ -25,7 +26,6 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	if err := lu.checkSize(info); err != nil {
 		return nil, fmt.Errorf("volume %q: %w", config.Name, err)
 	}
-	lu.designators = unitDesignators(&lu.config)
 	lu.clock.began = time.Now()
 	lu.blockShift = uint(bits.TrailingZeros(uint(lu.config.BlockSize)))
 	lu.protect = protectionOf(config.Store)
@@ -60,16 +60,21 @@ func (config *LUConfig) setDefaults() {
 	setDefault(&config.Product, "VIRTUAL DISK")
 	setDefault(&config.Revision, "0001")
 	setDefault(&config.Serial, config.Name)
-	setDefault(&config.NAA, locallyAssigned(config.Serial))
+	if config.NAA == nil {
+		config.NAA = locallyAssigned(config.Serial)
+	}
+	if config.Designators == nil {
+		config.Designators = config.unitDesignators()
+	}
 	setDefault(&config.Logger, slog.Default())
 }
 
 // locallyAssigned returns the NAA 3h identifier (SPC-4 clause 7.8.6.6.4) of a
 // serial number.
-func locallyAssigned(serial string) uint64 {
+func locallyAssigned(serial string) []byte {
 	h := fnv.New64a()
 	h.Write([]byte(serial))
-	return h.Sum64()>>4 | 3<<60
+	return binary.BigEndian.AppendUint64(nil, h.Sum64()>>4|3<<60)
 }
 
 // settings are those that the configuration has.

@@ -24,6 +24,7 @@ type Commands struct {
 	Adopt        adoptCommand        `cmd:"" help:"After a start was refused: confirm that the file or device at a volume's path is the volume. It gets the volume's saved state."`
 	Forget       forgetCommand       `cmd:"" help:"After a start was refused: begin the volume anew with the file or device at its path, and delete the volume's saved state."`
 	Encrypt      encryptCommand      `cmd:"" help:"Create the header of an encrypted volume whose file or device holds other data, which are given up."`
+	Import       importCommand       `cmd:"" help:"Make a configuration of that of another target, with the identity of its disks: of LIO, tgt, gotgt, SCST, FreeBSD's ctld or SPDK."`
 }
 
 // Program is lunar.
