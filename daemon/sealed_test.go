@@ -39,6 +39,7 @@ func deciders(t *testing.T) []decider {
 			return stateText(s), err
 		}},
 		{identifying.Marked, `{"device":"AQI=","text":"aGVsbG8A"}` + "\n", func() (string, error) { return shown(identifying.Load()) }},
+		{state.NamingOf(dir).Marked, `{"local":["a","b"]}` + "\n", func() (string, error) { return shown(state.NamingOf(dir).Load()) }},
 		{sanitize.Marked, `{"exit":true}` + "\n", func() (string, error) { return shown(sanitize.Load()) }},
 	}
 }
