@@ -16,6 +16,8 @@ type Status struct {
 	Refusals []Refusals   `json:"refusals,omitempty" doc:"What was refused or taken away, by reason."`
 	Warnings []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
 	QoS      *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`
+
+	Latencies *Latencies `json:"-"` // for the metrics; /v1/latency tells it
 }
 
 // Refusals are what was refused for one reason.

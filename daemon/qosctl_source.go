@@ -267,7 +267,7 @@ func (sum *flowSum) shown(p *scheduler.Policy) control.Flow {
 		Initiator: server.Sayable(sum.Flow.Initiator), Target: sum.Flow.Target, LUN: sum.Flow.LUN, Threads: len(sum.threads),
 		Offered: c.Offered, Served: c.Served, OfferedTokens: c.OfferedTokens, ServedTokens: c.ServedTokens, ServedBytes: c.Bytes,
 		Reserved: c.Reserved, Normal: c.Normal, Opportunistic: c.Opportunistic, Hits: c.Hits, Cancelled: c.Cancelled, Waiting: sum.Waiting,
-		Rules: []control.Effect{}, Queue: latency(&sum.Waits, c.Waited), Service: latency(&sum.Services, c.Service),
+		Rules: []control.Effect{}, Queue: histogram(&sum.Waits, c.Waited), Service: histogram(&sum.Services, c.Service),
 	}
 	for _, e := range sum.Effects {
 		effect := control.Effect{Rule: e.Rule, Level: e.Level.String(), HeldIOPS: float64(e.HeldIOPS) / 1e9, HeldBandwidth: float64(e.HeldBytes) / 1e9}
@@ -317,8 +317,8 @@ const (
 	lastBucket  = 32
 )
 
-// latency is a histogram in the API's terms; sum is of all durations, in ns.
-func latency(h *scheduler.Histogram, sum int64) control.Latency {
+// histogram is one in the API's terms; sum is of all durations, in ns.
+func histogram(h *scheduler.Histogram, sum int64) control.Latency {
 	l := control.Latency{Count: h.Count(), Sum: float64(sum) / 1e9, Max: float64(h.Max()) / 1e9, Buckets: []control.Bucket{}}
 	for _, q := range []struct {
 		to    *float64

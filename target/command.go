@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 
 	"lunar/internal/buf"
+	"lunar/internal/latency"
 	"lunar/internal/refusals"
 	"lunar/internal/waits"
 	"lunar/target/pdu"
@@ -63,7 +64,7 @@ func (c *Connection) checkCommand(h *pdu.SCSICommandFields, r *request) pdu.Reje
 
 // init fills in the task from its header and what follows that.
 func (t *task) init(h *pdu.SCSICommandFields, r *request) error {
-	t.moved = t.conn.thread.loop.Now()
+	t.came, t.moved = t.conn.thread.latency.begin(), t.conn.thread.loop.Now()
 	t.itt, t.lunField, t.cmdSN = h.ITT, h.LUN, h.CmdSN
 	cmd := &t.cmd
 	n := copy(cmd.CDB[:], h.CDB[:])
@@ -422,6 +423,7 @@ func (t *task) detach() waits.List {
 	c.traffic.inFlight.Add(-1)
 	if t.lun != nil {
 		t.count(t.lun.traffic)
+		t.time()
 	}
 	if c.shared {
 		t.count(&c.carried)
@@ -446,6 +448,26 @@ func (t *task) count(to *lunTraffic) {
 	default:
 		to.others.Add(1)
 	}
+}
+
+// time counts how long a command took that has ended, if it uses the medium.
+func (t *task) time() {
+	cmd := &t.cmd
+	if row := cmd.Row(); row == nil || row.Exempt {
+		return
+	}
+	slot := t.lun.latency
+	if !slot.Stands() {
+		slot = t.conn.openLatency(t.lun)
+	}
+	op := latency.Other
+	switch {
+	case cmd.HasIn:
+		op = latency.Read
+	case cmd.HasOut:
+		op = latency.Write
+	}
+	t.conn.thread.latency.end(slot, op, t.came)
 }
 
 // taskEnded follows every end of a task.

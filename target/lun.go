@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"lunar/backstore"
+	"lunar/internal/evloop"
+	"lunar/internal/latency"
 	"lunar/internal/refusals"
 	"lunar/scheduler"
 	"lunar/target/login"
@@ -25,6 +28,7 @@ type lun struct {
 	entered bool // in the scheduler's ledger
 
 	traffic *lunTraffic
+	latency *latency.Slot // of the thread; nil: it has not been used there
 }
 
 // openLUNs makes the session's nexuses and opens their stores' lanes on the
@@ -76,7 +80,7 @@ func (c *sessionState) relane() error {
 		if err != nil {
 			return fmt.Errorf("lun %d, volume %s: %w", l.number, l.nexus.LU.Name(), err)
 		}
-		l.lane = lane
+		l.lane, l.latency = lane, nil
 		c.thread.gate.open(c, l)
 	}
 	return nil
@@ -97,4 +101,22 @@ func (c *sessionState) findLUN(field uint64) *lun {
 		return nil
 	}
 	return c.luns[i]
+}
+
+// openLatency gives a LUN its slot for now.
+func (c *sessionState) openLatency(l *lun) *latency.Slot {
+	c.thread.latency.record() // before a slot is given to another
+	f := c.session.flow(l.number)
+	k := latency.Key{Volume: l.nexus.LU.Name(), Initiator: strings.ToValidUTF8(f.Initiator, "\uFFFD"), User: f.User}
+	l.latency = c.thread.latency.Open(k, f.User == "" && c.session.initiator.Proof.Proven(), evloop.Monotonic())
+	return l.latency
+}
+
+// retryLatencies lets LUNs try for a slot of their own that share one with others.
+func (c *sessionState) retryLatencies() {
+	for _, l := range c.luns {
+		if l.latency != nil && l.latency.Initiator == "" {
+			l.latency = nil
+		}
+	}
 }

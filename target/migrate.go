@@ -25,6 +25,7 @@ func (th *thread) inspect() {
 	for c := range th.sessions {
 		c.considerMigration()
 		c.judgeDebts(now)
+		c.retryLatencies()
 	}
 	th.relieve(now)
 	if len(th.sessions) > 0 {

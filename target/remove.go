@@ -129,6 +129,8 @@ func (s *Server) closeLanes(lu *scsi.LogicalUnit) {
 				lane.Close()
 				delete(th.lanes, lu)
 			}
+			th.latency.record()
+			th.latency.Forget(lu.Name())
 			close(closed)
 		}))
 		<-closed

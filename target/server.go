@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lunar/internal/evloop"
+	"lunar/internal/latency"
 	"lunar/internal/loglimit"
 	"lunar/internal/numa"
 	"lunar/internal/refusals"
@@ -32,6 +33,7 @@ type Server struct {
 	running sync.WaitGroup             // loops, logins, and who waits for sessions to end
 	onStop  []func()
 	qos     *qos
+	latency *latency.Book
 
 	retained atomic.Int64 // bytes that lost connections keep (retain.go)
 
@@ -99,6 +101,8 @@ func NewServer(config Config) (*Server, error) {
 		s.running.Go(th.loop.Run)
 	}
 	s.qos.start()
+	s.latency = latency.NewBook(maxTimed, time.Now())
+	s.running.Go(s.turnLatencies)
 	s.running.Go(s.tellHeldBack)
 	return s, nil
 }
@@ -117,6 +121,40 @@ func (s *Server) tellHeldBack() {
 			return
 		}
 	}
+}
+
+// turnLatencies begins intervals of latencies until the portals are closed.
+func (s *Server) turnLatencies() {
+	tick := time.NewTicker(latencyInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			s.TurnLatency(now)
+		case <-s.closing:
+			return
+		}
+	}
+}
+
+// Latency tells how long commands took.
+func (s *Server) Latency() latency.Report { return s.latency.Report(s.tables()) }
+
+// TurnLatency begins a new interval, and forgets the volumes that are gone.
+func (s *Server) TurnLatency(now time.Time) {
+	s.latency.Turn(s.tables(), now)
+	served := make(map[string]bool)
+	for _, lu := range s.LogicalUnits() {
+		served[lu.Name()] = true
+	}
+	s.latency.Forget(func(volume string) bool { return served[volume] })
+}
+
+func (s *Server) tables() (all []*latency.Table) {
+	for _, th := range s.threads {
+		all = append(all, th.latency.Table)
+	}
+	return all
 }
 
 // Loops returns the event threads' loops. They end after the last lane of every

@@ -49,6 +49,7 @@ type task struct {
 	recovery int    // sequences of Data-Out that were asked for again
 
 	// Data-Out.
+	came        int64      // when it was received, on the clock of Monotonic
 	moved       int64      // when data last came or was asked for, on the loop's clock
 	unsolicited sequence   // immediate data and unsolicited Data-Out
 	claimed     debt.Claim // of the latter

@@ -20,6 +20,7 @@ type thread struct {
 	shares  shares
 	load    atomic.Int32 // connections, for the choice of a home
 	refused refused
+	latency latencies
 
 	free        *task // recycled tasks
 	lanes       map[*scsi.LogicalUnit]backstore.Lane
@@ -45,6 +46,7 @@ func newThread(config evloop.Config) (*thread, error) {
 		loop:     loop,
 		lanes:    make(map[*scsi.LogicalUnit]backstore.Lane),
 		sessions: make(map[*sessionState]struct{}),
+		latency:  newLatencies(loop),
 		quotas:   quotas{pool: loop.Pool(), holders: make(map[holderKey]*holder)},
 	}
 	loop.Pool().SetAside(loop.Pool().Size()/asidePart/scsi.SegmentSize, scsi.SegmentSize)

@@ -23,6 +23,13 @@ type fixed control.Status
 
 func (f fixed) Status() control.Status { return control.Status(f) }
 
+func (f fixed) Latency() control.Latencies {
+	if f.Latencies == nil {
+		return control.Latencies{}
+	}
+	return *f.Latencies
+}
+
 // sample has a value in every field.
 func sample() control.Status {
 	since := time.Date(2026, 11, 21, 10, 30, 0, 0, time.UTC)
@@ -68,7 +75,20 @@ func sample() control.Status {
 			Name: "rxe0", Connections: 1, RegisteredBytes: 2, Receives: 3, Sends: 4, Writes: 5, Reads: 6, WriteBytes: 7, ReadBytes: 8,
 			Posts: 9, Invalidations: 10, BouncedBytes: 11, Polls: 12, Arms: 13, Failures: 14, Ports: []control.RDMACounter{{Port: 1, Name: "rcvd_rnr_err", Value: 15}},
 		}}},
-		QoS: sampleQoS(),
+		QoS:       sampleQoS(),
+		Latencies: sampleLatency(),
+	}
+}
+
+func sampleLatency() *control.Latencies {
+	recent := []control.OperationQuantile{{Operation: "read", Count: 5, Mean: 0.001, P50: 0.001, P90: 0.0015, P99: 0.002, P999: 0.003, Max: 0.004}}
+	return &control.Latencies{
+		Interval: 10, Replaced: 4,
+		Volumes: []control.VolumeLatency{{Volume: "db", Recent: recent, Total: []control.OperationLatency{{Operation: "read", Latency: control.Latency{
+			Count: 9, Sum: 0.01, P50: 0.001, P90: 0.0015, P99: 0.002, P999: 0.003, Max: 0.004, Buckets: []control.Bucket{{Below: 0.001, Count: 8}}}}}}},
+		Initiators: []control.InitiatorLatency{{Initiator: "iqn.2026-11.test:host", User: "hosts/u", Recent: recent,
+			Total: []control.OperationTotal{{Operation: "read", Count: 9, Sum: 0.01}}}},
+		Uses: []control.UseLatency{{Volume: "db", Initiator: "iqn.2026-11.test:host", User: "hosts/u", Recent: recent}},
 	}
 }
 

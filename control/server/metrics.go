@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,11 +20,12 @@ type collector struct {
 	descs      []*prometheus.Desc // of rows
 	spreads    []distribution
 	histograms []*prometheus.Desc // of spreads
+	sums       []*prometheus.Desc // of latencySummaries
 	reading    sync.Mutex         // one walk over the counters at a time
 }
 
 func newCollector(s Source) *collector {
-	c := &collector{source: s, rows: allMetrics(), spreads: qosDistributions}
+	c := &collector{source: s, rows: allMetrics(), spreads: allDistributions()}
 	for i := range c.rows {
 		m := &c.rows[i]
 		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, m.labels, nil))
@@ -31,6 +33,10 @@ func newCollector(s Source) *collector {
 	for i := range c.spreads {
 		d := &c.spreads[i]
 		c.histograms = append(c.histograms, prometheus.NewDesc(d.name, d.help, d.labels, nil))
+	}
+	for i := range latencySummaries {
+		m := &latencySummaries[i]
+		c.sums = append(c.sums, prometheus.NewDesc(m.name, m.help, m.labels, nil))
 	}
 	return c
 }
@@ -40,7 +46,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		to <- d
 	}
-	for _, d := range c.histograms {
+	for _, d := range slices.Concat(c.histograms, c.sums) {
 		to <- d
 	}
 }
@@ -49,7 +55,9 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	c.reading.Lock()
 	s := c.source.Status()
+	latency := c.source.Latency()
 	c.reading.Unlock()
+	s.Latencies = &latency
 	for i := range c.rows {
 		m := &c.rows[i]
 		m.each(&s, func(value float64, labels ...string) {
@@ -63,6 +71,12 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 				buckets[b.Below] = uint64(b.Count)
 			}
 			to <- prometheus.MustNewConstHistogram(c.histograms[i], uint64(l.Count), l.Sum, buckets, sayable(labels)...)
+		})
+	}
+	for i := range latencySummaries {
+		m := &latencySummaries[i]
+		m.each(&s, func(of *control.OperationTotal, last *control.OperationQuantile, labels ...string) {
+			to <- m.collect(c.sums[i], of, last, sayable(labels))
 		})
 	}
 }

@@ -31,7 +31,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s is not served", m.name)
 		}
 	}
-	for _, d := range qosDistributions {
+	for _, d := range allDistributions() {
 		if !strings.Contains(body, "\n"+d.name+"_bucket{") {
 			t.Errorf("%s is not served", d.name)
 		}
@@ -54,6 +54,12 @@ func TestMetrics(t *testing.T) {
 		`lunar_qos_reservation_periods_missed_total{level="initiator",name="iqn.2026-11.test:host",rule="gold"} 2`,
 		`lunar_qos_queue_seconds_bucket{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="2",target="iqn.2026-11.test:t",le="+Inf"} 9`,
 		`lunar_qos_service_seconds_bucket{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="2",target="iqn.2026-11.test:t",le="1"} 8`,
+		`lunar_volume_latency_seconds_bucket{operation="read",volume="db",le="0.001"} 8`,
+		`lunar_volume_latency_seconds_count{operation="read",volume="db"} 9`,
+		`lunar_initiator_latency_seconds{initiator="iqn.2026-11.test:host",operation="read",user="hosts/u",quantile="0.99"} 0.002`,
+		`lunar_initiator_latency_seconds{initiator="iqn.2026-11.test:host",operation="read",user="hosts/u",quantile="1"} 0.004`,
+		`lunar_initiator_latency_seconds_count{initiator="iqn.2026-11.test:host",operation="read",user="hosts/u"} 9`,
+		`lunar_latency_replaced_total 4`,
 		`lunar_qos_capacity_tokens_per_second{device="sda"} 50000`,
 		`lunar_qos_overcommitted 1`,
 		`go_goroutines `,
@@ -107,7 +113,7 @@ func TestMetricNames(t *testing.T) {
 			t.Errorf("%s: expected a sentence of help", m.name)
 		}
 	}
-	for _, d := range qosDistributions {
+	for _, d := range allDistributions() {
 		if !name.MatchString(d.name) || !strings.HasSuffix(d.name, "_seconds") || d.unit != "s" || !strings.HasSuffix(d.help, ".") {
 			t.Errorf("found %+v, expected a histogram of seconds", d)
 		}
@@ -194,8 +200,11 @@ func metricTable() string {
 	for _, m := range allMetrics() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.name, kinds[m.kind], m.unit, strings.Join(m.labels, ", "), m.help)
 	}
-	for _, d := range qosDistributions {
+	for _, d := range allDistributions() {
 		fmt.Fprintf(&b, "| `%s` | histogram | %s | %s | %s |\n", d.name, d.unit, strings.Join(d.labels, ", "), d.help)
+	}
+	for _, m := range latencySummaries {
+		fmt.Fprintf(&b, "| `%s` | summary | %s | %s | %s |\n", m.name, m.unit, strings.Join(m.labels, ", "), m.help)
 	}
 	return b.String()
 }

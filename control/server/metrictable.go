@@ -20,9 +20,13 @@ func allMetrics() []metric {
 		rowsOf("lunar_volume_cache_", volumeLabels, eachCached), rowsOf("lunar_volume_fussy_", volumeLabels, eachFussy),
 		rowsOf("lunar_session_", sessionLabels, eachSession), rowsOf("lunar_session_", lunLabels, eachLUN),
 		rdmaMetrics, rowsOf("lunar_rdma_", rdmaLabels, eachRDMADevice),
+		rowsOf("lunar_", nil, eachLatency),
 		qosMetrics, rowsOf("lunar_qos_", deviceLabels, eachDevice), rowsOf("lunar_qos_", onThreadLabel, eachThreadCapacity), rowsOf("lunar_qos_", flowLabels, eachFlow), rowsOf("lunar_qos_", promiseLabels, eachPromise),
 	)
 }
+
+// allDistributions is the same of histograms.
+func allDistributions() []distribution { return slices.Concat(latencyDistributions, qosDistributions) }
 
 var serverMetrics = []metric{
 	{"lunar_build_info", "", "Always 1; the labels name the version.", gauge, []string{"version", "build"},

@@ -13,6 +13,8 @@ import (
 type Source interface {
 	// Status returns what there is to tell now. It must not block for long.
 	Status() control.Status
+	// Latency tells how long commands take.
+	Latency() control.Latencies
 	// Rules returns what the token scheduler goes by.
 	Rules() control.QoS
 	// ChangeRules changes the rules in force, from which nothing else changes

@@ -17,6 +17,7 @@ type Commands struct {
 	Apply        applyCommand        `cmd:"" help:"Put a changed configuration file into force on a running server. Untouched sessions go on."`
 	Config       configCommand       `cmd:"" help:"Print the running configuration without secrets."`
 	Sessions     sessionsCommand     `cmd:"" help:"List the sessions of a running server."`
+	Latency      latencyCommand      `cmd:"" help:"Show how long commands took in the last 10 seconds, by volume and initiator, the slowest first."`
 	Kick         kickCommand         `cmd:"" help:"Ask an initiator to log out, and disconnect it if it stays."`
 	Drain        drainCommand        `cmd:"" help:"Keep initiators away from a portal until the next start: ask connected ones to log out, and refuse or redirect logins."`
 	Detach       detachCommand       `cmd:"" help:"Close a removed volume whose file or device cannot be written."`

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"lunar/cmd/lunar/listing"
 	"lunar/conf"
@@ -236,15 +235,7 @@ func heldText(seconds float64, limit int64) string {
 }
 
 // durationText writes a time with three digits.
-func durationText(seconds float64) string {
-	d := time.Duration(seconds * 1e9)
-	for unit := time.Duration(1); unit < 1<<40; unit *= 10 {
-		if d < 1000*unit {
-			return d.Round(unit).String()
-		}
-	}
-	return d.Round(time.Second).String()
-}
+func durationText(seconds float64) string { return listing.Seconds(seconds).String() }
 
 func renderLatencies(w io.Writer, x *control.Explanation) {
 	var rows []string

@@ -17,6 +17,20 @@ type Bytes int64
 // Share is a part of a whole, from 0 to 1.
 type Share float64
 
+// Seconds is a time.
+type Seconds float64
+
+// String writes it with three digits.
+func (s Seconds) String() string {
+	d := time.Duration(s * 1e9)
+	for unit := time.Duration(1); unit < 1<<40; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit).String()
+		}
+	}
+	return d.Round(time.Second).String()
+}
+
 // none is shown for a value that a row does not have.
 const none = "-"
 
@@ -90,7 +104,7 @@ func class(v any, isNumber bool) int {
 var units = []struct {
 	suffix string
 	factor float64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"B", 1}, {"%", 0.01}, {"", 1}}
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"B", 1}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"%", 0.01}, {"", 1}}
 
 // quantity reads the number of a condition.
 func quantity(text string) (float64, bool) {
