@@ -23,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,11 @@ build: ## build tgtd, lunar, tgtload and tgtsim into build/ (with iSER where its
 	@mkdir -p $(BUILD)
 	$(GO) build -tags "$(RDMA)" -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 	$(GO) -C scripts build -ldflags '$(LDFLAGS)' -o $(abspath $(BUILD))/ ./tgtsim
+
+# ARCHITECTURES=amd64 FORMATS=deb is a part, VERSION=1.2.3 another version.
+dist: ## make packages (deb and rpm, amd64 and arm64) and a container image in build/dist/
+	@$(SETUP) dist
+	GO="$(GO)" scripts/dist/dist.sh
 
 test: setup vet lint vulncheck race conformance lab ## everything: vet, lint, unit tests with -race, conformance, qemu-img, VM lab
 	@echo "make test: all passed"

@@ -33,7 +33,8 @@ type cacheCheck struct {
 // checkCache compares the cache with this machine, and with what the last server
 // of the state directory left in memory.
 func checkCache(cfg *conf.Config, topology numa.Topology, stateDir string) (notes []string, err error) {
-	if stateDir == "" {
+	byDefault := stateDir == ""
+	if byDefault {
 		if stateDir, err = conf.DefaultStateDir(); err != nil && !cfg.Cache.Size.Given() {
 			return nil, nil // there is nothing to look for
 		}
@@ -42,7 +43,7 @@ func checkCache(cfg *conf.Config, topology numa.Topology, stateDir string) (note
 		}
 	}
 	k := &cacheCheck{cfg: cfg, topology: topology, stateDir: stateDir}
-	if control.Runs(control.SocketIn(stateDir, "")) {
+	if control.Runs(control.Find(stateDir, byDefault, "")) {
 		k.has = "a server runs"
 	}
 	if err := k.checkSize(); err != nil {

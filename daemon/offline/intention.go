@@ -42,7 +42,7 @@ func (k Refused) say(ctx context.Context, do evidence.Intention) (found backstor
 	if err != nil {
 		return found, err
 	}
-	socket := control.SocketIn(dir, k.Socket)
+	socket := control.Find(dir, k.StateDir == "", k.Socket)
 	held, err := state.Take(dir)
 	if err != nil && !control.Runs(socket) { // one that runs is asked below, and leaves alone what it does not serve
 		return found, err

@@ -84,8 +84,14 @@ func (p Program) Run(ctx context.Context, args []string, c Console) int {
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(c),
 	)
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case len(args) == 1 && args[0] == describeWord:
+		if err := describe(c.Out, parser.Model); err != nil {
+			return ExitFailure
+		}
+		return ExitOK
 	}
 	parsed, err := parser.Parse(args)
 	if exited >= 0 {

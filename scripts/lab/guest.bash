@@ -4,14 +4,15 @@
 # A scenario runs on one or several machines. The initiator logs in to tgtd on
 # the host. On a numaN tgtd runs as well; it has N nodes, each with memory, CPUs
 # and a network device of its own. On rdma tgtd and the initiator share a Soft-RoCE
-# device that needs no network.
+# device that needs no network. On systemd that is the guest's init, and the packages are
+# to be installed.
 #
 # Lines from the guest: "ready"; "out TEXT" (a scenario's output); "log TEXT"
 # (of a tgtd in the guest); "host WORD" (a request to the host, answered by one
 # line "ok TEXT" or "failed TEXT"); "done STATUS". Lines to the guest: "run SCENARIO
 # PORT SECONDS [ARGUMENT...]", and "off".
 
-readonly machines='initiator rdma numa2 numa4'
+readonly machines='initiator rdma systemd numa2 numa4'
 guest_pid=
 guest_machine=
 
@@ -37,6 +38,7 @@ machine_numa() {
 }
 
 machine_rdma() { machine_initiator; }
+machine_systemd() { machine_initiator; }
 
 # guest_files MACHINE: the disk with what the guest runs.
 guest_files() {
@@ -45,6 +47,7 @@ guest_files() {
 	for file in native.test gentle.so; do
 		[ "$1" != rdma ] || [ ! -e "$runtime/$file" ] || more+=("$file")
 	done
+	[ "$1" != systemd ] || more+=(-C "$runtime/packages" .)
 	[ -z "${LAB_FILES:-}" ] || more+=(-C "$(realpath "$LAB_FILES")" .)
 	tar -chf "$runtime/guest.tar" -C "$lab/guest" . -C "$root/scripts" fio "${more[@]}"
 	truncate -s %1M "$runtime/guest.tar"
@@ -59,7 +62,7 @@ guest_command() {
 	qemu=(qemu-system-x86_64 -accel tcg,thread=multi -cpu max
 		-nodefaults -display none -no-reboot
 		-kernel "$image/vmlinuz" -initrd "$image/initrd.img"
-		-append "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 lab=$1 lab.port=$port"
+		-append "console=ttyS0 quiet panic=-1 mitigations=off net.ifnames=0 lab=$1 lab.port=$port lab.init=$2"
 		-drive "file=$image/root.img,format=raw,if=none,id=root,snapshot=on,cache=unsafe"
 		-device virtio-blk-pci,drive=root,bus=pci.0
 		-drive "file=$runtime/guest.tar,format=raw,if=none,id=files,readonly=on"

@@ -67,6 +67,18 @@ free_port() {
 	die "found no free port in 20000-29999"
 }
 
+# prepare_packages: those of two versions of this tree, which the machine systemd installs.
+prepare_packages() {
+	local version
+	mkdir -p "$runtime/packages" "$logs"
+	for version in 1.0.0 1.1.0; do
+		VERSION=$version ARCHITECTURES=$(go env GOHOSTARCH) FORMATS=deb "$root/scripts/dist/dist.sh" "$runtime/dist" >"$logs/dist.log" 2>&1 ||
+			{ cat "$logs/dist.log" >&2; die "the packages could not be made"; }
+		mv "$runtime/dist"/*.deb "$runtime/packages/"
+	done
+}
+
+# prepare SCENARIO...
 prepare() {
 	[ -x "$tgtd" ] && [ -x "$lunar" ] || die "no $tgtd, or no lunar beside it: run 'go build -o build/ ./cmd/tgtd ./cmd/lunar' first, or set TGTD"
 	command -v qemu-system-x86_64 >/dev/null || die "no QEMU: run scripts/setup/packages.sh test"
@@ -84,6 +96,7 @@ prepare() {
 	ln -s "$(realpath "$lunar")" "$runtime/lunar"
 	(cd "$root/scripts" && CGO_ENABLED=0 go build -o "$runtime/numacheck" ./lab/numacheck)
 	[ ! -e /usr/include/rdma/rdma_cma.h ] || (cd "$root" && go test -c -tags rdma -o "$runtime/native.test" ./iser/verbs/native)
+	[[ " $* " != *@systemd\ * ]] || prepare_packages
 	! command -v cc >/dev/null || cc -shared -fPIC -O -fno-builtin -o "$runtime/gentle.so" "$root/scripts/conformance/gentle.c"
 }
 
@@ -186,7 +199,7 @@ main() {
 	list) list_scenarios all | sed 's/^[0-9]*-//' && return ;;
 	shell)
 		[[ " $machines " = *" ${2:-initiator} "* ]] || die "no machine '$2', expected one of $machines"
-		prepare
+		prepare "@${2:-initiator}"
 		shell "${2:-initiator}"
 		return
 		;;
@@ -196,8 +209,8 @@ main() {
 		mapfile -t -O ${#scenarios[@]} scenarios <<<"$found"
 	done
 	[ $# -gt 0 ] || mapfile -t scenarios < <(list_scenarios)
-	prepare
 	mkdir -p "$logs"
+	prepare "${scenarios[@]}"
 	: >"$logs/results.tap"
 	boot "$(machine_of "${scenarios[0]}")" || die "nothing was tried"
 	run_scenarios "${scenarios[@]}"

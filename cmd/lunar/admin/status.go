@@ -90,7 +90,7 @@ func (k asking) socket() (string, error) {
 			return "", err
 		}
 	}
-	return control.SocketIn(dir, k.Socket), nil
+	return control.Find(dir, k.StateDir == "", k.Socket), nil
 }
 
 // watch shows the status again and again until ctx ends.
