@@ -44,6 +44,7 @@ func (d *decoder) server(n node, s *Server) {
 		"metrics-token-file":       absolutePath(&s.MetricsToken),
 		"metrics-certificate-file": absolutePath(&s.MetricsCertificate),
 		"metrics-key-file":         absolutePath(&s.MetricsKey),
+		"control":                  func(d *decoder, n node) { d.control(n, &s.Control) },
 		"sandbox":                  oneOf(&s.Sandbox, SandboxEnforce, SandboxLog, SandboxOff),
 		"core-dumps":               boolean(&s.CoreDumps),
 		"memory-limit":             memoryLimit(&s.MemoryLimit),

@@ -52,6 +52,7 @@ const noKey = "-"
 // that of the object around it.
 var keysOf = map[string]string{
 	"QoS": "qos", "Match": "", "MayBuffer": noKey, "SegmentGiven": noKey, "Discovery.AuthGroup": "auth",
+	"Control.Certificate": "certificate-file", "Control.Key": "key-file", "Control.Tokens": "token-file", "Control.ClientCA": "client-ca-file", "Control.Audit": "audit-file",
 	"ISER": "iser", "MetricsToken": "metrics-token-file", "MetricsCertificate": "metrics-certificate-file", "MetricsKey": "metrics-key-file", "ListenISER": "listen-iser", "PerNode": noKey, "Rate.Bytes": "bandwidth",
 }
 

@@ -28,6 +28,7 @@ var forms = map[string]form{
 	"Server.MetricsCertificate": unlessZero,
 	"Server.MetricsKey":         unlessZero,
 	"Server.MemoryLimit":        memoryLimitForm,
+	"Control.Listen":            unlessZero,
 
 	"Limits.LoginsPerAddress":   zeroAs("auto"),
 	"Limits.LoginsPerNetwork":   zeroAs("auto"),

@@ -34,12 +34,31 @@ type Server struct {
 	MetricsToken       string         // file whose first line readers of Metrics have to send; empty: none
 	MetricsCertificate string         // file of the certificate chain with which Metrics are served over TLS; empty: in clear
 	MetricsKey         string         // file of its private key
+	Control            Control        // who may ask and change the running server
 	Sandbox            string         // one of the Sandbox words
 	CoreDumps          bool           // a crash may leave one
 	MemoryLimit        Size           // that Go's garbage collector keeps to (GOMEMLIMIT); 0 takes what is left, NoMemoryLimit
 	ISER               ISER
 	Limits             Limits
 	NOP                NOP
+}
+
+// Control says who besides root and the server's user may ask and change the running
+// server, and where. Roles are those of the package control: who may operate may read,
+// and who is admin may do everything.
+type Control struct {
+	ReadGroup, OperateGroup, AdminGroup string // groups of the system, by name or number; empty: none
+
+	Listen         netip.AddrPort // where the API is served over TLS; the zero value: only at the control socket
+	Certificate    string         // file of the certificate chain
+	Key            string         // file of its private key
+	Tokens         string         // file of tokens, hashed; empty: none
+	ClientCA       string         // file of the certificates by which those of clients are judged; empty: clients need none
+	ReadClients    []string       // names in certificates of clients, each in one list
+	OperateClients []string
+	AdminClients   []string
+
+	Audit string // file that each change gets a line in; empty: only the log
 }
 
 // Server.Congestion that is no name of the kernel's.

@@ -46,6 +46,7 @@ var livePaths = []struct {
 	{path: []string{"server", "metrics-token-file"}},
 	{path: []string{"server", "metrics-certificate-file"}},
 	{path: []string{"server", "metrics-key-file"}},
+	{path: []string{"server", "control"}},
 	{path: []string{"server", "core-dumps"}},
 	{path: []string{"server", "memory-limit"}},
 	{path: []string{"cache", "forward-threshold"}},

@@ -24,7 +24,11 @@ var objects = map[string]choices{
 		"congestion": {"system", "cubic"},
 		"nodes":      {"auto", "1", "4", `["0-1", "2,4"]`}, "metrics": {"127.0.0.1:9260", `"[::1]:1"`}, "metrics-token-file": {"/t", `"/a b#c"`},
 		"sandbox": {"enforce", "log", `"off"`}, "core-dumps": {"true", "false"}, "memory-limit": {"auto", `"off"`, "1GiB"},
-		"iser": {"$iser"}, "limits": {"$limits"}, "nop": {"$nop"},
+		"iser": {"$iser"}, "control": {"$control"}, "limits": {"$limits"}, "nop": {"$nop"},
+	},
+	"control": {
+		"read-group": {"r"}, "operate-group": {`"null"`, "o"}, "admin-group": {`"7"`}, "listen": {"127.0.0.1:9261"}, "certificate-file": {"/c"}, "key-file": {"/k"},
+		"token-file": {"/t"}, "client-ca-file": {"/a"}, "read-clients": {"[]", "[r]"}, "operate-clients": {`["- o #", p]`}, "admin-clients": {"[]", `["urn:a"]`}, "audit-file": {"/l"},
 	},
 	"iser": {"immediate-data": {"0B", "1KiB", "8KiB"}, "remote-invalidation": {"true", "false"}},
 	"limits": {

@@ -25,6 +25,7 @@ func (d *decoder) validate(c *Config) {
 	d.validateServer(&c.Server)
 	d.validatePortals(c)
 	d.validateMetrics(c)
+	d.validateControl(c)
 	for i := range c.AuthGroups {
 		d.validateAuthGroup(&c.AuthGroups[i])
 	}

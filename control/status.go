@@ -34,6 +34,7 @@ type Daemon struct {
 	Started       time.Time `json:"started" doc:"When the server started."`
 	UptimeSeconds float64   `json:"uptime_seconds" doc:"Seconds since then."`
 	RetainedBytes int64     `json:"retained_bytes" metric:"retained_bytes" doc:"Data that are kept for connections that were lost (ErrorRecoveryLevel 2)."`
+	AuditMissing  uint64    `json:"audit_missing" metric:"audit_missing_total" doc:"Changes that are not in the audit file, because it could not be written."`
 	Threads       []Thread  `json:"threads" nullable:"false" doc:"Event threads."`
 }
 

@@ -7,10 +7,11 @@ import (
 
 	"lunar/conf"
 	"lunar/control"
+	"lunar/control/server"
 )
 
 func newApplier(d *daemon, serve Options, dir string, log *slog.Logger) *applier {
-	a := &applier{daemon: d, serve: serve, dir: dir, log: log}
+	a := &applier{daemon: d, serve: serve, dir: dir, log: log, trail: server.NewTrail(log)}
 	_, _ = rand.Read(a.etags[:]) // never fails
 	a.read(conf.DefaultFile)
 	a.life, a.kill = context.WithCancel(context.Background())

@@ -88,7 +88,7 @@ func (a *applier) reload() {
 	service := a.daemon.service
 	tellService(a.log, service.Reloading())
 	defer func() { tellService(a.log, service.Ready(a.daemon.summary())) }()
-	changed := server.Change{What: "SIGHUP: apply " + a.serve.Config, By: "signal"}
+	changed := server.Change{What: "SIGHUP: apply " + a.serve.Config, By: server.Signal}
 	applied, err := a.again()
 	if changed.Err = err; err != nil {
 		a.refused(err)
@@ -97,7 +97,7 @@ func (a *applier) reload() {
 		a.log.Warn("configuration", "at", w)
 	}
 	changed.Result = strings.Join(applied.Changes, "; ")
-	changed.Log(a.log)
+	a.trail.Note(changed)
 }
 
 // again puts the file that the daemon was started with into force.

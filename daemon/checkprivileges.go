@@ -35,7 +35,7 @@ func checkPrivileges(cfg *conf.Config, root string) (notes []string) {
 
 // lowPorts are the sockets below the first port that everybody may bind.
 func lowPorts(cfg *conf.Config, first int) (all []string) {
-	sockets := []netip.AddrPort{cfg.Server.Metrics}
+	sockets := []netip.AddrPort{cfg.Server.Metrics, cfg.Server.Control.Listen}
 	for _, g := range cfg.PortalGroups {
 		sockets = append(sockets, g.Listen...)
 	}
@@ -77,6 +77,11 @@ func doubtful(cfg *conf.Config) (notes []string) {
 	look("server.metrics-token-file", s.MetricsToken)
 	look("server.metrics-certificate-file", s.MetricsCertificate)
 	look("server.metrics-key-file", s.MetricsKey)
+	look("server.control.token-file", s.Control.Tokens)
+	look("server.control.certificate-file", s.Control.Certificate)
+	look("server.control.key-file", s.Control.Key)
+	look("server.control.client-ca-file", s.Control.ClientCA)
+	look("server.control.audit-file", s.Control.Audit)
 	if cfg.Cache.Size.Given() {
 		look("cache.segment", cfg.Cache.Segment)
 	}

@@ -34,9 +34,11 @@ func metricsOf(s *conf.Server) (p server.MetricsPort) {
 
 // startControl begins to serve the control API.
 func startControl(socket string, a *applier) (*server.Server, error) {
+	cfg := a.daemon.config.Load()
+	a.beginTrail(cfg)
 	c := server.Config{
 		Socket: socket, Version: version.Number, Source: &source{daemon: a.daemon, started: time.Now(), changes: a}, Logger: a.log,
-		Metrics: metricsOf(&a.daemon.config.Load().Server), MaxFile: int64(conf.MaxFile), Refusals: a.daemon.Refusals,
+		Metrics: metricsOf(&cfg.Server), Access: openAccess(cfg, a.log), Trail: a.trail, MaxFile: int64(conf.MaxFile), Refusals: a.daemon.Refusals,
 	}
 	api, err := server.Serve(c)
 	if errors.Is(err, server.ErrInUse) {
@@ -97,7 +99,7 @@ func (s *source) Status() control.Status {
 func (s *source) server() control.Daemon {
 	d := control.Daemon{
 		Version: version.Number, Build: build(), PID: os.Getpid(), Started: s.started, UptimeSeconds: time.Since(s.started).Seconds(),
-		Threads: []control.Thread{}, RetainedBytes: s.daemon.Retained(),
+		Threads: []control.Thread{}, RetainedBytes: s.daemon.Retained(), AuditMissing: s.changes.trail.Failures(),
 	}
 	for _, t := range s.daemon.Threads() {
 		d.Threads = append(d.Threads, control.Thread{

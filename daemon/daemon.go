@@ -98,7 +98,8 @@ type applier struct {
 	kill     context.CancelFunc
 	api      *server.Server // nil: there is none; changed under changing
 	texts    atomic.Pointer[texts]
-	etags    [32]byte // the key of ETags, which are of secrets, too
+	etags    [32]byte      // the key of ETags, which are of secrets, too
+	trail    *server.Trail // where changes are noted
 
 	mu      sync.Mutex
 	leaving []*departure // under mu

@@ -90,9 +90,10 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	announce(c.Out, cfg, s.Server)
 	log.Info("ready", "version", version.Number, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))
 	changes.reloadUntil(stop, hangups)
-	server.Change{What: "stop the server", By: "signal"}.Log(log)
+	changes.trail.Note(server.Change{What: "stop the server", By: server.Signal})
 	tellService(log, k.Service.Stopping())
 	changes.end()
-	beside.Wait() // they look at the cache and the sessions, which end
+	_ = changes.trail.SetFile("") // of none there is nothing to tell
+	beside.Wait()                 // they look at the cache and the sessions, which end
 	return true, shutDown(s, log)
 }

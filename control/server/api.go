@@ -22,6 +22,7 @@ func newAPI(c Config, metrics http.Handler) *http.ServeMux {
 	config.CreateHooks = nil // no $schema in every answer
 	config.Transformers = append(config.Transformers, withoutValues)
 	api := humago.New(mux, config)
+	api.UseMiddleware(permits(api))
 	for _, add := range resources {
 		add(api, c.Source)
 	}

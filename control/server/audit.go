@@ -6,15 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"os/user"
 	"path"
 	"reflect"
-	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"lunar/control"
 )
@@ -22,14 +17,14 @@ import (
 // Change is what somebody changed, or was not allowed to.
 type Change struct {
 	What   string // operation and what it was given, without secrets
-	By     string // who asked
+	By     Caller // who asked
 	Err    error  // why nothing was changed; nil: it was
 	Result string // what has come of it; may be empty
 }
 
 // Log writes the one line that each change gets, whatever way it came by.
 func (c Change) Log(log *slog.Logger) {
-	attrs := []any{"what", c.What, "by", c.By}
+	attrs := []any{"what", c.What, "by", c.By.String()}
 	if c.Err != nil {
 		log.Warn("change", append(attrs, "outcome", "refused", "reason", oneLine(c.Err.Error()))...)
 		return
@@ -51,60 +46,12 @@ func clipped(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "..."
 }
 
-type auditKey int
-
-const (
-	peerKey auditKey = iota
-	noteKey
-	placeKey
-)
-
 // auditNote is what the operation tells the log of itself.
 type auditNote struct{ what, result string }
 
-// withPeer keeps who is at the other end of a connection (SO_PEERCRED, unix(7)): those
-// are the credentials of when it connected.
-func withPeer(ctx context.Context, conn net.Conn) context.Context {
-	if p, ok := conn.(*placed); ok {
-		conn = p.Conn
-	}
-	if cred := credentials(conn); cred != nil {
-		return context.WithValue(ctx, peerKey, cred)
-	}
-	return ctx
-}
-
-// credentials are those of the other end of a unix socket; nil: it is none.
-func credentials(conn net.Conn) (cred *unix.Ucred) {
-	unixConn, ok := conn.(*net.UnixConn)
-	if !ok {
-		return nil
-	}
-	raw, err := unixConn.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	if raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }) != nil || err != nil {
-		return nil
-	}
-	return cred
-}
-
-// peerName says who asks.
-func peerName(ctx context.Context) string {
-	cred, ok := ctx.Value(peerKey).(*unix.Ucred)
-	if !ok {
-		return "unknown"
-	}
-	name := "?"
-	if u, err := user.LookupId(strconv.FormatUint(uint64(cred.Uid), 10)); err == nil {
-		name = u.Username
-	}
-	return fmt.Sprintf("pid %d, uid %d (%s)", cred.Pid, cred.Uid, name)
-}
-
-// audited logs each request that may change something: all but those that only read.
-func audited(next http.Handler, log *slog.Logger) http.Handler {
+// audited notes each request that may change something: all but those that only read. The
+// lines of who may not are bounded, as anybody may cause them.
+func (s *Server) audited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			next.ServeHTTP(w, r)
@@ -114,7 +61,7 @@ func audited(next http.Handler, log *slog.Logger) http.Handler {
 		answer := &witness{ResponseWriter: w}
 		ended := false
 		defer func() {
-			c := Change{What: strings.TrimSpace(r.Method + " " + clipped(r.URL.Path) + " " + note.what), By: peerName(r.Context()), Result: note.result}
+			c := Change{What: strings.TrimSpace(r.Method + " " + clipped(r.URL.Path) + " " + note.what), By: callerOf(r.Context()), Result: note.result}
 			switch {
 			case !ended:
 				c.Err = fmt.Errorf("the request was broken off by a fault of the server")
@@ -123,7 +70,11 @@ func audited(next http.Handler, log *slog.Logger) http.Handler {
 			case answer.status >= http.StatusMultipleChoices:
 				c.Err = fmt.Errorf("nothing is at this path: found one that is not clean, expected %q", path.Clean(r.URL.Path))
 			}
-			c.Log(log)
+			if answer.status == http.StatusUnauthorized || answer.status == http.StatusForbidden {
+				c.Log(s.journal.Logger(c.By.holder(), false))
+				return
+			}
+			s.trail.Note(c)
 		}()
 		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), noteKey, note)))
 		ended = true

@@ -1,13 +1,12 @@
 package server
 
 import (
-	"context"
 	"net"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
+	"lunar/control"
 	"lunar/internal/places"
 	"lunar/internal/refusals"
 )
@@ -22,6 +21,7 @@ var crowdBounds = places.Bounds{Places: maxConnections, PerHolder: maxConnection
 type crowd struct {
 	net.Listener
 	refusals *refusals.Counters
+	groups   func() map[uint32]control.Role // of the system, that have a role
 
 	mu    sync.Mutex
 	table places.Table[*placed]
@@ -45,7 +45,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 func (c *crowd) admit(p *placed) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	lost, displaced, ok := c.table.Take(p, holderOf(p.Conn), crowdBounds, 0, time.Now())
+	lost, displaced, ok := c.table.Take(p, holderOf(p.Conn, c.groups()), crowdBounds, 0, time.Now())
 	if displaced {
 		lost.Conn.Close() // the server closes lost itself when it notices
 	}
@@ -56,12 +56,15 @@ func (c *crowd) admit(p *placed) bool {
 }
 
 // holderOf is who is at the other end: a local user, of whom root comes before all
-// others, or an address.
-func holderOf(conn net.Conn) places.Holder {
-	if cred := credentials(conn); cred != nil {
-		h := places.Holder{Class: places.Proven, Name: "uid " + strconv.Itoa(int(cred.Uid))}
-		if cred.Uid == 0 {
+// others, and those who may ask before those who may not; or an address.
+func holderOf(conn net.Conn, groups map[uint32]control.Role) places.Holder {
+	if p := peerOf(conn); p != nil {
+		h := places.Holder{Class: places.Proven, Name: "uid " + strconv.Itoa(int(p.Uid))}
+		switch {
+		case p.Uid == 0:
 			h.Class = places.Known
+		case p.role(groups) == control.NoRole:
+			h.Class = places.Stranger
 		}
 		return h
 	}
@@ -90,16 +93,4 @@ func (p *placed) works(yes bool) {
 	p.crowd.mu.Lock()
 	p.crowd.table.Progress(p, yes)
 	p.crowd.mu.Unlock()
-}
-
-// withConn keeps the connection and who is at the other end for its requests.
-func withConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(withPeer(ctx, conn), placeKey, conn)
-}
-
-// working gives a request its place for as long as it is worked on.
-func working(r *http.Request, yes bool) {
-	if p, ok := r.Context().Value(placeKey).(*placed); ok {
-		p.works(yes)
-	}
 }

@@ -3,15 +3,17 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
+	"lunar/control"
 	"lunar/internal/loglimit"
+	"lunar/internal/places"
 	"lunar/internal/refusals"
 )
 
@@ -19,40 +21,57 @@ import (
 type Server struct {
 	log      *slog.Logger
 	journal  *loglimit.Journal // the log for what clients bring about
+	trail    *Trail
 	refusals *refusals.Counters
 	answers  answers
 	pages    *http.ServeMux // of the metrics' port
+	api      http.Handler   // for those who have a role
+	maxBody  int64          // of requests to api
+	path     string         // of the socket
 	running  sync.WaitGroup
+
+	groups atomic.Pointer[map[uint32]control.Role]
+	entry  atomic.Pointer[entry] // of the control port
 
 	mu struct {
 		sync.Mutex
-		socket, metrics *http.Server
-		at              net.Addr // of metrics
-		guard           *guard   // of metrics
-		stopped         bool
+		socket           *http.Server
+		metrics, control port
+		guesses          *places.Buckets[netip.Addr]
+		stopped          bool
 	}
 }
 
-// Serve opens the socket, and the TCP port of the metrics if there is to be
-// one, and serves until Stop. An error wraps ErrInUse if another process serves
-// the socket.
+// Serve opens the socket, and the TCP ports that there are to be, and serves until Stop.
+// An error wraps ErrInUse if another process serves the socket.
 func Serve(c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	if c.Trail == nil {
+		c.Trail = NewTrail(c.Logger)
+	}
 	metrics := scrape(c.Source)
-	s := &Server{log: c.Logger, refusals: c.Refusals, answers: answers{now: time.Now}, pages: metricsOnly(metrics)}
+	s := &Server{log: c.Logger, trail: c.Trail, refusals: c.Refusals, answers: answers{now: time.Now}, pages: metricsOnly(metrics), maxBody: applyBody(c.MaxFile)}
 	s.journal = loglimit.New(c.Logger, time.Now)
+	s.mu.guesses = places.NewBuckets[netip.Addr](maxGuessers)
+	s.groups.Store(&map[uint32]control.Role{})
+	s.mu.metrics.key, s.mu.control.key = "metrics (server.metrics)", "control API (server.control.listen)"
+	s.api = s.identified(s.audited(s.admitted(newAPI(c, metrics))))
 	socket, err := listen(c.Socket)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.MoveMetrics(c.Metrics); err != nil {
+	s.path = c.Socket
+	if err := errors.Join(s.SetAccess(c.Access), s.MoveMetrics(c.Metrics)); err != nil {
+		s.mu.metrics.close()
+		s.mu.control.close()
+		s.running.Wait()
 		return nil, errors.Join(err, socket.Close())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mu.socket = s.serve(socket, audited(newAPI(c, metrics), c.Logger), applyBody(c.MaxFile))
+	s.mu.socket = s.serve(socket, nil, s.api, s.maxBody)
 	return s, nil
 }
 
@@ -60,8 +79,18 @@ func Serve(c Config) (*Server, error) {
 func (s *Server) MetricsAddr() net.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.at
+	return s.mu.metrics.at
 }
+
+// ControlAddr returns the TCP address of the API; nil: none.
+func (s *Server) ControlAddr() net.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.control.at
+}
+
+// errStopped is for what comes too late.
+var errStopped = errors.New("the control API has ended")
 
 // MoveMetrics serves the metrics elsewhere or to others, as Config.Metrics. After an
 // error they are where they were, unless it says that they are not.
@@ -70,50 +99,40 @@ func (s *Server) MoveMetrics(p MetricsPort) error {
 	if err != nil {
 		return err
 	}
-	to := p.Address
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.stopped {
-		return errors.New("the control API has ended")
+		return errStopped
 	}
-	if to == "" {
-		s.closeMetrics()
-		return nil
-	}
-	port, err := net.Listen("tcp", to)
-	if errors.Is(err, syscall.EADDRINUSE) && s.mu.metrics != nil { // maybe by all addresses of the port, or one of them
-		was := s.mu.at.String()
-		s.closeMetrics()
-		if port, err = net.Listen("tcp", to); err != nil {
-			back, lost := net.Listen("tcp", was)
-			if lost != nil {
-				return fmt.Errorf("metrics (server.metrics): %w; they are not served at %s any more either: %w", err, was, lost)
-			}
-			s.serveMetrics(back, s.mu.guard)
-		}
-	}
+	return s.mu.metrics.move(p.Address, func(l net.Listener) *http.Server { return s.serve(l, g.over, g.only(s.pages), maxBody) })
+}
+
+// SetAccess lets others ask than before, as Config.Access. After an error nothing has
+// changed, unless it says so. Who asks over TCP is broken off.
+func (s *Server) SetAccess(a Access) error {
+	e, err := newEntry(a.Port, s)
 	if err != nil {
-		return fmt.Errorf("metrics (server.metrics): %w", err)
+		return err
 	}
-	s.closeMetrics()
-	s.serveMetrics(port, g)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.stopped {
+		return errStopped
+	}
+	if err := openTo(s.path, a.Groups); err != nil {
+		return err
+	}
+	err = s.mu.control.move(a.Port.Address, func(l net.Listener) *http.Server { return s.serve(l, e.over, s.api, s.maxBody) })
+	if err != nil {
+		return errors.Join(err, openTo(s.path, *s.groups.Load()))
+	}
+	s.entry.Store(e)
+	s.groups.Store(&a.Groups)
 	return nil
 }
 
-// serveMetrics and closeMetrics are called under the lock.
-func (s *Server) serveMetrics(port net.Listener, g *guard) {
-	s.mu.metrics, s.mu.at, s.mu.guard = s.serve(g.over(port), g.only(s.pages), maxBody), port.Addr(), g
-}
-
-// closeMetrics breaks off those who are asking.
-func (s *Server) closeMetrics() {
-	if s.mu.metrics != nil {
-		s.mu.metrics.Close()
-		s.mu.metrics, s.mu.at = nil, nil
-	}
-}
-
-func (s *Server) serve(l net.Listener, mux http.Handler, body int64) *http.Server {
+// serve answers at a listener, which over puts TLS before; nil: it is not TCP.
+func (s *Server) serve(l net.Listener, over func(net.Listener) net.Listener, mux http.Handler, body int64) *http.Server {
 	h := &http.Server{
 		Handler:           s.answers.first(bounds(mux, body)),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
@@ -121,7 +140,10 @@ func (s *Server) serve(l net.Listener, mux http.Handler, body int64) *http.Serve
 		ConnContext:    withConn,
 		ErrorLog:       slog.NewLogLogger(s.journal.Logger("", false).Handler(), slog.LevelWarn),
 	}
-	limited := &crowd{Listener: l, refusals: s.refusals}
+	var limited net.Listener = &crowd{Listener: l, refusals: s.refusals, groups: func() map[uint32]control.Role { return *s.groups.Load() }}
+	if over != nil {
+		limited = over(limited)
+	}
 	s.running.Go(func() {
 		if err := h.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("control API ended", "address", l.Addr().String(), "err", err)
@@ -140,8 +162,10 @@ func (s *Server) Stop(ctx context.Context) {
 	s.mu.Lock()
 	s.mu.stopped = true
 	servers := []*http.Server{s.mu.socket}
-	if s.mu.metrics != nil {
-		servers = append(servers, s.mu.metrics)
+	for _, p := range []*port{&s.mu.metrics, &s.mu.control} {
+		if p.server != nil {
+			servers = append(servers, p.server)
+		}
 	}
 	s.mu.Unlock()
 	for _, h := range servers {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"lunar/control"
 )
 
 // ErrInUse tells that another process answers at the socket.
@@ -44,6 +46,20 @@ func ownerOnly(_, _ string, conn syscall.RawConn) error {
 	var failed error
 	err := conn.Control(func(fd uintptr) { failed = syscall.Fchmod(int(fd), 0o600) })
 	return errors.Join(err, failed)
+}
+
+// openTo lets members of groups connect, if some have a role, and else only the owner.
+// Who is no member is turned away when it asks: the mode of a file has one group, and
+// there are several.
+func openTo(path string, groups map[uint32]control.Role) error {
+	mode := fs.FileMode(0o600)
+	if len(groups) > 0 {
+		mode = 0o666
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	return nil
 }
 
 // removeStale removes a socket that nobody listens on.

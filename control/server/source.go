@@ -66,6 +66,8 @@ type Source interface {
 type Config struct {
 	Socket  string // path of the unix socket
 	Metrics MetricsPort
+	Access  Access // who else may ask, and where
+	Trail   *Trail // where changes are noted; nil: in Logger
 	Version string // of the daemon, for the API's description
 	Source  Source
 	MaxFile int64        // longest text of a File, in bytes; longer ones may not reach Source

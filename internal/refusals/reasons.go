@@ -34,6 +34,8 @@ const (
 	Backgrounds                      // commands that go on without their initiator
 	ControlPlaces                    // a client of the control API, or of metrics, made room for another one
 	MetricsToken                     // metrics were asked for without their token
+	ControlUser                      // a local user may not ask the control API
+	ControlToken                     // the control API was asked over TCP without a token or certificate of its own
 
 	// Those of event threads, which ByThreads returns.
 	Memory    // a command: data that came unasked found no memory
@@ -73,6 +75,8 @@ var texts = [reasons][2]string{
 	Backgrounds:        {"background-commands", "background commands beyond the initiator's share"},
 	ControlPlaces:      {"control-places", "clients of the control API or of metrics dropped for others"},
 	MetricsToken:       {"metrics-token", "requests for metrics over TCP without the right token"},
+	ControlUser:        {"control-user", "requests to the control socket by users who may not ask"},
+	ControlToken:       {"control-token", "requests to the control API over TCP without a token or certificate that it knows"},
 
 	Memory:    {"memory", "writes that found no memory for data that came unasked"},
 	Withheld:  {"withheld-data", "connections whose data, which were asked for, did not come in time"},

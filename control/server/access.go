@@ -1,0 +1,116 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"lunar/control"
+	"lunar/internal/places"
+	"lunar/internal/refusals"
+)
+
+// Access says who besides root and the server's user may ask, and where.
+type Access struct {
+	Groups map[uint32]control.Role // of the system, by number, for the socket
+	Port   ControlPort
+}
+
+// guessRate is how often an address may send a wrong token; the answer to those that are
+// more often waits, but no longer than mostGuessWait.
+var guessRate = places.Rate{Every: 250 * time.Millisecond}
+
+const (
+	mostGuessWait = 5 * time.Second
+	maxGuessers   = 4096 // addresses that are remembered
+)
+
+// admitted finds out who asks, and turns away who has no role.
+func (s *Server) admitted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := callerOf(r.Context())
+		switch {
+		case c.Role != control.NoRole:
+			next.ServeHTTP(w, r)
+		case r.TLS == nil:
+			s.refusals.Add(refusals.ControlUser)
+			s.journal.Logger(fmt.Sprint("user ", c.Name), false).Warn("control API refused", "by", c.String(), "reason", "it is neither root, the server's user, nor in a group that may ask")
+			problem(w, http.StatusForbidden, "found "+c.String()+", expected root, the server's user, or a member of a group of server.control")
+		default:
+			s.turnAway(w, r, c)
+		}
+	})
+}
+
+// turnAway refuses somebody over TCP; answers to guesses wait.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, c Caller) {
+	s.refusals.Add(refusals.ControlToken)
+	at, _ := netip.ParseAddrPort(r.RemoteAddr)
+	host := places.Host(at.Addr().Unmap().WithZone(""))
+	why, wait := "neither token nor certificate", time.Duration(0)
+	if c.Name != "" {
+		why = "a certificate whose name is in no list"
+	}
+	if r.Header.Get("Authorization") != "" {
+		why = "a wrong token"
+		s.mu.Lock()
+		wait = min(s.mu.guesses.Delay(host, 1, guessRate, time.Now()), mostGuessWait)
+		s.mu.Unlock()
+	}
+	s.journal.Logger(host.String(), false).Warn("control API refused", "by", c.String(), "reason", "found "+why, "answered_in", wait)
+	if !pause(r.Context(), wait) {
+		return
+	}
+	w.Header().Set("WWW-Authenticate", `Bearer realm="control"`)
+	problem(w, http.StatusUnauthorized, "found "+why+", expected a token of server.control.token-file, or a certificate whose name server.control lists")
+}
+
+// pause waits, unless the client goes.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// identified notes who makes each request.
+func (s *Server) identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var c Caller
+		if p, ok := r.Context().Value(peerKey).(*peer); ok {
+			c = p.caller(*s.groups.Load())
+		} else if port := s.entry.Load(); port != nil && r.TLS != nil {
+			c = port.caller(r)
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey, c)))
+	})
+}
+
+// permits lets an operation through for those whose role allows it. One that roles does
+// not list is the administrator's.
+func permits(api huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		needs, known := roles[ctx.Operation().OperationID]
+		if !known {
+			needs = control.Admin
+		}
+		c := callerOf(ctx.Context())
+		if c.Role >= needs {
+			next(ctx)
+			return
+		}
+		// The client may have gone.
+		_ = huma.WriteErr(api, ctx, http.StatusForbidden, fmt.Sprintf("found %s with role %s, expected role %s", c, c.Role, needs))
+	}
+}

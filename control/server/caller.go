@@ -1,0 +1,165 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/user"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/control"
+)
+
+// Caller is who asks or changes something.
+type Caller struct {
+	Kind    string       `json:"kind"` // user, token, certificate or signal
+	Name    string       `json:"name,omitempty"`
+	UID     *uint32      `json:"uid,omitempty"` // of a user
+	PID     int32        `json:"pid,omitempty"`
+	Address string       `json:"address,omitempty"` // of one over TCP
+	Role    control.Role `json:"-"`
+}
+
+// Signal is who sends a signal to the server: root or its own user.
+var Signal = Caller{Kind: "signal", Role: control.Admin}
+
+// String is for a line of the log.
+func (c Caller) String() string {
+	switch {
+	case c.Kind == "":
+		return "unknown"
+	case c.UID != nil:
+		return fmt.Sprintf("pid %d, uid %d (%s)", c.PID, *c.UID, c.Name)
+	case c.Address != "" && c.Name != "":
+		return fmt.Sprintf("%s %s at %s", c.Kind, c.Name, c.Address)
+	case c.Address != "":
+		return "somebody at " + c.Address
+	}
+	return c.Kind
+}
+
+// holder is whose share of the log's lines it has.
+func (c Caller) holder() string {
+	if host, _, err := net.SplitHostPort(c.Address); err == nil {
+		return host
+	}
+	return c.Kind + " " + c.Name
+}
+
+// peer is a process at the other end of a unix socket, as it was when it connected
+// (SO_PEERCRED and SO_PEERGROUPS, unix(7)): what it becomes afterwards, and what the user
+// database says, make no difference.
+type peer struct {
+	*unix.Ucred
+	groups []uint32 // supplementary
+}
+
+// peerOf is the other end of a connection; nil: it is no unix socket.
+func peerOf(conn net.Conn) *peer {
+	unixConn, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil
+	}
+	raw, err := unixConn.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var p peer
+	ask := func(fd uintptr) {
+		if p.Ucred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			p.groups = peerGroups(fd)
+		}
+	}
+	if raw.Control(ask) != nil || err != nil {
+		return nil
+	}
+	return &p
+}
+
+// peerGroups are the supplementary groups of the other end; none if they cannot be told.
+func peerGroups(fd uintptr) []uint32 {
+	const most = 1 << 16 // NGROUPS_MAX
+	for n := 32; n <= most; n *= 8 {
+		groups := make([]uint32, n)
+		size := uint32(4 * n)
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
+		if errno == 0 {
+			return groups[:size/4]
+		}
+		if !errors.Is(errno, unix.ERANGE) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// overflow is the group that those have which have no number in a user namespace:
+// strangers, which are no members of anything.
+const overflow = 65534
+
+// role is what a process may do: root, and the server's own user, everything; others what
+// their groups may.
+func (p *peer) role(groups map[uint32]control.Role) (role control.Role) {
+	if p.Uid == 0 || p.Uid == uint32(os.Geteuid()) {
+		return control.Admin
+	}
+	for _, g := range append([]uint32{p.Gid}, p.groups...) {
+		if g != overflow {
+			role = max(role, groups[g])
+		}
+	}
+	return role
+}
+
+func (p *peer) caller(groups map[uint32]control.Role) Caller {
+	c := Caller{Kind: "user", Name: "?", UID: &p.Uid, PID: p.Pid, Role: p.role(groups)}
+	if u, err := user.LookupId(strconv.FormatUint(uint64(p.Uid), 10)); err == nil {
+		c.Name = u.Username
+	}
+	return c
+}
+
+type connKey int
+
+const (
+	peerKey connKey = iota
+	placeKey
+	callerKey
+	noteKey
+)
+
+// withConn keeps the place of a connection, and who is at the other end, for its requests.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if over, ok := conn.(*tls.Conn); ok {
+		conn = over.NetConn()
+	}
+	ctx = context.WithValue(ctx, placeKey, conn)
+	if p, ok := conn.(*placed); ok {
+		conn = p.Conn
+	}
+	if p := peerOf(conn); p != nil {
+		ctx = context.WithValue(ctx, peerKey, p)
+	}
+	return ctx
+}
+
+// callerOf is who makes a request.
+func callerOf(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey).(Caller)
+	return c
+}
+
+// working gives a request its place for as long as it is worked on.
+func working(r *http.Request, yes bool) {
+	if p, ok := r.Context().Value(placeKey).(*placed); ok {
+		p.works(yes)
+	}
+}

@@ -1,0 +1,142 @@
+package server
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+
+	"lunar/control"
+	"lunar/control/token"
+)
+
+// ControlPort says where the API is served over TLS, and to whom. Files that are replaced
+// are read again when the next client comes.
+type ControlPort struct {
+	Address     string                  // host:port; empty: nowhere
+	Certificate string                  // file of the certificate chain, PEM
+	Key         string                  // file of its private key, PEM
+	Tokens      string                  // file of tokens; empty: none
+	ClientCA    string                  // file of the certificates that those of clients are judged by, PEM; empty: clients have none
+	Clients     map[string]control.Role // names in certificates of clients
+}
+
+// entry is a ControlPort that is being served.
+type entry struct {
+	ControlPort
+	server *Server
+	tokens followed[[]token.Entry]
+	chain  followed[*tls.Certificate]
+	trust  followed[*x509.CertPool]
+}
+
+// newEntry reads the port's files, so that a mistake is told now.
+func newEntry(p ControlPort, s *Server) (*entry, error) {
+	e := &entry{ControlPort: p, server: s}
+	e.chain.keeps = true
+	if p.Address == "" {
+		return e, nil
+	}
+	var errs []error
+	if _, err := e.certificate(nil); err != nil {
+		errs = append(errs, fmt.Errorf("control API (server.control.certificate-file, key-file): %w", err))
+	}
+	if _, err := e.entries(); err != nil {
+		errs = append(errs, fmt.Errorf("control API (server.control.token-file): %w", err))
+	}
+	if _, err := e.pool(); err != nil {
+		errs = append(errs, fmt.Errorf("control API (server.control.client-ca-file): %w", err))
+	}
+	return e, errors.Join(errs...)
+}
+
+// over puts TLS in front of a listener. Clients may have a certificate; one that is not
+// trusted is refused. There are no tickets, by which one that is not trusted any more
+// could come back.
+func (e *entry) over(l net.Listener) net.Listener {
+	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		c := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: e.certificate, SessionTicketsDisabled: true}
+		pool, err := e.pool()
+		if pool != nil {
+			c.ClientAuth, c.ClientCAs = tls.VerifyClientCertIfGiven, pool
+		}
+		return c, err
+	}})
+}
+
+func (e *entry) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return e.chain.now(func() (*tls.Certificate, error) {
+		c, err := tls.LoadX509KeyPair(e.Certificate, e.Key)
+		return &c, err
+	}, e.Certificate, e.Key)
+}
+
+func (e *entry) entries() ([]token.Entry, error) {
+	if e.Tokens == "" {
+		return nil, nil
+	}
+	return e.tokens.now(func() ([]token.Entry, error) { return token.Read(e.Tokens) }, e.Tokens)
+}
+
+// pool is nil if clients have no certificates.
+func (e *entry) pool() (*x509.CertPool, error) {
+	if e.ClientCA == "" {
+		return nil, nil
+	}
+	return e.trust.now(func() (*x509.CertPool, error) {
+		text, err := os.ReadFile(e.ClientCA)
+		pool := x509.NewCertPool()
+		if err == nil && !pool.AppendCertsFromPEM(text) {
+			err = fmt.Errorf("%s: found no certificate", e.ClientCA)
+		}
+		return pool, err
+	}, e.ClientCA)
+}
+
+// caller is who makes a request: by its token if it has one, else by its certificate.
+func (e *entry) caller(r *http.Request) Caller {
+	c := Caller{Kind: "stranger", Address: r.RemoteAddr}
+	if sent := r.Header.Get("Authorization"); sent != "" {
+		entries, err := e.entries()
+		if err != nil {
+			e.server.journal.Logger("", false).Warn("tokens cannot be read: nobody has one", "err", err)
+			return c
+		}
+		text, bearer := strings.CutPrefix(sent, "Bearer ")
+		if found, ok := token.Find(entries, strings.TrimSpace(text)); ok && bearer {
+			c.Kind, c.Name, c.Role = "token", found.Name, found.Role
+		}
+		return c
+	}
+	if len(r.TLS.VerifiedChains) == 0 {
+		return c
+	}
+	c.Kind = "certificate"
+	names := namesOf(r.TLS.VerifiedChains[0][0])
+	if len(names) > 0 {
+		c.Name = names[0]
+	}
+	for _, name := range names {
+		if role := e.Clients[name]; role > c.Role {
+			c.Name, c.Role = name, role
+		}
+	}
+	return c
+}
+
+// namesOf are the names that a certificate has: those of its subjectAltName, and its
+// common name.
+func namesOf(c *x509.Certificate) []string {
+	names := append(append([]string{}, c.DNSNames...), c.EmailAddresses...)
+	for _, u := range c.URIs {
+		names = append(names, u.String())
+	}
+	if c.Subject.CommonName != "" {
+		names = append(names, c.Subject.CommonName)
+	}
+	return names
+}
