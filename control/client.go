@@ -25,10 +25,15 @@ const connectTimeout = 2 * time.Second
 // maxAnswer bounds what a Client reads, in bytes.
 const maxAnswer = 64 << 20
 
-// Client asks the server at a control socket.
+// Client asks a server.
 type Client struct {
-	socket string
-	http   *http.Client
+	at   string // what messages call it
+	base string // of URLs
+	http *http.Client
+}
+
+func newClient(at, base string, by http.RoundTripper) *Client {
+	return &Client{at, base, &http.Client{Timeout: requestTimeout, Transport: by}}
 }
 
 // Dial returns a client of the server at socket, after it has tried whether
@@ -42,7 +47,7 @@ func Dial(socket string) (*Client, error) {
 		return nil, fmt.Errorf("no answer at %s: %w%s", socket, err, advice(err))
 	}
 	conn.Close()
-	return &Client{socket, &http.Client{Timeout: requestTimeout, Transport: &http.Transport{DialContext: dial}}}, nil
+	return newClient("control socket "+socket, "http://control", &http.Transport{DialContext: dial}), nil
 }
 
 // advice is what to do about a socket that cannot be connected to.
@@ -53,28 +58,28 @@ func advice(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return `; the server has died, its log says why; "tgtd serve" starts it again`
 	case errors.Is(err, fs.ErrPermission):
-		return "; only root and the user that runs the server may ask"
+		return "; only root, the user that runs the server, and members of the groups of server.control may ask"
 	}
 	return ""
 }
 
 // Raw returns the body of GET path.
 func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://control"+path, nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
 		return nil, err
 	}
 	rsp, err := c.http.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("control socket %s: %w", c.socket, err)
+		return nil, fmt.Errorf("%s: %w", c.at, err)
 	}
 	defer rsp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(rsp.Body, maxAnswer))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("control socket %s: %s: %w", c.socket, path, err)
+		return nil, fmt.Errorf("%s: %s: %w", c.at, path, err)
 	case rsp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("control socket %s: %s: %s: %s", c.socket, path, rsp.Status, Detail(body))
+		return nil, fmt.Errorf("%s: %s: %s: %s", c.at, path, rsp.Status, Detail(body))
 	}
 	return body, nil
 }
@@ -95,7 +100,7 @@ func (c *Client) Get(ctx context.Context, path string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, v); err != nil {
-		return fmt.Errorf("control socket %s: %s: %w", c.socket, path, err)
+		return fmt.Errorf("%s: %s: %w", c.at, path, err)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ func (c *Client) sendWith(ctx context.Context, method, path string, header http.
 			return err
 		}
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://control"+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -69,13 +69,13 @@ func (c *Client) sendWith(ctx context.Context, method, path string, header http.
 	r.Header.Set("Content-Type", "application/json")
 	rsp, err := c.http.Do(r)
 	if err != nil {
-		return fmt.Errorf("control socket %s: %w", c.socket, err)
+		return fmt.Errorf("%s: %w", c.at, err)
 	}
 	defer rsp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(rsp.Body, maxAnswer))
 	switch {
 	case err != nil:
-		return fmt.Errorf("control socket %s: %s: %w", c.socket, path, err)
+		return fmt.Errorf("%s: %s: %w", c.at, path, err)
 	case rsp.StatusCode != http.StatusOK:
 		return AsRefusal(answer)
 	}

@@ -7,18 +7,10 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"lunar/control"
 	"lunar/internal/places"
 	"lunar/internal/refusals"
 )
-
-// Access says who besides root and the server's user may ask, and where.
-type Access struct {
-	Groups map[uint32]control.Role // of the system, by number, for the socket
-	Port   ControlPort
-}
 
 // guessRate is how often an address may send a wrong token; the answer to those that are
 // more often waits, but no longer than mostGuessWait.
@@ -95,22 +87,4 @@ func (s *Server) identified(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey, c)))
 	})
-}
-
-// permits lets an operation through for those whose role allows it. One that roles does
-// not list is the administrator's.
-func permits(api huma.API) func(huma.Context, func(huma.Context)) {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		needs, known := roles[ctx.Operation().OperationID]
-		if !known {
-			needs = control.Admin
-		}
-		c := callerOf(ctx.Context())
-		if c.Role >= needs {
-			next(ctx)
-			return
-		}
-		// The client may have gone.
-		_ = huma.WriteErr(api, ctx, http.StatusForbidden, fmt.Sprintf("found %s with role %s, expected role %s", c, c.Role, needs))
-	}
 }

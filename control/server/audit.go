@@ -5,53 +5,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"path"
 	"reflect"
 	"strings"
 
 	"lunar/control"
+	"lunar/internal/loglimit"
 )
-
-// Change is what somebody changed, or was not allowed to.
-type Change struct {
-	What   string // operation and what it was given, without secrets
-	By     Caller // who asked
-	Err    error  // why nothing was changed; nil: it was
-	Result string // what has come of it; may be empty
-}
-
-// Log writes the one line that each change gets, whatever way it came by.
-func (c Change) Log(log *slog.Logger) {
-	attrs := []any{"what", c.What, "by", c.By.String()}
-	if c.Err != nil {
-		log.Warn("change", append(attrs, "outcome", "refused", "reason", oneLine(c.Err.Error()))...)
-		return
-	}
-	if c.Result != "" {
-		attrs = append(attrs, "result", oneLine(c.Result))
-	}
-	log.Info("change", append(attrs, "outcome", "done")...)
-}
-
-func oneLine(text string) string { return clipped(strings.ReplaceAll(text, "\n", "; ")) }
-
-// clipped bounds what a request can put into the log.
-func clipped(text string) string {
-	const most = 1024
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
-}
 
 // auditNote is what the operation tells the log of itself.
 type auditNote struct{ what, result string }
 
 // audited notes each request that may change something: all but those that only read. The
 // lines of who may not are bounded, as anybody may cause them.
-func (s *Server) audited(next http.Handler) http.Handler {
+func audited(next http.Handler, trail *Trail, journal *loglimit.Journal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			next.ServeHTTP(w, r)
@@ -71,10 +39,10 @@ func (s *Server) audited(next http.Handler) http.Handler {
 				c.Err = fmt.Errorf("nothing is at this path: found one that is not clean, expected %q", path.Clean(r.URL.Path))
 			}
 			if answer.status == http.StatusUnauthorized || answer.status == http.StatusForbidden {
-				c.Log(s.journal.Logger(c.By.holder(), false))
+				c.Log(journal.Logger(c.By.holder(), false))
 				return
 			}
-			s.trail.Note(c)
+			trail.Note(c)
 		}()
 		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), noteKey, note)))
 		ended = true

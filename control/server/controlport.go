@@ -10,20 +10,8 @@ import (
 	"os"
 	"strings"
 
-	"lunar/control"
 	"lunar/control/token"
 )
-
-// ControlPort says where the API is served over TLS, and to whom. Files that are replaced
-// are read again when the next client comes.
-type ControlPort struct {
-	Address     string                  // host:port; empty: nowhere
-	Certificate string                  // file of the certificate chain, PEM
-	Key         string                  // file of its private key, PEM
-	Tokens      string                  // file of tokens; empty: none
-	ClientCA    string                  // file of the certificates that those of clients are judged by, PEM; empty: clients have none
-	Clients     map[string]control.Role // names in certificates of clients
-}
 
 // entry is a ControlPort that is being served.
 type entry struct {

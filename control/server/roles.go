@@ -1,6 +1,13 @@
 package server
 
-import "lunar/control"
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"lunar/control"
+)
 
 // roles are the least that somebody has to be for each operation. Read is what changes
 // nothing; Operate changes what lasts until the next start and no data; all else is the
@@ -28,4 +35,22 @@ var roles = map[string]control.Role{
 	"post-apply":         control.Admin,
 	"clear-reservations": control.Admin,
 	"post-detach":        control.Admin,
+}
+
+// permits lets an operation through for those whose role allows it. One that roles does
+// not list is the administrator's.
+func permits(api huma.API) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		needs, known := roles[ctx.Operation().OperationID]
+		if !known {
+			needs = control.Admin
+		}
+		c := callerOf(ctx.Context())
+		if c.Role >= needs {
+			next(ctx)
+			return
+		}
+		// The client may have gone.
+		_ = huma.WriteErr(api, ctx, http.StatusForbidden, fmt.Sprintf("found %s with role %s, expected role %s", c, c.Role, needs))
+	}
 }

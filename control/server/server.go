@@ -57,7 +57,7 @@ func Serve(c Config) (*Server, error) {
 	s.mu.guesses = places.NewBuckets[netip.Addr](maxGuessers)
 	s.groups.Store(&map[uint32]control.Role{})
 	s.mu.metrics.key, s.mu.control.key = "metrics (server.metrics)", "control API (server.control.listen)"
-	s.api = s.identified(s.audited(s.admitted(newAPI(c, metrics))))
+	s.api = s.identified(audited(s.admitted(newAPI(c, metrics)), s.trail, s.journal))
 	socket, err := listen(c.Socket)
 	if err != nil {
 		return nil, err
@@ -128,6 +128,9 @@ func (s *Server) SetAccess(a Access) error {
 	}
 	s.entry.Store(e)
 	s.groups.Store(&a.Groups)
+	if at := s.mu.control.at; at != nil {
+		s.log.Info("control API over TLS", "address", at.String())
+	}
 	return nil
 }
 

@@ -96,3 +96,20 @@ type MetricsPort struct {
 	Key         string // file of its private key, PEM
 	Token       string // file whose first line clients have to send (RFC 6750); empty: none
 }
+
+// Access says who besides root and the server's user may ask, and where.
+type Access struct {
+	Groups map[uint32]control.Role // of the system, by number, for the socket
+	Port   ControlPort
+}
+
+// ControlPort says where the API is served over TLS, and to whom. Files that are replaced
+// are read again when the next client comes.
+type ControlPort struct {
+	Address     string                  // host:port; empty: nowhere
+	Certificate string                  // file of the certificate chain, PEM
+	Key         string                  // file of its private key, PEM
+	Tokens      string                  // file of tokens; empty: none
+	ClientCA    string                  // file of the certificates that those of clients are judged by, PEM; empty: clients have none
+	Clients     map[string]control.Role // names in certificates of clients
+}

@@ -21,6 +21,7 @@ var layers = map[string][]string{
 	"daemon/offline":     {"daemon/state", "daemon/medium", "control", "conf", "backstore"},
 	"control":            {"internal/shell"},
 	"control/server":     {"control", "internal"},
+	"control/token":      {"control", "internal"},
 	"cmd/tgtload":        {"internal"},
 	"conf":               {"scheduler", "internal/trust"},
 	"conf/foreign":       {"conf"},

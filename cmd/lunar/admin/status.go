@@ -9,30 +9,10 @@ import (
 	"io"
 	"time"
 
-	"lunar/conf"
 	"lunar/control"
 	"lunar/internal/cli"
 	"lunar/internal/iscsiname"
 )
-
-// asking is how a command finds the server that it asks.
-type asking struct {
-	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server. Default: as for serve."`
-	Socket   string `type:"path" placeholder:"PATH" help:"Control socket of the server. Default: control.sock in the state directory."`
-}
-
-// dial connects to the server. The client is to be closed.
-func (k asking) dial() (*control.Client, error) {
-	socket, err := k.socket()
-	if err != nil {
-		return nil, err
-	}
-	api, err := control.Dial(socket)
-	if err != nil {
-		return nil, &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
-	}
-	return api, nil
-}
 
 type statusCommand struct {
 	asking `embed:""`
@@ -82,6 +62,7 @@ func check(ctx context.Context, api *control.Client, c cli.Console) error {
 	return err
 }
 
+<<<<<<< HEAD
 func (k asking) socket() (string, error) {
 	dir := k.StateDir
 	if dir == "" && k.Socket == "" {
@@ -93,6 +74,8 @@ func (k asking) socket() (string, error) {
 	return control.Find(dir, k.StateDir == "", k.Socket), nil
 }
 
+=======
+>>>>>>> 7971855 (control: who else may ask is by groups of the system, tokens and client certificates, with roles; each change can be a line of an audit file)
 // watch shows the status again and again until ctx ends.
 func watch(ctx context.Context, api *control.Client, c cli.Console) error {
 	stop, hangups, release := cli.OnSignal(ctx, "lunar", c.Err)

@@ -1,0 +1,55 @@
+package admin
+
+import (
+	"errors"
+
+	"lunar/conf"
+	"lunar/control"
+	"lunar/internal/cli"
+)
+
+// asking is how a command finds the server that it asks.
+type asking struct {
+	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server. Default: as for serve."`
+	Socket   string `type:"path" placeholder:"PATH" help:"Control socket of the server. Default: control.sock in the state directory."`
+
+	Server      string `env:"LUNAR_SERVER" placeholder:"URL" help:"Ask a server over TCP: https://host:port."`
+	TokenFile   string `env:"LUNAR_TOKEN_FILE" type:"path" placeholder:"FILE" help:"With --server: file whose first line is a token (lunar token create)."`
+	CA          string `name:"ca" env:"LUNAR_CA" type:"path" placeholder:"FILE" help:"With --server: certificates by which the server's is judged. Default: the system's."`
+	Certificate string `env:"LUNAR_CERTIFICATE" type:"path" placeholder:"FILE" help:"With --server: certificate of this client."`
+	Key         string `env:"LUNAR_KEY" type:"path" placeholder:"FILE" help:"With --server: its private key."`
+}
+
+// dial connects to the server. The client is to be closed.
+func (k asking) dial() (*control.Client, error) {
+	api, err := k.connect()
+	if err != nil {
+		return nil, &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
+	}
+	return api, nil
+}
+
+func (k asking) connect() (*control.Client, error) {
+	if k.Server != "" && k.Socket == "" {
+		return control.DialRemote(control.Remote{URL: k.Server, Token: k.TokenFile, CA: k.CA, Certificate: k.Certificate, Key: k.Key})
+	}
+	if k.Server != "" {
+		return nil, usage(errors.New("found --server and --socket, expected one of them"))
+	}
+	socket, err := k.socket()
+	if err != nil {
+		return nil, err
+	}
+	return control.Dial(socket)
+}
+
+func (k asking) socket() (string, error) {
+	dir := k.StateDir
+	if dir == "" && k.Socket == "" {
+		var err error
+		if dir, err = conf.DefaultStateDir(); err != nil {
+			return "", err
+		}
+	}
+	return control.SocketIn(dir, k.Socket), nil
+}
