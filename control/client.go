@@ -79,6 +79,9 @@ func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %s: %w", c.at, path, err)
 	case rsp.StatusCode != http.StatusOK:
+		if r := AsRefusal(body); len(r.Reasons) > 0 {
+			return nil, r
+		}
 		return nil, fmt.Errorf("%s: %s: %s: %s", c.at, path, rsp.Status, Detail(body))
 	}
 	return body, nil

@@ -19,6 +19,9 @@ func TargetAt(name string) Where { return whereOf(TargetPath, name) }
 // LUNAt is where a LUN of a target is.
 func LUNAt(target, lun string) Where { return whereOf(LUNPath, target, lun) }
 
+// LUNsAt is where the LUNs of a target are.
+func LUNsAt(target string) Where { return whereOf(LUNsPath, target) }
+
 // AuthGroupAt is where an auth group is.
 func AuthGroupAt(name string) Where { return whereOf(AuthGroupPath, name) }
 

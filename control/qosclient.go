@@ -83,7 +83,7 @@ func (c *Client) sendWith(ctx context.Context, method, path string, header http.
 }
 
 // AsRefusal reads a problem document.
-func AsRefusal(body []byte) error {
+func AsRefusal(body []byte) *Refusal {
 	var p struct {
 		Detail string
 		Status int

@@ -60,10 +60,18 @@ func (r *AccessRule) matchesAddr(a netip.Addr) bool {
 
 // ruleFor returns the first rule of the target that matches, or nil.
 func (c *TargetConfig) ruleFor(i Initiator) *AccessRule {
-	for r := range c.Access {
-		if c.Access[r].Matches(i) {
-			return &c.Access[r]
-		}
+	if r := c.firstRule(i); r >= 0 {
+		return &c.Access[r]
 	}
 	return nil
+}
+
+// firstRule is the index in Access of the first rule that matches, or -1.
+func (c *TargetConfig) firstRule(i Initiator) int {
+	for r := range c.Access {
+		if c.Access[r].Matches(i) {
+			return r
+		}
+	}
+	return -1
 }

@@ -208,6 +208,12 @@ func (a *admission) contestOf(n *Session, h places.Holder, now time.Time) contes
 	return c
 }
 
+// full is why a holder gets no place.
+func (c *contest) full(h places.Holder) *login.Error {
+	return login.Errorf(pdu.LoginOutOfResources, "%d %s, of them %d of this initiator's address or user, and %d places kept for others; the limit is %d",
+		c.table.Len(), c.what, c.table.Count(h), c.reserved, c.bounds.Places)
+}
+
 // takePlace gives a session one of the places, or tells why it gets none. Who
 // loses one for it is dropped. The caller holds mu.
 func (s *Server) takePlace(n *Session) *login.Error {
@@ -223,8 +229,7 @@ func (s *Server) takePlace(n *Session) *login.Error {
 	lost, displaced, ok := c.table.Take(n, h, c.bounds, c.reserved, now)
 	if !ok {
 		s.refusals.Add(c.refused)
-		return login.Errorf(pdu.LoginOutOfResources, "%d %s, of them %d of this initiator's address or user, and %d places kept for others; the limit is %d",
-			c.table.Len(), c.what, c.table.Count(h), c.reserved, c.bounds.Places)
+		return c.full(h)
 	}
 	n.trusted = h.Class != places.Stranger
 	if displaced {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -99,6 +98,10 @@ func (p *loginPhase) complain(why error) {
 		level, what = slog.LevelInfo, "login redirected" // as the configuration or a drain says
 	}
 	reason := strings.ReplaceAll(why.Error(), "\n", "; ")
+	p.server.failures.note(Failure{
+		At: time.Now(), Local: p.transport.Local(), Remote: p.transport.Remote(), Reason: reason,
+		Initiator: p.negotiation.InitiatorName(), User: p.negotiation.User(), Target: p.negotiation.TargetName(),
+	})
 	p.log.Log(context.Background(), level, what, append(args, "reason", iscsiname.Printable(reason))...)
 }
 
@@ -189,47 +192,41 @@ func (p *loginPhase) send(out *pdu.LoginResponse, text []byte) error {
 // answer alike.
 func (p *loginPhase) Lookup(q login.Query) (login.Auth, *login.Error) {
 	s := p.server
-	if _, err := iscsiname.Normal(q.InitiatorName); err != nil {
-		return login.Auth{}, login.Errorf(pdu.LoginInitiatorError, "InitiatorName: found %v", err)
+	if fault := nameFault(q.InitiatorName); fault != nil {
+		return login.Auth{}, fault
 	}
 	if q.Discovery {
 		return p.settings.DiscoveryAuth, nil
 	}
-	t := s.target(q.TargetName)
-	if t == nil {
-		return p.nothing(q, fmt.Sprintf("no target %q", q.TargetName))
+	c := Claim{Initiator: p.initiator(q.InitiatorName, login.Proof{}), Target: q.TargetName, Group: p.group, Local: p.transport.Local()}
+	f := s.find(&c)
+	if f.absent != "" {
+		auth, fault := s.nothing(&c, f.absent)
+		if fault == nil || fault.Status() != pdu.LoginNotFound {
+			p.absent = f.absent
+		}
+		return auth, fault
 	}
-	config := t.config.Load()
-	if !slices.Contains(config.PortalGroups, p.group) {
-		return p.nothing(q, fmt.Sprintf("no target %q in portal group %d", q.TargetName, p.group))
-	}
-	rule := config.ruleFor(p.initiator(q.InitiatorName, login.Proof{}))
-	if rule == nil {
-		return p.nothing(q, fmt.Sprintf("no access rule of %s matches", t.Name()))
-	}
-	p.target, p.config = t, config
-	auth := rule.Auth
-	auth.TargetAlias = config.Alias
+	p.target, p.config = f.target, f.config
+	auth := f.config.Access[f.rule].Auth
+	auth.TargetAlias = f.config.Alias
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return auth, s.diversion(config, p.group, p.transport.Local())
+	return auth, s.diversion(f.config, p.group, p.transport.Local())
 }
 
 // nothing answers for a target that the initiator is not to know of: as one of those
 // that ask for CHAP would answer to who is nobody there, if there are any. A portal that
 // serves no target now sends everybody away.
-func (p *loginPhase) nothing(q login.Query, why string) (login.Auth, *login.Error) {
-	s := p.server
+func (s *Server) nothing(c *Claim, why string) (login.Auth, *login.Error) {
 	s.mu.Lock()
-	fault := s.portalDiversion(p.group, p.transport.Local())
+	fault := s.portalDiversion(c.Group, c.Local)
 	s.mu.Unlock()
 	if fault != nil {
-		p.absent = why
 		return login.Auth{}, fault
 	}
 	if masks := s.masks(); len(masks) > 0 {
-		p.absent = why
-		return masks[maphash.String(maskSeed, strings.ToLower(q.TargetName))%uint64(len(masks))].Nobody(), nil
+		return masks[maphash.String(maskSeed, strings.ToLower(c.Target))%uint64(len(masks))].Nobody(), nil
 	}
 	return login.Auth{}, login.Errorf(pdu.LoginNotFound, "%s", why)
 }

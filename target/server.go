@@ -47,6 +47,8 @@ type Server struct {
 	journal  *loglimit.Journal // the log for what peers bring about
 	closing  chan struct{}     // closed when no connection is accepted any more
 
+	failures *failures // logins that failed lately
+
 	mu struct {
 		sync.Mutex
 		closing   bool
@@ -73,7 +75,7 @@ func NewServer(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, log: config.Logger, workers: make(map[int]*evloop.Workers), nodeOf: numa.NewNICs().Node, refusals: config.Refusals, closing: make(chan struct{})}
+	s := &Server{config: config, log: config.Logger, workers: make(map[int]*evloop.Workers), nodeOf: numa.NewNICs().Node, refusals: config.Refusals, failures: newFailures(), closing: make(chan struct{})}
 	s.mu.targets = make(map[string]*Target)
 	s.mu.groups = make(map[uint16]*PortalGroup)
 	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)

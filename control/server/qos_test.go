@@ -42,6 +42,9 @@ func (f fixed) ClearReservations(volume string) (control.VolumeReservations, err
 	return f.Reservations().Volumes[0], nil
 }
 
+func (f fixed) Why(q control.WhyQuery) (control.Why, error) {
+	return control.Why{Initiator: q.Initiator, Target: q.Target}, nil
+}
 func (f fixed) Explain(string) control.Explanation { return *sampleQoS() }
 
 func (f fixed) Apply(control.File) (control.Applied, error) {

@@ -25,6 +25,8 @@ type Source interface {
 	// Explain tells what the scheduler does for an initiator; an empty
 	// name is all that have sessions.
 	Explain(initiator string) control.Explanation
+	// Why tells what a login would come to; an error may be a *Refusal.
+	Why(control.WhyQuery) (control.Why, error)
 	// Apply puts the configuration of a file's text into force, or tells what
 	// that would change. If there is an error, which may be a *Refusal, nothing
 	// was changed.

@@ -51,10 +51,10 @@ func (t *Table[K]) Count(h Holder) int { return t.holders[h] }
 // of places that only others may have. If all the rest are taken, another holder may
 // lose one: its key is returned, and has no place any more.
 func (t *Table[K]) Take(key K, h Holder, b Bounds, reserved int, now time.Time) (lost K, displaced, ok bool) {
-	if len(t.places)+reserved >= b.Places {
-		if lost, displaced = t.loser(h, &b, now); !displaced {
-			return lost, false, false
-		}
+	if lost, displaced, ok = t.room(h, &b, reserved, now); !ok {
+		return lost, false, false
+	}
+	if displaced {
 		t.Release(lost)
 	}
 	if t.places == nil {
@@ -63,6 +63,21 @@ func (t *Table[K]) Take(key K, h Holder, b Bounds, reserved int, now time.Time) 
 	t.taken++
 	t.put(key, place{Holder: h, since: now, order: t.taken})
 	return lost, displaced, true
+}
+
+// Room reports whether Take would find a place.
+func (t *Table[K]) Room(h Holder, b Bounds, reserved int, now time.Time) bool {
+	_, _, ok := t.room(h, &b, reserved, now)
+	return ok
+}
+
+// room looks for a place, and for who has to lose it.
+func (t *Table[K]) room(h Holder, b *Bounds, reserved int, now time.Time) (lost K, displaced, ok bool) {
+	if len(t.places)+reserved < b.Places {
+		return lost, false, true
+	}
+	lost, displaced = t.loser(h, b, now)
+	return lost, displaced, displaced
 }
 
 // Keys are those that have places, in no order. The table must not change meanwhile.

@@ -10,7 +10,7 @@ import (
 )
 
 type aluaCommand struct {
-	Show aluaShowCommand `cmd:"" help:"Show the access states of each portal group."`
+	Show aluaShowCommand `cmd:"" aliases:"list" help:"Show the access states of each portal group."`
 	Set  aluaSetCommand  `cmd:"" help:"Change the access state of a portal group. The change lasts until the next start; to keep it, write it to the configuration file."`
 }
 

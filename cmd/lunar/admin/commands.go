@@ -11,6 +11,12 @@ import (
 // Commands are what may stand on a command line.
 type Commands struct {
 	Status       statusCommand       `cmd:"" help:"Show the volumes, cache, sessions and event threads of a running server."`
+	Volume       volumeCommand       `cmd:"" help:"List, show, create, change and delete volumes."`
+	Target       targetCommand       `cmd:"" help:"List, show, create, change and delete targets."`
+	LUN          lunCommand          `cmd:"" name:"lun" help:"List, show, create, change and delete LUNs of targets."`
+	Portal       portalCommand       `cmd:"" help:"List, show, create, change and delete portal groups."`
+	Initiator    initiatorCommand    `cmd:"" help:"List initiators: who is connected, and who may."`
+	Session      sessionCommand      `cmd:"" help:"List, show and end sessions."`
 	QoS          qosCommand          `cmd:"" name:"qos" help:"Show, change and explain the I/O rates that initiators get from a running server."`
 	ALUA         aluaCommand         `cmd:"" name:"alua" help:"Show and change the access states of portal groups (ALUA)."`
 	Reservations reservationsCommand `cmd:"" help:"Show and clear the reservations of a running server's volumes."`
@@ -18,6 +24,7 @@ type Commands struct {
 	Config       configCommand       `cmd:"" help:"Print the running configuration without secrets."`
 	Sessions     sessionsCommand     `cmd:"" help:"List the sessions of a running server."`
 	Latency      latencyCommand      `cmd:"" help:"Show how long commands took in the last 10 seconds, by volume and initiator, the slowest first."`
+	Why          whyCommand          `cmd:"" help:"Say whether an initiator would be admitted to a target, what decides, what it would see, and why its last logins failed. Exit status 5: it would not be admitted."`
 	Kick         kickCommand         `cmd:"" help:"Ask an initiator to log out, and disconnect it if it stays."`
 	Drain        drainCommand        `cmd:"" help:"Keep initiators away from a portal until the next start: ask connected ones to log out, and refuse or redirect logins."`
 	Detach       detachCommand       `cmd:"" help:"Close a removed volume whose file or device cannot be written."`

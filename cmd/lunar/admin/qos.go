@@ -18,6 +18,7 @@ import (
 )
 
 type qosCommand struct {
+	List    qosListCommand    `cmd:"" help:"List the rules."`
 	Show    qosShowCommand    `cmd:"" help:"Show rules, groups and capacity."`
 	Set     qosSetCommand     `cmd:"" help:"Change or create a rule. Omitted settings stay as they are. The change lasts until the next start; to keep it, write it to the configuration file."`
 	Delete  qosDeleteCommand  `cmd:"" help:"Suspend a rule until the next start."`
@@ -42,6 +43,41 @@ func (k qosShowCommand) Run(ctx context.Context, c cli.Console) error {
 		_, err := w.Write(page.Bytes())
 		return err
 	})
+}
+
+type qosListCommand struct {
+	asking    `embed:""`
+	selection `embed:""`
+}
+
+var rulesListed = rowsOf[control.QoS, ruleRow]{
+	rows: ruleRows,
+	document: func(_ *control.QoS, rows []ruleRow) any {
+		out := []*control.Rule{}
+		for _, r := range rows {
+			out = append(out, r.Rule)
+		}
+		return map[string]any{"rules": out}
+	},
+	table: ruleTable,
+}
+
+// Run lists rules.
+func (k qosListCommand) Run(ctx context.Context, c cli.Console) error {
+	form, err := k.form()
+	if err != nil {
+		return err
+	}
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	q, err := api.QoS(ctx)
+	if err != nil {
+		return err
+	}
+	return rulesListed.print(c.Out, form, &q, k.options())
 }
 
 type qosExplainCommand struct {

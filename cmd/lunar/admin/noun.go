@@ -1,0 +1,293 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"lunar/conf"
+	"lunar/control"
+	"lunar/internal/cli"
+	"lunar/internal/iscsiname"
+)
+
+// named is the arguments of a command that name an object of the configuration.
+type named interface{ at() control.Where }
+
+type volumeName struct {
+	Volume string `arg:"" help:"Name of the volume."`
+}
+
+func (n volumeName) at() control.Where { return control.VolumeAt(n.Volume) }
+
+type targetName struct {
+	Target string `arg:"" help:"iSCSI name of the target."`
+}
+
+func (n targetName) at() control.Where { return control.TargetAt(n.Target) }
+
+type lunName struct {
+	Target string `arg:"" help:"iSCSI name of the target."`
+	LUN    string `arg:"" name:"lun" help:"Logical unit number."`
+}
+
+func (n lunName) at() control.Where { return control.LUNAt(n.Target, n.LUN) }
+
+type portalName struct {
+	Group string `arg:"" help:"Name of the portal group."`
+}
+
+func (n portalName) at() control.Where { return control.PortalGroupAt(n.Group) }
+
+// showCommand shows one object.
+type showCommand[P named] struct {
+	asking `embed:""`
+	output `embed:""`
+	Place  P `embed:""`
+}
+
+// Run prints configuration and state of the object, for people as YAML.
+func (k showCommand[P]) Run(ctx context.Context, c cli.Console) error {
+	form, err := k.form()
+	if err != nil {
+		return err
+	}
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	raw, err := api.Raw(ctx, string(k.Place.at()))
+	if err != nil {
+		return err
+	}
+	if form == asTable {
+		form = asYAML
+	}
+	return document(c.Out, form, raw)
+}
+
+// changing is how an object is changed.
+type changing struct {
+	asking             `embed:""`
+	control.Allowances `embed:""`
+	DryRun             bool `short:"n" help:"Show the changes without making them."`
+	Temporary          bool `help:"The change lasts until the next start: the configuration file stays as it is."`
+}
+
+func (k *changing) permissions() control.Permissions {
+	p := control.Permissions{DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink}
+	if k.Temporary {
+		p.Keep = control.KeepRunning
+	}
+	return p
+}
+
+// keyed is the keys and values of an object.
+type keyed struct {
+	Keys []string `arg:"" optional:"" name:"key=value" help:"Keys of the configuration and their values, as docs/configuration.md has them: size=10GiB, cache.max=1GiB, luns='{0: disk}'. An empty value takes the key away."`
+	File string   `short:"f" type:"path" placeholder:"FILE" help:"Read keys and values in YAML from this file, - is standard input; those of the command line go before them."`
+}
+
+type createCommand[P named] struct {
+	changing `embed:""`
+	Place    P `embed:""`
+	keyed    `embed:""`
+}
+
+// Run makes an object that is not there yet.
+func (k createCommand[P]) Run(ctx context.Context, c cli.Console) error {
+	object, err := k.object()
+	if err != nil {
+		return err
+	}
+	return k.change(ctx, c, func(api *control.Client) (control.Changed, error) {
+		return api.Put(ctx, k.Place.at(), object, k.permissions(), control.Condition{New: true})
+	})
+}
+
+type setCommand[P named] struct {
+	changing `embed:""`
+	Place    P `embed:""`
+	keyed    `embed:""`
+}
+
+// Run changes some keys of an object.
+func (k setCommand[P]) Run(ctx context.Context, c cli.Console) error {
+	object, err := k.object()
+	switch {
+	case err != nil:
+		return err
+	case len(object) == 0:
+		return usage(errors.New("nothing to change: give KEY=VALUE, or -f FILE"))
+	}
+	return k.change(ctx, c, func(api *control.Client) (control.Changed, error) {
+		return api.Patch(ctx, k.Place.at(), object, k.permissions(), control.Condition{Match: "*"})
+	})
+}
+
+type deleteCommand[P named] struct {
+	changing `embed:""`
+	Place    P `embed:""`
+}
+
+// Run removes an object.
+func (k deleteCommand[P]) Run(ctx context.Context, c cli.Console) error {
+	return k.change(ctx, c, func(api *control.Client) (control.Changed, error) {
+		return api.Delete(ctx, k.Place.at(), k.permissions(), control.Condition{})
+	})
+}
+
+// change makes a change and tells what has come of it, and who was hit.
+func (k *changing) change(_ context.Context, c cli.Console, do func(*control.Client) (control.Changed, error)) error {
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	done, err := do(api)
+	if err != nil {
+		return k.refusedFor(err)
+	}
+	lacking := k.tell(c, &done)
+	if lacking != nil {
+		return destructive("it would be refused; to do it, add %s", strings.Join(lacking, " "))
+	}
+	return nil
+}
+
+// refusedFor makes of a refusal for what is destructive one with the flags that allow it.
+func (k *changing) refusedFor(err error) error {
+	var r *control.Refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	with, lacking := control.Allowances{}, false
+	plain := &control.Refusal{What: r.What, State: r.State}
+	for _, reason := range r.Reasons {
+		if more, ok := with.MoreFor(reason); ok && r.State {
+			with, lacking, reason.Place = more, true, ""
+		}
+		plain.Reasons = append(plain.Reasons, reason)
+	}
+	if !lacking {
+		return err
+	}
+	return destructive("%w\nto do it all the same, add %s", plain, strings.Join(with.Flags(), " "))
+}
+
+// tell prints what has come of a change, and returns the flags that it lacks.
+func (k *changing) tell(c cli.Console, done *control.Changed) []string {
+	for _, w := range append(done.Warnings, done.Note) {
+		if w != "" {
+			fmt.Fprintf(c.Err, "warning: %s\n", iscsiname.Printable(w))
+		}
+	}
+	if len(done.Changes) == 0 {
+		fmt.Fprintln(c.Out, "nothing to change")
+	}
+	for _, change := range done.Changes {
+		fmt.Fprintln(c.Out, iscsiname.Printable(change))
+	}
+	with := control.Allowances{}
+	for _, i := range done.Impacts {
+		fmt.Fprintf(c.Out, "%s: %s\n", i.Severity, iscsiname.Printable(strings.TrimPrefix(i.Key+": "+i.What, ": ")))
+		for _, s := range i.Sessions {
+			fmt.Fprintf(c.Out, "  session %s\n", iscsiname.Printable(s))
+		}
+		if !i.Permitted {
+			with = with.More(i.Needs, i.Volume)
+		}
+	}
+	fmt.Fprintln(c.Out, done.Lasting)
+	return with.Flags()
+}
+
+// object is what the flags and the file say.
+func (k *keyed) object() (control.Object, error) {
+	out := control.Object{}
+	if k.File != "" {
+		text, err := k.text()
+		if err != nil {
+			return nil, err
+		}
+		raw, err := yaml.YAMLToJSON(text)
+		if err == nil {
+			err = json.Unmarshal(raw, &out)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: expected keys and values in YAML: %w", k.File, err)
+		}
+	}
+	for _, pair := range k.Keys {
+		key, text, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, usage(fmt.Errorf("found %q, expected KEY=VALUE", pair))
+		}
+		value, err := valueOf(text)
+		if err != nil {
+			return nil, usage(fmt.Errorf("%s: %w", key, err))
+		}
+		if err := put(out, strings.Split(key, "."), value); err != nil {
+			return nil, usage(fmt.Errorf("%s: %w", key, err))
+		}
+	}
+	return out, nil
+}
+
+func (k *keyed) text() ([]byte, error) {
+	if k.File == "-" || strings.HasSuffix(k.File, "/-") { // kong has made a path of it
+		return io.ReadAll(io.LimitReader(os.Stdin, int64(conf.MaxFile)))
+	}
+	return conf.ReadFile(k.File)
+}
+
+// put sets a key, of a mapping below if its steps lead there.
+func put(o map[string]any, steps []string, value any) error {
+	if len(steps) == 1 {
+		o[steps[0]] = value
+		return nil
+	}
+	below, ok := o[steps[0]].(map[string]any)
+	if !ok {
+		if _, taken := o[steps[0]]; taken {
+			return fmt.Errorf("found a value for %s, expected a mapping or none", steps[0])
+		}
+		below = map[string]any{}
+		o[steps[0]] = below
+	}
+	return put(below, steps[1:], value)
+}
+
+// whole are numbers that mean the same in JSON as they are written.
+var whole = regexp.MustCompile(`^(0|[1-9][0-9]{0,14})$`)
+
+// valueOf reads a value of the command line: nothing takes a key away, brackets are YAML,
+// and all else is as the configuration has it.
+func valueOf(text string) (any, error) {
+	switch {
+	case text == "":
+		return nil, nil
+	case text == "true", text == "false":
+		return text == "true", nil
+	case whole.MatchString(text):
+		return strconv.ParseInt(text, 10, 64)
+	case text[0] != '{' && text[0] != '[':
+		return text, nil
+	}
+	raw, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		return nil, fmt.Errorf("expected YAML: %w", err)
+	}
+	var value any
+	err = json.Unmarshal(raw, &value)
+	return value, err
+}
