@@ -51,5 +51,5 @@ func (k asking) socket() (string, error) {
 			return "", err
 		}
 	}
-	return control.SocketIn(dir, k.Socket), nil
+	return control.Find(dir, k.StateDir == "", k.Socket), nil
 }

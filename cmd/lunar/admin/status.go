@@ -62,20 +62,6 @@ func check(ctx context.Context, api *control.Client, c cli.Console) error {
 	return err
 }
 
-<<<<<<< HEAD
-func (k asking) socket() (string, error) {
-	dir := k.StateDir
-	if dir == "" && k.Socket == "" {
-		var err error
-		if dir, err = conf.DefaultStateDir(); err != nil {
-			return "", err
-		}
-	}
-	return control.Find(dir, k.StateDir == "", k.Socket), nil
-}
-
-=======
->>>>>>> 7971855 (control: who else may ask is by groups of the system, tokens and client certificates, with roles; each change can be a line of an audit file)
 // watch shows the status again and again until ctx ends.
 func watch(ctx context.Context, api *control.Client, c cli.Console) error {
 	stop, hangups, release := cli.OnSignal(ctx, "lunar", c.Err)
