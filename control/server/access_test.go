@@ -98,7 +98,7 @@ func operations(t *testing.T) (all []operation) {
 		t.Fatal(err)
 	}
 	for path, methods := range document.Paths {
-		path = strings.NewReplacer("{name}", "v", "{group}", "a", "{id}", "1").Replace(path)
+		path = strings.NewReplacer("{name}", "v", "{group}", "a", "{id}", "1", "{user}", "u", "{lun}", "0", "{section}", "log").Replace(path)
 		for method, o := range methods {
 			all = append(all, operation{o.OperationID, strings.ToUpper(method), path})
 		}
@@ -113,7 +113,7 @@ func TestRoles(t *testing.T) {
 	r := serveRemote(t)
 	listed := map[string]bool{}
 	for _, o := range operations(t) {
-		needs, known := roles[o.id]
+		needs, known := roleOf(o.id)
 		if listed[o.id] = true; !known {
 			t.Errorf("%s %s: found operation %q without a role, expected a row in roles", o.method, o.path, o.id)
 			continue

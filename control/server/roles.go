@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -15,10 +17,11 @@ import (
 var roles = map[string]control.Role{
 	"get/status":       control.Read,
 	"get/sessions":     control.Read,
-	"get/volumes":      control.Read,
 	"get/cache":        control.Read,
+	"get/latency":      control.Read,
 	"get/qos":          control.Read,
 	"get-qos-explain":  control.Read,
+	"get-why":          control.Read,
 	"get/alua":         control.Read,
 	"get/reservations": control.Read,
 	"get/config":       control.Read,
@@ -35,13 +38,33 @@ var roles = map[string]control.Role{
 	"post-apply":         control.Admin,
 	"clear-reservations": control.Admin,
 	"post-detach":        control.Admin,
+	"post-changes":       control.Admin,
+}
+
+// objectRoles are those of the operations on objects of the configuration, by verb; all
+// changes of these are the administrator's.
+var objectRoles = map[string]control.Role{
+	"get": control.Read, "list": control.Read, "put": control.Admin, "patch": control.Admin, "delete": control.Admin,
+}
+
+// roleOf is the least that somebody has to be for an operation.
+func roleOf(id string) (needs control.Role, known bool) {
+	if needs, known = roles[id]; known {
+		return needs, true
+	}
+	verb, object, _ := strings.Cut(id, "-")
+	if !slices.ContainsFunc(kinds, func(k kind) bool { return k.name == object }) {
+		return control.Admin, false
+	}
+	needs, known = objectRoles[verb]
+	return needs, known
 }
 
 // permits lets an operation through for those whose role allows it. One that roles does
 // not list is the administrator's.
 func permits(api huma.API) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
-		needs, known := roles[ctx.Operation().OperationID]
+		needs, known := roleOf(ctx.Operation().OperationID)
 		if !known {
 			needs = control.Admin
 		}
