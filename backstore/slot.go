@@ -226,6 +226,21 @@ func (l *slotLane) ended(op *Op) {
 	op.Done(op)
 }
 
+// Cancel takes an operation back that a lane has not begun, because its Slot holds
+// operations, and reports whether it did: the operation is the submitter's again, and
+// Done is not called.
+func Cancel(l Lane, op *Op) bool {
+	s, ok := l.(*slotLane)
+	if !ok {
+		return false
+	}
+	i := slices.Index(s.waiting, op)
+	if i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
 // LenderOf returns the lane as a Lender, for use at once; nil if what it leads to
 // lends nothing now.
 func LenderOf(l Lane) Lender {

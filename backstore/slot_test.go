@@ -159,3 +159,32 @@ func newSlot(t *testing.T, store backstore.Store) *backstore.Slot {
 	})
 	return slot
 }
+
+// TestSlotCancel: what waits for an exchange can be taken back, and nothing else can.
+func TestSlotCancel(t *testing.T) {
+	ram := must[backstore.Store](t)(backstore.NewRAM(backstoretest.Size, 512))
+	slot, loop := newSlot(t, ram), backstoretest.NewLoop(t, false)
+	c := backstoretest.NewClient(t, slot, loop)
+	if err := slot.Exchange(t.Context(), func(old backstore.Store) (backstore.Store, error) {
+		kept := backstore.Op{Kind: backstore.Write, Off: 0, Data: backstoretest.Pattern(4096, 1)}
+		back := backstore.Op{Kind: backstore.Write, Off: 4096, Data: backstoretest.Pattern(4096, 2)}
+		written := c.Go(&kept)
+		back.Done = func(*backstore.Op) { t.Error("the operation that was taken back has ended") }
+		backstoretest.On(loop, func() {
+			if c.Lane.Submit(&back) || !backstore.Cancel(c.Lane, &back) || backstore.Cancel(c.Lane, &back) {
+				t.Error("an operation that waits could not be taken back once")
+			}
+		})
+		t.Cleanup(func() { <-written })
+		return old, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := backstoretest.Buffer(4096)
+	if err := c.Do(backstore.Op{Kind: backstore.Read, Off: 4096, Data: got}); err != nil || bytes.Equal(got, backstoretest.Pattern(4096, 2)) {
+		t.Errorf("error %v: what was taken back is written", err)
+	}
+	if backstore.Cancel(nil, &backstore.Op{}) {
+		t.Error("something was taken back from nowhere")
+	}
+}

@@ -125,16 +125,17 @@ type Orphan struct {
 
 // Volume is a backing store that is served as a logical unit.
 type Volume struct {
-	Name       string       `json:"name" doc:"Its name in the configuration."`
-	Type       string       `json:"type" doc:"file, block, ram, null or gotgt."`
-	SizeBytes  int64        `json:"size_bytes" metric:"size_bytes" doc:"Capacity of a volume."`
-	BlockBytes int          `json:"block_bytes" doc:"Size of a logical block."`
-	ReadOnly   bool         `json:"read_only" doc:"Whether it can be read only."`
-	Write      string       `json:"write" doc:"When a write is acknowledged: through, back or sync."`
-	Health     Health       `json:"health" doc:"Whether its data are available and to be trusted."`
-	IO         IO           `json:"io" doc:"Commands and data of all sessions, past ones included."`
-	Anew       uint64       `json:"protection_made_anew" metric:"protection_made_anew_blocks" doc:"Blocks whose protection information was made anew after a crash when the volume was opened last; the log names them."`
-	Cache      *VolumeCache `json:"cache,omitempty" doc:"Its part of the cache; absent if it is not cached."`
+	Name       string        `json:"name" doc:"Its name in the configuration."`
+	Type       string        `json:"type" doc:"file, block, ram, null or gotgt."`
+	SizeBytes  int64         `json:"size_bytes" metric:"size_bytes" doc:"Capacity of a volume."`
+	BlockBytes int           `json:"block_bytes" doc:"Size of a logical block."`
+	ReadOnly   bool          `json:"read_only" doc:"Whether it can be read only."`
+	Write      string        `json:"write" doc:"When a write is acknowledged: through, back or sync."`
+	Frozen     *FrozenVolume `json:"frozen,omitempty" doc:"Commands are held, so that a copy can be made; absent: they are not."`
+	Health     Health        `json:"health" doc:"Whether its data are available and to be trusted."`
+	IO         IO            `json:"io" doc:"Commands and data of all sessions, past ones included."`
+	Anew       uint64        `json:"protection_made_anew" metric:"protection_made_anew_blocks" doc:"Blocks whose protection information was made anew after a crash when the volume was opened last; the log names them."`
+	Cache      *VolumeCache  `json:"cache,omitempty" doc:"Its part of the cache; absent if it is not cached."`
 }
 
 // Health is how a volume is.

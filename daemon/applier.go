@@ -21,9 +21,13 @@ func newApplier(d *daemon, serve Options, dir string, log *slog.Logger) *applier
 // lock begins a change. There is none once the daemon ends.
 func (a *applier) lock() error {
 	a.changing.Lock()
+	why := a.frozen.why()
 	if a.life.Err() != nil {
-		a.changing.Unlock()
-		return &control.Refusal{What: "nothing was changed", State: true, Reasons: []control.Reason{{Text: "the server is stopping"}}}
+		why = "the server is stopping"
 	}
-	return nil
+	if why == "" {
+		return nil
+	}
+	a.changing.Unlock()
+	return &control.Refusal{What: "nothing was changed", State: true, Reasons: []control.Reason{{Text: why}}}
 }

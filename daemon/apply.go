@@ -48,6 +48,9 @@ func (a *applier) end() {
 	ended := make(chan struct{})
 	go func() {
 		_ = a.lock() // which waits, and then refuses
+		for _, f := range a.frozen.all() {
+			<-f.ended // it has begun to thaw
+		}
 		close(ended)
 	}()
 	select {

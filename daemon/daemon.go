@@ -103,6 +103,8 @@ type applier struct {
 
 	mu      sync.Mutex
 	leaving []*departure // under mu
+
+	frozen freezes
 }
 
 // change puts a configuration into force: first everything that can fail, which

@@ -28,7 +28,7 @@ func (l lines) Write(p []byte) (int, error) {
 var bodies = map[string]string{
 	"put-qos": `{"rules":[]}`, "put-qos-rule": `{"name":"v","initiators":["*"]}`, "patch-qos-rule": `{"weight":2}`, "delete-qos-rule": "",
 	"post-apply": `{"name":"f","text":"hunter2"}`, "patch-alua": `{"state":"standby"}`, "clear-reservations": "",
-	"post-kick": `{"initiator":"iqn.x"}`, "post-drain": `{"portal":"a"}`, "post-rescan": "", "post-detach": `{"discard":true}`,
+	"post-kick": `{"initiator":"iqn.x"}`, "post-drain": `{"portal":"a"}`, "post-rescan": "", "post-detach": `{"discard":true}`, "post-freeze": `{"with":["w"],"deadline":"5s"}`, "post-thaw": "",
 
 	"put-volume": `{"type":"ram"}`, "patch-volume": `{"size":"1MiB"}`, "delete-volume": "", "put-target": `{"luns":[]}`, "patch-target": `{"alias":"a"}`, "delete-target": "",
 	"put-lun": `{"volume":"v"}`, "patch-lun": `{"read-only":true}`, "delete-lun": "",

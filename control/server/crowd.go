@@ -34,7 +34,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &placed{Conn: conn, crowd: c}
+		p := &placed{Conn: conn, crowd: c, gone: make(chan struct{})}
 		if c.admit(p) {
 			return p, nil
 		}
@@ -77,11 +77,14 @@ func holderOf(conn net.Conn, groups map[uint32]control.Role) places.Holder {
 // placed is a connection that has one of the places.
 type placed struct {
 	net.Conn
-	crowd *crowd
+	crowd  *crowd
+	gone   chan struct{} // closed when the connection is
+	ending sync.Once
 }
 
 // Close implements net.Conn.
 func (p *placed) Close() error {
+	p.ending.Do(func() { close(p.gone) })
 	p.crowd.mu.Lock()
 	p.crowd.table.Release(p)
 	p.crowd.mu.Unlock()

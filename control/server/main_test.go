@@ -57,6 +57,7 @@ func sample() control.Status {
 			Health: control.Health{State: control.HealthDegraded, Troubles: []control.Trouble{{State: control.HealthDegraded, What: "its file was deleted", Since: since}}},
 			IO:     control.IO{Reads: 21, Writes: 22, Others: 23, ReadBytes: 24, WrittenBytes: 25},
 			Anew:   5,
+			Frozen: &control.FrozenVolume{At: since, Until: since.Add(time.Minute)},
 			Cache: &control.VolumeCache{ResidentBytes: 1 << 19, DirtyBytes: 8192, Hits: 30, Misses: 10, HitRatio: control.Ratio(30, 10),
 				Admission: "fussy", Fussy: &control.Fussy{Partitions: 16, FallenBack: 2, Switches: 3, Counted: 5, Popular: 1, FreqThreshold: 3, AccessThreshold: 500},
 				ThrottledWrites: 8, FlushFailing: true, FailingSince: &since},

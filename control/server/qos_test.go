@@ -66,6 +66,17 @@ func (f fixed) Rescan(volume string) (control.Rescanned, error) {
 	return control.Rescanned{Before: 1, Now: int64(len(volume))}, nil
 }
 
+func (f fixed) Freeze(volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
+	if k.Attended && gone == nil {
+		return control.Frozen{}, &control.Refusal{What: "volume " + volume + " was not frozen"}
+	}
+	return control.Frozen{Volumes: append([]string{volume}, k.With...)}, nil
+}
+
+func (f fixed) Thaw(volume string) (control.Thawed, error) {
+	return control.Thawed{Volumes: []string{volume}}, nil
+}
+
 func (f fixed) Detach(volume string, d control.Detach) (control.Detached, error) {
 	if d.Discard {
 		return control.Detached{Store: volume, Lost: 7}, nil

@@ -29,6 +29,8 @@ var roles = map[string]control.Role{
 	"post-kick":       control.Operate,
 	"post-drain":      control.Operate,
 	"post-rescan":     control.Operate,
+	"post-freeze":     control.Operate,
+	"post-thaw":       control.Operate,
 	"put-qos":         control.Operate,
 	"put-qos-rule":    control.Operate,
 	"patch-qos-rule":  control.Operate,

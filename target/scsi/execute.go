@@ -1,6 +1,7 @@
 package scsi
 
 import (
+	"lunar/backstore"
 	"lunar/backstore/protect"
 	"lunar/internal/invariants"
 	"lunar/target/scsi/sense"
@@ -273,11 +274,25 @@ func (c *Command) deliver() {
 func (c *Command) Abort() (ended bool) {
 	c.ending, c.aborted, c.final, c.out = true, true, nil, 0
 	c.endWait()
+	c.takeBack()
 	if c.running > 0 {
 		return false
 	}
 	c.release()
 	return true
+}
+
+// takeBack ends the operations of a command that is to end which a frozen volume has
+// not begun.
+func (c *Command) takeBack() {
+	was := c.pumping
+	c.pumping = true // what ends here is counted by who called
+	for i := c.head; i != c.tail; i++ {
+		if s := c.at(i); s.state == running && backstore.Cancel(s.lane(), &s.op) {
+			s.end()
+		}
+	}
+	c.pumping = was
 }
 
 // Aborted reports that Abort ended the command: no status may be sent.

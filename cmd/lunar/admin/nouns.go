@@ -24,6 +24,7 @@ type objectCommand[P named] struct {
 type volumeCommand struct {
 	List                      volumeListCommand `cmd:"" help:"List the volumes with their health and traffic."`
 	objectCommand[volumeName] `embed:""`
+	freezing                  `embed:""`
 }
 
 type targetCommand struct {

@@ -1,0 +1,304 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"lunar/conf"
+	"lunar/control"
+	"lunar/daemon/volumes"
+)
+
+// freezes are the volumes that are frozen. Commands that come for them are held in the
+// slots of their stores, until an administrator thaws them, the deadline passes, the
+// server stops, or a client that wanted that is gone.
+type freezes struct {
+	mu   sync.Mutex
+	by   map[string]*freeze // of each volume, under mu
+	last map[string]string  // how the freeze before ended, for who thaws too late; under mu
+}
+
+// freeze is some volumes that are frozen together.
+type freeze struct {
+	control.Frozen
+	held  bool // under freezes.mu
+	thaw  chan struct{}
+	begin sync.Once     // of the thaw
+	why   string        // it thaws
+	ended chan struct{} // nothing is held any more
+}
+
+// end begins to thaw the volumes, if nobody has.
+func (f *freeze) end(why string) (first bool) {
+	f.begin.Do(func() {
+		f.why, first = why, true
+		close(f.thaw)
+	})
+	return first
+}
+
+// of returns the freeze of a volume; nil: it is not frozen.
+func (s *freezes) of(volume string) *freeze {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.by[volume]; f != nil && f.held {
+		return f
+	}
+	return nil
+}
+
+// status is what is told of a volume; nil: it is not frozen.
+func (s *freezes) status(volume string) *control.FrozenVolume {
+	if f := s.of(volume); f != nil {
+		return &control.FrozenVolume{At: f.At, Until: f.Until}
+	}
+	return nil
+}
+
+// drift is what the freezes are other than the configuration says.
+func (s *freezes) drift() []control.Drift {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []control.Drift
+	for _, name := range slices.Sorted(maps.Keys(s.by)) {
+		if f := s.by[name]; f.held {
+			out = append(out, control.Drift{Kind: "freeze", What: fmt.Sprintf("volume %s is frozen since %s, until %s at the latest", name, f.At.Format(time.TimeOnly), f.Until.Format(time.TimeOnly))})
+		}
+	}
+	return out
+}
+
+// all are the freezes.
+func (s *freezes) all() []*freeze {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.by))
+}
+
+// why nothing may be changed now; empty: it may.
+func (s *freezes) why() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.by {
+		if !f.held {
+			continue // who holds the changes is freezing it, and this is a look besides
+		}
+		return fmt.Sprintf("%s frozen until %s at the latest: thaw first, or try again", namedVolumes(f.Volumes), f.Until.Format(time.TimeOnly))
+	}
+	return ""
+}
+
+func namedVolumes(names []string) string {
+	if len(names) == 1 {
+		return "volume " + names[0] + " is"
+	}
+	return "volumes " + strings.Join(names, ", ") + " are"
+}
+
+// take makes a freeze that of its volumes; a name: it is frozen already.
+func (s *freezes) take(f *freeze) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by, s.last = map[string]*freeze{}, map[string]string{}
+	}
+	for _, name := range f.Volumes {
+		if s.by[name] != nil {
+			return name
+		}
+	}
+	for _, name := range f.Volumes {
+		s.by[name] = f
+		delete(s.last, name)
+	}
+	return ""
+}
+
+// release ends what take began.
+func (s *freezes) release(f *freeze, told string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range f.Volumes {
+		delete(s.by, name)
+		s.last[name] = told
+	}
+}
+
+// Freeze implements server.Source.
+func (s *source) Freeze(volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
+	return s.changes.freeze(volume, k, gone)
+}
+
+// Thaw implements server.Source.
+func (s *source) Thaw(volume string) (control.Thawed, error) { return s.changes.thaw(volume) }
+
+func notFrozen(volume, why string, state bool) error {
+	return &control.Refusal{What: "volume " + volume + " was not frozen", State: state, Reasons: []control.Reason{{Text: why}}}
+}
+
+// freeze freezes volumes. It holds the changes until it has.
+func (a *applier) freeze(volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
+	deadline := control.DefaultFreeze
+	if k.Deadline != "" {
+		var err error
+		if deadline, err = time.ParseDuration(k.Deadline); err != nil || deadline < time.Second || deadline > control.MaxFreeze {
+			return control.Frozen{}, notFrozen(volume, fmt.Sprintf("deadline: found %q, expected a time from 1s to %v, such as 30s", k.Deadline, control.MaxFreeze), false)
+		}
+	}
+	if k.Attended && gone == nil {
+		return control.Frozen{}, notFrozen(volume, "attended: this connection does not tell when its client is gone", false)
+	}
+	if !k.Attended {
+		gone = nil
+	}
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	if a.life.Err() != nil {
+		return control.Frozen{}, notFrozen(volume, "the server is stopping", true)
+	}
+	names := slices.Compact(slices.Sorted(slices.Values(append([]string{volume}, k.With...))))
+	f := &freeze{Frozen: control.Frozen{Volumes: names, Until: time.Now().Add(deadline)}, thaw: make(chan struct{}), ended: make(chan struct{})}
+	if taken := a.frozen.take(f); taken != "" {
+		return control.Frozen{}, notFrozen(volume, "volume "+taken+" is frozen already", true)
+	}
+	if err := a.hold(f, deadline, gone); err != nil {
+		a.frozen.release(f, "it could not be frozen")
+		close(f.ended)
+		return control.Frozen{}, notFrozen(volume, err.Error(), true)
+	}
+	a.log.Info("volumes frozen", "volumes", strings.Join(names, ", "), "until", f.Until)
+	return f.Frozen, nil
+}
+
+// hold returns when all volumes are held, or none is.
+func (a *applier) hold(f *freeze, deadline time.Duration, gone <-chan struct{}) error {
+	begun, err := a.beginFreezes(f.Volumes)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(a.life, freezeWait)
+	defer cancel()
+	held, ends := make(chan struct{}, len(begun)), make(chan error, len(begun))
+	for _, b := range begun {
+		go func() { ends <- b.Hold(ctx, func() { held <- struct{}{} }, f.thaw) }()
+	}
+	for range begun {
+		select {
+		case <-held:
+		case err := <-ends:
+			f.end("it could not be frozen")
+			for range len(begun) - 1 {
+				err = errors.Join(err, <-ends)
+			}
+			return errors.Join(err, endFreezes(begun))
+		}
+	}
+	a.frozen.mu.Lock()
+	f.At, f.held = time.Now(), true
+	a.frozen.mu.Unlock()
+	go a.attend(f, begun, ends, gone)
+	return nil
+}
+
+// freezeWait is how long what is under way on volumes may take to end before they are
+// frozen; others wait meanwhile.
+const freezeWait = 5 * time.Second
+
+// beginFreezes writes what the cache alone has, of all volumes at once.
+func (a *applier) beginFreezes(names []string) (begun []*volumes.Freezing, err error) {
+	type result struct {
+		*volumes.Freezing
+		error
+	}
+	cfg, results := a.daemon.config.Load(), make(chan result, len(names))
+	var all []*conf.Volume
+	for _, name := range names {
+		v := cfg.Volume(name)
+		if v == nil {
+			return nil, fmt.Errorf("found no volume %s", name)
+		}
+		all = append(all, v)
+	}
+	for _, v := range all {
+		go func() {
+			b, err := a.daemon.BeginFreeze(a.daemon.Loops()[0], v)
+			if err != nil {
+				err = fmt.Errorf("volume %s: %w", v.Name, err)
+			}
+			results <- result{b, err}
+		}()
+	}
+	for range all {
+		r := <-results
+		if err = errors.Join(err, r.error); r.error == nil {
+			begun = append(begun, r.Freezing)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, endFreezes(begun))
+	}
+	return begun, nil
+}
+
+func endFreezes(begun []*volumes.Freezing) (err error) {
+	for _, b := range begun {
+		err = errors.Join(err, b.End())
+	}
+	return err
+}
+
+// attend thaws the volumes when something asks for it.
+func (a *applier) attend(f *freeze, begun []*volumes.Freezing, ends <-chan error, gone <-chan struct{}) {
+	late := time.NewTimer(time.Until(f.Until))
+	defer late.Stop()
+	select {
+	case <-f.thaw:
+	case <-late.C:
+		f.end("its deadline has passed: what was copied since then is not of one moment")
+	case <-gone:
+		f.end("the client that asked for it was gone")
+	case <-a.life.Done():
+		f.end("the server stops")
+	}
+	var err error
+	for range begun {
+		err = errors.Join(err, <-ends)
+	}
+	pause := time.Since(f.At)
+	err = errors.Join(err, endFreezes(begun))
+	a.frozen.release(f, fmt.Sprintf("it was frozen at %s and thawed after %v: %s", f.At.Format(time.TimeOnly), pause.Round(time.Millisecond), f.why))
+	attrs := []any{"volumes", strings.Join(f.Volumes, ", "), "why", f.why, "commands were held for", pause.Round(time.Millisecond)}
+	if err != nil {
+		a.log.Error("volumes thawed", append(attrs, "err", err)...)
+	} else {
+		a.log.Info("volumes thawed", attrs...)
+	}
+	close(f.ended)
+}
+
+// thaw thaws a volume and those that were frozen with it. That it was thawed before is
+// an error: what was copied since is not of one moment.
+func (a *applier) thaw(volume string) (control.Thawed, error) {
+	f := a.frozen.of(volume)
+	if f == nil || !f.end("it was asked for") {
+		why := "it is not frozen"
+		if f != nil {
+			why = "it thaws: " + f.why
+		}
+		a.frozen.mu.Lock()
+		if told := a.frozen.last[volume]; told != "" && f == nil {
+			why += "; " + told
+		}
+		a.frozen.mu.Unlock()
+		return control.Thawed{}, &control.Refusal{What: "volume " + volume + " was not thawed", State: true, Reasons: []control.Reason{{Text: why}}}
+	}
+	at := time.Now()
+	<-f.ended
+	return control.Thawed{Volumes: f.Volumes, At: f.At, Held: at.Sub(f.At).Round(time.Millisecond).String()}, nil
+}
