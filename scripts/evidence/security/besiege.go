@@ -31,6 +31,8 @@ type outcome struct {
 	Failed      []string `json:",omitempty"` // what does not hold
 	Seen        []string `json:",omitempty"` // the first things that the canary noticed
 	CPUSeconds  float64  // of the server and the attacker
+	BusySeconds float64  `json:",omitempty"` // of these beside other work, where the clock does not judge
+	Fuzzed      string   `json:",omitempty"` // what was fuzzed last, and when
 	Version     string
 	Date        string
 

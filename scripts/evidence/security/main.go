@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -35,6 +36,8 @@ type runCommand struct {
 	Phases  int      `default:"3" help:"How often the canary is watched alone and with the attack."`
 	Seconds float64  `default:"3" help:"How long each time."`
 	Minutes float64  `help:"Of each kind of fuzzing; 0 leaves it out."`
+	Guided  float64  `help:"Seconds of each coverage-guided fuzzer of Go; 0 leaves them out."`
+	Busy    bool     `help:"The machine has other work: what needs the clock is neither judged nor noted. Fuzzing adds up all the same."`
 	Scale   bool     `help:"Measure 1,000 sessions, 10,000 connections and 256 LUs, and a login storm, too."`
 	Seed    uint64   `help:"Of all that is drawn; another one each time if it is 0."`
 
@@ -51,7 +54,7 @@ var errBroken = errors.New("promises were broken")
 func (r *runCommand) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	r.ctx, r.settle, r.timed = ctx, settleTime, true
+	r.ctx, r.settle, r.timed = ctx, settleTime, !r.Busy
 	if r.Seed == 0 {
 		r.Seed = uint64(time.Now().UnixNano())
 	}
@@ -78,6 +81,16 @@ func (r *runCommand) Run() error {
 		}
 		broken += min(1, len(found.Failed))
 		if err := r.tell(a, found); err != nil {
+			return err
+		}
+	}
+	if r.Guided > 0 {
+		found, err := r.guidedFuzzing(r.Guided)
+		if err != nil {
+			return err
+		}
+		broken += min(1, len(found.Failed))
+		if err := r.tell(guided, found); err != nil {
 			return err
 		}
 	}
@@ -112,18 +125,40 @@ func (r *runCommand) tell(a attack, found outcome) error {
 	return r.note(a, found)
 }
 
-// note adds a result to the file. What fuzzing took adds up, and so do its inputs.
+// note adds a result to the file.
 func (r *runCommand) note(a attack, found outcome) error {
 	results, err := notes.Read[outcome](r.Notes)
 	if err != nil {
 		return err
 	}
 	if a.fuzzes {
-		found.CPUSeconds += results[a.name].CPUSeconds
-		found.Figures[inputs] += results[a.name].Figures[inputs]
+		found = sumOfFuzzing(results[a.name], found, r.Busy)
+	} else if r.Busy {
+		return nil
 	}
 	results[a.name] = found
 	return errors.Join(notes.Write(r.Notes, results), keep(a.name, found.seeds))
+}
+
+// sumOfFuzzing adds a run to those before: what it took, its inputs and, from a busy
+// machine, what was wrong. What the canary saw is that of the last run on a quiet one.
+func sumOfFuzzing(before, found outcome, busy bool) outcome {
+	found.Fuzzed = found.Version + ", " + found.Date
+	found.CPUSeconds += before.CPUSeconds
+	found.Figures[inputs] += before.Figures[inputs]
+	if busy {
+		found.BusySeconds = found.CPUSeconds - before.CPUSeconds
+	}
+	found.BusySeconds += before.BusySeconds
+	if !busy || before.Version == "" {
+		return found
+	}
+	sum := before
+	sum.Fuzzed, sum.CPUSeconds, sum.BusySeconds, sum.seeds = found.Fuzzed, found.CPUSeconds, found.BusySeconds, found.seeds
+	sum.Figures = maps.Clone(before.Figures)
+	sum.Figures[inputs] = found.Figures[inputs]
+	sum.Failed = slices.Concat(before.Failed, found.Failed)
+	return sum
 }
 
 // everything that can be run by name.
