@@ -33,6 +33,7 @@ func (d *decoder) server(n node, s *Server) {
 		"threads":                  count(&s.Threads, 1024),
 		"cpus":                     cpuList(&s.CPUs),
 		"buffers-per-thread":       size(&s.BuffersPerThread, 1, 4*MiB, TiB),
+		"real-time":                boolean(&s.RealTime),
 		"poll":                     oneOf(&s.Poll, PollOff, PollAdaptive, PollAlways),
 		"busy-poll":                duration(&s.BusyPoll, 0, time.Millisecond),
 		"poll-budget":              percent(&s.PollBudget, 1, 100),

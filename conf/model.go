@@ -25,6 +25,7 @@ type Server struct {
 	Threads            int           // event threads; 0 lets the server choose one per CPU
 	CPUs               []int         // CPUs that event threads are pinned to, ascending; empty means every CPU that the process may use
 	BuffersPerThread   Size          // off-heap data buffers of each event thread
+	RealTime           bool          // event threads are in a real-time class of the kernel
 	Poll               string        // one of the Poll words
 	BusyPoll           time.Duration // with PollAdaptive: how long an event thread looks for work before it sleeps; 0 never
 	PollBudget         int           // with PollAdaptive: percent of its time that may go into looks that find no work

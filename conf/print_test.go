@@ -18,7 +18,7 @@ server:
   threads: 2
   cpus: 0-3,5,7-8
   buffers-per-thread: 128MiB
-  poll: always
+  poll: "off"
   busy-poll: 0s
   poll-budget: 33%
   congestion: cubic
@@ -29,6 +29,7 @@ server:
   control: {read-group: lunar-read, operate-group: "null", admin-group: "7", listen: "127.0.0.1:9261", certificate-file: /c, key-file: /k, token-file: /t, client-ca-file: /a,
     read-clients: [r.example.org], operate-clients: ["- o #"], admin-clients: ["urn:a", a@example.org], audit-file: /var/log/audit}
   core-dumps: true
+  real-time: true
   memory-limit: 1GiB
   nodes: ["0-3", "5,7-8"]
   metrics: "127.0.0.1:9260"

@@ -13,6 +13,9 @@ func (d *decoder) validateServer(s *Server) {
 		d.fail(memoryPerSession, s.Limits.MemoryPerSession.String(),
 			fmt.Sprintf("at most half of buffers-per-thread (%v), so that no session starves the others of its thread", half))
 	}
+	if s.RealTime && s.Poll == PollAlways {
+		d.fail("server.real-time", "true with poll: always", "threads that sleep: others of the server would never get the CPU")
+	}
 	d.validateNodes(s)
 }
 

@@ -106,6 +106,7 @@ func serverConfig(cfg *conf.Config, topology numa.Topology, log *slog.Logger) (t
 		CPUs:          cfg.Server.CPUs,
 		Buffers:       int(cfg.Server.BuffersPerThread),
 		Huge:          huge,
+		RealTime:      cfg.Server.RealTime,
 		Poll:          pollOf(&cfg.Server),
 		Offer:         login.DefaultOffer(),
 		DiscoveryAuth: authOf(cfg.AuthGroup(cfg.Discovery.AuthGroup), ""),

@@ -30,6 +30,9 @@ func checkPrivileges(cfg *conf.Config, root string) (notes []string) {
 	if slices.ContainsFunc(cfg.PortalGroups, func(g conf.PortalGroup) bool { return len(g.ListenISER) > 0 }) {
 		need("listen-iser", "/dev/infiniband and RLIMIT_MEMLOCK for buffers and cache, or CAP_IPC_LOCK")
 	}
+	if cfg.Server.RealTime {
+		need("server.real-time", "RLIMIT_RTPRIO of 1 (LimitRTPRIO=1 in the service), or CAP_SYS_NICE")
+	}
 	return notes
 }
 

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -63,7 +64,7 @@ func (th *thread) background(t *task, start func(*scsi.Command)) bool {
 		node.refuse(refusals.Backgrounds)
 		return false
 	}
-	pool, err := buf.NewPool(scsi.MaxSegments*scsi.SegmentSize, -1)
+	pool, err := th.backgroundPool()
 	if err != nil {
 		node.logger().Error("no memory for a command in the background", "error", err)
 		return false
@@ -78,6 +79,39 @@ func (th *thread) background(t *task, start func(*scsi.Command)) bool {
 	th.backgrounds[b] = struct{}{}
 	b.cmd.Adopt(cmd, start)
 	return true
+}
+
+// maxSparePools bounds the pools that wait for the next command in the background: to map
+// and touch one takes the event thread as long as some hundred commands.
+const maxSparePools = 4
+
+// backgroundPool returns memory for a command in the background.
+func (th *thread) backgroundPool() (*buf.Pool, error) {
+	last := len(th.sparePools) - 1
+	if last < 0 {
+		return buf.NewPool(scsi.MaxSegments*scsi.SegmentSize, th.loop.Memory())
+	}
+	pool := th.sparePools[last]
+	th.sparePools = th.sparePools[:last]
+	return pool, nil
+}
+
+// keepPool takes the memory back.
+func (th *thread) keepPool(pool *buf.Pool) error {
+	if pool.InUse() > 0 || len(th.sparePools) >= maxSparePools || th.ending {
+		return pool.Close()
+	}
+	th.sparePools = append(th.sparePools, pool)
+	return nil
+}
+
+// closePools gives back what is spare.
+func (th *thread) closePools() (err error) {
+	for _, pool := range th.sparePools {
+		err = errors.Join(err, pool.Close())
+	}
+	th.sparePools = nil
+	return err
 }
 
 // endBackgrounds ends all commands in the background, and calls then when nothing
@@ -128,7 +162,7 @@ func (b *background) end() {
 	b.thread.loop.Disarm(&b.timer)
 	delete(b.thread.backgrounds, b)
 	b.node.release(b.used)
-	if err := b.pool.Close(); err != nil {
+	if err := b.thread.keepPool(b.pool); err != nil {
 		b.log.Error("memory of a command in the background", "error", err)
 	}
 	b.left()
@@ -173,6 +207,11 @@ func (*background) Reach(*scsi.Command, func(*scsi.Nexus) bool) (scsi.CSCD, bool
 
 // Turn implements scsi.Port.
 func (b *background) Turn(*scsi.Command) int64 { return int64(b.thread.loop.Part()) }
+
+// Within implements scsi.Port.
+func (b *background) Within(_ *scsi.Command, n int64, work scsi.Task) bool {
+	return b.thread.moves.take(n, work)
+}
 
 // Again implements scsi.Port.
 func (b *background) Again(_ *scsi.Command, work scsi.Task) { b.thread.loop.Again(work) }

@@ -20,13 +20,14 @@ type Config struct {
 
 	Topology numa.Topology // real, or an override; zero: that of the machine
 
-	Threads int         // event threads, dealt over the nodes; default one per CPU of Topology
-	CPUs    []int       // CPUs to pin them to, within a node in this order; default all of Topology
-	Buffers int         // bytes of data buffers per event thread
-	Huge    arena.Huge  // pages of the data buffers
-	NoRing  bool        // do without io_uring
-	Poll    evloop.Poll // how event threads wait for work; the zero value: they sleep
-	Workers int         // goroutines for calls that block, shared out among the nodes
+	Threads  int         // event threads, dealt over the nodes; default one per CPU of Topology
+	CPUs     []int       // CPUs to pin them to, within a node in this order; default all of Topology
+	Buffers  int         // bytes of data buffers per event thread
+	Huge     arena.Huge  // pages of the data buffers
+	NoRing   bool        // do without io_uring
+	RealTime bool        // event threads are in a real-time class, where the process may
+	Poll     evloop.Poll // how event threads wait for work; the zero value: they sleep
+	Workers  int         // goroutines for calls that block, shared out among the nodes
 
 	Offer         login.Offer   // what the target negotiates
 	DiscoveryAuth login.Auth    // who may discover

@@ -225,6 +225,11 @@ func (t *task) Turn(*scsi.Command) int64 {
 	return int64(th.loop.Part())
 }
 
+// Within implements scsi.Port.
+func (t *task) Within(_ *scsi.Command, n int64, work scsi.Task) bool {
+	return t.conn.thread.moves.take(n, work)
+}
+
 // Again implements scsi.Port.
 func (t *task) Again(_ *scsi.Command, work scsi.Task) { t.conn.thread.loop.Again(work) }
 

@@ -19,8 +19,8 @@
 //
 // The files are in three storeys, of which none uses what is above it:
 //
-//   - What event threads share out and count knows no session: flow.go, holder.go,
-//     gate.go, qos.go, ledger.go, recall.go with parts.go and snack.go,
+//   - What event threads share out and count knows no session: flow.go, moves.go,
+//     holder.go, gate.go, qos.go, ledger.go, recall.go with parts.go and snack.go,
 //     traffic.go, and the configuration (config.go, settings.go, access.go, owners.go,
 //     node.go).
 //   - Sessions, connections and tasks belong to one event thread: sessionstate.go,

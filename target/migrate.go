@@ -120,6 +120,11 @@ func (c *sessionState) move(next *thread) {
 func (c *sessionState) detach() (kept int) {
 	kept = c.charged.Used
 	c.charged.Add(-kept)
+	for _, o := range c.conns {
+		if o.recall != nil {
+			o.recall.move()
+		}
+	}
 	c.thread.remove(c)
 	return kept
 }
@@ -129,6 +134,11 @@ func (c *sessionState) attach(th *thread, kept int) {
 	c.thread = th
 	th.add(c)
 	c.charged.Add(kept)
+	for _, o := range c.conns {
+		if o.recall != nil {
+			o.recall.memory = th.depot
+		}
+	}
 }
 
 // arrive continues the session on its new thread. Another connection that has

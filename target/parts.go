@@ -5,6 +5,7 @@ package target
 // however much else is kept.
 type parts struct {
 	first, last *part
+	spare       *part            // nodes to use again, linked by next
 	tasks       map[uint32]chain // by Initiator Task Tag
 	n           int
 	bytes       int // of their data
@@ -25,7 +26,8 @@ func (ps *parts) add(s recalled) {
 	if ps.tasks == nil {
 		ps.tasks = make(map[uint32]chain)
 	}
-	p, itt := &part{recalled: s, before: ps.last}, s.bhs.ITT()
+	p, itt := ps.node(), s.bhs.ITT()
+	p.recalled, p.before = s, ps.last
 	if ps.last == nil {
 		ps.first = p
 	} else {
@@ -42,25 +44,41 @@ func (ps *parts) add(s recalled) {
 	ps.bytes += len(s.data)
 }
 
+// node returns a part that is not in use.
+func (ps *parts) node() *part {
+	p := ps.spare
+	if p == nil {
+		return new(part)
+	}
+	ps.spare, p.next = p.next, nil
+	return p
+}
+
 // of returns the first part of a task, nil if there is none.
 func (ps *parts) of(itt uint32) *part { return ps.tasks[itt].first }
 
 // discardFirst forgets the oldest part, which is the first of its task, too.
 func (ps *parts) discardFirst() {
 	p := ps.first
+	itt := p.bhs.ITT()
+	ps.rechain(itt, chain{p.next, ps.tasks[itt].last})
+	p.release()
 	ps.unlink(p)
-	ps.rechain(p.bhs.ITT(), chain{p.next, ps.tasks[p.bhs.ITT()].last})
 }
 
 // discard forgets the parts of a task.
 func (ps *parts) discard(itt uint32) {
-	for p := ps.of(itt); p != nil; p = p.next {
+	for p := ps.of(itt); p != nil; {
+		next := p.next
+		p.release()
 		ps.unlink(p)
+		p = next
 	}
 	delete(ps.tasks, itt)
 }
 
-// forget takes the parts of a task that match, and returns them.
+// forget takes the parts of a task that match, and returns them: their buffers are the
+// caller's.
 func (ps *parts) forget(itt uint32, match func(*recalled) bool) (gone []recalled) {
 	var left chain
 	for p := ps.of(itt); p != nil; {
@@ -90,7 +108,7 @@ func (ps *parts) rechain(itt uint32, c chain) {
 	}
 }
 
-// unlink takes a part out of the order of all.
+// unlink takes a part out of the order of all. It may be used again at once.
 func (ps *parts) unlink(p *part) {
 	if p.before == nil {
 		ps.first = p.after
@@ -104,4 +122,6 @@ func (ps *parts) unlink(p *part) {
 	}
 	ps.n--
 	ps.bytes -= len(p.data)
+	*p = part{next: ps.spare}
+	ps.spare = p
 }

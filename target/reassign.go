@@ -67,6 +67,7 @@ func (c *Connection) adopt(t *task, exp pdu.SN) {
 	t.conn, t.snackTag, t.moved = c, 0, c.thread.loop.Now()
 	t.renew()
 	if t.cmd.HasOut {
+		releaseAll(parts)
 		t.solicitAgain(exp)
 	} else {
 		t.dataSN = c.recall.sendAgain(parts, exp, t.dataSN)
@@ -86,6 +87,8 @@ func (c *Connection) answerAgain(from *Connection, itt uint32, exp pdu.SN) {
 		p := (*pdu.SCSIResponse)(&rsp.bhs)
 		if len(parts) > 0 && parts[0].bhs.Opcode() == pdu.OpDataIn {
 			p.SetExpDataSN(c.recall.sendAgain(parts, exp, p.ExpDataSN()))
+		} else {
+			releaseAll(parts)
 		}
 		p.BHS().SetTTT(0) // the SNACK Tag
 	case pdu.OpTextResponse:
@@ -150,7 +153,13 @@ func (r *recall) sendAgain(parts []recalled, exp, next pdu.SN) pdu.SN {
 	}
 	sn := parts[0].sn()
 	if exp != 0 && sn.LessEq(exp) && exp.LessEq(next) {
-		parts = slices.DeleteFunc(parts, func(p recalled) bool { return p.sn().LessThan(exp) })
+		parts = slices.DeleteFunc(parts, func(p recalled) bool {
+			had := p.sn().LessThan(exp)
+			if had {
+				p.release()
+			}
+			return had
+		})
 		sn = exp
 	}
 	for i := range parts {

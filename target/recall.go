@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"lunar/internal/buf"
+	"lunar/internal/memcopy"
 	"lunar/target/pdu"
 )
 
@@ -19,10 +20,18 @@ const (
 	leastStatuses   = 1024
 )
 
+// maxDepot bounds the memory of an event thread for what its connections keep, beyond which
+// that lies in the Go heap; spareDepot is how much of it stays when nothing is kept.
+const (
+	maxDepot   = 512 << 20
+	spareDepot = 16 << 20
+)
+
 // recall is the Datamover of a connection from ErrorRecoveryLevel 1 on: it keeps what it
 // sends until the initiator has it, by ExpStatSN or a DataACK, to send it again when a
 // SNACK asks for it (RFC 7143 section 7.1.4.2). Data are kept as copies, so that no
-// buffer that others wait for depends on an acknowledgement.
+// buffer that others wait for depends on an acknowledgement. The copies lie outside the Go
+// heap, whose collector would have the thread's CPU for what a peer lets pile up.
 //
 // At level 2 no data are forgotten, since they may be all that is left of a task. The
 // copies count in the session's memory instead: reads wait until others have been
@@ -32,7 +41,9 @@ type recall struct {
 	Resender
 	of       recaller
 	lasting  bool       // at level 2: no data are forgotten, and they count in the session's memory
+	memory   *buf.Depot // of the event thread
 	statuses []recalled // in order of StatSN; those at the end are not stamped yet
+	room     []recalled // what statuses lie in
 	depth    int        // commands that the session may have
 	stamped  int        // of statuses
 	owed     int        // bytes of their data
@@ -69,7 +80,23 @@ type recaller interface {
 type recalled struct {
 	bhs  pdu.BHS
 	data []byte
-	turn uint64 // of a response: which is the later of two
+	ref  *buf.Ref // to data; nil: they lie in the Go heap
+	turn uint64   // of a response: which is the later of two
+}
+
+// release gives the buffer back.
+func (s *recalled) release() {
+	if s.ref != nil {
+		s.ref.Release()
+		s.ref = nil
+	}
+}
+
+// releaseAll gives the buffers of parts back.
+func releaseAll(parts []recalled) {
+	for i := range parts {
+		parts[i].release()
+	}
 }
 
 // answers reports whether it is the response of a task with the tag.
@@ -101,7 +128,7 @@ func (r *recall) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 		if ref != nil {
 			kept = slices.Clone(data)
 		}
-		r.statuses = append(r.statuses, recalled{*bhs, kept, r.of.nextAnswer()})
+		r.push(recalled{bhs: *bhs, data: kept, turn: r.of.nextAnswer()})
 		r.owed += len(kept)
 		for r.stamped > 0 && (len(r.statuses) > max(leastStatuses, 2*r.depth) || r.owed > maxRecalled) {
 			r.discardStatus()
@@ -111,6 +138,21 @@ func (r *recall) SendControl(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 	if takesStatSN(bhs) {
 		r.sent()
 	}
+}
+
+// push adds a status behind all others, in the room of forgotten ones if that is half of
+// all.
+func (r *recall) push(s recalled) {
+	n := len(r.statuses)
+	if full := n == cap(r.statuses); full && n > 0 && 2*n <= len(r.room) {
+		copy(r.room, r.statuses)
+		clear(r.room[n:])
+		r.statuses = r.room[:n]
+	} else if full {
+		r.room = make([]recalled, max(16, 2*n))
+		r.statuses = r.room[:copy(r.room, r.statuses)]
+	}
+	r.statuses = append(r.statuses, s)
 }
 
 // discardStatus forgets the oldest status, which was sent, and what was sent for the task
@@ -127,7 +169,7 @@ func (r *recall) discardStatus() {
 
 // PutData implements Datamover.
 func (r *recall) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
-	r.keep(bhs.BHS(), slices.Clone(data))
+	r.keep(bhs.BHS(), data)
 	r.Resender.PutData(bhs, data, ref)
 	r.sent()
 }
@@ -135,16 +177,31 @@ func (r *recall) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 // GetData implements Datamover.
 func (r *recall) GetData(bhs *pdu.R2T) {
 	if itt := bhs.BHS().ITT(); r.lasting && r.of.exists(itt) {
-		r.forget(itt, func(p *recalled) bool { // what has been answered is not missed
+		releaseAll(r.forget(itt, func(p *recalled) bool { // what has been answered is not missed
 			return p.bhs.Opcode() == pdu.OpR2T && !r.of.awaits(itt, p.bhs.TTT())
-		})
+		}))
 	}
 	r.keep(bhs.BHS(), nil)
 	r.Resender.GetData(bhs)
 }
 
+// leastKept is from how many bytes on data are kept outside the Go heap, where the
+// smallest buffer is a page.
+const leastKept = 1 << 10
+
+// keep keeps a PDU with a copy of its data.
 func (r *recall) keep(bhs *pdu.BHS, data []byte) {
-	r.parts.add(recalled{bhs: *bhs, data: data})
+	kept := recalled{bhs: *bhs}
+	if n := len(data); n >= leastKept && n <= buf.MaxSize {
+		kept.ref = r.memory.Get(n)
+	}
+	if kept.ref != nil {
+		kept.data = kept.ref.Bytes()
+		memcopy.Copy(kept.data, data)
+	} else {
+		kept.data = slices.Clone(data)
+	}
+	r.parts.add(kept)
 	r.account(len(data))
 	for !r.lasting && (r.parts.bytes > maxRecalled || r.parts.n > maxRecalledPDUs) {
 		r.parts.discardFirst()
@@ -191,12 +248,12 @@ func (r *recall) drop(itt uint32) {
 	}
 }
 
-// take removes the Data-In and R2T PDUs of a task and returns them.
+// take removes the Data-In and R2T PDUs of a task and returns them, with their buffers.
 func (r *recall) take(itt uint32) []recalled {
 	return r.forget(itt, func(*recalled) bool { return true })
 }
 
-// forget removes those that match, and returns them.
+// forget removes those that match, and returns them, with their buffers.
 func (r *recall) forget(itt uint32, match func(*recalled) bool) []recalled {
 	before := r.parts.bytes
 	gone := r.parts.forget(itt, match)
@@ -225,8 +282,21 @@ func (r *recall) retire() {
 // discard forgets everything.
 func (r *recall) discard() {
 	r.account(-r.parts.bytes)
-	r.statuses, r.parts = nil, parts{}
+	for p := r.parts.first; p != nil; p = p.after {
+		p.release()
+	}
+	r.statuses, r.room, r.parts = nil, nil, parts{}
 	r.stamped, r.owed = 0, 0
+}
+
+// move takes the copies along to another thread: its depot is not that one's.
+func (r *recall) move() {
+	for p := r.parts.first; p != nil; p = p.after {
+		if p.ref != nil {
+			p.data = slices.Clone(p.data)
+			p.release()
+		}
+	}
 }
 
 // sent follows what is to be acknowledged.

@@ -14,14 +14,23 @@ import (
 // silent is a Datamover that sends nothing.
 type silent struct{ Resender }
 
-func (silent) SendControl(*pdu.BHS, []byte, *buf.Ref) {}
-func (silent) Resend(*pdu.BHS, []byte)                {}
-func (silent) MaxDataIn() int                         { return 8192 }
+func (silent) SendControl(*pdu.BHS, []byte, *buf.Ref)    {}
+func (silent) Resend(_ *pdu.BHS, _ []byte, ref *buf.Ref) { releaseRef(ref) }
+func (silent) PutData(*pdu.DataIn, []byte, *buf.Ref)     {}
+func (silent) MaxDataIn() int                            { return 8192 }
+
+// depot is memory for what is kept, which is given back before the end unless the test has
+// a recall keep it.
+func depot(t *testing.T) *buf.Depot {
+	d := buf.NewDepot(64<<20, 1<<20, -1)
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
 
 // TestRecallIsBounded: who acknowledges nothing makes a connection keep no more than
 // a bounded number of bytes, of whatever PDUs.
 func TestRecallIsBounded(t *testing.T) {
-	r := &recall{Resender: silent{}, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
+	r := &recall{Resender: silent{}, memory: depot(t), of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	const pings, each = 100, 256 << 10
 	var p pdu.NOPIn
 	p.Init()
@@ -49,7 +58,7 @@ func TestRecallIsBounded(t *testing.T) {
 // TestResegmentBeforeTheStatus: a status that has no StatSN yet is not sent again; it
 // leaves as it was made.
 func TestResegmentBeforeTheStatus(t *testing.T) {
-	r := &recall{Resender: silent{}, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
+	r := &recall{Resender: silent{}, memory: depot(t), of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	var in pdu.DataIn
 	in.Init()
 	in.BHS().SetITT(7)
@@ -76,7 +85,7 @@ func TestResegmentBeforeTheStatus(t *testing.T) {
 // other tasks have something to be acknowledged.
 func TestAcknowledgingIsLinear(t *testing.T) {
 	const tasks, each = 8000, 4
-	r := &recall{Resender: silent{}, lasting: true, depth: tasks / 2, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
+	r := &recall{Resender: silent{}, memory: depot(t), lasting: true, depth: tasks / 2, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 	looked := 0
 	for itt := range uint32(tasks) {
 		for sn := range pdu.SN(each) {
@@ -108,7 +117,7 @@ func TestAcknowledgingIsLinear(t *testing.T) {
 // twice the window, or the least bound.
 func TestAcknowledgementIsBounded(t *testing.T) {
 	for depth, most := range map[int]int{128: leastStatuses, 4096: 2 * 4096} {
-		r := &recall{Resender: silent{}, lasting: true, depth: depth, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
+		r := &recall{Resender: silent{}, memory: depot(t), lasting: true, depth: depth, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: holdingThread(t)}}}
 		for itt := range uint32(2 * most) {
 			var in pdu.DataIn
 			in.Init()
@@ -189,7 +198,7 @@ func TestPartsModel(t *testing.T) {
 func TestSNACKsAreWork(t *testing.T) {
 	th := holdingThread(t)
 	th.shares.loop = th.loop
-	r := &recall{Resender: silent{}, of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: th}}}
+	r := &recall{Resender: silent{}, memory: depot(t), of: &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: th}}}
 	for sn := range pdu.SN(100) {
 		var in pdu.DataIn
 		in.Init()
@@ -214,7 +223,7 @@ func TestRetentionIsBounded(t *testing.T) {
 	th, server := holdingThread(t), &Server{}
 	lost := func() *Connection {
 		c := &Connection{sessionState: &sessionState{session: &Session{node: server}, thread: th, tasks: newTaskTable(4)}, log: slog.New(slog.DiscardHandler)}
-		c.recall = &recall{Resender: silent{}, of: c, lasting: true}
+		c.recall = &recall{Resender: silent{}, memory: depot(t), of: c, lasting: true}
 		var in pdu.DataIn
 		in.Init()
 		c.recall.keep(in.BHS(), make([]byte, 1<<20))
@@ -236,4 +245,115 @@ func TestRetentionIsBounded(t *testing.T) {
 	if server.Retained() != maxRetained-1<<20 || !other.mayRetain() {
 		t.Errorf("%d bytes are retained in the end", server.Retained())
 	}
+}
+
+// TestKeepingCostsTheCollectorNothing: what is sent, kept and acknowledged allocates
+// nothing in a steady state, whatever its size, and no buffer is left in the end.
+func TestKeepingCostsTheCollectorNothing(t *testing.T) {
+	for _, each := range []int{leastKept, 8 << 10, 256 << 10} {
+		th := holdingThread(t)
+		c := &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: th}}
+		r := &recall{Resender: silent{}, memory: th.depot, lasting: true, depth: 128, of: c}
+		data := make([]byte, each)
+		var in pdu.DataIn
+		in.Init()
+		var rsp pdu.SCSIResponse
+		rsp.Init()
+		sn := pdu.SN(0)
+		serve := func() {
+			itt := uint32(sn)
+			in.BHS().SetITT(itt)
+			for i := range pdu.SN(4) {
+				in.SetDataSN(i)
+				r.PutData(&in, data, nil)
+			}
+			rsp.BHS().SetITT(itt)
+			r.SendControl(rsp.BHS(), nil, nil)
+			r.numbered(sn)
+			if sn++; sn%16 == 0 {
+				r.acknowledged(sn)
+			}
+		}
+		for range 256 {
+			serve()
+		}
+		if n := testing.AllocsPerRun(1000, serve); n > 0 {
+			t.Errorf("%d bytes: %v allocations for a command, expected none", each, n)
+		}
+		r.acknowledged(sn)
+		if n := th.depot.InUse(); n > 0 || c.charged.Used != 0 {
+			t.Errorf("%d bytes: %d buffers in use and %d bytes charged after all was acknowledged", each, n, c.charged.Used)
+		}
+	}
+}
+
+// TestKeptBuffersAreGivenBack: whatever becomes of what is kept, its buffers come back, and
+// what is being sent again is not overwritten meanwhile.
+func TestKeptBuffersAreGivenBack(t *testing.T) {
+	const each, n = 8 << 10, 6
+	for name, act := range map[string]func(r *recall, p *pdu.SNACKRequest){
+		"acknowledged": func(r *recall, _ *pdu.SNACKRequest) { r.acknowledged(100) },
+		"DataACK": func(r *recall, p *pdu.SNACKRequest) {
+			p.SetBegRun(n)
+			if !r.dataACK(p) {
+				t.Error("refused")
+			}
+		},
+		"sent again": func(r *recall, p *pdu.SNACKRequest) { r.resendParts(p); r.acknowledged(100) },
+		"resegmented": func(r *recall, p *pdu.SNACKRequest) {
+			p.BHS().SetTTT(9)
+			r.resegment(p)
+			r.acknowledged(100)
+		},
+		"reassigned": func(r *recall, p *pdu.SNACKRequest) { r.sendAgain(r.take(7), 3, n); r.drop(7) },
+		"moved":      func(r *recall, _ *pdu.SNACKRequest) { r.move() },
+		"discarded":  func(r *recall, _ *pdu.SNACKRequest) { r.retire(); r.discard() },
+	} {
+		th := holdingThread(t)
+		var queued queue
+		r := &recall{Resender: &queued, memory: th.depot}
+		r.of = &Connection{sessionState: &sessionState{tasks: newTaskTable(4), thread: th, session: &Session{node: &Server{}}}}
+		for sn := range pdu.SN(n) {
+			var in pdu.DataIn
+			in.Init()
+			in.BHS().SetITT(7)
+			in.SetDataSN(sn)
+			in.SetBufferOffset(uint32(sn) * each)
+			r.keep(in.BHS(), slices.Repeat([]byte{byte(sn)}, each))
+		}
+		var rsp pdu.SCSIResponse
+		rsp.Init()
+		rsp.BHS().SetITT(7)
+		r.SendControl(rsp.BHS(), nil, nil)
+		r.numbered(99)
+		var p pdu.SNACKRequest
+		p.Init()
+		p.BHS().SetITT(7)
+		act(r, &p)
+		other := th.depot.Get(each)
+		clear(other.Bytes())
+		other.Release()
+		for _, q := range queued.pdus {
+			if q.ref == nil {
+				continue
+			}
+			if sn := q.sn(); q.data[0] != byte(sn) {
+				t.Errorf("%s: DataSN %d begins with %d", name, sn, q.data[0])
+			}
+			q.release()
+		}
+		if left := th.depot.InUse(); left > 0 {
+			t.Errorf("%s: %d buffers are left", name, left)
+		}
+	}
+}
+
+// queue is a transport that has yet to send what it was given.
+type queue struct {
+	silent
+	pdus []recalled
+}
+
+func (q *queue) Resend(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
+	q.pdus = append(q.pdus, recalled{bhs: *bhs, data: data, ref: ref})
 }

@@ -8,7 +8,7 @@ import "lunar/target/pdu"
 // remember puts a recall in front of the connection's Datamover.
 func (c *Connection) remember() {
 	if r, ok := c.mover.(Resender); ok && c.session.params.ErrorRecoveryLevel > 0 {
-		c.recall = &recall{Resender: r, of: c, lasting: c.session.recovers(), depth: c.session.settings.Limits.QueueDepth}
+		c.recall = &recall{Resender: r, of: c, memory: c.thread.depot, lasting: c.session.recovers(), depth: c.session.settings.Limits.QueueDepth}
 		c.mover = c.recall
 	}
 }

@@ -173,6 +173,7 @@ func (s *Server) threadConfig(i int, at place) evloop.Config {
 	c := evloop.Config{
 		Name: fmt.Sprintf("event%d", i), CPU: at.cpu, Node: at.node, Topology: s.config.Topology,
 		Buffers: s.config.Buffers, Huge: s.config.Huge, Workers: s.workersOf(at.node), Logger: s.log,
+		RealTime: s.config.RealTime,
 	}
 	if !s.config.NoRing {
 		c.RingEntries = 256
@@ -326,7 +327,7 @@ func (s *Server) stopThreads() {
 	s.qos.end()
 	for _, th := range s.threads {
 		closed := make(chan struct{})
-		th.loop.Post(evloop.Func(func() { th.closeLanes(); close(closed) }))
+		th.loop.Post(evloop.Func(func() { th.close(s.log); close(closed) }))
 		<-closed
 	}
 	for _, w := range s.workers {

@@ -30,7 +30,7 @@ func (r *recall) resendStatuses(p *pdu.SNACKRequest) bool {
 	all, found := n == run{}, uint32(0)
 	for i := range r.stamped {
 		if s := &r.statuses[i]; all || n.has(s.bhs.StatSN()) {
-			r.resend(&s.bhs, s.data)
+			r.resend(s)
 			found++
 		}
 	}
@@ -48,7 +48,7 @@ func (r *recall) resendParts(p *pdu.SNACKRequest) bool {
 		}
 		found++
 		if s.bhs.Opcode() == pdu.OpDataIn || r.of.awaits(itt, s.bhs.TTT()) {
-			r.resend(&s.bhs, s.data)
+			r.resend(&s.recalled)
 		}
 	}
 	return found >= n.length && (found > 0 || n.length == 0)
@@ -60,7 +60,7 @@ func (r *recall) dataACK(p *pdu.SNACKRequest) bool {
 	if p.RunLength() != 0 || !there && !r.ended(p.BHS().ITT()) {
 		return !there && p.RunLength() == 0 // one that crossed the end of its task
 	}
-	r.forget(p.BHS().ITT(), func(s *recalled) bool { return s.sn().LessThan(p.BegRun()) })
+	releaseAll(r.forget(p.BHS().ITT(), func(s *recalled) bool { return s.sn().LessThan(p.BegRun()) }))
 	return true
 }
 
@@ -96,7 +96,7 @@ func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 	if len(old) == 0 || !whole(old) {
 		return false
 	}
-	r.forget(itt, func(s *recalled) bool { return s.bhs.Opcode() == pdu.OpDataIn })
+	old = r.forget(itt, func(s *recalled) bool { return s.bhs.Opcode() == pdu.OpDataIn })
 	sn := old[0].sn()
 	for i := range old {
 		sn = r.cut(&old[i], sn)
@@ -105,16 +105,19 @@ func (r *recall) resegment(p *pdu.SNACKRequest) bool {
 	if rsp != nil {
 		rsp.bhs.SetTTT(tag)
 		(*pdu.SCSIResponse)(&rsp.bhs).SetExpDataSN(sn)
-		r.resend(&rsp.bhs, rsp.data)
+		r.resend(rsp)
 	}
 	return true
 }
 
 // resend sends a PDU again, which is work that the initiator has asked for: it waits for
 // its turns until that is made up for (flow.go), however small its SNACK was.
-func (r *recall) resend(bhs *pdu.BHS, data []byte) {
-	r.of.charge(1 + len(data)/workBytes)
-	r.Resend(bhs, data)
+func (r *recall) resend(s *recalled) {
+	r.of.charge(1 + len(s.data)/workBytes)
+	if s.ref != nil {
+		s.ref.Retain()
+	}
+	r.Resend(&s.bhs, s.data, s.ref)
 }
 
 // whole reports whether no part between the first and the last was forgotten.
@@ -127,8 +130,10 @@ func whole(parts []recalled) bool {
 	return true
 }
 
-// cut sends one Data-In PDU again as several, if need be, and returns the next DataSN.
+// cut sends one Data-In PDU again as several, if need be, gives its buffer back and returns
+// the next DataSN.
 func (r *recall) cut(s *recalled, sn pdu.SN) pdu.SN {
+	defer s.release()
 	data, off := s.data, (*pdu.DataIn)(&s.bhs).BufferOffset()
 	for {
 		n := min(len(data), r.MaxDataIn())
@@ -143,7 +148,7 @@ func (r *recall) cut(s *recalled, sn pdu.SN) pdu.SN {
 			bhs.SetTTT(pdu.ReservedTag)
 		}
 		r.keep(&bhs, data[:n])
-		r.resend(&bhs, data[:n])
+		r.resend(&r.parts.last.recalled)
 		r.sent()
 		sn++
 		if n == len(data) {

@@ -1,11 +1,14 @@
 package target
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 
 	"lunar/backstore"
+	"lunar/internal/buf"
 	"lunar/internal/debt"
 	"lunar/internal/evloop"
 	"lunar/target/scsi"
@@ -18,6 +21,7 @@ type thread struct {
 	gate    *gate
 	qos     *qos // of all threads
 	shares  shares
+	moves   moves
 	load    atomic.Int32 // connections, for the choice of a home
 	refused refused
 	latency latencies
@@ -26,6 +30,8 @@ type thread struct {
 	lanes       map[*scsi.LogicalUnit]backstore.Lane
 	sessions    map[*sessionState]struct{}
 	backgrounds map[*background]struct{}
+	sparePools  []*buf.Pool     // of backgrounds that have ended
+	depot       *buf.Depot      // of what is kept to be sent again
 	awaitEnd    []func()        // who waits for the end of all backgrounds
 	ending      bool            // no background is begun any more
 	starved     []*sessionState // those with tasks that wait for memory, in the order in which they began
@@ -51,8 +57,9 @@ func newThread(config evloop.Config) (*thread, error) {
 	}
 	loop.Pool().SetAside(loop.Pool().Size()/asidePart/scsi.SegmentSize, scsi.SegmentSize)
 	th.inspection.Fire, th.patience.Every = th.inspect, inspectionInterval
-	th.shares.loop = loop
+	th.shares.loop, th.moves.loop = loop, loop
 	th.feedTask = evloop.Func(th.feed)
+	th.depot = buf.NewDepot(maxDepot, spareDepot, loop.Memory())
 	loop.Pool().OnFree(th.freed)
 	return th, nil
 }
@@ -80,6 +87,14 @@ func (th *thread) closeLanes() {
 	for lu, lane := range th.lanes {
 		lane.Close()
 		delete(th.lanes, lu)
+	}
+}
+
+// close ends what the thread has opened besides its loop.
+func (th *thread) close(log *slog.Logger) {
+	th.closeLanes()
+	if err := errors.Join(th.closePools(), th.depot.Close()); err != nil {
+		log.Error("memory of an event thread", "error", err)
 	}
 }
 

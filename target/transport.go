@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"lunar/internal/buf"
 	"lunar/internal/evloop"
 	"lunar/target/login"
 	"lunar/target/pdu"
@@ -87,8 +88,9 @@ type Portal interface {
 type Resender interface {
 	Datamover
 	// Resend sends a PDU that was stamped before: only what the command window is
-	// now is set in it (Receiver.Restamp). data must stay as it is.
-	Resend(bhs *pdu.BHS, data []byte)
+	// now is set in it (Receiver.Restamp). data must stay as it is; ref, if not nil, is a
+	// reference to it that the transport releases.
+	Resend(bhs *pdu.BHS, data []byte, ref *buf.Ref)
 }
 
 // Debtor is a Datamover that knows what its peer has yet to do.

@@ -51,6 +51,7 @@ type Config struct {
 	Huge        arena.Huge    // pages of Pool
 	RingEntries uint32        // submissions of Ring; 0 means no Ring
 	Workers     *Workers      // for calls that block; shared by loops, may be nil
+	RealTime    bool          // the thread goes before others of its CPU (SCHED_RR), where the process may
 	InboxSize   int           // tasks in the lock-free inbox, rounded up to a power of two; 0 is 1024
 	Logger      *slog.Logger  // nil is slog.Default
 }
@@ -214,6 +215,11 @@ func (l *Loop) enter() {
 	setTimerSlack()
 	if err := l.pin(); err != nil {
 		l.log.Warn("event thread runs unpinned", "reason", err)
+	}
+	if l.config.RealTime {
+		if err := goFirst(); err != nil {
+			l.log.Warn("event thread is in no real-time class", "reason", err)
+		}
 	}
 	if l.ring == nil {
 		return

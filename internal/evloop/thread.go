@@ -18,3 +18,9 @@ func nameThread(name string) {
 const timerSlack = 1000
 
 func setTimerSlack() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) }
+
+// goFirst puts the calling thread into the lowest real-time priority. Threads that it
+// starts are ordinary ones.
+func goFirst() error {
+	return unix.SchedSetAttr(0, &unix.SchedAttr{Policy: unix.SCHED_RR, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK}, 0)
+}

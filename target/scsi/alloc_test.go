@@ -59,9 +59,10 @@ func (*sink) Charge(*Command, *buf.Ref)                      {}
 func (p *sink) Complete(*Command)                            { p.ends++ }
 func (*sink) Contain(*Command)                               {}
 
-func (p *sink) Wake(*Command, Task) { panic("nobody waits") }
-func (*sink) Again(*Command, Task)  { panic("nothing is long") }
-func (*sink) Turn(*Command) int64   { return math.MaxInt64 }
+func (p *sink) Wake(*Command, Task)             { panic("nobody waits") }
+func (*sink) Again(*Command, Task)              { panic("nothing is long") }
+func (*sink) Turn(*Command) int64               { return math.MaxInt64 }
+func (*sink) Within(*Command, int64, Task) bool { return true }
 func (p *sink) SendDataIn(_ *Command, _ uint32, ref *buf.Ref, _ []byte, last bool) {
 	ref.Release()
 	if last {

@@ -105,9 +105,10 @@ func (t *act) ReceiveDataOut(c *Command, off uint32, b []byte) {
 	c.DataOut(off, uint32(len(b)))
 }
 
-func (t *act) Wake(_ *Command, work Task)  { t.of.post("wake "+t.name, work.Run) }
-func (t *act) Again(_ *Command, work Task) { t.of.post("again "+t.name, work.Run) }
-func (*act) Turn(*Command) int64           { return math.MaxInt64 }
+func (t *act) Wake(_ *Command, work Task)      { t.of.post("wake "+t.name, work.Run) }
+func (t *act) Again(_ *Command, work Task)     { t.of.post("again "+t.name, work.Run) }
+func (*act) Turn(*Command) int64               { return math.MaxInt64 }
+func (*act) Within(*Command, int64, Task) bool { return true }
 
 // TryNow, Submit and Close make an actor its own lane.
 func (*actor) TryNow(*backstore.Op) bool { return false }

@@ -10,6 +10,10 @@ const (
 	// leastInline is what an operation counts at least in it: that of one block is
 	// work, too.
 	leastInline = 32 << 10
+	// partWithin and partReleased are how much is moved, and zeroed or released, in one
+	// part where nothing is sent or received; of memory as much as a huge page.
+	partWithin   = 64 << 10
+	partReleased = 2 << 20
 	// pieceSize bounds one operation that releases or zeroes, so that others
 	// that need the same stripes get their turn.
 	pieceSize = 32 << 20

@@ -74,6 +74,7 @@ func (*loopPort) Charge(*Command, *buf.Ref)                      {}
 func (*loopPort) Contain(*Command)                               {}
 func (p *loopPort) Wake(_ *Command, t Task)                      { p.loop.Post(evloop.Func(t.Run)) }
 func (*loopPort) Turn(*Command) int64                            { return math.MaxInt64 }
+func (*loopPort) Within(*Command, int64, Task) bool              { return true }
 func (p *loopPort) Again(_ *Command, t Task)                     { p.loop.Again(t) }
 func (p *loopPort) Complete(*Command)                            { close(p.done) }
 

@@ -120,6 +120,9 @@ type thread struct {
 
 	part int64 // bytes that a command may move in one turn; 0: any
 
+	moved  int64 // of what may be moved within the server until the next turn
+	within int64 // all of that
+
 	lent int // loans that were not given back
 
 	reach      []*Nexus // what copies may use
@@ -380,6 +383,18 @@ func (*exchange) Contain(*Command) {}
 func (x *exchange) Wake(_ *Command, t Task)  { x.wake(t) }
 func (x *exchange) Again(_ *Command, t Task) { x.wake(t) }
 func (x *exchange) Turn(*Command) int64      { return cmp.Or(x.part, math.MaxInt64) }
+
+// Within implements Port: what is moved within the server waits now and then.
+func (x *exchange) Within(_ *Command, n int64, t Task) bool {
+	if x.moved >= maxInline {
+		x.moved = 0
+		x.wake(t)
+		return false
+	}
+	x.moved += n
+	x.within += n
+	return true
+}
 
 // Complete implements Port.
 func (x *exchange) Complete(c *Command) {

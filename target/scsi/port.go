@@ -60,6 +60,11 @@ type Port interface {
 	// turn by Again.
 	Turn(c *Command) int64
 
+	// Within asks to move n bytes that are neither received nor sent, such as a part
+	// of a copy. If they have to wait for others, it returns false, and t runs when the
+	// command has its turn. The command does not end before t ran.
+	Within(c *Command, n int64, t Task) bool
+
 	// Again runs t in the next turn of the event thread that runs the command, which
 	// calls it. The command does not end before t ran.
 	Again(c *Command, t Task)

@@ -72,10 +72,11 @@ func (*replyPort) Background(*Command, func(*Command)) bool       { return false
 func (*replyPort) Charge(*Command, *buf.Ref)                      {}
 func (*replyPort) Contain(*Command)                               {}
 
-func (p *replyPort) Wake(_ *Command, t Task)  { p.woken <- t }
-func (p *replyPort) Again(_ *Command, t Task) { p.woken <- t }
-func (*replyPort) Turn(*Command) int64        { return math.MaxInt64 }
-func (p *replyPort) Complete(*Command)        { p.ended++ }
+func (p *replyPort) Wake(_ *Command, t Task)         { p.woken <- t }
+func (p *replyPort) Again(_ *Command, t Task)        { p.woken <- t }
+func (*replyPort) Turn(*Command) int64               { return math.MaxInt64 }
+func (*replyPort) Within(*Command, int64, Task) bool { return true }
+func (p *replyPort) Complete(*Command)               { p.ended++ }
 
 // finish runs what other goroutines have for the command until it has ended.
 func (p *replyPort) finish(t testing.TB, c *Command) {

@@ -20,6 +20,7 @@ type segment struct {
 	lock  extentLock // in the extent guard
 	cscd  *CSCD      // of a copy: where the operation goes, if not to the command's logical unit
 	whole []byte     // op.Data, while the operation is done in parts
+	all   int64      // op.Len then, else 0
 }
 
 // nexus returns whose logical unit the operation is for.
@@ -176,10 +177,8 @@ func (s *segment) Run() {
 // command's operations have ended at once for long enough.
 func (s *segment) submit() {
 	c := s.cmd
-	turn := min(maxInline, c.Port.Turn(c))
-	if c.inline >= turn {
-		c.inline = 0
-		c.Port.Again(c, (*nextTurn)(s))
+	turn := s.turn()
+	if turn == 0 {
 		return
 	}
 	if s.shutOut() {
@@ -209,30 +208,58 @@ func (s *segment) submit() {
 	s.state = running
 }
 
+// turn returns how many bytes of the operation may be moved at once: 0 says that it goes
+// on in the command's next turn.
+func (s *segment) turn() int64 {
+	c := s.cmd
+	turn := min(maxInline, c.Port.Turn(c))
+	if s.within() {
+		most := min(turn, partWithin)
+		if s.op.Data == nil {
+			most = partReleased
+		}
+		if !c.Port.Within(c, min(most, s.op.Len), (*nextTurn)(s)) {
+			return 0
+		}
+		return most
+	}
+	if c.inline >= turn {
+		c.inline = 0
+		c.Port.Again(c, (*nextTurn)(s))
+		return 0
+	}
+	return turn
+}
+
+// within reports whether the operation moves more than the initiator sends or takes.
+func (s *segment) within() bool {
+	return s.op.Len > 0 && (s.cscd != nil || s.op.Len > int64(s.cmd.Length))
+}
+
 // tryNow has the lane do what of the operation may be done in one turn, if it does that
 // at once, and goes on with the rest in the next.
 func (s *segment) tryNow(turn int64) bool {
-	o, left := &s.op, s.op.Data
-	if int64(len(left)) > turn && o.Tuples == nil && !o.Atomic {
-		if s.whole == nil {
-			s.whole = left
+	o, left, length := &s.op, s.op.Data, s.op.Len
+	if length > turn && o.Tuples == nil && !o.Atomic {
+		if s.all == 0 {
+			s.whole, s.all = left, length
 		}
-		s.part(left[:turn])
+		s.part(left, 0, turn)
 	}
 	taken := s.lane().TryNow(o)
 	n := o.Len
-	if s.whole != nil {
-		s.part(left)
+	if s.all > 0 {
+		s.part(left, 0, length)
 	}
 	if !taken {
 		return false
 	}
 	s.cmd.inline += max(n, leastInline)
-	if s.whole != nil && n < o.Len && o.Err == nil {
+	if s.all > 0 && n < length && o.Err == nil {
 		s.cmd.missed = s.cmd.missed || !o.Hit
 		o.Hit = false
 		o.Off += n
-		s.part(left[n:])
+		s.part(left, n, length)
 		s.state = running
 		s.submit()
 		return true
@@ -241,8 +268,14 @@ func (s *segment) tryNow(turn int64) bool {
 	return true
 }
 
-// part makes data all that the operation is about.
-func (s *segment) part(data []byte) { s.op.Data, s.op.Len = data, int64(len(data)) }
+// part makes what lies between two offsets in data, which is nil of what needs none, all
+// that the operation is about.
+func (s *segment) part(data []byte, from, to int64) {
+	if data != nil {
+		data = data[from:to]
+	}
+	s.op.Data, s.op.Len = data, to-from
+}
 
 // errSanitizing refuses what came before a sanitize operation and would change
 // the medium after it.
@@ -294,10 +327,10 @@ func (s *segment) end() {
 	if s.volatile() {
 		s.nexus().wroteVolatile()
 	}
-	if s.whole != nil {
-		s.op.Off += s.op.Len - int64(len(s.whole))
-		s.part(s.whole)
-		s.whole = nil
+	if s.all > 0 {
+		s.op.Off += s.op.Len - s.all
+		s.part(s.whole, 0, s.all)
+		s.whole, s.all = nil, 0
 	}
 	s.state = done
 	c.missed = c.missed || !s.op.Hit

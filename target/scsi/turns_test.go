@@ -121,3 +121,42 @@ func TestPartsAreHitsEach(t *testing.T) {
 		}
 	}
 }
+
+// TestMovedWithinIsAskedFor: what moves more than the initiator sends or takes is done in
+// parts, for each of which the port is asked; what is sent or received is not.
+func TestMovedWithinIsAskedFor(t *testing.T) {
+	const size = 8 * mib
+	block := make([]byte, 512)
+	block[511] = 1
+	list := unmapList([2]uint64{0, size / 512})
+	for name, tt := range map[string]struct {
+		cdb, out []byte
+		in       uint32
+		longest  int64 // part
+		moved    int64
+	}{
+		"WRITE SAME":        {cdb16(0x93, 0, 0, size/512), block, 0, partWithin, size},
+		"WRITE SAME zeroes": {cdb16(0x93, 0, 0, size/512), make([]byte, 512), 0, partReleased, size},
+		"VERIFY":            {cdb16(0x8f, 0, 0, size/512), nil, 0, partWithin, size},
+		"UNMAP":             {unmapCDB(list), list, 0, partReleased, size},
+		"READ":              {cdb16(0x88, 0, 0, 256), nil, 128 << 10, 128 << 10, 0},
+		"WRITE":             {cdb16(0x8a, 0, 0, 256), make([]byte, 128<<10), 0, 128 << 10, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMedium(size)
+			th := newThread(t, m, 1)
+			x := th.start(newUnit(t, m, LUConfig{}), tt.cdb, tt.out, tt.in).finish()
+			if x.c.Status != Good {
+				t.Errorf("status %#x, sense %+v", x.c.Status, x.c.Sense)
+			}
+			if th.within != tt.moved {
+				t.Errorf("asked for %d bytes, expected %d", th.within, tt.moved)
+			}
+			for _, op := range m.ops() {
+				if op.Len > tt.longest {
+					t.Errorf("%v of %d bytes at once, expected at most %d", op.Kind, op.Len, tt.longest)
+				}
+			}
+		})
+	}
+}

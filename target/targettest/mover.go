@@ -241,9 +241,9 @@ func (m *mover) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) { m.send(bhs
 func (m *mover) GetData(bhs *pdu.R2T) { m.send(bhs.BHS(), nil, nil) }
 
 // Resend implements target.Resender.
-func (m *mover) Resend(bhs *pdu.BHS, data []byte) {
+func (m *mover) Resend(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
+	m.send(bhs, data, ref)
 	if !m.closed {
-		m.send(bhs, data, nil)
 		m.out[len(m.out)-1].again = true
 	}
 }

@@ -211,7 +211,7 @@ func (tx *sender) pop() {
 	o := tx.at(tx.head)
 	tx.bytes -= len(o.data)
 	switch {
-	case o.ref == nil:
+	case o.ref == nil, o.again:
 		tx.own -= len(o.data)
 	case o.ref.Lent():
 		tx.lent--

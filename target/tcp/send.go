@@ -49,10 +49,14 @@ func (m *mover) PutData(bhs *pdu.DataIn, data []byte, ref *buf.Ref) {
 }
 
 // Resend implements Resender.
-func (m *mover) Resend(bhs *pdu.BHS, data []byte) {
-	if !m.closed {
-		m.send(bhs, data, nil)
-		m.tx.at(m.tx.tail - 1).again = true
+func (m *mover) Resend(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
+	m.send(bhs, data, ref)
+	if m.closed {
+		return
+	}
+	m.tx.at(m.tx.tail - 1).again = true
+	if ref != nil {
+		m.tx.own += len(data) // no command's memory bounds it
 	}
 }
 

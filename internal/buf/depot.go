@@ -1,0 +1,109 @@
+package buf
+
+import "slices"
+
+// Depot is memory that grows by pools of MaxSize bytes up to a bound, and shrinks again:
+// for data that live as long as a peer wants, of which a pool of a fixed size would have
+// too much or too little. It costs the garbage collector nothing, and emptied pools are
+// used again, so that a steady load touches no page for the first time. A Depot and its
+// Refs belong to one thread.
+type Depot struct {
+	node  int
+	most  int      // pools
+	spare int      // pools without a buffer in use that are kept
+	pools []*shelf // all
+	open  []*shelf // those that may have a free block, the one to ask first at the end
+	empty int      // pools without a buffer in use
+}
+
+// shelf is a pool of a Depot.
+type shelf struct {
+	*Pool
+	open bool
+}
+
+// looked is how many pools a Get asks before the depot grows.
+const looked = 8
+
+// NewDepot makes one whose memory is of a NUMA node, as NewPool has it. It holds up to
+// most bytes, and keeps up to spare of them that are not in use.
+func NewDepot(most, spare, node int) *Depot {
+	return &Depot{node: node, most: most / MaxSize, spare: spare / MaxSize}
+}
+
+// Get returns a page-aligned buffer of n bytes with one reference, or nil when there are
+// as many as there may be, or no memory is left. 1 <= n <= MaxSize.
+func (d *Depot) Get(n int) *Ref {
+	for i := len(d.open) - 1; i >= max(0, len(d.open)-looked); i-- {
+		s := d.open[i]
+		if ref := d.from(s, n); ref != nil {
+			return ref
+		}
+		if s.free == 0 {
+			s.open, d.open = false, slices.Delete(d.open, i, i+1)
+		}
+	}
+	if len(d.pools) >= d.most {
+		return nil
+	}
+	p, err := NewPool(MaxSize, d.node)
+	if err != nil {
+		return nil
+	}
+	s := &shelf{p, true}
+	p.freed = func() { d.freed(s) }
+	d.pools, d.open = append(d.pools, s), append(d.open, s)
+	d.empty++
+	return d.from(s, n)
+}
+
+// from gets a buffer of one of the pools.
+func (d *Depot) from(s *shelf, n int) *Ref {
+	idle := s.inUse == 0
+	ref := s.Get(n)
+	if ref != nil && idle {
+		d.empty--
+	}
+	return ref
+}
+
+// freed follows a Release.
+func (d *Depot) freed(s *shelf) {
+	if !s.open {
+		s.open, d.open = true, append(d.open, s)
+	}
+	if s.inUse > 0 {
+		return
+	}
+	if d.empty++; d.empty > d.spare {
+		d.empty--
+		d.pools, d.open = remove(d.pools, s), remove(d.open, s)
+		_ = s.Close() // nothing of it is in use
+	}
+}
+
+func remove(from []*shelf, s *shelf) []*shelf {
+	return slices.DeleteFunc(from, func(o *shelf) bool { return o == s })
+}
+
+// Size returns how many bytes the depot has, in use or not.
+func (d *Depot) Size() int { return len(d.pools) * MaxSize }
+
+// InUse returns how many buffers are handed out and not yet fully released.
+func (d *Depot) InUse() (n int) {
+	for _, p := range d.pools {
+		n += p.inUse
+	}
+	return n
+}
+
+// Close gives back all memory of which nothing is in use. What is stays mapped.
+func (d *Depot) Close() (err error) {
+	for _, p := range d.pools {
+		if e := p.Close(); e != nil {
+			err = e
+		}
+	}
+	d.pools, d.open, d.empty = nil, nil, 0
+	return err
+}
