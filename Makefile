@@ -23,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -123,6 +123,10 @@ evidence-reliability: build ## break tgtd by kills, power cuts and flipped bits,
 evidence-security: build ## attack tgtd with a canary beside it, write docs/reports/security-evidence.md
 	@$(SETUP) test
 	scripts/evidence/security/run.sh
+
+# VOLUMES=100 CHANGES=200 is a short run, NOTES=FILE TO=FILE note elsewhere, ONLY=changes is a part.
+evidence-operate: build ## create and change many objects by the API, write docs/reports/operate.md
+	scripts/evidence/operate/run.sh
 
 # ROUNDS=2 SUITES=race is a short run; CORE and BUSY say where, and with how much company.
 evidence-tests: ## run the test suites again and again on one busy CPU, write docs/reports/tests.md

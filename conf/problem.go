@@ -35,6 +35,12 @@ func (p Problem) String() string {
 	return b.String()
 }
 
+// Plain is String without the place in the file.
+func (p Problem) Plain() string {
+	p.File, p.Line = "", 0
+	return strings.TrimPrefix(p.String(), ": ")
+}
+
 // Errors are all the problems of a configuration in the order of the file.
 type Errors []Problem
 

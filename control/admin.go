@@ -70,6 +70,7 @@ type Detached struct {
 // RunningConfig is the answer of /v1/config.
 type RunningConfig struct {
 	YAML string `json:"yaml" doc:"The configuration that is running, with all defaults and without secrets."`
+	Text string `json:"text" doc:"The same as it was written, with its comments and without secrets."`
 }
 
 // Running asks for the configuration that is running.

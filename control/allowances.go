@@ -45,6 +45,11 @@ func (w Allowances) Flags() (words []string) {
 // ApplyCommand is the command line by which an administrator applies a file with these
 // Allowances.
 func (w Allowances) ApplyCommand(stateDir, socket, file string) string {
-	words := append([]string{"lunar", "apply"}, shell.Flags([2]string{"--state-dir", stateDir}, [2]string{"--socket", socket})...)
-	return shell.CommandLine(append(append(words, file), w.Flags()...)...)
+	return w.Command(stateDir, socket, "apply", file)
+}
+
+// Command is a command line of lunar with these Allowances.
+func (w Allowances) Command(stateDir, socket, command string, args ...string) string {
+	words := append([]string{"lunar", command}, shell.Flags([2]string{"--state-dir", stateDir}, [2]string{"--socket", socket})...)
+	return shell.CommandLine(append(append(words, args...), w.Flags()...)...)
 }

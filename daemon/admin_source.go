@@ -13,12 +13,16 @@ import (
 )
 
 // Running implements server.Source: the rules are those in force.
-func (s *source) Running() (string, error) {
+func (s *source) Running() (control.RunningConfig, error) {
 	cfg := *s.daemon.config.Load()
 	live := s.daemon.rules().Live
 	cfg.QoS.Rules, cfg.QoS.Groups, cfg.QoS.Overcommit = live.Rules, live.Groups, live.Overcommit
-	text, err := conf.Print(&cfg)
-	return commented(s.daemon.drift()) + string(text), err
+	printed, err := conf.Print(&cfg)
+	if err != nil {
+		return control.RunningConfig{}, err
+	}
+	text, err := shownText(s.changes.texts.Load().running)
+	return control.RunningConfig{YAML: commented(s.daemon.drift()) + string(printed), Text: text}, err
 }
 
 // Kick implements server.Source.
@@ -55,17 +59,24 @@ func (s *source) Drain(k control.Drain) (control.Drained, error) {
 			return refuse(fmt.Sprintf("to: found %q, which is %s and drained itself: initiators would go round in circles", k.To, where))
 		}
 	}
-	out := control.Drained{Draining: []string{}}
+	out := control.Drained{}
 	switch {
 	case !k.Off:
 		out.Sessions = s.daemon.Drain(d)
 	case !s.daemon.Undrain(d):
 		return refuse("it is not being drained")
 	}
+	out.Draining = s.Drains().Draining
+	return out, nil
+}
+
+// Drains implements server.Source.
+func (s *source) Drains() control.Drained {
+	cfg, out := s.daemon.config.Load(), control.Drained{Draining: []string{}}
 	for _, d := range s.daemon.Drains() {
 		out.Draining = append(out.Draining, describeDrain(cfg, d))
 	}
-	return out, nil
+	return out
 }
 
 // ownDrained is the portal of this server that a drain sends initiators to, if it is
@@ -128,4 +139,6 @@ func drainOf(cfg *conf.Config, s *target.Server, portal string) (target.Drain, b
 }
 
 // Apply implements server.Source.
-func (s *source) Apply(f control.File) (control.Applied, error) { return s.changes.file(f) }
+func (s *source) Apply(by string, f control.File) (control.Applied, error) {
+	return s.changes.file(by, f)
+}

@@ -10,6 +10,7 @@ import (
 	"lunar/conf"
 	"lunar/control"
 	"lunar/control/server"
+	"lunar/daemon/state"
 	"lunar/daemon/volumes"
 	"lunar/internal/locked"
 )
@@ -33,6 +34,10 @@ func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 	if err == nil {
 		a.daemon.serves()
 		a.keepApplied()
+		a.keepRead("start", "read at the start", a.texts.Load().running.text)
+		if err := state.NonePending(a.dir); err != nil {
+			a.log.Error("the note of a change of the configuration file", "err", err)
+		}
 	}
 	if err != nil {
 		a.kill()
@@ -62,7 +67,7 @@ func (a *applier) end() {
 }
 
 // file puts the configuration of a file's text into force.
-func (a *applier) file(f control.File) (control.Applied, error) {
+func (a *applier) file(by string, f control.File) (control.Applied, error) {
 	cfg, warnings, err := conf.Parse(f.Name, []byte(f.Text))
 	if err == nil {
 		err = a.serve.override(cfg, a.dir)
@@ -70,7 +75,7 @@ func (a *applier) file(f control.File) (control.Applied, error) {
 	if err != nil {
 		return control.Applied{}, asRefusal(f.Name, err)
 	}
-	return a.apply(request{name: f.Name, text: []byte(f.Text), warnings: warnings, dry: f.DryRun, allowed: conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, cfg)
+	return a.apply(request{by: by, name: f.Name, text: []byte(f.Text), warnings: warnings, dry: f.DryRun, allowed: conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, cfg)
 }
 
 // reloadUntil reloads at every hangup until stop is closed.
@@ -113,7 +118,7 @@ func (a *applier) again() (control.Applied, error) {
 	if err != nil {
 		return control.Applied{}, asRefusal(name, err)
 	}
-	return a.apply(request{name: name, text: l.text, warnings: l.warnings}, l.Config)
+	return a.apply(request{by: "signal", name: name, text: l.text, warnings: l.warnings}, l.Config)
 }
 
 // refused logs each reason for which nothing was changed.
@@ -155,7 +160,11 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 	out := a.outlook(plan, rules)
 	out.Impacts, out.Drift = impactsOf(impacts, r.allowed), a.lastingDrift()
 	for _, w := range r.warnings {
-		out.Warnings = append(out.Warnings, w.String())
+		text := w.String()
+		if r.edit != nil {
+			text = w.Plain()
+		}
+		out.Warnings = append(out.Warnings, text)
 	}
 	if err := misnamed(what, cfg, r.allowed.Shrink); err != nil {
 		return control.Applied{}, err
@@ -179,14 +188,17 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 	unlocked := locked.Failure()
 	a.daemon.assembly.From = volumes.Source{Config: r.name, Socket: a.serve.Socket}
 	if err := r.edit.write(); err != nil {
-		return control.Applied{}, err
+		return control.Applied{}, errors.Join(err, r.edit.ended())
 	}
 	if err := c.make(); err != nil {
-		return control.Applied{}, refused(what, errors.Join(err, r.edit.putBack()))
+		return control.Applied{}, refused(what, errors.Join(err, r.edit.putBack(), r.edit.ended()))
 	}
-	a.noteTexts(&r, cfg)
+	out.Warnings = append(out.Warnings, a.noteTexts(&r, cfg)...)
 	out.Warnings = append(out.Warnings, tellUnlocked(unlocked, a.log)...)
 	out.Warnings = append(out.Warnings, a.keepApplied()...)
+	if err := r.edit.ended(); err != nil {
+		out.Warnings = append(out.Warnings, err.Error())
+	}
 	out.Changes = append(out.Changes, c.did...)
 	out.Note, out.Lasting = c.admitted.Note, a.lasting(&r)
 	return out, nil

@@ -34,17 +34,33 @@ func (a *applier) edit(by string, c control.Changes) (control.Changed, error) {
 			return control.Changed{}, err
 		}
 	}
-	applied, err := a.force(request{name: "the change", warnings: warnings, dry: c.DryRun, allowed: conf.Allowed{Yes: c.Yes, Shrink: c.AllowShrink}, edit: e}, cfg)
-	if err != nil {
-		return control.Changed{}, err
-	}
-	out := control.Changed{Applied: applied}
-	if len(c.Edits) == 1 {
+	out, err := a.forceEdited(e, told(c.Edits), c.Permissions, warnings, cfg)
+	if err == nil && len(c.Edits) == 1 {
 		if value, ok := edit.Get(running.Tree(), c.Edits[0].Path...); ok {
 			out.ETag = a.etag(value)
 		}
 	}
-	return out, nil
+	return out, err
+}
+
+// forceEdited puts what comes of changes into force.
+func (a *applier) forceEdited(e *editing, what string, p control.Permissions, warnings []conf.Warning, cfg *conf.Config) (control.Changed, error) {
+	e.what, e.dir, e.allowed = what, a.dir, conf.Allowed{Yes: p.Yes, Shrink: p.AllowShrink}
+	applied, err := a.force(request{name: "the change", warnings: warnings, dry: p.DryRun, allowed: e.allowed, edit: e}, cfg)
+	return control.Changed{Applied: applied, Generation: e.generation}, err
+}
+
+// whole puts a whole text into force and into the file.
+func (a *applier) whole(by, what string, d *edit.Document, p control.Permissions) (control.Changed, error) {
+	t := a.texts.Load()
+	if t.file == nil {
+		return control.Changed{}, conflict("the server was started without a configuration file")
+	}
+	cfg, warnings, err := a.parseEdited(d)
+	if err != nil {
+		return control.Changed{}, err
+	}
+	return a.forceEdited(&editing{by: by, path: a.serve.Config, running: d, was: t.file, file: d, fileConfig: cfg}, what, p, warnings, cfg)
 }
 
 // editFile makes the changes of the file's text, too.

@@ -4,14 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
+	"lunar/daemon/state"
 	"lunar/internal/durable"
 )
 
 // write writes the file, if there is one to be written. After an error it is as it was.
 func (e *editing) write() error {
-	if e == nil || e.file == nil {
+	if e == nil || e.file == nil || string(e.file.Text()) == string(e.was.text) {
 		return nil
+	}
+	if e.allowed.Yes || len(e.allowed.Shrink) > 0 {
+		if err := state.NotePending(e.dir, state.Pending{Text: e.file.Text(), Allowed: e.allowed}); err != nil {
+			return err
+		}
 	}
 	err := durable.Rewrite(e.path, e.was.text, e.file.Text())
 	switch {
@@ -27,11 +34,31 @@ func (e *editing) write() error {
 
 // putBack undoes write.
 func (e *editing) putBack() error {
-	if e == nil || e.file == nil {
+	if e == nil || e.file == nil || string(e.file.Text()) == string(e.was.text) {
 		return nil
 	}
 	if err := durable.Rewrite(e.path, e.file.Text(), e.was.text); err != nil {
 		return fmt.Errorf("%s has the change all the same, for it could not be put back: %w", e.path, err)
 	}
 	return nil
+}
+
+// ended removes the note of a change under way.
+func (e *editing) ended() error {
+	if e == nil || !e.allowed.Yes && len(e.allowed.Shrink) == 0 {
+		return nil
+	}
+	return state.NonePending(e.dir)
+}
+
+// pending allows what a change of the file was allowed that a server began and did not
+// end, if the file has come of it.
+func (k Options) pending(dir string, text []byte) (Options, error) {
+	p, err := state.ReadPending(dir)
+	if err != nil || p == nil || string(p.Text) != string(text) {
+		return k, err
+	}
+	k.Yes = k.Yes || p.Allowed.Yes
+	k.AllowShrink = append(slices.Clone(k.AllowShrink), p.Allowed.Shrink...)
+	return k, nil
 }

@@ -8,6 +8,7 @@ import (
 
 // request is how a configuration is to be put into force.
 type request struct {
+	by       string // who asked
 	name     string // of its file
 	text     []byte // of the configuration
 	warnings []conf.Warning
@@ -18,8 +19,11 @@ type request struct {
 
 // editing is what changes of objects make of the texts.
 type editing struct {
-	by         string
+	by, what   string         // who asked for what
+	dir        string         // the state directory
 	path       string         // of the file
+	allowed    conf.Allowed   // what it may do
+	generation int            // that the file is; 0: it was not kept
 	running    *edit.Document // that is to be in force
 	was        *document      // of the file, before; as file
 	file       *edit.Document // that is to be in the file; nil: it is not written

@@ -58,6 +58,9 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	for _, what := range doubtful(cfg) {
 		log.Warn("others may change a file of the server", "what", what)
 	}
+	if k, err = k.pending(dir, l.text); err != nil {
+		return false, err
+	}
 	start, err := k.compare(cfg, dir, func(what string) { log.Warn("other than at the last start", "what", what) })
 	if err != nil {
 		return false, err

@@ -26,7 +26,7 @@ func (a *applier) read(text []byte) {
 }
 
 // noteTexts notes what is in force, and what is in the file.
-func (a *applier) noteTexts(r *request, cfg *conf.Config) {
+func (a *applier) noteTexts(r *request, cfg *conf.Config) (warnings []string) {
 	was := a.texts.Load()
 	now := &texts{file: was.file}
 	switch {
@@ -35,18 +35,23 @@ func (a *applier) noteTexts(r *request, cfg *conf.Config) {
 		if r.name == a.serve.Config {
 			now.file = now.running
 			a.inFile(cfg)
+			warnings = a.keepRead(r.by, "apply", r.text)
 		}
 	default:
 		now.running = parsedDocument(r.edit.running)
 		if r.edit.file != nil {
 			now.file = parsedDocument(r.edit.file)
 			a.inFile(r.edit.fileConfig)
+			if string(now.file.text) != string(was.file.text) {
+				r.edit.generation, warnings = a.keepGeneration(r.edit.by, r.edit.what, now.file.text)
+			}
 		}
 		if now.file != nil && string(now.file.text) == string(now.running.text) {
 			now.file = now.running
 		}
 	}
 	a.texts.Store(now)
+	return warnings
 }
 
 // inFile notes what the file that the server was started with has.

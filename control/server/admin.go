@@ -21,8 +21,7 @@ type VolumePath struct {
 
 func addAdmin(api huma.API, s Source) {
 	get(api, control.ConfigPath, "The configuration that is running", func() (control.RunningConfig, error) {
-		text, err := s.Running()
-		return control.RunningConfig{YAML: text}, err
+		return s.Running()
 	})
 	change(api, "post-kick", http.MethodPost, control.KickPath, "Ask initiators to log out, and disconnect those that do not", func(in *struct{ Body control.Kick }) (control.Kicked, error) {
 		n, err := s.Kick(in.Body)
@@ -30,6 +29,7 @@ func addAdmin(api huma.API, s Source) {
 	})
 	change(api, "post-drain", http.MethodPost, control.DrainPath, "Keep initiators away from a portal, or let them in again",
 		func(in *struct{ Body control.Drain }) (control.Drained, error) { return s.Drain(in.Body) })
+	get(api, control.DrainPath, "What is being drained", func() (control.Drained, error) { return s.Drains(), nil })
 	change(api, "post-rescan", http.MethodPost, control.RescanPath, "Make a volume as large as its file or device is now",
 		func(in *VolumePath) (control.Rescanned, error) { return s.Rescan(in.Name) })
 	change(api, "post-detach", http.MethodPost, control.DetachPath, "Give up a removed volume whose data cannot be written",

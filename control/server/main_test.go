@@ -240,3 +240,21 @@ func (f fixed) Objects(path []string) ([]control.ObjectResource, error) {
 func (f fixed) Change(_ string, c control.Changes) (control.Changed, error) {
 	return control.Changed{Applied: control.Applied{Changes: []string{}, Warnings: []string{}, Impacts: []control.Impact{}, Drift: []control.Drift{}}, ETag: `"2"`}, nil
 }
+
+func (f fixed) Generations() ([]control.Generation, error) {
+	return []control.Generation{{Number: 1, By: "start"}}, nil
+}
+
+func (f fixed) Generation(n int) (control.Generation, error) {
+	return control.Generation{Number: n}, nil
+}
+
+func (f fixed) Rollback(by string, _ control.Rollback) (control.Changed, error) {
+	return f.Change(by, control.Changes{})
+}
+
+func (f fixed) Save(by string, _ control.Save) (control.Changed, error) {
+	return f.Change(by, control.Changes{})
+}
+
+func (f fixed) Drains() control.Drained { return control.Drained{Draining: []string{}} }

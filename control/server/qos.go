@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -16,6 +17,13 @@ func addQoS(api huma.API, s Source) {
 		func(in *struct{ Body control.RuleSet }) (control.QoS, error) {
 			return s.ChangeRules(func(set *control.RuleSet) error { *set = in.Body; return nil })
 		})
+	change(api, "get-qos-rule", http.MethodGet, control.RulePath, "One rule that is in force", func(in *RulePath) (control.Rule, error) {
+		set := s.Rules().RuleSet
+		if i := set.Index(in.Name); i >= 0 {
+			return set.Rules[i], nil
+		}
+		return control.Rule{}, huma.Error404NotFound(fmt.Sprintf("found no rule %q in force", in.Name))
+	})
 	change(api, "put-qos-rule", http.MethodPut, control.RulePath, "Put a rule into force in place of the one of that name, or as a new one", putRule(s))
 	change(api, "patch-qos-rule", http.MethodPatch, control.RulePath, "Change a rule; without one of that name, make it", patchRule(s))
 	change(api, "delete-qos-rule", http.MethodDelete, control.RulePath, "Take a rule out of force", deleteRule(s))
@@ -34,7 +42,15 @@ func applyBody(maxFile int64) int64 { return maxBody + 6*maxFile }
 func addApply(api huma.API, s Source, maxFile int64) {
 	op := huma.Operation{OperationID: "post-apply", Method: http.MethodPost, Path: control.ApplyPath,
 		Summary: "Put a configuration file into force without a restart, or refuse all of it", MaxBodyBytes: applyBody(maxFile)}
-	changeAs(api, op, func(in *struct{ Body control.File }) (control.Applied, error) { return s.Apply(in.Body) })
+	huma.Register(api, op, func(ctx context.Context, in *struct{ Body control.File }) (*answer[control.Applied], error) {
+		noteInput(ctx, in)
+		applied, err := s.Apply(callerOf(ctx).String(), in.Body)
+		if err != nil {
+			return nil, refusal(err)
+		}
+		noteResult(ctx, applied)
+		return &answer[control.Applied]{applied}, nil
+	})
 }
 
 // RulePath is the path of one rule. It is exported for the reflection of huma.

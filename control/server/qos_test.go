@@ -47,11 +47,13 @@ func (f fixed) Why(q control.WhyQuery) (control.Why, error) {
 }
 func (f fixed) Explain(string) control.Explanation { return *sampleQoS() }
 
-func (f fixed) Apply(control.File) (control.Applied, error) {
+func (f fixed) Apply(string, control.File) (control.Applied, error) {
 	return control.Applied{}, errors.New("this source has no file")
 }
 
-func (f fixed) Running() (string, error) { return "log: {level: info}", nil }
+func (f fixed) Running() (control.RunningConfig, error) {
+	return control.RunningConfig{YAML: "log: {level: info}"}, nil
+}
 
 func (f fixed) Kick(k control.Kick) (int, error) { return len(k.Initiator), nil }
 
@@ -151,7 +153,7 @@ func (s *shelf) ChangeRules(change func(*control.RuleSet) error) (control.QoS, e
 	return control.QoS{RuleSet: set}, nil
 }
 
-func (s *shelf) Apply(f control.File) (control.Applied, error) {
+func (s *shelf) Apply(_ string, f control.File) (control.Applied, error) {
 	return control.Applied{Changes: []string{f.Name + " " + f.Text}}, nil
 }
 

@@ -25,6 +25,11 @@ var roles = map[string]control.Role{
 	"get/alua":         control.Read,
 	"get/reservations": control.Read,
 	"get/config":       control.Read,
+	"get/drain":        control.Read,
+	"get/generations":  control.Read,
+	"get-generation":   control.Read,
+	"get-alua-group":   control.Read,
+	"get-qos-rule":     control.Read,
 
 	"post-kick":       control.Operate,
 	"post-drain":      control.Operate,
@@ -41,6 +46,8 @@ var roles = map[string]control.Role{
 	"clear-reservations": control.Admin,
 	"post-detach":        control.Admin,
 	"post-changes":       control.Admin,
+	"post-rollback":      control.Admin,
+	"post-save":          control.Admin,
 }
 
 // objectRoles are those of the operations on objects of the configuration, by verb; all

@@ -27,18 +27,19 @@ type Source interface {
 	Explain(initiator string) control.Explanation
 	// Why tells what a login would come to; an error may be a *Refusal.
 	Why(control.WhyQuery) (control.Why, error)
-	// Apply puts the configuration of a file's text into force, or tells what
-	// that would change. If there is an error, which may be a *Refusal, nothing
+	// Apply puts the configuration of a file's text into force in the name of who asks,
+	// or tells what that would change. If there is an error, which may be a *Refusal, nothing
 	// was changed.
-	Apply(control.File) (control.Applied, error)
-	// Running returns the configuration that is running, as YAML without
-	// secrets.
-	Running() (string, error)
+	Apply(by string, f control.File) (control.Applied, error)
+	// Running returns the configuration that is running, without secrets.
+	Running() (control.RunningConfig, error)
 	// Kick asks initiators to log out, and disconnects who does not; it
 	// returns how many sessions are to end.
 	Kick(control.Kick) (int, error)
 	// Drain keeps initiators away from a portal, or no longer.
 	Drain(control.Drain) (control.Drained, error)
+	// Drains tells of all that are drained.
+	Drains() control.Drained
 	// Rescan makes a volume as large as its file or device is now.
 	Rescan(volume string) (control.Rescanned, error)
 	// Detach gives up a volume that was removed and whose data cannot be written, or
@@ -68,6 +69,14 @@ type Source interface {
 	// Change changes the configuration in the name of who asks. If there is an error,
 	// which may be a *Refusal, nothing was changed.
 	Change(by string, c control.Changes) (control.Changed, error)
+	// Generations tells of the last states of the configuration file, and Generation of
+	// one with its text.
+	Generations() ([]control.Generation, error)
+	Generation(number int) (control.Generation, error)
+	// Rollback puts an earlier state into force and writes it; Save writes what was
+	// changed at run time. Errors are as those of Change.
+	Rollback(by string, r control.Rollback) (control.Changed, error)
+	Save(by string, s control.Save) (control.Changed, error)
 }
 
 // Config says what a Server listens on and tells.

@@ -3,12 +3,10 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"lunar/conf"
 	"lunar/control"
 	"lunar/internal/cli"
-	"lunar/internal/iscsiname"
 )
 
 type applyCommand struct {
@@ -39,17 +37,11 @@ func (k applyCommand) Run(ctx context.Context, c cli.Console) error {
 	defer api.Close()
 	applied, err := api.Apply(ctx, control.File{Name: k.Config, Text: string(text), DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink})
 	if err != nil {
-		return k.advised(err)
+		return advisedBy(err, k.Allowances, k.command)
 	}
-	k.tell(c, &applied)
-	with, lacking := k.Allowances, false
-	for _, i := range applied.Impacts {
-		if lacking = lacking || !i.Permitted; !i.Permitted {
-			with = with.More(i.Needs, i.Volume)
-		}
-	}
-	if lacking {
-		return &cli.ExitError{Status: cli.ExitDestructive, Err: errors.New("it would be refused; to do it: " + k.command(with))}
+	tellApplied(c, k.Config, &applied)
+	if with, some := lacking(k.Allowances, &applied); some {
+		return destructive("it would be refused; to do it: %s", k.command(with))
 	}
 	return nil
 }
@@ -57,54 +49,4 @@ func (k applyCommand) Run(ctx context.Context, c cli.Console) error {
 // command is the command line with other allowances.
 func (k applyCommand) command(with control.Allowances) string {
 	return with.ApplyCommand(k.StateDir, k.Socket, k.Config)
-}
-
-// tell prints what has come of it.
-func (k applyCommand) tell(c cli.Console, applied *control.Applied) {
-	for _, w := range applied.Warnings {
-		fmt.Fprintf(c.Err, "warning: %s\n", iscsiname.Printable(w))
-	}
-	if applied.Note != "" {
-		fmt.Fprintf(c.Err, "warning: %s\n", iscsiname.Printable(applied.Note))
-	}
-	if len(applied.Changes) == 0 {
-		fmt.Fprintf(c.Out, "%s: nothing to change\n", k.Config)
-	}
-	for _, change := range applied.Changes {
-		fmt.Fprintf(c.Out, "%s\n", iscsiname.Printable(change))
-	}
-	for _, i := range applied.Impacts {
-		what := i.What
-		if i.Key != "" {
-			what = i.Key + ": " + what
-		}
-		fmt.Fprintf(c.Out, "%s: %s\n", i.Severity, iscsiname.Printable(what))
-		for _, s := range i.Sessions {
-			fmt.Fprintf(c.Out, "  session %s\n", iscsiname.Printable(s))
-		}
-	}
-	for _, d := range applied.Drift {
-		fmt.Fprintf(c.Out, "stays as changed at run time: %s: %s\n", d.Kind, iscsiname.Printable(d.What))
-	}
-	fmt.Fprintln(c.Out, applied.Lasting)
-}
-
-// advised makes of a refusal for what is destructive one with the command that does it.
-func (k applyCommand) advised(err error) error {
-	var r *control.Refusal
-	if !errors.As(err, &r) {
-		return err
-	}
-	with, lacking := k.Allowances, false
-	plain := &control.Refusal{What: r.What, State: r.State}
-	for _, reason := range r.Reasons {
-		if more, ok := with.MoreFor(reason); ok && r.State {
-			with, lacking, reason.Place = more, true, ""
-		}
-		plain.Reasons = append(plain.Reasons, reason)
-	}
-	if !lacking {
-		return err
-	}
-	return &cli.ExitError{Status: cli.ExitDestructive, Err: fmt.Errorf("%w\nto do it all the same: %s", plain, k.command(with))}
 }

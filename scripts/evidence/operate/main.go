@@ -1,0 +1,111 @@
+// Command operate measures how a server is operated, notes the results and writes
+// docs/reports/operate.md.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"lunar/scripts/evidence/daemon"
+	"lunar/scripts/evidence/notes"
+)
+
+type options struct {
+	Tgtd    string   `default:"build/tgtd" help:"The server's binary."`
+	Notes   string   `default:"docs/reports/operate/results.json" help:"Results, by check."`
+	To      string   `default:"docs/reports/operate.md" help:"The document."`
+	Only    []string `help:"Some of the checks."`
+	Volumes int      `default:"1000" help:"Volumes of the check of changes."`
+	Changes int      `default:"10000" help:"Changes of the check of changes."`
+	Writers int      `default:"4" help:"Who make them at a time."`
+}
+
+// check measures one thing. A row in checks is all that a new one needs.
+type check struct {
+	name, title string
+	run         func(context.Context, options) (facts, error)
+}
+
+// facts are what a check has found, in the order in which they are told.
+type facts []fact
+
+type fact struct {
+	Name, Value string
+	Good        bool // it is as it has to be
+}
+
+// result is what is noted of a check.
+type result struct {
+	Title, Version, Machine, At string
+	Facts                       facts
+}
+
+var checks = []check{
+	{"changes", "Many objects, many changes", changes},
+}
+
+//go:embed operate.md.tmpl
+var page string
+
+func main() {
+	var o options
+	kong.Parse(&o)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := o.main(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "operate:", err)
+		os.Exit(1)
+	}
+}
+
+func (o options) main(ctx context.Context) error {
+	results, err := notes.Read[result](o.Notes)
+	if err != nil {
+		return err
+	}
+	version, err := daemon.Version(o.Tgtd)
+	if err != nil {
+		return err
+	}
+	bad := 0
+	for _, c := range checks {
+		if len(o.Only) > 0 && !strings.Contains(","+strings.Join(o.Only, ",")+",", ","+c.name+",") {
+			continue
+		}
+		found, err := c.run(ctx, o)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		for _, f := range found {
+			fmt.Printf("%s: %s: %s\n", c.name, f.Name, f.Value)
+			if !f.Good {
+				bad++
+			}
+		}
+		results[c.name] = result{c.title, version, fmt.Sprintf("%d CPUs, %s", runtime.NumCPU(), runtime.GOARCH), time.Now().UTC().Format(time.DateOnly), found}
+	}
+	if err := notes.Write(o.Notes, results); err != nil {
+		return err
+	}
+	var all []result
+	for _, c := range checks {
+		if r, ok := results[c.name]; ok {
+			all = append(all, r)
+		}
+	}
+	if err := notes.Render(o.To, page, all); err != nil {
+		return err
+	}
+	if bad > 0 {
+		return fmt.Errorf("found %d facts that are not as they have to be", bad)
+	}
+	return nil
+}
