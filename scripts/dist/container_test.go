@@ -182,7 +182,7 @@ const ownMemory = "memory that a container has for itself"
 
 // TestSegmentOfContainers: acknowledged data that no volume has yet are there in the next
 // container if the cache lies in memory that both share. Else the server says at the start
-// that they will not be, and the next one says what is lost in place of serving.
+// that they will not be, and the next one that they are gone.
 func TestSegmentOfContainers(t *testing.T) {
 	data := bytes.Repeat([]byte("lunar..."), 512)
 	t.Run("shared", func(t *testing.T) {
@@ -216,17 +216,6 @@ func TestSegmentOfContainers(t *testing.T) {
 		eventually.Says(t, c.log.String, ownMemory)
 		c.kill()
 		c.run(t)
-		ended := make(chan struct{})
-		go func() {
-			_ = c.cmd.Wait() // the log says why
-			close(ended)
-		}()
-		select {
-		case <-ended:
-		case <-time.After(60 * time.Second):
-			t.Fatalf("the next container serves:\n%s", &c.log)
-		}
-		c.cmd = nil
-		eventually.Says(t, c.log.String, "tgtd: ", "segment")
+		eventually.Says(t, c.log.String, "the cache segment of the last run, which did not end in order, is gone")
 	})
 }

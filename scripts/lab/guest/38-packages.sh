@@ -90,14 +90,14 @@ across() {
 	local took
 	took=$(since "$began")
 	[ "$(systemctl show -P MainPID lunar)" != "$before" ] || fail "the server was not replaced"
+	journalctl --no-pager -o short-precise --since="@${began%.*}" -u lunar | grep -E 'msg=(change|ready|stopped)|systemd|session' | cut -c1-150 | tail -n 15
 	eventually 1 sessions
 	sleep 3
-	kill -INT "$meter"
+	kill -INT "$meter" || fail "the disk failed during $1: $(tail -n 3 /tmp/pause)"
 	wait "$meter" || :
 	touch /tmp/enough
 	wait "$checker" || { cat /tmp/checking; fail "checked I/O during $1"; }
 	no_io_errors
-	journalctl --no-pager -o short-precise --since="@${began%.*}" -u lunar | grep -E 'msg=(change|ready|stopped)|systemd|session' | cut -c1-150 | tail -n 15
 	note "$1: longest wait of a write $(longest /tmp/pause) s, the command took $took s"
 }
 sessions() { lunar sessions --json 2>/dev/null | grep -c '"isid"' || :; }
