@@ -137,5 +137,11 @@ evidence-tests: ## run the test suites again and again on one busy CPU, write do
 evidence-structure: ## measure files, packages and the walks of commands, write docs/internals/structure.md
 	scripts/structure/run.sh
 
+# ROUNDS=1 goes up and down in version once; PAGE=only writes the page of the last run's logs.
+evidence-operate: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md
+	@$(SETUP) test
+	@$(SETUP) dist
+	scripts/evidence/operate/packages.sh
+
 clean: ## remove what was built
 	rm -rf $(BUILD)

@@ -80,7 +80,7 @@ across() {
 	rm -f /tmp/enough /tmp/pause
 	(checking) >/tmp/checking 2>&1 &
 	local checker=$!
-	fio --filename="$disk" --direct=1 --ioengine=libaio --rw=randwrite --bs=4k --iodepth=1 --rate_iops=50 --size=4M --time_based --runtime=600 \
+	fio --filename="$disk" --direct=1 --ioengine=libaio --rw=randwrite --bs=4k --iodepth=1 --rate_iops=50 --size=4M --time_based --runtime=600 --clocksource=clock_gettime \
 		--name=pause --output-format=json --output=/tmp/pause >/dev/null 2>&1 &
 	meter=$!
 	sleep 3

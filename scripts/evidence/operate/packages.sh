@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# packages.sh: the packages under real systemd in the lab's guest, in full, and what
+# `make dist` makes; writes docs/reports/packages.md.
+#
+# Environment: ROUNDS (3) of restart, upgrade and downgrade; LOGS (build/evidence/packages);
+# PAGE=only writes the page of a run whose logs are there.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+readonly root
+readonly logs=${LOGS:-$root/build/evidence/packages}
+readonly rounds=${ROUNDS:-3}
+readonly page=$root/docs/reports/packages.md
+
+if [ "${PAGE:-}" != only ]; then
+	mkdir -p "$logs"
+	"$root/scripts/dist/dist.sh" "$logs/dist" | tee "$logs/dist.log"
+	LAB_LOGS=$logs/lab LAB_ARGUMENTS=$rounds LAB_SECONDS=3600 "$root/scripts/lab/run.sh" packages
+fi
+
+# noted WHAT: the notes of the guest that begin so.
+noted() { sed -n "s/^@packages \($1.*\)/\1/p" "$logs"/lab/*-packages@systemd/guest.log; }
+
+# pauses: a row for each change: from the end of the last session, or of the server, to
+# the next session, by the journal.
+pauses() {
+	awk '
+		function seconds(text, t) { split(text, t, ":"); return t[1] * 3600 + t[2] * 60 + t[3] }
+		/msg="session closed"/ || /Main process exited/ { closed = seconds($3) }
+		/msg="session opened"/ && closed { pause = seconds($3) - closed; closed = 0 }
+		/^@packages .*: longest wait/ {
+			sub(/^@packages /, ""); what = $0; sub(/:.*/, "", what); match($0, /took [0-9.]+/)
+			printf "| %s | %s | %s |\n", what, pause ? sprintf("%.1f", pause) : "not seen", substr($0, RSTART + 5, RLENGTH - 5)
+			pause = 0
+		}' "$logs"/lab/*-packages@systemd/guest.log
+}
+
+{
+	cat <<-END
+		# Packages under systemd
+
+		\`make evidence-operate\` writes this page (\`scripts/evidence/operate/packages.sh\`). Version $(git -C "$root" describe --tags --always --dirty), $(date -u +%Y-%m-%d), $(nproc) cores, the guest of [the lab](../../scripts/lab/README.md) under emulation, with $(noted 'systemd:' | sed 's/^systemd: //').
+
+		## A newcomer's path
+
+		\`apt install ./lunar.deb\`, ten lines of configuration, \`lunar-tgtd check\`, a restart, and open-iscsi with CHAP up to a disk: $(noted 'newcomer:' | sed 's/^newcomer: //'). An editor counts as a command and takes no time.
+
+		## Changes of the server
+
+		Writes of 4 KiB at depth 1, 50 a second, beside random writes at depth 16 that fio reads back and checks, to a volume with \`write: back\`. The pause is the time without a session, from the server's journal; initiators wait in the sockets that systemd keeps, and the first login comes as soon as the next process accepts. Under emulation, on a machine that others use as well, starting the process is nearly all of it.
+
+		| change | pause (s) | the command took (s) |
+		|---|---|---|
+	END
+	pauses
+	if grep -q '^ok ' "$logs"/lab/results.tap; then
+		cat <<-END
+
+			No write failed, the kernel reported no I/O error, and all that was checked was right. After \`kill -9\` systemd started the server anew; its sockets were kept, and the data that only the cache had were there. A version that does not take the configuration was installed and not started: the old server went on. Removing kept the volume, with the data, and so did purging.
+		END
+	else
+		printf '\n**The scenario did not pass: it went as far as the table, and what comes after it was not seen.**\n'
+	fi
+	cat <<-END
+
+		## The unit
+
+		\`systemd-analyze security lunar.service\`: overall exposure $(noted 'exposure:' | sed 's/^exposure: //'). \`systemd-analyze verify\` has nothing to say.
+
+		## What make dist makes
+
+		\`\`\`
+		$(sed -n 's/^dist: WITHOUT/WITHOUT/p' "$logs/dist.log")
+		$(cat "$logs/dist/SHA256SUMS")
+		\`\`\`
+	END
+} >"$logs/packages.md"
+mv "$logs/packages.md" "$page"
+echo "wrote $page"
