@@ -23,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -138,7 +138,7 @@ evidence-structure: ## measure files, packages and the walks of commands, write 
 	scripts/structure/run.sh
 
 # ROUNDS=1 goes up and down in version once; PAGE=only writes the page of the last run's logs.
-evidence-operate: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md
+evidence-packages: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md
 	@$(SETUP) test
 	@$(SETUP) dist
 	scripts/evidence/operate/packages.sh

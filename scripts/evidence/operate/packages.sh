@@ -39,7 +39,7 @@ pauses() {
 	cat <<-END
 		# Packages under systemd
 
-		\`make evidence-operate\` writes this page (\`scripts/evidence/operate/packages.sh\`). Version $(git -C "$root" describe --tags --always --dirty), $(date -u +%Y-%m-%d), $(nproc) cores, the guest of [the lab](../../scripts/lab/README.md) under emulation, with $(noted 'systemd:' | sed 's/^systemd: //').
+		\`make evidence-packages\` writes this page (\`scripts/evidence/operate/packages.sh\`). Version $(git -C "$root" describe --tags --always --dirty), $(date -u +%Y-%m-%d), $(nproc) cores, the guest of [the lab](../../scripts/lab/README.md) under emulation, with $(noted 'systemd:' | sed 's/^systemd: //').
 
 		## A newcomer's path
 
