@@ -72,7 +72,7 @@ func (b *builder) volume(v *volume) {
 	if out.BlockSize == 0 {
 		out.BlockSize = 512
 	}
-	if out.Type == conf.FileVolume && strings.HasPrefix(out.Path, "/dev/") {
+	if out.Type == conf.FileVolume && isDevice(out.Path) {
 		out.Type = conf.BlockVolume
 	}
 	switch out.Type {
@@ -95,6 +95,11 @@ func (b *builder) volume(v *volume) {
 	}
 	b.names[v.id], b.places["volumes."+name] = name, v.place
 	b.to.Volumes = append(b.to.Volumes, out)
+}
+
+// isDevice reports whether a path is that of a device, as far as it tells.
+func isDevice(path string) bool {
+	return strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/")
 }
 
 // cut is as much of a text as a field of INQUIRY has, without the blanks around it.

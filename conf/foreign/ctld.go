@@ -209,7 +209,7 @@ func (c *ctld) volume(id string, l *item) string {
 	case l.text("backend") == "ramdisk":
 		v.kind, v.path = conf.RAMVolume, ""
 		c.note(l.place, "a ramdisk begins empty", "")
-	case strings.HasPrefix(v.path, "/dev/"):
+	case isDevice(v.path):
 		v.kind = conf.BlockVolume
 		c.note(l.at("path"), "the path of the device is one of FreeBSD", "set path to the device on this machine")
 	}

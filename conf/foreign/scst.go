@@ -47,7 +47,7 @@ func scstDevice(s *server, handler string, d *item, setup uint32) {
 	switch handler {
 	case "vdisk_fileio":
 		v.kind = conf.FileVolume
-		if strings.HasPrefix(v.path, "/dev/") {
+		if isDevice(v.path) {
 			v.kind = conf.BlockVolume
 		}
 	case "vdisk_blockio":

@@ -111,7 +111,7 @@ func (c *spdk) options(p *item) {
 func (c *spdk) bdev(call, p *item, product string, kind conf.VolumeType) {
 	name := p.text("name")
 	v := &volume{id: name, place: call.place, kind: kind, path: p.text("filename"), vendor: "INTEL", product: product, revision: "0001", readOnly: p.flag("readonly", false)}
-	if kind == conf.FileVolume && strings.HasPrefix(v.path, "/dev/") {
+	if kind == conf.FileVolume && isDevice(v.path) {
 		v.kind = conf.BlockVolume
 	}
 	if n, ok := p.number("block_size"); ok {

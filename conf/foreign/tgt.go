@@ -117,7 +117,7 @@ func (l layered) number(key string) (int64, bool) {
 func tgtVolume(s *server, t, b *item, tid int, number int64) string {
 	path, own := strings.Join(b.args, " "), first(b, t)
 	v := &volume{id: path, place: b.place, kind: conf.FileVolume, path: path, vendor: "IET", product: "VIRTUAL-DISK", revision: "0001"}
-	if strings.HasPrefix(path, "/dev/") {
+	if isDevice(path) {
 		v.kind = conf.BlockVolume
 	}
 	if kind := own.text("bs-type"); kind == "null" {
