@@ -80,6 +80,7 @@ func (o options) main(ctx context.Context) error {
 		if len(o.Only) > 0 && !strings.Contains(","+strings.Join(o.Only, ",")+",", ","+c.name+",") {
 			continue
 		}
+		load := loadAverage()
 		found, err := c.run(ctx, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
@@ -90,7 +91,7 @@ func (o options) main(ctx context.Context) error {
 				bad++
 			}
 		}
-		results[c.name] = result{c.title, version, fmt.Sprintf("%d CPUs, %s", runtime.NumCPU(), runtime.GOARCH), time.Now().UTC().Format(time.DateOnly), found}
+		results[c.name] = result{c.title, version, fmt.Sprintf("%d CPUs, %s, load average %s when it began", runtime.NumCPU(), runtime.GOARCH, load), time.Now().UTC().Format(time.DateOnly), found}
 	}
 	if err := notes.Write(o.Notes, results); err != nil {
 		return err
@@ -108,4 +109,14 @@ func (o options) main(ctx context.Context) error {
 		return fmt.Errorf("found %d facts that are not as they have to be", bad)
 	}
 	return nil
+}
+
+// loadAverage is that of the last minute: figures of a busy machine say little.
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
 }
