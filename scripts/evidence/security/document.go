@@ -28,7 +28,7 @@ type contents struct {
 	Rows          []row
 	Open          []string // attacks that do not hold
 	Fuzzed        []fuzzed
-	CPU           string
+	CPU, Busy     string
 	Columns       []string
 	Scale         []scaled
 	StormColumns  []string
@@ -48,6 +48,7 @@ type fuzzed struct {
 	Inputs, Kinds   int
 	CPU             int // minutes
 	Canary, Outcome string
+	Measured        string // the canary: of which version, when
 }
 
 // scaled is a number of sessions' row.
@@ -86,6 +87,14 @@ func (d *documentCommand) Run() error {
 	return notes.Render(d.To, page, c)
 }
 
+// measured tells what the canary's figures are of.
+func measured(o outcome) string {
+	if o.Phases == 0 {
+		return "-"
+	}
+	return o.Version + ", " + o.Date
+}
+
 func scaledTo(n int, o outcome, columns []string) scaled {
 	s := scaled{Sessions: n, Failed: strings.Join(o.Failed, "; ")}
 	for _, column := range columns {
@@ -96,10 +105,13 @@ func scaledTo(n int, o outcome, columns []string) scaled {
 
 // fuzzing fills the rows of grammars in.
 func (c *contents) fuzzing(results map[string]outcome, seeds map[string]map[string]uint64) {
-	cpu := 0.0
+	cpu, busy := 0.0, 0.0
+	all := []attack{guided}
 	for _, g := range grammars {
-		o := results[g.name]
-		a := fuzzing(g)
+		all = append(all, fuzzing(g))
+	}
+	for _, a := range all {
+		o := results[a.name]
 		outcome := "holds"
 		switch {
 		case o.Version == "":
@@ -107,10 +119,11 @@ func (c *contents) fuzzing(results map[string]outcome, seeds map[string]map[stri
 		case len(o.Failed) > 0:
 			outcome = "**does not hold**: " + strings.Join(o.Failed, "; ")
 		}
-		c.Fuzzed = append(c.Fuzzed, fuzzed{g.name, g.how, int(o.Figures[inputs]), len(seeds[g.name]), int(math.Round(o.CPUSeconds / 60)), suffered(results, a), outcome})
+		c.Fuzzed = append(c.Fuzzed, fuzzed{a.name, a.how, int(o.Figures[inputs]), len(seeds[a.name]), int(math.Round(o.CPUSeconds / 60)), suffered(results, a), outcome, measured(o)})
 		cpu += o.CPUSeconds
+		busy += o.BusySeconds
 	}
-	c.CPU = fmt.Sprintf("%.1f hours", cpu/3600)
+	c.CPU, c.Busy = fmt.Sprintf("%.1f hours", cpu/3600), fmt.Sprintf("%.0f minutes", busy/60)
 }
 
 // suffered is what the canary noticed, in a cell.

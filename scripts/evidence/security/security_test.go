@@ -120,6 +120,31 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestSumOfFuzzing: hours and inputs of all runs add up; what the canary saw is that of the
+// last run on a quiet machine, and what was wrong on a busy one is told.
+func TestSumOfFuzzing(t *testing.T) {
+	run := func(latency, seconds float64, failed ...string) outcome {
+		return outcome{Version: "v", Latency: latency, CPUSeconds: seconds, Figures: figures{inputs: seconds}, Failed: failed}
+	}
+	all := outcome{}
+	for _, c := range []struct {
+		found                  outcome
+		busy                   bool
+		latency, seconds, late float64
+		failed                 int
+	}{
+		{run(9, 1), true, 9, 1, 1, 0},
+		{run(2, 10), false, 2, 11, 1, 0},
+		{run(9, 100, "a crash"), true, 2, 111, 101, 1},
+		{run(3, 1000), false, 3, 1111, 101, 0},
+	} {
+		all = sumOfFuzzing(all, c.found, c.busy)
+		if all.Latency != c.latency || all.CPUSeconds != c.seconds || all.BusySeconds != c.late || all.Figures[inputs] != c.seconds || len(all.Failed) != c.failed {
+			t.Errorf("after %+v: %+v", c.found, all)
+		}
+	}
+}
+
 // TestJain: the index by its definition.
 func TestJain(t *testing.T) {
 	for _, c := range []struct {
