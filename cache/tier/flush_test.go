@@ -2,6 +2,7 @@ package tier
 
 import (
 	"math/bits"
+	"slices"
 	"testing"
 	"time"
 
@@ -101,4 +102,32 @@ func TestSweepGoesOn(t *testing.T) {
 	eventually.Holds(t, "a sweep has begun anew", func() bool { return f.dirtyIn(0, half) < 32 })
 	f.Must(t, backstore.Op{Kind: backstore.Flush})
 	f.same(t)
+}
+
+// What is small is written together with its neighbours, what is long is not copied for
+// that.
+func TestNeighbours(t *testing.T) {
+	s := large.with(Back, "lru")
+	s.volume.Age = time.Hour
+	lower := &recorder{Store: newMem(t, false)}
+	volume, _ := s.wrap(t, lower)
+	t.Cleanup(func() {
+		if err := volume.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	client := backstoretest.NewClient(t, volume, backstoretest.NewLoop(t, false))
+	block := int64(s.block)
+	client.Write(t, 0, backstoretest.Pattern(2*mergeBelow, 1))
+	client.Write(t, 6*block-page, backstoretest.Pattern(2*page, 2)) // in two blocks
+	client.Must(t, backstore.Op{Kind: backstore.Flush})
+	var got [][2]int64
+	lower.mu.Lock()
+	for _, op := range lower.writes {
+		got = append(got, [2]int64{op.Off, op.Len})
+	}
+	lower.mu.Unlock()
+	if want := [][2]int64{{0, mergeBelow}, {mergeBelow, mergeBelow}, {6*block - page, 2 * page}}; !slices.Equal(got, want) {
+		t.Errorf("the store below got writes (offset, length) of %d, expected %d", got, want)
+	}
 }

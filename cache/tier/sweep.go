@@ -15,14 +15,17 @@ const (
 	sweepBytes   = 1 << 20 // that a sweep has under way, and in one write, at most
 	sweepExtents = 256     // that it has under way at most
 	sweepWrites  = 16      // that it has under way at most
+	// mergeBelow is how long an extent may be that is copied to be written together with its
+	// neighbours: a longer one is worth a write of its own.
+	mergeBelow = 64 << 10
 )
 
 // noBlock is behind all blocks.
 const noBlock = ^uint64(0)
 
 // sweep writes the dirty blocks of a volume in order of address, in batches of
-// several writes. Neighbours are merged through an aligned buffer, what is alone
-// goes directly from block memory. It is reused.
+// several writes. Small neighbours are merged through an aligned buffer, what is long or
+// alone goes directly from block memory. It is reused.
 //
 // A patient sweep waits for what is in others' hands, when it has nothing under
 // way itself: at its end all that was dirty at its beginning has been written.
@@ -254,9 +257,9 @@ func (s *sweep) add(e *cache.Extent) {
 	s.n++
 	s.bytes += int64(e.Len)
 	off := s.offset(e)
-	if s.count > 0 && !s.volume.room.failing.Load() {
+	if s.count > 0 && e.Len < mergeBelow && !s.volume.room.failing.Load() {
 		w := &s.writes[s.count-1]
-		if last := &s.extents[w.end-1]; s.offset(last)+int64(last.Len) == off {
+		if last := &s.extents[w.end-1]; last.Len < mergeBelow && s.offset(last)+int64(last.Len) == off {
 			w.end++
 			return
 		}
