@@ -33,7 +33,7 @@
 // # Dirty data
 //
 // A flusher for each volume with policy Back writes dirty blocks in order of
-// address, neighbours merged, when there are many of them or they have been there
+// address, small neighbours merged, when there are many of them or they have been there
 // for some time. Dirty bytes are bounded, for each volume and in all: a write
 // that finds no room waits. What the store below refuses stays dirty and is tried
 // again; meanwhile writes of that volume go through, so that the initiator
