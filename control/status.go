@@ -5,19 +5,62 @@ import "time"
 // Status is what a server tells of itself. Counters begin at zero when the
 // server starts, or the session does, and never go back. Sizes are in bytes.
 type Status struct {
-	Server   Daemon       `json:"server" doc:"The process and its event threads."`
-	Cache    *Cache       `json:"cache,omitempty" doc:"The block cache; absent if the server has none."`
-	RDMA     *RDMA        `json:"rdma,omitempty" doc:"iSCSI over RDMA; absent if no portal group asks for it."`
-	Volumes  []Volume     `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
-	Targets  []Target     `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
-	Sessions []Session    `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
-	Drift    []Drift      `json:"drift,omitempty" doc:"Differences of the server from its configuration file, as it was read last."`
-	Closing  []string     `json:"closing,omitempty" doc:"Volumes that were removed and are still being closed, since their files or devices do not take what they are to."`
-	Refusals []Refusals   `json:"refusals,omitempty" doc:"What was refused or taken away, by reason."`
-	Warnings []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
-	QoS      *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`
+	Server    Daemon       `json:"server" doc:"The process and its event threads."`
+	Cache     *Cache       `json:"cache,omitempty" doc:"The block cache; absent if the server has none."`
+	RDMA      *RDMA        `json:"rdma,omitempty" doc:"iSCSI over RDMA; absent if no portal group asks for it."`
+	Volumes   []Volume     `json:"volumes" nullable:"false" doc:"All volumes, in the order of the configuration."`
+	Targets   []Target     `json:"targets" nullable:"false" doc:"All target nodes, in the order of the configuration."`
+	Sessions  []Session    `json:"sessions" nullable:"false" doc:"Sessions that are open, by TSIH."`
+	Drift     []Drift      `json:"drift,omitempty" doc:"Differences of the server from its configuration file, as it was read last."`
+	Closing   []string     `json:"closing,omitempty" doc:"Volumes that were removed and are still being closed, since their files or devices do not take what they are to."`
+	Refusals  []Refusals   `json:"refusals,omitempty" doc:"What was refused or taken away, by reason."`
+	Incidents *Incidents   `json:"incidents,omitempty" doc:"Errors that initiators were told, or brought about."`
+	LastApply *LastApply   `json:"last_apply,omitempty" doc:"How the last try to change the configuration by a file ended; absent if there was none."`
+	Warnings  []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
+	QoS       *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`
 
 	Latencies *Latencies `json:"-"` // for the metrics; /v1/latency tells it
+}
+
+// Incidents are errors since the start.
+type Incidents struct {
+	Sense         []SenseCount    `json:"sense" nullable:"false" doc:"Commands that ended with CHECK CONDITION, by sense key and additional sense code."`
+	Functions     []FunctionCount `json:"functions" nullable:"false" doc:"Task management that initiators asked for."`
+	Aborted       uint64          `json:"aborted" metric:"aborted_commands_total" doc:"Commands that ended without a status, because they were aborted or their connection was lost."`
+	HeaderDigests uint64          `json:"header_digest_errors" metric:"header_digest_errors_total" doc:"Connections that ended because the digest of a header was wrong."`
+	DataDigests   uint64          `json:"data_digest_errors" metric:"data_digest_errors_total" doc:"PDUs whose data did not have their digest."`
+}
+
+// SenseCount is how often initiators were told something.
+type SenseCount struct {
+	Key   string `json:"key" doc:"Sense key, in words."`
+	ASC   string `json:"asc" doc:"Additional sense code and qualifier, four hexadecimal digits."`
+	Count uint64 `json:"count" doc:"How often."`
+}
+
+// FunctionCount is how often initiators asked for a task management function.
+type FunctionCount struct {
+	Function string `json:"function" doc:"Its name."`
+	Count    uint64 `json:"count" doc:"How often."`
+}
+
+// LastApply is how a try to change the configuration by a file ended.
+type LastApply struct {
+	OK bool      `json:"ok" metric:"config_last_apply_successful" doc:"Whether it was put into force."`
+	At time.Time `json:"at" doc:"When."`
+}
+
+// StoreErrors are operations that a volume's store has failed, since it was opened.
+type StoreErrors struct {
+	Operation string `json:"operation" doc:"Kind of the operations, such as read, write or flush."`
+	Count     uint64 `json:"count" doc:"How many."`
+}
+
+// Space is what a volume's file may still get of its file system.
+type Space struct {
+	Free        int64 `json:"free_bytes" metric:"filesystem_free_bytes" doc:"Free space of the file system of a volume's file."`
+	Size        int64 `json:"size_bytes" metric:"filesystem_size_bytes" doc:"Size of that file system."`
+	Unallocated int64 `json:"unallocated_bytes" metric:"unallocated_bytes" doc:"What a volume's file has not allocated yet: writes there fail when the file system is full."`
 }
 
 // Refusals are what was refused for one reason.
@@ -135,6 +178,8 @@ type Volume struct {
 	Health     Health        `json:"health" doc:"Whether its data are available and to be trusted."`
 	IO         IO            `json:"io" doc:"Commands and data of all sessions, past ones included."`
 	Anew       uint64        `json:"protection_made_anew" metric:"protection_made_anew_blocks" doc:"Blocks whose protection information was made anew after a crash when the volume was opened last; the log names them."`
+	Errors     []StoreErrors `json:"store_errors" nullable:"false" doc:"What its store has failed; commands that were refused are not among it."`
+	Space      *Space        `json:"space,omitempty" doc:"Of volumes in files: the file system."`
 	Cache      *VolumeCache  `json:"cache,omitempty" doc:"Its part of the cache; absent if it is not cached."`
 }
 

@@ -140,5 +140,9 @@ func drainOf(cfg *conf.Config, s *target.Server, portal string) (target.Drain, b
 
 // Apply implements server.Source.
 func (s *source) Apply(by string, f control.File) (control.Applied, error) {
-	return s.changes.file(by, f)
+	applied, err := s.changes.file(by, f)
+	if !f.DryRun {
+		s.daemon.noteApply(err)
+	}
+	return applied, err
 }

@@ -98,6 +98,7 @@ func (a *applier) reload() {
 	defer func() { tellService(a.log, service.Ready(a.daemon.summary())) }()
 	changed := server.Change{What: "SIGHUP: apply " + a.serve.Config, By: server.Signal}
 	applied, err := a.again()
+	a.daemon.noteApply(err)
 	if changed.Err = err; err != nil {
 		a.refused(err)
 	}

@@ -77,6 +77,7 @@ func (s *source) Status() control.Status {
 	for _, t := range s.daemon.Targets() {
 		status.Targets = append(status.Targets, targetOf(t))
 	}
+	status.Incidents, status.LastApply = s.daemon.incidents(), s.daemon.lastApply.Load()
 	status.RDMA = s.daemon.rdmaStatus()
 	status.Drift, status.Closing = append(s.daemon.drift(), s.changes.frozen.drift()...), s.changes.stillLeaving()
 	status.Warnings, status.QoS = append(s.daemon.warnings(), s.daemon.keptWarnings()...), s.qosStatus()
@@ -170,7 +171,7 @@ func (s *source) volumeOf(v *conf.Volume, lu *scsi.LogicalUnit, t target.Traffic
 	out := control.Volume{
 		Name: v.Name, Type: string(v.Type), SizeBytes: info.Size, BlockBytes: v.BlockSize,
 		ReadOnly: v.ReadOnly || info.ReadOnly, Write: string(v.Write), IO: ioOf(t),
-		Health: s.healthOf(v, cached), Frozen: s.changes.frozen.status(v.Name),
+		Health: s.healthOf(v, cached), Frozen: s.changes.frozen.status(v.Name), Errors: storeErrors(lu), Space: s.daemon.Health.Space(v.Name),
 	}
 	if slot := s.daemon.Health.Slot(v.Name); slot != nil {
 		if p, ok := slot.Content().(interface{ Anew() uint64 }); ok {

@@ -25,6 +25,9 @@ func (d *daemon) watchHealth(ctx context.Context, log *slog.Logger) {
 		case now := <-tick.C:
 			for _, v := range d.config.Load().Volumes {
 				go d.Health.Look(v.Name, now)
+				if v.Type == conf.FileVolume {
+					go d.Health.Measure(v.Name, v.Path)
+				}
 			}
 			d.tellHealth(log, now)
 		}

@@ -317,6 +317,7 @@ func (t *task) respond(cmd *scsi.Command) {
 	}
 	var data []byte
 	if cmd.Sense != nil {
+		c.thread.incidents.sensed(cmd.Sense)
 		if cmd.Sense == sense.WriteProtected {
 			c.thread.refused.count(refusals.Write)
 			c.rare.Log(c.log, slog.LevelInfo, "command refused: write protected", "command", cmd.Row().Name, "lun", t.lunField>>48)
@@ -410,6 +411,9 @@ func (t *task) detach() waits.List {
 		c.window.Done()
 	} else {
 		c.immediates--
+	}
+	if t.cmd.Aborted() {
+		c.thread.incidents.aborted.Add(1)
 	}
 	if len(t.used) > 0 {
 		t.releaseUnits()

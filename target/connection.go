@@ -32,6 +32,10 @@ var (
 	errKicked     = errors.New("an administrator ended it")
 )
 
+// ErrHeaderDigest is why a transport ends whose stream cannot be followed any more (RFC
+// 7143 section 7.7).
+var ErrHeaderDigest = errors.New("header digest error")
+
 // Connection is a connection in full feature phase (RFC 7143 section 4.2.4). It
 // belongs to the event thread of its session, as the session's state does.
 type Connection struct {
@@ -171,6 +175,9 @@ func (c *Connection) Closed(why error) {
 		return
 	}
 	c.closed = true
+	if errors.Is(why, ErrHeaderDigest) {
+		c.thread.incidents.headerDigests.Add(1)
+	}
 	what := "session closed"
 	if len(c.conns) > 1 {
 		what = "connection closed"

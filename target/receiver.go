@@ -68,6 +68,9 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 	if c.recall != nil {
 		c.recall.acknowledged(bhs.ExpStatSN())
 	}
+	if badDigest {
+		c.thread.incidents.dataDigests.Add(1)
+	}
 	c.thread.shares.count(&c.share, bhs, len(data))
 	if c.recent != nil {
 		c.thread.gate.serve(c.recent.queue)

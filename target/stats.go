@@ -9,6 +9,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/target/login"
+	"lunar/target/pdu"
 	"lunar/target/scsi"
 )
 
@@ -121,6 +122,15 @@ func (s *Server) Threads() []ThreadStats {
 		})
 	}
 	return out
+}
+
+// Incidents returns what the event threads have told of errors.
+func (s *Server) Incidents() Incidents {
+	sum := Incidents{Sense: make(map[SenseKind]uint64), Functions: make(map[pdu.TaskManagementFunction]uint64)}
+	for _, th := range s.threads {
+		th.incidents.addTo(&sum)
+	}
+	return sum
 }
 
 // TargetStats describe a target node.

@@ -26,6 +26,8 @@ type thread struct {
 	refused refused
 	latency latencies
 
+	incidents incidents
+
 	free        *task // recycled tasks
 	lanes       map[*scsi.LogicalUnit]backstore.Lane
 	sessions    map[*sessionState]struct{}

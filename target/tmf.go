@@ -70,6 +70,7 @@ func (c *Connection) taskManagementRequest(r *request) {
 	tm := &taskManagement{conn: c, function: p.Function(), itt: r.bhs.ITT(), response: pdu.FunctionComplete}
 	tm.ends = waits.New(func() { c.post(tm.respond) })
 	c.functions = append(c.functions, tm)
+	c.thread.incidents.functioned(tm.function)
 	if len(c.functions) > maxManagements {
 		tm.response = pdu.FunctionRejected
 		tm.ends.Done()

@@ -34,6 +34,8 @@ type ward struct {
 	kept   map[string]error // what could not be saved in the state directory, by kind
 
 	found     []backstore.Trouble  // by Examine
+	space     *control.Space       // by Measure; nil: not known
+	measuring bool                 // somebody does
 	examining time.Time            // zero: nobody does
 	since     map[string]time.Time // when each trouble was noticed
 	told      string               // state that was logged last

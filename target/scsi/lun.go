@@ -87,6 +87,8 @@ type LogicalUnit struct {
 	clock   clock
 	space   spaceWatch
 
+	storeErrors [storeKinds]atomic.Uint64 // by backstore.Kind
+
 	identifying  atomic.Pointer[Identifying] // replaced by registrar
 	sanitizeRate atomic.Int64                // see Settings
 

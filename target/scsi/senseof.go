@@ -64,8 +64,18 @@ type complaints struct {
 // complainEvery is the time between two lines of one logical unit.
 const complainEvery = time.Second
 
+// storeKinds is more than the kinds of operations, and a power of two.
+const storeKinds = 16
+
+// StoreErrors counts the operations of commands that the store has failed, by kind, since
+// the unit was made.
+func (lu *LogicalUnit) StoreErrors(kind backstore.Kind) uint64 {
+	return lu.storeErrors[kind&(storeKinds-1)].Load()
+}
+
 // complain logs a failed operation, or counts it if the last line is recent.
 func (lu *LogicalUnit) complain(kind backstore.Kind, lba uint64, err error) {
+	lu.storeErrors[kind&(storeKinds-1)].Add(1)
 	q, now := &lu.complaints, time.Now().UnixNano()
 	last := q.last.Load()
 	if now-last < int64(complainEvery) || !q.last.CompareAndSwap(last, now) {

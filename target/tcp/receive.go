@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/internal/evloop"
+	"lunar/target"
 	"lunar/target/pdu"
 )
 
@@ -228,8 +229,6 @@ func (m *mover) parse(b []byte) []byte {
 	return b
 }
 
-var errHeaderDigest = errors.New("header digest error")
-
 // parsePDU delivers the PDU at the start of b. done is false when more bytes
 // are needed.
 func (m *mover) parsePDU(b []byte) (rest []byte, done bool) {
@@ -252,7 +251,7 @@ func (m *mover) parsePDU(b []byte) (rest []byte, done bool) {
 		if found, want := pdu.ReadDigest(b[head-pdu.DigestLength:head]), pdu.HeaderDigest(bhs, ahs); found != want {
 			// The length cannot be trusted, so the stream cannot be
 			// followed any more (RFC 7143 section 7.7).
-			m.Close(fmt.Errorf("%w: found %#x, expected %#x", errHeaderDigest, uint32(found), uint32(want)), false)
+			m.Close(fmt.Errorf("%w: found %#x, expected %#x", target.ErrHeaderDigest, uint32(found), uint32(want)), false)
 			return nil, false
 		}
 	}
