@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"lunar/conf"
 	"lunar/control"
@@ -22,7 +23,10 @@ func (s *source) Running() (control.RunningConfig, error) {
 		return control.RunningConfig{}, err
 	}
 	text, err := shownText(s.changes.texts.Load().running)
-	return control.RunningConfig{YAML: commented(s.daemon.drift()) + string(printed), Text: text}, err
+	if err != nil { // it has what commands do not change
+		text = "# " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
+	}
+	return control.RunningConfig{YAML: commented(s.daemon.drift()) + string(printed), Text: text}, nil
 }
 
 // Kick implements server.Source.

@@ -159,3 +159,15 @@ func TestObjectCommands(t *testing.T) {
 		t.Errorf("found\n%s", o.text())
 	}
 }
+
+// TestUnfitText: a server of a text that commands do not change is asked as any other.
+func TestUnfitText(t *testing.T) {
+	o := serveObjects(t, "# one\r# two\n"+objectsConfig)
+	if text, err := o.api.Running(t.Context()); err != nil || !strings.Contains(text, "volumes:") {
+		t.Errorf("found %q, %v", text, err)
+	}
+	_, err := o.api.Patch(t.Context(), control.VolumeAt("disk"), control.Object{"read-only": true}, control.Permissions{}, control.Condition{})
+	if err == nil || !strings.Contains(err.Error(), "carriage returns that do not end each line, which commands do not change") {
+		t.Errorf("found %v", err)
+	}
+}
