@@ -91,17 +91,21 @@ func TestRefused(t *testing.T) {
 
 // TestIdentityOfKnownDisks: designators that real initiators have seen.
 func TestIdentityOfKnownDisks(t *testing.T) {
-	// A LIO disk of unit serial 9bb4a4c8-..., as sg_vpd shows it.
-	v := &volume{vendor: "LIO-ORG", product: "disk"}
+	// A disk of LIO in Linux 6.1, as the lab's scenario migration has seen it.
+	v := &volume{vendor: "LIO-ORG", product: "accounts"}
 	lioIdentity(v, "9bb4a4c8-2f31-4b0e-9d3c-6d1f0e5a7c21")
-	if got := hexOf(v.designators[:1]); got != "01030010"+"60014059bb4a4c82f314b0e9d3c6d1f0 " {
+	if got := hexOf(v.designators); got != "0103001060014059bb4a4c82f314b0e9d3c6d1f0 "+
+		"020100364c494f2d4f5247206163636f756e74733a39626234613463382d326633312d346230652d396433632d36643166306535613763323100 "+"0106000400000000 " {
 		t.Errorf("LIO: found %s", got)
+	}
+	if v.serial != "9bb4a4c8-2f31-4b0e-9d3c-6d1f0e5a7c21\x00" {
+		t.Errorf("LIO: found the serial number %q", v.serial)
 	}
 	// udev's name of the first LUN of the first target of tgt is
 	// scsi-360000000000000000e00000000010001.
 	v = &volume{}
 	tgtIdentity(v, "", "", 1, 1)
-	if got := hexOf(v.designators[1:]); got != "01030008"+"3000000100000001 "+"01030010"+"60000000000000000e00000000010001 " {
+	if got := hexOf(v.designators); got != "02010024"+"494554202020202030303031303030310000000000000000000000000000000000000000 "+ "01030008"+"3000000100000001 "+"01030010"+"60000000000000000e00000000010001 " {
 		t.Errorf("tgt: found %s", got)
 	}
 	if !strings.HasSuffix(v.serial, " beaf11") || len(v.serial) != 36 {

@@ -50,6 +50,7 @@ type result struct {
 
 var checks = []check{
 	{"changes", "Many objects, many changes", changes},
+	{"migration", "Disks that move from LIO and C tgt", migration},
 }
 
 //go:embed operate.md.tmpl
