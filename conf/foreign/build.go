@@ -97,11 +97,6 @@ func (b *builder) volume(v *volume) {
 	b.to.Volumes = append(b.to.Volumes, out)
 }
 
-// isDevice reports whether a path is that of a device, as far as it tells.
-func isDevice(path string) bool {
-	return strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/")
-}
-
 // cut is as much of a text as a field of INQUIRY has, without the blanks around it.
 func cut(text string, n int) string { return strings.TrimSpace(oneLine(text[:min(len(text), n)])) }
 

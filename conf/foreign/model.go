@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"net/netip"
+	"strings"
 
 	"lunar/conf"
 )
@@ -86,3 +87,8 @@ type auth struct {
 }
 
 type user struct{ name, secret string }
+
+// isDevice reports whether a path is that of a device, as far as it tells.
+func isDevice(path string) bool {
+	return strings.HasPrefix(path, "/dev/") && !strings.HasPrefix(path, "/dev/shm/")
+}
