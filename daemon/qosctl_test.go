@@ -124,7 +124,7 @@ func TestQoSLive(t *testing.T) {
 	settle(t, conn, 0)
 	settle(t, conn, 1)
 	tasks := c.flood(conn, 20)
-	c.has(c.tgtd(cli.ExitFailure, "qos", "explain", initiator.DefaultInitiator[:len(initiator.DefaultInitiator)-1]+"_"), "did you mean "+initiator.DefaultInitiator+"?")
+	c.has(c.tgtd(cli.ExitFailure, "qos", "explain", initiator.DefaultInitiator[:len(initiator.DefaultInitiator)-1]+"!"), "did you mean "+initiator.DefaultInitiator+"?")
 	text := c.tgtd(cli.ExitOK, "qos", "explain", initiator.DefaultInitiator)
 	c.has(text, "iqn.2026-11.test:t 0", "slow", "initiator", "service")
 	x := c.explain(initiator.DefaultInitiator)
