@@ -38,7 +38,7 @@ func startControl(socket string, a *applier) (*server.Server, error) {
 	a.beginTrail(cfg)
 	c := server.Config{
 		Socket: socket, Version: version.Number, Source: &source{daemon: a.daemon, started: time.Now(), changes: a}, Logger: a.log,
-		Metrics: metricsOf(&cfg.Server), Access: openAccess(cfg, a.log), Trail: a.trail, MaxFile: int64(conf.MaxFile), Refusals: a.daemon.Refusals,
+		Metrics: metricsOf(&cfg.Server), Access: openAccess(cfg, a.log), Trail: a.trail, Vitals: a.daemon, Events: a.daemon.events, MaxFile: int64(conf.MaxFile), Refusals: a.daemon.Refusals,
 	}
 	api, err := server.Serve(c)
 	if errors.Is(err, server.ErrInUse) {

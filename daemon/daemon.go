@@ -12,6 +12,7 @@ import (
 	"lunar/conf"
 	"lunar/conf/edit"
 	"lunar/control"
+	"lunar/control/events"
 	"lunar/control/server"
 	"lunar/daemon/volumes"
 	"lunar/internal/systemd"
@@ -38,6 +39,12 @@ type daemon struct {
 	assembly  *assembly                         // of what is running; whoever changes it holds applier.changing
 	lastApply atomic.Pointer[control.LastApply] // nil: none yet
 	output    *output                           // of the log; nil: it cannot change
+	service   *systemd.Service                  // that the process is of; nil: of none
+	config    atomic.Pointer[conf.Config]       // that is running
+	file      atomic.Pointer[conf.Config]       // of the file that the server was started with, as it was read last
+	assembly  *assembly                         // of what is running; whoever changes it holds applier.changing
+	output    *output                           // of the log; nil: it cannot change
+	events    *events.Stream                    // what happens; nil: nobody is told
 	service   *systemd.Service                  // that the process is of; nil: of none
 }
 

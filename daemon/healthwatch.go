@@ -18,6 +18,7 @@ import (
 func (d *daemon) watchHealth(ctx context.Context, log *slog.Logger) {
 	tick := time.NewTicker(volumes.ExamineInterval)
 	defer tick.Stop()
+	var promised promiseWatch
 	for {
 		select {
 		case <-ctx.Done():
@@ -30,6 +31,7 @@ func (d *daemon) watchHealth(ctx context.Context, log *slog.Logger) {
 				}
 			}
 			d.tellHealth(log, now)
+			promised.tell(log, d.promised())
 		}
 	}
 }

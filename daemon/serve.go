@@ -3,10 +3,13 @@ package daemon
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
+	"time"
 
 	"lunar/conf"
 	"lunar/control"
+	"lunar/control/events"
 	"lunar/control/server"
 	"lunar/daemon/state"
 	"lunar/internal/cli"
@@ -52,6 +55,8 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	cfg := l.Config
 	was.look(cfg)
 	log, output := newLogger(c.Err, systemd.IsJournal(c.Err), cfg.Log)
+	stream := events.New(time.Now())
+	log = slog.New(events.Tee(log.Handler(), stream))
 	for _, w := range l.warnings {
 		log.Warn("configuration", "at", w.String())
 	}
@@ -69,7 +74,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	if err != nil {
 		return false, err
 	}
-	s.output = output
+	s.output, s.events = output, stream
 	changes := newApplier(s, k, dir, log)
 	changes.read(l.text)
 	if err := changes.begin(control.SocketIn(dir, k.Socket), cfg); err != nil {

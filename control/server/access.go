@@ -28,6 +28,7 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 		switch {
 		case c.Role != control.NoRole:
 			next.ServeHTTP(w, r)
+		case s.probes.brief(w, r):
 		case r.TLS == nil:
 			s.refusals.Add(refusals.ControlUser)
 			s.journal.Logger(fmt.Sprint("user ", c.Name), false).Warn("control API refused", "by", c.String(), "reason", "it is neither root, the server's user, nor in a group that may ask")

@@ -13,8 +13,8 @@ import (
 const metricsPath = "/metrics"
 
 // newAPI routes everything that the socket serves.
-func newAPI(c Config, metrics http.Handler) *http.ServeMux {
-	mux := metricsOnly(metrics)
+func newAPI(c Config, metrics http.Handler, f *feed) *http.ServeMux {
+	mux := metricsOnly(metrics, probes{c.Vitals})
 	config := huma.DefaultConfig("Lunar control API", c.Version)
 	config.Info.Description = "State of a running tgtd. Sizes are in bytes, counters begin at zero when the server or the session does."
 	config.DocsPath = ""     // its page needs the internet
@@ -26,6 +26,7 @@ func newAPI(c Config, metrics http.Handler) *http.ServeMux {
 	for _, add := range resources {
 		add(api, c.Source)
 	}
+	f.add(api)
 	addApply(api, c.Source, c.MaxFile)
 	return mux
 }
@@ -42,9 +43,11 @@ func withoutValues(_ huma.Context, _ string, v any) (any, error) {
 }
 
 // metricsOnly routes the metrics, and answers everything else with a problem.
-func metricsOnly(metrics http.Handler) *http.ServeMux {
+func metricsOnly(metrics http.Handler, p probes) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+metricsPath, metrics)
+	mux.Handle("GET "+alivePath, p)
+	mux.Handle("GET "+readyPath, p)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { unroutable(mux, w, r) })
 	return mux
 }

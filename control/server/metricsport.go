@@ -110,6 +110,9 @@ func (g *guard) only(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		if g.server.probes.brief(w, r) {
+			return
+		}
 		g.refuse(r.RemoteAddr, err)
 		w.Header().Set("WWW-Authenticate", `Bearer realm="metrics"`)
 		http.Error(w, "metrics need the token of server.metrics-token-file", http.StatusUnauthorized)

@@ -21,6 +21,7 @@ var roles = map[string]control.Role{
 	"get/latency":      control.Read,
 	"get/qos":          control.Read,
 	"get-qos-explain":  control.Read,
+	"get-events":       control.Read,
 	"get-why":          control.Read,
 	"get/alua":         control.Read,
 	"get/reservations": control.Read,

@@ -26,6 +26,7 @@ func described(t *testing.T) huma.Registry {
 		add(api, fixed(sample()))
 	}
 	addApply(api, fixed(sample()), 1<<20)
+	(&feed{}).add(api)
 	return api.OpenAPI().Components.Schemas
 }
 

@@ -27,7 +27,10 @@ type Server struct {
 	pages    *http.ServeMux // of the metrics' port
 	api      http.Handler   // for those who have a role
 	maxBody  int64          // of requests to api
-	path     string         // of the socket
+	probes   probes
+	life     context.Context // ends with the server, and what is sent without an end
+	end      context.CancelFunc
+	path     string // of the socket
 	running  sync.WaitGroup
 
 	groups atomic.Pointer[map[uint32]control.Role]
@@ -52,12 +55,13 @@ func Serve(c Config) (*Server, error) {
 		c.Trail = NewTrail(c.Logger)
 	}
 	metrics := scrape(c.Source)
-	s := &Server{log: c.Logger, trail: c.Trail, refusals: c.Refusals, answers: answers{now: time.Now}, pages: metricsOnly(metrics), maxBody: applyBody(c.MaxFile)}
+	s := &Server{log: c.Logger, trail: c.Trail, refusals: c.Refusals, answers: answers{now: time.Now}, pages: metricsOnly(metrics, probes{c.Vitals}), probes: probes{c.Vitals}, maxBody: applyBody(c.MaxFile)}
 	s.journal = loglimit.New(c.Logger, time.Now)
 	s.mu.guesses = places.NewBuckets[netip.Addr](maxGuessers)
+	s.life, s.end = context.WithCancel(context.Background())
 	s.groups.Store(&map[uint32]control.Role{})
 	s.mu.metrics.key, s.mu.control.key = "metrics (server.metrics)", "control API (server.control.listen)"
-	s.api = s.identified(audited(s.admitted(newAPI(c, metrics)), s.trail, s.journal))
+	s.api = s.identified(audited(s.admitted(newAPI(c, metrics, &feed{stream: c.Events, end: s.life})), s.trail, s.journal))
 	socket, err := listen(c.Socket)
 	if err != nil {
 		return nil, err
@@ -162,6 +166,7 @@ func (s *Server) Stop(ctx context.Context) {
 	if s == nil {
 		return
 	}
+	s.end()
 	s.mu.Lock()
 	s.mu.stopped = true
 	servers := []*http.Server{s.mu.socket}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lunar/control"
+	"lunar/control/events"
 	"lunar/internal/refusals"
 )
 
@@ -83,9 +84,11 @@ type Source interface {
 type Config struct {
 	Socket  string // path of the unix socket
 	Metrics MetricsPort
-	Access  Access // who else may ask, and where
-	Trail   *Trail // where changes are noted; nil: in Logger
-	Version string // of the daemon, for the API's description
+	Access  Access         // who else may ask, and where
+	Vitals  Vitals         // how the process is; nil: always well
+	Events  *events.Stream // what happens; nil: nobody is told
+	Trail   *Trail         // where changes are noted; nil: in Logger
+	Version string         // of the daemon, for the API's description
 	Source  Source
 	MaxFile int64        // longest text of a File, in bytes; longer ones may not reach Source
 	Logger  *slog.Logger // nil is slog.Default

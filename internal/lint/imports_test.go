@@ -22,6 +22,7 @@ var layers = map[string][]string{
 	"control":            {"internal/shell"},
 	"control/server":     {"control", "internal"},
 	"control/token":      {"control", "internal"},
+	"control/events":     {"control"},
 	"cmd/tgtload":        {"internal"},
 	"conf":               {"scheduler", "internal/trust"},
 	"conf/foreign":       {"conf"},
