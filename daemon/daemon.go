@@ -40,12 +40,7 @@ type daemon struct {
 	lastApply atomic.Pointer[control.LastApply] // nil: none yet
 	output    *output                           // of the log; nil: it cannot change
 	service   *systemd.Service                  // that the process is of; nil: of none
-	config    atomic.Pointer[conf.Config]       // that is running
-	file      atomic.Pointer[conf.Config]       // of the file that the server was started with, as it was read last
-	assembly  *assembly                         // of what is running; whoever changes it holds applier.changing
-	output    *output                           // of the log; nil: it cannot change
 	events    *events.Stream                    // what happens; nil: nobody is told
-	service   *systemd.Service                  // that the process is of; nil: of none
 }
 
 // Shutdown ends the server, whose volumes write their dirty data, and then closes the
