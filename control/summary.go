@@ -18,6 +18,9 @@ func (s *Status) Summary() (state, line string) {
 			state = worse(state, h)
 			wrong = append(wrong, "volume "+v.Name+" "+h)
 		}
+		if v.Frozen != nil {
+			known = append(known, "volume "+v.Name+" is frozen")
+		}
 	}
 	if s.Cache != nil && s.Cache.SegmentLost {
 		state, wrong = worse(state, HealthDegraded), append(wrong, "the cache's segment was removed")
