@@ -472,9 +472,10 @@ func TestWithoutDiscard(t *testing.T) {
 	}
 }
 
-// TestLBAStatus: extents of the store as descriptors.
+// TestLBAStatus: extents of the store as descriptors, also where they are longer than what is
+// done in one turn.
 func TestLBAStatus(t *testing.T) {
-	m := newMedium(mib)
+	m := newMedium(8 * mib)
 	m.mu.bytes[8192] = 1
 	n := newUnit(t, m, LUConfig{})
 	tests := []struct {
@@ -484,9 +485,9 @@ func TestLBAStatus(t *testing.T) {
 	}{
 		{0, 24, [][3]uint64{{0, 16, 1}}},
 		{4, 40, [][3]uint64{{4, 12, 1}, {16, 8, 0}}},
-		{17, 1000, [][3]uint64{{17, 7, 0}, {24, 2024, 1}}},
-		{0, 1000, [][3]uint64{{0, 16, 1}, {16, 8, 0}, {24, 2024, 1}}},
-		{2047, 1000, [][3]uint64{{2047, 1, 1}}},
+		{17, 1000, [][3]uint64{{17, 7, 0}, {24, 16360, 1}}},
+		{0, 1000, [][3]uint64{{0, 16, 1}, {16, 8, 0}, {24, 16360, 1}}},
+		{16383, 1000, [][3]uint64{{16383, 1, 1}}},
 	}
 	for _, tt := range tests {
 		cdb := append([]byte{0x9e, 0x12}, cdb16(0, 0, tt.lba, uint64(tt.allocation))[2:]...)
@@ -508,7 +509,7 @@ func TestLBAStatus(t *testing.T) {
 	}
 	m.fail = func(*backstore.Op) error { return backstore.ErrUnsupported }
 	x := prompt(t, m).start(n, append([]byte{0x9e, 0x12}, cdb16(0, 0, 8, 24)[2:]...), nil, 24).finish()
-	equal(t, x.in, "00000014 00000000 0000000000000008 000007f8 00 000000")
+	equal(t, x.in, "00000014 00000000 0000000000000008 00003ff8 00 000000")
 }
 
 // TestIsZero: one byte that is not zero is found wherever it is.

@@ -233,14 +233,24 @@ func (s *segment) turn() int64 {
 
 // within reports whether the operation moves more than the initiator sends or takes.
 func (s *segment) within() bool {
-	return s.op.Len > 0 && (s.cscd != nil || s.op.Len > int64(s.cmd.Length))
+	return moves(s.op.Kind) && s.op.Len > 0 && (s.cscd != nil || s.op.Len > int64(s.cmd.Length))
+}
+
+// moves reports whether an operation does so much with each byte of its extent, and is the
+// same if it is done in parts.
+func moves(kind backstore.Kind) bool {
+	switch kind {
+	case backstore.Read, backstore.Write, backstore.Discard, backstore.WriteZeroes:
+		return true
+	}
+	return false
 }
 
 // tryNow has the lane do what of the operation may be done in one turn, if it does that
 // at once, and goes on with the rest in the next.
 func (s *segment) tryNow(turn int64) bool {
 	o, left, length := &s.op, s.op.Data, s.op.Len
-	if length > turn && o.Tuples == nil && !o.Atomic {
+	if length > turn && moves(o.Kind) && o.Tuples == nil && !o.Atomic {
 		if s.all == 0 {
 			s.whole, s.all = left, length
 		}

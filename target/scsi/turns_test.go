@@ -123,7 +123,7 @@ func TestPartsAreHitsEach(t *testing.T) {
 }
 
 // TestMovedWithinIsAskedFor: what moves more than the initiator sends or takes is done in
-// parts, for each of which the port is asked; what is sent or received is not.
+// parts, for each of which the port is asked; what is sent, received or made stable is not.
 func TestMovedWithinIsAskedFor(t *testing.T) {
 	const size = 8 * mib
 	block := make([]byte, 512)
@@ -139,6 +139,7 @@ func TestMovedWithinIsAskedFor(t *testing.T) {
 		"WRITE SAME zeroes": {cdb16(0x93, 0, 0, size/512), make([]byte, 512), 0, partReleased, size},
 		"VERIFY":            {cdb16(0x8f, 0, 0, size/512), nil, 0, partWithin, size},
 		"UNMAP":             {unmapCDB(list), list, 0, partReleased, size},
+		"SYNCHRONIZE CACHE": {cdb16(0x91, 0, 8, size/512-8), nil, 0, size, 0},
 		"READ":              {cdb16(0x88, 0, 0, 256), nil, 128 << 10, 128 << 10, 0},
 		"WRITE":             {cdb16(0x8a, 0, 0, 256), make([]byte, 128<<10), 0, 128 << 10, 0},
 	} {
