@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
+	"reflect"
 	"testing"
 
 	"lunar/conf"
@@ -67,5 +69,32 @@ func withoutEach(v any, see func(key string)) {
 		for _, value := range v {
 			withoutEach(value, see)
 		}
+	}
+}
+
+// TestNoteOfNumbers: versions before NAA identifiers of 16 bytes noted them as numbers;
+// what they can have is still noted so, for a downgrade.
+func TestNoteOfNumbers(t *testing.T) {
+	const earlier = `{"File":"/etc/c.yaml","Volumes":[
+{"Name":"disk","Type":"file","Driver":"","Path":"/d","Size":4194304,"BlockSize":512,"Direct":false,"MayBuffer":false,"Write":"through","ReadOnly":false,"Protection":0,"ProtectionFile":"","Encryption":null,"Threads":0,"Serial":"","NAA":0,"Cache":null,"Vendor":"","Product":"","PhysicalBlockSize":0,"Removable":false,"SanitizeRate":0,"SoftThreshold":0},
+{"Name":"named","Type":"file","Driver":"","Path":"/n","Size":4194304,"BlockSize":512,"Direct":false,"MayBuffer":false,"Write":"through","ReadOnly":false,"Protection":0,"ProtectionFile":"","Encryption":null,"Threads":0,"Serial":"","NAA":3458764513820540929,"Cache":null,"Vendor":"","Product":"","PhysicalBlockSize":0,"Removable":false,"SanitizeRate":0,"SoftThreshold":0}],
+"Sizes":{"disk":4194304},"Targets":null,"PortalGroups":null}`
+	var note *applied
+	if err := durable.Strict([]byte(earlier), &note); err != nil {
+		t.Fatal(err)
+	}
+	if v := note.Volumes; len(v) != 2 || v[0].Name != "disk" || v[0].NAA != "" || v[1].NAA != "3000000000000001" || v[1].Path != "/n" {
+		t.Errorf("found %+v", v)
+	}
+	var was, is any
+	again, err := json.Marshal(note)
+	if err = errors.Join(err, json.Unmarshal([]byte(earlier), &was), json.Unmarshal(again, &is)); err != nil || !reflect.DeepEqual(was, is) {
+		t.Errorf("%v: found %s", err, again)
+	}
+	note.Volumes[0].NAA, note.Volumes[0].Revision, note.Volumes[0].Designators = "6024c550000000000000000000000001", "2", []string{"0103"}
+	again, err = json.Marshal(note)
+	var read *applied
+	if err = errors.Join(err, durable.Strict(again, &read)); err != nil || !reflect.DeepEqual(read, note) {
+		t.Errorf("%v: found %+v, expected %+v", err, read, note)
 	}
 }
