@@ -66,7 +66,7 @@ func (a *applier) whole(by, what string, d *edit.Document, p control.Permissions
 // editFile makes the changes of the file's text, too.
 func (a *applier) editFile(e *editing, t *texts, edits []control.Edit, cfg *conf.Config) (err error) {
 	if t.file == nil {
-		return conflict("the server was started without a configuration file, so a change can only be kept until the next start: keep=running (lunar: --keep running)")
+		return conflict("the server was started without a configuration file, so a change can only be kept until the next start: keep=running (lunar: --temporary, lunar create: --keep running)")
 	}
 	e.was, e.file, e.fileConfig = t.file, e.running, cfg
 	if t.file == t.running {

@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -67,7 +69,7 @@ func (s *source) Generation(number int) (control.Generation, error) {
 	return out, err
 }
 
-// shownText is a text without secrets.
+// shownText is a text without secrets, also those of users that are commented out.
 func shownText(d *document) (string, error) {
 	parsed, err := d.parse()
 	if err != nil {
@@ -77,7 +79,7 @@ func shownText(d *document) (string, error) {
 	if err != nil {
 		return "", conflict("the text of the configuration: " + err.Error())
 	}
-	return string(shown.Text()), nil
+	return string(shown.Comments(withoutSecret)), nil
 }
 
 // generation is one of a number; 0 is the one before the last.
@@ -91,6 +93,9 @@ func (a *applier) generation(number int) (*state.Generation, error) {
 		number = all[len(all)-2]
 	}
 	g, err := kept.Load(number)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("found no generation %d, expected one that is kept (lunar generations)", number)
+	}
 	if err != nil {
 		return nil, &control.Refusal{What: editRefused, Missing: true, Reasons: []control.Reason{{Place: "generation", Text: err.Error()}}}
 	}

@@ -39,7 +39,7 @@ func TestGenerations(t *testing.T) {
 	if o.text() != with {
 		t.Errorf("found\n%s", o.text())
 	}
-	if _, err = o.api.Rollback(ctx, control.Rollback{Generation: 99}); err == nil || !strings.Contains(err.Error(), "generation 99") {
+	if _, err = o.api.Rollback(ctx, control.Rollback{Generation: 99}); err == nil || !strings.Contains(err.Error(), "found no generation 99, expected one that is kept") {
 		t.Errorf("found %v", err)
 	}
 	for i := range 25 {
@@ -47,6 +47,29 @@ func TestGenerations(t *testing.T) {
 	}
 	if all, err = o.api.Generations(ctx); err != nil || len(all) != 20 || all[19].Number != 30 {
 		t.Errorf("found %d, %v", len(all), err)
+	}
+}
+
+// TestCommentedSecrets: what is told of the file has no secret of a user that is commented
+// out either, and its other comments.
+func TestCommentedSecrets(t *testing.T) {
+	const old = "      # - {user: old, secret: \"of another time\"}   # gone\n      # SECRET = 'of another time', secret-file: /there\n"
+	o := serveObjects(t, strings.Replace(objectsConfig, "volumes:\n", old+"volumes:\n", 1))
+	var running control.RunningConfig
+	if err := o.api.Get(t.Context(), control.ConfigPath, &running); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := o.api.Generation(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{running.Text, kept.Text} {
+		if strings.Contains(text, "of another time") || !strings.Contains(text, "# - {user: old, secret: "+conf.Withheld+"\n      # SECRET = "+conf.Withheld+"\nvolumes:\n  # the first\n") {
+			t.Errorf("found\n%s", text)
+		}
+	}
+	if !strings.Contains(o.text(), old) {
+		t.Errorf("the file has become\n%s", o.text())
 	}
 }
 

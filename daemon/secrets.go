@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 
 	"lunar/conf"
@@ -27,6 +28,14 @@ func withoutSecrets(v any) any {
 		return out
 	}
 	return v
+}
+
+// secretNoted is what stands behind a secret's key in a comment.
+var secretNoted = regexp.MustCompile(`(?i)((?:secret|password)["']?\s*[:=]\s*)\S.*`)
+
+// withoutSecret is what is told of a comment.
+func withoutSecret(comment string) string {
+	return secretNoted.ReplaceAllString(comment, "${1}"+conf.Withheld)
 }
 
 // withSecrets gives users of an auth group, or one of them, the secrets that they have,

@@ -8,11 +8,12 @@ import (
 
 // Document is the text of a configuration, and what it says. It does not change.
 type Document struct {
-	mark string // byte order mark
-	crlf bool   // its lines end with a carriage return as well
-	text string // without both
-	root *node
-	tree Object
+	mark  string // byte order mark
+	crlf  bool   // its lines end with a carriage return as well
+	text  string // without both
+	notes []int  // where its comments begin
+	root  *node
+	tree  Object
 }
 
 // byteOrderMark may begin a text; it means nothing there.
@@ -34,6 +35,7 @@ func Parse(text []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.notes = l.notes
 	if d.root, err = l.root(); err != nil {
 		return nil, err
 	}
@@ -46,6 +48,21 @@ func Parse(text []byte) (*Document, error) {
 
 // Text is the whole of it.
 func (d *Document) Text() []byte { return d.whole(d.text) }
+
+// Comments is the whole of it with other comments: to makes each of the one that there is,
+// from # to the end of its line, and returns one line.
+func (d *Document) Comments(to func(string) string) []byte {
+	var out strings.Builder
+	rest := 0
+	for _, start := range d.notes {
+		note, _, _ := strings.Cut(d.text[start:], "\n")
+		out.WriteString(d.text[rest:start])
+		out.WriteString(to(note))
+		rest = start + len(note)
+	}
+	out.WriteString(d.text[rest:])
+	return d.whole(out.String())
+}
 
 // whole is a text with what was taken off the Document's.
 func (d *Document) whole(text string) []byte {

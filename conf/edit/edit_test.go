@@ -139,3 +139,16 @@ func TestDefaultFile(t *testing.T) {
 		t.Errorf("found %v and\n%s", err, again.Text())
 	}
 }
+
+// TestComments: comments are replaced, and nothing that looks like one.
+func TestComments(t *testing.T) {
+	const text = "\xef\xbb\xbf# één\r\na: 'x # y' # b\r\nc: # d\r\n  - \"é # z\" # ö\r\n  - |\r\n    # no comment\r\n  - e#f\r\n#g"
+	d, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(d.Comments(func(c string) string { return "#" + strings.TrimPrefix(c, "#") + "!" }))
+	if want := strings.NewReplacer("één", "één!", "# b", "# b!", "# d", "# d!", "# ö", "# ö!", "#g", "#g!").Replace(text); out != want {
+		t.Errorf("found %q, expected %q", out, want)
+	}
+}

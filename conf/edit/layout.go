@@ -46,6 +46,7 @@ type layout struct {
 	starts []int        // of the tokens, in bytes
 	ends   []int        // where the text of the next token, or comment, begins
 	lines  []int        // where they begin
+	notes  []int        // where comments begin
 	at     int          // token that is next
 	depth  int
 }
@@ -87,7 +88,10 @@ func newLayout(text string) (*layout, error) {
 			l.ends[n-1] = start
 		}
 		switch t.Type {
-		case token.CommentType, token.DocumentEndType:
+		case token.CommentType:
+			l.notes = append(l.notes, start)
+			continue
+		case token.DocumentEndType:
 			continue
 		case token.DocumentHeaderType:
 			if headers++; headers > 1 || len(l.tokens) > 0 {
