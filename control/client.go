@@ -54,9 +54,9 @@ func Dial(socket string) (*Client, error) {
 func advice(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return `; start the server with "tgtd serve", or name its state directory (--state-dir) or socket (--socket)`
+		return `; start the server (systemctl start lunar, tgtd serve), or name its state directory (--state-dir) or socket (--socket)`
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return `; the server has died, its log says why; "tgtd serve" starts it again`
+		return `; the server has died, its log says why; systemctl start lunar, or tgtd serve, starts it again`
 	case errors.Is(err, fs.ErrPermission):
 		return "; only root, the user that runs the server, and members of the groups of server.control may ask"
 	}

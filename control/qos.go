@@ -10,7 +10,7 @@ import (
 // they are others than those of the configuration file.
 func Lasting(changed bool) string {
 	if changed {
-		return "Not as in the configuration file: until the next start, unless they are written there."
+		return "Not as in the configuration file: until the next start, unless lunar save writes them there."
 	}
 	return "As in the configuration file."
 }

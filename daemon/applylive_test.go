@@ -237,7 +237,7 @@ func TestAdminCommands(t *testing.T) {
 	l.sense(c, 0, 0x2a, 0x09)
 	l.has(l.tgtd(cli.ExitFailure, "rescan", "file"), "configured size")
 	l.has(l.tgtd(cli.ExitFailure, "rescan", "nothing"), "found no volume")
-	l.has(l.tgtd(cli.ExitFailure, "apply"), "expected one")
+	l.has(l.tgtd(cli.ExitUsage, "apply"), "expected one")
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,19 @@
 package events
 
+import (
+	"maps"
+	"slices"
+
+	"lunar/control"
+)
+
+// Kinds are all that an event may be of, sorted.
+func Kinds() []string {
+	all := append(slices.Collect(maps.Values(kinds)), control.Lost)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // kinds are the messages of the log that are events.
 var kinds = map[string]string{
 	"session opened": "login",

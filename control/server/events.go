@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +49,11 @@ func (f *feed) add(api huma.API) {
 	huma.Register(api, op, func(_ context.Context, in *EventsRequest) (*huma.StreamResponse, error) {
 		if f.stream == nil {
 			return nil, huma.Error404NotFound("this server keeps no events")
+		}
+		for _, kind := range in.Kinds {
+			if all := events.Kinds(); !slices.Contains(all, kind) {
+				return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("kind: found %q, expected one of %s", kind, strings.Join(all, ", ")))
+			}
 		}
 		if f.open.Add(1) > maxStreams {
 			f.open.Add(-1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,10 @@ func TestEvents(t *testing.T) {
 	var got []control.Event
 	if err := api.Events(ctx, nil, "", false, func(e control.Event) error { got = append(got, e); return nil }); err != nil || len(got) != 2 {
 		t.Fatalf("found %v, %v", got, err)
+	}
+	none := func(control.Event) error { return errors.New("an event of a kind that there is not") }
+	if err := api.Events(ctx, []string{"health", "heatlh"}, "", false, none); err == nil || !strings.Contains(err.Error(), `found "heatlh", expected one of access-refused, audit, `) {
+		t.Errorf("found %v", err)
 	}
 	enough := errors.New("enough")
 	told := make(chan control.Event)

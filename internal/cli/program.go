@@ -36,7 +36,7 @@ var Statuses = []struct {
 	{ExitFailure, "It was refused, or failed: the message says what was found and what was expected. Nothing was changed unless the message says so."},
 	{ExitUsage, "The command line has a mistake; nothing was asked or changed."},
 	{ExitDestructive, "It was refused, or would be, because it destroys something or hits somebody, and no flag allows it: `--yes` or `--allow-shrink VOLUME`. The message has the command that does it."},
-	{ExitUnreachable, "No server answers: it does not run, has another state directory or socket, or this user may not ask it."},
+	{ExitUnreachable, "No server answers: it does not run, has another state directory or socket, or this user may not connect to it."},
 	{ExitNo, "The question was answered, and the answer is no."},
 }
 

@@ -11,7 +11,7 @@ import (
 
 type aluaCommand struct {
 	Show aluaShowCommand `cmd:"" aliases:"list" help:"Show the access states of each portal group."`
-	Set  aluaSetCommand  `cmd:"" help:"Change the access state of a portal group. The change lasts until the next start; to keep it, write it to the configuration file."`
+	Set  aluaSetCommand  `cmd:"" help:"Change the access state of a portal group. The change lasts until the next start; lunar save keeps it."`
 }
 
 type aluaShowCommand struct {

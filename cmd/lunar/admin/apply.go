@@ -21,9 +21,9 @@ type applyCommand struct {
 func (k applyCommand) Run(ctx context.Context, c cli.Console) error {
 	switch {
 	case k.File+k.Config == "":
-		return errors.New("found no configuration file, expected one: lunar apply FILE")
+		return usage(errors.New("found no configuration file, expected one: lunar apply FILE"))
 	case k.File != "" && k.Config != "":
-		return errors.New("found two configuration files, expected one: lunar apply FILE")
+		return usage(errors.New("found two configuration files, expected one: lunar apply FILE"))
 	}
 	k.Config += k.File
 	text, err := conf.ReadFile(k.Config)

@@ -24,7 +24,7 @@ type Commands struct {
 	Diff         diffCommand         `cmd:"" help:"Show what a configuration file would add (+), change (~) and remove (-) on a running server, and whom that hits."`
 	Create       createFileCommand   `cmd:"" help:"Create volumes, targets and other objects of a file on a running server, and write them to its configuration file."`
 	Export       exportCommand       `cmd:"" help:"Print the running configuration as it was written, or objects of it, without secrets."`
-	Save         saveCommand         `cmd:"" help:"Write what was changed until the next start (lunar qos, lunar alua, --keep running) to the configuration file."`
+	Save         saveCommand         `cmd:"" help:"Write what was changed until the next start (lunar qos, lunar alua, --temporary, --keep running) to the configuration file."`
 	Generations  generationsCommand  `cmd:"" help:"List the last states of the configuration file, or print one without secrets."`
 	Rollback     rollbackCommand     `cmd:"" help:"Put an earlier state of the configuration file into force on a running server, and write it."`
 	Config       configCommand       `cmd:"" help:"Print the running configuration without secrets."`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,9 @@ func (k importCommand) Run(c cli.Console) error {
 		return err
 	}
 	out, err := os.OpenFile(k.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: found a file, expected none: lunar import replaces no configuration; give another name", k.Output)
+	}
 	if err != nil {
 		return err
 	}

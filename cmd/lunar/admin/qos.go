@@ -20,7 +20,7 @@ import (
 type qosCommand struct {
 	List    qosListCommand    `cmd:"" help:"List the rules."`
 	Show    qosShowCommand    `cmd:"" help:"Show rules, groups and capacity."`
-	Set     qosSetCommand     `cmd:"" help:"Change or create a rule. Omitted settings stay as they are. The change lasts until the next start; to keep it, write it to the configuration file."`
+	Set     qosSetCommand     `cmd:"" help:"Change or create a rule. Omitted settings stay as they are. The change lasts until the next start; lunar save keeps it."`
 	Delete  qosDeleteCommand  `cmd:"" help:"Suspend a rule until the next start."`
 	Explain qosExplainCommand `cmd:"" help:"Explain which rules apply to an initiator, what it received and what limited it."`
 }

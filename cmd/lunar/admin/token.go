@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/control/token"
 	"lunar/internal/cli"
@@ -52,12 +53,13 @@ func (k tokenListCommand) Run(_ context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	var rows []string
-	for _, e := range entries {
-		rows = append(rows, cli.Row(e.Name, e.Role))
-	}
-	cli.Table(c.Out, cli.Row("NAME", "ROLE"), rows)
-	return nil
+	return tokenTable.Write(c.Out, entries, &listing.Options{})
+}
+
+// tokenTable is a row for each token.
+var tokenTable = listing.Table[token.Entry]{
+	{Name: "name", Of: func(e *token.Entry) any { return e.Name }},
+	{Name: "role", Of: func(e *token.Entry) any { return e.Role }},
 }
 
 type tokenDeleteCommand struct {
