@@ -181,7 +181,7 @@ func (c *controlled) documented(line codeLine) {
 		return
 	}
 	port := c.portal[strings.LastIndexByte(c.portal, ':')+1:]
-	text = strings.NewReplacer("-o /etc/lunar/tgtd.yaml", "-o "+c.dir+"/imported.yaml", "/etc/lunar/tgtd.yaml", c.file, "FIRST", port, "/srv/", c.dir+"/", "/etc/target/saveconfig.json", "../conf/foreign/testdata/lio.json").Replace(placeholders.Replace(text))
+	text = strings.NewReplacer("/etc/lunar/imported.yaml", c.dir+"/imported.yaml", "/etc/lunar/tgtd.yaml", c.file, "FIRST", port, "/srv/", c.dir+"/", "/etc/target/saveconfig.json", "../conf/foreign/testdata/lio.json").Replace(placeholders.Replace(text))
 	words, err := exec.Command("sh", "-c", "set -- "+text+`; printf '%s\n' "$@"`).Output()
 	if err != nil {
 		c.t.Errorf("%s:%d: %s: %v", line.page, line.number, line.text, err)

@@ -12,7 +12,8 @@ esac
 
 systemd-sysusers lunar.conf
 systemd-tmpfiles --create lunar.conf || true # without /dev/shm there is no cache
-chown root:lunar /etc/lunar /etc/lunar/tgtd.yaml
+# Not where they were given to the server, so that the control API may change the configuration.
+chown --from=root:root root:lunar /etc/lunar /etc/lunar/tgtd.yaml
 [ -d /run/systemd/system ] || exit 0
 
 systemctl daemon-reload
