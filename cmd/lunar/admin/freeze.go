@@ -44,7 +44,7 @@ func (k freezeCommand) Run(ctx context.Context, c cli.Console) error {
 	}
 	until, cancel := context.WithDeadline(ctx, f.Until)
 	defer cancel()
-	ran := runShell(until, k.Exec, c)
+	ran := attended(stayEvery, func() { _, _ = api.Raw(ctx, "/healthz") }, func() error { return runShell(until, k.Exec, c) })
 	t, err := api.Thaw(ctx, k.Volumes[0])
 	if err != nil {
 		return errors.Join(ran, fmt.Errorf("what the command has copied is not of one moment: %w", err))
@@ -53,6 +53,26 @@ func (k freezeCommand) Run(ctx context.Context, c cli.Console) error {
 		return ran
 	}
 	return tellThawed(c.Out, t)
+}
+
+// stayEvery is how often a server that attends to its client is asked something: after a
+// minute without that it closes the connection, and the volumes thaw.
+const stayEvery = 15 * time.Second
+
+// attended runs something, and asks meanwhile.
+func attended(every time.Duration, ask func(), run func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- run() }()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-tick.C:
+			ask()
+		}
+	}
 }
 
 // runShell runs a command line, and what it says is told.
