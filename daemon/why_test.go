@@ -91,7 +91,7 @@ func TestWhy(t *testing.T) {
 		}
 		return len(w.Failures) == 1
 	})
-	if f := w.Failures[0]; f.Target != "iqn.2026-11.test:chap" || f.Portal != c.portal || !strings.Contains(f.Reason, `wrong secret of CHAP user "host"`) {
+	if f := w.Failures[0]; f.User != "host" || f.Target != "iqn.2026-11.test:chap" || f.Portal != c.portal || !strings.Contains(f.Reason, `wrong secret of CHAP user "host"`) {
 		t.Errorf("found %+v", f)
 	}
 	if len(w.Sessions) != 1 || w.Sessions[0].User != "hosts/host" || w.Address != "127.0.0.1" || !w.Admitted {

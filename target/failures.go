@@ -12,12 +12,12 @@ import (
 	"lunar/internal/places"
 )
 
-// Bounds of the failed logins that are remembered: hosts, logins of each, and bytes of a
-// reason. Whoever fails often pushes out only what is known of himself.
+// Bounds of the failed logins that are remembered: hosts, logins of each, and bytes of each
+// text. Whoever fails often pushes out only what is known of himself.
 const (
 	failedHosts   = 256
 	failedPerHost = 8
-	failedReason  = 512
+	failedText    = 512
 )
 
 // Failure is a login that was refused, redirected or broken off. What the initiator has
@@ -43,8 +43,8 @@ func newFailures() *failures {
 
 func (f *failures) note(one Failure) {
 	one.Initiator = strings.ToLower(one.Initiator)
-	if len(one.Reason) > failedReason {
-		one.Reason = one.Reason[:failedReason]
+	for _, text := range []*string{&one.Initiator, &one.User, &one.Target, &one.Reason} {
+		*text = strings.Clone((*text)[:min(len(*text), failedText)]) // without the rest of the PDU that it may be a part of
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

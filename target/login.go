@@ -100,7 +100,7 @@ func (p *loginPhase) complain(why error) {
 	reason := strings.ReplaceAll(why.Error(), "\n", "; ")
 	p.server.failures.note(Failure{
 		At: time.Now(), Local: p.transport.Local(), Remote: p.transport.Remote(), Reason: reason,
-		Initiator: p.negotiation.InitiatorName(), User: p.negotiation.User(), Target: p.negotiation.TargetName(),
+		Initiator: p.negotiation.InitiatorName(), User: p.negotiation.Claimed().User, Target: p.negotiation.TargetName(),
 	})
 	p.log.Log(context.Background(), level, what, append(args, "reason", iscsiname.Printable(reason))...)
 }
