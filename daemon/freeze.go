@@ -163,6 +163,11 @@ func (a *applier) freeze(volume string, k control.Freeze, gone <-chan struct{}) 
 		return control.Frozen{}, notFrozen(volume, "the server is stopping", true)
 	}
 	names := slices.Compact(slices.Sorted(slices.Values(append([]string{volume}, k.With...))))
+	for _, name := range names {
+		if a.daemon.config.Load().Volume(name) == nil { // what others are called is not remembered
+			return control.Frozen{}, notFrozen(volume, "found no volume "+name, true)
+		}
+	}
 	f := &freeze{Frozen: control.Frozen{Volumes: names, Until: time.Now().Add(deadline)}, thaw: make(chan struct{}), ended: make(chan struct{})}
 	if taken := a.frozen.take(f); taken != "" {
 		return control.Frozen{}, notFrozen(volume, "volume "+taken+" is frozen already", true)

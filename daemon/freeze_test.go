@@ -150,6 +150,9 @@ func TestFrozenAnswers(t *testing.T) {
 	}
 	l.has(l.tgtd(cli.ExitFailure, "volume", "freeze", "back", "plain"), "volume plain is frozen already")
 	l.has(l.tgtd(cli.ExitFailure, "volume", "freeze", "nothing"), "found no volume nothing")
+	if said := l.tgtd(cli.ExitFailure, "volume", "thaw", "nothing"); strings.Contains(said, "could not be frozen") {
+		t.Errorf("found %q: a name that no volume has is remembered", said)
+	}
 	l.has(l.tgtd(cli.ExitFailure, "volume", "freeze", "back", "--deadline", "1h"), "expected a time from 1s to 5m0s")
 	writeFile(t, l.file, strings.Replace(l.text, "size: 4MiB}", "size: 8MiB}", 1))
 	l.has(l.tgtd(cli.ExitFailure, "apply", l.file), "volume plain is frozen until")
