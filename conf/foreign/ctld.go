@@ -117,7 +117,11 @@ func (c *ctld) target(t *item) {
 			markAll(t)
 			return
 		}
-		r.auth = c.auth(who)
+		if r.auth = c.auth(who); r.auth == nil && who.text("auth-type") != "none" { // ctld: "auth_type not set, denying access"
+			c.note(t.place, "a target whose settings have neither a CHAP user nor auth-type none denies everyone, and was not carried over", "add it with an auth-group")
+			markAll(t)
+			return
+		}
 		c.match(who, r)
 	}
 	for _, p := range t.all("portal-group") {

@@ -171,7 +171,9 @@ func lioGroup(s *server, out *target, g *item) {
 		}
 		out.rules = append(out.rules, r)
 	}
-	if attributes.flag("generate_node_acls", false) {
+	if all := attributes.flag("generate_node_acls", false); all && asks && group == nil {
+		s.note(g.place, "CHAP is asked for and there is no user: initiators without an entry of their own cannot log in, and were not carried over", "give the target an auth-group with a user")
+	} else if all {
 		r := &rule{place: g.place, luns: shared}
 		for i := range r.luns {
 			r.luns[i].readOnly = attributes.flag("demo_mode_write_protect", true)
