@@ -33,7 +33,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"check", "../conf/testdata/errors/discovery.yaml"}, cli.ExitFailure, "", "discovery.yaml:2:19: discovery.auth: found"},
 		{[]string{"check", "/nonexistent"}, cli.ExitFailure, "", "no such file"},
 		{[]string{"check"}, cli.ExitUsage, "", "<file>"},
-		{[]string{"sreve"}, cli.ExitUsage, "", `did you mean "serve"`},
+		{[]string{"sreve"}, cli.ExitUsage, "", `did you mean one of "serve"`},
 		{[]string{"serve", "--lisen", ":1"}, cli.ExitUsage, "", "--lisen"},
 	} {
 		var out, err eventually.Output

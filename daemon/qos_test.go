@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"lunar/conf"
+	"lunar/control/server"
 	"lunar/daemon/medium"
 	"lunar/internal/eventually"
 	"lunar/internal/initiator"
@@ -296,7 +297,7 @@ func TestSetRules(t *testing.T) {
 func TestOvercommit(t *testing.T) {
 	d, _, log := qosDaemon(t, `{capacity: 50, overcommit: true, rules: [{name: gold, initiators: ["iqn.a*"], reservation: 101}]}`)
 	const want = "1 more than the capacity of 100 of devices "
-	status := (&source{daemon: d}).Status()
+	status := (&source{daemon: d, changes: &applier{trail: server.NewTrail(nil)}}).Status()
 	if !strings.Contains(log.String(), want) || len(status.Warnings) != 1 || !strings.Contains(status.Warnings[0], want) {
 		t.Errorf("found warnings %q and the log\n%s", status.Warnings, log)
 	}
