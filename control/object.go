@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 )
 
@@ -125,12 +126,38 @@ var secretive = map[string]bool{"auth-groups": true, "discovery": true}
 
 // loggable has the keys of an Object of a section, and those values that are no secrets.
 func (o Object) loggable(section string) Object {
-	if o == nil || !secretive[section] {
-		return o
+	if o == nil {
+		return nil
 	}
 	out := Object{}
+	if !secretive[section] {
+		maps.Copy(out, WithoutSecrets(map[string]any(o)).(map[string]any))
+		return out
+	}
 	for key := range o {
 		out[key] = Withheld
 	}
 	return out
+}
+
+// WithoutSecrets is what may be told of a value of JSON: Withheld is in place of each that
+// is at the key secret, however deep.
+func WithoutSecrets(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			if out[key] = WithoutSecrets(value); key == "secret" {
+				out[key] = Withheld
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, value := range v {
+			out = append(out, WithoutSecrets(value))
+		}
+		return out
+	}
+	return v
 }

@@ -188,11 +188,9 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 	}
 	unlocked := locked.Failure()
 	a.daemon.assembly.From = volumes.Source{Config: r.name, Socket: a.serve.Socket}
-	if err := r.edit.write(); err != nil {
-		return control.Applied{}, errors.Join(err, r.edit.ended())
-	}
+	c.edit = r.edit
 	if err := c.make(); err != nil {
-		return control.Applied{}, refused(what, errors.Join(err, r.edit.putBack(), r.edit.ended()))
+		return control.Applied{}, refused(what, errors.Join(err, r.edit.ended()))
 	}
 	out.Warnings = append(out.Warnings, a.noteTexts(&r, cfg)...)
 	out.Warnings = append(out.Warnings, tellUnlocked(unlocked, a.log)...)

@@ -18,7 +18,7 @@ func (a *applier) newChange(cfg *conf.Config, plan conf.Plan) *change {
 // make makes the change. After an error nothing has changed, unless the error
 // says so.
 func (c *change) make() error {
-	for _, step := range []func() error{c.measure, c.openVolumes, c.moveServer, c.moveAccess, c.openPortals, c.changeRules, c.changeCaches, c.changeKeys, c.reopen, c.resize} {
+	for _, step := range []func() error{c.measure, c.openVolumes, c.moveServer, c.moveAccess, c.openPortals, c.changeRules, c.changeCaches, c.writeFile, c.changeKeys, c.reopen, c.resize} {
 		if err := step(); err != nil {
 			return errors.Join(err, c.takeBack())
 		}

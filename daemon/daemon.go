@@ -117,7 +117,8 @@ type change struct {
 	*applier
 	old, cfg *conf.Config
 	plan     conf.Plan
-	rules    ruleSet // to be in force
+	edit     *editing // of the file; nil: it is read
+	rules    ruleSet  // to be in force
 	sizes    resizes
 
 	added    []*conf.Volume  // that were opened

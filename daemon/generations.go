@@ -54,8 +54,13 @@ func (s *source) Generations() ([]control.Generation, error) {
 }
 
 func (s *source) generationOf(g *state.Generation) control.Generation {
-	file := s.changes.texts.Load().file
-	return control.Generation{Number: g.Number, At: g.At, By: g.By, What: g.What, Now: file != nil && string(file.text) == string(g.Text)}
+	return control.Generation{Number: g.Number, At: g.At, By: g.By, What: g.What, Now: s.changes.isFile(g.Text)}
+}
+
+// isFile reports whether the file had a text when it was read or written last.
+func (a *applier) isFile(text []byte) bool {
+	file := a.texts.Load().file
+	return file != nil && string(file.text) == string(text)
 }
 
 // Generation implements server.Source.
@@ -75,7 +80,7 @@ func shownText(d *document) (string, error) {
 	if err != nil {
 		return "", conflict("the text of the configuration: " + err.Error())
 	}
-	shown, err := parsed.Become(withoutSecrets(parsed.Tree()).(edit.Object))
+	shown, err := parsed.Become(control.WithoutSecrets(parsed.Tree()).(edit.Object))
 	if err != nil {
 		return "", conflict("the text of the configuration: " + err.Error())
 	}
@@ -91,6 +96,9 @@ func (a *applier) generation(number int) (*state.Generation, error) {
 			return nil, conflict("found no state of the configuration file before the present one")
 		}
 		number = all[len(all)-2]
+		if last, err := kept.Load(all[len(all)-1]); err == nil && !a.isFile(last.Text) {
+			number = last.Number // the present one could not be kept
+		}
 	}
 	g, err := kept.Load(number)
 	if errors.Is(err, fs.ErrNotExist) {

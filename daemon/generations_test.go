@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -192,5 +193,29 @@ func TestUnfitText(t *testing.T) {
 	_, err := o.api.Patch(t.Context(), control.VolumeAt("disk"), control.Object{"read-only": true}, control.Permissions{}, control.Condition{})
 	if err == nil || !strings.Contains(err.Error(), "carriage returns that do not end each line, which commands do not change") {
 		t.Errorf("found %v", err)
+	}
+}
+
+// TestRollbackOfWhatWasNotKept: the state before the last is the last that was kept, if the
+// last could not be.
+func TestRollbackOfWhatWasNotKept(t *testing.T) {
+	o := serveObjects(t, objectsConfig)
+	ctx, yes, any := t.Context(), control.Permissions{Yes: true}, control.Condition{}
+	volume := control.Object{"type": "ram", "size": "2MiB"}
+	o.ok(o.api.Put(ctx, control.VolumeAt("kept"), volume, yes, any))
+	want := o.text()
+	full := filepath.Join(o.dir, "generations", "00000003.json.new")
+	if err := os.Mkdir(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if changed := o.ok(o.api.Put(ctx, control.VolumeAt("lost"), volume, yes, any)); changed.Generation != 0 {
+		t.Fatalf("found generation %d", changed.Generation)
+	}
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	o.ok(o.api.Rollback(ctx, control.Rollback{Permissions: yes}))
+	if o.text() != want {
+		t.Errorf("found\n%s", o.text())
 	}
 }

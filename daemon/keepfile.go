@@ -17,7 +17,7 @@ func (e *editing) write() error {
 	}
 	if e.allowed.Yes || len(e.allowed.Shrink) > 0 {
 		if err := state.NotePending(e.dir, state.Pending{Text: e.file.Text(), Allowed: e.allowed}); err != nil {
-			return err
+			return conflict(fmt.Sprintf("what the change may do cannot be noted in the state directory: %v", err))
 		}
 	}
 	err := durable.Rewrite(e.path, e.was.text, e.file.Text())
@@ -30,6 +30,17 @@ func (e *editing) write() error {
 		return conflict(fmt.Sprintf("%s is missing: put it back, or keep the change until the next start only: keep=running (lunar: --temporary, lunar create: --keep running)", e.path))
 	}
 	return conflict(fmt.Sprintf("the change cannot be written to %s (%v): keep it until the next start only with keep=running (lunar: --temporary, lunar create: --keep running), or change the file where it comes from", e.path, err))
+}
+
+// writeFile writes the file: after all that may be refused and leaves nothing behind, for
+// a server that is killed meanwhile must start with what it finds there; and before what a
+// start has to know of.
+func (c *change) writeFile() error {
+	if err := c.edit.write(); err != nil {
+		return err
+	}
+	c.undo = append(c.undo, c.edit.putBack)
+	return nil
 }
 
 // putBack undoes write.

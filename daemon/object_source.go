@@ -35,7 +35,7 @@ func noSuchObject(path []string) error {
 }
 
 func (s *source) objectOf(name string, value any) control.ObjectResource {
-	o, _ := withoutSecrets(value).(edit.Object)
+	o, _ := control.WithoutSecrets(value).(edit.Object)
 	if o == nil {
 		o = edit.Object{}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lunar/control"
+	"lunar/daemon/state"
 	"lunar/internal/cli"
 	"lunar/internal/initiator"
 )
@@ -185,4 +186,26 @@ func TestObjectsKept(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "drift") {
 		t.Errorf("found %v", err)
 	}
+}
+
+// TestRefusedIsNeverInTheFile: what is refused for what the server finds is in the file at
+// no time: a server that is killed meanwhile would not start.
+func TestRefusedIsNeverInTheFile(t *testing.T) {
+	o := serveObjects(t, objectsConfig)
+	before, err := os.Stat(o.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := filepath.Join(o.dir, "large.img")
+	writeFile(t, large, strings.Repeat("x", 2<<20))
+	_, err = o.api.Put(t.Context(), control.VolumeAt("new"), control.Object{"type": "file", "path": large, "size": "1MiB"}, control.Permissions{}, control.Condition{})
+	o.refusedWith(objectsConfig, "2097152 bytes", err)
+	if after, err := os.Stat(o.file); err != nil || !os.SameFile(before, after) {
+		t.Errorf("found another file than before, %v", err)
+	}
+	if err := os.Mkdir(state.PendingFile(o.dir)+".new", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err = o.api.Put(t.Context(), control.VolumeAt("new"), control.Object{"type": "ram", "size": "1MiB"}, control.Permissions{Yes: true}, control.Condition{})
+	o.refusedWith(objectsConfig, "cannot be noted", err)
 }

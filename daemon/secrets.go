@@ -9,27 +9,6 @@ import (
 	"lunar/conf/edit"
 )
 
-// withoutSecrets is what is told of a value that is below a path: secrets are never.
-func withoutSecrets(v any) any {
-	switch v := v.(type) {
-	case edit.Object:
-		out := make(edit.Object, len(v))
-		for key, value := range v {
-			if out[key] = withoutSecrets(value); key == "secret" {
-				out[key] = conf.Withheld
-			}
-		}
-		return out
-	case []any:
-		out := make([]any, 0, len(v))
-		for _, value := range v {
-			out = append(out, withoutSecrets(value))
-		}
-		return out
-	}
-	return v
-}
-
 // secretNoted is what stands behind a secret's key in a comment.
 var secretNoted = regexp.MustCompile(`(?i)((?:secret|password)["']?\s*[:=]\s*)\S.*`)
 

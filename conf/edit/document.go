@@ -78,6 +78,9 @@ func (d *Document) Tree() Object { return d.tree }
 // Become is a Document that says want, and whose text is the same wherever d says the
 // same.
 func (d *Document) Become(want Object) (*Document, error) {
+	if !within(want, maxDepth) {
+		return nil, fmt.Errorf("found values more than %d deep within each other, which no configuration has", maxDepth)
+	}
 	if Same(d.tree, want) {
 		return d, nil
 	}

@@ -152,3 +152,24 @@ func TestComments(t *testing.T) {
 		t.Errorf("found %q, expected %q", out, want)
 	}
 }
+
+// TestDeep: what no configuration has is refused before a text is made of it, which would
+// take gigabytes.
+func TestDeep(t *testing.T) {
+	d, err := Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, wrap := range []func(any) any{
+		func(v any) any { return Object{"a": v} },
+		func(v any) any { return []any{v} },
+	} {
+		var v any = "x"
+		for range maxDepth + 1 {
+			v = wrap(v)
+		}
+		if _, err := d.Become(Object{"a": v}); err == nil || !strings.Contains(err.Error(), "deep") {
+			t.Errorf("found %v", err)
+		}
+	}
+}

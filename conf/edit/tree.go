@@ -190,3 +190,23 @@ func nameOf(key string, element any) (string, bool) {
 }
 
 func keysOf(o Object) []string { return slices.Collect(maps.Keys(o)) }
+
+// within reports whether the collections of a tree are at most levels deep: a text of
+// others takes time and memory with the square of that.
+func within(v any, levels int) bool {
+	switch v := v.(type) {
+	case Object:
+		for _, value := range v {
+			if levels == 0 || !within(value, levels-1) {
+				return false
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if levels == 0 || !within(value, levels-1) {
+				return false
+			}
+		}
+	}
+	return true
+}

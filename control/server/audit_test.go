@@ -30,7 +30,7 @@ var bodies = map[string]string{
 	"post-apply": `{"name":"f","text":"hunter2"}`, "patch-alua": `{"state":"standby"}`, "clear-reservations": "",
 	"post-kick": `{"initiator":"iqn.x"}`, "post-drain": `{"portal":"a"}`, "post-rescan": "", "post-detach": `{"discard":true}`, "post-freeze": `{"with":["w"],"deadline":"5s"}`, "post-thaw": "",
 
-	"put-volume": `{"type":"ram"}`, "patch-volume": `{"size":"1MiB"}`, "delete-volume": "", "put-target": `{"luns":[]}`, "patch-target": `{"alias":"a"}`, "delete-target": "",
+	"put-volume": `{"type":"ram","encryption":{"secret":"hunter2"}}`, "patch-volume": `{"size":"1MiB","secret":["hunter2"]}`, "delete-volume": "", "put-target": `{"luns":[]}`, "patch-target": `{"alias":"a"}`, "delete-target": "",
 	"put-lun": `{"volume":"v"}`, "patch-lun": `{"read-only":true}`, "delete-lun": "",
 	"put-auth-group": `{"chap":[{"user":"u","secret":"hunter2"}]}`, "patch-auth-group": `{"mutual":{"user":"hunter2"}}`, "delete-auth-group": "",
 	"put-user": `{"secret":"hunter2"}`, "patch-user": `{"secret":"hunter2"}`, "delete-user": "",

@@ -131,7 +131,10 @@ func (d openDirectory) write(name string, data []byte) error {
 		return err
 	}
 	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, d.unlink(name)) // half of it is nobody's, and takes space that others lack
+	}
+	return nil
 }
 
 // create makes a file that nothing has had the name of: O_EXCL follows no link. Root

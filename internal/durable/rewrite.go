@@ -17,8 +17,8 @@ var ErrChanged = errors.New("found other contents than were read from it last")
 // Rewrite replaces the contents of a file that people keep, from what was read to data,
 // and keeps its mode and owner. If it has other contents, or is missing, a link or not to
 // be written, it stays as it is and there is an error: ErrChanged, fs.ErrNotExist,
-// ErrForeign or fs.ErrPermission. A crash leaves the old file or the new one, and
-// maybe the other one as path.new.
+// ErrForeign or fs.ErrPermission. A crash leaves the old file or the new one, and maybe
+// the other one beside it as .NAME.new: NAME.new may be somebody's draft.
 func Rewrite(path string, was, data []byte) error {
 	if err := short(path, int64(len(data))); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (d openDirectory) rewrite(name string, was, data []byte) error {
 	if err := d.holds(name, was); err != nil {
 		return err
 	}
-	next := name + ".new"
+	next := "." + name + ".new"
 	if err := d.write(next, data); err != nil {
 		return err
 	}

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestRewrite: a file is replaced if it is as it was read, and keeps its mode; otherwise
@@ -30,7 +33,8 @@ func TestRewrite(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
 			must(t, os.WriteFile(path, []byte("old"), 0o600))
-			must(t, os.WriteFile(path+".new", []byte("left by a crash"), 0o600))
+			beside := filepath.Join(filepath.Dir(path), ".file.new")
+			must(t, os.WriteFile(beside, []byte("left by a crash"), 0o600))
 			c.make(t, path)
 			before, _ := os.ReadFile(path)
 			mode := modeOf(path)
@@ -45,7 +49,7 @@ func TestRewrite(t *testing.T) {
 			if modeOf(path) != mode {
 				t.Errorf("found mode %v, before %v", modeOf(path), mode)
 			}
-			if _, err := os.Lstat(path + ".new"); c.err == nil && err == nil {
+			if _, err := os.Lstat(beside); c.err == nil && err == nil {
 				t.Error("found the old file beside the new one")
 			}
 		})
@@ -64,5 +68,36 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestNoSpace: a file that does not fit leaves nothing beside the old one.
+func TestNoSpace(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, []byte("old"), 0o600))
+	var was unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &was))
+	signal.Ignore(unix.SIGXFSZ)
+	defer signal.Reset(unix.SIGXFSZ)
+	must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 4096, Max: was.Max}))
+	long := make([]byte, 8192)
+	rewritten, replaced := Rewrite(path, []byte("old"), long), Replace(path, long)
+	must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &was))
+	if !errors.Is(rewritten, unix.EFBIG) || !errors.Is(replaced, unix.EFBIG) {
+		t.Errorf("found %v and %v, expected %v", rewritten, replaced, unix.EFBIG)
+	}
+	if all, err := os.ReadDir(filepath.Dir(path)); err != nil || len(all) != 1 {
+		t.Errorf("found %v, %v", all, err)
+	}
+}
+
+// TestDraftStays: NAME.new beside a file that is rewritten is somebody's.
+func TestDraftStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path, []byte("old"), 0o600))
+	must(t, os.WriteFile(path+".new", []byte("draft"), 0o600))
+	must(t, Rewrite(path, []byte("old"), []byte("new")))
+	if draft, err := os.ReadFile(path + ".new"); err != nil || string(draft) != "draft" {
+		t.Errorf("found %q, %v", draft, err)
 	}
 }
