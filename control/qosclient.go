@@ -76,7 +76,7 @@ func (c *Client) sendWith(ctx context.Context, method, path string, header http.
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %s: %w", c.at, path, err)
-	case rsp.StatusCode != http.StatusOK:
+	case rsp.StatusCode != http.StatusOK && rsp.StatusCode != http.StatusAccepted:
 		return AsRefusal(answer)
 	}
 	return json.Unmarshal(answer, out)

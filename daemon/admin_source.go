@@ -9,6 +9,7 @@ import (
 
 	"lunar/conf"
 	"lunar/control"
+	"lunar/control/server"
 	"lunar/scheduler"
 	"lunar/target"
 )
@@ -143,7 +144,7 @@ func drainOf(cfg *conf.Config, s *target.Server, portal string) (target.Drain, b
 }
 
 // Apply implements server.Source.
-func (s *source) Apply(by string, f control.File) (control.Applied, error) {
+func (s *source) Apply(by server.Asker, f control.File) (control.Applied, error) {
 	applied, err := s.changes.file(by, f)
 	if !f.DryRun {
 		s.daemon.noteApply(err)

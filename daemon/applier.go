@@ -18,15 +18,19 @@ func newApplier(d *daemon, serve Options, dir string, log *slog.Logger) *applier
 	return a
 }
 
-// lock begins a change. There is none once the daemon ends.
-func (a *applier) lock() error {
+// lock begins a change of somebody. There is none once the daemon ends.
+func (a *applier) lock(by server.Asker) error {
 	a.changing.Lock()
 	why := a.frozen.why()
 	if a.life.Err() != nil {
 		why = "the server is stopping"
 	}
 	if why == "" {
-		return nil
+		err := by.Begin()
+		if err != nil {
+			a.changing.Unlock()
+		}
+		return err
 	}
 	a.changing.Unlock()
 	return &control.Refusal{What: "nothing was changed", State: true, Reasons: []control.Reason{{Text: why}}}

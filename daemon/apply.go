@@ -52,7 +52,7 @@ func (a *applier) end() {
 	a.kill()
 	ended := make(chan struct{})
 	go func() {
-		_ = a.lock() // which waits, and then refuses
+		_ = a.lock(server.Asker{}) // which waits, and then refuses
 		for _, f := range a.frozen.all() {
 			<-f.ended // it has begun to thaw
 		}
@@ -67,7 +67,7 @@ func (a *applier) end() {
 }
 
 // file puts the configuration of a file's text into force.
-func (a *applier) file(by string, f control.File) (control.Applied, error) {
+func (a *applier) file(by server.Asker, f control.File) (control.Applied, error) {
 	cfg, warnings, err := conf.Parse(f.Name, []byte(f.Text))
 	if err == nil {
 		err = a.serve.override(cfg, a.dir)
@@ -119,7 +119,7 @@ func (a *applier) again() (control.Applied, error) {
 	if err != nil {
 		return control.Applied{}, asRefusal(name, err)
 	}
-	return a.apply(request{by: "signal", name: name, text: l.text, warnings: l.warnings}, l.Config)
+	return a.apply(request{by: server.Asker{By: "signal"}, name: name, text: l.text, warnings: l.warnings}, l.Config)
 }
 
 // refused logs each reason for which nothing was changed.
@@ -142,7 +142,7 @@ func (a *applier) refused(err error) {
 // it needs a restart is a reason to refuse it, and so is what is destructive and not
 // allowed.
 func (a *applier) apply(r request, cfg *conf.Config) (control.Applied, error) {
-	if err := a.lock(); err != nil {
+	if err := a.lock(r.by); err != nil {
 		return control.Applied{}, err
 	}
 	defer a.changing.Unlock()
@@ -171,7 +171,7 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 		return control.Applied{}, err
 	}
 	c := a.newChange(cfg, plan)
-	c.rules = rules
+	c.rules, c.by = rules, r.by
 	if err := c.confused(); err != nil {
 		return control.Applied{}, refused(what, err)
 	}

@@ -35,6 +35,7 @@ func (c *change) closeVolumes() {
 			c.leave(d, false)
 		})
 	}
+	defer c.awaitsClosing()()
 	closed := make(chan struct{})
 	go func() { closing.Wait(); close(closed) }()
 	select {

@@ -5,6 +5,7 @@ import (
 
 	"lunar/conf"
 	"lunar/control"
+	"lunar/control/server"
 	"lunar/daemon/medium"
 )
 
@@ -79,7 +80,7 @@ func (s *source) Rescan(volume string) (control.Rescanned, error) {
 
 // rescan makes a volume as large as its file or device is.
 func (a *applier) rescan(volume string) (control.Rescanned, error) {
-	if err := a.lock(); err != nil {
+	if err := a.lock(server.Asker{}); err != nil {
 		return control.Rescanned{}, err
 	}
 	defer a.changing.Unlock()

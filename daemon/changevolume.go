@@ -76,7 +76,10 @@ func (c *change) changeUnits() {
 			c.daemon.SpreadLogicalUnit(lu, v.Threads)
 		}
 		if was.Write == conf.WriteBack && v.Write != conf.WriteBack && !c.reopened[v.Name] {
-			c.did = append(c.did, fmt.Sprintf("%s: %s", conf.Key("volumes", v.Name, "write"), volumes.AwaitWritten(lu, c.daemon.assembly.Open[v.Name].Cached, volumes.CloseWait)))
+			open := c.daemon.assembly.Open[v.Name]
+			ended := c.awaitsDirty(v.Name, open.Slot)
+			c.did = append(c.did, fmt.Sprintf("%s: %s", conf.Key("volumes", v.Name, "write"), volumes.AwaitWritten(lu, open.Cached, volumes.CloseWait)))
+			ended()
 		}
 	}
 }

@@ -119,6 +119,7 @@ type change struct {
 	plan     conf.Plan
 	edit     *editing // of the file; nil: it is read
 	rules    ruleSet  // to be in force
+	by       server.Asker
 	sizes    resizes
 
 	added    []*conf.Volume  // that were opened

@@ -56,9 +56,8 @@ func (d *detaching) tgtd(args ...string) (string, int) {
 	return out.String() + log.String(), status
 }
 
-// stick has data acknowledged for which there is no space, and removes the volume, which
-// cannot be closed then. The result waits for that to be over.
-func (d *detaching) stick(round int) (wait func()) {
+// fill has data acknowledged for which there is no space.
+func (d *detaching) fill(round int) {
 	d.Helper()
 	writeFile(d.T, filepath.Join(d.small, "filler"), "")
 	filler, err := os.OpenFile(filepath.Join(d.small, "filler"), os.O_WRONLY, 0)
@@ -76,6 +75,13 @@ func (d *detaching) stick(round int) (wait func()) {
 		transfer(d.T, c, cdb10(0x2a, lbaOf(i)), 0, pattern(i, round), 0)
 	}
 	logout(d.T, c)
+}
+
+// stick fills the volume and removes it, so that it cannot be closed. The result waits for
+// that to be over.
+func (d *detaching) stick(round int) (wait func()) {
+	d.Helper()
+	d.fill(round)
 	applied := make(chan string, 1)
 	go func() {
 		out, status := d.tgtd("apply", "--yes", d.without)

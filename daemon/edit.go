@@ -10,12 +10,13 @@ import (
 	"lunar/conf"
 	"lunar/conf/edit"
 	"lunar/control"
+	"lunar/control/server"
 )
 
 // edit makes changes of objects: of the text that is running, which is then put into
 // force as any other is, and of the text of the file.
-func (a *applier) edit(by string, c control.Changes) (control.Changed, error) {
-	if err := a.lock(); err != nil {
+func (a *applier) edit(by server.Asker, c control.Changes) (control.Changed, error) {
+	if err := a.lock(by); err != nil {
 		return control.Changed{}, err
 	}
 	defer a.changing.Unlock()
@@ -46,12 +47,12 @@ func (a *applier) edit(by string, c control.Changes) (control.Changed, error) {
 // forceEdited puts what comes of changes into force.
 func (a *applier) forceEdited(e *editing, what string, p control.Permissions, warnings []conf.Warning, cfg *conf.Config) (control.Changed, error) {
 	e.what, e.dir, e.allowed = what, a.dir, conf.Allowed{Yes: p.Yes, Shrink: p.AllowShrink}
-	applied, err := a.force(request{name: "the change", warnings: warnings, dry: p.DryRun, allowed: e.allowed, edit: e}, cfg)
+	applied, err := a.force(request{by: e.by, name: "the change", warnings: warnings, dry: p.DryRun, allowed: e.allowed, edit: e}, cfg)
 	return control.Changed{Applied: applied, Generation: e.generation}, err
 }
 
 // whole puts a whole text into force and into the file.
-func (a *applier) whole(by, what string, d *edit.Document, p control.Permissions) (control.Changed, error) {
+func (a *applier) whole(by server.Asker, what string, d *edit.Document, p control.Permissions) (control.Changed, error) {
 	t := a.texts.Load()
 	if t.file == nil {
 		return control.Changed{}, conflict("the server was started without a configuration file")

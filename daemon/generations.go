@@ -9,6 +9,7 @@ import (
 
 	"lunar/conf/edit"
 	"lunar/control"
+	"lunar/control/server"
 	"lunar/daemon/state"
 )
 
@@ -111,9 +112,9 @@ func (a *applier) generation(number int) (*state.Generation, error) {
 }
 
 // Rollback implements server.Source.
-func (s *source) Rollback(by string, r control.Rollback) (control.Changed, error) {
+func (s *source) Rollback(by server.Asker, r control.Rollback) (control.Changed, error) {
 	a := s.changes
-	if err := a.lock(); err != nil {
+	if err := a.lock(by); err != nil {
 		return control.Changed{}, err
 	}
 	defer a.changing.Unlock()

@@ -7,10 +7,11 @@ import (
 	"lunar/conf"
 	"lunar/conf/edit"
 	"lunar/control"
+	"lunar/control/server"
 )
 
 // Change implements server.Source.
-func (s *source) Change(by string, c control.Changes) (control.Changed, error) {
+func (s *source) Change(by server.Asker, c control.Changes) (control.Changed, error) {
 	return s.changes.edit(by, c)
 }
 

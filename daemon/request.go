@@ -4,11 +4,12 @@ import (
 	"lunar/conf"
 	"lunar/conf/edit"
 	"lunar/control"
+	"lunar/control/server"
 )
 
 // request is how a configuration is to be put into force.
 type request struct {
-	by       string // who asked
+	by       server.Asker
 	name     string // of its file
 	text     []byte // of the configuration
 	warnings []conf.Warning
@@ -19,7 +20,8 @@ type request struct {
 
 // editing is what changes of objects make of the texts.
 type editing struct {
-	by, what   string         // who asked for what
+	by         server.Asker
+	what       string         // was asked for
 	dir        string         // the state directory
 	path       string         // of the file
 	allowed    conf.Allowed   // what it may do

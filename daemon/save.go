@@ -7,15 +7,16 @@ import (
 	"lunar/conf"
 	"lunar/conf/edit"
 	"lunar/control"
+	"lunar/control/server"
 	"lunar/daemon/volumes"
 	"lunar/scheduler"
 	"lunar/target/scsi"
 )
 
 // Save implements server.Source.
-func (s *source) Save(by string, save control.Save) (control.Changed, error) {
+func (s *source) Save(by server.Asker, save control.Save) (control.Changed, error) {
 	a := s.changes
-	if err := a.lock(); err != nil {
+	if err := a.lock(by); err != nil {
 		return control.Changed{}, err
 	}
 	defer a.changing.Unlock()

@@ -35,7 +35,7 @@ func (a *applier) noteTexts(r *request, cfg *conf.Config) (warnings []string) {
 		if r.name == a.serve.Config {
 			now.file = now.running
 			a.inFile(cfg)
-			warnings = a.keepRead(r.by, "apply", r.text)
+			warnings = a.keepRead(r.by.By, "apply", r.text)
 		}
 	default:
 		now.running = parsedDocument(r.edit.running)
@@ -43,7 +43,7 @@ func (a *applier) noteTexts(r *request, cfg *conf.Config) (warnings []string) {
 			now.file = parsedDocument(r.edit.file)
 			a.inFile(r.edit.fileConfig)
 			if string(now.file.text) != string(was.file.text) {
-				r.edit.generation, warnings = a.keepGeneration(r.edit.by, r.edit.what, now.file.text)
+				r.edit.generation, warnings = a.keepGeneration(r.edit.by.By, r.edit.what, now.file.text)
 			}
 		}
 		if now.file != nil && string(now.file.text) == string(now.running.text) {

@@ -29,6 +29,7 @@ var kinds = map[string]string{
 	"session dropped":                   "logout",
 	"initiator asked to log out":        "kick",
 	"change":                            "change",
+	"job begun":                         "job",
 	"control API refused":               "access-refused",
 	"a change is not in the audit file": "audit",
 	"an administrator has cleared the reservations of a volume: hosts that were fenced off may write again": "reservations-cleared",

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 const metricsPath = "/metrics"
 
 // newAPI routes everything that the socket serves.
-func newAPI(c Config, metrics http.Handler, f *feed) *http.ServeMux {
+func newAPI(c Config, metrics http.Handler, f *feed, a *async) *http.ServeMux {
 	mux := metricsOnly(metrics, probes{c.Vitals})
 	config := huma.DefaultConfig("Lunar control API", c.Version)
 	config.Info.Description = "State of a running tgtd. Sizes are in bytes, counters begin at zero when the server or the session does."
@@ -22,12 +21,15 @@ func newAPI(c Config, metrics http.Handler, f *feed) *http.ServeMux {
 	config.CreateHooks = nil // no $schema in every answer
 	config.Transformers = append(config.Transformers, withoutValues)
 	api := humago.New(mux, config)
-	api.UseMiddleware(permits(api))
+	a.api = api
+	api.UseMiddleware(permits(api), a.middleware)
 	for _, add := range resources {
 		add(api, c.Source)
 	}
 	f.add(api)
 	addApply(api, c.Source, c.MaxFile)
+	a.add()
+	a.describe()
 	return mux
 }
 
@@ -68,12 +70,4 @@ func unroutable(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	allow := strings.Join(allowed, ", ")
 	w.Header().Set("Allow", allow)
 	problem(w, http.StatusMethodNotAllowed, "found "+r.Method+", expected "+allow)
-}
-
-// problem answers with an error as RFC 9457 has it, like all others of the API.
-func problem(w http.ResponseWriter, status int, detail string) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	// A client that has gone needs no answer.
-	_ = json.NewEncoder(w).Encode(huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
 }

@@ -17,8 +17,9 @@ import (
 // auditNote is what the operation tells the log of itself.
 type auditNote struct{ what, result string }
 
-// audited notes each request that may change something: all but those that only read. The
-// lines of who may not are bounded, as anybody may cause them.
+// audited notes each request that may change something: all but those that only read, and
+// those that became jobs, which are noted when they end. The lines of who may not are
+// bounded, as anybody may cause them.
 func audited(next http.Handler, trail *Trail, journal *loglimit.Journal) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -29,6 +30,12 @@ func audited(next http.Handler, trail *Trail, journal *loglimit.Journal) http.Ha
 		answer := &witness{ResponseWriter: w}
 		ended := false
 		defer func() {
+			if ended && answer.status == http.StatusAccepted {
+				return
+			}
+			if j := jobOf(r.Context()); j != nil {
+				note.what = strings.TrimSpace("as job " + j.ID + " " + note.what)
+			}
 			c := Change{What: strings.TrimSpace(r.Method + " " + clipped(r.URL.Path) + " " + note.what), By: callerOf(r.Context()), Result: note.result}
 			switch {
 			case !ended:

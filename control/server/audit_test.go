@@ -37,6 +37,7 @@ var bodies = map[string]string{
 	"put-portal-group": `{"tag":1}`, "patch-portal-group": `{"tag":2}`, "delete-portal-group": "",
 	"put-rule-group": `{"initiators":["*"]}`, "patch-rule-group": `{"initiators":["*"]}`, "delete-rule-group": "",
 	"put-settings": `{"level":"debug"}`, "patch-settings": `{"level":"debug"}`, "delete-settings": "",
+	"delete-job":    "",
 	"post-rollback": `{"generation":1}`, "post-save": `{}`,
 	"post-changes": `{"edits":[{"path":["auth-groups","v","chap","u"],"set":{"secret":"hunter2"}}]}`,
 }

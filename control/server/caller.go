@@ -134,6 +134,7 @@ const (
 	placeKey
 	callerKey
 	noteKey
+	jobKey
 )
 
 // withConn keeps the place of a connection, and who is at the other end, for its requests.

@@ -28,11 +28,11 @@ func addGenerations(api huma.API, s Source) {
 }
 
 // changeBy adds an operation whose result is kept with who asked.
-func changeBy[I any](api huma.API, id, path, summary string, do func(by string, in I) (control.Changed, error)) {
+func changeBy[I any](api huma.API, id, path, summary string, do func(by Asker, in I) (control.Changed, error)) {
 	huma.Register(api, huma.Operation{OperationID: id, Method: http.MethodPost, Path: path, Summary: summary, MaxBodyBytes: maxBody},
 		func(ctx context.Context, in *struct{ Body I }) (*answer[control.Changed], error) {
 			noteInput(ctx, in)
-			out, err := do(callerOf(ctx).String(), in.Body)
+			out, err := do(askerOf(ctx), in.Body)
 			if err != nil {
 				return nil, refusal(err)
 			}

@@ -243,7 +243,7 @@ func (f fixed) Objects(path []string) ([]control.ObjectResource, error) {
 	return []control.ObjectResource{o}, err
 }
 
-func (f fixed) Change(_ string, c control.Changes) (control.Changed, error) {
+func (f fixed) Change(_ Asker, c control.Changes) (control.Changed, error) {
 	return control.Changed{Applied: control.Applied{Changes: []string{}, Warnings: []string{}, Impacts: []control.Impact{}, Drift: []control.Drift{}}, ETag: `"2"`}, nil
 }
 
@@ -255,11 +255,11 @@ func (f fixed) Generation(n int) (control.Generation, error) {
 	return control.Generation{Number: n}, nil
 }
 
-func (f fixed) Rollback(by string, _ control.Rollback) (control.Changed, error) {
+func (f fixed) Rollback(by Asker, _ control.Rollback) (control.Changed, error) {
 	return f.Change(by, control.Changes{})
 }
 
-func (f fixed) Save(by string, _ control.Save) (control.Changed, error) {
+func (f fixed) Save(by Asker, _ control.Save) (control.Changed, error) {
 	return f.Change(by, control.Changes{})
 }
 

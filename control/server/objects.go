@@ -134,7 +134,7 @@ func writeObject(api huma.API, k *kind, method, summary string, s Source, edit f
 
 // changed makes changes in the name of who asks.
 func changed(ctx context.Context, s Source, c control.Changes) (*tagged[control.Changed], error) {
-	out, err := s.Change(callerOf(ctx).String(), c)
+	out, err := s.Change(askerOf(ctx), c)
 	if err != nil {
 		return nil, refusal(err)
 	}

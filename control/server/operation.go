@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -49,6 +50,14 @@ func refusal(err error) error {
 		details = append(details, &huma.ErrorDetail{Location: reason.Place, Message: reason.Text})
 	}
 	return huma.NewError(status, r.What, details...)
+}
+
+// problem answers with an error as RFC 9457 has it, like all others of the API.
+func problem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	// A client that has gone needs no answer.
+	_ = json.NewEncoder(w).Encode(huma.ErrorModel{Title: http.StatusText(status), Status: status, Detail: detail})
 }
 
 // answer is a response with a JSON body.

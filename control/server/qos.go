@@ -44,7 +44,7 @@ func addApply(api huma.API, s Source, maxFile int64) {
 		Summary: "Put a configuration file into force without a restart, or refuse all of it", MaxBodyBytes: applyBody(maxFile)}
 	huma.Register(api, op, func(ctx context.Context, in *struct{ Body control.File }) (*answer[control.Applied], error) {
 		noteInput(ctx, in)
-		applied, err := s.Apply(callerOf(ctx).String(), in.Body)
+		applied, err := s.Apply(askerOf(ctx), in.Body)
 		if err != nil {
 			return nil, refusal(err)
 		}

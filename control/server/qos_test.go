@@ -47,7 +47,7 @@ func (f fixed) Why(q control.WhyQuery) (control.Why, error) {
 }
 func (f fixed) Explain(string) control.Explanation { return *sampleQoS() }
 
-func (f fixed) Apply(string, control.File) (control.Applied, error) {
+func (f fixed) Apply(Asker, control.File) (control.Applied, error) {
 	return control.Applied{}, errors.New("this source has no file")
 }
 
@@ -153,7 +153,7 @@ func (s *shelf) ChangeRules(change func(*control.RuleSet) error) (control.QoS, e
 	return control.QoS{RuleSet: set}, nil
 }
 
-func (s *shelf) Apply(_ string, f control.File) (control.Applied, error) {
+func (s *shelf) Apply(_ Asker, f control.File) (control.Applied, error) {
 	return control.Applied{Changes: []string{f.Name + " " + f.Text}}, nil
 }
 

@@ -31,6 +31,8 @@ var roles = map[string]control.Role{
 	"get-generation":   control.Read,
 	"get-alua-group":   control.Read,
 	"get-qos-rule":     control.Read,
+	"get-jobs":         control.Read,
+	"get-job":          control.Read,
 
 	"post-kick":       control.Operate,
 	"post-drain":      control.Operate,
@@ -42,6 +44,7 @@ var roles = map[string]control.Role{
 	"patch-qos-rule":  control.Operate,
 	"delete-qos-rule": control.Operate,
 	"patch-alua":      control.Operate,
+	"delete-job":      control.Operate, // of whoever could have asked for it
 
 	"post-apply":         control.Admin,
 	"clear-reservations": control.Admin,

@@ -28,6 +28,7 @@ type Server struct {
 	api      http.Handler   // for those who have a role
 	maxBody  int64          // of requests to api
 	probes   probes
+	jobs     *jobs
 	life     context.Context // ends with the server, and what is sent without an end
 	end      context.CancelFunc
 	path     string // of the socket
@@ -61,7 +62,9 @@ func Serve(c Config) (*Server, error) {
 	s.life, s.end = context.WithCancel(context.Background())
 	s.groups.Store(&map[uint32]control.Role{})
 	s.mu.metrics.key, s.mu.control.key = "metrics (server.metrics)", "control API (server.control.listen)"
-	s.api = s.identified(audited(s.admitted(newAPI(c, metrics, &feed{stream: c.Events, end: s.life})), s.trail, s.journal))
+	s.jobs = newJobs(time.Now)
+	api := newAPI(c, metrics, &feed{stream: c.Events, end: s.life}, &async{jobs: s.jobs, log: c.Logger, trail: s.trail, journal: s.journal})
+	s.api = s.identified(audited(s.admitted(api), s.trail, s.journal))
 	socket, err := listen(c.Socket)
 	if err != nil {
 		return nil, err
@@ -159,8 +162,8 @@ func (s *Server) serve(l net.Listener, over func(net.Listener) net.Listener, mux
 	return h
 }
 
-// Stop ends the API and removes the socket. Requests under way are finished
-// first, until ctx ends; the rest is broken off. A nil Server has nothing to
+// Stop ends the API and removes the socket. Requests and jobs under way are finished
+// first, until ctx ends; requests are then broken off, and jobs left alone. A nil Server has nothing to
 // stop.
 func (s *Server) Stop(ctx context.Context) {
 	if s == nil {
@@ -183,6 +186,11 @@ func (s *Server) Stop(ctx context.Context) {
 		}
 	}
 	s.running.Wait()
+	select {
+	case <-s.jobs.close():
+	case <-ctx.Done():
+		s.log.Warn("control API: jobs have not ended", "err", ctx.Err())
+	}
 }
 
 // bounds limits the body of every request.

@@ -31,7 +31,7 @@ type Source interface {
 	// Apply puts the configuration of a file's text into force in the name of who asks,
 	// or tells what that would change. If there is an error, which may be a *Refusal, nothing
 	// was changed.
-	Apply(by string, f control.File) (control.Applied, error)
+	Apply(by Asker, f control.File) (control.Applied, error)
 	// Running returns the configuration that is running, without secrets.
 	Running() (control.RunningConfig, error)
 	// Kick asks initiators to log out, and disconnects who does not; it
@@ -69,15 +69,15 @@ type Source interface {
 	Objects(path []string) ([]control.ObjectResource, error)
 	// Change changes the configuration in the name of who asks. If there is an error,
 	// which may be a *Refusal, nothing was changed.
-	Change(by string, c control.Changes) (control.Changed, error)
+	Change(by Asker, c control.Changes) (control.Changed, error)
 	// Generations tells of the last states of the configuration file, and Generation of
 	// one with its text.
 	Generations() ([]control.Generation, error)
 	Generation(number int) (control.Generation, error)
 	// Rollback puts an earlier state into force and writes it; Save writes what was
 	// changed at run time. Errors are as those of Change.
-	Rollback(by string, r control.Rollback) (control.Changed, error)
-	Save(by string, s control.Save) (control.Changed, error)
+	Rollback(by Asker, r control.Rollback) (control.Changed, error)
+	Save(by Asker, s control.Save) (control.Changed, error)
 }
 
 // Config says what a Server listens on and tells.

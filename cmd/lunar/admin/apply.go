@@ -12,6 +12,7 @@ import (
 type applyCommand struct {
 	asking             `embed:""`
 	control.Allowances `embed:""`
+	asynchronous       `embed:""`
 	File               string `arg:"" optional:"" type:"path" help:"Configuration file. If any change in it needs a restart, none is put into force."`
 	Config             string `short:"c" type:"path" placeholder:"FILE" help:"The same."`
 	DryRun             bool   `short:"n" help:"Show the changes without making them. Exit status 3: one of them needs a permission."`
@@ -35,8 +36,11 @@ func (k applyCommand) Run(ctx context.Context, c cli.Console) error {
 		return err
 	}
 	defer api.Close()
-	applied, err := api.Apply(ctx, control.File{Name: k.Config, Text: string(text), DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink})
-	if err != nil {
+	file := control.File{Name: k.Config, Text: string(text), DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink}
+	applied, finished, err := made(ctx, k.asynchronous, api, c,
+		func() (control.Applied, error) { return api.Apply(ctx, file) },
+		func() (control.Job, error) { return api.StartApply(ctx, file) })
+	if err != nil || !finished {
 		return advisedBy(err, k.Allowances, k.command)
 	}
 	tellApplied(c, k.Config, &applied)

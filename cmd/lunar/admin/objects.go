@@ -99,6 +99,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 type createFileCommand struct {
 	asking             `embed:""`
 	control.Allowances `embed:""`
+	asynchronous       `embed:""`
 	File               string `short:"f" required:"" type:"path" placeholder:"FILE" help:"File with the objects, as a configuration file has them (lunar export)."`
 	Replace            bool   `help:"Objects of these names that there are become those of the file. Without it they are a reason to refuse all."`
 	DryRun             bool   `short:"n" help:"Show the changes without making them. Exit status 3: one of them needs a permission."`
@@ -120,8 +121,11 @@ func (k createFileCommand) Run(ctx context.Context, c cli.Console) error {
 		return err
 	}
 	defer api.Close()
-	changed, err := api.Change(ctx, control.Changes{Edits: edits, Permissions: control.Permissions{DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink, Keep: k.Keep}})
-	if err != nil {
+	all := control.Changes{Edits: edits, Permissions: control.Permissions{DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink, Keep: k.Keep}}
+	changed, finished, err := made(ctx, k.asynchronous, api, c,
+		func() (control.Changed, error) { return api.Change(ctx, all) },
+		func() (control.Job, error) { return api.StartChange(ctx, all) })
+	if err != nil || !finished {
 		return advisedBy(err, k.Allowances, k.command)
 	}
 	tellApplied(c, k.File, &changed.Applied)
