@@ -11,6 +11,7 @@ require (
 	github.com/elastic/go-seccomp-bpf v1.6.0
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/licensecheck v0.3.1
+	github.com/gopacket/gopacket v1.7.7
 	github.com/gostor/gotgt v0.2.2
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/jaypipes/ghw v0.26.0

@@ -71,6 +71,9 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 	if badDigest {
 		c.thread.incidents.dataDigests.Add(1)
 	}
+	if c.trace != nil {
+		c.trace.received(c.cid, bhs, badDigest)
+	}
 	c.thread.shares.count(&c.share, bhs, len(data))
 	if c.recent != nil {
 		c.thread.gate.serve(c.recent.queue)
@@ -106,13 +109,15 @@ func (c *Connection) Stamp(bhs *pdu.BHS) {
 	if c.shared {
 		c.publishGrant(exp, max)
 	}
-	if !bhs.Stamp(c.statSN, exp, max) {
-		return
+	if bhs.Stamp(c.statSN, exp, max) {
+		if c.recall != nil {
+			c.recall.numbered(c.statSN)
+		}
+		c.statSN++
 	}
-	if c.recall != nil {
-		c.recall.numbered(c.statSN)
+	if c.trace != nil {
+		c.trace.note(c.cid, PDUSent, bhs)
 	}
-	c.statSN++
 }
 
 // Prior implements Receiver. It goes by the LUN that the connection used last.

@@ -81,4 +81,7 @@ func (c *Connection) Restamp(bhs *pdu.BHS) {
 	if bhs.Opcode() == pdu.OpR2T {
 		bhs.SetStatSN(c.statSN)
 	}
+	if c.trace != nil {
+		c.trace.note(c.cid, PDUSentAgain, bhs)
+	}
 }

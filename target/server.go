@@ -65,6 +65,7 @@ type Server struct {
 		drains    []Drain
 		removing  map[*scsi.LogicalUnit]bool // is being closed
 		used      map[*scsi.LogicalUnit]int  // by commands for another one
+		traced    map[*Session]bool          // whose PDUs are
 	}
 }
 
@@ -80,6 +81,7 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.groups = make(map[uint16]*PortalGroup)
 	s.mu.homes = make(map[*scsi.LogicalUnit][]*thread)
 	s.mu.sessions = make(map[uint16]*Session)
+	s.mu.traced = make(map[*Session]bool)
 	s.mu.past = make(map[*scsi.LogicalUnit]Traffic)
 	s.mu.admission = newAdmission(config.Guests, config.Limits.Sessions)
 	s.mu.removing = make(map[*scsi.LogicalUnit]bool)

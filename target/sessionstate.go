@@ -30,6 +30,7 @@ type sessionState struct {
 	shown   atomic.Pointer[[]shownConnection]
 
 	window   CmdWindow
+	trace    *pduRing       // of its PDUs, mostly nil
 	early    []earlyRequest // came before a command that is missing
 	stashed  int            // bytes kept for requests, see maxStashed
 	tasks    taskTable

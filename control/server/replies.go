@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"lunar/control"
 )
 
 // maxAnswers bounds the answers that are being sent at a time. Beyond it the oldest is
@@ -55,7 +53,7 @@ func (a *reply) Write(p []byte) (int, error) {
 // first makes next's answers before they are sent.
 func (s *answers) first(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == control.EventsPath { // an answer that has no end
+		if endless(r) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -35,6 +35,7 @@ var roles = map[string]control.Role{
 	"get-job":          control.Read,
 
 	"post-kick":       control.Operate,
+	"post-trace":      control.Operate,
 	"post-drain":      control.Operate,
 	"post-rescan":     control.Operate,
 	"post-freeze":     control.Operate,

@@ -37,6 +37,9 @@ type Source interface {
 	// Kick asks initiators to log out, and disconnects who does not; it
 	// returns how many sessions are to end.
 	Kick(control.Kick) (int, error)
+	// Trace begins to trace a session; the caller closes the trace. An error may be a
+	// *Refusal.
+	Trace(session uint16) (Trace, control.TraceStart, error)
 	// Drain keeps initiators away from a portal, or no longer.
 	Drain(control.Drain) (control.Drained, error)
 	// Drains tells of all that are drained.

@@ -212,6 +212,18 @@ func lookupLong(cdb *CDB) (*Row, *sense.Data) {
 	return e.actions[action], nil
 }
 
+// CommandName is the name of the command that a CDB, of which these are the first bytes, is
+// of; empty: the table does not have it.
+func CommandName(cdb *[16]byte) string {
+	var all CDB
+	copy(all[:], cdb[:])
+	row, _ := lookup(&all)
+	if row == nil {
+		return ""
+	}
+	return row.Name
+}
+
 // UsesMedium reports that a CDB, of which these are the first bytes, is of a command
 // that reads or changes the medium.
 func UsesMedium(cdb *[16]byte) bool {

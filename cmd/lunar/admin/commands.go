@@ -37,6 +37,7 @@ type Commands struct {
 	Rescan       rescanCommand       `cmd:"" help:"Give a volume the present size of its file or device, and tell its initiators."`
 	Events       eventsCommand       `cmd:"" help:"Show what has happened to a running server: logins and refusals, changes, health, missed reservations."`
 	Jobs         jobsCommand         `cmd:"" help:"List the changes that were answered before they ended (--async), or show, await or cancel one."`
+	Trace        traceCommand        `cmd:"" help:"Show the PDUs of a session as they come and go, as text or as a file for Wireshark, without their data."`
 	Token        tokenCommand        `cmd:"" help:"Make and remove the tokens by which programs ask a server over TCP."`
 	Adopt        adoptCommand        `cmd:"" help:"After a start was refused: confirm that the file or device at a volume's path is the volume. It gets the volume's saved state."`
 	Forget       forgetCommand       `cmd:"" help:"After a start was refused: begin the volume anew with the file or device at its path, and delete the volume's saved state."`

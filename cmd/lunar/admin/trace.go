@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"lunar/cmd/lunar/capture"
+	"lunar/control"
+	"lunar/internal/cli"
+	"lunar/internal/iscsiname"
+)
+
+type traceCommand struct {
+	asking  `embed:""`
+	Session uint16 `arg:"" help:"The session's number (lunar sessions)."`
+	Seconds int    `default:"10" placeholder:"N" help:"End after so many seconds, at most 3600."`
+	Records int    `default:"10000" placeholder:"N" help:"End after so many PDUs, at most 1000000."`
+	Output  string `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"Form of the output: text, a line for each PDU, or json, the lines of the control API."`
+	Pcapng  string `type:"path" placeholder:"FILE" help:"Write a file for Wireshark instead, which must not be there; -: to standard output. Only its owner may read it."`
+}
+
+// Run traces a session. An interrupt ends the trace.
+func (k traceCommand) Run(ctx context.Context, c cli.Console) (err error) {
+	if k.Seconds < 1 || k.Seconds > control.MaxTraceSeconds || k.Records < 1 || k.Records > control.MaxTracePDUs {
+		return usage(fmt.Errorf("found --seconds %d and --records %d, expected 1 to %d and 1 to %d", k.Seconds, k.Records, control.MaxTraceSeconds, control.MaxTracePDUs))
+	}
+	api, err := k.dial()
+	if err != nil {
+		return err
+	}
+	defer api.Close()
+	tell, end, err := k.teller(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, end()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop, _, release := cli.OnSignal(ctx, "lunar", c.Err)
+	defer release()
+	go func() {
+		select {
+		case <-stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	pdus := 0
+	err = api.Trace(ctx, int(k.Session), k.Seconds, k.Records, func(line *control.TraceLine) error {
+		if line.PDU != nil {
+			pdus++
+		}
+		summarize(c.Err, line)
+		return tell(line)
+	})
+	if err != nil && ctx.Err() != nil {
+		fmt.Fprintf(c.Err, "lunar: interrupted, %d PDUs\n", pdus)
+		return nil
+	}
+	return err
+}
+
+// summarize says what is traced, and how that has ended.
+func summarize(to io.Writer, line *control.TraceLine) {
+	if s := line.Start; s != nil {
+		fmt.Fprintf(to, "lunar: tracing session %d: initiator %s, target %s, %s\n", s.Session, iscsiname.Printable(s.Initiator), cmp.Or(iscsiname.Printable(s.Target), "(discovery)"), s.Transport)
+		if s.Transport == "iser" {
+			fmt.Fprintln(to, "lunar: data that are moved by RDMA are no PDUs, and are not shown")
+		}
+	}
+	if e := line.End; e != nil {
+		fmt.Fprintf(to, "lunar: end: %s; PDUs: %d, missing: %d\n", e.Reason, e.PDUs, e.Missing)
+	}
+}
+
+// teller is what prints or writes lines, and what ends that.
+func (k traceCommand) teller(c cli.Console) (tell func(*control.TraceLine) error, end func() error, err error) {
+	end = func() error { return nil }
+	switch {
+	case k.Pcapng != "":
+		to := c.Out
+		if k.Pcapng != "-" {
+			file, err := os.OpenFile(k.Pcapng, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return nil, nil, err
+			}
+			to, end = file, file.Close
+		}
+		w, err := capture.New(to)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(line *control.TraceLine) error { return captured(w, line) }, end, nil
+	case k.Output == asJSON:
+		lines := json.NewEncoder(c.Out)
+		return func(line *control.TraceLine) error { return lines.Encode(line) }, end, nil
+	}
+	return func(line *control.TraceLine) error {
+		_, err := io.WriteString(c.Out, lineOf(line))
+		return err
+	}, end, nil
+}
+
+func captured(w *capture.Writer, line *control.TraceLine) error {
+	switch {
+	case line.Connection != nil:
+		w.Connection(line.Connection)
+	case line.PDU != nil:
+		return w.PDU(line.PDU)
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package target
+
+import (
+	"sync/atomic"
+
+	"lunar/internal/evloop"
+	"lunar/target/pdu"
+)
+
+// tracedPDUs is how many PDUs a trace holds that nobody has read; a power of 2.
+const tracedPDUs = 4096
+
+// PDUWay is where a PDU of a trace went.
+type PDUWay uint8
+
+// The ways of PDUs.
+const (
+	PDUReceived  PDUWay = iota
+	PDUDamaged          // received with a wrong data digest
+	PDUSent             // given to the transport, with its sequence numbers
+	PDUSentAgain        // for a SNACK, or on another connection
+)
+
+// TracedPDU is the header of a PDU in full feature phase. Its data are not kept.
+type TracedPDU struct {
+	at     int64  // as evloop.Monotonic
+	missed uint32 // PDUs before it that the trace had no room for, since it began
+	CID    uint16
+	Way    PDUWay
+	BHS    pdu.BHS
+}
+
+// pduRing holds PDUs of one session. Its event thread writes and never waits; one
+// goroutine reads.
+type pduRing struct {
+	pdus []TracedPDU
+
+	_       [cacheLine]byte
+	written atomic.Uint64 // PDUs
+	missed  atomic.Uint32
+	_       [cacheLine]byte
+	read    atomic.Uint64 // PDUs
+	_       [cacheLine]byte
+}
+
+// note keeps a PDU.
+func (r *pduRing) note(cid uint16, way PDUWay, bhs *pdu.BHS) {
+	n := r.written.Load()
+	if n-r.read.Load() == tracedPDUs {
+		r.missed.Add(1)
+		return
+	}
+	p := &r.pdus[n%tracedPDUs]
+	p.at, p.missed, p.CID, p.Way, p.BHS = evloop.Monotonic(), r.missed.Load(), cid, way, *bhs
+	r.written.Store(n + 1)
+}
+
+// received notes one that the initiator has sent.
+func (r *pduRing) received(cid uint16, bhs *pdu.BHS, badDigest bool) {
+	way := PDUReceived
+	if badDigest {
+		way = PDUDamaged
+	}
+	r.note(cid, way, bhs)
+}
+
+// next is the oldest PDU that was not read.
+func (r *pduRing) next() (p TracedPDU, ok bool) {
+	n := r.read.Load()
+	if n == r.written.Load() {
+		return p, false
+	}
+	p = r.pdus[n%tracedPDUs]
+	r.read.Store(n + 1)
+	return p, true
+}
