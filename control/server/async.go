@@ -24,11 +24,15 @@ type async struct {
 	journal *loglimit.Journal
 }
 
+// neverJobs are the operations that are none: one that ends a job, and one whose answer goes
+// on until somebody has seen enough.
+var neverJobs = map[string]bool{"delete-job": true, "post-trace": true}
+
 // middleware stands behind what admits the request, and before what reads it: who may not
 // is refused at once, and mistakes in the body are the job's.
 func (a *async) middleware(ctx huma.Context, next func(huma.Context)) {
 	switch asked := ctx.Query(control.AsyncQuery); {
-	case ctx.Method() == http.MethodGet || ctx.Operation().OperationID == "delete-job" || asked == "" || asked == "false":
+	case ctx.Method() == http.MethodGet || neverJobs[ctx.Operation().OperationID] || asked == "" || asked == "false":
 		next(ctx)
 	case asked != "true":
 		a.refuse(ctx, http.StatusUnprocessableEntity, "query async: found "+clipped(asked)+", expected true or false")
@@ -123,7 +127,7 @@ func (a *async) describe() {
 	schema := &huma.Schema{Ref: "#/components/schemas/Job"}
 	for _, path := range document.Paths {
 		for _, op := range []*huma.Operation{path.Post, path.Put, path.Patch, path.Delete} {
-			if op == nil || op.OperationID == "delete-job" {
+			if op == nil || neverJobs[op.OperationID] {
 				continue
 			}
 			op.Parameters = append(op.Parameters, &huma.Param{Name: control.AsyncQuery, In: "query", Schema: &huma.Schema{Type: "boolean"}, Description: "Answer at once, with a job."})
