@@ -106,8 +106,9 @@ var attacks = []attack{
 		bounds: []bound{atLeast(othersServed, 1), atMost(othersNot, 0)}},
 	{name: "tokens", item: "7", how: "A tenant makes ROD tokens without end; another one makes his", run: tokens,
 		bounds: []bound{share(othersServed, othersNot, 0.95)}},
+	// The other one asks again whether her last copy has ended or not.
 	{name: "copies", item: "7", how: "A tenant keeps as many background copies (EXTENDED COPY with IMMED) going as she can; another one copies", run: copies,
-		bounds: []bound{share(othersServed, othersNot, 0.95)}},
+		bounds: []bound{timed(share(othersServed, othersNot, 0.95)), share(othersServed, othersNot, 0.5)}},
 	{name: "log", item: "7", how: "8 strangers log in and hang up without end", run: reconnects},
 
 	{name: "lu-reset", item: "8", how: "LOGICAL UNIT RESET by a tenant who may only read the canary's volume, ten times a second", run: manages(initiator.LogicalUnitReset), bounds: []bound{atMost(endedOf, 0)}},
