@@ -176,24 +176,31 @@ type VolumeList struct {
 
 func addVolumes(api huma.API, s Source) {
 	k := kindOf("volume")
-	listObjects(api, k, s, func(all []control.ObjectResource) (out VolumeList) {
-		states := map[string]control.Volume{}
-		for _, v := range s.Status().Volumes {
-			states[v.Name] = v
-		}
-		out.Volumes = []control.VolumeResource{}
-		for _, o := range all {
-			out.Volumes = append(out.Volumes, volumeResource(states[o.Name], o))
-		}
-		return out
+	states := func() map[string]control.Volume {
+		return byName(s.Status().Volumes, func(v control.Volume) string { return v.Name })
+	}
+	listObjects(api, k, s, func(all []control.ObjectResource) VolumeList {
+		return VolumeList{withStates(all, states(), volumeResource)}
 	})
-	readObject(api, k, s, func(o control.ObjectResource) control.VolumeResource {
-		all := s.Status().Volumes
-		if i := slices.IndexFunc(all, func(v control.Volume) bool { return v.Name == o.Name }); i >= 0 {
-			return volumeResource(all[i], o)
-		}
-		return volumeResource(control.Volume{}, o)
-	})
+	readObject(api, k, s, func(o control.ObjectResource) control.VolumeResource { return volumeResource(states()[o.Name], o) })
+}
+
+// byName finds states by the name of what they are of.
+func byName[S any](all []S, name func(S) string) map[string]S {
+	states := make(map[string]S, len(all))
+	for _, state := range all {
+		states[name(state)] = state
+	}
+	return states
+}
+
+// withStates are objects with what is known of each; of one that is not there yet, nothing is.
+func withStates[S, R any](all []control.ObjectResource, states map[string]S, resource func(S, control.ObjectResource) R) []R {
+	out := []R{}
+	for _, o := range all {
+		out = append(out, resource(states[o.Name], o))
+	}
+	return out
 }
 
 func volumeResource(v control.Volume, o control.ObjectResource) control.VolumeResource {
@@ -208,24 +215,13 @@ type TargetList struct {
 
 func addTargets(api huma.API, s Source) {
 	k := kindOf("target")
-	listObjects(api, k, s, func(all []control.ObjectResource) (out TargetList) {
-		states := map[string]control.Target{}
-		for _, t := range s.Status().Targets {
-			states[t.Name] = t
-		}
-		out.Targets = []control.TargetResource{}
-		for _, o := range all {
-			out.Targets = append(out.Targets, targetResource(states[o.Name], o))
-		}
-		return out
+	states := func() map[string]control.Target {
+		return byName(s.Status().Targets, func(t control.Target) string { return t.Name })
+	}
+	listObjects(api, k, s, func(all []control.ObjectResource) TargetList {
+		return TargetList{withStates(all, states(), targetResource)}
 	})
-	readObject(api, k, s, func(o control.ObjectResource) control.TargetResource {
-		all := s.Status().Targets
-		if i := slices.IndexFunc(all, func(t control.Target) bool { return t.Name == o.Name }); i >= 0 {
-			return targetResource(all[i], o)
-		}
-		return targetResource(control.Target{Portals: []string{}, Volumes: []string{}}, o)
-	})
+	readObject(api, k, s, func(o control.ObjectResource) control.TargetResource { return targetResource(states()[o.Name], o) })
 }
 
 func targetResource(t control.Target, o control.ObjectResource) control.TargetResource {
