@@ -118,19 +118,29 @@ func (c *Client) start(ctx context.Context, method, path string, in any) (Job, e
 	return j, err
 }
 
-// jobInterval is how often Await looks.
-const jobInterval = 250 * time.Millisecond
+const (
+	// jobInterval is how often Await looks.
+	jobInterval = 250 * time.Millisecond
+	// maxUnanswered is how often in succession it may get no answer: a change of who may
+	// ask, and from where, breaks off who asks.
+	maxUnanswered = 20
+)
 
 // Await returns a job that has ended. Meanwhile it tells how it is.
 func (c *Client) Await(ctx context.Context, id string, told func(*Job)) (Job, error) {
 	tick := time.NewTicker(jobInterval)
 	defer tick.Stop()
-	for {
+	for unanswered := 0; ; {
 		j, err := c.Job(ctx, id)
-		if err != nil || j.Ended != nil {
+		switch broken := (*url.Error)(nil); {
+		case errors.As(err, &broken) && unanswered < maxUnanswered:
+			unanswered++
+		case err != nil || j.Ended != nil:
 			return j, err
+		default:
+			unanswered = 0
+			told(&j)
 		}
-		told(&j)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -40,10 +40,10 @@ type TraceStart struct {
 	Time      time.Time `json:"time" doc:"When it began."`
 }
 
-// TraceConnection is a connection of the session.
+// TraceConnection is a connection of the session. Another one may take its number.
 type TraceConnection struct {
-	CID     int    `json:"cid" doc:"Number that the initiator gave it."`
-	Portal  string `json:"portal,omitempty" doc:"Address of the server; absent: the connection has gone meanwhile."`
+	CID     int    `json:"cid" doc:"Number that the initiator gave it. PDUs with it are of the connection of that number that was told last."`
+	Portal  string `json:"portal,omitempty" doc:"Address of the server."`
 	Address string `json:"address,omitempty" doc:"Address of the initiator."`
 }
 

@@ -14,9 +14,8 @@ import (
 // trace implements server.Trace.
 type trace struct {
 	*target.Trace
-	decoder     decode.Decoder
-	connections map[uint16]target.ConnectionStats // as they were seen last
-	told        map[uint16]bool
+	decoder decode.Decoder
+	told    map[uint16]*target.Connection // by CID, the last one that was told
 }
 
 // Trace implements server.Source.
@@ -29,9 +28,7 @@ func (s *source) Trace(session uint16) (server.Trace, control.TraceStart, error)
 	}
 	n := of.Session()
 	start := control.TraceStart{Session: int(n.TSIH), Initiator: n.Initiator, Target: n.Target, Transport: n.Transport, Time: began}
-	t := &trace{Trace: of, connections: map[uint16]target.ConnectionStats{}, told: map[uint16]bool{}}
-	t.note(n.Connections)
-	return t, start, nil
+	return &trace{Trace: of, told: map[uint16]*target.Connection{}}, start, nil
 }
 
 // Lines implements server.Trace.
@@ -41,27 +38,12 @@ func (t *trace) Lines(most int) (lines []control.TraceLine) {
 		if !ok {
 			break
 		}
-		if !t.told[p.CID] {
-			t.told[p.CID] = true
-			lines = append(lines, control.TraceLine{Connection: t.connection(p.CID)})
+		if c := p.Connection(); t.told[p.CID] != c {
+			t.told[p.CID] = c
+			local, remote := c.Ends()
+			lines = append(lines, control.TraceLine{Connection: &control.TraceConnection{CID: int(p.CID), Portal: local.String(), Address: remote.String()}})
 		}
 		lines = append(lines, control.TraceLine{PDU: t.decoder.PDU(&p, at, missing)})
 	}
 	return lines
-}
-
-func (t *trace) note(all []target.ConnectionStats) {
-	for _, c := range all {
-		t.connections[c.CID] = c
-	}
-}
-
-// connection describes a connection, which may have gone.
-func (t *trace) connection(cid uint16) *control.TraceConnection {
-	t.note(t.Session().Connections)
-	out := &control.TraceConnection{CID: int(cid)}
-	if c, ok := t.connections[cid]; ok {
-		out.Portal, out.Address = c.Local.String(), c.Remote.String()
-	}
-	return out
 }

@@ -129,6 +129,11 @@ func TestTraceRefused(t *testing.T) {
 	there := filepath.Join(l.dir, "there")
 	writeFile(t, there, "")
 	l.has(l.tgtd(cli.ExitFailure, "trace", "9", "--pcapng", there), "file exists")
+	never := filepath.Join(l.dir, "never")
+	l.has(l.tgtd(cli.ExitFailure, "trace", "9", "--pcapng", never), "found no such session")
+	if _, err := os.Stat(never); err == nil {
+		t.Error("found a file of a trace that has not begun")
+	}
 	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t", CHAP: chap("the first secret")})
 	r := l.trace(fmt.Sprint(c.TSIH))
 	l.has(l.tgtd(cli.ExitFailure, "trace", fmt.Sprint(c.TSIH)), "is being traced already")

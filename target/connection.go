@@ -94,6 +94,9 @@ func newConnection(k *sessionState, cid uint16, local, remote netip.AddrPort) *C
 	return c
 }
 
+// Ends returns the addresses of the connection, for any goroutine.
+func (c *Connection) Ends() (local, remote netip.AddrPort) { return c.local, c.remote }
+
 // start begins the full feature phase, on the session's thread: statSN is the
 // next StatSN.
 func (c *Connection) start(mover Datamover, statSN pdu.SN) {

@@ -72,7 +72,7 @@ func (c *Connection) Received(bhs *pdu.BHS, ahs, data []byte, badDigest bool) {
 		c.thread.incidents.dataDigests.Add(1)
 	}
 	if c.trace != nil {
-		c.trace.received(c.cid, bhs, badDigest)
+		c.trace.received(c, bhs, badDigest)
 	}
 	c.thread.shares.count(&c.share, bhs, len(data))
 	if c.recent != nil {
@@ -116,7 +116,7 @@ func (c *Connection) Stamp(bhs *pdu.BHS) {
 		c.statSN++
 	}
 	if c.trace != nil {
-		c.trace.note(c.cid, PDUSent, bhs)
+		c.trace.note(c, PDUSent, bhs)
 	}
 }
 

@@ -82,6 +82,6 @@ func (c *Connection) Restamp(bhs *pdu.BHS) {
 		bhs.SetStatSN(c.statSN)
 	}
 	if c.trace != nil {
-		c.trace.note(c.cid, PDUSentAgain, bhs)
+		c.trace.note(c, PDUSentAgain, bhs)
 	}
 }

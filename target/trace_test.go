@@ -2,6 +2,7 @@ package target_test
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -154,5 +155,86 @@ func TestTracesDoNotAllocate(t *testing.T) {
 	}
 	if ops, _ := tracedOpcodes(tr); len(ops) != 4096 || tr.Missing() == 0 {
 		t.Errorf("found %d PDUs, %d missing", len(ops), tr.Missing())
+	}
+}
+
+// TestTraceOfConnections: a trace has the PDUs of all connections of a session, with the
+// digests of some, in one order, and tells a connection from the one that took its place.
+func TestTraceOfConnections(t *testing.T) {
+	r := sharedRig(t, rigOptions{})
+	conns := r.shared(3)
+	tr := r.traced()
+	defer tr.Close()
+	for range 5 {
+		for _, c := range conns {
+			if err := c.Ping([]byte("digested")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	by := map[uint16]*target.Connection{}
+	for i := range 5 * 2 * len(conns) {
+		p, _, missing, ok := tr.Next()
+		if want := uint16(i / 2 % len(conns)); !ok || missing != 0 || p.CID != want || p.Way != target.PDUReceived && p.Way != target.PDUSent {
+			t.Fatalf("PDU %d: found %+v, %d missing, %v, expected one of connection %d", i, p, missing, ok, want)
+		}
+		if was := by[p.CID]; was != nil && was != p.Connection() {
+			t.Errorf("PDU %d: found another connection %d", i, p.CID)
+		}
+		by[p.CID] = p.Connection()
+	}
+	again, err := r.join(conns[0], 1, initiator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Ping(nil); err != nil {
+		t.Fatal(err)
+	}
+	var last target.TracedPDU
+	for p, _, _, ok := tr.Next(); ok; p, _, _, ok = tr.Next() {
+		last = p
+	}
+	_, was := by[1].Ends()
+	if last.CID != 1 || last.Connection() == by[1] {
+		t.Fatalf("found %+v of the connection that was replaced, expected another", last)
+	}
+	if _, is := last.Connection().Ends(); is == was {
+		t.Errorf("found %v twice", is)
+	}
+}
+
+// TestTraceMigrates: a trace goes with its session from one event thread to another, and
+// misses nothing on the way.
+func TestTraceMigrates(t *testing.T) {
+	var log eventually.Output
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r := newRig(t, rigOptions{lus: 2, config: target.Config{Threads: 2, Logger: logger}})
+	c := r.login(initiator.Options{})
+	if err := c.Ready(1); err != nil {
+		t.Fatal(err)
+	}
+	tr := r.traced()
+	defer tr.Close()
+	commands, received, answered := 0, 0, 0
+	for until := time.Now().Add(patience); log.Count("connection moved") < 4; {
+		if time.Now().After(until) {
+			t.Fatal("the connection has not moved four times")
+		}
+		res, err := c.Command(cdbRead16(3, 1), uint64(1-log.Count("connection moved")%2), nil, 512)
+		mustGood(t, res, err)
+		commands++
+		for p, _, missing, ok := tr.Next(); ok; p, _, missing, ok = tr.Next() {
+			switch {
+			case missing != 0:
+				t.Fatalf("%d PDUs are missing", missing)
+			case p.BHS.Opcode() == pdu.OpSCSICommand:
+				received++
+			case p.BHS.Opcode() == pdu.OpDataIn:
+				answered++
+			}
+		}
+	}
+	if received != commands || answered != commands {
+		t.Errorf("found %d commands and %d answers, expected %d", received, answered, commands)
 	}
 }

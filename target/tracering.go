@@ -23,12 +23,17 @@ const (
 
 // TracedPDU is the header of a PDU in full feature phase. Its data are not kept.
 type TracedPDU struct {
+	by     *Connection
 	at     int64  // as evloop.Monotonic
 	missed uint32 // PDUs before it that the trace had no room for, since it began
 	CID    uint16
 	Way    PDUWay
 	BHS    pdu.BHS
 }
+
+// Connection is the connection that it was on. Another one with the same CID may take its
+// place (RFC 7143 section 6.3.4).
+func (p *TracedPDU) Connection() *Connection { return p.by }
 
 // pduRing holds PDUs of one session. Its event thread writes and never waits; one
 // goroutine reads.
@@ -44,24 +49,24 @@ type pduRing struct {
 }
 
 // note keeps a PDU.
-func (r *pduRing) note(cid uint16, way PDUWay, bhs *pdu.BHS) {
+func (r *pduRing) note(by *Connection, way PDUWay, bhs *pdu.BHS) {
 	n := r.written.Load()
 	if n-r.read.Load() == tracedPDUs {
 		r.missed.Add(1)
 		return
 	}
 	p := &r.pdus[n%tracedPDUs]
-	p.at, p.missed, p.CID, p.Way, p.BHS = evloop.Monotonic(), r.missed.Load(), cid, way, *bhs
+	p.by, p.at, p.missed, p.CID, p.Way, p.BHS = by, evloop.Monotonic(), r.missed.Load(), by.cid, way, *bhs
 	r.written.Store(n + 1)
 }
 
 // received notes one that the initiator has sent.
-func (r *pduRing) received(cid uint16, bhs *pdu.BHS, badDigest bool) {
+func (r *pduRing) received(by *Connection, bhs *pdu.BHS, badDigest bool) {
 	way := PDUReceived
 	if badDigest {
 		way = PDUDamaged
 	}
-	r.note(cid, way, bhs)
+	r.note(by, way, bhs)
 }
 
 // next is the oldest PDU that was not read.

@@ -1,12 +1,13 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -24,15 +25,19 @@ type async struct {
 	journal *loglimit.Journal
 }
 
-// neverJobs are the operations that are none: one that ends a job, and one whose answer goes
-// on until somebody has seen enough.
+// changing are the methods of requests that may be jobs: what only reads is none, so that
+// nobody who only reads takes their places.
+var changing = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// neverJobs are the operations that are none all the same: one that ends a job, and one
+// whose answer goes on until somebody has seen enough.
 var neverJobs = map[string]bool{"delete-job": true, "post-trace": true}
 
 // middleware stands behind what admits the request, and before what reads it: who may not
 // is refused at once, and mistakes in the body are the job's.
 func (a *async) middleware(ctx huma.Context, next func(huma.Context)) {
 	switch asked := ctx.Query(control.AsyncQuery); {
-	case ctx.Method() == http.MethodGet || neverJobs[ctx.Operation().OperationID] || asked == "" || asked == "false":
+	case !slices.Contains(changing, ctx.Method()) || neverJobs[ctx.Operation().OperationID] || asked == "" || asked == "false":
 		next(ctx)
 	case asked != "true":
 		a.refuse(ctx, http.StatusUnprocessableEntity, "query async: found "+clipped(asked)+", expected true or false")
@@ -60,7 +65,7 @@ func (a *async) begin(ctx huma.Context, next func(huma.Context)) {
 	}
 	by := callerOf(r.Context())
 	needs, _ := roleOf(op.OperationID)
-	j, err := a.jobs.begin(r.Method, clipped(r.URL.Path), by.String(), needs)
+	j, err := a.jobs.begin(r.Method, clipped(r.URL.Path), by, needs)
 	if err != nil {
 		a.refuse(ctx, http.StatusServiceUnavailable, err.Error())
 		return
@@ -78,7 +83,7 @@ func (a *async) begin(ctx huma.Context, next func(huma.Context)) {
 // run makes the request. It is noted when it ends, as others are.
 func (a *async) run(j *job, r *http.Request, body []byte, op *huma.Operation, next func(huma.Context)) {
 	to := &reply{header: http.Header{}}
-	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	defer func() {
 		if fault := recover(); fault != nil {
 			a.log.Error("fault of the control API", "job", j.ID, "fault", fault, "stack", string(debug.Stack()))

@@ -59,6 +59,11 @@ func TestAsyncAsSync(t *testing.T) {
 	if tried < 100 {
 		t.Errorf("found %d requests", tried)
 	}
+	for _, path := range []string{"/v1/status", control.EventsPath} {
+		if got := ask(control.Read, http.MethodHead, path+"?async=true", ""); got.Code == http.StatusAccepted {
+			t.Errorf("HEAD %s: found a job of what only reads", path)
+		}
+	}
 	for path, body := range map[string]string{control.ApplyPath + "?async=yes": "{}", control.KickPath + "?async=true": strings.Repeat(" ", maxBody+1)} {
 		if got := ask(control.Admin, http.MethodPost, path, body); got.Code != http.StatusUnprocessableEntity && got.Code != http.StatusRequestEntityTooLarge {
 			t.Errorf("%s: found %d", path, got.Code)
@@ -199,7 +204,7 @@ func TestStopWaitsForJobs(t *testing.T) {
 		defer close(stopped)
 		s.Stop(t.Context())
 	}()
-	if _, err := s.jobs.begin("POST", "/x", "me", control.Operate); err == nil {
+	if _, err := s.jobs.begin("POST", "/x", Caller{Kind: "user", Name: "me"}, control.Operate); err == nil {
 		t.Error("one begins after the end")
 	}
 	select {

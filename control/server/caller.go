@@ -45,12 +45,15 @@ func (c Caller) String() string {
 	return c.Kind
 }
 
+// identity is who it is, whatever process or address it comes from.
+func (c Caller) identity() string { return c.Kind + " " + c.Name }
+
 // holder is whose share of the log's lines it has.
 func (c Caller) holder() string {
 	if host, _, err := net.SplitHostPort(c.Address); err == nil {
 		return host
 	}
-	return c.Kind + " " + c.Name
+	return c.identity()
 }
 
 // peer is a process at the other end of a unix socket, as it was when it connected

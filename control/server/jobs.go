@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,8 +15,8 @@ import (
 )
 
 const (
-	maxJobs   = 16        // under way at a time
-	keptJobs  = 64        // that have ended
+	maxJobs   = 16        // under way at a time, of which nobody has more than half
+	keptJobs  = 64        // that have ended; more are forgotten of whom the most are kept
 	keepTime  = time.Hour // for which they are kept
 	maxResult = 1 << 20   // bytes that are kept of an answer
 )
@@ -37,6 +38,7 @@ type jobs struct {
 type job struct {
 	control.Job
 	of     *jobs
+	holder string       // whose share of the places it takes
 	needs  control.Role // of the request; who has less does not see the result
 	begun  bool         // a change that may not be broken off
 	ending string       // by whom it was cancelled; empty: by nobody
@@ -48,14 +50,17 @@ func newJobs(now func() time.Time) *jobs {
 }
 
 // begin adds a job; the error says why there cannot be one. end is to be called once.
-func (t *jobs) begin(method, path, by string, needs control.Role) (*job, error) {
+func (t *jobs) begin(method, path string, by Caller, needs control.Role) (*job, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forget()
-	under := 0
+	under, own := 0, 0
 	for _, j := range t.all {
 		if j.Ended == nil {
 			under++
+			if j.holder == by.identity() {
+				own++
+			}
 		}
 	}
 	switch {
@@ -63,10 +68,12 @@ func (t *jobs) begin(method, path, by string, needs control.Role) (*job, error) 
 		return nil, fmt.Errorf("the server is stopping")
 	case under >= maxJobs:
 		return nil, fmt.Errorf("found %d jobs under way, expected fewer: try again", under)
+	case own >= maxJobs/2:
+		return nil, fmt.Errorf("found %d jobs of %s under way, expected fewer: try again", own, by.identity())
 	}
 	t.last++
-	j := &job{of: t, needs: needs, begun: true, Job: control.Job{ID: fmt.Sprintf("%s-%d", t.boot, t.last),
-		Method: method, Path: path, By: by, State: control.JobRunning, Began: t.now()}}
+	j := &job{of: t, holder: by.identity(), needs: needs, begun: true, Job: control.Job{ID: fmt.Sprintf("%s-%d", t.boot, t.last),
+		Method: method, Path: path, By: by.String(), State: control.JobRunning, Began: t.now()}}
 	t.all = append(t.all, j)
 	t.under.Add(1)
 	return j, nil
@@ -74,16 +81,33 @@ func (t *jobs) begin(method, path, by string, needs control.Role) (*job, error) 
 
 // forget drops jobs that have ended too long ago, or too many. The caller has the lock.
 func (t *jobs) forget() {
-	ended := 0
-	for i := len(t.all) - 1; i >= 0; i-- {
-		at := t.all[i].Ended
-		if at == nil {
-			continue
-		}
-		if ended++; ended > keptJobs || t.now().Sub(*at) > keepTime {
-			t.all = slices.Delete(t.all, i, i+1)
+	old := t.now().Add(-keepTime)
+	t.all = slices.DeleteFunc(t.all, func(j *job) bool { return j.Ended != nil && j.Ended.Before(old) })
+	ended, sum := map[string]int{}, 0
+	for _, j := range t.all {
+		if j.Ended != nil {
+			ended[j.holder]++
+			sum++
 		}
 	}
+	for ; sum > keptJobs; sum-- {
+		i := t.spare(ended)
+		ended[t.all[i].holder]--
+		t.all = slices.Delete(t.all, i, i+1)
+	}
+}
+
+// spare is the job that ended first of whoever has the most that have: nobody loses his to
+// others who begin thousands. The caller has the lock.
+func (t *jobs) spare(ended map[string]int) (at int) {
+	at = -1
+	most := slices.Max(slices.Collect(maps.Values(ended)))
+	for i, j := range t.all {
+		if j.Ended != nil && ended[j.holder] == most && (at < 0 || j.Ended.Before(*t.all[at].Ended)) {
+			at = i
+		}
+	}
+	return at
 }
 
 // end notes what a job's request was answered with.
@@ -139,7 +163,7 @@ func (t *jobs) one(id string, to control.Role) (control.Job, error) {
 }
 
 func unknownJob(id string) error {
-	return &control.Refusal{What: fmt.Sprintf("found no job %q: it has never been, or ended too long ago", id), Missing: true}
+	return &control.Refusal{What: fmt.Sprintf("found no job %q: it has never been, ended too long ago, or the server was started again since", id), Missing: true}
 }
 
 // told is the job as somebody with a role may see it. The caller has the lock.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,28 +14,39 @@ import (
 )
 
 // TestJobsModel: whatever begins, waits, is cancelled and ends in whatever order, the table
-// has all jobs that are under way, of which there are never more than it allows, and of
-// the ended ones the last, no longer than they are kept.
+// has all jobs that are under way, of which there are never more than it allows, altogether
+// and of one client. Of the ended ones it has the last of each client, as many as it keeps
+// and no longer than they are kept: who begins the most loses the most.
 func TestJobsModel(t *testing.T) {
 	at := time.UnixMilli(1e12)
 	table := newJobs(func() time.Time { return at })
 	rnd := rand.New(rand.NewSource(16))
+	callers := []Caller{{Kind: "token", Name: "busy", Role: control.Operate}, {Kind: "token", Name: "seldom", Role: control.Operate}, {Kind: "user", Name: "seldom", Role: control.Operate}}
 	type known struct {
 		*job
+		of        int
 		ended     time.Time
 		cancelled bool
 	}
 	var under, ended []*known // ended: the oldest first
-	for step := range 4000 {
-		at = at.Add(time.Duration(rnd.Intn(90)) * time.Second)
+	full := 0
+	for step := range 6000 {
+		at = at.Add(time.Duration(rnd.Intn(20)) * time.Second)
 		switch pick := rnd.Intn(4); {
 		case pick <= 1 || len(under) == 0:
-			j, err := table.begin("POST", "/x", "me", control.Operate)
-			if (err != nil) != (len(under) == maxJobs) {
-				t.Fatalf("step %d: %d under way: %v", step, len(under), err)
+			of := max(0, rnd.Intn(12)-9)
+			own := 0
+			for _, k := range under {
+				if k.of == of {
+					own++
+				}
+			}
+			j, err := table.begin("POST", "/x", callers[of], control.Operate)
+			if (err != nil) != (len(under) == maxJobs || own == maxJobs/2) {
+				t.Fatalf("step %d: %d under way, %d its own: %v", step, len(under), own, err)
 			}
 			if err == nil {
-				under = append(under, &known{job: j})
+				under = append(under, &known{job: j, of: of})
 			}
 		case pick == 2:
 			i := rnd.Intn(len(under))
@@ -54,39 +66,53 @@ func TestJobsModel(t *testing.T) {
 				t.Fatalf("step %d: cancelled %v: %v", step, k.cancelled, err)
 			}
 		}
-		want := map[string]string{}
+		states, kept := map[string]string{}, 0
+		for _, j := range table.list() {
+			states[j.ID] = j.State
+			if j.Ended != nil {
+				kept++
+			}
+			if j.Result != nil {
+				t.Fatalf("step %d: found a result in a list", step)
+			}
+		}
+		if len(states)-kept != len(under) || kept > keptJobs {
+			t.Fatalf("step %d: found %d jobs under way and %d ended, expected %d and at most %d", step, len(states)-kept, kept, len(under), keptJobs)
+		}
+		if kept == keptJobs {
+			full++
+		}
 		for _, k := range under {
-			want[k.ID] = control.JobRunning
+			want := control.JobRunning
 			if k.cancelled {
-				want[k.ID] = control.JobCancelled
+				want = control.JobCancelled
+			}
+			if states[k.ID] != want {
+				t.Fatalf("step %d: found %q, expected %q", step, states[k.ID], want)
 			}
 		}
-		for i, n := len(ended)-1, 0; i >= 0 && n < keptJobs; i, n = i-1, n+1 {
-			if at.Sub(ended[i].ended) <= keepTime {
-				want[ended[i].ID] = control.JobDone
-				if ended[i].cancelled {
-					want[ended[i].ID] = control.JobCancelled
-				}
+		newer := map[int]int{} // of each client
+		for _, k := range slices.Backward(ended) {
+			if newer[k.of]++; newer[k.of] <= keptJobs/len(callers) && at.Sub(k.ended) <= keepTime && states[k.ID] == "" {
+				t.Fatalf("step %d: lost %s, the last but %d of its client", step, k.ID, newer[k.of]-1)
+			}
+			if at.Sub(k.ended) > keepTime && states[k.ID] != "" {
+				t.Fatalf("step %d: found %s, which ended too long ago", step, k.ID)
 			}
 		}
-		found := table.list()
-		if len(found) != len(want) {
-			t.Fatalf("step %d: found %d jobs, expected %d", step, len(found), len(want))
-		}
-		for _, j := range found {
-			if j.State != want[j.ID] || j.Result != nil {
-				t.Fatalf("step %d: found %+v, expected state %q without a result", step, j, want[j.ID])
-			}
-		}
+	}
+	if full < 100 {
+		t.Errorf("the table was full in %d steps, expected some", full)
 	}
 }
 
 // TestJobResults: a result is for whoever could have asked for it, a long one is not kept,
 // and progress is told until it ends.
 func TestJobResults(t *testing.T) {
+	me := Caller{Kind: "user", Name: "me"}
 	table := newJobs(time.Now)
 	begin := func() *job {
-		j, err := table.begin("POST", "/x", "me", control.Operate)
+		j, err := table.begin("POST", "/x", me, control.Operate)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +156,7 @@ func TestJobResults(t *testing.T) {
 		t.Errorf("found %v", err)
 	}
 	<-table.close()
-	if _, err := table.begin("POST", "/x", "me", control.Operate); err == nil {
+	if _, err := table.begin("POST", "/x", me, control.Operate); err == nil {
 		t.Error("one begins after the end")
 	}
 }

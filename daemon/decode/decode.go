@@ -28,8 +28,12 @@ type request struct {
 	function string
 }
 
-// PDU decodes a PDU of a moment.
+// PDU decodes a PDU of a moment, before which some are missing. An answer behind the gap
+// may be to a request in it, whose tag an earlier one had: it is told with neither.
 func (d *Decoder) PDU(p *target.TracedPDU, at time.Time, missing int) *control.TracedPDU {
+	if missing > 0 {
+		clear(d.requests)
+	}
 	b := &p.BHS
 	op := b.Opcode()
 	out := &control.TracedPDU{

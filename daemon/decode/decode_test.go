@@ -72,6 +72,20 @@ func TestDecode(t *testing.T) {
 	}
 }
 
+// TestGap: an answer behind a gap is not told as one to a request before it: the gap may
+// have another one with the same tag.
+func TestGap(t *testing.T) {
+	var d Decoder
+	p := target.TracedPDU{Way: target.PDUReceived}
+	(*pdu.SCSICommand)(&p.BHS).Init().CDB()[0] = 0x2a
+	d.PDU(&p, time.Time{}, 0)
+	p.Way = target.PDUSent
+	(*pdu.SCSIResponse)(&p.BHS).Encode(&pdu.SCSIResponseFields{})
+	if out := d.PDU(&p, time.Time{}, 3); out.MissingBefore != 3 || out.Command != "" || out.LUN != nil || out.SinceRequest != nil {
+		t.Errorf("found %+v", out)
+	}
+}
+
 // TestRequestsAreBounded: requests whose answers are missing are forgotten.
 func TestRequestsAreBounded(t *testing.T) {
 	var d Decoder

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -37,7 +38,8 @@ func (k traceCommand) Run(ctx context.Context, c cli.Console) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = cmp.Or(err, end()) }()
+	begun, pdus := false, 0
+	defer func() { err = cmp.Or(err, end(begun)) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop, _, release := cli.OnSignal(ctx, "lunar", c.Err)
@@ -49,8 +51,8 @@ func (k traceCommand) Run(ctx context.Context, c cli.Console) (err error) {
 		case <-ctx.Done():
 		}
 	}()
-	pdus := 0
 	err = api.Trace(ctx, int(k.Session), k.Seconds, k.Records, func(line *control.TraceLine) error {
+		begun = true
 		if line.PDU != nil {
 			pdus++
 		}
@@ -77,9 +79,10 @@ func summarize(to io.Writer, line *control.TraceLine) {
 	}
 }
 
-// teller is what prints or writes lines, and what ends that.
-func (k traceCommand) teller(c cli.Console) (tell func(*control.TraceLine) error, end func() error, err error) {
-	end = func() error { return nil }
+// teller is what prints or writes lines, and what ends that: of a trace that has not begun
+// there is no file.
+func (k traceCommand) teller(c cli.Console) (tell func(*control.TraceLine) error, end func(begun bool) error, err error) {
+	end = func(bool) error { return nil }
 	switch {
 	case k.Pcapng != "":
 		to := c.Out
@@ -88,7 +91,12 @@ func (k traceCommand) teller(c cli.Console) (tell func(*control.TraceLine) error
 			if err != nil {
 				return nil, nil, err
 			}
-			to, end = file, file.Close
+			to, end = file, func(begun bool) error {
+				if !begun {
+					return errors.Join(file.Close(), os.Remove(k.Pcapng))
+				}
+				return file.Close()
+			}
 		}
 		w, err := capture.New(to)
 		if err != nil {
@@ -111,6 +119,8 @@ func captured(w *capture.Writer, line *control.TraceLine) error {
 		w.Connection(line.Connection)
 	case line.PDU != nil:
 		return w.PDU(line.PDU)
+	case line.End != nil:
+		return w.End(line.End)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
@@ -100,6 +101,17 @@ func (w *Writer) PDU(p *control.TracedPDU) error {
 		from.next += uint32(n)
 		rest -= n
 		header, notes = nil, nil
+	}
+	return w.file.Flush()
+}
+
+// End writes how many PDUs there were, and how many of them the file does not have.
+// Wireshark shows it with the properties of the file.
+func (w *Writer) End(e *control.TraceEnd) error {
+	missing := uint64(e.Missing)
+	now := time.Now()
+	if err := w.file.WriteInterfaceStats(0, pcapgo.NgInterfaceStatistics{LastUpdate: now, EndTime: now, PacketsReceived: uint64(e.PDUs) + missing, PacketsDropped: missing}); err != nil {
+		return err
 	}
 	return w.file.Flush()
 }

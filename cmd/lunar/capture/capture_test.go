@@ -51,6 +51,9 @@ func written(t *testing.T) []byte {
 	if err := w.PDU(&control.TracedPDU{CID: 3, BHS: header(0, 0)}); err == nil {
 		t.Error("a PDU of no connection is written")
 	}
+	if err := w.End(&control.TraceEnd{PDUs: 5, Missing: 9}); err != nil {
+		t.Fatal(err)
+	}
 	return file.Bytes()
 }
 
@@ -86,6 +89,9 @@ func TestCapture(t *testing.T) {
 	}
 	if _, _, err := r.ReadPacketData(); !errors.Is(err, io.EOF) {
 		t.Errorf("found %v", err)
+	}
+	if of, err := r.Interface(0); err != nil || of.Statistics.PacketsDropped != 9 || of.Statistics.PacketsReceived != 14 {
+		t.Errorf("found %+v, %v, expected 9 of 14 missing", of.Statistics, err)
 	}
 }
 
