@@ -87,6 +87,21 @@ func (c *Client) Raw(ctx context.Context, path string) ([]byte, error) {
 	return body, nil
 }
 
+// streamed makes a request whose answer goes on, and reads that. Other requests have a
+// bound on their time, which this one has not.
+func (c *Client) streamed(r *http.Request, read func(io.Reader) error) error {
+	rsp, err := (&http.Client{Transport: c.http.Transport}).Do(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.at, err)
+	}
+	defer rsp.Body.Close()
+	if rsp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(rsp.Body, maxAnswer)) // what there is of it
+		return AsRefusal(body)
+	}
+	return read(rsp.Body)
+}
+
 // Detail is what a problem says.
 func Detail(body []byte) string {
 	var p struct{ Detail string }

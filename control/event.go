@@ -41,16 +41,7 @@ func (c *Client) Events(ctx context.Context, kinds []string, after string, follo
 		return err
 	}
 	r.Header.Set("Last-Event-ID", after)
-	rsp, err := (&http.Client{Transport: c.http.Transport}).Do(r) // without the bound on other requests
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.at, err)
-	}
-	defer rsp.Body.Close()
-	if rsp.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(rsp.Body, maxAnswer)) // what there is of it
-		return fmt.Errorf("%s: %s: %s: %s", c.at, EventsPath, rsp.Status, Detail(body))
-	}
-	return readEvents(rsp.Body, told)
+	return c.streamed(r, func(from io.Reader) error { return readEvents(from, told) })
 }
 
 func readEvents(from io.Reader, told func(Event) error) error {

@@ -1,14 +1,13 @@
 package control
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -122,34 +121,21 @@ func (c *Client) Trace(ctx context.Context, session, seconds, pdus int, told fun
 	if err != nil {
 		return err
 	}
-	rsp, err := (&http.Client{Transport: c.http.Transport}).Do(r) // without the bound on other requests
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.at, err)
-	}
-	defer rsp.Body.Close()
-	if rsp.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(rsp.Body, maxAnswer)) // what there is of it
-		return AsRefusal(body)
-	}
-	return readTrace(rsp.Body, told)
+	return c.streamed(r, func(from io.Reader) error { return readTrace(from, told) })
 }
 
+// readTrace reads lines; empty ones only show that the server is there.
 func readTrace(from io.Reader, told func(*TraceLine) error) error {
-	lines := bufio.NewScanner(from)
-	for lines.Scan() {
-		if strings.TrimSpace(lines.Text()) == "" { // the server shows that it is there
-			continue
-		}
+	for lines := json.NewDecoder(from); ; {
 		line := &TraceLine{}
-		if err := json.Unmarshal(lines.Bytes(), line); err != nil {
+		switch err := lines.Decode(line); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return errors.New("trace: found no last line: the server has ended, or broke it off because it was not taken in time")
+		case err != nil:
 			return fmt.Errorf("trace: %w", err)
 		}
 		if err := told(line); err != nil || line.End != nil {
 			return err
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return err
-	}
-	return fmt.Errorf("trace: found no end: %w", io.ErrUnexpectedEOF)
 }

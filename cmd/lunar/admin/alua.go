@@ -27,12 +27,7 @@ var pathsListed = rowsOf[control.ALUA, control.AccessPath]{
 
 // Run prints the access states.
 func (k aluaShowCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return list(ctx, &k.selection, api, c, control.AluaPath, pathsListed)
+	return k.ask(func(api *control.Client) error { return list(ctx, &k.selection, api, c, control.AluaPath, pathsListed) })
 }
 
 var pathTable = listing.Table[control.AccessPath]{
@@ -56,14 +51,11 @@ func (k aluaSetCommand) Run(ctx context.Context, c cli.Console) error {
 	if k.State == nil && k.Preferred == nil {
 		return usage(errors.New("nothing to change: give --state, --preferred or --no-preferred"))
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	a, err := api.ChangeAccess(ctx, k.Group, control.AccessChange{Volume: k.Volume, State: k.State, Preferred: k.Preferred})
-	if err != nil {
-		return err
-	}
-	return pathTable.Write(c.Out, a.Paths, &listing.Options{})
+	return k.ask(func(api *control.Client) error {
+		a, err := api.ChangeAccess(ctx, k.Group, control.AccessChange{Volume: k.Volume, State: k.State, Preferred: k.Preferred})
+		if err != nil {
+			return err
+		}
+		return pathTable.Write(c.Out, a.Paths, &listing.Options{})
+	})
 }

@@ -31,23 +31,16 @@ func (k applyCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	file := control.File{Name: k.Config, Text: string(text), DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink}
-	applied, finished, err := made(ctx, k.asynchronous, api, c,
-		func() (control.Applied, error) { return api.Apply(ctx, file) },
-		func() (control.Job, error) { return api.StartApply(ctx, file) })
-	if err != nil || !finished {
-		return advisedBy(err, k.Allowances, k.command)
-	}
-	tellApplied(c, k.Config, &applied)
-	if with, some := lacking(k.Allowances, &applied); some {
-		return destructive("it would be refused; to do it: %s", k.command(with))
-	}
-	return nil
+	return k.ask(func(api *control.Client) error {
+		file := control.File{Name: k.Config, Text: string(text), DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink}
+		applied, finished, err := made(ctx, k.asynchronous, api, c,
+			func() (control.Applied, error) { return api.Apply(ctx, file) },
+			func() (control.Job, error) { return api.StartApply(ctx, file) })
+		if err != nil || !finished {
+			return advisedBy(err, k.Allowances, k.command)
+		}
+		return concluded(c, k.Config, &applied, k.Allowances, k.command)
+	})
 }
 
 // command is the command line with other allowances.

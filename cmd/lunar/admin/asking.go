@@ -20,13 +20,17 @@ type asking struct {
 	Key         string `env:"LUNAR_KEY" type:"path" placeholder:"FILE" help:"With --server: its private key."`
 }
 
-// dial connects to the server. The client is to be closed.
-func (k asking) dial() (*control.Client, error) {
+// ask asks the server.
+func (k asking) ask(do func(*control.Client) error) error {
 	api, err := k.connect()
-	if err != nil {
-		return nil, &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
+	switch wrong := (*cli.ExitError)(nil); {
+	case errors.As(err, &wrong):
+		return err
+	case err != nil:
+		return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
 	}
-	return api, nil
+	defer api.Close()
+	return do(api)
 }
 
 func (k asking) connect() (*control.Client, error) {

@@ -24,12 +24,7 @@ func signOf(change string) string {
 // tellApplied prints what has come of a change, or would come of it. subject names what
 // was to be put into force.
 func tellApplied(c cli.Console, subject string, applied *control.Applied) {
-	for _, w := range applied.Warnings {
-		fmt.Fprintf(c.Err, "warning: %s\n", iscsiname.Printable(w))
-	}
-	if applied.Note != "" {
-		fmt.Fprintf(c.Err, "warning: %s\n", iscsiname.Printable(applied.Note))
-	}
+	tellWarnings(c, applied)
 	if len(applied.Changes) == 0 {
 		fmt.Fprintf(c.Out, "%s: nothing to change\n", subject)
 	}
@@ -39,16 +34,7 @@ func tellApplied(c cli.Console, subject string, applied *control.Applied) {
 		count[sign]++
 		fmt.Fprintf(c.Out, "%s %s\n", sign, iscsiname.Printable(change))
 	}
-	for _, i := range applied.Impacts {
-		what := i.What
-		if i.Key != "" {
-			what = i.Key + ": " + what
-		}
-		fmt.Fprintf(c.Out, "%s: %s\n", i.Severity, iscsiname.Printable(what))
-		for _, s := range i.Sessions {
-			fmt.Fprintf(c.Out, "  session %s\n", iscsiname.Printable(s))
-		}
-	}
+	tellImpacts(c, applied.Impacts)
 	for _, d := range applied.Drift {
 		fmt.Fprintf(c.Out, "stays as changed at run time: %s: %s\n", d.Kind, iscsiname.Printable(d.What))
 	}
@@ -56,6 +42,34 @@ func tellApplied(c cli.Console, subject string, applied *control.Applied) {
 		fmt.Fprintf(c.Out, "%d added, %d changed, %d removed. ", count["+"], count["~"], count["-"])
 	}
 	fmt.Fprintln(c.Out, applied.Lasting)
+}
+
+func tellWarnings(c cli.Console, applied *control.Applied) {
+	for _, w := range append(applied.Warnings, applied.Note) {
+		if w != "" {
+			fmt.Fprintf(c.Err, "warning: %s\n", iscsiname.Printable(w))
+		}
+	}
+}
+
+// tellImpacts prints whom and what a change hits.
+func tellImpacts(c cli.Console, impacts []control.Impact) {
+	for _, i := range impacts {
+		fmt.Fprintf(c.Out, "%s: %s\n", i.Severity, iscsiname.Printable(strings.TrimPrefix(i.Key+": "+i.What, ": ")))
+		for _, s := range i.Sessions {
+			fmt.Fprintf(c.Out, "  session %s\n", iscsiname.Printable(s))
+		}
+	}
+}
+
+// concluded prints what has come of a change. Of a dry run that found permissions missing
+// it is an error, with the command that has them.
+func concluded(c cli.Console, subject string, applied *control.Applied, with control.Allowances, command func(control.Allowances) string) error {
+	tellApplied(c, subject, applied)
+	if with, some := lacking(with, applied); some {
+		return destructive("it would be refused; to do it: %s", command(with))
+	}
+	return nil
 }
 
 // lacking are the permissions with those that a dry run found missing; none is false if
@@ -72,6 +86,11 @@ func lacking(with control.Allowances, applied *control.Applied) (_ control.Allow
 // advisedBy makes of a refusal for what is destructive one with the command that does
 // it, which command writes.
 func advisedBy(err error, with control.Allowances, command func(control.Allowances) string) error {
+	return advised(err, with, func(with control.Allowances) string { return ": " + command(with) })
+}
+
+// advised makes of a refusal for what is destructive one that says how it is done.
+func advised(err error, with control.Allowances, how func(control.Allowances) string) error {
 	var r *control.Refusal
 	if !errors.As(err, &r) {
 		return err
@@ -87,5 +106,5 @@ func advisedBy(err error, with control.Allowances, command func(control.Allowanc
 	if !missing {
 		return err
 	}
-	return destructive("%w\nto do it all the same: %s", plain, command(with))
+	return destructive("%w\nto do it all the same%s", plain, how(with))
 }

@@ -18,22 +18,19 @@ type detachCommand struct {
 
 // Run gives up a volume.
 func (k detachCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
+	return k.ask(func(api *control.Client) error {
+		d, err := api.Detach(ctx, k.Volume, control.Detach{Discard: k.Discard})
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprintf("Volume %s is closed.", k.Volume)
+		if d.Kept > 0 {
+			text += fmt.Sprintf(" The cache keeps %s that %s does not have: do not use it elsewhere. Configure the volume again, with the same name and path, so that they are written.", bytesize.Text(d.Kept), iscsiname.Printable(d.Store))
+		}
+		if d.Lost > 0 {
+			text += fmt.Sprintf(" %s that were acknowledged to initiators are lost: what %s has is damaged where they belong.", bytesize.Text(d.Lost), iscsiname.Printable(d.Store))
+		}
+		_, err = fmt.Fprintln(c.Out, text)
 		return err
-	}
-	defer api.Close()
-	d, err := api.Detach(ctx, k.Volume, control.Detach{Discard: k.Discard})
-	if err != nil {
-		return err
-	}
-	text := fmt.Sprintf("Volume %s is closed.", k.Volume)
-	if d.Kept > 0 {
-		text += fmt.Sprintf(" The cache keeps %s that %s does not have: do not use it elsewhere. Configure the volume again, with the same name and path, so that they are written.", bytesize.Text(d.Kept), iscsiname.Printable(d.Store))
-	}
-	if d.Lost > 0 {
-		text += fmt.Sprintf(" %s that were acknowledged to initiators are lost: what %s has is damaged where they belong.", bytesize.Text(d.Lost), iscsiname.Printable(d.Store))
-	}
-	_, err = fmt.Fprintln(c.Out, text)
-	return err
+	})
 }

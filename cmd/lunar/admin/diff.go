@@ -22,25 +22,20 @@ func (k diffCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	status, err := api.Status(ctx)
-	if err != nil {
-		return err
-	}
-	for _, d := range status.Drift {
-		fmt.Fprintf(c.Out, "running otherwise than the file of the start: %s: %s\n", d.Kind, iscsiname.Printable(d.What))
-	}
-	applied, err := api.Apply(ctx, control.File{Name: k.File, Text: string(text), DryRun: true})
-	if err != nil {
-		return err
-	}
-	tellApplied(c, k.File, &applied)
-	if with, some := lacking(control.Allowances{}, &applied); some {
-		return destructive("it would be refused; to do it: %s", with.ApplyCommand(k.StateDir, k.Socket, k.File))
-	}
-	return nil
+	return k.ask(func(api *control.Client) error {
+		status, err := api.Status(ctx)
+		if err != nil {
+			return err
+		}
+		for _, d := range status.Drift {
+			fmt.Fprintf(c.Out, "running otherwise than the file of the start: %s: %s\n", d.Kind, iscsiname.Printable(d.What))
+		}
+		applied, err := api.Apply(ctx, control.File{Name: k.File, Text: string(text), DryRun: true})
+		if err != nil {
+			return err
+		}
+		return concluded(c, k.File, &applied, control.Allowances{}, func(with control.Allowances) string {
+			return with.ApplyCommand(k.StateDir, k.Socket, k.File)
+		})
+	})
 }

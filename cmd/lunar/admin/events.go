@@ -24,31 +24,24 @@ type eventsCommand struct {
 
 // Run prints events.
 func (k eventsCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if k.Follow {
-		stop, _, release := cli.OnSignal(ctx, "lunar", c.Err)
-		defer release()
-		go func() {
-			<-stop
-			cancel()
-		}()
-	}
-	err = api.Events(ctx, k.Kind, k.After, k.Follow, func(e control.Event) error {
-		if k.JSON {
-			return json.NewEncoder(c.Out).Encode(e)
+	return k.ask(func(api *control.Client) error {
+		told := func(ctx context.Context) error {
+			return api.Events(ctx, k.Kind, k.After, k.Follow, func(e control.Event) error {
+				if k.JSON {
+					return json.NewEncoder(c.Out).Encode(e)
+				}
+				return tellEvent(c.Out, &e)
+			})
 		}
-		return tellEvent(c.Out, &e)
+		if !k.Follow {
+			return told(ctx)
+		}
+		interrupted, err := following(ctx, c, told)
+		if interrupted {
+			return nil
+		}
+		return err
 	})
-	if ctx.Err() != nil {
-		return nil // somebody has interrupted it
-	}
-	return err
 }
 
 func tellEvent(w io.Writer, e *control.Event) error {

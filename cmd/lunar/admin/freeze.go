@@ -29,30 +29,27 @@ type freezeCommand struct {
 
 // Run freezes volumes, and with a command makes a snapshot and thaws them.
 func (k freezeCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	f, err := api.Freeze(ctx, k.Volumes[0], control.Freeze{With: k.Volumes[1:], Deadline: k.Deadline.String(), Attended: k.Exec != ""})
-	if err != nil {
-		return err
-	}
-	if k.Exec == "" {
-		_, err := fmt.Fprintf(c.Out, "Frozen: %s. They thaw by themselves at %s: lunar volume thaw %s before.\n", strings.Join(f.Volumes, ", "), f.Until.Local().Format(time.TimeOnly), f.Volumes[0])
-		return err
-	}
-	until, cancel := context.WithDeadline(ctx, f.Until)
-	defer cancel()
-	ran := attended(stayEvery, func() { _, _ = api.Raw(ctx, "/healthz") }, func() error { return runShell(until, k.Exec, c) })
-	t, err := api.Thaw(ctx, k.Volumes[0])
-	if err != nil {
-		return errors.Join(ran, fmt.Errorf("what the command has copied is not of one moment: %w", err))
-	}
-	if ran != nil {
-		return ran
-	}
-	return tellThawed(c.Out, t)
+	return k.ask(func(api *control.Client) error {
+		f, err := api.Freeze(ctx, k.Volumes[0], control.Freeze{With: k.Volumes[1:], Deadline: k.Deadline.String(), Attended: k.Exec != ""})
+		if err != nil {
+			return err
+		}
+		if k.Exec == "" {
+			_, err := fmt.Fprintf(c.Out, "Frozen: %s. They thaw by themselves at %s: lunar volume thaw %s before.\n", strings.Join(f.Volumes, ", "), f.Until.Local().Format(time.TimeOnly), f.Volumes[0])
+			return err
+		}
+		until, cancel := context.WithDeadline(ctx, f.Until)
+		defer cancel()
+		ran := attended(stayEvery, func() { _, _ = api.Raw(ctx, "/healthz") }, func() error { return runShell(until, k.Exec, c) })
+		t, err := api.Thaw(ctx, k.Volumes[0])
+		if err != nil {
+			return errors.Join(ran, fmt.Errorf("what the command has copied is not of one moment: %w", err))
+		}
+		if ran != nil {
+			return ran
+		}
+		return tellThawed(c.Out, t)
+	})
 }
 
 // stayEvery is how often a server that attends to its client is asked something: after a
@@ -98,14 +95,11 @@ type thawCommand struct {
 
 // Run thaws volumes.
 func (k thawCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	t, err := api.Thaw(ctx, k.Volume)
-	if err != nil {
-		return err
-	}
-	return tellThawed(c.Out, t)
+	return k.ask(func(api *control.Client) error {
+		t, err := api.Thaw(ctx, k.Volume)
+		if err != nil {
+			return err
+		}
+		return tellThawed(c.Out, t)
+	})
 }

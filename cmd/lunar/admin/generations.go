@@ -20,23 +20,20 @@ type generationsCommand struct {
 
 // Run lists the last states of the configuration file, or prints one.
 func (k generationsCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	if k.Number > 0 {
-		return printed(ctx, &k.output, api, c, fmt.Sprintf("%s/%d", control.GenerationsPath, k.Number), func(w io.Writer, g *control.Generation) error {
-			_, err := io.WriteString(w, g.Text)
-			return err
+	return k.ask(func(api *control.Client) error {
+		if k.Number > 0 {
+			return printed(ctx, &k.output, api, c, fmt.Sprintf("%s/%d", control.GenerationsPath, k.Number), func(w io.Writer, g *control.Generation) error {
+				_, err := io.WriteString(w, g.Text)
+				return err
+			})
+		}
+		return list(ctx, &k.selection, api, c, control.GenerationsPath, rowsOf[control.GenerationList, control.Generation]{
+			rows: func(l *control.GenerationList) []control.Generation { return l.Generations },
+			document: func(_ *control.GenerationList, rows []control.Generation) any {
+				return control.GenerationList{Generations: rows}
+			},
+			table: generationTable,
 		})
-	}
-	return list(ctx, &k.selection, api, c, control.GenerationsPath, rowsOf[control.GenerationList, control.Generation]{
-		rows: func(l *control.GenerationList) []control.Generation { return l.Generations },
-		document: func(_ *control.GenerationList, rows []control.Generation) any {
-			return control.GenerationList{Generations: rows}
-		},
-		table: generationTable,
 	})
 }
 
@@ -49,20 +46,13 @@ type rollbackCommand struct {
 
 // Run puts an earlier state of the file into force.
 func (k rollbackCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	changed, err := api.Rollback(ctx, control.Rollback{Generation: k.Generation, Permissions: control.Permissions{DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink}})
-	if err != nil {
-		return advisedBy(err, k.Allowances, k.command)
-	}
-	tellApplied(c, "the configuration file", &changed.Applied)
-	if with, some := lacking(k.Allowances, &changed.Applied); some {
-		return destructive("it would be refused; to do it: %s", k.command(with))
-	}
-	return nil
+	return k.ask(func(api *control.Client) error {
+		changed, err := api.Rollback(ctx, control.Rollback{Generation: k.Generation, Permissions: control.Permissions{DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink}})
+		if err != nil {
+			return advisedBy(err, k.Allowances, k.command)
+		}
+		return concluded(c, "the configuration file", &changed.Applied, k.Allowances, k.command)
+	})
 }
 
 func (k rollbackCommand) command(with control.Allowances) string {
@@ -79,16 +69,13 @@ type saveCommand struct {
 
 // Run writes to the file what was changed at run time.
 func (k saveCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
+	return k.ask(func(api *control.Client) error {
+		changed, err := api.Save(ctx, control.Save{DryRun: k.DryRun})
+		if err == nil {
+			tellApplied(c, "the configuration file", &changed.Applied)
+		}
 		return err
-	}
-	defer api.Close()
-	changed, err := api.Save(ctx, control.Save{DryRun: k.DryRun})
-	if err == nil {
-		tellApplied(c, "the configuration file", &changed.Applied)
-	}
-	return err
+	})
 }
 
 // generationTable is a row for each state.

@@ -60,25 +60,22 @@ func (k initiatorListCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	status, err := api.Status(ctx)
-	if err != nil {
-		return err
-	}
-	var targets targetList
-	if err := api.Get(ctx, control.TargetsPath, &targets); err != nil {
-		return err
-	}
-	groups, err := api.Objects(ctx, control.AuthGroupsPath)
-	if err != nil {
-		return err
-	}
-	out := initiatorList{Initiators: append(connected(status.Sessions), admitted(targets.Targets, groups)...)}
-	return initiatorsListed.print(c.Out, form, &out, k.options())
+	return k.ask(func(api *control.Client) error {
+		status, err := api.Status(ctx)
+		if err != nil {
+			return err
+		}
+		var targets targetList
+		if err := api.Get(ctx, control.TargetsPath, &targets); err != nil {
+			return err
+		}
+		groups, err := api.Objects(ctx, control.AuthGroupsPath)
+		if err != nil {
+			return err
+		}
+		out := initiatorList{Initiators: append(connected(status.Sessions), admitted(targets.Targets, groups)...)}
+		return initiatorsListed.print(c.Out, form, &out, k.options())
+	})
 }
 
 func connected(sessions []control.Session) []initiatorRow {

@@ -32,30 +32,27 @@ func (k jobsCommand) Run(ctx context.Context, c cli.Console) error {
 	case k.Wait && k.Cancel:
 		return usage(errors.New("found --wait and --cancel, expected one of them"))
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	if k.ID == "" {
-		return list(ctx, &k.selection, api, c, control.JobsPath, jobsListed)
-	}
-	if k.Cancel {
-		if _, err := api.CancelJob(ctx, k.ID); err != nil {
-			return err
+	return k.ask(func(api *control.Client) error {
+		if k.ID == "" {
+			return list(ctx, &k.selection, api, c, control.JobsPath, jobsListed)
 		}
-	}
-	var waited error
-	if k.Wait {
-		j, err := awaited(ctx, api, c, k.ID)
-		if err != nil {
-			return err
+		if k.Cancel {
+			if _, err := api.CancelJob(ctx, k.ID); err != nil {
+				return err
+			}
 		}
-		if j.State != control.JobDone {
-			waited = fmt.Errorf("job %s: %s", j.ID, j.State)
+		var waited error
+		if k.Wait {
+			j, err := awaited(ctx, api, c, k.ID)
+			if err != nil {
+				return err
+			}
+			if j.State != control.JobDone {
+				waited = fmt.Errorf("job %s: %s", j.ID, j.State)
+			}
 		}
-	}
-	return errors.Join(printed(ctx, &k.output, api, c, control.JobAt(k.ID), tellJob), waited)
+		return errors.Join(printed(ctx, &k.output, api, c, control.JobAt(k.ID), tellJob), waited)
+	})
 }
 
 var jobsListed = rowsOf[control.JobList, control.Job]{

@@ -72,10 +72,7 @@ var latencyListed = rowsOf[control.Latencies, timedRow]{
 
 // Run shows how long commands took.
 func (k latencyCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return list(ctx, &k.selection, api, c, control.LatencyPath, latencyListed)
+	return k.ask(func(api *control.Client) error {
+		return list(ctx, &k.selection, api, c, control.LatencyPath, latencyListed)
+	})
 }

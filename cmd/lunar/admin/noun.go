@@ -60,19 +60,16 @@ func (k showCommand[P]) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	raw, err := api.Raw(ctx, string(k.Place.at()))
-	if err != nil {
-		return err
-	}
-	if form == asTable {
-		form = asYAML
-	}
-	return document(c.Out, form, raw)
+	return k.ask(func(api *control.Client) error {
+		raw, err := api.Raw(ctx, string(k.Place.at()))
+		if err != nil {
+			return err
+		}
+		if form == asTable {
+			form = asYAML
+		}
+		return document(c.Out, form, raw)
+	})
 }
 
 // changing is how an object is changed.
@@ -109,7 +106,7 @@ func (k createCommand[P]) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	return k.change(ctx, c, func(api *control.Client) (control.Changed, error) {
+	return k.change(c, func(api *control.Client) (control.Changed, error) {
 		return api.Put(ctx, k.Place.at(), object, k.permissions(), control.Condition{New: true})
 	})
 }
@@ -129,7 +126,7 @@ func (k setCommand[P]) Run(ctx context.Context, c cli.Console) error {
 	case len(object) == 0:
 		return usage(errors.New("nothing to change: give KEY=VALUE, or -f FILE"))
 	}
-	return k.change(ctx, c, func(api *control.Client) (control.Changed, error) {
+	return k.change(c, func(api *control.Client) (control.Changed, error) {
 		return api.Patch(ctx, k.Place.at(), object, k.permissions(), control.Condition{Match: "*"})
 	})
 }
@@ -141,74 +138,37 @@ type deleteCommand[P named] struct {
 
 // Run removes an object.
 func (k deleteCommand[P]) Run(ctx context.Context, c cli.Console) error {
-	return k.change(ctx, c, func(api *control.Client) (control.Changed, error) {
+	return k.change(c, func(api *control.Client) (control.Changed, error) {
 		return api.Delete(ctx, k.Place.at(), k.permissions(), control.Condition{})
 	})
 }
 
 // change makes a change and tells what has come of it, and who was hit.
-func (k *changing) change(_ context.Context, c cli.Console, do func(*control.Client) (control.Changed, error)) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	done, err := do(api)
-	if err != nil {
-		return k.refusedFor(err)
-	}
-	lacking := k.tell(c, &done)
-	if lacking != nil {
-		return destructive("it would be refused; to do it, add %s", strings.Join(lacking, " "))
-	}
-	return nil
+func (k *changing) change(c cli.Console, do func(*control.Client) (control.Changed, error)) error {
+	return k.ask(func(api *control.Client) error {
+		done, err := do(api)
+		if err != nil {
+			return advised(err, control.Allowances{}, func(more control.Allowances) string { return ", add " + strings.Join(more.Flags(), " ") })
+		}
+		tellChanged(c, &done)
+		if more, some := lacking(control.Allowances{}, &done.Applied); some {
+			return destructive("it would be refused; to do it, add %s", strings.Join(more.Flags(), " "))
+		}
+		return nil
+	})
 }
 
-// refusedFor makes of a refusal for what is destructive one with the flags that allow it.
-func (k *changing) refusedFor(err error) error {
-	var r *control.Refusal
-	if !errors.As(err, &r) {
-		return err
-	}
-	with, lacking := control.Allowances{}, false
-	plain := &control.Refusal{What: r.What, State: r.State}
-	for _, reason := range r.Reasons {
-		if more, ok := with.MoreFor(reason); ok && r.State {
-			with, lacking, reason.Place = more, true, ""
-		}
-		plain.Reasons = append(plain.Reasons, reason)
-	}
-	if !lacking {
-		return err
-	}
-	return destructive("%w\nto do it all the same, add %s", plain, strings.Join(with.Flags(), " "))
-}
-
-// tell prints what has come of a change, and returns the flags that it lacks.
-func (k *changing) tell(c cli.Console, done *control.Changed) []string {
-	for _, w := range append(done.Warnings, done.Note) {
-		if w != "" {
-			fmt.Fprintf(c.Err, "warning: %s\n", iscsiname.Printable(w))
-		}
-	}
+// tellChanged prints what has come of a change of one object.
+func tellChanged(c cli.Console, done *control.Changed) {
+	tellWarnings(c, &done.Applied)
 	if len(done.Changes) == 0 {
 		fmt.Fprintln(c.Out, "nothing to change")
 	}
 	for _, change := range done.Changes {
 		fmt.Fprintln(c.Out, iscsiname.Printable(change))
 	}
-	with := control.Allowances{}
-	for _, i := range done.Impacts {
-		fmt.Fprintf(c.Out, "%s: %s\n", i.Severity, iscsiname.Printable(strings.TrimPrefix(i.Key+": "+i.What, ": ")))
-		for _, s := range i.Sessions {
-			fmt.Fprintf(c.Out, "  session %s\n", iscsiname.Printable(s))
-		}
-		if !i.Permitted {
-			with = with.More(i.Needs, i.Volume)
-		}
-	}
+	tellImpacts(c, done.Impacts)
 	fmt.Fprintln(c.Out, done.Lasting)
-	return with.Flags()
 }
 
 // object is what the flags and the file say.

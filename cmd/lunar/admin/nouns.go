@@ -65,12 +65,9 @@ var volumesListed = rowsOf[volumeList, control.VolumeResource]{
 
 // Run lists volumes.
 func (k volumeListCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return list(ctx, &k.selection, api, c, control.VolumesPath, volumesListed)
+	return k.ask(func(api *control.Client) error {
+		return list(ctx, &k.selection, api, c, control.VolumesPath, volumesListed)
+	})
 }
 
 // ofResources are the columns of volumes for resources.
@@ -143,12 +140,9 @@ var targetsListed = rowsOf[targetList, control.TargetResource]{
 
 // Run lists targets.
 func (k targetListCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return list(ctx, &k.selection, api, c, control.TargetsPath, targetsListed)
+	return k.ask(func(api *control.Client) error {
+		return list(ctx, &k.selection, api, c, control.TargetsPath, targetsListed)
+	})
 }
 
 type lunListCommand struct {
@@ -188,39 +182,36 @@ func (k lunListCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	status, err := api.Status(ctx)
-	if err != nil {
-		return err
-	}
-	out := lunList{LUNs: []lunRow{}}
-	for i := range status.Targets {
-		name := status.Targets[i].Name
-		if k.Target != "" && !strings.EqualFold(k.Target, name) {
-			continue
-		}
-		luns, err := api.Objects(ctx, control.LUNsAt(name))
+	return k.ask(func(api *control.Client) error {
+		status, err := api.Status(ctx)
 		if err != nil {
 			return err
 		}
-		for _, l := range luns {
-			out.LUNs = append(out.LUNs, lunRowOf(name, l, &status))
+		out := lunList{LUNs: []lunRow{}}
+		for i := range status.Targets {
+			name := status.Targets[i].Name
+			if k.Target != "" && !strings.EqualFold(k.Target, name) {
+				continue
+			}
+			luns, err := api.Objects(ctx, control.LUNsAt(name))
+			if err != nil {
+				return err
+			}
+			for _, l := range luns {
+				out.LUNs = append(out.LUNs, lunRowOf(name, l, &status))
+			}
 		}
-	}
-	if k.Target != "" && !slices.ContainsFunc(status.Targets, func(t control.Target) bool { return strings.EqualFold(t.Name, k.Target) }) {
-		return fmt.Errorf("found no target %q", k.Target)
-	}
-	slices.SortStableFunc(out.LUNs, func(a, b lunRow) int {
-		if a.Target != b.Target {
-			return strings.Compare(a.Target, b.Target)
+		if k.Target != "" && !slices.ContainsFunc(status.Targets, func(t control.Target) bool { return strings.EqualFold(t.Name, k.Target) }) {
+			return fmt.Errorf("found no target %q", k.Target)
 		}
-		return a.LUN - b.LUN
+		slices.SortStableFunc(out.LUNs, func(a, b lunRow) int {
+			if a.Target != b.Target {
+				return strings.Compare(a.Target, b.Target)
+			}
+			return a.LUN - b.LUN
+		})
+		return lunsListed.print(c.Out, form, &out, k.options())
 	})
-	return lunsListed.print(c.Out, form, &out, k.options())
 }
 
 func lunRowOf(target string, o control.ObjectResource, s *control.Status) lunRow {
@@ -259,12 +250,9 @@ var portalsListed = rowsOf[control.ObjectList, control.ObjectResource]{
 
 // Run lists portal groups.
 func (k portalListCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return list(ctx, &k.selection, api, c, control.PortalGroupsPath, portalsListed)
+	return k.ask(func(api *control.Client) error {
+		return list(ctx, &k.selection, api, c, control.PortalGroupsPath, portalsListed)
+	})
 }
 
 type sessionShowCommand struct {
@@ -279,27 +267,24 @@ func (k sessionShowCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	status, err := api.Status(ctx)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(status.Sessions, func(n control.Session) bool { return n.TSIH == k.Number })
-	if i < 0 {
-		return fmt.Errorf("found no session %d (lunar session list)", k.Number)
-	}
-	raw, err := json.Marshal(status.Sessions[i])
-	if err != nil {
-		return err
-	}
-	if form == asTable {
-		form = asYAML
-	}
-	return document(c.Out, form, append(raw, '\n'))
+	return k.ask(func(api *control.Client) error {
+		status, err := api.Status(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(status.Sessions, func(n control.Session) bool { return n.TSIH == k.Number })
+		if i < 0 {
+			return fmt.Errorf("found no session %d (lunar session list)", k.Number)
+		}
+		raw, err := json.Marshal(status.Sessions[i])
+		if err != nil {
+			return err
+		}
+		if form == asTable {
+			form = asYAML
+		}
+		return document(c.Out, form, append(raw, '\n'))
+	})
 }
 
 type sessionDeleteCommand struct {

@@ -22,23 +22,18 @@ type exportCommand struct {
 // Run prints the text that is running, or some objects of it, as a configuration file has
 // them.
 func (k exportCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	var running control.RunningConfig
-	if err := api.Get(ctx, control.ConfigPath, &running); err != nil {
-		return err
-	}
-	text := []byte(running.Text)
-	if len(k.Object) > 0 {
-		if text, err = exported(text, k.Object); err != nil {
-			return err
+	return k.ask(func(api *control.Client) error {
+		var running control.RunningConfig
+		err := api.Get(ctx, control.ConfigPath, &running)
+		text := []byte(running.Text)
+		if err == nil && len(k.Object) > 0 {
+			text, err = exported(text, k.Object)
 		}
-	}
-	_, err = c.Out.Write(text)
-	return err
+		if err == nil {
+			_, err = c.Out.Write(text)
+		}
+		return err
+	})
 }
 
 // exported are objects of a text, in a text of their own.
@@ -116,23 +111,16 @@ func (k createFileCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", k.File, err)
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	all := control.Changes{Edits: edits, Permissions: control.Permissions{DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink, Keep: k.Keep}}
-	changed, finished, err := made(ctx, k.asynchronous, api, c,
-		func() (control.Changed, error) { return api.Change(ctx, all) },
-		func() (control.Job, error) { return api.StartChange(ctx, all) })
-	if err != nil || !finished {
-		return advisedBy(err, k.Allowances, k.command)
-	}
-	tellApplied(c, k.File, &changed.Applied)
-	if with, some := lacking(k.Allowances, &changed.Applied); some {
-		return destructive("it would be refused; to do it: %s", k.command(with))
-	}
-	return nil
+	return k.ask(func(api *control.Client) error {
+		all := control.Changes{Edits: edits, Permissions: control.Permissions{DryRun: k.DryRun, Yes: k.Yes, AllowShrink: k.AllowShrink, Keep: k.Keep}}
+		changed, finished, err := made(ctx, k.asynchronous, api, c,
+			func() (control.Changed, error) { return api.Change(ctx, all) },
+			func() (control.Job, error) { return api.StartChange(ctx, all) })
+		if err != nil || !finished {
+			return advisedBy(err, k.Allowances, k.command)
+		}
+		return concluded(c, k.File, &changed.Applied, k.Allowances, k.command)
+	})
 }
 
 // edits are those that make the objects of a text.

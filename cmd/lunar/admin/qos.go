@@ -32,16 +32,13 @@ type qosShowCommand struct {
 
 // Run prints what the token scheduler goes by.
 func (k qosShowCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return printed(ctx, &k.output, api, c, control.QosPath, func(w io.Writer, q *control.QoS) error {
-		var page bytes.Buffer
-		renderQoS(&page, q)
-		_, err := w.Write(page.Bytes())
-		return err
+	return k.ask(func(api *control.Client) error {
+		return printed(ctx, &k.output, api, c, control.QosPath, func(w io.Writer, q *control.QoS) error {
+			var page bytes.Buffer
+			renderQoS(&page, q)
+			_, err := w.Write(page.Bytes())
+			return err
+		})
 	})
 }
 
@@ -68,16 +65,13 @@ func (k qosListCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	q, err := api.QoS(ctx)
-	if err != nil {
-		return err
-	}
-	return rulesListed.print(c.Out, form, &q, k.options())
+	return k.ask(func(api *control.Client) error {
+		q, err := api.QoS(ctx)
+		if err != nil {
+			return err
+		}
+		return rulesListed.print(c.Out, form, &q, k.options())
+	})
 }
 
 type qosExplainCommand struct {
@@ -88,19 +82,16 @@ type qosExplainCommand struct {
 
 // Run prints what the token scheduler does for an initiator.
 func (k qosExplainCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return printed(ctx, &k.output, api, c, control.ExplainPath(k.Initiator), func(w io.Writer, x *control.Explanation) error {
-		if len(x.Flows) == 0 || !x.Flows[0].Open && !conf.ValidName(strings.ToLower(k.Initiator)) {
-			return k.unknown(ctx, api)
-		}
-		var page bytes.Buffer
-		renderExplanation(&page, k.Initiator, x)
-		_, err := w.Write(page.Bytes())
-		return err
+	return k.ask(func(api *control.Client) error {
+		return printed(ctx, &k.output, api, c, control.ExplainPath(k.Initiator), func(w io.Writer, x *control.Explanation) error {
+			if len(x.Flows) == 0 || !x.Flows[0].Open && !conf.ValidName(strings.ToLower(k.Initiator)) {
+				return k.unknown(ctx, api)
+			}
+			var page bytes.Buffer
+			renderExplanation(&page, k.Initiator, x)
+			_, err := w.Write(page.Bytes())
+			return err
+		})
 	})
 }
 
@@ -134,16 +125,13 @@ type qosDeleteCommand struct {
 
 // Run deletes a rule.
 func (k qosDeleteCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	q, err := api.DeleteRule(ctx, k.Name)
-	if err != nil {
-		return err
-	}
-	return tellChange(c, &q, k.Name+": deleted")
+	return k.ask(func(api *control.Client) error {
+		q, err := api.DeleteRule(ctx, k.Name)
+		if err != nil {
+			return err
+		}
+		return tellChange(c, &q, k.Name+": deleted")
+	})
 }
 
 type qosSetCommand struct {
@@ -166,16 +154,13 @@ func (k qosSetCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	q, err := api.PatchRule(ctx, k.Name, change)
-	if err != nil {
-		return err
-	}
-	return tellChange(c, &q, k.Name+": in force")
+	return k.ask(func(api *control.Client) error {
+		q, err := api.PatchRule(ctx, k.Name, change)
+		if err != nil {
+			return err
+		}
+		return tellChange(c, &q, k.Name+": in force")
+	})
 }
 
 // listed is a flag with values between commas, which may be repeated. None of them

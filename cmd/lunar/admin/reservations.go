@@ -23,26 +23,23 @@ type reservationsShowCommand struct {
 
 // Run prints reservations.
 func (k reservationsShowCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	r, err := api.Reservations(ctx)
-	if err != nil {
-		return err
-	}
-	if k.Volume != "" {
-		r.Volumes = slices.DeleteFunc(r.Volumes, func(v control.VolumeReservations) bool { return v.Volume != k.Volume })
-		if len(r.Volumes) == 0 {
-			return fmt.Errorf("found no volume %q", k.Volume)
+	return k.ask(func(api *control.Client) error {
+		r, err := api.Reservations(ctx)
+		if err != nil {
+			return err
 		}
-	}
-	form, err := k.form()
-	if err != nil {
-		return err
-	}
-	return reservationsListed.print(c.Out, form, &r, k.options())
+		if k.Volume != "" {
+			r.Volumes = slices.DeleteFunc(r.Volumes, func(v control.VolumeReservations) bool { return v.Volume != k.Volume })
+			if len(r.Volumes) == 0 {
+				return fmt.Errorf("found no volume %q", k.Volume)
+			}
+		}
+		form, err := k.form()
+		if err != nil {
+			return err
+		}
+		return reservationsListed.print(c.Out, form, &r, k.options())
+	})
 }
 
 type reservationsClearCommand struct {
@@ -56,19 +53,16 @@ func (k reservationsClearCommand) Run(ctx context.Context, c cli.Console) error 
 	if !k.Yes {
 		return destructive("nothing was changed: hosts that were fenced off from volume %s may write again once its reservations are gone; give --yes if none is left that must not", k.Volume)
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	was, err := api.ClearReservations(ctx, k.Volume)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(c.Out, "There was:"); err != nil {
-		return err
-	}
-	return reservationsListed.print(c.Out, asTable, &control.Reservations{Volumes: []control.VolumeReservations{was}}, &listing.Options{})
+	return k.ask(func(api *control.Client) error {
+		was, err := api.ClearReservations(ctx, k.Volume)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(c.Out, "There was:"); err != nil {
+			return err
+		}
+		return reservationsListed.print(c.Out, asTable, &control.Reservations{Volumes: []control.VolumeReservations{was}}, &listing.Options{})
+	})
 }
 
 // reservationRow is a registration, or a RESERVE of SPC-2, or a volume without either.

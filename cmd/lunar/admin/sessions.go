@@ -17,16 +17,13 @@ type configCommand struct {
 
 // Run prints the configuration that is running.
 func (k configCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
+	return k.ask(func(api *control.Client) error {
+		text, err := api.Running(ctx)
+		if err == nil {
+			_, err = fmt.Fprint(c.Out, text)
+		}
 		return err
-	}
-	defer api.Close()
-	text, err := api.Running(ctx)
-	if err == nil {
-		_, err = fmt.Fprint(c.Out, text)
-	}
-	return err
+	})
 }
 
 type sessionsCommand struct {
@@ -50,12 +47,9 @@ var sessionsListed = rowsOf[sessionList, sessionRow]{
 
 // Run lists the sessions and their connections.
 func (k sessionsCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	return list(ctx, &k.selection, api, c, "/v1/sessions", sessionsListed)
+	return k.ask(func(api *control.Client) error {
+		return list(ctx, &k.selection, api, c, "/v1/sessions", sessionsListed)
+	})
 }
 
 type kickCommand struct {
@@ -65,20 +59,17 @@ type kickCommand struct {
 
 // Run asks initiators to log out.
 func (k kickCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
+	return k.ask(func(api *control.Client) error {
+		request := control.Kick{Initiator: k.Who}
+		if tsih, err := strconv.ParseUint(k.Who, 10, 16); err == nil {
+			request = control.Kick{Session: int(tsih)}
+		}
+		n, err := api.Kick(ctx, request)
+		if err == nil {
+			_, err = fmt.Fprintf(c.Out, "Sessions asked to log out: %d; those that do not are disconnected. Initiators may log in again.\n", n)
+		}
 		return err
-	}
-	defer api.Close()
-	request := control.Kick{Initiator: k.Who}
-	if tsih, err := strconv.ParseUint(k.Who, 10, 16); err == nil {
-		request = control.Kick{Session: int(tsih)}
-	}
-	n, err := api.Kick(ctx, request)
-	if err == nil {
-		_, err = fmt.Fprintf(c.Out, "Sessions asked to log out: %d; those that do not are disconnected. Initiators may log in again.\n", n)
-	}
-	return err
+	})
 }
 
 type drainCommand struct {
@@ -90,25 +81,22 @@ type drainCommand struct {
 
 // Run keeps initiators away from a portal.
 func (k drainCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	d, err := api.Drain(ctx, control.Drain{Portal: k.Portal, To: k.To, Off: k.Off})
-	if err != nil {
-		return err
-	}
-	if d.Sessions > 0 {
-		fmt.Fprintf(c.Out, "Sessions asked to log out: %d; those that do not are disconnected.\n", d.Sessions)
-	}
-	for _, line := range d.Draining {
-		fmt.Fprintln(c.Out, iscsiname.Printable(line))
-	}
-	if len(d.Draining) == 0 {
-		fmt.Fprintln(c.Out, "Nothing is drained.")
-	}
-	return nil
+	return k.ask(func(api *control.Client) error {
+		d, err := api.Drain(ctx, control.Drain{Portal: k.Portal, To: k.To, Off: k.Off})
+		if err != nil {
+			return err
+		}
+		if d.Sessions > 0 {
+			fmt.Fprintf(c.Out, "Sessions asked to log out: %d; those that do not are disconnected.\n", d.Sessions)
+		}
+		for _, line := range d.Draining {
+			fmt.Fprintln(c.Out, iscsiname.Printable(line))
+		}
+		if len(d.Draining) == 0 {
+			fmt.Fprintln(c.Out, "Nothing is drained.")
+		}
+		return nil
+	})
 }
 
 type rescanCommand struct {
@@ -118,14 +106,11 @@ type rescanCommand struct {
 
 // Run makes a volume as large as what it is on.
 func (k rescanCommand) Run(ctx context.Context, c cli.Console) error {
-	api, err := k.dial()
-	if err != nil {
+	return k.ask(func(api *control.Client) error {
+		r, err := api.Rescan(ctx, k.Volume)
+		if err == nil {
+			_, err = fmt.Fprintf(c.Out, "volume %s: %d bytes, was %d\n", k.Volume, r.Now, r.Before)
+		}
 		return err
-	}
-	defer api.Close()
-	r, err := api.Rescan(ctx, k.Volume)
-	if err == nil {
-		_, err = fmt.Fprintf(c.Out, "volume %s: %d bytes, was %d\n", k.Volume, r.Now, r.Before)
-	}
-	return err
+	})
 }

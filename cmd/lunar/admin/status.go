@@ -32,19 +32,17 @@ func (k statusCommand) Run(ctx context.Context, c cli.Console) error {
 	if form, err := k.form(); err != nil || form != asTable && k.Watch {
 		return cmp.Or(err, usage(fmt.Errorf("found --watch and -o %s, expected one of them", form)))
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	switch {
-	case k.Check:
-		return check(ctx, api, c)
-	case k.Watch:
-		return watch(ctx, api, c)
-	}
-	return printed(ctx, &k.output, api, c, "/v1/status", func(_ io.Writer, status *control.Status) error {
-		return show(c, status, nil, "")
+	return k.ask(func(api *control.Client) error {
+		switch {
+		case k.Check:
+			return check(ctx, api, c)
+		case k.Watch:
+			_, err := following(ctx, c, func(ctx context.Context) error { return watch(ctx, api, c) })
+			return err
+		}
+		return printed(ctx, &k.output, api, c, "/v1/status", func(_ io.Writer, status *control.Status) error {
+			return show(c, status, nil, "")
+		})
 	})
 }
 
@@ -64,8 +62,6 @@ func check(ctx context.Context, api *control.Client, c cli.Console) error {
 
 // watch shows the status again and again until ctx ends.
 func watch(ctx context.Context, api *control.Client, c cli.Console) error {
-	stop, hangups, release := cli.OnSignal(ctx, "lunar", c.Err)
-	defer release()
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	var before *control.Status
@@ -83,9 +79,7 @@ func watch(ctx context.Context, api *control.Client, c cli.Console) error {
 		before = &status
 		select {
 		case <-tick.C:
-		case <-stop:
-			return nil
-		case <-hangups: // the terminal has gone
+		case <-ctx.Done():
 			return nil
 		}
 	}

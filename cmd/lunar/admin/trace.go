@@ -25,45 +25,33 @@ type traceCommand struct {
 }
 
 // Run traces a session. An interrupt ends the trace.
-func (k traceCommand) Run(ctx context.Context, c cli.Console) (err error) {
+func (k traceCommand) Run(ctx context.Context, c cli.Console) error {
 	if k.Seconds < 1 || k.Seconds > control.MaxTraceSeconds || k.Records < 1 || k.Records > control.MaxTracePDUs {
 		return usage(fmt.Errorf("found --seconds %d and --records %d, expected 1 to %d and 1 to %d", k.Seconds, k.Records, control.MaxTraceSeconds, control.MaxTracePDUs))
 	}
-	api, err := k.dial()
-	if err != nil {
-		return err
-	}
-	defer api.Close()
-	tell, end, err := k.teller(c)
-	if err != nil {
-		return err
-	}
-	begun, pdus := false, 0
-	defer func() { err = cmp.Or(err, end(begun)) }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop, _, release := cli.OnSignal(ctx, "lunar", c.Err)
-	defer release()
-	go func() {
-		select {
-		case <-stop:
-			cancel()
-		case <-ctx.Done():
+	return k.ask(func(api *control.Client) (err error) {
+		tell, end, err := k.teller(c)
+		if err != nil {
+			return err
 		}
-	}()
-	err = api.Trace(ctx, int(k.Session), k.Seconds, k.Records, func(line *control.TraceLine) error {
-		begun = true
-		if line.PDU != nil {
-			pdus++
+		begun, pdus := false, 0
+		defer func() { err = cmp.Or(err, end(begun)) }()
+		interrupted, err := following(ctx, c, func(ctx context.Context) error {
+			return api.Trace(ctx, int(k.Session), k.Seconds, k.Records, func(line *control.TraceLine) error {
+				begun = true
+				if line.PDU != nil {
+					pdus++
+				}
+				summarize(c.Err, line)
+				return tell(line)
+			})
+		})
+		if err != nil && interrupted {
+			fmt.Fprintf(c.Err, "lunar: interrupted, %d PDUs\n", pdus)
+			return nil
 		}
-		summarize(c.Err, line)
-		return tell(line)
+		return err
 	})
-	if err != nil && ctx.Err() != nil {
-		fmt.Fprintf(c.Err, "lunar: interrupted, %d PDUs\n", pdus)
-		return nil
-	}
-	return err
 }
 
 // summarize says what is traced, and how that has ended.

@@ -31,29 +31,26 @@ func (k whyCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	api, err := k.dial()
-	if err != nil {
+	return k.ask(func(api *control.Client) error {
+		q := control.WhyQuery{Initiator: k.Initiator, Target: k.Target, Address: k.Address, User: k.User, Portal: k.Portal}
+		raw, err := api.Raw(ctx, q.Path())
+		if err != nil {
+			return err
+		}
+		var w control.Why
+		if err := json.Unmarshal(raw, &w); err != nil {
+			return err
+		}
+		if form != asTable {
+			err = document(c.Out, form, raw)
+		} else {
+			renderWhy(c.Out, &w)
+		}
+		if err == nil && !w.Admitted {
+			err = &cli.ExitError{Status: cli.ExitNo, Err: errors.New("it would not be admitted: " + iscsiname.Printable(w.Reason))}
+		}
 		return err
-	}
-	defer api.Close()
-	q := control.WhyQuery{Initiator: k.Initiator, Target: k.Target, Address: k.Address, User: k.User, Portal: k.Portal}
-	raw, err := api.Raw(ctx, q.Path())
-	if err != nil {
-		return err
-	}
-	var w control.Why
-	if err := json.Unmarshal(raw, &w); err != nil {
-		return err
-	}
-	if form != asTable {
-		err = document(c.Out, form, raw)
-	} else {
-		renderWhy(c.Out, &w)
-	}
-	if err == nil && !w.Admitted {
-		err = &cli.ExitError{Status: cli.ExitNo, Err: errors.New("it would not be admitted: " + iscsiname.Printable(w.Reason))}
-	}
-	return err
+	})
 }
 
 // renderWhy prints an answer for people: first the verdict and what decides.
