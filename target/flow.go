@@ -32,6 +32,10 @@ const (
 	// connection may begin when its turn in their line comes.
 	passData = 512 << 10
 	turnData = 64 << 10
+	// passTime is for how long, in nanoseconds since it began, a pass goes on to begin long
+	// reads: bytes can cost more than usual, because their memory is new or is copied once
+	// more for retransmission. At least one turn is had in every pass.
+	passTime = 300_000
 	// longRead is how many bytes a read may ask for that is bounded by its number alone;
 	// mostData is what one counts at most: a command that goes on at once for longer
 	// gives way to others (scsi.segment).
@@ -42,15 +46,16 @@ const (
 // shares is an event thread's account of control work. It belongs to the thread.
 type shares struct {
 	loop    *evloop.Loop
-	pass    int64  // the loop's time when it began
-	left    int    // work that is left in the pass; negative: taken in advance
-	line    line   // of connections that wait for their turn
-	next    line   // of those that wait for the next pass, whatever the line does
-	serving *share // whose turn it is
-	data    int    // bytes of passData that are left; negative: taken in advance
-	readers line   // of connections that wait for some of them
-	reading *share // whose turn it is
-	due     bool   // Run is queued
+	clock   func() int64 // the loop's, now
+	pass    int64        // the loop's time when it began
+	left    int          // work that is left in the pass; negative: taken in advance
+	line    line         // of connections that wait for their turn
+	next    line         // of those that wait for the next pass, whatever the line does
+	serving *share       // whose turn it is
+	data    int          // bytes of passData that are left; negative: taken in advance
+	readers line         // of connections that wait for some of them
+	reading *share       // whose turn it is
+	due     bool         // Run is queued
 
 	done, most int // work of the pass, and the most of any
 }
@@ -164,13 +169,16 @@ func (s *shares) Run() {
 	for s.line.first != nil && s.left > 0 {
 		s.serve(s.line.take())
 	}
-	for s.readers.first != nil && s.data > 0 {
+	for first := true; s.readers.first != nil && s.data > 0 && (first || s.early()); first = false {
 		s.read(s.readers.take())
 	}
 	if s.line.first != nil || s.readers.first != nil {
 		s.again()
 	}
 }
+
+// early reports whether the pass has not gone on for long.
+func (s *shares) early() bool { return s.clock()-s.pass < passTime }
 
 // serve is the turn of a connection.
 func (s *shares) serve(own *share) {

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"lunar/backstore"
 	"lunar/internal/eventually"
+	"lunar/internal/evloop"
 	"lunar/internal/initiator"
 	"lunar/scheduler"
 	"lunar/scheduler/haechi"
@@ -458,8 +460,26 @@ func churnRig(t *testing.T, mode scheduler.PoolMode, capacity int64) *rig {
 		Coordinator: scheduler.CoordinatorConfig{Period: int64(churnPeriod),
 			Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: capacity, Slack: 0.002}}},
 	}
-	device := map[bool]string{true: "disk"}[capacity > 0]
-	return newRig(t, rigOptions{lus: 3 + churners, device: device, config: target.Config{Threads: 3, QoS: qos}})
+	o := rigOptions{lus: 3 + churners, config: target.Config{Threads: 3, QoS: qos}}
+	if capacity > 0 {
+		o.device = "disk"
+		for range o.lus {
+			store, err := backstore.NewRAM(16<<20, 512)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.stores = append(o.stores, copied{store})
+		}
+	}
+	return newRig(t, o)
+}
+
+// copied is a store that lends nothing: what is lent costs no tokens of the device.
+type copied struct{ backstore.Store }
+
+func (c copied) Lane(loop *evloop.Loop) (backstore.Lane, error) {
+	lane, err := c.Store.Lane(loop)
+	return struct{ backstore.Lane }{lane}, err
 }
 
 // TestGateChurn: initiators log in and out, connections are killed, commands are

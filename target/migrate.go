@@ -28,7 +28,7 @@ func (th *thread) inspect() {
 		c.retryLatencies()
 	}
 	th.relieve(now)
-	if len(th.sessions) > 0 {
+	if more := th.depot.Trim(); more || len(th.sessions) > 0 {
 		th.loop.Arm(&th.inspection, inspectionInterval)
 	}
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // maxDepot bounds the memory of an event thread for what its connections keep, beyond which
-// that lies in the Go heap; spareDepot is how much of it stays when nothing is kept.
+// that lies in the Go heap; spareDepot is how much of it stays when nothing is kept for long.
 const (
 	maxDepot   = 512 << 20
 	spareDepot = 16 << 20

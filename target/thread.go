@@ -59,7 +59,7 @@ func newThread(config evloop.Config) (*thread, error) {
 	}
 	loop.Pool().SetAside(loop.Pool().Size()/asidePart/scsi.SegmentSize, scsi.SegmentSize)
 	th.inspection.Fire, th.patience.Every = th.inspect, inspectionInterval
-	th.shares.loop, th.moves.loop = loop, loop
+	th.shares.loop, th.shares.clock, th.moves.loop = loop, evloop.Monotonic, loop
 	th.feedTask = evloop.Func(th.feed)
 	th.depot = buf.NewDepot(maxDepot, spareDepot, loop.Memory())
 	loop.Pool().OnFree(th.freed)

@@ -9,7 +9,7 @@ import (
 // TestTurns: the work of a pass is done whoever wants it, and divided among all who do.
 func TestTurns(t *testing.T) {
 	for _, n := range []int{1, 3, 16} {
-		s := &shares{loop: holdingThread(t).loop}
+		s := &shares{loop: holdingThread(t).loop, clock: func() int64 { return 0 }}
 		done := make([]int, n)
 		for i := range n {
 			own := new(share)
@@ -41,7 +41,7 @@ func TestTurns(t *testing.T) {
 func TestLongReadsAreDividedIntoPasses(t *testing.T) {
 	const each, passes = 128 << 10, 256
 	for _, n := range []int{1, 4, 64} {
-		s := &shares{loop: holdingThread(t).loop}
+		s := &shares{loop: holdingThread(t).loop, clock: func() int64 { return 0 }}
 		begun, done, all := 0, make([]int, n), make([]*share, n)
 		ask := func(own *share, bytes uint32) bool {
 			var read pdu.SCSICommand
@@ -92,6 +92,28 @@ func TestLongReadsAreDividedIntoPasses(t *testing.T) {
 			if part := passes * passData / each / n; got < part-2 || got > part+passData/each+2 {
 				t.Errorf("one of %d has done %d reads, expected about %d", n, got, part)
 			}
+		}
+	}
+}
+
+// TestLongPassesBeginNoFurtherReads: when what one turn costs is more than a pass is to
+// take, the others have theirs in the following passes, and one is had in each.
+func TestLongPassesBeginNoFurtherReads(t *testing.T) {
+	now := int64(0)
+	s := &shares{loop: holdingThread(t).loop, clock: func() int64 { return now }}
+	turns := 0
+	for range 3 {
+		own := &share{prior: func() bool { return false }}
+		own.deliver = func() {
+			turns++
+			now += passTime
+		}
+		s.enlist(&s.readers, own)
+	}
+	for pass := range 3 {
+		s.pass, now = -1, s.loop.Now() // the loop's clock stands still
+		if s.Run(); turns != pass+1 {
+			t.Fatalf("%d turns in %d passes, expected one in each", turns, pass+1)
 		}
 	}
 }

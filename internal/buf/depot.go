@@ -2,18 +2,19 @@ package buf
 
 import "slices"
 
-// Depot is memory that grows by pools of MaxSize bytes up to a bound, and shrinks again:
+// Depot is memory that grows by pools of a huge page up to a bound, and shrinks again:
 // for data that live as long as a peer wants, of which a pool of a fixed size would have
-// too much or too little. It costs the garbage collector nothing, and emptied pools are
-// used again, so that a steady load touches no page for the first time. A Depot and its
-// Refs belong to one thread.
+// too much or too little. It costs the garbage collector nothing. A new pool costs as
+// much as its page faults, so emptied pools stay until Trim finds that a steady load does
+// without them. A Depot and its Refs belong to one thread.
 type Depot struct {
 	node  int
 	most  int      // pools
-	spare int      // pools without a buffer in use that are kept
+	spare int      // pools without a buffer in use that Trim leaves
 	pools []*shelf // all
 	open  []*shelf // those that may have a free block, the one to ask first at the end
 	empty int      // pools without a buffer in use
+	least int      // the least of empty since the last Trim
 }
 
 // shelf is a pool of a Depot.
@@ -25,10 +26,17 @@ type shelf struct {
 // looked is how many pools a Get asks before the depot grows.
 const looked = 8
 
+// shelfSize is the size of a pool in bytes: that of a huge page, which is there after one
+// page fault (BenchmarkDepotGrows).
+const shelfSize = 2 * MaxSize
+
+// trimmed is how many pools one Trim gives back at most, which costs its thread the time.
+const trimmed = 4
+
 // NewDepot makes one whose memory is of a NUMA node, as NewPool has it. It holds up to
-// most bytes, and keeps up to spare of them that are not in use.
+// most bytes, and Trim leaves up to spare of them that are not in use.
 func NewDepot(most, spare, node int) *Depot {
-	return &Depot{node: node, most: most / MaxSize, spare: spare / MaxSize}
+	return &Depot{node: node, most: most / shelfSize, spare: spare / shelfSize}
 }
 
 // Get returns a page-aligned buffer of n bytes with one reference, or nil when there are
@@ -46,7 +54,7 @@ func (d *Depot) Get(n int) *Ref {
 	if len(d.pools) >= d.most {
 		return nil
 	}
-	p, err := NewPool(MaxSize, d.node)
+	p, err := NewPool(shelfSize, d.node)
 	if err != nil {
 		return nil
 	}
@@ -63,6 +71,7 @@ func (d *Depot) from(s *shelf, n int) *Ref {
 	ref := s.Get(n)
 	if ref != nil && idle {
 		d.empty--
+		d.least = min(d.least, d.empty)
 	}
 	return ref
 }
@@ -72,14 +81,23 @@ func (d *Depot) freed(s *shelf) {
 	if !s.open {
 		s.open, d.open = true, append(d.open, s)
 	}
-	if s.inUse > 0 {
-		return
+	if s.inUse == 0 {
+		d.empty++
 	}
-	if d.empty++; d.empty > d.spare {
+}
+
+// Trim gives back some of the pools that nothing has been in since the last Trim, beyond
+// the spare ones, and reports whether there may be more. It is to be called now and then.
+func (d *Depot) Trim() (more bool) {
+	surplus := max(0, d.least-d.spare)
+	for range min(surplus, trimmed) {
+		s := d.pools[slices.IndexFunc(d.pools, func(s *shelf) bool { return s.inUse == 0 })]
 		d.empty--
 		d.pools, d.open = remove(d.pools, s), remove(d.open, s)
 		_ = s.Close() // nothing of it is in use
 	}
+	d.least = d.empty
+	return len(d.pools) > d.spare
 }
 
 func remove(from []*shelf, s *shelf) []*shelf {
@@ -87,7 +105,7 @@ func remove(from []*shelf, s *shelf) []*shelf {
 }
 
 // Size returns how many bytes the depot has, in use or not.
-func (d *Depot) Size() int { return len(d.pools) * MaxSize }
+func (d *Depot) Size() int { return len(d.pools) * shelfSize }
 
 // InUse returns how many buffers are handed out and not yet fully released.
 func (d *Depot) InUse() (n int) {
@@ -104,6 +122,6 @@ func (d *Depot) Close() (err error) {
 			err = e
 		}
 	}
-	d.pools, d.open, d.empty = nil, nil, 0
+	d.pools, d.open, d.empty, d.least = nil, nil, 0, 0
 	return err
 }

@@ -8,19 +8,19 @@ import (
 // TestDepotGrowsAndShrinks: it has what is asked for up to its bound, uses emptied pools
 // again, and keeps no more of them than it may.
 func TestDepotGrowsAndShrinks(t *testing.T) {
-	const most, spare = 8 * MaxSize, 2 * MaxSize
+	const most, spare = 8 * shelfSize, 2 * shelfSize
 	d := NewDepot(most, spare, -1)
 	for range 3 {
 		var all []*Ref
 		for {
-			ref := d.Get(MaxSize / 4)
+			ref := d.Get(shelfSize / 4)
 			if ref == nil {
 				break
 			}
 			all = append(all, ref)
 		}
-		if len(all) != 4*most/MaxSize || d.Size() != most || d.InUse() != len(all) {
-			t.Fatalf("%d buffers in %d bytes, expected %d in %d", len(all), d.Size(), 4*most/MaxSize, most)
+		if len(all) != 4*most/shelfSize || d.Size() != most || d.InUse() != len(all) {
+			t.Fatalf("%d buffers in %d bytes, expected %d in %d", len(all), d.Size(), 4*most/shelfSize, most)
 		}
 		for i, ref := range all {
 			ref.Bytes()[0] = byte(i)
@@ -31,8 +31,16 @@ func TestDepotGrowsAndShrinks(t *testing.T) {
 			}
 			ref.Release()
 		}
-		if d.Size() != spare || d.InUse() != 0 {
-			t.Fatalf("%d bytes are left with %d buffers in use, expected %d", d.Size(), d.InUse(), spare)
+		if d.Size() != most || d.InUse() != 0 {
+			t.Fatalf("%d bytes are left with %d buffers in use, expected all %d", d.Size(), d.InUse(), most)
+		}
+		for range 2 + most/shelfSize/trimmed { // the first knows nothing of the time before
+			if !d.Trim() {
+				break
+			}
+		}
+		if d.Size() != spare {
+			t.Fatalf("%d bytes are left in the end, expected %d", d.Size(), spare)
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() {
@@ -50,7 +58,8 @@ func TestDepotGrowsAndShrinks(t *testing.T) {
 // that of pools with something in them, and the spare ones.
 func TestDepotModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 13))
-	const most, spare = 16 * MaxSize, MaxSize
+	const most, spare = 16 * shelfSize, shelfSize
+	peak := 0 // pools with something in them, the most since the last Trim
 	d := NewDepot(most, spare, -1)
 	var all []*Ref
 	for range 4000 {
@@ -77,7 +86,15 @@ func TestDepotModel(t *testing.T) {
 		for _, ref := range all {
 			used[ref.pool] = true
 		}
-		if d.InUse() != len(all) || d.Size() > most || d.Size() > len(used)*MaxSize+spare || d.Size() < len(used)*MaxSize {
+		if peak = max(peak, len(used)); random.IntN(50) == 0 {
+			before := d.Size()
+			d.Trim()
+			if want := max(before-trimmed*shelfSize, min(before, peak*shelfSize+spare)); d.Size() != want {
+				t.Fatalf("%d bytes after Trim, expected %d of %d", d.Size(), want, before)
+			}
+			peak = len(used)
+		}
+		if d.InUse() != len(all) || d.Size() > most || d.Size() < len(used)*shelfSize {
 			t.Fatalf("%d buffers, %d in use, in %d bytes; %d pools have some", len(all), d.InUse(), d.Size(), len(used))
 		}
 	}
@@ -86,5 +103,17 @@ func TestDepotModel(t *testing.T) {
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// BenchmarkDepotGrows: what a new pool costs the thread that needs it.
+func BenchmarkDepotGrows(b *testing.B) {
+	b.SetBytes(shelfSize)
+	for b.Loop() {
+		d := NewDepot(shelfSize, 0, -1)
+		d.Get(PageSize).Release()
+		if err := d.Close(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -19,17 +19,35 @@ type scratch struct {
 	ahead   []byte // to receive in while another connection's PDUs are in receive
 	readv   [2]unix.Iovec
 	sendv   []unix.Iovec
-	pass    int64 // when the last pass began in which something left early
-	early   int   // how often it did
+	pass    int64 // when the last pass began in which something left
+	early   int   // how often it did before the end of the pass
+	sent    int   // bytes that have left
+}
+
+// begin notes that the pass that began at now goes on.
+func (s *scratch) begin(now int64) {
+	if s.pass != now {
+		s.pass, s.early, s.sent = now, 0, 0
+	}
 }
 
 // sendsEarly takes one of the early sends of the pass that began at now.
 func (s *scratch) sendsEarly(now int64) bool {
-	if s.pass != now {
-		s.pass, s.early = now, 0
-	}
+	s.begin(now)
 	s.early++
 	return s.early <= earlySends
+}
+
+// room is how many bytes a connection may send at once in the pass that began at now.
+func (s *scratch) room(now int64) int {
+	s.begin(now)
+	return max(leastSent, passSent-s.sent)
+}
+
+// hasRoom reports whether the pass that began at now has not sent all that it may.
+func (s *scratch) hasRoom(now int64) bool {
+	s.begin(now)
+	return s.sent < passSent
 }
 
 // scratchSize is the memory to receive in, in bytes: besides what one read brings, it

@@ -29,6 +29,11 @@ const (
 	// earlySends how often in a pass of the thread: the initiator works on them while
 	// the other commands are executed. All else leaves together.
 	earlyFrom, earlySends = 8, 3
+	// passSent is how many bytes all connections of a thread send in one pass, beyond
+	// which each sends leastSent and the rest in the next: a peer that makes room after a
+	// while has megabytes of it, which nobody else is to wait for.
+	passSent  = 512 << 10
+	leastSent = 64 << 10
 )
 
 // SendControl implements Datamover.
@@ -104,7 +109,7 @@ func (p *passEnd) Run() {
 	}
 	defer m.r.Contain()
 	err := m.flush()
-	for err == nil && m.flushable() { // a part at a time, so that others may go before the rest
+	for err == nil && m.flushable() && m.scratch.hasRoom(m.loop.Now()) { // a part at a time, so that others may go before the rest
 		m.loop.Yield()
 		err = m.flush()
 	}
@@ -114,6 +119,10 @@ func (p *passEnd) Run() {
 	if err != nil {
 		m.Close(fmt.Errorf("send: %w", err), false)
 		return
+	}
+	if m.flushable() {
+		m.tx.scheduled = true
+		m.loop.Again(p)
 	}
 	if m.why != nil {
 		if !m.tx.pending() {
@@ -131,21 +140,24 @@ func (p *passEnd) Run() {
 // flushNow sends ahead of the pass's end; errors are left for passEnd,
 // because the caller is in the middle of a command.
 func (m *mover) flushNow() {
-	if !m.tx.blocked {
+	if !m.tx.blocked && m.scratch.hasRoom(m.loop.Now()) {
 		_ = m.flush() // a broken socket fails again at the end of the pass
 	}
 }
 
-// flush sends what is queued until the socket takes no more, or another thread
-// has it to send: one sendmsg for up to maxIOV pieces.
+// flush sends what is queued until the socket takes no more, another thread has it to
+// send, or the connection's part of the pass is sent: one sendmsg for up to maxIOV pieces.
 func (m *mover) flush() error {
-	for part := false; m.flushable() && !part; part = m.loop.Ordered() {
-		iov, bytes, sender := m.gather()
+	room := m.scratch.room(m.loop.Now())
+	for part := false; m.flushable() && !part; part = room <= 0 || m.loop.Ordered() {
+		iov, bytes, sender := m.gather(min(room, m.loop.Part()))
 		if sender != nil {
 			m.sendRemotely(sender, iov, bytes)
 			return nil
 		}
 		n, errno := evloop.Sendmsg(m.fd, iov, 0)
+		room -= bytes
+		m.scratch.sent += bytes
 		if err := m.sent(n, bytes, errno); err != nil {
 			return err
 		}
@@ -157,11 +169,11 @@ func (m *mover) flush() error {
 func (m *mover) flushable() bool { return m.tx.pending() && !m.tx.blocked && !m.tx.remote.busy }
 
 // gather fills the thread's iovec from the queue, with what one thread is to
-// send: sender, or this one if it is nil. PDUs that do not care go with the others.
-func (m *mover) gather() (iov []unix.Iovec, bytes int, sender *evloop.Loop) {
+// send: sender, or this one if it is nil, and at most room bytes. PDUs that do not care go
+// with the others.
+func (m *mover) gather(room int) (iov []unix.Iovec, bytes int, sender *evloop.Loop) {
 	iov = m.scratch.sendv[:0]
 	skip, most, decided := m.tx.sent, maxIOV, false
-	room := m.loop.Part()
 	for i := m.tx.head; i != m.tx.tail && len(iov)+3 <= most && bytes < room; i++ {
 		o := m.tx.at(i)
 		if m.tx.lent > 0 { // else this thread sends all

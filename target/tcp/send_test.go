@@ -1,11 +1,13 @@
 package tcp
 
 import (
+	"bytes"
 	"io"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/evloop"
 	"lunar/target/pdu"
 )
 
@@ -42,5 +44,44 @@ func TestWhatLeaves(t *testing.T) {
 			}
 		}
 		s.peer.Close()
+	}
+}
+
+// TestPassesAreShort: what piles up for a peer that has made room for all of it leaves in
+// parts, one in each pass, in which another connection sends its own.
+func TestPassesAreShort(t *testing.T) {
+	const pieces = 8 * passSent / bookSize
+	s := newShelf(t)
+	if err := unix.SetsockoptInt(s.mover.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 4*pieces*bookSize); err != nil {
+		t.Skip("no socket buffer large enough: ", err)
+	}
+	var longest uint64
+	passes, before := 0, uint64(0)
+	ended := make(chan struct{})
+	var watch evloop.Task
+	watch = evloop.Func(func() {
+		now := s.mover.tx.total
+		longest, before = max(longest, now-before), now
+		if passes++; s.mover.tx.pending() {
+			s.loop.Again(watch)
+			return
+		}
+		close(ended)
+	})
+	s.on(func() {
+		s.mover.tx.blocked = true
+		for i := range pieces {
+			s.put(i, -1, nil)
+		}
+		s.mover.writable()
+		s.loop.Again(watch)
+	})
+	<-ended
+	if longest > passSent+bookSize || passes < 8 {
+		t.Errorf("%d bytes in one pass of %d, expected about %d", longest, passes, passSent)
+	}
+	got := make([]byte, len(s.want))
+	if _, err := io.ReadFull(s.peer, got); err != nil || !bytes.Equal(got, s.want) {
+		t.Errorf("what has come is something else (%v)", err)
 	}
 }
