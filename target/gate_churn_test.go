@@ -15,7 +15,6 @@ import (
 
 	"lunar/backstore"
 	"lunar/internal/eventually"
-	"lunar/internal/evloop"
 	"lunar/internal/initiator"
 	"lunar/scheduler"
 	"lunar/scheduler/haechi"
@@ -474,38 +473,10 @@ func churnRig(t *testing.T, mode scheduler.PoolMode, capacity int64) *rig {
 	return newRig(t, o)
 }
 
-// copied is a store that lends nothing: what is lent costs no tokens of the device.
-type copied struct{ backstore.Store }
-
-func (c copied) Lane(loop *evloop.Loop) (backstore.Lane, error) {
-	lane, err := c.Store.Lane(loop)
-	return struct{ backstore.Lane }{lane}, err
-}
-
 // TestGateChurn: initiators log in and out, connections are killed, commands are
 // aborted and rules changed, or taken away, while I/O runs on several threads.
 func TestGateChurn(t *testing.T) {
 	churn(t, churnRig(t, scheduler.SoftPool, 0), churnOptions{seed: 1}, func() { time.Sleep(churnTime(t)) })
-}
-
-// TestHardPoolHolds: in each period no more tokens are used than the capacity
-// has, but for what the engines fetched and did not use in the one before, and
-// for what a command may owe.
-func TestHardPoolHolds(t *testing.T) {
-	const capacity = 2000 // tokens in a period
-	engines := int64(3 * churners)
-	rule := scheduler.Rule{Name: "always", Initiators: []string{"iqn.2026-11.lunar:nobody"}, Weight: 1}
-	r, began := churnRig(t, scheduler.HardPool, capacity), time.Now()
-	highest := int64(capacity)
-	tokens := churn(t, r, churnOptions{seed: 2, always: []scheduler.Rule{rule}, unreserved: true}, func() {
-		time.Sleep(churnTime(t))
-		highest = max(highest, slices.Max(append(r.server.QoS("").Devices[0].History, 0)))
-	})
-	took := time.Since(began)
-	periods := int64(took/churnPeriod) + 2
-	if most := periods * (highest*102/100 + engines*(10+slotBlocks/8)); tokens > most {
-		t.Errorf("%d tokens in %v, expected at most %d", tokens, took, most)
-	}
 }
 
 // sample is a command of which it is known that it was let pass between two
