@@ -168,6 +168,9 @@ func documentedServer(t *testing.T) *controlled {
 	c := &controlled{t: t, dir: t.TempDir()}
 	c.file = filepath.Join(c.dir, "tgtd.yaml")
 	writeFile(t, c.file, strings.ReplaceAll(documentedConfig, "DIR", c.dir))
+	for _, secret := range []string{"host7.secret", "host7.new", "san.secret"} {
+		writeFile(t, filepath.Join(c.dir, secret), "the contents of "+secret+"\n")
+	}
 	c.serving = serve(t, "-c", c.file, "--state-dir", c.dir)
 	return c
 }
@@ -181,7 +184,7 @@ func (c *controlled) documented(line codeLine) {
 		return
 	}
 	port := c.portal[strings.LastIndexByte(c.portal, ':')+1:]
-	text = strings.NewReplacer("/etc/lunar/imported.yaml", c.dir+"/imported.yaml", "/etc/lunar/tgtd.yaml", c.file, "FIRST", port, "/srv/", c.dir+"/", "/etc/target/saveconfig.json", "../conf/foreign/testdata/lio.json").Replace(placeholders.Replace(text))
+	text = strings.NewReplacer("/etc/lunar/imported.yaml", c.dir+"/imported.yaml", "/etc/lunar/tgtd.yaml", c.file, "/etc/lunar/", c.dir+"/", "FIRST", port, "/srv/", c.dir+"/", "/etc/target/saveconfig.json", "../conf/foreign/testdata/lio.json").Replace(placeholders.Replace(text))
 	words, err := exec.Command("sh", "-c", "set -- "+text+`; printf '%s\n' "$@"`).Output()
 	if err != nil {
 		c.t.Errorf("%s:%d: %s: %v", line.page, line.number, line.text, err)

@@ -100,3 +100,90 @@ func TestNouns(t *testing.T) {
 	c.has(c.tgtd(cli.ExitOK, "session", "delete", "1"), "asked to log out: 1")
 	c.has(c.tgtd(cli.ExitOK, "target", "delete", "iqn.2026-11.test:new"), "removed")
 }
+
+// TestAuthNouns: auth groups and users are made and changed by commands that get secrets
+// from files and prompts alone; logins need what was given last, and nothing tells it.
+func TestAuthNouns(t *testing.T) {
+	c := &controlled{t: t, dir: t.TempDir()}
+	c.file = filepath.Join(c.dir, "tgtd.yaml")
+	writeFile(t, c.file, nounsConfig)
+	c.serving = serve(t, "-c", c.file, "--state-dir", c.dir)
+	secret := func(text string) string {
+		path := filepath.Join(t.TempDir(), "secret")
+		writeFile(t, path, text+"\n")
+		return path
+	}
+	said := ""
+	ok := func(args ...string) string {
+		t.Helper()
+		out := c.tgtd(cli.ExitOK, args...)
+		said += out
+		return out
+	}
+	login := func(user, secret string) error {
+		conn, err := initiator.Dial(t.Context(), c.portal, initiator.Options{Target: "iqn.2026-11.test:c", CHAP: &initiator.CHAP{User: user, Secret: []byte(secret)}})
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}
+	for _, args := range [][]string{
+		{"user", "create", "hosts", "new", "secret=a secret for all"},
+		{"user", "set", "hosts", "host", "secret=a secret for all"},
+		{"auth-group", "create", "more", "chap=[{user: u, secret: a secret for all}]"},
+		{"auth-group", "set", "hosts", "mutual={user: t, secret: a secret for all}"},
+	} {
+		c.has(c.tgtd(cli.ExitUsage, args...), "found a secret on the command line")
+	}
+	c.has(c.tgtd(cli.ExitFailure, "user", "create", "hosts", "new", "--secret-from", secret("")), "expected a secret")
+	c.has(ok("user", "create", "hosts", "new", "--secret-from", secret("secret of the new one")), "auth-groups.hosts")
+	c.has(c.tgtd(cli.ExitFailure, "user", "create", "hosts", "new", "--secret-from", secret("secret of another")), "found one, expected none")
+	c.has(ok("auth-group", "create", "all", "networks=[127.0.0.0/8]"), "auth-groups.all: new")
+	c.has(ok("user", "create", "all", "one", "secret-file="+secret("secret in a file")), "auth-groups.all")
+	c.has(ok("auth-group", "set", "all", "mutual.user=target", "--mutual-secret-from", secret("secret of the target")), "auth-groups.all.mutual")
+	if got, want := strings.Join(strings.Fields(ok("user", "list", "--no-header")), " "), "all one - in a file hosts host iqn.2026-11.test:host in the configuration hosts new - in the configuration"; got != want {
+		t.Errorf("found %q, expected %q", got, want)
+	}
+	c.has(ok("user", "list", "all", "-o", "json"), `"user":"one"`)
+	c.has(c.tgtd(cli.ExitFailure, "user", "list", "none"), `found no auth-group "none"`)
+	if got, want := strings.Join(strings.Fields(ok("auth-group", "list", "--no-header")), " "), "all one target - 127.0.0.0/8 hosts host, new - - -"; got != want {
+		t.Errorf("found %q, expected %q", got, want)
+	}
+	ok("target", "set", "iqn.2026-11.test:c", "access=[{auth-group: hosts, luns: {3: one}}]", "--yes")
+	if err := login("new", "secret of the new one"); err != nil {
+		t.Error(err)
+	}
+	c.has(ok("user", "set", "hosts", "new", "--secret-from", secret("secret of later")), "auth-groups.hosts")
+	if login("new", "secret of the new one") == nil || login("new", "secret of later") != nil {
+		t.Error("the new secret is not in force")
+	}
+	c.has(ok("user", "set", "all", "one", "--secret-from", secret("no more in a file")), "auth-groups.all")
+	c.has(ok("user", "list", "all"), "in the configuration")
+	c.has(ok("user", "set", "all", "one", "secret-file="+secret("in a file again")), "auth-groups.all")
+	c.has(ok("user", "list", "all"), "in a file")
+	c.has(ok("user", "show", "hosts", "new"), `secret: "*** not shown ***"`)
+	ok("auth-group", "show", "all")
+	ok("auth-group", "set", "all", "mutual=")
+	ok("user", "delete", "all", "one", "--yes")
+	c.has(ok("auth-group", "delete", "all"), "removed")
+	for _, text := range []string{said, c.log.String()} {
+		if strings.Contains(text, "secret of the") || strings.Contains(text, "secret of later") || strings.Contains(text, "a secret for all") || strings.Contains(text, "in a file again") {
+			t.Errorf("found a secret in %s", text)
+		}
+	}
+
+	c.has(ok("qos", "group", "create", "both", `initiators=["iqn.2026-11.test:*"]`), "qos.groups.both")
+	c.has(ok("qos", "create", "shared", "--group", "both", "--limit", "100,1MiB", "--weight", "3"), "qos.rules.shared")
+	c.has(c.tgtd(cli.ExitFailure, "qos", "create", "shared", "--limit", "7"), "found one, expected none")
+	c.has(c.tgtd(cli.ExitUsage, "qos", "create", "other"), "found no settings")
+	if got := strings.Join(strings.Fields(ok("qos", "list", "--columns", "rule,initiators,limit,weight,file", "--no-header")), " "); got != "shared group both 100, 1MiB/s 3 the same" {
+		t.Errorf("found %q", got)
+	}
+	c.has(ok("qos", "group", "list"), "both", "iqn.2026-11.test:*")
+	c.has(ok("qos", "delete", "shared"), "deleted")
+	c.has(ok("qos", "delete", "shared", "--keep", "file"), "Written to")
+	if text, err := os.ReadFile(c.file); err != nil || strings.Contains(string(text), "shared") || !strings.Contains(string(text), "both") {
+		t.Errorf("found %s, %v", text, err)
+	}
+	ok("qos", "group", "delete", "both")
+}

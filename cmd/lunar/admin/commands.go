@@ -15,6 +15,8 @@ type Commands struct {
 	Target       targetCommand       `cmd:"" help:"List, show, create, change and delete targets."`
 	LUN          lunCommand          `cmd:"" name:"lun" help:"List, show, create, change and delete LUNs of targets."`
 	Portal       portalCommand       `cmd:"" help:"List, show, create, change and delete portal groups."`
+	AuthGroup    authGroupCommand    `cmd:"" help:"List, show, create, change and delete auth-groups: who may log in."`
+	User         userCommand         `cmd:"" help:"List, show, create, change and delete the CHAP users of auth-groups."`
 	Initiator    initiatorCommand    `cmd:"" help:"List initiators: who is connected, and who may."`
 	Session      sessionCommand      `cmd:"" help:"List, show and end sessions."`
 	QoS          qosCommand          `cmd:"" name:"qos" help:"Show, change and explain the I/O rates that initiators get from a running server."`

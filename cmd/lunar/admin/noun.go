@@ -47,6 +47,25 @@ type portalName struct {
 
 func (n portalName) at() control.Where { return control.PortalGroupAt(n.Group) }
 
+type authGroupName struct {
+	Group string `arg:"" help:"Name of the auth-group."`
+}
+
+func (n authGroupName) at() control.Where { return control.AuthGroupAt(n.Group) }
+
+type userName struct {
+	Group string `arg:"" help:"Name of the auth-group."`
+	User  string `arg:"" help:"CHAP name of the user."`
+}
+
+func (n userName) at() control.Where { return control.UserAt(n.Group, n.User) }
+
+type ruleGroupName struct {
+	Group string `arg:"" help:"Name of the group of initiators."`
+}
+
+func (n ruleGroupName) at() control.Where { return control.RuleGroupAt(n.Group) }
+
 // showCommand shows one object.
 type showCommand[P named] struct {
 	asking `embed:""`
@@ -106,6 +125,10 @@ func (k createCommand[P]) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
+	return k.create(ctx, c, object)
+}
+
+func (k createCommand[P]) create(ctx context.Context, c cli.Console, object control.Object) error {
 	return k.change(c, func(api *control.Client) (control.Changed, error) {
 		return api.Put(ctx, k.Place.at(), object, k.permissions(), control.Condition{New: true})
 	})
@@ -120,10 +143,14 @@ type setCommand[P named] struct {
 // Run changes some keys of an object.
 func (k setCommand[P]) Run(ctx context.Context, c cli.Console) error {
 	object, err := k.object()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case len(object) == 0:
+	}
+	return k.set(ctx, c, object)
+}
+
+func (k setCommand[P]) set(ctx context.Context, c cli.Console, object control.Object) error {
+	if len(object) == 0 {
 		return usage(errors.New("nothing to change: give KEY=VALUE, or -f FILE"))
 	}
 	return k.change(c, func(api *control.Client) (control.Changed, error) {
@@ -193,8 +220,11 @@ func (k *keyed) object() (control.Object, error) {
 			return nil, usage(fmt.Errorf("found %q, expected KEY=VALUE", pair))
 		}
 		value, err := valueOf(text)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, usage(fmt.Errorf("%s: %w", key, err))
+		case hasSecret(strings.Split(key, "."), value):
+			return nil, usage(fmt.Errorf("%s: found a secret on the command line, where every user of this machine can read it, expected it in a file (-f FILE, --secret-from FILE, secret-file=PATH) or at a prompt", key))
 		}
 		if err := put(out, strings.Split(key, "."), value); err != nil {
 			return nil, usage(fmt.Errorf("%s: %w", key, err))

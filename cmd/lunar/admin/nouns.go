@@ -233,20 +233,14 @@ type portalListCommand struct {
 	selection `embed:""`
 }
 
-var portalsListed = rowsOf[control.ObjectList, control.ObjectResource]{
-	rows: func(l *control.ObjectList) []control.ObjectResource { return l.Objects },
-	document: func(_ *control.ObjectList, rows []control.ObjectResource) any {
-		return control.ObjectList{Objects: rows}
-	},
-	table: listing.Table[control.ObjectResource]{
-		{Name: "group", Of: func(o *control.ObjectResource) any { return o.Name }},
-		{Name: "listen", Of: func(o *control.ObjectResource) any { return keyOf(o, "listen") }},
-		{Name: "listen-iser", Of: func(o *control.ObjectResource) any { return keyOf(o, "listen-iser") }},
-		{Name: "tag", Of: func(o *control.ObjectResource) any { return keyOf(o, "tag") }},
-		{Name: "alua", Of: func(o *control.ObjectResource) any { return keyOf(o, "alua") }},
-		{Name: "redirect", Of: func(o *control.ObjectResource) any { return keyOf(o, "redirect") }},
-	},
-}
+var portalsListed = objectsListed(listing.Table[control.ObjectResource]{
+	{Name: "group", Of: func(o *control.ObjectResource) any { return o.Name }},
+	{Name: "listen", Of: func(o *control.ObjectResource) any { return keyOf(o, "listen") }},
+	{Name: "listen-iser", Of: func(o *control.ObjectResource) any { return keyOf(o, "listen-iser") }},
+	{Name: "tag", Of: func(o *control.ObjectResource) any { return keyOf(o, "tag") }},
+	{Name: "alua", Of: func(o *control.ObjectResource) any { return keyOf(o, "alua") }},
+	{Name: "redirect", Of: func(o *control.ObjectResource) any { return keyOf(o, "redirect") }},
+})
 
 // Run lists portal groups.
 func (k portalListCommand) Run(ctx context.Context, c cli.Console) error {

@@ -102,6 +102,17 @@ type rowsOf[T, R any] struct {
 	below    func(w io.Writer, rows []R) // more about these rows, unless the flags choose columns; nil: nothing
 }
 
+// objectsListed are objects of the configuration.
+func objectsListed(table listing.Table[control.ObjectResource]) rowsOf[control.ObjectList, control.ObjectResource] {
+	return rowsOf[control.ObjectList, control.ObjectResource]{
+		rows: func(l *control.ObjectList) []control.ObjectResource { return l.Objects },
+		document: func(_ *control.ObjectList, rows []control.ObjectResource) any {
+			return control.ObjectList{Objects: rows}
+		},
+		table: table,
+	}
+}
+
 // list prints the rows of the answer at a path that the flags choose.
 func list[T, R any](ctx context.Context, k *selection, api *control.Client, c cli.Console, path string, of rowsOf[T, R]) error {
 	form, err := k.form()

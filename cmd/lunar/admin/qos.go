@@ -20,8 +20,10 @@ import (
 type qosCommand struct {
 	List    qosListCommand    `cmd:"" help:"List the rules."`
 	Show    qosShowCommand    `cmd:"" help:"Show rules, groups and capacity."`
+	Create  qosCreateCommand  `cmd:"" help:"Make a rule that is not there yet, in the running server and the configuration file."`
 	Set     qosSetCommand     `cmd:"" help:"Change or create a rule. Omitted settings stay as they are. The change lasts until the next start; lunar save keeps it."`
-	Delete  qosDeleteCommand  `cmd:"" help:"Suspend a rule until the next start."`
+	Delete  qosDeleteCommand  `cmd:"" help:"Suspend a rule until the next start, or remove it."`
+	Group   qosGroupCommand   `cmd:"" help:"List, show, create, change and delete the groups of initiators that rules are about."`
 	Explain qosExplainCommand `cmd:"" help:"Explain which rules apply to an initiator, what it received and what limited it."`
 }
 
@@ -121,11 +123,15 @@ func (k qosExplainCommand) unknown(ctx context.Context, api *control.Client) err
 type qosDeleteCommand struct {
 	asking `embed:""`
 	Name   string `arg:"" help:"Name of the rule."`
+	Keep   string `enum:"file,running" default:"running" placeholder:"WHERE" help:"running: the rule is suspended until the next start. file: it is removed from the configuration file as well."`
 }
 
 // Run deletes a rule.
 func (k qosDeleteCommand) Run(ctx context.Context, c cli.Console) error {
 	return k.ask(func(api *control.Client) error {
+		if k.Keep == control.KeepFile {
+			return k.remove(ctx, api, c)
+		}
 		q, err := api.DeleteRule(ctx, k.Name)
 		if err != nil {
 			return err
@@ -135,8 +141,13 @@ func (k qosDeleteCommand) Run(ctx context.Context, c cli.Console) error {
 }
 
 type qosSetCommand struct {
-	asking      `embed:""`
-	Name        string  `arg:"" help:"Name of the rule."`
+	asking    `embed:""`
+	Name      string `arg:"" help:"Name of the rule."`
+	ruleFlags `embed:""`
+}
+
+// ruleFlags are the settings of a rule.
+type ruleFlags struct {
 	Initiators  listed  `placeholder:"PATTERN" help:"Initiators to which the rule applies, each by itself: names, or globs with * and ?."`
 	Group       *string `placeholder:"NAME" help:"Group to which the rule applies as a whole, in place of initiators."`
 	Target      *string `placeholder:"PATTERN" help:"Target to which the rule applies, or all."`
@@ -182,7 +193,7 @@ func (l *listed) Decode(ctx *kong.DecodeContext) error {
 }
 
 // Change is what the flags ask for, in the spellings of the configuration.
-func (k qosSetCommand) Change() (control.RuleChange, error) {
+func (k ruleFlags) Change() (control.RuleChange, error) {
 	out := control.RuleChange{Initiators: k.Initiators, Group: k.Group, Class: k.Class}
 	var errs [8]error
 	if k.Group != nil && *k.Group == "" {
