@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"lunar/internal/bytesize"
 )
 
 // Severity says what a change does to those who use the server and to their data.
@@ -65,6 +67,7 @@ type Facts struct {
 	Stopped bool             // no server runs: what it kept in memory is gone, and it has no sessions
 	Sizes   map[string]int64 // bytes that volumes have, or their files
 	Stuck   map[string]int64 // bytes that volumes acknowledged and whose flushes fail
+	Dirty   map[string]int64 // bytes that volumes acknowledged and the cache alone has
 	Uses    []Use
 }
 
@@ -75,9 +78,9 @@ func Impacts(from, to *Config, f Facts) (out []Impact) {
 	for i := range from.Volumes {
 		v := &from.Volumes[i]
 		if now := to.Volume(v.Name); now != nil {
-			out = append(out, volumeChange(v, now, &f)...)
+			out = append(out, f.withDirty(v, volumeChange(v, now, &f))...)
 		} else {
-			out = append(out, volumeRemoval(v, &f)...)
+			out = append(out, f.withDirty(v, volumeRemoval(v, &f))...)
 		}
 	}
 	out = append(out, hits(from, to, f.Uses)...)
@@ -114,7 +117,22 @@ func volumeRemoval(v *Volume, f *Facts) []Impact {
 	if v.Type == RAMVolume && !f.Stopped {
 		return []Impact{{Severity: Destructive, Key: key, What: fmt.Sprintf("it is removed, and its %d bytes of data with it: they are in memory only", f.sizeOf(v))}}
 	}
+	if n := f.Dirty[v.Name]; n > 0 {
+		return []Impact{{Severity: Disruptive, Key: key, What: fmt.Sprintf("it is removed once %s of dirty data that the cache has of volume %s are written", bytesize.Text(n), v.Name)}}
+	}
 	return nil
+}
+
+// withDirty are what is done to a volume, with the data that only the cache has of it where
+// that destroys something.
+func (f *Facts) withDirty(v *Volume, all []Impact) []Impact {
+	n := f.Dirty[v.Name]
+	for i := range all {
+		if n > 0 && all[i].Severity == Destructive {
+			all[i].What += fmt.Sprintf("; the cache has %s of dirty data of volume %s", bytesize.Text(n), v.Name)
+		}
+	}
+	return all
 }
 
 func (f *Facts) sizeOf(v *Volume) int64 {
@@ -150,6 +168,10 @@ var volumeJudges = []struct {
 	{key: "driver", severity: Destructive, what: anotherDriver},
 	{key: "read-only", severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
 		return when(to.ReadOnly && !from.ReadOnly, "it becomes read-only")
+	}},
+	{key: "write", severity: Disruptive, what: func(from, to *Volume, f *Facts) string {
+		n := f.Dirty[from.Name]
+		return when(from.Write == WriteBack && to.Write != WriteBack && n > 0, fmt.Sprintf("%s of dirty data that the cache has of volume %s are written first", bytesize.Text(n), from.Name))
 	}},
 	{key: "protection", severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
 		return when(from.Protection != 0 && to.Protection == 0, "its protection information is kept no more")

@@ -39,6 +39,7 @@ func TestImpacts(t *testing.T) {
 	}}}
 	const leaves = "target iqn.2026-11.test:t does not admit iqn.2026-11.test:me any more as user \"u\" of auth-group g: "
 	stopped := Facts{Stopped: true, Sizes: map[string]int64{"b": 3 << 20}}
+	dirty := Facts{Dirty: map[string]int64{"a": 1 << 20, "b": 3 << 19, "c": 5 << 20}}
 	stuck := Facts{Stuck: map[string]int64{"c": 7}}
 	const nothing = "volumes:\n  a: {type: ram, size: 2MiB}\n  b: {type: file, path: /b, size: 2MiB}\n  c: {type: file, path: /c, size: 2MiB}\ntargets:\n  iqn.2026-11.test:t: {luns: {0: a, 1: b}, auth-group: g}\n"
 	for name, test := range map[string]struct {
@@ -53,6 +54,9 @@ func TestImpacts(t *testing.T) {
 		"size left out":      {used, []string{"/b, size: 2MiB", "/b"}, nil},
 		"unused volume":      {used, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, nil},
 		"stuck volume":       {stuck, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, []string{"destructive ! volumes.c: it is removed while its file or device does not take 7 bytes"}},
+		"dirty volume":       {dirty, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, []string{"disruptive - volumes.c: it is removed once 5MiB of dirty data that the cache has of volume c are written"}},
+		"dirty and shrunk":   {dirty, []string{"/b, size: 2MiB", "/b, size: 1MiB"}, []string{"destructive b volumes.b.size: it is cut from 2097152 to 1048576 bytes: 1048576 bytes (1MiB) behind the new end are destroyed; the cache has 1.5MiB of dirty data of volume b"}},
+		"dirty in memory":    {dirty, []string{"  a: {type: ram, size: 2MiB}\n", "", "0: a, ", ""}, []string{"destructive ! volumes.a: it is removed, and its 2097152 bytes of data with it: they are in memory only; the cache has 1MiB of dirty data of volume a"}},
 		"LUN":                {used, []string{", 1: b", ""}, []string{"destructive ! targets.iqn.2026-11.test:t.luns: LUN 1 of target iqn.2026-11.test:t, volume b, is removed; sessions hit: S"}},
 		"LUN of another":     {used, []string{", 1: b", ", 1: c"}, []string{"destructive ! targets.iqn.2026-11.test:t.luns: LUN 1 of target iqn.2026-11.test:t becomes volume c, it was b; sessions hit: S"}},
 		"LUN read-only":      {used, []string{"{0: a, 1: b}", "[{lun: 0, volume: a}, {lun: 1, volume: b, read-only: true}]"}, []string{"disruptive - targets.iqn.2026-11.test:t.luns: LUN 1 of target iqn.2026-11.test:t becomes read-only; sessions hit: S"}},

@@ -109,6 +109,16 @@ func (c *Client) StartChange(ctx context.Context, all Changes) (Job, error) {
 	return c.start(ctx, http.MethodPost, ChangesPath, all)
 }
 
+// StartDetach is Detach as a job.
+func (c *Client) StartDetach(ctx context.Context, volume string, d Detach) (Job, error) {
+	return c.start(ctx, http.MethodPost, pathOf(DetachPath, "{name}", volume), d)
+}
+
+// StartFreeze is Freeze as a job, which nobody can attend to.
+func (c *Client) StartFreeze(ctx context.Context, volume string, f Freeze) (Job, error) {
+	return c.start(ctx, http.MethodPost, pathOf(FreezePath, "{name}", volume), f)
+}
+
 func (c *Client) start(ctx context.Context, method, path string, in any) (Job, error) {
 	var j Job
 	err := c.send(ctx, method, path+"?"+url.Values{AsyncQuery: {"true"}}.Encode(), in, &j)

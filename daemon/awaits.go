@@ -7,14 +7,38 @@ import (
 	"lunar/backstore"
 	"lunar/conf"
 	"lunar/control"
+	"lunar/control/server"
 	"lunar/internal/bytesize"
 )
 
 // awaitsDirty tells who asked how much of a volume's dirty data is written, until ended
-// is called.
-func (c *change) awaitsDirty(volume string, of backstore.WriteBack) (ended func()) {
-	most := of.Dirty()
-	return c.by.Awaits(func() control.Progress { return dirtyProgress(conf.Key("volumes", volume), most, of.Dirty()) })
+// is called; without any, what else is waited for.
+func (c *change) awaitsDirty(volume string, of backstore.WriteBack, otherwise string) (ended func()) {
+	key := conf.Key("volumes", volume)
+	return c.by.Awaits(progressOf(key, key+": "+otherwise, of.Dirty))
+}
+
+// progressOf is how far dirty data are written of which there are as many as dirty says.
+// What others write meanwhile does not take it back.
+func progressOf(key, otherwise string, dirty func() int64) func() control.Progress {
+	most := dirty()
+	least := most
+	return func() control.Progress {
+		left := dirty()
+		if least = min(least, left); least < most {
+			left = least
+		}
+		p := dirtyProgress(key, most, left)
+		if p.What == "" {
+			p.What = otherwise
+		}
+		return p
+	}
+}
+
+// awaits tells who asked what is waited for that has no measure, until ended is called.
+func awaits(by server.Asker, what string) (ended func()) {
+	return by.Awaits(func() control.Progress { return control.Progress{What: what} })
 }
 
 // dirtyProgress is how far the dirty data are written of which there were most at the

@@ -23,7 +23,7 @@ func (c *change) reopenings() (all []*conf.Volume) {
 func (c *change) reopen() error {
 	for _, now := range c.reopenings() {
 		was, lost := c.old.Volume(now.Name), c.daemon.assembly.Open[now.Name].Slot.Empty()
-		ended := c.awaitsDirty(now.Name, c.daemon.assembly.Open[now.Name].Slot)
+		ended := c.awaitsDirty(now.Name, c.daemon.assembly.Open[now.Name].Slot, "opened anew, once what runs of it has ended")
 		pause, err := c.daemon.Reopen(c.life, c.daemon.Loops()[0], was, now)
 		ended()
 		if err != nil {

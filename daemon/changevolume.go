@@ -77,7 +77,7 @@ func (c *change) changeUnits() {
 		}
 		if was.Write == conf.WriteBack && v.Write != conf.WriteBack && !c.reopened[v.Name] {
 			open := c.daemon.assembly.Open[v.Name]
-			ended := c.awaitsDirty(v.Name, open.Slot)
+			ended := c.awaitsDirty(v.Name, open.Slot, "its last writes are made stable")
 			c.did = append(c.did, fmt.Sprintf("%s: %s", conf.Key("volumes", v.Name, "write"), volumes.AwaitWritten(lu, open.Cached, volumes.CloseWait)))
 			ended()
 		}
@@ -89,5 +89,6 @@ func (c *change) changeUnits() {
 func (c *change) reconfigure(lu *scsi.LogicalUnit, settings scsi.Settings) error {
 	ctx, cancel := context.WithTimeout(c.life, volumes.CloseWait)
 	defer cancel()
+	defer awaits(c.by, conf.Key("volumes", lu.Name())+": gets its settings, once what it has taken is stable")()
 	return c.daemon.ReconfigureUnit(ctx, lu, settings)
 }

@@ -9,13 +9,18 @@ import (
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/control"
+	"lunar/control/server"
 	"lunar/daemon/medium"
 	"lunar/daemon/volumes"
 	"lunar/internal/bytesize"
 )
 
 // Detach implements server.Source.
-func (s *source) Detach(volume string, d control.Detach) (control.Detached, error) {
+func (s *source) Detach(by server.Asker, volume string, d control.Detach) (control.Detached, error) {
+	if err := by.Begin(); err != nil {
+		return control.Detached{}, err
+	}
+	defer awaits(by, conf.Key("volumes", volume)+": given up, once its sessions and commands have ended")()
 	return s.changes.detach(volume, d.Discard)
 }
 

@@ -10,8 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"lunar/backstore"
 	"lunar/conf"
 	"lunar/control"
+	"lunar/control/server"
 	"lunar/daemon/volumes"
 )
 
@@ -131,8 +133,8 @@ func (s *freezes) release(f *freeze, told string) {
 }
 
 // Freeze implements server.Source.
-func (s *source) Freeze(volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
-	return s.changes.freeze(volume, k, gone)
+func (s *source) Freeze(by server.Asker, volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
+	return s.changes.freeze(by, volume, k, gone)
 }
 
 // Thaw implements server.Source.
@@ -143,7 +145,7 @@ func notFrozen(volume, why string, state bool) error {
 }
 
 // freeze freezes volumes. It holds the changes until it has.
-func (a *applier) freeze(volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
+func (a *applier) freeze(by server.Asker, volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
 	deadline := control.DefaultFreeze
 	if k.Deadline != "" {
 		var err error
@@ -162,6 +164,9 @@ func (a *applier) freeze(volume string, k control.Freeze, gone <-chan struct{}) 
 	if a.life.Err() != nil {
 		return control.Frozen{}, notFrozen(volume, "the server is stopping", true)
 	}
+	if err := by.Begin(); err != nil {
+		return control.Frozen{}, err
+	}
 	names := slices.Compact(slices.Sorted(slices.Values(append([]string{volume}, k.With...))))
 	for _, name := range names {
 		if a.daemon.config.Load().Volume(name) == nil { // what others are called is not remembered
@@ -172,6 +177,7 @@ func (a *applier) freeze(volume string, k control.Freeze, gone <-chan struct{}) 
 	if taken := a.frozen.take(f); taken != "" {
 		return control.Frozen{}, notFrozen(volume, "volume "+taken+" is frozen already", true)
 	}
+	defer by.Awaits(a.freezing(names))()
 	if err := a.hold(f, deadline, gone); err != nil {
 		a.frozen.release(f, "it could not be frozen")
 		close(f.ended)
@@ -179,6 +185,23 @@ func (a *applier) freeze(volume string, k control.Freeze, gone <-chan struct{}) 
 	}
 	a.log.Info("volumes frozen", "volumes", strings.Join(names, ", "), "until", f.Until)
 	return f.Frozen, nil
+}
+
+// freezing is how far volumes are that are being frozen.
+func (a *applier) freezing(names []string) func() control.Progress {
+	var slots []*backstore.Slot
+	for _, name := range names {
+		if open := a.daemon.assembly.Open[name]; open != nil {
+			slots = append(slots, open.Slot)
+		}
+	}
+	all := "volumes " + strings.Join(names, ", ")
+	return progressOf(all, all+": held, once what runs of them has ended", func() (dirty int64) {
+		for _, s := range slots {
+			dirty += s.Dirty()
+		}
+		return dirty
+	})
 }
 
 // hold returns when all volumes are held, or none is.

@@ -46,14 +46,15 @@ func impactsOf(impacts []conf.Impact, allowed conf.Allowed) []control.Impact {
 
 // facts are what a change of the running configuration is judged by.
 func (a *applier) facts() conf.Facts {
-	f := conf.Facts{Sizes: map[string]int64{}, Stuck: map[string]int64{}}
+	f := conf.Facts{Sizes: map[string]int64{}, Stuck: map[string]int64{}, Dirty: map[string]int64{}}
 	for name, open := range a.daemon.assembly.Open {
 		f.Sizes[name] = open.Slot.Info().Size
 	}
 	if a.daemon.Cache != nil {
 		cached := a.daemon.Cache.Snapshot()
 		for name := range a.daemon.assembly.Open {
-			if v, ok := cached.Volumes[a.daemon.Health.Cached(name)]; ok && !v.FailingSince.IsZero() {
+			v := cached.Volumes[a.daemon.Health.Cached(name)]
+			if f.Dirty[name] = v.Dirty; !v.FailingSince.IsZero() {
 				f.Stuck[name] = v.Dirty
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,67 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// TestDetachAndFreezeAsJobs: both tell what they wait for, and a freeze that waits for a
+// change can be cancelled.
+func TestDetachAndFreezeAsJobs(t *testing.T) {
+	d := newDetaching(t, "dirty-limit: 50%")
+	api, err := control.Dial(filepath.Join(d.dir, control.SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer api.Close()
+	state := func(id string) string {
+		j, err := api.Job(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.State
+	}
+	f, err := api.StartFreeze(t.Context(), "other", control.Freeze{Deadline: "1m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var frozen control.Frozen
+	if f, err = api.Await(t.Context(), f.ID, func(*control.Job) {}); err != nil || f.Into(&frozen) != nil || len(frozen.Volumes) != 1 {
+		t.Fatalf("found %+v, %v", f, err)
+	}
+	if out, status := d.tgtd("volume", "thaw", "other"); status != cli.ExitOK {
+		t.Fatalf("found %s", out)
+	}
+	var lines []string
+	for _, what := range []string{"volumes frozen", "volumes thawed"} {
+		if err := api.Events(t.Context(), []string{"freeze"}, "", false, func(e control.Event) error { lines = append(lines, e.Text); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(lines, what) {
+			t.Errorf("found the events %q, expected %q", lines, what)
+		}
+	}
+	waits := d.stick(1)
+	eventually.Holds(t, "the volume is being closed", func() bool { s, err := api.Status(t.Context()); return err == nil && len(s.Closing) == 1 })
+	behind, err := api.StartFreeze(t.Context(), "other", control.Freeze{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "the freeze waits", func() bool { return state(behind.ID) == control.JobWaiting })
+	if out, status := d.tgtd("jobs", behind.ID, "--cancel"); status != cli.ExitOK || !strings.Contains(out, control.JobCancelled) {
+		t.Errorf("found %d, %q", status, out)
+	}
+	out, status := d.tgtd("detach", "back", "--async")
+	if status != cli.ExitOK || !strings.HasPrefix(out, "Job ") {
+		t.Fatalf("found %d, %q", status, out)
+	}
+	j, err := api.Await(t.Context(), strings.Fields(out)[1], func(*control.Job) {})
+	var given control.Detached
+	if err != nil || j.Into(&given) != nil || given.Kept == 0 {
+		t.Errorf("found %+v, %v", j, err)
+	}
+	waits()
+	if j, err := api.Await(t.Context(), behind.ID, func(*control.Job) {}); err != nil || j.State != control.JobCancelled {
+		t.Errorf("found %+v, %v", j, err)
+	}
+}
+
 // look runs a command on a terminal, and returns when it has shown some words there; the
 // result waits for its end.
 func (d *detaching) look(words string, args ...string) (wait func()) {
@@ -131,5 +193,33 @@ func TestAwaitsDirty(t *testing.T) {
 		if p.String() != test.text {
 			t.Errorf("found %q, expected %q", p.String(), test.text)
 		}
+	}
+}
+
+// TestProgressGoesForward: what others write meanwhile takes no progress back, and what has
+// no measure is told in words.
+func TestProgressGoesForward(t *testing.T) {
+	left := int64(100)
+	how := progressOf("x", "something else", func() int64 { return left })
+	last := -1
+	for _, left = range []int64{100, 150, 90, 130, 40, 95, 39, 200, 0, 3} {
+		p := how()
+		if p.Percent == nil {
+			if last > 0 || left <= 100 {
+				t.Errorf("%d left: found %q without a percentage", left, p.What)
+			}
+			continue
+		}
+		if *p.Percent < last || *p.Percent > 100 {
+			t.Errorf("%d left: found %d %% after %d %%", left, *p.Percent, last)
+		}
+		last = *p.Percent
+	}
+	if last != 100 {
+		t.Errorf("found %d %% at the end", last)
+	}
+	left = 0
+	if p := progressOf("x", "something else", func() int64 { return left })(); p.String() != "something else" {
+		t.Errorf("found %q", p.String())
 	}
 }

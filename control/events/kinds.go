@@ -42,6 +42,8 @@ var kinds = map[string]string{
 	"dirty data could not be written: they stay in the cache, writes go through": "flush-failed",
 	"dirty data are being written again":                                         "flush-recovered",
 	"the soft threshold of a thin provisioned volume is reached":                 "space",
+	"volumes frozen":     "freeze",
+	"volumes thawed":     "freeze",
 	"volume opened anew": "volume",
 	"volume closed":      "volume",
 	"volume given up":    "volume",

@@ -32,6 +32,6 @@ func addAdmin(api huma.API, s Source) {
 	get(api, control.DrainPath, "What is being drained", func() (control.Drained, error) { return s.Drains(), nil })
 	change(api, "post-rescan", http.MethodPost, control.RescanPath, "Make a volume as large as its file or device is now",
 		func(in *VolumePath) (control.Rescanned, error) { return s.Rescan(in.Name) })
-	change(api, "post-detach", http.MethodPost, control.DetachPath, "Give up a removed volume whose data cannot be written",
-		func(in *DetachRequest) (control.Detached, error) { return s.Detach(in.Name, in.Body) })
+	changeBy(api, describe("post-detach", http.MethodPost, control.DetachPath, "Give up a removed volume whose data cannot be written"),
+		func(by Asker, in *DetachRequest) (control.Detached, error) { return s.Detach(by, in.Name, in.Body) })
 }

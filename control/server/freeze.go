@@ -24,8 +24,10 @@ func (r *FreezeRequest) Resolve(ctx huma.Context) []error {
 }
 
 func addFreeze(api huma.API, s Source) {
-	change(api, "post-freeze", http.MethodPost, control.FreezePath, "Hold the commands of volumes, with everything acknowledged on their files and devices",
-		func(in *FreezeRequest) (control.Frozen, error) { return s.Freeze(in.Name, in.Body, in.gone) })
+	changeBy(api, describe("post-freeze", http.MethodPost, control.FreezePath, "Hold the commands of volumes, with everything acknowledged on their files and devices"),
+		func(by Asker, in *FreezeRequest) (control.Frozen, error) {
+			return s.Freeze(by, in.Name, in.Body, in.gone)
+		})
 	change(api, "post-thaw", http.MethodPost, control.ThawPath, "Let the commands of a frozen volume go on, and of those that were frozen with it",
 		func(in *VolumePath) (control.Thawed, error) { return s.Thaw(in.Name) })
 }

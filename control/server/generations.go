@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,20 +22,10 @@ func addGenerations(api huma.API, s Source) {
 	change(api, "get-generation", http.MethodGet, control.GenerationPath, "One state of the configuration file, with its text", func(in *GenerationPath) (control.Generation, error) {
 		return s.Generation(in.Number)
 	})
-	changeBy(api, "post-rollback", control.RollbackPath, "Put an earlier state of the configuration file into force, and write it", s.Rollback)
-	changeBy(api, "post-save", control.SavePath, "Write to the configuration file what was changed until the next start only", s.Save)
-}
-
-// changeBy adds an operation whose result is kept with who asked.
-func changeBy[I any](api huma.API, id, path, summary string, do func(by Asker, in I) (control.Changed, error)) {
-	huma.Register(api, huma.Operation{OperationID: id, Method: http.MethodPost, Path: path, Summary: summary, MaxBodyBytes: maxBody},
-		func(ctx context.Context, in *struct{ Body I }) (*answer[control.Changed], error) {
-			noteInput(ctx, in)
-			out, err := do(askerOf(ctx), in.Body)
-			if err != nil {
-				return nil, refusal(err)
-			}
-			noteResult(ctx, out)
-			return &answer[control.Changed]{out}, nil
+	changeBy(api, describe("post-rollback", http.MethodPost, control.RollbackPath, "Put an earlier state of the configuration file into force, and write it"),
+		func(by Asker, in *struct{ Body control.Rollback }) (control.Changed, error) {
+			return s.Rollback(by, in.Body)
 		})
+	changeBy(api, describe("post-save", http.MethodPost, control.SavePath, "Write to the configuration file what was changed until the next start only"),
+		func(by Asker, in *struct{ Body control.Save }) (control.Changed, error) { return s.Save(by, in.Body) })
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"strconv"
+	"time"
 
 	"lunar/control"
 )
@@ -45,6 +46,24 @@ var volumeMetrics = []metric{
 	{"lunar_volume_health", "", "Whether a volume's data are available and to be trusted: 0 ok, 1 degraded, 2 failed.", gauge, volumeLabels,
 		func(s *control.Status, emit emitter) {
 			eachVolume(s, func(v *control.Volume, labels ...string) { emit(healthNumbers[v.Health.State], labels...) })
+		}},
+	{"lunar_volume_frozen", "", "1 while the commands of a volume are held (lunar volume freeze).", gauge, volumeLabels,
+		func(s *control.Status, emit emitter) {
+			eachVolume(s, func(v *control.Volume, labels ...string) {
+				frozen := 0.0
+				if v.Frozen != nil {
+					frozen = 1
+				}
+				emit(frozen, labels...)
+			})
+		}},
+	{"lunar_volume_thaw_seconds", "s", "Time until a frozen volume thaws by itself.", gauge, volumeLabels,
+		func(s *control.Status, emit emitter) {
+			eachVolume(s, func(v *control.Volume, labels ...string) {
+				if v.Frozen != nil {
+					emit(max(0, time.Until(v.Frozen.Until).Seconds()), labels...)
+				}
+			})
 		}},
 	{"lunar_volume_info", "", "Always 1; the labels tell what a volume is.", gauge, []string{"volume", "type", "write"},
 		func(s *control.Status, emit emitter) {

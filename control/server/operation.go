@@ -13,15 +13,29 @@ import (
 
 // change adds an operation that can be refused.
 func change[I, O any](api huma.API, id, method, path, summary string, do func(*I) (O, error)) {
-	changeAs(api, huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxBody}, do)
+	changeAs(api, describe(id, method, path, summary), do)
+}
+
+func describe(id, method, path, summary string) huma.Operation {
+	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxBody}
 }
 
 // changeAs adds the operation that op describes, which can be refused.
 func changeAs[I, O any](api huma.API, op huma.Operation, do func(*I) (O, error)) {
+	noted(api, op, func(_ context.Context, in *I) (O, error) { return do(in) })
+}
+
+// changeBy is the same of one that may have to wait for others, and calls Asker.Begin then.
+func changeBy[I, O any](api huma.API, op huma.Operation, do func(Asker, *I) (O, error)) {
+	noted(api, op, func(ctx context.Context, in *I) (O, error) { return do(askerOf(ctx), in) })
+}
+
+// noted adds an operation of which the log has what it was given and what came of it.
+func noted[I, O any](api huma.API, op huma.Operation, do func(context.Context, *I) (O, error)) {
 	huma.Register(api, op,
 		func(ctx context.Context, in *I) (*answer[O], error) {
 			noteInput(ctx, in)
-			body, err := do(in)
+			body, err := do(ctx, in)
 			if err != nil {
 				return nil, refusal(err)
 			}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -42,15 +41,7 @@ func applyBody(maxFile int64) int64 { return maxBody + 6*maxFile }
 func addApply(api huma.API, s Source, maxFile int64) {
 	op := huma.Operation{OperationID: "post-apply", Method: http.MethodPost, Path: control.ApplyPath,
 		Summary: "Put a configuration file into force without a restart, or refuse all of it", MaxBodyBytes: applyBody(maxFile)}
-	huma.Register(api, op, func(ctx context.Context, in *struct{ Body control.File }) (*answer[control.Applied], error) {
-		noteInput(ctx, in)
-		applied, err := s.Apply(askerOf(ctx), in.Body)
-		if err != nil {
-			return nil, refusal(err)
-		}
-		noteResult(ctx, applied)
-		return &answer[control.Applied]{applied}, nil
-	})
+	changeBy(api, op, func(by Asker, in *struct{ Body control.File }) (control.Applied, error) { return s.Apply(by, in.Body) })
 }
 
 // RulePath is the path of one rule. It is exported for the reflection of huma.

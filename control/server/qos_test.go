@@ -68,7 +68,7 @@ func (f fixed) Rescan(volume string) (control.Rescanned, error) {
 	return control.Rescanned{Before: 1, Now: int64(len(volume))}, nil
 }
 
-func (f fixed) Freeze(volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
+func (f fixed) Freeze(_ Asker, volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
 	if k.Attended && gone == nil {
 		return control.Frozen{}, &control.Refusal{What: "volume " + volume + " was not frozen"}
 	}
@@ -79,7 +79,7 @@ func (f fixed) Thaw(volume string) (control.Thawed, error) {
 	return control.Thawed{Volumes: []string{volume}}, nil
 }
 
-func (f fixed) Detach(volume string, d control.Detach) (control.Detached, error) {
+func (f fixed) Detach(_ Asker, volume string, d control.Detach) (control.Detached, error) {
 	if d.Discard {
 		return control.Detached{Store: volume, Lost: 7}, nil
 	}

@@ -49,11 +49,11 @@ type Source interface {
 	// Detach gives up a volume that was removed and whose data cannot be written, or
 	// what the cache keeps of one. If there is an error, which may be a *Refusal,
 	// nothing was given up.
-	Detach(volume string, d control.Detach) (control.Detached, error)
+	Detach(by Asker, volume string, d control.Detach) (control.Detached, error)
 	// Freeze holds the commands of a volume, and of others that f names, until Thaw, the
 	// deadline, the end of the server, or with f.Attended until gone is closed. If there
 	// is an error, which may be a *Refusal, nothing is held.
-	Freeze(volume string, f control.Freeze, gone <-chan struct{}) (control.Frozen, error)
+	Freeze(by Asker, volume string, f control.Freeze, gone <-chan struct{}) (control.Frozen, error)
 	// Thaw ends that for a volume and for those that were frozen with it.
 	Thaw(volume string) (control.Thawed, error)
 	// Reservations tells what is reserved of all volumes.

@@ -11,16 +11,20 @@ import (
 )
 
 type detachCommand struct {
-	asking  `embed:""`
-	Volume  string `arg:"" help:"Name of a volume that was removed from the configuration and cannot be written, or has data in the cache."`
-	Discard bool   `help:"Lose acknowledged data that the volume's file or device does not have."`
+	asking       `embed:""`
+	asynchronous `embed:""`
+	Volume       string `arg:"" help:"Name of a volume that was removed from the configuration and cannot be written, or has data in the cache."`
+	Discard      bool   `help:"Lose acknowledged data that the volume's file or device does not have."`
 }
 
 // Run gives up a volume.
 func (k detachCommand) Run(ctx context.Context, c cli.Console) error {
 	return k.ask(func(api *control.Client) error {
-		d, err := api.Detach(ctx, k.Volume, control.Detach{Discard: k.Discard})
-		if err != nil {
+		request := control.Detach{Discard: k.Discard}
+		d, finished, err := made(ctx, k.asynchronous, api, c,
+			func() (control.Detached, error) { return api.Detach(ctx, k.Volume, request) },
+			func() (control.Job, error) { return api.StartDetach(ctx, k.Volume, request) })
+		if err != nil || !finished {
 			return err
 		}
 		text := fmt.Sprintf("Volume %s is closed.", k.Volume)

@@ -30,12 +30,12 @@ type freezeCommand struct {
 // Run freezes volumes, and with a command makes a snapshot and thaws them.
 func (k freezeCommand) Run(ctx context.Context, c cli.Console) error {
 	return k.ask(func(api *control.Client) error {
-		f, err := api.Freeze(ctx, k.Volumes[0], control.Freeze{With: k.Volumes[1:], Deadline: k.Deadline.String(), Attended: k.Exec != ""})
-		if err != nil {
-			return err
-		}
+		request := control.Freeze{With: k.Volumes[1:], Deadline: k.Deadline.String(), Attended: k.Exec != ""}
 		if k.Exec == "" {
-			_, err := fmt.Fprintf(c.Out, "Frozen: %s. They thaw by themselves at %s: lunar volume thaw %s before.\n", strings.Join(f.Volumes, ", "), f.Until.Local().Format(time.TimeOnly), f.Volumes[0])
+			return k.freeze(ctx, api, c, request)
+		}
+		f, err := api.Freeze(ctx, k.Volumes[0], request)
+		if err != nil {
 			return err
 		}
 		until, cancel := context.WithDeadline(ctx, f.Until)
@@ -50,6 +50,17 @@ func (k freezeCommand) Run(ctx context.Context, c cli.Console) error {
 		}
 		return tellThawed(c.Out, t)
 	})
+}
+
+// freeze freezes volumes for somebody who makes the copy by himself.
+func (k freezeCommand) freeze(ctx context.Context, api *control.Client, c cli.Console, request control.Freeze) error {
+	f, _, err := made(ctx, asynchronous{}, api, c,
+		func() (control.Frozen, error) { return api.Freeze(ctx, k.Volumes[0], request) },
+		func() (control.Job, error) { return api.StartFreeze(ctx, k.Volumes[0], request) })
+	if err == nil {
+		_, err = fmt.Fprintf(c.Out, "Frozen: %s. They thaw by themselves at %s: lunar volume thaw %s before.\n", strings.Join(f.Volumes, ", "), f.Until.Local().Format(time.TimeOnly), f.Volumes[0])
+	}
+	return err
 }
 
 // stayEvery is how often a server that attends to its client is asked something: after a
