@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"lunar/internal/bytesize"
 )
 
 // Severity says what a change does to those who use the server and to their data.
@@ -118,7 +116,7 @@ func volumeRemoval(v *Volume, f *Facts) []Impact {
 		return []Impact{{Severity: Destructive, Key: key, What: fmt.Sprintf("it is removed, and its %d bytes of data with it: they are in memory only", f.sizeOf(v))}}
 	}
 	if n := f.Dirty[v.Name]; n > 0 {
-		return []Impact{{Severity: Disruptive, Key: key, What: fmt.Sprintf("it is removed once %s of dirty data that the cache has of volume %s are written", bytesize.Text(n), v.Name)}}
+		return []Impact{{Severity: Disruptive, Key: key, What: fmt.Sprintf("it is removed once %v of dirty data that the cache has of volume %s are written", Size(n), v.Name)}}
 	}
 	return nil
 }
@@ -129,7 +127,7 @@ func (f *Facts) withDirty(v *Volume, all []Impact) []Impact {
 	n := f.Dirty[v.Name]
 	for i := range all {
 		if n > 0 && all[i].Severity == Destructive {
-			all[i].What += fmt.Sprintf("; the cache has %s of dirty data of volume %s", bytesize.Text(n), v.Name)
+			all[i].What += fmt.Sprintf("; the cache has %v of dirty data of volume %s", Size(n), v.Name)
 		}
 	}
 	return all
@@ -171,7 +169,7 @@ var volumeJudges = []struct {
 	}},
 	{key: "write", severity: Disruptive, what: func(from, to *Volume, f *Facts) string {
 		n := f.Dirty[from.Name]
-		return when(from.Write == WriteBack && to.Write != WriteBack && n > 0, fmt.Sprintf("%s of dirty data that the cache has of volume %s are written first", bytesize.Text(n), from.Name))
+		return when(from.Write == WriteBack && to.Write != WriteBack && n > 0, fmt.Sprintf("%v of dirty data that the cache has of volume %s are written first", Size(n), from.Name))
 	}},
 	{key: "protection", severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
 		return when(from.Protection != 0 && to.Protection == 0, "its protection information is kept no more")

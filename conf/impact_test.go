@@ -55,7 +55,7 @@ func TestImpacts(t *testing.T) {
 		"unused volume":      {used, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, nil},
 		"stuck volume":       {stuck, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, []string{"destructive ! volumes.c: it is removed while its file or device does not take 7 bytes"}},
 		"dirty volume":       {dirty, []string{"  c: {type: file, path: /c, size: 2MiB}\n", ""}, []string{"disruptive - volumes.c: it is removed once 5MiB of dirty data that the cache has of volume c are written"}},
-		"dirty and shrunk":   {dirty, []string{"/b, size: 2MiB", "/b, size: 1MiB"}, []string{"destructive b volumes.b.size: it is cut from 2097152 to 1048576 bytes: 1048576 bytes (1MiB) behind the new end are destroyed; the cache has 1.5MiB of dirty data of volume b"}},
+		"dirty and shrunk":   {dirty, []string{"/b, size: 2MiB", "/b, size: 1MiB"}, []string{"destructive b volumes.b.size: it is cut from 2097152 to 1048576 bytes: 1048576 bytes (1MiB) behind the new end are destroyed; the cache has 1536KiB of dirty data of volume b"}},
 		"dirty in memory":    {dirty, []string{"  a: {type: ram, size: 2MiB}\n", "", "0: a, ", ""}, []string{"destructive ! volumes.a: it is removed, and its 2097152 bytes of data with it: they are in memory only; the cache has 1MiB of dirty data of volume a"}},
 		"LUN":                {used, []string{", 1: b", ""}, []string{"destructive ! targets.iqn.2026-11.test:t.luns: LUN 1 of target iqn.2026-11.test:t, volume b, is removed; sessions hit: S"}},
 		"LUN of another":     {used, []string{", 1: b", ", 1: c"}, []string{"destructive ! targets.iqn.2026-11.test:t.luns: LUN 1 of target iqn.2026-11.test:t becomes volume c, it was b; sessions hit: S"}},
