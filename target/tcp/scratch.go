@@ -22,12 +22,14 @@ type scratch struct {
 	pass    int64 // when the last pass began in which something left
 	early   int   // how often it did before the end of the pass
 	sent    int   // bytes that have left
+	sending int64 // nanoseconds that large sends have taken
+	pace    pace
 }
 
 // begin notes that the pass that began at now goes on.
 func (s *scratch) begin(now int64) {
 	if s.pass != now {
-		s.pass, s.early, s.sent = now, 0, 0
+		s.pass, s.early, s.sent, s.sending = now, 0, 0, 0
 	}
 }
 
@@ -40,14 +42,32 @@ func (s *scratch) sendsEarly(now int64) bool {
 
 // room is how many bytes a connection may send at once in the pass that began at now.
 func (s *scratch) room(now int64) int {
-	s.begin(now)
-	return max(leastSent, passSent-s.sent)
+	if !s.hasRoom(now) {
+		return leastSent
+	}
+	return max(leastSent, min(s.pace.part(), passSent-s.sent))
 }
 
-// hasRoom reports whether the pass that began at now has not sent all that it may.
+// hasRoom reports whether the sends of the pass that began at now have not been long.
 func (s *scratch) hasRoom(now int64) bool {
 	s.begin(now)
-	return s.sent < passSent
+	return s.sent < passSent && s.sending < passTime
+}
+
+// send is a sendmsg of bytes, whose time is taken if they are many.
+func (s *scratch) send(fd int, iov []unix.Iovec, bytes int) (n int, errno unix.Errno) {
+	s.sent += bytes
+	if bytes < timedFrom {
+		return evloop.Sendmsg(fd, iov, 0)
+	}
+	begin := evloop.Monotonic()
+	n, errno = evloop.Sendmsg(fd, iov, 0)
+	took := evloop.Monotonic() - begin
+	s.sending += took
+	if n >= timedFrom {
+		s.pace.took(n, took)
+	}
+	return n, errno
 }
 
 // scratchSize is the memory to receive in, in bytes: besides what one read brings, it

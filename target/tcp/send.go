@@ -29,11 +29,14 @@ const (
 	// earlySends how often in a pass of the thread: the initiator works on them while
 	// the other commands are executed. All else leaves together.
 	earlyFrom, earlySends = 8, 3
-	// passSent is how many bytes all connections of a thread send in one pass, beyond
-	// which each sends leastSent and the rest in the next: a peer that makes room after a
-	// while has megabytes of it, which nobody else is to wait for.
+	// passTime is how long, in nanoseconds, the sends of all connections may take in one
+	// pass, beyond which each sends leastSent bytes and the rest in the next: a peer that
+	// makes room after a while has megabytes of it, which nobody else is to wait for.
+	// passSent bounds their bytes; from timedFrom on a send is so long that it is timed.
+	passTime  = 300_000
 	passSent  = 512 << 10
-	leastSent = 64 << 10
+	leastSent = 16 << 10
+	timedFrom = 64 << 10
 )
 
 // SendControl implements Datamover.
@@ -155,9 +158,8 @@ func (m *mover) flush() error {
 			m.sendRemotely(sender, iov, bytes)
 			return nil
 		}
-		n, errno := evloop.Sendmsg(m.fd, iov, 0)
+		n, errno := m.scratch.send(m.fd, iov, bytes)
 		room -= bytes
-		m.scratch.sent += bytes
 		if err := m.sent(n, bytes, errno); err != nil {
 			return err
 		}
