@@ -30,9 +30,6 @@ const looked = 8
 // page fault (BenchmarkDepotGrows).
 const shelfSize = 2 * MaxSize
 
-// trimmed is how many pools one Trim gives back at most, which costs its thread the time.
-const trimmed = 4
-
 // NewDepot makes one whose memory is of a NUMA node, as NewPool has it. It holds up to
 // most bytes, and Trim leaves up to spare of them that are not in use.
 func NewDepot(most, spare, node int) *Depot {
@@ -86,11 +83,11 @@ func (d *Depot) freed(s *shelf) {
 	}
 }
 
-// Trim gives back some of the pools that nothing has been in since the last Trim, beyond
-// the spare ones, and reports whether there may be more. It is to be called now and then.
+// Trim gives a pool back if there was one, beyond the spare ones, that nothing has been in
+// since the last Trim, and reports whether there may be more. It is to be called now and
+// then: a load that comes again soon finds most of what it had.
 func (d *Depot) Trim() (more bool) {
-	surplus := max(0, d.least-d.spare)
-	for range min(surplus, trimmed) {
+	if d.least > d.spare {
 		s := d.pools[slices.IndexFunc(d.pools, func(s *shelf) bool { return s.inUse == 0 })]
 		d.empty--
 		d.pools, d.open = remove(d.pools, s), remove(d.open, s)
