@@ -120,11 +120,16 @@ func parse(name string, data []byte, draft bool) (*decoder, *Config, error) {
 		d.config(node{ast: root}, cfg)
 		d.validate(cfg)
 	}
+	return d, cfg, d.finish(cfg)
+}
+
+// finish makes the configuration what it is told to be, unless there are problems.
+func (d *decoder) finish(cfg *Config) error {
 	if err := d.errors(); err != nil {
-		return nil, nil, err
+		return err
 	}
 	cfg.normalize()
-	return d, cfg, nil
+	return nil
 }
 
 // tree parses the YAML syntax. An empty file has a nil tree.

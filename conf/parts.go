@@ -42,7 +42,7 @@ func parseYAML(data []byte, partEntries int) (bodies []ast.Node, err error) {
 
 // parseParts is false for a text that is short, has errors or cannot be taken apart.
 func parseParts(tokens token.Tokens, partEntries int) (*ast.MappingNode, bool) {
-	tokens = slices.DeleteFunc(tokens, func(t *token.Token) bool { return t.Type == token.CommentType })
+	tokens = withoutComments(tokens)
 	if len(tokens) < partEntries {
 		return nil, false
 	}
@@ -59,6 +59,10 @@ func parseParts(tokens token.Tokens, partEntries int) (*ast.MappingNode, bool) {
 		root.Values = append(root.Values, pair)
 	}
 	return root, true
+}
+
+func withoutComments(tokens token.Tokens) token.Tokens {
+	return slices.DeleteFunc(tokens, func(t *token.Token) bool { return t.Type == token.CommentType })
 }
 
 // parseSection parses one top-level key and what is below it.

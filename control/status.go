@@ -15,7 +15,7 @@ type Status struct {
 	Closing   []string     `json:"closing,omitempty" doc:"Volumes that were removed and are still being closed, since their files or devices do not take what they are to."`
 	Refusals  []Refusals   `json:"refusals,omitempty" doc:"What was refused or taken away, by reason."`
 	Incidents *Incidents   `json:"incidents,omitempty" doc:"Errors that initiators were told, or brought about."`
-	LastApply *LastApply   `json:"last_apply,omitempty" doc:"How the last try to change the configuration by a file ended; absent if there was none."`
+	LastApply *LastApply   `json:"last_apply,omitempty" doc:"How the last try to change the configuration ended, by a file or by objects; absent if there was none."`
 	Warnings  []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
 	QoS       *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`
 
@@ -44,7 +44,7 @@ type FunctionCount struct {
 	Count    uint64 `json:"count" doc:"How often."`
 }
 
-// LastApply is how a try to change the configuration by a file ended.
+// LastApply is how a try to change the configuration ended.
 type LastApply struct {
 	OK bool      `json:"ok" metric:"config_last_apply_successful" doc:"Whether it was put into force."`
 	At time.Time `json:"at" doc:"When."`

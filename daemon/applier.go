@@ -21,17 +21,21 @@ func newApplier(d *daemon, serve Options, dir string, log *slog.Logger) *applier
 // lock begins a change of somebody. There is none once the daemon ends.
 func (a *applier) lock(by server.Asker) error {
 	a.changing.Lock()
+	err := a.begins(by)
+	if err != nil {
+		a.changing.Unlock()
+	}
+	return err
+}
+
+// begins is lock for who holds the changes.
+func (a *applier) begins(by server.Asker) error {
 	why := a.frozen.why()
 	if a.life.Err() != nil {
 		why = "the server is stopping"
 	}
 	if why == "" {
-		err := by.Begin()
-		if err != nil {
-			a.changing.Unlock()
-		}
-		return err
+		return by.Begin()
 	}
-	a.changing.Unlock()
 	return &control.Refusal{What: "nothing was changed", State: true, Reasons: []control.Reason{{Text: why}}}
 }

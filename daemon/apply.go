@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"lunar/conf"
@@ -33,6 +34,7 @@ func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 	}
 	if err == nil {
 		a.daemon.serves()
+		a.tidy()
 		a.keepApplied()
 		a.keepRead("start", "read at the start", a.texts.Load().running.text)
 		if err := state.NonePending(a.dir); err != nil {
@@ -192,9 +194,13 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 	if err := c.make(); err != nil {
 		return control.Applied{}, refused(what, errors.Join(err, r.edit.ended()))
 	}
+	var told []string
+	var keeping sync.WaitGroup // both wait for the medium
+	keeping.Go(func() { told = a.keepApplied() })
 	out.Warnings = append(out.Warnings, a.noteTexts(&r, cfg)...)
+	keeping.Wait()
 	out.Warnings = append(out.Warnings, tellUnlocked(unlocked, a.log)...)
-	out.Warnings = append(out.Warnings, a.keepApplied()...)
+	out.Warnings = append(out.Warnings, told...)
 	if err := r.edit.ended(); err != nil {
 		out.Warnings = append(out.Warnings, err.Error())
 	}

@@ -11,8 +11,8 @@ func (c *change) measure() error {
 	if c.cfg.QoS.Profile == 0 {
 		return nil
 	}
-	used, configured := map[string]bool{}, medium.ConfiguredCapacities(c.cfg)
-	for _, device := range medium.DevicesOf(c.old) {
+	used, configured := map[string]bool{}, c.daemon.qos.devices.Capacities(c.cfg)
+	for _, device := range c.daemon.qos.devices.Of(c.old) {
 		used[device] = true
 	}
 	var volumes []conf.Volume

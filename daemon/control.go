@@ -97,6 +97,31 @@ func (s *source) Status() control.Status {
 	return status
 }
 
+// VolumeState implements server.Source.
+func (s *source) VolumeState(name string) control.Volume {
+	v := s.daemon.config.Load().Volume(name)
+	if v == nil {
+		return control.Volume{}
+	}
+	cached := s.daemon.snapshot()
+	for lu, t := range s.daemon.Traffic() {
+		if lu.Name() == name {
+			return s.volumeOf(v, lu, t, &cached)
+		}
+	}
+	return control.Volume{}
+}
+
+// TargetState implements server.Source.
+func (s *source) TargetState(name string) control.Target {
+	for _, t := range s.daemon.Targets() {
+		if t.Name == name {
+			return targetOf(t)
+		}
+	}
+	return control.Target{}
+}
+
 func (s *source) server() control.Daemon {
 	d := control.Daemon{
 		Version: version.Number, Build: build(), PID: os.Getpid(), Started: s.started, UptimeSeconds: time.Since(s.started).Seconds(),

@@ -14,6 +14,7 @@ import (
 	"lunar/control"
 	"lunar/control/events"
 	"lunar/control/server"
+	"lunar/daemon/medium"
 	"lunar/daemon/volumes"
 	"lunar/internal/systemd"
 	"lunar/iser"
@@ -98,6 +99,8 @@ type applier struct {
 	log    *slog.Logger
 
 	changing sync.Mutex      // one change at a time; see lock
+	line     line            // of changes that wait for it
+	parsed   conf.Memory     // of changed texts; used under changing
 	life     context.Context // ends before the daemon does
 	kill     context.CancelFunc
 	api      *server.Server // nil: there is none; changed under changing
@@ -159,6 +162,7 @@ type ruleSet struct {
 type qos struct {
 	cfg      *conf.Config // whose QoS section holds; changed under mu
 	log      *slog.Logger
+	devices  medium.Devices   // of volumes
 	measured map[string]int64 // tokens/s of each device when it came, as far as it was measured; as cfg
 
 	mu struct {

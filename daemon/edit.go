@@ -13,13 +13,8 @@ import (
 	"lunar/control/server"
 )
 
-// edit makes changes of objects: of the text that is running, which is then put into
-// force as any other is, and of the text of the file.
-func (a *applier) edit(by server.Asker, c control.Changes) (control.Changed, error) {
-	if err := a.lock(by); err != nil {
-		return control.Changed{}, err
-	}
-	defer a.changing.Unlock()
+// makeOne makes changes of objects. The caller holds the changes.
+func (a *applier) makeOne(by server.Asker, c control.Changes) (control.Changed, error) {
 	t := a.texts.Load()
 	running, err := a.edited(t.running, c.Edits, true)
 	if err != nil {
@@ -36,12 +31,21 @@ func (a *applier) edit(by server.Asker, c control.Changes) (control.Changed, err
 		}
 	}
 	out, err := a.forceEdited(e, told(c.Edits), c.Permissions, warnings, cfg)
-	if err == nil && len(c.Edits) == 1 {
-		if value, ok := edit.Get(running.Tree(), c.Edits[0].Path...); ok {
-			out.ETag = a.etag(value)
-		}
+	if err == nil {
+		out.ETag = a.etagOf(running.Tree(), c.Edits)
 	}
 	return out, err
+}
+
+// etagOf is that of the only object that was changed; empty: there are others, or it is
+// gone.
+func (a *applier) etagOf(tree edit.Object, edits []control.Edit) string {
+	if len(edits) == 1 {
+		if value, ok := edit.Get(tree, edits[0].Path...); ok {
+			return a.etag(value)
+		}
+	}
+	return ""
 }
 
 // forceEdited puts what comes of changes into force.
@@ -90,7 +94,18 @@ func (a *applier) edited(of *document, edits []control.Edit, conditions bool) (*
 	if err != nil {
 		return nil, conflict("the text of the configuration: " + err.Error())
 	}
-	tree := d.Tree()
+	tree, err := a.editedTree(d.Tree(), edits, conditions)
+	if err != nil {
+		return nil, err
+	}
+	out, err := d.Become(tree)
+	if err != nil {
+		return nil, conflict(err.Error())
+	}
+	return out, nil
+}
+
+func (a *applier) editedTree(tree edit.Object, edits []control.Edit, conditions bool) (_ edit.Object, err error) {
 	for i := range edits {
 		e := &edits[i]
 		if err := checkPath(e.Path); err != nil {
@@ -106,11 +121,7 @@ func (a *applier) edited(of *document, edits []control.Edit, conditions bool) (*
 			return nil, err
 		}
 	}
-	out, err := d.Become(tree)
-	if err != nil {
-		return nil, conflict(err.Error())
-	}
-	return out, nil
+	return tree, nil
 }
 
 // checkCondition compares the object with what it has to be.
@@ -183,7 +194,7 @@ func checkPath(path []string) error {
 
 // parseEdited is the configuration of a changed text.
 func (a *applier) parseEdited(d *edit.Document) (*conf.Config, []conf.Warning, error) {
-	cfg, warnings, err := conf.Parse("the change", d.Text())
+	cfg, warnings, err := a.parsed.Parse("the change", d.Text(), d.Begins())
 	if err == nil {
 		err = a.serve.override(cfg, a.dir)
 	}

@@ -113,7 +113,12 @@ func (a *applier) generation(number int) (*state.Generation, error) {
 
 // Rollback implements server.Source.
 func (s *source) Rollback(by server.Asker, r control.Rollback) (control.Changed, error) {
-	a := s.changes
+	out, err := s.changes.rollback(by, r)
+	s.daemon.noteChange(r.DryRun, err)
+	return out, err
+}
+
+func (a *applier) rollback(by server.Asker, r control.Rollback) (control.Changed, error) {
 	if err := a.lock(by); err != nil {
 		return control.Changed{}, err
 	}

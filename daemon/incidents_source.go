@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"lunar/backstore"
 	"lunar/control"
@@ -48,9 +47,4 @@ func storeErrors(lu *scsi.LogicalUnit) []control.StoreErrors {
 		}
 	}
 	return out
-}
-
-// noteApply remembers how a try to change the configuration ended.
-func (d *daemon) noteApply(err error) {
-	d.lastApply.Store(&control.LastApply{OK: err == nil, At: time.Now()})
 }

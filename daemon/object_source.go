@@ -12,7 +12,9 @@ import (
 
 // Change implements server.Source.
 func (s *source) Change(by server.Asker, c control.Changes) (control.Changed, error) {
-	return s.changes.edit(by, c)
+	out, err := s.changes.edit(by, c)
+	s.daemon.noteChange(c.DryRun, err)
+	return out, err
 }
 
 // Object implements server.Source.
@@ -20,7 +22,7 @@ func (s *source) Object(path []string) (control.ObjectResource, error) {
 	if err := checkPath(path); err != nil {
 		return control.ObjectResource{}, err
 	}
-	tree, err := s.tree()
+	tree, err := s.changes.tree()
 	if err != nil {
 		return control.ObjectResource{}, err
 	}
@@ -43,18 +45,9 @@ func (s *source) objectOf(name string, value any) control.ObjectResource {
 	return control.ObjectResource{Name: name, ETag: s.changes.etag(value), Config: control.Object(o)}
 }
 
-// tree is what the configuration says that is running.
-func (s *source) tree() (edit.Object, error) {
-	d, err := s.changes.texts.Load().running.parse()
-	if err != nil {
-		return nil, conflict("the text of the configuration: " + err.Error())
-	}
-	return d.Tree(), nil
-}
-
 // Objects implements server.Source.
 func (s *source) Objects(path []string) ([]control.ObjectResource, error) {
-	tree, err := s.tree()
+	tree, err := s.changes.tree()
 	if err != nil {
 		return nil, err
 	}

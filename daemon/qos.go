@@ -8,7 +8,6 @@ import (
 	"reflect"
 
 	"lunar/conf"
-	"lunar/daemon/medium"
 	"lunar/scheduler"
 	"lunar/scheduler/haechi"
 	"lunar/target"
@@ -33,7 +32,7 @@ func openQoS(cfg *conf.Config, log *slog.Logger) (*qos, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.mu.outcome, err = q.admit(policy, nil, medium.ConfiguredCapacities(cfg), cfg.QoS.Overcommit)
+	q.mu.outcome, err = q.admit(policy, nil, q.devices.Capacities(cfg), cfg.QoS.Overcommit)
 	return q, err
 }
 
@@ -121,7 +120,7 @@ func (d *daemon) changeLocked(change func(*ruleSet) error) (outcome, error) {
 		return outcome{}, err
 	}
 	connected := flowsOf(d.Sessions())
-	admitted, err := q.admit(policy, mapped(q.cfg, devicesOf(q.cfg), connected), q.capacities(d.Server), set.Overcommit)
+	admitted, err := q.admit(policy, mapped(q.cfg, q.devicesOf(), connected), q.capacities(d.Server), set.Overcommit)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"lunar/conf"
-	"lunar/daemon/medium"
 	"lunar/scheduler"
 	"lunar/scheduler/haechi"
 	"lunar/target"
@@ -18,9 +17,9 @@ import (
 type servers map[string][]string
 
 // devicesOf are the volumes' backing devices, of which each has one.
-func devicesOf(cfg *conf.Config) servers {
+func (q *qos) devicesOf() servers {
 	at := servers{}
-	for volume, device := range medium.DevicesOf(cfg) {
+	for volume, device := range q.devices.Of(q.cfg) {
 		at[volume] = []string{device}
 	}
 	return at
@@ -31,7 +30,7 @@ func devicesOf(cfg *conf.Config) servers {
 // one initiator for each other name and pattern. The error wraps a
 // *haechi.AdmissionError.
 func (q *qos) admit(p *scheduler.Policy, connected []scheduler.Placed, capacities map[string]int64, overcommit bool) (outcome, error) {
-	flows := expectedFlows(q.cfg, devicesOf(q.cfg), p, connected)
+	flows := expectedFlows(q.cfg, q.devicesOf(), p, connected)
 	o, err := judge(p, flows, "device", capacities, overcommit)
 	if err == nil && o.Note == "" {
 		o.Note = unknown(p, flows, capacities)
@@ -235,7 +234,7 @@ func checkQoS(cfg *conf.Config) (notes []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := q.admit(policy, nil, medium.ConfiguredCapacities(cfg), cfg.QoS.Overcommit)
+	o, err := q.admit(policy, nil, q.devices.Capacities(cfg), cfg.QoS.Overcommit)
 	if o.Note != "" {
 		notes = append(notes, "qos: "+o.Note)
 	}

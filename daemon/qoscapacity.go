@@ -4,14 +4,13 @@ import (
 	"maps"
 
 	"lunar/conf"
-	"lunar/daemon/medium"
 	"lunar/target"
 )
 
 // startCapacities are what the scheduler starts from, by device: what the
 // configuration says, or what was measured; 0: neither.
 func (q *qos) startCapacities() map[string]int64 {
-	all := medium.ConfiguredCapacities(q.cfg)
+	all := q.devices.Capacities(q.cfg)
 	for device, tokens := range all {
 		if tokens == 0 {
 			all[device] = q.measured[device]
@@ -25,7 +24,7 @@ func (q *qos) startCapacities() map[string]int64 {
 // capacity that is only learnt counts as 0, unknown: nobody may have asked for all
 // of it.
 func (q *qos) capacities(s *target.Server) map[string]int64 {
-	configured, all := medium.ConfiguredCapacities(q.cfg), q.startCapacities()
+	configured, all := q.devices.Capacities(q.cfg), q.startCapacities()
 	for _, d := range s.QoS("").Devices {
 		if configured[d.Name] == 0 && all[d.Name] > 0 {
 			all[d.Name] = d.Capacity
@@ -50,7 +49,7 @@ func (q *qos) addMeasured(found map[string]int64) {
 // on: should they come again, they are measured again.
 func (q *qos) keepMeasured(cfg *conf.Config) {
 	left := map[string]bool{}
-	for _, device := range medium.DevicesOf(cfg) {
+	for _, device := range q.devices.Of(cfg) {
 		left[device] = true
 	}
 	q.mu.Lock()

@@ -10,7 +10,6 @@ import (
 	"lunar/conf"
 	"lunar/control"
 	"lunar/control/server"
-	"lunar/daemon/medium"
 	"lunar/scheduler"
 	"lunar/scheduler/haechi"
 	"lunar/target"
@@ -41,8 +40,8 @@ func (s *source) capacity(state *qosState, served *target.QoSStatus) control.Cap
 			c.Bottleneck = append(c.Bottleneck, "event thread "+t.Name)
 		}
 	}
-	configured, volumes := medium.ConfiguredCapacities(state.cfg), map[string][]string{}
-	for volume, device := range medium.DevicesOf(state.cfg) {
+	configured, volumes := s.daemon.qos.devices.Capacities(state.cfg), map[string][]string{}
+	for volume, device := range s.daemon.qos.devices.Of(state.cfg) {
 		volumes[device] = append(volumes[device], volume)
 	}
 	for _, d := range served.Devices {

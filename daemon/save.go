@@ -15,7 +15,12 @@ import (
 
 // Save implements server.Source.
 func (s *source) Save(by server.Asker, save control.Save) (control.Changed, error) {
-	a := s.changes
+	out, err := s.changes.save(by, save)
+	s.daemon.noteChange(save.DryRun, err)
+	return out, err
+}
+
+func (a *applier) save(by server.Asker, save control.Save) (control.Changed, error) {
 	if err := a.lock(by); err != nil {
 		return control.Changed{}, err
 	}

@@ -59,3 +59,12 @@ func (a *applier) inFile(cfg *conf.Config) {
 	a.daemon.qos.reconfigured(configuredSet(&cfg.QoS))
 	a.daemon.file.Store(cfg)
 }
+
+// tree is what the configuration says that is running.
+func (a *applier) tree() (edit.Object, error) {
+	d, err := a.texts.Load().running.parse()
+	if err != nil {
+		return nil, conflict("the text of the configuration: " + err.Error())
+	}
+	return d.Tree(), nil
+}

@@ -85,10 +85,13 @@ func (d *Document) Become(want Object) (*Document, error) {
 		return d, nil
 	}
 	s := &splicer{Document: d}
-	s.mapping(d.root, want, -1)
-	out, err := Parse(d.whole(s.text()))
-	if err != nil {
-		return nil, fmt.Errorf("the change cannot be written into this text: %w", err)
+	s.mapping(d.root, d.tree, want, -1)
+	out, ok := s.near()
+	if !ok {
+		var err error
+		if out, err = Parse(d.whole(s.text())); err != nil {
+			return nil, fmt.Errorf("the change cannot be written into this text: %w", err)
+		}
 	}
 	if !Same(out.tree, want) {
 		return nil, errors.New("the change cannot be written into this text: it would say something else; change the file by hand")

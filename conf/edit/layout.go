@@ -33,7 +33,7 @@ type node struct {
 type entry struct {
 	key   string // of a mapping
 	start int    // of the key, or of the dash, or of a value in brackets
-	after int    // behind the colon or the dash; in braces without a colon: behind the key
+	after int    // behind the colon or the dash; in braces without a colon: behind the key; in brackets: start
 	colon bool
 	comma int // offset of the comma behind it; -1: none
 	value *node
@@ -79,11 +79,13 @@ func newLayout(text string) (*layout, error) {
 		}
 	}
 	headers := 0
+	var last mark
 	for _, t := range lexer.Tokenize(text) {
 		if what, bad := unfitTypes[t.Type]; bad {
 			return nil, unfit{t.Position.Line, what}
 		}
-		start := l.offset(t)
+		last = l.offset(t, last)
+		start := last.offset
 		if n := len(l.ends); n > 0 && l.ends[n-1] < 0 {
 			l.ends[n-1] = start
 		}
@@ -107,12 +109,19 @@ func newLayout(text string) (*layout, error) {
 	return l, nil
 }
 
-// offset is where a token begins. Columns count characters.
-func (l *layout) offset(t *token.Token) int {
-	at := l.lines[min(t.Position.Line, len(l.lines))-1]
-	for range t.Position.Column - 1 {
-		_, n := utf8.DecodeRuneInString(l.text[at:])
-		at += n
+// mark is a place in the text.
+type mark struct{ line, column, offset int }
+
+// offset is where a token begins, which is behind the one before it. Columns count
+// characters; those of a line are counted but once, for all objects may be on one.
+func (l *layout) offset(t *token.Token, before mark) mark {
+	at := mark{t.Position.Line, 1, l.lines[min(t.Position.Line, len(l.lines))-1]}
+	if before.line == at.line && before.column <= t.Position.Column {
+		at = before
+	}
+	for ; at.column < t.Position.Column; at.column++ {
+		_, n := utf8.DecodeRuneInString(l.text[at.offset:])
+		at.offset += n
 	}
 	return at
 }
@@ -305,7 +314,7 @@ func (l *layout) flow(k kind, end token.Type, element func(*entry) error) (*node
 		if l.at == len(l.tokens) {
 			return nil, l.strange()
 		}
-		e := &entry{start: l.starts[l.at], comma: -1}
+		e := &entry{start: l.starts[l.at], after: l.starts[l.at], comma: -1}
 		if err := element(e); err != nil {
 			return nil, err
 		}

@@ -22,7 +22,7 @@ func (s *splicer) list(n *node, key string, want []any, level int) bool {
 	}
 	if len(old) == len(want) && isObjects(old) && isObjects(want) {
 		for i, e := range n.entries {
-			s.value(n, e, want[i], level)
+			s.value(n, e, old[i], want[i], level)
 		}
 		return true
 	}
@@ -45,7 +45,7 @@ func (s *splicer) elements(n *node, key string, want []any, places map[string]in
 	for _, e := range n.entries {
 		name, _ := nameOf(key, e.value.tree(""))
 		if i, there := places[name]; there {
-			s.value(n, e, want[i], level)
+			s.value(n, e, e.value.tree(""), want[i], level)
 			used[i] = true
 			kept = append(kept, e)
 		}

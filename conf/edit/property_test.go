@@ -2,6 +2,7 @@ package edit
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -150,6 +151,10 @@ func TestAnyChange(t *testing.T) {
 		var read any
 		if err := yaml.Unmarshal(out.Text(), &read); err != nil {
 			t.Fatalf("%v of\n%s", err, out.Text())
+		}
+		whole, err := Parse(out.Text())
+		if err != nil || !reflect.DeepEqual(whole, out) {
+			t.Fatalf("what was read where it changed is other than what the whole text says: %v, found\n%+v\nexpected\n%+v\nof\n%s", err, out, whole, out.Text())
 		}
 		again, err := out.Become(to)
 		if err != nil || string(again.Text()) != string(out.Text()) {

@@ -2,6 +2,7 @@ package edit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -23,35 +24,40 @@ func (s *splicer) put(start, end int, text string) {
 }
 
 // text is the Document's with everything in its place.
-func (s *splicer) text() string {
+func (s *splicer) text() string { return s.between(0, len(s.Document.text)) }
+
+// sorted are the splices in the order of the text.
+func (s *splicer) sorted() []splice {
 	slices.SortStableFunc(s.all, func(a, b splice) int { return cmp.Or(a.start-b.start, a.end-b.end) })
+	return s.all
+}
+
+// between is a part of the text with everything in its place.
+func (s *splicer) between(at, end int) string {
 	var b strings.Builder
-	at := 0
-	for _, p := range s.all {
+	for _, p := range s.sorted() {
 		b.WriteString(s.Document.text[at:max(p.start, at)])
 		b.WriteString(p.text)
 		at = max(at, p.end)
 	}
-	b.WriteString(s.Document.text[at:])
+	b.WriteString(s.Document.text[at:max(at, end)])
 	return b.String()
 }
 
-// mapping makes the entries of a mapping those of want. level is how deep it is.
-func (s *splicer) mapping(n *node, want Object, level int) {
-	seen := map[string]bool{}
-	var kept []*entry
+// mapping makes the entries of a mapping, which says have, those of want. level is how
+// deep it is.
+func (s *splicer) mapping(n *node, have, want Object, level int) {
+	fresh := maps.Clone(want)
+	kept := make([]*entry, 0, len(n.entries))
 	for _, e := range n.entries {
-		seen[e.key] = true
+		delete(fresh, e.key)
 		if value, there := want[e.key]; there {
-			s.value(n, e, value, level)
+			s.value(n, e, have[e.key], value, level)
 			kept = append(kept, e)
 		}
 	}
 	var added []string
-	for _, key := range inOrder(keysOf(want)) {
-		if seen[key] {
-			continue
-		}
+	for _, key := range inOrder(keysOf(fresh)) {
 		if n.flow {
 			added = append(added, word(key, true)+": "+inner(want[key]))
 			continue
@@ -70,10 +76,13 @@ func (s *splicer) become(n *node, kept []*entry, added []string) {
 		s.becomeFlow(n, kept, added)
 		return
 	}
+	next := 0 // of kept, which are in order
 	for i, e := range n.entries {
-		if !slices.Contains(kept, e) {
-			s.removeLines(n, i)
+		if next < len(kept) && kept[next] == e {
+			next++
+			continue
 		}
+		s.removeLines(n, i)
 	}
 	s.insertLines(s.behind(n), strings.Join(added, ""))
 }
@@ -194,14 +203,16 @@ func (s *splicer) removeLines(n *node, i int) {
 	}
 }
 
-// value makes the value of an entry of n another one, if it is not the same.
-func (s *splicer) value(n *node, e *entry, want any, level int) {
+// value makes the value of an entry of n, which is have, another one, if it is not the
+// same.
+func (s *splicer) value(n *node, e *entry, have, want any, level int) {
 	v := e.value
-	if same(e.key, v.tree(e.key), want) {
+	if same(e.key, have, want) {
 		return
 	}
+	was, _ := have.(Object)
 	if o, ok := want.(Object); ok && v.kind == mapping {
-		s.mapping(v, o, level+1)
+		s.mapping(v, was, o, level+1)
 		return
 	}
 	if list, ok := want.([]any); ok && len(list) > 0 && s.list(v, e.key, list, level+1) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 )
@@ -134,6 +135,9 @@ func same(key string, a, b any) bool {
 		other, ok := b.(Object)
 		if !ok || len(one) != len(other) {
 			return false
+		}
+		if reflect.ValueOf(one).UnsafePointer() == reflect.ValueOf(other).UnsafePointer() {
+			return true // trees share their parts
 		}
 		for k, v := range one {
 			if w, there := other[k]; !there || !same(k, v, w) {

@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -12,14 +14,27 @@ import (
 // Asker is who asks for a change that may have to wait, and hears how it goes. The zero
 // value is nobody.
 type Asker struct {
-	By  string // for the log, and for the states of the configuration file
-	job *job   // nil: the answer is waited for
+	By   string // for the log, and for the states of the configuration file
+	jobs []*job // none: the answer is waited for
+}
+
+// Together is who asks for changes that are made as one.
+func Together(all []Asker) (t Asker) {
+	var names []string
+	for _, a := range all {
+		if t.jobs = append(t.jobs, a.jobs...); !slices.Contains(names, a.By) {
+			names = append(names, a.By)
+		}
+	}
+	t.By = strings.Join(names, ", ")
+	return t
 }
 
 // askerOf is who makes a request. A job of theirs may be cancelled until Begin.
 func askerOf(ctx context.Context) Asker {
-	a := Asker{callerOf(ctx).String(), jobOf(ctx)}
-	if j := a.job; j != nil {
+	a := Asker{By: callerOf(ctx).String()}
+	if j := jobOf(ctx); j != nil {
+		a.jobs = []*job{j}
 		j.of.mu.Lock()
 		defer j.of.mu.Unlock()
 		j.begun, j.State = false, control.JobWaiting
@@ -30,10 +45,15 @@ func askerOf(ctx context.Context) Asker {
 // Begin is to be called once others are not waited for any more, and before anything is
 // changed. The error is a *Refusal: the change was cancelled meanwhile.
 func (a Asker) Begin() error {
-	j := a.job
-	if j == nil {
-		return nil
+	for _, j := range a.jobs {
+		if err := j.begins(); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+func (j *job) begins() error {
 	j.of.mu.Lock()
 	defer j.of.mu.Unlock()
 	if j.ending != "" {
@@ -46,17 +66,19 @@ func (a Asker) Begin() error {
 // Awaits says how far something is that takes long, until ended is called. how may be
 // called by any goroutine, and must not block.
 func (a Asker) Awaits(how func() control.Progress) (ended func()) {
-	j := a.job
-	if j == nil {
-		return func() {}
-	}
 	tell := func(how func() control.Progress) {
-		j.of.mu.Lock()
-		defer j.of.mu.Unlock()
-		j.how = how
+		for _, j := range a.jobs {
+			j.tells(how)
+		}
 	}
 	tell(how)
 	return func() { tell(nil) }
+}
+
+func (j *job) tells(how func() control.Progress) {
+	j.of.mu.Lock()
+	defer j.of.mu.Unlock()
+	j.how = how
 }
 
 // cancel cancels a job in the name of somebody, if it waits.

@@ -39,7 +39,7 @@ var incidentMetrics = []metric{
 				}
 			})
 		}},
-	{"lunar_config_last_apply_timestamp_seconds", "s", "Unix time of the last try to change the configuration by a file; absent if there was none.", gauge, nil,
+	{"lunar_config_last_apply_timestamp_seconds", "s", "Unix time of the last try to change the configuration, by a file or by objects; absent if there was none.", gauge, nil,
 		func(s *control.Status, emit emitter) {
 			eachApply(s, func(a *control.LastApply, _ ...string) { emit(float64(a.At.UnixMilli()) / 1000) })
 		}},

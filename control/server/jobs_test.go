@@ -126,7 +126,7 @@ func TestJobResults(t *testing.T) {
 		return out
 	}
 	j := begin()
-	asker := Asker{"me", j}
+	asker := Asker{By: "me", jobs: []*job{j}}
 	half := 50
 	ended := asker.Awaits(func() control.Progress { return control.Progress{What: "x", Percent: &half} })
 	if p := one(j, control.Read).Progress; p == nil || p.String() != "x (50 %)" {

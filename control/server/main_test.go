@@ -22,6 +22,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fixed control.Status
 
 func (f fixed) Status() control.Status { return control.Status(f) }
+func (f fixed) VolumeState(name string) control.Volume {
+	return byName(f.Volumes, func(v control.Volume) string { return v.Name })[name]
+}
+func (f fixed) TargetState(name string) control.Target {
+	return byName(f.Targets, func(t control.Target) string { return t.Name })[name]
+}
 
 func (f fixed) Latency() control.Latencies {
 	if f.Latencies == nil {

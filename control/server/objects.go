@@ -182,7 +182,7 @@ func addVolumes(api huma.API, s Source) {
 	listObjects(api, k, s, func(all []control.ObjectResource) VolumeList {
 		return VolumeList{withStates(all, states(), volumeResource)}
 	})
-	readObject(api, k, s, func(o control.ObjectResource) control.VolumeResource { return volumeResource(states()[o.Name], o) })
+	readObject(api, k, s, func(o control.ObjectResource) control.VolumeResource { return volumeResource(s.VolumeState(o.Name), o) })
 }
 
 // byName finds states by the name of what they are of.
@@ -221,7 +221,7 @@ func addTargets(api huma.API, s Source) {
 	listObjects(api, k, s, func(all []control.ObjectResource) TargetList {
 		return TargetList{withStates(all, states(), targetResource)}
 	})
-	readObject(api, k, s, func(o control.ObjectResource) control.TargetResource { return targetResource(states()[o.Name], o) })
+	readObject(api, k, s, func(o control.ObjectResource) control.TargetResource { return targetResource(s.TargetState(o.Name), o) })
 }
 
 func targetResource(t control.Target, o control.ObjectResource) control.TargetResource {

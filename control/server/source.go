@@ -14,6 +14,10 @@ import (
 type Source interface {
 	// Status returns what there is to tell now. It must not block for long.
 	Status() control.Status
+	// VolumeState and TargetState are the part of Status that is about one of a name; the
+	// zero value if it is not served.
+	VolumeState(name string) control.Volume
+	TargetState(name string) control.Target
 	// Latency tells how long commands take.
 	Latency() control.Latencies
 	// Rules returns what the token scheduler goes by.

@@ -25,21 +25,28 @@ func DeviceOf(v *conf.Volume) string {
 	if v.Path == "" {
 		return string(v.Type) + "/" + v.Name
 	}
-	path := v.Path
+	if device, ok := deviceAt(v.Path); ok {
+		return device
+	}
+	return "volume/" + v.Name
+}
+
+// deviceAt is false for a path that cannot be looked at.
+func deviceAt(path string) (string, bool) {
 	info, err := os.Stat(path)
 	for errors.Is(err, fs.ErrNotExist) && path != filepath.Dir(path) {
 		path = filepath.Dir(path)
 		info, err = os.Stat(path)
 	}
 	if err != nil {
-		return "volume/" + v.Name
+		return "", false
 	}
 	s := info.Sys().(*syscall.Stat_t)
 	dev := s.Dev
 	if info.Mode()&fs.ModeDevice != 0 {
 		dev = s.Rdev
 	}
-	return DiskName(fmt.Sprintf("%d:%d", unix.Major(dev), unix.Minor(dev)))
+	return DiskName(fmt.Sprintf("%d:%d", unix.Major(dev), unix.Minor(dev))), true
 }
 
 // DiskName is the kernel's name of the disk with a number, or that a partition
@@ -53,30 +60,4 @@ func DiskName(number string) string {
 		link = filepath.Dir(link)
 	}
 	return strings.ReplaceAll(filepath.Base(link), "!", "/")
-}
-
-// DevicesOf are the devices of all volumes, by name of volume.
-func DevicesOf(cfg *conf.Config) map[string]string {
-	devices := map[string]string{}
-	for i := range cfg.Volumes {
-		devices[cfg.Volumes[i].Name] = DeviceOf(&cfg.Volumes[i])
-	}
-	return devices
-}
-
-// ConfiguredCapacities are what the configuration says that each device can do,
-// in tokens/s; 0: nothing. Of what it says of several volumes on one device the
-// least counts.
-func ConfiguredCapacities(cfg *conf.Config) map[string]int64 {
-	own, all := map[string]int64{}, map[string]int64{}
-	for volume, device := range DevicesOf(cfg) {
-		all[device] = cfg.QoS.Capacity
-		if tokens := cfg.QoS.Capacities[volume]; tokens > 0 && (own[device] == 0 || tokens < own[device]) {
-			own[device] = tokens
-		}
-	}
-	for device, tokens := range own {
-		all[device] = tokens
-	}
-	return all
 }

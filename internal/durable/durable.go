@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,8 +65,24 @@ type tree interface {
 // MakeDir makes a directory for its owner only, if it is missing, with those
 // above it that are missing, and their names stable. So is the name of a directory
 // that is there already, where its parent may be read: who made it may have been
-// killed before that.
-func MakeDir(path string) error { return makeDir(system{}, path) }
+// killed before that. This process makes a name stable but once.
+func MakeDir(path string) error {
+	if was, ok := made.Load(path); ok {
+		if is, err := os.Stat(path); err == nil && os.SameFile(is, was.(fs.FileInfo)) {
+			return nil
+		}
+	}
+	if err := makeDir(system{}, path); err != nil {
+		return err
+	}
+	if is, err := os.Stat(path); err == nil {
+		made.Store(path, is)
+	}
+	return nil
+}
+
+// made are directories whose names are stable, fs.FileInfo by path.
+var made sync.Map
 
 func makeDir(t tree, path string) error {
 	above := filepath.Dir(path)

@@ -26,6 +26,19 @@ func Rewrite(path string, was, data []byte) error {
 	return within(filepath.Dir(path), func(d openDirectory) error { return d.rewrite(filepath.Base(path), was, data) })
 }
 
+// LeftoverOf is where a crash of Rewrite leaves the other file.
+func LeftoverOf(path string) string {
+	return filepath.Join(filepath.Dir(path), besideName(filepath.Base(path)))
+}
+
+// Leftover is what a crash of Rewrite has left, fs.ErrNotExist if nothing.
+func Leftover(path string) ([]byte, error) { return Read(LeftoverOf(path)) }
+
+// RemoveLeftover removes that. No Rewrite may be under way.
+func RemoveLeftover(path string) error { return Remove(LeftoverOf(path)) }
+
+func besideName(name string) string { return "." + name + ".new" }
+
 func (d openDirectory) rewrite(name string, was, data []byte) error {
 	path := filepath.Join(d.Name(), name)
 	st, err := d.writable(name)
@@ -35,7 +48,7 @@ func (d openDirectory) rewrite(name string, was, data []byte) error {
 	if err := d.holds(name, was); err != nil {
 		return err
 	}
-	next := "." + name + ".new"
+	next := besideName(name)
 	if err := d.write(next, data); err != nil {
 		return err
 	}

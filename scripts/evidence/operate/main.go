@@ -23,9 +23,10 @@ type options struct {
 	Notes   string   `default:"docs/reports/operate/results.json" help:"Results, by check."`
 	To      string   `default:"docs/reports/operate.md" help:"The document."`
 	Only    []string `help:"Some of the checks."`
-	Volumes int      `default:"1000" help:"Volumes of the check of changes."`
-	Changes int      `default:"10000" help:"Changes of the check of changes."`
+	Volumes int      `default:"1000" help:"Volumes of the check of scale."`
+	Changes int      `default:"10000" help:"Changes of the check of scale."`
 	Writers int      `default:"4" help:"Who make them at a time."`
+	Untimed bool     `help:"How long something takes is no fault."`
 }
 
 // check measures one thing. A row in checks is all that a new one needs.
@@ -49,7 +50,7 @@ type result struct {
 }
 
 var checks = []check{
-	{"changes", "Many objects, many changes", changes},
+	{"scale", "Many objects, many changes", scale},
 	{"migration", "Disks that move from LIO and C tgt", migration},
 }
 
