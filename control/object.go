@@ -44,8 +44,9 @@ type VolumeResource struct {
 // TargetResource is a target with its part of the configuration.
 type TargetResource struct {
 	Target
-	ETag   string `json:"etag" doc:"Changes when config does; If-Match takes it."`
-	Config Object `json:"config" nullable:"false" doc:"Keys and values as in a configuration file."`
+	Reach  []Reach `json:"reach" nullable:"false" doc:"How its volumes are reached now, through each of its portal groups."`
+	ETag   string  `json:"etag" doc:"Changes when config does; If-Match takes it."`
+	Config Object  `json:"config" nullable:"false" doc:"Keys and values as in a configuration file."`
 }
 
 // ObjectResource is any other part of the configuration: a LUN, an auth group, a user, a

@@ -80,6 +80,14 @@ func TestNouns(t *testing.T) {
 	if got := cells("portal list --columns group,tag --no-header"); got != "a 1 b 2" {
 		t.Errorf("found %q", got)
 	}
+	c.tgtd(cli.ExitOK, "alua", "set", "b", "--state", "standby")
+	c.tgtd(cli.ExitOK, "drain", "b", "--to", "192.0.2.9:3260")
+	if got, want := cells("portal list --columns group,state,drained --no-header"), "a optimized - b standby all to 192.0.2.9:3260"; got != want {
+		t.Errorf("found %q, expected %q", got, want)
+	}
+	c.has(c.tgtd(cli.ExitOK, "portal", "show", "b", "-o", "json"), `"reach":{"group":"b","states":["standby"],"draining":[{"to":"192.0.2.9:3260"}]}`)
+	c.has(c.tgtd(cli.ExitOK, "target", "show", "iqn.2026-11.test:t", "-o", "json"), `{"group":"a","states":["optimized"],"draining":[]},{"group":"b","states":["standby"],"draining":[{"to":"192.0.2.9:3260"}]}`)
+	c.tgtd(cli.ExitOK, "drain", "b", "--off")
 	c.has(c.tgtd(cli.ExitOK, "portal", "delete", "b"))
 	c.has(c.tgtd(cli.ExitOK, "session", "list"), initiator.DefaultInitiator)
 	c.has(c.tgtd(cli.ExitOK, "session", "show", "1"), "tsih: 1", "volume: one")

@@ -269,4 +269,12 @@ func (f fixed) Save(by Asker, _ control.Save) (control.Changed, error) {
 	return f.Change(by, control.Changes{})
 }
 
+func (f fixed) GroupReach() []control.Reach {
+	return []control.Reach{{Group: "lan", States: []string{"optimized"}, Draining: []control.PortalDrain{{To: "192.0.2.9:3260"}}}}
+}
+
+func (f fixed) TargetReach(string) map[string][]control.Reach {
+	return map[string][]control.Reach{f.Targets[0].Name: f.GroupReach()}
+}
+
 func (f fixed) Drains() control.Drained { return control.Drained{Draining: []string{}} }

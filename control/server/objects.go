@@ -109,7 +109,7 @@ func addObjects(api huma.API, s Source) {
 			func(ctx context.Context, in *ObjectChange) (*tagged[control.Changed], error) {
 				return changed(ctx, s, in.changes(control.Edit{Remove: true}))
 			})
-		if k.name == "volume" || k.name == "target" {
+		if k.name == "volume" || k.name == "target" || k.name == "portal-group" {
 			continue // which tell more
 		}
 		readObject(api, k, s, func(o control.ObjectResource) control.ObjectResource { return o })
@@ -219,15 +219,40 @@ func addTargets(api huma.API, s Source) {
 		return byName(s.Status().Targets, func(t control.Target) string { return t.Name })
 	}
 	listObjects(api, k, s, func(all []control.ObjectResource) TargetList {
-		return TargetList{withStates(all, states(), targetResource)}
+		reach := s.TargetReach("")
+		return TargetList{withStates(all, states(), func(t control.Target, o control.ObjectResource) control.TargetResource {
+			return targetResource(t, o, reach[o.Name])
+		})}
 	})
-	readObject(api, k, s, func(o control.ObjectResource) control.TargetResource { return targetResource(s.TargetState(o.Name), o) })
+	readObject(api, k, s, func(o control.ObjectResource) control.TargetResource {
+		return targetResource(s.TargetState(o.Name), o, s.TargetReach(o.Name)[o.Name])
+	})
 }
 
-func targetResource(t control.Target, o control.ObjectResource) control.TargetResource {
+func targetResource(t control.Target, o control.ObjectResource, reach []control.Reach) control.TargetResource {
 	t.Name = o.Name
 	if t.Portals == nil {
 		t.Portals, t.Volumes = []string{}, []string{}
 	}
-	return control.TargetResource{Target: t, ETag: o.ETag, Config: o.Config}
+	return control.TargetResource{Target: t, Reach: append([]control.Reach{}, reach...), ETag: o.ETag, Config: o.Config}
+}
+
+func addPortalGroups(api huma.API, s Source) {
+	k := kindOf("portal-group")
+	states := func() map[string]control.Reach {
+		return byName(s.GroupReach(), func(r control.Reach) string { return r.Group })
+	}
+	listObjects(api, k, s, func(all []control.ObjectResource) control.PortalGroupList {
+		return control.PortalGroupList{Objects: withStates(all, states(), portalGroupResource)}
+	})
+	readObject(api, k, s, func(o control.ObjectResource) control.PortalGroupResource {
+		return portalGroupResource(states()[o.Name], o)
+	})
+}
+
+func portalGroupResource(r control.Reach, o control.ObjectResource) control.PortalGroupResource {
+	if r.Group = o.Name; r.States == nil {
+		r.States, r.Draining = []string{}, []control.PortalDrain{}
+	}
+	return control.PortalGroupResource{ObjectResource: o, Reach: r}
 }

@@ -48,6 +48,10 @@ type Source interface {
 	Drain(control.Drain) (control.Drained, error)
 	// Drains tells of all that are drained.
 	Drains() control.Drained
+	// GroupReach tells how volumes are reached through each portal group, and TargetReach
+	// how those of a target are, or of all targets if the name is empty.
+	GroupReach() []control.Reach
+	TargetReach(name string) map[string][]control.Reach
 	// Rescan makes a volume as large as its file or device is now.
 	Rescan(volume string) (control.Rescanned, error)
 	// Detach gives up a volume that was removed and whose data cannot be written, or

@@ -96,6 +96,8 @@ func keyOf(resource any, key string) any {
 		o = r.Config
 	case *control.ObjectResource:
 		o = r.Config
+	case *control.PortalGroupResource:
+		o = r.Config
 	}
 	switch v := o[key].(type) {
 	case nil:
@@ -233,14 +235,27 @@ type portalListCommand struct {
 	selection `embed:""`
 }
 
-var portalsListed = objectsListed(listing.Table[control.ObjectResource]{
-	{Name: "group", Of: func(o *control.ObjectResource) any { return o.Name }},
-	{Name: "listen", Of: func(o *control.ObjectResource) any { return keyOf(o, "listen") }},
-	{Name: "listen-iser", Of: func(o *control.ObjectResource) any { return keyOf(o, "listen-iser") }},
-	{Name: "tag", Of: func(o *control.ObjectResource) any { return keyOf(o, "tag") }},
-	{Name: "alua", Of: func(o *control.ObjectResource) any { return keyOf(o, "alua") }},
-	{Name: "redirect", Of: func(o *control.ObjectResource) any { return keyOf(o, "redirect") }},
-})
+var portalsListed = rowsOf[control.PortalGroupList, control.PortalGroupResource]{
+	rows: func(l *control.PortalGroupList) []control.PortalGroupResource { return l.Objects },
+	document: func(_ *control.PortalGroupList, rows []control.PortalGroupResource) any {
+		return control.PortalGroupList{Objects: rows}
+	},
+	table: append(listing.Table[control.PortalGroupResource]{
+		{Name: "group", Of: func(g *control.PortalGroupResource) any { return g.Name }},
+		{Name: "listen", Of: func(g *control.PortalGroupResource) any { return keyOf(g, "listen") }},
+		{Name: "listen-iser", Of: func(g *control.PortalGroupResource) any { return keyOf(g, "listen-iser") }},
+		{Name: "tag", Of: func(g *control.PortalGroupResource) any { return keyOf(g, "tag") }},
+		{Name: "state", Of: func(g *control.PortalGroupResource) any { return g.Reach.States }},
+		{Name: "drained", Of: func(g *control.PortalGroupResource) any {
+			var all []string
+			for _, d := range g.Reach.Draining {
+				all = append(all, d.String())
+			}
+			return all
+		}},
+		{Name: "redirect", Of: func(g *control.PortalGroupResource) any { return keyOf(g, "redirect") }},
+	}, configured[control.PortalGroupResource]("alua")...),
+}
 
 // Run lists portal groups.
 func (k portalListCommand) Run(ctx context.Context, c cli.Console) error {
