@@ -36,15 +36,18 @@ func newClient(at, base string, by http.RoundTripper) *Client {
 	return &Client{at, base, &http.Client{Timeout: requestTimeout, Transport: by}}
 }
 
+// ErrNoAnswer says that no server answers where one is asked for.
+var ErrNoAnswer = errors.New("no answer")
+
 // Dial returns a client of the server at socket, after it has tried whether
-// there is one: the error says what to do if not. Close the Client.
+// there is one: the error, ErrNoAnswer, says what to do if not. Close the Client.
 func Dial(socket string) (*Client, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "unix", socket)
 	}
 	conn, err := dial(context.Background(), "", "")
 	if err != nil {
-		return nil, fmt.Errorf("no answer at %s: %w%s", socket, err, advice(err))
+		return nil, fmt.Errorf("%w at %s: %w%s", ErrNoAnswer, socket, err, advice(err))
 	}
 	conn.Close()
 	return newClient("control socket "+socket, "http://control", &http.Transport{DialContext: dial}), nil

@@ -26,12 +26,21 @@ type Remote struct {
 // maxToken bounds what is read of a token's file, in bytes.
 const maxToken = 4096
 
-// DialRemote returns a client of a server over TCP, after it has tried whether there is
-// one. Close the Client.
-func DialRemote(r Remote) (*Client, error) {
+// Host is host:port of the URL, unless that is none of a server.
+func (r *Remote) Host() (string, error) {
 	u, err := url.Parse(r.URL)
-	if err != nil || u.Scheme != "https" || u.Port() == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-		return nil, fmt.Errorf("found server %q, expected https://host:port", r.URL)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.Port() == "" || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("found server %q, expected https://host:port", r.URL)
+	}
+	return u.Host, nil
+}
+
+// DialRemote returns a client of a server over TCP, after it has tried whether there is
+// one: if not, the error is ErrNoAnswer. Close the Client.
+func DialRemote(r Remote) (*Client, error) {
+	host, err := r.Host()
+	if err != nil {
+		return nil, err
 	}
 	config, err := r.tls()
 	if err != nil {
@@ -44,12 +53,12 @@ func DialRemote(r Remote) (*Client, error) {
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: connectTimeout}, Config: config}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*connectTimeout)
 	defer cancel()
-	conn, err := dialer.DialContext(ctx, "tcp", u.Host)
+	conn, err := dialer.DialContext(ctx, "tcp", host)
 	if err != nil {
-		return nil, fmt.Errorf("no answer at %s: %w%s", r.URL, err, certificateAdvice(err))
+		return nil, fmt.Errorf("%w at %s: %w%s", ErrNoAnswer, r.URL, err, certificateAdvice(err))
 	}
 	conn.Close()
-	return newClient("server "+u.Host, "https://"+u.Host, &authorized{token, &http.Transport{TLSClientConfig: config}}), nil
+	return newClient("server "+host, "https://"+host, &authorized{token, &http.Transport{TLSClientConfig: config}}), nil
 }
 
 func certificateAdvice(err error) string {

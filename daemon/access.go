@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"lunar/conf"
@@ -19,7 +20,7 @@ import (
 // nobody is in them.
 func accessOf(s *conf.Server) (server.Access, error) {
 	c := &s.Control
-	a := server.Access{Groups: map[uint32]control.Role{}}
+	a := server.Access{Groups: map[uint32]control.Role{}, Known: s.Limits.KnownNetworks}
 	var errs []error
 	for _, g := range []struct {
 		key, name string
@@ -70,7 +71,7 @@ func groupNumber(name string) (uint32, error) {
 // moveAccess lets those ask that a changed configuration has.
 func (c *change) moveAccess() error {
 	was, now := &c.old.Server, &c.cfg.Server
-	if reflect.DeepEqual(was.Control, now.Control) || c.api == nil {
+	if reflect.DeepEqual(was.Control, now.Control) && slices.Equal(was.Limits.KnownNetworks, now.Limits.KnownNetworks) || c.api == nil {
 		return nil
 	}
 	to, err := accessOf(now)

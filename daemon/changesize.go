@@ -74,13 +74,13 @@ func (a *applier) resizeTo(volume string, bytes int64) error {
 }
 
 // Rescan implements server.Source.
-func (s *source) Rescan(volume string) (control.Rescanned, error) {
-	return s.changes.rescan(volume)
+func (s *source) Rescan(by server.Asker, volume string) (control.Rescanned, error) {
+	return s.changes.rescan(by, volume)
 }
 
 // rescan makes a volume as large as its file or device is.
-func (a *applier) rescan(volume string) (control.Rescanned, error) {
-	if err := a.lock(server.Asker{}); err != nil {
+func (a *applier) rescan(by server.Asker, volume string) (control.Rescanned, error) {
+	if err := a.lock(by); err != nil {
 		return control.Rescanned{}, err
 	}
 	defer a.changing.Unlock()

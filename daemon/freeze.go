@@ -29,11 +29,13 @@ type freezes struct {
 // freeze is some volumes that are frozen together.
 type freeze struct {
 	control.Frozen
-	held  bool // under freezes.mu
-	thaw  chan struct{}
-	begin sync.Once     // of the thaw
-	why   string        // it thaws
-	ended chan struct{} // nothing is held any more
+	held    bool            // under freezes.mu
+	gone    <-chan struct{} // closed when the client that it needs has gone; nil: it needs none
+	revoked func() error    // says that the client may not hold it any more; nil: it needs none
+	thaw    chan struct{}
+	begin   sync.Once     // of the thaw
+	why     string        // it thaws
+	ended   chan struct{} // nothing is held any more
 }
 
 // end begins to thaw the volumes, if nobody has.
@@ -156,9 +158,6 @@ func (a *applier) freeze(by server.Asker, volume string, k control.Freeze, gone 
 	if k.Attended && gone == nil {
 		return control.Frozen{}, notFrozen(volume, "attended: this connection does not tell when its client is gone", false)
 	}
-	if !k.Attended {
-		gone = nil
-	}
 	a.changing.Lock()
 	defer a.changing.Unlock()
 	if a.life.Err() != nil {
@@ -174,11 +173,14 @@ func (a *applier) freeze(by server.Asker, volume string, k control.Freeze, gone 
 		}
 	}
 	f := &freeze{Frozen: control.Frozen{Volumes: names, Until: time.Now().Add(deadline)}, thaw: make(chan struct{}), ended: make(chan struct{})}
+	if k.Attended {
+		f.gone, f.revoked = gone, by.Revoked
+	}
 	if taken := a.frozen.take(f); taken != "" {
 		return control.Frozen{}, notFrozen(volume, "volume "+taken+" is frozen already", true)
 	}
 	defer by.Awaits(a.freezing(names))()
-	if err := a.hold(f, deadline, gone); err != nil {
+	if err := a.hold(f); err != nil {
 		a.frozen.release(f, "it could not be frozen")
 		close(f.ended)
 		return control.Frozen{}, notFrozen(volume, err.Error(), true)
@@ -205,7 +207,7 @@ func (a *applier) freezing(names []string) func() control.Progress {
 }
 
 // hold returns when all volumes are held, or none is.
-func (a *applier) hold(f *freeze, deadline time.Duration, gone <-chan struct{}) error {
+func (a *applier) hold(f *freeze) error {
 	begun, err := a.beginFreezes(f.Volumes)
 	if err != nil {
 		return err
@@ -230,7 +232,7 @@ func (a *applier) hold(f *freeze, deadline time.Duration, gone <-chan struct{}) 
 	a.frozen.mu.Lock()
 	f.At, f.held = time.Now(), true
 	a.frozen.mu.Unlock()
-	go a.attend(f, begun, ends, gone)
+	go a.attend(f, begun, ends)
 	return nil
 }
 
@@ -282,18 +284,8 @@ func endFreezes(begun []*volumes.Freezing) (err error) {
 }
 
 // attend thaws the volumes when something asks for it.
-func (a *applier) attend(f *freeze, begun []*volumes.Freezing, ends <-chan error, gone <-chan struct{}) {
-	late := time.NewTimer(time.Until(f.Until))
-	defer late.Stop()
-	select {
-	case <-f.thaw:
-	case <-late.C:
-		f.end("its deadline has passed: what was copied since then is not of one moment")
-	case <-gone:
-		f.end("the client that asked for it was gone")
-	case <-a.life.Done():
-		f.end("the server stops")
-	}
+func (a *applier) attend(f *freeze, begun []*volumes.Freezing, ends <-chan error) {
+	f.end(f.await(a.life))
 	var err error
 	for range begun {
 		err = errors.Join(err, <-ends)
@@ -309,6 +301,35 @@ func (a *applier) attend(f *freeze, begun []*volumes.Freezing, ends <-chan error
 	}
 	close(f.ended)
 }
+
+// await waits until something asks for the thaw, and returns what.
+func (f *freeze) await(life context.Context) string {
+	late, judge := time.NewTimer(time.Until(f.Until)), time.NewTicker(attendTime)
+	defer late.Stop()
+	defer judge.Stop()
+	for {
+		select {
+		case <-f.thaw:
+			return f.why
+		case <-late.C:
+			return "its deadline has passed: what was copied since then is not of one moment"
+		case <-f.gone:
+			return "the client that asked for it was gone"
+		case <-life.Done():
+			return "the server stops"
+		case <-judge.C:
+			if f.revoked == nil {
+				continue
+			}
+			if err := f.revoked(); err != nil { // who could not thaw it either
+				return "the client that asked for it may not any more: " + err.Error()
+			}
+		}
+	}
+}
+
+// attendTime is how often it is asked whether a client may still hold a freeze.
+const attendTime = time.Second
 
 // thaw thaws a volume and those that were frozen with it. That it was thawed before is
 // an error: what was copied since is not of one moment.

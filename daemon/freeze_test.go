@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"lunar/control"
+	"lunar/control/token"
 	"lunar/internal/cli"
 	"lunar/internal/eventually"
 	"lunar/internal/initiator"
@@ -190,6 +191,40 @@ func dialControl(t *testing.T, dir string) *control.Client {
 	}
 	t.Cleanup(api.Close)
 	return api
+}
+
+// TestFreezeOfWhoIsRevoked: a freeze that needs its client ends when the client may not
+// hold it any more, for it could not thaw it either.
+func TestFreezeOfWhoIsRevoked(t *testing.T) {
+	l := serveVolumes(t)
+	in := func(name string) string { return filepath.Join(l.dir, name) }
+	selfSigned(t, in("pem"), in("key"))
+	text, e, err := token.New(control.Operate, "ops")
+	if err == nil {
+		err = token.Add(in("tokens"), e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, in("token"), text)
+	section := control.Object{"listen": "127.0.0.1:0", "certificate-file": in("pem"), "key-file": in("key"), "token-file": in("tokens")}
+	if _, err := dialControl(t, l.dir).Patch(t.Context(), control.SettingsAt("server"), control.Object{"control": section}, control.Permissions{}, control.Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Says(t, l.log.String, `control API over TLS" address=`)
+	_, at, _ := strings.Cut(l.log.String(), `control API over TLS" address=`)
+	api, err := control.DialRemote(control.Remote{URL: "https://" + strings.Fields(at)[0], Token: in("token"), CA: in("pem")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(api.Close)
+	if _, err := api.Freeze(t.Context(), "plain", control.Freeze{Deadline: "5m", Attended: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := token.Remove(in("tokens"), "ops"); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Says(t, l.log.String, "the client that asked for it may not any more")
 }
 
 // TestFreezeEnds: a volume thaws by itself, and who thaws it too late is told.

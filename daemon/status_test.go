@@ -20,6 +20,11 @@ func TestStatusFails(t *testing.T) {
 	}{
 		{[]string{"--state-dir", t.TempDir()}, cli.ExitUnreachable, "tgtd serve"},
 		{[]string{"--socket", filepath.Join(t.TempDir(), "sock")}, cli.ExitUnreachable, "--socket"},
+		{[]string{"--server", "http://127.0.0.1:1"}, cli.ExitUsage, "expected https://host:port"},
+		{[]string{"--server", "https://:1"}, cli.ExitUsage, "expected https://host:port"},
+		{[]string{"--server", "https://127.0.0.1:1", "--socket", "s"}, cli.ExitUsage, "one of them"},
+		{[]string{"--server", "https://127.0.0.1:1", "--token-file", "/nowhere"}, cli.ExitFailure, "/nowhere"},
+		{[]string{"--server", "https://127.0.0.1:1"}, cli.ExitUnreachable, "no answer"},
 		{[]string{"--json", "--watch"}, cli.ExitUsage, "one of them"},
 		{[]string{"--json", "-o", "yaml"}, cli.ExitUsage, "one of them"},
 		{[]string{"-o", "xml"}, cli.ExitUsage, "must be one of"},

@@ -9,7 +9,7 @@ import (
 
 // Kinds are all that an event may be of, sorted.
 func Kinds() []string {
-	all := append(slices.Collect(maps.Values(kinds)), control.Lost)
+	all := append(slices.Collect(maps.Values(kinds)), control.Lost, control.End)
 	slices.Sort(all)
 	return slices.Compact(all)
 }

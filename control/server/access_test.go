@@ -41,6 +41,12 @@ type remote struct {
 
 func serveRemote(t *testing.T) *remote {
 	t.Helper()
+	return serveRemoteOf(t, Config{Source: fixed(sample())})
+}
+
+// serveRemoteOf serves what c says at a socket and at a port of its own.
+func serveRemoteOf(t *testing.T, c Config) *remote {
+	t.Helper()
 	dir := t.TempDir()
 	r := &remote{tokens: map[control.Role]string{}, counts: &refusals.Counters{}}
 	p := ControlPort{Address: "127.0.0.1:0", Certificate: filepath.Join(dir, "pem"), Key: filepath.Join(dir, "key"), Tokens: filepath.Join(dir, "tokens"),
@@ -58,9 +64,23 @@ func serveRemote(t *testing.T) *remote {
 		r.tokens[role] = text
 	}
 	r.access = Access{Port: p}
-	r.Server = start(t, Config{Socket: filepath.Join(dir, control.SocketName), Source: fixed(sample()), MaxFile: 1 << 20, Access: r.access, Refusals: r.counts})
+	c.Socket, c.MaxFile, c.Access, c.Refusals = filepath.Join(dir, control.SocketName), 1<<20, r.access, r.counts
+	r.Server = start(t, c)
 	r.url = "https://" + r.ControlAddr().String()
 	return r
+}
+
+// dial returns a client with the token of a role.
+func (r *remote) dial(t *testing.T, role control.Role) *control.Client {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	writeFile(t, file, r.tokens[role])
+	c, err := control.DialRemote(control.Remote{URL: r.url, Token: file, CA: r.access.Port.Certificate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
 }
 
 // ask returns the status of a request with a token, a certificate or neither.

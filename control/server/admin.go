@@ -30,8 +30,8 @@ func addAdmin(api huma.API, s Source) {
 	change(api, "post-drain", http.MethodPost, control.DrainPath, "Keep initiators away from a portal, or let them in again",
 		func(in *struct{ Body control.Drain }) (control.Drained, error) { return s.Drain(in.Body) })
 	get(api, control.DrainPath, "What is being drained", func() (control.Drained, error) { return s.Drains(), nil })
-	change(api, "post-rescan", http.MethodPost, control.RescanPath, "Make a volume as large as its file or device is now",
-		func(in *VolumePath) (control.Rescanned, error) { return s.Rescan(in.Name) })
+	changeBy(api, describe("post-rescan", http.MethodPost, control.RescanPath, "Make a volume as large as its file or device is now"),
+		func(by Asker, in *VolumePath) (control.Rescanned, error) { return s.Rescan(by, in.Name) })
 	changeBy(api, describe("post-detach", http.MethodPost, control.DetachPath, "Give up a removed volume whose data cannot be written"),
 		func(by Asker, in *DetachRequest) (control.Detached, error) { return s.Detach(by, in.Name, in.Body) })
 }

@@ -27,7 +27,7 @@ func newAPI(c Config, metrics http.Handler, f *feed, a *async) *http.ServeMux {
 		add(api, c.Source)
 	}
 	f.add(api)
-	(&tracing{source: c.Source, end: f.end}).add(api)
+	(&tracing{source: c.Source, seats: newSeats(maxTraces, maxTraces/2)}).add(api)
 	addApply(api, c.Source, c.MaxFile)
 	a.add()
 	a.describe()

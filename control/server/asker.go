@@ -14,14 +14,16 @@ import (
 // Asker is who asks for a change that may have to wait, and hears how it goes. The zero
 // value is nobody.
 type Asker struct {
-	By   string // for the log, and for the states of the configuration file
-	jobs []*job // none: the answer is waited for
+	By     string      // for the log, and for the states of the configuration file
+	stands []*standing // of those who ask
+	jobs   []*job      // none: the answer is waited for
 }
 
 // Together is who asks for changes that are made as one.
 func Together(all []Asker) (t Asker) {
 	var names []string
 	for _, a := range all {
+		t.stands = append(t.stands, a.stands...)
 		if t.jobs = append(t.jobs, a.jobs...); !slices.Contains(names, a.By) {
 			names = append(names, a.By)
 		}
@@ -32,7 +34,7 @@ func Together(all []Asker) (t Asker) {
 
 // askerOf is who makes a request. A job of theirs may be cancelled until Begin.
 func askerOf(ctx context.Context) Asker {
-	a := Asker{By: callerOf(ctx).String()}
+	a := Asker{By: callerOf(ctx).String(), stands: []*standing{standingOf(ctx)}}
 	if j := jobOf(ctx); j != nil {
 		a.jobs = []*job{j}
 		j.of.mu.Lock()
@@ -42,9 +44,23 @@ func askerOf(ctx context.Context) Asker {
 	return a
 }
 
+// Revoked says why who asks may not any more what he asked for; nil: he may.
+func (a Asker) Revoked() error {
+	for _, s := range a.stands {
+		if err := s.revoked(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Begin is to be called once others are not waited for any more, and before anything is
-// changed. The error is a *Refusal: the change was cancelled meanwhile.
+// changed. After an error nothing is to be: the change was cancelled meanwhile (*Refusal),
+// or who asked may not any more.
 func (a Asker) Begin() error {
+	if err := a.Revoked(); err != nil {
+		return huma.Error403Forbidden("nothing was changed: " + err.Error())
+	}
 	for _, j := range a.jobs {
 		if err := j.begins(); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -62,6 +63,7 @@ func (c Caller) holder() string {
 type peer struct {
 	*unix.Ucred
 	groups []uint32 // supplementary
+	name   func() string
 }
 
 // peerOf is the other end of a connection; nil: it is no unix socket.
@@ -83,7 +85,16 @@ func peerOf(conn net.Conn) *peer {
 	if raw.Control(ask) != nil || err != nil {
 		return nil
 	}
+	p.name = sync.OnceValue(p.lookUp)
 	return &p
+}
+
+// lookUp is the user's name, which costs reading the user database.
+func (p *peer) lookUp() string {
+	if u, err := user.LookupId(strconv.FormatUint(uint64(p.Uid), 10)); err == nil {
+		return u.Username
+	}
+	return "?"
 }
 
 // peerGroups are the supplementary groups of the other end; none if they cannot be told.
@@ -123,11 +134,7 @@ func (p *peer) role(groups map[uint32]control.Role) (role control.Role) {
 }
 
 func (p *peer) caller(groups map[uint32]control.Role) Caller {
-	c := Caller{Kind: "user", Name: "?", UID: &p.Uid, PID: p.Pid, Role: p.role(groups)}
-	if u, err := user.LookupId(strconv.FormatUint(uint64(p.Uid), 10)); err == nil {
-		c.Name = u.Username
-	}
-	return c
+	return Caller{Kind: "user", Name: p.name(), UID: &p.Uid, PID: p.Pid, Role: p.role(groups)}
 }
 
 type connKey int
@@ -136,6 +143,8 @@ const (
 	peerKey connKey = iota
 	placeKey
 	callerKey
+	standingKey
+	leavingKey
 	noteKey
 	jobKey
 )
@@ -161,9 +170,23 @@ func callerOf(ctx context.Context) Caller {
 	return c
 }
 
+// leavingOf ends when the server of a request serves nobody else any more.
+func leavingOf(ctx context.Context) <-chan struct{} {
+	if leaving, ok := ctx.Value(leavingKey).(context.Context); ok {
+		return leaving.Done()
+	}
+	return nil
+}
+
+// placeOf is that of a request's connection; nil: it has none.
+func placeOf(ctx context.Context) *placed {
+	p, _ := ctx.Value(placeKey).(*placed)
+	return p
+}
+
 // working gives a request its place for as long as it is worked on.
 func working(r *http.Request, yes bool) {
-	if p, ok := r.Context().Value(placeKey).(*placed); ok {
+	if p := placeOf(r.Context()); p != nil {
 		p.works(yes)
 	}
 }

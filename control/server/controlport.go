@@ -42,11 +42,12 @@ func newEntry(p ControlPort, s *Server) (*entry, error) {
 	return e, errors.Join(errs...)
 }
 
-// over puts TLS in front of a listener. Clients may have a certificate; one that is not
-// trusted is refused. There are no tickets, by which one that is not trusted any more
-// could come back.
-func (e *entry) over(l net.Listener) net.Listener {
+// over puts TLS in front of a listener, by what is the entry when a client comes. Clients
+// may have a certificate; one that is not trusted is refused. There are no tickets, by
+// which one that is not trusted any more could come back.
+func (s *Server) over(l net.Listener) net.Listener {
 	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		e := s.entry.Load()
 		c := &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: e.certificate, SessionTicketsDisabled: true}
 		pool, err := e.pool()
 		if pool != nil {
@@ -100,11 +101,11 @@ func (e *entry) caller(r *http.Request) Caller {
 		}
 		return c
 	}
-	if len(r.TLS.VerifiedChains) == 0 {
+	if !e.trusts(r.TLS.PeerCertificates) {
 		return c
 	}
 	c.Kind = "certificate"
-	names := namesOf(r.TLS.VerifiedChains[0][0])
+	names := namesOf(r.TLS.PeerCertificates[0])
 	if len(names) > 0 {
 		c.Name = names[0]
 	}
@@ -114,6 +115,21 @@ func (e *entry) caller(r *http.Request) Caller {
 		}
 	}
 	return c
+}
+
+// trusts judges a client's certificates as of now: those who trusted them when the
+// connection began may not any more, and their time may have passed.
+func (e *entry) trusts(chain []*x509.Certificate) bool {
+	pool, err := e.pool()
+	if err != nil || pool == nil || len(chain) == 0 {
+		return false
+	}
+	o := x509.VerifyOptions{Roots: pool, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	for _, c := range chain[1:] {
+		o.Intermediates.AddCert(c)
+	}
+	_, err = chain[0].Verify(o)
+	return err == nil
 }
 
 // namesOf are the names that a certificate has: those of its subjectAltName, and its

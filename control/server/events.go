@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -37,8 +36,7 @@ type EventsRequest struct {
 // feed tells readers of the stream.
 type feed struct {
 	stream *events.Stream
-	end    context.Context // of the server
-	open   atomic.Int32
+	seats  *seats
 }
 
 // add adds the operation to an API.
@@ -46,7 +44,7 @@ func (f *feed) add(api huma.API) {
 	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[control.Event](), true, "Event")
 	op := huma.Operation{OperationID: "get-events", Method: http.MethodGet, Path: control.EventsPath, Summary: "What happens, as it happens (Server-Sent Events)",
 		Responses: map[string]*huma.Response{"200": {Description: "Each data field is an event.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schema}}}}}
-	huma.Register(api, op, func(_ context.Context, in *EventsRequest) (*huma.StreamResponse, error) {
+	huma.Register(api, op, func(ctx context.Context, in *EventsRequest) (*huma.StreamResponse, error) {
 		if f.stream == nil {
 			return nil, huma.Error404NotFound("this server keeps no events")
 		}
@@ -55,60 +53,83 @@ func (f *feed) add(api huma.API) {
 				return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("kind: found %q, expected one of %s", kind, strings.Join(all, ", ")))
 			}
 		}
-		if f.open.Add(1) > maxStreams {
-			f.open.Add(-1)
-			return nil, huma.Error503ServiceUnavailable(fmt.Sprintf("found %d readers of events, expected at most that", maxStreams))
+		place := f.seats.take(callerOf(ctx))
+		if place == nil {
+			return nil, huma.Error503ServiceUnavailable(fmt.Sprintf("found %d readers of events, expected at most that, of whom each has a share", maxStreams))
 		}
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
-			defer f.open.Add(-1)
+			defer place.leave()
 			r, w := humago.Unwrap(ctx)
-			f.tell(w, r, in)
+			f.tell(w, r, in, place)
 		}}, nil
 	})
 }
 
-// tell sends events until the reader goes, does not take them in time, or the server ends.
-func (f *feed) tell(w http.ResponseWriter, r *http.Request, in *EventsRequest) {
+// tell sends events until the reader goes, does not take them in time, may not read them
+// any more or loses its place, or the server ends.
+func (f *feed) tell(w http.ResponseWriter, r *http.Request, in *EventsRequest, place *seat) {
 	working(r, true) // it keeps its place
-	to := http.NewResponseController(w)
+	to := &eventWriter{to: w, control: http.NewResponseController(w), kinds: in.Kinds}
+	place.sends(to.control)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = to.SetReadDeadline(time.Time{}) // all of the request has come
-	beat := time.NewTicker(beatTime)
-	defer beat.Stop()
+	_ = to.control.SetReadDeadline(time.Time{}) // all of the request has come
+	look := time.NewTicker(standingTime)
+	defer look.Stop()
 	at := f.stream.Position(in.After)
 	for {
 		found, next, more := f.stream.From(at)
 		at = next
-		_ = to.SetWriteDeadline(time.Now().Add(eventTime)) // a connection that has no deadlines fails below
-		for i := range found {
-			if e := &found[i]; len(in.Kinds) > 0 && e.Kind != control.Lost && !slices.Contains(in.Kinds, e.Kind) {
-				continue
-			} else if err := send(w, e); err != nil {
-				return
-			}
+		over := place.over(r.Context())
+		if over != "" { // before anything is told
+			found = []control.Event{{Time: time.Now(), Kind: control.End, Text: over}}
 		}
-		if len(found) == 0 && in.Follow {
-			fmt.Fprint(w, ":\n\n") //nolint:errcheck // Flush tells
-		}
-		if to.Flush() != nil || !in.Follow {
+		if to.send(found) != nil || over != "" || !in.Follow {
 			return
 		}
 		select {
 		case <-more:
-		case <-beat.C:
+		case <-look.C:
+		case <-place.lost:
 		case <-r.Context().Done():
 			return
-		case <-f.end.Done():
+		case <-leavingOf(r.Context()):
 			return
 		}
 	}
 }
 
-func send(w http.ResponseWriter, e *control.Event) error {
-	text, err := json.Marshal(e)
-	if err == nil {
-		_, err = fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, text)
+// eventWriter sends events to a reader that has to take them in time.
+type eventWriter struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+	kinds   []string // that it wants; none: all
+	sent    time.Time
+}
+
+// send sends those that the reader wants, or a sign of life, if one is due.
+func (w *eventWriter) send(found []control.Event) error {
+	begin := func() {
+		w.sent = time.Now()
+		_ = w.control.SetWriteDeadline(w.sent.Add(eventTime)) // a connection that has no deadlines fails below
 	}
-	return err
+	if time.Since(w.sent) >= beatTime {
+		begin()
+		fmt.Fprint(w.to, ":\n\n") //nolint:errcheck // Flush tells
+	}
+	for i := range found {
+		e := &found[i]
+		if len(w.kinds) > 0 && e.Kind != control.Lost && e.Kind != control.End && !slices.Contains(w.kinds, e.Kind) {
+			continue
+		}
+		begin()
+		text, err := json.Marshal(e)
+		if err == nil {
+			_, err = fmt.Fprintf(w.to, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.control.Flush()
 }

@@ -34,7 +34,7 @@ func addFreeze(api huma.API, s Source) {
 
 // goneOf is closed when the connection of a request is; nil: nobody knows.
 func goneOf(ctx context.Context) <-chan struct{} {
-	if p, ok := ctx.Value(placeKey).(*placed); ok {
+	if p := placeOf(ctx); p != nil {
 		return p.gone
 	}
 	return nil

@@ -64,7 +64,7 @@ func (f fixed) Drain(d control.Drain) (control.Drained, error) {
 	return control.Drained{Sessions: 1, Draining: []string{d.Portal + " " + d.To}}, nil
 }
 
-func (f fixed) Rescan(volume string) (control.Rescanned, error) {
+func (f fixed) Rescan(_ Asker, volume string) (control.Rescanned, error) {
 	return control.Rescanned{Before: 1, Now: int64(len(volume))}, nil
 }
 

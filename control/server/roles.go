@@ -83,6 +83,9 @@ func permits(api huma.API) func(huma.Context, func(huma.Context)) {
 			needs = control.Admin
 		}
 		c := callerOf(ctx.Context())
+		if s := standingOf(ctx.Context()); s != nil {
+			s.needs = needs
+		}
 		if c.Role >= needs {
 			next(ctx)
 			return

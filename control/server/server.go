@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
-	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"lunar/control"
 	"lunar/internal/loglimit"
-	"lunar/internal/places"
 	"lunar/internal/refusals"
 )
 
@@ -34,14 +34,15 @@ type Server struct {
 	path     string // of the socket
 	running  sync.WaitGroup
 
-	groups atomic.Pointer[map[uint32]control.Role]
-	entry  atomic.Pointer[entry] // of the control port
+	groups    atomic.Pointer[map[uint32]control.Role]
+	entry     atomic.Pointer[entry] // of the control port
+	admission *admission            // of those over TCP
 
 	mu struct {
 		sync.Mutex
 		socket           *http.Server
 		metrics, control port
-		guesses          *places.Buckets[netip.Addr]
+		leaving          map[*http.Server]struct{} // whose ports are served no more
 		stopped          bool
 	}
 }
@@ -58,12 +59,13 @@ func Serve(c Config) (*Server, error) {
 	metrics := scrape(c.Source)
 	s := &Server{log: c.Logger, trail: c.Trail, refusals: c.Refusals, answers: answers{now: time.Now}, pages: metricsOnly(metrics, probes{c.Vitals}), probes: probes{c.Vitals}, maxBody: applyBody(c.MaxFile)}
 	s.journal = loglimit.New(c.Logger, time.Now)
-	s.mu.guesses = places.NewBuckets[netip.Addr](maxGuessers)
+	s.admission, s.mu.leaving = newAdmission(), map[*http.Server]struct{}{}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.groups.Store(&map[uint32]control.Role{})
 	s.mu.metrics.key, s.mu.control.key = "metrics (server.metrics)", "control API (server.control.listen)"
+	s.mu.metrics.leave, s.mu.control.leave = s.drain, s.drain
 	s.jobs = newJobs(time.Now)
-	api := newAPI(c, metrics, &feed{stream: c.Events, end: s.life}, &async{jobs: s.jobs, log: c.Logger, trail: s.trail, journal: s.journal})
+	api := newAPI(c, metrics, &feed{stream: c.Events, seats: newSeats(maxStreams, maxStreams/4)}, &async{jobs: s.jobs, log: c.Logger, trail: s.trail, journal: s.journal})
 	s.api = s.identified(audited(s.admitted(api), s.trail, s.journal))
 	socket, err := listen(c.Socket)
 	if err != nil {
@@ -71,8 +73,10 @@ func Serve(c Config) (*Server, error) {
 	}
 	s.path = c.Socket
 	if err := errors.Join(s.SetAccess(c.Access), s.MoveMetrics(c.Metrics)); err != nil {
+		s.mu.Lock()
 		s.mu.metrics.close()
 		s.mu.control.close()
+		s.mu.Unlock()
 		s.running.Wait()
 		return nil, errors.Join(err, socket.Close())
 	}
@@ -111,11 +115,16 @@ func (s *Server) MoveMetrics(p MetricsPort) error {
 	if s.mu.stopped {
 		return errStopped
 	}
-	return s.mu.metrics.move(p.Address, func(l net.Listener) *http.Server { return s.serve(l, g.over, g.only(s.pages), maxBody) })
+	over := g.over
+	if p.Certificate == "" {
+		over = nil
+	}
+	return s.mu.metrics.move(p.Address, func(l net.Listener) *http.Server { return s.serve(l, over, g.only(s.pages), maxBody) })
 }
 
 // SetAccess lets others ask than before, as Config.Access. After an error nothing has
-// changed, unless it says so. Who asks over TCP is broken off.
+// changed, unless it says so. Who is asking over TCP gets an answer, also where nothing is
+// served any more.
 func (s *Server) SetAccess(a Access) error {
 	e, err := newEntry(a.Port, s)
 	if err != nil {
@@ -129,28 +138,36 @@ func (s *Server) SetAccess(a Access) error {
 	if err := openTo(s.path, a.Groups); err != nil {
 		return err
 	}
-	err = s.mu.control.move(a.Port.Address, func(l net.Listener) *http.Server { return s.serve(l, e.over, s.api, s.maxBody) })
-	if err != nil {
-		return errors.Join(err, openTo(s.path, *s.groups.Load()))
+	before := s.entry.Swap(e) // it judges all who come, at whichever address
+	if a.Port.Address != s.mu.control.to {
+		err = s.mu.control.move(a.Port.Address, func(l net.Listener) *http.Server { return s.serve(l, s.over, s.api, s.maxBody) })
+		if err != nil {
+			s.entry.Store(before)
+			return errors.Join(err, openTo(s.path, *s.groups.Load()))
+		}
+		if at := s.mu.control.at; at != nil {
+			s.log.Info("control API over TLS", "address", at.String())
+		}
 	}
-	s.entry.Store(e)
 	s.groups.Store(&a.Groups)
-	if at := s.mu.control.at; at != nil {
-		s.log.Info("control API over TLS", "address", at.String())
-	}
+	s.admission.knows(a.Known)
 	return nil
 }
 
-// serve answers at a listener, which over puts TLS before; nil: it is not TCP.
+// serve answers at a listener, which over puts TLS before; nil: nothing does.
 func (s *Server) serve(l net.Listener, over func(net.Listener) net.Listener, mux http.Handler, body int64) *http.Server {
+	leaving, leave := context.WithCancel(s.life)
 	h := &http.Server{
 		Handler:           s.answers.first(bounds(mux, body)),
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader,
-		ConnContext:    withConn,
-		ErrorLog:       slog.NewLogLogger(s.journal.Logger("", false).Handler(), slog.LevelWarn),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return withConn(context.WithValue(ctx, leavingKey, leaving), conn)
+		},
+		ErrorLog: slog.NewLogLogger(s.journal.Logger("", false).Handler(), slog.LevelWarn),
 	}
-	var limited net.Listener = &crowd{Listener: l, refusals: s.refusals, groups: func() map[uint32]control.Role { return *s.groups.Load() }}
+	h.RegisterOnShutdown(leave)
+	var limited net.Listener = &crowd{Listener: l, refusals: s.refusals, groups: func() map[uint32]control.Role { return *s.groups.Load() }, admission: s.admission, handshakes: over != nil}
 	if over != nil {
 		limited = over(limited)
 	}
@@ -160,6 +177,28 @@ func (s *Server) serve(l net.Listener, over func(net.Listener) net.Listener, mux
 		}
 	})
 	return h
+}
+
+// drainTime is how long those may take whose port is served no more: as long as any.
+const drainTime = writeTimeout
+
+// drain lets a server serve nobody else, and those who are asking to the end. The caller
+// has s.mu.
+func (s *Server) drain(h *http.Server) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = h.Shutdown(now) // it listens no more, and is not waited for
+	s.mu.leaving[h] = struct{}{}
+	s.running.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+		defer cancel()
+		if h.Shutdown(ctx) != nil {
+			h.Close()
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.mu.leaving, h)
+	})
 }
 
 // Stop ends the API and removes the socket. Requests and jobs under way are finished
@@ -173,6 +212,7 @@ func (s *Server) Stop(ctx context.Context) {
 	s.mu.Lock()
 	s.mu.stopped = true
 	servers := []*http.Server{s.mu.socket}
+	servers = slices.AppendSeq(servers, maps.Keys(s.mu.leaving))
 	for _, p := range []*port{&s.mu.metrics, &s.mu.control} {
 		if p.server != nil {
 			servers = append(servers, p.server)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"lunar/control"
@@ -52,15 +53,15 @@ type Source interface {
 	// how those of a target are, or of all targets if the name is empty.
 	GroupReach() []control.Reach
 	TargetReach(name string) map[string][]control.Reach
-	// Rescan makes a volume as large as its file or device is now.
-	Rescan(volume string) (control.Rescanned, error)
+	// Rescan makes a volume as large as its file or device is now, in the name of who asks.
+	Rescan(by Asker, volume string) (control.Rescanned, error)
 	// Detach gives up a volume that was removed and whose data cannot be written, or
 	// what the cache keeps of one. If there is an error, which may be a *Refusal,
 	// nothing was given up.
 	Detach(by Asker, volume string, d control.Detach) (control.Detached, error)
 	// Freeze holds the commands of a volume, and of others that f names, until Thaw, the
-	// deadline, the end of the server, or with f.Attended until gone is closed. If there
-	// is an error, which may be a *Refusal, nothing is held.
+	// deadline, the end of the server, or with f.Attended until gone is closed or who asks
+	// may not any more. If there is an error, which may be a *Refusal, nothing is held.
 	Freeze(by Asker, volume string, f control.Freeze, gone <-chan struct{}) (control.Frozen, error)
 	// Thaw ends that for a volume and for those that were frozen with it.
 	Thaw(volume string) (control.Thawed, error)
@@ -132,6 +133,7 @@ type MetricsPort struct {
 type Access struct {
 	Groups map[uint32]control.Role // of the system, by number, for the socket
 	Port   ControlPort
+	Known  []netip.Prefix // networks whose clients come before all others over TCP
 }
 
 // ControlPort says where the API is served over TLS, and to whom. Files that are replaced

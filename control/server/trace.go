@@ -23,6 +23,7 @@ const (
 	// traceLines and traceRounds bound what is sent before the bounds of the trace are
 	// looked at again: more than a trace holds.
 	traceLines, traceRounds = 1024, 8
+	maxTraces               = 8 // at a time, as the target has them
 )
 
 // Trace is of the PDUs of a session. One goroutine uses it.
@@ -47,7 +48,7 @@ type TraceRequest struct {
 // tracing tells PDUs of sessions.
 type tracing struct {
 	source Source
-	end    context.Context // of the server
+	seats  *seats
 }
 
 // add adds the operation to an API.
@@ -56,14 +57,23 @@ func (t *tracing) add(api huma.API) {
 	op := huma.Operation{OperationID: "post-trace", Method: http.MethodPost, Path: control.TracePath, Summary: "The PDUs of a session as they come and go, without their data (a JSON document in each line)",
 		Responses: map[string]*huma.Response{"200": {Description: "Each line is a document.", Content: map[string]*huma.MediaType{"application/x-ndjson": {Schema: schema}}}}}
 	huma.Register(api, op, func(ctx context.Context, in *TraceRequest) (*huma.StreamResponse, error) {
+		place := t.seats.take(callerOf(ctx))
+		if place == nil {
+			return nil, refusal(&control.Refusal{What: fmt.Sprintf("session %d is not traced", in.Session), State: true,
+				Reasons: []control.Reason{{Text: fmt.Sprintf("found %d traces, expected at most that, of which each has a share", maxTraces)}}})
+		}
 		trace, start, err := t.source.Trace(uint16(in.Session))
 		if err != nil {
+			place.leave()
 			return nil, refusal(err)
 		}
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
+			defer place.leave()
 			defer trace.Close()
 			r, w := humago.Unwrap(ctx)
-			end := t.tell(&traceWriter{to: w, control: http.NewResponseController(w)}, r, trace, start, in)
+			to := &traceWriter{to: w, control: http.NewResponseController(w)}
+			place.sends(to.control)
+			end := to.tell(r, trace, start, in, place)
 			noteResult(ctx.Context(), traced{end})
 		}}, nil
 	})
@@ -105,31 +115,41 @@ func (w *traceWriter) send(lines ...control.TraceLine) error {
 }
 
 // tell sends a trace until its bounds, the end of the session or of the server, or until
-// the reader goes or does not take it in time.
-func (t *tracing) tell(to *traceWriter, r *http.Request, trace Trace, start control.TraceStart, in *TraceRequest) (end control.TraceEnd) {
+// the reader goes, does not take it in time, may not have it any more or loses its place.
+func (w *traceWriter) tell(r *http.Request, trace Trace, start control.TraceStart, in *TraceRequest, place *seat) (end control.TraceEnd) {
 	working(r, true) // it keeps its place
-	to.to.Header().Set("Content-Type", "application/x-ndjson")
-	to.to.Header().Set("Cache-Control", "no-store")
-	_ = to.control.SetReadDeadline(time.Time{}) // all of the request has come
-	look, over := time.NewTicker(traceLook), time.NewTimer(time.Duration(in.Seconds)*time.Second)
+	w.to.Header().Set("Content-Type", "application/x-ndjson")
+	w.to.Header().Set("Cache-Control", "no-store")
+	_ = w.control.SetReadDeadline(time.Time{}) // all of the request has come
+	look, late, judge := time.NewTicker(traceLook), time.NewTimer(time.Duration(in.Seconds)*time.Second), time.NewTicker(standingTime)
 	defer look.Stop()
-	defer over.Stop()
-	err := to.send(control.TraceLine{Start: &start})
+	defer late.Stop()
+	defer judge.Stop()
+	err := w.send(control.TraceLine{Start: &start})
 	for err == nil && end.Reason == "" {
+		over := "" // before anything more is told
 		select {
 		case <-look.C:
-		case <-over.C:
+		case <-late.C:
 			end.Reason = fmt.Sprintf("%d s are over", in.Seconds)
 		case <-trace.Ended():
 			end.Reason = "the session has ended"
-		case <-t.end.Done():
-			end.Reason = "the server stops"
+		case <-judge.C:
+			over = place.over(r.Context())
+		case <-place.lost:
+			over = place.over(r.Context())
+		case <-leavingOf(r.Context()):
+			end.Reason = "the server stops, or has left this port"
 		case <-r.Context().Done():
 			end.Reason = "the client has gone"
 			return end
 		}
+		if over != "" {
+			end.Reason = over
+			break
+		}
 		last := end.Reason != ""
-		err = to.pass(trace, in.PDUs, &end)
+		err = w.pass(trace, in.PDUs, &end)
 		if end.PDUs == in.PDUs {
 			end.Reason = fmt.Sprintf("%d PDUs were told", end.PDUs)
 		} else if last {
@@ -137,7 +157,7 @@ func (t *tracing) tell(to *traceWriter, r *http.Request, trace Trace, start cont
 		}
 	}
 	if err == nil {
-		err = to.send(control.TraceLine{End: &end})
+		err = w.send(control.TraceLine{End: &end})
 	}
 	if err != nil {
 		end.Reason = "the client does not take it: " + err.Error()

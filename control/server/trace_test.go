@@ -117,7 +117,7 @@ func TestTrace(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || end == nil || end.Reason != "the server stops" {
+	if err != nil || end == nil || end.Reason != "the server stops, or has left this port" {
 		t.Errorf("found %+v, %v", end, err)
 	}
 	_, _, err = ask(60, 0, newRecording(pdu(0)), func(n int, cancel func(), _ *Server) error {

@@ -103,44 +103,52 @@ func Find(entries []Entry, text string) (found Entry, ok bool) {
 
 // Read reads a file, which others than its owner and group must not read or write.
 func Read(path string) ([]Entry, error) {
+	_, entries, err := read(path)
+	return entries, err
+}
+
+func read(path string) (text []byte, entries []Entry, err error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if mode := info.Mode(); !mode.IsRegular() || mode.Perm()&0o027 != 0 {
-		return nil, fmt.Errorf("%s: found %v, expected a file that others cannot read and only its owner can write (chmod g-w,o= %s)", path, mode, path)
+		return nil, nil, fmt.Errorf("%s: found %v, expected a file that others cannot read and only its owner can write (chmod g-w,o= %s)", path, mode, path)
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		err = fmt.Errorf("found more than %d bytes, expected at most that", maxFile)
 	}
-	var entries []Entry
 	if err == nil {
 		entries, err = Parse(string(text))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return entries, nil
+	return text, entries, nil
 }
 
 // change replaces a file by one whose entries are other ones, with the same owner, group
-// and mode. A file that is missing has none. Comments are lost.
+// and mode from the moment on that it has the name: the server, which reads it, may be
+// another user. A file that is missing has no entries. Comments are lost.
 func change(path string, to func([]Entry) ([]Entry, error)) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	entries, err := Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		entries, err = nil, nil
-	}
+	lock, err := locked(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lock"))
 	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	was, entries, err := read(path)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
 		return err
 	}
 	if entries, err = to(entries); err != nil {
@@ -150,12 +158,27 @@ func change(path string, to func([]Entry) ([]Entry, error)) error {
 	for _, e := range entries {
 		text += e.String() + "\n"
 	}
-	was, missing := os.Stat(path)
-	if err := durable.Replace(path, []byte(text)); err != nil || missing != nil {
-		return err
+	if missing {
+		return durable.Replace(path, []byte(text))
 	}
-	stat := was.Sys().(*syscall.Stat_t) // the server, which reads it, may be another user
-	return errors.Join(os.Lchown(path, int(stat.Uid), int(stat.Gid)), os.Chmod(path, was.Mode().Perm()))
+	return durable.Rewrite(path, was, []byte(text))
+}
+
+// locked is a file that stays for those who change another one together: it is theirs, one
+// after the other, until they close it.
+func locked(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for err = syscall.EINTR; err == syscall.EINTR; {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
 }
 
 // Add adds an entry, whose name no other has.

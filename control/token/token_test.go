@@ -1,9 +1,12 @@
 package token
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -71,6 +74,55 @@ func TestFile(t *testing.T) {
 	}
 	if _, err := Read(pipe); err == nil {
 		t.Error("a pipe is read")
+	}
+}
+
+// TestChangesTogether: of entries that are added at once none is lost, and whoever reads
+// the file meanwhile, which is all that a kill leaves, finds its mode and group.
+func TestChangesTogether(t *testing.T) {
+	path, group := filepath.Join(t.TempDir(), "tokens"), os.Getegid()
+	add := func(name string) {
+		_, e, err := New(control.Read, name)
+		if err == nil {
+			err = Add(path, e)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	add("first")
+	if os.Geteuid() == 0 {
+		group = 4711
+	}
+	if err := errors.Join(os.Chown(path, -1, group), os.Chmod(path, 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	var adding sync.WaitGroup
+	for i := range 8 {
+		adding.Go(func() {
+			for j := range 20 {
+				add(fmt.Sprintf("t%d-%d", i, j))
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { adding.Wait(); close(done) }()
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		default:
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if gid := info.Sys().(*syscall.Stat_t).Gid; info.Mode() != 0o640 || int(gid) != group {
+			t.Fatalf("found mode %v and group %d, expected 0640 and %d", info.Mode(), gid, group)
+		}
+	}
+	if entries, err := Read(path); err != nil || len(entries) != 161 {
+		t.Errorf("found %d entries, %v", len(entries), err)
 	}
 }
 

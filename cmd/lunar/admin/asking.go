@@ -23,11 +23,11 @@ type asking struct {
 // ask asks the server.
 func (k asking) ask(do func(*control.Client) error) error {
 	api, err := k.connect()
-	switch wrong := (*cli.ExitError)(nil); {
-	case errors.As(err, &wrong):
-		return err
-	case err != nil:
+	switch {
+	case errors.Is(err, control.ErrNoAnswer):
 		return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
+	case err != nil:
+		return err
 	}
 	defer api.Close()
 	return do(api)
@@ -35,7 +35,11 @@ func (k asking) ask(do func(*control.Client) error) error {
 
 func (k asking) connect() (*control.Client, error) {
 	if k.Server != "" && k.Socket == "" {
-		return control.DialRemote(control.Remote{URL: k.Server, Token: k.TokenFile, CA: k.CA, Certificate: k.Certificate, Key: k.Key})
+		r := control.Remote{URL: k.Server, Token: k.TokenFile, CA: k.CA, Certificate: k.Certificate, Key: k.Key}
+		if _, err := r.Host(); err != nil {
+			return nil, usage(err)
+		}
+		return control.DialRemote(r)
 	}
 	if k.Server != "" {
 		return nil, usage(errors.New("found --server and --socket, expected one of them"))
