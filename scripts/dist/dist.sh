@@ -61,17 +61,23 @@ build() {
 		-ldflags "-s -w -buildid= -X main.version=$version -X lunar/internal/version.Number=$version" -o "$2/" ./cmd/tgtd ./cmd/lunar
 }
 
+# static ARCHITECTURE: the directory with its programs that need nothing else, built once.
+static() {
+	[ -d "$work/static-$1" ] || build "$1" "$work/static-$1" static >&2
+	echo "$work/static-$1"
+}
+
 # libc BINARY: the package that it needs.
 libc() { if "$go" version -m "$1" | grep -q 'CGO_ENABLED=1'; then echo 'libc6 (>= 2.34)'; else echo passwd; fi; }
 
 # manual DIRECTORY: man pages and completions, from programs that run here.
 manual() {
-	local program name
-	build "$($go env GOHOSTARCH)" "$work/native" static
+	local program name native
+	native=$(static "$($go env GOHOSTARCH)")
 	for program in tgtd lunar; do
 		name=lunar-tgtd
 		[ "$program" = tgtd ] || name=$program
-		"$go" -C scripts run ./dist/manual --program "$work/native/$program" --name "$name" \
+		"$go" -C scripts run ./dist/manual --program "$native/$program" --name "$name" \
 			--date "$(LC_ALL=C date -u -d "@$SOURCE_DATE_EPOCH" '+%B %-d, %Y')" --version "$version" --out "$1"
 		gzip -9n "$1/$name.8"
 	done
@@ -81,26 +87,25 @@ manual() {
 packages() {
 	local format files=$work/$1
 	build "$1" "$files"
-	cp "$work"/manual/* "$files/"
+	cp -r "$work"/manual/* "$work/doc" "$files/"
 	for format in "${@:2}"; do
 		ZSH=/usr/share/zsh/vendor-completions
 		[ "$format" = deb ] || ZSH=/usr/share/zsh/site-functions
 		export ZSH
 		ARCH=$1 FILES=$files LIBC=$(libc "$files/tgtd") PACKAGE_VERSION=$(package_version) \
-			"$work/nfpm" package -f scripts/dist/nfpm.yaml -p "$format" -t "$out/" | sed 's/^/dist: /'
+			GOFLAGS= "$go" run "$nfpm" package -f scripts/dist/nfpm.yaml -p "$format" -t "$out/" | sed 's/^/dist: /'
 	done
 }
 
 # image: static programs, for a container that has nothing else. They have no iSER.
 image() {
-	local arch tree roots=()
+	local arch programs tree roots=()
 	for arch in $architectures; do
 		tree=$work/image-$arch
-		build "$arch" "$tree/bin" static
+		programs=$(static "$arch")
 		mkdir -p "$tree"/{usr/bin,usr/libexec/lunar,etc/lunar,var/lib/lunar,run/lunar,tmp}
-		mv "$tree/bin/tgtd" "$tree/usr/libexec/lunar/tgtd"
-		mv "$tree/bin/lunar" "$tree/usr/bin/lunar"
-		rmdir "$tree/bin"
+		cp "$programs/tgtd" "$tree/usr/libexec/lunar/tgtd"
+		cp "$programs/lunar" "$tree/usr/bin/lunar"
 		install -m 640 scripts/dist/files/tgtd.yaml "$tree/etc/lunar/tgtd.yaml"
 		chmod 700 "$tree/var/lib/lunar"
 		chmod 1777 "$tree/tmp"
@@ -118,7 +123,7 @@ mkdir -p "$out" "$work/manual"
 packaged=" $formats "
 packaged=${packaged/ oci / }
 if [ -n "${packaged// /}" ]; then
-	GOFLAGS= GOBIN=$work "$go" install "$nfpm"
+	"$go" -C scripts run ./dist/pages --root "$root" --out "$work/doc"
 	manual "$work/manual"
 	for architecture in $architectures; do
 		# shellcheck disable=SC2086 # a list

@@ -16,19 +16,20 @@ import (
 // version is that of the packages of the tests.
 const version = "9.8.7"
 
-// made are the files of this tree for this machine, made once.
-var made = sync.OnceValues(func() (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "dist"); err == nil {
-		_, err = makeDist(dir)
-	}
-	return dir, err
+// made are the files of this tree for this machine, made once if a test needs them.
+var made = sync.OnceValues(func() (said string, err error) {
+	return makeDist(madeIn)
 })
 
+var madeIn string // directory of what made makes
+
 func TestMain(m *testing.M) {
-	status := m.Run()
-	if dir, err := made(); err == nil {
-		os.RemoveAll(dir)
+	var err error
+	if madeIn, err = os.MkdirTemp("", "dist"); err != nil {
+		panic(err)
 	}
+	status := m.Run()
+	os.RemoveAll(madeIn)
 	os.Exit(status)
 }
 
@@ -43,12 +44,10 @@ func makeDist(dir string, environment ...string) (string, error) {
 // distFiles returns the directory of the files.
 func distFiles(t *testing.T) string {
 	t.Helper()
-	dir, err := made()
-	if err != nil {
-		out, err := makeDist(t.TempDir())
-		t.Fatalf("dist.sh: %v\n%s", err, out)
+	if said, err := made(); err != nil {
+		t.Fatalf("dist.sh: %v\n%s", err, said)
 	}
-	return dir
+	return madeIn
 }
 
 // TestReproducible: another place, time zone, mask and home make the same bytes.
