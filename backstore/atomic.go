@@ -120,7 +120,7 @@ func (v *volume) openIntents(i Intents) error {
 	if v.Info().ReadOnly {
 		return v.finish(i, own, &o)
 	}
-	log, fd, err := v.openLog(own, &o)
+	log, fd, err := v.openLog(i, own, &o)
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (v *volume) finish(i Intents, p past, o *intent.Outcome) error {
 	if _, err := os.Stat(p.path); err != nil {
 		return i.mark(p.path).Remove() // there is none
 	}
-	_, fd, err := v.openLog(p, o)
+	_, fd, err := v.openLog(i, p, o)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,8 @@ func (v *volume) finish(i Intents, p past, o *intent.Outcome) error {
 }
 
 // openLog adds what it has done to o.
-func (v *volume) openLog(p past, o *intent.Outcome) (*intent.Log, int, error) {
+func (v *volume) openLog(i Intents, p past, o *intent.Outcome) (*intent.Log, int, error) {
+	stable := i.mark(p.path).There() && !durable.Absent(p.path) // as it was when the mark was made
 	fd, err := durable.Descriptor(p.path, unix.O_RDWR|unix.O_CREAT)
 	if err != nil {
 		return nil, -1, fmt.Errorf("intent log %s: %w", p.path, err)
@@ -215,7 +216,10 @@ func (v *volume) openLog(p past, o *intent.Outcome) (*intent.Log, int, error) {
 	if err := lockLog(fd); err != nil {
 		return nil, -1, fmt.Errorf("intent log %s: %w", p.path, errors.Join(err, unix.Close(fd)))
 	}
-	if err = syncNew(fd, p.path); err == nil { // or a power cut takes the whole log along
+	if !stable {
+		err = syncNew(fd, p.path) // or a power cut takes the whole log along
+	}
+	if err == nil {
 		log, done, err = intent.Open(&stableFile{fd: fd}, (*intentTarget)(v), p.medium, v.Info().Size, p.mode)
 	}
 	o.Completed, o.Unbegun, o.Forgotten = o.Completed+done.Completed, o.Unbegun+done.Unbegun, o.Forgotten+done.Forgotten

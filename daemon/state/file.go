@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"lunar/internal/durable"
 )
@@ -45,6 +46,23 @@ func (f File[T]) settle(v *T, sealed bool) error {
 	}
 	return f.Mark().Make()
 }
+
+// Keep is Save of what may be there already: then nothing is written. Whoever calls it for
+// several volumes calls Settled for the first of them behind that.
+func (f File[T]) Keep(v *T) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if was, sealed, err := f.Read(); err == nil && sealed && string(was) == string(text)+"\n" && f.Mark().There() {
+		return nil
+	}
+	return f.Save(v)
+}
+
+// Settled makes the name of what Keep has found stable: who wrote it may have been killed
+// before that.
+func (f File[T]) Settled() error { return durable.SyncDir(filepath.Dir(f.Path())) }
 
 // Save makes v stable, whole or not at all.
 func (f File[T]) Save(v *T) error {

@@ -71,7 +71,10 @@ func (a *Set) NoteStores(volumes []conf.Volume) error {
 			return err
 		}
 	}
-	return nil
+	if len(volumes) == 0 {
+		return nil
+	}
+	return state.RecordOf(a.StateDir, volumes[0].Name).Settled()
 }
 
 // noteStore records what a volume is on now, with its size or the smaller one that it
@@ -88,7 +91,7 @@ func (a *Set) noteStore(v *conf.Volume, soon int64) error {
 		found.Size = min(found.Size, soon)
 	}
 	if err == nil {
-		err = state.RecordOf(a.StateDir, v.Name).Save(&state.Record{Path: medium.Path(v), Identity: found.Identity, Size: found.Size, Header: a.headerID(v), Alias: a.aliasOf(v)})
+		err = state.RecordOf(a.StateDir, v.Name).Keep(&state.Record{Path: medium.Path(v), Identity: found.Identity, Size: found.Size, Header: a.headerID(v), Alias: a.aliasOf(v)})
 	}
 	if err != nil {
 		return fmt.Errorf("volume %s: record of its store: %w", v.Name, err)

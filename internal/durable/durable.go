@@ -118,6 +118,15 @@ func Remove(path string) error {
 	return err
 }
 
+// SyncDir makes the names in a directory stable, if there is one.
+func SyncDir(path string) error {
+	err := system{}.syncDir(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 // system is the tree of the operating system.
 type system struct{}
 
