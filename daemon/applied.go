@@ -39,6 +39,16 @@ func (a *applier) keepApplied() (warnings []string) {
 	return nil
 }
 
+// lastApplied is what was noted; nil: nothing.
+func lastApplied(dir string) (*applied, error) {
+	note := appliedFile(dir)
+	last, err := note.Peek()
+	if err != nil {
+		return nil, fmt.Errorf("what was applied last: %w; put a copy back, or, if the configuration is right, %s", err, note.Without())
+	}
+	return last, nil
+}
+
 // known are the names of the volumes that are configured, or were when the server before
 // ended.
 func (c *compared) known(cfg *conf.Config) (names []string) {
@@ -86,10 +96,9 @@ func offline(cfg *conf.Config) conf.Facts {
 // allowed, and cuts files that may be.
 func (k Options) compare(cfg *conf.Config, dir string, warn func(string)) (*compared, error) {
 	out := &compared{allowed: conf.Allowed{Yes: k.Yes, Shrink: k.AllowShrink}, from: volumes.Source{Config: k.Config}, service: k.Service}
-	note := appliedFile(dir)
-	last, err := note.Peek()
+	last, err := lastApplied(dir)
 	if err != nil {
-		return nil, fmt.Errorf("what was applied last: %w; put a copy back, or, if the configuration is right, %s", err, note.Without())
+		return nil, err
 	}
 	out.last = last
 	if last == nil {

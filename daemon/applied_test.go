@@ -1,13 +1,17 @@
 package daemon
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"lunar/conf"
+	"lunar/internal/cli"
 	"lunar/internal/durable"
 )
 
@@ -96,5 +100,30 @@ func TestNoteOfNumbers(t *testing.T) {
 	var read *applied
 	if err = errors.Join(err, durable.Strict(again, &read)); err != nil || !reflect.DeepEqual(read, note) {
 		t.Errorf("%v: found %+v, expected %+v", err, read, note)
+	}
+}
+
+// TestCheckApplied: a version that cannot read what the one before has noted would not
+// start, and a check says so, before an upgrade restarts the server.
+func TestCheckApplied(t *testing.T) {
+	dir := t.TempDir()
+	file, state := filepath.Join(dir, "tgtd.yaml"), filepath.Join(dir, "state")
+	writeFile(t, file, `{portal-groups: {a: {listen: ["127.0.0.1:0"]}}, volumes: {v: {type: ram, size: 1MiB}}, targets: {"iqn.2026-11.test:t": {auth-group: none, luns: {0: v}}}}`)
+	note := appliedFile(state)
+	if err := note.Save(&applied{}); err != nil {
+		t.Fatal(err)
+	}
+	check := func() (int, string) {
+		var out bytes.Buffer
+		return run(t.Context(), []string{"check", file, "--state-dir", state}, cli.Console{Out: &out, Err: &out}), out.String()
+	}
+	if status, said := check(); status != cli.ExitOK {
+		t.Fatalf("found %d: %s", status, said)
+	}
+	if err := os.WriteFile(note.Path(), durable.Seal(note.Kind, []byte(`{"Volumes":[{"Name":7}]}`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, said := check(); status != cli.ExitFailure || !strings.Contains(said, "what was applied last") {
+		t.Errorf("found %d: %s", status, said)
 	}
 }

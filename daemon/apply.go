@@ -220,6 +220,8 @@ func (a *applier) lasting(r *request) string {
 	switch file, name := a.serve.Config, r.name; {
 	case r.edit != nil && r.edit.file == nil:
 		return "Not written to a file: until the next start, or SIGHUP."
+	case r.edit != nil && string(r.edit.file.Text()) == string(r.edit.was.text):
+		return file + " has it already."
 	case r.edit != nil:
 		return "Written to " + file + "."
 	case file == "":

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
 
@@ -33,7 +34,7 @@ func (k CheckOptions) Check(c cli.Console) error {
 	dir, err := conf.StateDir(k.StateDir)
 	if err == nil {
 		cfg.InStateDir(dir)
-		err = errors.Join(medium.StoredTwice(cfg), state.Trust(dir), checkPaths(cfg, dir))
+		err = errors.Join(medium.StoredTwice(cfg), state.Trust(dir), checkPaths(cfg, dir), checkApplied(dir))
 	} else {
 		err = medium.StoredTwice(cfg)
 	}
@@ -64,6 +65,16 @@ func (k CheckOptions) Check(c cli.Console) error {
 		cli.Counted(len(cfg.Targets), "target"), cli.Counted(len(cfg.Volumes), "volume"), cli.Counted(len(warnings), "warning"))
 	for _, note := range slices.Concat(notes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg), checkCHAP(cfg), checkAccess(cfg, dir), checkPrivileges(cfg, "/"), doubtful(cfg), checkIdentities(cfg)) {
 		fmt.Fprintf(c.Out, "%s: %s\n", k.File, note)
+	}
+	return err
+}
+
+// checkApplied finds out whether this version can read what another one has noted, without
+// which it does not start. Who may not look there is told nothing.
+func checkApplied(dir string) error {
+	_, err := lastApplied(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
 	}
 	return err
 }

@@ -75,6 +75,10 @@ func TestNouns(t *testing.T) {
 	writeFile(t, yaml, "alias: from a file\n")
 	c.has(c.tgtd(cli.ExitOK, "target", "set", "iqn.2026-11.test:new", "-f", yaml), "alias")
 	c.has(c.tgtd(cli.ExitUsage, "target", "set", "iqn.2026-11.test:new"), "nothing to change")
+	again := c.tgtd(cli.ExitOK, "target", "set", "iqn.2026-11.test:new", "-f", yaml)
+	if c.has(again, "nothing to change", "has it already"); strings.Contains(again, "Written") {
+		t.Errorf("found %s", again)
+	}
 	c.has(c.tgtd(cli.ExitOK, "target", "set", "iqn.2026-11.test:new", "alias="), "alias")
 	c.has(c.tgtd(cli.ExitOK, "portal", "create", "b", `listen=["127.0.0.1:0"]`, "tag=2"))
 	if got := cells("portal list --columns group,tag --no-header"); got != "a 1 b 2" {
