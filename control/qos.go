@@ -206,6 +206,7 @@ type Refusal struct {
 	State   bool   // the request is in order, but not possible as things are
 	Missing bool   // there is nothing that it is about
 	Stale   bool   // what it is about is not as its condition has it
+	Busy    bool   // others, or the same client, ask for too much at the time
 	Reasons []Reason
 }
 

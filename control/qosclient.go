@@ -92,7 +92,7 @@ func AsRefusal(body []byte) *Refusal {
 	if json.Unmarshal(body, &p) != nil {
 		return &Refusal{What: "not a problem document"}
 	}
-	r := &Refusal{What: p.Detail, State: p.Status == http.StatusConflict, Missing: p.Status == http.StatusNotFound, Stale: p.Status == http.StatusPreconditionFailed}
+	r := &Refusal{What: p.Detail, State: p.Status == http.StatusConflict, Missing: p.Status == http.StatusNotFound, Stale: p.Status == http.StatusPreconditionFailed, Busy: p.Status == http.StatusServiceUnavailable}
 	for _, e := range p.Errors {
 		r.Reasons = append(r.Reasons, Reason{strings.TrimPrefix(e.Location, "body."), e.Message})
 	}

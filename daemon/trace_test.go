@@ -121,11 +121,65 @@ func TestTraceJSON(t *testing.T) {
 	}
 }
 
+// TestTraceOfReplacedConnection: a connection that takes the place of another, which had
+// digests, is told with its own address, and Wireshark tells the two apart.
+func TestTraceOfReplacedConnection(t *testing.T) {
+	l := serveLive(t, "server: {limits: {max-connections: 2}}\n"+liveConfig)
+	o := initiator.Options{Target: "iqn.2026-11.test:u", HeaderDigest: "CRC32C", DataDigest: "CRC32C", Keys: initiator.Keys{{Name: "MaxConnections", Value: "2"}}}
+	c := dial(t, l.portal, o)
+	settle(t, c, 0)
+	join := func() *initiator.Conn {
+		t.Helper()
+		o.CID, o.Keys = 1, nil
+		n, err := c.Join(t.Context(), l.portal, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { n.Close() })
+		return n
+	}
+	for _, form := range [][]string{{"-o", "json"}, {"--pcapng", filepath.Join(l.dir, "replaced.pcapng")}} {
+		first := join()
+		r := l.trace(append([]string{fmt.Sprint(c.TSIH), "--records", "6"}, form...)...)
+		for _, conn := range []func() *initiator.Conn{func() *initiator.Conn { return c }, func() *initiator.Conn { return first }, join} {
+			if err := conn().Ping([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text := r.end(t)
+		if form[0] == "-o" {
+			if n := strings.Count(text, `"connection":{"cid":1,`); n != 2 || len(initiatorsOf(text)) != 3 {
+				t.Errorf("found connection 1 %d times, expected 2: %s", n, text)
+			}
+			continue
+		}
+		tshark, err := exec.LookPath("tshark")
+		if err != nil {
+			t.Skip("needs tshark (Debian's package of this name)")
+		}
+		port := l.portal[strings.LastIndexByte(l.portal, ':')+1:]
+		out, err := exec.CommandContext(t.Context(), tshark, "-r", form[1], "-d", "tcp.port=="+port+",iscsi", "-T", "fields", "-e", "tcp.stream", "-e", "iscsi.opcode", "-e", "_ws.malformed", "-e", "tcp.analysis.flags").Output()
+		if want := "0\t0x00\t\t\n0\t0x20\t\t\n1\t0x00\t\t\n1\t0x20\t\t\n2\t0x00\t\t\n2\t0x20\t\t\n"; string(out) != want {
+			t.Errorf("found\n%s\n%v, expected\n%s", out, err, want)
+		}
+	}
+}
+
+// initiatorsOf are the initiator's addresses in a trace, each once.
+func initiatorsOf(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range regexp.MustCompile(`"address":"([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		found[m[1]] = true
+	}
+	return found
+}
+
 // TestTraceRefused: what is wrong is said.
 func TestTraceRefused(t *testing.T) {
 	l := serveLive(t, liveConfig)
 	l.has(l.tgtd(cli.ExitFailure, "trace", "9"), "session 9 is not traced", "found no such session")
 	l.has(l.tgtd(cli.ExitUsage, "trace", "9", "--seconds", "0"), "found --seconds 0")
+	l.has(l.tgtd(cli.ExitUsage, "trace", "9", "--pcapng", "x", "-o", "json"), "found --pcapng and -o json")
 	there := filepath.Join(l.dir, "there")
 	writeFile(t, there, "")
 	l.has(l.tgtd(cli.ExitFailure, "trace", "9", "--pcapng", there), "file exists")

@@ -106,6 +106,10 @@ func made[T any](ctx context.Context, k asynchronous, api *control.Client, c cli
 		return out, true, err
 	}
 	j, err := start()
+	if busy := (*control.Refusal)(nil); errors.As(err, &busy) && busy.Busy && !k.Async { // progress is not worth a refusal
+		out, err = wait()
+		return out, true, err
+	}
 	if err != nil {
 		return out, false, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lunar/control"
 	"lunar/internal/cli"
 	"lunar/internal/eventually"
 )
@@ -75,6 +76,22 @@ func TestEntered(t *testing.T) {
 		if text := shown.String() + said.String(); strings.Contains(text, "secret of") || strings.Contains(text, "new secret") || strings.Contains(text, "another") {
 			t.Errorf("%+v: shown %q", test, text)
 		}
+	}
+}
+
+// TestMadeWithoutJobs: on a terminal a change is a job for the sake of its progress; where
+// there cannot be one, it is made all the same.
+func TestMadeWithoutJobs(t *testing.T) {
+	_, slave := terminals(t)
+	busy := func() (control.Job, error) { return control.Job{}, &control.Refusal{What: "found 8 jobs", Busy: true} }
+	made7 := func(async bool) (int, bool, error) {
+		return made(t.Context(), asynchronous{async}, nil, cli.Console{Out: slave, Err: slave}, func() (int, error) { return 7, nil }, busy)
+	}
+	if n, finished, err := made7(false); n != 7 || !finished || err != nil {
+		t.Errorf("found %d, %v, %v", n, finished, err)
+	}
+	if n, finished, err := made7(true); n != 0 || finished || err == nil {
+		t.Errorf("found %d, %v, %v, expected that --async is refused", n, finished, err)
 	}
 }
 

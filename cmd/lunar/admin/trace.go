@@ -29,6 +29,9 @@ func (k traceCommand) Run(ctx context.Context, c cli.Console) error {
 	if k.Seconds < 1 || k.Seconds > control.MaxTraceSeconds || k.Records < 1 || k.Records > control.MaxTracePDUs {
 		return usage(fmt.Errorf("found --seconds %d and --records %d, expected 1 to %d and 1 to %d", k.Seconds, k.Records, control.MaxTraceSeconds, control.MaxTracePDUs))
 	}
+	if k.Pcapng != "" && k.Output != "text" {
+		return usage(fmt.Errorf("found --pcapng and -o %s, expected one of them", k.Output))
+	}
 	return k.ask(func(api *control.Client) (err error) {
 		tell, end, err := k.teller(c)
 		if err != nil {
