@@ -129,6 +129,7 @@ func (l *volumeLane) start(op *Op) {
 	l.loop.Await(&st.await, l.expect.of(&st.call))
 	if l.ring != nil && st.encode(l.fd) {
 		l.ring.Queue(&st.sqe, st)
+		l.ring.Hasten()
 		return
 	}
 	l.workers.Submit(l.loop, st)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -324,6 +325,34 @@ func TestReapSubmits(t *testing.T) {
 	}
 	if err := r.Drain(); err != nil || second.res != 4096 {
 		t.Errorf("%v, %d bytes read; expected none, 4096", err, second.res)
+	}
+}
+
+// TestHasten: the first request leaves at once, the others in parts that grow.
+func TestHasten(t *testing.T) {
+	r := newRing(t, 64)
+	f := tempFile(t, pattern(4096))
+	var parts []int
+	var all [64]result
+	for i := range all {
+		o := &all[i]
+		o.op.Read(int(f.Fd()), make([]byte, 64), int64(64*i))
+		r.Queue(&o.op, o)
+		queued := int(r.queued)
+		if r.Hasten(); !r.Unsubmitted() {
+			parts = append(parts, queued)
+		}
+	}
+	if want := []int{1, 1, 1, 2, 3, 4, 6, 9, 14, 21}; !slices.Equal(parts, want) {
+		t.Errorf("parts of %v requests left, expected %v", parts, want)
+	}
+	if err := r.Drain(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if all[i].res != 64 {
+			t.Errorf("request %d: %d, expected 64", i, all[i].res)
+		}
 	}
 }
 
