@@ -30,7 +30,7 @@ const (
 	workBytes = 1 << 10
 	// passData is how many bytes of long reads are begun in one pass; turnData is what a
 	// connection may begin when its turn in their line comes.
-	passData = 512 << 10
+	passData = 4 << 20
 	turnData = 64 << 10
 	// passTime is for how long, in nanoseconds since it began, a pass goes on to begin long
 	// reads: bytes can cost more than usual, because their memory is new or is copied once

@@ -15,9 +15,12 @@ import (
 )
 
 const (
-	// flushFrom is how many queued data bytes leave at once rather than at
-	// the end of the pass, while they are in the CPU's cache.
-	flushFrom = 256 << 10
+	// flushFrom is how many queued data bytes leave before the end of the pass. Less would
+	// be a send for each long read, which costs the kernel more than one of several.
+	flushFrom = 2 << 20
+	// remoteFrom is how long the data of a PDU are for which it matters which NUMA node's
+	// thread sends them.
+	remoteFrom = 64 << 10
 	// lendTime is how long what was lent may wait for a peer that does not
 	// read: then it is copied, so that those who want to change it can.
 	lendTime = 20 * time.Millisecond
@@ -34,7 +37,7 @@ const (
 	// makes room after a while has megabytes of it, which nobody else is to wait for.
 	// passSent bounds their bytes; from timedFrom on a send is so long that it is timed.
 	passTime  = 300_000
-	passSent  = 512 << 10
+	passSent  = 4 << 20
 	leastSent = 16 << 10
 	timedFrom = 64 << 10
 )
@@ -218,7 +221,7 @@ func (m *mover) sender(o *outgoing) (loop *evloop.Loop, cares bool) {
 	if node, ok := o.ref.Node(); ok {
 		return m.r.Sender(node), true
 	}
-	return nil, len(o.data) >= flushFrom/4
+	return nil, len(o.data) >= remoteFrom
 }
 
 // stamp sets what is known only when the PDU leaves.
