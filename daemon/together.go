@@ -1,10 +1,10 @@
 package daemon
 
 import (
+	"errors"
 	"slices"
 	"time"
 
-	"lunar/conf/edit"
 	"lunar/control"
 	"lunar/control/server"
 )
@@ -30,8 +30,14 @@ func (a *applier) edit(by server.Asker, c control.Changes) (control.Changed, err
 	return w.changed, w.err
 }
 
+// errFault is for who waited for a change that hit a fault.
+var errFault = errors.New("the change was broken off by a fault of the server")
+
 // makeAll makes changes in their order. The caller holds the changes.
 func (a *applier) makeAll(all []*waiting) {
+	for _, w := range all {
+		w.ended, w.err = true, errFault // unless it gets an answer
+	}
 	var group []*waiting
 	for _, w := range all {
 		if !w.joins(group) {
@@ -46,10 +52,11 @@ func (a *applier) makeAll(all []*waiting) {
 func (a *applier) makeGroup(group []*waiting) {
 	begun := group[:0:0]
 	for _, w := range group {
-		w.ended = true
-		if w.err = a.begins(w.by); w.err == nil {
-			begun = append(begun, w)
+		if err := a.begins(w.by); err != nil {
+			w.err = err
+			continue
 		}
+		begun = append(begun, w)
 	}
 	if len(begun) > 1 {
 		begun = a.possible(begun)
@@ -69,11 +76,13 @@ func (a *applier) possible(group []*waiting) []*waiting {
 		return group // each is told
 	}
 	return slices.DeleteFunc(group, func(w *waiting) bool {
-		var next edit.Object
-		if next, w.err = a.editedTree(tree, w.asked.Edits, true); w.err == nil {
-			tree = next
+		next, err := a.editedTree(tree, w.asked.Edits, true)
+		if err != nil {
+			w.err = err
+			return true
 		}
-		return w.err != nil
+		tree = next
+		return false
 	})
 }
 
@@ -91,7 +100,7 @@ func (a *applier) makeTogether(group []*waiting) bool {
 	}
 	tree, err := a.tree()
 	for _, w := range group {
-		w.changed = shareOf(w, group, changed)
+		w.changed, w.err = shareOf(w, group, changed), nil
 		if err == nil {
 			w.changed.ETag = a.etagOf(tree, w.asked.Edits)
 		}

@@ -132,3 +132,28 @@ func TestLastApply(t *testing.T) {
 		}
 	}
 }
+
+// TestBroken: who waited for a change that hit a fault does not take it for made.
+func TestBroken(t *testing.T) {
+	a := applierOf(t, objectsConfig)
+	volume := func(name string) control.Changes {
+		return control.Changes{Edits: []control.Edit{{Path: []string{"volumes", name}, Set: control.Object{"type": "ram", "size": "1MiB"}}}}
+	}
+	all := []*waiting{{asked: volume("a")}, {asked: volume("a")}}
+	cfg := a.daemon.config.Load()
+	func() {
+		defer a.daemon.config.Store(cfg)
+		defer func() {
+			if recover() == nil {
+				t.Error("found no fault")
+			}
+		}()
+		a.daemon.config.Store(nil) // which is a fault
+		a.makeAll(all)
+	}()
+	for i, w := range all {
+		if !w.ended || w.err == nil {
+			t.Errorf("%d: found %v", i, w)
+		}
+	}
+}
