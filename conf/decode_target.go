@@ -15,18 +15,20 @@ import (
 const inherit = "\x00"
 
 func (d *decoder) targets(n node, c *Config) {
+	var t Target
+	var whole Access
+	keys := fields{ // as for volumes
+		"alias":         printable(&t.Alias, maxUser),
+		"portal-groups": each(&t.PortalGroups, reference("a portal-group")),
+		"auth-group":    group(&whole.AuthGroup),
+		"luns":          luns(&whole.LUNs),
+		"access":        each(&t.Access, access),
+		"redirect":      redirect(&t.Redirect),
+		"moved":         redirect(&t.Moved),
+	}
 	d.named(n, naming{ValidName, wantName, aMapping}, func(name string, n node) {
-		t := Target{Name: name}
-		whole := Access{}
-		ok := d.mapping(n, fields{
-			"alias":         printable(&t.Alias, maxUser),
-			"portal-groups": each(&t.PortalGroups, reference("a portal-group")),
-			"auth-group":    group(&whole.AuthGroup),
-			"luns":          luns(&whole.LUNs),
-			"access":        each(&t.Access, access),
-			"redirect":      redirect(&t.Redirect),
-			"moved":         redirect(&t.Moved),
-		})
+		t, whole = Target{Name: name}, Access{}
+		ok := d.mapping(n, keys)
 		if t.Redirect != "" && t.Moved != "" {
 			d.fail(n.path+".moved", "moved and redirect", "one of them")
 		}

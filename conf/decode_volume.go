@@ -45,35 +45,36 @@ func (v *Volume) may(key string) bool {
 }
 
 func (d *decoder) volumes(n node, c *Config) {
-	d.named(n, naming{objectName.MatchString, wantObjectName, aMapping}, func(name string, n node) {
-		v := Volume{Name: name, BlockSize: 512, Write: WriteThrough}
-		ok := d.mapping(n, fields{
-			"type":                orNull(&v.Type, NullVolume, oneOf(&v.Type, FileVolume, BlockVolume, RAMVolume, NullVolume, GotgtVolume)),
-			"driver":              orNull(&v.Driver, NullDriver, oneOf(&v.Driver, FileDriver, NullDriver)),
-			"path":                text(&v.Path, "a path", validPath),
-			"size":                size(&v.Size, 1, MiB, 1<<20*TiB),
-			"block-size":          blockSize(&v.BlockSize),
-			"direct":              boolean(&v.Direct),
-			"physical-block-size": blockSize(&v.PhysicalBlockSize),
-			"removable":           boolean(&v.Removable),
-			"sanitize-rate":       size(&v.SanitizeRate, 1, MiB, 1<<20*TiB),
-			"soft-threshold":      size(&v.SoftThreshold, 1, MiB, 1<<20*TiB),
-			"write":               oneOf(&v.Write, WriteThrough, WriteBack, WriteSync),
-			"read-only":           boolean(&v.ReadOnly),
-			"threads":             count(&v.Threads, 1024),
-			"serial":              serial(&v.Serial),
-			"naa":                 naa(&v.NAA),
-			"cache":               volumeCache(&v),
-			"vendor":              printable(&v.Vendor, 8),
-			"product":             printable(&v.Product, 16),
-			"revision":            printable(&v.Revision, 4),
-			"designators":         each(&v.Designators, designator),
+	var v Volume
+	keys := fields{ // made once: there may be thousands of volumes
+		"type":                orNull(&v.Type, NullVolume, oneOf(&v.Type, FileVolume, BlockVolume, RAMVolume, NullVolume, GotgtVolume)),
+		"driver":              orNull(&v.Driver, NullDriver, oneOf(&v.Driver, FileDriver, NullDriver)),
+		"path":                text(&v.Path, "a path", validPath),
+		"size":                size(&v.Size, 1, MiB, 1<<20*TiB),
+		"block-size":          blockSize(&v.BlockSize),
+		"direct":              boolean(&v.Direct),
+		"physical-block-size": blockSize(&v.PhysicalBlockSize),
+		"removable":           boolean(&v.Removable),
+		"sanitize-rate":       size(&v.SanitizeRate, 1, MiB, 1<<20*TiB),
+		"soft-threshold":      size(&v.SoftThreshold, 1, MiB, 1<<20*TiB),
+		"write":               oneOf(&v.Write, WriteThrough, WriteBack, WriteSync),
+		"read-only":           boolean(&v.ReadOnly),
+		"threads":             count(&v.Threads, 1024),
+		"serial":              serial(&v.Serial),
+		"naa":                 naa(&v.NAA),
+		"cache":               volumeCache(&v),
+		"vendor":              printable(&v.Vendor, 8),
+		"product":             printable(&v.Product, 16),
+		"revision":            printable(&v.Revision, 4),
+		"designators":         each(&v.Designators, designator),
 
-			"protection":      protectionType(&v.Protection),
-			"protection-file": text(&v.ProtectionFile, "a path", validPath),
-			"encryption":      volumeEncryption(&v),
-		})
-		if ok {
+		"protection":      protectionType(&v.Protection),
+		"protection-file": text(&v.ProtectionFile, "a path", validPath),
+		"encryption":      volumeEncryption(&v),
+	}
+	d.named(n, naming{objectName.MatchString, wantObjectName, aMapping}, func(name string, n node) {
+		v = Volume{Name: name, BlockSize: 512, Write: WriteThrough}
+		if d.mapping(n, keys) {
 			d.fitsType(n, &v)
 		}
 		c.Volumes = append(c.Volumes, v)
@@ -99,7 +100,7 @@ func (d *decoder) fitsType(n node, v *Volume) {
 	}
 	for key, types := range volumeKeys {
 		switch {
-		case !d.has(n, key) || v.may(key):
+		case v.may(key) || !d.has(n, key):
 		case !slices.Contains(types, v.Type):
 			d.fail(n.path+"."+key, "a key that type "+string(v.Type)+" does not have", "it with type "+join(types))
 		case v.Driver != "":
