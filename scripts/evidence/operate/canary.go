@@ -26,13 +26,21 @@ type canary struct{ conn *initiator.Conn }
 // latencies are those of its commands.
 type latencies struct {
 	p50, p99, longest time.Duration
-	stalled           int // that took longer than stall
+	slow              []span // that took longer than stall
 }
 
 // String is for the page.
 func (l latencies) String() string {
 	round := func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 	return fmt.Sprintf("%v, %v, %v", round(l.p50), round(l.p99), round(l.longest))
+}
+
+// judge leaves out what waited while the machine stood still.
+func (l *latencies) judge(s *stillness) {
+	l.slow = s.without(l.slow)
+	for _, one := range l.slow {
+		l.longest = max(l.longest, one.took())
+	}
 }
 
 func (t *trial) dialCanary(ctx context.Context) (*canary, error) {
@@ -55,9 +63,10 @@ func (c *canary) live(ctx context.Context, d time.Duration) (l latencies, err er
 			Observe: func(_ int, started, ended int64) {
 				took := ended - started
 				_ = seen.RecordValue(min(took, int64(time.Minute))) // never beyond its range
-				l.longest = max(l.longest, time.Duration(took))
 				if time.Duration(took) > stall {
-					l.stalled++
+					l.slow = append(l.slow, span{started, ended})
+				} else {
+					l.longest = max(l.longest, time.Duration(took))
 				}
 			},
 		})

@@ -9,6 +9,7 @@ import (
 
 	"lunar/conf"
 	"lunar/control"
+	"lunar/internal/evloop"
 )
 
 // writers make changes until none are left to make.
@@ -26,7 +27,7 @@ type writers struct {
 	stale    int
 	acked    map[string]int64 // by volume
 	inFlight map[string]int64 // of which nobody knows, by volume
-	took     []time.Duration
+	spans    []span           // of changes that were made
 	errs     error
 }
 
@@ -66,9 +67,9 @@ func (w *writers) write(ctx context.Context, socket string, all int) {
 			return
 		}
 		for done := false; !done; {
-			began := time.Now()
+			began := evloop.Monotonic()
 			volume, err := w.make(ctx, api, all-left-1)
-			if done, ok = w.ended(volume, time.Since(began), err); !ok {
+			if done, ok = w.ended(volume, span{began, evloop.Monotonic()}, err); !ok {
 				return
 			}
 		}
@@ -77,7 +78,7 @@ func (w *writers) write(ctx context.Context, socket string, all int) {
 
 // ended notes how a change ended; done is false if it is to be made again, and ok if it is
 // of no use to go on.
-func (w *writers) ended(volume string, took time.Duration, err error) (done, ok bool) {
+func (w *writers) ended(volume string, took span, err error) (done, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var refusal *control.Refusal
@@ -94,7 +95,7 @@ func (w *writers) ended(volume string, took time.Duration, err error) (done, ok 
 		return false, false
 	}
 	w.acked[volume]++
-	w.took = append(w.took, took)
+	w.spans = append(w.spans, took)
 	if w.made++; w.made == w.enough {
 		w.killing.Go(w.killed)
 	}
