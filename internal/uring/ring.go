@@ -143,12 +143,12 @@ func (r *Ring) Submit() error {
 	return nil
 }
 
-// Hasten is Submit if what is queued is half as much as what is under way: a device that
+// Hasten is Submit if what is queued is a quarter of what is under way: a device that
 // has little to do need not wait for the rest of what the thread will ask for. The parts
 // grow with what is under way, so that a burst takes few system calls. An error is left
 // for Submit, which finds it again.
 func (r *Ring) Hasten() {
-	if 2*int(r.queued) >= r.inFlight-int(r.queued) {
+	if 4*int(r.queued) >= r.inFlight-int(r.queued) {
 		_ = r.Submit()
 	}
 }

@@ -343,7 +343,7 @@ func TestHasten(t *testing.T) {
 			parts = append(parts, queued)
 		}
 	}
-	if want := []int{1, 1, 1, 2, 3, 4, 6, 9, 14, 21}; !slices.Equal(parts, want) {
+	if want := []int{1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 10, 12}; !slices.Equal(parts, want) {
 		t.Errorf("parts of %v requests left, expected %v", parts, want)
 	}
 	if err := r.Drain(); err != nil {
