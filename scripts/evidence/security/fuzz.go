@@ -33,7 +33,7 @@ var grammars = []grammar{
 	{"fuzz-login", "Login requests: stages, flags, versions, ISIDs, TSIHs, keys of RFC 7143 with values of their types, of others' and of none, CHAP, continuation", fuzzLogin},
 	{"fuzz-session", "PDUs of every opcode within a session of any negotiated parameters: tags, offsets, lengths, serial numbers, AHS, digests, SNACKs, task management, several connections", fuzzSession},
 	{"fuzz-scsi", "CDBs by the usage masks that the server reports (REPORT SUPPORTED OPERATION CODES), and parameter lists of each", fuzzSCSI},
-	{"fuzz-api", "Requests to the control socket by its OpenAPI description, and to the metrics", fuzzAPI},
+	{"fuzz-api", "Requests by the OpenAPI description, to the control socket and over TLS with a token of each role: objects with ETags, changes, jobs, events, traces, freezes; no answer has a secret, and no reader changes anything", fuzzAPI},
 	{"fuzz-config", "Configurations: keys, values, nesting, anchors, for `tgtd check`", fuzzConfig},
 	{"fuzz-files", "State directories and segments after `kill -9`, words and files of which were changed, for the next start", fuzzFiles},
 }

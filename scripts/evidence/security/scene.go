@@ -45,6 +45,8 @@ type scene struct {
 	Portal  string // of the portal group that initiators use
 	Back    string // of the one that they do not
 	Metrics string
+	Control string            // of the control API over TLS; empty: an older binary has none
+	Tokens  map[string]string // by role; "wrong" is nobody's
 	Socket  string
 	Binary  string
 	Config  string

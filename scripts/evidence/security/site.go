@@ -105,19 +105,28 @@ func newSite(binary, dir string, change func(string) string) (*site, error) {
 	if change != nil {
 		config = change(config)
 	}
-	var ports [3]int
-	for i, name := range []string{"PORTAL", "BACK", "METRICS"} {
+	var ports [4]int
+	for i, name := range []string{"PORTAL", "BACK", "METRICS", "CONTROL"} {
 		var err error
 		if ports[i], err = freeport.Find(); err != nil {
 			return nil, err
 		}
 		config = strings.ReplaceAll(config, ":"+name, fmt.Sprint(":", ports[i]))
 	}
-	s, err := daemon.New(binary, dir, named(config, true))
+	known, err := controlTokens(binary, dir)
+	if err != nil {
+		return nil, err
+	}
+	control, whole := "", config
+	if known != nil {
+		control, whole = at(ports[3]), withControl(config, ports[3])
+	}
+	s, err := daemon.New(binary, dir, named(whole, true))
 	if err != nil {
 		return nil, err
 	}
 	if code, said := s.Command("check", s.Config); code != 0 { // an older binary, or a bad configuration
+		control = ""
 		if err := os.WriteFile(s.Config, []byte(named(config, false)), 0o600); err != nil {
 			return nil, err
 		}
@@ -132,7 +141,7 @@ func newSite(binary, dir string, change func(string) string) (*site, error) {
 	}
 	return &site{Server: s, scene: scene{
 		Portal: at(ports[0]), Back: at(ports[1]), Metrics: at(ports[2]),
-		Socket: s.Socket(), Binary: binary, Config: s.Config, Scratch: dir,
+		Control: control, Tokens: known, Socket: s.Socket(), Binary: binary, Config: s.Config, Scratch: dir,
 	}}, nil
 }
 
@@ -142,7 +151,7 @@ var namedUser = regexp.MustCompile(`NAMED\((\w+)\)`)
 func named(config string, bound bool) string {
 	as := ""
 	if bound {
-		as = ", initiators: [iqn.2026-11.example.host:$1]"
+		as = `, initiators: ["iqn.2026-11.example.host:$1"]`
 	}
 	return namedUser.ReplaceAllString(config, as)
 }
