@@ -204,7 +204,7 @@ func (t *trial) compare(ctx context.Context) error {
 	}
 	missing, _ := t.missing(file, nil)
 	t.tell(missing == 0, "changes lost, by the numbers in the file", "%d", missing)
-	t.tell(len(differ) == 0 && len(status.Drift) == 0, "keys in which what is in force differs from the file", "%d %s", len(differ)+len(status.Drift), strings.Join(differ, "; "))
+	t.tell(len(differ) == 0 && len(status.Drift) == 0, "keys in which what is in force differs from the file", "%s", strings.TrimSpace(fmt.Sprint(len(differ)+len(status.Drift), " ", strings.Join(differ, "; "))))
 	kept, err := filepath.Glob(filepath.Join(t.State, "generations", "*"))
 	t.tell(len(kept) <= keptStates, fmt.Sprintf("states of the file that are kept, at most %d", keptStates), "%d", len(kept))
 	return err
