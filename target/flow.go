@@ -35,7 +35,7 @@ const (
 	// passTime is for how long, in nanoseconds since it began, a pass goes on to begin long
 	// reads: bytes can cost more than usual, because their memory is new or is copied once
 	// more for retransmission. At least one turn is had in every pass.
-	passTime = 300_000
+	passTime = 200_000
 	// longRead is how many bytes a read may ask for that is bounded by its number alone;
 	// mostData is what one counts at most: a command that goes on at once for longer
 	// gives way to others (scsi.segment).

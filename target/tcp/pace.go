@@ -4,7 +4,7 @@ package tcp
 // that is copied, that which the kernel has for it, and what is done at once on behalf of
 // a receiver on this machine.
 type pace struct {
-	perByte float64 // nanoseconds, the average of late; 0: none yet
+	perByte float64 // nanoseconds, nearer to the slow ones of late than to their average; 0: none yet
 }
 
 // longest is what one send counts as at most, in nanoseconds: it was interrupted.
@@ -16,13 +16,17 @@ func (p *pace) took(bytes int, ns int64) {
 	if p.perByte == 0 {
 		p.perByte = now
 	}
-	p.perByte += (now - p.perByte) / 8
+	if now > p.perByte {
+		p.perByte += (now - p.perByte) / 2
+	} else {
+		p.perByte += (now - p.perByte) / 16
+	}
 }
 
-// part is how many bytes leave in one send: half of what a pass may send.
+// part is how many bytes leave in one send.
 func (p *pace) part() int {
 	if p.perByte*passSent <= passTime {
-		return passSent / 2
+		return passSent
 	}
-	return max(timedFrom, int(passTime/p.perByte)/2)
+	return max(timedFrom, int(passTime/p.perByte))
 }

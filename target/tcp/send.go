@@ -36,8 +36,8 @@ const (
 	// pass, beyond which each sends leastSent bytes and the rest in the next: a peer that
 	// makes room after a while has megabytes of it, which nobody else is to wait for.
 	// passSent bounds their bytes; from timedFrom on a send is so long that it is timed.
-	passTime  = 300_000
-	passSent  = 4 << 20
+	passTime  = 200_000
+	passSent  = 2 << 20
 	leastSent = 16 << 10
 	timedFrom = 64 << 10
 )
