@@ -141,7 +141,7 @@ func (s *shares) admitsRead(own *share) bool {
 	if s.data <= 0 {
 		return false
 	}
-	return s.reading == own && own.data > 0 || s.readers.first == nil && s.reading == nil
+	return s.reading == own && own.data > 0 || s.readers.first == nil && s.reading == nil && s.early()
 }
 
 func (s *shares) enlist(l *line, own *share) {

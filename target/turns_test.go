@@ -97,7 +97,8 @@ func TestLongReadsAreDividedIntoPasses(t *testing.T) {
 }
 
 // TestLongPassesBeginNoFurtherReads: when what one turn costs is more than a pass is to
-// take, the others have theirs in the following passes, and one is had in each.
+// take, the others have theirs in the following passes, and one is had in each. A pass that
+// has gone on for long takes none from who has just come, either.
 func TestLongPassesBeginNoFurtherReads(t *testing.T) {
 	now := int64(0)
 	s := &shares{loop: holdingThread(t).loop, clock: func() int64 { return now }}
@@ -115,5 +116,13 @@ func TestLongPassesBeginNoFurtherReads(t *testing.T) {
 		if s.Run(); turns != pass+1 {
 			t.Fatalf("%d turns in %d passes, expected one in each", turns, pass+1)
 		}
+	}
+	s.pass, now = -1, s.loop.Now()+passTime
+	var read pdu.SCSICommand
+	read.Init().SetRead(true)
+	read.CDB()[0] = 0x28
+	read.SetExpectedDataTransferLength(64 << 10)
+	if !s.spent(&share{prior: func() bool { return false }}, read.BHS()) {
+		t.Error("a long read is begun at the end of a long pass")
 	}
 }
