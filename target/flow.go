@@ -169,6 +169,9 @@ func (s *shares) Run() {
 	for s.line.first != nil && s.left > 0 {
 		s.serve(s.line.take())
 	}
+	if s.readers.first != nil {
+		s.loop.Settle() // what is ready does not wait for those
+	}
 	for first := true; s.readers.first != nil && s.data > 0 && (first || s.early()); first = false {
 		s.read(s.readers.take())
 	}

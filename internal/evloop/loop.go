@@ -268,6 +268,10 @@ func (l *Loop) runAgain() int {
 	return len(l.again.current)
 }
 
+// Settle runs the tasks of the pass's end now, because what the caller goes on with takes
+// long. It is not to be called by one of them.
+func (l *Loop) Settle() { l.runPassEnd() }
+
 // runPassEnd also runs the tasks that pass-end tasks add.
 func (l *Loop) runPassEnd() {
 	for i := 0; i < len(l.end); i++ {

@@ -168,6 +168,7 @@ func (o *outgoing) length() int { return int(o.headLen) + len(o.data) + int(o.ta
 // maxQueued and the command window allow.
 type sender struct {
 	scheduled bool
+	last      bool  // it has let others of the pass go first
 	blocked   bool  // the socket takes no more until EPOLLOUT
 	since     int64 // when it began to take no more, on the loop's clock
 	ring      []outgoing

@@ -109,7 +109,12 @@ type passEnd mover
 // Run implements evloop.Task.
 func (p *passEnd) Run() {
 	m := (*mover)(p)
-	m.tx.scheduled = false
+	if m.tx.bytes >= timedFrom && !m.tx.last {
+		m.tx.last = true
+		m.loop.AtPassEnd(p) // small ones first
+		return
+	}
+	m.tx.scheduled, m.tx.last = false, false
 	if m.closed {
 		return
 	}
