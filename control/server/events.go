@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -41,9 +40,8 @@ type feed struct {
 
 // add adds the operation to an API.
 func (f *feed) add(api huma.API) {
-	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[control.Event](), true, "Event")
 	op := huma.Operation{OperationID: "get-events", Method: http.MethodGet, Path: control.EventsPath, Summary: "What happens, as it happens (Server-Sent Events)",
-		Responses: map[string]*huma.Response{"200": {Description: "Each data field is an event.", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schema}}}}}
+		Responses: documents[control.Event](api, "text/event-stream", "Each data field is an event.")}
 	huma.Register(api, op, func(ctx context.Context, in *EventsRequest) (*huma.StreamResponse, error) {
 		if f.stream == nil {
 			return nil, huma.Error404NotFound("this server keeps no events")

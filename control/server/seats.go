@@ -3,8 +3,11 @@ package server
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"sync"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"lunar/control"
 	"lunar/internal/places"
@@ -45,6 +48,13 @@ func (s *seats) take(c Caller) *seat {
 		gone.end()
 	}
 	return t
+}
+
+// documents describes an answer that goes on with one document after the other.
+func documents[T any](api huma.API, mediaType, what string) map[string]*huma.Response {
+	t := reflect.TypeFor[T]()
+	schema := api.OpenAPI().Components.Schemas.Schema(t, true, t.Name())
+	return map[string]*huma.Response{"200": {Description: what, Content: map[string]*huma.MediaType{mediaType: {Schema: schema}}}}
 }
 
 // lostTime is how long who loses a place may take to say so to his reader.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"path"
-	"reflect"
 	"strings"
 	"time"
 
@@ -53,9 +52,8 @@ type tracing struct {
 
 // add adds the operation to an API.
 func (t *tracing) add(api huma.API) {
-	schema := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[control.TraceLine](), true, "TraceLine")
 	op := huma.Operation{OperationID: "post-trace", Method: http.MethodPost, Path: control.TracePath, Summary: "The PDUs of a session as they come and go, without their data (a JSON document in each line)",
-		Responses: map[string]*huma.Response{"200": {Description: "Each line is a document.", Content: map[string]*huma.MediaType{"application/x-ndjson": {Schema: schema}}}}}
+		Responses: documents[control.TraceLine](api, "application/x-ndjson", "Each line is a document.")}
 	huma.Register(api, op, func(ctx context.Context, in *TraceRequest) (*huma.StreamResponse, error) {
 		place := t.seats.take(callerOf(ctx))
 		if place == nil {

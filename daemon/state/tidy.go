@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"lunar/conf"
+	"lunar/internal/durable"
 )
-
-// half is the end of the names of files that are being written (durable.Replace).
-const half = ".new"
 
 // Tidy removes the small files of a state directory that somebody was writing who was
 // killed. Nobody else may use the directory meanwhile.
@@ -19,11 +17,11 @@ func Tidy(dir string) error {
 	for _, name := range conf.StateNames {
 		path := filepath.Join(dir, name)
 		if strings.HasSuffix(name, ".json") {
-			errs = append(errs, removeFile(path+half))
+			errs = append(errs, removeFile(path+durable.Half))
 		}
 		entries, _ := os.ReadDir(path) // of a file there are none; whoever needs a directory tells of it
 		for _, e := range entries {
-			if strings.HasSuffix(e.Name(), ".json"+half) {
+			if strings.HasSuffix(e.Name(), ".json"+durable.Half) {
 				errs = append(errs, removeFile(filepath.Join(path, e.Name())))
 			}
 		}

@@ -26,6 +26,9 @@ type directory interface {
 	syncNames() error
 }
 
+// Half is the end of the names of files that are being written.
+const Half = ".new"
+
 // Replace makes data, at most 64 MiB, the contents of the file at path. Calls for one
 // path must not overlap. What a crash leaves under the name path.new is not looked at and
 // replaced by the next Replace.
@@ -41,7 +44,7 @@ func Replace(path string, data []byte) error {
 }
 
 func replace(d directory, name string, data []byte) error {
-	next := name + ".new"
+	next := name + Half
 	if err := d.write(next, data); err != nil {
 		return err
 	}

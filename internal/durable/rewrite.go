@@ -37,7 +37,7 @@ func Leftover(path string) ([]byte, error) { return Read(LeftoverOf(path)) }
 // RemoveLeftover removes that. No Rewrite may be under way.
 func RemoveLeftover(path string) error { return Remove(LeftoverOf(path)) }
 
-func besideName(name string) string { return "." + name + ".new" }
+func besideName(name string) string { return "." + name + Half }
 
 func (d openDirectory) rewrite(name string, was, data []byte) error {
 	path := filepath.Join(d.Name(), name)

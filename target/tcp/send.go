@@ -35,7 +35,8 @@ const (
 	// passTime is how long, in nanoseconds, the sends of all connections may take in one
 	// pass, beyond which each sends leastSent bytes and the rest in the next: a peer that
 	// makes room after a while has megabytes of it, which nobody else is to wait for.
-	// passSent bounds their bytes; from timedFrom on a send is so long that it is timed.
+	// passSent bounds their bytes; from timedFrom on a send is so long that it
+	// is timed, and goes after those of others in the pass.
 	passTime  = 200_000
 	passSent  = 2 << 20
 	leastSent = 16 << 10

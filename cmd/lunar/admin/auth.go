@@ -132,18 +132,19 @@ type mutualSecret struct {
 	MutualSecretFrom string `placeholder:"FILE" help:"Read the secret of mutual from this file, - is standard input; mutual.user=NAME is the name."`
 }
 
-func (k *mutualSecret) into(group control.Object) error {
-	if k.MutualSecretFrom == "" {
-		return nil
+// with puts it into a group, if there is one.
+func (k *mutualSecret) with(group control.Object, err error) (control.Object, error) {
+	if err != nil || k.MutualSecretFrom == "" {
+		return group, err
 	}
 	secret, err := secretFrom(k.MutualSecretFrom)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := put(group, []string{"mutual", "secret"}, secret); err != nil {
-		return usage(err)
+		return nil, usage(err)
 	}
-	return nil
+	return group, nil
 }
 
 type authGroupCreateCommand struct {
@@ -153,10 +154,7 @@ type authGroupCreateCommand struct {
 
 // Run makes an auth group.
 func (k authGroupCreateCommand) Run(ctx context.Context, c cli.Console) error {
-	group, err := k.object()
-	if err == nil {
-		err = k.into(group)
-	}
+	group, err := k.with(k.object())
 	if err != nil {
 		return err
 	}
@@ -170,10 +168,7 @@ type authGroupSetCommand struct {
 
 // Run changes an auth group.
 func (k authGroupSetCommand) Run(ctx context.Context, c cli.Console) error {
-	group, err := k.object()
-	if err == nil {
-		err = k.into(group)
-	}
+	group, err := k.with(k.object())
 	if err != nil {
 		return err
 	}
