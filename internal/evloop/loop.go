@@ -216,11 +216,7 @@ func (l *Loop) enter() {
 	if err := l.pin(); err != nil {
 		l.log.Warn("event thread runs unpinned", "reason", err)
 	}
-	if l.config.RealTime {
-		if err := goFirst(); err != nil {
-			l.log.Warn("event thread is in no real-time class", "reason", err)
-		}
-	}
+	l.prefer()
 	if l.ring == nil {
 		return
 	}

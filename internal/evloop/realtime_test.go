@@ -1,6 +1,7 @@
 package evloop
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 
@@ -31,4 +32,41 @@ func TestRealTime(t *testing.T) {
 			t.Errorf("asked for %v: policy %d, priority %d, flags %#x", first, found.Policy, found.Priority, found.Flags)
 		}
 	}
+}
+
+// TestGoesBefore: a thread that sleeps goes before others when it wakes up, and threads that
+// it starts are ordinary ones. One that never sleeps is an ordinary one itself.
+func TestGoesBefore(t *testing.T) {
+	if !mayGoBefore() {
+		t.Skip("the process may not raise the priority of a thread (CAP_SYS_NICE, RLIMIT_NICE)")
+	}
+	for always, want := range map[bool]int32{false: beforeNice, true: 0} {
+		l, err := New(Config{Name: "before", CPU: -1, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetPoll(Poll{Always: always})
+		var running sync.WaitGroup
+		running.Go(l.Run)
+		var found *unix.SchedAttr
+		on(l, func() { found, err = unix.SchedGetAttr(0, 0) })
+		l.Stop()
+		running.Wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resets := found.Flags&unix.SCHED_FLAG_RESET_ON_FORK != 0; found.Policy != unix.SCHED_NORMAL || found.Nice != want || resets != !always {
+			t.Errorf("a thread that never sleeps: %v; found %+v, expected nice %d", always, *found, want)
+		}
+	}
+}
+
+// mayGoBefore tries it on a thread that ends.
+func mayGoBefore() bool {
+	tried := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		tried <- unix.Setpriority(unix.PRIO_PROCESS, 0, beforeNice)
+	}()
+	return <-tried == nil
 }

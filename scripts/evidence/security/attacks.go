@@ -124,6 +124,10 @@ var attacks = []attack{
 	{name: "lost", item: "9", how: "At ErrorRecoveryLevel 2 a stranger loses one connection after the other with reads of 256 KiB that nobody acknowledges", run: lostConnections,
 		bounds: []bound{atMost(grown, 320)}}, // all lost connections together keep 256 MiB
 
+	{name: "acknowledge-real-time", item: "9", how: "*acknowledge* again, where the event threads are real-time ones (`server.real-time: true`)", run: acknowledge, change: withRealTime},
+	{name: "lost-real-time", item: "9", how: "*lost* again, where the event threads are real-time ones", run: lostConnections, change: withRealTime,
+		bounds: []bound{atMost(grown, 320)}},
+
 	{name: "brackets", item: "12", how: "`tgtd check` of 20,000 opening brackets", run: brackets, local: true, bounds: []bound{atMost("check's memory, MiB", 128)}},
 	{name: "slow-clients", item: "12", how: "40 clients of the control socket and 40 of the metrics send half of a request; an administrator asks", run: slowClients,
 		bounds: []bound{timed(atMost(commandTime, 2000)), timed(atMost(scrapeTime, 2000))}},

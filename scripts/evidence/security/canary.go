@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -82,6 +84,8 @@ func (c *canary) live(ctx context.Context, d time.Duration, over func()) (slice,
 	if over != nil {
 		defer time.AfterFunc(d, over).Stop()
 	}
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it stops the world, and a real-time thread waits for the others of its CPU then
 	latency, longest := hdrhistogram.New(1, int64(time.Minute), 3), int64(0)
 	_, cpu := cpus()
 	c.rounds++

@@ -145,6 +145,11 @@ func newSite(binary, dir string, change func(string) string) (*site, error) {
 	}}, nil
 }
 
+// withRealTime puts the event threads before all ordinary ones.
+func withRealTime(config string) string {
+	return strings.Replace(config, "server:\n", "server:\n  real-time: true\n", 1)
+}
+
 var namedUser = regexp.MustCompile(`NAMED\((\w+)\)`)
 
 // named binds users to initiator names, or leaves them free.
