@@ -124,8 +124,8 @@ evidence-security: build ## attack tgtd with a canary beside it, write docs/repo
 	@$(SETUP) test
 	scripts/evidence/security/run.sh
 
-# VOLUMES=100 CHANGES=200 is a short run, NOTES=FILE TO=FILE note elsewhere, ONLY=changes is a part.
-evidence-operate: build ## create and change many objects by the API, write docs/reports/operate.md
+# VOLUMES=100 CHANGES=200 is a short run, NOTES=FILE TO=FILE note elsewhere, ONLY=stall is a part.
+evidence-operate: build ## change many objects, fill disks, drive the API beside I/O, migrate, write docs/reports/operate.md
 	scripts/evidence/operate/run.sh
 
 # ROUNDS=2 SUITES=race is a short run; CORE and BUSY say where, and with how much company.

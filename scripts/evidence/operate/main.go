@@ -18,29 +18,17 @@ import (
 	"lunar/scripts/evidence/notes"
 )
 
-type options struct {
-	Tgtd    string   `default:"build/tgtd" help:"The server's binary."`
-	Notes   string   `default:"docs/reports/operate/results.json" help:"Results, by check."`
-	To      string   `default:"docs/reports/operate.md" help:"The document."`
-	Only    []string `help:"Some of the checks."`
-	Volumes int      `default:"1000" help:"Volumes of the check of scale."`
-	Changes int      `default:"10000" help:"Changes of the check of scale."`
-	Writers int      `default:"4" help:"Who make them at a time."`
-	Untimed bool     `help:"How long something takes is no fault."`
+// commands are the command line.
+type commands struct {
+	Measure options      `cmd:"" default:"withargs" help:"Measure, note and write."`
+	Drive   driveCommand `cmd:"" hidden:"" help:"Use the API of a server."`
+	Fill    fillCommand  `cmd:"" hidden:"" help:"Fill disks of a server."`
 }
 
 // check measures one thing. A row in checks is all that a new one needs.
 type check struct {
 	name, title string
 	run         func(context.Context, options) (facts, error)
-}
-
-// facts are what a check has found, in the order in which they are told.
-type facts []fact
-
-type fact struct {
-	Name, Value string
-	Good        bool // it is as it has to be
 }
 
 // result is what is noted of a check.
@@ -51,6 +39,8 @@ type result struct {
 
 var checks = []check{
 	{"scale", "Many objects, many changes", scale},
+	{"stall", "Calls beside I/O", stall},
+	{"full", "Full disks, and jobs of a server that is killed", full},
 	{"migration", "Disks that move from LIO and C tgt", migration},
 }
 
@@ -58,17 +48,15 @@ var checks = []check{
 var page string
 
 func main() {
-	var o options
-	kong.Parse(&o)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := o.main(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "operate:", err)
-		os.Exit(1)
-	}
+	var all commands
+	line := kong.Parse(&all, kong.Name("operate"), kong.Description("Measure how a server is operated."))
+	line.FatalIfErrorf(line.Run())
 }
 
-func (o options) main(ctx context.Context) error {
+// Run implements a command of kong.
+func (o options) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	results, err := notes.Read[result](o.Notes)
 	if err != nil {
 		return err

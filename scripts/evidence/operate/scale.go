@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 
 	"lunar/conf"
 	"lunar/control"
+	"lunar/scripts/evidence/canary"
 	"lunar/scripts/evidence/daemon"
 )
 
@@ -103,44 +106,33 @@ func (t *trial) begin() (_ time.Duration, err error) {
 
 // change has the writers change volumes, beside a canary.
 func (t *trial) change(ctx context.Context) error {
-	c, err := t.dialCanary(ctx)
+	c := newCanary(t.portal, false)
+	defer c.Leave()
+	alone, err := c.Live(ctx, canaryAlone, nil)
 	if err != nil {
 		return err
 	}
-	defer c.conn.Close()
-	alone, err := c.live(ctx, canaryAlone)
-	if err != nil {
-		return err
-	}
-	alone.judge(&stillness{})
+	alone = (&stillness{}).besides(alone)
 	before, err := t.lastGeneration()
 	if err != nil {
 		return err
 	}
 	w := &writers{left: t.Changes, make: t.add}
 	over, stop := context.WithCancel(ctx)
-	type lived struct {
-		latencies
-		err error
-	}
-	beside := make(chan lived)
-	go func() {
-		l, err := c.live(over, 0)
-		beside <- lived{l, err}
-	}()
+	var meanwhile canary.Slice
+	var lived error
+	watching := make(chan struct{})
+	go func() { meanwhile, lived = c.Live(over, 0, nil); close(watching) }()
 	var still stillness
 	watched := make(chan struct{})
 	go func() { still.watch(over); close(watched) }()
 	spent, err := w.run(ctx, t.Socket(), t.Writers)
 	stop()
-	meanwhile := <-beside
+	<-watching
 	<-watched
-	meanwhile.judge(&still)
+	meanwhile = still.besides(meanwhile)
 	spent -= still.total()
-	if err == nil {
-		err = meanwhile.err
-	}
-	if err != nil {
+	if err := errors.Join(err, lived); err != nil {
 		return err
 	}
 	after, err := t.lastGeneration()
@@ -150,20 +142,40 @@ func (t *trial) change(ctx context.Context) error {
 	t.note(w)
 	var took []time.Duration
 	for _, one := range still.without(w.spans) {
-		took = append(took, one.took())
+		took = append(took, one.Took())
 	}
 	slices.Sort(took)
 	t.tell(true, fmt.Sprintf("%d changes by %d writers, each with If-Match", t.Changes, t.Writers), "%v, %.1f a second", spent.Round(10*time.Millisecond), float64(t.Changes)/spent.Seconds())
 	t.tell(true, "one change, as its writer waits for it: median, 99th percentile, longest", "%v, %v, %v", at(took, 50), at(took, 99), at(took, 100))
 	t.tell(true, "refused with 412 because another writer was first, read again and made", "%d", w.stale)
 	t.tell(after-before <= t.Changes, "states of the file that came of them, for changes that meet are made together", "%d", after-before)
-	t.tell(true, "an initiator's reads and writes of 4 KiB meanwhile: median, 99th percentile, longest", "%v", meanwhile)
-	t.tell(true, "the same without changes", "%v", alone)
-	t.tell(t.Untimed || len(meanwhile.slow) == 0, fmt.Sprintf("commands of the initiator that waited longer than %v", stall), "%d", len(meanwhile.slow))
+	t.tell(true, "an initiator's reads and writes of 4 KiB meanwhile: median, 99th percentile, longest", "%s", latencies(meanwhile))
+	t.tell(true, "the same without changes", "%s", latencies(alone))
+	t.tell(t.Untimed || len(meanwhile.Slow) == 0, fmt.Sprintf("commands of the initiator that waited longer than %v", stalled), "%d", len(meanwhile.Slow))
+	t.tell(harm(c) == 0, "its commands that failed, blocks that were wrong, sessions that were lost", "%d", harm(c))
 	if d := still.total(); d > 0 {
 		t.tell(true, "the machine stood still meanwhile, with all of its programs; what waited for that is not in the times above", "%v", d.Round(time.Second))
 	}
 	return nil
+}
+
+// met are so few volumes that writers meet.
+const met = 50
+
+// add adds one to a number of a volume, if it is as it was read.
+func (t *trial) add(ctx context.Context, api *control.Client, _ int) (volume string, err error) {
+	volume = volumeName(rand.IntN(min(t.Volumes, met)))
+	v, err := api.Volume(ctx, volume)
+	if err != nil {
+		return volume, err
+	}
+	text, _ := v.Config["sanitize-rate"].(string)
+	rate, err := conf.ParseSize(text)
+	if err != nil {
+		return volume, err
+	}
+	_, err = api.Patch(ctx, control.VolumeAt(volume), control.Object{"sanitize-rate": (rate + conf.MiB).String()}, control.Permissions{}, control.Condition{Match: v.ETag})
+	return volume, err
 }
 
 // note adds what was acknowledged.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"lunar/internal/evloop"
+	"lunar/scripts/evidence/canary"
 )
 
 // stood is how long this program must not have run at all to say that the machine stood
@@ -12,13 +13,8 @@ import (
 // Who only waits for a processor has it sooner.
 const stood = 5 * time.Second
 
-// span is from one time to another, on evloop.Monotonic's clock.
-type span struct{ from, to int64 }
-
-func (s span) took() time.Duration { return time.Duration(s.to - s.from) }
-
 // stillness is when the machine stood still.
-type stillness struct{ spans []span }
+type stillness struct{ spans []canary.Span }
 
 // watch notes it until ctx ends.
 func (s *stillness) watch(ctx context.Context) {
@@ -32,7 +28,7 @@ func (s *stillness) watch(ctx context.Context) {
 			done = true
 		}
 		now := evloop.Monotonic()
-		if one := (span{last, now}); one.took() >= stood {
+		if one := (canary.Span{From: last, To: now}); one.Took() >= stood {
 			s.spans = append(s.spans, one)
 		}
 		last = now
@@ -40,11 +36,11 @@ func (s *stillness) watch(ctx context.Context) {
 }
 
 // without are the spans in which the machine did not stand still. Watch has ended.
-func (s *stillness) without(all []span) (out []span) {
+func (s *stillness) without(all []canary.Span) (out []canary.Span) {
 	for _, one := range all {
 		meets := false
 		for _, still := range s.spans {
-			meets = meets || one.from < still.to && still.from < one.to
+			meets = meets || one.From < still.To && still.From < one.To
 		}
 		if !meets {
 			out = append(out, one)
@@ -56,7 +52,7 @@ func (s *stillness) without(all []span) (out []span) {
 // total is how long it stood still.
 func (s *stillness) total() (d time.Duration) {
 	for _, one := range s.spans {
-		d += one.took()
+		d += one.Took()
 	}
 	return d
 }

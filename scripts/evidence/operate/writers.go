@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
-	"lunar/conf"
 	"lunar/control"
 	"lunar/internal/evloop"
+	"lunar/scripts/evidence/canary"
 )
 
 // writers make changes until none are left to make.
@@ -27,7 +26,7 @@ type writers struct {
 	stale    int
 	acked    map[string]int64 // by volume
 	inFlight map[string]int64 // of which nobody knows, by volume
-	spans    []span           // of changes that were made
+	spans    []canary.Span    // of changes that were made
 	errs     error
 }
 
@@ -69,7 +68,7 @@ func (w *writers) write(ctx context.Context, socket string, all int) {
 		for done := false; !done; {
 			began := evloop.Monotonic()
 			volume, err := w.make(ctx, api, all-left-1)
-			if done, ok = w.ended(volume, span{began, evloop.Monotonic()}, err); !ok {
+			if done, ok = w.ended(volume, canary.Span{From: began, To: evloop.Monotonic()}, err); !ok {
 				return
 			}
 		}
@@ -78,7 +77,7 @@ func (w *writers) write(ctx context.Context, socket string, all int) {
 
 // ended notes how a change ended; done is false if it is to be made again, and ok if it is
 // of no use to go on.
-func (w *writers) ended(volume string, took span, err error) (done, ok bool) {
+func (w *writers) ended(volume string, took canary.Span, err error) (done, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var refusal *control.Refusal
@@ -100,23 +99,4 @@ func (w *writers) ended(volume string, took span, err error) (done, ok bool) {
 		w.killing.Go(w.killed)
 	}
 	return true, true
-}
-
-// met are so few volumes that writers meet.
-const met = 50
-
-// add adds one to a number of a volume, if it is as it was read.
-func (t *trial) add(ctx context.Context, api *control.Client, _ int) (volume string, err error) {
-	volume = volumeName(rand.IntN(min(t.Volumes, met)))
-	v, err := api.Volume(ctx, volume)
-	if err != nil {
-		return volume, err
-	}
-	text, _ := v.Config["sanitize-rate"].(string)
-	rate, err := conf.ParseSize(text)
-	if err != nil {
-		return volume, err
-	}
-	_, err = api.Patch(ctx, control.VolumeAt(volume), control.Object{"sanitize-rate": (rate + conf.MiB).String()}, control.Permissions{}, control.Condition{Match: v.ETag})
-	return volume, err
 }

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"lunar/scripts/evidence/canary"
 )
 
 // outcome is what came of an attack. Ratios are medians over the phases; times are
@@ -55,11 +57,11 @@ type siege struct {
 	settle  time.Duration
 	timed   bool
 	*site
-	canary *canary
+	canary *canary.Canary
 	idle   float64 // resident memory before the first attack
 	outcome
-	with, alone []slice
-	counted     []figures
+	watched canary.Phases
+	counted []figures
 }
 
 // settleTime is how long an attack goes on before it is watched.
@@ -85,8 +87,8 @@ func (r *runCommand) besiege(a attack, dir string) (outcome, error) {
 		err = errors.Join(err, g.end())
 		return g.outcome, err
 	}
-	g.canary = &canary{scene: &g.site.scene, timed: g.timed}
-	if err := g.canary.dial(r.ctx); err != nil {
+	g.canary = g.site.scene.newCanary(g.timed)
+	if err := g.canary.Dial(r.ctx); err != nil {
 		return outcome{}, err
 	}
 	before, err := g.holding()
@@ -139,7 +141,7 @@ func tail(said string) string { return said[max(0, len(said)-4096):] }
 // phase watches the canary alone, and then with the attack.
 func (g *siege) phase(ctx context.Context) error {
 	d := time.Duration(g.seconds * float64(time.Second))
-	alone, err := g.canary.live(ctx, d, nil)
+	alone, err := g.canary.Live(ctx, d, nil)
 	if err != nil {
 		return err
 	}
@@ -161,7 +163,7 @@ func (g *siege) phase(ctx context.Context) error {
 	if g.fuzzes {
 		d = time.Duration(g.minutes * float64(time.Minute) / float64(g.phases))
 	}
-	with, err := g.canary.live(ctx, d, func() {
+	with, err := g.canary.Live(ctx, d, func() {
 		more = g.memory() - g.idle
 		stop()
 	})
@@ -175,7 +177,8 @@ func (g *siege) phase(ctx context.Context) error {
 	counted[logged] = float64(g.Output.Len()-said) / time.Since(begin).Seconds()
 	counted[grown] = math.Round(more / (1 << 20))
 	g.site.scene.Seed++
-	g.alone, g.with, g.counted = append(g.alone, alone), append(g.with, with), append(g.counted, counted)
+	g.watched.Add(alone, with)
+	g.counted = append(g.counted, counted)
 	return nil
 }
 
@@ -183,9 +186,9 @@ func (g *siege) phase(ctx context.Context) error {
 // (SCHED_IDLE), so that it takes nothing from the canary, whose thread preempts it at once.
 func (a *attack) spare(cpu int) []string {
 	if a.floods {
-		return pinned(cpu)
+		return canary.Pinned(cpu)
 	}
-	return append(pinned(cpu), "chrt", "-i", "0")
+	return append(canary.Pinned(cpu), "chrt", "-i", "0")
 }
 
 // command runs the attack in a process of its own until ctx ends.
@@ -194,7 +197,7 @@ func (g *siege) command(ctx context.Context, failed func()) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, cpu := cpus()
+	_, cpu := canary.CPUs()
 	line := append(g.spare(cpu), self, "attack", g.name)
 	c := exec.Command(line[0], line[1:]...)
 	scene, err := json.Marshal(g.site.scene)
@@ -281,7 +284,7 @@ func (k *attackCommand) Run() error {
 // end stops the server and sums up.
 func (g *siege) end() error {
 	if g.canary != nil {
-		g.canary.leave() // or the server asks it to, and waits
+		g.canary.Leave() // or the server asks it to, and waits
 	}
 	g.Failed = append(g.Failed, g.stop()...)
 	g.CPUSeconds = math.Round(g.CPUSeconds + g.used.Seconds())
@@ -292,12 +295,12 @@ func (g *siege) end() error {
 		}
 	}
 	for name := range names {
-		if g.Figures[name] = median(g.counted, func(f figures) float64 { return f[name] }); g.fuzzes {
+		if g.Figures[name] = hundredths(canary.Median(g.counted, func(f figures) float64 { return f[name] })); g.fuzzes {
 			g.Figures[name] = sum(g.counted, name)
 		}
 	}
 	if g.canary != nil {
-		g.Figures[endedOf] = float64(g.canary.ended)
+		g.Figures[endedOf] = float64(g.canary.Ended)
 		g.sumUp()
 	}
 	g.judge()
@@ -306,23 +309,17 @@ func (g *siege) end() error {
 
 // sumUp takes the medians of what the canary saw.
 func (g *siege) sumUp() {
-	g.outcome.Phases = len(g.with)
-	both := make([][2]slice, len(g.with))
-	for i := range g.with {
-		both[i] = [2]slice{g.alone[i], g.with[i]}
-		g.Longest = max(g.Longest, milliseconds(g.with[i].Longest))
+	w := &g.watched
+	g.outcome.Phases, g.Longest = len(w.With), canary.Milliseconds(w.Longest())
+	g.P99Alone, g.P99 = hundredths(canary.Median(w.Alone, canary.P99)), hundredths(canary.Median(w.With, canary.P99))
+	g.RateAlone = math.Round(canary.Median(w.Alone, canary.Rate))
+	g.Latency, g.Throughput = hundredths(w.Ratio(canary.P99)), hundredths(w.Ratio(canary.Rate))
+	g.Miscompares, g.Lost = len(g.canary.Wrong), len(g.canary.Losses)
+	g.Seen = append(g.Seen, g.canary.Wrong[:min(2, len(g.canary.Wrong))]...)
+	if g.canary.Bad != "" {
+		g.Seen = append(g.Seen, g.canary.Bad)
 	}
-	g.P99Alone = median(g.alone, func(s slice) float64 { return milliseconds(s.P99) })
-	g.P99 = median(g.with, func(s slice) float64 { return milliseconds(s.P99) })
-	g.RateAlone = math.Round(median(g.alone, func(s slice) float64 { return s.Rate }))
-	g.Latency = hundredths(median(both, func(b [2]slice) float64 { return ratio(milliseconds(b[1].P99), milliseconds(b[0].P99)) }))
-	g.Throughput = hundredths(median(both, func(b [2]slice) float64 { return ratio(b[1].Rate, b[0].Rate) }))
-	g.Miscompares, g.Lost = len(g.canary.wrong), len(g.canary.losses)
-	g.Seen = append(g.Seen, g.canary.wrong[:min(2, len(g.canary.wrong))]...)
-	if g.canary.bad != "" {
-		g.Seen = append(g.Seen, g.canary.bad)
-	}
-	g.Seen = append(g.Seen, g.canary.losses[:min(2, len(g.canary.losses))]...)
+	g.Seen = append(g.Seen, g.canary.Losses[:min(2, len(g.canary.Losses))]...)
 }
 
 // judge says what does not hold.
@@ -356,35 +353,3 @@ func (g *siege) judge() {
 		g.Failed = append(g.Failed, fmt.Sprintf("the canary lost %d sessions or logins", g.Lost))
 	}
 }
-
-func median[T any](all []T, of func(T) float64) float64 {
-	var values []float64
-	for _, a := range all {
-		values = append(values, of(a))
-	}
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	return hundredths(values[len(values)/2])
-}
-
-// sum adds up a figure of all phases.
-func sum(all []figures, name string) (n float64) {
-	for _, f := range all {
-		n += f[name]
-	}
-	return n
-}
-
-func hundredths(x float64) float64 { return math.Round(100*x) / 100 }
-
-// ratio is 0 of nothing.
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
-}
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

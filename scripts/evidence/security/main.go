@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"lunar/scripts/evidence/canary"
 	"lunar/scripts/evidence/daemon"
 	"lunar/scripts/evidence/notes"
 )
@@ -58,7 +59,7 @@ func (r *runCommand) Run() error {
 	if r.Seed == 0 {
 		r.Seed = uint64(time.Now().UnixNano())
 	}
-	if err := stepAside(); err != nil {
+	if err := canary.StepAside(); err != nil {
 		return err
 	}
 	var err error

@@ -13,6 +13,7 @@ import (
 
 	"lunar/internal/initiator"
 	"lunar/internal/initiator/load"
+	"lunar/scripts/evidence/canary"
 	"lunar/scripts/evidence/daemon"
 )
 
@@ -64,8 +65,8 @@ func (r *runCommand) scaleTo(dir string, n int) (found outcome, err error) {
 	if err != nil {
 		return found, err
 	}
-	server, _ := cpus()
-	d.Prefix = pinned(server)
+	server, _ := canary.CPUs()
+	d.Prefix = canary.Pinned(server)
 	begin := time.Now()
 	portal, err := d.Start()
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *site) many(ctx context.Context, n int) ([]*initiator.Conn, error) {
 // returns the rate of each.
 func (s *site) share(ctx context.Context, conns []*initiator.Conn, seconds float64) (*load.Result, []float64, error) {
 	rates := make([]float64, len(conns))
-	_, cpu := cpus()
+	_, cpu := canary.CPUs()
 	result, err := load.Run(ctx, conns, load.Unit{BlockSize: 512, Blocks: 2048, Units: scaleUnits}, load.Workload{
 		Depth: 1, Sizes: []load.Share{{Bytes: 4096, Weight: 1}}, ReadPercent: 70, Random: true, CPU: cpu,
 		Runtime: time.Duration(seconds * float64(time.Second)),

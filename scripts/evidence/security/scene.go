@@ -5,12 +5,12 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"net"
 	"sync"
 	"time"
 
 	"lunar/internal/initiator"
+	"lunar/scripts/evidence/canary"
 )
 
 // Names of the site that is besieged; security.yaml has them too.
@@ -56,34 +56,29 @@ type scene struct {
 	Found map[string]uint64 `json:"-"` // by fuzzing: seeds by signature
 }
 
-// figures are what an attack counted, by name; those that end with "/s" are rates.
-type figures map[string]float64
-
-// tally counts, from any goroutine.
-type tally struct {
-	mu    sync.Mutex
-	found figures
+// newCanary is an initiator with a volume of its own on the server that is attacked.
+func (s *scene) newCanary(realTime bool) *canary.Canary {
+	return &canary.Canary{Rate: 1500, Depth: 8, RealTime: realTime, Login: func(ctx context.Context) (*initiator.Conn, error) {
+		o := as(canaryName, canaryTarget, &canaryCHAP, 0)
+		o.ISID = canaryISID
+		soon, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		return loginTo(soon, s.Portal, o)
+	}}
 }
 
-func newTally() *tally { return &tally{found: figures{}} }
-
-func (t *tally) add(name string, n float64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.found[name] += n
-}
-
-// atLeast keeps the greatest.
-func (t *tally) atLeast(name string, n float64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.found[name] = max(t.found[name], n)
-}
-
-func (t *tally) figures() figures {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return maps.Clone(t.found)
+// loginTo is a login whose connection outlives ctx, to a unit that is ready.
+func loginTo(ctx context.Context, portal string, o initiator.Options) (*initiator.Conn, error) {
+	conn, err := initiator.Dial(ctx, portal, o)
+	if err != nil {
+		return nil, err
+	}
+	conn.Timeout = answerTime
+	if err := conn.Ready(0); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // answerTime is how long an attacker waits for an answer.

@@ -2,15 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"lunar/scripts/evidence/daemon"
 )
@@ -70,33 +65,6 @@ func TestStorm(t *testing.T) {
 	t.Log(found.Figures)
 	for _, f := range found.Failed {
 		t.Error(f)
-	}
-}
-
-// TestStepAside: no thread of the canary's process is left on the server's CPU.
-func TestStepAside(t *testing.T) {
-	_, others := cpus()
-	var all unix.CPUSet
-	before := runtime.GOMAXPROCS(0)
-	if err := errors.Join(unix.SchedGetaffinity(0, &all), stepAside()); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		runtime.GOMAXPROCS(before)
-		if err := move(&all); err != nil {
-			t.Error(err)
-		}
-	}()
-	threads, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, thread := range threads {
-		id, _ := strconv.Atoi(thread.Name())
-		var set unix.CPUSet
-		if err := unix.SchedGetaffinity(id, &set); err == nil && (set.Count() != 1 || !set.IsSet(others)) {
-			t.Errorf("thread %d may run on %d CPUs, expected %d alone", id, set.Count(), others)
-		}
 	}
 }
 

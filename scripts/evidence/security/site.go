@@ -10,16 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"lunar/internal/freeport"
+	"lunar/scripts/evidence/canary"
 	"lunar/scripts/evidence/daemon"
 )
 
@@ -35,60 +32,6 @@ type site struct {
 	scene scene
 	used  time.Duration // CPU time, when it has ended
 }
-
-// cpus are where the server runs, and where everybody else does: with the attacker at
-// the lowest priority there, what is measured is what the server does for whom.
-var cpus = sync.OnceValues(func() (server, others int) {
-	var set unix.CPUSet
-	if unix.SchedGetaffinity(0, &set) != nil {
-		return 0, 0
-	}
-	var all []int
-	for cpu := range len(set) * 64 {
-		if set.IsSet(cpu) {
-			all = append(all, cpu)
-		}
-	}
-	return all[0], all[len(all)-1]
-})
-
-// processors are those of Go's scheduler: with one for each CPU that is left, which is one,
-// the canary's thread would wait for whatever goroutine has it.
-const processors = 4
-
-// stepAside leaves the server's CPU to it, with all threads of this process: when Go's
-// scheduler takes the processor of the canary's thread, another thread gives it back, and
-// that one must not wait for the server.
-func stepAside() error {
-	runtime.GOMAXPROCS(processors)
-	_, cpu := cpus()
-	var set unix.CPUSet
-	set.Set(cpu)
-	return move(&set)
-}
-
-// move gives all threads of this process the CPUs of a set.
-func move(set *unix.CPUSet) error {
-	moved := map[string]bool{}
-	for { // until there is no new one: threads have the CPUs of those that made them
-		threads, err := os.ReadDir("/proc/self/task")
-		before := len(moved)
-		for _, t := range threads {
-			if id, e := strconv.Atoi(t.Name()); e == nil && !moved[t.Name()] {
-				moved[t.Name()] = true
-				if e := unix.SchedSetaffinity(id, set); !errors.Is(e, unix.ESRCH) {
-					err = errors.Join(err, e)
-				}
-			}
-		}
-		if err != nil || len(moved) == before {
-			return err
-		}
-	}
-}
-
-// pinned is a command that runs another on one CPU.
-func pinned(cpu int) []string { return []string{"taskset", "-c", strconv.Itoa(cpu)} }
 
 // at is a port of the server's address.
 func at(port int) string { return net.JoinHostPort(canaryAddress, strconv.Itoa(port)) }
@@ -134,8 +77,8 @@ func newSite(binary, dir string, change func(string) string) (*site, error) {
 			return nil, fmt.Errorf("%w: %s", errRefused, said)
 		}
 	}
-	server, _ := cpus()
-	s.Prefix = pinned(server)
+	server, _ := canary.CPUs()
+	s.Prefix = canary.Pinned(server)
 	if _, err := s.Start(); err != nil {
 		return nil, err
 	}

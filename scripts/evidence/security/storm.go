@@ -14,6 +14,7 @@ import (
 
 	"lunar/internal/freeport"
 	"lunar/internal/initiator"
+	"lunar/scripts/evidence/canary"
 	"lunar/scripts/evidence/daemon"
 )
 
@@ -97,8 +98,8 @@ func (r *runCommand) stormOf(dir string, n int) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	server, _ := cpus()
-	d.Prefix = pinned(server)
+	server, _ := canary.CPUs()
+	d.Prefix = canary.Pinned(server)
 	portal, err := d.Start()
 	if err != nil {
 		return outcome{}, err

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lunar/internal/initiator"
+	"lunar/scripts/evidence/canary"
 	"lunar/scripts/evidence/daemon"
 )
 
@@ -24,7 +25,7 @@ import (
 
 // Where the canary's volume has what others must neither read nor change, and how much.
 const (
-	treasureLBA    = canaryBlocks + 1024
+	treasureLBA    = canary.Blocks + 1024
 	treasureBlocks = 8
 )
 
