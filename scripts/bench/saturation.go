@@ -10,7 +10,7 @@ import (
 type saturation struct {
 	name, title string
 	parties     []party // the first is in the real-time class, so that it never waits for a CPU itself
-	threads     int     // event threads; 0 is 1
+	threads     int     // event threads; 0 is 1. Several share their CPUs with the clients, so they are in the real-time class
 	goal        promise
 	curve       bool // measured with turns of other lengths, too
 }
@@ -25,6 +25,7 @@ type party struct {
 	kib         int
 	reservation int64 // of each initiator; 0: none
 	limit       int64 // of each initiator; 0: none
+	rate        int   // commands per second that each connection asks for; 0: as many as its depth allows
 }
 
 // promise is what a saturation's first party is to reach with rules; 0: anything.
@@ -61,15 +62,29 @@ func saturations() []saturation {
 	many.connections, many.apart, many.reservation = 8, true, 2500
 	crowd.connections, crowd.apart, crowd.depth = 56, true, 8
 	kept := promise{rate: 20000, p99: 3, total: leastTotal}
+	asked := promise{rate: 0.99 * askedRate, p99: 3, total: leastTotal}
 	return []saturation{
 		{name: "reads-1", title: "depth 1, hog reads 8 × 32", parties: []party{gold(1), readingHog}, goal: promise{p50: 2, p99: 3, total: leastTotal}},
 		{name: "reads-4", title: "depth 4, hog reads 8 × 32", parties: []party{gold(4), readingHog}, goal: kept, curve: true},
 		{name: "reads-16", title: "depth 16, hog reads 8 × 32", parties: []party{gold(16), readingHog}, goal: kept},
 		{name: "writes-4", title: "depth 4, hog writes 256 KiB, 4 × 8", parties: []party{gold(4), writingHog}, goal: promise{rate: 20000, p99us: 500, total: leastTotal}, curve: true},
 		{name: "limit", title: "depth 4, hog reads 8 × 32, a third is limited to 5,000", parties: []party{gold(4), readingHog, capped}, goal: kept},
-		{name: "threads", title: "depth 4 on each of 2 connections, hog reads 8 × 32, two event threads", parties: []party{twice(gold(4)), readingHog}, threads: 2, goal: kept},
+		{name: "threads", title: "depth 4 on each of 2 connections, hog reads 8 × 32, two event threads", parties: []party{twice(gold(4)), readingHog}, threads: 2, goal: promise{rate: kept.rate, p99: kept.p99}},
 		{name: "many", title: "8 of 64 initiators with 2,500 reserved each, depth 4, the others read at depth 8", parties: []party{many, crowd}, goal: kept},
+		{name: "asks-reads", title: "the second row, gold asks for 18,000", parties: []party{asking(gold(4)), readingHog}, goal: asked},
+		{name: "asks-writes", title: "the fourth row, gold asks for 18,000", parties: []party{asking(gold(4)), writingHog}, goal: asked},
+		{name: "asks-threads", title: "two event threads, gold asks for 9,000 of each", parties: []party{asking(twice(gold(4))), readingHog}, threads: 2, goal: promise{rate: asked.rate, p99: asked.p99}},
+		{name: "asks-many", title: "8 of 64 initiators, who ask for 2,250 each", parties: []party{asking(many), crowd}, goal: asked},
 	}
+}
+
+// askedRate is nine tenths of what gold has reserved.
+const askedRate = 18000
+
+// asking asks for less than was reserved, so that all of it is promised.
+func asking(p party) party {
+	p.rate = askedRate / p.connections
+	return p
 }
 
 // twice has a connection for each of two event threads.

@@ -160,6 +160,9 @@ func (m *saturator) drive(ctx context.Context, s *server, l saturation, p party,
 	line = append(line, m.client.path, "--target", s.urls[0], "--initiator", name, "--json", "--cpu", strconv.Itoa(m.client.cpu), "--server-pid", strconv.Itoa(s.pid()),
 		"--warmup", m.client.plan.warmup.String(), "--runtime", m.client.plan.runtime.String(),
 		"--rw", p.rw, "--bs", strconv.Itoa(p.kib)+"k", "--depth", strconv.Itoa(p.depth), "--connections", strconv.Itoa(p.connections), "--send", "128k")
+	if p.rate > 0 {
+		line = append(line, "--rate", strconv.Itoa(p.rate))
+	}
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -195,7 +198,7 @@ func (m *saturator) server(ctx context.Context, key saturationServer) (*server, 
 	return s, err
 }
 
-const saturationYAML = `server: {threads: %d}
+const saturationYAML = `server: {threads: %d, real-time: %t}
 portal-groups:
   bench: {tag: 1, listen: ["127.0.0.1:%d"]}
 volumes:
@@ -206,7 +209,7 @@ targets:
 
 // yaml is a server's configuration.
 func (m *saturator) yaml(key saturationServer, port int) string {
-	text := fmt.Sprintf(saturationYAML, key.threads, port, saturationMiB, key.threads, targetName)
+	text := fmt.Sprintf(saturationYAML, key.threads, key.threads > 1, port, saturationMiB, key.threads, targetName)
 	if !key.ruled {
 		return text
 	}
