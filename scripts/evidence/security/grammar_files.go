@@ -33,7 +33,7 @@ func fuzzConfig(s *scene) sender {
 		if err := os.WriteFile(file, []byte(configuration(r)), 0o600); err != nil {
 			return "", err
 		}
-		soon, cancel := context.WithTimeout(ctx, answerTime)
+		soon, cancel := patience(ctx)
 		defer cancel()
 		c := exec.CommandContext(soon, s.Binary, "check", file)
 		said, err := c.CombinedOutput()
@@ -42,6 +42,23 @@ func fuzzConfig(s *scene) sender {
 		}
 		return verdict(c.ProcessState, said, err)
 	}
+}
+
+// patience ends after answerTime, of which a time that the whole machine stood still for
+// counts as a second: nothing has crashed then.
+func patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	soon, cancel := context.WithCancel(ctx)
+	go func() {
+		for range answerTime / time.Second {
+			select {
+			case <-soon.Done():
+				return
+			case <-time.After(time.Second):
+			}
+		}
+		cancel()
+	}()
+	return soon, cancel
 }
 
 // verdict is the signature of a process that has ended: its code and the shape of the
@@ -219,8 +236,9 @@ func restarted(ctx context.Context, d *daemon.Server) string {
 	if err := d.Launch(false); err != nil {
 		return err.Error()
 	}
-	stuck := time.AfterFunc(answerTime, func() { d.Process.Kill() })
-	defer stuck.Stop()
+	soon, cancel := patience(ctx)
+	defer cancel()
+	defer context.AfterFunc(soon, func() { d.Process.Kill() })()
 	portal, err := d.Ready()
 	if err == nil {
 		c, err := loginAt(ctx, malloryAddress, portal, stranger(openTarget, 2))
