@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"slices"
 
+	"golang.org/x/sys/unix"
+
 	"lunar/daemon/state"
 	"lunar/internal/durable"
 )
@@ -28,6 +30,8 @@ func (e *editing) write() error {
 		return conflict(fmt.Sprintf("%s was changed by hand since the server read it: apply it first (lunar apply %s, or SIGHUP), then change again", e.path, e.path))
 	case errors.Is(err, fs.ErrNotExist):
 		return conflict(fmt.Sprintf("%s is missing: put it back, or keep the change until the next start only: keep=running (lunar: --temporary, lunar create: --keep running)", e.path))
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
+		return conflict(fmt.Sprintf("the change cannot be written to %s (%v): make space there, or keep it until the next start only with keep=running (lunar: --temporary, lunar create: --keep running)", e.path, err))
 	}
 	return conflict(fmt.Sprintf("the change cannot be written to %s (%v): keep it until the next start only with keep=running (lunar: --temporary, lunar create: --keep running), or change the file where it comes from", e.path, err))
 }

@@ -37,14 +37,14 @@ var troubles = []trouble{
 	{"all", "all of this at once", 20, (*driver).all},
 }
 
-// driven is what was done.
-type driven struct {
+// done is what was done.
+type done struct {
 	Calls   int64 // and events and PDUs that were told
 	Refused int64 // of these, or broken off
 	Longest time.Duration
 }
 
-func (d *driven) add(more driven) {
+func (d *done) add(more done) {
 	d.Calls += more.Calls
 	d.Refused += more.Refused
 	d.Longest = max(d.Longest, more.Longest)
@@ -96,22 +96,26 @@ func (k *driveCommand) Run() error {
 		stop()
 	}()
 	d := &driver{driveCommand: *k, every: troubles[:len(troubles)-1]}
-	if err := d.open(ctx); err != nil {
+	if err := d.open(); err != nil {
 		return err
 	}
 	defer d.api.Close()
+	fmt.Println(begun)
 	if err := d.run(ctx, troubles[at]); err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(driven{d.told.Load(), d.refused.Load(), time.Duration(d.longest.Load())})
+	return json.NewEncoder(os.Stdout).Encode(done{d.told.Load(), d.refused.Load(), time.Duration(d.longest.Load())})
 }
 
-func (d *driver) open(ctx context.Context) (err error) {
+// begun is what a driver says then.
+const begun = "begun"
+
+func (d *driver) open() (err error) {
 	if d.api, err = control.Dial(d.Socket); err != nil {
 		return err
 	}
 	d.texts = [2]string{stallConfig(d.Objects/2, 2), stallConfig(d.Objects, 1)}
-	status, err := d.api.Status(ctx)
+	status, err := d.api.Status(context.Background())
 	for _, s := range status.Sessions {
 		if s.Target == canaryTarget {
 			d.session = s.TSIH
@@ -127,7 +131,7 @@ func (d *driver) run(ctx context.Context, t trouble) error {
 	errs := make([]error, t.clients)
 	for i := range t.clients {
 		all.Go(func() {
-			for ctx.Err() == nil {
+			for first := true; first || ctx.Err() == nil; first = false {
 				began := time.Now()
 				if err := t.call(d, ctx, i); err != nil && ctx.Err() == nil {
 					d.refused.Add(1)
@@ -215,8 +219,8 @@ func (d *driver) jobs(ctx context.Context, i int) error {
 	if _, err := d.api.Jobs(ctx); err != nil {
 		return err
 	}
-	_, err = d.api.CancelJob(ctx, j.ID)
-	return err
+	_, _ = d.api.CancelJob(ctx, j.ID) // it may have begun
+	return nil
 }
 
 func (d *driver) events(ctx context.Context, i int) error {

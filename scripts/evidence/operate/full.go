@@ -190,7 +190,7 @@ func (f *filled) shown(err error) string {
 	if err == nil {
 		return "it was made"
 	}
-	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), f.Dir, "DIR")), " ")
+	return strings.NewReplacer(f.Dir, "DIR", "\n", ": ").Replace(err.Error())
 }
 
 // noSpaceForFile: the configuration cannot be written.
@@ -199,7 +199,7 @@ func (f *filled) noSpaceForFile(ctx context.Context) error {
 		return err
 	}
 	_, err := f.rate(ctx, 2, control.Permissions{})
-	f.expectRefused("no space for the configuration file: PATCH", err, "tgtd.yaml")
+	f.expectRefused("no space for the configuration file: PATCH", err, "tgtd.yaml", "make space")
 	_, err = f.rate(ctx, 2, control.Permissions{Yes: true})
 	f.expectRefused("the same with `yes`", err, "tgtd.yaml")
 	_, err = f.api.Put(ctx, control.VolumeAt("new"), control.Object{"type": "ram", "size": "1MiB"}, control.Permissions{}, control.Condition{})

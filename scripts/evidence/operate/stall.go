@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -17,11 +18,10 @@ import (
 )
 
 const (
-	stallPhases  = 3
-	phaseAlone   = time.Second
-	phaseDriven  = 2 * time.Second
-	driveSettles = 300 * time.Millisecond // before the initiator is watched
-	driveEnds    = 30 * time.Second       // that calls under way may take then
+	stallPhases = 3 // 1 without times, and a tenth of the times
+	phaseAlone  = 800 * time.Millisecond
+	phaseDriven = 1600 * time.Millisecond
+	driveEnds   = 30 * time.Second // that calls under way may take then
 
 	// mostWait is what no command may wait for a call. Calls that do take longer: a
 	// command that waits for one of them would show it.
@@ -71,35 +71,39 @@ func tail(said string) string { return said[max(0, len(said)-2048):] }
 // beside watches a canary alone and with calls.
 func (t trouble) beside(ctx context.Context, o options, s *daemon.Server, portal string, c *canary.Canary) (fact, error) {
 	var p canary.Phases
-	var sum driven
-	for range stallPhases {
-		alone, err := c.Live(ctx, phaseAlone, nil)
+	var sum done
+	phases, alone, driven := stallPhases, phaseAlone, phaseDriven
+	if o.Untimed {
+		phases, alone, driven = 1, alone/10, driven/10
+	}
+	for range phases {
+		before, err := c.Live(ctx, alone, nil)
 		if err != nil {
 			return fact{}, err
 		}
 		driving, stop := context.WithCancel(ctx)
 		type end struct {
-			driven
+			done
 			err error
 		}
-		ended := make(chan end, 1)
+		ended, begins := make(chan end, 1), make(chan struct{})
 		go func() {
-			d, err := t.command(driving, o, s, portal)
+			d, err := t.command(driving, o, s, portal, func() { close(begins) })
 			stop()
 			ended <- end{d, err}
 		}()
 		select {
 		case <-driving.Done():
-		case <-time.After(driveSettles):
+		case <-begins:
 		}
-		with, err := c.Live(ctx, phaseDriven, stop)
+		with, err := c.Live(ctx, driven, stop)
 		stop()
 		e := <-ended
 		if err := errors.Join(err, e.err); err != nil {
 			return fact{}, err
 		}
-		p.Add(alone, with)
-		sum.add(e.driven)
+		p.Add(before, with)
+		sum.add(e.done)
 	}
 	p50 := func(l canary.Slice) time.Duration { return l.P50 }
 	p99 := func(l canary.Slice) time.Duration { return l.P99 }
@@ -119,7 +123,7 @@ func median(all []canary.Slice, of func(canary.Slice) time.Duration) time.Durati
 
 // command drives the API in a process of its own until ctx ends. The canary's thread, a
 // real-time one, preempts it.
-func (t trouble) command(ctx context.Context, o options, s *daemon.Server, portal string) (d driven, err error) {
+func (t trouble) command(ctx context.Context, o options, s *daemon.Server, portal string, begins func()) (d done, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return d, err
@@ -135,8 +139,12 @@ func (t trouble) command(ctx context.Context, o options, s *daemon.Server, porta
 	if err != nil {
 		return d, err
 	}
-	var out, said bytes.Buffer
-	c.Stdout, c.Stderr = &out, &said
+	var said bytes.Buffer
+	c.Stderr = &said
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return d, err
+	}
 	if err := c.Start(); err != nil {
 		return d, err
 	}
@@ -144,8 +152,13 @@ func (t trouble) command(ctx context.Context, o options, s *daemon.Server, porta
 		in.Close()
 		time.AfterFunc(driveEnds, func() { c.Process.Kill() })
 	})()
-	if err := c.Wait(); err != nil {
-		return d, fmt.Errorf("%w: %s", err, said.String())
+	lines := bufio.NewReader(out)
+	if line, _ := lines.ReadString('\n'); line == begun+"\n" {
+		begins()
 	}
-	return d, json.Unmarshal(out.Bytes(), &d)
+	err = json.NewDecoder(lines).Decode(&d)
+	if e := c.Wait(); e != nil {
+		return d, fmt.Errorf("%w: %s", e, said.String())
+	}
+	return d, err
 }
