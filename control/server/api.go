@@ -27,7 +27,7 @@ func newAPI(c Config, metrics http.Handler, f *feed, a *async) *http.ServeMux {
 		add(api, c.Source)
 	}
 	f.add(api)
-	(&tracing{source: c.Source, seats: newSeats(maxTraces, maxTraces/2)}).add(api)
+	(&tracing{source: c.Source, seats: newSeats(maxTraces, maxTraces/2), under: map[int]*seat{}}).add(api)
 	addApply(api, c.Source, c.MaxFile)
 	a.add()
 	a.describe()

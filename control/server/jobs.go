@@ -16,6 +16,7 @@ import (
 
 const (
 	maxJobs   = 16        // under way at a time, of which nobody has more than half
+	forAdmins = 4         // of them, places that administrators alone may have
 	keptJobs  = 64        // that have ended; more are forgotten of whom the most are kept
 	keepTime  = time.Hour // for which they are kept
 	maxResult = 1 << 20   // bytes that are kept of an answer
@@ -39,6 +40,7 @@ type job struct {
 	control.Job
 	of     *jobs
 	holder string       // whose share of the places it takes
+	admin  bool         // of whoever began it
 	needs  control.Role // of the request; who has less does not see the result
 	begun  bool         // a change that may not be broken off
 	ending string       // by whom it was cancelled; empty: by nobody
@@ -54,25 +56,31 @@ func (t *jobs) begin(method, path string, by Caller, needs control.Role) (*job, 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forget()
-	under, own := 0, 0
+	under, own, others := 0, 0, 0
 	for _, j := range t.all {
 		if j.Ended == nil {
 			under++
 			if j.holder == by.identity() {
 				own++
 			}
+			if !j.admin {
+				others++
+			}
 		}
 	}
+	admin := by.Role == control.Admin
 	switch {
 	case t.stopped:
 		return nil, fmt.Errorf("the server is stopping")
 	case under >= maxJobs:
 		return nil, fmt.Errorf("found %d jobs under way, expected fewer: try again", under)
+	case !admin && others >= maxJobs-forAdmins:
+		return nil, fmt.Errorf("found %d jobs under way of those who are no administrators, expected fewer: try again", others)
 	case own >= maxJobs/2:
 		return nil, fmt.Errorf("found %d jobs of %s under way, expected fewer: try again", own, by.identity())
 	}
 	t.last++
-	j := &job{of: t, holder: by.identity(), needs: needs, begun: true, Job: control.Job{ID: fmt.Sprintf("%s-%d", t.boot, t.last),
+	j := &job{of: t, holder: by.identity(), admin: admin, needs: needs, begun: true, Job: control.Job{ID: fmt.Sprintf("%s-%d", t.boot, t.last),
 		Method: method, Path: path, By: by.String(), State: control.JobRunning, Began: t.now()}}
 	t.all = append(t.all, j)
 	t.under.Add(1)

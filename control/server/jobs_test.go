@@ -21,7 +21,7 @@ func TestJobsModel(t *testing.T) {
 	at := time.UnixMilli(1e12)
 	table := newJobs(func() time.Time { return at })
 	rnd := rand.New(rand.NewSource(16))
-	callers := []Caller{{Kind: "token", Name: "busy", Role: control.Operate}, {Kind: "token", Name: "seldom", Role: control.Operate}, {Kind: "user", Name: "seldom", Role: control.Operate}}
+	callers := []Caller{{Kind: "token", Name: "busy", Role: control.Operate}, {Kind: "token", Name: "seldom", Role: control.Operate}, {Kind: "user", Name: "seldom", Role: control.Operate}, {Kind: "user", Name: "root", Role: control.Admin}}
 	type known struct {
 		*job
 		of        int
@@ -29,21 +29,28 @@ func TestJobsModel(t *testing.T) {
 		cancelled bool
 	}
 	var under, ended []*known // ended: the oldest first
-	full := 0
+	full, late := 0, 0
 	for step := range 6000 {
 		at = at.Add(time.Duration(rnd.Intn(20)) * time.Second)
 		switch pick := rnd.Intn(4); {
 		case pick <= 1 || len(under) == 0:
-			of := max(0, rnd.Intn(12)-9)
-			own := 0
+			of := max(0, rnd.Intn(13)-9)
+			own, others := 0, 0
 			for _, k := range under {
 				if k.of == of {
 					own++
 				}
+				if callers[k.of].Role != control.Admin {
+					others++
+				}
 			}
+			admin := callers[of].Role == control.Admin
 			j, err := table.begin("POST", "/x", callers[of], control.Operate)
-			if (err != nil) != (len(under) == maxJobs || own == maxJobs/2) {
-				t.Fatalf("step %d: %d under way, %d its own: %v", step, len(under), own, err)
+			if (err != nil) != (len(under) == maxJobs || own == maxJobs/2 || !admin && others == maxJobs-forAdmins) {
+				t.Fatalf("step %d: %d under way, %d its own, %d not of administrators: %v", step, len(under), own, others, err)
+			}
+			if admin && len(under) >= maxJobs-forAdmins {
+				late++
 			}
 			if err == nil {
 				under = append(under, &known{job: j, of: of})
@@ -101,8 +108,8 @@ func TestJobsModel(t *testing.T) {
 			}
 		}
 	}
-	if full < 100 {
-		t.Errorf("the table was full in %d steps, expected some", full)
+	if full < 100 || late < 10 {
+		t.Errorf("the table was full in %d steps, and administrators came when others had all of theirs in %d, expected some", full, late)
 	}
 }
 

@@ -50,6 +50,21 @@ func (s *seats) take(c Caller) *seat {
 	return t
 }
 
+// yields ends what is told to somebody, if it was an administrator's no more than the
+// caller is, and waits until it has ended.
+func (t *seat) yields(c Caller) {
+	t.of.mu.Lock()
+	h, held := t.of.table.Holder(t)
+	yes := held && h.Class < c.seated().Class
+	if yes {
+		t.of.table.Release(t)
+	}
+	t.of.mu.Unlock()
+	if yes {
+		t.end()
+	}
+}
+
 // documents describes an answer that goes on with one document after the other.
 func documents[T any](api huma.API, mediaType, what string) map[string]*huma.Response {
 	t := reflect.TypeFor[T]()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -48,6 +49,38 @@ type TraceRequest struct {
 type tracing struct {
 	source Source
 	seats  *seats
+
+	mu    sync.Mutex
+	under map[int]*seat // by session, who has it traced
+}
+
+// begin begins the trace of a session, which has one at a time: that of an operator ends
+// for an administrator.
+func (t *tracing) begin(session int, by Caller, place *seat) (Trace, control.TraceStart, error) {
+	t.mu.Lock()
+	other := t.under[session]
+	t.mu.Unlock()
+	if other != nil {
+		other.yields(by)
+	}
+	trace, start, err := t.source.Trace(uint16(session))
+	if err == nil {
+		t.mu.Lock()
+		t.under[session] = place
+		t.mu.Unlock()
+	}
+	return trace, start, err
+}
+
+// end ends the trace of a session.
+func (t *tracing) end(session int, trace Trace, place *seat) {
+	t.mu.Lock()
+	if t.under[session] == place {
+		delete(t.under, session)
+	}
+	t.mu.Unlock()
+	trace.Close()
+	place.leave()
 }
 
 // add adds the operation to an API.
@@ -60,14 +93,13 @@ func (t *tracing) add(api huma.API) {
 			return nil, refusal(&control.Refusal{What: fmt.Sprintf("session %d is not traced", in.Session), State: true,
 				Reasons: []control.Reason{{Text: fmt.Sprintf("found %d traces, expected at most that, of which each has a share", maxTraces)}}})
 		}
-		trace, start, err := t.source.Trace(uint16(in.Session))
+		trace, start, err := t.begin(in.Session, callerOf(ctx), place)
 		if err != nil {
 			place.leave()
 			return nil, refusal(err)
 		}
 		return &huma.StreamResponse{Body: func(ctx huma.Context) {
-			defer place.leave()
-			defer trace.Close()
+			defer t.end(in.Session, trace, place)
 			r, w := humago.Unwrap(ctx)
 			to := &traceWriter{to: w, control: http.NewResponseController(w)}
 			place.sends(to.control)

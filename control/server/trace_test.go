@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -149,5 +151,73 @@ func TestTraceIsRefused(t *testing.T) {
 	}
 	if err := api.Trace(t.Context(), 1, 0, 0, func(*control.TraceLine) error { return nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+// singleSource traces a session once at a time, as the target does.
+type singleSource struct {
+	fixed
+	mu   *sync.Mutex
+	last *recording
+}
+
+func (s *singleSource) Trace(session uint16) (Trace, control.TraceStart, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last != nil && s.last.closed.Load() == 0 {
+		return nil, control.TraceStart{}, &control.Refusal{What: "session 7 is not traced", State: true}
+	}
+	s.last = newRecording(pdu(0))
+	return s.last, control.TraceStart{Session: int(session), Transport: "tcp"}, nil
+}
+
+// TestTraceOfOperatorYields: an operator who traces a session is in the way of other
+// operators, and not of an administrator.
+func TestTraceOfOperatorYields(t *testing.T) {
+	r := serveRemoteOf(t, Config{Source: &singleSource{fixed: fixed(sample()), mu: new(sync.Mutex)}})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	type ended struct {
+		reason string
+		err    error
+	}
+	trace := func(role control.Role) (told chan bool, end chan ended) {
+		told, end = make(chan bool, 1), make(chan ended, 1)
+		api := r.dial(t, role)
+		go func() {
+			var e ended
+			e.err = api.Trace(ctx, 7, 60, 0, func(l *control.TraceLine) error {
+				if l.PDU != nil {
+					told <- true
+				}
+				if l.End != nil {
+					e.reason = l.End.Reason
+				}
+				return nil
+			})
+			if e.err != nil {
+				told <- false
+			}
+			end <- e
+		}()
+		return told, end
+	}
+	first, firstEnd := trace(control.Operate)
+	if !<-first {
+		t.Fatal((<-firstEnd).err)
+	}
+	if other, _ := trace(control.Operate); <-other {
+		t.Error("two operators trace a session at a time")
+	}
+	if admin, end := trace(control.Admin); !<-admin {
+		t.Fatal((<-end).err)
+	}
+	if e := <-firstEnd; e.err != nil || !strings.Contains(e.reason, "administrator") {
+		t.Errorf("the operator's ended with %q, %v", e.reason, e.err)
+	}
+	for _, role := range []control.Role{control.Operate, control.Admin} {
+		if other, _ := trace(role); <-other {
+			t.Errorf("somebody with role %v has taken an administrator's", role)
+		}
 	}
 }
