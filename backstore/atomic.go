@@ -26,6 +26,8 @@ type Intents struct {
 	Before string    // the log of versions that had it by the path of the store; it is completed once, and removed
 	From   *Identity // a store whose place this one has taken: its writes are for this one, too
 	Forget bool      // what was interrupted is given up
+
+	Batch *durable.Batch // makes new logs and marks stable; nil: at once
 }
 
 // Log is the path of a store's log.
@@ -124,7 +126,7 @@ func (v *volume) openIntents(i Intents) error {
 	if err != nil {
 		return err
 	}
-	if err := i.mark(own.path).Make(); err != nil {
+	if err := i.Batch.Mark(i.mark(own.path)); err != nil {
 		return fmt.Errorf("intent log %s: %w", own.path, errors.Join(err, unix.Close(fd)))
 	}
 	if o != (intent.Outcome{}) {
@@ -217,7 +219,7 @@ func (v *volume) openLog(i Intents, p past, o *intent.Outcome) (*intent.Log, int
 		return nil, -1, fmt.Errorf("intent log %s: %w", p.path, errors.Join(err, unix.Close(fd)))
 	}
 	if !stable {
-		err = syncNew(fd, p.path) // or a power cut takes the whole log along
+		err = i.Batch.Made(fd, p.path) // or a power cut takes the whole log along
 	}
 	if err == nil {
 		log, done, err = intent.Open(&stableFile{fd: fd}, (*intentTarget)(v), p.medium, v.Info().Size, p.mode)

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"log/slog"
 
+	"lunar/internal/durable"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -19,6 +21,9 @@ type FileConfig struct {
 	Sync      bool         // every change is on stable media before it is acknowledged
 	Intents   Intents      // of writes with Atomic
 	Logger    *slog.Logger // nil is slog.Default
+
+	Batch *durable.Batch // makes a new file stable; nil: at once
+
 	// Before hears of the store as it was found, before opening changes anything of it;
 	// its error ends the opening. May be nil.
 	Before func(Watched) error
@@ -44,13 +49,13 @@ func openFile(c FileConfig) (*volume, error) {
 	if err := checkSize(c.Size, blockSize(c.BlockSize)); err != nil {
 		return nil, err
 	}
-	fd, err := openOrCreate(c)
+	fd, created, err := openOrCreate(c)
 	if err != nil {
 		return nil, err
 	}
 	v := newVolume(fd, c.Path, c.Sync, c.Logger)
 	v.block = blockSize(c.BlockSize)
-	err = v.setUpFile(c)
+	err = v.setUpFile(c, created)
 	if err == nil {
 		err = v.openIntents(c.Intents)
 	}
@@ -87,32 +92,33 @@ func checkSize(size, block int64) error {
 }
 
 // openOrCreate opens without waiting for whatever a special file waits for.
-func openOrCreate(c FileConfig) (int, error) {
+func openOrCreate(c FileConfig) (fd int, created bool, err error) {
 	flags := access(c.ReadOnly) | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
-	fd, err := openRetry(c.Path, flags)
+	fd, err = openRetry(c.Path, flags)
 	if errors.Is(err, fs.ErrNotExist) && c.Size > 0 && !c.ReadOnly {
-		return create(c.Path)
+		fd, err = create(c.Path, c.Batch)
+		return fd, err == nil, err
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return -1, fmt.Errorf("%w (it is created only with a size and without read-only)", err)
+		return -1, false, fmt.Errorf("%w (it is created only with a size and without read-only)", err)
 	}
-	return fd, err
+	return fd, false, err
 }
 
 // create makes an empty file that survives a power cut.
-func create(path string) (int, error) {
+func create(path string, b *durable.Batch) (int, error) {
 	fd, err := openRetry(path, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC)
 	if err != nil {
 		return -1, fmt.Errorf("create: %w", err)
 	}
-	if err := syncNew(fd, path); err != nil {
+	if err := b.Made(fd, path); err != nil {
 		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
 }
 
 // setUpFile checks, locks and sizes the open file and finds out what it can do.
-func (v *volume) setUpFile(c FileConfig) error {
+func (v *volume) setUpFile(c FileConfig, created bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(v.fd, &st); err != nil {
 		return err
@@ -134,7 +140,7 @@ func (v *volume) setUpFile(c FileConfig) error {
 			return err
 		}
 	}
-	if err := v.fit(c, st.Size); err != nil {
+	if err := v.fit(c, st.Size, created); err != nil {
 		return err
 	}
 	return v.probeFile(c, &st)
@@ -156,7 +162,7 @@ func (v *volume) lock(readOnly bool) error {
 }
 
 // fit makes the file as long as configured, or the volume as long as the file.
-func (v *volume) fit(c FileConfig, found int64) error {
+func (v *volume) fit(c FileConfig, found int64, created bool) error {
 	want := c.Size
 	switch {
 	case want == 0 && found == 0:
@@ -168,7 +174,7 @@ func (v *volume) fit(c FileConfig, found int64) error {
 	case found < want && c.ReadOnly:
 		return fmt.Errorf("the file has %d bytes, the configured size is %d: a read-only file is not grown", found, want)
 	case found < want:
-		if err := v.grow(found, want); err != nil {
+		if err := v.grow(found, want, created && c.Batch != nil); err != nil {
 			return err
 		}
 	}

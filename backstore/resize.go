@@ -90,7 +90,7 @@ func (v *volume) resizeTo(old, size int64) error {
 	case v.device:
 		return v.followDevice(size)
 	case size > old:
-		if err := v.grow(old, size); err != nil {
+		if err := v.grow(old, size, false); err != nil {
 			return errors.Join(err, unix.Ftruncate(v.fd, old))
 		}
 		v.setSize(size)
@@ -142,14 +142,16 @@ func (v *volume) settle() error {
 	return err
 }
 
-func (v *volume) grow(from, to int64) error {
-	if err := unix.Ftruncate(v.fd, to); err != nil {
+// grow makes a file longer, and that stable unless somebody else does.
+func (v *volume) grow(from, to int64, settled bool) error {
+	err := unix.Ftruncate(v.fd, to)
+	if err == nil && !settled {
+		err = v.settle()
+	}
+	if err != nil {
 		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
 	}
-	if err := v.settle(); err != nil {
-		return fmt.Errorf("grow from %d to %d bytes: %w", from, to, err)
-	}
-	if from == 0 { // a process that was killed may have made the file, and not its entry stable
+	if from == 0 && !settled { // a process that was killed may have made the file, and not its entry stable
 		// Where the directory cannot be read, somebody else has made the file.
 		if err := syncDirectory(filepath.Dir(v.path)); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return err

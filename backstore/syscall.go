@@ -3,7 +3,6 @@ package backstore
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,16 +21,6 @@ func access(readOnly bool) int {
 		return unix.O_RDONLY
 	}
 	return unix.O_RDWR
-}
-
-// syncNew makes a file that was just created stable, then its directory entry. A file
-// system without a journal writes no inode with the entry: a power cut would leave an
-// entry of nothing, which repair removes.
-func syncNew(fd int, path string) error {
-	if err := unix.Fsync(fd); err != nil {
-		return fmt.Errorf("sync %s: %w", path, err)
-	}
-	return syncDirectory(filepath.Dir(path))
 }
 
 func syncDirectory(dir string) error {

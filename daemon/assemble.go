@@ -13,6 +13,7 @@ import (
 	"lunar/daemon/state"
 	"lunar/daemon/volumes"
 	"lunar/internal/arena"
+	"lunar/internal/durable"
 	"lunar/internal/numa"
 	"lunar/target"
 	"lunar/target/login"
@@ -141,6 +142,8 @@ func (a *assembly) addVolumes() error {
 	if err := medium.StoredTwice(a.Conf); err != nil {
 		return err
 	}
+	a.Fresh = &durable.Batch{}
+	defer func() { a.Fresh = nil }()
 	var errs []error
 	for i := range a.Conf.Volumes {
 		v := &a.Conf.Volumes[i]
@@ -151,8 +154,9 @@ func (a *assembly) addVolumes() error {
 		}
 		a.daemon.AddLogicalUnit(lu, max(v.Threads, 1))
 	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
+	errs = append(errs, a.Fresh.Flush())
+	if err := errors.Join(errs...); err != nil {
+		return err
 	}
 	if err := a.SettleCache(); err != nil {
 		return err

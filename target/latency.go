@@ -18,15 +18,13 @@ const (
 )
 
 // latencies times the commands of an event thread: from the pass in which they were
-// received to when what they are answered has left. The clock is read once for many of
-// them, at the end of the pass. With an evloop.Order, answers leave earlier and passes
-// are long, so it is read for each.
+// received to when what they are answered has left. They are counted when the loop looks
+// at the clock after the pass. With an evloop.Order, answers leave earlier and passes are
+// long, so the clock is read for each.
 type latencies struct {
 	*latency.Table
 	loop  *evloop.Loop
 	ended latency.Batch // their answers may not have left
-	due   bool
-	last  bool // the pass has sent what it had queued
 }
 
 func newLatencies(loop *evloop.Loop) latencies {
@@ -45,22 +43,17 @@ func (l *latencies) begin() int64 {
 func (l *latencies) end(slot *latency.Slot, op latency.Operation, since int64) {
 	if l.ended.Add(slot, op, since) || l.loop.Ordered() {
 		l.record()
-	} else if !l.due {
-		l.due = true
-		l.loop.AtPassEnd(l)
 	}
 }
 
-// Run implements evloop.Task: it goes behind what sends in the same pass.
-func (l *latencies) Run() {
-	if l.last = !l.last; l.last {
-		l.loop.AtPassEnd(l)
-		return
+// Lap implements evloop.Stopwatch.
+func (l *latencies) Lap(now int64) {
+	if !l.ended.Empty() {
+		l.ended.Count(now)
 	}
-	l.due = false
-	l.record()
 }
 
+// record counts what has ended so far, in the midst of a pass.
 func (l *latencies) record() {
 	if !l.ended.Empty() {
 		l.ended.Count(evloop.Monotonic())

@@ -63,6 +63,7 @@ func newThread(config evloop.Config) (*thread, error) {
 	th.feedTask = evloop.Func(th.feed)
 	th.depot = buf.NewDepot(maxDepot, spareDepot, loop.Memory())
 	loop.Pool().OnFree(th.freed)
+	loop.SetStopwatch(&th.latency)
 	return th, nil
 }
 

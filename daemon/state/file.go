@@ -47,17 +47,18 @@ func (f File[T]) settle(v *T, sealed bool) error {
 	return f.Mark().Make()
 }
 
-// Keep is Save of what may be there already: then nothing is written. Whoever calls it for
-// several volumes calls Settled for the first of them behind that.
-func (f File[T]) Keep(v *T) error {
+// Keep is what has to be written for v to be there; nothing if it is there already. Whoever
+// calls it for several volumes calls WriteAll with all of it, and then Settled for the first.
+func (f File[T]) Keep(v *T) ([]Payload, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if was, sealed, err := f.Read(); err == nil && sealed && string(was) == string(text)+"\n" && f.Mark().There() {
-		return nil
+	text = append(text, '\n')
+	if was, sealed, err := f.Read(); err == nil && sealed && string(was) == string(text) && f.Mark().There() {
+		return nil, nil
 	}
-	return f.Save(v)
+	return []Payload{{f.Marked, text}}, nil
 }
 
 // Settled makes the name of what Keep has found stable: who wrote it may have been killed

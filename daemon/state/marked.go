@@ -40,14 +40,31 @@ func (m Marked) Read() (payload []byte, sealed bool, err error) {
 }
 
 // Write makes the payload stable, whole or not at all.
-func (m Marked) Write(payload []byte) error {
-	if err := durable.MakeDir(filepath.Dir(m.Path())); err != nil {
+func (m Marked) Write(payload []byte) error { return WriteAll(nil, []Payload{{m, payload}}) }
+
+// Payload is what is to be in a file.
+type Payload struct {
+	Marked
+	Payload []byte
+}
+
+// WriteAll is Write of several files, which a batch makes stable together.
+func WriteAll(b *durable.Batch, all []Payload) error {
+	var files []durable.Contents
+	var marks []durable.Mark
+	for i, p := range all {
+		if i == 0 || filepath.Dir(p.Path()) != filepath.Dir(all[i-1].Path()) {
+			if err := durable.MakeDir(filepath.Dir(p.Path())); err != nil {
+				return err
+			}
+		}
+		files = append(files, durable.Contents{Path: p.Path(), Data: durable.Seal(p.Kind, p.Payload)})
+		marks = append(marks, p.Mark())
+	}
+	if err := b.Replace(files); err != nil {
 		return err
 	}
-	if err := durable.ReplaceSealed(m.Path(), m.Kind, payload); err != nil {
-		return err
-	}
-	return m.Mark().Make()
+	return b.MakeMarks(marks)
 }
 
 // Remove removes the file, if there is one.

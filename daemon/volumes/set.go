@@ -10,6 +10,7 @@ import (
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/daemon/state"
+	"lunar/internal/durable"
 	"lunar/internal/numa"
 	"lunar/internal/refusals"
 	"lunar/target/scsi"
@@ -41,6 +42,8 @@ type Set struct {
 	Cache    *tier.Cache // nil: none
 	Health   *health     // at any time
 	Refusals *refusals.Counters
+
+	Fresh *durable.Batch // of what opening makes, while many volumes are opened; nil: at once
 
 	noting sync.Mutex
 	note   *state.SegmentNote // nil: nothing was noted; changed under noting

@@ -36,6 +36,7 @@ func (a *Set) intents(v *conf.Volume, seen sighting) (backstore.Intents, error) 
 
 func (a *Set) intentsOf(v *conf.Volume, seen sighting) backstore.Intents {
 	i := state.IntentLogs(a.StateDir)
+	i.Batch = a.Fresh
 	sum := sha256.Sum256([]byte(medium.Path(v))) // of versions that went by the path
 	i.Before, i.Forget = filepath.Join(i.Dir, fmt.Sprintf("%x.log", sum[:8])), seen.Intention == evidence.Forget
 	// Where volumes have exchanged their stores, the one on record may be open for another.

@@ -66,13 +66,19 @@ func (a *Set) follow(v *conf.Volume, p *sighting) {
 
 // NoteStores records what volumes were opened from.
 func (a *Set) NoteStores(volumes []conf.Volume) error {
-	for i := range volumes {
-		if err := a.noteStore(&volumes[i], -1); err != nil {
-			return err
-		}
-	}
 	if len(volumes) == 0 {
 		return nil
+	}
+	var lacks []state.Payload
+	for i := range volumes {
+		of, err := a.recordOf(&volumes[i], -1)
+		if err != nil {
+			return err
+		}
+		lacks = append(lacks, of...)
+	}
+	if err := state.WriteAll(a.Fresh, lacks); err != nil {
+		return fmt.Errorf("records of the volumes' stores: %w", err)
 	}
 	return state.RecordOf(a.StateDir, volumes[0].Name).Settled()
 }
@@ -80,23 +86,32 @@ func (a *Set) NoteStores(volumes []conf.Volume) error {
 // noteStore records what a volume is on now, with its size or the smaller one that it
 // is about to have; negative: it stays.
 func (a *Set) noteStore(v *conf.Volume, soon int64) error {
+	lacks, err := a.recordOf(v, soon)
+	if err == nil {
+		err = state.WriteAll(nil, lacks)
+	}
+	return err
+}
+
+// recordOf is what the record of a volume's store lacks.
+func (a *Set) recordOf(v *conf.Volume, soon int64) (lacks []state.Payload, err error) {
 	if v.Path == "" {
-		return nil
+		return nil, nil
 	}
 	found, err := backstore.Look(v.Path)
 	if err == nil && found.Missing {
-		return nil // it was removed while open; the record tells the next start
+		return nil, nil // it was removed while open; the record tells the next start
 	}
 	if soon >= 0 {
 		found.Size = min(found.Size, soon)
 	}
 	if err == nil {
-		err = state.RecordOf(a.StateDir, v.Name).Keep(&state.Record{Path: medium.Path(v), Identity: found.Identity, Size: found.Size, Header: a.headerID(v), Alias: a.aliasOf(v)})
+		lacks, err = state.RecordOf(a.StateDir, v.Name).Keep(&state.Record{Path: medium.Path(v), Identity: found.Identity, Size: found.Size, Header: a.headerID(v), Alias: a.aliasOf(v)})
 	}
 	if err != nil {
-		return fmt.Errorf("volume %s: record of its store: %w", v.Name, err)
+		return nil, fmt.Errorf("volume %s: record of its store: %w", v.Name, err)
 	}
-	return nil
+	return lacks, nil
 }
 
 // headerID is that of an open volume's header; empty: it has none.

@@ -21,6 +21,8 @@ type directory interface {
 	write(name string, data []byte) error
 	// sync makes a file's data stable.
 	sync(name string) error
+	// syncAll makes the data of all files stable.
+	syncAll() error
 	rename(from, to string) error
 	// syncNames makes the names in the directory stable.
 	syncNames() error
@@ -37,24 +39,7 @@ const Half = ".new"
 // is followed or written through: what somebody has put there, a link or a pipe, is
 // replaced and stays as it is elsewhere.
 func Replace(path string, data []byte) error {
-	if err := short(path, int64(len(data))); err != nil { // else Read would refuse it
-		return err
-	}
-	return within(filepath.Dir(path), func(d openDirectory) error { return replace(d, filepath.Base(path), data) })
-}
-
-func replace(d directory, name string, data []byte) error {
-	next := name + Half
-	if err := d.write(next, data); err != nil {
-		return err
-	}
-	if err := d.sync(next); err != nil {
-		return err
-	}
-	if err := d.rename(next, name); err != nil {
-		return err
-	}
-	return d.syncNames()
+	return (*Batch)(nil).Replace([]Contents{{path, data}})
 }
 
 // tree makes directories.
@@ -221,5 +206,7 @@ func (d openDirectory) sync(name string) error {
 	}
 	return errors.Join(f.Sync(), f.Close())
 }
+
+func (d openDirectory) syncAll() error { return syncSystem(d.File) }
 
 func (d openDirectory) syncNames() error { return d.Sync() }

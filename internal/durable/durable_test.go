@@ -67,6 +67,17 @@ func (f *fragile) sync(path string) error {
 	return nil
 }
 
+// syncAll is a sync of every file.
+func (f *fragile) syncAll() error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	for inode, data := range f.data {
+		f.stable.data[inode] = data
+	}
+	return nil
+}
+
 func (f *fragile) rename(from, to string) error {
 	if err := f.step(); err != nil {
 		return err
@@ -143,7 +154,7 @@ func TestPowerLoss(t *testing.T) {
 		f.steps = steps
 		acknowledged := 0
 		for i := 1; i < len(contents); i++ {
-			if err := replace(f, "f", []byte(contents[i])); err != nil {
+			if err := replace(f, map[string][]byte{"f": []byte(contents[i])}, false); err != nil {
 				break
 			}
 			acknowledged = i

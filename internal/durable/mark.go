@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // Absent reports that there is nothing at a path. What cannot be looked at counts as
@@ -28,13 +27,7 @@ func (m Mark) There() bool { return !Absent(string(m)) }
 
 // Make makes the mark of a file that there is, and the directory that it is in.
 func (m Mark) Make() error {
-	if m == "" || m.There() {
-		return nil
-	}
-	if err := MakeDir(filepath.Dir(string(m))); err != nil {
-		return err
-	}
-	return Replace(string(m), nil)
+	return (*Batch)(nil).MakeMarks([]Mark{m})
 }
 
 // Remove removes the mark of a file that is to go, if there is one.

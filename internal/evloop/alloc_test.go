@@ -82,3 +82,36 @@ func BenchmarkPass(b *testing.B) {
 		l.pass()
 	}
 }
+
+// laps notes when passes end.
+type laps struct {
+	n    int
+	last int64
+}
+
+func (w *laps) Lap(now int64) { w.n, w.last = w.n+1, now }
+
+// TestStopwatch: what a pass does ends before the time that its lap is told, which is when
+// the next one begins. A pass that settles in its midst has two laps.
+func TestStopwatch(t *testing.T) {
+	l := driven(t, Config{})
+	w := &laps{}
+	l.SetStopwatch(w)
+	var ended int64
+	note := Func(func() { ended = Monotonic() })
+	l.Again(Func(func() { l.AtPassEnd(note) }))
+	l.pass()
+	l.Again(noop{})
+	l.pass()
+	if w.n != 2 || w.last < ended || w.last != l.Now() {
+		t.Errorf("found %d laps, the last at %d, expected 2, after %d and at %d", w.n, w.last, ended, l.Now())
+	}
+	l.Again(Func(func() {
+		l.AtPassEnd(note)
+		l.Settle()
+		if w.n != 4 || w.last < ended {
+			t.Errorf("found %d laps, the last at %d, expected 4, after %d", w.n, w.last, ended)
+		}
+	}))
+	l.pass()
+}

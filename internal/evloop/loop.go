@@ -72,6 +72,13 @@ type Poller interface {
 	Ready(events uint32)
 }
 
+// Stopwatch times what passes do.
+type Stopwatch interface {
+	// Lap is called after each pass, and after Settle, with the time on the clock of
+	// Monotonic: one look at it is the end of a pass and the begin of the next or of idleness.
+	Lap(now int64)
+}
+
 // Loop is one event thread.
 type Loop struct {
 	config  Config
@@ -90,6 +97,7 @@ type Loop struct {
 	order   order
 	end     []Task // of this pass
 	now     int64
+	watch   Stopwatch // nil: nobody times passes
 	spin    spinner
 	idle    int64 // since when there has been nothing to do, 0: there is something
 
@@ -229,7 +237,6 @@ func (l *Loop) enter() {
 func (l *Loop) pass() {
 	l.again.swap()
 	n := l.wait()
-	l.now = Monotonic()
 	l.stats.passes.Add(1)
 	if l.order.by != nil {
 		l.order.by.Begin(l.now)
@@ -266,7 +273,12 @@ func (l *Loop) runAgain() int {
 
 // Settle runs the tasks of the pass's end now, because what the caller goes on with takes
 // long. It is not to be called by one of them.
-func (l *Loop) Settle() { l.runPassEnd() }
+func (l *Loop) Settle() {
+	l.runPassEnd()
+	if l.watch != nil {
+		l.watch.Lap(Monotonic())
+	}
+}
 
 // runPassEnd also runs the tasks that pass-end tasks add.
 func (l *Loop) runPassEnd() {
@@ -374,6 +386,12 @@ func (l *Loop) Again(t Task) {
 func (l *Loop) AtPassEnd(t Task) {
 	l.assertThread("AtPassEnd")
 	l.end = append(l.end, t)
+}
+
+// SetStopwatch has w hear when passes end.
+func (l *Loop) SetStopwatch(w Stopwatch) {
+	l.assertThread("SetStopwatch")
+	l.watch = w
 }
 
 // Now returns the time of the current pass in nanoseconds, on the clock of Monotonic.

@@ -5,10 +5,15 @@ import "time"
 // retrySubmit bounds the sleep while the kernel did not take all ring requests.
 const retrySubmit = time.Millisecond
 
-// wait fetches the events of a pass. It blocks only when there is nothing to do,
-// and only after a look that does not involve the Go scheduler.
-func (l *Loop) wait() int {
-	if n := l.poll.check(); n > 0 || l.busy() {
+// wait fetches the events of a pass and notes the time. It blocks only when there is
+// nothing to do, and only after a look that does not involve the Go scheduler.
+func (l *Loop) wait() (n int) {
+	n = l.poll.check()
+	l.now = Monotonic() // once, for the end of one pass and the begin of the next
+	if l.watch != nil {
+		l.watch.Lap(l.now)
+	}
+	if n > 0 || l.busy() {
 		return n
 	}
 	timeout := l.patience()
@@ -23,7 +28,9 @@ func (l *Loop) wait() int {
 		return 0
 	}
 	l.stats.sleeps.Add(1)
-	return l.poll.block(timeout)
+	n = l.poll.block(timeout)
+	l.now = Monotonic()
+	return n
 }
 
 // liesDown has producers and the ring wake the thread from now on, and reports
@@ -55,16 +62,15 @@ func (l *Loop) busy() bool {
 
 // patience returns how long the loop may sleep: 0 not at all, negative for ever.
 func (l *Loop) patience() time.Duration {
-	now := Monotonic()
 	if l.idle == 0 {
-		l.idles(now)
+		l.idles(l.now)
 	}
-	timeout := l.spin.wait(now)
+	timeout := l.spin.wait(l.now)
 	if timeout == 0 {
 		return 0
 	}
 	if at, ok := l.timers.next(); ok {
-		due := time.Duration(max(at-now, 0))
+		due := time.Duration(max(at-l.now, 0))
 		if timeout < 0 || due < timeout {
 			timeout = due
 		}
