@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -38,6 +39,11 @@ func readCTLD(f File, _ Include) (*server, error) {
 	root, err := blocks(tokens, func(_ *item, t token) bool { return t.mark == 0 && t.bare && slices.Contains(ctldWords, t.text) })
 	if err != nil {
 		return nil, err
+	}
+	for _, key := range []string{"auth-group", "portal-group", "lun", "target"} {
+		if i := root.one(key); i != nil && (i.arg(0) == "" || i.arg(0) == "=") {
+			return nil, fmt.Errorf("%s: found the UCL form that ctld -u reads, expected the other form of ctl.conf(5)", i.place)
+		}
 	}
 	c := &ctld{&server{}, map[string]*item{}, map[string]*portals{}, map[string]string{}, map[string]*item{}, map[string]string{}, 0}
 	for _, g := range root.all("auth-group") {
@@ -99,10 +105,16 @@ func (c *ctld) target(t *item) {
 	}
 	r := &rule{place: t.place}
 	who := t
-	if name := t.text("auth-group"); name != "" {
+	name, one := ctldGroup(t)
+	if !one {
+		c.note(t.place, "a target whose portal groups have different auth-groups was not carried over: of each target, Lunar has the same for all portals", "add it with an auth-group")
+		markAll(t)
+		return
+	}
+	if name != "" {
 		who = c.groups[name]
 		if who == nil && name != "no-authentication" {
-			c.note(t.at("auth-group"), "a target whose auth-group denies everyone, or is not there, was not carried over", "add it with an auth-group")
+			c.note(t.place, "a target whose auth-group denies everyone, or is not there, was not carried over", "add it with an auth-group")
 			markAll(t)
 			return
 		}
@@ -125,9 +137,6 @@ func (c *ctld) target(t *item) {
 		c.match(who, r)
 	}
 	for _, p := range t.all("portal-group") {
-		if p.arg(1) != "" {
-			c.note(p.place, "an auth-group for one portal group was not carried over: of each target, Lunar has the same for all portals", "look at the target's access rules")
-		}
 		if found := c.portals[p.arg(0)]; found != nil {
 			out.portals = append(out.portals, found)
 			if route := c.routes[p.arg(0)]; route != "" {
@@ -144,6 +153,21 @@ func (c *ctld) target(t *item) {
 	}
 	out.rules = []*rule{r}
 	c.server.targets = append(c.server.targets, out)
+}
+
+// ctldGroup is the auth-group that counts at a target's portal groups, each of which may
+// have one instead of the target's; empty: the target has settings of its own. one is false
+// if they differ.
+func ctldGroup(t *item) (name string, one bool) {
+	name = t.text("auth-group")
+	for i, p := range t.all("portal-group") {
+		of := cmp.Or(p.arg(1), t.text("auth-group"))
+		if i > 0 && of != name {
+			return "", false
+		}
+		name = of
+	}
+	return name, true
 }
 
 // match takes the names and addresses that a group or target is for.

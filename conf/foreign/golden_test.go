@@ -77,6 +77,7 @@ func TestRefused(t *testing.T) {
 		"end":           {"tgt", "</target>\n", "not begun"},
 		"quotes":        {"ctld", "target \"top-secret-word", "line 1"},
 		"brace":         {"scst", "HANDLER x {\n", "no }"},
+		"UCL":           {"ctld", "portal-group { pg0 { listen = \"top-secret-word\" } }\n", "UCL"},
 		"braces":        {"scst", "}\n", "without {"},
 		"kind":          {"gotgt", `{"storages": "top-secret-word"}`, "another kind"},
 	} {

@@ -129,8 +129,8 @@ func scstTarget(s *server, t *item) {
 	for _, g := range t.all("GROUP") {
 		r := &rule{place: g.place, auth: who, luns: scstLUNs(g)}
 		for _, i := range g.all("INITIATOR") {
-			pattern, _, byPortal := strings.Cut(i.arg(0), "#")
-			if byPortal {
+			pattern, portal, byPortal := strings.Cut(i.arg(0), "#")
+			if byPortal && portal != "*" {
 				s.note(i.place, "the portal behind an initiator's name was left out: of each initiator, Lunar has the same at all portals", "")
 			}
 			if strings.HasPrefix(pattern, "!") {
