@@ -141,6 +141,7 @@ evidence-structure: ## measure files, packages and the walks of commands, write 
 evidence-packages: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md
 	@$(SETUP) test
 	@$(SETUP) dist
+	@$(SETUP) elsewhere
 	scripts/evidence/operate/packages.sh
 
 clean: ## remove what was built

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"lunar/cache/segment"
@@ -151,6 +152,10 @@ func (k *cacheCheck) checkSpace(dir string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		dir = filepath.Dir(dir) // it will be made
 		err = machine.CheckMemoryFS(dir)
+	}
+	if errors.Is(err, machine.ErrOthers) && os.Geteuid() == 0 { // root looks, and another user is to serve
+		k.note("%s belongs to another user: whether the server could have the cache there was not checked (runuser -u USER -- looks as USER)", dir)
+		return nil
 	}
 	if err == nil {
 		err = k.fits(dir)

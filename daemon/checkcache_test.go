@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -37,6 +38,20 @@ func (w *writeBack) refuses(t *testing.T, want string) {
 	if status, out, err := w.check(t); status != cli.ExitFailure || !strings.Contains(err, want) {
 		t.Errorf("found exit status %d, expected %q in\n%s%s", status, want, out, err)
 	}
+}
+
+// TestCheckAsRoot: root may look at the configuration of a server of another user, whose
+// directory of segments is there and no segment of its own yet.
+func TestCheckAsRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives directories away")
+	}
+	w := newWriteBack(t)
+	dir := filepath.Join(w.memory, "lunar")
+	if err := errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 1, 1)); err != nil {
+		t.Fatal(err)
+	}
+	w.accepts(t, "ok: 1 target, 1 volume", dir+" belongs to another user")
 }
 
 // TestCheckSegment: tgtd check tells what a start would do with what is there,

@@ -41,6 +41,9 @@ func MakeSegmentDir(dir string) error {
 	return nil
 }
 
+// ErrOthers is a directory of segments that is another user's.
+var ErrOthers = errors.New("found a directory of user")
+
 // CheckSegmentDir refuses a directory that is not in memory, or in which others
 // could put files.
 func CheckSegmentDir(dir string) error {
@@ -52,7 +55,7 @@ func CheckSegmentDir(dir string) error {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return fmt.Errorf("%s: found a file of type %#o, expected a directory", dir, st.Mode&unix.S_IFMT)
 	case int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s: found a directory of user %d, expected one of user %d: choose another, such as %s-%d", dir, st.Uid, os.Geteuid(), dir, os.Geteuid())
+		return fmt.Errorf("%s: %w %d, expected one of user %d: choose another, such as %s-%d", dir, ErrOthers, st.Uid, os.Geteuid(), dir, os.Geteuid())
 	case st.Mode&0o077 != 0:
 		return fmt.Errorf("%s: found mode %04o, expected 0700 (chmod 700, or a directory below it)", dir, st.Mode&0o7777)
 	}

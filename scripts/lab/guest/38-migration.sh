@@ -1,5 +1,5 @@
 # machines: rdma
-# seconds: 400
+# seconds: 1200
 # A host with a mounted file system moves from LIO to Lunar: the same disk by name and by
 # every byte that identifies it, and the file system goes on while its session waits. The
 # argument full adds a new login with a check of the file system, and a disk of C tgt.

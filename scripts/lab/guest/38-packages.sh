@@ -1,5 +1,5 @@
 # machines: systemd
-# seconds: 3000
+# seconds: 6000
 # when: named
 # The packages under systemd: installed, configured by ten lines, upgraded and downgraded
 # under checked I/O, killed, removed and purged. ARGUMENTS: how many times to go up and down.
