@@ -23,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-simulation simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,15 @@ unit: ## unit tests
 race: ## unit tests with the race detector and the invariants that production leaves out
 	$(GO) test -race -timeout 30m -tags "invariants $(RDMA)" ./...
 	$(GO) -C scripts test -race -timeout 30m -tags "invariants $(RDMA)" ./...
+
+simulation: ## the papers' experiments in virtual time, reduced, with and without each decision of the server's
+	$(GO) -C scripts test -timeout 10m ./tgtsim
+
+simulation-page: ## write the tables of docs/reports/simulation.md
+	$(GO) -C scripts run ./tgtsim page $(abspath docs/reports/simulation.md)
+
+evidence-simulation: ## the same at full size, into docs/reports/simulation.txt
+	$(GO) -C scripts run ./tgtsim run all > docs/reports/simulation.txt
 
 stress: ## unit tests of the concurrent packages again and again
 	$(GO) test -race -timeout 60m -tags "invariants $(RDMA)" -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./iser/... ./target/

@@ -26,8 +26,10 @@ var errFailed = errors.New("a check failed")
 var version = "development"
 
 type options struct {
-	List listCmd `cmd:"" help:"List the experiments: identifier, set-up, the paper's value, criterion."`
+	List listCmd `cmd:"" help:"List the figures of the papers with what became of them, and the experiments: identifier, set-up, the paper's value, criterion."`
 	Run  runCmd  `cmd:"" help:"Run experiments; exit status 1 when a check fails."`
+
+	Page pageCmd `cmd:"" hidden:"" help:"Write the tables of docs/reports/simulation.md."`
 
 	Version kong.VersionFlag `help:"Print the version."`
 }

@@ -16,6 +16,7 @@ type runCmd struct {
 	Reduced bool     `help:"Smaller sizes (those of the unit tests)."`
 	Seed    uint64   `default:"1" help:"Seed of every random generator."`
 	Plots   string   `placeholder:"DIR" help:"Write the figures as SVG files into this directory."`
+	Stub    string   `placeholder:"DECISION" help:"Put a stub in the place of a decision of the server's code: what rests on it fails."`
 	Log     string   `placeholder:"FILE" help:"Write one line per decision of the scheduler (large at full size)."`
 }
 
@@ -25,7 +26,7 @@ func (c *runCmd) Run() (err error) {
 	if err != nil {
 		return err
 	}
-	env := &experiment.Env{Seed: c.Seed, Reduced: c.Reduced}
+	env := &experiment.Env{Seed: c.Seed, Reduced: c.Reduced, Stub: experiment.Decision(c.Stub)}
 	if c.Log != "" {
 		f, err := os.Create(c.Log)
 		if err != nil {
@@ -68,7 +69,7 @@ func choose(all []experiment.Experiment, ids []string) ([]experiment.Experiment,
 // runAll prints the result of every experiment and returns errFailed if a
 // check of any failed.
 func runAll(out io.Writer, env *experiment.Env, chosen []experiment.Experiment, plots string) error {
-	failed := false
+	var tally experiment.Tally
 	for i := range chosen {
 		e := &chosen[i]
 		if e.Run == nil {
@@ -76,7 +77,7 @@ func runAll(out io.Writer, env *experiment.Env, chosen []experiment.Experiment, 
 			continue
 		}
 		result := e.Run(env)
-		failed = failed || result.Failed()
+		tally.Count(&result)
 		if err := report(out, e, &result); err != nil {
 			return err
 		}
@@ -84,19 +85,33 @@ func runAll(out io.Writer, env *experiment.Env, chosen []experiment.Experiment, 
 			return err
 		}
 	}
-	if failed {
+	fmt.Fprintln(out, sum(&tally))
+	if tally.Failed > 0 {
 		return errFailed
 	}
 	return nil
 }
 
-// report prints one experiment: paper | expected | measured | pass.
+// sum is a tally in words.
+func sum(t *experiment.Tally) string {
+	passed := make([]string, 0, len(experiment.Kinds))
+	for _, k := range experiment.Kinds {
+		passed = append(passed, fmt.Sprintf("%d %s", t.Passed[k], k))
+	}
+	return fmt.Sprintf("passed: %s; %d differ from the paper, %d reports, %d failed", strings.Join(passed, ", "), t.Differs, t.Reports, t.Failed)
+}
+
+// report prints one experiment: paper | expected | measured | kind | pass.
 func report(out io.Writer, e *experiment.Experiment, r *experiment.Result) error {
 	fmt.Fprintf(out, "%s: %s\n", e.ID, e.Setup)
 	w := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
-	fmt.Fprintln(w, "  \t| paper\t| expected\t| measured\t| pass")
+	fmt.Fprintln(w, "  \t| paper\t| expected\t| measured\t| kind\t| pass")
 	for _, c := range r.Checks {
-		fmt.Fprintf(w, "  %s\t| %s\t| %s\t| %s\t| %s\n", c.Name, dash(c.Paper), dash(c.Expected), c.Measured, c.Verdict)
+		kind := c.Kind.String()
+		if c.Verdict == experiment.Report {
+			kind = "" // no criterion
+		}
+		fmt.Fprintf(w, "  %s\t| %s\t| %s\t| %s\t| %s\t| %s\n", c.Name, dash(c.Paper), dash(c.Expected), c.Measured, dash(kind), c.Verdict)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -36,7 +36,7 @@ func TestSharers(t *testing.T) {
 
 // TestLoopIsStation: M/M/1 at 100K of 162K; the loop adds nothing of its own.
 func TestLoopIsStation(t *testing.T) {
-	l, err := offered(&experiment.Env{Seed: 3}, 100e3, markov, each, 4e9)
+	l, err := offered(&experiment.Env{Seed: 3}, 100e3, markov(possible), each, 4e9)
 	if err != nil {
 		t.Fatal(err)
 	}

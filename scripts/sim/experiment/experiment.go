@@ -25,6 +25,9 @@ type Experiment struct {
 type Env struct {
 	Seed    uint64 // of every generator
 	Reduced bool   // smaller sizes, for tests
+	// Stub is the decision of the server's code that a stub takes the place of in this
+	// run; "" is none. Checks that rest on it must fail then.
+	Stub Decision
 	// Log gets one line for each decision of the scheduler; nil keeps none.
 	Log io.Writer
 }
@@ -32,32 +35,39 @@ type Env struct {
 // Verdict says how a check ended.
 type Verdict uint8
 
-// The verdicts. Report marks a value that has no criterion.
+// The verdicts. Report marks a value that has no criterion, Differs one that misses
+// the paper's, for a reason that its note gives.
 const (
 	Report Verdict = iota
 	Pass
+	Differs
 	Fail
 )
 
 // String returns the word that a table of results prints.
 func (v Verdict) String() string {
-	return [...]string{Report: "report", Pass: "pass", Fail: "FAIL"}[v]
+	return [...]string{Report: "report", Pass: "pass", Differs: "differs", Fail: "FAIL"}[v]
 }
 
 // Check is one line of a result.
 type Check struct {
-	Name     string // what was measured
+	Name     string // what was measured; the same whatever came out
 	Paper    string // the paper's value, "" if it gives none
 	Expected string // the criterion
 	Measured string
 	Verdict  Verdict
 	Note     string // why a value deviates, "" mostly
+	Kind     Kind
+	Decision Decision // without which the check fails, of the kind Paper
 }
 
 // Result is the outcome of one run.
 type Result struct {
 	Checks  []Check
 	Figures []Figure
+
+	kind     Kind // of what is added next
+	decision Decision
 }
 
 // Failed reports whether a check failed.
@@ -70,8 +80,11 @@ func (r *Result) Failed() bool {
 	return false
 }
 
-// Add appends a check.
-func (r *Result) Add(c Check) { r.Checks = append(r.Checks, c) }
+// Add appends a check of the kind that was named last.
+func (r *Result) Add(c Check) {
+	c.Kind, c.Decision = r.kind, r.decision
+	r.Checks = append(r.Checks, c)
+}
 
 // Require appends a check that passes if ok.
 func (r *Result) Require(name, paper, expected, measured string, ok bool) {
@@ -108,8 +121,19 @@ func (r *Result) Note(name, paper, measured, why string) {
 	r.Add(Check{Name: name, Paper: paper, Measured: measured, Note: why})
 }
 
+// Claim appends the check of what a paper shows: it differs unless ok, for the reason
+// why.
+func (r *Result) Claim(name, paper, expected, measured string, ok bool, why string) {
+	c := Check{Name: name, Paper: paper, Expected: expected, Measured: measured, Verdict: Pass}
+	if !ok {
+		c.Verdict, c.Note = Differs, why
+	}
+	r.Add(c)
+}
+
 // Invariants appends the check of the invariants that the run watched.
 func (r *Result) Invariants(violations []string) {
+	r.Model()
 	measured := "held"
 	if len(violations) > 0 {
 		measured = fmt.Sprintf("%d broken, first: %s", len(violations), violations[0])
@@ -165,6 +189,7 @@ func Percent(share float64) string { return fmt.Sprintf("%.4g %%", share*100) }
 func Try(run func(*Env, *Result) error) func(*Env) Result {
 	return func(env *Env) (r Result) {
 		if err := run(env, &r); err != nil {
+			r.Wiring()
 			r.Require("set-up", "", "no error", err.Error(), false)
 		}
 		return r

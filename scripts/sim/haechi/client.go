@@ -45,6 +45,7 @@ type client struct {
 	submitted, completed int64 // of the run
 	done                 int64 // of the period
 	reserved             int64 // reservation tokens spent in the period
+	issued               int   // on the device of a served node
 	nextArrival          int64 // number of the period's next request, constant rate
 }
 
@@ -69,7 +70,9 @@ func newClient(r *run, id int) *client {
 		config.LocalCapacity = second / r.setup.ClientCost
 	}
 	c.engine = haechi.NewEngine(config)
-	c.queue = r.server.dispatcher.Add(scheduler.QueueConfig{Engines: []*haechi.Engine{c.engine}})
+	if r.served == nil {
+		c.queue = r.server.dispatcher.Add(scheduler.QueueConfig{Engines: []*haechi.Engine{c.engine}})
+	}
 	for i := range c.ios {
 		c.ios[i].client, c.ios[i].Cost, c.ios[i].Owner = c, 1, &c.ios[i]
 		c.free = append(c.free, &c.ios[i])
@@ -84,10 +87,12 @@ func newClient(r *run, id int) *client {
 // beginPeriod gives the engine its tokens and submits by the pattern.
 func (c *client) beginPeriod(now int64) {
 	c.done, c.reserved, c.nextArrival = 0, 0, 0
-	if c.run.setup.QoS {
-		c.engine.BeginPeriod(now, c.run.monitor.Reservation(c.id))
+	if c.run.served == nil {
+		if c.run.setup.QoS {
+			c.engine.BeginPeriod(now, c.run.monitor.Reservation(c.id))
+		}
+		c.run.server.dispatcher.Refresh(c.queue, now)
 	}
-	c.run.server.dispatcher.Refresh(c.queue, now)
 	switch c.spec.Pattern {
 	case Closed:
 		if c.submitted == 0 {
@@ -139,10 +144,16 @@ func (c *client) send(now int64) {
 		x := c.free[len(c.free)-1]
 		c.free = c.free[:len(c.free)-1]
 		x.submitted = c.backlog.pop()
+		if c.run.served != nil {
+			c.run.served.arrive(x, now)
+			continue
+		}
 		c.run.waited = c.run.waited || c.run.server.current != nil
 		c.run.server.dispatcher.Enqueue(c.queue, &x.Task, now)
 	}
-	c.run.server.serve(now)
+	if c.run.served == nil {
+		c.run.server.serve(now)
+	}
 }
 
 // receive takes the data of a served I/O through the NIC.
@@ -178,7 +189,11 @@ func (c *client) issue(now int64, grant haechi.Grant) {
 
 // complete ends an I/O.
 func (c *client) complete(now int64, x *io) {
-	c.run.server.dispatcher.Done(&x.Task, now)
+	if c.run.served != nil {
+		c.run.served.done(x, now)
+	} else {
+		c.run.server.dispatcher.Done(&x.Task, now)
+	}
 	c.done++
 	c.completed++
 	c.free = append(c.free, x)
@@ -193,7 +208,12 @@ func (c *client) complete(now int64, x *io) {
 
 // balance checks that no request was lost or ran twice.
 func (c *client) balance() {
-	inFlight := int64(c.flight.size + c.queue.Pending())
+	inFlight := int64(c.flight.size)
+	if c.run.served != nil {
+		inFlight += int64(c.run.served.held(c))
+	} else {
+		inFlight += int64(c.queue.Pending())
+	}
 	if current := c.run.server.current; current != nil && current.client == c {
 		inFlight++
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"lunar/scheduler"
-	"lunar/scheduler/haechi"
 	"lunar/scripts/sim/experiment"
 	"lunar/scripts/sim/experiment/experimenttest"
 )
@@ -57,24 +56,5 @@ func TestSameLog(t *testing.T) {
 	})
 	if other == first {
 		t.Error("the log does not show another reservation")
-	}
-}
-
-// TestLiteralYielding: with mode literal and equal service C1 of 2A-Zipf ends
-// near 0.67 R (algorithms A1, the reference model's value).
-func TestLiteralYielding(t *testing.T) {
-	if experimenttest.RaceDetector {
-		t.Skip("too slow with the race detector; the simulator is one goroutine")
-	}
-	s := newScale(&experiment.Env{Seed: 1, Reduced: true})
-	clients := s.greedy(s.reservations(0.9, true))
-	setup := s.equal(clients)
-	setup.Yield = haechi.YieldLiteral
-	out := s.simulate(setup)
-	if got := out.means()[0] / float64(clients[0].Reservation); got < 0.65 || got > 0.69 {
-		t.Errorf("C1 got %.3f of its reservation, expected about 0.67", got)
-	}
-	if len(out.Violations) > 0 {
-		t.Errorf("invariants: %v", out.Violations)
 	}
 }

@@ -50,6 +50,7 @@ type Setup struct {
 	ServerCost  int64 // ns per I/O in the data node, 1/C_G
 	Batch       int64 // B
 	QoS         bool  // token gates; else clients send as they like ("bare")
+	Served      bool  // the node is composed as in the server; Arbitration, Yield, Batch and LocalCap are its defaults then
 	Basic       bool  // no conversion and no yielding
 	Adaptive    bool  // capacity estimation
 	Yield       haechi.YieldMode
@@ -77,6 +78,7 @@ type run struct {
 	setup   *Setup
 	kernel  kernel.Kernel
 	server  server
+	served  *served // nil: the paper's arrangement
 	clients []*client
 	monitor *haechi.Monitor
 	period  int // -Warmup, ..., Periods-1
@@ -98,13 +100,16 @@ func Simulate(setup *Setup) *Outcome {
 	r := &run{setup: setup, period: -setup.Warmup - 1}
 	r.monitor = haechi.NewMonitor(setup.monitor())
 	r.server = server{run: r, dispatcher: r.newDispatcher()}
+	if setup.Served {
+		r.serveWith()
+	}
 	for i := range setup.Clients {
 		c := newClient(r, i)
 		r.clients = append(r.clients, c)
 		r.monitor.Join(c.spec.Reservation)
 	}
 	r.kernel.At(0, kernel.PeriodStart, r, beginPeriod)
-	if setup.QoS {
+	if setup.QoS && !setup.Served {
 		r.kernel.At(tick, kernel.Conversion, r, checkPool)
 		r.kernel.At(tick, kernel.TokenTick, r, tickEngines)
 	}
@@ -114,6 +119,22 @@ func Simulate(setup *Setup) *Outcome {
 		c.balance()
 	}
 	return &r.out
+}
+
+// serveWith makes the node the server's.
+func (r *run) serveWith() {
+	var err error
+	if r.served, err = newServed(r); err != nil {
+		panic("haechi: " + err.Error()) // reservations of a set-up that no rule can have
+	}
+}
+
+// capacity is Ω.
+func (r *run) capacity() int64 {
+	if r.served != nil {
+		return r.served.coord.Monitor(&r.served.device).Capacity()
+	}
+	return r.monitor.Capacity()
 }
 
 // profile is Ω_prof, what the data node serves in a period.
@@ -170,10 +191,7 @@ func (r *run) turn(now int64) {
 	r.issued, r.waited = 0, false
 	r.server.cost = r.setup.costIn(r.period)
 	r.monitor.BeginPeriod(now)
-	r.setup.Log.Line(now, "period", int64(r.period), r.monitor.Capacity(), r.monitor.Pool.Tokens())
-	if r.period >= 0 {
-		r.out.Omega = append(r.out.Omega, r.monitor.Capacity())
-	}
+	r.setup.Log.Line(now, "period", int64(r.period), r.capacity(), r.monitor.Pool.Tokens())
 	r.inTurn(func(c *client) { c.beginPeriod(now) })
 	r.kernel.At(now+second, kernel.PeriodStart, r, beginPeriod)
 }
@@ -196,13 +214,23 @@ func (r *run) closePeriod() {
 		done[i] = c.done
 		r.monitor.Report(i, c.engine.Report())
 	}
+	if r.period >= 0 {
+		r.out.Omega = append(r.out.Omega, r.capacity())
+	}
+	if r.served == nil {
+		r.closeMonitored()
+	}
+	if r.period >= 0 {
+		r.out.Done = append(r.out.Done, done)
+	}
+}
+
+// closeMonitored ends the period of the paper's arrangement.
+func (r *run) closeMonitored() {
 	r.checkIssued()
 	if r.setup.Adaptive {
 		used := r.monitor.EndPeriod(r.waited)
 		r.setup.Log.Line(r.kernel.Now(), "used", used, r.monitor.Capacity())
-	}
-	if r.period >= 0 {
-		r.out.Done = append(r.out.Done, done)
 	}
 }
 

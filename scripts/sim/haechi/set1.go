@@ -28,6 +28,7 @@ func (s *scale) bare(clients []Client, twoSided bool) *Outcome {
 
 func run1A(env *experiment.Env) (r experiment.Result) {
 	s := newScale(env)
+	r.Wiring()
 	one, two := s.bare(closed(1), false), s.bare(closed(1), true)
 	r.Near("one-sided, K", "≈400", s.toKilo(one.total()), 400, 0.01)
 	r.Near("two-sided, K", "≈327", s.toKilo(two.total()), 327, 0.01)
@@ -37,6 +38,7 @@ func run1A(env *experiment.Env) (r experiment.Result) {
 
 func run1B(env *experiment.Env) (r experiment.Result) {
 	s := newScale(env)
+	r.Wiring()
 	var violations []string
 	figure := experiment.Figure{Name: "haechi-1b", Title: "Haechi 1B: throughput by number of clients", X: "clients", Y: "KIOPS"}
 	for _, side := range []struct {
@@ -78,6 +80,7 @@ func (s *scale) three(high, low float64, pattern Pattern) []Client {
 
 func run1Ca(env *experiment.Env) (r experiment.Result) {
 	s := newScale(env)
+	r.Model()
 	out := s.bare(s.three(158, 158, Burst), false)
 	lowest, highest := bounds(s.kilos(out.means()))
 	r.Near("lowest client, K", "≈157", lowest, 157, 0.01)
@@ -89,6 +92,7 @@ func run1Ca(env *experiment.Env) (r experiment.Result) {
 
 func run1Cb(env *experiment.Env) (r experiment.Result) {
 	s := newScale(env)
+	r.Model()
 	out := s.bare(s.three(340, 80, Burst), false)
 	means := s.kilos(out.means())
 	within(&r, "C1-3, K", "278", means[:3], 276, 4)
@@ -100,6 +104,7 @@ func run1Cb(env *experiment.Env) (r experiment.Result) {
 
 func run1Cc(env *experiment.Env) (r experiment.Result) {
 	s := newScale(env)
+	r.Model()
 	out := s.bare(s.three(340, 80, Constant), false)
 	lowest, _ := bounds(s.kilos(out.means())[:3])
 	r.AtLeast("lowest of C1-3, K", "332", lowest, 326)

@@ -59,6 +59,19 @@ func (s *scale) setup(clients []Client) *Setup {
 	}
 }
 
+// served is a set-up with the server's composition and its defaults.
+func (s *scale) served(clients []Client) *Setup {
+	setup := s.setup(clients)
+	setup.Served, setup.Adaptive = true, true
+	return setup
+}
+
+// basic is a set-up in which what a reservation leaves is lost.
+func basic(setup *Setup) *Setup {
+	setup.Basic = true
+	return setup
+}
+
 // equal is a set-up whose node serves the clients in turn. Engines keep what
 // they cannot use any more: with ξ ≤ (T−t)·C_L a client that falls behind
 // loses exactly the tokens that it is late with, as in mode literal.
@@ -105,6 +118,18 @@ func (s *scale) greedy(reservations []int64, shares ...float64) []Client {
 
 // simulate runs a set-up; the log is complete when it returns.
 func (s *scale) simulate(setup *Setup) *Outcome {
+	switch s.env.Stub {
+	case gating:
+		setup.QoS = setup.QoS && !setup.Served
+	case arbitrating:
+		if setup.Arbitration == scheduler.ReservedFirst && !setup.Served {
+			setup.QoS, setup.Arbitration = false, scheduler.EqualShare
+		}
+	case converting:
+		setup.Basic = true
+	case estimating:
+		setup.Adaptive = false
+	}
 	out := Simulate(setup)
 	if err := s.log.Flush(); err != nil {
 		out.Violations = append(out.Violations, "the decision log could not be written: "+err.Error())

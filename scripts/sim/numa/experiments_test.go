@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"lunar/scripts/sim/experiment"
 	"lunar/scripts/sim/experiment/experimenttest"
 )
 
@@ -29,7 +30,7 @@ func TestResponseTimeFormula(t *testing.T) {
 // TestSeed: the same seed gives the same results, and another does not.
 func TestSeed(t *testing.T) {
 	of := func(seed uint64) latencies {
-		l, err := unloaded(seed, 512<<10, 512<<10)
+		l, err := unloaded(&experiment.Env{Seed: seed}, 512<<10, 512<<10)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,17 @@ const (
 	threshold = 64 << 10
 )
 
+// Decisions of the server's code.
+const (
+	// routing sends a request to the node that has most of it; the stub leaves it where
+	// it came.
+	routing experiment.Decision = "cache.Router: Algorithm 1"
+	// tuning finds the size from which that pays; the stub says that none is.
+	tuning experiment.Decision = "cache.Tuner: the size from which requests are forwarded"
+	// wholeBlocks reads what is missing with one command; the stub reads as readahead does.
+	wholeBlocks experiment.Decision = "cache.Partition: blocks that are filled whole"
+)
+
 // remoteBW are the bandwidths from one node to the other three.
 var remoteBW = [nodes - 1]float64{3.3, 2.9, 3.3}
 
@@ -44,6 +55,7 @@ func responseTime(bytes int, memoryBW float64) float64 {
 
 // runBandwidths is the experiment of formula (5.2).
 func runBandwidths(*experiment.Env) (r experiment.Result) {
+	r.Wiring()
 	r.Within("uniform weights, GB/s", "7.1", memoryBandwidth(1.0/nodes), 7.08, 7.12)
 	r.Within("90 % local, GB/s", "17.32", memoryBandwidth(0.9), 17.30, 17.34)
 	return r
@@ -55,18 +67,21 @@ type partitioned struct {
 	routers  [nodes]*cache.Router
 	parts    []*cache.Partition
 	pieces   []cache.Piece
+	size     *atomic.Int64 // from which requests are forwarded
 }
 
-func newPartitioned(l cache.Layout, blocks int) (*partitioned, error) {
+func newPartitioned(env *experiment.Env, l cache.Layout, blocks int) (*partitioned, error) {
 	g, err := cache.NewGeometry(l)
 	if err != nil {
 		return nil, err
 	}
-	t := &partitioned{geometry: g, pieces: make([]cache.Piece, 256)}
-	limit := new(atomic.Int64)
-	limit.Store(threshold)
+	t := &partitioned{geometry: g, pieces: make([]cache.Piece, 256), size: new(atomic.Int64)}
+	t.size.Store(threshold)
+	if !env.Decides(routing) {
+		t.size.Store(cache.NeverForward)
+	}
 	for n := range t.routers {
-		t.routers[n] = cache.NewRouter(g, n, limit)
+		t.routers[n] = cache.NewRouter(g, n, t.size)
 	}
 	for id := range l.Partitions {
 		slots := max(blocks/l.Partitions, 1)

@@ -36,6 +36,7 @@ type pair struct {
 	arrivals             int64 // in the interval
 	reserved, normal     int64 // tokens used since the last report
 	haveR, haveL         int64 // tokens held
+	ahead                int64 // used of the last interval's tokens beyond the new ones
 	submitted, completed int64
 
 	// Open loop: planned requests arrive evenly between from and the end of
@@ -163,12 +164,28 @@ func (p *pair) demand(left int64) int64 {
 	return queued
 }
 
+// owed is what a bucket used of old tokens after the last reports where it got fewer new
+// ones: the next redistribution makes up for it, and nothing does in the last interval.
+func (b *bucket) owed() (tokens int64) {
+	for _, p := range b.held {
+		tokens += p.ahead
+	}
+	return tokens
+}
+
 // setTokens replaces the tokens by new ones, of which some are used already.
 func (p *pair) setTokens(reserved, normal, now int64) {
 	p.haveR = reserved - p.reserved
 	p.haveL = normal
-	if normal != pshift.Unlimited {
+	if normal != pshift.Unlimited { // what was used too much of one kind is missing in the other
 		p.haveL -= p.normal
+		if p.haveR < 0 {
+			p.haveR, p.haveL = 0, p.haveL+p.haveR
+		}
+		if p.haveL < 0 && p.haveR > 0 {
+			p.haveR, p.haveL = max(0, p.haveR+p.haveL), min(0, p.haveR+p.haveL)
+		}
+		p.ahead = max(0, -p.haveL)
 	}
 	p.server.dispatcher.SetTokens(p.queue, p.haveR, p.haveL, now)
 }

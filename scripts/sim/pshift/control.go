@@ -3,6 +3,7 @@ package pshift
 import (
 	"lunar/scheduler/pshift"
 	"lunar/scheduler/pshift/bqueue"
+	"lunar/scripts/sim/experiment"
 )
 
 // snapshot gives the controller the servers' reports: what the buckets did,
@@ -33,6 +34,18 @@ func (r *run) resetInterval() {
 		}
 	}
 }
+
+// Decisions of the server's code.
+const (
+	// division gives buckets tokens by what they may have and want; the stub gives none
+	// and takes requests in turn.
+	division experiment.Decision = "pshift.Controller: tokens by reservation, limit and demand"
+	// shifting moves tokens off servers that have too many; the stub leaves them.
+	shifting experiment.Decision = "pshift.Instance.Shift: progressive shifting"
+	// gating keeps commands until they have a token; the stub lets them pass in the order in
+	// which they come.
+	gating experiment.Decision = "scheduler.Gate: who goes next, and who waits"
+)
 
 // compute runs the algorithm and checks its result.
 func (r *run) compute() {

@@ -193,8 +193,8 @@ func (r *run) endPeriod() {
 	done := make([]int64, len(r.buckets))
 	for i, b := range r.buckets {
 		done[i] = b.done
-		if r.setup.Mode != RoundRobin && b.issued > b.spec.Limit {
-			r.violate("period %d: bucket %d issued %d I/Os, limit %d", r.period, i+1, b.issued, b.spec.Limit)
+		if r.setup.Mode != RoundRobin && b.spec.Limit != pshift.Unlimited && b.issued > b.spec.Limit+b.owed() {
+			r.violate("period %d: bucket %d issued %d I/Os, limit %d and %d of old tokens", r.period, i+1, b.issued, b.spec.Limit, b.owed())
 		}
 	}
 	r.out.Done = append(r.out.Done, done)

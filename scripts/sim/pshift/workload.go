@@ -43,6 +43,11 @@ func newSize(env *experiment.Env) *size {
 // simulate runs a set-up; the log is complete when it returns.
 func (s *size) simulate(setup *Setup) *Outcome {
 	setup.Seed, setup.Log = s.env.Seed, s.log
+	if setup.Mode == Shifting && !s.env.Decides(division) {
+		plain := *setup
+		plain.Mode = RoundRobin
+		setup = &plain
+	}
 	out := Simulate(setup)
 	if err := s.log.Flush(); err != nil {
 		out.Violations = append(out.Violations, "the decision log could not be written: "+err.Error())

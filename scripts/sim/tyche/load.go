@@ -26,13 +26,16 @@ type direction struct {
 	name                     string
 	request, message, packet int64
 	large                    int64
-	total, totalLarge        int64 // unloaded (tables II and VI, NoWQ)
-	peak, packedPeak         float64
+	total, totalLarge        int64   // unloaded (tables II and VI, NoWQ)
+	peak, packedPeak         float64 // of the link, in %
+	gain, gainAt32           float64 // of adaptive batching, in %: the highest, at 32 outstanding
+	packedGain               float64 // the highest with two payloads in a packet
+	mixedGain                float64 // of the mean in figure 8, times
 }
 
 var (
-	reads  = direction{"reads", 3250, 1770, 660, 16 * 7064, 53_380, 203_270, 80.7, 88.0}
-	writes = direction{"writes", 3790, 2020, 190, 16 * 7064, 51_110, 226_360, 79.2, 81.1}
+	reads  = direction{"reads", 3250, 1770, 660, 16 * 7064, 53_380, 203_270, 80.7, 88.0, 44.2, 28.1, 56.9, 88.8 / 56.7}
+	writes = direction{"writes", 3790, 2020, 190, 16 * 7064, 51_110, 226_360, 79.2, 81.1, 49.5, 35.8, 53, 2}
 )
 
 // cost is what a message of n small requests costs, with so many in a packet.

@@ -117,8 +117,10 @@ var tables = []measured{
 	},
 }
 
-// runComponents is tables II, V and VI: a request's parts one after the other.
+// runComponents is tables II, V and VI: a request's parts one after the other. They are
+// the paper's own cells, added up.
 func runComponents(*experiment.Env) (r experiment.Result) {
+	r.Wiring()
 	for i := range tables {
 		m := &tables[i]
 		switches := [3]int{}
@@ -142,6 +144,7 @@ func runComponents(*experiment.Env) (r experiment.Result) {
 
 // runPath is what is left of the protocol's own time.
 func runPath(*experiment.Env) (r experiment.Result) {
+	r.Wiring()
 	for _, c := range []struct {
 		m           *measured
 		paper       string
@@ -161,6 +164,7 @@ func runPath(*experiment.Env) (r experiment.Result) {
 
 // runNBD is table III.
 func runNBD(*experiment.Env) (r experiment.Result) {
+	r.Wiring()
 	for i := range tables {
 		m := &tables[i]
 		r.AtLeast(m.name+", NBD's time/NoWQ's", "", m.nbd/m.noWQ.total, 1.8)

@@ -43,6 +43,9 @@ func judge(t *testing.T, e experiment.Experiment, known map[string]string) {
 		t.Error("checks nothing")
 	}
 	for _, c := range result.Checks {
+		if c.Verdict != experiment.Report && c.Kind.String() == "" {
+			t.Errorf("%s has no kind", c.Name)
+		}
 		if _, expected := known[e.ID+" "+c.Name]; c.Verdict == experiment.Fail && !expected {
 			t.Errorf("%s: %s, expected %s (paper %s)", c.Name, c.Measured, c.Expected, c.Paper)
 		}
