@@ -44,7 +44,7 @@ dist: ## make packages (deb and rpm, amd64 and arm64) and a container image in b
 	@$(SETUP) dist
 	GO="$(GO)" scripts/dist/dist.sh
 
-test: setup vet lint vulncheck race conformance lab ## everything: vet, lint, unit tests with -race, conformance, qemu-img, VM lab
+test: setup vet lint vulncheck race simulation conformance lab ## everything: vet, lint, unit tests with -race, conformance, qemu-img, VM lab
 	@echo "make test: all passed"
 
 setup:
@@ -74,7 +74,7 @@ race: ## unit tests with the race detector and the invariants that production le
 	$(GO) -C scripts test -race -timeout 30m -tags "invariants $(RDMA)" ./...
 
 simulation: ## the papers' experiments in virtual time, reduced, with and without each decision of the server's
-	$(GO) -C scripts test -timeout 10m ./tgtsim
+	$(GO) -C scripts test -timeout 40m ./tgtsim
 
 simulation-page: ## write the tables of docs/reports/simulation.md
 	$(GO) -C scripts run ./tgtsim page $(abspath docs/reports/simulation.md)
