@@ -96,29 +96,35 @@ const bookSize = 64 << 10
 
 func newShelf(t *testing.T) *shelf {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fd := range fds {
-		if err := unix.SetNonblock(fd, true); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := &shelf{library: &library{}, loop: newLoop(t, "loans"), peer: os.NewFile(uintptr(fds[1]), "peer")}
-	transport, err := Open(Config{Loops: []*evloop.Loop{s.loop}})
+	return newShelves(t, 1)[0]
+}
+
+// newShelves are so many connections of one loop.
+func newShelves(t *testing.T, n int) []*shelf {
+	t.Helper()
+	loop := newLoop(t, "loans")
+	transport, err := Open(Config{Loops: []*evloop.Loop{loop}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(transport.Close)
-	s.mover = newMover(transport.scratches, fds[0], &login.ConnectionParams{InitiatorMaxRecvDataSegmentLength: bookSize, TargetMaxRecvDataSegmentLength: bookSize})
-	s.r = &nobody{closed: make(chan error, 1)}
-	s.on(func() {
-		if err := s.mover.Attach(s.r, s.loop); err != nil {
-			t.Error(err)
+	shelves := make([]*shelf, n)
+	for i := range shelves {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	return s
+		s := &shelf{library: &library{}, loop: loop, peer: os.NewFile(uintptr(fds[1]), "peer")}
+		s.mover = newMover(transport.scratches, fds[0], &login.ConnectionParams{InitiatorMaxRecvDataSegmentLength: bookSize, TargetMaxRecvDataSegmentLength: bookSize})
+		s.r = &nobody{closed: make(chan error, 1)}
+		s.on(func() {
+			if err := s.mover.Attach(s.r, s.loop); err != nil {
+				t.Error(err)
+			}
+		})
+		shelves[i] = s
+	}
+	return shelves
 }
 
 func (s *shelf) on(f func()) {
@@ -191,6 +197,7 @@ func TestSendFromAnotherNode(t *testing.T) {
 		_, err := io.ReadFull(s.peer, got)
 		read <- err
 	}()
+	s.on(func() { s.loop.Arm(&s.mover.tx.copying, time.Hour) }) // what is copied is not handed to the other thread
 	for i := range 60 {
 		s.on(func() { s.put(i, i/3%3-1, &charged) })
 	}

@@ -28,5 +28,5 @@ func (p *pace) part() int {
 	if p.perByte*passSent <= passTime {
 		return passSent
 	}
-	return max(timedFrom, int(passTime/p.perByte))
+	return max(leastPart, int(passTime/p.perByte))
 }

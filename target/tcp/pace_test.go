@@ -13,7 +13,7 @@ func TestPace(t *testing.T) {
 		{256 << 10, 15_000, passSent},
 		{256 << 10, 50_000, 1 << 20},
 		{256 << 10, 400_000, 128 << 10},
-		{64 << 10, 20_000_000, timedFrom},
+		{64 << 10, 20_000_000, leastPart},
 	} {
 		var p pace
 		if p.part() != passSent {

@@ -21,15 +21,16 @@ type scratch struct {
 	sendv   []unix.Iovec
 	pass    int64 // when the last pass began in which something left
 	early   int   // how often it did before the end of the pass
-	sent    int   // bytes that have left
-	sending int64 // nanoseconds that large sends have taken
+	sent    int   // bytes that have left with long sends
+	sending int64 // nanoseconds that those have taken
+	ended   bool  // one of them was at its end
 	pace    pace
 }
 
 // begin notes that the pass that began at now goes on.
 func (s *scratch) begin(now int64) {
 	if s.pass != now {
-		s.pass, s.early, s.sent, s.sending = now, 0, 0, 0
+		s.pass, s.early, s.sent, s.sending, s.ended = now, 0, 0, 0, false
 	}
 }
 
@@ -43,9 +44,9 @@ func (s *scratch) sendsEarly(now int64) bool {
 // room is how many bytes a connection may send at once in the pass that began at now.
 func (s *scratch) room(now int64) int {
 	if !s.hasRoom(now) {
-		return leastSent
+		return leastPart
 	}
-	return max(leastSent, min(s.pace.part(), passSent-s.sent))
+	return max(leastPart, min(s.pace.part(), passSent-s.sent))
 }
 
 // hasRoom reports whether the sends of the pass that began at now have not been long.
@@ -54,17 +55,25 @@ func (s *scratch) hasRoom(now int64) bool {
 	return s.sent < passSent && s.sending < passTime
 }
 
-// send is a sendmsg of bytes, whose time is taken if they are many.
+// admits reports whether a connection may have a long send at the end of the pass that
+// began at now: the first one may, whatever has left before, so that the line moves on.
+func (s *scratch) admits(now int64) bool {
+	room := s.hasRoom(now) || !s.ended
+	s.ended = true
+	return room
+}
+
+// send is a sendmsg of bytes, which is counted if they are many.
 func (s *scratch) send(fd int, iov []unix.Iovec, bytes int) (n int, errno unix.Errno) {
-	s.sent += bytes
-	if bytes < timedFrom {
+	if bytes < longFrom {
 		return evloop.Sendmsg(fd, iov, 0)
 	}
 	begin := evloop.Monotonic()
 	n, errno = evloop.Sendmsg(fd, iov, 0)
 	took := evloop.Monotonic() - begin
+	s.sent += bytes
 	s.sending += took
-	if n >= timedFrom {
+	if n >= leastPart {
 		s.pace.took(n, took)
 	}
 	return n, errno

@@ -32,15 +32,18 @@ const (
 	// earlySends how often in a pass of the thread: the initiator works on them while
 	// the other commands are executed. All else leaves together.
 	earlyFrom, earlySends = 8, 3
-	// passTime is how long, in nanoseconds, the sends of all connections may take in one
-	// pass, beyond which each sends leastSent bytes and the rest in the next: a peer that
-	// makes room after a while has megabytes of it, which nobody else is to wait for.
-	// passSent bounds their bytes; from timedFrom on a send is so long that it
-	// is timed, and goes after those of others in the pass.
-	passTime  = 200_000
-	passSent  = 2 << 20
-	leastSent = 16 << 10
-	timedFrom = 64 << 10
+	// passTime is how long, in nanoseconds, the long sends of all connections may take in
+	// one pass, and passSent how many bytes, whichever comes first: a peer that makes room
+	// after a while has megabytes of it, which nobody else is to wait for. Those for whom
+	// nothing is left go on in the next pass, in the order in which they wait.
+	passTime = 200_000
+	passSent = 2 << 20
+	// longFrom is how many bytes are so long a send that it is timed, and goes after the
+	// short ones of the pass, which wait for nobody.
+	longFrom = 16 << 10
+	// leastPart is what a long send has at least. In parts of less each would cost the
+	// kernel more than its bytes do.
+	leastPart = 64 << 10
 )
 
 // SendControl implements Datamover.
@@ -110,13 +113,19 @@ type passEnd mover
 // Run implements evloop.Task.
 func (p *passEnd) Run() {
 	m := (*mover)(p)
-	if m.tx.bytes >= timedFrom && !m.tx.last {
+	long := m.tx.bytes >= longFrom
+	if long && !m.tx.last {
 		m.tx.last = true
-		m.loop.AtPassEnd(p) // small ones first
+		m.loop.AtPassEnd(p) // short ones first
 		return
 	}
 	m.tx.scheduled, m.tx.last = false, false
 	if m.closed {
+		return
+	}
+	if long && m.flushable() && !m.scratch.admits(m.loop.Now()) {
+		m.tx.scheduled = true
+		m.loop.Again(p)
 		return
 	}
 	defer m.r.Contain()

@@ -3,16 +3,18 @@ package tcp
 import (
 	"bytes"
 	"io"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 	"lunar/target/pdu"
 )
 
-// TestWhatLeaves: three parts leave before the end of a pass, with data or without, and
-// as many in the next one.
+// TestWhatLeaves: three parts leave before the end of a pass, with data or without, as many
+// in the next one, and the rest later.
 func TestWhatLeaves(t *testing.T) {
 	const size, count = 4 << 10, 40
 	for _, data := range [][]byte{nil, make([]byte, size)} {
@@ -35,10 +37,10 @@ func TestWhatLeaves(t *testing.T) {
 				}
 				during = sent()
 			})
-			s.on(func() {}) // a pass later
-			if after := sent(); during != earlySends*earlyFrom || after != count {
-				t.Errorf("%d bytes of data, pass %d: %d left in it, %d in all, expected %d and %d", len(data), pass, during, after, earlySends*earlyFrom, count)
+			if during > earlySends*earlyFrom || during%earlyFrom > 0 || during < earlySends*earlyFrom && len(data) == 0 {
+				t.Errorf("%d bytes of data, pass %d: %d left in it, expected %d, or less of data that took long", len(data), pass, during, earlySends*earlyFrom)
 			}
+			eventually.Holds(t, "all have left", func() bool { return sent() == count })
 			if _, err := io.ReadFull(s.peer, make([]byte, count*length)); err != nil {
 				t.Fatal(err)
 			}
@@ -84,4 +86,62 @@ func TestPassesAreShort(t *testing.T) {
 	if _, err := io.ReadFull(s.peer, got); err != nil || !bytes.Equal(got, s.want) {
 		t.Errorf("what has come is something else (%v)", err)
 	}
+}
+
+// TestLongSendsTakeTurns: where more is to be sent than one pass has time for, connections
+// send much of theirs in turns rather than a little in each pass, all have a turn, and what
+// is short leaves at once.
+func TestLongSendsTakeTurns(t *testing.T) {
+	const each, connections, short = 2 * leastPart, 3 * passSent / (2 * leastPart), 4 << 10
+	all := newShelves(t, connections+1)
+	for _, s := range all {
+		if err := unix.SetsockoptInt(s.mover.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 4*each); err != nil {
+			t.Skip("no socket buffer large enough: ", err)
+		}
+	}
+	last, loop := all[connections], all[0].loop
+	parts, passes, before, ended := make([]int, connections), 0, make([]uint64, connections), make(chan struct{})
+	var watch evloop.Task
+	watch = evloop.Func(func() {
+		passes++
+		pending := false
+		for i, s := range all[:connections] {
+			if now := s.mover.tx.total; now != before[i] {
+				parts[i]++
+				before[i] = now
+			}
+			pending = pending || s.mover.tx.pending()
+		}
+		if passes == 1 && last.mover.tx.pending() {
+			t.Error("what is short waits for what is long")
+		}
+		if pending {
+			loop.Again(watch)
+			return
+		}
+		close(ended)
+	})
+	last.on(func() {
+		for _, s := range all[:connections] {
+			for range each / leastPart {
+				sendBytes(s.mover, leastPart)
+			}
+		}
+		sendBytes(last.mover, short)
+		loop.Again(watch)
+	})
+	<-ended
+	if most := slices.Max(parts); most > each/leastPart+1 {
+		t.Errorf("%d bytes of a connection in %d passes, expected them in at most %d", each, most, each/leastPart+1)
+	}
+	if passes < 3 {
+		t.Errorf("all of it left in %d passes, expected 3 at least", passes)
+	}
+}
+
+// sendBytes sends one Data-In.
+func sendBytes(m *mover, n int) {
+	p := (*pdu.DataIn)(&pdu.BHS{}).Init()
+	p.BHS().SetDataSegmentLength(n)
+	m.PutData(p, make([]byte, n), nil)
 }
