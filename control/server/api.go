@@ -12,7 +12,7 @@ import (
 const metricsPath = "/metrics"
 
 // newAPI routes everything that the socket serves.
-func newAPI(c Config, metrics http.Handler, f *feed, a *async) *http.ServeMux {
+func newAPI(c Config, metrics http.Handler, f *feed, a *async, q *turns) *http.ServeMux {
 	mux := metricsOnly(metrics, probes{c.Vitals})
 	config := huma.DefaultConfig("Lunar control API", c.Version)
 	config.Info.Description = "State of a running tgtd. Sizes are in bytes, counters begin at zero when the server or the session does."
@@ -22,7 +22,7 @@ func newAPI(c Config, metrics http.Handler, f *feed, a *async) *http.ServeMux {
 	config.Transformers = append(config.Transformers, withoutValues)
 	api := humago.New(mux, config)
 	a.api = api
-	api.UseMiddleware(permits(api), a.middleware)
+	api.UseMiddleware(permits(api), a.middleware, q.middleware(api))
 	for _, add := range resources {
 		add(api, c.Source)
 	}

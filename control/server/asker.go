@@ -34,6 +34,7 @@ func Together(all []Asker) (t Asker) {
 
 // askerOf is who makes a request. A job of theirs may be cancelled until Begin.
 func askerOf(ctx context.Context) Asker {
+	turnOf(ctx).end() // it may have to wait, and changes are made one at a time
 	a := Asker{By: callerOf(ctx).String(), stands: []*standing{standingOf(ctx)}}
 	if j := jobOf(ctx); j != nil {
 		a.jobs = []*job{j}

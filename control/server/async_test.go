@@ -22,7 +22,7 @@ import (
 func TestAsyncAsSync(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	a := &async{jobs: newJobs(time.Now), log: quiet, trail: NewTrail(quiet), journal: loglimit.New(quiet, time.Now)}
-	mux := newAPI(Config{Source: fixed(sample()), MaxFile: 1 << 20}, http.NotFoundHandler(), &feed{}, a)
+	mux := newAPI(Config{Source: fixed(sample()), MaxFile: 1 << 20}, http.NotFoundHandler(), &feed{}, a, newTurns())
 	ask := func(role control.Role, method, path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, path, strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

@@ -145,6 +145,7 @@ const (
 	callerKey
 	standingKey
 	leavingKey
+	turnKey
 	noteKey
 	jobKey
 )

@@ -65,7 +65,7 @@ func Serve(c Config) (*Server, error) {
 	s.mu.metrics.key, s.mu.control.key = "metrics (server.metrics)", "control API (server.control.listen)"
 	s.mu.metrics.leave, s.mu.control.leave = s.drain, s.drain
 	s.jobs = newJobs(time.Now)
-	api := newAPI(c, metrics, &feed{stream: c.Events, seats: newSeats(maxStreams, maxStreams/4)}, &async{jobs: s.jobs, log: c.Logger, trail: s.trail, journal: s.journal})
+	api := newAPI(c, metrics, &feed{stream: c.Events, seats: newSeats(maxStreams, maxStreams/4)}, &async{jobs: s.jobs, log: c.Logger, trail: s.trail, journal: s.journal}, newTurns())
 	s.api = s.identified(audited(s.admitted(api), s.trail, s.journal))
 	socket, err := listen(c.Socket)
 	if err != nil {

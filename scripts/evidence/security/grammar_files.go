@@ -61,6 +61,15 @@ func patience(ctx context.Context) (context.Context, context.CancelFunc) {
 	return soon, cancel
 }
 
+// errStarved is of a process that was killed because it had not ended in time, and had
+// hardly had a CPU: a busy machine tells nothing of it.
+var errStarved = errors.New("there was no CPU for it")
+
+func starved(state *os.ProcessState) bool {
+	how, ok := state.Sys().(syscall.WaitStatus)
+	return ok && how.Signaled() && how.Signal() == syscall.SIGKILL && state.UserTime()+state.SystemTime() < answerTime/2
+}
+
 // verdict is the signature of a process that has ended: its code and the shape of the
 // first thing that it said.
 func verdict(state *os.ProcessState, said []byte, err error) (string, error) {
@@ -69,10 +78,12 @@ func verdict(state *os.ProcessState, said []byte, err error) (string, error) {
 	}
 	usage, _ := state.SysUsage().(*syscall.Rusage)
 	switch {
-	case state.ExitCode() < 0, state.ExitCode() == 2 && bytes.Contains(said, []byte("goroutine ")):
-		return crashed + " " + shape(string(said)), nil
 	case usage != nil && usage.Maxrss > memoryOfCheck:
 		return crashed + " memory", nil
+	case starved(state):
+		return "", errStarved
+	case state.ExitCode() < 0, state.ExitCode() == 2 && bytes.Contains(said, []byte("goroutine ")):
+		return crashed + " " + shape(string(said)), nil
 	}
 	return fmt.Sprintf("%d %s", state.ExitCode(), shape(string(said))), nil
 }
@@ -274,6 +285,9 @@ func initiatorError(err error) string {
 
 // crash says whether a process ended as none may.
 func crash(state *os.ProcessState, said string) string {
+	if state != nil && starved(state) {
+		return " without a CPU"
+	}
 	if state == nil || state.ExitCode() < 0 || strings.Contains(said, "goroutine ") || strings.Contains(said, "panic") {
 		return " " + crashed
 	}

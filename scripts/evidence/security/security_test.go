@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -109,6 +113,22 @@ func TestSumOfFuzzing(t *testing.T) {
 		all = sumOfFuzzing(all, c.found, c.busy)
 		if all.Latency != c.latency || all.CPUSeconds != c.seconds || all.BusySeconds != c.late || all.Figures[inputs] != c.seconds || len(all.Failed) != c.failed {
 			t.Errorf("after %+v: %+v", c.found, all)
+		}
+	}
+}
+
+// TestVerdict: a process that was killed because there was no CPU for it is no crash, and
+// one that ended by another signal, or used much of a CPU, is.
+func TestVerdict(t *testing.T) {
+	for signal, want := range map[syscall.Signal]error{syscall.SIGKILL: errStarved, syscall.SIGSEGV: nil} {
+		c := exec.Command("sleep", "60")
+		if err := errors.Join(c.Start(), c.Process.Signal(signal)); err != nil {
+			t.Fatal(err)
+		}
+		failed := c.Wait()
+		said, err := verdict(c.ProcessState, nil, failed)
+		if !errors.Is(err, want) || strings.HasPrefix(said, crashed) == (want != nil) {
+			t.Errorf("%v: found %q, %v", signal, said, err)
 		}
 	}
 }
