@@ -120,18 +120,18 @@ if [ "$rounds" -gt 0 ]; then
 	cp /tmp/right.yaml /etc/lunar/tgtd.yaml
 fi
 
-# A killed server: its sockets and its cache wait for the next.
+# A killed server: its sockets and its cache wait for the next. What is written lies behind both areas.
 head -c 1M /dev/urandom >/tmp/written
-must dd if=/tmp/written of="$disk" bs=64k oflag=direct status=none
+must dd if=/tmp/written of="$disk" bs=64k seek=256 oflag=direct status=none
 across 'kill -9' bash -c 'kill -9 $(systemctl show -P MainPID lunar); for i in $(seq 100); do sleep 0.2; systemctl --quiet is-active lunar && break; done'
-must cmp <(dd if="$disk" bs=64k count=16 iflag=direct status=none) /tmp/written
+must cmp <(dd if="$disk" bs=64k skip=256 count=16 iflag=direct status=none) /tmp/written
 
 udevadm settle --timeout=30
 must iscsiadm -m node -T "$BASE:one" --logout
 must apt-get -q -y remove lunar
 refused systemctl --quiet is-active lunar
 refused bash -c 'exec 3<>/dev/tcp/127.0.0.1/3260'
-must cmp <(head -c 1M /var/lib/lunar/disk.img) /tmp/written
+must cmp <(dd if=/var/lib/lunar/disk.img bs=1M skip=16 count=1 status=none) /tmp/written
 must apt-get -q -y purge lunar
 [ -s /var/lib/lunar/disk.img ] || fail "purging removed a volume"
 [ ! -e /dev/shm/lunar ] || fail "purging left the cache of a server that ended in order"
