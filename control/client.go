@@ -33,7 +33,7 @@ type Client struct {
 }
 
 func newClient(at, base string, by http.RoundTripper) *Client {
-	return &Client{at, base, &http.Client{Timeout: requestTimeout, Transport: by}}
+	return &Client{at, base, &http.Client{Timeout: requestTimeout, Transport: patient{by}}}
 }
 
 // ErrNoAnswer says that no server answers where one is asked for.
