@@ -91,8 +91,13 @@ func (b *builder) leaveOut(p conf.Problem) {
 			b.to.PortalGroups = slices.Delete(b.to.PortalGroups, i, i+1)
 			for j := range b.to.Targets {
 				t := &b.to.Targets[j]
+				had := len(t.PortalGroups)
 				t.PortalGroups = slices.DeleteFunc(t.PortalGroups, func(g string) bool { return g == name })
+				if had > 0 && len(t.PortalGroups) == 0 {
+					t.Access = nil // it would be reached through all that there are
+				}
 			}
+			b.eachRule(func(*conf.Access) bool { return true })
 		}
 	case "discovery":
 		b.tell(p, "", "who may ask for the list of targets was not carried over")

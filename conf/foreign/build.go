@@ -149,7 +149,7 @@ func (b *builder) target(n int, t *target) {
 		access := conf.Access{AuthGroup: b.auth(r.auth)}
 		access.Match.Networks = r.networks
 		for _, i := range r.initiators {
-			if i = strings.ToLower(i); conf.ValidPattern(i) {
+			if i = strings.ToLower(i); conf.ValidPattern(i) && (b.from.globs || !strings.ContainsAny(i, "*?[\\")) {
 				access.Match.Initiators = append(access.Match.Initiators, i)
 			} else {
 				b.from.note(r.place, "an initiator whose name is no iSCSI name was not carried over", "add it to the target's access rules by a name that is one")
@@ -169,7 +169,8 @@ func (b *builder) target(n int, t *target) {
 		return
 	}
 	if len(t.portals) > 0 && len(out.PortalGroups) == 0 {
-		b.from.note(t.place, "the target has no portals; it is reached through all that there are", "give it portal-groups")
+		b.from.note(t.place, "a target without a portal that could be carried over was left out: it would be reached through all that there are", "add it with portal-groups")
+		return
 	}
 	b.places["targets."+name] = t.place
 	b.to.Targets = append(b.to.Targets, out)

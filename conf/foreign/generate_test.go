@@ -139,7 +139,7 @@ func (s *source) spdk() string {
 		{"method": "iscsi_create_auth_group", "params": {"tag": 1, "secrets": [{"user": %q, "secret": %q, "muser": "m", "msecret": %q}]}}, %s]}]}`,
 		s.list(3, func(i int) string {
 			return fmt.Sprintf(`{"method": "bdev_aio_create", "params": {"name": "Aio%d", "block_size": %d, "filename": %q}}`, i, s.pick2(512, 4096, 520), s.path())
-		}), s.IntN(3), s.pick("127.0.0.1", "0.0.0.0", "[::]"), s.pick("ANY", "iqn.2026-11.test:h", "!x"), s.pick("ANY", "192.0.2.0/24"), s.user(), s.secret(), s.secret(),
+		}), s.pick2(1, 1, 1, 2), s.pick("127.0.0.1", "0.0.0.0", "[::]"), s.pick("ANY", "iqn.2026-11.test:h", "ANY", "!x"), s.pick("ANY", "192.0.2.0/24"), s.user(), s.secret(), s.secret(),
 		s.list(3, func(i int) string {
 			return fmt.Sprintf(`{"method": "iscsi_create_target_node", "params": {"name": %q, "alias_name": %q, "pg_ig_maps": [{"pg_tag": 1, "ig_tag": 2}], "luns": [{"bdev_name": "Aio0", "lun_id": 0}, {"bdev_name": "Aio1", "lun_id": %d}], "queue_depth": 64, "require_chap": %s, "chap_group": 1}}`,
 				s.pick("disk", s.name(i)), s.pick("", "an alias"), s.IntN(3), s.pick("true", "false"))

@@ -95,19 +95,18 @@ func lioIdentity(v *volume, serial string) {
 
 func lioTarget(s *server, t *item) {
 	name := t.text("wwn")
-	groups := t.list("tpgs")
 	out := &target{name: name, place: t.place}
-	for n, g := range groups {
-		if !g.flag("enable", true) {
-			s.note(g.place, "a target portal group that is disabled was carried over as if it were not", "remove it from the targets if it is to stay so")
-		}
-		if n > 0 {
-			s.note(g.place, "LUNs, initiators and secrets of a further target portal group were not carried over: of each target, Lunar has the same for all portals", "give these initiators access rules of the target")
-			out.portals = append(out.portals, lioPortals(s, g))
+	for _, g := range t.list("tpgs") {
+		switch {
+		case !g.flag("enable", true):
+			s.note(g.place, "a target portal group that is disabled was not carried over", "enable it there and import again if it is to be served")
 			markAll(g)
-			continue
+		case out.portals != nil:
+			s.note(g.place, "a further target portal group was not carried over, with its portals: of each target, Lunar has the same LUNs, initiators and secrets for all portals", "give its initiators access rules of the target, and add its portals if all initiators of the target may come by them")
+			markAll(g)
+		default:
+			lioGroup(s, out, g)
 		}
-		lioGroup(s, out, g)
 	}
 	s.targets = append(s.targets, out)
 }
@@ -153,7 +152,7 @@ func lioGroup(s *server, out *target, g *item) {
 		shared = append(shared, lun{place: l.place, number: number, volume: l.text("storage_object")})
 	}
 	asks := attributes.flag("authentication", false)
-	group := lioAuth(g, "chap_")
+	group, without := lioAuth(g, "chap_"), false
 	for _, a := range g.list("node_acls") {
 		r := &rule{place: a.place, initiators: []string{a.text("node_wwn")}}
 		for _, m := range a.list("mapped_luns") {
@@ -164,6 +163,7 @@ func lioGroup(s *server, out *target, g *item) {
 			r.auth = own
 		} else if asks {
 			s.note(a.place, "CHAP is asked for and there is no user: nobody can log in", "give the auth-group a user")
+			without = true
 			continue
 		}
 		if depth, ok := a.one("attributes").number("cmdsn_depth"); ok {
@@ -173,6 +173,8 @@ func lioGroup(s *server, out *target, g *item) {
 	}
 	if all := attributes.flag("generate_node_acls", false); all && asks && group == nil {
 		s.note(g.place, "CHAP is asked for and there is no user: initiators without an entry of their own cannot log in, and were not carried over", "give the target an auth-group with a user")
+	} else if all && without {
+		s.note(g.place, "the LUNs of initiators without an entry of their own were not carried over: those that cannot log in would find them", "add an access rule for those who may")
 	} else if all {
 		r := &rule{place: g.place, luns: shared}
 		for i := range r.luns {

@@ -15,6 +15,7 @@ type server struct {
 	depth     int   // the longest queue of a session that was asked for; 0: none
 	recovery  int   // ErrorRecoveryLevel
 	joined    int   // MaxConnections
+	globs     bool  // names of initiators may have wildcards
 	notes     []Note
 }
 

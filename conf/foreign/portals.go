@@ -10,22 +10,22 @@ import (
 )
 
 // portalGroups makes groups of the portals of all targets, so that each target has the
-// groups that it was reached through, and no portal is in two of them.
+// groups that it was reached through, with their tags, and no portal is in two of them.
 func (b *builder) portalGroups() {
 	b.coverPortals()
-	users := map[portal][]int{} // indexes of targets
+	users, tags := map[portal][]int{}, map[portal][]int{} // users are indexes of targets
 	for n, t := range b.from.targets {
 		for _, set := range t.portals {
 			for _, p := range set.at {
 				if !slices.Contains(users[p], n) {
-					users[p] = append(users[p], n)
+					users[p], tags[p] = append(users[p], n), append(tags[p], set.tag)
 				}
 			}
 		}
 	}
 	bySet := map[string][]portal{}
 	for p, of := range users {
-		key := fmt.Sprint(of)
+		key := fmt.Sprint(of, tags[p])
 		bySet[key] = append(bySet[key], p)
 	}
 	keys := make([]string, 0, len(bySet))

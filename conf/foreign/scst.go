@@ -20,7 +20,7 @@ func readSCST(f File, _ Include) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{}
+	s := &server{globs: true}
 	setup, _ := root.number("setup_id")
 	for _, h := range root.all("HANDLER") {
 		for _, d := range h.all("DEVICE") {
@@ -118,40 +118,57 @@ func scstHash(text string) uint32 {
 }
 
 func scstTarget(s *server, t *item) {
-	out := &target{name: t.arg(0), place: t.place, alias: t.text("alias"), portals: scstPortals(s, t)}
 	if !t.flag("enabled", true) {
-		s.note(t.at("enabled"), "a target that is disabled was carried over as if it were not", "remove it if it is to stay so")
+		s.note(t.at("enabled"), "a target that is disabled was not carried over", "enable it there and import again if it is to be served")
+		markAll(t)
+		return
 	}
+	out := &target{name: t.arg(0), place: t.place, alias: t.text("alias"), portals: scstPortals(s, t)}
 	if to := t.one("redirect"); to != nil {
 		out.redirect = to.arg(0)
 	}
-	who := scstAuth(s, t)
+	who, partly := scstAuth(s, t), false
 	for _, g := range t.all("GROUP") {
 		r := &rule{place: g.place, auth: who, luns: scstLUNs(g)}
-		for _, i := range g.all("INITIATOR") {
-			pattern, portal, byPortal := strings.Cut(i.arg(0), "#")
-			if byPortal && portal != "*" {
-				s.note(i.place, "the portal behind an initiator's name was left out: of each initiator, Lunar has the same at all portals", "")
-			}
-			if strings.HasPrefix(pattern, "!") {
-				s.note(i.place, "a pattern that leaves initiators out was not carried over", "order the access rules so that these initiators match another one first")
-				continue
-			}
-			r.initiators = append(r.initiators, pattern)
-		}
+		r.initiators, partly = scstInitiators(s, g, partly)
 		if len(r.initiators) > 0 {
 			out.rules = append(out.rules, r)
 		} else {
 			s.note(g.place, "a group without initiators was not carried over", "")
 		}
 	}
-	if luns := scstLUNs(t); len(luns) > 0 {
+	if luns := scstLUNs(t); len(luns) > 0 && partly {
+		s.note(t.place, "the LUNs for everyone else were not carried over: initiators that were left out above would find them in place of their own", "add an access rule for those who may")
+	} else if len(luns) > 0 {
 		out.rules = append(out.rules, &rule{place: t.place, auth: who, luns: luns})
 	}
 	if depth, ok := t.number("QueuedCommands"); ok {
 		s.depth = max(s.depth, int(depth))
 	}
 	s.targets = append(s.targets, out)
+}
+
+// scstInitiators are the patterns of a group. partly says that a pattern was left out, of
+// this group or one before: then whom it was for is not to find the LUNs of another group,
+// and further patterns with wildcards are left out as well.
+func scstInitiators(s *server, g *item, before bool) (patterns []string, partly bool) {
+	partly = before
+	for _, i := range g.all("INITIATOR") {
+		pattern, portal, byPortal := strings.Cut(i.arg(0), "#")
+		switch {
+		case byPortal && portal != "*":
+			s.note(i.place, "an initiator that is admitted at some portals was not carried over: of each initiator, Lunar has the same at all portals", "add it to the access rules if it may come by all portals of the target")
+			partly = true
+		case strings.HasPrefix(pattern, "!"):
+			s.note(i.place, "a pattern that leaves initiators out was not carried over, and nobody is admitted by it", "add the initiators that may to the access rules")
+			partly = true
+		case before && strings.ContainsAny(pattern, "*?"):
+			s.note(i.place, "a pattern was not carried over: it may match initiators that were left out above", "add the initiators that may to the access rules")
+		default:
+			patterns = append(patterns, pattern)
+		}
+	}
+	return patterns, partly
 }
 
 func scstLUNs(i *item) (luns []lun) {
@@ -171,14 +188,15 @@ func scstPortals(s *server, t *item) []*portals {
 	if tag, ok := t.number("rel_tgt_id"); ok {
 		p.tag = int(tag)
 	}
-	for _, a := range t.all("allowed_portal") {
+	allowed := t.all("allowed_portal")
+	for _, a := range allowed {
 		if addr, err := netip.ParseAddr(a.arg(0)); err == nil && addr.Zone() == "" {
 			p.at = append(p.at, portal{addr: netip.AddrPortFrom(addr, 3260)})
 		} else {
 			s.note(a.place, "an allowed_portal that is no address was not carried over", "add the addresses to the portal-groups")
 		}
 	}
-	if p.at == nil {
+	if len(allowed) == 0 {
 		return nil
 	}
 	return []*portals{p}

@@ -55,7 +55,7 @@ var spdkProducts = map[string]struct {
 
 // spdkSilent are calls that say nothing of targets.
 func spdkSilent(method string) bool {
-	for _, end := range []string{"set_options", "_wait_for_examine", "framework_set_scheduler", "log_set_level", "_enable_histogram", "iobuf_set_options"} {
+	for _, end := range []string{"set_options", "_wait_for_examine", "framework_set_scheduler", "log_set_level", "_enable_histogram", "_set_hotplug", "iobuf_set_options"} {
 		if strings.HasSuffix(method, end) {
 			return true
 		}
@@ -148,15 +148,7 @@ func (c *spdk) node(number int, p *item) {
 	}
 	out := &target{name: name, alias: p.text("alias_name"), place: p.place}
 	r := &rule{place: p.place}
-	for _, m := range p.list("pg_ig_maps") {
-		if g := c.portals[m.text("pg_tag")]; g != nil && !slices.Contains(out.portals, g) {
-			out.portals = append(out.portals, g)
-		}
-		rules := c.admitted(c.allowed[m.text("ig_tag")], m)
-		if rules != nil {
-			out.rules = append(out.rules, rules)
-		}
-	}
+	c.reached(out, p.list("pg_ig_maps"))
 	for _, l := range p.list("luns") {
 		n, ok := l.number("lun_id")
 		if !ok {
@@ -188,21 +180,58 @@ func (c *spdk) node(number int, p *item) {
 	c.targets = append(c.targets, out)
 }
 
-// admitted is a rule of an initiator group; nil: it has nobody.
-func (c *spdk) admitted(g, m *item) *rule {
-	if g == nil {
-		c.note(m.place, "an initiator group that is not there was left out", "")
-		return nil
+// reached takes a target's portal groups, and of the first one the initiators. Portal groups
+// that admit others are left out.
+func (c *spdk) reached(out *target, maps []*item) {
+	var order []string
+	admits := map[string][]string{} // tags of initiator groups, by that of the portal group
+	for _, m := range maps {
+		at, who := m.text("pg_tag"), m.text("ig_tag")
+		if c.portals[at] == nil || c.allowed[who] == nil {
+			c.note(m.place, "a map of a portal group or initiator group that is not there was left out", "")
+			continue
+		}
+		if admits[at] == nil {
+			order = append(order, at)
+		}
+		admits[at] = append(admits[at], who)
 	}
+	for n, at := range order {
+		if n > 0 && !slices.Equal(admits[at], admits[order[0]]) {
+			c.note(out.place, "the portal group "+shownKey(at)+" was left out: it admits other initiators than the first one, and of each target, Lunar has the same for all portals",
+				"add it to the target's portal-groups if all of the target's initiators may come by it")
+			continue
+		}
+		out.portals = append(out.portals, c.portals[at])
+	}
+	var denied []string
+	for n := range order[:min(len(order), 1)] {
+		for _, who := range admits[order[n]] {
+			if r := c.admitted(c.allowed[who], &denied); r != nil {
+				out.rules = append(out.rules, r)
+			}
+		}
+	}
+}
+
+// admitted is a rule of an initiator group; nil: it has nobody. The first name that matches
+// decides, so that those denied are so in all further groups (iscsi_tgt_node_access).
+func (c *spdk) admitted(g *item, denied *[]string) *rule {
 	r, anyone := &rule{place: g.place}, false
 	for _, i := range g.list("initiators") {
-		switch name := i.arg(0); {
-		case strings.EqualFold(name, "ANY") || name == "ALL":
-			anyone = true
-		case strings.HasPrefix(name, "!"):
-			c.note(i.place, "a name that is left out was not carried over", "order the access rules so that this initiator matches another one first")
-		default:
+		name := strings.ToLower(i.arg(0))
+		no, denies := strings.CutPrefix(name, "!")
+		switch {
+		case denies:
+			*denied = append(*denied, no)
+		case slices.Contains(*denied, "any") || slices.Contains(*denied, name):
+			c.note(i.place, "a name that is left out before admits nobody, and was not carried over", "")
+		case name != "any" && name != "all":
 			r.initiators = append(r.initiators, name)
+		case len(*denied) > 0:
+			c.note(i.place, "everyone but those left out before was not carried over: nobody is admitted by it", "add the initiators that may to the access rules")
+		default:
+			anyone = true
 		}
 	}
 	if anyone {
@@ -214,6 +243,8 @@ func (c *spdk) admitted(g, m *item) *rule {
 			anywhere = true
 		} else if p, ok := network(text); ok {
 			r.networks = append(r.networks, p)
+		} else {
+			c.note(n.place, "a netmask that is no network was not carried over, and nobody is admitted by it", "add it to networks")
 		}
 	}
 	if anywhere {
