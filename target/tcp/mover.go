@@ -169,6 +169,7 @@ func (o *outgoing) length() int { return int(o.headLen) + len(o.data) + int(o.ta
 type sender struct {
 	scheduled bool
 	last      bool  // it has let others of the pass go first
+	behind    bool  // it goes behind those of the pass who get no turn
 	blocked   bool  // the socket takes no more until EPOLLOUT
 	since     int64 // when it began to take no more, on the loop's clock
 	ring      []outgoing

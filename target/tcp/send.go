@@ -113,6 +113,11 @@ type passEnd mover
 // Run implements evloop.Task.
 func (p *passEnd) Run() {
 	m := (*mover)(p)
+	if m.tx.behind {
+		m.tx.behind = false
+		m.loop.Again(p)
+		return
+	}
 	long := m.tx.bytes >= longFrom
 	if long && !m.tx.last {
 		m.tx.last = true
@@ -142,8 +147,8 @@ func (p *passEnd) Run() {
 		return
 	}
 	if m.flushable() {
-		m.tx.scheduled = true
-		m.loop.Again(p)
+		m.tx.scheduled, m.tx.behind = true, true
+		m.loop.AtPassEnd(p) // behind those who get no turn in this pass
 	}
 	if m.why != nil {
 		if !m.tx.pending() {

@@ -139,6 +139,45 @@ func TestLongSendsTakeTurns(t *testing.T) {
 	}
 }
 
+// TestLongSendsGoBehindOthers: who has had a turn and has more to send goes behind those
+// who wait for theirs, however much is left.
+func TestLongSendsGoBehindOthers(t *testing.T) {
+	const much = 8 * passSent
+	all := newShelves(t, 3)
+	for _, s := range all {
+		if err := unix.SetsockoptInt(s.mover.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, much); err != nil {
+			t.Skip("no socket buffer large enough: ", err)
+		}
+	}
+	left := func(s *shelf) (n int) {
+		s.on(func() { n = s.mover.tx.bytes })
+		return n
+	}
+	first, loop, ended := all[0], all[0].loop, make(chan struct{})
+	var watch evloop.Task
+	watch = evloop.Func(func() {
+		switch waits := all[1].mover.tx.pending() || all[2].mover.tx.pending(); {
+		case !first.mover.tx.pending():
+			t.Errorf("all %d bytes of one connection left before %d bytes of two others", much, 2*leastPart)
+			fallthrough
+		case !waits:
+			close(ended)
+		default:
+			loop.Again(watch)
+		}
+	})
+	first.on(func() {
+		for i, n := range []int{much, leastPart, leastPart} {
+			for range n / leastPart {
+				sendBytes(all[i].mover, leastPart)
+			}
+		}
+		loop.Again(watch)
+	})
+	<-ended
+	eventually.Holds(t, "all have left", func() bool { return left(first) == 0 })
+}
+
 // sendBytes sends one Data-In.
 func sendBytes(m *mover, n int) {
 	p := (*pdu.DataIn)(&pdu.BHS{}).Init()
