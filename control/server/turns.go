@@ -48,6 +48,7 @@ func newTurns() *turns {
 type turn struct {
 	of      *turns
 	holder  places.Holder
+	job     bool          // it has its place among jobs, and was promised to be worked on
 	begins  chan struct{} // closed when it does, or never will
 	refused bool          // before begins is closed: others have its place
 	over    sync.Once
@@ -55,7 +56,7 @@ type turn struct {
 
 // take waits for a turn, which is to be ended. It is nil if too many wait, or ctx has ended.
 func (q *turns) take(ctx context.Context, h places.Holder) *turn {
-	t := &turn{of: q, holder: h, begins: make(chan struct{})}
+	t := &turn{of: q, holder: h, job: jobOf(ctx) != nil, begins: make(chan struct{})}
 	if !q.enter(t) {
 		return nil
 	}
@@ -82,9 +83,13 @@ func (q *turns) enter(t *turn) bool {
 		q.begin(t)
 		return true
 	}
+	if t.job {
+		q.waiting = append(q.waiting, t)
+		return true
+	}
 	lost, displaced, ok := q.queue.Take(t, t.holder, q.bounds, 0, time.Now())
 	if displaced {
-		q.waiting = slices.DeleteFunc(q.waiting, func(o *turn) bool { return o == lost })
+		q.remove(slices.Index(q.waiting, lost))
 		lost.refused = true
 		close(lost.begins)
 	}

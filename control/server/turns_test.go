@@ -104,6 +104,46 @@ func TestTurnsAreBounded(t *testing.T) {
 	})
 }
 
+// TestJobsWaitForTurns: a job has its place, and is not refused when it was begun.
+func TestJobsWaitForTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newTurns()
+		q.free, q.bounds, q.time = 1, places.Bounds{}, time.Hour
+		first, worked := q.take(t.Context(), places.Holder{Name: "first"}), false
+		go func() {
+			mine := q.take(context.WithValue(t.Context(), jobKey, &job{}), places.Holder{Name: "job"})
+			worked = mine != nil
+			mine.end()
+		}()
+		synctest.Wait()
+		first.end()
+		if synctest.Wait(); !worked || q.free != 1 {
+			t.Errorf("a job was worked on: %v, found %d free turns", worked, q.free)
+		}
+	})
+}
+
+// TestTurnsForget: of those who do not wait any more, nothing is kept, whatever has become
+// of them.
+func TestTurnsForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newTurns()
+		q.free, q.bounds, q.time = 1, places.Bounds{Places: 2, PerHolder: 2}, time.Hour
+		first := q.take(t.Context(), places.Holder{Name: "first"})
+		for range 2 {
+			go func() { q.take(t.Context(), places.Holder{Name: "other"}) }() // which ends with an hour
+		}
+		synctest.Wait()
+		first.end() // one of others begins
+		for range 2 {
+			go func() { q.take(t.Context(), places.Holder{Class: places.Known, Name: "admin"}) }()
+		}
+		if synctest.Wait(); len(q.last) > 0 {
+			t.Errorf("found %v of those who wait no more", q.last)
+		}
+	})
+}
+
 // turnedAPI is an API for somebody with the role.
 func turnedAPI(q *turns, s Source, as control.Role) http.Handler {
 	c := Config{Source: s, Refusals: &refusals.Counters{}, MaxFile: 1 << 20}
