@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 
 	"lunar/internal/durable"
 
@@ -143,7 +144,23 @@ func (v *volume) setUpFile(c FileConfig, created bool) error {
 	if err := v.fit(c, st.Size, created); err != nil {
 		return err
 	}
+	if !created && v.unsettled(c, &st) {
+		if err := c.Batch.Made(v.fd, c.Path); err != nil {
+			return err
+		}
+	}
 	return v.probeFile(c, &st)
+}
+
+// emptyTo is how many bytes a file may have that nobody has written to, with a header.
+const emptyTo = 1 << 20
+
+// unsettled reports whether a start may have made the file that was killed before it was
+// stable: a mark says that it is. Where the directory cannot be read, somebody else has made
+// the file.
+func (v *volume) unsettled(c FileConfig, st *unix.Stat_t) bool {
+	return c.Batch != nil && !c.ReadOnly && c.Size > 0 && st.Blocks*sector <= emptyTo &&
+		c.Intents.Marks != "" && !c.Intents.Mark(v.identity).There() && unix.Access(filepath.Dir(c.Path), unix.R_OK) == nil
 }
 
 func (v *volume) lock(readOnly bool) error {
