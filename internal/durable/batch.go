@@ -18,7 +18,7 @@ const few = 4
 // depends on file systems and directories then, not on volumes. A nil Batch makes stable at
 // once. One goroutine uses a Batch.
 type Batch struct {
-	systems map[uint64][]unsettled // by st_dev; of many files, the first of them
+	systems map[uint64][]unsettled // by st_dev; of many files that one sync makes stable, the first
 	marks   []Mark
 }
 
@@ -33,7 +33,7 @@ func (b *Batch) Made(fd int, path string) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	if b != nil && len(b.systems[st.Dev]) > few {
+	if b != nil && len(b.systems[st.Dev]) > few && syncsAll(fd) {
 		return nil
 	}
 	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -83,7 +83,7 @@ func (b *Batch) Flush() error {
 
 // settle makes files of one file system stable, and all others if they are many.
 func settle(files []unsettled) error {
-	if len(files) > few {
+	if len(files) > few && syncsAll(int(files[0].Fd())) {
 		return syncSystem(files[0].File)
 	}
 	for _, u := range files {
@@ -95,6 +95,13 @@ func settle(files []unsettled) error {
 		}
 	}
 	return nil
+}
+
+// syncsAll reports whether a sync of the whole file system makes its files stable. FUSE does
+// not tell its server of one (fuse_sync_fs of Linux, but for virtiofs).
+func syncsAll(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && fs.Type != unix.FUSE_SUPER_MAGIC
 }
 
 // syncSystem makes all stable that is on the file system of f.
@@ -136,7 +143,7 @@ func (b *Batch) Replace(files []Contents) error {
 		byDir[dir][filepath.Base(f.Path)] = f.Data
 	}
 	for _, dir := range dirs {
-		err := within(dir, func(d openDirectory) error { return replace(d, byDir[dir], b != nil) })
+		err := within(dir, func(d openDirectory) error { return replace(d, byDir[dir], b != nil && syncsAll(int(d.Fd()))) })
 		if err != nil {
 			return err
 		}
