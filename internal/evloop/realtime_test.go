@@ -61,6 +61,32 @@ func TestGoesBefore(t *testing.T) {
 	}
 }
 
+// TestGoesAsItMay: a thread that goes before others already, because somebody has given the
+// process that right, does not give it up.
+func TestGoesAsItMay(t *testing.T) {
+	if !mayGoBefore() {
+		t.Skip("the process may not raise the priority of a thread (CAP_SYS_NICE, RLIMIT_NICE)")
+	}
+	for _, given := range []unix.SchedAttr{{Policy: unix.SCHED_NORMAL, Nice: beforeNice - 5}, {Policy: unix.SCHED_RR, Priority: 1}} {
+		found := make(chan *unix.SchedAttr)
+		go func() {
+			runtime.LockOSThread() // not unlocked: the thread ends
+			if unix.SchedSetAttr(0, &given, 0) != nil {
+				found <- nil
+				return
+			}
+			if err := goBefore(); err != nil {
+				t.Error(err)
+			}
+			now, _ := unix.SchedGetAttr(0, 0)
+			found <- now
+		}()
+		if now := <-found; now != nil && (now.Policy != given.Policy || now.Nice != given.Nice || now.Priority != given.Priority) {
+			t.Errorf("found %+v, expected %+v as before", *now, given)
+		}
+	}
+}
+
 // mayGoBefore tries it on a thread that ends.
 func mayGoBefore() bool {
 	tried := make(chan error)

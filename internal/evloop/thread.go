@@ -35,13 +35,18 @@ const (
 
 // goBefore lets the calling thread go before ordinary ones of its CPU when it wakes up, by
 // its weight, if it may, and by a short slice (from Linux 6.12 on), which needs no right.
-// Threads that it starts are ordinary ones.
+// Threads that it starts are ordinary ones. What somebody has given the process is more, if
+// it is another class or a lower nice value, and stays.
 func goBefore() error {
+	now, err := unix.SchedGetAttr(0, 0)
+	if err != nil || now.Policy != unix.SCHED_NORMAL || now.Nice < beforeNice {
+		return err
+	}
 	a := unix.SchedAttr{Policy: unix.SCHED_NORMAL, Nice: beforeNice, Runtime: beforeSlice, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
 	if err := unix.SchedSetAttr(0, &a, 0); err == nil || !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
 		return err
 	}
-	a.Nice = 0
+	a.Nice = now.Nice
 	return unix.SchedSetAttr(0, &a, 0)
 }
 
