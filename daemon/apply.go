@@ -77,7 +77,28 @@ func (a *applier) file(by server.Asker, f control.File) (control.Applied, error)
 	if err != nil {
 		return control.Applied{}, asRefusal(f.Name, err)
 	}
-	return a.apply(request{by: by, name: f.Name, text: []byte(f.Text), warnings: warnings, dry: f.DryRun, allowed: conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, cfg)
+	if err := a.lock(by); err != nil {
+		return control.Applied{}, err
+	}
+	defer a.changing.Unlock()
+	if err := a.asRead(f); err != nil {
+		return control.Applied{}, err
+	}
+	return a.force(request{by: by, name: f.Name, text: []byte(f.Text), warnings: warnings, dry: f.DryRun, allowed: conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, cfg)
+}
+
+// asRead refuses a text of the server's own file that the file does not have any more: it
+// would undo changes over the API that were made since it was read.
+func (a *applier) asRead(f control.File) error {
+	if f.Name != a.serve.Config {
+		return nil
+	}
+	text, err := conf.ReadFile(f.Name)
+	if err != nil || string(text) == f.Text {
+		return nil // what cannot be read is no change
+	}
+	return &control.Refusal{What: f.Name + " was not applied, and nothing was changed", State: true, Reasons: []control.Reason{
+		{Text: f.Name + " was changed since it was read, or is another file on the server's machine: apply it again, or under another name"}}}
 }
 
 // reloadUntil reloads at every hangup until stop is closed.
@@ -117,11 +138,16 @@ func (a *applier) again() (control.Applied, error) {
 	if name == "" {
 		return control.Applied{}, errors.New("the server was started without a configuration file, so it has none to apply")
 	}
-	l, err := a.serve.load(a.dir)
+	by := server.Asker{By: "signal"}
+	if err := a.lock(by); err != nil {
+		return control.Applied{}, err
+	}
+	defer a.changing.Unlock()
+	l, err := a.serve.load(a.dir) // with the changes that were waited for
 	if err != nil {
 		return control.Applied{}, asRefusal(name, err)
 	}
-	return a.apply(request{by: server.Asker{By: "signal"}, name: name, text: l.text, warnings: l.warnings}, l.Config)
+	return a.force(request{by: by, name: name, text: l.text, warnings: l.warnings}, l.Config)
 }
 
 // refused logs each reason for which nothing was changed.

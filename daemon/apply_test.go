@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"lunar/conf"
 	"lunar/control"
 	"lunar/internal/cli"
 	"lunar/internal/initiator"
@@ -51,6 +52,27 @@ func TestApplyRules(t *testing.T) {
 	if _, err := conn.Logout(0); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestApplyRead: what was read of the server's own file before somebody changed it is not put
+// into force, for that would undo what was changed.
+func TestApplyRead(t *testing.T) {
+	c := serveQoS(t, `qos: {rules: [{name: slow, initiators: ["*"], limit: 1}]}`)
+	read, err := conf.ReadFile(c.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := dialControl(t, c.dir)
+	defer api.Close()
+	c.tgtd(cli.ExitOK, "volume", "create", "made", "type=null", "size=1MiB")
+	for _, dry := range []bool{true, false} {
+		_, err = api.Apply(t.Context(), control.File{Name: c.file, Text: string(read), DryRun: dry, Yes: true})
+		if err == nil || !strings.Contains(err.Error(), "was changed since it was read") {
+			t.Errorf("dry run: %v: found %v, expected that the file was changed", dry, err)
+		}
+	}
+	c.has(c.tgtd(cli.ExitOK, "volume", "list"), "made")
+	c.has(c.tgtd(cli.ExitOK, "apply", "-c", c.file), "nothing to change", "As in the configuration file.")
 }
 
 // TestHangup: SIGHUP puts the server's own file into force, or says in the log
