@@ -174,6 +174,9 @@ func replace(d directory, files map[string][]byte, together bool) error {
 	var half []string
 	for name, data := range files {
 		if err := d.write(name+Half, data); err != nil {
+			for _, written := range half { // they take space that others lack
+				err = errors.Join(err, d.unlink(written))
+			}
 			return err
 		}
 		half = append(half, name+Half)

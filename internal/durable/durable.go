@@ -24,6 +24,7 @@ type directory interface {
 	// syncAll makes the data of all files stable.
 	syncAll() error
 	rename(from, to string) error
+	unlink(name string) error
 	// syncNames makes the names in the directory stable.
 	syncNames() error
 }

@@ -89,6 +89,15 @@ func (f *fragile) rename(from, to string) error {
 	return nil
 }
 
+func (f *fragile) unlink(path string) error {
+	if err := f.step(); err != nil {
+		return err
+	}
+	delete(f.names, path)
+	f.pending = append(f.pending, func(m *image) { delete(m.names, path) })
+	return nil
+}
+
 func (f *fragile) mkdir(path string) error {
 	if _, there := f.names[path]; there {
 		return os.ErrExist
