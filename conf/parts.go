@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/goccy/go-yaml/ast"
@@ -21,6 +22,7 @@ const partEntries = 256
 // taken apart is parsed as a whole, and so is what has errors, which are then those
 // of the whole.
 func parseYAML(data []byte, partEntries int) (bodies []ast.Node, err error) {
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")) // the lexer counts two lines for each behind a comment
 	tokens := lexer.Tokenize(string(data))
 	if err := checkDepth(tokens); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml/ast"
@@ -102,5 +103,16 @@ func TestPartsAreSmall(t *testing.T) {
 		if n := len(bodyOf(tokens[i+1])); n != []int{3000, 15}[i] {
 			t.Errorf("%s: found %d entries", text, n)
 		}
+	}
+}
+
+// TestPlacesWithCRLF: the places of a file with Windows' line ends are those that an editor
+// shows, behind comments as well.
+func TestPlacesWithCRLF(t *testing.T) {
+	const text = "# one\n# two\nvolumes:\n  # three\n  v: {type: ram, size: banana}\n"
+	_, _, want := Parse("f", []byte(text))
+	_, _, err := Parse("f", []byte(strings.ReplaceAll(text, "\n", "\r\n")))
+	if want == nil || err == nil || err.Error() != want.Error() {
+		t.Errorf("found %v, expected %v", err, want)
 	}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -53,6 +54,18 @@ func metricsOnly(metrics http.Handler, p probes) *http.ServeMux {
 	mux.Handle("GET "+readyPath, p)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { unroutable(mux, w, r) })
 	return mux
+}
+
+// straight refuses paths that a ServeMux answers with another one, where clients repeat the
+// request: to delete the user .. of an auth group would be to delete the group.
+func straight(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if at := r.URL.EscapedPath(); path.Clean(at) != at {
+			problem(w, http.StatusNotFound, "found the path "+at+", expected one without empty parts, . and ..: no object has such a name")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // unroutable answers a request for which there is no route, or one of another

@@ -193,6 +193,10 @@ func TestProblems(t *testing.T) {
 		{"GET", "/docs", http.StatusNotFound, "/openapi.json"},
 		{"POST", "/v1/status", http.StatusMethodNotAllowed, "expected GET"},
 		{"DELETE", "/metrics", http.StatusMethodNotAllowed, "expected GET"},
+		{"DELETE", "/v1/qos/rules/..", http.StatusNotFound, "no object has such a name"}, // not those of /v1/qos
+		{"GET", "/v1/volumes/.", http.StatusNotFound, "no object has such a name"},
+		{"GET", "/v1/volumes/", http.StatusNotFound, "no object has such a name"},
+		{"GET", "/v1//status", http.StatusNotFound, "no object has such a name"},
 	} {
 		code, kind, body := request(t, c, test.method, "http://control"+test.path)
 		if code != test.code || kind != "application/problem+json" || !strings.Contains(control.Detail([]byte(body)), test.detail) {
