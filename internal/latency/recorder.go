@@ -15,11 +15,12 @@ type Recorder struct {
 	_       [cacheLine]byte
 }
 
-// addAll counts the durations of commands that all end now.
+// addAll counts the durations of commands that all end now: the sum last, by which a
+// reader sees that there is something new.
 func (r *Recorder) addAll(commands []ended, now int64) {
 	var sum, longest int64
 	for i := range commands {
-		ns := max(now-commands[i].since, 0)
+		ns := max(now-commands[i].since, 1) // each changes the sum
 		r.counts[bucketOf(ns)].Add(1)
 		sum, longest = sum+ns, max(longest, ns)
 	}
@@ -38,7 +39,10 @@ type reading struct {
 // since adds what was counted since the last call to each of to, and reports whether
 // there was anything. One goroutine at a time may call it.
 func (d *reading) since(r *Recorder, to ...*Counts) bool {
-	if r.sum.Load() == d.sum {
+	// First, so that all that is in it is counted already: what is counted meanwhile
+	// changes it again, for the next call.
+	sum := r.sum.Load()
+	if sum == d.sum {
 		return false
 	}
 	n, least := uint64(0), int64(0)
@@ -54,15 +58,13 @@ func (d *reading) since(r *Recorder, to ...*Counts) bool {
 			c.buckets[i] += added
 		}
 	}
-	if n == 0 {
-		return false
-	}
-	// What is counted may not be in the sum yet, or its longest taken already.
-	sum, longest := r.sum.Load(), max(r.longest.Swap(0), least)
+	longest := max(r.longest.Swap(0), least) // that of what is counted may be taken already
 	for _, c := range to {
 		c.Sum += sum - d.sum
-		c.Max = max(c.Max, longest)
+		if n > 0 {
+			c.Max = max(c.Max, longest)
+		}
 	}
 	d.sum = sum
-	return true
+	return n > 0
 }
