@@ -37,6 +37,22 @@ func TestKilledBeforeFlush(t *testing.T) {
 	}
 }
 
+// TestOpenedAgainBeforeFlush: a new file can be closed and opened again before it is stable,
+// as is one on a file system that has no direct I/O for it.
+func TestOpenedAgainBeforeFlush(t *testing.T) {
+	dir, b := t.TempDir(), &durable.Batch{}
+	for range 2 {
+		s, err := backstore.OpenFile(backstore.FileConfig{Path: filepath.Join(dir, "v.img"), Size: size, Batch: b, Intents: backstore.Intents{Dir: dir, Batch: b}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeStore(t, s)
+	}
+	if err := b.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // descriptors is how many this process has of a file.
 func descriptors(t *testing.T, path string) (n int) {
 	t.Helper()

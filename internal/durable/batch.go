@@ -36,11 +36,13 @@ func (b *Batch) Made(fd int, path string) error {
 	if b != nil && len(b.systems[st.Dev]) > few && syncsAll(fd) {
 		return nil
 	}
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	// Not a duplicate, which would keep the lock of a file that the caller closes and opens
+	// again.
+	own, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	u := unsettled{os.NewFile(uintptr(own), path)}
+	u := unsettled{own}
 	if b == nil {
 		return errors.Join(settle([]unsettled{u}), u.Close())
 	}
