@@ -27,7 +27,7 @@ type Intents struct {
 	From   *Identity // a store whose place this one has taken: its writes are for this one, too
 	Forget bool      // what was interrupted is given up
 
-	Batch *durable.Batch // makes new logs and marks stable; nil: at once
+	Batch *durable.Batch // makes a new store, new logs and marks stable; nil: at once
 }
 
 // Log is the path of a store's log.

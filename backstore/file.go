@@ -22,9 +22,6 @@ type FileConfig struct {
 	Sync      bool         // every change is on stable media before it is acknowledged
 	Intents   Intents      // of writes with Atomic
 	Logger    *slog.Logger // nil is slog.Default
-
-	Batch *durable.Batch // makes a new file stable; nil: at once
-
 	// Before hears of the store as it was found, before opening changes anything of it;
 	// its error ends the opening. May be nil.
 	Before func(Watched) error
@@ -97,7 +94,7 @@ func openOrCreate(c FileConfig) (fd int, created bool, err error) {
 	flags := access(c.ReadOnly) | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err = openRetry(c.Path, flags)
 	if errors.Is(err, fs.ErrNotExist) && c.Size > 0 && !c.ReadOnly {
-		fd, err = create(c.Path, c.Batch)
+		fd, err = create(c.Path, c.Intents.Batch)
 		return fd, err == nil, err
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,7 +142,7 @@ func (v *volume) setUpFile(c FileConfig, created bool) error {
 		return err
 	}
 	if !created && v.unsettled(c, &st) {
-		if err := c.Batch.Made(v.fd, c.Path); err != nil {
+		if err := c.Intents.Batch.Made(v.fd, c.Path); err != nil {
 			return err
 		}
 	}
@@ -159,7 +156,7 @@ const emptyTo = 1 << 20
 // stable: a mark says that it is. Where the directory cannot be read, somebody else has made
 // the file.
 func (v *volume) unsettled(c FileConfig, st *unix.Stat_t) bool {
-	return c.Batch != nil && !c.ReadOnly && c.Size > 0 && st.Blocks*sector <= emptyTo &&
+	return c.Intents.Batch != nil && !c.ReadOnly && c.Size > 0 && st.Blocks*sector <= emptyTo &&
 		c.Intents.Marks != "" && !c.Intents.Mark(v.identity).There() && unix.Access(filepath.Dir(c.Path), unix.R_OK) == nil
 }
 
@@ -191,7 +188,7 @@ func (v *volume) fit(c FileConfig, found int64, created bool) error {
 	case found < want && c.ReadOnly:
 		return fmt.Errorf("the file has %d bytes, the configured size is %d: a read-only file is not grown", found, want)
 	case found < want:
-		if err := v.grow(found, want, created && c.Batch != nil); err != nil {
+		if err := v.grow(found, want, created && c.Intents.Batch != nil); err != nil {
 			return err
 		}
 	}

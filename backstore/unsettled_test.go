@@ -21,7 +21,7 @@ func TestKilledBeforeFlush(t *testing.T) {
 	for start, want := range []int{1, 0} {
 		b := &durable.Batch{}
 		s, err := backstore.OpenFile(backstore.FileConfig{
-			Path: path, Size: size, Batch: b,
+			Path: path, Size: size,
 			Intents: backstore.Intents{Dir: dir, Marks: filepath.Join(dir, "marks"), Batch: b},
 		})
 		if err != nil {
@@ -42,7 +42,7 @@ func TestKilledBeforeFlush(t *testing.T) {
 func TestOpenedAgainBeforeFlush(t *testing.T) {
 	dir, b := t.TempDir(), &durable.Batch{}
 	for range 2 {
-		s, err := backstore.OpenFile(backstore.FileConfig{Path: filepath.Join(dir, "v.img"), Size: size, Batch: b, Intents: backstore.Intents{Dir: dir, Batch: b}})
+		s, err := backstore.OpenFile(backstore.FileConfig{Path: filepath.Join(dir, "v.img"), Size: size, Intents: backstore.Intents{Dir: dir, Batch: b}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err != nil || refusals == maxRefusals || rsp.StatusCode != http.StatusServiceUnavailable {
 			return rsp, err
 		}
-		seconds, err := strconv.Atoi(rsp.Header.Get("Retry-After"))
+		seconds, err := strconv.ParseUint(rsp.Header.Get("Retry-After"), 10, 16)
 		if err != nil || r.Body != nil && r.GetBody == nil {
 			return rsp, nil
 		}

@@ -25,7 +25,7 @@ func Open(v *conf.Volume, intents backstore.Intents, log *slog.Logger, before fu
 	case conf.FileVolume:
 		return OpenFile(v, backstore.FileConfig{
 			Path: v.Path, Size: int64(v.Size), BlockSize: v.BlockSize,
-			Direct: v.Direct, ReadOnly: v.ReadOnly, Intents: intents, Batch: intents.Batch, Logger: log, Before: before,
+			Direct: v.Direct, ReadOnly: v.ReadOnly, Intents: intents, Logger: log, Before: before,
 		}, backstore.OpenFile)
 	case conf.BlockVolume:
 		return backstore.OpenBlock(backstore.BlockConfig{

@@ -12,19 +12,7 @@ import (
 // priority, threads that it starts are not, and other loops are as they were.
 func TestRealTime(t *testing.T) {
 	for _, first := range []bool{false, true} {
-		l, err := New(Config{Name: "first", CPU: -1, RealTime: first, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var running sync.WaitGroup
-		running.Go(l.Run)
-		var found *unix.SchedAttr
-		on(l, func() { found, err = unix.SchedGetAttr(0, 0) })
-		l.Stop()
-		running.Wait()
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := scheduled(t, Config{Name: "first", CPU: -1, RealTime: first, Logger: quiet()}, Poll{})
 		if first && found.Policy == unix.SCHED_NORMAL {
 			t.Skip("the process may have no real-time thread (CAP_SYS_NICE)")
 		}
@@ -34,6 +22,25 @@ func TestRealTime(t *testing.T) {
 	}
 }
 
+// scheduled is how the kernel schedules the thread of such a loop.
+func scheduled(t *testing.T, c Config, p Poll) (found *unix.SchedAttr) {
+	t.Helper()
+	l, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetPoll(p)
+	var running sync.WaitGroup
+	running.Go(l.Run)
+	on(l, func() { found, err = unix.SchedGetAttr(0, 0) })
+	l.Stop()
+	running.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 // TestGoesBefore: a thread that sleeps goes before others when it wakes up, and threads that
 // it starts are ordinary ones. One that never sleeps is an ordinary one itself.
 func TestGoesBefore(t *testing.T) {
@@ -41,20 +48,7 @@ func TestGoesBefore(t *testing.T) {
 		t.Skip("the process may not raise the priority of a thread (CAP_SYS_NICE, RLIMIT_NICE)")
 	}
 	for always, want := range map[bool]int32{false: beforeNice, true: 0} {
-		l, err := New(Config{Name: "before", CPU: -1, Logger: quiet()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.SetPoll(Poll{Always: always})
-		var running sync.WaitGroup
-		running.Go(l.Run)
-		var found *unix.SchedAttr
-		on(l, func() { found, err = unix.SchedGetAttr(0, 0) })
-		l.Stop()
-		running.Wait()
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := scheduled(t, Config{Name: "before", CPU: -1, Logger: quiet()}, Poll{Always: always})
 		if resets := found.Flags&unix.SCHED_FLAG_RESET_ON_FORK != 0; found.Policy != unix.SCHED_NORMAL || found.Nice != want || resets != !always {
 			t.Errorf("a thread that never sleeps: %v; found %+v, expected nice %d", always, *found, want)
 		}
