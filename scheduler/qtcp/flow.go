@@ -1,0 +1,118 @@
+package qtcp
+
+import "math"
+
+// The constants of the window's rule.
+const (
+	gain    = 0.5  // g: what the last round trip counts in α
+	smooth  = 0.5  // γ: what the last measurement counts in m
+	epsilon = 0.01 // ε: an α up to this is no congestion
+)
+
+// DCTCP is the quality with which a flow does what DCTCP does.
+const DCTCP = 1.0
+
+// Flow is the congestion window of one connection. NewFlow makes one.
+type Flow struct {
+	window   float64 // W, packets
+	alpha    float64 // α
+	measured float64 // m, of rates or of latencies; 0 is none yet
+	slow     bool    // slow start: no congestion so far
+}
+
+// NewFlow returns a flow in slow start with a window of so many packets, at least 1.
+func NewFlow(window float64) Flow { return Flow{window: max(1, window), slow: true} }
+
+// Window is W: how many packets may be unacknowledged, at least 1.
+func (f *Flow) Window() float64 { return f.window }
+
+// Alpha is α: the smoothed share of marked acknowledgements, 0 to 1.
+func (f *Flow) Alpha() float64 { return f.alpha }
+
+// SlowStart reports whether the flow has seen no congestion so far. Its rate is then no
+// measure of the bottleneck.
+func (f *Flow) SlowStart() bool { return f.slow }
+
+// Measured is m: the smoothed rate or latency, 0 before the first one.
+func (f *Flow) Measured() float64 { return f.measured }
+
+// Measure takes the rate of the last round trip, or the latency of what it finished, into m.
+func (f *Flow) Measure(x float64) {
+	if f.measured == 0 {
+		f.measured = x
+		return
+	}
+	f.measured = (1-smooth)*f.measured + smooth*x
+}
+
+// Quality is Q of a flow that should get the rate target.
+func (f *Flow) Quality(target float64) float64 {
+	if f.measured == 0 {
+		return DCTCP
+	}
+	return target / f.measured
+}
+
+// Lateness is Q of a flow that should have at most the latency target.
+func (f *Flow) Lateness(target float64) float64 {
+	if f.measured == 0 {
+		return DCTCP
+	}
+	return f.measured / target
+}
+
+// Round is what a flow saw in one round trip.
+type Round struct {
+	Delivered int64   // packets acknowledged
+	Marked    int64   // of them, those that a switch had marked
+	Rate      float64 // at which data were delivered
+}
+
+// Round ends a round trip of a flow that should get the rate target. One in which nothing
+// was delivered says nothing.
+func (f *Flow) Round(r Round, target float64) {
+	if r.Delivered > 0 {
+		f.Measure(r.Rate)
+		f.Update(float64(r.Marked)/float64(r.Delivered), f.Quality(target))
+	}
+}
+
+// Update ends a round trip in which share of the acknowledgements were marked, of a flow
+// with the given quality.
+func (f *Flow) Update(share, quality float64) {
+	if f.grow(share) {
+		return
+	}
+	f.cut((1 - f.alpha/2) * min(1, quality))
+}
+
+// UpdateD2TCP is Update by D2TCP: flows that are late give way less. lateness is the
+// measured delay divided by the target.
+func (f *Flow) UpdateD2TCP(share, lateness float64) {
+	if f.grow(share) {
+		return
+	}
+	f.cut(1 - math.Pow(f.alpha, lateness)/2)
+}
+
+// Use tells how many packets the flow has use for. The window becomes no larger: a flow
+// that does not fill its window learns nothing of what the network bears.
+func (f *Flow) Use(packets float64) { f.window = max(1, min(f.window, packets)) }
+
+// grow takes share into α, and reports whether the window grew because there is no
+// congestion.
+func (f *Flow) grow(share float64) bool {
+	f.alpha = (1-gain)*f.alpha + gain*share
+	if f.alpha > epsilon {
+		f.slow = false
+		return false
+	}
+	if f.slow {
+		f.window *= 2
+	} else {
+		f.window++
+	}
+	return true
+}
+
+func (f *Flow) cut(factor float64) { f.window = max(1, f.window*factor) }
