@@ -18,6 +18,8 @@ const maxParagraphWords = 120
 
 var (
 	fileName     = regexp.MustCompile("`([\\w./-]+\\.go)`")
+	testName     = regexp.MustCompile("`(Test[A-Z]\\w*)[`/]")
+	testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	docFileName  = regexp.MustCompile(`[\w./-]*\w\.go\b`)
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	documentName = regexp.MustCompile(`\bdocs/[\w./-]+\.md\b`)
@@ -161,6 +163,26 @@ func TestFileNames(t *testing.T) {
 		}
 		for _, m := range fileName.FindAllStringSubmatch(text, -1) {
 			if !slices.ContainsFunc(allFiles(t), func(f string) bool { return strings.HasSuffix(f, "/"+m[1]) }) {
+				t.Errorf("%s names %s, which does not exist", path, m[1])
+			}
+		}
+	}
+}
+
+// TestNamedTests: each test that a page gives as evidence exists.
+func TestNamedTests(t *testing.T) {
+	there := map[string]bool{}
+	for _, f := range goFiles(t) {
+		for _, m := range testFunction.FindAllSubmatch(f.text, -1) {
+			there[string(m[1])] = true
+		}
+	}
+	for path, text := range documents(t) {
+		if filepath.Base(path) == "CHANGELOG.md" {
+			continue
+		}
+		for _, m := range testName.FindAllStringSubmatch(text, -1) {
+			if !there[m[1]] {
 				t.Errorf("%s names %s, which does not exist", path, m[1])
 			}
 		}

@@ -36,38 +36,17 @@ func fuzzConfig(s *scene) sender {
 		soon, cancel := patience(ctx)
 		defer cancel()
 		c := exec.CommandContext(soon, s.Binary, "check", file)
+		starved := false
+		c.Cancel = func() error { starved = starve(c.Process); return nil }
 		said, err := c.CombinedOutput()
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
+		if starved {
+			return "", errStarved
+		}
 		return verdict(c.ProcessState, said, err)
 	}
-}
-
-// patience ends after answerTime, of which a time that the whole machine stood still for
-// counts as a second: nothing has crashed then.
-func patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	soon, cancel := context.WithCancel(ctx)
-	go func() {
-		for range answerTime / time.Second {
-			select {
-			case <-soon.Done():
-				return
-			case <-time.After(time.Second):
-			}
-		}
-		cancel()
-	}()
-	return soon, cancel
-}
-
-// errStarved is of a process that was killed because it had not ended in time, and had
-// hardly had a CPU: a busy machine tells nothing of it.
-var errStarved = errors.New("there was no CPU for it")
-
-func starved(state *os.ProcessState) bool {
-	how, ok := state.Sys().(syscall.WaitStatus)
-	return ok && how.Signaled() && how.Signal() == syscall.SIGKILL && state.UserTime()+state.SystemTime() < answerTime/2
 }
 
 // verdict is the signature of a process that has ended: its code and the shape of the
@@ -80,8 +59,6 @@ func verdict(state *os.ProcessState, said []byte, err error) (string, error) {
 	switch {
 	case usage != nil && usage.Maxrss > memoryOfCheck:
 		return crashed + " memory", nil
-	case starved(state):
-		return "", errStarved
 	case state.ExitCode() < 0, state.ExitCode() == 2 && bytes.Contains(said, []byte("goroutine ")):
 		return crashed + " " + shape(string(said)), nil
 	}
@@ -249,7 +226,8 @@ func restarted(ctx context.Context, d *daemon.Server) string {
 	}
 	soon, cancel := patience(ctx)
 	defer cancel()
-	defer context.AfterFunc(soon, func() { d.Process.Kill() })()
+	var starved atomic.Bool
+	defer context.AfterFunc(soon, func() { starved.Store(starve(d.Process)) })()
 	portal, err := d.Ready()
 	if err == nil {
 		c, err := loginAt(ctx, malloryAddress, portal, stranger(openTarget, 2))
@@ -268,11 +246,11 @@ func restarted(ctx context.Context, d *daemon.Server) string {
 			read += " " + shape(initiatorError(err))
 		}
 		state, _ := d.Process.Wait()
-		return read + crash(state, d.Output.String())
+		return read + crash(state, d.Output.String(), starved.Load())
 	}
 	state, _ := d.Process.Wait()
 	said := d.Output.String()
-	return "refused " + shape(said) + crash(state, said)
+	return "refused " + shape(said) + crash(state, said, starved.Load())
 }
 
 func initiatorError(err error) string {
@@ -284,8 +262,8 @@ func initiatorError(err error) string {
 }
 
 // crash says whether a process ended as none may.
-func crash(state *os.ProcessState, said string) string {
-	if state != nil && starved(state) {
+func crash(state *os.ProcessState, said string, starved bool) string {
+	if starved {
 		return " without a CPU"
 	}
 	if state == nil || state.ExitCode() < 0 || strings.Contains(said, "goroutine ") || strings.Contains(said, "panic") {

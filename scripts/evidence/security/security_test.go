@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"lunar/internal/eventually"
 	"lunar/scripts/evidence/daemon"
 )
 
@@ -117,20 +118,38 @@ func TestSumOfFuzzing(t *testing.T) {
 	}
 }
 
-// TestVerdict: a process that was killed because there was no CPU for it is no crash, and
-// one that ended by another signal, or used much of a CPU, is.
+// TestVerdict: a process that was killed because it hung is a crash, as one that ended by a
+// signal of its own.
 func TestVerdict(t *testing.T) {
-	for signal, want := range map[syscall.Signal]error{syscall.SIGKILL: errStarved, syscall.SIGSEGV: nil} {
+	for _, end := range []func(*os.Process) bool{starve, func(p *os.Process) bool { return p.Signal(syscall.SIGSEGV) != nil }} {
 		c := exec.Command("sleep", "60")
-		if err := errors.Join(c.Start(), c.Process.Signal(signal)); err != nil {
+		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
+		if end(c.Process) {
+			t.Error("a process that sleeps waited for a CPU")
+		}
 		failed := c.Wait()
-		said, err := verdict(c.ProcessState, nil, failed)
-		if !errors.Is(err, want) || strings.HasPrefix(said, crashed) == (want != nil) {
-			t.Errorf("%v: found %q, %v", signal, said, err)
+		if said, err := verdict(c.ProcessState, nil, failed); err != nil || !strings.HasPrefix(said, crashed) {
+			t.Errorf("%v: found %q, %v", c.ProcessState, said, err)
 		}
 	}
+}
+
+// TestWaitedForCPU: a thread that shares its CPU with another one waits for about half of
+// the time.
+func TestWaitedForCPU(t *testing.T) {
+	var busy []*exec.Cmd
+	for range 2 {
+		c := exec.Command("taskset", "-c", "0", "sh", "-c", "while :; do :; done")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer c.Wait()
+		defer c.Process.Kill()
+		busy = append(busy, c)
+	}
+	eventually.Holds(t, "the one waits for the other", func() bool { return waitedForCPU(busy[0].Process.Pid) > 50*time.Millisecond })
 }
 
 // TestJain: the index by its definition.
