@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"lunar/internal/initiator"
 	"lunar/scripts/evidence/daemon"
