@@ -15,6 +15,7 @@ import (
 	"lunar/scripts/sim/fussy"
 	"lunar/scripts/sim/haechi"
 	"lunar/scripts/sim/numa"
+	"lunar/scripts/sim/plm"
 	"lunar/scripts/sim/pshift"
 	"lunar/scripts/sim/tyche"
 )
@@ -48,5 +49,5 @@ func main() {
 // experiments returns every experiment, in the order of the papers.
 func experiments() []experiment.Experiment {
 	return slices.Concat(haechi.Experiments(), pshift.Experiments(), numa.Experiments(), fussy.Experiments(),
-		tyche.Experiments(), events.Experiments())
+		tyche.Experiments(), events.Experiments(), plm.Experiments())
 }
