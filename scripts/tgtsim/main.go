@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"lunar/scripts/sim/bulk"
 	"lunar/scripts/sim/events"
 	"lunar/scripts/sim/experiment"
 	"lunar/scripts/sim/fussy"
@@ -49,5 +50,5 @@ func main() {
 // experiments returns every experiment, in the order of the papers.
 func experiments() []experiment.Experiment {
 	return slices.Concat(haechi.Experiments(), pshift.Experiments(), numa.Experiments(), fussy.Experiments(),
-		tyche.Experiments(), events.Experiments(), plm.Experiments())
+		tyche.Experiments(), events.Experiments(), plm.Experiments(, bulk.Experiments())
 }

@@ -1,0 +1,224 @@
+package pipeline
+
+import (
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Stage is a stage with what it does. Exactly one of Work and Begin is set.
+type Stage struct {
+	StageConfig
+	// Work does it on one of the stage's threads. False: no later stage is to have the block.
+	Work func(*Block) (on bool, err error)
+	// Begin begins it, and calls done once, from any goroutine, or before it returns.
+	Begin func(b *Block, done func(on bool, err error))
+}
+
+// Config says how a Runner works.
+type Config struct {
+	Stages []Stage
+	Cores  int // that parallel stages may use together; at least 1
+	// Out gets each block that has passed or left the line. It must not wait for the line.
+	Out func(*Block)
+	// Nice has the threads of Work yield to all others of the machine (nice(2) 10).
+	Nice bool
+	Now  func() int64     // ns; nil: the monotonic clock
+	Tick <-chan time.Time // when threads are adapted; nil: each MonitorInterval
+}
+
+// Runner is a Line at work. Its methods may be called by any number of goroutines.
+type Runner struct {
+	Config
+	mu      sync.Mutex
+	changed *sync.Cond // of anything below
+	line    *Line
+	workers []int // goroutines of each stage
+	closed  bool  // no block comes any more
+	err     error // the first of all; then no stage takes a block
+	ended   sync.WaitGroup
+	stop    chan struct{}
+}
+
+// Start begins to work. Wait ends it.
+func Start(c Config) *Runner {
+	began := time.Now()
+	if c.Now == nil {
+		c.Now = func() int64 { return int64(time.Since(began)) }
+	}
+	r := &Runner{Config: c, workers: make([]int, len(c.Stages)), stop: make(chan struct{})}
+	configs := make([]StageConfig, len(c.Stages))
+	for i, s := range c.Stages {
+		configs[i] = s.StageConfig
+	}
+	r.line, r.changed = NewLine(configs...), sync.NewCond(&r.mu)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range c.Stages {
+		r.staff(i)
+	}
+	go r.monitor()
+	return r
+}
+
+// Put gives the line a block, as soon as there is room. After an error the block is still
+// the caller's.
+func (r *Runner) Put(b *Block) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for r.err == nil && !r.line.Offer(0, b, r.Now()) {
+		r.changed.Wait()
+	}
+	r.changed.Broadcast()
+	return r.err
+}
+
+// Fail has no stage begin anything any more, for a reason that Wait returns.
+func (r *Runner) Fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fail(err)
+}
+
+func (r *Runner) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.changed.Broadcast()
+}
+
+// Wait returns when all blocks have passed, or when something has failed and all that was
+// begun has ended. No block may be put any more.
+func (r *Runner) Wait() error {
+	r.mu.Lock()
+	r.closed = true
+	r.changed.Broadcast()
+	r.mu.Unlock()
+	r.ended.Wait()
+	close(r.stop)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.Stages {
+		for r.Stages[i].Begin != nil && r.line.stages[i].hand > len(r.line.stages[i].held) {
+			r.changed.Wait()
+		}
+	}
+	return r.err
+}
+
+// staff has as many goroutines as the stage has threads. The caller has the lock.
+func (r *Runner) staff(i int) {
+	want := r.line.Threads(i)
+	if r.Stages[i].Begin != nil {
+		want = 1
+	}
+	for ; r.workers[i] < want; r.workers[i]++ {
+		r.ended.Add(1)
+		go r.serve(i, r.workers[i])
+	}
+}
+
+// serve is the nth goroutine of a stage.
+func (r *Runner) serve(i, n int) {
+	defer r.ended.Done()
+	s := &r.Stages[i]
+	if r.Nice && s.Work != nil {
+		runtime.LockOSThread()                                       // for good: the thread ends with the goroutine
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), nice) // without, it is as others are
+	}
+	for {
+		b := r.take(i, n)
+		if b == nil {
+			return
+		}
+		if s.Begin != nil {
+			s.Begin(b, func(on bool, err error) { r.done(i, b, on, err) })
+			continue
+		}
+		on, err := s.Work(b)
+		r.done(i, b, on, err)
+	}
+}
+
+// nice is the nice value of threads that yield.
+const nice = 10
+
+// take waits for a block for the nth goroutine of a stage; nil: it is to end.
+func (r *Runner) take(i, n int) *Block {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		leaves := r.Stages[i].Begin == nil && n >= r.line.Threads(i)
+		if r.err != nil || leaves || r.closed && r.nothingBefore(i) {
+			r.workers[i]--
+			r.changed.Broadcast()
+			return nil
+		}
+		if b := r.line.Take(i, r.Now()); b != nil {
+			r.changed.Broadcast()
+			return b
+		}
+		r.changed.Wait()
+	}
+}
+
+// nothingBefore reports whether no block can come to a stage any more.
+func (r *Runner) nothingBefore(i int) bool {
+	for k := range i {
+		if r.line.stages[k].hand > 0 || len(r.line.stages[k].queue) > 0 {
+			return false
+		}
+	}
+	return len(r.line.stages[i].queue) == 0
+}
+
+func (r *Runner) done(i int, b *Block, on bool, err error) {
+	r.mu.Lock()
+	if err != nil {
+		r.fail(err)
+	}
+	out := !on || err != nil
+	if out {
+		r.line.Drop(i, b, r.Now())
+	} else {
+		out = r.line.Done(i, b, r.Now())
+	}
+	r.changed.Broadcast()
+	r.mu.Unlock()
+	if out {
+		r.Out(b)
+	}
+}
+
+// monitor adapts threads.
+func (r *Runner) monitor() {
+	tick := r.Tick
+	if tick == nil {
+		ticker := time.NewTicker(MonitorInterval)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	for {
+		select {
+		case <-r.stop:
+			return
+		case <-tick:
+			r.adapt()
+		}
+	}
+}
+
+func (r *Runner) adapt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return
+	}
+	for i, threads := range Adapt(r.line.Samples(r.Now()), max(r.Cores, 1)) {
+		r.line.SetThreads(i, threads)
+		r.staff(i)
+	}
+	r.changed.Broadcast()
+}
