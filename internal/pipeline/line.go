@@ -55,17 +55,19 @@ func NewLine(stages ...StageConfig) *Line {
 // Stages returns the number of stages.
 func (l *Line) Stages() int { return len(l.stages) }
 
-// Threads and SetThreads are the number of blocks that a stage may have in hand. What it
-// has already stays there.
-func (l *Line) Threads(i int) int         { return l.stages[i].Threads }
+// Threads returns how many blocks a stage may have in hand.
+func (l *Line) Threads(i int) int { return l.stages[i].Threads }
+
+// SetThreads changes that. What the stage has already stays there.
 func (l *Line) SetThreads(i, threads int) { l.stages[i].Threads = threads }
 
 // Room reports whether the queue of a stage has room.
 func (l *Line) Room(i int) bool { return len(l.stages[i].queue) < l.stages[i].Bound }
 
-// Queued and InHand count the blocks in a stage's queue, and those that it has taken and
-// not passed on.
+// Queued counts the blocks in a stage's queue.
 func (l *Line) Queued(i int) int { return len(l.stages[i].queue) }
+
+// InHand counts the blocks that a stage has taken and not passed on.
 func (l *Line) InHand(i int) int { return l.stages[i].hand }
 
 // Empty reports whether no stage has a block.

@@ -50,5 +50,5 @@ func main() {
 // experiments returns every experiment, in the order of the papers.
 func experiments() []experiment.Experiment {
 	return slices.Concat(haechi.Experiments(), pshift.Experiments(), numa.Experiments(), fussy.Experiments(),
-		tyche.Experiments(), events.Experiments(), plm.Experiments(, bulk.Experiments())
+		tyche.Experiments(), events.Experiments(), plm.Experiments(), bulk.Experiments())
 }

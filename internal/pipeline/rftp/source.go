@@ -82,8 +82,11 @@ func (s *Source) Completed(b *pipeline.Block, done bool) (*Message, error) {
 	return m, b.Do(pipeline.Source, pipeline.Release)
 }
 
-// Credits, Waiting and UnderWay count: credits that are there, blocks that wait for one,
-// and blocks that are being written.
-func (s *Source) Credits() int  { return len(s.credits) }
-func (s *Source) Waiting() int  { return len(s.loaded) }
+// Credits counts the credits that are there.
+func (s *Source) Credits() int { return len(s.credits) }
+
+// Waiting counts the blocks that wait for a credit.
+func (s *Source) Waiting() int { return len(s.loaded) }
+
+// UnderWay counts the blocks that are being written.
 func (s *Source) UnderWay() int { return len(s.sending) }

@@ -43,7 +43,7 @@ var Items = []Item{
 
 	{Ren, "figures 2-4, 2-5, 3-6", "RDMA operations by depth and size", Reproduced, "", []string{"aces-depth"}, "", false},
 	{Ren, "section 3.3", "stages at the rate of the slowest, threads that follow the load, a source that stops", Reproduced, "", []string{"aces-rate", "aces-adapt", "aces-stall"}, "", false},
-	{Ren, "figure 3-7 and disks", "ACES-FTP over 2×40 Gb/s, 46 disks", NotCheckable, "the rates need the hardware; files on loopback in bulk-moves.md", []string{"aces-disks", "aces-ftp"}, "", false},
+	{Ren, "figure 3-7 and disks", "ACES-FTP over 2×40 Gb/s, 46 disks", NotCheckable, "the rates need the hardware; files on loopback are a real run", []string{"aces-disks", "aces-ftp"}, "", false},
 	{Ren, "figures 4-4 to 4-7", "RFTP in the LAN and over 49 ms", Reproduced, "", []string{"rftp-lan", "rftp-wan10", "rftp-explicit", "rftp-disk"}, "", false},
 	{Ren, "formula (5.2)", "bandwidth of memory", NotCheckable, "arithmetic", []string{"numa-5.2"}, "", false},
 	{Ren, "figure 5-9", "response time by request size", Differs, "as the paper's formula (5.1) says: -9 and -12 % at 256 and 512 KiB, where it measured -13 and -23 %", []string{"numa-5-9"}, "", false},
