@@ -12,7 +12,7 @@ import (
 
 // defaultQoS: the window keeps a fast device busy and is below what initiators
 // keep outstanding together, so that the rest waits where order can be chosen.
-var defaultQoS = QoS{Window: 32, Turn: scheduler.DefaultTurn, Cost: scheduler.Cost{Unit: 4096, WritePercent: 100}}
+var defaultQoS = QoS{Window: 32, Turn: scheduler.DefaultTurn, Cost: scheduler.Cost{Unit: 4096, WritePercent: 100}, Network: scheduler.Network{Delay: scheduler.DefaultDelay}}
 
 // The words of the scheduler's choices.
 var (
@@ -32,6 +32,7 @@ func (d *decoder) qos(n node, q *QoS) {
 		"pool":        word(&q.Pool, poolModes, "soft, hard"),
 		"arbitration": word(&q.Arbitration, arbitrations, "equal, rprio"),
 		"cost":        cost(&q.Cost),
+		"network":     classNetwork(&q.Network),
 	})
 	d.mapping(n, known)
 }
@@ -125,6 +126,8 @@ func qosRule(r *scheduler.Rule) setter {
 			"burst":       rates(&r.Burst),
 			"weight":      parsed(&r.Weight, WantWeight, ParseWeight),
 			"class":       parsed(&r.Class, WantClass, ParseClass),
+
+			"group-number": boolean(&r.GroupNumber),
 		})
 		if ok {
 			d.require(n, "name", "a name, by which qos commands and metrics tell the rule")

@@ -50,14 +50,21 @@ var forms = map[string]form{
 	"Volume.Protection":        unlessZero,
 	"Volume.Threads":           zeroAs("auto"),
 
-	"QoS.Capacity":    zeroAs("auto"),
-	"QoS.Pool":        wordForm(poolModes),
-	"QoS.Arbitration": wordForm(arbitrations),
-	"Cost.Unit":       bytesForm,
-	"Rate.IOPS":       unlessZero,
-	"Rate.Bytes":      bytesForm,
-	"Rule.LUN":        func(_, v reflect.Value) any { return unlessZero(v, v) },
-	"Rule.Class":      wordForm(classes),
+	"QoS.Capacity":     zeroAs("auto"),
+	"QoS.Pool":         wordForm(poolModes),
+	"QoS.Arbitration":  wordForm(arbitrations),
+	"Cost.Unit":        bytesForm,
+	"Rate.IOPS":        unlessZero,
+	"Rate.Bytes":       bytesForm,
+	"Rule.LUN":         func(_, v reflect.Value) any { return unlessZero(v, v) },
+	"Rule.Class":       wordForm(classes),
+	"Rule.GroupNumber": unlessZero,
+
+	"Network.DSCP":    codesForm,
+	"Network.Groups":  groupNumbersForm,
+	"Network.Delay":   durationForm,
+	"Network.Links":   linksForm,
+	"Network.Targets": targetsForm,
 }
 
 // formOf is the form of a field, or nil.

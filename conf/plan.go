@@ -71,6 +71,7 @@ var livePaths = []struct {
 	{path: []string{"qos", "rules"}},
 	{path: []string{"qos", "groups"}},
 	{path: []string{"qos", "overcommit"}},
+	{path: []string{"qos", "network"}},
 	{path: []string{"qos", "capacities"}},
 }
 

@@ -47,11 +47,18 @@ qos:
   turn: 50us
   pool: hard
   arbitration: equal
+  network:
+    dscp: {urgent: EF, low: 1}
+    group-numbers: {0: low, 31: high}
+    governor: true
+    delay: 2500us
+    links: {eth0: 25MiB, "bond0.7": 1GiB/s}
+    targets: {high: 5ms, medium: 6ms}
   cost: {unit: 8KiB, write-percent: 250}
   groups: {g: {initiators: ["iqn.2026-11.test:*"]}}
   rules:
     - {name: "true", group: g, reservation: {iops: 5, bandwidth: 1MiB}, limit: {bandwidth: 2GiB}, weight: 9, class: urgent}
-    - {name: b, initiators: ["*"], target: "iqn.2026-11.test:t", lun: 0, limit: 100, burst: 7, class: low}
+    - {name: b, initiators: ["*"], target: "iqn.2026-11.test:t", lun: 0, limit: 100, burst: 7, class: low, group-number: true}
 portal-groups:
   p: {tag: 7, alua: {state: standby, preferred: true, explicit: true}, listen: ["127.0.0.1:0", "[::1]"], redirect: "other:99"}
   q: {tag: 8, listen-iser: ["eth2", "192.0.2.1"]}

@@ -46,9 +46,13 @@ var objects = map[string]choices{
 	},
 	"qos": {
 		"capacity": {"auto", "100"}, "capacities": {"{}", "{f: 7}", `{f: 7, "null": 8}`}, "profile": {"0s", "2s"}, "overcommit": {"true", "false"}, "window": {"5"}, "turn": {"50us"},
-		"pool": {"soft", "hard"}, "arbitration": {"equal"}, "cost": {"$cost"}, "groups": {"{}", `{k: {initiators: ["iqn.2026-11.test:*"]}}`},
-		"rules": {"[]", `[{name: "true", group: k, limit: 100}]`, `[{name: b, initiators: ["*"], target: "iqn.2026-11.test:t", lun: 0, reservation: {iops: 5}, class: low}]`,
+		"pool": {"soft", "hard"}, "arbitration": {"equal"}, "cost": {"$cost"}, "network": {"$network"}, "groups": {"{}", `{k: {initiators: ["iqn.2026-11.test:*"]}}`},
+		"rules": {"[]", `[{name: "true", group: k, limit: 100}]`, `[{name: b, initiators: ["*"], target: "iqn.2026-11.test:t", lun: 0, group-number: true, reservation: {iops: 5}, class: low}]`,
 			`[{name: b, initiators: ["*"], limit: {bandwidth: 2GiB}, weight: 9}, {name: "010", initiators: ["iqn.2026-11.test:x"], limit: 7, burst: 7}]`},
+	},
+	"network": {
+		"dscp": {"{}", "{high: AF31, urgent: 46}"}, "group-numbers": {"{}", `{0: low, "31": urgent}`}, "governor": {"true", "false"},
+		"delay": {"1ms", "300us"}, "links": {"{}", "{eth0: 25MiB, lo: 1GiB/s}"}, "targets": {"{low: 8ms}"},
 	},
 	"cost":   {"unit": {"4KiB", "8KiB"}, "write-percent": {"100", "250"}},
 	"portal": {"tag": {"7"}, "alua": {"$alua"}, "listen": {`["127.0.0.1:0"]`, `["[::1]", 127.0.0.1]`}, "listen-iser": {`[eth2, "192.0.2.1:99"]`}, "redirect": {"other:99"}},

@@ -20,6 +20,7 @@ type QoS struct {
 	Pool        scheduler.PoolMode
 	Arbitration scheduler.Arbitration
 	Cost        scheduler.Cost
+	Network     scheduler.Network // what classes are outside of the server
 	Groups      []scheduler.Group
 	Rules       []scheduler.Rule
 }

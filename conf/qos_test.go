@@ -49,7 +49,7 @@ func TestQoS(t *testing.T) {
 	lun := uint64(0)
 	want := QoS{
 		Profile: 1500 * time.Millisecond, Overcommit: true, Window: 16, Turn: 50 * time.Microsecond, Pool: scheduler.HardPool, Arbitration: scheduler.EqualShare,
-		Cost:   scheduler.Cost{Unit: 8192, WritePercent: 250},
+		Cost: scheduler.Cost{Unit: 8192, WritePercent: 250}, Network: scheduler.Network{Delay: scheduler.DefaultDelay},
 		Groups: []scheduler.Group{{Name: "vmware", Initiators: []string{"iqn.1998-01.com.vmware:*"}}},
 		Rules: []scheduler.Rule{{
 			Name: "gold", Initiators: []string{"iqn.2026-11.example:db*", "iqn.2026-11.example:web"}, Target: "iqn.2026-11.example:*", LUN: &lun,

@@ -24,7 +24,15 @@ type QoS struct {
 	Capacity   Capacity `json:"capacity" doc:"What the backing devices can do."`
 	Cost       Cost     `json:"cost" doc:"What a command costs."`
 	Window     int      `json:"window" doc:"Commands under way of each event thread on each device while there are rules; 0: any number."`
+	Network    Network  `json:"network" doc:"What the classes are to the network."`
 	Note       string   `json:"note,omitempty" doc:"Remark on the admission of the reservations."`
+}
+
+// Network is what classes are outside of the server.
+type Network struct {
+	DSCP         map[string]int    `json:"dscp" nullable:"false" doc:"Code points that connections of classes send with, by class."`
+	GroupNumbers map[string]string `json:"groupNumbers" nullable:"false" doc:"Classes by GROUP NUMBER, for rules with groupNumber."`
+	Governor     bool              `json:"governor" doc:"Whether what is under way on connections is governed by class."`
 }
 
 // Capacity is what the backing devices and the event threads can do.
@@ -80,6 +88,7 @@ type Rule struct {
 	Burst       Rate     `json:"burst,omitzero" doc:"Commands, and bytes, above the limit that may pass at once after a pause; 0: 10 ms of it."`
 	Weight      int64    `json:"weight,omitempty" minimum:"0" maximum:"1000" doc:"Share of the remaining throughput; 0: 1."`
 	Class       string   `json:"class,omitempty" enum:"urgent,high,medium,low" doc:"Service class; absent: medium."`
+	GroupNumber bool     `json:"groupNumber,omitempty" doc:"Whether commands may name another class by their GROUP NUMBER."`
 }
 
 // Rate is an amount per second. 0 is none.
@@ -106,6 +115,7 @@ type RuleChange struct {
 	Burst       *Rate    `json:"burst,omitempty" doc:"As in a rule; an empty object: the default."`
 	Weight      *int64   `json:"weight,omitempty" minimum:"1" maximum:"1000" doc:"As in a rule."`
 	Class       *string  `json:"class,omitempty" enum:"urgent,high,medium,low" doc:"As in a rule."`
+	GroupNumber *bool    `json:"groupNumber,omitempty" doc:"As in a rule."`
 }
 
 // Apply changes a rule.
@@ -129,6 +139,7 @@ func (c *RuleChange) Apply(r *Rule) {
 	set(&r.Burst, c.Burst)
 	set(&r.Weight, c.Weight)
 	set(&r.Class, c.Class)
+	set(&r.GroupNumber, c.GroupNumber)
 }
 
 func set[T any](to, from *T) {

@@ -6,6 +6,28 @@ type Explanation struct {
 	Rules    int        `json:"rules" doc:"Rules in force."`
 	Flows    []Flow     `json:"flows" nullable:"false" doc:"What each initiator does with each logical unit, by name."`
 	Promises []Promised `json:"promises" nullable:"false" doc:"How reservations were kept, by name of those that have them."`
+
+	Connections []ClassedConnection `json:"connections" nullable:"false" doc:"Connections whose class the network knows (qos.network), by initiator, target and address."`
+}
+
+// ClassedConnection is what its class means for a connection on the network.
+type ClassedConnection struct {
+	Initiator  string `json:"initiator" doc:"iSCSI name of the initiator."`
+	Target     string `json:"target" doc:"iSCSI name of the target."`
+	Remote     string `json:"remote" doc:"Address of the initiator."`
+	Class      string `json:"class" enum:"urgent,high,medium,low" doc:"The first of the classes that the rules give its LUNs."`
+	DSCP       int    `json:"dscp" doc:"Code point that it is sent with; 0: the system's."`
+	Congestion string `json:"congestion_control,omitempty" doc:"The kernel's, of the connection."`
+	// GovernedBy names what congestion is seen by.
+	GovernedBy string  `json:"governed_by" enum:"none,marks,delay" doc:"By what its congestion window learns of congestion: marks of the network (ECN), or round trips that are longer than the shortest; none: it is not governed."`
+	Device     string  `json:"device,omitempty" doc:"Network device."`
+	Window     int64   `json:"window_bytes,omitempty" doc:"What may be under way to the initiator."`
+	Alpha      float64 `json:"alpha,omitempty" doc:"Smoothed share of what was marked, 0 to 1."`
+	Quality    float64 `json:"quality,omitempty" doc:"The target divided by the rate: below 1 the connection makes way."`
+	Rate       int64   `json:"rate_bytes_per_second,omitempty" doc:"What reached the initiator, smoothed."`
+	Share      int64   `json:"target_bytes_per_second,omitempty" doc:"What its class gives it of the bottleneck."`
+	Bottleneck int64   `json:"bottleneck_bytes_per_second,omitempty" doc:"What the bottleneck behind the device is taken to carry."`
+	Asked      int64   `json:"write_window_bytes,omitempty" doc:"What writes may be asked for at once."`
 }
 
 // Flow is an initiator's use of a logical unit, over all its sessions that are
@@ -27,6 +49,7 @@ type Flow struct {
 	Opportunistic int64    `json:"opportunistic" doc:"Commands that went without a token, because there was room (soft pool)."`
 	Hits          int64    `json:"hits" metric:"cache_hits_total" doc:"Commands that the cache served."`
 	Cancelled     int64    `json:"cancelled" metric:"cancelled_commands_total" doc:"Commands that were aborted while they waited."`
+	Named         int64    `json:"named_classes" metric:"named_class_commands_total" doc:"Commands that named another class by their GROUP NUMBER."`
 	Waiting       int      `json:"waiting" metric:"waiting_commands" doc:"Commands that wait for their turn."`
 	Rules         []Effect `json:"rules" nullable:"false" doc:"Rules that apply, from the outside in."`
 	Queue         Latency  `json:"queue" doc:"From arrival to dispatch."`

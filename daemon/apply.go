@@ -284,7 +284,7 @@ func misnamed(what string, cfg *conf.Config, shrink []string) error {
 func (a *applier) outlook(plan conf.Plan, rules ruleSet) control.Applied {
 	out := control.Applied{Changes: []string{}, Warnings: []string{}, Impacts: []control.Impact{}}
 	for _, d := range plan.Live {
-		if d.Path[0] != "qos" || d.Path[1] == "capacities" { // those in force may be others than the file's
+		if !ruled(d) { // those in force may be others than the file's
 			out.Changes = append(out.Changes, d.Change())
 		}
 	}

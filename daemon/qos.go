@@ -37,7 +37,11 @@ func openQoS(cfg *conf.Config, log *slog.Logger) (*qos, error) {
 }
 
 func (q *qos) policy(set ruleSet) (*scheduler.Policy, error) {
-	return scheduler.NewPolicy(set.Rules, set.Groups, q.cfg.QoS.Cost)
+	policy, err := scheduler.NewPolicy(set.Rules, set.Groups, q.cfg.QoS.Cost)
+	if err != nil {
+		return nil, err
+	}
+	return policy.WithNetwork(q.cfg.QoS.Network), nil
 }
 
 // slack is how much less than the whole capacity counts as all of it: nobody

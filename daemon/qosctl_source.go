@@ -24,6 +24,7 @@ func (s *source) Rules() control.QoS {
 		Capacity: s.capacity(&state, &served),
 		Cost:     control.Cost{UnitBytes: cost.Unit, WritePercent: cost.WritePercent},
 		Window:   state.cfg.QoS.Window,
+		Network:  shownNetwork(&state.cfg.QoS.Network),
 		Changed:  state.Changed, Lasting: control.Lasting(state.Changed),
 	}
 	if !state.Outcome.Standing {
@@ -128,7 +129,7 @@ func shownSet(set ruleSet) control.RuleSet {
 		out.Rules = append(out.Rules, control.Rule{
 			Name: r.Name, Initiators: slices.Clone(r.Initiators), Group: r.Group, Target: r.Target, LUN: r.LUN,
 			Reservation: control.Rate(r.Reservation), Limit: control.Rate(r.Limit), Burst: control.Rate(r.Burst),
-			Weight: r.Weight, Class: classWords[r.Class],
+			Weight: r.Weight, Class: classWords[r.Class], GroupNumber: r.GroupNumber,
 		})
 	}
 	for _, g := range set.Groups {
@@ -146,7 +147,7 @@ func meantSet(set *control.RuleSet) (out ruleSet, err error) {
 		out.Rules = append(out.Rules, scheduler.Rule{
 			Name: r.Name, Initiators: r.Initiators, Group: r.Group, Target: r.Target, LUN: r.LUN,
 			Reservation: scheduler.Rate(r.Reservation), Limit: scheduler.Rate(r.Limit), Burst: scheduler.Rate(r.Burst),
-			Weight: r.Weight, Class: class,
+			Weight: r.Weight, Class: class, GroupNumber: r.GroupNumber,
 		})
 	}
 	for i, g := range set.Groups {
@@ -217,6 +218,7 @@ func explain(p *scheduler.Policy, served *target.QoSStatus) control.Explanation 
 		return cmp.Or(strings.Compare(a.Initiator, b.Initiator), strings.Compare(a.Target, b.Target), cmp.Compare(a.LUN, b.LUN))
 	})
 	x.Promises = promises(p, served)
+	x.Connections = shownClasses(served.Classes)
 	return x
 }
 
@@ -265,7 +267,7 @@ func (sum *flowSum) shown(p *scheduler.Policy) control.Flow {
 	f := control.Flow{
 		Initiator: server.Sayable(sum.Flow.Initiator), Target: sum.Flow.Target, LUN: sum.Flow.LUN, Threads: len(sum.threads),
 		Offered: c.Offered, Served: c.Served, OfferedTokens: c.OfferedTokens, ServedTokens: c.ServedTokens, ServedBytes: c.Bytes,
-		Reserved: c.Reserved, Normal: c.Normal, Opportunistic: c.Opportunistic, Hits: c.Hits, Cancelled: c.Cancelled, Waiting: sum.Waiting,
+		Reserved: c.Reserved, Normal: c.Normal, Opportunistic: c.Opportunistic, Hits: c.Hits, Cancelled: c.Cancelled, Named: c.Named, Waiting: sum.Waiting,
 		Rules: []control.Effect{}, Queue: histogram(&sum.Waits, c.Waited), Service: histogram(&sum.Services, c.Service),
 	}
 	for _, e := range sum.Effects {

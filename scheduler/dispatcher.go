@@ -112,7 +112,7 @@ func (d *Dispatcher) free() int {
 
 // configure takes a configuration in; without engines the queue keeps its own.
 func (q *Queue) configure(config QueueConfig) {
-	q.weight, q.class, q.limits = max(1, config.Weight), config.Class, config.Limits
+	q.weight, q.class, q.tagged, q.limits = max(1, config.Weight), config.Class, config.Tagged, config.Limits
 	q.throttled = make([]int64, len(q.limits))
 	if config.Engines != nil {
 		q.engine, q.inner = config.Engines[0], config.Engines[1:]

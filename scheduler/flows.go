@@ -24,10 +24,18 @@ func (f *flows) all() iter.Seq[*Queue] {
 
 // Open adds a queue for a flow on a device at now. A flow that is open already
 // gets another queue with the same entities, as sessions of one initiator do.
-func (g *Gate) Open(f Flow, d *Device, now int64) *Queue {
+func (g *Gate) Open(f Flow, d *Device, now int64) *Queue { return g.open(f, d, 0, now) }
+
+// OpenAs adds a queue for commands of a flow that have named their class, which counts
+// as far as the rules let it.
+func (g *Gate) OpenAs(f Flow, d *Device, c Class, now int64) *Queue {
+	return g.open(f, d, TagOf(c), now)
+}
+
+func (g *Gate) open(f Flow, d *Device, tag Tag, now int64) *Queue {
 	s := g.server(d)
 	q := s.dispatcher.Add(QueueConfig{})
-	q.flow, q.server = f, s
+	q.flow, q.server, q.tag = f, s, tag
 	g.flows.add(q)
 	g.bind(q, now)
 	return q
@@ -69,7 +77,7 @@ func (g *Gate) Apply(p *Policy, now int64) {
 // bind gives a queue the entities that the policy says.
 func (g *Gate) bind(q *Queue, now int64) {
 	config := QueueConfig{}
-	q.clients = nil
+	q.clients, q.ruled = nil, false
 	reserved := false
 	for _, found := range g.policy.Resolve(q.flow) {
 		if found.Key == "" || found.Level == NexusLevel && found.Rule == nil {
@@ -83,6 +91,11 @@ func (g *Gate) bind(q *Queue, now int64) {
 			q.usage = &e.usage
 		}
 		config.take(p)
+		q.ruled = q.ruled || e.Rule != nil
+	}
+	config.Tagged = config.Tagged && g.policy.network.Tags()
+	if c, asked := q.tag.Class(); asked && config.Tagged {
+		config.Class = c
 	}
 	g.count(q, -1)
 	q.server.dispatcher.Configure(q, config, now)
@@ -100,12 +113,12 @@ func (g *Gate) count(q *Queue, n int) {
 	}
 }
 
-// take adds what an entity means for its queues: the innermost rule's weight
-// and class, all engines, the initiator's first, and all limits.
+// take adds what an entity means for its queues: the innermost rule's weight,
+// class and whether commands may name another, all engines, the initiator's first, and all limits.
 func (c *QueueConfig) take(p *client) {
 	e := p.entity
 	if e.Rule != nil {
-		c.Weight, c.Class = e.Rule.Weight, e.Rule.Class
+		c.Weight, c.Class, c.Tagged = e.Rule.Weight, e.Rule.Class, e.Rule.GroupNumber
 	}
 	c.Limits = append(c.Limits, e.limits...)
 	switch {

@@ -38,6 +38,8 @@ type Policy struct {
 	rules  []Rule
 	groups []Group
 	cost   Cost
+
+	network Network
 }
 
 // NewPolicy validates rules and groups, which the policy keeps. The error is
@@ -46,7 +48,7 @@ func NewPolicy(rules []Rule, groups []Group, cost Cost) (*Policy, error) {
 	if err := errors.Join(Validate(rules, groups), ValidateCost(rules, cost)); err != nil {
 		return nil, err
 	}
-	return &Policy{rules, groups, cost}, nil
+	return &Policy{rules: rules, groups: groups, cost: cost}, nil
 }
 
 // Empty reports that there is no rule: every command may pass at once.

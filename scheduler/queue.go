@@ -11,6 +11,7 @@ import (
 type QueueConfig struct {
 	Weight  int64 // share inside the class; 0 is 1
 	Class   Class
+	Tagged  bool             // commands may name another class
 	Engines []*haechi.Engine // whose reservation tokens it may use, the first one's global tokens too; nil gives it its own
 	Limits  []*Limit         // all must let a command pass
 }
@@ -54,6 +55,9 @@ type Queue struct {
 
 	usage    *usage // of the thread, by its initiator
 	promised bool   // it has a reservation, or is urgent
+	tagged   bool   // commands may name their class
+	tag      Tag    // the class that its commands have named
+	ruled    bool   // rules apply to it
 
 	open *list.Element // among the queues of the gate
 
@@ -76,6 +80,7 @@ type Counters struct {
 	Opportunistic               int64 // dispatches without a token (soft pool)
 	Hits                        int64 // served from a cache
 	Cancelled                   int64
+	Named                       int64 // dispatches of commands that had named another class
 	Waited                      int64 // ns between arrival and dispatch, summed
 	Service                     int64 // ns between dispatch and done, summed
 }
@@ -85,7 +90,7 @@ func (c *Counters) add(o *Counters) {
 	for _, f := range []struct{ to, from *int64 }{
 		{&c.Offered, &o.Offered}, {&c.Served, &o.Served}, {&c.OfferedTokens, &o.OfferedTokens}, {&c.ServedTokens, &o.ServedTokens},
 		{&c.Bytes, &o.Bytes}, {&c.Reserved, &o.Reserved}, {&c.Normal, &o.Normal}, {&c.Opportunistic, &o.Opportunistic},
-		{&c.Hits, &o.Hits}, {&c.Cancelled, &o.Cancelled}, {&c.Waited, &o.Waited}, {&c.Service, &o.Service},
+		{&c.Hits, &o.Hits}, {&c.Cancelled, &o.Cancelled}, {&c.Named, &o.Named}, {&c.Waited, &o.Waited}, {&c.Service, &o.Service},
 	} {
 		*f.to += *f.from
 	}
@@ -93,8 +98,12 @@ func (c *Counters) add(o *Counters) {
 
 // Counters returns the queue's totals.
 func (q *Queue) Counters() Counters {
+	named := int64(0)
+	if q.tag != 0 {
+		named = q.passed()
+	}
 	return Counters{
-		Offered: q.passed() + int64(q.tasks.length) + q.cancelled, Served: q.served,
+		Named: named, Offered: q.passed() + int64(q.tasks.length) + q.cancelled, Served: q.served,
 		OfferedTokens: q.tokens + q.inflight + q.pendingTokens() + q.cancelledTokens, ServedTokens: q.tokens, Bytes: q.bytes,
 		Reserved: q.dispatched[haechi.GrantReserved], Normal: q.dispatched[haechi.GrantNormal], Opportunistic: q.dispatched[haechi.GrantOpportunistic],
 		Hits: q.hits, Cancelled: q.cancelled, Waited: q.waited, Service: q.serving,
@@ -128,6 +137,12 @@ func (q *Queue) Engine() *haechi.Engine { return q.engine }
 
 // Promised reports whether the queue has a reservation, or is urgent.
 func (q *Queue) Promised() bool { return q.promised }
+
+// Class is the class of the queue's commands, and whether a rule says it.
+func (q *Queue) Class() (c Class, ruled bool) { return q.class, q.ruled }
+
+// Tagged reports whether commands may name their class by their GROUP NUMBER.
+func (q *Queue) Tagged() bool { return q.tagged }
 
 // Pending is how many tasks wait.
 func (q *Queue) Pending() int { return q.tasks.length }

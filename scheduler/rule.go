@@ -24,6 +24,7 @@ type Rule struct {
 	Burst       Rate     // units above the limit that may pass at once after a pause; 0 is 10 ms of it
 	Weight      int64    // share of what is left; 0 is 1
 	Class       Class
+	GroupNumber bool // commands may name another class (Network.Groups)
 }
 
 // Group names initiators that rules are about as one.

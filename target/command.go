@@ -131,7 +131,11 @@ func (g *gate) admit(t *task) bool {
 	q := &t.qos
 	q.Owner, q.Hit, q.Bytes = t, false, int64(t.cmd.EDTL)
 	q.Cost = g.cost.Of(q.Bytes, t.cmd.HasOut)
-	if g.Admit(t.lun.queue, q, g.loop.Now()) {
+	queue := t.lun.queue
+	if queue.Tagged() {
+		queue = g.tagged(t)
+	}
+	if g.Admit(queue, q, g.loop.Now()) {
 		t.turn = underway
 		return true
 	}

@@ -44,6 +44,7 @@ type Connection struct {
 	local, remote netip.AddrPort
 	mover         Datamover
 	assist        Assistant // the same in iSER-assisted mode, else nil
+	classed       Classed   // the same, where its network knows classes, else nil
 	maxDataIn     uint32    // its MaxDataIn
 	recall        *recall   // the same from ErrorRecoveryLevel 1 on, else nil
 	log           *slog.Logger
@@ -55,6 +56,9 @@ type Connection struct {
 	placed  *buf.Ref   // immediate data of the command that is being received
 	recent  *lun       // that the last command was for
 	placing *task      // whose memory Place has named for the PDU that is being received
+
+	class  NetworkClass // that the transport was told
+	pacing pacing       // of what writes are asked for
 
 	header  pdu.BHS // of the PDU that is being made; the Datamover copies it
 	request request // that is being acted on
@@ -102,6 +106,7 @@ func (c *Connection) Ends() (local, remote netip.AddrPort) { return c.local, c.r
 func (c *Connection) start(mover Datamover, statSN pdu.SN) {
 	c.mover, c.statSN = mover, statSN
 	c.assist, _ = mover.(Assistant)
+	c.classed, _ = mover.(Classed)
 	c.maxDataIn = uint32(mover.MaxDataIn())
 	c.remember()
 	c.log = c.session.logOf(c) // now the session has its TSIH
@@ -115,7 +120,9 @@ func (c *Connection) start(mover Datamover, statSN pdu.SN) {
 	}
 	if err := c.mover.Attach(c, c.thread.loop); err != nil {
 		c.close(err)
+		return
 	}
+	c.classify()
 }
 
 // begin readies the session; it fails when another login has replaced it already.

@@ -47,6 +47,7 @@ func (g *gate) closeLUN(c *sessionState, l *lun, gone bool) {
 	if l.queue == nil {
 		return
 	}
+	g.closeTagged(c, l)
 	now := g.loop.Now()
 	counted := g.ExplainQueue(l.queue, now)
 	g.Close(l.queue, now)

@@ -12,8 +12,13 @@ import (
 // wait in it for their tokens. Without rules everything passes.
 type gate struct {
 	*scheduler.Gate
-	loop  *evloop.Loop
-	cost  scheduler.Cost
+	loop *evloop.Loop
+	cost scheduler.Cost
+
+	network *scheduler.Network // of the policy
+	applied func()             // follows a policy, if it is set
+	classes func(initiator string) []ConnectionClass
+
 	ruled bool // the last policy had rules, or commands waited when it came
 	due   bool // dispatch is queued
 	tick  evloop.Timer
@@ -30,7 +35,7 @@ type waiter interface {
 const tickTime = time.Millisecond
 
 func newGate(loop *evloop.Loop, number int, config scheduler.GateConfig) *gate {
-	g := &gate{Gate: scheduler.NewGate(number, config), loop: loop}
+	g := &gate{Gate: scheduler.NewGate(number, config), loop: loop, network: new(scheduler.Network)}
 	g.tick.Fire, g.wake.Fire = g.ticked, g.dispatch
 	return g
 }
@@ -78,11 +83,14 @@ func (g *gate) ticked() {
 // apply puts a policy into force.
 func (g *gate) apply(p *scheduler.Policy) {
 	now := g.loop.Now()
-	g.cost = p.Cost()
+	g.cost, g.network = p.Cost(), p.Network()
 	g.Apply(p, now)
 	g.arrange()
 	if g.ruled = g.Active(); g.ruled && !g.tick.Armed() {
 		g.loop.Arm(&g.tick, tickTime)
+	}
+	if g.applied != nil {
+		g.applied()
 	}
 	g.dispatch()
 }

@@ -23,7 +23,8 @@ type lun struct {
 	nexus  *scsi.Nexus
 	lane   backstore.Lane
 	queue  *scheduler.Queue
-	ops    uint64 // commands since the connection's home was last judged
+	tagged *scheduler.ByClass[*scheduler.Queue] // of commands that have named their class; nil: there were none
+	ops    uint64                               // commands since the connection's home was last judged
 
 	entered bool // in the scheduler's ledger
 

@@ -158,6 +158,7 @@ func (c *sessionState) arrive(th *thread, kept int) {
 		o.close(err)
 		return
 	}
+	c.classify()
 	c.window.Freeze(false)
 	c.sendWindow()
 	o.log.Debug("connection moved", "thread", th.loop.Name())

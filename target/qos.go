@@ -23,6 +23,7 @@ type QoSStatus struct {
 	Flows      []scheduler.Explanation             // by event thread; of thread -1 what queues had counted that are gone
 	Attainment map[string][]scheduler.PeriodResult // by entity, as far as it has a rule
 	Fulfilment map[string]scheduler.Fulfilment     // as Attainment
+	Classes    []ConnectionClass                   // of connections, where the network knows them, in no order
 }
 
 // qos is the coordinator of the gates of all event threads. It lives on a
@@ -209,7 +210,7 @@ func (q *qos) status(initiator string) QoSStatus {
 	for i, g := range q.gates {
 		status.Threads = append(status.Threads, q.mu.threads[i].Status(g.loop.Name()))
 	}
-	status.Flows = q.flows(initiator)
+	status.Flows, status.Classes = q.flows(initiator), q.classes(initiator)
 	for i := range status.Flows {
 		for _, e := range q.mu.policy.Resolve(status.Flows[i].Flow) {
 			if e.Key != "" && e.Rule != nil {
@@ -244,6 +245,21 @@ func (q *qos) flowsAtGates(initiator string) (all []scheduler.Explanation) {
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, flows...)
+	})
+	return all
+}
+
+// classes are the classes of connections on all threads.
+func (q *qos) classes(initiator string) (all []ConnectionClass) {
+	if !q.mu.policy.Network().Active() {
+		return nil
+	}
+	var mu sync.Mutex
+	q.atGates(func(g *gate) {
+		some := g.classes(initiator)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, some...)
 	})
 	return all
 }

@@ -99,6 +99,7 @@ func NewServer(config Config) (*Server, error) {
 		}
 		th.refused.all = s.refusals
 		th.gate, th.qos = newGate(th.loop, i, config.QoS.Gate), s.qos
+		th.gate.applied, th.gate.classes = th.classify, th.classes
 		s.qos.gates = append(s.qos.gates, th.gate)
 		th.loop.SetPoll(config.Poll)
 		s.threads = append(s.threads, th)

@@ -118,6 +118,7 @@ func (c *sessionState) changeLUNs(to []LUNMapping) {
 	slices.SortFunc(luns, func(a, b *lun) int { return cmp.Compare(a.number, b.number) })
 	before := c.luns
 	c.luns = luns
+	defer c.classify()
 	next.luns = append(next.luns, c.seenUnmapped()...)
 	c.session.view.Store(next)
 	if changed {

@@ -106,12 +106,16 @@ func sampleQoS() *control.Explanation {
 		Rules: 1,
 		Flows: []control.Flow{{
 			Initiator: "iqn.2026-11.test:\xffhost", Target: "iqn.2026-11.test:t", LUN: 2, Open: true, Threads: 1,
-			Offered: 10, Served: 9, OfferedTokens: 40, ServedTokens: 36, ServedBytes: 36 << 12, Reserved: 5, Normal: 3, Opportunistic: 1, Hits: 2, Cancelled: 4, Waiting: 1,
+			Offered: 10, Served: 9, OfferedTokens: 40, ServedTokens: 36, ServedBytes: 36 << 12, Reserved: 5, Normal: 3, Opportunistic: 1, Hits: 2, Cancelled: 4, Named: 6, Waiting: 1,
 			Rules: []control.Effect{{Rule: "gold", Level: "nexus", Reservation: control.Rate{IOPS: 5000, Bytes: 1 << 20}, Limit: control.Rate{IOPS: 20000, Bytes: 500 << 20}, Tokens: 17, HeldIOPS: 1.5, HeldBandwidth: 2.5}},
 			Queue: latency, Service: latency,
 		}},
 		Promises: []control.Promised{{Rule: "gold", Level: "initiator", Name: "iqn.2026-11.test:host", Reservation: 5000, Met: 58, Missed: 2, Unused: 3,
 			Periods: []control.Period{{Reservation: 5000, Offered: 6000, Served: 5500, Yielded: 1, Met: true}}}},
+		Connections: []control.ClassedConnection{{
+			Initiator: "iqn.2026-11.test:host", Target: "iqn.2026-11.test:t", Remote: "192.0.2.1:40000", Class: "high", DSCP: 26, Congestion: "dctcp", GovernedBy: "marks",
+			Device: "eth0", Window: 65536, Alpha: 0.25, Quality: 0.5, Rate: 100, Share: 50, Bottleneck: 1000, Asked: 4096,
+		}},
 	}
 }
 

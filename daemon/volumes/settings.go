@@ -17,7 +17,7 @@ func SettingsOf(cfg *conf.Config, v *conf.Volume) scsi.Settings {
 	return scsi.Settings{
 		WriteThrough: v.Write == conf.WriteSync, ReadOnly: v.ReadOnly,
 		SanitizeRate: int64(v.SanitizeRate), SoftThreshold: int64(v.SoftThreshold),
-		PhysicalBlock: v.PhysicalBlockSize, ExplicitAccess: explicitAccess(cfg),
+		PhysicalBlock: v.PhysicalBlockSize, ExplicitAccess: explicitAccess(cfg), GroupNumbers: cfg.QoS.Network.Tags(),
 	}
 }
 

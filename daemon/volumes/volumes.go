@@ -38,7 +38,7 @@ func (a *Set) OpenVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		Vendor: v.Vendor, Product: v.Product, Revision: v.Revision,
 		Serial: SerialOf(v, a.Identity), NAA: a.naaOf(v), Designators: designatorsOf(v),
 		WriteThrough: settings.WriteThrough, ReadOnly: settings.ReadOnly, Logger: a.Log,
-		Access: ConfiguredAccess(a.Conf), ExplicitAccess: settings.ExplicitAccess,
+		Access: ConfiguredAccess(a.Conf), ExplicitAccess: settings.ExplicitAccess, GroupNumbers: settings.GroupNumbers,
 		Reservations: reserved, SaveReservations: keeping(a.Health, v.Name, "reservations", kept.save),
 		PhysicalBlock: settings.PhysicalBlock, Removable: v.Removable,
 		SanitizeRate: settings.SanitizeRate, SoftThreshold: settings.SoftThreshold,

@@ -80,6 +80,19 @@ func controlByte(cdb *CDB) int {
 	return [8]int{5, 9, 9, 0, 15, 11, 0, 0}[cdb[0]>>5]
 }
 
+// groupField has the field GROUP NUMBER in its byte (SBC-3 clause 4.22).
+const groupField = 0x1f
+
+// groupBytes are where READ and WRITE have their GROUP NUMBER, by operation code; 0: nowhere.
+var groupBytes = [256]uint8{0x28: 6, 0x2a: 6, 0xa8: 10, 0xaa: 10, 0x88: 14, 0x8a: 14}
+
+// GroupNumber is the GROUP NUMBER of a READ or WRITE of 10, 12 or 16 bytes; of other commands
+// there is none.
+func GroupNumber(cdb *CDB) (number uint8, ok bool) {
+	at := groupBytes[cdb[0]]
+	return cdb[at] & groupField, at > 0
+}
+
 // writeAtomic16 is the operation code of WRITE ATOMIC(16).
 const writeAtomic16 = 0x9c
 

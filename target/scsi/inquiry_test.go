@@ -57,6 +57,8 @@ func TestVPDPages(t *testing.T) {
 	unit := `02 01 00 1f  4c554e4152202020 5649525455414c204449534b20202020 73657269616c37
 		01 03 00 08  3000000000000abc`
 	config := LUConfig{Name: "v", Serial: "serial7", NAA: []byte{0x30, 0, 0, 0, 0, 0, 0x0a, 0xbc}}
+	grouped := config
+	grouped.GroupNumbers = true
 	large := config
 	large.BlockSize = 4096
 	zeroes := func(n int) string { return hex.EncodeToString(make([]byte, n)) }
@@ -80,6 +82,7 @@ func TestVPDPages(t *testing.T) {
 		{"unit serial number with a NUL", diskInfo(), LUConfig{Name: "v", Serial: "s\x00"}, "", 0x80, `00 80 0002  7300`},
 		{"extended INQUIRY", diskInfo(), config, "", 0x86, `00 86 003c  00 07 01` + zeroes(57)},
 		{"extended INQUIRY, no cache", thick, config, "", 0x86, `00 86 003c  00 07 00` + zeroes(57)},
+		{"extended INQUIRY, group numbers", diskInfo(), grouped, "", 0x86, `00 86 003c  00 17 01` + zeroes(57)},
 		{"mode page policy", diskInfo(), config, "", 0x87, `00 87 0004  3f ff 00 00`},
 		{"third-party copy", diskInfo(), config, "", 0x8f, `00 8f 0174
 			0000 0020  000000000000 0040 00000258 0000003c 0000000000080000 0000000000020000

@@ -41,6 +41,8 @@ type LUConfig struct {
 	Access map[uint16]PortAccess
 	// ExplicitAccess: see Settings.
 	ExplicitAccess bool
+	// GroupNumbers: see Settings.
+	GroupNumbers bool
 
 	// Reservations are persistent reservations of before a loss of power.
 	Reservations *reservation.State

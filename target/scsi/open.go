@@ -81,7 +81,7 @@ func locallyAssigned(serial string) []byte {
 func (config *LUConfig) settings() Settings {
 	return Settings{
 		WriteThrough: config.WriteThrough, ReadOnly: config.ReadOnly, SanitizeRate: config.SanitizeRate, SoftThreshold: config.SoftThreshold,
-		PhysicalBlock: config.PhysicalBlock, ExplicitAccess: config.ExplicitAccess,
+		PhysicalBlock: config.PhysicalBlock, ExplicitAccess: config.ExplicitAccess, GroupNumbers: config.GroupNumbers,
 	}
 }
 

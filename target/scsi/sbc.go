@@ -8,8 +8,9 @@ func init() { enlist(sbcTable) }
 // (SBC-3). Usage leaves out protection information (RDPROTECT, WRPROTECT and
 // VRPROTECT in bits 7 to 5 of byte 1: see Protectable), ANCHOR, which there
 // is not, and NACA, which all commands have.
-// DPO and GROUP NUMBER are accepted and change nothing: the one is advice, the
-// other names a statistic that is not kept. FUA_NV (bit 1 of byte 1) and
+// DPO and GROUP NUMBER are accepted and change nothing by default: the one is advice, the
+// other may name the class of reads and writes (GroupNumber), which does not change what
+// the commands do. FUA_NV (bit 1 of byte 1) and
 // SYNC_NV are obsolete and accepted for the sake of older initiators; they ask
 // for less than FUA and a flush do.
 var sbcTable = []Row{

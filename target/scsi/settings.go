@@ -10,6 +10,7 @@ type Settings struct {
 	SanitizeRate   int64 // bytes per second that SANITIZE overwrites at most; 0: as many as it can
 	SoftThreshold  int64 // bytes of space below which initiators are told that a thin provisioned store runs out of it; 0: they are not
 	PhysicalBlock  int   // physical block length in bytes that initiators are told; 0: the store's
+	GroupNumbers   bool  // commands may name their class by GROUP NUMBER
 	ExplicitAccess bool  // initiators may change how target ports lead here (SET TARGET PORT GROUPS)
 }
 

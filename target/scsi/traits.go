@@ -16,11 +16,12 @@ type traits struct {
 	physical int  // physical block length in bytes
 	warm     bool // the store knows its temperature
 	explicit bool // initiators may change how target ports lead here
+	groups   bool // GROUP NUMBER has a meaning
 }
 
 // findTraits asks the store.
 func (lu *LogicalUnit) findTraits(s Settings, info backstore.Info) *traits {
-	t := &traits{info: info, physical: s.PhysicalBlock, explicit: s.ExplicitAccess}
+	t := &traits{info: info, physical: s.PhysicalBlock, explicit: s.ExplicitAccess, groups: s.GroupNumbers}
 	setDefault(&t.physical, info.PhysicalBlock)
 	_, cold := backstore.TemperatureOf(lu.store)
 	t.warm = cold == nil
@@ -53,7 +54,7 @@ func (lu *LogicalUnit) tellTraits(before, now *traits) {
 	if before.physical != now.physical || was.Discard != is.Discard || was.DiscardZeroes != is.DiscardZeroes {
 		lu.attention(sense.ASCCapacityChanged, nil) // READ CAPACITY(16)
 	}
-	same := before.limits == now.limits && before.explicit == now.explicit && was.VolatileCache == is.VolatileCache &&
+	same := before.limits == now.limits && before.explicit == now.explicit && before.groups == now.groups && was.VolatileCache == is.VolatileCache &&
 		was.Rotational == is.Rotational && was.Thin == is.Thin && was.DiscardZeroes == is.DiscardZeroes
 	if !same {
 		lu.attention(sense.ASCInquiryDataChanged, nil) // TPGS, and VPD pages 86h, B0h, B1h and B2h

@@ -79,14 +79,19 @@ func supportedPages() []byte {
 func unitSerialNumber(n *Nexus) []byte { return []byte(n.LU.config.Serial) }
 
 // extendedInquiry is page 86h (SPC-4 clause 7.8): the task attributes
-// HEAD OF QUEUE, ORDERED and SIMPLE, and whether there is a volatile cache.
+// HEAD OF QUEUE, ORDERED and SIMPLE, and whether GROUP NUMBER has a meaning and whether
+// there is a volatile cache.
 func extendedInquiry(n *Nexus) []byte {
 	body := make([]byte, extendedInquirySize)
 	if n.LU.protect != protect.None {
 		body[0] = typeCodes[n.LU.protect].extended | tagChecks
 	}
 	body[1] = 0x04 | 0x02 | 0x01 // HEADSUP, ORDSUP, SIMPSUP
-	if n.LU.traits.Load().info.VolatileCache {
+	traits := n.LU.traits.Load()
+	if traits.groups {
+		body[1] |= 0x10 // GROUP_SUP
+	}
+	if traits.info.VolatileCache {
 		body[2] = 0x01 // V_SUP
 	}
 	return body

@@ -30,6 +30,7 @@ type mover struct {
 	rx receiver
 	tx sender
 
+	dscp   uint8 // that it sends with; 0: the system's
 	why    error // the end, once it is decided
 	drain  evloop.Timer
 	closed bool

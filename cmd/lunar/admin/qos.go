@@ -157,6 +157,7 @@ type ruleFlags struct {
 	Burst       listed  `placeholder:"AMOUNT" help:"Amount that may exceed the limit at once after a pause: 1000 (commands), 8MiB, both, or none for 10 ms of the limit."`
 	Weight      *string `placeholder:"N" help:"Share of the remaining throughput, 1 to 1000."`
 	Class       *string `placeholder:"CLASS" help:"urgent, high, medium or low."`
+	GroupNumber *bool   `name:"group-number" negatable:"" help:"Let commands name another class by their GROUP NUMBER (qos.network.group-numbers)."`
 }
 
 // Run changes a rule.
@@ -194,7 +195,7 @@ func (l *listed) Decode(ctx *kong.DecodeContext) error {
 
 // Change is what the flags ask for, in the spellings of the configuration.
 func (k ruleFlags) Change() (control.RuleChange, error) {
-	out := control.RuleChange{Initiators: k.Initiators, Group: k.Group, Class: k.Class}
+	out := control.RuleChange{Initiators: k.Initiators, Group: k.Group, Class: k.Class, GroupNumber: k.GroupNumber}
 	var errs [8]error
 	if k.Group != nil && *k.Group == "" {
 		errs[0] = errors.New("--group: found nothing, expected the name of a group")

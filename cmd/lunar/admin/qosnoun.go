@@ -54,6 +54,9 @@ func (k qosCreateCommand) Run(ctx context.Context, c cli.Console) error {
 			rule[key] = strings.Join(values, ", ")
 		}
 	}
+	if k.GroupNumber != nil {
+		rule["group-number"] = *k.GroupNumber
+	}
 	if k.Initiators != nil {
 		rule["initiators"] = []string(k.Initiators)
 	}

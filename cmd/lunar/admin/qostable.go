@@ -197,6 +197,7 @@ func renderExplanation(w io.Writer, initiator string, x *control.Explanation) {
 	if x.Flows[0].Open {
 		renderLatencies(w, x)
 		renderPromises(w, x)
+		renderConnections(w, x)
 		renderThreadCapacities(w, &x.Capacity)
 	}
 }
@@ -207,9 +208,9 @@ func renderTraffic(w io.Writer, x *control.Explanation) {
 	var rows []string
 	for i := range x.Flows {
 		f := &x.Flows[i]
-		rows = append(rows, cli.Row(place(f), f.Offered, f.Served, bytesize.Text(f.ServedBytes), f.Reserved, f.Normal, f.Opportunistic, f.Hits, f.Cancelled, f.Waiting))
+		rows = append(rows, cli.Row(place(f), f.Offered, f.Served, bytesize.Text(f.ServedBytes), f.Reserved, f.Normal, f.Opportunistic, f.Hits, f.Cancelled, f.Named, f.Waiting))
 	}
-	cli.Table(w, cli.Row("TARGET, LUN", "OFFERED", "SERVED", "BYTES", "BY RESERVATION", "NORMAL", "OPPORTUNISTIC", "CACHE HITS", "CANCELLED", "WAIT NOW"), rows)
+	cli.Table(w, cli.Row("TARGET, LUN", "OFFERED", "SERVED", "BYTES", "BY RESERVATION", "NORMAL", "OPPORTUNISTIC", "CACHE HITS", "CANCELLED", "OTHER CLASS", "WAIT NOW"), rows)
 }
 
 func renderEffects(w io.Writer, x *control.Explanation) {
