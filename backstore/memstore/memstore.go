@@ -3,6 +3,7 @@
 package memstore
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -66,6 +67,9 @@ func (s *Store) CrashClone(seed uint64) *Store {
 		versions := s.mu.pending[sector]
 		if kept := random.IntN(len(versions) + 1); kept > 0 {
 			copy(clone.mu.durable[sector*Sector:], versions[kept-1])
+		}
+		if len(versions) > 0 && !clone.mu.mapped[sector] { // the release may be what was lost
+			clone.mu.mapped[sector] = !bytes.Equal(clone.mu.durable[sector*Sector:][:Sector], make([]byte, Sector))
 		}
 	}
 	copy(clone.mu.current, clone.mu.durable)

@@ -130,3 +130,21 @@ func TestCrashCloneIsSeparate(t *testing.T) {
 		t.Error("a crash changed what is stable")
 	}
 }
+
+// TestCrashLosesARelease: a sector that still has data after a crash is provisioned.
+func TestCrashLosesARelease(t *testing.T) {
+	s, c := open(t)
+	c.Must(t, write(1, true))
+	c.Must(t, backstore.Op{Kind: backstore.Discard, Len: memstore.Sector})
+	for seed := range uint64(20) {
+		clone := s.CrashClone(seed)
+		k := backstoretest.NewClient(t, clone, c.Loop)
+		op := backstore.Op{Kind: backstore.Map, Len: memstore.Sector}
+		if err := k.Run(&op); err != nil {
+			t.Fatal(err)
+		}
+		if data := clone.Bytes()[0] != 0; data != op.Mapped {
+			t.Errorf("seed %d: has data %t, mapped %t", seed, data, op.Mapped)
+		}
+	}
+}

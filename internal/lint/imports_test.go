@@ -37,6 +37,7 @@ var layers = map[string][]string{
 	"target/tcp":         {"target", "internal"},
 	"target/targettest":  {"target", "backstore", "internal"},
 	"backstore":          {"backstore", "internal"},
+	"backstore/windows":  {"backstore", "scheduler", "internal"},
 	"internal":           {"internal"},
 	"internal/initiator": {"internal"},
 	"scripts/sim":        {"scheduler", "cache", "internal"},

@@ -52,6 +52,16 @@ func (p *Pair) Work(now int64) int {
 	return p.Working()
 }
 
+// Hand has a set work from now on, and its partner be deterministic.
+func (p *Pair) Hand(to int, now int64) {
+	if partner := p.sets[1-to]; partner.nd {
+		partner.enterDT(now)
+	}
+	if s := p.sets[to]; !s.nd {
+		s.enterND(now)
+	}
+}
+
 // Reader returns the set that a read goes to, and whether its time is the promised one.
 func (p *Pair) Reader() (set int, deterministic bool) {
 	a, b := p.sets[0], p.sets[1]

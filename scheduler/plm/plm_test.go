@@ -159,6 +159,20 @@ func TestWorkAlternates(t *testing.T) {
 	}
 }
 
+// TestHand: who is handed the work has it, and nobody else.
+func TestHand(t *testing.T) {
+	p := NewPair(Config{Window: 1000 * ms, ShortND: 10 * ms, LongND: 10 * ms}, 0)
+	for i, to := range []int{1, 0, 0, 1} {
+		p.Hand(to, int64(i)*ms)
+		if r, deterministic := p.Reader(); p.Working() != to || r == to || !deterministic {
+			t.Errorf("handed to %d: %d works, %d reads (%t)", to, p.Working(), r, deterministic)
+		}
+	}
+	if n := p.Set(0).Forced() + p.Set(1).Forced(); n != 0 {
+		t.Errorf("forced %d times", n)
+	}
+}
+
 // TestAllocation has the vectors of P.3.
 func TestAllocation(t *testing.T) {
 	means := [classes]float64{420, 328, 298}

@@ -1,0 +1,100 @@
+package windows
+
+import (
+	"errors"
+	"fmt"
+)
+
+// begin judges what the map says and what was found, and notes what follows.
+func (m *Mirror) begin(opened [2]error) error {
+	n, err := m.map_.chart.load()
+	fresh := errors.Is(err, errNoMap)
+	if err != nil && !fresh {
+		return err
+	}
+	present := [2]bool{opened[0] == nil, opened[1] == nil}
+	m.describe(present)
+	if err := m.fits(&n, fresh, present); err != nil {
+		return err
+	}
+	_, last := m.regionsOf(0, m.info.Size)
+	var media [2]medium
+	for i := range media {
+		if present[i] {
+			media[i] = mediumOf(m.slots[i].Content())
+		}
+	}
+	if fresh {
+		n = note{size: m.info.Size, media: media}
+		n.differ.fill(last + 1)
+	}
+	if err := n.judge(present, media, last+1); err != nil {
+		names := m.config.Members
+		return fmt.Errorf("%w; members %s and %s: bring both back, or remove the map %s, after which a start takes all data of the first member",
+			err, names[0].Name, names[1].Name, m.config.Map.Info().Describe)
+	}
+	for i := range media {
+		if present[i] {
+			n.media[i] = media[i]
+		}
+	}
+	m.map_.note, m.leader = n, n.leader
+	switch o := m.other(); {
+	case n.lost[o]:
+		m.mode = alone
+		m.log.Error("a mirror's member is missing: it goes on with the other", "member", m.config.Members[o].Name, "err", opened[o])
+		m.counts.lost.Add(1)
+	case !n.differ.empty():
+		m.mode, m.stale.regions = behind, n.differ
+		m.log.Warn("a mirror's member is resynchronised", "member", m.config.Members[o].Name, "regions", n.differ.count())
+	}
+	return m.map_.chart.save(&m.map_.note)
+}
+
+// fits compares sizes.
+func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
+	if !fresh && m.config.Size == 0 && present != [2]bool{true, true} {
+		m.info.Size = n.size
+	}
+	if !fresh && n.size != m.info.Size {
+		return fmt.Errorf("the map is of %d bytes, found %d", n.size, m.info.Size)
+	}
+	for i, s := range m.slots {
+		if size := s.Info().Size; present[i] && size < m.info.Size {
+			return fmt.Errorf("member %s has %d bytes, expected %d", m.config.Members[i].Name, size, m.info.Size)
+		}
+	}
+	if m.info.Size <= 0 {
+		return errors.New("found no size, expected one")
+	}
+	return nil
+}
+
+// judge decides who leads, who is lost and what the other member lacks, by what the map
+// says and what was found of the members. It changes the note, or says why nothing may be
+// served: data that were acknowledged would be missing.
+func (n *note) judge(present [2]bool, now [2]medium, all int64) error {
+	var another [2]bool // file or device than the member's
+	for i := range another {
+		another[i] = present[i] && n.media[i] != (medium{}) && now[i] != n.media[i]
+	}
+	l, o := n.leader, 1-n.leader
+	whole := n.differ.empty() && !n.lost[o] // the other member is
+	switch {
+	case present[l] && !another[l]:
+	case present[l] && another[o] && whole:
+		// Both were copied while nothing was under way.
+	case present[o] && !another[o] && whole:
+		n.leader, l, o = o, o, l
+		another[o] = true
+	case present[l]:
+		return fmt.Errorf("member %d, which has the newest data, is another file or device than before, and member %d lacks %d regions", l+1, o+1, n.differ.count())
+	default:
+		return fmt.Errorf("member %d, which has the newest data, is missing, and member %d lacks %d regions", l+1, o+1, n.differ.count())
+	}
+	n.lost = [2]bool{}
+	if n.lost[o] = !present[o]; another[o] {
+		n.differ.fill(all)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package windows
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// regionsMost bounds the regions of a volume: a bit for each of them is 4 KiB.
+const regionsMost = 1 << 15
+
+// regionLeast is the smallest region, in bytes.
+const regionLeast = 1 << 20
+
+// regionShift returns the logarithm of a region's size.
+func regionShift(size int64) (shift int) {
+	for shift = bits.Len64(regionLeast) - 1; (size+1<<shift-1)>>shift > regionsMost; shift++ {
+	}
+	return shift
+}
+
+// regions are a set of regions. The zero value is empty.
+type regions [regionsMost / 64]uint64
+
+func (r *regions) has(i int64) bool { return r[i/64]>>(i%64)&1 != 0 }
+func (r *regions) add(i int64)      { r[i/64] |= 1 << (i % 64) }
+func (r *regions) drop(i int64)     { r[i/64] &^= 1 << (i % 64) }
+func (r *regions) empty() bool      { return *r == regions{} }
+
+func (r *regions) count() (n int) {
+	for _, w := range r {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// join adds all of another set.
+func (r *regions) join(o *regions) {
+	for i, w := range o {
+		r[i] |= w
+	}
+}
+
+// fill adds the first n.
+func (r *regions) fill(n int64) {
+	for i := range n {
+		r.add(i)
+	}
+}
+
+func (r *regions) encode(b []byte) {
+	for i, w := range r {
+		binary.LittleEndian.PutUint64(b[i*8:], w)
+	}
+}
+
+func (r *regions) decode(b []byte) {
+	for i := range r {
+		r[i] = binary.LittleEndian.Uint64(b[i*8:])
+	}
+}

@@ -1,0 +1,170 @@
+package windows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lunar/backstore"
+)
+
+// letGo bounds how long a member that was dropped is waited for.
+const letGo = 10 * time.Second
+
+// drop goes on without the other member. The caller holds the gate alone.
+func (m *Mirror) drop(o int, why error) error {
+	next := m.map_.note
+	next.lost[o] = true
+	next.differ.join(&m.recent)
+	if err := m.save(&next); err != nil {
+		return err
+	}
+	m.dropped(o, why)
+	return nil
+}
+
+// dropLeader has the other member, which has everything, go on alone. The caller holds
+// the gate alone.
+func (m *Mirror) dropLeader(why error) error {
+	from := m.leader
+	next := m.map_.note
+	next.leader, next.lost[from] = m.other(), true
+	next.differ.join(&m.recent)
+	if err := m.save(&next); err != nil {
+		return errors.Join(why, err)
+	}
+	m.leader = next.leader
+	m.dropped(from, why)
+	return nil
+}
+
+// dropped tells of it.
+func (m *Mirror) dropped(i int, why error) {
+	m.mode = alone
+	m.forget()
+	m.stale.Lock()
+	m.stale.regions = regions{}
+	m.stale.Unlock()
+	m.look()
+	m.counts.lost.Add(1)
+	m.log.Error("a mirror's member has failed: it goes on with the other", "member", m.config.Members[i].Name, "err", why)
+	go m.shut(i, why)
+}
+
+// shut closes a member that was dropped, so that it can be taken away.
+func (m *Mirror) shut(i int, why error) {
+	m.joining.Lock()
+	defer m.joining.Unlock()
+	m.gate.RLock()
+	gone := m.mode == alone && m.other() == i && !m.closing
+	m.gate.RUnlock()
+	if !gone {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), letGo)
+	defer cancel()
+	_ = m.slots[i].Exchange(ctx, func(s backstore.Store) (backstore.Store, error) {
+		return &absent{why}, s.Close()
+	})
+}
+
+// takeOver has the other member, with what is held for it, go on alone after the leader
+// has failed. It returns why if that one cannot.
+func (m *Mirror) takeOver(leader int, why error) error {
+	m.gate.Lock()
+	defer m.gate.Unlock()
+	if m.mode != paired || m.leader != leader {
+		return nil // somebody else did
+	}
+	if !m.whole() {
+		return why // the other one lacks something
+	}
+	o := m.other()
+	err := m.deliver()
+	if err == nil {
+		err = m.disks[o].flush()
+	}
+	if err != nil {
+		return errors.Join(why, err)
+	}
+	return m.dropLeader(why)
+}
+
+// fail has the background drop the other member.
+func (m *Mirror) fail(why error) {
+	m.failed.CompareAndSwap(nil, &why)
+	m.poke()
+}
+
+// Rejoin opens the member that was dropped again, and has it resynchronised.
+func (m *Mirror) Rejoin(ctx context.Context) error {
+	m.joining.Lock()
+	defer m.joining.Unlock()
+	m.gate.RLock()
+	o, lost, closing := m.other(), m.mode == alone, m.closing
+	m.gate.RUnlock()
+	if !lost || closing {
+		return fmt.Errorf("mirror: found both members in use, expected one that was dropped")
+	}
+	err := m.slots[o].Exchange(ctx, func(s backstore.Store) (backstore.Store, error) {
+		if err := s.Close(); err != nil {
+			m.log.Warn("a mirror's dropped member could not be closed in order", "member", m.config.Members[o].Name, "err", err)
+		}
+		back, err := m.reopened(o)
+		if err != nil {
+			return &absent{err}, err
+		}
+		return back, nil
+	})
+	if err != nil {
+		return fmt.Errorf("mirror: member %s: %w", m.config.Members[o].Name, err)
+	}
+	return m.join(o)
+}
+
+// reopened opens a member and looks whether it fits.
+func (m *Mirror) reopened(i int) (backstore.Store, error) {
+	s, err := m.config.Members[i].Open()
+	if err != nil {
+		return nil, err
+	}
+	mine, found := m.info, s.Info()
+	switch {
+	case found.Size < mine.Size:
+		err = fmt.Errorf("found %d bytes, expected %d", found.Size, mine.Size)
+	case found.BlockSize > mine.BlockSize:
+		err = fmt.Errorf("found blocks of %d bytes, expected at most %d: restart the server with it", found.BlockSize, mine.BlockSize)
+	case mine.Discard && !(found.Discard && found.DiscardZeroes):
+		err = errors.New("it cannot release ranges as the other one does: restart the server with it")
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// join notes what a member that is back lacks.
+func (m *Mirror) join(o int) error {
+	m.gate.Lock()
+	defer m.gate.Unlock()
+	next := m.map_.note
+	next.lost[o] = false
+	if now := mediumOf(m.slots[o].Content()); now != next.media[o] || now == (medium{}) {
+		_, last := m.regionsOf(0, m.info.Size)
+		next.differ.fill(last + 1)
+		next.media[o] = now
+	}
+	if err := m.save(&next); err != nil {
+		return err
+	}
+	m.failed.Store(nil)
+	m.mode = behind
+	m.stale.Lock()
+	m.stale.regions = next.differ
+	m.stale.Unlock()
+	m.look()
+	m.log.Info("a mirror's member is back: it is resynchronised", "member", m.config.Members[o].Name, "regions", next.differ.count())
+	m.poke()
+	return nil
+}
