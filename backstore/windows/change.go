@@ -124,7 +124,7 @@ func fatal(err error) bool {
 
 // reserve copies what is to be held of an operation, if there is room.
 func (h *held) reserve(op *backstore.Op) (e extent, room bool) {
-	e = extent{op.Off, op.Length(), zeroed}
+	e = extent{off: op.Off, n: op.Length(), at: zeroed}
 	h.Lock()
 	room = h.count < heldExtents && (op.Kind != backstore.Write || h.used+e.n <= int64(len(h.memory.Bytes())))
 	switch {

@@ -2,7 +2,7 @@
 //
 // A Mirror keeps the same data on two members. At any time one of them, the leader, takes
 // the writes, and the other one, which takes none, serves the reads. What the leader has
-// got more is held in memory for the other: reads find it there (held.go). When the
+// got more is held in memory for the other: reads find it there (read.go). When the
 // window ends the writes wait, the other member gets what is held for it, the map says that
 // it leads from now on, and the roles are exchanged (exchange.go). scheduler/plm decides
 // when.

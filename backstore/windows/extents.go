@@ -17,6 +17,7 @@ const (
 type extent struct {
 	off, n int64
 	at     int64 // position of the first byte there; zeroed or discarded
+	where  int64 // of an Excess: position of its record
 }
 
 func (e extent) end() int64 { return e.off + e.n }
@@ -28,7 +29,7 @@ func (e extent) part(from, to int64) extent {
 	if at >= 0 {
 		at += from - e.off
 	}
-	return extent{from, to - from, at}
+	return extent{from, to - from, at, e.where}
 }
 
 // stretch is the part of a volume whose extents are in one list, in bytes: lists stay short.
@@ -38,6 +39,15 @@ const stretch = 64 << 20
 type extents struct {
 	lists map[int64][]extent // by stretch, in order
 	count int
+	bytes int64 // of all that have a position
+}
+
+// weigh counts an extent that comes, or goes.
+func (x *extents) weigh(e extent, sign int64) {
+	x.count += int(sign)
+	if e.at >= 0 {
+		x.bytes += sign * e.n
+	}
 }
 
 // put adds an extent in place of what was there.
@@ -52,7 +62,7 @@ func (x *extents) put(e extent) {
 		list := x.lists[key]
 		i := sort.Search(len(list), func(i int) bool { return list[i].off >= off })
 		x.lists[key] = slices.Insert(list, i, e.part(off, to))
-		x.count++
+		x.weigh(e.part(off, to), 1)
 		off = to
 	}
 }
@@ -73,7 +83,12 @@ func (x *extents) cut(off, n int64) {
 		if b := list[last-1]; b.end() > end {
 			rest = append(rest, b.part(end, b.end()))
 		}
-		x.count += len(rest) - (last - first)
+		for _, r := range rest {
+			x.weigh(r, 1)
+		}
+		for _, gone := range list[first:last] {
+			x.weigh(gone, -1)
+		}
 		if list = slices.Replace(list, first, last, rest...); len(list) == 0 {
 			delete(x.lists, key)
 		} else {
@@ -113,6 +128,17 @@ func (x *extents) each(off, n int64, f func(extent)) {
 	}
 }
 
+// from returns the first part of a range that an extent has.
+func (x *extents) from(off, end int64) (e extent, found bool) {
+	for key := off / stretch; key <= (end-1)/stretch; key++ {
+		list := x.lists[key]
+		if first, last := overlap(list, off, end); first < last {
+			return list[first].part(off, end), true
+		}
+	}
+	return e, false
+}
+
 // all returns all extents in order.
 func (x *extents) all() []extent {
 	out := make([]extent, 0, x.count)
@@ -123,4 +149,4 @@ func (x *extents) all() []extent {
 }
 
 // clear removes all.
-func (x *extents) clear() { x.lists, x.count = nil, 0 }
+func (x *extents) clear() { *x = extents{} }

@@ -96,7 +96,7 @@ func TestMirrorAfterPowerCuts(t *testing.T) {
 				whole(t, m) // else some cuts come before the members are alike
 			}
 			w := work(t, m, crashSize, seed, 4)
-			for range 8 {
+			for range 6 {
 				missing := rng.IntN(6) - 4 // mostly none
 				if err := w.ledger.Cut(func() []byte {
 					left := p.after(1 + rng.IntN(60))
@@ -137,7 +137,7 @@ func TestMirrorWithoutAMember(t *testing.T) {
 			})
 			whole(t, m)
 			w := work(t, m, crashSize, seed, 4)
-			for round := range 3 {
+			for round := range 2 {
 				victim := rng.IntN(2)
 				name := m.config.Members[victim].Name
 				p.stores[victim].breaks(true)

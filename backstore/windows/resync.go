@@ -141,7 +141,7 @@ func (m *Mirror) copyRange(off, end int64, b []byte) error {
 		switch {
 		case !mapped:
 			if there, too := extentAt(to, off, end); too || there < n {
-				err = to.zero(extent{off, n, discarded})
+				err = to.zero(extent{off: off, n: n, at: discarded})
 			}
 		default:
 			n = min(n, chunk)

@@ -1,0 +1,132 @@
+package windows
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// recover reads what the log has. A device of zeroes becomes a log.
+func (x *Excess) recover() error {
+	b := x.memory.take()
+	defer x.memory.give(b)
+	x.unflushed.slow.Store(true) // by the last process
+	x.unflushed.fast.Store(true)
+	if err := x.fast.read(0, b[:page]); err != nil {
+		return err
+	}
+	j := &x.journal
+	j.mu.segments = layout(x.fast.store.Info().Size)
+	if bytes.Equal(b[:page], make([]byte, page)) {
+		return x.make(b)
+	}
+	if err := j.label.decode(b); err != nil {
+		return err
+	}
+	switch want := x.config.Identity; {
+	case want != [16]byte{} && j.label.identity != want:
+		return errors.New("found that of another volume, or another one than before")
+	case j.label.size != x.info.Size:
+		return fmt.Errorf("found one for a volume of %d bytes, expected %d", j.label.size, x.info.Size)
+	}
+	for i := range j.mu.segments {
+		if err := x.recoverLabel(&j.mu.segments[i], b); err != nil {
+			return err
+		}
+	}
+	if j.mu.segments[1].generation > j.mu.segments[0].generation {
+		j.mu.active = 1
+	}
+	for _, i := range []int{1 - j.mu.active, j.mu.active} { // the newer one goes before the other
+		if err := x.recoverSegment(&j.mu.segments[i], b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make writes the labels of a fresh device. That of the device is the last: without it, a
+// start begins anew.
+func (x *Excess) make(b []byte) error {
+	j := &x.journal
+	if x.config.Identity != [16]byte{} {
+		return errors.New("found an empty one, expected that which the volume had")
+	}
+	_, _ = rand.Read(j.label.identity[:]) // never fails
+	j.label.size = x.info.Size
+	for i := range segments {
+		if err := j.erase(i, b); err != nil {
+			return err
+		}
+	}
+	j.mu.active = 1
+	j.label.encode(b)
+	return x.fast.write(0, b[:page], true)
+}
+
+func (x *Excess) recoverLabel(s *segment, b []byte) error {
+	if err := x.fast.read(s.from, b[:page]); err != nil {
+		return err
+	}
+	var l label
+	if err := l.decode(b); err != nil {
+		return fmt.Errorf("segment at byte %d: %w", s.from, err)
+	}
+	if l.identity != x.journal.label.identity {
+		return fmt.Errorf("segment at byte %d: found that of another volume", s.from)
+	}
+	s.begin(l.generation)
+	return nil
+}
+
+// recoverSegment reads the records of a segment. There may be gaps: of records that were
+// under way beside others that were made stable.
+func (x *Excess) recoverSegment(s *segment, b []byte) error {
+	data := x.memory.take()
+	defer x.memory.give(data)
+	for at := s.from + page; at < s.to; {
+		n := min(int64(chunk), s.to-at)
+		if err := x.fast.read(at, b[:n]); err != nil {
+			return err
+		}
+		next := at + n
+		for here := at; here < at+n; {
+			var r record
+			whole, err := r.decode(b[here-at:][:page], &x.journal.label.identity, s.generation, here), error(nil)
+			if whole {
+				whole, err = x.recoverRecord(s, &r, data)
+			}
+			if err != nil {
+				return err
+			}
+			if !whole {
+				here += page
+				continue
+			}
+			here += r.length()
+			s.next, next = here, max(next, here)
+		}
+		at = next
+	}
+	return nil
+}
+
+// recoverRecord takes a record if its data are whole.
+func (x *Excess) recoverRecord(s *segment, r *record, data []byte) (whole bool, err error) {
+	if r.off > x.info.Size-r.n || r.at >= 0 && (r.n > recordMost || r.position+r.length() > s.to) {
+		return false, nil
+	}
+	if r.at >= 0 {
+		n := r.length() - page
+		if err := x.fast.read(r.at, data[:n]); err != nil {
+			return false, err
+		}
+		if crc32.Checksum(data[:r.n], castagnoli) != r.sum {
+			return false, nil
+		}
+	}
+	x.map_.put(extent{r.off, r.n, r.at, r.position})
+	return true, nil
+}
