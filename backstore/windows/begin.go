@@ -1,9 +1,13 @@
 package windows
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 )
+
+// ErrNotIts says that a map or a fast device is not the one that the volume had.
+var ErrNotIts = errors.New("not the one that the volume had")
 
 // begin judges what the map says and what was found, and notes what follows.
 func (m *Mirror) begin(opened [2]error) error {
@@ -11,6 +15,9 @@ func (m *Mirror) begin(opened [2]error) error {
 	fresh := errors.Is(err, errNoMap)
 	if err != nil && !fresh {
 		return err
+	}
+	if want := m.config.Identity; want != [16]byte{} && n.identity != want {
+		return fmt.Errorf("%w: %s is empty, or of another volume", ErrNotIts, m.config.Map.Info().Describe)
 	}
 	present := [2]bool{opened[0] == nil, opened[1] == nil}
 	m.describe(present)
@@ -27,11 +34,12 @@ func (m *Mirror) begin(opened [2]error) error {
 	if fresh {
 		n = note{size: m.info.Size, media: media}
 		n.differ.fill(last + 1)
+		_, _ = rand.Read(n.identity[:]) // never fails
 	}
 	if err := n.judge(present, media, last+1); err != nil {
 		names := m.config.Members
-		return fmt.Errorf("%w; members %s and %s: bring both back, or remove the map %s, after which a start takes all data of the first member",
-			err, names[0].Name, names[1].Name, m.config.Map.Info().Describe)
+		return fmt.Errorf("%w; members %s and %s: bring both back",
+			err, names[0].Name, names[1].Name)
 	}
 	for i := range media {
 		if present[i] {

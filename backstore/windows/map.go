@@ -23,6 +23,7 @@ const (
 	magicAt, formatAt, sequenceAt, sizeAt = 0, 8, 16, 24
 	leaderAt, lostAt                      = 32, 33
 	identityAt                            = 64 // of the members, three words each
+	mapIdentityAt                         = 128
 	bitsAt                                = 4096
 	sumAt                                 = bitsAt - 4 // CRC-32C of all else
 )
@@ -32,6 +33,7 @@ type medium [3]uint64
 
 // note is what the map says.
 type note struct {
+	identity [16]byte  // of the map
 	sequence uint64
 	size     int64     // of the volume, in bytes
 	leader   int       // the member that has all data
@@ -49,6 +51,7 @@ func (n *note) encode(b []byte) {
 	binary.LittleEndian.PutUint64(b[sequenceAt:], n.sequence)
 	binary.LittleEndian.PutUint64(b[sizeAt:], uint64(n.size))
 	b[leaderAt] = byte(n.leader)
+	copy(b[mapIdentityAt:], n.identity[:])
 	for i := range n.lost {
 		if n.lost[i] {
 			b[lostAt] |= 1 << i
@@ -74,6 +77,7 @@ func (n *note) decode(b []byte) bool {
 	n.sequence = binary.LittleEndian.Uint64(b[sequenceAt:])
 	n.size = int64(binary.LittleEndian.Uint64(b[sizeAt:]))
 	n.leader = int(b[leaderAt])
+	copy(n.identity[:], b[mapIdentityAt:])
 	for i := range n.lost {
 		n.lost[i] = b[lostAt]>>i&1 != 0
 		for k := range n.media[i] {

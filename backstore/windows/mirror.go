@@ -25,6 +25,8 @@ type MirrorConfig struct {
 	Name    string // of the volume, for logs
 	Members [2]Member
 	Map     backstore.Store // of MapSize bytes; the Mirror owns it
+	// Identity is that of the map; zero: that which it has. An empty map gets one.
+	Identity [16]byte
 	Size    int64           // of the volume, in bytes; 0: that of the smaller member
 	Held    int64           // bytes of memory for what a member gets later
 	Window  time.Duration   // for how long a member takes writes until the other one does
@@ -207,6 +209,13 @@ func (m *Mirror) closeStores() (err error) {
 		err = errors.Join(err, m.memory.close())
 	}
 	return err
+}
+
+// Identity is that of the map.
+func (m *Mirror) Identity() [16]byte {
+	m.map_.Lock()
+	defer m.map_.Unlock()
+	return m.map_.note.identity
 }
 
 // other is the member that does not lead.

@@ -3,7 +3,6 @@ package windows
 import (
 	"bytes"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"hash/crc32"
 )
@@ -27,7 +26,7 @@ func (x *Excess) recover() error {
 	}
 	switch want := x.config.Identity; {
 	case want != [16]byte{} && j.label.identity != want:
-		return errors.New("found that of another volume, or another one than before")
+		return fmt.Errorf("found that of another volume: %w", ErrNotIts)
 	case j.label.size != x.info.Size:
 		return fmt.Errorf("found one for a volume of %d bytes, expected %d", j.label.size, x.info.Size)
 	}
@@ -52,7 +51,7 @@ func (x *Excess) recover() error {
 func (x *Excess) make(b []byte) error {
 	j := &x.journal
 	if x.config.Identity != [16]byte{} {
-		return errors.New("found an empty one, expected that which the volume had")
+		return fmt.Errorf("found an empty one: %w", ErrNotIts)
 	}
 	_, _ = rand.Read(j.label.identity[:]) // never fails
 	j.label.size = x.info.Size
