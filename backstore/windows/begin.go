@@ -101,7 +101,7 @@ func (n *note) judge(present [2]bool, now [2]medium, all int64) error {
 		return fmt.Errorf("member %d, which has the newest data, is missing, and member %d lacks %d regions", l+1, o+1, n.differ.count())
 	}
 	n.lost = [2]bool{}
-	if n.lost[o] = !present[o]; another[o] {
+	if n.lost[o] = !present[o]; another[o] && present[o] {
 		n.differ.fill(all)
 	}
 	return nil
