@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"encoding/json"
 	"testing"
 
@@ -94,4 +95,40 @@ func TestGroupNumberNamesAClass(t *testing.T) {
 	}
 	logout(t, c)
 	eventually.Holds(t, "the flow is forgotten", func() bool { x := l.explained(); return len(x.Connections) == 0 })
+}
+
+// TestGovernedConnections: what is read and written is right while windows bound what is
+// under way; the governor is told, and is gone when it is switched off.
+func TestGovernedConnections(t *testing.T) {
+	l := serveLive(t, qosctlConfig+"qos: {network: {governor: true, links: {lo: 64MiB}}"+networkRules)
+	c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	settle(t, c, 0)
+	const size = 64 << 10
+	rounds := func() {
+		t.Helper()
+		for i := range 200 {
+			lba := uint32(i%8) * size / 512
+			want := pattern(i, 0)
+			transfer(t, c, cdb10(0x2a, lba), 0, want, 0)
+			if got := transfer(t, c, cdb10(0x28, lba), 0, nil, size); !bytes.Equal(got, want) {
+				t.Fatalf("round %d: LBA %d is not what was written", i, lba)
+			}
+		}
+	}
+	rounds()
+	x := l.explained()
+	if len(x.Connections) != 1 {
+		t.Fatalf("found %d connections, expected one", len(x.Connections))
+	}
+	one := x.Connections[0]
+	if one.GovernedBy == "none" || one.Device != "lo" || one.Window <= 0 || one.Rate <= 0 || one.Bottleneck <= 0 || one.Bottleneck > 64<<20 || one.Asked <= 0 || one.Class != "low" {
+		t.Errorf("found %+v, expected one that is governed on lo", one)
+	}
+	l.has(l.tgtd(cli.ExitOK, "qos", "explain", initiator.DefaultInitiator), "GOVERNED-BY", one.GovernedBy, "lo")
+	l.apply(cli.ExitOK, []string{"governor: true", "governor: false"}, "qos.network.governor")
+	if n := len(l.explained().Connections); n != 0 {
+		t.Errorf("%d connections are told of that are not governed any more", n)
+	}
+	rounds()
+	logout(t, c)
 }

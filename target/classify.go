@@ -33,7 +33,7 @@ func (c *sessionState) classify() {
 			if err := o.classed.SetClass(class); err != nil {
 				o.log.Warn("class of the connection not in force", "err", err)
 			}
-			o.pacing.follow(class)
+			o.pacing.follow(o, class)
 		}
 	}
 }

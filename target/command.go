@@ -411,6 +411,9 @@ func (t *task) detach() waits.List {
 		t.payment.cancel()
 		t.payment = nil
 	}
+	if t.asked > 0 {
+		c.pacing.settle(t, t.asked)
+	}
 	if t.windowed {
 		c.window.Done()
 	} else {

@@ -76,6 +76,9 @@ func (t *task) solicit() {
 			return
 		}
 		n := min(w.end()-t.r2tNext, uint32(c.session.params.MaxBurstLength))
+		if c.pacing.network != nil && !c.pacing.admits(t, int(n)) {
+			return
+		}
 		t.sendR2T(t.r2tNext, w.dst[t.r2tNext-w.off:][:n])
 		t.r2tNext += n
 	}
@@ -88,6 +91,9 @@ func (t *task) sendR2T(off uint32, dst []byte) {
 	t.r2ts[t.r2tCount] = sequence{open: true, ttt: ttt, next: off, end: off + n}
 	t.r2tCount++
 	t.moved = c.thread.loop.Now()
+	if c.pacing.network != nil {
+		c.pacing.opened(t, &t.r2ts[t.r2tCount-1], t.moved)
+	}
 	p := (*pdu.R2T)(&c.header).Init()
 	p.BHS().SetLUN(t.lunField)
 	p.BHS().SetITT(t.itt)
@@ -212,6 +218,9 @@ func (t *task) closeSequence(s *sequence) {
 	s.open = false
 	if s == &t.unsolicited {
 		return
+	}
+	if t.asked > 0 {
+		t.conn.pacing.closed(t, s, t.conn.thread.loop.Now())
 	}
 	for i := range t.r2tCount {
 		if &t.r2ts[i] == s {

@@ -158,6 +158,7 @@ func (c *sessionState) arrive(th *thread, kept int) {
 		o.close(err)
 		return
 	}
+	o.class = NetworkClass{} // its transport is governed by nothing any more
 	c.classify()
 	c.window.Freeze(false)
 	c.sendWindow()

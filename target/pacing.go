@@ -1,13 +1,156 @@
 package target
 
-// pacing bounds what writes of a connection were asked for.
-type pacing struct{}
+import (
+	"math/bits"
+
+	"lunar/scheduler"
+	"lunar/scheduler/qtcp"
+)
+
+// pacing bounds how much of writes' data a connection has asked for and not got, by the
+// latency form of QTCP: the time from an R2T to its last byte, which is all that the target
+// sees of the initiator's sending, compared with the target of the class. It belongs to the
+// connection's event thread. The zero value bounds nothing.
+type pacing struct {
+	conn    *Connection
+	network *scheduler.Network // nil: off
+	target  float64            // of the class, ns
+	flow    qtcp.Flow
+	asked   int       // bytes asked for and not here
+	bound   bool      // something had to wait in this round
+	rest    int       // bytes until the round ends
+	came    int       // sequences of the round
+	marked  int       // of them, those that took too long
+	least   [33]int64 // the shortest time of sequences, by the power of two of their length, ns
+	waiting []uint32  // tags of tasks that may not ask, in order
+	due     bool      // wake is queued
+}
 
 // Pacing is how that is bounded now.
 type Pacing struct {
 	Window int64 // bytes that may be asked for; 0: any
 }
 
-func (p *pacing) follow(NetworkClass) {}
+const (
+	// pacedPacket is the unit of the window, in bytes: what Ethernet carries of TCP.
+	pacedPacket = 1448
+	// firstAsked is the first window, in packets: about one R2T of 256 KiB.
+	firstAsked = 181
+)
 
-func (p *pacing) told() Pacing { return Pacing{} }
+// follow puts the connection under the network of a class, or ends that.
+func (p *pacing) follow(c *Connection, class NetworkClass) {
+	p.conn, p.network = c, class.Network
+	if p.network == nil {
+		p.wakeLater()
+		return
+	}
+	p.target = float64(p.network.Targets[class.Class])
+	if p.target == 0 {
+		p.target = scheduler.DefaultTarget
+	}
+	p.flow, p.least = qtcp.NewFlow(firstAsked), [33]int64{}
+	p.begin()
+}
+
+func (p *pacing) begin() {
+	p.rest, p.came, p.marked, p.bound = p.window(), 0, 0, false
+}
+
+// window is how many bytes may be asked for.
+func (p *pacing) window() int { return int(p.flow.Window() * pacedPacket) }
+
+// admits reports whether a task may ask for n bytes now; else it will be called upon. One
+// R2T is always possible.
+func (p *pacing) admits(t *task, n int) bool {
+	if t.paced || p.asked > 0 && p.asked+n > p.window() {
+		p.bound = true
+		if !t.paced {
+			t.paced = true
+			p.waiting = append(p.waiting, t.itt)
+		}
+		return false
+	}
+	return true
+}
+
+// opened notes what a task has asked for at now.
+func (p *pacing) opened(t *task, s *sequence, now int64) {
+	n := int(s.end - s.next)
+	s.asked, s.length = now, uint32(n)
+	t.asked += n
+	p.asked += n
+}
+
+// closed notes the end of a sequence at now.
+func (p *pacing) closed(t *task, s *sequence, now int64) {
+	p.settle(t, int(s.length))
+	if p.network == nil || s.asked == 0 {
+		return
+	}
+	took := max(1, now-s.asked)
+	least := &p.least[bits.Len32(s.length)]
+	if *least == 0 || took < *least {
+		*least = took
+	}
+	p.flow.Measure(float64(took))
+	p.came++
+	if took > *least+p.network.Delay {
+		p.marked++
+	}
+	if p.rest -= int(s.length); p.rest <= 0 {
+		p.round()
+	}
+}
+
+// round ends a round in which a window's worth of data has come.
+func (p *pacing) round() {
+	before := p.flow.Window()
+	p.flow.Update(float64(p.marked)/float64(p.came), p.flow.Lateness(p.target))
+	if !p.bound {
+		p.flow.Use(before)
+	}
+	p.begin()
+}
+
+// settle takes back what a task had asked for.
+func (p *pacing) settle(t *task, n int) {
+	n = min(n, t.asked)
+	t.asked -= n
+	p.asked -= n
+	p.wakeLater()
+}
+
+func (p *pacing) wakeLater() {
+	if len(p.waiting) > 0 && !p.due {
+		p.due = true
+		p.conn.thread.loop.AtPassEnd(p)
+	}
+}
+
+// Run implements evloop.Task: those who wait ask, in order, as far as the window goes. A task
+// that has ended meanwhile is not there, and who has its tag asks for what it is due anyway.
+func (p *pacing) Run() {
+	p.due = false
+	defer p.conn.sessionState.Contain()
+	for n := len(p.waiting); n > 0 && len(p.waiting) > 0; n-- {
+		if p.network != nil && p.asked > 0 && p.asked >= p.window() {
+			return
+		}
+		t := p.conn.tasks.find(p.waiting[0])
+		p.waiting = append(p.waiting[:0], p.waiting[1:]...)
+		if t != nil && t.conn == p.conn && t.paced {
+			t.paced = false
+			t.renew()
+			t.solicit()
+		}
+	}
+}
+
+// told is what the explanation shows.
+func (p *pacing) told() (out Pacing) {
+	if p.network != nil {
+		out.Window = int64(p.window())
+	}
+	return out
+}

@@ -58,6 +58,8 @@ type task struct {
 	r2ts        [maxOutstandingR2T]sequence
 	r2tCount    int
 	r2tNext     uint32 // buffer offset from which nothing was solicited yet
+	asked       int    // bytes that are counted in the connection's pacing
+	paced       bool   // it waits there
 
 	qos     scheduler.Task
 	payment *payment // of a copy, if there are rules
@@ -85,6 +87,9 @@ type sequence struct {
 	next   uint32 // buffer offset of the next PDU
 	end    uint32 // buffer offset where it ends at the latest
 	dataSN pdu.SN
+
+	asked  int64  // when, while that is paced, on the loop's clock
+	length uint32 // bytes that were asked for then
 }
 
 // newTask takes a task from the thread's free list.
@@ -113,7 +118,7 @@ func (th *thread) recycle(t *task) {
 	for i := range t.wanted {
 		t.wants[i].dst = nil
 	}
-	t.wanted, t.r2tCount, t.r2tNext = 0, 0, 0
+	t.wanted, t.r2tCount, t.r2tNext, t.paced = 0, 0, 0, false
 	t.next, th.free = th.free, t
 }
 

@@ -14,13 +14,20 @@ func (m *mover) SetClass(c target.NetworkClass) (err error) {
 		err = mark(m.fd, c.DSCP)
 		m.dscp = c.DSCP
 	}
+	if c.Network != nil || m.gov != nil {
+		m.govern(c)
+	}
 	return err
 }
 
 // Governance implements target.Classed.
 func (m *mover) Governance() target.Governance {
 	name, _ := unix.GetsockoptString(m.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION) // unknown, if it is not told
-	return target.Governance{Congestion: name}
+	told := target.Governance{Congestion: name}
+	if m.gov != nil {
+		m.gov.tell(&told)
+	}
+	return told
 }
 
 // mark has a socket send with a DSCP (RFC 2474): the upper six bits of IPv4's type of

@@ -30,8 +30,9 @@ type mover struct {
 	rx receiver
 	tx sender
 
-	dscp   uint8 // that it sends with; 0: the system's
-	why    error // the end, once it is decided
+	gov    *governor // of what it sends; nil: only the kernel bounds that
+	dscp   uint8     // that it sends with; 0: the system's
+	why    error     // the end, once it is decided
 	drain  evloop.Timer
 	closed bool
 }
@@ -92,6 +93,9 @@ func (m *mover) Detach() bool {
 		return false
 	}
 	m.loop.Disarm(&m.tx.copying)
+	if m.gov != nil {
+		m.govern(target.NetworkClass{})
+	}
 	return m.loop.Unregister(m.fd) == nil
 }
 
@@ -128,6 +132,9 @@ func (m *mover) end() {
 	}
 	m.loop.Disarm(&m.drain)
 	m.loop.Disarm(&m.tx.copying)
+	if m.gov != nil {
+		m.gov.end()
+	}
 	m.loop.Unregister(m.fd)
 	if !m.tx.remote.busy { // else it follows when that is back
 		m.release()
@@ -171,6 +178,7 @@ type sender struct {
 	scheduled bool
 	last      bool  // it has let others of the pass go first
 	behind    bool  // it goes behind those of the pass who get no turn
+	held      bool  // the governor lets nothing leave
 	blocked   bool  // the socket takes no more until EPOLLOUT
 	since     int64 // when it began to take no more, on the loop's clock
 	ring      []outgoing

@@ -25,6 +25,7 @@ type scratch struct {
 	sending int64 // nanoseconds that those have taken
 	ended   bool  // one of them was at its end
 	pace    pace
+	links   *links // of all threads
 }
 
 // begin notes that the pass that began at now goes on.

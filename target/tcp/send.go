@@ -101,7 +101,7 @@ func (m *mover) send(bhs *pdu.BHS, data []byte, ref *buf.Ref) {
 }
 
 func (m *mover) scheduleFlush() {
-	if !m.tx.scheduled && !m.tx.blocked && !m.tx.remote.busy {
+	if !m.tx.scheduled && !m.tx.blocked && !m.tx.held && !m.tx.remote.busy {
 		m.tx.scheduled = true
 		m.loop.AtPassEnd((*passEnd)(m))
 	}
@@ -175,6 +175,9 @@ func (m *mover) flushNow() {
 // send, or the connection's part of the pass is sent: one sendmsg for up to maxIOV pieces.
 func (m *mover) flush() error {
 	room := m.scratch.room(m.loop.Now())
+	if m.gov != nil && m.flushable() {
+		room = min(room, m.gov.room())
+	}
 	for part := false; m.flushable() && !part; part = room <= 0 || m.loop.Ordered() {
 		iov, bytes, sender := m.gather(min(room, m.loop.Part()))
 		if sender != nil {
@@ -191,7 +194,9 @@ func (m *mover) flush() error {
 }
 
 // flushable reports whether something is queued that may be sent now.
-func (m *mover) flushable() bool { return m.tx.pending() && !m.tx.blocked && !m.tx.remote.busy }
+func (m *mover) flushable() bool {
+	return m.tx.pending() && !m.tx.blocked && !m.tx.held && !m.tx.remote.busy
+}
 
 // gather fills the thread's iovec from the queue, with what one thread is to
 // send: sender, or this one if it is nil, and at most room bytes. PDUs that do not care go
@@ -316,7 +321,7 @@ func (m *mover) writable() {
 
 // boundLoans sees to it that what was lent is given back in time.
 func (m *mover) boundLoans() {
-	if m.tx.blocked && m.tx.lent > 0 && !m.tx.copying.Armed() {
+	if (m.tx.blocked || m.tx.held) && m.tx.lent > 0 && !m.tx.copying.Armed() {
 		m.loop.Arm(&m.tx.copying, lendTime)
 	}
 }
@@ -348,7 +353,7 @@ func (m *mover) copyLoans() {
 
 // stalledFor is how long the peer has made no room for what it is owed.
 func (m *mover) stalledFor() time.Duration {
-	if !m.tx.blocked {
+	if !m.tx.blocked && !m.tx.held {
 		return 0
 	}
 	return time.Duration(m.loop.Now() - m.tx.since)

@@ -37,6 +37,7 @@ type Transport struct {
 	scratches  scratches
 	congestion congestion
 	keeper     Keeper
+	links      links
 }
 
 // Open makes the transport of a server's event threads. Close follows before they end.
@@ -51,6 +52,7 @@ func Open(config Config) (*Transport, error) {
 			t.Close()
 			return nil, err
 		}
+		t.scratches[loop].links = &t.links
 	}
 	return t, nil
 }

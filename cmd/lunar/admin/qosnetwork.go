@@ -37,6 +37,7 @@ var classedTable = listing.Table[control.ClassedConnection]{
 	}},
 	{Name: "congestion-control", Of: func(c *control.ClassedConnection) any { return c.Congestion }},
 	{Name: "governed-by", Of: func(c *control.ClassedConnection) any { return c.GovernedBy }},
+	{Name: "device", Of: ifGoverned(func(c *control.ClassedConnection) any { return c.Device })},
 	{Name: "window", Of: ifGoverned(func(c *control.ClassedConnection) any { return bytesize.Text(c.Window) })},
 	{Name: "rate", Of: ifGoverned(func(c *control.ClassedConnection) any { return bytesize.Text(c.Rate) + "/s" })},
 	{Name: "share", Of: ifGoverned(func(c *control.ClassedConnection) any { return bytesize.Text(c.Share) + "/s" })},
