@@ -34,7 +34,7 @@ var layers = map[string][]string{
 	"target/pdu":         {"internal"},
 	"target/login":       {"target/pdu", "internal"},
 	"target/scsi":        {"scheduler", "backstore", "internal"},
-	"target/tcp":         {"target", "internal"},
+	"target/tcp":         {"target", "scheduler", "internal"},
 	"target/targettest":  {"target", "backstore", "internal"},
 	"backstore":          {"backstore", "internal"},
 	"backstore/windows":  {"backstore", "scheduler", "internal"},
