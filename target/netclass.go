@@ -39,6 +39,11 @@ type Governance struct {
 	Pacing     Pacing  // of what writes were asked for
 }
 
+// Pacing is how what writes were asked for is bounded.
+type Pacing struct {
+	Window int64 // bytes that may be asked for; 0: any
+}
+
 // What Governance sees congestion by.
 const (
 	Marks = "marks" // of the network (ECN)

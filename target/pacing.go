@@ -26,11 +26,6 @@ type pacing struct {
 	due     bool      // wake is queued
 }
 
-// Pacing is how that is bounded now.
-type Pacing struct {
-	Window int64 // bytes that may be asked for; 0: any
-}
-
 const (
 	// pacedPacket is the unit of the window, in bytes: what Ethernet carries of TCP.
 	pacedPacket = 1448
