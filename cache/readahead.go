@@ -8,21 +8,24 @@ import (
 
 const (
 	zoneShift  = 24      // a stream is looked for by the 16 MiB that it is in
-	candidates = 1 << 10 // requests that a second one may continue; spot makes ten bits
+	candidates = 1 << 10 // requests that another one may continue; spot makes ten bits
+	firstAhead = 4       // requests of the first window
+	inRow      = 1       // a tag with it is of a request that has continued another one
 )
 
 // ReadaheadConfig bounds what a detector asks for.
 type ReadaheadConfig struct {
 	Streams int   // sequential streams that are followed at a time
-	Start   int64 // bytes of the first window
+	Start   int64 // bytes of the first window at most
 	Max     int64 // bytes of the largest window
 }
 
 // Detector finds sequential streams among the reads of one event thread and
-// says what to read ahead. A stream begins with the second request in a row; its
-// window, the distance kept ahead of the reader, doubles each time that half of
-// it has been used, up to Max, and halves for what was evicted unused. It does no
-// I/O and has no lock.
+// says what to read ahead. A stream begins with the third request in a row, since of
+// random reads within some hundred megabytes one in a hundred follows another by chance.
+// Its window, the distance kept ahead of the reader, is that of a few requests at first,
+// and doubles each time that half of it has been used, up to Max. It does no I/O and has
+// no lock.
 //
 // What is followed is kept in a golang-lru list in the order of its use, by LU and
 // zone, and found by small tables, which cost random requests two cache lines and no
@@ -32,7 +35,7 @@ type Detector struct {
 	streams *simplelru.LRU[zone, *stream]
 	spare   []*stream
 	spots   [zoneSpots]*stream // chains of streams, by their zones
-	last    [candidates]uint32 // tags of where requests have ended
+	last    [candidates]uint32 // tags of where requests have ended, with inRow
 }
 
 // zoneSpots is large beside the number of streams, so that few zones share a spot.
@@ -55,6 +58,7 @@ type stream struct {
 	next   int64 // where it goes on
 	ahead  int64 // end of what was asked for
 	window int64
+	used   int64 // bytes read since the last request ahead
 }
 
 // Prefetch is a range to read ahead; none if Len is 0.
@@ -85,10 +89,12 @@ func (d *Detector) Read(lu uint32, off, n, size, budget int64) Prefetch {
 	}
 	s.next = max(s.next, off+n)
 	s.ahead = max(s.ahead, s.next)
-	if s.ahead-s.next > s.window/2 {
-		return Prefetch{}
-	}
+	s.used += n
 	if s.ahead > s.next {
+		// One that only happens to be within the window has used none of what is before it.
+		if half := s.window / 2; s.ahead-s.next > half || s.used < half {
+			return Prefetch{}
+		}
 		s.window = min(s.window*2, d.config.Max)
 	}
 	p := Prefetch{s.ahead, min(s.next+s.window, size) - s.ahead}
@@ -96,6 +102,7 @@ func (d *Detector) Read(lu uint32, off, n, size, budget int64) Prefetch {
 		return Prefetch{}
 	}
 	s.ahead += p.Len
+	s.used = 0
 	return p
 }
 
@@ -110,13 +117,16 @@ func (d *Detector) follow(lu uint32, off, n int64) *stream {
 		return s
 	}
 	was, tag := spot(lu, off)
-	sequential := d.last[was] == tag && off != 0
-	at, tag := spot(lu, off+n)
-	d.last[at] = tag
-	if !sequential {
+	found := d.last[was]
+	at, end := spot(lu, off+n)
+	if off != 0 && found&^inRow == tag {
+		end |= inRow
+	}
+	d.last[at] = end
+	if found != tag|inRow {
 		return nil
 	}
-	return d.begin(z, off)
+	return d.put(z, stream{next: off, ahead: off, window: min(d.config.Start, firstAhead*n)})
 }
 
 // find returns the stream of a zone, nil if there is none.
@@ -144,11 +154,6 @@ func (d *Detector) crossing(z zone, off int64) *stream {
 	return d.put(z, moved)
 }
 
-// begin starts a stream at its second request.
-func (d *Detector) begin(z zone, off int64) *stream {
-	return d.put(z, stream{next: off, ahead: off, window: d.config.Start})
-}
-
 func (d *Detector) put(z zone, from stream) *stream {
 	d.streams.Remove(z)
 	s := d.spare[len(d.spare)-1]
@@ -170,9 +175,9 @@ func (d *Detector) drop(s *stream) {
 	d.spare = append(d.spare, s)
 }
 
-// spot is where the table keeps a continuation, and the tag that it has there. That
-// two have the same tag is so rare that it does no harm.
+// spot is where the table keeps a continuation, and the tag that it has there, without
+// inRow. That two have the same tag is so rare that it does no harm.
 func spot(lu uint32, off int64) (at int, tag uint32) {
 	h := (uint64(off) + uint64(lu)*0xd6e8feb86659fd93) * 0x9e3779b97f4a7c15
-	return int(h >> 54), uint32(h >> 22)
+	return int(h >> 54), uint32(h>>22) &^ inRow
 }

@@ -18,12 +18,13 @@ func detector(t testing.TB, c ReadaheadConfig) *Detector {
 
 const noLimit = int64(1) << 60
 
-// The window doubles whenever half of it is used, up to the largest.
+// The first window is that of four requests, or the configured one; it doubles whenever
+// half of it is used, up to the largest.
 func TestReadaheadGrows(t *testing.T) {
 	d := detector(t, ReadaheadConfig{Streams: 4, Start: 64 << 10, Max: 256 << 10})
 	const n = 32 << 10
 	for i, want := range []Prefetch{
-		{}, {64 << 10, 64 << 10}, {128 << 10, 96 << 10}, {}, {224 << 10, 192 << 10}, {}, {}, {}, {416 << 10, 128 << 10},
+		{}, {}, {96 << 10, 64 << 10}, {160 << 10, 96 << 10}, {}, {256 << 10, 192 << 10}, {}, {}, {}, {448 << 10, 128 << 10},
 	} {
 		if got := d.Read(1, int64(i)*n, n, noLimit, noLimit); got != want {
 			t.Errorf("read %d: %+v, expected %+v", i, got, want)
@@ -74,6 +75,33 @@ func TestReadaheadCoversStreams(t *testing.T) {
 			ahead[lu] = p.Off + p.Len
 		}
 	})
+}
+
+// Small reads in a row begin with a small window.
+func TestReadaheadBeginsSmall(t *testing.T) {
+	d := detector(t, ReadaheadConfig{Streams: 4, Start: 128 << 10, Max: 1 << 20})
+	for i, want := range []Prefetch{{}, {}, {12 << 10, 16 << 10}, {}, {28 << 10, 24 << 10}} {
+		if got := d.Read(1, int64(i)*4096, 4096, noLimit, noLimit); got != want {
+			t.Errorf("read %d: %+v, expected %+v", i, got, want)
+		}
+	}
+}
+
+// Of random reads within a small range, some follow others by chance: what is read ahead
+// for them is little beside what they ask for.
+func TestReadaheadOfRandomIsLittle(t *testing.T) {
+	for _, n := range []int64{4 << 10, 64 << 10} {
+		d := detector(t, ReadaheadConfig{Streams: 32, Start: 128 << 10, Max: 1 << 20})
+		const size, reads = 384 << 20, 100_000
+		r := rand.New(rand.NewPCG(1, 2))
+		ahead := int64(0)
+		for range reads {
+			ahead += d.Read(1, r.Int64N(size/n)*n, n, size, noLimit).Len
+		}
+		if most := reads * n / 10; ahead > most {
+			t.Errorf("reads of %d: %d bytes read ahead of %d asked for, expected at most %d", n, ahead, reads*n, most)
+		}
+	}
 }
 
 // Random reads are not taken for streams and allocate nothing.
