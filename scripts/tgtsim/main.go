@@ -15,6 +15,7 @@ import (
 	"lunar/scripts/sim/experiment"
 	"lunar/scripts/sim/fussy"
 	"lunar/scripts/sim/haechi"
+	"lunar/scripts/sim/nest"
 	"lunar/scripts/sim/net"
 	"lunar/scripts/sim/numa"
 	"lunar/scripts/sim/plm"
@@ -51,5 +52,5 @@ func main() {
 // experiments returns every experiment, in the order of the papers.
 func experiments() []experiment.Experiment {
 	return slices.Concat(haechi.Experiments(), pshift.Experiments(), numa.Experiments(), fussy.Experiments(),
-		tyche.Experiments(), events.Experiments(), plm.Experiments(), bulk.Experiments(), net.Experiments())
+		tyche.Experiments(), events.Experiments(), plm.Experiments(), bulk.Experiments(), net.Experiments(), nest.Experiments())
 }

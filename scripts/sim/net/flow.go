@@ -27,7 +27,8 @@ type Control interface {
 // Flow is a connection: it carries messages in order over a path, in packets.
 type Flow struct {
 	Control
-	Pace int64 // ps between two packets: what the sender offers; 0 is no bound
+	Pace   int64 // ps between two packets: what the sender offers; 0 is no bound
+	Urgent bool  // its packets go first, and are not marked
 
 	Delivered int64 // bytes of messages that have arrived
 	Acked     int64 // bytes on the wire that are acknowledged
@@ -147,7 +148,7 @@ func (f *Flow) packet() *Packet {
 			f.messages = f.messages[1:]
 		}
 	}
-	p.Bytes = int(p.payload) + header
+	p.Bytes, p.Urgent = int(p.payload)+header, f.Urgent
 	return p
 }
 

@@ -23,7 +23,7 @@ func PerByte(gigabits float64) int64 { return int64(8000 / gigabits) }
 // Link is the egress queue of a port with the wire behind it: in order of arrival, urgent
 // packets first, none interrupted.
 type Link struct {
-	Mark    int  // K: from so many packets on, some that come are marked; 0 marks none
+	Mark    int  // K: from so many packets of MTU on, some that come are marked; 0 marks none
 	Step    bool // all that come then are marked
 	Room    int  // Bmax: packets that the queue holds; 0 is without bound
 	Reserve int  // of Room, for urgent packets alone
@@ -36,6 +36,7 @@ type Link struct {
 	perByte int64   // ps
 	delay   int64   // ps
 	owed    float64 // marks
+	waiting int     // bytes
 	first   fifo    // urgent
 	normal  fifo
 	current *Packet // on the wire; nil if idle
@@ -68,7 +69,8 @@ func (l *Link) send(p *Packet) {
 		p.drop()
 		return
 	}
-	p.Marked = l.marks(p, n) || p.Marked
+	p.Marked = l.marks(p, l.waiting/MTU) || p.Marked
+	l.waiting += p.Bytes
 	l.Longest = max(l.Longest, n+1)
 	if p.Urgent {
 		l.first.push(p)
@@ -115,6 +117,7 @@ func (l *Link) Fire(now int64, _ int32) {
 	p := l.current
 	l.current = nil
 	l.Sent += int64(p.Bytes)
+	l.waiting -= p.Bytes
 	l.kernel.At(now+l.delay, kernel.Arrival, p, arrive)
 	l.next(now)
 }

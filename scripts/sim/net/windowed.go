@@ -44,7 +44,7 @@ func (w *Windowed) Acknowledged(now int64, f *Flow, p *Packet) {
 	if p.Marked {
 		w.marked++
 	}
-	if p.Tag < w.end {
+	if p.Tag <= w.end {
 		return
 	}
 	if w.began > 0 {
