@@ -33,7 +33,7 @@ func TestDefault(t *testing.T) {
 			NOP:    NOP{15 * time.Second, 10 * time.Second},
 		},
 		Log:   Log{"info", "text"},
-		Cache: Cache{BlockSize: 256 * KiB, Huge: "auto", DirtyLimit: Amount{Percent: 50}},
+		Cache: Cache{Huge: "auto", DirtyLimit: Amount{Percent: 50}},
 		QoS:   QoS{Window: 32, Turn: 30 * time.Microsecond, Cost: scheduler.Cost{Unit: 4096, WritePercent: 100}, Network: scheduler.Network{Delay: 1e6}},
 		PortalGroups: []PortalGroup{{Name: "local", Tag: 1, ALUA: ALUA{State: "optimized"}, Listen: []netip.AddrPort{
 			netip.MustParseAddrPort("127.0.0.1:3260"), netip.MustParseAddrPort("[::1]:3260"),

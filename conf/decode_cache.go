@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -14,12 +15,12 @@ const DefaultSegment = "/dev/shm/lunar"
 // privateMemory is the word for no segment.
 const privateMemory = "none"
 
-var defaultCache = Cache{BlockSize: 256 * KiB, Huge: "auto", DirtyLimit: Amount{Percent: 50}}
+var defaultCache = Cache{Huge: "auto", DirtyLimit: Amount{Percent: 50}}
 
 func (d *decoder) cache(n node, c *Cache) {
 	d.mapping(n, fields{
 		"size":              cacheSize(c),
-		"block-size":        powerOfTwo(&c.BlockSize, 4*KiB, MiB),
+		"block-size":        cacheBlock(&c.BlockSize),
 		"huge":              oneOf(&c.Huge, "auto", "off", "require"),
 		"segment":           segment(&c.Segment),
 		"checksum":          boolean(&c.Checksum),
@@ -43,6 +44,17 @@ func cacheSize(c *Cache) setter {
 			d.require(n, "per-node", "the size on each NUMA node, such as 2GiB")
 		}
 	}
+}
+
+// cacheBlock accepts auto or a power of two.
+func cacheBlock(to *Size) setter {
+	return parsed(to, fmt.Sprintf("auto, or a power of two from %v to %v", 4*KiB, MiB), func(s string) (Size, bool) {
+		if s == "auto" {
+			return 0, true
+		}
+		v, err := ParseSize(s)
+		return v, err == nil && v >= 4*KiB && v <= MiB && v&(v-1) == 0
+	})
 }
 
 // segment accepts a directory or none.

@@ -36,6 +36,7 @@ var forms = map[string]form{
 	"Limits.SessionsPerNetwork": zeroAs("auto"),
 
 	"Cache.Size":             cacheSizeForm,
+	"Cache.BlockSize":        zeroAs("auto"),
 	"Cache.Segment":          zeroAs(privateMemory),
 	"Cache.ForwardThreshold": forwardThresholdForm,
 	"VolumeCache.DirtyLimit": unlessZero,

@@ -267,7 +267,7 @@ type Volume struct {
 type Cache struct {
 	Size             Amount // of data, a share is of the memory that the process may use; zero: there is no cache
 	PerNode          bool   // Size is that of each NUMA node instead of all together
-	BlockSize        Size   // of a cache block
+	BlockSize        Size   // of a cache block; 0: that of the segment which is there, else what suits most volumes
 	Huge             string // huge pages: auto, off or require
 	Segment          string // directory of the shared memory that outlives the process; empty: private memory
 	SegmentGiven     bool   // Segment is the file's own, and not a default that depends on the volumes

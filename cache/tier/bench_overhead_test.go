@@ -19,7 +19,7 @@ import (
 // with the index of the partitions, the table of volumes and the intents, which do
 // not grow with the cache, and the journal with the head.
 func BenchmarkOverhead(b *testing.B) {
-	for _, block := range []int{64 << 10, 256 << 10, 1 << 20} {
+	for _, block := range []int{4 << 10, usualBlock, 64 << 10, 256 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("block=%dKiB", block>>10), func(b *testing.B) {
 			for b.Loop() {
 			}

@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"lunar/cache"
+	"lunar/cache/internal/blocks"
 	"lunar/cache/segment"
 	"lunar/internal/arena"
 	"lunar/internal/bytesize"
@@ -19,7 +21,7 @@ import (
 type Options struct {
 	Topology  numa.Topology // real, or an override; zero: that of the machine
 	PerNode   int64         // bytes of block data on each node
-	BlockSize int           // of a cache block in bytes
+	BlockSize int           // of a cache block in bytes; 0: that of the segment if there is one, else 16 KiB
 	Volumes   int           // that will be open at a time
 	Huge      arena.Huge
 
@@ -35,11 +37,20 @@ type Options struct {
 	ForwardThreshold int64 // see Config
 	Progress         arena.Progress
 	Logger           *slog.Logger // nil is slog.Default
+
+	neighbours int // consecutive blocks that share a partition, and so a node; 0: a stripe
 }
 
 const (
 	partitionsPerNode = 16
-	neighbours        = 4
+	// usualBlock is the block size where nobody asks for one. Of blocks that are larger than
+	// what is read at random, most of the memory is empty; smaller ones make large requests
+	// dear (docs/reports/performance-cache.md).
+	usualBlock = 16 << 10
+	// stripe is how many bytes in a row share a partition at most, so that most requests have
+	// one node, and leastInRow how many blocks do at least.
+	stripe     = 1 << 20
+	leastInRow = 4
 	// predecessor is how long Open waits for a process that has the segment and
 	// is about to end.
 	predecessor = 5 * time.Second
@@ -76,7 +87,26 @@ func (o *Options) complete() (err error) {
 	if len(o.Topology.Nodes) == 0 {
 		o.Topology, err = numa.Discover(o.Logger)
 	}
+	o.cut()
 	return err
+}
+
+// cut decides how large blocks are, and how many in a row share a partition. A sound
+// segment that is there decides what nobody has asked for, so that its contents are kept,
+// whatever version has made it.
+func (o *Options) cut() {
+	there, groups := 0, 0
+	if o.Segment != "" {
+		if d, err := segment.Describe(o.Segment); err == nil && d.Refused == nil {
+			there, groups = d.Geometry.BlockSize, blocks.Neighbours(d.Geometry.Layout)
+		}
+	}
+	if o.BlockSize == 0 {
+		o.BlockSize = cmp.Or(there, usualBlock)
+	}
+	if there == o.BlockSize {
+		o.neighbours = groups
+	}
 }
 
 func (o *Options) config() Config {
@@ -93,10 +123,12 @@ func (o *Options) config() Config {
 }
 
 // layout spreads small caches over fewer partitions, so that each has several
-// blocks.
+// blocks, and several rows of blocks.
 func (o *Options) layout(nodes int) cache.Layout {
 	perNode := int(min(partitionsPerNode, max(o.PerNode/int64(max(o.BlockSize, 1))/4, 1)))
-	return cache.Layout{BlockSize: o.BlockSize, Neighbours: neighbours, Nodes: nodes, Partitions: nodes * perNode}
+	slots := o.PerNode / int64(perNode) / int64(max(o.BlockSize, 1))
+	row := cmp.Or(o.neighbours, max(min(stripe/max(o.BlockSize, 1), int(slots/16)), leastInRow))
+	return cache.Layout{BlockSize: o.BlockSize, Neighbours: row, Nodes: nodes, Partitions: nodes * perNode}
 }
 
 // memory takes the cache's memory; release gives it back.

@@ -29,6 +29,7 @@ var parts = []part{
 	{"decisions", []goBenchmarks{{"cache.test", "^Benchmark(Algorithm1|Route.*|Forward.*|Fussy.*)$", short, false},
 		{"tier.test", "^Benchmark(Route.*|Forward.*|Handover|Journal)$", short, true},
 		{"segment.test", "^BenchmarkMark$", short, false}}, costTable},
+	{"sets", []goBenchmarks{{"tier.test", "^BenchmarkWorkingSet$", short, false}}, setsTable},
 	{"memory", []goBenchmarks{{"tier.test", "^BenchmarkOverhead$", short, false}}, overheadTable},
 }
 
@@ -148,6 +149,18 @@ func pairRatio(x, y benchmark, unit string) float64 {
 }
 
 // overheadTable judges the memory that each GiB of cache needs beside it.
+// setsTable has the hits of each block size.
+func setsTable(b *benchmarks, _ float64) string {
+	var t strings.Builder
+	t.WriteString("| block | reads of 4 KiB, twice the cache: hits | ten times | reads of 16 KiB, twice: hits | ten times |\n|---|--:|--:|--:|--:|\n")
+	for _, x := range b.list {
+		_, block, _ := strings.Cut(x.name, "block=")
+		fmt.Fprintf(&t, "| %s | %s %% | %s %% | %s %% | %s %% |\n", block,
+			x.number("hits4KiB2x", 1), x.number("hits4KiB10x", 1), x.number("hits16KiB2x", 1), x.number("hits16KiB10x", 1))
+	}
+	return t.String()
+}
+
 func overheadTable(b *benchmarks, _ float64) string {
 	const most = 1 // percent
 	var t strings.Builder

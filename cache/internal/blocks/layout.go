@@ -2,6 +2,7 @@ package blocks
 
 import (
 	"fmt"
+	"strings"
 
 	"lunar/cache"
 	"lunar/cache/internal/volumes"
@@ -13,6 +14,21 @@ const MaxVolumes = 1024
 
 // layoutVersion is that of the areas' arrangement and of the table's rows.
 const layoutVersion = 4
+
+// layoutText is the layout of a segment: version, format of the partitions, their number, that
+// of the nodes, of neighbouring blocks in a partition, and whether partitions of a node follow
+// each other.
+const layoutText = "v%d, partition %s, %d partitions on %d nodes, groups of %d, contiguous %t"
+
+// Neighbours returns how many consecutive blocks share a partition by the layout of a segment;
+// 0: it does not tell.
+func Neighbours(layout string) (n int) {
+	_, rest, _ := strings.Cut(layout, "groups of ")
+	if _, err := fmt.Sscanf(rest, "%d,", &n); err != nil {
+		return 0
+	}
+	return n
+}
 
 func dataArea(node int) string  { return fmt.Sprintf("data.%d", node) }
 func indexArea(node int) string { return fmt.Sprintf("index.%d", node) }
@@ -37,7 +53,7 @@ func (c *Config) SegmentGeometry(nodes []int) (segment.Geometry, error) {
 	perNode := c.Layout.Partitions / c.Layout.Nodes
 	out := segment.Geometry{
 		Slots: slots * c.Layout.Partitions, BlockSize: g.BlockSize(), SubBlock: g.SubBlock(),
-		Layout: fmt.Sprintf("v%d, partition %s, %d partitions on %d nodes, groups of %d, contiguous %t",
+		Layout: fmt.Sprintf(layoutText,
 			layoutVersion, cache.Format(), c.Layout.Partitions, c.Layout.Nodes, c.Layout.Neighbours, c.Layout.Contiguous),
 		Areas: []segment.Area{
 			{Name: TableArea, Size: MaxVolumes * volumes.RowBytes, Node: -1, Checksum: true},
