@@ -15,7 +15,7 @@ type Fabric struct {
 	up, down []*net.Link // by host
 	rise     []*net.Link // edge to aggregation, aggregation to core
 	fall     []*net.Link
-	all      []*net.Link
+	urgent   map[*net.Link]float64 // Gb/s that are admitted
 }
 
 // Queue is what the queues of a fabric's switches are like.
@@ -27,7 +27,7 @@ type Queue struct {
 
 // NewStar returns a fabric of one switch.
 func NewStar(k *kernel.Kernel, hosts int, gigabits float64, q Queue) *Fabric {
-	f := &Fabric{kernel: k, hosts: hosts, gigabits: gigabits}
+	f := &Fabric{kernel: k, hosts: hosts, gigabits: gigabits, urgent: map[*net.Link]float64{}}
 	for range hosts {
 		f.up = append(f.up, f.link(Queue{}, net.Propagation+net.Switching))
 		f.down = append(f.down, f.link(q, net.Propagation))
@@ -51,7 +51,6 @@ func NewFatTree(k *kernel.Kernel, ports int, gigabits float64, q Queue) *Fabric 
 func (f *Fabric) link(q Queue, delay int64) *net.Link {
 	l := net.NewLink(f.kernel, net.PerByte(f.gigabits), delay)
 	l.Mark, l.Room, l.Reserve = q.Mark, q.Room, q.Reserve
-	f.all = append(f.all, l)
 	return l
 }
 
@@ -75,6 +74,24 @@ func (f *Fabric) Path(from, to int) []*net.Link {
 		path = append(path, f.rise[cores+(pod*half+a)*half+c], f.fall[cores+(podTo*half+a)*half+c])
 	}
 	return append(path, f.fall[edgeTo*half+a], last)
+}
+
+// urgentShare is what urgent traffic may have of a link: nothing governs it, so that more
+// would starve others and wait for itself.
+const urgentShare = 0.2
+
+// Admit reserves so many Gb/s for urgent traffic on the links of a path, and reports whether
+// they all have that.
+func (f *Fabric) Admit(path []*net.Link, gigabits float64) bool {
+	for _, l := range path {
+		if f.urgent[l]+gigabits > urgentShare*f.gigabits {
+			return false
+		}
+	}
+	for _, l := range path {
+		f.urgent[l] += gigabits
+	}
+	return true
 }
 
 // back is the time in ps that an acknowledgement needs over a path, on which it finds no

@@ -2,8 +2,10 @@ package nest
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"lunar/scripts/sim/experiment"
 	"lunar/scripts/sim/experiment/experimenttest"
 	"lunar/scripts/sim/kernel"
 	"lunar/scripts/sim/net"
@@ -97,5 +99,57 @@ func TestPages(t *testing.T) {
 	k.Drain()
 	if !slices.Equal(ends, []int64{20, 50}) {
 		t.Errorf("ends at %v, expected 20 and 50", ends)
+	}
+}
+
+// TestAdmission: urgent traffic gets a fifth of a link, over all who send it there.
+func TestAdmission(t *testing.T) {
+	var k kernel.Kernel
+	f := NewStar(&k, 4, line, Queue{})
+	for i, want := range []bool{true, true, false} {
+		if got := f.Admit(f.Path(i, 3), 9); got != want {
+			t.Errorf("host %d asks for 9 Gb/s more: admitted %v, expected %v", i, got, want)
+		}
+	}
+	if !f.Admit(f.Path(2, 0), 9) {
+		t.Error("what was refused on one link is still reserved on another")
+	}
+}
+
+// TestReplay: a trace is replayed at its times; a bad one is refused with the line.
+func TestReplay(t *testing.T) {
+	var k kernel.Kernel
+	f := NewStar(&k, 2, line, Queue{})
+	s := f.NewServer(1, NewSCM(&k, 1, 60*net.Microsecond, 0), 0)
+	trace, err := readTrace(strings.NewReader("0 R 0 4096 1\n1000000 W 8192 512 0\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	p := &replay{kernel: &k, trace: trace, ended: func(_ entry, latency int64) { got = append(got, latency) }}
+	for tag := range Tags {
+		p.paths[tag] = f.Connect(tag, func(Tag, bool) net.Control { return net.Open{} }, 0, s)
+	}
+	p.start()
+	k.Drain()
+	if len(got) != 2 || got[0] != 63_077_760 {
+		t.Errorf("latencies %v, expected two, the first of 63,077,760 ps", got)
+	}
+	for text, want := range map[string]string{
+		"0 R 0 4096": "line 1", "0 X 0 1 1": "R or W", "0 R 0 1 4": "class 4", "0 R 0 0 1": "0 bytes", "5 R 0 1 1\n4 R 0 1 1": "line 2",
+	} {
+		if _, err := readTrace(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: found error %v, expected one with %q", text, err, want)
+		}
+	}
+}
+
+// TestSameSeed: a seed gives one run.
+func TestSameSeed(t *testing.T) {
+	env := &experiment.Env{Seed: 3, Reduced: true}
+	m := mixed{rule: net.QTCP, hosts: 1, share: 0.1, bytes: 128, priority: true}
+	first, second := newMixture(env, m).run(env), newMixture(env, m).run(env)
+	if !slices.Equal(first.storage, second.storage) || first.p99 != second.p99 {
+		t.Errorf("two runs of one seed: %+v and %+v", first, second)
 	}
 }

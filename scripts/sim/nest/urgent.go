@@ -89,6 +89,9 @@ func newMixture(env *experiment.Env, m mixed) *mixture {
 	}
 	for i := range m.hosts {
 		from := int(qtcp.Classes) + i
+		if !x.fabric.Admit(x.fabric.Path(from, to), m.share*line/float64(m.hosts)) {
+			continue
+		}
 		s := &source{kernel: &x.kernel, r: kernel.NewRand(env.Seed, uint64(i)), gap: float64(m.bytes) * 8000 * float64(m.hosts) / (m.share * line)}
 		s.ask = func(ended func(int64, int64)) {
 			newProbe(&x.kernel, m.bytes, m.priority, x.fabric.Path(from, to), x.fabric.Path(to, from),
