@@ -5,17 +5,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 )
 
-const wantType = "one of file, block, ram, null, gotgt"
+const wantType = "one of file, block, ram, null, gotgt, mirror"
 
 // volumeKeys are the keys that only some types have.
 var volumeKeys = map[string][]VolumeType{
 	"driver":         {GotgtVolume},
 	"path":           {FileVolume, BlockVolume, GotgtVolume},
-	"size":           {FileVolume, RAMVolume, NullVolume, GotgtVolume},
+	"size":           {FileVolume, RAMVolume, NullVolume, GotgtVolume, MirrorVolume},
 	"direct":         {FileVolume, BlockVolume},
 	"write":          {FileVolume, BlockVolume, GotgtVolume},
 	"cache":          {FileVolume, BlockVolume, GotgtVolume},
@@ -24,6 +25,15 @@ var volumeKeys = map[string][]VolumeType{
 	"protection":      {FileVolume, BlockVolume},
 	"protection-file": {FileVolume, BlockVolume},
 	"encryption":      {FileVolume, BlockVolume},
+
+	"members": {MirrorVolume},
+	"map":     {MirrorVolume},
+	"held":    {MirrorVolume},
+	"window":  {MirrorVolume},
+
+	"excess":        {FileVolume, BlockVolume},
+	"excess-size":   {FileVolume, BlockVolume},
+	"excess-writes": {FileVolume, BlockVolume},
 }
 
 // driverKeys are the keys of type gotgt that only some drivers have.
@@ -47,7 +57,7 @@ func (v *Volume) may(key string) bool {
 func (d *decoder) volumes(n node, c *Config) {
 	var v Volume
 	keys := fields{ // made once: there may be thousands of volumes
-		"type":                orNull(&v.Type, NullVolume, oneOf(&v.Type, FileVolume, BlockVolume, RAMVolume, NullVolume, GotgtVolume)),
+		"type":                orNull(&v.Type, NullVolume, oneOf(&v.Type, FileVolume, BlockVolume, RAMVolume, NullVolume, GotgtVolume, MirrorVolume)),
 		"driver":              orNull(&v.Driver, NullDriver, oneOf(&v.Driver, FileDriver, NullDriver)),
 		"path":                text(&v.Path, "a path", validPath),
 		"size":                size(&v.Size, 1, MiB, 1<<20*TiB),
@@ -71,6 +81,15 @@ func (d *decoder) volumes(n node, c *Config) {
 		"protection":      protectionType(&v.Protection),
 		"protection-file": text(&v.ProtectionFile, "a path", validPath),
 		"encryption":      volumeEncryption(&v),
+
+		"members": each(&v.Members, volumePath),
+		"map":     text(&v.Map, "a path", validPath),
+		"held":    size(&v.Held, MiB, 8*MiB, TiB),
+		"window":  duration(&v.Window, 10*time.Millisecond, time.Minute),
+
+		"excess":        text(&v.Excess, "a path", validPath),
+		"excess-size":   size(&v.ExcessSize, MiB, 16*MiB, 1<<20*TiB),
+		"excess-writes": count(&v.ExcessWrites, 100_000_000),
 	}
 	d.named(n, naming{objectName.MatchString, wantObjectName, aMapping}, func(name string, n node) {
 		v = Volume{Name: name, BlockSize: 512, Write: WriteThrough}
@@ -119,6 +138,7 @@ func (d *decoder) fitsType(n node, v *Volume) {
 		d.require(n, "protection-file", "the path of a file that keeps the protection information, of 8 bytes for each block")
 	}
 	d.fitsEncryption(n, v)
+	d.fitsWindows(n, v)
 	if v.NAA != "" && v.Designators != nil {
 		d.fail(n.path+".naa", "naa beside designators", "one of them: designators are all that names the volume in VPD page 83h")
 	}

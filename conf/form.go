@@ -50,6 +50,10 @@ var forms = map[string]form{
 	"Volume.SoftThreshold":     unlessZero,
 	"Volume.Protection":        unlessZero,
 	"Volume.Threads":           zeroAs("auto"),
+	"Volume.Held":              unlessZero,
+	"Volume.ExcessSize":        unlessZero,
+	"Volume.ExcessWrites":      excessWritesForm,
+	"Volume.Window":            unlessZero,
 
 	"QoS.Capacity":     zeroAs("auto"),
 	"QoS.Pool":         wordForm(poolModes),
@@ -80,6 +84,14 @@ func plain(v reflect.Value) any {
 		return s.String()
 	}
 	return v.Interface()
+}
+
+// excessWritesForm is auto only of a volume that has the key.
+func excessWritesForm(in, v reflect.Value) any {
+	if in.Interface().(Volume).Excess == "" {
+		return nil
+	}
+	return zeroAs("auto")(in, v)
 }
 
 func unlessZero(_, v reflect.Value) any {

@@ -208,6 +208,8 @@ const (
 	RAMVolume   VolumeType = "ram"   // memory that is gone when the server ends
 	NullVolume  VolumeType = "null"  // reads zeroes, forgets writes
 	GotgtVolume VolumeType = "gotgt" // what a Driver serves
+
+	MirrorVolume VolumeType = "mirror" // two files or devices with the same data, which take turns
 )
 
 // Driver names one of gotgt's backing stores.
@@ -246,6 +248,15 @@ type Volume struct {
 	Protection     int
 	ProtectionFile string
 	Encryption     *VolumeEncryption // nil: the data lie in clear
+
+	Members []string      // of a MirrorVolume: two files or devices
+	Map     string        // the file that says what the members of a MirrorVolume may differ in
+	Held    Size          // memory of a MirrorVolume for what a member gets later
+	Window  time.Duration // for how long one member takes the writes
+
+	Excess       string // the file or device that takes the writes in excess; empty: none
+	ExcessSize   Size   // that it is made with if there is none
+	ExcessWrites int    // writes per second that are not in excess; 0: 80 % of their mean
 
 	Threads int          // event threads of the logical unit; 0 lets the server choose
 	Serial  string       // VPD page 80h; empty derives one from the server's identity and Name

@@ -64,7 +64,10 @@ func (t *Target) normalize(all []PortalGroup) {
 func (c *Config) InStateDir(dir string) {
 	for i := range c.Volumes {
 		v := &c.Volumes[i]
-		paths := []*string{&v.Path, &v.ProtectionFile}
+		paths := []*string{&v.Path, &v.ProtectionFile, &v.Map, &v.Excess}
+		for k := range v.Members {
+			paths = append(paths, &v.Members[k])
+		}
 		if e := v.Encryption; e != nil {
 			paths = append(paths, &e.KeyFile, &e.OldKeyFile, &e.HeaderFile)
 		}

@@ -74,6 +74,8 @@ volumes:
   "010": {type: ram, size: 1MiB, designators: ["02010009 4c554e4152202020 31", "01030008 5e00000000000002"]}
   gf: {type: gotgt, driver: file, path: gf, write: sync, cache: {max: 2MiB}}
   gn: {type: gotgt, driver: null, size: 1MiB}
+  mi: {type: mirror, members: [/a, b], map: /m, held: 16MiB, window: 2s, size: 1MiB}
+  xs: {type: file, path: xs, excess: /e, excess-size: 32MiB, excess-writes: 500}
 targets:
   iqn.2026-11.test:t:
     alias: "a: b #c"

@@ -70,6 +70,8 @@ var objects = map[string]choices{
 		"vendor": {`"null"`}, "product": {`"- x"`}, "revision": {`"1.0"`}, "physical-block-size": {"4096"}, "removable": {"true"}, "sanitize-rate": {"5MiB"}, "soft-threshold": {"1MiB"},
 		"protection": {"1", "3"}, "protection-file": {"/p"}, "encryption": {"{key-file: /k}", "{key-file: /k, old-key-file: /o, header-file: /h}"},
 	},
+	"excess": {"excess-size": {"16MiB", "1GiB"}, "excess-writes": {"auto", "500"}},
+	"mirror": {"members": {"[/a, /b]", "[/a, c]"}, "map": {"/m"}, "held": {"8MiB"}, "window": {"100ms"}, "size": {"1MiB"}, "read-only": {"true"}},
 	"behind": {"admission": {"lru", "fussy"}, "min": {"1MiB"}, "max": {"2MiB", "3MiB"}, "read-ahead": {"0B", "64KiB"}, "flush-age": {"1s"}, "dirty-limit": {"2%"}},
 	"ram":    {"designators": {`["01020008 0102030405060708", "01060004 00000000"]`}, "serial": {`"a b\0\0"`, `"   x"`}, "size": {"1MiB", "2MiB"}, "block-size": {"4096"}, "threads": {"2"}, "read-only": {"true"}},
 	"target": {
@@ -126,7 +128,8 @@ func (c composer) file() string {
 	section(3, "qos: %s", c.object("qos"))
 	section(5, "portal-groups: {p: %s, q: %s}", c.object("portal", `listen: ["127.0.0.1:0"]`), c.object("other", "tag: 9"))
 	section(5, "auth-groups: {g: %s, h: %s, m: %s}", c.object("auth", chapOnly), c.object("auth", chapOnly), c.object("match"))
-	section(5, "volumes: {f: %s, r: %s, \"null\": {type: null, size: 1MiB}}", c.object("file", "type: file", "path: f"), c.object("ram", "type: ram", "size: 1MiB"))
+	section(5, "volumes: {f: %s, r: %s, m: %s, x: %s, \"null\": {type: null, size: 1MiB}}", c.object("file", "type: file", "path: f"), c.object("ram", "type: ram", "size: 1MiB"),
+		c.object("mirror", "type: mirror", "members: [/a, /b]"), c.object("excess", "type: file", "path: x", "excess: /e"))
 	section(4, "targets: {\"iqn.2026-11.test:t\": %s, \"iqn.2026-11.test:u\": %s}", c.object("target", "luns: {0: f}"), c.object("rules", "access: [{luns: {5: r}}]"))
 	return b.String()
 }

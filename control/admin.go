@@ -14,6 +14,7 @@ const (
 	DrainPath  = "/v1/drain"
 	RescanPath = "/v1/volumes/{name}/rescan"
 	DetachPath = "/v1/volumes/{name}/detach"
+	ResyncPath = "/v1/volumes/{name}/resync"
 )
 
 // Kick says which sessions are to end: all that every field given matches.
@@ -53,6 +54,12 @@ func (d Drained) Outcome() string {
 type Rescanned struct {
 	Before int64 `json:"before" doc:"Size in bytes before."`
 	Now    int64 `json:"now" doc:"Size in bytes now."`
+}
+
+// Resynced is what has come of taking a mirror's member back.
+type Resynced struct {
+	Member  string `json:"member" doc:"The member that was dropped, and is used again."`
+	Regions int    `json:"regions" doc:"Regions that it lacks, and that are copied to it from now on."`
 }
 
 // Detach says what becomes of the data that a removed volume's medium does not take.
@@ -98,6 +105,13 @@ func (c *Client) Drain(ctx context.Context, d Drain) (Drained, error) {
 func (c *Client) Rescan(ctx context.Context, volume string) (Rescanned, error) {
 	var out Rescanned
 	err := c.send(ctx, http.MethodPost, pathOf(RescanPath, "{name}", volume), nil, &out)
+	return out, err
+}
+
+// Resync takes the member of a mirror back that was dropped.
+func (c *Client) Resync(ctx context.Context, volume string) (Resynced, error) {
+	var out Resynced
+	err := c.send(ctx, http.MethodPost, pathOf(ResyncPath, "{name}", volume), nil, &out)
 	return out, err
 }
 

@@ -169,7 +169,7 @@ type Orphan struct {
 // Volume is a backing store that is served as a logical unit.
 type Volume struct {
 	Name       string        `json:"name" doc:"Its name in the configuration."`
-	Type       string        `json:"type" doc:"file, block, ram, null or gotgt."`
+	Type       string        `json:"type" doc:"file, block, ram, null, gotgt or mirror."`
 	SizeBytes  int64         `json:"size_bytes" metric:"size_bytes" doc:"Capacity of a volume."`
 	BlockBytes int           `json:"block_bytes" doc:"Size of a logical block."`
 	ReadOnly   bool          `json:"read_only" doc:"Whether it can be read only."`
@@ -181,6 +181,29 @@ type Volume struct {
 	Errors     []StoreErrors `json:"store_errors" nullable:"false" doc:"What its store has failed; commands that were refused are not among it."`
 	Space      *Space        `json:"space,omitempty" doc:"Of volumes in files: the file system."`
 	Cache      *VolumeCache  `json:"cache,omitempty" doc:"Its part of the cache; absent if it is not cached."`
+	Mirror     *Mirror       `json:"mirror,omitempty" doc:"Its members; absent if it is no mirror."`
+	Excess     *Excess       `json:"excess,omitempty" doc:"Its writes in excess; absent if it has no device for them."`
+}
+
+// Mirror is what a mirror does.
+type Mirror struct {
+	Leader    string `json:"leader" doc:"The member that takes the writes now; the other one serves the reads."`
+	Missing   string `json:"missing,omitempty" doc:"The member that was dropped; absent: none was."`
+	Behind    int    `json:"behind_regions" metric:"behind_regions" doc:"Regions that a member of a mirror lacks, and that are copied to it."`
+	Held      int64  `json:"held_bytes" metric:"held_bytes" doc:"Memory with data that a member of a mirror gets later."`
+	Exchanged uint64 `json:"exchanged" metric:"exchanges_total" doc:"Exchanges of the roles of a mirror's members."`
+	Copied    uint64 `json:"copied_regions" metric:"copied_regions_total" doc:"Regions that were copied to a member of a mirror that lacked them."`
+	Mended    uint64 `json:"mended_reads" metric:"mended_reads_total" doc:"Reads that the other member of a mirror served after an error."`
+	Lost      uint64 `json:"lost_members" metric:"lost_members_total" doc:"Members of a mirror that were dropped."`
+}
+
+// Excess is what becomes of writes in excess.
+type Excess struct {
+	Held int64  `json:"held_bytes" metric:"held_bytes" doc:"Data that only the device for writes in excess has."`
+	Used int    `json:"used_percent" metric:"used_percent" doc:"Share of the segment that takes writes in excess now, in percent."`
+	Slow uint64 `json:"slow_writes" metric:"slow_writes_total" doc:"Changes of a volume with a device for writes in excess that its own device took."`
+	Fast uint64 `json:"fast_writes" metric:"fast_writes_total" doc:"Writes in excess."`
+	Back uint64 `json:"written_back" metric:"written_back_total" doc:"Writes in excess that were written back."`
 }
 
 // Health is how a volume is.

@@ -23,9 +23,13 @@ func checkPaths(cfg *conf.Config, dir string) error {
 	for i := range cfg.Volumes {
 		v := &cfg.Volumes[i]
 		if v.Path == "" {
+			errs = append(errs, checkMirror(v, dir))
 			continue
 		}
 		err := checkStore(v, dir)
+		if v.Excess != "" && err == nil {
+			err = checkBeside(v.Excess, false, dir)
+		}
 		if v.Protection != 0 && err == nil {
 			err = checkBeside(v.ProtectionFile, v.ReadOnly, dir)
 		}
@@ -54,6 +58,35 @@ func checkStore(v *conf.Volume, dir string) error {
 		return fmt.Errorf("%s: found no block device, expected one (type file is for files)", v.Path)
 	}
 	return checkOpen(v.Path, v.ReadOnly && v.Type != conf.GotgtVolume) // whose drivers open for writing in any case
+}
+
+// checkMirror checks the members and the map of a mirror. One member may be missing.
+func checkMirror(v *conf.Volume, dir string) error {
+	if v.Type != conf.MirrorVolume {
+		return nil
+	}
+	var missing []error
+	for _, path := range v.Members {
+		_, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && v.Size == 0:
+		case errors.Is(err, fs.ErrNotExist):
+			err = checkParent(path, dir)
+		case err == nil:
+			err = checkOpen(path, false)
+		}
+		if err != nil {
+			missing = append(missing, err)
+		}
+	}
+	err := checkBeside(v.Map, false, dir)
+	if len(missing) == len(v.Members) {
+		err = errors.Join(append(missing, err)...)
+	}
+	if err != nil {
+		return fmt.Errorf("volume %s: %w", v.Name, err)
+	}
+	return nil
 }
 
 // checkBeside checks a file that is made when it is missing.

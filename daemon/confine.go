@@ -84,6 +84,8 @@ func heapShare(cfg *conf.Config, threads int, usable int64) int64 {
 	for i := range cfg.Volumes {
 		if v := &cfg.Volumes[i]; v.Type == conf.RAMVolume {
 			taken += int64(v.Size)
+		} else {
+			taken += int64(v.Held)
 		}
 	}
 	left := usable - taken

@@ -206,6 +206,7 @@ func (s *source) volumeOf(v *conf.Volume, lu *scsi.LogicalUnit, t target.Traffic
 	if c, ok := cached.Volumes[s.daemon.Health.Cached(v.Name)]; ok {
 		out.Cache = cachedOf(&c)
 	}
+	out.Mirror, out.Excess = windowsOf(s.daemon.Health.Base(v.Name))
 	return out
 }
 

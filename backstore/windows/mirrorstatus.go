@@ -51,7 +51,7 @@ func (m *Mirror) Troubles() (out []backstore.Trouble) {
 	lacks := m.stale.count()
 	m.stale.Unlock()
 	if missing != nil {
-		out = append(out, backstore.Trouble{What: fmt.Sprintf("the mirror goes on without its member %s: mend it, then run lunar volume resync %s", *missing, m.config.Name)})
+		out = append(out, backstore.Trouble{What: fmt.Sprintf("the mirror goes on without its member %s: mend it, then run lunar resync %s", *missing, m.config.Name)})
 	} else if lacks > 0 {
 		out = append(out, backstore.Trouble{What: fmt.Sprintf("a member of the mirror is resynchronised: %d regions are left", lacks)})
 	}

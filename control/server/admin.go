@@ -32,6 +32,8 @@ func addAdmin(api huma.API, s Source) {
 	get(api, control.DrainPath, "What is being drained", func() (control.Drained, error) { return s.Drains(), nil })
 	changeBy(api, describe("post-rescan", http.MethodPost, control.RescanPath, "Make a volume as large as its file or device is now"),
 		func(by Asker, in *VolumePath) (control.Rescanned, error) { return s.Rescan(by, in.Name) })
+	changeBy(api, describe("post-resync", http.MethodPost, control.ResyncPath, "Take the member of a mirror back that was dropped"),
+		func(by Asker, in *VolumePath) (control.Resynced, error) { return s.Resync(by, in.Name) })
 	changeBy(api, describe("post-detach", http.MethodPost, control.DetachPath, "Give up a removed volume whose data cannot be written"),
 		func(by Asker, in *DetachRequest) (control.Detached, error) { return s.Detach(by, in.Name, in.Body) })
 }

@@ -23,6 +23,9 @@ func TestAdmin(t *testing.T) {
 	if _, err := c.Drain(t.Context(), control.Drain{Portal: "lan", Off: true}); err == nil || !strings.Contains(err.Error(), "nothing is drained") {
 		t.Errorf("drain: %v, expected what the source says", err)
 	}
+	if r, err := c.Resync(t.Context(), "disk"); err != nil || r.Member != "b of disk" || r.Regions != 3 {
+		t.Errorf("resync: %+v, %v", r, err)
+	}
 	if r, err := c.Rescan(t.Context(), "disk"); err != nil || r.Before != 1 || r.Now != 4 {
 		t.Errorf("rescan: %+v, %v", r, err)
 	}

@@ -19,6 +19,24 @@ func eachVolumeIO(s *control.Status, yield func(*control.IO, ...string)) {
 	}
 }
 
+// eachMirror has the volumes that are mirrors.
+func eachMirror(s *control.Status, yield func(*control.Mirror, ...string)) {
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.Mirror != nil {
+			yield(v.Mirror, v.Name)
+		}
+	}
+}
+
+// eachExcess has the volumes with a device for writes in excess.
+func eachExcess(s *control.Status, yield func(*control.Excess, ...string)) {
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.Excess != nil {
+			yield(v.Excess, v.Name)
+		}
+	}
+}
+
 // eachCached has what the cache knows of every volume that it caches.
 func eachCached(s *control.Status, yield func(*control.VolumeCache, ...string)) {
 	for i := range s.Volumes {

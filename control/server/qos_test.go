@@ -64,6 +64,10 @@ func (f fixed) Drain(d control.Drain) (control.Drained, error) {
 	return control.Drained{Sessions: 1, Draining: []string{d.Portal + " " + d.To}}, nil
 }
 
+func (f fixed) Resync(_ Asker, volume string) (control.Resynced, error) {
+	return control.Resynced{Member: "b of " + volume, Regions: 3}, nil
+}
+
 func (f fixed) Rescan(_ Asker, volume string) (control.Rescanned, error) {
 	return control.Rescanned{Before: 1, Now: int64(len(volume))}, nil
 }

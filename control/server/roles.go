@@ -38,6 +38,7 @@ var roles = map[string]control.Role{
 	"post-trace":      control.Operate,
 	"post-drain":      control.Operate,
 	"post-rescan":     control.Operate,
+	"post-resync":     control.Operate,
 	"post-freeze":     control.Operate,
 	"post-thaw":       control.Operate,
 	"put-qos":         control.Operate,

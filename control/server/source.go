@@ -55,6 +55,8 @@ type Source interface {
 	TargetReach(name string) map[string][]control.Reach
 	// Rescan makes a volume as large as its file or device is now, in the name of who asks.
 	Rescan(by Asker, volume string) (control.Rescanned, error)
+	// Resync takes the member of a mirror back that was dropped, in the name of who asks.
+	Resync(by Asker, volume string) (control.Resynced, error)
 	// Detach gives up a volume that was removed and whose data cannot be written, or
 	// what the cache keeps of one. If there is an error, which may be a *Refusal,
 	// nothing was given up.

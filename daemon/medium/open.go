@@ -42,7 +42,7 @@ func Open(v *conf.Volume, intents backstore.Intents, log *slog.Logger, before fu
 			ReadOnly: v.ReadOnly, Intents: intents, Logger: log, Before: before,
 		})
 	}
-	return nil, fmt.Errorf("found type %q, expected file, block, ram, null or gotgt", v.Type)
+	return nil, fmt.Errorf("found type %q, expected file, block, ram, null or gotgt, for a mirror is opened by its members", v.Type)
 }
 
 // OpenFile does without direct I/O where the file system has none and the

@@ -84,6 +84,11 @@ func filesOf(v *conf.Volume) (all []ownFile) {
 	}
 	add(v.Path, v.ReadOnly && v.Type != conf.BlockVolume)
 	add(v.ProtectionFile, false)
+	add(v.Map, false)
+	add(v.Excess, false)
+	for _, m := range v.Members {
+		add(m, false)
+	}
 	if v.Encryption != nil {
 		add(v.Encryption.HeaderFile, false)
 	}

@@ -75,6 +75,13 @@ func (h *health) Slot(volume string) *backstore.Slot {
 	return h.of(volume).slot
 }
 
+// Base is what a volume is on, below all layers; nil: it is not open.
+func (h *health) Base(volume string) backstore.Store {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.of(volume).base
+}
+
 // Forget forgets a volume that is closed.
 func (h *health) Forget(volume string) {
 	h.mu.Lock()

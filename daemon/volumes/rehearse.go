@@ -73,6 +73,7 @@ func (a *Set) try(v *conf.Volume) error {
 		func() error { return a.tryEncryption(v, seen) },
 		func() error { return a.tryShield(v, seen) },
 		func() error { return a.tryKept(v) },
+		func() error { return a.tryWindows(v) },
 	} {
 		if err := look(); err != nil {
 			return err

@@ -62,11 +62,7 @@ func (a *Set) OpenVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 // was found at its path; of a volume that is opened anew, nothing. failing hears what the
 // cache could not write.
 func (a *Set) openLayers(v *conf.Volume, seen sighting, failing *deferral) (l layers, err error) {
-	intents, err := a.intents(v, seen)
-	if err == nil {
-		l.store, err = medium.Open(v, intents, a.Log, a.meeting(v, seen))
-		err = a.advise(v, err)
-	}
+	l.store, err = a.openBase(v, seen)
 	base, inCache := l.store, backstore.Store(nil)
 	if err == nil && v.Path != "" {
 		l.file, _ = os.Stat(v.Path) // without, it is not opened anew
@@ -92,4 +88,20 @@ func (a *Set) openLayers(v *conf.Volume, seen sighting, failing *deferral) (l la
 		a.Cache.Dismiss(a.volumeID(v))
 	}
 	return l, err
+}
+
+// openBase opens what is below the layers.
+func (a *Set) openBase(v *conf.Volume, seen sighting) (backstore.Store, error) {
+	if v.Type == conf.MirrorVolume {
+		return a.mirror(v)
+	}
+	intents, err := a.intents(v, seen)
+	if err != nil {
+		return nil, err
+	}
+	store, err := medium.Open(v, intents, a.Log, a.meeting(v, seen))
+	if err = a.advise(v, err); err != nil {
+		return nil, err
+	}
+	return a.excess(v, store)
 }

@@ -36,6 +36,7 @@ type Commands struct {
 	Kick         kickCommand         `cmd:"" help:"Ask an initiator to log out, and disconnect it if it stays."`
 	Drain        drainCommand        `cmd:"" help:"Keep initiators away from a portal until the next start: ask connected ones to log out, and refuse or redirect logins."`
 	Detach       detachCommand       `cmd:"" help:"Close a removed volume whose file or device cannot be written."`
+	Resync       resyncCommand       `cmd:"" help:"Take the member of a mirror back that was dropped, once it is mended: what it lacks is copied to it."`
 	Rescan       rescanCommand       `cmd:"" help:"Give a volume the present size of its file or device, and tell its initiators."`
 	Events       eventsCommand       `cmd:"" help:"Show what has happened to a running server: logins and refusals, changes, health, missed reservations."`
 	Jobs         jobsCommand         `cmd:"" help:"List the changes that were answered before they ended (--async), or show, await or cancel one."`

@@ -99,6 +99,22 @@ func (k drainCommand) Run(ctx context.Context, c cli.Console) error {
 	})
 }
 
+type resyncCommand struct {
+	asking `embed:""`
+	Volume string `arg:"" help:"Name of a volume of type mirror."`
+}
+
+// Run takes a mirror's member back.
+func (k resyncCommand) Run(ctx context.Context, c cli.Console) error {
+	return k.ask(func(api *control.Client) error {
+		r, err := api.Resync(ctx, k.Volume)
+		if err == nil {
+			_, err = fmt.Fprintf(c.Out, "volume %s: member %s is back, %d regions are copied to it\n", k.Volume, r.Member, r.Regions)
+		}
+		return err
+	})
+}
+
 type rescanCommand struct {
 	asking `embed:""`
 	Volume string `arg:"" help:"Name of a volume on a block device, or on a file without a configured size."`

@@ -102,6 +102,17 @@ func cached(of func(*control.VolumeCache) any) func(*control.Volume) any {
 	}
 }
 
+// mirrorRemark tells what a mirror does.
+func mirrorRemark(m *control.Mirror) string {
+	switch {
+	case m.Missing != "":
+		return "mirror without " + m.Missing
+	case m.Behind > 0:
+		return fmt.Sprintf("mirror copies %d regions", m.Behind)
+	}
+	return "mirror led by " + m.Leader
+}
+
 // remarks tells what is special about a volume.
 func remarks(v *control.Volume) string {
 	var out []string
@@ -115,6 +126,12 @@ func remarks(v *control.Volume) string {
 	}
 	if state := v.Health.State; state != control.HealthOK && state != "" {
 		out = append(out, strings.ToUpper(state))
+	}
+	if m := v.Mirror; m != nil {
+		out = append(out, mirrorRemark(m))
+	}
+	if x := v.Excess; x != nil && x.Held > 0 {
+		out = append(out, bytesize.Text(x.Held)+" in excess")
 	}
 	if v.Anew > 0 {
 		out = append(out, "protection of "+cli.Counted(int(v.Anew), "block")+" made anew")
