@@ -33,7 +33,7 @@ type medium [3]uint64
 
 // note is what the map says.
 type note struct {
-	identity [16]byte  // of the map
+	identity [16]byte // of the map
 	sequence uint64
 	size     int64     // of the volume, in bytes
 	leader   int       // the member that has all data

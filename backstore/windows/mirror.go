@@ -27,10 +27,10 @@ type MirrorConfig struct {
 	Map     backstore.Store // of MapSize bytes; the Mirror owns it
 	// Identity is that of the map; zero: that which it has. An empty map gets one.
 	Identity [16]byte
-	Size    int64           // of the volume, in bytes; 0: that of the smaller member
-	Held    int64           // bytes of memory for what a member gets later
-	Window  time.Duration   // for how long a member takes writes until the other one does
-	Logger  *slog.Logger    // nil is slog.Default
+	Size     int64         // of the volume, in bytes; 0: that of the smaller member
+	Held     int64         // bytes of memory for what a member gets later
+	Window   time.Duration // for how long a member takes writes until the other one does
+	Logger   *slog.Logger  // nil is slog.Default
 }
 
 // mode says what becomes of writes.
