@@ -54,7 +54,7 @@ var keysOf = map[string]string{
 	"QoS": "qos", "Match": "", "MayBuffer": noKey, "SegmentGiven": noKey, "Discovery.AuthGroup": "auth",
 	"Control.Certificate": "certificate-file", "Control.Key": "key-file", "Control.Tokens": "token-file", "Control.ClientCA": "client-ca-file", "Control.Audit": "audit-file",
 	"ISER": "iser", "MetricsToken": "metrics-token-file", "MetricsCertificate": "metrics-certificate-file", "MetricsKey": "metrics-key-file", "ListenISER": "listen-iser", "PerNode": noKey, "Rate.Bytes": "bandwidth",
-	"Network.Groups": "group-numbers", "Network.Govern": "governor",
+	"Network.Groups": "group-numbers",
 }
 
 // keyOf is the path of a field.

@@ -65,11 +65,12 @@ var forms = map[string]form{
 	"Rule.Class":       wordForm(classes),
 	"Rule.GroupNumber": unlessZero,
 
-	"Network.DSCP":    codesForm,
-	"Network.Groups":  groupNumbersForm,
-	"Network.Delay":   durationForm,
-	"Network.Links":   linksForm,
-	"Network.Targets": targetsForm,
+	"Network.DSCP":     codesForm,
+	"Network.Groups":   groupNumbersForm,
+	"Network.Governor": wordForm(governors),
+	"Network.Delay":    durationForm,
+	"Network.Links":    linksForm,
+	"Network.Targets":  targetsForm,
 }
 
 // formOf is the form of a field, or nil.

@@ -20,13 +20,16 @@ func classNetwork(n *scheduler.Network) setter {
 		d.mapping(at, fields{
 			"dscp":          byClass(&n.DSCP, wantDSCP, parseDSCP),
 			"group-numbers": groupNumbers(&n.Groups),
-			"governor":      boolean(&n.Govern),
+			"governor":      word(&n.Governor, governors, "false, true, kernel"),
 			"delay":         nanoseconds(&n.Delay, 50*time.Microsecond, time.Second),
 			"links":         links(&n.Links),
 			"targets":       byClass(&n.Targets, wantTarget, parseTarget),
 		})
 	}
 }
+
+// governors are the words of who governs.
+var governors = map[string]scheduler.Governor{"false": scheduler.NoGovernor, "true": scheduler.ServerGovernor, "kernel": scheduler.KernelGovernor}
 
 // byClass accepts a mapping from some of the classes.
 func byClass[T any](to *scheduler.ByClass[T], expected string, parse func(string) (T, bool)) setter {

@@ -51,7 +51,7 @@ var objects = map[string]choices{
 			`[{name: b, initiators: ["*"], limit: {bandwidth: 2GiB}, weight: 9}, {name: "010", initiators: ["iqn.2026-11.test:x"], limit: 7, burst: 7}]`},
 	},
 	"network": {
-		"dscp": {"{}", "{high: AF31, urgent: 46}"}, "group-numbers": {"{}", `{0: low, "31": urgent}`}, "governor": {"true", "false"},
+		"dscp": {"{}", "{high: AF31, urgent: 46}"}, "group-numbers": {"{}", `{0: low, "31": urgent}`}, "governor": {"true", "false", "kernel"},
 		"delay": {"1ms", "300us"}, "links": {"{}", "{eth0: 25MiB, lo: 1GiB/s}"}, "targets": {"{low: 8ms}"},
 	},
 	"cost":   {"unit": {"4KiB", "8KiB"}, "write-percent": {"100", "250"}},

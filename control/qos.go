@@ -32,7 +32,7 @@ type QoS struct {
 type Network struct {
 	DSCP         map[string]int    `json:"dscp" nullable:"false" doc:"Code points that connections of classes send with, by class."`
 	GroupNumbers map[string]string `json:"groupNumbers" nullable:"false" doc:"Classes by GROUP NUMBER, for rules with groupNumber."`
-	Governor     bool              `json:"governor" doc:"Whether what is under way on connections is governed by class."`
+	Governor     string            `json:"governor" enum:"false,true,kernel" doc:"Who governs what is under way on connections by class: nobody, the server or the kernel."`
 }
 
 // Capacity is what the backing devices and the event threads can do.

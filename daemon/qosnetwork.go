@@ -12,9 +12,12 @@ import (
 	"lunar/target"
 )
 
+// The words of the governors.
+var governorWords = map[scheduler.Governor]string{scheduler.NoGovernor: "false", scheduler.ServerGovernor: "true", scheduler.KernelGovernor: "kernel"}
+
 // shownNetwork is what classes are outside of the server, in the API's terms.
 func shownNetwork(n *scheduler.Network) control.Network {
-	out := control.Network{DSCP: map[string]int{}, GroupNumbers: map[string]string{}, Governor: n.Govern}
+	out := control.Network{DSCP: map[string]int{}, GroupNumbers: map[string]string{}, Governor: governorWords[n.Governor]}
 	for class, code := range n.DSCP {
 		if code > 0 {
 			out.DSCP[classWords[scheduler.Class(class)]] = int(code)

@@ -3,12 +3,15 @@ package daemon
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 
 	"lunar/control"
 	"lunar/internal/cli"
 	"lunar/internal/eventually"
 	"lunar/internal/initiator"
+	"lunar/target/tcp/kernelqtcp"
 )
 
 const networkRules = `, rules: [{name: gold, initiators: ["iqn.*"], class: low}]}`
@@ -131,4 +134,27 @@ func TestGovernedConnections(t *testing.T) {
 	}
 	rounds()
 	logout(t, c)
+}
+
+// TestKernelGovernorFallsBack: where lunar_qtcp is not loaded the server governs, and says so
+// once.
+func TestKernelGovernorFallsBack(t *testing.T) {
+	if _, err := os.Stat(kernelqtcp.Shares); err == nil {
+		t.Skip("lunar_qtcp is loaded on this machine")
+	}
+	l := serveLive(t, qosctlConfig+"qos: {network: {governor: kernel}"+networkRules)
+	for range 2 {
+		c := dial(t, l.portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+		settle(t, c, 0)
+		transfer(t, c, cdb10(0x28, 0), 0, nil, 64<<10)
+		x := l.explained()
+		if len(x.Connections) != 1 || x.Connections[0].GovernedBy == "none" || x.Connections[0].Congestion == kernelqtcp.Name {
+			t.Errorf("found %+v, expected one connection that the server governs", x.Connections)
+		}
+		logout(t, c)
+		eventually.Holds(t, "the connection is gone", func() bool { return len(l.explained().Connections) == 0 })
+	}
+	if n := strings.Count(l.log.String(), "the kernel does not govern connections"); n != 1 {
+		t.Errorf("it was logged %d times, expected once", n)
+	}
 }

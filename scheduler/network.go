@@ -25,9 +25,9 @@ type Network struct {
 	// Groups are the classes that commands get by their GROUP NUMBER, where the rule of
 	// their initiator has GroupNumber.
 	Groups [GroupNumbers]Tag
-	// Govern bounds what is under way on connections of the classes High, Medium and Low by
+	// Governor bounds what is under way on connections of the classes High, Medium and Low by
 	// congestion windows of their classes (package qtcp).
-	Govern bool
+	Governor Governor
 	// Delay is how much longer than the shortest round trip one is, in ns, that counts as
 	// marked, where the network marks nothing.
 	Delay int64
@@ -39,6 +39,16 @@ type Network struct {
 	Targets ByClass[int64]
 }
 
+// Governor is who holds the congestion windows of a Network.
+type Governor uint8
+
+// The governors.
+const (
+	NoGovernor     Governor = iota
+	ServerGovernor          // the server, which sends no more than they allow
+	KernelGovernor          // the kernel's congestion control lunar_qtcp; the server where there is none
+)
+
 // Default times of a Network.
 const (
 	DefaultDelay  = 1e6  // ns
@@ -46,7 +56,7 @@ const (
 )
 
 // Active reports whether anything of a connection depends on its class.
-func (n *Network) Active() bool { return n.Govern || n.Marks() }
+func (n *Network) Active() bool { return n.Governor != NoGovernor || n.Marks() }
 
 // Marks reports whether connections of some class are marked.
 func (n *Network) Marks() bool { return n.DSCP != ByClass[uint8]{} }

@@ -55,7 +55,7 @@ func TestNetworkOfAPolicy(t *testing.T) {
 	}
 	marked := Network{}
 	marked.DSCP[Low] = 8
-	for _, n := range []Network{marked, {Govern: true}} {
+	for _, n := range []Network{marked, {Governor: ServerGovernor}} {
 		if !(&Policy{}).WithNetwork(n).Network().Active() {
 			t.Errorf("%+v is not active", n)
 		}

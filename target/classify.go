@@ -18,7 +18,7 @@ func (c *sessionState) networkClass() (class NetworkClass) {
 		return NetworkClass{}
 	}
 	class.DSCP = n.DSCP[class.Class]
-	if n.Govern && class.Class != scheduler.Urgent {
+	if n.Governor != scheduler.NoGovernor && class.Class != scheduler.Urgent {
 		class.Network = n
 	}
 	return class

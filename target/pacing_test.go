@@ -9,7 +9,7 @@ import (
 // paced is a pacing of a class whose target is 5 ms, and a task that asks.
 func paced(t *testing.T) (*pacing, *task) {
 	t.Helper()
-	n := &scheduler.Network{Govern: true, Delay: 1e6}
+	n := &scheduler.Network{Governor: scheduler.ServerGovernor, Delay: 1e6}
 	n.Targets[scheduler.High] = 5e6
 	p := new(pacing)
 	p.follow(nil, NetworkClass{Class: scheduler.High, Network: n})

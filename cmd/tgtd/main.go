@@ -16,6 +16,7 @@ import (
 type commandLine struct {
 	Serve   serveCommand       `cmd:"" help:"Serve the volumes of a configuration file, or one volume of 1 GiB to this machine without one."`
 	Check   checkCommand       `cmd:"" help:"Check a configuration file and report all mistakes."`
+	QTCP    qtcpCommand        `cmd:"" name:"qtcp" help:"Load and unload QTCP as a congestion control of the kernel, for qos.network.governor: kernel."`
 	Version cli.VersionCommand `cmd:"" help:"Print the version."`
 
 	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`

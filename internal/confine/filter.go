@@ -44,6 +44,9 @@ func Filter(m Mode) error {
 	return nil
 }
 
+// bpfCommands are those of bpf(2) that a server makes: it opens a pinned map and writes to it.
+var bpfCommands = []uint64{unix.BPF_OBJ_GET, unix.BPF_MAP_UPDATE_ELEM}
+
 func policy(known *arch.Info, m Mode) seccomp.Policy {
 	has := func(names []string) (out []string) {
 		for _, name := range names {
@@ -61,6 +64,11 @@ func policy(known *arch.Info, m Mode) seccomp.Policy {
 		{Argument: 0, Operation: seccomp.BitsNotSet, Value: namespaces},
 		{Argument: 0, Operation: seccomp.BitsSet, Value: unix.CLONE_THREAD},
 	}}}
+	for _, command := range bpfCommands {
+		allowed.NamesWithCondtions = append(allowed.NamesWithCondtions, seccomp.NameWithConditions{Name: "bpf", Conditions: seccomp.ArgumentConditions{
+			{Argument: 0, Operation: seccomp.Equal, Value: command},
+		}})
+	}
 	p := seccomp.Policy{DefaultAction: seccomp.Action(m)}
 	if names := has(retried); len(names) > 0 {
 		p.Syscalls = append(p.Syscalls, seccomp.SyscallGroup{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: names})

@@ -4,7 +4,8 @@
 # A scenario runs on one or several machines. The initiator logs in to tgtd on
 # the host. On a numaN tgtd runs as well; it has N nodes, each with memory, CPUs
 # and a network device of its own. On rdma tgtd and the initiator share a Soft-RoCE
-# device that needs no network. On systemd that is the guest's init, and the packages are
+# device that needs no network. On network tgtd, a bottleneck and readers have network
+# namespaces of their own. On systemd that is the guest's init, and the packages are
 # to be installed.
 #
 # Lines from the guest: "ready"; "out TEXT" (a scenario's output); "log TEXT"
@@ -12,7 +13,7 @@
 # line "ok TEXT" or "failed TEXT"); "done STATUS". Lines to the guest: "run SCENARIO
 # PORT SECONDS [ARGUMENT...]", and "off".
 
-readonly machines='initiator rdma systemd numa2 numa4'
+readonly machines='initiator rdma network systemd numa2 numa4'
 guest_pid=
 guest_machine=
 
@@ -39,11 +40,13 @@ machine_numa() {
 
 machine_rdma() { machine_initiator; }
 machine_systemd() { machine_initiator; }
+machine_network() { machine_initiator; }
 
 # guest_files MACHINE: the disk with what the guest runs.
 guest_files() {
 	local more=() file
 	target_inside "$1" && more=(-C "$lab" conf -C "$runtime" tgtd lunar numacheck)
+	[ "$1" != network ] || more+=(tgtload)
 	for file in native.test gentle.so; do
 		[ "$1" != rdma ] || [ ! -e "$runtime/$file" ] || more+=("$file")
 	done

@@ -94,6 +94,7 @@ prepare() {
 	free_port
 	ln -s "$(realpath "$tgtd")" "$runtime/tgtd"
 	ln -s "$(realpath "$lunar")" "$runtime/lunar"
+	[[ " $* " != *@network\ * ]] || (cd "$root" && CGO_ENABLED=0 go build -o "$runtime/tgtload" ./cmd/tgtload)
 	(cd "$root/scripts" && CGO_ENABLED=0 go build -o "$runtime/numacheck" ./lab/numacheck)
 	[ ! -e /usr/include/rdma/rdma_cma.h ] || (cd "$root" && go test -c -tags rdma -o "$runtime/native.test" ./iser/verbs/native)
 	[[ " $* " != *@systemd\ * ]] || prepare_packages

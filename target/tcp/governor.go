@@ -11,6 +11,7 @@ import (
 	"lunar/scheduler"
 	"lunar/scheduler/qtcp"
 	"lunar/target"
+	"lunar/target/tcp/kernelqtcp"
 )
 
 // governor bounds what is under way to an initiator: no more leaves than the connection's
@@ -34,6 +35,8 @@ type governor struct {
 	first  round        // what the kernel had counted then
 	rtt    int64        // ns, at least leastRTT
 	bound  bool         // the window held something back in this round trip
+	entry  *shareEntry  // of the kernel, which holds the window; nil: the governor does
+	before string       // the congestion control that it took the place of
 	joined bool         // it counts in the link's flows
 	idle   bool         // nothing was under way at the last look
 }
@@ -55,6 +58,8 @@ const (
 	// idleTime is how long a connection counts among those that share the link though it
 	// has nothing to send.
 	idleTime = 200 * time.Millisecond
+	// tellTime is how often the kernel is told what a connection should get.
+	tellTime = 5 * time.Millisecond
 	// optionECN is the bit of tcpi_options by which the kernel says that the connection has
 	// agreed on ECN.
 	optionECN = 8
@@ -82,6 +87,13 @@ func newGovernor(m *mover, c target.NetworkClass) *governor {
 	g.member.class = qtcpClass[c.Class]
 	g.link = m.scratch.links.of(localOf(m.fd), c.Network)
 	g.timer.Fire = g.look
+	if c.Network.Governor == scheduler.KernelGovernor {
+		if before, err := m.scratch.links.kernel.take(m.fd); err == nil {
+			g.before, g.entry = before, &shareEntry{share: kernelqtcp.Share{DelayUS: uint64(c.Network.Delay / 1000)}}
+		} else {
+			m.scratch.links.fallBack(err)
+		}
+	}
 	g.ask()
 	return g
 }
@@ -104,6 +116,9 @@ func (g *governor) end() {
 		g.joined = false
 		g.link.leave(&g.member)
 	}
+	if g.entry != nil {
+		_ = unix.SetsockoptString(g.mover.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, g.before) // else it ends with the kernel's
+	}
 }
 
 // room is how many bytes may leave now. Without any, the queue is held until a look finds
@@ -111,6 +126,9 @@ func (g *governor) end() {
 func (g *governor) room() int {
 	if g.idle {
 		g.wake()
+	}
+	if g.entry != nil {
+		return passSent
 	}
 	room := int(g.flow.Window()*float64(g.packet)) - g.underway()
 	if room >= g.packet {
@@ -134,6 +152,9 @@ func (g *governor) underway() int {
 func (g *governor) pause() time.Duration {
 	if g.mover.tx.held {
 		return time.Duration(max(leastRTT/2, g.rtt/looks))
+	}
+	if g.entry != nil {
+		return max(tellTime, time.Duration(g.rtt))
 	}
 	return time.Duration(g.rtt)
 }
@@ -212,12 +233,18 @@ func (g *governor) round() {
 		return
 	}
 	g.flow.Measure(float64(g.info.Bytes_acked-g.first.acked) * 1e9 / float64(now-g.began))
+	g.member.measured.Store(int64(g.flow.Measured()))
+	if g.entry != nil {
+		g.link.observe(now, g.rtt)
+		g.entry.share.Target = uint64(g.link.target(g.member.class))
+		g.entry.put(&g.mover.scratch.links.kernel, g.mover.fd)
+		return
+	}
 	before := g.flow.Window()
 	g.flow.Update(g.congestion(delivered), g.flow.Quality(g.link.target(g.member.class)))
 	if !g.bound {
 		g.flow.Use(before)
 	}
-	g.member.measured.Store(int64(g.flow.Measured()))
 	g.member.slow.Store(g.bound && g.flow.SlowStart())
 	g.link.observe(now, g.rtt)
 }
@@ -246,6 +273,11 @@ func (g *governor) form() string {
 func (g *governor) tell(to *target.Governance) {
 	share := g.link.target(g.member.class)
 	to.Form, to.Device = g.form(), g.link.name
+	if g.entry != nil {
+		to.Window, to.Quality = int64(g.info.Snd_cwnd)*int64(g.packet), g.flow.Quality(share)
+		to.Rate, to.Target, to.Estimate = int64(g.flow.Measured()), int64(share), int64(g.link.estimate())
+		return
+	}
 	to.Window = int64(g.flow.Window() * float64(g.packet))
 	to.Alpha, to.Quality = g.flow.Alpha(), g.flow.Quality(share)
 	to.Rate, to.Target, to.Estimate = int64(g.flow.Measured()), int64(share), int64(g.link.estimate())

@@ -82,7 +82,7 @@ func TestGovernorHolds(t *testing.T) {
 		}
 	}
 	read(pdu.BHSLength + 4096)
-	network := &scheduler.Network{Govern: true, Delay: 1e6}
+	network := &scheduler.Network{Governor: scheduler.ServerGovernor, Delay: 1e6}
 	const pieces = 64
 	on(func() {
 		if err := m.SetClass(target.NetworkClass{Class: scheduler.Low, Network: network}); err != nil {
@@ -120,7 +120,7 @@ func TestGovernorHolds(t *testing.T) {
 func TestGovernorDoesNotAllocate(t *testing.T) {
 	m, loop, _, on := governed(t)
 	on(func() {
-		_ = m.SetClass(target.NetworkClass{Class: scheduler.High, Network: &scheduler.Network{Govern: true, Delay: 1e6}})
+		_ = m.SetClass(target.NetworkClass{Class: scheduler.High, Network: &scheduler.Network{Governor: scheduler.ServerGovernor, Delay: 1e6}})
 		g := m.gov
 		loops := func() {
 			g.room()

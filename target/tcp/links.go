@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -18,6 +19,15 @@ type links struct {
 	mu      sync.Mutex
 	byName  map[string]*link
 	devices map[netip.Addr]string // names of devices by local address
+
+	kernel   kernel
+	log      *slog.Logger
+	fellBack sync.Once
+}
+
+// fallBack tells once that the kernel does not govern, for which the server then does.
+func (l *links) fallBack(why error) {
+	l.fellBack.Do(func() { l.log.Warn("the kernel does not govern connections: the server does", "err", why) })
 }
 
 // link is a network device with the bottleneck behind it. All event threads have one

@@ -46,6 +46,7 @@ func Open(config Config) (*Transport, error) {
 	if t.log == nil {
 		t.log = slog.Default()
 	}
+	t.links.log = t.log
 	t.congestion.mu.name, t.congestion.mu.open = config.Congestion, make(map[*net.TCPListener]bool)
 	for _, loop := range config.Loops {
 		if err := t.scratches.add(loop); err != nil {

@@ -1,0 +1,97 @@
+package kernelqtcp
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+//go:embed bpf/qtcp.bpf.o
+var object []byte
+
+// Name is the congestion control's in the kernel.
+const Name = "lunar_qtcp"
+
+// Directory is where it is pinned, in the file system of BPF.
+const Directory = "/sys/fs/bpf/lunar"
+
+// Shares is the pinned map that says what connections should get: a Share by socket.
+const Shares = Directory + "/shares"
+
+// control is the pinned map that is the congestion control.
+const control = Directory + "/" + Name
+
+// Share is an entry of the map.
+type Share struct {
+	Target  uint64 // bytes per second; 0: not known
+	DelayUS uint64 // beyond the shortest round trip, from which one counts as marked without ECN
+}
+
+// Load loads and registers the congestion control, and pins it for the user with the
+// given number to use. The error says what of that the kernel cannot do; then nothing is
+// loaded.
+func Load(uid, gid int) error {
+	if _, err := os.Stat(control); err == nil {
+		return fmt.Errorf("%s is loaded already: tgtd qtcp unload takes it away", Name)
+	}
+	spec, err := ebpf.LoadCollectionSpecFromReader(bytes.NewReader(object))
+	if err != nil {
+		return fmt.Errorf("%s: %w", Name, err)
+	}
+	// Links of struct_ops came with 6.4. Without one it is registered by its value, in all.
+	spec.Maps[Name].Flags &^= unix.BPF_F_LINK
+	loaded, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return fmt.Errorf("%s: the kernel does not take it (expected 6.0 or later with BTF and BPF struct_ops): %w", Name, err)
+	}
+	defer loaded.Close()
+	if err := mount(); err != nil {
+		return err
+	}
+	if err := errors.Join(loaded.Maps["lunar_shares"].Pin(Shares), loaded.Maps[Name].Pin(control)); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", Name, err), Unload())
+	}
+	if err := errors.Join(os.Chown(Shares, uid, gid), os.Chmod(Shares, 0o600), os.Chmod(Directory, 0o711)); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", Shares, err), Unload())
+	}
+	return nil
+}
+
+// mount has the file system of BPF where it belongs.
+func mount() error {
+	var fs unix.Statfs_t
+	parent := filepath.Dir(Directory)
+	if err := unix.Statfs(parent, &fs); err != nil {
+		return fmt.Errorf("%s: %w", parent, err)
+	}
+	if fs.Type != unix.BPF_FS_MAGIC {
+		if err := unix.Mount("bpf", parent, "bpf", 0, "mode=0711"); err != nil {
+			return fmt.Errorf("mounting the file system of BPF at %s: %w", parent, err)
+		}
+	}
+	if err := os.MkdirAll(Directory, 0o711); err != nil {
+		return fmt.Errorf("%s: %w", Name, err)
+	}
+	return nil
+}
+
+// Unload takes the congestion control from those who choose it from now on. Connections
+// that have it keep it until they end.
+func Unload() error {
+	var errs []error
+	if ops, err := ebpf.LoadPinnedMap(control, nil); err == nil {
+		errs = append(errs, ops.Delete(uint32(0)), ops.Close())
+	}
+	for _, path := range []string{control, Shares, Directory} {
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
