@@ -11,7 +11,7 @@ import (
 // import, test files and test-support packages excepted; the longest prefix
 // decides. A name covers what is below it.
 var layers = map[string][]string{
-	"cmd/tgtd":           {"daemon", "internal/cli", "internal/systemd"},
+	"cmd/tgtd":           {"daemon", "internal/cli", "internal/systemd", "target/tcp/kernelqtcp"},
 	"cmd/lunar":          {"control", "conf", "daemon/offline", "internal/bytesize", "internal/cli", "internal/iscsiname"},
 	"daemon":             {"control", "conf", "target", "iser", "cache", "backstore", "scheduler", "internal"},
 	"daemon/volumes":     {"daemon/state", "daemon/medium", "daemon/machine", "control", "conf", "target/scsi", "cache", "backstore", "internal"},

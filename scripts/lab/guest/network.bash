@@ -3,9 +3,12 @@
 #
 #     tgtd 10.9.1.1 (t0) - (t1) router (c0) - (c1) readers 10.9.2.2
 #
-# The router sends at most RATE to the readers and marks from MARK bytes in its queue on
-# (RED); acknowledgements take DELAY.
-readonly RATE=200mbit MARK=90000 DELAY=10ms MTU=3000
+# The router sends at most $rate Mbit/s to the readers and marks from 4 ms of that in its
+# queue on (RED), at least 8 packets; acknowledgements take DELAY. An emulated machine may not
+# carry 200 Mbit/s.
+rate=${rate:-200}
+readonly DELAY=30ms MTU=1500
+mark=$((rate * 500 > 12000 ? rate * 500 : 12000))
 tgtd_pid=
 rm -rf /tmp/tgtd.log /tmp/tgtd.yaml /var/lib/lunar
 
@@ -31,9 +34,9 @@ network_up() {
 	must sysctl -q -w net.ipv4.tcp_ecn=1 net.core.wmem_max=4194304 "net.ipv4.tcp_allowed_congestion_control=reno cubic dctcp"
 	must ip netns exec router tc qdisc add dev t1 root netem delay $DELAY limit 10000
 	must ip netns exec router tc qdisc add dev c0 root handle 1: htb default 1
-	must ip netns exec router tc class add dev c0 parent 1: classid 1:1 htb rate $RATE burst 6000 cburst 6000
+	must ip netns exec router tc class add dev c0 parent 1: classid 1:1 htb rate "${rate}mbit" burst 3000 cburst 3000
 	must ip netns exec router tc qdisc add dev c0 parent 1:1 handle 2: red limit 1000000 \
-		min $MARK max $((MARK + 6000)) avpkt $MTU burst 31 bandwidth $RATE probability 1 ecn
+		min $mark max $((mark + 3000)) avpkt $MTU burst $((mark / MTU + 1)) bandwidth "${rate}mbit" probability 1 ecn
 }
 
 network_down() {
@@ -60,7 +63,7 @@ server_is() {
 		[ -e /sys/fs/bpf/lunar ] || must /lab/tgtd qtcp load
 		;;
 	esac
-	sed -e "$change" /lab/conf/network-classes.yaml >/tmp/tgtd.yaml
+	sed -e "$change" -e "s/24414KiB/$((rate * 122))KiB/" /lab/conf/network-classes.yaml >/tmp/tgtd.yaml
 	/lab/tgtd serve -c /tmp/tgtd.yaml >>/tmp/tgtd.log 2>&1 3>&- &
 	tgtd_pid=$!
 	for ((tries = 0; tries < 300; tries++)); do
