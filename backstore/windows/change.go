@@ -211,7 +211,7 @@ func (m *Mirror) mark(off, n int64) error {
 		m.recent.add(r)
 		next.differ.add(r)
 	}
-	if next.differ == c.note.differ {
+	if next.differ == c.note.differ && !c.doubt {
 		return nil
 	}
 	return m.save(&next)
@@ -220,12 +220,14 @@ func (m *Mirror) mark(off, n int64) error {
 // save makes a note stable, which is in force then. The caller holds the map.
 func (m *Mirror) save(next *note) error {
 	if err := m.map_.chart.save(next); err != nil {
-		// The slot may have it or not: the next one goes over the same slot.
+		// The slot may have it or not: the next one goes over the same slot, and nothing
+		// changes before.
+		m.map_.doubt = true
 		text := err.Error()
 		m.trouble.Store(&text)
 		return fmt.Errorf("mirror: %w", err)
 	}
 	m.trouble.Store(nil)
-	m.map_.note = *next
+	m.map_.note, m.map_.doubt = *next, false
 	return nil
 }

@@ -54,7 +54,7 @@ type Excess struct {
 		count     int64   // writes of this window
 		mean      float64 // of the windows with writes
 	}
-	unflushed struct{ slow, fast atomic.Bool } // that were written since
+	unflushed struct{ slow, fast unflushed }
 	counts    excessCounts
 	pressed   atomic.Int32 // changes that wait for place
 	trouble   atomic.Pointer[string]

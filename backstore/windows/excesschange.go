@@ -51,7 +51,7 @@ func (x *Excess) change(op *backstore.Op) error {
 // straight has the slow device do it.
 func (x *Excess) straight(op *backstore.Op) error {
 	x.counts.slow.Add(1)
-	x.unflushed.slow.Store(true)
+	defer x.unflushed.slow.end()
 	part := *op
 	return x.slow.do(&part)
 }
@@ -87,9 +87,9 @@ func (x *Excess) append(r *record, fua bool, data, b []byte) (err error, done bo
 	}
 	r.encode(b, &x.journal.label.identity)
 	clear(b[page+copy(b[page:], data) : r.length()])
-	x.unflushed.fast.Store(true)
 	e := extent{r.off, r.n, r.at, r.position}
 	err = x.fast.write(r.position, b[:r.length()], fua)
+	x.unflushed.fast.end()
 	x.map_.Lock()
 	defer x.map_.Unlock()
 	if err != nil {
@@ -112,23 +112,7 @@ func (x *Excess) broken(err error) error {
 
 // flush makes stable what was written, on the devices that have it.
 func (x *Excess) flush() error {
-	var errs []error
-	for _, one := range []struct {
-		disk *disk
-		mark interface {
-			Swap(bool) bool
-			Store(bool)
-		}
-	}{{x.fast, &x.unflushed.fast}, {x.slow, &x.unflushed.slow}} {
-		if !one.mark.Swap(false) {
-			continue
-		}
-		if err := one.disk.flush(); err != nil {
-			one.mark.Store(true)
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(x.unflushed.fast.flush(x.fast), x.unflushed.slow.flush(x.slow))
 }
 
 // read joins what the log has with what the slow device has.

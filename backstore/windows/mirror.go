@@ -75,6 +75,7 @@ type Mirror struct {
 		sync.Mutex
 		chart chart
 		note  note // as it is stable
+		doubt bool // a write has failed: the map may say what that one was to
 	}
 	windows struct {
 		sync.Mutex

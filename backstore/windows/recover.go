@@ -11,8 +11,8 @@ import (
 func (x *Excess) recover() error {
 	b := x.memory.take()
 	defer x.memory.give(b)
-	x.unflushed.slow.Store(true) // by the last process
-	x.unflushed.fast.Store(true)
+	x.unflushed.slow.end() // of the last process
+	x.unflushed.fast.end()
 	if err := x.fast.read(0, b[:page]); err != nil {
 		return err
 	}
