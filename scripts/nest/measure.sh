@@ -48,7 +48,7 @@ dir, rounds, loads = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 out = []
 for load in loads:
     runs = [json.load(open(f"{dir}/{load}.{n}.json")) for n in range(1, rounds + 1)]
-    low = lambda of: round(min(of(r) for r in runs), 3)
+    low = lambda of: round(min(of(r) for r in runs if r["reads"] + r["writes"] > 0), 3)
     kind, depth = load.split(":")
     out.append({"load": kind, "depth": int(depth), "mean_us": low(lambda r: r["latency_us"]["mean"]), "p50_us": low(lambda r: r["latency_us"]["p50"]),
         "server_us": low(lambda r: r["server_cpu"]["us_per_io"]), "client_us": low(lambda r: r["client_cpu"]["us_per_io"])})
