@@ -23,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-simulation simulation simulation-page clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-simulation simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -145,6 +145,9 @@ evidence-tests: ## run the test suites again and again on one busy CPU, write do
 # BEFORE=97b87bb measures another commit and notes it as what was before.
 evidence-structure: ## measure files, packages and the walks of commands, write docs/internals/structure.md
 	scripts/structure/run.sh
+
+evidence-latency: ## reads beside writes on throttled stores, mirrored and with writes in excess, into docs/reports/latency.md
+	$(GO) -C scripts run ./evidence/latency > docs/reports/latency.md
 
 # ROUNDS=1 goes up and down in version once; PAGE=only writes the page of the last run's logs.
 evidence-packages: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md

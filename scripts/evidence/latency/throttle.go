@@ -12,7 +12,8 @@ import (
 type station struct {
 	speed time.Duration
 	mu    sync.Mutex
-	last  int64 // when the last command is done, ns
+	reads []time.Duration // how long those take here
+	last  int64           // when the last command is done, ns
 }
 
 // arrive returns when a command that comes at now, ns, is done.
@@ -24,6 +25,9 @@ func (s *station) arrive(now int64, op *backstore.Op) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = max(s.last, now) + int64(takes/s.speed)
+	if op.Kind == backstore.Read {
+		s.reads = append(s.reads, time.Duration(s.last-now))
+	}
 	return s.last
 }
 

@@ -30,7 +30,7 @@ func Experiments() []experiment.Experiment {
 			Paper: "one set is deterministic at any time", Check: "never both at work unless forced; with counts above the load never forced", Run: runPair,
 		}, {
 			ID: "plm-server", Setup: "this server: a mirrored pair of two throttled files",
-			Paper: "-", Excluded: "a real run: docs/predictable-latency.md",
+			Paper: "-", Excluded: "a real run: make evidence-latency, docs/reports/latency.md",
 		}, {
 			ID: "plml-1", Setup: "PLMLight, workload I: 30 % reads, 4 KiB, three classes",
 			Paper: "High below an SSD alone, Medium and Low above; writes alike, in us", Check: "High p95 deterministic, p99 ≤ 0.7; Medium, Low above at p95; writes within 10 %, p99 ≤ 0.05", Run: runLight1,
