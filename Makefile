@@ -23,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-simulation simulation simulation-page clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-network evidence-simulation simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -148,6 +148,10 @@ evidence-structure: ## measure files, packages and the walks of commands, write 
 
 evidence-latency: ## reads beside writes on throttled stores, mirrored and with writes in excess, into docs/reports/latency.md
 	$(GO) -C scripts run ./evidence/latency > docs/reports/latency.md
+
+evidence-network: build ## share a bottleneck of the network by class, write docs/reports/network-classes.md
+	scripts/bench/network.sh >build/network-classes.md
+	mv build/network-classes.md docs/reports/network-classes.md
 
 # ROUNDS=1 goes up and down in version once; PAGE=only writes the page of the last run's logs.
 evidence-packages: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# network.sh [ROUNDS [SECONDS]]: three classes of readers behind a bottleneck of 200 Mbit/s
+# between network namespaces of this machine, in turns with plain TCP, with tgtd's governor
+# and with the kernel's lunar_qtcp. It prints docs/reports/network-classes.md. Needs root.
+#
+# The bottleneck (tbf) marks nothing, so that the delay form governs. With marks it needs a
+# kernel with RED: scripts/lab/guest/39-network-classes.sh.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+readonly root rounds=${1:-3} seconds=${2:-16} build=${BUILD:-$root/build} rate=200
+readonly server=lunar-server$$ router=lunar-router$$ readers=lunar-readers$$
+work=$(mktemp -d)
+tgtd=
+
+clean() {
+	[ -z "$tgtd" ] || kill "$tgtd" 2>/dev/null || :
+	"$build/tgtd" qtcp unload >/dev/null 2>&1 || :
+	for n in "$server" "$router" "$readers"; do ip netns delete "$n" 2>/dev/null || :; done
+	rm -rf "$work"
+}
+trap clean EXIT
+
+up() {
+	local link
+	for n in "$server" "$router" "$readers"; do ip netns add "$n" && ip -n "$n" link set lo up; done
+	ip -n "$server" link add t0 type veth peer name t1 netns "$router"
+	ip -n "$router" link add c0 type veth peer name c1 netns "$readers"
+	ip -n "$server" link set t0 gso_max_segs 4
+	ip -n "$server" address add 10.9.1.1/24 dev t0
+	ip -n "$router" address add 10.9.1.2/24 dev t1
+	ip -n "$router" address add 10.9.2.1/24 dev c0
+	ip -n "$readers" address add 10.9.2.2/24 dev c1
+	for link in "$server t0" "$router t1" "$router c0" "$readers c1"; do ip -n "${link% *}" link set "${link#* }" up; done
+	ip -n "$server" route add 10.9.2.0/24 via 10.9.1.2
+	ip -n "$readers" route add default via 10.9.2.1
+	ip netns exec "$router" sysctl -q -w net.ipv4.ip_forward=1
+	ip netns exec "$router" tc qdisc add dev c0 root tbf rate ${rate}mbit burst 20k limit 1500000
+}
+
+# run GOVERNOR: Mbit/s of high, medium and low.
+run() {
+	local class loads=()
+	rm -rf "$work/state" "$work/log" && mkdir "$work/state"
+	sed -e "s/governor: false/governor: $1/" -e 's/congestion: dctcp/congestion: cubic/' -e 's/delay: 5ms/delay: 3ms/' \
+		"$root/scripts/lab/conf/network-classes.yaml" >"$work/tgtd.yaml"
+	[ "$1" != kernel ] || "$build/tgtd" qtcp load >/dev/null
+	ip netns exec "$server" "$build/tgtd" serve -c "$work/tgtd.yaml" --state-dir "$work/state" >"$work/log" 2>&1 &
+	tgtd=$!
+	until grep -qs msg=ready "$work/log"; do
+		kill -0 "$tgtd" || { cat "$work/log" >&2; exit 1; }
+		sleep 0.2
+	done
+	for class in high medium low; do
+		ip netns exec "$readers" "$build/tgtload" --target iscsi://10.9.1.1/iqn.2026-01.lunar.lab:disk/0 --bs 64k --depth 16 \
+			--initiator "iqn.2026-01.lunar.lab:$class" --warmup 6s --runtime "${seconds}s" --json >"$work/$class" &
+		loads+=($!)
+	done
+	for class in "${loads[@]}"; do wait "$class"; done
+	kill "$tgtd" && wait "$tgtd" || :
+	tgtd=
+	[ "$1" != kernel ] || "$build/tgtd" qtcp unload >/dev/null
+	for class in high medium low; do
+		sed -n 's/.*"bytes_per_second": *\([0-9.e+]*\).*/\1/p' "$work/$class"
+	done | awk -v by="$1" '{ printf "%s%.1f", NR == 1 ? by " " : " ", $1 * 8 / 1e6 } END { print "" }'
+}
+
+up
+for ((i = 0; i < rounds; i++)); do
+	for by in false true kernel; do run "$by" | tee -a "$work/samples" >&2; done
+done
+cat <<END
+# Network classes, measured
+
+Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Nothing marks packets there, so that the delay form governs (\`delay: 3ms\`); the kernel's congestion control is cubic. \`make evidence-network\` writes this page: $rounds rounds of $seconds s, in turns; medians, Mbit/s. The aim is 3:2:1 (50, 33 and 17 %).
+
+| governed by | high | medium | low | together | shares |
+|---|---|---|---|---|---|
+END
+for by in false true kernel; do
+	for column in 2 3 4; do
+		awk -v by="$by" -v c="$column" '$1 == by { print $c }' "$work/samples" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+	done | awk -v by="$by" '{ v[NR] = $1; sum += $1 } END {
+		name["false"] = "nobody"; name["true"] = "tgtd"; name["kernel"] = "`lunar_qtcp`"
+		printf "| %s | %.1f | %.1f | %.1f | %.1f | %.0f, %.0f, %.0f %% |\n", name[by], v[1], v[2], v[3], sum, 100*v[1]/sum, 100*v[2]/sum, 100*v[3]/sum }'
+done
+cat <<'END'
+
+Not measured here: marks (ECN), receivers with dctcp, and what classes get beside others' traffic. The lab has a scenario with a marking bottleneck (`scripts/lab/run.sh network-classes`), which is emulated: it shows that all of it works on Debian's kernel, and no shares where the emulation carries less than the bottleneck.
+END
