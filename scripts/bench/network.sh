@@ -71,7 +71,7 @@ done
 cat <<END
 # Network classes, measured
 
-Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Nothing marks packets there, so that the delay form governs (\`delay: 3ms\`); the kernel's congestion control is cubic. \`make evidence-network\` writes this page: $rounds rounds of $seconds s, in turns; medians, Mbit/s. The aim is 3:2:1 (50, 33 and 17 %).
+Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Nothing marks packets there, so that the delay form governs (\`delay: 3ms\`); the kernel's congestion control is cubic. \`make evidence-network\` writes this page: $rounds rounds of $seconds s, in turns; medians (of an even number of rounds the lower middle), Mbit/s. The aim is 3:2:1 (50, 33 and 17 %).
 
 | governed by | high | medium | low | together | shares |
 |---|---|---|---|---|---|
@@ -85,5 +85,5 @@ for by in false true kernel; do
 done
 cat <<'END'
 
-Not measured here: marks (ECN), receivers with dctcp, and what classes get beside others' traffic. The lab has a scenario with a marking bottleneck (`scripts/lab/run.sh network-classes`), which is emulated: it shows that all of it works on Debian's kernel, and no shares where the emulation carries less than the bottleneck.
+Not measured here: marks (ECN), receivers with dctcp, and what classes get beside others' traffic. The lab has a scenario with a marking bottleneck (`scripts/lab/run.sh network-classes`), which is emulated: where the emulation carries less than the bottleneck, it says nothing about shares.
 END
