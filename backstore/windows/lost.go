@@ -42,11 +42,11 @@ func (m *Mirror) dropLeader(why error) error {
 // dropped tells of it.
 func (m *Mirror) dropped(i int, why error) {
 	m.mode = alone
+	m.look() // before what is held goes: see direct
 	m.forget()
 	m.stale.Lock()
 	m.stale.regions = regions{}
 	m.stale.Unlock()
-	m.look()
 	m.counts.lost.Add(1)
 	m.log.Error("a mirror's member has failed: it goes on with the other", "member", m.config.Members[i].Name, "err", why)
 	go m.shut(i, why)

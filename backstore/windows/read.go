@@ -4,13 +4,14 @@ import "lunar/backstore"
 
 // direct says which member serves a read by itself; it runs on event threads.
 func (m *Mirror) direct(off, n int64) int {
-	v := m.view.Load()
-	if !v.overlay {
+	if v := m.view.Load(); !v.overlay {
 		return v.reader
 	}
 	m.held.RLock()
 	defer m.held.RUnlock()
-	if m.held.touches(off, n) {
+	// What is held is there as long as this view is, for it goes only after the view has.
+	v := m.view.Load()
+	if v.overlay && m.held.touches(off, n) {
 		return -1
 	}
 	return v.reader

@@ -1,6 +1,8 @@
 package windows
 
 import (
+	"errors"
+	"fmt"
 	"math/bits"
 	"time"
 
@@ -16,7 +18,7 @@ const rest = 5 * time.Second
 func (m *Mirror) run() {
 	tick := time.NewTicker(max(m.config.Window/8, time.Millisecond))
 	defer tick.Stop()
-	changed, since := uint64(0), evloop.Monotonic()
+	changed, since, again := uint64(0), evloop.Monotonic(), int64(0)
 	for {
 		select {
 		case <-m.quit:
@@ -32,7 +34,9 @@ func (m *Mirror) run() {
 		case m.failed.Load() != nil:
 			m.dropFailed()
 		case m.lags():
-			m.resync()
+			if now >= again && !m.resync() {
+				again = evloop.Monotonic() + int64(rest)
+			}
 		case m.due(now):
 			if err := m.exchange(); err != nil {
 				m.log.Error("a mirror could not exchange the roles of its members", "err", err)
@@ -77,40 +81,49 @@ func (m *Mirror) quieten() {
 	}
 }
 
+// errUnread says that the leader could not be read, so that its region stays as it is.
+var errUnread = errors.New("the leader could not be read")
+
 // resync copies what the other member lacks, region by region, until nothing is left or
-// something fails.
-func (m *Mirror) resync() {
-	for {
+// something fails. It goes on behind regions that the leader cannot read, and reports
+// whether there were none.
+func (m *Mirror) resync() (read bool) {
+	read = true
+	for r, more := m.lacking(0); more; r, more = m.lacking(r + 1) {
 		select {
 		case <-m.quit:
-			return
+			return true
 		default:
 		}
-		r, any := m.lacking()
-		if !any {
-			m.caughtUp()
-			return
-		}
-		if !m.copyRegion(r) {
-			return
+		err := m.copyRegion(r)
+		if errors.Is(err, errUnread) {
+			if read {
+				m.log.Error("a mirror's leader could not be read: its other member stays behind", "member", m.config.Members[m.leader].Name, "err", err)
+			}
+			read = false
+		} else if err != nil {
+			return read
 		}
 	}
+	m.caughtUp()
+	return read
 }
 
-// lacking returns a region that the other member lacks.
-func (m *Mirror) lacking() (r int64, any bool) {
+// lacking returns the first region, of those from one on, that the other member lacks.
+func (m *Mirror) lacking(from int64) (r int64, more bool) {
 	m.stale.Lock()
 	defer m.stale.Unlock()
-	for i, w := range m.stale.regions {
-		if w != 0 {
-			return int64(i*64 + bits.TrailingZeros64(w)), true
+	for r = from; r < regionsMost; r++ {
+		if w := m.stale.regions[r/64] >> (r % 64); w != 0 {
+			return r + int64(bits.TrailingZeros64(w)), true
 		}
+		r |= 63
 	}
 	return 0, false
 }
 
 // copyRegion has the other member get a region from the leader. Changes there wait.
-func (m *Mirror) copyRegion(r int64) bool {
+func (m *Mirror) copyRegion(r int64) error {
 	shift := regionShift(m.info.Size)
 	off := r << shift
 	n := min(1<<shift, m.info.Size-off)
@@ -119,18 +132,18 @@ func (m *Mirror) copyRegion(r int64) bool {
 	m.gate.RLock()
 	defer m.gate.RUnlock()
 	if m.mode != behind {
-		return false
+		return errAgain
 	}
 	b := m.memory.take()
 	defer m.memory.give(b)
 	if err := m.copyRange(off, off+n, b); err != nil {
-		return false
+		return err
 	}
 	m.stale.Lock()
 	m.stale.drop(r)
 	m.stale.Unlock()
 	m.counts.copied.Add(1)
-	return true
+	return nil
 }
 
 func (m *Mirror) copyRange(off, end int64, b []byte) error {
@@ -146,8 +159,7 @@ func (m *Mirror) copyRange(off, end int64, b []byte) error {
 		default:
 			n = min(n, chunk)
 			if err := from.read(off, b[:n]); err != nil {
-				m.log.Error("a mirror's leader could not be read: its other member stays behind", "member", m.config.Members[m.leader].Name, "byte", off, "err", err)
-				return err
+				return fmt.Errorf("%w: byte %d: %w", errUnread, off, err)
 			}
 			err = to.write(off, b[:n], false)
 		}
