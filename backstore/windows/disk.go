@@ -117,10 +117,10 @@ func (d *disk) write(off int64, data []byte, fua bool) error {
 
 func (d *disk) flush() error { return d.do(&backstore.Op{Kind: backstore.Flush}) }
 
-// zero zeroes a range, or releases it where at says that.
+// zero zeroes a range, or releases it where at says that and it reads as zeroes then.
 func (d *disk) zero(e extent) error {
-	kind := backstore.WriteZeroes
-	if e.at == discarded && d.store.Info().Discard {
+	kind, info := backstore.WriteZeroes, d.store.Info()
+	if e.at == discarded && info.Discard && info.DiscardZeroes {
 		kind = backstore.Discard
 	}
 	return d.do(&backstore.Op{Kind: kind, Off: e.off, Len: e.n})

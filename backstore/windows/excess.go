@@ -59,7 +59,8 @@ type Excess struct {
 	pressed   atomic.Int32 // changes that wait for place
 	trouble   atomic.Pointer[string]
 
-	room       sync.Cond // place came free, or did not; of roomMu
+	backing    sync.Mutex // held by who writes back
+	room       sync.Cond  // place came free, or did not; of roomMu
 	roomMu     sync.Mutex
 	turns      uint64 // under roomMu: how often writing back has ended
 	wake, quit chan struct{}

@@ -18,6 +18,10 @@ func (x *Excess) perform(op *backstore.Op) error {
 		return x.flush()
 	case backstore.Map:
 		return x.mapped(op)
+	case backstore.Wipe:
+		if err := x.wipe(); err != nil {
+			return err
+		}
 	}
 	part := *op
 	return x.slow.do(&part)

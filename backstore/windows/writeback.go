@@ -95,6 +95,8 @@ func (x *Excess) waitForRoom() error {
 // and then erases that segment. goOn waits before each step, and ends all when it says
 // no.
 func (x *Excess) writeBack(goOn func() bool) error {
+	x.backing.Lock()
+	defer x.backing.Unlock()
 	index := x.older()
 	if index < 0 {
 		return nil
@@ -127,6 +129,32 @@ func (x *Excess) writeBack(goOn func() bool) error {
 		}
 	}
 	return x.release(index, s, all, b)
+}
+
+// wipe overwrites what the log has of data that were written back, and writes back the rest
+// before.
+func (x *Excess) wipe() error {
+	for range segments {
+		if err := x.writeBack(func() bool { return true }); err != nil {
+			return err
+		}
+	}
+	zeroes := x.memory.take()
+	defer x.memory.give(zeroes)
+	clear(zeroes)
+	x.gate.Lock()
+	defer x.gate.Unlock()
+	for i := range segments {
+		s := x.journal.at(i)
+		for at := s.next; at < s.to; {
+			n := min(int64(len(zeroes)), s.to-at)
+			if err := x.fast.write(at, zeroes[:n], false); err != nil {
+				return err
+			}
+			at += n
+		}
+	}
+	return x.fast.flush()
 }
 
 // older returns the segment to write back: the one that takes no records. If that one is
