@@ -14,6 +14,10 @@ import (
 // Opened implements Stamper.
 func (v *volume) Opened() (Stamp, bool) { return v.opened, v.opened != Stamp{} }
 
+// Medium returns the Identity as words of a Stamp, also where the kernel does not count
+// writes and there is no Stamp.
+func (v *volume) Medium() [3]uint64 { return v.identity.Medium() }
+
 // Stamp implements Stamper. The medium is made of the Identity, the state of a file of
 // size, mtime and ctime. Of a block device the kernel counts what is
 // written and discarded by this host and since the device came; writes of others

@@ -84,7 +84,7 @@ func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
 func (n *note) judge(present [2]bool, now [2]medium, all int64) error {
 	var another [2]bool // file or device than the member's
 	for i := range another {
-		another[i] = present[i] && n.media[i] != (medium{}) && now[i] != n.media[i]
+		another[i] = present[i] && (n.media[i] != medium{} || n.lost[i]) && (now[i] != n.media[i] || now[i] == medium{})
 	}
 	l, o := n.leader, 1-n.leader
 	whole := n.differ.empty() && !n.lost[o] // the other member is

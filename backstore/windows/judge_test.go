@@ -28,6 +28,7 @@ func TestJudge(t *testing.T) {
 		"the leader is missing, other lost":   {lost: [2]bool{false, true}, present: [2]bool{false, true}, now: [2]medium{{}, b}, refused: true},
 		"who was lost is back":                {lost: [2]bool{false, true}, differ: true, present: [2]bool{true, true}, now: [2]medium{a, b}, copies: 1},
 		"who was lost is back as another":     {lost: [2]bool{false, true}, differ: true, present: [2]bool{true, true}, now: [2]medium{a, c}, copies: all},
+		"who was lost is back, unknown":       {lost: [2]bool{false, true}, differ: true, present: [2]bool{true, true}, now: [2]medium{a, {}}, copies: all},
 		"the other is another":                {present: [2]bool{true, true}, now: [2]medium{a, c}, copies: all},
 		"the leader is another":               {present: [2]bool{true, true}, now: [2]medium{c, b}, wantLeader: 1, copies: all},
 		"the leader is another, they differ":  {differ: true, present: [2]bool{true, true}, now: [2]medium{c, b}, refused: true},

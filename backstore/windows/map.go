@@ -133,10 +133,8 @@ func (c *chart) save(n *note) error {
 
 // mediumOf says which file or device a store is.
 func mediumOf(s backstore.Store) medium {
-	if k, ok := s.(backstore.Stamper); ok {
-		if stamp, known := k.Opened(); known {
-			return stamp.Medium
-		}
+	if k, ok := s.(interface{ Medium() [3]uint64 }); ok {
+		return k.Medium()
 	}
 	return medium{}
 }
