@@ -32,7 +32,7 @@ func (m *Mirror) begin(opened [2]error) error {
 		}
 	}
 	if fresh {
-		n = note{size: m.info.Size, media: media}
+		n = note{size: m.info.Size, media: media, leader: m.first(present)}
 		n.differ.fill(last + 1)
 		_, _ = rand.Read(n.identity[:]) // never fails
 	}
@@ -57,6 +57,23 @@ func (m *Mirror) begin(opened [2]error) error {
 		m.log.Warn("a mirror's member is resynchronised", "member", m.config.Members[o].Name, "regions", n.differ.count())
 	}
 	return m.map_.chart.save(&m.map_.note)
+}
+
+// first is the member that the other one becomes like when there is no map yet: the first
+// one, but for one that has nothing yet beside one that has something.
+func (m *Mirror) first(present [2]bool) int {
+	if present != [2]bool{true, true} {
+		return 0
+	}
+	var empty [2]bool
+	for i, d := range m.disks {
+		n, mapped := extentAt(d, 0, m.info.Size)
+		empty[i] = !mapped && n >= m.info.Size
+	}
+	if empty[0] && !empty[1] {
+		return 1
+	}
+	return 0
 }
 
 // fits compares sizes.

@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -42,5 +43,24 @@ func TestMembersThatChangedPlaces(t *testing.T) {
 		if err := again.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestFirstMemberThatIsEmpty: a new file does not take the data from the other member.
+func TestFirstMemberThatIsEmpty(t *testing.T) {
+	full := mem(t, crashSize)
+	k := backstoretest.NewClient(t, full, backstoretest.NewLoop(t, false))
+	data := backstoretest.Pattern(4096, 1)
+	k.Write(t, 1<<20, data)
+	fresh := mem(t, crashSize)
+	m := openMirror(t, mirrorOf(fresh, full, mem(t, MapSize)))
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	whole(t, m)
+	if !bytes.Equal(fresh.Bytes(), full.Bytes()) || !bytes.Equal(full.Bytes()[1<<20:][:4096], data) {
+		t.Error("the data are gone")
 	}
 }
