@@ -18,7 +18,8 @@ import (
 type Slot struct {
 	store      atomic.Pointer[slotted]
 	exchanging sync.Mutex
-	asking     sync.RWMutex // held shared by who asks the store besides lanes, and while there is none
+	asking     sync.RWMutex            // held shared by who asks the store besides lanes, and while there is none
+	changes    atomic.Pointer[Changes] // that are noted; nil: none. Lanes look when they are opened
 	mu         struct {
 		sync.Mutex
 		lanes     map[*slotLane]struct{}
@@ -119,7 +120,6 @@ func (s *Slot) Close() error { return s.Content().Close() }
 // Lane implements Store.
 func (s *Slot) Lane(l *evloop.Loop) (Lane, error) {
 	lane := &slotLane{slot: s, loop: l}
-	lane.done = lane.ended
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if lane.suspended = s.mu.suspended; !lane.suspended {
@@ -190,14 +190,28 @@ type slotLane struct {
 	closed    bool
 	waiting   []*Op         // that came while it is suspended
 	drained   chan struct{} // to be closed when nothing is running
-	done      func(*Op)     // ended, made once
+	done      func(*Op)     // ended, made when the lane is opened
 }
 
 func (l *slotLane) open() (err error) {
 	if l.below, err = l.slot.Content().Lane(l.loop); err == nil {
 		l.lender, _ = l.below.(Lender)
+		l.note(l.slot.changes.Load())
 	}
 	return err
+}
+
+// note has what alters the store noted; nil: not.
+func (l *slotLane) note(c *Changes) {
+	l.done = l.ended
+	if c == nil {
+		return
+	}
+	l.below = &notingLane{l.below, c}
+	l.done = func(op *Op) {
+		c.note(op)
+		l.ended(op)
+	}
 }
 
 // TryNow implements Lane.

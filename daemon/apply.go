@@ -55,6 +55,7 @@ func (a *applier) end() {
 	ended := make(chan struct{})
 	go func() {
 		_ = a.lock(server.Asker{}) // which waits, and then refuses
+		a.moves.close()
 		for _, f := range a.frozen.all() {
 			<-f.ended // it has begun to thaw
 		}

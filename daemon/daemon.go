@@ -112,6 +112,7 @@ type applier struct {
 	leaving []*departure // under mu
 
 	frozen freezes
+	moves  moves
 }
 
 // change puts a configuration into force: first everything that can fail, which

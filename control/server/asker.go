@@ -98,7 +98,26 @@ func (j *job) tells(how func() control.Progress) {
 	j.how = how
 }
 
-// cancel cancels a job in the name of somebody, if it waits.
+// Stoppable says that what was begun may be ended early, until ended is called: stop then
+// has it end soon, without waiting for that.
+func (a Asker) Stoppable(stop func()) (ended func()) {
+	for _, j := range a.jobs {
+		j.stoppable(stop)
+	}
+	return func() {
+		for _, j := range a.jobs {
+			j.stoppable(nil)
+		}
+	}
+}
+
+func (j *job) stoppable(stop func()) {
+	j.of.mu.Lock()
+	defer j.of.mu.Unlock()
+	j.stop = stop
+}
+
+// cancel cancels a job in the name of somebody, if it waits or can be ended early.
 func (t *jobs) cancel(id string, by Caller) (control.Job, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,6 +132,9 @@ func (t *jobs) cancel(id string, by Caller) (control.Job, error) {
 		return control.Job{}, huma.Error403Forbidden(fmt.Sprintf("found %s with role %s, expected role %s, which the job needed", by, by.Role, j.needs))
 	case j.Ended != nil:
 		return refuse("it has ended")
+	case j.stop != nil:
+		j.ending = by.String()
+		go j.stop()
 	case j.begun:
 		return refuse("it has begun, and is finished or taken back as a whole")
 	case j.ending == "":

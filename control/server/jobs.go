@@ -45,6 +45,7 @@ type job struct {
 	begun  bool         // a change that may not be broken off
 	ending string       // by whom it was cancelled; empty: by nobody
 	how    func() control.Progress
+	stop   func() // ends it early; nil: it cannot be
 }
 
 func newJobs(now func() time.Time) *jobs {
@@ -125,7 +126,7 @@ func (j *job) end(status int, body []byte) {
 	defer t.mu.Unlock()
 	defer t.under.Done()
 	at := t.now()
-	j.Ended, j.Status, j.how, j.State = &at, status, nil, control.JobDone
+	j.Ended, j.Status, j.how, j.stop, j.State = &at, status, nil, nil, control.JobDone
 	switch {
 	case j.ending != "":
 		j.State = control.JobCancelled

@@ -79,6 +79,18 @@ func (f fixed) Freeze(_ Asker, volume string, k control.Freeze, gone <-chan stru
 	return control.Frozen{Volumes: append([]string{volume}, k.With...)}, nil
 }
 
+func (f fixed) SendVolume(_ Asker, volume string, k control.Send) (control.SentVolume, error) {
+	return control.SentVolume{Checksum: volume + k.To}, nil
+}
+
+func (f fixed) ReceiveVolume(_ Asker, volume string, k control.Receive) (control.ReceivedVolume, error) {
+	return control.ReceivedVolume{Path: k.Path, Source: volume}, nil
+}
+
+func (f fixed) Checksum(_ Asker, volume string) (control.VolumeChecksum, error) {
+	return control.VolumeChecksum{Checksum: volume}, nil
+}
+
 func (f fixed) Thaw(volume string) (control.Thawed, error) {
 	return control.Thawed{Volumes: []string{volume}}, nil
 }

@@ -47,8 +47,11 @@ var roles = map[string]control.Role{
 	"delete-qos-rule": control.Operate,
 	"patch-alua":      control.Operate,
 	"delete-job":      control.Operate, // of whoever could have asked for it
+	"post-checksum":   control.Operate,
 
 	"post-apply":         control.Admin,
+	"post-send":          control.Admin,
+	"post-receive":       control.Admin,
 	"clear-reservations": control.Admin,
 	"post-detach":        control.Admin,
 	"post-changes":       control.Admin,

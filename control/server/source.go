@@ -67,6 +67,12 @@ type Source interface {
 	Freeze(by Asker, volume string, f control.Freeze, gone <-chan struct{}) (control.Frozen, error)
 	// Thaw ends that for a volume and for those that were frozen with it.
 	Thaw(volume string) (control.Thawed, error)
+	// SendVolume sends a volume to another server, and ReceiveVolume takes one from it, which
+	// is served once it is whole. Checksum reads one. Each takes as long as the volume is
+	// large, and ends early when who asks cancels it.
+	SendVolume(by Asker, volume string, s control.Send) (control.SentVolume, error)
+	ReceiveVolume(by Asker, volume string, r control.Receive) (control.ReceivedVolume, error)
+	Checksum(by Asker, volume string) (control.VolumeChecksum, error)
 	// Reservations tells what is reserved of all volumes.
 	Reservations() control.Reservations
 	// ClearReservations ends that for the volume of a name, and returns what there

@@ -39,6 +39,7 @@ var layers = map[string][]string{
 	"backstore":          {"backstore", "internal"},
 	"backstore/windows":  {"backstore", "scheduler", "internal"},
 	"internal":           {"internal"},
+	"internal/bulk":      {"backstore", "internal"},
 	"internal/initiator": {"internal"},
 	"scripts/sim":        {"scheduler", "cache", "internal"},
 	"scripts/tgtsim":     {"scripts/sim"},

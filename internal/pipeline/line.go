@@ -145,6 +145,17 @@ func (l *Line) pass(i int, now int64) {
 	}
 }
 
+// Clear takes all blocks out that no stage works on: they are the caller's.
+func (l *Line) Clear() (all []*Block) {
+	for i := range l.stages {
+		s := &l.stages[i]
+		all = append(append(all, s.queue...), s.held...)
+		s.hand -= len(s.held)
+		s.queue, s.held = nil, nil
+	}
+	return all
+}
+
 // Sample is how a stage did over some time.
 type Sample struct {
 	Kind    Kind

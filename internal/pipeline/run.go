@@ -21,7 +21,8 @@ type Stage struct {
 type Config struct {
 	Stages []Stage
 	Cores  int // that parallel stages may use together; at least 1
-	// Out gets each block that has passed or left the line. It must not wait for the line.
+	// Out gets each block that has passed or left the line, and after a failure all others.
+	// It must not wait for the line.
 	Out func(*Block)
 	// Nice has the threads of Work yield to all others of the machine (nice(2) 10).
 	Nice bool
@@ -75,18 +76,19 @@ func (r *Runner) Put(b *Block) error {
 	return r.err
 }
 
-// Fail has no stage begin anything any more, for a reason that Wait returns.
+// Fail has no stage begin anything any more, for a reason that Wait returns. All blocks come
+// out, those that are worked on when that has ended.
 func (r *Runner) Fail(err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.fail(err)
-}
-
-func (r *Runner) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
+	idle := r.line.Clear()
 	r.changed.Broadcast()
+	r.mu.Unlock()
+	for _, b := range idle {
+		r.Out(b)
+	}
 }
 
 // Wait returns when all blocks have passed, or when something has failed and all that was
@@ -175,11 +177,11 @@ func (r *Runner) nothingBefore(i int) bool {
 }
 
 func (r *Runner) done(i int, b *Block, on bool, err error) {
-	r.mu.Lock()
 	if err != nil {
-		r.fail(err)
+		r.Fail(err)
 	}
-	out := !on || err != nil
+	r.mu.Lock()
+	out := !on || r.err != nil // after a failure no block goes on
 	if out {
 		r.line.Drop(i, b, r.Now())
 	} else {

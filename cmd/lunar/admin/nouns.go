@@ -25,6 +25,7 @@ type volumeCommand struct {
 	List                      volumeListCommand `cmd:"" help:"List the volumes with their health and traffic."`
 	objectCommand[volumeName] `embed:""`
 	freezing                  `embed:""`
+	moving                    `embed:""`
 }
 
 type targetCommand struct {

@@ -19,9 +19,9 @@ const (
 	MRRequest                       // the source has no credit
 	MRResponse                      // Credits
 	BlockDone                       // Sequence, Addr: a block is there; with FlagUnused nothing is, and the credit is back
-	DatasetComplete                 // Count of blocks and Checksum of the data set; the sink's answer has OK
+	DatasetComplete                 // Count of blocks that were sent, Sequence: how many of them because of BLOCK_AGAIN, Checksum of the data set; the sink's answer has OK
 	Digests                         // Sequence: the first block; Sums: what the sink has from there on
-	BlockAgain                      // Sequence of a damaged block, Addr: its offset in the data set
+	BlockAgain                      // Sequence and Addr of a damaged block
 	Failed                          // Text: why the session ends
 	types
 )
@@ -42,6 +42,10 @@ const FlagUnused = 1 << 0
 
 // FlagLast says of BLOCK_DIGESTS that they are the last.
 const FlagLast = 1 << 1
+
+// FlagReceived says of the sink's DATASET_COMPLETE that it has stored all blocks. Another one
+// follows when it has looked at them again.
+const FlagReceived = 1 << 2
 
 // Sizes in bytes. MaxBody bounds what follows a message's head.
 const (
@@ -108,7 +112,7 @@ var fields = [types][]field{
 	ChannelsReq: {count16}, ChannelsRsp: {count16},
 	SessionReq: {name, size, unit, physical}, SessionRsp: {ok, text},
 	MRRequest: {}, MRResponse: {credits},
-	BlockDone: {sequence, addr}, DatasetComplete: {count, checksum, ok},
+	BlockDone: {sequence, addr}, DatasetComplete: {count, sequence, checksum, ok},
 	Digests: {sequence, sums}, BlockAgain: {sequence, addr}, Failed: {text},
 }
 

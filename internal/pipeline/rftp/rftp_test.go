@@ -178,7 +178,7 @@ func TestMessages(t *testing.T) {
 		{Type: ChannelsReq, Count: 3}, {Type: ChannelsRsp, Count: 2},
 		{Type: SessionReq, Session: 0xfffffffe, Name: "disk", Size: 1 << 40, Unit: 512, Physical: 4096}, {Type: SessionRsp, Text: "no"},
 		{Type: MRRequest}, {Type: MRResponse, Credits: []Credit{{1 << 40, 7, 4096}, {2, 3, 4}}}, {Type: MRResponse},
-		{Type: BlockDone, Flags: FlagUnused, Sequence: 9, Addr: 1 << 50}, {Type: DatasetComplete, Count: 12, Checksum: [32]byte{1, 31: 2}, OK: true},
+		{Type: BlockDone, Flags: FlagUnused, Sequence: 9, Addr: 1 << 50}, {Type: DatasetComplete, Count: 12, Sequence: 1, Checksum: [32]byte{1, 31: 2}, OK: true},
 		{Type: Digests, Flags: FlagLast, Sequence: 2048, Sums: [][32]byte{{3}, {}}}, {Type: BlockAgain, Sequence: 4, Addr: 5}, {Type: Failed, Text: "disk full"},
 	} {
 		b := m.Append([]byte("x"))[1:]

@@ -1,0 +1,55 @@
+package backstore_test
+
+import (
+	"slices"
+	"testing"
+
+	"lunar/backstore"
+	"lunar/backstore/backstoretest"
+	"lunar/internal/evloop"
+)
+
+// TestChanges: what alters a store while it is tracked is noted, by lanes that were open
+// before and by later ones; nothing else is.
+func TestChanges(t *testing.T) {
+	const unit = 64 << 10
+	ram := must[backstore.Store](t)(backstore.NewRAM(backstoretest.Size, 512))
+	slot := newSlot(t, ram)
+	loops := []*evloop.Loop{backstoretest.NewLoop(t, true), backstoretest.NewLoop(t, false)}
+	before := backstoretest.NewClient(t, slot, loops[0])
+	do := func(c *backstoretest.Client, kind backstore.Kind, off, n int64) {
+		t.Helper()
+		op := backstore.Op{Kind: kind, Off: off, Len: n}
+		if kind == backstore.Write || kind == backstore.Read {
+			op.Data = backstoretest.Buffer(int(n))
+		}
+		if err := c.Do(op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(before, backstore.Write, 0, 4096)
+	changes := backstore.NewChanges(backstoretest.Size, unit)
+	if err := slot.Track(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	after := backstoretest.NewClient(t, slot, loops[1])
+	do(before, backstore.Read, 5*unit, 4096)
+	do(before, backstore.Write, unit-4096, 8192)
+	do(after, backstore.WriteZeroes, 3*unit, 4096)
+	do(after, backstore.Discard, 7*unit, unit)
+	do(after, backstore.Flush, 0, 0)
+	if found, want := changes.Take(), []int64{0, 1, 3, 7}; !slices.Equal(found, want) {
+		t.Errorf("found %v, expected %v", found, want)
+	}
+	do(after, backstore.Write, backstoretest.Size-4096, 4096)
+	if found, want := changes.Take(), []int64{backstoretest.Size/unit - 1}; !slices.Equal(found, want) {
+		t.Errorf("found %v, expected %v", found, want)
+	}
+	if err := slot.Track(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	do(before, backstore.Write, 0, 4096)
+	if found := changes.Take(); len(found) > 0 {
+		t.Errorf("found %v, expected nothing", found)
+	}
+}

@@ -1,0 +1,212 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"lunar/backstore"
+	"lunar/control"
+	"lunar/control/server"
+	"lunar/internal/bulk"
+	"lunar/internal/evloop"
+)
+
+// moves are the volumes that are sent, received or read as a whole now. They have an event
+// thread of their own, so that no initiator's waits for them.
+type moves struct {
+	mu   sync.Mutex
+	by   map[string]*move // of each volume
+	loop *evloop.Loop     // made for the first of them
+	work *evloop.Workers
+}
+
+// move is one of them.
+type move struct {
+	progress bulk.Progress
+	ctx      context.Context // ends when it is cancelled, the volume goes, or the server stops
+	cancel   context.CancelFunc
+	ended    chan struct{}
+}
+
+const (
+	moveBuffers = 8 << 20 // of the event thread, in bytes
+	moveRing    = 128
+	moveWorkers = 4
+)
+
+// begin notes a move of a volume; end of it follows.
+func (s *moves) begin(life context.Context, volume string) (*move, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[string]*move{}
+	}
+	if s.by[volume] != nil {
+		return nil, errors.New("it is being sent, received or read as a whole already")
+	}
+	if life.Err() != nil {
+		return nil, errors.New("the server is stopping")
+	}
+	m := &move{ended: make(chan struct{})}
+	m.ctx, m.cancel = context.WithCancel(life)
+	s.by[volume] = m
+	return m, nil
+}
+
+func (s *moves) end(volume string, m *move) {
+	s.mu.Lock()
+	delete(s.by, volume)
+	s.mu.Unlock()
+	m.cancel()
+	close(m.ended)
+}
+
+// cancel ends the move of a volume, if there is one, and waits for it.
+func (s *moves) cancel(volume string) {
+	s.mu.Lock()
+	m := s.by[volume]
+	s.mu.Unlock()
+	if m != nil {
+		m.cancel()
+		<-m.ended
+	}
+}
+
+// thread is the event thread of all moves.
+func (s *moves) thread() (*evloop.Loop, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loop != nil {
+		return s.loop, nil
+	}
+	s.work = evloop.NewWorkers(moveWorkers)
+	loop, err := evloop.New(evloop.Config{Name: "moves", CPU: -1, Node: -1, Buffers: moveBuffers, RingEntries: moveRing, Workers: s.work})
+	if err != nil {
+		s.work.Close()
+		return nil, err
+	}
+	go loop.Run()
+	s.loop = loop
+	return loop, nil
+}
+
+// close waits for all moves, whose context has ended, and ends their thread.
+func (s *moves) close() {
+	s.mu.Lock()
+	all := make([]*move, 0, len(s.by))
+	for _, m := range s.by {
+		all = append(all, m)
+	}
+	s.mu.Unlock()
+	for _, m := range all {
+		<-m.ended
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loop != nil {
+		s.work.Close()
+		s.loop.Stop()
+		s.loop = nil
+	}
+}
+
+// moveCores are the cores that digests and ciphers of a move may use together: half of them.
+func moveCores() int { return max(runtime.NumCPU()/2, 1) }
+
+// telling has a job tell how far the move is, and lets it be cancelled.
+func (m *move) telling(by server.Asker, what string) (ended func()) {
+	untold := by.Awaits(func() control.Progress {
+		part, percent := m.progress.Now()
+		return control.Progress{What: what + ": " + part, Percent: &percent}
+	})
+	unstoppable := by.Stoppable(m.cancel)
+	return func() {
+		unstoppable()
+		untold()
+	}
+}
+
+// reading is an open volume that a move reads, while initiators may use it.
+type reading struct {
+	*move
+	slot   *backstore.Slot
+	loop   *evloop.Loop
+	origin bulk.Origin
+}
+
+// readWhole begins to read a volume as a whole. Close ends it.
+func (a *applier) readWhole(by server.Asker, volume string) (r *reading, err error) {
+	if err := by.Begin(); err != nil {
+		return nil, err
+	}
+	a.changing.Lock()
+	defer a.changing.Unlock()
+	open, v := a.daemon.assembly.Open[volume], a.daemon.config.Load().Volume(volume)
+	if open == nil || v == nil || open.Slot.Empty() {
+		return nil, errors.New("found no such volume that is served")
+	}
+	if a.frozen.of(volume) != nil {
+		return nil, errors.New("it is frozen, and nobody reads it until it thaws (lunar volume thaw)")
+	}
+	loop, err := a.moves.thread()
+	if err != nil {
+		return nil, err
+	}
+	m, err := a.moves.begin(a.life, volume)
+	if err != nil {
+		return nil, err
+	}
+	info := open.Slot.Info()
+	r = &reading{move: m, slot: open.Slot, loop: loop, origin: bulk.Origin{Name: volume, Size: info.Size, Unit: v.BlockSize, Physical: info.PhysicalBlock}}
+	return r, nil
+}
+
+// begin has changes noted, and opens the volume beside the initiators.
+func (r *reading) begin() (err error) {
+	changes := backstore.NewChanges(r.origin.Size, bulk.BlockSize)
+	if err := r.slot.Track(r.ctx, changes); err != nil {
+		return err
+	}
+	r.origin.Changed, r.origin.Hold = changes.Take, r.hold
+	r.origin.Volume, err = bulk.OpenVolume(r.loop, r.slot)
+	return err
+}
+
+// hold calls last while no operation is under way on the volume, and none begins.
+func (r *reading) hold(ctx context.Context, last func(context.Context, *bulk.Volume) error) error {
+	return r.slot.Exchange(ctx, func(store backstore.Store) (backstore.Store, error) {
+		held, err := bulk.OpenVolume(r.loop, store)
+		if err != nil {
+			return store, err
+		}
+		defer held.Close()
+		return store, last(ctx, held)
+	})
+}
+
+// close ends it.
+func (r *reading) close(a *applier) error {
+	if r.origin.Volume != nil {
+		r.origin.Volume.Close()
+	}
+	err := r.slot.Track(context.Background(), nil)
+	a.moves.end(r.origin.Name, r.move)
+	return err
+}
+
+// notMoved is why a move was not made, or broken off.
+func notMoved(what string, err error) error {
+	if r := (*control.Refusal)(nil); err == nil || errors.As(err, &r) {
+		return err
+	}
+	return &control.Refusal{What: what, State: true, Reasons: []control.Reason{{Text: err.Error()}}}
+}
+
+// Checksum implements server.Source.
+func (s *source) Checksum(by server.Asker, volume string) (control.VolumeChecksum, error) {
+	out, err := s.changes.checksum(by, volume)
+	return out, notMoved(fmt.Sprintf("volume %s was not read", volume), err)
+}

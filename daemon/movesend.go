@@ -1,0 +1,73 @@
+package daemon
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"lunar/control"
+	"lunar/control/server"
+	"lunar/internal/bulk"
+	"lunar/internal/bulk/tcp"
+)
+
+// defaultChannels are the sockets that blocks go over.
+const defaultChannels = 2
+
+// SendVolume implements server.Source.
+func (s *source) SendVolume(by server.Asker, volume string, k control.Send) (control.SentVolume, error) {
+	out, err := s.changes.send(by, volume, k)
+	return out, notMoved(fmt.Sprintf("volume %s was not sent", volume), err)
+}
+
+// send sends a volume as it is at one moment, that of the last pass.
+func (a *applier) send(by server.Asker, volume string, k control.Send) (out control.SentVolume, err error) {
+	key, err := tcp.ParseKey(k.Key)
+	if err != nil {
+		return out, err
+	}
+	r, err := a.readWhole(by, volume)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, r.close(a)) }()
+	defer r.telling(by, "volume "+volume)()
+	began := time.Now()
+	link, err := tcp.Dial(r.ctx, k.To, key)
+	if err != nil {
+		return out, fmt.Errorf("%w (lunar volume receive, on the other server, waits for it)", err)
+	}
+	if err := r.begin(); err != nil {
+		return out, errors.Join(err, link.Close())
+	}
+	if k.Channels == 0 {
+		k.Channels = defaultChannels
+	}
+	sent, err := bulk.Send(r.ctx, link, &r.origin, bulk.Options{Channels: k.Channels, Cores: moveCores(), Rate: k.Rate, Progress: &r.progress})
+	if err != nil {
+		return out, fmt.Errorf("%w; the same command goes on where it was", err)
+	}
+	took := time.Since(began).Round(time.Millisecond)
+	a.log.Info("volume sent", "volume", volume, "to", k.To, "sent", sent.Sent, "same", sent.Same, "altered", sent.Altered, "damaged", sent.Again, "took", took)
+	return control.SentVolume{
+		Size: r.origin.Size, Blocks: sent.Blocks, Sent: sent.Sent, Same: sent.Same, Altered: sent.Altered, Damaged: sent.Again,
+		Checksum: hex.EncodeToString(sent.Checksum[:]), Took: took.String(),
+	}, nil
+}
+
+// checksum reads a volume.
+func (a *applier) checksum(by server.Asker, volume string) (out control.VolumeChecksum, err error) {
+	r, err := a.readWhole(by, volume)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, r.close(a)) }()
+	defer r.telling(by, "volume "+volume)()
+	began := time.Now()
+	if err := r.begin(); err != nil {
+		return out, err
+	}
+	sum, err := bulk.Checksum(r.ctx, &r.origin, moveCores(), &r.progress)
+	return control.VolumeChecksum{Size: r.origin.Size, Checksum: hex.EncodeToString(sum[:]), Took: time.Since(began).Round(time.Millisecond).String()}, err
+}

@@ -1,0 +1,104 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+
+	"lunar/internal/pipeline"
+)
+
+// digests reads blocks of a volume and tells the sum of each, by several goroutines. broken
+// ends it early.
+func digests(v *Volume, size int64, cores int, p *Progress, what string, broken <-chan struct{}, wanted func(int64) bool, tell func(int64, Sum) error) error {
+	p.begin(what, Blocks(size))
+	pool, err := pipeline.NewPool(2*loadDepth+queueBound, BlockSize)
+	if err != nil {
+		return err
+	}
+	free := make(chan *pipeline.Block, len(pool.Blocks))
+	for _, b := range pool.Blocks {
+		free <- b
+	}
+	zero := zeroesOf(size)
+	run := pipeline.Start(pipeline.Config{
+		Cores: max(cores, 1), Nice: true, Out: func(b *pipeline.Block) { free <- b },
+		Stages: []pipeline.Stage{
+			{StageConfig: pipeline.StageConfig{Name: "load", Kind: pipeline.Events, Bound: queueBound, Threads: loadDepth}, Work: func(b *pipeline.Block) (bool, error) {
+				if n := b.Offset / BlockSize; v.Unmapped(b.Offset, int64(b.Length)) {
+					return false, tell(n, zero.of(n))
+				}
+				return true, v.Read(b.Memory[:b.Length], b.Offset)
+			}},
+			{StageConfig: pipeline.StageConfig{Name: "digest", Kind: pipeline.Parallel, Bound: queueBound, Threads: 1}, Work: func(b *pipeline.Block) (bool, error) {
+				n := b.Offset / BlockSize
+				if isZero(b.Memory[:b.Length]) {
+					return true, tell(n, zero.of(n))
+				}
+				return true, tell(n, sumOf(b.Memory[:b.Length]))
+			}},
+		},
+	})
+	err = func() error {
+		for n := range Blocks(size) {
+			p.done.Add(1)
+			if !wanted(n) {
+				continue
+			}
+			select {
+			case <-broken:
+				return errors.New("it was broken off")
+			case b := <-free:
+				b.Offset, b.Length = n*BlockSize, lengthOf(size, n)
+				if err := run.Put(b); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}()
+	return errors.Join(err, run.Wait(), pool.Close())
+}
+
+// Checksum returns the checksum of a volume. Of one that is written, changed and hold are as
+// in Origin, and it is that of a moment.
+func Checksum(ctx context.Context, o *Origin, cores int, p *Progress) (Sum, error) {
+	sums := make([]Sum, Blocks(o.Size))
+	note := func(n int64, s Sum) error {
+		sums[n] = s
+		return nil
+	}
+	all := func(int64) bool { return true }
+	if err := digests(o.Volume, o.Size, cores, p, "read", ctx.Done(), all, note); err != nil {
+		return Sum{}, errors.Join(err, ctx.Err())
+	}
+	zero := zeroesOf(o.Size)
+	if o.Changed == nil {
+		return zero.checksum(sums), nil
+	}
+	some := func(v *Volume, blocks []int64, done <-chan struct{}) error {
+		in := map[int64]bool{}
+		for _, n := range blocks {
+			in[n] = true
+		}
+		return digests(v, o.Size, cores, p, "read again, because it was written meanwhile", done, func(n int64) bool { return in[n] }, note)
+	}
+	left := o.Changed()
+	for range passes {
+		if len(left) <= fewBlocks {
+			break
+		}
+		if err := some(o.Volume, left, ctx.Done()); err != nil {
+			return Sum{}, errors.Join(err, ctx.Err())
+		}
+		left = o.Changed()
+	}
+	if len(left) > 8*fewBlocks {
+		return Sum{}, ErrBusy
+	}
+	err := o.Hold(ctx, func(ctx context.Context, v *Volume) error {
+		ctx, cancel := context.WithTimeout(ctx, holdTime)
+		defer cancel()
+		return errors.Join(some(v, merged(left, o.Changed()), ctx.Done()), ctx.Err())
+	})
+	return zero.checksum(sums), err
+}

@@ -1,0 +1,307 @@
+package bulk
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"lunar/internal/pipeline"
+	"lunar/internal/pipeline/rftp"
+)
+
+// receiving is a volume that is being received.
+type receiving struct {
+	Received
+	link     SinkLink
+	accept   Acceptance
+	progress *Progress
+	session  uint32
+	seal     *sealer
+	place    *Place
+	pool     *pipeline.Pool
+	zero     *zeroes
+	run      *pipeline.Runner
+	base     uint64
+	broken   chan struct{}
+
+	mu       sync.Mutex
+	sink     *rftp.Sink
+	question *rftp.Message  // of the sender, whether everything is stored; nil: there is none
+	done     uint64         // blocks that have passed
+	storing  map[int64]bool // blocks that the store is taking
+	stored   *sync.Cond     // of storing
+	latest   []uint64       // sequence of each block that was stored last
+	err      error
+}
+
+// prepare makes everything that blocks need, before the sender may send any.
+func (r *receiving) prepare(channels int) (err error) {
+	r.zero = zeroesOf(r.Size)
+	if r.place.Journal.Doubtful {
+		if _, err := r.read(true); err != nil {
+			return err
+		}
+		if err := r.place.Journal.Believe(); err != nil {
+			return err
+		}
+	}
+	r.Kept = r.place.Journal.Stored()
+	r.progress.begin("received", int64(len(r.place.Journal.Sums)))
+	if r.seal, err = newSealer(r.link.Key()); err != nil {
+		return err
+	}
+	if r.pool, err = pipeline.NewPool(poolBlocks, stride); err != nil {
+		return err
+	}
+	r.storing, r.latest, r.stored = map[int64]bool{}, make([]uint64, len(r.place.Journal.Sums)), sync.NewCond(&r.mu)
+	r.run = pipeline.Start(pipeline.Config{
+		Cores: max(r.accept.Cores, 1), Nice: true, Out: r.out,
+		Stages: []pipeline.Stage{
+			{StageConfig: pipeline.StageConfig{Name: "cipher", Kind: pipeline.Parallel, Bound: poolBlocks, Threads: 1}, Work: r.guarded(r.open)},
+			{StageConfig: pipeline.StageConfig{Name: "digest", Kind: pipeline.Parallel, Bound: queueBound, Threads: 1}, Work: r.guarded(r.digest)},
+			{StageConfig: pipeline.StageConfig{Name: "store", Kind: pipeline.Events, Bound: queueBound, Threads: loadDepth}, Work: r.guarded(r.store)},
+		},
+	})
+	base, rkey, err := r.link.Expose(r.session, channels, r.pool, lead, frame, func(addr uint64) *pipeline.Block {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.sink.At(addr)
+	})
+	r.base = base
+	r.sink = rftp.NewSink(r.pool.Blocks, base, rkey, stride, 1)
+	return err
+}
+
+func (r *receiving) send(m rftp.Message) error {
+	m.Session = r.session
+	return r.link.Send(&m)
+}
+
+func (r *receiving) grant(c []rftp.Credit) error {
+	if len(c) == 0 {
+		return nil
+	}
+	return r.send(rftp.Message{Type: rftp.MRResponse, Credits: c})
+}
+
+// arrived takes a block that is there.
+func (r *receiving) arrived(m *rftp.Message) error {
+	r.mu.Lock()
+	b, err := r.sink.Done(m.Addr, m.Flags&rftp.FlagUnused != 0)
+	var c []rftp.Credit
+	if err == nil {
+		c = r.sink.Answer()
+	}
+	r.mu.Unlock()
+	if err == nil && b != nil {
+		err = r.run.Put(b)
+	}
+	if err != nil {
+		return err
+	}
+	return r.grant(c)
+}
+
+// guarded has the session end when a stage fails: nobody else may have a reason to look.
+func (r *receiving) guarded(work func(*pipeline.Block) (bool, error)) func(*pipeline.Block) (bool, error) {
+	return func(b *pipeline.Block) (bool, error) {
+		on, err := work(b)
+		if err != nil {
+			r.tell(err)
+			r.fail(err)
+		}
+		return on, err
+	}
+}
+
+// open is the first stage.
+func (r *receiving) open(b *pipeline.Block) (bool, error) {
+	if err := b.Do(pipeline.Sink, pipeline.Queue); err != nil {
+		return false, err
+	}
+	err := r.seal.open(b, r.session, r.Size)
+	if errors.Is(err, errDamaged) {
+		r.mu.Lock()
+		r.Damaged++
+		r.mu.Unlock()
+		return false, errors.Join(b.Do(pipeline.Sink, pipeline.Release),
+			r.send(rftp.Message{Type: rftp.BlockAgain, Sequence: b.Sequence, Addr: r.base + uint64(b.Index)*stride}))
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, b.Do(pipeline.Sink, pipeline.Process)
+}
+
+// digest is the second stage.
+func (r *receiving) digest(b *pipeline.Block) (bool, error) {
+	if err := b.Do(pipeline.Sink, pipeline.Queue); err != nil {
+		return false, err
+	}
+	b.Digest = r.zero.of(b.Offset / BlockSize)
+	if !isZero(payload(b)) {
+		b.Digest = sumOf(payload(b))
+	}
+	return true, b.Do(pipeline.Sink, pipeline.Process)
+}
+
+// store is the last stage. Of two forms of a block the one that was sent later is stored,
+// in whatever order they come.
+func (r *receiving) store(b *pipeline.Block) (bool, error) {
+	if err := b.Do(pipeline.Sink, pipeline.Store); err != nil {
+		return false, err
+	}
+	n := b.Offset / BlockSize
+	r.mu.Lock()
+	for r.storing[n] {
+		r.stored.Wait()
+	}
+	old := r.latest[n] > b.Sequence
+	if !old {
+		r.storing[n], r.latest[n] = true, b.Sequence
+	}
+	r.mu.Unlock()
+	if !old {
+		err := r.keep(n, b)
+		r.mu.Lock()
+		delete(r.storing, n)
+		r.stored.Broadcast()
+		r.mu.Unlock()
+		if err != nil {
+			return false, fmt.Errorf("block at %d: %w", b.Offset, err)
+		}
+	}
+	return true, b.Do(pipeline.Sink, pipeline.Release)
+}
+
+// keep writes a block and then its sum.
+func (r *receiving) keep(n int64, b *pipeline.Block) (err error) {
+	if b.Digest == r.zero.of(n) {
+		err = r.place.Volume.Zero(b.Offset, int64(b.Length))
+	} else {
+		err = r.place.Volume.Write(payload(b), b.Offset)
+	}
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.Stored++
+	if r.place.Journal.Sums[n] == b.Digest {
+		r.Repeated++
+	}
+	r.mu.Unlock()
+	return r.place.Journal.Note(n, b.Digest)
+}
+
+// out takes a block back from the line.
+func (r *receiving) out(b *pipeline.Block) {
+	r.progress.done.Add(1)
+	r.mu.Lock()
+	r.done++
+	var c []rftp.Credit
+	if b.State == pipeline.Free { // else the session fails
+		c = r.sink.Put(b)
+	}
+	r.mu.Unlock()
+	if err := errors.Join(r.grant(c), r.answer()); err != nil {
+		r.fail(err)
+	}
+}
+
+// answer tells the sender that everything is stored, if it has asked and everything is.
+func (r *receiving) answer() error {
+	r.mu.Lock()
+	q := r.question
+	if q == nil || q.Count != r.done || q.Sequence != uint64(r.Damaged) {
+		r.mu.Unlock()
+		return nil
+	}
+	r.question = nil
+	r.mu.Unlock()
+	return r.send(rftp.Message{Type: rftp.DatasetComplete, Flags: rftp.FlagReceived, Count: q.Count, OK: true})
+}
+
+// finish reads everything again, and tells the sender whether it is what was sent.
+func (r *receiving) finish(m *rftp.Message) error {
+	r.mu.Lock()
+	done := r.done
+	r.mu.Unlock()
+	if done != m.Count {
+		return fmt.Errorf("found %d blocks, expected the %d that were sent", done, m.Count)
+	}
+	if err := r.place.Volume.Flush(); err != nil {
+		return err
+	}
+	bad, err := r.read(false)
+	if err != nil {
+		return err
+	}
+	r.Checksum = r.zero.checksum(r.place.Journal.Sums)
+	ok := bad == 0 && r.Checksum == Sum(m.Checksum)
+	if err := r.send(rftp.Message{Type: rftp.DatasetComplete, Count: done, Checksum: r.Checksum, OK: ok}); err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("found checksum %x and %d blocks that are not as they were stored, expected checksum %x: nothing is served of it; the next try sends what differs", r.Checksum, bad, m.Checksum)
+	}
+	return errWhole
+}
+
+// read reads what is stored, and forgets the sums that are not true: how many.
+func (r *receiving) read(doubtful bool) (bad int64, err error) {
+	what := "read again"
+	if doubtful {
+		what = "what was stored before the machine was started is read"
+	}
+	var mu sync.Mutex
+	j := r.place.Journal
+	err = digests(r.place.Volume, r.Size, r.accept.Cores, r.progress, what, r.broken, func(n int64) bool { return !doubtful || j.Sums[n] != (Sum{}) }, func(n int64, s Sum) error {
+		if r.zero.normal(n, j.Sums[n]) == s {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		bad++
+		return j.Note(n, Sum{})
+	})
+	return bad, err
+}
+
+// fail ends the session. The first reason counts.
+func (r *receiving) fail(err error) {
+	r.mu.Lock()
+	first := r.err == nil
+	if first {
+		r.err = err
+	}
+	r.mu.Unlock()
+	if first {
+		close(r.broken)
+		_ = r.link.Close()
+	}
+}
+
+func (r *receiving) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// tell tells the sender why the session ends, if it can be told.
+func (r *receiving) tell(err error) {
+	if r.failure() == nil {
+		_ = r.send(rftp.Message{Type: rftp.Failed, Text: err.Error()})
+	}
+}
+
+// close gives memory back once nobody uses it.
+func (r *receiving) close() {
+	if r.run != nil {
+		r.run.Fail(r.failure())
+		_ = r.run.Wait()
+	}
+	r.link.Wait()
+	if r.pool != nil {
+		_ = r.pool.Close()
+	}
+}
