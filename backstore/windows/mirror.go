@@ -214,6 +214,8 @@ func (m *Mirror) closeStores() (err error) {
 
 // Identity is that of the map.
 func (m *Mirror) Identity() [16]byte {
+	m.gate.RLock() // who has it alone writes notes
+	defer m.gate.RUnlock()
 	m.map_.Lock()
 	defer m.map_.Unlock()
 	return m.map_.note.identity

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -210,6 +211,28 @@ func TestRunnerFails(t *testing.T) {
 	}
 	if out.Load() != put {
 		t.Errorf("found %d blocks out, expected %d", out.Load(), put)
+	}
+}
+
+// TestRunnerWaitsForOut: when Wait returns, blocks whose operations end elsewhere are out.
+func TestRunnerWaitsForOut(t *testing.T) {
+	var out atomic.Bool
+	r := Start(Config{
+		Stages: []Stage{{StageConfig: StageConfig{Name: "store", Kind: Events, Bound: 1, Threads: 1}, Begin: func(_ *Block, done func(bool, error)) {
+			go done(true, nil)
+		}}},
+		Out: func(*Block) {
+			for range 10_000 { // Wait could return meanwhile
+				runtime.Gosched()
+			}
+			out.Store(true)
+		},
+	})
+	if err := r.Put(&Block{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Wait(); err != nil || !out.Load() {
+		t.Errorf("error %v, and the block is out: %t", err, out.Load())
 	}
 }
 

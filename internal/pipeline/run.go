@@ -37,6 +37,7 @@ type Runner struct {
 	changed *sync.Cond // of anything below
 	line    *Line
 	workers []int // goroutines of each stage
+	leaving int   // blocks that Out has
 	closed  bool  // no block comes any more
 	err     error // the first of all; then no stage takes a block
 	ended   sync.WaitGroup
@@ -106,6 +107,9 @@ func (r *Runner) Wait() error {
 		for r.Stages[i].Begin != nil && r.line.stages[i].hand > len(r.line.stages[i].held) {
 			r.changed.Wait()
 		}
+	}
+	for r.leaving > 0 {
+		r.changed.Wait()
 	}
 	return r.err
 }
@@ -187,11 +191,23 @@ func (r *Runner) done(i int, b *Block, on bool, err error) {
 	} else {
 		out = r.line.Done(i, b, r.Now())
 	}
+	if out {
+		r.leaving++
+	}
 	r.changed.Broadcast()
 	r.mu.Unlock()
 	if out {
 		r.Out(b)
+		r.left()
 	}
+}
+
+// left says that Out has ended.
+func (r *Runner) left() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leaving--
+	r.changed.Broadcast()
 }
 
 // monitor adapts threads.
