@@ -65,17 +65,19 @@ func (l carelessLane) TryNow(op *backstore.Op) bool {
 // TestResyncOfADiskWithOldData: where the leader has nothing, the other member reads as
 // zeroes, whatever a release there leaves.
 func TestResyncOfADiskWithOldData(t *testing.T) {
-	old := mem(t, crashSize)
-	k := backstoretest.NewClient(t, old, backstoretest.NewLoop(t, false))
-	k.Write(t, 1<<20, backstoretest.Pattern(4096, 1))
-	m := openMirror(t, mirrorOf(mem(t, crashSize), careless{old}, mem(t, MapSize)))
+	first, old := mem(t, crashSize), mem(t, crashSize)
+	for i, s := range []backstore.Store{first, old} { // a first member without anything would not lead
+		k := backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false))
+		k.Write(t, int64(i)<<20, backstoretest.Pattern(4096, uint64(i)+1))
+	}
+	m := openMirror(t, mirrorOf(first, careless{old}, mem(t, MapSize)))
 	t.Cleanup(func() {
 		if err := m.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	whole(t, m)
-	if !bytes.Equal(old.Bytes(), make([]byte, crashSize)) {
+	if !bytes.Equal(old.Bytes(), first.Bytes()) {
 		t.Error("a member has data that the leader has not")
 	}
 }
