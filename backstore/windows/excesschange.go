@@ -60,8 +60,8 @@ func (x *Excess) straight(op *backstore.Op) error {
 	return x.slow.do(&part)
 }
 
-// note appends a record to the log. If that fails, or there is no place and the log has
-// nothing of the range, the slow device gets it.
+// note appends a record to the log. If there is no place, and the log has nothing of the
+// range, the slow device gets it. A write that the fast device fails at fails.
 func (x *Excess) note(op *backstore.Op, e extent, data []byte) error {
 	r := record{off: e.off, n: e.n, at: e.at, sum: crc32.Checksum(data, castagnoli)}
 	b := x.memory.take()
