@@ -43,6 +43,11 @@ func (x *Excess) recover() error {
 			return err
 		}
 	}
+	// The next to take records must be the newer one, or what it has would go before that
+	// after another start.
+	if other := 1 - j.mu.active; j.mu.segments[other].empty() {
+		return j.erase(other, b)
+	}
 	return nil
 }
 
@@ -60,7 +65,7 @@ func (x *Excess) make(b []byte) error {
 			return err
 		}
 	}
-	j.mu.active = 1
+	j.mu.active = 0 // the older one: the other is the next
 	j.label.encode(b)
 	return x.fast.write(0, b[:page], true)
 }
