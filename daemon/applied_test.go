@@ -96,6 +96,17 @@ func TestNoteOfNumbers(t *testing.T) {
 		t.Errorf("%v: found %s", err, again)
 	}
 	note.Volumes[0].NAA, note.Volumes[0].Revision, note.Volumes[0].Designators = "6024c550000000000000000000000001", "2", []string{"0103"}
+	for _, key := range []string{"Members", "Map", "Held", "Window", "Excess", "ExcessSize", "ExcessWrites"} { // each comes back
+		v := reflect.ValueOf(&note.Volumes[0]).Elem().FieldByName(key)
+		switch v.Kind() {
+		case reflect.Slice:
+			v.Set(reflect.ValueOf([]string{"/a", "/b"}))
+		case reflect.String:
+			v.SetString("/x")
+		default:
+			v.SetInt(7)
+		}
+	}
 	again, err = json.Marshal(note)
 	var read *applied
 	if err = errors.Join(err, durable.Strict(again, &read)); err != nil || !reflect.DeepEqual(read, note) {

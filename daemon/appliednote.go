@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"lunar/conf"
 )
@@ -24,6 +25,31 @@ type notedVolume struct {
 	NAA         notedNAA
 	Revision    string   `json:",omitempty"`
 	Designators []string `json:",omitempty"`
+
+	Members      []string      `json:",omitempty"`
+	Map          string        `json:",omitempty"`
+	Held         conf.Size     `json:",omitempty"`
+	Window       time.Duration `json:",omitempty"`
+	Excess       string        `json:",omitempty"`
+	ExcessSize   conf.Size     `json:",omitempty"`
+	ExcessWrites int           `json:",omitempty"`
+}
+
+// noted is the form of a volume.
+func noted(v conf.Volume) notedVolume {
+	return notedVolume{
+		Volume: v, NAA: notedNAA(v.NAA), Revision: v.Revision, Designators: v.Designators,
+		Members: v.Members, Map: v.Map, Held: v.Held, Window: v.Window, Excess: v.Excess, ExcessSize: v.ExcessSize, ExcessWrites: v.ExcessWrites,
+	}
+}
+
+// volume is what was noted.
+func (n *notedVolume) volume() conf.Volume {
+	v := n.Volume
+	v.NAA, v.Revision, v.Designators = string(n.NAA), n.Revision, n.Designators
+	v.Members, v.Map, v.Held, v.Window = n.Members, n.Map, n.Held, n.Window
+	v.Excess, v.ExcessSize, v.ExcessWrites = n.Excess, n.ExcessSize, n.ExcessWrites
+	return v
 }
 
 // notedNAA is an NAA identifier in hexadecimal digits. One of eight bytes, which earlier
@@ -34,7 +60,7 @@ type notedNAA string
 func (n applied) MarshalJSON() ([]byte, error) {
 	out := notedApplied{plainApplied: plainApplied(n)}
 	for _, v := range n.Volumes {
-		out.Volumes = append(out.Volumes, notedVolume{v, notedNAA(v.NAA), v.Revision, v.Designators})
+		out.Volumes = append(out.Volumes, noted(v))
 	}
 	return json.Marshal(&out)
 }
@@ -47,8 +73,7 @@ func (n *applied) UnmarshalJSON(text []byte) error {
 	}
 	*n = applied(in.plainApplied)
 	for _, v := range in.Volumes {
-		v.Volume.NAA, v.Volume.Revision, v.Volume.Designators = string(v.NAA), v.Revision, v.Designators
-		n.Volumes = append(n.Volumes, v.Volume)
+		n.Volumes = append(n.Volumes, v.volume())
 	}
 	return nil
 }

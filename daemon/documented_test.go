@@ -109,14 +109,15 @@ var otherwise = map[string]struct {
 	status int
 	why    string
 }{
-	"tgtd serve -c /etc/lunar/tgtd.yaml":                     {-1, "it is what serves here"},
-	"tgtd qtcp load --user lunar":                            {-1, "needs a kernel with BPF and root: target/tcp/kernelqtcp"},
-	"lunar rescan disk":                                      {cli.ExitFailure, "the volume has a configured size"},
-	"lunar detach disk":                                      {cli.ExitFailure, "the volume was not removed: daemon/detach_test.go"},
-	"lunar detach disk --discard":                            {cli.ExitFailure, "the volume was not removed: daemon/detach_test.go"},
-	"lunar kick iqn.1993-08.org.debian:01:abc":               {cli.ExitFailure, "nobody has a session: daemon/admin_test.go"},
-	"lunar encrypt --give-up-data /etc/lunar/tgtd.yaml fast": {-1, "a volume of that page's configuration: daemon/encryption_test.go"},
-	"lunar status --server https://192.0.2.1:9261 --ca ca.pem --token-file token":                                                                        {-1, "needs certificates: control/server/access_test.go"},
+	"tgtd serve -c /etc/lunar/tgtd.yaml":                                          {-1, "it is what serves here"},
+	"lunar volume checksum copy --expect DIGITS":                                  {cli.ExitFailure, "a volume that was received: daemon/moves_test.go"},
+	"tgtd qtcp load --user lunar":                                                 {-1, "needs a kernel with BPF and root: target/tcp/kernelqtcp"},
+	"lunar rescan disk":                                                           {cli.ExitFailure, "the volume has a configured size"},
+	"lunar detach disk":                                                           {cli.ExitFailure, "the volume was not removed: daemon/detach_test.go"},
+	"lunar detach disk --discard":                                                 {cli.ExitFailure, "the volume was not removed: daemon/detach_test.go"},
+	"lunar kick iqn.1993-08.org.debian:01:abc":                                    {cli.ExitFailure, "nobody has a session: daemon/admin_test.go"},
+	"lunar encrypt --give-up-data /etc/lunar/tgtd.yaml fast":                      {-1, "a volume of that page's configuration: daemon/encryption_test.go"},
+	"lunar status --server https://192.0.2.1:9261 --ca ca.pem --token-file token": {-1, "needs certificates: control/server/access_test.go"},
 	"lunar volume freeze db log --exec 'lvcreate --snapshot --name db-snap --size 10G vg0/db && lvcreate --snapshot --name log-snap --size 10G vg0/log'": {-1, "needs LVM: daemon/freeze_test.go"},
 	"lunar status --watch": {-1, "it does not end: TestWatch"},
 	"lunar why iqn.1993-08.org.debian:01:abc iqn.2026-11.example.san:disk": {cli.ExitOK, "its user is looked at"},

@@ -12,9 +12,15 @@ import (
 
 // commandLine is what tests run: the commands of tgtd and of lunar in one program.
 type commandLine struct {
-	Serve          serveCommand       `cmd:""`
-	Check          checkCommand       `cmd:""`
-	Version        cli.VersionCommand `cmd:""`
+	Serve   serveCommand       `cmd:""`
+	Check   checkCommand       `cmd:""`
+	Version cli.VersionCommand `cmd:""`
+	QTCP    struct {
+		Load struct {
+			User string
+		} `cmd:""`
+		Unload struct{} `cmd:""`
+	} `cmd:"" name:"qtcp"` // cmd/tgtd has it
 	admin.Commands `embed:""`
 	VersionFlag    kong.VersionFlag `name:"version"`
 }
