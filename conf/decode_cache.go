@@ -52,8 +52,7 @@ func cacheBlock(to *Size) setter {
 		if s == "auto" {
 			return 0, true
 		}
-		v, err := ParseSize(s)
-		return v, err == nil && v >= 4*KiB && v <= MiB && v&(v-1) == 0
+		return parsePowerOfTwo(s, 4*KiB, MiB)
 	})
 }
 

@@ -84,9 +84,13 @@ func amount(to *Amount, low, high Size, also string) setter {
 // powerOfTwo accepts a size within a range that is a power of two.
 func powerOfTwo(to *Size, low, high Size) setter {
 	return parsed(to, fmt.Sprintf("a power of two from %v to %v", low, high), func(s string) (Size, bool) {
-		v, err := ParseSize(s)
-		return v, err == nil && v >= low && v <= high && v&(v-1) == 0
+		return parsePowerOfTwo(s, low, high)
 	})
+}
+
+func parsePowerOfTwo(s string, low, high Size) (Size, bool) {
+	v, err := ParseSize(s)
+	return v, err == nil && v >= low && v <= high && v&(v-1) == 0
 }
 
 // percent accepts a share such as 20%.

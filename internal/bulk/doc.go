@@ -1,8 +1,8 @@
 // Package bulk moves whole volumes between servers, and compares and rewrites them: work
 // with stages (internal/pipeline) that does not run on the event threads of initiators.
 //
-// Send reads a volume in blocks and Receive stores them, over a Link: sockets (bulk/tcp) or
-// queue pairs (bulk/rdma). A block goes through load, digest, cipher and network here, and
+// Send reads a volume in blocks and Receive stores them, over a Link, which is sockets
+// (bulk/tcp). A block goes through load, digest, cipher and network here, and
 // through network, cipher, digest and store there.
 //
 // The receiving side has a Journal with the digest of each block that it has stored. It

@@ -1,5 +1,7 @@
 package qrdma
 
+import "lunar/scheduler/qtcp"
+
 // Interval is the time between two updates of a flow, in ns.
 const Interval = 50_000
 
@@ -9,7 +11,6 @@ const DCQCN = 1.0
 // The constants of the rate's rule.
 const (
 	gain   = 1.0 / 16 // g: what the last interval counts in α
-	smooth = 0.5      // γ: what the last interval counts in m
 	fast   = 5        // F: steps of fast recovery
 	lowest = 1e-3     // of the line: the lowest rate
 )
@@ -25,11 +26,11 @@ func NewLine(rate float64) Line { return Line{rate, rate / 100} }
 
 // Flow is the rate of one connection. NewFlow makes one.
 type Flow struct {
-	rate     float64 // RC
-	target   float64 // RT: what the rate recovers to
-	alpha    float64 // α
-	measured float64 // m; 0 is none yet
-	quiet    int     // intervals since the last notification
+	qtcp.Mean         // m, of the rates at which the flow sent
+	rate      float64 // RC
+	target    float64 // RT: what the rate recovers to
+	alpha     float64 // α
+	quiet     int     // intervals since the last notification
 }
 
 // NewFlow returns a flow that begins with the rate of its line.
@@ -43,26 +44,6 @@ func (f *Flow) Target() float64 { return f.target }
 
 // Alpha is α: the smoothed share of intervals with a notification, 0 to 1.
 func (f *Flow) Alpha() float64 { return f.alpha }
-
-// Measured is m: the smoothed rate at which the flow sent, 0 before the first interval.
-func (f *Flow) Measured() float64 { return f.measured }
-
-// Measure takes the rate at which the flow sent in the last interval into m.
-func (f *Flow) Measure(rate float64) {
-	if f.measured == 0 {
-		f.measured = rate
-		return
-	}
-	f.measured = (1-smooth)*f.measured + smooth*rate
-}
-
-// Quality is Q of a flow that should get the rate target.
-func (f *Flow) Quality(target float64) float64 {
-	if f.measured == 0 {
-		return DCQCN
-	}
-	return target / f.measured
-}
 
 // Update ends an interval of a flow with the given quality. notified says that a
 // congestion notification packet came. A flow with quality above 1 is in deficit and does

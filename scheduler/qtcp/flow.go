@@ -5,7 +5,6 @@ import "math"
 // The constants of the window's rule.
 const (
 	gain    = 0.5  // g: what the last round trip counts in α
-	smooth  = 0.5  // γ: what the last measurement counts in m
 	epsilon = 0.01 // ε: an α up to this is no congestion
 )
 
@@ -14,10 +13,10 @@ const DCTCP = 1.0
 
 // Flow is the congestion window of one connection. NewFlow makes one.
 type Flow struct {
-	window   float64 // W, packets
-	alpha    float64 // α
-	measured float64 // m, of rates or of latencies; 0 is none yet
-	slow     bool    // slow start: no congestion so far
+	Mean           // m, of rates or of latencies
+	window float64 // W, packets
+	alpha  float64 // α
+	slow   bool    // slow start: no congestion so far
 }
 
 // NewFlow returns a flow in slow start with a window of so many packets, at least 1.
@@ -32,26 +31,6 @@ func (f *Flow) Alpha() float64 { return f.alpha }
 // SlowStart reports whether the flow has seen no congestion so far. Its rate is then no
 // measure of the bottleneck.
 func (f *Flow) SlowStart() bool { return f.slow }
-
-// Measured is m: the smoothed rate or latency, 0 before the first one.
-func (f *Flow) Measured() float64 { return f.measured }
-
-// Measure takes the rate of the last round trip, or the latency of what it finished, into m.
-func (f *Flow) Measure(x float64) {
-	if f.measured == 0 {
-		f.measured = x
-		return
-	}
-	f.measured = (1-smooth)*f.measured + smooth*x
-}
-
-// Quality is Q of a flow that should get the rate target.
-func (f *Flow) Quality(target float64) float64 {
-	if f.measured == 0 {
-		return DCTCP
-	}
-	return target / f.measured
-}
 
 // Lateness is Q of a flow that should have at most the latency target.
 func (f *Flow) Lateness(target float64) float64 {
