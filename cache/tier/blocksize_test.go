@@ -93,3 +93,15 @@ func TestSegmentKeepsItsBlocks(t *testing.T) {
 		p.end()
 	}
 }
+
+// TestRowsAreAligned: an aligned request of a power of two has one node, or covers whole rows.
+func TestRowsAreAligned(t *testing.T) {
+	for _, size := range []int64{1 << 20, 3 << 20, 48 << 20, 100 << 20, 1 << 30} {
+		for _, block := range []int{4 << 10, usualBlock, 256 << 10} {
+			o := Options{PerNode: size, BlockSize: block}
+			if row := o.layout(2).Neighbours; row&(row-1) != 0 || row < leastInRow || row > max(stripe/block, leastInRow) {
+				t.Errorf("a cache of %d bytes with blocks of %d has rows of %d", size, block, row)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"time"
@@ -48,7 +49,8 @@ const (
 	// dear (docs/reports/performance-cache.md).
 	usualBlock = 16 << 10
 	// stripe is how many bytes in a row share a partition at most, so that most requests have
-	// one node, and leastInRow how many blocks do at least.
+	// one node, and leastInRow how many blocks do at least. A row has a power of two of blocks,
+	// or one in a few aligned requests would have two nodes.
 	stripe     = 1 << 20
 	leastInRow = 4
 	// predecessor is how long Open waits for a process that has the segment and
@@ -127,9 +129,12 @@ func (o *Options) config() Config {
 func (o *Options) layout(nodes int) cache.Layout {
 	perNode := int(min(partitionsPerNode, max(o.PerNode/int64(max(o.BlockSize, 1))/4, 1)))
 	slots := o.PerNode / int64(perNode) / int64(max(o.BlockSize, 1))
-	row := cmp.Or(o.neighbours, max(min(stripe/max(o.BlockSize, 1), int(slots/16)), leastInRow))
+	row := cmp.Or(o.neighbours, max(min(stripe/max(o.BlockSize, 1), powerOfTwo(slots/16)), leastInRow))
 	return cache.Layout{BlockSize: o.BlockSize, Neighbours: row, Nodes: nodes, Partitions: nodes * perNode}
 }
+
+// powerOfTwo returns the largest that is at most n, 0 for 0.
+func powerOfTwo(n int64) int { return 1 << bits.Len64(uint64(n)) >> 1 }
 
 // memory takes the cache's memory; release gives it back.
 func (o *Options) memory(config *Config) (release func() error, err error) {

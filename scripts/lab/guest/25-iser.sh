@@ -27,7 +27,7 @@ must cmp -n 3M /tmp/written <(dd if="$disk" bs=1M count=3 iflag=direct status=no
 must dd if=/tmp/written of="$disk" bs=192k seek=16 oflag=direct status=none
 must cmp -n 3M /tmp/written <(dd if="$tcp" bs=1M skip=3 count=3 iflag=direct status=none)
 verified "$disk" --bsrange=4k-256k --size=2M --offset=8M --name=tcp --filename="$tcp" --bsrange=4k-256k --size=2M --offset=16M
-must iscsiadm -m node -T "$BASE:disk" -p "$PORTAL" -I default --logout
+logout disk -p "$PORTAL" -I default
 file_system ext4 "$(disk disk 1)"
 logout disk
 
