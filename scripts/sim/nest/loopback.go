@@ -164,7 +164,7 @@ func runBase(env *experiment.Env, r *experiment.Result) error {
 		off := 100 * (got/row.P50 - 1)
 		worst = max(worst, math.Abs(off))
 		r.Claim(fmt.Sprintf("%s at depth %d, predicted us", row.Load, row.Depth), fmt.Sprintf("%.1f measured", row.P50), "±7.5 %",
-			fmt.Sprintf("%.1f (%+.1f %%)", got, off), math.Abs(off) <= 7.5, "two costs per end do not describe it, or the machine was not quiet")
+			fmt.Sprintf("%.1f (%+.1f %%)", got, off), math.Abs(off) <= 7.5, "two costs per end do not describe it")
 	}
 	r.Note("accuracy, the worst prediction, in %", "92.5", fmt.Sprintf("%.1f", 100-worst), "")
 	return nil
