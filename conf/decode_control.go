@@ -22,6 +22,7 @@ func (d *decoder) control(n node, c *Control) {
 		"operate-clients":  each(&c.OperateClients, clientName),
 		"admin-clients":    each(&c.AdminClients, clientName),
 		"audit-file":       absolutePath(&c.Audit),
+		"page":             boolean(&c.Page),
 	})
 }
 
@@ -67,7 +68,7 @@ func (d *decoder) validateControl(c *Config) {
 		d.fail(section+".client-ca-file", "none", "the certificates by which those of clients are judged")
 	}
 	switch at := k.Listen; {
-	case !at.IsValid() && k.Certificate+k.Tokens+k.ClientCA != "":
+	case !at.IsValid() && (k.Certificate+k.Tokens+k.ClientCA != "" || k.Page):
 		d.fail(section+".listen", "no address", "one such as 192.0.2.1:9261")
 	case !at.IsValid():
 	case k.Certificate == "":

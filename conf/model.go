@@ -58,6 +58,7 @@ type Control struct {
 	ReadClients    []string       // names in certificates of clients, each in one list
 	OperateClients []string
 	AdminClients   []string
+	Page           bool // whether a web page is served beside the API
 
 	Audit string // file that each change gets a line in; empty: only the log
 }

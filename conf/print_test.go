@@ -27,7 +27,7 @@ server:
   metrics-certificate-file: /etc/lunar/metrics.pem
   metrics-key-file: /etc/lunar/metrics.key
   control: {read-group: lunar-read, operate-group: "null", admin-group: "7", listen: "127.0.0.1:9261", certificate-file: /c, key-file: /k, token-file: /t, client-ca-file: /a,
-    read-clients: [r.example.org], operate-clients: ["- o #"], admin-clients: ["urn:a", a@example.org], audit-file: /var/log/audit}
+    read-clients: [r.example.org], operate-clients: ["- o #"], admin-clients: ["urn:a", a@example.org], audit-file: /var/log/audit, page: true}
   core-dumps: true
   real-time: true
   memory-limit: 1GiB

@@ -28,7 +28,7 @@ var objects = map[string]choices{
 	},
 	"control": {
 		"read-group": {"r"}, "operate-group": {`"null"`, "o"}, "admin-group": {`"7"`}, "listen": {"127.0.0.1:9261"}, "certificate-file": {"/c"}, "key-file": {"/k"},
-		"token-file": {"/t"}, "client-ca-file": {"/a"}, "read-clients": {"[]", "[r]"}, "operate-clients": {`["- o #", p]`}, "admin-clients": {"[]", `["urn:a"]`}, "audit-file": {"/l"},
+		"token-file": {"/t"}, "client-ca-file": {"/a"}, "read-clients": {"[]", "[r]"}, "operate-clients": {`["- o #", p]`}, "admin-clients": {"[]", `["urn:a"]`}, "audit-file": {"/l"}, "page": {"true", "false"},
 	},
 	"iser": {"immediate-data": {"0B", "1KiB", "8KiB"}, "remote-invalidation": {"true", "false"}},
 	"limits": {

@@ -44,6 +44,18 @@ type Capacity struct {
 	Warning       string           `json:"warning,omitempty" doc:"The arithmetic, if they are."`
 }
 
+// What a Bottleneck is called.
+const (
+	threadBottleneck = "event thread "
+	deviceBottleneck = "device "
+)
+
+// ThreadBottleneck is what Bottleneck calls an event thread.
+func ThreadBottleneck(name string) string { return threadBottleneck + name }
+
+// DeviceBottleneck is what Bottleneck calls a device.
+func DeviceBottleneck(name string) string { return deviceBottleneck + name }
+
 // ThreadCapacity is what an event thread can do, in tokens per second of the mix of commands that
 // it has had.
 type ThreadCapacity struct {

@@ -1,6 +1,11 @@
 package control
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"lunar/internal/bytesize"
+)
 
 // Status is what a server tells of itself. Counters begin at zero when the
 // server starts, or the session does, and never go back. Sizes are in bytes.
@@ -166,6 +171,11 @@ type Orphan struct {
 	DirtyBytes int64  `json:"dirty_bytes" doc:"Its dirty data."`
 }
 
+// Warning is how Warnings has it.
+func (o *Orphan) Warning() string {
+	return fmt.Sprintf("the cache keeps %s of volume %s, which is not served: its file or device is incomplete until it is configured again", bytesize.Text(o.DirtyBytes), o.Name)
+}
+
 // Volume is a backing store that is served as a logical unit.
 type Volume struct {
 	Name       string        `json:"name" doc:"Its name in the configuration."`
@@ -218,6 +228,9 @@ type Trouble struct {
 	What  string    `json:"what" doc:"What it is, in words."`
 	Since time.Time `json:"since" doc:"Since when, as far as it was noticed."`
 }
+
+// DirtyTrouble begins the Trouble of a volume whose data only the cache has.
+const DirtyTrouble = "dirty data cannot be written"
 
 // The states of a volume.
 const (

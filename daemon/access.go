@@ -41,7 +41,7 @@ func accessOf(s *conf.Server) (server.Access, error) {
 		a.Groups[gid] = max(a.Groups[gid], g.role)
 	}
 	if c.Listen.IsValid() {
-		a.Port = server.ControlPort{Address: c.Listen.String(), Certificate: c.Certificate, Key: c.Key, Tokens: c.Tokens, ClientCA: c.ClientCA, Clients: map[string]control.Role{}}
+		a.Port = server.ControlPort{Address: c.Listen.String(), Certificate: c.Certificate, Key: c.Key, Tokens: c.Tokens, ClientCA: c.ClientCA, Page: c.Page, Clients: map[string]control.Role{}}
 		for role, names := range map[control.Role][]string{control.Read: c.ReadClients, control.Operate: c.OperateClients, control.Admin: c.AdminClients} {
 			for _, name := range names {
 				a.Port.Clients[name] = role

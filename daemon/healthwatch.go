@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"lunar/conf"
 	"lunar/control"
 	"lunar/daemon/volumes"
-	"lunar/internal/bytesize"
 )
 
 // watchHealth looks at all volumes until ctx ends, and logs how they are when that changes.
@@ -72,7 +70,8 @@ func (d *daemon) keptWarnings() (out []string) {
 		return nil
 	}
 	for _, o := range d.Cache.Attached().Orphans {
-		out = append(out, fmt.Sprintf("the cache keeps %s of volume %s, which is not served: its file or device is incomplete until it is configured again", bytesize.Text(o.Bytes), o.Name))
+		kept := control.Orphan{Name: o.Name, DirtyBytes: o.Bytes}
+		out = append(out, kept.Warning())
 	}
 	return out
 }

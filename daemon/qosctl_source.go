@@ -38,7 +38,7 @@ func (s *source) capacity(state *qosState, served *target.QoSStatus) control.Cap
 	for _, t := range served.Threads {
 		c.Threads = append(c.Threads, control.ThreadCapacity{Name: t.Name, Tokens: t.Capacity, Served: t.Served, Load: t.Load})
 		if t.Full() {
-			c.Bottleneck = append(c.Bottleneck, "event thread "+t.Name)
+			c.Bottleneck = append(c.Bottleneck, control.ThreadBottleneck(t.Name))
 		}
 	}
 	configured, volumes := s.daemon.qos.devices.Capacities(state.cfg), map[string][]string{}
@@ -58,7 +58,7 @@ func (s *source) capacity(state *qosState, served *target.QoSStatus) control.Cap
 			Admission: state.Capacities[d.Name], Reserved: d.Reserved, History: append([]int64{}, d.History...),
 		})
 		if d.Full {
-			c.Bottleneck = append(c.Bottleneck, "device "+d.Name)
+			c.Bottleneck = append(c.Bottleneck, control.DeviceBottleneck(d.Name))
 		}
 	}
 	if state.Outcome.Standing {

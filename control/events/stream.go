@@ -76,3 +76,14 @@ func (s *Stream) From(n uint64) (found []control.Event, next uint64, more <-chan
 	}
 	return found, n, s.more
 }
+
+// Last returns the last events, at most n, the newest last.
+func (s *Stream) Last(n int) []control.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := []control.Event{}
+	for i := max(s.oldest(), s.next-min(s.next, uint64(n))); i < s.next; i++ {
+		found = append(found, s.ring[i%Capacity])
+	}
+	return found
+}

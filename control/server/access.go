@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"lunar/control"
+	"lunar/control/webpage"
 	"lunar/internal/places"
 	"lunar/internal/refusals"
 )
@@ -55,6 +56,17 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, c Caller) {
 	s.journal.Logger(places.Host(at.Addr()).String(), false).Warn("control API refused", "by", c.String(), "reason", "found "+why, "answered_in", wait)
 	w.Header().Set("WWW-Authenticate", `Bearer realm="control"`)
 	problem(w, http.StatusUnauthorized, "found "+why+", expected a token of server.control.token-file, or a certificate whose name server.control lists")
+}
+
+// paged answers with the web page's files, if they are served. They have nothing of the
+// server: who has no token sees a field for one.
+func (s *Server) paged(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if e := s.entry.Load(); r.TLS != nil && e != nil && e.Page && webpage.Serve(w, r) {
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // judge is who makes a request, as things are now.

@@ -28,6 +28,7 @@ func newAPI(c Config, metrics http.Handler, f *feed, a *async, q *turns) *http.S
 		add(api, c.Source)
 	}
 	f.add(api)
+	newLookout(c.Source, f.stream).add(api)
 	(&tracing{source: c.Source, seats: newSeats(maxTraces, maxTraces/2), under: map[int]*seat{}}).add(api)
 	addApply(api, c.Source, c.MaxFile)
 	a.add()

@@ -19,6 +19,7 @@ var roles = map[string]control.Role{
 	"get/sessions":     control.Read,
 	"get/cache":        control.Read,
 	"get/latency":      control.Read,
+	"get-overview":     control.Read,
 	"get/qos":          control.Read,
 	"get-qos-explain":  control.Read,
 	"get-events":       control.Read,

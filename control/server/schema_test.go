@@ -27,6 +27,7 @@ func described(t *testing.T) huma.Registry {
 	}
 	addApply(api, fixed(sample()), 1<<20)
 	(&feed{}).add(api)
+	newLookout(nil, nil).add(api)
 	(&tracing{}).add(api)
 	return api.OpenAPI().Components.Schemas
 }

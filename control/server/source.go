@@ -153,4 +153,5 @@ type ControlPort struct {
 	Tokens      string                  // file of tokens; empty: none
 	ClientCA    string                  // file of the certificates that those of clients are judged by, PEM; empty: clients have none
 	Clients     map[string]control.Role // names in certificates of clients
+	Page        bool                    // whether the web page is served to whoever comes
 }

@@ -186,7 +186,7 @@ func (w *ward) troubles(cached *tier.Snapshot, now time.Time) (out []backstore.T
 		add(true, "its file or device does not answer")
 	}
 	if v, ok := cached.Volumes[w.cached]; ok && !v.FailingSince.IsZero() {
-		add(true, "dirty data cannot be written since %s: they stay in the cache", v.FailingSince.Format(time.DateTime))
+		add(true, control.DirtyTrouble+" since %s: they stay in the cache", v.FailingSince.Format(time.DateTime))
 	}
 	if p, ok := w.slot.Content().(interface{ Wrong() uint64 }); ok && p.Wrong() > 0 {
 		add(false, "found blocks that do not fit their protection information")

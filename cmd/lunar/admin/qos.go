@@ -91,10 +91,27 @@ func (k qosExplainCommand) Run(ctx context.Context, c cli.Console) error {
 			}
 			var page bytes.Buffer
 			renderExplanation(&page, k.Initiator, x)
+			if x.Flows[0].Open {
+				renderAnswers(ctx, &page, api, k.Initiator)
+			}
 			_, err := w.Write(page.Bytes())
 			return err
 		})
 	})
+}
+
+// renderAnswers prints what the overview says about an initiator: nothing if the server is
+// an older one, which has none.
+func renderAnswers(ctx context.Context, w io.Writer, api *control.Client, initiator string) {
+	o, err := api.Overview(ctx)
+	if err != nil {
+		return
+	}
+	for i := range o.Answers {
+		if a := &o.Answers[i]; slices.Contains(a.Initiators, initiator) {
+			fmt.Fprintf(w, "\n%s\n%s\n", iscsiname.Printable(a.What), iscsiname.Printable(a.Help))
+		}
+	}
 }
 
 // unknown is the error for a name that is no initiator's, with those that it may

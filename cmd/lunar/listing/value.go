@@ -116,3 +116,9 @@ func quantity(text string) (float64, bool) {
 	}
 	return 0, false
 }
+
+// IsNumber reports whether a value is one, which tables have at the right.
+func IsNumber(v any) bool {
+	_, ok := number(v)
+	return ok
+}

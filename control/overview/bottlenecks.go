@@ -1,0 +1,236 @@
+package overview
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"lunar/control"
+	"lunar/internal/bytesize"
+)
+
+// latelyMissed is how many of the last seconds a promise counts as missed for.
+const latelyMissed = 10
+
+// missed is promises that are not kept, and why.
+func (s *span) missed() (out []control.Answer) {
+	for i := range s.out.Promises {
+		p := &s.out.Promises[i]
+		if p.State != "missed" && !s.missedLately(p) {
+			continue
+		}
+		now := fmt.Sprintf("got %s of %s tokens in the last second", number(p.Served), number(min(p.Reservation, max(p.Asked, 1))))
+		if p.State != "missed" {
+			now = "got what it asked for in the last second"
+		}
+		why, help := s.whyMissed(p)
+		out = append(out, control.Answer{Severity: control.AnswerMissed, Kind: "promise", About: p.Rule, Initiators: p.Initiators,
+			What: fmt.Sprintf("The promise of rule %s to %s %s is missed: it %s, and less than promised in %s of the last minute. %s", p.Rule, p.Level, p.Name, now, times(p.MissedOf60, "second"), why),
+			Help: help})
+	}
+	return out
+}
+
+// missedLately looks at what was served in the last seconds. The API has no more of them
+// than the periods themselves.
+func (s *span) missedLately(p *control.SeenPromise) bool {
+	for i := range s.now.Status.QoS.Promises {
+		all := &s.now.Status.QoS.Promises[i]
+		if all.Rule != p.Rule || all.Name != p.Name {
+			continue
+		}
+		last := all.Periods[max(0, len(all.Periods)-latelyMissed):]
+		return slices.ContainsFunc(last, func(o control.Period) bool { return !o.Met })
+	}
+	return false
+}
+
+// whyMissed names the bottleneck of those who are promised something, and what would help.
+func (s *span) whyMissed(p *control.SeenPromise) (why, help string) {
+	var threads, devices []string
+	for i := range s.out.Initiators {
+		who := &s.out.Initiators[i]
+		if !slices.Contains(p.Initiators, who.Initiator) {
+			continue
+		}
+		for j := range s.out.Threads {
+			if t := &s.out.Threads[j]; t.Busy >= fullShare && slices.Contains(who.Threads, t.Name) {
+				threads = noted(threads, t.Name)
+			}
+		}
+		for j := range s.out.Devices {
+			if d := &s.out.Devices[j]; d.Full && slices.ContainsFunc(who.Volumes, func(v string) bool { return slices.Contains(d.Volumes, v) }) {
+				devices = noted(devices, d.Name)
+			}
+		}
+	}
+	switch {
+	case len(threads) > 0:
+		return fmt.Sprintf("The bottleneck is event thread %s.", listOf(threads)),
+			"More event threads for the volume (its threads) or the server (server.threads), or less that is promised to others there."
+	case len(devices) > 0:
+		return fmt.Sprintf("The bottleneck is device %s.", listOf(devices)),
+			"More is promised of the device than it can do now: promise less, or move a volume to another device. lunar qos show has its capacity."
+	}
+	return "No device and no event thread is full: it has too few commands under way for that rate.",
+		"A deeper queue at the initiator, more jobs, or a second session."
+}
+
+// limited is rules whose limits hold somebody back.
+func (s *span) limited() (out []control.Answer) {
+	rules := map[string][]string{}
+	most := map[string]float64{}
+	for i := range s.out.Initiators {
+		if who := &s.out.Initiators[i]; who.Throttled >= heldShare {
+			rules[who.HeldBy] = append(rules[who.HeldBy], who.Initiator)
+			most[who.HeldBy] = max(most[who.HeldBy], who.Throttled)
+		}
+	}
+	for _, rule := range slices.Sorted(maps.Keys(rules)) {
+		limit := ""
+		if i := s.now.QoS.Index(rule); i >= 0 {
+			limit = ", at its limit of " + rateIn(s.now.QoS.Rules[i].Limit, s.now.QoS.Cost.UnitBytes)
+		}
+		upTo := "for"
+		if len(rules[rule]) > 1 {
+			upTo = "for up to"
+		}
+		out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "limit", About: rule, Initiators: rules[rule],
+			What: fmt.Sprintf("Rule %s held %s back %s %s of the time%s.", rule, listOf(rules[rule]), upTo, percent(most[rule]), limit),
+			Help: "That is what the limit is for. lunar qos set " + rule + " --limit RATE raises it at once."})
+	}
+	return out
+}
+
+// fullThreads is event threads that hardly have a pause.
+func (s *span) fullThreads() (out []control.Answer) {
+	room := slices.ContainsFunc(s.out.Threads, func(t control.SeenThread) bool { return t.Busy < fullShare/2 })
+	for i := range s.out.Threads {
+		t := &s.out.Threads[i]
+		if t.Busy < fullShare {
+			continue
+		}
+		help := "All event threads have much to do: more of them (server.threads) need more CPUs."
+		if room {
+			help = "Other event threads have room: a volume with more threads (its threads, 1 by default) has its sessions spread over them."
+		}
+		out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "thread", About: t.Name, Initiators: s.onThread("thread", t.Name),
+			What: fmt.Sprintf("Event thread %s is full: it had something to do for %s of the time, for %s.", t.Name, percent(t.Busy), times(t.Connections, "connection")),
+			Help: help})
+	}
+	return out
+}
+
+func (s *span) onThread(kind, thread string) []string {
+	return s.boundBy(kind, func(who *control.SeenInitiator) bool { return slices.Contains(who.Threads, thread) })
+}
+
+// fullMemory is event threads that have hardly a buffer left.
+func (s *span) fullMemory() (out []control.Answer) {
+	for i := range s.out.Threads {
+		if t := &s.out.Threads[i]; t.Buffers >= fullShare {
+			out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "memory", About: t.Name, Initiators: s.onThread("memory", t.Name),
+				What: fmt.Sprintf("Event thread %s has handed out %s of its data buffers: commands wait for memory.", t.Name, percent(t.Buffers)),
+				Help: "More memory for each event thread (server.buffers-per-thread), or fewer commands of each session at once (server.limits.queue-depth)."})
+		}
+	}
+	return out
+}
+
+// fullCache is writes that wait for the dirty limit.
+func (s *span) fullCache() []control.Answer {
+	c := s.out.Cache
+	if c == nil || c.Throttled == 0 && c.Waiting == 0 {
+		return nil
+	}
+	return []control.Answer{{Severity: control.AnswerFull, Kind: "cache", Initiators: s.boundBy("cache", nil),
+		What: fmt.Sprintf("Writes wait for the cache: %s are not written yet, of %s that may be, and %s go to the files and devices below.", bytesize.Text(c.Dirty), bytesize.Text(c.DirtyLimit), bytesPer(c.Flushed)),
+		Help: "Initiators write more than what is below takes. A larger dirty-limit (cache) helps with bursts, a faster device for good."}}
+}
+
+// fullDevices is devices that commands waited for, as the scheduler sees it.
+func (s *span) fullDevices() (out []control.Answer) {
+	for i := range s.out.Devices {
+		d := &s.out.Devices[i]
+		if !d.Full {
+			continue
+		}
+		can := ""
+		if d.Tokens > 0 {
+			can = fmt.Sprintf(" It can do %s tokens/s.", number(d.Tokens))
+		}
+		out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "device", About: d.Name,
+			Initiators: s.boundBy("device", func(who *control.SeenInitiator) bool {
+				return slices.ContainsFunc(who.Volumes, func(v string) bool { return slices.Contains(d.Volumes, v) })
+			}),
+			What: fmt.Sprintf("Device %s is full: commands to %s wait for it.%s", d.Name, listOf(d.Volumes), can),
+			Help: "A faster device, a cache for what is read again, or limits for those who matter less (lunar qos set)."})
+	}
+	return out
+}
+
+// crowded is volumes in which many commands are under way, where nobody measures the device.
+func (s *span) crowded() (out []control.Answer) {
+	t := s.tight()
+	for i := range s.out.Volumes {
+		v := &s.out.Volumes[i]
+		names := s.boundBy("device", func(who *control.SeenInitiator) bool { return slices.Contains(who.Volumes, v.Volume) })
+		if !t.volumes[v.Volume] || len(names) == 0 {
+			continue
+		}
+		out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "device", About: v.Volume, Initiators: names,
+			What: fmt.Sprintf("Commands wait in the file or device of volume %s: %s were under way on average, for %s each.", v.Volume, tenth(underWay(&v.Rates, v.Recent)), took(meanTime(v.Recent))),
+			Help: "A faster device, a cache for what is read again, or QoS rules: with them the server measures the device and shares it."})
+	}
+	return out
+}
+
+// fullNetworks is bottlenecks of the network that the governor sees.
+func (s *span) fullNetworks() (out []control.Answer) {
+	all := s.networks()
+	for _, device := range slices.Sorted(maps.Keys(all)) {
+		if n := all[device]; n.full() {
+			out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "network", About: device, Initiators: n.initiators,
+				What: fmt.Sprintf("The network behind %s is full: %s of %s reach initiators.", device, bytesPer(float64(n.rate)), bytesPer(float64(n.carries))),
+				Help: "A faster link, or a second path (multipath). Classes of rules say who gets more of it."})
+		}
+	}
+	return out
+}
+
+// fullWindows is initiators that use all that they may have under way.
+func (s *span) fullWindows() []control.Answer {
+	names := s.boundBy("window", nil)
+	if len(names) == 0 {
+		return nil
+	}
+	return []control.Answer{{Severity: control.AnswerFull, Kind: "window", Initiators: names,
+		What: fmt.Sprintf("%s fill their command windows, and nothing else is full.", listOf(names)),
+		Help: "A larger window (server.limits.queue-depth) lets them have more under way; on a slow device they only wait longer."}}
+}
+
+// asksNoMore is initiators that get what they ask for.
+func (s *span) asksNoMore() []control.Answer {
+	names := s.boundBy("depth", nil)
+	if len(names) == 0 {
+		return nil
+	}
+	told := []string{}
+	for i := range s.out.Initiators {
+		who := &s.out.Initiators[i]
+		if who.Bound == "depth" && len(told) < mostNamed {
+			text := who.Initiator
+			if len(who.Recent) > 0 {
+				text += fmt.Sprintf(" (%s under way on average, %s each)", tenth(who.UnderWay), took(meanTime(who.Recent)))
+			}
+			told = append(told, text)
+		}
+	}
+	more := ""
+	if n := len(names) - len(told); n > 0 {
+		more = fmt.Sprintf(" and for %d more", n)
+	}
+	return []control.Answer{{Severity: control.AnswerNote, Kind: "depth", Initiators: names,
+		What: fmt.Sprintf("Nothing in the server is full for %s%s: all that is asked for is done.", listOf(told), more),
+		Help: "If it is to be more, ask for more at once: a deeper queue, more jobs, larger commands. Where there is enough at once already, the network or the host takes the time."}}
+}
