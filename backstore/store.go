@@ -127,3 +127,14 @@ type Lender interface {
 	// lane may be closed before.
 	Lend(off int64, n int) *buf.Ref
 }
+
+// ForeseeSteps is how many steps Foreseer.Foresee has.
+const ForeseeSteps = 2
+
+// Foreseer is a Lender that finds data sooner if it hears before of what will be read.
+type Foreseer interface {
+	// Foresee has the processor fetch what is needed to find the byte off, which is
+	// anything, and waits for nothing. A step needs what the one before it has fetched:
+	// let others happen in between. Nothing can be seen of it.
+	Foresee(off int64, step int)
+}

@@ -13,18 +13,33 @@ func (p *Partition) TryRead(k Key, want uint64) (slot uint32, ok bool) {
 
 func (p *Partition) tryRead(k Key, h uint32, want uint64) (slot uint32, ok bool) {
 	slot = p.index.find(p.blocks, k, h)
-	if slot == NoSlot {
+	if slot == NoSlot || !p.hitIn(slot, k, want) {
 		return NoSlot, false
 	}
+	return slot, true
+}
+
+// TryReadIn is TryRead of block k where that is in slot, and false where it is elsewhere.
+func (p *Partition) TryReadIn(slot uint32, k Key, want uint64) bool {
+	if slot >= uint32(len(p.blocks)) {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := &p.blocks[slot]
+	return b.state == stateResident && b.key() == k && p.hitIn(slot, k, want)
+}
+
+func (p *Partition) hitIn(slot uint32, k Key, want uint64) bool {
 	b := &p.blocks[slot]
 	if want&^b.valid != 0 || want&(b.busy|b.wanted|p.harmed(slot)) != 0 {
-		return NoSlot, false
+		return false
 	}
 	p.found(k.LU)
 	p.touch(slot)
 	b.pin(want)
 	p.hit(k)
-	return slot, true
+	return true
 }
 
 // NextDirty returns the first block of [from, to) that has dirty sub-blocks, and

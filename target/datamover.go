@@ -59,6 +59,12 @@ type Receiver interface {
 	// before anything is done about a PDU, of which the header is there.
 	Spent(bhs *pdu.BHS) bool
 
+	// Foresee is shown PDUs that have come and follow each other without digests,
+	// before the first of them is delivered, so that what the commands among them need
+	// is on its way to the processor's cache meanwhile. It returns how many of them it
+	// has looked at; the last one may be incomplete behind its header.
+	Foresee(pdus []byte) int
+
 	// Place says where the data segment of the PDU belongs, so that it need
 	// not be copied: n bytes, or nil to get the segment from Received. It is
 	// asked at most once for a PDU, and only for one whose data segment has

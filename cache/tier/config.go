@@ -22,7 +22,9 @@ type Config struct {
 	// Arenas hold the blocks, one for each node of Layout;
 	// nil: anonymous memory.
 	Arenas []Arena
-	// Segment is used in place of Arenas: what is in it is
+	// Indexes are as Arenas, for what describes the blocks.
+	Indexes []Arena
+	// Segment is used in place of both: what is in it is
 	// taken over, and stays there when volumes are closed. The Cache closes it.
 	Segment *segment.Segment
 	// Checksum keeps and compares a CRC32C of each sub-block; it needs a Segment.
@@ -43,7 +45,7 @@ type Config struct {
 
 // memory is what the blocks are to be.
 func (c *Config) memory(log *slog.Logger) blocks.Config {
-	return blocks.Config{Layout: c.Layout, Bytes: c.Bytes, LUs: c.LUs, Arenas: c.Arenas, Segment: c.Segment, Checksum: c.Checksum, Logger: log}
+	return blocks.Config{Layout: c.Layout, Bytes: c.Bytes, LUs: c.LUs, Arenas: c.Arenas, Indexes: c.Indexes, Segment: c.Segment, Checksum: c.Checksum, Logger: log}
 }
 
 // nodeOf returns which of the cache's nodes has a number in the topology; -1:

@@ -23,6 +23,7 @@ type lane struct {
 	sweeps  sweeps
 	running int // transfers
 	counter quiesce.Counter
+	far     bool // what describes the blocks does not stay in the processor's cache
 	refused bool // the store below writes nothing in TryNow
 	bounce  bounce
 	ahead   readAhead
@@ -41,7 +42,7 @@ func (v *shared) lane(l *evloop.Loop) (*lane, error) {
 		return nil, err
 	}
 	v.lanes.Add(1)
-	own := &lane{volume: v, blocks: v.blocks, loop: l, intent: v.blocks.IntentOf(l)}
+	own := &lane{volume: v, blocks: v.blocks, loop: l, intent: v.blocks.IntentOf(l), far: v.blocks.Far()}
 	own.lower = lower{Lane: below, store: v.store, loop: l}
 	own.bounce.lower, own.sweeps.volume, own.sweeps.lower = &own.lower, v, &own.lower
 	own.ahead.volume, own.ahead.lower, own.ahead.ended = v, &own.lower, own.closeIfIdle

@@ -6,43 +6,73 @@ import (
 	"lunar/internal/buf"
 )
 
-// loan is a part of a cache block that is pinned because somebody sends from
-// it. Loans are reused; they may outlive their lane.
+// lentBlocks is how many blocks a loan has at most.
+const lentBlocks = 16 // 256 KiB of the usual ones
+
+// loan is a part of cache blocks that are pinned because somebody sends from them. The
+// blocks follow each other in memory as in the volume. Loans are reused; they may outlive
+// their lane.
 type loan struct {
 	buf.Loan
 	lane *lane
 	part *blocks.Partition
-	slot uint32
-	next *loan // free
+	slot uint32 // the first
+	n    uint32 // how many
+	next *loan  // free
 }
 
-// Lend implements backstore.Lender: a hit without a copy. What it returns ends
-// with a cache block at the latest. It counts as a request of its own: if Algorithm
-// 1 gives it to another node, a thread of that node is to send it, which is the copy
-// that is left.
+// Lend implements backstore.Lender: a hit without a copy. What it returns ends where the
+// next cache block is not the next one in memory, at the latest. It counts as a request of
+// its own: if Algorithm 1 gives it to another node, a thread of that node is to send it,
+// which is the copy that is left.
 func (l *lane) Lend(off int64, n int) *buf.Ref {
 	pool := l.loop.Pool()
 	if pool == nil || off < 0 || n <= 0 || off > l.volume.size()-int64(n) {
 		return nil
 	}
-	var one [1]cache.Piece
+	var pieces [lentBlocks]cache.Piece
 	g, lu := l.blocks.Geometry, l.volume.config.LU
-	g.Split(lu, off, n, one[:])
-	p := &one[0]
-	part := &l.blocks.Parts[p.Partition]
-	want, _ := g.Masks(p.Off, p.Len)
-	slot, ok := part.TryRead(cache.Key{LU: lu, Block: p.Block}, want)
+	count, _ := g.Split(lu, off, n, pieces[:])
+	first := &pieces[0]
+	part := &l.blocks.Parts[first.Partition]
+	want, _ := g.Masks(first.Off, first.Len)
+	slot, ok := part.TryRead(cache.Key{LU: lu, Block: first.Block}, want)
 	if !ok {
 		return nil
 	}
-	l.noted(off, int(p.Len))
 	o := l.newLoan()
-	o.part, o.slot = part, slot
-	ref := pool.Lend(&o.Loan, part.Bytes(slot)[p.Off:p.Off+p.Len:p.Off+p.Len], o)
-	if node, forward := l.forwarding.remote(off, int(p.Len)); forward {
+	o.part, o.slot, o.n = part, slot, 1
+	bytes := o.extend(pieces[1:count], first.Partition) + int(first.Len)
+	l.noted(off, bytes)
+	from := int(first.Off)
+	ref := pool.Lend(&o.Loan, part.Run(slot, o.n)[from:from+bytes:from+bytes], o)
+	if node, forward := l.forwarding.remote(off, bytes); forward {
 		ref.SendFrom(node)
 	}
 	return ref
+}
+
+// extend adds the blocks that lie behind the last one, and returns their bytes.
+func (o *loan) extend(pieces []cache.Piece, partition uint32) (bytes int) {
+	for i := range pieces {
+		p := &pieces[i]
+		want, _ := o.lane.blocks.Geometry.Masks(0, p.Len)
+		k := cache.Key{LU: o.lane.volume.config.LU, Block: p.Block}
+		if p.Partition != partition || !o.part.TryReadIn(o.slot+o.n, k, want) {
+			break
+		}
+		o.n++
+		bytes += int(p.Len)
+	}
+	return bytes
+}
+
+// Foresee implements backstore.Foreseer.
+func (l *lane) Foresee(off int64, step int) {
+	if l.far {
+		k := cache.Key{LU: l.volume.config.LU, Block: uint64(off) >> l.blocks.BlockShift()}
+		l.blocks.Part(k).Foresee(k, step)
+	}
 }
 
 func (l *lane) newLoan() *loan {
@@ -56,7 +86,9 @@ func (l *lane) newLoan() *loan {
 
 // Returned implements buf.Lender.
 func (o *loan) Returned(*buf.Loan) {
-	blocks.Wake(o.part.Unpin(o.slot))
+	for i := range o.n {
+		blocks.Wake(o.part.Unpin(o.slot + i))
+	}
 	o.part = nil
 	o.next, o.lane.loans = o.lane.loans, o
 }

@@ -2,6 +2,7 @@ package tier
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"testing"
 
 	"lunar/backstore"
@@ -74,7 +75,7 @@ func TestLentDataStay(t *testing.T) {
 	}
 }
 
-// Only what is there is lent, and a part of one block at most.
+// Only what is there is lent, over blocks that follow each other in memory.
 func TestWhatIsLent(t *testing.T) {
 	c, l := large.with(Through, "lru").lending(t)
 	block := large.block
@@ -86,9 +87,10 @@ func TestWhatIsLent(t *testing.T) {
 		want int
 	}{
 		{0, 512, 512},
-		{int64(block) - page, 3 * page, page},
-		{0, 2 * block, block},
-		{4 * int64(block), page, 0}, // not there
+		{int64(block) - page, 3 * page, 3 * page},
+		{0, 2 * block, 2 * block},
+		{int64(block), 2 * block, block}, // the one behind is not there
+		{4 * int64(block), page, 0},      // not there
 		{backstoretest.Size - page, 2 * page, 0},
 		{-512, page, 0},
 		{0, 0, 0},
@@ -103,6 +105,39 @@ func TestWhatIsLent(t *testing.T) {
 			t.Errorf("%d bytes at %d: %d were lent, expected %d", tt.n, tt.off, got, tt.want)
 		}
 	}
+}
+
+// TestLentRuns: blocks that came in any order are lent with their own data, as far as they
+// follow each other in memory, and all of them are given back.
+func TestLentRuns(t *testing.T) {
+	c, l := large.with(Back, "lru").lending(t)
+	block, blocks := large.block, 8
+	data := backstoretest.Pattern(blocks*block, 3)
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, i := range random.Perm(blocks / 2) {
+		c.Write(t, int64(2*i*block), data[2*i*block:][:2*block])
+	}
+	longer := 0
+	for range 2000 {
+		off := random.IntN(blocks*block/512) * 512
+		n := min((1+random.IntN(6*block/512))*512, len(data)-off)
+		ref := l.lend(int64(off), n)
+		if ref == nil {
+			t.Fatalf("%d bytes at %d: nothing was lent", n, off)
+		}
+		got := ref.Bytes()
+		if least := min(n, block-off%block); len(got) < least || len(got) > n || !bytes.Equal(got, data[off:][:len(got)]) {
+			t.Fatalf("%d bytes at %d: %d were lent, or others", n, off, len(got))
+		}
+		if off/block != (off+len(got)-1)/block {
+			longer++
+		}
+		backstoretest.On(l.loop, ref.Release)
+	}
+	if longer == 0 {
+		t.Error("no two blocks were lent together")
+	}
+	c.Write(t, 0, data) // waits for ever for what was not given back
 }
 
 // TestLendingDoesNotAllocate in steady state.

@@ -209,16 +209,32 @@ func (o *Options) arenas(config *Config) (release func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	nodes := o.Topology.Nodes
-	for i, node := range nodes {
+	index, err := memory.IndexSize()
+	if err != nil {
+		return nil, err
+	}
+	take := func(node numa.Node, bytes int64, huge arena.Huge, progress arena.Progress) (Arena, error) {
 		a, err := arena.Open(arena.Options{
-			Bytes: size, Node: o.memoryNode(node), Huge: o.Huge, Threads: max(len(node.CPUs), 1),
-			Progress: o.progress(int64(i)*size, int64(len(nodes))*size),
+			Bytes: bytes, Node: o.memoryNode(node), Huge: huge, Threads: max(len(node.CPUs), 1), Progress: progress,
 		})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("node %d: %w", node.ID, err), release())
 		}
-		opened, config.Arenas = append(opened, a), append(config.Arenas, a)
+		opened = append(opened, a)
+		return a, nil
+	}
+	nodes := o.Topology.Nodes
+	for i, node := range nodes {
+		data, err := take(node, size, o.Huge, o.progress(int64(i)*size, int64(len(nodes))*size))
+		if err != nil {
+			return nil, err
+		}
+		// Reserved pages are counted for the data; an index has them if there are more.
+		described, err := take(node, index, o.Huge.IfFree(), nil)
+		if err != nil {
+			return nil, err
+		}
+		config.Arenas, config.Indexes = append(config.Arenas, data), append(config.Indexes, described)
 		o.Logger.Info("cache memory taken", "node", node.ID, "size", bytesize.Text(size))
 	}
 	return release, nil

@@ -20,6 +20,14 @@ const (
 
 var hugeNames = [...]string{HugeAuto: "auto", HugeOff: "off", HugeRequire: "require"}
 
+// IfFree returns the way that does not fail for lack of huge pages.
+func (h Huge) IfFree() Huge {
+	if h == HugeRequire {
+		return HugeAuto
+	}
+	return h
+}
+
 // String returns the name in the configuration.
 func (h Huge) String() string { return hugeNames[h] }
 

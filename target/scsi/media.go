@@ -1,6 +1,8 @@
 package scsi
 
 import (
+	"encoding/binary"
+
 	"lunar/backstore/protect"
 	"lunar/target/scsi/sense"
 )
@@ -32,6 +34,18 @@ func (c *Command) transfer() *sense.Data {
 
 // byteOff returns where a logical block begins in the store.
 func (lu *LogicalUnit) byteOff(lba uint64) int64 { return int64(lba << lu.blockShift) }
+
+// StartsAt returns the byte of the store at which a command that was not looked at yet
+// begins to read or write, if it is READ or WRITE of 10 or 16 bytes (SBC-3).
+func (lu *LogicalUnit) StartsAt(cdb *[16]byte) (off int64, ok bool) {
+	switch cdb[0] {
+	case 0x28, 0x2a:
+		return lu.byteOff(uint64(binary.BigEndian.Uint32(cdb[2:]))), true
+	case 0x88, 0x8a:
+		return lu.byteOff(binary.BigEndian.Uint64(cdb[2:])), true
+	}
+	return 0, false
+}
 
 // wholeBlocks rounds n bytes up to logical blocks.
 func (lu *LogicalUnit) wholeBlocks(n uint32) uint32 {

@@ -25,6 +25,7 @@ type nobody struct {
 }
 
 func (*nobody) Place(*pdu.BHS, int) []byte { return nil }
+func (*nobody) Foresee([]byte) int         { return 0 }
 func (*nobody) Fetched(uint32, uint32)     {}
 func (*nobody) Stamp(*pdu.BHS)             {}
 func (*nobody) Spent(*pdu.BHS) bool        { return false }

@@ -204,7 +204,10 @@ func (m *mover) keep(b []byte) {
 // parse delivers the complete PDUs in b and returns what remains: the start of
 // a PDU whose data segment has no place yet.
 func (m *mover) parse(b []byte) []byte {
-	for ; !m.closed && m.why == nil; m.loop.Yield() {
+	for seen := 0; !m.closed && m.why == nil; m.loop.Yield() {
+		if seen--; seen < 0 && !m.headerDigest && !m.dataDigest && !m.rx.placing {
+			seen = m.r.Foresee(b)
+		}
 		if m.rx.placing {
 			rest, done := m.parseTail(b)
 			if !done {

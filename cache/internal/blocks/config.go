@@ -20,7 +20,8 @@ type Config struct {
 	Bytes    int64            // of block data over all partitions; rounded down to equal partitions
 	LUs      int              // volumes that there may be
 	Arenas   []Arena          // see Memory; nil: anonymous memory
-	Segment  *segment.Segment // in place of Arenas; nil: none
+	Indexes  []Arena          // for what describes the blocks of each node; nil: anonymous memory
+	Segment  *segment.Segment // in place of both; nil: none
 	Checksum bool             // a CRC32C of each sub-block is kept and compared; it needs a Segment
 	Logger   *slog.Logger
 }
@@ -40,5 +41,15 @@ func (c *Config) DataSize() (int64, error) {
 		return 0, err
 	}
 	slots, err := c.Slots()
-	return int64(slots) * int64(c.Layout.BlockSize) * int64(c.Layout.Partitions/c.Layout.Nodes), err
+	return int64(slots) * int64(c.Layout.BlockSize) * int64(c.perNode()), err
 }
+
+// IndexSize returns the bytes that describe the blocks of each node: what the arena of an
+// index must have.
+func (c *Config) IndexSize() (int64, error) {
+	slots, err := c.Slots()
+	return int64(c.perNode() * metadataStride(slots)), err
+}
+
+// perNode returns how many partitions a node has.
+func (c *Config) perNode() int { return c.Layout.Partitions / c.Layout.Nodes }

@@ -50,7 +50,7 @@ func (c *Config) SegmentGeometry(nodes []int) (segment.Geometry, error) {
 	if err != nil {
 		return segment.Geometry{}, err
 	}
-	perNode := c.Layout.Partitions / c.Layout.Nodes
+	perNode := c.perNode()
 	out := segment.Geometry{
 		Slots: slots * c.Layout.Partitions, BlockSize: g.BlockSize(), SubBlock: g.SubBlock(),
 		Layout: fmt.Sprintf(layoutText,
@@ -71,17 +71,17 @@ func (c *Config) SegmentGeometry(nodes []int) (segment.Geometry, error) {
 	return out, nil
 }
 
-// metadata returns the memory of a partition's.
-func (c *Config) metadata(id uint32, slots int, g *cache.Geometry) []byte {
+// metadata returns a partition's part of what its node has for them.
+func (c *Config) metadata(node []byte, id uint32, slots int) []byte {
 	from, n := c.within(id)*metadataStride(slots), metadataStride(slots)
-	return c.Segment.Area(indexArea(int(g.NodeOf(id))))[from : from+n]
+	return node[from : from+n]
 }
 
 // within returns a partition's place among those of its node.
 func (c *Config) within(id uint32) int {
 	l := &c.Layout
 	if l.Contiguous {
-		return int(id) % (l.Partitions / l.Nodes)
+		return int(id) % c.perNode()
 	}
 	return int(id) / l.Nodes
 }

@@ -26,6 +26,7 @@ type Memory struct {
 	log       *slog.Logger
 	slots     int // of a partition
 	data      [][]byte
+	indexes   [][]byte // what describes the blocks, by node
 	mapped    [][]byte // of the Memory's own
 	segment   *segment.Segment
 	table     volumes.Table
@@ -55,6 +56,13 @@ func (m *Memory) Data() [][]byte { return m.data }
 
 // Part returns the partition of a block.
 func (m *Memory) Part(k cache.Key) *Partition { return &m.Parts[m.Geometry.Partition(k)] }
+
+// near is how many bytes of description stay in a processor's second-level cache although
+// data flow through it.
+const near = 512 << 10
+
+// Far reports whether what describes the blocks has to be fetched from memory.
+func (m *Memory) Far() bool { return len(m.Parts)*metadataStride(m.slots) > near }
 
 // BytesOf returns what a mask stands for.
 func (m *Memory) BytesOf(mask uint64) int64 {

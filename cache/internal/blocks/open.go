@@ -39,6 +39,9 @@ func (m *Memory) open(c *Config) (err error) {
 	if err := m.lay(c); err != nil {
 		return err
 	}
+	if err := m.layIndexes(c); err != nil {
+		return err
+	}
 	if err := m.openIntents(); err != nil {
 		return err
 	}
@@ -58,7 +61,7 @@ func (m *Memory) lay(c *Config) error {
 	}
 	nodes := make([][]byte, c.Layout.Nodes)
 	for i := range nodes {
-		if nodes[i], err = m.nodeMemory(c, i, int(perNode)); err != nil {
+		if nodes[i], err = m.nodeMemory(c, c.Arenas, dataArea(i), i, perNode); err != nil {
 			return err
 		}
 	}
@@ -78,14 +81,30 @@ func (m *Memory) lay(c *Config) error {
 	return nil
 }
 
+// layIndexes finds memory for what describes the blocks, on their node: each hit looks there.
+func (m *Memory) layIndexes(c *Config) error {
+	size, err := c.IndexSize()
+	if err != nil {
+		return err
+	}
+	m.indexes = make([][]byte, c.Layout.Nodes)
+	for i := range m.indexes {
+		if m.indexes[i], err = m.nodeMemory(c, c.Indexes, indexArea(i), i, size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // openPartition makes a partition, or takes over what the segment has of it.
 func (m *Memory) openPartition(c *Config, id uint32, dirty []cache.DirtySlot) (*cache.Partition, error) {
 	config := cache.Config{ID: id, Slots: m.slots, BlockSize: m.Geometry.BlockSize(), LUs: c.LUs}
+	metadata := c.metadata(m.indexes[m.Parts[id].Node], id, m.slots)
 	if c.Segment == nil {
-		return cache.NewPartition(config, nil)
+		return cache.NewPartition(config, metadata)
 	}
 	config.Journal = &journal{c.Segment.Journal, m.table, m.Parts[id].base}
-	p, found, err := cache.Attach(config, c.metadata(id, m.slots, m.Geometry), dirty)
+	p, found, err := cache.Attach(config, metadata, dirty)
 	m.Recovered.Blocks += found.Blocks
 	m.Recovered.Dropped += found.Dropped
 	return p, err
@@ -100,19 +119,19 @@ func (m *Memory) mapZeroes(n int) ([]byte, error) {
 	return b, err
 }
 
-// nodeMemory returns the memory for the blocks on a node.
-func (m *Memory) nodeMemory(c *Config, node, size int) ([]byte, error) {
+// nodeMemory returns the memory of a node for what is in an area, if there is a segment.
+func (m *Memory) nodeMemory(c *Config, arenas []Arena, area string, node int, size int64) ([]byte, error) {
 	if c.Segment != nil {
-		return c.Segment.Area(dataArea(node)), nil
+		return c.Segment.Area(area), nil
 	}
-	if c.Arenas == nil {
-		return m.mapZeroes(size)
+	if arenas == nil {
+		return m.mapZeroes(int(size))
 	}
-	if len(c.Arenas) != c.Layout.Nodes {
-		return nil, fmt.Errorf("%d arenas: expected one for each of %d nodes", len(c.Arenas), c.Layout.Nodes)
+	if len(arenas) != c.Layout.Nodes {
+		return nil, fmt.Errorf("%d arenas: expected one for each of %d nodes", len(arenas), c.Layout.Nodes)
 	}
-	mem := c.Arenas[node].Bytes()
-	if len(mem) < size || !Aligned(mem) {
+	mem := arenas[node].Bytes()
+	if int64(len(mem)) < size || !Aligned(mem) {
 		return nil, fmt.Errorf("arena of node %d has %d bytes at %p: expected %d, page aligned", node, len(mem), unsafe.SliceData(mem), size)
 	}
 	return mem[:size], nil

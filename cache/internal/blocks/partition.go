@@ -30,5 +30,11 @@ func (p *Partition) Bytes(slot uint32) []byte {
 	return p.data[from : from+p.Block : from+p.Block]
 }
 
+// Run returns the memory of n blocks that follow each other.
+func (p *Partition) Run(slot, n uint32) []byte {
+	from, to := int(slot)*p.Block, int(slot+n)*p.Block
+	return p.data[from:to:to]
+}
+
 // CopyOut gives a reader what it wants of a block that it has pinned.
 func (p *Partition) CopyOut(dst []byte, slot, off uint32) { copy(dst, p.Bytes(slot)[off:]) }
