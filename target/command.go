@@ -411,6 +411,9 @@ func (t *task) detach() waits.List {
 		t.payment.cancel()
 		t.payment = nil
 	}
+	if t.paced {
+		c.pacing.leave(t)
+	}
 	if t.asked > 0 {
 		c.pacing.settle(t, t.asked)
 	}

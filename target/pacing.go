@@ -2,6 +2,7 @@ package target
 
 import (
 	"math/bits"
+	"slices"
 
 	"lunar/scheduler"
 	"lunar/scheduler/qtcp"
@@ -123,8 +124,16 @@ func (p *pacing) wakeLater() {
 	}
 }
 
-// Run implements evloop.Task: those who wait ask, in order, as far as the window goes. A task
-// that has ended meanwhile is not there, and who has its tag asks for what it is due anyway.
+// leave takes a task that ends off the list of those who wait: a peer that sends nothing and
+// aborts what it has begun would make it longer without end.
+func (p *pacing) leave(t *task) {
+	t.paced = false
+	if i := slices.Index(p.waiting, t.itt); i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+	}
+}
+
+// Run implements evloop.Task: those who wait ask, in order, as far as the window goes.
 func (p *pacing) Run() {
 	p.due = false
 	defer p.conn.sessionState.Contain()

@@ -81,6 +81,24 @@ func TestPacingFollowsDelay(t *testing.T) {
 	}
 }
 
+// TestPacingForgetsTasks: a task that ends while it waits leaves no tag, whoever gets that
+// next.
+func TestPacingForgetsTasks(t *testing.T) {
+	p, task := paced(t)
+	window := uint32(p.window())
+	first := sequence{open: true, end: window}
+	p.opened(task, &first, 0)
+	_, other := paced(t)
+	other.itt = 7
+	if p.admits(other, int(window)) || len(p.waiting) != 1 {
+		t.Fatal("more than the window may be asked for")
+	}
+	p.leave(other)
+	if len(p.waiting) > 0 || other.paced {
+		t.Errorf("tags %v wait, expected none", p.waiting)
+	}
+}
+
 // TestPacingOff: nothing is counted.
 func TestPacingOff(t *testing.T) {
 	p, task := paced(t)
