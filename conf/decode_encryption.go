@@ -46,7 +46,7 @@ func (d *decoder) fitsEncryption(n node, v *Volume) {
 	case e == nil:
 	case e.HeaderFile == "" && v.Type == FileVolume:
 		e.HeaderFile = v.Path + HeaderSuffix
-	case e.HeaderFile == "" && v.Type == BlockVolume:
+	case e.HeaderFile == "" && (v.Type == BlockVolume || v.Type == MirrorVolume):
 		d.fail(n.path+".encryption", "no header-file", "header-file: the path of a file that keeps the volume's wrapped key")
 	}
 	if e != nil && e.OldKeyFile != "" && e.OldKeyFile == e.KeyFile {

@@ -49,9 +49,7 @@ func (d *decoder) fitsWindows(n node, v *Volume) {
 	if v.ExcessSize == 0 {
 		v.ExcessSize = defaultExcess
 	}
-	for key, there := range map[string]bool{"cache": v.Cache != nil, "encryption": v.Encryption != nil, "read-only": v.ReadOnly} {
-		if there {
-			d.fail(n.path+".excess", "it beside "+key, "one of them")
-		}
+	if v.ReadOnly {
+		d.fail(n.path+".excess", "it beside read-only", "one of them")
 	}
 }

@@ -18,13 +18,13 @@ var volumeKeys = map[string][]VolumeType{
 	"path":           {FileVolume, BlockVolume, GotgtVolume},
 	"size":           {FileVolume, RAMVolume, NullVolume, GotgtVolume, MirrorVolume},
 	"direct":         {FileVolume, BlockVolume},
-	"write":          {FileVolume, BlockVolume, GotgtVolume},
-	"cache":          {FileVolume, BlockVolume, GotgtVolume},
+	"write":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume},
+	"cache":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume},
 	"soft-threshold": {FileVolume},
 
-	"protection":      {FileVolume, BlockVolume},
-	"protection-file": {FileVolume, BlockVolume},
-	"encryption":      {FileVolume, BlockVolume},
+	"protection":      {FileVolume, BlockVolume, MirrorVolume},
+	"protection-file": {FileVolume, BlockVolume, MirrorVolume},
+	"encryption":      {FileVolume, BlockVolume, MirrorVolume},
 
 	"members": {MirrorVolume},
 	"map":     {MirrorVolume},

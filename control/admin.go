@@ -15,6 +15,7 @@ const (
 	RescanPath = "/v1/volumes/{name}/rescan"
 	DetachPath = "/v1/volumes/{name}/detach"
 	ResyncPath = "/v1/volumes/{name}/resync"
+	ScrubPath  = "/v1/volumes/{name}/scrub"
 )
 
 // Kick says which sessions are to end: all that every field given matches.
@@ -61,6 +62,18 @@ type Resynced struct {
 	Member  string `json:"member" doc:"The member that was dropped, and is used again."`
 	Regions int    `json:"regions" doc:"Regions that it lacks, and that are copied to it from now on."`
 }
+
+// Scrubbed is what has come of comparing a mirror's members.
+type Scrubbed struct {
+	Compared int64   `json:"compared" doc:"Bytes of the volume that were compared."`
+	Mended   int64   `json:"mended" doc:"Bytes that one member could not read, and that it got from the other one."`
+	Regions  int     `json:"regions" doc:"Regions of the volume in which the members differ."`
+	Differs  []int64 `json:"differs" nullable:"false" doc:"Where the first of them begin, in bytes."`
+	Took     string  `json:"took" doc:"For how long."`
+}
+
+// Outcome is for the log.
+func (s Scrubbed) Outcome() string { return fmt.Sprintf("compared, %d regions differ", s.Regions) }
 
 // Detach says what becomes of the data that a removed volume's medium does not take.
 type Detach struct {
@@ -113,6 +126,11 @@ func (c *Client) Resync(ctx context.Context, volume string) (Resynced, error) {
 	var out Resynced
 	err := c.send(ctx, http.MethodPost, pathOf(ResyncPath, "{name}", volume), nil, &out)
 	return out, err
+}
+
+// StartScrub compares the members of a mirror, as a job.
+func (c *Client) StartScrub(ctx context.Context, volume string) (Job, error) {
+	return c.start(ctx, http.MethodPost, pathOf(ScrubPath, "{name}", volume), struct{}{})
 }
 
 // Detach gives up a removed volume.

@@ -110,6 +110,7 @@ var otherwise = map[string]struct {
 	why    string
 }{
 	"tgtd serve -c /etc/lunar/tgtd.yaml":                                          {-1, "it is what serves here"},
+	"lunar volume scrub db":                                                       {cli.ExitFailure, "a mirror: daemon/mirror_test.go"},
 	"lunar volume checksum copy --expect DIGITS":                                  {cli.ExitFailure, "a volume that was received: daemon/moves_test.go"},
 	"tgtd qtcp load --user lunar":                                                 {-1, "needs a kernel with BPF and root: target/tcp/kernelqtcp"},
 	"lunar rescan disk":                                                           {cli.ExitFailure, "the volume has a configured size"},

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -59,6 +60,12 @@ func (w volumeVariant) String() string {
 	return fmt.Sprintf("%s, block-size: %d, protection: %d, encrypted: %t", w.how, w.unit, w.protection, w.encrypted)
 }
 
+// Two stores as one. PATH is that of the one that has all in the end.
+const (
+	mirrorKeys = "type: mirror, members: [PATH, PATH.other], map: PATH.map, held: 8MiB, window: 10ms"
+	excessKeys = "type: file, excess: PATH.fast, excess-size: 16MiB, excess-writes: 100"
+)
+
 // volumesOf are the volumes of a variant: every write policy and admission,
 // some of them encrypted, and between all variants every type of protection information with every block size.
 func (v cacheVariant) volumesOf() (all []volumeVariant) {
@@ -70,6 +77,7 @@ func (v cacheVariant) volumesOf() (all []volumeVariant) {
 		for protection := 1; protection <= 3; protection++ {
 			all = append(all, volumeVariant{small, "type: file", protection, protection == 2})
 		}
+		all = append(all, volumeVariant{small, mirrorKeys, 0, false}, volumeVariant{large, excessKeys + ", write: sync", 0, true})
 		return append(all, volumeVariant{large, "type: file, write: sync", 1, false}, volumeVariant{small, "type: file", 0, true}, volumeVariant{large, "type: file", 0, true})
 	}
 	const cached = "type: file, write: %s, cache: {admission: %s, read-ahead: 64KiB}"
@@ -80,6 +88,8 @@ func (v cacheVariant) volumesOf() (all []volumeVariant) {
 		}
 	}
 	policy := []string{"back", "through"}[n%2]
+	windows := []string{mirrorKeys, excessKeys}[n%2]
+	all = append(all, volumeVariant{small, windows + ", cache: true, write: back", 2 * (n / 2 % 2), n%3 == 0})
 	return append(all, volumeVariant{small, fmt.Sprintf(cached, "back", "fussy"), 1 + n%3, n%2 == 0}, volumeVariant{large, fmt.Sprintf(cached, policy, "lru"), n % 4, n%2 == 0})
 }
 
@@ -90,15 +100,16 @@ func (v cacheVariant) configure(t *testing.T, dir, images string) *conf.Config {
 	writeFile(t, filepath.Join(dir, "key"), strings.Repeat("9f", 32))
 	var volumes, luns strings.Builder
 	for i, w := range v.volumesOf() {
-		fmt.Fprintf(&volumes, "  v%02d: {threads: 2, size: 2MiB, naa: \"%016x\", block-size: %d, %s", i, scriptNAA+uint64(i), w.unit, w.how)
+		path := filepath.Join(images, fmt.Sprint(i))
+		fmt.Fprintf(&volumes, "  v%02d: {threads: 2, size: 2MiB, naa: \"%016x\", block-size: %d, %s", i, scriptNAA+uint64(i), w.unit, strings.ReplaceAll(w.how, "PATH", path))
 		if strings.HasPrefix(w.how, "type: file") {
-			fmt.Fprintf(&volumes, ", path: %s", filepath.Join(images, fmt.Sprint(i)))
+			fmt.Fprintf(&volumes, ", path: %s", path)
 		}
 		if w.protection > 0 {
-			fmt.Fprintf(&volumes, ", protection: %d", w.protection)
+			fmt.Fprintf(&volumes, ", protection: %d, protection-file: %s.pi", w.protection, path)
 		}
 		if w.encrypted {
-			fmt.Fprintf(&volumes, ", encryption: {key-file: %s/key}", dir)
+			fmt.Fprintf(&volumes, ", encryption: {key-file: %s/key, header-file: %s%s}", dir, path, conf.HeaderSuffix)
 		}
 		volumes.WriteString("}\n")
 		fmt.Fprintf(&luns, "%d: v%02d, ", i, i)
@@ -344,6 +355,9 @@ func TestMetamorphic(t *testing.T) {
 				}
 				path := filepath.Join(s.images, fmt.Sprint(lun))
 				image, err := os.ReadFile(path)
+				if other, missing := os.ReadFile(path + ".other"); missing == nil && !bytes.Equal(image, other) {
+					t.Errorf("%v: the members differ", w)
+				}
 				if w.encrypted {
 					image = deciphered(t, path, image, w.unit)
 				}

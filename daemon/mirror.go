@@ -2,6 +2,9 @@ package daemon
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"lunar/backstore"
@@ -42,10 +45,9 @@ func (a *applier) resync(by server.Asker, volume string) (out control.Resynced, 
 	if !ok {
 		return refuse("found no mirror of that name")
 	}
-	out.Member = m.Status().Missing
 	ctx, cancel := context.WithTimeout(context.Background(), rejoinWait)
 	defer cancel()
-	if err := m.Rejoin(ctx); err != nil {
+	if out.Member, err = m.Rejoin(ctx); err != nil {
 		return refuse(err.Error())
 	}
 	out.Regions = m.Status().Behind
@@ -54,3 +56,41 @@ func (a *applier) resync(by server.Asker, volume string) (out control.Resynced, 
 
 // rejoinWait bounds how long what is under way on a dropped member is waited for.
 const rejoinWait = 30 * time.Second
+
+// Scrub implements server.Source.
+func (s *source) Scrub(by server.Asker, volume string) (control.Scrubbed, error) {
+	out, err := s.changes.scrub(by, volume)
+	return out, notMoved(fmt.Sprintf("the members of volume %s were not compared", volume), err)
+}
+
+// scrub compares the members of a mirror.
+func (a *applier) scrub(by server.Asker, volume string) (out control.Scrubbed, err error) {
+	if err := by.Begin(); err != nil {
+		return out, err
+	}
+	a.changing.Lock()
+	m, ok := a.daemon.Health.Base(volume).(*windows.Mirror)
+	var of *move
+	if ok {
+		of, err = a.moves.begin(a.life, volume) // which a change of the volume cancels
+	} else {
+		err = errors.New("found no mirror of that name")
+	}
+	a.changing.Unlock()
+	if err != nil {
+		return out, err
+	}
+	defer a.moves.end(volume, of)
+	var compared atomic.Int64
+	defer by.Awaits(func() control.Progress {
+		percent := int(compared.Load() * 100 / m.Info().Size)
+		return control.Progress{What: "volume " + volume + ": its members are compared", Percent: &percent}
+	})()
+	defer by.Stoppable(of.cancel)()
+	began := time.Now()
+	found, err := m.Scrub(of.ctx, compared.Store)
+	return control.Scrubbed{
+		Compared: found.Compared, Mended: found.Mended, Regions: found.Regions, Differs: append([]int64{}, found.Differs...),
+		Took: time.Since(began).Round(time.Millisecond).String(),
+	}, err
+}

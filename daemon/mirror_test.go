@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lunar/control"
+	"lunar/internal/cli"
 	"lunar/internal/eventually"
 	"lunar/internal/initiator"
 )
@@ -114,6 +115,10 @@ func TestMirrorAndExcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually.Holds(t, "the mirror is well", func() bool { return l.volume(t, "m").Health.State == control.HealthOK })
+	if out := l.tgtd(cli.ExitOK, "volume", "scrub", "m"); !strings.Contains(out, "alike") {
+		t.Errorf("found %q, expected members that are alike", out)
+	}
+	l.tgtd(cli.ExitFailure, "volume", "scrub", "x")
 	l.stop()
 	if a, b := image("a.img"), image("b.img"); !bytes.Equal(a, b) || !bytes.Equal(a[8*512:][:64<<10], want[0]) {
 		t.Error("the member that is back has other data")

@@ -15,7 +15,7 @@ import (
 // that matches decides. The zero Rule matches everything and changes nothing.
 type Rule struct {
 	Kinds    []backstore.Kind // nil is all
-	Off, Len int64            // the op must touch these bytes; Len 0 is up to the end. Flush touches all
+	Off, Len int64            // the op must touch these bytes; Len 0 is up to the end. Flush and Wipe touch all
 	After    int              // matching ops that pass unharmed first
 	Times    int              // how many ops it then applies to; 0 is all
 
@@ -91,7 +91,7 @@ func (r *Rule) matches(op *backstore.Op) bool {
 	if r.Kinds != nil && !slices.Contains(r.Kinds, op.Kind) {
 		return false
 	}
-	if op.Kind == backstore.Flush {
+	if op.Kind == backstore.Flush || op.Kind == backstore.Wipe {
 		return true
 	}
 	return op.Off+op.Length() > r.Off && (r.Len == 0 || op.Off < r.Off+r.Len)

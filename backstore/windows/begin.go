@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+
+	"lunar/backstore"
 )
 
 // ErrNotIts says that a map or a fast device is not the one that the volume had.
@@ -24,7 +26,7 @@ func (m *Mirror) begin(opened [2]error) error {
 	if err := m.fits(&n, fresh, present); err != nil {
 		return err
 	}
-	_, last := m.regionsOf(0, m.info.Size)
+	_, last := m.regionsOf(0, m.size())
 	var media [2]medium
 	for i := range media {
 		if present[i] {
@@ -32,7 +34,7 @@ func (m *Mirror) begin(opened [2]error) error {
 		}
 	}
 	if fresh {
-		n = note{size: m.info.Size, media: media, leader: m.first(present)}
+		n = note{size: m.size(), media: media, leader: m.first(present)}
 		n.differ.fill(last + 1)
 		_, _ = rand.Read(n.identity[:]) // never fails
 	}
@@ -67,8 +69,8 @@ func (m *Mirror) first(present [2]bool) int {
 	}
 	var empty [2]bool
 	for i, d := range m.disks {
-		n, mapped := extentAt(d, 0, m.info.Size)
-		empty[i] = !mapped && n >= m.info.Size
+		n, mapped := extentAt(d, 0, m.size())
+		empty[i] = !mapped && n >= m.size()
 	}
 	if empty[0] && !empty[1] {
 		return 1
@@ -76,23 +78,50 @@ func (m *Mirror) first(present [2]bool) int {
 	return 0
 }
 
-// fits compares sizes.
+// fits finds the size of the volume, and has members grow to it: those that were away while
+// the volume was resized, and all if it has become larger while nobody served it.
 func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
-	if !fresh && m.config.Size == 0 && present != [2]bool{true, true} {
-		m.info.Size = n.size
-	}
-	if !fresh && n.size != m.info.Size {
-		return fmt.Errorf("the map is of %d bytes, found %d", n.size, m.info.Size)
-	}
+	size := m.config.Size
 	for i, s := range m.slots {
-		if size := s.Info().Size; present[i] && size < m.info.Size {
-			return fmt.Errorf("member %s has %d bytes, expected %d", m.config.Members[i].Name, size, m.info.Size)
+		if one := s.Info().Size; m.config.Size == 0 && present[i] && !n.lost[i] && (size == 0 || one < size) {
+			size = one
 		}
 	}
-	if m.info.Size <= 0 {
+	if !fresh && m.config.Size == 0 && present != [2]bool{true, true} {
+		size = n.size // who is there may be the larger one
+	}
+	switch {
+	case size <= 0:
 		return errors.New("found no size, expected one")
+	case !fresh && size < n.size:
+		return fmt.Errorf("found %d bytes, and the volume has %d by its map: a mirror becomes smaller only while it is served; start it as large as it was, and give it the smaller size then", size, n.size)
+	}
+	for i, s := range m.slots {
+		found := s.Info().Size
+		if !present[i] || found >= size {
+			continue
+		}
+		err := fmt.Errorf("member %s has %d bytes, expected %d", m.config.Members[i].Name, found, size)
+		if !fresh && found < n.size && !n.lost[i] {
+			return err // a part of it has gone
+		}
+		if grown := backstore.Resize(s, size); grown != nil {
+			return errors.Join(err, grown)
+		}
+	}
+	m.resized(size)
+	m.shift = regionShift(size)
+	if !fresh && size > n.size {
+		m.log.Info("a mirror has grown", "from", n.size, "to", size)
+		n.resize(size)
 	}
 	return nil
+}
+
+// resize makes the note one of another size. What is new the members may differ in.
+func (n *note) resize(size int64) {
+	n.differ.resize(n.size, size)
+	n.size = size
 }
 
 // judge decides who leads, who is lost and what the other member lacks, by what the map

@@ -40,6 +40,38 @@ func (r *regions) join(o *regions) {
 	}
 }
 
+// scale makes regions of another size of them: whoever had a part of one has all of it.
+func (r *regions) scale(from, to int) {
+	if from == to {
+		return
+	}
+	old := *r
+	*r = regions{}
+	for i := range int64(regionsMost) {
+		if !old.has(i) {
+			continue
+		}
+		for at := i << from >> to; at < min(regionsMost, ((i+1)<<from-1)>>to+1); at++ {
+			r.add(at)
+		}
+	}
+}
+
+// resize makes them regions of a volume that has become as large as to, in bytes: those
+// behind its end go, and those with what is new come.
+func (r *regions) resize(from, to int64) {
+	shift := regionShift(to)
+	r.scale(regionShift(from), shift)
+	for i := (to-1)>>shift + 1; i < regionsMost; i++ {
+		r.drop(i)
+	}
+	if to > from {
+		for i := from >> shift; i <= (to-1)>>shift; i++ {
+			r.add(i)
+		}
+	}
+}
+
 // fill adds the first n.
 func (r *regions) fill(n int64) {
 	for i := range n {

@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -15,14 +16,14 @@ func (m *Mirror) perform(op *backstore.Op) error {
 	case backstore.Write, backstore.WriteZeroes, backstore.Discard:
 		return m.change(op)
 	case backstore.Wipe:
-		return errors.Join(m.below1(op, 0), m.below1(op, 1))
+		return m.wipe(op)
 	}
 	for { // the leader has all that was acknowledged, and knows what is provisioned
 		m.gate.RLock()
 		leader, mode := m.leader, m.mode
 		err := m.disks[leader].do(op)
 		m.gate.RUnlock()
-		if err == nil || mode != paired || !fatal(err) {
+		if err == nil || mode == alone || !fatal(err) {
 			return err
 		}
 		if err := m.takeOver(leader, err); err != nil {
@@ -31,15 +32,28 @@ func (m *Mirror) perform(op *backstore.Op) error {
 	}
 }
 
-// below1 has a member wipe, if it is there.
-func (m *Mirror) below1(op *backstore.Op, i int) error {
+// wipe has both members wipe. One that fails is dropped, as after a write.
+func (m *Mirror) wipe(op *backstore.Op) error {
 	m.gate.RLock()
-	defer m.gate.RUnlock()
-	if m.mode == alone && i == m.other() {
+	leader, other, mode := m.leader, m.other(), m.mode
+	var failed [2]error
+	for i, d := range m.disks {
+		if mode != alone || i == leader {
+			part := *op
+			failed[i] = d.do(&part)
+		}
+	}
+	m.gate.RUnlock()
+	switch {
+	case failed[leader] != nil && failed[other] != nil:
+		return errors.Join(failed[:]...)
+	case failed[leader] != nil && mode != alone && fatal(failed[leader]):
+		return m.takeOver(leader, failed[leader])
+	case failed[other] != nil && fatal(failed[other]):
+		m.fail(failed[other])
 		return nil
 	}
-	part := *op
-	return m.disks[i].do(&part)
+	return cmp.Or(failed[leader], failed[other])
 }
 
 // errAgain says that roles must change before an operation can be done.
@@ -60,6 +74,7 @@ func (m *Mirror) change(op *backstore.Op) error {
 		switch {
 		case lost:
 			if taken := m.takeOver(leader, err); taken != nil {
+				m.partly(op)
 				return taken
 			}
 		case errors.Is(err, errAgain):
@@ -69,6 +84,15 @@ func (m *Mirror) change(op *backstore.Op) error {
 		default:
 			return err
 		}
+	}
+}
+
+// partly notes that a part of a change that has failed may be on the leader.
+func (m *Mirror) partly(op *backstore.Op) {
+	m.gate.RLock()
+	defer m.gate.RUnlock()
+	if m.mode != alone {
+		m.lacks(op.Off, op.Length())
 	}
 }
 
@@ -109,7 +133,7 @@ func (m *Mirror) apply(op *backstore.Op) (err error, lost bool) {
 		m.hold(e)
 	case err == nil && m.mode == behind:
 		m.follow(op)
-	case err != nil && m.mode == paired && fatal(err):
+	case err != nil && m.mode != alone && fatal(err):
 		return err, true
 	case err != nil && m.mode != alone: // a part of it may be there
 		m.lacks(op.Off, op.Length())

@@ -59,6 +59,7 @@ type Excess struct {
 	pressed   atomic.Int32 // changes that wait for place
 	trouble   atomic.Pointer[string]
 
+	resizing   sync.Mutex // held by who changes the size
 	backing    sync.Mutex // held by who writes back
 	room       sync.Cond  // place came free, or did not; of roomMu
 	roomMu     sync.Mutex
@@ -106,13 +107,14 @@ func (x *Excess) open() (err error) {
 	if err != nil {
 		return err
 	}
-	x.info = slow
-	x.info.Describe = slow.Describe + ", writes in excess on " + fast.Describe
-	x.info.VolatileCache = slow.VolatileCache || fast.VolatileCache
-	x.info.MaxAtomic, x.info.AtomicUnit, x.info.CryptoErase = 0, 0, false
+	info := slow
+	info.Describe = slow.Describe + ", writes in excess on " + fast.Describe
+	info.VolatileCache = slow.VolatileCache || fast.VolatileCache
+	info.MaxAtomic, info.AtomicUnit, info.CryptoErase = 0, 0, false
 	if !slow.DiscardZeroes {
-		x.info.Discard, x.info.DiscardGran = false, 0
+		info.Discard, info.DiscardGran = false, 0
 	}
+	x.info.Store(&info)
 	x.window.Large, x.window.PerWindow = x.config.Large, x.config.Writes
 	x.journal.disk = x.fast
 	x.front.inline = func(int64, []byte) bool { return false }

@@ -1,6 +1,8 @@
 package windows
 
 import (
+	"sync/atomic"
+
 	"lunar/backstore"
 	"lunar/internal/evloop"
 	"lunar/internal/quiesce"
@@ -10,7 +12,7 @@ import (
 // go there, all else runs on a goroutine that blocks.
 type front struct {
 	engine   *engine
-	info     backstore.Info
+	info     atomic.Pointer[backstore.Info]
 	below    []backstore.Store
 	counters quiesce.Counters
 	// inline serves a read that memory can. direct says which store below serves a read by
@@ -21,7 +23,17 @@ type front struct {
 }
 
 // Info implements backstore.Store.
-func (f *front) Info() backstore.Info { return f.info }
+func (f *front) Info() backstore.Info { return *f.info.Load() }
+
+// size is the volume's, in bytes.
+func (f *front) size() int64 { return f.info.Load().Size }
+
+// resized tells another size. Nobody else changes what the store says meanwhile.
+func (f *front) resized(size int64) {
+	info := f.Info()
+	info.Size = size
+	f.info.Store(&info)
+}
 
 // Lane implements backstore.Store.
 func (f *front) Lane(l *evloop.Loop) (backstore.Lane, error) {
@@ -64,7 +76,7 @@ func (l *lane) TryNow(op *backstore.Op) bool {
 
 // refused reports whether op has ended already.
 func (l *lane) refused(op *backstore.Op) bool {
-	op.Err = backstore.Check(op, &l.info)
+	op.Err = backstore.Check(op, l.info.Load())
 	return op.Err != nil || op.Kind != backstore.Flush && op.Kind != backstore.Wipe && op.Length() == 0
 }
 

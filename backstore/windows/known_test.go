@@ -2,6 +2,8 @@ package windows
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,5 +64,144 @@ func TestFirstMemberThatIsEmpty(t *testing.T) {
 	whole(t, m)
 	if !bytes.Equal(fresh.Bytes(), full.Bytes()) || !bytes.Equal(full.Bytes()[1<<20:][:4096], data) {
 		t.Error("the data are gone")
+	}
+}
+
+// logged is a volume whose writes are in its log, on a slow device of a serial number.
+func logged(t *testing.T, serial uint64) (x *Excess, fast *memstore.Store) {
+	t.Helper()
+	fast = mem(t, ExcessLeast)
+	c := excessOf(mem(t, crashSize), fast)
+	c.Slow, c.Large, c.Window = known{mem(t, crashSize), serial}, 1<<40, time.Hour
+	x = openExcess(t, c)
+	k := backstoretest.NewClient(t, x, backstoretest.NewLoop(t, false))
+	k.Must(t, backstore.Op{Kind: backstore.Write, FUA: true, Data: backstoretest.Pattern(4096, 1)})
+	return x, fast
+}
+
+// TestLogWithoutItsNote: what a log has goes to the slow device that it was written for, and
+// to no other of its size, though nothing else tells whose it is.
+func TestLogWithoutItsNote(t *testing.T) {
+	x, fast := logged(t, 1)
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	other := mem(t, crashSize)
+	c := excessOf(other, fast.CrashClone(1))
+	c.Slow = known{other, 2}
+	if again, err := OpenExcess(c); !errors.Is(err, ErrNotIts) {
+		t.Errorf("found %v, expected that the log of another device is refused", err)
+		if err == nil {
+			_ = again.Close()
+		}
+	}
+	own := mem(t, crashSize)
+	again := openExcess(t, excessOf(own, fast.CrashClone(1)))
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	if !bytes.Equal(own.Bytes()[:4096], backstoretest.Pattern(4096, 1)) {
+		t.Error("what was written for this device is not there")
+	}
+}
+
+// TestLogOfAnEarlierVersion: a label that does not tell the slow device is taken with the
+// note of the log, and tells it from then on; without the note only if the log is empty.
+func TestLogOfAnEarlierVersion(t *testing.T) {
+	x, fast := logged(t, 1)
+	id := x.Identity()
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	was := label{identity: id, size: crashSize}
+	old := func(s *memstore.Store) *memstore.Store {
+		page := make([]byte, page)
+		was.encode(page)
+		put(t, s, 0, page[:memstore.Sector])
+		return s
+	}
+	if _, err := OpenExcess(excessOf(mem(t, crashSize), old(fast.CrashClone(1)))); !errors.Is(err, ErrNotIts) {
+		t.Errorf("found %v, expected that a log that nobody knows is refused", err)
+	}
+	s := old(fast.CrashClone(1))
+	c := excessOf(mem(t, crashSize), s)
+	c.Identity = id
+	again := openExcess(t, c)
+	crashed := s.CrashClone(2)
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	for name, s := range map[string]*memstore.Store{"its label is new": crashed, "it is empty": old(s)} {
+		x, err := OpenExcess(excessOf(mem(t, crashSize), s))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEmptyLogOfAnotherSize: a volume that has grown while nobody served it takes its log,
+// which has nothing.
+func TestEmptyLogOfAnotherSize(t *testing.T) {
+	fast := mem(t, ExcessLeast)
+	for _, size := range []int64{crashSize, 2 * crashSize, crashSize / 2} {
+		if err := openExcess(t, excessOf(mem(t, size), fast)).Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMembersThatHaveGrown: a mirror without a size is as large as its smaller member, also
+// when both have grown while nobody served it.
+func TestMembersThatHaveGrown(t *testing.T) {
+	a, b, chart := mem(t, crashSize), mem(t, crashSize), mem(t, MapSize)
+	m := openMirror(t, mirrorOf(a, b, chart))
+	whole(t, m)
+	k := backstoretest.NewClient(t, m, backstoretest.NewLoop(t, false))
+	k.Write(t, crashSize-4096, backstoretest.Pattern(4096, 1))
+	left := [3]*memstore.Store{a.CrashClone(1), b.CrashClone(2), chart.CrashClone(3)}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	k.Must(t, backstore.Op{Kind: backstore.Flush})
+	for i, size := range []int64{3 * crashSize, 2 * crashSize} {
+		if err := left[i].Resize(size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := openMirror(t, mirrorOf(left[0], left[1], left[2]))
+	defer func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if n := again.Info().Size; n != 2*crashSize {
+		t.Errorf("%d bytes, expected %d", n, 2*crashSize)
+	}
+	whole(t, again)
+	k = backstoretest.NewClient(t, again, backstoretest.NewLoop(t, false))
+	k.Write(t, 2*crashSize-4096, backstoretest.Pattern(4096, 2))
+}
+
+// TestMembersThatWereCut: a part of a mirror that is gone is told, with what to do.
+func TestMembersThatWereCut(t *testing.T) {
+	a, b, chart := mem(t, crashSize), mem(t, crashSize), mem(t, MapSize)
+	if err := openMirror(t, mirrorOf(a, b, chart)).Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*memstore.Store{a, b} {
+		if err := s.Resize(crashSize / 2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := OpenMirror(mirrorOf(a, b, chart)); err == nil || !strings.Contains(err.Error(), "only while it is served") {
+		t.Errorf("found %v, expected what to do about members that are too small", err)
 	}
 }

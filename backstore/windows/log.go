@@ -21,6 +21,7 @@ const (
 
 	// Of the first page, and of a segment's.
 	labelFormatAt, labelIdentityAt, labelSizeAt, labelGenerationAt = 8, 16, 32, 40
+	labelSlowAt                                                    = 48  // three words
 	labelSumAt                                                     = 508 // CRC-32C of what is before
 
 	// Of a record.
@@ -39,6 +40,7 @@ type label struct {
 	identity   [16]byte
 	size       int64  // of the volume, in bytes
 	generation uint64 // of a segment's records; 0 in the first page
+	slow       medium // the slow device; zero: it cannot tell, or an earlier version wrote the label
 }
 
 func (l *label) encode(b []byte) {
@@ -48,6 +50,9 @@ func (l *label) encode(b []byte) {
 	copy(b[labelIdentityAt:], l.identity[:])
 	binary.LittleEndian.PutUint64(b[labelSizeAt:], uint64(l.size))
 	binary.LittleEndian.PutUint64(b[labelGenerationAt:], l.generation)
+	for i, w := range l.slow {
+		binary.LittleEndian.PutUint64(b[labelSlowAt+i*8:], w)
+	}
 	binary.LittleEndian.PutUint32(b[labelSumAt:], crc32.Checksum(b[:labelSumAt], castagnoli))
 }
 
@@ -61,6 +66,9 @@ func (l *label) decode(b []byte) error {
 	copy(l.identity[:], b[labelIdentityAt:])
 	l.size = int64(binary.LittleEndian.Uint64(b[labelSizeAt:]))
 	l.generation = binary.LittleEndian.Uint64(b[labelGenerationAt:])
+	for i := range l.slow {
+		l.slow[i] = binary.LittleEndian.Uint64(b[labelSlowAt+i*8:])
+	}
 	return nil
 }
 

@@ -42,6 +42,7 @@ func (m *Mirror) dropLeader(why error) error {
 // dropped tells of it.
 func (m *Mirror) dropped(i int, why error) {
 	m.mode = alone
+	m.unread.Store(nil)
 	m.look() // before what is held goes: see direct
 	m.forget()
 	m.stale.Lock()
@@ -70,12 +71,15 @@ func (m *Mirror) shut(i int, why error) {
 }
 
 // takeOver has the other member, with what is held for it, go on alone after the leader
-// has failed. It returns why if that one cannot.
+// has failed. It returns why if that one cannot, or is gone.
 func (m *Mirror) takeOver(leader int, why error) error {
 	m.gate.Lock()
 	defer m.gate.Unlock()
-	if m.mode != paired || m.leader != leader {
+	if m.leader != leader {
 		return nil // somebody else did
+	}
+	if m.mode == alone {
+		return why
 	}
 	if !m.whole() {
 		return why // the other one lacks something
@@ -97,17 +101,22 @@ func (m *Mirror) fail(why error) {
 	m.poke()
 }
 
-// Rejoin opens the member that was dropped again, and has it resynchronised.
-func (m *Mirror) Rejoin(ctx context.Context) error {
+// Rejoin opens the member that was dropped again, and has it resynchronised; or the leader,
+// if it cannot be read. It returns the member's name.
+func (m *Mirror) Rejoin(ctx context.Context) (member string, err error) {
 	m.joining.Lock()
 	defer m.joining.Unlock()
 	m.gate.RLock()
 	o, lost, closing := m.other(), m.mode == alone, m.closing
 	m.gate.RUnlock()
-	if !lost || closing {
-		return fmt.Errorf("mirror: found both members in use, expected one that was dropped")
+	if !lost && !closing && m.unread.Load() != nil {
+		return m.rejoinLeader(ctx)
 	}
-	err := m.slots[o].Exchange(ctx, func(s backstore.Store) (backstore.Store, error) {
+	if !lost || closing {
+		return "", errors.New("mirror: found both members in use, expected one that was dropped")
+	}
+	member = m.config.Members[o].Name
+	err = m.slots[o].Exchange(ctx, func(s backstore.Store) (backstore.Store, error) {
 		if err := s.Close(); err != nil {
 			m.log.Warn("a mirror's dropped member could not be closed in order", "member", m.config.Members[o].Name, "err", err)
 		}
@@ -118,9 +127,47 @@ func (m *Mirror) Rejoin(ctx context.Context) error {
 		return back, nil
 	})
 	if err != nil {
-		return fmt.Errorf("mirror: member %s: %w", m.config.Members[o].Name, err)
+		return member, fmt.Errorf("mirror: member %s: %w", member, err)
 	}
-	return m.join(o)
+	return member, m.join(o)
+}
+
+// rejoinLeader opens the leader anew, which could not be read and alone has some data, and
+// has the other member get all that they may differ in: what was not flushed may be lost
+// there. The caller holds joining.
+func (m *Mirror) rejoinLeader(ctx context.Context) (member string, err error) {
+	m.gate.RLock()
+	leader := m.leader
+	m.gate.RUnlock()
+	m.map_.Lock()
+	known := m.map_.note.media[leader]
+	m.map_.Unlock()
+	member = m.config.Members[leader].Name
+	err = m.slots[leader].Exchange(ctx, func(s backstore.Store) (backstore.Store, error) {
+		if err := s.Close(); err != nil {
+			m.log.Warn("a mirror's leader could not be closed in order", "member", member, "err", err)
+		}
+		back, err := m.reopened(leader)
+		if err == nil && mediumOf(back) != known {
+			err = errors.Join(fmt.Errorf("found another file or device than the one that has the newest data: %w", ErrNotIts), back.Close())
+		}
+		if err != nil {
+			return &absent{err}, err
+		}
+		return back, nil
+	})
+	if err != nil {
+		return member, fmt.Errorf("mirror: member %s: %w", member, err)
+	}
+	m.gate.Lock()
+	defer m.gate.Unlock()
+	m.stale.Lock()
+	m.stale.join(&m.map_.note.differ)
+	m.stale.Unlock()
+	m.unread.Store(nil)
+	m.again.Store(true)
+	m.poke()
+	return member, nil
 }
 
 // reopened opens a member and looks whether it fits.
@@ -129,10 +176,13 @@ func (m *Mirror) reopened(i int) (backstore.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	mine, found := m.info, s.Info()
+	mine, found := m.Info(), s.Info()
+	if found.Size < mine.Size { // the volume may have grown meanwhile; whatever is new there is copied
+		err = backstore.Resize(s, mine.Size)
+	}
 	switch {
-	case found.Size < mine.Size:
-		err = fmt.Errorf("found %d bytes, expected %d", found.Size, mine.Size)
+	case err != nil:
+		err = fmt.Errorf("found %d bytes, expected %d: %w", found.Size, mine.Size, err)
 	case found.BlockSize > mine.BlockSize:
 		err = fmt.Errorf("found blocks of %d bytes, expected at most %d: restart the server with it", found.BlockSize, mine.BlockSize)
 	case mine.Discard && !(found.Discard && found.DiscardZeroes):
@@ -151,7 +201,7 @@ func (m *Mirror) join(o int) error {
 	next := m.map_.note
 	next.lost[o] = false
 	if now := mediumOf(m.slots[o].Content()); now != next.media[o] || now == (medium{}) {
-		_, last := m.regionsOf(0, m.info.Size)
+		_, last := m.regionsOf(0, m.size())
 		next.differ.fill(last + 1)
 		next.media[o] = now
 	}

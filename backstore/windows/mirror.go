@@ -18,6 +18,7 @@ import (
 type Member struct {
 	Name string                          // for people
 	Open func() (backstore.Store, error) // at the start, and when it comes back
+	Size func() (int64, error)           // that it has now, in bytes; nil: what the store says
 }
 
 // MirrorConfig describes a Mirror.
@@ -64,6 +65,7 @@ type Mirror struct {
 	gate   sync.RWMutex
 	leader int
 	mode   mode
+	shift  int     // logarithm of a region's size in bytes
 	recent regions // written since the roles were exchanged last
 
 	stale struct { // regions that the other member lacks: reads and writes go to the leader
@@ -81,12 +83,16 @@ type Mirror struct {
 		sync.Mutex
 		pair *plm.Pair
 	}
-	counts  mirrorCounts
-	trouble atomic.Pointer[string] // of the map
-	missing atomic.Pointer[string] // the member that was dropped; nil: none
-	failed  atomic.Pointer[error]  // of the other member: it is to be dropped
-	joining sync.Mutex             // held by who opens or closes a member
-	closing bool                   // under gate
+	counts    mirrorCounts
+	trouble   atomic.Pointer[string]            // of the map
+	missing   atomic.Pointer[string]            // the member that was dropped; nil: none
+	unread    atomic.Pointer[backstore.Trouble] // of a leader whose data cannot be copied; nil: none
+	failed    atomic.Pointer[error]             // of the other member: it is to be dropped
+	again     atomic.Bool                       // copying is to be tried at once
+	differ    atomic.Int64                      // regions that the last Scrub has found to differ
+	joining   sync.Mutex                        // held by who opens or closes a member
+	scrubbing sync.Mutex                        // held by who compares members, and for good after Close
+	closing   bool                              // under gate
 
 	wake, quit chan struct{}
 	background sync.WaitGroup
@@ -169,19 +175,17 @@ func (m *Mirror) describe(present [2]bool) {
 		info.Rotational = info.Rotational || one.Rotational
 		info.Thin = info.Thin && one.Thin
 	}
-	if m.config.Size > 0 {
-		info.Size = m.config.Size
-	}
 	if !info.Discard {
 		info.DiscardGran, info.DiscardZeroes = 0, false
 	}
-	m.info = info
+	m.info.Store(&info)
 }
 
 // Close gives the other member what is held for it, flushes both and closes all.
 func (m *Mirror) Close() error {
 	close(m.quit)
 	m.background.Wait()
+	m.scrubbing.Lock()
 	m.joining.Lock()
 	defer m.joining.Unlock()
 	m.gate.Lock()
@@ -237,10 +241,9 @@ func (m *Mirror) look() {
 	}
 }
 
-// regionsOf returns the first and the last region of a range.
+// regionsOf returns the first and the last region of a range. The caller holds the gate.
 func (m *Mirror) regionsOf(off, n int64) (first, last int64) {
-	shift := regionShift(m.info.Size)
-	return off >> shift, (off + n - 1) >> shift
+	return off >> m.shift, (off + n - 1) >> m.shift
 }
 
 // absent stands for a member that is not there.

@@ -34,7 +34,7 @@ func never() (backstore.Store, error) { return nil, errors.New("unplugged") }
 
 func mirrorOf(a, b, chart backstore.Store) MirrorConfig {
 	return MirrorConfig{
-		Name: "v", Members: [2]Member{{"a", always(a)}, {"b", always(b)}}, Map: chart, Held: 1 << 20, Window: 2 * time.Millisecond,
+		Name: "v", Members: [2]Member{{Name: "a", Open: always(a)}, {Name: "b", Open: always(b)}}, Map: chart, Held: 1 << 20, Window: 2 * time.Millisecond,
 	}
 }
 
@@ -51,7 +51,7 @@ func openMirror(t testing.TB, c MirrorConfig) *Mirror {
 func TestMirrorConforms(t *testing.T) {
 	for name, window := range map[string]time.Duration{"exchanging": time.Millisecond, "one window": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			backstoretest.Run(t, backstoretest.Subject{Fixed: true, Open: func(t *testing.T) backstore.Store {
+			backstoretest.Run(t, backstoretest.Subject{Open: func(t *testing.T) backstore.Store {
 				async := window == time.Hour
 				c := mirrorOf(memory(t, backstoretest.Size, async), memory(t, backstoretest.Size, async), mem(t, MapSize))
 				c.Window = window

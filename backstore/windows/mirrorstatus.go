@@ -19,6 +19,7 @@ type MirrorStatus struct {
 	Copied    uint64 // regions that were copied to a member that lacked them
 	Mended    uint64 // reads that the other member served after an error
 	Lost      uint64 // how often a member was dropped
+	Differ    int64  // regions that differed when the members were compared last
 }
 
 // Status returns what the Mirror is doing. It may wait for an exchange of roles.
@@ -26,7 +27,7 @@ func (m *Mirror) Status() MirrorStatus {
 	m.gate.RLock()
 	s := MirrorStatus{
 		Leader:    m.config.Members[m.leader].Name,
-		Exchanged: m.counts.exchanged.Load(), Copied: m.counts.copied.Load(), Mended: m.counts.mended.Load(), Lost: m.counts.lost.Load(),
+		Exchanged: m.counts.exchanged.Load(), Copied: m.counts.copied.Load(), Mended: m.counts.mended.Load(), Lost: m.counts.lost.Load(), Differ: m.differ.Load(),
 	}
 	if m.mode == alone {
 		s.Missing = m.config.Members[m.other()].Name
@@ -45,6 +46,12 @@ func (m *Mirror) Status() MirrorStatus {
 func (m *Mirror) Troubles() (out []backstore.Trouble) {
 	if text := m.trouble.Load(); text != nil {
 		out = append(out, backstore.Trouble{Failed: true, What: *text})
+	}
+	if t := m.unread.Load(); t != nil {
+		out = append(out, *t)
+	}
+	if n := m.differ.Load(); n > 0 {
+		out = append(out, backstore.Trouble{What: fmt.Sprintf("the mirror's members differed in %d regions when they were compared last, and nobody knows which one is right", n)})
 	}
 	missing := m.missing.Load()
 	m.stale.Lock()

@@ -26,7 +26,7 @@ func TestNewerSegmentGoesBeforeTheOther(t *testing.T) {
 			slow, fast := mem(t, crashSize), mem(t, ExcessLeast)
 			// All writes go to the log, and nothing is written back by itself.
 			config := func(slow, fast backstore.Store) ExcessConfig {
-				return ExcessConfig{Name: "v", Slow: slow, Fast: fast, Large: 1 << 40, Window: time.Hour}
+				return ExcessConfig{Name: "v", Slow: known{slow, 1}, Fast: fast, Large: 1 << 40, Window: time.Hour}
 			}
 			prepare(t, config(slow, fast))
 			slow, fast = slow.CrashClone(1), fast.CrashClone(1)

@@ -119,10 +119,18 @@ type owner struct {
 	client   *backstoretest.Client
 	ledger   *backstoretest.Ledger
 	first, n int // sectors
+
+	store backstore.Store // that one of them resizes, behind what they use; nil: nobody does
+	size  int64
 }
 
 // step does one thing. An error of the store ends nothing: it may be broken.
 func (o *owner) step() error {
+	if o.store != nil && o.rng.IntN(50) == 0 {
+		if err := backstore.Resize(o.store, o.size+o.rng.Int64N(8)<<18); err != nil {
+			return fmt.Errorf("resize: %w", err)
+		}
+	}
 	count := 1 + o.rng.IntN(16)
 	first := o.first + o.rng.IntN(o.n-count)
 	op := backstore.Op{Kind: backstore.Write, Off: int64(first) * memstore.Sector, FUA: o.rng.IntN(4) == 0}
@@ -163,15 +171,27 @@ type owners struct {
 	failed chan error
 }
 
+// resized is work of which one owner changes the size of the store.
+func resized(t testing.TB, s backstore.Store, size int64, seed uint64, n int) *owners {
+	return worked(t, s, size, seed, n, s)
+}
+
 // work has n owners change parts of a store that lie apart, until they are stopped.
 func work(t testing.TB, s backstore.Store, size int64, seed uint64, n int) *owners {
+	return worked(t, s, size, seed, n, nil)
+}
+
+func worked(t testing.TB, s backstore.Store, size int64, seed uint64, n int, resized backstore.Store) *owners {
 	sectors := int(size / memstore.Sector)
 	w := &owners{ledger: backstoretest.NewLedger(sectors), quit: make(chan struct{}), failed: make(chan error, n)}
 	for i := range n {
 		o := &owner{
 			rng: rand.New(rand.NewPCG(seed, uint64(i))), ledger: w.ledger,
 			client: backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false)),
-			first:  i*sectors/n + i*7, n: 96,
+			first:  i*sectors/n + i*7, n: 96, size: size,
+		}
+		if i == 0 {
+			o.store = resized
 		}
 		w.group.Go(func() {
 			for {

@@ -24,11 +24,8 @@ func (x *Excess) recover() error {
 	if err := j.label.decode(b); err != nil {
 		return err
 	}
-	switch want := x.config.Identity; {
-	case want != [16]byte{} && j.label.identity != want:
+	if want := x.config.Identity; want != [16]byte{} && j.label.identity != want {
 		return fmt.Errorf("found that of another volume: %w", ErrNotIts)
-	case j.label.size != x.info.Size:
-		return fmt.Errorf("found one for a volume of %d bytes, expected %d", j.label.size, x.info.Size)
 	}
 	for i := range j.mu.segments {
 		if err := x.recoverLabel(&j.mu.segments[i], b); err != nil {
@@ -43,12 +40,38 @@ func (x *Excess) recover() error {
 			return err
 		}
 	}
+	if err := x.owns(); err != nil {
+		return err
+	}
 	// The next to take records must be the newer one, or what it has would go before that
 	// after another start.
 	if other := 1 - j.mu.active; j.mu.segments[other].empty() {
-		return j.erase(other, b)
+		if err := j.erase(other, b); err != nil {
+			return err
+		}
 	}
-	return nil
+	if j.label.size == x.size() && j.label.slow == mediumOf(x.config.Slow) {
+		return nil
+	}
+	return x.relabel(x.size())
+}
+
+// owns refuses a log with writes of another volume, or of a part that this one has not. One
+// that is empty is anybody's. Who has no note of the log knows it by the slow device that it
+// was written for.
+func (x *Excess) owns() error {
+	l, slow := &x.journal.label, mediumOf(x.config.Slow)
+	switch {
+	case x.Empty():
+		return nil
+	case l.size > x.size():
+		return fmt.Errorf("found writes of a volume of %d bytes, expected one of at most %d: let it have its size, and stop the server in order", l.size, x.size())
+	case x.config.Identity != [16]byte{}, l.slow != medium{} && l.slow == slow:
+		return nil
+	case l.slow == medium{}:
+		return fmt.Errorf("found writes, and nothing tells that they are of this volume (an earlier version has left them, or its device cannot be told from others): %w", ErrNotIts)
+	}
+	return fmt.Errorf("found writes for another file or device than %s: %w", x.config.Slow.Info().Describe, ErrNotIts)
 }
 
 // make writes the labels of a fresh device. That of the device is the last: without it, a
@@ -59,7 +82,7 @@ func (x *Excess) make(b []byte) error {
 		return fmt.Errorf("found an empty one: %w", ErrNotIts)
 	}
 	_, _ = rand.Read(j.label.identity[:]) // never fails
-	j.label.size = x.info.Size
+	j.label.size, j.label.slow = x.size(), mediumOf(x.config.Slow)
 	for i := range segments {
 		if err := j.erase(i, b); err != nil {
 			return err
@@ -119,7 +142,7 @@ func (x *Excess) recoverSegment(s *segment, b []byte) error {
 
 // recoverRecord takes a record if its data are whole.
 func (x *Excess) recoverRecord(s *segment, r *record, data []byte) (whole bool, err error) {
-	if r.off > x.info.Size-r.n || r.at >= 0 && (r.n > recordMost || r.position+r.length() > s.to) {
+	if r.off > x.journal.label.size-r.n || r.at >= 0 && (r.n > recordMost || r.position+r.length() > s.to) {
 		return false, nil
 	}
 	if r.at >= 0 {

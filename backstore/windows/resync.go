@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -18,7 +19,8 @@ const rest = 5 * time.Second
 func (m *Mirror) run() {
 	tick := time.NewTicker(max(m.config.Window/8, time.Millisecond))
 	defer tick.Stop()
-	changed, since, again := uint64(0), evloop.Monotonic(), int64(0)
+	changed, since := uint64(0), evloop.Monotonic()
+	var again patience
 	for {
 		select {
 		case <-m.quit:
@@ -34,8 +36,11 @@ func (m *Mirror) run() {
 		case m.failed.Load() != nil:
 			m.dropFailed()
 		case m.lags():
-			if now >= again && !m.resync() {
-				again = evloop.Monotonic() + int64(rest)
+			if m.again.Swap(false) {
+				again = patience{}
+			}
+			if again.due(now) {
+				again.tell(m.resync(), evloop.Monotonic())
 			}
 		case m.due(now):
 			if err := m.exchange(); err != nil {
@@ -45,6 +50,24 @@ func (m *Mirror) run() {
 			m.quieten()
 		}
 	}
+}
+
+// patience says when to try again: the more seldom, the more often it was of no use.
+type patience struct{ wait, at int64 }
+
+// patienceMost bounds how long it waits.
+const patienceMost = 5 * time.Minute
+
+func (p *patience) due(now int64) bool { return now >= p.at }
+
+// tell tells what has come of it.
+func (p *patience) tell(well bool, now int64) {
+	if well {
+		*p = patience{}
+		return
+	}
+	p.wait = min(max(2*p.wait, int64(rest)), int64(patienceMost))
+	p.at = now + p.wait
 }
 
 // lags reports whether the other member lacks something.
@@ -88,7 +111,7 @@ var errUnread = errors.New("the leader could not be read")
 // something fails. It goes on behind regions that the leader cannot read, and reports
 // whether there were none.
 func (m *Mirror) resync() (read bool) {
-	read = true
+	var unread error
 	for r, more := m.lacking(0); more; r, more = m.lacking(r + 1) {
 		select {
 		case <-m.quit:
@@ -97,16 +120,42 @@ func (m *Mirror) resync() (read bool) {
 		}
 		err := m.copyRegion(r)
 		if errors.Is(err, errUnread) {
-			if read {
-				m.log.Error("a mirror's leader could not be read: its other member stays behind", "member", m.config.Members[m.leader].Name, "err", err)
-			}
-			read = false
+			unread = err
 		} else if err != nil {
-			return read
+			return unread == nil
 		}
 	}
-	m.caughtUp()
-	return read
+	m.tellUnread(unread)
+	return unread == nil && m.caughtUp()
+}
+
+// tellUnread tells that the leader has data that cannot be copied, or that it has none.
+func (m *Mirror) tellUnread(err error) {
+	if err == nil {
+		m.unread.Store(nil)
+		return
+	}
+	m.gate.RLock()
+	leader := m.leader
+	dead := m.dead()
+	m.gate.RUnlock()
+	name := m.config.Members[leader].Name
+	t := backstore.Trouble{Failed: dead, What: fmt.Sprintf("the mirror's member %s cannot be read, and alone has data that the other one lacks: mend it, then run lunar resync %s", name, m.config.Name)}
+	if m.unread.Swap(&t) == nil {
+		m.log.Error("a mirror's leader could not be read: its other member stays behind", "member", name, "err", err)
+	}
+}
+
+// dead reports whether nothing of the leader can be read. The caller holds the gate.
+func (m *Mirror) dead() bool {
+	b := m.memory.take()
+	defer m.memory.give(b)
+	for _, off := range []int64{0, m.size() / 2 / page * page, (m.size() - 1) / page * page} {
+		if m.disks[m.leader].read(off, b[:min(page, m.size()-off)]) == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // lacking returns the first region, of those from one on, that the other member lacks.
@@ -124,14 +173,15 @@ func (m *Mirror) lacking(from int64) (r int64, more bool) {
 
 // copyRegion has the other member get a region from the leader. Changes there wait.
 func (m *Mirror) copyRegion(r int64) error {
-	shift := regionShift(m.info.Size)
-	off := r << shift
-	n := min(1<<shift, m.info.Size-off)
+	m.gate.RLock()
+	size, off := m.size(), r<<m.shift
+	n := min(1<<m.shift, size-off)
+	m.gate.RUnlock()
 	mine := m.claims.take(off, n)
 	defer m.claims.release(mine)
 	m.gate.RLock()
 	defer m.gate.RUnlock()
-	if m.mode != behind {
+	if m.mode != behind || m.size() != size {
 		return errAgain
 	}
 	b := m.memory.take()
@@ -182,28 +232,36 @@ func extentAt(d *disk, off, end int64) (n int64, mapped bool) {
 	return op.Len, op.Mapped
 }
 
-// caughtUp makes both members stable, who are alike then.
-func (m *Mirror) caughtUp() {
+// caughtUp makes both members stable, who are alike then. It reports whether there is
+// nothing to be tried again.
+func (m *Mirror) caughtUp() bool {
 	m.gate.Lock()
 	defer m.gate.Unlock()
 	if m.mode != behind || !m.whole() {
-		return
+		return true
 	}
 	failed := m.flushBoth()
-	if failed[m.other()] != nil {
-		if err := m.drop(m.other(), failed[m.other()]); err != nil {
+	if why := cmp.Or(failed[m.other()], failed[m.leader]); why != nil {
+		err := why // if both have failed nobody is dropped
+		if failed[m.leader] == nil {
+			err = m.drop(m.other(), why)
+		} else if failed[m.other()] == nil {
+			err = m.dropLeader(why)
+		}
+		if err != nil {
 			m.log.Error("a mirror's member has failed and could not be dropped", "err", err)
 		}
-		return
+		return err == nil
 	}
 	next := m.map_.note
 	next.differ = regions{}
-	if failed[m.leader] != nil || m.save(&next) != nil {
-		return // it is tried again
+	if m.save(&next) != nil {
+		return false
 	}
 	m.recent = regions{}
 	m.mode = paired
 	m.hand(m.leader)
 	m.look()
 	m.log.Info("a mirror's members are alike", "leader", m.config.Members[m.leader].Name)
+	return true
 }

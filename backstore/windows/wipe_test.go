@@ -7,7 +7,9 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
+	"lunar/backstore/errstore"
 	"lunar/backstore/memstore"
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 )
 
@@ -79,5 +81,42 @@ func TestResyncOfADiskWithOldData(t *testing.T) {
 	whole(t, m)
 	if !bytes.Equal(old.Bytes(), first.Bytes()) {
 		t.Error("a member has data that the leader has not")
+	}
+}
+
+// TestWipeOfAMemberThatFails: one member that cannot wipe is dropped, whoever it is; the
+// other one has wiped.
+func TestWipeOfAMemberThatFails(t *testing.T) {
+	for i, name := range []string{"a", "b"} {
+		var members [2]*errstore.Store
+		for i := range members {
+			members[i] = errstore.Wrap(mem(t, crashSize))
+		}
+		c := mirrorOf(members[0], members[1], mem(t, MapSize))
+		c.Window = time.Hour
+		m := openMirror(t, c)
+		m.poke()
+		whole(t, m)
+		k := backstoretest.NewClient(t, m, backstoretest.NewLoop(t, false))
+		k.Write(t, 0, backstoretest.Pattern(4096, 1))
+		members[i].SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Wipe}, Err: errBroken})
+		if err := k.Do(backstore.Op{Kind: backstore.Wipe}); err != nil {
+			t.Errorf("a wipe that %s failed: %v", name, err)
+		}
+		eventually.Finds(t, "the member that is missing", name, func() string { return m.Status().Missing })
+		if got := k.Read(t, 0, 4096); !bytes.Equal(got, backstoretest.Pattern(4096, 1)) {
+			t.Error("the data are gone")
+		}
+		for i := range members {
+			members[i].SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Wipe}, Err: errBroken})
+		}
+		if err := k.Do(backstore.Op{Kind: backstore.Wipe}); err == nil {
+			t.Error("a wipe that all failed was well")
+		}
+		t.Cleanup(func() {
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

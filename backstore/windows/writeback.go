@@ -134,10 +134,8 @@ func (x *Excess) writeBack(goOn func() bool) error {
 // wipe overwrites what the log has of data that were written back, and writes back the rest
 // before.
 func (x *Excess) wipe() error {
-	for range segments {
-		if err := x.writeBack(func() bool { return true }); err != nil {
-			return err
-		}
+	if err := x.drain(); err != nil {
+		return err
 	}
 	zeroes := x.memory.take()
 	defer x.memory.give(zeroes)

@@ -34,6 +34,8 @@ func addAdmin(api huma.API, s Source) {
 		func(by Asker, in *VolumePath) (control.Rescanned, error) { return s.Rescan(by, in.Name) })
 	changeBy(api, describe("post-resync", http.MethodPost, control.ResyncPath, "Take the member of a mirror back that was dropped"),
 		func(by Asker, in *VolumePath) (control.Resynced, error) { return s.Resync(by, in.Name) })
+	changeBy(api, describe("post-scrub", http.MethodPost, control.ScrubPath, "Compare the members of a mirror"),
+		func(by Asker, in *VolumePath) (control.Scrubbed, error) { return s.Scrub(by, in.Name) })
 	changeBy(api, describe("post-detach", http.MethodPost, control.DetachPath, "Give up a removed volume whose data cannot be written"),
 		func(by Asker, in *DetachRequest) (control.Detached, error) { return s.Detach(by, in.Name, in.Body) })
 }

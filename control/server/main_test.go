@@ -69,7 +69,7 @@ func sample() control.Status {
 			Cache: &control.VolumeCache{ResidentBytes: 1 << 19, DirtyBytes: 8192, Hits: 30, Misses: 10, HitRatio: control.Ratio(30, 10),
 				Admission: "fussy", Fussy: &control.Fussy{Partitions: 16, FallenBack: 2, Switches: 3, Counted: 5, Popular: 1, FreqThreshold: 3, AccessThreshold: 500},
 				ThrottledWrites: 8, FlushFailing: true, FailingSince: &since},
-			Mirror: &control.Mirror{Leader: "/a", Missing: "/b", Behind: 7, Held: 4096, Exchanged: 8, Copied: 9, Mended: 10, Lost: 11},
+			Mirror: &control.Mirror{Leader: "/a", Missing: "/b", Behind: 7, Held: 4096, Exchanged: 8, Copied: 9, Mended: 10, Lost: 11, Differ: 12},
 			Excess: &control.Excess{Held: 8192, Used: 12, Slow: 13, Fast: 14, Back: 15},
 		}},
 		Closing: []string{"old"},

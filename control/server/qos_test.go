@@ -64,6 +64,10 @@ func (f fixed) Drain(d control.Drain) (control.Drained, error) {
 	return control.Drained{Sessions: 1, Draining: []string{d.Portal + " " + d.To}}, nil
 }
 
+func (f fixed) Scrub(_ Asker, volume string) (control.Scrubbed, error) {
+	return control.Scrubbed{Compared: 4096, Differs: []int64{}}, nil
+}
+
 func (f fixed) Resync(_ Asker, volume string) (control.Resynced, error) {
 	return control.Resynced{Member: "b of " + volume, Regions: 3}, nil
 }

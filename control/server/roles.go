@@ -40,6 +40,7 @@ var roles = map[string]control.Role{
 	"post-drain":      control.Operate,
 	"post-rescan":     control.Operate,
 	"post-resync":     control.Operate,
+	"post-scrub":      control.Operate,
 	"post-freeze":     control.Operate,
 	"post-thaw":       control.Operate,
 	"put-qos":         control.Operate,

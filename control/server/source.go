@@ -57,6 +57,8 @@ type Source interface {
 	Rescan(by Asker, volume string) (control.Rescanned, error)
 	// Resync takes the member of a mirror back that was dropped, in the name of who asks.
 	Resync(by Asker, volume string) (control.Resynced, error)
+	// Scrub compares the members of a mirror, in the name of who asks.
+	Scrub(by Asker, volume string) (control.Scrubbed, error)
 	// Detach gives up a volume that was removed and whose data cannot be written, or
 	// what the cache keeps of one. If there is an error, which may be a *Refusal,
 	// nothing was given up.

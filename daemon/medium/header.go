@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"lunar/backstore/crypt"
 	"lunar/conf"
@@ -13,7 +14,7 @@ import (
 // MayHaveFirstHeader refuses one for a volume that has something to lose.
 func MayHaveFirstHeader(v *conf.Volume) error {
 	header := v.Encryption.HeaderFile
-	blank, err := crypt.Blank(v.Path)
+	blank, err := blank(v)
 	switch {
 	case err != nil:
 		return fmt.Errorf("encryption: %w", err)
@@ -21,9 +22,32 @@ func MayHaveFirstHeader(v *conf.Volume) error {
 		return fmt.Errorf("encryption: found no header file %s, and the volume is read-only", header)
 	case !blank:
 		return fmt.Errorf("encryption: found no header file %s, and %s may hold data. If they are encrypted, put the copy of the header file there: without it nothing gives them back. If nothing of them is needed, lunar encrypt --give-up-data makes a header file",
-			header, v.Path)
+			header, strings.Join(pathsOf(v), " or "))
 	}
 	return nil
+}
+
+// pathsOf are the files or devices that a volume's data are on.
+func pathsOf(v *conf.Volume) []string {
+	if v.Path == "" {
+		return v.Members
+	}
+	return []string{v.Path}
+}
+
+// blank reports whether a volume has nothing that could be cipher text. What is not there
+// has nothing.
+func blank(v *conf.Volume) (bool, error) {
+	for _, path := range pathsOf(v) {
+		one, err := crypt.Blank(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		if err == nil && !one {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // NotEncrypted refuses to serve cipher text as if it were data.

@@ -50,8 +50,8 @@ func (m MissingFiles) Restore() error {
 
 // removeHeader removes the header of a volume with which nothing was enciphered.
 func removeHeader(v *conf.Volume) error {
-	blank, err := crypt.Blank(v.Path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && blank {
+	unused, err := blank(v)
+	if err == nil && unused {
 		return Removed(v.Encryption.HeaderFile)
 	}
 	return err

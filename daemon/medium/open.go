@@ -85,17 +85,30 @@ func SameDevice(a, b fs.FileInfo) bool {
 	return ok1 && ok2 && one.Mode&syscall.S_IFMT == syscall.S_IFBLK && two.Mode&syscall.S_IFMT == syscall.S_IFBLK && one.Rdev == two.Rdev
 }
 
-// FollowedSize is the size that the file or device of a volume has, if the
-// volume is to be as large as that.
+// FollowedSize is the size that the file or device of a volume has, or the smaller member
+// of a mirror, if the volume is to be as large as that.
 func FollowedSize(v *conf.Volume) (bytes int64, ok bool) {
-	if v.Path == "" || v.Size > 0 {
+	if v.Size > 0 {
 		return 0, false
 	}
-	f, err := os.OpenFile(v.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	for i, path := range pathsOf(v) { // the smaller member of a mirror
+		one, err := SizeAt(path)
+		if err != nil || one <= 0 {
+			return 0, false
+		}
+		if i == 0 || one < bytes {
+			bytes = one
+		}
+	}
+	return bytes, bytes > 0
+}
+
+// SizeAt is how long a file or device is now, in bytes.
+func SizeAt(path string) (int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return 0, false
+		return 0, err
 	}
 	defer f.Close()
-	bytes, err = f.Seek(0, io.SeekEnd)
-	return bytes, err == nil && bytes > 0
+	return f.Seek(0, io.SeekEnd)
 }

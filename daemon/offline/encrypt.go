@@ -44,12 +44,36 @@ func (k Unencrypted) MakeHeader() (e *conf.VolumeEncryption, err error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := medium.Open(v, backstore.Intents{}, slog.New(slog.DiscardHandler), nil) // which locks it
+	stores, err := locked(v)
+	if err == nil {
+		err = errors.Join(crypt.Create(v.Encryption.HeaderFile, key, v.BlockSize), state.ForgetHeader(dir, v))
+	}
+	for _, s := range stores {
+		err = errors.Join(err, s.Close())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
-	if err := errors.Join(crypt.Create(v.Encryption.HeaderFile, key, v.BlockSize), state.ForgetHeader(dir, v), store.Close()); err != nil {
-		return nil, fmt.Errorf("volume %s: %w", v.Name, err)
-	}
 	return v.Encryption, nil
+}
+
+// locked opens what a volume's data are on, which locks it. Whoever calls it closes them,
+// after an error, too.
+func locked(v *conf.Volume) (all []backstore.Store, err error) {
+	log := slog.New(slog.DiscardHandler)
+	if v.Type != conf.MirrorVolume {
+		s, err := medium.Open(v, backstore.Intents{}, log, nil)
+		if err != nil {
+			return nil, err
+		}
+		return []backstore.Store{s}, nil
+	}
+	for _, path := range v.Members {
+		s, err := medium.OpenMember(v, path, log)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
 }

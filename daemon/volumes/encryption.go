@@ -41,7 +41,7 @@ func (a *Set) openEncrypted(v *conf.Volume, seen sighting, store backstore.Store
 	}
 	id, err := a.headerOf(v, seen)
 	if err == nil && durable.Absent(e.HeaderFile) {
-		id, err = crypt.ID{}, a.firstHeader(v, key)
+		id, err = crypt.ID{}, a.firstHeader(v, key, store)
 	}
 	if err != nil {
 		return nil, err
@@ -58,6 +58,9 @@ func (a *Set) openEncrypted(v *conf.Volume, seen sighting, store backstore.Store
 
 // adviseHeader says what can be done about another volume's header.
 func (a *Set) adviseHeader(v *conf.Volume, err error) error {
+	if errors.Is(err, crypt.ErrNotIts) && v.Path == "" {
+		return fmt.Errorf("%w. Put the volume's own header there; only if its data are not needed any more, lunar encrypt --give-up-data makes another one", err)
+	}
 	if errors.Is(err, crypt.ErrNotIts) {
 		err = fmt.Errorf("%w. Put the volume's own header there; or, if its data were enciphered with the one that is there: %s", err, a.saying(evidence.Adopt, v))
 	}
@@ -81,8 +84,11 @@ func (a *Set) headerOf(v *conf.Volume, seen sighting) (id crypt.ID, err error) {
 }
 
 // firstHeader makes the header of a volume that has none and nothing to lose.
-func (a *Set) firstHeader(v *conf.Volume, key *crypt.Key) error {
+func (a *Set) firstHeader(v *conf.Volume, key *crypt.Key, store backstore.Store) error {
 	header := v.Encryption.HeaderFile
+	if x, ok := store.(interface{ Empty() bool }); ok && !x.Empty() {
+		return fmt.Errorf("encryption: found no header file %s, and writes in excess that need it: put the copy of the header file there", header)
+	}
 	if err := medium.MayHaveFirstHeader(v); err != nil {
 		return err
 	}

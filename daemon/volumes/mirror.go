@@ -80,7 +80,10 @@ func (a *Set) mirror(v *conf.Volume) (backstore.Store, error) {
 		member.Size = 0 // a member that is missing is none to be made
 	}
 	for i, path := range v.Members {
-		c.Members[i] = windows.Member{Name: path, Open: func() (backstore.Store, error) { return medium.OpenMember(&member, path, a.Log) }}
+		c.Members[i] = windows.Member{
+			Name: path, Size: func() (int64, error) { return medium.SizeAt(path) },
+			Open: func() (backstore.Store, error) { return medium.OpenMember(&member, path, a.Log) },
+		}
 	}
 	m, err := windows.OpenMirror(c)
 	if err != nil {

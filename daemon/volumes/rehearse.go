@@ -167,7 +167,7 @@ func (a *Set) tryKept(v *conf.Volume) error {
 	if _, err := identifying.Peek(); err != nil {
 		return adviseIdentifying(identifying.Marked, err)
 	}
-	if v.Path == "" {
+	if v.Path == "" && v.Type != conf.MirrorVolume {
 		return nil
 	}
 	if _, err := sanitizing.Peek(); err != nil {

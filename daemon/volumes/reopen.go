@@ -99,6 +99,9 @@ func (r *reopening) keepSize() {
 // probe finds out whether the file or device, and what the state directory keeps
 // besides it, can be opened while it is open still.
 func (r *reopening) probe() error {
+	if r.to.Path == "" {
+		return nil // of a mirror: what its members lack is dealt with when they are opened
+	}
 	intents, err := r.intents(&r.to, sighting{})
 	if err != nil {
 		return err

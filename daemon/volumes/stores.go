@@ -16,7 +16,10 @@ import (
 // place refuses a store that is not the volume's, or not all of it.
 func (a *Set) place(v *conf.Volume) (p sighting, err error) {
 	if v.Path == "" {
-		return p, nil
+		if v.Type == conf.MirrorVolume && v.Encryption != nil { // of which the header is on record
+			p.Record, err = state.RecordOf(a.StateDir, v.Name).Peek()
+		}
+		return p, err
 	}
 	if p.Sighting, err = state.LookAt(a.StateDir, v); err != nil {
 		return p, err
@@ -96,6 +99,9 @@ func (a *Set) noteStore(v *conf.Volume, soon int64) error {
 // recordOf is what the record of a volume's store lacks.
 func (a *Set) recordOf(v *conf.Volume, soon int64) (lacks []state.Payload, err error) {
 	if v.Path == "" {
+		if header := a.headerID(v); header != "" {
+			return state.RecordOf(a.StateDir, v.Name).Keep(&state.Record{Header: header})
+		}
 		return nil, nil
 	}
 	found, err := backstore.Look(v.Path)

@@ -24,6 +24,7 @@ type moving struct {
 	Send     sendCommand     `cmd:"" help:"Send a volume to another server, where lunar volume receive waits for it. What that has already is not sent."`
 	Receive  receiveCommand  `cmd:"" help:"Receive a volume from another server, and serve it once it is whole. After a break, the same command goes on where it was."`
 	Checksum checksumCommand `cmd:"" help:"Read a volume and tell its checksum, which another server tells of an equal volume."`
+	Scrub    scrubCommand    `cmd:"" help:"Compare the members of a mirror, beside the initiators. What one cannot read it gets from the other."`
 }
 
 type sendCommand struct {
@@ -118,6 +119,28 @@ func (k checksumCommand) Run(ctx context.Context, c cli.Console) error {
 			return fmt.Errorf("volume %s: found checksum %s, expected %s", k.Volume, out.Checksum, k.Expect)
 		}
 		_, err = fmt.Fprintln(c.Out, out.Checksum)
+		return err
+	})
+}
+
+type scrubCommand struct {
+	asking       `embed:""`
+	asynchronous `embed:""`
+	Volume       string `arg:"" help:"Name of a volume of type mirror."`
+}
+
+// Run compares a mirror's members.
+func (k scrubCommand) Run(ctx context.Context, c cli.Console) error {
+	return k.ask(func(api *control.Client) error {
+		out, ended, err := awaitedJob[control.Scrubbed](ctx, k.asynchronous, api, c, func() (control.Job, error) { return api.StartScrub(ctx, k.Volume) })
+		if err != nil || !ended {
+			return err
+		}
+		if out.Regions > 0 {
+			return fmt.Errorf("volume %s: found %d regions in which the members differ, expected none; the first ones begin at bytes %v, and nobody knows which member is right", k.Volume, out.Regions, out.Differs)
+		}
+		_, err = fmt.Fprintf(c.Out, "volume %s: %s compared in %s, the members are alike; %s could not be read on one of them, and were mended\n",
+			k.Volume, bytesize.Text(out.Compared), out.Took, bytesize.Text(out.Mended))
 		return err
 	})
 }
