@@ -28,9 +28,17 @@ var checks = []check{
 	{
 		name:    "kills",
 		promise: "What was acknowledged survives `kill -9`, whatever `write` says",
-		how:     "Kills at random moments under load; 24 volumes: three write policies, two admissions, with and without protection information and encryption",
+		how:     "Kills at random moments under load; 29 volumes: three write policies, two admissions, with and without protection information and encryption; mirrors and writes in excess, as they are and below cache and encryption",
 		count:   func(r *runCommand) int { return r.Kills },
 		run:     (*runCommand).kills,
+	},
+	{
+		name:    "members",
+		promise: "A mirror serves what was acknowledged, or refuses to start, whatever becomes of its members; so does a volume with writes in excess",
+		how: "Kills at random moments, under load and while members are copied. Before a start a member may be missing, come back or be replaced, the excess device be missing, or its note. " +
+			"With all that it had, and with one member after a stop in order, the server must start; in the end the members must be equal",
+		count: func(r *runCommand) int { return r.Members },
+		run:   (*runCommand).members,
 	},
 	{
 		name: "cuts",
@@ -109,6 +117,15 @@ func (r *runCommand) kills(dir string, count int) (sum result, err error) {
 	}
 	sum.Figures, sum.Words, sum.Found = fmt.Sprintf("%d kills, %d commands", done, commands), "kills after which something was wrong", some(wrong)
 	return sum, err
+}
+
+func (r *runCommand) members(dir string, count int) (sum result, err error) {
+	m := &members{binary: r.Tgtd, random: r.random()}
+	err = m.run(dir, count)
+	return result{
+		Figures: fmt.Sprintf("%d rounds, %d commands, %d starts refused, %d with a member replaced", m.done, m.commands, m.refused, m.copied),
+		Wrong:   len(m.wrong), Words: "rounds after which something was wrong", Found: some(m.wrong),
+	}, err
 }
 
 // onMemory is the disk itself.

@@ -13,8 +13,8 @@ import (
 	"lunar/scripts/evidence/powerfs"
 )
 
-// cutsConfig has a volume for each write policy, plain and protected or encrypted, and
-// two behind a driver of gotgt. All that is kept is in the state directory, and the cache's segment in shared memory, which
+// cutsConfig has a volume for each write policy, plain and protected or encrypted, two
+// behind a driver of gotgt, two mirrors and two with writes in excess. All that is kept is in the state directory, and the cache's segment in shared memory, which
 // a loss of power takes.
 const cutsConfig = `
 server: {threads: 1, buffers-per-thread: 4MiB, poll: "off", nop: {interval: 0s}, limits: {memory-per-session: 2MiB}}
@@ -29,6 +29,10 @@ volumes:
   sync-protected: {type: file, path: sync-protected.img, size: 1MiB, write: sync, protection: 1}
   gotgt: {type: gotgt, driver: file, path: gotgt.img}
   gotgt-back: {type: gotgt, driver: file, path: gotgt-back.img, write: back, cache: {flush-age: 100ms}}
+  mirror: {type: mirror, members: [m.a, m.b], size: 1MiB, held: 8MiB, window: 20ms}
+  sync-mirror: {type: mirror, members: [sm.a, sm.b], size: 1MiB, held: 8MiB, window: 20ms, write: sync}
+  excess: {type: file, path: excess.img, size: 1MiB, excess: excess.fast, excess-size: 16MiB, excess-writes: 100}
+  sync-excess: {type: file, path: sync-excess.img, size: 1MiB, excess: sync-excess.fast, excess-size: 16MiB, excess-writes: 100, write: sync}
 targets:
   iqn.2026-11.example.lunar:evidence:
     luns:
@@ -40,14 +44,19 @@ targets:
       - {lun: 5, volume: sync-protected}
       - {lun: 6, volume: gotgt}
       - {lun: 7, volume: gotgt-back}
+      - {lun: 8, volume: mirror}
+      - {lun: 9, volume: sync-mirror}
+      - {lun: 10, volume: excess}
+      - {lun: 11, volume: sync-excess}
 `
 
 const cutsSize = 1 << 20
 
 func cutsUnits() (units []*unit) {
-	for i, name := range []string{"back", "back-protected", "through", "through-encrypted", "sync", "sync-protected", "gotgt", "gotgt-back"} {
+	for i, name := range []string{"back", "back-protected", "through", "through-encrypted", "sync", "sync-protected", "gotgt", "gotgt-back", "mirror", "sync-mirror", "excess", "sync-excess"} {
 		units = append(units, &unit{
 			lun: uint64(i), name: name, lasting: strings.HasPrefix(name, "sync"), driven: strings.HasPrefix(name, "gotgt"),
+			plain:  strings.HasSuffix(name, "mirror") || strings.HasSuffix(name, "excess"),
 			ledger: newLedger(i, cutsSize/blockSize),
 		})
 	}

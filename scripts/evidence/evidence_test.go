@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 func TestChecks(t *testing.T) {
 	r := &runCommand{
 		Tgtd: tgtd, Servers: 2, Seed: uint64(time.Now().UnixNano()),
-		Points: 30, Kills: 8, Cuts: 16, Ext4: 6, Flips: 32, Configurations: 50,
+		Points: 30, Kills: 8, Members: 6, Cuts: 16, Ext4: 6, Flips: 32, Configurations: 50,
 	}
 	t.Logf("seed %d", r.Seed)
 	for _, c := range checks {

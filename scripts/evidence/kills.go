@@ -39,6 +39,12 @@ func killsVolumes() (config string, units []*unit) {
 			}
 		}
 	}
+	for i, kind := range windowsKinds {
+		n, name := len(units), fmt.Sprintf("windows-%d", i)
+		fmt.Fprintf(&volumes, "  %s: {%s}\n", name, strings.ReplaceAll(kind, "NAME", name))
+		fmt.Fprintf(&luns, "      - {lun: %d, volume: %s}\n", n, name)
+		units = append(units, &unit{lun: uint64(n), name: name + ": " + kind, lasting: true, plain: true, ledger: newLedger(n, 1<<20/blockSize)})
+	}
 	return `
 server: {threads: 2, buffers-per-thread: 4MiB, nop: {interval: 0s}, limits: {memory-per-session: 2MiB}}
 portal-groups: {local: {listen: ["127.0.0.1:0"]}}
@@ -48,6 +54,16 @@ volumes:
   ` + targetName + `:
     luns:
 ` + luns.String(), units
+}
+
+// windowsKinds are mirrors, and volumes with writes in excess, as they are and below the
+// other layers.
+var windowsKinds = []string{
+	"type: mirror, members: [NAME.a, NAME.b], size: 1MiB, held: 8MiB, window: 20ms",
+	"type: mirror, members: [NAME.a, NAME.b], size: 1MiB, held: 8MiB, window: 20ms, write: back, cache: true",
+	"type: mirror, members: [NAME.a, NAME.b], size: 1MiB, held: 8MiB, window: 20ms, write: sync, encryption: {key-file: DIR/key, header-file: NAME.header}",
+	"type: file, path: NAME.img, size: 1MiB, excess: NAME.fast, excess-size: 16MiB, excess-writes: 100",
+	"type: file, path: NAME.img, size: 1MiB, excess: NAME.fast, excess-size: 16MiB, excess-writes: 100, write: back, cache: true, encryption: {key-file: DIR/key}",
 }
 
 // run does so many rounds, each of which begins with what the one before has left.

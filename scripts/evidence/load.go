@@ -18,6 +18,7 @@ type unit struct {
 	name    string
 	lasting bool // what is acknowledged survives the fault that is to come
 	driven  bool // by a driver of gotgt, which has no room to give back and nothing atomic
+	plain   bool // nothing is atomic
 	*ledger
 }
 
@@ -166,7 +167,7 @@ func (l *load) run(more func() bool) error {
 func (l *load) start() error {
 	r := &request{unit: l.units[l.random.IntN(len(l.units))], deed: l.draw()}
 	r.place(l.random)
-	if r.kind == l.without || r.driven && (r.zeroes || r.atomic) || r.kind != "flush" && slices.ContainsFunc(l.out, r.overlaps) {
+	if r.kind == l.without || r.driven && r.zeroes || (r.driven || r.plain) && r.atomic || r.kind != "flush" && slices.ContainsFunc(l.out, r.overlaps) {
 		return nil
 	}
 	if !l.conn.WindowOpen() {

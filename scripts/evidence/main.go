@@ -36,6 +36,7 @@ type runCommand struct {
 
 	Points         int `default:"10000" help:"Kill points."`
 	Kills          int `default:"1000" help:"Kills at random."`
+	Members        int `default:"300" help:"Kills of servers whose mirrors lack members."`
 	Cuts           int `default:"200" help:"Losses of power on a file system in memory."`
 	Ext4           int `name:"ext4" default:"200" help:"Losses of power on ext4, and as many without its journal."`
 	Flips          int `default:"3000" help:"Bits."`
