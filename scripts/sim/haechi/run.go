@@ -51,6 +51,7 @@ type Setup struct {
 	Batch       int64 // B
 	QoS         bool  // token gates; else clients send as they like ("bare")
 	Served      bool  // the node is composed as in the server; Arbitration, Yield, Batch and LocalCap are its defaults then
+	Window      int   // commands under way on the device of a served node; 0: the default
 	Basic       bool  // no conversion and no yielding
 	Adaptive    bool  // capacity estimation
 	Yield       haechi.YieldMode

@@ -1,6 +1,7 @@
 package haechi
 
 import (
+	"cmp"
 	"fmt"
 
 	"lunar/scheduler"
@@ -26,6 +27,7 @@ const (
 // As tgtd has them where the configuration says nothing else.
 const (
 	servedWindow = 32         // commands under way on a device
+	wideWindow   = 256        // for a device as fast as the paper's, whose data are on the way for long
 	reportEvery  = 20_000_000 // ns between two reports of the gates
 )
 
@@ -48,7 +50,7 @@ type served struct {
 func newServed(r *run) (*served, error) {
 	setup := r.setup
 	n := &served{run: r, device: scheduler.Device{Name: "node"}}
-	gate := scheduler.GateConfig{Window: servedWindow, Threads: 1}
+	gate := scheduler.GateConfig{Window: cmp.Or(setup.Window, servedWindow), Threads: 1}
 	estimator := haechi.EstimatorConfig{Profile: setup.profile(), Slack: estimatorSlack}
 	if setup.Basic {
 		gate.Mode, gate.Yield = scheduler.HardPool, haechi.YieldNever

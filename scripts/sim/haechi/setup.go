@@ -66,6 +66,15 @@ func (s *scale) served(clients []Client) *Setup {
 	return setup
 }
 
+// wide is a set-up of the server with more commands under way than it has by default.
+func wide(setup *Setup) *Setup {
+	setup.Window = wideWindow
+	return setup
+}
+
+// tooFew is why the server's default leaves a part of the paper's node idle.
+const tooFew = "32 commands under way are too few for 1.57 M/s where they count until their data have arrived; see the row with window 256"
+
 // basic is a set-up in which what a reservation leaves is lost.
 func basic(setup *Setup) *Setup {
 	setup.Basic = true
