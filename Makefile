@@ -23,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-network evidence-simulation simulation simulation-page clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-network evidence-see evidence-simulation simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -154,6 +154,11 @@ evidence-network: build ## share a bottleneck of the network by class, write doc
 	mv build/network-classes.md docs/reports/network-classes.md
 
 # ROUNDS=1 goes up and down in version once; PAGE=only writes the page of the last run's logs.
+# ONLY=figures is a part, ROUNDS and PAGES are those of the check of pages.
+evidence-see: build ## look at the web page of a server under load in a browser, write docs/reports/see.md
+	@$(SETUP) see
+	scripts/evidence/see/run.sh
+
 evidence-packages: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md
 	@$(SETUP) test
 	@$(SETUP) dist

@@ -179,7 +179,7 @@ func (s *span) crowded() (out []control.Answer) {
 			continue
 		}
 		out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "device", About: v.Volume, Initiators: names,
-			What: fmt.Sprintf("Commands wait in the file or device of volume %s: %s were under way on average, for %s each.", v.Volume, tenth(underWay(&v.Rates, v.Recent)), took(meanTime(v.Recent))),
+			What: fmt.Sprintf("Commands wait in the file or device of volume %s: %s were under way on average, for %s each.", v.Volume, small(underWay(&v.Rates, v.Recent)), took(meanTime(v.Recent))),
 			Help: "A faster device, a cache for what is read again, or QoS rules: with them the server measures the device and shares it."})
 	}
 	return out
@@ -221,7 +221,7 @@ func (s *span) asksNoMore() []control.Answer {
 		if who.Bound == "depth" && len(told) < mostNamed {
 			text := who.Initiator
 			if len(who.Recent) > 0 {
-				text += fmt.Sprintf(" (%s under way on average, %s each)", tenth(who.UnderWay), took(meanTime(who.Recent)))
+				text += fmt.Sprintf(" (%s under way on average, %s each)", small(who.UnderWay), took(meanTime(who.Recent)))
 			}
 			told = append(told, text)
 		}

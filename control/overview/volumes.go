@@ -52,12 +52,9 @@ func latencies(l *control.Latencies) map[string]*control.VolumeLatency {
 // bounds are those of the buckets, which all volumes have alike.
 func bounds(l *control.Latencies) []float64 {
 	out := []float64{}
-	for i := range l.Volumes {
-		for j := range l.Volumes[i].Total {
-			for _, b := range l.Volumes[i].Total[j].Latency.Buckets {
-				out = append(out, b.Below)
-			}
-			return out
+	if len(l.Volumes) > 0 && len(l.Volumes[0].Total) > 0 {
+		for _, b := range l.Volumes[0].Total[0].Latency.Buckets {
+			out = append(out, b.Below)
 		}
 	}
 	return out

@@ -35,8 +35,13 @@ func number[N int | int64 | float64](n N) string {
 	return text
 }
 
-// tenth is a small number with a digit behind the point.
-func tenth(n float64) string { return strconv.FormatFloat(n, 'f', 1, 64) }
+// small is a small number with a digit behind the point, or two below 1.
+func small(n float64) string {
+	if n < 1 {
+		return strconv.FormatFloat(n, 'f', 2, 64)
+	}
+	return strconv.FormatFloat(n, 'f', 1, 64)
+}
 
 func percent(share float64) string { return strconv.Itoa(int(math.Round(100*share))) + " %" }
 

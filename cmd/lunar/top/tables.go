@@ -43,7 +43,9 @@ var initiatorTable = listing.Table[control.SeenInitiator]{
 	{Name: "bound-by", Of: func(i *control.SeenInitiator) any { return bounds[i.Bound] }},
 	{Name: "promise", Of: func(i *control.SeenInitiator) any { return some(i.Promise != "none", i.Promise) }},
 	{Name: "promised", Of: func(i *control.SeenInitiator) any { return some(i.Reserved > 0, tokens(i.Reserved)) }},
-	{Name: "received", Of: func(i *control.SeenInitiator) any { return some(len(i.Rules) > 0, tokens(i.Received)) }},
+	{Name: "received", Of: func(i *control.SeenInitiator) any {
+		return some(len(i.Rules) > 0 || i.Received > 0, tokens(i.Received))
+	}},
 	{Name: "held", Of: func(i *control.SeenInitiator) any { return some(i.Throttled > 0, wholePercent(i.Throttled)) }},
 	{Name: "under-way", Of: func(i *control.SeenInitiator) any { return fmt.Sprintf("%d/%d", i.InFlight, i.Window) }},
 }

@@ -2,9 +2,10 @@
 import { html, svg, nothing } from './lit-html.js';
 import { line, occupied, label, shade } from './figures.js';
 
-// spark is a curve of the last values.
-export function spark(series, most, top, text) {
+// spark is a curve of the last values, at least a minute wide.
+export function spark(series, top, text) {
   const width = 120;
+  const most = Math.max(60, series.length);
   const height = 28;
   const highest = top || Math.max(1e-9, ...series.filter((v) => v !== null));
   return html`<svg class="spark" viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img" aria-label=${text}>
@@ -18,12 +19,13 @@ export function bar(share, tone, mark) {
     mark === undefined ? nothing : html`<i .style=${`left:${(100 * Math.min(1, mark)).toFixed(1)}%`}></i>`}</span>`;
 }
 
-const left = 58; // room for the labels of times
+const left = 72; // room for the labels of times
 const below = 18; // and for those of the seconds
 
 // heat draws how long reads and writes took: a column for each second, a row for each range
-// of times, the darker the more.
-export function heat(canvas, columns, bounds, most) {
+// of times, the stronger the more. It is as many minutes wide as there are columns for.
+export function heat(canvas, columns, bounds) {
+  const most = 60 * Math.max(1, Math.ceil(columns.length / 60));
   const style = getComputedStyle(canvas);
   const ratio = window.devicePixelRatio || 1;
   const width = canvas.clientWidth;

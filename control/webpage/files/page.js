@@ -94,7 +94,7 @@ function table(id, caption, columns, rows, look) {
     state.sorts[id] = by.column !== name ? { column: name } : by.reverse ? {} : { column: name, reverse: true };
     draw();
   };
-  return html`<div class="wide" role="region" tabindex="0" aria-label=${caption}><table id=${id}>
+  return html`<div class="wide" role="region" tabindex="0" aria-label=${`Table: ${caption}`}><table id=${id}>
     <caption class="unseen">${caption}</caption>
     <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.number ? 'number' : ''} title=${c.title || nothing}
       aria-sort=${by.column === c.name ? (by.reverse ? 'ascending' : 'descending') : 'none'}>${
@@ -128,7 +128,7 @@ const initiatorColumns = [
   ...speed, times('', 'p50_seconds', 'p50'), times('', 'p99_seconds', 'p99'), boundBy,
   { name: 'Promise', of: (i) => (i.promise === 'none' ? '–' : html`<span class="tag ${i.promise === 'missed' ? 'alarm' : 'good'}">${i.promise}</span>`), by: (i) => i.promise },
   { name: 'Promised', title: 'tokens a second', of: (i) => (i.reserved_tokens ? f.grouped(i.reserved_tokens) : '–'), by: (i) => i.reserved_tokens, number: true },
-  { name: 'Received', title: 'tokens a second', of: (i) => (i.rules.length ? f.grouped(i.received_tokens) : '–'), by: (i) => i.received_tokens, number: true },
+  { name: 'Received', title: 'tokens a second', of: (i) => (i.rules.length || i.received_tokens ? f.grouped(i.received_tokens) : '–'), by: (i) => i.received_tokens, number: true },
   { name: 'Limit', of: (i) => f.limit(i.limit), by: (i) => (i.limit && (i.limit.iops || i.limit.bytes)) || 0, number: true },
   throttled,
 ];
@@ -181,7 +181,7 @@ function promises(o) {
       <div>${bar(p.served_tokens / whole, tone, p.reservation_tokens / whole)}
         <span class="figures">received <b data-figure="served">${f.grouped(p.served_tokens)}</b> of <b data-figure="promised">${f.grouped(p.reservation_tokens)}</b> promised, asked for ${f.grouped(p.asked_tokens)} tokens/s</span></div>
       <div><span class="tag ${tone}">${p.state}</span> <span class="quiet">${p.missed_of_60 ? `missed in ${p.missed_of_60} of the last 60 s` : 'never missed in the last minute'}</span></div>
-      ${spark(p.history, 60, whole, 'received in the last minute')}</li>`;
+      ${spark(p.history, whole, 'received in the last minute')}</li>`;
   })}</ul>${leftOut(o.left_out.promises, 'promises')}`;
 }
 
@@ -200,7 +200,7 @@ function latency(o) {
   const rows = range ? counts.slice(range.first, range.last + 1).map((n, i) => ({ label: f.label(o.heat_bounds_seconds, range.first + i), n })).reverse() : [];
   return html`<p><label>Reads and writes of <select @change=${(e) => { state.volume = e.target.value; draw(); }}>
       <option value="" ?selected=${state.volume === ''}>all volumes</option>${o.volumes.map((v) => v.volume).sort().map((name) => html`<option value=${name} ?selected=${state.volume === name}>volume ${name}</option>`)}
-    </select></label> <span class="quiet">by how long they took; the darker, the more. The page keeps five minutes.</span></p>
+    </select></label> <span class="quiet">by how long they took: the stronger, the more. The page keeps five minutes.</span></p>
     <canvas id="heat" role="img" aria-label="Heat map of latency; the table below has its figures"></canvas>
     <details><summary>As a table: the last minute</summary>${table('table-heat', 'Reads and writes of the last minute by time', [
       { name: 'Time', of: (r) => r.label, fixed: true }, { name: 'Commands', of: (r) => f.grouped(r.n), number: true, fixed: true }], rows)}</details>`;
@@ -213,7 +213,7 @@ function volumes(o) {
 const threadColumns = [
   { name: 'Event thread', of: (t) => t.name },
   { name: 'Busy', of: (t) => html`${bar(t.busy, t.busy >= 0.9 ? 'caution' : 'plain')} ${f.percent(t.busy)}`, by: (t) => t.busy, number: true },
-  { name: 'Last minutes', fixed: true, of: (t) => spark(state.history.threads.get(t.name) || [], remembered, 1, 'how busy it was') },
+  { name: 'Last minutes', fixed: true, of: (t) => spark(state.history.threads.get(t.name) || [], 1, 'how busy it was') },
   { name: 'Connections', of: (t) => t.connections, number: true },
   { name: 'CPU', of: (t) => (t.cpu < 0 ? '–' : t.cpu), number: true },
   { name: 'Node', of: (t) => (t.node < 0 ? '–' : t.node), number: true },
@@ -327,7 +327,7 @@ function signIn() {
 }
 
 function tile(name, figure, text, series, top) {
-  return html`<div class="tile"><span class="name">${name}</span><span class="figure" data-figure=${figure}>${text}</span>${spark(series, remembered, top, name + ' in the last minutes')}</div>`;
+  return html`<div class="tile"><span class="name">${name}</span><span class="figure" data-figure=${figure}>${text}</span>${spark(series, top, name + ' in the last minutes')}</div>`;
 }
 
 function tiles(o) {
@@ -368,7 +368,7 @@ function draw() {
   const o = state.overview;
   render(o ? whole(o) : signIn(), document.getElementById('page'));
   const canvas = document.getElementById('heat');
-  if (canvas && o) heat(canvas, state.history.heat.get(state.volume) || [], o.heat_bounds_seconds, remembered);
+  if (canvas && o) heat(canvas, state.history.heat.get(state.volume) || [], o.heat_bounds_seconds);
 }
 
 document.addEventListener('visibilitychange', () => { if (!document.hidden && state.token && !state.paused) ask(); });
