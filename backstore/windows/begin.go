@@ -83,7 +83,11 @@ func (m *Mirror) first(present [2]bool) int {
 func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
 	size := m.config.Size
 	for i, s := range m.slots {
-		if one := s.Info().Size; m.config.Size == 0 && present[i] && !n.lost[i] && (size == 0 || one < size) {
+		one := s.Info().Size
+		if n.lost[i] {
+			one = max(one, n.size) // it is to grow, but is none to grow for
+		}
+		if m.config.Size == 0 && present[i] && (size == 0 || one < size) {
 			size = one
 		}
 	}

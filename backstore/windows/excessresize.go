@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"errors"
 	"fmt"
 
 	"lunar/backstore"
@@ -44,7 +45,7 @@ func (x *Excess) shrink(old, size int64) error {
 		if err = backstore.Resize(x.config.Slow, size); err == nil {
 			return nil
 		}
-		err = fmt.Errorf("%w; %w", err, x.relabel(old))
+		err = errors.Join(err, x.relabel(old))
 	}
 	x.resized(old)
 	return err

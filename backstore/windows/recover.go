@@ -142,7 +142,8 @@ func (x *Excess) recoverSegment(s *segment, b []byte) error {
 
 // recoverRecord takes a record if its data are whole.
 func (x *Excess) recoverRecord(s *segment, r *record, data []byte) (whole bool, err error) {
-	if r.off > x.journal.label.size-r.n || r.at >= 0 && (r.n > recordMost || r.position+r.length() > s.to) {
+	// A label that could not be written may be of a smaller volume than there was.
+	if r.off > max(x.journal.label.size, x.size())-r.n || r.at >= 0 && (r.n > recordMost || r.position+r.length() > s.to) {
 		return false, nil
 	}
 	if r.at >= 0 {

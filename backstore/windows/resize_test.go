@@ -2,11 +2,14 @@ package windows
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
+	"lunar/backstore/errstore"
 )
 
 // TestRegionsOfAnotherSize: whatever a bit stood for, a bit stands for after the volume has
@@ -93,4 +96,65 @@ func TestResizeWithoutAMember(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole(t, m)
+}
+
+// fixed is a store that stays as large as it is.
+type fixed struct{ backstore.Store }
+
+// TestStartWithASmallerMemberBack: the smaller member of two devices, which was dropped and
+// is there again at a start, keeps the size of the volume what it was.
+func TestStartWithASmallerMemberBack(t *testing.T) {
+	c := mirrorOf(fixed{mem(t, 2*crashSize)}, fixed{mem(t, crashSize)}, mem(t, MapSize))
+	c.Window = time.Hour
+	m := openMirror(t, c)
+	m.poke()
+	whole(t, m)
+	m.gate.Lock()
+	err := m.drop(m.other(), errBroken)
+	m.gate.Unlock()
+	if err = errors.Join(err, m.Close()); err != nil {
+		t.Fatal(err)
+	}
+	m = openMirror(t, c)
+	if found := m.Info().Size; found != crashSize {
+		t.Errorf("found %d bytes, expected %d", found, crashSize)
+	}
+	if err := m.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestExcessThatCannotShrink keeps its size, and what is written behind the end that it was
+// to have is there after a power cut, whatever the label says.
+func TestExcessThatCannotShrink(t *testing.T) {
+	slow, medium := mem(t, crashSize), mem(t, ExcessLeast)
+	fast := errstore.Wrap(medium)
+	c := excessOf(slow, fast)
+	c.Slow, c.Large, c.Window = known{fixed{slow}, 1}, 1<<40, time.Hour
+	x := openExcess(t, c)
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, rules := range [][]errstore.Rule{nil, {{Kinds: []backstore.Kind{backstore.Write}, Len: page, After: 1, Err: errBroken}}} {
+		fast.SetRules(rules...) // a second label cannot be written
+		if err := x.Resize(crashSize / 2); err == nil || strings.Contains(err.Error(), "%!") {
+			t.Errorf("found %v, expected that the slow device cannot be cut", err)
+		}
+	}
+	fast.SetRules()
+	k := backstoretest.NewClient(t, x, backstoretest.NewLoop(t, false))
+	data := backstoretest.Pattern(4096, 1)
+	k.Must(t, backstore.Op{Kind: backstore.Write, FUA: true, Off: crashSize - 4096, Data: data})
+	again := openExcess(t, excessOf(slow.CrashClone(1), medium.CrashClone(1)))
+	t.Cleanup(func() {
+		if err := again.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	k = backstoretest.NewClient(t, again, backstoretest.NewLoop(t, false))
+	if got := k.Read(t, crashSize-4096, 4096); !bytes.Equal(got, data) {
+		t.Error("what was acknowledged is gone")
+	}
 }

@@ -109,7 +109,7 @@ func (m *Mirror) compare(off int64, mine, others []byte) (n int64, v verdict, er
 	switch {
 	case m.mode == alone:
 		return 0, same, errNotPaired
-	case m.mode == behind, off+n > m.size():
+	case m.mode == behind, n <= 0, off+n > m.size(): // it becomes smaller
 		return 0, same, errAgain
 	}
 	mine, others = mine[:n], others[:n]
