@@ -3,11 +3,12 @@ package backstore
 import (
 	"context"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 )
 
-// Changes notes which parts of a store were altered. A Slot fills it while it is told to
-// (Slot.Track), by any number of event threads.
+// Changes notes which parts of a store were altered. A Slot fills it from Slot.Track to
+// Slot.Untrack, by any number of event threads.
 type Changes struct {
 	unit  int64
 	size  int64
@@ -32,11 +33,19 @@ func (c *Changes) note(op *Op) {
 		return
 	}
 	for i := off / c.unit; i*c.unit < min(off+n, c.size); i++ {
-		if w, bit := &c.words[i/64], uint64(1)<<(i%64); w.Load()&bit == 0 {
-			w.Or(bit)
-		}
+		c.Add(i)
 	}
 }
+
+// Add notes that a part was altered.
+func (c *Changes) Add(part int64) {
+	if w, bit := &c.words[part/64], uint64(1)<<(part%64); w.Load()&bit == 0 {
+		w.Or(bit)
+	}
+}
+
+// All notes that everything was altered.
+func (c *Changes) All() { c.note(&Op{Kind: Erase}) }
 
 // Take returns the numbers of the parts that were altered, in order, and forgets them. What
 // is altered from now on is noted again.
@@ -52,20 +61,48 @@ func (c *Changes) Take() (parts []int64) {
 	return parts
 }
 
-// Track has all operations noted that alter the store and end from now on, until the next
-// call; nil: none any more. While nothing is noted operations take their way as if this
-// was not there. An error of ctx is as of Exchange.
+// Track has all operations noted that alter the store and end from now on, and another store
+// that takes its place. While nothing is noted operations take their way as if this was not
+// there. An error of ctx is as of Exchange.
 func (s *Slot) Track(ctx context.Context, c *Changes) error {
+	return s.track(ctx, func(all tracked) tracked { return append(slices.Clone(all), c) })
+}
+
+// Untrack has nothing noted there any more.
+func (s *Slot) Untrack(ctx context.Context, c *Changes) error {
+	return s.track(ctx, func(all tracked) tracked {
+		return slices.DeleteFunc(slices.Clone(all), func(o *Changes) bool { return o == c })
+	})
+}
+
+func (s *Slot) track(ctx context.Context, change func(tracked) tracked) error {
 	return s.Exchange(ctx, func(store Store) (Store, error) {
-		s.changes.Store(c)
+		next := change(s.tracked())
+		s.changes.Store(&next)
 		return store, nil
 	})
+}
+
+// tracked are where a Slot notes what is altered.
+type tracked []*Changes
+
+func (s *Slot) tracked() tracked {
+	if all := s.changes.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+func (all tracked) note(op *Op) {
+	for _, c := range all {
+		c.note(op)
+	}
 }
 
 // notingLane notes what its store has done at once; of what ends later, slotLane does.
 type notingLane struct {
 	Lane
-	changes *Changes
+	changes tracked
 }
 
 // TryNow implements Lane.

@@ -45,11 +45,26 @@ func TestChanges(t *testing.T) {
 	if found, want := changes.Take(), []int64{backstoretest.Size/unit - 1}; !slices.Equal(found, want) {
 		t.Errorf("found %v, expected %v", found, want)
 	}
-	if err := slot.Track(t.Context(), nil); err != nil {
+	second := backstore.NewChanges(backstoretest.Size, unit)
+	if err := slot.Track(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	do(before, backstore.Write, unit, 4096)
+	if a, b := changes.Take(), second.Take(); !slices.Equal(a, []int64{1}) || !slices.Equal(b, a) {
+		t.Errorf("found %v and %v, expected 1", a, b)
+	}
+	if err := slot.Untrack(t.Context(), changes); err != nil {
 		t.Fatal(err)
 	}
 	do(before, backstore.Write, 0, 4096)
-	if found := changes.Take(); len(found) > 0 {
-		t.Errorf("found %v, expected nothing", found)
+	if a, b := changes.Take(), second.Take(); len(a) > 0 || !slices.Equal(b, []int64{0}) {
+		t.Errorf("found %v and %v, expected nothing and 0", a, b)
+	}
+	other := must[backstore.Store](t)(backstore.NewRAM(backstoretest.Size, 512))
+	if err := slot.Exchange(t.Context(), func(s backstore.Store) (backstore.Store, error) { return other, s.Close() }); err != nil {
+		t.Fatal(err)
+	}
+	if found := second.Take(); len(found) != backstoretest.Size/unit {
+		t.Errorf("found %v, expected all parts, for the store is another one", found)
 	}
 }

@@ -19,7 +19,7 @@ type Slot struct {
 	store      atomic.Pointer[slotted]
 	exchanging sync.Mutex
 	asking     sync.RWMutex            // held shared by who asks the store besides lanes, and while there is none
-	changes    atomic.Pointer[Changes] // that are noted; nil: none. Lanes look when they are opened
+	changes    atomic.Pointer[tracked] // where changes are noted; nil: nowhere. Lanes look when they are opened
 	mu         struct {
 		sync.Mutex
 		lanes     map[*slotLane]struct{}
@@ -70,11 +70,17 @@ func (s *Slot) Exchange(ctx context.Context, exchange func(Store) (Store, error)
 		l.do(l.let)
 	}
 	s.asking.Lock()
-	next, err := exchange(s.Content())
+	before := s.Content()
+	next, err := exchange(before)
 	if next == nil {
 		next = &noStore{s.Info(), fmt.Errorf("%w: %w", ErrGone, err)}
 	}
 	s.store.Store(&slotted{next})
+	if next != before {
+		for _, c := range s.tracked() {
+			c.All()
+		}
+	}
 	s.asking.Unlock()
 	s.resume()
 	return err
@@ -196,20 +202,20 @@ type slotLane struct {
 func (l *slotLane) open() (err error) {
 	if l.below, err = l.slot.Content().Lane(l.loop); err == nil {
 		l.lender, _ = l.below.(Lender)
-		l.note(l.slot.changes.Load())
+		l.note(l.slot.tracked())
 	}
 	return err
 }
 
-// note has what alters the store noted; nil: not.
-func (l *slotLane) note(c *Changes) {
+// note has what alters the store noted.
+func (l *slotLane) note(all tracked) {
 	l.done = l.ended
-	if c == nil {
+	if len(all) == 0 {
 		return
 	}
-	l.below = &notingLane{l.below, c}
+	l.below = &notingLane{l.below, all}
 	l.done = func(op *Op) {
-		c.note(op)
+		all.note(op)
 		l.ended(op)
 	}
 }

@@ -129,8 +129,9 @@ func (c *Client) start(ctx context.Context, method, path string, in any) (Job, e
 }
 
 const (
-	// jobInterval is how often Await looks.
-	jobInterval = 250 * time.Millisecond
+	// minJobInterval and maxJobInterval are how often Await looks: each eighth of the time
+	// that it has waited, within these.
+	minJobInterval, maxJobInterval = 5 * time.Millisecond, 250 * time.Millisecond
 	// maxUnanswered is how often in succession it may get no answer: a change of who may
 	// ask, and from where, breaks off who asks.
 	maxUnanswered = 20
@@ -138,8 +139,8 @@ const (
 
 // Await returns a job that has ended. Meanwhile it tells how it is.
 func (c *Client) Await(ctx context.Context, id string, told func(*Job)) (Job, error) {
-	tick := time.NewTicker(jobInterval)
-	defer tick.Stop()
+	began, again := time.Now(), time.NewTimer(0)
+	defer again.Stop()
 	for unanswered := 0; ; {
 		j, err := c.Job(ctx, id)
 		switch broken := (*url.Error)(nil); {
@@ -152,7 +153,8 @@ func (c *Client) Await(ctx context.Context, id string, told func(*Job)) (Job, er
 			told(&j)
 		}
 		select {
-		case <-tick.C:
+		case <-again.C:
+			again.Reset(min(max(time.Since(began)/8, minJobInterval), maxJobInterval))
 		case <-ctx.Done():
 			return j, ctx.Err()
 		}

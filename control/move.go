@@ -17,10 +17,11 @@ const DefaultMovePort = "3262"
 
 // Send says where a volume is sent.
 type Send struct {
-	To       string `json:"to" doc:"Where the other server receives: host:port."`
-	Key      string `json:"key" doc:"The one-time key with which it receives."`
-	Rate     int64  `json:"rate,omitempty" minimum:"0" doc:"Bytes in a second that are read at most; absent or 0: no bound."`
-	Channels int    `json:"channels,omitempty" minimum:"0" maximum:"8" doc:"TCP connections for data; absent or 0: 2."`
+	To          string `json:"to" doc:"Where the other server receives: host:port."`
+	Key         string `json:"key" doc:"The one-time key with which it receives."`
+	Rate        int64  `json:"rate,omitempty" minimum:"0" doc:"Bytes in a second that are read at most; absent or 0: no bound."`
+	Channels    int    `json:"channels,omitempty" minimum:"0" maximum:"8" doc:"TCP connections for data; absent or 0: 2."`
+	Incremental bool   `json:"incremental,omitempty" doc:"From now on note which blocks are written, and read only those that were since the last such move. Without, all are read, and nothing is noted any more."`
 }
 
 // Loggable is what a log may have of it.
@@ -33,6 +34,7 @@ func (s Send) Loggable() any {
 type SentVolume struct {
 	Size     int64  `json:"size" doc:"Of the volume in bytes."`
 	Blocks   int64  `json:"blocks" doc:"Of 1 MiB, that the volume has."`
+	Read     int64  `json:"read" doc:"Blocks that were read, with repetitions: others were never written, or are known from the last incremental move."`
 	Sent     int64  `json:"sent" doc:"Blocks that were sent, with repetitions."`
 	Same     int64  `json:"same" doc:"Blocks that the other server had already, or that have only zeroes."`
 	Altered  int64  `json:"altered" doc:"Blocks that were looked at again, because initiators wrote meanwhile."`

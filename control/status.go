@@ -21,6 +21,7 @@ type Status struct {
 	Refusals  []Refusals   `json:"refusals,omitempty" doc:"What was refused or taken away, by reason."`
 	Incidents *Incidents   `json:"incidents,omitempty" doc:"Errors that initiators were told, or brought about."`
 	LastApply *LastApply   `json:"last_apply,omitempty" doc:"How the last try to change the configuration ended, by a file or by objects; absent if there was none."`
+	Moves     Moves        `json:"moves" doc:"Volumes that are sent to other servers, received, or read as a whole."`
 	Warnings  []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
 	QoS       *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`
 
@@ -47,6 +48,17 @@ type SenseCount struct {
 type FunctionCount struct {
 	Function string `json:"function" doc:"Its name."`
 	Count    uint64 `json:"count" doc:"How often."`
+}
+
+// Moves are volumes that go to other servers, come from them, or are read as a whole.
+type Moves struct {
+	UnderWay       int    `json:"under_way" metric:"under_way" doc:"Volumes that are being sent, received or read as a whole."`
+	Sent           uint64 `json:"sent" metric:"sent_total" doc:"Volumes that were sent to the end."`
+	Received       uint64 `json:"received" metric:"received_total" doc:"Volumes that were received to the end."`
+	SendsFailed    uint64 `json:"sends_failed" metric:"sends_failed_total" doc:"Volumes whose sending ended before its end, also because it was cancelled."`
+	ReceiptsFailed uint64 `json:"receptions_failed" metric:"receptions_failed_total" doc:"Volumes whose reception ended before its end, also because it was cancelled."`
+	SentBytes      uint64 `json:"sent_bytes" metric:"sent_bytes_total" doc:"Data of volumes that were sent, with repetitions."`
+	ReceivedBytes  uint64 `json:"received_bytes" metric:"received_bytes_total" doc:"Data of volumes that were received and stored."`
 }
 
 // LastApply is how a try to change the configuration ended.

@@ -27,7 +27,7 @@ func (c *change) closeVolumes() {
 			continue
 		}
 		delete(a.Open, v.Name)
-		c.moves.cancel(v.Name)
+		c.untrack(v.Name)
 		d := &departure{Volume: v, unit: lu, given: make(chan struct{})}
 		c.leave(d, true)
 		closing.Go(func() {

@@ -78,7 +78,7 @@ func (s *source) Status() control.Status {
 		status.Targets = append(status.Targets, targetOf(t))
 	}
 	status.Incidents, status.LastApply = s.daemon.incidents(), s.daemon.lastApply.Load()
-	status.RDMA = s.daemon.rdmaStatus()
+	status.RDMA, status.Moves = s.daemon.rdmaStatus(), s.changes.moves.status()
 	status.Drift, status.Closing = append(s.daemon.drift(), s.changes.frozen.drift()...), s.changes.stillLeaving()
 	status.Warnings, status.QoS = append(s.daemon.warnings(), s.daemon.keptWarnings()...), s.qosStatus()
 	status.Warnings = append(status.Warnings, unlockedWarnings(nil)...)

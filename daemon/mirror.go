@@ -72,7 +72,7 @@ func (a *applier) scrub(by server.Asker, volume string) (out control.Scrubbed, e
 	m, ok := a.daemon.Health.Base(volume).(*windows.Mirror)
 	var of *move
 	if ok {
-		of, err = a.moves.begin(a.life, volume) // which a change of the volume cancels
+		of, err = a.moves.begin(a.life, volume, comparing) // which a change of the volume cancels
 	} else {
 		err = errors.New("found no mirror of that name")
 	}
@@ -80,7 +80,7 @@ func (a *applier) scrub(by server.Asker, volume string) (out control.Scrubbed, e
 	if err != nil {
 		return out, err
 	}
-	defer a.moves.end(volume, of)
+	defer func() { a.moves.end(volume, of, err) }()
 	var compared atomic.Int64
 	defer by.Awaits(func() control.Progress {
 		percent := int(compared.Load() * 100 / m.Info().Size)

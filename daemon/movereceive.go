@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/crypt"
@@ -57,15 +58,18 @@ func (a *applier) receive(by server.Asker, volume string, k control.Receive) (ou
 	if a.daemon.config.Load().Volume(volume) != nil {
 		return out, errors.New("there is a volume of this name already")
 	}
-	if !durable.Absent(k.Path) {
-		return out, fmt.Errorf("found %s, expected a file that there is not", k.Path)
-	}
-	m, err := a.moves.begin(a.life, volume)
+	m, err := a.moves.begin(a.life, volume, receiving)
 	if err != nil {
 		return out, err
 	}
-	defer a.moves.end(volume, m)
+	defer func() { a.moves.end(volume, m, err) }()
 	r := &reception{applier: a, move: m, Receive: k, name: volume}
+	if !durable.Absent(k.Path) {
+		if got := bulk.FindWhole(k.Path+journalSuffix, k.Path); got != nil { // a server that was killed has not served it
+			return r.serve(got)
+		}
+		return out, fmt.Errorf("found %s, expected a file that there is not", k.Path)
+	}
 	listener, err := tcp.Listen(k.Listen, key)
 	if err != nil {
 		return out, err
@@ -73,7 +77,11 @@ func (a *applier) receive(by server.Asker, volume string, k control.Receive) (ou
 	defer func() { err = errors.Join(err, listener.Close()) }()
 	r.progress.Begin("waits for the other server at " + listener.Address())
 	defer r.telling(by, "volume "+volume)()
-	return r.run(listener)
+	a.log.Info("a volume is being received", "volume", volume, "at", listener.Address())
+	if out, err = r.run(listener); err != nil {
+		a.log.Warn("a volume was not received", "volume", volume, "bytes", m.progress.Moved(), "err", err)
+	}
+	return out, err
 }
 
 // run takes one sender after the other until one has sent all.
@@ -83,15 +91,22 @@ func (r *reception) run(listener *tcp.Listener) (out control.ReceivedVolume, err
 		if err != nil {
 			return out, err
 		}
+		began, before := time.Now(), r.progress.Moved()
 		got, err := bulk.Receive(r.ctx, link, bulk.Acceptance{Accept: r.accept, Cores: moveCores(), Progress: &r.progress})
+		if err == nil {
+			err = r.place.Journal.Finish(&got, r.Path+receivingSuffix)
+		}
 		err = errors.Join(err, r.close())
 		switch {
 		case err == nil:
-			return r.finish(got)
+			bytes, took := r.progress.Moved()-before, time.Since(began).Round(time.Millisecond)
+			r.applier.log.Info("volume received", "volume", r.name, "from", got.Name, "stored", got.Stored, "there before", got.Kept, "damaged", got.Damaged,
+				"bytes", bytes, "took", took, "rate", rateOf(bytes, took), "standby", r.Standby)
+			return r.finish(&got)
 		case r.ctx.Err() != nil:
 			return out, r.ctx.Err()
 		}
-		r.applier.log.Warn("a volume that is being received is not whole: the sender may go on", "volume", r.name, "stored", got.Stored, "there before", got.Kept, "err", err)
+		r.applier.log.Warn("a volume that is being received is not whole: the sender may go on", "volume", r.name, "stored", got.Stored, "there before", got.Kept, "repeated", got.Repeated, "err", err)
 		r.progress.Begin("waits for the other server; the last connection ended: " + err.Error())
 	}
 }
@@ -115,7 +130,7 @@ func (r *reception) accept(o bulk.Offer) (*bulk.Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	place := &bulk.Place{}
+	place := &bulk.Place{Verified: bulk.FindWhole(journal, partial) != nil}
 	if place.Journal, err = bulk.OpenJournal(journal, o.Size); err != nil {
 		return nil, fmt.Errorf("%w: remove %s and it to begin anew", err, partial)
 	}
@@ -209,13 +224,16 @@ func (r *reception) volume(o bulk.Offer) (*conf.Volume, error) {
 	return v, nil
 }
 
-// finish gives a whole volume its name, and has it served.
-func (r *reception) finish(got bulk.Received) (control.ReceivedVolume, error) {
-	out := control.ReceivedVolume{
+func (r *reception) result(got *bulk.Received) control.ReceivedVolume {
+	return control.ReceivedVolume{
 		Path: r.Path + receivingSuffix, Source: got.Name, Size: got.Size, BlockSize: got.Unit,
 		Stored: got.Stored, Kept: got.Kept, Repeated: got.Repeated, Checksum: hex.EncodeToString(got.Checksum[:]),
 	}
-	r.applier.log.Info("volume received", "volume", r.name, "from", got.Name, "stored", got.Stored, "there before", got.Kept, "damaged", got.Damaged, "standby", r.Standby)
+}
+
+// finish gives a whole volume its name, and has it served.
+func (r *reception) finish(got *bulk.Received) (control.ReceivedVolume, error) {
+	out := r.result(got)
 	if r.Standby {
 		return out, nil
 	}
@@ -225,6 +243,12 @@ func (r *reception) finish(got bulk.Received) (control.ReceivedVolume, error) {
 	if err := errors.Join(os.Rename(out.Path, r.Path), durable.SyncDir(filepath.Dir(r.Path))); err != nil {
 		return out, err
 	}
+	return r.serve(got)
+}
+
+// serve makes a volume of a file that has its name.
+func (r *reception) serve(got *bulk.Received) (control.ReceivedVolume, error) {
+	out := r.result(got)
 	out.Path = r.Path
 	if _, err := r.applier.edit(server.Asker{By: "a move"}, control.Changes{Edits: r.edit(got.Offer)}); err != nil {
 		return out, fmt.Errorf("%s is whole, and is not served (lunar volume create makes a volume of it): %w", r.Path, err)

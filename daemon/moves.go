@@ -19,12 +19,25 @@ import (
 type moves struct {
 	mu   sync.Mutex
 	by   map[string]*move // of each volume
-	loop *evloop.Loop     // made for the first of them
-	work *evloop.Workers
+	past control.Moves    // what has ended
+
+	known map[string]*bulk.Known // of each volume whose moves are incremental
+	loop  *evloop.Loop           // made for the first of them
+	work  *evloop.Workers
 }
+
+// purpose is what a volume moves for.
+type purpose uint8
+
+const (
+	comparing purpose = iota // or any other reading of all of it
+	sending
+	receiving
+)
 
 // move is one of them.
 type move struct {
+	purpose
 	progress bulk.Progress
 	ctx      context.Context // ends when it is cancelled, the volume goes, or the server stops
 	cancel   context.CancelFunc
@@ -38,7 +51,7 @@ const (
 )
 
 // begin notes a move of a volume; end of it follows.
-func (s *moves) begin(life context.Context, volume string) (*move, error) {
+func (s *moves) begin(life context.Context, volume string, p purpose) (*move, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.by == nil {
@@ -50,18 +63,60 @@ func (s *moves) begin(life context.Context, volume string) (*move, error) {
 	if life.Err() != nil {
 		return nil, errors.New("the server is stopping")
 	}
-	m := &move{ended: make(chan struct{})}
+	m := &move{purpose: p, ended: make(chan struct{})}
 	m.ctx, m.cancel = context.WithCancel(life)
 	s.by[volume] = m
 	return m, nil
 }
 
-func (s *moves) end(volume string, m *move) {
+// end notes how a move has ended.
+func (s *moves) end(volume string, m *move, err error) {
 	s.mu.Lock()
 	delete(s.by, volume)
+	m.count(&s.past)
+	if n := m.outcome(&s.past, err); n != nil {
+		*n++
+	}
 	s.mu.Unlock()
 	m.cancel()
 	close(m.ended)
+}
+
+// outcome is the counter of moves that end like this one; nil: there is none.
+func (m *move) outcome(of *control.Moves, err error) *uint64 {
+	switch {
+	case m.purpose == sending && err == nil:
+		return &of.Sent
+	case m.purpose == sending:
+		return &of.SendsFailed
+	case m.purpose == receiving && err == nil:
+		return &of.Received
+	case m.purpose == receiving:
+		return &of.ReceiptsFailed
+	}
+	return nil
+}
+
+// count adds what has gone over the network.
+func (m *move) count(to *control.Moves) {
+	switch n := uint64(m.progress.Moved()); m.purpose {
+	case sending:
+		to.SentBytes += n
+	case receiving:
+		to.ReceivedBytes += n
+	}
+}
+
+// status is what is told of all.
+func (s *moves) status() control.Moves {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.past
+	now.UnderWay = len(s.by)
+	for _, m := range s.by {
+		m.count(&now)
+	}
+	return now
 }
 
 // cancel ends the move of a volume, if there is one, and waits for it.
@@ -132,13 +187,14 @@ func (m *move) telling(by server.Asker, what string) (ended func()) {
 // reading is an open volume that a move reads, while initiators may use it.
 type reading struct {
 	*move
-	slot   *backstore.Slot
-	loop   *evloop.Loop
-	origin bulk.Origin
+	slot    *backstore.Slot
+	loop    *evloop.Loop
+	origin  bulk.Origin
+	changes *backstore.Changes // that are noted for this move alone; nil: there is a Known
 }
 
 // readWhole begins to read a volume as a whole. Close ends it.
-func (a *applier) readWhole(by server.Asker, volume string) (r *reading, err error) {
+func (a *applier) readWhole(by server.Asker, volume string, p purpose) (r *reading, err error) {
 	if err := by.Begin(); err != nil {
 		return nil, err
 	}
@@ -155,7 +211,7 @@ func (a *applier) readWhole(by server.Asker, volume string) (r *reading, err err
 	if err != nil {
 		return nil, err
 	}
-	m, err := a.moves.begin(a.life, volume)
+	m, err := a.moves.begin(a.life, volume, p)
 	if err != nil {
 		return nil, err
 	}
@@ -164,13 +220,21 @@ func (a *applier) readWhole(by server.Asker, volume string) (r *reading, err err
 	return r, nil
 }
 
-// begin has changes noted, and opens the volume beside the initiators.
-func (r *reading) begin() (err error) {
-	changes := backstore.NewChanges(r.origin.Size, bulk.BlockSize)
-	if err := r.slot.Track(r.ctx, changes); err != nil {
+// begin has changes noted, and opens the volume beside the initiators. What is known need not
+// be read; nil: nothing is.
+func (r *reading) begin(known *bulk.Known) (err error) {
+	if known == nil {
+		changes := backstore.NewChanges(r.origin.Size, bulk.BlockSize)
+		if err := r.slot.Track(r.ctx, changes); err != nil {
+			return err
+		}
+		r.changes, r.origin.Changed = changes, changes.Take
+	} else if r.origin.Known, err = known.Sums(); err != nil {
 		return err
+	} else {
+		r.origin.Changed = known.Changed
 	}
-	r.origin.Changed, r.origin.Hold = changes.Take, r.hold
+	r.origin.Hold = r.hold
 	r.origin.Volume, err = bulk.OpenVolume(r.loop, r.slot)
 	return err
 }
@@ -187,13 +251,16 @@ func (r *reading) hold(ctx context.Context, last func(context.Context, *bulk.Vol
 	})
 }
 
-// close ends it.
-func (r *reading) close(a *applier) error {
+// close ends it, which has failed with an error.
+func (r *reading) close(a *applier, failed error) error {
 	if r.origin.Volume != nil {
 		r.origin.Volume.Close()
 	}
-	err := r.slot.Track(context.Background(), nil)
-	a.moves.end(r.origin.Name, r.move)
+	err := failed
+	if r.changes != nil {
+		err = errors.Join(err, r.slot.Untrack(context.Background(), r.changes))
+	}
+	a.moves.end(r.origin.Name, r.move, err)
 	return err
 }
 

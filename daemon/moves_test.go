@@ -306,3 +306,42 @@ func TestMoveRefused(t *testing.T) {
 		t.Error("another file was altered")
 	}
 }
+
+// TestMoveNamed: a volume that has its name, of a server that was killed before it served it,
+// is served by the same command; a file that is another one by now is not.
+func TestMoveNamed(t *testing.T) {
+	from, to := newEndpoint(t, ""), newEndpoint(t, "")
+	from.filled()
+	key, copied := filepath.Join(from.dir, "key"), filepath.Join(to.dir, "copy.img")
+	job := to.receiving(key, "--standby")
+	if out, status := from.lunar("volume", "send", "disk", to.at, "--key-file", key); status != cli.ExitOK {
+		t.Fatalf("found %d, %q", status, out)
+	}
+	to.waited(job, "done")
+	if err := os.Rename(copied+".receiving", copied); err != nil {
+		t.Fatal(err)
+	}
+	receive := []string{"volume", "receive", "copy", "copy.img", "--key-file", key, "--listen", to.at}
+	stat, err := os.Stat(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(copied, stat.ModTime(), stat.ModTime().Add(1)); err != nil {
+		t.Fatal(err)
+	}
+	if out, status := to.lunar(receive...); status == cli.ExitOK || !strings.Contains(out, "expected a file that there is not") {
+		t.Errorf("found %d, %q, expected that a file that was written since is refused", status, out)
+	}
+	if err := os.Chtimes(copied, stat.ModTime(), stat.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if out, status := to.lunar(receive...); status != cli.ExitOK || !strings.Contains(out, "It is served as copy") {
+		t.Errorf("found %d, %q", status, out)
+	}
+	if !strings.Contains(to.text(), "copy:") || !bytes.Equal(from.bytes("disk.img"), to.bytes("copy.img")) {
+		t.Errorf("found\n%s", to.text())
+	}
+	if _, err := os.Stat(copied + ".receiving.journal"); err == nil {
+		t.Error("the journal is still there")
+	}
+}

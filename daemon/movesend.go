@@ -27,45 +27,65 @@ func (a *applier) send(by server.Asker, volume string, k control.Send) (out cont
 	if err != nil {
 		return out, err
 	}
-	r, err := a.readWhole(by, volume)
+	r, err := a.readWhole(by, volume, sending)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, r.close(a)) }()
+	defer func() {
+		if err = r.close(a, err); err != nil {
+			a.log.Warn("a volume was not sent", "volume", volume, "to", k.To, "bytes", r.progress.Moved(), "err", err)
+		}
+	}()
 	defer r.telling(by, "volume "+volume)()
+	a.log.Info("a volume is being sent", "volume", volume, "to", k.To)
 	began := time.Now()
 	link, err := tcp.Dial(r.ctx, k.To, key)
 	if err != nil {
 		return out, fmt.Errorf("%w (lunar volume receive, on the other server, waits for it)", err)
 	}
-	if err := r.begin(); err != nil {
+	known, err := a.knownOf(r, k.Incremental)
+	if err == nil {
+		err = r.begin(known)
+	}
+	if err != nil {
 		return out, errors.Join(err, link.Close())
 	}
 	if k.Channels == 0 {
 		k.Channels = defaultChannels
 	}
-	sent, err := bulk.Send(r.ctx, link, &r.origin, bulk.Options{Channels: k.Channels, Cores: moveCores(), Rate: k.Rate, Progress: &r.progress})
+	sent, err := bulk.Send(r.ctx, link, &r.origin, bulk.Options{Channels: k.Channels, Cores: moveCores(), Rate: k.Rate, Incremental: k.Incremental, Progress: &r.progress})
 	if err != nil {
 		return out, fmt.Errorf("%w; the same command goes on where it was", err)
 	}
+	if known != nil {
+		if err := known.Learn(sent.Sums); err != nil {
+			a.log.Warn("what was sent is not noted: the next incremental move reads all", "volume", volume, "err", err)
+		}
+	}
 	took := time.Since(began).Round(time.Millisecond)
-	a.log.Info("volume sent", "volume", volume, "to", k.To, "sent", sent.Sent, "same", sent.Same, "altered", sent.Altered, "damaged", sent.Again, "took", took)
+	a.log.Info("volume sent", "volume", volume, "to", k.To, "read", sent.Read, "sent", sent.Sent, "same", sent.Same, "altered", sent.Altered, "damaged", sent.Again,
+		"bytes", r.progress.Moved(), "took", took, "rate", rateOf(r.progress.Moved(), took))
 	return control.SentVolume{
-		Size: r.origin.Size, Blocks: sent.Blocks, Sent: sent.Sent, Same: sent.Same, Altered: sent.Altered, Damaged: sent.Again,
+		Size: r.origin.Size, Blocks: sent.Blocks, Read: sent.Read, Sent: sent.Sent, Same: sent.Same, Altered: sent.Altered, Damaged: sent.Again,
 		Checksum: hex.EncodeToString(sent.Checksum[:]), Took: took.String(),
 	}, nil
 }
 
+// rateOf is for a line of the log.
+func rateOf(bytes int64, took time.Duration) string {
+	return fmt.Sprintf("%.1f MiB/s", float64(bytes)/(1<<20)/max(took, time.Millisecond).Seconds())
+}
+
 // checksum reads a volume.
 func (a *applier) checksum(by server.Asker, volume string) (out control.VolumeChecksum, err error) {
-	r, err := a.readWhole(by, volume)
+	r, err := a.readWhole(by, volume, comparing)
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, r.close(a)) }()
+	defer func() { err = r.close(a, err) }()
 	defer r.telling(by, "volume "+volume)()
 	began := time.Now()
-	if err := r.begin(); err != nil {
+	if err := r.begin(nil); err != nil {
 		return out, err
 	}
 	sum, err := bulk.Checksum(r.ctx, &r.origin, moveCores(), &r.progress)

@@ -70,6 +70,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	if err != nil {
 		return false, err
 	}
+	known := marks(dir, cfg)
 	s, err := start.assemble(cfg, dir, log)
 	if err != nil {
 		return false, err
@@ -77,6 +78,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	s.output, s.events = output, stream
 	changes := newApplier(s, k, dir, log)
 	changes.read(l.text)
+	changes.recall(known)
 	if err := changes.begin(control.SocketIn(dir, k.Socket), cfg); err != nil {
 		tellService(log, k.Service.Stopping()) // a next start finds the sockets
 		unstable := shutDown(s, log)
@@ -103,5 +105,6 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	changes.end()
 	_ = changes.trail.SetFile("") // of none there is nothing to tell
 	beside.Wait()                 // they look at the cache and the sessions, which end
-	return true, shutDown(s, log)
+	err = shutDown(s, log)
+	return true, errors.Join(err, changes.moves.settle(s.config.Load(), err == nil))
 }

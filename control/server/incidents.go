@@ -14,6 +14,8 @@ func eachApply(s *control.Status, yield func(*control.LastApply, ...string)) {
 	}
 }
 
+func eachMoves(s *control.Status, yield func(*control.Moves, ...string)) { yield(&s.Moves) }
+
 func eachSpace(s *control.Status, yield func(*control.Space, ...string)) {
 	for i := range s.Volumes {
 		if s.Volumes[i].Space != nil {

@@ -78,6 +78,7 @@ func sample() control.Status {
 			Sense:     []control.SenseCount{{Key: "medium error", ASC: "1100", Count: 4}},
 			Functions: []control.FunctionCount{{Function: "ABORT TASK", Count: 5}}},
 		LastApply: &control.LastApply{OK: true, At: since},
+		Moves:     control.Moves{UnderWay: 1, Sent: 2, Received: 3, SendsFailed: 4, ReceiptsFailed: 5, SentBytes: 6, ReceivedBytes: 7},
 		Warnings:  []string{"qos: too much is reserved"},
 		Targets:   []control.Target{{Name: "iqn.2026-11.test:t", Portals: []string{"127.0.0.1:3260"}, Volumes: []string{"db"}, Sessions: 1}},
 		Sessions: []control.Session{{

@@ -21,7 +21,7 @@ func allMetrics() []metric {
 		rowsOf("lunar_volume_mirror_", volumeLabels, eachMirror), rowsOf("lunar_volume_excess_", volumeLabels, eachExcess),
 		rowsOf("lunar_session_", sessionLabels, eachSession), rowsOf("lunar_session_", lunLabels, eachLUN),
 		rdmaMetrics, rowsOf("lunar_rdma_", rdmaLabels, eachRDMADevice),
-		incidentMetrics, rowsOf("lunar_", nil, eachIncidents), rowsOf("lunar_", nil, eachApply), rowsOf("lunar_volume_", volumeLabels, eachSpace),
+		incidentMetrics, rowsOf("lunar_", nil, eachIncidents), rowsOf("lunar_", nil, eachApply), rowsOf("lunar_moves_", nil, eachMoves), rowsOf("lunar_volume_", volumeLabels, eachSpace),
 		rowsOf("lunar_", nil, eachLatency),
 		qosMetrics, rowsOf("lunar_qos_", deviceLabels, eachDevice), rowsOf("lunar_qos_", onThreadLabel, eachThreadCapacity), rowsOf("lunar_qos_", flowLabels, eachFlow), rowsOf("lunar_qos_", promiseLabels, eachPromise),
 	)

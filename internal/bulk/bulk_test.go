@@ -35,7 +35,7 @@ type medium struct {
 	size   int64
 }
 
-func newMedium(t *testing.T, size int64) *medium {
+func newMedium(t testing.TB, size int64) *medium {
 	t.Helper()
 	store, err := backstore.NewRAM(size, 512)
 	if err != nil {
@@ -53,7 +53,7 @@ func newMedium(t *testing.T, size int64) *medium {
 	return m
 }
 
-func open(t *testing.T, loop *evloop.Loop, store backstore.Store) *bulk.Volume {
+func open(t testing.TB, loop *evloop.Loop, store backstore.Store) *bulk.Volume {
 	t.Helper()
 	v, err := bulk.OpenVolume(loop, store)
 	if err != nil {
@@ -101,7 +101,7 @@ type side struct {
 	key      tcp.Key
 }
 
-func newSide(t *testing.T, size int64) *side {
+func newSide(t testing.TB, size int64) *side {
 	t.Helper()
 	s := &side{medium: newMedium(t, size), path: filepath.Join(t.TempDir(), "journal"), key: tcp.NewKey()}
 	var err error
@@ -158,7 +158,7 @@ func origin(m *medium) *bulk.Origin {
 }
 
 // move sends a volume once, and both sides succeed.
-func move(t *testing.T, from *medium, to *side, o *bulk.Origin) (bulk.Sent, bulk.Received) {
+func move(t testing.TB, from *medium, to *side, o *bulk.Origin) (bulk.Sent, bulk.Received) {
 	t.Helper()
 	received := to.receive(t.Context())
 	sent, err := bulk.Send(t.Context(), dial(t, to), o, bulk.Options{Channels: 2, Cores: 2})
@@ -440,5 +440,27 @@ func TestFullDestination(t *testing.T) {
 	full.SetRules()
 	if _, again := move(t, from, to, origin(from)); again.Kept != r.Stored || again.Repeated != 0 {
 		t.Errorf("found %+v after %+v", again, r.Received)
+	}
+}
+
+// BenchmarkMove moves a volume in memory over loopback, both sides in this process.
+func BenchmarkMove(b *testing.B) {
+	const size = 256 * mib
+	from, to := newMedium(b, size), newSide(b, size)
+	for n := range bulk.Blocks(size) {
+		from.write(b, n*mib, backstoretest.Pattern(mib, uint64(n)))
+	}
+	b.SetBytes(size)
+	for b.Loop() {
+		received := to.receive(b.Context())
+		_, err := bulk.Send(b.Context(), dial(b, to), origin(from), bulk.Options{Channels: 2, Cores: 1})
+		if r := <-received; err != nil || r.err != nil {
+			b.Fatal(err, r.err)
+		}
+		b.StopTimer()
+		if err := os.Remove(to.path); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
 	}
 }

@@ -10,8 +10,34 @@ import (
 // digests reads blocks of a volume and tells the sum of each, by several goroutines. broken
 // ends it early.
 func digests(v *Volume, size int64, cores int, p *Progress, what string, broken <-chan struct{}, wanted func(int64) bool, tell func(int64, Sum) error) error {
+	zero := zeroesOf(size)
+	return walk(size, cores, p, what, broken, wanted,
+		loading(func(b *pipeline.Block) (bool, error) {
+			if n := b.Offset / BlockSize; v.Unmapped(b.Offset, int64(b.Length)) {
+				return false, tell(n, zero.of(n))
+			}
+			return true, v.Read(b.Memory[:b.Length], b.Offset)
+		}),
+		computing("digest", func(b *pipeline.Block) (bool, error) {
+			n := b.Offset / BlockSize
+			return true, tell(n, zero.sumOf(n, b.Memory[:b.Length]))
+		}))
+}
+
+// loading is a stage that has several operations of a store under way.
+func loading(work func(*pipeline.Block) (bool, error)) pipeline.Stage {
+	return pipeline.Stage{StageConfig: pipeline.StageConfig{Name: "load", Kind: pipeline.Events, Bound: queueBound, Threads: loadDepth}, Work: work}
+}
+
+// computing is a stage of as many threads as it needs.
+func computing(name string, work func(*pipeline.Block) (bool, error)) pipeline.Stage {
+	return pipeline.Stage{StageConfig: pipeline.StageConfig{Name: name, Kind: pipeline.Parallel, Bound: queueBound, Threads: 1}, Work: work}
+}
+
+// walk has the blocks of a volume of size bytes pass stages. broken ends it early.
+func walk(size int64, cores int, p *Progress, what string, broken <-chan struct{}, wanted func(int64) bool, stages ...pipeline.Stage) error {
 	p.begin(what, Blocks(size))
-	pool, err := pipeline.NewPool(2*loadDepth+queueBound, BlockSize)
+	pool, err := pipeline.NewPool(len(stages)*loadDepth+queueBound, BlockSize)
 	if err != nil {
 		return err
 	}
@@ -19,25 +45,7 @@ func digests(v *Volume, size int64, cores int, p *Progress, what string, broken 
 	for _, b := range pool.Blocks {
 		free <- b
 	}
-	zero := zeroesOf(size)
-	run := pipeline.Start(pipeline.Config{
-		Cores: max(cores, 1), Nice: true, Out: func(b *pipeline.Block) { free <- b },
-		Stages: []pipeline.Stage{
-			{StageConfig: pipeline.StageConfig{Name: "load", Kind: pipeline.Events, Bound: queueBound, Threads: loadDepth}, Work: func(b *pipeline.Block) (bool, error) {
-				if n := b.Offset / BlockSize; v.Unmapped(b.Offset, int64(b.Length)) {
-					return false, tell(n, zero.of(n))
-				}
-				return true, v.Read(b.Memory[:b.Length], b.Offset)
-			}},
-			{StageConfig: pipeline.StageConfig{Name: "digest", Kind: pipeline.Parallel, Bound: queueBound, Threads: 1}, Work: func(b *pipeline.Block) (bool, error) {
-				n := b.Offset / BlockSize
-				if isZero(b.Memory[:b.Length]) {
-					return true, tell(n, zero.of(n))
-				}
-				return true, tell(n, sumOf(b.Memory[:b.Length]))
-			}},
-		},
-	})
+	run := pipeline.Start(pipeline.Config{Cores: max(cores, 1), Nice: true, Out: func(b *pipeline.Block) { free <- b }, Stages: stages})
 	err = func() error {
 		for n := range Blocks(size) {
 			p.done.Add(1)

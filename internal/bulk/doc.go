@@ -3,7 +3,8 @@
 //
 // Send reads a volume in blocks and Receive stores them, over a Link, which is sockets
 // (bulk/tcp). A block goes through load, digest, cipher and network here, and
-// through network, cipher, digest and store there.
+// through network, cipher and store there. Its digest goes with it, and is compared with what
+// is stored when that is read again.
 //
 // The receiving side has a Journal with the digest of each block that it has stored. It
 // tells these first, and the sender sends what differs. That is how a move that was broken

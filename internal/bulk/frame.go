@@ -11,14 +11,14 @@ import (
 	"lunar/internal/pipeline/rftp"
 )
 
-// The memory of a block: a page whose end is the header, the payload, and a page whose
-// begin is the tag. The payload is aligned to pages, for direct I/O.
+// The memory of a block: a page whose end is the header and the digest, the payload, and a
+// page whose begin is the tag. The payload is aligned to pages, for direct I/O.
 const (
 	page   = 4096
-	lead   = page - rftp.HeaderSize // where the frame begins
+	lead   = page - rftp.FrontSize // where the frame begins
 	tag    = 16
 	stride = page + BlockSize + page
-	frame  = rftp.HeaderSize + BlockSize + tag // the longest
+	frame  = rftp.FrontSize + BlockSize + tag // the longest
 )
 
 // payload is a block's data.
@@ -26,7 +26,7 @@ func payload(b *pipeline.Block) []byte { return b.Memory[page : page+b.Length : 
 
 // framed is what goes over the network.
 func framed(b *pipeline.Block, sealed bool) []byte {
-	n := rftp.HeaderSize + b.Length
+	n := rftp.FrontSize + b.Length
 	if sealed {
 		n += tag
 	}
@@ -60,7 +60,8 @@ func nonce(h *rftp.Header) (n [12]byte) {
 	return n
 }
 
-// seal makes the frame of a block whose payload is there. The header is authenticated.
+// seal makes the frame of a block whose payload and digest are there. What is in front of the
+// payload is authenticated.
 func (s *sealer) seal(b *pipeline.Block) {
 	h := rftp.Header{Session: b.Session, Length: uint32(b.Length), Sequence: b.Sequence, Offset: uint64(b.Offset)}
 	if s == nil {
@@ -68,6 +69,7 @@ func (s *sealer) seal(b *pipeline.Block) {
 	}
 	head := b.Memory[lead:page]
 	h.Put(head)
+	copy(head[rftp.HeaderSize:], b.Digest[:])
 	if s != nil {
 		n := nonce(&h)
 		s.aead.Seal(b.Memory[page:page], n[:], payload(b), head)
@@ -75,7 +77,8 @@ func (s *sealer) seal(b *pipeline.Block) {
 }
 
 // open gets the payload of a frame that has arrived, for a volume of size bytes. The block
-// has length and offset then.
+// has length, offset and digest then: who has the key says so, and it is compared with the
+// payload when that was stored and is read again.
 func (s *sealer) open(b *pipeline.Block, session uint32, size int64) error {
 	head := b.Memory[lead:page]
 	h, err := rftp.ParseHeader(head, session, BlockSize)
@@ -83,6 +86,7 @@ func (s *sealer) open(b *pipeline.Block, session uint32, size int64) error {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	b.Session, b.Sequence, b.Offset, b.Length = h.Session, h.Sequence, int64(h.Offset), int(h.Length)
+	copy(b.Digest[:], head[rftp.HeaderSize:])
 	if s != nil {
 		n := nonce(&h)
 		if _, err := s.aead.Open(b.Memory[page:page], n[:], b.Memory[page:page+b.Length+tag], head); err != nil {

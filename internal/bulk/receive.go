@@ -14,12 +14,17 @@ type Offer struct {
 	Size     int64 // bytes
 	Unit     int   // of a logical block in bytes
 	Physical int   // of a physical block in bytes
+	// Incremental: what was read again at the end of an earlier move need not be read.
+	Incremental bool
 }
 
 // Place is where a volume is stored.
 type Place struct {
 	Volume  *Volume
 	Journal *Journal
+	// Verified: all that the journal has was read again after it was stored, and nobody has
+	// written there since.
+	Verified bool
 }
 
 // Received is what has come of Receive.
@@ -90,7 +95,7 @@ func (r *receiving) greet() error {
 
 // begin accepts the volume, and lets the sender's channels come in.
 func (r *receiving) begin(m *rftp.Message, channels int) error {
-	r.Offer = Offer{m.Name, int64(m.Size), int(m.Unit), int(m.Physical)}
+	r.Offer = Offer{m.Name, int64(m.Size), int(m.Unit), int(m.Physical), m.Flags&rftp.FlagIncremental != 0}
 	err := r.Offer.check()
 	if err == nil {
 		r.place, err = r.accept.Accept(r.Offer)

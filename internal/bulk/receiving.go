@@ -18,6 +18,7 @@ type receiving struct {
 	session  uint32
 	seal     *sealer
 	place    *Place
+	unread   bool // all has to be read again at the end, not only what is stored now
 	pool     *pipeline.Pool
 	zero     *zeroes
 	run      *pipeline.Runner
@@ -36,14 +37,19 @@ type receiving struct {
 
 // prepare makes everything that blocks need, before the sender may send any.
 func (r *receiving) prepare(channels int) (err error) {
-	r.zero = zeroesOf(r.Size)
+	r.zero, r.unread = zeroesOf(r.Size), !r.Incremental || !r.place.Verified
 	if r.place.Journal.Doubtful {
-		if _, err := r.read(true); err != nil {
-			return err
+		if r.unread {
+			if _, err := r.read("what was stored before the machine was started is read", r.isStored); err != nil {
+				return err
+			}
 		}
 		if err := r.place.Journal.Believe(); err != nil {
 			return err
 		}
+	}
+	if err := r.place.Journal.Unfinish(); err != nil {
+		return err
 	}
 	r.Kept = r.place.Journal.Stored()
 	r.progress.begin("received", int64(len(r.place.Journal.Sums)))
@@ -58,7 +64,6 @@ func (r *receiving) prepare(channels int) (err error) {
 		Cores: max(r.accept.Cores, 1), Nice: true, Out: r.out,
 		Stages: []pipeline.Stage{
 			{StageConfig: pipeline.StageConfig{Name: "cipher", Kind: pipeline.Parallel, Bound: poolBlocks, Threads: 1}, Work: r.guarded(r.open)},
-			{StageConfig: pipeline.StageConfig{Name: "digest", Kind: pipeline.Parallel, Bound: queueBound, Threads: 1}, Work: r.guarded(r.digest)},
 			{StageConfig: pipeline.StageConfig{Name: "store", Kind: pipeline.Events, Bound: queueBound, Threads: loadDepth}, Work: r.guarded(r.store)},
 		},
 	})
@@ -133,18 +138,6 @@ func (r *receiving) open(b *pipeline.Block) (bool, error) {
 	return true, b.Do(pipeline.Sink, pipeline.Process)
 }
 
-// digest is the second stage.
-func (r *receiving) digest(b *pipeline.Block) (bool, error) {
-	if err := b.Do(pipeline.Sink, pipeline.Queue); err != nil {
-		return false, err
-	}
-	b.Digest = r.zero.of(b.Offset / BlockSize)
-	if !isZero(payload(b)) {
-		b.Digest = sumOf(payload(b))
-	}
-	return true, b.Do(pipeline.Sink, pipeline.Process)
-}
-
 // store is the last stage. Of two forms of a block the one that was sent later is stored,
 // in whatever order they come.
 func (r *receiving) store(b *pipeline.Block) (bool, error) {
@@ -184,6 +177,7 @@ func (r *receiving) keep(n int64, b *pipeline.Block) (err error) {
 	if err != nil {
 		return err
 	}
+	r.progress.moved.Add(int64(b.Length))
 	r.mu.Lock()
 	r.Stored++
 	if r.place.Journal.Sums[n] == b.Digest {
@@ -232,7 +226,7 @@ func (r *receiving) finish(m *rftp.Message) error {
 	if err := r.place.Volume.Flush(); err != nil {
 		return err
 	}
-	bad, err := r.read(false)
+	bad, err := r.read("read again", func(n int64) bool { return r.unread || r.latest[n] > 0 })
 	if err != nil {
 		return err
 	}
@@ -247,15 +241,13 @@ func (r *receiving) finish(m *rftp.Message) error {
 	return errWhole
 }
 
-// read reads what is stored, and forgets the sums that are not true: how many.
-func (r *receiving) read(doubtful bool) (bad int64, err error) {
-	what := "read again"
-	if doubtful {
-		what = "what was stored before the machine was started is read"
-	}
+func (r *receiving) isStored(n int64) bool { return r.place.Journal.Sums[n] != (Sum{}) }
+
+// read reads blocks that are wanted, and forgets the sums that are not true: how many.
+func (r *receiving) read(what string, wanted func(int64) bool) (bad int64, err error) {
 	var mu sync.Mutex
 	j := r.place.Journal
-	err = digests(r.place.Volume, r.Size, r.accept.Cores, r.progress, what, r.broken, func(n int64) bool { return !doubtful || j.Sums[n] != (Sum{}) }, func(n int64, s Sum) error {
+	err = digests(r.place.Volume, r.Size, r.accept.Cores, r.progress, what, r.broken, wanted, func(n int64, s Sum) error {
 		if r.zero.normal(n, j.Sums[n]) == s {
 			return nil
 		}

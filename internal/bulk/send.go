@@ -17,6 +17,9 @@ type Origin struct {
 	Unit     int   // of a logical block in bytes
 	Physical int   // of a physical block in bytes
 	Volume   *Volume
+	// Known are the sums of blocks that need not be read, as Changed tells if that is so no
+	// more; zero Sum, or nil: not known.
+	Known []Sum
 	// Changed returns the blocks that were altered since it was called last; nil: nobody
 	// writes.
 	Changed func() []int64
@@ -26,17 +29,25 @@ type Origin struct {
 
 // Options are how a volume is sent.
 type Options struct {
-	Channels int   // of data; at least 1
-	Cores    int   // for digests and ciphers
-	Rate     int64 // bytes in a second that are read at most; 0: no bound
-	Progress *Progress
+	Channels int // of data; at least 1
+	Cores    int // for digests and ciphers
+	// Incremental has the receiver not read what it has read again at the end of an earlier
+	// move.
+	Incremental bool
+	Rate        int64 // bytes in a second that are read at most; 0: no bound
+	Progress    *Progress
 }
 
 // Progress is how far something is, for any goroutine.
 type Progress struct {
 	what        atomic.Pointer[string]
 	done, total atomic.Int64
+	moved       atomic.Int64
 }
+
+// Moved returns how many bytes of data were sent, or stored, by all that has told this
+// Progress.
+func (p *Progress) Moved() int64 { return p.moved.Load() }
 
 // Begin says what is waited for, of which nobody knows how much is done.
 func (p *Progress) Begin(what string) { p.begin(what, 0) }
@@ -62,11 +73,13 @@ func (p *Progress) Now() (what string, percent int) {
 // Sent is what has come of Send.
 type Sent struct {
 	Blocks   int64 // of the volume
+	Read     int64 // blocks that were read, with repetitions; of others nothing was stored, or they were Known
 	Sent     int64 // blocks that went over the link, with repetitions
 	Same     int64 // blocks that the receiver had already, or that both have as zeroes
 	Altered  int64 // blocks that were sent again because they were written meanwhile
 	Again    int64 // blocks that were damaged on their way
 	Checksum Sum
+	Sums     []Sum // of the blocks, as the receiver has them
 }
 
 const (
@@ -110,7 +123,9 @@ func (s *sending) all(ctx context.Context) error {
 	for i := range every {
 		every[i] = int64(i)
 	}
-	if err := s.pass(ctx, "sent", every, s.origin.Volume); err != nil {
+	err := s.pass(ctx, "sent", every, s.origin.Volume)
+	s.known = nil
+	if err != nil {
 		return err
 	}
 	if s.origin.Changed == nil {

@@ -34,9 +34,11 @@ type sending struct {
 	free     chan *pipeline.Block
 	zero     *zeroes
 	theirs   []Sum // what the receiver has
+	known    []Sum // what need not be read; nil: nothing
 	sums     []Sum // what was read last; each is written by one stage at a time
 
 	sent, same, altered, again atomic.Int64
+	reads                      atomic.Int64
 	sequence                   atomic.Uint64
 	settled                    chan rftp.Message // the receiver has everything that was sent
 	damaged                    chan struct{}     // something is to be sent again
@@ -57,7 +59,7 @@ type sending struct {
 func greet(link SourceLink, o *Origin, x Options) (*sending, error) {
 	s := &sending{
 		link: link, origin: o, options: x, progress: x.Progress, zero: zeroesOf(o.Size),
-		theirs: make([]Sum, Blocks(o.Size)), sums: make([]Sum, Blocks(o.Size)), free: make(chan *pipeline.Block, poolBlocks),
+		theirs: make([]Sum, Blocks(o.Size)), known: o.Known, sums: make([]Sum, Blocks(o.Size)), free: make(chan *pipeline.Block, poolBlocks),
 		settled: make(chan rftp.Message), damaged: make(chan struct{}, 1), whole: make(chan rftp.Message), broken: make(chan struct{}),
 		source: rftp.NewSource(link.Ordered()), under: map[*pipeline.Block]func(bool, error){}, at: map[uint64]int64{}, asked: map[int64]int{},
 	}
@@ -99,8 +101,12 @@ func (s *sending) agree(x Options) (channels int, err error) {
 	}
 	channels = max(int(m.Count), 1)
 	s.progress.begin("waits for the receiver to look at what it has", 0)
+	flags := uint8(0)
+	if x.Incremental {
+		flags = rftp.FlagIncremental
+	}
 	m, err = s.ask(rftp.Message{
-		Type: rftp.SessionReq, Name: s.origin.Name, Size: uint64(s.origin.Size), Unit: uint32(s.origin.Unit), Physical: uint32(s.origin.Physical),
+		Type: rftp.SessionReq, Flags: flags, Name: s.origin.Name, Size: uint64(s.origin.Size), Unit: uint32(s.origin.Unit), Physical: uint32(s.origin.Physical),
 	}, rftp.SessionRsp)
 	if err != nil {
 		return 0, err
@@ -202,10 +208,21 @@ func (s *sending) load(v *Volume, b *pipeline.Block) (bool, error) {
 		s.have(n, zero)
 		return false, b.Do(pipeline.Source, pipeline.Release)
 	}
+	if s.isKnown(n) && !s.repeats(n) {
+		s.have(n, s.known[n])
+		return false, b.Do(pipeline.Source, pipeline.Release)
+	}
+	s.reads.Add(1)
 	if err := v.Read(payload(b), b.Offset); err != nil {
 		return false, fmt.Errorf("block at %d: %w", b.Offset, err)
 	}
 	return true, b.Do(pipeline.Source, pipeline.Fill)
+}
+
+// isKnown reports whether a block need not be read, because its sum is known and the
+// receiver has it.
+func (s *sending) isKnown(block int64) bool {
+	return s.known != nil && s.known[block] != (Sum{}) && s.zero.normal(block, s.theirs[block]) == s.known[block]
 }
 
 // have notes the sum of a block, and reports whether the receiver has it.
@@ -225,11 +242,9 @@ func (s *sending) digest(b *pipeline.Block) (bool, error) {
 		return false, err
 	}
 	n := b.Offset / BlockSize
-	sum := s.zero.of(n)
-	if !isZero(payload(b)) {
-		sum = sumOf(payload(b))
-	}
+	sum := s.zero.sumOf(n, payload(b))
 	again := s.repeats(n)
+	b.Digest = sum
 	if s.have(n, sum) && !again {
 		return false, b.Do(pipeline.Source, pipeline.Release)
 	}
@@ -321,6 +336,7 @@ func (s *sending) written(b *pipeline.Block, failed error) {
 			s.message(m)
 		}
 		s.sent.Add(1)
+		s.progress.moved.Add(int64(b.Length))
 		done(true, nil)
 		return
 	}
@@ -334,7 +350,7 @@ func (s *sending) out(b *pipeline.Block) {
 }
 
 func (s *sending) result() Sent {
-	return Sent{Blocks: int64(len(s.sums)), Sent: s.sent.Load(), Same: s.same.Load(), Altered: s.altered.Load(), Again: s.again.Load(), Checksum: s.zero.checksum(s.sums)}
+	return Sent{Blocks: int64(len(s.sums)), Read: s.reads.Load(), Sums: s.sums, Sent: s.sent.Load(), Same: s.same.Load(), Altered: s.altered.Load(), Again: s.again.Load(), Checksum: s.zero.checksum(s.sums)}
 }
 
 // close ends the link, and gives memory back once nobody writes from it.

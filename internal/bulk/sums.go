@@ -41,6 +41,14 @@ func (z *zeroes) of(block int64) Sum {
 	return z.last
 }
 
+// sumOf is the sum of a block's contents.
+func (z *zeroes) sumOf(block int64, b []byte) Sum {
+	if isZero(b) {
+		return z.of(block)
+	}
+	return sumOf(b)
+}
+
 // normal replaces the zero Sum, which stands for a block that was never stored, by that of
 // zeroes.
 func (z *zeroes) normal(block int64, s Sum) Sum {

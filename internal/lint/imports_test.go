@@ -12,13 +12,13 @@ import (
 // decides. A name covers what is below it.
 var layers = map[string][]string{
 	"cmd/tgtd":           {"daemon", "internal/cli", "internal/systemd", "target/tcp/kernelqtcp"},
-	"cmd/lunar":          {"control", "conf", "daemon/offline", "internal/bytesize", "internal/cli", "internal/iscsiname"},
+	"cmd/lunar":          {"control", "conf", "daemon/offline", "internal/bulk", "internal/bytesize", "internal/cli", "internal/iscsiname"},
 	"daemon":             {"control", "conf", "target", "iser", "cache", "backstore", "scheduler", "internal"},
 	"daemon/volumes":     {"daemon/state", "daemon/medium", "daemon/machine", "control", "conf", "target/scsi", "cache", "backstore", "internal"},
 	"daemon/machine":     {"conf", "cache", "internal"},
 	"daemon/state":       {"daemon/medium", "conf", "backstore", "internal"},
 	"daemon/medium":      {"conf", "backstore", "internal"},
-	"daemon/offline":     {"daemon/state", "daemon/medium", "control", "conf", "backstore"},
+	"daemon/offline":     {"daemon/state", "daemon/medium", "control", "conf", "backstore", "internal"},
 	"control":            {"internal/shell", "internal/bytesize"},
 	"control/webpage":    {},
 	"control/overview":   {"control", "internal"},

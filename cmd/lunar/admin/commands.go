@@ -45,7 +45,8 @@ type Commands struct {
 	Token        tokenCommand        `cmd:"" help:"Make and remove the tokens by which programs ask a server over TCP."`
 	Adopt        adoptCommand        `cmd:"" help:"After a start was refused: confirm that the file or device at a volume's path is the volume. It gets the volume's saved state."`
 	Forget       forgetCommand       `cmd:"" help:"After a start was refused: begin the volume anew with the file or device at its path, and delete the volume's saved state."`
-	Encrypt      encryptCommand      `cmd:"" help:"Create the header of an encrypted volume whose file or device holds other data, which are given up."`
+	Encrypt      encryptCommand      `cmd:"" help:"Encrypt the data of a volume while the server does not run, or give them up and create its header."`
+	Decrypt      decryptCommand      `cmd:"" help:"Write the data of an encrypted volume in clear, while the server does not run."`
 	Import       importCommand       `cmd:"" help:"Make a configuration of that of another target, with the identity of its disks: of LIO, tgt, gotgt, SCST, FreeBSD's ctld or SPDK."`
 }
 

@@ -35,6 +35,7 @@ type sendCommand struct {
 	KeyFile      string `required:"" type:"path" placeholder:"FILE" help:"The one-time key that lunar volume receive has made."`
 	Rate         int64  `placeholder:"MIB" help:"At most so many MiB in a second."`
 	Channels     int    `placeholder:"N" help:"TCP connections for data, 1 to 8. Default: 2."`
+	Incremental  bool   `help:"Note from now on which blocks are written: the next send with this flag reads and sends only these."`
 }
 
 // Run sends a volume.
@@ -44,13 +45,13 @@ func (k sendCommand) Run(ctx context.Context, c cli.Console) error {
 		return err
 	}
 	return k.ask(func(api *control.Client) error {
-		s := control.Send{To: withPort(k.Destination), Key: key, Rate: k.Rate << 20, Channels: k.Channels}
+		s := control.Send{To: withPort(k.Destination), Key: key, Rate: k.Rate << 20, Channels: k.Channels, Incremental: k.Incremental}
 		out, ended, err := awaitedJob[control.SentVolume](ctx, k.asynchronous, api, c, func() (control.Job, error) { return api.StartSend(ctx, k.Volume, s) })
 		if err != nil || !ended {
 			return err
 		}
-		_, err = fmt.Fprintf(c.Out, "Sent: %s, %s in %s. Blocks of 1 MiB: %d, sent %d, there already %d, written meanwhile %d, damaged on their way %d.\nChecksum: %s; the other server has the same.\n",
-			k.Volume, bytesize.Text(out.Size), out.Took, out.Blocks, out.Sent, out.Same, out.Altered, out.Damaged, out.Checksum)
+		_, err = fmt.Fprintf(c.Out, "Sent: %s, %s in %s. Blocks of 1 MiB: %d, read %d, sent %d, there already %d, written meanwhile %d, damaged on their way %d.\nChecksum: %s; the other server has the same.\n",
+			k.Volume, bytesize.Text(out.Size), out.Took, out.Blocks, out.Read, out.Sent, out.Same, out.Altered, out.Damaged, out.Checksum)
 		return err
 	})
 }

@@ -126,14 +126,14 @@ func (s *Sink) block(conn net.Conn, m *rftp.Message) error {
 		return fmt.Errorf("data channel: found a block for address %#x, where no credit was given", m.Addr)
 	}
 	frame := b.Memory[s.lead : s.lead+s.length]
-	if _, err := io.ReadFull(conn, frame[:rftp.HeaderSize]); err != nil {
+	if _, err := io.ReadFull(conn, frame[:rftp.FrontSize]); err != nil {
 		return err
 	}
 	rest := int64(binary.BigEndian.Uint32(frame[4:])) + gcmTag
-	if rest > int64(s.length-rftp.HeaderSize) {
-		return fmt.Errorf("data channel: found a block of %d bytes, expected at most %d", rest, s.length-rftp.HeaderSize)
+	if rest > int64(s.length-rftp.FrontSize) {
+		return fmt.Errorf("data channel: found a block of %d bytes, expected at most %d", rest, s.length-rftp.FrontSize)
 	}
-	_, err := io.ReadFull(conn, frame[rftp.HeaderSize:rftp.HeaderSize+rest])
+	_, err := io.ReadFull(conn, frame[rftp.FrontSize:rftp.FrontSize+rest])
 	return err
 }
 

@@ -9,6 +9,10 @@ import (
 // HeaderSize is the length of a block's header, in front of its payload, in bytes.
 const HeaderSize = 32
 
+// FrontSize is the length of what is in front of a payload: its header, and behind that the
+// digest that it has where it was loaded.
+const FrontSize = HeaderSize + SumSize
+
 // Header is the header of a block.
 type Header struct {
 	Session  uint32

@@ -47,6 +47,10 @@ const FlagLast = 1 << 1
 // follows when it has looked at them again.
 const FlagReceived = 1 << 2
 
+// FlagIncremental says of SESSION_REQ that the sink need not look again at what it has looked
+// at when an earlier data set was complete.
+const FlagIncremental = 1 << 3
+
 // Sizes in bytes. MaxBody bounds what follows a message's head.
 const (
 	HeadSize  = 8
