@@ -23,7 +23,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-network evidence-see evidence-simulation simulation simulation-page clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-simulation simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -148,6 +148,13 @@ evidence-structure: ## measure files, packages and the walks of commands, write 
 
 evidence-latency: ## reads beside writes on throttled stores, mirrored and with writes in excess, into docs/reports/latency.md
 	$(GO) -C scripts run ./evidence/latency > docs/reports/latency.md
+
+# ONLY=kills,memory,disk,staged is a part, ROUNDS=1 KILLS=10 MIB=128 a short run. The Debian package of
+# sshd, which this installs, starts one of the machine's: the one that is measured is another.
+evidence-bulk: build ## move volumes between two servers beside scp and rsync, and amid kills, into docs/reports/bulk-moves.md
+	@$(SETUP) moves
+	$(GO) -C scripts build -o $(abspath $(BUILD))/evidence-bulk ./evidence/bulk
+	$(BUILD)/evidence-bulk $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(KILLS),--kills $(KILLS)) $(if $(MIB),--mi-b $(MIB))
 
 evidence-network: build ## share a bottleneck of the network by class, write docs/reports/network-classes.md
 	scripts/bench/network.sh >build/network-classes.md

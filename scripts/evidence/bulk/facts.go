@@ -1,0 +1,29 @@
+package main
+
+// options are the command line.
+type options struct {
+	Tgtd   string   `default:"build/tgtd" help:"The server's binary."`
+	Notes  string   `default:"docs/reports/bulk-moves/results.json" help:"Results, by check."`
+	To     string   `default:"docs/reports/bulk-moves.md" help:"The document."`
+	Only   []string `help:"Some of the checks: memory, disk, kills."`
+	Rounds int      `default:"5" help:"Of each measurement."`
+	MiB    int64    `default:"512" help:"Size of each volume that is measured."`
+	Kills  int      `default:"100" help:"Of either side."`
+	Memory string   `default:"/dev/shm" help:"A directory in memory."`
+	Disk   string   `default:"build" help:"A directory on a disk."`
+}
+
+// result is what is noted of a check.
+type result struct {
+	Title, Version, Machine, At string
+	How                         string // it was measured
+	Columns                     []string
+	Rows                        [][]string
+	Facts                       []fact
+}
+
+// fact is something that has to be so, with what was found.
+type fact struct {
+	Name, Value string
+	Good        bool
+}
