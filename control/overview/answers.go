@@ -19,6 +19,35 @@ var findings = []func(*span) []control.Answer{
 	(*span).fullDevices, (*span).crowded, (*span).fullNetworks, (*span).fullWindows, (*span).warned, (*span).asksNoMore, (*span).well,
 }
 
+// mostTold is how many answers of a kind are told one by one.
+const mostTold = 5
+
+// told is answers of a kind, of which the first ones are told and the others counted.
+type told struct {
+	out  []control.Answer
+	left int
+	more string // what there is more of
+}
+
+// room reports whether another one is to be told; if not, it counts.
+func (t *told) room() bool {
+	if len(t.out) < mostTold {
+		return true
+	}
+	t.left++
+	return false
+}
+
+func (t *told) add(a control.Answer) { t.out = append(t.out, a) }
+
+func (t *told) all() []control.Answer {
+	if t.left > 0 {
+		last := t.out[len(t.out)-1]
+		t.add(control.Answer{Severity: last.Severity, Kind: last.Kind, What: fmt.Sprintf("%d %s.", t.left, t.more)})
+	}
+	return t.out
+}
+
 func (s *span) answers() []control.Answer {
 	out := []control.Answer{}
 	for _, find := range findings {
@@ -35,31 +64,38 @@ func (s *span) answers() []control.Answer {
 }
 
 // unwritten is data that were acknowledged and that no file or device has or gets.
-func (s *span) unwritten() (out []control.Answer) {
+func (s *span) unwritten() []control.Answer {
+	t := told{more: "more volumes have data that are not written"}
 	for i := range s.now.Status.Volumes {
 		v := &s.now.Status.Volumes[i]
-		if v.Cache == nil || !v.Cache.FlushFailing {
+		if v.Cache == nil || !v.Cache.FlushFailing || !t.room() {
 			continue
 		}
 		since := ""
 		if at := v.Cache.FailingSince; at != nil {
 			since = " since " + at.Format("15:04:05")
 		}
-		out = append(out, control.Answer{Severity: control.AnswerFailed, Kind: "dirty", About: v.Name, Initiators: s.usersOf(v.Name),
+		t.add(control.Answer{Severity: control.AnswerFailed, Kind: "dirty", About: v.Name, Initiators: s.usersOf(v.Name),
 			What: fmt.Sprintf("%s of volume %s are in the cache alone%s: its file or device does not take them.", bytesize.Text(v.Cache.DirtyBytes), v.Name, since),
 			Help: "Mend the file or device, or make space there: the data are then written by themselves. Until then use it nowhere else. The log has the error."})
 	}
 	for _, o := range s.orphans() {
-		out = append(out, control.Answer{Severity: control.AnswerFailed, Kind: "dirty", About: o.Name,
+		if !t.room() {
+			continue
+		}
+		t.add(control.Answer{Severity: control.AnswerFailed, Kind: "dirty", About: o.Name,
 			What: fmt.Sprintf("%s of volume %s, which is not served, are in the cache alone.", bytesize.Text(o.DirtyBytes), o.Name),
 			Help: "Configure the volume again, with the same name and path, and they are written. Its file or device is incomplete until then."})
 	}
 	for _, name := range s.now.Status.Closing {
-		out = append(out, control.Answer{Severity: control.AnswerFailed, Kind: "dirty", About: name,
+		if !t.room() {
+			continue
+		}
+		t.add(control.Answer{Severity: control.AnswerFailed, Kind: "dirty", About: name,
 			What: fmt.Sprintf("Volume %s was removed and cannot be closed: its file or device does not take what it is to.", name),
 			Help: "Mend the file or device. lunar detach " + name + " gives the volume up; its data stay in the cache."})
 	}
-	return out
+	return t.all()
 }
 
 func (s *span) orphans() []control.Orphan {
@@ -70,22 +106,23 @@ func (s *span) orphans() []control.Orphan {
 }
 
 // sick is what else is wrong with volumes and the server's parts.
-func (s *span) sick() (out []control.Answer) {
+func (s *span) sick() []control.Answer {
+	t := told{more: "more troubles of volumes"}
 	for i := range s.now.Status.Volumes {
 		v := &s.now.Status.Volumes[i]
-		for _, t := range v.Health.Troubles {
-			if strings.HasPrefix(t.What, control.DirtyTrouble) {
+		for _, trouble := range v.Health.Troubles {
+			if strings.HasPrefix(trouble.What, control.DirtyTrouble) || !t.room() {
 				continue // unwritten tells more
 			}
-			out = append(out, control.Answer{Severity: control.AnswerFailed, Kind: "health", About: v.Name, Initiators: s.usersOf(v.Name),
-				What: fmt.Sprintf("Volume %s is %s: %s.", v.Name, t.State, strings.TrimSuffix(t.What, ".")),
+			t.add(control.Answer{Severity: control.AnswerFailed, Kind: "health", About: v.Name, Initiators: s.usersOf(v.Name),
+				What: fmt.Sprintf("Volume %s is %s: %s.", v.Name, trouble.State, strings.TrimSuffix(trouble.What, ".")),
 				Help: "docs/troubleshooting.md has the message and its remedy."})
 		}
 	}
 	if r := s.now.Status.RDMA; r != nil && r.Off != "" {
-		out = append(out, control.Answer{Severity: control.AnswerFailed, Kind: "health", About: "iSER", What: "iSER is off: " + strings.TrimSuffix(r.Off, ".") + "."})
+		t.add(control.Answer{Severity: control.AnswerFailed, Kind: "health", About: "iSER", What: "iSER is off: " + strings.TrimSuffix(r.Off, ".") + "."})
 	}
-	return out
+	return t.all()
 }
 
 // undo is how differences of each kind end.

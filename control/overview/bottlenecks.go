@@ -9,45 +9,29 @@ import (
 	"lunar/internal/bytesize"
 )
 
-// latelyMissed is how many of the last seconds a promise counts as missed for.
-const latelyMissed = 10
-
 // missed is promises that are not kept, and why.
-func (s *span) missed() (out []control.Answer) {
+func (s *span) missed() []control.Answer {
+	t := told{more: "more promises are missed"}
 	for i := range s.out.Promises {
 		p := &s.out.Promises[i]
-		if p.State != "missed" && !s.missedLately(p) {
+		if p.State != "missed" && !s.lately[ruling{p.Rule, p.Name}] || !t.room() {
 			continue
 		}
-		now := fmt.Sprintf("got %s of %s tokens in the last second", number(p.Served), number(min(p.Reservation, max(p.Asked, 1))))
-		if p.State != "missed" {
-			now = "got what it asked for in the last second"
+		what := fmt.Sprintf("The promise of rule %s to %s %s was missed in %s of the last minute; in the last second it got what it asked for.", p.Rule, p.Level, p.Name, times(p.MissedOf60, "second"))
+		if p.State == "missed" {
+			what = fmt.Sprintf("The promise of rule %s to %s %s is missed: it got %s of %s tokens in the last second, and less than promised in %s of the last minute.", p.Rule, p.Level, p.Name, number(p.Served), number(min(p.Reservation, max(p.Asked, 1))), times(p.MissedOf60, "second"))
 		}
 		why, help := s.whyMissed(p)
-		out = append(out, control.Answer{Severity: control.AnswerMissed, Kind: "promise", About: p.Rule, Initiators: p.Initiators,
-			What: fmt.Sprintf("The promise of rule %s to %s %s is missed: it %s, and less than promised in %s of the last minute. %s", p.Rule, p.Level, p.Name, now, times(p.MissedOf60, "second"), why),
+		t.add(control.Answer{Severity: control.AnswerMissed, Kind: "promise", About: p.Rule, Initiators: p.Initiators, What: what + " " + why,
 			Help: help})
 	}
-	return out
-}
-
-// missedLately looks at what was served in the last seconds. The API has no more of them
-// than the periods themselves.
-func (s *span) missedLately(p *control.SeenPromise) bool {
-	for i := range s.now.Status.QoS.Promises {
-		all := &s.now.Status.QoS.Promises[i]
-		if all.Rule != p.Rule || all.Name != p.Name {
-			continue
-		}
-		last := all.Periods[max(0, len(all.Periods)-latelyMissed):]
-		return slices.ContainsFunc(last, func(o control.Period) bool { return !o.Met })
-	}
-	return false
+	return t.all()
 }
 
 // whyMissed names the bottleneck of those who are promised something, and what would help.
 func (s *span) whyMissed(p *control.SeenPromise) (why, help string) {
 	var threads, devices []string
+	overcommitted := false
 	for i := range s.out.Initiators {
 		who := &s.out.Initiators[i]
 		if !slices.Contains(p.Initiators, who.Initiator) {
@@ -60,7 +44,7 @@ func (s *span) whyMissed(p *control.SeenPromise) (why, help string) {
 		}
 		for j := range s.out.Devices {
 			if d := &s.out.Devices[j]; d.Full && slices.ContainsFunc(who.Volumes, func(v string) bool { return slices.Contains(d.Volumes, v) }) {
-				devices = noted(devices, d.Name)
+				devices, overcommitted = noted(devices, d.Name), overcommitted || d.Tokens > 0 && d.Reserved > d.Tokens
 			}
 		}
 	}
@@ -68,16 +52,20 @@ func (s *span) whyMissed(p *control.SeenPromise) (why, help string) {
 	case len(threads) > 0:
 		return fmt.Sprintf("The bottleneck is event thread %s.", listOf(threads)),
 			"More event threads for the volume (its threads) or the server (server.threads), or less that is promised to others there."
-	case len(devices) > 0:
+	case overcommitted:
 		return fmt.Sprintf("The bottleneck is device %s.", listOf(devices)),
 			"More is promised of the device than it can do now: promise less, or move a volume to another device. lunar qos show has its capacity."
+	case len(devices) > 0:
+		return fmt.Sprintf("The bottleneck is device %s.", listOf(devices)),
+			"What the device has begun comes before a promise: limits for the others there, or a smaller window (qos.window), leave less of that."
 	}
 	return "No device and no event thread is full: it has too few commands under way for that rate.",
 		"A deeper queue at the initiator, more jobs, or a second session."
 }
 
 // limited is rules whose limits hold somebody back.
-func (s *span) limited() (out []control.Answer) {
+func (s *span) limited() []control.Answer {
+	t := told{more: "more rules hold somebody back"}
 	rules := map[string][]string{}
 	most := map[string]float64{}
 	for i := range s.out.Initiators {
@@ -87,6 +75,9 @@ func (s *span) limited() (out []control.Answer) {
 		}
 	}
 	for _, rule := range slices.Sorted(maps.Keys(rules)) {
+		if !t.room() {
+			continue
+		}
 		limit := ""
 		if i := s.now.QoS.Index(rule); i >= 0 {
 			limit = ", at its limit of " + rateIn(s.now.QoS.Rules[i].Limit, s.now.QoS.Cost.UnitBytes)
@@ -95,30 +86,31 @@ func (s *span) limited() (out []control.Answer) {
 		if len(rules[rule]) > 1 {
 			upTo = "for up to"
 		}
-		out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "limit", About: rule, Initiators: rules[rule],
+		t.add(control.Answer{Severity: control.AnswerFull, Kind: "limit", About: rule, Initiators: rules[rule],
 			What: fmt.Sprintf("Rule %s held %s back %s %s of the time%s.", rule, listOf(rules[rule]), upTo, percent(most[rule]), limit),
 			Help: "That is what the limit is for. lunar qos set " + rule + " --limit RATE raises it at once."})
 	}
-	return out
+	return t.all()
 }
 
 // fullThreads is event threads that hardly have a pause.
-func (s *span) fullThreads() (out []control.Answer) {
+func (s *span) fullThreads() []control.Answer {
+	t := told{more: "more event threads are full"}
 	room := slices.ContainsFunc(s.out.Threads, func(t control.SeenThread) bool { return t.Busy < fullShare/2 })
 	for i := range s.out.Threads {
-		t := &s.out.Threads[i]
-		if t.Busy < fullShare {
+		thread := &s.out.Threads[i]
+		if thread.Busy < fullShare || !t.room() {
 			continue
 		}
 		help := "All event threads have much to do: more of them (server.threads) need more CPUs."
 		if room {
 			help = "Other event threads have room: a volume with more threads (its threads, 1 by default) has its sessions spread over them."
 		}
-		out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "thread", About: t.Name, Initiators: s.onThread("thread", t.Name),
-			What: fmt.Sprintf("Event thread %s is full: it had something to do for %s of the time, for %s.", t.Name, percent(t.Busy), times(t.Connections, "connection")),
+		t.add(control.Answer{Severity: control.AnswerFull, Kind: "thread", About: thread.Name, Initiators: s.onThread("thread", thread.Name),
+			What: fmt.Sprintf("Event thread %s is full: it had something to do for %s of the time, for %s.", thread.Name, percent(thread.Busy), times(thread.Connections, "connection")),
 			Help: help})
 	}
-	return out
+	return t.all()
 }
 
 func (s *span) onThread(kind, thread string) []string {
@@ -126,15 +118,16 @@ func (s *span) onThread(kind, thread string) []string {
 }
 
 // fullMemory is event threads that have hardly a buffer left.
-func (s *span) fullMemory() (out []control.Answer) {
+func (s *span) fullMemory() []control.Answer {
+	t := told{more: "more event threads have hardly a buffer"}
 	for i := range s.out.Threads {
-		if t := &s.out.Threads[i]; t.Buffers >= fullShare {
-			out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "memory", About: t.Name, Initiators: s.onThread("memory", t.Name),
-				What: fmt.Sprintf("Event thread %s has handed out %s of its data buffers: commands wait for memory.", t.Name, percent(t.Buffers)),
+		if thread := &s.out.Threads[i]; thread.Buffers >= fullShare && t.room() {
+			t.add(control.Answer{Severity: control.AnswerFull, Kind: "memory", About: thread.Name, Initiators: s.onThread("memory", thread.Name),
+				What: fmt.Sprintf("Event thread %s has handed out %s of its data buffers: commands wait for memory.", thread.Name, percent(thread.Buffers)),
 				Help: "More memory for each event thread (server.buffers-per-thread), or fewer commands of each session at once (server.limits.queue-depth)."})
 		}
 	}
-	return out
+	return t.all()
 }
 
 // fullCache is writes that wait for the dirty limit.
@@ -149,53 +142,58 @@ func (s *span) fullCache() []control.Answer {
 }
 
 // fullDevices is devices that commands waited for, as the scheduler sees it.
-func (s *span) fullDevices() (out []control.Answer) {
+func (s *span) fullDevices() []control.Answer {
+	t := told{more: "more devices are full"}
 	for i := range s.out.Devices {
 		d := &s.out.Devices[i]
-		if !d.Full {
+		if !d.Full || !t.room() {
 			continue
 		}
 		can := ""
 		if d.Tokens > 0 {
 			can = fmt.Sprintf(" It can do %s tokens/s.", number(d.Tokens))
 		}
-		out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "device", About: d.Name,
+		t.add(control.Answer{Severity: control.AnswerFull, Kind: "device", About: d.Name,
 			Initiators: s.boundBy("device", func(who *control.SeenInitiator) bool {
 				return slices.ContainsFunc(who.Volumes, func(v string) bool { return slices.Contains(d.Volumes, v) })
 			}),
 			What: fmt.Sprintf("Device %s is full: commands to %s wait for it.%s", d.Name, listOf(d.Volumes), can),
 			Help: "A faster device, a cache for what is read again, or limits for those who matter less (lunar qos set)."})
 	}
-	return out
+	return t.all()
 }
 
 // crowded is volumes in which many commands are under way, where nobody measures the device.
-func (s *span) crowded() (out []control.Answer) {
-	t := s.tight()
+func (s *span) crowded() []control.Answer {
+	t := told{more: "more volumes have commands that wait"}
 	for i := range s.out.Volumes {
 		v := &s.out.Volumes[i]
-		names := s.boundBy("device", func(who *control.SeenInitiator) bool { return slices.Contains(who.Volumes, v.Volume) })
-		if !t.volumes[v.Volume] || len(names) == 0 {
+		if !s.crowds[v.Volume] {
 			continue
 		}
-		out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "device", About: v.Volume, Initiators: names,
+		names := s.boundBy("device", func(who *control.SeenInitiator) bool { return slices.Contains(who.Volumes, v.Volume) })
+		if len(names) == 0 || !t.room() {
+			continue
+		}
+		t.add(control.Answer{Severity: control.AnswerFull, Kind: "device", About: v.Volume, Initiators: names,
 			What: fmt.Sprintf("Commands wait in the file or device of volume %s: %s were under way on average, for %s each.", v.Volume, small(underWay(&v.Rates, v.Recent)), took(meanTime(v.Recent))),
 			Help: "A faster device, a cache for what is read again, or QoS rules: with them the server measures the device and shares it."})
 	}
-	return out
+	return t.all()
 }
 
 // fullNetworks is bottlenecks of the network that the governor sees.
-func (s *span) fullNetworks() (out []control.Answer) {
-	all := s.networks()
+func (s *span) fullNetworks() []control.Answer {
+	t := told{more: "more networks are full"}
+	all := s.nets
 	for _, device := range slices.Sorted(maps.Keys(all)) {
-		if n := all[device]; n.full() {
-			out = append(out, control.Answer{Severity: control.AnswerFull, Kind: "network", About: device, Initiators: n.initiators,
+		if n := all[device]; n.full() && t.room() {
+			t.add(control.Answer{Severity: control.AnswerFull, Kind: "network", About: device, Initiators: n.initiators,
 				What: fmt.Sprintf("The network behind %s is full: %s of %s reach initiators.", device, bytesPer(float64(n.rate)), bytesPer(float64(n.carries))),
 				Help: "A faster link, or a second path (multipath). Classes of rules say who gets more of it."})
 		}
 	}
-	return out
+	return t.all()
 }
 
 // fullWindows is initiators that use all that they may have under way.

@@ -21,8 +21,9 @@ const (
 
 // tight is what is full of the machine, by name.
 type tight struct {
-	threads, memory, devices, volumes, networks map[string]bool
-	writes                                      map[string]bool // volumes whose writes wait for the dirty limit
+	threads, memory, devices, volumes map[string]bool
+	networks                          map[string]bool // by initiator
+	writes                            map[string]bool // volumes whose writes wait for the dirty limit
 }
 
 // tight finds what is full.
@@ -38,29 +39,24 @@ func (s *span) tight() tight {
 	}
 	for i := range s.out.Volumes {
 		v := &s.out.Volumes[i]
-		t.volumes[v.Volume] = s.now.Status.QoS == nil && slow(s.now.Status.Volumes, v.Volume) && underWay(&v.Rates, v.Recent) >= crowd
+		t.volumes[v.Volume] = s.now.Status.QoS == nil && underWay(&v.Rates, v.Recent) >= crowd
 	}
 	for i := range s.now.Status.Volumes {
 		v := &s.now.Status.Volumes[i]
+		if v.Type == "ram" || v.Type == "null" {
+			t.volumes[v.Name] = false // nobody waits for these
+		}
 		if c, old := v.Cache, s.cached[v.Name].Cache; c != nil && old != nil {
 			t.writes[v.Name] = c.ThrottledWrites > old.ThrottledWrites
 		}
 	}
-	for device, n := range s.networks() {
-		t.networks[device] = n.full()
+	s.nets = s.networks()
+	for _, n := range s.nets {
+		for _, who := range n.initiators {
+			t.networks[who] = t.networks[who] || n.full()
+		}
 	}
 	return t
-}
-
-// slow reports whether a volume is on something that can be waited for.
-func slow(all []control.Volume, name string) bool {
-	return slices.ContainsFunc(all, func(v control.Volume) bool { return v.Name == name && v.Type != "ram" && v.Type != "null" })
-}
-
-// network is what connections of known classes get of what their network device leads to.
-type network struct {
-	carries, rate int64 // bytes per second
-	initiators    []string
 }
 
 func (n *network) full() bool {
@@ -92,6 +88,7 @@ func (s *span) networks() map[string]*network {
 // bound says of each initiator what its rate ends at.
 func (s *span) bound() {
 	t := s.tight()
+	s.crowds = t.volumes
 	volumes := map[string][]string{} // that an initiator uses now
 	for i := range s.out.Uses {
 		if u := &s.out.Uses[i]; u.IOPS >= fewest || u.Waiting > 0 {
@@ -125,21 +122,12 @@ func (s *span) boundOf(who *control.SeenInitiator, uses []string, t *tight) stri
 		return "cache"
 	case any(devices, t.devices), any(uses, t.volumes):
 		return "device"
-	case s.onFullNetwork(who.Initiator, t):
+	case t.networks[who.Initiator]:
 		return "network"
 	case who.Window > 0 && share(float64(who.InFlight), float64(who.Window)) >= fullShare:
 		return "window"
 	}
 	return "depth"
-}
-
-func (s *span) onFullNetwork(initiator string, t *tight) bool {
-	for device, n := range s.networks() {
-		if t.networks[device] && slices.Contains(n.initiators, initiator) {
-			return true
-		}
-	}
-	return false
 }
 
 // boundBy are the initiators whose rate ends at a kind of thing, and of which holds is true.

@@ -34,6 +34,9 @@ func (s *span) scheduled() {
 		seen := &flow{Flow: f, asked: s.perSecond(uint64(f.OfferedTokens), uint64(old.OfferedTokens)), received: s.perSecond(uint64(f.ServedTokens), uint64(old.ServedTokens))}
 		seen.held, seen.by = s.held(f, old)
 		s.flows[nexusOf(f)] = seen
+		for _, e := range f.Rules {
+			s.ruled[ruling{e.Rule, e.Level}] = append(s.ruled[ruling{e.Rule, e.Level}], seen)
+		}
 		s.tell(who, seen)
 	}
 }
@@ -89,33 +92,35 @@ func (s *span) held(now, before *control.Flow) (most float64, by string) {
 	return most, by
 }
 
+// latelyMissed is for how many of the last seconds a promise counts as missed.
+const latelyMissed = 10
+
 // promises are the reservations, the missed ones first.
 func (s *span) promises() []control.SeenPromise {
 	out := []control.SeenPromise{}
 	if s.now.Status.QoS == nil {
 		return out
 	}
+	nexuses := map[string]int64{} // what initiators are promised for single logical units
 	for i := range s.now.Status.QoS.Promises {
 		p := &s.now.Status.QoS.Promises[i]
-		seen := control.SeenPromise{Rule: p.Rule, Level: p.Level, Name: p.Name, Initiators: s.promisedTo(p), Reservation: p.Reservation, Unused: p.Unused, State: "kept", History: []int64{}}
-		for _, period := range p.Periods {
-			seen.History = append(seen.History, period.Served)
-			if !period.Met {
-				seen.MissedOf60++
+		seen := s.seenPromise(p)
+		for _, name := range seen.Initiators {
+			who := s.known[name]
+			if seen.State == "missed" || who.Promise == "none" {
+				who.Promise = map[bool]string{true: "missed", false: "kept"}[seen.State == "missed"]
 			}
-		}
-		if n := len(p.Periods); n > 0 {
-			last := &p.Periods[n-1]
-			seen.Asked, seen.Served = last.Offered, last.Served
-			switch {
-			case !last.Met:
-				seen.State = "missed"
-			case last.Offered < last.Reservation:
-				seen.State = "unused"
+			switch p.Level {
+			case "initiator":
+				who.Reserved = max(who.Reserved, p.Reservation)
+			case "nexus":
+				nexuses[name] += p.Reservation
 			}
 		}
 		out = append(out, seen)
-		s.promise(&seen)
+	}
+	for name, sum := range nexuses {
+		s.known[name].Reserved = max(s.known[name].Reserved, sum)
 	}
 	rank := map[string]int{"missed": 0, "kept": 1, "unused": 2}
 	slices.SortStableFunc(out, func(a, b control.SeenPromise) int {
@@ -124,41 +129,33 @@ func (s *span) promises() []control.SeenPromise {
 	return out
 }
 
-// promise tells those whom it is promised to.
-func (s *span) promise(p *control.SeenPromise) {
-	for _, name := range p.Initiators {
-		who := s.known[name]
-		if p.State == "missed" || who.Promise == "none" {
-			who.Promise = "kept"
-			if p.State == "missed" {
-				who.Promise = "missed"
-			}
-		}
-		switch p.Level {
-		case "initiator":
-			who.Reserved = max(who.Reserved, p.Reservation)
-		case "nexus":
-			who.Reserved = max(who.Reserved, s.ofNexuses(name))
+func (s *span) seenPromise(p *control.Promised) control.SeenPromise {
+	seen := control.SeenPromise{Rule: p.Rule, Level: p.Level, Name: p.Name, Initiators: s.promisedTo(p), Reservation: p.Reservation, Unused: p.Unused, State: "kept", History: []int64{}}
+	for i, period := range p.Periods {
+		seen.History = append(seen.History, period.Served)
+		if !period.Met {
+			seen.MissedOf60++
+			s.lately[ruling{p.Rule, p.Name}] = len(p.Periods)-i <= latelyMissed
 		}
 	}
-}
-
-// ofNexuses is what the rules promise an initiator's uses of logical units together.
-func (s *span) ofNexuses(initiator string) (sum int64) {
-	for i := range s.now.Status.QoS.Promises {
-		if p := &s.now.Status.QoS.Promises[i]; p.Level == "nexus" && about(p.Name, initiator) {
-			sum += p.Reservation
+	if n := len(p.Periods); n > 0 {
+		last := &p.Periods[n-1]
+		seen.Asked, seen.Served = last.Offered, last.Served
+		switch {
+		case !last.Met:
+			seen.State = "missed"
+		case last.Offered < last.Reservation:
+			seen.State = "unused"
 		}
 	}
-	return sum
+	return seen
 }
 
 // promisedTo are the initiators with sessions that a reservation is about.
 func (s *span) promisedTo(p *control.Promised) []string {
 	names := []string{}
-	for _, f := range s.flows {
-		ruled := slices.ContainsFunc(f.Rules, func(e control.Effect) bool { return e.Rule == p.Rule && e.Level == p.Level })
-		if ruled && (p.Level == "group" || about(p.Name, f.Initiator)) {
+	for _, f := range s.ruled[ruling{p.Rule, p.Level}] {
+		if p.Level == "group" || about(p.Name, f.Initiator) {
 			names = noted(names, f.Initiator)
 		}
 	}

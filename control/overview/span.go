@@ -31,6 +31,10 @@ type span struct {
 	cached  map[string]control.Volume // before, by name
 	uses    map[use]*control.SeenUse
 	flows   map[nexus]*flow
+	ruled   map[ruling][]*flow // by the rules that apply to them
+	lately  map[ruling]bool    // promises that were missed in the last seconds; rule and name
+	nets    map[string]*network
+	crowds  map[string]bool // volumes in which many commands wait, where nobody measures devices
 	known   map[string]*control.SeenInitiator
 }
 
@@ -41,6 +45,15 @@ type nexus struct {
 }
 
 type use struct{ initiator, volume string }
+
+// ruling is a rule at a level, or a promise by rule and name.
+type ruling struct{ rule, of string }
+
+// network is what connections of known classes get of what their network device leads to.
+type network struct {
+	carries, rate int64 // bytes per second
+	initiators    []string
+}
 
 // flow is what the scheduler did between the two snapshots for a use of a logical unit.
 type flow struct {
@@ -54,7 +67,7 @@ func newSpan(now, before *Snapshot) *span {
 	s := &span{
 		now: now, before: before, seconds: max(now.At.Sub(before.At), least).Seconds(),
 		devices: map[string]string{}, volumes: map[nexus]string{}, cached: map[string]control.Volume{},
-		uses: map[use]*control.SeenUse{}, flows: map[nexus]*flow{}, known: map[string]*control.SeenInitiator{},
+		uses: map[use]*control.SeenUse{}, flows: map[nexus]*flow{}, ruled: map[ruling][]*flow{}, lately: map[ruling]bool{}, known: map[string]*control.SeenInitiator{},
 	}
 	for _, d := range now.QoS.Capacity.Devices {
 		for _, v := range d.Volumes {
