@@ -19,7 +19,7 @@ type ClassedConnection struct {
 	DSCP       int    `json:"dscp" doc:"Code point that it is sent with; 0: the system's."`
 	Congestion string `json:"congestion_control,omitempty" doc:"The kernel's, of the connection."`
 	// GovernedBy names what congestion is seen by.
-	GovernedBy string  `json:"governed_by" enum:"none,marks,delay" doc:"By what its congestion window learns of congestion: marks of the network (ECN), or round trips that are longer than the shortest; none: it is not governed."`
+	GovernedBy string  `json:"governed_by" enum:"none,marks,delay" doc:"By what its congestion window, or its rate, learns of congestion: marks of the network (ECN), or round trips that are longer than the shortest; none: it is not governed."`
 	Device     string  `json:"device,omitempty" doc:"Network device."`
 	Window     int64   `json:"window_bytes,omitempty" doc:"What may be under way to the initiator."`
 	Alpha      float64 `json:"alpha,omitempty" doc:"Smoothed share of what was marked, 0 to 1."`
@@ -28,6 +28,8 @@ type ClassedConnection struct {
 	Share      int64   `json:"target_bytes_per_second,omitempty" doc:"What its class gives it of the bottleneck."`
 	Bottleneck int64   `json:"bottleneck_bytes_per_second,omitempty" doc:"What the bottleneck behind the device is taken to carry."`
 	Asked      int64   `json:"write_window_bytes,omitempty" doc:"What writes may be asked for at once."`
+	Pace       int64   `json:"pace_bytes_per_second,omitempty" doc:"How fast data may be sent, over iSER, where a rate and not a window bounds that."`
+	WritePace  int64   `json:"write_pace_bytes_per_second,omitempty" doc:"How fast the data of writes may be fetched, over iSER."`
 }
 
 // Flow is an initiator's use of a logical unit, over all its sessions that are

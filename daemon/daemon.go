@@ -20,6 +20,7 @@ import (
 	"lunar/iser"
 	"lunar/scheduler"
 	"lunar/target"
+	"lunar/target/bottleneck"
 	"lunar/target/scsi"
 	"lunar/target/tcp"
 )
@@ -32,6 +33,8 @@ type daemon struct {
 	qos  *qos // rules of the token scheduler
 	tcp  *tcp.Transport
 	rdma rdma
+
+	links bottleneck.Links // that connections of both share, by class
 
 	gone sync.Mutex // held from when the cache's memory is being given up
 

@@ -74,6 +74,7 @@ func (d *daemon) startISER(cfg *conf.Config, log *slog.Logger) error {
 		r.mu.transport, err = iser.Open(iser.Config{
 			Provider: provider, Logger: log, Regions: d.regions(), QueueDepth: d.QueueDepth,
 			Immediate: int(cfg.Server.ISER.ImmediateData), Invalidate: cfg.Server.ISER.RemoteInvalidation, Loops: d.LoopsFor,
+			Links: &d.links,
 		})
 	}
 	if err == nil {

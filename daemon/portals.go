@@ -33,7 +33,7 @@ func openPortals(d *daemon, cfg *conf.Config, log *slog.Logger) error {
 
 // openTCP makes the transport of the server's event threads; it ends with them.
 func (d *daemon) openTCP(cfg *conf.Config, log *slog.Logger) (err error) {
-	c := tcp.Config{Loops: d.Loops(), Logger: log, Congestion: congestionOf(&cfg.Server)}
+	c := tcp.Config{Loops: d.Loops(), Logger: log, Congestion: congestionOf(&cfg.Server), Links: &d.links}
 	if d.service != nil {
 		c.Keeper = d.service
 	}

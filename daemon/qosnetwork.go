@@ -41,6 +41,7 @@ func shownClasses(all []target.ConnectionClass) []control.ClassedConnection {
 			Class: classWords[c.Class], DSCP: int(c.DSCP), Congestion: c.Congestion,
 			GovernedBy: cmp.Or(c.Form, "none"), Device: c.Device, Window: c.Window, Alpha: c.Alpha, Quality: c.Quality,
 			Rate: c.Rate, Share: c.Governance.Target, Bottleneck: c.Estimate, Asked: c.Pacing.Window,
+			Pace: c.Pace, WritePace: c.Pacing.Pace,
 		})
 	}
 	slices.SortFunc(out, func(a, b control.ClassedConnection) int {

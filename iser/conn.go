@@ -61,6 +61,7 @@ type conn struct {
 	rx    receiver
 	tx    sender
 	tags  *tags
+	gov   *governor // nil: nothing bounds what is posted
 
 	loop     *evloop.Loop
 	r        target.Receiver // nil until Attach
@@ -221,6 +222,10 @@ func (c *conn) end() {
 		return
 	}
 	c.ending, c.draining = true, false
+	if c.gov != nil {
+		c.gov.end()
+		c.gov = nil
+	}
 	c.tx.discard()
 	c.login.fail(c.why)
 	c.loop.Disarm(&c.timer)

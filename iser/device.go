@@ -8,6 +8,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/iser/verbs"
+	"lunar/target/bottleneck"
 )
 
 // device is an RDMA device in use.
@@ -16,7 +17,8 @@ type device struct {
 	name   string
 	log    *slog.Logger
 	memory *memory
-	gone   bool // of the control goroutine: it is removed from the machine, or has failed for good
+	links  *bottleneck.Links // that its governed connections share
+	gone   bool              // of the control goroutine: it is removed from the machine, or has failed for good
 
 	mu struct {
 		sync.Mutex

@@ -10,6 +10,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/iser/verbs"
+	"lunar/target/bottleneck"
 )
 
 const (
@@ -29,6 +30,7 @@ const (
 // the counters belongs to the thread.
 type pollGroup struct {
 	device *device
+	links  *bottleneck.Links
 	loop   *evloop.Loop
 	ch     verbs.CompChannel
 	queues []*queue
@@ -81,7 +83,7 @@ func newPollGroup(d *device, loop *evloop.Loop) (*pollGroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &pollGroup{device: d, loop: loop, ch: ch}
+	s := &pollGroup{device: d, links: d.links, loop: loop, ch: ch}
 	if err := loop.Register(ch.FD(), unix.EPOLLIN, s); err != nil {
 		return nil, errors.Join(err, ch.Destroy())
 	}

@@ -155,15 +155,18 @@ func (c *conn) next(wr *verbs.WR, sge *verbs.SGE) bool {
 	if tx.work.len() >= tx.most {
 		return false
 	}
-	if tx.out.len() > 0 && c.nextOut(tx.out.first(), wr, sge) {
+	if tx.out.len() > 0 && c.admits(tx.out.first().kind) && c.nextOut(tx.out.first(), wr, sge) {
 		*tx.out.pop() = outgoing{}
 		return true
 	}
-	if tx.fetch.len() > 0 && tx.reads < c.depth {
+	if tx.fetch.len() > 0 && tx.reads < c.depth && c.admits(kindRead) {
 		return c.nextRead(tx.fetch.pop(), wr, sge)
 	}
 	return false
 }
+
+// admits reports whether the governor, if there is one, lets something of a kind leave now.
+func (c *conn) admits(k kind) bool { return c.gov == nil || c.gov.admits(k) }
 
 // nextOut makes an entry of a write or a PDU.
 func (c *conn) nextOut(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
@@ -182,6 +185,9 @@ func (c *conn) nextOut(o *outgoing, wr *verbs.WR, sge *verbs.SGE) bool {
 	*c.tx.work.push() = work{kind: kindWrite, ref: o.ref, bytes: len(o.data)}
 	c.group.count.writes.Add(1)
 	c.group.count.written.Add(uint64(len(o.data)))
+	if c.gov != nil {
+		c.gov.posted(kindWrite, len(o.data))
+	}
 	return true
 }
 
@@ -256,6 +262,9 @@ func (c *conn) nextRead(f *fetch, wr *verbs.WR, sge *verbs.SGE) bool {
 	c.tx.reads++
 	c.group.count.reads.Add(1)
 	c.group.count.read.Add(uint64(len(f.dst)))
+	if c.gov != nil {
+		c.gov.posted(kindRead, len(f.dst))
+	}
 	*f = fetch{}
 	return true
 }
@@ -276,6 +285,9 @@ func (c *conn) retire(at uint32, done bool) {
 	for c.tx.work.len() > 0 && int32(at-c.tx.work.head) >= 0 {
 		w := *c.tx.work.pop()
 		c.tx.done += uint64(w.bytes)
+		if c.gov != nil {
+			c.gov.ended(c.tx.work.head-1, w.kind)
+		}
 		c.forget(&w)
 		if w.kind == kindRead && done {
 			c.r.Fetched(w.itt, w.ttt)

@@ -52,6 +52,7 @@ type options struct {
 	immediate int
 	noInv     bool
 	threads   int
+	rate      int64 // of the server's device, bytes per second; 0: any
 	server    target.Config
 }
 
@@ -88,7 +89,7 @@ func newWorld(t testing.TB, o options) *world {
 	t.Helper()
 	w := &world{t: t, log: &watchedLog{t: t, allowed: map[string]bool{"backing store failed": true}}}
 	w.fabric = fake.New(t, o.fabric)
-	device := fake.DeviceOptions{Name: "rxe0", Addr: portalAddr.Addr()}
+	device := fake.DeviceOptions{Name: "rxe0", Addr: portalAddr.Addr(), Rate: o.rate}
 	if o.caps != nil {
 		device.Caps = o.caps.Caps
 	}

@@ -1,6 +1,7 @@
 package iser
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,16 +12,18 @@ import (
 	"lunar/internal/evloop"
 	"lunar/iser/verbs"
 	"lunar/target"
+	"lunar/target/bottleneck"
 )
 
 // Config says what a Transport is made of.
 type Config struct {
 	Provider   verbs.Provider // the Transport closes it
 	Logger     *slog.Logger
-	Regions    []Region   // all memory that data move from and to
-	QueueDepth func() int // commands of one session at a time; may change
-	Immediate  int        // longest immediate data, in bytes, at most MaxImmediate; 0: none
-	Invalidate bool       // responses invalidate the initiator's keys, where it agrees
+	Regions    []Region          // all memory that data move from and to
+	QueueDepth func() int        // commands of one session at a time; may change
+	Immediate  int               // longest immediate data, in bytes, at most MaxImmediate; 0: none
+	Invalidate bool              // responses invalidate the initiator's keys, where it agrees
+	Links      *bottleneck.Links // that governed connections share with other transports; nil: their own
 	// Loops returns the event threads that may serve a connection from remote
 	// to the portal group's address local.
 	Loops func(tag uint16, local, remote netip.Addr) []*evloop.Loop
@@ -35,6 +38,7 @@ type Transport struct {
 	log     *slog.Logger
 	devices []*device
 	control *control
+	links   bottleneck.Links // if Config has none
 }
 
 // ErrNoDevice says that there is nothing to serve iSER on.
@@ -81,6 +85,7 @@ func Open(config Config) (*Transport, error) {
 	for i := 0; i < len(found) && err == nil; i++ {
 		var d *device
 		if d, err = openDevice(found[i], config.Regions, t.log); err == nil {
+			d.links = cmp.Or(config.Links, &t.links)
 			t.devices = append(t.devices, d)
 		}
 	}

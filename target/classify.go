@@ -26,14 +26,23 @@ func (c *sessionState) networkClass() (class NetworkClass) {
 
 // classify tells the transports of a session's connections its class.
 func (c *sessionState) classify() {
-	class := c.networkClass()
+	all := c.networkClass()
 	for _, o := range c.conns {
+		class := all
+		if o.assist != nil { // its packets are not marked, and its transport paces writes by itself
+			class.DSCP = 0
+		}
+		if class.Network == nil && class.DSCP == 0 {
+			class = NetworkClass{}
+		}
 		if o.classed != nil && !o.closed && o.class != class {
 			o.class = class
 			if err := o.classed.SetClass(class); err != nil {
 				o.log.Warn("class of the connection not in force", "err", err)
 			}
-			o.pacing.follow(o, class)
+			if o.assist == nil {
+				o.pacing.follow(o, class)
+			}
 		}
 	}
 }
@@ -56,7 +65,9 @@ func (th *thread) classes(initiator string) (all []ConnectionClass) {
 				Initiator: c.session.initiator.Name, Target: c.session.target.Name(), Remote: o.remote,
 				Class: o.class.Class, DSCP: o.class.DSCP, Governance: o.classed.Governance(),
 			}
-			one.Pacing = o.pacing.told()
+			if o.assist == nil {
+				one.Pacing = o.pacing.told()
+			}
 			all = append(all, one)
 		}
 	}

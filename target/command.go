@@ -411,11 +411,8 @@ func (t *task) detach() waits.List {
 		t.payment.cancel()
 		t.payment = nil
 	}
-	if t.paced {
+	if t.asked > 0 || t.paced {
 		c.pacing.leave(t)
-	}
-	if t.asked > 0 {
-		c.pacing.settle(t, t.asked)
 	}
 	if t.windowed {
 		c.window.Done()

@@ -76,8 +76,10 @@ func (t *task) solicit() {
 			return
 		}
 		n := min(w.end()-t.r2tNext, uint32(c.session.params.MaxBurstLength))
-		if c.pacing.network != nil && !c.pacing.admits(t, int(n)) {
-			return
+		if c.pacing.network != nil {
+			if n = uint32(c.pacing.admits(t, int(n))); n == 0 {
+				return
+			}
 		}
 		t.sendR2T(t.r2tNext, w.dst[t.r2tNext-w.off:][:n])
 		t.r2tNext += n

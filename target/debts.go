@@ -98,6 +98,9 @@ func (t *task) overdue(now int64, terms debt.Terms) bool {
 	if t.unsolicited.open && t.claimed.Overdue(now, terms) {
 		return true
 	}
+	if t.paced && t.r2tCount == 0 {
+		return false // it has asked for nothing yet
+	}
 	for i := range t.wanted {
 		if t.wants[i].claimed.Overdue(now, terms) {
 			return true

@@ -31,6 +31,7 @@ type Governance struct {
 	Device     string  // network device
 	Congestion string  // the kernel's congestion control of the connection
 	Window     int64   // bytes that may be under way
+	Pace       int64   // bytes per second that may be sent, where that is bounded and no window is
 	Alpha      float64 // smoothed share of what was marked
 	Quality    float64 // the target divided by the rate; below 1 the connection makes way
 	Rate       int64   // measured, bytes per second
@@ -42,6 +43,7 @@ type Governance struct {
 // Pacing is how what writes were asked for is bounded.
 type Pacing struct {
 	Window int64 // bytes that may be asked for; 0: any
+	Pace   int64 // bytes per second that may be fetched, where that is bounded and no window is
 }
 
 // What Governance sees congestion by.

@@ -17,14 +17,15 @@ type pacing struct {
 	network *scheduler.Network // nil: off
 	target  float64            // of the class, ns
 	flow    qtcp.Flow
-	asked   int       // bytes asked for and not here
-	bound   bool      // something had to wait in this round
-	rest    int       // bytes until the round ends
-	came    int       // sequences of the round
-	marked  int       // of them, those that took too long
-	least   [33]int64 // the shortest time of sequences, by the power of two of their length, ns
-	waiting []uint32  // tags of tasks that may not ask, in order
-	due     bool      // wake is queued
+	asked   int               // bytes asked for and not here
+	bound   bool              // something had to wait in this round
+	rest    int               // bytes until the round ends
+	came    int               // sequences of the round
+	marked  int               // of them, those that took too long
+	least   [33]qtcp.Shortest // time of sequences, by the power of two of their length
+	waiting []uint32          // tags of tasks that may not ask, in order
+	calling bool              // the first of them asks
+	due     bool              // Run is queued
 }
 
 const (
@@ -32,10 +33,15 @@ const (
 	pacedPacket = 1448
 	// firstAsked is the first window, in packets: about one R2T of 256 KiB.
 	firstAsked = 181
+	// leastAsked is what may be asked for in any case, in bytes: an R2T for less would cost
+	// more than its data.
+	leastAsked = 16 << 10
 )
 
-// follow puts the connection under the network of a class, or ends that.
+// follow puts the connection under the network of a class, or ends that. In another class the
+// window stays what it was.
 func (p *pacing) follow(c *Connection, class NetworkClass) {
+	on := p.network != nil
 	p.conn, p.network = c, class.Network
 	if p.network == nil {
 		p.wakeLater()
@@ -45,8 +51,10 @@ func (p *pacing) follow(c *Connection, class NetworkClass) {
 	if p.target == 0 {
 		p.target = scheduler.DefaultTarget
 	}
-	p.flow, p.least = qtcp.NewFlow(firstAsked), [33]int64{}
-	p.begin()
+	if !on {
+		p.flow, p.least = qtcp.NewFlow(firstAsked), [33]qtcp.Shortest{}
+		p.begin()
+	}
 }
 
 func (p *pacing) begin() {
@@ -54,20 +62,39 @@ func (p *pacing) begin() {
 }
 
 // window is how many bytes may be asked for.
-func (p *pacing) window() int { return int(p.flow.Window() * pacedPacket) }
+func (p *pacing) window() int { return max(leastAsked, int(p.flow.Window()*pacedPacket)) }
 
-// admits reports whether a task may ask for n bytes now; else it will be called upon. One
-// R2T is always possible.
-func (p *pacing) admits(t *task, n int) bool {
-	if t.paced || p.asked > 0 && p.asked+n > p.window() {
-		p.bound = true
-		if !t.paced {
-			t.paced = true
-			p.waiting = append(p.waiting, t.itt)
+// admits is how many of n bytes a task may ask for now: all or, if the window has room for
+// less, a part. With 0 it will be called upon, behind those who wait already.
+func (p *pacing) admits(t *task, n int) int {
+	if !t.paced && (p.calling || len(p.waiting) == 0) {
+		room := p.window() - p.asked
+		if n <= room {
+			return n
 		}
-		return false
+		if part := room / leastAsked * leastAsked; part > 0 {
+			p.bound = true
+			return part
+		}
 	}
-	return true
+	p.bound = true
+	if !t.paced {
+		t.paced = true
+		p.waiting = append(p.waiting, t.itt)
+	}
+	return 0
+}
+
+// leave takes back all that a task has asked for, and its wait: a peer that sends nothing and
+// aborts what it has begun would make the list longer without end.
+func (p *pacing) leave(t *task) {
+	if t.paced {
+		t.paced = false
+		p.waiting = slices.DeleteFunc(p.waiting, func(itt uint32) bool { return itt == t.itt })
+	}
+	if t.asked > 0 {
+		p.settle(t, t.asked)
+	}
 }
 
 // opened notes what a task has asked for at now.
@@ -85,13 +112,10 @@ func (p *pacing) closed(t *task, s *sequence, now int64) {
 		return
 	}
 	took := max(1, now-s.asked)
-	least := &p.least[bits.Len32(s.length)]
-	if *least == 0 || took < *least {
-		*least = took
-	}
+	least := p.least[bits.Len32(s.length)].Take(took, now)
 	p.flow.Measure(float64(took))
 	p.came++
-	if took > *least+p.network.Delay {
+	if took > least+p.network.Delay {
 		p.marked++
 	}
 	if p.rest -= int(s.length); p.rest <= 0 {
@@ -124,29 +148,26 @@ func (p *pacing) wakeLater() {
 	}
 }
 
-// leave takes a task that ends off the list of those who wait: a peer that sends nothing and
-// aborts what it has begun would make it longer without end.
-func (p *pacing) leave(t *task) {
-	t.paced = false
-	if i := slices.Index(p.waiting, t.itt); i >= 0 {
-		p.waiting = slices.Delete(p.waiting, i, i+1)
-	}
-}
-
-// Run implements evloop.Task: those who wait ask, in order, as far as the window goes.
+// Run implements evloop.Task: those who wait ask, in order, as far as the window goes. Who
+// may ask for a part alone goes behind the others. Tasks of a lost connection ask on the one
+// that they are reassigned to.
 func (p *pacing) Run() {
 	p.due = false
+	if p.conn.closed {
+		return
+	}
 	defer p.conn.sessionState.Contain()
-	for n := len(p.waiting); n > 0 && len(p.waiting) > 0; n-- {
-		if p.network != nil && p.asked > 0 && p.asked >= p.window() {
-			return
-		}
+	for len(p.waiting) > 0 && (p.network == nil || p.asked < p.window()) {
 		t := p.conn.tasks.find(p.waiting[0])
 		p.waiting = append(p.waiting[:0], p.waiting[1:]...)
-		if t != nil && t.conn == p.conn && t.paced {
-			t.paced = false
-			t.renew()
-			t.solicit()
+		if t == nil || t.conn != p.conn {
+			continue
+		}
+		t.paced, p.calling = false, true
+		t.renew()
+		t.solicit()
+		if p.calling = false; t.paced {
+			return // what it has asked for, or others have, calls again
 		}
 	}
 }

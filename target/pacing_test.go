@@ -24,23 +24,45 @@ func (p *pacing) asks(t *task, n uint32, at, took int64) {
 	p.closed(t, &s, at+took)
 }
 
-// TestPacingWindow: what is asked for stays within the window, but for one R2T that is
-// always possible; what is settled makes room.
+// TestPacingWindow: what is asked for stays within the window, if need be by less than all
+// that a task wants; what is settled makes room. Who comes later goes behind those who wait.
 func TestPacingWindow(t *testing.T) {
-	p, task := paced(t)
+	p, first := paced(t)
 	window := p.window()
-	if !p.admits(task, 10*window) {
-		t.Fatal("the first R2T is not possible")
+	n := p.admits(first, 10*window)
+	if n <= window-leastAsked || n > window {
+		t.Fatalf("of 10 windows %d bytes may be asked for, expected a window of %d", n, window)
 	}
 	s := sequence{open: true, end: uint32(window) / 2}
-	p.opened(task, &s, 0)
-	if !p.admits(task, window/2) || p.admits(task, window) || !task.paced {
-		t.Error("more than the window may be asked for, or less may not")
+	p.opened(first, &s, 0)
+	if n := p.admits(first, window/2); n != window/2 || first.paced {
+		t.Errorf("%d bytes may be asked for, expected the %d that there is room for", n, window/2)
 	}
-	p.waiting, task.paced = nil, false
-	p.settle(task, int(s.end))
-	if p.asked != 0 || task.asked != 0 || !p.admits(task, window) {
-		t.Errorf("%d bytes are asked for after all have come", p.asked)
+	rest := sequence{open: true, end: uint32(window/2 - leastAsked/2)}
+	p.opened(first, &rest, 0)
+	if n := p.admits(first, leastAsked); n != 0 || !first.paced {
+		t.Errorf("%d bytes may be asked for beyond the window", n)
+	}
+	second := &task{itt: 1}
+	if n := p.admits(second, 512); n != 0 || !second.paced || len(p.waiting) != 2 {
+		t.Errorf("%d bytes go before what waits", n)
+	}
+	p.due = true // no event thread is there to run it
+	p.leave(second)
+	p.leave(first)
+	if p.asked != 0 || first.asked != 0 || first.paced || second.paced || len(p.waiting) != 0 || p.admits(first, window) != window {
+		t.Errorf("%d bytes are asked for and %d tasks wait after all have ended", p.asked, len(p.waiting))
+	}
+}
+
+// TestPacingSmallestWindow: the window never gets so small that nothing may be asked for.
+func TestPacingSmallestWindow(t *testing.T) {
+	p, task := paced(t)
+	for range 64 {
+		p.flow.Update(1, 1)
+	}
+	if n := p.admits(task, 1<<20); n != leastAsked {
+		t.Errorf("%d bytes may be asked for with the smallest window, expected %d", n, leastAsked)
 	}
 }
 
@@ -90,7 +112,7 @@ func TestPacingForgetsTasks(t *testing.T) {
 	p.opened(task, &first, 0)
 	_, other := paced(t)
 	other.itt = 7
-	if p.admits(other, int(window)) || len(p.waiting) != 1 {
+	if p.admits(other, int(window)) > 0 || len(p.waiting) != 1 {
 		t.Fatal("more than the window may be asked for")
 	}
 	p.leave(other)

@@ -62,6 +62,7 @@ func (c *sessionState) answeredOn(itt uint32) (on *Connection) {
 func (c *Connection) adopt(t *task, exp pdu.SN) {
 	from := t.conn
 	parts := from.recall.take(t.itt)
+	from.pacing.leave(t)
 	from.own--
 	c.own++
 	t.conn, t.snackTag, t.moved = c, 0, c.thread.loop.Now()

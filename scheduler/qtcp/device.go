@@ -55,14 +55,17 @@ func (d *Device) Estimate() float64 { return d.estimate }
 // Target is the rate that each flow of a class should get: the class's part of the
 // estimate among the classes that have flows, divided by its flows. A class without flows
 // has what its first flow would get.
-func (d *Device) Target(c Class) float64 {
+func (d *Device) Target(c Class) float64 { return d.estimate * d.Share(c) }
+
+// Share is the part of the bottleneck that Target is of.
+func (d *Device) Share(c Class) float64 {
 	sum := 0.0
 	for i, r := range d.ratios {
 		if d.flows[i] > 0 || Class(i) == c {
 			sum += r
 		}
 	}
-	return d.estimate * d.ratios[c] / sum / float64(max(1, d.flows[c]))
+	return d.ratios[c] / sum / float64(max(1, d.flows[c]))
 }
 
 // Observe corrects the estimate by the sum of what all flows of the device measured. It is

@@ -3,7 +3,6 @@ package tcp
 import (
 	"net/netip"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -11,7 +10,7 @@ import (
 	"lunar/scheduler"
 	"lunar/scheduler/qtcp"
 	"lunar/target"
-	"lunar/target/tcp/kernelqtcp"
+	"lunar/target/bottleneck"
 )
 
 // governor bounds what is under way to an initiator: no more leaves than the connection's
@@ -23,22 +22,20 @@ import (
 type governor struct {
 	mover   *mover
 	network *scheduler.Network
-	link    *link
-	member  membership
+	link    *bottleneck.Link
+	member  bottleneck.Member
 	flow    qtcp.Flow
 	timer   evloop.Timer
 
-	info   unix.TCPInfo // of the last look
-	packet int          // bytes
-	ahead  uint64       // bytes that the kernel has taken beyond mover.tx.total: those of the login
-	began  int64        // of the round trip
-	first  round        // what the kernel had counted then
-	rtt    int64        // ns, at least leastRTT
-	bound  bool         // the window held something back in this round trip
-	entry  *shareEntry  // of the kernel, which holds the window; nil: the governor does
-	before string       // the congestion control that it took the place of
-	joined bool         // it counts in the link's flows
-	idle   bool         // nothing was under way at the last look
+	sight
+	total  uint64      // mover.tx.total at the last look
+	began  int64       // of the round trip
+	first  round       // what the kernel had counted then
+	bound  bool        // the window held something back in this round trip
+	entry  *shareEntry // of the kernel, which holds the window; nil: the governor does
+	before string      // the congestion control that it took the place of
+	joined bool        // it counts in the link's flows
+	idle   bool        // nothing was under way at the last look
 }
 
 // round is what the kernel counts of a connection.
@@ -50,31 +47,32 @@ type round struct {
 const (
 	// firstWindow is the kernel's initial window, in packets (RFC 6928).
 	firstWindow = 10
-	// leastRTT bounds how often the kernel is asked.
-	leastRTT = 100_000
 	// looks is how often it is asked in a round trip while the window holds something back:
 	// what is acknowledged makes room that nobody tells of.
 	looks = 4
+	// longestPause bounds the time between two looks while something is held back, whatever
+	// the kernel takes a round trip for; stillPause that of a peer who acknowledges nothing.
+	longestPause, stillPause = 5 * time.Millisecond, 100 * time.Millisecond
 	// idleTime is how long a connection counts among those that share the link though it
 	// has nothing to send.
 	idleTime = 200 * time.Millisecond
 	// tellTime is how often the kernel is told what a connection should get.
 	tellTime = 5 * time.Millisecond
-	// optionECN is the bit of tcpi_options by which the kernel says that the connection has
-	// agreed on ECN.
-	optionECN = 8
 )
 
-var qtcpClass = scheduler.ByClass[qtcp.Class]{scheduler.High: qtcp.High, scheduler.Medium: qtcp.Medium, scheduler.Low: qtcp.Low}
-
-// govern puts a connection under a network's classes, or ends that: nil.
+// govern puts a connection under a network's classes, or ends that: nil. In the same class
+// the window stays what it was.
 func (m *mover) govern(c target.NetworkClass) {
-	if old := m.gov; old != nil {
+	old := m.gov
+	if old != nil {
 		old.end()
 		m.gov = nil
 	}
 	if c.Network != nil {
 		m.gov = newGovernor(m, c)
+		if old != nil && old.member.Class == m.gov.member.Class {
+			m.gov.flow = old.flow
+		}
 	}
 	if m.tx.held {
 		m.tx.held = false
@@ -83,15 +81,16 @@ func (m *mover) govern(c target.NetworkClass) {
 }
 
 func newGovernor(m *mover, c target.NetworkClass) *governor {
-	g := &governor{mover: m, network: c.Network, flow: qtcp.NewFlow(firstWindow), rtt: leastRTT, idle: true}
-	g.member.class = qtcpClass[c.Class]
-	g.link = m.scratch.links.of(localOf(m.fd), c.Network)
+	g := &governor{mover: m, network: c.Network, flow: qtcp.NewFlow(firstWindow), idle: true}
+	g.member.Class = bottleneck.Class(c.Class)
+	g.link = m.scratch.links.Of(localOf(m.fd), "", bottleneck.Out, c.Network)
 	g.timer.Fire = g.look
 	if c.Network.Governor == scheduler.KernelGovernor {
-		if before, err := m.scratch.links.kernel.take(m.fd); err == nil {
-			g.before, g.entry = before, &shareEntry{share: kernelqtcp.Share{DelayUS: uint64(c.Network.Delay / 1000)}}
-		} else {
+		var err error
+		if g.before, g.entry, err = m.scratch.links.kernel.take(m.fd); err != nil {
 			m.scratch.links.fallBack(err)
+		} else {
+			g.entry.share.DelayUS = uint64(c.Network.Delay / 1000)
 		}
 	}
 	g.ask()
@@ -114,7 +113,7 @@ func (g *governor) end() {
 	g.mover.loop.Disarm(&g.timer)
 	if g.joined {
 		g.joined = false
-		g.link.leave(&g.member)
+		g.link.Leave(&g.member)
 	}
 	if g.entry != nil {
 		_ = unix.SetsockoptString(g.mover.fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, g.before) // else it ends with the kernel's
@@ -130,8 +129,7 @@ func (g *governor) room() int {
 	if g.entry != nil {
 		return passSent
 	}
-	room := int(g.flow.Window()*float64(g.packet)) - g.underway()
-	if room >= g.packet {
+	if room := g.window() - g.underway(); room >= g.packet {
 		return room
 	}
 	g.bound = true
@@ -143,28 +141,39 @@ func (g *governor) room() int {
 	return 0
 }
 
-// underway is how many bytes have not been acknowledged.
-func (g *governor) underway() int {
-	return int(g.mover.tx.total + g.ahead - g.info.Bytes_acked)
+// window is how many bytes may be under way.
+func (g *governor) window() int {
+	return max(g.least(), int(g.flow.Window()*float64(g.packet)))
 }
 
-// pause is how long it is until the next look.
+// underway is how many bytes have not been acknowledged, as far as is known. What another
+// thread sends may count twice until the next look.
+func (g *governor) underway() int {
+	return int(g.queued) + int(g.mover.tx.total-g.total)
+}
+
+// pause is how long it is until the next look: the longer, the longer nothing has been
+// acknowledged.
 func (g *governor) pause() time.Duration {
-	if g.mover.tx.held {
-		return time.Duration(max(leastRTT/2, g.rtt/looks))
+	pause := time.Duration(g.rtt)
+	switch {
+	case g.mover.tx.held:
+		pause = min(max(leastRTT/2, pause/looks), longestPause)
+	case g.entry != nil:
+		pause = max(tellTime, pause)
 	}
-	if g.entry != nil {
-		return max(tellTime, time.Duration(g.rtt))
+	for n := g.still - 2*looks; n > 0 && pause < stillPause; n-- {
+		pause *= 2
 	}
-	return time.Duration(g.rtt)
+	return pause
 }
 
 // wake begins a round trip of a connection that had nothing to send.
 func (g *governor) wake() {
-	g.idle = false
+	g.idle, g.still = false, 0
 	if !g.joined {
 		g.joined = true
-		g.link.join(&g.member)
+		g.link.Join(&g.member)
 	}
 	g.ask()
 	g.begin()
@@ -176,17 +185,10 @@ func (g *governor) begin() {
 	g.first = round{g.info.Bytes_acked, g.info.Delivered, g.info.Delivered_ce}
 }
 
-// ask asks the kernel (tcp(7), TCP_INFO). Of a broken socket all stays as it was, which
-// the next sendmsg tells.
+// ask looks at the connection in the kernel.
 func (g *governor) ask() {
-	size := uint32(unsafe.Sizeof(g.info))
-	_, _, _ = unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(g.mover.fd), unix.IPPROTO_TCP, unix.TCP_INFO,
-		uintptr(unsafe.Pointer(&g.info)), uintptr(unsafe.Pointer(&size)), 0)
-	g.packet = max(1, int(g.info.Snd_mss))
-	if !g.mover.tx.remote.busy {
-		g.ahead = g.info.Bytes_sent - g.info.Bytes_retrans + uint64(g.info.Notsent_bytes) - g.mover.tx.total
-	}
-	g.rtt = max(leastRTT, int64(g.info.Rtt)*1000)
+	g.sight.ask(g.mover.fd)
+	g.total = g.mover.tx.total
 }
 
 // look is the timer.
@@ -198,7 +200,7 @@ func (g *governor) look() {
 	defer m.r.Contain()
 	if g.idle {
 		g.joined = false
-		g.link.leave(&g.member)
+		g.link.Leave(&g.member)
 		return
 	}
 	g.ask()
@@ -208,7 +210,7 @@ func (g *governor) look() {
 	}
 	g.release()
 	if g.idle = !m.tx.pending() && g.underway() <= 0; g.idle {
-		g.member.measured.Store(0)
+		g.member.Measured.Store(0)
 		m.loop.Arm(&g.timer, idleTime)
 		return
 	}
@@ -218,7 +220,7 @@ func (g *governor) look() {
 // release lets the queue go on once the window has room.
 func (g *governor) release() {
 	m := g.mover
-	if m.tx.held && int(g.flow.Window()*float64(g.packet))-g.underway() >= g.packet {
+	if m.tx.held && g.window()-g.underway() >= g.packet {
 		m.tx.held = false
 		m.scheduleFlush()
 	}
@@ -233,29 +235,29 @@ func (g *governor) round() {
 		return
 	}
 	g.flow.Measure(float64(g.info.Bytes_acked-g.first.acked) * 1e9 / float64(now-g.began))
-	g.member.measured.Store(int64(g.flow.Measured()))
+	g.member.Measured.Store(int64(g.flow.Measured()))
 	if g.entry != nil {
-		g.link.observe(now, g.rtt)
-		g.entry.share.Target = uint64(g.link.target(g.member.class))
-		g.entry.put(&g.mover.scratch.links.kernel, g.mover.fd)
+		g.link.Observe(now, g.rtt)
+		g.entry.share.Target = uint64(g.link.Target(g.member.Class))
+		g.entry.put(g.mover.fd)
 		return
 	}
 	before := g.flow.Window()
-	g.flow.Update(g.congestion(delivered), g.flow.Quality(g.link.target(g.member.class)))
+	g.flow.Update(g.congestion(delivered), g.flow.Quality(g.link.Target(g.member.Class)))
 	if !g.bound {
 		g.flow.Use(before)
 	}
-	g.member.slow.Store(g.bound && g.flow.SlowStart())
-	g.link.observe(now, g.rtt)
+	g.member.Slow.Store(g.bound && g.flow.SlowStart())
+	g.link.Observe(now, g.rtt)
 }
 
 // congestion is the share of what was delivered that was marked. Where nothing marks, all
 // was if it took too long.
 func (g *governor) congestion(delivered uint32) float64 {
-	if g.form() == target.Marks {
+	if g.marks() {
 		return min(1, float64(g.info.Delivered_ce-g.first.marked)/float64(delivered))
 	}
-	if int64(g.info.Rtt)*1000 > int64(g.info.Min_rtt)*1000+g.network.Delay {
+	if g.late(g.network.Delay) {
 		return 1
 	}
 	return 0
@@ -263,7 +265,7 @@ func (g *governor) congestion(delivered uint32) float64 {
 
 // form is what congestion is seen by.
 func (g *governor) form() string {
-	if g.info.Options&optionECN != 0 {
+	if g.marks() {
 		return target.Marks
 	}
 	return target.Delay
@@ -271,14 +273,14 @@ func (g *governor) form() string {
 
 // tell describes how the connection is governed.
 func (g *governor) tell(to *target.Governance) {
-	share := g.link.target(g.member.class)
-	to.Form, to.Device = g.form(), g.link.name
+	share := g.link.Target(g.member.Class)
+	to.Form, to.Device = g.form(), g.link.Name()
 	if g.entry != nil {
 		to.Window, to.Quality = int64(g.info.Snd_cwnd)*int64(g.packet), g.flow.Quality(share)
-		to.Rate, to.Target, to.Estimate = int64(g.flow.Measured()), int64(share), int64(g.link.estimate())
+		to.Rate, to.Target, to.Estimate = int64(g.flow.Measured()), int64(share), int64(g.link.Estimate())
 		return
 	}
-	to.Window = int64(g.flow.Window() * float64(g.packet))
+	to.Window = int64(g.window())
 	to.Alpha, to.Quality = g.flow.Alpha(), g.flow.Quality(share)
-	to.Rate, to.Target, to.Estimate = int64(g.flow.Measured()), int64(share), int64(g.link.estimate())
+	to.Rate, to.Target, to.Estimate = int64(g.flow.Measured()), int64(share), int64(g.link.Estimate())
 }

@@ -4,16 +4,23 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"net/netip"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 	"lunar/scheduler"
 	"lunar/target"
+	"lunar/target/bottleneck"
 	"lunar/target/login"
 	"lunar/target/pdu"
 )
+
+// segment is what peers say that they take in one packet, in bytes: as over Ethernet.
+const segment = 1448
 
 // governed is a mover over TCP on this machine, and its peer.
 func governed(t *testing.T) (*mover, *evloop.Loop, net.Conn, func(func())) {
@@ -29,7 +36,10 @@ func governed(t *testing.T) (*mover, *evloop.Loop, net.Conn, func(func())) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	peer, err := net.Dial("tcp", l.Addr().String())
+	dialer := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, segment) })
+	}}
+	peer, err := dialer.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +120,7 @@ func TestGovernorHolds(t *testing.T) {
 			t.Errorf("it is told as %+v", told)
 		}
 		_ = m.SetClass(target.NetworkClass{})
-		if m.gov != nil || len(m.scratch.links.byName["lo"].members) != 0 {
+		if m.gov != nil || m.scratch.links.Of(netip.MustParseAddr("127.0.0.1"), "", bottleneck.Out, network).Members() != 0 {
 			t.Error("the governor is still there, or counted")
 		}
 	})

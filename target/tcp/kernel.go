@@ -2,7 +2,9 @@ package tcp
 
 import (
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"unsafe"
@@ -15,39 +17,72 @@ import (
 // kernel is what the server has of lunar_qtcp, QTCP as a congestion control of the kernel,
 // which somebody with the rights for that has loaded (kernelqtcp.Load).
 type kernel struct {
-	once   sync.Once
-	shares int   // descriptor of the map
-	err    error // why it is of no use
+	mu     sync.Mutex
+	shares int    // descriptor of the map; 0: none yet
+	inode  uint64 // of where it was pinned
 }
 
-// Commands of bpf(2).
-const (
-	bpfMapUpdate = 2
-	bpfObjGet    = 7
-)
+// bpfObjGet is the command of bpf(2) that opens what is pinned.
+const bpfObjGet = 7
 
-// open opens the map, once.
-func (k *kernel) open() error {
-	k.once.Do(func() {
-		path, err := unix.BytePtrFromString(kernelqtcp.Shares)
-		if err != nil {
-			k.err = err
-			return
-		}
-		attr := struct {
-			path      uint64
-			fd, flags uint32
-		}{path: uint64(uintptr(unsafe.Pointer(path)))}
-		fd, _, errno := unix.RawSyscall(unix.SYS_BPF, bpfObjGet, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
-		runtime.KeepAlive(path)
-		if errno != 0 {
-			k.err = fmt.Errorf("%s: %w; tgtd qtcp load, as root, loads it", kernelqtcp.Shares, errno)
-			return
-		}
-		k.shares = int(fd)
-	})
-	return k.err
+// open returns the descriptor of the map. What has been loaded anew is opened anew; the map
+// before stays open, for connections that have the congestion control before.
+func (k *kernel) open(path string) (fd int, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var pinned unix.Stat_t
+	if err := unix.Stat(path, &pinned); err != nil {
+		return 0, fmt.Errorf("%s: %w; tgtd qtcp load, as root, loads it", path, err)
+	}
+	if k.shares > 0 && k.inode == pinned.Ino {
+		return k.shares, nil
+	}
+	fd, err = openPinned(path)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	if found := mapOf(fd); found != kernelqtcp.SharesMap {
+		unix.Close(fd)
+		return 0, fmt.Errorf("%s: found %+v, expected the map that tgtd qtcp load pins, %+v", path, found, kernelqtcp.SharesMap)
+	}
+	k.shares, k.inode = fd, pinned.Ino
+	return fd, nil
 }
+
+func openPinned(path string) (int, error) {
+	name, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return 0, err
+	}
+	attr := struct {
+		path      uint64
+		fd, flags uint32
+	}{path: uint64(uintptr(unsafe.Pointer(name)))}
+	fd, _, errno := unix.RawSyscall(unix.SYS_BPF, bpfObjGet, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	runtime.KeepAlive(name)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(fd), nil
+}
+
+// mapOf is what a descriptor is, as a map; zero: none. The kernel would read a value as long as
+// the map's, whatever there is behind ours.
+func mapOf(fd int) (m kernelqtcp.Map) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd)) // without it, none
+	for line := range strings.Lines(string(text)) {
+		for name, to := range map[string]*uint32{"map_type:": &m.Type, "key_size:": &m.Key, "value_size:": &m.Value} {
+			if rest, found := strings.CutPrefix(line, name); found {
+				n, _ := strconv.ParseUint(strings.TrimSpace(rest), 10, 32) // another kernel's words are none
+				*to = uint32(n)
+			}
+		}
+	}
+	return m
+}
+
+// bpfMapUpdate is the command of bpf(2) that writes an entry of a map.
+const bpfMapUpdate = 2
 
 // shareEntry is an entry of the map on its way to the kernel. It is part of a governor, since
 // memory whose address is in another structure must not move.
@@ -62,23 +97,26 @@ type shareEntry struct {
 
 // put says what a connection should get. It neither allocates nor blocks; a share that
 // cannot be told leaves the one before.
-func (e *shareEntry) put(k *kernel, fd int) {
-	e.socket, e.attr.fd = int32(fd), uint32(k.shares)
+func (e *shareEntry) put(fd int) {
+	e.socket = int32(fd)
 	e.attr.key, e.attr.value = uint64(uintptr(unsafe.Pointer(&e.socket))), uint64(uintptr(unsafe.Pointer(&e.share)))
 	_, _, _ = unix.RawSyscall(unix.SYS_BPF, bpfMapUpdate, uintptr(unsafe.Pointer(&e.attr)), unsafe.Sizeof(e.attr))
 }
 
-// take gives a connection lunar_qtcp, and returns what it had before.
-func (k *kernel) take(fd int) (before string, err error) {
-	if err := k.open(); err != nil {
-		return "", err
+// take gives a connection lunar_qtcp, and returns what it had before and its entry of the map.
+func (k *kernel) take(fd int) (before string, e *shareEntry, err error) {
+	shares, err := k.open(kernelqtcp.Shares)
+	if err != nil {
+		return "", nil, err
 	}
 	before, err = unix.GetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
 	if err == nil {
 		err = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, kernelqtcp.Name)
 	}
 	if err != nil {
-		return "", fmt.Errorf("congestion control %s: %w", kernelqtcp.Name, err)
+		return "", nil, fmt.Errorf("congestion control %s: %w", kernelqtcp.Name, err)
 	}
-	return strings.TrimRight(before, "\x00"), nil
+	e = new(shareEntry)
+	e.attr.fd = uint32(shares)
+	return strings.TrimRight(before, "\x00"), e, nil
 }

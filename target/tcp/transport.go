@@ -8,6 +8,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/target"
+	"lunar/target/bottleneck"
 	"lunar/target/login"
 )
 
@@ -15,8 +16,9 @@ import (
 type Config struct {
 	Loops      []*evloop.Loop // event threads that connections may be on
 	Logger     *slog.Logger
-	Congestion string // congestion control of connections by its name in the kernel, or AutoCongestion; empty: the system's
-	Keeper     Keeper // of the sockets that listen; nil: they end with the process
+	Congestion string            // congestion control of connections by its name in the kernel, or AutoCongestion; empty: the system's
+	Keeper     Keeper            // of the sockets that listen; nil: they end with the process
+	Links      *bottleneck.Links // that governed connections share with other transports; nil: their own
 }
 
 // Keeper has listening sockets outlive the process, each under its address as it was
@@ -46,7 +48,10 @@ func Open(config Config) (*Transport, error) {
 	if t.log == nil {
 		t.log = slog.Default()
 	}
-	t.links.log = t.log
+	t.links.log, t.links.Links = t.log, config.Links
+	if t.links.Links == nil {
+		t.links.Links = new(bottleneck.Links)
+	}
 	t.congestion.mu.name, t.congestion.mu.open = config.Congestion, make(map[*net.TCPListener]bool)
 	for _, loop := range config.Loops {
 		if err := t.scratches.add(loop); err != nil {

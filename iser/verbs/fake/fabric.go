@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"lunar/iser/verbs"
 )
@@ -144,9 +145,13 @@ func (f *Fabric) run() {
 	defer close(f.ended)
 	defer f.mu.Unlock()
 	for !f.closed {
-		if !f.step() {
-			f.wake.Wait()
+		if f.step() {
+			continue
 		}
+		if in := f.opens(); in > 0 {
+			time.AfterFunc(in, f.wake.Broadcast)
+		}
+		f.wake.Wait()
 	}
 }
 

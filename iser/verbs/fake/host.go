@@ -15,6 +15,10 @@ type DeviceOptions struct {
 	Name string     // such as "rxe0"
 	Addr netip.Addr // of its network device
 	Caps verbs.Caps // the zero value is DefaultCaps
+	// Rate is how many bytes a second its RDMA WRITEs, and its RDMA READs, bring to their end,
+	// those of all QPs together, in real time; 0: any. Its QPs take turns at random. Not for
+	// a Manual fabric.
+	Rate int64
 }
 
 // DefaultCaps are those of Soft-RoCE in Linux 6.1.
@@ -79,7 +83,8 @@ type Device struct {
 	counts  Counters
 	down    bool // the cable is cut
 	removed bool
-	held    bool // RDMA READs get no answer
+	held    bool    // RDMA READs get no answer
+	links   [2]link // what Options.Rate bounds: RDMA WRITEs and READs
 }
 
 // Counters are what a device was asked to do.

@@ -16,7 +16,7 @@ func (q *qp) canRun() bool {
 
 // canAnswer reports whether the oldest RDMA READ under way can end.
 func (q *qp) canAnswer() bool {
-	if q.readsBegun == 0 || q.device.held {
+	if q.readsBegun == 0 || q.device.held || !q.device.open(verbs.OpRead) {
 		return false
 	}
 	e := q.slot(q.oldestRead())
@@ -52,6 +52,8 @@ func (q *qp) canIssue() bool {
 		return false
 	case e.wr.Op == verbs.OpRead:
 		return q.readsBegun < q.readDepth
+	case e.wr.Op == verbs.OpWrite:
+		return q.device.open(verbs.OpWrite)
 	case e.wr.Op == verbs.OpSend || e.wr.Op == verbs.OpSendInv:
 		return !e.notReady || q.peer.received < q.peer.awaited
 	}
@@ -130,6 +132,7 @@ func (q *qp) answerRead() {
 	}
 	e.progress = done
 	q.readsBegun--
+	q.device.carry(verbs.OpRead, length(e.sges))
 }
 
 // scatter puts what an RDMA READ brought into its segments.
@@ -197,6 +200,7 @@ func (q *qp) write(e *entry) verbs.Status {
 		return verbs.StatusRemoteAccess
 	}
 	q.gather(e, to)
+	q.device.carry(verbs.OpWrite, e.size())
 	return verbs.StatusOK
 }
 

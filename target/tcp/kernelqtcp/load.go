@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -33,10 +34,19 @@ type Share struct {
 	DelayUS uint64 // beyond the shortest round trip, from which one counts as marked without ECN
 }
 
+// Map is what kind of map something is, as the kernel numbers and measures it.
+type Map struct{ Type, Key, Value uint32 }
+
+// SharesMap is the kind of the pinned map Shares.
+var SharesMap = Map{Type: uint32(ebpf.SkStorage), Key: 4, Value: uint32(unsafe.Sizeof(Share{}))}
+
 // Load loads and registers the congestion control, and pins it for the user with the
 // given number to use. The error says what of that the kernel cannot do; then nothing is
 // loaded.
 func Load(uid, gid int) error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("%s: it is loaded by root, found user %d", Name, os.Geteuid())
+	}
 	if _, err := os.Stat(control); err == nil {
 		return fmt.Errorf("%s is loaded already: tgtd qtcp unload takes it away", Name)
 	}
@@ -46,16 +56,16 @@ func Load(uid, gid int) error {
 	}
 	// Links of struct_ops came with 6.4. Without one it is registered by its value, in all.
 	spec.Maps[Name].Flags &^= unix.BPF_F_LINK
+	if err := mount(); err != nil {
+		return err
+	}
 	loaded, err := ebpf.NewCollection(spec)
 	if err != nil {
 		return fmt.Errorf("%s: the kernel does not take it (expected 6.0 or later with BTF and BPF struct_ops): %w", Name, err)
 	}
 	defer loaded.Close()
-	if err := mount(); err != nil {
-		return err
-	}
 	if err := errors.Join(loaded.Maps["lunar_shares"].Pin(Shares), loaded.Maps[Name].Pin(control)); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", Name, err), Unload())
+		return errors.Join(fmt.Errorf("%s: %w", Name, err), loaded.Maps[Name].Delete(uint32(0)), Unload())
 	}
 	if err := errors.Join(os.Chown(Shares, uid, gid), os.Chmod(Shares, 0o600), os.Chmod(Directory, 0o711)); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", Shares, err), Unload())
@@ -78,7 +88,17 @@ func mount() error {
 	if err := os.MkdirAll(Directory, 0o711); err != nil {
 		return fmt.Errorf("%s: %w", Name, err)
 	}
-	return nil
+	return passable(parent)
+}
+
+// passable lets everybody through a directory to what they have a right to in it. systemd
+// mounts the file system of BPF for root alone.
+func passable(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode()&0o001 != 0 {
+		return err
+	}
+	return os.Chmod(dir, info.Mode()|0o011)
 }
 
 // Unload takes the congestion control from those who choose it from now on. Connections
@@ -86,6 +106,9 @@ func mount() error {
 func Unload() error {
 	var errs []error
 	if ops, err := ebpf.LoadPinnedMap(control, nil); err == nil {
+		if ops.Type() != ebpf.StructOpsMap {
+			return errors.Join(fmt.Errorf("%s: found a map of type %s, expected one of tgtd qtcp load: nothing is removed", control, ops.Type()), ops.Close())
+		}
 		errs = append(errs, ops.Delete(uint32(0)), ops.Close())
 	}
 	for _, path := range []string{control, Shares, Directory} {

@@ -1,4 +1,4 @@
-package tcp
+package bottleneck
 
 import (
 	"math"
@@ -12,29 +12,29 @@ import (
 // TestLinks: connections through one device have one estimate, of which classes get 3:2:1;
 // the rate is the configuration's, and a new one begins anew with the members that there are.
 func TestLinks(t *testing.T) {
-	var all links
+	var all Links
 	local := netip.MustParseAddr("127.0.0.1")
 	n := &scheduler.Network{Links: map[string]int64{"lo": 600}}
-	k := all.of(local, n)
-	if k.name != "lo" || all.of(local, n) != k {
+	k := all.Of(local, "", Out, n)
+	if k.name != "lo" || all.Of(local, "", Out, n) != k {
 		t.Fatalf("127.0.0.1 leads to %q, expected lo and the same each time", k.name)
 	}
-	var members [3]membership
+	var members [3]Member
 	for i := range members {
-		members[i].class = qtcp.Class(i)
-		k.join(&members[i])
+		members[i].Class = qtcp.Class(i)
+		k.Join(&members[i])
 	}
 	for i, want := range []float64{300, 200, 100} {
-		if got := k.target(qtcp.Class(i)); math.Abs(got-want) > 1e-9 {
+		if got := k.Target(qtcp.Class(i)); math.Abs(got-want) > 1e-9 {
 			t.Errorf("class %d should get %g, expected %g", i, got, want)
 		}
 	}
-	k.leave(&members[qtcp.High])
+	k.Leave(&members[qtcp.High])
 	n.Links["lo"] = 900
-	if got := all.of(local, n).target(qtcp.Medium); math.Abs(got-600) > 1e-9 {
+	if got := all.Of(local, "", Out, n).Target(qtcp.Medium); math.Abs(got-600) > 1e-9 {
 		t.Errorf("medium should get %g of the new rate without high, expected 600", got)
 	}
-	if all.of(netip.MustParseAddr("192.0.2.1"), n).estimate() != unknownRate {
+	if all.Of(netip.MustParseAddr("192.0.2.1"), "", Out, n).Estimate() != unknownRate {
 		t.Error("an address of no device has another rate than that of unknown ones")
 	}
 }
@@ -42,21 +42,21 @@ func TestLinks(t *testing.T) {
 // TestLinkFollowsItsMembers: every eight round trips the estimate is corrected by what all
 // measured together, unless one is in slow start.
 func TestLinkFollowsItsMembers(t *testing.T) {
-	var all links
-	k := all.of(netip.MustParseAddr("127.0.0.1"), &scheduler.Network{Links: map[string]int64{"lo": 1000}})
-	a, b := membership{class: qtcp.High}, membership{class: qtcp.Low}
-	k.join(&a)
-	k.join(&b)
-	a.measured.Store(500)
-	b.measured.Store(200)
+	var all Links
+	k := all.Of(netip.MustParseAddr("127.0.0.1"), "", Out, &scheduler.Network{Links: map[string]int64{"lo": 1000}})
+	a, b := Member{Class: qtcp.High}, Member{Class: qtcp.Low}
+	k.Join(&a)
+	k.Join(&b)
+	a.Measured.Store(500)
+	b.Measured.Store(200)
 	for _, step := range []struct {
 		now  int64
 		slow bool
 		want float64
 	}{{8, true, 1000}, {16, false, 950}, {20, false, 950}, {24, false, 902.5}} {
-		b.slow.Store(step.slow)
-		k.observe(step.now, 1)
-		if got := k.estimate(); math.Abs(got-step.want) > 1e-9 {
+		b.Slow.Store(step.slow)
+		k.Observe(step.now, 1)
+		if got := k.Estimate(); math.Abs(got-step.want) > 1e-9 {
 			t.Errorf("at %d the estimate is %g, expected %g", step.now, got, step.want)
 		}
 	}
