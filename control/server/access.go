@@ -69,6 +69,16 @@ func (s *Server) paged(next http.Handler) http.Handler {
 	})
 }
 
+// sameOrigin refuses changes that a browser asks for in the name of another site: it would
+// send the certificate of whoever looks at that site.
+func sameOrigin(next http.Handler) http.Handler {
+	p := http.NewCrossOriginProtection()
+	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		problem(w, http.StatusForbidden, fmt.Sprintf("found a request of another site's page (Origin %q), expected one of this server's, or of a program", r.Header.Get("Origin")))
+	}))
+	return p.Handler(next)
+}
+
 // judge is who makes a request, as things are now.
 func (s *Server) judge(r *http.Request) (c Caller) {
 	if p, ok := r.Context().Value(peerKey).(*peer); ok {

@@ -73,9 +73,9 @@ func (l *lookout) look(ctx context.Context) ([]byte, error) {
 	}
 	if l.before == nil || l.now().Sub(l.before.At) > overviewStale {
 		l.text, l.before = nil, l.snapshot()
-		if !l.sleep(ctx, overviewTime) {
-			return nil, ctx.Err()
-		}
+	}
+	if rest := overviewTime - l.now().Sub(l.before.At); rest > 0 && !l.sleep(ctx, rest) {
+		return nil, ctx.Err()
 	}
 	now := l.snapshot()
 	text, err := json.Marshal(overview.Of(now, l.before))

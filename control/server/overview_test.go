@@ -88,8 +88,13 @@ func TestOverviewGoes(t *testing.T) {
 		t.Error("found an overview, expected that who has gone gets none")
 	}
 	l.sleep = sleep
-	if text, err := l.look(t.Context()); err != nil || len(text) == 0 {
-		t.Errorf("the next one: %v", err)
+	text, err := l.look(t.Context())
+	var o control.Overview
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil || o.Interval != 1 {
+		t.Errorf("the next one: found rates of %v s, %v, expected those of a second", o.Interval, err)
 	}
 }
 

@@ -66,7 +66,7 @@ func Serve(c Config) (*Server, error) {
 	s.mu.metrics.leave, s.mu.control.leave = s.drain, s.drain
 	s.jobs = newJobs(time.Now)
 	api := newAPI(c, metrics, &feed{stream: c.Events, seats: newSeats(maxStreams, maxStreams/4)}, &async{jobs: s.jobs, log: c.Logger, trail: s.trail, journal: s.journal}, newTurns())
-	s.api = s.paged(s.identified(audited(s.admitted(straight(api)), s.trail, s.journal)))
+	s.api = s.paged(sameOrigin(s.identified(audited(s.admitted(straight(api)), s.trail, s.journal))))
 	socket, err := listen(c.Socket)
 	if err != nil {
 		return nil, err

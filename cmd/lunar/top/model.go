@@ -1,6 +1,7 @@
 package top
 
 import (
+	"strconv"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -80,8 +81,8 @@ func (m model) pressed(key string) (tea.Model, tea.Cmd) {
 	if key == "q" || key == "ctrl+c" {
 		return m, tea.Quit
 	}
-	if n := int(key[0]) - '1'; len(key) == 1 && n >= 0 && n < len(pages) {
-		m.show(n)
+	if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= len(pages) {
+		m.show(n - 1)
 	} else if do := keys[key]; do != nil {
 		do(&m)
 	}

@@ -10,7 +10,6 @@ import (
 	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/internal/bytesize"
-	"lunar/internal/iscsiname"
 )
 
 // page is one of the screens.
@@ -75,9 +74,9 @@ func more(n int, noun string) []line {
 func answerLines(answers []control.Answer, help bool) (out []line) {
 	for i := range answers {
 		a := &answers[i]
-		out = append(out, line{signs[a.Severity] + " " + iscsiname.Printable(a.What), toneOf(a.Severity), 2})
+		out = append(out, line{signs[a.Severity] + " " + a.What, toneOf(a.Severity), 2})
 		if help && a.Help != "" {
-			out = append(out, line{"  " + iscsiname.Printable(a.Help), plain, 2})
+			out = append(out, line{"  " + a.Help, plain, 2})
 		}
 	}
 	return out
@@ -115,7 +114,7 @@ func eventPart(events []control.Event) (p part) {
 				text += fmt.Sprintf(" %s=%s", key, value)
 			}
 		}
-		p.lines = append(p.lines, line{iscsiname.Printable(text), plain, 9})
+		p.lines = append(p.lines, line{text, plain, 9})
 	}
 	if len(events) == 0 {
 		p.lines = []line{{text: "Nothing has happened yet."}}
@@ -132,7 +131,7 @@ func detail(o *control.Overview, key string, by order) part {
 }
 
 func gone(name string) part {
-	return part{lines: []line{{text: iscsiname.Printable(name) + " is not there any more."}}}
+	return part{lines: []line{{text: name + " is not there any more."}}}
 }
 
 func initiatorPart(o *control.Overview, name string, by order) part {
@@ -142,7 +141,7 @@ func initiatorPart(o *control.Overview, name string, by order) part {
 	}
 	i := &o.Initiators[at]
 	p := part{lines: []line{
-		{iscsiname.Printable(name), strong, 0},
+		{name, strong, 0},
 		{fmt.Sprintf("%s from %s, on %s", sessions(i.Sessions), strings.Join(i.Addresses, ", "), strings.Join(i.Threads, ", ")), plain, 2},
 		{text: fmt.Sprintf("%d of %d commands under way, %.1f on average; bound by: %s", i.InFlight, i.Window, i.UnderWay, bounds[i.Bound])},
 	}}
@@ -151,7 +150,7 @@ func initiatorPart(o *control.Overview, name string, by order) part {
 	}
 	for _, r := range o.Rules {
 		if slices.Contains(i.Rules, r.Name) {
-			p.lines = append(p.lines, line{"rule " + r.Name + ": " + iscsiname.Printable(r.Text), plain, 2})
+			p.lines = append(p.lines, line{"rule " + r.Name + ": " + r.Text, plain, 2})
 		}
 	}
 	hit := slices.DeleteFunc(slices.Clone(o.Answers), func(a control.Answer) bool { return !slices.Contains(a.Initiators, name) })
@@ -175,11 +174,11 @@ func volumePart(o *control.Overview, name string, by order) part {
 	}
 	v := &o.Volumes[at]
 	p := part{lines: []line{
-		{iscsiname.Printable(name), strong, 0},
+		{name, strong, 0},
 		{text: fmt.Sprintf("%s, %s, on %s", bytesize.Text(v.Size), stateOf(v), listing.Text(v.Device)), tone: volumeTone(v)},
 	}}
 	for _, w := range v.Wrong {
-		p.lines = append(p.lines, line{iscsiname.Printable(w), alarm, 2})
+		p.lines = append(p.lines, line{w, alarm, 2})
 	}
 	hit := slices.DeleteFunc(slices.Clone(o.Answers), func(a control.Answer) bool { return a.About != name && a.About != v.Device || a.About == "" })
 	p.lines = append(append(p.lines, answerLines(hit, true)...), heatLines(o.HeatBounds, v.Heat)...)

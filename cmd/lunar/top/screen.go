@@ -8,7 +8,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"lunar/control"
-	"lunar/internal/iscsiname"
 )
 
 // View implements tea.Model.
@@ -46,18 +45,18 @@ func (m *model) above() (out []string) {
 	o := m.overview
 	switch {
 	case o == nil && m.err != nil:
-		add(alarm, "no answer: "+iscsiname.Printable(m.err.Error()))
+		add(alarm, "no answer: "+m.err.Error())
 		return out
 	case o == nil:
 		add(faint, "asking the server …")
 		return out
 	}
 	t := map[string]tone{control.HealthOK: good, control.HealthDegraded: caution, control.HealthFailed: alarm}[o.State]
-	add(t, fmt.Sprintf("%s  %s", o.At.Local().Format(time.TimeOnly), iscsiname.Printable(o.Line)))
+	add(t, fmt.Sprintf("%s  %s", o.At.Local().Format(time.TimeOnly), o.Line))
 	add(strong, m.totals())
 	switch {
 	case m.err != nil:
-		add(alarm, "no answer any more, the figures are old: "+iscsiname.Printable(m.err.Error()))
+		add(alarm, "no answer any more, the figures are old: "+m.err.Error())
 	case m.paused:
 		add(caution, "paused; p goes on")
 	}

@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"lunar/cmd/lunar/listing"
-	"lunar/internal/iscsiname"
 )
 
 // sheet is a table as text, with what its rows are.
@@ -42,7 +41,7 @@ func sheetOf[R any](t listing.Table[R], rows []R, by order, about func(*R) strin
 		var cells []string
 		for i, c := range t {
 			v := c.Of(&rows[r])
-			cells = append(cells, iscsiname.Printable(listing.Text(v)))
+			cells = append(cells, listing.Text(v))
 			s.right[i] = s.right[i] && (v == nil || listing.IsNumber(v))
 		}
 		key, of := "", plain

@@ -1,6 +1,9 @@
 package top
 
-import "lunar/control"
+import (
+	"lunar/control"
+	"lunar/internal/iscsiname"
+)
 
 // tone is how a text stands out.
 type tone int
@@ -21,10 +24,12 @@ var graphics = map[tone][2]string{
 	faint: {"2", "2"}, good: {"32", ""}, caution: {"33", ""}, alarm: {"1;31", "1"}, chosen: {"7", "7"}, strong: {"1", "1"},
 }
 
-// painter writes texts in their tones.
+// painter writes texts in their tones. All that the screen shows of what a server says goes
+// through it: what a terminal would obey is replaced.
 type painter struct{ colours bool }
 
 func (p painter) paint(text string, t tone) string {
+	text = iscsiname.Printable(text)
 	way := 1
 	if p.colours {
 		way = 0

@@ -92,6 +92,20 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestNamesAreNoCommands: whatever names a server tells, a terminal gets no commands by them.
+func TestNamesAreNoCommands(t *testing.T) {
+	const command = "\x1b]0;title\a"
+	o := sample()
+	o.Line, o.Answers[0].What, o.Initiators[0].Addresses, o.Rules[0].Name = command, command, []string{command}, command
+	o.Initiators[0].Rules, o.Volumes[0].Device, o.Devices[0].Name, o.Threads[0].Name = []string{command}, command, command, command
+	m := after(t, newModel(nil, false), tea.WindowSizeMsg{Width: 120, Height: 40}, answer{overview: o}, tea.KeyPressMsg{})
+	for _, keys := range [][]any{{"1"}, {"1", "enter"}, {"2"}, {"2", "enter"}, {"4"}, {"5"}, {"7"}, {"8"}} {
+		if shown := text(after(t, m, keys...)); strings.Contains(shown, "\a") || strings.Contains(shown, "\x1b]") {
+			t.Errorf("keys %v: the screen has a command in %q", keys, shown)
+		}
+	}
+}
+
 // TestOpen: enter opens what the cursor is on, down to the other side of it, and esc goes
 // back to where that was.
 func TestOpen(t *testing.T) {
