@@ -229,13 +229,16 @@ func (o *Options) arenas(config *Config) (release func() error, err error) {
 		if err != nil {
 			return nil, err
 		}
-		// Reserved pages are counted for the data; an index has them if there are more.
+		config.Arenas = append(config.Arenas, data)
+		o.Logger.Info("cache memory taken", "node", node.ID, "size", bytesize.Text(size))
+	}
+	// Reserved pages are counted for the data of all nodes; indexes have what is left of them.
+	for _, node := range nodes {
 		described, err := take(node, index, o.Huge.IfFree(), nil)
 		if err != nil {
 			return nil, err
 		}
-		config.Arenas, config.Indexes = append(config.Arenas, data), append(config.Indexes, described)
-		o.Logger.Info("cache memory taken", "node", node.ID, "size", bytesize.Text(size))
+		config.Indexes = append(config.Indexes, described)
 	}
 	return release, nil
 }
