@@ -65,10 +65,14 @@ func (r *regions) resize(from, to int64) {
 	for i := (to-1)>>shift + 1; i < regionsMost; i++ {
 		r.drop(i)
 	}
-	if to > from {
-		for i := from >> shift; i <= (to-1)>>shift; i++ {
-			r.add(i)
-		}
+	r.span(from, to)
+}
+
+// span adds the regions of a volume of end bytes that begin at from or have it.
+func (r *regions) span(from, end int64) {
+	shift := regionShift(end)
+	for i := from >> shift; from < end && i <= (end-1)>>shift; i++ {
+		r.add(i)
 	}
 }
 

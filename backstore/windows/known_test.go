@@ -205,3 +205,32 @@ func TestMembersThatWereCut(t *testing.T) {
 		t.Errorf("found %v, expected what to do about members that are too small", err)
 	}
 }
+
+// TestLargerSizeAtAStart: a mirror whose configured size is larger than it was grows, with
+// its members, and not if one of them has lost a part.
+func TestLargerSizeAtAStart(t *testing.T) {
+	a, b, chart := mem(t, crashSize), mem(t, crashSize), mem(t, MapSize)
+	if err := openMirror(t, mirrorOf(a, b, chart)).Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := mirrorOf(a.CrashClone(1), mem(t, crashSize/2), chart.CrashClone(1))
+	c.Size = 2 * crashSize
+	if m, err := OpenMirror(c); err == nil {
+		t.Error("a member that has lost a part is used")
+		_ = m.Close()
+	}
+	c = mirrorOf(a, b, chart)
+	c.Size = 2 * crashSize
+	m := openMirror(t, c)
+	whole(t, m)
+	k := backstoretest.NewClient(t, m, backstoretest.NewLoop(t, false))
+	k.Write(t, c.Size-4096, backstoretest.Pattern(4096, 1))
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if !bytes.Equal(a.Bytes(), b.Bytes()) || int64(len(a.Bytes())) != c.Size {
+			t.Error("the members differ, or are too small")
+		}
+	})
+}

@@ -116,20 +116,22 @@ func (m *Mirror) Rejoin(ctx context.Context) (member string, err error) {
 		return "", errors.New("mirror: found both members in use, expected one that was dropped")
 	}
 	member = m.config.Members[o].Name
+	had := int64(0) // bytes
 	err = m.slots[o].Exchange(ctx, func(s backstore.Store) (backstore.Store, error) {
 		if err := s.Close(); err != nil {
 			m.log.Warn("a mirror's dropped member could not be closed in order", "member", m.config.Members[o].Name, "err", err)
 		}
-		back, err := m.reopened(o)
+		back, size, err := m.reopened(o)
 		if err != nil {
 			return &absent{err}, err
 		}
+		had = size
 		return back, nil
 	})
 	if err != nil {
 		return member, fmt.Errorf("mirror: member %s: %w", member, err)
 	}
-	return member, m.join(o)
+	return member, m.join(o, had)
 }
 
 // rejoinLeader opens the leader anew, which could not be read and alone has some data, and
@@ -147,9 +149,13 @@ func (m *Mirror) rejoinLeader(ctx context.Context) (member string, err error) {
 		if err := s.Close(); err != nil {
 			m.log.Warn("a mirror's leader could not be closed in order", "member", member, "err", err)
 		}
-		back, err := m.reopened(leader)
-		if err == nil && mediumOf(back) != known {
+		back, err := m.config.Members[leader].Open()
+		switch {
+		case err != nil:
+		case mediumOf(back) != known:
 			err = errors.Join(fmt.Errorf("found another file or device than the one that has the newest data: %w", ErrNotIts), back.Close())
+		case back.Info().Size < m.size():
+			err = errors.Join(fmt.Errorf("found %d bytes, expected %d: a part of the newest data has gone", back.Info().Size, m.size()), back.Close())
 		}
 		if err != nil {
 			return &absent{err}, err
@@ -170,14 +176,15 @@ func (m *Mirror) rejoinLeader(ctx context.Context) (member string, err error) {
 	return member, nil
 }
 
-// reopened opens a member and looks whether it fits.
-func (m *Mirror) reopened(i int) (backstore.Store, error) {
-	s, err := m.config.Members[i].Open()
+// reopened opens a member, has it grow to the volume's size, and looks whether it fits. had
+// is how large it was, in bytes.
+func (m *Mirror) reopened(i int) (s backstore.Store, had int64, err error) {
+	s, err = m.config.Members[i].Open()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	mine, found := m.Info(), s.Info()
-	if found.Size < mine.Size { // the volume may have grown meanwhile; whatever is new there is copied
+	if found.Size < mine.Size { // the volume may have grown meanwhile
 		err = backstore.Resize(s, mine.Size)
 	}
 	switch {
@@ -189,17 +196,18 @@ func (m *Mirror) reopened(i int) (backstore.Store, error) {
 		err = errors.New("it cannot release ranges as the other one does: restart the server with it")
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, 0, errors.Join(err, s.Close())
 	}
-	return s, nil
+	return s, found.Size, nil
 }
 
-// join notes what a member that is back lacks.
-func (m *Mirror) join(o int) error {
+// join notes what a member that is back lacks; it had so many bytes.
+func (m *Mirror) join(o int, had int64) error {
 	m.gate.Lock()
 	defer m.gate.Unlock()
 	next := m.map_.note
 	next.lost[o] = false
+	next.differ.span(had, m.size()) // whatever it had there
 	if now := mediumOf(m.slots[o].Content()); now != next.media[o] || now == (medium{}) {
 		_, last := m.regionsOf(0, m.size())
 		next.differ.fill(last + 1)

@@ -10,6 +10,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
 )
 
 // TestRegionsOfAnotherSize: whatever a bit stood for, a bit stands for after the volume has
@@ -156,5 +157,67 @@ func TestExcessThatCannotShrink(t *testing.T) {
 	k = backstoretest.NewClient(t, again, backstoretest.NewLoop(t, false))
 	if got := k.Read(t, crashSize-4096, 4096); !bytes.Equal(got, data) {
 		t.Error("what was acknowledged is gone")
+	}
+}
+
+// TestMemberThatWasCutWhileAway: what somebody has cut off a member that was away is copied
+// to it, though nobody has written there; the leader is not taken back so.
+func TestMemberThatWasCutWhileAway(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		a, b, chart := mem(t, crashSize), mem(t, crashSize), mem(t, MapSize)
+		k := backstoretest.NewClient(t, a, backstoretest.NewLoop(t, false))
+		k.Write(t, crashSize-4096, backstoretest.Pattern(4096, 1))
+		c := mirrorOf(known{a, 1}, known{b, 2}, chart)
+		c.Window, c.Size = time.Hour, crashSize
+		m := openMirror(t, c)
+		m.poke()
+		whole(t, m)
+		m.gate.Lock()
+		err := m.drop(m.other(), errBroken)
+		m.gate.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Resize(crashSize / 2); err != nil {
+			t.Fatal(err)
+		}
+		if restart {
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+			m = openMirror(t, c)
+			m.poke()
+		} else if _, err := m.Rejoin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		whole(t, m)
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+		if !bytes.Equal(a.Bytes(), b.Bytes()) {
+			t.Errorf("restart %t: the members differ", restart)
+		}
+	}
+}
+
+// TestLeaderThatWasCut: a leader that has lost a part while it could not be read is not
+// taken back.
+func TestLeaderThatWasCut(t *testing.T) {
+	a, b := mem(t, crashSize), mem(t, crashSize)
+	k := backstoretest.NewClient(t, a, backstoretest.NewLoop(t, false))
+	k.Write(t, 0, backstoretest.Pattern(4096, 1))
+	leader := errstore.Wrap(a, errstore.Rule{Kinds: []backstore.Kind{backstore.Read}, Err: errBroken})
+	m := openMirror(t, mirrorOf(leader, b, mem(t, MapSize)))
+	t.Cleanup(func() { _ = m.Close() })
+	eventually.Holds(t, "the failure is told", func() bool { return m.unread.Load() != nil })
+	leader.SetRules()
+	if err := a.Resize(crashSize / 2); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Rejoin(t.Context()); err == nil {
+		t.Error("it was taken back")
+	}
+	if n := a.Info().Size; n != crashSize/2 {
+		t.Errorf("it has %d bytes, expected that it stays as it is", n)
 	}
 }

@@ -29,9 +29,9 @@ volumes:
   sync-protected: {type: file, path: sync-protected.img, size: 1MiB, write: sync, protection: 1}
   gotgt: {type: gotgt, driver: file, path: gotgt.img}
   gotgt-back: {type: gotgt, driver: file, path: gotgt-back.img, write: back, cache: {flush-age: 100ms}}
-  mirror: {type: mirror, members: [m.a, m.b], size: 1MiB, held: 8MiB, window: 20ms}
+  mirror: {type: mirror, members: [m.a, m.b], size: 1MiB, held: 8MiB, window: 20ms, write: back, cache: {flush-age: 100ms}}
   sync-mirror: {type: mirror, members: [sm.a, sm.b], size: 1MiB, held: 8MiB, window: 20ms, write: sync}
-  excess: {type: file, path: excess.img, size: 1MiB, excess: excess.fast, excess-size: 16MiB, excess-writes: 100}
+  excess: {type: file, path: excess.img, size: 1MiB, excess: excess.fast, excess-size: 16MiB, excess-writes: 100, write: back, cache: {flush-age: 100ms}}
   sync-excess: {type: file, path: sync-excess.img, size: 1MiB, excess: sync-excess.fast, excess-size: 16MiB, excess-writes: 100, write: sync}
 targets:
   iqn.2026-11.example.lunar:evidence:
