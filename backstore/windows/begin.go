@@ -100,7 +100,6 @@ func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
 	case !fresh && size < n.size:
 		return fmt.Errorf("found %d bytes, and the volume has %d by its map: a mirror becomes smaller only while it is served; start it as large as it was, and give it the smaller size then", size, n.size)
 	}
-	shortest := size // that a member was
 	for i, s := range m.slots {
 		found := s.Info().Size
 		if !present[i] || found >= size {
@@ -110,19 +109,21 @@ func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
 		if !fresh && found < n.size && !n.lost[i] {
 			return err // a part of it has gone
 		}
+		if !fresh && found < n.size { // whatever it had there
+			n.differ.span(found, n.size)
+			if err := m.map_.chart.save(n); err != nil {
+				return err
+			}
+		}
 		if grown := backstore.Resize(s, size); grown != nil {
 			return errors.Join(err, grown)
 		}
-		shortest = min(shortest, found)
 	}
 	m.resized(size)
 	m.shift = regionShift(size)
 	if !fresh && size > n.size {
 		m.log.Info("a mirror has grown", "from", n.size, "to", size)
 		n.resize(size)
-	}
-	if !fresh {
-		n.differ.span(shortest, size) // whatever the member had there
 	}
 	return nil
 }

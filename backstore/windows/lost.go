@@ -116,22 +116,20 @@ func (m *Mirror) Rejoin(ctx context.Context) (member string, err error) {
 		return "", errors.New("mirror: found both members in use, expected one that was dropped")
 	}
 	member = m.config.Members[o].Name
-	had := int64(0) // bytes
 	err = m.slots[o].Exchange(ctx, func(s backstore.Store) (backstore.Store, error) {
 		if err := s.Close(); err != nil {
 			m.log.Warn("a mirror's dropped member could not be closed in order", "member", m.config.Members[o].Name, "err", err)
 		}
-		back, size, err := m.reopened(o)
+		back, err := m.reopened(o)
 		if err != nil {
 			return &absent{err}, err
 		}
-		had = size
 		return back, nil
 	})
 	if err != nil {
 		return member, fmt.Errorf("mirror: member %s: %w", member, err)
 	}
-	return member, m.join(o, had)
+	return member, m.join(o)
 }
 
 // rejoinLeader opens the leader anew, which could not be read and alone has some data, and
@@ -176,16 +174,17 @@ func (m *Mirror) rejoinLeader(ctx context.Context) (member string, err error) {
 	return member, nil
 }
 
-// reopened opens a member, has it grow to the volume's size, and looks whether it fits. had
-// is how large it was, in bytes.
-func (m *Mirror) reopened(i int) (s backstore.Store, had int64, err error) {
-	s, err = m.config.Members[i].Open()
+// reopened opens a member, has it grow to the volume's size, and looks whether it fits.
+func (m *Mirror) reopened(i int) (backstore.Store, error) {
+	s, err := m.config.Members[i].Open()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	mine, found := m.Info(), s.Info()
 	if found.Size < mine.Size { // the volume may have grown meanwhile
-		err = backstore.Resize(s, mine.Size)
+		if err = m.lacksFrom(found.Size); err == nil {
+			err = backstore.Resize(s, mine.Size)
+		}
 	}
 	switch {
 	case err != nil:
@@ -196,18 +195,28 @@ func (m *Mirror) reopened(i int) (s backstore.Store, had int64, err error) {
 		err = errors.New("it cannot release ranges as the other one does: restart the server with it")
 	}
 	if err != nil {
-		return nil, 0, errors.Join(err, s.Close())
+		return nil, errors.Join(err, s.Close())
 	}
-	return s, found.Size, nil
+	return s, nil
 }
 
-// join notes what a member that is back lacks; it had so many bytes.
-func (m *Mirror) join(o int, had int64) error {
+// lacksFrom makes it stable that a member has nothing from off on, whatever it had there.
+func (m *Mirror) lacksFrom(off int64) error {
+	m.gate.RLock()
+	defer m.gate.RUnlock()
+	m.map_.Lock()
+	defer m.map_.Unlock()
+	next := m.map_.note
+	next.differ.span(off, m.size())
+	return m.save(&next)
+}
+
+// join notes what a member that is back lacks.
+func (m *Mirror) join(o int) error {
 	m.gate.Lock()
 	defer m.gate.Unlock()
 	next := m.map_.note
 	next.lost[o] = false
-	next.differ.span(had, m.size()) // whatever it had there
 	if now := mediumOf(m.slots[o].Content()); now != next.media[o] || now == (medium{}) {
 		_, last := m.regionsOf(0, m.size())
 		next.differ.fill(last + 1)
