@@ -134,7 +134,7 @@ func sampleQoS() *control.Explanation {
 			Periods: []control.Period{{Reservation: 5000, Offered: 6000, Served: 5500, Yielded: 1, Met: true}}}},
 		Connections: []control.ClassedConnection{{
 			Initiator: "iqn.2026-11.test:host", Target: "iqn.2026-11.test:t", Remote: "192.0.2.1:40000", Class: "high", DSCP: 26, Congestion: "dctcp", GovernedBy: "marks",
-			Device: "eth0", Window: 65536, Alpha: 0.25, Quality: 0.5, Rate: 100, Share: 50, Bottleneck: 1000, Asked: 4096,
+			Device: "eth0", Window: 65536, Alpha: 0.25, Quality: 0.5, Rate: 100, Share: 50, Bottleneck: 1000, Asked: 4096, Pace: 200, WritePace: 100,
 		}},
 	}
 }
