@@ -120,6 +120,13 @@ func (r *rewriting) fits() error {
 	case v.Protection != 0:
 		return errors.New("found protection, whose file belongs to the present one")
 	}
+	left, err := filepath.Glob(filepath.Join(r.dir, "excess", v.Name+"-*.json")) // names have no pattern's letters
+	if err == nil && left != nil {
+		err = fmt.Errorf("%s says that its device for writes in excess has data of it: put the key excess back, start the server once, and stop it in order", left[0])
+	}
+	if err != nil {
+		return err
+	}
 	note, err := state.ReadSegmentNote(r.dir)
 	if err == nil && note.Path != "" {
 		err = errors.New("the last server did not end in order, and its cache may have data that are not written: start it once, and stop it")

@@ -3,6 +3,7 @@ package offline
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -214,6 +215,16 @@ func TestRewritingRefused(t *testing.T) {
 	}
 	if _, err := s.encipher(t.Context()); err == nil || !strings.Contains(err.Error(), "no encryption in the configuration") {
 		t.Errorf("without encryption in the configuration: found %v", err)
+	}
+	note := s.path("excess/disk-0123456789abcdef.json")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(note), 0o700), os.WriteFile(note, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.encipher(t.Context()); err == nil || !strings.Contains(err.Error(), "writes in excess has data of it") {
+		t.Errorf("with data on a device that the configuration does not name any more: found %v", err)
+	}
+	if err := os.Remove(note); err != nil {
+		t.Fatal(err)
 	}
 	if !bytes.Equal(s.read("disk.img"), s.data) {
 		t.Error("the volume was altered")
