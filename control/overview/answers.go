@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"lunar/control"
 	"lunar/internal/bytesize"
@@ -155,7 +156,8 @@ func sentence(text string) string {
 	if text == "" {
 		return text
 	}
-	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+	_, first := utf8.DecodeRuneInString(text)
+	return strings.ToUpper(text[:first]) + strings.TrimSuffix(text[first:], ".") + "."
 }
 
 // usersOf are the initiators that may use a volume.
