@@ -98,6 +98,7 @@ func (r *recovery) run(dirty []DirtySlot) {
 			r.judge(uint32(slot), kept)
 		}
 	}
+	r.reverseFree()
 	r.resident = slices.DeleteFunc(r.resident, r.doubtful)
 	slices.SortFunc(r.resident, func(x, y uint32) int {
 		return cmp.Compare(r.blocks[x].stamp, r.blocks[y].stamp)
@@ -105,6 +106,17 @@ func (r *recovery) run(dirty []DirtySlot) {
 	for _, slot := range r.resident {
 		r.readopt(slot)
 	}
+}
+
+// reverseFree has the first free slot taken first, as in a new partition: blocks that come
+// one after the other then follow each other in memory, and are lent together.
+func (p *Partition) reverseFree() {
+	last := NoSlot
+	for slot := p.free; slot != NoSlot; {
+		b := &p.blocks[slot]
+		slot, b.next, last = b.next, last, slot
+	}
+	p.free = last
 }
 
 // keep takes a slot into the index.

@@ -308,3 +308,24 @@ func TestAttachRefuses(t *testing.T) {
 		t.Error("100 bytes of metadata were accepted")
 	}
 }
+
+// TestSlotsInOrder: the blocks of a partition whose memory is new follow each other, in
+// memory of its own and in a segment.
+func TestSlotsInOrder(t *testing.T) {
+	c := Config{Slots: 8, BlockSize: 4096, LUs: 1}
+	own, err := NewPartition(c, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attached, _, err := Attach(c, ownMemory(c.Slots), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*Partition{own, attached} {
+		for n := range uint64(8) {
+			if r := p.Read(Key{0, n}, 1, nil); r.Outcome != Fill || r.Slot != uint32(n) {
+				t.Errorf("block %d: found %+v", n, r)
+			}
+		}
+	}
+}
