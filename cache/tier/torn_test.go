@@ -164,7 +164,7 @@ func TestDoubtfulIntent(t *testing.T) {
 		"seal":            func(r []uint64, dirty spot) { r[0], r[1] = dirty.word(), seal(dirty.word())^1 },
 		"clean slot":      func(r []uint64, dirty spot) { intend(r, spot{dirty.slot + 1, 0, sector}) },
 		"clean sub-block": func(r []uint64, dirty spot) { intend(r, spot{dirty.slot, page, sector}) },
-		"nothing":         func(r []uint64, dirty spot) { intend(r, spot{dirty.slot, 0, 0}) },
+		"nothing":         func(r []uint64, dirty spot) { intend(r, spot{dirty.slot, sector, 0}) }, // at byte 0 of slot 0 that would be no intent
 		"too much":        func(r []uint64, dirty spot) { intend(r, spot{dirty.slot, 0, page + sector}) },
 		"behind its end":  func(r []uint64, dirty spot) { intend(r, spot{dirty.slot, page - sector, 2 * sector}) },
 	} {
