@@ -30,19 +30,19 @@ func (l *lane) Lend(off int64, n int) *buf.Ref {
 	if pool == nil || off < 0 || n <= 0 || off > l.volume.size()-int64(n) {
 		return nil
 	}
-	var pieces [lentBlocks]cache.Piece
+	var one [1]cache.Piece
 	g, lu := l.blocks.Geometry, l.volume.config.LU
-	count, _ := g.Split(lu, off, n, pieces[:])
-	first := &pieces[0]
-	part := &l.blocks.Parts[first.Partition]
+	_, bytes := g.Split(lu, off, n, one[:])
+	first := &one[0]
+	key, part := cache.Key{LU: lu, Block: first.Block}, &l.blocks.Parts[first.Partition]
 	want, _ := g.Masks(first.Off, first.Len)
-	slot, ok := part.TryRead(cache.Key{LU: lu, Block: first.Block}, want)
+	slot, ok := part.TryRead(key, want)
 	if !ok {
 		return nil
 	}
 	o := l.newLoan()
 	o.part, o.slot, o.n = part, slot, 1
-	bytes := o.extend(pieces[1:count], first.Partition) + int(first.Len)
+	bytes += o.extend(key, n-bytes)
 	l.noted(off, bytes)
 	from := int(first.Off)
 	ref := pool.Lend(&o.Loan, part.Run(slot, o.n)[from:from+bytes:from+bytes], o)
@@ -52,17 +52,19 @@ func (l *lane) Lend(off int64, n int) *buf.Ref {
 	return ref
 }
 
-// extend adds the blocks that lie behind the last one, and returns their bytes.
-func (o *loan) extend(pieces []cache.Piece, partition uint32) (bytes int) {
-	for i := range pieces {
-		p := &pieces[i]
-		want, _ := o.lane.blocks.Geometry.Masks(0, p.Len)
-		k := cache.Key{LU: o.lane.volume.config.LU, Block: p.Block}
-		if p.Partition != partition || !o.part.TryReadIn(o.slot+o.n, k, want) {
+// extend adds the blocks that lie behind block k, the last one, for up to n bytes, and
+// returns how many these are.
+func (o *loan) extend(k cache.Key, n int) (bytes int) {
+	g := o.lane.blocks.Geometry
+	for bytes < n && o.n < lentBlocks {
+		k.Block++
+		more := min(n-bytes, g.BlockSize())
+		want, _ := g.Masks(0, uint32(more))
+		if o.lane.blocks.Part(k) != o.part || !o.part.TryReadIn(o.slot+o.n, k, want) {
 			break
 		}
 		o.n++
-		bytes += int(p.Len)
+		bytes += more
 	}
 	return bytes
 }

@@ -25,10 +25,7 @@ func (p *Partition) Size() int { return len(p.data) }
 func (p *Partition) Base() uint32 { return p.base }
 
 // Bytes returns the memory of a block.
-func (p *Partition) Bytes(slot uint32) []byte {
-	from := int(slot) * p.Block
-	return p.data[from : from+p.Block : from+p.Block]
-}
+func (p *Partition) Bytes(slot uint32) []byte { return p.Run(slot, 1) }
 
 // Run returns the memory of n blocks that follow each other.
 func (p *Partition) Run(slot, n uint32) []byte {
