@@ -294,7 +294,8 @@ func (l *Loop) runPassEnd() {
 // Stop ends the loop after its current pass: posted tasks still run, requests in
 // the ring complete, then its descriptors, ring and pool are freed; timers and
 // Again tasks are not run any more. It returns when that is done, except on the
-// loop's own thread. Stopping again only waits.
+// loop's own thread. Stopping again only waits. A loop that Run has not begun is
+// freed, and what was posted to it does not run.
 func (l *Loop) Stop() {
 	l.stopping.Store(true)
 	if l.neverRun() {

@@ -358,6 +358,7 @@ func TestStop(t *testing.T) {
 // What was posted before Stop runs, and posts that race with it hurt nobody.
 func TestStopRunsWhatWasPosted(t *testing.T) {
 	l := start(t, Config{InboxSize: 8})
+	on(l, func() {}) // Stop before Run has begun frees the loop and runs nothing
 	var before, group sync.WaitGroup
 	var ran atomic.Int64
 	for range 4 {
