@@ -196,7 +196,7 @@ func (r *recovery) readopt(slot uint32) {
 	r.lus[k.LU].adopt(r.Partition, slot, k)
 	r.clock = max(r.clock, b.stamp)
 	if b.dirty != 0 {
-		r.tree = r.treeInsert(r.tree, slot)
+		r.order.insert(k)
 		r.countDirty(k.LU, b.dirty)
 	}
 }

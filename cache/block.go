@@ -48,11 +48,11 @@ type block struct {
 	pins       uint32
 	prev, next uint32 // in the replacement list (prev is younger) or the free list
 
-	flushing    uint64 // dirty and on its way to the backing store
-	wanted      uint64 // that waiting writers want: new readers stand behind them
-	left, right uint32 // in the tree of dirty blocks
-	state       uint32
-	assigned    uint32 // not 0: the journal's record of the slot is this block's
+	flushing uint64    // dirty and on its way to the backing store
+	wanted   uint64    // that waiting writers want: new readers stand behind them
+	_        [2]uint32 // of the layout that Format names
+	state    uint32
+	assigned uint32 // not 0: the journal's record of the slot is this block's
 }
 
 func (b *block) key() Key { return Key{b.lu, b.number} }

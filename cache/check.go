@@ -61,7 +61,7 @@ func (p *Partition) check() error {
 			return fmt.Errorf("LU %d has %d blocks, %d counted", i, c.perUnit[uint32(i)], u.used)
 		}
 	}
-	return p.checkTree()
+	return p.checkOrder()
 }
 
 func (p *Partition) checkBlock(slot uint32, c *census) error {
@@ -107,8 +107,8 @@ func (p *Partition) waitsFor(slot uint32) bool {
 	return false
 }
 
-// checkTree compares the tree of dirty blocks with the blocks.
-func (p *Partition) checkTree() error {
+// checkOrder compares the order of dirty blocks with the blocks.
+func (p *Partition) checkOrder() error {
 	want := 0
 	for slot := range p.blocks {
 		if p.blocks[slot].dirty != 0 {
@@ -116,15 +116,15 @@ func (p *Partition) checkTree() error {
 		}
 	}
 	found := 0
-	for slot := p.treeCeil(Key{}); slot != NoSlot; found++ {
+	for slot := p.dirtyFrom(Key{}); slot != NoSlot; found++ {
 		k := p.blocks[slot].key()
 		if p.blocks[slot].dirty == 0 || found > want {
-			return fmt.Errorf("slot %d is in the tree of dirty blocks", slot)
+			return fmt.Errorf("slot %d is in the order of dirty blocks", slot)
 		}
-		slot = p.treeCeil(Key{k.LU, k.Block + 1})
+		slot = p.dirtyFrom(Key{k.LU, k.Block + 1})
 	}
 	if found != want {
-		return fmt.Errorf("%d blocks in the tree of dirty blocks, expected %d", found, want)
+		return fmt.Errorf("%d blocks in the order of dirty blocks, expected %d", found, want)
 	}
 	return nil
 }

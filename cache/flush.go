@@ -41,7 +41,7 @@ func (p *Partition) TakeDirty(from, to Key, out []Extent, w *Waiter) Run {
 	defer p.mu.Unlock()
 	defer p.verify()
 	for range flushSkip {
-		slot := p.treeCeil(from)
+		slot := p.dirtyFrom(from)
 		if slot == NoSlot || !p.blocks[slot].key().less(to) {
 			return Run{Outcome: Done, Next: to}
 		}

@@ -31,7 +31,7 @@ func (p *Partition) Slots() uint32 { return uint32(len(p.blocks)) }
 func (p *Partition) DirtyEnd(lu uint32) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	slot := p.treeBelow(Key{LU: lu + 1})
+	slot := p.dirtyBefore(Key{LU: lu + 1})
 	if slot == NoSlot || p.blocks[slot].lu != lu {
 		return 0
 	}

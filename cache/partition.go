@@ -29,11 +29,11 @@ type Partition struct {
 	blocks  []block
 	index   index
 	lus     []unit
-	active  []uint32 // LUs that have blocks
-	turn    uint32   // of donor
-	clock   uint64   // accesses so far
-	free    uint32   // head of the free list
-	tree    uint32   // root of the tree of dirty blocks
+	active  []uint32   // LUs that have blocks
+	turn    uint32     // of donor
+	clock   uint64     // accesses so far
+	free    uint32     // head of the free list
+	order   dirtyOrder // of dirty blocks
 
 	waits   [waitLists]waitList
 	waiting uint32
@@ -93,7 +93,7 @@ func newPartition(c Config, mem []byte) (*Partition, *header, error) {
 		return nil, nil, err
 	}
 	p := &Partition{
-		journal: c.Journal, blocks: blocks, index: newIndex(buckets), free: NoSlot, tree: NoSlot,
+		journal: c.Journal, blocks: blocks, index: newIndex(buckets), free: NoSlot, order: newDirtyOrder(),
 		lus: make([]unit, c.LUs), active: make([]uint32, 0, c.LUs), sub: uint64(subBlock(c.BlockSize)), subs: uint32(c.BlockSize / subBlock(c.BlockSize)),
 	}
 	for i := range p.lus {
@@ -230,7 +230,7 @@ func (p *Partition) setDirty(slot uint32, mask uint64) {
 	}
 	p.logDirty(slot, mask)
 	if b.dirty == 0 {
-		p.tree = p.treeInsert(p.tree, slot)
+		p.order.insert(b.key())
 	}
 	p.publishDirty(b, b.dirty|mask)
 	p.countDirty(b.lu, mask)
@@ -258,7 +258,7 @@ func (p *Partition) setClean(slot uint32, mask uint64) {
 	p.dirty -= n
 	p.lus[b.lu].dirty -= n
 	if b.dirty == mask {
-		p.tree = p.treeRemove(p.tree, slot)
+		p.order.remove(b.key())
 	}
 	p.publishDirty(b, b.dirty&^mask)
 }

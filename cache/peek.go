@@ -47,7 +47,7 @@ func (p *Partition) hitIn(slot uint32, k Key, want uint64) bool {
 func (p *Partition) NextDirty(from, to Key) (Key, uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	slot := p.treeCeil(from)
+	slot := p.dirtyFrom(from)
 	if slot == NoSlot || !p.blocks[slot].key().less(to) {
 		return Key{}, 0
 	}

@@ -50,8 +50,7 @@ func (v *volume) Change(c Changes) error {
 	if v.flusher == nil {
 		return nil
 	}
-	v.flusher.rearm()
-	v.flusher.kicks.kick() // the limit may be lower, or throttled writes may go on
+	v.flusher.kicks.kickAged() // the limit may be lower, too, or throttled writes may go on
 	if v.room.aside.Load() && v.settling.Add(1) == 1 {
 		v.tuning.Go(v.settle)
 	}

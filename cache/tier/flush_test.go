@@ -104,8 +104,8 @@ func TestSweepGoesOn(t *testing.T) {
 	f.same(t)
 }
 
-// What is small is written together with its neighbours, what is long is not copied for
-// that.
+// What lies behind each other in memory is one write. What does not is one if it is small:
+// what is long is not copied for that.
 func TestNeighbours(t *testing.T) {
 	s := large.with(Back, "lru")
 	s.volume.Age = time.Hour
@@ -119,7 +119,13 @@ func TestNeighbours(t *testing.T) {
 	client := backstoretest.NewClient(t, volume, backstoretest.NewLoop(t, false))
 	block := int64(s.block)
 	client.Write(t, 0, backstoretest.Pattern(2*mergeBelow, 1))
-	client.Write(t, 6*block-page, backstoretest.Pattern(2*page, 2)) // in two blocks
+	client.Write(t, 3*block-page, backstoretest.Pattern(2*page, 2)) // in two blocks
+	for _, small := range []int64{5 * block, 5*block - page} {      // in the order of memory
+		client.Write(t, small, backstoretest.Pattern(page, 3))
+	}
+	for _, long := range []int64{7 * block, 6 * block} {
+		client.Write(t, long, backstoretest.Pattern(mergeBelow, 4))
+	}
 	client.Must(t, backstore.Op{Kind: backstore.Flush})
 	var got [][2]int64
 	lower.mu.Lock()
@@ -127,7 +133,7 @@ func TestNeighbours(t *testing.T) {
 		got = append(got, [2]int64{op.Off, op.Len})
 	}
 	lower.mu.Unlock()
-	if want := [][2]int64{{0, mergeBelow}, {mergeBelow, mergeBelow}, {6*block - page, 2 * page}}; !slices.Equal(got, want) {
+	if want := [][2]int64{{0, 2 * mergeBelow}, {3*block - page, 2 * page}, {5*block - page, 2 * page}, {6 * block, mergeBelow}, {7 * block, mergeBelow}}; !slices.Equal(got, want) {
 		t.Errorf("the store below got writes (offset, length) of %d, expected %d", got, want)
 	}
 }

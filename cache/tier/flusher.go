@@ -59,19 +59,13 @@ func newFlusher(v *shared, loop *evloop.Loop, log *slog.Logger) (*flusher, error
 	return f, nil
 }
 
-// rearm makes all that is dirty be written when the volume's age has passed.
-func (f *flusher) rearm() {
-	f.loop.Post(evloop.Func(func() {
-		if f.age.Armed() { // else it has stopped
-			f.loop.Arm(&f.age, f.volume.age())
-		}
-	}))
-}
-
 // Run implements evloop.Task: others have kicked.
 func (f *flusher) Run() {
 	f.kicks.kicked.Store(false)
 	f.room.common.pressed.Store(false)
+	if f.kicks.aged.Swap(false) && f.age.Armed() { // else it has stopped
+		f.loop.Arm(&f.age, f.volume.age())
+	}
 	f.turn()
 }
 

@@ -12,6 +12,7 @@ type kicks struct {
 	look   evloop.Task
 	kicked atomic.Bool
 	all    atomic.Bool // everything is to be written
+	aged   atomic.Bool // the volume's age is another
 }
 
 // kick makes the flusher look whether it should write.
@@ -24,5 +25,12 @@ func (k *kicks) kick() {
 // kickAll makes the flusher write all that is dirty.
 func (k *kicks) kickAll() {
 	k.all.Store(true)
+	k.kick()
+}
+
+// kickAged makes the flusher count a changed age from now on, and look. However many
+// changes there are before it does, it has one task.
+func (k *kicks) kickAged() {
+	k.aged.Store(true)
 	k.kick()
 }

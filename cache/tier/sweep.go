@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"cmp"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -15,8 +16,8 @@ const (
 	sweepBytes   = 1 << 20 // that a sweep has under way, and in one write, at most
 	sweepExtents = 256     // that it has under way at most
 	sweepWrites  = 16      // that it has under way at most
-	// mergeBelow is how long an extent may be that is copied to be written together with its
-	// neighbours: a longer one is worth a write of its own.
+	// mergeBelow is how long may be what is copied to be written together with its
+	// neighbours: what is longer is worth a write of its own.
 	mergeBelow = 64 << 10
 )
 
@@ -24,8 +25,8 @@ const (
 const noBlock = ^uint64(0)
 
 // sweep writes the dirty blocks of a volume in order of address, in batches of
-// several writes. Small neighbours are merged through an aligned buffer, what is long or
-// alone goes directly from block memory. It is reused.
+// several writes. Neighbours that lie behind each other in memory are one write from there;
+// other small ones are merged through an aligned buffer. It is reused.
 //
 // A patient sweep waits for what is in others' hands, when it has nothing under
 // way itself: at its end all that was dirty at its beginning has been written.
@@ -37,10 +38,10 @@ type sweep struct {
 	owner   sweeper
 	waiter  cache.Waiter
 
-	end   uint64   // blocks from here on are left alone
-	heads []uint64 // by partition: the first block that may be dirty from where the sweep is; noBlock: none
-	block uint64   // that is being looked at; noBlock: the next is to be found
-	owing uint64   // sub-blocks of it that were dirty when it was found, and are not taken yet
+	end   uint64 // blocks from here on are left alone
+	heads []head // by partition: the first block that may be dirty from where the sweep is
+	block uint64 // that is being looked at; noBlock: the next is to be found
+	owing uint64 // sub-blocks of it that were dirty when it was found, and are not taken yet
 
 	extents [sweepExtents]cache.Extent
 	writes  [sweepWrites]sweepWrite
@@ -62,10 +63,17 @@ type sweeper interface {
 	progressed(*sweep) bool // a batch has ended, perhaps with an error; true: go on behind it
 }
 
+// head is a block and which of its sub-blocks were dirty when it was found.
+type head struct {
+	block uint64 // noBlock: none
+	dirty uint64
+}
+
 // sweepWrite is one write of neighbouring extents.
 type sweepWrite struct {
 	sweep      *sweep
-	first, end int // extents
+	first, end int  // extents
+	straight   bool // they lie behind each other in memory
 	op         backstore.Op
 }
 
@@ -104,7 +112,7 @@ func (l *sweeps) free() {
 }
 
 func newSweep(l *sweeps) *sweep {
-	s := &sweep{volume: l.volume, lower: l.lower, heads: make([]uint64, len(l.volume.blocks.Parts))}
+	s := &sweep{volume: l.volume, lower: l.lower, heads: make([]head, len(l.volume.blocks.Parts))}
 	s.waiter.Owner = s
 	for i := range s.writes {
 		w := &s.writes[i]
@@ -119,7 +127,12 @@ func (s *sweep) position() uint64 {
 	if s.block != noBlock {
 		return s.block
 	}
-	return slices.Min(s.heads)
+	return s.next().block
+}
+
+// next returns the first of heads.
+func (s *sweep) next() head {
+	return slices.MinFunc(s.heads, func(a, b head) int { return cmp.Compare(a.block, b.block) })
 }
 
 func (s *sweep) free() {
@@ -134,12 +147,12 @@ func (s *sweep) key(block uint64) cache.Key {
 }
 
 // head returns the first dirty block of a partition at or after from.
-func (s *sweep) head(part int, from uint64) uint64 {
-	k, mask := s.volume.blocks.Parts[part].NextDirty(s.key(from), s.key(s.end))
-	if mask == 0 {
-		return noBlock
+func (s *sweep) head(part int, from uint64) head {
+	k, dirty := s.volume.blocks.Parts[part].NextDirty(s.key(from), s.key(s.end))
+	if dirty == 0 {
+		return head{block: noBlock}
 	}
-	return k.Block
+	return head{k.Block, dirty}
 }
 
 // part returns the partition of the block that is being looked at.
@@ -195,19 +208,12 @@ func (s *sweep) room() bool {
 	return s.n < sweepExtents && s.count < sweepWrites && s.bytes+block <= sweepBytes
 }
 
-// visit finds the next dirty block.
+// visit goes to the next block that was dirty when it was found. What has become dirty
+// there since then need not be written.
 func (s *sweep) visit() bool {
-	for {
-		first := slices.Min(s.heads)
-		if first == noBlock {
-			return false
-		}
-		s.block = first
-		if _, s.owing = s.part().NextDirty(s.key(first), s.key(first+1)); s.owing != 0 {
-			return true
-		}
-		s.leave()
-	}
+	first := s.next()
+	s.block, s.owing = first.block, first.dirty
+	return first.block != noBlock
 }
 
 // leave goes on behind the block.
@@ -250,23 +256,46 @@ func (s *sweep) harmed(e *cache.Extent) bool {
 	return true
 }
 
-// add appends an extent to the last write, if they are neighbours: not while writing
-// fails, for what is bad shall keep no neighbours from being written.
+// add appends an extent to the last write, or begins another one.
 func (s *sweep) add(e *cache.Extent) {
 	s.owing &^= e.Ones()
 	s.n++
 	s.bytes += int64(e.Len)
-	off := s.offset(e)
-	if s.count > 0 && e.Len < mergeBelow && !s.volume.room.failing.Load() {
-		w := &s.writes[s.count-1]
-		if last := &s.extents[w.end-1]; last.Len < mergeBelow && s.offset(last)+int64(last.Len) == off {
-			w.end++
-			return
-		}
+	if s.count > 0 && s.joins(&s.writes[s.count-1], e) {
+		return
 	}
 	w := &s.writes[s.count]
-	w.first, w.end, w.op.Off = s.n-1, s.n, off
+	w.first, w.end, w.straight, w.op.Off = s.n-1, s.n, true, s.offset(e)
 	s.count++
+}
+
+// joins has a write have the extent too, if it is a neighbour: not while writing fails, for
+// what is bad shall keep no neighbours from being written.
+func (s *sweep) joins(w *sweepWrite, e *cache.Extent) bool {
+	last := &s.extents[w.end-1]
+	if s.offset(last)+int64(last.Len) != s.offset(e) || s.volume.room.failing.Load() {
+		return false
+	}
+	straight := w.straight && s.follows(e, last)
+	if !straight && !s.merges(w, last, e) {
+		return false
+	}
+	w.end, w.straight = w.end+1, straight
+	return true
+}
+
+// follows reports whether an extent lies behind a neighbour in memory.
+func (s *sweep) follows(e, last *cache.Extent) bool {
+	return e.Slot == last.Slot+1 && e.Off == 0 && s.partOf(e) == s.partOf(last)
+}
+
+// merges reports whether what a write has is worth a copy, with an extent behind it.
+func (s *sweep) merges(w *sweepWrite, last, e *cache.Extent) bool {
+	before := int64(last.Len)
+	if w.straight {
+		before = s.offset(e) - w.op.Off
+	}
+	return before < mergeBelow && e.Len < mergeBelow
 }
 
 // offset returns where an extent begins in the volume.
@@ -295,8 +324,8 @@ func (s *sweep) write() {
 // data returns the bytes of a write; used counts those of gather.
 func (s *sweep) data(w *sweepWrite, used *int) []byte {
 	w.op.Err = nil
-	if w.end == w.first+1 {
-		return s.bytesOf(w.first)
+	if w.straight {
+		return s.straight(w)
 	}
 	if s.gather == nil {
 		if s.gather, w.op.Err = arena.Map(sweepBytes, s.lower.loop.Memory()); w.op.Err != nil {
@@ -308,6 +337,14 @@ func (s *sweep) data(w *sweepWrite, used *int) []byte {
 		*used += copy(s.gather[*used:], s.bytesOf(i))
 	}
 	return s.gather[from:*used]
+}
+
+// straight returns the memory of extents that lie behind each other.
+func (s *sweep) straight(w *sweepWrite) []byte {
+	first, last := &s.extents[w.first], &s.extents[w.end-1]
+	n := last.Slot - first.Slot + 1
+	end := int(n-1)*s.volume.blocks.Geometry.BlockSize() + int(last.Off+last.Len)
+	return s.partOf(first).Run(first.Slot, n)[first.Off:end]
 }
 
 // bytesOf returns the memory of an extent.
