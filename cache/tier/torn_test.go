@@ -96,8 +96,8 @@ func TestNoTornBlocks(t *testing.T) {
 		step int // bytes
 		op   backstore.Op
 	}{
-		{"a sub-block", 8, backstore.Op{Kind: backstore.Write, Off: 4 * page, Len: page}},
-		{"a logical block", 8, backstore.Op{Kind: backstore.Write, Off: 4*page + sector, Len: sector}},
+		{"a sub-block", 32, backstore.Op{Kind: backstore.Write, Off: 4 * page, Len: page}},
+		{"a logical block", 32, backstore.Op{Kind: backstore.Write, Off: 4*page + sector, Len: sector}},
 		{"parts of two sub-blocks", 64, backstore.Op{Kind: backstore.Write, Off: 5*page - sector, Len: 2 * sector}},
 		{"two blocks, dirty or clean", 64, backstore.Op{Kind: backstore.Write, Off: block - 3*sector, Len: 2*page + 4*sector}},
 		{"zeroes at edges", 64, backstore.Op{Kind: backstore.WriteZeroes, Off: 4*page + 3*sector, Len: page}},
