@@ -52,3 +52,29 @@ func TestISERRunsWhatIsAskedFor(t *testing.T) {
 		t.Errorf("found %q, expected %q", found, part)
 	}
 }
+
+const promisedSaid = `reserved 1 4 600
+promised 1 alone-4 gold 1000 100 200 4096000
+promised 1 bare-4 gold 300 400 2000 1228800
+promised 1 bare-4 hog1 1000 900 4000 4096000
+promised 1 bare-4 hog2 700 900 4000 2867200
+promised 1 ruled-4 gold 800 120 500 3276800
+promised 1 ruled-4 hog1 600 900 4000 2457600
+promised 1 ruled-4 hog2 500 900 4000 2048000
+`
+
+func TestPromisesOverISER(t *testing.T) {
+	s, err := parsePromised(promisedSaid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := saturationTable(iserSaturations(s), s)
+	if expected := "| 1000 | 100, 200 | 300 | 400, 2000 | 800 | 120, 500 | 2.5 | 95 % | – | ≥ 300, p99 ≤ 3×, all ≥ 90 % | yes |"; !strings.Contains(found, expected) {
+		t.Errorf("found\n%s\nexpected among it %q", found, expected)
+	}
+	for _, text := range []string{"", "promised 1 alone-4 gold", "promised 2 alone-4 gold 1 1 1 1", "promised 1 other-4 gold 1 1 1 1", "promised 1 alone-4 gold x 1 1 1"} {
+		if _, err := parsePromised(text); err == nil {
+			t.Errorf("%q was taken, expected an error", text)
+		}
+	}
+}

@@ -20,16 +20,17 @@ import (
 type commandLine struct {
 	options
 
-	Servers serversCommand `cmd:"" default:"withargs" help:"Whole targets in memory (the default)."`
-	Builds  buildsCommand  `cmd:"" help:"Two builds of lunar's tgtd: whether a change has cost speed."`
-	Ladder  ladderCommand  `cmd:"" help:"Two builds of lunar's tgtd, from 1 to 512 requests at a time."`
-	Scaling scalingCommand `cmd:"" help:"Logical units, connections, and what garbage collection costs with a large cache and many sessions."`
-	Disk    diskCommand    `cmd:"" help:"Whole targets on a disk, directly and through the cache."`
-	Polling pollingCommand `cmd:"" help:"Settings of lunar for threads without work, on a disk and in memory."`
-	Cache   cacheCommand   `cmd:"" help:"The parts of the block cache."`
-	QoS     qosCommand     `cmd:"" name:"qos" help:"The token scheduler: reservations and limits of ten initiators."`
-	ISER    iserCommand    `cmd:"" name:"iser" help:"iSER and TCP of lunar, C tgt and LIO in a guest of the lab."`
-	Soak    soakCommand    `cmd:"" help:"Half an hour at full load with every byte checked: does the process grow?"`
+	Servers serversCommand     `cmd:"" default:"withargs" help:"Whole targets in memory (the default)."`
+	Builds  buildsCommand      `cmd:"" help:"Two builds of lunar's tgtd: whether a change has cost speed."`
+	Ladder  ladderCommand      `cmd:"" help:"Two builds of lunar's tgtd, from 1 to 512 requests at a time."`
+	Scaling scalingCommand     `cmd:"" help:"Logical units, connections, and what garbage collection costs with a large cache and many sessions."`
+	Disk    diskCommand        `cmd:"" help:"Whole targets on a disk, directly and through the cache."`
+	Polling pollingCommand     `cmd:"" help:"Settings of lunar for threads without work, on a disk and in memory."`
+	Cache   cacheCommand       `cmd:"" help:"The parts of the block cache."`
+	QoS     qosCommand         `cmd:"" name:"qos" help:"The token scheduler: reservations and limits of ten initiators."`
+	ISER    iserCommand        `cmd:"" name:"iser" help:"iSER and TCP of lunar, C tgt and LIO in a guest of the lab."`
+	Promise iserPromiseCommand `cmd:"" name:"iser-promises" help:"A reservation over iSER in a guest of the lab."`
+	Soak    soakCommand        `cmd:"" help:"Half an hour at full load with every byte checked: does the process grow?"`
 }
 
 func main() {

@@ -30,6 +30,9 @@
 # SERVER measure a part, such as --only write-4k --others tgt-iser. A guest under emulation
 # tells of ratios alone.
 #
+# run.sh iser-promises [OPTIONS]: a reservation over iSER in a guest of the lab, into
+# docs/reports/qos.md. Takes about five minutes.
+#
 # run.sh soak [--runtime 30m] [OPTIONS]: full load with every byte checked, clients
 # that come, go and are killed, and a look at memory, goroutines, threads and
 # descriptors every five seconds, into docs/reports/soak.md. Needs 3 GiB on the disk below
@@ -41,7 +44,7 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 scripts/setup/packages.sh bench
-if [ "${1:-}" = iser ]; then
+if [[ ${1:-} = iser* ]]; then
 	scripts/setup/packages.sh test
 	make build
 fi
