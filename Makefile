@@ -150,7 +150,7 @@ evidence-structure: ## measure files, packages and the walks of commands, write 
 evidence-latency: ## reads beside writes on throttled stores, mirrored and with writes in excess, into docs/reports/latency.md
 	$(GO) -C scripts run ./evidence/latency > docs/reports/latency.md
 
-# ONLY=kills,memory,disk is a part, ROUNDS=1 KILLS=10 MIB=128 a short run. The Debian package of
+# ONLY=kills,memory,disk,staged is a part, ROUNDS=1 KILLS=10 MIB=128 a short run. The Debian package of
 # sshd, which this installs, starts one of the machine's: the one that is measured is another.
 evidence-bulk: build ## move volumes between two servers beside scp and rsync, and amid kills, into docs/reports/bulk-moves.md
 	@$(SETUP) moves

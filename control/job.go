@@ -154,7 +154,7 @@ func (c *Client) Await(ctx context.Context, id string, told func(*Job)) (Job, er
 		}
 		select {
 		case <-again.C:
-			again.Reset(min(max(time.Since(began)/8, minJobInterval), maxJobInterval))
+			again.Reset(min(max(time.Since(began)/32, minJobInterval), maxJobInterval))
 		case <-ctx.Done():
 			return j, ctx.Err()
 		}

@@ -15,12 +15,15 @@ const (
 // DefaultMovePort is where a server receives, unless it is told otherwise.
 const DefaultMovePort = "3262"
 
+// MoveOverRDMA in front of an address, of both sides, has a volume go over RDMA.
+const MoveOverRDMA = "rdma://"
+
 // Send says where a volume is sent.
 type Send struct {
-	To          string `json:"to" doc:"Where the other server receives: host:port."`
+	To          string `json:"to" doc:"Where the other server receives: host:port; rdma://host:port over RDMA."`
 	Key         string `json:"key" doc:"The one-time key with which it receives."`
 	Rate        int64  `json:"rate,omitempty" minimum:"0" doc:"Bytes in a second that are read at most; absent or 0: no bound."`
-	Channels    int    `json:"channels,omitempty" minimum:"0" maximum:"8" doc:"TCP connections for data; absent or 0: 2."`
+	Channels    int    `json:"channels,omitempty" minimum:"0" maximum:"8" doc:"Connections for data; absent or 0: 2."`
 	Incremental bool   `json:"incremental,omitempty" doc:"From now on note which blocks are written, and read only those that were since the last such move. Without, all are read, and nothing is noted any more."`
 }
 
@@ -39,7 +42,7 @@ type SentVolume struct {
 	Same     int64  `json:"same" doc:"Blocks that the other server had already, or that have only zeroes."`
 	Altered  int64  `json:"altered" doc:"Blocks that were looked at again, because initiators wrote meanwhile."`
 	Damaged  int64  `json:"damaged" doc:"Blocks that were damaged on their way and sent again."`
-	Checksum string `json:"checksum" doc:"Of the whole volume, in hexadecimal digits: SHA-256 of the SHA-256 of its blocks. The other server has read its copy and found the same."`
+	Checksum string `json:"checksum" doc:"Of the whole volume, in hexadecimal digits: BLAKE3 of the BLAKE3 of its blocks. The other server has read its copy and found the same."`
 	Took     string `json:"took" doc:"For how long."`
 }
 
@@ -49,7 +52,7 @@ func (s SentVolume) Outcome() string { return "sent, checksum " + s.Checksum }
 // Receive says where a volume is stored that comes from another server.
 type Receive struct {
 	Path          string `json:"path" doc:"File that becomes the volume's. It must not be there yet; until the volume is whole its name has .receiving behind it."`
-	Listen        string `json:"listen" doc:"Where to wait for the other server: address:port."`
+	Listen        string `json:"listen" doc:"Where to wait for the other server: address:port; rdma://address:port over RDMA."`
 	Key           string `json:"key" doc:"One-time key, which the other server needs: 32 random bytes in base64 for URLs, without padding."`
 	Standby       bool   `json:"standby,omitempty" doc:"Do not make a volume of it when it is whole: a later move sends what has changed since."`
 	Configuration Object `json:"config,omitempty" doc:"Further keys of the volume, as in a configuration file. Type, path, size and block-size are those of the move."`
@@ -81,7 +84,7 @@ func (r ReceivedVolume) Outcome() string { return "received, checksum " + r.Chec
 // VolumeChecksum is the checksum of a volume.
 type VolumeChecksum struct {
 	Size     int64  `json:"size" doc:"Of the volume in bytes."`
-	Checksum string `json:"checksum" doc:"SHA-256 of the SHA-256 of its blocks of 1 MiB, in hexadecimal digits."`
+	Checksum string `json:"checksum" doc:"BLAKE3 of the BLAKE3 of its blocks of 1 MiB, in hexadecimal digits."`
 	Took     string `json:"took" doc:"For how long."`
 }
 

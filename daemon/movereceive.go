@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"lunar/control/server"
 	"lunar/daemon/medium"
 	"lunar/internal/bulk"
-	"lunar/internal/bulk/tcp"
+	"lunar/internal/bulk/keyed"
 	"lunar/internal/durable"
 )
 
@@ -45,7 +46,7 @@ type reception struct {
 
 // receive waits for another server until the volume is whole.
 func (a *applier) receive(by server.Asker, volume string, k control.Receive) (out control.ReceivedVolume, err error) {
-	key, err := tcp.ParseKey(k.Key)
+	key, err := keyed.ParseKey(k.Key)
 	if err != nil {
 		return out, err
 	}
@@ -70,7 +71,7 @@ func (a *applier) receive(by server.Asker, volume string, k control.Receive) (ou
 		}
 		return out, fmt.Errorf("found %s, expected a file that there is not", k.Path)
 	}
-	listener, err := tcp.Listen(k.Listen, key)
+	listener, accept, err := listenMove(k.Listen, key)
 	if err != nil {
 		return out, err
 	}
@@ -78,16 +79,16 @@ func (a *applier) receive(by server.Asker, volume string, k control.Receive) (ou
 	r.progress.Begin("waits for the other server at " + listener.Address())
 	defer r.telling(by, "volume "+volume)()
 	a.log.Info("a volume is being received", "volume", volume, "at", listener.Address())
-	if out, err = r.run(listener); err != nil {
+	if out, err = r.run(accept); err != nil {
 		a.log.Warn("a volume was not received", "volume", volume, "bytes", m.progress.Moved(), "err", err)
 	}
 	return out, err
 }
 
 // run takes one sender after the other until one has sent all.
-func (r *reception) run(listener *tcp.Listener) (out control.ReceivedVolume, err error) {
+func (r *reception) run(accept func(context.Context) (bulk.SinkLink, error)) (out control.ReceivedVolume, err error) {
 	for {
-		link, err := listener.Accept(r.ctx)
+		link, err := accept(r.ctx)
 		if err != nil {
 			return out, err
 		}

@@ -9,7 +9,7 @@ import (
 	"lunar/control"
 	"lunar/control/server"
 	"lunar/internal/bulk"
-	"lunar/internal/bulk/tcp"
+	"lunar/internal/bulk/keyed"
 )
 
 // defaultChannels are the sockets that blocks go over.
@@ -23,7 +23,7 @@ func (s *source) SendVolume(by server.Asker, volume string, k control.Send) (con
 
 // send sends a volume as it is at one moment, that of the last pass.
 func (a *applier) send(by server.Asker, volume string, k control.Send) (out control.SentVolume, err error) {
-	key, err := tcp.ParseKey(k.Key)
+	key, err := keyed.ParseKey(k.Key)
 	if err != nil {
 		return out, err
 	}
@@ -39,7 +39,7 @@ func (a *applier) send(by server.Asker, volume string, k control.Send) (out cont
 	defer r.telling(by, "volume "+volume)()
 	a.log.Info("a volume is being sent", "volume", volume, "to", k.To)
 	began := time.Now()
-	link, err := tcp.Dial(r.ctx, k.To, key)
+	link, err := dialMove(r.ctx, k.To, key)
 	if err != nil {
 		return out, fmt.Errorf("%w (lunar volume receive, on the other server, waits for it)", err)
 	}

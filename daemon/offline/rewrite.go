@@ -208,14 +208,15 @@ func (r *rewriting) copy(ctx context.Context, p *bulk.Progress) (err error) {
 	}
 	defer stop()
 	from, to, err := r.open()
-	defer func() { err = errors.Join(err, closed(from), closed(to)) }()
+	defer func() {
+		err = errors.Join(err, closed(from), closed(to))
+		if r.journal != nil {
+			err = errors.Join(err, r.journal.Close())
+		}
+	}()
 	if err != nil {
 		return err
 	}
-	if r.journal, err = bulk.OpenJournal(r.path+journalSuffix, from.Info().Size); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.journal.Close()) }()
 	origin, err := bulk.OpenVolume(r.loop, from)
 	if err != nil {
 		return err
@@ -253,7 +254,8 @@ func (r *rewriting) thread() (stop func(), err error) {
 	}, nil
 }
 
-// open opens the file as it is, which locks it, and the new one.
+// open opens the file as it is, which locks it, then the journal, and the new file: without a
+// journal nobody would know what is in that.
 func (r *rewriting) open() (from, to backstore.Store, err error) {
 	log := slog.New(slog.DiscardHandler)
 	clear := *r.v
@@ -267,6 +269,9 @@ func (r *rewriting) open() (from, to backstore.Store, err error) {
 	}
 	was, err := os.Stat(r.path)
 	if err != nil {
+		return from, nil, err
+	}
+	if r.journal, err = bulk.OpenJournal(r.path+journalSuffix, from.Info().Size); err != nil {
 		return from, nil, err
 	}
 	partial := clear

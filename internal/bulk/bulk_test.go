@@ -3,7 +3,6 @@ package bulk_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -14,12 +13,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"lukechampine.com/blake3"
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
 	"lunar/internal/bulk"
-	"lunar/internal/bulk/tcp"
+	"lunar/internal/bulk/keyed"
 	"lunar/internal/evloop"
 	"lunar/internal/pipeline"
 	"lunar/internal/pipeline/rftp"
@@ -73,13 +73,13 @@ func (m *medium) write(t testing.TB, off int64, b []byte) {
 // contents is all of it.
 func (m *medium) contents(t testing.TB) []byte {
 	t.Helper()
-	var all []byte
+	all, part := make([]byte, m.size), backstoretest.Buffer(mib)
 	for off := int64(0); off < m.size; off += mib {
-		b := backstoretest.Buffer(int(min(mib, m.size-off)))
+		b := part[:min(mib, m.size-off)]
 		if err := m.client.Do(backstore.Op{Kind: backstore.Read, Off: off, Data: b}); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, b...)
+		copy(all[off:], b)
 	}
 	return all
 }
@@ -96,19 +96,23 @@ func (m *medium) fill(t testing.TB, seed uint64) {
 // side is where a volume is received.
 type side struct {
 	*medium
-	path     string
-	listener *tcp.Listener
-	key      tcp.Key
+	path string
+	door door
+	dial func(testing.TB, keyed.Key) (bulk.SourceLink, error)
+	key  keyed.Key
 }
 
+// newSide is one over sockets.
 func newSide(t testing.TB, size int64) *side {
 	t.Helper()
-	s := &side{medium: newMedium(t, size), path: filepath.Join(t.TempDir(), "journal"), key: tcp.NewKey()}
-	var err error
-	if s.listener, err = tcp.Listen("127.0.0.1:0", s.key); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.listener.Close() })
+	return newSideOf(t, networks[0], size)
+}
+
+func newSideOf(t testing.TB, n network, size int64) *side {
+	t.Helper()
+	s := &side{medium: newMedium(t, size), path: filepath.Join(t.TempDir(), "journal"), key: keyed.NewKey()}
+	s.door, s.dial = n.listen(t, s.key)
+	t.Cleanup(func() { _ = s.door.close() })
 	return s
 }
 
@@ -121,7 +125,7 @@ type outcome struct {
 func (s *side) receive(ctx context.Context) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
-		link, err := s.listener.Accept(ctx)
+		link, err := s.door.accept(ctx)
 		if err != nil {
 			done <- outcome{err: err}
 			return
@@ -144,9 +148,9 @@ func (s *side) receive(ctx context.Context) <-chan outcome {
 	return done
 }
 
-func dial(t testing.TB, s *side) *tcp.Source {
+func dial(t testing.TB, s *side) bulk.SourceLink {
 	t.Helper()
-	link, err := tcp.Dial(t.Context(), s.listener.Address(), s.key)
+	link, err := s.dial(t, s.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,15 +178,17 @@ func move(t testing.TB, from *medium, to *side, o *bulk.Origin) (bulk.Sent, bulk
 
 // TestMove: all bytes arrive, zeroes are not sent, a second move sends nothing, and a third
 // what has changed.
-func TestMove(t *testing.T) {
-	const size = 41*mib + 4096
-	from, to := newMedium(t, size), newSide(t, size)
+func TestMove(t *testing.T) { overEach(t, overMove) }
+
+func overMove(t *testing.T, n network) {
+	const size = 20*mib + 4096
+	from, to := newMedium(t, size), newSideOf(t, n, size)
 	from.fill(t, 1)
 	sent, received := move(t, from, to, origin(from))
-	if sent.Blocks != 42 || sent.Sent != 28 || sent.Same != 14 || received.Stored != 28 || received.Name != "disk" || received.Unit != 512 || received.Physical != 4096 {
+	if sent.Blocks != 21 || sent.Sent != 14 || sent.Same != 7 || received.Stored != 14 || received.Name != "disk" || received.Unit != 512 || received.Physical != 4096 {
 		t.Errorf("found %+v and %+v", sent, received)
 	}
-	if sent, received = move(t, from, to, origin(from)); sent.Sent != 0 || received.Stored != 0 || received.Kept != 28 {
+	if sent, received = move(t, from, to, origin(from)); sent.Sent != 0 || received.Stored != 0 || received.Kept != 14 {
 		t.Errorf("the second time: found %+v and %+v", sent, received)
 	}
 	from.write(t, 5*mib, backstoretest.Pattern(4096, 99))
@@ -202,9 +208,9 @@ func TestChecksum(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, all := sha256.New(), m.contents(t)
+	whole, all := blake3.New(32, nil), m.contents(t)
 	for off := 0; off < len(all); off += mib {
-		sum := sha256.Sum256(all[off:min(off+mib, len(all))])
+		sum := blake3.Sum256(all[off:min(off+mib, len(all))])
 		whole.Write(sum[:])
 	}
 	if !bytes.Equal(found[:], whole.Sum(nil)) {
@@ -214,22 +220,24 @@ func TestChecksum(t *testing.T) {
 
 // TestBrokenOff: whatever side is broken off, and when, the next move goes on where it was,
 // and stores no block twice.
-func TestBrokenOff(t *testing.T) {
+func TestBrokenOff(t *testing.T) { overEach(t, overBrokenOff) }
+
+func overBrokenOff(t *testing.T, n network) {
 	const size, seed = 64 * mib, 5
 	random := rand.New(rand.NewPCG(seed, 1))
-	from, to := newMedium(t, size), newSide(t, size)
+	from, to := newMedium(t, size), newSideOf(t, n, size)
 	for n := range bulk.Blocks(size) {
 		from.write(t, n*mib, backstoretest.Pattern(mib, uint64(n)))
 	}
 	stored := int64(0)
-	for range 12 {
+	for range 7 {
 		ctx, cancel := context.WithCancel(t.Context())
 		progress := &bulk.Progress{}
 		received := to.receive(ctx)
 		link := dial(t, to)
 		most := random.Int64N(12)
 		var once sync.Once
-		sent, err := bulk.Send(ctx, &broken{Source: link, left: most, end: func() { once.Do(cancel) }}, origin(from), bulk.Options{Channels: 2, Cores: 2, Progress: progress})
+		sent, err := bulk.Send(ctx, &broken{SourceLink: link, left: most, end: func() { once.Do(cancel) }}, origin(from), bulk.Options{Channels: 2, Cores: 2, Progress: progress})
 		r := <-received
 		cancel()
 		if err == nil || r.err == nil {
@@ -252,7 +260,7 @@ func TestBrokenOff(t *testing.T) {
 // TestWhileWritten: what is sent is the volume of one moment, that of the last pass, though it
 // is written all the time.
 func TestWhileWritten(t *testing.T) {
-	const size = 96 * mib
+	const size = 48 * mib
 	from, to := newMedium(t, size), newSide(t, size)
 	from.fill(t, 3)
 	changes := backstore.NewChanges(size, mib)
@@ -287,8 +295,9 @@ func TestWhileWritten(t *testing.T) {
 			if err := last(ctx, held); err != nil {
 				return store, err
 			}
+			moment = make([]byte, 0, size)
+			b := backstoretest.Buffer(mib)
 			for off := int64(0); off < size; off += mib {
-				b := backstoretest.Buffer(mib)
 				if err := held.Read(b, off); err != nil {
 					return store, err
 				}
@@ -312,7 +321,7 @@ func TestWhileWritten(t *testing.T) {
 
 // broken is a link that breaks after some blocks.
 type broken struct {
-	*tcp.Source
+	bulk.SourceLink
 	left int64
 	end  func()
 }
@@ -321,12 +330,12 @@ func (l *broken) Write(b *pipeline.Block, frame []byte, c rftp.Credit, done func
 	if atomic.AddInt64(&l.left, -1) < 0 {
 		go l.end()
 	}
-	l.Source.Write(b, frame, c, done)
+	l.SourceLink.Write(b, frame, c, done)
 }
 
 // damaging is a link that alters frames.
 type damaging struct {
-	*tcp.Source
+	bulk.SourceLink
 	every  int64 // of so many frames one is damaged
 	at     func(frame []byte) int
 	frames int64
@@ -337,7 +346,7 @@ func (l *damaging) Write(b *pipeline.Block, frame []byte, c rftp.Credit, done fu
 	if n := atomic.AddInt64(&l.frames, 1); n%l.every == 0 && n/l.every <= l.most {
 		frame[l.at(frame)] ^= 1
 	}
-	l.Source.Write(b, frame, c, done)
+	l.SourceLink.Write(b, frame, c, done)
 }
 
 // TestDamaged: a block that is altered on its way, header, data or tag, is asked for again;
@@ -360,7 +369,7 @@ func TestDamaged(t *testing.T) {
 			from, to := newMedium(t, size), newSide(t, size)
 			from.fill(t, 4)
 			received := to.receive(t.Context())
-			sent, err := bulk.Send(t.Context(), &damaging{Source: dial(t, to), every: c.every, most: c.most, at: c.at}, origin(from), bulk.Options{Channels: 1, Cores: 1})
+			sent, err := bulk.Send(t.Context(), &damaging{SourceLink: dial(t, to), every: c.every, most: c.most, at: c.at}, origin(from), bulk.Options{Channels: 1, Cores: 1})
 			r := <-received
 			if c.fails {
 				if err == nil || r.err == nil || !strings.Contains(err.Error(), "was damaged 4 times") {
@@ -376,11 +385,13 @@ func TestDamaged(t *testing.T) {
 }
 
 // TestStrangers: who has another key comes nowhere, and disturbs nobody.
-func TestStrangers(t *testing.T) {
+func TestStrangers(t *testing.T) { overEach(t, overStrangers) }
+
+func overStrangers(t *testing.T, n network) {
 	const size = 4 * mib
-	from, to := newMedium(t, size), newSide(t, size)
+	from, to := newMedium(t, size), newSideOf(t, n, size)
 	from.fill(t, 6)
-	if link, err := tcp.Dial(t.Context(), to.listener.Address(), tcp.NewKey()); err == nil {
+	if link, err := to.dial(t, keyed.NewKey()); err == nil {
 		_ = link.Send(&rftp.Message{Type: rftp.BlockSizeReq, Size: mib}) // TLS 1.3: the server's refusal comes later
 		if m, err := link.Receive(); err == nil {
 			t.Errorf("found %+v", m)
@@ -417,9 +428,11 @@ func TestDoubtful(t *testing.T) {
 
 // TestFullDestination: a destination without space for all of it ends the move on both sides
 // with the reason, and what it has stored is not sent again when there is space.
-func TestFullDestination(t *testing.T) {
+func TestFullDestination(t *testing.T) { overEach(t, overFullDestination) }
+
+func overFullDestination(t *testing.T, n network) {
 	const size, fits = 16 * mib, 9
-	from, to := newMedium(t, size), newSide(t, size)
+	from, to := newMedium(t, size), newSideOf(t, n, size)
 	for n := range bulk.Blocks(size) {
 		from.write(t, n*mib, backstoretest.Pattern(mib, uint64(n)))
 	}

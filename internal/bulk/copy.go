@@ -105,8 +105,7 @@ func (w *copying) verify(ctx context.Context, cores int, p *Progress) (bad int64
 		mu.Lock()
 		defer mu.Unlock()
 		bad++
-		// As unknown it would count as zeroes, which it may have to be.
-		return w.journal.Note(n, Sum{1})
+		return w.journal.Note(n, unknown)
 	})
 	return bad, err
 }

@@ -41,11 +41,8 @@ func walk(size int64, cores int, p *Progress, what string, broken <-chan struct{
 	if err != nil {
 		return err
 	}
-	free := make(chan *pipeline.Block, len(pool.Blocks))
-	for _, b := range pool.Blocks {
-		free <- b
-	}
-	run := pipeline.Start(pipeline.Config{Cores: max(cores, 1), Nice: true, Out: func(b *pipeline.Block) { free <- b }, Stages: stages})
+	free := pipeline.NewSpare(pool)
+	run := pipeline.Start(pipeline.Config{Cores: max(cores, 1), Nice: true, Out: free.Put, Stages: stages})
 	err = func() error {
 		for n := range Blocks(size) {
 			p.done.Add(1)
@@ -55,7 +52,8 @@ func walk(size int64, cores int, p *Progress, what string, broken <-chan struct{
 			select {
 			case <-broken:
 				return errors.New("it was broken off")
-			case b := <-free:
+			case <-free.Ready:
+				b := free.Take()
 				b.Offset, b.Length = n*BlockSize, lengthOf(size, n)
 				if err := run.Put(b); err != nil {
 					return err

@@ -28,7 +28,7 @@ type Journal struct {
 
 const (
 	journalHead  = 4096
-	journalMagic = "lunar bulk journal 1"
+	journalMagic = "lunar bulk journal 2"
 )
 
 // bootID names the time since the machine was started.
@@ -110,7 +110,7 @@ func (j *Journal) Note(block int64, s Sum) error {
 // Stored counts the blocks that are stored.
 func (j *Journal) Stored() (n int64) {
 	for i := range j.Sums {
-		if j.Sums[i] != (Sum{}) {
+		if j.Sums[i] != (Sum{}) && j.Sums[i] != unknown {
 			n++
 		}
 	}

@@ -54,7 +54,7 @@ func MarkOf(path string) (m Mark, err error) {
 
 const (
 	knownHead  = 4096
-	knownMagic = "lunar bulk digests 1"
+	knownMagic = "lunar bulk digests 2"
 	settledAt  = 72
 	markAt     = 80
 	sealAt     = 128

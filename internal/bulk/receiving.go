@@ -18,7 +18,7 @@ type receiving struct {
 	session  uint32
 	seal     *sealer
 	place    *Place
-	unread   bool // all has to be read again at the end, not only what is stored now
+	unread   bool // what was there before has to be read again at the end
 	pool     *pipeline.Pool
 	zero     *zeroes
 	run      *pipeline.Runner
@@ -29,9 +29,9 @@ type receiving struct {
 	sink     *rftp.Sink
 	question *rftp.Message  // of the sender, whether everything is stored; nil: there is none
 	done     uint64         // blocks that have passed
-	storing  map[int64]bool // blocks that the store is taking
+	storing  map[int64]bool // blocks that are being stored, and read again
 	stored   *sync.Cond     // of storing
-	latest   []uint64       // sequence of each block that was stored last
+	latest   []uint64       // sequence of each block that was stored last; 0: none was, in this session
 	err      error
 }
 
@@ -65,6 +65,7 @@ func (r *receiving) prepare(channels int) (err error) {
 		Stages: []pipeline.Stage{
 			{StageConfig: pipeline.StageConfig{Name: "cipher", Kind: pipeline.Parallel, Bound: poolBlocks, Threads: 1}, Work: r.guarded(r.open)},
 			{StageConfig: pipeline.StageConfig{Name: "store", Kind: pipeline.Events, Bound: queueBound, Threads: loadDepth}, Work: r.guarded(r.store)},
+			{StageConfig: pipeline.StageConfig{Name: "digest", Kind: pipeline.Parallel, Bound: queueBound, Threads: 1}, Work: r.guarded(r.compare)},
 		},
 	})
 	base, rkey, err := r.link.Expose(r.session, channels, r.pool, lead, frame, func(addr uint64) *pipeline.Block {
@@ -138,53 +139,69 @@ func (r *receiving) open(b *pipeline.Block) (bool, error) {
 	return true, b.Do(pipeline.Sink, pipeline.Process)
 }
 
-// store is the last stage. Of two forms of a block the one that was sent later is stored,
-// in whatever order they come.
+// store is the stage that stores a block and reads it again. Of two forms of a block the one
+// that was sent later is stored, in whatever order they come.
 func (r *receiving) store(b *pipeline.Block) (bool, error) {
 	if err := b.Do(pipeline.Sink, pipeline.Store); err != nil {
 		return false, err
 	}
 	n := b.Offset / BlockSize
 	r.mu.Lock()
-	for r.storing[n] {
+	for r.storing[n] && r.err == nil {
 		r.stored.Wait()
 	}
-	old := r.latest[n] > b.Sequence
-	if !old {
+	old, err := r.latest[n] > b.Sequence, r.err
+	if !old && err == nil {
 		r.storing[n], r.latest[n] = true, b.Sequence
 	}
 	r.mu.Unlock()
-	if !old {
-		err := r.keep(n, b)
-		r.mu.Lock()
-		delete(r.storing, n)
-		r.stored.Broadcast()
-		r.mu.Unlock()
-		if err != nil {
-			return false, fmt.Errorf("block at %d: %w", b.Offset, err)
-		}
+	switch {
+	case err != nil:
+		return false, err
+	case old:
+		return false, b.Do(pipeline.Sink, pipeline.Release)
 	}
-	return true, b.Do(pipeline.Sink, pipeline.Release)
+	if err := r.keep(n, b); err != nil {
+		return false, fmt.Errorf("block at %d: %w", b.Offset, err)
+	}
+	return true, nil
 }
 
-// keep writes a block and then its sum.
-func (r *receiving) keep(n int64, b *pipeline.Block) (err error) {
+// keep writes a block and reads what is there now.
+func (r *receiving) keep(n int64, b *pipeline.Block) error {
+	v, data := r.place.Volume, payload(b)
 	if b.Digest == r.zero.of(n) {
-		err = r.place.Volume.Zero(b.Offset, int64(b.Length))
-	} else {
-		err = r.place.Volume.Write(payload(b), b.Offset)
-	}
-	if err != nil {
+		if err := v.Zero(b.Offset, int64(b.Length)); err != nil || v.Unmapped(b.Offset, int64(b.Length)) {
+			clear(data)
+			return err
+		}
+	} else if err := v.Write(data, b.Offset); err != nil {
 		return err
+	}
+	return v.Read(data, b.Offset)
+}
+
+// compare is the last stage: a block counts as stored when what was read again is what was
+// sent.
+func (r *receiving) compare(b *pipeline.Block) (bool, error) {
+	n, j := b.Offset/BlockSize, r.place.Journal
+	if r.zero.sumOf(n, payload(b)) != b.Digest {
+		return false, errors.Join(fmt.Errorf("block at %d: found another one than was stored, when it was read again", b.Offset), j.Note(n, unknown))
+	}
+	repeated := j.Sums[n] == b.Digest
+	if err := j.Note(n, b.Digest); err != nil {
+		return false, err
 	}
 	r.progress.moved.Add(int64(b.Length))
 	r.mu.Lock()
 	r.Stored++
-	if r.place.Journal.Sums[n] == b.Digest {
+	if repeated {
 		r.Repeated++
 	}
+	delete(r.storing, n)
+	r.stored.Broadcast()
 	r.mu.Unlock()
-	return r.place.Journal.Note(n, b.Digest)
+	return true, b.Do(pipeline.Sink, pipeline.Release)
 }
 
 // out takes a block back from the line.
@@ -215,7 +232,8 @@ func (r *receiving) answer() error {
 	return r.send(rftp.Message{Type: rftp.DatasetComplete, Flags: rftp.FlagReceived, Count: q.Count, OK: true})
 }
 
-// finish reads everything again, and tells the sender whether it is what was sent.
+// finish makes everything stable, reads again what was there before, and tells the sender
+// whether all of it is what was sent.
 func (r *receiving) finish(m *rftp.Message) error {
 	r.mu.Lock()
 	done := r.done
@@ -226,7 +244,7 @@ func (r *receiving) finish(m *rftp.Message) error {
 	if err := r.place.Volume.Flush(); err != nil {
 		return err
 	}
-	bad, err := r.read("read again", func(n int64) bool { return r.unread || r.latest[n] > 0 })
+	bad, err := r.read("what was there before is read again", func(n int64) bool { return r.unread && r.latest[n] == 0 })
 	if err != nil {
 		return err
 	}
@@ -254,7 +272,7 @@ func (r *receiving) read(what string, wanted func(int64) bool) (bad int64, err e
 		mu.Lock()
 		defer mu.Unlock()
 		bad++
-		return j.Note(n, Sum{})
+		return j.Note(n, unknown)
 	})
 	return bad, err
 }
@@ -265,6 +283,9 @@ func (r *receiving) fail(err error) {
 	first := r.err == nil
 	if first {
 		r.err = err
+	}
+	if r.stored != nil {
+		r.stored.Broadcast()
 	}
 	r.mu.Unlock()
 	if first {

@@ -99,9 +99,11 @@ var ErrBusy = errors.New("the volume is written faster than it is sent")
 // Send sends a volume and returns when the receiver has all of it, read it again and found
 // it equal. The link is closed then.
 func Send(ctx context.Context, link SourceLink, o *Origin, x Options) (Sent, error) {
+	greeted := context.AfterFunc(ctx, func() { _ = link.Close() })
 	s, err := greet(link, o, x)
+	greeted()
 	if err != nil {
-		return Sent{}, errors.Join(err, link.Close())
+		return Sent{}, errors.Join(ctx.Err(), err, link.Close())
 	}
 	defer s.close()
 	stop := context.AfterFunc(ctx, func() { s.fail(ctx.Err()) })

@@ -31,7 +31,7 @@ type sending struct {
 	session  uint32
 	seal     *sealer
 	pool     *pipeline.Pool
-	free     chan *pipeline.Block
+	free     *pipeline.Spare
 	zero     *zeroes
 	theirs   []Sum // what the receiver has
 	known    []Sum // what need not be read; nil: nothing
@@ -59,7 +59,7 @@ type sending struct {
 func greet(link SourceLink, o *Origin, x Options) (*sending, error) {
 	s := &sending{
 		link: link, origin: o, options: x, progress: x.Progress, zero: zeroesOf(o.Size),
-		theirs: make([]Sum, Blocks(o.Size)), known: o.Known, sums: make([]Sum, Blocks(o.Size)), free: make(chan *pipeline.Block, poolBlocks),
+		theirs: make([]Sum, Blocks(o.Size)), known: o.Known, sums: make([]Sum, Blocks(o.Size)),
 		settled: make(chan rftp.Message), damaged: make(chan struct{}, 1), whole: make(chan rftp.Message), broken: make(chan struct{}),
 		source: rftp.NewSource(link.Ordered()), under: map[*pipeline.Block]func(bool, error){}, at: map[uint64]int64{}, asked: map[int64]int{},
 	}
@@ -79,9 +79,7 @@ func greet(link SourceLink, o *Origin, x Options) (*sending, error) {
 	if s.pool, err = pipeline.NewPool(poolBlocks, stride); err != nil {
 		return nil, err
 	}
-	for _, b := range s.pool.Blocks {
-		s.free <- b
-	}
+	s.free = pipeline.NewSpare(s.pool)
 	if err := link.Open(s.session, channels, s.pool); err != nil {
 		return nil, errors.Join(err, s.pool.Close())
 	}
@@ -182,14 +180,14 @@ func (s *sending) feed(ctx context.Context, run *pipeline.Runner, blocks []int64
 				return s.failure()
 			}
 		}
-		var b *pipeline.Block
 		select {
-		case b = <-s.free:
+		case <-s.free.Ready:
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.broken:
 			return s.failure()
 		}
+		b := s.free.Take()
 		b.Session, b.Offset, b.Length = s.session, n*BlockSize, lengthOf(s.origin.Size, n)
 		if err := b.Do(pipeline.Source, pipeline.Take); err != nil {
 			return err
@@ -346,7 +344,7 @@ func (s *sending) written(b *pipeline.Block, failed error) {
 func (s *sending) out(b *pipeline.Block) {
 	s.progress.done.Add(1)
 	b.State = pipeline.Free // after a failure it may be in any
-	s.free <- b
+	s.free.Put(b)
 }
 
 func (s *sending) result() Sent {

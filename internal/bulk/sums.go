@@ -2,12 +2,16 @@ package bulk
 
 import (
 	"bytes"
-	"crypto/sha256"
+
+	"lukechampine.com/blake3"
+	"lukechampine.com/blake3/guts"
 
 	"lunar/internal/pipeline/rftp"
 )
 
-// Sum is the SHA-256 of a block, or of the sums of all blocks: the checksum of a volume.
+// Sum is the BLAKE3 of a block, or of the sums of all blocks: the checksum of a volume. It
+// decides that a block need not be sent, of data that an initiator may have made for that: so
+// it has to be a hash for which nobody finds two blocks.
 type Sum [rftp.SumSize]byte
 
 // BlockSize is how a volume is divided, in bytes, for its checksum and for moves.
@@ -19,8 +23,37 @@ func Blocks(size int64) int64 { return (size + BlockSize - 1) / BlockSize }
 // lengthOf is the length of a block: the last one may be shorter.
 func lengthOf(size, block int64) int { return int(min(BlockSize, size-block*BlockSize)) }
 
-// sumOf is the sum of a block.
-func sumOf(b []byte) Sum { return sha256.Sum256(b) }
+// sumPiece is what is compressed at a time.
+const sumPiece = guts.MaxSIMD * guts.ChunkSize
+
+// sumOf is the sum of a block. The library's own function would begin goroutines, which are
+// as many, and as urgent, as they like.
+func sumOf(b []byte) Sum {
+	var trees [16][8]uint32 // of 1, 2, 4, ... pieces; which of them are there, n says
+	n := uint64(0)
+	for ; len(b) > sumPiece; n++ {
+		cv := guts.ChainingValue(guts.CompressBuffer((*[sumPiece]byte)(b), sumPiece, &guts.IV, n*guts.MaxSIMD, 0))
+		at := 0
+		for ; n>>at&1 == 1; at++ {
+			cv = guts.ChainingValue(guts.ParentNode(trees[at], cv, &guts.IV, 0))
+		}
+		trees[at], b = cv, b[sumPiece:]
+	}
+	var last [sumPiece]byte
+	root := guts.CompressBuffer(&last, copy(last[:], b), &guts.IV, n*guts.MaxSIMD, 0)
+	for at := range trees {
+		if n>>at&1 == 1 {
+			root = guts.ParentNode(trees[at], guts.ChainingValue(root), &guts.IV, 0)
+		}
+	}
+	root.Flags |= guts.FlagRoot
+	words := guts.WordsToBytes(guts.CompressNode(root))
+	return Sum(words[:rftp.SumSize])
+}
+
+// unknown is the sum of no block: who has one with it has to be sent it. The zero Sum would
+// count as zeroes, which the block may have to be.
+var unknown = Sum{1}
 
 // zeroes are the sums of blocks of zeroes: of a whole one, and of the last.
 type zeroes struct {
@@ -60,7 +93,7 @@ func (z *zeroes) normal(block int64, s Sum) Sum {
 
 // checksum is that of a volume whose blocks have these sums.
 func (z *zeroes) checksum(sums []Sum) Sum {
-	h := sha256.New()
+	h := blake3.New(rftp.SumSize, nil)
 	for i, s := range sums {
 		s = z.normal(int64(i), s)
 		h.Write(s[:])

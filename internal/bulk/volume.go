@@ -14,6 +14,9 @@ type Volume struct {
 	loop *evloop.Loop
 	info backstore.Info
 	lane backstore.Lane
+
+	mu     sync.Mutex
+	mapped [2]int64 // from where to where the store has data, as it has said last
 }
 
 // piece is the most that one operation reads or writes, as for commands of initiators.
@@ -68,8 +71,24 @@ func (v *Volume) Unmapped(off, n int64) bool {
 	if !v.info.Thin {
 		return false
 	}
-	op := backstore.Op{Kind: backstore.Map, Off: off, Len: n}
-	return v.submit([]*backstore.Op{&op}) == nil && !op.Mapped && op.Len >= n
+	v.mu.Lock()
+	known := off >= v.mapped[0] && off < v.mapped[1]
+	v.mu.Unlock()
+	if known {
+		return false
+	}
+	// A file system looks for the end of the data however far that is, each time it is asked:
+	// so it is asked for all of them, and once.
+	op := backstore.Op{Kind: backstore.Map, Off: off, Len: v.info.Size - off}
+	if v.submit([]*backstore.Op{&op}) != nil {
+		return false
+	}
+	if op.Mapped {
+		v.mu.Lock()
+		v.mapped = [2]int64{off, off + op.Len}
+		v.mu.Unlock()
+	}
+	return !op.Mapped && op.Len >= n
 }
 
 func (v *Volume) pieces(kind backstore.Kind, b []byte, off int64) error {

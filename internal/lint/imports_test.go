@@ -42,6 +42,7 @@ var layers = map[string][]string{
 	"backstore/windows":  {"backstore", "scheduler", "internal"},
 	"internal":           {"internal"},
 	"internal/bulk":      {"backstore", "internal"},
+	"internal/bulk/rdma": {"iser/verbs", "internal"},
 	"internal/initiator": {"internal"},
 	"scripts/sim":        {"scheduler", "cache", "internal"},
 	"scripts/tgtsim":     {"scripts/sim"},

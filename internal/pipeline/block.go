@@ -1,6 +1,6 @@
 package pipeline
 
-// DigestSize is the length of a block's digest in bytes (SHA-256).
+// DigestSize is the length of a block's digest in bytes (BLAKE3).
 const DigestSize = 32
 
 // Block is a part of a data set, in memory that it keeps for good.

@@ -34,7 +34,9 @@ type Config struct {
 type Runner struct {
 	Config
 	mu      sync.Mutex
-	changed *sync.Cond // of anything below
+	ready   []*sync.Cond // of each stage: it may take a block, or is to look whether it ends
+	room    *sync.Cond   // in the first queue
+	idle    *sync.Cond   // nobody works, perhaps
 	line    *Line
 	workers []int // goroutines of each stage
 	leaving int   // blocks that Out has
@@ -55,7 +57,10 @@ func Start(c Config) *Runner {
 	for i, s := range c.Stages {
 		configs[i] = s.StageConfig
 	}
-	r.line, r.changed = NewLine(configs...), sync.NewCond(&r.mu)
+	r.line, r.room, r.idle = NewLine(configs...), sync.NewCond(&r.mu), sync.NewCond(&r.mu)
+	for range c.Stages {
+		r.ready = append(r.ready, sync.NewCond(&r.mu))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range c.Stages {
@@ -71,10 +76,37 @@ func (r *Runner) Put(b *Block) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for r.err == nil && !r.line.Offer(0, b, r.Now()) {
-		r.changed.Wait()
+		r.room.Wait()
 	}
-	r.changed.Broadcast()
+	r.ready[0].Signal()
 	return r.err
+}
+
+// all has everybody look. Otherwise only who is concerned is woken: each waking of a thread
+// costs as much as copying some pages.
+func (r *Runner) all() {
+	for _, c := range r.ready {
+		c.Broadcast()
+	}
+	r.room.Broadcast()
+	r.idle.Broadcast()
+}
+
+// moved has those look who may go on after a stage has taken a block, or is done with one: it
+// has a thread or has room, and so has the stage before, and the next one may have a block.
+func (r *Runner) moved(i int) {
+	if i > 0 {
+		r.ready[i-1].Signal()
+	} else {
+		r.room.Signal()
+	}
+	r.ready[i].Signal()
+	if i+1 < len(r.ready) {
+		r.ready[i+1].Signal()
+	}
+	if r.closed && r.line.InHand(i) == 0 && r.line.Queued(i) == 0 {
+		r.all()
+	}
 }
 
 // Fail has no stage begin anything any more, for a reason that Wait returns. All blocks come
@@ -85,7 +117,7 @@ func (r *Runner) Fail(err error) {
 		r.err = err
 	}
 	idle := r.line.Clear()
-	r.changed.Broadcast()
+	r.all()
 	r.mu.Unlock()
 	for _, b := range idle {
 		r.Out(b)
@@ -97,7 +129,7 @@ func (r *Runner) Fail(err error) {
 func (r *Runner) Wait() error {
 	r.mu.Lock()
 	r.closed = true
-	r.changed.Broadcast()
+	r.all()
 	r.mu.Unlock()
 	r.ended.Wait()
 	close(r.stop)
@@ -105,11 +137,11 @@ func (r *Runner) Wait() error {
 	defer r.mu.Unlock()
 	for i := range r.Stages {
 		for r.Stages[i].Begin != nil && r.line.stages[i].hand > len(r.line.stages[i].held) {
-			r.changed.Wait()
+			r.idle.Wait()
 		}
 	}
 	for r.leaving > 0 {
-		r.changed.Wait()
+		r.idle.Wait()
 	}
 	return r.err
 }
@@ -159,14 +191,14 @@ func (r *Runner) take(i, n int) *Block {
 		leaves := r.Stages[i].Begin == nil && n >= r.line.Threads(i)
 		if r.err != nil || leaves || r.closed && r.nothingBefore(i) {
 			r.workers[i]--
-			r.changed.Broadcast()
+			r.ready[i].Signal() // that this one has got may be for another
 			return nil
 		}
 		if b := r.line.Take(i, r.Now()); b != nil {
-			r.changed.Broadcast()
+			r.moved(i)
 			return b
 		}
-		r.changed.Wait()
+		r.ready[i].Wait()
 	}
 }
 
@@ -194,7 +226,7 @@ func (r *Runner) done(i int, b *Block, on bool, err error) {
 	if out {
 		r.leaving++
 	}
-	r.changed.Broadcast()
+	r.moved(i)
 	r.mu.Unlock()
 	if out {
 		r.Out(b)
@@ -207,7 +239,7 @@ func (r *Runner) left() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leaving--
-	r.changed.Broadcast()
+	r.idle.Broadcast()
 }
 
 // monitor adapts threads.
@@ -238,5 +270,5 @@ func (r *Runner) adapt() {
 		r.line.SetThreads(i, threads)
 		r.staff(i)
 	}
-	r.changed.Broadcast()
+	r.all()
 }

@@ -31,10 +31,10 @@ type sendCommand struct {
 	asking       `embed:""`
 	asynchronous `embed:""`
 	Volume       string `arg:"" help:"Name of the volume. It may be in use: what is sent is as it is at the end, while commands are held for a moment."`
-	Destination  string `arg:"" help:"host:port of the server that receives it. Without a port: 3262."`
+	Destination  string `arg:"" help:"host:port of the server that receives it, without a port: 3262. rdma://host:port goes over RDMA."`
 	KeyFile      string `required:"" type:"path" placeholder:"FILE" help:"The one-time key that lunar volume receive has made."`
 	Rate         int64  `placeholder:"MIB" help:"At most so many MiB in a second."`
-	Channels     int    `placeholder:"N" help:"TCP connections for data, 1 to 8. Default: 2."`
+	Channels     int    `placeholder:"N" help:"Connections for data, 1 to 8. Default: 2."`
 	Incremental  bool   `help:"Note from now on which blocks are written: the next send with this flag reads and sends only these."`
 }
 
@@ -62,7 +62,7 @@ type receiveCommand struct {
 	Volume       string `arg:"" help:"Name that the volume gets here."`
 	Path         string `arg:"" help:"File that becomes the volume's; at the server, where it must not be there yet."`
 	KeyFile      string `required:"" type:"path" placeholder:"FILE" help:"File for the one-time key, which is made if it is not there. Take it to who sends."`
-	Listen       string `default:":3262" placeholder:"ADDRESS:PORT" help:"Where the server waits for the other one. Default: ${default}, all addresses."`
+	Listen       string `default:":3262" placeholder:"ADDRESS:PORT" help:"Where the server waits for the other one. Default: ${default}, all addresses. rdma://ADDRESS:PORT is over RDMA."`
 	Standby      bool   `help:"Do not serve it when it is whole: receive again later, for what has changed since."`
 	keyed        `embed:""`
 }
@@ -164,10 +164,14 @@ func awaitedJob[T any](ctx context.Context, k asynchronous, api *control.Client,
 }
 
 func withPort(destination string) string {
-	if _, _, err := net.SplitHostPort(destination); err == nil {
-		return destination
+	host, over := strings.CutPrefix(destination, control.MoveOverRDMA)
+	if over {
+		return control.MoveOverRDMA + withPort(host)
 	}
-	return net.JoinHostPort(strings.Trim(destination, "[]"), control.DefaultMovePort)
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), control.DefaultMovePort)
 }
 
 // readMoveKey reads a one-time key, which others must not be able to read.

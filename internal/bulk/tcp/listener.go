@@ -2,13 +2,13 @@ package tcp
 
 import (
 	"context"
-	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
-	"sync"
 	"time"
+
+	"lunar/internal/bulk/keyed"
 )
 
 // maxGreeting is how many connections may be on their way in; more are closed.
@@ -16,20 +16,15 @@ const maxGreeting = 16
 
 // Listener awaits who sends.
 type Listener struct {
+	*keyed.Door[*Sink]
 	listener net.Listener
 	config   *tls.Config
 	greeting chan struct{}
-	sinks    chan *Sink
-	closed   chan struct{}
-	closing  sync.Once
-
-	mu      sync.Mutex
-	current *Sink // whose data channels may come in
 }
 
 // Listen listens at an address for who has the key.
-func Listen(address string, key Key) (*Listener, error) {
-	config, err := key.config(receiver, sender)
+func Listen(address string, key keyed.Key) (*Listener, error) {
+	config, err := key.Config()
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +32,7 @@ func Listen(address string, key Key) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Listener{listener: listener, config: config, greeting: make(chan struct{}, maxGreeting), sinks: make(chan *Sink), closed: make(chan struct{})}
+	l := &Listener{Door: keyed.NewDoor[*Sink](), listener: listener, config: config, greeting: make(chan struct{}, maxGreeting)}
 	go l.run()
 	return l, nil
 }
@@ -45,30 +40,8 @@ func Listen(address string, key Key) (*Listener, error) {
 // Address is where it listens.
 func (l *Listener) Address() string { return l.listener.Addr().String() }
 
-// Accept returns the link of the next sender. It takes the place of the one before, whose
-// link is closed.
-func (l *Listener) Accept(ctx context.Context) (*Sink, error) {
-	select {
-	case s := <-l.sinks:
-		return s, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-}
-
 // Close ends it, and the link of the last sender.
-func (l *Listener) Close() error {
-	l.closing.Do(func() { close(l.closed) })
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	err := l.listener.Close()
-	if l.current != nil {
-		err = errors.Join(err, l.current.Close())
-	}
-	return err
-}
+func (l *Listener) Close() error { return errors.Join(l.Door.Close(), l.listener.Close()) }
 
 func (l *Listener) run() {
 	for {
@@ -79,7 +52,7 @@ func (l *Listener) run() {
 			}
 			select { // such as for want of descriptors
 			case <-time.After(time.Second):
-			case <-l.closed:
+			case <-l.Closed():
 				return
 			}
 			continue
@@ -97,7 +70,7 @@ func (l *Listener) run() {
 func (l *Listener) greet(conn net.Conn) {
 	defer func() { <-l.greeting }()
 	tune(conn)
-	_ = conn.SetDeadline(time.Now().Add(handshakeTime)) // a connection that has none fails below
+	_ = conn.SetDeadline(time.Now().Add(keyed.HandshakeTime)) // a connection that has none fails below
 	what := make([]byte, 1)
 	_, err := io.ReadFull(conn, what)
 	taken := false
@@ -114,43 +87,15 @@ func (l *Listener) greet(conn net.Conn) {
 }
 
 func (l *Listener) control(raw net.Conn) bool {
-	conn := tls.Server(raw, l.config)
-	if conn.Handshake() != nil || raw.SetDeadline(time.Time{}) != nil {
-		return false
-	}
-	c, err := newControl(conn)
-	if err != nil {
-		return false
-	}
-	s := &Sink{control: c, in: make(chan arrival, 64)}
-	l.mu.Lock()
-	before := l.current
-	l.current = s
-	l.mu.Unlock()
-	if before != nil {
-		_ = before.Close()
-	}
-	go s.pump()
-	select {
-	case l.sinks <- s:
-		return true
-	case <-l.closed:
-	case <-s.closed:
-	}
-	_ = s.Close()
-	return false
+	c, err := keyed.Server(context.Background(), raw, l.config)
+	return err == nil && l.Enter(&Sink{Sink: keyed.NewSink(c)})
 }
 
 func (l *Listener) data(conn net.Conn) bool {
-	head := make([]byte, helloSize)
-	if _, err := io.ReadFull(conn, head); err != nil || conn.SetDeadline(time.Time{}) != nil {
+	hello := make([]byte, keyed.HelloSize)
+	if _, err := io.ReadFull(conn, hello); err != nil || conn.SetDeadline(time.Time{}) != nil {
 		return false
 	}
-	l.mu.Lock()
-	s := l.current
-	l.mu.Unlock()
-	return s != nil && s.join(conn, head)
+	s := l.Current()
+	return s != nil && s.join(conn, hello)
 }
-
-// same compares without telling by its time how much is equal.
-func same(a, b []byte) bool { return len(a) > 0 && subtle.ConstantTimeCompare(a, b) == 1 }

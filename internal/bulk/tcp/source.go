@@ -2,23 +2,25 @@ package tcp
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"time"
+	"sync"
 
+	"lunar/internal/bulk/keyed"
 	"lunar/internal/pipeline"
 	"lunar/internal/pipeline/rftp"
 )
 
 // Source is the link of the side that sends.
 type Source struct {
-	*control
+	*keyed.Control
 	address string
 	dialer  net.Dialer
 	queue   chan frame
-	conns   []net.Conn
+
+	mu    sync.Mutex
+	conns []net.Conn
 }
 
 // frame is a block that is to be written.
@@ -29,28 +31,15 @@ type frame struct {
 }
 
 // Dial connects to who receives at an address, with the one-time key of both.
-func Dial(ctx context.Context, address string, key Key) (*Source, error) {
-	config, err := key.config(sender, receiver)
-	if err != nil {
-		return nil, err
-	}
-	s := &Source{address: address, dialer: net.Dialer{Timeout: handshakeTime}}
+func Dial(ctx context.Context, address string, key keyed.Key) (*Source, error) {
+	s := &Source{address: address, dialer: net.Dialer{Timeout: keyed.HandshakeTime}}
 	raw, err := s.dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	tune(raw)
-	conn := tls.Client(raw, config)
-	_ = raw.SetDeadline(time.Now().Add(handshakeTime)) // a connection that has none fails below
-	_, err = raw.Write([]byte{controlChannel})
-	if err == nil {
-		err = conn.HandshakeContext(ctx)
-	}
-	if err == nil {
-		err = raw.SetDeadline(time.Time{})
-	}
-	if err == nil {
-		s.control, err = newControl(conn)
+	if _, err = raw.Write([]byte{controlChannel}); err == nil {
+		s.Control, err = keyed.Client(ctx, raw, key)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), raw.Close())
@@ -61,14 +50,11 @@ func Dial(ctx context.Context, address string, key Key) (*Source, error) {
 // Ordered implements bulk.SourceLink.
 func (s *Source) Ordered() bool { return true }
 
-// Receive implements bulk.Link.
-func (s *Source) Receive() (rftp.Message, error) { return read(s.conn) }
-
 // Open implements bulk.SourceLink.
 func (s *Source) Open(session uint32, n int, pool *pipeline.Pool) error {
 	s.queue = make(chan frame, len(pool.Blocks))
 	for i := range n {
-		token, err := s.token(session, i)
+		hello, err := s.Hello(session, i)
 		if err != nil {
 			return err
 		}
@@ -77,22 +63,37 @@ func (s *Source) Open(session uint32, n int, pool *pipeline.Pool) error {
 			return err
 		}
 		tune(conn)
-		s.conns = append(s.conns, conn)
-		if _, err := conn.Write(append([]byte{dataChannel}, hello(session, i, token)...)); err != nil {
+		if !s.take(conn) {
+			return errors.Join(net.ErrClosed, conn.Close())
+		}
+		if _, err := conn.Write(append([]byte{dataChannel}, hello...)); err != nil {
 			return err
 		}
-		s.users.Add(1)
+		s.Users.Add(1)
 		go s.serve(conn)
 	}
 	return nil
 }
 
+// take has Close close a connection. False: it was called already.
+func (s *Source) take(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.Closed():
+		return false
+	default:
+		s.conns = append(s.conns, conn)
+		return true
+	}
+}
+
 // serve writes frames to one channel.
 func (s *Source) serve(conn net.Conn) {
-	defer s.users.Done()
+	defer s.Users.Done()
 	for {
 		select {
-		case <-s.closed:
+		case <-s.Closed():
 			return
 		case f := <-s.queue:
 			parts := net.Buffers{f.head, f.data}
@@ -110,14 +111,14 @@ func (s *Source) Write(b *pipeline.Block, data []byte, c rftp.Credit, done func(
 
 // Close implements bulk.Link. Blocks that were not begun are not written, and nobody hears of
 // them.
-func (s *Source) Close() (err error) {
-	s.closing.Do(func() {
-		close(s.closed)
-		_ = s.conn.NetConn().SetWriteDeadline(time.Now().Add(time.Second))
-		err = s.conn.Close()
-		for _, c := range s.conns {
-			err = errors.Join(err, c.Close())
-		}
-	})
+func (s *Source) Close() error {
+	err := s.Control.Close()
+	s.mu.Lock()
+	conns := s.conns
+	s.conns = nil
+	s.mu.Unlock()
+	for _, c := range conns {
+		err = errors.Join(err, c.Close())
+	}
 	return err
 }

@@ -17,7 +17,7 @@ type Sink struct {
 	rkey     uint32
 	length   uint32
 	first    int   // credits that answer an MR_REQUEST
-	free     []int // indices
+	free     []int // indices; the one that was used last is the last, and is given first, as by pipeline.Spare
 	deferred bool  // an MR_REQUEST waits for a free block
 }
 
@@ -27,7 +27,7 @@ func NewSink(blocks []*pipeline.Block, base uint64, rkey, length uint32, first i
 	s := &Sink{blocks: blocks, by: map[uint64]*pipeline.Block{}, rkey: rkey, length: length, first: max(first, 1)}
 	for i, b := range blocks {
 		a := base + uint64(i)*uint64(length)
-		s.by[a], s.addr, s.free = b, append(s.addr, a), append(s.free, i)
+		s.by[a], s.addr, s.free = b, append(s.addr, a), append(s.free, len(blocks)-1-i)
 	}
 	return s
 }
@@ -87,8 +87,9 @@ func (s *Sink) At(addr uint64) *pipeline.Block {
 
 func (s *Sink) grant(most int) (c []Credit) {
 	for len(c) < most && len(s.free) > 0 {
-		i := s.free[0]
-		s.free = append(s.free[:0], s.free[1:]...)
+		last := len(s.free) - 1
+		i := s.free[last]
+		s.free = s.free[:last]
 		if s.blocks[i].Do(pipeline.Sink, pipeline.Take) != nil {
 			panic("rftp: a free block is not free")
 		}

@@ -181,7 +181,7 @@ func (k *killing) state(noted int64) string {
 	case exists(k.place(k.name())):
 		return "the volume has its name at the receiver"
 	case noted == killedSize/mib:
-		return "all is stored, and read again"
+		return "all is stored, and is made stable"
 	case noted > k.before:
 		return "blocks are sent"
 	}

@@ -27,6 +27,7 @@ type check struct {
 var checks = []check{
 	{"memory", "Files in memory", func(ctx context.Context, o options) (result, error) { return compare(ctx, o, o.Memory) }},
 	{"disk", "Files on a disk", func(ctx context.Context, o options) (result, error) { return compare(ctx, o, o.Disk) }},
+	{"staged", "Stages beside one thread", staged},
 	{"kills", "Kills", kills},
 }
 

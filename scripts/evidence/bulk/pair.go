@@ -60,6 +60,10 @@ type pair struct {
 
 // newPair makes both, below a directory that ends with close.
 func newPair(o options, at, volumes string) (*pair, error) {
+	at, err := filepath.Abs(at)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp(at, "lunar-bulk-")
 	if err != nil {
 		return nil, err

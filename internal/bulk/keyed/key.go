@@ -1,4 +1,4 @@
-package tcp
+package keyed
 
 import (
 	"crypto/ed25519"
@@ -59,7 +59,10 @@ func (k Key) signing(side string) (ed25519.PrivateKey, error) {
 }
 
 // protocol is what both sides have to speak.
-const protocol = "lunar-bulk/1"
+const protocol = "lunar-bulk/2"
+
+// Config is the TLS of who receives.
+func (k Key) Config() (*tls.Config, error) { return k.config(receiver, sender) }
 
 // config is the TLS of one side, which takes the other side's certificate alone.
 func (k Key) config(own, other string) (*tls.Config, error) {
