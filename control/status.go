@@ -217,7 +217,7 @@ type Mirror struct {
 	Copied    uint64 `json:"copied_regions" metric:"copied_regions_total" doc:"Regions that were copied to a member of a mirror that lacked them."`
 	Mended    uint64 `json:"mended_reads" metric:"mended_reads_total" doc:"Reads that the other member of a mirror served after an error."`
 	Lost      uint64 `json:"lost_members" metric:"lost_members_total" doc:"Members of a mirror that were dropped."`
-	Differ    int64  `json:"differing_regions" metric:"differing_regions" doc:"Regions in which the members of a mirror differed when they were compared last."`
+	Differ    int64  `json:"differing_regions" metric:"differing_regions" doc:"Regions in which the members of a mirror differed when they were compared last, and that were not copied since."`
 }
 
 // Excess is what becomes of writes in excess.

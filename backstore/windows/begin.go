@@ -22,6 +22,11 @@ func (m *Mirror) begin(opened [2]error) error {
 		return fmt.Errorf("%w: %s is empty, or of another volume", ErrNotIts, m.config.Map.Info().Describe)
 	}
 	present := [2]bool{opened[0] == nil, opened[1] == nil}
+	for i, err := range opened {
+		if fresh && err != nil {
+			return fmt.Errorf("member %s: %w; a new mirror begins with both: bring it back, or serve the other one by itself until then (type: file or block)", m.config.Members[i].Name, err)
+		}
+	}
 	m.describe(present)
 	if err := m.fits(&n, fresh, present); err != nil {
 		return err
@@ -34,7 +39,7 @@ func (m *Mirror) begin(opened [2]error) error {
 		}
 	}
 	if fresh {
-		n = note{size: m.size(), media: media, leader: m.first(present)}
+		n = note{size: m.size(), media: media, leader: m.first()}
 		n.differ.fill(last + 1)
 		_, _ = rand.Read(n.identity[:]) // never fails
 	}
@@ -63,10 +68,7 @@ func (m *Mirror) begin(opened [2]error) error {
 
 // first is the member that the other one becomes like when there is no map yet: the first
 // one, but for one that has nothing yet beside one that has something.
-func (m *Mirror) first(present [2]bool) int {
-	if present != [2]bool{true, true} {
-		return 0
-	}
+func (m *Mirror) first() int {
 	var empty [2]bool
 	for i, d := range m.disks {
 		n, mapped := extentAt(d, 0, m.size())
@@ -100,8 +102,10 @@ func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
 	case !fresh && size < n.size:
 		return fmt.Errorf("found %d bytes, and the volume has %d by its map: a mirror becomes smaller only while it is served; start it as large as it was, and give it the smaller size then", size, n.size)
 	}
+	var had [2]int64
 	for i, s := range m.slots {
 		found := s.Info().Size
+		had[i] = found
 		if !present[i] || found >= size {
 			continue
 		}
@@ -121,9 +125,31 @@ func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
 	}
 	m.resized(size)
 	m.shift = regionShift(size)
-	if !fresh && size > n.size {
-		m.log.Info("a mirror has grown", "from", n.size, "to", size)
-		n.resize(size)
+	if fresh || size <= n.size {
+		return nil
+	}
+	m.log.Info("a mirror has grown", "from", n.size, "to", size)
+	if err := m.clearNew(n.size, had, present); err != nil {
+		return err
+	}
+	n.resize(size)
+	return nil
+}
+
+// clearNew zeroes what members had already behind the end of a volume that has grown while
+// nobody served it. Where no size is configured they have grown themselves, and what is new is
+// theirs, as in a volume on one file or device.
+func (m *Mirror) clearNew(old int64, had [2]int64, present [2]bool) error {
+	if m.config.Size == 0 {
+		return nil
+	}
+	for i, d := range m.disks {
+		if !present[i] {
+			continue
+		}
+		if err := d.clear(old, min(had[i], m.size()), m.quit); err != nil {
+			return fmt.Errorf("member %s: zeroes behind byte %d: %w", m.config.Members[i].Name, old, err)
+		}
 	}
 	return nil
 }

@@ -57,14 +57,19 @@ func (r *regions) scale(from, to int) {
 	}
 }
 
-// resize makes them regions of a volume that has become as large as to, in bytes: those
-// behind its end go, and those with what is new come.
-func (r *regions) resize(from, to int64) {
+// fit makes them regions of a volume that has become as large as to, in bytes: those behind
+// its end go.
+func (r *regions) fit(from, to int64) {
 	shift := regionShift(to)
 	r.scale(regionShift(from), shift)
 	for i := (to-1)>>shift + 1; i < regionsMost; i++ {
 		r.drop(i)
 	}
+}
+
+// resize does that, and adds those with what is new.
+func (r *regions) resize(from, to int64) {
+	r.fit(from, to)
 	r.span(from, to)
 }
 

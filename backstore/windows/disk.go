@@ -1,6 +1,7 @@
 package windows
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -124,6 +125,45 @@ func (d *disk) zero(e extent) error {
 		kind = backstore.Discard
 	}
 	return d.do(&backstore.Op{Kind: kind, Off: e.off, Len: e.n})
+}
+
+// extentAt returns how far the range at off is provisioned, or not. A store that cannot
+// tell has all of it.
+func extentAt(d *disk, off, end int64) (n int64, mapped bool) {
+	op := backstore.Op{Kind: backstore.Map, Off: off, Len: end - off}
+	if d.do(&op) != nil || op.Len <= 0 {
+		return end - off, true
+	}
+	return op.Len, op.Mapped
+}
+
+// clearMost bounds what is zeroed at once, in bytes.
+const clearMost = 64 << 20
+
+// errClosed says that the store was closed meanwhile.
+var errClosed = errors.New("the volume is closed")
+
+// clear makes a range read as zeroes, piece by piece, and stable, unless quit ends that. What
+// is not provisioned does so already.
+func (d *disk) clear(off, end int64, quit <-chan struct{}) error {
+	if off >= end {
+		return nil
+	}
+	for off < end {
+		select {
+		case <-quit:
+			return errClosed
+		default:
+		}
+		n, mapped := extentAt(d, off, min(end, off+clearMost))
+		if mapped {
+			if err := d.zero(extent{off: off, n: n, at: zeroed}); err != nil {
+				return err
+			}
+		}
+		off += n
+	}
+	return d.flush()
 }
 
 // chunk bounds what is copied at once, in bytes.

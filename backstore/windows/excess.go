@@ -57,6 +57,7 @@ type Excess struct {
 	unflushed struct{ slow, fast unflushed }
 	counts    excessCounts
 	pressed   atomic.Int32 // changes that wait for place
+	serving   atomic.Bool  // it writes back
 	trouble   atomic.Pointer[string]
 
 	resizing   sync.Mutex // held by who changes the size
@@ -66,12 +67,15 @@ type Excess struct {
 	turns      uint64 // under roomMu: how often writing back has ended
 	wake, quit chan struct{}
 	background sync.WaitGroup
+	closing    sync.Once
+	endError   error
 }
 
 // recordMost bounds the data of a record, in bytes.
 const recordMost = chunk
 
-// OpenExcess opens the log, reads what it has, and goes on from there.
+// OpenExcess opens the log and reads what it has. The slow device stays as it is until the
+// Excess serves: who opens it may find that it is not the volume's.
 func OpenExcess(c ExcessConfig) (*Excess, error) {
 	x := &Excess{config: c, log: c.Logger, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	x.room.L = &x.roomMu
@@ -82,8 +86,20 @@ func OpenExcess(c ExcessConfig) (*Excess, error) {
 	if err := x.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("fast device %s: %w", c.Fast.Info().Describe, err), x.closeStores())
 	}
-	x.background.Go(x.run)
 	return x, nil
+}
+
+// Serve has it write back what the log has, from now on. A lane does so, too.
+func (x *Excess) Serve() {
+	if x.serving.CompareAndSwap(false, true) {
+		x.background.Go(x.run)
+	}
+}
+
+// Lane implements backstore.Store.
+func (x *Excess) Lane(l *evloop.Loop) (backstore.Lane, error) {
+	x.Serve()
+	return x.front.Lane(l)
 }
 
 func (x *Excess) open() (err error) {
@@ -122,17 +138,23 @@ func (x *Excess) open() (err error) {
 	return x.recover()
 }
 
-// Close writes back what the log has, flushes and closes both devices. If that fails the
-// log keeps it.
+// Close writes back what the log has, flushes and closes both devices. If that fails, or it
+// has not served, the log keeps it.
 func (x *Excess) Close() error {
-	close(x.quit)
-	x.background.Wait()
-	var err error
-	for range segments {
-		err = errors.Join(err, x.writeBack(func() bool { return true }))
-	}
-	err = errors.Join(err, x.slow.flush(), x.fast.flush())
-	return errors.Join(err, x.closeStores())
+	x.closing.Do(func() {
+		close(x.quit)
+		x.background.Wait()
+		if x.serving.Load() {
+			x.endError = x.settle()
+		}
+		x.endError = errors.Join(x.endError, x.closeStores())
+	})
+	return x.endError
+}
+
+// settle writes back what the log has, and flushes both devices.
+func (x *Excess) settle() error {
+	return errors.Join(x.drain(), x.slow.flush(), x.fast.flush())
 }
 
 func (x *Excess) closeStores() (err error) {

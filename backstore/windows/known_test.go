@@ -67,6 +67,31 @@ func TestFirstMemberThatIsEmpty(t *testing.T) {
 	}
 }
 
+// TestNewMirrorNeedsBothMembers: whoever is missing, a mirror that has never been complete
+// does not begin with the other alone, and a later start finds it as new as it was.
+func TestNewMirrorNeedsBothMembers(t *testing.T) {
+	chart := mem(t, MapSize)
+	for missing := range 2 {
+		c := mirrorOf(mem(t, crashSize), mem(t, crashSize), chart)
+		c.Members[missing].Open = never
+		m, err := OpenMirror(c)
+		if err == nil {
+			_ = m.Close()
+		}
+		if name := c.Members[missing].Name; err == nil || !strings.Contains(err.Error(), "member "+name+": unplugged; a new mirror begins with both") {
+			t.Errorf("without member %s: found %v, expected a refusal that names it", name, err)
+		}
+	}
+	c := mirrorOf(mem(t, crashSize), mem(t, crashSize), chart)
+	if err := openMirror(t, c).Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Members[1].Open = never
+	if err := openMirror(t, c).Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // logged is a volume whose writes are in its log, on a slow device of a serial number.
 func logged(t *testing.T, serial uint64) (x *Excess, fast *memstore.Store) {
 	t.Helper()
@@ -99,6 +124,7 @@ func TestLogWithoutItsNote(t *testing.T) {
 	}
 	own := mem(t, crashSize)
 	again := openExcess(t, excessOf(own, fast.CrashClone(1)))
+	again.Serve()
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
@@ -131,6 +157,7 @@ func TestLogOfAnEarlierVersion(t *testing.T) {
 	c := excessOf(mem(t, crashSize), s)
 	c.Identity = id
 	again := openExcess(t, c)
+	again.Serve()
 	crashed := s.CrashClone(2)
 	if err := again.Close(); err != nil {
 		t.Error(err)

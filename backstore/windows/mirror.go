@@ -89,17 +89,19 @@ type Mirror struct {
 	unread    atomic.Pointer[backstore.Trouble] // of a leader whose data cannot be copied; nil: none
 	failed    atomic.Pointer[error]             // of the other member: it is to be dropped
 	again     atomic.Bool                       // copying is to be tried at once
-	differ    atomic.Int64                      // regions that the last Scrub has found to differ
-	joining   sync.Mutex                        // held by who opens or closes a member
-	scrubbing sync.Mutex                        // held by who compares members, and for good after Close
-	closing   bool                              // under gate
+	differing differences
+	joining   sync.Mutex // held by who opens or closes a member
+	scrubbing sync.Mutex // held by who compares members, and for good after Close
+	closing   bool       // under gate
 
 	wake, quit chan struct{}
 	background sync.WaitGroup
+	ending     sync.Once
+	endError   error
 }
 
 // OpenMirror opens members and map. A member that does not open is dropped, unless the
-// other one lacks data of it: then the error says so.
+// other one lacks data of it, or the mirror is new: then the error says so.
 func OpenMirror(c MirrorConfig) (*Mirror, error) {
 	m := &Mirror{config: c, log: c.Logger, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	if m.log == nil {
@@ -183,6 +185,11 @@ func (m *Mirror) describe(present [2]bool) {
 
 // Close gives the other member what is held for it, flushes both and closes all.
 func (m *Mirror) Close() error {
+	m.ending.Do(func() { m.endError = m.end() })
+	return m.endError
+}
+
+func (m *Mirror) end() error {
 	close(m.quit)
 	m.background.Wait()
 	m.scrubbing.Lock()

@@ -19,7 +19,7 @@ type MirrorStatus struct {
 	Copied    uint64 // regions that were copied to a member that lacked them
 	Mended    uint64 // reads that the other member served after an error
 	Lost      uint64 // how often a member was dropped
-	Differ    int64  // regions that differed when the members were compared last
+	Differ    int64  // regions that differed when the members were compared last, and were not copied since
 }
 
 // Status returns what the Mirror is doing. It may wait for an exchange of roles.
@@ -27,7 +27,7 @@ func (m *Mirror) Status() MirrorStatus {
 	m.gate.RLock()
 	s := MirrorStatus{
 		Leader:    m.config.Members[m.leader].Name,
-		Exchanged: m.counts.exchanged.Load(), Copied: m.counts.copied.Load(), Mended: m.counts.mended.Load(), Lost: m.counts.lost.Load(), Differ: m.differ.Load(),
+		Exchanged: m.counts.exchanged.Load(), Copied: m.counts.copied.Load(), Mended: m.counts.mended.Load(), Lost: m.counts.lost.Load(), Differ: int64(m.differing.count()),
 	}
 	if m.mode == alone {
 		s.Missing = m.config.Members[m.other()].Name
@@ -50,7 +50,7 @@ func (m *Mirror) Troubles() (out []backstore.Trouble) {
 	if t := m.unread.Load(); t != nil {
 		out = append(out, *t)
 	}
-	if n := m.differ.Load(); n > 0 {
+	if n := m.differing.count(); n > 0 {
 		out = append(out, backstore.Trouble{What: fmt.Sprintf("the mirror's members differed in %d regions when they were compared last, and nobody knows which one is right", n)})
 	}
 	missing := m.missing.Load()

@@ -36,15 +36,23 @@ func (f *front) sound(size int64) error {
 	return nil
 }
 
-// grow has the members grow, and then the volume.
+// grow has the members grow, and then the volume. Nobody uses what is behind its end yet, so
+// that initiators do not wait until that has become zeroes. No member comes back meanwhile.
 func (m *Mirror) grow(old, size int64) error {
+	var failed [2]error
+	for i := range m.disks {
+		m.gate.RLock()
+		used := m.uses(i)
+		m.gate.RUnlock()
+		if used {
+			failed[i] = m.growMember(i, old, size)
+		}
+	}
 	m.gate.Lock()
 	defer m.gate.Unlock()
-	for i := range m.disks {
-		if i == m.leader || m.mode != alone {
-			if err := m.growMember(i, old, size); err != nil {
-				return fmt.Errorf("member %s: %w", m.config.Members[i].Name, err)
-			}
+	for i, err := range failed {
+		if err != nil && m.uses(i) {
+			return fmt.Errorf("member %s: %w", m.config.Members[i].Name, err)
 		}
 	}
 	if size == old {
@@ -52,6 +60,9 @@ func (m *Mirror) grow(old, size int64) error {
 	}
 	return m.refit(old, size)
 }
+
+// uses reports whether a member has not been dropped. The caller holds the gate.
+func (m *Mirror) uses(i int) bool { return i == m.leader || m.mode != alone }
 
 // growMember has a member be as large as it can be, at least size, with zeroes behind old.
 func (m *Mirror) growMember(i int, old, size int64) error {
@@ -69,10 +80,7 @@ func (m *Mirror) growMember(i int, old, size int64) error {
 			return err
 		}
 	}
-	if end := min(was, size); end > old {
-		return m.disks[i].zero(extent{off: old, n: end - old, at: zeroed})
-	}
-	return nil
+	return m.disks[i].clear(old, min(was, size), m.quit)
 }
 
 // shrink ends the volume earlier, when nothing behind that is under way any more, and then
@@ -87,7 +95,7 @@ func (m *Mirror) shrink(old, size int64) error {
 		return err
 	}
 	for i, slot := range m.slots {
-		if m.mode == alone && i != m.leader {
+		if !m.uses(i) {
 			continue
 		}
 		if err := backstore.Resize(slot, size); err != nil {
@@ -115,6 +123,7 @@ func (m *Mirror) refit(old, size int64) error {
 	}
 	m.shift = regionShift(size)
 	m.recent.resize(old, size)
+	m.differing.fit(old, size)
 	if m.mode != alone {
 		m.stale.Lock()
 		m.stale.resize(old, size)

@@ -65,6 +65,80 @@ func TestResizeOfLargerMembers(t *testing.T) {
 	}
 }
 
+// TestGrowthBesideInitiators: nobody waits while what members have behind the end is zeroed;
+// if that fails the volume stays as large as it was.
+func TestGrowthBesideInitiators(t *testing.T) {
+	medium := mem(t, 2*crashSize)
+	backstoretest.NewClient(t, medium, backstoretest.NewLoop(t, false)).Write(t, crashSize, backstoretest.Pattern(4096, 2))
+	larger := errstore.Wrap(medium)
+	c := mirrorOf(mem(t, crashSize), larger, mem(t, MapSize))
+	c.Size = crashSize
+	m := openMirror(t, c)
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	whole(t, m)
+	zeroes := errstore.Rule{Kinds: []backstore.Kind{backstore.WriteZeroes}, Off: crashSize}
+	zeroes.Hold, zeroes.Err = true, errBroken
+	larger.SetRules(zeroes)
+	ended := make(chan error, 1)
+	go func() { ended <- m.Resize(2 * crashSize) }()
+	eventually.Holds(t, "zeroes are on their way", func() bool { return larger.Held() > 0 })
+	k := backstoretest.NewClient(t, m, backstoretest.NewLoop(t, false))
+	k.Write(t, 0, backstoretest.Pattern(4096, 1))
+	if err := m.exchange(); err != nil {
+		t.Error(err)
+	}
+	if got := k.Read(t, 0, 4096); !bytes.Equal(got, backstoretest.Pattern(4096, 1)) {
+		t.Error("what was written meanwhile is not read")
+	}
+	larger.SetRules()
+	larger.Release(-1)
+	if err := <-ended; !errors.Is(err, errBroken) || m.Info().Size != crashSize {
+		t.Errorf("found %v and %d bytes, expected that it stays as large as it was", err, m.Info().Size)
+	}
+	if err := m.Resize(2 * crashSize); err != nil {
+		t.Error(err)
+	}
+	whole(t, m)
+}
+
+// TestGrowthWhileStopped: what members had behind the end of the volume is no part of it when
+// it grows while nobody serves it, whatever size they have; a volume without a configured size
+// has what they have.
+func TestGrowthWhileStopped(t *testing.T) {
+	for _, configured := range []int64{2 * crashSize, 0} {
+		a, b, chart := mem(t, 2*crashSize), mem(t, crashSize+1<<20), mem(t, MapSize)
+		c := mirrorOf(a, b, chart)
+		c.Size = crashSize
+		if err := openMirror(t, c).Close(); err != nil {
+			t.Fatal(err)
+		}
+		old := backstoretest.Pattern(4096, 1)
+		for _, s := range []backstore.Store{a, b} {
+			backstoretest.NewClient(t, s, backstoretest.NewLoop(t, false)).Write(t, crashSize, old)
+		}
+		c.Size = configured
+		m := openMirror(t, c)
+		t.Cleanup(func() {
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		whole(t, m)
+		want := old
+		if configured > 0 {
+			want = make([]byte, len(old))
+		}
+		k := backstoretest.NewClient(t, m, backstoretest.NewLoop(t, false))
+		if got := k.Read(t, crashSize, len(old)); !bytes.Equal(got, want) {
+			t.Errorf("size %d: found %x behind the end of before, expected %x", configured, got[:8], want[:8])
+		}
+	}
+}
+
 // TestResizeWithoutAMember: a member that was away while the volume grew grows when it is
 // back.
 func TestResizeWithoutAMember(t *testing.T) {

@@ -192,6 +192,9 @@ func (m *Mirror) copyRegion(r int64) error {
 	m.stale.Lock()
 	m.stale.drop(r)
 	m.stale.Unlock()
+	if m.differing.copied(r) {
+		m.log.Info("a mirror's members do not differ any more")
+	}
 	m.counts.copied.Add(1)
 	return nil
 }
@@ -220,16 +223,6 @@ func (m *Mirror) copyRange(off, end int64, b []byte) error {
 		off += n
 	}
 	return nil
-}
-
-// extentAt returns how far the range at off is provisioned, or not. A store that cannot
-// tell has all of it.
-func extentAt(d *disk, off, end int64) (n int64, mapped bool) {
-	op := backstore.Op{Kind: backstore.Map, Off: off, Len: end - off}
-	if d.do(&op) != nil || op.Len <= 0 {
-		return end - off, true
-	}
-	return op.Len, op.Mapped
 }
 
 // caughtUp makes both members stable, who are alike then. It reports whether there is

@@ -68,7 +68,6 @@ func (m *Mirror) Scrub(ctx context.Context, done func(bytes int64)) (s Scrubbed,
 			return s, err
 		}
 	}
-	m.differ.Store(int64(s.Regions))
 	if s.Regions > 0 {
 		m.log.Error("a mirror's members differ: nobody knows which one is right", "regions", s.Regions, "first", s.Differs[0])
 	}
@@ -83,7 +82,7 @@ func (m *Mirror) rest(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-m.quit:
-		return errors.New("the volume is closed")
+		return errClosed
 	case <-t.C:
 		return nil
 	}
@@ -117,10 +116,12 @@ func (m *Mirror) compare(off int64, mine, others []byte) (n int64, v verdict, er
 	bad, worse := leader.read(off, mine), other.read(off, others)
 	gaps := m.held.fill(others, off)
 	switch {
-	case bad == nil && worse == nil && bytes.Equal(mine, others):
-		return n, same, nil
 	case bad == nil && worse == nil:
-		return n, differing, nil
+		if !bytes.Equal(mine, others) {
+			v = differing
+		}
+		m.differing.compared(off, m.shift, v == differing)
+		return n, v, nil
 	case worse != nil && bad == nil: // as after a read of an initiator
 		if err := m.mark(off, n); err != nil {
 			return 0, same, err
@@ -133,6 +134,7 @@ func (m *Mirror) compare(off int64, mine, others []byte) (n int64, v verdict, er
 	default:
 		return 0, same, fmt.Errorf("both members cannot be read at byte %d: %w", off, errors.Join(bad, worse))
 	}
+	m.differing.compared(off, m.shift, false)
 	m.counts.mended.Add(1)
 	m.log.Warn("a mirror's member could not be read: it gets what the other one has", "byte", off, "bytes", n, "err", errors.Join(bad, worse))
 	return n, mended, nil

@@ -56,6 +56,47 @@ func TestScrubFindsDifferences(t *testing.T) {
 	if err := w.stop(); err != nil {
 		t.Error(err)
 	}
+	m.gate.Lock()
+	err := m.drop(m.other(), errBroken)
+	m.gate.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Rejoin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, m)
+	if all := m.Troubles(); m.Status().Differ != 0 || len(all) > 0 {
+		t.Errorf("found %+v and %+v, expected that nothing is wrong once all was copied", m.Status(), all)
+	}
+}
+
+// TestDifferencesThatAreGone: what a later comparison finds takes the place of what an earlier
+// one has found, and a cut what lay behind it.
+func TestDifferencesThatAreGone(t *testing.T) {
+	a, b := mem(t, crashSize), mem(t, crashSize)
+	m := openMirror(t, mirrorOf(a, b, mem(t, MapSize)))
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	whole(t, m)
+	for _, at := range []int64{1 << 20, crashSize - 4096} {
+		put(t, b, at, []byte{1})
+	}
+	scrubbed(t, m)
+	put(t, b, 1<<20, []byte{0})
+	scrubbed(t, m)
+	if n := m.differing.count(); n != 1 {
+		t.Errorf("%d regions differ, expected 1", n)
+	}
+	if err := m.Resize(crashSize / 2); err != nil {
+		t.Fatal(err)
+	}
+	if n := m.differing.count(); n != 0 {
+		t.Errorf("%d regions differ, expected none", n)
+	}
 }
 
 // TestScrubMends: what one member cannot read, whoever leads, it gets from the other.

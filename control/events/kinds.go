@@ -56,6 +56,7 @@ var kinds = map[string]string{
 	"a mirror's member could not be read: the other one has the data, and they are written anew": "mirror-degraded",
 	"a mirror's member could not be read: it gets what the other one has":                        "mirror-degraded",
 	"a mirror's members differ: nobody knows which one is right":                                 "mirror-differs",
+	"a mirror's members do not differ any more":                                                  "mirror-resync",
 	"a mirror's leader could not be read: its other member stays behind":                         "mirror-degraded",
 	"a mirror's member is back: it is resynchronised":                                            "mirror-resync",
 	"a mirror's member is resynchronised":                                                        "mirror-resync",

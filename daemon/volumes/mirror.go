@@ -153,7 +153,7 @@ type excessStore struct {
 
 // Close implements backstore.Store.
 func (s *excessStore) Close() error {
-	if err := s.Excess.Close(); err != nil {
+	if err := s.Excess.Close(); err != nil || !s.Empty() {
 		return err
 	}
 	return s.forget()

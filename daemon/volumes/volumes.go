@@ -83,6 +83,9 @@ func (a *Set) openLayers(v *conf.Volume, seen sighting, failing *deferral) (l la
 		l.store, err = a.shielded(v, l.store)
 	}
 	if err == nil {
+		if x, ok := base.(*excessStore); ok {
+			x.Serve()
+		}
 		a.Health.opened(v.Name, base, inCache)
 	} else if a.Cache != nil {
 		a.Cache.Dismiss(a.volumeID(v))
