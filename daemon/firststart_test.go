@@ -2,26 +2,15 @@ package daemon
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-
-	"lunar/internal/eventually"
-	"lunar/internal/shell"
 )
 
 // TestFirstStartSyncs: what a start makes for new volumes is made stable together: the
 // number of syncs does not depend on theirs, and a start with volumes that are there makes
 // fewer still.
 func TestFirstStartSyncs(t *testing.T) {
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("needs strace, which counts system calls (scripts/setup test)")
-	}
 	// start counts the syncs of a start with so many volumes.
 	start := func(dir string, volumes int) int {
 		var config strings.Builder
@@ -30,21 +19,8 @@ func TestFirstStartSyncs(t *testing.T) {
 			fmt.Fprintf(&config, "  v%d: {type: file, path: %s/v%d.img, size: 1MiB}\n", i, dir, i)
 		}
 		config.WriteString("targets: {\"iqn.2026-11.test:t\": {luns: {0: v0}}}\n")
-		calls, traced := filepath.Join(dir, "calls"), filepath.Join(dir, "traced")
-		script := fmt.Sprintf("#!/bin/sh\nexec %s -D -f -o %s -e trace=fsync,fdatasync,syncfs,sync,sync_file_range %s \"$@\"\n", strace, shell.CommandLine(calls), shell.CommandLine(os.Args[0]))
-		for path, text := range map[string]string{filepath.Join(dir, "c.yaml"): config.String(), traced: script} {
-			if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c := serveChildOf(t, traced, nil, "-c", filepath.Join(dir, "c.yaml"), "--state-dir", filepath.Join(dir, "state"), "--socket", filepath.Join(dir, "socket"))
-		_ = c.end(t, syscall.SIGKILL) // a stop in order notes the volumes
-		var text []byte
-		eventually.Holds(t, "the end of the trace", func() bool {
-			text, _ = os.ReadFile(calls)
-			return strings.Contains(string(text), "+++ killed by SIGKILL +++")
-		})
-		return len(regexp.MustCompile(`(?m)^\d+ +(f|sync)[a-z_]*\(`).FindAll(text, -1))
+		text := serveTraced(t, dir, config.String(), "-e trace=fsync,fdatasync,syncfs,sync,sync_file_range").kill(t)
+		return len(regexp.MustCompile(`(?m)^\d+ +(f|sync)[a-z_]*\(`).FindAllString(text, -1))
 	}
 	few, many := t.TempDir(), t.TempDir()
 	with10, with40 := start(few, 10), start(many, 40)

@@ -27,9 +27,15 @@ func TestCommandsDoNotAllocate(t *testing.T) {
 // newBatch returns what sends depth commands of size bytes on a connection that has
 // logged in, and takes their responses.
 func newBatch(t testing.TB, login *initiator.Conn, write bool, depth, size int) func() {
+	return batchOf(newBenchConn(t, login, depth, size), write, depth, size)
+}
+
+// newBenchConn goes on with a connection that has logged in, with room for depth commands of
+// size bytes.
+func newBenchConn(t testing.TB, login *initiator.Conn, depth, size int) *benchConn {
 	c := &benchConn{b: t, stream: login.Transport(), in: make([]byte, depth*(48+size)), out: make([]byte, 0, depth*(48+size))}
 	c.cmdSN = binary.BigEndian.Uint32(nextCmdSN(t, login))
-	return batchOf(c, write, depth, size)
+	return c
 }
 
 // mallocs counts the allocations of the whole process in rounds of f, after some
