@@ -85,6 +85,12 @@ func TestOwnCommands(t *testing.T) {
 		{[]string{"--help"}, "lunar", cli.ExitOK},
 		{[]string{"check", "/nonexistent"}, "no such file", cli.ExitFailure},
 		{[]string{"sreve"}, `did you mean "serve"`, cli.ExitUsage},
+		{[]string{"qtcp"}, "load", cli.ExitUsage},
+		{[]string{"qtcp", "load", "again"}, "unexpected argument again", cli.ExitUsage},
+		{[]string{"qtcp", "load", "--user"}, "--user", cli.ExitUsage},
+		{[]string{"qtcp", "load", "--user", "nobody of this name"}, "unknown user nobody of this name", cli.ExitFailure},
+		{[]string{"qtcp", "load", "--user", ""}, "unknown user", cli.ExitFailure},
+		{[]string{"qtcp", "unload", "--user", "root"}, "unknown flag --user", cli.ExitUsage},
 	} {
 		out, messages, status := tgtd(t, dir, "", test.args...)
 		if status != test.ends || !strings.Contains(out+messages, test.want) {

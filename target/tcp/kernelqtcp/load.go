@@ -28,6 +28,9 @@ const Shares = Directory + "/shares"
 // control is the pinned map that is the congestion control.
 const control = Directory + "/" + Name
 
+// sharesName is the name of the map Shares.
+const sharesName = "lunar_shares"
+
 // Share is an entry of the map.
 type Share struct {
 	Target  uint64 // bytes per second; 0: not known
@@ -64,8 +67,8 @@ func Load(uid, gid int) error {
 		return fmt.Errorf("%s: the kernel does not take it (expected 6.0 or later with BTF and BPF struct_ops): %w", Name, err)
 	}
 	defer loaded.Close()
-	if err := errors.Join(loaded.Maps["lunar_shares"].Pin(Shares), loaded.Maps[Name].Pin(control)); err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", Name, err), loaded.Maps[Name].Delete(uint32(0)), Unload())
+	if err := pin(loaded.Maps); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", Name, err), loaded.Maps[Name].Delete(uint32(0)))
 	}
 	if err := errors.Join(os.Chown(Shares, uid, gid), os.Chmod(Shares, 0o600), os.Chmod(Directory, 0o711)); err != nil {
 		return errors.Join(fmt.Errorf("%s: %w", Shares, err), Unload())
@@ -101,20 +104,57 @@ func passable(dir string) error {
 	return os.Chmod(dir, info.Mode()|0o011)
 }
 
-// Unload takes the congestion control from those who choose it from now on. Connections
-// that have it keep it until they end.
-func Unload() error {
-	var errs []error
-	if ops, err := ebpf.LoadPinnedMap(control, nil); err == nil {
-		if ops.Type() != ebpf.StructOpsMap {
-			return errors.Join(fmt.Errorf("%s: found a map of type %s, expected one of tgtd qtcp load: nothing is removed", control, ops.Type()), ops.Close())
-		}
-		errs = append(errs, ops.Delete(uint32(0)), ops.Close())
+// pin pins both maps or none.
+func pin(maps map[string]*ebpf.Map) error {
+	if err := maps[sharesName].Pin(Shares); err != nil {
+		return err
 	}
+	if err := maps[Name].Pin(control); err != nil {
+		return errors.Join(err, os.Remove(Shares))
+	}
+	return nil
+}
+
+// Unload takes the congestion control from those who choose it from now on. Connections
+// that have it keep it until they end. Where something else is pinned in its place, nothing
+// is removed.
+func Unload() error {
+	ops, err := own(control, ebpf.StructOpsMap, Name)
+	if err != nil {
+		return err
+	}
+	shares, err := own(Shares, ebpf.SkStorage, sharesName)
+	if err != nil {
+		return errors.Join(err, ops.Close())
+	}
+	var errs []error
+	if ops != nil {
+		errs = append(errs, ops.Delete(uint32(0)))
+	}
+	errs = append(errs, ops.Close(), shares.Close()) // a map that is nil has nothing to close
 	for _, path := range []string{control, Shares, Directory} {
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// own opens a pinned map of Load; nil: nothing is pinned there.
+func own(path string, kind ebpf.MapType, name string) (*ebpf.Map, error) {
+	m, err := ebpf.LoadPinnedMap(path, nil)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; nothing is removed", path, err)
+	}
+	info, err := m.Info()
+	if err == nil && (info.Type != kind || info.Name != name) {
+		err = fmt.Errorf("found a map %q of type %s, expected %q of type %s, which tgtd qtcp load pins", info.Name, info.Type, name, kind)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w; nothing is removed", path, err), m.Close())
+	}
+	return m, nil
 }

@@ -49,6 +49,43 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestUnloadLeavesOthersMaps: what somebody else has pinned where the maps belong stays, and so
+// does what is beside it; nor is anything left behind when loading fails because of it.
+func TestUnloadLeavesOthersMaps(t *testing.T) {
+	if _, err := os.Stat(Directory); err == nil {
+		t.Skip("something is pinned on this machine already, perhaps for a server")
+	}
+	if err := os.Mkdir(Directory, 0o700); err != nil {
+		t.Skip("the file system of BPF cannot be used: ", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(Directory) })
+	other, err := ebpf.NewMap(&ebpf.MapSpec{Name: "other", Type: ebpf.Hash, KeySize: 4, ValueSize: 16, MaxEntries: 1})
+	if err != nil {
+		t.Skip("a map cannot be made: ", err)
+	}
+	defer other.Close()
+	for _, path := range []string{control, Shares} {
+		if err := other.Pin(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := Unload(); err == nil || !strings.Contains(err.Error(), "nothing is removed") || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: unloaded with %v, expected a refusal that names it", path, err)
+		}
+		if err := Load(0, 0); err == nil {
+			t.Errorf("%s: it was loaded over what is somebody else's", path)
+		}
+		if left, err := os.ReadDir(Directory); err != nil || len(left) != 1 {
+			t.Errorf("%s: found %v, %v, expected that alone", path, left, err)
+		}
+		if err := other.Unpin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Unload(); err != nil {
+		t.Errorf("unloading what is not loaded: %v", err)
+	}
+}
+
 // carries sends some data over a connection with the congestion control.
 func carries(t *testing.T, shares *ebpf.Map, share *Share) {
 	t.Helper()
