@@ -9,8 +9,8 @@
 rate=${rate:-200}
 readonly DELAY=30ms MTU=1500
 mark=$((rate * 500 > 12000 ? rate * 500 : 12000))
-tgtd_pid=
-rm -rf /tmp/tgtd.log /tmp/tgtd.yaml /var/lib/lunar
+PORTAL=10.9.1.1:3260
+. /lab/tgtd.bash
 
 network_up() {
 	must modprobe -a veth tcp_dctcp sch_htb sch_red sch_netem
@@ -55,7 +55,7 @@ receivers_are() {
 # server_is plain, governor or kernel: starts tgtd whose classes are governed by nobody, by
 # itself, or by the kernel's lunar_qtcp.
 server_is() {
-	local change='' tries
+	local change=''
 	case $1 in
 	governor) change='s/governor: false/governor: true/' ;;
 	kernel)
@@ -64,23 +64,7 @@ server_is() {
 		;;
 	esac
 	sed -e "$change" -e "s/24414KiB/$((rate * 122))KiB/" /lab/conf/network-classes.yaml >/tmp/tgtd.yaml
-	/lab/tgtd serve -c /tmp/tgtd.yaml >>/tmp/tgtd.log 2>&1 3>&- &
-	tgtd_pid=$!
-	for ((tries = 0; tries < 300; tries++)); do
-		(exec 3<>/dev/tcp/10.9.1.1/3260) 2>/dev/null && return
-		kill -0 "$tgtd_pid" 2>/dev/null || fail "tgtd ended at its start: $(tail -n 3 /tmp/tgtd.log)"
-		sleep 0.2
-	done
-	fail "tgtd does not listen after a minute"
-}
-
-tgtd_stop() {
-	local status=0
-	kill -TERM "$tgtd_pid"
-	wait "$tgtd_pid" || status=$?
-	tgtd_pid=
-	equal "tgtd ended with status $status" "tgtd ended with status 0"
-	! grep -E '^(panic|fatal error)' /tmp/tgtd.log || fail "tgtd panicked"
+	tgtd_start
 }
 
 # readers BY RECEIVERS: one reader of each class at a time, and what they got.

@@ -1,7 +1,6 @@
 # What scenarios on machines with several nodes use beside initiator.bash: tgtd
 # in this guest, which is reached through the network device of each node.
-rm -rf /tmp/tgtd.log /tmp/tgtd.yaml /dev/shm/lunar /var/lib/lunar
-tgtd_pid=
+. /lab/tgtd.bash
 
 # As the configuration has it, in bytes.
 readonly CACHE_PER_NODE=$((48 << 20)) BUFFERS_PER_THREAD=$((20 << 20))
@@ -29,31 +28,6 @@ address_devices() {
 
 # tgtd_configure [SED-EXPRESSION]: the configuration, with a change.
 tgtd_configure() { sed -e "${1:-}" -e 's|@SEGMENT@|/dev/shm/lunar|' /lab/conf/numa.yaml >/tmp/tgtd.yaml; }
-
-tgtd_listens() { (exec 3<>"/dev/tcp/10.1.0.1/3260") 2>/dev/null; }
-
-# tgtd_start returns when it accepts connections.
-tgtd_start() {
-	local tries
-	/lab/tgtd version >/dev/null || fail "the host's tgtd does not run with this guest's C library"
-	/lab/tgtd serve -c /tmp/tgtd.yaml >>/tmp/tgtd.log 2>&1 3>&- &
-	tgtd_pid=$!
-	for ((tries = 0; tries < 300; tries++)); do
-		tgtd_listens && return
-		kill -0 "$tgtd_pid" 2>/dev/null || fail "tgtd ended at its start: $(tail -n 3 /tmp/tgtd.log)"
-		sleep 0.2
-	done
-	fail "tgtd does not listen after a minute"
-}
-
-# tgtd_stop: ending with a non-zero code is a fault.
-tgtd_stop() {
-	local status=0
-	kill -TERM "$tgtd_pid"
-	wait "$tgtd_pid" || status=$?
-	tgtd_pid=
-	equal "tgtd ended with status $status" "tgtd ended with status 0"
-}
 
 # tgtd_threads: name and allowed CPUs of each thread of tgtd.
 tgtd_threads() { awk '$1 == "Name:" { name = $2 } $1 == "Cpus_allowed_list:" { print name, $2 }' "/proc/$tgtd_pid"/task/*/status; }
