@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lunar/scripts/evidence/daemon"
+	"lunar/scripts/evidence/notes"
 )
 
 const sendingConfig = `# made by evidence-bulk
@@ -193,9 +194,9 @@ func (c *comparison) result(o options, took map[string][][]sample) (r result) {
 		scp, rsync := min(medians[1], medians[2]).Seconds()/medians[0].Seconds(), medians[3].Seconds()/medians[0].Seconds()
 		r.Rows = append(r.Rows, append(row, fmt.Sprintf("%.2f", scp), fmt.Sprintf("%.2f", rsync)))
 		r.Facts = append(r.Facts,
-			fact{i.name + ": times as fast as `scp`, at least 1.5", fmt.Sprintf("%.2f", scp), scp >= least},
-			fact{i.name + ": times as fast as `rsync`, more than 1", fmt.Sprintf("%.2f", rsync), rsync > 1})
+			notes.Found(i.name+": times as fast as `scp`, at least 1.5", fmt.Sprintf("%.2f", scp), scp >= least),
+			notes.Found(i.name+": times as fast as `rsync`, more than 1", fmt.Sprintf("%.2f", rsync), rsync > 1))
 	}
-	r.Facts = append(r.Facts, fact{"copies that were compared, byte for byte", fmt.Sprintf("%d of %d equal", len(images)*len(c.ways)*o.Rounds, len(images)*len(c.ways)*o.Rounds), true})
+	r.Facts = append(r.Facts, notes.Found("copies that were compared, byte for byte", fmt.Sprintf("%d of %d equal", len(images)*len(c.ways)*o.Rounds, len(images)*len(c.ways)*o.Rounds), true))
 	return r
 }

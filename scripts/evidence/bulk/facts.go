@@ -1,5 +1,7 @@
 package main
 
+import "lunar/scripts/evidence/notes"
+
 // options are the command line.
 type options struct {
 	Tgtd   string   `default:"build/tgtd" help:"The server's binary."`
@@ -13,17 +15,4 @@ type options struct {
 	Disk   string   `default:"build" help:"A directory on a disk."`
 }
 
-// result is what is noted of a check.
-type result struct {
-	Title, Version, Machine, At string
-	How                         string // it was measured
-	Columns                     []string
-	Rows                        [][]string
-	Facts                       []fact
-}
-
-// fact is something that has to be so, with what was found.
-type fact struct {
-	Name, Value string
-	Good        bool
-}
+type result = notes.Result

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lunar/control"
+	"lunar/scripts/evidence/notes"
 )
 
 // killedSize is the volume's, so that a move takes some times as long as a start.
@@ -80,11 +81,11 @@ func kills(ctx context.Context, o options) (r result, err error) {
 	for _, what := range slices.Sorted(maps.Keys(k.amid)) {
 		r.Rows = append(r.Rows, []string{what, strconv.Itoa(k.amid[what])})
 	}
-	r.Facts = []fact{
-		{"kills of the sender, of the receiver", fmt.Sprintf("%d, %d", ended["sender"], ended["receiver"]), ended["sender"]+ended["receiver"] == o.Kills},
-		{"moves that were completed, and whose bytes are equal", fmt.Sprintf("%d, %d", k.moves, k.moves-len(k.wrong)), k.moves > 0 && len(k.wrong) == 0},
-		{"blocks that were stored though the journal had them", strconv.FormatInt(k.repeated, 10), k.repeated == 0},
-		{"kills after which the journal had fewer blocks than before", strconv.Itoa(k.lost), k.lost == 0},
+	r.Facts = []notes.Fact{
+		notes.Found("kills of the sender, of the receiver", fmt.Sprintf("%d, %d", ended["sender"], ended["receiver"]), ended["sender"]+ended["receiver"] == o.Kills),
+		notes.Found("moves that were completed, and whose bytes are equal", fmt.Sprintf("%d, %d", k.moves, k.moves-len(k.wrong)), k.moves > 0 && len(k.wrong) == 0),
+		notes.Found("blocks that were stored though the journal had them", strconv.FormatInt(k.repeated, 10), k.repeated == 0),
+		notes.Found("kills after which the journal had fewer blocks than before", strconv.Itoa(k.lost), k.lost == 0),
 	}
 	return r, nil
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lunar/internal/pipeline"
+	"lunar/scripts/evidence/notes"
 )
 
 // leastStaged is how many times as fast as one thread stages have to be (ACES, aces-disks): of
@@ -162,6 +163,6 @@ func staged(_ context.Context, o options) (r result, err error) {
 	r.How = fmt.Sprintf("A file of %d MiB in memory is read, digested (SHA-256), enciphered (AES-256-GCM) and written to another file in memory, in blocks of 1 MiB: by one thread that does all four, and by the stages that moves consist of (`internal/pipeline`), with their monitor. Medians of %d rounds in which both take turns; both files are equal.", o.MiB, o.Rounds)
 	r.Columns = []string{"one thread", "four stages", "times as fast"}
 	r.Rows = [][]string{append(row, fmt.Sprintf("%.2f", times))}
-	r.Facts = []fact{{fmt.Sprintf("stages on %d CPUs: times as fast as one thread, at least %.1f", runtime.NumCPU(), leastStaged), fmt.Sprintf("%.2f", times), times >= leastStaged}}
+	r.Facts = []notes.Fact{notes.Found(fmt.Sprintf("stages on %d CPUs: times as fast as one thread, at least %.1f", runtime.NumCPU(), leastStaged), fmt.Sprintf("%.2f", times), times >= leastStaged)}
 	return r, nil
 }

@@ -1,5 +1,7 @@
 package main
 
+import "lunar/scripts/evidence/notes"
+
 // options are what checks are told.
 type options struct {
 	Tgtd    string   `default:"build/tgtd" help:"The server's binary."`
@@ -13,10 +15,4 @@ type options struct {
 	Untimed bool     `help:"How long something takes is no fault."`
 }
 
-// facts are what a check has found, in the order in which they are told.
-type facts []fact
-
-type fact struct {
-	Name, Value string
-	Good        bool // it is as it has to be
-}
+type facts = []notes.Fact

@@ -18,6 +18,7 @@ import (
 	"lunar/control"
 	"lunar/scripts/evidence/canary"
 	"lunar/scripts/evidence/daemon"
+	"lunar/scripts/evidence/notes"
 )
 
 // fullConfig is what the server has. The files of volumes lie where there is space.
@@ -141,7 +142,7 @@ func fill(dir string) error {
 func empty(dir string) error { return os.Remove(filepath.Join(dir, "filling")) }
 
 func (f *filled) tell(good bool, name, format string, args ...any) {
-	f.found = append(f.found, fact{name, fmt.Sprintf(format, args...), good})
+	f.found = append(f.found, notes.Found(name, fmt.Sprintf(format, args...), good))
 }
 
 // rate asks for a rate of the volume, by which changes are told apart.

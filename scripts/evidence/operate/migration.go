@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"lunar/scripts/evidence/notes"
 )
 
 // migration moves a host from LIO and from C tgt to Lunar, in the lab's guest: the
@@ -26,13 +28,13 @@ func migration(ctx context.Context, o options) (facts, error) {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
 	outcome := map[bool]string{true: "the same, and the file system went on", false: "the scenario failed: see " + logs}[passed]
-	found := facts{{"vendor, product, revision, VPD pages 80h and 83h of the logical unit, size, blocks, names in /dev/disk/by-id, before and after", outcome, passed}}
+	found := facts{notes.Found("vendor, product, revision, VPD pages 80h and 83h of the logical unit, size, blocks, names in /dev/disk/by-id, before and after", outcome, passed)}
 	for _, line := range strings.Split(log, "\n") {
 		switch {
 		case strings.HasPrefix(line, "80h "), strings.HasPrefix(line, "83h "):
-			found = append(found, fact{"page " + line[:3], "`" + strings.TrimSpace(line[4:]) + "`", passed})
+			found = append(found, notes.Found("page "+line[:3], "`"+strings.TrimSpace(line[4:])+"`", passed))
 		case strings.HasPrefix(line, "/dev/disk/by-id/"):
-			found = append(found, fact{"name", "`" + filepath.Base(line) + "`", passed})
+			found = append(found, notes.Found("name", "`"+filepath.Base(line)+"`", passed))
 		}
 	}
 	return found, nil

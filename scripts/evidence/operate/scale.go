@@ -17,6 +17,7 @@ import (
 	"lunar/control"
 	"lunar/scripts/evidence/canary"
 	"lunar/scripts/evidence/daemon"
+	"lunar/scripts/evidence/notes"
 )
 
 // most is how long a start with all volumes may take.
@@ -69,7 +70,7 @@ func scale(ctx context.Context, o options) (facts, error) {
 }
 
 func (t *trial) tell(good bool, name, format string, args ...any) {
-	t.found = append(t.found, fact{name, fmt.Sprintf(format, args...), good})
+	t.found = append(t.found, notes.Found(name, fmt.Sprintf(format, args...), good))
 }
 
 func volumeName(i int) string { return fmt.Sprintf("vol%04d", i) }

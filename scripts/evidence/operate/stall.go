@@ -15,6 +15,7 @@ import (
 
 	"lunar/scripts/evidence/canary"
 	"lunar/scripts/evidence/daemon"
+	"lunar/scripts/evidence/notes"
 )
 
 const (
@@ -53,7 +54,7 @@ func stall(ctx context.Context, o options) (facts, error) {
 	}
 	defer func() { _ = s.Kill(syscall.SIGKILL) }()
 	c := newCanary(portal, !o.Untimed)
-	found := facts{{"how it is done", fmt.Sprintf("%d volumes and targets; the server has one CPU, and a host on another one reads and writes 4 KiB, 500 a second; %d times %v alone and %v with calls, as many as the other CPU has time for; medians, alone → meanwhile", o.Objects, stallPhases, phaseAlone, phaseDriven), true}}
+	found := facts{notes.Found("how it is done", fmt.Sprintf("%d volumes and targets; the server has one CPU, and a host on another one reads and writes 4 KiB, 500 a second; %d times %v alone and %v with calls, as many as the other CPU has time for; medians, alone → meanwhile", o.Objects, stallPhases, phaseAlone, phaseDriven), true)}
 	for _, t := range troubles {
 		one, err := t.beside(ctx, o, s, portal, c)
 		if err != nil {
@@ -62,14 +63,14 @@ func stall(ctx context.Context, o options) (facts, error) {
 		found = append(found, one)
 	}
 	c.Leave()
-	return append(found, fact{"commands that failed, blocks that were wrong, sessions that were lost", fmt.Sprint(harm(c), " ", c.Bad, strings.Join(c.Losses, "; ")), harm(c) == 0}), nil
+	return append(found, notes.Found("commands that failed, blocks that were wrong, sessions that were lost", fmt.Sprint(harm(c), " ", c.Bad, strings.Join(c.Losses, "; ")), harm(c) == 0)), nil
 }
 
 // tail is the end of what a server said.
 func tail(said string) string { return said[max(0, len(said)-2048):] }
 
 // beside watches a canary alone and with calls.
-func (t trouble) beside(ctx context.Context, o options, s *daemon.Server, portal string, c *canary.Canary) (fact, error) {
+func (t trouble) beside(ctx context.Context, o options, s *daemon.Server, portal string, c *canary.Canary) (notes.Fact, error) {
 	var p canary.Phases
 	var sum done
 	phases, alone, driven := stallPhases, phaseAlone, phaseDriven
@@ -79,7 +80,7 @@ func (t trouble) beside(ctx context.Context, o options, s *daemon.Server, portal
 	for range phases {
 		before, err := c.Live(ctx, alone, nil)
 		if err != nil {
-			return fact{}, err
+			return notes.Fact{}, err
 		}
 		driving, stop := context.WithCancel(ctx)
 		type end struct {
@@ -100,7 +101,7 @@ func (t trouble) beside(ctx context.Context, o options, s *daemon.Server, portal
 		stop()
 		e := <-ended
 		if err := errors.Join(err, e.err); err != nil {
-			return fact{}, err
+			return notes.Fact{}, err
 		}
 		p.Add(before, with)
 		sum.add(e.done)
@@ -113,8 +114,8 @@ func (t trouble) beside(ctx context.Context, o options, s *daemon.Server, portal
 			longest = max(longest, one.Took())
 		}
 	}
-	return fact{t.what, fmt.Sprintf("median %v → %v, 99th percentile %v → %v, longest %v; %d calls or events, %d of them refused, the longest of %v", median(p.Alone, p50), median(p.With, p50), median(p.Alone, p99), median(p.With, p99), tens(longest), sum.Calls, sum.Refused, sum.Longest.Round(time.Millisecond)),
-		sum.Calls > sum.Refused && (o.Untimed || longest <= mostWait)}, nil
+	return notes.Found(t.what, fmt.Sprintf("median %v → %v, 99th percentile %v → %v, longest %v; %d calls or events, %d of them refused, the longest of %v", median(p.Alone, p50), median(p.With, p50), median(p.Alone, p99), median(p.With, p99), tens(longest), sum.Calls, sum.Refused, sum.Longest.Round(time.Millisecond)),
+		sum.Calls > sum.Refused && (o.Untimed || longest <= mostWait)), nil
 }
 
 func median(all []canary.Slice, of func(canary.Slice) time.Duration) time.Duration {

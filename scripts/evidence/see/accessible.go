@@ -11,6 +11,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"lunar/scripts/evidence/notes"
 )
 
 // violation is what axe finds.
@@ -26,30 +28,17 @@ type violation struct {
 // opens that by the keyboard alone.
 func accessible(ctx context.Context, o options) (facts, error) {
 	if o.Axe == "" {
-		return facts{{"axe", "not run: no axe.min.js was given", true}}, nil
+		return facts{notes.Found("axe", "not run: no axe.min.js was given", true)}, nil
 	}
 	axe, err := os.ReadFile(o.Axe)
 	if err != nil {
 		return nil, err
 	}
-	s, err := serve(o)
+	_, t, end, err := openPage(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer s.end()
-	if err := s.work(ctx, o); err != nil {
-		return nil, err
-	}
-	b, err := open(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	defer b.end()
-	t, err := b.tab(s, 1280, 900, 1)
-	if err != nil {
-		return nil, err
-	}
-	defer t.end()
+	defer end()
 	// The page's policy lets no other script in, which is what it is for: for axe it is off.
 	if err := chromedp.Run(t.ctx, page.SetBypassCSP(true), chromedp.Reload(), chromedp.WaitVisible("#answers", chromedp.ByID), chromedp.Evaluate(string(axe)+";0", nil), chromedp.Sleep(3*time.Second)); err != nil {
 		return nil, err
@@ -69,7 +58,7 @@ func accessible(ctx context.Context, o options) (facts, error) {
 			}
 			texts = append(texts, fmt.Sprintf("%s (%s, %d times, `%s`)", v.ID, v.Impact, len(v.Nodes), where))
 		}
-		found = append(found, fact{"violations that axe finds, " + name, strings.TrimSpace(fmt.Sprint(len(all), " ", strings.Join(texts, "; "))), len(all) == 0})
+		found = append(found, notes.Found("violations that axe finds, "+name, strings.TrimSpace(fmt.Sprint(len(all), " ", strings.Join(texts, "; "))), len(all) == 0))
 		return nil
 	}
 	scheme := func(name string) chromedp.Action {
@@ -85,14 +74,14 @@ func accessible(ctx context.Context, o options) (facts, error) {
 	if err := chromedp.Run(t.ctx, chromedp.Focus("#table-initiators tbody button", chromedp.ByQuery), chromedp.KeyEvent("\r"), chromedp.Sleep(time.Second), chromedp.Evaluate(`document.getElementById('opened').open`, &opened)); err != nil {
 		return nil, err
 	}
-	found = append(found, fact{"an initiator opens by the keyboard", fmt.Sprint(opened), opened})
+	found = append(found, notes.Found("an initiator opens by the keyboard", fmt.Sprint(opened), opened))
 	if err := look("with an initiator open"); err != nil {
 		return nil, err
 	}
 	if err := chromedp.Run(t.ctx, chromedp.KeyEvent("\x1b"), chromedp.Sleep(500*time.Millisecond), chromedp.Evaluate(`document.getElementById('opened').open`, &opened)); err != nil {
 		return nil, err
 	}
-	found = append(found, fact{"escape closes it", fmt.Sprint(!opened), !opened})
+	found = append(found, notes.Found("escape closes it", fmt.Sprint(!opened), !opened))
 	if err := look("where the token is asked for", chromedp.Evaluate(`[...document.querySelectorAll('button')].find((b) => b.textContent === 'Sign out').click()`, nil)); err != nil {
 		return nil, err
 	}
@@ -100,5 +89,5 @@ func accessible(ctx context.Context, o options) (facts, error) {
 	if err := chromedp.Run(t.ctx, chromedp.Evaluate(`sessionStorage.length + localStorage.length + document.cookie.length`, &kept)); err != nil {
 		return nil, err
 	}
-	return append(found, fact{"what the browser keeps after signing out", fmt.Sprint(kept), kept == 0}), nil
+	return append(found, notes.Found("what the browser keeps after signing out", fmt.Sprint(kept), kept == 0)), nil
 }

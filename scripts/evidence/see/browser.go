@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -51,6 +52,35 @@ func (b *browser) tab(s *served, width, height int64, scale float64) (*tab, erro
 	err := chromedp.Run(t.ctx, network.Enable(), log.Enable(), runtime.Enable(), chromedp.EmulateViewport(width, height, chromedp.EmulateScale(scale)),
 		chromedp.Navigate(s.url+"/"), chromedp.SendKeys("#token", s.token+"\r", chromedp.ByID), chromedp.WaitVisible("#answers", chromedp.ByID))
 	return t, err
+}
+
+// openPage serves initiators at work and opens the page of that server; end ends all.
+func openPage(ctx context.Context, o options) (s *served, t *tab, end func(), err error) {
+	var ends []func()
+	end = func() {
+		for _, one := range slices.Backward(ends) {
+			one()
+		}
+	}
+	if s, err = serve(o); err == nil {
+		ends = append(ends, s.end)
+		err = s.work(ctx, o)
+	}
+	var b *browser
+	if err == nil {
+		b, err = open(ctx, o)
+	}
+	if err == nil {
+		ends = append(ends, b.end)
+		if t, err = b.tab(s, 1280, 900, 1); err != nil {
+			err = fmt.Errorf("%w; the console: %v", err, t.complaints())
+		}
+		ends = append(ends, t.end)
+	}
+	if err != nil {
+		end()
+	}
+	return s, t, end, err
 }
 
 func (t *tab) heard(event any) {

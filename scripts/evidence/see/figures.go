@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"lunar/control"
+	"lunar/scripts/evidence/notes"
 )
 
 // mostOff is how far a figure may be from that of the API, in parts.
@@ -131,24 +132,11 @@ const (
 // figures compares what a page shows with what the API has said, takes the pictures, and
 // looks at what the page asks for.
 func figures(ctx context.Context, o options) (facts, error) {
-	s, err := serve(o)
+	s, t, end, err := openPage(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer s.end()
-	if err := s.work(ctx, o); err != nil {
-		return nil, err
-	}
-	b, err := open(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	defer b.end()
-	t, err := b.tab(s, 1280, 900, 1)
-	if err != nil {
-		return nil, fmt.Errorf("%w; the console: %v", err, t.complaints())
-	}
-	defer t.end()
+	defer end()
 	if err := chromedp.Run(t.ctx, chromedp.Evaluate(listen, nil), chromedp.Sleep(settles)); err != nil {
 		return nil, err
 	}
@@ -184,13 +172,13 @@ func figures(ctx context.Context, o options) (facts, error) {
 	said := t.complaints()
 	elsewhere := t.elsewhere(s)
 	return facts{
-		{"figures compared at 20 moments", fmt.Sprint(compared), compared > 500},
-		{"the farthest from the API's answer that it shows", fmt.Sprintf("%.2f %%%s", 100*worst, at), worst <= mostOff},
-		{"figures of the API that the page has not", fmt.Sprintf("%d %s", len(missing), strings.Join(missing[:min(len(missing), 3)], ", ")), len(missing) == 0},
-		{"total IOPS on the page, and of counters of /v1/status over the same ten seconds", other.text, other.off <= mostOff},
-		{"requests of the page, and of them to anywhere else or with the token in the address", fmt.Sprintf("%d, %d", t.requests(), len(elsewhere)), len(elsewhere) == 0},
-		{"errors and warnings of the browser, such as of the Content-Security-Policy", fmt.Sprint(len(said), " ", strings.Join(said, "; ")), len(said) == 0},
-		{"pictures", pictures, true},
+		notes.Found("figures compared at 20 moments", fmt.Sprint(compared), compared > 500),
+		notes.Found("the farthest from the API's answer that it shows", fmt.Sprintf("%.2f %%%s", 100*worst, at), worst <= mostOff),
+		notes.Found("figures of the API that the page has not", fmt.Sprintf("%d %s", len(missing), strings.Join(missing[:min(len(missing), 3)], ", ")), len(missing) == 0),
+		notes.Found("total IOPS on the page, and of counters of /v1/status over the same ten seconds", other.text, other.off <= mostOff),
+		notes.Found("requests of the page, and of them to anywhere else or with the token in the address", fmt.Sprintf("%d, %d", t.requests(), len(elsewhere)), len(elsewhere) == 0),
+		notes.Found("errors and warnings of the browser, such as of the Content-Security-Policy", fmt.Sprint(len(said), " ", strings.Join(said, "; ")), len(said) == 0),
+		notes.Found("pictures", pictures, true),
 	}, nil
 }
 

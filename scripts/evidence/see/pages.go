@@ -7,6 +7,7 @@ import (
 
 	"lunar/internal/initiator"
 	"lunar/scripts/evidence/canary"
+	"lunar/scripts/evidence/notes"
 )
 
 const phase = 3 * time.Second
@@ -63,10 +64,10 @@ func pages(ctx context.Context, o options) (facts, error) {
 	p99 := func(l canary.Slice) float64 { return float64(l.P99) }
 	ratio := p.Ratio(p99)
 	return facts{
-		{"how it is done", fmt.Sprintf("an initiator with a promise reads and writes 4 KiB, 1,000 a second; %d times %v alone and %v with %d watchers, each of which asks as a page does, a second after its last answer", o.Rounds, phase, phase, o.Pages), true},
-		{"answers to watchers", fmt.Sprint(answers), answers >= o.Rounds*o.Pages},
-		{"99th percentile with watchers to that alone, median of rounds", fmt.Sprintf("%.2f (%v to %v)", ratio, time.Duration(canary.Median(p.With, p99)).Round(time.Microsecond), time.Duration(canary.Median(p.Alone, p99)).Round(time.Microsecond)), ratio <= mostSlower},
-		{"commands that failed, blocks that were wrong, sessions that were lost", fmt.Sprint(c.Ended + len(c.Wrong) + len(c.Losses)), c.Ended+len(c.Wrong)+len(c.Losses) == 0},
+		notes.Found("how it is done", fmt.Sprintf("an initiator with a promise reads and writes 4 KiB, 1,000 a second; %d times %v alone and %v with %d watchers, each of which asks as a page does, a second after its last answer", o.Rounds, phase, phase, o.Pages), true),
+		notes.Found("answers to watchers", fmt.Sprint(answers), answers >= o.Rounds*o.Pages),
+		notes.Found("99th percentile with watchers to that alone, median of rounds", fmt.Sprintf("%.2f (%v to %v)", ratio, time.Duration(canary.Median(p.With, p99)).Round(time.Microsecond), time.Duration(canary.Median(p.Alone, p99)).Round(time.Microsecond)), ratio <= mostSlower),
+		notes.Found("commands that failed, blocks that were wrong, sessions that were lost", fmt.Sprint(c.Ended+len(c.Wrong)+len(c.Losses)), c.Ended+len(c.Wrong)+len(c.Losses) == 0),
 	}, nil
 }
 
