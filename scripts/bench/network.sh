@@ -66,23 +66,28 @@ run() {
 
 up
 for ((i = 0; i < rounds; i++)); do
+	cut -d ' ' -f 1 /proc/loadavg >>"$work/loads"
 	for by in false true kernel; do run "$by" | tee -a "$work/samples" >&2; done
 done
 cat <<END
 # Network classes, measured
 
-Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Nothing marks packets there, so that the delay form governs (\`delay: 3ms\`); the kernel's congestion control is cubic. \`make evidence-network\` writes this page: $rounds rounds of $seconds s, in turns; medians (of an even number of rounds the lower middle), Mbit/s. The aim is 3:2:1 (50, 33 and 17 %).
+Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Nothing marks packets there, so that the delay form governs (\`delay: 3ms\`); the kernel's congestion control is cubic. \`make evidence-network\` writes this page: $rounds rounds of $seconds s, in turns; medians (of an even number of rounds the lower middle), Mbit/s.
 
-| governed by | high | medium | low | together | shares |
-|---|---|---|---|---|---|
+The aim is 3:2:1 (50, 33 and 17 %), each share within a tenth of itself, and together 95 % of what they get that nobody governs. $("$build/tgtd" version), Linux $(uname -r), $(nproc) CPUs, $(date -u +%F); load average before each round: $(paste -sd' ' "$work/loads"). What is more than these runs make is others' work, which takes from what is carried.
+
+| governed by | high | medium | low | together | shares | of nobody's |
+|---|---|---|---|---|---|---|
 END
 for by in false true kernel; do
-	for column in 2 3 4; do
-		awk -v by="$by" -v c="$column" '$1 == by { print $c }' "$work/samples" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
-	done | awk -v by="$by" '{ v[NR] = $1; sum += $1 } END {
+	for column in 2 3 4 5; do
+		awk -v by="$by" -v c="$column" '$1 == by { $5 = $2 + $3 + $4; print $c }' "$work/samples" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+	done | awk -v by="$by" '{ v[NR] = $1; if (NR < 4) sum += $1 } END {
 		name["false"] = "nobody"; name["true"] = "tgtd"; name["kernel"] = "`lunar_qtcp`"
-		printf "| %s | %.1f | %.1f | %.1f | %.1f | %.0f, %.0f, %.0f %% |\n", name[by], v[1], v[2], v[3], sum, 100*v[1]/sum, 100*v[2]/sum, 100*v[3]/sum }'
-done
+		printf "| %s | %.1f | %.1f | %.1f | %.1f | %.0f, %.0f, %.0f %% |\n", name[by], v[1], v[2], v[3], v[4], 100*v[1]/sum, 100*v[2]/sum, 100*v[3]/sum }'
+done | awk -F '[|]' 'NR == 1 { plain = $6 } { printf "%s %.0f %% |\n", $0, 100 * $6 / plain }'
+printf '\nAll rounds (governor: high medium low):\n\n'
+sed 's/^/    /' "$work/samples"
 cat <<'END'
 
 Not measured here: marks (ECN), receivers with dctcp, and what classes get beside others' traffic. The lab has a scenario with a marking bottleneck (`scripts/lab/run.sh network-classes`), which is emulated: where the emulation carries less than the bottleneck, it says nothing about shares.
