@@ -65,6 +65,7 @@ rpm_steps() {
 	systemd=$([ -d /run/systemd/system ] && echo runs || echo 'does not run')
 	rpm --quiet -i --nodeps /packages/*.x86_64.rpm
 	row "rpm: installed (systemd $systemd there), the user lunar, the rights of the configuration" "$(id -un lunar), $(stat -c '%a %U:%G' /etc/lunar/tgtd.yaml)"
+	rm -rf /var/lib/lunar # of a server that this machine had; the overlay alone forgets it
 	install -d -o lunar -g lunar -m 700 /var/lib/lunar # systemd does this at the start
 	configuration /packages/secret >/etc/lunar/tgtd.yaml
 	local as_lunar=(setpriv --reuid lunar --regid lunar --init-groups)
