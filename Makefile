@@ -18,12 +18,17 @@ SETUP      := scripts/setup/packages.sh
 # be the setup that installs the headers.
 RDMA       := $$(printf '\043include <infiniband/verbs.h>\n\043include <rdma/rdma_cma.h>\n' | $(CC) -E -o /dev/null - 2>/dev/null && echo rdma)
 
+# The tag rbd, with which images of Ceph are built in, where there is a C compiler:
+# librbd is opened at run time, and its headers are not needed.
+RBD        := $$(echo 'int x;' | $(CC) -x c -fsyntax-only - 2>/dev/null && echo rbd)
+TAGS       := $(RDMA) $(RBD)
+
 # Arguments of `make run`, such as ARGS="-c conf/tgtd.yaml --log-level debug".
 ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-simulation simulation simulation-page clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-simulation lab-ceph simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,10 +38,10 @@ run: ## build and serve (installs missing packages as root, else names them)
 	@$(MAKE) --no-print-directory build
 	@exec $(BUILD)/tgtd serve $(ARGS)
 
-build: ## build tgtd, lunar, tgtload and tgtsim into build/ (with iSER where its headers are or can be installed)
+build: ## build tgtd, lunar, tgtload and tgtsim into build/ (with iSER where its headers are or can be installed, with RBD where there is a C compiler)
 	@$(SETUP) rdma
 	@mkdir -p $(BUILD)
-	$(GO) build -tags "$(RDMA)" -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
+	$(GO) build -tags "$(TAGS)" -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 	$(GO) -C scripts build -ldflags '$(LDFLAGS)' -o $(abspath $(BUILD))/ ./tgtsim
 
 # ARCHITECTURES=amd64 FORMATS=deb is a part, VERSION=1.2.3 another version.
@@ -51,28 +56,28 @@ setup:
 	@$(SETUP) test
 
 vet: ## go vet
-	$(GO) vet -tags "$(RDMA)" ./...
-	$(GO) -C scripts vet -tags "$(RDMA)" ./...
+	$(GO) vet -tags "$(TAGS)" ./...
+	$(GO) -C scripts vet -tags "$(TAGS)" ./...
 
 lint: ## gofmt, staticcheck, unused modules, licenses, and the project's own rules
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; }
 	$(GO) mod tidy -diff
 	$(GO) -C scripts mod tidy -diff
-	$(GO) run $(STATICCHECK) -tags "$(RDMA)" ./...
-	$(GO) -C scripts run $(STATICCHECK) -tags "$(RDMA)" ./...
+	$(GO) run $(STATICCHECK) -tags "$(TAGS)" ./...
+	$(GO) -C scripts run $(STATICCHECK) -tags "$(TAGS)" ./...
 	$(GO) test ./internal/lint
 
 vulncheck: ## known vulnerabilities that the code reaches, where the database can be had
-	@scripts/setup/vulncheck.sh "$(GO)" $(GOVULNCHECK) "$(RDMA)"
+	@scripts/setup/vulncheck.sh "$(GO)" $(GOVULNCHECK) "$(TAGS)"
 
 unit: ## unit tests
-	$(GO) test -tags "$(RDMA)" ./...
-	$(GO) -C scripts test -tags "$(RDMA)" ./...
+	$(GO) test -tags "$(TAGS)" ./...
+	$(GO) -C scripts test -tags "$(TAGS)" ./...
 
 # internal/lint looks at sources, and has by then: `lint`.
 race: ## unit tests with the race detector and the invariants that production leaves out
-	$(GO) test -race -timeout 30m -tags "invariants $(RDMA)" $$($(GO) list ./... | grep -v internal/lint$$)
-	$(GO) -C scripts test -race -timeout 30m -tags "invariants $(RDMA)" ./...
+	$(GO) test -race -timeout 30m -tags "invariants $(TAGS)" $$($(GO) list ./... | grep -v internal/lint$$)
+	$(GO) -C scripts test -race -timeout 30m -tags "invariants $(TAGS)" ./...
 
 simulation: ## the papers' experiments in virtual time, reduced, with and without each decision of the server's
 	$(GO) -C scripts test -timeout 40m ./tgtsim
@@ -84,7 +89,7 @@ evidence-simulation: ## the same at full size, into docs/reports/simulation.txt
 	$(GO) -C scripts run ./tgtsim run all > docs/reports/simulation.txt
 
 stress: ## unit tests of the concurrent packages again and again
-	$(GO) test -race -timeout 60m -tags "invariants $(RDMA)" -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./iser/... ./target/
+	$(GO) test -race -timeout 60m -tags "invariants $(TAGS)" -count $(STRESS) -cpu 1,2,4 ./internal/... ./backstore/... ./iser/... ./target/
 
 fuzz: ## every fuzz target for FUZZTIME (5s)
 	@grep -rl --include=*_test.go '^func Fuzz' . | sort | while read -r file; do \
@@ -101,6 +106,10 @@ conformance: build ## libiscsi's conformance suite, qemu-img and fio against tgt
 
 lab: build ## Debian's kernel and open-iscsi in a VM against tgtd
 	scripts/lab/run.sh
+
+lab-ceph: ## the store of RBD on a Ceph cluster of this host, of Debian's packages
+	@$(SETUP) ceph
+	GO="$(GO)" scripts/lab/ceph/run.sh
 
 bench: build ## compare with a bare echo and C tgt, write docs/reports/performance.md
 	@$(SETUP) bench

@@ -8,6 +8,7 @@ package backstore
 
 import (
 	"errors"
+	"fmt"
 
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
@@ -36,6 +37,7 @@ var (
 	ErrUnsupported = errors.New("not supported by the backing store")
 	ErrGone        = errors.New("the backing store has vanished")
 	ErrReadOnly    = errors.New("the backing store is read-only")
+	ErrFenced      = fmt.Errorf("somebody else has it now: %w", ErrGone) // what a server fails with that was fenced off
 )
 
 // Op is one asynchronous operation. The submitter owns it and its Data; from

@@ -23,6 +23,7 @@ func (d *decoder) config(n node, c *Config) {
 			d.mapping(n, fields{"auth": group(&c.Discovery.AuthGroup), "portals": discoveryPortals(&c.Discovery.Portals)})
 		},
 		"auth-groups": func(d *decoder, n node) { d.authGroups(n, c) },
+		"ceph":        func(d *decoder, n node) { d.ceph(n, c) },
 		"volumes":     func(d *decoder, n node) { d.volumes(n, c) },
 		"targets":     func(d *decoder, n node) { d.targets(n, c) },
 	})

@@ -10,16 +10,18 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-const wantType = "one of file, block, ram, null, gotgt, mirror"
+const wantType = "one of file, block, ram, null, gotgt, mirror, rbd"
 
 // volumeKeys are the keys that only some types have.
 var volumeKeys = map[string][]VolumeType{
 	"driver":         {GotgtVolume},
+	"ceph":           {RBDVolume},
+	"image":          {RBDVolume},
 	"path":           {FileVolume, BlockVolume, GotgtVolume},
 	"size":           {FileVolume, RAMVolume, NullVolume, GotgtVolume, MirrorVolume},
 	"direct":         {FileVolume, BlockVolume},
-	"write":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume},
-	"cache":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume},
+	"write":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume, RBDVolume},
+	"cache":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume, RBDVolume},
 	"soft-threshold": {FileVolume},
 
 	"protection":      {FileVolume, BlockVolume, MirrorVolume},
@@ -57,8 +59,10 @@ func (v *Volume) may(key string) bool {
 func (d *decoder) volumes(n node, c *Config) {
 	var v Volume
 	keys := fields{ // made once: there may be thousands of volumes
-		"type":                orNull(&v.Type, NullVolume, oneOf(&v.Type, FileVolume, BlockVolume, RAMVolume, NullVolume, GotgtVolume, MirrorVolume)),
+		"type":                orNull(&v.Type, NullVolume, oneOf(&v.Type, FileVolume, BlockVolume, RAMVolume, NullVolume, GotgtVolume, MirrorVolume, RBDVolume)),
 		"driver":              orNull(&v.Driver, NullDriver, oneOf(&v.Driver, FileDriver, NullDriver)),
+		"ceph":                text(&v.Ceph, "the name of a cluster in ceph", objectName.MatchString),
+		"image":               text(&v.Image, wantImage, imageName.MatchString),
 		"path":                text(&v.Path, "a path", validPath),
 		"size":                size(&v.Size, 1, MiB, 1<<20*TiB),
 		"block-size":          blockSize(&v.BlockSize),
@@ -156,6 +160,9 @@ func (d *decoder) fitsType(n node, v *Volume) {
 		}
 	case RAMVolume, NullVolume:
 		d.require(n, "size", "a size such as 1GiB")
+	case RBDVolume:
+		d.require(n, "ceph", "the name of a cluster in ceph")
+		d.require(n, "image", wantImage)
 	case GotgtVolume:
 		d.require(n, "driver", "one of file, null")
 		switch v.Driver {

@@ -22,6 +22,11 @@ func (c *Config) PortalGroup(name string) *PortalGroup {
 	return named(c.PortalGroups, name, func(g *PortalGroup) string { return g.Name })
 }
 
+// CephCluster returns the cluster of that name, or nil.
+func (c *Config) CephCluster(name string) *CephCluster {
+	return named(c.Ceph, name, func(k *CephCluster) string { return k.Name })
+}
+
 // Volume returns the volume of that name, or nil.
 func (c *Config) Volume(name string) *Volume {
 	return named(c.Volumes, name, func(v *Volume) string { return v.Name })

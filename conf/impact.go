@@ -164,6 +164,7 @@ var volumeJudges = []struct {
 	{key: "size", severity: Destructive, shrinks: true, what: cut},
 	{key: "type", severity: Destructive, what: anotherDisk},
 	{key: "driver", severity: Destructive, what: anotherDriver},
+	{key: "image", severity: Destructive, what: anotherImage},
 	{key: "read-only", severity: Disruptive, what: func(from, to *Volume, _ *Facts) string {
 		return when(to.ReadOnly && !from.ReadOnly, "it becomes read-only")
 	}},
@@ -205,6 +206,11 @@ func anotherDisk(from, to *Volume, _ *Facts) string {
 // anotherDriver is anotherDisk of a type that does not say what holds the bytes.
 func anotherDriver(from, to *Volume, _ *Facts) string {
 	return when(from.Type == to.Type && from.Driver != to.Driver, fmt.Sprintf("its driver is %s, it was %s: initiators would find another disk under the same identity", to.Driver, from.Driver))
+}
+
+// anotherImage is anotherDisk of an image, whose name says which it is.
+func anotherImage(from, to *Volume, _ *Facts) string {
+	return when(from.Type == to.Type && from.Image != to.Image, fmt.Sprintf("its image is %s, it was %s: initiators would find another disk under the same identity", to.Image, from.Image))
 }
 
 // Use is a session as changes concern it.

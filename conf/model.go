@@ -16,6 +16,7 @@ type Config struct {
 	Discovery    Discovery
 	PortalGroups []PortalGroup
 	AuthGroups   []AuthGroup
+	Ceph         []CephCluster
 	Volumes      []Volume
 	Targets      []Target
 }
@@ -211,7 +212,16 @@ const (
 	GotgtVolume VolumeType = "gotgt" // what a Driver serves
 
 	MirrorVolume VolumeType = "mirror" // two files or devices with the same data, which take turns
+	RBDVolume    VolumeType = "rbd"    // an image of a Ceph cluster
 )
+
+// CephCluster is a Ceph cluster, and as whom it is used.
+type CephCluster struct {
+	Name        string
+	Config      string // path of the cluster's own configuration file
+	User        string // without "client."
+	KeyringFile string // has the user's key; empty: where Config says
+}
 
 // Driver names one of gotgt's backing stores.
 type Driver string
@@ -237,6 +247,8 @@ type Volume struct {
 	Name      string
 	Type      VolumeType
 	Driver    Driver // of a GotgtVolume
+	Ceph      string // of an RBDVolume: the name of a CephCluster
+	Image     string // of an RBDVolume: pool/image or pool/namespace/image
 	Path      string // of a file or block device; a relative one is below the state directory
 	Size      Size   // 0 takes the size of the existing file or device
 	BlockSize int    // logical block length in bytes: 512 or 4096
@@ -273,6 +285,11 @@ type Volume struct {
 	Removable         bool // the medium can be ejected and loaded
 	SanitizeRate      Size // bytes per second that SANITIZE overwrites at most; 0: as many as it can
 	SoftThreshold     Size // space left below which initiators are warned; 0: they are not
+}
+
+// Fleeting reports whether a volume's data end with the server.
+func (v *Volume) Fleeting() bool {
+	return v.Path == "" && v.Type != MirrorVolume && v.Type != RBDVolume
 }
 
 // Cache describes the block cache that the volumes share.

@@ -14,6 +14,7 @@ import (
 func (c *Config) normalize() {
 	slices.SortFunc(c.PortalGroups, func(a, b PortalGroup) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.AuthGroups, func(a, b AuthGroup) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Ceph, func(a, b CephCluster) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.Volumes, func(a, b Volume) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(c.Targets, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
 	if len(c.PortalGroups) == 0 {

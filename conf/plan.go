@@ -55,6 +55,7 @@ var livePaths = []struct {
 	{path: []string{"portal-groups"}},
 	{path: []string{"auth-groups"}},
 	{path: []string{"targets"}},
+	{path: []string{"ceph", anyName}, whole: true},
 	{path: []string{"volumes", anyName}, whole: true},
 	{path: []string{"volumes", anyName, "size"}},
 	{path: []string{"volumes", anyName, "write"}},

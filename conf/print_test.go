@@ -66,7 +66,9 @@ auth-groups:
   d: {chap: [{user: d, secret: "hidden secret 3"}], algorithms: [sha256, md5]}
   g: {chap: [{user: u, secret: "hidden secret 1", initiators: ["iqn.2026-11.test:a*", "iqn.2026-11.test:b"]}, {user: "null", secret: "hidden secret 2"}], mutual: {user: "- #", secret: "hidden secret 4"}, algorithms: []}
   m: {initiators: ["iqn.2026-11.test:*"], networks: [192.0.2.0/24, "2001:db8::/32"]}
+ceph: {k: {config: /c, user: "null", keyring-file: "/a b"}}
 volumes:
+  i: {type: rbd, ceph: k, image: rbd/a, write: back, cache: true}
   b: {type: block, path: /dev/x, direct: false, read-only: true, cache: {admission: fussy, min: 1MiB, max: 2MiB, read-ahead: 0B}}
   f: {type: file, path: f, size: 8MiB, block-size: 4096, write: back, soft-threshold: 1MiB, threads: 3, serial: "0123", naa: "5e00000000000001", vendor: "null", product: "?a", physical-block-size: 4096, removable: true, sanitize-rate: 5MiB,
       cache: {flush-age: 1s, dirty-limit: 2%}, protection: 1, protection-file: /p, encryption: {key-file: /k, old-key-file: /o, header-file: /h}}

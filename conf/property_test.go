@@ -72,6 +72,8 @@ var objects = map[string]choices{
 	},
 	"excess": {"excess-size": {"16MiB", "1GiB"}, "excess-writes": {"auto", "500"}},
 	"mirror": {"members": {"[/a, /b]", "[/a, c]"}, "map": {"/m"}, "held": {"8MiB"}, "window": {"100ms"}, "size": {"1MiB"}, "read-only": {"true"}},
+	"ceph":   {"config": {"/c", `"/a b"`}, "user": {"u", `"null"`, "a.b-c"}, "keyring-file": {"/k"}},
+	"rbd":    {"write": {"through", "back", "sync"}, "cache": {"true", "$behind"}, "read-only": {"true"}, "block-size": {"4096"}, "threads": {"2"}},
 	"behind": {"admission": {"lru", "fussy"}, "min": {"1MiB"}, "max": {"2MiB", "3MiB"}, "read-ahead": {"0B", "64KiB"}, "flush-age": {"1s"}, "dirty-limit": {"2%"}},
 	"ram":    {"designators": {`["01020008 0102030405060708", "01060004 00000000"]`}, "serial": {`"a b\0\0"`, `"   x"`}, "size": {"1MiB", "2MiB"}, "block-size": {"4096"}, "threads": {"2"}, "read-only": {"true"}},
 	"target": {
@@ -128,7 +130,8 @@ func (c composer) file() string {
 	section(3, "qos: %s", c.object("qos"))
 	section(5, "portal-groups: {p: %s, q: %s}", c.object("portal", `listen: ["127.0.0.1:0"]`), c.object("other", "tag: 9"))
 	section(5, "auth-groups: {g: %s, h: %s, m: %s}", c.object("auth", chapOnly), c.object("auth", chapOnly), c.object("match"))
-	section(5, "volumes: {f: %s, r: %s, m: %s, x: %s, \"null\": {type: null, size: 1MiB}}", c.object("file", "type: file", "path: f"), c.object("ram", "type: ram", "size: 1MiB"),
+	section(5, "ceph: {k: %s, \"null\": {}}", c.object("ceph"))
+	section(5, "volumes: {i: %s, f: %s, r: %s, m: %s, x: %s, \"null\": {type: null, size: 1MiB}}", c.object("rbd", "type: rbd", "ceph: k", "image: rbd/a"), c.object("file", "type: file", "path: f"), c.object("ram", "type: ram", "size: 1MiB"),
 		c.object("mirror", "type: mirror", "members: [/a, /b]"), c.object("excess", "type: file", "path: x", "excess: /e"))
 	section(4, "targets: {\"iqn.2026-11.test:t\": %s, \"iqn.2026-11.test:u\": %s}", c.object("target", "luns: {0: f}"), c.object("rules", "access: [{luns: {5: r}}]"))
 	return b.String()

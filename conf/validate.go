@@ -17,6 +17,7 @@ func (d *decoder) validate(c *Config) {
 	}
 	groups := namesOf("auth-groups", c.AuthGroups, func(g *AuthGroup) string { return g.Name })
 	volumes := namesOf("volumes", c.Volumes, func(v *Volume) string { return v.Name })
+	clusters := namesOf("ceph", c.Ceph, func(k *CephCluster) string { return k.Name })
 	portals := namesOf("portal-groups", c.PortalGroups, func(g *PortalGroup) string { return g.Name })
 	if name := c.Discovery.AuthGroup; name != "" && !groups.use(name) {
 		d.fail("discovery.auth", "no auth-group's name", groups.expected(d, name))
@@ -31,6 +32,7 @@ func (d *decoder) validate(c *Config) {
 	}
 	d.warnOfStrangers(c)
 	d.validateVolumes(c)
+	d.validateCeph(c, clusters)
 	d.validateCache(c)
 	for i := range c.Targets {
 		d.validateTarget(&c.Targets[i], portals, groups, volumes)
@@ -42,6 +44,7 @@ func (d *decoder) validate(c *Config) {
 	}
 	groups.warnUnused(d)
 	volumes.warnUnused(d)
+	clusters.warnUnused(d)
 	if !slices.ContainsFunc(c.Targets, func(t Target) bool { return len(t.PortalGroups) == 0 }) {
 		portals.warnUnused(d)
 	}

@@ -191,7 +191,7 @@ func (o *Orphan) Warning() string {
 // Volume is a backing store that is served as a logical unit.
 type Volume struct {
 	Name       string        `json:"name" doc:"Its name in the configuration."`
-	Type       string        `json:"type" doc:"file, block, ram, null, gotgt or mirror."`
+	Type       string        `json:"type" doc:"file, block, ram, null, gotgt, mirror or rbd."`
 	SizeBytes  int64         `json:"size_bytes" metric:"size_bytes" doc:"Capacity of a volume."`
 	BlockBytes int           `json:"block_bytes" doc:"Size of a logical block."`
 	ReadOnly   bool          `json:"read_only" doc:"Whether it can be read only."`

@@ -96,7 +96,7 @@ func TestNoteOfNumbers(t *testing.T) {
 		t.Errorf("%v: found %s", err, again)
 	}
 	note.Volumes[0].NAA, note.Volumes[0].Revision, note.Volumes[0].Designators = "6024c550000000000000000000000001", "2", []string{"0103"}
-	for _, key := range []string{"Members", "Map", "Held", "Window", "Excess", "ExcessSize", "ExcessWrites"} { // each comes back
+	for _, key := range []string{"Members", "Map", "Held", "Window", "Excess", "ExcessSize", "ExcessWrites", "Ceph", "Image"} { // each comes back
 		v := reflect.ValueOf(&note.Volumes[0]).Elem().FieldByName(key)
 		switch v.Kind() {
 		case reflect.Slice:

@@ -33,6 +33,9 @@ type notedVolume struct {
 	Excess       string        `json:",omitempty"`
 	ExcessSize   conf.Size     `json:",omitempty"`
 	ExcessWrites int           `json:",omitempty"`
+
+	Ceph  string `json:",omitempty"`
+	Image string `json:",omitempty"`
 }
 
 // noted is the form of a volume.
@@ -40,6 +43,7 @@ func noted(v conf.Volume) notedVolume {
 	return notedVolume{
 		Volume: v, NAA: notedNAA(v.NAA), Revision: v.Revision, Designators: v.Designators,
 		Members: v.Members, Map: v.Map, Held: v.Held, Window: v.Window, Excess: v.Excess, ExcessSize: v.ExcessSize, ExcessWrites: v.ExcessWrites,
+		Ceph: v.Ceph, Image: v.Image,
 	}
 }
 
@@ -49,6 +53,7 @@ func (n *notedVolume) volume() conf.Volume {
 	v.NAA, v.Revision, v.Designators = string(n.NAA), n.Revision, n.Designators
 	v.Members, v.Map, v.Held, v.Window = n.Members, n.Map, n.Held, n.Window
 	v.Excess, v.ExcessSize, v.ExcessWrites = n.Excess, n.ExcessSize, n.ExcessWrites
+	v.Ceph, v.Image = n.Ceph, n.Image
 	return v
 }
 

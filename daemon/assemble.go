@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 
+	"lunar/backstore/rbd"
 	"lunar/conf"
 	"lunar/daemon/machine"
 	"lunar/daemon/medium"
@@ -42,9 +43,9 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		return nil, err
 	}
 	machine.LogTopology(topology, log)
-	set := volumes.NewSet(volumes.Config{Conf: cfg, Log: log, StateDir: stateDir, Identity: identity, Naming: naming, Topology: topology, From: start.from})
-	a := &assembly{Set: set, compared: start, daemon: &daemon{Set: set, service: start.service}, targets: map[string]target.TargetConfig{}}
-	set.Forgets = a.forgets
+	set := volumes.NewSet(volumes.Config{Conf: cfg, Log: log, StateDir: stateDir, Identity: identity, Naming: naming, Topology: topology, From: start.from, Ceph: rbd.NewClients(openRBD, log)})
+	a := &assembly{Set: set, compared: start, daemon: &daemon{Set: set, service: start.service, images: make(chan struct{}, 1)}, targets: map[string]target.TargetConfig{}}
+	set.Forgets, set.Resized = a.forgets, a.daemon.imageResized
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)
 	a.daemon.file.Store(cfg)

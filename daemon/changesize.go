@@ -6,7 +6,6 @@ import (
 	"lunar/conf"
 	"lunar/control"
 	"lunar/control/server"
-	"lunar/daemon/medium"
 )
 
 // newSizes finds out which volumes are to have another size: by their size in
@@ -20,7 +19,7 @@ func (c *change) newSizes() (out resizes) {
 			continue
 		}
 		r := resizing{name: v.Name, unit: lu, from: lu.Store().Info().Size}
-		switch size, followed := medium.FollowedSize(v); {
+		switch size, followed := c.daemon.followedSize(v); {
 		case followed && c.daemon.assembly.Still(v) != nil:
 			continue // the size is another one's
 		case followed:
@@ -94,9 +93,9 @@ func (a *applier) rescan(by server.Asker, volume string) (control.Rescanned, err
 	if err := a.daemon.assembly.Still(v); err != nil {
 		return refuse(err.Error())
 	}
-	bytes, followed := medium.FollowedSize(v)
+	bytes, followed := a.daemon.followedSize(v)
 	if !followed {
-		return refuse("found type " + string(v.Type) + " or a configured size, expected a block device or a file without size")
+		return refuse("found type " + string(v.Type) + " or a configured size, expected a block device, an image, or a file without size")
 	}
 	out := control.Rescanned{Before: lu.Store().Info().Size, Now: bytes}
 	if err := a.resizeTo(volume, bytes); err != nil {

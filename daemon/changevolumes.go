@@ -28,6 +28,8 @@ func (c *change) confused() error {
 // openVolumes opens the volumes that are new, and reports all that cannot be
 // opened.
 func (c *change) openVolumes() error {
+	c.daemon.assembly.Next = c.cfg
+	defer func() { c.daemon.assembly.Next = nil }()
 	var errs []error
 	for _, v := range missingIn(c.old, c.cfg) {
 		if err := c.openVolume(v); err != nil {

@@ -34,6 +34,8 @@ type daemon struct {
 	tcp  *tcp.Transport
 	rdma rdma
 
+	images chan struct{} // an image has got another size in its cluster
+
 	links bottleneck.Links // that connections of both share, by class
 
 	gone sync.Mutex // held from when the cache's memory is being given up

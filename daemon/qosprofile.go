@@ -25,6 +25,10 @@ func measureDevices(cfg *conf.Config, volumes []conf.Volume, log *slog.Logger) m
 	log.Info("measuring volumes", "volumes", len(volumes), "time", time.Duration(len(volumes))*cfg.QoS.Profile)
 	for i := range volumes {
 		v := &volumes[i]
+		if v.Type == conf.RBDVolume {
+			log.Warn("volume is not measured: an image is opened once", "volume", v.Name)
+			continue
+		}
 		result, err := measureVolume(v, cfg.QoS.Profile)
 		if err != nil {
 			log.Warn("volume could not be measured", "volume", v.Name, "reason", err)

@@ -28,7 +28,7 @@ func testAtomic(t *testing.T, s Subject) {
 	most, unit := min(info.MaxAtomic, Size/2), info.AtomicUnit
 	for _, off := range []int64{0, int64(unit) * 3, Size - int64(most)} {
 		for _, n := range []int{unit, 2 * unit, most} {
-			if n%max(info.BlockSize, 1) != 0 || off%int64(max(info.BlockSize, 1)) != 0 {
+			if n > most || n%max(info.BlockSize, 1) != 0 || off%int64(max(info.BlockSize, 1)) != 0 {
 				continue
 			}
 			if err := write(off, n); err != nil {

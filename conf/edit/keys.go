@@ -9,8 +9,8 @@ var identities = map[string]string{"luns": "lun", "chap": "user", "rules": "name
 // order is how keys of a new mapping are written; others follow in the order of the
 // alphabet.
 var order = []string{
-	"server", "cache", "log", "portal-groups", "discovery", "auth-groups", "qos", "volumes", "targets",
-	"name", "type", "driver", "path", "size", "block-size",
+	"server", "cache", "log", "portal-groups", "discovery", "auth-groups", "qos", "ceph", "volumes", "targets",
+	"name", "type", "driver", "ceph", "image", "path", "size", "block-size",
 	"tag", "listen", "listen-iser",
 	"alias", "portal-groups", "auth-group", "luns", "access",
 	"lun", "volume", "read-only",

@@ -19,9 +19,13 @@ var BlockDevices = "/sys/dev/block"
 
 // DeviceOf names what the bytes of a volume are on, which other volumes may
 // share: the disk of its file system or of itself by its kernel name, the file
-// system if that has no disk, or the volume's own memory. Of a file that is not
+// system if that has no disk, the pool of a Ceph cluster, or the volume's own memory. Of a file that is not
 // there yet it is where it will be made.
 func DeviceOf(v *conf.Volume) string {
+	if v.Type == conf.RBDVolume {
+		pool, _, _ := strings.Cut(v.Image, "/")
+		return "rbd/" + v.Ceph + "/" + pool
+	}
 	if v.Path == "" {
 		return string(v.Type) + "/" + v.Name
 	}

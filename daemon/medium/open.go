@@ -42,7 +42,7 @@ func Open(v *conf.Volume, intents backstore.Intents, log *slog.Logger, before fu
 			ReadOnly: v.ReadOnly, Intents: intents, Logger: log, Before: before,
 		})
 	}
-	return nil, fmt.Errorf("found type %q, expected file, block, ram, null or gotgt, for a mirror is opened by its members", v.Type)
+	return nil, fmt.Errorf("found type %q, expected file, block, ram, null or gotgt, for the others are opened by their members, or in a cluster", v.Type)
 }
 
 // OpenFile does without direct I/O where the file system has none and the
@@ -61,11 +61,14 @@ func OpenFile(v *conf.Volume, c backstore.FileConfig, open func(backstore.FileCo
 	return store, nil
 }
 
-// Path is how the configuration names a volume's file or device; empty if
+// Path is how the configuration names a volume's file or device, or its image; empty if
 // it has none. Links are kept: those below /dev/disk/by-id say which device is
 // meant, and what they lead to changes.
 func Path(v *conf.Volume) string {
-	if v.Path == "" {
+	switch {
+	case v.Type == conf.RBDVolume:
+		return "rbd:" + v.Image
+	case v.Path == "":
 		return ""
 	}
 	return filepath.Clean(v.Path)

@@ -167,7 +167,7 @@ func (a *Set) tryKept(v *conf.Volume) error {
 	if _, err := identifying.Peek(); err != nil {
 		return adviseIdentifying(identifying.Marked, err)
 	}
-	if v.Path == "" && v.Type != conf.MirrorVolume {
+	if v.Fleeting() {
 		return nil
 	}
 	if _, err := sanitizing.Peek(); err != nil {

@@ -30,7 +30,7 @@ func (a *Set) remember(v *conf.Volume, c *scsi.LUConfig) error {
 // which a restart empties. Of a damaged file nothing is known: the medium may be
 // sanitized in part only.
 func (a *Set) sanitizing(v *conf.Volume, c *scsi.LUConfig) (err error) {
-	if v.Path == "" && v.Type != conf.MirrorVolume {
+	if v.Fleeting() {
 		return nil
 	}
 	f := stateFileOf[scsi.SanitizeNote](a, "sanitize", v)

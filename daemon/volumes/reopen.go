@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lunar/backstore"
+	"lunar/backstore/rbd"
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/internal/bytesize"
@@ -27,8 +28,12 @@ const reopenWait = 5 * time.Second
 // cache an open volume follows.
 func (a *Set) Reopens(was, now *conf.Volume) bool {
 	open := a.Open[was.Name]
+	fenced := false
+	if image, ok := a.Health.Base(was.Name).(*rbd.Store); ok {
+		fenced = image.Fenced()
+	}
 	switch {
-	case open.Slot.Empty(), was.Direct != now.Direct, (was.Cache == nil) != (now.Cache == nil):
+	case fenced, open.Slot.Empty(), was.Direct != now.Direct, (was.Cache == nil) != (now.Cache == nil):
 		return true
 	case was.Cache != nil && (was.Cache.Admission != now.Cache.Admission || was.Cache.ReadAhead != now.Cache.ReadAhead):
 		return true

@@ -7,6 +7,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/crypt"
+	"lunar/backstore/rbd"
 	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/daemon/state"
@@ -25,6 +26,9 @@ type Config struct {
 	Naming   *state.Naming // nil: every volume is new
 	Topology numa.Topology
 	From     Source // of the configuration
+	Ceph     *rbd.Clients
+	Next     *conf.Config        // whose volumes are being opened before it is in force; nil: Conf
+	Resized  func(volume string) // hears that a volume's image has got another size elsewhere; nil: nobody does
 }
 
 // Set is the volumes of a server, with the cache and what is known of them. Whoever

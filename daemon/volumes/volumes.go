@@ -95,8 +95,11 @@ func (a *Set) openLayers(v *conf.Volume, seen sighting, failing *deferral) (l la
 
 // openBase opens what is below the layers.
 func (a *Set) openBase(v *conf.Volume, seen sighting) (backstore.Store, error) {
-	if v.Type == conf.MirrorVolume {
+	switch v.Type {
+	case conf.MirrorVolume:
 		return a.mirror(v)
+	case conf.RBDVolume:
+		return a.image(v)
 	}
 	intents, err := a.intents(v, seen)
 	if err != nil {

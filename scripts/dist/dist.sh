@@ -49,10 +49,13 @@ headers() {
 build() {
 	local cc cgo=0 tags=''
 	cc=$(compiler "$1")
+	if [ "${3:-}" != static ] && [ -n "$cc" ]; then
+		cgo=1 tags=rbd
+	fi
 	if [ "${3:-}" = static ]; then
 		:
 	elif [ -n "$cc" ] && headers "$cc"; then
-		cgo=1 tags=rdma
+		tags+=,rdma
 	else
 		say "WITHOUT iSER: $1: no C compiler for it that finds infiniband/verbs.h and rdma/rdma_cma.h (scripts/setup/packages.sh dist)"
 	fi

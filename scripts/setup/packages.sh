@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # packages.sh PURPOSE: makes sure that this machine has what PURPOSE (build,
-# run, dist, test, bench, elsewhere or moves) needs. As root it installs missing Debian packages; else
+# run, dist, test, bench, elsewhere, moves or ceph) needs. As root it installs missing Debian packages; else
 # it says exactly which are missing, how to install them, and exits 1.
 #
 # packages.sh rdma: the same for what iSER needs to be built in; without it the
@@ -75,9 +75,9 @@ optional() {
 main() {
 	local purpose=${1:-} packages
 	case $purpose in
-	build | run | dist | test | bench | elsewhere | moves) ;;
+	build | run | dist | test | bench | elsewhere | moves | ceph) ;;
 	rdma) optional rdma && return ;;
-	*) die "found purpose '$purpose', expected build, run, dist, test, bench, elsewhere, moves or rdma" ;;
+	*) die "found purpose '$purpose', expected build, run, dist, test, bench, elsewhere, moves, ceph or rdma" ;;
 	esac
 	check_go
 	mapfile -t packages < <(missing "$purpose")

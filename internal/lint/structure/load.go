@@ -67,7 +67,7 @@ func Load(dir string, patterns ...string) (*Tree, error) {
 
 // list asks the go command.
 func list(dir string, arguments []string) (all []*listed, err error) {
-	cmd := exec.Command("go", append([]string{"list", "-tags", "rdma", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles,Imports,Module"}, arguments...)...)
+	cmd := exec.Command("go", append([]string{"list", "-tags", "rdma rbd", "-json=ImportPath,Dir,Export,GoFiles,CgoFiles,Imports,Module"}, arguments...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -1,0 +1,168 @@
+package rbd
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"lunar/internal/evloop"
+)
+
+// Clients are a server's client instances, one of each account, and its event threads'
+// ways to them. Its methods may be called by any number of goroutines.
+type Clients struct {
+	load func() (Library, error)
+	log  *slog.Logger
+
+	mu struct {
+		sync.Mutex
+		library  Library // nil: it was not needed yet, or could not be loaded
+		all      map[Account]*instance
+		stations map[*evloop.Loop]*station
+	}
+}
+
+// instance is a client in use.
+type instance struct {
+	Client
+	account Account
+	users   int // under Clients.mu
+}
+
+// NewClients makes instances as they are needed, of the library that load returns.
+func NewClients(load func() (Library, error), log *slog.Logger) *Clients {
+	c := &Clients{load: load, log: log}
+	c.mu.all, c.mu.stations = map[Account]*instance{}, map[*evloop.Loop]*station{}
+	return c
+}
+
+// acquire returns the instance of an account, which release gives back.
+func (c *Clients) acquire(a Account, patience time.Duration) (*instance, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.mu.all[a]
+	if i == nil {
+		var err error
+		if i, err = c.connect(a, patience); err != nil {
+			return nil, err
+		}
+		c.mu.all[a] = i
+	}
+	i.users++
+	return i, nil
+}
+
+func (c *Clients) connect(a Account, patience time.Duration) (*instance, error) {
+	if c.mu.library == nil {
+		library, err := c.load()
+		if err != nil {
+			return nil, err
+		}
+		c.mu.library = library
+	}
+	library := c.mu.library
+	client, err := within(patience, func() (Client, error) { return library.Connect(a) }, Client.Close)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the Ceph cluster of %s as client.%s: %w", a.Config, a.User, err)
+	}
+	c.log.Info("connected to a Ceph cluster", "config", a.Config, "user", "client."+a.User, "cluster", client.Cluster(), "instance", client.Address())
+	return &instance{Client: client, account: a}, nil
+}
+
+// release ends an instance that nobody uses any more.
+func (c *Clients) release(i *instance, patience time.Duration) error {
+	c.mu.Lock()
+	i.users--
+	last := i.users == 0
+	if last && c.mu.all[i.account] == i {
+		delete(c.mu.all, i.account)
+	}
+	c.mu.Unlock()
+	if !last {
+		return nil
+	}
+	_, err := within(patience, func() (struct{}, error) { return struct{}{}, i.Close() }, nil)
+	return err
+}
+
+// banish has who comes next connect anew: the cluster refuses this instance for good.
+func (c *Clients) banish(i *instance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.mu.all[i.account] == i {
+		delete(c.mu.all, i.account)
+	}
+}
+
+// join returns the station of the thread that it is called on.
+func (c *Clients) join(loop *evloop.Loop) (*station, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.mu.stations[loop]
+	if s == nil {
+		queue, err := c.mu.library.Queue()
+		if err == nil {
+			s, err = newStation(loop, queue)
+		}
+		if err != nil {
+			return nil, err
+		}
+		c.mu.stations[loop] = s
+	}
+	s.lanes++
+	return s, nil
+}
+
+// leave undoes join.
+func (c *Clients) leave(s *station) {
+	if s.lanes--; s.lanes > 0 {
+		return
+	}
+	c.mu.Lock()
+	delete(c.mu.stations, s.loop)
+	c.mu.Unlock()
+	s.close()
+}
+
+// errLate is in the error of what a cluster has not answered in time.
+var errLate = errors.New("the cluster does not answer")
+
+// within calls f and waits for it for some time. What comes later is undone.
+func within[T any](patience time.Duration, f func() (T, error), undo func(T) error) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	came, late := make(chan answer, 1), false
+	var mu sync.Mutex // of late, and of sending
+	go func() {
+		v, err := f()
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case !late:
+			came <- answer{v, err}
+		case err == nil && undo != nil:
+			_ = undo(v) // nobody is left to be told
+		}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case a := <-came:
+		return a.value, a.err
+	case <-timer.C:
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	select {
+	case a := <-came: // in the last moment
+		return a.value, a.err
+	default:
+	}
+	late = true
+	var none T
+	return none, fmt.Errorf("%w within %v", errLate, patience)
+}

@@ -1,0 +1,161 @@
+package rbd
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"lunar/backstore"
+)
+
+// Open opens an image, and takes its exclusive lock unless it is read-only.
+func Open(c Config) (*Store, error) {
+	if c.Patience == 0 {
+		c.Patience = defaultPatience
+	}
+	if c.BlockSize == 0 {
+		c.BlockSize = sector
+	}
+	s := &Store{Config: c, clients: c.Clients, what: "rbd image " + c.Image.String()}
+	var err error
+	if s.instance, err = c.Clients.acquire(c.Account, c.Patience); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.what, err)
+	}
+	s.image, err = within(s.Patience, s.start, Image.Close)
+	if err == nil {
+		s.watcher.Go(s.follow)
+		return s, nil
+	}
+	if !errors.Is(err, errLate) { // else the instance is still in use
+		err = errors.Join(err, c.Clients.release(s.instance, s.Patience))
+	}
+	return nil, fmt.Errorf("%s: %w", s.what, err)
+}
+
+// start is Open with an instance.
+func (s *Store) start() (image Image, err error) {
+	if image, err = s.instance.Open(s.Image, s.ReadOnly); err != nil {
+		if errors.Is(err, unix.ESHUTDOWN) {
+			s.clients.banish(s.instance)
+		}
+		return nil, explain(err, s)
+	}
+	if err = s.settle(image); err != nil {
+		return nil, errors.Join(err, image.Close())
+	}
+	return image, nil
+}
+
+// settle judges the image and takes its lock.
+func (s *Store) settle(image Image) error {
+	g, err := image.Geometry()
+	if err != nil {
+		return err
+	}
+	s.identity = fmt.Sprintf("rbd %s/%d/%s", s.instance.Cluster(), g.Pool, g.ID)
+	info, err := s.describe(&g)
+	if err != nil {
+		return err
+	}
+	s.info.Store(info)
+	if s.ReadOnly {
+		return s.met()
+	}
+	if !g.Lockable {
+		return fmt.Errorf("found an image without the feature exclusive-lock, by which others are kept from writing: rbd feature enable %s exclusive-lock", s.Image)
+	}
+	if err := s.cacheless(image); err != nil {
+		return err
+	}
+	return s.claim(image)
+}
+
+func (s *Store) describe(g *Geometry) (*backstore.Info, error) {
+	if g.Size <= 0 || g.Size%int64(s.BlockSize) != 0 {
+		return nil, fmt.Errorf("found %d bytes, expected a positive multiple of the block size %d", g.Size, s.BlockSize)
+	}
+	info := &backstore.Info{
+		Size: g.Size, BlockSize: 1, PhysicalBlock: 4096,
+		Discard: true, DiscardGran: discardGran, DiscardZeroes: true, Thin: true,
+		ReadOnly: s.ReadOnly, Describe: s.what,
+	}
+	if g.StripeUnit%atomicSpan == 0 && !s.ReadOnly {
+		info.MaxAtomic, info.AtomicUnit = atomicSpan, atomicSpan
+	}
+	return info, nil
+}
+
+// cacheless refuses an image that has librbd keep what it has acknowledged: what an
+// image or a pool says goes before what the instance was told.
+func (s *Store) cacheless(image Image) error {
+	for _, o := range []struct{ option, off string }{{"rbd_cache", "false"}, {"rbd_persistent_cache_mode", "disabled"}} {
+		value, known, err := image.Setting(o.option)
+		if err != nil {
+			return err
+		}
+		if known && value != o.off {
+			return fmt.Errorf("found %s = %s for this image or its pool, with which acknowledged writes could be lost: rbd config image set %s %s %s", o.option, value, s.Image, o.option, o.off)
+		}
+	}
+	return nil
+}
+
+// met has Before judge what was found.
+func (s *Store) met() error {
+	if s.Before == nil {
+		return nil
+	}
+	return s.Before(s)
+}
+
+// claim takes the lock.
+func (s *Store) claim(image Image) error {
+	c, err := s.look(image)
+	if err != nil {
+		return err
+	}
+	s.opened = found(c, s.identity)
+	what, err := c.judge()
+	if err == nil {
+		err = s.met()
+	}
+	if err != nil {
+		return err
+	}
+	if what == seize {
+		s.Logger.Warn("the owner of an image's lock is dead: it is fenced", "image", s.Image, "owner", c.owner)
+		if err := image.Break(c.owner); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("fence the dead owner %s (caps mon 'profile rbd' are needed): %w", c.owner, err)
+		}
+	}
+	if err := image.Acquire(); err != nil {
+		return fmt.Errorf("take the exclusive lock: %w", err)
+	}
+	return image.Annotate(OwnerNote, owned{s.Server, s.instance.Address()}.String())
+}
+
+// look finds out whose the image is.
+func (s *Store) look(image Image) (c *scene, err error) {
+	c = &scene{server: s.Server}
+	if c.owner, err = image.Owner(); err != nil {
+		return nil, err
+	}
+	if c.watchers, err = image.Watchers(); err != nil {
+		return nil, err
+	}
+	note, err := image.Note(OwnerNote)
+	c.noted = parseOwned(note)
+	return c, err
+}
+
+// explain says what can be done about an image that cannot be opened.
+func explain(err error, s *Store) error {
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return fmt.Errorf("found no such pool or image; rbd create --size SIZE %s makes one: %w", s.Image, err)
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("client.%s may not open it; it needs caps mon 'profile rbd' osd 'profile rbd pool=%s': %w", s.Account.User, s.Image.Pool, err)
+	}
+	return err
+}
