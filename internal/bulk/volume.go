@@ -65,6 +65,10 @@ func (v *Volume) Zero(off, n int64) error {
 // Flush makes everything stable that was written.
 func (v *Volume) Flush() error { return v.do(backstore.Op{Kind: backstore.Flush}) }
 
+// mapSpan is what a store is asked about at a time. A file system looks for the end of the data
+// however far that is, each time it is asked; others look at each part.
+const mapSpan = 1 << 30
+
 // Unmapped reports whether nothing was ever stored in n bytes from off, or was given back:
 // they read as zeroes. False: perhaps not.
 func (v *Volume) Unmapped(off, n int64) bool {
@@ -77,9 +81,7 @@ func (v *Volume) Unmapped(off, n int64) bool {
 	if known {
 		return false
 	}
-	// A file system looks for the end of the data however far that is, each time it is asked:
-	// so it is asked for all of them, and once.
-	op := backstore.Op{Kind: backstore.Map, Off: off, Len: v.info.Size - off}
+	op := backstore.Op{Kind: backstore.Map, Off: off, Len: min(v.info.Size-off, mapSpan)}
 	if v.submit([]*backstore.Op{&op}) != nil {
 		return false
 	}

@@ -17,11 +17,15 @@ import (
 
 	"lunar/internal/pipeline"
 	"lunar/scripts/evidence/notes"
+	"lunar/scripts/evidence/notes"
 )
 
 // leastStaged is how many times as fast as one thread stages have to be (ACES, aces-disks): of
 // two CPUs, 2 is the most.
 const leastStaged = 1.7
+
+// stagedRounds is how many rounds are one of the other checks: they are short.
+const stagedRounds = 5
 
 // steps are what is done with each block: what a move does, in one process, with a file in
 // place of the network.
@@ -135,7 +139,8 @@ func staged(_ context.Context, o options) (r result, err error) {
 		do   func() error
 	}{{"alone", s.alone}, {"staged", s.inStages}}
 	took := make([][]time.Duration, len(ways))
-	for range o.Rounds + 1 { // the first one makes the files
+	rounds := stagedRounds * o.Rounds
+	for range rounds + 1 { // the first one makes the files
 		for i, w := range ways {
 			if s.to, err = os.OpenFile(filepath.Join(dir, w.name), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 				return r, err
@@ -151,16 +156,16 @@ func staged(_ context.Context, o options) (r result, err error) {
 	if err := equal(filepath.Join(dir, "alone"), filepath.Join(dir, "staged")); err != nil {
 		return r, err
 	}
-	row, medians := []string{}, []float64{}
+	row, fastest := []string{}, []float64{}
 	for i := range took {
 		all := took[i][1:]
 		slices.Sort(all)
-		middle := all[len(all)/2].Seconds()
-		medians = append(medians, middle)
-		row = append(row, fmt.Sprintf("%.3f s (%.3f to %.3f), %.0f MiB/s", middle, all[0].Seconds(), all[len(all)-1].Seconds(), float64(o.MiB)/middle))
+		least := all[0].Seconds()
+		fastest = append(fastest, least)
+		row = append(row, fmt.Sprintf("%.3f s (median %.3f), %.0f MiB/s", least, all[len(all)/2].Seconds(), float64(o.MiB)/least))
 	}
-	times := medians[0] / medians[1]
-	r.How = fmt.Sprintf("A file of %d MiB in memory is read, digested (SHA-256), enciphered (AES-256-GCM) and written to another file in memory, in blocks of 1 MiB: by one thread that does all four, and by the stages that moves consist of (`internal/pipeline`), with their monitor. Medians of %d rounds in which both take turns; both files are equal.", o.MiB, o.Rounds)
+	times := fastest[0] / fastest[1]
+	r.How = fmt.Sprintf("A file of %d MiB in memory is read, digested (SHA-256), enciphered (AES-256-GCM) and written to another file in memory, in blocks of 1 MiB: by one thread that does all four, and by the stages that moves consist of (`internal/pipeline`), with their monitor. The fastest of %d rounds in which both take turns, because whatever else the machine does only adds to a time; both files are equal.", o.MiB, rounds)
 	r.Columns = []string{"one thread", "four stages", "times as fast"}
 	r.Rows = [][]string{append(row, fmt.Sprintf("%.2f", times))}
 	r.Facts = []notes.Fact{notes.Found(fmt.Sprintf("stages on %d CPUs: times as fast as one thread, at least %.1f", runtime.NumCPU(), leastStaged), fmt.Sprintf("%.2f", times), times >= leastStaged)}
