@@ -17,7 +17,6 @@ import (
 
 	"lunar/internal/pipeline"
 	"lunar/scripts/evidence/notes"
-	"lunar/scripts/evidence/notes"
 )
 
 // leastStaged is how many times as fast as one thread stages have to be (ACES, aces-disks): of
