@@ -28,7 +28,9 @@ func (m *Mirror) begin(opened [2]error) error {
 		}
 	}
 	m.describe(present)
-	if err := m.fits(&n, fresh, present); err != nil {
+	old := n.size
+	had, err := m.fits(&n, fresh, present)
+	if err != nil {
 		return err
 	}
 	_, last := m.regionsOf(0, m.size())
@@ -47,6 +49,11 @@ func (m *Mirror) begin(opened [2]error) error {
 		names := m.config.Members
 		return fmt.Errorf("%w; members %s and %s: bring both back",
 			err, names[0].Name, names[1].Name)
+	}
+	if !fresh { // members are the volume's, or become copies
+		if err := m.clearNew(old, had, present); err != nil {
+			return err
+		}
 	}
 	for i := range media {
 		if present[i] {
@@ -81,8 +88,9 @@ func (m *Mirror) first() int {
 }
 
 // fits finds the size of the volume, and has members grow to it: those that were away while
-// the volume was resized, and all if it has become larger while nobody served it.
-func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
+// the volume was resized, and all if it has become larger while nobody served it. It returns
+// how large they were.
+func (m *Mirror) fits(n *note, fresh bool, present [2]bool) (had [2]int64, err error) {
 	size := m.config.Size
 	for i, s := range m.slots {
 		one := s.Info().Size
@@ -98,11 +106,10 @@ func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
 	}
 	switch {
 	case size <= 0:
-		return errors.New("found no size, expected one")
+		return had, errors.New("found no size, expected one")
 	case !fresh && size < n.size:
-		return fmt.Errorf("found %d bytes, and the volume has %d by its map: a mirror becomes smaller only while it is served; start it as large as it was, and give it the smaller size then", size, n.size)
+		return had, fmt.Errorf("found %d bytes, and the volume has %d by its map: a mirror becomes smaller only while it is served; start it as large as it was, and give it the smaller size then", size, n.size)
 	}
-	var had [2]int64
 	for i, s := range m.slots {
 		found := s.Info().Size
 		had[i] = found
@@ -111,29 +118,25 @@ func (m *Mirror) fits(n *note, fresh bool, present [2]bool) error {
 		}
 		err := fmt.Errorf("member %s has %d bytes, expected %d", m.config.Members[i].Name, found, size)
 		if !fresh && found < n.size && !n.lost[i] {
-			return err // a part of it has gone
+			return had, err // a part of it has gone
 		}
 		if !fresh && found < n.size { // whatever it had there
 			n.differ.span(found, n.size)
 			if err := m.map_.chart.save(n); err != nil {
-				return err
+				return had, err
 			}
 		}
 		if grown := backstore.Resize(s, size); grown != nil {
-			return errors.Join(err, grown)
+			return had, errors.Join(err, grown)
 		}
 	}
 	m.resized(size)
 	m.shift = regionShift(size)
-	if fresh || size <= n.size {
-		return nil
+	if !fresh && size > n.size {
+		m.log.Info("a mirror has grown", "from", n.size, "to", size)
+		n.resize(size)
 	}
-	m.log.Info("a mirror has grown", "from", n.size, "to", size)
-	if err := m.clearNew(n.size, had, present); err != nil {
-		return err
-	}
-	n.resize(size)
-	return nil
+	return had, nil
 }
 
 // clearNew zeroes what members had already behind the end of a volume that has grown while

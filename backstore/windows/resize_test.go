@@ -139,6 +139,31 @@ func TestGrowthWhileStopped(t *testing.T) {
 	}
 }
 
+// TestGrowthOfNobodysMembers: where growth finds other files than the volume's, which is
+// refused, nothing of them is zeroed.
+func TestGrowthOfNobodysMembers(t *testing.T) {
+	chart := mem(t, MapSize)
+	c := mirrorOf(disc{mem(t, crashSize), 1}, disc{mem(t, crashSize), 2}, chart)
+	if err := openMirror(t, c).Close(); err != nil {
+		t.Fatal(err)
+	}
+	others, data := [2]disc{{mem(t, 2*crashSize), 3}, {mem(t, 2*crashSize), 4}}, backstoretest.Pattern(4096, 1)
+	for _, o := range others {
+		backstoretest.NewClient(t, o, backstoretest.NewLoop(t, false)).Write(t, crashSize, data)
+	}
+	c = mirrorOf(others[0], others[1], chart)
+	c.Size = 2 * crashSize
+	if m, err := OpenMirror(c); err == nil {
+		t.Error("it is not refused")
+		_ = m.Close()
+	}
+	for i, o := range others {
+		if !bytes.Equal(o.Bytes()[crashSize:][:len(data)], data) {
+			t.Errorf("data of file %d are gone", i)
+		}
+	}
+}
+
 // TestResizeWithoutAMember: a member that was away while the volume grew grows when it is
 // back.
 func TestResizeWithoutAMember(t *testing.T) {

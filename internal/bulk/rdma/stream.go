@@ -103,11 +103,13 @@ func (s *stream) pay() {
 	}
 }
 
-// beat implements user: it sends something.
+// beat implements user: it sends something, but not the last credit for nothing.
 func (s *stream) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.post(nil)
+	if s.credits > 1 || s.owed > 0 {
+		s.post(nil)
+	}
 }
 
 // post sends a message, if there is a credit and a slot.

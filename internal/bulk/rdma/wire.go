@@ -189,9 +189,9 @@ func (w *wire) end(why error) {
 	_ = qp.Destroy()
 	_ = w.id.Destroy()
 	_ = w.card.release(w.region)
-	_ = w.memory.Close()
-	close(w.over)
 	w.user.ended(why)
+	_ = w.memory.Close() // whose user writes messages until it has heard that
+	close(w.over)
 }
 
 // isOver reports whether it has ended, to the engine.
