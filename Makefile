@@ -28,7 +28,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-simulation lab-ceph simulation simulation-page clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-snapshots evidence-simulation lab-ceph simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -172,6 +172,12 @@ evidence-network: build ## share a bottleneck of the network by class, write doc
 
 # ROUNDS=1 goes up and down in version once; PAGE=only writes the page of the last run's logs.
 # ONLY=figures is a part, ROUNDS and PAGES are those of the check of pages.
+# ONLY=xfs,btrfs,rollbacks,clones,pauses,space is a part, SNAPSHOTS=100 a short run. Needs root.
+evidence-snapshots: build ## snapshots under load with kills, clones, pauses, space, into docs/reports/snapshots.md
+	@$(SETUP) snapshots
+	$(GO) -C scripts build -o $(abspath $(BUILD))/evidence-snapshots ./evidence/snapshots
+	$(BUILD)/evidence-snapshots $(if $(ONLY),--only $(ONLY)) $(if $(SNAPSHOTS),--snapshots $(SNAPSHOTS))
+
 evidence-see: build ## look at the web page of a server under load in a browser, write docs/reports/see.md
 	@$(SETUP) see
 	scripts/evidence/see/run.sh

@@ -86,17 +86,36 @@ func checkDirect(memory, offset, block, size int64) error {
 	return nil
 }
 
-// directAlignment asks the kernel, from Linux 6.1 on, or goes by the device.
+// directAlignment asks the kernel, from Linux 6.1 on, or goes by the device. Where a file of
+// xfs shares blocks with another one, such as a snapshot, the kernel asks for whole blocks of
+// the file system in writes, but takes others by way of the page cache; what it asks for in
+// reads is what would fail.
 func directAlignment(fd int, q queue) (memory, offset int64) {
 	var sx unix.Statx_t
-	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx)
-	if err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 {
+	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN|unix.STATX_DIO_READ_ALIGN, &sx)
+	switch {
+	case err != nil || sx.Mask&unix.STATX_DIOALIGN == 0:
+	case sx.Mask&unix.STATX_DIO_READ_ALIGN != 0 && isXFS(fd):
+		return int64(sx.Dio_mem_align), int64(sx.Dio_read_offset_align)
+	default:
 		return int64(sx.Dio_mem_align), int64(sx.Dio_offset_align)
 	}
 	if n := q.number("logical_block_size"); n > 0 {
 		return n, n
 	}
 	return pageSize, pageSize
+}
+
+func isXFS(fd int) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.XFS_SUPER_MAGIC
+}
+
+// bounces reports whether direct writes of a logical block go by way of the page cache now.
+func (v *volume) bounces() bool {
+	var sx unix.Statx_t
+	err := unix.Statx(v.fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &sx)
+	return err == nil && sx.Mask&unix.STATX_DIOALIGN != 0 && v.block%max(int64(sx.Dio_offset_align), 1) != 0
 }
 
 // punches tries to punch a hole behind the end, where there is nothing to lose. Some

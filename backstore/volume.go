@@ -135,7 +135,7 @@ func (v *volume) fail(op *Op, errno unix.Errno) error {
 // could not write and reports that once; whoever flushes next would be told
 // that its data is safe.
 func (v *volume) distrust(errno error) {
-	if v.direct {
+	if v.direct && !v.bounces() {
 		return // every write reported its own end
 	}
 	err := fmt.Errorf("flush %s: data written earlier may be lost since write-back failed; check the file and restart: %w", v.path, Classify(errno))

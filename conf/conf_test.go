@@ -98,7 +98,7 @@ func TestDefaultFileExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if keyed < 20 || len(c.AuthGroups) != 2 || len(c.QoS.Rules) != 2 || len(c.QoS.Groups) != 1 || len(c.Volumes) != 5 || len(c.Targets[0].Access) != 2 || len(c.Server.CPUs) != 4 ||
+	if keyed < 20 || len(c.AuthGroups) != 2 || len(c.QoS.Rules) != 2 || len(c.QoS.Groups) != 1 || len(c.Volumes) != 6 || len(c.Targets[0].Access) != 2 || len(c.Server.CPUs) != 4 ||
 		c.Cache.Segment != DefaultSegment || c.Cache.Size.Bytes != GiB || !c.Server.Metrics.IsValid() {
 		t.Errorf("%d example lines gave %+v", keyed, c)
 	}

@@ -23,6 +23,7 @@ var volumeKeys = map[string][]VolumeType{
 	"write":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume, RBDVolume},
 	"cache":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume, RBDVolume},
 	"soft-threshold": {FileVolume},
+	"snapshots":      {FileVolume},
 
 	"protection":      {FileVolume, BlockVolume, MirrorVolume},
 	"protection-file": {FileVolume, BlockVolume, MirrorVolume},
@@ -69,6 +70,7 @@ func (d *decoder) volumes(n node, c *Config) {
 		"direct":              boolean(&v.Direct),
 		"physical-block-size": blockSize(&v.PhysicalBlockSize),
 		"removable":           boolean(&v.Removable),
+		"snapshots":           snapshotSchedule(&v),
 		"sanitize-rate":       size(&v.SanitizeRate, 1, MiB, 1<<20*TiB),
 		"soft-threshold":      size(&v.SoftThreshold, 1, MiB, 1<<20*TiB),
 		"write":               oneOf(&v.Write, WriteThrough, WriteBack, WriteSync),
@@ -143,6 +145,7 @@ func (d *decoder) fitsType(n node, v *Volume) {
 	}
 	d.fitsEncryption(n, v)
 	d.fitsWindows(n, v)
+	d.fitsSnapshots(n, v)
 	if v.NAA != "" && v.Designators != nil {
 		d.fail(n.path+".naa", "naa beside designators", "one of them: designators are all that names the volume in VPD page 83h")
 	}

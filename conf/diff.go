@@ -151,7 +151,7 @@ func isLeaf(t reflect.Type) bool {
 
 // isNested reports whether what a pointer points to is told key by key.
 func isNested(t reflect.Type) bool {
-	return t == reflect.TypeFor[VolumeCache]() || t == reflect.TypeFor[VolumeEncryption]()
+	return t == reflect.TypeFor[VolumeCache]() || t == reflect.TypeFor[VolumeEncryption]() || t == reflect.TypeFor[SnapshotSchedule]()
 }
 
 // objects compares objects by name.

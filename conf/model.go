@@ -285,6 +285,14 @@ type Volume struct {
 	Removable         bool // the medium can be ejected and loaded
 	SanitizeRate      Size // bytes per second that SANITIZE overwrites at most; 0: as many as it can
 	SoftThreshold     Size // space left below which initiators are warned; 0: they are not
+
+	Snapshots *SnapshotSchedule // nil: none are made by themselves
+}
+
+// SnapshotSchedule says when snapshots of a volume are made by themselves.
+type SnapshotSchedule struct {
+	Every time.Duration // one in each period of so long
+	Keep  int           // so many of them; older ones are deleted
 }
 
 // Fleeting reports whether a volume's data end with the server.

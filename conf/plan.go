@@ -64,6 +64,7 @@ var livePaths = []struct {
 	{path: []string{"volumes", anyName, "threads"}},
 	{path: []string{"volumes", anyName, "soft-threshold"}},
 	{path: []string{"volumes", anyName, "sanitize-rate"}},
+	{path: []string{"volumes", anyName, "snapshots"}},
 	{path: []string{"volumes", anyName, "cache"}},
 	{path: []string{"volumes", anyName, "physical-block-size"}},
 	{path: []string{"volumes", anyName, "encryption", "key-file"}},

@@ -74,6 +74,7 @@ volumes:
       cache: {flush-age: 1s, dirty-limit: 2%}, protection: 1, protection-file: /p, encryption: {key-file: /k, old-key-file: /o, header-file: /h}}
   "null": {type: null, size: 1MiB, serial: " ab\\0", revision: "1.0", naa: "6024c550000000000000000000000001"}
   "010": {type: ram, size: 1MiB, designators: ["02010009 4c554e4152202020 31", "01030008 5e00000000000002"]}
+  sn: {type: file, path: sn, snapshots: {every: 1h, keep: 24}}
   gf: {type: gotgt, driver: file, path: gf, write: sync, cache: {max: 2MiB}}
   gn: {type: gotgt, driver: null, size: 1MiB}
   mi: {type: mirror, members: [/a, b], map: /m, held: 16MiB, window: 2s, size: 1MiB}

@@ -70,6 +70,7 @@ var objects = map[string]choices{
 		"vendor": {`"null"`}, "product": {`"- x"`}, "revision": {`"1.0"`}, "physical-block-size": {"4096"}, "removable": {"true"}, "sanitize-rate": {"5MiB"}, "soft-threshold": {"1MiB"},
 		"protection": {"1", "3"}, "protection-file": {"/p"}, "encryption": {"{key-file: /k}", "{key-file: /k, old-key-file: /o, header-file: /h}"},
 	},
+	"kept":   {"snapshots": {"{every: 1h, keep: 24}"}},
 	"excess": {"excess-size": {"16MiB", "1GiB"}, "excess-writes": {"auto", "500"}},
 	"mirror": {"members": {"[/a, /b]", "[/a, c]"}, "map": {"/m"}, "held": {"8MiB"}, "window": {"100ms"}, "size": {"1MiB"}, "read-only": {"true"}},
 	"ceph":   {"config": {"/c", `"/a b"`}, "user": {"u", `"null"`, "a.b-c"}, "keyring-file": {"/k"}},
@@ -131,8 +132,8 @@ func (c composer) file() string {
 	section(5, "portal-groups: {p: %s, q: %s}", c.object("portal", `listen: ["127.0.0.1:0"]`), c.object("other", "tag: 9"))
 	section(5, "auth-groups: {g: %s, h: %s, m: %s}", c.object("auth", chapOnly), c.object("auth", chapOnly), c.object("match"))
 	section(5, "ceph: {k: %s, \"null\": {}}", c.object("ceph"))
-	section(5, "volumes: {i: %s, f: %s, r: %s, m: %s, x: %s, \"null\": {type: null, size: 1MiB}}", c.object("rbd", "type: rbd", "ceph: k", "image: rbd/a"), c.object("file", "type: file", "path: f"), c.object("ram", "type: ram", "size: 1MiB"),
-		c.object("mirror", "type: mirror", "members: [/a, /b]"), c.object("excess", "type: file", "path: x", "excess: /e"))
+	section(5, "volumes: {i: %s, f: %s, r: %s, m: %s, x: %s, k: %s, \"null\": {type: null, size: 1MiB}}", c.object("rbd", "type: rbd", "ceph: k", "image: rbd/a"), c.object("file", "type: file", "path: f"), c.object("ram", "type: ram", "size: 1MiB"),
+		c.object("mirror", "type: mirror", "members: [/a, /b]"), c.object("excess", "type: file", "path: x", "excess: /e"), c.object("kept", "type: file", "path: k"))
 	section(4, "targets: {\"iqn.2026-11.test:t\": %s, \"iqn.2026-11.test:u\": %s}", c.object("target", "luns: {0: f}"), c.object("rules", "access: [{luns: {5: r}}]"))
 	return b.String()
 }

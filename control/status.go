@@ -190,21 +190,22 @@ func (o *Orphan) Warning() string {
 
 // Volume is a backing store that is served as a logical unit.
 type Volume struct {
-	Name       string        `json:"name" doc:"Its name in the configuration."`
-	Type       string        `json:"type" doc:"file, block, ram, null, gotgt, mirror or rbd."`
-	SizeBytes  int64         `json:"size_bytes" metric:"size_bytes" doc:"Capacity of a volume."`
-	BlockBytes int           `json:"block_bytes" doc:"Size of a logical block."`
-	ReadOnly   bool          `json:"read_only" doc:"Whether it can be read only."`
-	Write      string        `json:"write" doc:"When a write is acknowledged: through, back or sync."`
-	Frozen     *FrozenVolume `json:"frozen,omitempty" doc:"Commands are held, so that a copy can be made; absent: they are not."`
-	Health     Health        `json:"health" doc:"Whether its data are available and to be trusted."`
-	IO         IO            `json:"io" doc:"Commands and data of all sessions, past ones included."`
-	Anew       uint64        `json:"protection_made_anew" metric:"protection_made_anew_blocks" doc:"Blocks whose protection information was made anew after a crash when the volume was opened last; the log names them."`
-	Errors     []StoreErrors `json:"store_errors" nullable:"false" doc:"What its store has failed; commands that were refused are not among it."`
-	Space      *Space        `json:"space,omitempty" doc:"Of volumes in files: the file system."`
-	Cache      *VolumeCache  `json:"cache,omitempty" doc:"Its part of the cache; absent if it is not cached."`
-	Mirror     *Mirror       `json:"mirror,omitempty" doc:"Its members; absent if it is no mirror."`
-	Excess     *Excess       `json:"excess,omitempty" doc:"Its writes in excess; absent if it has no device for them."`
+	Name       string           `json:"name" doc:"Its name in the configuration."`
+	Type       string           `json:"type" doc:"file, block, ram, null, gotgt, mirror or rbd."`
+	SizeBytes  int64            `json:"size_bytes" metric:"size_bytes" doc:"Capacity of a volume."`
+	BlockBytes int              `json:"block_bytes" doc:"Size of a logical block."`
+	ReadOnly   bool             `json:"read_only" doc:"Whether it can be read only."`
+	Write      string           `json:"write" doc:"When a write is acknowledged: through, back or sync."`
+	Frozen     *FrozenVolume    `json:"frozen,omitempty" doc:"Commands are held, so that a copy can be made; absent: they are not."`
+	Health     Health           `json:"health" doc:"Whether its data are available and to be trusted."`
+	IO         IO               `json:"io" doc:"Commands and data of all sessions, past ones included."`
+	Anew       uint64           `json:"protection_made_anew" metric:"protection_made_anew_blocks" doc:"Blocks whose protection information was made anew after a crash when the volume was opened last; the log names them."`
+	Errors     []StoreErrors    `json:"store_errors" nullable:"false" doc:"What its store has failed; commands that were refused are not among it."`
+	Space      *Space           `json:"space,omitempty" doc:"Of volumes in files: the file system."`
+	Snapshots  *VolumeSnapshots `json:"snapshots,omitempty" doc:"Its snapshots; absent: there are none and no schedule."`
+	Cache      *VolumeCache     `json:"cache,omitempty" doc:"Its part of the cache; absent if it is not cached."`
+	Mirror     *Mirror          `json:"mirror,omitempty" doc:"Its members; absent if it is no mirror."`
+	Excess     *Excess          `json:"excess,omitempty" doc:"Its writes in excess; absent if it has no device for them."`
 }
 
 // Mirror is what a mirror does.

@@ -34,8 +34,9 @@ type notedVolume struct {
 	ExcessSize   conf.Size     `json:",omitempty"`
 	ExcessWrites int           `json:",omitempty"`
 
-	Ceph  string `json:",omitempty"`
-	Image string `json:",omitempty"`
+	Ceph      string                 `json:",omitempty"`
+	Image     string                 `json:",omitempty"`
+	Snapshots *conf.SnapshotSchedule `json:",omitempty"`
 }
 
 // noted is the form of a volume.
@@ -44,6 +45,7 @@ func noted(v conf.Volume) notedVolume {
 		Volume: v, NAA: notedNAA(v.NAA), Revision: v.Revision, Designators: v.Designators,
 		Members: v.Members, Map: v.Map, Held: v.Held, Window: v.Window, Excess: v.Excess, ExcessSize: v.ExcessSize, ExcessWrites: v.ExcessWrites,
 		Ceph: v.Ceph, Image: v.Image,
+		Snapshots: v.Snapshots,
 	}
 }
 
@@ -54,6 +56,7 @@ func (n *notedVolume) volume() conf.Volume {
 	v.Members, v.Map, v.Held, v.Window = n.Members, n.Map, n.Held, n.Window
 	v.Excess, v.ExcessSize, v.ExcessWrites = n.Excess, n.ExcessSize, n.ExcessWrites
 	v.Ceph, v.Image = n.Ceph, n.Image
+	v.Snapshots = n.Snapshots
 	return v
 }
 

@@ -35,6 +35,7 @@ func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 	if err == nil {
 		a.daemon.serves()
 		a.tidy()
+		a.tidySnapshots()
 		a.keepApplied()
 		a.keepRead("start", "read at the start", a.texts.Load().running.text)
 		if err := state.NonePending(a.dir); err != nil {

@@ -81,7 +81,7 @@ func (s *source) Status() control.Status {
 	status.RDMA, status.Moves = s.daemon.rdmaStatus(), s.changes.moves.status()
 	status.Drift, status.Closing = append(s.daemon.drift(), s.changes.frozen.drift()...), s.changes.stillLeaving()
 	status.Warnings, status.QoS = append(s.daemon.warnings(), s.daemon.keptWarnings()...), s.qosStatus()
-	status.Warnings = append(status.Warnings, unlockedWarnings(nil)...)
+	status.Warnings = append(append(status.Warnings, unlockedWarnings(nil)...), s.changes.snapshots.warnings()...)
 	if n := cached.Damaged; n > 0 {
 		status.Warnings = append(status.Warnings, fmt.Sprintf("cache: %s of its data had a wrong checksum; the log says which: check the machine's memory", cli.Counted(int(n), "part")))
 	}
@@ -207,6 +207,7 @@ func (s *source) volumeOf(v *conf.Volume, lu *scsi.LogicalUnit, t target.Traffic
 		out.Cache = cachedOf(&c)
 	}
 	out.Mirror, out.Excess = windowsOf(s.daemon.Health.Base(v.Name))
+	out.Snapshots = s.changes.snapshots.status(v.Name)
 	return out
 }
 

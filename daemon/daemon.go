@@ -116,8 +116,9 @@ type applier struct {
 	mu      sync.Mutex
 	leaving []*departure // under mu
 
-	frozen freezes
-	moves  moves
+	frozen    freezes
+	moves     moves
+	snapshots snapshots
 }
 
 // change puts a configuration into force: first everything that can fail, which

@@ -29,6 +29,9 @@ type freezes struct {
 // freeze is some volumes that are frozen together.
 type freeze struct {
 	control.Frozen
+	longest time.Duration   // commands are held
+	began   time.Time       // they are
+	prepare func() error    // called before, while they go on; nil: nothing is
 	held    bool            // under freezes.mu
 	gone    <-chan struct{} // closed when the client that it needs has gone; nil: it needs none
 	revoked func() error    // says that the client may not hold it any more; nil: it needs none
@@ -148,12 +151,9 @@ func notFrozen(volume, why string, state bool) error {
 
 // freeze freezes volumes. It holds the changes until it has.
 func (a *applier) freeze(by server.Asker, volume string, k control.Freeze, gone <-chan struct{}) (control.Frozen, error) {
-	deadline := control.DefaultFreeze
-	if k.Deadline != "" {
-		var err error
-		if deadline, err = time.ParseDuration(k.Deadline); err != nil || deadline < time.Second || deadline > control.MaxFreeze {
-			return control.Frozen{}, notFrozen(volume, fmt.Sprintf("deadline: found %q, expected a time from 1s to %v, such as 30s", k.Deadline, control.MaxFreeze), false)
-		}
+	deadline, err := freezeDeadline(k.Deadline, control.DefaultFreeze)
+	if err != nil {
+		return control.Frozen{}, notFrozen(volume, err.Error(), false)
 	}
 	if k.Attended && gone == nil {
 		return control.Frozen{}, notFrozen(volume, "attended: this connection does not tell when its client is gone", false)
@@ -166,27 +166,58 @@ func (a *applier) freeze(by server.Asker, volume string, k control.Freeze, gone 
 	if err := by.Begin(); err != nil {
 		return control.Frozen{}, err
 	}
-	names := slices.Compact(slices.Sorted(slices.Values(append([]string{volume}, k.With...))))
+	names := together(volume, k.With)
 	for _, name := range names {
 		if a.daemon.config.Load().Volume(name) == nil { // what others are called is not remembered
 			return control.Frozen{}, notFrozen(volume, "found no volume "+name, true)
 		}
 	}
-	f := &freeze{Frozen: control.Frozen{Volumes: names, Until: time.Now().Add(deadline)}, thaw: make(chan struct{}), ended: make(chan struct{})}
+	f := newFreeze(names, deadline)
 	if k.Attended {
 		f.gone, f.revoked = gone, by.Revoked
 	}
-	if taken := a.frozen.take(f); taken != "" {
-		return control.Frozen{}, notFrozen(volume, "volume "+taken+" is frozen already", true)
-	}
 	defer by.Awaits(a.freezing(names))()
 	if err := a.hold(f); err != nil {
-		a.frozen.release(f, "it could not be frozen")
-		close(f.ended)
 		return control.Frozen{}, notFrozen(volume, err.Error(), true)
 	}
 	a.log.Info("volumes frozen", "volumes", strings.Join(names, ", "), "until", f.Until)
 	return f.Frozen, nil
+}
+
+// together are a volume and others, none of them twice.
+func together(volume string, with []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(append([]string{volume}, with...))))
+}
+
+// newFreeze is of volumes that are to be frozen, none of them twice, for a time at most.
+func newFreeze(names []string, longest time.Duration) *freeze {
+	return &freeze{Frozen: control.Frozen{Volumes: names}, longest: longest, thaw: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// freezeDeadline is for how long a freeze holds commands at most.
+func freezeDeadline(text string, absent time.Duration) (time.Duration, error) {
+	if text == "" {
+		return absent, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < time.Second || d > control.MaxFreeze {
+		return 0, fmt.Errorf("deadline: found %q, expected a time from 1s to %v, such as 30s", text, control.MaxFreeze)
+	}
+	return d, nil
+}
+
+// hold makes a freeze that of its volumes, and returns when all are held, or none is. The
+// caller holds the changes.
+func (a *applier) hold(f *freeze) error {
+	if taken := a.frozen.take(f); taken != "" {
+		return fmt.Errorf("volume %s is frozen already", taken)
+	}
+	err := a.holdAll(f)
+	if err != nil {
+		a.frozen.release(f, "it could not be frozen")
+		close(f.ended)
+	}
+	return err
 }
 
 // freezing is how far volumes are that are being frozen.
@@ -206,13 +237,21 @@ func (a *applier) freezing(names []string) func() control.Progress {
 	})
 }
 
-// hold returns when all volumes are held, or none is.
-func (a *applier) hold(f *freeze) error {
+// holdAll returns when all volumes are held, or none is. The time counts from when they begin
+// to be: what the cache has to write before is written beside their commands.
+func (a *applier) holdAll(f *freeze) error {
 	begun, err := a.beginFreezes(f.Volumes)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(a.life, freezeWait)
+	if f.prepare != nil {
+		if err := f.prepare(); err != nil {
+			return errors.Join(err, endFreezes(begun))
+		}
+	}
+	f.began = time.Now()
+	f.Until = f.began.Add(f.longest)
+	ctx, cancel := context.WithTimeout(a.life, min(freezeWait, f.longest))
 	defer cancel()
 	held, ends := make(chan struct{}, len(begun)), make(chan error, len(begun))
 	for _, b := range begun {

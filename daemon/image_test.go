@@ -27,8 +27,8 @@ volumes:
 targets: {"iqn.2026-11.test:t": {luns: {0: db, 1: cached, 2: ram}}}
 `
 
-// images is a cluster with images, which servers use from now on.
-func images(t *testing.T, names ...string) *fake.Cluster {
+// clusterOf is a cluster with images, which servers use from now on.
+func clusterOf(t *testing.T, names ...string) *fake.Cluster {
 	t.Helper()
 	cluster, open := fake.New(nil), openRBD
 	for _, name := range names {
@@ -41,7 +41,7 @@ func images(t *testing.T, names ...string) *fake.Cluster {
 
 func serveImages(t *testing.T) (*live, *fake.Cluster) {
 	t.Helper()
-	cluster := images(t, "rbd/db", "rbd/cached", "rbd/more")
+	cluster := clusterOf(t, "rbd/db", "rbd/cached", "rbd/more")
 	l := &live{&controlled{t: t, dir: t.TempDir()}, imageConfig, nil}
 	l.file = filepath.Join(l.dir, "tgtd.yaml")
 	writeFile(t, l.file, l.text)
@@ -132,7 +132,7 @@ func TestImageFenced(t *testing.T) {
 // TestNoLibrbd: a server without Ceph's library serves what needs none, and refuses an image
 // with the name of the package.
 func TestNoLibrbd(t *testing.T) {
-	images(t)
+	clusterOf(t)
 	openRBD = func() (rbd.Library, error) {
 		return nil, errors.New("librbd.so.1: cannot open shared object file: No such file or directory (install Ceph's client library: package librbd1)")
 	}

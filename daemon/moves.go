@@ -130,6 +130,13 @@ func (s *moves) cancel(volume string) {
 	}
 }
 
+// has reports whether a volume moves now.
+func (s *moves) has(volume string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.by[volume] != nil
+}
+
 // thread is the event thread of all moves.
 func (s *moves) thread() (*evloop.Loop, error) {
 	s.mu.Lock()

@@ -97,6 +97,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	var beside sync.WaitGroup
 	beside.Go(func() { s.watchHealth(changes.life, log) })
 	beside.Go(func() { changes.followImages(changes.life, log) })
+	beside.Go(func() { changes.keepSnapshots(changes.life) })
 	beside.Go(func() { keepGuests(changes.life, dir, s, log) })
 	announce(c.Out, cfg, s.Server)
 	log.Info("ready", "version", version.Number, "targets", len(cfg.Targets), "volumes", len(cfg.Volumes))

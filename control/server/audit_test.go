@@ -31,6 +31,7 @@ var bodies = map[string]string{
 	"post-trace": "", "post-kick": `{"initiator":"iqn.x"}`, "post-drain": `{"portal":"a"}`, "post-rescan": "", "post-resync": "", "post-scrub": "", "post-detach": `{"discard":true}`, "post-freeze": `{"with":["w"],"deadline":"5s"}`, "post-thaw": "",
 	"post-send":    `{"to":"h:3262","key":"hunter2hunter2hunter2hunter2hunter2hunter2h"}`,
 	"post-receive": `{"path":"f","listen":":3262","key":"hunter2hunter2hunter2hunter2hunter2hunter2h","config":{"encryption":{"secret":"hunter2"}}}`, "post-checksum": "",
+	"post-snapshot": `{"name":"s","with":["w"]}`, "delete-snapshot": "", "post-snapshot-clone": `{"volume":"n","configuration":{"secret":"hunter2"}}`, "post-snapshot-rollback": `{"force":true}`,
 
 	"put-volume": `{"type":"ram","encryption":{"secret":"hunter2"}}`, "patch-volume": `{"size":"1MiB","secret":["hunter2"]}`, "delete-volume": "", "put-target": `{"luns":[]}`, "patch-target": `{"alias":"a"}`, "delete-target": "",
 	"put-lun": `{"volume":"v"}`, "patch-lun": `{"read-only":true}`, "delete-lun": "",
@@ -107,7 +108,7 @@ func TestEveryChangeIsLogged(t *testing.T) {
 				t.Errorf("%s %s: found operation %q, expected that this test has a request of it", method, path, op.OperationID)
 			}
 			seen++
-			path = strings.NewReplacer("{name}", "v", "{group}", "a", "{user}", "u", "{lun}", "0", "{section}", "log", "{id}", "1").Replace(path)
+			path = strings.NewReplacer("{name}", "v", "{group}", "a", "{user}", "u", "{lun}", "0", "{section}", "log", "{id}", "1", "{snapshot}", "s").Replace(path)
 			status, at := send(method, path, body)
 			expect(method, at, status)
 			status, at = send(method, path, "[")

@@ -18,7 +18,7 @@ func allMetrics() []metric {
 		rowsOf("lunar_node_", nodeLabels, eachNode),
 		volumeMetrics, rowsOf("lunar_volume_", volumeLabels, eachVolume), rowsOf("lunar_volume_", volumeLabels, eachVolumeIO),
 		rowsOf("lunar_volume_cache_", volumeLabels, eachCached), rowsOf("lunar_volume_fussy_", volumeLabels, eachFussy),
-		rowsOf("lunar_volume_mirror_", volumeLabels, eachMirror), rowsOf("lunar_volume_excess_", volumeLabels, eachExcess),
+		rowsOf("lunar_volume_mirror_", volumeLabels, eachMirror), rowsOf("lunar_volume_excess_", volumeLabels, eachExcess), rowsOf("lunar_volume_", volumeLabels, eachSnapshots),
 		rowsOf("lunar_session_", sessionLabels, eachSession), rowsOf("lunar_session_", lunLabels, eachLUN),
 		rdmaMetrics, rowsOf("lunar_rdma_", rdmaLabels, eachRDMADevice),
 		incidentMetrics, rowsOf("lunar_", nil, eachIncidents), rowsOf("lunar_", nil, eachApply), rowsOf("lunar_moves_", nil, eachMoves), rowsOf("lunar_volume_", volumeLabels, eachSpace),

@@ -37,6 +37,15 @@ func eachExcess(s *control.Status, yield func(*control.Excess, ...string)) {
 	}
 }
 
+// eachSnapshots has the volumes with snapshots, or a schedule of them.
+func eachSnapshots(s *control.Status, yield func(*control.VolumeSnapshots, ...string)) {
+	for i := range s.Volumes {
+		if v := &s.Volumes[i]; v.Snapshots != nil {
+			yield(v.Snapshots, v.Name)
+		}
+	}
+}
+
 // eachCached has what the cache knows of every volume that it caches.
 func eachCached(s *control.Status, yield func(*control.VolumeCache, ...string)) {
 	for i := range s.Volumes {

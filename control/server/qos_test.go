@@ -95,6 +95,29 @@ func (f fixed) Checksum(_ Asker, volume string) (control.VolumeChecksum, error) 
 	return control.VolumeChecksum{Checksum: volume}, nil
 }
 
+func (f fixed) Snapshots(volume string) ([]control.Snapshot, error) {
+	if volume != "v" {
+		return nil, &control.Refusal{What: "found no volume " + volume, Missing: true}
+	}
+	return []control.Snapshot{{Name: "s", Size: 7}}, nil
+}
+
+func (f fixed) MakeSnapshot(_ Asker, volume string, r control.SnapshotRequest) (control.SnapshotMade, error) {
+	return control.SnapshotMade{Name: r.Name, Volumes: append([]string{volume}, r.With...)}, nil
+}
+
+func (f fixed) DeleteSnapshot(_ Asker, _, snapshot string) (control.Snapshot, error) {
+	return control.Snapshot{Name: snapshot}, nil
+}
+
+func (f fixed) CloneSnapshot(_ Asker, _, _ string, r control.SnapshotClone) (control.SnapshotCloned, error) {
+	return control.SnapshotCloned{Path: r.Path}, nil
+}
+
+func (f fixed) RollBack(_ Asker, _, snapshot string, _ control.SnapshotRollback) (control.RolledBack, error) {
+	return control.RolledBack{Kept: snapshot}, nil
+}
+
 func (f fixed) Thaw(volume string) (control.Thawed, error) {
 	return control.Thawed{Volumes: []string{volume}}, nil
 }

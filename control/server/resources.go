@@ -9,7 +9,7 @@ import (
 // resources are the parts of the API: each adds its operations.
 var resources = []func(huma.API, Source){
 	addStatus, addSessions, addVolumes, addTargets, addPortalGroups, addObjects, addCache, addQoS, addALUA, addReservations, addLatency, addAdmin,
-	addWhy, addFreeze, addMoves, addGenerations,
+	addWhy, addFreeze, addMoves, addSnapshots, addGenerations,
 }
 
 func addStatus(api huma.API, s Source) {

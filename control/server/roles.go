@@ -34,6 +34,7 @@ var roles = map[string]control.Role{
 	"get-qos-rule":     control.Read,
 	"get-jobs":         control.Read,
 	"get-job":          control.Read,
+	"get-snapshots":    control.Read,
 
 	"post-kick":       control.Operate,
 	"post-trace":      control.Operate,
@@ -50,6 +51,7 @@ var roles = map[string]control.Role{
 	"patch-alua":      control.Operate,
 	"delete-job":      control.Operate, // of whoever could have asked for it
 	"post-checksum":   control.Operate,
+	"post-snapshot":   control.Operate,
 
 	"post-apply":         control.Admin,
 	"post-send":          control.Admin,
@@ -59,6 +61,10 @@ var roles = map[string]control.Role{
 	"post-changes":       control.Admin,
 	"post-rollback":      control.Admin,
 	"post-save":          control.Admin,
+
+	"delete-snapshot":        control.Admin,
+	"post-snapshot-clone":    control.Admin,
+	"post-snapshot-rollback": control.Admin,
 }
 
 // objectRoles are those of the operations on objects of the configuration, by verb; all

@@ -75,6 +75,15 @@ type Source interface {
 	SendVolume(by Asker, volume string, s control.Send) (control.SentVolume, error)
 	ReceiveVolume(by Asker, volume string, r control.Receive) (control.ReceivedVolume, error)
 	Checksum(by Asker, volume string) (control.VolumeChecksum, error)
+	// Snapshots tells of those of a volume. MakeSnapshot makes one, of others at the same
+	// moment too, and DeleteSnapshot removes one that nobody uses. CloneSnapshot makes a volume
+	// of one, and RollBack has the volume hold what it held then. If there is an error, which
+	// may be a *Refusal, nothing was changed, unless it says so.
+	Snapshots(volume string) ([]control.Snapshot, error)
+	MakeSnapshot(by Asker, volume string, r control.SnapshotRequest) (control.SnapshotMade, error)
+	DeleteSnapshot(by Asker, volume, snapshot string) (control.Snapshot, error)
+	CloneSnapshot(by Asker, volume, snapshot string, r control.SnapshotClone) (control.SnapshotCloned, error)
+	RollBack(by Asker, volume, snapshot string, r control.SnapshotRollback) (control.RolledBack, error)
 	// Reservations tells what is reserved of all volumes.
 	Reservations() control.Reservations
 	// ClearReservations ends that for the volume of a name, and returns what there

@@ -3,6 +3,7 @@ package volumes
 import (
 	"context"
 	"errors"
+	"time"
 
 	"lunar/backstore"
 	"lunar/conf"
@@ -30,7 +31,14 @@ func (a *Set) BeginFreeze(loop *evloop.Loop, v *conf.Volume) (*Freezing, error) 
 // cannot be made stable, it returns the error without having called frozen.
 func (f *Freezing) Hold(ctx context.Context, frozen func(), thaw <-chan struct{}) error {
 	return f.r.open.Slot.Exchange(ctx, func(store backstore.Store) (backstore.Store, error) {
-		if err := f.r.flush(store, reopenWait); err != nil {
+		within := reopenWait
+		if late, ok := ctx.Deadline(); ok {
+			within = min(within, time.Until(late))
+		}
+		if within <= 0 {
+			return store, errors.New("what was under way has ended too late")
+		}
+		if err := f.r.flush(store, within); err != nil {
 			return store, err
 		}
 		frozen()

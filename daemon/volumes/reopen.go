@@ -203,23 +203,36 @@ func (r *reopening) exchange(old backstore.Store) (backstore.Store, error) {
 	if r.open.Cached != nil && r.to.Cache != nil {
 		r.open.Cached.Keep()
 	}
-	err := old.Close()
-	if err != nil && r.open.Cached != nil && !r.open.Cached.Left() {
+	if err := r.shut(old); err != nil {
 		return old, err
-	}
-	r.closed, r.open.Cached = true, nil
-	if err != nil {
-		r.Log.Error("a volume that is opened anew was not closed in order; all of it had been made stable before", "volume", r.to.Name, "err", err)
 	}
 	store, err := r.openAs(&r.to)
 	if err == nil {
 		return store, nil
 	}
-	if store, again := r.openAs(&r.from); again == nil {
-		return store, err
-	} else {
-		return nil, errors.Join(err, fmt.Errorf("it cannot be opened as before either, and IS NOT SERVED ANY MORE until it can: %w", again))
+	return r.again(err)
+}
+
+// shut closes the store of before, all of which is stable. After an error it is open.
+func (r *reopening) shut(old backstore.Store) error {
+	err := old.Close()
+	if err != nil && r.open.Cached != nil && !r.open.Cached.Left() {
+		return err
 	}
+	r.closed, r.open.Cached = true, nil
+	if err != nil {
+		r.Log.Error("a volume that is opened anew was not closed in order; all of it had been made stable before", "volume", r.to.Name, "err", err)
+	}
+	return nil
+}
+
+// again opens the store as it was before, because of an error.
+func (r *reopening) again(err error) (backstore.Store, error) {
+	store, lost := r.openAs(&r.from)
+	if lost == nil {
+		return store, err
+	}
+	return nil, errors.Join(err, fmt.Errorf("it cannot be opened as before either, and IS NOT SERVED ANY MORE until it can: %w", lost))
 }
 
 // openAs opens the volume for its logical unit.

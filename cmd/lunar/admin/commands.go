@@ -12,7 +12,7 @@ import (
 type Commands struct {
 	Status       statusCommand       `cmd:"" help:"Show the volumes, cache, sessions and event threads of a running server."`
 	Top          topCommand          `cmd:"" help:"Watch a running server: what initiators ask for and get, what holds them back, and what would help. ? in it lists the keys."`
-	Volume       volumeCommand       `cmd:"" help:"List, show, create, change, delete, freeze and thaw volumes."`
+	Volume       volumeCommand       `cmd:"" help:"List, show, create, change, delete, freeze and thaw volumes, and their snapshots."`
 	Target       targetCommand       `cmd:"" help:"List, show, create, change and delete targets."`
 	LUN          lunCommand          `cmd:"" name:"lun" help:"List, show, create, change and delete LUNs of targets."`
 	Portal       portalCommand       `cmd:"" help:"List, show, create, change and delete portal groups."`

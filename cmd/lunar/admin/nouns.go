@@ -24,6 +24,7 @@ type objectCommand[P named] struct {
 type volumeCommand struct {
 	List                      volumeListCommand `cmd:"" help:"List the volumes with their health and traffic."`
 	objectCommand[volumeName] `embed:""`
+	Snapshot                  snapshotCommand `cmd:"" help:"Make, list, clone, roll back to and delete snapshots of a volume."`
 	freezing                  `embed:""`
 	moving                    `embed:""`
 }

@@ -133,6 +133,12 @@ func remarks(v *control.Volume) string {
 	if x := v.Excess; x != nil && x.Held > 0 {
 		out = append(out, bytesize.Text(x.Held)+" in excess")
 	}
+	if s := v.Snapshots; s != nil && s.Count > 0 {
+		out = append(out, fmt.Sprintf("%s, %s shared", cli.Counted(s.Count, "snapshot"), bytesize.Text(s.SharedBytes)))
+	}
+	if s := v.Snapshots; s != nil && s.Failed != "" {
+		out = append(out, "SNAPSHOT FAILED")
+	}
 	if v.Anew > 0 {
 		out = append(out, "protection of "+cli.Counted(int(v.Anew), "block")+" made anew")
 	}

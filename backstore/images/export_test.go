@@ -1,0 +1,13 @@
+package images
+
+// Kill closes what the process had open of something half-made, as its end does.
+func Kill(half any) {
+	switch h := half.(type) {
+	case *draft:
+		h.made.Close()
+	case *clone:
+		h.made.Close()
+	case *restoration:
+		h.made.Close()
+	}
+}

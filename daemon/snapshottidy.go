@@ -1,0 +1,21 @@
+package daemon
+
+import "lunar/daemon/medium"
+
+// tidySnapshots removes what a server that was killed has left of snapshots half-made.
+func (a *applier) tidySnapshots() {
+	served := a.served()
+	for _, v := range a.daemon.config.Load().Volumes {
+		_, of, err := a.imagesOf(v.Name)
+		if err != nil {
+			continue // it has none
+		}
+		err = of.Tidy(func(path string) bool {
+			key, ok := medium.KeyOf(path)
+			return ok && served[key] != ""
+		})
+		if err != nil {
+			a.log.Warn("what a snapshot or clone has left half-made is still there", "volume", v.Name, "err", err)
+		}
+	}
+}
