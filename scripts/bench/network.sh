@@ -4,12 +4,14 @@
 # and with the kernel's lunar_qtcp. It prints docs/reports/network-classes.md. Needs root.
 #
 # The bottleneck (tbf) marks nothing, so that the delay form governs. With marks it needs a
-# kernel with RED: scripts/lab/guest/39-network-classes.sh.
+# kernel with RED: scripts/lab/guest/39-network-classes.sh. With SAMPLES, a file, the page is of
+# the rounds of earlier calls, too, which are there.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 readonly root rounds=${1:-3} seconds=${2:-16} build=${BUILD:-$root/build} rate=200
 readonly server=lunar-server$$ router=lunar-router$$ readers=lunar-readers$$
 work=$(mktemp -d)
+samples=${SAMPLES:-$work/samples}
 tgtd=
 
 clean() {
@@ -66,28 +68,28 @@ run() {
 
 up
 for ((i = 0; i < rounds; i++)); do
-	cut -d ' ' -f 1 /proc/loadavg >>"$work/loads"
-	for by in false true kernel; do run "$by" | tee -a "$work/samples" >&2; done
+	cut -d ' ' -f 1 /proc/loadavg >>"$samples.loads"
+	for by in false true kernel; do run "$by" | tee -a "$samples" >&2; done
 done
 cat <<END
 # Network classes, measured
 
-Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Nothing marks packets there, so that the delay form governs (\`delay: 3ms\`); the kernel's congestion control is cubic. \`make evidence-network\` writes this page: $rounds rounds of $seconds s, in turns; medians (of an even number of rounds the lower middle), Mbit/s.
+Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Nothing marks packets there, so that the delay form governs (\`delay: 3ms\`); the kernel's congestion control is cubic. \`make evidence-network\` writes this page: $(grep -c ^true "$samples") rounds of $seconds s, in turns; medians (of an even number of rounds the lower middle), Mbit/s.
 
-The aim is 3:2:1 (50, 33 and 17 %), each share within a tenth of itself, and together 95 % of what they get that nobody governs. $("$build/tgtd" version), Linux $(uname -r), $(nproc) CPUs, $(date -u +%F); load average before each round: $(paste -sd' ' "$work/loads"). What is more than these runs make is others' work, which takes from what is carried.
+The aim is 3:2:1 (50, 33 and 17 %), each share within a tenth of itself, and together 95 % of what they get that nobody governs. $("$build/tgtd" version), Linux $(uname -r), $(nproc) CPUs, $(date -u +%F); load average before each round: $(paste -sd' ' "$samples.loads"). What is more than these runs make is others' work, which takes from what is carried.
 
 | governed by | high | medium | low | together | shares | of nobody's |
 |---|---|---|---|---|---|---|
 END
 for by in false true kernel; do
 	for column in 2 3 4 5; do
-		awk -v by="$by" -v c="$column" '$1 == by { $5 = $2 + $3 + $4; print $c }' "$work/samples" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+		awk -v by="$by" -v c="$column" '$1 == by { $5 = $2 + $3 + $4; print $c }' "$samples" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 	done | awk -v by="$by" '{ v[NR] = $1; if (NR < 4) sum += $1 } END {
 		name["false"] = "nobody"; name["true"] = "tgtd"; name["kernel"] = "`lunar_qtcp`"
 		printf "| %s | %.1f | %.1f | %.1f | %.1f | %.0f, %.0f, %.0f %% |\n", name[by], v[1], v[2], v[3], v[4], 100*v[1]/sum, 100*v[2]/sum, 100*v[3]/sum }'
 done | awk -F '[|]' 'NR == 1 { plain = $6 } { printf "%s %.0f %% |\n", $0, 100 * $6 / plain }'
 printf '\nAll rounds (governor: high medium low):\n\n'
-sed 's/^/    /' "$work/samples"
+sed 's/^/    /' "$samples"
 cat <<'END'
 
 Not measured here: marks (ECN), receivers with dctcp, and what classes get beside others' traffic. The lab has a scenario with a marking bottleneck (`scripts/lab/run.sh network-classes`), which is emulated: where the emulation carries less than the bottleneck, it says nothing about shares.
