@@ -9,19 +9,29 @@ import (
 // follow notes the sizes that others give the image, until it is closed.
 func (s *Store) follow() {
 	for range s.image.Changed() {
-		g, err := s.image.Geometry()
-		if err != nil {
-			s.Logger.Warn("an image has changed, and does not say how", "image", s.Image, "err", err)
-			continue
-		}
-		s.resizing.Lock() // or it may be what this store is about to say itself
-		s.outside.Store(g.Size)
-		_, differs := s.SizeOutside()
-		s.resizing.Unlock()
-		if differs && s.Resized != nil {
+		if s.measure() && s.Resized != nil {
 			s.Resized()
 		}
 	}
+}
+
+// measure asks for the size, and reports whether it is another one than the store's.
+func (s *Store) measure() (differs bool) {
+	s.open.RLock()
+	defer s.open.RUnlock()
+	if s.closed {
+		return false
+	}
+	s.resizing.Lock() // or it may be what this store is about to say itself
+	defer s.resizing.Unlock()
+	g, err := s.image.Geometry()
+	if err != nil {
+		s.Logger.Warn("an image has changed, and does not say how", "image", s.Image, "err", err)
+		return false
+	}
+	s.outside.Store(g.Size)
+	_, differs = s.SizeOutside()
+	return differs
 }
 
 // SizeOutside returns the size that the image has in the cluster, where that is another one
@@ -34,8 +44,13 @@ func (s *Store) SizeOutside() (size int64, differs bool) {
 // Resize implements backstore.Resizer. An image that has the size already is left alone:
 // somebody has resized it.
 func (s *Store) Resize(size int64) error {
+	s.open.RLock()
+	defer s.open.RUnlock()
 	s.resizing.Lock()
 	defer s.resizing.Unlock()
+	if s.closed {
+		return fmt.Errorf("resize %s: it is closed", s.what)
+	}
 	if err := s.resize(size); err != nil {
 		return fmt.Errorf("resize %s to %d bytes: %w", s.what, size, err)
 	}

@@ -57,9 +57,11 @@ type Store struct {
 	changes  changes.Counts
 	resizing sync.Mutex
 
-	open    sync.RWMutex // held shared by who uses the image besides lanes
-	closed  bool         // under open
-	watcher sync.WaitGroup
+	open     sync.RWMutex // held shared by who uses the image besides lanes
+	closed   bool         // under open
+	closing  sync.Once
+	endError error // of Close
+	watcher  sync.WaitGroup
 }
 
 // Info implements backstore.Store.
@@ -68,24 +70,26 @@ func (s *Store) Info() backstore.Info { return *s.info.Load() }
 // Close implements backstore.Store. A cluster that does not answer does not hold it up
 // for ever.
 func (s *Store) Close() error {
-	s.open.Lock()
-	was := s.closed
-	s.closed = true
-	s.open.Unlock()
-	if was {
-		return nil
-	}
+	s.closing.Do(func() {
+		if s.endError = s.close(); s.endError != nil {
+			s.endError = fmt.Errorf("close %s: %w", s.what, s.endError)
+		}
+	})
+	return s.endError
+}
+
+func (s *Store) close() error {
 	_, err := within(s.Patience, func() (struct{}, error) { return struct{}{}, s.end() }, nil)
 	if errors.Is(err, errLate) {
-		return fmt.Errorf("close %s: %w", s.what, err) // the instance is still in use
+		return err // the instance is still in use
 	}
-	if err = errors.Join(err, s.clients.release(s.instance, s.Patience)); err != nil {
-		return fmt.Errorf("close %s: %w", s.what, err)
-	}
-	return nil
+	return errors.Join(err, s.clients.release(s.instance, s.Patience))
 }
 
 func (s *Store) end() (err error) {
+	s.open.Lock() // whoever asks the image has its answer before
+	s.closed = true
+	s.open.Unlock()
 	if !s.ReadOnly && s.fence.Load() == nil {
 		err = s.image.Annotate(OwnerNote, "")
 	}

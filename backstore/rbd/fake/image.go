@@ -68,6 +68,7 @@ type image struct {
 	readOnly bool
 	changed  chan struct{}
 	closing  sync.Once
+	closed   bool // under the cluster's lock
 }
 
 // tell is called with the cluster locked.
@@ -85,6 +86,9 @@ func (i *image) ask(call string, f func() unix.Errno) error {
 	defer c.mu.Unlock()
 	for c.away {
 		c.back.Wait()
+	}
+	if i.closed {
+		panic("fake: " + call + " of an image that is closed")
 	}
 	errno := unix.ESHUTDOWN
 	if !c.blocked[i.client.address] {
@@ -205,6 +209,7 @@ func (i *image) Close() error {
 		c := i.client.cluster
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		i.closed = true
 		delete(i.volume.open, i)
 		if i.volume.ownerImage == i && !c.blocked[i.client.address] {
 			i.volume.owner, i.volume.ownerImage = "", nil
