@@ -28,7 +28,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-snapshots evidence-simulation lab-ceph simulation simulation-page clean
+.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-snapshots evidence-simulation evidence-rbd lab-ceph simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -181,6 +181,14 @@ evidence-snapshots: build ## snapshots under load with kills, clones, pauses, sp
 evidence-see: build ## look at the web page of a server under load in a browser, write docs/reports/see.md
 	@$(SETUP) see
 	scripts/evidence/see/run.sh
+
+# ONLY=speed or ONLY=kills is a part, which goes to build/rbd.md alone.
+evidence-rbd: ## a Ceph cluster of this host beside rbd bench, and with OSDs killed under load, into docs/reports/rbd.md
+	@$(SETUP) ceph
+	@mkdir -p $(BUILD)
+	$(GO) -C scripts build -tags rbd -o $(abspath $(BUILD))/evidence-rbd ./evidence/rbd
+	$(BUILD)/evidence-rbd $(if $(ONLY),--only $(ONLY)) --lab $(abspath scripts/lab/ceph/cluster.sh) >$(BUILD)/rbd.md
+	$(if $(ONLY),,mv $(BUILD)/rbd.md docs/reports/rbd.md)
 
 evidence-packages: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md
 	@$(SETUP) test
