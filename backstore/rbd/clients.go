@@ -16,6 +16,9 @@ type Clients struct {
 	load func() (Library, error)
 	log  *slog.Logger
 
+	// connecting is held while a cluster is waited for. Event threads come for mu alone.
+	connecting sync.Mutex
+
 	mu struct {
 		sync.Mutex
 		library  Library // nil: it was not needed yet, or could not be loaded
@@ -40,21 +43,43 @@ func NewClients(load func() (Library, error), log *slog.Logger) *Clients {
 
 // acquire returns the instance of an account, which release gives back.
 func (c *Clients) acquire(a Account, patience time.Duration) (*instance, error) {
+	if i := c.known(a); i != nil {
+		return i, nil
+	}
+	c.connecting.Lock()
+	defer c.connecting.Unlock()
+	if i := c.known(a); i != nil {
+		return i, nil
+	}
+	library, err := c.loaded()
+	if err != nil {
+		return nil, err
+	}
+	i, err := c.connect(library, a, patience)
+	if err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := c.mu.all[a]
-	if i == nil {
-		var err error
-		if i, err = c.connect(a, patience); err != nil {
-			return nil, err
-		}
-		c.mu.all[a] = i
-	}
-	i.users++
+	c.mu.all[a] = i
 	return i, nil
 }
 
-func (c *Clients) connect(a Account, patience time.Duration) (*instance, error) {
+// known returns the instance of an account for one user more, nil: there is none.
+func (c *Clients) known(a Account) *instance {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.mu.all[a]
+	if i != nil {
+		i.users++
+	}
+	return i
+}
+
+// loaded returns the library.
+func (c *Clients) loaded() (Library, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.mu.library == nil {
 		library, err := c.load()
 		if err != nil {
@@ -62,13 +87,17 @@ func (c *Clients) connect(a Account, patience time.Duration) (*instance, error) 
 		}
 		c.mu.library = library
 	}
-	library := c.mu.library
+	return c.mu.library, nil
+}
+
+// connect makes an instance, for one user.
+func (c *Clients) connect(library Library, a Account, patience time.Duration) (*instance, error) {
 	client, err := within(patience, func() (Client, error) { return library.Connect(a) }, Client.Close)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Ceph cluster of %s as client.%s: %w", a.Config, a.User, err)
 	}
 	c.log.Info("connected to a Ceph cluster", "config", a.Config, "user", "client."+a.User, "cluster", client.Cluster(), "instance", client.Address())
-	return &instance{Client: client, account: a}, nil
+	return &instance{Client: client, account: a, users: 1}, nil
 }
 
 // release ends an instance that nobody uses any more.

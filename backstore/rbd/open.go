@@ -65,7 +65,7 @@ func (s *Store) settle(image Image) error {
 	if !g.Lockable {
 		return fmt.Errorf("found an image without the feature exclusive-lock, by which others are kept from writing: rbd feature enable %s exclusive-lock", s.Image)
 	}
-	if err := s.cacheless(image); err != nil {
+	if err := s.judgeSettings(image); err != nil {
 		return err
 	}
 	return s.claim(image)
@@ -86,16 +86,24 @@ func (s *Store) describe(g *Geometry) (*backstore.Info, error) {
 	return info, nil
 }
 
-// cacheless refuses an image that has librbd keep what it has acknowledged: what an
-// image or a pool says goes before what the instance was told.
-func (s *Store) cacheless(image Image) error {
-	for _, o := range []struct{ option, off string }{{"rbd_cache", "false"}, {"rbd_persistent_cache_mode", "disabled"}} {
+// settings are what librbd must not have otherwise, and what would come of it.
+var settings = []struct{ option, value, harm string }{
+	{"rbd_cache", "false", "acknowledged writes could be lost"},
+	{"rbd_persistent_cache_mode", "disabled", "acknowledged writes could be lost"},
+	{"rbd_blocklist_on_break_lock", "true", "who has lost the lock could write still"},
+	{"rbd_blacklist_on_break_lock", "true", "who has lost the lock could write still"}, // until Ceph 15
+}
+
+// judgeSettings refuses an image that has librbd keep what it has acknowledged, or break a
+// lock without a fence: what an image or a pool says goes before what the instance was told.
+func (s *Store) judgeSettings(image Image) error {
+	for _, o := range settings {
 		value, known, err := image.Setting(o.option)
 		if err != nil {
 			return err
 		}
-		if known && value != o.off {
-			return fmt.Errorf("found %s = %s for this image or its pool, with which acknowledged writes could be lost: rbd config image set %s %s %s", o.option, value, s.Image, o.option, o.off)
+		if known && value != o.value {
+			return fmt.Errorf("found %s = %s for this image or its pool, with which %s: rbd config image set %s %s %s", o.option, value, o.harm, s.Image, o.option, o.value)
 		}
 	}
 	return nil

@@ -255,6 +255,7 @@ func TestRefused(t *testing.T) {
 		"rbd feature enable rbd/disk exclusive-lock":            {},
 		"rbd config image set rbd/disk rbd_cache false":         {lockable: true, settings: map[string]string{"rbd_cache": "true"}},
 		"rbd_persistent_cache_mode disabled":                    {lockable: true, settings: map[string]string{"rbd_persistent_cache_mode": "rwl"}},
+		"rbd_blocklist_on_break_lock true":                      {lockable: true, settings: map[string]string{"rbd_blocklist_on_break_lock": "false"}},
 		"rbd create --size SIZE rbd/none":                       {lockable: true, change: func(c *rbd.Config) { c.Image.Image = "none" }},
 		"expected a positive multiple of the block size 524289": {lockable: true, change: func(c *rbd.Config) { c.BlockSize = 524289 }},
 	} {
@@ -266,6 +267,50 @@ func TestRefused(t *testing.T) {
 		}
 		if _, err := rbd.Open(config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("found %v, expected %q", err, want)
+		}
+	}
+}
+
+// clusters are two, of which the one of away.conf is told when it is asked.
+type clusters struct {
+	rbd.Library
+	away  rbd.Library
+	asked chan struct{}
+}
+
+func (c *clusters) Connect(a rbd.Account) (rbd.Client, error) {
+	if a.Config != "away.conf" {
+		return c.Library.Connect(a)
+	}
+	close(c.asked)
+	return c.away.Connect(a)
+}
+
+// TestAnotherClusterIsAway: while a cluster is waited for, lanes to another one begin and end.
+func TestAnotherClusterIsAway(t *testing.T) {
+	s, away := newSite(t, nil), newSite(t, nil)
+	away.Away(true)
+	near, _ := s.Library()
+	far, _ := away.Library()
+	both := &clusters{near, far, make(chan struct{})}
+	c := s.server("a")
+	c.Clients = rbd.NewClients(func() (rbd.Library, error) { return both, nil }, s.logger())
+	store, distant := open(t, c), c
+	distant.Account.Config = "away.conf"
+	opened := make(chan *rbd.Store)
+	go func() {
+		other, err := rbd.Open(distant)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- other
+	}()
+	<-both.asked
+	client(t, store).Write(t, 0, backstoretest.Pattern(page, 1))
+	away.Away(false)
+	if other := <-opened; other != nil {
+		if err := other.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

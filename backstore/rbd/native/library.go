@@ -77,6 +77,7 @@ func free(all ...*C.char) {
 // timeouts are of connecting alone: an operation that was given up could still happen.
 var options = []struct{ name, value string }{
 	{"rbd_cache", "false"}, {"rbd_persistent_cache_mode", "disabled"},
+	{"rbd_blocklist_on_break_lock", "true"}, {"rbd_blacklist_on_break_lock", "true"}, // the older name
 	{"rados_osd_op_timeout", "0"}, {"client_mount_timeout", "10"},
 	{"ms_async_op_threads", "1"}, {"librados_thread_count", "1"},
 	{"rbd_disable_zero_copy_writes", "true"}, // without, librbd 16 never ends a write that fails for want of the lock
