@@ -60,11 +60,19 @@ func (ns *names) listed() []string {
 	return slices.DeleteFunc(slices.Clone(ns.sorted), func(name string) bool { return !quotable(name) })
 }
 
+// users are what refers to the objects of a section.
+var users = map[string]string{
+	"auth-groups":   "a target, an access rule or discovery.auth that names it",
+	"portal-groups": "a target that names it",
+	"qos.groups":    "a rule that names it",
+	"volumes":       "a LUN of a target that has it",
+}
+
 // warnUnused tells of objects that nothing refers to.
 func (ns *names) warnUnused(d *decoder) {
 	for _, name := range ns.sorted {
 		if !ns.used[name] {
-			d.warn(ns.section+"."+name, "a definition that nothing uses", "a reference to it")
+			d.warn(ns.section+"."+name, "a definition that nothing uses", users[ns.section])
 		}
 	}
 }

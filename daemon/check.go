@@ -68,7 +68,7 @@ func (k CheckOptions) Check(c cli.Console) error {
 	_, err = fmt.Fprintf(c.Out, "%s: ok: %s, %s, %s\n", k.File,
 		cli.Counted(len(cfg.Targets), "target"), cli.Counted(len(cfg.Volumes), "volume"), cli.Counted(len(warnings), "warning"))
 	for _, note := range slices.Concat(notes, imageNotes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg), checkCHAP(cfg), checkAccess(cfg, dir), checkPrivileges(cfg, "/"), doubtful(cfg), checkIdentities(cfg)) {
-		fmt.Fprintf(c.Out, "%s: %s\n", k.File, note)
+		fmt.Fprintf(c.Out, "note: %s: %s\n", k.File, note)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func (a *applier) makeOne(by server.Asker, c control.Changes) (control.Changed, 
 	e := &editing{by: by, path: a.serve.Config, running: running}
 	cfg, warnings, err := a.parseEdited(running)
 	if err != nil {
-		return control.Changed{}, err
+		return control.Changed{}, stillUsed(err, c.Edits)
 	}
 	if c.Keep != control.KeepRunning {
 		if err := a.editFile(e, t, c.Edits, cfg); err != nil {
@@ -35,6 +35,16 @@ func (a *applier) makeOne(by server.Asker, c control.Changes) (control.Changed, 
 		out.ETag = a.etagOf(running.Tree(), c.Edits)
 	}
 	return out, err
+}
+
+// stillUsed says of an object that cannot be removed why it cannot: the mistakes that there
+// would be are at the places that refer to it.
+func stillUsed(err error, edits []control.Edit) error {
+	if r, ok := err.(*control.Refusal); ok && len(edits) == 1 && edits[0].Remove {
+		text := "found what refers to it, expected nothing: take it away there first"
+		r.Reasons = append([]control.Reason{{Place: conf.Key(edits[0].Path...), Text: text}}, r.Reasons...)
+	}
+	return err
 }
 
 // etagOf is that of the only object that was changed; empty: there are others, or it is
@@ -117,11 +127,32 @@ func (a *applier) editedTree(tree edit.Object, edits []control.Edit, conditions 
 				return nil, err
 			}
 		}
+		if err := checkOwner(tree, e.Path); err != nil {
+			return nil, err
+		}
 		if tree, err = oneEdit(tree, e, value, there); err != nil {
 			return nil, err
 		}
 	}
 	return tree, nil
+}
+
+// checkOwner refuses an object of what is not there: a LUN of a target whose name has a typo
+// would make that target, which everybody is admitted to.
+func checkOwner(tree edit.Object, path []string) error {
+	const owner, owned = 2, 4 // steps to the place of either
+	if len(path) < owned {
+		return nil
+	}
+	if _, there := edit.Get(tree, path[:owner]...); there {
+		return nil
+	}
+	return noneOf(conf.Key(path[:owner]...))
+}
+
+// noneOf is the refusal for a place that has nothing.
+func noneOf(key string) error {
+	return &control.Refusal{What: editRefused, Missing: true, Reasons: []control.Reason{{Place: key, Text: "found none of that name in the configuration"}}}
 }
 
 // checkCondition compares the object with what it has to be.
@@ -157,7 +188,7 @@ func oneEdit(tree edit.Object, e *control.Edit, value any, there bool) (edit.Obj
 	case e.Set != nil:
 		out, err = edit.Set(tree, withSecrets(e.Path, edit.Object(e.Set), value), e.Path...)
 	case !there && (e.Remove || len(e.Path) > 1):
-		return nil, &control.Refusal{What: editRefused, Missing: true, Reasons: []control.Reason{{Place: key, Text: "found none of that name in the configuration"}}}
+		return nil, noneOf(key)
 	case e.Remove:
 		out, err = edit.Remove(tree, e.Path...)
 	default:

@@ -190,4 +190,9 @@ func TestNewStateDir(t *testing.T) {
 	if !strings.Contains(again.log.String(), "the state directory is new") {
 		t.Errorf("found no word of the segment that is there\n%s", again.log)
 	}
+	third := serve(t, "-c", w.config, "--state-dir", t.TempDir())
+	third.stop()
+	if text := third.log.String(); strings.Count(text, "the state directory is new") != 1 || !strings.Contains(text, "segments=2") {
+		t.Errorf("found no line, or several, of the two segments\n%s", text)
+	}
 }

@@ -92,10 +92,10 @@ func (s *Scene) same() bool { return !s.Found.Missing && s.Found.Identity.Same(s
 
 func first(s *Scene) bool { return s.Recorded == nil }
 
-// missing holds also for a store that was moved while something of it is kept.
+// missing holds also where the path is another than before: with a typo in it, an empty
+// disk would be served in place of the volume.
 func missing(s *Scene) bool {
-	lost := s.Recorded != nil && (s.Path == s.Recorded.Path || s.Pending != Pending{})
-	return s.Found.Missing && (s.Intention == Adopt || lost && s.Intention != Forget)
+	return s.Found.Missing && (s.Intention == Adopt || s.Recorded != nil && s.Intention != Forget)
 }
 
 func adopted(s *Scene) bool   { return s.Intention == Adopt }
@@ -115,7 +115,11 @@ func missingText(s *Scene) string {
 	if s.Recorded == nil {
 		return fmt.Sprintf("%s is missing", s.Path)
 	}
-	return fmt.Sprintf("%s is missing; the volume had %d bytes in %s (%s): is its file system mounted?", s.Path, s.Recorded.Size, s.Recorded.Path, s.Recorded.Identity)
+	doubt := "is its file system mounted?"
+	if s.Path != s.Recorded.Path {
+		doubt = "is the path right?"
+	}
+	return fmt.Sprintf("%s is missing; the volume had %d bytes in %s (%s): %s", s.Path, s.Recorded.Size, s.Recorded.Path, s.Recorded.Identity, doubt)
 }
 
 func shorterText(s *Scene) string {

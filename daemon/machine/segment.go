@@ -75,19 +75,27 @@ func CheckMemoryFS(dir string) error {
 }
 
 // WarnOfSegments is for a start with a new state directory: segments that lie where
-// its own will be may be those of the directory that was meant, or lost.
+// its own will be may be those of the directory that was meant, or lost. One line tells of
+// all, by the one that has the most unwritten data.
 func WarnOfSegments(dir, stateDir string, log *slog.Logger) {
 	if dir == "" {
 		dir = conf.DefaultSegment
 	}
+	var most segment.Description
+	segments := 0
 	entries, _ := os.ReadDir(dir) // none where there is no directory
 	for _, e := range entries {
 		d, err := segment.Describe(filepath.Join(dir, e.Name()))
 		if err != nil || d.Identity == "" || d.InUse {
 			continue
 		}
-		log.Warn("the state directory is new, but there is a cache segment of another: if its server is meant, stop, and start with that state directory (--state-dir), or, if it is lost, with a new one that has nothing but a file called identity with the name of that server; its volumes lack what is unwritten",
-			"state-dir", stateDir, "segment", d.Path, "unwritten", bytesize.Text(d.Dirty), "server", d.Identity)
+		if segments++; segments == 1 || d.Dirty > most.Dirty {
+			most = d
+		}
+	}
+	if segments > 0 {
+		log.Warn("the state directory is new, but there is a cache segment of another: if its server is meant, stop, and start with that state directory (--state-dir), or, if it is lost, with a new one that has nothing but a file called identity with the name of that server; its volumes lack what is unwritten. If no such server is meant, this is no concern of the new one",
+			"state-dir", stateDir, "segment", most.Path, "unwritten", bytesize.Text(most.Dirty), "server", most.Identity, "segments", segments)
 	}
 }
 

@@ -57,7 +57,7 @@ func NotEncrypted(v *conf.Volume) error {
 	}
 	there, err := crypt.HasHeader(v.Path + conf.HeaderSuffix)
 	if err == nil && there {
-		err = fmt.Errorf("found %s, the header of an encrypted volume, and no encryption in the configuration: %s would be served as cipher text, and spoilt by writes. Move the header away if the file is another one", v.Path+conf.HeaderSuffix, v.Path)
+		err = fmt.Errorf("found %s, the header of an encrypted volume, and no encryption in the configuration: %s would be served as cipher text, and spoilt by writes. Put encryption back, or write the data in clear (lunar decrypt FILE VOLUME --key-file KEY); move the header away only if the file is another one", v.Path+conf.HeaderSuffix, v.Path)
 	}
 	return err
 }

@@ -94,7 +94,7 @@ func (k Unencrypted) rewrite(ctx context.Context, p *bulk.Progress, how func(*re
 	cfg.InStateDir(r.dir)
 	held, err := state.Take(r.dir)
 	if err != nil {
-		return out, err
+		return out, fmt.Errorf("tgtd must not run meanwhile: %w", err)
 	}
 	defer func() { err = errors.Join(err, held.Release()) }()
 	if r.v = cfg.Volume(k.Volume); r.v == nil {

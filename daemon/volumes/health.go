@@ -17,6 +17,9 @@ const (
 	ExamineInterval = 2 * time.Second
 	// examineLong is how long that may take until it is a trouble of its own.
 	examineLong = 10 * time.Second
+	// fullBelow is what a file system has left at most that counts as full: some keep the
+	// last blocks for themselves.
+	fullBelow = 1 << 20
 )
 
 // health watches over the volumes. Its methods never block: goroutines of their
@@ -184,6 +187,9 @@ func (w *ward) troubles(cached *tier.Snapshot, now time.Time) (out []backstore.T
 	out = append(out, w.found...)
 	if !w.examining.IsZero() && now.Sub(w.examining) > examineLong {
 		add(true, "its file or device does not answer")
+	}
+	if s := w.space; s != nil && s.Free < fullBelow && s.Unallocated > 0 {
+		add(false, "its file system is full: writes that need space there fail")
 	}
 	if v, ok := cached.Volumes[w.cached]; ok && !v.FailingSince.IsZero() {
 		add(true, control.DirtyTrouble+" since %s: they stay in the cache", v.FailingSince.Format(time.DateTime))

@@ -11,6 +11,31 @@ import (
 	"lunar/control"
 )
 
+// TestHealthFull: a file system without space is told of a volume whose file needs some.
+func TestHealthFull(t *testing.T) {
+	store, err := memstore.New(memstore.Config{Size: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	h := newHealth()
+	h.Serves("v", backstore.NewSlot(store))
+	for _, test := range []struct {
+		space *control.Space
+		state string
+	}{
+		{nil, control.HealthOK},
+		{&control.Space{Free: 0, Size: 1 << 30}, control.HealthOK}, // it has all that it needs
+		{&control.Space{Free: 1 << 30, Size: 1 << 31, Unallocated: 1 << 20}, control.HealthOK},
+		{&control.Space{Free: 4096, Size: 1 << 30, Unallocated: 1 << 20}, control.HealthDegraded},
+	} {
+		h.of("v").space = test.space
+		if told := h.Judge("v", &tier.Snapshot{}, time.Now()); told.State != test.state {
+			t.Errorf("%+v: found %+v, expected %s", test.space, told, test.state)
+		}
+	}
+}
+
 // TestHealthKept: what cannot be saved of a volume is told, until it can; beside what is
 // worse it makes nothing better.
 func TestHealthKept(t *testing.T) {
