@@ -225,8 +225,9 @@ func (f *files) Tidy(serves func(path string) bool) error {
 		return nil
 	}
 	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), makingSuffix)
-		if name, ok = strings.CutPrefix(name, "."); ok && strings.HasSuffix(e.Name(), makingSuffix) {
+		hidden, made := strings.CutSuffix(e.Name(), makingSuffix)
+		name, ok := strings.CutPrefix(hidden, ".")
+		if made && ok {
 			err = errors.Join(err, f.tidy(name, serves))
 		}
 	}
