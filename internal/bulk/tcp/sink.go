@@ -84,6 +84,13 @@ func (s *Sink) block(conn net.Conn, m *rftp.Message) error {
 // gcmTag is what the cipher adds to a block.
 const gcmTag = 16
 
+// Wait implements bulk.Link. It closes first: whoever has begun to may not have come far, and
+// a channel that came in behind would read into memory that is gone.
+func (s *Sink) Wait() {
+	_ = s.Close() // whoever closed has the error
+	s.Sink.Wait()
+}
+
 // Close implements bulk.Link.
 func (s *Sink) Close() error {
 	err := s.Sink.Close()
