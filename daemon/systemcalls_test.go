@@ -22,7 +22,8 @@ var tracedCall = regexp.MustCompile(`(?m)^(\d+) +(\d+\.\d+) ([a-z0-9_]+)\((?:\d+
 type callCounts map[string]int
 
 // countCalls counts those of the thread that sends, within a time. How often it looks for
-// something to do, and is woken to, depends on how fast the machine is.
+// something to do, and is woken to, depends on how fast the machine is, and when Go's runtime
+// maps memory on whoever waits for the garbage collector.
 func countCalls(text string, from, to time.Time) callCounts {
 	byThread, sender := map[string]callCounts{}, ""
 	for _, m := range tracedCall.FindAllStringSubmatch(text, -1) {
@@ -30,7 +31,7 @@ func countCalls(text string, from, to time.Time) callCounts {
 		if now := time.UnixMicro(int64(at * 1e6)); now.Before(from) || now.After(to) {
 			continue
 		}
-		if strings.Contains(m[4], "event") { // epoll, eventfd
+		if m[3] == "mmap" || strings.Contains(m[4], "event") { // epoll, eventfd
 			continue
 		}
 		if byThread[m[1]] == nil {
