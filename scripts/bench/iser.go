@@ -14,38 +14,49 @@ import (
 
 // iserCommand compares servers over RDMA and TCP in a guest of the lab.
 type iserCommand struct {
-	Lab      string   `type:"existingfile" default:"scripts/lab/run.sh" help:"The lab."`
-	Log      string   `type:"existingfile" help:"What an earlier run in the lab said, instead of a new one."`
+	rdmaGuest
 	Seconds  int      `default:"2" help:"How long each server is measured each time."`
 	Others   []string `help:"Compare with these alone, such as tgt-iser; the document is not written then."`
 	Document string   `default:"docs/reports/performance-iser.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 }
 
-const (
-	iserRepeats = 5
-	iserLog     = "build/lab/30-iser-bench@rdma/guest.log"
-)
+const iserRepeats = 5
+
+// rdmaGuest is the lab's guest with RDMA.
+type rdmaGuest struct {
+	Lab string `type:"existingfile" default:"scripts/lab/run.sh" help:"The lab."`
+	Log string `type:"existingfile" help:"What an earlier run in the lab said, instead of a new one."`
+}
+
+// said runs a scenario and returns what it said; Log is then where that is.
+func (g *rdmaGuest) said(ctx context.Context, scenario, arguments string) (string, error) {
+	if g.Log == "" {
+		lab := exec.CommandContext(ctx, g.Lab, scenario)
+		lab.Env = append(os.Environ(), "LAB_ARGUMENTS="+arguments)
+		lab.Stdout, lab.Stderr = os.Stderr, os.Stderr
+		if err := lab.Run(); err != nil {
+			return "", fmt.Errorf("the lab: %w", err)
+		}
+		g.Log = "build/lab/30-" + scenario + "@rdma/guest.log"
+	}
+	text, err := os.ReadFile(g.Log)
+	if err != nil {
+		return "", fmt.Errorf("the lab's log: %w", err)
+	}
+	return string(text), nil
+}
 
 // Run measures and writes the document.
 func (c *iserCommand) Run(ctx context.Context, o *options) error {
-	if c.Log == "" {
-		lab := exec.CommandContext(ctx, c.Lab, "iser-bench")
-		repeats := iserRepeats
-		if o.Repeats > 0 {
-			repeats = o.Repeats
-		}
-		lab.Env = append(os.Environ(), "LAB_ARGUMENTS="+c.arguments(repeats, o.Only))
-		lab.Stdout, lab.Stderr = os.Stderr, os.Stderr
-		if err := lab.Run(); err != nil {
-			return fmt.Errorf("the lab: %w", err)
-		}
-		c.Log = iserLog
+	repeats := iserRepeats
+	if o.Repeats > 0 {
+		repeats = o.Repeats
 	}
-	text, err := os.ReadFile(c.Log)
+	text, err := c.said(ctx, "iser-bench", c.arguments(repeats, o.Only))
 	if err != nil {
-		return fmt.Errorf("the lab's log: %w", err)
+		return err
 	}
-	r, err := parseISER(string(text))
+	r, err := parseISER(text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Log, err)
 	}

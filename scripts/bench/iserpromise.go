@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,31 +14,18 @@ import (
 
 // iserPromiseCommand measures a reservation over RDMA in a guest of the lab.
 type iserPromiseCommand struct {
-	Lab      string `type:"existingfile" default:"scripts/lab/run.sh" help:"The lab."`
-	Log      string `type:"existingfile" help:"What an earlier run in the lab said, instead of a new one."`
+	rdmaGuest
 	Seconds  int    `default:"3" help:"How long each load is measured each time."`
 	Document string `default:"docs/reports/qos.md" help:"Document with the markers to write between; empty writes to standard output alone."`
 }
 
-const iserPromiseLog = "build/lab/30-iser-promises@rdma/guest.log"
-
 // Run measures and writes the section.
 func (c *iserPromiseCommand) Run(ctx context.Context, o *options) error {
-	if c.Log == "" {
-		repeats := max(o.Repeats, 2)
-		lab := exec.CommandContext(ctx, c.Lab, "iser-promises")
-		lab.Env = append(os.Environ(), fmt.Sprintf("LAB_ARGUMENTS=%d %d", repeats, c.Seconds))
-		lab.Stdout, lab.Stderr = os.Stderr, os.Stderr
-		if err := lab.Run(); err != nil {
-			return fmt.Errorf("the lab: %w", err)
-		}
-		c.Log = iserPromiseLog
-	}
-	text, err := os.ReadFile(c.Log)
+	text, err := c.said(ctx, "iser-promises", fmt.Sprint(max(o.Repeats, 2), " ", c.Seconds))
 	if err != nil {
-		return fmt.Errorf("the lab's log: %w", err)
+		return err
 	}
-	s, err := parsePromised(string(text))
+	s, err := parsePromised(text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Log, err)
 	}
