@@ -38,7 +38,7 @@ type SnapshotList struct {
 
 // SnapshotRequest asks for a snapshot.
 type SnapshotRequest struct {
-	Name     string   `json:"name,omitempty" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"What it is to be called. Absent: by the moment, such as 20261126T070000Z. Names that begin with auto- are those of the schedule."`
+	Name     string   `json:"name,omitempty" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"What it is to be called. Absent: by the moment, such as 20261126T070000.000Z. Names that begin with auto- are those of the schedule."`
 	With     []string `json:"with,omitempty" nullable:"false" maxItems:"1000" doc:"Further volumes, of which there are to be snapshots of the same moment and name."`
 	Deadline string   `json:"deadline,omitempty" doc:"For how long commands are held at most, such as 10s; then there is no snapshot. 1s to 5m, absent: 10s."`
 }

@@ -19,7 +19,7 @@ import (
 const scheduledPrefix = "auto-"
 
 // byMoment is the name of a snapshot that nobody has named.
-const byMoment = "20060102T150405Z"
+const byMoment = "20060102T150405.000Z"
 
 // imagesOf are the snapshots of a volume.
 func (a *applier) imagesOf(volume string) (*conf.Volume, images.Images, error) {

@@ -31,7 +31,7 @@ type snapshotCreateCommand struct {
 	asking       `embed:""`
 	asynchronous `embed:""`
 	Volumes      []string      `arg:"" help:"Names of volumes. Of several there are snapshots of one moment."`
-	Name         string        `placeholder:"NAME" help:"What the snapshot is called; without it by the moment, such as 20261126T070000Z."`
+	Name         string        `placeholder:"NAME" help:"What the snapshot is called; without it by the moment, such as 20261126T070000.000Z."`
 	Deadline     time.Duration `default:"10s" help:"For how long commands are held at most; after that there is no snapshot. Mostly it takes some milliseconds."`
 }
 
