@@ -1,5 +1,7 @@
 package main
 
+import "lunar/scripts/evidence/notes"
+
 const (
 	kib = 1 << 10
 	mib = 1 << 20
@@ -19,19 +21,6 @@ type options struct {
 	Untimed   bool     `hidden:"" help:"Judge no times."`
 }
 
-// result is what is noted of a check.
-type result struct {
-	Title, Version, Machine, At string
-	How                         string // it was measured
-	Columns                     []string
-	Rows                        [][]string
-	Facts                       []fact
-}
-
-// fact is something that has to be so, with what was found.
-type fact struct {
-	Name, Value string
-	Good        bool
-}
+type result = notes.Result
 
 func tail(said string) string { return said[max(0, len(said)-4096):] }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lunar/control"
+	"lunar/scripts/evidence/notes"
 )
 
 const largeConfig = `# made by evidence-snapshots
@@ -114,9 +115,9 @@ func clones(ctx context.Context, o options) (r result, err error) {
 	}
 	r.Columns = []string{"clone", "its file was made in", "request to answer"}
 	longest := slices.Max(took)
-	r.Facts = []fact{
-		{"longest, at most 1 s", longest.Round(time.Millisecond).String(), o.Untimed || longest < target},
-		{"clones that are not what was acknowledged", strconv.Itoa(wrong), wrong == 0},
+	r.Facts = []notes.Fact{
+		notes.Found("longest, at most 1 s", longest.Round(time.Millisecond).String(), o.Untimed || longest < target),
+		notes.Found("clones that are not what was acknowledged", strconv.Itoa(wrong), wrong == 0),
 	}
 	return r, nil
 }
@@ -154,7 +155,7 @@ func pauses(ctx context.Context, o options) (r result, err error) {
 			return r, err
 		}
 	}
-	r.Facts = []fact{{"longest of all; the deadline is 10 s", worst.String(), o.Untimed || worst < control.DefaultHold}}
+	r.Facts = []notes.Fact{notes.Found("longest of all; the deadline is 10 s", worst.String(), o.Untimed || worst < control.DefaultHold)}
 	return r, nil
 }
 

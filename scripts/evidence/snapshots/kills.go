@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lunar/control"
+	"lunar/scripts/evidence/notes"
 )
 
 // loadedConfig has one volume that writes back and one that does not.
@@ -123,18 +124,18 @@ func (k *killing) result(o options, system string, count, there int, wrote int64
 	if len(k.wrong) > 0 {
 		wrong = fmt.Sprintf("%d, the first: %s", len(k.wrong), k.wrong[0])
 	}
-	r.Facts = []fact{
-		{"snapshots asked for; kills amid them; those of them that are there all the same", fmt.Sprintf("%d; %d; %d", count, k.kills, k.survived), k.kills == count/o.Every},
-		{"snapshots that were refused, because commands under way did not end in time", refusedOf(k.refused), len(k.refused) < count/20},
-		{"snapshots of the first volume in the end", strconv.Itoa(there), there == count-k.kills+k.survived-len(k.refused)},
-		{"images that the ledger has judged", strconv.Itoa(k.whole), k.whole == 2*there},
-		{"images and reads that were wrong, and files half-made after a start", wrong, len(k.wrong) == 0},
-		{"writes that were acknowledged", strconv.FormatInt(wrote, 10), wrote > int64(count)},
+	r.Facts = []notes.Fact{
+		notes.Found("snapshots asked for; kills amid them; those of them that are there all the same", fmt.Sprintf("%d; %d; %d", count, k.kills, k.survived), k.kills == count/o.Every),
+		notes.Found("snapshots that were refused, because commands under way did not end in time", refusedOf(k.refused), len(k.refused) < count/20),
+		notes.Found("snapshots of the first volume in the end", strconv.Itoa(there), there == count-k.kills+k.survived-len(k.refused)),
+		notes.Found("images that the ledger has judged", strconv.Itoa(k.whole), k.whole == 2*there),
+		notes.Found("images and reads that were wrong, and files half-made after a start", wrong, len(k.wrong) == 0),
+		notes.Found("writes that were acknowledged", strconv.FormatInt(wrote, 10), wrote > int64(count)),
 	}
 	if len(k.held) > 0 {
 		longest := k.held[len(k.held)-1]
-		r.Facts = append(r.Facts, fact{"commands held for a snapshot of both: median, p99, longest (deadline 10 s)",
-			fmt.Sprintf("%v, %v, %v", k.held[len(k.held)/2], k.held[len(k.held)*99/100], longest), o.Untimed || longest < control.DefaultHold})
+		r.Facts = append(r.Facts, notes.Found("commands held for a snapshot of both: median, p99, longest (deadline 10 s)",
+			fmt.Sprintf("%v, %v, %v", k.held[len(k.held)/2], k.held[len(k.held)*99/100], longest), o.Untimed || longest < control.DefaultHold))
 	}
 	return r
 }

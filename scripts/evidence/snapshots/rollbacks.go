@@ -13,6 +13,7 @@ import (
 
 	"lunar/control"
 	"lunar/internal/initiator"
+	"lunar/scripts/evidence/notes"
 )
 
 // rollbacks has volumes rolled back to one of their last snapshots, and the server killed amid
@@ -59,14 +60,14 @@ func rollbacks(ctx context.Context, o options) (r result, err error) {
 		wrong = fmt.Sprintf("%d, the first: %s", len(k.wrong), k.wrong[0])
 	}
 	r.How = "The volumes and writers of the kills. After each snapshot the writers go on for a while and stop; then one volume is rolled back, forced, with what it held kept as a snapshot. Each 4th time the server is killed amid it. The whole volume is read by an initiator before and after: it has to be the snapshot, or, of a server that was killed, what it was. Then writers go on, and the ledger judges the next snapshot by what the volume is now."
-	r.Facts = []fact{
-		{"rollbacks asked for; kills amid them; those that came to pass", fmt.Sprintf("%d; %d; %d", rounds, k.kills, done), done >= rounds-k.kills},
-		{"rollbacks that came to pass, and whose volume of before is a snapshot", strconv.Itoa(kept), kept == done},
-		{"volumes, snapshots and reads that were wrong, and files half-made after a start", wrong, len(k.wrong) == 0},
-		{"images that the ledger has judged", strconv.Itoa(k.whole), k.whole == 2*rounds},
+	r.Facts = []notes.Fact{
+		notes.Found("rollbacks asked for; kills amid them; those that came to pass", fmt.Sprintf("%d; %d; %d", rounds, k.kills, done), done >= rounds-k.kills),
+		notes.Found("rollbacks that came to pass, and whose volume of before is a snapshot", strconv.Itoa(kept), kept == done),
+		notes.Found("volumes, snapshots and reads that were wrong, and files half-made after a start", wrong, len(k.wrong) == 0),
+		notes.Found("images that the ledger has judged", strconv.Itoa(k.whole), k.whole == 2*rounds),
 	}
 	if len(held) > 0 {
-		r.Facts = append(r.Facts, fact{"commands held for a rollback: median, longest", fmt.Sprintf("%v, %v", held[len(held)/2], held[len(held)-1]), true})
+		r.Facts = append(r.Facts, notes.Found("commands held for a rollback: median, longest", fmt.Sprintf("%v, %v", held[len(held)/2], held[len(held)-1]), true))
 	}
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"lunar/control"
 	"lunar/internal/bytesize"
 	"lunar/internal/initiator"
+	"lunar/scripts/evidence/notes"
 )
 
 const spaceConfig = `# made by evidence-snapshots
@@ -85,7 +86,7 @@ func spaceOn(ctx context.Context, o options, system string, r *result) (err erro
 	if err != nil {
 		return err
 	}
-	r.Facts = append(r.Facts, fact{system + ": a snapshot takes nothing, and shares all", fmt.Sprintf("%s, %s", bytesize.Text(taken), bytesize.Text(*one.Shared)), near(taken, 0) && near(*one.Shared, 256*mib) && near(disk.SharedBytes, 256*mib)})
+	r.Facts = append(r.Facts, notes.Found(system+": a snapshot takes nothing, and shares all", fmt.Sprintf("%s, %s", bytesize.Text(taken), bytesize.Text(*one.Shared)), near(taken, 0) && near(*one.Shared, 256*mib) && near(disk.SharedBytes, 256*mib)))
 	if taken, one, disk, err = step("64 MiB written again", func() error { return fill(c, 32*mib, 64*mib) }); err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func spaceOn(ctx context.Context, o options, system string, r *result) (err erro
 	if system == "xfs" { // btrfs keeps an extent as a whole for as long as somebody has a part of it
 		good = good && near(*one.Owned, 64*mib) && near(disk.SharedBytes, 192*mib) && near(disk.OwnedBytes, 64*mib)
 	}
-	r.Facts = append(r.Facts, fact{system + ": what is written again takes space; what the snapshot owns then", fmt.Sprintf("%s; %s", bytesize.Text(taken), bytesize.Text(*one.Owned)), good})
+	r.Facts = append(r.Facts, notes.Found(system+": what is written again takes space; what the snapshot owns then", fmt.Sprintf("%s; %s", bytesize.Text(taken), bytesize.Text(*one.Owned)), good))
 	owned, before := *one.Owned, used
 	if taken, _, _, err = step("the snapshot deleted", func() error {
 		if _, err := s.api.DeleteSnapshot(ctx, "disk", "one"); err != nil {
@@ -109,7 +110,7 @@ func spaceOn(ctx context.Context, o options, system string, r *result) (err erro
 	}); err != nil {
 		return err
 	}
-	r.Facts = append(r.Facts, fact{system + ": deleting it gives back what it owned", bytesize.Text(-taken), near(-taken, owned)})
+	r.Facts = append(r.Facts, notes.Found(system+": deleting it gives back what it owned", bytesize.Text(-taken), near(-taken, owned)))
 	return nil
 }
 
