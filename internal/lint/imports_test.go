@@ -40,6 +40,7 @@ var layers = map[string][]string{
 	"target/targettest":  {"target", "backstore", "internal"},
 	"backstore":          {"backstore", "internal"},
 	"backstore/windows":  {"backstore", "scheduler", "internal"},
+	"cluster":            {"internal"},
 	"internal":           {"internal"},
 	"internal/bulk":      {"backstore", "internal"},
 	"internal/bulk/rdma": {"iser/verbs", "internal"},

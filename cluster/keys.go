@@ -1,0 +1,49 @@
+package cluster
+
+import "strings"
+
+// Keys has the keys of a cluster, all below /lunar/NAME/. Values are JSON objects with a
+// member "version"; the packages that write them have their types.
+type Keys struct{ prefix string }
+
+// KeysOf returns the keys of the cluster name, which has no slash.
+func KeysOf(name string) Keys { return Keys{"/lunar/" + name + "/"} }
+
+// All is the prefix of all keys.
+func (k Keys) All() string { return k.prefix }
+
+// Nodes is the prefix of Node's keys.
+func (k Keys) Nodes() string { return k.prefix + "nodes/" }
+
+// Node is what a living node says of itself, with its lease.
+func (k Keys) Node(node string) string { return k.Nodes() + node }
+
+// NodeOf returns the node of a key of Node, and false for other keys.
+func (k Keys) NodeOf(key string) (node string, ok bool) { return strings.CutPrefix(key, k.Nodes()) }
+
+// Members is the prefix of Member's keys.
+func (k Keys) Members() string { return k.prefix + "members/" }
+
+// Member is a node that belongs to the cluster, living or not.
+func (k Keys) Member(node string) string { return k.Members() + node }
+
+// MemberOf returns the node of a key of Member, and false for other keys.
+func (k Keys) MemberOf(key string) (node string, ok bool) {
+	return strings.CutPrefix(key, k.Members())
+}
+
+// Volumes is the prefix of all keys of volumes.
+func (k Keys) Volumes() string { return k.prefix + "volumes/" }
+
+// Owner is who owns a volume, without a lease: it outlives its node.
+func (k Keys) Owner(volume string) string { return k.Volumes() + volume + "/owner" }
+
+// OwnerOf returns the volume of a key of Owner, and false for other keys.
+func (k Keys) OwnerOf(key string) (volume string, ok bool) {
+	rest, below := strings.CutPrefix(key, k.Volumes())
+	volume, owner := strings.CutSuffix(rest, "/owner")
+	return volume, below && owner
+}
+
+// Identity is what serials and NAA identifiers of all nodes derive from.
+func (k Keys) Identity() string { return k.prefix + "identity" }
