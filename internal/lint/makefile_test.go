@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,28 @@ func TestFirstBuild(t *testing.T) {
 					t.Errorf("make %s: found tags %q, headers installed: %v", target, tag, installs)
 				}
 			}
+		}
+	}
+}
+
+// TestPurposes: the setup knows each purpose that a target asks it for.
+func TestPurposes(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadFile("../../scripts/setup/packages.list")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := regexp.MustCompile(`(?m)^\t@?\$\(SETUP\) (\w+)`).FindAllSubmatch(makefile, -1)
+	if len(asked) == 0 {
+		t.Fatal("found no target that asks for a purpose")
+	}
+	for _, a := range asked {
+		purpose := string(a[1])
+		if purpose != "run" && !regexp.MustCompile(`(?m)^`+purpose+`\s`).Match(list) {
+			t.Errorf("the Makefile asks for packages of the purpose %q, found none in packages.list", purpose)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# packages.sh PURPOSE: makes sure that this machine has what PURPOSE (build,
-# run, dist, test, bench, elsewhere, moves or ceph) needs. As root it installs missing Debian packages; else
-# it says exactly which are missing, how to install them, and exits 1.
+# packages.sh PURPOSE: makes sure that this machine has what PURPOSE (run, or one
+# of packages.list) needs. As root it installs missing Debian packages; else it
+# says exactly which are missing, how to install them, and exits 1.
 #
 # packages.sh rdma: the same for what iSER needs to be built in; without it the
 # build goes on, so it says what is missing and exits 0.
@@ -13,6 +13,9 @@ readonly list=$here/packages.list
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
+
+# purposes, one a line; what runs needs no more than what is built.
+purposes() { awk 'BEGIN { print "run" } /^[a-z]/ && !seen[$1]++ { print $1 }' "$list"; }
 
 # wanted PURPOSE: its packages; every purpose needs those of build as well.
 wanted() {
@@ -74,11 +77,8 @@ optional() {
 
 main() {
 	local purpose=${1:-} packages
-	case $purpose in
-	build | run | dist | test | bench | elsewhere | moves | ceph) ;;
-	rdma) optional rdma && return ;;
-	*) die "found purpose '$purpose', expected build, run, dist, test, bench, elsewhere, moves, ceph or rdma" ;;
-	esac
+	purposes | grep -qxF -e "$purpose" || die "found purpose '$purpose', expected one of:" $(purposes)
+	[ "$purpose" != rdma ] || { optional rdma; return; }
 	check_go
 	mapfile -t packages < <(missing "$purpose")
 	[ ${#packages[@]} -gt 0 ] || return 0
