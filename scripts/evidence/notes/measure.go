@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"lunar/scripts/evidence/daemon"
@@ -54,11 +55,11 @@ type Report struct {
 	Only  []string // some of the checks; nil: all
 }
 
-// Measure makes the checks until an interrupt comes, notes what they find beside what was
-// noted of the others, and writes the document. The error also tells of facts that are not as
-// they have to be.
+// Measure makes the checks until an interrupt or SIGTERM comes, notes what each finds beside
+// what was noted of the others, and writes the document after each, so that no later check
+// loses it. The error also tells of facts that are not as they have to be.
 func Measure[O any](r Report, o O, checks []Check[O]) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	results, err := Read[Result](r.Notes)
 	if err != nil {
@@ -81,7 +82,18 @@ func Measure[O any](r Report, o O, checks []Check[O]) error {
 		bad += found.tell(c.Name)
 		found.Title, found.Version, found.Machine, found.At = c.Title, version, machine, time.Now().UTC().Format(time.DateOnly)
 		results[c.Name] = found
+		if err := keep(r, checks, results); err != nil {
+			return err
+		}
 	}
+	if bad > 0 {
+		return fmt.Errorf("found %d facts that are not as they have to be", bad)
+	}
+	return nil
+}
+
+// keep writes the notes, and the document of them in the order of the checks.
+func keep[O any](r Report, checks []Check[O], results map[string]Result) error {
 	if err := Write(r.Notes, results); err != nil {
 		return err
 	}
@@ -91,13 +103,7 @@ func Measure[O any](r Report, o O, checks []Check[O]) error {
 			all = append(all, found)
 		}
 	}
-	if err := Render(r.To, r.Page, all); err != nil {
-		return err
-	}
-	if bad > 0 {
-		return fmt.Errorf("found %d facts that are not as they have to be", bad)
-	}
-	return nil
+	return Render(r.To, r.Page, all)
 }
 
 // tell prints what a check has found, and counts what is not as it has to be.
