@@ -81,6 +81,14 @@ type PortalGroup struct {
 	Redirect  string   // host:port that logins are sent to for the time being; empty: none
 }
 
+// Elsewhere is a portal group of another server, which has a target of the same name with
+// the same logical units, as far as they are shared (scsi.LUConfig.Shared).
+type Elsewhere struct {
+	Tag       uint16   // that no group of this server has
+	Beside    uint16   // tag of this server's group whose initiators reach it, too; 0: none
+	Addresses []string // host:port of its portals over TCP
+}
+
 const (
 	defaultBuffers       = 64 << 20
 	defaultQueueDepth    = 128

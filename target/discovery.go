@@ -98,7 +98,7 @@ func (s *Server) tell(session *Session, value string) told {
 		}
 	}
 	look.targets = string(places)
-	answer.answer = s.directory.answer(look, targets, groups, answer.asOf)
+	answer.answer = s.directory.answer(look, targets, groups, s.elsewhere, answer.asOf)
 	return answer
 }
 
@@ -114,7 +114,7 @@ func (o *outlook) shows(t *Target) bool {
 }
 
 // answer returns the text for an outlook. Only the goroutine calls it.
-func (d *directory) answer(look outlook, targets []*Target, groups map[uint16]*PortalGroup, asOf uint64) []byte {
+func (d *directory) answer(look outlook, targets []*Target, groups map[uint16]*PortalGroup, elsewhere func(string) []Elsewhere, asOf uint64) []byte {
 	if d.asOf != asOf || len(d.answers) >= maxOutlooks {
 		d.asOf, d.answers = asOf, make(map[outlook][]byte)
 	}
@@ -123,7 +123,9 @@ func (d *directory) answer(look outlook, targets []*Target, groups map[uint16]*P
 	}
 	text := []byte{}
 	for at := []byte(look.targets); len(at) > 0; at = at[4:] {
-		text = look.appendTarget(text, targets[binary.LittleEndian.Uint32(at)], groups)
+		t := targets[binary.LittleEndian.Uint32(at)]
+		text = look.appendTarget(text, t, groups)
+		text = look.appendElsewhere(text, elsewhere(t.Name()))
 	}
 	d.answers[look] = text
 	return text
@@ -136,6 +138,19 @@ func (o *outlook) appendTarget(out []byte, t *Target, groups map[uint16]*PortalG
 			for _, addr := range g.addresses(o.local, o.assisted) {
 				out = pdu.AppendPair(out, "TargetAddress", fmt.Sprintf("%s,%d", addr, tag))
 			}
+		}
+	}
+	return out
+}
+
+// appendElsewhere adds the ways to a target by other servers, which are told over TCP alone.
+func (o *outlook) appendElsewhere(out []byte, all []Elsewhere) []byte {
+	for _, e := range all {
+		if o.assisted || !o.all && e.Beside != o.group {
+			continue
+		}
+		for _, addr := range e.Addresses {
+			out = pdu.AppendPair(out, "TargetAddress", fmt.Sprintf("%s,%d", addr, e.Tag))
 		}
 	}
 	return out

@@ -46,6 +46,9 @@ type node interface {
 	use(*scsi.LogicalUnit) bool
 	release([]*scsi.LogicalUnit)
 
+	// elsewhere are the portal groups of other servers that lead to a target.
+	elsewhere(target string) []Elsewhere
+
 	// directoryChanges counts what answers to SendTargets depend on; ask has one made.
 	directoryChanges() uint64
 	ask(n *Session, value string, then func(told))

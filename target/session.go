@@ -70,6 +70,9 @@ func (s *Session) nexus(m LUNMapping) *scsi.Nexus {
 		LU: m.LU, LUN: scsi.EncodeLUN(uint64(m.LUN)), Initiator: s.Port(), Target: name,
 		Holder: s.holderName(), Audit: s.audit, TargetTag: s.portalGroup, Ports: s.targetPorts, Map: s.visibleLUNs,
 	}
+	if m.LU != nil && m.LU.Shared() {
+		n.Ports = s.sharedPorts
+	}
 	if s.initiator.Proof.Proven() {
 		n.Proven = s.initiator.Proof
 	}
@@ -90,6 +93,16 @@ func (s *Session) targetPorts() []uint16 {
 		return []uint16{s.portalGroup}
 	}
 	return slices.Sorted(slices.Values(s.target.config.Load().PortalGroups))
+}
+
+// sharedPorts is the same with the portal groups of other servers.
+func (s *Session) sharedPorts() []uint16 {
+	tags := s.targetPorts()
+	for _, e := range s.node.elsewhere(s.target.Name()) {
+		tags = append(tags, e.Tag)
+	}
+	slices.Sort(tags)
+	return slices.Compact(tags)
 }
 
 // log returns the logger that names the session in every line.

@@ -116,6 +116,43 @@ func (c *Clients) release(i *instance, patience time.Duration) error {
 	return err
 }
 
+// Stay keeps the instance of an account connected, for who wants to know its address before
+// an image is open, until leave is called. A banished one has an address of its own again
+// only for who stays anew.
+func (c *Clients) Stay(a Account, patience time.Duration) (address string, leave func() error, err error) {
+	i, err := c.acquire(a, patience)
+	if err != nil {
+		return "", nil, err
+	}
+	return i.Address(), sync.OnceValue(func() error { return c.release(i, patience) }), nil
+}
+
+// Fence has the cluster of an account refuse all that other instances ask for from now on,
+// by their addresses. An own one is left alone.
+func (c *Clients) Fence(a Account, addresses []string, patience time.Duration) error {
+	i, err := c.acquire(a, patience)
+	if err != nil {
+		return err
+	}
+	_, err = within(patience, func() (struct{}, error) { return struct{}{}, i.fence(addresses) }, nil)
+	if errors.Is(err, ErrLate) {
+		return err // the instance is still in use
+	}
+	return errors.Join(err, c.release(i, patience))
+}
+
+func (i *instance) fence(addresses []string) error {
+	for _, a := range addresses {
+		if sameInstance(a, i.Address()) {
+			continue
+		}
+		if err := i.Fence(bare(a)); err != nil {
+			return fmt.Errorf("fence %s (caps mon 'profile rbd' are needed): %w", a, err)
+		}
+	}
+	return nil
+}
+
 // banish has who comes next connect anew: the cluster refuses this instance for good.
 func (c *Clients) banish(i *instance) {
 	c.mu.Lock()
@@ -155,8 +192,8 @@ func (c *Clients) leave(s *station) {
 	s.close()
 }
 
-// errLate is in the error of what a cluster has not answered in time.
-var errLate = errors.New("the cluster does not answer")
+// ErrLate is in the error of what a cluster has not answered in time. It may still happen.
+var ErrLate = errors.New("the cluster does not answer")
 
 // within calls f and waits for it for some time. What comes later is undone.
 func within[T any](patience time.Duration, f func() (T, error), undo func(T) error) (T, error) {
@@ -193,5 +230,5 @@ func within[T any](patience time.Duration, f func() (T, error), undo func(T) err
 	}
 	late = true
 	var none T
-	return none, fmt.Errorf("%w within %v", errLate, patience)
+	return none, fmt.Errorf("%w within %v", ErrLate, patience)
 }

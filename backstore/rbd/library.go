@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -33,9 +34,16 @@ type Client interface {
 	// Open opens an image. One that is open read-only hears of no changes, has no lock, and
 	// must not be written to.
 	Open(name Name, readOnly bool) (Image, error)
+	// Fence puts an instance on the cluster's blocklist for FenceTime, and returns when
+	// nothing that it asks for from now on is done any more.
+	Fence(address string) error
 	// Close ends the instance, whose images are closed.
 	Close() error
 }
+
+// FenceTime is for how long an instance is fenced: much longer than a machine stands still
+// whose process could go on with what it has sent before.
+const FenceTime = 7 * 24 * time.Hour
 
 // Name is that of an image: POOL/IMAGE, or POOL/NAMESPACE/IMAGE.
 type Name struct{ Pool, Namespace, Image string }

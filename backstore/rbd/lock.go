@@ -9,6 +9,10 @@ import (
 // OwnerNote is the name of the metadata by which an image has who serves it.
 const OwnerNote = "lunar-owner"
 
+// EpochNote is the name of the metadata by which an image has the last epoch that it was open
+// for. It stays.
+const EpochNote = "lunar-epoch"
+
 // owned is what is noted with an image: which server has it open, and by which instance.
 // It is removed when the image is closed in order.
 type owned struct{ server, instance string }
@@ -22,10 +26,11 @@ func parseOwned(text string) (o owned) {
 
 // scene is what a server finds that wants an image for itself.
 type scene struct {
-	owner    string   // address of the instance with the lock; empty: none
-	watchers []string // addresses of those that are alive
-	noted    owned
-	server   string // who asks; one process at a time has this identity
+	owner      string   // address of the instance with the lock; empty: none
+	watchers   []string // addresses of those that are alive
+	noted      owned
+	server     string   // who asks; one process at a time has this identity
+	superseded []string // addresses of instances that have lost the image to it
 }
 
 // verdict is what may be done about the lock.
@@ -43,14 +48,20 @@ func (s *scene) crashed() bool { return s.noted.server == s.server && s.noted.in
 // kept reports whether the lock is still that process's: nobody else can have written.
 func (s *scene) kept() bool { return s.crashed() && sameInstance(s.noted.instance, s.owner) }
 
+// given reports whether the lock is that of an instance which has lost the image to the server
+// that asks.
+func (s *scene) given() bool {
+	return slices.ContainsFunc(s.superseded, func(a string) bool { return sameInstance(a, s.owner) })
+}
+
 // judge decides whether the lock may be had. An owner that is alive keeps it, whoever it
-// is: two servers would take it from each other without end. That of this server's last
+// is, unless it gives it up: two servers would take it from each other without end. That of this server's last
 // process is dead, although the cluster takes it to be alive for half a minute.
 func (s *scene) judge() (verdict, error) {
 	switch {
 	case s.owner == "":
 		return acquire, nil
-	case s.kept():
+	case s.kept(), s.given():
 		return seize, nil
 	case slices.ContainsFunc(s.watchers, func(w string) bool { return sameInstance(w, s.owner) }):
 		who := "another client"

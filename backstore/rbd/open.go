@@ -3,6 +3,7 @@ package rbd
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -22,12 +23,15 @@ func Open(c Config) (*Store, error) {
 	if s.instance, err = c.Clients.acquire(c.Account, c.Patience); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.what, err)
 	}
+	if a := s.instance.Address(); s.Instance != "" && s.Instance != a {
+		return nil, errors.Join(fmt.Errorf("%s: found instance %s, expected %s, with which it was claimed", s.what, a, s.Instance), c.Clients.release(s.instance, c.Patience))
+	}
 	s.image, err = within(s.Patience, s.start, Image.Close)
 	if err == nil {
 		s.watcher.Go(s.follow)
 		return s, nil
 	}
-	if !errors.Is(err, errLate) { // else the instance is still in use
+	if !errors.Is(err, ErrLate) { // else the instance is still in use
 		err = errors.Join(err, c.Clients.release(s.instance, s.Patience))
 	}
 	return nil, fmt.Errorf("%s: %w", s.what, err)
@@ -75,15 +79,20 @@ func (s *Store) describe(g *Geometry) (*backstore.Info, error) {
 	if g.Size <= 0 || g.Size%int64(s.BlockSize) != 0 {
 		return nil, fmt.Errorf("found %d bytes, expected a positive multiple of the block size %d", g.Size, s.BlockSize)
 	}
-	info := &backstore.Info{
-		Size: g.Size, BlockSize: 1, PhysicalBlock: 4096,
+	info := Describe(s.Image, g.Size)
+	if info.ReadOnly = s.ReadOnly; s.ReadOnly || g.StripeUnit%atomicSpan != 0 {
+		info.MaxAtomic, info.AtomicUnit = 0, 0
+	}
+	return &info, nil
+}
+
+// Describe is what an image of so many bytes is like, unless it is striped in small units.
+func Describe(image Name, size int64) backstore.Info {
+	return backstore.Info{
+		Size: size, BlockSize: 1, PhysicalBlock: 4096, MaxAtomic: atomicSpan, AtomicUnit: atomicSpan,
 		Discard: true, DiscardGran: discardGran, DiscardZeroes: true, Thin: true,
-		ReadOnly: s.ReadOnly, Describe: s.what,
+		Describe: "rbd image " + image.String(),
 	}
-	if g.StripeUnit%atomicSpan == 0 && !s.ReadOnly {
-		info.MaxAtomic, info.AtomicUnit = atomicSpan, atomicSpan
-	}
-	return info, nil
 }
 
 // settings are what librbd must not have otherwise, and what would come of it.
@@ -140,12 +149,34 @@ func (s *Store) claim(image Image) error {
 	if err := image.Acquire(); err != nil {
 		return fmt.Errorf("take the exclusive lock: %w", err)
 	}
+	if err := s.enter(image); err != nil {
+		return err
+	}
 	return image.Annotate(OwnerNote, owned{s.Server, s.instance.Address()}.String())
+}
+
+// enter notes the epoch with the image, under its lock.
+func (s *Store) enter(image Image) error {
+	if s.Epoch == 0 {
+		return nil
+	}
+	note, err := image.Note(EpochNote)
+	if err != nil {
+		return err
+	}
+	last, err := strconv.ParseUint(note, 10, 64)
+	if err != nil && note != "" {
+		return fmt.Errorf("found %q as its metadata %s, expected a number: rbd image-meta remove %s %s if no server of a cluster has the image open", note, EpochNote, s.Image, EpochNote)
+	}
+	if last > s.Epoch {
+		return fmt.Errorf("found that it was open for claim %d of its cluster, expected none after %d", last, s.Epoch)
+	}
+	return image.Annotate(EpochNote, strconv.FormatUint(s.Epoch, 10))
 }
 
 // look finds out whose the image is.
 func (s *Store) look(image Image) (c *scene, err error) {
-	c = &scene{server: s.Server}
+	c = &scene{server: s.Server, superseded: s.Superseded}
 	if c.owner, err = image.Owner(); err != nil {
 		return nil, err
 	}

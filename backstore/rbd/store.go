@@ -27,6 +27,17 @@ type Config struct {
 	Logger    *slog.Logger
 	// Before hears of the image as it was found, before its lock is taken; nil: nobody does.
 	Before func(backstore.Watched) error
+	// Epoch, if it is not 0, is that of the claim by which a cluster lets this server have the
+	// image: who had its lock by a later one keeps it from being opened. Instance is the address
+	// of the instance that the claim was made with.
+	Epoch    uint64
+	Instance string
+	// Superseded are addresses of instances that have lost the image to this server, by the
+	// word of a cluster: their lock is broken although they may live.
+	Superseded []string
+	// Lost hears, on a goroutine and once, that the image is lost to somebody else; nil:
+	// nobody does.
+	Lost func(error)
 	// Resized hears, on a goroutine, that somebody else has given the image another size; nil:
 	// nobody does.
 	Resized func()
@@ -64,6 +75,9 @@ type Store struct {
 	watcher  sync.WaitGroup
 }
 
+// Address is that of the instance that has the image open.
+func (s *Store) Address() string { return s.instance.Address() }
+
 // Info implements backstore.Store.
 func (s *Store) Info() backstore.Info { return *s.info.Load() }
 
@@ -80,7 +94,7 @@ func (s *Store) Close() error {
 
 func (s *Store) close() error {
 	_, err := within(s.Patience, func() (struct{}, error) { return struct{}{}, s.end() }, nil)
-	if errors.Is(err, errLate) {
+	if errors.Is(err, ErrLate) {
 		return err // the instance is still in use
 	}
 	return errors.Join(err, s.clients.release(s.instance, s.Patience))
@@ -123,6 +137,9 @@ func (s *Store) fenced(errno error) {
 	err := fmt.Errorf("%s: %s: %w", s.what, why, backstore.ErrFenced)
 	if s.fence.CompareAndSwap(nil, &err) {
 		s.Logger.Error("an image is lost to somebody else: its commands fail until the volume is opened anew", "image", s.Image, "reason", why)
+		if s.Lost != nil {
+			go s.Lost(err)
+		}
 	}
 }
 

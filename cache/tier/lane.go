@@ -68,6 +68,9 @@ const nowPieces = 8
 func (l *lane) TryNow(op *backstore.Op) bool {
 	switch op.Kind {
 	case backstore.Read:
+		if l.lapsed() {
+			return l.endsAtOnce(op) || l.lower.TryNow(op)
+		}
 		return l.endsAtOnce(op) || l.readNow(op)
 	case backstore.Write:
 		return l.endsAtOnce(op) || l.writeNow(op)
@@ -87,7 +90,16 @@ func (l *lane) Submit(op *backstore.Op) bool {
 	if l.endsAtOnce(op) {
 		return true
 	}
+	if op.Kind == backstore.Read && l.lapsed() {
+		return l.lower.Submit(op)
+	}
 	return !l.forward(op) && l.serve(op)
+}
+
+// lapsed reports that reads go past the cache.
+func (l *lane) lapsed() bool {
+	lapsed := l.volume.config.Lapsed
+	return lapsed != nil && lapsed()
 }
 
 // serve does op, which was checked and is not to be forwarded; the result is that

@@ -27,7 +27,7 @@ type loan struct {
 // which is the copy that is left.
 func (l *lane) Lend(off int64, n int) *buf.Ref {
 	pool := l.loop.Pool()
-	if pool == nil || off < 0 || n <= 0 || off > l.volume.size()-int64(n) {
+	if pool == nil || l.lapsed() || off < 0 || n <= 0 || off > l.volume.size()-int64(n) {
 		return nil
 	}
 	var one [1]cache.Piece

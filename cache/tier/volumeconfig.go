@@ -45,6 +45,11 @@ type VolumeConfig struct {
 	// OnFlushError hears, on the flusher's thread, when background writing begins
 	// to fail, with the first byte of the write that did; may be nil.
 	OnFlushError func(off int64, err error)
+
+	// Lapsed reports, on any event thread, that it is not known any more whether somebody
+	// else has written: reads then go past the cache, until it is known again. nil: nobody
+	// else writes.
+	Lapsed func() bool
 }
 
 // Changes are what of a VolumeConfig can change while the volume is open; zero

@@ -114,8 +114,8 @@ type groupAccess struct {
 	cause byte
 }
 
-// accessTable is an immutable snapshot: the groups by tag that differ from
-// active/optimized, not preferred.
+// accessTable is an immutable snapshot: the groups by tag that differ from EveryTag's, or
+// where that is not in it from active/optimized, not preferred.
 type accessTable map[uint16]groupAccess
 
 func initialAccess(from map[uint16]PortAccess) *accessTable {
@@ -129,7 +129,12 @@ func initialAccess(from map[uint16]PortAccess) *accessTable {
 // state returns the access state of a target port.
 func (t *accessTable) state(tag uint16) AccessState { return t.of(tag).State }
 
-func (t *accessTable) of(tag uint16) groupAccess { return (*t)[tag] }
+func (t *accessTable) of(tag uint16) groupAccess {
+	if g, ok := (*t)[tag]; ok {
+		return g
+	}
+	return (*t)[EveryTag]
+}
 
 // Access returns how the logical unit is reached through the portal group.
 func (lu *LogicalUnit) Access(tag uint16) PortAccess { return lu.access.Load().of(tag).PortAccess }
@@ -158,10 +163,17 @@ func (lu *LogicalUnit) changeAccess(change func(accessTable), except *Nexus) {
 	change(table)
 	lu.access.Store(&table)
 	lu.restrictAll()
-	for tag := range table {
-		if table[tag].State != old.state(tag) {
-			lu.attention(sense.ASCAsymmetricAccessStateChanged, except)
-			return
+	lu.tellAccess(old, &table, except)
+}
+
+// tellAccess tells all nexuses but except of a change of state. The caller holds mu.
+func (lu *LogicalUnit) tellAccess(old, table *accessTable, except *Nexus) {
+	for _, tags := range []accessTable{*old, *table} {
+		for tag := range tags {
+			if table.state(tag) != old.state(tag) {
+				lu.attention(sense.ASCAsymmetricAccessStateChanged, except)
+				return
+			}
 		}
 	}
 }

@@ -56,6 +56,10 @@ func (lu *LogicalUnit) proceed(c *Command) {
 		return
 	}
 	if restricted := restrictions(c.Nexus.restricted.Load()) & c.row.restricted; restricted != 0 {
+		if restricted&restrictFlux != 0 {
+			lu.hold(c)
+			return
+		}
 		c.refuse(restricted)
 		return
 	}
@@ -75,7 +79,7 @@ func (lu *LogicalUnit) admit(c *Command) *sense.Data {
 		}
 	}
 	if row.Flags&needs != 0 && !lu.supports(row) {
-		if row.Flags&(NeedsErase|NeedsCryptoErase) != 0 { // SANITIZE is there, with other service actions
+		if row.Flags&(NeedsErase|NeedsCryptoErase) != 0 && !lu.config.Shared { // SANITIZE is there, with other service actions
 			return sense.InvalidFieldInCDB(1, 4)
 		}
 		return sense.InvalidOpcode
@@ -135,7 +139,8 @@ func (lu *LogicalUnit) supports(row *Row) bool {
 		(row.Flags&NeedsAtomic == 0 || lu.traits.Load().limits.MaxAtomic > 0) &&
 		(row.Flags&NeedsRemovable == 0 || lu.config.Removable) &&
 		(row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2) &&
-		(row.Flags&NeedsExplicitAccess == 0 || lu.traits.Load().explicit)
+		(row.Flags&NeedsExplicitAccess == 0 || lu.traits.Load().explicit) &&
+		(row.Flags&NeedsSole == 0 || !lu.config.Shared)
 }
 
 // protection returns why n may not write, or nil.

@@ -28,6 +28,7 @@ type LUConfig struct {
 	Designators   []byte          // descriptors that name the unit in VPD 83h; default of Vendor, Product, Serial and NAA
 	WriteThrough  bool            // see Settings
 	ReadOnly      bool            // see Settings
+	Shared        bool            // other servers present the same unit, and one of all serves it: see Hold
 	PhysicalBlock int             // see Settings
 	Removable     bool            // the medium can be ejected and loaded
 	SanitizeRate  int64           // see Settings
@@ -101,6 +102,7 @@ type LogicalUnit struct {
 	// restrictions. registrar alone replaces reservations.
 	reservations atomic.Pointer[reservation.State]
 	access       atomic.Pointer[accessTable]
+	flux         flux
 	registrar    registrar
 
 	resizing sync.Mutex // one Resize at a time
@@ -119,6 +121,7 @@ type LogicalUnit struct {
 		nexuses  map[*Nexus]struct{}
 		departed map[claimant]departed
 		reserved reservation.Nexus // who holds RESERVE; zero: nobody
+		holding  bool              // see Hold
 		// registrants are who has proven to be behind the registrations of reservations.
 		registrants map[registrant]any
 	}
@@ -150,6 +153,9 @@ func (lu *LogicalUnit) State() *State { return lu.state.Load() }
 
 // Name returns the volume's name.
 func (lu *LogicalUnit) Name() string { return lu.config.Name }
+
+// Shared reports whether other servers present the logical unit, too.
+func (lu *LogicalUnit) Shared() bool { return lu.config.Shared }
 
 // Device names what the volume's bytes are on.
 func (lu *LogicalUnit) Device() string { return lu.config.Device }

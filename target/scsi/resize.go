@@ -32,6 +32,19 @@ func (lu *LogicalUnit) Resize(bytes int64) error {
 	return nil
 }
 
+// Remeasure makes the logical unit as long as its store is, which is another one than it
+// was (backstore.Slot). It does not block; any goroutine may call it.
+func (lu *LogicalUnit) Remeasure() {
+	changed := false
+	lu.update(func(s *State) { // in which a Resize sets what it has done
+		blocks := uint64(lu.store.Info().Size) >> lu.blockShift
+		s.Blocks, changed = blocks, s.Blocks != blocks
+	})
+	if changed {
+		lu.Attention(sense.ASCCapacityChanged, nil)
+	}
+}
+
 func (lu *LogicalUnit) resizeStore(bytes int64) error {
 	size := int64(lu.config.BlockSize)
 	switch {

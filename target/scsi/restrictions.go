@@ -20,6 +20,7 @@ const (
 	restrictUnavailable
 	restrictTransition
 	restrictOffline
+	restrictFlux // it is not decided which of several servers serves the unit: the command waits
 )
 
 // Conflict says of a row which persistent reservations of other nexuses it
@@ -49,6 +50,7 @@ const (
 	ReachActive  Reach = iota // active states only
 	ReachStandby              // standby, too
 	ReachAlways               // all
+	ReachDecided              // all, but not before it is decided which they are
 )
 
 var conflictRestrictions = [...]restrictions{
@@ -59,9 +61,10 @@ var conflictRestrictions = [...]restrictions{
 }
 
 var reachRestrictions = [...]restrictions{
-	ReachActive:  restrictStandby | restrictUnavailable | restrictTransition | restrictOffline,
+	ReachActive:  restrictStandby | restrictUnavailable | restrictTransition | restrictOffline | restrictFlux,
 	ReachStandby: restrictUnavailable | restrictTransition | restrictOffline,
 	ReachAlways:  0,
+	ReachDecided: restrictFlux,
 }
 
 // restrictionsOf returns what keeps the row's command from running.
@@ -85,6 +88,16 @@ func (c *Command) refuse(b restrictions) {
 	c.FailStatus(ReservationConflict)
 }
 
+// refuses reports whether restrictions of now stand against a command of the row. What is
+// being decided does not.
+func (n *Nexus) refuses(row *Row) bool {
+	b := restrictions(n.restricted.Load())
+	if b&restrictFlux != 0 {
+		b &^= reachRestrictions[ReachActive]
+	}
+	return b&row.restricted != 0
+}
+
 // restrictAll derives the restrictions of all nexuses anew. The caller holds mu.
 func (lu *LogicalUnit) restrictAll() {
 	for n := range lu.mu.nexuses {
@@ -94,7 +107,11 @@ func (lu *LogicalUnit) restrictAll() {
 
 // restrict derives the restrictions of one nexus. The caller holds mu.
 func (lu *LogicalUnit) restrict(n *Nexus) {
-	n.restricted.Store(uint32(lu.reservationRestrictions(n) | accessRestrictions[lu.access.Load().state(n.TargetTag)]))
+	b := lu.reservationRestrictions(n) | accessRestrictions[lu.access.Load().state(n.TargetTag)]
+	if lu.mu.holding {
+		b |= restrictFlux
+	}
+	n.restricted.Store(uint32(b))
 }
 
 // currentRestrictions returns the restrictions for a copy, which may outlive the session of the

@@ -52,6 +52,10 @@ func (c *Command) failOp(s *segment) {
 	lu := c.Nexus.LU
 	lba := uint64(s.op.Off) >> lu.blockShift
 	lu.complain(s.op.Kind, lba, s.op.Err)
+	if lu.config.Shared && errors.Is(s.op.Err, backstore.ErrGone) { // another server has it, or will
+		c.Fail(sense.InTransition)
+		return
+	}
 	c.Fail(c.sense(senseOf(s.op.Err, s.op.Kind, lba)))
 }
 

@@ -132,7 +132,7 @@ var spcTable = []Row{
 	{
 		Name: "REPORT IDENTIFYING INFORMATION", Opcode: 0xa3, ServiceAction: 0x05, Length: 12, Exempt: true,
 		Conflict: ConflictNever, Reach: ReachStandby,
-		Flags: IgnoreStopped,
+		Flags: IgnoreStopped | NeedsSole,
 		Usage: CDB{0xa3, 0x05, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe},
 		Run:   runReportIdentifying,
 	},
@@ -159,7 +159,7 @@ var spcTable = []Row{
 	},
 	{
 		Name: "SET IDENTIFYING INFORMATION", Opcode: 0xa4, ServiceAction: 0x06, Length: 12, Exempt: true,
-		Flags: IgnoreStopped | ParameterList | NeedsWriter,
+		Flags: IgnoreStopped | ParameterList | NeedsWriter | NeedsSole,
 		Usage: CDB{0xa4, 0x06, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe},
 		List:  func(cdb *CDB) uint32 { return min(allocationAt6(cdb), maxIdentifyingDevice+1) },
 		Run:   runSetIdentifying,

@@ -65,10 +65,13 @@ const (
 	// NeedsWriter refuses the command to a nexus that may only read: it changes what
 	// others find, or keeps them from something. AccessWrite says that already.
 	NeedsWriter
+	// NeedsSole leaves the row out for a logical unit that other servers present, too:
+	// what it asks for would be known to this one alone.
+	NeedsSole
 )
 
 // needs are the flags that leave a row out somewhere.
-const needs = NeedsDiscard | NeedsType2 | NeedsExplicitAccess | NeedsErase | NeedsRemovable | NeedsAtomic | NeedsCryptoErase
+const needs = NeedsDiscard | NeedsType2 | NeedsExplicitAccess | NeedsErase | NeedsRemovable | NeedsAtomic | NeedsCryptoErase | NeedsSole
 
 // Row is one literal line of the command table. The table drives dispatch,
 // CDB validation, write protection and REPORT SUPPORTED OPERATION CODES.

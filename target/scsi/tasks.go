@@ -140,8 +140,9 @@ func (p *place) Run() {
 	}
 }
 
-// Dormant reports that the command waits for others in its task set.
-func (c *Command) Dormant() bool { return c.place != nil && !c.place.granted }
+// Dormant reports that the command waits for others in its task set, or until it is decided
+// who serves its logical unit.
+func (c *Command) Dormant() bool { return c.place != nil && !c.place.granted || c.Held() }
 
 // exitTaskSet takes the command, which ends, out of its task set.
 func (c *Command) exitTaskSet() {

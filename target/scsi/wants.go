@@ -27,7 +27,7 @@ func Wants(n *Nexus, cdb *CDB, edtl uint32) uint32 {
 // foresees reports whether a command of the row is going to be refused.
 func (lu *LogicalUnit) foresees(n *Nexus, row *Row, cdb *CDB) bool {
 	state := lu.state.Load()
-	return !lu.supports(row) || restrictions(n.restricted.Load())&row.restricted != 0 || state.unready(row) != nil ||
+	return !lu.supports(row) || n.refuses(row) || state.unready(row) != nil ||
 		lu.forbids(n, row, state) != nil || !row.allows(*cdb)
 }
 

@@ -41,6 +41,20 @@ func (c *client) Address() string { return c.address }
 // Cluster implements rbd.Client.
 func (c *client) Cluster() string { return "00000000-0000-0000-0000-00000000fa4e" }
 
+// Fence implements rbd.Client.
+func (c *client) Fence(address string) error {
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
+	for c.cluster.away {
+		c.cluster.back.Wait()
+	}
+	if c.cluster.blocked[c.address] {
+		return fmt.Errorf("rados_blocklist_add: %w", unix.ESHUTDOWN)
+	}
+	c.cluster.block(address)
+	return nil
+}
+
 // Close implements rbd.Client.
 func (c *client) Close() error { return nil }
 

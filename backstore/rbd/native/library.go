@@ -19,6 +19,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"lunar/backstore/rbd"
@@ -165,6 +166,13 @@ func (c *client) Address() string { return c.address }
 
 // Cluster implements rbd.Client.
 func (c *client) Cluster() string { return c.fsid }
+
+// Fence implements rbd.Client.
+func (c *client) Fence(address string) error {
+	name := text(address)
+	defer free(name)
+	return failed("rados_blocklist_add", C.lr_fence(c.cluster, name, C.uint32_t(rbd.FenceTime/time.Second)))
+}
 
 // Close implements rbd.Client.
 func (c *client) Close() error {

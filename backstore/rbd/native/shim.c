@@ -39,7 +39,8 @@ enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0 };
 	X(int, rados_ioctx_create, (rados_t cluster, const char *pool, rados_ioctx_t *io)) \
 	X(void, rados_ioctx_destroy, (rados_ioctx_t io)) \
 	X(void, rados_ioctx_set_namespace, (rados_ioctx_t io, const char *ns)) \
-	X(int64_t, rados_ioctx_get_id, (rados_ioctx_t io))
+	X(int64_t, rados_ioctx_get_id, (rados_ioctx_t io)) \
+	X(int, rados_wait_for_latest_osdmap, (rados_t cluster))
 #define RBD(X) \
 	X(void, rbd_version, (int *major, int *minor, int *extra)) \
 	X(int, rbd_open, (rados_ioctx_t io, const char *name, rbd_image_t *image, const char *snap)) \
@@ -76,6 +77,7 @@ enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0 };
 static struct {
 	RADOS(MEMBER)
 	RBD(MEMBER)
+	int (*blocklist_add)(rados_t cluster, char *address, uint32_t seconds); // has had two names
 } lib;
 
 static void *symbol(void *handle, const char *name, char *error, size_t n)
@@ -109,6 +111,9 @@ int lr_load(char *error, size_t n)
 #define FROM_RBD(type, name, args) *(void **)&lib.name = symbol(rbd, #name, error, n);
 	RADOS(FROM_RADOS)
 	RBD(FROM_RBD)
+	*(void **)&lib.blocklist_add = dlsym(rados, "rados_blocklist_add");
+	if (!lib.blocklist_add)
+		*(void **)&lib.blocklist_add = symbol(rados, "rados_blacklist_add", error, n);
 	return error[0] ? -ENOSYS : 0;
 }
 
@@ -139,6 +144,13 @@ int lr_connect(void *cluster, char *address, size_t n, char *fsid, size_t m)
 }
 
 void lr_shutdown(void *cluster) { lib.rados_shutdown(cluster); }
+
+int lr_fence(void *cluster, char *address, uint32_t seconds)
+{
+	int r = lib.blocklist_add(cluster, address, seconds);
+
+	return r < 0 ? r : lib.rados_wait_for_latest_osdmap(cluster);
+}
 
 int lr_open(void *cluster, const char *pool, const char *ns, const char *name, int read_only, void **pools, void **image)
 {

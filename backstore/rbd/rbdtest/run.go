@@ -35,10 +35,25 @@ const page = 4096
 func Run(t *testing.T, s Subject) {
 	for name, test := range map[string]func(*testing.T, Subject){
 		"ReadBack": testReadBack, "Zeroes": testZeroes, "ManyInFlight": testManyInFlight, "Mapped": testMapped,
-		"Lock": testLock, "Break": testBreak, "Notes": testNotes, "Changed": testChanged, "Cut": testCut,
+		"Lock": testLock, "Break": testBreak, "Fence": testFence, "Notes": testNotes, "Changed": testChanged, "Cut": testCut,
 		"ReadOnly": testReadOnly, "Settings": testSettings, "Missing": testMissing,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
+	}
+}
+
+// testFence: an instance that another one has fenced can neither write nor read.
+func testFence(t *testing.T, s Subject) {
+	name := s.Create(t, Size)
+	old, other := s.open(t, name, false), s.open(t, name, false)
+	old.write(0, make([]byte, page))
+	if err := other.client.Fence(old.client.Address()); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []rbd.Kind{rbd.WriteIO, rbd.ReadIO} {
+		if r := old.do(kind, 0, page, make([]byte, page)); r != -int64(unix.ESHUTDOWN) {
+			t.Errorf("found %d, expected that a fenced instance is refused", r)
+		}
 	}
 }
 
