@@ -70,7 +70,7 @@ type Event struct {
 // in order.
 type Batch struct {
 	Events   []Event
-	Revision Revision // of the last event: a Watch from here goes on behind it
+	Revision Revision // all events up to it have been reported: a Watch from here goes on behind it
 	// Err ends the Watch: its channel is closed behind this Batch, which has no events.
 	// It is ErrCompacted or ErrClosed; what passes (no quorum, a lost connection) only
 	// delays a Watch.
