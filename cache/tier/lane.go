@@ -68,10 +68,7 @@ const nowPieces = 8
 func (l *lane) TryNow(op *backstore.Op) bool {
 	switch op.Kind {
 	case backstore.Read:
-		if l.lapsed() {
-			return l.endsAtOnce(op) || l.lower.TryNow(op)
-		}
-		return l.endsAtOnce(op) || l.readNow(op)
+		return l.endsAtOnce(op) || !l.lapsed() && l.readNow(op)
 	case backstore.Write:
 		return l.endsAtOnce(op) || l.writeNow(op)
 	case backstore.Wipe:
@@ -90,13 +87,11 @@ func (l *lane) Submit(op *backstore.Op) bool {
 	if l.endsAtOnce(op) {
 		return true
 	}
-	if op.Kind == backstore.Read && l.lapsed() {
-		return l.lower.Submit(op)
-	}
 	return !l.forward(op) && l.serve(op)
 }
 
-// lapsed reports that reads go past the cache.
+// lapsed reports that reads go past the cache. Who asks does so after its operation came
+// in, and before each look at what is cached.
 func (l *lane) lapsed() bool {
 	lapsed := l.volume.config.Lapsed
 	return lapsed != nil && lapsed()

@@ -27,9 +27,13 @@ func (t *transfer) end(n int) {
 	}
 }
 
-// read asks for what the piece wants.
+// read asks for what the piece wants. Which of it is cached may not be known any more to be
+// the newest, also when the piece has waited.
 func (p *piece) read() {
-	p.again = (*piece).reread
+	if p.again = (*piece).reread; p.t.lane.lapsed() {
+		p.passed = true
+		return
+	}
 	r := p.part.Read(p.key, p.touched, &p.waiter)
 	switch r.Outcome {
 	case cache.Hit:
