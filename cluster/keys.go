@@ -47,3 +47,29 @@ func (k Keys) OwnerOf(key string) (volume string, ok bool) {
 
 // Identity is what serials and NAA identifiers of all nodes derive from.
 func (k Keys) Identity() string { return k.prefix + "identity" }
+
+// Move is the request that a volume be moved to a node. The owner removes it.
+func (k Keys) Move(volume string) string { return k.Volumes() + volume + "/move" }
+
+// MoveOf returns the volume of a key of Move, and false for other keys.
+func (k Keys) MoveOf(key string) (volume string, ok bool) {
+	rest, below := strings.CutPrefix(key, k.Volumes())
+	volume, move := strings.CutSuffix(rest, "/move")
+	return volume, below && move
+}
+
+// Pulse is there while a node lives, with a lease that is shorter than that of Node.
+func (k Keys) Pulse(node string) string { return k.prefix + "pulses/" + node }
+
+// PulseOf returns the node of a key of Pulse, and false for other keys.
+func (k Keys) PulseOf(key string) (node string, ok bool) {
+	return strings.CutPrefix(key, k.prefix+"pulses/")
+}
+
+// Drain is there while a node is to have no volumes, living or not.
+func (k Keys) Drain(node string) string { return k.prefix + "drains/" + node }
+
+// DrainOf returns the node of a key of Drain, and false for other keys.
+func (k Keys) DrainOf(key string) (node string, ok bool) {
+	return strings.CutPrefix(key, k.prefix+"drains/")
+}

@@ -1,0 +1,200 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"lunar/cluster"
+	"lunar/cluster/ownership"
+)
+
+// waiter waits for something to be so.
+type waiter struct {
+	is    func() (bool, error) // asked after each decision
+	ended bool
+	err   error
+	done  chan struct{}
+}
+
+func (w *waiter) look() {
+	if w.ended {
+		return
+	}
+	if w.ended, w.err = w.is(); w.ended {
+		close(w.done)
+	}
+}
+
+// await returns when is has returned true, with the error that it had then.
+func (n *Node) await(ctx context.Context, is func() (bool, error)) error {
+	w := &waiter{is: is, done: make(chan struct{})}
+	if err := n.do(func() { n.waiting[w] = struct{}{} }); err != nil {
+		return err
+	}
+	defer n.post(func() { delete(n.waiting, w) })
+	select {
+	case <-w.done:
+		return w.err
+	case <-n.done:
+		return errStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Move has a volume's owner give it to another node, and waits until that one owns it. It
+// fails if the owner can or will not: the other node does not live, or may not own it.
+func (n *Node) Move(ctx context.Context, volume, to string) error {
+	key := n.config.Keys.Move(volume)
+	at, err := n.config.State.Commit(ctx, nil, []cluster.Change{{Key: key, Value: ownership.Request{To: to}.Encode()}})
+	if err != nil {
+		return fmt.Errorf("ask for a move of volume %q: %w", volume, err)
+	}
+	return n.await(ctx, func() (bool, error) {
+		if n.observer.Revision() < at {
+			return false, nil
+		}
+		r := n.observer.Owners()[volume]
+		if r.Node == to && r.Standing == ownership.Owned {
+			return true, nil
+		}
+		if n.observer.Asked(volume) || r.Standing != ownership.Owned {
+			return false, nil
+		}
+		return true, fmt.Errorf("move volume %q: its owner %q has not given it to %q: found that it does not live, is to have no volumes, or is not named in owners", volume, r.Node, to)
+	})
+}
+
+// Drain has a node give all its volumes away and take none, now and later; Fill ends that.
+// Drain waits until the node has none, or none that another node could have.
+func (n *Node) Drain(ctx context.Context, node string) error {
+	at, err := n.config.State.Commit(ctx, nil, []cluster.Change{{Key: n.config.Keys.Drain(node), Value: []byte("{}")}})
+	if err != nil {
+		return fmt.Errorf("drain node %q: %w", node, err)
+	}
+	err = n.await(ctx, func() (bool, error) {
+		return n.observer.Revision() >= at && len(n.has(node)) == 0, nil
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		_ = n.do(func() { err = fmt.Errorf("drain node %q: it still owns %v: %w", node, n.has(node), err) })
+	}
+	return err
+}
+
+// Fill lets a node have volumes again that was drained.
+func (n *Node) Fill(ctx context.Context, node string) error {
+	_, err := n.config.State.Commit(ctx, nil, []cluster.Change{{Key: n.config.Keys.Drain(node), Delete: true}})
+	return err
+}
+
+// has are the volumes of a node.
+func (n *Node) has(node string) (all []string) {
+	for volume, r := range n.observer.Owners() {
+		if r.Node == node && r.Standing != ownership.Free {
+			all = append(all, volume)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Remove has the node give a volume away and decide about it no more.
+func (n *Node) Remove(ctx context.Context, name string) error {
+	err := n.do(func() {
+		if v := n.volumes[name]; v != nil {
+			v.machine.Stop()
+			v.news = true
+		}
+	})
+	if err == nil {
+		err = n.await(ctx, func() (bool, error) {
+			v := n.volumes[name]
+			return v == nil || v.machine.Idle(), nil
+		})
+	}
+	return errors.Join(err, n.do(func() {
+		delete(n.volumes, name)
+		delete(n.observer.Machines, name)
+	}))
+}
+
+// Stop gives all volumes away as long as ctx lasts, and leaves the cluster.
+func (n *Node) Stop(ctx context.Context) error {
+	var names []string
+	err := n.do(func() { names = slices.Sorted(maps.Keys(n.volumes)) })
+	if err == nil {
+		err = n.stop(ctx, names)
+	}
+	n.resign()
+	n.leases.Wait()
+	n.end()
+	<-n.done
+	n.rest.Wait()
+	return err
+}
+
+func (n *Node) stop(ctx context.Context, names []string) error {
+	for _, name := range names {
+		_ = n.do(func() { n.volumes[name].machine.Stop(); n.volumes[name].news = true })
+	}
+	err := n.await(ctx, func() (bool, error) {
+		for _, v := range n.volumes {
+			if !v.machine.Idle() {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		err = fmt.Errorf("give volumes to other nodes: %w", err)
+	}
+	return err
+}
+
+// Status is what a node knows of its cluster.
+type Status struct {
+	Node        string
+	Incarnation string
+	Alone       string    // why the node has no place in the cluster; empty: it has
+	Until       time.Time // cached reads are served until then, unless the lease is kept
+	Nodes       map[string]NodeStatus
+	Volumes     map[string]VolumeStatus
+}
+
+// NodeStatus is a living node.
+type NodeStatus struct {
+	ownership.Peer
+	About json.RawMessage
+}
+
+// VolumeStatus is a volume of the cluster.
+type VolumeStatus struct {
+	Owner ownership.Record
+	State ownership.State // of this node's machine; empty: it has none
+}
+
+// Status returns what the node knows.
+func (n *Node) Status() (s Status, err error) {
+	err = n.do(func() {
+		s = Status{Node: n.config.Node, Incarnation: n.incarnation, Alone: n.alone, Nodes: map[string]NodeStatus{}, Volumes: map[string]VolumeStatus{}}
+		if n.observer.View.Current {
+			s.Until = n.observer.View.Until
+		}
+		about := n.observer.About()
+		for name, p := range n.observer.View.Nodes {
+			s.Nodes[name] = NodeStatus{p, about[name]}
+		}
+		for name, r := range n.observer.Owners() {
+			s.Volumes[name] = VolumeStatus{Owner: r}
+		}
+		for name, v := range n.volumes {
+			s.Volumes[name] = VolumeStatus{s.Volumes[name].Owner, v.machine.State()}
+		}
+	})
+	return s, err
+}

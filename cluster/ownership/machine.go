@@ -1,0 +1,200 @@
+package ownership
+
+import (
+	"errors"
+	"time"
+
+	"lunar/cluster"
+)
+
+// Machine decides for one volume on one node. Whoever drives it tells it what has changed
+// (Owned, Asked, Ended, Lost, Stop) and then asks with Step what is to be done.
+type Machine struct {
+	config Config
+
+	// What the state says.
+	record   Record
+	modified cluster.Revision // of record; 0: there is none
+	known    bool             // record was read
+	request  *Request
+	asked    cluster.Revision // of request
+
+	// What this node has.
+	address  string // of the instance that Open will use, which nobody else is to fence; empty: none
+	disk     *Disk  // what is open
+	epoch    uint64 // that it was opened for
+	lost     bool   // it is fenced
+	fenced   uint64 // epoch whose predecessors are fenced
+	failed   uint64 // epoch that could not be opened
+	late     bool   // what was opened or closed last may still have the lock
+	leaving  bool   // what was open was closed for another node
+	stopping bool
+
+	// What is under way, and what was told.
+	busy    Kind
+	epochOf uint64           // of what is busy
+	await   cluster.Revision // a Commit of this node that the view does not have yet
+	retry   time.Time        // nothing is begun before: a Commit has failed
+	pause   time.Time        // no other thing is: Ceph has
+	cause   cause            // why the volume has no owner
+	since   time.Time        // and since when
+	access  access
+	until   time.Time
+	state   State
+}
+
+// cause is why a volume may be claimed.
+type cause struct {
+	of   cluster.Revision // of the record
+	what vacancy
+}
+
+// access is how commands are answered.
+type access struct {
+	kind   Kind // Serve, Hold or Standby
+	epoch  uint64
+	record cluster.Revision
+}
+
+// New returns the machine of a volume of which nothing is known yet.
+func New(c Config) *Machine { return &Machine{config: c, state: Follower} }
+
+// State is what the machine is doing.
+func (m *Machine) State() State { return m.state }
+
+// Record returns the owner's record as it was seen last; false: there is none.
+func (m *Machine) Record() (Record, bool) { return m.record, m.modified != 0 }
+
+// Idle reports whether nothing is open or under way, and nobody else thinks so.
+func (m *Machine) Idle() bool {
+	return m.busy == Nothing && m.disk == nil && (!m.mine() || m.modified < m.await)
+}
+
+// Owned tells the owner's record, and its revision; 0: there is none.
+func (m *Machine) Owned(r Record, modified cluster.Revision) {
+	m.record, m.modified, m.known = r, modified, true
+	if !m.mine() {
+		m.leaving = false
+	}
+}
+
+// Asked tells the request of a move, nil: there is none.
+func (m *Machine) Asked(r *Request, modified cluster.Revision) { m.request, m.asked = r, modified }
+
+// Configure changes what the volume is to be, but for its name.
+func (m *Machine) Configure(owners []string, cached bool, failback time.Duration) {
+	m.config.Owners, m.config.Cached, m.config.Failback = owners, cached, failback
+}
+
+// Lost tells that what was opened for an epoch is fenced.
+func (m *Machine) Lost(epoch uint64) {
+	if m.disk != nil && m.epoch == epoch || m.busy == Open && m.epochOf == epoch {
+		m.lost, m.address = true, ""
+	}
+}
+
+// Stop has the machine give the volume away and claim it no more.
+func (m *Machine) Stop() { m.stopping = true }
+
+// Ended tells how the action that takes time has ended.
+func (m *Machine) Ended(o Outcome, now time.Time) {
+	kind, epoch := m.busy, m.epochOf
+	m.busy = Nothing
+	if o.Err != nil && kind != Commit {
+		m.pause = now.Add(m.config.Retry)
+	}
+	switch kind {
+	case Connect:
+		m.address = o.Address
+	case Commit:
+		m.committed(o, now)
+	case Fence, Open:
+		m.failed = 0
+		switch {
+		case o.Err != nil:
+			m.failed, m.late, m.address = epoch, m.late || o.Late, ""
+		case kind == Fence:
+			m.fenced = epoch
+		default:
+			m.disk, m.epoch, m.late = &o.Disk, epoch, false
+		}
+	case Close:
+		m.disk, m.lost, m.late = nil, false, o.Err != nil // whoever is next fences the instance
+	}
+}
+
+func (m *Machine) committed(o Outcome, now time.Time) {
+	switch {
+	case o.Err == nil:
+		m.await = o.Revision
+	case errors.Is(o.Err, cluster.ErrConflict):
+		m.retry = now.Add(m.config.Retry / 8) // the view is about to tell why
+	default:
+		m.retry = now.Add(m.config.Retry)
+		m.leaving = m.stopping // without a quorum nobody else can have the volume
+	}
+}
+
+// Step returns what is to be done at a time, and when to ask again; zero: only when
+// something has changed.
+func (m *Machine) Step(v *View, now time.Time) (todo []Action, next time.Time) {
+	if m.busy == Nothing && m.modified >= m.await {
+		r := m.rule(v, now)
+		m.state = r.state
+		if r.do != nil && !now.Before(m.retry) && (r.quick || !now.Before(m.pause)) {
+			if a := r.do(m, v); a.Kind != Nothing {
+				m.busy, m.epochOf = a.Kind, a.Epoch
+				todo = append(todo, a)
+			}
+		}
+		next = m.next(v, now)
+	}
+	return append(m.tell(v), todo...), next
+}
+
+// next is when a rule may hold that does not now.
+func (m *Machine) next(v *View, now time.Time) (next time.Time) {
+	for _, t := range []time.Time{m.retry, m.pause, m.due(v), m.failback(v)} {
+		if t.After(now) && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	return next
+}
+
+// mine reports whether the record names this node's process as the owner.
+func (m *Machine) mine() bool {
+	return m.modified != 0 && m.record.Standing != Free && m.record.Node == m.config.Node && m.record.Incarnation == m.config.Incarnation
+}
+
+// open reports whether what is open is what the record says.
+func (m *Machine) open() bool {
+	return m.disk != nil && !m.lost && m.mine() && m.epoch == m.record.Epoch
+}
+
+// tell returns what has changed of how commands are answered.
+func (m *Machine) tell(v *View) (all []Action) {
+	a := access{kind: Hold, record: m.modified}
+	switch {
+	case m.open() && !m.leaving && m.busy != Close:
+		a = access{kind: Serve, epoch: m.epoch}
+	case m.record.Standing == Owned && !m.mine() && m.vacant(v) == occupied:
+		a.kind = Standby
+	}
+	until := time.Time{}
+	if a.kind == Serve && m.record.Standing == Owned && m.record.Cached && m.config.Cached && v.Current {
+		until = v.Until
+	}
+	trust := Action{Kind: Trust, Until: until}
+	if !until.Equal(m.until) && until.IsZero() {
+		all = append(all, trust) // before anything else
+	}
+	if a != m.access {
+		all = append(all, Action{Kind: a.kind, Epoch: a.epoch, Record: m.record})
+	}
+	if !until.Equal(m.until) && !until.IsZero() {
+		all = append(all, trust)
+	}
+	m.access, m.until = a, until
+	return all
+}

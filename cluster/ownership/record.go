@@ -1,0 +1,91 @@
+package ownership
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// version is that of the values that this package writes. Members of later versions are
+// ignored; a value with a higher version is refused.
+const version = 1
+
+// Standing is how far the owner in a Record is.
+type Standing string
+
+// The standings.
+const (
+	Claiming Standing = "claiming" // fences earlier owners and opens the volume
+	Owned    Standing = "owned"    // serves it
+	Free     Standing = "free"     // has closed it: nobody owns it
+)
+
+// Record is the value of a volume's owner key (cluster.Keys.Owner).
+type Record struct {
+	Version     int      `json:"version"`
+	Node        string   `json:"node"`
+	Incarnation string   `json:"incarnation"` // of the node: its process
+	Epoch       uint64   `json:"epoch"`       // higher with each claim
+	Standing    Standing `json:"standing"`
+	// Instances are the addresses of the Ceph instances that may have the volume open: who
+	// claims it next has to fence them.
+	Instances []string `json:"instances,omitempty"`
+	Cached    bool     `json:"cached,omitempty"`    // the owner may serve reads from a cache while its lease lasts
+	Next      string   `json:"next,omitempty"`      // of a free one: the node that is to have it
+	Failed    []string `json:"failed,omitempty"`    // incarnations that could not open it
+	Size      int64    `json:"size,omitempty"`      // bytes, when it was opened last
+	BlockSize int      `json:"blockSize,omitempty"` // bytes
+}
+
+// claimed is the instance by which the owner opens the volume: the last one.
+func (r *Record) claimed() string {
+	if n := len(r.Instances); n > 0 {
+		return r.Instances[n-1]
+	}
+	return ""
+}
+
+// Request is the value of a volume's move key: to which node it is to go.
+type Request struct {
+	Version int    `json:"version"`
+	To      string `json:"to"`
+}
+
+// Encode returns a value as it is stored.
+func (r Record) Encode() []byte { r.Version = version; return encode(r) }
+
+// Encode returns a value as it is stored.
+func (r Request) Encode() []byte { r.Version = version; return encode(r) }
+
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("ownership: encode %T: %v", v, err)) // a fault of this package
+	}
+	return text
+}
+
+// Parse reads what Encode writes.
+func Parse(value []byte) (r Record, err error) {
+	if err = json.Unmarshal(value, &r); err != nil {
+		return Record{}, fmt.Errorf("owner's record: %w", err)
+	}
+	switch {
+	case r.Version != version:
+		return Record{}, fmt.Errorf("owner's record: found version %d, expected %d", r.Version, version)
+	case !slices.Contains([]Standing{Claiming, Owned, Free}, r.Standing):
+		return Record{}, fmt.Errorf("owner's record: found standing %q, expected claiming, owned or free", r.Standing)
+	}
+	return r, nil
+}
+
+// ParseRequest reads what Request.Encode writes.
+func ParseRequest(value []byte) (r Request, err error) {
+	if err = json.Unmarshal(value, &r); err == nil && r.Version != version {
+		err = fmt.Errorf("found version %d, expected %d", r.Version, version)
+	}
+	if err != nil {
+		return Request{}, fmt.Errorf("request of a move: %w", err)
+	}
+	return r, nil
+}

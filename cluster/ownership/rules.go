@@ -1,0 +1,199 @@
+package ownership
+
+import (
+	"slices"
+	"time"
+
+	"lunar/cluster"
+)
+
+// rule says what a machine does while something holds, and the state that this is. One
+// without do waits.
+type rule struct {
+	state State
+	quick bool // it does not wait for the pause after a failure of Ceph
+	when  func(*Machine, *View, time.Time) bool
+	do    func(*Machine, *View) Action
+}
+
+// rules are asked in order, and the first that holds is followed.
+var rules = []rule{
+	// What is open, and should not be.
+	{Draining, true, (*Machine).superseded, (*Machine).close},
+	{Draining, true, (*Machine).toLeave, (*Machine).leave},
+	{Draining, true, (*Machine).parting, (*Machine).free},
+	// The way from a claim to a volume that is served.
+	{Fencing, false, (*Machine).unfenced, (*Machine).fence},
+	{Opening, false, (*Machine).openable, (*Machine).openIt},
+	{Opening, true, (*Machine).confirmable, (*Machine).confirm},
+	// An owner.
+	{Owner, true, (*Machine).differs, (*Machine).amend},
+	{Owner, true, (*Machine).idleRequest, (*Machine).answer},
+	{Owner, true, (*Machine).serves, nil},
+	// What needs a place in the cluster.
+	{Follower, true, (*Machine).outside, nil},
+	{Follower, false, (*Machine).unconnected, (*Machine).connect},
+	{Opening, false, (*Machine).mineAgain, (*Machine).claim},
+	{Suspecting, false, (*Machine).claimable, (*Machine).claim},
+	{Suspecting, true, (*Machine).suspects, nil},
+	{Follower, true, func(*Machine, *View, time.Time) bool { return true }, nil},
+}
+
+func (m *Machine) rule(v *View, now time.Time) *rule {
+	m.watch(v, now)
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.when(m, v, now) })
+	return &rules[i]
+}
+
+func (m *Machine) superseded(*View, time.Time) bool { return m.disk != nil && !m.open() }
+
+func (m *Machine) close(*View) Action { return Action{Kind: Close, Epoch: m.epoch} }
+
+func (m *Machine) toLeave(v *View, now time.Time) bool {
+	return m.open() && m.record.Standing == Owned && (m.stopping || m.heir(v, now) != "")
+}
+
+func (m *Machine) leave(v *View) Action {
+	m.leaving = true
+	return m.close(v)
+}
+
+func (m *Machine) claiming() bool { return m.mine() && m.record.Standing == Claiming }
+
+func (m *Machine) confirmable(*View, time.Time) bool { return m.claiming() && m.open() }
+
+// confirm tells that earlier instances are gone, and that this node serves.
+func (m *Machine) confirm(*View) Action {
+	r := m.described()
+	r.Standing, r.Instances, r.Failed = Owned, []string{m.disk.Address}, without(r.Failed, m.config.Incarnation)
+	return m.commit(r)
+}
+
+// described is the record with what is open.
+func (m *Machine) described() Record {
+	r := m.record
+	r.Cached, r.Size, r.BlockSize = m.config.Cached, m.disk.Size, m.disk.BlockSize
+	return r
+}
+
+// parting: this node has closed the volume for another one, or could not open it and
+// another one may, or stops.
+func (m *Machine) parting(v *View, _ time.Time) bool {
+	failed := m.failed == m.record.Epoch && len(m.others(v, nil)) > 0
+	return m.mine() && m.disk == nil && (m.leaving || m.stopping || failed)
+}
+
+// free leaves the volume to others. Whom this node has not fenced they have to, and
+// itself, if it may still be opening the volume.
+func (m *Machine) free(v *View) Action {
+	r := m.record
+	if m.failed == r.Epoch {
+		r.Failed = m.remembered(v)
+	}
+	r.Instances = nil
+	if m.fenced != r.Epoch {
+		r.Instances = m.predecessors()
+	}
+	if m.late {
+		r.Instances = append(r.Instances, m.record.claimed())
+	}
+	r.Standing, r.Cached, r.Next = Free, false, m.chosen(v, r.Failed)
+	return m.commit(r)
+}
+
+// remembered are the living incarnations that could not open the volume, with this one.
+func (m *Machine) remembered(v *View) []string {
+	all := []string{m.config.Incarnation}
+	for _, p := range v.Nodes {
+		if p.Incarnation != m.config.Incarnation && slices.Contains(m.record.Failed, p.Incarnation) {
+			all = append(all, p.Incarnation)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// predecessors are the instances that this node has to fence.
+func (m *Machine) predecessors() []string {
+	return without(m.record.Instances, m.record.claimed())
+}
+
+func (m *Machine) unfenced(v *View, now time.Time) bool {
+	return m.claiming() && m.openable(v, now) && m.fenced != m.record.Epoch && len(m.predecessors()) > 0
+}
+
+func (m *Machine) fence(*View) Action {
+	return Action{Kind: Fence, Epoch: m.record.Epoch, Instances: m.predecessors()}
+}
+
+// openable: the record names the instance that this node has, which nobody has refused.
+func (m *Machine) openable(*View, time.Time) bool {
+	return m.mine() && m.disk == nil && !m.leaving && m.address != "" && m.address == m.record.claimed()
+}
+
+func (m *Machine) openIt(*View) Action {
+	m.lost = false
+	return Action{Kind: Open, Epoch: m.record.Epoch, Instances: m.predecessors(), Record: m.record}
+}
+
+func (m *Machine) serves(*View, time.Time) bool { return m.open() }
+
+func (m *Machine) differs(*View, time.Time) bool {
+	if !m.open() {
+		return false
+	}
+	r := m.described()
+	return r.Cached != m.record.Cached || r.Size != m.record.Size || r.BlockSize != m.record.BlockSize
+}
+
+func (m *Machine) amend(*View) Action { return m.commit(m.described()) }
+
+// idleRequest: a move is asked for that cannot be made, or is made.
+func (m *Machine) idleRequest(*View, time.Time) bool { return m.open() && m.request != nil }
+
+func (m *Machine) answer(*View) Action { return m.commit(m.record) }
+
+func (m *Machine) outside(v *View, _ time.Time) bool {
+	return !m.known || !v.Current || m.stopping
+}
+
+// unconnected: this node has no instance for the volume, or one that somebody who has claimed
+// the volume since is about to fence, if not sooner then later.
+func (m *Machine) unconnected(*View, time.Time) bool {
+	return (m.address == "" || !m.mine() && slices.Contains(m.record.Instances, m.address)) && slices.Contains(m.config.Owners, m.config.Node)
+}
+
+func (m *Machine) connect(*View) Action { return Action{Kind: Connect, Instances: m.record.Instances} }
+
+// mineAgain: the record names this process, by an instance that it has no more.
+func (m *Machine) mineAgain(*View, time.Time) bool { return m.mine() }
+
+// claim makes this node the owner. The conditions say that nobody else has changed the
+// record, and that an owner whose lease is over has not come back: it may trust its cache
+// again.
+func (m *Machine) claim(v *View) Action {
+	r := m.record
+	r.Node, r.Incarnation, r.Epoch, r.Standing, r.Next = m.config.Node, m.config.Incarnation, r.Epoch+1, Claiming, ""
+	r.Instances = append(without(r.Instances, m.address), m.address)
+	a := m.commit(r)
+	if m.vacant(v) == gone {
+		a.Conditions = append(a.Conditions, cluster.Condition{Key: m.config.Keys.Node(m.record.Node), Modified: v.Nodes[m.record.Node].Modified})
+	}
+	return a
+}
+
+// commit stores the record if nobody else has, and ends a request of a move with it.
+func (m *Machine) commit(r Record) Action {
+	owner := m.config.Keys.Owner(m.config.Volume)
+	a := Action{
+		Kind: Commit, Epoch: r.Epoch, Record: r,
+		Conditions: []cluster.Condition{{Key: owner, Modified: m.modified}},
+		Changes:    []cluster.Change{{Key: owner, Value: r.Encode()}},
+	}
+	if m.request != nil && r.Standing != Claiming {
+		move := m.config.Keys.Move(m.config.Volume)
+		a.Conditions = append(a.Conditions, cluster.Condition{Key: move, Modified: m.asked})
+		a.Changes = append(a.Changes, cluster.Change{Key: move, Delete: true})
+	}
+	return a
+}

@@ -1,0 +1,140 @@
+package ownership
+
+import (
+	"slices"
+	"time"
+)
+
+// vacancy is whether a volume has an owner, or why it has none.
+type vacancy uint8
+
+const (
+	occupied  vacancy = iota
+	unheard           // its owner may be dead; with a cache it keeps the volume until its lease is over
+	unclaimed         // nobody ever had it
+	released          // its last owner has closed it
+	gone              // its owner's lease is over
+)
+
+// vacant reports whether somebody other than this process owns the volume.
+func (m *Machine) vacant(v *View) vacancy {
+	p, lives := v.Nodes[m.record.Node]
+	switch {
+	case m.modified == 0:
+		return unclaimed
+	case m.record.Standing == Free:
+		return released
+	case !lives || p.Incarnation != m.record.Incarnation:
+		return gone
+	case !p.Heard && m.record.Node != m.config.Node:
+		return unheard
+	}
+	return occupied
+}
+
+// watch notes since when the volume has had no owner.
+func (m *Machine) watch(v *View, now time.Time) {
+	if c := (cause{m.modified, m.vacant(v)}); c != m.cause {
+		m.cause, m.since = c, now
+	}
+}
+
+// due is when this node may claim the volume; zero: never, as it is.
+func (m *Machine) due(v *View) (at time.Time) {
+	all := m.candidates(v, m.record.Failed)
+	rank := slices.Index(all, m.config.Node)
+	switch {
+	case m.cause.what == occupied || rank < 0 || m.outside(v, at):
+		return at
+	case m.cause.what == unheard && m.record.Standing == Owned && m.record.Cached:
+		return at
+	case m.cause.what == released && m.record.Next == m.config.Node:
+		return m.since
+	}
+	later := rungOf(v.Nodes[m.config.Node], m.record.Failed) - rungOf(v.Nodes[all[0]], m.record.Failed)
+	if m.cause.what == released && m.record.Next != "" && slices.Contains(all, m.record.Next) {
+		later++
+	}
+	return m.since.Add(time.Duration(rank)*m.config.Stagger + time.Duration(later)*m.config.Patience)
+}
+
+func (m *Machine) claimable(v *View, now time.Time) bool {
+	at := m.due(v)
+	return !at.IsZero() && !now.Before(at)
+}
+
+func (m *Machine) suspects(v *View, _ time.Time) bool {
+	return m.cause.what == gone || m.cause.what == unheard
+}
+
+// rung orders candidates before their names do.
+type rung int
+
+const (
+	good  rung = iota
+	tried      // it has failed to open the volume
+	full       // it is to have no volumes
+)
+
+func rungOf(p Peer, failed []string) rung {
+	switch {
+	case p.Draining:
+		return full
+	case slices.Contains(failed, p.Incarnation):
+		return tried
+	}
+	return good
+}
+
+// candidates are the nodes that could own the volume now, the best first.
+func (m *Machine) candidates(v *View, failed []string) (all []string) {
+	for _, name := range m.config.Owners {
+		if p, lives := v.Nodes[name]; lives && p.Heard {
+			all = append(all, name)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return int(rungOf(v.Nodes[a], failed) - rungOf(v.Nodes[b], failed)) })
+	return all
+}
+
+// others are the candidates to which this node may give the volume.
+func (m *Machine) others(v *View, failed []string) []string {
+	return slices.DeleteFunc(m.candidates(v, failed), func(n string) bool { return n == m.config.Node || v.Nodes[n].Draining })
+}
+
+// heir is the node that is to have the volume instead of this one, its owner; empty: none.
+func (m *Machine) heir(v *View, now time.Time) string {
+	at := m.failback(v)
+	if m.request != nil || v.Nodes[m.config.Node].Draining || !at.IsZero() && !now.Before(at) {
+		return m.chosen(v, m.record.Failed)
+	}
+	return ""
+}
+
+// chosen is the node that this one would give the volume to; empty: there is none.
+func (m *Machine) chosen(v *View, failed []string) string {
+	others := m.others(v, failed)
+	switch {
+	case m.request != nil && slices.Contains(others, m.request.To):
+		return m.request.To
+	case m.request != nil && m.open() && !m.stopping && !v.Nodes[m.config.Node].Draining:
+		return "" // it asks for what cannot be
+	case len(others) > 0:
+		return others[0]
+	}
+	return ""
+}
+
+// failback is when a better node has lived for long enough; zero: never, as it is.
+func (m *Machine) failback(v *View) (at time.Time) {
+	all := m.candidates(v, m.record.Failed)
+	if m.config.Failback > 0 && m.open() && slices.Index(all, m.config.Node) > 0 && rungOf(v.Nodes[all[0]], m.record.Failed) == good {
+		at = v.Nodes[all[0]].Since.Add(m.config.Failback)
+	}
+	return at
+}
+
+// without is a copy of all but one.
+func without(all []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == one })
+}
