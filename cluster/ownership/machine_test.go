@@ -1,0 +1,73 @@
+package ownership
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"lunar/cluster"
+	"lunar/cluster/mem"
+)
+
+// An owner with a cache whose lease is over may come back, and trust its cache again, while
+// somebody who has not heard of that claims its volume: the claim has to fail.
+func TestClaimDemandsThatTheOwnerIsGone(t *testing.T) {
+	store, keys, now := mem.NewStore(), cluster.KeysOf("prod"), time.Unix(1e9, 0)
+	put := func(key string, value []byte) {
+		if _, err := store.Commit(nil, []cluster.Change{{Key: key, Value: value}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(keys.Node("n2"), Node{Incarnation: "b"}.Encode())
+	put(keys.Pulse("n2"), []byte("b"))
+	put(keys.Owner("v"), Record{Node: "n1", Incarnation: "a", Epoch: 3, Standing: Owned, Cached: true, Instances: []string{"x"}}.Encode())
+	o := NewObserver(keys, "n2")
+	m := New(Config{Keys: keys, Volume: "v", Node: "n2", Incarnation: "b", Owners: []string{"n2"}})
+	if err := o.Add("v", m); err != nil {
+		t.Fatal(err)
+	}
+	items, at := store.Get(keys.All())
+	if err := o.Begin(items, at, now); err != nil {
+		t.Fatal(err)
+	}
+	o.View.Current = true
+	step := func(want Kind) Action {
+		todo, _ := m.Step(&o.View, now)
+		for _, a := range todo {
+			if a.Kind == want {
+				return a
+			}
+		}
+		t.Fatalf("found %+v in state %s, expected an action of kind %d", todo, m.State(), want)
+		return Action{}
+	}
+	step(Connect)
+	m.Ended(Outcome{Address: "y"}, now)
+	claim := step(Commit)
+	if r := claim.Record; r.Node != "n2" || r.Epoch != 4 || r.Standing != Claiming || len(r.Instances) != 2 {
+		t.Errorf("found %+v, expected a claim with both instances", r)
+	}
+	put(keys.Node("n1"), Node{Incarnation: "a"}.Encode())
+	if _, err := store.Commit(claim.Conditions, claim.Changes); !errors.Is(err, cluster.ErrConflict) {
+		t.Errorf("found error %v, expected a conflict", err)
+	}
+}
+
+// Values of later versions are refused, and what is written is read.
+func TestRecords(t *testing.T) {
+	r := Record{Version: version, Node: "n1", Incarnation: "a", Epoch: 7, Standing: Free, Instances: []string{"x"}, Next: "n2", Failed: []string{"b"}, Size: 1 << 30, BlockSize: 512, Cached: true}
+	if got, err := Parse(r.Encode()); err != nil || string(got.Encode()) != string(r.Encode()) {
+		t.Errorf("found %+v, %v", got, err)
+	}
+	for _, text := range []string{``, `{}`, `{"version":2,"standing":"free"}`, `{"version":1,"standing":"lost"}`, `{"version":1,"epoch":-1}`} {
+		if _, err := Parse([]byte(text)); err == nil {
+			t.Errorf("%q was taken as an owner's record", text)
+		}
+		if _, err := ParseNode([]byte(text)); err == nil {
+			t.Errorf("%q was taken as a node's record", text)
+		}
+	}
+	if _, err := ParseRequest([]byte(`{"version":2,"to":"n1"}`)); err == nil {
+		t.Error("a request of a later version was read")
+	}
+}

@@ -1,0 +1,198 @@
+package ownership
+
+import (
+	"flag"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"lunar/cluster"
+)
+
+var (
+	steps = flag.Int("ownership.steps", 200_000, "steps of TestModel")
+	seed  = flag.Uint64("ownership.seed", 0, "the only seed of TestModel; 0: several")
+)
+
+// TestModel has a cluster of three nodes do random things, and looks after each step
+// whether two nodes serve cached reads, a cached read is stale, a volume is opened before
+// its earlier owners are fenced, or an owner is fenced by somebody whom it has superseded.
+// Now and then everything is repaired: each volume has one owner then within a bounded
+// time.
+func TestModel(t *testing.T) {
+	const episode = 4000
+	counts := map[string]int{}
+	for at := range uint64(max(*steps/episode, 1)) {
+		if *seed != 0 {
+			at = *seed
+		}
+		w := newWorld(at)
+		for i := range episode {
+			if w.random(); w.fault != "" {
+				t.Fatalf("seed %d, step %d: %s", at, i, w.fault)
+			}
+		}
+		w.repair(t, at)
+		for what, n := range w.counts {
+			counts[what] += n
+		}
+	}
+	for _, what := range []string{"kill", "stop", "cut", "deaf", "sick", "quorum", "move", "drain", "fence", "open", "close", "write", "hit", "bypass", "lost", "conflict"} {
+		if counts[what] == 0 {
+			t.Errorf("nothing was tried of %q: %v", what, counts)
+		}
+	}
+	t.Log(counts)
+}
+
+// faults are what may happen to a node, and how seldom: once in so many steps.
+var faults = []struct {
+	what string
+	one  int
+	do   func(*host)
+}{
+	{"kill", 400, func(h *host) {
+		if h.alive {
+			h.kill()
+		}
+	}},
+	{"start", 100, func(h *host) {
+		if !h.alive {
+			h.start()
+		}
+	}},
+	{"stop", 400, func(h *host) { h.stopped = h.now.Add(time.Duration(h.rand.IntN(6000)) * time.Millisecond) }},
+	{"cut", 400, func(h *host) { h.cut = true }},
+	{"mend", 100, func(h *host) { h.cut = false }},
+	{"deaf", 200, func(h *host) { h.deaf = h.now.Add(time.Duration(h.rand.IntN(4000)) * time.Millisecond) }},
+	{"storm", 400, func(h *host) {
+		for _, o := range h.world.nodes {
+			o.deaf = o.now.Add(time.Duration(o.rand.IntN(1000)) * time.Millisecond)
+		}
+	}},
+	{"sick", 800, func(h *host) { h.sick = true }},
+	{"heal", 100, func(h *host) { h.sick = false }},
+	{"quorum", 800, func(h *host) { h.quorum = false }},
+	{"elect", 100, func(h *host) {
+		if !h.quorum {
+			h.quorum = true
+			h.store.Renew(h.now)
+		}
+	}},
+	{"away", 800, func(h *host) { h.cephAway = true }},
+	{"back", 100, func(h *host) { h.cephAway = false }},
+	{"move", 200, func(h *host) {
+		h.ask(h.keys.Move([]string{"cached", "plain"}[h.rand.IntN(2)]), Request{To: h.name}.Encode())
+	}},
+	{"drain", 400, func(h *host) { h.ask(h.keys.Drain(h.name), []byte("{}")) }},
+	{"fill", 200, func(h *host) {
+		_, _ = h.store.Commit(nil, []cluster.Change{{Key: h.keys.Drain(h.name), Delete: true}})
+	}},
+}
+
+func (h *host) ask(key string, value []byte) {
+	_, _ = h.store.Commit(nil, []cluster.Change{{Key: key, Value: value}})
+}
+
+// random is one step.
+func (w *world) random() {
+	w.now = w.now.Add(time.Duration(w.rand.IntN(40)) * time.Millisecond)
+	if w.quorum {
+		w.store.Expire(w.now)
+	}
+	h := w.nodes[w.rand.IntN(len(w.nodes))]
+	for _, f := range faults {
+		if w.chance(f.one) {
+			w.counts[f.what]++
+			f.do(h)
+		}
+	}
+	w.commands(h)
+	h.turn()
+	w.commands(h)
+	for _, v := range []string{"cached", "plain"} {
+		w.trusted(v)
+	}
+	if w.chance(100) {
+		_, at := w.store.Get("-")
+		w.store.Compact(at - cluster.Revision(w.rand.IntN(20)))
+	}
+}
+
+func (w *world) commands(h *host) {
+	for _, v := range []string{"cached", "plain"} {
+		if w.chance(2) {
+			h.read(v)
+		}
+		if w.chance(4) && h.alive {
+			h.write(v)
+		}
+	}
+}
+
+// repair mends everything, and waits for one owner of each volume.
+func (w *world) repair(t *testing.T, seed uint64) {
+	w.quorum, w.cephAway, w.calm = true, false, true
+	w.store.Renew(w.now)
+	for _, h := range w.nodes {
+		h.cut, h.sick, h.stopped, h.deaf = false, false, time.Time{}, time.Time{}
+		if !h.alive {
+			h.start()
+		}
+	}
+	const enough = 15 * time.Second
+	began := w.now
+	for !w.settled() {
+		if w.now = w.now.Add(5 * time.Millisecond); w.now.Sub(began) > enough {
+			t.Fatalf("seed %d: no owner of each volume %v after everything was repaired:\n%s", seed, enough, w.describe())
+		}
+		w.store.Expire(w.now)
+		for _, h := range w.nodes {
+			h.turn()
+			for _, v := range []string{"cached", "plain"} {
+				h.write(v)
+				h.read(v)
+			}
+		}
+		if w.fault != "" {
+			t.Fatalf("seed %d, when everything was repaired: %s", seed, w.fault)
+		}
+	}
+}
+
+// settled reports whether each volume has an owner that can write, and all agree.
+func (w *world) settled() bool {
+	for name, v := range w.volumes {
+		var owners, standby int
+		for _, h := range w.nodes {
+			switch m := h.o.Machines[name]; m.access.kind {
+			case Serve:
+				if m.record.Standing == Owned && v.lock == m.disk.Address && !w.blocked[v.lock] {
+					owners++
+				}
+			case Standby:
+				standby++
+			}
+		}
+		if owners != 1 || standby != len(w.nodes)-1 {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) describe() (all string) {
+	items, _ := w.store.Get("")
+	for _, i := range items {
+		all += i.Key + " " + string(i.Value) + "\n"
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.volumes)) {
+		all += name + " lock " + w.volumes[name].lock + "\n"
+		for _, h := range w.nodes {
+			m := h.o.Machines[name]
+			all += "  " + h.name + " " + string(m.State()) + " access " + string('0'+rune(m.access.kind)) + " address " + m.address + "\n"
+		}
+	}
+	return all
+}
