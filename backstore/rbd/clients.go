@@ -92,7 +92,11 @@ func (c *Clients) loaded() (Library, error) {
 
 // connect makes an instance, for one user.
 func (c *Clients) connect(library Library, a Account, patience time.Duration) (*instance, error) {
-	client, err := within(patience, func() (Client, error) { return library.Connect(a) }, Client.Close)
+	client, err := within(patience, func() (Client, error) { return library.Connect(a) }, func(late Client, err error) {
+		if err == nil {
+			_ = late.Close() // nobody is left to be told
+		}
+	})
 	if err != nil {
 		return nil, fmt.Errorf("connect to the Ceph cluster of %s as client.%s: %w", a.Config, a.User, err)
 	}
@@ -112,7 +116,7 @@ func (c *Clients) release(i *instance, patience time.Duration) error {
 	if !last {
 		return nil
 	}
-	_, err := within(patience, func() (struct{}, error) { return struct{}{}, i.Close() }, nil)
+	_, err := within(patience, func() (struct{}, error) { return struct{}{}, i.Close() }, func(struct{}, error) {})
 	return err
 }
 
@@ -134,9 +138,11 @@ func (c *Clients) Fence(a Account, addresses []string, patience time.Duration) e
 	if err != nil {
 		return err
 	}
-	_, err = within(patience, func() (struct{}, error) { return struct{}{}, i.fence(addresses) }, nil)
+	_, err = within(patience, func() (struct{}, error) { return struct{}{}, i.fence(addresses) }, func(struct{}, error) {
+		_ = c.release(i, patience) // nobody is left to be told
+	})
 	if errors.Is(err, ErrLate) {
-		return err // the instance is still in use
+		return err // the instance is in use until that ends
 	}
 	return errors.Join(err, c.release(i, patience))
 }
@@ -195,23 +201,25 @@ func (c *Clients) leave(s *station) {
 // ErrLate is in the error of what a cluster has not answered in time. It may still happen.
 var ErrLate = errors.New("the cluster does not answer")
 
-// within calls f and waits for it for some time. What comes later is undone.
-func within[T any](patience time.Duration, f func() (T, error), undo func(T) error) (T, error) {
+// within calls f and waits for it for some time. What it returns later goes to late, on another
+// goroutine.
+func within[T any](patience time.Duration, f func() (T, error), late func(T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
-	came, late := make(chan answer, 1), false
-	var mu sync.Mutex // of late, and of sending
+	came, gone := make(chan answer, 1), false
+	var mu sync.Mutex // of gone, and of sending
 	go func() {
 		v, err := f()
 		mu.Lock()
-		defer mu.Unlock()
-		switch {
-		case !late:
+		waited := !gone
+		if waited {
 			came <- answer{v, err}
-		case err == nil && undo != nil:
-			_ = undo(v) // nobody is left to be told
+		}
+		mu.Unlock()
+		if !waited {
+			late(v, err)
 		}
 	}()
 	timer := time.NewTimer(patience)
@@ -228,7 +236,7 @@ func within[T any](patience time.Duration, f func() (T, error), undo func(T) err
 		return a.value, a.err
 	default:
 	}
-	late = true
+	gone = true
 	var none T
 	return none, fmt.Errorf("%w within %v", ErrLate, patience)
 }

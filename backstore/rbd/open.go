@@ -26,12 +26,17 @@ func Open(c Config) (*Store, error) {
 	if a := s.instance.Address(); s.Instance != "" && s.Instance != a {
 		return nil, errors.Join(fmt.Errorf("%s: found instance %s, expected %s, with which it was claimed", s.what, a, s.Instance), c.Clients.release(s.instance, c.Patience))
 	}
-	s.image, err = within(s.Patience, s.start, Image.Close)
+	s.image, err = within(s.Patience, s.start, func(late Image, err error) { // nobody is left to be told
+		if err == nil {
+			_ = late.Close()
+		}
+		_ = c.Clients.release(s.instance, s.Patience)
+	})
 	if err == nil {
 		s.watcher.Go(s.follow)
 		return s, nil
 	}
-	if !errors.Is(err, ErrLate) { // else the instance is still in use
+	if !errors.Is(err, ErrLate) { // else the instance is in use until that ends
 		err = errors.Join(err, c.Clients.release(s.instance, s.Patience))
 	}
 	return nil, fmt.Errorf("%s: %w", s.what, err)

@@ -93,9 +93,11 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) close() error {
-	_, err := within(s.Patience, func() (struct{}, error) { return struct{}{}, s.end() }, nil)
+	_, err := within(s.Patience, func() (struct{}, error) { return struct{}{}, s.end() }, func(struct{}, error) {
+		_ = s.clients.release(s.instance, s.Patience) // nobody is left to be told
+	})
 	if errors.Is(err, ErrLate) {
-		return err // the instance is still in use
+		return err // the instance is in use until that ends
 	}
 	return errors.Join(err, s.clients.release(s.instance, s.Patience))
 }

@@ -358,6 +358,40 @@ func TestAway(t *testing.T) {
 	}
 }
 
+// TestLateInstance: an instance ends with its last user, also with one whose opening or closing
+// nobody waits for any more.
+func TestLateInstance(t *testing.T) {
+	s := newSite(t, nil)
+	c := s.server("a")
+	first, err := rbd.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, again := c, make(chan struct{})
+	late.Patience, late.ReadOnly = time.Millisecond, true
+	late.Before = func(backstore.Watched) error { <-again; return nil }
+	if _, err := rbd.Open(late); err == nil || !strings.Contains(err.Error(), "the cluster does not answer within 1ms") {
+		t.Errorf("found %v", err)
+	}
+	close(again)
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	eventually.Finds(t, "instances", 0, s.Connected)
+
+	c.Patience = 100 * time.Millisecond
+	second, err := rbd.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Away(true)
+	if err := second.Close(); err == nil || !strings.Contains(err.Error(), "the cluster does not answer within 100ms") {
+		t.Errorf("found %v", err)
+	}
+	s.Away(false)
+	eventually.Finds(t, "instances", 0, s.Connected)
+}
+
 // TestResizedOutside: the server hears of a size that the image has got in the cluster,
 // and follows it.
 func TestResizedOutside(t *testing.T) {

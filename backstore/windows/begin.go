@@ -40,15 +40,20 @@ func (m *Mirror) begin(opened [2]error) error {
 			media[i] = mediumOf(m.slots[i].Content())
 		}
 	}
+	if !fresh {
+		if err := n.judge(present, media, last+1); err != nil {
+			names := m.config.Members
+			return fmt.Errorf("%w; members %s and %s: bring both back",
+				err, names[0].Name, names[1].Name)
+		}
+	}
+	if err := m.lengthen(had, present); err != nil {
+		return err
+	}
 	if fresh {
 		n = note{size: m.size(), media: media, leader: m.first()}
 		n.differ.fill(last + 1)
 		_, _ = rand.Read(n.identity[:]) // never fails
-	}
-	if err := n.judge(present, media, last+1); err != nil {
-		names := m.config.Members
-		return fmt.Errorf("%w; members %s and %s: bring both back",
-			err, names[0].Name, names[1].Name)
 	}
 	if !fresh { // members are the volume's, or become copies
 		if err := m.clearNew(old, had, present); err != nil {
@@ -87,9 +92,8 @@ func (m *Mirror) first() int {
 	return 0
 }
 
-// fits finds the size of the volume, and has members grow to it: those that were away while
-// the volume was resized, and all if it has become larger while nobody served it. It returns
-// how large they were.
+// fits finds the size of the volume, and judges how large members are. It returns that, and
+// changes none of them: what is refused stays as it is.
 func (m *Mirror) fits(n *note, fresh bool, present [2]bool) (had [2]int64, err error) {
 	size := m.config.Size
 	for i, s := range m.slots {
@@ -111,23 +115,18 @@ func (m *Mirror) fits(n *note, fresh bool, present [2]bool) (had [2]int64, err e
 		return had, fmt.Errorf("found %d bytes, and the volume has %d by its map: a mirror becomes smaller only while it is served; start it as large as it was, and give it the smaller size then", size, n.size)
 	}
 	for i, s := range m.slots {
-		found := s.Info().Size
-		had[i] = found
-		if !present[i] || found >= size {
+		had[i] = s.Info().Size
+		if !fresh && present[i] && had[i] < n.size && !n.lost[i] { // a part of it has gone
+			return had, fmt.Errorf("member %s has %d bytes, expected %d", m.config.Members[i].Name, had[i], size)
+		}
+	}
+	for i := range m.slots {
+		if fresh || !present[i] || had[i] >= n.size {
 			continue
 		}
-		err := fmt.Errorf("member %s has %d bytes, expected %d", m.config.Members[i].Name, found, size)
-		if !fresh && found < n.size && !n.lost[i] {
-			return had, err // a part of it has gone
-		}
-		if !fresh && found < n.size { // whatever it had there
-			n.differ.span(found, n.size)
-			if err := m.map_.chart.save(n); err != nil {
-				return had, err
-			}
-		}
-		if grown := backstore.Resize(s, size); grown != nil {
-			return had, errors.Join(err, grown)
+		n.differ.span(had[i], n.size) // whatever it had there
+		if err := m.map_.chart.save(n); err != nil {
+			return had, err
 		}
 	}
 	m.resized(size)
@@ -137,6 +136,20 @@ func (m *Mirror) fits(n *note, fresh bool, present [2]bool) (had [2]int64, err e
 		n.resize(size)
 	}
 	return had, nil
+}
+
+// lengthen has members grow to the volume's size: those that were away while the volume was
+// resized, and all if it has become larger while nobody served it.
+func (m *Mirror) lengthen(had [2]int64, present [2]bool) error {
+	for i, s := range m.slots {
+		if !present[i] || had[i] >= m.size() {
+			continue
+		}
+		if err := backstore.Resize(s, m.size()); err != nil {
+			return fmt.Errorf("member %s has %d bytes, expected %d: %w", m.config.Members[i].Name, had[i], m.size(), err)
+		}
+	}
+	return nil
 }
 
 // clearNew zeroes what members had already behind the end of a volume that has grown while

@@ -10,6 +10,7 @@ import (
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
+	"lunar/backstore/memstore"
 	"lunar/internal/eventually"
 )
 
@@ -160,6 +161,36 @@ func TestGrowthOfNobodysMembers(t *testing.T) {
 	for i, o := range others {
 		if !bytes.Equal(o.Bytes()[crashSize:][:len(data)], data) {
 			t.Errorf("data of file %d are gone", i)
+		}
+	}
+}
+
+// TestRefusedStartChangesNoMember: a start that is refused because of one member, or because
+// members are others than the volume's, has not had any of them grow.
+func TestRefusedStartChangesNoMember(t *testing.T) {
+	for name, change := range map[string]func(c *MirrorConfig, a, b *memstore.Store) error{
+		"a member was cut": func(_ *MirrorConfig, _, b *memstore.Store) error { return b.Resize(crashSize / 2) },
+		"other members": func(c *MirrorConfig, a, b *memstore.Store) error {
+			c.Members[0].Open, c.Members[1].Open = always(disc{a, 3}), always(disc{b, 4})
+			return nil
+		},
+	} {
+		a, b := mem(t, crashSize), mem(t, crashSize)
+		c := mirrorOf(disc{a, 1}, disc{b, 2}, mem(t, MapSize))
+		if err := openMirror(t, c).Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := change(&c, a, b); err != nil {
+			t.Fatal(err)
+		}
+		was := b.Info().Size
+		c.Size = 2 * crashSize
+		if m, err := OpenMirror(c); err == nil {
+			t.Errorf("%s: it is not refused", name)
+			_ = m.Close()
+		}
+		if a.Info().Size != crashSize || b.Info().Size != was {
+			t.Errorf("%s: members have %d and %d bytes, expected %d and %d", name, a.Info().Size, b.Info().Size, int64(crashSize), was)
 		}
 	}
 }

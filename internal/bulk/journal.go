@@ -13,12 +13,14 @@ import (
 	"lunar/internal/pipeline/rftp"
 )
 
-// Journal is the file with the sums of the blocks that a receiving volume has stored. The
-// block is written before its sum is, so after a kill a sum that is there is true. After the
-// machine has failed it may be ahead of the data: Doubtful says so.
+// Journal is the file with the sums of the blocks that a receiving volume has stored. A block
+// is written before its sum is, so that a block that is not there has no sum after a kill. One
+// that was being stored anew may be there in part beside the sum of what was there before, and
+// after the machine has failed sums may be ahead of the data: Doubtful says so. Who ends a move
+// therefore reads again what was there before it, unless that has ended as a whole (Finish).
 //
-// The file begins with a head of 4 KiB: magic, size of the volume and the boot of the
-// machine; then 32 bytes for each block.
+// The file begins with a head of 4 KiB: magic, size of the volume, the boot of the machine and
+// what Finish notes; then 32 bytes for each block.
 type Journal struct {
 	f        *os.File
 	Size     int64 // of the volume in bytes

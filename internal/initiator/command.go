@@ -104,6 +104,9 @@ type Task struct {
 // Start sends a command with as much immediate and unsolicited data as was
 // negotiated. It returns ErrWindowClosed rather than overrun the window.
 func (c *Conn) Start(cmd Command) (*Task, error) {
+	if cmd.LUN > mostLUN {
+		return nil, fmt.Errorf("LUN %d: expected a number of at most %d", cmd.LUN, mostLUN)
+	}
 	if !cmd.Immediate && !c.WindowOpen() {
 		return nil, fmt.Errorf("%w: CmdSN %d, MaxCmdSN %d", ErrWindowClosed, c.CmdSN, c.MaxCmdSN)
 	}

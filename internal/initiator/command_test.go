@@ -3,6 +3,7 @@ package initiator
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 )
@@ -296,6 +297,17 @@ func TestExtendedCDB(t *testing.T) {
 	}
 	if want := append([]byte{0, 17, 1, 0, 0xaa}, make([]byte, 15)...); !bytes.Equal(ahs, want) {
 		t.Errorf("AHS %x, expected %x", ahs, want)
+	}
+}
+
+// TestLUNWithoutForm: a number that has no form, such as a LUN in that form, is no command to
+// another LUN.
+func TestLUNWithoutForm(t *testing.T) {
+	var c Conn // which is not asked for more
+	for _, number := range []uint64{16384, 1 << 48} {
+		if _, err := c.Start(Command{CDB: []byte{0: 0, 5: 0}, LUN: number}); err == nil || !strings.Contains(err.Error(), "expected a number of at most 16383") {
+			t.Errorf("LUN %d: found %v", number, err)
+		}
 	}
 }
 

@@ -131,6 +131,9 @@ func (p *PDU) setLengths() {
 	p.BHS[5], p.BHS[6], p.BHS[7] = byte(n>>16), byte(n>>8), byte(n)
 }
 
+// mostLUN is the largest number that LUN has a form for.
+const mostLUN = 1<<14 - 1
+
 // LUN returns the 8-byte form of a LUN number: peripheral device addressing up
 // to 255, flat space addressing up to 16383 (SAM-5 4.7).
 func LUN(number uint64) [8]byte {

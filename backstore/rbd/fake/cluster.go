@@ -23,6 +23,8 @@ type Cluster struct {
 	away    bool
 	back    sync.Cond // away has ended
 
+	connected int // clients that there are
+
 	jobs  []job // of operations
 	more  sync.Cond
 	ended bool
@@ -127,6 +129,13 @@ func (c *Cluster) Away(is bool) {
 	c.away = is
 	c.back.Broadcast()
 	c.more.Broadcast()
+}
+
+// Connected is how many instances there are.
+func (c *Cluster) Connected() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.connected
 }
 
 // Owner is the address of the instance that has the lock of an image.

@@ -24,6 +24,7 @@ func (l *library) Connect(a rbd.Account) (rbd.Client, error) {
 		c.back.Wait()
 	}
 	c.clients++
+	c.connected++
 	return &client{cluster: c, address: fmt.Sprintf("192.0.2.1:0/%d", c.clients)}, nil
 }
 
@@ -56,7 +57,12 @@ func (c *client) Fence(address string) error {
 }
 
 // Close implements rbd.Client.
-func (c *client) Close() error { return nil }
+func (c *client) Close() error {
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
+	c.cluster.connected--
+	return nil
+}
 
 // Open implements rbd.Client.
 func (c *client) Open(name rbd.Name, readOnly bool) (rbd.Image, error) {

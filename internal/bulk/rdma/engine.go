@@ -80,14 +80,15 @@ func (e *engine) do(f func() error) error {
 }
 
 // finish ends the goroutine as soon as no wire is left. It does not wait.
-func (e *engine) finish() {
-	e.order(func() {
-		e.closing = true
-		for id := range e.listeners {
-			delete(e.listeners, id)
-			_ = id.Destroy() // nothing is left to do about it
-		}
-	})
+func (e *engine) finish() { e.order(e.shut) }
+
+// shut lets nobody in any more.
+func (e *engine) shut() {
+	e.closing = true
+	for id := range e.listeners {
+		delete(e.listeners, id)
+		_ = id.Destroy() // nothing is left to do about it
+	}
 }
 
 func (e *engine) run() {

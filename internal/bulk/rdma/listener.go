@@ -58,6 +58,7 @@ func (l *Listener) Address() string { return "rdma://" + l.address.String() }
 // Close ends it, and the link of the last sender.
 func (l *Listener) Close() error {
 	err := l.Door.Close()
+	l.engine.finish() // before those who are there are ended: nobody comes in behind them
 	l.engine.order(func() {
 		for _, w := range l.engine.wires {
 			if _, greets := w.user.(*stream); greets && !w.ends {
@@ -65,7 +66,6 @@ func (l *Listener) Close() error {
 			}
 		}
 	})
-	l.engine.finish()
 	<-l.engine.ended
 	return err
 }
@@ -73,10 +73,12 @@ func (l *Listener) Close() error {
 // request takes a connection request, or refuses it.
 func (l *Listener) request(event *verbs.Event) {
 	var err error
-	switch private := event.Private[:]; private[0] {
-	case controlChannel:
+	switch private := event.Private[:]; {
+	case l.engine.closing:
+		err = net.ErrClosed
+	case private[0] == controlChannel:
 		err = l.control(event.ID)
-	case dataChannel:
+	case private[0] == dataChannel:
 		if s := l.Current(); s != nil {
 			err = s.join(event.ID, bytes.Clone(private[1:1+keyed.HelloSize]))
 			break

@@ -9,11 +9,14 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
+	"lunar/internal/arena"
 	"lunar/internal/bulk/keyed"
 	"lunar/internal/eventually"
 	"lunar/internal/pipeline"
@@ -344,6 +347,88 @@ func TestStreamFlood(t *testing.T) {
 		})
 	}
 }
+
+// TestRequestBesideClose: who asks to come in while the listener closes is refused, and not
+// awaited until he has proved nothing for long enough.
+func TestRequestBesideClose(t *testing.T) {
+	h := newHosts(t, fake.Options{})
+	from, err := start(h.from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		from.finish()
+		<-from.ended
+	})
+	refused := make(chan error, 1)
+	e := h.listener.engine
+	if err := e.do(func() error {
+		go func() {
+			refused <- (&Source{engine: from, to: at}).connect(t.Context(), newStream(), streamShape, controlChannel)
+		}()
+		eventually.Holds(t, "a request is there", func() bool {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(e.events.FD()), Events: unix.POLLIN}}, 0)
+			return n == 1 && err == nil
+		})
+		e.shut()
+		e.takeEvents()
+		if len(e.wires) != 0 {
+			return errors.New("it has come in")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	if err := <-refused; err == nil {
+		t.Error("it is not refused")
+	}
+}
+
+// TestStreamThatCannotSend: who waits for a message hears that nothing can be sent any more.
+func TestStreamThatCannotSend(t *testing.T) {
+	memory, err := arena.Open(arena.Options{Bytes: 2 * streamSlots * streamSlot, Node: -1, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = memory.Close() })
+	s, waits := newStream(), make(chan struct{}, 1)
+	s.changed = sync.NewCond(told{&s.mu, waits})
+	s.attach(&wire{shape: streamShape, memory: memory, region: key{}}) // without a queue pair
+	read := make(chan error, 1)
+	go func() {
+		_, err := s.Read(make([]byte, 1))
+		read <- err
+	}()
+	<-waits
+	s.beat()
+	select {
+	case err := <-read:
+		if !errors.Is(err, net.ErrClosed) {
+			t.Errorf("found %v", err)
+		}
+	case <-time.After(eventually.Patience):
+		t.Error("it waits for ever")
+		s.fail(io.EOF)
+	}
+}
+
+// told is a mutex that tells who waits for a condition under it.
+type told struct {
+	*sync.Mutex
+	waits chan struct{}
+}
+
+// Unlock implements sync.Locker, for sync.Cond alone.
+func (l told) Unlock() {
+	l.Mutex.Unlock()
+	l.waits <- struct{}{}
+}
+
+// key is a region that has no memory.
+type key struct{ verbs.MR }
+
+// LKey implements verbs.MR.
+func (key) LKey() uint32 { return 0 }
 
 // TestStrangersKey: who has another key gets no control channel.
 func TestStrangersKey(t *testing.T) {

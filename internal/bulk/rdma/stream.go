@@ -112,7 +112,7 @@ func (s *stream) beat() {
 	}
 }
 
-// post sends a message, if there is a credit and a slot.
+// post sends a message, if there is a credit and a slot. Whoever waits hears of its failure.
 func (s *stream) post(data []byte) {
 	if s.err != nil || s.credits == 0 || len(s.free) == 0 {
 		return
@@ -123,6 +123,7 @@ func (s *stream) post(data []byte) {
 	n := creditSize + copy(place[creditSize:], data)
 	if err := s.wire.post([]verbs.WR{{ID: uint64(slot), Op: verbs.OpSend, Flags: verbs.FlagSignaled, NSGE: 1}}, []verbs.SGE{s.wire.part(slot, n)}); err != nil {
 		s.err = err
+		s.changed.Broadcast()
 		return
 	}
 	s.free = s.free[1:]

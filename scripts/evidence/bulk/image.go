@@ -64,7 +64,7 @@ func alter(ctx context.Context, portal string, lun int, size int64, places int) 
 		write := make([]byte, 16)
 		write[0], write[13] = 0x8a, 4096/512
 		binary.BigEndian.PutUint64(write[2:], uint64(rand.Int64N(size/4096)*8))
-		r, err := c.Command(write, uint64(lun)<<48, data, 0)
+		r, err := c.Command(write, uint64(lun), data, 0)
 		if err != nil {
 			return err
 		}
