@@ -68,6 +68,19 @@ func (d *Device) Share(c Class) float64 {
 	return d.ratios[c] / sum / float64(max(1, d.flows[c]))
 }
 
+// Weight is how much a flow of a class should get beside what each would get if there were no
+// classes: 1 on the mean of the flows.
+func (d *Device) Weight(c Class) float64 {
+	flows := 0
+	for i, n := range d.flows {
+		flows += n
+		if n == 0 && Class(i) == c {
+			flows++ // it would be the first
+		}
+	}
+	return d.Share(c) * float64(flows)
+}
+
 // Observe corrects the estimate by the sum of what all flows of the device measured. It is
 // called every EstimateEvery round trips. While a flow is in slow start it does nothing:
 // flows that still grow do not show what the bottleneck has. One estimate serves all flows:

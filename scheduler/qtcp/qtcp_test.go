@@ -28,6 +28,51 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// TestWeighedWindow: a window is cut for congestion in round trips that have some, and for what
+// it has beyond its share until that is forgotten, and grows by its weight otherwise.
+func TestWeighedWindow(t *testing.T) {
+	for _, c := range []struct{ alpha, share, quality, weight, want float64 }{
+		{0.4, 0.4, 1.2, 3, 80}, {0.4, 0.4, 0.5, 3, 40}, {1, 1, 1, 0.5, 50}, // as Update does
+		{0, 0, 1, 1.5, 101.5}, {0, 0, 0.5, 0.5, 100.5},
+		{0.4, 0, 1.2, 1.5, 101.5}, {0.4, 0, 0.5, 1.5, 50},
+	} {
+		f := settled(100, c.alpha)
+		f.UpdateWeighed(c.share, c.quality, c.weight)
+		near(t, fmt.Sprintf("window with α %g, %g marked, Q %g and weight %g", c.alpha, c.share, c.quality, c.weight), f.Window(), c.want, 6)
+	}
+	f := NewFlow(10)
+	f.UpdateWeighed(0, 1, 0.5)
+	near(t, "window in slow start", f.Window(), 20, 6)
+	f.UpdateWeighed(0.5, 1, 0.5)
+	near(t, "window after its end", f.Window(), 17.5, 6)
+	if f.SlowStart() {
+		t.Error("slow start goes on after marks")
+	}
+}
+
+func TestExcess(t *testing.T) {
+	for _, c := range []struct {
+		queued, allowed int64
+		want            float64
+	}{{0, 3, 0}, {3, 3, 0}, {4, 3, 0.25}, {30, 3, 0.9}, {-5, 0, 0}, {5, 0, 1}} {
+		near(t, fmt.Sprintf("excess of %d beyond %d", c.queued, c.allowed), Excess(c.queued, c.allowed), c.want, 6)
+	}
+}
+
+func TestWeight(t *testing.T) {
+	d := NewDevice(100, DefaultRatios)
+	near(t, "weight of the first flow", d.Weight(Low), 1, 6)
+	for _, c := range []Class{High, Medium, Low} {
+		d.Join(c)
+	}
+	near(t, "High", d.Weight(High), 1.5, 6)
+	near(t, "Medium", d.Weight(Medium), 1, 6)
+	near(t, "Low", d.Weight(Low), 0.5, 6)
+	d.Join(Low)
+	near(t, "High with two Low", d.Weight(High), 2, 6)
+	near(t, "each of two Low", d.Weight(Low), 1./3, 6)
+}
+
 func TestWindowIsAtLeastOne(t *testing.T) {
 	f := settled(1.5, 1)
 	f.Update(1, 0.1)

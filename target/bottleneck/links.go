@@ -171,9 +171,15 @@ func (k *Link) Rate() float64 {
 
 // Target is what a connection of a class should get, in bytes per second.
 func (k *Link) Target(c qtcp.Class) float64 {
+	rate, _ := k.Aim(c)
+	return rate
+}
+
+// Aim is that with the weight by which its window grows.
+func (k *Link) Aim(c qtcp.Class) (rate, weight float64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.device.Target(c)
+	return k.device.Target(c), k.device.Weight(c)
 }
 
 // Allowance is what a connection of a class may have at most, in bytes per second, so that

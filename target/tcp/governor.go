@@ -11,6 +11,7 @@ import (
 	"lunar/scheduler/qtcp"
 	"lunar/target"
 	"lunar/target/bottleneck"
+	"lunar/target/tcp/kernelqtcp"
 )
 
 // governor bounds what is under way to an initiator: no more leaves than the connection's
@@ -236,14 +237,15 @@ func (g *governor) round() {
 	}
 	g.flow.Measure(float64(g.info.Bytes_acked-g.first.acked) * 1e9 / float64(now-g.began))
 	g.member.Measured.Store(int64(g.flow.Measured()))
+	aim, weight := g.link.Aim(g.member.Class)
 	if g.entry != nil {
 		g.link.Observe(now, g.rtt)
-		g.entry.share.Target = uint64(g.link.Target(g.member.Class))
+		g.entry.share.Target, g.entry.share.Weight = uint64(aim), uint64(weight*kernelqtcp.Whole)
 		g.entry.put(g.mover.fd)
 		return
 	}
 	before := g.flow.Window()
-	g.flow.Update(g.congestion(delivered), g.flow.Quality(g.link.Target(g.member.Class)))
+	g.flow.UpdateWeighed(g.congestion(delivered), g.flow.Quality(aim), weight)
 	if !g.bound {
 		g.flow.Use(before)
 	}
@@ -251,16 +253,13 @@ func (g *governor) round() {
 	g.link.Observe(now, g.rtt)
 }
 
-// congestion is the share of what was delivered that was marked. Where nothing marks, all
-// was if it took too long.
+// congestion is the share of what was delivered that was marked, or would have been where
+// nothing marks.
 func (g *governor) congestion(delivered uint32) float64 {
 	if g.marks() {
 		return min(1, float64(g.info.Delivered_ce-g.first.marked)/float64(delivered))
 	}
-	if g.late(g.network.Delay) {
-		return 1
-	}
-	return 0
+	return qtcp.Excess(g.waited(), g.network.Delay)
 }
 
 // form is what congestion is seen by.

@@ -63,10 +63,9 @@ func (s *sight) least() int {
 // marks reports whether the network can mark what is sent: the ends have agreed on ECN.
 func (s *sight) marks() bool { return s.info.Options&optionECN != 0 }
 
-// late reports whether round trips are longer than the shortest by more than delay, in ns.
-// Those that differ from each other are longer without a queue, too: delayed
-// acknowledgements, radio, a CPU that others use.
-func (s *sight) late(delay int64) bool {
-	least := int64(s.info.Min_rtt) + jitter*int64(s.info.Rttvar)
-	return int64(s.info.Rtt)*1000 > least*1000+delay
+// waited is for how long queues held what was sent, in ns: by how much round trips are longer
+// than the shortest. As far as they differ from each other they are longer without a queue, too:
+// delayed acknowledgements, radio, a CPU that others use.
+func (s *sight) waited() int64 {
+	return (int64(s.info.Rtt) - int64(s.info.Min_rtt) - jitter*int64(s.info.Rttvar)) * 1000
 }

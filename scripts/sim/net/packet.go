@@ -28,6 +28,7 @@ type Packet struct {
 	Owner  Owner
 	Path   []*Link
 	Tag    int64 // the owner's
+	Left   int64 // when it was sent
 
 	message *Message
 	payload int64
@@ -47,7 +48,7 @@ const lossDelay = 25 * Microsecond
 
 // Send puts a packet on the first link of its path.
 func (p *Packet) Send() {
-	p.hop, p.Marked = 0, false
+	p.hop, p.Marked, p.Left = 0, false, p.Path[0].kernel.Now()
 	p.Path[0].send(p)
 }
 

@@ -9,6 +9,9 @@ const (
 	quality experiment.Decision = "qtcp.Flow.Update: the window by quality"
 	// quick is the same for rates.
 	quick experiment.Decision = "qrdma.Flow.Update: the rate by quality"
+	// weighed is what makes them give way behind a queue that marks all from a length on, or
+	// nothing. The stub has all flows alike.
+	weighed experiment.Decision = "qtcp.Flow.UpdateWeighed: the window by quality and weight"
 	// estimate follows what other traffic leaves. The stub never changes it.
 	estimate experiment.Decision = "qtcp.Device.Observe: the shared estimate"
 )

@@ -34,8 +34,12 @@ const sharesName = "lunar_shares"
 // Share is an entry of the map.
 type Share struct {
 	Target  uint64 // bytes per second; 0: not known
-	DelayUS uint64 // beyond the shortest round trip, from which one counts as marked without ECN
+	DelayUS uint64 // beyond the shortest round trip, from which one counts as congested without ECN
+	Weight  uint64 // of Whole: packets by which the window grows in a round trip; 0: not known
 }
+
+// Whole is 1 where the kernel counts in fractions of that.
+const Whole = 1024
 
 // Map is what kind of map something is, as the kernel numbers and measures it.
 type Map struct{ Type, Key, Value uint32 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
 // QTCP as a congestion control of the kernel (BPF struct_ops): DCTCP whose connections make
-// way when they get more than the share that tgtd gives them. scheduler/qtcp has the rule;
-// shares of tgtd come by the map. Fractions are of 1024. build.sh compiles this file.
+// way when they get more than the share that tgtd gives them. scheduler/qtcp has the rule
+// (Flow.UpdateWeighed); shares of tgtd come by the map. Fractions are of 1024. build.sh compiles
+// this file.
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <bpf/bpf_helpers.h>
@@ -48,6 +49,7 @@ struct tcp_sock {
 	u32 delivered;
 	u32 delivered_ce;
 	u32 srtt_us;
+	u32 mdev_us;
 	u64 bytes_acked;
 	u8 ecn_flags;
 	struct minmax rtt_min;
@@ -70,17 +72,20 @@ struct tcp_congestion_ops {
 #define TCP_CONG_NEEDS_ECN 2
 #define TCP_ECN_OK 1
 #define TCP_CA_Recovery 3
+#define TCP_CA_Loss 4
 
 enum {
 	WHOLE = 1024,
 	EPSILON = 10, // an alpha up to this is no congestion
 	LEAST_CWND = 2,
+	JITTER = 2, // mean deviations of the round trip that are no congestion
 };
 
 // What tgtd says of a connection.
 struct share {
 	u64 target;   // bytes per second; 0: nothing is known
-	u64 delay_us; // beyond the shortest round trip, from which one counts as marked without ECN
+	u64 delay_us; // beyond the shortest round trip, from which one counts as congested without ECN
+	u64 weight;   // packets by which the window grows in a round trip; 0: nothing is known
 };
 
 struct {
@@ -101,6 +106,10 @@ struct flow {
 	u32 alpha;
 	u32 loss_cwnd;
 	u32 quality;   // target / measured
+	u32 fraction;  // of a packet that the window has beyond snd_cwnd
+	u32 weight;
+	u32 credit;    // of packets that were acknowledged and not counted yet
+	u32 grows;     // the window does, in this round trip
 };
 
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
@@ -120,16 +129,6 @@ static __always_inline void begin(struct sock *sk, struct flow *f)
 	f->next = tp->snd_nxt;
 }
 
-// cut is the window after a round trip with congestion.
-static __always_inline u32 cut(struct sock *sk, struct flow *f)
-{
-	u64 w = (u64)tcp(sk)->snd_cwnd * (2 * WHOLE - f->alpha) / (2 * WHOLE);
-
-	if (f->quality < WHOLE)
-		w = w * f->quality / WHOLE;
-	return w < LEAST_CWND ? LEAST_CWND : w;
-}
-
 SEC("struct_ops/lunar_init")
 void BPF_PROG(lunar_init, struct sock *sk)
 {
@@ -139,7 +138,14 @@ void BPF_PROG(lunar_init, struct sock *sk)
 	f->measured = 0;
 	f->alpha = 0;
 	f->loss_cwnd = 0;
-	f->quality = WHOLE;
+	f->quality = f->weight = WHOLE;
+	f->fraction = f->credit = 0;
+	f->grows = 1;
+}
+
+static __always_inline u32 half(struct flow *f)
+{
+	return f->loss_cwnd / 2 < LEAST_CWND ? LEAST_CWND : f->loss_cwnd / 2;
 }
 
 SEC("struct_ops/lunar_ssthresh")
@@ -148,41 +154,64 @@ u32 BPF_PROG(lunar_ssthresh, struct sock *sk)
 	struct flow *f = flow_of(sk);
 
 	f->loss_cwnd = tcp(sk)->snd_cwnd;
-	if (!marks(sk)) // a loss: cuts for delay are made when it is seen
-		return f->loss_cwnd / 2 < LEAST_CWND ? LEAST_CWND : f->loss_cwnd / 2;
-	return cut(sk, f);
+	return marks(sk) ? f->loss_cwnd : half(f); // a mark: its round trip makes the cut
 }
 
 SEC("struct_ops/lunar_cong_avoid")
 void BPF_PROG(lunar_cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
-	tcp_reno_cong_avoid(sk, ack, acked);
+	const struct tcp_sock *tp = tcp(sk);
+	struct flow *f = flow_of(sk);
+
+	if (!f->grows)
+		return;
+	if (tp->snd_cwnd >= tp->snd_ssthresh) {
+		f->credit += acked * f->weight;
+		acked = f->credit / WHOLE;
+		f->credit %= WHOLE;
+	}
+	if (acked)
+		tcp_reno_cong_avoid(sk, ack, acked);
 }
 
 // What is lost is more than what is marked says.
 SEC("struct_ops/lunar_set_state")
 void BPF_PROG(lunar_set_state, struct sock *sk, u8 new_state)
 {
-	struct tcp_sock *tp = tcp(sk);
-	struct flow *f = flow_of(sk);
-
-	if (new_state != TCP_CA_Recovery || !marks(sk))
-		return;
-	f->loss_cwnd = tp->snd_cwnd;
-	tp->snd_ssthresh = tp->snd_cwnd / 2 < LEAST_CWND ? LEAST_CWND : tp->snd_cwnd / 2;
+	if (marks(sk) && (new_state == TCP_CA_Recovery || new_state == TCP_CA_Loss))
+		tcp(sk)->snd_ssthresh = half(flow_of(sk));
 }
 
 // share_of is the marked share of a round trip.
 static __always_inline u32 share_of(struct sock *sk, struct flow *f, u32 delivered, struct share *s)
 {
 	const struct tcp_sock *tp = tcp(sk);
+	u64 m, took = tp->srtt_us >> 3, least = tp->rtt_min.s[0].v + JITTER * (tp->mdev_us >> 2), allowed = s ? s->delay_us : 1000;
 
 	if (marks(sk)) {
-		u64 m = (u64)(tp->delivered_ce - f->marked) * WHOLE / delivered;
-
+		m = (u64)(tp->delivered_ce - f->marked) * WHOLE / delivered;
 		return m > WHOLE ? WHOLE : m;
 	}
-	return (tp->srtt_us >> 3) > tp->rtt_min.s[0].v + (s ? s->delay_us : 1000) ? WHOLE : 0;
+	return took <= least + allowed ? 0 : WHOLE - allowed * WHOLE / (took - least);
+}
+
+// cut ends a round trip in which a share was marked.
+static __always_inline void cut(struct sock *sk, struct flow *f, u32 share)
+{
+	struct tcp_sock *tp = tcp(sk);
+	u64 w = (u64)tp->snd_cwnd * WHOLE + f->fraction;
+
+	f->grows = f->alpha <= EPSILON || (!share && f->quality >= WHOLE);
+	if (f->grows)
+		return;
+	if (share)
+		w = w * (2 * WHOLE - f->alpha) / (2 * WHOLE);
+	w = w * f->quality / WHOLE;
+	if (w < LEAST_CWND * WHOLE)
+		w = LEAST_CWND * WHOLE;
+	tp->snd_cwnd = w / WHOLE;
+	tp->snd_ssthresh = tp->snd_cwnd;
+	f->fraction = w % WHOLE;
 }
 
 SEC("struct_ops/lunar_in_ack_event")
@@ -192,7 +221,7 @@ void BPF_PROG(lunar_in_ack_event, struct sock *sk, u32 flags)
 	struct flow *f = flow_of(sk);
 	struct share *s;
 	u64 now, took, rate;
-	u32 delivered;
+	u32 delivered, share;
 
 	if ((int)(tp->snd_una - f->next) < 0)
 		return;
@@ -201,16 +230,16 @@ void BPF_PROG(lunar_in_ack_event, struct sock *sk, u32 flags)
 	took = (now - f->began) / 1000;
 	if (delivered && took) {
 		s = bpf_sk_storage_get(&lunar_shares, sk, 0, 0);
-		f->alpha = (f->alpha + share_of(sk, f, delivered, s)) / 2;
+		share = share_of(sk, f, delivered, s);
+		f->alpha = (f->alpha + share) / 2;
 		rate = (tp->bytes_acked - f->acked) * 1000000 / took;
 		f->measured = f->measured ? (f->measured + rate) / 2 : rate;
-		f->quality = WHOLE;
+		f->quality = f->weight = WHOLE;
 		if (s && s->target && f->measured)
 			f->quality = s->target >= f->measured ? WHOLE : s->target * WHOLE / f->measured;
-		if (!marks(sk) && f->alpha > EPSILON) {
-			tp->snd_cwnd = cut(sk, f);
-			tp->snd_ssthresh = tp->snd_cwnd;
-		}
+		if (s && s->weight)
+			f->weight = s->weight;
+		cut(sk, f, share);
 	}
 	begin(sk, f);
 }

@@ -1,0 +1,105 @@
+package net
+
+import (
+	"math/rand/v2"
+
+	"lunar/scheduler/qtcp"
+	"lunar/scripts/sim/kernel"
+)
+
+// sense is how a server learns of congestion.
+type sense uint8
+
+const (
+	byDelay sense = iota // of round trips: nothing marks
+	byMarks
+	byEcho // of a receiver that tells of all packets for a round trip because of a marked one (RFC 3168)
+)
+
+// governed is the Control of a connection that tgtd's governor bounds (target/tcp). The governor
+// asks the kernel a few times in a round trip, and what was acknowledged between two looks makes
+// no room before the second one.
+type governed struct {
+	qtcp.Flow
+	class qtcp.Class
+	group *Group
+	sense sense
+	equal bool  // no class has a weight or a share
+	late  int64 // ps: at most so much later than it should comes a look
+	delay int64 // ps that queues may hold packets, by delay
+
+	r     *rand.Rand
+	flow  *Flow
+	acked int // packets since the last look
+
+	trip, differs, least int64 // ps, as the kernel reckons them (RFC 6298)
+
+	began             int64 // the round trip, and what there was then
+	bytes             int64
+	delivered, marked int64
+}
+
+// Window implements Control.
+func (g *governed) Window() float64 { return max(2, g.Flow.Window()) - float64(g.acked) }
+
+// Gap implements Control.
+func (g *governed) Gap(int) int64 { return 0 }
+
+// Lost implements Control.
+func (g *governed) Lost() { g.delivered, g.marked = g.delivered+1, g.marked+1 }
+
+// Acknowledged implements Control.
+func (g *governed) Acknowledged(now int64, f *Flow, p *Packet) {
+	took := now - p.Left
+	if g.flow == nil {
+		g.flow, g.began = f, now
+		g.trip, g.differs, g.least = took, took/2, took
+		g.plan(now)
+	}
+	g.least = min(g.least, took)
+	off := took - g.trip
+	g.trip += off / 8
+	g.differs += (max(off, -off) - g.differs) / 4
+	g.acked++
+	g.delivered++
+	if p.Marked {
+		g.marked++
+	}
+}
+
+func (g *governed) plan(now int64) {
+	pause := min(max(50*Microsecond, g.trip/4), 5*Millisecond)
+	g.group.kernel.At(now+pause+g.r.Int64N(g.late), kernel.TokenTick, g, 0)
+}
+
+// Fire implements kernel.Actor: a look.
+func (g *governed) Fire(now int64, _ int32) {
+	g.acked = 0
+	if now-g.began >= g.trip && g.delivered > 0 {
+		g.round(now)
+	}
+	g.flow.send()
+	g.plan(now)
+}
+
+func (g *governed) round(now int64) {
+	g.Measure(float64(g.flow.Acked-g.bytes) * 8000 / float64(now-g.began))
+	quality, weight := qtcp.DCTCP, 1.0
+	if !g.equal {
+		quality, weight = g.Quality(g.group.Device.Target(g.class)), g.group.Device.Weight(g.class)
+	}
+	g.UpdateWeighed(g.congestion(), quality, weight)
+	g.began, g.bytes, g.delivered, g.marked = now, g.flow.Acked, 0, 0
+}
+
+func (g *governed) congestion() float64 {
+	switch {
+	case g.sense == byDelay:
+		return qtcp.Excess(g.trip-g.least-2*g.differs, g.delay)
+	case g.sense == byEcho && g.marked > 0:
+		return 1
+	}
+	return float64(g.marked) / float64(g.delivered)
+}
+
+func (g *governed) rate(int64) float64 { return g.Measured() }
