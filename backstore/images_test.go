@@ -38,7 +38,7 @@ func TestDirectAfterSnapshot(t *testing.T) {
 			}
 			draft, err := all.Begin(name)
 			if err == nil {
-				err = draft.Take(t.Context(), nil)
+				err = draft.Take(t.Context(), nil, "")
 			}
 			if err == nil {
 				err = draft.Keep(time.Now())

@@ -320,7 +320,7 @@ func (d *decoder) list(n node, each func(n node)) {
 	}
 	seq, ok := n.ast.(*ast.SequenceNode)
 	if !ok {
-		d.fail(n.path, n.kind(), "a list")
+		d.fail(n.path, n.kind(), "a list, such as [ONE] or [ONE, TWO]")
 		return
 	}
 	for i, value := range seq.Values {

@@ -119,11 +119,12 @@ type SeenVolume struct {
 	Size   int64    `json:"size_bytes" doc:"Its capacity."`
 	Frozen bool     `json:"frozen" doc:"Whether its commands are held for a copy."`
 	Rates
-	Recent   []OperationQuantile `json:"recent" nullable:"false" doc:"As of an initiator."`
-	HitRatio *float64            `json:"hit_ratio,omitempty" doc:"Hits in hits and misses; absent: nothing was looked for in the cache."`
-	Dirty    int64               `json:"dirty_bytes" doc:"Data that only the cache has."`
-	Failing  bool                `json:"failing" doc:"Whether these cannot be written to its file or device."`
-	Heat     []uint64            `json:"heat" nullable:"false" doc:"Reads and writes that ended, by how long they took: a count for each of heat_bounds_seconds, and one for longer ones."`
+	Recent    []OperationQuantile `json:"recent" nullable:"false" doc:"As of an initiator."`
+	HitRatio  *float64            `json:"hit_ratio,omitempty" doc:"Hits in hits and misses; absent: nothing was looked for in the cache."`
+	Dirty     int64               `json:"dirty_bytes" doc:"Data that only the cache has."`
+	Failing   bool                `json:"failing" doc:"Whether these cannot be written to its file or device."`
+	Snapshots *VolumeSnapshots    `json:"snapshots,omitempty" doc:"Its snapshots and their schedule; absent: it has neither."`
+	Heat      []uint64            `json:"heat" nullable:"false" doc:"Reads and writes that ended, by how long they took: a count for each of heat_bounds_seconds, and one for longer ones."`
 }
 
 // SeenPromise is a reservation and what came of it, in tokens per second.
@@ -148,6 +149,7 @@ type SeenThread struct {
 	Node        int     `json:"node" doc:"NUMA node; -1: unknown."`
 	Connections int     `json:"connections" doc:"Connections that it serves."`
 	Busy        float64 `json:"busy" doc:"Share of the time in which it had something to do."`
+	Waited      float64 `json:"waited" doc:"Share of the time in which it had something to do and no CPU: other processes, or other machines of the same host, had it."`
 	Buffers     float64 `json:"buffers" doc:"Share of its data buffers that is handed out."`
 	Passes      float64 `json:"passes" doc:"Turns of its loop per second."`
 	Tokens      int64   `json:"tokens_per_second" doc:"What it can do; 0: not known."`

@@ -89,6 +89,8 @@ type RolledBack struct {
 	At   time.Time `json:"at" doc:"The moment of which the volume is now."`
 	Kept string    `json:"kept,omitempty" doc:"Snapshot of what it held before; absent: that is gone."`
 	Held string    `json:"held" doc:"For how long commands were held."`
+
+	Warning string `json:"warning,omitempty" doc:"What was left undone; absent: nothing."`
 }
 
 // Outcome is for the log.
@@ -96,6 +98,9 @@ func (r RolledBack) Outcome() string {
 	kept := "what it held is gone"
 	if r.Kept != "" {
 		kept = "what it held is snapshot " + r.Kept
+	}
+	if r.Warning != "" {
+		kept += "; " + r.Warning
 	}
 	return fmt.Sprintf("as of %s; %s", r.At.UTC().Format(time.RFC3339), kept)
 }

@@ -112,6 +112,7 @@ type Thread struct {
 	LooksInVain     uint64  `json:"looks_in_vain" metric:"looks_in_vain_total" doc:"Looks for work that found none."`
 	BusySeconds     float64 `json:"busy_seconds" metric:"busy_seconds_total" doc:"Time in which an event thread had something to do."`
 	RunSeconds      float64 `json:"run_seconds" doc:"Time since it began."`
+	WaitedSeconds   float64 `json:"waited_seconds" metric:"waited_seconds_total" doc:"Time in which an event thread had something to do and no CPU: other processes, or other machines of the same host (steal), had it."`
 	BufferBytes     int64   `json:"buffer_bytes" metric:"buffer_bytes" doc:"Size of an event thread's pool of data buffers."`
 	BufferUsedBytes int64   `json:"buffer_used_bytes" metric:"buffer_used_bytes" doc:"What of an event thread's pool is handed out."`
 

@@ -29,13 +29,13 @@ func (a *applier) begin(socket string, cfg *conf.Config) error {
 func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 	a.changing.Lock()
 	defer a.changing.Unlock()
+	a.tidySnapshots() // before anybody can make one
 	if a.api, err = startControl(socket, a); err == nil {
 		err = openPortals(a.daemon, cfg, a.log)
 	}
 	if err == nil {
 		a.daemon.serves()
 		a.tidy()
-		a.tidySnapshots()
 		a.keepApplied()
 		a.keepRead("start", "read at the start", a.texts.Load().running.text)
 		if err := state.NonePending(a.dir); err != nil {
@@ -190,13 +190,7 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 	rules := r.rules(a.daemon, cfg)
 	out := a.outlook(plan, rules)
 	out.Impacts, out.Drift = impactsOf(impacts, r.allowed), a.lastingDrift()
-	for _, w := range r.warnings {
-		text := w.String()
-		if r.edit != nil {
-			text = w.Plain()
-		}
-		out.Warnings = append(out.Warnings, text)
-	}
+	out.Warnings = append(out.Warnings, a.told(&r)...)
 	if err := misnamed(what, cfg, r.allowed.Shrink); err != nil {
 		return control.Applied{}, err
 	}
@@ -222,6 +216,7 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 	if err := c.make(); err != nil {
 		return control.Applied{}, refused(what, errors.Join(err, r.edit.ended()))
 	}
+	a.warned = warnedOf(r.warnings)
 	var told []string
 	var keeping sync.WaitGroup // both wait for the medium
 	keeping.Go(func() { told = a.keepApplied() })

@@ -14,6 +14,7 @@ import (
 	"lunar/conf"
 	"lunar/control"
 	"lunar/control/server"
+	"lunar/daemon/machine"
 	"lunar/internal/cli"
 	"lunar/internal/refusals"
 	"lunar/internal/version"
@@ -127,12 +128,13 @@ func (s *source) server() control.Daemon {
 		Version: version.Number, Build: build(), PID: os.Getpid(), Started: s.started, UptimeSeconds: time.Since(s.started).Seconds(),
 		Threads: []control.Thread{}, RetainedBytes: s.daemon.Retained(), AuditMissing: s.changes.trail.Failures(),
 	}
+	stolen := machine.Stolen()
 	for _, t := range s.daemon.Threads() {
 		d.Threads = append(d.Threads, control.Thread{
 			Name: t.Name, CPU: t.CPU, Node: t.Node, Connections: t.Connections,
 			Passes: t.Passes, Sleeps: t.Sleeps, Wakeups: t.Wakeups, Handovers: t.Handovers,
 			Looks: t.Looks, LooksInVain: t.Empty,
-			BusySeconds: (t.Run - t.Idle).Seconds(), RunSeconds: t.Run.Seconds(),
+			BusySeconds: (t.Run - t.Idle).Seconds(), RunSeconds: t.Run.Seconds(), WaitedSeconds: (machine.Waited(t.Thread) + stolen[t.CPU]).Seconds(),
 			BufferBytes: int64(t.Pool), BufferUsedBytes: int64(t.PoolUsed), Refused: t.Refused,
 		})
 	}

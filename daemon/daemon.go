@@ -112,6 +112,7 @@ type applier struct {
 	texts    atomic.Pointer[texts]
 	etags    [32]byte      // the key of ETags, which are of secrets, too
 	trail    *server.Trail // where changes are noted
+	warned   warned        // changed under changing
 
 	mu      sync.Mutex
 	leaving []*departure // under mu
@@ -119,6 +120,7 @@ type applier struct {
 	frozen    freezes
 	moves     moves
 	snapshots snapshots
+	cloning   sync.Mutex // held while a snapshot is made a volume, before changing
 }
 
 // change puts a configuration into force: first everything that can fail, which

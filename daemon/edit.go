@@ -20,7 +20,7 @@ func (a *applier) makeOne(by server.Asker, c control.Changes) (control.Changed, 
 	if err != nil {
 		return control.Changed{}, err
 	}
-	e := &editing{by: by, path: a.serve.Config, running: running}
+	e := &editing{by: by, objects: c.Edits, path: a.serve.Config, running: running}
 	cfg, warnings, err := a.parseEdited(running)
 	if err != nil {
 		return control.Changed{}, stillUsed(err, c.Edits)

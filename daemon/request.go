@@ -21,6 +21,7 @@ type request struct {
 // editing is what changes of objects make of the texts.
 type editing struct {
 	by         server.Asker
+	objects    []control.Edit // that are changed; nil: the whole text
 	what       string         // was asked for
 	dir        string         // the state directory
 	path       string         // of the file

@@ -78,6 +78,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	s.output, s.events = output, stream
 	changes := newApplier(s, k, dir, log)
 	changes.read(l.text)
+	changes.warned = warnedOf(l.warnings)
 	changes.recall(known)
 	if err := changes.begin(control.SocketIn(dir, k.Socket), cfg); err != nil {
 		tellService(log, k.Service.Stopping()) // a next start finds the sockets

@@ -15,6 +15,7 @@ import (
 
 const (
 	snapshotTick  = time.Second
+	snapshotLooks = 8           // at a time: each is calls that block a thread
 	snapshotRetry = time.Minute // after a snapshot that was due and was not made, unless its period is shorter
 )
 
@@ -23,6 +24,7 @@ const (
 func (a *applier) keepSnapshots(ctx context.Context) {
 	tick := time.NewTicker(snapshotTick)
 	defer tick.Stop()
+	places := make(chan struct{}, snapshotLooks)
 	var looking sync.WaitGroup
 	defer looking.Wait()
 	for {
@@ -34,7 +36,11 @@ func (a *applier) keepSnapshots(ctx context.Context) {
 			a.snapshots.forget(cfg)
 			for i := range cfg.Volumes {
 				if v := &cfg.Volumes[i]; v.Type == conf.FileVolume && a.snapshots.begin(v, now) {
-					looking.Go(func() { a.keepSnapshotsOf(v, now) })
+					looking.Go(func() {
+						places <- struct{}{}
+						defer func() { <-places }()
+						a.keepSnapshotsOf(v, now)
+					})
 				}
 			}
 		}
@@ -56,6 +62,11 @@ func (a *applier) keepSnapshotsOf(v *conf.Volume, now time.Time) {
 		}
 	}
 	told := measured(v, of)
+	shared := int64(0)
+	if told != nil {
+		shared = told.SharedBytes
+	}
+	a.daemon.Health.Shares(v.Name, shared)
 	if told != nil && !next.IsZero() {
 		told.Due, told.Failed = &next, cause
 	}

@@ -35,8 +35,6 @@ func (a *applier) imagesOf(volume string) (*conf.Volume, images.Images, error) {
 		return unsupported(fmt.Sprintf("it has type %s; a volume of type file on xfs or btrfs can", v.Type))
 	case v.Excess != "":
 		return unsupported("it has excess, a device that has a part of its data")
-	case v.Encryption != nil:
-		return unsupported("it is encrypted, and a snapshot would outlive its key")
 	case v.Protection != 0:
 		return unsupported("it has protection information, which lies in another file")
 	}

@@ -140,10 +140,10 @@ func (l *live) keptBefore(t *testing.T, dir string, round int) {
 // stuck is a draft whose taking lasts until it is let go.
 type stuck struct{ let chan struct{} }
 
-func (s *stuck) Draw(context.Context, []images.Range) error { return nil }
-func (s *stuck) Take(context.Context, []images.Range) error { <-s.let; return nil }
-func (s *stuck) Keep(time.Time) error                       { return nil }
-func (s *stuck) Discard() error                             { return nil }
+func (s *stuck) Draw(context.Context, []images.Range) error         { return nil }
+func (s *stuck) Take(context.Context, []images.Range, string) error { <-s.let; return nil }
+func (s *stuck) Keep(time.Time) error                               { return nil }
+func (s *stuck) Discard() error                                     { return nil }
 
 // TestSnapshotDeadline: however long a file system takes, commands go on at the deadline, and
 // there is no snapshot.

@@ -35,7 +35,7 @@ func (a *applier) take(f *freeze, drafts []images.Draft) (held time.Duration, er
 	ctx, cancel := context.WithDeadline(a.life, f.Until)
 	defer cancel()
 	for i, d := range drafts {
-		if err = d.Take(ctx, t.parts(i)); err != nil {
+		if err = d.Take(ctx, t.parts(i), a.daemon.assembly.Open[f.Volumes[i]].Key()); err != nil {
 			break
 		}
 	}

@@ -41,3 +41,34 @@ func Reflink(t testing.TB, system string) (dir string) {
 	})
 	return dir
 }
+
+// Fill fills the file system of a directory, until the test ends or the returned function is
+// called.
+func Fill(t testing.TB, dir string) (free func()) {
+	t.Helper()
+	f, err := os.CreateTemp(dir, "fill-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free = func() {
+		f.Close()
+		if err := os.Remove(f.Name()); err != nil && !os.IsNotExist(err) {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(free)
+	at, part := int64(0), int64(64<<20)
+	for part >= 4096 {
+		if err := unix.Fallocate(int(f.Fd()), 0, at, part); err == unix.ENOSPC {
+			part /= 2
+		} else if err != nil && err != unix.EINTR {
+			t.Fatal(err)
+		} else if err == nil {
+			at += part
+		}
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	return free
+}

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -50,9 +50,14 @@ func (f *files) copyOf(ctx context.Context, name, making string, size int64) (ma
 }
 
 // Clone implements Images.
-func (f *files) Clone(ctx context.Context, name, path string) (Copy, error) {
-	if !durable.Absent(path) {
-		return nil, fmt.Errorf("found %s, expected a path where nothing is", path)
+func (f *files) Clone(ctx context.Context, name, path string, with ...string) (Copy, error) {
+	for _, place := range append([]string{path}, with...) {
+		if !durable.Absent(place) {
+			return nil, fmt.Errorf("found %s, expected a path where nothing is", place)
+		}
+	}
+	if strings.HasSuffix(filepath.Dir(path), Suffix) {
+		return nil, fmt.Errorf("found %s, expected a path that is not among snapshots", path)
 	}
 	sum := sha256.Sum256([]byte(path))
 	making := ofClone + hex.EncodeToString(sum[:8])
@@ -60,7 +65,7 @@ func (f *files) Clone(ctx context.Context, name, path string) (Copy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clone{files: f, made: made, path: path, note: f.at("." + making + placeSuffix)}, nil
+	return &clone{files: f, made: made, path: path, with: with, note: f.at("." + making + placeSuffix)}, nil
 }
 
 // clone has two names until it is settled: one that says that it is not in use yet, and, with
@@ -69,11 +74,15 @@ type clone struct {
 	*files
 	made       *os.File
 	path, note string
+	with       []string
 }
+
+// betweenPlaces is between the paths of a note.
+const betweenPlaces = "\x00"
 
 // Place implements Copy.
 func (c *clone) Place() error {
-	if err := durable.Replace(c.note, []byte(c.path)); err != nil { // before the name that it tells of
+	if err := durable.Replace(c.note, []byte(strings.Join(append([]string{c.path}, c.with...), betweenPlaces))); err != nil { // before the name that it tells of
 		return err
 	}
 	if err := os.Link(c.made.Name(), c.path); err != nil {
@@ -92,7 +101,9 @@ func (c *clone) Place() error {
 func (c *clone) Undo() error {
 	var err error
 	if sameFile(c.path, c.made.Name()) {
-		err = errors.Join(os.Remove(c.path), durable.SyncDir(filepath.Dir(c.path)))
+		for _, place := range append(c.with, c.path) {
+			err = errors.Join(err, durable.Remove(place))
+		}
 	}
 	return errors.Join(err, c.Settle())
 }
@@ -104,64 +115,4 @@ func (c *clone) Settle() error {
 		err = errors.Join(err, gone)
 	}
 	return errors.Join(err, c.made.Close(), durable.SyncDir(c.dir))
-}
-
-// Restore implements Images.
-func (f *files) Restore(ctx context.Context, name string, size int64) (Copy, error) {
-	made, err := f.copyOf(ctx, name, ofRestore, size)
-	if err != nil {
-		return nil, err
-	}
-	r := &restoration{files: f, made: made}
-	if err := r.ownAs(f.fd); err != nil {
-		return nil, errors.Join(err, r.Settle())
-	}
-	return r, nil
-}
-
-// restoration is a file that changes places with the store's.
-type restoration struct {
-	*files
-	made *os.File
-}
-
-// ownAs gives it the owner and rights of the store's file.
-func (r *restoration) ownAs(fd int) error {
-	var was unix.Stat_t
-	if err := unix.Fstat(fd, &was); err != nil {
-		return err
-	}
-	now, err := r.made.Stat()
-	if err != nil {
-		return err
-	}
-	if s := now.Sys().(*syscall.Stat_t); s.Uid != was.Uid || s.Gid != was.Gid {
-		if err := r.made.Chown(int(was.Uid), int(was.Gid)); err != nil {
-			return err
-		}
-	}
-	return errors.Join(r.made.Chmod(os.FileMode(was.Mode&0o777)), r.made.Sync())
-}
-
-// Place implements Copy.
-func (r *restoration) Place() error {
-	if err := unix.Flock(int(r.made.Fd()), unix.LOCK_UN); err != nil { // for the volume, which locks it
-		return err
-	}
-	return r.swap()
-}
-
-// Undo implements Copy.
-func (r *restoration) Undo() error { return r.swap() }
-
-func (r *restoration) swap() error {
-	if err := rename(r.made.Name(), r.path, unix.RENAME_EXCHANGE); err != nil {
-		return err
-	}
-	return errors.Join(durable.SyncDir(r.dir), durable.SyncDir(filepath.Dir(r.path)))
-}
-
-// Settle implements Copy.
-func (r *restoration) Settle() error {
-	return errors.Join(os.Remove(r.made.Name()), r.made.Close(), durable.SyncDir(r.dir))
 }

@@ -65,7 +65,7 @@ func (f *files) List() ([]Image, error) {
 		if err != nil || !info.Mode().IsRegular() || !ValidName(e.Name()) {
 			continue // it was removed meanwhile, or is none
 		}
-		all = append(all, Image{Name: e.Name(), At: info.ModTime(), Size: info.Size(), Path: f.at(e.Name())})
+		all = append(all, Image{Name: e.Name(), At: info.ModTime(), Size: info.Size(), Path: f.at(e.Name()), Key: keyOf(f.at(e.Name()))})
 	}
 	slices.SortFunc(all, func(a, b Image) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Name, b.Name)) })
 	return all, nil
@@ -73,6 +73,16 @@ func (f *files) List() ([]Image, error) {
 
 // Space implements Images.
 func (f *files) Space(i Image) (Space, error) { return SpaceOf(i.Path) }
+
+// IsImage reports whether the file at path is an image, which nobody may write to.
+func IsImage(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || !ValidName(filepath.Base(real)) || !strings.HasSuffix(filepath.Dir(real), Suffix) {
+		return false
+	}
+	info, err := os.Stat(real)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o222 == 0
+}
 
 // open opens an image for who shares its blocks.
 func (f *files) open(name string) (*os.File, error) {
@@ -171,7 +181,12 @@ type draft struct {
 func (d *draft) Draw(ctx context.Context, parts []Range) error { return d.share(ctx, parts, live()) }
 
 // Take implements Draft.
-func (d *draft) Take(ctx context.Context, parts []Range) error { return d.share(ctx, parts, held()) }
+func (d *draft) Take(ctx context.Context, parts []Range, key string) error {
+	if err := setKey(d.made.Name(), key); err != nil {
+		return err
+	}
+	return d.share(ctx, parts, held())
+}
 
 func (d *draft) share(ctx context.Context, parts []Range, p *pace) error {
 	size, err := unix.Seek(d.fd, 0, unix.SEEK_END)
@@ -224,12 +239,22 @@ func (f *files) Tidy(serves func(path string) bool) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	half := map[string]bool{}
 	for _, e := range entries {
-		hidden, made := strings.CutSuffix(e.Name(), makingSuffix)
-		name, ok := strings.CutPrefix(hidden, ".")
-		if made && ok {
+		for _, suffix := range []string{makingSuffix, placeSuffix, placeSuffix + durable.Half} {
+			hidden, made := strings.CutSuffix(e.Name(), suffix)
+			if name, ok := strings.CutPrefix(hidden, "."); made && ok {
+				half[name] = true
+			}
+		}
+	}
+	for name := range half {
+		if name == ofRestore {
+			err = errors.Join(err, f.tidyRestoration())
+		} else {
 			err = errors.Join(err, f.tidy(name, serves))
 		}
+		err = errors.Join(err, durable.Remove(f.at("."+name+placeSuffix+durable.Half)))
 	}
 	return err
 }
@@ -238,7 +263,8 @@ func (f *files) Tidy(serves func(path string) bool) error {
 func (f *files) tidy(name string, serves func(path string) bool) error {
 	note := f.at("." + name + placeSuffix)
 	text, err := os.ReadFile(note)
-	place := string(text)
+	places := strings.Split(string(text), betweenPlaces)
+	place := places[0]
 	placed := err == nil && sameFile(place, f.making(name))
 	if placed && serves(place) { // and has it locked
 		return errors.Join(os.Remove(f.making(name)), os.Remove(note))
@@ -246,6 +272,11 @@ func (f *files) tidy(name string, serves func(path string) bool) error {
 	if placed {
 		if err := removeUnlocked(place); err != nil {
 			return err
+		}
+		for _, with := range places[1:] {
+			if err := durable.Remove(with); err != nil {
+				return err
+			}
 		}
 	}
 	if err := removeUnlocked(f.making(name)); err != nil && !errors.Is(err, ErrUsed) {

@@ -36,11 +36,13 @@ type Images interface {
 	// Remove removes an image that nobody uses.
 	Remove(name string) error
 	// Clone makes a store of an image that can be written to, of the same file system, at
-	// a path where nothing is.
-	Clone(ctx context.Context, name, path string) (Copy, error)
+	// a path where nothing is. Nothing is at the paths with either, which whoever clones makes
+	// once it is placed: undoing removes it.
+	Clone(ctx context.Context, name, path string, with ...string) (Copy, error)
 	// Restore makes ready to put an image, lengthened to size bytes, into the place of what
-	// the store holds.
-	Restore(ctx context.Context, name string, size int64) (Copy, error)
+	// the store holds, and is used for meanwhile. That becomes an image named keep then, of what
+	// is enciphered with a key; no name: it goes.
+	Restore(ctx context.Context, name string, size int64, keep, key string) (Copy, error)
 	// Tidy removes what a server that was killed has left half-made. serves says whether a
 	// clone at a path has come into use.
 	Tidy(serves func(path string) bool) error
@@ -52,6 +54,7 @@ type Image struct {
 	At   time.Time // of which it is, in whole seconds or better
 	Size int64     // bytes
 	Path string    // of the file that has it, for who serves it as it is
+	Key  string    // tells with which key it is enciphered; empty: with none
 }
 
 // Range is a part of a store, in bytes.
@@ -63,8 +66,9 @@ type Draft interface {
 	// for some milliseconds at a time. Take has less to do then.
 	Draw(ctx context.Context, parts []Range) error
 	// Take has the image be what the store holds now, while nobody writes to it. Parts are
-	// all that was altered since all was drawn; nil: anything may have been.
-	Take(ctx context.Context, parts []Range) error
+	// all that was altered since all was drawn; nil: anything may have been. Key tells what
+	// that is enciphered with; empty: with nothing.
+	Take(ctx context.Context, parts []Range, key string) error
 	// Keep gives the image its name, which it has after that whatever happens.
 	Keep(at time.Time) error
 	// Discard removes what there is of it, unless it is kept.
@@ -78,7 +82,8 @@ type Copy interface {
 	Place() error
 	// Undo takes it away again. Of Restore, what the store held is back.
 	Undo() error
-	// Settle removes what undoing would need.
+	// Settle ends it. Nothing is left of what was not placed, or was undone, and of Restore
+	// what the store held is an image, or goes.
 	Settle() error
 }
 

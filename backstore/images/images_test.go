@@ -65,7 +65,7 @@ func (d *disk) take(name string, at time.Time) {
 	if err != nil {
 		d.Fatal(err)
 	}
-	if err := errors.Join(draft.Take(d.Context(), nil), draft.Keep(at), draft.Discard()); err != nil {
+	if err := errors.Join(draft.Take(d.Context(), nil, ""), draft.Keep(at), draft.Discard()); err != nil {
 		d.Fatal(err)
 	}
 }
@@ -156,7 +156,7 @@ func (d *disk) cloneAndRestore() {
 	if _, err := d.Clone(d.Context(), "one", path); err == nil {
 		d.Error("a clone took the place of another file")
 	}
-	restored, err := d.Restore(d.Context(), "one", 8*mib)
+	restored, err := d.Restore(d.Context(), "one", 8*mib, "", "")
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -175,10 +175,38 @@ func (d *disk) cloneAndRestore() {
 	if err := restored.Settle(); err != nil {
 		d.Error(err)
 	}
-	if _, err := d.Restore(d.Context(), "one", 4*mib); err == nil {
+	if _, err := d.Restore(d.Context(), "one", 4*mib, "", ""); err == nil {
 		d.Error("a file was made shorter")
 	}
 	d.has(filepath.Join(d.path+images.Suffix, "one"), 1)
+	if _, err := d.Restore(d.Context(), "one", 8*mib, "two", ""); !errors.Is(err, images.ErrExists) {
+		d.Errorf("found %v, expected that what the file held cannot be named so", err)
+	}
+	if restored, err = d.Restore(d.Context(), "one", 8*mib, "kept", "of a key"); err == nil {
+		err = errors.Join(restored.Place(), restored.Settle())
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.has(d.path, 1)
+	d.kept(2)
+	if err := d.Remove("kept"); err != nil {
+		d.Error(err)
+	}
+}
+
+// kept fails if there is no image of what the file held before, with what tells its key.
+func (d *disk) kept(b byte) {
+	d.Helper()
+	path := filepath.Join(d.path+images.Suffix, "kept")
+	d.has(path, b)
+	all, err := d.List()
+	if i := slices.IndexFunc(all, func(i images.Image) bool { return i.Name == "kept" }); err != nil || i < 0 || all[i].Key != "of a key" {
+		d.Errorf("found %+v, %v, expected the key", all, err)
+	}
+	if !images.IsImage(path) || images.IsImage(d.path) {
+		d.Error("found another file taken for an image")
+	}
 }
 
 // TestDraw: an image that was drawn while the file was written to needs only what was altered
@@ -205,7 +233,7 @@ func TestDraw(t *testing.T) {
 				}
 				parts = append(parts, images.Range{Off: at, Len: 512})
 			}
-			if err := errors.Join(draft.Draw(t.Context(), parts[:2]), draft.Take(t.Context(), parts), draft.Keep(time.Now())); err != nil {
+			if err := errors.Join(draft.Draw(t.Context(), parts[:2]), draft.Take(t.Context(), parts, ""), draft.Keep(time.Now())); err != nil {
 				t.Fatal(err)
 			}
 			want, err := os.ReadFile(d.path)
@@ -227,7 +255,7 @@ func TestTidy(t *testing.T) {
 	d.take("whole", time.Now())
 	dir := filepath.Dir(d.path)
 	place := func(name string) images.Copy {
-		c, err := d.Clone(t.Context(), "whole", filepath.Join(dir, name))
+		c, err := d.Clone(t.Context(), "whole", filepath.Join(dir, name), filepath.Join(dir, name+".header"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,9 +266,14 @@ func TestTidy(t *testing.T) {
 		t.Fatal(err)
 	}
 	unplaced, unserved, served := place("unplaced"), place("unserved"), place("served")
-	restored, err := d.Restore(t.Context(), "whole", 8*mib)
+	restored, err := d.Restore(t.Context(), "whole", 8*mib, "kept", "")
 	if err = errors.Join(err, unserved.Place(), served.Place()); err != nil {
 		t.Fatal(err)
+	}
+	for _, name := range []string{"unserved", "served"} {
+		if err := os.WriteFile(filepath.Join(dir, name+".header"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, c := range []any{begun, unplaced, unserved, served, restored} {
 		images.Kill(c)
@@ -253,8 +286,152 @@ func TestTidy(t *testing.T) {
 	if left := d.names(d.path + images.Suffix); !slices.Equal(left, []string{"whole"}) {
 		t.Errorf("found %v, expected the whole one", left)
 	}
-	if left := d.names(dir); !slices.Equal(left, []string{"disk.img", "disk.img" + images.Suffix, "served"}) {
+	if left := d.names(dir); !slices.Equal(left, []string{"disk.img", "disk.img" + images.Suffix, "served", "served.header"}) {
 		t.Errorf("found %v, expected the clone that is served", left)
+	}
+}
+
+// TestTidyRestored: a server that was killed once the files had changed places has what the
+// volume held as the image that it was to be, and one that was killed between any two steps of
+// its end, too.
+func TestTidyRestored(t *testing.T) {
+	d := newDisk(t, backstoretest.Reflink(t, "xfs"))
+	d.take("whole", time.Now())
+	d.fill(2)
+	restored, err := d.Restore(t.Context(), "whole", 8*mib, "kept", "of a key")
+	if err == nil {
+		err = restored.Place()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	images.Kill(restored)
+	half := d.names(d.path + images.Suffix)
+	note, err := os.ReadFile(filepath.Join(d.path+images.Suffix, ".restore.place"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := d.opened()
+	for _, step := range []string{"placed", "named", "named, with half a note"} {
+		if err := again.Tidy(func(string) bool { return false }); err != nil {
+			t.Error(err)
+		}
+		d.has(d.path, 1)
+		again.kept(2)
+		if left := d.names(d.path + images.Suffix); !slices.Equal(left, []string{"kept", "whole"}) {
+			t.Fatalf("%s: found %v of %v", step, left, half)
+		}
+		for _, name := range []string{".restore.place", ".restore.place.new"} {
+			if err := os.WriteFile(filepath.Join(d.path+images.Suffix, name), note, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestRestoredAgain: a rollback does not take away what an earlier one could not name.
+func TestRestoredAgain(t *testing.T) {
+	d := newDisk(t, backstoretest.Reflink(t, "xfs"))
+	d.take("whole", time.Now())
+	d.fill(2)
+	restored, err := d.Restore(t.Context(), "whole", 8*mib, "kept", "of a key")
+	if err == nil {
+		err = restored.Place()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocked := filepath.Join(d.path+images.Suffix, "kept")
+	if err := os.Mkdir(blocked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := restored.Settle(); err == nil || !strings.Contains(err.Error(), ".restore.making, and no snapshot kept yet") {
+		t.Errorf("found %v, expected where it is", err)
+	}
+	again := d.opened()
+	if _, err := again.Restore(t.Context(), "whole", 8*mib, "", ""); err == nil {
+		t.Error("found it given up")
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	next, err := again.Restore(t.Context(), "whole", 8*mib, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.kept(2)
+	if err := next.Settle(); err != nil {
+		t.Error(err)
+	}
+}
+
+// opened is the disk as the next process finds it.
+func (d *disk) opened() *disk {
+	d.Helper()
+	f, err := os.OpenFile(d.path, os.O_RDWR, 0)
+	if err != nil {
+		d.Fatal(err)
+	}
+	d.Cleanup(func() { f.Close() })
+	of, err := images.Of(d.path, int(f.Fd()))
+	if err != nil {
+		d.Fatal(err)
+	}
+	return &disk{d.T, f, of, d.path}
+}
+
+// TestFull: on a full file system there is no image, clone or file to restore, or a whole one,
+// and nothing is left of what there is not.
+func TestFull(t *testing.T) {
+	d := newDisk(t, backstoretest.Reflink(t, "xfs"))
+	d.take("whole", time.Now())
+	d.fill(2)
+	if err := d.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	backstoretest.Fill(t, filepath.Dir(d.path))
+	var space error
+	for i := 0; space == nil && i < 1<<16; i++ { // metadata has some room of its own
+		name := fmt.Sprintf("s%d", i)
+		draft, err := d.Begin(name)
+		if err == nil {
+			err = errors.Join(draft.Take(t.Context(), nil, ""), draft.Keep(time.Now()), draft.Discard())
+		}
+		space = err
+	}
+	if !errors.Is(space, unix.ENOSPC) {
+		t.Fatalf("found %v, expected that there is no space", space)
+	}
+	path := filepath.Join(filepath.Dir(d.path), "clone")
+	if c, err := d.Clone(t.Context(), "whole", path); err == nil {
+		err = errors.Join(c.Place(), c.Undo())
+		t.Logf("a clone: %v", err)
+	}
+	if r, err := d.Restore(t.Context(), "whole", 8*mib, "kept", ""); err == nil {
+		t.Logf("restored: %v", r.Settle())
+	}
+	for _, name := range d.names(d.path + images.Suffix) {
+		if !images.ValidName(name) {
+			t.Errorf("found %s left", name)
+		}
+		want := byte(2)
+		if name == "whole" {
+			want = 1
+		}
+		d.has(filepath.Join(d.path+images.Suffix, name), want)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("found half a clone")
+	}
+	d.has(d.path, 2)
+}
+
+// TestAmongImages: a clone does not lie among images, which would take it for one.
+func TestAmongImages(t *testing.T) {
+	d := newDisk(t, backstoretest.Reflink(t, "xfs"))
+	d.take("whole", time.Now())
+	if _, err := d.Clone(t.Context(), "whole", filepath.Join(d.path+images.Suffix, "auto-clone")); err == nil || !strings.Contains(err.Error(), "not among snapshots") {
+		t.Errorf("found %v, expected that it is refused", err)
 	}
 }
 
@@ -267,7 +444,7 @@ func TestDeadline(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := draft.Take(ctx, nil); !errors.Is(err, context.Canceled) {
+	if err := draft.Take(ctx, nil, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("found %v, expected that it was broken off", err)
 	}
 	if err := draft.Discard(); err != nil {

@@ -42,8 +42,10 @@ type Options struct {
 	// Replace allows to replace a segment of this server with other geometry
 	// if nothing in it is dirty; otherwise it is refused as Changed.
 	Replace bool
-	// Wait is how long to wait for a process that still has the segment.
-	Wait time.Duration
+	// Wait is how long to wait for a process that still has the segment. Waits is called once
+	// if that is not over at once; nil: nobody is told.
+	Wait  time.Duration
+	Waits func(why error)
 
 	// Rehearse is to see what would come of it: areas can only be read, there is no
 	// Journal, and Detach must follow.
@@ -87,6 +89,10 @@ func Attach(path string, o Options) (*Segment, error) {
 		var refused *Refused
 		if !errors.As(err, &refused) || refused.Reason != Busy || time.Now().After(deadline) {
 			return s, err
+		}
+		if o.Waits != nil {
+			o.Waits(err)
+			o.Waits = nil
 		}
 	}
 }

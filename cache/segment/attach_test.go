@@ -111,12 +111,11 @@ func TestSecondProcessIsBusy(t *testing.T) {
 	first := attach(t, path, o)
 	_, err := Attach(path, o)
 	expectRefused(t, err, Busy, path, "lock of another process")
-	ended := make(chan error)
-	go func() {
-		time.Sleep(3 * pause) // the second has tried, as a rule; any moment will do
+	ended := make(chan error, 1)
+	o.Wait, o.Waits = time.Minute, func(why error) {
+		expectRefused(t, why, Busy, path, "lock of another process")
 		ended <- first.Close()
-	}()
-	o.Wait = time.Minute
+	}
 	second := attach(t, path, o)
 	if err := errors.Join(<-ended, second.Close()); err != nil || second.Outcome != Warm {
 		t.Errorf("%v after waiting, %v", second.Outcome, err)

@@ -53,9 +53,10 @@ const (
 	// or one in a few aligned requests would have two nodes.
 	stripe     = 1 << 20
 	leastInRow = 4
-	// predecessor is how long Open waits for a process that has the segment and
-	// is about to end.
-	predecessor = 5 * time.Second
+	// predecessor is how long Open waits for a process that has the segment: one that was
+	// killed has it until the kernel has ended what it had under way, which a slow or busy
+	// disk takes its time for.
+	predecessor = 30 * time.Second
 )
 
 // Open makes a cache with memory of every NUMA node, which it takes and touches
@@ -181,9 +182,16 @@ func (o *Options) segment(config *Config) (segment.Options, error) {
 	memory := config.memory(nil)
 	geometry, err := memory.SegmentGeometry(nodes)
 	return segment.Options{
-		Identity: o.Identity, Build: o.Build, Geometry: geometry, Replace: true, Wait: predecessor,
+		Identity: o.Identity, Build: o.Build, Geometry: geometry, Replace: true, Wait: predecessor, Waits: o.waits,
 		Huge: o.Huge, Threads: max(threads, 1), Progress: o.Progress,
 	}, err
+}
+
+// waits tells why a start takes its time.
+func (o *Options) waits(why error) {
+	if o.Logger != nil {
+		o.Logger.Info("the cache segment is still in use, and is waited for: what a killed process had under way has not ended yet", "for at most", predecessor, "found", why)
+	}
 }
 
 // memoryNode returns the kernel's number of the node to take a node's memory from:

@@ -31,7 +31,7 @@ func (s *span) missed() []control.Answer {
 // whyMissed names the bottleneck of those who are promised something, and what would help.
 func (s *span) whyMissed(p *control.SeenPromise) (why, help string) {
 	var threads, devices []string
-	overcommitted := false
+	overcommitted, starved := false, false
 	for i := range s.out.Initiators {
 		who := &s.out.Initiators[i]
 		if !slices.Contains(p.Initiators, who.Initiator) {
@@ -39,7 +39,7 @@ func (s *span) whyMissed(p *control.SeenPromise) (why, help string) {
 		}
 		for j := range s.out.Threads {
 			if t := &s.out.Threads[j]; t.Busy >= fullShare && slices.Contains(who.Threads, t.Name) {
-				threads = noted(threads, t.Name)
+				threads, starved = noted(threads, t.Name), starved || t.Waited >= waitedShare*t.Busy
 			}
 		}
 		for j := range s.out.Devices {
@@ -49,6 +49,9 @@ func (s *span) whyMissed(p *control.SeenPromise) (why, help string) {
 		}
 	}
 	switch {
+	case starved:
+		return fmt.Sprintf("The bottleneck is the machine: event thread %s waits for a CPU.", listOf(threads)),
+			"Fewer other processes beside the server, or CPUs of its own; with steal, a host that has room."
 	case len(threads) > 0:
 		return fmt.Sprintf("The bottleneck is event thread %s.", listOf(threads)),
 			"More event threads for the volume (its threads) or the server (server.threads), or less that is promised to others there."
@@ -100,6 +103,12 @@ func (s *span) fullThreads() []control.Answer {
 	for i := range s.out.Threads {
 		thread := &s.out.Threads[i]
 		if thread.Busy < fullShare || !t.room() {
+			continue
+		}
+		if thread.Waited >= waitedShare*thread.Busy {
+			t.add(control.Answer{Severity: control.AnswerFull, Kind: "thread", About: thread.Name, Initiators: s.onThread("thread", thread.Name),
+				What: fmt.Sprintf("The machine is busy: event thread %s had something to do for %s of the time, and for %s of the time no CPU to do it with.", thread.Name, percent(thread.Busy), percent(thread.Waited)),
+				Help: "Other processes have the CPUs, or the host gives them to other machines (steal): see what runs beside the server (top, st of vmstat), or give it CPUs of its own. More event threads would not help."})
 			continue
 		}
 		help := "All event threads have much to do: more of them (server.threads) need more CPUs."

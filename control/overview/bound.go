@@ -12,6 +12,9 @@ const (
 	// fullShare is how busy an event thread is that hardly has a pause, and how full what
 	// else is full.
 	fullShare = 0.9
+	// waitedShare is how much of the time in which it had something to do an event thread
+	// lacks a CPU at least when it is the machine that is full.
+	waitedShare = 0.25
 	// crowd is how many commands are under way in a volume that others wait behind, where
 	// nobody measures the device.
 	crowd = 8

@@ -188,6 +188,13 @@ func TestAnswers(t *testing.T) {
 			n.Status.QoS.Promises = nil
 		}, "full", "Rule tests held iqn.2026-11.test:vm back for 50 % of the time, at its limit of 100 commands of 4KiB per second.", "depth"},
 		"thread": {func(n, _ *Snapshot) { n.Status.Server.Threads[0].BusySeconds = 1.9 }, "full", "Event thread event0 is full: it had something to do for 95 % of the time, for 2 connections.", "thread"},
+		"machine": {func(n, _ *Snapshot) {
+			n.Status.Server.Threads[0].BusySeconds, n.Status.Server.Threads[0].WaitedSeconds = 1.9, 1.2
+		}, "full", "The machine is busy: event thread event0 had something to do for 95 % of the time, and for 60 % of the time no CPU to do it with.", "thread"},
+		"missed, the machine": {func(n, b *Snapshot) {
+			ruled(n, b)
+			n.Status.Server.Threads[0].BusySeconds, n.Status.Server.Threads[0].WaitedSeconds = 1.9, 1.2
+		}, "missed", "The bottleneck is the machine: event thread event0 waits for a CPU.", "thread"},
 		"memory": {func(n, _ *Snapshot) { n.Status.Server.Threads[0].BufferUsedBytes = 95 }, "full", "has handed out 95 % of its data buffers", "memory"},
 		"crowd": {func(n, _ *Snapshot) {
 			n.Latencies.Volumes[0].Recent[0].Mean, n.Latencies.Volumes[0].Recent[0].Count = 0.012, 10000

@@ -18,7 +18,7 @@ func (s *span) seenVolumes() []control.SeenVolume {
 		seen := control.SeenVolume{
 			Volume: v.Name, State: cmp.Or(v.Health.State, control.HealthOK), Wrong: []string{}, Device: s.devices[v.Name], Size: v.SizeBytes,
 			Frozen: v.Frozen != nil, Rates: s.rates(&v.IO, &was.IO), Recent: []control.OperationQuantile{},
-			Heat: heat(len(s.out.HeatBounds), now[v.Name], before[v.Name]),
+			Snapshots: v.Snapshots, Heat: heat(len(s.out.HeatBounds), now[v.Name], before[v.Name]),
 		}
 		for _, t := range v.Health.Troubles {
 			seen.Wrong = append(seen.Wrong, t.What)
@@ -107,7 +107,7 @@ func (s *span) threads() []control.SeenThread {
 		}
 		seen := control.SeenThread{
 			Name: t.Name, CPU: t.CPU, Node: t.Node, Connections: t.Connections, Passes: s.perSecond(t.Passes, old.Passes),
-			Busy: share(t.BusySeconds-old.BusySeconds, t.RunSeconds-old.RunSeconds), Buffers: share(float64(t.BufferUsedBytes), float64(t.BufferBytes)),
+			Busy: share(t.BusySeconds-old.BusySeconds, t.RunSeconds-old.RunSeconds), Waited: share(t.WaitedSeconds-old.WaitedSeconds, t.RunSeconds-old.RunSeconds), Buffers: share(float64(t.BufferUsedBytes), float64(t.BufferBytes)),
 		}
 		if c := can[t.Name]; c != nil {
 			seen.Tokens, seen.Served = c.Tokens, c.Served

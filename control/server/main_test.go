@@ -45,7 +45,7 @@ func sample() control.Status {
 			Version: "1.2.3", Build: "go1.26", PID: 4711, Started: since, UptimeSeconds: 90, RetainedBytes: 70, AuditMissing: 1,
 			Threads: []control.Thread{{Name: "event0", CPU: 3, Node: 1, Connections: 2, Passes: 11, Sleeps: 5, Wakeups: 4, Handovers: 7,
 				Looks: 20, LooksInVain: 3,
-				BusySeconds: 1.5, RunSeconds: 90, BufferBytes: 1 << 20, BufferUsedBytes: 4096, Refused: map[string]uint64{"withheld-data": 3}}},
+				BusySeconds: 1.5, RunSeconds: 90, WaitedSeconds: 0.5, BufferBytes: 1 << 20, BufferUsedBytes: 4096, Refused: map[string]uint64{"withheld-data": 3}}},
 		},
 		Refusals: []control.Refusals{{Reason: "login-places", Count: 6}},
 		Cache: &control.Cache{

@@ -15,7 +15,7 @@ import (
 // Unencrypted is a volume that is to be encrypted and has no header.
 type Unencrypted struct {
 	File     string `arg:"" help:"The configuration file." type:"path"`
-	Volume   string `arg:"" help:"A volume with encryption that has no header file."`
+	Volume   string `arg:"" help:"${which}"`
 	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server. Default: as for serve."`
 }
 

@@ -10,6 +10,7 @@ import (
 	"lunar/backstore"
 	"lunar/cache/tier"
 	"lunar/control"
+	"lunar/internal/bytesize"
 )
 
 const (
@@ -38,6 +39,7 @@ type ward struct {
 
 	found     []backstore.Trouble  // by Examine
 	space     *control.Space       // by Measure; nil: not known
+	shared    int64                // bytes of its file that snapshots or clones have too
 	measuring bool                 // somebody does
 	examining time.Time            // zero: nobody does
 	since     map[string]time.Time // when each trouble was noticed
@@ -188,8 +190,8 @@ func (w *ward) troubles(cached *tier.Snapshot, now time.Time) (out []backstore.T
 	if !w.examining.IsZero() && now.Sub(w.examining) > examineLong {
 		add(true, "its file or device does not answer")
 	}
-	if s := w.space; s != nil && s.Free < fullBelow && s.Unallocated > 0 {
-		add(false, "its file system is full: writes that need space there fail")
+	if s := w.space; s != nil && s.Free < fullBelow && s.Unallocated+w.shared > 0 {
+		add(false, "its file system is full: writes that need space there fail%s", sharing(w.shared))
 	}
 	if v, ok := cached.Volumes[w.cached]; ok && !v.FailingSince.IsZero() {
 		add(true, control.DirtyTrouble+" since %s: they stay in the cache", v.FailingSince.Format(time.DateTime))
@@ -203,4 +205,12 @@ func (w *ward) troubles(cached *tier.Snapshot, now time.Time) (out []backstore.T
 		}
 	}
 	return out
+}
+
+// sharing tells who has an allocated file why its writes need space.
+func sharing(shared int64) string {
+	if shared == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", also of the %s that snapshots or clones have too; lunar volume snapshot delete makes space", bytesize.Text(shared))
 }

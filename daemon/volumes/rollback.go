@@ -3,6 +3,7 @@ package volumes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"lunar/backstore"
@@ -22,12 +23,33 @@ func (a *Set) Images(v *conf.Volume) (images.Images, error) {
 	return nil, images.ErrUnsupported
 }
 
-// RollBack has an open volume go on with what place puts at its path, and returns for how
-// long commands were held. before is called once everything that was acknowledged is on the
-// file. Initiators hear that the medium may have changed, and nothing of before is left in the
+// Key tells with which master key a volume is enciphered; empty: with none.
+func (v *Volume) Key() string {
+	if v.Cipher == nil {
+		return ""
+	}
+	return v.Cipher.Mark()
+}
+
+// SameKey says why a volume cannot hold what an image has. Both are told by their keys.
+func SameKey(image, volume string) error {
+	switch {
+	case image == volume:
+		return nil
+	case image == "":
+		return errors.New("it was made before the volume was encrypted, and has its data in clear")
+	case volume == "":
+		return errors.New("it was made while the volume was encrypted, and the volume is not any more")
+	}
+	return errors.New("the volume has another master key since a cryptographic erase: nothing can be read from it any more")
+}
+
+// RollBack has an open volume go on with what place puts at its path, which is enciphered with
+// a key, and returns for how long commands were held: while everything that was acknowledged
+// gets to the file, and the files change places. Initiators hear that the medium may have changed, and nothing of before is left in the
 // cache. After an error the volume is open with what it had, unless the error says that it
 // cannot be served.
-func (a *Set) RollBack(life context.Context, loop *evloop.Loop, v *conf.Volume, before func() error, to images.Copy) (pause time.Duration, err error) {
+func (a *Set) RollBack(life context.Context, loop *evloop.Loop, v *conf.Volume, key string, to images.Copy) (pause time.Duration, err error) {
 	r := &reopening{Set: a, open: a.Open[v.Name], from: *v, to: *v, loop: loop}
 	r.keepSize()
 	if err := r.writeDirty(); err != nil {
@@ -36,7 +58,7 @@ func (a *Set) RollBack(life context.Context, loop *evloop.Loop, v *conf.Volume, 
 	ctx, cancel := context.WithTimeout(life, reopenWait)
 	defer cancel()
 	began := time.Now()
-	err = r.open.Slot.Exchange(ctx, func(old backstore.Store) (backstore.Store, error) { return r.rollBack(old, before, to) })
+	err = r.open.Slot.Exchange(ctx, func(old backstore.Store) (backstore.Store, error) { return r.rollBack(old, key, to) })
 	pause = time.Since(began)
 	if err != nil && !r.closed {
 		err = errors.Join(err, r.restore())
@@ -44,18 +66,18 @@ func (a *Set) RollBack(life context.Context, loop *evloop.Loop, v *conf.Volume, 
 	return pause, err
 }
 
-func (r *reopening) rollBack(old backstore.Store, before func() error, to images.Copy) (backstore.Store, error) {
+func (r *reopening) rollBack(old backstore.Store, key string, to images.Copy) (backstore.Store, error) {
 	if err := r.flush(old, reopenWait); err != nil {
 		return old, err
 	}
-	if err := before(); err != nil {
+	if err := SameKey(key, r.open.Key()); err != nil { // which an initiator may have replaced
 		return old, err
 	}
 	if err := r.shut(old); err != nil { // the cache keeps nothing of it
 		return old, err
 	}
 	if err := to.Place(); err != nil {
-		return r.again(err)
+		return r.again(errors.Join(err, to.Undo()))
 	}
 	store, err := r.openAs(&r.to)
 	if err != nil {
@@ -66,4 +88,12 @@ func (r *reopening) rollBack(old backstore.Store, before func() error, to images
 	}
 	r.open.Unit.Replaced()
 	return store, nil
+}
+
+// notImage refuses to have a snapshot written to.
+func notImage(v *conf.Volume) error {
+	if v.Type != conf.FileVolume || v.ReadOnly || !images.IsImage(v.Path) {
+		return nil
+	}
+	return fmt.Errorf("%s is a snapshot, which must stay as it is: found read-only: false, expected true; lunar volume snapshot clone makes a volume of it that can be written to", v.Path)
 }

@@ -31,6 +31,14 @@ func (h *health) Measure(volume, path string) {
 	w.measuring, w.space = false, found
 }
 
+// Shares notes how much of a volume's file its snapshots or clones have too: writing there
+// takes space.
+func (h *health) Shares(volume string, bytes int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.of(volume).shared = bytes
+}
+
 // spaceOf is nil if the file system does not tell.
 func spaceOf(path string) *control.Space {
 	var fs unix.Statfs_t

@@ -101,6 +101,9 @@ func (a *Set) openBase(v *conf.Volume, seen sighting) (backstore.Store, error) {
 	case conf.RBDVolume:
 		return a.image(v)
 	}
+	if err := notImage(v); err != nil {
+		return nil, err
+	}
 	intents, err := a.intents(v, seen)
 	if err != nil {
 		return nil, err

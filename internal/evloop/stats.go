@@ -7,6 +7,7 @@ import (
 
 // Stats counts since the loop began to run.
 type Stats struct {
+	Thread    int           // of the operating system (gettid(2)); 0: there is none yet
 	Passes    uint64        // turns of the loop
 	Sleeps    uint64        // blocking waits
 	Looks     uint64        // idle times in which it looked for work instead of sleeping, see Poll
@@ -40,7 +41,7 @@ func (l *Loop) Stats() Stats {
 	s := Stats{
 		Passes: l.stats.passes.Load(), Sleeps: l.stats.sleeps.Load(), Wakeups: l.stats.wakeups.Load(),
 		Looks: l.stats.looks.Load(), Empty: l.stats.empty.Load(), Handovers: l.stats.handed.Load(),
-		Pool: l.memory, PoolUsed: int(l.stats.poolUsed.Load()),
+		Thread: int(l.thread.Load()), Pool: l.memory, PoolUsed: int(l.stats.poolUsed.Load()),
 	}
 	if began := l.stats.began.Load(); began != 0 {
 		idleness := l.stats.idleness.Load()

@@ -12,7 +12,7 @@ import (
 )
 
 type encryptCommand struct {
-	offline.Unencrypted `embed:""`
+	offline.Unencrypted `embed:"" set:"which=A volume with encryption that has no header file."`
 	GiveUpData          bool `xor:"data" required:"" help:"Confirm that the present contents of the volume's file or device are given up."`
 	KeepData            bool `xor:"data" required:"" help:"Encipher the present contents of the volume's file, which is kept as PATH.before. The server must not run. After a break the same command goes on."`
 }
@@ -32,7 +32,7 @@ func (k encryptCommand) Run(ctx context.Context, c cli.Console) error {
 }
 
 type decryptCommand struct {
-	offline.Unencrypted `embed:""`
+	offline.Unencrypted `embed:"" set:"which=A volume whose encryption was taken out of the configuration, and whose header file is still there."`
 	KeyFile             string `required:"" type:"path" placeholder:"FILE" help:"The key file that the volume had."`
 	HeaderFile          string `type:"path" placeholder:"FILE" help:"The header file that it had. Default: as in the configuration, PATH.header."`
 }

@@ -145,6 +145,9 @@ func (k snapshotRollbackCommand) Run(ctx context.Context, c cli.Console) error {
 		if err != nil || !ended {
 			return err
 		}
+		if out.Warning != "" {
+			fmt.Fprintf(c.Err, "warning: %s\n", iscsiname.Printable(out.Warning))
+		}
 		kept := "What it held before is gone."
 		if out.Kept != "" {
 			kept = "What it held before is snapshot " + out.Kept + "."

@@ -2,7 +2,9 @@ package top
 
 import (
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -21,6 +23,8 @@ type model struct {
 	overview      *control.Overview // nil: there is none yet
 	err           error             // of the last time
 	paused, help  bool
+	filter        string // rows without it are not shown; empty: all are
+	typing        bool   // it is being typed
 
 	page   int
 	opened []string      // what was opened of it: keys of rows, the last one is shown
@@ -60,7 +64,7 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case due:
 		return m, m.ask
 	case tea.KeyPressMsg:
-		return m.pressed(msg.String())
+		return m.pressed(msg)
 	}
 	return m, nil
 }
@@ -73,13 +77,18 @@ var keys = map[string]func(*model){
 	"up": func(m *model) { m.move(-1) }, "k": func(m *model) { m.move(-1) }, "down": func(m *model) { m.move(1) }, "j": func(m *model) { m.move(1) },
 	"pgup": func(m *model) { m.move(-m.height / 2) }, "pgdown": func(m *model) { m.move(m.height / 2) },
 	"home": func(m *model) { m.move(-1 << 30) }, "end": func(m *model) { m.move(1 << 30) },
-	"enter": (*model).open, "esc": (*model).back, "backspace": (*model).back,
+	"/": func(m *model) { m.typing, m.opened = true, nil }, "enter": (*model).open, "esc": (*model).back, "backspace": (*model).back,
 	"s": func(m *model) { m.sort(1) }, "S": func(m *model) { m.sort(-1) }, "r": (*model).reverse,
 }
 
-func (m model) pressed(key string) (tea.Model, tea.Cmd) {
-	if key == "q" || key == "ctrl+c" {
+func (m model) pressed(msg tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+	key := msg.String()
+	if key == "q" && !m.typing || key == "ctrl+c" {
 		return m, tea.Quit
+	}
+	if m.typing {
+		m.typed(key, msg.Text)
+		return m, nil
 	}
 	if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= len(pages) {
 		m.show(n - 1)
@@ -98,6 +107,29 @@ func (m *model) show(page int) {
 
 func (m *model) turn(by int) { m.show((m.page + by + len(pages)) % len(pages)) }
 
+// typed changes the filter by a key.
+func (m *model) typed(key, text string) {
+	switch key {
+	case "enter":
+		m.typing = false
+	case "esc":
+		m.filter, m.typing = "", false
+	case "backspace":
+		if all := []rune(m.filter); len(all) > 0 {
+			m.filter = string(all[:len(all)-1])
+		}
+	default:
+		m.filter += strings.Map(func(r rune) rune {
+			if unicode.IsPrint(r) {
+				return r
+			}
+			return -1
+		}, text)
+	}
+	m.cursor, m.key, m.scroll = 0, "", 0
+	m.keep()
+}
+
 // shown is what the screen shows of the overview.
 func (m *model) shown() part {
 	if m.overview == nil {
@@ -106,7 +138,7 @@ func (m *model) shown() part {
 	if n := len(m.opened); n > 0 {
 		return detail(m.overview, m.opened[n-1], m.orders[len(pages)])
 	}
-	return pages[m.page].part(m.overview, m.orders[m.page])
+	return pages[m.page].part(m.overview, m.orders[m.page]).only(m.filter)
 }
 
 // rows is the sheet with the cursor; nil: there is none.
@@ -160,7 +192,7 @@ func (m *model) open() {
 	}
 }
 
-// back ends help, or goes back to where something was opened.
+// back ends help, goes back to where something was opened, or shows all rows again.
 func (m *model) back() {
 	switch n := len(m.opened); {
 	case m.help:
@@ -168,6 +200,9 @@ func (m *model) back() {
 	case n > 0:
 		m.key, m.opened = m.opened[n-1], m.opened[:n-1]
 		m.scroll = 0
+		m.follow()
+	default:
+		m.filter = ""
 		m.follow()
 	}
 }

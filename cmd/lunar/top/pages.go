@@ -10,6 +10,7 @@ import (
 	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/internal/bytesize"
+	"lunar/internal/cli"
 )
 
 // page is one of the screens.
@@ -25,6 +26,25 @@ type page struct {
 type part struct {
 	lines  []line
 	sheets []sheet
+}
+
+// only is a part without the rows that a filter does not fit, or the lines where there are no
+// rows.
+func (p part) only(filter string) part {
+	if filter == "" {
+		return p
+	}
+	if len(p.sheets) == 0 {
+		p.lines = slices.DeleteFunc(p.lines, func(l line) bool { return !fits(l.text, filter) })
+	}
+	for i := range p.sheets {
+		p.sheets[i].only(filter)
+	}
+	return p
+}
+
+func fits(text, filter string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(filter))
 }
 
 type line struct {
@@ -180,6 +200,7 @@ func volumePart(o *control.Overview, name string, by order) part {
 	for _, w := range v.Wrong {
 		p.lines = append(p.lines, line{w, alarm, 2})
 	}
+	p.lines = append(p.lines, snapshotLines(v.Snapshots)...)
 	hit := slices.DeleteFunc(slices.Clone(o.Answers), func(a control.Answer) bool { return a.About != name && a.About != v.Device || a.About == "" })
 	p.lines = append(append(p.lines, answerLines(hit, true)...), heatLines(o.HeatBounds, v.Heat)...)
 	p.lines = append(p.lines, line{})
@@ -187,6 +208,25 @@ func volumePart(o *control.Overview, name string, by order) part {
 	without := slices.Concat(useTable[:1], useTable[2:])
 	p.sheets = []sheet{sheetOf(without, uses, by, func(u *control.SeenUse) string { return initiatorKey + u.Initiator }, nil)}
 	return p
+}
+
+// snapshotLines are about a volume's snapshots.
+func snapshotLines(s *control.VolumeSnapshots) (out []line) {
+	if s == nil {
+		return nil
+	}
+	text := "no snapshots"
+	if s.Newest != nil {
+		text = fmt.Sprintf("%s, the newest of %s; %s of the file shared, %s its own", cli.Counted(s.Count, "snapshot"), s.Newest.Local().Format(time.DateTime), bytesize.Text(s.SharedBytes), bytesize.Text(s.OwnedBytes))
+	}
+	if s.Due != nil {
+		text += "; the schedule's next " + s.Due.Local().Format(time.DateTime)
+	}
+	out = append(out, line{text, plain, 2})
+	if s.Failed != "" {
+		out = append(out, line{"the last one that was due was not made: " + s.Failed, alarm, 2})
+	}
+	return out
 }
 
 // heatLines are how long reads and writes took in the last second.

@@ -132,9 +132,14 @@ func (m *model) below() []string {
 	if m.height < 8 {
 		return nil
 	}
-	text := "↑↓ choose  enter open  s sort  r reverse  p pause  ? help  q quit"
-	if len(m.opened) > 0 {
+	text := "↑↓ choose  enter open  / filter  s sort  r reverse  p pause  ? help  q quit"
+	switch {
+	case m.typing:
+		text = "filter: " + m.filter + "▏  enter keep it  esc show all"
+	case len(m.opened) > 0:
 		text = "esc back  " + text
+	case m.filter != "":
+		text = "only what has " + m.filter + ", esc shows all  " + text
 	}
 	return []string{m.painter.paint(head(text, m.width), faint)}
 }
@@ -144,6 +149,7 @@ var helpLines = []string{
 	"↑ ↓, j k           move the cursor, or the page; page up and down, home, end",
 	"enter              open the initiator or volume that the cursor is on",
 	"esc, backspace     back",
+	"/                  show only rows that have what you type then; enter keeps it, esc shows all",
 	"s, S               sort by the next column, or the one before; behind the last: the busiest first",
 	"r                  the other way round",
 	"p, space           pause, and go on",

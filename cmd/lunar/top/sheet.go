@@ -1,6 +1,7 @@
 package top
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -54,6 +55,18 @@ func sheetOf[R any](t listing.Table[R], rows []R, by order, about func(*R) strin
 		s.rows, s.keys, s.tones = append(s.rows, cells), append(s.keys, key), append(s.tones, of)
 	}
 	return s
+}
+
+// only leaves out the rows without a cell that a filter fits.
+func (s *sheet) only(filter string) {
+	kept := 0
+	for i, cells := range s.rows {
+		if slices.ContainsFunc(cells, func(text string) bool { return fits(text, filter) }) {
+			s.rows[kept], s.keys[kept], s.tones[kept] = cells, s.keys[i], s.tones[i]
+			kept++
+		}
+	}
+	s.rows, s.keys, s.tones = s.rows[:kept], s.keys[:kept], s.tones[:kept]
 }
 
 // gap is between columns.

@@ -82,6 +82,18 @@ var volumeTable = listing.Table[control.SeenVolume]{
 	{Name: "dirty", Of: func(v *control.SeenVolume) any { return some(v.Dirty > 0, listing.Bytes(v.Dirty)) }},
 	{Name: "size", Of: func(v *control.SeenVolume) any { return listing.Bytes(v.Size) }},
 	{Name: "device", Of: func(v *control.SeenVolume) any { return v.Device }},
+	{Name: "snapshots", Of: func(v *control.SeenVolume) any { return snapshotsOf(v.Snapshots) }},
+}
+
+// snapshotsOf is how many there are, marked if the schedule could not be kept.
+func snapshotsOf(s *control.VolumeSnapshots) any {
+	switch {
+	case s == nil:
+		return nil
+	case s.Failed != "":
+		return fmt.Sprintf("%d, FAILED", s.Count)
+	}
+	return s.Count
 }
 
 func hits(ratio *float64) any {
@@ -119,6 +131,7 @@ var threadTable = listing.Table[control.SeenThread]{
 	{Name: "event-thread", Of: func(t *control.SeenThread) any { return t.Name }},
 	{Name: "busy", Of: func(t *control.SeenThread) any { return wholePercent(t.Busy) }},
 	{Name: "load", Of: func(t *control.SeenThread) any { return bar(t.Busy, 20) }},
+	{Name: "no-cpu", Of: func(t *control.SeenThread) any { return wholePercent(t.Waited) }},
 	{Name: "connections", Of: func(t *control.SeenThread) any { return t.Connections }},
 	{Name: "cpu", Of: func(t *control.SeenThread) any { return some(t.CPU >= 0, t.CPU) }},
 	{Name: "node", Of: func(t *control.SeenThread) any { return some(t.Node >= 0, t.Node) }},

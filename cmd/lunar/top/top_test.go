@@ -14,7 +14,7 @@ import (
 )
 
 func sample() control.Overview {
-	ratio := 0.93
+	ratio, made := 0.93, time.Date(2026, 11, 26, 2, 0, 0, 0, time.Local)
 	recent := []control.OperationQuantile{{Operation: "read", Count: 9, Mean: 0.001, P50: 0.0008, P99: 0.0045}, {Operation: "write", Count: 9, Mean: 0.001, P50: 0.002, P99: 0.003}}
 	rates := func(n float64) control.Rates { return control.Rates{IOPS: n, Reads: n, ReadBytes: n * 4096} }
 	initiator := func(name string, n float64, bound, promise string) control.SeenInitiator {
@@ -30,7 +30,7 @@ func sample() control.Overview {
 		Total:      rates(12345),
 		Initiators: []control.SeenInitiator{initiator("iqn.a", 8000, "depth", "kept"), initiator("iqn.b", 4000, "device", "missed"), initiator("iqn.c", 0, "idle", "none")},
 		Uses:       []control.SeenUse{{Initiator: "iqn.a", Volume: "db", Rates: rates(8000), Recent: recent, Rules: []string{"gold"}}, {Initiator: "iqn.b", Volume: "db", Rates: rates(4000), Recent: recent, Rules: []string{"gold"}}},
-		Volumes:    []control.SeenVolume{{Volume: "db", State: "failed", Failing: true, Wrong: []string{"dirty data cannot be written"}, Device: "sda", Size: 1 << 30, Rates: rates(12000), Recent: recent, HitRatio: &ratio, Dirty: 12 << 20, Heat: []uint64{0, 7, 2}}},
+		Volumes:    []control.SeenVolume{{Volume: "db", State: "failed", Failing: true, Wrong: []string{"dirty data cannot be written"}, Device: "sda", Size: 1 << 30, Rates: rates(12000), Recent: recent, Snapshots: &control.VolumeSnapshots{Count: 24, Newest: &made, SharedBytes: 3 << 20, OwnedBytes: 1 << 20, Due: &made, Failed: "no space left on device"}, HitRatio: &ratio, Dirty: 12 << 20, Heat: []uint64{0, 7, 2}}},
 		Promises:   []control.SeenPromise{{Rule: "gold", Level: "initiator", Name: "iqn.b", Initiators: []string{"iqn.b"}, Reservation: 5000, Asked: 6000, Served: 4000, State: "missed", MissedOf60: 7, History: []int64{5000, 0, 4000}}},
 		Threads:    []control.SeenThread{{Name: "event0", CPU: 1, Node: 0, Connections: 3, Busy: 0.97}},
 		Devices:    []control.SeenDevice{{Name: "sda", Volumes: []string{"db"}, Tokens: 48000, Full: true, Rates: rates(12000)}},
@@ -54,7 +54,7 @@ func after(t *testing.T, m model, messages ...any) model {
 }
 
 func pressed(key string) tea.KeyPressMsg {
-	codes := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "tab": tea.KeyTab, "space": tea.KeySpace, "end": tea.KeyEnd}
+	codes := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "up": tea.KeyUp, "down": tea.KeyDown, "tab": tea.KeyTab, "space": tea.KeySpace, "end": tea.KeyEnd, "backspace": tea.KeyBackspace}
 	if code, ok := codes[key]; ok {
 		return tea.KeyPressMsg{Code: code}
 	}
@@ -72,7 +72,7 @@ func text(m model) string { return strings.Join(m.screen(), "\n") }
 func TestPages(t *testing.T) {
 	for key, want := range map[string][]string{
 		"1": {"INITIATOR", "iqn.a", "8,000", "31.2MiB/s", "4.5ms", "its own depth", "device", "5,000"},
-		"2": {"NOT WRITTEN", "93%", "12MiB", "sda", "3ms"},
+		"2": {"NOT WRITTEN", "93%", "12MiB", "sda", "3ms", "SNAPSHOTS", "24, FAILED"},
 		"3": {"READ-P99", "WRITE-P99", "gold"},
 		"4": {"missed", "4,000", "6,000", "█▁▆", "Initiator iqn.b is promised"},
 		"5": {"event0", "97%", "yes", "48,000"},
@@ -114,7 +114,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("an initiator: found\n%s", got)
 	}
 	m = after(t, m, "enter")
-	if got := text(m); !strings.Contains(got, "dirty data cannot be written") || !strings.Contains(got, "< 2ms        7 ██████████████████████████████") {
+	if got := text(m); !strings.Contains(got, "dirty data cannot be written") || !strings.Contains(got, "24 snapshots, the newest of 2026-11-26 02:00:00; 3MiB of the file shared, 1MiB its own") || !strings.Contains(got, "was not made: no space left") || !strings.Contains(got, "< 2ms        7 ██████████████████████████████") {
 		t.Errorf("its volume: found\n%s", got)
 	}
 	m = after(t, m, "esc", "esc")
@@ -153,6 +153,24 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestFilter: only rows with what was typed are shown, also on other pages, and esc shows all.
+func TestFilter(t *testing.T) {
+	m := after(t, began(t), "/", "I", "q", "n", ".", "b")
+	if got := text(m); !strings.Contains(got, "filter: Iqn.b") || len(m.rows().rows) != 1 || m.key != initiatorKey+"iqn.b" {
+		t.Errorf("typed: found %v\n%s", m.rows().rows, got)
+	}
+	m = after(t, m, "backspace", "q", "backspace", "c", "enter", "3") // q is a letter while a filter is typed
+	if got := text(m); m.typing || m.filter != "Iqn.c" || len(m.rows().rows) != 0 || !strings.Contains(got, "only what has Iqn.c, esc shows all") || !strings.Contains(got, "none") {
+		t.Errorf("kept: found %q\n%s", m.filter, got)
+	}
+	if m = after(t, m, "esc"); len(m.rows().rows) != 2 {
+		t.Errorf("all: found %v", m.rows().rows)
+	}
+	if m = after(t, m, "/", "z", "enter", "7"); strings.Contains(text(m), "login") {
+		t.Errorf("events: found\n%s", text(m))
+	}
+}
+
 // TestPause: what is shown stays; an error is told, with the old figures.
 func TestPause(t *testing.T) {
 	other := sample()
@@ -180,7 +198,7 @@ func TestSizes(t *testing.T) {
 	}
 	for _, width := range []int{1, 20, 40, 80, 200} {
 		for _, height := range []int{1, 5, 10, 24, 60} {
-			for _, keys := range [][]any{{}, {"end"}, {"end", "enter"}, {"2", "enter"}, {"8"}, {"?"}, {"4"}, {"7", "down", "down"}} {
+			for _, keys := range [][]any{{}, {"end"}, {"end", "enter"}, {"2", "enter"}, {"8"}, {"?"}, {"4"}, {"7", "down", "down"}, {"/", "x"}} {
 				m := after(t, after(t, newModel(nil, false), tea.WindowSizeMsg{Width: width, Height: height}, answer{overview: o}), keys...)
 				lines := m.screen()
 				if len(lines) > height {

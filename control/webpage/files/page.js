@@ -150,6 +150,7 @@ const volumeColumns = [
   { name: 'Dirty', title: 'data that only the cache has', of: (v) => (v.dirty_bytes ? f.bytes(v.dirty_bytes) : '–'), by: (v) => v.dirty_bytes, number: true },
   { name: 'Size', of: (v) => f.bytes(v.size_bytes), by: (v) => v.size_bytes, number: true },
   { name: 'Device', of: (v) => v.device || '–' },
+  { name: 'Snapshots', of: (v) => (!v.snapshots ? '–' : v.snapshots.failed ? html`<span class="tag alarm">${v.snapshots.count}, failed</span>` : f.grouped(v.snapshots.count)), by: (v) => v.snapshots?.count ?? -1, number: true },
 ];
 
 // --- sections -------------------------------------------------------------------------------
@@ -214,6 +215,7 @@ const threadColumns = [
   { name: 'Event thread', of: (t) => t.name },
   { name: 'Busy', of: (t) => html`${bar(t.busy, t.busy >= 0.9 ? 'caution' : 'plain')} ${f.percent(t.busy)}`, by: (t) => t.busy, number: true },
   { name: 'Last minutes', fixed: true, of: (t) => spark(state.history.threads.get(t.name) || [], 1, 'how busy it was') },
+  { name: 'No CPU', title: 'share of the time in which it had something to do, and other processes or machines had the CPU', of: (t) => f.percent(t.waited), by: (t) => t.waited, number: true },
   { name: 'Connections', of: (t) => t.connections, number: true },
   { name: 'CPU', of: (t) => (t.cpu < 0 ? '–' : t.cpu), number: true },
   { name: 'Node', of: (t) => (t.node < 0 ? '–' : t.node), number: true },
@@ -304,11 +306,18 @@ function initiatorFacts(o, i) {
     ${table('table-opened', 'Its volumes', useColumns('Volume', (u) => opens('volume', u.volume)), o.uses.filter((u) => u.initiator === i.initiator))}`;
 }
 
+function snapshotFacts(s) {
+  const at = (time) => new Date(time).toLocaleString();
+  return html`${f.grouped(s.count)}${s.newest ? `, the newest of ${at(s.newest)}` : ''}${s.due ? `; the schedule's next ${at(s.due)}` : ''}${s.count ? `; ${f.bytes(s.shared_bytes)} of the file shared, ${f.bytes(s.owned_bytes)} its own` : ''}
+    ${s.failed ? html`<p class="alarm">The last one that was due was not made: ${s.failed}</p>` : nothing}`;
+}
+
 function volumeFacts(o, v) {
   const hit = o.answers.filter((a) => a.about && (a.about === v.volume || a.about === v.device));
   return html`${hit.length ? answerItems(hit) : nothing}<dl class="facts">
       <div><dt>State</dt><dd>${stateTag(v)} ${v.wrong.join('; ')}</dd></div><div><dt>Size</dt><dd>${f.bytes(v.size_bytes)}</dd></div><div><dt>Device</dt><dd>${v.device || '–'}</dd></div>
       <div><dt>Cache hits</dt><dd>${f.percent(v.hit_ratio)}</dd></div><div><dt>Dirty</dt><dd>${f.bytes(v.dirty_bytes)}</dd></div>
+      ${v.snapshots ? html`<div><dt>Snapshots</dt><dd>${snapshotFacts(v.snapshots)}</dd></div>` : nothing}
     </dl>${table('table-opened', 'Its initiators', useColumns('Initiator', (u) => opens('initiator', u.initiator)), o.uses.filter((u) => u.volume === v.volume))}`;
 }
 

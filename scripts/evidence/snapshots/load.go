@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -24,6 +25,8 @@ type load struct {
 	stop    context.CancelFunc
 	ended   sync.WaitGroup
 	wrote   atomic.Int64
+	may     bool         // fail for want of space
+	refused atomic.Int64 // of writes, for that
 
 	mu   sync.Mutex
 	took []time.Duration // of commands, since figures were asked for
@@ -60,7 +63,11 @@ func (l *load) write(ctx context.Context, c *initiator.Conn, writer int) {
 	for ctx.Err() == nil {
 		block := writer*own + random.IntN(own)
 		number := l.begins(block)
-		if l.command(c, 0x8a, block, content(block, number), 0) == nil {
+		switch _, err := l.command(c, 0x8a, block, content(block, number), 0); {
+		case errors.Is(err, errNoSpace): // it is there or not
+			l.refused.Add(1)
+			continue
+		case err != nil:
 			return
 		}
 		l.acknowledged(block)
@@ -68,7 +75,7 @@ func (l *load) write(ctx context.Context, c *initiator.Conn, writer int) {
 		if random.IntN(16) > 0 {
 			continue
 		}
-		if read := l.command(c, 0x88, block, nil, blockSize); read == nil {
+		if read, err := l.command(c, 0x88, block, nil, blockSize); err != nil {
 			return
 		} else if !slices.Equal(read, content(block, number)) {
 			l.note(fmt.Errorf("block %d: found % x, expected write %d", block, read[:16], number))
@@ -76,8 +83,11 @@ func (l *load) write(ctx context.Context, c *initiator.Conn, writer int) {
 	}
 }
 
-// command runs a command for a block until it is done; nil: the connection broke.
-func (l *load) command(c *initiator.Conn, opcode byte, block int, out []byte, in int) []byte {
+// errNoSpace is SPACE ALLOCATION FAILED WRITE PROTECT.
+var errNoSpace = errors.New("no space")
+
+// command runs a command for a block until it is done, or the connection breaks.
+func (l *load) command(c *initiator.Conn, opcode byte, block int, out []byte, in int) ([]byte, error) {
 	cdb := make([]byte, 16)
 	cdb[0], cdb[13] = opcode, blockSize/512
 	binary.BigEndian.PutUint64(cdb[2:], uint64(block)*(blockSize/512))
@@ -85,17 +95,23 @@ func (l *load) command(c *initiator.Conn, opcode byte, block int, out []byte, in
 		began := time.Now()
 		r, err := c.Command(cdb, l.lun, out, in)
 		if err != nil {
-			return nil
+			return nil, err
 		}
 		if r.Status == initiator.StatusGood {
 			l.mu.Lock()
 			l.took = append(l.took, time.Since(began))
 			l.mu.Unlock()
-			return append([]byte{}, r.In...)
+			return append([]byte{}, r.In...), nil
 		}
-		if key, asc, ascq := r.SenseKey(); key != 6 { // a unit attention of a new session, or of a rollback
-			l.note(fmt.Errorf("block %d: found status %#x, sense %x/%02x/%02x", block, r.Status, key, asc, ascq))
-			return nil
+		key, asc, ascq := r.SenseKey()
+		switch space := l.may && key == 7 && asc == 0x27 && ascq == 7; {
+		case key == 6, space && r.Sense[0]&0x7f == 0x71: // a unit attention of a new session, or of a rollback; or about an earlier write
+		case space:
+			return nil, errNoSpace
+		default:
+			err := fmt.Errorf("block %d: found status %#x, sense %x/%02x/%02x", block, r.Status, key, asc, ascq)
+			l.note(err)
+			return nil, err
 		}
 	}
 }

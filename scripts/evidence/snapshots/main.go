@@ -19,6 +19,7 @@ var checks = []notes.Check[options]{
 	{Name: "rollbacks", Title: "Rollbacks, with kills", Run: rollbacks},
 	{Name: "clones", Title: "Clones of a large volume", Run: clones},
 	{Name: "pauses", Title: "For how long commands are held", Run: pauses},
+	{Name: "full", Title: "Snapshots on a full disk, with a kill", Run: full},
 	{Name: "space", Title: "Space", Run: space},
 }
 

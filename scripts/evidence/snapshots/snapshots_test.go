@@ -26,6 +26,14 @@ func TestKills(t *testing.T) {
 
 func TestRollbacks(t *testing.T) { judge(t, "xfs", rollbacks) }
 
+// TestFull is the check of a full disk, on xfs.
+func TestFull(t *testing.T) {
+	judge(t, "xfs", func(ctx context.Context, o options) (r result, err error) {
+		err = fullOn(ctx, o, "xfs", &r)
+		return r, err
+	})
+}
+
 func judge(t *testing.T, system string, run func(context.Context, options) (result, error)) {
 	t.Helper()
 	if os.Geteuid() != 0 {

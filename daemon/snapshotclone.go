@@ -8,11 +8,12 @@ import (
 	"slices"
 	"time"
 
+	"lunar/backstore/crypt"
 	"lunar/backstore/images"
 	"lunar/conf"
 	"lunar/control"
 	"lunar/control/server"
-	"lunar/internal/cli"
+	"lunar/daemon/volumes"
 )
 
 // CloneSnapshot implements server.Source.
@@ -37,6 +38,9 @@ func (a *applier) clone(by server.Asker, volume, snapshot string, r control.Snap
 	}
 	out.Path = a.clonePath(v, i, &r)
 	edit := control.Edit{Path: []string{"volumes", r.Volume}, Set: a.cloned(volume, out.Path, &r), IfNoneMatch: "*"}
+	if err := mayClone(v, i, &r); err != nil {
+		return out, err
+	}
 	if r.ReadOnly || r.DryRun {
 		out.Changed, err = a.edit(by, control.Changes{Edits: []control.Edit{edit}, Permissions: r.Permissions})
 		return out, err
@@ -44,12 +48,18 @@ func (a *applier) clone(by server.Asker, volume, snapshot string, r control.Snap
 	if err := by.Begin(); err != nil {
 		return out, err
 	}
+	a.cloning.Lock() // two of them at one path would take each other's file away
+	defer a.cloning.Unlock()
 	began := time.Now()
-	file, err := of.Clone(a.life, snapshot, out.Path)
+	file, err := of.Clone(a.life, snapshot, out.Path, headersOf(v, out.Path)...)
 	if err != nil {
 		return out, err
 	}
-	if err := file.Place(); err != nil {
+	err = file.Place()
+	if err == nil {
+		err = cloneHeader(v, out.Path, i.Key)
+	}
+	if err != nil {
 		return out, errors.Join(err, file.Undo())
 	}
 	took := time.Since(began)
@@ -68,7 +78,7 @@ func (a *applier) clonePath(v *conf.Volume, i images.Image, r *control.SnapshotC
 	case r.ReadOnly:
 		return i.Path
 	case r.Path == "":
-		return filepath.Join(filepath.Dir(v.Path), r.Volume+filepath.Ext(v.Path))
+		return filepath.Join(filepath.Dir(filepath.Dir(i.Path)), r.Volume+filepath.Ext(v.Path)) // beside the file, wherever links lead
 	case filepath.IsAbs(r.Path):
 		return filepath.Clean(r.Path)
 	}
@@ -95,6 +105,12 @@ func (a *applier) cloned(volume, path string, r *control.SnapshotClone) control.
 	for _, key := range without {
 		delete(object, key)
 	}
+	if e, ok := object["encryption"].(map[string]any); ok { // its header is made beside its file
+		e = maps.Clone(e)
+		delete(e, "header-file")
+		delete(e, "old-key-file")
+		object["encryption"] = e
+	}
 	maps.Copy(object, r.Configuration)
 	object["type"], object["path"] = "file", path
 	if r.ReadOnly {
@@ -103,83 +119,43 @@ func (a *applier) cloned(volume, path string, r *control.SnapshotClone) control.
 	return object
 }
 
-// RollBack implements server.Source.
-func (s *source) RollBack(by server.Asker, volume, snapshot string, r control.SnapshotRollback) (out control.RolledBack, err error) {
-	if err = s.changes.lock(by); err == nil {
-		defer s.changes.changing.Unlock()
-		out, err = s.changes.rollBack(volume, snapshot, r)
-	}
-	return out, notSnapshot(fmt.Sprintf("volume %s was not rolled back", volume), err)
-}
-
-// rollBack has a volume hold what it held at the moment of a snapshot. The caller holds the
-// changes.
-func (a *applier) rollBack(volume, snapshot string, r control.SnapshotRollback) (out control.RolledBack, err error) {
-	v, of, err := a.imagesOf(volume)
-	if err != nil {
-		return out, err
-	}
-	i, err := imageOf(of, snapshot)
-	if err == nil {
-		err = a.mayRollBack(v, r.Force)
-	}
-	if err != nil {
-		return out, err
-	}
-	var before images.Draft
-	if !r.Discard {
-		out.Kept = "before-" + time.Now().UTC().Format(byMoment)
-		if before, err = of.Begin(out.Kept); err != nil {
-			return out, err
-		}
-		defer func() { err = errors.Join(err, before.Discard()) }()
-	}
-	file, err := of.Restore(a.life, snapshot, a.daemon.assembly.Open[volume].Slot.Info().Size)
-	if err != nil {
-		return out, err
-	}
-	defer func() { err = errors.Join(err, file.Settle()) }()
-	keep := func() error {
-		if before == nil {
-			return nil
-		}
-		if err := before.Take(a.life, nil); err != nil {
-			return err
-		}
-		return before.Keep(time.Now())
-	}
-	held, err := a.daemon.Set.RollBack(a.life, a.daemon.Loops()[0], v, keep, file)
-	if err != nil {
-		return out, err
-	}
-	out.At, out.Held = i.At, held.Round(10*time.Microsecond).String()
-	a.snapshots.changed(volume)
-	a.log.Warn("volume rolled back", "volume", volume, "snapshot", snapshot, "at", i.At, "before", out.Kept, "commands were held for", held)
-	return out, nil
-}
-
-// mayRollBack refuses a volume whose initiators would find other data than they know.
-func (a *applier) mayRollBack(v *conf.Volume, force bool) error {
-	switch {
-	case v.ReadOnly:
-		return errors.New("it is read-only")
-	case a.moves.has(v.Name):
-		return errors.New("it is being sent, received or read as a whole: wait for that, or cancel it (lunar jobs)")
-	}
-	if err := a.daemon.assembly.Still(v); err != nil {
-		return err
-	}
-	users := 0
-	for _, n := range a.daemon.Sessions() {
-		for _, l := range n.LUNs {
-			if l.LU.Name() == v.Name {
-				users++
-				break
-			}
-		}
-	}
-	if users > 0 && !force {
-		return fmt.Errorf("found %s with it, whose hosts would find other data below what they have cached: log them out first, or force it (--force)", cli.Counted(users, "session"))
+// mayClone refuses a clone that could not be read.
+func mayClone(v *conf.Volume, i images.Image, r *control.SnapshotClone) error {
+	_, other := r.Configuration["encryption"]
+	switch encrypted := v.Encryption != nil; {
+	case !encrypted && i.Key != "":
+		return volumes.SameKey(i.Key, "")
+	case encrypted && i.Key == "":
+		return volumes.SameKey("", "some")
+	case encrypted && other:
+		return errors.New("found encryption among its keys: a clone of an encrypted volume has the same key file, and a header file that is made beside it")
+	case encrypted && r.ReadOnly:
+		return errors.New("it is encrypted, and served as it is it would have no header file of its own: clone it without --read-only")
 	}
 	return nil
+}
+
+// headersOf are the header files of a clone at a path; none: it is not encrypted.
+func headersOf(v *conf.Volume, path string) []string {
+	if v.Encryption == nil {
+		return nil
+	}
+	return []string{path + conf.HeaderSuffix}
+}
+
+// cloneHeader makes the header file of a clone, with the master key that the image is
+// enciphered with.
+func cloneHeader(v *conf.Volume, path, mark string) error {
+	if v.Encryption == nil {
+		return nil
+	}
+	key, err := crypt.ReadKey(v.Encryption.KeyFile)
+	if err != nil {
+		return err
+	}
+	err = crypt.Duplicate(v.Encryption.HeaderFile, path+conf.HeaderSuffix, key, v.BlockSize, mark)
+	if errors.Is(err, crypt.ErrOtherKey) {
+		return volumes.SameKey(mark, "another")
+	}
+	return err
 }

@@ -1,0 +1,44 @@
+package crypt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"lunar/internal/durable"
+)
+
+// ErrOtherKey says that a header has another master key than data were enciphered with.
+var ErrOtherKey = errors.New("the master key is another one than that of then")
+
+// Mark tells the master key of a store from others, and nothing of it.
+func (s *Store) Mark() string { return markText(s.keys.Load().mark) }
+
+func markText(mark uint64) string { return fmt.Sprintf("%016x", mark) }
+
+// Duplicate makes a header file for another volume, at a path where nothing is, with the master
+// key of the one at path from, for data that share their blocks. Key opens both. ErrOtherKey
+// says that the master key is not that of mark.
+func Duplicate(from, to string, key *Key, unit int, mark string) error {
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("header file %s: found one, expected a path where nothing is", to)
+	}
+	f, err := openRead(from)
+	if err != nil {
+		return fmt.Errorf("header file: %w", err)
+	}
+	defer f.Close()
+	_, master, err := openHeader(headerFile{f}, key, nil, unit, true)
+	if err != nil {
+		return fmt.Errorf("header file %s: %w", from, err)
+	}
+	defer clear(master[:])
+	if markText(keysOf(master).mark) != mark {
+		return fmt.Errorf("header file %s: %w", from, ErrOtherKey)
+	}
+	if err := durable.Replace(to, newHeader(key, unit).contents(master)); err != nil {
+		return fmt.Errorf("header file: %w", err)
+	}
+	return nil
+}
