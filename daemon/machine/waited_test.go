@@ -3,6 +3,7 @@ package machine
 import (
 	"os"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,8 +17,9 @@ func TestWaited(t *testing.T) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
 		t.Skipf("this kernel does not tell how long threads wait: %v", err)
 	}
-	threads, end := make(chan int), make(chan struct{})
-	defer close(end)
+	threads := make(chan int)
+	var end atomic.Bool
+	defer end.Store(true)
 	for range 2 {
 		go func() {
 			runtime.LockOSThread() // and never unlocked: the thread ends, with its CPU set
@@ -25,12 +27,7 @@ func TestWaited(t *testing.T) {
 			one.Set(0)
 			_ = unix.SchedSetaffinity(0, &one) // where it may not, it waits for other reasons
 			threads <- unix.Gettid()
-			for {
-				select {
-				case <-end:
-					return
-				default:
-				}
+			for !end.Load() { // which keeps the CPU
 			}
 		}()
 	}
