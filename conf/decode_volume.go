@@ -23,7 +23,7 @@ var volumeKeys = map[string][]VolumeType{
 	"write":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume, RBDVolume},
 	"cache":          {FileVolume, BlockVolume, GotgtVolume, MirrorVolume, RBDVolume},
 	"soft-threshold": {FileVolume},
-	"snapshots":      {FileVolume},
+	"snapshots":      {FileVolume, RBDVolume},
 
 	"protection":      {FileVolume, BlockVolume, MirrorVolume},
 	"protection-file": {FileVolume, BlockVolume, MirrorVolume},

@@ -27,7 +27,7 @@ type Snapshot struct {
 	Size   int64     `json:"size" doc:"Bytes that the volume had."`
 	Owned  *int64    `json:"owned,omitempty" doc:"Bytes of the file system that are free once it is deleted; absent: not measured."`
 	Shared *int64    `json:"shared,omitempty" doc:"Bytes that it shares with the volume, or with other snapshots and clones; absent: not measured."`
-	Path   string    `json:"path" doc:"Its file."`
+	Path   string    `json:"path" doc:"Its file; empty: an image has it."`
 	Used   string    `json:"used,omitempty" doc:"The volume that serves it; absent: none does."`
 }
 
@@ -59,7 +59,7 @@ func (m SnapshotMade) Outcome() string {
 // SnapshotClone asks for a volume made of a snapshot.
 type SnapshotClone struct {
 	Volume        string `json:"volume" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"Name of the new volume."`
-	Path          string `json:"path,omitempty" doc:"Its file, where nothing is, in the same file system. Absent: beside the volume's, with the name of the new volume."`
+	Path          string `json:"path,omitempty" doc:"Its file, where nothing is, in the same file system; of type rbd its image, POOL/IMAGE. Absent: beside the volume's, with the name of the new volume."`
 	ReadOnly      bool   `json:"readOnly,omitempty" doc:"Serve the snapshot itself, which cannot be written to and takes nothing more."`
 	Configuration Object `json:"configuration,omitzero" doc:"Keys of the new volume besides, or other than, those that it has of the volume."`
 	Permissions
@@ -73,7 +73,7 @@ func (c SnapshotClone) Loggable() any {
 
 // SnapshotCloned is what has come of it.
 type SnapshotCloned struct {
-	Path string `json:"path" doc:"The new volume's file."`
+	Path string `json:"path" doc:"The new volume's file or image."`
 	Took string `json:"took" doc:"For how long its file was made."`
 	Changed
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"path/filepath"
 	"slices"
 	"time"
@@ -37,7 +38,7 @@ func (a *applier) clone(by server.Asker, volume, snapshot string, r control.Snap
 		return out, errors.New("there is a volume of this name already")
 	}
 	out.Path = a.clonePath(v, i, &r)
-	edit := control.Edit{Path: []string{"volumes", r.Volume}, Set: a.cloned(volume, out.Path, &r), IfNoneMatch: "*"}
+	edit := control.Edit{Path: []string{"volumes", r.Volume}, Set: a.cloned(v, out.Path, &r), IfNoneMatch: "*"}
 	if err := mayClone(v, i, &r); err != nil {
 		return out, err
 	}
@@ -77,6 +78,10 @@ func (a *applier) clonePath(v *conf.Volume, i images.Image, r *control.SnapshotC
 	switch {
 	case r.ReadOnly:
 		return i.Path
+	case v.Type == conf.RBDVolume && r.Path == "":
+		return path.Join(path.Dir(v.Image), r.Volume)
+	case v.Type == conf.RBDVolume:
+		return r.Path
 	case r.Path == "":
 		return filepath.Join(filepath.Dir(filepath.Dir(i.Path)), r.Volume+filepath.Ext(v.Path)) // beside the file, wherever links lead
 	case filepath.IsAbs(r.Path):
@@ -87,15 +92,15 @@ func (a *applier) clonePath(v *conf.Volume, i images.Image, r *control.SnapshotC
 
 // notCloned are the keys that a clone does not have of its volume: what tells disks from each
 // other, what is about the file, and what others would do with the clone by themselves.
-var notCloned = []string{"path", "size", "serial", "naa", "designators", "snapshots", "excess", "excess-size", "excess-writes"}
+var notCloned = []string{"path", "image", "size", "serial", "naa", "designators", "snapshots", "excess", "excess-size", "excess-writes"}
 
 // notRead are the keys that make no sense where nothing is written.
 var notRead = []string{"write", "cache", "soft-threshold", "sanitize-rate"}
 
 // cloned is what the configuration is to have of a clone.
-func (a *applier) cloned(volume, path string, r *control.SnapshotClone) control.Object {
+func (a *applier) cloned(v *conf.Volume, place string, r *control.SnapshotClone) control.Object {
 	object := control.Object{}
-	if of, err := (&source{changes: a}).Object([]string{"volumes", volume}); err == nil {
+	if of, err := (&source{changes: a}).Object([]string{"volumes", v.Name}); err == nil {
 		object = of.Config
 	}
 	without := notCloned
@@ -112,7 +117,12 @@ func (a *applier) cloned(volume, path string, r *control.SnapshotClone) control.
 		object["encryption"] = e
 	}
 	maps.Copy(object, r.Configuration)
-	object["type"], object["path"] = "file", path
+	if v.Type == conf.RBDVolume {
+		object["image"] = place
+	} else {
+		object["path"] = place
+	}
+	object["type"] = string(v.Type)
 	if r.ReadOnly {
 		object["read-only"] = true
 	}
@@ -123,6 +133,8 @@ func (a *applier) cloned(volume, path string, r *control.SnapshotClone) control.
 func mayClone(v *conf.Volume, i images.Image, r *control.SnapshotClone) error {
 	_, other := r.Configuration["encryption"]
 	switch encrypted := v.Encryption != nil; {
+	case v.Type == conf.RBDVolume && r.ReadOnly:
+		return errors.New("it is a snapshot of an image, which is not served as it is: clone it without --read-only")
 	case !encrypted && i.Key != "":
 		return volumes.SameKey(i.Key, "")
 	case encrypted && i.Key == "":
@@ -136,16 +148,16 @@ func mayClone(v *conf.Volume, i images.Image, r *control.SnapshotClone) error {
 }
 
 // headersOf are the header files of a clone at a path; none: it is not encrypted.
-func headersOf(v *conf.Volume, path string) []string {
+func headersOf(v *conf.Volume, place string) []string {
 	if v.Encryption == nil {
 		return nil
 	}
-	return []string{path + conf.HeaderSuffix}
+	return []string{place + conf.HeaderSuffix}
 }
 
 // cloneHeader makes the header file of a clone, with the master key that the image is
 // enciphered with.
-func cloneHeader(v *conf.Volume, path, mark string) error {
+func cloneHeader(v *conf.Volume, place, mark string) error {
 	if v.Encryption == nil {
 		return nil
 	}
@@ -153,7 +165,7 @@ func cloneHeader(v *conf.Volume, path, mark string) error {
 	if err != nil {
 		return err
 	}
-	err = crypt.Duplicate(v.Encryption.HeaderFile, path+conf.HeaderSuffix, key, v.BlockSize, mark)
+	err = crypt.Duplicate(v.Encryption.HeaderFile, place+conf.HeaderSuffix, key, v.BlockSize, mark)
 	if errors.Is(err, crypt.ErrOtherKey) {
 		return volumes.SameKey(mark, "another")
 	}

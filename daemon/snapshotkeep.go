@@ -35,7 +35,7 @@ func (a *applier) keepSnapshots(ctx context.Context) {
 			cfg := a.daemon.config.Load()
 			a.snapshots.forget(cfg)
 			for i := range cfg.Volumes {
-				if v := &cfg.Volumes[i]; v.Type == conf.FileVolume && a.snapshots.begin(v, now) {
+				if v := &cfg.Volumes[i]; (v.Type == conf.FileVolume || v.Type == conf.RBDVolume) && a.snapshots.begin(v, now) {
 					looking.Go(func() {
 						places <- struct{}{}
 						defer func() { <-places }()
@@ -114,8 +114,10 @@ func measured(v *conf.Volume, of images.Images) *control.VolumeSnapshots {
 	if out.Count = len(all); out.Count > 0 {
 		out.Newest = &all[len(all)-1].At
 	}
-	if s, err := images.SpaceOf(medium.Path(v)); err == nil {
-		out.OwnedBytes, out.SharedBytes = s.Owned, s.Shared
+	if v.Type == conf.FileVolume {
+		if s, err := images.SpaceOf(medium.Path(v)); err == nil {
+			out.OwnedBytes, out.SharedBytes = s.Owned, s.Shared
+		}
 	}
 	return out
 }

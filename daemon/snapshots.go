@@ -31,8 +31,8 @@ func (a *applier) imagesOf(volume string) (*conf.Volume, images.Images, error) {
 		return nil, nil, fmt.Errorf("%w: %s", images.ErrUnsupported, why)
 	}
 	switch {
-	case v.Type != conf.FileVolume:
-		return unsupported(fmt.Sprintf("it has type %s; a volume of type file on xfs or btrfs can", v.Type))
+	case v.Type != conf.FileVolume && v.Type != conf.RBDVolume:
+		return unsupported(fmt.Sprintf("it has type %s; a volume of type file on xfs or btrfs, or of type rbd, can", v.Type))
 	case v.Excess != "":
 		return unsupported("it has excess, a device that has a part of its data")
 	case v.Protection != 0:

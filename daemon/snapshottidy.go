@@ -1,16 +1,24 @@
 package daemon
 
-import "lunar/daemon/medium"
+import (
+	"slices"
+
+	"lunar/conf"
+	"lunar/daemon/medium"
+)
 
 // tidySnapshots removes what a server that was killed has left of snapshots half-made.
 func (a *applier) tidySnapshots() {
-	served := a.served()
-	for _, v := range a.daemon.config.Load().Volumes {
+	served, all := a.served(), a.daemon.config.Load().Volumes
+	for _, v := range all {
 		_, of, err := a.imagesOf(v.Name)
 		if err != nil {
 			continue // it has none
 		}
 		err = of.Tidy(func(path string) bool {
+			if v.Type == conf.RBDVolume {
+				return slices.ContainsFunc(all, func(o conf.Volume) bool { return o.Image == path })
+			}
 			key, ok := medium.KeyOf(path)
 			return ok && served[key] != ""
 		})

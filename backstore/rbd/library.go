@@ -37,6 +37,8 @@ type Client interface {
 	// Fence puts an instance on the cluster's blocklist for FenceTime, and returns when
 	// nothing that it asks for from now on is done any more.
 	Fence(address string) error
+	// Remove removes an image that nobody has open.
+	Remove(name Name) error
 	// Close ends the instance, whose images are closed.
 	Close() error
 }
@@ -81,6 +83,13 @@ type Geometry struct {
 	Lockable   bool   // has the feature exclusive-lock
 }
 
+// Snapshot is what an image held at a moment.
+type Snapshot struct {
+	Name string
+	Size int64     // bytes
+	At   time.Time // by the clocks of the cluster
+}
+
 // Image is an open image. Its methods may block, and may be called by any number of
 // goroutines.
 type Image interface {
@@ -111,6 +120,15 @@ type Image interface {
 	Note(name string) (string, error)
 	// Annotate stores it; empty text removes it.
 	Annotate(name, text string) error
+
+	// Snapshots are those of the image.
+	Snapshots() ([]Snapshot, error)
+	// Snap makes one of everything that has ended. The image has the lock.
+	Snap(name string) error
+	// Unsnap removes one. Clones of it live on.
+	Unsnap(name string) error
+	// Clone makes an image of a snapshot, where there is none, in the same cluster.
+	Clone(snapshot string, to Name) error
 
 	// Close closes the image, on which nothing is under way, and frees its lock.
 	Close() error

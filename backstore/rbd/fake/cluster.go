@@ -20,6 +20,8 @@ type Cluster struct {
 	images  map[rbd.Name]*volume
 	blocked map[string]bool // addresses of instances
 	clients int             // that there ever were
+	created int             // images, as many
+	snapped int             // snapshots, as many
 	away    bool
 	back    sync.Cond // away has ended
 
@@ -43,6 +45,7 @@ type volume struct {
 	notes      map[string]string
 	owner      string // address of the instance with the lock
 	ownerImage *image
+	snapshots  []snapshot
 	open       map[*image]bool
 }
 
@@ -74,9 +77,15 @@ func (c *Cluster) Create(name string, size int64) {
 	if err != nil {
 		panic(err)
 	}
-	v := &volume{id: fmt.Sprintf("%x", len(c.images)+1), lockable: true, settings: map[string]string{}, notes: map[string]string{}, open: map[*image]bool{}}
-	v.resize(size)
+	c.create(n).resize(size)
+}
+
+// create is called with the cluster locked.
+func (c *Cluster) create(n rbd.Name) *volume {
+	c.created++
+	v := &volume{id: fmt.Sprintf("%x", c.created), lockable: true, settings: map[string]string{}, notes: map[string]string{}, open: map[*image]bool{}}
 	c.images[n] = v
+	return v
 }
 
 // With changes what an image has: its features, settings and notes.

@@ -23,6 +23,8 @@ const textMost = 8192
 // image implements rbd.Image.
 type image struct {
 	pool, image unsafe.Pointer // rados_ioctx_t, rbd_image_t
+	cluster     unsafe.Pointer // rados_t
+	name        string
 	watch       C.uint64_t
 	notices     *os.File // eventfd that librbd writes; nil: read-only
 	changed     chan struct{}
@@ -32,7 +34,7 @@ type image struct {
 func (c *client) Open(name rbd.Name, readOnly bool) (rbd.Image, error) {
 	pool, space, img := text(name.Pool), text(name.Namespace), text(name.Image)
 	defer free(pool, space, img)
-	i, only := &image{changed: make(chan struct{}, 1)}, C.int(0)
+	i, only := &image{cluster: c.cluster, name: name.Image, changed: make(chan struct{}, 1)}, C.int(0)
 	if readOnly {
 		only = 1
 	}

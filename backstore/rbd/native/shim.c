@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 // What is used of rados/librados.h and rbd/librbd.h, from Ceph 15 on; the layouts and
@@ -25,8 +26,10 @@ typedef struct {
 } rbd_image_info_t;
 typedef struct { char *addr; int64_t id; uint64_t cookie; } rbd_image_watcher_t;
 typedef struct { char *name, *value; int source; } rbd_config_option_t;
+typedef struct { uint64_t id, size; const char *name; } rbd_snap_info_t;
+typedef void *rbd_image_options_t;
 
-enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0 };
+enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0, option_clone_format = 12 };
 
 #define RADOS(X) \
 	X(int, rados_create2, (rados_t *cluster, const char *name, const char *user, uint64_t flags)) \
@@ -66,6 +69,16 @@ enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0 };
 	X(int, rbd_metadata_get, (rbd_image_t image, const char *key, char *value, size_t *n)) \
 	X(int, rbd_metadata_set, (rbd_image_t image, const char *key, const char *value)) \
 	X(int, rbd_metadata_remove, (rbd_image_t image, const char *key)) \
+	X(int, rbd_snap_create, (rbd_image_t image, const char *name)) \
+	X(int, rbd_snap_remove, (rbd_image_t image, const char *name)) \
+	X(int, rbd_snap_list, (rbd_image_t image, rbd_snap_info_t *snaps, int *max)) \
+	X(void, rbd_snap_list_end, (rbd_snap_info_t *snaps)) \
+	X(int, rbd_snap_get_timestamp, (rbd_image_t image, uint64_t id, struct timespec *at)) \
+	X(void, rbd_image_options_create, (rbd_image_options_t *options)) \
+	X(void, rbd_image_options_destroy, (rbd_image_options_t options)) \
+	X(int, rbd_image_options_set_uint64, (rbd_image_options_t options, int option, uint64_t value)) \
+	X(int, rbd_clone3, (rados_ioctx_t io, const char *parent, const char *snap, rados_ioctx_t to, const char *child, rbd_image_options_t options)) \
+	X(int, rbd_remove, (rados_ioctx_t io, const char *name)) \
 	X(int, rbd_aio_create_completion, (void *arg, callback done, rbd_completion_t *completion)) \
 	X(void, rbd_aio_release, (rbd_completion_t completion)) \
 	X(ssize_t, rbd_aio_get_return_value, (rbd_completion_t completion)) \
@@ -325,6 +338,84 @@ int lr_annotate(void *image, const char *key, const char *value)
 {
 	int r = value[0] ? lib.rbd_metadata_set(image, key, value) : lib.rbd_metadata_remove(image, key);
 	return r == -ENOENT && !value[0] ? 0 : r;
+}
+
+int lr_snap(void *image, const char *name) { return lib.rbd_snap_create(image, name); }
+
+int lr_unsnap(void *image, const char *name) { return lib.rbd_snap_remove(image, name); }
+
+// lr_snapshots writes a line for each snapshot into memory that the caller frees: its bytes,
+// the seconds and nanoseconds of its time, and its name.
+int lr_snapshots(void *image, char **lines)
+{
+	rbd_snap_info_t *all = NULL;
+	struct timespec at;
+	int max = 16, n, i, r = 0;
+	size_t length;
+	FILE *to;
+
+	do {
+		free(all);
+		all = calloc(max, sizeof(*all));
+		if (!all)
+			return -ENOMEM;
+		n = lib.rbd_snap_list(image, all, &max);
+	} while (n == -ERANGE);
+	to = n < 0 ? NULL : open_memstream(lines, &length);
+	for (i = 0; to && i < n && r >= 0; i++) {
+		r = lib.rbd_snap_get_timestamp(image, all[i].id, &at);
+		if (r == -ENOENT) { // it has been removed meanwhile
+			r = 0;
+			continue;
+		}
+		if (r >= 0)
+			fprintf(to, "%llu %lld %ld %s\n", (unsigned long long)all[i].size, (long long)at.tv_sec, at.tv_nsec, all[i].name);
+	}
+	if (n > 0)
+		lib.rbd_snap_list_end(all);
+	free(all);
+	if (n < 0)
+		return n;
+	if (!to)
+		return -ENOMEM;
+	if (fclose(to))
+		r = -ENOMEM;
+	if (r < 0)
+		free(*lines);
+	return r;
+}
+
+// lr_clone makes an image of a snapshot, of clone format 2: the snapshot needs no protection
+// and may be removed.
+int lr_clone(void *cluster, void *pools, const char *parent, const char *snap, const char *pool, const char *ns, const char *child)
+{
+	rbd_image_options_t options;
+	rados_ioctx_t to;
+	int r = lib.rados_ioctx_create(cluster, pool, &to);
+
+	if (r < 0)
+		return r;
+	lib.rados_ioctx_set_namespace(to, ns);
+	lib.rbd_image_options_create(&options);
+	r = lib.rbd_image_options_set_uint64(options, option_clone_format, 2);
+	if (r == 0)
+		r = lib.rbd_clone3(pools, parent, snap, to, child, options);
+	lib.rbd_image_options_destroy(options);
+	lib.rados_ioctx_destroy(to);
+	return r;
+}
+
+int lr_remove(void *cluster, const char *pool, const char *ns, const char *name)
+{
+	rados_ioctx_t of;
+	int r = lib.rados_ioctx_create(cluster, pool, &of);
+
+	if (r < 0)
+		return r;
+	lib.rados_ioctx_set_namespace(of, ns);
+	r = lib.rbd_remove(of, name);
+	lib.rados_ioctx_destroy(of);
+	return r;
 }
 
 // Queues are used again and never freed: see doc.go.

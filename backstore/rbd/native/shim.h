@@ -62,6 +62,12 @@ int lr_break(void *image, const char *owner);
 int lr_note(void *image, const char *key, char *value, size_t n);
 int lr_annotate(void *image, const char *key, const char *value);
 
+int lr_snap(void *image, const char *name);
+int lr_unsnap(void *image, const char *name);
+int lr_snapshots(void *image, char **lines);
+int lr_clone(void *cluster, void *pools, const char *parent, const char *snap, const char *pool, const char *ns, const char *child);
+int lr_remove(void *cluster, const char *pool, const char *ns, const char *name);
+
 int lr_queue_new(lr_queue **queue);
 void lr_queue_free(lr_queue *queue);
 lr_io *lr_io_new(lr_queue *queue, uint32_t token);

@@ -106,7 +106,7 @@ type snapshotCloneCommand struct {
 	changing     `embed:""`
 	snapshotName `embed:""`
 	As           string `arg:"" help:"Name of the new volume."`
-	Path         string `placeholder:"PATH" help:"Its file, at the server, in the same file system; where nothing is. Without it: beside the volume's."`
+	Path         string `placeholder:"PATH" help:"Its file, at the server, in the same file system; where nothing is. Of type rbd: its image. Without it: beside the volume's."`
 	ReadOnly     bool   `help:"Serve the snapshot itself, read-only: it takes nothing more."`
 	keyed        `embed:""`
 }

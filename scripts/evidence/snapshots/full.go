@@ -32,7 +32,8 @@ type filled struct {
 	*killing
 	system string
 	r      *result
-	was    [][]byte // the snapshots, by LUN
+	was    [][]byte      // the snapshots, by LUN
+	pause  time.Duration // in which much is written
 }
 
 func fullOn(ctx context.Context, o options, system string, r *result) (err error) {
@@ -41,7 +42,10 @@ func fullOn(ctx context.Context, o options, system string, r *result) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
-	f := &filled{killing: k, system: system, r: r}
+	f := &filled{killing: k, system: system, r: r, pause: time.Second}
+	if o.Untimed {
+		f.pause /= 5
+	}
 	for _, step := range []func(context.Context) error{f.fill, f.ask, f.restart, f.free, f.compare} {
 		if err := step(ctx); err != nil {
 			return fmt.Errorf("%w\nthe server said\n%s", err, tail(k.Output.String()))
@@ -71,7 +75,7 @@ func (f *filled) fill(ctx context.Context) error {
 	if err := f.begin(ctx); err != nil {
 		return err
 	}
-	time.Sleep(time.Second)
+	time.Sleep(f.pause)
 	if err := f.snapshot(ctx, "one"); err != nil {
 		return err
 	}
@@ -91,7 +95,7 @@ func (f *filled) fill(ctx context.Context) error {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	time.Sleep(2 * time.Second)
+	time.Sleep(2 * f.pause)
 	f.found("writes that found no space, and were refused as of a thin volume", fmt.Sprint(f.refusals()), true)
 	return nil
 }
@@ -190,7 +194,7 @@ func (f *filled) free(ctx context.Context) error {
 	}
 	began := time.Now()
 	for refused := f.refusals(); ; {
-		time.Sleep(time.Second)
+		time.Sleep(f.pause)
 		now := f.refusals()
 		if now == refused {
 			break
@@ -200,8 +204,8 @@ func (f *filled) free(ctx context.Context) error {
 		}
 	}
 	wrote := f.wrote()
-	time.Sleep(time.Second)
-	f.found("once the snapshots were deleted, and nothing else, writes went on", fmt.Sprintf("%d in a second", f.wrote()-wrote), f.wrote() > wrote && time.Since(began) < time.Minute)
+	time.Sleep(f.pause)
+	f.found("once the snapshots were deleted, and nothing else, writes went on", fmt.Sprintf("%d in %v", f.wrote()-wrote, f.pause), f.wrote() > wrote && time.Since(began) < time.Minute)
 	return nil
 }
 
