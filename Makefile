@@ -28,7 +28,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-snapshots evidence-simulation evidence-rbd lab-ceph simulation simulation-page clean
+.PHONY: help run build etcd lab-etcd dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-snapshots evidence-simulation evidence-rbd lab-ceph simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,11 @@ build: ## build tgtd, lunar, tgtload and tgtsim into build/ (with iSER where its
 	@mkdir -p $(BUILD)
 	$(GO) build -tags "$(TAGS)" -ldflags '$(LDFLAGS)' -o $(BUILD)/ ./cmd/...
 	$(GO) -C scripts build -ldflags '$(LDFLAGS)' -o $(abspath $(BUILD))/ ./tgtsim
+
+# A first build of its modules takes a minute of CPU time: `make test` does without.
+etcd: ## build lunar-etcd, which nodes of a cluster need, into build/
+	@mkdir -p $(BUILD)
+	CGO_ENABLED=0 $(GO) -C cluster/lunar-etcd build -trimpath -ldflags '$(LDFLAGS)' -o $(abspath $(BUILD))/ .
 
 # ARCHITECTURES=amd64 FORMATS=deb is a part, VERSION=1.2.3 another version.
 dist: ## make packages (deb and rpm, amd64 and arm64) and a container image in build/dist/
@@ -110,6 +115,11 @@ lab: build ## Debian's kernel and open-iscsi in a VM against tgtd
 lab-ceph: ## the store of RBD on a Ceph cluster of this host, of Debian's packages
 	@$(SETUP) ceph
 	GO="$(GO)" scripts/lab/ceph/run.sh
+
+lab-etcd: ## the cluster's state on members of etcd that are killed, stopped, filled up, joined and removed
+	$(GO) -C cluster/lunar-etcd mod tidy -diff
+	CGO_ENABLED=0 $(GO) -C cluster/lunar-etcd vet -trimpath ./...
+	CGO_ENABLED=0 $(GO) -C cluster/lunar-etcd test -trimpath ./...
 
 bench: build ## compare with a bare echo and C tgt, write docs/reports/performance.md
 	@$(SETUP) bench

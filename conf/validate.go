@@ -270,7 +270,7 @@ func (d *decoder) validateVolumes(c *Config) {
 
 // StateNames are what tgtd calls its own files and directories in the state directory,
 // with the marks of files behind the files.
-var StateNames = []string{"applied.json", "atomic", "control.sock", "excess", "generations", "guests", "identifying", "identity", "mirror", "move-digests", "naming.json", "pending.json", "protection", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock", ".kept"}
+var StateNames = []string{"applied.json", "atomic", "control.sock", "etcd", "excess", "generations", "guests", "identifying", "identity", "mirror", "move-digests", "naming.json", "pending.json", "protection", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock", ".kept"}
 
 // outside reports a relative path that is taken by the server's own state.
 func (d *decoder) outside(path, value string) {

@@ -10,9 +10,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"lunar/cluster"
@@ -105,6 +106,8 @@ func (c *client) post(ctx context.Context, member, path string, request any) (io
 	if err != nil {
 		return nil, err
 	}
+	var connected atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, member+path, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
@@ -113,8 +116,7 @@ func (c *client) post(ctx context.Context, member, path string, request any) (io
 	r.Header.Set("Grpc-Metadata-Hasleader", "true") // rpctypes.MetadataRequireLeaderKey
 	answer, err := c.http.Do(r)
 	if err != nil {
-		var dialing *net.OpError
-		if errors.As(err, &dialing) && dialing.Op == "dial" || errors.Is(err, syscall.ECONNREFUSED) {
+		if !connected.Load() {
 			err = unsent{err}
 		}
 		return nil, err
@@ -185,8 +187,8 @@ var meanings = map[string]struct {
 	"etcdserver: mvcc: database space exceeded":                             {refused, cluster.ErrFull},
 	"etcdserver: requested lease not found":                                 {refused, cluster.ErrNoLease},
 	"etcdserver: mvcc: required revision has been compacted":                {refused, cluster.ErrCompacted},
-	"etcdserver: re-configuration failed due to not enough started members": {refused, nil},
-	"etcdserver: unhealthy cluster":                                         {refused, nil},
+	"etcdserver: re-configuration failed due to not enough started members": {refused, ErrUnsettled},
+	"etcdserver: unhealthy cluster":                                         {refused, ErrUnsettled},
 }
 
 // The codes of gRPC that say that nothing was done: INVALID_ARGUMENT, NOT_FOUND,
@@ -199,9 +201,6 @@ func judge(err error) (outcome, error) {
 	var said *refusal
 	if errors.As(err, &said) {
 		if m, known := meanings[said.Message]; known {
-			if m.err == nil {
-				return m.outcome, err
-			}
 			return m.outcome, fmt.Errorf("%w (%w)", m.err, err)
 		}
 		if slices.Contains(refusingCodes, said.Code) {
@@ -223,9 +222,9 @@ func (c *client) ask(ctx context.Context, path string, request, answer any, agai
 	if c.closed.Err() != nil {
 		return cluster.ErrClosed
 	}
-	limit := c.patience
+	limit := c.patience / 2
 	if again {
-		limit /= 3 // so that others have time to answer
+		limit = c.patience / 3 // so that others have time to answer
 	}
 	whole, end := context.WithTimeout(ctx, c.patience)
 	defer end()

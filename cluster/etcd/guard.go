@@ -7,8 +7,8 @@ import (
 )
 
 // guard tells who watches over this process (cluster/member) which leases it has: a
-// connection for each, whose end ends the lease at once, which else would last its time.
-// Without anybody who watches, leases are as good.
+// connection for each, whose end ends the lease at once, which else would last its time,
+// unless "keep" was said before. Without anybody who watches, leases are as good.
 type guard struct {
 	path  string
 	mu    sync.Mutex
@@ -43,11 +43,16 @@ func (g *guard) hold(id int64) {
 	g.conns[id] = c
 }
 
-// release ends the watch over a lease, which ends with it.
+// release ends the watch over a lease, whose end is no death.
 func (g *guard) release(id int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.part(id)
+}
+
+func (g *guard) part(id int64) {
 	if c := g.conns[id]; c != nil {
+		_, _ = c.Write([]byte("keep\n")) // who is gone watches no more
 		c.Close()
 		delete(g.conns, id)
 	}
@@ -56,8 +61,8 @@ func (g *guard) release(id int64) {
 func (g *guard) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, c := range g.conns {
-		c.Close()
+	for id := range g.conns {
+		g.part(id)
 	}
-	g.conns, g.path = nil, ""
+	g.path = ""
 }

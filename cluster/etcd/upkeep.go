@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -16,6 +17,10 @@ type Member struct {
 	Clients []string `json:"clientURLs"`
 	Learner bool     `json:"isLearner"` // it has no vote yet
 }
+
+// ErrUnsettled says that members do not change as long as one of them is not there, or has
+// been there for some seconds only.
+var ErrUnsettled = errors.New("not all members of the cluster have been there for some seconds")
 
 type memberAnswer struct {
 	Added   Member   `json:"member"`
@@ -38,7 +43,7 @@ func (s *State) Members(ctx context.Context) ([]Member, error) {
 
 // AddLearner has somebody be a member without a vote, whom the others reach at peer, and
 // returns it and all members. A member with a vote that has not started yet would count
-// for the quorum.
+// for the quorum. It fails with ErrUnsettled.
 func (s *State) AddLearner(ctx context.Context, peer string) (Member, []Member, error) {
 	var a memberAnswer
 	err := s.c.ask(ctx, "/v3/cluster/member/add", memberRequest{Peers: []string{peer}, Learner: true}, &a, false)

@@ -31,7 +31,7 @@ var judged = map[string]string{
 // module is one that something of the project is built with.
 type module struct {
 	path, version, dir string
-	in                 string // the most that it is part of: a binary, tests, or the tools
+	in                 string // the most that it is part of: a binary, lunar-etcd, tests, or the tools
 }
 
 const binaries = "binaries"
@@ -85,16 +85,17 @@ var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)([.-].*
 // docs/internals/licenses.md names them.
 func TestLicenses(t *testing.T) {
 	all := modulesOf(t, root, binaries, "./cmd/...")
+	all = append(all, modulesOf(t, root+"/cluster/lunar-etcd", "lunar-etcd", "./...")...)
 	all = append(all, modulesOf(t, root, "tests", "-test", "./...")...)
 	all = append(all, modulesOf(t, root+"/scripts", "tools", "-test", "./...")...)
 	all = append(all, module{"lit-html (npm)", "3.3.3", root + "/control/webpage", binaries}) // control/webpage has its file
-	slices.SortStableFunc(all, func(a, b module) int { return cmp.Compare(a.path, b.path) })
-	all = slices.CompactFunc(all, func(a, b module) bool { return a.path == b.path })
+	slices.SortStableFunc(all, func(a, b module) int { return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.version, b.version)) })
+	all = slices.CompactFunc(all, func(a, b module) bool { return a.path == b.path && a.version == b.version })
 	var table strings.Builder
-	table.WriteString("# Licenses\n\nThe modules that the binaries, their tests and the tools (`scripts`, a Go module of its own) are built with, and the licenses in them. `go test ./internal/lint -run TestLicenses -update` writes this page; [dependencies.md](dependencies.md) says what they are for.\n\n| module | version | license | in |\n|---|---|---|---|\n")
+	table.WriteString("# Licenses\n\nThe modules that the binaries, lunar-etcd and the tools (`cluster/lunar-etcd` and `scripts`, Go modules of their own), and the tests are built with, and the licenses in them. `go test ./internal/lint -run TestLicenses -update` writes this page; [dependencies.md](dependencies.md) says what they are for.\n\n| module | version | license | in |\n|---|---|---|---|\n")
 	for _, m := range all {
 		found := licensesIn(t, m.dir)
-		if license, read := judged[m.path]; read && m.in != binaries {
+		if license, read := judged[m.path]; read && m.in == "tools" {
 			found = []string{license}
 		} else if !slices.ContainsFunc(found, func(l string) bool { return slices.Contains(usable, l) }) {
 			t.Errorf("%s %s: found %v, expected one of %v", m.path, m.version, found, usable)
@@ -126,9 +127,9 @@ func TestDependencyTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(string(requires)) {
-			f := strings.Fields(line)
-			if len(f) != 2 || !strings.HasPrefix(line, "\t") {
-				continue
+			f := strings.Fields(strings.TrimPrefix(line, "require "))
+			if len(f) != 2 || !strings.Contains(f[0], ".") {
+				continue // it is no module of others
 			}
 			if other := want[f[0]]; other != "" && other != f[1] {
 				t.Errorf("%s: the modules require %s and %s", f[0], other, f[1])

@@ -16,8 +16,8 @@ import (
 // root is the module's directory as seen from this package.
 const root = "../.."
 
-// modules are the server's, and that of its tools.
-var modules = []string{root, root + "/scripts"}
+// modules are the server's, that of its tools, and that of lunar-etcd.
+var modules = []string{root, root + "/scripts", root + "/cluster/lunar-etcd"}
 
 // goFile is a parsed source file.
 type goFile struct {

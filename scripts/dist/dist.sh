@@ -4,7 +4,8 @@
 # with the same Go and C compiler.
 #
 # Environment: VERSION (of the commit), ARCHITECTURES ("amd64 arm64"), FORMATS ("deb rpm
-# oci"), GO (go).
+# oci"), PACKAGES ("lunar lunar-etcd": the latter is for nodes of a cluster, and its modules
+# take most of a minute to build), GO (go).
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -13,6 +14,7 @@ readonly out=$(realpath -m "${1:-$root/build/dist}")
 readonly go=${GO:-go}
 readonly architectures=${ARCHITECTURES:-amd64 arm64}
 readonly formats=${FORMATS:-deb rpm oci}
+readonly packages=${PACKAGES:-lunar lunar-etcd}
 readonly nfpm=github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 cd "$root"
 
@@ -62,6 +64,9 @@ build() {
 	mkdir -p "$2"
 	CGO_ENABLED=$cgo CC=$cc GOOS=linux GOARCH=$1 GOFLAGS= GOTOOLCHAIN=local "$go" build -trimpath -tags "$tags" \
 		-ldflags "-s -w -buildid= -X main.version=$version -X lunar/internal/version.Number=$version" -o "$2/" ./cmd/tgtd ./cmd/lunar
+	[[ " $packages " = *' lunar-etcd '* ]] || return 0
+	CGO_ENABLED=0 GOOS=linux GOARCH=$1 GOFLAGS= GOTOOLCHAIN=local "$go" -C cluster/lunar-etcd build -trimpath \
+		-ldflags "-s -w -buildid= -X lunar/internal/version.Number=$version" -o "$2/" .
 }
 
 # static ARCHITECTURE: the directory with its programs that need nothing else, built once.
@@ -88,15 +93,17 @@ manual() {
 
 # packages ARCHITECTURE FORMAT...
 packages() {
-	local format files=$work/$1
+	local format package files=$work/$1
 	build "$1" "$files"
 	cp -r "$work"/manual/* "$work/doc" "$files/"
 	for format in "${@:2}"; do
 		ZSH=/usr/share/zsh/vendor-completions
 		[ "$format" = deb ] || ZSH=/usr/share/zsh/site-functions
 		export ZSH
-		ARCH=$1 FILES=$files LIBC=$(libc "$files/tgtd") PACKAGE_VERSION=$(package_version) \
-			GOFLAGS= "$go" run "$nfpm" package -f scripts/dist/nfpm.yaml -p "$format" -t "$out/" | sed 's/^/dist: /'
+		for package in $packages; do
+			ARCH=$1 FILES=$files LIBC=$(libc "$files/tgtd") PACKAGE_VERSION=$(package_version) \
+				GOFLAGS= "$go" run "$nfpm" package -f "scripts/dist/nfpm-$package.yaml" -p "$format" -t "$out/" | sed 's/^/dist: /'
+		done
 	done
 }
 
@@ -108,6 +115,7 @@ image() {
 		programs=$(static "$arch")
 		mkdir -p "$tree"/{usr/bin,usr/libexec/lunar,etc/lunar,var/lib/lunar,run/lunar,tmp}
 		cp "$programs/tgtd" "$tree/usr/libexec/lunar/tgtd"
+		[ ! -e "$programs/lunar-etcd" ] || cp "$programs/lunar-etcd" "$tree/usr/libexec/lunar/lunar-etcd"
 		cp "$programs/lunar" "$tree/usr/bin/lunar"
 		install -m 640 scripts/dist/files/tgtd.yaml "$tree/etc/lunar/tgtd.yaml"
 		chmod 700 "$tree/var/lib/lunar"

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // makeDist runs dist.sh with more of an environment.
 func makeDist(dir string, environment ...string) (string, error) {
 	run := exec.Command("./dist.sh", dir)
-	run.Env = append(append(os.Environ(), "VERSION="+version, "ARCHITECTURES="+runtime.GOARCH, "SOURCE_DATE_EPOCH=1700000000"), environment...)
+	run.Env = append(append(os.Environ(), "VERSION="+version, "ARCHITECTURES="+runtime.GOARCH, "SOURCE_DATE_EPOCH=1700000000", "PACKAGES=lunar"), environment...)
 	out, err := run.CombinedOutput()
 	return string(out), err
 }

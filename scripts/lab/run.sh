@@ -72,7 +72,7 @@ prepare_packages() {
 	local version
 	mkdir -p "$runtime/packages" "$logs"
 	for version in 1.0.0 1.1.0; do
-		VERSION=$version ARCHITECTURES=$(go env GOHOSTARCH) FORMATS=deb "$root/scripts/dist/dist.sh" "$runtime/dist" >"$logs/dist.log" 2>&1 ||
+		VERSION=$version ARCHITECTURES=$(go env GOHOSTARCH) FORMATS=deb PACKAGES=lunar "$root/scripts/dist/dist.sh" "$runtime/dist" >"$logs/dist.log" 2>&1 ||
 			{ cat "$logs/dist.log" >&2; die "the packages could not be made"; }
 		mv "$runtime/dist"/*.deb "$runtime/packages/"
 	done

@@ -1,0 +1,87 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"lunar/cluster"
+	"lunar/internal/durable"
+)
+
+// backup is the state of a cluster at one revision, without what ends with its holders and
+// what is of this package.
+type backup struct {
+	Version  int              `json:"version"`
+	Cluster  string           `json:"cluster"`
+	Revision cluster.Revision `json:"revision"`
+	Items    []backupItem     `json:"items"`
+}
+
+type backupItem struct {
+	Key   string `json:"key"`
+	Value []byte `json:"value"`
+}
+
+const (
+	backupKind    = "cluster-backup"
+	backupVersion = 1
+)
+
+// Backup writes a cluster's state to a file, and returns how many keys that has. The file
+// is as secret as the state.
+func Backup(ctx context.Context, state cluster.State, name, file string) (keys int, err error) {
+	items, at, err := state.Get(ctx, cluster.KeysOf(name).All())
+	if err != nil {
+		return 0, err
+	}
+	b := backup{Version: backupVersion, Cluster: name, Revision: at}
+	for _, i := range items {
+		if i.Lease == 0 && !strings.HasPrefix(i.Key, keysOf(name)) {
+			b.Items = append(b.Items, backupItem{i.Key, i.Value})
+		}
+	}
+	text, err := json.Marshal(b)
+	if err != nil {
+		return 0, err
+	}
+	return len(b.Items), durable.ReplaceSealed(file, backupKind, text)
+}
+
+// Parts in which a backup is read back: etcd takes 128 changes and 1.5 MiB at once.
+const (
+	partItems = 100
+	partBytes = 1 << 20
+)
+
+// Restore writes what Backup wrote into a cluster of the same name whose state has none of
+// it. It fails with ErrConflict for a key that is there; what was written before that
+// stays, which is so many keys.
+func Restore(ctx context.Context, state cluster.State, name, file string) (keys int, err error) {
+	text, sealed, err := durable.ReadSealed(file, backupKind)
+	if err != nil {
+		return 0, err
+	}
+	var b backup
+	if !sealed || json.Unmarshal(text, &b) != nil || b.Version != backupVersion {
+		return 0, fmt.Errorf("found another file, expected a backup of a cluster, of version %d", backupVersion)
+	}
+	if b.Cluster != name {
+		return 0, fmt.Errorf("found a backup of cluster %s, expected %s", b.Cluster, name)
+	}
+	for rest := b.Items; len(rest) > 0; {
+		var conditions []cluster.Condition
+		var changes []cluster.Change
+		for bytes := 0; len(rest) > 0 && len(changes) < partItems && (bytes == 0 || bytes+len(rest[0].Value) <= partBytes); rest = rest[1:] {
+			conditions = append(conditions, cluster.Condition{Key: rest[0].Key})
+			changes = append(changes, cluster.Change{Key: rest[0].Key, Value: rest[0].Value})
+			bytes += len(rest[0].Key) + len(rest[0].Value)
+		}
+		if _, err := state.Commit(ctx, conditions, changes); err != nil {
+			return keys, err
+		}
+		keys += len(changes)
+	}
+	return keys, nil
+}

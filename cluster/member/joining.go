@@ -1,0 +1,285 @@
+package member
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"lunar/cluster/etcd"
+)
+
+// nodeName is what a node may be called: it is part of keys, and of etcd's lists.
+var nodeName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,62}[A-Za-z0-9])?$`)
+
+func (n Node) judge() error {
+	switch {
+	case !nodeName.MatchString(n.Name):
+		return fmt.Errorf("node %q: expected letters, digits, dots and hyphens, 64 at most", n.Name)
+	case n.Address == "":
+		return fmt.Errorf("node %s: expected an address by which the others reach it", n.Name)
+	case n.Port < 1 || n.Port > 65533:
+		return fmt.Errorf("node %s: found port %d, expected three ports in a row from it on", n.Name, n.Port)
+	}
+	return nil
+}
+
+// Init makes the first member of a new cluster.
+func (d Dir) Init(cluster string, n Node, p Pace, quota int64) error {
+	if !nodeName.MatchString(cluster) {
+		return fmt.Errorf("cluster %q: expected letters, digits, dots and hyphens, 64 at most", cluster)
+	}
+	if err := n.judge(); err != nil {
+		return err
+	}
+	if p.Tick < 10*time.Millisecond || p.Election < 5*p.Tick || p.Election > 50*time.Second {
+		return fmt.Errorf("found tick %v and election %v, expected at least 10ms, and five ticks to 50s", p.Tick, p.Election)
+	}
+	a, files, err := newAuthority(cluster)
+	if err != nil {
+		return err
+	}
+	key, keyText, err := newKey()
+	if err != nil {
+		return err
+	}
+	if files[ownKeyFile] = keyText; err != nil {
+		return err
+	}
+	if files[ownFile], err = a.issue(n, &key.PublicKey); err != nil {
+		return err
+	}
+	return d.lay(Settings{Version: settingsVersion, Cluster: cluster, Node: n, Pace: p, Quota: quota}, files)
+}
+
+// application is what a node asks a member with.
+type application struct {
+	Secret []byte `json:"secret"`
+	Node   Node   `json:"node"`
+	Public []byte `json:"public"` // key, PKIX
+}
+
+// admission is the answer: all that a member needs, the authority's key among it.
+type admission struct {
+	Settings  Settings `json:"settings"`
+	Authority []byte   `json:"authority"`
+	Signing   []byte   `json:"signing"`
+	Own       []byte   `json:"own"`
+}
+
+// Join makes a member of a cluster that is there, by a token.
+func (d Dir) Join(ctx context.Context, tokenText string, n Node) error {
+	t, err := tokenOf(tokenText)
+	if err != nil {
+		return err
+	}
+	if err := n.judge(); err != nil {
+		return err
+	}
+	if _, err := d.Settings(); !errors.Is(err, ErrNoMember) {
+		return fmt.Errorf("%s has a member already (error: %v)", d, err)
+	}
+	key, keyText, err := newKey()
+	if err != nil {
+		return err
+	}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return err
+	}
+	var given admission
+	if err := apply(ctx, t, application{t.Secret, n, public}, &given); err != nil {
+		return err
+	}
+	return d.lay(given.Settings, map[string][]byte{
+		authorityFile: given.Authority, signingFile: given.Signing, ownFile: given.Own, ownKeyFile: keyText,
+	})
+}
+
+const (
+	joinPath     = "/join"
+	joinPatience = 30 * time.Second
+	maxMessage   = 1 << 20 // bytes of an application or admission
+)
+
+// apply asks the members of a token, one after the other.
+func apply(ctx context.Context, t token, a application, given *admission) (err error) {
+	text, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{TLSClientConfig: pinned(t.Pin), DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, Timeout: joinPatience}
+	for _, m := range t.Members {
+		var r *http.Request
+		if r, err = http.NewRequestWithContext(ctx, http.MethodPost, "https://"+m+joinPath, bytes.NewReader(text)); err != nil {
+			return err
+		}
+		var answer *http.Response
+		if answer, err = client.Do(r); err != nil {
+			continue
+		}
+		body, failed := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
+		answer.Body.Close()
+		if err = failed; err != nil {
+			continue
+		}
+		if answer.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", m, bytes.TrimSpace(body))
+		}
+		return json.Unmarshal(body, given)
+	}
+	return err
+}
+
+// doorman admits nodes that have a token.
+type doorman struct {
+	dir      Dir
+	settings Settings
+	state    *etcd.State
+	log      *slog.Logger
+}
+
+// serve admits nodes at the member's third port until ctx ends.
+func (d *doorman) serve(ctx context.Context) error {
+	a, err := d.dir.authority()
+	if err != nil {
+		return err
+	}
+	own, err := tls.LoadX509KeyPair(d.dir.path(ownFile), d.dir.path(ownKeyFile))
+	if err != nil {
+		return err
+	}
+	own.Certificate = append(own.Certificate, a.cert.Raw) // by whose pin it is known
+	mux := http.NewServeMux()
+	mux.Handle("POST "+joinPath, http.MaxBytesHandler(http.HandlerFunc(d.answer), maxMessage))
+	server := &http.Server{
+		Addr: d.settings.Node.joining(), Handler: mux, ReadTimeout: joinPatience, WriteTimeout: joinPatience,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13},
+		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
+	}
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	if err := server.ListenAndServeTLS("", ""); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func (d *doorman) answer(w http.ResponseWriter, r *http.Request) {
+	var a application
+	if err := json.NewDecoder(r.Body).Decode(&a); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	given, err := d.admit(r.Context(), a)
+	if err != nil {
+		d.log.Warn("a node was not admitted to the cluster", "node", a.Node.Name, "from", r.RemoteAddr, "err", err)
+		http.Error(w, err.Error(), http.StatusForbidden)
+		return
+	}
+	d.log.Info("a node was admitted to the cluster", "node", a.Node.Name, "address", a.Node.Address, "from", r.RemoteAddr)
+	_ = json.NewEncoder(w).Encode(given) // who does not hear it asks again, with another token
+}
+
+// admit makes a node a learner, and gives it what it needs.
+func (d *doorman) admit(ctx context.Context, a application) (*admission, error) {
+	parsed, err := x509.ParsePKIXPublicKey(a.Public)
+	public, ok := parsed.(*ecdsa.PublicKey)
+	if err != nil || !ok {
+		return nil, fmt.Errorf("found no ECDSA key (error: %v)", err)
+	}
+	if err := a.Node.judge(); err != nil {
+		return nil, err
+	}
+	ticket, err := find(ctx, d.state, d.settings.Cluster, a.Secret, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	if err := d.makeRoom(ctx, a.Node); err != nil {
+		return nil, err
+	}
+	if err := spend(ctx, d.state, ticket); err != nil {
+		return nil, err
+	}
+	var added etcd.Member
+	var members []etcd.Member
+	err = settled(ctx, func() (err error) {
+		added, members, err = d.state.AddLearner(ctx, a.Node.peer())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	given := &admission{Settings: d.settings}
+	given.Settings.Node, given.Settings.Joined, given.Settings.Members, given.Settings.Clients = a.Node, true, map[string]string{}, nil
+	for _, m := range members {
+		if m.ID != added.ID && len(m.Peers) > 0 {
+			given.Settings.Members[m.Name] = m.Peers[0]
+			given.Settings.Clients = append(given.Settings.Clients, m.Clients...)
+		}
+	}
+	return given, d.certify(given, public)
+}
+
+// settled changes members, which waits for those that have come a short time ago.
+func settled(ctx context.Context, change func() error) error {
+	ctx, end := context.WithTimeout(ctx, joinPatience/2)
+	defer end()
+	for {
+		err := change()
+		if !errors.Is(err, etcd.ErrUnsettled) {
+			return err
+		}
+		select {
+		case <-time.After(interval / 4):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// makeRoom removes what is left of an earlier attempt of a node. It fails if its name is
+// another's.
+func (d *doorman) makeRoom(ctx context.Context, n Node) error {
+	members, err := d.state.Members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		switch {
+		case m.Name == "" && m.Learner && slices.Contains(m.Peers, n.peer()):
+			if err := d.state.Remove(ctx, m.ID); err != nil {
+				return err
+			}
+		case m.Name == n.Name || slices.Contains(m.Peers, n.peer()):
+			return fmt.Errorf("node %s at %v is a member already: lunar cluster leave %s removes it", m.Name, m.Peers, m.Name)
+		case m.Name == "":
+			return fmt.Errorf("a node at %v was admitted and has not started yet: start it, or remove it by lunar cluster leave %x", m.Peers, m.ID)
+		}
+	}
+	return nil
+}
+
+// certify adds certificates and keys to an admission.
+func (d *doorman) certify(given *admission, public *ecdsa.PublicKey) error {
+	a, err := d.dir.authority()
+	if err != nil {
+		return err
+	}
+	given.Authority = certText(a.cert.Raw)
+	if given.Signing, err = privateText(a.key); err != nil {
+		return err
+	}
+	given.Own, err = a.issue(given.Settings.Node, public)
+	return err
+}

@@ -1,0 +1,126 @@
+package member
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"lunar/cluster"
+)
+
+// token is what lets one node join: whom to ask, how to know that it is the cluster, and
+// a secret that works once.
+type token struct {
+	Members []string `json:"m"` // where members admit others: host:port
+	Pin     []byte   `json:"p"`
+	Secret  []byte   `json:"s"`
+}
+
+const tokenMark = "lunar-join-"
+
+// String is what an administrator carries. It is a secret.
+func (t token) text() string {
+	text, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // there is nothing in it that JSON has not
+	}
+	return tokenMark + base64.RawURLEncoding.EncodeToString(text)
+}
+
+// tokenOf reads what text wrote.
+func tokenOf(text string) (t token, err error) {
+	coded, marked := strings.CutPrefix(strings.TrimSpace(text), tokenMark)
+	raw, err := base64.RawURLEncoding.DecodeString(coded)
+	if !marked || err != nil || json.Unmarshal(raw, &t) != nil || len(t.Members) == 0 || len(t.Secret) == 0 {
+		return t, errors.New("found no token, expected what lunar cluster token has printed (" + tokenMark + "...)")
+	}
+	return t, nil
+}
+
+// ticket is what the cluster's state has of a token: enough to know it, and not to make it.
+type ticket struct {
+	Version int       `json:"version"`
+	Sum     []byte    `json:"sum"` // SHA-256 of the secret
+	Until   time.Time `json:"until"`
+}
+
+// ticketsOf is the prefix of tickets, which are named by the beginning of their sums.
+func ticketsOf(cluster string) string { return keysOf(cluster) + "tokens/" }
+
+// keysOf is the prefix of the keys of this package.
+func keysOf(name string) string { return cluster.KeysOf(name).All() + "etcd/" }
+
+func ticketKey(name string, sum []byte) string { return ticketsOf(name) + hex.EncodeToString(sum[:8]) }
+
+// NewToken makes a token by which one node can join within a time. It fails as
+// cluster.State.Commit does.
+func (d Dir) NewToken(ctx context.Context, state cluster.State, lasting time.Duration) (string, error) {
+	s, err := d.Settings()
+	if err != nil {
+		return "", err
+	}
+	a, err := d.authority()
+	if err != nil {
+		return "", err
+	}
+	t := token{Members: []string{s.Node.joining()}, Pin: pinOf(a.cert), Secret: make([]byte, 16)}
+	_, _ = rand.Read(t.Secret) // does not fail
+	sum := sha256.Sum256(t.Secret)
+	value, err := json.Marshal(ticket{Version: 1, Sum: sum[:], Until: time.Now().Add(lasting)})
+	if err != nil {
+		return "", err
+	}
+	changes, err := oldTickets(ctx, state, s.Cluster, time.Now())
+	if err != nil {
+		return "", err
+	}
+	_, err = state.Commit(ctx, nil, append(changes, cluster.Change{Key: ticketKey(s.Cluster, sum[:]), Value: value}))
+	return t.text(), err
+}
+
+// errNoTicket does not say which of the reasons it is.
+var errNoTicket = errors.New("the token is unknown, was used, or is too old: lunar cluster token makes another")
+
+// find returns what the cluster knows of a secret; it may be used until Until.
+func find(ctx context.Context, state cluster.State, name string, secret []byte, now time.Time) (cluster.Item, error) {
+	sum := sha256.Sum256(secret)
+	items, _, err := state.Get(ctx, ticketKey(name, sum[:]))
+	if err != nil {
+		return cluster.Item{}, err
+	}
+	for _, i := range items {
+		var t ticket
+		if json.Unmarshal(i.Value, &t) == nil && subtle.ConstantTimeCompare(t.Sum, sum[:]) == 1 && now.Before(t.Until) {
+			return i, nil
+		}
+	}
+	return cluster.Item{}, errNoTicket
+}
+
+// spend uses a ticket up. It fails if somebody else has.
+func spend(ctx context.Context, state cluster.State, t cluster.Item) error {
+	_, err := state.Commit(ctx, []cluster.Condition{{Key: t.Key, Modified: t.Modified}}, []cluster.Change{{Key: t.Key, Delete: true}})
+	if errors.Is(err, cluster.ErrConflict) {
+		return errNoTicket
+	}
+	return err
+}
+
+// oldTickets are deletions of those that are too old.
+func oldTickets(ctx context.Context, state cluster.State, name string, now time.Time) (old []cluster.Change, err error) {
+	items, _, err := state.Get(ctx, ticketsOf(name))
+	for _, i := range items {
+		var t ticket
+		if json.Unmarshal(i.Value, &t) != nil || now.After(t.Until) {
+			old = append(old, cluster.Change{Key: i.Key, Delete: true})
+		}
+	}
+	return old, err
+}

@@ -1,0 +1,207 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"lunar/cluster/etcd"
+	"lunar/cluster/member"
+	"lunar/conf"
+	"lunar/internal/cli"
+)
+
+// memberDir is where a node's member of the cluster's own etcd is.
+type memberDir struct {
+	StateDir string `type:"path" placeholder:"DIR" help:"State directory of the server. Default: as for serve."`
+}
+
+func (k memberDir) dir() (member.Dir, error) {
+	dir, err := conf.StateDir(k.StateDir)
+	return member.Dir(filepath.Join(dir, "etcd")), err
+}
+
+// ask asks the cluster as the node does.
+func (k memberDir) ask(do func(member.Dir, member.Settings, *etcd.State) error) error {
+	d, err := k.dir()
+	if err != nil {
+		return err
+	}
+	s, err := d.Settings()
+	if err != nil {
+		return err
+	}
+	o, err := d.Options()
+	if err != nil {
+		return err
+	}
+	o.Guard = ""
+	state, err := etcd.Open(o)
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	return do(d, s, state)
+}
+
+// newMember is what a node is called, and where the others reach it.
+type newMember struct {
+	memberDir `embed:""`
+	Node      string `placeholder:"NAME" help:"Name of this node in the cluster. Default: the machine's name."`
+	Address   string `required:"" placeholder:"ADDRESS" help:"Address by which the other nodes reach this one."`
+	Port      int    `default:"7421" help:"First of the three TCP ports in a row that etcd uses at the address: between its members, for nodes, for nodes that join."`
+}
+
+func (k newMember) node() (member.Node, error) {
+	name := k.Node
+	if name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return member.Node{}, err
+		}
+		name, _, _ = strings.Cut(host, ".")
+	}
+	return member.Node{Name: name, Address: k.Address, Port: k.Port}, nil
+}
+
+// begun tells what comes next.
+func (k newMember) begun(c cli.Console, d member.Dir, cluster, node, what string) error {
+	_, err := fmt.Fprintf(c.Out, `%s in %s. It runs from the next start of the server on that has in its configuration
+  cluster: {name: %s, node: %s}
+and on a machine without a server (a witness) by: lunar-etcd run --dir %s
+`, what, d, cluster, node, d)
+	return err
+}
+
+type clusterInitCommand struct {
+	newMember `embed:""`
+	Name      string        `arg:"" help:"Name of the cluster, which never changes: the identity of its disks derives from it."`
+	Tick      time.Duration `default:"50ms" help:"Time between two heartbeats of etcd's leader: more than a round trip between the nodes."`
+	Election  time.Duration `default:"500ms" help:"Time without a heartbeat after which there is another leader: at least five ticks, and longer than nodes' disks stall."`
+	Quota     string        `default:"256MiB" help:"The most that the cluster's state may take on each node's disk."`
+}
+
+// Run makes the first member.
+func (k clusterInitCommand) Run(_ context.Context, c cli.Console) error {
+	quota, err := conf.ParseSize(k.Quota)
+	if err != nil {
+		return usage(err)
+	}
+	n, err := k.node()
+	if err != nil {
+		return err
+	}
+	d, err := k.dir()
+	if err != nil {
+		return err
+	}
+	if err := d.Init(k.Name, n, member.Pace{Tick: k.Tick, Election: k.Election}, int64(quota)); err != nil {
+		return err
+	}
+	return k.begun(c, d, k.Name, n.Name, fmt.Sprintf("made the first node of cluster %s, %s,", k.Name, n.Name))
+}
+
+type clusterTokenCommand struct {
+	memberDir `embed:""`
+	For       time.Duration `default:"1h" help:"How long the token can be used."`
+}
+
+// Run prints a token.
+func (k clusterTokenCommand) Run(ctx context.Context, c cli.Console) error {
+	return k.ask(func(d member.Dir, _ member.Settings, state *etcd.State) error {
+		token, err := d.NewToken(ctx, state, k.For)
+		if err == nil {
+			_, err = fmt.Fprintln(c.Out, token)
+		}
+		return err
+	})
+}
+
+type clusterJoinCommand struct {
+	newMember `embed:""`
+	Token     string `arg:"" help:"What lunar cluster token has printed on a node; - reads it from standard input."`
+}
+
+// Run makes a member of a cluster that is there.
+func (k clusterJoinCommand) Run(ctx context.Context, c cli.Console) error {
+	text := k.Token
+	if text == "-" {
+		if _, err := fmt.Scan(&text); err != nil {
+			return err
+		}
+	}
+	n, err := k.node()
+	if err != nil {
+		return err
+	}
+	d, err := k.dir()
+	if err != nil {
+		return err
+	}
+	if err := d.Join(ctx, text, n); err != nil {
+		return err
+	}
+	s, err := d.Settings()
+	if err != nil {
+		return err
+	}
+	return k.begun(c, d, s.Cluster, n.Name, fmt.Sprintf("node %s has joined cluster %s,", n.Name, s.Cluster))
+}
+
+type clusterLeaveCommand struct {
+	memberDir `embed:""`
+	Node      string `arg:"" optional:"" help:"The node that leaves, living or dead. Default: this one."`
+}
+
+// Run removes a member.
+func (k clusterLeaveCommand) Run(ctx context.Context, c cli.Console) error {
+	return k.ask(func(_ member.Dir, s member.Settings, state *etcd.State) error {
+		node := k.Node
+		if node == "" {
+			node = s.Node.Name
+		}
+		if err := member.Leave(ctx, state, node); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(c.Out, "node %s is no member of cluster %s any more\n", node, s.Cluster)
+		return err
+	})
+}
+
+type clusterBackupCommand struct {
+	memberDir `embed:""`
+	File      string `arg:"" type:"path" help:"File to write. It is as secret as the cluster's state."`
+}
+
+// Run writes the cluster's state to a file.
+func (k clusterBackupCommand) Run(ctx context.Context, c cli.Console) error {
+	return k.ask(func(_ member.Dir, s member.Settings, state *etcd.State) error {
+		keys, err := member.Backup(ctx, state, s.Cluster, k.File)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.Out, "%s: %s of cluster %s\n", k.File, cli.Counted(keys, "key"), s.Cluster)
+		return err
+	})
+}
+
+type clusterRestoreCommand struct {
+	memberDir `embed:""`
+	File      string `arg:"" type:"path" help:"File that lunar cluster backup has written."`
+}
+
+// Run writes a file's contents into a new cluster.
+func (k clusterRestoreCommand) Run(ctx context.Context, c cli.Console) error {
+	return k.ask(func(_ member.Dir, s member.Settings, state *etcd.State) error {
+		keys, err := member.Restore(ctx, state, s.Cluster, k.File)
+		if err != nil {
+			return errors.Join(err, fmt.Errorf("%s written before that", cli.Counted(keys, "key")))
+		}
+		_, err = fmt.Fprintf(c.Out, "%s restored to cluster %s\n", cli.Counted(keys, "key"), s.Cluster)
+		return err
+	})
+}
