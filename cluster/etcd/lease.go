@@ -48,6 +48,15 @@ func (s *State) keepAlive(ctx context.Context, id int64) error {
 	return nil
 }
 
+// Leases is how many there are.
+func (s *State) Leases(ctx context.Context) (int, error) {
+	var a struct {
+		Leases []leaseAnswer `json:"leases"`
+	}
+	err := s.c.ask(ctx, "/v3/lease/leases", struct{}{}, &a, true)
+	return len(a.Leases), err
+}
+
 // EndLease ends a lease of whoever it is, and reports whether it did: it may have been
 // over.
 func (s *State) EndLease(ctx context.Context, id int64) (ended bool, err error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +26,9 @@ import (
 const asKeeper = "LUNAR_ETCD_TEST_CHILD"
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(asStarter); dir != "" && os.Getenv(asKeeper) == "" && !(len(os.Args) > 1 && os.Args[1] == asEtcd) {
+		starter(member.Dir(dir))
+	}
 	if os.Getenv(asKeeper) != "" || len(os.Args) > 1 && os.Args[1] == asEtcd {
 		main()
 		return
@@ -351,33 +356,82 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestOutlivesStarter: a keeper that a process has started is there when that is gone, and
-// is found; there is only one.
+// asStarter makes the test binary be a process that opens a node's state and waits to be
+// killed, as tgtd is.
+const asStarter = "LUNAR_ETCD_TEST_STARTER"
+
+func starter(dir member.Dir) {
+	s, err := dir.Open("test", "n1", os.Stderr)
+	if err == nil {
+		_, err = s.Lease(context.Background(), time.Hour)
+	}
+	fmt.Println(err)
+	select {}
+}
+
+// TestOutlivesStarter: a keeper that a process has started goes on when that is killed with
+// its group, ends the lease of the dead one, and is found by the next; there is only one.
 func TestOutlivesStarter(t *testing.T) {
 	n := newNode(t, "n1")
 	if err := n.dir.Init("test", n.self(), member.DefaultPace, member.DefaultQuota); err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(t.TempDir(), "lunar-etcd")
-	script := fmt.Sprintf("#!/bin/sh\nexport %s=1\nexec %s \"$@\"\n", asKeeper, os.Args[0])
-	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+	programs := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\nexport %s=1\necho $$ >%s/pid\nexec %s \"$@\"\n", asKeeper, programs, os.Args[0])
+	if err := os.WriteFile(filepath.Join(programs, "lunar-etcd"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.dir.Start(program, os.Stderr); err != nil {
+	cmd, said := exec.Command(os.Args[0]), &eventually.Output{}
+	cmd.Env = append(os.Environ(), asStarter+"="+string(n.dir), "PATH="+programs+":"+os.Getenv("PATH"))
+	cmd.Stdout, cmd.Stderr = said, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if !n.dir.Runs() {
-		t.Fatal("the keeper is not found")
+	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	eventually.Says(t, said.String, "<nil>")
+	text, err := os.ReadFile(filepath.Join(programs, "pid"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := n.dir.Start("/nonexistent", os.Stderr); err != nil {
-		t.Fatalf("one that runs was not found: %v", err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(pid, syscall.SIGTERM)
+		eventually.Holds(t, "the keeper ends", func() bool { return syscall.Kill(pid, 0) != nil })
+	})
 	s := n.state()
 	defer s.Close()
-	answers(t, s)
-	second := keeper(n.dir, os.Stderr).Run(t.Context())
-	if !errors.Is(second, member.ErrRuns) {
-		t.Fatalf("found %v, expected ErrRuns", second)
+	leases := func() int {
+		count, err := s.Leases(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return count
+	}
+	if found := leases(); found != 1 {
+		t.Fatalf("found %d leases, expected 1", found)
+	}
+	if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	eventually.Finds(t, "leases of the dead process", 0, leases)
+	next, err := n.dir.Open("test", "n1", os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if _, _, err := next.Get(t.Context(), "/test/"); err != nil {
+		t.Fatal(err)
+	}
+	if err := keeper(n.dir, os.Stderr).Run(t.Context()); !errors.Is(err, member.ErrRuns) {
+		t.Fatalf("found %v, expected ErrRuns", err)
+	}
+	if _, err := n.dir.Open("test", "n2", os.Stderr); err == nil || !strings.Contains(err.Error(), "found node n1") {
+		t.Fatalf("another node's directory: found %v", err)
 	}
 }
 
