@@ -56,6 +56,42 @@ func TestSilentOwner(t *testing.T) {
 	})
 }
 
+// The same, with the death of etcd's leader at that moment: the next one renews all leases.
+func TestSilentOwnerAndLeader(t *testing.T) {
+	bubble(t, func(t *testing.T, s *site) {
+		s.three("plain", "cached")
+		began := time.Now()
+		s.net.Cut("n1", true)
+		s.net.SetQuorum(false)
+		time.Sleep(leaseTime - 100*time.Millisecond)
+		s.net.SetQuorum(true)
+		s.owned("cached", "n2", "n1")
+		s.owned("plain", "n2", "n1")
+		within(t, "the takeover", time.Since(began), leaseTime, 2*leaseTime+200*time.Millisecond)
+		if until := s.disks["n1 cached"].trusts(); !until.Before(s.disks["n2 cached"].served) {
+			t.Error("the old owner serves cached reads behind the new one's begin")
+		}
+	})
+}
+
+// Members of etcd whose disks stall for longer than the leases have nothing taken over.
+func TestStall(t *testing.T) {
+	bubble(t, func(t *testing.T, s *site) {
+		s.three("plain", "cached")
+		for range 5 {
+			s.net.SetQuorum(false)
+			time.Sleep(3 * time.Second)
+			s.net.SetQuorum(true)
+			time.Sleep(leaseTime)
+		}
+		for _, v := range []string{"plain", "cached"} {
+			if r := s.status("n2").Volumes[v].Owner; !s.write("n1", v) || r.Epoch != 1 {
+				t.Errorf("%s was taken over: %+v", v, r)
+			}
+		}
+	})
+}
+
 // A process that dies with its leases, as the child process sees to, is replaced at once.
 func TestDeadOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {

@@ -19,7 +19,7 @@ var syscalls = []struct {
 		"timer_create", "timer_settime", "timer_delete", "setitimer", "sched_getaffinity", "exit", "exit_group", "restart_syscall", "uname", "sysinfo", "prlimit64", "getrlimit", "setrlimit", "getrusage", "times",
 	}},
 	{"threads, also of C libraries", []string{"set_robust_list", "get_robust_list", "rseq", "set_tid_address", "arch_prctl", "membarrier", "sched_setaffinity", "sched_getparam", "sched_getscheduler", "sched_getattr", "sched_setattr", "setpriority", "prctl"}},
-	{"rings, events and pipes", []string{"io_uring_setup", "io_uring_register", "eventfd2", "epoll_create1", "epoll_wait", "pipe2", "poll", "ppoll", "pselect6", "select", "timerfd_create", "timerfd_settime", "memfd_create"}},
+	{"rings, events and pipes", []string{"io_uring_setup", "io_uring_register", "eventfd2", "epoll_create1", "epoll_create", "epoll_wait", "pipe2", "poll", "ppoll", "pselect6", "select", "timerfd_create", "timerfd_settime", "memfd_create"}},
 	{"memory of a node, locked memory, the segment", []string{"mbind", "move_pages", "get_mempolicy", "set_mempolicy", "mlock", "mlock2", "munlock", "msync"}},
 	{"files", []string{
 		"openat", "open", "openat2", "close", "close_range", "fstat", "stat", "lstat", "newfstatat", "statx", "statfs", "fstatfs", "fcntl", "flock", "dup", "dup2", "dup3",
