@@ -3,12 +3,13 @@
 # between network namespaces of this machine, in turns with plain TCP, with tgtd's governor
 # and with the kernel's lunar_qtcp. It prints docs/reports/network-classes.md. Needs root.
 #
-# The bottleneck (tbf) marks nothing, so that the delay form governs. With marks it needs a
-# kernel with RED: scripts/lab/guest/39-network-classes.sh. With SAMPLES, a file, the page is of
-# the rounds of earlier calls, too, which are there.
+# RECEIVERS are no-ecn (the default), so that the delay form governs, or ecn: they answer marks as
+# RFC 3168 has it. What marks is marks.bpf.c, which clang compiles. With SAMPLES, a file, the page
+# is of the rounds of earlier calls, too, which are there.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 readonly root rounds=${1:-3} seconds=${2:-16} build=${BUILD:-$root/build} rate=200
+readonly receivers=${RECEIVERS:-no-ecn}
 readonly server=lunar-server$$ router=lunar-router$$ readers=lunar-readers$$
 work=$(mktemp -d)
 samples=${SAMPLES:-$work/samples}
@@ -36,6 +37,12 @@ up() {
 	ip -n "$server" route add 10.9.2.0/24 via 10.9.1.2
 	ip -n "$readers" route add default via 10.9.2.1
 	ip netns exec "$router" sysctl -q -w net.ipv4.ip_forward=1
+	if [ "$receivers" = ecn ]; then
+		ip netns exec "$readers" sysctl -q -w net.ipv4.tcp_ecn=1
+		clang -O2 -target bpf -I"/usr/include/$(uname -m)-linux-gnu" -g -c "$root/scripts/bench/marks.bpf.c" -o "$work/marks.o"
+		ip netns exec "$router" tc qdisc add dev c0 clsact
+		ip netns exec "$router" tc filter add dev c0 egress bpf direct-action object-file "$work/marks.o" section tc
+	fi
 	ip netns exec "$router" tc qdisc add dev c0 root tbf rate ${rate}mbit burst 20k limit 1500000
 }
 
@@ -63,7 +70,7 @@ run() {
 	[ "$1" != kernel ] || "$build/tgtd" qtcp unload >/dev/null
 	for class in high medium low; do
 		sed -n 's/.*"bytes_per_second": *\([0-9.e+]*\).*/\1/p' "$work/$class"
-	done | awk -v by="$1" '{ printf "%s%.1f", NR == 1 ? by " " : " ", $1 * 8 / 1e6 } END { print "" }'
+	done | awk -v by="$receivers $1" '{ printf "%s%.1f", NR == 1 ? by " " : " ", $1 * 8 / 1e6 } END { print "" }'
 }
 
 up
@@ -74,23 +81,25 @@ done
 cat <<END
 # Network classes, measured
 
-Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Nothing marks packets there, so that the delay form governs (\`delay: 3ms\`); the kernel's congestion control is cubic. \`make evidence-network\` writes this page: $(grep -c ^true "$samples") rounds of $seconds s, in turns; medians (of an even number of rounds the lower middle), Mbit/s.
+Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Receivers that are no-ecn answer no marks, so that the delay form governs (\`delay: 3ms\`). For those with ECN as in RFC 3168 a program in the kernel marks all packets that would wait for more than 4 ms, as a switch does whose RED is a step (\`scripts/bench/marks.bpf.c\`). The kernel's congestion control is cubic, which cuts for marks by itself.
 
-The aim is 3:2:1 (50, 33 and 17 %), each share within a tenth of itself, and together 95 % of what they get that nobody governs. $("$build/tgtd" version), Linux $(uname -r), $(nproc) CPUs, $(date -u +%F); load average before each round: $(paste -sd' ' "$samples.loads"). What is more than these runs make is others' work, which takes from what is carried.
+The aim is 3:2:1 (50, 33 and 17 %), each share within a tenth of itself, and together 95 % of what they get that nobody governs. \`RECEIVERS=… scripts/bench/network.sh ROUNDS SECONDS\` measures it, \`make evidence-network\` without ECN alone. Rounds are in turns; the table has medians (of an even number of rounds the lower middle), Mbit/s. $("$build/tgtd" version), Linux $(uname -r), $(nproc) CPUs, $(date -u +%F), $seconds s each; load average before each round: $(paste -sd' ' "$samples.loads"). What is more than these runs make is others' work, which takes from what is carried.
 
-| governed by | high | medium | low | together | shares | of nobody's |
-|---|---|---|---|---|---|---|
+| receivers | governed by | rounds | high | medium | low | together | shares | of nobody's |
+|---|---|---|---|---|---|---|---|---|
 END
-for by in false true kernel; do
-	for column in 2 3 4 5; do
-		awk -v by="$by" -v c="$column" '$1 == by { $5 = $2 + $3 + $4; print $c }' "$samples" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
-	done | awk -v by="$by" '{ v[NR] = $1; if (NR < 4) sum += $1 } END {
-		name["false"] = "nobody"; name["true"] = "tgtd"; name["kernel"] = "`lunar_qtcp`"
-		printf "| %s | %.1f | %.1f | %.1f | %.1f | %.0f, %.0f, %.0f %% |\n", name[by], v[1], v[2], v[3], v[4], 100*v[1]/sum, 100*v[2]/sum, 100*v[3]/sum }'
-done | awk -F '[|]' 'NR == 1 { plain = $6 } { printf "%s %.0f %% |\n", $0, 100 * $6 / plain }'
-printf '\nAll rounds (governor: high medium low):\n\n'
+for kind in no-ecn ecn; do
+	for by in false true kernel; do
+		for column in 3 4 5 6; do
+			awk -v kind="$kind" -v by="$by" -v c="$column" '$1 == kind && $2 == by { $6 = $3 + $4 + $5; print $c }' "$samples" | sort -n | awk '{ v[NR] = $1 } END { if (NR) print NR, v[int((NR + 1) / 2)] }'
+		done | awk -v kind="$kind" -v by="$by" '{ n = $1; v[NR] = $2; if (NR < 4) sum += $2 } END {
+			name["false"] = "nobody"; name["true"] = "tgtd"; name["kernel"] = "`lunar_qtcp`"
+			if (NR) printf "| %s | %s | %d | %.1f | %.1f | %.1f | %.1f | %.0f, %.0f, %.0f %% |\n", kind, name[by], n, v[1], v[2], v[3], v[4], 100*v[1]/sum, 100*v[2]/sum, 100*v[3]/sum }'
+	done | awk -F '[|]' 'NR == 1 { plain = $8 } { printf "%s %.0f %% |\n", $0, 100 * $8 / plain }'
+done
+printf '\nAll rounds (receivers, governor: high medium low):\n\n'
 sed 's/^/    /' "$samples"
 cat <<'END'
 
-Not measured here: marks (ECN), receivers with dctcp, and what classes get beside others' traffic. The lab has a scenario with a marking bottleneck (`scripts/lab/run.sh network-classes`), which is emulated: where the emulation carries less than the bottleneck, it says nothing about shares.
+Not measured here: receivers with dctcp, which tell exactly what was marked (the simulator has them: `tgtsim run qtcp-server`), and what classes get beside others' traffic. The lab has a scenario with a kernel's RED (`scripts/lab/run.sh network-classes`), which is emulated: where the emulation carries less than the bottleneck, it says nothing about shares.
 END
