@@ -125,7 +125,7 @@ func clones(ctx context.Context, o options) (r result, err error) {
 // pauses measures for how long commands are held.
 func pauses(ctx context.Context, o options) (r result, err error) {
 	const rounds, ofPieces = 30, 5 // those take seconds each
-	r.How = fmt.Sprintf("%d snapshots of each volume (%d of that in pieces), one in 50 ms. Held: as the server tells it, from when commands begin to wait until they go on; longest command: of the initiators meanwhile. Load: 8 writers of 4 KiB, as of the kills.", rounds, ofPieces)
+	r.How = fmt.Sprintf("%d snapshots of each volume (%d of that in pieces), one in 50 ms. Held: as the server tells it, from when commands begin to wait until they go on; longest command: of the initiators meanwhile. Rollbacks keep what the volume held. Load: 8 writers of 4 KiB, as of the kills.", rounds, ofPieces)
 	r.Columns = []string{"volume", "held, median", "held, longest", "median of a command", "longest command"}
 	worst := time.Duration(0)
 	for _, system := range []string{"xfs", "btrfs"} {
@@ -150,6 +150,12 @@ func pauses(ctx context.Context, o options) (r result, err error) {
 				worst = max(worst, held[len(held)-1])
 				r.Rows = append(r.Rows, append([]string{system + ": " + row.name, held[len(held)/2].String(), held[len(held)-1].String()}, commands...))
 			}
+			held, err := s.rolledBack(ctx, "pieces", 3)
+			if err != nil {
+				return fmt.Errorf("rollback: %w", err)
+			}
+			worst = max(worst, held[len(held)-1])
+			r.Rows = append(r.Rows, []string{fmt.Sprintf("%s: rollback of 1 GiB in %d extents, kept", system, pieces), held[len(held)/2].String(), held[len(held)-1].String(), "", ""})
 			return nil
 		})
 		if err != nil {
@@ -158,6 +164,26 @@ func pauses(ctx context.Context, o options) (r result, err error) {
 	}
 	r.Facts = []notes.Fact{notes.Found("longest of all; the deadline is 10 s", worst.String(), o.Untimed || worst < control.DefaultHold)}
 	return r, nil
+}
+
+// rolledBack rolls a volume back some times, and returns for how long commands were held.
+func (s *server) rolledBack(ctx context.Context, volume string, rounds int) (held []time.Duration, err error) {
+	if _, err := s.api.Snapshot(ctx, volume, control.SnapshotRequest{Name: "back"}); err != nil {
+		return nil, err
+	}
+	for range rounds {
+		out, err := s.api.RollBack(ctx, volume, "back", control.SnapshotRollback{Force: true})
+		if err != nil {
+			return nil, err
+		}
+		one, err := time.ParseDuration(out.Held)
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, one)
+	}
+	slices.Sort(held)
+	return held, nil
 }
 
 // pausesOf makes snapshots of a volume, and deletes them.
