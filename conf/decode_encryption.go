@@ -2,6 +2,9 @@ package conf
 
 import "regexp"
 
+// TuplesSuffix follows the path of a file volume in the default of protection-file.
+const TuplesSuffix = ".pi"
+
 // HeaderSuffix follows the path of a file volume in the default of header-file.
 const HeaderSuffix = ".header"
 

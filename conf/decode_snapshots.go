@@ -33,7 +33,6 @@ func (d *decoder) fitsSnapshots(n node, v *Volume) {
 		what, as string
 	}{
 		{v.ReadOnly, "it with read-only", "it of a volume that is written to"},
-		{v.Protection != 0, "it with protection", "no protection: its information lies in another file"},
 		{v.Excess != "", "it with excess", "no excess: a device has a part of the data"},
 	} {
 		if other.is {

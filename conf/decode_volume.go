@@ -139,7 +139,7 @@ func (d *decoder) fitsType(n node, v *Volume) {
 	case v.ProtectionFile != "" && v.Protection == 0:
 		d.fail(n.path+".protection-file", "a file for protection information, and none is kept", "protection: 1, 2 or 3 beside it")
 	case v.Protection != 0 && v.ProtectionFile == "" && v.Type == FileVolume:
-		v.ProtectionFile = v.Path + ".pi"
+		v.ProtectionFile = v.Path + TuplesSuffix
 	case v.Protection != 0:
 		d.require(n, "protection-file", "the path of a file that keeps the protection information, of 8 bytes for each block")
 	}

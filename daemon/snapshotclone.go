@@ -92,7 +92,7 @@ func (a *applier) clonePath(v *conf.Volume, i images.Image, r *control.SnapshotC
 
 // notCloned are the keys that a clone does not have of its volume: what tells disks from each
 // other, what is about the file, and what others would do with the clone by themselves.
-var notCloned = []string{"path", "image", "size", "serial", "naa", "designators", "snapshots", "excess", "excess-size", "excess-writes"}
+var notCloned = []string{"path", "image", "size", "serial", "naa", "designators", "snapshots", "protection-file", "excess", "excess-size", "excess-writes"}
 
 // notRead are the keys that make no sense where nothing is written.
 var notRead = []string{"write", "cache", "soft-threshold", "sanitize-rate"}
@@ -139,6 +139,8 @@ func mayClone(v *conf.Volume, i images.Image, r *control.SnapshotClone) error {
 		return volumes.SameKey(i.Key, "")
 	case encrypted && i.Key == "":
 		return volumes.SameKey("", "some")
+	case v.Protection != 0 && r.ReadOnly:
+		return errors.New("it has protection information, which a snapshot that is served as it is would have in its own place: clone it without --read-only")
 	case encrypted && other:
 		return errors.New("found encryption among its keys: a clone of an encrypted volume has the same key file, and a header file that is made beside it")
 	case encrypted && r.ReadOnly:

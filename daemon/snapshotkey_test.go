@@ -113,3 +113,55 @@ targets: {"iqn.2026-11.test:t": {luns: {0: linked}}}
 	l.tgtd(cli.ExitOK, "volume", "snapshot", "create", "linked", "--name", "one")
 	l.has(l.tgtd(cli.ExitOK, "volume", "snapshot", "clone", "linked", "one", "copy"), filepath.Join(disks, "copy.img"))
 }
+
+// TestProtectedSnapshots: a snapshot of a volume with protection information has that of the
+// same moment, with which a clone is read, also when it is encrypted.
+func TestProtectedSnapshots(t *testing.T) {
+	disks := backstoretest.Reflink(t, "xfs")
+	writeFile(t, filepath.Join(disks, "key"), strings.Repeat("\x90\xa1\xf2\x03", 8))
+	l := serveLive(t, strings.ReplaceAll(fmt.Sprintf(encryptedSnapshots, disks, memoryDir(t)), "size: 4MiB", "size: 4MiB, protection: 1, snapshots: {every: 24h, keep: 3}"))
+	c := l.connect(t, "one")
+	writeBoth := func(round int) {
+		for lun := range uint64(2) {
+			for i := range 4 {
+				transfer(t, c, cdb10(0x2a, uint32(i*512)), lun, pattern(i, round), 0)
+			}
+		}
+	}
+	writeBoth(1)
+	l.tgtd(cli.ExitOK, "volume", "snapshot", "create", "back", "plain", "--name", "one")
+	writeBoth(2)
+	for lun, name := range []string{"back", "plain"} {
+		l.has(l.tgtd(cli.ExitFailure, "volume", "snapshot", "clone", name, "one", "seen", "--read-only"), "without --read-only")
+		l.has(l.tgtd(cli.ExitFailure, "volume", "snapshot", "rollback", name, "one", "--force"), "serve the clone in its place")
+		l.tgtd(cli.ExitOK, "volume", "snapshot", "clone", name, "one", name+"2")
+		l.tgtd(cli.ExitOK, "lun", "create", "iqn.2026-11.test:t", fmt.Sprint(lun+2), "volume="+name+"2")
+		l.tgtd(cli.ExitOK, "volume", "snapshot", "delete", name, "one")
+	}
+	holds := func() {
+		t.Helper()
+		c := l.connect(t, "other")
+		for lun := range uint64(4) {
+			settle(t, c, lun)
+			for i := range 4 {
+				if got := transfer(t, c, cdb10(0x28, uint32(i*512)), lun, nil, 64<<10); !bytes.Equal(got, pattern(i, 2-int(lun/2))) {
+					t.Errorf("LUN %d, part %d: found %.40q", lun, i, got)
+				}
+			}
+		}
+		for _, name := range []string{"back", "plain", "back2", "plain2"} {
+			if v := l.volume(t, name); v.Health.State != "ok" {
+				t.Errorf("volume %s: found %+v", name, v.Health)
+			}
+		}
+	}
+	holds()
+	if code := l.stop(); code != 0 {
+		t.Fatalf("exit status %d\n%s", code, l.log)
+	}
+	l.serving = serve(t, "-c", l.file, "--state-dir", l.dir)
+	holds()
+	if left, err := filepath.Glob(filepath.Join(disks, "*.snapshots", "one")); err != nil || len(left) > 0 {
+		t.Errorf("found %v, %v, expected that both files of a snapshot are deleted", left, err)
+	}
+}

@@ -35,11 +35,25 @@ func (a *applier) imagesOf(volume string) (*conf.Volume, images.Images, error) {
 		return unsupported(fmt.Sprintf("it has type %s; a volume of type file on xfs or btrfs, or of type rbd, can", v.Type))
 	case v.Excess != "":
 		return unsupported("it has excess, a device that has a part of its data")
-	case v.Protection != 0:
-		return unsupported("it has protection information, which lies in another file")
 	}
 	all, err := a.daemon.Set.Images(v)
+	if err == nil && v.Protection != 0 {
+		all, err = withTuples(v, all)
+	}
 	return v, all, err
+}
+
+// tuplesBeside is where the protection information of a file is unless the configuration says
+// otherwise.
+func tuplesBeside(path string) string { return path + conf.TuplesSuffix }
+
+// withTuples are snapshots of a volume with those of its protection information.
+func withTuples(v *conf.Volume, data images.Images) (images.Images, error) {
+	tuples, err := images.Of(v.ProtectionFile, -1)
+	if err != nil {
+		return nil, err
+	}
+	return images.Pair(data, tuples, tuplesBeside), nil
 }
 
 // notSnapshot is why something was not done with a snapshot.

@@ -16,11 +16,8 @@ func (a *applier) tidySnapshots() {
 			continue // it has none
 		}
 		err = of.Tidy(func(path string) bool {
-			if v.Type == conf.RBDVolume {
-				return slices.ContainsFunc(all, func(o conf.Volume) bool { return o.Image == path })
-			}
 			key, ok := medium.KeyOf(path)
-			return ok && served[key] != ""
+			return ok && served[key] != "" || slices.ContainsFunc(all, func(o conf.Volume) bool { return o.Image == path || o.ProtectionFile == path })
 		})
 		if err != nil {
 			a.log.Warn("what a snapshot or clone has left half-made is still there", "volume", v.Name, "err", err)

@@ -32,13 +32,14 @@ const (
 
 // files are the images of a file.
 type files struct {
-	fd   int    // of the file, open
+	fd   int    // of the file, open; -1: it is opened when it is needed
 	path string // of it, without links
 	dir  string
 }
 
 // Of are the images of the file at path, which is open as fd for as long as they are used.
-// Nothing is looked at yet but where it lies.
+// Nothing is looked at yet but where it lies. Without one (-1) it is opened for each image, and
+// cannot be restored.
 func Of(path string, fd int) (Images, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -154,15 +155,19 @@ func (f *files) Begin(name string) (Draft, error) {
 	if !errors.Is(err, ErrNone) {
 		return nil, err
 	}
-	made, err := f.begin(ofImage+name, f.fd)
-	if err != nil {
+	d := &draft{files: f, name: name}
+	if err := d.open(); err != nil {
 		return nil, err
 	}
-	d := &draft{files: f, name: name, made: made}
-	size, err := unix.Seek(f.fd, 0, unix.SEEK_END)
+	made, err := f.begin(ofImage+name, d.fd)
+	if err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	d.made = made
+	size, err := unix.Seek(d.fd, 0, unix.SEEK_END)
 	if err == nil {
 		n := min(size, live().least)
-		err = shareRange(made, f.fd, 0, n, n == size) // whether it can
+		err = shareRange(made, d.fd, 0, n, n == size) // whether it can
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Discard())
@@ -175,6 +180,29 @@ type draft struct {
 	*files
 	name string
 	made *os.File // nil: it was kept or discarded
+	own  *os.File // the store's, opened for this; nil: somebody else has it open
+}
+
+// open opens the store's file, unless it is.
+func (d *draft) open() error {
+	if d.fd >= 0 {
+		return nil
+	}
+	own, err := os.OpenFile(d.path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	of := *d.files
+	of.fd = int(own.Fd())
+	d.files, d.own = &of, own
+	return nil
+}
+
+func (d *draft) close() error {
+	if d.own == nil {
+		return nil
+	}
+	return d.own.Close()
 }
 
 // Draw implements Draft.
@@ -213,7 +241,7 @@ func (d *draft) Keep(at time.Time) error {
 		return err
 	}
 	d.made = nil
-	return errors.Join(durable.SyncDir(d.dir), made.Close())
+	return errors.Join(durable.SyncDir(d.dir), made.Close(), d.close())
 }
 
 // Discard implements Draft.
@@ -223,7 +251,7 @@ func (d *draft) Discard() error {
 	}
 	made := d.made
 	d.made = nil
-	return errors.Join(os.Remove(made.Name()), made.Close())
+	return errors.Join(os.Remove(made.Name()), made.Close(), d.close())
 }
 
 func rename(from, to string, flags uint) error {

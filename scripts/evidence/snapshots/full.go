@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,6 +124,10 @@ func fillUp(path string) error {
 // ask asks for what needs space, and what the server says of the volumes.
 func (f *filled) ask(ctx context.Context) error {
 	status, err := f.api.Status(ctx)
+	for until := time.Now().Add(30 * time.Second); err == nil && time.Now().Before(until) && healthy(&status); { // it looks each few seconds
+		time.Sleep(100 * time.Millisecond)
+		status, err = f.api.Status(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -150,6 +155,11 @@ func (f *filled) ask(ctx context.Context) error {
 	}
 	f.found("further snapshots that were made all the same, and were right; why others were not", fmt.Sprintf("%d of 20; %s", made, refused), len(f.wrong) == before)
 	return nil
+}
+
+// healthy reports whether some volume says that it is well.
+func healthy(s *control.Status) bool {
+	return slices.ContainsFunc(s.Volumes, func(v control.Volume) bool { return v.Health.State == control.HealthOK })
 }
 
 func outcome(err error) string {
