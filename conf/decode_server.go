@@ -24,6 +24,7 @@ func (d *decoder) config(n node, c *Config) {
 		},
 		"auth-groups": func(d *decoder, n node) { d.authGroups(n, c) },
 		"ceph":        func(d *decoder, n node) { d.ceph(n, c) },
+		"cluster":     func(d *decoder, n node) { d.cluster(n, c) },
 		"volumes":     func(d *decoder, n node) { d.volumes(n, c) },
 		"targets":     func(d *decoder, n node) { d.targets(n, c) },
 	})

@@ -55,6 +55,7 @@ var keysOf = map[string]string{
 	"Control.Certificate": "certificate-file", "Control.Key": "key-file", "Control.Tokens": "token-file", "Control.ClientCA": "client-ca-file", "Control.Audit": "audit-file",
 	"ISER": "iser", "MetricsToken": "metrics-token-file", "MetricsCertificate": "metrics-certificate-file", "MetricsKey": "metrics-key-file", "ListenISER": "listen-iser", "PerNode": noKey, "Rate.Bytes": "bandwidth",
 	"Network.Groups": "group-numbers",
+	"Cluster.Named":  "name", "Etcd.CA": "ca-file", "Etcd.Certificate": "certificate-file", "Etcd.Key": "key-file",
 }
 
 // keyOf is the path of a field.
@@ -151,7 +152,7 @@ func isLeaf(t reflect.Type) bool {
 
 // isNested reports whether what a pointer points to is told key by key.
 func isNested(t reflect.Type) bool {
-	return t == reflect.TypeFor[VolumeCache]() || t == reflect.TypeFor[VolumeEncryption]() || t == reflect.TypeFor[SnapshotSchedule]()
+	return t == reflect.TypeFor[VolumeCache]() || t == reflect.TypeFor[VolumeEncryption]() || t == reflect.TypeFor[SnapshotSchedule]() || t == reflect.TypeFor[Cluster]()
 }
 
 // objects compares objects by name.

@@ -17,6 +17,7 @@ type Config struct {
 	PortalGroups []PortalGroup
 	AuthGroups   []AuthGroup
 	Ceph         []CephCluster
+	Cluster      *Cluster // nil: the server is alone
 	Volumes      []Volume
 	Targets      []Target
 }
@@ -246,14 +247,16 @@ const (
 type Volume struct {
 	Name      string
 	Type      VolumeType
-	Driver    Driver // of a GotgtVolume
-	Ceph      string // of an RBDVolume: the name of a CephCluster
-	Image     string // of an RBDVolume: pool/image or pool/namespace/image
-	Path      string // of a file or block device; a relative one is below the state directory
-	Size      Size   // 0 takes the size of the existing file or device
-	BlockSize int    // logical block length in bytes: 512 or 4096
-	Direct    bool   // O_DIRECT: bypass the page cache; default for block devices and behind the block cache
-	MayBuffer bool   // Direct is a default that gives way where the file system has no direct I/O
+	Driver    Driver         // of a GotgtVolume
+	Ceph      string         // of an RBDVolume: the name of a CephCluster
+	Image     string         // of an RBDVolume: pool/image or pool/namespace/image
+	Owners    []string       // of an RBDVolume: the nodes of the cluster that may own it, the preferred one first; empty: it is this server's alone
+	Failback  FailbackPolicy // with Owners
+	Path      string         // of a file or block device; a relative one is below the state directory
+	Size      Size           // 0 takes the size of the existing file or device
+	BlockSize int            // logical block length in bytes: 512 or 4096
+	Direct    bool           // O_DIRECT: bypass the page cache; default for block devices and behind the block cache
+	MayBuffer bool           // Direct is a default that gives way where the file system has no direct I/O
 	Write     WritePolicy
 	ReadOnly  bool
 	// Protection is the type of protection information (T10-DIF), 1 to 3, that is

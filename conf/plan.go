@@ -66,6 +66,8 @@ var livePaths = []struct {
 	{path: []string{"volumes", anyName, "sanitize-rate"}},
 	{path: []string{"volumes", anyName, "snapshots"}},
 	{path: []string{"volumes", anyName, "cache"}},
+	{path: []string{"volumes", anyName, "owners"}},
+	{path: []string{"volumes", anyName, "failback"}},
 	{path: []string{"volumes", anyName, "physical-block-size"}},
 	{path: []string{"volumes", anyName, "encryption", "key-file"}},
 	{path: []string{"volumes", anyName, "encryption", "old-key-file"}},

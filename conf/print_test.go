@@ -60,15 +60,17 @@ qos:
     - {name: "true", group: g, reservation: {iops: 5, bandwidth: 1MiB}, limit: {bandwidth: 2GiB}, weight: 9, class: urgent}
     - {name: b, initiators: ["*"], target: "iqn.2026-11.test:t", lun: 0, limit: 100, burst: 7, class: low, group-number: true}
 portal-groups:
-  p: {tag: 7, alua: {state: standby, preferred: true, explicit: true}, listen: ["127.0.0.1:0", "[::1]"], redirect: "other:99"}
+  p: {tag: 7, alua: {state: standby, preferred: true, explicit: false}, listen: ["127.0.0.1:0", "[::1]"], redirect: "other:99"}
   q: {tag: 8, listen-iser: ["eth2", "192.0.2.1"]}
 auth-groups:
   d: {chap: [{user: d, secret: "hidden secret 3"}], algorithms: [sha256, md5]}
   g: {chap: [{user: u, secret: "hidden secret 1", initiators: ["iqn.2026-11.test:a*", "iqn.2026-11.test:b"]}, {user: "null", secret: "hidden secret 2"}], mutual: {user: "- #", secret: "hidden secret 4"}, algorithms: []}
   m: {initiators: ["iqn.2026-11.test:*"], networks: [192.0.2.0/24, "2001:db8::/32"]}
 ceph: {k: {config: /c, user: "null", keyring-file: "/a b"}}
+cluster: {name: prod, node: "null", etcd: {mode: external, endpoints: ["https://192.0.2.1:2379"], ca-file: /ca, certificate-file: /c, key-file: /k}, lease: 3s, suspect: 500ms, hold: 9s, lease-cache: false}
 volumes:
   i: {type: rbd, ceph: k, image: rbd/a, write: back, cache: true}
+  o: {type: rbd, ceph: k, image: rbd/o, owners: ["null", n2], failback: auto, cache: true}
   b: {type: block, path: /dev/x, direct: false, read-only: true, cache: {admission: fussy, min: 1MiB, max: 2MiB, read-ahead: 0B}}
   f: {type: file, path: f, size: 8MiB, block-size: 4096, write: back, soft-threshold: 1MiB, threads: 3, serial: "0123", naa: "5e00000000000001", vendor: "null", product: "?a", physical-block-size: 4096, removable: true, sanitize-rate: 5MiB,
       cache: {flush-age: 1s, dirty-limit: 2%}, protection: 1, protection-file: /p, encryption: {key-file: /k, old-key-file: /o, header-file: /h}}
@@ -95,7 +97,10 @@ qos: {profile: 2s}
 volumes: {f: {type: file, path: f, cache: true}, g: {type: file, path: g, write: sync, direct: true}}
 targets:
   iqn.2026-11.test:t: {luns: {0: f}}
+portal-groups: {p: {alua: {explicit: true}}}
 `, `
+cluster: {name: lab, node: n1}
+portal-groups: {p: {listen: ["127.0.0.1"]}}
 cache: {dirty-limit: 7%}
 qos: {capacities: {}}
 log: {}

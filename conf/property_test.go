@@ -70,13 +70,15 @@ var objects = map[string]choices{
 		"vendor": {`"null"`}, "product": {`"- x"`}, "revision": {`"1.0"`}, "physical-block-size": {"4096"}, "removable": {"true"}, "sanitize-rate": {"5MiB"}, "soft-threshold": {"1MiB"},
 		"protection": {"1", "3"}, "protection-file": {"/p"}, "encryption": {"{key-file: /k}", "{key-file: /k, old-key-file: /o, header-file: /h}"},
 	},
-	"kept":   {"snapshots": {"{every: 1h, keep: 24}"}},
-	"excess": {"excess-size": {"16MiB", "1GiB"}, "excess-writes": {"auto", "500"}},
-	"mirror": {"members": {"[/a, /b]", "[/a, c]"}, "map": {"/m"}, "held": {"8MiB"}, "window": {"100ms"}, "size": {"1MiB"}, "read-only": {"true"}},
-	"ceph":   {"config": {"/c", `"/a b"`}, "user": {"u", `"null"`, "a.b-c"}, "keyring-file": {"/k"}},
-	"rbd":    {"write": {"through", "back", "sync"}, "cache": {"true", "$behind"}, "read-only": {"true"}, "block-size": {"4096"}, "threads": {"2"}},
-	"behind": {"admission": {"lru", "fussy"}, "min": {"1MiB"}, "max": {"2MiB", "3MiB"}, "read-ahead": {"0B", "64KiB"}, "flush-age": {"1s"}, "dirty-limit": {"2%"}},
-	"ram":    {"designators": {`["01020008 0102030405060708", "01060004 00000000"]`}, "serial": {`"a b\0\0"`, `"   x"`}, "size": {"1MiB", "2MiB"}, "block-size": {"4096"}, "threads": {"2"}, "read-only": {"true"}},
+	"kept":    {"snapshots": {"{every: 1h, keep: 24}"}},
+	"excess":  {"excess-size": {"16MiB", "1GiB"}, "excess-writes": {"auto", "500"}},
+	"mirror":  {"members": {"[/a, /b]", "[/a, c]"}, "map": {"/m"}, "held": {"8MiB"}, "window": {"100ms"}, "size": {"1MiB"}, "read-only": {"true"}},
+	"ceph":    {"config": {"/c", `"/a b"`}, "user": {"u", `"null"`, "a.b-c"}, "keyring-file": {"/k"}},
+	"cluster": {"etcd": {"{mode: embedded}", `{mode: external, endpoints: ["http://192.0.2.1:2379"]}`}, "lease": {"2s", "1m"}, "suspect": {"200ms"}, "hold": {"9s"}, "lease-cache": {"true", "false"}},
+	"owned":   {"failback": {"manual", "auto"}, "write": {"sync"}, "cache": {"true"}},
+	"rbd":     {"write": {"through", "back", "sync"}, "cache": {"true", "$behind"}, "read-only": {"true"}, "block-size": {"4096"}, "threads": {"2"}},
+	"behind":  {"admission": {"lru", "fussy"}, "min": {"1MiB"}, "max": {"2MiB", "3MiB"}, "read-ahead": {"0B", "64KiB"}, "flush-age": {"1s"}, "dirty-limit": {"2%"}},
+	"ram":     {"designators": {`["01020008 0102030405060708", "01060004 00000000"]`}, "serial": {`"a b\0\0"`, `"   x"`}, "size": {"1MiB", "2MiB"}, "block-size": {"4096"}, "threads": {"2"}, "read-only": {"true"}},
 	"target": {
 		"alias": {`"a: b #c"`, `"~"`}, "portal-groups": {"[p]", "[q, p]"}, "redirect": {`"[2001:db8::1]:3260"`},
 		"auth-group": {"g", "m"}, "luns": {"{0: f}", "{0: r, 16383: f}", "[{lun: 1, volume: r, read-only: true}]"},
@@ -132,7 +134,12 @@ func (c composer) file() string {
 	section(5, "portal-groups: {p: %s, q: %s}", c.object("portal", `listen: ["127.0.0.1:0"]`), c.object("other", "tag: 9"))
 	section(5, "auth-groups: {g: %s, h: %s, m: %s}", c.object("auth", chapOnly), c.object("auth", chapOnly), c.object("match"))
 	section(5, "ceph: {k: %s, \"null\": {}}", c.object("ceph"))
-	section(5, "volumes: {i: %s, f: %s, r: %s, m: %s, x: %s, k: %s, \"null\": {type: null, size: 1MiB}}", c.object("rbd", "type: rbd", "ceph: k", "image: rbd/a"), c.object("file", "type: file", "path: f"), c.object("ram", "type: ram", "size: 1MiB"),
+	owned := ""
+	if c.IntN(3) == 0 { // not often: in a cluster no portal group has explicit
+		fmt.Fprintf(&b, "cluster: %s\n", c.object("cluster", "name: prod", "node: a"))
+		owned = "o: " + c.object("owned", "type: rbd", "ceph: k", "image: rbd/o", []string{"owners: [a]", "owners: [b, a]"}[c.IntN(2)]) + ", "
+	}
+	section(5, "volumes: {"+owned+"i: %s, f: %s, r: %s, m: %s, x: %s, k: %s, \"null\": {type: null, size: 1MiB}}", c.object("rbd", "type: rbd", "ceph: k", "image: rbd/a"), c.object("file", "type: file", "path: f"), c.object("ram", "type: ram", "size: 1MiB"),
 		c.object("mirror", "type: mirror", "members: [/a, /b]"), c.object("excess", "type: file", "path: x", "excess: /e"), c.object("kept", "type: file", "path: k"))
 	section(4, "targets: {\"iqn.2026-11.test:t\": %s, \"iqn.2026-11.test:u\": %s}", c.object("target", "luns: {0: f}"), c.object("rules", "access: [{luns: {5: r}}]"))
 	return b.String()

@@ -21,6 +21,7 @@ type Status struct {
 	Refusals  []Refusals   `json:"refusals,omitempty" doc:"What was refused or taken away, by reason."`
 	Incidents *Incidents   `json:"incidents,omitempty" doc:"Errors that initiators were told, or brought about."`
 	LastApply *LastApply   `json:"last_apply,omitempty" doc:"How the last try to change the configuration ended, by a file or by objects; absent if there was none."`
+	Cluster   *Cluster     `json:"cluster,omitempty" doc:"The cluster that the server is a node of; absent if it is of none."`
 	Moves     Moves        `json:"moves" doc:"Volumes that are sent to other servers, received, or read as a whole."`
 	Warnings  []string     `json:"warnings,omitempty" doc:"What stands and ought to be changed, such as reservations beyond the capacity."`
 	QoS       *Explanation `json:"qos,omitempty" doc:"What the token scheduler does for all initiators that have sessions; absent while there are no rules."`

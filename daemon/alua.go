@@ -25,7 +25,9 @@ func (c *change) changeAccess() {
 		return
 	}
 	for _, lu := range c.daemon.LogicalUnits() {
-		lu.SetAccess(changed)
+		if !lu.Shared() { // else it depends on who serves it
+			lu.SetAccess(changed)
+		}
 	}
 }
 
@@ -65,8 +67,11 @@ func (s *source) ChangeAccess(group string, change control.AccessChange) (contro
 	defer s.accessing.Unlock()
 	changed := 0
 	for _, lu := range s.daemon.LogicalUnits() {
-		if change.Volume != "" && lu.Name() != change.Volume {
+		if change.Volume != "" && lu.Name() != change.Volume || change.Volume == "" && lu.Shared() {
 			continue
+		}
+		if lu.Shared() {
+			return refused(fmt.Sprintf("volume %q, which has owners", change.Volume), "a volume without; lunar cluster move gives it to another node")
 		}
 		access := lu.Access(g.Tag)
 		if change.State != nil {

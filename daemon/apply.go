@@ -31,6 +31,9 @@ func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 	defer a.changing.Unlock()
 	a.tidySnapshots() // before anybody can make one
 	if a.api, err = startControl(socket, a); err == nil {
+		err = a.daemon.joinCluster(cfg, a.log)
+	}
+	if err == nil {
 		err = openPortals(a.daemon, cfg, a.log)
 	}
 	if err == nil {

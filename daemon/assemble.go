@@ -43,17 +43,21 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		return nil, err
 	}
 	machine.LogTopology(topology, log)
-	set := volumes.NewSet(volumes.Config{Conf: cfg, Log: log, StateDir: stateDir, Identity: identity, Naming: naming, Topology: topology, From: start.from, Ceph: rbd.NewClients(openRBD, log)})
-	a := &assembly{Set: set, compared: start, daemon: &daemon{Set: set, service: start.service, images: make(chan struct{}, 1)}, targets: map[string]target.TargetConfig{}}
+	member, err := enterCluster(cfg, stateDir, log)
+	if err != nil {
+		return nil, err
+	}
+	set := volumes.NewSet(volumes.Config{Conf: cfg, Log: log, StateDir: stateDir, Identity: identity, Naming: naming, Topology: topology, From: start.from, Ceph: rbd.NewClients(openRBD, log), Cluster: member.volumes()})
+	a := &assembly{Set: set, compared: start, daemon: &daemon{Set: set, service: start.service, images: make(chan struct{}, 1), member: member}, targets: map[string]target.TargetConfig{}}
 	set.Forgets, set.Resized = a.forgets, a.daemon.imageResized
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)
 	a.daemon.file.Store(cfg)
-	if a.daemon.qos, err = openQoS(cfg, log); err != nil {
-		return nil, err
+	if a.daemon.qos, err = openQoS(cfg, log); err == nil {
+		err = a.OpenCache()
 	}
-	if err := a.OpenCache(); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()))
 	}
 	if err = a.SealState(); err == nil {
 		err = a.openServer()
@@ -62,7 +66,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		if a.daemon.Cache != nil {
 			err = errors.Join(err, a.daemon.Cache.Close())
 		}
-		return nil, err
+		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()))
 	}
 	if a.daemon.Cache != nil {
 		a.daemon.Cache.Serve(a.daemon.Server.Loops()...)

@@ -89,6 +89,7 @@ func (c *change) commit() {
 		unit.Reconfigure(volumes.SettingsOf(c.cfg, v)) // it was opened when another configuration was in force
 		d.AddLogicalUnit(unit, max(v.Threads, 1))
 	}
+	c.changeOwners()
 	c.changeUnits()
 	c.changeAccess()
 	c.changeTargets()

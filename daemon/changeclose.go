@@ -51,6 +51,7 @@ func (c *change) closeVolumes() {
 // close closes a volume, and tries again until it succeeds, an administrator gives it
 // up, or the daemon ends: what it acknowledged must not be given up otherwise.
 func (a *applier) close(v *departure) {
+	a.disown(v.Volume)
 	for {
 		err := a.daemon.RemoveLogicalUnit(a.life, v.unit)
 		if err == nil {

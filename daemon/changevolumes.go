@@ -13,7 +13,7 @@ func (c *change) confused() error {
 	if err := medium.StoredTwice(c.cfg); err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{c.clustered()}
 	fresh := missingIn(c.old, c.cfg)
 	before := renamed(fresh, missingIn(c.cfg, c.old), medium.KeyOf)
 	for _, v := range fresh {
@@ -67,6 +67,7 @@ func (c *change) openVolume(v *conf.Volume) error {
 	c.added = append(c.added, v)
 	c.undo = append(c.undo, func() error {
 		delete(c.daemon.assembly.Open, v.Name)
+		c.daemon.Unshare(v.Name)
 		c.daemon.Health.Forget(v.Name)
 		return lu.Close()
 	})

@@ -78,6 +78,7 @@ func (s *source) Status() control.Status {
 	for _, t := range s.daemon.Targets() {
 		status.Targets = append(status.Targets, targetOf(t))
 	}
+	status.Cluster = s.daemon.clusterState(s.daemon.config.Load())
 	status.Incidents, status.LastApply = s.daemon.incidents(), s.daemon.lastApply.Load()
 	status.RDMA, status.Moves = s.daemon.rdmaStatus(), s.changes.moves.status()
 	status.Drift, status.Closing = append(s.daemon.drift(), s.changes.frozen.drift()...), s.changes.stillLeaving()

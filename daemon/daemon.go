@@ -36,6 +36,8 @@ type daemon struct {
 
 	images chan struct{} // an image has got another size in its cluster
 
+	member *membership // of a cluster; nil: of none
+
 	links bottleneck.Links // that connections of both share, by class
 
 	gone sync.Mutex // held from when the cache's memory is being given up
@@ -52,7 +54,7 @@ type daemon struct {
 // Shutdown ends the server, whose volumes write their dirty data, and then closes the
 // cache. Data that could not be written stay in the segment, which the note records.
 func (d *daemon) Shutdown(ctx context.Context) error {
-	err := d.Server.Shutdown(ctx)
+	err := errors.Join(d.leaveCluster(ctx), d.Server.Shutdown(ctx))
 	if d.Cache == nil {
 		return err
 	}

@@ -33,7 +33,7 @@ var foreign = map[string]string{
 	"modprobe": "needs a kernel module: make lab", "rdma": "make lab", "rping": "needs RDMA hardware", "ibv_devinfo": "needs RDMA hardware", "sg_sanitize": "needs a disk: make lab", "sg_inq": "make lab", "sg_vpd": "make lab",
 	"useradd": "changes the machine", "setpriv": "daemon/unprivileged_test.go", "wg": "changes the network", "ip": "changes the network", "nft": "changes the network",
 	"umask": "is of the shell", "mkdir": "of the system's directories", "mv": "of the system's directories", "cp": "of the system's directories", "T": "is of the shell", "openssl": "a key of random bytes", "curl": "control/server/main_test.go asks for the same paths",
-	"systemctl": "needs systemd: scripts/lab", "journalctl": "needs systemd", "podman": "needs a container runtime", "docker": "needs a container runtime", "scripts/fio/run.sh": "needs a disk: make conformance", "virsh": "needs libvirt", "qemu-img": "scripts/conformance/qemu-img.sh", "qemu-io": "scripts/conformance/qemu-img.sh", "kubectl": "needs Kubernetes", "pvesm": "needs Proxmox",
+	"systemctl": "needs systemd: scripts/lab", "journalctl": "needs systemd", "podman": "needs a container runtime", "docker": "needs a container runtime", "scripts/fio/run.sh": "needs a disk: make conformance", "virsh": "needs libvirt", "rbd": "needs Ceph: scripts/lab/ceph", "qemu-img": "scripts/conformance/qemu-img.sh", "qemu-io": "scripts/conformance/qemu-img.sh", "kubectl": "needs Kubernetes", "pvesm": "needs Proxmox",
 	"promtool": "the test of the alert rules", "tgtload": "make conformance", "build/tgtd": "as tgtd", "rpm": "changes the machine", "dnf": "changes the machine",
 }
 
@@ -121,7 +121,17 @@ var otherwise = map[string]struct {
 	"lunar encrypt --give-up-data /etc/lunar/tgtd.yaml fast":                      {-1, "a volume of that page's configuration: daemon/encryption_test.go"},
 	"lunar status --server https://192.0.2.1:9261 --ca ca.pem --token-file token": {-1, "needs certificates: control/server/access_test.go"},
 	"lunar volume freeze db log --exec 'lvcreate --snapshot --name db-snap --size 10G vg0/db && lvcreate --snapshot --name log-snap --size 10G vg0/log'": {-1, "needs LVM: daemon/freeze_test.go"},
-	"lunar status --watch": {-1, "it does not end: TestWatch"},
+	"lunar cluster init prod --node n1 --address 192.0.2.1": {-1, "a cluster's: cluster/member"},
+	"lunar cluster token": {-1, "a cluster's: cluster/member"},
+	"lunar cluster join TOKEN --node n2 --address 192.0.2.2": {-1, "a cluster's: cluster/member"},
+	"lunar cluster join TOKEN --node n3 --address 192.0.2.3": {-1, "a cluster's: cluster/member"},
+	"lunar cluster status":         {cli.ExitFailure, "a node's: daemon/cluster_test.go"},
+	"lunar cluster move db n2":     {cli.ExitFailure, "a node's: daemon/cluster_test.go"},
+	"lunar cluster drain n1":       {cli.ExitFailure, "a node's: daemon/cluster_test.go"},
+	"lunar cluster drain n1 --off": {cli.ExitFailure, "a node's: daemon/cluster_test.go"},
+	"lunar cluster fence n1":       {cli.ExitFailure, "a node's"},
+	"lunar cluster log -f":         {-1, "it does not end"},
+	"lunar status --watch":         {-1, "it does not end: TestWatch"},
 	"lunar why iqn.1993-08.org.debian:01:abc iqn.2026-11.example.san:disk": {cli.ExitOK, "its user is looked at"},
 }
 

@@ -53,6 +53,9 @@ func (d *daemon) accessDrift(cfg *conf.Config) (out []string) {
 	for i := range cfg.PortalGroups {
 		g := &cfg.PortalGroups[i]
 		for _, lu := range units {
+			if lu.Shared() {
+				continue
+			}
 			if now, file := lu.Access(g.Tag), volumes.AccessOf(g); now != file {
 				out = append(out, fmt.Sprintf("%s: volume %s has %s%s, the file has %s%s", conf.Key("portal-groups", g.Name, "alua"), lu.Name(),
 					now.State, preference(now), file.State, preference(file)))

@@ -134,6 +134,9 @@ func (a *applier) withAccess(tree edit.Object) (_ edit.Object, warnings []string
 		g := &cfg.PortalGroups[i]
 		states := map[scsi.PortAccess]bool{}
 		for _, lu := range a.daemon.LogicalUnits() {
+			if lu.Shared() {
+				continue
+			}
 			states[lu.Access(g.Tag)] = true
 		}
 		switch {

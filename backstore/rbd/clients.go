@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +22,9 @@ type Clients struct {
 
 	mu struct {
 		sync.Mutex
-		library  Library // nil: it was not needed yet, or could not be loaded
-		all      map[Account]*instance
+		library  Library               // nil: it was not needed yet, or could not be loaded
+		all      map[Account]*instance // for who comes next
+		at       map[string]*instance  // all that there are, by address
 		stations map[*evloop.Loop]*station
 	}
 }
@@ -37,7 +39,7 @@ type instance struct {
 // NewClients makes instances as they are needed, of the library that load returns.
 func NewClients(load func() (Library, error), log *slog.Logger) *Clients {
 	c := &Clients{load: load, log: log}
-	c.mu.all, c.mu.stations = map[Account]*instance{}, map[*evloop.Loop]*station{}
+	c.mu.all, c.mu.at, c.mu.stations = map[Account]*instance{}, map[string]*instance{}, map[*evloop.Loop]*station{}
 	return c
 }
 
@@ -61,7 +63,19 @@ func (c *Clients) acquire(a Account, patience time.Duration) (*instance, error) 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.all[a] = i
+	c.mu.all[a], c.mu.at[i.Address()] = i, i
+	return i, nil
+}
+
+// acquireAt is acquire of the instance that has an address: it is there because somebody stays.
+func (c *Clients) acquireAt(address string) (*instance, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.mu.at[address]
+	if i == nil {
+		return nil, fmt.Errorf("found no instance %s any more, with which it was claimed", address)
+	}
+	i.users++
 	return i, nil
 }
 
@@ -112,6 +126,9 @@ func (c *Clients) release(i *instance, patience time.Duration) error {
 	if last && c.mu.all[i.account] == i {
 		delete(c.mu.all, i.account)
 	}
+	if last {
+		delete(c.mu.at, i.Address())
+	}
 	c.mu.Unlock()
 	if !last {
 		return nil
@@ -120,11 +137,16 @@ func (c *Clients) release(i *instance, patience time.Duration) error {
 	return err
 }
 
-// Stay keeps the instance of an account connected, for who wants to know its address before
-// an image is open, until leave is called. A banished one has an address of its own again
-// only for who stays anew.
-func (c *Clients) Stay(a Account, patience time.Duration) (address string, leave func() error, err error) {
+// Stay keeps an instance of an account connected that has none of some addresses, for who
+// wants to know its address before an image is open, until leave is called.
+func (c *Clients) Stay(a Account, but []string, patience time.Duration) (address string, leave func() error, err error) {
 	i, err := c.acquire(a, patience)
+	if err == nil && slices.ContainsFunc(but, func(o string) bool { return sameInstance(o, i.Address()) }) {
+		c.banish(i)
+		if err = c.release(i, patience); err == nil {
+			i, err = c.acquire(a, patience)
+		}
+	}
 	if err != nil {
 		return "", nil, err
 	}

@@ -20,11 +20,13 @@ func Open(c Config) (*Store, error) {
 	}
 	s := &Store{Config: c, clients: c.Clients, what: "rbd image " + c.Image.String()}
 	var err error
-	if s.instance, err = c.Clients.acquire(c.Account, c.Patience); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.what, err)
+	if c.Instance != "" {
+		s.instance, err = c.Clients.acquireAt(c.Instance)
+	} else {
+		s.instance, err = c.Clients.acquire(c.Account, c.Patience)
 	}
-	if a := s.instance.Address(); s.Instance != "" && s.Instance != a {
-		return nil, errors.Join(fmt.Errorf("%s: found instance %s, expected %s, with which it was claimed", s.what, a, s.Instance), c.Clients.release(s.instance, c.Patience))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.what, err)
 	}
 	s.image, err = within(s.Patience, s.start, func(late Image, err error) { // nobody is left to be told
 		if err == nil {

@@ -29,7 +29,7 @@ type Config struct {
 	Before func(backstore.Watched) error
 	// Epoch, if it is not 0, is that of the claim by which a cluster lets this server have the
 	// image: who had its lock by a later one keeps it from being opened. Instance is the address
-	// of the instance that the claim was made with.
+	// of the instance that the claim was made with, by whom somebody stays; empty: any.
 	Epoch    uint64
 	Instance string
 	// Superseded are addresses of instances that have lost the image to this server, by the

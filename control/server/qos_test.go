@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"lunar/control"
 )
@@ -29,6 +30,31 @@ func (f fixed) ChangeAccess(group string, _ control.AccessChange) (control.ALUA,
 		return control.ALUA{}, &control.Refusal{What: "nothing was changed"}
 	}
 	return f.ALUA(), nil
+}
+
+func (f fixed) ClusterState() (control.Cluster, error) { return *sampleCluster(), nil }
+
+func (f fixed) MoveInCluster(_ Asker, m control.ClusterMove) (control.Cluster, error) {
+	if m.Volume != "v" {
+		return control.Cluster{}, &control.Refusal{What: "nothing was changed"}
+	}
+	return f.ClusterState()
+}
+
+func (f fixed) DrainInCluster(Asker, control.ClusterDrain) (control.Cluster, error) {
+	return f.ClusterState()
+}
+
+func (f fixed) FenceInCluster(Asker, control.ClusterFence) (control.Cluster, error) {
+	return f.ClusterState()
+}
+
+func sampleCluster() *control.Cluster {
+	return &control.Cluster{
+		Name: "c", Node: "n", Joined: true, Why: "w", Lease: 2,
+		Nodes:   []control.ClusterNode{{Name: "n", Version: "1", Since: time.Unix(1, 0), Heard: true, Draining: true, Portals: []string{"192.0.2.1:3260,1"}, Volumes: []string{"v"}}},
+		Volumes: []control.ClusterVolume{{Name: "v", Owner: "n", State: "owned", Epoch: 3, Here: "owner", Owners: []string{"n"}, Size: 512}},
+	}
 }
 
 func (f fixed) Reservations() control.Reservations {

@@ -26,6 +26,7 @@ var roles = map[string]control.Role{
 	"get-why":          control.Read,
 	"get/alua":         control.Read,
 	"get/reservations": control.Read,
+	"get-cluster":      control.Read,
 	"get/config":       control.Read,
 	"get/drain":        control.Read,
 	"get/generations":  control.Read,
@@ -52,6 +53,10 @@ var roles = map[string]control.Role{
 	"delete-job":      control.Operate, // of whoever could have asked for it
 	"post-checksum":   control.Operate,
 	"post-snapshot":   control.Operate,
+
+	"post-cluster-move":  control.Operate,
+	"post-cluster-drain": control.Operate,
+	"post-cluster-fence": control.Admin,
 
 	"post-apply":         control.Admin,
 	"post-send":          control.Admin,

@@ -94,6 +94,13 @@ type Source interface {
 	// ChangeAccess changes that for the portal group of a name. If there is an
 	// error, which may be a *Refusal, nothing was changed.
 	ChangeAccess(group string, change control.AccessChange) (control.ALUA, error)
+	// ClusterState tells what this node knows of its cluster. MoveInCluster gives a volume to
+	// another node, DrainInCluster lets one own none, and FenceInCluster takes its volumes from
+	// it; they wait until that is so. Errors may be a *Refusal.
+	ClusterState() (control.Cluster, error)
+	MoveInCluster(by Asker, m control.ClusterMove) (control.Cluster, error)
+	DrainInCluster(by Asker, d control.ClusterDrain) (control.Cluster, error)
+	FenceInCluster(by Asker, f control.ClusterFence) (control.Cluster, error)
 	// Object tells what the configuration has at a path. The error may be a *Refusal.
 	Object(path []string) (control.ObjectResource, error)
 	// Objects tells of all that are at a path.

@@ -73,12 +73,22 @@ func (a *Set) cached(v *conf.Volume, store backstore.Store, seen sighting, faili
 	if v.Cache == nil || a.Cache == nil {
 		return store, nil
 	}
+	return a.wrap(store, a.cacheConfig(v, seen, failing))
+}
+
+// cacheConfig is what the cache does for a volume that is behind it.
+func (a *Set) cacheConfig(v *conf.Volume, seen sighting, failing *deferral) tier.VolumeConfig {
 	c := a.CacheChangesOf(v)
-	wrapped, err := a.Cache.Wrap(store, tier.VolumeConfig{
+	return tier.VolumeConfig{
 		ID: a.volumeID(v), Name: v.Name, Policy: c.Policy, Adopt: seen.Intention == evidence.Adopt, Admission: v.Cache.Admission,
 		Min: c.Min, Max: c.Max, ReadAhead: int64(v.Cache.ReadAhead),
 		Age: c.Age, DirtyLimit: c.DirtyLimit, OnFlushError: failing.report,
-	})
+	}
+}
+
+// wrap puts a store behind the cache; it is owned, also on failure.
+func (a *Set) wrap(store backstore.Store, c tier.VolumeConfig) (backstore.Store, error) {
+	wrapped, err := a.Cache.Wrap(store, c)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

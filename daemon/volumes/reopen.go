@@ -28,6 +28,9 @@ const reopenWait = 5 * time.Second
 // cache an open volume follows.
 func (a *Set) Reopens(was, now *conf.Volume) bool {
 	open := a.Open[was.Name]
+	if open.Shared != nil {
+		return false // its owner opens it
+	}
 	fenced := false
 	if image, ok := a.Health.Base(was.Name).(*rbd.Store); ok {
 		fenced = image.Fenced()

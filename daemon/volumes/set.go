@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/crypt"
@@ -27,6 +29,7 @@ type Config struct {
 	Topology numa.Topology
 	From     Source // of the configuration
 	Ceph     *rbd.Clients
+	Cluster  *Cluster            // of which the server is a node; nil: of none
 	Next     *conf.Config        // whose volumes are being opened before it is in force; nil: Conf
 	Resized  func(volume string) // hears that a volume's image has got another size elsewhere; nil: nobody does
 }
@@ -39,6 +42,7 @@ type Set struct {
 	CacheSize conf.Size         // of data on all nodes
 	rehearsal *tier.Rehearsal   // nil: it is none
 	Open      map[string]*Volume
+	shared    sync.Map                             // from names of volumes to *Shared
 	aliases   sync.Map                             // from names of volumes to alias
 	owners    func() state.Owners                  // of the stores on record; gathered once, when one is not what it was
 	Forgets   func(name string, bytes int64) error // refuses to keep data of a volume that is not configured; nil: they are kept
@@ -69,6 +73,8 @@ type Volume struct {
 	layers
 	Unit *scsi.LogicalUnit
 	Slot *backstore.Slot // where the unit has its store
+
+	Shared *Shared // of a volume with owners, whose layers come and go; nil: it is this server's alone
 }
 
 // layers are what holds the bytes of an open volume. Others take their place when it is
@@ -92,4 +98,34 @@ func (a *Set) Unit(volume string) *scsi.LogicalUnit {
 		return v.Unit
 	}
 	return nil
+}
+
+// Cluster is what volumes that several servers present have in common.
+type Cluster struct {
+	Identity string        // of all servers together: the volumes' serials follow from it
+	Node     string        // this server
+	Hold     time.Duration // see conf.Cluster
+	Cached   bool          // cached data are served while a lease lasts
+	// Access is how a volume that a node serves is reached through all portal groups of
+	// the cluster.
+	Access func(owner string) map[uint16]scsi.PortAccess
+	// Lost hears, on any goroutine, that what a volume has open for a claim is lost to
+	// somebody else.
+	Lost func(volume string, epoch uint64)
+}
+
+// Shared is a volume that several servers present, while one at a time has its image open.
+// Its methods are called one at a time, but for Trust and Refresh.
+type Shared struct {
+	set     *Set
+	volume  conf.Volume
+	image   rbd.Config
+	unit    *scsi.LogicalUnit
+	slot    *backstore.Slot
+	failing *deferral
+	trusted atomic.Int64 // when what is cached is not known any more to be the newest, on the clock of since
+	leave   func() error // of the instance; nil: there is none
+
+	mu    sync.Mutex
+	owner string // the node that serves the volume; empty: it is not decided
 }

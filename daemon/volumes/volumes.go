@@ -15,6 +15,13 @@ import (
 
 // OpenVolume makes a logical unit of the volume, which is open from then on.
 func (a *Set) OpenVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
+	if v.Clustered() {
+		lu, err := a.openShared(v)
+		if err != nil {
+			err = fmt.Errorf("volume %s: %w", v.Name, err)
+		}
+		return lu, err
+	}
 	seen, err := a.place(v)
 	if err == nil && seen.Intention == evidence.Forget {
 		err = a.forgetShield(v)
@@ -53,7 +60,7 @@ func (a *Set) OpenVolume(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		return nil, errors.Join(err, layers.store.Close())
 	}
 	failing.bind(lu)
-	a.Open[v.Name] = &Volume{layers, lu, slot}
+	a.Open[v.Name] = &Volume{layers: layers, Unit: lu, Slot: slot}
 	a.Health.Serves(v.Name, slot)
 	return lu, nil
 }

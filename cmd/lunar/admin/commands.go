@@ -22,8 +22,8 @@ type Commands struct {
 	Session      sessionCommand      `cmd:"" help:"List, show and end sessions."`
 	QoS          qosCommand          `cmd:"" name:"qos" help:"Show, change and explain the I/O rates that initiators get from a running server."`
 	ALUA         aluaCommand         `cmd:"" name:"alua" help:"Show and change the access states of portal groups (ALUA)."`
+	Cluster      clusterCommand      `cmd:"" help:"Show the cluster that a server is a node of, move its volumes from node to node, make and remove nodes, and keep its state."`
 	Reservations reservationsCommand `cmd:"" help:"Show and clear the reservations of a running server's volumes."`
-	Cluster      clusterCommand      `cmd:"" help:"Make nodes of a cluster of servers, remove them, and keep its state."`
 	Apply        applyCommand        `cmd:"" help:"Put a changed configuration file into force on a running server. Untouched sessions go on."`
 	Diff         diffCommand         `cmd:"" help:"Show what a configuration file would add (+), change (~) and remove (-) on a running server, and whom that hits."`
 	Create       createFileCommand   `cmd:"" help:"Create volumes, targets and other objects of a file on a running server, and write them to its configuration file."`

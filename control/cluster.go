@@ -1,0 +1,93 @@
+package control
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// The paths of the cluster that a server is a node of.
+const (
+	ClusterPath      = "/v1/cluster"
+	ClusterMovePath  = "/v1/cluster/move"
+	ClusterDrainPath = "/v1/cluster/drain"
+	ClusterFencePath = "/v1/cluster/fence"
+)
+
+// Cluster is what a node knows of its cluster.
+type Cluster struct {
+	Name    string          `json:"name" doc:"Name of the cluster."`
+	Node    string          `json:"node" doc:"The node that tells this."`
+	Joined  bool            `json:"joined" doc:"Whether this node has its place in the cluster: without, it takes no volumes over, and reads pass its cache by."`
+	Why     string          `json:"why,omitempty" doc:"Why it has none."`
+	Lease   float64         `json:"lease_seconds" doc:"For how long cached data are served if the cluster does not answer any more; 0: they are not."`
+	Nodes   []ClusterNode   `json:"nodes" nullable:"false" doc:"Nodes that live, by name."`
+	Volumes []ClusterVolume `json:"volumes" nullable:"false" doc:"Volumes with owners, by name."`
+}
+
+// ClusterNode is a living node.
+type ClusterNode struct {
+	Name     string    `json:"name" doc:"Name of the node."`
+	Version  string    `json:"version" doc:"Version of Lunar that it runs."`
+	Since    time.Time `json:"since" doc:"Since when this node sees its process."`
+	Heard    bool      `json:"heard" doc:"Whether it was heard a moment ago; without, its volumes are about to be taken over."`
+	Draining bool      `json:"draining" doc:"It is to own no volumes."`
+	Portals  []string  `json:"portals" nullable:"false" doc:"Its portals, each with the tag of its group."`
+	Volumes  []string  `json:"volumes" nullable:"false" doc:"Volumes that it owns."`
+}
+
+// ClusterVolume is a volume with owners.
+type ClusterVolume struct {
+	Name   string   `json:"name" doc:"Name of the volume."`
+	Owner  string   `json:"owner" doc:"Node that owns it, or did last; empty: none did."`
+	State  string   `json:"state" doc:"owned; claiming: the owner is taking it over; free: its last owner has closed it; none: nobody ever had it."`
+	Epoch  uint64   `json:"epoch" doc:"How often it has changed its owner."`
+	Here   string   `json:"here,omitempty" doc:"What this node is doing with it: follower, suspecting, fencing, opening, owner or draining; absent: it is not configured here."`
+	Owners []string `json:"owners" nullable:"false" doc:"Nodes that may own it, by this node's configuration."`
+	Size   int64    `json:"size_bytes" doc:"Size of the volume."`
+}
+
+// ClusterMove is the request to give a volume to another node.
+type ClusterMove struct {
+	Volume string `json:"volume" doc:"Name of the volume."`
+	Node   string `json:"node" doc:"Node that is to own it."`
+}
+
+// ClusterDrain is the request to let a node own no volumes, or to let it own some again.
+type ClusterDrain struct {
+	Node string `json:"node" doc:"Name of the node."`
+	Off  bool   `json:"off,omitempty" doc:"It may own volumes again."`
+}
+
+// ClusterFence is the request to take the volumes of a node from it.
+type ClusterFence struct {
+	Node string `json:"node" doc:"Name of the node."`
+}
+
+// Cluster asks what a node knows of its cluster.
+func (c *Client) Cluster(ctx context.Context) (Cluster, error) {
+	var out Cluster
+	err := c.Get(ctx, ClusterPath, &out)
+	return out, err
+}
+
+// MoveInCluster gives a volume to another node, and returns when that one owns it.
+func (c *Client) MoveInCluster(ctx context.Context, m ClusterMove) (Cluster, error) {
+	var out Cluster
+	err := c.send(ctx, http.MethodPost, ClusterMovePath, m, &out)
+	return out, err
+}
+
+// DrainInCluster has a node own no volumes, or lets it own some again.
+func (c *Client) DrainInCluster(ctx context.Context, d ClusterDrain) (Cluster, error) {
+	var out Cluster
+	err := c.send(ctx, http.MethodPost, ClusterDrainPath, d, &out)
+	return out, err
+}
+
+// FenceInCluster has the volumes of a node taken from it.
+func (c *Client) FenceInCluster(ctx context.Context, f ClusterFence) (Cluster, error) {
+	var out Cluster
+	err := c.send(ctx, http.MethodPost, ClusterFencePath, f, &out)
+	return out, err
+}

@@ -1,0 +1,303 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lunar/cluster"
+	"lunar/cluster/node"
+	"lunar/cluster/ownership"
+	"lunar/conf"
+	"lunar/daemon/state"
+	"lunar/daemon/volumes"
+	"lunar/target/scsi"
+)
+
+// membership is this server as a node of a cluster.
+type membership struct {
+	conf   *conf.Cluster
+	state  cluster.State
+	shared *volumes.Cluster // what its volumes have in common
+	log    *slog.Logger
+
+	node    atomic.Pointer[node.Node] // nil: it has not joined yet
+	changed chan struct{}             // something of the cluster may be otherwise
+	known   atomic.Pointer[peers]
+	beside  sync.WaitGroup
+	end     context.CancelFunc
+}
+
+// identityTime is how long a first start waits for the cluster's identity.
+const identityTime = time.Minute
+
+// stepTime is how long Ceph may take over a step of a takeover. Commands do not wait so long.
+const stepTime = 30 * time.Second
+
+// enterCluster reaches what the nodes know together; nil: the configuration has no cluster.
+func enterCluster(cfg *conf.Config, stateDir string, log *slog.Logger) (*membership, error) {
+	if cfg.Cluster == nil {
+		return nil, nil
+	}
+	m := &membership{conf: cfg.Cluster, log: log, changed: make(chan struct{}, 1)}
+	var err error
+	if m.state, err = openState(cfg.Cluster, stateDir, log); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", cfg.Cluster.Named, err)
+	}
+	identity, err := m.identity(stateDir)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster %s: its identity: %w", cfg.Cluster.Named, err), m.state.Close())
+	}
+	own := selfOf(cfg, listened(cfg))
+	m.known.Store(&peers{cfg.Cluster.Node: own})
+	m.shared = &volumes.Cluster{
+		Identity: identity, Node: cfg.Cluster.Node, Hold: cfg.Cluster.Hold, Cached: cfg.Cluster.LeaseCache,
+		Access: func(owner string) map[uint16]scsi.PortAccess { return m.known.Load().access(owner) },
+		Lost:   func(volume string, epoch uint64) { m.node.Load().Lost(volume, epoch) },
+	}
+	return m, nil
+}
+
+// volumes is what volumes are to know; nil: there is no cluster.
+func (m *membership) volumes() *volumes.Cluster {
+	if m == nil {
+		return nil
+	}
+	return m.shared
+}
+
+// listened are the addresses that a configuration has for its portals.
+func listened(cfg *conf.Config) func(tag uint16) []netip.AddrPort {
+	return func(tag uint16) []netip.AddrPort {
+		i := slices.IndexFunc(cfg.PortalGroups, func(g conf.PortalGroup) bool { return g.Tag == tag })
+		return cfg.PortalGroups[i].Listen
+	}
+}
+
+func (m *membership) keys() cluster.Keys { return cluster.KeysOf(m.conf.Named) }
+
+// identity is the cluster's: that which the state directory knows, or else the first that
+// a node has told the cluster.
+func (m *membership) identity(stateDir string) (string, error) {
+	id, err := state.ClusterIdentity(stateDir, m.conf.Named)
+	if err != nil || id != "" {
+		return id, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), identityTime)
+	defer cancel()
+	for {
+		if id, err = m.agree(ctx); err == nil {
+			return id, state.KeepClusterIdentity(stateDir, m.conf.Named, id)
+		}
+		m.log.Warn("the cluster's identity is not known yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// clusterIdentity is the value of the key of that name.
+type clusterIdentity struct {
+	Version  int    `json:"version"`
+	Identity string `json:"identity"`
+}
+
+// agree reads the identity, or makes it.
+func (m *membership) agree(ctx context.Context) (string, error) {
+	key := m.keys().Identity()
+	fresh, err := json.Marshal(clusterIdentity{1, rand.Text()})
+	if err != nil {
+		return "", err
+	}
+	_, err = m.state.Commit(ctx, []cluster.Condition{{Key: key}}, []cluster.Change{{Key: key, Value: fresh}})
+	if err != nil && !errors.Is(err, cluster.ErrConflict) && !errors.Is(err, cluster.ErrUnknown) {
+		return "", err
+	}
+	items, _, err := m.state.Get(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	for _, i := range items {
+		var v clusterIdentity
+		if i.Key != key {
+			continue
+		}
+		if err := json.Unmarshal(i.Value, &v); err != nil || v.Version != 1 || v.Identity == "" {
+			return "", fmt.Errorf("found %q, expected version 1 and an identity (%w)", i.Value, err)
+		}
+		return v.Identity, nil
+	}
+	return "", errors.New("found none")
+}
+
+// joinCluster has the node take part, and waits for some time until it is decided who owns
+// which volume: initiators that come before would not learn the size.
+func (d *daemon) joinCluster(cfg *conf.Config, log *slog.Logger) error {
+	m := d.member
+	if m == nil {
+		return nil
+	}
+	own := selfOf(cfg, listened(cfg))
+	if err := m.clash(&own); err != nil {
+		return err
+	}
+	n := node.Start(node.Config{
+		State: m.state, Keys: m.keys(), Node: m.conf.Node, About: own.encode(),
+		Lease: m.conf.Lease, Suspect: m.conf.Suspect, Hold: stepTime, Logger: log,
+		Changed: func() {
+			select {
+			case m.changed <- struct{}{}:
+			default: // who looks next sees this, too
+			}
+		},
+	})
+	m.node.Store(n)
+	ctx, end := context.WithCancel(context.Background())
+	m.end = end
+	m.beside.Go(func() { d.followPeers(ctx) })
+	var all []*volumes.Shared
+	for i := range cfg.Volumes {
+		if v := &cfg.Volumes[i]; v.Clustered() {
+			all = append(all, d.assembly.Open[v.Name].Shared)
+			if err := m.add(v, d.assembly.Open[v.Name].Shared); err != nil {
+				return err
+			}
+		}
+	}
+	m.awaitDecisions(all)
+	return nil
+}
+
+// clash refuses tags of portal groups that another node has.
+func (m *membership) clash(own *peer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), m.conf.Lease)
+	defer cancel()
+	items, _, err := m.state.Get(ctx, m.keys().Nodes())
+	if err != nil {
+		m.log.Warn("whether other nodes have the tags of this one's portal groups is not known", "error", err)
+		return nil // it joins when there is a quorum
+	}
+	all := map[string]json.RawMessage{}
+	for _, i := range items {
+		if name, ok := m.keys().NodeOf(i.Key); ok {
+			if n, err := ownership.ParseNode(i.Value); err == nil { // else the node driver tells of it
+				all[name] = n.About
+			}
+		}
+	}
+	known, err := peersOf(all)
+	return errors.Join(err, known.clash(m.conf.Node, own))
+}
+
+// add has the node decide about a volume.
+func (m *membership) add(v *conf.Volume, s *volumes.Shared) error {
+	return m.node.Load().Add(v.Name, m.volume(v, s), owned{s})
+}
+
+func (m *membership) volume(v *conf.Volume, s *volumes.Shared) node.VolumeConfig {
+	c := node.VolumeConfig{Owners: v.Owners, Cached: s.Cached()}
+	if v.Failback == conf.AutoFailback {
+		c.Failback = failbackTime
+	}
+	return c
+}
+
+// failbackTime is how long a node must have lived to get its volumes back by itself: one
+// that starts again and again has none.
+const failbackTime = 30 * time.Second
+
+// awaitDecisions waits until it is decided for each volume who serves it.
+func (m *membership) awaitDecisions(all []*volumes.Shared) {
+	late := time.After(m.conf.Lease + m.conf.Hold)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for slices.ContainsFunc(all, func(s *volumes.Shared) bool { return s.Owner() == "" }) {
+		select {
+		case <-tick.C:
+		case <-late:
+			m.log.Warn("it is not decided yet who owns all volumes: their commands end as in transition until it is")
+			return
+		}
+	}
+}
+
+// peersEvery is how often it is looked at who the nodes are, where nothing is said of it.
+const peersEvery = time.Second
+
+// followPeers keeps what initiators are told of other nodes' portal groups, until ctx ends.
+func (d *daemon) followPeers(ctx context.Context) {
+	m := d.member
+	tick := time.NewTicker(peersEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.changed:
+		case <-tick.C:
+		}
+		s, err := m.node.Load().Status()
+		if err != nil {
+			return
+		}
+		all := map[string]json.RawMessage{}
+		for name, n := range s.Nodes {
+			all[name] = n.About
+		}
+		now, err := peersOf(all)
+		if err != nil {
+			m.log.Warn("the node is left out of what initiators are told", "error", err)
+		}
+		was := *m.known.Load()
+		now[m.conf.Node] = was[m.conf.Node] // also while the record is not there
+		if reflect.DeepEqual(was, now) {
+			continue
+		}
+		m.known.Store(&now)
+		d.SetElsewhere(now.elsewhere(m.conf.Node))
+		for _, s := range d.Shared() {
+			s.Refresh()
+		}
+	}
+}
+
+// joined is the node that the server is in a cluster; nil: in none, or not yet.
+func (d *daemon) joined() *node.Node {
+	if d.member == nil {
+		return nil
+	}
+	return d.member.node.Load()
+}
+
+// leaveTime is how long a stop may take to give volumes to other nodes.
+const leaveTime = 10 * time.Second
+
+// leaveCluster gives the volumes to other nodes, and leaves.
+func (d *daemon) leaveCluster(ctx context.Context) (err error) {
+	m := d.member
+	if m == nil {
+		return nil
+	}
+	if n := m.node.Load(); n != nil {
+		within, cancel := context.WithTimeout(ctx, leaveTime)
+		defer cancel()
+		err = n.Stop(within)
+		m.end()
+		m.beside.Wait()
+		for _, s := range d.Shared() {
+			err = errors.Join(err, s.End())
+		}
+	}
+	return errors.Join(err, m.state.Close())
+}

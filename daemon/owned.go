@@ -1,0 +1,31 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+
+	"lunar/cluster/node"
+	"lunar/cluster/ownership"
+	"lunar/daemon/volumes"
+)
+
+// owned is a shared volume as its node drives it: it implements node.Volume.
+type owned struct{ *volumes.Shared }
+
+// Open implements node.Volume.
+func (o owned) Open(ctx context.Context, c node.Claim) (ownership.Disk, error) {
+	opened, late, err := o.Shared.Open(ctx, volumes.Claim(c))
+	if late {
+		err = fmt.Errorf("%w: %w", err, node.ErrLate)
+	}
+	return ownership.Disk{Address: opened.Address, Size: opened.Size, BlockSize: opened.BlockSize}, err
+}
+
+// Serve implements node.Volume.
+func (o owned) Serve(uint64) { o.Shared.Serve() }
+
+// Hold implements node.Volume.
+func (o owned) Hold(last ownership.Record) { o.Shared.Hold(last.Size) }
+
+// Standby implements node.Volume.
+func (o owned) Standby(owner ownership.Record) { o.Shared.Standby(owner.Node, owner.Size) }

@@ -1,0 +1,134 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"lunar/conf"
+	"lunar/internal/version"
+	"lunar/target"
+	"lunar/target/scsi"
+)
+
+// peer is what a node of a cluster tells the others of itself. Members that a node does not
+// know it ignores.
+type peer struct {
+	Lunar   string              `json:"lunar"` // version
+	Groups  []peerGroup         `json:"groups"`
+	Targets map[string][]uint16 `json:"targets"` // tags of the groups that lead to each
+}
+
+// peerGroup is a portal group of a node. Groups of one name are on one network.
+type peerGroup struct {
+	Name      string   `json:"name"`
+	Tag       uint16   `json:"tag"`
+	State     string   `json:"state"` // of volumes that the node serves
+	Preferred bool     `json:"preferred,omitempty"`
+	Addresses []string `json:"addresses"` // host:port of its portals over TCP
+}
+
+// selfOf is what a configuration says of this node; ports finds out what is behind port 0.
+func selfOf(cfg *conf.Config, addresses func(tag uint16) []netip.AddrPort) peer {
+	out := peer{Lunar: version.Number, Targets: map[string][]uint16{}}
+	for i := range cfg.PortalGroups {
+		g := &cfg.PortalGroups[i]
+		one := peerGroup{Name: g.Name, Tag: g.Tag, State: g.ALUA.State, Preferred: g.ALUA.Preferred, Addresses: []string{}}
+		for _, a := range addresses(g.Tag) {
+			one.Addresses = append(one.Addresses, a.String())
+		}
+		out.Groups = append(out.Groups, one)
+	}
+	for i := range cfg.Targets {
+		t := &cfg.Targets[i]
+		for _, name := range t.PortalGroups {
+			out.Targets[t.Name] = append(out.Targets[t.Name], cfg.PortalGroup(name).Tag)
+		}
+	}
+	return out
+}
+
+func (p *peer) encode() json.RawMessage {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // it has nothing that cannot be written
+	}
+	return text
+}
+
+// peers are what all living nodes tell of themselves, by name.
+type peers map[string]peer
+
+// peersOf reads what nodes tell. What cannot be read is as if the node told nothing.
+func peersOf(all map[string]json.RawMessage) (peers, error) {
+	out := peers{}
+	var failed error
+	for name, text := range all {
+		var p peer
+		if err := json.Unmarshal(text, &p); err != nil {
+			failed = fmt.Errorf("what node %s tells of itself: %w", name, err)
+			continue
+		}
+		out[name] = p
+	}
+	return out, failed
+}
+
+// access is how a volume is reached through all portal groups when a node serves it. All
+// nodes say the same.
+func (p peers) access(owner string) map[uint16]scsi.PortAccess {
+	out := map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Standby}}
+	for name, one := range p {
+		for _, g := range one.Groups {
+			a := scsi.PortAccess{State: scsi.Standby, Preferred: g.Preferred}
+			if state, ok := scsi.ParseAccessState(g.State); ok && name == owner {
+				a.State = state
+			}
+			out[g.Tag] = a
+		}
+	}
+	return out
+}
+
+// elsewhere are the portal groups of other nodes that lead to targets.
+func (p peers) elsewhere(self string) map[string][]target.Elsewhere {
+	out := map[string][]target.Elsewhere{}
+	beside := map[string]uint16{}
+	for _, g := range p[self].Groups {
+		beside[g.Name] = g.Tag
+	}
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		one := p[name]
+		if name == self {
+			continue
+		}
+		for t, tags := range one.Targets {
+			for _, g := range one.Groups {
+				if slices.Contains(tags, g.Tag) {
+					out[t] = append(out[t], target.Elsewhere{Tag: g.Tag, Beside: beside[g.Name], Addresses: g.Addresses})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// clash refuses tags that another node has: initiators would take its ports for this
+// node's.
+func (p peers) clash(self string, own *peer) error {
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		one := p[name]
+		if name == self {
+			continue
+		}
+		for _, g := range own.Groups {
+			i := slices.IndexFunc(one.Groups, func(o peerGroup) bool { return o.Tag == g.Tag })
+			if i >= 0 {
+				return fmt.Errorf("portal-groups.%s.tag: found %d, which is that of %s on node %s, expected a tag that no other node of the cluster has", g.Name, g.Tag, one.Groups[i].Name, name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"encoding/json"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+
+	"lunar/conf"
+	"lunar/target"
+	"lunar/target/scsi"
+)
+
+const peerConfig = `
+cluster: {name: c, node: NODE}
+portal-groups:
+  a: {tag: 1, listen: ["192.0.2.1:3260"], alua: {preferred: true}}
+  b: {tag: 2, listen: ["198.51.100.1:3260"], alua: {state: non-optimized}}
+ceph: {main: {}}
+volumes: {db: {type: rbd, ceph: main, image: rbd/db, owners: [n1, n2]}}
+targets: {"iqn.2026-11.test:t": {portal-groups: [a], luns: {0: db}}}
+`
+
+// peersIn are nodes n1 and n2, which have the same portal groups with other tags.
+func peersIn(t *testing.T) peers {
+	t.Helper()
+	all := map[string]json.RawMessage{}
+	for node, edit := range map[string]*strings.Replacer{
+		"n1": strings.NewReplacer("NODE", "n1"), "n2": strings.NewReplacer("NODE", "n2", "tag: 1", "tag: 11", "tag: 2", "tag: 12", "192.0.2.1", "192.0.2.2"),
+	} {
+		cfg, _, err := conf.Parse("c", []byte(edit.Replace(peerConfig)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := selfOf(cfg, func(tag uint16) (all []netip.AddrPort) {
+			for _, g := range cfg.PortalGroups {
+				if g.Tag == tag {
+					all = g.Listen
+				}
+			}
+			return all
+		})
+		all[node] = p.encode()
+	}
+	p, err := peersOf(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestPeers: what nodes tell of themselves makes the same access states on all nodes, and
+// each node's ways to the others.
+func TestPeers(t *testing.T) {
+	p := peersIn(t)
+	standby := func(preferred bool) scsi.PortAccess {
+		return scsi.PortAccess{State: scsi.Standby, Preferred: preferred}
+	}
+	want := map[uint16]scsi.PortAccess{
+		scsi.EveryTag: standby(false), 1: {State: scsi.ActiveOptimized, Preferred: true}, 2: {State: scsi.ActiveNonOptimized}, 11: standby(true), 12: standby(false),
+	}
+	if got := p.access("n1"); !reflect.DeepEqual(got, want) {
+		t.Errorf("found %v, expected %v", got, want)
+	}
+	ways := map[string][]target.Elsewhere{"iqn.2026-11.test:t": {{Tag: 11, Beside: 1, Addresses: []string{"192.0.2.2:3260"}}}}
+	if got := p.elsewhere("n1"); !reflect.DeepEqual(got, ways) {
+		t.Errorf("found %v, expected %v", got, ways)
+	}
+	own := p["n1"]
+	if err := p.clash("n1", &own); err != nil {
+		t.Error(err)
+	}
+	if err := p.clash("n3", &own); err == nil || !strings.Contains(err.Error(), "portal-groups.a.tag: found 1, which is that of a on node n1") {
+		t.Errorf("found %v", err)
+	}
+}

@@ -1,0 +1,297 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"lunar/backstore"
+	"lunar/backstore/rbd"
+	"lunar/conf"
+	"lunar/daemon/medium"
+	"lunar/target/scsi"
+)
+
+// since is the origin of a monotonic clock.
+var since = time.Now()
+
+// quiesceTime is how long commands that have begun may take to end before a volume is given
+// to another server. Those that take longer, since their initiators do not send their data,
+// end with ASYMMETRIC ACCESS STATE TRANSITION.
+const quiesceTime = 2 * time.Second
+
+// openShared makes a logical unit of a volume whose image this server does not have yet.
+func (a *Set) openShared(v *conf.Volume) (*scsi.LogicalUnit, error) {
+	cfg := a.Conf
+	if a.Next != nil {
+		cfg = a.Next
+	}
+	s := &Shared{set: a, volume: *v, failing: &deferral{}}
+	var err error
+	if s.image, err = ImageConfig(cfg, v); err != nil {
+		return nil, err
+	}
+	s.image.Clients, s.image.Server, s.image.Logger = a.Ceph, a.Cluster.Identity+"/"+a.Cluster.Node, a.Log.With("volume", v.Name)
+	s.image.Before = a.meeting(v, sighting{})
+	if resized := a.Resized; resized != nil {
+		s.image.Resized = func() { resized(v.Name) }
+	}
+	s.slot = backstore.NewSlot(newAbsent(rbd.Describe(s.image.Image, int64(v.BlockSize)))) // until its size is known
+	settings := SettingsOf(cfg, v)
+	s.unit, err = scsi.NewLogicalUnit(scsi.LUConfig{
+		Name: v.Name, Store: s.slot, Device: medium.DeviceOf(v), BlockSize: v.BlockSize, Shared: true,
+		Vendor: v.Vendor, Product: v.Product, Revision: v.Revision,
+		Serial: SerialOf(v, a.Cluster.Identity), NAA: a.sharedNAA(v), Designators: designatorsOf(v),
+		WriteThrough: settings.WriteThrough, GroupNumbers: settings.GroupNumbers, PhysicalBlock: settings.PhysicalBlock,
+		Removable: v.Removable, Logger: a.Log, Refusals: a.Refusals,
+		Access: map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Transitioning}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.failing.bind(s.unit)
+	a.Open[v.Name] = &Volume{Unit: s.unit, Slot: s.slot, Shared: s}
+	a.Health.Serves(v.Name, s.slot)
+	a.shared.Store(v.Name, s)
+	return s.unit, nil
+}
+
+// sharedNAA is that of a shared volume on all servers.
+func (a *Set) sharedNAA(v *conf.Volume) []byte {
+	if v.NAA != "" || v.Serial != "" {
+		return a.naaOf(v)
+	}
+	return registeredExtended(SerialOf(v, a.Cluster.Identity))
+}
+
+// Connect gets an instance of Ceph for the volume that is none of those to be fenced, and
+// returns its address.
+func (s *Shared) Connect(ctx context.Context, fenced []string) (address string, err error) {
+	address, leave, err := s.set.Ceph.Stay(s.image.Account, fenced, patienceOf(ctx))
+	if err != nil {
+		return "", err
+	}
+	err = s.disconnect()
+	s.leave = leave
+	if err != nil {
+		s.image.Logger.Warn("an instance that the volume has no more use for", "err", err)
+	}
+	return address, nil
+}
+
+func (s *Shared) disconnect() (err error) {
+	if s.leave != nil {
+		err, s.leave = s.leave(), nil
+	}
+	return err
+}
+
+// Fence keeps other servers' instances from writing.
+func (s *Shared) Fence(ctx context.Context, instances []string) error {
+	return s.set.Ceph.Fence(s.image.Account, instances, patienceOf(ctx))
+}
+
+// Claim is what an image is opened by.
+type Claim struct {
+	Epoch    uint64   // later claims have higher ones
+	Instance string   // that Connect has returned
+	Fenced   []string // instances that had earlier claims
+}
+
+// Opened is an image that was opened.
+type Opened struct {
+	Address   string // of the instance that has its lock
+	Size      int64  // bytes
+	BlockSize int    // of the logical unit, in bytes
+}
+
+// Open opens the image, and breaks the lock of instances that are fenced, but of no other. It
+// fails if the image was open for a later claim. If late is true, it may be opened still.
+func (s *Shared) Open(ctx context.Context, claim Claim) (o Opened, late bool, err error) {
+	if err := s.Close(ctx); err != nil { // what an earlier Close has left
+		return o, false, err
+	}
+	c := s.image
+	c.Epoch, c.Instance, c.Superseded, c.Patience = claim.Epoch, claim.Instance, claim.Fenced, patienceOf(ctx)
+	c.Lost = func(error) { s.set.Cluster.Lost(s.volume.Name, claim.Epoch) }
+	image, err := rbd.Open(c)
+	if err != nil {
+		return o, errors.Is(err, rbd.ErrLate), err
+	}
+	store, err := s.cached(image)
+	if err != nil {
+		return o, false, err
+	}
+	if err = s.fits(image); err == nil {
+		err = s.slot.Exchange(ctx, func(backstore.Store) (backstore.Store, error) { return store, nil })
+	}
+	if err != nil {
+		return o, false, errors.Join(err, store.Close())
+	}
+	s.set.Health.opened(s.volume.Name, image, inCache(image, store))
+	s.unit.Remeasure()
+	return Opened{image.Address(), image.Info().Size, s.volume.BlockSize}, false, nil
+}
+
+// fits refuses an image of which servers that do not have it open say something else.
+func (s *Shared) fits(image *rbd.Store) error {
+	info := image.Info()
+	if info != rbd.Describe(s.image.Image, info.Size) {
+		return fmt.Errorf("found an image that is striped in units of less than 16 KiB, expected one without: a volume with owners has to look the same on all nodes")
+	}
+	return nil
+}
+
+// cached puts the image behind the cache; it owns the image, also on failure.
+func (s *Shared) cached(image *rbd.Store) (backstore.Store, error) {
+	a, v := s.set, &s.volume
+	if v.Cache == nil || a.Cache == nil || !a.Cluster.Cached {
+		return image, nil
+	}
+	c := a.cacheConfig(v, sighting{}, s.failing)
+	c.Lapsed = s.lapsed
+	return a.wrap(image, c)
+}
+
+func inCache(image *rbd.Store, store backstore.Store) backstore.Store {
+	if store == backstore.Store(image) {
+		return nil
+	}
+	return store
+}
+
+// lapsed reports that it is not known any more whether what is cached is the newest. It is
+// called on event threads.
+func (s *Shared) lapsed() bool { return int64(time.Since(since)) >= s.trusted.Load() }
+
+// Trust lets cached data be served until a moment, and none behind it.
+func (s *Shared) Trust(until time.Time) {
+	if until.IsZero() {
+		s.trusted.Store(0)
+		return
+	}
+	s.trusted.Store(int64(until.Sub(since)))
+}
+
+// Cached reports whether Open puts the image behind the cache.
+func (s *Shared) Cached() bool {
+	return s.volume.Cache != nil && s.set.Cache != nil && s.set.Cluster.Cached
+}
+
+// Close ends what is under way, and gives the image back. After an error it may be open.
+func (s *Shared) Close(ctx context.Context) error {
+	if s.closed() {
+		return nil
+	}
+	quiet, cancel := context.WithTimeout(ctx, quiesceTime)
+	defer cancel()
+	if err := s.unit.Quiesce(quiet); err != nil {
+		s.image.Logger.Warn("commands of the volume have not ended; they end as it goes to another server", "after", quiesceTime)
+	}
+	return s.slot.Exchange(ctx, func(store backstore.Store) (backstore.Store, error) {
+		err := store.Close()
+		if err != nil {
+			err = fmt.Errorf("close %s: %w", store.Info().Describe, err)
+		}
+		s.set.Health.opened(s.volume.Name, nil, nil)
+		return newAbsent(rbd.Describe(s.image.Image, store.Info().Size)), err
+	})
+}
+
+func (s *Shared) closed() bool {
+	_, closed := s.slot.Content().(*absent)
+	return closed
+}
+
+// Serve answers commands as the volume's owner.
+func (s *Shared) Serve() { s.settle(s.set.Cluster.Node) }
+
+// Standby answers that another server owns the volume, of so many bytes.
+func (s *Shared) Standby(owner string, size int64) {
+	s.learn(size)
+	s.settle(owner)
+}
+
+// learn notes the size that a volume has elsewhere; 0: it is not known.
+func (s *Shared) learn(size int64) {
+	if store, ok := s.slot.Content().(*absent); ok && size > 0 {
+		store.size.Store(size)
+		s.unit.Remeasure()
+	}
+}
+
+// Hold lets commands wait until Serve or Standby. size is the last that is known.
+func (s *Shared) Hold(size int64) {
+	s.learn(size)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner = ""
+	s.unit.Hold(s.set.Cluster.Hold)
+}
+
+func (s *Shared) settle(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.owner = owner
+	s.unit.Settle(s.set.Cluster.Access(owner))
+}
+
+// Refresh tells initiators how the volume is reached when portal groups have come or gone.
+// Any goroutine may call it.
+func (s *Shared) Refresh() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner != "" {
+		s.unit.Settle(s.set.Cluster.Access(s.owner))
+	}
+}
+
+// Owner is the node that serves the volume; empty: it is not decided. Any goroutine may call
+// it.
+func (s *Shared) Owner() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.owner
+}
+
+// End gives up the instance of Ceph, when the image is closed for good, and lets commands go
+// on that have waited: they end as in transition.
+func (s *Shared) End() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.owner == "" {
+		s.unit.Settle(map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Transitioning}})
+	}
+	return s.disconnect()
+}
+
+// Shared are the volumes that several servers present. Any goroutine may call it.
+func (a *Set) Shared() (all []*Shared) {
+	a.shared.Range(func(_, s any) bool {
+		all = append(all, s.(*Shared))
+		return true
+	})
+	return all
+}
+
+// SharedOf is that of a name; nil: there is none. Any goroutine may call it.
+func (a *Set) SharedOf(volume string) *Shared {
+	s, ok := a.shared.Load(volume)
+	if !ok {
+		return nil
+	}
+	return s.(*Shared)
+}
+
+// Unshare forgets a shared volume that is closed.
+func (a *Set) Unshare(volume string) { a.shared.Delete(volume) }
+
+// patienceOf is how long a cluster may take that is asked within a context.
+func patienceOf(ctx context.Context) time.Duration {
+	const otherwise = 30 * time.Second
+	if end, ok := ctx.Deadline(); ok {
+		return max(time.Until(end), time.Millisecond)
+	}
+	return otherwise
+}
