@@ -213,8 +213,12 @@ func judge(err error) (outcome, error) {
 	return open, err
 }
 
-// pause is the time between two attempts.
-const pause = 20 * time.Millisecond
+// An attempt may take a third of the patience, so that others have time to answer. What a
+// member sends to a leader that is dead is lost without an answer, also that of a change.
+const (
+	attempts = 3
+	pause    = 20 * time.Millisecond // between two of them
+)
 
 // ask asks members until one has answered, for no longer than patience. What may be
 // asked again is (again), else only if nothing can have come of it.
@@ -222,16 +226,12 @@ func (c *client) ask(ctx context.Context, path string, request, answer any, agai
 	if c.closed.Err() != nil {
 		return cluster.ErrClosed
 	}
-	limit := c.patience / 2
-	if again {
-		limit = c.patience / 3 // so that others have time to answer
-	}
 	whole, end := context.WithTimeout(ctx, c.patience)
 	defer end()
 	defer context.AfterFunc(c.closed, end)()
 	for {
 		member, _ := c.here()
-		attempt, end := context.WithTimeout(whole, limit)
+		attempt, end := context.WithTimeout(whole, c.patience/attempts)
 		err := c.do(attempt, member, path, request, answer)
 		end()
 		if err == nil {

@@ -124,8 +124,9 @@ func (s *State) Disarm(ctx context.Context, a Alarm) error {
 	return s.c.ask(ctx, "/v3/maintenance/alarm", alarmRequest{"DEACTIVATE", a}, &struct{}{}, true)
 }
 
-// discoveries is how often the members are asked which there are.
-const discoveries = time.Minute
+// discoveries is how often the members are asked which there are: who knows of one that has
+// died alone knows of none.
+const discoveries = 10 * time.Second
 
 // discover learns of members that came and went.
 func (s *State) discover() {

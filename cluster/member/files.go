@@ -79,7 +79,7 @@ type Settings struct {
 	// Members are where the others' etcd is reached, by the names of members, as of when
 	// this one was made: etcd knows more once it has started.
 	Members map[string]string `json:"members"`
-	// Clients are the same for clients, of the others.
+	// Clients are where clients reach the others, as of when the member ran last.
 	Clients []string `json:"clients,omitempty"`
 	Joined  bool     `json:"joined"` // to a cluster that was there
 }

@@ -69,7 +69,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 	failed := make(chan error, 2)
 	all.Go(func() { failed <- (&doorman{k.Dir, s, state, k.Log}).serve(ctx) })
 	all.Go(func() { failed <- watchProcesses(ctx, k.Dir.Socket(), state, k.Log) })
-	all.Go(func() { (&upkeep{settings: s, state: state, log: k.Log, ready: k.Ready}).run(ctx) })
+	all.Go(func() { (&upkeep{dir: k.Dir, settings: s, state: state, log: k.Log, ready: k.Ready}).run(ctx) })
 	removed := make(chan error, 1)
 	all.Go(func() { removed <- k.keepEtcd(ctx, s, state) })
 	select {

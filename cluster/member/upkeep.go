@@ -78,6 +78,7 @@ func (v view) next(reclaimed int64) step {
 
 // upkeep keeps a member in order.
 type upkeep struct {
+	dir       Dir
 	settings  Settings
 	state     *etcd.State
 	log       *slog.Logger
@@ -143,6 +144,9 @@ func (u *upkeep) do(ctx context.Context, v view) error {
 			}
 		}
 	}
+	if err := u.note(v.members); err != nil {
+		return err
+	}
 	switch v.next(u.reclaimed) {
 	case reclaim:
 		return u.reclaim(ctx, v)
@@ -160,6 +164,23 @@ func (u *upkeep) do(ctx context.Context, v view) error {
 		return u.alone(ctx, func() error { return u.state.Defragment(ctx, u.settings.Node.client()) })
 	}
 	return nil
+}
+
+// note has the directory know of members that came and went, for who opens the state while
+// its own member is not there.
+func (u *upkeep) note(members []etcd.Member) error {
+	var others []string
+	for _, m := range members {
+		if !slices.Contains(m.Clients, u.settings.Node.client()) && !m.Learner {
+			others = append(others, m.Clients...)
+		}
+	}
+	slices.Sort(others)
+	if slices.Equal(others, u.settings.Clients) {
+		return nil
+	}
+	u.settings.Clients = others
+	return u.dir.writeJSON(settingsFile, u.settings)
 }
 
 // reclaim is the answer to a file that has reached its quota. All members may do it at

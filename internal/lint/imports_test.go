@@ -47,7 +47,7 @@ var layers = map[string][]string{
 	"internal/initiator": {"internal"},
 	"scripts/sim":        {"scheduler", "cache", "internal"},
 	"scripts/tgtsim":     {"scripts/sim"},
-	"scripts":            {"control", "internal", "conf", "target", "backstore", "scheduler"},
+	"scripts":            {"cluster", "control", "internal", "conf", "target", "backstore", "scheduler"},
 }
 
 // TestImports: imports point down only.
