@@ -1,3 +1,5 @@
+//go:build ignore
+
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 //
 // What RED does that marks all packets from a length of its queue on, for kernels without it: a
