@@ -42,10 +42,10 @@ type Options struct {
 	// Replace allows to replace a segment of this server with other geometry
 	// if nothing in it is dirty; otherwise it is refused as Changed.
 	Replace bool
-	// Wait is how long to wait for a process that still has the segment. Waits is called once
-	// if that is not over at once; nil: nobody is told.
+	// Wait is how long to wait for a process that still has the segment. Waits is called again
+	// and again meanwhile, with how long that has taken; nil: nobody is told.
 	Wait  time.Duration
-	Waits func(why error)
+	Waits func(why error, since time.Duration)
 
 	// Rehearse is to see what would come of it: areas can only be read, there is no
 	// Journal, and Detach must follow.
@@ -84,15 +84,14 @@ func Attach(path string, o Options) (*Segment, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(o.Wait); ; time.Sleep(pause) {
+	for began := time.Now(); ; time.Sleep(pause) {
 		s, err := attachOnce(path, o)
 		var refused *Refused
-		if !errors.As(err, &refused) || refused.Reason != Busy || time.Now().After(deadline) {
+		if !errors.As(err, &refused) || refused.Reason != Busy || time.Since(began) > o.Wait {
 			return s, err
 		}
 		if o.Waits != nil {
-			o.Waits(err)
-			o.Waits = nil
+			o.Waits(err, time.Since(began))
 		}
 	}
 }

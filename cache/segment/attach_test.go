@@ -112,9 +112,12 @@ func TestSecondProcessIsBusy(t *testing.T) {
 	_, err := Attach(path, o)
 	expectRefused(t, err, Busy, path, "lock of another process")
 	ended := make(chan error, 1)
-	o.Wait, o.Waits = time.Minute, func(why error) {
+	o.Wait, o.Waits = time.Minute, func(why error, _ time.Duration) {
 		expectRefused(t, why, Busy, path, "lock of another process")
-		ended <- first.Close()
+		if first != nil { // once
+			ended <- first.Close()
+			first = nil
+		}
 	}
 	second := attach(t, path, o)
 	if err := errors.Join(<-ended, second.Close()); err != nil || second.Outcome != Warm {

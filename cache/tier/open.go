@@ -182,14 +182,19 @@ func (o *Options) segment(config *Config) (segment.Options, error) {
 	memory := config.memory(nil)
 	geometry, err := memory.SegmentGeometry(nodes)
 	return segment.Options{
-		Identity: o.Identity, Build: o.Build, Geometry: geometry, Replace: true, Wait: predecessor, Waits: o.waits,
+		Identity: o.Identity, Build: o.Build, Geometry: geometry, Replace: true, Wait: predecessor, Waits: o.waits(),
 		Huge: o.Huge, Threads: max(threads, 1), Progress: o.Progress,
 	}, err
 }
 
-// waits tells why a start takes its time.
-func (o *Options) waits(why error) {
-	if o.Logger != nil {
+// waits tells once why a start takes its time.
+func (o *Options) waits() func(why error, since time.Duration) {
+	told := false
+	return func(why error, since time.Duration) {
+		if told || o.Logger == nil || since < time.Second {
+			return
+		}
+		told = true
 		o.Logger.Info("the cache segment is still in use, and is waited for: what a killed process had under way has not ended yet", "for at most", predecessor, "found", why)
 	}
 }

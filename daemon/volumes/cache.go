@@ -52,6 +52,7 @@ func (a *Set) OpenCache() error {
 	if err := CheckLeftover(&a.left, o.Segment, a.Log); err != nil {
 		return err
 	}
+	o.Logger = a.Log
 	if err := a.rehearse(o); err != nil || !a.Conf.Cache.Size.Given() {
 		return err
 	}
@@ -61,7 +62,7 @@ func (a *Set) OpenCache() error {
 		}
 		machine.WarnOfContainer(a.Conf.Cache.Segment, a.Log)
 	}
-	o.Logger, o.Progress = a.Log, cacheProgress(a.Log)
+	o.Progress = cacheProgress(a.Log)
 	a.CacheSize = conf.Size(o.PerNode * int64(len(a.Topology.Nodes)))
 	a.Cache, err = tier.Open(o)
 	return err
