@@ -52,7 +52,6 @@ type chaos struct {
 	volumes map[string][]*block
 	acked   atomic.Int64
 	stale   atomic.Int64 // reads that were given up and ended later
-	errs    []error
 	ended   atomic.Bool
 }
 
@@ -399,9 +398,11 @@ func (c *chaos) survey() {
 					c.t.Errorf("%s: block %d of %s: %v", p.road, b.number, volume, err)
 					continue
 				}
+				b.mu.Lock() // a write that was given up may end still
 				if g := binary.LittleEndian.Uint32(op.Data); !slices.Contains(b.may, g) {
 					c.t.Errorf("%s: block %d of %s holds write %d, expected one of %v", p.road, b.number, volume, g, b.may)
 				}
+				b.mu.Unlock()
 			}
 		}
 	}

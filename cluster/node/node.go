@@ -84,9 +84,6 @@ func Start(c Config) *Node {
 	return n
 }
 
-// Incarnation tells this process of the node from others.
-func (n *Node) Incarnation() string { return n.incarnation }
-
 // errStopped answers who asks a node that has stopped.
 var errStopped = errors.New("the node has left its cluster")
 

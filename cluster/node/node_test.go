@@ -315,6 +315,18 @@ func TestGarbage(t *testing.T) {
 	})
 }
 
+// A volume whose record somebody has deleted is owned again.
+func TestRecordDeleted(t *testing.T) {
+	bubble(t, func(t *testing.T, s *site) {
+		s.three("plain")
+		if _, err := s.net.Commit(nil, []cluster.Change{{Key: s.keys.Owner("plain"), Delete: true}}); err != nil {
+			t.Fatal(err)
+		}
+		s.until("there is a record", func() bool { return len(s.items(s.keys.Owner("plain"))) == 1 })
+		s.until("somebody owns it again", func() bool { return s.write("n1", "plain") || s.write("n2", "plain") })
+	})
+}
+
 // Removing a volume gives it away.
 func TestRemove(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {

@@ -33,8 +33,8 @@ type Machine struct {
 	// What is under way, and what was told.
 	busy    Kind
 	epochOf uint64           // of what is busy
-	await   cluster.Revision // a Commit of this node that the view does not have yet
-	retry   time.Time        // nothing is begun before: a Commit has failed
+	await   cluster.Revision // of a Commit of this node that the view does not have yet; 0: there is none
+	retry   time.Time        // nothing is begun before: a Commit has failed, or is awaited
 	pause   time.Time        // no other thing is: Ceph has
 	cause   cause            // why the volume has no owner
 	since   time.Time        // and since when
@@ -62,17 +62,17 @@ func New(c Config) *Machine { return &Machine{config: c, state: Follower} }
 // State is what the machine is doing.
 func (m *Machine) State() State { return m.state }
 
-// Record returns the owner's record as it was seen last; false: there is none.
-func (m *Machine) Record() (Record, bool) { return m.record, m.modified != 0 }
-
 // Idle reports whether nothing is open or under way, and nobody else thinks so.
 func (m *Machine) Idle() bool {
-	return m.busy == Nothing && m.disk == nil && (!m.mine() || m.modified < m.await)
+	return m.busy == Nothing && m.await == 0 && m.disk == nil && !m.mine()
 }
 
 // Owned tells the owner's record, and its revision; 0: there is none.
 func (m *Machine) Owned(r Record, modified cluster.Revision) {
 	m.record, m.modified, m.known = r, modified, true
+	if m.await != 0 && modified >= m.await {
+		m.await, m.retry = 0, time.Time{}
+	}
 	if !m.mine() {
 		m.leaving = false
 	}
@@ -125,8 +125,9 @@ func (m *Machine) Ended(o Outcome, now time.Time) {
 
 func (m *Machine) committed(o Outcome, now time.Time) {
 	switch {
-	case o.Err == nil:
-		m.await = o.Revision
+	case o.Err == nil && m.modified >= o.Revision:
+	case o.Err == nil: // what is begun too soon conflicts
+		m.await, m.retry = o.Revision, now.Add(m.config.Retry)
 	case errors.Is(o.Err, cluster.ErrConflict):
 		m.retry = now.Add(m.config.Retry / 8) // the view is about to tell why
 	default:
@@ -138,7 +139,7 @@ func (m *Machine) committed(o Outcome, now time.Time) {
 // Step returns what is to be done at a time, and when to ask again; zero: only when
 // something has changed.
 func (m *Machine) Step(v *View, now time.Time) (todo []Action, next time.Time) {
-	if m.busy == Nothing && m.modified >= m.await {
+	if m.busy == Nothing {
 		r := m.rule(v, now)
 		m.state = r.state
 		if r.do != nil && !now.Before(m.retry) && (r.quick || !now.Before(m.pause)) {

@@ -32,11 +32,10 @@ type world struct {
 
 // image is a volume as Ceph has it.
 type image struct {
-	value   int    // number of writes that were applied
-	acked   int    // of the last write that was acknowledged
-	lock    string // address
-	opened  map[string]uint64
-	request bool
+	value  int    // number of writes that were applied
+	acked  int    // of the last write that was acknowledged
+	lock   string // address
+	opened map[string]uint64
 }
 
 // host is a node: its process, if it lives.
