@@ -71,3 +71,44 @@ func TestRecords(t *testing.T) {
 		t.Error("a request of a later version was read")
 	}
 }
+
+// A volume that cannot be opened, by the only node that there is, is tried again by the same
+// instance: nothing is open by it, and to fence it would take the node's other volumes from
+// them. Nor does the record grow with each attempt.
+func TestOwnInstanceIsNotFenced(t *testing.T) {
+	store, keys, now := mem.NewStore(), cluster.KeysOf("prod"), time.Unix(1e9, 0)
+	m := New(Config{Keys: keys, Volume: "v", Node: "n1", Incarnation: "a", Owners: []string{"n1"}, Retry: time.Second})
+	m.Owned(Record{}, 0)
+	v := &View{Nodes: map[string]Peer{"n1": {Incarnation: "a", Heard: true}}, Current: true}
+	attempts := 0
+	for range 50 {
+		now = now.Add(time.Second)
+		todo, _ := m.Step(v, now)
+		for _, a := range todo {
+			switch a.Kind {
+			case Connect:
+				if len(a.Instances) != 0 {
+					t.Fatalf("after %d attempts: asked for another instance than %v", attempts, a.Instances)
+				}
+				m.Ended(Outcome{Address: "x"}, now)
+			case Commit:
+				at, err := store.Commit(a.Conditions, a.Changes)
+				if m.Ended(Outcome{Revision: at, Err: err}, now); err != nil {
+					t.Fatal(err)
+				}
+				m.Owned(a.Record, at)
+				if len(a.Record.Instances) != 1 {
+					t.Fatalf("after %d attempts: found instances %v", attempts, a.Record.Instances)
+				}
+			case Fence:
+				t.Fatalf("after %d attempts: fenced %v", attempts, a.Instances)
+			case Open:
+				attempts++
+				m.Ended(Outcome{Err: errors.New("found no such image")}, now)
+			}
+		}
+	}
+	if attempts < 10 {
+		t.Errorf("found %d attempts", attempts)
+	}
+}

@@ -90,15 +90,21 @@ func (m *Machine) free(v *View) Action {
 	if m.failed == r.Epoch {
 		r.Failed = m.remembered(v)
 	}
-	r.Instances = nil
-	if m.fenced != r.Epoch {
-		r.Instances = m.predecessors()
-	}
-	if m.late {
-		r.Instances = append(r.Instances, m.record.claimed())
-	}
+	r.Instances = m.left()
 	r.Standing, r.Cached, r.Next = Free, false, m.chosen(v, r.Failed)
 	return m.commit(r)
+}
+
+// left are the instances that may have the volume open still, as far as this node's claim
+// goes.
+func (m *Machine) left() (all []string) {
+	if m.fenced != m.record.Epoch {
+		all = m.predecessors()
+	}
+	if m.late {
+		all = append(all, m.record.claimed())
+	}
+	return all
 }
 
 // remembered are the living incarnations that could not open the volume, with this one.
@@ -163,7 +169,16 @@ func (m *Machine) unconnected(*View, time.Time) bool {
 	return (m.address == "" || !m.mine() && slices.Contains(m.record.Instances, m.address)) && slices.Contains(m.config.Owners, m.config.Node)
 }
 
-func (m *Machine) connect(*View) Action { return Action{Kind: Connect, Instances: m.record.Instances} }
+func (m *Machine) connect(*View) Action { return Action{Kind: Connect, Instances: m.earlier()} }
+
+// earlier are the instances that the next owner has to fence. An own one that has nothing of
+// the volume open is none of them: this node's other volumes live by it.
+func (m *Machine) earlier() []string {
+	if m.mine() {
+		return m.left()
+	}
+	return m.record.Instances
+}
 
 // mineAgain: the record names this process, by an instance that it has no more.
 func (m *Machine) mineAgain(*View, time.Time) bool { return m.mine() }
@@ -174,7 +189,7 @@ func (m *Machine) mineAgain(*View, time.Time) bool { return m.mine() }
 func (m *Machine) claim(v *View) Action {
 	r := m.record
 	r.Node, r.Incarnation, r.Epoch, r.Standing, r.Next = m.config.Node, m.config.Incarnation, r.Epoch+1, Claiming, ""
-	r.Instances = append(without(r.Instances, m.address), m.address)
+	r.Instances = append(without(m.earlier(), m.address), m.address)
 	a := m.commit(r)
 	if m.vacant(v) == gone {
 		a.Conditions = append(a.Conditions, cluster.Condition{Key: m.config.Keys.Node(m.record.Node), Modified: v.Nodes[m.record.Node].Modified})
