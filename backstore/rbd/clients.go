@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"lunar/internal/evloop"
 )
 
@@ -163,8 +165,11 @@ func (c *Clients) Fence(a Account, addresses []string, patience time.Duration) e
 	_, err = within(patience, func() (struct{}, error) { return struct{}{}, i.fence(addresses) }, func(struct{}, error) {
 		_ = c.release(i, patience) // nobody is left to be told
 	})
-	if errors.Is(err, ErrLate) {
+	switch {
+	case errors.Is(err, ErrLate):
 		return err // the instance is in use until that ends
+	case errors.Is(err, unix.ESHUTDOWN):
+		c.banish(i)
 	}
 	return errors.Join(err, c.release(i, patience))
 }

@@ -29,6 +29,7 @@ type scene struct {
 	owner      string   // address of the instance with the lock; empty: none
 	watchers   []string // addresses of those that are alive
 	noted      owned
+	epoch      string   // the last claim by which the image was open; empty: it is nobody's to ask
 	server     string   // who asks; one process at a time has this identity
 	superseded []string // addresses of instances that have lost the image to it
 }

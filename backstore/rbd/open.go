@@ -178,7 +178,7 @@ func (s *Store) enter(image Image) error {
 	if last > s.Epoch {
 		return fmt.Errorf("found that it was open for claim %d of its cluster, expected none after %d", last, s.Epoch)
 	}
-	return image.Annotate(EpochNote, strconv.FormatUint(s.Epoch, 10))
+	return image.Annotate(EpochNote, s.claimed())
 }
 
 // look finds out whose the image is.
@@ -192,7 +192,18 @@ func (s *Store) look(image Image) (c *scene, err error) {
 	}
 	note, err := image.Note(OwnerNote)
 	c.noted = parseOwned(note)
+	if err == nil && s.Epoch != 0 {
+		c.epoch, err = image.Note(EpochNote)
+	}
 	return c, err
+}
+
+// claimed is what enter has noted; empty: nothing.
+func (s *Store) claimed() string {
+	if s.Epoch == 0 {
+		return ""
+	}
+	return strconv.FormatUint(s.Epoch, 10)
 }
 
 // explain says what can be done about an image that cannot be opened.

@@ -18,7 +18,7 @@ func (s *Store) Stamp() (backstore.Stamp, error) {
 	if s.info.Load().ReadOnly {
 		return backstore.Stamp{}, fmt.Errorf("stamp of %s, which others may write to: %w", s.what, backstore.ErrUnsupported)
 	}
-	return stampOf(s.identity, s.instance.Address()), nil
+	return stampOf(s.identity, s.instance.Address(), s.claimed()), nil
 }
 
 // Watch implements backstore.Watched.

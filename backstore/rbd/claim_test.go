@@ -1,0 +1,70 @@
+package rbd_test
+
+import (
+	"testing"
+	"time"
+
+	"lunar/backstore"
+	"lunar/backstore/rbd"
+)
+
+// claimed opens the image for a claim, by the instance that the server has.
+func claimed(t *testing.T, c rbd.Config, epoch uint64, superseded ...string) *rbd.Store {
+	t.Helper()
+	address, leave, err := c.Clients.Stay(c.Account, superseded, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = leave() })
+	c.Epoch, c.Instance, c.Superseded = epoch, address, superseded
+	store, err := rbd.Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// TestStampOfClaim: what was cached for a claim is not believed for a later one of the same
+// process, between which somebody else had the image.
+func TestStampOfClaim(t *testing.T) {
+	s := newSite(t, nil)
+	a, b := s.server("a"), s.server("b")
+	first := claimed(t, a, 3)
+	was, err := first.Stamp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := claimed(t, b, 4).Close(); err != nil {
+		t.Fatal(err)
+	}
+	lost := claimed(t, a, 5) // and nobody waits for it any more
+	again := claimed(t, a, 6, lost.Address())
+	if now, ok := again.Opened(); !ok || now == was || now == (backstore.Stamp{}) {
+		t.Errorf("found stamp %v of claim 5, and %v of claim 3, expected others", now, was)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = lost.Close() // it is fenced
+}
+
+// TestFenceByFenced: an instance that the cluster refuses is not used again to fence others.
+func TestFenceByFenced(t *testing.T) {
+	s := newSite(t, nil)
+	c := s.server("a")
+	address, leave, err := c.Clients.Stay(c.Account, nil, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = leave() })
+	s.Block(address)
+	if c.Clients.Fence(c.Account, []string{"192.0.2.9:0/1"}, time.Minute) == nil {
+		t.Error("a fenced instance has fenced another one")
+	}
+	if err := c.Clients.Fence(c.Account, []string{"192.0.2.9:0/1"}, time.Minute); err != nil {
+		t.Error(err)
+	}
+}
