@@ -36,6 +36,8 @@ type notedVolume struct {
 
 	Ceph      string                 `json:",omitempty"`
 	Image     string                 `json:",omitempty"`
+	Owners    []string               `json:",omitempty"`
+	Failback  conf.FailbackPolicy    `json:",omitempty"`
 	Snapshots *conf.SnapshotSchedule `json:",omitempty"`
 }
 
@@ -44,7 +46,7 @@ func noted(v conf.Volume) notedVolume {
 	return notedVolume{
 		Volume: v, NAA: notedNAA(v.NAA), Revision: v.Revision, Designators: v.Designators,
 		Members: v.Members, Map: v.Map, Held: v.Held, Window: v.Window, Excess: v.Excess, ExcessSize: v.ExcessSize, ExcessWrites: v.ExcessWrites,
-		Ceph: v.Ceph, Image: v.Image,
+		Ceph: v.Ceph, Image: v.Image, Owners: v.Owners, Failback: v.Failback,
 		Snapshots: v.Snapshots,
 	}
 }
@@ -55,7 +57,7 @@ func (n *notedVolume) volume() conf.Volume {
 	v.NAA, v.Revision, v.Designators = string(n.NAA), n.Revision, n.Designators
 	v.Members, v.Map, v.Held, v.Window = n.Members, n.Map, n.Held, n.Window
 	v.Excess, v.ExcessSize, v.ExcessWrites = n.Excess, n.ExcessSize, n.ExcessWrites
-	v.Ceph, v.Image = n.Ceph, n.Image
+	v.Ceph, v.Image, v.Owners, v.Failback = n.Ceph, n.Image, n.Owners, n.Failback
 	v.Snapshots = n.Snapshots
 	return v
 }

@@ -12,6 +12,10 @@ import (
 // clustered refuses what a volume with owners cannot follow while it is in use.
 func (c *change) clustered() error {
 	var errs []error
+	if m := c.daemon.member; m != nil {
+		own := selfOf(c.cfg, listened(c.cfg))
+		errs = append(errs, m.known.Load().clash(m.conf.Node, &own))
+	}
 	for i := range c.cfg.Volumes {
 		now := &c.cfg.Volumes[i]
 		was := c.old.Volume(now.Name)
@@ -32,6 +36,9 @@ func (c *change) changeOwners() {
 	if m == nil {
 		return
 	}
+	own := selfOf(c.cfg, listened(c.cfg))
+	m.own.Store(&own)
+	m.look()
 	for i := range c.cfg.Volumes {
 		v := &c.cfg.Volumes[i]
 		if !v.Clustered() {

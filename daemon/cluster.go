@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -32,6 +33,7 @@ type membership struct {
 
 	node    atomic.Pointer[node.Node] // nil: it has not joined yet
 	changed chan struct{}             // something of the cluster may be otherwise
+	own     atomic.Pointer[peer]      // what others are to know of this node
 	known   atomic.Pointer[peers]
 	beside  sync.WaitGroup
 	end     context.CancelFunc
@@ -58,6 +60,7 @@ func enterCluster(cfg *conf.Config, stateDir string, log *slog.Logger) (*members
 		return nil, errors.Join(fmt.Errorf("cluster %s: its identity: %w", cfg.Cluster.Named, err), m.state.Close())
 	}
 	own := selfOf(cfg, listened(cfg))
+	m.own.Store(&own)
 	m.known.Store(&peers{cfg.Cluster.Node: own})
 	m.shared = &volumes.Cluster{
 		Identity: identity, Node: cfg.Cluster.Node, Hold: cfg.Cluster.Hold, Cached: cfg.Cluster.LeaseCache,
@@ -148,19 +151,14 @@ func (d *daemon) joinCluster(cfg *conf.Config, log *slog.Logger) error {
 	if m == nil {
 		return nil
 	}
-	own := selfOf(cfg, listened(cfg))
-	if err := m.clash(&own); err != nil {
+	own := m.own.Load()
+	if err := m.clash(own); err != nil {
 		return err
 	}
 	n := node.Start(node.Config{
 		State: m.state, Keys: m.keys(), Node: m.conf.Node, About: own.encode(),
 		Lease: m.conf.Lease, Suspect: m.conf.Suspect, Hold: stepTime, Logger: log,
-		Changed: func() {
-			select {
-			case m.changed <- struct{}{}:
-			default: // who looks next sees this, too
-			}
-		},
+		Changed: m.look,
 	})
 	m.node.Store(n)
 	ctx, end := context.WithCancel(context.Background())
@@ -177,6 +175,14 @@ func (d *daemon) joinCluster(cfg *conf.Config, log *slog.Logger) error {
 	}
 	m.awaitDecisions(all)
 	return nil
+}
+
+// look has it looked at what other nodes are like, and what they are to know.
+func (m *membership) look() {
+	select {
+	case m.changed <- struct{}{}:
+	default: // who looks next sees this, too
+	}
 }
 
 // clash refuses tags of portal groups that another node has.
@@ -251,6 +257,8 @@ func (d *daemon) followPeers(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		m.tell(ctx, &s)
+		m.tellSizes(&s, d.Set)
 		all := map[string]json.RawMessage{}
 		for name, n := range s.Nodes {
 			all[name] = n.About
@@ -259,15 +267,40 @@ func (d *daemon) followPeers(ctx context.Context) {
 		if err != nil {
 			m.log.Warn("the node is left out of what initiators are told", "error", err)
 		}
-		was := *m.known.Load()
-		now[m.conf.Node] = was[m.conf.Node] // also while the record is not there
-		if reflect.DeepEqual(was, now) {
+		now[m.conf.Node] = *m.own.Load() // also while the record is not there, or another
+		if reflect.DeepEqual(*m.known.Load(), now) {
 			continue
 		}
 		m.known.Store(&now)
 		d.SetElsewhere(now.elsewhere(m.conf.Node))
 		for _, s := range d.Shared() {
 			s.Refresh()
+		}
+	}
+}
+
+// tell has the other nodes know what this one is like by now.
+func (m *membership) tell(ctx context.Context, s *node.Status) {
+	own := m.own.Load().encode()
+	if there, lives := s.Nodes[m.conf.Node]; !lives || bytes.Equal(there.About, own) {
+		return
+	}
+	within, cancel := context.WithTimeout(ctx, m.conf.Lease)
+	defer cancel()
+	if err := m.node.Load().Tell(within, own); err != nil && ctx.Err() == nil {
+		m.log.Warn("other nodes do not know yet what has changed of this one", "error", err)
+	}
+}
+
+// tellSizes has the owner's records say which size volumes have got that this node owns.
+func (m *membership) tellSizes(s *node.Status, set *volumes.Set) {
+	for name, v := range s.Volumes {
+		open := set.SharedOf(name)
+		if open == nil || v.Owner.Node != m.conf.Node || open.Owner() != m.conf.Node {
+			continue
+		}
+		if size := open.Size(); size != v.Owner.Size {
+			_ = m.node.Load().Resized(name, size) // it stops
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 const nodeConfig = `
 server: {threads: 1, buffers-per-thread: 8MiB}
 cache: {size: 16MiB, block-size: 64KiB, segment: none}
-cluster: {name: lab, node: NODE, lease: 1s, suspect: 200ms, hold: 1s}
+cluster: {name: lab, node: NODE, lease: 4s, suspect: 2s, hold: 1s}
 portal-groups: {net: {tag: TAG, listen: ["PORTAL"]}}
 ceph: {main: {config: /etc/ceph/ceph.conf, user: lunar}}
 volumes: {db: {type: rbd, ceph: main, image: rbd/db, owners: [n1, n2, n3]CACHE}}
@@ -38,6 +38,7 @@ type lab struct {
 	network *mem.Network
 	ceph    *fake.Cluster
 	nodes   map[string]*clusterNode
+	cached  bool
 }
 
 type clusterNode struct {
@@ -47,7 +48,7 @@ type clusterNode struct {
 
 func newLab(t *testing.T, cache string) *lab {
 	t.Helper()
-	l := &lab{t: t, network: mem.NewNetwork(), ceph: clusterOf(t, "rbd/db"), nodes: map[string]*clusterNode{}}
+	l := &lab{t: t, network: mem.NewNetwork(), ceph: clusterOf(t, "rbd/db"), cached: cache != "", nodes: map[string]*clusterNode{}}
 	open := openState
 	openState = func(c *conf.Cluster, _ string, _ *slog.Logger) (cluster.State, error) {
 		return l.network.State(c.Node), nil
@@ -182,6 +183,7 @@ func TestCluster(t *testing.T) {
 				return l.owner("n1") == "n1" && l.owner("n2") == "n1" && l.owner("n3") == "n1"
 			})
 			l.sameDisk()
+			l.changes()
 			stop := make(chan struct{})
 			var load sync.WaitGroup
 			var rounds atomic.Uint64
@@ -215,6 +217,44 @@ func TestCluster(t *testing.T) {
 			t.Logf("%d rounds", rounds.Load())
 		})
 	}
+}
+
+// changes: what changes on one node other nodes hear of; what would confuse initiators is
+// refused.
+func (l *lab) changes() {
+	l.t.Helper()
+	n, file := l.nodes["n1"], filepath.Join(l.nodes["n1"].dir, "tgtd.yaml")
+	more, err := freeport.Loopback()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	apply := func(status int, group, volume string) string {
+		l.t.Helper()
+		text := strings.NewReplacer("NODE", "n1", "TAG", "1", "PORTAL", n.portal, "CACHE", volume).Replace(nodeConfig)
+		writeFile(l.t, file, strings.Replace(text, "portal-groups: {", "portal-groups: {"+group, 1))
+		return l.lunar("n1", status, "apply", file, "--yes")
+	}
+	cache := ""
+	if l.cached {
+		cache = ", cache: true"
+	}
+	if said := apply(cli.ExitFailure, "more: {tag: 2, listen: [\""+more+"\"]}, ", cache); !strings.Contains(said, "on node n2, expected a tag that no other node of the cluster has") {
+		l.t.Errorf("found %q", said)
+	}
+	if said := apply(cli.ExitFailure, "", ", cache: {max: 1MiB}"); !strings.Contains(said, "volumes.db.cache") {
+		l.t.Errorf("found %q", said)
+	}
+	apply(cli.ExitOK, "more: {tag: 7, listen: [\""+more+"\"]}, ", cache+", failback: auto")
+	l.ceph.Resize("rbd/db", 2<<20)
+	c := dial(l.t, l.nodes["n2"].portal, initiator.Options{Target: "iqn.2026-11.test:t"})
+	eventually.Holds(l.t, "another node knows the new portal group and the size", func() bool {
+		groups, err := c.Command([]byte{0xa3, 0x0a, 9: 128, 11: 0}, 0, nil, 128)
+		if err != nil || groups.Status != 0 {
+			return false
+		}
+		r, err := c.Command([]byte{0x9e, 0x10, 13: 32, 15: 0}, 0, nil, 32)
+		return err == nil && len(groups.In) == 4+4*12 && len(r.In) == 32 && binary.BigEndian.Uint64(r.In) == 2<<20/512-1
+	})
 }
 
 // sameDisk compares what nodes say of the volume.

@@ -171,6 +171,9 @@ func (c *Clients) Fence(a Account, addresses []string, patience time.Duration) e
 	case errors.Is(err, unix.ESHUTDOWN):
 		c.banish(i)
 	}
+	if errors.Is(err, unix.ESHUTDOWN) { // it is fenced itself
+		c.banish(i)
+	}
 	return errors.Join(err, c.release(i, patience))
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lunar/cluster"
@@ -34,6 +35,7 @@ type Node struct {
 	config      Config
 	incarnation string
 	observer    *ownership.Observer
+	about       atomic.Pointer[json.RawMessage]
 	volumes     map[string]*volume
 	all         bool      // machines of all volumes have something new
 	tick        time.Time // when the lease is looked at again
@@ -70,6 +72,7 @@ func Start(c Config) *Node {
 		volumes: map[string]*volume{}, waiting: map[*waiter]struct{}{}, alone: "it has not joined yet",
 		ctx: ctx, inbox: make(chan func()), done: make(chan struct{}), end: end, resign: resign,
 	}
+	n.about.Store(&c.About)
 	go n.run(ctx)
 	n.rest.Go(func() { n.watch(ctx) })
 	heard := make(chan struct{})
@@ -158,6 +161,9 @@ func (n *Node) decide(now time.Time) (next time.Time) {
 		if !v.next.IsZero() && v.next.Before(next) {
 			next = v.next
 		}
+	}
+	if n.all && n.config.Changed != nil {
+		n.config.Changed()
 	}
 	n.all = false
 	for w := range n.waiting {

@@ -14,7 +14,7 @@ import (
 type leased struct {
 	key   string
 	ttl   time.Duration
-	value []byte
+	value func() []byte
 	// may reports why a value that is there already must stay; nil: it may be replaced.
 	may func(value []byte) error
 	// holds hears, where decisions are made, of the lease that the key has; nil: of none.
@@ -23,7 +23,7 @@ type leased struct {
 
 func (n *Node) pulse(heard func()) leased {
 	return leased{
-		key: n.config.Keys.Pulse(n.config.Node), ttl: min(n.config.Suspect, n.config.Lease), value: []byte(n.incarnation),
+		key: n.config.Keys.Pulse(n.config.Node), ttl: min(n.config.Suspect, n.config.Lease), value: func() []byte { return []byte(n.incarnation) },
 		may: func([]byte) error { return nil }, holds: func(l cluster.Lease) {
 			if l != nil {
 				heard()
@@ -35,7 +35,7 @@ func (n *Node) pulse(heard func()) leased {
 func (n *Node) record() leased {
 	return leased{
 		key: n.config.Keys.Node(n.config.Node), ttl: n.config.Lease,
-		value: ownership.Node{Incarnation: n.incarnation, About: n.config.About}.Encode(),
+		value: func() []byte { return ownership.Node{Incarnation: n.incarnation, About: *n.about.Load()}.Encode() },
 		may:   n.ours, holds: func(l cluster.Lease) { n.lease = l },
 	}
 }
@@ -115,7 +115,7 @@ func (n *Node) store(ctx context.Context, k leased, lease cluster.Lease) error {
 		}
 		there.Modified = i.Modified
 	}
-	_, err = n.config.State.Commit(ctx, []cluster.Condition{there}, []cluster.Change{{Key: k.key, Value: k.value, Lease: lease.ID()}})
+	_, err = n.config.State.Commit(ctx, []cluster.Condition{there}, []cluster.Change{{Key: k.key, Value: k.value(), Lease: lease.ID()}})
 	return err
 }
 

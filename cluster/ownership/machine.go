@@ -93,6 +93,13 @@ func (m *Machine) Lost(epoch uint64) {
 	}
 }
 
+// Resized tells the size that what is open has got, in bytes.
+func (m *Machine) Resized(size int64) {
+	if m.disk != nil {
+		m.disk.Size = size
+	}
+}
+
 // Stop has the machine give the volume away and claim it no more.
 func (m *Machine) Stop() { m.stopping = true }
 

@@ -247,6 +247,9 @@ func (s *Shared) Refresh() {
 	}
 }
 
+// Size is that of the volume in bytes, as far as it is known. Any goroutine may call it.
+func (s *Shared) Size() int64 { return s.slot.Info().Size }
+
 // Owner is the node that serves the volume; empty: it is not decided. Any goroutine may call
 // it.
 func (s *Shared) Owner() string {
