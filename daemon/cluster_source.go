@@ -21,7 +21,7 @@ const moveTime = 30 * time.Second
 
 // noCluster refuses what only nodes can do.
 func noCluster() error {
-	return &control.Refusal{What: "nothing was changed", State: true, Reasons: []control.Reason{{Text: "found no cluster in the configuration, expected the section cluster (docs/cluster.md)"}}}
+	return &control.Refusal{What: "there is no cluster", Missing: true, Reasons: []control.Reason{{Text: "found no cluster in the configuration, expected the section cluster (docs/cluster.md)"}}}
 }
 
 // ClusterState implements server.Source.
