@@ -75,10 +75,12 @@ func Measure[O any](r Report, o O, checks []Check[O]) error {
 			continue
 		}
 		machine := fmt.Sprintf("%d CPUs, %s, load average %s when it began", runtime.NumCPU(), runtime.GOARCH, loadAverage())
+		began := time.Now()
 		found, err := c.Run(ctx, o)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
+		machine += fmt.Sprintf(", %v long", time.Since(began).Round(time.Second))
 		bad += found.tell(c.Name)
 		found.Title, found.Version, found.Machine, found.At = c.Title, version, machine, time.Now().UTC().Format(time.DateOnly)
 		results[c.Name] = found
