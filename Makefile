@@ -28,7 +28,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build etcd lab-etcd dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-snapshots evidence-simulation evidence-rbd evidence-cluster lab-ceph simulation simulation-page clean
+.PHONY: help run build etcd lab-etcd dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-snapshots evidence-simulation evidence-rbd evidence-cluster evidence-failover lab-ceph simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -204,6 +204,13 @@ evidence-rbd: ## a Ceph cluster of this host beside rbd bench, and with OSDs kil
 evidence-cluster: etcd ## the state of a cluster of servers: commits, kills of etcd's leader, ends of leases, into docs/reports/cluster.md
 	$(GO) -C scripts build -o $(abspath $(BUILD))/evidence-cluster ./evidence/cluster
 	$(BUILD)/evidence-cluster --lunar-etcd $(BUILD)/lunar-etcd $(if $(ONLY),--only $(ONLY)) $(if $(KILLS),--kills $(KILLS))
+
+# ARGS="--kills 100 --stops 100" is longer.
+evidence-failover: build etcd ## three servers of one volume on a Ceph cluster of this host, moved, killed and stopped under load, into docs/reports/failover.md
+	@$(SETUP) ceph
+	$(GO) -C scripts build -o $(abspath $(BUILD))/evidence-failover ./evidence/failover
+	$(BUILD)/evidence-failover $(ARGS) --lab $(abspath scripts/lab/ceph/cluster.sh) --bin $(abspath $(BUILD)) --module $(abspath .) >$(BUILD)/failover.md
+	mv $(BUILD)/failover.md docs/reports/failover.md
 
 evidence-packages: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md
 	@$(SETUP) test
