@@ -72,13 +72,12 @@ func commits(ctx context.Context, o options, count int) (r notes.Result, err err
 	return r, nil
 }
 
-// writer commits numbers until ctx ends, and notes the longest time between two that were
-// answered. Every number is one above the one before: what was lost or came twice is found.
+// writer commits numbers. Each is one above the one before: what was lost or came twice is
+// found.
 type writer struct {
 	s     *etcd.State
 	at    cluster.Revision
 	n     int
-	gap   time.Duration
 	asked int // after an unknown outcome
 }
 
