@@ -25,6 +25,16 @@ type Cluster struct {
 	Volumes []ClusterVolume `json:"volumes" nullable:"false" doc:"Volumes with owners, by name."`
 }
 
+// owned is how many volumes the node owns that tells this.
+func (c *Cluster) owned() (n int) {
+	for i := range c.Volumes {
+		if c.Volumes[i].Owner == c.Node && c.Volumes[i].State == "owned" {
+			n++
+		}
+	}
+	return n
+}
+
 // ClusterNode is a living node.
 type ClusterNode struct {
 	Name     string    `json:"name" doc:"Name of the node."`

@@ -28,6 +28,12 @@ func (s *Status) Summary() (state, line string) {
 	if s.RDMA != nil && s.RDMA.Off != "" {
 		state, wrong = worse(state, HealthDegraded), append(wrong, "iSER is off")
 	}
+	if c := s.Cluster; c != nil {
+		if !c.Joined {
+			state, wrong = worse(state, HealthDegraded), append(wrong, "node "+c.Node+" has no place in cluster "+c.Name)
+		}
+		known = append(known, fmt.Sprintf("node %s owns %d of %d volumes of cluster %s", c.Node, c.owned(), len(c.Volumes), c.Name))
+	}
 	for _, name := range s.Closing {
 		known = append(known, "volume "+name+" is still being closed")
 	}

@@ -19,9 +19,12 @@ func TestSummary(t *testing.T) {
 		"ok: 1 volume, no session; volume old is still being closed, 1 warning": {Volumes: volumes("ok"), Closing: []string{"old"}, Warnings: []string{"w"}},
 		"ok: no volume, no session; 2 drains that the configuration file does not have, 1 QoS change that the configuration file does not have": {
 			Drift: []Drift{{Kind: "qos"}, {Kind: "drain"}, {Kind: "drain"}}},
-		"ok: 1 volume, no session; volume f is frozen":                                         {Volumes: []Volume{{Name: "f", Frozen: &FrozenVolume{}}}},
-		"degraded: volume v1 degraded, the cache's segment was removed; 2 volumes, no session": {Volumes: volumes("ok", "degraded"), Cache: &Cache{SegmentLost: true}},
-		"failed: volume v0 degraded, volume v1 failed, iSER is off; 2 volumes, no session":     {Volumes: volumes("degraded", "failed"), RDMA: &RDMA{Off: "x"}},
+		"ok: 1 volume, no session; volume f is frozen": {Volumes: []Volume{{Name: "f", Frozen: &FrozenVolume{}}}},
+		"ok: 1 volume, no session; node a owns 1 of 2 volumes of cluster c": {
+			Volumes: volumes("ok"), Cluster: &Cluster{Name: "c", Node: "a", Joined: true, Volumes: []ClusterVolume{{Owner: "a", State: "owned"}, {Owner: "b", State: "owned"}}}},
+		"degraded: node a has no place in cluster c; no volume, no session; node a owns 0 of 0 volumes of cluster c": {Cluster: &Cluster{Name: "c", Node: "a"}},
+		"degraded: volume v1 degraded, the cache's segment was removed; 2 volumes, no session":                       {Volumes: volumes("ok", "degraded"), Cache: &Cache{SegmentLost: true}},
+		"failed: volume v0 degraded, volume v1 failed, iSER is off; 2 volumes, no session":                           {Volumes: volumes("degraded", "failed"), RDMA: &RDMA{Off: "x"}},
 		"failed: volume v0 failed, volume v1 failed, volume v2 failed, and 2 more; 5 volumes, no session": {
 			Volumes: volumes("failed", "failed", "failed", "failed", "degraded")},
 	} {

@@ -37,6 +37,10 @@ func render(w io.Writer, s *control.Status, per string) {
 		}
 	}
 	section(w, volumeTable, s.Volumes, per)
+	if s.Cluster != nil {
+		section(w, clusterVolumeTable, s.Cluster.Volumes, per)
+		section(w, clusterNodeTable, s.Cluster.Nodes, per)
+	}
 	if s.Cache != nil {
 		renderCache(w, s.Cache, per)
 	}
