@@ -7,55 +7,6 @@ import (
 	"lunar/cluster"
 )
 
-// Machine decides for one volume on one node. Whoever drives it tells it what has changed
-// (Owned, Asked, Ended, Lost, Stop) and then asks with Step what is to be done.
-type Machine struct {
-	config Config
-
-	// What the state says.
-	record   Record
-	modified cluster.Revision // of record; 0: there is none
-	known    bool             // record was read
-	request  *Request
-	asked    cluster.Revision // of request
-
-	// What this node has.
-	address  string // of the instance that Open will use, which nobody else is to fence; empty: none
-	disk     *Disk  // what is open
-	epoch    uint64 // that it was opened for
-	lost     bool   // it is fenced
-	fenced   uint64 // epoch whose predecessors are fenced
-	failed   uint64 // epoch that could not be opened
-	late     bool   // what was opened or closed last may still have the lock
-	leaving  bool   // what was open was closed for another node
-	stopping bool
-
-	// What is under way, and what was told.
-	busy    Kind
-	epochOf uint64           // of what is busy
-	await   cluster.Revision // of a Commit of this node that the view does not have yet; 0: there is none
-	retry   time.Time        // nothing is begun before: a Commit has failed, or is awaited
-	pause   time.Time        // no other thing is: Ceph has
-	cause   cause            // why the volume has no owner
-	since   time.Time        // and since when
-	access  access
-	until   time.Time
-	state   State
-}
-
-// cause is why a volume may be claimed.
-type cause struct {
-	of   cluster.Revision // of the record
-	what vacancy
-}
-
-// access is how commands are answered.
-type access struct {
-	kind   Kind // Serve, Hold or Standby
-	epoch  uint64
-	record cluster.Revision
-}
-
 // New returns the machine of a volume of which nothing is known yet.
 func New(c Config) *Machine { return &Machine{config: c, state: Follower} }
 
@@ -168,16 +119,6 @@ func (m *Machine) next(v *View, now time.Time) (next time.Time) {
 		}
 	}
 	return next
-}
-
-// mine reports whether the record names this node's process as the owner.
-func (m *Machine) mine() bool {
-	return m.modified != 0 && m.record.Standing != Free && m.record.Node == m.config.Node && m.record.Incarnation == m.config.Incarnation
-}
-
-// open reports whether what is open is what the record says.
-func (m *Machine) open() bool {
-	return m.disk != nil && !m.lost && m.mine() && m.epoch == m.record.Epoch
 }
 
 // tell returns what has changed of how commands are answered.
