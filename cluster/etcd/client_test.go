@@ -127,3 +127,28 @@ func TestRanges(t *testing.T) {
 		}
 	}
 }
+
+// TestOlderBackup: a Watch from a revision that the state does not have, since it was restored,
+// ends: it would be silent until there is one.
+func TestOlderBackup(t *testing.T) {
+	for at, want := range map[int]error{6: cluster.ErrCompacted, 9: nil} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := members(t, func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if r.URL.Path != "/v3/watch" {
+				fmt.Fprintf(w, `{"header":{"revision":"%d"}}`, at)
+				return
+			}
+			fmt.Fprint(w, `{"result":{"header":{"revision":"6"},"created":true}}`, "\n")
+			if at > 6 { // the member was behind
+				fmt.Fprint(w, `{"result":{"header":{"revision":"9"},"events":[{"kv":{"key":"aw==","mod_revision":"9"}}]}}`, "\n")
+			}
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		})
+		if b := <-s.Watch(ctx, "k", 8); !errors.Is(b.Err, want) || want == nil && b.Revision != 9 {
+			t.Errorf("state at %d: found %+v, expected error %v", at, b, want)
+		}
+		cancel()
+	}
+}

@@ -62,7 +62,7 @@ func (s *State) follow(ctx context.Context, prefix string, from *cluster.Revisio
 		return err
 	}
 	defer body.Close()
-	err = receive(stream, body, from, out)
+	err = s.receive(stream, body, from, out)
 	if !errors.Is(err, cluster.ErrCompacted) {
 		s.leaveUnless(stream, member)
 	}
@@ -77,7 +77,7 @@ func (s *State) leaveUnless(stream context.Context, member string) {
 }
 
 // receive reports the messages of a stream.
-func receive(ctx context.Context, body io.Reader, from *cluster.Revision, out chan<- cluster.Batch) error {
+func (s *State) receive(ctx context.Context, body io.Reader, from *cluster.Revision, out chan<- cluster.Batch) error {
 	for messages := json.NewDecoder(body); ; {
 		var m streamed[watchAnswer]
 		if err := messages.Decode(&m); err != nil {
@@ -90,6 +90,11 @@ func receive(ctx context.Context, body io.Reader, from *cluster.Revision, out ch
 			return cluster.ErrCompacted
 		case m.Result.Canceled:
 			return errors.New(m.Result.CancelReason)
+		case m.Result.Created && m.Result.Header.Revision < int64(*from):
+			if err := s.younger(ctx, *from); err != nil {
+				return err
+			}
+			continue
 		case len(m.Result.Events) == 0:
 			continue
 		}
@@ -101,6 +106,17 @@ func receive(ctx context.Context, body io.Reader, from *cluster.Revision, out ch
 			return ctx.Err()
 		}
 	}
+}
+
+// younger returns ErrCompacted if the state has not come as far as a revision that was seen of
+// it: it is that of an older backup, and what a Watch from there would tell is none of what
+// has happened. The member that was asked first may only be behind the others.
+func (s *State) younger(ctx context.Context, from cluster.Revision) error {
+	_, at, err := s.Get(ctx, "\x00")
+	if err == nil && at < from {
+		err = cluster.ErrCompacted
+	}
+	return err
 }
 
 func batchOf(events []watchEvent) (b cluster.Batch) {

@@ -81,6 +81,8 @@ type watchEvent struct {
 }
 
 type watchAnswer struct {
+	Header          header       `json:"header"`
+	Created         bool         `json:"created"`
 	Canceled        bool         `json:"canceled"`
 	CancelReason    string       `json:"cancel_reason"`
 	CompactRevision int64        `json:"compact_revision,string"`
