@@ -18,6 +18,9 @@ func (m *Machine) Idle() bool {
 	return m.busy == Nothing && m.await == 0 && m.disk == nil && !m.mine()
 }
 
+// Closed reports whether nothing is open, and nothing under way that could open it.
+func (m *Machine) Closed() bool { return m.disk == nil && (m.busy == Nothing || m.busy == Commit) }
+
 // Owned tells the owner's record, and its revision; 0: there is none.
 func (m *Machine) Owned(r Record, modified cluster.Revision) {
 	m.record, m.modified, m.known = r, modified, true
