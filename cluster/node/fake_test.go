@@ -149,6 +149,7 @@ type disk struct {
 	node, volume string
 	instance     string
 	open         bool
+	calls        int // that wait for Ceph
 	epoch        uint64
 	how          string
 	trust        time.Time
@@ -163,8 +164,12 @@ func (d *disk) is() string { defer d.lock()(); return d.how }
 // trusts is until when the node serves cached reads.
 func (d *disk) trusts() time.Time { defer d.lock()(); return d.trust }
 
+func (d *disk) called(n int) { defer d.lock()(); d.calls += n }
+
 // answers waits as long as Ceph does not.
 func (d *disk) answers(ctx context.Context) error {
+	d.called(1)
+	defer d.called(-1)
 	for {
 		unlock := d.lock()
 		stuck := d.stuck[d.volume] || d.stuck[d.node]

@@ -338,3 +338,45 @@ func TestRemove(t *testing.T) {
 		s.until("another one has it", func() bool { return s.write("n2", "plain") })
 	})
 }
+
+// A node that ends its lease trusts its cache no more before others can see that.
+func TestNoTrustBehindTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *site) {
+		s.three("cached")
+		s.until("cached reads are served", func() bool { return s.disks["n1 cached"].trusts().After(time.Now()) })
+		s.net.Delay("n1", func() time.Duration { return 200 * time.Millisecond })
+		s.nodes["n1"].resign()
+		s.until("the record is gone", func() bool { return len(s.items(s.keys.Node("n1"))) == 0 })
+		if until := s.disks["n1 cached"].trusts(); until.After(time.Now()) {
+			t.Errorf("cached reads are served for %v still", time.Until(until))
+		}
+		s.net.Delay("n1", nil)
+	})
+}
+
+// Removing a volume while Ceph does not answer waits for what is under way.
+func TestRemoveWhileOpening(t *testing.T) {
+	bubble(t, func(t *testing.T, s *site) {
+		s.join("n1")
+		d := &disk{site: s, node: "n1", volume: "v"}
+		s.disks["n1 v"], s.stuck["v"] = d, true
+		n := s.nodes["n1"]
+		if err := n.Add("v", VolumeConfig{Owners: []string{"n1"}}, d); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(suspectTime)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := n.Remove(ctx, "v"); err == nil {
+			t.Error("found no error")
+		}
+		unlock := d.lock()
+		if d.calls != 0 {
+			t.Errorf("%d calls are under way", d.calls)
+		}
+		unlock()
+		if err := n.stop(t.Context(), []string{"v"}); err != nil { // which was removed meanwhile
+			t.Error(err)
+		}
+	})
+}

@@ -103,19 +103,32 @@ func (n *Node) has(node string) (all []string) {
 	return all
 }
 
-// Remove has the node give a volume away and decide about it no more.
+// halt has the node give a volume away.
+func (n *Node) halt(name string) {
+	if v := n.volumes[name]; v != nil {
+		v.machine.Stop()
+		v.news = true
+	}
+}
+
+// Remove has the node give a volume away and decide about it no more. None of the volume's
+// methods is called any more when it returns; beyond ctx it waits for those alone that are
+// under way, and for the volume to be closed.
 func (n *Node) Remove(ctx context.Context, name string) error {
-	err := n.do(func() {
-		if v := n.volumes[name]; v != nil {
-			v.machine.Stop()
-			v.news = true
-		}
-	})
+	err := n.do(func() { n.halt(name) })
 	if err == nil {
 		err = n.await(ctx, func() (bool, error) {
 			v := n.volumes[name]
 			return v == nil || v.machine.Idle(), nil
 		})
+	}
+	if err != nil { // nobody else has it yet; what uses it here ends all the same
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*n.config.Hold)
+		defer cancel()
+		err = errors.Join(err, n.await(late, func() (bool, error) {
+			v := n.volumes[name]
+			return v == nil || v.machine.Closed(), nil
+		}))
 	}
 	return errors.Join(err, n.do(func() {
 		delete(n.volumes, name)
@@ -140,7 +153,7 @@ func (n *Node) Stop(ctx context.Context) error {
 
 func (n *Node) stop(ctx context.Context, names []string) error {
 	for _, name := range names {
-		_ = n.do(func() { n.volumes[name].machine.Stop(); n.volumes[name].news = true })
+		_ = n.do(func() { n.halt(name) })
 	}
 	err := n.await(ctx, func() (bool, error) {
 		for _, v := range n.volumes {

@@ -65,10 +65,20 @@ func (n *Node) keep(ctx context.Context, k leased) {
 		select {
 		case <-lease.Done():
 		case <-ctx.Done():
+			n.lapse(k) // before others can see the lease end
 			n.leave(lease)
 		}
-		n.post(func() { n.all = true; k.holds(nil) })
+		n.lapse(k)
 	}
+}
+
+// lapse has a key be held no more, and what follows from that done.
+func (n *Node) lapse(k leased) {
+	_ = n.do(func() { // or nobody decides any more
+		k.holds(nil)
+		n.all = true
+		n.decide(time.Now())
+	})
 }
 
 // joined notes why the node is alone, and logs it when that changes.
