@@ -168,10 +168,7 @@ func (c *Clients) Fence(a Account, addresses []string, patience time.Duration) e
 	switch {
 	case errors.Is(err, ErrLate):
 		return err // the instance is in use until that ends
-	case errors.Is(err, unix.ESHUTDOWN):
-		c.banish(i)
-	}
-	if errors.Is(err, unix.ESHUTDOWN) { // it is fenced itself
+	case errors.Is(err, unix.ESHUTDOWN): // it is fenced itself
 		c.banish(i)
 	}
 	return errors.Join(err, c.release(i, patience))
