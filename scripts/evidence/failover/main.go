@@ -24,6 +24,7 @@ type options struct {
 	Others int           `default:"3" help:"Restarts, and losses of etcd and of the monitor, each."`
 	Users  int           `default:"32" help:"Commands under way."`
 	Pause  time.Duration `default:"10ms" help:"Of a user between two commands: without it, the load alone fills the CPUs that three servers, etcd and Ceph share."`
+	Only   string        `help:"Parts whose names have this."`
 	Keep   bool          `help:"Leave the directory and its logs."`
 	Cached bool          `negatable:"" default:"true" help:"The volume has a cache."`
 }
@@ -104,7 +105,7 @@ func (o *options) parts(s *site, l *load) error {
 		{"the monitor stopped for 5 s", o.Others, 200 * time.Millisecond, (*site).noMonitor},
 		{"the monitor stopped for 5 s, the owner killed then", o.Others, 7 * time.Second, (*site).killWithoutMonitor},
 	} {
-		if p.rounds == 0 {
+		if p.rounds == 0 || !strings.Contains(p.name, o.Only) {
 			continue
 		}
 		if err := o.part(s, l, &p); err != nil {
