@@ -1,9 +1,11 @@
 package target_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"slices"
 	"testing"
+	"time"
 
 	"lunar/backstore"
 	"lunar/internal/initiator"
@@ -60,5 +62,56 @@ func TestElsewhere(t *testing.T) {
 		if !slices.Equal(tags, want) {
 			t.Errorf("LUN %d: found groups %v, expected %v", lun, tags, want)
 		}
+	}
+}
+
+// TestHeldCommands: while it is not decided who serves a unit, task management and the end of
+// a session end its commands.
+func TestHeldCommands(t *testing.T) {
+	store, err := backstore.NewRAM(1<<20, 512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := scsi.NewLogicalUnit(scsi.LUConfig{Name: "shared", Store: store, Shared: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Standby}, 1: {}}
+	shared.Settle(here)
+	r := newRig(t, rigOptions{rules: func([]*scsi.LogicalUnit) []target.AccessRule {
+		return []target.AccessRule{{Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LU: shared}}}}
+	}})
+	c, other := r.login(initiator.Options{}), r.login(initiator.Options{ISID: [6]byte{0x80, 0, 0, 0, 0, 9}})
+	for _, c := range []*initiator.Conn{c, other} {
+		if _, err := c.Command(make([]byte, 6), 0, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared.Hold(time.Hour)
+	wrong := pattern(4096, 1)
+	aborted := start(t, c, initiator.Command{CDB: cdbWrite16(0, 8), Out: wrong})
+	start(t, c, initiator.Command{CDB: cdbWrite16(8, 8), Out: wrong})
+	start(t, other, initiator.Command{CDB: cdbWrite16(16, 8), Out: wrong})
+	if code, err := c.TaskManagement(initiator.TaskRequest{Function: initiator.AbortTask, Referenced: aborted}); code != 0 || err != nil {
+		t.Errorf("ABORT TASK: %d, %v", code, err)
+	}
+	other.Close()
+	if code, err := c.TaskManagement(initiator.TaskRequest{Function: initiator.LogicalUnitReset}); code != 0 || err != nil {
+		t.Errorf("LOGICAL UNIT RESET: %d, %v", code, err)
+	}
+	kept := start(t, c, initiator.Command{CDB: cdbWrite16(24, 8), Out: wrong})
+	shared.Settle(here)
+	for range 3 { // the attention of the reset
+		if res, err := c.Wait(kept); err != nil || res.Status == 0 {
+			break
+		}
+		kept = start(t, c, initiator.Command{CDB: cdbWrite16(24, 8), Out: wrong})
+	}
+	got, err := c.Command(append([]byte{0x28, 0, 0, 0, 0, 0, 0, 0, 32}, 0), 0, nil, 32*512)
+	if err != nil || got.Status != 0 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if !bytes.Equal(got.In[:24*512], make([]byte, 24*512)) || !bytes.Equal(got.In[24*512:], wrong) {
+		t.Error("a write that was ended was done, or the one that was not was not")
 	}
 }
