@@ -212,7 +212,7 @@ func (m *membership) add(v *conf.Volume, s *volumes.Shared) error {
 }
 
 func (m *membership) volume(v *conf.Volume, s *volumes.Shared) node.VolumeConfig {
-	c := node.VolumeConfig{Owners: v.Owners, Cached: s.Cached()}
+	c := node.VolumeConfig{Owners: v.Owners, Cached: s.Cached(), BlockSize: v.BlockSize}
 	if v.Failback == conf.AutoFailback {
 		c.Failback = failbackTime
 	}

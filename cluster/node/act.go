@@ -20,12 +20,23 @@ func (n *Node) step(v *volume, now time.Time) {
 			n.answer(v, a, now)
 		}
 	}
+	n.compare(v)
 	if s := v.machine.State(); s != before {
 		n.config.Logger.Debug("a volume's ownership goes on", "volume", v.name, "state", string(s))
 	}
 	if len(todo) > 0 && n.config.Changed != nil {
 		n.config.Changed()
 	}
+}
+
+// compare logs, once, that a volume is not configured as where it was open.
+func (n *Node) compare(v *volume) {
+	unlike := v.machine.Unlike()
+	if r := n.observer.Owners()[v.name]; unlike && !v.unlike {
+		n.config.Logger.Error("a volume has another block size here than on its last owner, and is not served: block-size has to be the same on all nodes",
+			"volume", v.name, "owner", r.Node, "found", r.BlockSize)
+	}
+	v.unlike = unlike
 }
 
 // answer does what takes no time.

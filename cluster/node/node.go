@@ -61,6 +61,7 @@ type volume struct {
 	next    time.Time // when it wants to be asked; zero: not by itself
 	gone    time.Time // since when commands wait; zero: they do not
 	trouble string    // the last that was logged
+	unlike  bool      // it was logged that it is another disk here
 }
 
 // Start joins the cluster.
@@ -186,7 +187,7 @@ func (n *Node) Add(name string, c VolumeConfig, v Volume) error {
 	return n.do(func() {
 		m := ownership.New(ownership.Config{
 			Keys: n.config.Keys, Volume: name, Node: n.config.Node, Incarnation: n.incarnation,
-			Owners: c.Owners, Cached: c.Cached, Failback: c.Failback,
+			Owners: c.Owners, Cached: c.Cached, Failback: c.Failback, BlockSize: c.BlockSize,
 			Stagger: n.config.Suspect / 10, Patience: n.config.Suspect, Retry: n.config.Suspect,
 		})
 		n.volumes[name] = &volume{Volume: v, name: name, machine: m, news: true}

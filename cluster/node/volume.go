@@ -49,7 +49,9 @@ var ErrLate = errors.New("it may still happen")
 
 // VolumeConfig says who may own a volume.
 type VolumeConfig struct {
-	Owners   []string // the best first
-	Cached   bool
-	Failback time.Duration // how long a better node must have lived to get the volume back; 0: never by itself
+	Owners []string // the best first
+	Cached bool
+	// BlockSize is in bytes; 0: any. Who has another one than the owner never owns the volume.
+	BlockSize int
+	Failback  time.Duration // how long a better node must have lived to get the volume back; 0: never by itself
 }

@@ -21,6 +21,12 @@ func (m *Machine) Idle() bool {
 // Closed reports whether nothing is open, and nothing under way that could open it.
 func (m *Machine) Closed() bool { return m.disk == nil && (m.busy == Nothing || m.busy == Commit) }
 
+// Unlike reports that this node would present the volume with another block size than that
+// which it was open with.
+func (m *Machine) Unlike() bool {
+	return m.config.BlockSize != 0 && m.record.BlockSize != 0 && m.config.BlockSize != m.record.BlockSize
+}
+
 // Owned tells the owner's record, and its revision; 0: there is none.
 func (m *Machine) Owned(r Record, modified cluster.Revision) {
 	m.record, m.modified, m.known = r, modified, true
@@ -130,7 +136,7 @@ func (m *Machine) tell(v *View) (all []Action) {
 	switch {
 	case m.open() && !m.leaving && m.busy != Close:
 		a = access{kind: Serve, epoch: m.epoch}
-	case m.record.Standing == Owned && !m.mine() && m.vacant(v) == occupied:
+	case m.record.Standing == Owned && !m.mine() && m.vacant(v) == occupied && !m.Unlike():
 		a.kind = Standby
 	}
 	until := time.Time{}

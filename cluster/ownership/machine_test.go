@@ -112,3 +112,29 @@ func TestOwnInstanceIsNotFenced(t *testing.T) {
 		t.Errorf("found %d attempts", attempts)
 	}
 }
+
+// A node that has a volume with another block size than its owner neither presents it nor takes
+// it over: hosts would have two disks for one, and write to the wrong places.
+func TestAnotherBlockSize(t *testing.T) {
+	for size, like := range map[int]bool{512: true, 4096: false} {
+		now := time.Unix(1e9, 0)
+		m := New(Config{Keys: cluster.KeysOf("prod"), Volume: "v", Node: "n2", Incarnation: "b", Owners: []string{"n1", "n2"}, BlockSize: size, Retry: time.Second})
+		m.Owned(Record{Node: "n1", Incarnation: "a", Epoch: 1, Standing: Owned, BlockSize: 512}, 7)
+		v := &View{Nodes: map[string]Peer{"n1": {Incarnation: "a", Heard: true}, "n2": {Incarnation: "b", Heard: true}}, Current: true}
+		did := map[Kind]bool{}
+		for range 20 {
+			todo, _ := m.Step(v, now)
+			for _, a := range todo {
+				if did[a.Kind] = true; a.Kind == Connect {
+					m.Ended(Outcome{Address: "x"}, now)
+				}
+			}
+			if now = now.Add(time.Second); len(did) >= 2 {
+				delete(v.Nodes, "n1")
+			}
+		}
+		if did[Standby] != like || did[Commit] != like || !did[Hold] {
+			t.Errorf("block size %d: found actions %v", size, did)
+		}
+	}
+}

@@ -34,6 +34,9 @@ type Config struct {
 	Incarnation string   // of the node's process, unlike all before
 	Owners      []string // nodes that may own the volume, the best first
 	Cached      bool     // there is a cache in front of the volume
+	// BlockSize is the volume's in bytes; 0: any. A node never owns a volume that was open with
+	// another one, and does not present it as another owner's: it would be another disk.
+	BlockSize int
 	// Failback is how long a node that is named before the owner must have lived to get the
 	// volume back; 0: only a request moves it back.
 	Failback time.Duration
