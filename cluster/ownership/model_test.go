@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	steps = flag.Int("ownership.steps", 200_000, "steps of TestModel")
+	steps = flag.Int("ownership.steps", 60_000, "steps of TestModel")
 	seed  = flag.Uint64("ownership.seed", 0, "the only seed of TestModel; 0: several")
 )
 
