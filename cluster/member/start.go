@@ -37,7 +37,10 @@ func Program() (string, error) {
 
 // startPatience is how long a keeper may take until it can be reached: it reads some
 // files.
-const startPatience = 10 * time.Second
+const (
+	startPatience = 10 * time.Second
+	otherPatience = 2 * time.Second
+)
 
 // Start starts a keeper that outlives this process, unless there is one, and returns when
 // it can be reached. messages gets its log, and that of etcd.
@@ -53,15 +56,17 @@ func (d Dir) Start(program string, messages *os.File) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	failed := fmt.Errorf("%s does not answer at %s", program, d.Socket())
 	for until := time.Now().Add(startPatience); time.Now().Before(until); {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("%s has ended: %w", program, err)
+			failed = fmt.Errorf("%s has ended: %w", program, err)
+			until = time.Now().Add(otherPatience) // another one may have come first, as a service
 		case <-time.After(10 * time.Millisecond):
 		}
 		if d.Runs() {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s does not answer at %s", program, d.Socket())
+	return failed
 }
