@@ -16,10 +16,17 @@ import (
 
 const crashSize = 8 << 20
 
-// whole waits until both members are alike.
+// whole waits until both members are alike, as long as it takes while that goes on: on a machine
+// with much else to do it takes minutes.
 func whole(t testing.TB, m *Mirror) {
 	t.Helper()
-	eventually.Finds(t, "regions that a member lacks", 0, func() int { return m.Status().Behind })
+	for left := m.Status().Behind; left > 0; {
+		was := left
+		eventually.Holds(t, fmt.Sprintf("a member lacks fewer regions than %d", was), func() bool {
+			left = m.Status().Behind
+			return left < was
+		})
+	}
 	eventually.Finds(t, "members that lag", false, m.lags)
 }
 
@@ -54,7 +61,7 @@ func restarted(t *testing.T, rng *rand.Rand, left []*memstore.Store, missing int
 			if err := m.Close(); err != nil {
 				t.Error(err)
 			}
-			if missing < 0 && !bytes.Equal(left[0].Bytes()[:crashSize], left[1].Bytes()[:crashSize]) {
+			if missing < 0 && !t.Failed() && !bytes.Equal(left[0].Bytes()[:crashSize], left[1].Bytes()[:crashSize]) {
 				t.Error("the members differ after a stop in order")
 			}
 		}()
