@@ -37,6 +37,7 @@ type membership struct {
 	known   atomic.Pointer[peers]
 	beside  sync.WaitGroup
 	end     context.CancelFunc
+	wrong   string // the last that was logged of other nodes
 }
 
 // identityTime is how long a first start waits for the cluster's identity.
@@ -264,10 +265,9 @@ func (d *daemon) followPeers(ctx context.Context) {
 			all[name] = n.About
 		}
 		now, err := peersOf(all)
-		if err != nil {
-			m.log.Warn("the node is left out of what initiators are told", "error", err)
-		}
-		now[m.conf.Node] = *m.own.Load() // also while the record is not there, or another
+		own := m.own.Load()
+		m.complain(errors.Join(err, now.clash(m.conf.Node, own)))
+		now[m.conf.Node] = *own // also while the record is not there, or another
 		if reflect.DeepEqual(*m.known.Load(), now) {
 			continue
 		}
@@ -276,6 +276,19 @@ func (d *daemon) followPeers(ctx context.Context) {
 		for _, s := range d.Shared() {
 			s.Refresh()
 		}
+	}
+}
+
+// complain logs what is wrong with other nodes, once: what cannot be read, and is left out of
+// what initiators are told, or tags of a node that came at the same time as this one, or while
+// etcd did not answer.
+func (m *membership) complain(err error) {
+	was := m.wrong
+	if m.wrong = ""; err != nil {
+		m.wrong = err.Error()
+	}
+	if m.wrong != "" && m.wrong != was {
+		m.log.Error("initiators are told something wrong of the cluster's nodes", "error", err)
 	}
 }
 

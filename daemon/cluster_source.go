@@ -152,8 +152,12 @@ func (s *source) FenceInCluster(by server.Asker, f control.ClusterFence) (contro
 		}
 		var errs []error
 		for name, v := range st.Volumes {
+			if v.Owner.Node != f.Node || len(v.Owner.Instances) == 0 {
+				continue
+			}
 			open := s.daemon.SharedOf(name)
-			if v.Owner.Node != f.Node || open == nil {
+			if open == nil {
+				errs = append(errs, fmt.Errorf("volume %s: found it on node %s alone, expected it in the configuration of this one, which is to fence its owner", name, f.Node))
 				continue
 			}
 			if err := open.Fence(ctx, v.Owner.Instances); err != nil {

@@ -15,6 +15,7 @@ import (
 	"lunar/backstore/rbd/fake"
 	"lunar/cluster"
 	"lunar/cluster/mem"
+	"lunar/cluster/ownership"
 	"lunar/conf"
 	"lunar/internal/cli"
 	"lunar/internal/eventually"
@@ -299,5 +300,21 @@ func (l *lab) sameDisk() {
 	found, err := dial(l.t, l.nodes["n2"].portal, initiator.Options{}).SendTargets("All")
 	if err != nil || len(found) != 1 || len(found[0].Addresses) != 3 {
 		l.t.Errorf("found %v, %v", found, err)
+	}
+}
+
+// TestFenceUnknownVolume: a fence says so if it has not fenced all that the node had.
+func TestFenceUnknownVolume(t *testing.T) {
+	l := newLab(t, "")
+	eventually.Holds(t, "the first node owns the volume, and all know", func() bool {
+		return l.owner("n1") == "n1" && l.owner("n2") == "n1" && l.owner("n3") == "n1"
+	})
+	r := ownership.Record{Node: "n1", Incarnation: "other", Epoch: 1, Standing: ownership.Owned, Instances: []string{"192.0.2.9:0/1"}}
+	if _, err := l.network.State("test").Commit(t.Context(), nil, []cluster.Change{{Key: cluster.KeysOf("lab").Owner("alone"), Value: r.Encode()}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "the second node knows of it", func() bool { return strings.Contains(l.lunar("n2", cli.ExitOK, "cluster", "status"), "alone") })
+	if said := l.lunar("n2", cli.ExitFailure, "cluster", "fence", "n1"); !strings.Contains(said, "volume alone: found it on node n1 alone") {
+		t.Errorf("found %q", said)
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -21,6 +22,22 @@ ceph: {main: {}}
 volumes: {db: {type: rbd, ceph: main, image: rbd/db, owners: [n1, n2]}}
 targets: {"iqn.2026-11.test:t": {portal-groups: [a], luns: {0: db}}}
 `
+
+// TestComplain: a node that has come with another one's tag all the same is told of once, as long
+// as nothing else is wrong.
+func TestComplain(t *testing.T) {
+	var log strings.Builder
+	m := &membership{log: slog.New(slog.NewTextHandler(&log, nil))}
+	all := peersIn(t)
+	own := all["n1"]
+	twin := peers{"n1": own, "n2": own}
+	for _, p := range []peers{all, twin, twin, all, twin} {
+		m.complain(p.clash("n1", &own))
+	}
+	if n := strings.Count(log.String(), "expected a tag that no other node of the cluster has"); n != 2 {
+		t.Errorf("found %d messages, expected 2: %s", n, log.String())
+	}
+}
 
 // peersIn are nodes n1 and n2, which have the same portal groups with other tags.
 func peersIn(t *testing.T) peers {

@@ -92,10 +92,12 @@ func (n *Node) Fill(ctx context.Context, node string) error {
 	return err
 }
 
-// has are the volumes of a node.
+// has are the volumes of a node, without those of a process that is gone which nobody here could
+// take over: they may be configured nowhere any more.
 func (n *Node) has(node string) (all []string) {
+	lives := n.observer.View.Nodes[node].Incarnation
 	for volume, r := range n.observer.Owners() {
-		if r.Node == node && r.Standing != ownership.Free {
+		if r.Node == node && r.Standing != ownership.Free && (r.Incarnation == lives || n.volumes[volume] != nil) {
 			all = append(all, volume)
 		}
 	}
