@@ -23,9 +23,7 @@ func (m *Machine) Closed() bool { return m.disk == nil && (m.busy == Nothing || 
 
 // Unlike reports that this node would present the volume with another block size than that
 // which it was open with.
-func (m *Machine) Unlike() bool {
-	return m.config.BlockSize != 0 && m.record.BlockSize != 0 && m.config.BlockSize != m.record.BlockSize
-}
+func (m *Machine) Unlike() bool { return m.config.unlike(&m.record) }
 
 // Owned tells the owner's record, and its revision; 0: there is none.
 func (m *Machine) Owned(r Record, modified cluster.Revision) {

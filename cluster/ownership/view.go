@@ -48,6 +48,11 @@ type Config struct {
 	Retry time.Duration
 }
 
+// unlike reports that the volume is another one than that of a record.
+func (c *Config) unlike(r *Record) bool {
+	return c.BlockSize != 0 && r.BlockSize != 0 && c.BlockSize != r.BlockSize
+}
+
 // State is what a machine is doing.
 type State string
 

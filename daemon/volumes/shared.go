@@ -121,13 +121,14 @@ func (s *Shared) Open(ctx context.Context, claim Claim) (o Opened, late bool, er
 	}
 	store, err := s.cached(image)
 	if err != nil {
-		return o, false, err
+		return o, errors.Is(err, rbd.ErrLate), err
 	}
 	if err = s.fits(image); err == nil {
 		err = s.slot.Exchange(ctx, func(backstore.Store) (backstore.Store, error) { return store, nil })
 	}
 	if err != nil {
-		return o, false, errors.Join(err, store.Close())
+		err = errors.Join(err, store.Close())
+		return o, errors.Is(err, rbd.ErrLate), err
 	}
 	s.set.Health.opened(s.volume.Name, image, inCache(image, store))
 	s.unit.Remeasure()
