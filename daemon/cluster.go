@@ -266,7 +266,7 @@ func (d *daemon) followPeers(ctx context.Context) {
 		}
 		now, err := peersOf(all)
 		own := m.own.Load()
-		m.complain(errors.Join(err, now.clash(m.conf.Node, own)))
+		m.complain(errors.Join(err, now.clash(m.conf.Node, own), now.differ(m.conf.Node, own)))
 		now[m.conf.Node] = *own // also while the record is not there, or another
 		if reflect.DeepEqual(*m.known.Load(), now) {
 			continue
@@ -281,14 +281,14 @@ func (d *daemon) followPeers(ctx context.Context) {
 
 // complain logs what is wrong with other nodes, once: what cannot be read, and is left out of
 // what initiators are told, or tags of a node that came at the same time as this one, or while
-// etcd did not answer.
+// etcd did not answer, and volumes with other owners there.
 func (m *membership) complain(err error) {
 	was := m.wrong
 	if m.wrong = ""; err != nil {
 		m.wrong = err.Error()
 	}
 	if m.wrong != "" && m.wrong != was {
-		m.log.Error("initiators are told something wrong of the cluster's nodes", "error", err)
+		m.log.Error("the cluster's nodes do not fit together", "error", err)
 	}
 }
 

@@ -19,6 +19,8 @@ type peer struct {
 	Lunar   string              `json:"lunar"` // version
 	Groups  []peerGroup         `json:"groups"`
 	Targets map[string][]uint16 `json:"targets"` // tags of the groups that lead to each
+	// Owners are those of volumes: a node with another list has other ideas of who is next.
+	Owners map[string][]string `json:"owners,omitempty"`
 }
 
 // peerGroup is a portal group of a node. Groups of one name are on one network.
@@ -45,6 +47,14 @@ func selfOf(cfg *conf.Config, addresses func(tag uint16) []netip.AddrPort) peer 
 		t := &cfg.Targets[i]
 		for _, name := range t.PortalGroups {
 			out.Targets[t.Name] = append(out.Targets[t.Name], cfg.PortalGroup(name).Tag)
+		}
+	}
+	for i := range cfg.Volumes {
+		if v := &cfg.Volumes[i]; v.Clustered() {
+			if out.Owners == nil {
+				out.Owners = map[string][]string{}
+			}
+			out.Owners[v.Name] = v.Owners
 		}
 	}
 	return out
@@ -127,6 +137,18 @@ func (p peers) clash(self string, own *peer) error {
 			i := slices.IndexFunc(one.Groups, func(o peerGroup) bool { return o.Tag == g.Tag })
 			if i >= 0 {
 				return fmt.Errorf("portal-groups.%s.tag: found %d, which is that of %s on node %s, expected a tag that no other node of the cluster has", g.Name, g.Tag, one.Groups[i].Name, name)
+			}
+		}
+	}
+	return nil
+}
+
+// differ tells of volumes that have other owners on another node.
+func (p peers) differ(self string, own *peer) error {
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		for _, volume := range slices.Sorted(maps.Keys(own.Owners)) {
+			if there, ok := p[name].Owners[volume]; ok && name != self && !slices.Equal(there, own.Owners[volume]) {
+				return fmt.Errorf("volumes.%s.owners: found %v on node %s, expected %v, as here", volume, there, name, own.Owners[volume])
 			}
 		}
 	}

@@ -39,6 +39,19 @@ func TestComplain(t *testing.T) {
 	}
 }
 
+// TestDiffer: nodes that have other lists of a volume's owners are found.
+func TestDiffer(t *testing.T) {
+	all := peersIn(t)
+	own := all["n1"]
+	if err := all.differ("n1", &own); err != nil || len(own.Owners["db"]) != 2 {
+		t.Errorf("found %v of nodes that agree, and owners %v", err, own.Owners)
+	}
+	own.Owners = map[string][]string{"db": {"n2", "n1"}}
+	if err := all.differ("n1", &own); err == nil || !strings.Contains(err.Error(), "volumes.db.owners: found [n1 n2] on node n2") {
+		t.Errorf("found %v", err)
+	}
+}
+
 // peersIn are nodes n1 and n2, which have the same portal groups with other tags.
 func peersIn(t *testing.T) peers {
 	t.Helper()

@@ -44,7 +44,9 @@ func (lu *LogicalUnit) Hold(patience time.Duration) {
 		return
 	}
 	lu.mu.holding = true
-	lu.flux.begin(patience, lu.expireHold)
+	lu.mu.holds++
+	this := lu.mu.holds
+	lu.flux.begin(patience, func() { lu.expireHold(this) })
 	lu.restrictAll()
 }
 
@@ -68,11 +70,11 @@ func (lu *LogicalUnit) Settle(access map[uint16]PortAccess) {
 	lu.tellAccess(old, &table, nil)
 }
 
-// expireHold is called when the patience of a Hold has ended.
-func (lu *LogicalUnit) expireHold() {
+// expireHold is called when the patience of a Hold has ended, by its number.
+func (lu *LogicalUnit) expireHold(which uint64) {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
-	if !lu.mu.holding {
+	if !lu.mu.holding || lu.mu.holds != which {
 		return
 	}
 	lu.access.Store(&accessTable{EveryTag: {PortAccess{State: Transitioning}, accessImplicit}})

@@ -155,6 +155,21 @@ func TestHoldExpires(t *testing.T) {
 	}
 }
 
+// TestHoldExpiresLate: the end of a Hold's patience that comes when that is over, and the next one
+// has begun, does not end the next one.
+func TestHoldExpiresLate(t *testing.T) {
+	m := newMedium(mib)
+	_, lu := newShared(t, m)
+	lu.Hold(longHold)
+	first := lu.mu.holds
+	lu.Settle(here)
+	lu.Hold(longHold)
+	if lu.expireHold(first); !lu.mu.holding {
+		t.Error("it has ended")
+	}
+	lu.Settle(here)
+}
+
 // TestHeldCommandsEnd: task management and the end of a session end commands that wait, also
 // in the moment in which it is decided.
 func TestHeldCommandsEnd(t *testing.T) {

@@ -122,6 +122,7 @@ type LogicalUnit struct {
 		departed map[claimant]departed
 		reserved reservation.Nexus // who holds RESERVE; zero: nobody
 		holding  bool              // see Hold
+		holds    uint64            // how often that was called
 		// registrants are who has proven to be behind the registrations of reservations.
 		registrants map[registrant]any
 	}
