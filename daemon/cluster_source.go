@@ -106,7 +106,10 @@ func (s *source) MoveInCluster(by server.Asker, m control.ClusterMove) (control.
 
 // DrainInCluster implements server.Source.
 func (s *source) DrainInCluster(by server.Asker, d control.ClusterDrain) (control.Cluster, error) {
-	what := "node " + d.Node + " may own volumes as before"
+	what := "node " + d.Node + " has not given its volumes away"
+	if d.Off {
+		what = "node " + d.Node + " is drained as before"
+	}
 	return s.inCluster(by, what, "drained", func(ctx context.Context, n *node.Node) error {
 		if d.Off {
 			return n.Fill(ctx, d.Node)
@@ -132,14 +135,14 @@ func (s *source) isMember(n *node.Node, name string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("found node %q, which neither lives nor is named in owners", name)
+	return fmt.Errorf("found node %q, which neither lives nor is named in owners, expected a node of lunar cluster status", name)
 }
 
 // FenceInCluster implements server.Source. A node that lives hears that it is to have no
 // volumes; whatever it does, Ceph refuses its writes from then on.
 func (s *source) FenceInCluster(by server.Asker, f control.ClusterFence) (control.Cluster, error) {
-	what := "node " + f.Node + " was not fenced"
-	return s.inCluster(by, what, "fenced", func(ctx context.Context, n *node.Node) error {
+	what, fenced := "node "+f.Node+" was not fenced", false
+	state, err := s.inCluster(by, what, "fenced", func(ctx context.Context, n *node.Node) error {
 		st, err := n.Status()
 		if err != nil {
 			return err
@@ -164,8 +167,13 @@ func (s *source) FenceInCluster(by server.Asker, f control.ClusterFence) (contro
 				errs = append(errs, fmt.Errorf("volume %s: %w", name, err))
 			}
 		}
+		fenced = len(errs) == 0
 		return errors.Join(append(errs, n.Drain(ctx, f.Node))...)
 	})
+	if r := new(control.Refusal); fenced && errors.As(err, &r) {
+		r.What = "node " + f.Node + " is fenced, but not all its volumes have another owner"
+	}
+	return state, err
 }
 
 // inCluster does what may take some time, and answers with what is so then.

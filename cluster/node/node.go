@@ -41,6 +41,7 @@ type Node struct {
 	tick        time.Time // when the lease is looked at again
 	lease       cluster.Lease
 	alone       string // why the node has no record; empty: it has
+	silent      bool   // the lease was not renewed in time, and is not known to have ended
 	waiting     map[*waiter]struct{}
 
 	ctx    context.Context // of what is done until the node ends
@@ -149,7 +150,7 @@ const margin = 16
 
 // decide asks the machines that have something new, and returns when to do so again.
 func (n *Node) decide(now time.Time) (next time.Time) {
-	n.holds()
+	n.holds(now)
 	if !now.Before(n.tick) {
 		n.all, n.tick = true, now.Add(n.config.Lease/renewals)
 	}
@@ -174,12 +175,26 @@ func (n *Node) decide(now time.Time) (next time.Time) {
 }
 
 // holds tells the machines until when cached reads may be served.
-func (n *Node) holds() {
+func (n *Node) holds(now time.Time) {
 	if n.lease == nil {
 		n.observer.Holds(0, time.Time{})
 		return
 	}
 	n.observer.Holds(n.lease.ID(), n.lease.Deadline().Add(-n.config.Lease/margin))
+	n.listen(now)
+}
+
+// listen logs when etcd ceases to renew the lease, and when it does so again. The lease may
+// be there all the same, as when etcd has no majority.
+func (n *Node) listen(now time.Time) {
+	silent := now.After(n.lease.Deadline())
+	switch {
+	case silent && !n.silent:
+		n.config.Logger.Warn("etcd does not renew this node's lease: it takes no volumes over, and reads pass its cache by", "until", n.lease.Deadline())
+	case n.silent && !silent:
+		n.config.Logger.Info("etcd renews this node's lease again")
+	}
+	n.silent = silent
 }
 
 // Add has the node decide about a volume.

@@ -128,7 +128,7 @@ func TestMove(t *testing.T) {
 		if len(s.fence) > 0 {
 			t.Errorf("%v are fenced", s.fence)
 		}
-		if err := s.nodes["n3"].Move(t.Context(), "cached", "n4"); err == nil || !strings.Contains(err.Error(), `has not given it to "n4"`) {
+		if err := s.nodes["n3"].Move(t.Context(), "cached", "n4"); err == nil || !strings.Contains(err.Error(), `has not given it to "n4": found that it does not live`) {
 			t.Errorf("a move to nobody: error %v", err)
 		}
 		s.owned("cached", "n2")
@@ -220,10 +220,13 @@ func TestNoQuorum(t *testing.T) {
 		if !s.write("n1", "cached") || d.trusts().After(time.Now()) {
 			t.Errorf("writes: %v, and cached reads until %v", s.write("n1", "cached"), d.trusts())
 		}
+		if alone := s.status("n1").Alone; !strings.Contains(alone, "etcd does not answer") {
+			t.Errorf("found that it is alone for %q, expected that etcd does not answer", alone)
+		}
 		s.net.SetQuorum(true)
 		s.until("the cache is trusted again", func() bool { return d.trusts().After(time.Now()) })
-		if epoch := s.status("n1").Volumes["cached"].Owner.Epoch; epoch != 1 {
-			t.Errorf("found epoch %d, expected that nothing was taken over", epoch)
+		if st := s.status("n1"); st.Volumes["cached"].Owner.Epoch != 1 || st.Alone != "" {
+			t.Errorf("found epoch %d and alone %q, expected that nothing was taken over", st.Volumes["cached"].Owner.Epoch, st.Alone)
 		}
 	})
 }

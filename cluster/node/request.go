@@ -66,8 +66,21 @@ func (n *Node) Move(ctx context.Context, volume, to string) error {
 		if n.observer.Asked(volume) || r.Standing != ownership.Owned {
 			return false, nil
 		}
-		return true, fmt.Errorf("move volume %q: its owner %q has not given it to %q: found that it does not live, is to have no volumes, or is not named in owners", volume, r.Node, to)
+		return true, fmt.Errorf("move volume %q: its owner %q has not given it to %q: %s", volume, r.Node, to, n.unfit(to, r.Node))
 	})
+}
+
+// unfit is why a node does not get volumes of an owner, as far as this one knows.
+func (n *Node) unfit(node, owner string) string {
+	switch p, lives := n.observer.View.Nodes[node]; {
+	case !lives:
+		return "found that it does not live"
+	case p.Draining:
+		return fmt.Sprintf("found that it is drained (lunar cluster drain %s --off ends that)", node)
+	case !p.Heard:
+		return "found that it was not heard a moment ago"
+	}
+	return fmt.Sprintf("expected it in owners of the configuration of %q", owner)
 }
 
 // Drain has a node give all its volumes away and take none, now and later; Fill ends that.
@@ -81,7 +94,9 @@ func (n *Node) Drain(ctx context.Context, node string) error {
 		return n.observer.Revision() >= at && len(n.has(node)) == 0, nil
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
-		_ = n.do(func() { err = fmt.Errorf("drain node %q: it still owns %v: %w", node, n.has(node), err) })
+		_ = n.do(func() {
+			err = fmt.Errorf("drain node %q: it still owns %v, expected another node of their owners that lives and is not drained; it stays drained until lunar cluster drain %s --off (%w)", node, n.has(node), node, err)
+		})
 	}
 	return err
 }
@@ -199,6 +214,9 @@ func (n *Node) Status() (s Status, err error) {
 		s = Status{Node: n.config.Node, Incarnation: n.incarnation, Alone: n.alone, Nodes: map[string]NodeStatus{}, Volumes: map[string]VolumeStatus{}}
 		if n.observer.View.Current {
 			s.Until = n.observer.View.Until
+		}
+		if s.Alone == "" && n.silent && n.lease != nil {
+			s.Alone = "etcd does not answer, or has no majority (lunar-etcd on all nodes): the lease ended at " + n.lease.Deadline().UTC().Format(time.RFC3339)
 		}
 		about := n.observer.About()
 		for name, p := range n.observer.View.Nodes {

@@ -72,6 +72,8 @@ var kinds = map[string]string{
 	"a volume was closed for its next owner":                                                       "cluster",
 	"earlier owners of a volume are fenced":                                                        "cluster",
 	"a step of a volume's ownership has failed":                                                    "cluster",
+	"etcd does not renew this node's lease: it takes no volumes over, and reads pass its cache by": "cluster",
+	"etcd renews this node's lease again":                                                          "cluster",
 	"this node has its place in its cluster":                                                       "cluster",
 	"this node has no place in its cluster: it takes no volumes over, and reads pass its cache by": "cluster",
 	"volume opened anew": "volume",
