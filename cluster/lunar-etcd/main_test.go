@@ -505,8 +505,10 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	join(old, "n2", "too old")
-	join("lunar-join-nonsense", "n2", "found no token")
 	join(token, "n1", "is a member already")
+	if err := newNode(t, "n2").dir.Join(t.Context(), token, member.Node{Name: "n2", Address: "127.0.0.1", Port: n.port}); !strings.Contains(fmt.Sprint(err), "of node n1, expected node n2's own") {
+		t.Fatalf("found %v with n1's address, expected that it is refused", err)
+	}
 	join(token, "n2", "<nil>")
 	join(token, "n3", "was used")
 	// The token of a cluster leads to where another one answers.

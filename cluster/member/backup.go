@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -78,7 +79,11 @@ func Restore(ctx context.Context, state cluster.State, name, file string) (keys 
 			changes = append(changes, cluster.Change{Key: rest[0].Key, Value: rest[0].Value})
 			bytes += len(rest[0].Key) + len(rest[0].Value)
 		}
-		if _, err := state.Commit(ctx, conditions, changes); err != nil {
+		_, err := state.Commit(ctx, conditions, changes)
+		if errors.Is(err, cluster.ErrConflict) {
+			return keys, fmt.Errorf("found keys of the backup in cluster %s, expected a new cluster, of which no server has started yet (%w)", name, err)
+		}
+		if err != nil {
 			return keys, err
 		}
 		keys += len(changes)

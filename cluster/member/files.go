@@ -107,6 +107,18 @@ func (d Dir) Settings() (s Settings, err error) {
 	return s, nil
 }
 
+// vacant fails if the directory has a member.
+func (d Dir) vacant() error {
+	s, err := d.Settings()
+	switch {
+	case errors.Is(err, ErrNoMember):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%s has a member already, node %s of cluster %s: move the directory away if nobody needs that any more", d, s.Node.Name, s.Cluster)
+}
+
 func (d Dir) writeJSON(name string, value any) error {
 	text, err := json.MarshalIndent(value, "", "\t")
 	if err != nil {
@@ -117,8 +129,8 @@ func (d Dir) writeJSON(name string, value any) error {
 
 // lay writes the files of a new member, the settings last: without them there is none.
 func (d Dir) lay(s Settings, files map[string][]byte) error {
-	if _, err := d.Settings(); !errors.Is(err, ErrNoMember) {
-		return fmt.Errorf("%s has a member already (error: %v)", d, err)
+	if err := d.vacant(); err != nil {
+		return err
 	}
 	if err := d.make(); err != nil {
 		return err

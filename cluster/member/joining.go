@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
@@ -26,8 +27,8 @@ func (n Node) judge() error {
 	switch {
 	case !nodeName.MatchString(n.Name):
 		return fmt.Errorf("node %q: expected letters, digits, dots and hyphens, 64 at most", n.Name)
-	case n.Address == "":
-		return fmt.Errorf("node %s: expected an address by which the others reach it", n.Name)
+	case n.Address == "" || net.ParseIP(n.Address).IsUnspecified():
+		return fmt.Errorf("node %s: found address %q, expected one by which the others reach it", n.Name, n.Address)
 	case n.Port < 1 || n.Port > 65533:
 		return fmt.Errorf("node %s: found port %d, expected three ports in a row from it on", n.Name, n.Port)
 	}
@@ -86,8 +87,8 @@ func (d Dir) Join(ctx context.Context, tokenText string, n Node) error {
 	if err := n.judge(); err != nil {
 		return err
 	}
-	if _, err := d.Settings(); !errors.Is(err, ErrNoMember) {
-		return fmt.Errorf("%s has a member already (error: %v)", d, err)
+	if err := d.vacant(); err != nil {
+		return err
 	}
 	key, keyText, err := newKey()
 	if err != nil {
@@ -205,7 +206,7 @@ func (d *doorman) admit(ctx context.Context, a application) (*admission, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := d.makeRoom(ctx, a.Node); err != nil {
+	if err := settled(ctx, func() error { return d.makeRoom(ctx, a.Node) }); err != nil {
 		return nil, err
 	}
 	if err := spend(ctx, d.state, ticket); err != nil {
@@ -231,9 +232,10 @@ func (d *doorman) admit(ctx context.Context, a application) (*admission, error) 
 	return given, d.certify(given, public)
 }
 
-// settled changes members, which waits for those that have come a short time ago.
+// settled changes members, which waits for those that have come a short time ago, or are
+// about to.
 func settled(ctx context.Context, change func() error) error {
-	ctx, end := context.WithTimeout(ctx, joinPatience/2)
+	ctx, end := context.WithTimeout(ctx, joinPatience/3) // twice in a join
 	defer end()
 	for {
 		err := change()
@@ -249,7 +251,7 @@ func settled(ctx context.Context, change func() error) error {
 }
 
 // makeRoom removes what is left of an earlier attempt of a node. It fails if its name is
-// another's.
+// another's, and with ErrUnsettled as long as somebody who was admitted has not started.
 func (d *doorman) makeRoom(ctx context.Context, n Node) error {
 	members, err := d.state.Members(ctx)
 	if err != nil {
@@ -261,10 +263,12 @@ func (d *doorman) makeRoom(ctx context.Context, n Node) error {
 			if err := d.state.Remove(ctx, m.ID); err != nil {
 				return err
 			}
-		case m.Name == n.Name || slices.Contains(m.Peers, n.peer()):
-			return fmt.Errorf("node %s at %v is a member already: lunar cluster leave %s removes it", m.Name, m.Peers, m.Name)
+		case m.Name == n.Name:
+			return fmt.Errorf("node %s at %v is a member already: lunar cluster leave %s removes it, if it is gone for good", m.Name, m.Peers, m.Name)
+		case slices.Contains(m.Peers, n.peer()):
+			return fmt.Errorf("found address %s and port %d of node %s, expected node %s's own", n.Address, n.Port, m.Name, n.Name)
 		case m.Name == "":
-			return fmt.Errorf("a node at %v was admitted and has not started yet: start it, or remove it by lunar cluster leave %x", m.Peers, m.ID)
+			return fmt.Errorf("a node at %v was admitted and has not started yet: start lunar-etcd there, or remove it by lunar cluster leave %x (%w)", m.Peers, m.ID, etcd.ErrUnsettled)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,7 +23,10 @@ func Leave(ctx context.Context, state *etcd.State, node string) error {
 	for _, m := range members {
 		number := fmt.Sprintf("%x", m.ID)
 		if m.Name != node && (m.Name != "" || number != node) {
-			names = append(names, m.Name)
+			if m.Name == "" {
+				number += " (admitted, not started)"
+			}
+			names = append(names, cmp.Or(m.Name, number))
 			continue
 		}
 		if len(members) == 1 {

@@ -38,6 +38,9 @@ func (t token) text() string {
 func tokenOf(text string) (t token, err error) {
 	coded, marked := strings.CutPrefix(strings.TrimSpace(text), tokenMark)
 	raw, err := base64.RawURLEncoding.DecodeString(coded)
+	if marked && (err != nil || !json.Valid(raw)) {
+		return t, errors.New("found a part of a token, or one with a mistake, expected all that lunar cluster token has printed")
+	}
 	if !marked || err != nil || json.Unmarshal(raw, &t) != nil || len(t.Members) == 0 || len(t.Secret) == 0 {
 		return t, errors.New("found no token, expected what lunar cluster token has printed (" + tokenMark + "...)")
 	}

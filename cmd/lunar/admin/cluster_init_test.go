@@ -38,8 +38,9 @@ func TestClusterInit(t *testing.T) {
 	says(t, cli.ExitUsage, "expected a whole number with KiB", init("--quota", "many")...)
 	says(t, cli.ExitFailure, "five ticks", init("--tick", "200ms")...)
 	says(t, cli.ExitOK, "cluster: {name: prod, node: n1}", init()...)
-	says(t, cli.ExitFailure, "has a member already", init()...)
+	says(t, cli.ExitFailure, "has a member already, node", init()...)
 	says(t, cli.ExitFailure, "found no token", "cluster", "join", "nonsense", "--state-dir", t.TempDir(), "--address", "127.0.0.1")
+	says(t, cli.ExitFailure, "found a part of a token", "cluster", "join", "lunar-join-nonsense", "--state-dir", t.TempDir(), "--address", "127.0.0.1")
 	says(t, cli.ExitFailure, "no quorum of the cluster's members answers", "cluster", "backup", filepath.Join(dir, "backup"), "--state-dir", dir)
 	files, err := filepath.Glob(dir + "/etcd/*")
 	if err != nil || len(files) != 5 {
