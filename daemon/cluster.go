@@ -165,16 +165,18 @@ func (d *daemon) joinCluster(cfg *conf.Config, log *slog.Logger) error {
 	ctx, end := context.WithCancel(context.Background())
 	m.end = end
 	m.beside.Go(func() { d.followPeers(ctx) })
-	var all []*volumes.Shared
+	var ours []*volumes.Shared // whoever decides about the others may not live
 	for i := range cfg.Volumes {
 		if v := &cfg.Volumes[i]; v.Clustered() {
-			all = append(all, d.assembly.Open[v.Name].Shared)
+			if v.OwnedBy(m.conf.Node) {
+				ours = append(ours, d.assembly.Open[v.Name].Shared)
+			}
 			if err := m.add(v, d.assembly.Open[v.Name].Shared); err != nil {
 				return err
 			}
 		}
 	}
-	m.awaitDecisions(all)
+	m.awaitDecisions(ours)
 	return nil
 }
 

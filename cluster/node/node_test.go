@@ -150,6 +150,9 @@ func TestDrain(t *testing.T) {
 		}
 		s.owned("back", "n1")
 		s.owned("plain", "n2")
+		if err := s.nodes["n2"].Fill(t.Context(), "n1"); err == nil || !strings.Contains(err.Error(), `"n1" is not drained`) {
+			t.Errorf("a second time: error %v", err)
+		}
 		if len(s.fence) > 0 {
 			t.Errorf("%v are fenced", s.fence)
 		}

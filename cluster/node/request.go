@@ -103,7 +103,15 @@ func (n *Node) Drain(ctx context.Context, node string) error {
 
 // Fill lets a node have volumes again that was drained.
 func (n *Node) Fill(ctx context.Context, node string) error {
-	_, err := n.config.State.Commit(ctx, nil, []cluster.Change{{Key: n.config.Keys.Drain(node), Delete: true}})
+	key := n.config.Keys.Drain(node)
+	items, _, err := n.config.State.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(items, func(i cluster.Item) bool { return i.Key == key }) {
+		return fmt.Errorf("found that node %q is not drained", node)
+	}
+	_, err = n.config.State.Commit(ctx, nil, []cluster.Change{{Key: key, Delete: true}})
 	return err
 }
 
