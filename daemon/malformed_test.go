@@ -29,7 +29,7 @@ const commandsEach = 4
 func TestMalformed(t *testing.T) {
 	count, err := strconv.Atoi(os.Getenv(malformedEnv))
 	if err != nil {
-		count = 2000
+		count = 500
 	}
 	dir := t.TempDir()
 	file, secretFile := filepath.Join(dir, "tgtd.yaml"), filepath.Join(dir, "s")
