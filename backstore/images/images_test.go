@@ -291,20 +291,28 @@ func TestTidy(t *testing.T) {
 	}
 }
 
+// restored has the file changed places with the image "whole", which has other contents. The
+// rollback is not settled.
+func (d *disk) restored() images.Copy {
+	d.Helper()
+	d.take("whole", time.Now())
+	d.fill(2)
+	restored, err := d.Restore(d.Context(), "whole", 8*mib, "kept", "of a key")
+	if err == nil {
+		err = restored.Place()
+	}
+	if err != nil {
+		d.Fatal(err)
+	}
+	return restored
+}
+
 // TestTidyRestored: a server that was killed once the files had changed places has what the
 // volume held as the image that it was to be, and one that was killed between any two steps of
 // its end, too.
 func TestTidyRestored(t *testing.T) {
 	d := newDisk(t, backstoretest.Reflink(t, "xfs"))
-	d.take("whole", time.Now())
-	d.fill(2)
-	restored, err := d.Restore(t.Context(), "whole", 8*mib, "kept", "of a key")
-	if err == nil {
-		err = restored.Place()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	restored := d.restored()
 	images.Kill(restored)
 	half := d.names(d.path + images.Suffix)
 	note, err := os.ReadFile(filepath.Join(d.path+images.Suffix, ".restore.place"))
@@ -332,15 +340,7 @@ func TestTidyRestored(t *testing.T) {
 // TestRestoredAgain: a rollback does not take away what an earlier one could not name.
 func TestRestoredAgain(t *testing.T) {
 	d := newDisk(t, backstoretest.Reflink(t, "xfs"))
-	d.take("whole", time.Now())
-	d.fill(2)
-	restored, err := d.Restore(t.Context(), "whole", 8*mib, "kept", "of a key")
-	if err == nil {
-		err = restored.Place()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	restored := d.restored()
 	blocked := filepath.Join(d.path+images.Suffix, "kept")
 	if err := os.Mkdir(blocked, 0o700); err != nil {
 		t.Fatal(err)
