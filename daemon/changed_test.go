@@ -117,9 +117,11 @@ func TestUnwrittenDataOfAnotherStore(t *testing.T) {
 					file += ".moved"
 				}
 				before, _ := os.ReadFile(file)
-				for _, want := range append(test.want, "lunar adopt back", "lunar forget back") {
-					expectRefusal(t, w, strings.ReplaceAll(want, "DIR", w.dir))
+				wants := []string{"lunar adopt back", "lunar forget back"}
+				for _, want := range test.want {
+					wants = append(wants, strings.ReplaceAll(want, "DIR", w.dir))
 				}
+				expectRefusal(t, w, wants...)
 				if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, before) {
 					t.Errorf("a refusal has changed the file: %v", err)
 				}

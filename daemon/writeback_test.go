@@ -276,15 +276,17 @@ func TestWriteBackOrphan(t *testing.T) {
 }
 
 // expectRefusal runs tgtd serve, which must say why it does not start.
-func expectRefusal(t *testing.T, w *writeBack, want string) {
+func expectRefusal(t *testing.T, w *writeBack, wants ...string) {
 	t.Helper()
 	var out, log eventually.Output
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a server that starts would serve forever
 	defer cancel()
 	check := asTheyWere(t, w.dir, w.memory)
 	status := run(ctx, append([]string{"serve"}, w.args()...), cli.Console{Out: &out, Err: &log})
-	if status != cli.ExitFailure || !strings.Contains(log.String(), want) {
-		t.Fatalf("found exit status %d, expected a refusal with %q\n%s", status, want, &log)
+	for _, want := range wants {
+		if status != cli.ExitFailure || !strings.Contains(log.String(), want) {
+			t.Fatalf("found exit status %d, expected a refusal with %q\n%s", status, want, &log)
+		}
 	}
 	check()
 	if note, err := state.ReadSegmentNote(w.dir); err != nil || len(note.Volumes) != 1 {
