@@ -185,6 +185,7 @@ func TestCluster(t *testing.T) {
 			})
 			l.sameDisk()
 			l.changes()
+			l.rollsBack()
 			stop := make(chan struct{})
 			var load sync.WaitGroup
 			var rounds atomic.Uint64
@@ -256,6 +257,41 @@ func (l *lab) changes() {
 		r, err := c.Command([]byte{0x9e, 0x10, 13: 32, 15: 0}, 0, nil, 32)
 		return err == nil && len(groups.In) == 4+4*12 && len(r.In) == 32 && binary.BigEndian.Uint64(r.In) == 2<<20/512-1
 	})
+}
+
+// rollsBack: the owner rolls the volume back, other nodes know its snapshots when they own it,
+// and nothing of before is read from a cache.
+func (l *lab) rollsBack() {
+	l.t.Helper()
+	m := l.multipath(8)
+	write := func(round byte) { m.command(cdb10Of(0x2a, 50), bytes.Repeat([]byte{round}, 512), 0) }
+	holds := func(round byte) {
+		l.t.Helper()
+		if got := m.command(cdb10Of(0x28, 50), nil, 512); !bytes.Equal(got, bytes.Repeat([]byte{round}, 512)) {
+			l.t.Errorf("found %.10x, expected round %d", got, round)
+		}
+	}
+	refused := func(node, why string, args ...string) {
+		l.t.Helper()
+		if said := l.lunar(node, cli.ExitFailure, append([]string{"volume", "snapshot", "rollback", "db", "one"}, args...)...); !strings.Contains(said, why) {
+			l.t.Errorf("found %q, expected %q", said, why)
+		}
+	}
+	write(1)
+	l.lunar("n1", cli.ExitOK, "volume", "snapshot", "create", "db", "--name", "one")
+	write(2)
+	refused("n2", "node n1 has it", "--force")
+	refused("n1", "on all nodes")
+	l.lunar("n1", cli.ExitOK, "volume", "snapshot", "rollback", "db", "one", "--force")
+	holds(1)
+	l.lunar("n1", cli.ExitOK, "cluster", "move", "db", "n2")
+	holds(1)
+	said := l.lunar("n2", cli.ExitOK, "volume", "snapshot", "list", "db")
+	before := said[strings.Index(said, "before-"):]
+	l.lunar("n2", cli.ExitOK, "volume", "snapshot", "rollback", "db", strings.Fields(before)[0], "--force")
+	holds(2)
+	l.lunar("n2", cli.ExitOK, "cluster", "move", "db", "n1")
+	holds(2)
 }
 
 // sameDisk compares what nodes say of the volume.

@@ -65,6 +65,8 @@ func (a *applier) mayRollBack(v *conf.Volume, force bool) error {
 	switch {
 	case v.ReadOnly:
 		return errors.New("it is read-only")
+	case v.Clustered() && !force:
+		return errors.New("other nodes present it, whose sessions are not counted here: log its hosts out on all nodes, then force it (--force)")
 	case a.moves.has(v.Name):
 		return errors.New("it is being sent, received or read as a whole: wait for that, or cancel it (lunar jobs)")
 	}

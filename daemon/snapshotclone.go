@@ -42,7 +42,7 @@ func (a *applier) clone(by server.Asker, volume, snapshot string, r control.Snap
 	if err := mayClone(v, i, &r); err != nil {
 		return out, err
 	}
-	if r.ReadOnly || r.DryRun {
+	if servesImage(v, &r) || r.DryRun {
 		out.Changed, err = a.edit(by, control.Changes{Edits: []control.Edit{edit}, Permissions: r.Permissions})
 		return out, err
 	}
@@ -73,10 +73,16 @@ func (a *applier) clone(by server.Asker, volume, snapshot string, r control.Snap
 	return out, file.Settle()
 }
 
+// servesImage reports whether the image itself is served, read-only. One that needs a header or
+// protection information of its own, or lies in a cluster, is cloned to be served read-only.
+func servesImage(v *conf.Volume, r *control.SnapshotClone) bool {
+	return r.ReadOnly && v.Type == conf.FileVolume && v.Encryption == nil && v.Protection == 0
+}
+
 // clonePath is where the file of a clone is, or is to be.
 func (a *applier) clonePath(v *conf.Volume, i images.Image, r *control.SnapshotClone) string {
 	switch {
-	case r.ReadOnly:
+	case servesImage(v, r):
 		return i.Path
 	case v.Type == conf.RBDVolume && r.Path == "":
 		return path.Join(path.Dir(v.Image), r.Volume)
@@ -133,18 +139,12 @@ func (a *applier) cloned(v *conf.Volume, place string, r *control.SnapshotClone)
 func mayClone(v *conf.Volume, i images.Image, r *control.SnapshotClone) error {
 	_, other := r.Configuration["encryption"]
 	switch encrypted := v.Encryption != nil; {
-	case v.Type == conf.RBDVolume && r.ReadOnly:
-		return errors.New("it is a snapshot of an image, which is not served as it is: clone it without --read-only")
 	case !encrypted && i.Key != "":
 		return volumes.SameKey(i.Key, "")
 	case encrypted && i.Key == "":
 		return volumes.SameKey("", "some")
-	case v.Protection != 0 && r.ReadOnly:
-		return errors.New("it has protection information, which a snapshot that is served as it is would have in its own place: clone it without --read-only")
 	case encrypted && other:
 		return errors.New("found encryption among its keys: a clone of an encrypted volume has the same key file, and a header file that is made beside it")
-	case encrypted && r.ReadOnly:
-		return errors.New("it is encrypted, and served as it is it would have no header file of its own: clone it without --read-only")
 	}
 	return nil
 }

@@ -45,13 +45,19 @@ func TestEncryptedSnapshots(t *testing.T) {
 	if err != nil || bytes.Contains(image, pattern(0, 1)[:32]) || bytes.Equal(image, make([]byte, len(image))) {
 		t.Errorf("found %v, %.40q, expected cipher text", err, image)
 	}
-	l.has(l.tgtd(cli.ExitFailure, "volume", "snapshot", "clone", "back", "one", "seen", "--read-only"), "without --read-only")
+	l.tgtd(cli.ExitOK, "volume", "snapshot", "clone", "back", "one", "seen", "--read-only")
+	l.tgtd(cli.ExitOK, "lun", "create", "iqn.2026-11.test:t", "3", "volume=seen")
 	l.tgtd(cli.ExitOK, "volume", "snapshot", "clone", "back", "one", "copy")
 	l.has(l.tgtd(cli.ExitFailure, "volume", "snapshot", "clone", "back", "one", "other", "--path", filepath.Join(disks, "copy.img")), "where nothing is")
 	l.tgtd(cli.ExitOK, "lun", "create", "iqn.2026-11.test:t", "2", "volume=copy")
 	other := l.connect(t, "other")
-	settle(t, other, 2)
-	holds(other, 2, 1)
+	for lun := range uint64(2) {
+		settle(t, other, 2+lun)
+		holds(other, 2+lun, 1)
+	}
+	if r, err := other.Command(cdb10(0x2a, 0), 3, pattern(0, 9), 0); err != nil || r.Status == 0 {
+		t.Errorf("found %v, %v, expected that what is cloned to be read cannot be written to", r, err)
+	}
 	l.has(l.tgtd(cli.ExitOK, "volume", "snapshot", "rollback", "back", "one", "--force"), "What it held before is snapshot before-")
 	attentions(t, c, 0)
 	attentions(t, other, 0)
@@ -132,8 +138,8 @@ func TestProtectedSnapshots(t *testing.T) {
 	l.tgtd(cli.ExitOK, "volume", "snapshot", "create", "back", "plain", "--name", "one")
 	writeBoth(2)
 	for lun, name := range []string{"back", "plain"} {
-		l.has(l.tgtd(cli.ExitFailure, "volume", "snapshot", "clone", name, "one", "seen", "--read-only"), "without --read-only")
-		l.has(l.tgtd(cli.ExitFailure, "volume", "snapshot", "rollback", name, "one", "--force"), "serve the clone in its place")
+		l.tgtd(cli.ExitOK, "volume", "snapshot", "clone", name, "one", name+"-seen", "--read-only")
+		l.tgtd(cli.ExitOK, "lun", "create", "iqn.2026-11.test:t", fmt.Sprint(lun+4), "volume="+name+"-seen")
 		l.tgtd(cli.ExitOK, "volume", "snapshot", "clone", name, "one", name+"2")
 		l.tgtd(cli.ExitOK, "lun", "create", "iqn.2026-11.test:t", fmt.Sprint(lun+2), "volume="+name+"2")
 		l.tgtd(cli.ExitOK, "volume", "snapshot", "delete", name, "one")
@@ -141,15 +147,15 @@ func TestProtectedSnapshots(t *testing.T) {
 	holds := func() {
 		t.Helper()
 		c := l.connect(t, "other")
-		for lun := range uint64(4) {
+		for lun := range uint64(6) {
 			settle(t, c, lun)
 			for i := range 4 {
-				if got := transfer(t, c, cdb10(0x28, uint32(i*512)), lun, nil, 64<<10); !bytes.Equal(got, pattern(i, 2-int(lun/2))) {
+				if got := transfer(t, c, cdb10(0x28, uint32(i*512)), lun, nil, 64<<10); !bytes.Equal(got, pattern(i, 2-min(int(lun/2), 1))) {
 					t.Errorf("LUN %d, part %d: found %.40q", lun, i, got)
 				}
 			}
 		}
-		for _, name := range []string{"back", "plain", "back2", "plain2"} {
+		for _, name := range []string{"back", "plain", "back2", "plain2", "back-seen", "plain-seen"} {
 			if v := l.volume(t, name); v.Health.State != "ok" {
 				t.Errorf("volume %s: found %+v", name, v.Health)
 			}
@@ -164,4 +170,65 @@ func TestProtectedSnapshots(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(disks, "*.snapshots", "one")); err != nil || len(left) > 0 {
 		t.Errorf("found %v, %v, expected that both files of a snapshot are deleted", left, err)
 	}
+}
+
+// TestProtectedRollback: a volume with protection information is rolled back with it, also when
+// it is encrypted, and what it held before can be rolled back to.
+func TestProtectedRollback(t *testing.T) {
+	disks := backstoretest.Reflink(t, "xfs")
+	writeFile(t, filepath.Join(disks, "key"), strings.Repeat("\x90\xa1\xf2\x03", 8))
+	l := serveLive(t, strings.ReplaceAll(fmt.Sprintf(encryptedSnapshots, disks, memoryDir(t)), "size: 4MiB", "size: 4MiB, protection: 1"))
+	c := l.connect(t, "one")
+	write := func(round int) {
+		for lun := range uint64(2) {
+			for i := range 4 {
+				transfer(t, c, cdb10(0x2a, uint32(i*512)), lun, pattern(i, round), 0)
+			}
+		}
+	}
+	holds := func(round int) {
+		t.Helper()
+		c := l.connect(t, "other")
+		for lun, name := range []string{"back", "plain"} {
+			for i := range 4 {
+				if got := transfer(t, c, cdb10(0x28, uint32(i*512)), uint64(lun), nil, 64<<10); !bytes.Equal(got, pattern(i, round)) {
+					t.Errorf("%s, part %d: found %.40q", name, i, got)
+				}
+			}
+			if v := l.volume(t, name); v.Health.State != "ok" {
+				t.Errorf("volume %s: found %+v", name, v.Health)
+			}
+		}
+	}
+	write(1)
+	l.tgtd(cli.ExitOK, "volume", "snapshot", "create", "back", "plain", "--name", "one")
+	write(2)
+	for lun, name := range []string{"back", "plain"} {
+		l.has(l.tgtd(cli.ExitOK, "volume", "snapshot", "rollback", name, "one", "--force"), "What it held before is snapshot before-")
+		attentions(t, c, uint64(lun))
+	}
+	holds(1)
+	write(3)
+	for lun, name := range []string{"back", "plain"} {
+		glob(t, filepath.Join(disks, name+".img.pi.snapshots", "before-*"))
+		before := filepath.Base(glob(t, filepath.Join(disks, name+".img.snapshots", "before-*")))
+		l.tgtd(cli.ExitOK, "volume", "snapshot", "rollback", name, before, "--force", "--discard")
+		attentions(t, c, uint64(lun))
+	}
+	holds(2)
+	if code := l.stop(); code != 0 {
+		t.Fatalf("exit status %d\n%s", code, l.log)
+	}
+	l.serving = serve(t, "-c", l.file, "--state-dir", l.dir)
+	holds(2)
+}
+
+// glob is the only path that fits a pattern.
+func glob(t *testing.T, pattern string) string {
+	t.Helper()
+	all, err := filepath.Glob(pattern)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%s: found %v, %v, expected one", pattern, all, err)
+	}
+	return all[0]
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lunar/backstore/images"
+	"lunar/backstore/protect"
 	"lunar/conf"
 	"lunar/control"
 	"lunar/control/server"
@@ -53,7 +54,7 @@ func withTuples(v *conf.Volume, data images.Images) (images.Images, error) {
 	if err != nil {
 		return nil, err
 	}
-	return images.Pair(data, tuples, tuplesBeside), nil
+	return images.Pair(data, tuples, tuplesBeside, protect.Clean), nil
 }
 
 // notSnapshot is why something was not done with a snapshot.

@@ -9,5 +9,8 @@ func Kill(half any) {
 		h.made.Close()
 	case *restoration:
 		h.made.Close()
+	case *following:
+		h.made.Close()
+		h.second.made.Close()
 	}
 }

@@ -39,8 +39,16 @@ type files struct {
 
 // Of are the images of the file at path, which is open as fd for as long as they are used.
 // Nothing is looked at yet but where it lies. Without one (-1) it is opened for each image, and
-// cannot be restored.
+// restored with its first alone (Pair).
 func Of(path string, fd int) (Images, error) {
+	f, err := filesOf(path, fd)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func filesOf(path string, fd int) (*files, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, err

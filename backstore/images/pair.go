@@ -3,22 +3,23 @@ package images
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
 
 // Pair are the images of two stores that belong together, such as data and what proves them.
 // An image has its name in both, in the first last: what the second has alone is of nothing.
-// beside is where the second one's clone is, by the place of the first one's.
-func Pair(first, second Images, beside func(path string) string) Images {
-	return &pair{first, second, beside}
+// beside is where the second one's clone is, by the place of the first one's. clean has a file
+// of the second one, made while nobody wrote, say that nothing of it is under way.
+func Pair(first, second Images, beside func(path string) string, clean func(path string) error) Images {
+	return &pair{first, second, beside, clean}
 }
 
 type pair struct {
 	Images
 	second Images
 	beside func(string) string
+	clean  func(string) error
 }
 
 // List implements Images.
@@ -118,18 +119,12 @@ func (c *pairCopy) Undo() error { return errors.Join(c.first.Undo(), c.second.Un
 // Settle implements Copy.
 func (c *pairCopy) Settle() error { return errors.Join(c.first.Settle(), c.second.Settle()) }
 
-// Restore implements Images: it is not done. Two files cannot change places at one moment, and
-// after a kill between both the one would not fit the other.
-func (p *pair) Restore(context.Context, string, int64, string, string) (Copy, error) {
-	return nil, fmt.Errorf("%w rolled back: its data and what proves them cannot change places at one moment; clone the snapshot, and serve the clone in its place", ErrUnsupported)
-}
-
 // Tidy implements Images. What the second has alone goes.
 func (p *pair) Tidy(serves func(path string) bool) error {
 	err := errors.Join(p.Images.Tidy(serves), p.second.Tidy(serves))
 	data, one := p.Images.List()
 	proofs, other := p.second.List()
-	if err = errors.Join(err, one, other); one != nil || other != nil {
+	if err = errors.Join(err, one, other); err != nil { // an image of the first may get its name later
 		return err
 	}
 	for _, i := range proofs {

@@ -26,7 +26,7 @@ func TestPair(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := images.Pair(d.Images, second, func(path string) string { return path + ".pi" })
+	p := images.Pair(d.Images, second, func(path string) string { return path + ".pi" }, func(string) error { return nil })
 	begin := func(name string) images.Draft {
 		t.Helper()
 		draft, err := p.Begin(name)
@@ -76,9 +76,6 @@ func TestPair(t *testing.T) {
 	if _, err := p.Clone(t.Context(), "one", clone); err == nil || !strings.Contains(err.Error(), "where nothing is") {
 		t.Errorf("found %v, expected that nothing is replaced", err)
 	}
-	if _, err := p.Restore(t.Context(), "one", 8*mib, "", ""); !errors.Is(err, images.ErrUnsupported) {
-		t.Errorf("found %v", err)
-	}
 
 	alone, err := second.Begin("alone") // killed between the names
 	if err == nil {
@@ -109,5 +106,110 @@ func TestPair(t *testing.T) {
 	}
 	if err := p.Remove("one"); !errors.Is(err, images.ErrNone) {
 		t.Errorf("found %v, expected that there is none", err)
+	}
+}
+
+// TestPairRestored: wherever a server is killed amid a rollback of two files, both are of before
+// it or both of the image once they are opened, what they held is an image of both if it was to
+// be one, and nothing half-made is left.
+func TestPairRestored(t *testing.T) {
+	dir := backstoretest.Reflink(t, "xfs")
+	for _, test := range []struct {
+		steps  string // P: place, F: somebody opens both, U: undo, S: settle
+		placed bool
+	}{
+		{"", false}, {"P", true}, {"PF", true}, {"PU", false}, {"PFU", false}, {"PFUF", false},
+		{"PUS", false}, {"PFUS", false}, {"PFUFS", false}, {"PFS", true}, {"PS", true}, {"S", false},
+	} {
+		for _, keep := range []string{"kept", ""} {
+			p := newDuo(t, filepath.Join(dir, test.steps+"-"+keep))
+			c, err := p.Restore(t.Context(), "one", 8*mib, keep, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range test.steps {
+				do := map[rune]func() error{'P': c.Place, 'F': p.follow, 'U': c.Undo, 'S': c.Settle}[step]
+				if err := do(); err != nil {
+					t.Fatalf("%s: %v", test.steps, err)
+				}
+			}
+			images.Kill(c)
+			p.after(test.steps, test.placed, keep)
+		}
+	}
+}
+
+// duo is two files, with an image named one that has other contents.
+type duo struct {
+	*disk
+	images.Images
+	proofs string
+}
+
+func newDuo(t *testing.T, dir string) *duo {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := newDisk(t, dir)
+	p := &duo{disk: d, proofs: d.path + ".pi"}
+	p.write("of one")
+	p.find(d.Images)
+	draft, err := p.Images.Begin("one")
+	if err == nil {
+		err = errors.Join(draft.Take(t.Context(), nil, ""), draft.Keep(time.Now()))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.fill(2)
+	p.write("of two")
+	return p
+}
+
+func (p *duo) write(text string) {
+	p.Helper()
+	if err := os.WriteFile(p.proofs, []byte(text), 0o600); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *duo) follow() error { return images.Follow(p.path, p.proofs) }
+
+// find has the images of both files, of which the first is open.
+func (p *duo) find(first images.Images) {
+	p.Helper()
+	second, err := images.Of(p.proofs, -1)
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Images = images.Pair(first, second, func(path string) string { return path + ".pi" }, func(string) error { return nil })
+}
+
+// after has the next process open both, and judges them.
+func (p *duo) after(steps string, placed bool, keep string) {
+	p.Helper()
+	if err := p.follow(); err != nil {
+		p.Fatal(err)
+	}
+	p.find(p.opened().Images)
+	if err := p.Tidy(func(string) bool { return false }); err != nil {
+		p.Errorf("%s: %v", steps, err)
+	}
+	text, want := map[bool]string{true: "of one", false: "of two"}, []string{"one"}
+	p.disk.has(p.path, map[bool]byte{true: 1, false: 2}[placed])
+	if got, err := os.ReadFile(p.proofs); err != nil || string(got) != text[placed] {
+		p.Errorf("%s: found %q, %v, expected %q", steps, got, err, text[placed])
+	}
+	if placed && keep != "" {
+		want = []string{"kept", "one"}
+		p.disk.has(filepath.Join(p.path+images.Suffix, "kept"), 2)
+		if got, err := os.ReadFile(filepath.Join(p.proofs+images.Suffix, "kept")); err != nil || string(got) != "of two" {
+			p.Errorf("%s: found %q, %v", steps, got, err)
+		}
+	}
+	for _, path := range []string{p.path, p.proofs} {
+		if left := p.names(path + images.Suffix); !slices.Equal(left, want) {
+			p.Errorf("%s: found %v beside %s, expected %v", steps, left, path, want)
+		}
 	}
 }

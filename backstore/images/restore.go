@@ -1,6 +1,7 @@
 package images
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,21 @@ import (
 
 // Restore implements Images.
 func (f *files) Restore(ctx context.Context, name string, size int64, keep, key string) (Copy, error) {
+	r, err := f.restore(ctx, name, size, keep, key)
+	if err == nil && keep != "" {
+		err = r.note(0)
+	}
+	if r == nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, errors.Join(err, r.Settle())
+	}
+	return r, nil
+}
+
+// restore is Restore without a note: a server that is killed leaves a file that goes.
+func (f *files) restore(ctx context.Context, name string, size int64, keep, key string) (*restoration, error) {
 	if keep != "" {
 		if image, err := f.open(keep); !errors.Is(err, ErrNone) {
 			if err == nil {
@@ -33,10 +49,7 @@ func (f *files) Restore(ctx context.Context, name string, size int64, keep, key 
 		return nil, err
 	}
 	r := &restoration{files: f, made: made, keep: keep, key: key}
-	if err = r.ownAs(f.fd); err == nil && keep != "" {
-		err = f.noteRestoration(made, keep, key)
-	}
-	if err != nil {
+	if err = r.ownAsStore(); err != nil {
 		return nil, errors.Join(err, r.Settle())
 	}
 	return r, nil
@@ -54,10 +67,10 @@ type restoration struct {
 	undone bool      // they were to change back
 }
 
-// ownAs gives it the owner and rights of the store's file.
-func (r *restoration) ownAs(fd int) error {
-	var was unix.Stat_t
-	if err := unix.Fstat(fd, &was); err != nil {
+// ownAsStore gives it the owner and rights of the store's file.
+func (r *restoration) ownAsStore() error {
+	was, err := r.now()
+	if err != nil {
 		return err
 	}
 	now, err := r.made.Stat()
@@ -74,11 +87,16 @@ func (r *restoration) ownAs(fd int) error {
 
 // Place implements Copy.
 func (r *restoration) Place() error {
-	if err := unix.Flock(int(r.made.Fd()), unix.LOCK_UN); err != nil { // for the volume, which locks it
+	if err := r.ready(); err != nil {
 		return err
 	}
-	r.at = time.Now()
 	return r.swap()
+}
+
+// ready unlocks it for the volume, which locks it.
+func (r *restoration) ready() error {
+	r.at = time.Now()
+	return unix.Flock(int(r.made.Fd()), unix.LOCK_UN)
 }
 
 // Undo implements Copy.
@@ -91,11 +109,20 @@ func (r *restoration) Undo() error {
 }
 
 func (r *restoration) swap() error {
-	if err := rename(r.made.Name(), r.path, unix.RENAME_EXCHANGE); err != nil {
+	if err := r.exchange(); err != nil {
 		return err
 	}
 	r.placed = !r.placed
-	return errors.Join(durable.SyncDir(r.dir), durable.SyncDir(filepath.Dir(r.path)))
+	return r.syncPlaces()
+}
+
+// exchange has the store's file and the one that has no name yet change places.
+func (f *files) exchange() error {
+	return rename(f.making(ofRestore), f.path, unix.RENAME_EXCHANGE)
+}
+
+func (f *files) syncPlaces() error {
+	return errors.Join(durable.SyncDir(f.dir), durable.SyncDir(filepath.Dir(f.path)))
 }
 
 // Settle implements Copy.
@@ -134,14 +161,40 @@ func (f *files) keepAs(name, key string, at time.Time) error {
 
 func (f *files) restorationNote() string { return f.at("." + ofRestore + placeSuffix) }
 
-// noteRestoration tells a later process what to do with the file that has no name yet: once the
-// store's file is the one that was made, the other one has what the store held.
-func (f *files) noteRestoration(made *os.File, keep, key string) error {
-	inode, err := inodeOf(int(made.Fd()))
+// restoring is what is noted of a rollback: once the store's file is the one that was made, the
+// other one has what the store held.
+type restoring struct {
+	made      uint64 // inode of the file that was made
+	keep, key string // of the image that the other one becomes; empty name: it goes
+	first     uint64 // inode of the one that was made for the file that this one follows; 0: it follows none
+}
+
+// noKeep stands for no name in a note.
+const noKeep = "-"
+
+// note tells a later process what to do with the file that has no name yet.
+func (r *restoration) note(first uint64) error {
+	made, err := inodeOf(int(r.made.Fd()))
 	if err != nil {
 		return err
 	}
-	return durable.Replace(f.restorationNote(), fmt.Appendf(nil, "%d %s %q\n", inode, keep, key))
+	return durable.Replace(r.restorationNote(), fmt.Appendf(nil, "%d %s %q %d\n", made, cmp.Or(r.keep, noKeep), r.key, first))
+}
+
+// noted is what note has told; nil: nothing.
+func (f *files) noted() (*restoring, error) {
+	text, err := durable.Read(f.restorationNote())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	n := &restoring{}
+	if got, err := fmt.Sscanf(string(text), "%d %s %q %d", &n.made, &n.keep, &n.key, &n.first); got < 3 { // versions without pairs had three
+		return nil, fmt.Errorf("%s: found %q, expected what a rollback was doing: %w", f.restorationNote(), text, err)
+	}
+	return n, nil
 }
 
 func inodeOf(fd int) (uint64, error) {
@@ -150,24 +203,27 @@ func inodeOf(fd int) (uint64, error) {
 	return st.Ino, err
 }
 
+// now is the store's file.
+func (f *files) now() (st unix.Stat_t, err error) {
+	if f.fd >= 0 {
+		return st, unix.Fstat(f.fd, &st)
+	}
+	return st, unix.Stat(f.path, &st)
+}
+
 // tidyRestoration ends what a process has left that was killed.
 func (f *files) tidyRestoration() error {
-	var made uint64
-	var keep, key string
-	text, err := durable.Read(f.restorationNote())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	n, err := f.noted()
+	if err != nil {
 		return err
 	}
-	if err == nil {
-		_, err = fmt.Sscanf(string(text), "%d %s %q", &made, &keep, &key)
+	now, err := f.now()
+	if err != nil {
+		return err
 	}
-	now, asked := inodeOf(f.fd)
-	if asked != nil {
-		return asked
-	}
-	was, there := os.Lstat(f.making(ofRestore))
-	if there == nil && err == nil && made == now && ValidName(keep) {
-		return f.keepAs(keep, key, was.ModTime())
+	was, gone := os.Lstat(f.making(ofRestore))
+	if gone == nil && n != nil && n.made == now.Ino && n.keep != noKeep {
+		return f.keepAs(n.keep, n.key, was.ModTime())
 	}
 	return errors.Join(removeUnlocked(f.making(ofRestore)), durable.Remove(f.restorationNote()))
 }

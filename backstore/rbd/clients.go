@@ -229,7 +229,7 @@ func (c *Clients) leave(s *station) {
 var ErrLate = errors.New("the cluster does not answer")
 
 // within calls f and waits for it for some time. What it returns later goes to late, on another
-// goroutine.
+// goroutine; nil: to nobody.
 func within[T any](patience time.Duration, f func() (T, error), late func(T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -245,7 +245,7 @@ func within[T any](patience time.Duration, f func() (T, error), late func(T, err
 			came <- answer{v, err}
 		}
 		mu.Unlock()
-		if !waited {
+		if !waited && late != nil {
 			late(v, err)
 		}
 	}()

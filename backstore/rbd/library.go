@@ -39,6 +39,14 @@ type Client interface {
 	Fence(address string) error
 	// Remove removes an image that nobody has open.
 	Remove(name Name) error
+	// Rename gives an image another name, which nothing has, in its pool and namespace. It may
+	// be open. What is broken off may leave it with both names, of which one is listed.
+	Rename(from, to Name) error
+	// Listed is the name by which an image, told by its ID, is listed in the pool and namespace
+	// of a name; empty: it is not.
+	Listed(in Name, id string) (string, error)
+	// Unname takes a name away that Rename has left to an image, if it is that image's.
+	Unname(name Name, id string) error
 	// Close ends the instance, whose images are closed.
 	Close() error
 }
@@ -127,7 +135,8 @@ type Image interface {
 	Snap(name string) error
 	// Unsnap removes one. Clones of it live on.
 	Unsnap(name string) error
-	// Clone makes an image of a snapshot, where there is none, in the same cluster.
+	// Clone makes an image of a snapshot, where there is none, in the same cluster. It is like
+	// its parent in all else, and has its notes.
 	Clone(snapshot string, to Name) error
 
 	// Close closes the image, on which nothing is under way, and frees its lock.

@@ -31,6 +31,7 @@ type scene struct {
 	noted      owned
 	epoch      string   // the last claim by which the image was open; empty: it is nobody's to ask
 	server     string   // who asks; one process at a time has this identity
+	self       string   // address of the instance by which it asks
 	superseded []string // addresses of instances that have lost the image to it
 }
 
@@ -62,6 +63,8 @@ func (s *scene) judge() (verdict, error) {
 	switch {
 	case s.owner == "":
 		return acquire, nil
+	case sameInstance(s.owner, s.self): // to fence it would end all volumes of this server
+		return refuse, fmt.Errorf("this server has it open already at %s, or has not ended an earlier use of it", s.owner)
 	case s.kept(), s.given():
 		return seize, nil
 	case slices.ContainsFunc(s.watchers, func(w string) bool { return sameInstance(w, s.owner) }):

@@ -23,6 +23,7 @@ func TestJudge(t *testing.T) {
 		"another server, dead":        {scene: scene{owner: b, noted: owned{"you", b}}, want: seize},
 		"another client, alive":       {scene: scene{owner: b, watchers: []string{"any:" + b}}, why: "another client has it open"},
 		"another after own crash":     {scene: scene{owner: b, watchers: []string{b}, noted: owned{"me", a}}, crashed: true, why: "another client has it open"},
+		"open in this process":        {scene: scene{owner: a, self: "v2:" + a, noted: owned{"me", a}}, crashed: true, why: "has it open already"},
 		"superseded, alive":           {scene: scene{owner: b, watchers: []string{b}, noted: owned{"you", b}, superseded: []string{a, "v2:" + b}}, want: seize},
 		"another than superseded":     {scene: scene{owner: b, watchers: []string{b}, noted: owned{"you", a}, superseded: []string{a}}, why: "another client has it open"},
 		"another's address as prefix": {scene: scene{owner: b + "0", watchers: []string{b}}, want: seize},

@@ -44,9 +44,26 @@ func Open(c Config) (*Store, error) {
 	return nil, fmt.Errorf("%s: %w", s.what, err)
 }
 
-// start is Open with an instance.
+// start is Open with an instance. What a rollback was doing with the image's name comes to an
+// end first.
 func (s *Store) start() (image Image, err error) {
-	if image, err = s.instance.Open(s.Image, s.ReadOnly); err != nil {
+	const steps = 3 // of a rollback that is ended
+	for range steps {
+		if image, err = s.take(); !errors.Is(err, errNames) {
+			break
+		}
+	}
+	return image, err
+}
+
+func (s *Store) take() (image Image, err error) {
+	image, err = s.instance.Open(s.Image, s.ReadOnly)
+	if errors.Is(err, unix.ENOENT) && !s.ReadOnly {
+		if err = s.forward(err); err == nil {
+			return nil, errNames
+		}
+	}
+	if err != nil {
 		if errors.Is(err, unix.ESHUTDOWN) {
 			s.clients.banish(s.instance)
 		}
@@ -135,14 +152,31 @@ func (s *Store) met() error {
 
 // claim takes the lock.
 func (s *Store) claim(image Image) error {
+	err := s.lock(image, func(c *scene) error {
+		s.opened = found(c, s.identity)
+		return s.met()
+	})
+	if err == nil {
+		err = s.straighten(image)
+	}
+	if err == nil {
+		err = s.enter(image)
+	}
+	if err != nil {
+		return err
+	}
+	return image.Annotate(OwnerNote, owned{s.Server, s.instance.Address()}.String())
+}
+
+// lock takes the lock of an image if it may be had. met hears of it before; nil: nobody does.
+func (s *Store) lock(image Image, met func(*scene) error) error {
 	c, err := s.look(image)
 	if err != nil {
 		return err
 	}
-	s.opened = found(c, s.identity)
 	what, err := c.judge()
-	if err == nil {
-		err = s.met()
+	if err == nil && met != nil {
+		err = met(c)
 	}
 	if err != nil {
 		return err
@@ -156,10 +190,7 @@ func (s *Store) claim(image Image) error {
 	if err := image.Acquire(); err != nil {
 		return fmt.Errorf("take the exclusive lock: %w", err)
 	}
-	if err := s.enter(image); err != nil {
-		return err
-	}
-	return image.Annotate(OwnerNote, owned{s.Server, s.instance.Address()}.String())
+	return nil
 }
 
 // enter notes the epoch with the image, under its lock.
@@ -183,7 +214,7 @@ func (s *Store) enter(image Image) error {
 
 // look finds out whose the image is.
 func (s *Store) look(image Image) (c *scene, err error) {
-	c = &scene{server: s.Server, superseded: s.Superseded}
+	c = &scene{server: s.Server, self: s.instance.Address(), superseded: s.Superseded}
 	if c.owner, err = image.Owner(); err != nil {
 		return nil, err
 	}

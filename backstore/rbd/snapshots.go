@@ -53,7 +53,13 @@ func (s *Store) use(f func(Image) error) error {
 // has not come yet is now.
 func (s *snapshots) List() (out []images.Image, err error) {
 	var all []Snapshot
-	err = s.ask("snapshots", func(i Image) (err error) { all, err = i.Snapshots(); return err })
+	err = s.ask("snapshots", func(i Image) error {
+		holders, err := s.holders(i)
+		for _, h := range holders {
+			all = append(all, h.all...)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +82,18 @@ func (s *snapshots) Space(images.Image) (images.Space, error) {
 	return images.Space{}, images.ErrUnsupported
 }
 
-// Remove implements images.Images.
+// Remove implements images.Images. An image that was in the volume's place goes with the last
+// snapshot that it has, which takes time by the number of its objects.
 func (s *snapshots) Remove(name string) error {
-	return s.ask("remove a snapshot", func(i Image) error { return i.Unsnap(name) })
+	var holder string
+	err := s.ask("remove a snapshot", func(i Image) (err error) {
+		holder, err = s.on(i, name, false, func(of Image) error { return of.Unsnap(name) })
+		return err
+	})
+	if err == nil && holder != "" {
+		err = errors.Join(s.discard(holder), (*Store)(s).use(s.forget))
+	}
+	return err
 }
 
 // Begin implements images.Images.
@@ -168,7 +183,8 @@ func (c *clone) Place() error {
 		if err := i.Annotate(cloningNote, c.to.String()); err != nil {
 			return err
 		}
-		return i.Clone(c.name, c.to)
+		_, err := c.on(i, c.name, true, func(of Image) error { return of.Clone(c.name, c.to) })
+		return err
 	})
 	if errors.Is(err, images.ErrExists) {
 		return fmt.Errorf("found an image %s, expected a name that nothing has", c.to)
@@ -191,17 +207,11 @@ func (c *clone) Settle() error {
 	return c.ask("note", func(i Image) error { return i.Annotate(cloningNote, "") })
 }
 
-// Restore implements images.Images: it is not done. A cluster copies all objects back one by
-// one, while nobody may read, and what was broken off is neither the one nor the other.
-func (s *snapshots) Restore(context.Context, string, int64, string, string) (images.Copy, error) {
-	return nil, fmt.Errorf("%w rolled back: a cluster copies an image back object by object, and all its commands would wait; clone the snapshot, and serve the clone in its place", images.ErrUnsupported)
-}
-
 // Tidy implements images.Images. An image of the noted name may be anybody's, and is left
 // alone.
 func (s *snapshots) Tidy(serves func(name string) bool) error {
 	var left string
-	err := s.ask("note", func(i Image) (err error) { left, err = i.Note(cloningNote); return err })
+	err := errors.Join(s.ask("rollback", s.tidyRollback), s.ask("note", func(i Image) (err error) { left, err = i.Note(cloningNote); return err }), (*Store)(s).use(s.forget))
 	if err != nil || left == "" {
 		return err
 	}

@@ -65,9 +65,6 @@ func TestSnapshots(t *testing.T) {
 	if err := errors.Join(again.Undo(), c.Undo(), c.Place(), c.Settle()); err != nil {
 		t.Errorf("found %v, expected that the name is free again", err)
 	}
-	if _, err := of.Restore(t.Context(), "one", 0, "", ""); !errors.Is(err, images.ErrUnsupported) {
-		t.Errorf("found %v, expected that an image is not rolled back", err)
-	}
 	if err := of.Remove("one"); err != nil {
 		t.Error(err)
 	}

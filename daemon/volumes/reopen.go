@@ -159,7 +159,7 @@ func (r *reopening) writeDirty() error {
 		return nil
 	}
 	if r.open.Cached == nil || !r.open.Cached.MayWriteBack() {
-		return r.flush(r.open.Slot, CloseWait)
+		return flushWithin(r.loop, r.open.Slot, CloseWait)
 	}
 	through := r.CacheChangesOf(&r.from)
 	through.Policy = tier.Through
@@ -170,16 +170,16 @@ func (r *reopening) writeDirty() error {
 	if n := r.open.Slot.Dirty(); n > 0 {
 		return fmt.Errorf("%s of it are in the cache and could not be written in %v; see lunar status", bytesize.Text(n), CloseWait)
 	}
-	return r.flush(r.open.Slot, CloseWait)
+	return flushWithin(r.loop, r.open.Slot, CloseWait)
 }
 
-// flush makes the volume stable: once before, so that it is quick when everything is
+// flushWithin makes a volume stable: once before, so that it is quick when everything is
 // held.
-func (r *reopening) flush(store backstore.Store, within time.Duration) error {
+func flushWithin(loop *evloop.Loop, store backstore.Store, within time.Duration) error {
 	late := time.NewTimer(within)
 	defer late.Stop()
 	select {
-	case err := <-flushOn(r.loop, store):
+	case err := <-flushOn(loop, store):
 		if err != nil {
 			return fmt.Errorf("it cannot be made stable: %w", err)
 		}
@@ -200,7 +200,7 @@ func (r *reopening) restore() error {
 // exchange closes the store and opens it anew; if that fails, as it was before. It
 // never gives back a store that is closed, for its descriptor may be another file's.
 func (r *reopening) exchange(old backstore.Store) (backstore.Store, error) {
-	if err := r.flush(old, reopenWait); err != nil && !r.open.Slot.Empty() {
+	if err := flushWithin(r.loop, old, reopenWait); err != nil && !r.open.Slot.Empty() {
 		return old, err
 	}
 	if r.open.Cached != nil && r.to.Cache != nil {

@@ -8,6 +8,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/images"
+	"lunar/backstore/rbd"
 	"lunar/conf"
 	"lunar/internal/evloop"
 )
@@ -16,6 +17,9 @@ import (
 func (a *Set) Images(v *conf.Volume) (images.Images, error) {
 	switch base := a.Health.Base(v.Name).(type) {
 	case nil:
+		if s := a.SharedOf(v.Name); s != nil && s.Owner() != "" {
+			return nil, fmt.Errorf("node %s has it: ask there", s.Owner())
+		}
 		return nil, errors.New("found no file or device that serves it now")
 	case images.Source:
 		return base.Images()
@@ -50,6 +54,9 @@ func SameKey(image, volume string) error {
 // cache. After an error the volume is open with what it had, unless the error says that it
 // cannot be served.
 func (a *Set) RollBack(life context.Context, loop *evloop.Loop, v *conf.Volume, key string, to images.Copy) (pause time.Duration, err error) {
+	if shared := a.Open[v.Name].Shared; shared != nil {
+		return shared.rollBack(life, loop, to)
+	}
 	r := &reopening{Set: a, open: a.Open[v.Name], from: *v, to: *v, loop: loop}
 	r.keepSize()
 	if err := r.writeDirty(); err != nil {
@@ -67,7 +74,7 @@ func (a *Set) RollBack(life context.Context, loop *evloop.Loop, v *conf.Volume, 
 }
 
 func (r *reopening) rollBack(old backstore.Store, key string, to images.Copy) (backstore.Store, error) {
-	if err := r.flush(old, reopenWait); err != nil {
+	if err := flushWithin(r.loop, old, reopenWait); err != nil {
 		return old, err
 	}
 	if err := SameKey(key, r.open.Key()); err != nil { // which an initiator may have replaced
@@ -96,4 +103,54 @@ func notImage(v *conf.Volume) error {
 		return nil
 	}
 	return fmt.Errorf("%s is a snapshot, which must stay as it is: found read-only: false, expected true; lunar volume snapshot clone makes a volume of it that can be written to", v.Path)
+}
+
+// rollBack is RollBack of a volume that this server owns. If it is gone afterwards, the server
+// gives its claim up, and the next one opens what there is.
+func (s *Shared) rollBack(life context.Context, loop *evloop.Loop, to images.Copy) (pause time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(life, reopenWait)
+	defer cancel()
+	began := time.Now()
+	err = s.slot.Exchange(ctx, func(old backstore.Store) (backstore.Store, error) {
+		if _, away := old.(*absent); away {
+			return old, errors.New("this server does not own it any more")
+		}
+		if err := flushWithin(loop, old, reopenWait); err != nil {
+			return old, err
+		}
+		if err := old.Close(); err != nil {
+			return s.lose(old, err)
+		}
+		err := to.Place()
+		if err == nil {
+			var store backstore.Store
+			if store, err = s.again(); err == nil {
+				s.unit.Replaced()
+				return store, nil
+			}
+		}
+		err = errors.Join(err, to.Undo())
+		store, lost := s.again()
+		if lost != nil {
+			return s.lose(old, errors.Join(err, lost))
+		}
+		return store, err
+	})
+	return time.Since(began), err
+}
+
+// again opens the image for the claim by which it was open.
+func (s *Shared) again() (backstore.Store, error) {
+	image, store, err := s.open(s.opening)
+	if err == nil {
+		s.set.Health.opened(s.volume.Name, image, inCache(image, store))
+	}
+	return store, err
+}
+
+// lose gives up the claim of an image that is closed.
+func (s *Shared) lose(was backstore.Store, err error) (backstore.Store, error) {
+	s.set.Health.opened(s.volume.Name, nil, nil)
+	s.opening.Lost(err)
+	return newAbsent(rbd.Describe(s.image.Image, was.Info().Size)), err
 }

@@ -125,6 +125,7 @@ type Shared struct {
 	failing *deferral
 	trusted atomic.Int64 // when what is cached is not known any more to be the newest, on the clock of since
 	leave   func() error // of the instance; nil: there is none
+	opening rbd.Config   // by which the image was opened last; changes while the slot is exchanged
 
 	mu    sync.Mutex
 	owner string // the node that serves the volume; empty: it is not decided

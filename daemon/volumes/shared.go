@@ -115,24 +115,41 @@ func (s *Shared) Open(ctx context.Context, claim Claim) (o Opened, late bool, er
 	c := s.image
 	c.Epoch, c.Instance, c.Superseded, c.Patience = claim.Epoch, claim.Instance, claim.Fenced, patienceOf(ctx)
 	c.Lost = func(error) { s.set.Cluster.Lost(s.volume.Name, claim.Epoch) }
-	image, err := rbd.Open(c)
+	image, store, err := s.open(c)
+	if err == nil {
+		err = s.slot.Exchange(ctx, func(backstore.Store) (backstore.Store, error) {
+			s.opening = c
+			return store, nil
+		})
+		if err != nil {
+			err = errors.Join(err, store.Close())
+		}
+	}
 	if err != nil {
 		return o, errors.Is(err, rbd.ErrLate), err
 	}
-	store, err := s.cached(image)
-	if err != nil {
-		return o, errors.Is(err, rbd.ErrLate), err
+	s.opened(image, store)
+	return Opened{image.Address(), image.Info().Size, s.volume.BlockSize}, false, nil
+}
+
+// open opens the image, with the cache around it.
+func (s *Shared) open(c rbd.Config) (image *rbd.Store, store backstore.Store, err error) {
+	if image, err = rbd.Open(c); err != nil {
+		return nil, nil, err
 	}
-	if err = s.fits(image); err == nil {
-		err = s.slot.Exchange(ctx, func(backstore.Store) (backstore.Store, error) { return store, nil })
+	if store, err = s.cached(image); err != nil {
+		return nil, nil, err
 	}
-	if err != nil {
-		err = errors.Join(err, store.Close())
-		return o, errors.Is(err, rbd.ErrLate), err
+	if err = s.fits(image); err != nil {
+		return nil, nil, errors.Join(err, store.Close())
 	}
+	return image, store, nil
+}
+
+// opened tells others of what the slot has now.
+func (s *Shared) opened(image *rbd.Store, store backstore.Store) {
 	s.set.Health.opened(s.volume.Name, image, inCache(image, store))
 	s.unit.Remeasure()
-	return Opened{image.Address(), image.Info().Size, s.volume.BlockSize}, false, nil
 }
 
 // fits refuses an image of which servers that do not have it open say something else.

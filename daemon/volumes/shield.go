@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"lunar/backstore"
+	"lunar/backstore/images"
 	"lunar/backstore/protect"
 	"lunar/conf"
 	"lunar/daemon/state"
@@ -63,6 +64,11 @@ func (a *Set) openShield(v *conf.Volume, file state.File[shieldNote], store back
 	}
 	if err != nil {
 		return nil, known, a.adviseShield(v, err)
+	}
+	if v.Path != "" { // which may have been rolled back: its protection information has to be, too
+		if err := images.Follow(v.Path, v.ProtectionFile); err != nil {
+			return nil, known, fmt.Errorf("protection information after a rollback: %w", err)
+		}
 	}
 	s, err = protect.Open(protect.Config{
 		Data: store, Path: v.ProtectionFile, Type: protect.Type(v.Protection), Block: v.BlockSize, ID: known, Logger: a.Log.With("volume", v.Name),

@@ -33,11 +33,14 @@ type Cluster struct {
 	group sync.WaitGroup
 
 	rule func(rbd.IO) unix.Errno
+
+	calls int // of control that are left until the next one kills its instance; negative: no end
 }
 
 // volume is an image as the cluster has it.
 type volume struct {
 	id         string
+	listed     rbd.Name // the name by which it is listed
 	data       []byte
 	objects    []bool // that there are
 	lockable   bool
@@ -46,13 +49,14 @@ type volume struct {
 	owner      string // address of the instance with the lock
 	ownerImage *image
 	snapshots  []snapshot
+	parent     *volume // of a clone; nil: it is none
 	open       map[*image]bool
 }
 
 // New makes a cluster that fails with what rule returns for an operation; nil: with
 // nothing.
 func New(rule func(rbd.IO) unix.Errno) *Cluster {
-	c := &Cluster{images: map[rbd.Name]*volume{}, blocked: map[string]bool{}, rule: rule}
+	c := &Cluster{images: map[rbd.Name]*volume{}, blocked: map[string]bool{}, rule: rule, calls: -1}
 	c.back.L, c.more.L = &c.mu, &c.mu
 	for range 2 {
 		c.group.Go(c.work)
@@ -83,7 +87,7 @@ func (c *Cluster) Create(name string, size int64) {
 // create is called with the cluster locked.
 func (c *Cluster) create(n rbd.Name) *volume {
 	c.created++
-	v := &volume{id: fmt.Sprintf("%x", c.created), lockable: true, settings: map[string]string{}, notes: map[string]string{}, open: map[*image]bool{}}
+	v := &volume{id: fmt.Sprintf("%x", c.created), listed: n, lockable: true, settings: map[string]string{}, notes: map[string]string{}, open: map[*image]bool{}}
 	c.images[n] = v
 	return v
 }
@@ -110,6 +114,25 @@ func (c *Cluster) Block(address string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.block(address)
+}
+
+// Kill has the instance that makes the n-th control call from now on die: neither that call nor
+// any later one of its happens.
+func (c *Cluster) Kill(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = n
+}
+
+// called is called with the cluster locked, before each control call of an instance.
+func (c *Cluster) called(address string) unix.Errno {
+	if c.calls--; c.calls == 0 {
+		c.block(address)
+	}
+	if c.blocked[address] {
+		return unix.ESHUTDOWN
+	}
+	return 0
 }
 
 func (c *Cluster) block(address string) {
@@ -152,6 +175,24 @@ func (c *Cluster) Owner(name string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of(name).owner
+}
+
+// Size is that of an image in bytes.
+func (c *Cluster) Size(name string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(len(c.of(name).data))
+}
+
+// Names are those of all images, and what they are listed by.
+func (c *Cluster) Names() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[string]string{}
+	for n, v := range c.images {
+		all[n.String()] = v.listed.String()
+	}
+	return all
 }
 
 // Noted are the notes of an image.

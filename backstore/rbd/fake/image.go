@@ -70,7 +70,7 @@ func (c *client) Open(name rbd.Name, readOnly bool) (rbd.Image, error) {
 	defer c.cluster.mu.Unlock()
 	v := c.cluster.images[name]
 	switch {
-	case c.cluster.blocked[c.address]:
+	case c.cluster.called(c.address) != 0:
 		return nil, fmt.Errorf("rbd_open: %w", unix.ESHUTDOWN)
 	case v == nil:
 		return nil, fmt.Errorf("rbd_open: %w", unix.ENOENT)
@@ -110,8 +110,8 @@ func (i *image) ask(call string, f func() unix.Errno) error {
 	if i.closed {
 		panic("fake: " + call + " of an image that is closed")
 	}
-	errno := unix.ESHUTDOWN
-	if !c.blocked[i.client.address] {
+	errno := c.called(i.client.address)
+	if errno == 0 {
 		errno = f()
 	}
 	if errno != 0 {

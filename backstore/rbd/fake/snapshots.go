@@ -2,6 +2,7 @@ package fake
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -77,8 +78,9 @@ func (i *image) Clone(name string, to rbd.Name) error {
 		case c.images[to] != nil:
 			return unix.EEXIST
 		}
-		c.create(to)
-		c.images[to].data, c.images[to].objects = slices.Clone(i.volume.snapshots[at].data), slices.Clone(i.volume.snapshots[at].objects)
+		v := c.create(to)
+		v.data, v.objects = slices.Clone(i.volume.snapshots[at].data), slices.Clone(i.volume.snapshots[at].objects)
+		v.notes, v.parent = maps.Clone(i.volume.notes), i.volume
 		return 0
 	})
 }
@@ -87,15 +89,14 @@ func (i *image) Clone(name string, to rbd.Name) error {
 func (c *client) Remove(name rbd.Name) error {
 	c.cluster.mu.Lock()
 	defer c.cluster.mu.Unlock()
-	errno := unix.Errno(0)
+	errno := c.cluster.called(c.address)
 	switch v := c.cluster.images[name]; {
-	case c.cluster.blocked[c.address]:
-		errno = unix.ESHUTDOWN
+	case errno != 0:
 	case v == nil:
 		errno = unix.ENOENT
 	case len(v.open) > 0:
 		errno = unix.EBUSY
-	case len(v.snapshots) > 0:
+	case len(v.snapshots) > 0, c.cluster.isParent(v):
 		errno = unix.ENOTEMPTY
 	}
 	if errno != 0 {

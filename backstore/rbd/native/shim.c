@@ -27,9 +27,10 @@ typedef struct {
 typedef struct { char *addr; int64_t id; uint64_t cookie; } rbd_image_watcher_t;
 typedef struct { char *name, *value; int source; } rbd_config_option_t;
 typedef struct { uint64_t id, size; const char *name; } rbd_snap_info_t;
+typedef struct { char *id, *name; } rbd_image_spec_t;
 typedef void *rbd_image_options_t;
 
-enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0, option_clone_format = 12 };
+enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0, option_clone_format = 12, snapshot_by_users = 0 };
 
 #define RADOS(X) \
 	X(int, rados_create2, (rados_t *cluster, const char *name, const char *user, uint64_t flags)) \
@@ -43,6 +44,8 @@ enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0, option_clone_format 
 	X(void, rados_ioctx_destroy, (rados_ioctx_t io)) \
 	X(void, rados_ioctx_set_namespace, (rados_ioctx_t io, const char *ns)) \
 	X(int64_t, rados_ioctx_get_id, (rados_ioctx_t io)) \
+	X(int, rados_read, (rados_ioctx_t io, const char *object, char *buf, size_t n, uint64_t off)) \
+	X(int, rados_remove, (rados_ioctx_t io, const char *object)) \
 	X(int, rados_wait_for_latest_osdmap, (rados_t cluster))
 #define RBD(X) \
 	X(void, rbd_version, (int *major, int *minor, int *extra)) \
@@ -73,12 +76,16 @@ enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0, option_clone_format 
 	X(int, rbd_snap_remove, (rbd_image_t image, const char *name)) \
 	X(int, rbd_snap_list, (rbd_image_t image, rbd_snap_info_t *snaps, int *max)) \
 	X(void, rbd_snap_list_end, (rbd_snap_info_t *snaps)) \
+	X(int, rbd_snap_get_namespace_type, (rbd_image_t image, uint64_t id, int *type)) \
 	X(int, rbd_snap_get_timestamp, (rbd_image_t image, uint64_t id, struct timespec *at)) \
 	X(void, rbd_image_options_create, (rbd_image_options_t *options)) \
 	X(void, rbd_image_options_destroy, (rbd_image_options_t options)) \
 	X(int, rbd_image_options_set_uint64, (rbd_image_options_t options, int option, uint64_t value)) \
 	X(int, rbd_clone3, (rados_ioctx_t io, const char *parent, const char *snap, rados_ioctx_t to, const char *child, rbd_image_options_t options)) \
 	X(int, rbd_remove, (rados_ioctx_t io, const char *name)) \
+	X(int, rbd_rename, (rados_ioctx_t io, const char *from, const char *to)) \
+	X(int, rbd_list2, (rados_ioctx_t io, rbd_image_spec_t *images, size_t *max)) \
+	X(void, rbd_image_spec_list_cleanup, (rbd_image_spec_t *images, size_t n)) \
 	X(int, rbd_aio_create_completion, (void *arg, callback done, rbd_completion_t *completion)) \
 	X(void, rbd_aio_release, (rbd_completion_t completion)) \
 	X(ssize_t, rbd_aio_get_return_value, (rbd_completion_t completion)) \
@@ -350,7 +357,7 @@ int lr_snapshots(void *image, char **lines)
 {
 	rbd_snap_info_t *all = NULL;
 	struct timespec at;
-	int max = 16, n, i, r = 0;
+	int max = 16, n, i, type, r = 0;
 	size_t length;
 	FILE *to;
 
@@ -363,7 +370,11 @@ int lr_snapshots(void *image, char **lines)
 	} while (n == -ERANGE);
 	to = n < 0 ? NULL : open_memstream(lines, &length);
 	for (i = 0; to && i < n && r >= 0; i++) {
-		r = lib.rbd_snap_get_timestamp(image, all[i].id, &at);
+		r = lib.rbd_snap_get_namespace_type(image, all[i].id, &type);
+		if (r >= 0 && type != snapshot_by_users) // of a clone whose snapshot was removed
+			continue;
+		if (r >= 0)
+			r = lib.rbd_snap_get_timestamp(image, all[i].id, &at);
 		if (r == -ENOENT) { // it has been removed meanwhile
 			r = 0;
 			continue;
@@ -405,17 +416,87 @@ int lr_clone(void *cluster, void *pools, const char *parent, const char *snap, c
 	return r;
 }
 
+// pool_of makes the context of a pool and namespace.
+static int pool_of(void *cluster, const char *pool, const char *ns, rados_ioctx_t *io)
+{
+	int r = lib.rados_ioctx_create(cluster, pool, io);
+
+	if (r == 0)
+		lib.rados_ioctx_set_namespace(*io, ns);
+	return r;
+}
+
 int lr_remove(void *cluster, const char *pool, const char *ns, const char *name)
 {
 	rados_ioctx_t of;
-	int r = lib.rados_ioctx_create(cluster, pool, &of);
+	int r = pool_of(cluster, pool, ns, &of);
 
 	if (r < 0)
 		return r;
-	lib.rados_ioctx_set_namespace(of, ns);
 	r = lib.rbd_remove(of, name);
 	lib.rados_ioctx_destroy(of);
 	return r;
+}
+
+int lr_rename(void *cluster, const char *pool, const char *ns, const char *from, const char *to)
+{
+	rados_ioctx_t of;
+	int r = pool_of(cluster, pool, ns, &of);
+
+	if (r < 0)
+		return r;
+	r = lib.rbd_rename(of, from, to);
+	lib.rados_ioctx_destroy(of);
+	return r;
+}
+
+// lr_listed writes the name by which the image of an ID is listed; empty: it is not.
+int lr_listed(void *cluster, const char *pool, const char *ns, const char *id, char *name, size_t n)
+{
+	rbd_image_spec_t *all = NULL;
+	rados_ioctx_t of;
+	size_t max = 256, i;
+	int r = pool_of(cluster, pool, ns, &of);
+
+	name[0] = 0;
+	if (r < 0)
+		return r;
+	do {
+		free(all);
+		all = calloc(max, sizeof(*all));
+		r = all ? lib.rbd_list2(of, all, &max) : -ENOMEM;
+	} while (r == -ERANGE);
+	if (r >= 0) {
+		for (i = 0; i < max; i++)
+			if (!strcmp(all[i].id, id))
+				copy(name, n, all[i].name);
+		lib.rbd_image_spec_list_cleanup(all, max);
+		r = 0;
+	}
+	free(all);
+	lib.rados_ioctx_destroy(of);
+	return r;
+}
+
+// lr_unname removes the object by which librbd finds the ID of a name, if that is the ID: its
+// length as 32 bits, the lowest first, and the text. librbd has no call for it.
+int lr_unname(void *cluster, const char *pool, const char *ns, const char *name, const char *id)
+{
+	char object[512], found[128];
+	size_t n = strlen(id);
+	rados_ioctx_t of;
+	int r;
+
+	if (snprintf(object, sizeof(object), "rbd_id.%s", name) >= (int)sizeof(object))
+		return -ENAMETOOLONG;
+	r = pool_of(cluster, pool, ns, &of);
+	if (r < 0)
+		return r;
+	r = lib.rados_read(of, object, found, sizeof(found), 0);
+	if (r == (int)(4 + n) && (unsigned char)found[0] == n && !memcmp(found + 1, "\0\0", 3) && !memcmp(found + 4, id, n))
+		r = lib.rados_remove(of, object);
+	lib.rados_ioctx_destroy(of);
+	return r == -ENOENT || r > 0 ? 0 : r;
 }
 
 // Queues are used again and never freed: see doc.go.

@@ -67,6 +67,9 @@ int lr_unsnap(void *image, const char *name);
 int lr_snapshots(void *image, char **lines);
 int lr_clone(void *cluster, void *pools, const char *parent, const char *snap, const char *pool, const char *ns, const char *child);
 int lr_remove(void *cluster, const char *pool, const char *ns, const char *name);
+int lr_rename(void *cluster, const char *pool, const char *ns, const char *from, const char *to);
+int lr_listed(void *cluster, const char *pool, const char *ns, const char *id, char *name, size_t n);
+int lr_unname(void *cluster, const char *pool, const char *ns, const char *name, const char *id);
 
 int lr_queue_new(lr_queue **queue);
 void lr_queue_free(lr_queue *queue);

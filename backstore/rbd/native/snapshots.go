@@ -66,3 +66,25 @@ func (c *client) Remove(name rbd.Name) error {
 	defer free(pool, space, img)
 	return failed("rbd_remove", C.lr_remove(c.cluster, pool, space, img))
 }
+
+// Rename implements rbd.Client.
+func (c *client) Rename(from, to rbd.Name) error {
+	pool, space, was, is := text(from.Pool), text(from.Namespace), text(from.Image), text(to.Image)
+	defer free(pool, space, was, is)
+	return failed("rbd_rename", C.lr_rename(c.cluster, pool, space, was, is))
+}
+
+// Listed implements rbd.Client.
+func (c *client) Listed(in rbd.Name, id string) (string, error) {
+	pool, space, of := text(in.Pool), text(in.Namespace), text(id)
+	defer free(pool, space, of)
+	name, _, err := answer("rbd_list2", func(to *C.char, n C.size_t) C.int { return C.lr_listed(c.cluster, pool, space, of, to, n) })
+	return name, err
+}
+
+// Unname implements rbd.Client.
+func (c *client) Unname(name rbd.Name, id string) error {
+	pool, space, img, of := text(name.Pool), text(name.Namespace), text(name.Image), text(id)
+	defer free(pool, space, img, of)
+	return failed("rados_remove", C.lr_unname(c.cluster, pool, space, img, of))
+}

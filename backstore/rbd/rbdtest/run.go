@@ -36,7 +36,7 @@ func Run(t *testing.T, s Subject) {
 	for name, test := range map[string]func(*testing.T, Subject){
 		"ReadBack": testReadBack, "Zeroes": testZeroes, "ManyInFlight": testManyInFlight, "Mapped": testMapped,
 		"Lock": testLock, "Break": testBreak, "Fence": testFence, "Notes": testNotes, "Changed": testChanged, "Cut": testCut,
-		"ReadOnly": testReadOnly, "Settings": testSettings, "Snapshots": testSnapshots, "Missing": testMissing,
+		"ReadOnly": testReadOnly, "Settings": testSettings, "Snapshots": testSnapshots, "Names": testNames, "Children": testChildren, "Missing": testMissing,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}

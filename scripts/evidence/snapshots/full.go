@@ -38,7 +38,7 @@ type filled struct {
 }
 
 func fullOn(ctx context.Context, o options, system string, r *result) (err error) {
-	k, err := newKilling(ctx, o, system)
+	k, err := newKilling(ctx, o, system, "")
 	if err != nil {
 		return err
 	}

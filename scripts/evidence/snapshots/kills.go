@@ -41,10 +41,10 @@ type killing struct {
 	wrong                  []string
 }
 
-// newKilling starts a server, and writers of both volumes.
-func newKilling(ctx context.Context, o options, system string) (k *killing, err error) {
+// newKilling starts a server, and writers of both volumes, which have further keys.
+func newKilling(ctx context.Context, o options, system, keys string) (k *killing, err error) {
 	k = &killing{random: rand.New(rand.NewPCG(19, 7)), within: 50 * time.Millisecond}
-	if k.server, err = newServer(o, system, 16*gib, strings.ReplaceAll(loadedConfig, "SIZE", strconv.Itoa(o.MiB)+"MiB")); err != nil {
+	if k.server, err = newServer(o, system, 16*gib, strings.ReplaceAll(loadedConfig, "SIZE", strconv.Itoa(o.MiB)+"MiB"+keys)); err != nil {
 		return nil, err
 	}
 	for lun := range volumes {
@@ -74,7 +74,7 @@ func (k *killing) end() {
 
 // kills makes snapshots of both volumes at once, and has the server killed amid some of them.
 func kills(ctx context.Context, o options, system string, count int) (r result, err error) {
-	k, err := newKilling(ctx, o, system)
+	k, err := newKilling(ctx, o, system, "")
 	if err != nil {
 		return r, err
 	}

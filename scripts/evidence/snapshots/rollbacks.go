@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"lunar/control"
@@ -16,10 +17,10 @@ import (
 	"lunar/scripts/evidence/notes"
 )
 
-// rollbacks has volumes rolled back to one of their last snapshots, and the server killed amid
-// some of it.
-func rollbacks(ctx context.Context, o options) (r result, err error) {
-	k, err := newKilling(ctx, o, "xfs")
+// rollbacks has volumes with further keys rolled back to one of their last snapshots, and the
+// server killed amid some of it.
+func rollbacks(ctx context.Context, o options, keys string) (r result, err error) {
+	k, err := newKilling(ctx, o, "xfs", keys)
 	if err != nil {
 		return r, err
 	}
@@ -60,6 +61,9 @@ func rollbacks(ctx context.Context, o options) (r result, err error) {
 		wrong = fmt.Sprintf("%d, the first: %s", len(k.wrong), k.wrong[0])
 	}
 	r.How = "The volumes and writers of the kills. After each snapshot the writers go on for a while and stop; then one volume is rolled back, forced, with what it held kept as a snapshot. Each 4th time the server is killed amid it. The whole volume is read by an initiator before and after: it has to be the snapshot, or, of a server that was killed, what it was. Then writers go on, and the ledger judges the next snapshot by what the volume is now."
+	if keys != "" {
+		r.How += " Volumes have the keys `" + strings.TrimPrefix(keys, ", ") + "`: a block that does not fit its protection information is read with an error."
+	}
 	r.Facts = []notes.Fact{
 		notes.Found("rollbacks asked for; kills amid them; those that came to pass", fmt.Sprintf("%d; %d; %d", rounds, k.kills, done), done >= rounds-k.kills),
 		notes.Found("rollbacks that came to pass, and whose volume of before is a snapshot", strconv.Itoa(kept), kept == done),
@@ -169,8 +173,11 @@ func (k *killing) content(ctx context.Context, lun uint64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.Status == initiator.StatusGood { // else a unit attention of a new session
+		switch key, asc, ascq := r.SenseKey(); {
+		case r.Status == initiator.StatusGood:
 			all = append(all, r.In...)
+		case key != 6: // a unit attention of a new session
+			return nil, fmt.Errorf("byte %d of LUN %d: found status %#x, sense %x/%02x/%02x", len(all), lun, r.Status, key, asc, ascq)
 		}
 	}
 	return all, nil

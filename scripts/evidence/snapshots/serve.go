@@ -93,7 +93,7 @@ func (s *server) image(volume, name string) string {
 
 // halfMade are files of what is being made, or was when a server was killed.
 func (s *server) halfMade(volume string) ([]string, error) {
-	return filepath.Glob(s.image(volume, ".*"))
+	return filepath.Glob(filepath.Join(s.disk.dir, volume+".img*.snapshots", ".*"))
 }
 
 // read reads a file that is not read again.

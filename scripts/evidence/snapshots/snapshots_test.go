@@ -24,7 +24,11 @@ func TestKills(t *testing.T) {
 	judge(t, "xfs", func(ctx context.Context, o options) (result, error) { return kills(ctx, o, "xfs", 20) })
 }
 
-func TestRollbacks(t *testing.T) { judge(t, "xfs", rollbacks) }
+func TestRollbacks(t *testing.T) {
+	for _, keys := range []string{"", protected} {
+		judge(t, "xfs", func(ctx context.Context, o options) (result, error) { return rollbacks(ctx, o, keys) })
+	}
+}
 
 // TestFull is the check of a full disk, on xfs.
 func TestFull(t *testing.T) {
