@@ -43,14 +43,15 @@ func (t *task) Background(cmd *scsi.Command, start func(*scsi.Command)) bool {
 	if cmd.Nexus.LU == nil || !t.use(cmd.Nexus.LU) {
 		return false
 	}
-	if !t.conn.thread.background(t, start) {
+	if !t.conn.thread.background(t.conn.session.node, cmd, t.used, t.conn.session.flow(t.lun.number), start) {
 		return false // the task releases what it uses
 	}
+	t.used = nil
 	return true
 }
 
-func (th *thread) background(t *task, start func(*scsi.Command)) bool {
-	node, cmd := t.conn.session.node, &t.cmd
+// background begins one in place of cmd, which passes on the units that it uses.
+func (th *thread) background(node node, cmd *scsi.Command, used []*scsi.LogicalUnit, flow scheduler.Flow, start func(*scsi.Command)) bool {
 	if th.ending {
 		return false
 	}
@@ -69,9 +70,7 @@ func (th *thread) background(t *task, start func(*scsi.Command)) bool {
 		node.logger().Error("no memory for a command in the background", "error", err)
 		return false
 	}
-	b := &background{holder: cmd.Nexus.Holder, thread: th, pool: pool, log: node.logger(), node: node, used: t.used}
-	b.flow = t.conn.session.flow(t.lun.number)
-	t.used = nil
+	b := &background{holder: cmd.Nexus.Holder, thread: th, pool: pool, log: node.logger(), node: node, used: used, flow: flow}
 	b.cmd.Nexus, b.cmd.Lane, b.cmd.Port, b.cmd.CDB, b.cmd.CDBLength = cmd.Nexus, cmd.Lane, b, cmd.CDB, cmd.CDBLength
 	if th.backgrounds == nil {
 		th.backgrounds = make(map[*background]struct{})

@@ -25,7 +25,7 @@ func TestElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared.Settle(map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Standby}, 1: {}})
+	shared.Settle(map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Standby}, 1: {}}, nil)
 	r := newRig(t, rigOptions{rules: func(lus []*scsi.LogicalUnit) []target.AccessRule {
 		return []target.AccessRule{{Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LUN: 0, LU: shared}, {LUN: 1, LU: lus[0]}}}}
 	}})
@@ -77,7 +77,7 @@ func TestHeldCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	here := map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Standby}, 1: {}}
-	shared.Settle(here)
+	shared.Settle(here, nil)
 	r := newRig(t, rigOptions{rules: func([]*scsi.LogicalUnit) []target.AccessRule {
 		return []target.AccessRule{{Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LU: shared}}}}
 	}})
@@ -100,7 +100,7 @@ func TestHeldCommands(t *testing.T) {
 		t.Errorf("LOGICAL UNIT RESET: %d, %v", code, err)
 	}
 	kept := start(t, c, initiator.Command{CDB: cdbWrite16(24, 8), Out: wrong})
-	shared.Settle(here)
+	shared.Settle(here, nil)
 	for range 3 { // the attention of the reset
 		if res, err := c.Wait(kept); err != nil || res.Status == 0 {
 			break

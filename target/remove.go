@@ -15,6 +15,7 @@ import (
 // fails, which may lose data if it were detached, the server keeps the logical
 // unit and the call may be repeated.
 func (s *Server) RemoveLogicalUnit(ctx context.Context, lu *scsi.LogicalUnit) error {
+	s.ForgetRelayed(lu, "", func() {})
 	if err := s.drainUnit(ctx, lu); err != nil {
 		return fmt.Errorf("volume %s is in use: %w", lu.Name(), err)
 	}

@@ -41,6 +41,8 @@ type node interface {
 	// closeSessions ends the sessions of a target, endCopies the copies that use units.
 	closeSessions(t *Target, why error)
 	endCopies(units []*scsi.LogicalUnit, w *waits.Waiter)
+	// endRemote ends the tasks of units that other servers have relayed.
+	endRemote(units []*scsi.LogicalUnit, w *waits.Waiter)
 	// use keeps a logical unit from being closed until release. It is false when that
 	// has begun.
 	use(*scsi.LogicalUnit) bool

@@ -40,6 +40,7 @@ type Server struct {
 	directory directory
 	masked    atomic.Pointer[masked]
 	others    atomic.Pointer[map[string][]Elsewhere] // by target; nil: none
+	remotes   remotes
 	exchanges login.Exchanges
 
 	settings atomic.Pointer[Settings] // of sessions that log in from now on

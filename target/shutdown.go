@@ -17,6 +17,7 @@ var errUnended = errors.New("it has not ended")
 // that sessions have not ended. What does not end in time is left to the end of
 // the process: its lanes cannot be closed.
 func (s *Server) retire(left error) error {
+	s.ForgetRelayed(nil, "", func() {}) // on the threads, ahead of what follows there
 	if !s.endBackgrounds() {
 		left = errors.Join(left, errors.New("commands in the background have not ended"))
 	}

@@ -3,6 +3,7 @@ package target
 import (
 	"log/slog"
 	"slices"
+	"sync/atomic"
 
 	"lunar/internal/refusals"
 	"lunar/internal/waits"
@@ -19,6 +20,7 @@ type taskManagement struct {
 	function pdu.TaskManagementFunction
 	itt      uint32
 	response pdu.TaskManagementResponseCode
+	failed   atomic.Bool   // at another server
 	ends     *waits.Waiter // for commands and threads that have not reported
 	then     func()        // what follows the response
 	fenced   bool          // it speaks of several tasks
@@ -108,7 +110,9 @@ func (c *Connection) clearACA(tm *taskManagement, lunField uint64) pdu.TaskManag
 	for _, t := range c.tasks.appendMatching(nil, func(t *task) bool { return t.lun == l && t.cmd.Attribute == scsi.ACA }) {
 		c.abortFor(tm.ends, t)
 	}
-	l.nexus.LU.ClearACA(l.nexus)
+	for _, n := range c.relayFunction(tm, []*lun{l}) {
+		n.LU.ClearACA(n)
+	}
 	return pdu.FunctionComplete
 }
 
@@ -173,13 +177,33 @@ func (c *Connection) endTasks(tm *taskManagement, s scope, lunField uint64) {
 			tm.ends.Done()
 		})
 	}
+	c.session.node.endRemote(units, tm.ends)
 	if s.reset {
 		c.session.node.endCopies(units, tm.ends)
 	}
-	announce(s, luns)
+	announce(s, c.relayFunction(tm, luns))
 	if s.cold {
 		tm.then = func() { c.session.node.closeSessions(c.session.target, errReset) }
 	}
+}
+
+// relayFunction has the functions' part of logical units that other servers serve done there, and
+// returns the nexuses with the others.
+func (c *Connection) relayFunction(tm *taskManagement, luns []*lun) (here []*scsi.Nexus) {
+	for _, l := range luns {
+		tm.ends.Add()
+		relayed := l.nexus.Manage(uint8(tm.function), func(done bool) {
+			if !done {
+				tm.failed.Store(true)
+			}
+			tm.ends.Done()
+		})
+		if !relayed {
+			here = append(here, l.nexus)
+			tm.ends.Done()
+		}
+	}
+	return here
 }
 
 // readOnly reports whether the initiator may only read the LUN.
@@ -195,16 +219,16 @@ func unitsOf(luns []*lun) []*scsi.LogicalUnit {
 }
 
 // announce establishes the scope's unit attentions and resets the units.
-func announce(s scope, luns []*lun) {
-	for _, l := range luns {
-		except := l.nexus
+func announce(s scope, nexuses []*scsi.Nexus) {
+	for _, n := range nexuses {
+		except := n
 		if s.tellSelf {
 			except = nil
 		}
 		if s.reset {
-			l.nexus.LU.ResetState()
+			n.LU.ResetState()
 		}
-		l.nexus.LU.Attention(s.attention, except)
+		n.LU.Attention(s.attention, except)
 	}
 }
 
@@ -265,6 +289,9 @@ func (tm *taskManagement) respond() {
 	var p pdu.TaskManagementResponse
 	p.Init()
 	p.BHS().SetITT(tm.itt)
+	if tm.failed.Load() {
+		tm.response = pdu.FunctionRejected
+	}
 	p.SetResponse(tm.response)
 	c.mover.SendControl(p.BHS(), nil, nil)
 	if tm.then != nil {

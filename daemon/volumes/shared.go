@@ -252,7 +252,7 @@ func (s *Shared) settle(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.owner = owner
-	s.unit.Settle(s.set.Cluster.Access(owner))
+	s.unit.Settle(s.set.Cluster.Access(owner), nil)
 }
 
 // Refresh tells initiators how the volume is reached when portal groups have come or gone.
@@ -261,7 +261,7 @@ func (s *Shared) Refresh() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner != "" {
-		s.unit.Settle(s.set.Cluster.Access(s.owner))
+		s.unit.Settle(s.set.Cluster.Access(s.owner), nil)
 	}
 }
 
@@ -282,7 +282,7 @@ func (s *Shared) End() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner == "" {
-		s.unit.Settle(map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Transitioning}})
+		s.unit.Settle(map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Transitioning}}, nil)
 	}
 	return s.disconnect()
 }

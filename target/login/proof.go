@@ -13,6 +13,9 @@ type Proof struct {
 // Proven reports whether there is a proof.
 func (p Proof) Proven() bool { return p != Proof{} }
 
+// Parts returns the group and the user.
+func (p Proof) Parts() (group, user string) { return p.Group, p.User }
+
 // String is the group and the user, for logs; empty without a proof.
 func (p Proof) String() string {
 	if !p.Proven() {

@@ -8,9 +8,11 @@ import "lunar/target/scsi/sense"
 const attachAttention = sense.ASCReset
 
 // Attach makes n one of the logical unit's nexuses. Its first command is told
-// so by a unit attention.
+// so by a unit attention, that of a remote one by the other server.
 func (lu *LogicalUnit) Attach(n *Nexus) {
-	n.Attention(attachAttention)
+	if !n.Remote {
+		n.Attention(attachAttention)
+	}
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	lu.mu.nexuses[n] = struct{}{}
@@ -28,6 +30,9 @@ func (lu *LogicalUnit) Detach(n *Nexus) {
 	n.ended.Store(true)
 	lu.dropReserve(n.itNexus())
 	lu.leave(n)
+	if n.passage != nil {
+		n.passage.end()
+	}
 }
 
 // Attached returns the nexus of an initiator port with a port of a target, or nil.

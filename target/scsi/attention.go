@@ -89,8 +89,14 @@ func (lu *LogicalUnit) Attention(asc sense.ASC, except *Nexus) {
 // attention is Attention for who holds mu.
 func (lu *LogicalUnit) attention(asc sense.ASC, except *Nexus) {
 	for n := range lu.mu.nexuses {
-		if n != except {
+		if n != except && !(n.Remote && knownEverywhere(asc)) {
 			n.Attention(asc)
 		}
 	}
+}
+
+// knownEverywhere reports whether each server that presents the unit establishes the condition
+// for the sessions that it has.
+func knownEverywhere(asc sense.ASC) bool {
+	return asc == sense.ASCAsymmetricAccessStateChanged || asc == sense.ASCCapacityChanged
 }

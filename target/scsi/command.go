@@ -107,11 +107,12 @@ type Command struct {
 
 	reads     bool    // it reads what an atomic write may be about
 	sanitizes bool    // it makes the sanitize operation, which keeps all others away
+	elsewhere bool    // see Elsewhere
 	feature   feature // nil for a plain READ or WRITE
 }
 
 // feature is what a command keeps that few commands have: its part in a copy, in a
-// sanitize operation or among atomic writes.
+// sanitize operation or among atomic writes, or its way to another server.
 type feature interface {
 	// cancel is called when the command is to end. It takes the command out of any
 	// wait for others, and reports whether there was one.

@@ -60,6 +60,10 @@ func (lu *LogicalUnit) proceed(c *Command) {
 			lu.hold(c)
 			return
 		}
+		if restricted&restrictRelay != 0 {
+			lu.relay(c)
+			return
+		}
 		c.refuse(restricted)
 		return
 	}
@@ -387,7 +391,7 @@ func (c *Command) Reset() {
 	c.row, c.step, c.parsed = nil, nil, nil
 	c.limit, c.next, c.head, c.tail, c.fua, c.work = 0, 0, 0, 0, false, work{}
 	c.turn, c.place = taskset.Turn{}, nil
-	c.reads, c.sanitizes, c.feature = false, false, nil
+	c.reads, c.sanitizes, c.elsewhere, c.feature = false, false, false, nil
 	c.inline, c.shield = 0, shield{}
 	c.starved, c.refused, c.missed, c.ending, c.aborted, c.again = false, false, false, false, false, false
 	c.awaiting.Store(false)

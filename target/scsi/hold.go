@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lunar/target/scsi/reservation"
 )
 
 // EveryTag in a table of access states stands for all target ports that it does not name.
@@ -52,8 +54,12 @@ func (lu *LogicalUnit) Hold(patience time.Duration) {
 
 // Settle says how the logical unit is reached by each target port, and EveryTag for those
 // that are not named, and ends Hold: what has waited goes on in the order in which it
-// came. All nexuses are told if that is a change of state.
-func (lu *LogicalUnit) Settle(access map[uint16]PortAccess) {
+// came. All nexuses are told if that is a change of state. If another server serves the unit,
+// elsewhere leads to it, for commands by ports in active states; nil: this one serves it.
+func (lu *LogicalUnit) Settle(access map[uint16]PortAccess, elsewhere Carrier) {
+	if elsewhere != nil {
+		lu.ClearACA(nil) // it is the other server's matter
+	}
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	old := lu.access.Load()
@@ -66,8 +72,22 @@ func (lu *LogicalUnit) Settle(access map[uint16]PortAccess) {
 		table[tag] = g
 	}
 	lu.access.Store(&table)
-	lu.endHold()
+	lu.serveElsewhere(elsewhere)
 	lu.tellAccess(old, &table, nil)
+	lu.endHold()
+}
+
+// serveElsewhere notes which server serves the unit. What commands change of a unit there is
+// not known here. The caller holds mu.
+func (lu *LogicalUnit) serveElsewhere(by Carrier) {
+	if by != nil && by != lu.mu.carrier {
+		was := lu.state.Load()
+		next := lu.defaultState(was)
+		next.Blocks = was.Blocks
+		lu.state.Store(next)
+		lu.mu.reserved = reservation.Nexus{}
+	}
+	lu.mu.carrier = by
 }
 
 // expireHold is called when the patience of a Hold has ended, by its number.
@@ -85,6 +105,11 @@ func (lu *LogicalUnit) expireHold(which uint64) {
 func (lu *LogicalUnit) endHold() {
 	lu.mu.holding = false
 	lu.restrictAll()
+	for n := range lu.mu.nexuses {
+		if n.passage != nil {
+			n.passage.move(lu.carrierOf(n), lu.mu.carrier == nil)
+		}
+	}
 	lu.flux.end()
 }
 
@@ -200,5 +225,5 @@ func (lu *LogicalUnit) Quiesce(ctx context.Context) error {
 // undecided reports that the command has begun what only the server may do that serves
 // the logical unit.
 func (c *Command) undecided() bool {
-	return c.row != nil && c.row.restricted&restrictFlux != 0 && !c.Held() && !(c.place != nil && !c.place.granted)
+	return c.row != nil && c.row.restricted&restrictFlux != 0 && !c.Held() && !c.relayed() && !(c.place != nil && !c.place.granted)
 }

@@ -73,7 +73,7 @@ func TestHold(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMedium(mib)
 			n, lu := newShared(t, m)
-			lu.Settle(there)
+			lu.Settle(there, nil)
 			n.takeAttention()
 			th := newThread(t, m, 1)
 			lu.Hold(longHold)
@@ -97,7 +97,7 @@ func TestHold(t *testing.T) {
 			if Wants(n, &write, 512) != 512 {
 				t.Error("no memory is set aside for the data of a write that waits")
 			}
-			lu.Settle(c.to)
+			lu.Settle(c.to, nil)
 			th.inbox.Lock()
 			for i, woken := range th.inbox.tasks {
 				if woken.(*held).c != waiting[i].c {
@@ -134,7 +134,7 @@ func TestHold(t *testing.T) {
 func TestHoldExpires(t *testing.T) {
 	m := newMedium(mib)
 	n, lu := newShared(t, m)
-	lu.Settle(here)
+	lu.Settle(here, nil)
 	n.takeAttention()
 	th := newThread(t, m, 1)
 	lu.Hold(time.Millisecond)
@@ -146,7 +146,7 @@ func TestHoldExpires(t *testing.T) {
 	if x := th.start(n, reportGroups, nil, 64).finish(); groupStates(t, x.in)[1] != Transitioning {
 		t.Errorf("found %x", x.in)
 	}
-	lu.Settle(here)
+	lu.Settle(here, nil)
 	if x := th.start(n, cdb16(0x88, 0, 0, 1), nil, 512).finish(); senseCode(x) != accessChanged {
 		t.Errorf("status %#x, sense %+v", x.c.Status, x.c.Sense)
 	}
@@ -162,12 +162,12 @@ func TestHoldExpiresLate(t *testing.T) {
 	_, lu := newShared(t, m)
 	lu.Hold(longHold)
 	first := lu.mu.holds
-	lu.Settle(here)
+	lu.Settle(here, nil)
 	lu.Hold(longHold)
 	if lu.expireHold(first); !lu.mu.holding {
 		t.Error("it has ended")
 	}
-	lu.Settle(here)
+	lu.Settle(here, nil)
 }
 
 // TestHeldCommandsEnd: task management and the end of a session end commands that wait, also
@@ -176,13 +176,13 @@ func TestHeldCommandsEnd(t *testing.T) {
 	m := newMedium(mib)
 	n, lu := newShared(t, m)
 	th := newThread(t, m, 1)
-	lu.Settle(here)
+	lu.Settle(here, nil)
 	n.takeAttention()
 	for _, decided := range []bool{false, true} {
 		lu.Hold(longHold)
 		x := th.start(n, cdb16(0x8a, 0, 0, 1), bytes.Repeat([]byte{7}, 512), 0)
 		if decided {
-			lu.Settle(here)
+			lu.Settle(here, nil)
 		}
 		if ended := x.c.Abort(); ended == decided {
 			t.Errorf("decided %v: ended at once: %v", decided, ended)
@@ -192,7 +192,7 @@ func TestHeldCommandsEnd(t *testing.T) {
 		if (x.ends == 1) != decided || len(lu.flux.waiting) != 0 {
 			t.Errorf("decided %v: ended %d times, %d wait", decided, x.ends, len(lu.flux.waiting))
 		}
-		lu.Settle(here)
+		lu.Settle(here, nil)
 	}
 	if m.mu.bytes[0] != 0 {
 		t.Error("an aborted write was done")
@@ -203,7 +203,7 @@ func TestHeldCommandsEnd(t *testing.T) {
 func TestQuiesce(t *testing.T) {
 	m := newMedium(mib)
 	n, lu := newShared(t, m)
-	lu.Settle(here)
+	lu.Settle(here, nil)
 	n.takeAttention()
 	th := slow(t, m, 1)
 	var all []*exchange
@@ -232,7 +232,7 @@ func TestQuiesce(t *testing.T) {
 	if err := <-quiet; err != nil || running.ends != 1 || waiting.ends != 0 {
 		t.Errorf("%v; the command that had begun has ended: %d, the one that waits: %d", err, running.ends, waiting.ends)
 	}
-	lu.Settle(here)
+	lu.Settle(here, nil)
 	waiting.finish()
 	n.AwaitTasks = func(func(*Command) bool, func()) {}
 	ended, cancel := context.WithCancel(t.Context())
@@ -248,7 +248,7 @@ func TestSharedStoreThatIsGone(t *testing.T) {
 	m := newMedium(mib)
 	m.fail = func(*backstore.Op) error { return backstore.ErrFenced }
 	n, lu := newShared(t, m)
-	lu.Settle(here)
+	lu.Settle(here, nil)
 	n.takeAttention()
 	if x := newThread(t, m, 1).start(n, cdb16(0x88, 0, 0, 1), nil, 512).finish(); senseCode(x) != inTransition {
 		t.Errorf("status %#x, sense %+v", x.c.Status, x.c.Sense)
@@ -259,7 +259,7 @@ func TestSharedStoreThatIsGone(t *testing.T) {
 func TestSharedUnitRefuses(t *testing.T) {
 	m := newMedium(mib)
 	n, lu := newShared(t, m)
-	lu.Settle(here)
+	lu.Settle(here, nil)
 	n.takeAttention()
 	th := newThread(t, m, 1)
 	for _, cdb := range [][]byte{{0x5e, 0, 0, 0, 0, 0, 0, 0, 8, 0}, {0x5f, 0, 0, 0, 0, 0, 0, 0, 24, 0}, {0x16, 0, 0, 0, 0, 0}, {0x48, 0x01, 0, 0, 0, 0, 0, 0, 8, 0}} {

@@ -103,6 +103,7 @@ type LogicalUnit struct {
 	reservations atomic.Pointer[reservation.State]
 	access       atomic.Pointer[accessTable]
 	flux         flux
+	transfers    transfers
 	registrar    registrar
 
 	resizing sync.Mutex // one Resize at a time
@@ -123,6 +124,7 @@ type LogicalUnit struct {
 		reserved reservation.Nexus // who holds RESERVE; zero: nobody
 		holding  bool              // see Hold
 		holds    uint64            // how often that was called
+		carrier  Carrier           // to the server that serves the unit; nil: this one does
 		// registrants are who has proven to be behind the registrations of reservations.
 		registrants map[registrant]any
 	}

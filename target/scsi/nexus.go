@@ -44,7 +44,11 @@ type Nexus struct {
 	// there are none.
 	AwaitTasks func(match func(*Command) bool, done func())
 
+	// Remote: its session is at another server, which relays commands of it.
+	Remote bool
+
 	restricted atomic.Uint32 // restrictions; stored under LogicalUnit.mu
+	passage    *passage      // to another server; nil: nothing was relayed. Stored under LogicalUnit.mu
 	ended      atomic.Bool   // Detach: its restrictions are not kept up to date any more
 	attentions attentionQueue
 	prevents   atomic.Bool // PREVENT: the medium stays

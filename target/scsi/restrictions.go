@@ -20,7 +20,8 @@ const (
 	restrictUnavailable
 	restrictTransition
 	restrictOffline
-	restrictFlux // it is not decided which of several servers serves the unit: the command waits
+	restrictFlux  // it is not decided which of several servers serves the unit: the command waits
+	restrictRelay // another server serves it: the command is relayed
 )
 
 // Conflict says of a row which persistent reservations of other nexuses it
@@ -70,6 +71,9 @@ var reachRestrictions = [...]restrictions{
 // restrictionsOf returns what keeps the row's command from running.
 func (r *Row) restrictionsOf() restrictions {
 	stopped := reachRestrictions[r.Reach]
+	if r.relayed() {
+		stopped |= restrictRelay
+	}
 	switch {
 	case r.Conflict != ConflictByAccess:
 		return stopped | conflictRestrictions[r.Conflict]
@@ -89,9 +93,9 @@ func (c *Command) refuse(b restrictions) {
 }
 
 // refuses reports whether restrictions of now stand against a command of the row. What is
-// being decided does not.
+// being decided does not, and what another server decides.
 func (n *Nexus) refuses(row *Row) bool {
-	b := restrictions(n.restricted.Load())
+	b := restrictions(n.restricted.Load()) &^ restrictRelay
 	if b&restrictFlux != 0 {
 		b &^= reachRestrictions[ReachActive]
 	}
@@ -107,7 +111,13 @@ func (lu *LogicalUnit) restrictAll() {
 
 // restrict derives the restrictions of one nexus. The caller holds mu.
 func (lu *LogicalUnit) restrict(n *Nexus) {
-	b := lu.reservationRestrictions(n) | accessRestrictions[lu.access.Load().state(n.TargetTag)]
+	b := accessRestrictions[lu.access.Load().state(n.TargetTag)]
+	switch {
+	case lu.mu.carrier == nil:
+		b |= lu.reservationRestrictions(n)
+	case n.Remote || lu.carrierOf(n) != nil:
+		b = restrictRelay
+	}
 	if lu.mu.holding {
 		b |= restrictFlux
 	}

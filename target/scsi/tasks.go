@@ -47,6 +47,9 @@ func (c *Command) newPlace() *place {
 // enter takes the command into the task set. False says that it was refused, or
 // that proceed follows.
 func (lu *LogicalUnit) enter(c *Command) bool {
+	if c.Attribute == ACA && restrictions(c.Nexus.restricted.Load())&c.row.restricted&restrictRelay != 0 {
+		return true // the condition is where the unit is served
+	}
 	p, t := c.newPlace(), &lu.tasks
 	t.mu.Lock()
 	verdict := t.mu.set.Enter(&p.Command)
@@ -156,7 +159,7 @@ func (c *Command) exitTaskSet() {
 
 // failed follows CHECK CONDITION status: it makes an ACA condition, or ends it.
 func (c *Command) failed() {
-	if c.Nexus.LU == nil || c.Attribute != ACA && !c.hasNACA() {
+	if c.Nexus.LU == nil || c.Attribute != ACA && !c.hasNACA() || c.relayed() {
 		return
 	}
 	p := c.newPlace()

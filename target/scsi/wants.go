@@ -21,7 +21,7 @@ func Wants(n *Nexus, cdb *CDB, edtl uint32) uint32 {
 	case row.Opcode == variableLength: // its length is not known before all of the CDB is
 		return edtl
 	}
-	return uint32(min(uint64(edtl), n.LU.wireBytes(row, cdb)))
+	return uint32(min(uint64(edtl), n.LU.wireBytes(n, row, cdb)))
 }
 
 // foresees reports whether a command of the row is going to be refused.
@@ -43,10 +43,12 @@ func (r *Row) allows(cdb CDB) bool {
 	return r.check(&cdb) == nil
 }
 
-// wireBytes is how much data a media command brings, or more; 0 if it is out of range.
-func (lu *LogicalUnit) wireBytes(row *Row, cdb *CDB) uint64 {
+// wireBytes is how much data a media command brings, or more; 0 if it is out of range, which
+// of one that is relayed another server judges.
+func (lu *LogicalUnit) wireBytes(n *Nexus, row *Row, cdb *CDB) uint64 {
 	lba, count := addressOf(cdb)
-	if blocks := lu.state.Load().Blocks; lba >= blocks || count > blocks-lba {
+	blocks := lu.state.Load().Blocks
+	if out := lba >= blocks || count > blocks-lba; out && restrictions(n.restricted.Load())&restrictRelay == 0 {
 		return 0
 	}
 	block := uint64(lu.config.BlockSize)

@@ -1,0 +1,413 @@
+package target
+
+import (
+	"runtime/debug"
+	"sync"
+
+	"lunar/internal/buf"
+	"lunar/internal/evloop"
+	"lunar/internal/waits"
+	"lunar/scheduler"
+	"lunar/target/scsi"
+	"lunar/target/scsi/relay"
+)
+
+// remoteTask is a command of a remote nexus. It implements scsi.Port: what a connection is to
+// a task, messages to the server of the session are to it. Limits are that server's matter.
+type remoteTask struct {
+	cmd     scsi.Command
+	nexus   *remoteNexus
+	message relay.Execute // parts of it are the link's until it is answered
+	answer  func(body ...[]byte)
+
+	outcome relay.Outcome // of a task that is aborted
+	off     uint32        // of the first of pieces
+	pieces  []piece       // of Data-In that are not sent yet
+	bytes   uint32        // in them
+	sending int           // parts of Data-In that are not answered
+	fetches []fetch       // of Data-Out that are not answered, in order
+	over    bool          // the command has ended
+	dropped bool          // it panicked
+	waiting bool          // in thread.far
+	used    []*scsi.LogicalUnit
+	head    []byte // of messages
+	body    [][]byte
+
+	awaitedBy waits.List
+}
+
+// piece is a part of Data-In.
+type piece struct {
+	ref  *buf.Ref // nil: data is the command's
+	data []byte
+}
+
+// fetch is Data-Out that was asked for.
+type fetch struct {
+	off uint32
+	dst []byte
+	got uint32 // bytes of it that are there
+}
+
+var remoteTasks = sync.Pool{New: func() any { return &remoteTask{} }}
+
+func newRemoteTask() *remoteTask { return remoteTasks.Get().(*remoteTask) }
+
+// begin has it run on the thread of its nexus; nil: it is not known.
+func (t *remoteTask) begin(n *remoteNexus, answer func(...[]byte)) {
+	if n == nil {
+		remoteTasks.Put(t)
+		answerOutcome(answer, relay.NoNexus)
+		return
+	}
+	t.nexus, t.answer, t.outcome = n, answer, relay.Aborted
+	n.thread.loop.Post(t)
+}
+
+// Run implements evloop.Task: it executes the command, or recycles it when nothing of it is on
+// the stack any more.
+func (t *remoteTask) Run() {
+	if t.answer == nil {
+		t.recycle()
+		return
+	}
+	n, m, cmd := t.nexus, &t.message, &t.cmd
+	if n.over || len(n.ending) > 0 || n.lane == nil {
+		answer := t.answer
+		t.recycle()
+		answerOutcome(answer, relay.NoNexus)
+		return
+	}
+	n.tasks[m.Task] = t
+	n.nexus.ReadOnly.Store(m.ReadOnly)
+	clear(cmd.CDB[copy(cmd.CDB[:], m.CDB):])
+	cmd.CDBLength, cmd.Attribute = len(m.CDB), scsi.TaskAttribute(m.Attribute)
+	cmd.EDTL, cmd.ReadEDTL, cmd.HasIn, cmd.HasOut = m.EDTL, m.ReadEDTL, m.HasIn, m.HasOut
+	cmd.Nexus, cmd.Lane, cmd.Port = n.nexus, n.lane, t
+	if m.HasOut && uint32(len(m.Data)) == m.EDTL {
+		cmd.Immediate = m.Data
+	}
+	defer t.Contain(cmd)
+	n.nexus.LU.Execute(cmd)
+}
+
+// abort ends it without a status.
+func (t *remoteTask) abort() {
+	if t.over {
+		return
+	}
+	t.nexus.thread.far.remove(t)
+	if t.cmd.Abort() {
+		t.end()
+	}
+}
+
+// Alloc implements scsi.Port.
+func (t *remoteTask) Alloc(_ *scsi.Command, n int) *buf.Ref {
+	th := t.nexus.thread
+	if th.far.head() != nil && !th.feeding {
+		th.far.add(t)
+		return nil
+	}
+	ref := th.quotas.get(&t.nexus.quota, n)
+	if ref == nil {
+		th.far.add(t)
+	}
+	return ref
+}
+
+// Affords implements scsi.Port.
+func (t *remoteTask) Affords(_ *scsi.Command, n int) bool {
+	th := t.nexus.thread
+	return th.far.head() == nil && th.quotas.allots(&t.nexus.quota, n)
+}
+
+// Charge implements scsi.Port.
+func (t *remoteTask) Charge(_ *scsi.Command, ref *buf.Ref) { ref.Charge(&t.nexus.charged) }
+
+// SendDataIn implements scsi.Port: the last of it goes with the answer.
+func (t *remoteTask) SendDataIn(_ *scsi.Command, off uint32, ref *buf.Ref, data []byte, last bool) {
+	for more := true; more; {
+		if t.bytes == scsi.SegmentSize {
+			t.sendPart()
+		}
+		if len(t.pieces) == 0 {
+			t.off = off
+		}
+		n := min(uint32(len(data)), scsi.SegmentSize-t.bytes)
+		if more = n < uint32(len(data)); more && ref != nil {
+			ref.Retain()
+		}
+		t.pieces = append(t.pieces, piece{ref, data[:n]})
+		t.bytes += n
+		off, data = off+n, data[n:]
+	}
+	if last {
+		t.end()
+	}
+}
+
+// sendPart sends Data-In ahead of the answer.
+func (t *remoteTask) sendPart() {
+	sent, n := t.pieces, t.nexus
+	m := relay.Part{Volume: n.nexus.LU.Name(), Task: t.message.Task, Offset: t.off}
+	body := appendPieces([][]byte{m.Append(nil)}, sent)
+	t.pieces, t.bytes = nil, 0
+	t.sending++
+	ended := func([]byte, error) { // after an error the other server has lost the command
+		n.post(func(*remoteNexus) {
+			releasePieces(sent)
+			t.sending--
+			t.endIfSent()
+		})
+	}
+	if err := n.peer.Back.Carry(scsi.Message{Lane: uint32(n.key.number), Room: relay.MaxHeader, Command: true, Body: body}, ended); err != nil {
+		ended(nil, err)
+	}
+}
+
+func appendPieces(body [][]byte, pieces []piece) [][]byte {
+	for _, p := range pieces {
+		body = append(body, p.data)
+	}
+	return body
+}
+
+func releasePieces(pieces []piece) {
+	for i := range pieces {
+		releaseRef(pieces[i].ref)
+		pieces[i] = piece{}
+	}
+}
+
+// ReceiveDataOut implements scsi.Port: what has not come with the command is asked for.
+func (t *remoteTask) ReceiveDataOut(cmd *scsi.Command, off uint32, dst []byte) {
+	f := fetch{off: off, dst: dst}
+	if have := uint32(len(t.message.Data)); off < have {
+		f.got = uint32(copy(dst, t.message.Data[off:]))
+	}
+	if f.got == uint32(len(dst)) {
+		cmd.DataOut(off, f.got)
+		return
+	}
+	t.fetches = append(t.fetches, f)
+	n := t.nexus
+	m := relay.Want{Volume: n.nexus.LU.Name(), Task: t.message.Task, Offset: off + f.got, Len: uint32(len(dst)) - f.got}
+	came := func(data []byte, err error) {
+		data = append([]byte(nil), data...)
+		n.post(func(n *remoteNexus) { n.fetched(m.Task, m.Offset, data) })
+	}
+	message := scsi.Message{Lane: uint32(n.key.number), Room: int(m.Len) + relay.MaxHeader, Command: true, Body: [][]byte{m.Append(nil)}}
+	if err := n.peer.Back.Carry(message, came); err != nil {
+		came(nil, err)
+	}
+}
+
+// fetched takes Data-Out from an offset on; less than what was asked for ends the command,
+// which nobody waits for any more.
+func (n *remoteNexus) fetched(task uint64, off uint32, data []byte) {
+	t := n.tasks[task]
+	if t == nil || t.over || t.cmd.Aborted() {
+		return
+	}
+	defer t.Contain(&t.cmd)
+	for i, f := range t.fetches {
+		if f.off+f.got != off {
+			continue
+		}
+		t.fetches = append(t.fetches[:i], t.fetches[i+1:]...)
+		if len(data) < len(f.dst)-int(f.got) {
+			t.outcome = relay.Cut
+			t.abort()
+			return
+		}
+		copy(f.dst[f.got:], data)
+		t.cmd.DataOut(f.off, uint32(len(f.dst)))
+		return
+	}
+}
+
+// Reach implements scsi.Port: of the units that the session has at the other server, those
+// that it has told of, then those of other sessions of the same initiator there, if that has
+// proven who it is.
+func (t *remoteTask) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, bool) {
+	mine := t.nexus.nexus
+	for _, same := range []bool{true, false} {
+		for _, other := range t.nexus.server.remotes.of(func(o *remoteNexus) bool { return o.key.node == t.nexus.key.node }) {
+			n := other.nexus
+			session := n.Initiator == mine.Initiator && n.Target == mine.Target && n.TargetTag == mine.TargetTag
+			if session != same || !session && (mine.Proven == nil || n.Proven != mine.Proven || n.Initiator != mine.Initiator) {
+				continue
+			}
+			if lane, err := t.nexus.thread.lane(n.LU); err == nil && match(n) && t.use(n.LU) {
+				return scsi.CSCD{Nexus: n, Lane: lane}, true
+			}
+		}
+	}
+	return scsi.CSCD{}, false
+}
+
+func (t *remoteTask) use(lu *scsi.LogicalUnit) bool {
+	if !t.nexus.server.use(lu) {
+		return false
+	}
+	t.used = append(t.used, lu)
+	return true
+}
+
+// Background implements scsi.Port.
+func (t *remoteTask) Background(cmd *scsi.Command, start func(*scsi.Command)) bool {
+	n := t.nexus
+	if !t.use(cmd.Nexus.LU) {
+		return false
+	}
+	number, _ := scsi.DecodeLUN(n.nexus.LUN)
+	flow := scheduler.Flow{Initiator: n.nexus.Initiator, Target: n.nexus.Target, LUN: number, User: n.holder.proof.String()}
+	begun := n.thread.background(n.server, cmd, t.used, flow, start)
+	if begun {
+		t.used = nil
+	}
+	return begun
+}
+
+// Wake implements scsi.Port.
+func (t *remoteTask) Wake(cmd *scsi.Command, work scsi.Task) {
+	t.nexus.thread.loop.Post(evloop.Func(func() {
+		defer t.Contain(cmd)
+		work.Run()
+	}))
+}
+
+// Turn implements scsi.Port.
+func (t *remoteTask) Turn(*scsi.Command) int64 { return int64(t.nexus.thread.loop.Part()) }
+
+// Within implements scsi.Port.
+func (t *remoteTask) Within(_ *scsi.Command, n int64, work scsi.Task) bool {
+	return t.nexus.thread.moves.take(n, work)
+}
+
+// Again implements scsi.Port.
+func (t *remoteTask) Again(_ *scsi.Command, work scsi.Task) { t.nexus.thread.loop.Again(work) }
+
+// Contain implements scsi.Port: what a panic leaves behind is not used again.
+func (t *remoteTask) Contain(*scsi.Command) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	n := t.nexus
+	if n == nil || t.over || t.answer == nil {
+		panic(p) // the command has ended
+	}
+	n.server.log.Error("panic in a command that another node relays: it is given up", "panic", p, "node", n.key.node, "stack", string(debug.Stack()))
+	n.thread.far.remove(t)
+	t.cmd.Discard()
+	t.dropped, t.outcome = true, relay.Cut
+	t.end()
+}
+
+// Complete implements scsi.Port.
+func (t *remoteTask) Complete(*scsi.Command) { t.end() }
+
+// end follows the end of the command.
+func (t *remoteTask) end() {
+	t.over = true
+	t.endIfSent()
+}
+
+// endIfSent answers when the command has ended and no Data-In of it are on their way.
+func (t *remoteTask) endIfSent() {
+	if !t.over || t.sending > 0 {
+		return
+	}
+	n, a := t.nexus, t.result()
+	t.head = a.Append(t.head[:0])
+	t.body = append(t.body[:0], t.head)
+	if a.Outcome == relay.Done && a.Status == uint8(scsi.Good) {
+		t.body = appendPieces(t.body, t.pieces)
+	}
+	t.answer(t.body...)
+	releasePieces(t.pieces)
+	clear(t.body)
+	if len(t.used) > 0 {
+		n.server.release(t.used)
+	}
+	delete(n.tasks, t.message.Task)
+	t.answer = nil
+	if !t.dropped {
+		n.thread.loop.AtPassEnd(t)
+	}
+	t.awaitedBy.Ended()
+	n.endIfIdle()
+}
+
+// result is what the other server is told.
+func (t *remoteTask) result() relay.Answer {
+	cmd := &t.cmd
+	switch {
+	case t.dropped || cmd.Aborted():
+		return relay.Answer{Outcome: t.outcome}
+	case cmd.Elsewhere():
+		return relay.Answer{Outcome: relay.NotHere}
+	}
+	return relay.Answer{
+		Status: uint8(cmd.Status), Takes: cmd.Takes, Length: cmd.Length, Sense: cmd.Sense, Offset: t.off,
+		Descriptor: cmd.Nexus.LU.State().DescriptorSense,
+	}
+}
+
+func (t *remoteTask) recycle() {
+	t.cmd.Reset()
+	t.nexus, t.answer, t.message, t.awaitedBy, t.used = nil, nil, relay.Execute{}, nil, nil
+	t.off, t.pieces, t.bytes, t.fetches, t.over = 0, t.pieces[:0], 0, t.fetches[:0], false
+	remoteTasks.Put(t)
+}
+
+// farQueue is a FIFO of remote tasks that wait for memory.
+type farQueue struct{ tasks []*remoteTask }
+
+func (q *farQueue) head() *remoteTask {
+	if len(q.tasks) == 0 {
+		return nil
+	}
+	return q.tasks[0]
+}
+
+func (q *farQueue) add(t *remoteTask) {
+	if !t.waiting {
+		t.waiting = true
+		q.tasks = append(q.tasks, t)
+	}
+}
+
+func (q *farQueue) remove(t *remoteTask) {
+	if !t.waiting {
+		return
+	}
+	t.waiting = false
+	for i, o := range q.tasks {
+		if o == t {
+			q.tasks = append(q.tasks[:i], q.tasks[i+1:]...)
+			return
+		}
+	}
+}
+
+// feed resumes those that wait, oldest first, until one has to wait again.
+func (q *farQueue) feed() {
+	for range len(q.tasks) {
+		t := q.tasks[0]
+		q.remove(t)
+		t.resume()
+		if t.waiting { // first in line still
+			copy(q.tasks[1:], q.tasks[:len(q.tasks)-1])
+			q.tasks[0] = t
+			return
+		}
+	}
+}
+
+func (t *remoteTask) resume() {
+	defer t.Contain(&t.cmd)
+	t.cmd.Resume()
+}

@@ -1,0 +1,315 @@
+package scsi
+
+import (
+	"hash/fnv"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"lunar/target/scsi/relay"
+)
+
+// passage is the way of a nexus to the server that serves its logical unit, for what is
+// relayed. It keeps what cannot be sent, in order, until it can be or waits too long, and what
+// was sent and whose outcome is not known until it certainly does not run any more: the
+// server has ended it, or another one serves the unit.
+type passage struct {
+	nexus  *Nexus
+	number uint64 // of the nexus, among all of this process
+	lane   uint32
+
+	mu      sync.Mutex
+	carrier Carrier // nil: commands are not relayed
+	here    bool    // the unit is served here
+	state   passageState
+	told    bool   // the server was told of the nexus
+	round   uint64 // of attempts to open it; what is sent belongs to one
+	settled uint64 // what was sent in rounds before, and has no outcome, does not run any more
+	waiting []*carried
+	lost    []*carried // of unknown outcome
+	retry   *time.Timer
+}
+
+// INVARIANT: nothing waits while it is passing.
+type passageState uint8
+
+const (
+	shut    passageState = iota // the server does not know the nexus, or may have forgotten it
+	opening                     // it is being told
+	passing                     // commands are sent
+	ended                       // the nexus has ended
+)
+
+// prover is what Nexus.Proven has if it can be told to another server.
+type prover interface{ Parts() (group, user string) }
+
+// retryEvery is how often what cannot be sent is tried.
+const retryEvery = 50 * time.Millisecond
+
+var lastPassage, lastCarried atomic.Uint64
+
+// passageOf returns the nexus's passage. It is called on the nexus's thread.
+func (lu *LogicalUnit) passageOf(n *Nexus) *passage {
+	if n.passage != nil {
+		return n.passage
+	}
+	h := fnv.New32a()
+	h.Write([]byte(n.Initiator + "\x00" + n.Target))
+	p := &passage{nexus: n, number: lastPassage.Add(1), lane: h.Sum32()}
+	lu.mu.Lock()
+	defer lu.mu.Unlock()
+	p.carrier, p.here = lu.carrierOf(n), lu.mu.carrier == nil
+	n.passage = p
+	return p
+}
+
+// carrierOf returns what commands of a nexus are relayed by; nil: they are not. The caller holds
+// mu.
+func (lu *LogicalUnit) carrierOf(n *Nexus) Carrier {
+	if s := lu.access.Load().state(n.TargetTag); s != ActiveOptimized && s != ActiveNonOptimized {
+		return nil
+	}
+	return lu.mu.carrier
+}
+
+// enter takes what is to be relayed.
+func (p *passage) enter(r *carried) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dispatch(r)
+}
+
+// dispatch sends r or keeps it. The caller holds mu.
+func (p *passage) dispatch(r *carried) {
+	switch {
+	case p.here:
+		r.conclude(served)
+	case p.carrier == nil || p.state == ended:
+		r.conclude(transition)
+	case p.state == passing && len(p.waiting) == 0:
+		p.send(r)
+	default:
+		p.keep(r)
+		if p.state == shut {
+			p.open()
+		}
+	}
+}
+
+// keep has r wait in the order of numbers. The caller holds mu.
+func (p *passage) keep(r *carried) {
+	if r.until.IsZero() {
+		r.until = time.Now().Add(p.carrier.Patience())
+	}
+	at := len(p.waiting)
+	for at > 0 && p.waiting[at-1].number > r.number {
+		at--
+	}
+	p.waiting = slices.Insert(p.waiting, at, r)
+}
+
+// send sends r. The caller holds mu.
+func (p *passage) send(r *carried) {
+	r.round = p.round
+	r.track()
+	if p.carrier.Carry(r.message(p), r.done) != nil {
+		p.back(r)
+	}
+}
+
+// back takes what was certainly not done. The caller holds mu.
+func (p *passage) back(r *carried) {
+	if p.state != passing || r.round != p.round {
+		p.dispatch(r)
+		return
+	}
+	p.keep(r)
+	p.state = shut
+	p.later()
+}
+
+// later has it tried again. The caller holds mu.
+func (p *passage) later() {
+	if p.retry == nil {
+		p.retry = time.AfterFunc(retryEvery, p.again)
+	} else {
+		p.retry.Reset(retryEvery)
+	}
+}
+
+// again ends what has waited too long, and tries to go on.
+func (p *passage) again() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.waiting = slices.DeleteFunc(p.waiting, func(r *carried) bool {
+		late := now.After(r.until)
+		if late {
+			r.conclude(transition)
+		}
+		return late
+	})
+	if p.state == shut && p.carrier != nil && len(p.waiting)+len(p.lost) > 0 {
+		p.open()
+	}
+}
+
+// open tells the server of the nexus. The caller holds mu.
+func (p *passage) open() {
+	p.state = opening
+	p.round++
+	round, n := p.round, p.nexus
+	b := relay.Begin{
+		Nexus: p.number, Again: p.told, ReadOnly: n.ReadOnly.Load(), Tag: n.TargetTag, LUN: n.LUN, Volume: n.LU.Name(),
+		Initiator: n.Initiator, Target: n.Target, Holder: n.holder(),
+	}
+	if who, ok := n.Proven.(prover); ok {
+		b.Group, b.User = who.Parts()
+	}
+	m := Message{Lane: p.lane, Room: relay.MaxHeader, Body: [][]byte{b.Append(nil)}}
+	err := p.carrier.Carry(m, func(answer []byte, err error) {
+		var a relay.Answer
+		if err == nil {
+			err = a.Parse(answer)
+		}
+		p.opened(round, err == nil && a.Outcome == relay.Done)
+	})
+	if err != nil {
+		p.state = shut
+		p.later()
+	}
+}
+
+// opened follows the answer to open: what was sent in earlier rounds has ended.
+func (p *passage) opened(round uint64, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if round != p.round || p.state != opening {
+		return // it leads elsewhere by now
+	}
+	if !known {
+		p.state = shut
+		p.later()
+		return
+	}
+	p.state, p.told = passing, true
+	p.settle()
+	waiting := p.waiting
+	p.waiting = nil
+	for i, r := range waiting {
+		if p.state != passing {
+			p.waiting = append(p.waiting, waiting[i:]...)
+			return
+		}
+		p.send(r)
+	}
+}
+
+// settle ends what was sent in earlier rounds. The caller holds mu.
+func (p *passage) settle() {
+	p.settled = p.round
+	for _, r := range p.lost {
+		r.conclude(transition)
+	}
+	p.lost = nil
+}
+
+// unknown takes what was sent and has no outcome.
+func (p *passage) unknown(r *carried) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r.round < p.settled {
+		r.conclude(transition)
+		return
+	}
+	p.lost = append(p.lost, r)
+	if p.state == passing {
+		p.open()
+	}
+}
+
+// returned takes what the server has not done. Unless it has forgotten the nexus, another one
+// serves the unit, as this one will hear.
+func (p *passage) returned(r *carried) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.back(r)
+}
+
+// move has the passage lead to another server, or here, or nowhere: the earlier one does
+// nothing any more of what it has not answered.
+func (p *passage) move(to Carrier, here bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if to == p.carrier && here == p.here || p.state == ended {
+		return
+	}
+	p.carrier, p.here, p.state, p.told = to, here, shut, false
+	p.round++
+	p.settle()
+	waiting := p.waiting
+	p.waiting = nil
+	for _, r := range waiting {
+		p.dispatch(r)
+	}
+}
+
+// reopen tells the server again of a nexus that it may think has gone.
+func (p *passage) reopen() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told && p.carrier != nil && p.state != ended && p.state != opening {
+		p.open()
+	}
+}
+
+// cancel takes out what waits; false: it was sent, or has its outcome.
+func (p *passage) cancel(r *carried) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(p.waiting, r)
+	if at >= 0 {
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+		return true
+	}
+	if p.state == passing && r.round == p.round && r.outcome.Load() == nil {
+		m := relay.Abort{Nexus: p.number, Task: r.number}
+		_ = p.carrier.Carry(Message{Lane: p.lane, Room: relay.MaxHeader, Body: [][]byte{m.Append(nil)}}, ignore) // its loss is that of the command's answer, too
+	}
+	return false
+}
+
+func ignore([]byte, error) {}
+
+// end tells the server that the nexus has ended.
+func (p *passage) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.retry != nil {
+		p.retry.Stop()
+	}
+	if p.state = ended; p.told && p.carrier != nil {
+		p.sayEnd(endTries)
+	}
+}
+
+// endTries is how often the end of a nexus is said that is not heard of.
+const endTries = 600
+
+func (p *passage) sayEnd(tries int) {
+	again := func() {
+		if tries > 0 {
+			time.AfterFunc(time.Second, func() { p.sayEnd(tries - 1) })
+		}
+	}
+	m := relay.End{Nexus: p.number}
+	err := p.carrier.Carry(Message{Lane: p.lane, Room: relay.MaxHeader, Body: [][]byte{m.Append(nil)}}, func(_ []byte, err error) {
+		if err != nil {
+			again()
+		}
+	})
+	if err != nil {
+		again()
+	}
+}
