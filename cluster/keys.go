@@ -58,6 +58,9 @@ func (k Keys) MoveOf(key string) (volume string, ok bool) {
 	return volume, below && move
 }
 
+// Controller is who keeps the promise over all nodes, with its lease.
+func (k Keys) Controller() string { return k.prefix + "controller" }
+
 // Pulse is there while a node lives, with a lease that is shorter than that of Node.
 func (k Keys) Pulse(node string) string { return k.prefix + "pulses/" + node }
 

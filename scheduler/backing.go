@@ -10,6 +10,13 @@ import (
 type backing struct {
 	device    *Device
 	monitor   *haechi.Monitor
+	number    int64   // of all that the coordinator has made
+	foreign   bool    // another coordinator has the monitor
+	told      int64   // the capacity that it has told; 0: it has not
+	total     int64   // tokens that all servers have served
+	up        int     // its place in the report to the coordinator above
+	contended int     // intervals for which reservations of nodes need its order
+	window    int64   // of a node, millionths; 0: as configured
 	reserved  int64   // of the period, tokens
 	loaded    bool    // commands waited for it in this period
 	full      bool    // loaded in the last period
@@ -33,7 +40,8 @@ func (c *Coordinator) backing(d *Device) *backing {
 		if profile, found := c.config.Profiles[d.Name]; found {
 			config.Estimator.Profile = profile
 		}
-		b = &backing{device: d, monitor: haechi.NewMonitor(config)}
+		c.made++
+		b = &backing{device: d, monitor: haechi.NewMonitor(config), number: c.made, foreign: c.config.Foreign != nil && c.config.Foreign(d.Name)}
 		b.monitor.Join(0)
 		if c.started {
 			b.monitor.BeginPeriod(c.began)
@@ -71,7 +79,7 @@ type DeviceStatus struct {
 // Status says what a device can do.
 func (c *Coordinator) Status(d *Device) DeviceStatus {
 	b := c.backing(d)
-	return DeviceStatus{Name: d.Name, Capacity: b.monitor.Capacity(), Reserved: b.reserved, Full: b.full || b.loaded, History: append([]int64{}, b.history...)}
+	return DeviceStatus{Name: d.Name, Capacity: b.capacity(), Reserved: b.reserved, Full: b.full || b.loaded, History: append([]int64{}, b.history...)}
 }
 
 // Forget drops what is known of a device that no volume is on any more, once no
@@ -102,11 +110,33 @@ func (c *Coordinator) removeDevices() {
 
 // begin starts a period: what its pool gets is what is not reserved.
 func (b *backing) begin(now int64) {
-	b.monitor.SetReservation(initiators, b.reserved)
-	b.monitor.BeginPeriod(now)
+	if !b.foreign {
+		b.monitor.SetReservation(initiators, b.reserved)
+		b.monitor.BeginPeriod(now)
+	}
 	b.full, b.loaded, b.throttled = b.loaded, false, false
 	if len(b.history) == capacityHistory {
 		b.history = b.history[:copy(b.history, b.history[1:])]
 	}
-	b.history = append(b.history, b.monitor.Capacity())
+	b.history = append(b.history, b.capacity())
+}
+
+// capacity is what the device can do, tokens per period; 0: not known.
+func (b *backing) capacity() int64 {
+	if b.foreign {
+		return b.told
+	}
+	return b.monitor.Capacity()
+}
+
+// hear learns the capacity that a node knows: of a device that is the node's alone, or of
+// one that this coordinator knows nothing of yet.
+func (b *backing) hear(r *ServerReport) {
+	switch {
+	case r.Capacity == 0:
+	case b.foreign:
+		b.told = r.Capacity
+	case b.monitor.Capacity() == 0:
+		b.monitor.Estimator().Resume(r.Capacity)
+	}
 }

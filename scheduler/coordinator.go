@@ -13,6 +13,12 @@ type CoordinatorConfig struct {
 	Monitor   haechi.MonitorConfig
 	Profiles  map[string]int64 // capacity to start from by name of device, in place of Monitor.Estimator's
 	Shift     pshift.Options
+	Even      int64 // one part in so many of a limit is divided evenly; 0 is 4
+	// Above: it is a node's, and looks to the coordinator over all nodes as threads look to
+	// it.
+	Above bool
+	// Foreign says of which devices another coordinator has the monitor; nil: of none.
+	Foreign func(device string) bool
 }
 
 // Coordinator stands over the gates of all event threads. For each backing
@@ -24,6 +30,9 @@ type CoordinatorConfig struct {
 type Coordinator struct {
 	config   CoordinatorConfig
 	control  *pshift.Controller
+	above    *above     // nil: there is none
+	dealt    int64      // of the limits, millionths
+	made     int64      // members and backings
 	devices  []*backing // in order of appearance
 	byDevice map[*Device]*backing
 	servers  []*serverState // in order of appearance
@@ -38,7 +47,10 @@ type Coordinator struct {
 // member is an entity over all servers.
 type member struct {
 	key         string
+	number      int64 // of all that the coordinator has made
 	level       Level
+	quota       quota         // of the coordinator above
+	uses        []use         // what that one is told
 	reservation int64         // tokens per period
 	limit       int64         // tokens/s; Unlimited is none
 	clients     []clientState // by server
@@ -56,8 +68,15 @@ func NewCoordinator(config CoordinatorConfig) *Coordinator {
 	if config.Intervals == 0 {
 		config.Intervals = 5
 	}
+	if config.Even == 0 {
+		config.Even = 4
+	}
 	config.Monitor.Period = config.Period
-	return &Coordinator{config: config, byDevice: map[*Device]*backing{}, byKey: map[string]*member{}, control: pshift.NewController(0, 0)}
+	c := &Coordinator{config: config, dealt: whole, byDevice: map[*Device]*backing{}, byKey: map[string]*member{}, control: pshift.NewController(0, 0)}
+	if config.Above {
+		c.above = &above{nodes: 1, lapsed: true}
+	}
+	return c
 }
 
 // Deadline is the time of the next Redistribute; 0 before the first.
@@ -65,7 +84,7 @@ func (c *Coordinator) Deadline() int64 {
 	if !c.started {
 		return 0
 	}
-	return c.began + c.config.Period*int64(c.interval+1)/int64(c.config.Intervals)
+	return c.began + c.config.Period*int64(c.interval+1)/int64(c.config.Intervals) + c.patience()
 }
 
 // end is when the period ends.
@@ -111,7 +130,8 @@ func (c *Coordinator) server(thread int, d *Device) int {
 func (c *Coordinator) member(key string) *member {
 	m := c.byKey[key]
 	if m == nil {
-		m = &member{key: key, clients: make([]clientState, len(c.servers)), tokens: make([]int64, c.config.Threads), shares: make([]int64, c.config.Threads)}
+		c.made++
+		m = &member{key: key, number: c.made, quota: c.newQuota(), clients: make([]clientState, len(c.servers)), tokens: make([]int64, c.config.Threads), shares: make([]int64, c.config.Threads)}
 		for i := range m.clients {
 			m.clients[i].backlogged = true
 		}
@@ -125,9 +145,10 @@ func (c *Coordinator) member(key string) *member {
 func (m *member) collect(server int, e *EntityReport) {
 	p := &m.clients[server]
 	if e.Number != p.last.Number { // the client was made anew there
-		*p = clientState{backlogged: true, fresh: true}
+		*p = clientState{backlogged: true, fresh: true, untold: p.untold}
 		m.fresh = true
 	}
+	p.untold.add(e.totals().less(p.last.totals()))
 	p.present, p.last = true, *e
 	p.backlogged = p.backlogged && e.Backlogged
 	m.limit, m.level = e.Limit, e.Level
@@ -144,6 +165,15 @@ func (c *Coordinator) beginInterval() {
 			p := &m.clients[i]
 			p.waited, p.mark, p.backlogged, p.fresh = p.backlogged, p.last.totals(), true, false
 		}
+	}
+}
+
+// Grow makes room for a number of threads.
+func (c *Coordinator) Grow(threads int) {
+	more := make([]int64, max(0, threads-c.config.Threads))
+	c.config.Threads += len(more)
+	for _, m := range c.members {
+		m.tokens, m.shares = append(m.tokens, more...), append(m.shares, more...)
 	}
 }
 
@@ -209,7 +239,9 @@ func (m *member) sums() (s clientTotals) {
 func (c *Coordinator) Check(now int64) {
 	c.report()
 	for _, b := range c.devices {
-		b.monitor.Check(now)
+		if !b.foreign {
+			b.monitor.Check(now)
+		}
 	}
 }
 
@@ -231,6 +263,7 @@ func (c *Coordinator) report() {
 // residual is what is reserved of a server. What lies inside another
 // reservation is part of it.
 func (c *Coordinator) residual(server int) (residual int64) {
+	residual = c.servers[server].residual
 	for _, m := range c.members {
 		if p := &m.clients[server]; p.present && p.last.Root {
 			residual += p.last.Residual

@@ -58,7 +58,7 @@ func (c *Coordinator) weigh(m *member) (total int64) {
 	for j, s := range c.servers {
 		if m.clients[j].present {
 			servers[s.backing]++
-			known = known && s.backing.monitor.Capacity() > 0
+			known = known && s.backing.capacity() > 0
 		}
 	}
 	c.weights = append(c.weights[:0], make([]int64, len(c.servers))...)
@@ -67,7 +67,7 @@ func (c *Coordinator) weigh(m *member) (total int64) {
 		case !m.clients[j].present:
 			continue
 		case known && len(servers) > 1:
-			c.weights[j] = max(1, s.backing.monitor.Capacity()/servers[s.backing])
+			c.weights[j] = max(1, s.backing.capacity()/servers[s.backing])
 		default:
 			c.weights[j] = 1
 		}
@@ -77,16 +77,11 @@ func (c *Coordinator) weigh(m *member) (total int64) {
 }
 
 // share divides a member's limits over the threads as pShift divided the tokens,
-// but for a part that is divided evenly. That is a quarter, so that traffic that
-// moves to another thread is not held up until the next interval; less for who
-// waits on all its threads and has nothing to move, so that only no thread
-// stands still. A thread alone has it all.
+// but for a part that is divided evenly, so that traffic that
+// moves to another thread is not held up until the next interval. A thread alone has it all.
 func (c *Coordinator) share(m *member) {
 	threads, total := c.threadsOf(m), arith.Sum(m.tokens)
-	parts := int64(4)
-	if c.waitsEverywhere(m) {
-		parts = 32
-	}
+	spare, part := c.spare(m), c.part(m)
 	before := int64(0)
 	for thread, on := range threads {
 		m.shares[thread] = 0
@@ -97,9 +92,25 @@ func (c *Coordinator) share(m *member) {
 		before++
 		m.shares[thread] = even
 		if total > 0 && m.limit != pshift.Unlimited {
-			m.shares[thread] = max(1, (even+(parts-1)*arith.MulDiv(whole, m.tokens[thread], total))/parts)
+			m.shares[thread] = (spare*even + (whole-spare)*arith.MulDiv(whole, m.tokens[thread], total)) / whole
 		}
+		m.shares[thread] = max(1, arith.MulDiv(m.shares[thread], part, whole))
 	}
+}
+
+// spare is the part of a member's limits that is divided evenly, millionths. That is
+// configured; less for who waits on all its threads and has nothing to move, so that only no
+// thread stands still; and less for whose limit is little more than its reservation, which
+// it has to get where it asks for it.
+func (c *Coordinator) spare(m *member) int64 {
+	spare := whole / c.config.Even
+	if c.waitsEverywhere(m) {
+		spare = min(spare, whole/32)
+	}
+	if promised := arith.MulDiv(m.reservation, 1e9, c.config.Period); m.limit > 0 && m.limit != pshift.Unlimited {
+		spare = min(spare, max(whole/100, whole-arith.MulDiv(whole, min(promised, m.limit), m.limit)))
+	}
+	return spare
 }
 
 // evenly is what the i-th of n gets, the first ones what does not divide.

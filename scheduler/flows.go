@@ -152,7 +152,7 @@ func (g *Gate) entity(found Entity, now int64) *entity {
 // safeShare is an entity's part of its limits on a thread that it has just come
 // to.
 func (g *Gate) safeShare() int64 {
-	if g.config.Threads > 1 {
+	if g.config.Threads > 1 || g.config.Nodes {
 		return whole / 16
 	}
 	return whole
@@ -232,6 +232,7 @@ func (g *Gate) grant(granted *ServerGrant, grant *GateGrant, now int64) {
 	}
 	s := g.servers[at]
 	s.batch = batchOf(granted.Capacity)
+	s.window = g.windowOf(granted.Window)
 	for _, eg := range granted.Entities {
 		for _, p := range s.clients {
 			if p.entity.Key == eg.Entity {

@@ -15,8 +15,10 @@ type GateConfig struct {
 	Window int
 	// Threads is how many event threads share the limits; 0 is 1.
 	Threads int
-	Period  int64 // T, ns; 0 is 1 s
-	Batch   int64 // B, tokens; 0 is by the device's capacity
+	// Nodes: the limits are shared with gates of other nodes, too.
+	Nodes  bool
+	Period int64 // T, ns; 0 is 1 s
+	Batch  int64 // B, tokens; 0 is by the device's capacity
 	// Lead is how far ahead of their even spread reservation tokens may be
 	// used, ns; 0 is 5 ms, negative releases a period's tokens at once.
 	Lead  int64

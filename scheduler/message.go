@@ -30,6 +30,9 @@ type ServerReport struct {
 	Backlogged bool  // commands waited for the device since the last report
 	Throttled  int64 // ns since the last report in which the device had room and all that waited was throttled by limits
 	Done       int64 // total of tokens that it has served, also for entities that are gone
+	Residual   int64 // of a node: ξ of all entities
+	Threads    int   // of a node, that use the device
+	Capacity   int64 // of the whole device as a node knows it, tokens per period; 0: it does not
 	Entities   []EntityReport
 }
 
@@ -68,6 +71,7 @@ type EntityShare struct {
 type ServerGrant struct {
 	Device   *Device
 	Capacity int64 // of the whole device, tokens per period; 0: not known
+	Window   int64 // the part of the configured window that may be used, millionths; 0: all
 	Entities []EntityGrant
 }
 
@@ -86,5 +90,7 @@ func (g *GateGrant) clear(thread int, end int64, period bool) {
 	g.Thread, g.End, g.Period, g.Shares, g.Servers = thread, end, period, g.Shares[:0], g.Servers[:0]
 }
 
-// whole is the share of a limit on the only thread.
+// Whole is the share of a limit on the only thread.
+const Whole = whole
+
 const whole = 1_000_000

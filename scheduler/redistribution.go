@@ -9,14 +9,15 @@ import (
 // period. It fills a grant per thread.
 func (c *Coordinator) Redistribute(now int64, grants []GateGrant) {
 	c.noteThrottled()
-	period := !c.started || c.interval == c.config.Intervals-1
+	period := c.periodEnds(now)
 	if period {
-		c.endPeriod()
+		c.endPeriod(now)
 		c.began, c.interval, c.started = now, 0, true
 	} else {
-		c.interval++
+		c.interval = min(c.interval+1, c.config.Intervals-1)
 		c.Check(now)
 	}
+	c.follow(now)
 	c.size()
 	c.demand()
 	c.control.Redistribute()
@@ -26,6 +27,7 @@ func (c *Coordinator) Redistribute(now int64, grants []GateGrant) {
 	if period {
 		c.beginPeriod(now)
 	}
+	c.deal(now)
 	c.beginInterval()
 	for thread := range grants {
 		c.grant(thread, period, &grants[thread])
@@ -33,15 +35,17 @@ func (c *Coordinator) Redistribute(now int64, grants []GateGrant) {
 }
 
 // endPeriod ends the period before.
-func (c *Coordinator) endPeriod() {
+func (c *Coordinator) endPeriod(now int64) {
 	if c.started {
 		c.report()
 		for _, b := range c.devices {
-			b.monitor.EndPeriod(b.loaded && !b.throttled)
+			if c.tells(b, now) {
+				b.monitor.EndPeriod(b.loaded && !b.throttled)
+			}
 		}
 	}
 	for _, m := range c.members {
-		m.endPeriod(c.started, c.config.Period)
+		m.endPeriod(c)
 	}
 	c.removeServers()
 	c.removeDevices()
@@ -59,7 +63,9 @@ func (c *Coordinator) beginPeriod(now int64) {
 				b.reserved += c.reservedOn(j)
 			}
 		}
-		b.begin(now)
+		if b.begin(now); b.foreign {
+			c.spend(b)
+		}
 	}
 }
 
@@ -93,15 +99,17 @@ func (c *Coordinator) noteThrottled() {
 }
 
 // endPeriod notes what the period gave and starts counting anew.
-func (m *member) endPeriod(ended bool, period int64) {
-	if ended {
+func (m *member) endPeriod(c *Coordinator) {
+	if c.started {
 		m.attainment.add(m.sums(), m.reservation)
 	}
+	m.quota.told = 0
 	for i := range m.clients {
 		p := &m.clients[i]
+		p.period = p.last.Served - p.start.served
 		p.start = p.last.totals()
 		if p.present {
-			m.reservation = arith.MulDiv(p.last.Reservation, period, 1e9)
+			m.reservation = arith.MulDiv(c.promised(m, p.last.Reservation), c.config.Period, 1e9)
 		}
 	}
 }
@@ -131,7 +139,8 @@ func (c *Coordinator) demand() {
 		c.control.Done[i] = s.device() + s.yielded
 		c.control.Limit[i] = pshift.Unlimited
 		if m.limit != pshift.Unlimited { // paced: what was left unused is not made up for
-			c.control.Limit[i] = c.control.Done[i] + arith.MulDiv(m.limit, c.config.Period*c.left(), int64(c.config.Intervals)*1e9)
+			limit := arith.MulDiv(m.limit, c.part(m), whole)
+			c.control.Limit[i] = c.control.Done[i] + arith.MulDiv(limit, c.config.Period*c.left(), int64(c.config.Intervals)*1e9)
 		}
 		for j := range m.clients {
 			c.control.Demand[i*len(c.servers)+j] = c.demandOf(&m.clients[j], j)
@@ -155,7 +164,7 @@ func (c *Coordinator) demandOf(p *clientState, server int) int64 {
 // period's end. One that was not kept busy shows nothing of what it can do: such
 // servers share what the device has beside the others.
 func (c *Coordinator) capacities(b *backing) {
-	free, idle := arith.MulDiv(b.monitor.Capacity(), c.left(), int64(c.config.Intervals)), int64(0)
+	free, idle := arith.MulDiv(b.capacity(), c.left(), int64(c.config.Intervals)), int64(0)
 	for j, s := range c.servers {
 		if s.backing != b {
 			continue
@@ -204,7 +213,7 @@ func (c *Coordinator) grant(thread int, period bool, g *GateGrant) {
 // serverGrant is what those clients of entities that are chosen have on a server.
 func (c *Coordinator) serverGrant(server int, chosen func(*clientState) bool) ServerGrant {
 	b := c.servers[server].backing
-	g := ServerGrant{Device: b.device, Capacity: b.monitor.Capacity()}
+	g := ServerGrant{Device: b.device, Capacity: b.capacity(), Window: b.window}
 	for _, m := range c.members {
 		if p := &m.clients[server]; p.present && chosen(p) {
 			g.Entities = append(g.Entities, EntityGrant{m.key, p.reserved})

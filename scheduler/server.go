@@ -149,6 +149,14 @@ func (g *Gate) client(e *entity, s *server, now int64) *client {
 	return p
 }
 
+// windowOf is what a device's window is, of which a part may be used; 0 is all.
+func (g *Gate) windowOf(part int64) int {
+	if part == 0 || g.config.Window == 0 {
+		return g.config.Window
+	}
+	return max(1, int((int64(g.config.Window)*part+whole/2)/whole))
+}
+
 // batchOf is how many global tokens are fetched at once from a device of a
 // capacity, in tokens per period: Haechi's 1000 of 1.57 million. More would let
 // one initiator take for itself what many wait for; 0 is not known.

@@ -8,6 +8,11 @@ type serverState struct {
 	number             int64 // of the gate's server
 	last               int64 // its total in the newest report
 	done               int64 // tokens that it has served in this period
+	threads            int   // of a node that use the device
+	residual           int64 // of a node
+	tokens             int64 // that a node may use of what nobody has reserved
+	weight             int64 // of a node, in what is under way
+	window             int64 // millionths of the configured one; 0: all
 	heard              heard
 	throttledIntervals int // intervals in a row in which limits held it back
 }
@@ -34,6 +39,9 @@ func (s *serverState) collect(r *ServerReport) {
 		s.number, s.last = r.Number, 0
 	}
 	s.done += r.Done - s.last
+	s.backing.total += r.Done - s.last
+	s.threads, s.residual = r.Threads, r.Residual
+	s.backing.hear(r)
 	s.last, s.present = r.Done, len(r.Entities) > 0
 }
 
@@ -74,6 +82,8 @@ type clientState struct {
 	backlogged bool         // in all reports of the interval
 	waited     bool         // backlogged in the interval before
 	reserved   int64        // tokens granted
+	untold     clientTotals // what the coordinator above was not told
+	period     int64        // tokens served in the last period
 }
 
 // clientTotals are the totals of a client at one time.
@@ -82,6 +92,14 @@ type clientTotals struct{ offered, served, hits, yielded int64 }
 // device is what the device served. Cache hits say nothing of its capacity and
 // use up no reservation of it.
 func (s *clientTotals) device() int64 { return s.served - s.hits }
+
+func (s *clientTotals) add(o clientTotals) {
+	s.offered, s.served, s.hits, s.yielded = s.offered+o.offered, s.served+o.served, s.hits+o.hits, s.yielded+o.yielded
+}
+
+func (s clientTotals) less(o clientTotals) clientTotals {
+	return clientTotals{s.offered - o.offered, s.served - o.served, s.hits - o.hits, s.yielded - o.yielded}
+}
 
 func (e *EntityReport) totals() clientTotals {
 	return clientTotals{e.Offered, e.Served, e.Hits, e.Yielded}

@@ -53,6 +53,6 @@ func (c *Coordinator) welcome(m *member, now int64, grants []GateGrant) {
 			rate = p.last.Reservation
 		}
 	}
-	m.reservation = arith.MulDiv(rate, max(0, c.end()-now), 1e9)
+	m.reservation = arith.MulDiv(c.promised(m, rate), max(0, c.end()-now), 1e9)
 	c.spread(m, m.reservation)
 }

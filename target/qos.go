@@ -24,6 +24,7 @@ type QoSStatus struct {
 	Attainment map[string][]scheduler.PeriodResult // by entity, as far as it has a rule
 	Fulfilment map[string]scheduler.Fulfilment     // as Attainment
 	Classes    []ConnectionClass                   // of connections, where the network knows them, in no order
+	Lapsed     bool                                // nothing is heard of the coordinator over all nodes
 }
 
 // qos is the coordinator of the gates of all event threads. It lives on a
@@ -123,13 +124,7 @@ func (q *qos) coordinate() {
 		return
 	}
 	c, now := q.mu.coordinator, evloop.Monotonic()
-	for i := range q.mu.reports {
-		if q.ask(i) {
-			c.Collect(q.mu.reports[i])
-			load := q.gates[i].loop.Stats()
-			q.mu.threads[i].Observe(now, q.mu.reports[i].Done, int64(load.Run-load.Idle))
-		}
-	}
+	q.collect(now)
 	if now < c.Deadline() {
 		c.Check(now)
 		if !c.Welcome(now, q.mu.grants) {
@@ -138,9 +133,54 @@ func (q *qos) coordinate() {
 	} else {
 		c.Redistribute(now, q.mu.grants)
 	}
+	q.grantAll()
+}
+
+// collect takes the gates' reports.
+func (q *qos) collect(now int64) {
+	for i := range q.mu.reports {
+		if q.ask(i) {
+			q.mu.coordinator.Collect(q.mu.reports[i])
+			load := q.gates[i].loop.Stats()
+			q.mu.threads[i].Observe(now, q.mu.reports[i].Done, int64(load.Run-load.Idle))
+		}
+	}
+}
+
+func (q *qos) grantAll() {
 	for i := range q.mu.grants {
 		q.grant(i)
 	}
+}
+
+// report fills what the coordinator over all nodes is to know.
+func (q *qos) report(r *scheduler.GateReport) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r.Servers = r.Servers[:0]; q.mu.policy.Empty() || q.mu.ended {
+		return
+	}
+	q.collect(evloop.Monotonic())
+	q.mu.coordinator.Report(r)
+}
+
+// obey puts a grant of that coordinator into force.
+func (q *qos) obey(g *scheduler.NodeGrant) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.mu.policy.Empty() || q.mu.ended {
+		return
+	}
+	now := evloop.Monotonic()
+	q.mu.coordinator.Take(g, now)
+	q.mu.coordinator.Redistribute(now, q.mu.grants)
+	q.grantAll()
+}
+
+func (q *qos) setNodes(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.coordinator.SetNodes(int64(n))
 }
 
 // ask gets a thread's report. After answerTime the report's memory belongs to
@@ -201,6 +241,7 @@ func (q *qos) status(initiator string) QoSStatus {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	status := QoSStatus{
+		Lapsed:     q.mu.coordinator.Lapsed(),
 		Attainment: map[string][]scheduler.PeriodResult{},
 		Fulfilment: map[string]scheduler.Fulfilment{},
 	}

@@ -15,6 +15,16 @@ func (s *Server) SetCapacities(tokens map[string]int64) { s.qos.setCapacities(to
 // QoSPolicy is the policy in force.
 func (s *Server) QoSPolicy() *scheduler.Policy { return s.qos.policy() }
 
+// ReportQoS fills what the coordinator over all nodes is to know of this server
+// (QoS.Coordinator.Above).
+func (s *Server) ReportQoS(r *scheduler.GateReport) { s.qos.report(r) }
+
+// GrantQoS puts a grant of that coordinator into force, which keeps it.
+func (s *Server) GrantQoS(g *scheduler.NodeGrant) { s.qos.obey(g) }
+
+// SetQoSNodes says how many nodes share the limits while no grant is in force.
+func (s *Server) SetQoSNodes(n int) { s.qos.setNodes(n) }
+
 // QoS says what the scheduler does for an initiator; an empty name is all. After
 // Shutdown it has no flows.
 func (s *Server) QoS(initiator string) QoSStatus { return s.qos.status(initiator) }

@@ -91,7 +91,7 @@ func NewServer(config Config) (*Server, error) {
 	s.mu.seenLess = make(chan struct{})
 	s.Reconfigure(config.Settings())
 	s.journal = loglimit.New(s.log, time.Now)
-	config.QoS.Gate.Threads = config.Threads
+	config.QoS.Gate.Threads, config.QoS.Gate.Nodes = config.Threads, config.QoS.Coordinator.Above
 	s.qos = newQoS(config.QoS, config.Threads, s.LogicalUnits)
 	for i := range config.Threads {
 		th, err := newThread(s.threadConfig(i, at[i%len(at)]))

@@ -54,6 +54,9 @@ func (e *Estimator) SetProfile(profile int64) {
 	e.start(profile)
 }
 
+// Resume goes on from a capacity that was learnt elsewhere.
+func (e *Estimator) Resume(omega int64) { e.start(omega) }
+
 // Capacity is Ω, tokens per period.
 func (e *Estimator) Capacity() int64 { return e.omega }
 

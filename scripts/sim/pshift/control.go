@@ -45,6 +45,8 @@ const (
 	// gating keeps commands until they have a token; the stub lets them pass in the order in
 	// which they come.
 	gating experiment.Decision = "scheduler.Gate: who goes next, and who waits"
+	// overNodes divides over nodes what is promised; the stub lets each node promise all of it.
+	overNodes experiment.Decision = "scheduler/nodes: one promise over all nodes"
 )
 
 // compute runs the algorithm and checks its result.

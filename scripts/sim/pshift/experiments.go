@@ -34,6 +34,9 @@ func Experiments() []experiment.Experiment {
 			ID: "pshift-3c-gates", Setup: "3c with the server's gates and coordinator, 4 devices × 2,000 IOPS that need 16 commands at once, R 1,200, limit 2,400, threads woken late",
 			Paper: "both hold", Check: "in each second: reservations ≥98 %, limits ≤101 %, total ≥97 %, also if the capacity has to be learnt", Run: experiment.Try(run3cGates),
 		}, {
+			ID: "pshift-nodes", Setup: "3 nodes of 2 event threads and their elected controller, with the server's code, on one pool of 12,000 IOPS; R 6,000 and a limit of 1,500 whose demand moves every 2 s, beside others on all nodes; the controller dies for 1.5 s",
+			Paper: "reservations and limits hold over all servers", Check: "each second from the second interval after a move: reservation ≥98 %, limit ≤101 %, ≤105 % while the controller changes", Run: experiment.Try(runOverNodes),
+		}, {
 			ID: "pshift-4a", Setup: "8 servers × 50,000 IOPS, 10 buckets, R 30,000, L 50,000, 2-6 random servers, 5 changes, 4 periods",
 			Paper: "round robin violates, pShift never", Check: "pShift: none beyond 1 %; round robin: at least one", Run: run4a,
 		}, {

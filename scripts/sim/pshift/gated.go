@@ -34,19 +34,37 @@ const (
 // coordinator over devices that take a window of commands at once, and event
 // threads that are woken late, as on a machine that has other things to do.
 type gated struct {
-	kernel  kernel.Kernel
-	random  *rand.Rand
+	gatedWorld
 	coord   *scheduler.Coordinator
 	threads []*gatedThread
-	served  []int64 // by initiator
+}
+
+// gatedWorld is what event threads have in common.
+type gatedWorld struct {
+	kernel kernel.Kernel
+	random *rand.Rand
+	served []int64 // by initiator
+}
+
+// gatedDevice takes a window of commands at once, and ends one each gap.
+type gatedDevice struct {
+	window, gap int64
+	last        int64 // end of the last command that it has
+}
+
+// submit returns when a command ends that could have come when it was due.
+func (d *gatedDevice) submit(due int64) int64 {
+	d.last = max(d.last, due+(d.window-1)*d.gap) + d.gap
+	return d.last
 }
 
 // gatedThread is an event thread with its device.
 type gatedThread struct {
-	run     *gated
+	run     *gatedWorld
 	gate    *scheduler.Gate
-	last    int64 // end of the last command that the device has
-	due     int64 // when the pass that runs should have come
+	device  *gatedDevice
+	stays   func(owner int) bool // reports whether an initiator has its next command come here, too
+	due     int64                // when the pass that runs should have come
 	running []inDevice
 	coming  []coming
 	armed   int64 // when the timer fires, 0: it does not
@@ -77,11 +95,14 @@ func newGated(env *experiment.Env, rule scheduler.Rule, profile int64) (*gated, 
 		return nil, err
 	}
 	const threads = 4
-	r := &gated{random: kernel.NewRand(env.Seed, forGates), served: make([]int64, threads)}
+	r := &gated{gatedWorld: gatedWorld{random: kernel.NewRand(env.Seed, forGates), served: make([]int64, threads)}}
 	r.coord = scheduler.NewCoordinator(scheduler.CoordinatorConfig{Threads: threads,
 		Monitor: haechi.MonitorConfig{Estimator: haechi.EstimatorConfig{Profile: profile, Slack: 0.002}}})
 	for j := range threads {
-		w := &gatedThread{run: r, gate: scheduler.NewGate(j, scheduler.GateConfig{Window: gatedWindow, Threads: threads})}
+		w := &gatedThread{
+			run: &r.gatedWorld, gate: scheduler.NewGate(j, scheduler.GateConfig{Window: gatedWindow, Threads: threads}),
+			device: &gatedDevice{window: gatedWindow, gap: second / gatedIOPS}, stays: func(int) bool { return true },
+		}
 		if env.Decides(gating) { // without rules a gate lets all pass
 			w.gate.Apply(policy, 0)
 		}
@@ -142,7 +163,7 @@ func (r *gated) grant(grants []scheduler.GateGrant) {
 }
 
 // late is how late a wake-up comes.
-func (r *gated) late() int64 {
+func (r *gatedWorld) late() int64 {
 	if r.random.IntN(seldom) == 0 {
 		return r.random.Int64N(longLate)
 	}
@@ -199,7 +220,10 @@ func (w *gatedThread) pass() {
 		t := w.running[0].task
 		w.running = w.running[1:]
 		w.gate.Done(t, now)
-		w.run.served[t.Owner.(int)]++
+		owner := t.Owner.(int)
+		if w.run.served[owner]++; !w.stays(owner) {
+			continue
+		}
 		w.await(t, t.Queue(), now+turnaround+w.run.random.Int64N(turnaround))
 	}
 	w.dispatch()
@@ -217,9 +241,7 @@ func (w *gatedThread) dispatch() {
 // submit gives a command to the device, which has lost nothing by a pass that
 // came late.
 func (w *gatedThread) submit(t *scheduler.Task) {
-	const gap = second / gatedIOPS
-	w.last = max(w.last, w.due+(gatedWindow-1)*gap) + gap
-	w.running = append(w.running, inDevice{t, w.last})
+	w.running = append(w.running, inDevice{t, w.device.submit(w.due)})
 }
 
 func (w *gatedThread) tick() {

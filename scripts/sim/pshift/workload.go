@@ -19,6 +19,7 @@ const (
 	forPlaces
 	forDemand
 	forGates
+	forNodes
 )
 
 // size is the cluster of the simulated experiments.

@@ -1,0 +1,166 @@
+package nodes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"lunar/scheduler"
+	"lunar/scheduler/haechi"
+)
+
+// Config sets a Controller.
+type Config struct {
+	Term      uint64
+	Estimator haechi.EstimatorConfig // of devices that several nodes use
+	Profiles  map[string]int64       // capacities of devices to start from, by name; tokens per period
+}
+
+// Periods are as long, and are divided into as many intervals, on all nodes.
+const (
+	period    = 1e9 // ns
+	intervals = 5
+	// Interval is the time between two grants, ns.
+	Interval = period / intervals
+	// lasts is for how long a grant holds, ns.
+	lasts = 2 * Interval
+)
+
+// Controller keeps the promise over all nodes. One owner calls it: Hear with what nodes
+// answer to Ask, and at each Deadline Deal, after which each node gets its Grant.
+type Controller struct {
+	config  Config
+	coord   *scheduler.Coordinator
+	peers   map[string]*peer
+	slots   []string // names of nodes; empty: free
+	devices map[string]*scheduler.Device
+	entered int64 // nodes that have come
+	nodes   int64 // of the last Deal
+	silent  []string
+	read    Report
+}
+
+// peer is a node that reports.
+type peer struct {
+	mirror
+	slot  int
+	heard int64 // when
+	due   bool  // it has reported since the last Deal
+	grant Grant
+}
+
+// ofNode tells devices of one node from those of all by their names.
+func ofNode(node, device string) string { return node + "\x00" + device }
+
+// NewController returns a controller that knows of no node.
+func NewController(c Config) *Controller {
+	foreign := func(device string) bool { return slices.Contains([]byte(device), 0) }
+	return &Controller{
+		config: c, peers: map[string]*peer{}, devices: map[string]*scheduler.Device{},
+		coord: scheduler.NewCoordinator(scheduler.CoordinatorConfig{
+			Period: period, Intervals: intervals, Even: 16, Foreign: foreign,
+			Monitor: haechi.MonitorConfig{Estimator: c.Estimator}, Profiles: c.Profiles,
+		}),
+	}
+}
+
+// Term is the controller's.
+func (c *Controller) Term() uint64 { return c.config.Term }
+
+// Deadline is when Deal is due; 0 before the first.
+func (c *Controller) Deadline() int64 { return c.coord.Deadline() }
+
+// Ask is what a node is to be asked now.
+func (c *Controller) Ask(node string) Ask {
+	a := Ask{Term: c.config.Term}
+	if p := c.peers[node]; p != nil {
+		a.Base = p.number
+	}
+	return a
+}
+
+// Hear takes a node's report at now.
+func (c *Controller) Hear(node string, message []byte, now int64) error {
+	if err := c.read.Parse(message); err != nil {
+		return fmt.Errorf("report of node %s: %w", node, err)
+	}
+	p := c.peers[node]
+	if p == nil {
+		p = c.enter(node)
+	}
+	if err := p.apply(&c.read); err != nil {
+		return fmt.Errorf("report of node %s: %w", node, err)
+	}
+	p.heard, p.due = now, true
+	return nil
+}
+
+func (c *Controller) enter(node string) *peer {
+	slot := slices.Index(c.slots, "")
+	if slot < 0 {
+		slot = len(c.slots)
+		c.slots = append(c.slots, "")
+		c.coord.Grow(len(c.slots))
+	}
+	c.entered++
+	p := &peer{slot: slot, mirror: mirror{salt: c.entered * numbers, device: func(name string, shared bool) *scheduler.Device { return c.device(node, name, shared) }}}
+	p.report.Thread = slot
+	c.slots[slot], c.peers[node] = node, p
+	return p
+}
+
+func (c *Controller) device(node, name string, shared bool) *scheduler.Device {
+	if !shared {
+		name = ofNode(node, name)
+	}
+	if c.devices[name] == nil {
+		c.devices[name] = &scheduler.Device{Name: name}
+	}
+	return c.devices[name]
+}
+
+// Deal divides what there is over the nodes that have reported, of those that live.
+func (c *Controller) Deal(now int64, living []string) {
+	for _, node := range slices.Clone(c.slots) {
+		if p := c.peers[node]; p != nil && (!slices.Contains(living, node) || now-p.heard > lasts) {
+			c.coord.Collect(&scheduler.GateReport{Thread: p.slot})
+			delete(c.peers, node)
+			c.slots[p.slot] = ""
+		}
+	}
+	c.nodes, c.silent = int64(max(1, len(living))), c.silent[:0]
+	for _, node := range living {
+		p := c.peers[node]
+		if p == nil {
+			c.silent = append(c.silent, node)
+		} else if p.due {
+			p.due = false
+			c.coord.Collect(&p.report)
+		}
+	}
+	c.coord.Reporting(c.nodes-int64(len(c.silent)), c.nodes)
+	c.coord.Redistribute(now, nil)
+}
+
+// Granted are the nodes that are to be sent a Grant.
+func (c *Controller) Granted() (nodes []string) {
+	for _, node := range c.slots {
+		if node != "" {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// Grant is what the last Deal has given a node, as a message that is sent at now, behind to.
+func (c *Controller) Grant(node string, now int64, to []byte) []byte {
+	p := c.peers[node]
+	c.coord.Dealt(p.slot, &p.grant.NodeGrant)
+	for i := range p.grant.Parts {
+		p.grant.Parts[i].Number -= p.salt
+	}
+	slices.SortFunc(p.grant.Parts, func(a, b scheduler.Part) int { return cmp.Compare(a.Number, b.Number) })
+	p.grant.Term, p.grant.Report = c.config.Term, p.number
+	p.grant.Left, p.grant.Lasts, p.grant.Period, p.grant.Nodes = c.coord.Left(now), lasts, c.coord.AtPeriod(), c.nodes
+	return p.grant.Append(to)
+}
