@@ -14,6 +14,7 @@ type backing struct {
 	foreign   bool    // another coordinator has the monitor
 	told      int64   // the capacity that it has told; 0: it has not
 	total     int64   // tokens that all servers have served
+	users     int64   // servers that a member has
 	up        int     // its place in the report to the coordinator above
 	contended int     // intervals for which reservations of nodes need its order
 	window    int64   // of a node, millionths; 0: as configured

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+
 	"lunar/scheduler/haechi"
 	"lunar/scheduler/pshift"
 )
@@ -39,6 +41,7 @@ type Coordinator struct {
 	members  []*member      // in order of appearance
 	byKey    map[string]*member
 	weights  []int64 // of one member, by server
+	on       []bool  // of one member, by thread
 	began    int64
 	interval int // of the period, from 0
 	started  bool
@@ -54,7 +57,9 @@ type member struct {
 	reservation int64         // tokens per period
 	limit       int64         // tokens/s; Unlimited is none
 	clients     []clientState // by server
+	at          []int         // the servers that it has, or had in this period, in order
 	fresh       bool          // it has come to a server since the last grants
+	gone        bool          // no server has it
 	tokens      []int64
 	shares      []int64 // of its limits, millionths, by thread; 0: it is not there
 	attainment  attainment
@@ -95,21 +100,25 @@ func (c *Coordinator) end() int64 { return c.began + c.config.Period }
 func (c *Coordinator) Collect(r *GateReport) {
 	for j, s := range c.servers {
 		if s.thread == r.Thread {
-			s.present = false
-			for _, m := range c.members {
-				m.clients[j].present = false
-			}
+			s.leave(j)
 		}
 	}
 	for i := range r.Servers {
 		server := &r.Servers[i]
 		j := c.server(r.Thread, server.Device)
-		c.servers[j].collect(server)
+		s := c.servers[j]
+		s.collect(server)
 		for n := range server.Entities {
-			c.member(server.Entities[n].Entity).collect(j, &server.Entities[n])
+			e := &server.Entities[n]
+			m := s.before(n, e.Entity)
+			if m == nil {
+				m = c.member(e.Entity)
+			}
+			s.members = append(s.members, m)
+			s.served += m.collect(j, e)
 		}
 	}
-	c.removeGone()
+	c.removeGone(r.Thread)
 }
 
 // server finds or makes the server that a device is on a thread.
@@ -141,28 +150,36 @@ func (c *Coordinator) member(key string) *member {
 	return m
 }
 
-// collect takes an entity's report from a server.
-func (m *member) collect(server int, e *EntityReport) {
+// collect takes an entity's report from a server. It returns what the device has served since
+// the one before, of an initiator: every command counts in one of these.
+func (m *member) collect(server int, e *EntityReport) (served int64) {
 	p := &m.clients[server]
 	if e.Number != p.last.Number { // the client was made anew there
 		*p = clientState{backlogged: true, fresh: true, untold: p.untold}
 		m.fresh = true
 	}
-	p.untold.add(e.totals().less(p.last.totals()))
+	since := e.totals().less(p.last.totals())
+	p.untold.add(since)
 	p.present, p.last = true, *e
+	if at, listed := slices.BinarySearch(m.at, server); !listed {
+		m.at = slices.Insert(m.at, at, server)
+	}
 	p.backlogged = p.backlogged && e.Backlogged
-	m.limit, m.level = e.Limit, e.Level
+	if m.limit, m.level = e.Limit, e.Level; m.level == InitiatorLevel {
+		served = since.device()
+	}
+	return served
 }
 
 // beginInterval starts counting an interval.
 func (c *Coordinator) beginInterval() {
 	for _, s := range c.servers {
-		s.heard = heard{}
+		s.heard, s.served = heard{}, 0
 	}
 	for _, m := range c.members {
 		m.fresh = false
-		for i := range m.clients {
-			p := &m.clients[i]
+		for _, j := range m.at {
+			p := &m.clients[j]
 			p.waited, p.mark, p.backlogged, p.fresh = p.backlogged, p.last.totals(), true, false
 		}
 	}
@@ -177,15 +194,28 @@ func (c *Coordinator) Grow(threads int) {
 	}
 }
 
-// removeGone removes members that no server has.
-func (c *Coordinator) removeGone() {
-	kept := c.members[:0]
-	for _, m := range c.members {
-		if m.present() {
-			kept = append(kept, m)
+// removeGone removes members that were on a thread and that no server has any more.
+func (c *Coordinator) removeGone(thread int) {
+	any := false
+	for _, s := range c.servers {
+		if s.thread != thread {
 			continue
 		}
-		delete(c.byKey, m.key)
+		for _, m := range s.past {
+			if !m.gone && !m.present() {
+				m.gone, any = true, true
+				delete(c.byKey, m.key)
+			}
+		}
+	}
+	if !any {
+		return
+	}
+	kept := c.members[:0]
+	for _, m := range c.members {
+		if !m.gone {
+			kept = append(kept, m)
+		}
 	}
 	clear(c.members[len(kept):])
 	c.members = kept
@@ -194,28 +224,34 @@ func (c *Coordinator) removeGone() {
 // removeServers removes servers that no entity uses, at the end of the period in
 // which they still counted.
 func (c *Coordinator) removeServers() {
-	kept := 0
+	kept, places := 0, make([]int, len(c.servers))
 	for j, s := range c.servers {
 		if !s.present {
 			continue
 		}
-		c.servers[kept] = s
+		c.servers[kept], places[j] = s, kept
 		for _, m := range c.members {
 			m.clients[kept] = m.clients[j]
 		}
 		kept++
 	}
+	if kept == len(c.servers) {
+		return
+	}
 	clear(c.servers[kept:])
 	c.servers = c.servers[:kept]
 	for _, m := range c.members {
 		m.clients = m.clients[:kept]
+		for i, j := range m.at { // none of a server that is gone
+			m.at[i] = places[j]
+		}
 	}
 }
 
 // present reports whether the entity is anywhere.
 func (m *member) present() bool {
-	for i := range m.clients {
-		if m.clients[i].present {
+	for _, j := range m.at {
+		if m.clients[j].present {
 			return true
 		}
 	}
@@ -224,8 +260,8 @@ func (m *member) present() bool {
 
 // sums adds up the clients since the period's start.
 func (m *member) sums() (s clientTotals) {
-	for i := range m.clients {
-		p := &m.clients[i]
+	for _, j := range m.at {
+		p := &m.clients[j]
 		s.offered += p.last.Offered - p.start.offered
 		s.served += p.last.Served - p.start.served
 		s.hits += p.last.Hits - p.start.hits
@@ -263,9 +299,11 @@ func (c *Coordinator) report() {
 // residual is what is reserved of a server. What lies inside another
 // reservation is part of it.
 func (c *Coordinator) residual(server int) (residual int64) {
-	residual = c.servers[server].residual
-	for _, m := range c.members {
-		if p := &m.clients[server]; p.present && p.last.Root {
+	if c.overNodes() {
+		return c.servers[server].residual
+	}
+	for _, m := range c.servers[server].members {
+		if p := &m.clients[server]; p.last.Root {
 			residual += p.last.Residual
 		}
 	}

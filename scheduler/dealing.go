@@ -26,7 +26,7 @@ func (c *Coordinator) deal(now int64) {
 	waiting, reserved := make([]int64, len(c.servers)), make([]int64, len(c.servers))
 	needed := map[*backing]bool{}
 	for i, m := range c.members {
-		for j := range m.clients {
+		for _, j := range m.at {
 			p := &m.clients[j]
 			if !p.present {
 				continue
@@ -101,21 +101,33 @@ func (c *Coordinator) Dealt(node int, g *NodeGrant) {
 			g.Pools = append(g.Pools, PoolPart{Device: s.backing.device.Name, Capacity: s.backing.capacity(), Tokens: s.tokens, Window: s.window})
 		}
 	}
-	for _, m := range c.members {
-		p := Part{Number: -1}
-		for _, j := range at {
-			if one := &m.clients[j]; one.present {
-				p.Number, p.Reserved = one.last.Number, p.Reserved+one.reserved
+	for n, j := range at {
+		for _, m := range c.servers[j].members {
+			if p := c.partOf(m, node, at, n); p.Number >= 0 {
+				g.Parts = append(g.Parts, p)
 			}
 		}
-		if p.Number < 0 {
-			continue
-		}
-		if p.Share = m.shares[node]; m.limit == pshift.Unlimited {
-			p.Share = whole
-		}
-		g.Parts = append(g.Parts, p)
 	}
+}
+
+// partOf is what a member has on those of the servers that are a node's, for the n-th of them;
+// without a number if one before that has the member, too.
+func (c *Coordinator) partOf(m *member, node int, at []int, n int) Part {
+	p := Part{Number: m.clients[at[n]].last.Number, Share: m.shares[node]}
+	for i, j := range at {
+		one := &m.clients[j]
+		switch {
+		case !one.present:
+			continue
+		case i < n:
+			return Part{Number: -1}
+		}
+		p.Reserved += one.reserved
+	}
+	if m.limit == pshift.Unlimited {
+		p.Share = whole
+	}
+	return p
 }
 
 // Left is how long the period still lasts at now.
@@ -151,7 +163,7 @@ func (c *Coordinator) Entities() (all []EntityStatus) {
 		if m.limit != pshift.Unlimited {
 			e.Limit = m.limit
 		}
-		for j := range m.clients {
+		for _, j := range m.at {
 			p, s := &m.clients[j], c.servers[j]
 			if !p.present {
 				continue

@@ -10,7 +10,7 @@ import (
 func (c *Coordinator) divide(i int, m *member) {
 	n := len(c.servers)
 	r, l := c.control.R[i*n:(i+1)*n], c.control.L[i*n:(i+1)*n]
-	for j := range m.clients {
+	for _, j := range m.at {
 		m.clients[j].reserved = r[j]
 	}
 	c.spread(m, max(0, c.control.Reservation[i]-c.control.Done[i])-arith.Sum(r))
@@ -54,20 +54,25 @@ func (c *Coordinator) spread(m *member, tokens int64) {
 
 // weigh sets the weights that spread goes by and returns their sum.
 func (c *Coordinator) weigh(m *member) (total int64) {
-	servers, known := map[*backing]int64{}, true
-	for j, s := range c.servers {
-		if m.clients[j].present {
-			servers[s.backing]++
+	devices, known := 0, true
+	for _, s := range c.servers {
+		s.backing.users = 0
+	}
+	for _, j := range m.at {
+		if s := c.servers[j]; m.clients[j].present {
+			if s.backing.users++; s.backing.users == 1 {
+				devices++
+			}
 			known = known && s.backing.capacity() > 0
 		}
 	}
 	c.weights = append(c.weights[:0], make([]int64, len(c.servers))...)
-	for j, s := range c.servers {
-		switch {
+	for _, j := range m.at {
+		switch s := c.servers[j]; {
 		case !m.clients[j].present:
 			continue
-		case known && len(servers) > 1:
-			c.weights[j] = max(1, s.backing.capacity()/servers[s.backing])
+		case known && devices > 1:
+			c.weights[j] = max(1, s.backing.capacity()/s.backing.users)
 		default:
 			c.weights[j] = 1
 		}
@@ -80,15 +85,15 @@ func (c *Coordinator) weigh(m *member) (total int64) {
 // but for a part that is divided evenly, so that traffic that
 // moves to another thread is not held up until the next interval. A thread alone has it all.
 func (c *Coordinator) share(m *member) {
-	threads, total := c.threadsOf(m), arith.Sum(m.tokens)
-	spare, part := c.spare(m), c.part(m)
+	spare, part, total := c.spare(m), c.part(m), arith.Sum(m.tokens)
+	threads, n := c.threadsOf(m)
 	before := int64(0)
 	for thread, on := range threads {
 		m.shares[thread] = 0
 		if !on {
 			continue
 		}
-		even := evenly(whole, countTrue(threads), before)
+		even := evenly(whole, n, before)
 		before++
 		m.shares[thread] = even
 		if total > 0 && m.limit != pshift.Unlimited {
@@ -121,35 +126,28 @@ func evenly(tokens, n, i int64) int64 {
 	return tokens / n
 }
 
-// threadsOf says which threads a member is on.
-func (c *Coordinator) threadsOf(m *member) []bool {
-	on := make([]bool, c.config.Threads)
-	for j, s := range c.servers {
-		on[s.thread] = on[s.thread] || m.clients[j].present
-	}
-	return on
-}
-
-func countTrue(all []bool) (n int64) {
-	for _, v := range all {
-		if v {
+// threadsOf says which threads a member is on, and how many these are. It uses the same
+// memory each time.
+func (c *Coordinator) threadsOf(m *member) (on []bool, n int64) {
+	c.on = append(c.on[:0], make([]bool, c.config.Threads)...)
+	for _, j := range m.at {
+		if thread := c.servers[j].thread; m.clients[j].present && !c.on[thread] {
+			c.on[thread] = true
 			n++
 		}
 	}
-	return n
+	return c.on, n
 }
 
 // waitsEverywhere reports whether the member had something waiting on all its
 // threads in the whole interval.
 func (c *Coordinator) waitsEverywhere(m *member) bool {
-	waits := make([]bool, c.config.Threads)
-	for j, s := range c.servers {
-		waits[s.thread] = waits[s.thread] || m.clients[j].present && m.clients[j].waited
-	}
-	for thread, on := range c.threadsOf(m) {
-		if on && !waits[thread] {
-			return false
+	threads, n := c.threadsOf(m)
+	for _, j := range m.at {
+		if p, thread := &m.clients[j], c.servers[j].thread; p.present && p.waited && threads[thread] {
+			threads[thread] = false
+			n--
 		}
 	}
-	return true
+	return n == 0
 }

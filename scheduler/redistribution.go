@@ -71,8 +71,8 @@ func (c *Coordinator) beginPeriod(now int64) {
 
 // reservedOn is what was granted on a server, as residual counts it.
 func (c *Coordinator) reservedOn(server int) (reserved int64) {
-	for _, m := range c.members {
-		if p := &m.clients[server]; p.present && p.last.Root {
+	for _, m := range c.servers[server].members {
+		if p := &m.clients[server]; p.last.Root {
 			reserved += p.reserved
 		}
 	}
@@ -89,9 +89,11 @@ func (c *Coordinator) noteThrottled() {
 		}
 	}
 	for _, m := range c.members {
-		for j := range m.clients {
-			p, s := &m.clients[j], c.servers[j]
-			if m.limit != pshift.Unlimited && p.present && p.backlogged && !c.saturated(s) {
+		if m.limit == pshift.Unlimited {
+			continue
+		}
+		for _, j := range m.at {
+			if p, s := &m.clients[j], c.servers[j]; p.present && p.backlogged && !c.saturated(s) {
 				s.backing.throttled = true
 			}
 		}
@@ -104,14 +106,17 @@ func (m *member) endPeriod(c *Coordinator) {
 		m.attainment.add(m.sums(), m.reservation)
 	}
 	m.quota.told = 0
-	for i := range m.clients {
-		p := &m.clients[i]
+	there := m.at[:0]
+	for _, j := range m.at {
+		p := &m.clients[j]
 		p.period = p.last.Served - p.start.served
 		p.start = p.last.totals()
 		if p.present {
+			there = append(there, j)
 			m.reservation = arith.MulDiv(c.promised(m, p.last.Reservation), c.config.Period, 1e9)
 		}
 	}
+	m.at = there
 }
 
 // size gives the controller a row per member and a column per server.
@@ -133,6 +138,7 @@ func (c *Coordinator) demand() {
 	for j, s := range c.servers {
 		c.control.Headroom[j] = s.headroom(c.control.Capacity[j])
 	}
+	clear(c.control.Demand)
 	for i, m := range c.members {
 		s := m.sums()
 		c.control.Reservation[i] = m.reservation
@@ -142,7 +148,7 @@ func (c *Coordinator) demand() {
 			limit := arith.MulDiv(m.limit, c.part(m), whole)
 			c.control.Limit[i] = c.control.Done[i] + arith.MulDiv(limit, c.config.Period*c.left(), int64(c.config.Intervals)*1e9)
 		}
-		for j := range m.clients {
+		for _, j := range m.at {
 			c.control.Demand[i*len(c.servers)+j] = c.demandOf(&m.clients[j], j)
 		}
 	}
@@ -169,7 +175,7 @@ func (c *Coordinator) capacities(b *backing) {
 		if s.backing != b {
 			continue
 		}
-		c.control.Capacity[j] = pshift.EstimateCapacity(c.served(j), c.left())
+		c.control.Capacity[j] = pshift.EstimateCapacity(s.served, c.left())
 		if c.saturated(s) {
 			free -= c.control.Capacity[j]
 		} else {
@@ -181,18 +187,6 @@ func (c *Coordinator) capacities(b *backing) {
 			c.control.Capacity[j] = max(c.control.Capacity[j], free/idle)
 		}
 	}
-}
-
-// served is what a server's commands had of the device in the interval. Every
-// command counts in one initiator.
-func (c *Coordinator) served(server int) int64 {
-	served := int64(0)
-	for _, m := range c.members {
-		if p := &m.clients[server]; p.present && m.level == InitiatorLevel {
-			served += p.last.Served - p.last.Hits - p.mark.device()
-		}
-	}
-	return served
 }
 
 // grant fills a thread's grant.
@@ -214,8 +208,8 @@ func (c *Coordinator) grant(thread int, period bool, g *GateGrant) {
 func (c *Coordinator) serverGrant(server int, chosen func(*clientState) bool) ServerGrant {
 	b := c.servers[server].backing
 	g := ServerGrant{Device: b.device, Capacity: b.capacity(), Window: b.window}
-	for _, m := range c.members {
-		if p := &m.clients[server]; p.present && chosen(p) {
+	for _, m := range c.servers[server].members {
+		if p := &m.clients[server]; chosen(p) {
 			g.Entities = append(g.Entities, EntityGrant{m.key, p.reserved})
 		}
 	}

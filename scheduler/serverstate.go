@@ -14,7 +14,9 @@ type serverState struct {
 	weight             int64 // of a node, in what is under way
 	window             int64 // millionths of the configured one; 0: all
 	heard              heard
-	throttledIntervals int // intervals in a row in which limits held it back
+	members, past      []*member // of the newest report, in order; of the one before
+	served             int64     // tokens that the device has served for initiators in this interval
+	throttledIntervals int       // intervals in a row in which limits held it back
 }
 
 // heard sums a server's reports of an interval up.
@@ -29,6 +31,23 @@ func (h *heard) add(r *ServerReport) {
 	if r.Backlogged {
 		h.backlogged++
 	}
+}
+
+// leave has the server be used by nobody until it is heard again. Its clients are the j-th.
+func (s *serverState) leave(j int) {
+	s.present = false
+	for _, m := range s.members {
+		m.clients[j].present = false
+	}
+	s.past, s.members = s.members, s.past[:0]
+}
+
+// before is the member that was the n-th, if it has that key; nil: it has not.
+func (s *serverState) before(n int, key string) *member {
+	if n < len(s.past) && !s.past[n].gone && s.past[n].key == key {
+		return s.past[n]
+	}
+	return nil
 }
 
 // collect takes a server's report.

@@ -49,7 +49,7 @@ func (c *Coordinator) Report(r *GateReport) {
 
 // report adds a member's use of all devices.
 func (m *member) report(c *Coordinator, r *GateReport) {
-	for j := range m.clients {
+	for _, j := range m.at {
 		p, b := &m.clients[j], c.servers[j].backing
 		u := m.use(b)
 		u.totals.add(p.untold)

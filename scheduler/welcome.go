@@ -27,7 +27,7 @@ func (c *Coordinator) Welcome(now int64, grants []GateGrant) (any bool) {
 	}
 	for _, m := range c.members {
 		m.fresh = false
-		for j := range m.clients {
+		for _, j := range m.at {
 			m.clients[j].fresh = false
 		}
 	}
@@ -45,7 +45,7 @@ func (c *Coordinator) welcome(m *member, now int64, grants []GateGrant) {
 		}
 	}
 	rate := int64(0)
-	for j := range m.clients {
+	for _, j := range m.at {
 		if p := &m.clients[j]; p.present {
 			if !p.fresh {
 				return

@@ -100,6 +100,7 @@ type mirror struct {
 	salt     int64  // that numbers have here, so that a node that has come again has others
 	entities map[int64]Entity
 	report   scheduler.GateReport
+	rooms    [][]scheduler.EntityReport // memory of the report before
 	device   func(name string, shared bool) *scheduler.Device
 }
 
@@ -129,12 +130,20 @@ func (m *mirror) apply(r *Report) error {
 		before := serverOf(&m.report, &s)
 		s.Done = before.Done + d.Done
 		var err error
+		n.room = nil
+		if i < len(m.rooms) {
+			n.room = m.rooms[i]
+		}
 		if s.Entities, err = n.apply(before.Entities, d.Uses); err != nil {
 			return fmt.Errorf("device %s: %w", d.Name, err)
 		}
 		now.Servers = append(now.Servers, s)
 	}
 	maps.Copy(n.known, n.told)
+	m.rooms = m.rooms[:0]
+	for i := range m.report.Servers {
+		m.rooms = append(m.rooms, m.report.Servers[i].Entities)
+	}
 	m.number, m.entities, m.report = r.Number, n.known, now
 	m.forget()
 	return nil
@@ -145,19 +154,18 @@ type news struct {
 	told, known map[int64]Entity
 	whole       bool // there are no others than those that the report names
 	salt        int64
+	room        []scheduler.EntityReport
 }
 
-func (n *news) find(number int64) (Entity, bool) {
-	e, ok := n.told[number]
-	if !ok {
-		e, ok = n.known[number]
-	}
-	return e, ok
+func (n *news) finds(number int64) bool {
+	_, told := n.told[number]
+	_, known := n.known[number]
+	return told || known
 }
 
 // apply is the other way round of usesOf.
 func (n *news) apply(was []scheduler.EntityReport, uses []Use) ([]scheduler.EntityReport, error) {
-	now := make([]scheduler.EntityReport, 0, len(was)+len(uses))
+	now := slices.Grow(n.room[:0], len(was)+len(uses))
 	for len(was) > 0 || len(uses) > 0 {
 		if len(uses) == 0 || len(was) > 0 && was[0].Number-n.salt < uses[0].Entity {
 			if !n.whole {
@@ -175,7 +183,7 @@ func (n *news) apply(was []scheduler.EntityReport, uses []Use) ([]scheduler.Enti
 		if u.Gone {
 			continue
 		}
-		if _, ok := n.find(u.Entity); !ok {
+		if e.Entity == "" && !n.finds(u.Entity) {
 			return nil, fmt.Errorf("found entity number %d, expected one that the node has told of", u.Entity)
 		}
 		e.Number = u.Entity + n.salt
@@ -188,6 +196,9 @@ func (n *news) apply(was []scheduler.EntityReport, uses []Use) ([]scheduler.Enti
 
 // define gives an entity what the report says that it is.
 func (n *news) define(e scheduler.EntityReport) scheduler.EntityReport {
+	if len(n.told) == 0 && e.Entity != "" {
+		return e
+	}
 	d, ok := n.told[e.Number-n.salt]
 	if !ok && e.Entity != "" {
 		return e
