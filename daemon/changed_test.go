@@ -51,7 +51,7 @@ func (w *writeBack) say(t *testing.T, what string) {
 	}
 }
 
-const backVolume = "{type: file, path: back.img, size: 32MiB, write: back, cache: {flush-age: 1h}}"
+const backVolume = "{type: file, path: back.img, size: 16MiB, write: back, cache: {flush-age: 1h}}"
 
 // TestUnwrittenDataOfAnotherStore: unwritten data get into the store that they are for,
 // as it was, and into nothing else until an administrator says so.
@@ -62,7 +62,7 @@ func TestUnwrittenDataOfAnotherStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other := bytes.Repeat([]byte("somebody else's"), 32<<20/15+1)[:32<<20]
+	other := bytes.Repeat([]byte("somebody else's"), 16<<20/15+1)[:16<<20]
 	for name, test := range map[string]struct {
 		meanwhile func(t *testing.T, w *writeBack, file string)
 		want      []string // of the refusal
@@ -94,7 +94,7 @@ func TestUnwrittenDataOfAnotherStore(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			if _, err := f.WriteAt([]byte("x"), 31<<20); err != nil {
+			if _, err := f.WriteAt([]byte("x"), 15<<20); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Chtimes(file, info.ModTime(), info.ModTime()); err != nil {
@@ -187,7 +187,7 @@ func TestRefusedSegmentOfOlderVersion(t *testing.T) {
 func TestFailedStartHasChangedStore(t *testing.T) {
 	w := newWriteBack(t)
 	w.crashed(t)
-	grown := strings.Replace(backVolume, "32MiB", "64MiB", 1)
+	grown := strings.Replace(backVolume, "16MiB", "64MiB", 1)
 	writeFile(t, filepath.Join(w.dir, "key"), strings.Repeat("9f", 32))
 	w.configure(t, strings.Replace(grown, "write:", "encryption: {key-file: key, header-file: no/such/header}, write:", 1))
 	var out, log eventually.Output

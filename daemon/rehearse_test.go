@@ -57,7 +57,7 @@ func TestRefusedStartChangesNothing(t *testing.T) {
 	w.crashed(t)
 	key := filepath.Join(w.dir, "key")
 	writeFile(t, key, "no key")
-	grown := strings.Replace(backVolume, "32MiB", "64MiB", 1)
+	grown := strings.Replace(backVolume, "16MiB", "64MiB", 1)
 	for volume, want := range map[string]string{
 		"{type: file, path: other.img, size: 1MiB, encryption: {key-file: " + key + "}}": key,
 		"{type: file, path: no/such/other.img}":                                          "no/such",

@@ -30,7 +30,7 @@ func newWriteBack(t *testing.T) *writeBack {
 	t.Helper()
 	w := &writeBack{dir: t.TempDir(), memory: memoryDir(t)}
 	w.config = filepath.Join(w.dir, "tgtd.yaml")
-	w.configure(t, "{type: file, path: back.img, size: 32MiB, write: back, cache: {flush-age: 1h}}")
+	w.configure(t, backVolume)
 	return w
 }
 
@@ -193,11 +193,11 @@ func TestWriteBackLeftover(t *testing.T) {
 		volume string
 		want   string // of the refusal; empty: the data is written
 	}{
-		"through":   {"{type: file, path: back.img, size: 32MiB, cache: true}", ""},
-		"sync":      {"{type: file, path: back.img, size: 32MiB, write: sync, cache: true}", ""},
-		"no cache":  {"{type: file, path: back.img, size: 32MiB}", `when it was volume "back"`},
+		"through":   {"{type: file, path: back.img, size: 16MiB, cache: true}", ""},
+		"sync":      {"{type: file, path: back.img, size: 16MiB, write: sync, cache: true}", ""},
+		"no cache":  {"{type: file, path: back.img, size: 16MiB}", `when it was volume "back"`},
 		"link":      {"{type: file, path: link.img, write: back, cache: true}", `when it was volume "back"`},
-		"serial":    {"{type: file, path: back.img, size: 32MiB, write: back, cache: true, serial: other}", "name, serial, cache and segment"},
+		"serial":    {"{type: file, path: back.img, size: 16MiB, write: back, cache: true, serial: other}", "name, serial, cache and segment"},
 		"missing":   {"{type: file, path: absent.img, write: back, cache: true}", "is missing"},
 		"larger":    {"{type: file, path: back.img, size: 64MiB, write: back, cache: true}", ""},
 		"smaller":   {"{type: file, path: back.img, size: 1MiB, write: back, cache: true}", "back"},
@@ -220,7 +220,7 @@ func TestWriteBackLeftover(t *testing.T) {
 				if !bytes.Equal(w.image(t), before) {
 					t.Error("the file has changed")
 				}
-				w.configure(t, "{type: file, path: back.img, size: 32MiB, write: back, cache: true}")
+				w.configure(t, "{type: file, path: back.img, size: 16MiB, write: back, cache: true}")
 			}
 			again := serve(t, w.args()...)
 			c := w.dial(t, again.portal)
@@ -240,7 +240,7 @@ func TestWriteBackOrphan(t *testing.T) {
 	s := serveChild(t, w.args()...)
 	writeAll(t, w.dial(t, s.portal), 0)
 	s.end(t, syscall.SIGKILL)
-	w.configure(t, "{type: file, path: other.img, size: 32MiB, write: back, cache: true}")
+	w.configure(t, "{type: file, path: other.img, size: 16MiB, write: back, cache: true}")
 	w.flags = []string{"--yes"}
 	expectRefusal(t, w, "lunar forget back") // of this name it would be taken for it
 	text, err := os.ReadFile(w.config)
@@ -260,9 +260,9 @@ func TestWriteBackOrphan(t *testing.T) {
 			t.Errorf("found note %+v, %v and %d extents in the file, expected those of the orphan to wait", note, err, w.inFile(t, 0))
 		}
 	}
-	w.configure(t, "{type: file, path: back.img, size: 32MiB}")
+	w.configure(t, "{type: file, path: back.img, size: 16MiB}")
 	expectRefusal(t, w, `unwritten data for `)
-	w.configure(t, "{type: file, path: back.img, size: 32MiB, write: back, cache: true}")
+	w.configure(t, "{type: file, path: back.img, size: 16MiB, write: back, cache: true}")
 	again := serve(t, w.args()...)
 	c := w.dial(t, again.portal)
 	readAll(t, c, 0)
