@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -10,6 +11,7 @@ type Cluster struct {
 	Named      string // the cluster's name
 	Node       string // the name of this server in it
 	Etcd       Etcd
+	Link       Link
 	Lease      time.Duration // for how long a node is heard to live, and its cached data are known to be the newest
 	Suspect    time.Duration // from when a node that is not heard may lose volumes without a cache
 	Hold       time.Duration // for how long commands wait until it is decided who owns a volume
@@ -21,6 +23,16 @@ type Etcd struct {
 	Mode      string   // EmbeddedEtcd or ExternalEtcd
 	Endpoints []string // of ExternalEtcd: URLs of its members
 	// With what it is asked over TLS.
+	CA, Certificate, Key string
+}
+
+// Link is how the other nodes connect to this one.
+type Link struct {
+	// Listen is where they do. Not valid: with EmbeddedEtcd at the address of init or join, at the
+	// port behind the member's three; with ExternalEtcd nowhere, and there are no links.
+	Listen netip.AddrPort
+	// With what nodes prove who they are; empty: with EmbeddedEtcd by the certificates of init and
+	// join.
 	CA, Certificate, Key string
 }
 

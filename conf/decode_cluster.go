@@ -21,6 +21,7 @@ func (d *decoder) cluster(n node, c *Config) {
 		"name":        text(&k.Named, wantObjectName, objectName.MatchString),
 		"node":        text(&k.Node, wantObjectName, objectName.MatchString),
 		"etcd":        func(d *decoder, n node) { d.etcd(n, &k.Etcd) },
+		"link":        func(d *decoder, n node) { d.link(n, &k.Link) },
 		"lease":       duration(&k.Lease, time.Second, time.Minute),
 		"suspect":     duration(&k.Suspect, 200*time.Millisecond, time.Minute),
 		"hold":        duration(&k.Hold, time.Second, 25*time.Second), // Linux gives up a command after 30 s
@@ -30,6 +31,7 @@ func (d *decoder) cluster(n node, c *Config) {
 	}
 	d.require(n, "name", "the cluster's name, which all nodes have in common")
 	d.require(n, "node", "this server's name in the cluster")
+	d.validateLink(n.path+".link", k)
 	if k.Suspect > k.Lease {
 		d.fail(n.path+".suspect", k.Suspect.String(), fmt.Sprintf("at most the lease, %v: who is suspected later is dead by then", k.Lease))
 	}
@@ -57,6 +59,33 @@ func (d *decoder) etcd(n node, e *Etcd) {
 		if d.has(n, key) {
 			d.fail(n.path+"."+key, "a key that mode embedded does not have", "it with mode external; lunar cluster init and join make what embedded needs")
 		}
+	}
+}
+
+func (d *decoder) link(n node, l *Link) {
+	d.mapping(n, fields{
+		"listen":           oneAddress(&l.Listen),
+		"ca-file":          absolutePath(&l.CA),
+		"certificate-file": absolutePath(&l.Certificate),
+		"key-file":         absolutePath(&l.Key),
+	})
+}
+
+// validateLink refuses links that no other node could make.
+func (d *decoder) validateLink(path string, k *Cluster) {
+	l := &k.Link
+	all, some := true, false
+	for _, file := range []string{l.CA, l.Certificate, l.Key} {
+		all, some = all && file != "", some || file != ""
+	}
+	external := k.Etcd.Mode == ExternalEtcd
+	switch {
+	case l.Listen.IsValid() && l.Listen.Addr().IsUnspecified():
+		d.fail(path+".listen", l.Listen.String(), "an address of this machine: the other nodes hear of it")
+	case some != all:
+		d.fail(path, "a part of the files", "ca-file, certificate-file and key-file, or none of them")
+	case external && all != l.Listen.IsValid():
+		d.fail(path, "a part of it with etcd's mode external", "listen, ca-file, certificate-file and key-file, or none of them: the nodes are not linked then")
 	}
 }
 

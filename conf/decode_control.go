@@ -13,7 +13,7 @@ func (d *decoder) control(n node, c *Control) {
 		"read-group":       systemGroup(&c.ReadGroup),
 		"operate-group":    systemGroup(&c.OperateGroup),
 		"admin-group":      systemGroup(&c.AdminGroup),
-		"listen":           metrics(&c.Listen),
+		"listen":           oneAddress(&c.Listen),
 		"certificate-file": absolutePath(&c.Certificate),
 		"key-file":         absolutePath(&c.Key),
 		"token-file":       absolutePath(&c.Tokens),

@@ -43,7 +43,7 @@ func (d *decoder) server(n node, s *Server) {
 		"max-delay":                retired(noBatching),
 		"congestion":               congestion(&s.Congestion),
 		"nodes":                    nodes(&s.Nodes),
-		"metrics":                  metrics(&s.Metrics),
+		"metrics":                  oneAddress(&s.Metrics),
 		"metrics-token-file":       absolutePath(&s.MetricsToken),
 		"metrics-certificate-file": absolutePath(&s.MetricsCertificate),
 		"metrics-key-file":         absolutePath(&s.MetricsKey),
@@ -94,8 +94,8 @@ func congestion(to *string) setter {
 // congestionName is shorter than the kernel's TCP_CA_NAME_MAX.
 var congestionName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,14}$`)
 
-// metrics accepts one socket: an empty address would be two.
-func metrics(to *netip.AddrPort) setter {
+// oneAddress accepts one socket: an empty address would be two.
+func oneAddress(to *netip.AddrPort) setter {
 	const expected = "address:port with a literal address, such as 127.0.0.1:9260"
 	return parsed(to, expected, func(s string) (netip.AddrPort, bool) {
 		p, err := netip.ParseAddrPort(s)

@@ -56,6 +56,7 @@ var keysOf = map[string]string{
 	"ISER": "iser", "MetricsToken": "metrics-token-file", "MetricsCertificate": "metrics-certificate-file", "MetricsKey": "metrics-key-file", "ListenISER": "listen-iser", "PerNode": noKey, "Rate.Bytes": "bandwidth",
 	"Network.Groups": "group-numbers",
 	"Cluster.Named":  "name", "Etcd.CA": "ca-file", "Etcd.Certificate": "certificate-file", "Etcd.Key": "key-file",
+	"Link.CA": "ca-file", "Link.Certificate": "certificate-file", "Link.Key": "key-file",
 }
 
 // keyOf is the path of a field.

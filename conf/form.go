@@ -29,6 +29,10 @@ var forms = map[string]form{
 	"Server.MetricsKey":         unlessZero,
 	"Server.MemoryLimit":        memoryLimitForm,
 	"Control.Listen":            unlessZero,
+	"Link.Listen":               unlessZero,
+	"Link.CA":                   unlessZero,
+	"Link.Certificate":          unlessZero,
+	"Link.Key":                  unlessZero,
 
 	"Limits.LoginsPerAddress":   zeroAs("auto"),
 	"Limits.LoginsPerNetwork":   zeroAs("auto"),

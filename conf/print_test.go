@@ -67,7 +67,7 @@ auth-groups:
   g: {chap: [{user: u, secret: "hidden secret 1", initiators: ["iqn.2026-11.test:a*", "iqn.2026-11.test:b"]}, {user: "null", secret: "hidden secret 2"}], mutual: {user: "- #", secret: "hidden secret 4"}, algorithms: []}
   m: {initiators: ["iqn.2026-11.test:*"], networks: [192.0.2.0/24, "2001:db8::/32"]}
 ceph: {k: {config: /c, user: "null", keyring-file: "/a b"}}
-cluster: {name: prod, node: "null", etcd: {mode: external, endpoints: ["https://192.0.2.1:2379"], ca-file: /ca, certificate-file: /c, key-file: /k}, lease: 3s, suspect: 500ms, hold: 9s, lease-cache: false}
+cluster: {name: prod, node: "null", etcd: {mode: external, endpoints: ["https://192.0.2.1:2379"], ca-file: /ca, certificate-file: /c, key-file: /k}, link: {listen: "192.0.2.1:7", ca-file: /a, certificate-file: /lc, key-file: /lk}, lease: 3s, suspect: 500ms, hold: 9s, lease-cache: false}
 volumes:
   i: {type: rbd, ceph: k, image: rbd/a, write: back, cache: true}
   o: {type: rbd, ceph: k, image: rbd/o, owners: ["null", n2], failback: auto, cache: true}

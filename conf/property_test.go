@@ -74,7 +74,7 @@ var objects = map[string]choices{
 	"excess":  {"excess-size": {"16MiB", "1GiB"}, "excess-writes": {"auto", "500"}},
 	"mirror":  {"members": {"[/a, /b]", "[/a, c]"}, "map": {"/m"}, "held": {"8MiB"}, "window": {"100ms"}, "size": {"1MiB"}, "read-only": {"true"}},
 	"ceph":    {"config": {"/c", `"/a b"`}, "user": {"u", `"null"`, "a.b-c"}, "keyring-file": {"/k"}},
-	"cluster": {"etcd": {"{mode: embedded}", `{mode: external, endpoints: ["http://192.0.2.1:2379"]}`}, "lease": {"2s", "1m"}, "suspect": {"200ms"}, "hold": {"9s"}, "lease-cache": {"true", "false"}},
+	"cluster": {"etcd": {"{mode: embedded}", `{mode: external, endpoints: ["http://192.0.2.1:2379"]}`}, "link": {`{listen: "192.0.2.1:7", ca-file: /a, certificate-file: /c, key-file: /k}`, "{}"}, "lease": {"2s", "1m"}, "suspect": {"200ms"}, "hold": {"9s"}, "lease-cache": {"true", "false"}},
 	"owned":   {"failback": {"manual", "auto"}, "write": {"sync"}, "cache": {"true"}},
 	"rbd":     {"write": {"through", "back", "sync"}, "cache": {"true", "$behind"}, "read-only": {"true"}, "block-size": {"4096"}, "threads": {"2"}},
 	"behind":  {"admission": {"lru", "fussy"}, "min": {"1MiB"}, "max": {"2MiB", "3MiB"}, "read-ahead": {"0B", "64KiB"}, "flush-age": {"1s"}, "dirty-limit": {"2%"}},

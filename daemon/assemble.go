@@ -57,7 +57,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		err = a.OpenCache()
 	}
 	if err != nil {
-		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()))
+		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()), member.unlink())
 	}
 	if err = a.SealState(); err == nil {
 		err = a.openServer()
@@ -66,7 +66,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		if a.daemon.Cache != nil {
 			err = errors.Join(err, a.daemon.Cache.Close())
 		}
-		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()))
+		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()), member.unlink())
 	}
 	if a.daemon.Cache != nil {
 		a.daemon.Cache.Serve(a.daemon.Server.Loops()...)

@@ -13,7 +13,7 @@ import (
 func (c *change) clustered() error {
 	var errs []error
 	if m := c.daemon.member; m != nil {
-		own := selfOf(c.cfg, listened(c.cfg))
+		own := m.self(c.cfg)
 		errs = append(errs, m.known.Load().clash(m.conf.Node, &own))
 	}
 	for i := range c.cfg.Volumes {
@@ -36,7 +36,7 @@ func (c *change) changeOwners() {
 	if m == nil {
 		return
 	}
-	own := selfOf(c.cfg, listened(c.cfg))
+	own := m.self(c.cfg)
 	m.own.Store(&own)
 	m.look()
 	for i := range c.cfg.Volumes {

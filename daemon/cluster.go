@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lunar/cluster"
+	"lunar/cluster/link"
 	"lunar/cluster/node"
 	"lunar/cluster/ownership"
 	"lunar/conf"
@@ -26,10 +27,14 @@ import (
 
 // membership is this server as a node of a cluster.
 type membership struct {
-	conf   *conf.Cluster
-	state  cluster.State
-	shared *volumes.Cluster // what its volumes have in common
-	log    *slog.Logger
+	conf        *conf.Cluster
+	incarnation string
+	state       cluster.State
+	shared      *volumes.Cluster // what its volumes have in common
+	links       *link.Links      // to the other nodes; nil: there are none
+	at          string           // where they reach this one
+	met         map[string]acquaintance
+	log         *slog.Logger
 
 	node    atomic.Pointer[node.Node] // nil: it has not joined yet
 	changed chan struct{}             // something of the cluster may be otherwise
@@ -46,12 +51,16 @@ const identityTime = time.Minute
 // stepTime is how long Ceph may take over a step of a takeover. Commands do not wait so long.
 const stepTime = 30 * time.Second
 
+// muteTime is how long Ceph may not answer this server while it answers another one, until that
+// one gets the volumes. It is longer than Ceph takes to do without a storage daemon that has died.
+const muteTime = 5 * time.Second
+
 // enterCluster reaches what the nodes know together; nil: the configuration has no cluster.
 func enterCluster(cfg *conf.Config, stateDir string, log *slog.Logger) (*membership, error) {
 	if cfg.Cluster == nil {
 		return nil, nil
 	}
-	m := &membership{conf: cfg.Cluster, log: log, changed: make(chan struct{}, 1)}
+	m := &membership{conf: cfg.Cluster, incarnation: rand.Text(), log: log, met: map[string]acquaintance{}, changed: make(chan struct{}, 1)}
 	var err error
 	if m.state, err = openState(cfg.Cluster, stateDir, log); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", cfg.Cluster.Named, err)
@@ -60,10 +69,16 @@ func enterCluster(cfg *conf.Config, stateDir string, log *slog.Logger) (*members
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cluster %s: its identity: %w", cfg.Cluster.Named, err), m.state.Close())
 	}
-	own := selfOf(cfg, listened(cfg))
+	if err := m.openLinks(stateDir); err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster %s: cluster.link: %w", cfg.Cluster.Named, err), m.state.Close())
+	}
+	var life context.Context
+	life, m.end = context.WithCancel(context.Background())
+	own := m.self(cfg)
 	m.own.Store(&own)
 	m.known.Store(&peers{cfg.Cluster.Node: own})
 	m.shared = &volumes.Cluster{
+		Life:     life,
 		Identity: identity, Node: cfg.Cluster.Node, Hold: cfg.Cluster.Hold, Cached: cfg.Cluster.LeaseCache,
 		Access: func(owner string) map[uint16]scsi.PortAccess { return m.known.Load().access(owner) },
 		Lost:   func(volume string, epoch uint64) { m.node.Load().Lost(volume, epoch) },
@@ -77,6 +92,13 @@ func (m *membership) volumes() *volumes.Cluster {
 		return nil
 	}
 	return m.shared
+}
+
+// self is what the other nodes are to know of this one with a configuration.
+func (m *membership) self(cfg *conf.Config) peer {
+	own := selfOf(cfg, listened(cfg))
+	own.Link = m.at
+	return own
 }
 
 // listened are the addresses that a configuration has for its portals.
@@ -157,14 +179,13 @@ func (d *daemon) joinCluster(cfg *conf.Config, log *slog.Logger) error {
 		return err
 	}
 	n := node.Start(node.Config{
-		State: m.state, Keys: m.keys(), Node: m.conf.Node, About: own.encode(),
-		Lease: m.conf.Lease, Suspect: m.conf.Suspect, Hold: stepTime, Logger: log,
+		State: m.state, Keys: m.keys(), Node: m.conf.Node, Incarnation: m.incarnation, Links: m.links, About: own.encode(),
+		Lease: m.conf.Lease, Suspect: m.conf.Suspect, Hold: stepTime, Mute: muteTime, Logger: log,
 		Changed: m.look,
 	})
 	m.node.Store(n)
-	ctx, end := context.WithCancel(context.Background())
-	m.end = end
-	m.beside.Go(func() { d.followPeers(ctx) })
+	m.startLinks()
+	m.beside.Go(func() { d.followPeers(m.shared.Life) })
 	var ours []*volumes.Shared // whoever decides about the others may not live
 	for i := range cfg.Volumes {
 		if v := &cfg.Volumes[i]; v.Clustered() {
@@ -267,6 +288,7 @@ func (d *daemon) followPeers(ctx context.Context) {
 			all[name] = n.About
 		}
 		now, err := peersOf(all)
+		m.meet(&s, now)
 		own := m.own.Load()
 		m.complain(errors.Join(err, now.clash(m.conf.Node, own), now.differ(m.conf.Node, own)))
 		now[m.conf.Node] = *own // also while the record is not there, or another
@@ -337,6 +359,7 @@ func (d *daemon) leaveCluster(ctx context.Context) (err error) {
 	if m == nil {
 		return nil
 	}
+	defer m.end()
 	if n := m.node.Load(); n != nil {
 		within, cancel := context.WithTimeout(ctx, leaveTime)
 		defer cancel()

@@ -11,9 +11,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"lunar/backstore/rbd/fake"
 	"lunar/cluster"
+	"lunar/cluster/link"
+	"lunar/cluster/link/linktest"
 	"lunar/cluster/mem"
 	"lunar/cluster/ownership"
 	"lunar/conf"
@@ -37,6 +40,7 @@ targets: {"iqn.2026-11.test:t": {luns: {0: db}}}
 type lab struct {
 	t       *testing.T
 	network *mem.Network
+	wires   *linktest.Network // between the nodes
 	ceph    *fake.Cluster
 	nodes   map[string]*clusterNode
 	cached  bool
@@ -49,13 +53,17 @@ type clusterNode struct {
 
 func newLab(t *testing.T, cache string) *lab {
 	t.Helper()
-	l := &lab{t: t, network: mem.NewNetwork(), ceph: clusterOf(t, "rbd/db"), cached: cache != "", nodes: map[string]*clusterNode{}}
-	open := openState
+	l := &lab{t: t, network: mem.NewNetwork(), wires: linktest.New(), ceph: clusterOf(t, "rbd/db"), cached: cache != "", nodes: map[string]*clusterNode{}}
+	open, transport := openState, linkTransport
+	linkTransport = func(c *conf.Cluster, _ string) (link.Transport, string, error) {
+		return l.wires.Config(c.Node, "").Transport, c.Node, nil
+	}
 	openState = func(c *conf.Cluster, _ string, _ *slog.Logger) (cluster.State, error) {
 		return l.network.State(c.Node), nil
 	}
 	t.Cleanup(func() {
-		openState = open
+		openState, linkTransport = open, transport
+		l.wires.Wait()
 		if t.Failed() || testing.Verbose() {
 			for _, n := range l.nodes {
 				t.Logf("%s:\n%s", n.name, n.log)
@@ -123,17 +131,20 @@ func (l *lab) multipath(isid byte) *multipath {
 // command runs one until it ends well. A path that does not lead to the owner now is left,
 // and so is one that has failed.
 func (m *multipath) command(cdb, out []byte, in int) []byte {
+	seen := map[string]int{}
 	for range 1000 {
 		p := m.paths[m.at%len(m.paths)]
 		if p.conn != nil {
 			r, err := p.conn.Command(cdb, 0, out, in)
 			switch {
 			case err != nil:
+				m.t.Logf("%s: %v", p.node, err)
 				p.conn = nil
 			case r.Status == 0:
 				return r.In
 			default:
 				key, asc, ascq := r.SenseKey()
+				seen[fmt.Sprintf("%s %x %x %x", p.node, key, asc, ascq)]++
 				if key == 6 {
 					continue // a unit attention
 				}
@@ -146,7 +157,7 @@ func (m *multipath) command(cdb, out []byte, in int) []byte {
 		m.failed.Add(1)
 		m.at++
 	}
-	m.t.Error("no path leads to the volume")
+	m.t.Errorf("%s no path leads to the volume: %v", time.Now().UTC().Format("05.000"), seen)
 	return nil
 }
 
@@ -161,7 +172,11 @@ func (m *multipath) ledger(block uint32, stop <-chan struct{}) (rounds uint64) {
 		}
 		binary.BigEndian.PutUint64(data, rounds+1)
 		m.command(cdb10Of(0x2a, block), data, 0)
-		if got := m.command(cdb10Of(0x28, block), nil, 512); !bytes.Equal(got, data) {
+		got := m.command(cdb10Of(0x28, block), nil, 512)
+		if got == nil {
+			return rounds // it was said why
+		}
+		if !bytes.Equal(got, data) {
 			m.t.Errorf("block %d: found %d, expected %d, which was acknowledged", block, binary.BigEndian.Uint64(got), rounds+1)
 			return rounds
 		}
@@ -205,9 +220,11 @@ func TestCluster(t *testing.T) {
 				goesOn()
 			}
 			l.network.Cut("n1", true) // it dies for the others, and does not know
+			l.wires.CutAll("n1", true)
 			eventually.Holds(t, "another node owns the volume", func() bool { return slices.Contains([]string{"n2", "n3"}, l.owner("n2")) })
 			goesOn()
 			l.network.Cut("n1", false)
+			l.wires.CutAll("n1", false)
 			eventually.Holds(t, "the node that was cut off knows the owner", func() bool { return l.owner("n1") == l.owner("n2") && l.owner("n1") != "" })
 			l.lunar("n3", cli.ExitOK, "cluster", "drain", l.owner("n3"))
 			goesOn()

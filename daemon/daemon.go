@@ -54,7 +54,7 @@ type daemon struct {
 // Shutdown ends the server, whose volumes write their dirty data, and then closes the
 // cache. Data that could not be written stay in the segment, which the note records.
 func (d *daemon) Shutdown(ctx context.Context) error {
-	err := errors.Join(d.leaveCluster(ctx), d.Server.Shutdown(ctx))
+	err := errors.Join(d.leaveCluster(ctx), d.Server.Shutdown(ctx), d.member.unlink())
 	if d.Cache == nil {
 		return err
 	}

@@ -16,7 +16,8 @@ import (
 // peer is what a node of a cluster tells the others of itself. Members that a node does not
 // know it ignores.
 type peer struct {
-	Lunar   string              `json:"lunar"` // version
+	Lunar   string              `json:"lunar"`          // version
+	Link    string              `json:"link,omitempty"` // host:port at which other nodes connect to it; empty: nowhere
 	Groups  []peerGroup         `json:"groups"`
 	Targets map[string][]uint16 `json:"targets"` // tags of the groups that lead to each
 	// Owners are those of volumes: a node with another list has other ideas of who is next.

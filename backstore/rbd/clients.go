@@ -28,6 +28,7 @@ type Clients struct {
 		all      map[Account]*instance // for who comes next
 		at       map[string]*instance  // all that there are, by address
 		stations map[*evloop.Loop]*station
+		late     map[attempt]chan struct{} // openings that were given up, until they end
 	}
 }
 
@@ -42,7 +43,45 @@ type instance struct {
 func NewClients(load func() (Library, error), log *slog.Logger) *Clients {
 	c := &Clients{load: load, log: log}
 	c.mu.all, c.mu.at, c.mu.stations = map[Account]*instance{}, map[string]*instance{}, map[*evloop.Loop]*station{}
+	c.mu.late = map[attempt]chan struct{}{}
 	return c
+}
+
+// attempt is an opening of an image.
+type attempt struct {
+	account Account
+	image   Name
+}
+
+func (c *Config) attempt() attempt { return attempt{c.Account, c.Image} }
+
+// isLate notes that an opening of an image was given up, and has not ended before over is closed.
+func (c *Clients) isLate(n attempt, over chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.late[n] = over
+}
+
+// awaitLate waits until none is under way that was given up: each takes a thread, and Ceph answers
+// the next one no sooner.
+func (c *Clients) awaitLate(n attempt, patience time.Duration) error {
+	c.mu.Lock()
+	over := c.mu.late[n]
+	c.mu.Unlock()
+	if over == nil {
+		return nil
+	}
+	select {
+	case <-over:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.mu.late[n] == over {
+			delete(c.mu.late, n)
+		}
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("an earlier opening has not ended within %v", patience)
+	}
 }
 
 // acquire returns the instance of an account, which release gives back.

@@ -34,6 +34,9 @@ type Client interface {
 	// Open opens an image. One that is open read-only hears of no changes, has no lock, and
 	// must not be written to.
 	Open(name Name, readOnly bool) (Image, error)
+	// Ask asks for an object of the pool and namespace of a name, and returns when the cluster
+	// has answered, also that there is none.
+	Ask(of Name) error
 	// Fence puts an instance on the cluster's blocklist for FenceTime, and returns when
 	// nothing that it asks for from now on is done any more.
 	Fence(address string) error

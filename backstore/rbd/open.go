@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,7 +20,11 @@ func Open(c Config) (*Store, error) {
 		c.BlockSize = sector
 	}
 	s := &Store{Config: c, clients: c.Clients, what: "rbd image " + c.Image.String()}
-	var err error
+	began := time.Now()
+	err := c.Clients.awaitLate(c.attempt(), c.Patience)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.what, err)
+	}
 	if c.Instance != "" {
 		s.instance, err = c.Clients.acquireAt(c.Instance)
 	} else {
@@ -28,21 +33,38 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.what, err)
 	}
-	s.image, err = within(s.Patience, s.start, func(late Image, err error) { // nobody is left to be told
+	over := make(chan struct{})
+	s.image, err = within(max(s.Patience-time.Since(began), time.Millisecond), s.start, func(late Image, err error) { // nobody is left to be told
 		if err == nil {
 			_ = late.Close()
 		}
 		_ = c.Clients.release(s.instance, s.Patience)
+		close(over)
 	})
-	if err == nil {
+	switch {
+	case err == nil:
 		s.watcher.Go(s.follow)
 		return s, nil
-	}
-	if !errors.Is(err, ErrLate) { // else the instance is in use until that ends
+	case !errors.Is(err, ErrLate):
 		err = errors.Join(err, c.Clients.release(s.instance, s.Patience))
+	default: // the instance is in use until that ends
+		c.Clients.isLate(c.attempt(), over)
+		if s.stage.CompareAndSwap(looking, abandoned) {
+			err = fmt.Errorf("%v: %w", err, errAbandoned)
+		}
 	}
 	return nil, fmt.Errorf("%s: %w", s.what, err)
 }
+
+// The stages of an Open. From claiming on it may take the lock, whoever has given it up.
+const (
+	looking int32 = iota
+	claiming
+	abandoned
+)
+
+// errAbandoned ends an Open that was given up before it could change anything.
+var errAbandoned = errors.New("its opening was given up")
 
 // start is Open with an instance. What a rollback was doing with the image's name comes to an
 // end first.
@@ -180,6 +202,9 @@ func (s *Store) lock(image Image, met func(*scene) error) error {
 	}
 	if err != nil {
 		return err
+	}
+	if !s.stage.CompareAndSwap(looking, claiming) && s.stage.Load() == abandoned {
+		return errAbandoned
 	}
 	if what == seize {
 		s.Logger.Warn("the owner of an image's lock is dead: it is fenced", "image", s.Image, "owner", c.owner)

@@ -61,6 +61,7 @@ type Store struct {
 	identity string
 	opened   backstore.Stamp // as it was found; zero: nothing is known
 
+	stage    atomic.Int32 // of Open
 	info     atomic.Pointer[backstore.Info]
 	outside  atomic.Int64 // size that the image has got from others, 0: none
 	fence    atomic.Pointer[error]

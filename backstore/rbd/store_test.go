@@ -486,3 +486,30 @@ func TestNoAllocations(t *testing.T) {
 		}
 	}
 }
+
+// TestAbandoned: an opening that was given up before it could take the lock takes it never, and
+// no second one begins beside it.
+func TestAbandoned(t *testing.T) {
+	s := newSite(t, nil)
+	c := s.server("a")
+	other := c
+	other.Image.Image += "-other"
+	s.Create(other.Image.String(), 1<<20)
+	open(t, other) // the instance is there
+	s.Away(true)
+	c.Patience = 10 * time.Millisecond
+	if _, err := rbd.Open(c); err == nil || errors.Is(err, rbd.ErrLate) || !strings.Contains(err.Error(), "its opening was given up") {
+		t.Errorf("found %v", err)
+	}
+	if _, err := rbd.Open(c); err == nil || !strings.Contains(err.Error(), "an earlier opening has not ended within 10ms") {
+		t.Errorf("found %v", err)
+	}
+	s.Away(false)
+	eventually.Holds(t, "the opening has ended", func() bool {
+		again, err := rbd.Open(c)
+		if err == nil {
+			err = again.Close()
+		}
+		return err == nil
+	})
+}

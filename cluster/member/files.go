@@ -163,15 +163,22 @@ func (d Dir) Options() (etcd.Options, error) {
 	if err != nil {
 		return etcd.Options{}, err
 	}
-	settings, err := d.tls()
+	settings, err := d.TLS()
 	return etcd.Options{
 		Members: append([]string{s.Node.client()}, s.Clients...), TLS: settings,
 		Discover: true, Guard: d.Socket(),
 	}, err
 }
 
-// tls is as whom the node appears to etcd, and whom it believes.
-func (d Dir) tls() (*tls.Config, error) {
+// LinkAddress is where the member's node is reached by the others' links, unless its configuration
+// says otherwise: at the port behind the member's three.
+func (d Dir) LinkAddress() (string, error) {
+	s, err := d.Settings()
+	return s.Node.at(s.Node.Port + 3), err
+}
+
+// TLS is as whom the node appears to etcd and to other nodes, and whom it believes.
+func (d Dir) TLS() (*tls.Config, error) {
 	own, err := tls.LoadX509KeyPair(d.path(ownFile), d.path(ownKeyFile))
 	if err != nil {
 		return nil, err

@@ -20,6 +20,8 @@ import (
 	"lunar/backstore/rbd"
 	"lunar/backstore/rbd/fake"
 	"lunar/cluster"
+	"lunar/cluster/link"
+	"lunar/cluster/link/linktest"
 	"lunar/cluster/mem"
 	"lunar/internal/evloop"
 )
@@ -44,6 +46,7 @@ type chaos struct {
 	t       *testing.T
 	random  *rand.Rand
 	net     *mem.Network
+	wires   *linktest.Network
 	keys    cluster.Keys
 	ceph    *fake.Cluster
 	log     *slog.Logger
@@ -106,7 +109,7 @@ func TestChaos(t *testing.T) {
 
 func newChaos(t *testing.T) *chaos {
 	c := &chaos{
-		t: t, random: rand.New(rand.NewPCG(*chaosSeed, 0)), net: mem.NewNetwork(), keys: cluster.KeysOf("prod"),
+		t: t, random: rand.New(rand.NewPCG(*chaosSeed, 0)), net: mem.NewNetwork(), wires: linktest.New(), keys: cluster.KeysOf("prod"),
 		ceph: fake.New(nil), volumes: map[string][]*block{}, log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}
 	for _, v := range []string{"cached", "plain"} {
@@ -133,7 +136,12 @@ func (c *chaos) start(name string) *process {
 		c.t.Fatal(err)
 	}
 	go p.loop.Run()
-	p.node = Start(Config{State: p.state, Keys: c.keys, Node: name, Lease: chaosLease, Suspect: chaosSuspect, Hold: chaosHold, Logger: c.log})
+	links := c.wires.Config(name, p.road)
+	links.Beat, links.Silence, links.Says = chaosSuspect/5, chaosSuspect, func() []byte { return p.node.Says() }
+	p.links = link.New(links)
+	p.node = Start(Config{State: p.state, Keys: c.keys, Node: name, Incarnation: p.road, Links: p.links, Lease: chaosLease, Suspect: chaosSuspect, Hold: chaosHold, Logger: c.log})
+	p.links.Watch(p.node.Hear)
+	p.links.Open()
 	for volume := range c.volumes {
 		image, err := rbd.ParseName("rbd/" + volume)
 		if err != nil {
@@ -149,6 +157,11 @@ func (c *chaos) start(name string) *process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = append(c.all, p)
+	for _, o := range c.all {
+		if !o.dead && !o.left {
+			c.wires.Meet(o.links)
+		}
+	}
 	return p
 }
 
@@ -178,6 +191,27 @@ var chaosFaults = []struct {
 		c.net.Cut(p.road, true)
 		c.sleep(3 * chaosLease)
 		c.net.Cut(p.road, false)
+	}},
+	{"cut the owner from etcd alone", func(c *chaos) {
+		p := c.owner()
+		c.net.Cut(p.road, true)
+		c.sleep(6 * chaosLease)
+		c.settles("the owner was cut from etcd")
+		c.net.Cut(p.road, false)
+	}},
+	{"cut from all", func(c *chaos) {
+		p := c.any()
+		c.net.Cut(p.road, true)
+		c.wires.CutAll(p.name, true)
+		c.sleep(3 * chaosLease)
+		c.wires.CutAll(p.name, false)
+		c.net.Cut(p.road, false)
+	}},
+	{"links cut", func(c *chaos) {
+		a, b := c.any(), c.any()
+		c.wires.Cut(a.name, b.name, true)
+		c.sleep(3 * chaosLease)
+		c.wires.Cut(a.name, b.name, false)
 	}},
 	{"slow way", func(c *chaos) {
 		p := c.any()
@@ -220,8 +254,10 @@ func (c *chaos) owner() *process {
 // kill ends a process, with its leases if somebody tells the state, and starts another one.
 func (c *chaos) kill(told bool) {
 	p := c.owner()
+	_ = p.links.Close()
 	p.stop(c)
 	p.dead = true
+	c.wires.CutAll(p.name, false)
 	if told {
 		items, _ := c.net.Get(c.keys.All())
 		for _, i := range items {
@@ -251,6 +287,7 @@ func (c *chaos) upgrade() {
 		c.t.Errorf("%s does not stop in order: %v", p.road, err)
 	}
 	p.left = true
+	_ = p.links.Close()
 	c.replace(p)
 }
 
@@ -434,6 +471,7 @@ func (c *chaos) end() {
 				c.t.Errorf("%s: %v", p.road, err)
 			}
 		}
+		_ = p.links.Close()
 		for _, v := range p.vessels {
 			if err := v.Close(ctx); err != nil {
 				c.t.Logf("%s: %v", p.road, err)
@@ -447,4 +485,5 @@ func (c *chaos) end() {
 		p.loop.Stop()
 	}
 	c.ceph.Close()
+	c.wires.Wait()
 }

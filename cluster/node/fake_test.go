@@ -2,16 +2,21 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"lunar/cluster"
+	"lunar/cluster/link"
+	"lunar/cluster/link/linktest"
 	"lunar/cluster/mem"
 	"lunar/cluster/ownership"
 )
@@ -20,37 +25,55 @@ const (
 	leaseTime   = 2 * time.Second
 	suspectTime = time.Second
 	holdTime    = 8 * time.Second
+	muteTime    = 5 * time.Second
 )
 
 // site is a cluster of nodes that share Ceph.
 type site struct {
-	t     *testing.T
-	net   *mem.Network
-	keys  cluster.Keys
-	mu    sync.Mutex
-	locks map[string]string // by volume: instances
-	fence map[string]bool
-	tries int             // of instances
-	stuck map[string]bool // volumes that Ceph does not answer for
-	nodes map[string]*Node
-	disks map[string]*disk // by node and volume
+	t      *testing.T
+	net    *mem.Network
+	keys   cluster.Keys
+	mu     sync.Mutex
+	locks  map[string]string // by volume: instances
+	fence  map[string]bool
+	tries  int                  // of instances
+	stuck  map[string]bool      // volumes that Ceph does not answer for, and nodes
+	silent map[string]time.Time // since when it does not answer a node
+	nodes  map[string]*Node
+	disks  map[string]*disk  // by node and volume
+	wires  *linktest.Network // nil: nodes have no links
+	links  map[string]*link.Links
 }
 
 func newSite(t *testing.T) *site {
 	return &site{
 		t: t, net: mem.NewNetwork(), keys: cluster.KeysOf("prod"),
-		locks: map[string]string{}, fence: map[string]bool{}, stuck: map[string]bool{}, nodes: map[string]*Node{}, disks: map[string]*disk{},
+		locks: map[string]string{}, fence: map[string]bool{}, stuck: map[string]bool{}, silent: map[string]time.Time{}, nodes: map[string]*Node{}, disks: map[string]*disk{},
 	}
 }
 
 // join starts a node with volumes, of which those that begin with c have a cache.
 func (s *site) join(name string, volumes ...string) *Node {
 	s.t.Helper()
-	n := Start(Config{
-		State: s.net.State(name), Keys: s.keys, Node: name, Lease: leaseTime, Suspect: suspectTime, Hold: holdTime,
+	incarnation := rand.Text()
+	var n atomic.Pointer[Node]
+	var links *link.Links
+	if s.wires != nil {
+		c := s.wires.Config(name, incarnation)
+		c.Beat, c.Silence, c.Says = suspectTime/5, suspectTime, func() []byte { return n.Load().Says() }
+		links = link.New(c)
+		s.links[name] = links
+	}
+	n.Store(Start(Config{
+		State: s.net.State(name), Keys: s.keys, Node: name, Incarnation: incarnation, Links: links, Lease: leaseTime, Suspect: suspectTime, Hold: holdTime, Mute: muteTime,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
-	s.nodes[name] = n
+	}))
+	if links != nil {
+		links.Watch(n.Load().Hear)
+		links.Open()
+		s.wires.Meet(slices.Collect(maps.Values(s.links))...)
+	}
+	s.nodes[name] = n.Load()
 	for _, v := range volumes {
 		d := &disk{site: s, node: name, volume: v}
 		s.disks[name+" "+v] = d
@@ -58,11 +81,11 @@ func (s *site) join(name string, volumes ...string) *Node {
 		if v == "back" {
 			c.Failback = 10 * time.Second
 		}
-		if err := n.Add(v, c, d); err != nil {
+		if err := n.Load().Add(v, c, d); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	return n
+	return n.Load()
 }
 
 // three starts three nodes, and waits for n1 to own all volumes.
@@ -140,6 +163,12 @@ func (s *site) end() {
 			s.t.Errorf("%s: %v", name, err)
 		}
 		cancel()
+	}
+	for _, l := range s.links {
+		_ = l.Close()
+	}
+	if s.wires != nil {
+		s.wires.Wait()
 	}
 }
 
@@ -228,6 +257,8 @@ func (d *disk) Close(context.Context) error {
 	}
 	return nil
 }
+
+func (d *disk) Silent() (string, time.Time) { defer d.lock()(); return "ceph", d.silent[d.node] }
 
 func (d *disk) told(how string) {
 	defer d.lock()()

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -11,18 +10,24 @@ import (
 	"time"
 
 	"lunar/cluster"
+	"lunar/cluster/link"
 	"lunar/cluster/ownership"
 )
 
 // Config is a node's place in its cluster.
 type Config struct {
-	State   cluster.State
-	Keys    cluster.Keys
-	Node    string
+	State       cluster.State
+	Keys        cluster.Keys
+	Node        string
+	Incarnation string // of this process, unlike all before
+	// Links are those to the other nodes, over which they say what Node.Says returns; nil: there
+	// are none. An owner that is heard over them keeps its volumes.
+	Links   *link.Links
 	About   json.RawMessage // what other nodes are to know of this one besides
 	Lease   time.Duration   // for how long cached reads need no word from the state
 	Suspect time.Duration   // after which silence another node takes volumes without a cache
 	Hold    time.Duration   // for how long Ceph may take over a step of a takeover
+	Mute    time.Duration   // for how long it may not answer an owner; 0: for any time
 	Logger  *slog.Logger
 	// Changed hears, on the goroutine that decides, that Status may say something else;
 	// nil: nobody does.
@@ -32,17 +37,18 @@ type Config struct {
 // Node is a running node. Its methods may be called by any number of goroutines, but not by
 // methods of a Volume that must not wait.
 type Node struct {
-	config      Config
-	incarnation string
-	observer    *ownership.Observer
-	about       atomic.Pointer[json.RawMessage]
-	volumes     map[string]*volume
-	all         bool      // machines of all volumes have something new
-	tick        time.Time // when the lease is looked at again
-	lease       cluster.Lease
-	alone       string // why the node has no record; empty: it has
-	silent      bool   // the lease was not renewed in time, and is not known to have ended
-	waiting     map[*waiter]struct{}
+	config   Config
+	observer *ownership.Observer
+	ears     ears
+	says     atomic.Pointer[word] // with the next beat
+	about    atomic.Pointer[json.RawMessage]
+	volumes  map[string]*volume
+	all      bool      // machines of all volumes have something new
+	tick     time.Time // when the lease is looked at again
+	lease    cluster.Lease
+	alone    string // why the node has no record; empty: it has
+	silent   bool   // the lease was not renewed in time, and is not known to have ended
+	waiting  map[*waiter]struct{}
 
 	ctx    context.Context // of what is done until the node ends
 	inbox  chan func()
@@ -70,11 +76,12 @@ func Start(c Config) *Node {
 	ctx, end := context.WithCancel(context.Background())
 	held, resign := context.WithCancel(ctx)
 	n := &Node{
-		config: c, incarnation: rand.Text(), observer: ownership.NewObserver(c.Keys, c.Node),
+		config: c, observer: ownership.NewObserver(c.Keys, c.Node), ears: ears{links: c.Links},
 		volumes: map[string]*volume{}, waiting: map[*waiter]struct{}{}, alone: "it has not joined yet",
 		ctx: ctx, inbox: make(chan func()), done: make(chan struct{}), end: end, resign: resign,
 	}
 	n.about.Store(&c.About)
+	n.says.Store(new(word))
 	go n.run(ctx)
 	n.rest.Go(func() { n.watch(ctx) })
 	heard := make(chan struct{})
@@ -151,6 +158,7 @@ const margin = 16
 // decide asks the machines that have something new, and returns when to do so again.
 func (n *Node) decide(now time.Time) (next time.Time) {
 	n.holds(now)
+	n.observer.Links(n.linked())
 	if !now.Before(n.tick) {
 		n.all, n.tick = true, now.Add(n.config.Lease/renewals)
 	}
@@ -166,6 +174,9 @@ func (n *Node) decide(now time.Time) (next time.Time) {
 	}
 	if n.all && n.config.Changed != nil {
 		n.config.Changed()
+	}
+	if n.all {
+		n.say()
 	}
 	n.all = false
 	for w := range n.waiting {
@@ -201,9 +212,10 @@ func (n *Node) listen(now time.Time) {
 func (n *Node) Add(name string, c VolumeConfig, v Volume) error {
 	return n.do(func() {
 		m := ownership.New(ownership.Config{
-			Keys: n.config.Keys, Volume: name, Node: n.config.Node, Incarnation: n.incarnation,
+			Keys: n.config.Keys, Volume: name, Node: n.config.Node, Incarnation: n.config.Incarnation,
 			Owners: c.Owners, Cached: c.Cached, Failback: c.Failback, BlockSize: c.BlockSize,
 			Stagger: n.config.Suspect / 10, Patience: n.config.Suspect, Retry: n.config.Suspect,
+			Mute: n.config.Mute,
 		})
 		n.volumes[name] = &volume{Volume: v, name: name, machine: m, news: true}
 		n.warn(n.observer.Add(name, m))

@@ -219,7 +219,7 @@ type VolumeStatus struct {
 // Status returns what the node knows.
 func (n *Node) Status() (s Status, err error) {
 	err = n.do(func() {
-		s = Status{Node: n.config.Node, Incarnation: n.incarnation, Alone: n.alone, Nodes: map[string]NodeStatus{}, Volumes: map[string]VolumeStatus{}}
+		s = Status{Node: n.config.Node, Incarnation: n.config.Incarnation, Alone: n.alone, Nodes: map[string]NodeStatus{}, Volumes: map[string]VolumeStatus{}}
 		if n.observer.View.Current {
 			s.Until = n.observer.View.Until
 		}

@@ -23,7 +23,7 @@ type leased struct {
 
 func (n *Node) pulse(heard func()) leased {
 	return leased{
-		key: n.config.Keys.Pulse(n.config.Node), ttl: min(n.config.Suspect, n.config.Lease), value: func() []byte { return []byte(n.incarnation) },
+		key: n.config.Keys.Pulse(n.config.Node), ttl: min(n.config.Suspect, n.config.Lease), value: func() []byte { return []byte(n.config.Incarnation) },
 		may: func([]byte) error { return nil }, holds: func(l cluster.Lease) {
 			if l != nil {
 				heard()
@@ -35,15 +35,17 @@ func (n *Node) pulse(heard func()) leased {
 func (n *Node) record() leased {
 	return leased{
 		key: n.config.Keys.Node(n.config.Node), ttl: n.config.Lease,
-		value: func() []byte { return ownership.Node{Incarnation: n.incarnation, About: *n.about.Load()}.Encode() },
-		may:   n.ours, holds: func(l cluster.Lease) { n.lease = l },
+		value: func() []byte {
+			return ownership.Node{Incarnation: n.config.Incarnation, About: *n.about.Load()}.Encode()
+		},
+		may: n.ours, holds: func(l cluster.Lease) { n.lease = l },
 	}
 }
 
 // ours reports why this process may not replace the record of its node: it is that of
 // another process, which may serve cached reads until its lease is over.
 func (n *Node) ours(value []byte) error {
-	if r, err := ownership.ParseNode(value); err != nil || r.Incarnation != n.incarnation {
+	if r, err := ownership.ParseNode(value); err != nil || r.Incarnation != n.config.Incarnation {
 		return fmt.Errorf("another process is, or was until a moment ago, the node %q of the cluster", n.config.Node)
 	}
 	return nil
@@ -94,7 +96,7 @@ func (n *Node) joined(k leased, err error) {
 		n.config.Logger.Warn("this node has no place in its cluster: it takes no volumes over, and reads pass its cache by", "error", err)
 		return
 	}
-	n.config.Logger.Info("this node has its place in its cluster", "node", n.config.Node, "incarnation", n.incarnation)
+	n.config.Logger.Info("this node has its place in its cluster", "node", n.config.Node, "incarnation", n.config.Incarnation)
 }
 
 // enter begins a lease and stores the key with it.

@@ -15,6 +15,7 @@ import (
 	"lunar/cache"
 	"lunar/cache/tier"
 	"lunar/cluster"
+	"lunar/cluster/link"
 	"lunar/cluster/ownership"
 	"lunar/internal/evloop"
 )
@@ -24,6 +25,7 @@ type process struct {
 	name    string // of the node
 	road    string // to the State
 	state   cluster.State
+	links   *link.Links
 	clients *rbd.Clients
 	cache   *tier.Cache
 	loop    *evloop.Loop
@@ -47,6 +49,7 @@ func (p *process) leave() (err error) {
 // stop has the process stand still: its decisions, its event thread and its leases.
 func (p *process) stop(c *chaos) {
 	c.net.Cut(p.road, true)
+	c.wires.CutAll(p.name, true)
 	goOn := make(chan struct{})
 	p.goOn = goOn
 	p.loop.Post(evloop.Func(func() { <-goOn }))
@@ -57,6 +60,7 @@ func (p *process) stop(c *chaos) {
 func (p *process) resume(c *chaos) {
 	close(p.goOn)
 	p.goOn = nil
+	c.wires.CutAll(p.name, false)
 	c.net.Cut(p.road, false)
 }
 
@@ -171,6 +175,8 @@ func (v *vessel) rest() {
 	close(t.idle)
 	t.idle = nil
 }
+
+func (v *vessel) Silent() (string, time.Time) { return "", time.Time{} }
 
 func (v *vessel) Serve(uint64) { v.serves.Store(true) }
 

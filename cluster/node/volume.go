@@ -26,6 +26,11 @@ type Volume interface {
 	// fails is over nevertheless.
 	Close(ctx context.Context) error
 
+	// Silent returns what the volume is in, by a name that is the same on all nodes (empty: it is
+	// not known), and since when that does not answer this node; zero: it does. It is called by
+	// many, and must not wait.
+	Silent() (store string, since time.Time)
+
 	// Serve answers commands as the owner.
 	Serve(epoch uint64)
 	// Hold lets commands wait. The record is the last known; zero: none is.

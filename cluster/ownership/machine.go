@@ -21,16 +21,19 @@ func (m *Machine) Idle() bool {
 // Closed reports whether nothing is open, and nothing under way that could open it.
 func (m *Machine) Closed() bool { return m.disk == nil && (m.busy == Nothing || m.busy == Commit) }
 
+// Without reports that this node owns the volume by its record, and does not serve it.
+func (m *Machine) Without() bool { return m.mine() && m.record.Standing == Owned && !m.open() }
+
 // Unlike reports that this node would present the volume with another block size than that
 // which it was open with.
 func (m *Machine) Unlike() bool { return m.config.unlike(&m.record) }
 
 // Owned tells the owner's record, and its revision; 0: there is none.
 func (m *Machine) Owned(r Record, modified cluster.Revision) {
-	m.record, m.modified, m.known = r, modified, true
-	if m.await != 0 && modified >= m.await {
+	if modified != m.modified && modified >= m.await { // what has failed was about what is no more
 		m.await, m.retry = 0, time.Time{}
 	}
+	m.record, m.modified, m.known = r, modified, true
 	if !m.mine() {
 		m.leaving = false
 	}
@@ -58,6 +61,10 @@ func (m *Machine) Resized(size int64) {
 	}
 }
 
+// Silent tells which store the volume is in, by a name that is the same on all nodes, and since
+// when it does not answer this one; zero: it does.
+func (m *Machine) Silent(store string, since time.Time) { m.store, m.silent = store, since }
+
 // Stop has the machine give the volume away and claim it no more.
 func (m *Machine) Stop() { m.stopping = true }
 
@@ -81,7 +88,7 @@ func (m *Machine) Ended(o Outcome, now time.Time) {
 		case kind == Fence:
 			m.fenced = epoch
 		default:
-			m.disk, m.epoch, m.late = &o.Disk, epoch, false
+			m.disk, m.epoch, m.late, m.opened = &o.Disk, epoch, false, now
 		}
 	case Close:
 		m.disk, m.lost, m.late = nil, false, o.Err != nil // whoever is next fences the instance
@@ -115,12 +122,12 @@ func (m *Machine) Step(v *View, now time.Time) (todo []Action, next time.Time) {
 		}
 		next = m.next(v, now)
 	}
-	return append(m.tell(v), todo...), next
+	return append(m.tell(v, now), todo...), next
 }
 
 // next is when a rule may hold that does not now.
 func (m *Machine) next(v *View, now time.Time) (next time.Time) {
-	for _, t := range []time.Time{m.retry, m.pause, m.due(v), m.failback(v)} {
+	for _, t := range []time.Time{m.retry, m.pause, m.due(v), m.failback(v), m.linked(v)} {
 		if t.After(now) && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
@@ -129,12 +136,12 @@ func (m *Machine) next(v *View, now time.Time) (next time.Time) {
 }
 
 // tell returns what has changed of how commands are answered.
-func (m *Machine) tell(v *View) (all []Action) {
+func (m *Machine) tell(v *View, now time.Time) (all []Action) {
 	a := access{kind: Hold, record: m.modified}
 	switch {
 	case m.open() && !m.leaving && m.busy != Close:
 		a = access{kind: Serve, epoch: m.epoch}
-	case m.record.Standing == Owned && !m.mine() && m.vacant(v) == occupied && !m.Unlike():
+	case m.record.Standing == Owned && !m.mine() && m.vacant(v, now) == occupied && !m.Unlike():
 		a.kind = Standby
 	}
 	until := time.Time{}

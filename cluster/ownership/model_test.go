@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	steps = flag.Int("ownership.steps", 60_000, "steps of TestModel")
+	steps = flag.Int("ownership.steps", 80_000, "steps of TestModel")
 	seed  = flag.Uint64("ownership.seed", 0, "the only seed of TestModel; 0: several")
 )
 
@@ -38,7 +38,7 @@ func TestModel(t *testing.T) {
 			counts[what] += n
 		}
 	}
-	for _, what := range []string{"kill", "stop", "cut", "deaf", "sick", "quorum", "move", "drain", "fence", "open", "close", "write", "hit", "bypass", "lost", "conflict"} {
+	for _, what := range []string{"kill", "stop", "cut", "alone", "links", "link", "spared", "yield", "deaf", "sick", "quorum", "move", "drain", "fence", "open", "close", "write", "hit", "bypass", "lost", "conflict"} {
 		if counts[what] == 0 {
 			t.Errorf("nothing was tried of %q: %v", what, counts)
 		}
@@ -65,13 +65,20 @@ var faults = []struct {
 	{"stop", 400, func(h *host) { h.stopped = h.now.Add(time.Duration(h.rand.IntN(6000)) * time.Millisecond) }},
 	{"cut", 400, func(h *host) { h.cut = true }},
 	{"mend", 100, func(h *host) { h.cut = false }},
+	{"alone", 800, func(h *host) { // from the state and from all others
+		h.cut = true
+		h.links(true)
+	}},
+	{"links", 400, func(h *host) { h.links(true) }},
+	{"link", 200, func(h *host) { h.apart[h.other()] = true }},
+	{"relink", 100, func(h *host) { h.links(false) }},
 	{"deaf", 200, func(h *host) { h.deaf = h.now.Add(time.Duration(h.rand.IntN(4000)) * time.Millisecond) }},
 	{"storm", 400, func(h *host) {
 		for _, o := range h.world.nodes {
 			o.deaf = o.now.Add(time.Duration(o.rand.IntN(1000)) * time.Millisecond)
 		}
 	}},
-	{"sick", 800, func(h *host) { h.sick = true }},
+	{"sick", 500, func(h *host) { h.sick = true }},
 	{"heal", 100, func(h *host) { h.sick = false }},
 	{"quorum", 800, func(h *host) { h.quorum = false }},
 	{"elect", 100, func(h *host) {
@@ -80,7 +87,11 @@ var faults = []struct {
 			h.store.Renew(h.now)
 		}
 	}},
-	{"away", 800, func(h *host) { h.cephAway = true }},
+	{"away", 800, func(h *host) {
+		if !h.cephAway {
+			h.cephAway, h.awaySince = true, h.now
+		}
+	}},
 	{"back", 100, func(h *host) { h.cephAway = false }},
 	{"move", 200, func(h *host) {
 		h.ask(h.keys.Move([]string{"cached", "plain"}[h.rand.IntN(2)]), Request{To: h.name}.Encode())
@@ -89,6 +100,22 @@ var faults = []struct {
 	{"fill", 200, func(h *host) {
 		_, _ = h.store.Commit(nil, []cluster.Change{{Key: h.keys.Drain(h.name), Delete: true}})
 	}},
+}
+
+// links cuts all links of a node, or mends them.
+func (h *host) links(cut bool) {
+	for _, o := range h.world.nodes {
+		h.apart[[2]string{h.name, o.name}], h.apart[[2]string{o.name, h.name}] = cut, cut
+	}
+}
+
+// other is a link of a node, one way.
+func (h *host) other() [2]string {
+	o := h.world.nodes[h.rand.IntN(len(h.world.nodes))].name
+	if h.chance(2) {
+		return [2]string{o, h.name}
+	}
+	return [2]string{h.name, o}
 }
 
 func (h *host) ask(key string, value []byte) {
@@ -137,6 +164,7 @@ func (w *world) repair(t *testing.T, seed uint64) {
 	w.store.Renew(w.now)
 	for _, h := range w.nodes {
 		h.cut, h.sick, h.stopped, h.deaf = false, false, time.Time{}, time.Time{}
+		h.links(false)
 		if !h.alive {
 			h.start()
 		}

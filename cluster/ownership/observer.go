@@ -3,6 +3,7 @@ package ownership
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"lunar/cluster"
@@ -210,6 +211,13 @@ func (o *Observer) About() map[string]json.RawMessage {
 func (o *Observer) Holds(lease cluster.LeaseID, until time.Time) {
 	o.View.Current = lease != 0 && o.own == lease
 	o.View.Until = until
+}
+
+// Links tells which nodes are heard without the state. One that is to have no volumes keeps none
+// by that.
+func (o *Observer) Links(all map[string]Linked) {
+	maps.DeleteFunc(all, func(node string, _ Linked) bool { return o.drains[node] })
+	o.View.Linked = all
 }
 
 // Owners returns the owners' records of all volumes, of those without a machine too.

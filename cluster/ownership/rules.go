@@ -20,6 +20,7 @@ type rule struct {
 var rules = []rule{
 	// What is open, and should not be.
 	{Draining, true, (*Machine).superseded, (*Machine).close},
+	{Draining, true, (*Machine).mute, (*Machine).yield},
 	{Draining, true, (*Machine).toLeave, (*Machine).leave},
 	{Draining, true, (*Machine).parting, (*Machine).free},
 	// The way from a claim to a volume that is served.
@@ -48,6 +49,25 @@ func (m *Machine) rule(v *View, now time.Time) *rule {
 func (m *Machine) superseded(*View, time.Time) bool { return m.disk != nil && !m.open() }
 
 func (m *Machine) close(*View) Action { return Action{Kind: Close, Epoch: m.epoch} }
+
+// mute: Ceph does not answer this node, and answers another one that may have the volume. Where it
+// answers nobody, nothing moves.
+func (m *Machine) mute(v *View, now time.Time) bool {
+	if m.silent.IsZero() || m.config.Mute == 0 || !m.open() || m.record.Standing != Owned || !v.Current || !now.Before(v.Until) {
+		return false
+	}
+	m.refuge = m.answered(v, now)
+	return m.refuge != "" && now.Sub(m.silent) >= m.config.Mute && now.Sub(m.opened) >= 6*m.config.Mute
+}
+
+// yield gives the volume away without closing it, for which Ceph would have to answer: whoever is
+// next fences this node's instance.
+func (m *Machine) yield(*View) Action {
+	m.leaving = true
+	r := m.record
+	r.Standing, r.Cached, r.Next = Free, false, m.refuge
+	return m.commit(r)
+}
 
 func (m *Machine) toLeave(v *View, now time.Time) bool {
 	return m.open() && m.record.Standing == Owned && (m.stopping || m.heir(v, now) != "")
@@ -191,7 +211,7 @@ func (m *Machine) claim(v *View) Action {
 	r.Node, r.Incarnation, r.Epoch, r.Standing, r.Next = m.config.Node, m.config.Incarnation, r.Epoch+1, Claiming, ""
 	r.Instances = append(without(m.earlier(), m.address), m.address)
 	a := m.commit(r)
-	if m.vacant(v) == gone {
+	if m.cause.what == gone {
 		a.Conditions = append(a.Conditions, cluster.Condition{Key: m.config.Keys.Node(m.record.Node), Modified: v.Nodes[m.record.Node].Modified})
 	}
 	return a

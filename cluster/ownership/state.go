@@ -26,8 +26,12 @@ type Machine struct {
 	fenced   uint64 // epoch whose predecessors are fenced
 	failed   uint64 // epoch that could not be opened
 	late     bool   // what was opened or closed last may still have the lock
-	leaving  bool   // what was open was closed for another node
+	leaving  bool   // what was open was closed for another node, or goes there without
 	stopping bool
+	opened   time.Time // when disk was
+	store    string    // that the volume is in; empty: not known
+	silent   time.Time // since when it does not answer; zero: it does
+	refuge   string    // the node that is to have the volume instead, which it answers
 
 	// What is under way, and what was told.
 	busy    Kind

@@ -17,13 +17,15 @@ const (
 )
 
 // vacant reports whether somebody other than this process owns the volume.
-func (m *Machine) vacant(v *View) vacancy {
+func (m *Machine) vacant(v *View, now time.Time) vacancy {
 	p, lives := v.Nodes[m.record.Node]
 	switch {
 	case m.modified == 0:
 		return unclaimed
 	case m.record.Standing == Free:
 		return released
+	case now.Before(m.linked(v)):
+		return occupied
 	case !lives || p.Incarnation != m.record.Incarnation:
 		return gone
 	case !p.Heard && m.record.Node != m.config.Node:
@@ -32,9 +34,19 @@ func (m *Machine) vacant(v *View) vacancy {
 	return occupied
 }
 
+// linked is until when another owner is known to serve the volume by what it says itself, whatever
+// the state says of its node; zero: it is not.
+func (m *Machine) linked(v *View) (until time.Time) {
+	l := v.Linked[m.record.Node]
+	if m.record.Standing == Owned && m.record.Node != m.config.Node && l.Incarnation == m.record.Incarnation && !slices.Contains(l.Without, m.config.Volume) {
+		until = l.Until
+	}
+	return until
+}
+
 // watch notes since when the volume has had no owner.
 func (m *Machine) watch(v *View, now time.Time) {
-	if c := (cause{m.modified, m.vacant(v)}); c != m.cause {
+	if c := (cause{m.modified, m.vacant(v, now)}); c != m.cause {
 		m.cause, m.since = c, now
 	}
 }
@@ -51,7 +63,7 @@ func (m *Machine) due(v *View) (at time.Time) {
 	case m.cause.what == released && m.record.Next == m.config.Node:
 		return m.since
 	}
-	later := rungOf(v.Nodes[m.config.Node], m.record.Failed) - rungOf(v.Nodes[all[0]], m.record.Failed)
+	later := m.rung(v, m.config.Node, m.record.Failed) - m.rung(v, all[0], m.record.Failed)
 	if m.cause.what == released && m.record.Next != "" && slices.Contains(all, m.record.Next) {
 		later++
 	}
@@ -72,18 +84,39 @@ type rung int
 
 const (
 	good  rung = iota
-	tried      // it has failed to open the volume
+	tried      // it has failed to open the volume, or Ceph does not answer it
 	full       // it is to have no volumes
 )
 
-func rungOf(p Peer, failed []string) rung {
+func (m *Machine) rung(v *View, node string, failed []string) rung {
+	p := v.Nodes[node]
 	switch {
 	case p.Draining:
 		return full
-	case slices.Contains(failed, p.Incarnation):
+	case slices.Contains(failed, p.Incarnation), m.unanswered(v, node):
 		return tried
 	}
 	return good
+}
+
+// unanswered reports whether a node says that Ceph does not answer it for the volume.
+func (m *Machine) unanswered(v *View, node string) bool {
+	if node == m.config.Node {
+		return !m.silent.IsZero()
+	}
+	l := v.Linked[node]
+	return m.store != "" && l.Stores != nil && l.Incarnation == v.Nodes[node].Incarnation && !slices.Contains(l.Stores, m.store)
+}
+
+// answered is the best node that says that Ceph answers it for the volume, and that may have it;
+// empty: there is none.
+func (m *Machine) answered(v *View, now time.Time) string {
+	for _, name := range m.others(v, m.record.Failed) {
+		if l := v.Linked[name]; now.Before(l.Until) && l.Incarnation == v.Nodes[name].Incarnation && slices.Contains(l.Stores, m.store) {
+			return name
+		}
+	}
+	return ""
 }
 
 // candidates are the nodes that could own the volume now, the best first.
@@ -93,7 +126,7 @@ func (m *Machine) candidates(v *View, failed []string) (all []string) {
 			all = append(all, name)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b string) int { return int(rungOf(v.Nodes[a], failed) - rungOf(v.Nodes[b], failed)) })
+	slices.SortStableFunc(all, func(a, b string) int { return int(m.rung(v, a, failed) - m.rung(v, b, failed)) })
 	return all
 }
 
@@ -128,7 +161,7 @@ func (m *Machine) chosen(v *View, failed []string) string {
 // failback is when a better node has lived for long enough; zero: never, as it is.
 func (m *Machine) failback(v *View) (at time.Time) {
 	all := m.candidates(v, m.record.Failed)
-	if m.config.Failback > 0 && m.open() && slices.Index(all, m.config.Node) > 0 && rungOf(v.Nodes[all[0]], m.record.Failed) == good {
+	if m.config.Failback > 0 && m.open() && slices.Index(all, m.config.Node) > 0 && m.rung(v, all[0], m.record.Failed) == good {
 		at = v.Nodes[all[0]].Since.Add(m.config.Failback)
 	}
 	return at

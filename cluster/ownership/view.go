@@ -15,6 +15,17 @@ type View struct {
 	Current bool
 	// Until is the deadline of that lease.
 	Until time.Time
+	// Linked has the other nodes that are heard without the state, by name.
+	Linked map[string]Linked
+}
+
+// Linked is what a node says of itself that is heard without the state. No data depend on its
+// being right: it has an owner keep what it may lose.
+type Linked struct {
+	Incarnation string
+	Until       time.Time // it counts until then, unless the node is heard again
+	Without     []string  // volumes that it owns by its record, and does not serve
+	Stores      []string  // those of volumes that answer it (Machine.Silent); nil: it does not say
 }
 
 // Peer is a living node.
@@ -46,6 +57,9 @@ type Config struct {
 	Patience time.Duration
 	// Retry is the pause after something that failed.
 	Retry time.Duration
+	// Mute is for how long Ceph may not answer this node until a volume that it owns goes to one
+	// which Ceph answers; 0: for any time. A volume does so once in six times that.
+	Mute time.Duration
 }
 
 // unlike reports that the volume is another one than that of a record.

@@ -16,18 +16,20 @@ import (
 // world is a cluster in which everything that can go wrong does: the State, Ceph, and
 // nodes that are killed, stopped and cut off from both. Its time is its own.
 type world struct {
-	rand     *rand.Rand
-	now      time.Time
-	store    *mem.Store
-	keys     cluster.Keys
-	quorum   bool
-	cephAway bool
-	calm     bool // nothing goes wrong any more
-	blocked  map[string]bool
-	volumes  map[string]*image
-	nodes    []*host
-	counts   map[string]int
-	fault    string // the first invariant that does not hold
+	rand      *rand.Rand
+	now       time.Time
+	store     *mem.Store
+	keys      cluster.Keys
+	quorum    bool
+	cephAway  bool
+	awaySince time.Time
+	calm      bool // nothing goes wrong any more
+	blocked   map[string]bool
+	volumes   map[string]*image
+	nodes     []*host
+	apart     map[[2]string]bool // nodes between which there is no link, one way
+	counts    map[string]int
+	fault     string // the first invariant that does not hold
 }
 
 // image is a volume as Ceph has it.
@@ -54,6 +56,11 @@ type host struct {
 	leases      [2]lease // of the record and of the pulse
 	work        []work   // under way
 	caches      map[string]int
+	beat        Linked            // what it said last, and until when that counts for who hears it at once
+	beats       int               // that it has said
+	silent      time.Time         // since when Ceph does not answer; zero: it does
+	heard       map[string]Linked // of others
+	heardBeats  map[string]int
 }
 
 type lease struct {
@@ -75,12 +82,13 @@ const (
 	leaseTTL = 2 * time.Second
 	pulseTTL = time.Second
 	limit    = 8 * time.Second // of actions
+	muteTime = 500 * time.Millisecond
 )
 
 func newWorld(seed uint64) *world {
 	w := &world{
 		rand: rand.New(rand.NewPCG(seed, 1)), now: time.Unix(1e9, 0), store: mem.NewStore(), keys: cluster.KeysOf("prod"),
-		quorum: true, blocked: map[string]bool{}, volumes: map[string]*image{}, counts: map[string]int{},
+		quorum: true, blocked: map[string]bool{}, volumes: map[string]*image{}, apart: map[[2]string]bool{}, counts: map[string]int{},
 	}
 	for _, v := range []string{"cached", "plain"} {
 		w.volumes[v] = &image{opened: map[string]uint64{}}
@@ -108,12 +116,13 @@ func (h *host) start() {
 	h.incarnation = fmt.Sprintf("%s.%d", h.name, h.counts["start"])
 	h.instance, h.at, h.work, h.caches = "", 0, nil, map[string]int{}
 	h.leases = [2]lease{}
+	h.heard, h.heardBeats = map[string]Linked{}, map[string]int{}
 	h.o = NewObserver(h.keys, h.name)
 	for v := range h.volumes {
 		owners := []string{"n1", "n2", "n3"}
 		c := Config{
 			Keys: h.keys, Volume: v, Node: h.name, Incarnation: h.incarnation, Owners: owners, Cached: v == "cached",
-			Stagger: 100 * time.Millisecond, Patience: time.Second, Retry: time.Second,
+			Stagger: 100 * time.Millisecond, Patience: time.Second, Retry: time.Second, Mute: muteTime,
 		}
 		if v == "plain" {
 			c.Failback = 20 * time.Second
@@ -152,6 +161,8 @@ func (h *host) turn() {
 		h.listen()
 	}
 	h.o.Holds(h.leases[0].id, h.leases[0].deadline)
+	h.inquire()
+	h.link()
 	h.answers()
 	for _, v := range slices.Sorted(maps.Keys(h.o.Machines)) {
 		h.step(v)
@@ -206,6 +217,66 @@ func (h *host) listen() {
 			h.failed("%s sees: %v", h.name, err)
 		}
 		h.at = e.Modified
+	}
+}
+
+// inquire notes whether Ceph answers.
+func (h *host) inquire() {
+	switch {
+	case !h.sick && !h.cephAway:
+		h.silent = time.Time{}
+	case h.silent.IsZero():
+		h.silent = h.now
+	}
+}
+
+// mute is since when Ceph is known not to answer; zero: it does.
+func (h *host) mute() (since time.Time) {
+	if h.now.Sub(h.silent) > muteTime/4 {
+		since = h.silent
+	}
+	return since
+}
+
+// link says something to the other nodes, and hears what they have said.
+func (h *host) link() {
+	h.beat = Linked{Incarnation: h.incarnation, Stores: []string{}}
+	if h.mute().IsZero() {
+		h.beat.Stores = []string{"ceph"}
+	}
+	h.beats++
+	for _, v := range slices.Sorted(maps.Keys(h.o.Machines)) {
+		if h.o.Machines[v].Without() {
+			h.beat.Without = append(h.beat.Without, v)
+		}
+	}
+	for _, o := range h.world.nodes {
+		switch {
+		case o == h || h.apart[[2]string{o.name, h.name}] || h.heardBeats[o.name] == o.beats:
+		default:
+			l := o.beat
+			l.Until = h.now.Add(pulseTTL)
+			h.heard[o.name], h.heardBeats[o.name] = l, o.beats
+		}
+		if !o.alive && !h.apart[[2]string{o.name, h.name}] {
+			delete(h.heard, o.name) // its connections end with it
+		}
+	}
+	h.o.Links(maps.Clone(h.heard))
+}
+
+// spares looks whether a claim takes a volume from a node that says that it serves it.
+func (h *host) spares(volume string, m *Machine, a *Action) {
+	l := h.o.View.Linked[m.record.Node]
+	heard := l.Incarnation == m.record.Incarnation && h.now.Before(l.Until) && !slices.Contains(l.Without, volume)
+	if !heard || m.record.Node == h.name || m.record.Standing != Owned {
+		return
+	}
+	if _, lives := h.o.View.Nodes[m.record.Node]; !lives {
+		h.counts["spared"]++
+	}
+	if a.Kind == Commit && a.Record.Node == h.name && a.Record.Standing == Claiming {
+		h.failed("%s claims %s of %s, which it hears", h.name, volume, m.record.Node)
 	}
 }
 
@@ -325,12 +396,21 @@ func (h *host) has(address string) bool { return strings.HasPrefix(address, h.in
 // step asks a machine what is to be done.
 func (h *host) step(volume string) {
 	m := h.o.Machines[volume]
+	m.Silent("ceph", h.mute())
 	todo, next := m.Step(&h.o.View, h.now)
 	if !next.IsZero() && !next.After(h.now) {
 		h.failed("%s wants to be asked at once again", h.name)
 	}
+	h.spares(volume, m, &Action{})
 	for _, a := range todo {
 		if a.Kind < Serve {
+			h.spares(volume, m, &a)
+			if a.Record.Standing == Free && m.disk != nil {
+				h.counts["yield"]++
+				if h.cephAway && h.now.Sub(h.awaySince) > pulseTTL+muteTime {
+					h.failed("%s gives %s away, and Ceph answers nobody", h.name, volume)
+				}
+			}
 			took := time.Duration(h.rand.IntN(30)) * time.Millisecond
 			if h.chance(20) && !h.calm {
 				took *= 30

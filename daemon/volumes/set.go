@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"context"
 	"io/fs"
 	"log/slog"
 	"sync"
@@ -112,6 +113,28 @@ type Cluster struct {
 	// Lost hears, on any goroutine, that what a volume has open for a claim is lost to
 	// somebody else.
 	Lost func(volume string, epoch uint64)
+	// Life ends when the server leaves the cluster: it is asked then no more whether Ceph answers.
+	Life    context.Context
+	answers map[pool]*rbd.Answers
+}
+
+// pool is where images are.
+type pool struct {
+	account rbd.Account
+	name    rbd.Name // without an image
+}
+
+// answersOf is whether Ceph answers about the pool of an image. It is called by whoever changes
+// the Set.
+func (c *Cluster) answersOf(ceph *rbd.Clients, image *rbd.Config) *rbd.Answers {
+	p := pool{image.Account, rbd.Name{Pool: image.Image.Pool, Namespace: image.Image.Namespace}}
+	if c.answers == nil {
+		c.answers = map[pool]*rbd.Answers{}
+	}
+	if c.answers[p] == nil {
+		c.answers[p] = ceph.Answers(c.Life, p.account, p.name)
+	}
+	return c.answers[p]
 }
 
 // Shared is a volume that several servers present, while one at a time has its image open.
@@ -123,6 +146,7 @@ type Shared struct {
 	unit    *scsi.LogicalUnit
 	slot    *backstore.Slot
 	failing *deferral
+	answers *rbd.Answers
 	trusted atomic.Int64 // when what is cached is not known any more to be the newest, on the clock of since
 	leave   func() error // of the instance; nil: there is none
 	opening rbd.Config   // by which the image was opened last; changes while the slot is exchanged

@@ -34,6 +34,7 @@ func (a *Set) openShared(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	}
 	s.image.Clients, s.image.Server, s.image.Logger = a.Ceph, a.Cluster.Identity+"/"+a.Cluster.Node, a.Log.With("volume", v.Name)
 	s.image.Before = a.meeting(v, sighting{})
+	s.answers = a.Cluster.answersOf(a.Ceph, &s.image)
 	if resized := a.Resized; resized != nil {
 		s.image.Resized = func() { resized(v.Name) }
 	}
@@ -86,6 +87,10 @@ func (s *Shared) disconnect() (err error) {
 	}
 	return err
 }
+
+// Silent returns the pool that the image is in, and since when it does not answer this server;
+// zero: it does. Any goroutine may call it.
+func (s *Shared) Silent() (pool string, since time.Time) { return s.answers.Silent() }
 
 // Fence keeps other servers' instances from writing.
 func (s *Shared) Fence(ctx context.Context, instances []string) error {

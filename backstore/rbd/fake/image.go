@@ -42,6 +42,19 @@ func (c *client) Address() string { return c.address }
 // Cluster implements rbd.Client.
 func (c *client) Cluster() string { return "00000000-0000-0000-0000-00000000fa4e" }
 
+// Ask implements rbd.Client.
+func (c *client) Ask(rbd.Name) error {
+	c.cluster.mu.Lock()
+	defer c.cluster.mu.Unlock()
+	for c.cluster.away {
+		c.cluster.back.Wait()
+	}
+	if c.cluster.blocked[c.address] {
+		return fmt.Errorf("rados_stat: %w", unix.ESHUTDOWN)
+	}
+	return nil
+}
+
 // Fence implements rbd.Client.
 func (c *client) Fence(address string) error {
 	c.cluster.mu.Lock()

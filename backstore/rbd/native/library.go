@@ -167,6 +167,13 @@ func (c *client) Address() string { return c.address }
 // Cluster implements rbd.Client.
 func (c *client) Cluster() string { return c.fsid }
 
+// Ask implements rbd.Client.
+func (c *client) Ask(of rbd.Name) error {
+	pool, namespace := text(of.Pool), text(of.Namespace)
+	defer free(pool, namespace)
+	return failed("rados_stat", C.lr_ask(c.cluster, pool, namespace))
+}
+
 // Fence implements rbd.Client.
 func (c *client) Fence(address string) error {
 	name := text(address)

@@ -46,6 +46,7 @@ enum { feature_exclusive_lock = 1 << 2, lock_exclusive = 0, option_clone_format 
 	X(int64_t, rados_ioctx_get_id, (rados_ioctx_t io)) \
 	X(int, rados_read, (rados_ioctx_t io, const char *object, char *buf, size_t n, uint64_t off)) \
 	X(int, rados_remove, (rados_ioctx_t io, const char *object)) \
+	X(int, rados_stat, (rados_ioctx_t io, const char *object, uint64_t *size, time_t *at)) \
 	X(int, rados_wait_for_latest_osdmap, (rados_t cluster))
 #define RBD(X) \
 	X(void, rbd_version, (int *major, int *minor, int *extra)) \
@@ -170,6 +171,21 @@ int lr_fence(void *cluster, char *address, uint32_t seconds)
 	int r = lib.blocklist_add(cluster, address, seconds);
 
 	return r < 0 ? r : lib.rados_wait_for_latest_osdmap(cluster);
+}
+
+int lr_ask(void *cluster, const char *pool, const char *ns)
+{
+	rados_ioctx_t io;
+	uint64_t size;
+	time_t at;
+	int r = lib.rados_ioctx_create(cluster, pool, &io);
+
+	if (r < 0)
+		return r;
+	lib.rados_ioctx_set_namespace(io, ns);
+	r = lib.rados_stat(io, "rbd_directory", &size, &at);
+	lib.rados_ioctx_destroy(io);
+	return r == -ENOENT ? 0 : r;
 }
 
 int lr_open(void *cluster, const char *pool, const char *ns, const char *name, int read_only, void **pools, void **image)

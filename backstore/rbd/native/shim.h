@@ -46,6 +46,8 @@ int lr_connect(void *cluster, char *address, size_t n, char *fsid, size_t m);
 void lr_shutdown(void *cluster);
 int lr_fence(void *cluster, char *address, uint32_t seconds);
 
+int lr_ask(void *cluster, const char *pool, const char *ns);
+
 int lr_open(void *cluster, const char *pool, const char *ns, const char *name, int read_only, void **pools, void **image);
 int lr_close(void *pools, void *image);
 int lr_stat(void *pools, void *image, lr_geometry *g);

@@ -1,0 +1,150 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// mostGreetings is how many connections may be there that have not said yet whose they are.
+const mostGreetings = 64
+
+// accept takes the connections that other nodes make.
+func (l *Links) accept() {
+	free := make(chan struct{}, mostGreetings)
+	for {
+		raw, err := l.config.Transport.Listener.Accept()
+		switch {
+		case l.ctx.Err() != nil:
+			if err == nil {
+				hangUp(raw)
+			}
+			return
+		case err != nil: // no file descriptors, perhaps
+			l.config.Logger.Warn("a connection of another node could not be accepted", "error", err)
+			time.Sleep(soonest)
+			continue
+		}
+		select {
+		case free <- struct{}{}:
+		default:
+			hangUp(raw)
+			continue
+		}
+		l.rest.Go(func() {
+			c, err := l.greet(raw)
+			<-free
+			if err != nil {
+				hangUp(raw)
+				l.config.Logger.Debug("a connection was not taken as another node's", "from", raw.RemoteAddr().String(), "error", err)
+				return
+			}
+			l.serve(c)
+		})
+	}
+}
+
+// greet finds out who has connected, and has the connection replace an earlier one.
+func (l *Links) greet(raw net.Conn) (*conn, error) {
+	ctx, cancel := context.WithTimeout(l.ctx, greetTime)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { hangUp(raw) })()
+	name, err := l.config.Transport.Prove(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	h, err := readHello(raw)
+	if err != nil {
+		return nil, err
+	}
+	own := l.hello(h.Way)
+	p, err := l.admit(name, h)
+	if err != nil {
+		own.Refused = err.Error()
+		return nil, errors.Join(err, writeHello(raw, own))
+	}
+	c := newConn(l, p, raw, Peer{name, h.Incarnation}, h.Way, false)
+	p.replace(c)
+	if err := writeHello(raw, own); err != nil || ctx.Err() != nil {
+		p.drop(c)
+		close(c.gone)
+		return nil, errors.Join(err, ctx.Err())
+	}
+	return c, nil
+}
+
+// admit finds the node that a connection is of.
+func (l *Links) admit(name string, h hello) (*peer, error) {
+	if err := h.judge(l.config.Cluster, name); err != nil {
+		return nil, err
+	}
+	if name == l.config.Node {
+		return nil, fmt.Errorf("found the name of this node, %q, expected another one", name)
+	}
+	p := l.peerOf(name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.ins {
+		if c != nil && c.from.Incarnation == p.at.Incarnation && h.Incarnation != p.at.Incarnation {
+			return nil, fmt.Errorf("another process is the node %q, and is connected", name)
+		}
+	}
+	return p, nil
+}
+
+// errReplaced ends a connection for another one.
+var errReplaced = errors.New("the node has made another connection")
+
+// replace has a connection be that of its way. Nothing goes on any more then of the one before,
+// and of all that another process of the node has made.
+func (p *peer) replace(c *conn) {
+	p.admission.Lock()
+	defer p.admission.Unlock()
+	p.mu.Lock()
+	var old []*conn
+	for way, o := range p.ins {
+		if o != nil && (way == c.way || o.from.Incarnation != c.from.Incarnation) {
+			old = append(old, o)
+			p.ins[way] = nil
+		}
+	}
+	p.mu.Unlock()
+	for _, o := range old {
+		o.end(errReplaced)
+		<-o.gone
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ins[c.way] = c
+}
+
+// drop has a connection be that of its way no more.
+func (p *peer) drop(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ins[c.way] == c {
+		p.ins[c.way] = nil
+	}
+}
+
+// serve reads what a node sends on a connection until it ends.
+func (l *Links) serve(c *conn) {
+	defer context.AfterFunc(l.ctx, func() { c.end(errClosed) })()
+	err := c.run()
+	p := c.peer
+	p.drop(c)
+	if c.way != beats || errors.Is(err, errReplaced) {
+		return
+	}
+	p.mu.Lock()
+	ins := p.ins
+	p.mu.Unlock()
+	for _, o := range ins {
+		if o != nil && o.way != beats && o.from == c.from {
+			o.end(err)
+		}
+	}
+	p.deaf()
+}

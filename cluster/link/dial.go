@@ -1,0 +1,141 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"time"
+)
+
+const (
+	greetTime = 5 * time.Second // in which both have to say who they are
+	soonest   = 50 * time.Millisecond
+	latest    = 2 * time.Second // until it is tried again to reach a node
+)
+
+// keep keeps one of the connections to a node.
+func (l *Links) keep(ctx context.Context, p *peer, way int) {
+	for wait := soonest; ctx.Err() == nil; wait = min(2*wait, latest) {
+		c, err := l.dial(ctx, p, way)
+		if err == nil {
+			since := time.Now()
+			err = l.use(ctx, c)
+			if time.Since(since) > latest {
+				wait = soonest
+			}
+		}
+		p.fails(ctx, err)
+		select {
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// fails notes, and logs once, why a node cannot be reached.
+func (p *peer) fails(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	p.mu.Lock()
+	again := p.why != ""
+	p.why = err.Error()
+	p.mu.Unlock()
+	if !again {
+		p.links.config.Logger.Warn("there is no link to another node", "node", p.name, "address", p.address(), "error", err)
+	}
+}
+
+func (p *peer) address() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at.At
+}
+
+// dial makes a connection.
+func (l *Links) dial(ctx context.Context, p *peer, way int) (*conn, error) {
+	within, cancel := context.WithTimeout(ctx, greetTime)
+	defer cancel()
+	raw, err := l.config.Transport.Dial(within, p.name, p.address())
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(within, func() { hangUp(raw) })()
+	h, err := l.introduce(raw, p.name, way)
+	if err = errors.Join(err, within.Err()); err != nil {
+		hangUp(raw)
+		return nil, err
+	}
+	return newConn(l, p, raw, Peer{p.name, h.Incarnation}, way, true), nil
+}
+
+// introduce says who this node is, and hears who the other one is.
+func (l *Links) introduce(raw net.Conn, name string, way int) (h hello, err error) {
+	if err = writeHello(raw, l.hello(way)); err == nil {
+		h, err = readHello(raw)
+	}
+	if err == nil {
+		err = h.judge(l.config.Cluster, name)
+	}
+	return h, err
+}
+
+func (l *Links) hello(way int) hello {
+	return hello{Protocol: protocol, Cluster: l.config.Cluster, Node: l.config.Node, Incarnation: l.config.Incarnation, Way: way}
+}
+
+// use has a connection be that of its way until it ends.
+func (l *Links) use(ctx context.Context, c *conn) error {
+	p := c.peer
+	defer context.AfterFunc(ctx, func() { c.end(errClosed) })()
+	p.outs[c.way].Store(c)
+	if p.up() {
+		p.reached()
+	}
+	if c.way == beats {
+		l.rest.Go(c.beats)
+	}
+	err := c.run()
+	p.outs[c.way].Store(nil)
+	p.changed()
+	if c.way == beats {
+		for i := range p.outs {
+			if o := p.outs[i].Load(); o != nil {
+				o.end(err)
+			}
+		}
+		p.deaf()
+	}
+	return err
+}
+
+// reached notes that all connections to a node are there.
+func (p *peer) reached() {
+	p.mu.Lock()
+	failed := p.why != ""
+	p.why = ""
+	p.mu.Unlock()
+	if failed {
+		p.links.config.Logger.Info("there is a link to another node again", "node", p.name)
+	}
+	p.changed()
+}
+
+// beats sends them until the connection ends.
+func (c *conn) beats() {
+	tick := time.NewTicker(c.links.config.Beat)
+	defer tick.Stop()
+	for {
+		own := copied([][]byte{c.links.config.Says()})
+		if c.put(frame{header: header{sort: beat, number: uint64(time.Since(began))}, own: own}, nil) != nil {
+			own.free()
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-c.stop:
+			return
+		}
+	}
+}

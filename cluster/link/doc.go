@@ -1,0 +1,25 @@
+// Package link connects the nodes of a cluster with each other: whole messages, with answers
+// or without, over connections on which both sides have proved by certificates who they are.
+//
+// # Connections
+//
+// Each node connects to each other one and sends what it wants on the connections that it has
+// made; answers come back on the same one. There are several to each node: one of beats,
+// one of what needs no answer, and some of calls, over which the lanes are spread. So neither
+// megabytes of data nor a node that takes nothing delays beats, and no node delays another.
+// When a connection of beats ends, or has been silent for too long, the others of that
+// direction end with it.
+//
+// # Order
+//
+// Messages of one lane to one node are handled in the order in which they were sent, also
+// across connections: the handling of what came on an earlier one is over, or answered by
+// nobody, before the next one is read. Therefore, when a later message of the same lane was
+// answered, an earlier one of unknown outcome has been given to its handler, or never will be.
+//
+// # Bounds
+//
+// What waits to be sent to a node has a bound in bytes and messages, beyond which messages
+// are refused. A node reads no more requests of another one while those that it has not
+// answered, with the room for their answers, take more memory than the configuration gives.
+package link

@@ -1,0 +1,220 @@
+package link
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Links are a node's connections to the others. Methods may be called by any number of
+// goroutines.
+type Links struct {
+	config   Config
+	lanes    int
+	handlers [256]Handler
+	watchers []func(string)
+
+	mu    sync.Mutex // of changes of peers
+	peers atomic.Pointer[map[string]*peer]
+	ctx   context.Context
+	close context.CancelFunc
+	rest  sync.WaitGroup
+}
+
+// The connections that a node makes to another one, by number.
+const (
+	beats     = 0
+	senders   = 1 // of Send
+	firstLane = 2
+)
+
+// began is what the numbers of beats count from, which say when they were sent.
+var began = time.Now()
+
+// peer is another node.
+type peer struct {
+	links  *Links
+	name   string
+	memory memory // that its messages take here
+	outs   []atomic.Pointer[conn]
+
+	admission sync.Mutex // one connection of it replaces another at a time
+
+	mu      sync.Mutex
+	at      Address
+	ins     [ways]*conn
+	heard   Heard
+	trip    time.Duration      // of the last beat and its answer
+	why     string             // it cannot be reached
+	forsake context.CancelFunc // ends the attempts to reach it; nil: there are none
+}
+
+// Address is where a node is reached.
+type Address struct {
+	At          string // host:port
+	Incarnation string // of its process, as far as is known
+}
+
+func newLinks(c Config) *Links {
+	if c.Lanes == 0 {
+		c.Lanes = 2
+	}
+	if c.Memory == 0 {
+		c.Memory = 64 << 20
+	}
+	if c.Says == nil {
+		c.Says = func() []byte { return nil }
+	}
+	l := &Links{config: c, lanes: min(c.Lanes, ways-firstLane)}
+	l.ctx, l.close = context.WithCancel(context.Background())
+	l.peers.Store(&map[string]*peer{})
+	return l
+}
+
+// Open lets other nodes connect.
+func (l *Links) Open() { l.rest.Go(l.accept) }
+
+// Close ends all connections, and returns when no handler runs any more.
+func (l *Links) Close() error {
+	l.close()
+	err := l.config.Transport.Listener.Close()
+	l.rest.Wait()
+	return err
+}
+
+// SetNodes says which other nodes there are, and where. It connects to those that are new, and
+// gives up those that are not there any more.
+func (l *Links) SetNodes(all map[string]Address) {
+	for name, at := range all {
+		if name == l.config.Node || at.At == "" {
+			continue
+		}
+		p := l.peerOf(name)
+		p.mu.Lock()
+		p.at = at
+		begin := p.forsake == nil && l.ctx.Err() == nil
+		var ctx context.Context
+		if begin {
+			ctx, p.forsake = context.WithCancel(l.ctx)
+		}
+		p.mu.Unlock()
+		for way := 0; begin && way < len(p.outs); way++ {
+			l.rest.Go(func() { l.keep(ctx, p, way) })
+		}
+	}
+	for name, p := range *l.peers.Load() {
+		if _, there := all[name]; there {
+			continue
+		}
+		p.mu.Lock()
+		if p.forsake != nil {
+			p.forsake()
+			p.forsake = nil
+		}
+		p.mu.Unlock()
+	}
+}
+
+func (l *Links) find(node string) *peer { return (*l.peers.Load())[node] }
+
+// peerOf is find that makes it.
+func (l *Links) peerOf(name string) *peer {
+	if p := l.find(name); p != nil {
+		return p
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.find(name); p != nil {
+		return p
+	}
+	p := &peer{links: l, name: name, memory: memory{most: l.config.Memory}, outs: make([]atomic.Pointer[conn], firstLane+l.lanes)}
+	all := maps.Clone(*l.peers.Load())
+	all[name] = p
+	l.peers.Store(&all)
+	return p
+}
+
+// way is a connection that messages to a node take.
+func (l *Links) way(node string, number int) (*conn, error) {
+	if p := l.find(node); p != nil {
+		if c := p.outs[number].Load(); c != nil {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("node %s: %w: there is no connection to it", node, ErrUnreachable)
+}
+
+func (p *peer) up() bool {
+	for i := range p.outs {
+		if p.outs[i].Load() == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// changed tells who watches.
+func (p *peer) changed() {
+	for _, w := range p.links.watchers {
+		w(p.name)
+	}
+}
+
+// beat notes what the node says, and says something of this one in turn.
+func (c *conn) beat(h header, b *buffer) {
+	p := c.peer
+	defer b.free()
+	now := time.Now()
+	p.mu.Lock()
+	again := now.Sub(p.heard.At) > p.links.config.Silence
+	p.heard = Heard{c.from.Incarnation, now, p.heard.Lost, bytes.Clone(b.bytes)}
+	if c.made {
+		p.trip = now.Sub(began) - time.Duration(h.number)
+	}
+	p.mu.Unlock()
+	if !c.made {
+		_ = c.put(frame{header: header{sort: beat, number: h.number}, own: copied([][]byte{p.links.config.Says()})}, nil) // or it has ended
+	}
+	if again {
+		p.changed()
+	}
+}
+
+// deaf notes the end of a connection of beats: without another one the node is heard no more.
+func (p *peer) deaf() {
+	p.mu.Lock()
+	over := p.ins[beats] == nil && p.outs[beats].Load() == nil
+	if over {
+		p.heard.At, p.heard.Lost = time.Time{}, time.Now()
+	}
+	p.mu.Unlock()
+	if over {
+		p.changed()
+	}
+}
+
+// Status returns how the other nodes are reached, by name.
+func (l *Links) Status() (all []Status) {
+	peers := *l.peers.Load()
+	for _, name := range slices.Sorted(maps.Keys(peers)) {
+		p := peers[name]
+		s := Status{Node: name, Up: p.up()}
+		for i := range p.outs {
+			if c := p.outs[i].Load(); c != nil {
+				c.mu.Lock()
+				s.Calls, s.Queued = s.Calls+len(c.calls), s.Queued+c.queued
+				c.mu.Unlock()
+			}
+		}
+		p.mu.Lock()
+		s.Address, s.Heard, s.RoundTrip, s.Why = p.at.At, p.heard, p.trip, p.why
+		p.mu.Unlock()
+		all = append(all, s)
+	}
+	return all
+}

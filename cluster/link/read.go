@@ -1,0 +1,123 @@
+package link
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// read reads frames until the connection ends.
+func (c *conn) read() error {
+	r := bufio.NewReaderSize(c.Conn, ioSize)
+	for {
+		if c.way == beats {
+			if err := c.SetReadDeadline(time.Now().Add(c.links.config.Silence)); err != nil {
+				return err
+			}
+		}
+		h, err := readHeader(r)
+		if err == nil {
+			err = c.frame(r, h)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// frame reads the body of a frame, and does what it is for.
+func (c *conn) frame(r io.Reader, h header) error {
+	if allowed := (h.sort == answer || h.sort == refusal) == c.made; !allowed && h.sort != beat || h.sort == greeting || h.sort == beat && c.way != beats {
+		return fmt.Errorf("found a frame of sort %d, which has no place here", h.sort)
+	}
+	bounded := h.sort == request || h.sort == oneWay
+	if bounded && !c.peer.memory.take(h.takes(), c.stop) {
+		return errClosed
+	}
+	b := newBuffer(int(h.length))
+	if _, err := io.ReadFull(r, b.bytes); err != nil {
+		b.free()
+		if bounded {
+			c.peer.memory.give(h.takes())
+		}
+		return err
+	}
+	switch h.sort {
+	case beat:
+		c.beat(h, b)
+	case answer, refusal:
+		c.answered(h, b)
+	default:
+		c.handle(h, b)
+	}
+	return nil
+}
+
+// takes is how many bytes a message takes until it was answered.
+func (h *header) takes() int64 { return int64(h.length) + int64(h.room) + headerSize }
+
+// answered ends a call.
+func (c *conn) answered(h header, b *buffer) {
+	defer b.free()
+	c.mu.Lock()
+	a := c.calls[h.number]
+	delete(c.calls, h.number)
+	c.mu.Unlock()
+	switch {
+	case a == nil:
+	case h.sort == refusal:
+		a.done(nil, fmt.Errorf("node %s: %w: it refuses the message: %s", c.from.Node, ErrUnreachable, b.bytes))
+	default:
+		a.done(b.bytes, nil)
+	}
+}
+
+// reply is what is owed for a message.
+type reply struct {
+	conn *conn
+	header
+	body *buffer
+	over atomic.Bool
+}
+
+// handle gives a message to its handler.
+func (c *conn) handle(h header, b *buffer) {
+	r := &reply{conn: c, header: h, body: b}
+	handler := c.links.handlers[h.kind]
+	if handler == nil {
+		r.end(refusal, [][]byte{fmt.Appendf(nil, "kind %d is not known here", h.kind)})
+		return
+	}
+	handler(c.from, b.bytes, r.answer)
+}
+
+// answer is what a Handler calls.
+func (r *reply) answer(body ...[]byte) { r.end(answer, body) }
+
+// slack is how much longer than its room an answer may be.
+const slack = 16 << 10
+
+// end frees what the message takes, once what answers it was written.
+func (r *reply) end(as sort, body [][]byte) {
+	if r.over.Swap(true) {
+		panic("link: a message was answered twice") // its bytes are somebody else's by now
+	}
+	give := func() { r.conn.peer.memory.give(r.takes()) }
+	if n := sizeOf(body); r.sort == request && n > min(int(r.room)+slack, MaxBody) {
+		r.conn.end(fmt.Errorf("found an answer of %d bytes to a message of kind %d, expected at most the %d for which it has room", n, r.kind, r.room))
+		body = nil
+	}
+	if r.sort == oneWay {
+		r.body.free()
+		give()
+		return
+	}
+	own := copied(body) // which may be the message's own
+	r.body.free()
+	if r.conn.put(frame{header: header{sort: as, kind: r.kind, number: r.number}, own: own, written: give}, nil) != nil {
+		own.free() // the connection has ended
+		give()
+	}
+}
