@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"lunar/cluster/link/wire"
 )
 
 // mostGreetings is how many connections may be there that have not said yet whose they are.
@@ -19,7 +21,7 @@ func (l *Links) accept() {
 		switch {
 		case l.ctx.Err() != nil:
 			if err == nil {
-				hangUp(raw)
+				wire.HangUp(raw)
 			}
 			return
 		case err != nil: // no file descriptors, perhaps
@@ -30,14 +32,14 @@ func (l *Links) accept() {
 		select {
 		case free <- struct{}{}:
 		default:
-			hangUp(raw)
+			wire.HangUp(raw)
 			continue
 		}
 		l.rest.Go(func() {
 			c, err := l.greet(raw)
 			<-free
 			if err != nil {
-				hangUp(raw)
+				wire.HangUp(raw)
 				l.config.Logger.Debug("a connection was not taken as another node's", "from", raw.RemoteAddr().String(), "error", err)
 				return
 			}
@@ -50,12 +52,12 @@ func (l *Links) accept() {
 func (l *Links) greet(raw net.Conn) (*conn, error) {
 	ctx, cancel := context.WithTimeout(l.ctx, greetTime)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { hangUp(raw) })()
+	defer context.AfterFunc(ctx, func() { wire.HangUp(raw) })()
 	name, err := l.config.Transport.Prove(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
-	h, err := readHello(raw)
+	h, err := wire.ReadHello(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -63,21 +65,21 @@ func (l *Links) greet(raw net.Conn) (*conn, error) {
 	p, err := l.admit(name, h)
 	if err != nil {
 		own.Refused = err.Error()
-		return nil, errors.Join(err, writeHello(raw, own))
+		return nil, errors.Join(err, own.Write(raw))
 	}
-	c := newConn(l, p, raw, Peer{name, h.Incarnation}, h.Way, false)
+	c := p.newConn(raw, h.Incarnation, h.Way, false)
 	p.replace(c)
-	if err := writeHello(raw, own); err != nil || ctx.Err() != nil {
+	if err := own.Write(raw); err != nil || ctx.Err() != nil {
 		p.drop(c)
-		close(c.gone)
+		c.Abandon()
 		return nil, errors.Join(err, ctx.Err())
 	}
 	return c, nil
 }
 
 // admit finds the node that a connection is of.
-func (l *Links) admit(name string, h hello) (*peer, error) {
-	if err := h.judge(l.config.Cluster, name); err != nil {
+func (l *Links) admit(name string, h wire.Hello) (*peer, error) {
+	if err := h.Judge(l.config.Cluster, name); err != nil {
 		return nil, err
 	}
 	if name == l.config.Node {
@@ -112,8 +114,8 @@ func (p *peer) replace(c *conn) {
 	}
 	p.mu.Unlock()
 	for _, o := range old {
-		o.end(errReplaced)
-		<-o.gone
+		o.End(errReplaced)
+		<-o.Gone()
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,8 +133,8 @@ func (p *peer) drop(c *conn) {
 
 // serve reads what a node sends on a connection until it ends.
 func (l *Links) serve(c *conn) {
-	defer context.AfterFunc(l.ctx, func() { c.end(errClosed) })()
-	err := c.run()
+	defer context.AfterFunc(l.ctx, func() { c.End(wire.ErrClosed) })()
+	err := c.Run()
 	p := c.peer
 	p.drop(c)
 	if c.way != beats || errors.Is(err, errReplaced) {
@@ -143,7 +145,7 @@ func (l *Links) serve(c *conn) {
 	p.mu.Unlock()
 	for _, o := range ins {
 		if o != nil && o.way != beats && o.from == c.from {
-			o.end(err)
+			o.End(err)
 		}
 	}
 	p.deaf()

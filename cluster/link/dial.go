@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"time"
+
+	"lunar/cluster/link/wire"
 )
 
 const (
@@ -61,34 +63,34 @@ func (l *Links) dial(ctx context.Context, p *peer, way int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(within, func() { hangUp(raw) })()
+	defer context.AfterFunc(within, func() { wire.HangUp(raw) })()
 	h, err := l.introduce(raw, p.name, way)
 	if err = errors.Join(err, within.Err()); err != nil {
-		hangUp(raw)
+		wire.HangUp(raw)
 		return nil, err
 	}
-	return newConn(l, p, raw, Peer{p.name, h.Incarnation}, way, true), nil
+	return p.newConn(raw, h.Incarnation, way, true), nil
 }
 
 // introduce says who this node is, and hears who the other one is.
-func (l *Links) introduce(raw net.Conn, name string, way int) (h hello, err error) {
-	if err = writeHello(raw, l.hello(way)); err == nil {
-		h, err = readHello(raw)
+func (l *Links) introduce(raw net.Conn, name string, way int) (h wire.Hello, err error) {
+	if err = l.hello(way).Write(raw); err == nil {
+		h, err = wire.ReadHello(raw)
 	}
 	if err == nil {
-		err = h.judge(l.config.Cluster, name)
+		err = h.Judge(l.config.Cluster, name)
 	}
 	return h, err
 }
 
-func (l *Links) hello(way int) hello {
-	return hello{Protocol: protocol, Cluster: l.config.Cluster, Node: l.config.Node, Incarnation: l.config.Incarnation, Way: way}
+func (l *Links) hello(way int) wire.Hello {
+	return wire.Hello{Protocol: wire.Protocol, Cluster: l.config.Cluster, Node: l.config.Node, Incarnation: l.config.Incarnation, Way: way}
 }
 
 // use has a connection be that of its way until it ends.
 func (l *Links) use(ctx context.Context, c *conn) error {
 	p := c.peer
-	defer context.AfterFunc(ctx, func() { c.end(errClosed) })()
+	defer context.AfterFunc(ctx, func() { c.End(wire.ErrClosed) })()
 	p.outs[c.way].Store(c)
 	if p.up() {
 		p.reached()
@@ -96,13 +98,13 @@ func (l *Links) use(ctx context.Context, c *conn) error {
 	if c.way == beats {
 		l.rest.Go(c.beats)
 	}
-	err := c.run()
+	err := c.Run()
 	p.outs[c.way].Store(nil)
 	p.changed()
 	if c.way == beats {
 		for i := range p.outs {
 			if o := p.outs[i].Load(); o != nil {
-				o.end(err)
+				o.End(err)
 			}
 		}
 		p.deaf()
@@ -124,17 +126,15 @@ func (p *peer) reached() {
 
 // beats sends them until the connection ends.
 func (c *conn) beats() {
-	tick := time.NewTicker(c.links.config.Beat)
+	tick := time.NewTicker(c.peer.links.config.Beat)
 	defer tick.Stop()
 	for {
-		own := copied([][]byte{c.links.config.Says()})
-		if c.put(frame{header: header{sort: beat, number: uint64(time.Since(began))}, own: own}, nil) != nil {
-			own.free()
+		if c.SendBeat(uint64(time.Since(began)), c.peer.links.config.Says()) != nil {
 			return
 		}
 		select {
 		case <-tick.C:
-		case <-c.stop:
+		case <-c.Stopped():
 			return
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"lunar/cluster/link/wire"
 )
 
 // Kind says what a message is about, and so whose it is.
@@ -21,16 +23,16 @@ const (
 )
 
 // MaxBody is how many bytes a message and an answer may have.
-const MaxBody = 16<<20 + 64<<10
+const MaxBody = wire.MaxBody
 
 // Errors of messages, to be tested with errors.Is.
 var (
 	// ErrUnreachable: it was not sent, or the other node has no use for it. Nothing has
 	// happened, and nothing will.
-	ErrUnreachable = errors.New("the node cannot be reached")
+	ErrUnreachable = wire.ErrUnreachable
 	// ErrUnknown: it was sent, and the connection ended before it was answered. The other
 	// node has it, or has not.
-	ErrUnknown = errors.New("the node has not answered")
+	ErrUnknown = wire.ErrUnknown
 )
 
 // Peer is the other end of a connection.
@@ -48,13 +50,13 @@ type Message struct {
 	Body [][]byte
 }
 
-// Handler gets the messages of a kind. It must not wait for long: what waits behind is of the
+// Receiver gets the messages of a kind. It must not wait for long: what waits behind is of the
 // same lanes. It, or somebody later on any goroutine, calls answer once, also for a message
 // of Send, for which that sends nothing: until then body is the handler's, and its bytes count.
 // What is answered is copied before answer returns, which waits for nothing. An answer for
 // which the message left no room, or one to a node that has gone, is not sent: the caller has
 // ErrUnknown.
-type Handler func(from Peer, body []byte, answer func(body ...[]byte))
+type Receiver func(from Peer, body []byte, answer func(body ...[]byte))
 
 // Heard is what a node was heard to say last.
 type Heard struct {
@@ -99,7 +101,7 @@ type Config struct {
 func New(c Config) *Links { return newLinks(c) }
 
 // Handle has h get the messages of a kind. It is called before Open.
-func (l *Links) Handle(kind Kind, h Handler) { l.handlers[kind] = h }
+func (l *Links) Handle(kind Kind, h Receiver) { l.receivers[kind] = h }
 
 // Watch has changed hear that Up of a node may have changed, that it is heard again, or that it
 // is heard no more because its connection has ended. It must not wait. It is called before Open.
@@ -139,7 +141,7 @@ func (l *Links) Send(node string, kind Kind, body ...[]byte) error {
 	if err != nil {
 		return err
 	}
-	return c.send(header{sort: oneWay, kind: kind}, body)
+	return c.Send(uint8(kind), body)
 }
 
 // Start sends a message and has done hear of its answer, or of ErrUnknown or ErrUnreachable.
@@ -151,7 +153,7 @@ func (l *Links) Start(node string, m Message, done func(answer []byte, err error
 	if err != nil {
 		return err
 	}
-	return c.call(m, done)
+	return c.Call(uint8(m.Kind), m.Room, m.Body, done)
 }
 
 // Call is Start that waits for the answer, or until ctx ends: the message then has been
@@ -163,8 +165,8 @@ func (l *Links) Call(ctx context.Context, node string, m Message) ([]byte, error
 		err    error
 	}
 	got := make(chan outcome, 1)
-	m.Body = [][]byte{joined(m.Body)}
-	if err := l.Start(node, m, func(answer []byte, err error) { got <- outcome{joined([][]byte{answer}), err} }); err != nil {
+	m.Body = [][]byte{wire.Joined(m.Body)}
+	if err := l.Start(node, m, func(answer []byte, err error) { got <- outcome{wire.Joined([][]byte{answer}), err} }); err != nil {
 		return nil, err
 	}
 	select {

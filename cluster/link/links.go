@@ -5,19 +5,22 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lunar/cluster/link/wire"
 )
 
 // Links are a node's connections to the others. Methods may be called by any number of
 // goroutines.
 type Links struct {
-	config   Config
-	lanes    int
-	handlers [256]Handler
-	watchers []func(string)
+	config    Config
+	lanes     int
+	receivers [256]Receiver
+	watchers  []func(string)
 
 	mu    sync.Mutex // of changes of peers
 	peers atomic.Pointer[map[string]*peer]
@@ -40,14 +43,14 @@ var began = time.Now()
 type peer struct {
 	links  *Links
 	name   string
-	memory memory // that its messages take here
+	memory *wire.Memory // that its messages take here
 	outs   []atomic.Pointer[conn]
 
 	admission sync.Mutex // one connection of it replaces another at a time
 
 	mu      sync.Mutex
 	at      Address
-	ins     [ways]*conn
+	ins     [wire.Ways]*conn
 	heard   Heard
 	trip    time.Duration      // of the last beat and its answer
 	why     string             // it cannot be reached
@@ -70,7 +73,7 @@ func newLinks(c Config) *Links {
 	if c.Says == nil {
 		c.Says = func() []byte { return nil }
 	}
-	l := &Links{config: c, lanes: min(c.Lanes, ways-firstLane)}
+	l := &Links{config: c, lanes: min(c.Lanes, wire.Ways-firstLane)}
 	l.ctx, l.close = context.WithCancel(context.Background())
 	l.peers.Store(&map[string]*peer{})
 	return l
@@ -132,7 +135,7 @@ func (l *Links) peerOf(name string) *peer {
 	if p := l.find(name); p != nil {
 		return p
 	}
-	p := &peer{links: l, name: name, memory: memory{most: l.config.Memory}, outs: make([]atomic.Pointer[conn], firstLane+l.lanes)}
+	p := &peer{links: l, name: name, memory: wire.NewMemory(l.config.Memory), outs: make([]atomic.Pointer[conn], firstLane+l.lanes)}
 	all := maps.Clone(*l.peers.Load())
 	all[name] = p
 	l.peers.Store(&all)
@@ -165,20 +168,47 @@ func (p *peer) changed() {
 	}
 }
 
+// conn is a connection of a node.
+type conn struct {
+	*wire.Conn
+	peer *peer
+	from Peer
+	way  int
+}
+
+// newConn makes one on which both have said hello; made says that this node has made it.
+func (p *peer) newConn(raw net.Conn, incarnation string, way int, made bool) *conn {
+	c := &conn{peer: p, from: Peer{p.name, incarnation}, way: way}
+	config := wire.Config{
+		Peer: p.name, Made: made, Beats: way == beats, Silence: p.links.config.Silence, Queue: p.links.config.Memory,
+		Memory: p.memory, Handle: c.handle, Beat: c.beat,
+	}
+	c.Conn = wire.New(raw, config)
+	return c
+}
+
+// handle gives a message to its receiver, if there is one.
+func (c *conn) handle(kind uint8, body []byte, answer func(...[]byte)) (known bool) {
+	r := c.peer.links.receivers[kind]
+	if r != nil {
+		r(c.from, body, answer)
+	}
+	return r != nil
+}
+
 // beat notes what the node says, and says something of this one in turn.
-func (c *conn) beat(h header, b *buffer) {
+func (c *conn) beat(number uint64, says []byte) {
 	p := c.peer
-	defer b.free()
 	now := time.Now()
 	p.mu.Lock()
 	again := now.Sub(p.heard.At) > p.links.config.Silence
-	p.heard = Heard{c.from.Incarnation, now, p.heard.Lost, bytes.Clone(b.bytes)}
-	if c.made {
-		p.trip = now.Sub(began) - time.Duration(h.number)
+	p.heard = Heard{c.from.Incarnation, now, p.heard.Lost, bytes.Clone(says)}
+	if c.Made {
+		p.trip = now.Sub(began) - time.Duration(number)
 	}
 	p.mu.Unlock()
-	if !c.made {
-		_ = c.put(frame{header: header{sort: beat, number: h.number}, own: copied([][]byte{p.links.config.Says()})}, nil) // or it has ended
+	if !c.Made {
+		_ = c.SendBeat(number, p.links.config.Says()) // or it has ended
 	}
 	if again {
 		p.changed()
@@ -206,9 +236,8 @@ func (l *Links) Status() (all []Status) {
 		s := Status{Node: name, Up: p.up()}
 		for i := range p.outs {
 			if c := p.outs[i].Load(); c != nil {
-				c.mu.Lock()
-				s.Calls, s.Queued = s.Calls+len(c.calls), s.Queued+c.queued
-				c.mu.Unlock()
+				calls, queued := c.Load()
+				s.Calls, s.Queued = s.Calls+calls, s.Queued+queued
 			}
 		}
 		p.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lunar/cluster"
+	"lunar/cluster/hearing"
 	"lunar/cluster/link"
 	"lunar/cluster/ownership"
 )
@@ -39,8 +40,8 @@ type Config struct {
 type Node struct {
 	config   Config
 	observer *ownership.Observer
-	ears     ears
-	says     atomic.Pointer[word] // with the next beat
+	ears     *hearing.Ears
+	says     atomic.Pointer[hearing.Word] // with the next beat
 	about    atomic.Pointer[json.RawMessage]
 	volumes  map[string]*volume
 	all      bool      // machines of all volumes have something new
@@ -76,12 +77,12 @@ func Start(c Config) *Node {
 	ctx, end := context.WithCancel(context.Background())
 	held, resign := context.WithCancel(ctx)
 	n := &Node{
-		config: c, observer: ownership.NewObserver(c.Keys, c.Node), ears: ears{links: c.Links},
+		config: c, observer: ownership.NewObserver(c.Keys, c.Node), ears: hearing.New(c.Links, c.Node, c.Suspect),
 		volumes: map[string]*volume{}, waiting: map[*waiter]struct{}{}, alone: "it has not joined yet",
 		ctx: ctx, inbox: make(chan func()), done: make(chan struct{}), end: end, resign: resign,
 	}
 	n.about.Store(&c.About)
-	n.says.Store(new(word))
+	n.says.Store(new(hearing.Word))
 	go n.run(ctx)
 	n.rest.Go(func() { n.watch(ctx) })
 	heard := make(chan struct{})
@@ -158,7 +159,7 @@ const margin = 16
 // decide asks the machines that have something new, and returns when to do so again.
 func (n *Node) decide(now time.Time) (next time.Time) {
 	n.holds(now)
-	n.observer.Links(n.linked())
+	n.observer.Links(n.ears.Linked())
 	if !now.Before(n.tick) {
 		n.all, n.tick = true, now.Add(n.config.Lease/renewals)
 	}

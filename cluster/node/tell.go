@@ -3,8 +3,10 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"lunar/cluster"
+	"lunar/cluster/hearing"
 )
 
 // Tell has other nodes know something else of this one than Config.About. After an error it
@@ -27,4 +29,38 @@ func (n *Node) Resized(name string, size int64) error {
 			v.news = true
 		}
 	})
+}
+
+// Says is what this node is to say with each beat of its links (link.Config.Says).
+func (n *Node) Says() []byte { return n.ears.Says(*n.says.Load()) }
+
+// mostSaid is how many volumes and stores are named in a beat at most: it has a bound. Nodes that
+// are not named the rest do as without links.
+const mostSaid = 200
+
+// say notes what is so of this node's volumes, for its next beat.
+func (n *Node) say() {
+	w := hearing.Word{Stores: []string{}}
+	silent := map[string]bool{}
+	for name, v := range n.volumes {
+		if v.machine.Without() {
+			w.Without = append(w.Without, name)
+		}
+		store, since := v.Silent()
+		silent[store] = silent[store] || !since.IsZero()
+	}
+	for store, is := range silent {
+		if store != "" && !is {
+			w.Stores = append(w.Stores, store)
+		}
+	}
+	slices.Sort(w.Without)
+	slices.Sort(w.Stores)
+	w.Without, w.Stores = w.Without[:min(len(w.Without), mostSaid)], w.Stores[:min(len(w.Stores), mostSaid)]
+	n.says.Store(&w)
+}
+
+// Hear has it looked at what links say. It does not wait: link.Links.Watch may call it.
+func (n *Node) Hear(string) {
+	go n.post(func() { n.all = true })
 }

@@ -1,18 +1,21 @@
-package link
+package wire
 
 import "sync"
 
-// memory counts the bytes that another node's messages take here.
-type memory struct {
+// Memory counts the bytes that another node's messages take here. Its connections share it.
+type Memory struct {
 	mu   sync.Mutex
 	used int64
 	most int64
 	less chan struct{} // closed when there is less; nil: nobody waits
 }
 
+// NewMemory returns one of so many bytes.
+func NewMemory(most int64) *Memory { return &Memory{most: most} }
+
 // take waits until n bytes have place, and counts them; false: stop was closed. What is more
 // than there can be has place alone.
-func (m *memory) take(n int64, stop <-chan struct{}) bool {
+func (m *Memory) take(n int64, stop <-chan struct{}) bool {
 	for {
 		m.mu.Lock()
 		if m.used == 0 || m.used+n <= m.most {
@@ -33,7 +36,7 @@ func (m *memory) take(n int64, stop <-chan struct{}) bool {
 	}
 }
 
-func (m *memory) give(n int64) {
+func (m *Memory) give(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.used -= n
@@ -84,8 +87,8 @@ func sizeOf(parts [][]byte) (n int) {
 	return n
 }
 
-// joined is a copy of all parts.
-func joined(parts [][]byte) []byte {
+// Joined is a copy of all parts.
+func Joined(parts [][]byte) []byte {
 	out := make([]byte, 0, sizeOf(parts))
 	for _, p := range parts {
 		out = append(out, p...)
@@ -93,7 +96,7 @@ func joined(parts [][]byte) []byte {
 	return out
 }
 
-// copied is joined in a buffer.
+// copied is Joined in a buffer.
 func copied(parts [][]byte) *buffer {
 	b := newBuffer(sizeOf(parts))
 	at := 0

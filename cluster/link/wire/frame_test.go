@@ -1,4 +1,4 @@
-package link
+package wire
 
 import (
 	"bytes"
@@ -10,16 +10,16 @@ import (
 // was read is written as it was.
 func FuzzFrames(f *testing.F) {
 	var b [headerSize]byte
-	(&header{sort: request, kind: Command, number: 7, length: 5, room: 9}).put(&b)
+	(&header{sort: request, kind: 1, number: 7, length: 5, room: 9}).put(&b)
 	f.Add(append(b[:], "hello"...))
 	var hi bytes.Buffer
-	if err := writeHello(&hi, hello{Protocol: protocol, Cluster: "c", Node: "n", Incarnation: "i", Way: 1}); err != nil {
+	if err := (Hello{Protocol: Protocol, Cluster: "c", Node: "n", Incarnation: "i", Way: 1}).Write(&hi); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(hi.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if h, err := readHello(bytes.NewReader(data)); err == nil {
-			_ = h.judge("c", "n")
+		if h, err := ReadHello(bytes.NewReader(data)); err == nil {
+			_ = h.Judge("c", "n")
 		}
 		r := bytes.NewReader(data)
 		for {
@@ -47,21 +47,21 @@ func FuzzFrames(f *testing.F) {
 
 // Each thing that is wrong with a greeting is said.
 func TestJudge(t *testing.T) {
-	good := hello{Protocol: protocol, Cluster: "c", Node: "n", Incarnation: "i"}
-	if err := good.judge("c", "n"); err != nil {
+	good := Hello{Protocol: Protocol, Cluster: "c", Node: "n", Incarnation: "i"}
+	if err := good.Judge("c", "n"); err != nil {
 		t.Error(err)
 	}
-	for want, change := range map[string]func(*hello){
-		"found protocol 9":            func(h *hello) { h.Protocol = 9 },
-		`found a node of cluster "d"`: func(h *hello) { h.Cluster = "d" },
-		`found node "m"`:              func(h *hello) { h.Node = "m" },
-		"found incarnation":           func(h *hello) { h.Incarnation = "" },
-		"way 34":                      func(h *hello) { h.Way = ways },
-		"refuses this node: why":      func(h *hello) { h.Refused = "why" },
+	for want, change := range map[string]func(*Hello){
+		"found protocol 9":            func(h *Hello) { h.Protocol = 9 },
+		`found a node of cluster "d"`: func(h *Hello) { h.Cluster = "d" },
+		`found node "m"`:              func(h *Hello) { h.Node = "m" },
+		"found incarnation":           func(h *Hello) { h.Incarnation = "" },
+		"way 34":                      func(h *Hello) { h.Way = Ways },
+		"refuses this node: why":      func(h *Hello) { h.Refused = "why" },
 	} {
 		h := good
 		change(&h)
-		if err := h.judge("c", "n"); err == nil || !strings.Contains(err.Error(), want) {
+		if err := h.Judge("c", "n"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("found error %v, expected %q", err, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package link
+package wire
 
 import (
 	"bufio"
@@ -9,11 +9,11 @@ import (
 )
 
 // read reads frames until the connection ends.
-func (c *conn) read() error {
+func (c *Conn) read() error {
 	r := bufio.NewReaderSize(c.Conn, ioSize)
 	for {
-		if c.way == beats {
-			if err := c.SetReadDeadline(time.Now().Add(c.links.config.Silence)); err != nil {
+		if c.Beats {
+			if err := c.SetReadDeadline(time.Now().Add(c.Silence)); err != nil {
 				return err
 			}
 		}
@@ -28,25 +28,26 @@ func (c *conn) read() error {
 }
 
 // frame reads the body of a frame, and does what it is for.
-func (c *conn) frame(r io.Reader, h header) error {
-	if allowed := (h.sort == answer || h.sort == refusal) == c.made; !allowed && h.sort != beat || h.sort == greeting || h.sort == beat && c.way != beats {
+func (c *Conn) frame(r io.Reader, h header) error {
+	if allowed := (h.sort == answer || h.sort == refusal) == c.Made; !allowed && h.sort != beat || h.sort == greeting || (h.sort == beat) != c.Beats {
 		return fmt.Errorf("found a frame of sort %d, which has no place here", h.sort)
 	}
 	bounded := h.sort == request || h.sort == oneWay
-	if bounded && !c.peer.memory.take(h.takes(), c.stop) {
-		return errClosed
+	if bounded && !c.Memory.take(h.takes(), c.stop) {
+		return ErrClosed
 	}
 	b := newBuffer(int(h.length))
 	if _, err := io.ReadFull(r, b.bytes); err != nil {
 		b.free()
 		if bounded {
-			c.peer.memory.give(h.takes())
+			c.Memory.give(h.takes())
 		}
 		return err
 	}
 	switch h.sort {
 	case beat:
-		c.beat(h, b)
+		c.Beat(h.number, b.bytes)
+		b.free()
 	case answer, refusal:
 		c.answered(h, b)
 	default:
@@ -59,7 +60,7 @@ func (c *conn) frame(r io.Reader, h header) error {
 func (h *header) takes() int64 { return int64(h.length) + int64(h.room) + headerSize }
 
 // answered ends a call.
-func (c *conn) answered(h header, b *buffer) {
+func (c *Conn) answered(h header, b *buffer) {
 	defer b.free()
 	c.mu.Lock()
 	a := c.calls[h.number]
@@ -68,7 +69,7 @@ func (c *conn) answered(h header, b *buffer) {
 	switch {
 	case a == nil:
 	case h.sort == refusal:
-		a.done(nil, fmt.Errorf("node %s: %w: it refuses the message: %s", c.from.Node, ErrUnreachable, b.bytes))
+		a.done(nil, fmt.Errorf("node %s: %w: it refuses the message: %s", c.Peer, ErrUnreachable, b.bytes))
 	default:
 		a.done(b.bytes, nil)
 	}
@@ -76,24 +77,21 @@ func (c *conn) answered(h header, b *buffer) {
 
 // reply is what is owed for a message.
 type reply struct {
-	conn *conn
+	conn *Conn
 	header
 	body *buffer
 	over atomic.Bool
 }
 
-// handle gives a message to its handler.
-func (c *conn) handle(h header, b *buffer) {
+// handle has a message be taken.
+func (c *Conn) handle(h header, b *buffer) {
 	r := &reply{conn: c, header: h, body: b}
-	handler := c.links.handlers[h.kind]
-	if handler == nil {
+	if !c.Handle(h.kind, b.bytes, r.answer) {
 		r.end(refusal, [][]byte{fmt.Appendf(nil, "kind %d is not known here", h.kind)})
-		return
 	}
-	handler(c.from, b.bytes, r.answer)
 }
 
-// answer is what a Handler calls.
+// answer is what takes a message calls.
 func (r *reply) answer(body ...[]byte) { r.end(answer, body) }
 
 // slack is how much longer than its room an answer may be.
@@ -104,9 +102,9 @@ func (r *reply) end(as sort, body [][]byte) {
 	if r.over.Swap(true) {
 		panic("link: a message was answered twice") // its bytes are somebody else's by now
 	}
-	give := func() { r.conn.peer.memory.give(r.takes()) }
+	give := func() { r.conn.Memory.give(r.takes()) }
 	if n := sizeOf(body); r.sort == request && n > min(int(r.room)+slack, MaxBody) {
-		r.conn.end(fmt.Errorf("found an answer of %d bytes to a message of kind %d, expected at most the %d for which it has room", n, r.kind, r.room))
+		r.conn.End(fmt.Errorf("found an answer of %d bytes to a message of kind %d, expected at most the %d for which it has room", n, r.kind, r.room))
 		body = nil
 	}
 	if r.sort == oneWay {

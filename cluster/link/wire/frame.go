@@ -1,4 +1,4 @@
-package link
+package wire
 
 import (
 	"encoding/binary"
@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 )
+
+// MaxBody is how many bytes a message and an answer may have.
+const MaxBody = 16<<20 + 64<<10
 
 // sort is what a frame is.
 type sort uint8
@@ -34,7 +37,7 @@ const headerSize = 20
 // header is what precedes a body.
 type header struct {
 	sort   sort
-	kind   Kind
+	kind   uint8
 	number uint64 // of a request and its answer
 	length uint32
 	room   uint32
@@ -50,7 +53,7 @@ func (h *header) put(to *[headerSize]byte) {
 // parse reads what put writes. It refuses what no node sends.
 func parse(from *[headerSize]byte) (header, error) {
 	h := header{
-		length: binary.BigEndian.Uint32(from[0:]), sort: sort(from[4]), kind: Kind(from[5]),
+		length: binary.BigEndian.Uint32(from[0:]), sort: sort(from[4]), kind: from[5],
 		number: binary.BigEndian.Uint64(from[8:]), room: binary.BigEndian.Uint32(from[16:]),
 	}
 	switch {
@@ -71,12 +74,12 @@ func readHeader(r io.Reader) (header, error) {
 	return parse(&b)
 }
 
-// protocol is the version of what goes over connections. Nodes of different versions do not
+// Protocol is the version of what goes over connections. Nodes of different versions do not
 // connect.
-const protocol = 1
+const Protocol = 1
 
-// hello is what both sides say first.
-type hello struct {
+// Hello is what both sides say first.
+type Hello struct {
 	Protocol    int    `json:"protocol"`
 	Cluster     string `json:"cluster"`
 	Node        string `json:"node"`
@@ -85,27 +88,28 @@ type hello struct {
 	Refused     string `json:"refused,omitempty"` // why the connection is not taken
 }
 
-// ways is how many connections a node may have to another one.
-const ways = 34
+// Ways is how many connections a node may have to another one.
+const Ways = 34
 
-// judge refuses another protocol, cluster or node than expected.
-func (h *hello) judge(cluster, node string) error {
+// Judge refuses another protocol, cluster or node than expected.
+func (h *Hello) Judge(cluster, node string) error {
 	switch {
 	case h.Refused != "":
 		return fmt.Errorf("it refuses this node: %s", h.Refused)
-	case h.Protocol != protocol:
-		return fmt.Errorf("found protocol %d, expected %d: nodes of these versions cannot be linked", h.Protocol, protocol)
+	case h.Protocol != Protocol:
+		return fmt.Errorf("found protocol %d, expected %d: nodes of these versions cannot be linked", h.Protocol, Protocol)
 	case h.Cluster != cluster:
 		return fmt.Errorf("found a node of cluster %q, expected %q", h.Cluster, cluster)
 	case h.Node != node:
 		return fmt.Errorf("found node %q, expected %q, as its certificate says", h.Node, node)
-	case h.Incarnation == "" || h.Way < 0 || h.Way >= ways:
+	case h.Incarnation == "" || h.Way < 0 || h.Way >= Ways:
 		return fmt.Errorf("found incarnation %q and way %d, expected one of each", h.Incarnation, h.Way)
 	}
 	return nil
 }
 
-func writeHello(w io.Writer, h hello) error {
+// Write says it.
+func (h Hello) Write(w io.Writer) error {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return err
@@ -116,7 +120,8 @@ func writeHello(w io.Writer, h hello) error {
 	return err
 }
 
-func readHello(r io.Reader) (h hello, err error) {
+// ReadHello hears what the other side says.
+func ReadHello(r io.Reader) (h Hello, err error) {
 	f, err := readHeader(r)
 	if err == nil && f.sort != greeting {
 		err = fmt.Errorf("found a frame of sort %d, expected a greeting", f.sort)
