@@ -45,6 +45,12 @@ func (k Keys) OwnerOf(key string) (volume string, ok bool) {
 	return volume, below && owner
 }
 
+// Heritage is what of a volume outlives its owner, without a lease.
+func (k Keys) Heritage(volume string) string { return k.Volume(volume) + "heritage" }
+
+// Volume is the prefix of all keys of one volume.
+func (k Keys) Volume(volume string) string { return k.Volumes() + volume + "/" }
+
 // Identity is what serials and NAA identifiers of all nodes derive from.
 func (k Keys) Identity() string { return k.prefix + "identity" }
 

@@ -19,6 +19,8 @@ type Reservations struct {
 // VolumeReservations is what is reserved of one volume, and for whom.
 type VolumeReservations struct {
 	Volume        string         `json:"volume" doc:"Name of the volume."`
+	Node          string         `json:"node,omitempty" doc:"Of a volume with owners: the node that serves it, which alone knows the rest. It is missing while that is not decided, and of other volumes."`
+	Elsewhere     bool           `json:"elsewhere,omitempty" doc:"This node does not serve the volume: the rest is not known here."`
 	Type          string         `json:"type" doc:"Type of the persistent reservation; none: there is no reservation."`
 	Generation    uint32         `json:"generation" doc:"PRGENERATION."`
 	Persistent    bool           `json:"persistent" doc:"It survives a loss of power (APTPL)."`

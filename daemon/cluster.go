@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"lunar/cluster"
+	"lunar/cluster/heritage"
 	"lunar/cluster/link"
 	"lunar/cluster/node"
 	"lunar/cluster/ownership"
@@ -82,6 +83,10 @@ func enterCluster(cfg *conf.Config, stateDir string, log *slog.Logger) (*members
 		Identity: identity, Node: cfg.Cluster.Node, Hold: cfg.Cluster.Hold, Cached: cfg.Cluster.LeaseCache,
 		Access: func(owner string) map[uint16]scsi.PortAccess { return m.known.Load().access(owner) },
 		Lost:   func(volume string, epoch uint64) { m.node.Load().Lost(volume, epoch) },
+		Inherit: func(ctx context.Context, volume string, epoch uint64) (*heritage.Ledger, json.RawMessage, error) {
+			return heritage.Open(ctx, heritage.Claim{State: m.state, Keys: m.keys(), Volume: volume, Node: cfg.Cluster.Node, Epoch: epoch})
+		},
+		HeritageKey: m.keys().Heritage,
 	}
 	return m, nil
 }

@@ -2,6 +2,7 @@ package volumes
 
 import (
 	"context"
+	"encoding/json"
 	"io/fs"
 	"log/slog"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"lunar/backstore/crypt"
 	"lunar/backstore/rbd"
 	"lunar/cache/tier"
+	"lunar/cluster/heritage"
 	"lunar/conf"
 	"lunar/daemon/state"
 	"lunar/internal/durable"
@@ -113,6 +115,11 @@ type Cluster struct {
 	// Lost hears, on any goroutine, that what a volume has open for a claim is lost to
 	// somebody else.
 	Lost func(volume string, epoch uint64)
+	// Inherit returns what earlier owners of a volume have left of it (nil: nothing), and
+	// what a claim of this node changes it by.
+	Inherit func(ctx context.Context, volume string, epoch uint64) (*heritage.Ledger, json.RawMessage, error)
+	// HeritageKey is where that is in the cluster's state.
+	HeritageKey func(volume string) string
 	// Life ends when the server leaves the cluster: it is asked then no more whether Ceph answers.
 	Life    context.Context
 	answers map[pool]*rbd.Answers
@@ -147,9 +154,10 @@ type Shared struct {
 	slot    *backstore.Slot
 	failing *deferral
 	answers *rbd.Answers
-	trusted atomic.Int64 // when what is cached is not known any more to be the newest, on the clock of since
-	leave   func() error // of the instance; nil: there is none
-	opening rbd.Config   // by which the image was opened last; changes while the slot is exchanged
+	trusted atomic.Int64           // when what is cached is not known any more to be the newest, on the clock of since
+	leave   func() error           // of the instance; nil: there is none
+	opening rbd.Config             // by which the image was opened last; changes while the slot is exchanged
+	tenure  atomic.Pointer[tenure] // nil: the image is not open here
 
 	mu    sync.Mutex
 	owner string // the node that serves the volume; empty: it is not decided

@@ -45,8 +45,9 @@ func (a *Set) openShared(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		Vendor: v.Vendor, Product: v.Product, Revision: v.Revision,
 		Serial: SerialOf(v, a.Cluster.Identity), NAA: a.sharedNAA(v), Designators: designatorsOf(v),
 		WriteThrough: settings.WriteThrough, GroupNumbers: settings.GroupNumbers, PhysicalBlock: settings.PhysicalBlock,
-		Removable: v.Removable, Logger: a.Log, Refusals: a.Refusals,
-		Access: map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Transitioning}},
+		Removable: v.Removable, SanitizeRate: settings.SanitizeRate, Logger: a.Log, Refusals: a.Refusals,
+		SaveHeritage: s.saveHeritage,
+		Access:       map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Transitioning}},
 	})
 	if err != nil {
 		return nil, err
@@ -117,6 +118,10 @@ func (s *Shared) Open(ctx context.Context, claim Claim) (o Opened, late bool, er
 	if err := s.Close(ctx); err != nil { // what an earlier Close has left
 		return o, false, err
 	}
+	left, tenure, err := s.inherit(ctx, claim.Epoch)
+	if err != nil {
+		return o, false, err
+	}
 	c := s.image
 	c.Epoch, c.Instance, c.Superseded, c.Patience = claim.Epoch, claim.Instance, claim.Fenced, patienceOf(ctx)
 	c.Lost = func(error) { s.set.Cluster.Lost(s.volume.Name, claim.Epoch) }
@@ -134,6 +139,7 @@ func (s *Shared) Open(ctx context.Context, claim Claim) (o Opened, late bool, er
 		return o, errors.Is(err, rbd.ErrLate), err
 	}
 	s.opened(image, store)
+	s.succeed(tenure, left)
 	return Opened{image.Address(), image.Info().Size, s.volume.BlockSize}, false, nil
 }
 
@@ -212,6 +218,7 @@ func (s *Shared) Close(ctx context.Context) error {
 	if err := s.unit.Quiesce(quiet); err != nil {
 		s.image.Logger.Warn("commands of the volume have not ended; they end as it goes to another server", "after", quiesceTime)
 	}
+	s.resign()
 	return s.slot.Exchange(ctx, func(store backstore.Store) (backstore.Store, error) {
 		err := store.Close()
 		if err != nil {

@@ -14,7 +14,7 @@ var layers = map[string][]string{
 	"cmd/tgtd":           {"daemon", "internal/cli", "internal/systemd", "target/tcp/kernelqtcp"},
 	"cmd/lunar":          {"cluster", "control", "conf", "daemon/offline", "internal/bulk", "internal/bytesize", "internal/cli", "internal/iscsiname"},
 	"daemon":             {"cluster", "control", "conf", "target", "iser", "cache", "backstore", "scheduler", "internal"},
-	"daemon/volumes":     {"daemon/state", "daemon/medium", "daemon/machine", "control", "conf", "target/scsi", "cache", "backstore", "internal"},
+	"daemon/volumes":     {"cluster", "daemon/state", "daemon/medium", "daemon/machine", "control", "conf", "target/scsi", "cache", "backstore", "internal"},
 	"daemon/machine":     {"conf", "cache", "internal"},
 	"daemon/state":       {"daemon/medium", "conf", "backstore", "internal"},
 	"daemon/medium":      {"conf", "backstore", "internal"},

@@ -1,6 +1,10 @@
 package scsi
 
-import "lunar/target/scsi/sense"
+import (
+	"slices"
+
+	"lunar/target/scsi/sense"
+)
 
 // attachAttention is what a new nexus is told first. A nexus is new to the
 // logical unit, so nothing more specific than "power on or reset" is known to
@@ -19,6 +23,7 @@ func (lu *LogicalUnit) Attach(n *Nexus) {
 	lu.recognize()
 	lu.restrict(n)
 	lu.inherit(n)
+	lu.remind(n)
 }
 
 // Detach ends what Attach began. The nexus's commands have ended.
@@ -28,7 +33,8 @@ func (lu *LogicalUnit) Detach(n *Nexus) {
 	defer lu.mu.Unlock()
 	delete(lu.mu.nexuses, n)
 	n.ended.Store(true)
-	lu.dropReserve(n.itNexus())
+	lu.dropReserve(n.Identity())
+	lu.mu.owed = slices.DeleteFunc(slices.Clone(lu.mu.owed), func(o Owed) bool { return o.Nexus == n.Identity() })
 	lu.leave(n)
 	if n.passage != nil {
 		n.passage.end()
@@ -60,4 +66,5 @@ func (lu *LogicalUnit) ResetState() {
 		s.Blocks, s.Ejected, s.Sanitize = before.Blocks, before.Ejected, before.Sanitize
 		lu.allowRemoval()
 	})
+	lu.resave()
 }

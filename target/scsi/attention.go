@@ -58,7 +58,13 @@ func (n *Nexus) Attention(asc sense.ASC) { n.attentions.add(asc) }
 // takeAttention removes the unit attention condition that is to be reported
 // next, if there is one.
 func (n *Nexus) takeAttention() (asc sense.ASC, ok bool) {
-	q := &n.attentions
+	if asc, ok = n.attentions.take(); ok && n.LU != nil && n.LU.reported != nil {
+		n.LU.reported(n)
+	}
+	return asc, ok
+}
+
+func (q *attentionQueue) take() (asc sense.ASC, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	codes := q.mu.codes[:q.mu.count]
@@ -68,6 +74,14 @@ func (n *Nexus) takeAttention() (asc sense.ASC, ok bool) {
 	asc = codes[0]
 	q.set(slices.Delete(codes, 0, 1))
 	return asc, true
+}
+
+// has reports whether the nexus is still to be told of a condition.
+func (n *Nexus) has(asc sense.ASC) bool {
+	q := &n.attentions
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Contains(q.mu.codes[:q.mu.count], asc)
 }
 
 // clearAttention removes asc, which the initiator has learnt otherwise.

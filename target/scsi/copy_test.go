@@ -420,8 +420,8 @@ func TestCopyFencedWithoutItsSession(t *testing.T) {
 	}
 	lu.Detach(n[1])
 	for _, r := range []reservation.Request{
-		{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.itNexus(), ServiceKey: 1},
-		{Action: reservation.Reserve, From: rival.itNexus(), Key: 1, Type: reservation.WriteExclusive},
+		{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.Identity(), ServiceKey: 1},
+		{Action: reservation.Reserve, From: rival.Identity(), Key: 1, Type: reservation.WriteExclusive},
 	} {
 		change, refusal := lu.reservations.Load().Apply(&r)
 		if refusal != nil {
@@ -449,9 +449,9 @@ func TestPreemptAndAbortAwaitsCopies(t *testing.T) {
 		n[1].Initiator = "copier"
 		lu.Attach(rival)
 		for _, r := range []reservation.Request{
-			{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.itNexus(), ServiceKey: 1},
-			{Action: reservation.RegisterAndIgnoreExistingKey, From: n[1].itNexus(), ServiceKey: 2},
-			{Action: reservation.Reserve, From: n[1].itNexus(), Key: 2, Type: reservation.WriteExclusiveRegistrantsOnly},
+			{Action: reservation.RegisterAndIgnoreExistingKey, From: rival.Identity(), ServiceKey: 1},
+			{Action: reservation.RegisterAndIgnoreExistingKey, From: n[1].Identity(), ServiceKey: 2},
+			{Action: reservation.Reserve, From: n[1].Identity(), Key: 2, Type: reservation.WriteExclusiveRegistrantsOnly},
 		} {
 			change, refusal := lu.reservations.Load().Apply(&r)
 			if refusal != nil {

@@ -83,7 +83,7 @@ func (lu *LogicalUnit) admit(c *Command) *sense.Data {
 		}
 	}
 	if row.Flags&needs != 0 && !lu.supports(row) {
-		if row.Flags&(NeedsErase|NeedsCryptoErase) != 0 && !lu.config.Shared { // SANITIZE is there, with other service actions
+		if row.Flags&(NeedsErase|NeedsCryptoErase) != 0 { // SANITIZE is there, with other service actions
 			return sense.InvalidFieldInCDB(1, 4)
 		}
 		return sense.InvalidOpcode
@@ -143,8 +143,7 @@ func (lu *LogicalUnit) supports(row *Row) bool {
 		(row.Flags&NeedsAtomic == 0 || lu.traits.Load().limits.MaxAtomic > 0) &&
 		(row.Flags&NeedsRemovable == 0 || lu.config.Removable) &&
 		(row.Flags&NeedsType2 == 0 || lu.protect == protect.Type2) &&
-		(row.Flags&NeedsExplicitAccess == 0 || lu.traits.Load().explicit) &&
-		(row.Flags&NeedsSole == 0 || !lu.config.Shared)
+		(row.Flags&NeedsExplicitAccess == 0 || lu.traits.Load().explicit)
 }
 
 // protection returns why n may not write, or nil.

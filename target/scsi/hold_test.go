@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"lunar/backstore"
-	"lunar/target/scsi/sense"
 )
 
 // A nexus of a shared unit comes by the group with tag 1; that with tag 2 is another
@@ -252,19 +251,5 @@ func TestSharedStoreThatIsGone(t *testing.T) {
 	n.takeAttention()
 	if x := newThread(t, m, 1).start(n, cdb16(0x88, 0, 0, 1), nil, 512).finish(); senseCode(x) != inTransition {
 		t.Errorf("status %#x, sense %+v", x.c.Status, x.c.Sense)
-	}
-}
-
-// TestSharedUnitRefuses: what only this server would know of is not there.
-func TestSharedUnitRefuses(t *testing.T) {
-	m := newMedium(mib)
-	n, lu := newShared(t, m)
-	lu.Settle(here, nil)
-	n.takeAttention()
-	th := newThread(t, m, 1)
-	for _, cdb := range [][]byte{{0x5e, 0, 0, 0, 0, 0, 0, 0, 8, 0}, {0x5f, 0, 0, 0, 0, 0, 0, 0, 24, 0}, {0x16, 0, 0, 0, 0, 0}, {0x48, 0x01, 0, 0, 0, 0, 0, 0, 8, 0}} {
-		if x := th.start(n, cdb, nil, 8).finish(); x.c.Status != CheckCondition || x.c.Sense.ASC != sense.ASCInvalidOpcode {
-			t.Errorf("%x: status %#x, sense %+v", cdb, x.c.Status, x.c.Sense)
-		}
 	}
 }

@@ -80,13 +80,16 @@ func (lu *LogicalUnit) identify(by *Nexus, kind byte, info []byte) outcome {
 		return (*Command).Good
 	}
 	*field = info
+	var own func() error
 	if save := lu.config.SaveIdentifying; save != nil {
-		if err := save(next); err != nil {
-			lu.config.Logger.Error("identifying information cannot be saved: it stays as it was", "volume", lu.Name(), "err", err)
-			return failure(sense.InternalTargetFailure)
-		}
+		own = func() error { return save(next) }
 	}
-	lu.identifying.Store(&next)
-	lu.Attention(sense.ASCDeviceIdentifierChanged, by)
+	err := lu.lasting(own, func(h *Heritage) { h.Identifying = next }, func() {
+		lu.identifying.Store(&next)
+		lu.attention(sense.ASCDeviceIdentifierChanged, by)
+	})
+	if err != nil {
+		return lu.unsaved("identifying information cannot be saved: it stays as it was", err)
+	}
 	return (*Command).Good
 }

@@ -63,6 +63,12 @@ type LUConfig struct {
 	// and may block. Nil: a restart forgets it.
 	Identifying     Identifying
 	SaveIdentifying func(Identifying) error
+
+	// SaveHeritage, of a logical unit that is Shared, makes stable what the next server
+	// is to go on with, in place of all other functions that save. Calls come one at a
+	// time and may block. It fails with ErrBusy, ErrElsewhere or ErrTooLarge, which
+	// initiators are told of, or others.
+	SaveHeritage func(*Heritage) error
 }
 
 // Identifying is identifying information (SPC-4 clause 5.6): what initiators
@@ -105,6 +111,7 @@ type LogicalUnit struct {
 	flux         flux
 	transfers    transfers
 	registrar    registrar
+	reported     func(*Nexus) // hears that a unit attention was reported; nil: nobody does
 
 	resizing sync.Mutex // one Resize at a time
 
@@ -119,12 +126,17 @@ type LogicalUnit struct {
 
 	mu struct {
 		sync.Mutex
-		nexuses  map[*Nexus]struct{}
-		departed map[claimant]departed
-		reserved reservation.Nexus // who holds RESERVE; zero: nobody
-		holding  bool              // see Hold
-		holds    uint64            // how often that was called
-		carrier  Carrier           // to the server that serves the unit; nil: this one does
+		nexuses    map[*Nexus]struct{}
+		departed   map[claimant]departed
+		reserved   reservation.Nexus // who holds RESERVE; zero: nobody
+		holding    bool              // see Hold
+		holds      uint64            // how often that was called
+		serves     bool              // between Succeed and Resign
+		tenure     uint64            // how often serves has changed
+		owed       []Owed            // replaced as a whole
+		told       []Owed            // see forgetTold
+		forgetting bool              // forgetTold is about to be called
+		carrier    Carrier           // to the server that serves the unit; nil: this one does
 		// registrants are who has proven to be behind the registrations of reservations.
 		registrants map[registrant]any
 	}

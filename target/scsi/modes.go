@@ -42,30 +42,47 @@ func (c *Command) modeSelect(ten bool) {
 		c.Fail(sense.WriteProtected)
 		return
 	}
-	before, after, s := lu.storeModes(c.Nexus, &mode.List{Data: c.List(), Ten: ten})
-	if s != nil {
-		c.Fail(s)
+	list := &mode.List{Data: c.List(), Ten: ten}
+	if lu.config.SaveHeritage != nil {
+		c.register(func() outcome { return lu.saveModes(c.Nexus, list) })
 		return
 	}
-	if before != after {
-		lu.Attention(sense.ASCModeParametersChanged, c.Nexus)
+	lu.mu.Lock()
+	end := lu.storeModes(c.Nexus, list)
+	lu.mu.Unlock()
+	end(c)
+}
+
+// saveModes is storeModes of a logical unit that several servers present: the registrar's
+// part.
+func (lu *LogicalUnit) saveModes(n *Nexus, list *mode.List) (end outcome) {
+	after, refused := lu.modeParameters(n, lu.State()).Select(list)
+	if refused != nil {
+		return failure(refused)
 	}
-	if before.WriteCache && !after.WriteCache {
-		c.flushThen((*Command).Good)
-		return
+	err := lu.lasting(nil, func(h *Heritage) { h.Modes = &after }, func() { end = lu.storeModes(n, list) })
+	if err != nil {
+		return lu.unsaved("mode pages cannot be saved: they stay as they were", err)
 	}
-	c.Good()
+	return end
 }
 
 // storeModes stores list in the logical unit's state, as one step for all
-// initiators.
-func (lu *LogicalUnit) storeModes(n *Nexus, list *mode.List) (before, after mode.Values, refused *sense.Data) {
-	lu.update(func(s *State) {
-		before = s.Values
-		after, refused = lu.modeParameters(n, s).Select(list)
-		if refused == nil {
-			s.Values = after
-		}
-	})
-	return before, after, refused
+// initiators. The caller holds mu.
+func (lu *LogicalUnit) storeModes(n *Nexus, list *mode.List) outcome {
+	before := lu.state.Load()
+	after, refused := lu.modeParameters(n, before).Select(list)
+	if refused != nil {
+		return failure(refused)
+	}
+	next := *before
+	next.Values = after
+	lu.state.Store(&next)
+	if before.Values != after {
+		lu.attention(sense.ASCModeParametersChanged, n)
+	}
+	if before.WriteCache && !after.WriteCache {
+		return func(c *Command) { c.flushThen((*Command).Good) }
+	}
+	return (*Command).Good
 }

@@ -75,8 +75,9 @@ func (n *Nexus) grants(write bool) bool {
 	return mapped && !(write && readOnly)
 }
 
-// itNexus returns the I_T nexus that n belongs to.
-func (n *Nexus) itNexus() reservation.Nexus {
+// Identity returns the I_T nexus that n belongs to. It is the same at all servers of a
+// logical unit: no two have portal groups of the same tag.
+func (n *Nexus) Identity() reservation.Nexus {
 	return reservation.Nexus{Initiator: n.Initiator, Target: n.Target, Port: n.TargetTag}
 }
 
@@ -107,7 +108,7 @@ func (n *Nexus) asker() asker {
 	if n.Proven != nil {
 		return asker{claimant: n.claimant()}
 	}
-	return asker{n.claimant(), n.itNexus()}
+	return asker{n.claimant(), n.Identity()}
 }
 
 // registrant is an initiator port at a target, whichever of its ports.

@@ -48,6 +48,9 @@ func NewLogicalUnit(config LUConfig) (*LogicalUnit, error) {
 	lu.identifying.Store(&config.Identifying)
 	lu.sanitizeRate.Store(config.SanitizeRate)
 	lu.watchSpace(config.SoftThreshold)
+	if config.SaveHeritage != nil {
+		lu.reported = lu.forgetReported
+	}
 	return lu, nil
 }
 

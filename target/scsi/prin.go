@@ -61,7 +61,7 @@ func readReservation(_ *LogicalUnit, s *reservation.State) []byte {
 // reportCapabilities is that of REPORT CAPABILITIES (SPC-4 clause 6.15.4).
 func reportCapabilities(lu *LogicalUnit, s *reservation.State) []byte {
 	data := []byte{0, 8, capCompatible | capSpecify | capAllPorts, capTypes | capAllowed, capTypeMask, capTypeMaskTwo, 0, 0}
-	if lu.config.SaveReservations != nil {
+	if lu.mayPersist() {
 		data[2] |= capPersist
 	}
 	if s.Persist() {

@@ -22,7 +22,7 @@ func reservationList(cdb *CDB) uint32 {
 // persistentReserveOut is PERSISTENT RESERVE OUT (SPC-4 clause 6.16).
 func persistentReserveOut(c *Command) {
 	r := &reservation.Request{
-		Action: reservation.Action(c.row.ServiceAction), From: c.Nexus.itNexus(), Holder: c.Nexus.holder(),
+		Action: reservation.Action(c.row.ServiceAction), From: c.Nexus.Identity(), Holder: c.Nexus.holder(),
 		Scope: c.CDB[2] >> 4, Type: reservation.Type(c.CDB[2] & 0x0f),
 	}
 	lu := c.Nexus.LU
@@ -35,13 +35,18 @@ func persistentReserveOut(c *Command) {
 
 // surroundings is what requests of n may name.
 func (lu *LogicalUnit) surroundings(n *Nexus) *reservation.Surroundings {
-	around := &reservation.Surroundings{Ports: n.ports(), MayPersist: lu.config.SaveReservations != nil}
+	around := &reservation.Surroundings{Ports: n.ports(), MayPersist: lu.mayPersist()}
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	for other := range lu.mu.nexuses {
 		around.Initiators = append(around.Initiators, other.Initiator)
 	}
 	return around
+}
+
+// mayPersist reports whether reservations can outlive a loss of power.
+func (lu *LogicalUnit) mayPersist() bool {
+	return lu.config.SaveReservations != nil || lu.config.SaveHeritage != nil
 }
 
 // applyRequest is the registrar's part of a request. What the logical unit is to
@@ -58,14 +63,12 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 	if change.Next == before {
 		return (*Command).Good
 	}
-	if before.Persist() || change.Next.Persist() {
-		if err := lu.config.SaveReservations(change.Next); err != nil {
-			lu.config.Logger.Error("reservations cannot be saved: they stay as they were", "volume", lu.config.Name, "err", err)
-			return failure(sense.InternalTargetFailure)
-		}
+	var preempted []*Nexus
+	err := lu.changeReservations(&change, func() { preempted = lu.publish(&change) })
+	if err != nil {
+		return lu.unsaved("reservations cannot be saved: they stay as they were", err)
 	}
 	c.auditReservation(r, before, &change)
-	preempted := lu.publish(&change)
 	for _, n := range preempted {
 		lu.ClearACA(n)
 	}
@@ -75,6 +78,28 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 	c.awaiting.Store(true)
 	endTasks(c, preempted)
 	return nil
+}
+
+// changeReservations makes a change stable before publish, which has mu, puts it into force.
+func (lu *LogicalUnit) changeReservations(change *reservation.Change, publish func()) error {
+	own := func() error {
+		if lu.reservations.Load().Persist() || change.Next.Persist() {
+			return lu.config.SaveReservations(change.Next)
+		}
+		return nil
+	}
+	owed := make([]Owed, len(change.Notices))
+	for i, notice := range change.Notices {
+		owed[i] = Owed{notice.Nexus, eventASC[notice.Event]}
+	}
+	return lu.lasting(own, func(h *Heritage) {
+		h.Reservations, h.Owed = change.Next, owe(h.Owed, owed...)
+	}, func() {
+		if lu.config.SaveHeritage != nil {
+			lu.mu.owed = owe(lu.mu.owed, owed...)
+		}
+		publish()
+	})
 }
 
 // audited names the service actions that take something from others.
@@ -93,16 +118,15 @@ func (c *Command) auditReservation(r *reservation.Request, before *reservation.S
 }
 
 // publish puts a change into force for all commands that come from now on, and
-// tells who has to be told. It returns the nexuses whose tasks are to end.
+// tells who has to be told. It returns the nexuses whose tasks are to end. The caller
+// holds mu.
 func (lu *LogicalUnit) publish(change *reservation.Change) []*Nexus {
-	lu.mu.Lock()
-	defer lu.mu.Unlock()
 	lu.reservations.Store(change.Next)
 	lu.recognize()
 	lu.restrictAll()
 	var preempted []*Nexus
 	for n := range lu.mu.nexuses {
-		it := n.itNexus()
+		it := n.Identity()
 		for _, notice := range change.Notices {
 			if notice.Nexus == it {
 				n.Attention(eventASC[notice.Event])

@@ -2,6 +2,7 @@ package scsi
 
 import (
 	"sync"
+	"time"
 
 	"lunar/target/scsi/sense"
 )
@@ -9,14 +10,26 @@ import (
 // registrar carries out what changes the reservations of a logical unit, sets its
 // identifying information or asks its disk for the temperature, one
 // after the other in the order of arrival, on a goroutine that lives while there
-// is something to do: what is to survive a loss of power has to be written
-// first, which blocks. The commands that wait bound its queue.
+// is something to do: what is to survive a loss of power, or of the server, has to be
+// stable first, which blocks. The commands that wait bound its queue.
 type registrar struct {
 	mu struct {
 		sync.Mutex
 		queue   []func()
 		running bool
+		began   time.Time // when it began what it does now
 	}
+}
+
+// registrarPatience is how long the registrar of a unit that several servers present may be
+// with one thing before initiators are told to come again, rather than wait for it in line.
+const registrarPatience = 2 * time.Second
+
+// stuck reports that it has been with one thing for long.
+func (r *registrar) stuck() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.running && time.Since(r.mu.began) > registrarPatience
 }
 
 func (r *registrar) do(work func()) {
@@ -24,7 +37,7 @@ func (r *registrar) do(work func()) {
 	defer r.mu.Unlock()
 	r.mu.queue = append(r.mu.queue, work)
 	if !r.mu.running {
-		r.mu.running = true
+		r.mu.running, r.mu.began = true, time.Now()
 		go r.run()
 	}
 }
@@ -44,7 +57,7 @@ func (r *registrar) next() func() {
 		return nil
 	}
 	work := r.mu.queue[0]
-	r.mu.queue = r.mu.queue[1:]
+	r.mu.queue, r.mu.began = r.mu.queue[1:], time.Now()
 	return work
 }
 
@@ -59,8 +72,13 @@ func failure(s *sense.Data) outcome { return func(c *Command) { c.Fail(s) } }
 // work's outcome says; nil: work has seen to it that conclude is called. A
 // panic in work is one of the command.
 func (c *Command) register(work func() outcome) {
+	lu := c.Nexus.LU
+	if lu.config.SaveHeritage != nil && lu.registrar.stuck() {
+		c.FailStatus(Busy)
+		return
+	}
 	c.running++
-	c.Nexus.LU.registrar.do(func() {
+	lu.registrar.do(func() {
 		defer func() {
 			if p := recover(); p != nil {
 				c.conclude(func(*Command) { panic(p) })

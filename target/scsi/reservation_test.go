@@ -297,7 +297,7 @@ func TestReservationsFromManyThreads(t *testing.T) {
 	wg.Wait()
 	s := d.lu.reservations.Load()
 	for _, nexus := range n {
-		want := s.Rights(nexus.itNexus())
+		want := s.Rights(nexus.Identity())
 		if got := restrictions(nexus.restricted.Load()); got&restrictWrite == 0 != (want&reservation.Write != 0) || got&restrictRead == 0 != (want&reservation.Read != 0) {
 			t.Errorf("%s: restrictions %b, rights %b", nexus.Initiator, got, want)
 		}

@@ -15,25 +15,25 @@ func init() { enlist(reservationTable) }
 var reservationTable = []Row{
 	{
 		Name: "RESERVE(6)", Opcode: 0x16, ServiceAction: -1, Length: 6, Exempt: true,
-		Conflict: ConflictNever, Flags: IgnoreStopped | NeedsWriter | NeedsSole,
+		Conflict: ConflictNever, Flags: IgnoreStopped | NeedsWriter,
 		Usage: CDB{0x16},
 		Run:   reserve,
 	},
 	{
 		Name: "RELEASE(6)", Opcode: 0x17, ServiceAction: -1, Length: 6, Exempt: true,
-		Conflict: ConflictNothing, Flags: IgnoreStopped | NeedsSole,
+		Conflict: ConflictNothing, Flags: IgnoreStopped,
 		Usage: CDB{0x17},
 		Run:   release,
 	},
 	{
 		Name: "RESERVE(10)", Opcode: 0x56, ServiceAction: -1, Length: 10, Exempt: true,
-		Conflict: ConflictNever, Flags: IgnoreStopped | NeedsWriter | NeedsSole,
+		Conflict: ConflictNever, Flags: IgnoreStopped | NeedsWriter,
 		Usage: CDB{0x56},
 		Run:   reserve,
 	},
 	{
 		Name: "RELEASE(10)", Opcode: 0x57, ServiceAction: -1, Length: 10, Exempt: true,
-		Conflict: ConflictNothing, Flags: IgnoreStopped | NeedsSole,
+		Conflict: ConflictNothing, Flags: IgnoreStopped,
 		Usage: CDB{0x57},
 		Run:   release,
 	},
@@ -67,7 +67,7 @@ var reservationTable = []Row{
 func persistentReserveInRow(name string, action int, data func(*LogicalUnit, *reservation.State) []byte) Row {
 	return Row{
 		Name: "PERSISTENT RESERVE IN, " + name, Opcode: 0x5e, ServiceAction: action, Length: 10, Exempt: true,
-		Conflict: ConflictLegacy, Reach: ReachStandby, Flags: IgnoreStopped | NeedsSole,
+		Conflict: ConflictLegacy, Reach: ReachStandby, Flags: IgnoreStopped | NeedsServer,
 		Usage: CDB{0x5e, byte(action), 0, 0, 0, 0, 0, 0xff, 0xff},
 		Run:   persistentReserveIn(data),
 	}
@@ -78,7 +78,7 @@ func persistentReserveInRow(name string, action int, data func(*LogicalUnit, *re
 func persistentReserveOutRow(name string, action reservation.Action) Row {
 	return Row{
 		Name: "PERSISTENT RESERVE OUT, " + name, Opcode: 0x5f, ServiceAction: int(action), Length: 10, Exempt: true,
-		Conflict: ConflictLegacy, Reach: ReachStandby, Flags: IgnoreStopped | ParameterList | NeedsWriter | NeedsSole,
+		Conflict: ConflictLegacy, Reach: ReachStandby, Flags: IgnoreStopped | ParameterList | NeedsWriter | NeedsServer,
 		Usage: CDB{0x5f, byte(action), 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff},
 		List:  reservationList,
 		Run:   persistentReserveOut,

@@ -11,25 +11,35 @@ func reserve(c *Command) {
 }
 
 func (lu *LogicalUnit) reserve(n *Nexus) outcome {
-	lu.mu.Lock()
-	defer lu.mu.Unlock()
 	if len(lu.reservations.Load().Registrations()) > 0 {
 		return lu.compatible(n)
 	}
-	switch lu.mu.reserved {
-	case reservation.Nexus{}, n.itNexus():
-		lu.mu.reserved = n.itNexus()
-		lu.restrictAll()
+	switch _, holder := lu.Reservations(); holder {
+	case n.Identity():
 		return (*Command).Good
+	case reservation.Nexus{}:
+		return lu.setReserve(n.Identity())
 	}
 	return conflict
+}
+
+// setReserve has a nexus hold RESERVE; zero: nobody.
+func (lu *LogicalUnit) setReserve(n reservation.Nexus) outcome {
+	err := lu.lasting(nil, func(h *Heritage) { h.Reserved = n }, func() {
+		lu.mu.reserved = n
+		lu.restrictAll()
+	})
+	if err != nil {
+		return lu.unsaved("who holds RESERVE cannot be saved: it stays as it was", err)
+	}
+	return (*Command).Good
 }
 
 // compatible is how RESERVE and RELEASE end while nexuses are registered: they
 // never do anything.
 func (lu *LogicalUnit) compatible(n *Nexus) outcome {
 	s := lu.reservations.Load()
-	if s.Type() != 0 && s.Rights(n.itNexus()) == reservation.All {
+	if s.Type() != 0 && s.Rights(n.Identity()) == reservation.All {
 		return (*Command).Good
 	}
 	return conflict
@@ -41,12 +51,12 @@ func release(c *Command) {
 }
 
 func (lu *LogicalUnit) release(n *Nexus) outcome {
-	lu.mu.Lock()
-	defer lu.mu.Unlock()
 	if len(lu.reservations.Load().Registrations()) > 0 {
 		return lu.compatible(n)
 	}
-	lu.dropReserve(n.itNexus())
+	if _, holder := lu.Reservations(); holder == n.Identity() {
+		return lu.setReserve(reservation.Nexus{})
+	}
 	return (*Command).Good
 }
 
@@ -70,5 +80,6 @@ func (lu *LogicalUnit) dropReserve(n reservation.Nexus) {
 	if lu.mu.reserved == n && n != (reservation.Nexus{}) {
 		lu.mu.reserved = reservation.Nexus{}
 		lu.restrictAll()
+		lu.resave()
 	}
 }

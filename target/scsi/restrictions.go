@@ -3,6 +3,7 @@ package scsi
 import (
 	"lunar/backstore"
 	"lunar/target/scsi/reservation"
+	"lunar/target/scsi/sense"
 )
 
 // restrictions are the reasons why commands of a nexus do not run now: reservations of
@@ -20,8 +21,9 @@ const (
 	restrictUnavailable
 	restrictTransition
 	restrictOffline
-	restrictFlux  // it is not decided which of several servers serves the unit: the command waits
-	restrictRelay // another server serves it: the command is relayed
+	restrictFlux      // it is not decided which of several servers serves the unit: the command waits
+	restrictRelay     // another server serves it: the command is relayed
+	restrictElsewhere // another server serves it, to which nothing leads
 )
 
 // Conflict says of a row which persistent reservations of other nexuses it
@@ -74,6 +76,9 @@ func (r *Row) restrictionsOf() restrictions {
 	if r.relayed() {
 		stopped |= restrictRelay
 	}
+	if r.Flags&NeedsServer != 0 {
+		stopped |= restrictFlux | restrictElsewhere
+	}
 	switch {
 	case r.Conflict != ConflictByAccess:
 		return stopped | conflictRestrictions[r.Conflict]
@@ -89,6 +94,10 @@ func (c *Command) refuse(b restrictions) {
 		c.Fail(s)
 		return
 	}
+	if b&restrictElsewhere != 0 {
+		c.Fail(sense.InStandby)
+		return
+	}
 	c.FailStatus(ReservationConflict)
 }
 
@@ -97,7 +106,7 @@ func (c *Command) refuse(b restrictions) {
 func (n *Nexus) refuses(row *Row) bool {
 	b := restrictions(n.restricted.Load()) &^ restrictRelay
 	if b&restrictFlux != 0 {
-		b &^= reachRestrictions[ReachActive]
+		b &^= reachRestrictions[ReachActive] | restrictElsewhere
 	}
 	return b&row.restricted != 0
 }
@@ -121,6 +130,9 @@ func (lu *LogicalUnit) restrict(n *Nexus) {
 	if lu.mu.holding {
 		b |= restrictFlux
 	}
+	if lu.config.Shared && !lu.mu.serves {
+		b |= restrictElsewhere
+	}
 	n.restricted.Store(uint32(b))
 }
 
@@ -137,13 +149,13 @@ func (n *Nexus) currentRestrictions() restrictions {
 
 func (lu *LogicalUnit) reservationRestrictions(n *Nexus) restrictions {
 	if lu.mu.reserved != (reservation.Nexus{}) {
-		if lu.mu.reserved != n.itNexus() {
+		if lu.mu.reserved != n.Identity() {
 			return restrictReserved | restrictLegacy
 		}
 		return restrictLegacy
 	}
 	var b restrictions
-	rights := lu.reservations.Load().Rights(n.itNexus())
+	rights := lu.reservations.Load().Rights(n.Identity())
 	if rights&reservation.Write == 0 {
 		b |= restrictWrite
 	}

@@ -77,29 +77,24 @@ func sanitizeExitFailureMode(c *Command) {
 
 // exitFailure makes the medium accessible again.
 func (c *Command) exitFailure(z *sanitizing, err error) {
+	lu := c.Nexus.LU
 	if err != nil {
-		c.conclusive(sense.InternalTargetFailure)
+		c.conclusive(lu.unsanitized(err))
 		return
 	}
-	c.Nexus.LU.update(func(s *State) {
-		if s.Sanitize == z { // else another one has begun meanwhile
-			s.Sanitize = nil
-		}
-	})
-	c.conclusive(nil)
+	lu.mu.Lock()
+	lu.endSanitizing(z, nil)
+	lu.mu.Unlock()
+	c.conclusive((*Command).Good)
 }
 
-// conclusive ends the command, with GOOD if s is nil; one that was aborted meanwhile
-// ends as that.
-func (c *Command) conclusive(s *sense.Data) {
-	switch {
-	case c.ending:
+// conclusive ends the command; one that was aborted meanwhile ends as that.
+func (c *Command) conclusive(end outcome) {
+	if c.ending {
 		c.settle()
-	case s != nil:
-		c.Fail(s)
-	default:
-		c.Good()
+		return
 	}
+	end(c)
 }
 
 // sanitize begins the operation z.
@@ -125,9 +120,10 @@ func (c *Command) sanitize(z *sanitizing) {
 // startSanitize begins the operation z, of which there is a note unless err says that
 // it could not be made. The unit is as before if it cannot begin.
 func (c *Command) startSanitize(z, before *sanitizing, err error) {
-	immediate, s := c.CDB[1]&sanitizeImmediate != 0, sense.InsufficientResources
+	lu := c.Nexus.LU
+	immediate, end := c.CDB[1]&sanitizeImmediate != 0, failure(sense.InsufficientResources)
 	if err != nil {
-		s = sense.InternalTargetFailure
+		end = lu.unsanitized(err)
 	}
 	run := &sanitizer{sanitizing: z}
 	if !immediate && !c.ending {
@@ -135,8 +131,10 @@ func (c *Command) startSanitize(z, before *sanitizing, err error) {
 	}
 	if err != nil || c.ending || !c.Port.Background(c, func(b *Command) { b.beginSanitize(run) }) {
 		run.waiter, c.feature = nil, nil
-		c.Nexus.LU.update(func(s *State) { s.Sanitize = before })
-		c.noteSanitizing(before, before.note(), func(c *Command, _ error) { c.conclusive(s) })
+		lu.mu.Lock()
+		lu.endSanitizing(z, before)
+		lu.mu.Unlock()
+		c.noteSanitizing(before, before.note(), func(c *Command, _ error) { c.conclusive(end) })
 		return
 	}
 	if immediate {
@@ -263,7 +261,7 @@ func (c *Command) endSanitize(s *segment) {
 	if err := s.op.Err; err != nil {
 		lu.complain(s.op.Kind, uint64(s.op.Off)>>lu.blockShift, err)
 		z.failed.Store(true)
-		c.endWaiter(sense.SanitizeFailed)
+		c.endWaiter(failure(sense.SanitizeFailed))
 		c.Fail(sense.SanitizeFailed)
 		return
 	}
@@ -271,14 +269,24 @@ func (c *Command) endSanitize(s *segment) {
 }
 
 // sanitized follows the success of the operation. If the note of it could not be
-// removed, it will be found after a restart, which is on the safe side.
-func (c *Command) sanitized(error) {
+// removed, it will be found after a restart, which is on the safe side. Another server that
+// has found it, however, keeps the medium to itself.
+func (c *Command) sanitized(err error) {
 	z, lu := c.sanitizer(), c.Nexus.LU
-	lu.update(func(s *State) { s.Sanitize = nil })
+	end := (*Command).Good
+	switch {
+	case errors.Is(err, ErrElsewhere):
+		end = lu.unsanitized(err)
+	case err != nil:
+		lu.config.Logger.Error("the end of a sanitize operation cannot be saved", "volume", lu.Name(), "err", err)
+	}
+	lu.mu.Lock()
+	lu.endSanitizing(z.sanitizing, nil)
+	lu.mu.Unlock()
 	lu.config.Logger.Info("sanitize operation has ended", "volume", lu.Name(), "time", time.Since(z.began).Round(time.Millisecond))
-	c.endWaiter(nil)
+	c.endWaiter(end)
 	c.feature = nil
-	c.conclusive(nil)
+	c.conclusive(end)
 }
 
 // sanitizer is what the background command of a sanitize operation keeps.
@@ -321,16 +329,12 @@ func (z *sanitizer) discarded(c *Command, _ bool) {
 }
 
 // endWaiter ends the command that waits for the operation, if it still does.
-func (c *Command) endWaiter(s *sense.Data) {
+func (c *Command) endWaiter(end outcome) {
 	z := c.sanitizer()
 	w := z.waiter
 	if w == nil {
 		return
 	}
 	z.waiter, w.feature = nil, nil
-	if s != nil {
-		w.Fail(s)
-		return
-	}
-	w.Good()
+	end(w)
 }

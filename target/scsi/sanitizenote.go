@@ -5,7 +5,7 @@ package scsi
 // command was aborted meanwhile.
 func (c *Command) noteSanitizing(current *sanitizing, n *SanitizeNote, then func(*Command, error)) {
 	lu := c.Nexus.LU
-	if lu.config.SaveSanitizing == nil {
+	if lu.config.SaveSanitizing == nil && lu.config.SaveHeritage == nil {
 		then(c, nil)
 		return
 	}
@@ -19,13 +19,30 @@ func (c *Command) noteSanitizing(current *sanitizing, n *SanitizeNote, then func
 // saveSanitizing is the registrar's part.
 func (lu *LogicalUnit) saveSanitizing(current *sanitizing, n *SanitizeNote) error {
 	if lu.state.Load().Sanitize != current {
+		if lu.config.SaveHeritage != nil {
+			return ErrElsewhere
+		}
 		return nil
 	}
-	err := lu.config.SaveSanitizing(n)
-	if err != nil {
-		lu.config.Logger.Error("the state of a sanitize operation cannot be saved", "volume", lu.Name(), "err", err)
+	return lu.lasting(func() error { return lu.config.SaveSanitizing(n) }, func(h *Heritage) { h.Sanitizing = n }, func() {
+		if n == nil { // what is saved next must not have it again
+			lu.endSanitizing(current, nil)
+		}
+	})
+}
+
+// endSanitizing has another operation take the place of one, unless that has been replaced
+// already. The caller holds mu.
+func (lu *LogicalUnit) endSanitizing(z, by *sanitizing) {
+	if s := *lu.state.Load(); s.Sanitize == z {
+		s.Sanitize = by
+		lu.state.Store(&s)
 	}
-	return err
+}
+
+// unsanitized says how a command ends of whose operation the note could not be made.
+func (lu *LogicalUnit) unsanitized(err error) outcome {
+	return lu.unsaved("the state of a sanitize operation cannot be saved", err)
 }
 
 // sanitizeNoted goes on with the command.

@@ -21,15 +21,10 @@ func (lu *LogicalUnit) ClearReservations() (*reservation.State, reservation.Nexu
 	lu.registrar.do(func() {
 		before, reserved = lu.Reservations()
 		change := before.Cleared()
-		if before.Persist() {
-			if err := lu.config.SaveReservations(change.Next); err != nil {
-				done <- err
-				return
-			}
-		}
-		lu.endReserve()
-		lu.publish(&change)
-		done <- nil
+		done <- lu.changeReservations(&change, func() {
+			lu.dropReserve(lu.mu.reserved)
+			lu.publish(&change)
+		})
 	})
 	err := <-done
 	return before, reserved, err

@@ -31,7 +31,7 @@ var spcTable = []Row{
 	{
 		Name: "MODE SELECT(6)", Opcode: 0x15, ServiceAction: -1, Length: 6, Exempt: true,
 		Reach: ReachStandby,
-		Flags: IgnoreStopped | ParameterList | NeedsWriter,
+		Flags: IgnoreStopped | ParameterList | NeedsWriter | NeedsServer,
 		Usage: CDB{0x15, 0x11, 0, 0, 0xff},
 		List:  func(cdb *CDB) uint32 { return uint32(cdb[4]) },
 		Run:   runModeSelect6,
@@ -103,7 +103,7 @@ var spcTable = []Row{
 	{
 		Name: "MODE SELECT(10)", Opcode: 0x55, ServiceAction: -1, Length: 10, Exempt: true,
 		Reach: ReachStandby,
-		Flags: IgnoreStopped | ParameterList | NeedsWriter,
+		Flags: IgnoreStopped | ParameterList | NeedsWriter | NeedsServer,
 		Usage: CDB{0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff},
 		List:  func(cdb *CDB) uint32 { return uint32(cdb[7])<<8 | uint32(cdb[8]) },
 		Run:   runModeSelect10,
@@ -132,7 +132,7 @@ var spcTable = []Row{
 	{
 		Name: "REPORT IDENTIFYING INFORMATION", Opcode: 0xa3, ServiceAction: 0x05, Length: 12, Exempt: true,
 		Conflict: ConflictNever, Reach: ReachStandby,
-		Flags: IgnoreStopped | NeedsSole,
+		Flags: IgnoreStopped | NeedsServer,
 		Usage: CDB{0xa3, 0x05, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe},
 		Run:   runReportIdentifying,
 	},
@@ -159,7 +159,7 @@ var spcTable = []Row{
 	},
 	{
 		Name: "SET IDENTIFYING INFORMATION", Opcode: 0xa4, ServiceAction: 0x06, Length: 12, Exempt: true,
-		Flags: IgnoreStopped | ParameterList | NeedsWriter | NeedsSole,
+		Flags: IgnoreStopped | ParameterList | NeedsWriter,
 		Usage: CDB{0xa4, 0x06, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe},
 		List:  func(cdb *CDB) uint32 { return min(allocationAt6(cdb), maxIdentifyingDevice+1) },
 		Run:   runSetIdentifying,

@@ -65,13 +65,14 @@ const (
 	// NeedsWriter refuses the command to a nexus that may only read: it changes what
 	// others find, or keeps them from something. AccessWrite says that already.
 	NeedsWriter
-	// NeedsSole leaves the row out for a logical unit that other servers present, too:
-	// what it asks for would be known to this one alone.
-	NeedsSole
+	// NeedsServer has the command of a logical unit that other servers present, too, wait
+	// until it is decided which of them serves it, and run there alone: no other knows
+	// what it asks for.
+	NeedsServer
 )
 
 // needs are the flags that leave a row out somewhere.
-const needs = NeedsDiscard | NeedsType2 | NeedsExplicitAccess | NeedsErase | NeedsRemovable | NeedsAtomic | NeedsCryptoErase | NeedsSole
+const needs = NeedsDiscard | NeedsType2 | NeedsExplicitAccess | NeedsErase | NeedsRemovable | NeedsAtomic | NeedsCryptoErase
 
 // Row is one literal line of the command table. The table drives dispatch,
 // CDB validation, write protection and REPORT SUPPORTED OPERATION CODES.

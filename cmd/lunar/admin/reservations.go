@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -99,6 +100,8 @@ var reservationsListed = rowsOf[control.Reservations, reservationRow]{
 		{Name: "volume", Of: func(r *reservationRow) any { return r.Volume }},
 		{Name: "type", Of: func(r *reservationRow) any {
 			switch {
+			case r.Elsewhere:
+				return "ask " + cmp.Or(r.Node, "later")
 			case r.registration != nil:
 				return r.Type
 			case r.Reserve != "":

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSavedState: what is saved is what is loaded, but for PRGENERATION.
+// TestSavedState: what is saved is what is loaded, but for PRGENERATION, which whole ones have.
 func TestSavedState(t *testing.T) {
 	nexuses := []Nexus{{"a", "t", 1}, {"b", "t", 1}, {"a", "t", 2}}
 	rng, s := rand.New(rand.NewPCG(1, 1)), new(State)
@@ -25,6 +25,12 @@ func TestSavedState(t *testing.T) {
 		got, err := Unmarshal(text)
 		if err != nil {
 			t.Fatalf("step %d: %v in\n%s", step, err, text)
+		}
+		if text, err = s.MarshalWhole(); err != nil {
+			t.Fatal(err)
+		}
+		if whole, err := UnmarshalWhole(text); err != nil || fmt.Sprint(*whole) != fmt.Sprint(*s) {
+			t.Fatalf("step %d: %+v, %v, expected %+v", step, whole, err, *s)
 		}
 		want := *s
 		want.generation, want.persist = 0, len(s.registrations) > 0

@@ -8,16 +8,16 @@ import (
 
 // Nexus is an I_T nexus: who reservations are for (SPC-4 clause 5.13.1).
 type Nexus struct {
-	Initiator string // initiator port name: iSCSI name ",i,0x" and 12 hexadecimal digits of the ISID
-	Target    string // name of the target device
-	Port      uint16 // relative target port identifier
+	Initiator string `json:"initiator"` // initiator port name: iSCSI name ",i,0x" and 12 hexadecimal digits of the ISID
+	Target    string `json:"target"`    // name of the target device
+	Port      uint16 `json:"port"`      // relative target port identifier
 }
 
 // Registration is a registered I_T nexus.
 type Registration struct {
 	Nexus
-	Key uint64 // never zero
-	By  string // whom it counts for, see Request.Holder; empty: it was saved by an older version
+	Key uint64 `json:"key,string"`   // never zero
+	By  string `json:"by,omitempty"` // whom it counts for, see Request.Holder; empty: it was saved by an older version
 }
 
 // MaxRegistrations bounds the registered nexuses of a logical unit. They outlive

@@ -1,0 +1,116 @@
+package volumes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"lunar/cluster"
+	"lunar/cluster/heritage"
+	"lunar/internal/durable"
+	"lunar/target/scsi"
+)
+
+// tenure is the time in which this server has the image of a shared volume open for a claim,
+// and may change what outlives it.
+type tenure struct {
+	ledger *heritage.Ledger
+	ctx    context.Context // of the claim
+	end    context.CancelFunc
+}
+
+// bequest is the value in the ledger. It has the image that it belongs to, so that a volume
+// of the same name does not inherit it.
+type bequest struct {
+	Image string          `json:"image"`
+	Unit  json.RawMessage `json:"unit"`
+}
+
+// inherit reads what earlier owners have left; nil: nothing. Without it the volume must not be
+// served: a host that was fenced off could write again.
+func (s *Shared) inherit(ctx context.Context, epoch uint64) (*scsi.Heritage, *tenure, error) {
+	ledger, value, err := s.set.Cluster.Inherit(ctx, s.volume.Name, epoch)
+	if err != nil {
+		return nil, nil, fmt.Errorf("what the volume's last owner has left of it: %w", err)
+	}
+	t := &tenure{ledger: ledger}
+	t.ctx, t.end = context.WithCancel(context.Background())
+	left, err := s.parse(value)
+	if err != nil {
+		err = fmt.Errorf("what the volume's last owner has left of it: %w; once no host uses the volume that may not, delete the key %q in the cluster's state", err, s.set.Cluster.HeritageKey(s.volume.Name))
+	}
+	return left, t, err
+}
+
+func (s *Shared) parse(value json.RawMessage) (*scsi.Heritage, error) {
+	if value == nil {
+		return nil, nil
+	}
+	var b bequest
+	if err := durable.Strict(value, &b); err != nil {
+		return nil, err
+	}
+	if b.Image != s.volume.Image {
+		s.image.Logger.Warn("reservations and other state of another image with this volume's name are not the volume's", "found", b.Image, "expected", s.volume.Image)
+		return nil, nil
+	}
+	return scsi.ParseHeritage(b.Unit)
+}
+
+// saveHeritage implements scsi.LUConfig.SaveHeritage. Where there is no room for all unit
+// attentions the older half of them goes.
+func (s *Shared) saveHeritage(h *scsi.Heritage) error {
+	t := s.tenure.Load()
+	if t == nil {
+		return scsi.ErrElsewhere
+	}
+	for next := *h; ; next.Owed = next.Owed[(len(next.Owed)+1)/2:] {
+		err := s.store(t, &next)
+		if len(next.Owed) == 0 || !errors.Is(err, heritage.ErrTooLarge) {
+			return t.explain(err)
+		}
+	}
+}
+
+func (s *Shared) store(t *tenure, h *scsi.Heritage) error {
+	unit, err := h.Encode()
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(bequest{s.volume.Image, unit})
+	if err != nil {
+		return err
+	}
+	return t.ledger.Store(t.ctx, value)
+}
+
+// explain says an error of the ledger as initiators hear of it.
+func (t *tenure) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case t.ctx.Err() != nil || errors.Is(err, heritage.ErrSuperseded):
+		return fmt.Errorf("%w: %w", scsi.ErrElsewhere, err)
+	case errors.Is(err, cluster.ErrNoQuorum):
+		return fmt.Errorf("%w: %w", scsi.ErrBusy, err)
+	case errors.Is(err, heritage.ErrTooLarge):
+		return fmt.Errorf("%w: %w", scsi.ErrTooLarge, err)
+	}
+	return err
+}
+
+// succeed has the logical unit go on with what was left.
+func (s *Shared) succeed(t *tenure, left *scsi.Heritage) {
+	s.tenure.Store(t)
+	s.unit.Succeed(left)
+}
+
+// resign ends what succeed began. What is being saved may have been, which the next owner
+// will see.
+func (s *Shared) resign() {
+	if t := s.tenure.Swap(nil); t != nil {
+		t.end()
+	}
+	s.unit.Resign()
+}
