@@ -78,7 +78,7 @@ func (s *Server) relayed(from RelayPeer, message []byte, answer func(body ...[]b
 	case relay.TypeManage:
 		var m relay.Manage
 		if err = m.Parse(message); err == nil {
-			s.manageRemote(s.remotes.find(from, m.Nexus), pdu.TaskManagementFunction(m.Function), answer)
+			s.remoteFunction(s.remotes.find(from, m.Nexus), pdu.TaskManagementFunction(m.Function), answer)
 		}
 	default:
 		return s.moved(t, message, answer)
@@ -242,8 +242,8 @@ func (s *Server) portsOf(target string) (tags []uint16) {
 	return slices.Compact(tags)
 }
 
-// manageRemote carries out a task management function that another server relays.
-func (s *Server) manageRemote(n *remoteNexus, f pdu.TaskManagementFunction, answer func(...[]byte)) {
+// remoteFunction carries out a task management function that another server relays.
+func (s *Server) remoteFunction(n *remoteNexus, f pdu.TaskManagementFunction, answer func(...[]byte)) {
 	if n == nil {
 		answerOutcome(answer, relay.NoNexus)
 		return
