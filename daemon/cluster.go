@@ -23,7 +23,9 @@ import (
 	"lunar/conf"
 	"lunar/daemon/state"
 	"lunar/daemon/volumes"
+	"lunar/target"
 	"lunar/target/scsi"
+	"lunar/target/scsi/relay"
 )
 
 // membership is this server as a node of a cluster.
@@ -35,6 +37,9 @@ type membership struct {
 	links       *link.Links      // to the other nodes; nil: there are none
 	at          string           // where they reach this one
 	met         map[string]acquaintance
+	server      *target.Server
+	relays      []string             // nodes that this one relays to; followPeers' alone
+	down        map[string]time.Time // nodes that have no link, and when their sessions are lost; followPeers' alone
 	log         *slog.Logger
 
 	node    atomic.Pointer[node.Node] // nil: it has not joined yet
@@ -61,7 +66,7 @@ func enterCluster(cfg *conf.Config, stateDir string, log *slog.Logger) (*members
 	if cfg.Cluster == nil {
 		return nil, nil
 	}
-	m := &membership{conf: cfg.Cluster, incarnation: rand.Text(), log: log, met: map[string]acquaintance{}, changed: make(chan struct{}, 1)}
+	m := &membership{conf: cfg.Cluster, incarnation: rand.Text(), log: log, met: map[string]acquaintance{}, down: map[string]time.Time{}, changed: make(chan struct{}, 1)}
 	var err error
 	if m.state, err = openState(cfg.Cluster, stateDir, log); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", cfg.Cluster.Named, err)
@@ -82,6 +87,7 @@ func enterCluster(cfg *conf.Config, stateDir string, log *slog.Logger) (*members
 		Life:     life,
 		Identity: identity, Node: cfg.Cluster.Node, Hold: cfg.Cluster.Hold, Cached: cfg.Cluster.LeaseCache,
 		Access: func(owner string) map[uint16]scsi.PortAccess { return m.known.Load().access(owner) },
+		Relay:  m.relay,
 		Lost:   func(volume string, epoch uint64) { m.node.Load().Lost(volume, epoch) },
 		Inherit: func(ctx context.Context, volume string, epoch uint64) (*heritage.Ledger, json.RawMessage, error) {
 			return heritage.Open(ctx, heritage.Claim{State: m.state, Keys: m.keys(), Volume: volume, Node: cfg.Cluster.Node, Epoch: epoch})
@@ -103,6 +109,9 @@ func (m *membership) volumes() *volumes.Cluster {
 func (m *membership) self(cfg *conf.Config) peer {
 	own := selfOf(cfg, listened(cfg))
 	own.Link = m.at
+	if m.links != nil {
+		own.Relay = relay.Version
+	}
 	return own
 }
 
@@ -189,6 +198,7 @@ func (d *daemon) joinCluster(cfg *conf.Config, log *slog.Logger) error {
 		Changed: m.look,
 	})
 	m.node.Store(n)
+	m.takeRelayed(d.Server)
 	m.startLinks()
 	m.beside.Go(func() { d.followPeers(m.shared.Life) })
 	var ours []*volumes.Shared // whoever decides about the others may not live
@@ -237,7 +247,7 @@ func (m *membership) clash(own *peer) error {
 
 // add has the node decide about a volume.
 func (m *membership) add(v *conf.Volume, s *volumes.Shared) error {
-	return m.node.Load().Add(v.Name, m.volume(v, s), owned{s})
+	return m.node.Load().Add(v.Name, m.volume(v, s), owned{s, m.forgetRelayed})
 }
 
 func (m *membership) volume(v *conf.Volume, s *volumes.Shared) node.VolumeConfig {
@@ -294,13 +304,15 @@ func (d *daemon) followPeers(ctx context.Context) {
 		}
 		now, err := peersOf(all)
 		m.meet(&s, now)
-		own := m.own.Load()
+		m.relays = m.reach(d.Shared(), now)
+		own := m.current()
 		m.complain(errors.Join(err, now.clash(m.conf.Node, own), now.differ(m.conf.Node, own)))
 		now[m.conf.Node] = *own // also while the record is not there, or another
 		if reflect.DeepEqual(*m.known.Load(), now) {
 			continue
 		}
 		m.known.Store(&now)
+		m.look() // others are to know of it
 		d.SetElsewhere(now.elsewhere(m.conf.Node))
 		for _, s := range d.Shared() {
 			s.Refresh()
@@ -323,7 +335,7 @@ func (m *membership) complain(err error) {
 
 // tell has the other nodes know what this one is like by now.
 func (m *membership) tell(ctx context.Context, s *node.Status) {
-	own := m.own.Load().encode()
+	own := m.current().encode()
 	if there, lives := s.Nodes[m.conf.Node]; !lives || bytes.Equal(there.About, own) {
 		return
 	}

@@ -10,7 +10,10 @@ import (
 )
 
 // owned is a shared volume as its node drives it: it implements node.Volume.
-type owned struct{ *volumes.Shared }
+type owned struct {
+	*volumes.Shared
+	forget func(*volumes.Shared) // what other nodes have relayed to this one
+}
 
 // Open implements node.Volume.
 func (o owned) Open(ctx context.Context, c node.Claim) (ownership.Disk, error) {
@@ -28,4 +31,7 @@ func (o owned) Serve(uint64) { o.Shared.Serve() }
 func (o owned) Hold(last ownership.Record) { o.Shared.Hold(last.Size) }
 
 // Standby implements node.Volume.
-func (o owned) Standby(owner ownership.Record) { o.Shared.Standby(owner.Node, owner.Size) }
+func (o owned) Standby(owner ownership.Record) {
+	o.Shared.Standby(owner.Node, owner.Epoch, owner.Size)
+	o.forget(o.Shared)
+}

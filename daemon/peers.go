@@ -22,6 +22,10 @@ type peer struct {
 	Targets map[string][]uint16 `json:"targets"` // tags of the groups that lead to each
 	// Owners are those of volumes: a node with another list has other ideas of who is next.
 	Owners map[string][]string `json:"owners,omitempty"`
+	// Relay is the version of messages that the node relays commands by, to Relays: those that
+	// it has links to; 0: it relays none.
+	Relay  int      `json:"relay,omitempty"`
+	Relays []string `json:"relays,omitempty"`
 }
 
 // peerGroup is a portal group of a node. Groups of one name are on one network.
@@ -94,8 +98,11 @@ func (p peers) access(owner string) map[uint16]scsi.PortAccess {
 	for name, one := range p {
 		for _, g := range one.Groups {
 			a := scsi.PortAccess{State: scsi.Standby, Preferred: g.Preferred}
-			if state, ok := scsi.ParseAccessState(g.State); ok && name == owner {
+			switch state, ok := scsi.ParseAccessState(g.State); {
+			case ok && name == owner:
 				a.State = state
+			case ok && state <= scsi.ActiveNonOptimized && slices.Contains(one.Relays, owner):
+				a.State = scsi.ActiveNonOptimized
 			}
 			out[g.Tag] = a
 		}

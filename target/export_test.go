@@ -139,3 +139,6 @@ func (s *Server) AttemptWaits(from netip.Addr) time.Duration {
 	s.endLogin(conn)
 	return wait
 }
+
+// Remotes counts the nexuses of sessions at other servers.
+func (s *Server) Remotes() int { return len(s.remotes.of(func(*remoteNexus) bool { return true })) }

@@ -112,6 +112,8 @@ type Cluster struct {
 	// Access is how a volume that a node serves is reached through all portal groups of
 	// the cluster.
 	Access func(owner string) map[uint16]scsi.PortAccess
+	// Relay leads to the node that owns a volume since an epoch; nil: there are no links.
+	Relay func(owner string, epoch uint64) scsi.Carrier
 	// Lost hears, on any goroutine, that what a volume has open for a claim is lost to
 	// somebody else.
 	Lost func(volume string, epoch uint64)
@@ -161,4 +163,6 @@ type Shared struct {
 
 	mu    sync.Mutex
 	owner string // the node that serves the volume; empty: it is not decided
+	// elsewhere leads to it; nil: it is this one, or there is no way.
+	elsewhere scsi.Carrier
 }

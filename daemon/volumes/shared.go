@@ -235,12 +235,13 @@ func (s *Shared) closed() bool {
 }
 
 // Serve answers commands as the volume's owner.
-func (s *Shared) Serve() { s.settle(s.set.Cluster.Node) }
+func (s *Shared) Serve() { s.settle(s.set.Cluster.Node, nil) }
 
-// Standby answers that another server owns the volume, of so many bytes.
-func (s *Shared) Standby(owner string, size int64) {
+// Standby lets another server answer commands, which owns the volume, of so many bytes, since
+// an epoch.
+func (s *Shared) Standby(owner string, epoch uint64, size int64) {
 	s.learn(size)
-	s.settle(owner)
+	s.settle(owner, s.set.Cluster.Relay(owner, epoch))
 }
 
 // learn notes the size that a volume has elsewhere; 0: it is not known.
@@ -260,11 +261,11 @@ func (s *Shared) Hold(size int64) {
 	s.unit.Hold(s.set.Cluster.Hold)
 }
 
-func (s *Shared) settle(owner string) {
+func (s *Shared) settle(owner string, elsewhere scsi.Carrier) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.owner = owner
-	s.unit.Settle(s.set.Cluster.Access(owner), nil)
+	s.owner, s.elsewhere = owner, elsewhere
+	s.unit.Settle(s.set.Cluster.Access(owner), elsewhere)
 }
 
 // Refresh tells initiators how the volume is reached when portal groups have come or gone.
@@ -273,7 +274,7 @@ func (s *Shared) Refresh() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.owner != "" {
-		s.unit.Settle(s.set.Cluster.Access(s.owner), nil)
+		s.unit.Settle(s.set.Cluster.Access(s.owner), s.elsewhere)
 	}
 }
 
@@ -287,6 +288,9 @@ func (s *Shared) Owner() string {
 	defer s.mu.Unlock()
 	return s.owner
 }
+
+// Unit is the logical unit. Any goroutine may call it.
+func (s *Shared) Unit() *scsi.LogicalUnit { return s.unit }
 
 // End gives up the instance of Ceph, when the image is closed for good, and lets commands go
 // on that have waited: they end as in transition.
