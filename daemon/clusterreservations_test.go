@@ -120,6 +120,7 @@ func TestClusterReservations(t *testing.T) {
 	expect("preempt", reserve(t, b, reservation.Preempt, 0xb, 0xa, 0), good)
 
 	l.network.Cut("n2", true) // it dies for the others
+	l.wires.CutAll("n2", true)
 	eventually.Holds(t, "another node owns the volume", func() bool { o := l.owner("n3"); return o == "n1" || o == "n3" })
 	next := l.owner("n3")
 	a, b = host(next, "a"), host(next, "b")
@@ -133,4 +134,5 @@ func TestClusterReservations(t *testing.T) {
 	}
 	expect("write when they are cleared", ended(t, a, cdb10Of(0x2a, 1), block), good)
 	l.network.Cut("n2", false)
+	l.wires.CutAll("n2", false)
 }
