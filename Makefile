@@ -206,12 +206,12 @@ evidence-cluster: etcd ## the state of a cluster of servers: commits, kills of e
 	$(GO) -C scripts build -o $(abspath $(BUILD))/evidence-cluster ./evidence/cluster
 	$(BUILD)/evidence-cluster --lunar-etcd $(BUILD)/lunar-etcd $(if $(ONLY),--only $(ONLY)) $(if $(KILLS),--kills $(KILLS))
 
-# ARGS="--kills 100 --stops 100" is longer.
-evidence-failover: build etcd ## three servers of one volume on a Ceph cluster of this host, moved, killed and stopped under load, into docs/reports/failover.md
+# ONLY=move,kill,... is a part (scripts/evidence/failover), ARGS="--kills 100 --stops 100" is longer.
+# Root cuts servers off as well.
+evidence-failover: build etcd ## three servers of one volume on a Ceph cluster of this host, moved, killed, stopped and cut off under load, into docs/reports/failover.md
 	@$(SETUP) ceph
 	$(GO) -C scripts build -o $(abspath $(BUILD))/evidence-failover ./evidence/failover
-	$(BUILD)/evidence-failover $(ARGS) --lab $(abspath scripts/lab/ceph/cluster.sh) --bin $(abspath $(BUILD)) --module $(abspath .) >$(BUILD)/failover.md
-	mv $(BUILD)/failover.md docs/reports/failover.md
+	$(BUILD)/evidence-failover $(ARGS) $(if $(ONLY),--only $(ONLY)) --lab $(abspath scripts/lab/ceph/cluster.sh) --bin $(abspath $(BUILD))
 
 evidence-packages: build ## install, upgrade and remove the packages under systemd in the lab, write docs/reports/packages.md
 	@$(SETUP) test

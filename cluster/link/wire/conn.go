@@ -41,7 +41,7 @@ type Conn struct {
 	mu     sync.Mutex
 	out    []frame // to be written
 	queued int64   // bytes of bodies that are to be written, or being written
-	calls  map[uint64]*call
+	calls  map[uint64]call
 	last   uint64 // number
 	err    error  // why it has ended
 	wake   chan struct{}
@@ -58,9 +58,9 @@ func (c *Conn) Gone() <-chan struct{} { return c.gone }
 // frame is one to be written.
 type frame struct {
 	header
-	parts   [][]byte
-	own     *buffer // which is one more part, and freed when it was written
-	written func()  // called when it was written, or never will be; nil: nothing is
+	parts [][]byte
+	own   *buffer // which is one more part, and freed when it was written
+	reply *reply  // that it is, which is over when it was written or never will be; nil: none
 }
 
 // call is one that was not answered yet.
@@ -78,7 +78,7 @@ const ioSize = 64 << 10
 // New returns a connection, which begins with Run.
 func New(raw net.Conn, c Config) *Conn {
 	return &Conn{
-		Conn: raw, Config: c, calls: map[uint64]*call{},
+		Conn: raw, Config: c, calls: map[uint64]call{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), gone: make(chan struct{}),
 	}
 }
@@ -145,13 +145,13 @@ func (c *Conn) abandon() {
 
 func (f *frame) release() {
 	f.own.free()
-	if f.written != nil {
-		f.written()
+	if f.reply != nil {
+		f.reply.give()
 	}
 }
 
 // put has a frame be written. It fails with ErrUnreachable, and then nothing of it happens.
-func (c *Conn) put(f frame, a *call) error {
+func (c *Conn) put(f frame, done func([]byte, error)) error {
 	n := sizeOf(f.parts)
 	if f.own != nil {
 		n += len(f.own.bytes)
@@ -169,10 +169,10 @@ func (c *Conn) put(f frame, a *call) error {
 	case bounded && c.queued > 0 && c.queued+int64(n) > c.Queue || bounded && max(len(c.calls), len(c.out)) >= mostCalls:
 		return fmt.Errorf("node %s: %w: %d bytes wait to be sent, and %d calls to be answered", c.Peer, ErrUnreachable, c.queued, len(c.calls))
 	}
-	if a != nil {
+	if done != nil {
 		c.last++
 		f.number = c.last
-		c.calls[c.last] = a
+		c.calls[c.last] = call{done: done}
 	}
 	c.queued += int64(n)
 	c.out = append(c.out, f)
@@ -207,7 +207,7 @@ func (c *Conn) send(h header, body [][]byte) error {
 // unless an error is returned, which is ErrUnreachable. The parts of the body must not change
 // until then.
 func (c *Conn) Call(kind uint8, room int, body [][]byte, done func(answer []byte, err error)) error {
-	return c.put(frame{header: header{sort: request, kind: kind, room: uint32(room)}, parts: body}, &call{done: done})
+	return c.put(frame{header: header{sort: request, kind: kind, room: uint32(room)}, parts: body}, done)
 }
 
 // Load is how many calls are not answered yet, and how many bytes wait to be sent.
@@ -228,8 +228,9 @@ func (c *Conn) take(was []frame) []frame {
 	next := c.out
 	c.out = was[:0]
 	for i := range next {
-		if a := c.calls[next[i].number]; a != nil && next[i].sort == request {
+		if a, there := c.calls[next[i].number]; there && next[i].sort == request {
 			a.sent = true
+			c.calls[next[i].number] = a
 		}
 	}
 	return next

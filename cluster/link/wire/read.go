@@ -63,11 +63,11 @@ func (h *header) takes() int64 { return int64(h.length) + int64(h.room) + header
 func (c *Conn) answered(h header, b *buffer) {
 	defer b.free()
 	c.mu.Lock()
-	a := c.calls[h.number]
+	a, there := c.calls[h.number]
 	delete(c.calls, h.number)
 	c.mu.Unlock()
 	switch {
-	case a == nil:
+	case !there:
 	case h.sort == refusal:
 		a.done(nil, fmt.Errorf("node %s: %w: it refuses the message: %s", c.Peer, ErrUnreachable, b.bytes))
 	default:
@@ -94,6 +94,9 @@ func (c *Conn) handle(h header, b *buffer) {
 // answer is what takes a message calls.
 func (r *reply) answer(body ...[]byte) { r.end(answer, body) }
 
+// give frees what the message takes.
+func (r *reply) give() { r.conn.Memory.give(r.takes()) }
+
 // slack is how much longer than its room an answer may be.
 const slack = 16 << 10
 
@@ -102,20 +105,19 @@ func (r *reply) end(as sort, body [][]byte) {
 	if r.over.Swap(true) {
 		panic("link: a message was answered twice") // its bytes are somebody else's by now
 	}
-	give := func() { r.conn.Memory.give(r.takes()) }
 	if n := sizeOf(body); r.sort == request && n > min(int(r.room)+slack, MaxBody) {
 		r.conn.End(fmt.Errorf("found an answer of %d bytes to a message of kind %d, expected at most the %d for which it has room", n, r.kind, r.room))
 		body = nil
 	}
 	if r.sort == oneWay {
 		r.body.free()
-		give()
+		r.give()
 		return
 	}
 	own := copied(body) // which may be the message's own
 	r.body.free()
-	if r.conn.put(frame{header: header{sort: as, kind: r.kind, number: r.number}, own: own, written: give}, nil) != nil {
+	if r.conn.put(frame{header: header{sort: as, kind: r.kind, number: r.number}, own: own, reply: r}, nil) != nil {
 		own.free() // the connection has ended
-		give()
+		r.give()
 	}
 }

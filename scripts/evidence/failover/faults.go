@@ -160,3 +160,55 @@ func (s *site) killWithoutMonitor(l *load) error {
 	}
 	return errors.Join(err, s.together())
 }
+
+// during cuts the owner off for some time, and returns it, and who owns the volume at the end of
+// that time.
+func (s *site) during(l *load, d time.Duration, selectors []string) (from *server, now string, err error) {
+	if from, err = s.owner(); err != nil {
+		return nil, "", err
+	}
+	l.busy(time.Second)
+	mend, err := from.cut(selectors...)
+	if err != nil {
+		return nil, "", err
+	}
+	l.busy(d)
+	now, err = s.other(from).seen()
+	err = errors.Join(err, mend())
+	l.busy(3 * time.Second)
+	return from, now, errors.Join(err, s.together())
+}
+
+// stays is during after which the owner has to be the same.
+func (s *site) stays(l *load, selectors []string) error {
+	from, now, err := s.during(l, 10*time.Second, selectors)
+	if err == nil && now != from.name {
+		err = fmt.Errorf("found owner %s, expected %s as before", now, from.name)
+	}
+	if err == nil {
+		now, err = s.other(from).seen()
+	}
+	if err == nil && now != from.name {
+		err = fmt.Errorf("found owner %s afterwards, expected %s as before", now, from.name)
+	}
+	return err
+}
+
+func (s *site) cutFromEtcd(l *load) error { return s.stays(l, etcdPorts) }
+
+func (s *site) cutFromHosts(l *load) error { return s.stays(l, hostPorts) }
+
+// cutFromCeph has the volume move to a server that Ceph answers.
+func (s *site) cutFromCeph(l *load) error {
+	ports, err := s.cephPorts()
+	if err != nil {
+		return err
+	}
+	l.busy(time.Minute) // no volume moves so twice in half a minute
+	l.beginRound()
+	from, now, err := s.during(l, 15*time.Second, ports)
+	if err == nil && now == from.name {
+		err = fmt.Errorf("found owner %s as before, expected another one", now)
+	}
+	return err
+}

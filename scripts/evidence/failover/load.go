@@ -30,6 +30,11 @@ type load struct {
 // counts are of the whole run.
 type counts struct{ writes, reads, sticky, failovers, lost, stale, failed int64 }
 
+// since is what has come to what was counted before.
+func (c counts) since(b counts) counts {
+	return counts{c.writes - b.writes, c.reads - b.reads, c.sticky - b.sticky, c.failovers - b.failovers, c.lost - b.lost, c.stale - b.stale, c.failed - b.failed}
+}
+
 // block has been written by one user alone.
 type block struct{ sent, acked atomic.Uint32 }
 

@@ -26,7 +26,6 @@ const (
 type site struct {
 	*options
 	dir       string
-	version   string
 	nodes     []*server
 	members   []*exec.Cmd // of etcd, or their keepers
 	endpoints []string    // of external members
@@ -38,6 +37,7 @@ type server struct {
 	site   *site
 	name   string
 	portal string
+	space  string // network namespace; empty: that of this program
 }
 
 func newSite(o *options) (s *site, err error) {
@@ -51,8 +51,10 @@ func newSite(o *options) (s *site, err error) {
 			s.end()
 		}
 	}()
-	if s.version, err = daemon.Version(o.tgtd()); err != nil {
-		return s, err
+	if namespaces() {
+		if err = bridge(); err != nil {
+			return s, err
+		}
 	}
 	if err = s.ceph("up"); err != nil {
 		return s, err
@@ -86,6 +88,7 @@ func (o *options) tgtd() string { return filepath.Join(o.Bin, "tgtd") }
 
 func (s *site) ceph(what string) error {
 	cmd := exec.Command(s.Lab, what, filepath.Join(s.dir, "ceph"))
+	cmd.Env = append(os.Environ(), "ADDRESS="+host())
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return cmd.Run()
 }
@@ -106,11 +109,11 @@ targets:
 
 // node makes one, and its member of etcd, which it starts.
 func (s *site) node(i int) (*server, error) {
-	portal, err := free(1)
+	n := &server{site: s, name: fmt.Sprint("n", i+1)}
+	address, err := n.address(i)
 	if err != nil {
 		return nil, err
 	}
-	n := &server{site: s, name: fmt.Sprint("n", i+1), portal: fmt.Sprint("127.0.0.1:", portal)}
 	cache, use := "", ""
 	if s.Cached {
 		cache, use = "cache: {size: 64MiB}\n", ", cache: {}"
@@ -118,10 +121,23 @@ func (s *site) node(i int) (*server, error) {
 	if n.Server, err = daemon.New(s.tgtd(), filepath.Join(s.dir, n.name), fmt.Sprintf(config, i+1, n.portal, s.dir, cache, use, s.etcd())); err != nil {
 		return nil, err
 	}
+	n.Prefix = n.inside()
 	if s.Etcd == "external" {
 		return n, nil
 	}
-	return n, n.member(i)
+	return n, n.member(i, address)
+}
+
+// address finds out where a server is reached.
+func (n *server) address(i int) (string, error) {
+	if namespaces() {
+		address, err := n.separate(i)
+		n.portal = address + ":3260"
+		return address, err
+	}
+	portal, err := free(1)
+	n.portal = fmt.Sprint("127.0.0.1:", portal)
+	return "127.0.0.1", err
 }
 
 // etcd is how servers reach it.
@@ -140,12 +156,12 @@ func (s *site) external() error {
 		if err != nil {
 			return err
 		}
-		s.endpoints = append(s.endpoints, fmt.Sprint("http://127.0.0.1:", port))
-		peers = append(peers, fmt.Sprint("http://127.0.0.1:", port+1))
+		s.endpoints = append(s.endpoints, fmt.Sprint("http://", host(), ":", port))
+		peers = append(peers, fmt.Sprint("http://", host(), ":", port+1))
 		initial = append(initial, fmt.Sprintf("e%d=%s", i, peers[i]))
 	}
 	for i := range 3 {
-		err := s.run(fmt.Sprint("e", i), "etcd", "--name", fmt.Sprint("e", i), "--data-dir", filepath.Join(s.dir, fmt.Sprint("e", i)),
+		err := s.run(fmt.Sprint("e", i), nil, "etcd", "--name", fmt.Sprint("e", i), "--data-dir", filepath.Join(s.dir, fmt.Sprint("e", i)),
 			"--listen-client-urls", s.endpoints[i], "--advertise-client-urls", s.endpoints[i],
 			"--listen-peer-urls", peers[i], "--initial-advertise-peer-urls", peers[i], "--initial-cluster", strings.Join(initial, ","),
 			"--heartbeat-interval", "50", "--election-timeout", "500", "--log-level", "warn")
@@ -157,12 +173,13 @@ func (s *site) external() error {
 }
 
 // run starts lunar-etcd.
-func (s *site) run(name string, args ...string) error {
+func (s *site) run(name string, inside []string, args ...string) error {
 	log, err := os.Create(filepath.Join(s.dir, name+".log"))
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(filepath.Join(s.Bin, "lunar-etcd"), args...)
+	line := append(append(inside, filepath.Join(s.Bin, "lunar-etcd")), args...)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	cmd.Stdout, cmd.Stderr = log, log
 	s.members = append(s.members, cmd)
@@ -170,12 +187,14 @@ func (s *site) run(name string, args ...string) error {
 }
 
 // member makes the node a member of etcd: the first one by init, the others by tokens of it.
-func (n *server) member(i int) error {
-	port, err := free(3)
-	if err != nil {
-		return err
+func (n *server) member(i int, address string) (err error) {
+	port := 7421
+	if n.space == "" {
+		if port, err = free(4); err != nil { // one is the server's
+			return err
+		}
 	}
-	who := []string{"--state-dir", n.State, "--node", n.name, "--address", "127.0.0.1", "--port", fmt.Sprint(port)}
+	who := []string{"--state-dir", n.State, "--node", n.name, "--address", address, "--port", fmt.Sprint(port)}
 	if i == 0 {
 		err = n.lunar(append([]string{"cluster", "init", "evidence"}, who...)...)
 	} else {
@@ -189,7 +208,7 @@ func (n *server) member(i int) error {
 	if err != nil {
 		return err
 	}
-	if err := n.site.run(n.name, "run", "--dir", filepath.Join(n.State, "etcd")); err != nil {
+	if err := n.site.run(n.name, n.inside(), "run", "--dir", filepath.Join(n.State, "etcd")); err != nil {
 		return err
 	}
 	return eventually("a member of etcd", func() error { return n.lunar("cluster", "token", "--state-dir", n.State) })
@@ -310,6 +329,11 @@ func (s *site) end() {
 	}
 	if err := s.ceph("down"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+	}
+	for _, n := range s.nodes {
+		if n.space != "" {
+			_ = run("ip", "netns", "del", n.space)
+		}
 	}
 	if !s.Keep {
 		os.RemoveAll(s.dir)

@@ -5,12 +5,13 @@
 # cluster.sh restart DIRECTORY N: starts OSD N again, after it was killed.
 #
 # Environment: OSDS (1), SIZE of replicas (OSDS), STORE memstore or bluestore (memstore, which
-# forgets everything when its OSD ends), GIB of each OSD (4), AUTH none or cephx (none).
+# forgets everything when its OSD ends), GIB of each OSD (4), AUTH none or cephx (none), ADDRESS of
+# this host (127.0.0.1).
 set -euo pipefail
 
 readonly what=${1:?up, down or restart} dir=${2:?a directory}
 readonly osds=${OSDS:-1} store=${STORE:-memstore} auth=${AUTH:-none} bytes=$((${GIB:-4} << 30))
-readonly size=${SIZE:-$osds}
+readonly size=${SIZE:-$osds} address=${ADDRESS:-127.0.0.1}
 export CEPH_CONF=$dir/ceph.conf CEPH_ARGS=
 
 alive() { [ -r "$dir/run/$1.pid" ] && kill -0 "$(cat "$dir/run/$1.pid")" 2>/dev/null; }
@@ -22,7 +23,7 @@ start() {
 	echo $! >"$dir/run/$1.pid"
 }
 
-port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+port() { python3 -c 'import socket; s = socket.socket(); s.bind(("'"$address"'", 0)); print(s.getsockname()[1])'; }
 
 # configure: a short paxos interval makes each change of the cluster's map quick; on one host
 # any OSD has to be enough to report another one.
@@ -34,8 +35,8 @@ configure() {
 fsid = $fsid
 mon host = [v2:$monitor/0]
 mon initial members = a
-public addr = 127.0.0.1
-cluster addr = 127.0.0.1
+public addr = $address
+cluster addr = $address
 auth cluster required = $auth
 auth service required = $auth
 auth client required = $auth
@@ -87,7 +88,7 @@ CONF
 
 make_monitor() {
 	local fsid monitor
-	fsid=$(cat /proc/sys/kernel/random/uuid) monitor=127.0.0.1:$(port)
+	fsid=$(cat /proc/sys/kernel/random/uuid) monitor=$address:$(port)
 	configure "$fsid" "$monitor"
 	ceph-authtool --create-keyring "$dir/keyring" --gen-key -n mon. --cap mon 'allow *' >/dev/null
 	ceph-authtool "$dir/keyring" --gen-key -n client.admin --cap mon 'allow *' --cap osd 'allow *' >/dev/null

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+)
+
+// mark is in the environment of the process that is in a network namespace of its own.
+const mark = "LUNAR_FAILOVER_NETWORK"
+
+// apart has this program go on in a network namespace of its own, in which everything runs but the
+// servers, if it may. Each server has another one, so that it can be cut off.
+func apart() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	if os.Getenv(mark) != "" {
+		return run("ip", "link", "set", "lo", "up")
+	}
+	program, err := exec.LookPath("unshare")
+	if err != nil {
+		return err
+	}
+	return syscall.Exec(program, append([]string{"unshare", "--net"}, os.Args...), append(os.Environ(), mark+"=1"))
+}
+
+// namespaces reports whether servers have network namespaces of their own.
+func namespaces() bool { return os.Getenv(mark) != "" }
+
+// host is the address of what is no server.
+func host() string {
+	if namespaces() {
+		return "10.77.0.1"
+	}
+	return "127.0.0.1"
+}
+
+func run(command ...string) error {
+	if said, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, said)
+	}
+	return nil
+}
+
+// all runs commands until one fails.
+func all(commands ...string) error {
+	for _, c := range commands {
+		if err := run(strings.Fields(c)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bridge makes the network between the namespaces. It ends with this process's.
+func bridge() error {
+	return all("ip link add lunar type bridge", "ip addr add "+host()+"/24 dev lunar", "ip link set lunar up")
+}
+
+// separate makes the namespace of a server, and returns its address in it.
+func (n *server) separate(i int) (string, error) {
+	n.space = fmt.Sprintf("lunar-%d-%s", os.Getpid(), n.name)
+	address, outside := fmt.Sprint("10.77.0.", 11+i), fmt.Sprint("lunar", i)
+	return address, all(
+		"ip netns add "+n.space,
+		"ip link add "+outside+" type veth peer name eth0 netns "+n.space,
+		"ip link set "+outside+" master lunar up",
+		"ip -n "+n.space+" addr add "+address+"/24 dev eth0",
+		"ip -n "+n.space+" link set eth0 up",
+		"ip -n "+n.space+" link set lo up",
+	)
+}
+
+// inside is the command by which something runs in the server's namespace.
+func (n *server) inside() []string {
+	if n.space == "" {
+		return nil
+	}
+	return []string{"ip", "netns", "exec", n.space}
+}
+
+// cut has nothing be sent from the server's namespace that a selector of ip rule matches.
+func (n *server) cut(selectors ...string) (mend func() error, err error) {
+	const rule = " pref 100 ipproto tcp "
+	for _, s := range selectors {
+		if err := all("ip -n " + n.space + " rule add" + rule + s + " blackhole"); err != nil {
+			return nil, err
+		}
+	}
+	return func() error {
+		for _, s := range selectors {
+			if err := all("ip -n " + n.space + " rule del" + rule + s + " blackhole"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// What servers reach, as selectors.
+var (
+	etcdPorts = []string{"dport 7421-7423", "sport 7421-7423"}
+	hostPorts = []string{"sport 3260"}
+)
+
+// cephPorts are those of the monitor and of OSDs.
+func (s *site) cephPorts() ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(s.dir, "ceph", "ceph.conf"))
+	if err != nil {
+		return nil, err
+	}
+	monitor := regexp.MustCompile(`mon host = \[v2:[^:]+:(\d+)/0\]`).FindSubmatch(text)
+	if monitor == nil {
+		return nil, errors.New("found no monitor in ceph.conf")
+	}
+	return []string{"dport " + string(monitor[1]), "dport 6800-7300"}, nil
+}
