@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -96,12 +97,47 @@ func (o *options) login(ctx context.Context) ([]*initiator.Conn, load.Unit, erro
 			return conns, unit, fmt.Errorf("session %d: %w", i, err)
 		}
 		conns = append(conns, c)
-		if err := c.Ready(unit.Of(i)); err != nil {
+		if err := ready(ctx, c, unit.Of(i)); err != nil {
 			return conns, unit, fmt.Errorf("session %d: %w", i, err)
 		}
 	}
 	unit.BlockSize, unit.Blocks, err = conns[0].Capacity(unit.LUN)
 	return conns, unit, err
+}
+
+// How long a unit may be not accessible by the path until the run fails, and how often it is asked.
+const (
+	accessTime  = 30 * time.Second
+	accessEvery = 100 * time.Millisecond
+)
+
+// ready waits for the unit as hosts do: also while another path leads to it, or it is on its way
+// between servers.
+func ready(ctx context.Context, c *initiator.Conn, lun uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, accessTime)
+	defer cancel()
+	for {
+		err := c.Ready(lun)
+		if !elsewhere(err) {
+			return err
+		}
+		select {
+		case <-time.After(accessEvery):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// elsewhere reports whether an error is the asymmetric access state of a path: in transition,
+// standby or unavailable.
+func elsewhere(err error) bool {
+	var failed *initiator.StatusError
+	if !errors.As(err, &failed) {
+		return false
+	}
+	key, asc, ascq := failed.Result.SenseKey()
+	return key == 2 && asc == 4 && ascq >= 0x0a && ascq <= 0x0c
 }
 
 func logoutAll(conns []*initiator.Conn) error {

@@ -113,3 +113,18 @@ func TestReports(t *testing.T) {
 		}
 	}
 }
+
+// TestElsewhere: a unit is waited for that is not accessible by the path now, and no other.
+func TestElsewhere(t *testing.T) {
+	sense := func(key, asc, ascq byte) error {
+		return &initiator.StatusError{Result: &initiator.Result{Status: 2, Sense: []byte{0x70, 0, key, 0, 0, 0, 0, 10, 0, 0, 0, 0, asc, ascq, 0, 0, 0, 0}}}
+	}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{{sense(2, 4, 0x0a), true}, {sense(2, 4, 0x0b), true}, {sense(2, 4, 0x0c), true}, {sense(2, 4, 3), false}, {sense(5, 0x20, 0), false}, {nil, false}} {
+		if got := elsewhere(c.err); got != c.want {
+			t.Errorf("%v: found %v, expected %v", c.err, got, c.want)
+		}
+	}
+}

@@ -18,6 +18,8 @@ type load struct {
 	users  []*user
 	blocks []block
 	ended  atomic.Bool
+	avoid  atomic.Int32 // the number of a path that users do not take, from 1 on; 0: none
+	rest   atomic.Bool  // nobody sends commands
 	group  sync.WaitGroup
 
 	mu    sync.Mutex
@@ -136,7 +138,7 @@ func (u *user) work() {
 	defer u.leave()
 	mine := len(u.blocks) / len(u.users)
 	for !u.ended.Load() {
-		time.Sleep(u.site.Pause)
+		u.pause(u.site.Pause)
 		n := u.random.IntN(min(mine, 256))*len(u.users) + u.number
 		b := &u.blocks[n]
 		if u.random.IntN(3) > 0 {
@@ -149,6 +151,14 @@ func (u *user) work() {
 		if u.perform(true, n, fill(n, g)) != nil {
 			b.acked.Store(g)
 		}
+	}
+}
+
+// pause is between two commands.
+func (u *user) pause(d time.Duration) {
+	time.Sleep(d)
+	for u.rest.Load() && !u.ended.Load() {
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -169,6 +179,9 @@ func fill(n int, g uint32) []byte {
 // perform does a command, over whatever path; nil: the load ends.
 func (u *user) perform(write bool, n int, data []byte) []byte {
 	for !u.ended.Load() {
+		if u.at == int(u.avoid.Load())-1 {
+			u.at = (u.at + 1) % len(u.paths)
+		}
 		r, err := u.paths[u.at].do(command(write, n, data))
 		switch {
 		case err == nil:
@@ -228,7 +241,7 @@ func (u *user) stay() {
 		} else if !errors.Is(err, errAgain) && !errors.Is(err, errElsewhere) {
 			u.wrong(&u.total.failed, fmt.Errorf("reader on %s: %w", p.portal, err))
 		}
-		time.Sleep(max(u.site.Pause, time.Millisecond))
+		u.pause(max(u.site.Pause, time.Millisecond))
 	}
 }
 

@@ -62,6 +62,7 @@ type part struct {
 func (o *options) parts() []part {
 	all := []part{
 		{"nothing", "nothing", 1, 0, func(*site, *load) error { time.Sleep(5 * time.Second); return nil }},
+		{"around", "reads and writes over paths to other nodes than the owner alone, for 10 s", min(1, o.Others), 0, (*site).around},
 		{"move", "planned move", o.Moves, 200 * time.Millisecond, (*site).move},
 		{"kill", "`kill -9` of the owner", o.Kills, 2 * time.Second, (*site).kill},
 		{"stop", "SIGSTOP of the owner for 5 s", o.Stops, 6 * time.Second, (*site).stop},
@@ -97,6 +98,7 @@ func (s *scene) checks() (all []notes.Check[*scene]) {
 	for _, p := range s.parts() {
 		all = append(all, notes.Check[*scene]{Name: p.name, Title: p.what, Run: func(context.Context, *scene) (notes.Result, error) { return s.part(&p) }})
 	}
+	all = append(all, notes.Check[*scene]{Name: "relayed", Title: "the owner's path and another one", Run: func(context.Context, *scene) (notes.Result, error) { return s.relayed() }})
 	for _, l := range longer {
 		all = append(all, notes.Check[*scene]{Name: l.name, Title: l.what, Run: func(ctx context.Context, _ *scene) (notes.Result, error) {
 			did, err := s.test(ctx, l.dir, l.test, l.flag)

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"lunar/scripts/evidence/notes"
+)
+
+// aroundTime is for how long users stay away from the owner.
+const aroundTime = 10 * time.Second
+
+// around has all users take paths to nodes that do not own the volume.
+func (s *site) around(l *load) error {
+	owner, err := s.owner()
+	if err != nil {
+		return err
+	}
+	l.avoid.Store(int32(slices.Index(s.nodes, owner) + 1))
+	defer l.avoid.Store(0)
+	l.busy(aroundTime)
+	return nil
+}
+
+// pace is what tgtload measures.
+type pace struct {
+	IOPS    float64 `json:"iops"`
+	Latency struct {
+		P50 float64 `json:"p50"`
+		P99 float64 `json:"p99"`
+	} `json:"latency_us"`
+	Server struct {
+		PerIO float64 `json:"us_per_io"`
+	} `json:"server_cpu"`
+	Statuses map[string]uint64 `json:"scsi_status"`
+}
+
+// unused is where the blocks begin that users do not know.
+const unused = "48m"
+
+// relayed compares the owner's path with another one, while users rest.
+func (s *scene) relayed() (r notes.Result, err error) {
+	if err := s.begin(); err != nil {
+		return r, err
+	}
+	s.load.rest.Store(true)
+	defer s.load.rest.Store(false)
+	owner, err := s.site.owner()
+	if err != nil {
+		return r, err
+	}
+	r.How = s.how() + " `tgtload` on one path for 4 s; nothing else is done. CPU time is that of all three servers."
+	r.Columns = []string{"what", "commands", "owner: I/O per s", "p50, p99", "CPU per I/O", "another: I/O per s", "p50, p99", "CPU per I/O"}
+	for _, w := range []struct {
+		rw, size string
+		depth    int
+	}{{"randread", "4k", 1}, {"randwrite", "4k", 1}, {"randread", "4k", 32}, {"randwrite", "4k", 32}, {"randread", "64k", 8}, {"randwrite", "64k", 8}} {
+		row := []string{w.rw + " of " + w.size, strconv.Itoa(w.depth)}
+		for _, n := range []*server{owner, s.site.other(owner)} {
+			p, err := s.site.pace(n, w.rw, w.size, w.depth)
+			if err != nil {
+				return r, err
+			}
+			row = append(row, fmt.Sprintf("%.0f", p.IOPS), fmt.Sprintf("%.0f, %.0f µs", p.Latency.P50, p.Latency.P99), fmt.Sprintf("%.0f µs", p.Server.PerIO))
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	return r, nil
+}
+
+// pace loads one path.
+func (s *site) pace(n *server, rw, size string, depth int) (p pace, err error) {
+	args := []string{"--target", "iscsi://" + n.portal + "/" + targetName + "/0", "--rw", rw, "--bs", size, "--offset", unused, "--depth", strconv.Itoa(depth), "--runtime", "4s", "--json"}
+	for _, o := range s.nodes {
+		args = append(args, "--server-pid", strconv.Itoa(o.Process.Pid))
+	}
+	said, err := exec.Command(filepath.Join(s.Bin, "tgtload"), args...).Output()
+	if err != nil {
+		return p, fmt.Errorf("tgtload %s of %s at %s: %w: %s", rw, size, n.name, err, said)
+	}
+	if err = json.Unmarshal(said, &p); err == nil && len(p.Statuses) > 0 {
+		err = fmt.Errorf("tgtload %s of %s at %s: commands failed: %v", rw, size, n.name, p.Statuses)
+	}
+	return p, err
+}
