@@ -32,6 +32,7 @@ type relayRig struct {
 	fence sync.RWMutex
 	owner atomic.Int32 // node that may use the disk; under fence
 	epoch uint64
+	left  atomic.Pointer[scsi.Heritage] // what the owner has left
 	nodes []*relayNode
 }
 
@@ -135,7 +136,8 @@ func (r *relayRig) newNode(i int) *relayNode {
 	n := &relayNode{all: r, index: i, name: fmt.Sprintf("n%d", i+1), disk: errstore.Wrap(&fenced{r.disk, r, int32(i)})}
 	lu, err := scsi.NewLogicalUnit(scsi.LUConfig{
 		Name: "db", Store: n.disk, Shared: true, Logger: testLogger(r.t),
-		Access: map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Transitioning}},
+		SaveHeritage: func(h *scsi.Heritage) error { r.left.Store(h); return nil },
+		Access:       map[uint16]scsi.PortAccess{scsi.EveryTag: {State: scsi.Transitioning}},
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -215,6 +217,10 @@ func (r *relayRig) settle(owner int, order ...int) {
 	r.fence.Unlock()
 	r.epoch++
 	access := r.access(owner)
+	for _, n := range r.nodes {
+		n.lu.Resign()
+	}
+	r.nodes[owner].lu.Succeed(r.left.Load())
 	r.nodes[owner].lu.Settle(maps.Clone(access), nil)
 	for _, i := range order {
 		if n := r.nodes[i]; i != owner {

@@ -230,3 +230,57 @@ func TestRelaySessions(t *testing.T) {
 	far.Close()
 	eventually.Holds(t, "the session has ended", func() bool { return count() == 0 })
 }
+
+// TestRelayReservations: reservations are the owner's: what one path's initiator reserves holds for
+// all others, PREEMPT AND ABORT ends what another node has relayed, and the next owner knows
+// it.
+func TestRelayReservations(t *testing.T) {
+	r := newRelayRig(t, 3)
+	near, far, third := r.nodes[0].ready(1), r.nodes[1].ready(2), r.nodes[2].ready(3)
+	for c, key := range map[*initiator.Conn]uint64{far: 0xb, third: 0xc} {
+		if status := persistentReserveOut(t, c, actionRegister, 0, 0, key); status != 0 {
+			t.Fatalf("register %x: status %#x", key, status)
+		}
+	}
+	if status := persistentReserveOut(t, far, actionReserve, registrantsOnly, 0xb, 0); status != 0 {
+		t.Fatalf("reserve: status %#x", status)
+	}
+	if res, err := near.Command(cdbWrite16(0, 8), 0, pattern(4096, 1), 0); err != nil || res.Status != conflictStatus {
+		t.Errorf("who has not registered writes: %+v, %v", res, err)
+	}
+	r.nodes[0].disk.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Len: 1 << 20, Hold: true})
+	fenced := heldWrite(t, far, r.nodes[0].disk, 0)
+	answered := make(chan byte, 1)
+	go func() {
+		answered <- persistentReserveOut(t, third, actionPreemptAndAbort, registrantsOnly, 0xc, 0xb)
+	}()
+	select {
+	case status := <-answered:
+		t.Fatalf("status %#x while the owner still writes for the fenced one", status)
+	case <-time.After(50 * time.Millisecond):
+	}
+	r.nodes[0].disk.Release(-1)
+	if status := <-answered; status != 0 {
+		t.Errorf("PREEMPT AND ABORT: status %#x", status)
+	}
+	far.Forget(fenced)
+	r.nodes[0].disk.SetRules()
+	r.move(1)
+	for told := 0; ; told++ {
+		res, err := far.Command(cdbWrite16(0, 8), 0, pattern(4096, 1), 0)
+		if err != nil || told > 3 {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		if res.Status == conflictStatus {
+			break
+		}
+		if key, _, _ := res.SenseKey(); key != 6 {
+			t.Fatalf("the fenced one writes after a move: %+v", res)
+		}
+	}
+	if err := third.Ready(0); err != nil {
+		t.Fatal(err)
+	}
+	res, err := third.Command(cdbWrite16(0, 8), 0, pattern(4096, 2), 0)
+	mustGood(t, res, err)
+}

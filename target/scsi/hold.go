@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"lunar/target/scsi/reservation"
 )
 
 // EveryTag in a table of access states stands for all target ports that it does not name.
@@ -72,22 +70,9 @@ func (lu *LogicalUnit) Settle(access map[uint16]PortAccess, elsewhere Carrier) {
 		table[tag] = g
 	}
 	lu.access.Store(&table)
-	lu.serveElsewhere(elsewhere)
+	lu.mu.carrier = elsewhere
 	lu.tellAccess(old, &table, nil)
 	lu.endHold()
-}
-
-// serveElsewhere notes which server serves the unit. What commands change of a unit there is
-// not known here. The caller holds mu.
-func (lu *LogicalUnit) serveElsewhere(by Carrier) {
-	if by != nil && by != lu.mu.carrier {
-		was := lu.state.Load()
-		next := lu.defaultState(was)
-		next.Blocks = was.Blocks
-		lu.state.Store(next)
-		lu.mu.reserved = reservation.Nexus{}
-	}
-	lu.mu.carrier = by
 }
 
 // expireHold is called when the patience of a Hold has ended, by its number.

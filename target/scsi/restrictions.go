@@ -130,7 +130,7 @@ func (lu *LogicalUnit) restrict(n *Nexus) {
 	if lu.mu.holding {
 		b |= restrictFlux
 	}
-	if lu.config.Shared && !lu.mu.serves {
+	if lu.config.Shared && !lu.mu.serves && b&restrictRelay == 0 {
 		b |= restrictElsewhere
 	}
 	n.restricted.Store(uint32(b))
