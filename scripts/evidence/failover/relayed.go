@@ -70,6 +70,7 @@ func (s *scene) relayed() (r notes.Result, err error) {
 		}
 		r.Rows = append(r.Rows, row)
 	}
+	r.Facts = []notes.Fact{notes.Found("commands that failed", "0", true)}
 	return r, nil
 }
 
