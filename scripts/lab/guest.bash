@@ -2,7 +2,7 @@
 # Uses $image, $logs, $runtime and $boot_seconds from run.sh.
 #
 # A scenario runs on one or several machines. The initiator logs in to tgtd on
-# the host. On a numaN tgtd runs as well; it has N nodes, each with memory, CPUs
+# the host, or as cluster to servers that whoever runs the lab has. On a numaN tgtd runs as well; it has N nodes, each with memory, CPUs
 # and a network device of its own. On rdma tgtd and the initiator share a Soft-RoCE
 # device that needs no network. On network tgtd, a bottleneck and readers have network
 # namespaces of their own. On systemd that is the guest's init, and the packages are
@@ -13,12 +13,15 @@
 # line "ok TEXT" or "failed TEXT"); "done STATUS". Lines to the guest: "run SCENARIO
 # PORT SECONDS [ARGUMENT...]", and "off".
 
-readonly machines='initiator rdma network systemd numa2 numa4'
+readonly machines='initiator cluster rdma network systemd numa2 numa4'
 guest_pid=
 guest_machine=
 
-# target_inside MACHINE: whether tgtd runs there and not on the host.
-target_inside() { [ "$1" != initiator ]; }
+# target_here MACHINE: whether the lab runs tgtd for it on the host.
+target_here() { [ "$1" = initiator ]; }
+
+# target_inside MACHINE: whether tgtd runs there.
+target_inside() { ! target_here "$1" && [ "$1" != cluster ]; }
 
 # machine_initiator, machine_rdma, machine_numa NODES: the machine's hardware, into $hardware.
 machine_initiator() {
@@ -38,6 +41,7 @@ machine_numa() {
 	for ((cpu = 0; cpu < 4; cpu++)); do hardware+=(-numa "cpu,node-id=$((cpu % $1)),socket-id=$cpu"); done
 }
 
+machine_cluster() { machine_initiator; }
 machine_rdma() { machine_initiator; }
 machine_systemd() { machine_initiator; }
 machine_network() { machine_initiator; }

@@ -147,10 +147,10 @@ attempt() {
 	local left bound status=0
 	touch "$dir/guest.log" "$dir/tgtd.log"
 	[ "$guest_machine" = "$(machine_of "$1")" ] || return 200
-	target_inside "$guest_machine" || target_start >>"$dir/guest.log" || return 1
+	! target_here "$guest_machine" || target_start >>"$dir/guest.log" || return 1
 	left=$((deadline - SECONDS)) bound=$(($(seconds_of "$1") + 30))
 	guest_run "${1%@*}" "$((left < bound ? left : bound))" || status=$?
-	if [ "$status" = 0 ] && ! target_inside "$guest_machine" && ! target_runs; then
+	if [ "$status" = 0 ] && target_here "$guest_machine" && ! target_runs; then
 		echo "tgtd ended during the scenario" >>"$dir/guest.log"
 		status=1
 	fi
@@ -184,7 +184,7 @@ run_scenarios() {
 # shell MACHINE
 shell() {
 	enter 00-shell
-	if target_inside "$1"; then
+	if ! target_here "$1"; then
 		echo "lab: the scenarios, tgtd and numacheck are in /lab; the guest powers off when its shell ends" >&2
 	else
 		target_start || die "$(tail -n 5 "$dir/tgtd.log")"

@@ -1,30 +1,36 @@
 package main
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"lunar/scripts/evidence/generations"
+	"lunar/scripts/evidence/site"
+)
+
+const (
+	volumeBytes = 64 << 20
+	blockBytes  = generations.BlockBytes
 )
 
 // load is what users do, and what they know of each block.
 type load struct {
-	site   *site
+	site   *site.Site
 	users  []*user
-	blocks []block
+	every  time.Duration // of a user between two commands
+	blocks []generations.Block
+	gap    generations.Gap
 	ended  atomic.Bool
 	avoid  atomic.Int32 // the number of a path that users do not take, from 1 on; 0: none
 	rest   atomic.Bool  // nobody sends commands
 	group  sync.WaitGroup
 
 	mu    sync.Mutex
-	last  time.Time // when a command of a user ended well
-	gap   time.Duration
 	err   error
 	total counts
 }
@@ -37,9 +43,6 @@ func (c counts) since(b counts) counts {
 	return counts{c.writes - b.writes, c.reads - b.reads, c.sticky - b.sticky, c.failovers - b.failovers, c.lost - b.lost, c.stale - b.stale, c.failed - b.failed}
 }
 
-// block has been written by one user alone.
-type block struct{ sent, acked atomic.Uint32 }
-
 // user has one command under way, on one of three paths.
 type user struct {
 	*load
@@ -49,28 +52,28 @@ type user struct {
 	random *rand.Rand
 }
 
-func newLoad(s *site, users int) (*load, error) {
-	l := &load{site: s, blocks: make([]block, volumeBytes/blockBytes)}
+func newLoad(s *site.Site, users int, every time.Duration) *load {
+	l := &load{site: s, every: every, blocks: make([]generations.Block, volumeBytes/blockBytes)}
 	for i := range users {
 		l.users = append(l.users, l.user(i))
 	}
-	return l, nil
+	return l
 }
 
 func (l *load) user(number int) *user {
 	u := &user{load: l, number: number, random: rand.New(rand.NewPCG(1, uint64(number)))}
-	for i, n := range l.site.nodes {
-		u.paths = append(u.paths, &path{portal: n.portal, isid: uint32(number*len(l.site.nodes) + i + 1)})
+	for i, n := range l.site.Nodes {
+		u.paths = append(u.paths, &path{portal: n.Portal, isid: uint32(number*len(l.site.Nodes) + i + 1)})
 	}
 	return u
 }
 
 func (l *load) start() {
-	l.last = time.Now()
+	l.gap.Begin()
 	for _, u := range l.users {
 		l.group.Go(u.work)
 	}
-	for i := range l.site.nodes {
+	for i := range l.site.Nodes {
 		sticky := l.user(len(l.users) + i)
 		sticky.at = i
 		l.group.Go(sticky.stay)
@@ -94,29 +97,18 @@ func (l *load) note(change func(*counts)) {
 	change(&l.total)
 }
 
-// beginRound begins to look for the longest gap.
-func (l *load) beginRound() {
+// failed is what must not have happened.
+func (l *load) failed() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gap, l.last = 0, time.Now()
+	return l.err
 }
-
-// endRound returns the longest gap, the one that is under way too.
-func (l *load) endRound() (time.Duration, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return max(l.gap, time.Since(l.last)), l.err
-}
-
-// busy waits.
-func (l *load) busy(d time.Duration) { time.Sleep(d) }
 
 // went notes that a command has ended well.
 func (l *load) went(write bool) {
+	l.gap.Went()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	l.gap, l.last = max(l.gap, now.Sub(l.last)), now
 	if write {
 		l.total.writes++
 	} else {
@@ -138,18 +130,20 @@ func (u *user) work() {
 	defer u.leave()
 	mine := len(u.blocks) / len(u.users)
 	for !u.ended.Load() {
-		u.pause(u.site.Pause)
+		u.pause(u.every)
 		n := u.random.IntN(min(mine, 256))*len(u.users) + u.number
 		b := &u.blocks[n]
 		if u.random.IntN(3) > 0 {
 			if data := u.perform(false, n, nil); data != nil {
-				u.judge(n, data, b.acked.Load(), b.acked.Load())
+				u.judge(n, data, b.Acked.Load(), b.Acked.Load())
 			}
 			continue
 		}
-		g := b.sent.Add(1)
-		if u.perform(true, n, fill(n, g)) != nil {
-			b.acked.Store(g)
+		g := b.Sent.Add(1)
+		data := make([]byte, blockBytes)
+		generations.Fill(data, n, g)
+		if u.perform(true, n, data) != nil {
+			b.Acked.Store(g)
 		}
 	}
 }
@@ -166,14 +160,6 @@ func (u *user) leave() {
 	for _, p := range u.paths {
 		p.drop()
 	}
-}
-
-func fill(n int, g uint32) []byte {
-	data := make([]byte, blockBytes)
-	for i := 0; i < blockBytes; i += 8 {
-		binary.LittleEndian.PutUint64(data[i:], uint64(n)<<32|uint64(g))
-	}
-	return data
 }
 
 // perform does a command, over whatever path; nil: the load ends.
@@ -205,25 +191,15 @@ func (u *user) perform(write bool, n int, data []byte) []byte {
 
 // judge compares a block with what it may hold.
 func (u *user) judge(n int, data []byte, least, most uint32) {
-	if len(data) != blockBytes {
-		u.wrong(&u.total.failed, fmt.Errorf("block %d: %d bytes were read", n, len(data)))
+	err := generations.Judge(data, n, least, most)
+	if err == nil {
 		return
 	}
-	found := binary.LittleEndian.Uint64(data)
-	for i := 0; i < blockBytes; i += 8 {
-		if binary.LittleEndian.Uint64(data[i:]) != found {
-			u.wrong(&u.total.lost, fmt.Errorf("block %d is torn", n))
-			return
-		}
+	what := &u.total.lost
+	if errors.Is(err, generations.ErrStale) {
+		what = &u.total.stale
 	}
-	g := uint32(found)
-	if g < least || g > most || found != 0 && found>>32 != uint64(n) {
-		what := &u.total.lost
-		if g < least {
-			what = &u.total.stale
-		}
-		u.wrong(what, fmt.Errorf("block %d: found write %d of block %d over %s, expected %d to %d", n, g, found>>32, u.paths[u.at].portal, least, most))
-	}
+	u.wrong(what, fmt.Errorf("over %s: %w", u.paths[u.at].portal, err))
 }
 
 // stay reads any block over one path, and sees whether what is older comes back.
@@ -233,21 +209,14 @@ func (u *user) stay() {
 	for !u.ended.Load() {
 		n := u.random.IntN(256 * len(u.users))
 		b := &u.blocks[n]
-		least := b.acked.Load()
+		least := b.Acked.Load()
 		r, err := p.do(command(false, n, nil))
 		if err == nil {
-			u.judge(n, r.In, least, b.sent.Load())
+			u.judge(n, r.In, least, b.Sent.Load())
 			u.note(func(c *counts) { c.sticky++ })
 		} else if !errors.Is(err, errAgain) && !errors.Is(err, errElsewhere) {
 			u.wrong(&u.total.failed, fmt.Errorf("reader on %s: %w", p.portal, err))
 		}
-		u.pause(max(u.site.Pause, time.Millisecond))
+		u.pause(max(u.every, time.Millisecond))
 	}
-}
-
-func worst(all []time.Duration) time.Duration { return slices.Max(all) }
-
-func median(all []time.Duration) time.Duration {
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[len(sorted)/2]
 }

@@ -10,74 +10,80 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
+	"lunar/scripts/evidence/generations"
 	"lunar/scripts/evidence/notes"
+	"lunar/scripts/evidence/site"
 )
 
 type options struct {
-	Lab    string        `required:"" help:"cluster.sh, which starts and ends the Ceph cluster."`
-	Bin    string        `required:"" help:"Directory of tgtd (built with -tags rbd), lunar and lunar-etcd."`
+	site.Options
 	Module string        `help:"Directory of the server's module, whose model test and chaos test are run for longer." default:"."`
 	Notes  string        `default:"docs/reports/failover/results.json" help:"Results, by check."`
 	To     string        `default:"docs/reports/failover.md" help:"The document."`
 	Only   []string      `help:"Some of the checks."`
-	Etcd   string        `enum:"embedded,external" default:"embedded" help:"embedded: members that keepers run, who end the leases of servers that die; external: etcd alone."`
 	Moves  int           `default:"20" help:"Planned moves."`
 	Kills  int           `default:"20" help:"Owners that are killed."`
 	Stops  int           `default:"10" help:"Owners that are stopped and go on."`
 	Others int           `default:"3" help:"Of everything else."`
 	Users  int           `default:"32" help:"Commands under way."`
 	Pause  time.Duration `default:"10ms" help:"Of a user between two commands: without it, the load alone fills the CPUs that three servers, etcd and Ceph share."`
-	Keep   bool          `help:"Leave the directory and its logs."`
-	Cached bool          `negatable:"" default:"true" help:"The volume has a cache."`
 }
 
 //go:embed failover.md.tmpl
 var page string
 
 func main() {
-	if err := apart(); err != nil {
+	if err := site.Apart(); err != nil {
 		fmt.Fprintln(os.Stderr, "failover:", err)
 		os.Exit(1)
 	}
 	var o options
 	line := kong.Parse(&o, kong.Name("failover"), kong.Description("Measure what hosts see of the failures of a cluster of servers."))
 	s := &scene{options: &o}
-	err := notes.Measure(notes.Report{Tgtd: o.tgtd(), Notes: o.Notes, To: o.To, Page: page, Only: o.Only}, s, s.checks())
+	err := notes.Measure(notes.Report{Tgtd: o.Tgtd(), Notes: o.Notes, To: o.To, Page: page, Only: o.Only}, s, s.checks())
 	line.FatalIfErrorf(errors.Join(err, s.end()))
 }
 
 // part is a row of the table.
 type part struct {
-	name, what string
-	rounds     int
-	target     time.Duration // of the worst gap; 0: none
-	round      func(*site, *load) error
+	name, what    string
+	rounds        int
+	target        time.Duration // of the worst gap; 0: none
+	rest          time.Duration // before a round
+	before, after time.Duration // of load in a round, beside what happens
+	round         func(*site.Site) error
 }
 
-func (o *options) parts() []part {
+func lasting(what func(*site.Site, time.Duration) error, d time.Duration) func(*site.Site) error {
+	return func(s *site.Site) error { return what(s, d) }
+}
+
+func (s *scene) parts() []part {
+	const short, half, second = 200 * time.Millisecond, time.Second / 2, time.Second
 	all := []part{
-		{"nothing", "nothing", 1, 0, func(*site, *load) error { time.Sleep(5 * time.Second); return nil }},
-		{"around", "reads and writes over paths to other nodes than the owner alone, for 10 s", min(1, o.Others), 0, (*site).around},
-		{"move", "planned move", o.Moves, 200 * time.Millisecond, (*site).move},
-		{"kill", "`kill -9` of the owner", o.Kills, 2 * time.Second, (*site).kill},
-		{"stop", "SIGSTOP of the owner for 5 s", o.Stops, 6 * time.Second, (*site).stop},
-		{"restart", "SIGTERM of the owner, which starts again", o.Others, 200 * time.Millisecond, (*site).restart},
-		{"quorum", "two of three members of etcd stopped for 10 s", o.Others, 200 * time.Millisecond, (*site).noQuorum},
-		{"monitor", "the monitor stopped for 5 s", o.Others, 200 * time.Millisecond, (*site).noMonitor},
-		{"monitor-kill", "the monitor stopped for 5 s, the owner killed then", o.Others, 7 * time.Second, (*site).killWithoutMonitor},
+		{"nothing", "nothing", 1, 0, 0, 5 * second, 0, func(*site.Site) error { return nil }},
+		{"around", "reads and writes over paths to other nodes than the owner alone, for 10 s", min(1, s.Others), 0, 0, 0, 0, s.around},
+		{"move", "planned move", s.Moves, short, 0, half, half, (*site.Site).Move},
+		{"kill", "`kill -9` of the owner", s.Kills, 2 * second, 0, half, 0, lasting((*site.Site).Kill, 2*second)},
+		{"stop", "SIGSTOP of the owner for 5 s", s.Stops, 6 * second, 0, second, 0, lasting((*site.Site).Stop, 5*second)},
+		{"restart", "SIGTERM of the owner, which starts again", s.Others, short, 0, second, 0, (*site.Site).Restart},
+		{"quorum", "two of three members of etcd stopped for 10 s", s.Others, short, 0, second, 0, lasting((*site.Site).NoQuorum, 10*second)},
+		{"monitor", "the monitor stopped for 5 s", s.Others, short, 0, second, 0, lasting((*site.Site).NoMonitor, 5*second)},
+		{"monitor-kill", "the monitor stopped for 5 s, the owner killed then", s.Others, 7 * second, 0, second, 0, lasting((*site.Site).KillWithoutMonitor, 5*second)},
 	}
-	if !namespaces() || o.Etcd == "external" { // it takes root to cut a server off, and etcd beside it
+	if !site.Separate() || s.Etcd == "external" { // it takes root to cut a server off, and etcd beside it
 		return all
 	}
 	return append(all,
-		part{"etcd-cut", "the owner cut off from etcd alone for 10 s", o.Others, 200 * time.Millisecond, (*site).cutFromEtcd},
-		part{"ceph-cut", "the owner cut off from Ceph alone for 15 s, a minute after it got the volume", o.Others, 8 * time.Second, (*site).cutFromCeph},
-		part{"hosts-cut", "the owner cut off from hosts alone for 10 s", o.Others, 0, (*site).cutFromHosts},
+		part{"etcd-cut", "the owner cut off from etcd alone for 10 s", s.Others, short, 0, second, 0, lasting((*site.Site).CutFromEtcd, 10*second)},
+		part{"ceph-cut", "the owner cut off from Ceph alone for 15 s, a minute after it got the volume", s.Others, 8 * second, time.Minute, second, 0, lasting((*site.Site).CutFromCeph, 15*second)}, // no volume moves so twice in half a minute
+		part{"hosts-cut", "the owner cut off from hosts alone for 10 s", s.Others, 0, 0, second, 0, lasting((*site.Site).CutFromHosts, 10*second)},
 	)
 }
 
@@ -90,7 +96,7 @@ var longer = []struct{ name, what, dir, test, flag string }{
 // scene is what all parts happen on: it begins with the first of them.
 type scene struct {
 	*options
-	site *site
+	site *site.Site
 	load *load
 }
 
@@ -130,13 +136,12 @@ func (s *scene) begin() (err error) {
 	if s.load != nil {
 		return nil
 	}
-	if s.site, err = newSite(s.options); err == nil {
-		s.load, err = newLoad(s.site, s.Users)
+	if s.site, err = site.New(s.Options, volumeBytes); err != nil {
+		return err
 	}
-	if err == nil {
-		s.load.start()
-	}
-	return err
+	s.load = newLoad(s.site, s.Users, s.Pause)
+	s.load.start()
+	return nil
 }
 
 func (s *scene) end() error {
@@ -144,7 +149,7 @@ func (s *scene) end() error {
 		s.load.end()
 	}
 	if s.site != nil {
-		s.site.end()
+		s.site.End()
 	}
 	return nil
 }
@@ -159,13 +164,16 @@ func (s *scene) part(p *part) (r notes.Result, err error) {
 	var gaps []time.Duration
 	before := s.load.count()
 	for i := range p.rounds {
-		s.load.beginRound()
-		if err := p.round(s.site, s.load); err != nil {
-			return r, fmt.Errorf("round %d: %w\n%s", i, err, s.site.logs())
+		time.Sleep(p.rest)
+		s.load.gap.Begin()
+		time.Sleep(p.before)
+		if err := p.round(s.site); err != nil {
+			return r, fmt.Errorf("round %d: %w\n%s", i, err, s.site.Logs())
 		}
-		gap, err := s.load.endRound()
+		time.Sleep(p.after)
+		gap, err := s.load.gap.Longest(), s.load.failed()
 		if err != nil {
-			return r, fmt.Errorf("round %d: %w\n%s", i, err, s.site.logs())
+			return r, fmt.Errorf("round %d: %w\n%s", i, err, s.site.Logs())
 		}
 		gaps = append(gaps, gap)
 		fmt.Fprintf(os.Stderr, "%s %d: gap %v\n", p.name, i, gap.Round(time.Millisecond))
@@ -175,7 +183,7 @@ func (s *scene) part(p *part) (r notes.Result, err error) {
 	}
 	n := s.load.count().since(before)
 	r.How, r.Columns = s.how(), columns
-	r.Rows = [][]string{{p.what, fmt.Sprint(p.rounds), seconds(median(gaps)), seconds(worst(gaps)), target(p.target), fmt.Sprint(n.writes), fmt.Sprint(n.reads), fmt.Sprint(n.failovers)}}
+	r.Rows = [][]string{{p.what, fmt.Sprint(p.rounds), seconds(generations.Median(gaps)), seconds(slices.Max(gaps)), target(p.target), fmt.Sprint(n.writes), fmt.Sprint(n.reads), fmt.Sprint(n.failovers)}}
 	r.Facts = []notes.Fact{notes.Found("writes lost, reads that were stale, commands that failed", fmt.Sprintf("%d, %d, %d of %d reads", n.lost, n.stale, n.failed, n.reads+n.sticky), n.lost+n.stale+n.failed == 0)}
 	return r, nil
 }
@@ -196,7 +204,7 @@ func (o *options) how() string {
 	if o.Cached {
 		cache = "with a read cache"
 	}
-	if namespaces() {
+	if site.Separate() {
 		network = "network namespaces"
 	}
 	return fmt.Sprintf("%s, etcd %s, %s, a volume %s, %d users that pause for %v.", strings.Join(strings.Fields(string(ceph) + " - -")[:3], " "), o.Etcd, network, cache, o.Users, o.Pause)

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"lunar/internal/initiator"
+	"lunar/scripts/evidence/site"
 )
 
 const (
-	blockBytes = 4096
-	sectors    = blockBytes / 512
-	silence    = time.Second // after which a user takes another path
+	sectors = blockBytes / 512
+	silence = time.Second // after which a user takes another path
 )
 
 // path is a user's session with one node, which is made when it is needed.
@@ -45,7 +45,7 @@ func (p *path) do(c initiator.Command) (*initiator.Result, error) {
 }
 
 func (p *path) login() error {
-	o := initiator.Options{Target: targetName, Initiator: fmt.Sprint("iqn.2026-11.example.lunar:user", p.isid)}
+	o := initiator.Options{Target: site.Target, Initiator: fmt.Sprint("iqn.2026-11.example.lunar:user", p.isid)}
 	o.ISID = [6]byte{0x80, 0, byte(p.isid >> 16), byte(p.isid >> 8), byte(p.isid), 1}
 	socket, err := net.DialTimeout("tcp", p.portal, silence)
 	if err != nil {

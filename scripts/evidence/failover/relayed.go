@@ -10,20 +10,21 @@ import (
 	"time"
 
 	"lunar/scripts/evidence/notes"
+	"lunar/scripts/evidence/site"
 )
 
 // aroundTime is for how long users stay away from the owner.
 const aroundTime = 10 * time.Second
 
 // around has all users take paths to nodes that do not own the volume.
-func (s *site) around(l *load) error {
-	owner, err := s.owner()
+func (s *scene) around(at *site.Site) error {
+	owner, err := at.Owner()
 	if err != nil {
 		return err
 	}
-	l.avoid.Store(int32(slices.Index(s.nodes, owner) + 1))
-	defer l.avoid.Store(0)
-	l.busy(aroundTime)
+	s.load.avoid.Store(int32(slices.Index(at.Nodes, owner) + 1))
+	defer s.load.avoid.Store(0)
+	time.Sleep(aroundTime)
 	return nil
 }
 
@@ -50,7 +51,7 @@ func (s *scene) relayed() (r notes.Result, err error) {
 	}
 	s.load.rest.Store(true)
 	defer s.load.rest.Store(false)
-	owner, err := s.site.owner()
+	owner, err := s.site.Owner()
 	if err != nil {
 		return r, err
 	}
@@ -61,8 +62,8 @@ func (s *scene) relayed() (r notes.Result, err error) {
 		depth    int
 	}{{"randread", "4k", 1}, {"randwrite", "4k", 1}, {"randread", "4k", 32}, {"randwrite", "4k", 32}, {"randread", "64k", 8}, {"randwrite", "64k", 8}} {
 		row := []string{w.rw + " of " + w.size, strconv.Itoa(w.depth)}
-		for _, n := range []*server{owner, s.site.other(owner)} {
-			p, err := s.site.pace(n, w.rw, w.size, w.depth)
+		for _, n := range []*site.Node{owner, s.site.Other(owner)} {
+			p, err := s.pace(n, w.rw, w.size, w.depth)
 			if err != nil {
 				return r, err
 			}
@@ -75,17 +76,17 @@ func (s *scene) relayed() (r notes.Result, err error) {
 }
 
 // pace loads one path.
-func (s *site) pace(n *server, rw, size string, depth int) (p pace, err error) {
-	args := []string{"--target", "iscsi://" + n.portal + "/" + targetName + "/0", "--rw", rw, "--bs", size, "--offset", unused, "--depth", strconv.Itoa(depth), "--runtime", "4s", "--json"}
-	for _, o := range s.nodes {
+func (s *scene) pace(n *site.Node, rw, size string, depth int) (p pace, err error) {
+	args := []string{"--target", "iscsi://" + n.Portal + "/" + site.Target + "/0", "--rw", rw, "--bs", size, "--offset", unused, "--depth", strconv.Itoa(depth), "--runtime", "4s", "--json"}
+	for _, o := range s.site.Nodes {
 		args = append(args, "--server-pid", strconv.Itoa(o.Process.Pid))
 	}
 	said, err := exec.Command(filepath.Join(s.Bin, "tgtload"), args...).Output()
 	if err != nil {
-		return p, fmt.Errorf("tgtload %s of %s at %s: %w: %s", rw, size, n.name, err, said)
+		return p, fmt.Errorf("tgtload %s of %s at %s: %w: %s", rw, size, n.Name, err, said)
 	}
 	if err = json.Unmarshal(said, &p); err == nil && len(p.Statuses) > 0 {
-		err = fmt.Errorf("tgtload %s of %s at %s: commands failed: %v", rw, size, n.name, p.Statuses)
+		err = fmt.Errorf("tgtload %s of %s at %s: commands failed: %v", rw, size, n.Name, p.Statuses)
 	}
 	return p, err
 }

@@ -1,4 +1,4 @@
-package main
+package site
 
 import (
 	"errors"
@@ -12,11 +12,11 @@ import (
 )
 
 // mark is in the environment of the process that is in a network namespace of its own.
-const mark = "LUNAR_FAILOVER_NETWORK"
+const mark = "LUNAR_SITE_NETWORK"
 
-// apart has this program go on in a network namespace of its own, in which everything runs but the
+// Apart has this program go on in a network namespace of its own, in which everything runs but the
 // servers, if it may. Each server has another one, so that it can be cut off.
-func apart() error {
+func Apart() error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -30,12 +30,12 @@ func apart() error {
 	return syscall.Exec(program, append([]string{"unshare", "--net"}, os.Args...), append(os.Environ(), mark+"=1"))
 }
 
-// namespaces reports whether servers have network namespaces of their own.
-func namespaces() bool { return os.Getenv(mark) != "" }
+// Separate reports whether servers have network namespaces of their own.
+func Separate() bool { return os.Getenv(mark) != "" }
 
 // host is the address of what is no server.
 func host() string {
-	if namespaces() {
+	if Separate() {
 		return "10.77.0.1"
 	}
 	return "127.0.0.1"
@@ -64,8 +64,8 @@ func bridge() error {
 }
 
 // separate makes the namespace of a server, and returns its address in it.
-func (n *server) separate(i int) (string, error) {
-	n.space = fmt.Sprintf("lunar-%d-%s", os.Getpid(), n.name)
+func (n *Node) separate(i int) (string, error) {
+	n.space = fmt.Sprintf("lunar-%d-%s", os.Getpid(), n.Name)
 	address, outside := fmt.Sprint("10.77.0.", 11+i), fmt.Sprint("lunar", i)
 	return address, all(
 		"ip netns add "+n.space,
@@ -78,7 +78,7 @@ func (n *server) separate(i int) (string, error) {
 }
 
 // inside is the command by which something runs in the server's namespace.
-func (n *server) inside() []string {
+func (n *Node) inside() []string {
 	if n.space == "" {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (n *server) inside() []string {
 }
 
 // cut has nothing be sent from the server's namespace that a selector of ip rule matches.
-func (n *server) cut(selectors ...string) (mend func() error, err error) {
+func (n *Node) cut(selectors ...string) (mend func() error, err error) {
 	const rule = " pref 100 ipproto tcp "
 	for _, s := range selectors {
 		if err := all("ip -n " + n.space + " rule add" + rule + s + " blackhole"); err != nil {
@@ -110,8 +110,8 @@ var (
 )
 
 // cephPorts are those of the monitor and of OSDs.
-func (s *site) cephPorts() ([]string, error) {
-	text, err := os.ReadFile(filepath.Join(s.dir, "ceph", "ceph.conf"))
+func (s *Site) cephPorts() ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(s.Dir, "ceph", "ceph.conf"))
 	if err != nil {
 		return nil, err
 	}

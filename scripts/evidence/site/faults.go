@@ -1,0 +1,182 @@
+package site
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Move has the owner give the volume to another node.
+func (s *Site) Move() error {
+	from, err := s.Owner()
+	if err != nil {
+		return err
+	}
+	to := s.Other(from)
+	return to.lunar("cluster", "move", Volume, to.Name, "--socket", to.Socket())
+}
+
+// Kill ends the owner, and starts it again after the time, when another one serves.
+func (s *Site) Kill(after time.Duration) error {
+	from, err := s.Owner()
+	if err != nil {
+		return err
+	}
+	if err := from.Kill(syscall.SIGKILL); err != nil {
+		return err
+	}
+	time.Sleep(after)
+	if _, err := from.Start(); err != nil {
+		return err
+	}
+	return s.together()
+}
+
+// Stop has the owner stand still for a time in which another one takes the volume over.
+func (s *Site) Stop(d time.Duration) error {
+	from, err := s.Owner()
+	if err != nil {
+		return err
+	}
+	if err := from.Process.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	time.Sleep(d)
+	if err := from.Process.Signal(syscall.SIGCONT); err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	return s.together()
+}
+
+// Restart stops the owner in order, which gives the volume to another one first.
+func (s *Site) Restart() error {
+	from, err := s.Owner()
+	if err != nil {
+		return err
+	}
+	if err := from.Kill(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if _, err := from.Start(); err != nil {
+		return err
+	}
+	return s.together()
+}
+
+// NoQuorum has two members of etcd stand still, with their keepers.
+func (s *Site) NoQuorum(d time.Duration) error {
+	err := s.signal(syscall.SIGSTOP)
+	time.Sleep(d)
+	err = errors.Join(err, s.signal(syscall.SIGCONT))
+	time.Sleep(3 * time.Second)
+	return errors.Join(err, s.together())
+}
+
+func (s *Site) signal(signal syscall.Signal) (err error) {
+	for _, m := range s.members[1:] {
+		err = errors.Join(err, syscall.Kill(-m.Process.Pid, signal), s.signalChildren(m.Process.Pid, signal))
+	}
+	return err
+}
+
+// signalChildren reaches etcd, which its keeper may have put into a group of its own.
+func (s *Site) signalChildren(pid int, signal syscall.Signal) error {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for _, child := range strings.Fields(string(text)) {
+		n, e := strconv.Atoi(child)
+		err = errors.Join(err, e, syscall.Kill(n, signal))
+	}
+	return err
+}
+
+func (s *Site) monitor(signal syscall.Signal) error {
+	text, err := os.ReadFile(filepath.Join(s.Dir, "ceph", "run", "mon.a.pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, signal)
+}
+
+// NoMonitor has nobody be fenced for a time, while nobody needs to be.
+func (s *Site) NoMonitor(d time.Duration) error {
+	err := s.monitor(syscall.SIGSTOP)
+	time.Sleep(d)
+	return errors.Join(err, s.monitor(syscall.SIGCONT))
+}
+
+// KillWithoutMonitor kills the owner while for a time nobody can be fenced.
+func (s *Site) KillWithoutMonitor(d time.Duration) error {
+	from, err := s.Owner()
+	if err != nil {
+		return err
+	}
+	err = errors.Join(s.monitor(syscall.SIGSTOP), from.Kill(syscall.SIGKILL))
+	time.Sleep(d)
+	err = errors.Join(err, s.monitor(syscall.SIGCONT))
+	time.Sleep(3 * time.Second)
+	if _, e := from.Start(); e != nil {
+		return errors.Join(err, e)
+	}
+	return errors.Join(err, s.together())
+}
+
+// during cuts the owner off for some time, and returns it, and who owns the volume at the end of
+// that time.
+func (s *Site) during(d time.Duration, selectors []string) (from *Node, now string, err error) {
+	if from, err = s.Owner(); err != nil {
+		return nil, "", err
+	}
+	mend, err := from.cut(selectors...)
+	if err != nil {
+		return nil, "", err
+	}
+	time.Sleep(d)
+	now, err = s.Other(from).seen()
+	err = errors.Join(err, mend())
+	time.Sleep(3 * time.Second)
+	return from, now, errors.Join(err, s.together())
+}
+
+// stays is during after which the owner has to be the same.
+func (s *Site) stays(d time.Duration, selectors []string) error {
+	from, now, err := s.during(d, selectors)
+	if err == nil && now != from.Name {
+		err = fmt.Errorf("found owner %s, expected %s as before", now, from.Name)
+	}
+	if err == nil {
+		now, err = s.Other(from).seen()
+	}
+	if err == nil && now != from.Name {
+		err = fmt.Errorf("found owner %s afterwards, expected %s as before", now, from.Name)
+	}
+	return err
+}
+
+// CutFromEtcd has the owner not reach etcd for a time, and not lose the volume.
+func (s *Site) CutFromEtcd(d time.Duration) error { return s.stays(d, etcdPorts) }
+
+// CutFromHosts has hosts not reach the owner for a time, which goes on to own the volume.
+func (s *Site) CutFromHosts(d time.Duration) error { return s.stays(d, hostPorts) }
+
+// CutFromCeph has the volume move to a server that Ceph answers.
+func (s *Site) CutFromCeph(d time.Duration) error {
+	ports, err := s.cephPorts()
+	if err != nil {
+		return err
+	}
+	from, now, err := s.during(d, ports)
+	if err == nil && now == from.Name {
+		err = fmt.Errorf("found owner %s as before, expected another one", now)
+	}
+	return err
+}
