@@ -193,13 +193,11 @@ evidence-see: build ## look at the web page of a server under load in a browser,
 	@$(SETUP) see
 	scripts/evidence/see/run.sh
 
-# ONLY=speed or ONLY=kills is a part, which goes to build/rbd.md alone.
-evidence-rbd: ## a Ceph cluster of this host beside rbd bench, and with OSDs killed under load, into docs/reports/rbd.md
+# ONLY=speed or ONLY=kills is a part.
+evidence-rbd: build ## a Ceph cluster of this host beside rbd bench, and with OSDs killed under load, into docs/reports/rbd.md
 	@$(SETUP) ceph
-	@mkdir -p $(BUILD)
 	$(GO) -C scripts build -tags rbd -o $(abspath $(BUILD))/evidence-rbd ./evidence/rbd
-	$(BUILD)/evidence-rbd $(if $(ONLY),--only $(ONLY)) --lab $(abspath scripts/lab/ceph/cluster.sh) >$(BUILD)/rbd.md
-	$(if $(ONLY),,mv $(BUILD)/rbd.md docs/reports/rbd.md)
+	$(BUILD)/evidence-rbd $(if $(ONLY),--only $(ONLY)) --lab $(abspath scripts/lab/ceph/cluster.sh) --tgtd $(BUILD)/tgtd
 
 # ONLY=one,three,leaders,leases is a part, KILLS=5 a short run.
 evidence-cluster: etcd ## the state of a cluster of servers: commits, kills of etcd's leader, ends of leases, into docs/reports/cluster.md

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,71 +12,62 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"lunar/scripts/evidence/notes"
 )
 
 // kills ends OSDs amid checked reads and writes.
-func (o *options) kills() error {
+func kills(_ context.Context, o options) (r notes.Result, err error) {
 	c, err := o.cluster("OSDS=3", "SIZE=3", "STORE=bluestore", "GIB=2")
 	if err != nil {
-		return err
+		return r, err
 	}
 	defer c.end()
 	store, err := c.store("kills", 64<<20)
 	if err != nil {
-		return err
+		return r, err
 	}
 	defer store.Close()
 	l, err := newLoad(store)
 	if err != nil {
-		return err
+		return r, err
 	}
 	defer l.close()
-	fmt.Printf(`
-## OSDs killed under checked load
-
-Three OSDs on files (bluestore), size 3, min_size 2. Half reads and half writes of 4 KiB at random blocks, 16 under way, one user of a block at a time; each read is compared with what was written last. An OSD is killed (SIGKILL) after 3 s, and started again 6 s later. At the end all blocks are read. The gap is the longest time in which no operation ended.
-
-| kill | operations | errors | gap | slowest operation |
-|---|--:|--:|--:|--:|
-`)
-	if err := o.row(l, "none", func() { time.Sleep(6 * time.Second) }); err != nil {
-		return err
+	r.How = fmt.Sprintf("Three OSDs on files (bluestore), size 3, min_size 2. Half reads and half writes of 4 KiB at random blocks, 16 under way, one user of a block at a time; each read is compared with what was written last. An OSD is killed (SIGKILL) after 3 s, and started again 6 s later. At the end all blocks are read. The gap is the longest time in which no operation ended. %s.", cephVersion())
+	r.Columns = []string{"kill", "operations", "errors", "gap", "slowest operation"}
+	row := func(name string, during func() error) {
+		if err != nil {
+			return
+		}
+		var failed error
+		err = l.run(16, 8, true, func() { failed = during() })
+		if err = errors.Join(err, failed); err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+			return
+		}
+		r.Rows = append(r.Rows, []string{name, fmt.Sprint(l.ops), "0", fmt.Sprintf("%.2f s", float64(l.gap)/1e9), fmt.Sprintf("%.2f s", float64(l.slowest)/1e9)})
 	}
+	row("none", func() error { time.Sleep(6 * time.Second); return nil })
 	for i := range o.Kills {
 		osd := i % 3
-		err := o.row(l, fmt.Sprint("OSD ", osd), func() {
+		row(fmt.Sprint("OSD ", osd), func() error {
 			time.Sleep(3 * time.Second)
-			if err := c.kill(osd); err != nil {
-				l.on(func() { l.err = err })
-			}
+			err := c.kill(osd)
 			time.Sleep(6 * time.Second)
+			return err
 		})
-		if err != nil {
-			return err
-		}
-		if err := o.row(l, fmt.Sprint("OSD ", osd, " comes back"), func() {
-			if err := c.command("restart " + strconv.Itoa(osd)); err != nil {
-				l.on(func() { l.err = err })
-			}
+		row(fmt.Sprint("OSD ", osd, " comes back"), func() error {
+			err := c.command("restart " + strconv.Itoa(osd))
 			time.Sleep(8 * time.Second)
-		}); err != nil {
 			return err
-		}
+		})
+	}
+	if err != nil {
+		return r, err
 	}
 	checked, err := l.all()
-	if err != nil {
-		return err
-	}
-	fmt.Printf("\nAll %d blocks that were written hold what was acknowledged last.\n", checked)
-	return nil
-}
-
-func (o *options) row(l *load, name string, during func()) error {
-	if err := l.run(16, 8, true, during); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	fmt.Printf("| %s | %d | 0 | %.2f s | %.2f s |\n", name, l.ops, float64(l.gap)/1e9, float64(l.slowest)/1e9)
-	return nil
+	r.Facts = []notes.Fact{notes.Found("blocks that hold what was acknowledged last", fmt.Sprintf("%d of as many that were written", checked), err == nil)}
+	return r, err
 }
 
 // kill ends an OSD of the cluster.

@@ -1,82 +1,57 @@
 //go:build linux && cgo && rbd
 
 // Command rbd measures the store on images of a Ceph cluster of this host: beside rbd bench and
-// beside a goroutine for each blocking call, and while OSDs are killed. It writes a page.
+// beside a goroutine for each blocking call, and while OSDs are killed. It writes
+// docs/reports/rbd.md.
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"lunar/backstore/rbd"
 	"lunar/backstore/rbd/native"
+	"lunar/scripts/evidence/notes"
 )
 
 type options struct {
-	Lab     string `required:"" help:"cluster.sh, which starts and ends the cluster."`
-	Only    string `enum:",speed,kills" default:"" help:"A part: speed or kills."`
-	Rounds  int    `default:"5" help:"Of each measurement; they take turns."`
-	Seconds int    `default:"4" help:"Of each measurement."`
-	Kills   int    `default:"5" help:"OSDs that are killed, one after the other."`
+	Lab     string   `required:"" help:"cluster.sh, which starts and ends the cluster."`
+	Tgtd    string   `required:"" type:"path" placeholder:"FILE" help:"The server of the same version."`
+	Notes   string   `default:"docs/reports/rbd/results.json" help:"Results, by check."`
+	To      string   `default:"docs/reports/rbd.md" help:"The document."`
+	Only    []string `help:"Some of the checks: speed, kills."`
+	Rounds  int      `default:"5" help:"Of each measurement; they take turns."`
+	Seconds int      `default:"4" help:"Of each measurement."`
+	Kills   int      `default:"5" help:"OSDs that are killed, one after the other."`
 }
+
+var checks = []notes.Check[options]{
+	{Name: "speed", Title: "Beside others", Run: speed},
+	{Name: "kills", Title: "OSDs killed under checked load", Run: kills},
+}
+
+//go:embed rbd.md.tmpl
+var page string
 
 func main() {
-	var o options
-	kong.Parse(&o)
-	if err := o.run(); err != nil {
-		fmt.Fprintln(os.Stderr, "rbd:", err)
-		os.Exit(1)
-	}
-}
-
-func (o *options) run() error {
 	slog.SetLogLoggerLevel(slog.LevelWarn)
-	version, err := exec.Command("ceph", "--version").Output()
-	if err != nil {
-		return err
-	}
-	fmt.Printf("# RBD\n\nWritten by `make evidence-rbd`, with %s, built by %s. Client and cluster share the CPUs of one machine (%s), so that ratios count more than rates.\n",
-		strings.Join(strings.Fields(string(version))[:3], " "), goVersion(), processors())
-	for _, part := range []struct {
-		name string
-		run  func() error
-	}{{"speed", o.speed}, {"kills", o.kills}} {
-		if o.Only == "" || o.Only == part.name {
-			if err := part.run(); err != nil {
-				return fmt.Errorf("%s: %w", part.name, err)
-			}
-		}
-	}
-	return nil
+	var o options
+	line := kong.Parse(&o, kong.Name("rbd"), kong.Description("Measure the store on images of a Ceph cluster."))
+	line.FatalIfErrorf(notes.Measure(notes.Report{Tgtd: o.Tgtd, Notes: o.Notes, To: o.To, Page: page, Only: o.Only}, o, checks))
 }
 
-func goVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "Go"
-	}
-	return info.GoVersion
-}
-
-func processors() string {
-	text, _ := os.ReadFile("/proc/cpuinfo") // then nothing is known
-	model := "unknown"
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			model, n = strings.TrimSpace(value), n+1
-		}
-	}
-	return strconv.Itoa(n) + " of " + model
+// cephVersion is that of the cluster's programs.
+func cephVersion() string {
+	version, _ := exec.Command("ceph", "--version").Output() // it has run before
+	return strings.Join(strings.Fields(string(version) + " - -")[:3], " ")
 }
 
 // cluster is one of this host.

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"lunar/backstore/rbd"
+	"lunar/scripts/evidence/notes"
 )
 
 // What is measured: an image that is full, so that no read is answered by the object map.
@@ -31,56 +33,51 @@ type contender struct {
 }
 
 // speed compares contenders that take turns.
-func (o *options) speed() error {
+func speed(_ context.Context, o options) (r notes.Result, err error) {
 	c, err := o.cluster()
 	if err != nil {
-		return err
+		return r, err
 	}
 	defer c.end()
 	image := rbd.Name{Pool: "rbd", Image: "speed"}
 	if _, _, err := c.rbd("create", "--size", fmt.Sprint(imageBytes, "B"), image.String()); err != nil {
-		return err
+		return r, err
 	}
 	if _, _, err := c.rbd("bench", "--io-type", "write", "--io-size", "1M", "--io-total", fmt.Sprint(imageBytes), "--io-pattern", "seq", image.String()); err != nil {
-		return err
+		return r, err
 	}
 	contenders := []contender{
 		{"`rbd bench`", func(write bool) (figure, error) { return o.bench(c, image, write) }},
 		{"Lunar's store", func(write bool) (figure, error) { return o.ours(c, image, write) }},
 		{"a goroutine for each blocking call, as with go-ceph", func(write bool) (figure, error) { return o.blocking(c, image, write) }},
 	}
-	fmt.Printf(`
-## Beside others
-
-Random reads and writes of 4 KiB on a full image of %d MiB, one OSD in memory (memstore), %d under way, the cache of librbd off. %d runs of about %d s for each line, which take turns; the medians, and the best and worst run in brackets. CPU time is that of the client's process for each operation. The blocking calls are rbd_read and rbd_write from %d goroutines, which is what go-ceph has; go-ceph itself needs Ceph's headers and is not built.
-
-| | reads/s | CPU | of `+"`rbd bench`"+` | writes/s | CPU | of `+"`rbd bench`"+` |
-|---|--:|--:|--:|--:|--:|--:|
-`, imageBytes>>20, depth, o.Rounds, o.Seconds, depth)
 	all := make([][2][]figure, len(contenders))
 	for range o.Rounds {
 		for kind, write := range []bool{false, true} {
 			for i := range contenders {
 				f, err := contenders[i].run(write)
 				if err != nil {
-					return fmt.Errorf("%s: %w", contenders[i].name, err)
+					return r, fmt.Errorf("%s: %w", contenders[i].name, err)
 				}
 				all[i][kind] = append(all[i][kind], f)
 			}
 		}
 	}
+	r.How = fmt.Sprintf("Random reads and writes of 4 KiB on a full image of %d MiB, one OSD in memory (memstore), %d under way, the cache of librbd off. %d runs of about %d s for each line, which take turns; the medians, and the best and worst run in brackets. CPU time is that of the client's process for each operation. The blocking calls are rbd_read and rbd_write from %d goroutines, which is what go-ceph has; go-ceph itself needs Ceph's headers and is not built. %s.",
+		imageBytes>>20, depth, o.Rounds, o.Seconds, depth, cephVersion())
+	r.Columns = []string{"", "reads/s", "CPU", "of `rbd bench`", "writes/s", "CPU", "of `rbd bench`"}
 	for i := range contenders {
-		fmt.Printf("| %s |", contenders[i].name)
+		row := []string{contenders[i].name}
 		for kind := range 2 {
 			base, mine := middle(all[0][kind]), middle(all[i][kind])
 			low, high := span(all[i][kind])
-			fmt.Printf(" %.0f (%.0f to %.0f) | %.1f µs | %.2f |", mine.rate, low, high, float64(mine.cost.Nanoseconds())/1000, mine.rate/base.rate)
+			row = append(row, fmt.Sprintf("%.0f (%.0f to %.0f)", mine.rate, low, high), fmt.Sprintf("%.1f µs", float64(mine.cost.Nanoseconds())/1000), fmt.Sprintf("%.2f", mine.rate/base.rate))
 		}
-		fmt.Println()
+		r.Rows = append(r.Rows, row)
 	}
-	ours, theirs := middle(all[1][1]).cost, middle(all[2][1]).cost
-	fmt.Printf("\nA write of ours costs %.2f of the CPU time of a blocking one.\n", float64(ours)/float64(theirs))
-	return nil
+	cost := float64(middle(all[1][1]).cost) / float64(middle(all[2][1]).cost)
+	r.Facts = []notes.Fact{notes.Found("CPU time of a write of ours, of that of a blocking one", fmt.Sprintf("%.2f", cost), cost <= 0.6)}
+	return r, nil
 }
 
 // middle are the medians.
