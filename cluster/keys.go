@@ -1,6 +1,9 @@
 package cluster
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // Keys has the keys of a cluster, all below /lunar/NAME/. Values are JSON objects with a
 // member "version"; the packages that write them have their types.
@@ -81,4 +84,28 @@ func (k Keys) Drain(node string) string { return k.prefix + "drains/" + node }
 // DrainOf returns the node of a key of Drain, and false for other keys.
 func (k Keys) DrainOf(key string) (node string, ok bool) {
 	return strings.CutPrefix(key, k.prefix+"drains/")
+}
+
+// Documents is the prefix of Document's keys.
+func (k Keys) Documents() string { return k.prefix + "config/documents/" }
+
+// Document is a revision of what the nodes' configurations have in common. Keys are in the
+// order of revisions.
+func (k Keys) Document(revision int64) string { return fmt.Sprintf("%s%010d", k.Documents(), revision) }
+
+// Config is the prefix of the keys of Document, Proposal and Verdict.
+func (k Keys) Config() string { return k.prefix + "config/" }
+
+// Proposal is a document that is to be the next revision, with a lease of who asks for it.
+func (k Keys) Proposal() string { return k.prefix + "config/proposal" }
+
+// Verdicts is the prefix of Verdict's keys.
+func (k Keys) Verdicts() string { return k.prefix + "config/verdicts/" }
+
+// Verdict is what a node says to the proposal, with the lease of that.
+func (k Keys) Verdict(node string) string { return k.Verdicts() + node }
+
+// VerdictOf returns the node of a key of Verdict, and false for other keys.
+func (k Keys) VerdictOf(key string) (node string, ok bool) {
+	return strings.CutPrefix(key, k.Verdicts())
 }

@@ -48,9 +48,15 @@ func (d *decoder) problem(path, found, expected string) Problem {
 		pos, ok = d.at[outer]
 	}
 	if ok {
-		p.Line, p.Column = pos.line, pos.column
+		d.placed(&p, pos)
 	}
 	return p
+}
+
+// placed tells where a problem is.
+func (d *decoder) placed(p *Problem, at position) {
+	file, at := d.src.within(at)
+	p.File, p.Line, p.Column = file.name, at.line, at.column
 }
 
 // shown is a path without names that are not shown.
@@ -196,20 +202,20 @@ func (d *decoder) entries(n node, shown func(name string) string) ([]node, bool)
 		return nil, false
 	}
 	var out []node
-	seen := map[string]int{}
+	seen := map[string]position{}
 	for it := pairs.MapRange(); it.Next(); {
 		e, ok := d.entry(n, it.KeyValue())
 		if !ok {
 			continue
 		}
-		if line, again := seen[e.path]; again && d.full() {
+		if first, again := seen[e.path]; again && d.full() {
 			d.more++
 			continue
 		} else if again {
-			d.failAt(e.key, below(n.path, shown(n.step(e))), "the key a second time", fmt.Sprintf("it once (first in line %d)", line))
+			d.failAt(e.key, below(n.path, shown(n.step(e))), "the key a second time", fmt.Sprintf("it once (first in %s)", d.src.tell(first)))
 			continue
 		}
-		seen[e.path] = e.key.line
+		seen[e.path] = e.key
 		d.at[e.path] = e.place()
 		out = append(out, e)
 	}
@@ -240,7 +246,9 @@ func (n node) step(e node) string { return strings.TrimPrefix(e.path, n.path+"."
 
 // failAt reports a problem with a key rather than with its value.
 func (d *decoder) failAt(at position, path, found, expected string) {
-	d.add(Problem{d.src.name, at.line, at.column, d.shown(path), found, expected})
+	p := Problem{Key: d.shown(path), Found: found, Expected: expected}
+	d.placed(&p, at)
+	d.add(p)
 }
 
 // mapping reads the known keys of n and reports the others. It is false if n

@@ -16,37 +16,51 @@ import (
 // Load reads the configuration file at path. Besides what Parse reports it
 // warns of a file with secrets that everyone may read.
 func Load(path string) (*Config, []Warning, error) {
-	cfg, warnings, _, err := load(path, false)
-	return cfg, warnings, err
+	f, err := Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.Parse(nil)
 }
 
-// LoadText is Load with the text of the file.
-func LoadText(path string) (*Config, []Warning, []byte, error) { return load(path, false) }
+// File is the text of a configuration file, which was read once.
+type File struct {
+	Name   string
+	Text   []byte
+	doubts []trust.Doubt // about who may change it
+}
 
-// Draft is Load for a file that is not to be served as it is: it warns of secrets that
+// Open reads the text of a file; an empty path is that of DefaultFile.
+func Open(path string) (*File, error) {
+	if path == "" {
+		return &File{Name: "default configuration", Text: DefaultFile}, nil
+	}
+	f := &File{Name: path}
+	var err error
+	f.Text, err = read(path, func(d trust.Doubt) { f.doubts = append(f.doubts, d) })
+	return f, err
+}
+
+// Parse is Load of the text, together with what the nodes of its cluster have in common;
+// nil: nothing.
+func (f *File) Parse(common *Common) (*Config, []Warning, error) { return f.parse(common, false) }
+
+// Draft is Parse for a file that is not to be served as it is: it warns of secrets that
 // Print has withheld, where Load and Parse fail.
-func Draft(path string) (*Config, []Warning, error) {
-	cfg, warnings, _, err := load(path, true)
-	return cfg, warnings, err
-}
+func (f *File) Draft(common *Common) (*Config, []Warning, error) { return f.parse(common, true) }
 
-func load(path string, draft bool) (*Config, []Warning, []byte, error) {
-	var doubts []trust.Doubt
-	data, err := read(path, func(d trust.Doubt) { doubts = append(doubts, d) })
+func (f *File) parse(common *Common, draft bool) (*Config, []Warning, error) {
+	d, cfg, err := parse(f.Name, f.Text, common, draft)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	d, cfg, err := parse(path, data, draft)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	for _, doubt := range doubts {
+	for _, doubt := range f.doubts {
 		d.warn("", doubt.Found+" on "+doubt.Path, "that nobody else may change the configuration ("+doubt.Mend+")")
 	}
 	if d.secrets {
-		d.warnIfReadable("", path)
+		d.warnIfReadable("", f.Name)
 	}
-	return cfg, inOrder(d.warnings), data, nil
+	return cfg, inOrder(d.warnings), nil
 }
 
 // MaxFile is the longest text of a configuration, however it comes.
@@ -82,7 +96,13 @@ var errTooLong = fmt.Errorf("found more than %v of text, expected at most that",
 // longer than MaxFile. Files
 // named by secret-file are read, nothing else outside data is touched.
 func Parse(name string, data []byte) (*Config, []Warning, error) {
-	d, cfg, err := parse(name, data, false)
+	return ParseWith(name, data, nil)
+}
+
+// ParseWith is Parse of a node's text together with what the nodes of its cluster have in
+// common; nil: nothing.
+func ParseWith(name string, data []byte, common *Common) (*Config, []Warning, error) {
+	d, cfg, err := parse(name, data, common, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -92,7 +112,7 @@ func Parse(name string, data []byte) (*Config, []Warning, error) {
 // ParseDraft is Parse for a text that is not to be served as it is: it warns of secrets
 // that Print has withheld.
 func ParseDraft(name string, data []byte) (*Config, []Warning, error) {
-	d, cfg, err := parse(name, data, true)
+	d, cfg, err := parse(name, data, nil, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,21 +126,38 @@ func newDecoder(name string, data []byte) *decoder {
 	return &decoder{src: newSource(name, data), at: map[string]position{}, shared: map[string]Access{}, masked: map[string]string{}}
 }
 
-func parse(name string, data []byte, draft bool) (*decoder, *Config, error) {
+func parse(name string, data []byte, common *Common, draft bool) (*decoder, *Config, error) {
 	if len(data) > int(MaxFile) {
 		return nil, nil, fmt.Errorf("configuration: %s: %w", name, errTooLong)
 	}
 	data = withoutMark(data)
 	d := newDecoder(name, data)
-	d.draft = draft
+	d.draft, d.src.common = draft, common
 	cfg := defaults()
 	if root, ok := d.tree(data); ok && empty(root) {
 		d.add(Problem{File: name, Found: "an empty file", Expected: "a configuration; a file that was cut off must not remove what is served"})
 	} else if ok {
-		d.config(node{ast: root}, cfg)
+		d.config(node{ast: common.with(root)}, cfg)
 		d.validate(cfg)
 	}
 	return d, cfg, d.finish(cfg)
+}
+
+// Beginning reads of the text what a start needs before it can read the rest: log and cluster.
+// What is wrong with other sections is left for Parse to tell.
+func (f *File) Beginning() (*Config, error) {
+	text := withoutMark(f.Text)
+	d, cfg := newDecoder(f.Name, text), defaults()
+	root, ok := d.tree(text)
+	if sections, mapping := mappingOf(root); ok && mapping {
+		own := *sections
+		own.Values = slices.DeleteFunc(slices.Clone(own.Values), func(pair *ast.MappingValueNode) bool {
+			key, _ := node{ast: pair.Key}.scalar()
+			return key != "log" && key != "cluster"
+		})
+		d.config(node{ast: &own}, cfg)
+	}
+	return cfg, d.errors()
 }
 
 // finish makes the configuration what it is told to be, unless there are problems.

@@ -113,7 +113,7 @@ func roundTrip(t *testing.T, c *Config) (string, *Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, again, err := parse("printed", text, true)
+	_, again, err := parse("printed", text, nil, true)
 	if err != nil {
 		t.Fatalf("%v\nin\n%s", err, text)
 	}
@@ -246,7 +246,11 @@ func TestWithheld(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, warnings, err := Draft(path)
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, warnings, err := f.Draft(nil)
 	if told := strings.Count(fmt.Sprint(warnings), "what lunar config prints in place of a secret"); err != nil || told != 4 {
 		t.Errorf("found error %v, warnings %v, expected one for each of 4 secrets", err, warnings)
 	}

@@ -224,7 +224,7 @@ func merge(t *testing.T, from, to *Config, differ []Difference) *Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, c, err := parse("merged", text, true)
+	_, c, err := parse("merged", text, nil, true)
 	if err != nil {
 		t.Fatalf("%v\nin\n%s\nwith %q", err, text, differ)
 	}

@@ -11,12 +11,13 @@ type position struct{ line, column int }
 // source is the text of a file. Nothing of it is ever quoted in a message but
 // what quote.go lets through.
 type source struct {
-	name  string
-	lines []string
+	name   string
+	lines  []string
+	common *Common // whose places are behind commonLine; nil: there is none
 }
 
 func newSource(name string, data []byte) *source {
-	return &source{name, strings.Split(string(data), "\n")}
+	return &source{name: name, lines: strings.Split(string(data), "\n")}
 }
 
 // byteOrderMark may begin a text in UTF-8, which some editors write; it means
@@ -29,6 +30,7 @@ func withoutMark(data []byte) []byte { return bytes.TrimPrefix(data, byteOrderMa
 // hasWord reports whether the text at p is word. The YAML parser puts a null
 // where nothing stands, so that only the text tells.
 func (s *source) hasWord(p position, word string) bool {
+	s, p = s.within(p)
 	runes := []rune(s.lines[p.line-1])
 	return p.column <= len(runes) && strings.HasPrefix(string(runes[p.column-1:]), word)
 }

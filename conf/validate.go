@@ -34,6 +34,7 @@ func (d *decoder) validate(c *Config) {
 	d.validateVolumes(c)
 	d.validateCeph(c, clusters)
 	d.validateCluster(c)
+	d.validateCommon(c)
 	d.validateCache(c)
 	for i := range c.Targets {
 		d.validateTarget(&c.Targets[i], portals, groups, volumes)
@@ -271,7 +272,7 @@ func (d *decoder) validateVolumes(c *Config) {
 
 // StateNames are what tgtd calls its own files and directories in the state directory,
 // with the marks of files behind the files.
-var StateNames = []string{"applied.json", "atomic", "cluster-identity.json", "control.sock", "etcd", "excess", "generations", "guests", "identifying", "identity", "mirror", "move-digests", "naming.json", "pending.json", "protection", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock", ".kept"}
+var StateNames = []string{"applied.json", "atomic", "cluster-config.json", "cluster-identity.json", "control.sock", "etcd", "excess", "generations", "guests", "identifying", "identity", "mirror", "move-digests", "naming.json", "pending.json", "protection", "reservations", "sanitize", "segment.note", "stores", "tgtd.lock", ".kept"}
 
 // outside reports a relative path that is taken by the server's own state.
 func (d *decoder) outside(path, value string) {

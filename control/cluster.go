@@ -16,13 +16,15 @@ const (
 
 // Cluster is what a node knows of its cluster.
 type Cluster struct {
-	Name    string          `json:"name" doc:"Name of the cluster."`
-	Node    string          `json:"node" doc:"The node that tells this."`
-	Joined  bool            `json:"joined" doc:"Whether this node has its place in the cluster: without, it takes no volumes over, and reads pass its cache by."`
-	Why     string          `json:"why,omitempty" doc:"Why it has none."`
-	Lease   float64         `json:"lease_seconds" doc:"For how long cached data are served if the cluster does not answer any more; 0: they are not."`
-	Nodes   []ClusterNode   `json:"nodes" nullable:"false" doc:"Nodes that live, by name."`
-	Volumes []ClusterVolume `json:"volumes" nullable:"false" doc:"Volumes with owners, by name."`
+	Name     string          `json:"name" doc:"Name of the cluster."`
+	Node     string          `json:"node" doc:"The node that tells this."`
+	Joined   bool            `json:"joined" doc:"Whether this node has its place in the cluster: without, it takes no volumes over, and reads pass its cache by."`
+	Why      string          `json:"why,omitempty" doc:"Why it has none."`
+	Lease    float64         `json:"lease_seconds" doc:"For how long cached data are served if the cluster does not answer any more; 0: they are not."`
+	Revision int64           `json:"revision" doc:"Revision of the cluster's configuration that is in force here; 0: none."`
+	Behind   string          `json:"behind,omitempty" doc:"Why that is not the newest."`
+	Nodes    []ClusterNode   `json:"nodes" nullable:"false" doc:"Nodes that live, and those that may own volumes, by name."`
+	Volumes  []ClusterVolume `json:"volumes" nullable:"false" doc:"Volumes with owners, by name."`
 }
 
 // owned is how many volumes the node owns that tells this.
@@ -35,11 +37,14 @@ func (c *Cluster) owned() (n int) {
 	return n
 }
 
-// ClusterNode is a living node.
+// ClusterNode is a node that lives, or may own volumes.
 type ClusterNode struct {
 	Name     string    `json:"name" doc:"Name of the node."`
+	State    string    `json:"state" enum:"ok,away,silent,drained,behind" doc:"ok; away: it does not live, or does not reach the cluster; silent: it was not heard a moment ago; drained: it is to own no volumes; behind: its configuration is not the cluster's newest."`
+	Revision int64     `json:"revision" doc:"Revision of the cluster's configuration that it goes by; 0: none, or not known."`
+	Behind   string    `json:"behind,omitempty" doc:"Why that is not the newest."`
 	Version  string    `json:"version" doc:"Version of Lunar that it runs."`
-	Since    time.Time `json:"since" doc:"Since when this node sees its process."`
+	Since    time.Time `json:"since,omitzero" doc:"Since when this node sees its process."`
 	Heard    bool      `json:"heard" doc:"Whether it was heard a moment ago; without, its volumes are about to be taken over."`
 	Draining bool      `json:"draining" doc:"It is to own no volumes."`
 	Portals  []string  `json:"portals" nullable:"false" doc:"Its portals, each with the tag of its group."`

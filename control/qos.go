@@ -203,12 +203,12 @@ type Impact struct {
 
 // Drift is something in which a server is other than its configuration file says.
 type Drift struct {
-	Kind string `json:"kind" enum:"configuration,qos,access,drain,freeze" doc:"configuration: a key, by another file or an older state of it; the others: by lunar qos, alua, drain and volume freeze, or initiators."`
+	Kind string `json:"kind" enum:"configuration,qos,access,drain,freeze,cluster" doc:"configuration: a key, by another file or an older state of it; cluster: the newest revision of the cluster's configuration is not in force; the others: by lunar qos, alua, drain and volume freeze, or initiators."`
 	What string `json:"what" doc:"What it is, in words."`
 }
 
 // DriftKinds are the kinds of Drift.
-var DriftKinds = []string{"configuration", "qos", "access", "drain", "freeze"}
+var DriftKinds = []string{"configuration", "qos", "access", "drain", "freeze", "cluster"}
 
 // Fields of a File that allow what is destructive, as Impact and the places of reasons
 // name them. That of a volume is below NeedsShrink: allowShrink.disk.

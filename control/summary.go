@@ -32,6 +32,9 @@ func (s *Status) Summary() (state, line string) {
 		if !c.Joined {
 			state, wrong = worse(state, HealthDegraded), append(wrong, "node "+c.Node+" has no place in cluster "+c.Name)
 		}
+		if c.Behind != "" {
+			state, wrong = worse(state, HealthDegraded), append(wrong, "node "+c.Node+" does not have the newest configuration of cluster "+c.Name)
+		}
 		known = append(known, fmt.Sprintf("node %s owns %d of %d volumes of cluster %s", c.Node, c.owned(), len(c.Volumes), c.Name))
 	}
 	for _, name := range s.Closing {

@@ -26,6 +26,9 @@ func appliedFile(stateDir string) state.File[applied] {
 // keepApplied notes what is in force, and warns if that cannot be done: a full disk
 // does not stop the server. The caller holds the changes.
 func (a *applier) keepApplied() (warnings []string) {
+	if m := a.daemon.member; m != nil {
+		m.keepCommon(a.dir)
+	}
 	cfg := a.daemon.config.Load()
 	note := applied{File: a.serve.Config, Volumes: cfg.Volumes, Targets: cfg.Targets, PortalGroups: cfg.PortalGroups, Sizes: map[string]int64{}}
 	for name, open := range a.daemon.assembly.Open {
@@ -94,8 +97,8 @@ func offline(cfg *conf.Config) conf.Facts {
 
 // compare refuses a start that would destroy what the server before had, unless it is
 // allowed, and cuts files that may be.
-func (k Options) compare(cfg *conf.Config, dir string, warn func(string)) (*compared, error) {
-	out := &compared{allowed: conf.Allowed{Yes: k.Yes, Shrink: k.AllowShrink}, from: volumes.Source{Config: k.Config}, service: k.Service}
+func (k Options) compare(cfg *conf.Config, dir string, member *membership, warn func(string)) (*compared, error) {
+	out := &compared{member: member, allowed: conf.Allowed{Yes: k.Yes, Shrink: k.AllowShrink}, from: volumes.Source{Config: k.Config}, service: k.Service}
 	last, err := lastApplied(dir)
 	if err != nil {
 		return nil, err
@@ -109,7 +112,8 @@ func (k Options) compare(cfg *conf.Config, dir string, warn func(string)) (*comp
 		impacts = append([]conf.Impact{{Severity: conf.Destructive,
 			What: fmt.Sprintf("it is the built-in one, and the server was last started with %s: all that it has would not be served", last.File)}}, impacts...)
 	}
-	if err := refusal("the configuration was not put into force, and nothing was changed", impacts, out.allowed); err != nil {
+	judged := slices.DeleteFunc(slices.Clone(impacts), func(i conf.Impact) bool { return member.decided(i.Key) })
+	if err := refusal("the configuration was not put into force, and nothing was changed", judged, out.allowed); err != nil {
 		return nil, k.advised(err)
 	}
 	for i := range impacts {

@@ -31,7 +31,7 @@ func (a *applier) open(socket string, cfg *conf.Config) (err error) {
 	defer a.changing.Unlock()
 	a.tidySnapshots() // before anybody can make one
 	if a.api, err = startControl(socket, a); err == nil {
-		err = a.daemon.joinCluster(cfg, a.log)
+		err = a.joinCluster(cfg)
 	}
 	if err == nil {
 		err = openPortals(a.daemon, cfg, a.log)
@@ -75,10 +75,9 @@ func (a *applier) end() {
 
 // file puts the configuration of a file's text into force.
 func (a *applier) file(by server.Asker, f control.File) (control.Applied, error) {
-	cfg, warnings, err := conf.Parse(f.Name, []byte(f.Text))
-	if err == nil {
-		err = a.serve.override(cfg, a.dir)
-	}
+	common := a.daemon.common()
+	parsed := &conf.File{Name: f.Name, Text: []byte(f.Text)}
+	l, err := a.serve.parse(parsed, a.dir, common.config())
 	if err != nil {
 		return control.Applied{}, asRefusal(f.Name, err)
 	}
@@ -86,10 +85,15 @@ func (a *applier) file(by server.Asker, f control.File) (control.Applied, error)
 		return control.Applied{}, err
 	}
 	defer a.changing.Unlock()
+	if now := a.daemon.common(); now != common { // it came meanwhile
+		if l, err = a.serve.parse(parsed, a.dir, now.config()); err != nil {
+			return control.Applied{}, asRefusal(f.Name, err)
+		}
+	}
 	if err := a.asRead(f); err != nil {
 		return control.Applied{}, err
 	}
-	return a.force(request{by: by, name: f.Name, text: []byte(f.Text), warnings: warnings, dry: f.DryRun, allowed: conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, cfg)
+	return a.force(request{by: by, name: f.Name, text: l.text, warnings: l.warnings, dry: f.DryRun, allowed: conf.Allowed{Yes: f.Yes, Shrink: f.AllowShrink}}, l.Config)
 }
 
 // asRead refuses a text of the server's own file that the file does not have any more: it
@@ -148,7 +152,7 @@ func (a *applier) again() (control.Applied, error) {
 		return control.Applied{}, err
 	}
 	defer a.changing.Unlock()
-	l, err := a.serve.load(a.dir) // with the changes that were waited for
+	l, err := a.serve.load(a.dir, a.daemon.common().config()) // with the changes that were waited for
 	if err != nil {
 		return control.Applied{}, asRefusal(name, err)
 	}
@@ -214,7 +218,9 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 		return control.Applied{}, err
 	}
 	unlocked := locked.Failure()
-	a.daemon.assembly.From = volumes.Source{Config: r.name, Socket: a.serve.Socket}
+	if r.common == nil {
+		a.daemon.assembly.From = volumes.Source{Config: r.name, Socket: a.serve.Socket}
+	}
 	c.edit = r.edit
 	if err := c.make(); err != nil {
 		return control.Applied{}, refused(what, errors.Join(err, r.edit.ended()))

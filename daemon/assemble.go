@@ -43,12 +43,9 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		return nil, err
 	}
 	machine.LogTopology(topology, log)
-	member, err := enterCluster(cfg, stateDir, log)
-	if err != nil {
-		return nil, err
-	}
-	set := volumes.NewSet(volumes.Config{Conf: cfg, Log: log, StateDir: stateDir, Identity: identity, Naming: naming, Topology: topology, From: start.from, Ceph: rbd.NewClients(openRBD, log), Cluster: member.volumes()})
-	a := &assembly{Set: set, compared: start, daemon: &daemon{Set: set, service: start.service, images: make(chan struct{}, 1), member: member}, targets: map[string]target.TargetConfig{}}
+	start.member.is(cfg)
+	set := volumes.NewSet(volumes.Config{Conf: cfg, Log: log, StateDir: stateDir, Identity: identity, Naming: naming, Topology: topology, From: start.from, Ceph: rbd.NewClients(openRBD, log), Cluster: start.member.volumes()})
+	a := &assembly{Set: set, compared: start, daemon: &daemon{Set: set, service: start.service, images: make(chan struct{}, 1), member: start.member}, targets: map[string]target.TargetConfig{}}
 	set.Forgets, set.Resized = a.forgets, a.daemon.imageResized
 	a.daemon.assembly = a
 	a.daemon.config.Store(cfg)
@@ -57,7 +54,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		err = a.OpenCache()
 	}
 	if err != nil {
-		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()), member.unlink())
+		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()), start.member.unlink())
 	}
 	if err = a.SealState(); err == nil {
 		err = a.openServer()
@@ -66,7 +63,7 @@ func (start *compared) assemble(cfg *conf.Config, stateDir string, log *slog.Log
 		if a.daemon.Cache != nil {
 			err = errors.Join(err, a.daemon.Cache.Close())
 		}
-		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()), member.unlink())
+		return nil, errors.Join(err, a.daemon.leaveCluster(context.Background()), start.member.unlink())
 	}
 	if a.daemon.Cache != nil {
 		a.daemon.Cache.Serve(a.daemon.Server.Loops()...)

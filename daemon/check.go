@@ -24,7 +24,15 @@ type CheckOptions struct {
 // problems are the error. It opens the volumes' files and devices for reading. It
 // makes, changes and locks nothing, and takes no memory.
 func (k CheckOptions) Check(c cli.Console) error {
-	cfg, warnings, err := conf.Draft(k.File)
+	f, err := conf.Open(k.File)
+	if err != nil {
+		return err
+	}
+	common, err := k.common(f)
+	if err != nil {
+		return err
+	}
+	cfg, warnings, err := f.Draft(common)
 	if err != nil {
 		return conf.Reported(err)
 	}
@@ -67,7 +75,7 @@ func (k CheckOptions) Check(c cli.Console) error {
 	}
 	_, err = fmt.Fprintf(c.Out, "%s: ok: %s, %s, %s\n", k.File,
 		cli.Counted(len(cfg.Targets), "target"), cli.Counted(len(cfg.Volumes), "volume"), cli.Counted(len(warnings), "warning"))
-	for _, note := range slices.Concat(notes, imageNotes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg), checkCHAP(cfg), checkAccess(cfg, dir), checkPrivileges(cfg, "/"), doubtful(cfg), checkIdentities(cfg)) {
+	for _, note := range slices.Concat(notes, imageNotes, qosNotes, checkISER(cfg), cryptNotes, congestionNotes, checkAddresses(cfg), checkCHAP(cfg), checkAccess(cfg, dir), checkPrivileges(cfg, "/"), doubtful(cfg), checkIdentities(cfg), checkOwners(cfg)) {
 		fmt.Fprintf(c.Out, "note: %s: %s\n", k.File, note)
 	}
 	return err

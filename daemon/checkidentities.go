@@ -20,3 +20,13 @@ func checkIdentities(cfg *conf.Config) (notes []string) {
 	}
 	return notes
 }
+
+// checkOwners tells of images that no other node of the cluster takes over.
+func checkOwners(cfg *conf.Config) (notes []string) {
+	for i := range cfg.Volumes {
+		if v := &cfg.Volumes[i]; cfg.Cluster != nil && v.Type == conf.RBDVolume && !v.Clustered() {
+			notes = append(notes, fmt.Sprintf("%s: an image without owners: node %s alone serves it, and its hosts lose it with the node; owners: [...] names the nodes that may", conf.Key("volumes", v.Name), cfg.Cluster.Node))
+		}
+	}
+	return notes
+}

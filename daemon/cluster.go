@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"lunar/cluster/link"
 	"lunar/cluster/node"
 	"lunar/cluster/ownership"
+	"lunar/cluster/revisions"
 	"lunar/conf"
 	"lunar/daemon/state"
 	"lunar/daemon/volumes"
@@ -49,6 +51,14 @@ type membership struct {
 	beside  sync.WaitGroup
 	end     context.CancelFunc
 	wrong   string // the last that was logged of other nodes
+
+	documents revisions.Store
+	common    atomic.Pointer[common] // that is in force; nil: none
+	behind    atomic.Pointer[string] // why the newest is not; nil or empty: it is
+	following sync.Mutex             // held while a revision is put into force
+	keptID    string                 // of the revision that the state directory has; changed by who changes the configuration
+	closing   sync.Once              // of the state
+	unlinking sync.Once
 }
 
 // identityTime is how long a first start waits for the cluster's identity.
@@ -61,40 +71,63 @@ const stepTime = 30 * time.Second
 // one gets the volumes. It is longer than Ceph takes to do without a storage daemon that has died.
 const muteTime = 5 * time.Second
 
-// enterCluster reaches what the nodes know together; nil: the configuration has no cluster.
-func enterCluster(cfg *conf.Config, stateDir string, log *slog.Logger) (*membership, error) {
-	if cfg.Cluster == nil {
+// enterCluster reaches what the nodes know together; nil: the server is alone.
+func enterCluster(c *conf.Cluster, stateDir string, log *slog.Logger) (*membership, error) {
+	if c == nil {
 		return nil, nil
 	}
-	m := &membership{conf: cfg.Cluster, incarnation: rand.Text(), log: log, met: map[string]acquaintance{}, down: map[string]time.Time{}, changed: make(chan struct{}, 1)}
+	m := &membership{conf: c, incarnation: rand.Text(), log: log, met: map[string]acquaintance{}, down: map[string]time.Time{}, changed: make(chan struct{}, 1)}
 	var err error
-	if m.state, err = openState(cfg.Cluster, stateDir, log); err != nil {
-		return nil, fmt.Errorf("cluster %s: %w", cfg.Cluster.Named, err)
+	if m.state, err = openState(c, stateDir, log); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", c.Named, err)
 	}
+	m.documents = revisions.Store{State: m.state, Keys: m.keys()}
 	identity, err := m.identity(stateDir)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cluster %s: its identity: %w", cfg.Cluster.Named, err), m.state.Close())
+		return nil, errors.Join(fmt.Errorf("cluster %s: its identity: %w", c.Named, err), m.close())
 	}
 	if err := m.openLinks(stateDir); err != nil {
-		return nil, errors.Join(fmt.Errorf("cluster %s: cluster.link: %w", cfg.Cluster.Named, err), m.state.Close())
+		return nil, errors.Join(fmt.Errorf("cluster %s: cluster.link: %w", c.Named, err), m.close())
 	}
 	var life context.Context
 	life, m.end = context.WithCancel(context.Background())
-	own := m.self(cfg)
-	m.own.Store(&own)
-	m.known.Store(&peers{cfg.Cluster.Node: own})
 	m.shared = &volumes.Cluster{
 		Life:     life,
-		Identity: identity, Node: cfg.Cluster.Node, Hold: cfg.Cluster.Hold, Cached: cfg.Cluster.LeaseCache,
+		Identity: identity, Node: c.Node, Hold: c.Hold, Cached: c.LeaseCache,
 		Access: func(owner string) map[uint16]scsi.PortAccess { return m.known.Load().access(owner) },
 		Relay:  m.relay,
 		Lost:   func(volume string, epoch uint64) { m.node.Load().Lost(volume, epoch) },
 		Inherit: func(ctx context.Context, volume string, epoch uint64) (*heritage.Ledger, json.RawMessage, error) {
-			return heritage.Open(ctx, heritage.Claim{State: m.state, Keys: m.keys(), Volume: volume, Node: cfg.Cluster.Node, Epoch: epoch})
+			return heritage.Open(ctx, heritage.Claim{State: m.state, Keys: m.keys(), Volume: volume, Node: c.Node, Epoch: epoch})
 		},
 		HeritageKey: m.keys().Heritage,
 	}
 	return m, nil
+}
+
+// close ends the connection with the state; nil has none.
+func (m *membership) close() (err error) {
+	if m != nil {
+		m.closing.Do(func() { err = m.state.Close() })
+	}
+	return err
+}
+
+// is says what the node is like that a configuration makes of it.
+func (m *membership) is(cfg *conf.Config) {
+	if m == nil {
+		return
+	}
+	own := m.self(cfg)
+	m.own.Store(&own)
+	m.known.Store(&peers{m.conf.Node: m.told()})
+}
+
+// told is what others are to know of this node now.
+func (m *membership) told() peer {
+	out := *m.own.Load()
+	out.Config = &peerRevision{Revision: m.common.Load().revision(), Behind: m.whyBehind()}
+	return out
 }
 
 // volumes is what volumes are to know; nil: there is no cluster.
@@ -183,24 +216,25 @@ func (m *membership) agree(ctx context.Context) (string, error) {
 
 // joinCluster has the node take part, and waits for some time until it is decided who owns
 // which volume: initiators that come before would not learn the size.
-func (d *daemon) joinCluster(cfg *conf.Config, log *slog.Logger) error {
-	m := d.member
+func (a *applier) joinCluster(cfg *conf.Config) error {
+	d, m := a.daemon, a.daemon.member
 	if m == nil {
 		return nil
 	}
-	own := m.own.Load()
-	if err := m.clash(own); err != nil {
+	own := m.told()
+	if err := m.clash(&own); err != nil {
 		return err
 	}
 	n := node.Start(node.Config{
 		State: m.state, Keys: m.keys(), Node: m.conf.Node, Incarnation: m.incarnation, Links: m.links, About: own.encode(),
-		Lease: m.conf.Lease, Suspect: m.conf.Suspect, Hold: stepTime, Mute: muteTime, Logger: log,
-		Changed: m.look,
+		Lease: m.conf.Lease, Suspect: m.conf.Suspect, Hold: stepTime, Mute: muteTime, Logger: m.log,
+		Changed: m.look, Before: a.catchUp,
 	})
 	m.node.Store(n)
 	m.takeRelayed(d.Server)
 	m.startLinks()
 	m.beside.Go(func() { d.followPeers(m.shared.Life) })
+	a.followCommon(m.shared.Life)
 	var ours []*volumes.Shared // whoever decides about the others may not live
 	for i := range cfg.Volumes {
 		if v := &cfg.Volumes[i]; v.Clustered() {
@@ -252,7 +286,7 @@ func (m *membership) add(v *conf.Volume, s *volumes.Shared) error {
 
 func (m *membership) volume(v *conf.Volume, s *volumes.Shared) node.VolumeConfig {
 	c := node.VolumeConfig{Owners: v.Owners, Cached: s.Cached(), BlockSize: v.BlockSize}
-	if v.Failback == conf.AutoFailback {
+	if own := m.own.Load(); v.Failback == conf.AutoFailback && m.known.Load().differ(m.conf.Node, own, v.Name) == nil {
 		c.Failback = failbackTime
 	}
 	return c
@@ -306,7 +340,7 @@ func (d *daemon) followPeers(ctx context.Context) {
 		m.meet(&s, now)
 		m.relays = m.reach(d.Shared(), now)
 		own := m.current()
-		m.complain(errors.Join(err, now.clash(m.conf.Node, own), now.differ(m.conf.Node, own)))
+		m.complain(errors.Join(err, now.clash(m.conf.Node, own), now.differ(m.conf.Node, own, slices.Sorted(maps.Keys(own.Owners))...)))
 		now[m.conf.Node] = *own // also while the record is not there, or another
 		if reflect.DeepEqual(*m.known.Load(), now) {
 			continue
@@ -314,8 +348,22 @@ func (d *daemon) followPeers(ctx context.Context) {
 		m.known.Store(&now)
 		m.look() // others are to know of it
 		d.SetElsewhere(now.elsewhere(m.conf.Node))
+		d.reconsider()
 		for _, s := range d.Shared() {
 			s.Refresh()
+		}
+	}
+}
+
+// reconsider has volumes go back to the first of their owners by themselves while all nodes
+// have the same list, and not otherwise: two nodes might each give them to the other.
+func (d *daemon) reconsider() {
+	cfg := d.config.Load()
+	for i := range cfg.Volumes {
+		if v := &cfg.Volumes[i]; v.Failback == conf.AutoFailback {
+			if open := d.SharedOf(v.Name); open != nil {
+				_ = d.member.node.Load().Change(v.Name, d.member.volume(v, open)) // it stops
+			}
 		}
 	}
 }
@@ -387,5 +435,5 @@ func (d *daemon) leaveCluster(ctx context.Context) (err error) {
 			err = errors.Join(err, s.End())
 		}
 	}
-	return errors.Join(err, m.state.Close())
+	return errors.Join(err, m.close())
 }

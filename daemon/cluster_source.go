@@ -48,7 +48,8 @@ func (d *daemon) clusterState(cfg *conf.Config) *control.Cluster {
 		out.Lease = left.Seconds()
 	}
 	about := *d.member.known.Load()
-	for _, name := range slices.Sorted(maps.Keys(s.Nodes)) {
+	out.Revision, out.Behind = d.common().revision(), d.member.whyBehind()
+	for _, name := range nodesOf(&s, cfg) {
 		out.Nodes = append(out.Nodes, nodeOf(name, &s, about[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Volumes)) {
@@ -57,9 +58,33 @@ func (d *daemon) clusterState(cfg *conf.Config) *control.Cluster {
 	return out
 }
 
+// nodesOf are the nodes that live, and those that may own volumes.
+func nodesOf(s *node.Status, cfg *conf.Config) []string {
+	all := slices.Collect(maps.Keys(s.Nodes))
+	for i := range cfg.Volumes {
+		all = append(all, cfg.Volumes[i].Owners...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 func nodeOf(name string, s *node.Status, about peer) control.ClusterNode {
-	p := s.Nodes[name]
-	out := control.ClusterNode{Name: name, Version: about.Lunar, Since: p.Since, Heard: p.Heard, Draining: p.Draining, Portals: []string{}, Volumes: ownedBy(s, name)}
+	p, lives := s.Nodes[name]
+	if !lives {
+		return control.ClusterNode{Name: name, State: "away", Portals: []string{}, Volumes: ownedBy(s, name)}
+	}
+	out := control.ClusterNode{Name: name, State: "ok", Version: about.Lunar, Since: p.Since, Heard: p.Heard, Draining: p.Draining, Portals: []string{}, Volumes: ownedBy(s, name)}
+	if about.Config != nil {
+		out.Revision, out.Behind = about.Config.Revision, about.Config.Behind
+	}
+	switch {
+	case !p.Heard:
+		out.State = "silent"
+	case p.Draining:
+		out.State = "drained"
+	case out.Behind != "":
+		out.State = "behind"
+	}
 	for _, g := range about.Groups {
 		for _, a := range g.Addresses {
 			out.Portals = append(out.Portals, fmt.Sprintf("%s,%d", a, g.Tag))

@@ -53,7 +53,15 @@ type clusterNode struct {
 
 func newLab(t *testing.T, cache string) *lab {
 	t.Helper()
-	l := &lab{t: t, network: mem.NewNetwork(), wires: linktest.New(), ceph: clusterOf(t, "rbd/db"), cached: cache != "", nodes: map[string]*clusterNode{}}
+	l := newLabOf(t, strings.ReplaceAll(nodeConfig, "CACHE", cache))
+	l.cached = cache != ""
+	return l
+}
+
+// newLabOf is a lab whose nodes have a configuration of their own.
+func newLabOf(t *testing.T, config string) *lab {
+	t.Helper()
+	l := &lab{t: t, network: mem.NewNetwork(), wires: linktest.New(), ceph: clusterOf(t, "rbd/db"), nodes: map[string]*clusterNode{}}
 	open, transport := openState, linkTransport
 	linkTransport = func(c *conf.Cluster, _ string) (link.Transport, string, error) {
 		return l.wires.Config(c.Node, "").Transport, c.Node, nil
@@ -76,12 +84,19 @@ func newLab(t *testing.T, cache string) *lab {
 		if n.portal, err = freeport.Loopback(); err != nil {
 			t.Fatal(err)
 		}
-		text := strings.NewReplacer("NODE", n.name, "TAG", fmt.Sprint(i+1), "PORTAL", n.portal, "CACHE", cache).Replace(nodeConfig)
+		text := strings.NewReplacer("NODE", n.name, "TAG", fmt.Sprint(i+1), "PORTAL", n.portal).Replace(config)
 		writeFile(t, filepath.Join(n.dir, "tgtd.yaml"), text)
-		n.serving = serve(t, "-c", filepath.Join(n.dir, "tgtd.yaml"), "--state-dir", n.dir)
 		l.nodes[n.name] = n
+		l.restart(n.name)
 	}
 	return l
+}
+
+// restart starts a node.
+func (l *lab) restart(node string) {
+	l.t.Helper()
+	n := l.nodes[node]
+	n.serving = serve(l.t, "-c", filepath.Join(n.dir, "tgtd.yaml"), "--state-dir", n.dir)
 }
 
 // lunar runs a command at a node.

@@ -95,6 +95,7 @@ type compared struct {
 	last    *applied // nil: nothing was applied before
 	service *systemd.Service
 	from    volumes.Source
+	member  *membership // of a cluster; nil: of none
 }
 
 // applier puts a changed configuration into force on a daemon: all of it, or

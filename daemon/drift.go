@@ -34,6 +34,9 @@ func (d *daemon) drift() []control.Drift {
 	rules := d.rules()
 	add("qos", changesOf(rules.Configured, rules.Live)...)
 	add("access", d.accessDrift(running)...)
+	if m := d.member; m != nil && m.whyBehind() != "" {
+		add("cluster", m.whyBehind())
+	}
 	for _, drained := range d.Drains() {
 		add("drain", describeDrain(running, drained))
 	}

@@ -121,6 +121,9 @@ func (a *applier) editedTree(tree edit.Object, edits []control.Edit, conditions 
 		if err := checkPath(e.Path); err != nil {
 			return nil, err
 		}
+		if c := a.daemon.common(); c.has(e.Path) {
+			return nil, ofCluster(c, e.Path)
+		}
 		value, there := edit.Get(tree, e.Path...)
 		if conditions {
 			if err := a.checkCondition(e, value, there); err != nil {
@@ -135,6 +138,11 @@ func (a *applier) editedTree(tree edit.Object, edits []control.Edit, conditions 
 		}
 	}
 	return tree, nil
+}
+
+// ofCluster refuses to change an object of the cluster's configuration on one node.
+func ofCluster(c *common, path []string) error {
+	return conflict(fmt.Sprintf("%s is in %s, which all nodes have: lunar cluster config show writes it, and lunar apply --cluster changes it", conf.Key(path...), commonName(c.Revision)))
 }
 
 // checkOwner refuses an object of what is not there: a LUN of a target whose name has a typo
@@ -225,6 +233,7 @@ func checkPath(path []string) error {
 
 // parseEdited is the configuration of a changed text.
 func (a *applier) parseEdited(d *edit.Document) (*conf.Config, []conf.Warning, error) {
+	a.parsed.Common = a.daemon.common().config()
 	cfg, warnings, err := a.parsed.Parse("the change", d.Text(), d.Begins())
 	if err == nil {
 		err = a.serve.override(cfg, a.dir)

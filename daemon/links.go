@@ -97,9 +97,9 @@ func (m *membership) meet(s *node.Status, told peers) {
 }
 
 // unlink ends the links.
-func (m *membership) unlink() error {
-	if m == nil || m.links == nil {
-		return nil
+func (m *membership) unlink() (err error) {
+	if m != nil && m.links != nil {
+		m.unlinking.Do(func() { err = m.links.Close() })
 	}
-	return m.links.Close()
+	return err
 }

@@ -7,14 +7,19 @@ import (
 )
 
 // load reads the configuration that the flags name and applies the flags that
-// override it.
-func (k Options) load(dir string) (l loaded, err error) {
-	if l.text = conf.DefaultFile; k.Config == "" {
-		l.Config, err = conf.Default(dir, nil)
-	} else {
-		l.Config, l.warnings, l.text, err = conf.LoadText(k.Config)
+// override it. common is the cluster's; nil: none.
+func (k Options) load(dir string, common *conf.Common) (loaded, error) {
+	f, err := conf.Open(k.Config)
+	if err != nil {
+		return loaded{}, err
 	}
-	if err == nil {
+	return k.parse(f, dir, common)
+}
+
+// parse is load of a file that was read.
+func (k Options) parse(f *conf.File, dir string, common *conf.Common) (l loaded, err error) {
+	l.text = f.Text
+	if l.Config, l.warnings, err = f.Parse(common); err == nil {
 		err = k.override(l.Config, dir)
 	}
 	return l, err

@@ -26,6 +26,16 @@ type peer struct {
 	// it has links to; 0: it relays none.
 	Relay  int      `json:"relay,omitempty"`
 	Relays []string `json:"relays,omitempty"`
+	// Images are those of volumes with owners: one of another name would be another disk.
+	Images map[string]string `json:"images,omitempty"`
+	// Config is what the node has of the cluster's configuration; nil: its version knows none.
+	Config *peerRevision `json:"config,omitempty"`
+}
+
+// peerRevision is the revision of the cluster's configuration that a node goes by.
+type peerRevision struct {
+	Revision int64  `json:"revision"`         // 0: none
+	Behind   string `json:"behind,omitempty"` // why that is not the newest
 }
 
 // peerGroup is a portal group of a node. Groups of one name are on one network.
@@ -57,9 +67,9 @@ func selfOf(cfg *conf.Config, addresses func(tag uint16) []netip.AddrPort) peer 
 	for i := range cfg.Volumes {
 		if v := &cfg.Volumes[i]; v.Clustered() {
 			if out.Owners == nil {
-				out.Owners = map[string][]string{}
+				out.Owners, out.Images = map[string][]string{}, map[string]string{}
 			}
-			out.Owners[v.Name] = v.Owners
+			out.Owners[v.Name], out.Images[v.Name] = v.Owners, v.Image
 		}
 	}
 	return out
@@ -151,10 +161,14 @@ func (p peers) clash(self string, own *peer) error {
 	return nil
 }
 
-// differ tells of volumes that have other owners on another node.
-func (p peers) differ(self string, own *peer) error {
+// differ tells of the first of some volumes that has another image or other owners on another
+// node.
+func (p peers) differ(self string, own *peer, volumes ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(p)) {
-		for _, volume := range slices.Sorted(maps.Keys(own.Owners)) {
+		for _, volume := range volumes {
+			if there, ok := p[name].Images[volume]; ok && name != self && there != own.Images[volume] {
+				return fmt.Errorf("volumes.%s.image: found %s on node %s, expected %s, as here: hosts would take two disks for one", volume, there, name, own.Images[volume])
+			}
 			if there, ok := p[name].Owners[volume]; ok && name != self && !slices.Equal(there, own.Owners[volume]) {
 				return fmt.Errorf("volumes.%s.owners: found %v on node %s, expected %v, as here", volume, there, name, own.Owners[volume])
 			}

@@ -8,11 +8,11 @@ import (
 )
 
 // rules are those that are to be in force with a configuration. A file brings its own;
-// changes of objects leave alone which rules were changed at run time, and which they
+// changes of objects and of the cluster's configuration leave alone which rules were changed at run time, and which they
 // do not concern.
 func (r *request) rules(d *daemon, cfg *conf.Config) ruleSet {
 	to := configuredSet(&cfg.QoS)
-	if r.edit == nil {
+	if r.edit == nil && r.common == nil {
 		return to
 	}
 	from, live := configuredSet(&d.config.Load().QoS), d.rules().Live

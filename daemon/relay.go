@@ -69,7 +69,7 @@ func (m *membership) takeRelayed(s *target.Server) {
 
 // current is what others are to know of this node now. It is followPeers' alone.
 func (m *membership) current() *peer {
-	own := *m.own.Load()
+	own := m.told()
 	own.Relays = m.relays
 	return &own
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -48,15 +49,31 @@ func (k Options) Serve(c cli.Console, stop, hangups <-chan struct{}) (err error)
 // serve serves the state directory. A start that failed, and of which nothing is open
 // any more, is none.
 func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-chan struct{}) (started bool, err error) {
-	l, err := k.load(dir)
+	file, err := conf.Open(k.Config)
+	if err != nil {
+		return false, conf.Reported(err)
+	}
+	begins, err := file.Beginning()
+	if err != nil {
+		_, err = k.parse(file, dir, nil) // which tells all that is wrong
+		return false, conf.Reported(err)
+	}
+	begins.Log.Level = cmp.Or(k.LogLevel, begins.Log.Level)
+	log, output := newLogger(c.Err, systemd.IsJournal(c.Err), begins.Log)
+	stream := events.New(time.Now())
+	log = slog.New(events.Tee(log.Handler(), stream))
+	member, err := enterCluster(begins.Cluster, dir, log)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, member.unlink(), member.close()) }()
+	l, err := k.parseAs(member, file, dir)
 	if err != nil {
 		return false, conf.Reported(err)
 	}
 	cfg := l.Config
 	was.look(cfg)
-	log, output := newLogger(c.Err, systemd.IsJournal(c.Err), cfg.Log)
-	stream := events.New(time.Now())
-	log = slog.New(events.Tee(log.Handler(), stream))
+	output.set(cfg.Log)
 	for _, w := range l.warnings {
 		log.Warn("configuration", "at", w.String())
 	}
@@ -66,7 +83,7 @@ func (k Options) serve(c cli.Console, dir string, was *before, stop, hangups <-c
 	if k, err = k.pending(dir, l.text); err != nil {
 		return false, err
 	}
-	start, err := k.compare(cfg, dir, func(what string) { log.Warn("other than at the last start", "what", what) })
+	start, err := k.compare(cfg, dir, member, func(what string) { log.Warn("other than at the last start", "what", what) })
 	if err != nil {
 		return false, err
 	}

@@ -30,6 +30,9 @@ func (a *applier) noteTexts(r *request, cfg *conf.Config) (warnings []string) {
 	was := a.texts.Load()
 	now := &texts{file: was.file}
 	switch {
+	case r.common != nil:
+		a.commonInForce(r.common)
+		return nil
 	case r.edit == nil:
 		now.running = newDocument(r.text)
 		if r.name == a.serve.Config {
@@ -60,11 +63,11 @@ func (a *applier) inFile(cfg *conf.Config) {
 	a.daemon.file.Store(cfg)
 }
 
-// tree is what the configuration says that is running.
+// tree is what the configuration says that is running, with that of the cluster.
 func (a *applier) tree() (edit.Object, error) {
 	d, err := a.texts.Load().running.parse()
 	if err != nil {
 		return nil, conflict("the text of the configuration: " + err.Error())
 	}
-	return d.Tree(), nil
+	return a.daemon.common().with(d.Tree())
 }

@@ -20,7 +20,7 @@ func applierOf(t *testing.T, text string) *applier {
 	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
 	k := Options{Config: filepath.Join(dir, "tgtd.yaml")}
 	writeFile(t, k.Config, text)
-	l, err := k.load(dir)
+	l, err := k.load(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

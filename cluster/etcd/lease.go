@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"lunar/cluster"
@@ -29,7 +30,7 @@ func (s *State) Lease(ctx context.Context, ttl time.Duration) (cluster.Lease, er
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leases = append(s.leases, l)
+	s.leases = append(slices.DeleteFunc(s.leases, (*alive.Lease).Over), l)
 	if s.c.closed.Err() != nil {
 		l.End()
 	}

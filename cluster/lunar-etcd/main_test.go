@@ -532,10 +532,10 @@ func TestLeave(t *testing.T) {
 	answers(t, s)
 	n2 := n1.joins("n2")
 	voters(t, s, 2)
-	if err := member.Leave(t.Context(), s, "n3"); err == nil || !strings.Contains(err.Error(), "found no member n3, expected one of n1, n2") {
+	if err := member.Leave(t.Context(), s, "test", "n3"); err == nil || !strings.Contains(err.Error(), "found no member n3, expected one of n1, n2") {
 		t.Fatalf("found %v", err)
 	}
-	if err := member.Leave(t.Context(), s, "n2"); err != nil {
+	if err := member.Leave(t.Context(), s, "test", "n2"); err != nil {
 		t.Fatal(err)
 	}
 	eventually.Holds(t, "the member's copy is put aside", func() bool {
@@ -543,7 +543,7 @@ func TestLeave(t *testing.T) {
 		return errors.Is(err, member.ErrNoMember)
 	})
 	voters(t, s, 1)
-	if err := member.Leave(t.Context(), s, "n1"); err == nil || !strings.Contains(err.Error(), "last member") {
+	if err := member.Leave(t.Context(), s, "test", "n1"); err == nil || !strings.Contains(err.Error(), "last member") {
 		t.Fatalf("found %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,7 +152,7 @@ func (s *state) Lease(ctx context.Context, ttl time.Duration) (cluster.Lease, er
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leases = append(s.leases, l)
+	s.leases = append(slices.DeleteFunc(s.leases, (*alive.Lease).Over), l)
 	if s.closed.Err() != nil {
 		l.End()
 	}

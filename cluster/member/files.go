@@ -179,7 +179,7 @@ func (d Dir) LinkAddress() (string, error) {
 
 // TLS is as whom the node appears to etcd and to other nodes, and whom it believes.
 func (d Dir) TLS() (*tls.Config, error) {
-	own, err := tls.LoadX509KeyPair(d.path(ownFile), d.path(ownKeyFile))
+	own, err := d.certificate()
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,17 @@ func (d Dir) TLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tls.Config{Certificates: []tls.Certificate{own}, RootCAs: a.pool(), MinVersion: tls.VersionTLS13}, nil
+	return &tls.Config{
+		Certificates:         []tls.Certificate{*own},
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return d.certificate() },
+		RootCAs:              a.pool(), MinVersion: tls.VersionTLS13,
+	}, nil
+}
+
+// certificate is the node's own, which may have been renewed since it was read last.
+func (d Dir) certificate() (*tls.Certificate, error) {
+	own, err := tls.LoadX509KeyPair(d.path(ownFile), d.path(ownKeyFile))
+	return &own, err
 }
 
 // etcdSettings is etcd's configuration, which is YAML, of which JSON is a part.

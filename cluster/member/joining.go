@@ -35,12 +35,21 @@ func (n Node) judge() error {
 	return nil
 }
 
+// isHere fails for an address that nothing can listen at on this machine, as etcd is to.
+func (n Node) isHere() error {
+	l, err := net.Listen("tcp", net.JoinHostPort(n.Address, "0"))
+	if err != nil {
+		return fmt.Errorf("node %s: found address %q, expected one of this machine, by which the others reach it: %w", n.Name, n.Address, err)
+	}
+	return l.Close()
+}
+
 // Init makes the first member of a new cluster.
 func (d Dir) Init(cluster string, n Node, p Pace, quota int64) error {
 	if !nodeName.MatchString(cluster) {
 		return fmt.Errorf("cluster %q: expected letters, digits, dots and hyphens, 64 at most", cluster)
 	}
-	if err := n.judge(); err != nil {
+	if err := errors.Join(n.judge(), n.isHere()); err != nil {
 		return err
 	}
 	if p.Tick < 10*time.Millisecond || p.Election < 5*p.Tick || p.Election > 50*time.Second {
@@ -57,7 +66,7 @@ func (d Dir) Init(cluster string, n Node, p Pace, quota int64) error {
 	if files[ownKeyFile] = keyText; err != nil {
 		return err
 	}
-	if files[ownFile], err = a.issue(n, &key.PublicKey); err != nil {
+	if files[ownFile], err = a.issue(n, &key.PublicKey, time.Now()); err != nil {
 		return err
 	}
 	return d.lay(Settings{Version: settingsVersion, Cluster: cluster, Node: n, Pace: p, Quota: quota}, files)
@@ -84,7 +93,7 @@ func (d Dir) Join(ctx context.Context, tokenText string, n Node) error {
 	if err != nil {
 		return err
 	}
-	if err := n.judge(); err != nil {
+	if err := errors.Join(n.judge(), n.isHere()); err != nil {
 		return err
 	}
 	if err := d.vacant(); err != nil {
@@ -110,7 +119,8 @@ func (d Dir) Join(ctx context.Context, tokenText string, n Node) error {
 const (
 	joinPath     = "/join"
 	joinPatience = 30 * time.Second
-	maxMessage   = 1 << 20 // bytes of an application or admission
+	dialPatience = 5 * time.Second // there may be other members
+	maxMessage   = 1 << 20         // bytes of an application or admission
 )
 
 // apply asks the members of a token, one after the other.
@@ -119,7 +129,7 @@ func apply(ctx context.Context, t token, a application, given *admission) (err e
 	if err != nil {
 		return err
 	}
-	transport := &http.Transport{TLSClientConfig: pinned(t.Pin), DisableKeepAlives: true}
+	transport := &http.Transport{TLSClientConfig: pinned(t.Pin), DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: dialPatience}).DialContext}
 	client := &http.Client{Transport: transport, Timeout: joinPatience}
 	for _, m := range t.Members {
 		var r *http.Request
@@ -157,16 +167,18 @@ func (d *doorman) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	own, err := tls.LoadX509KeyPair(d.dir.path(ownFile), d.dir.path(ownKeyFile))
-	if err != nil {
-		return err
+	own := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		own, err := d.dir.certificate()
+		if err == nil {
+			own.Certificate = append(own.Certificate, a.cert.Raw) // by whose pin it is known
+		}
+		return own, err
 	}
-	own.Certificate = append(own.Certificate, a.cert.Raw) // by whose pin it is known
 	mux := http.NewServeMux()
 	mux.Handle("POST "+joinPath, http.MaxBytesHandler(http.HandlerFunc(d.answer), maxMessage))
 	server := &http.Server{
 		Addr: d.settings.Node.joining(), Handler: mux, ReadTimeout: joinPatience, WriteTimeout: joinPatience,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13},
+		TLSConfig: &tls.Config{GetCertificate: own, MinVersion: tls.VersionTLS13},
 		ErrorLog:  slog.NewLogLogger(d.log.Handler(), slog.LevelDebug),
 	}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
@@ -284,6 +296,6 @@ func (d *doorman) certify(given *admission, public *ecdsa.PublicKey) error {
 	if given.Signing, err = privateText(a.key); err != nil {
 		return err
 	}
-	given.Own, err = a.issue(given.Settings.Node, public)
+	given.Own, err = a.issue(given.Settings.Node, public, time.Now())
 	return err
 }

@@ -51,6 +51,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 	if err := k.Dir.writeJSON(etcdFile, k.Dir.etcdSettings(s)); err != nil {
 		return err
 	}
+	if err := k.Dir.Renew(time.Now()); err != nil {
+		return err
+	}
 	o, err := k.Dir.Options()
 	if err != nil {
 		return err

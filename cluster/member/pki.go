@@ -26,20 +26,21 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Certificates last for longer than machines: nobody has to renew them, and a clock that
-// is wrong by some hours hurts nobody.
+// The authority lasts for longer than machines. The certificate of a node does not, and its
+// member makes another one when a third of the time is left (Dir.Renew). A clock that is wrong
+// by some hours hurts nobody.
 const (
-	lifetime = 30 * 365 * 24 * time.Hour
-	leeway   = 48 * time.Hour
+	authorityTime = 30 * 365 * 24 * time.Hour
+	nodeTime      = 2 * 365 * 24 * time.Hour
+	leeway        = 48 * time.Hour
 )
 
 // template has what both kinds of certificates have.
-func template(name string) *x509.Certificate {
+func template(name string, now time.Time, lifetime time.Duration) *x509.Certificate {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		panic(err) // crypto/rand does not fail
 	}
-	now := time.Now()
 	return &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{Organization: []string{"Lunar"}, CommonName: name},
 		NotBefore: now.Add(-leeway), NotAfter: now.Add(lifetime), BasicConstraintsValid: true,
@@ -52,7 +53,7 @@ func newAuthority(cluster string) (*authority, map[string][]byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t := template(cluster)
+	t := template(cluster, time.Now(), authorityTime)
 	t.IsCA, t.KeyUsage = true, x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
 	if err != nil {
@@ -107,9 +108,13 @@ func pinOf(cert *x509.Certificate) []byte {
 	return sum[:]
 }
 
-// issue makes the certificate of a node, which serves and asks by it.
-func (a *authority) issue(n Node, public *ecdsa.PublicKey) ([]byte, error) {
-	t := template(n.Name)
+// issue makes the certificate of a node, which serves and asks by it. It does not outlast the
+// authority.
+func (a *authority) issue(n Node, public any, now time.Time) ([]byte, error) {
+	t := template(n.Name, now, nodeTime)
+	if t.NotAfter.After(a.cert.NotAfter) {
+		t.NotAfter = a.cert.NotAfter
+	}
 	t.KeyUsage = x509.KeyUsageDigitalSignature
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	t.DNSNames, t.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}

@@ -9,10 +9,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"lunar/cluster"
+	"lunar/cluster/etcd"
 )
 
 // token is what lets one node join: whom to ask, how to know that it is the cluster, and
@@ -64,7 +68,7 @@ func ticketKey(name string, sum []byte) string { return ticketsOf(name) + hex.En
 
 // NewToken makes a token by which one node can join within a time. It fails as
 // cluster.State.Commit does.
-func (d Dir) NewToken(ctx context.Context, state cluster.State, lasting time.Duration) (string, error) {
+func (d Dir) NewToken(ctx context.Context, state *etcd.State, lasting time.Duration) (string, error) {
 	s, err := d.Settings()
 	if err != nil {
 		return "", err
@@ -73,7 +77,11 @@ func (d Dir) NewToken(ctx context.Context, state cluster.State, lasting time.Dur
 	if err != nil {
 		return "", err
 	}
-	t := token{Members: []string{s.Node.joining()}, Pin: pinOf(a.cert), Secret: make([]byte, 16)}
+	members, err := state.Members(ctx)
+	if err != nil {
+		return "", err
+	}
+	t := token{Members: doors(s.Node, members), Pin: pinOf(a.cert), Secret: make([]byte, 16)}
 	_, _ = rand.Read(t.Secret) // does not fail
 	sum := sha256.Sum256(t.Secret)
 	value, err := json.Marshal(ticket{Version: 1, Sum: sum[:], Until: time.Now().Add(lasting)})
@@ -86,6 +94,24 @@ func (d Dir) NewToken(ctx context.Context, state cluster.State, lasting time.Dur
 	}
 	_, err = state.Commit(ctx, nil, append(changes, cluster.Change{Key: ticketKey(s.Cluster, sum[:]), Value: value}))
 	return t.text(), err
+}
+
+// doors are where members admit others, this one's first: it may be gone when the token is used.
+func doors(own Node, members []etcd.Member) []string {
+	out := []string{own.joining()}
+	for _, m := range members {
+		for _, peer := range m.Peers {
+			u, err := url.Parse(peer)
+			if err != nil || m.Name == "" || m.Learner {
+				continue
+			}
+			port, err := strconv.Atoi(u.Port())
+			if n := (Node{Address: u.Hostname(), Port: port}); err == nil && !slices.Contains(out, n.joining()) {
+				out = append(out, n.joining())
+			}
+		}
+	}
+	return out
 }
 
 // errNoTicket does not say which of the reasons it is.

@@ -85,16 +85,20 @@ type upkeep struct {
 	ready     func()
 	reclaimed int64     // a revision
 	told      time.Time // of a full state
+	renewed   time.Time // when it was looked at the certificate
 }
 
 const (
 	interval  = 2 * time.Second
 	tellAgain = 10 * time.Minute
+	lookAgain = 24 * time.Hour // at the certificate
 )
 
 func (u *upkeep) run(ctx context.Context) {
 	failing := true
+	u.renewed = time.Now() // by who started this
 	for {
+		u.renew(time.Now())
 		v, err := u.look(ctx)
 		if err == nil {
 			if u.ready != nil {
@@ -121,6 +125,17 @@ func (u *upkeep) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// renew has the node have a certificate that lasts.
+func (u *upkeep) renew(now time.Time) {
+	if now.Sub(u.renewed) < lookAgain {
+		return
+	}
+	u.renewed = now
+	if err := u.dir.Renew(now); err != nil {
+		u.log.Error("the node's certificate could not be renewed", "err", err)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestNext(t *testing.T) {
 
 // TestSettings: a directory without a member says so, and one that has a member keeps it.
 func TestSettings(t *testing.T) {
-	d, n := Dir(t.TempDir()+"/etcd"), Node{Name: "n1", Address: "192.0.2.1", Port: DefaultPort}
+	d, n := Dir(t.TempDir()+"/etcd"), Node{Name: "n1", Address: "127.0.0.1", Port: DefaultPort}
 	if err := d.Init("test", n, DefaultPace, DefaultQuota); err != nil {
 		t.Fatal(err)
 	}

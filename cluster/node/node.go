@@ -30,6 +30,9 @@ type Config struct {
 	Hold    time.Duration   // for how long Ceph may take over a step of a takeover
 	Mute    time.Duration   // for how long it may not answer an owner; 0: for any time
 	Logger  *slog.Logger
+	// Before is called before the node has its place, at the start and after each time that
+	// it was away. An error is why it has none yet. nil: there is nothing to be done.
+	Before func(context.Context) error
 	// Changed hears, on the goroutine that decides, that Status may say something else;
 	// nil: nobody does.
 	Changed func()

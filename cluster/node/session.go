@@ -17,6 +17,8 @@ type leased struct {
 	value func() []byte
 	// may reports why a value that is there already must stay; nil: it may be replaced.
 	may func(value []byte) error
+	// before has to succeed before the key is stored; nil: nothing has to.
+	before func(context.Context) error
 	// holds hears, where decisions are made, of the lease that the key has; nil: of none.
 	holds func(cluster.Lease)
 }
@@ -38,7 +40,7 @@ func (n *Node) record() leased {
 		value: func() []byte {
 			return ownership.Node{Incarnation: n.config.Incarnation, About: *n.about.Load()}.Encode()
 		},
-		may: n.ours, holds: func(l cluster.Lease) { n.lease = l },
+		may: n.ours, before: n.config.Before, holds: func(l cluster.Lease) { n.lease = l },
 	}
 }
 
@@ -101,6 +103,11 @@ func (n *Node) joined(k leased, err error) {
 
 // enter begins a lease and stores the key with it.
 func (n *Node) enter(ctx context.Context, k leased) (cluster.Lease, error) {
+	if k.before != nil {
+		if err := k.before(ctx); err != nil {
+			return nil, err
+		}
+	}
 	lease, err := n.config.State.Lease(ctx, k.ttl)
 	if err != nil {
 		return nil, err

@@ -73,6 +73,8 @@ var kinds = map[string]string{
 	"earlier owners of a volume are fenced":                                                        "cluster",
 	"a step of a volume's ownership has failed":                                                    "cluster",
 	"etcd does not renew this node's lease: it takes no volumes over, and reads pass its cache by": "cluster",
+	"the cluster's configuration is in force":                                                      "cluster",
+	"the cluster's configuration is not in force on this node":                                     "cluster",
 	"etcd renews this node's lease again":                                                          "cluster",
 	"this node has its place in its cluster":                                                       "cluster",
 	"this node has no place in its cluster: it takes no volumes over, and reads pass its cache by": "cluster",

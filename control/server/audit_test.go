@@ -28,7 +28,7 @@ func (l lines) Write(p []byte) (int, error) {
 var bodies = map[string]string{
 	"put-qos": `{"rules":[]}`, "put-qos-rule": `{"name":"v","initiators":["*"]}`, "patch-qos-rule": `{"weight":2}`, "delete-qos-rule": "",
 	"post-apply": `{"name":"f","text":"hunter2"}`, "patch-alua": `{"state":"standby"}`, "clear-reservations": "",
-	"post-cluster-move": `{"volume":"v","node":"n"}`, "post-cluster-drain": `{"node":"n"}`, "post-cluster-fence": `{"node":"n"}`,
+	"post-cluster-move": `{"volume":"v","node":"n"}`, "post-cluster-drain": `{"node":"n"}`, "post-cluster-fence": `{"node":"n"}`, "post-cluster-config": `{"name":"f","text":"hunter2"}`,
 	"post-trace": "", "post-kick": `{"initiator":"iqn.x"}`, "post-drain": `{"portal":"a"}`, "post-rescan": "", "post-resync": "", "post-scrub": "", "post-detach": `{"discard":true}`, "post-freeze": `{"with":["w"],"deadline":"5s"}`, "post-thaw": "",
 	"post-send":    `{"to":"h:3262","key":"hunter2hunter2hunter2hunter2hunter2hunter2h"}`,
 	"post-receive": `{"path":"f","listen":":3262","key":"hunter2hunter2hunter2hunter2hunter2hunter2h","config":{"encryption":{"secret":"hunter2"}}}`, "post-checksum": "",

@@ -45,14 +45,24 @@ func (f fixed) DrainInCluster(Asker, control.ClusterDrain) (control.Cluster, err
 	return f.ClusterState()
 }
 
+func (f fixed) ClusterRevisions() ([]control.ClusterRevision, error) { return nil, nil }
+
+func (f fixed) ClusterRevision(int64) (control.ClusterRevision, error) {
+	return control.ClusterRevision{}, nil
+}
+
+func (f fixed) ApplyInCluster(Asker, control.ClusterFile) (control.ClusterApplied, error) {
+	return control.ClusterApplied{}, nil
+}
+
 func (f fixed) FenceInCluster(Asker, control.ClusterFence) (control.Cluster, error) {
 	return f.ClusterState()
 }
 
 func sampleCluster() *control.Cluster {
 	return &control.Cluster{
-		Name: "c", Node: "n", Joined: true, Why: "w", Lease: 2,
-		Nodes:   []control.ClusterNode{{Name: "n", Version: "1", Since: time.Unix(1, 0), Heard: true, Draining: true, Portals: []string{"192.0.2.1:3260,1"}, Volumes: []string{"v"}}},
+		Name: "c", Node: "n", Joined: true, Why: "w", Lease: 2, Revision: 2, Behind: "b",
+		Nodes:   []control.ClusterNode{{Name: "n", State: "behind", Revision: 1, Behind: "b", Version: "1", Since: time.Unix(1, 0), Heard: true, Draining: true, Portals: []string{"192.0.2.1:3260,1"}, Volumes: []string{"v"}}},
 		Volumes: []control.ClusterVolume{{Name: "v", Owner: "n", State: "owned", Epoch: 3, Here: "owner", Owners: []string{"n"}, Size: 512}},
 	}
 }

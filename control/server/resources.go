@@ -8,7 +8,7 @@ import (
 
 // resources are the parts of the API: each adds its operations.
 var resources = []func(huma.API, Source){
-	addStatus, addSessions, addVolumes, addTargets, addPortalGroups, addObjects, addCache, addQoS, addALUA, addCluster, addReservations, addLatency, addAdmin,
+	addStatus, addSessions, addVolumes, addTargets, addPortalGroups, addObjects, addCache, addQoS, addALUA, addCluster, addClusterConfig, addReservations, addLatency, addAdmin,
 	addWhy, addFreeze, addMoves, addSnapshots, addGenerations,
 }
 

@@ -101,6 +101,12 @@ type Source interface {
 	MoveInCluster(by Asker, m control.ClusterMove) (control.Cluster, error)
 	DrainInCluster(by Asker, d control.ClusterDrain) (control.Cluster, error)
 	FenceInCluster(by Asker, f control.ClusterFence) (control.Cluster, error)
+	// ClusterRevisions tells the last revisions of what the nodes' configurations have in
+	// common, ClusterRevision one with its text (0: that in force), and ApplyInCluster makes
+	// another one. Errors may be a *Refusal; then nothing was changed.
+	ClusterRevisions() ([]control.ClusterRevision, error)
+	ClusterRevision(revision int64) (control.ClusterRevision, error)
+	ApplyInCluster(by Asker, f control.ClusterFile) (control.ClusterApplied, error)
 	// Object tells what the configuration has at a path. The error may be a *Refusal.
 	Object(path []string) (control.ObjectResource, error)
 	// Objects tells of all that are at a path.

@@ -33,3 +33,32 @@ func ClusterIdentity(dir, name string) (string, error) {
 func KeepClusterIdentity(dir, name, identity string) error {
 	return clusterFile(dir).Save(&clusterNote{name, identity})
 }
+
+// clusterConfig is what a state directory knows of the configuration that its server's
+// cluster has.
+type clusterConfig struct {
+	Cluster  string `json:"cluster"`
+	Document []byte `json:"document"` // as the cluster's state has it, with its secrets
+}
+
+func clusterConfigFile(dir string) File[clusterConfig] {
+	return File[clusterConfig]{Marked{"cluster configuration", dir, "cluster-config.json"}}
+}
+
+// ClusterConfig is the configuration of a cluster that was in force last; nil: none, or
+// another cluster's.
+func ClusterConfig(dir, name string) ([]byte, error) {
+	kept, err := clusterConfigFile(dir).Peek()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w; to take it from the cluster, %s", err, clusterConfigFile(dir).Without())
+	case kept == nil || kept.Cluster != name:
+		return nil, nil
+	}
+	return kept.Document, nil
+}
+
+// KeepClusterConfig notes it, for a start while the cluster's state does not answer.
+func KeepClusterConfig(dir, name string, document []byte) error {
+	return clusterConfigFile(dir).Save(&clusterConfig{name, document})
+}

@@ -29,7 +29,7 @@ func purged(t *testing.T, state string) string {
 // TestPurge: the server's notes go, of whatever version; what volumes need stays.
 func TestPurge(t *testing.T) {
 	needed := []string{"atomic", "etcd", "excess", "mirror", "protection", "reservations", "sanitize", "segment.note"}
-	files := []string{"applied.json", "cluster-identity.json", "control.sock", "identity", "naming.json", "pending.json", "segment.note", "tgtd.lock"}
+	files := []string{"applied.json", "cluster-config.json", "cluster-identity.json", "control.sock", "identity", "naming.json", "pending.json", "segment.note", "tgtd.lock"}
 	state := filepath.Join(t.TempDir(), "state")
 	put := func(names ...string) {
 		t.Helper()

@@ -85,6 +85,16 @@ func (l *Lease) Deadline() time.Time { return l.began.Add(time.Duration(l.deadli
 // Done is cluster.Lease.Done.
 func (l *Lease) Done() <-chan struct{} { return l.done }
 
+// Over reports whether Done is closed.
+func (l *Lease) Over() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Revoke is cluster.Lease.Revoke.
 func (l *Lease) Revoke(ctx context.Context) error {
 	l.End()

@@ -9,6 +9,7 @@ import (
 	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/internal/cli"
+	"lunar/internal/iscsiname"
 )
 
 type clusterCommand struct {
@@ -17,6 +18,8 @@ type clusterCommand struct {
 	Drain  clusterDrainCommand  `cmd:"" help:"Let a node own no volumes, before it is serviced: those that it owns go to others. --off ends that."`
 	Fence  clusterFenceCommand  `cmd:"" help:"Take the volumes of a node from it that does not give them away: Ceph refuses its writes from then on. It owns none until lunar cluster drain --off."`
 	Log    clusterLogCommand    `cmd:"" help:"Show what has happened to this node in its cluster: volumes that it got and gave away, what failed."`
+
+	Config clusterConfigCommand `cmd:"" help:"Show the configuration that the nodes have in common, and its last revisions. lunar apply --cluster changes it."`
 
 	Init    clusterInitCommand    `cmd:"" help:"Make the first node of a new cluster: its member of the cluster's own etcd, in the state directory."`
 	Token   clusterTokenCommand   `cmd:"" help:"Make and print a token by which one node can join. It is a secret."`
@@ -47,6 +50,14 @@ func tellCluster(out io.Writer, s *control.Cluster) error {
 	if _, err := fmt.Fprintf(out, "Cluster %s, node %s: %s\n\n", s.Name, s.Node, state); err != nil {
 		return err
 	}
+	for _, n := range s.Nodes {
+		if n.Behind == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "Node %s does not have the newest configuration: %s\n\n", n.Name, iscsiname.Printable(n.Behind)); err != nil {
+			return err
+		}
+	}
 	if err := clusterNodeTable.Write(out, s.Nodes, &listing.Options{}); err != nil {
 		return err
 	}
@@ -59,20 +70,10 @@ func tellCluster(out io.Writer, s *control.Cluster) error {
 var clusterNodeTable = listing.Table[control.ClusterNode]{
 	{Name: "node", Of: func(n *control.ClusterNode) any { return n.Name }},
 	{Name: "version", Of: func(n *control.ClusterNode) any { return n.Version }},
-	{Name: "state", Of: func(n *control.ClusterNode) any { return nodeState(n) }},
+	{Name: "state", Of: func(n *control.ClusterNode) any { return n.State }},
+	{Name: "revision", Of: func(n *control.ClusterNode) any { return n.Revision }},
 	{Name: "volumes", Of: func(n *control.ClusterNode) any { return len(n.Volumes) }},
 	{Name: "portals", Of: func(n *control.ClusterNode) any { return strings.Join(n.Portals, " ") }},
-}
-
-// nodeState is how a living node is, in a word.
-func nodeState(n *control.ClusterNode) string {
-	switch {
-	case !n.Heard:
-		return "silent"
-	case n.Draining:
-		return "drained"
-	}
-	return "ok"
 }
 
 var clusterVolumeTable = listing.Table[control.ClusterVolume]{

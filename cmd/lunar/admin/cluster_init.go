@@ -164,7 +164,7 @@ func (k clusterLeaveCommand) Run(ctx context.Context, c cli.Console) error {
 		if node == "" {
 			node = s.Node.Name
 		}
-		if err := member.Leave(ctx, state, node); err != nil {
+		if err := member.Leave(ctx, state, s.Cluster, node); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(c.Out, "node %s is no member of cluster %s any more\n", node, s.Cluster)

@@ -14,7 +14,7 @@ if [ -e "$state/segment.note" ]; then
 fi
 # A cache that nothing is noted of has nothing that its volumes lack.
 rm -rf /dev/shm/lunar
-own=$(cd "$state" && find . -mindepth 1 \( -path ./.kept -o -path ./guests -o -path ./stores -o -path ./identifying -o -path ./generations -o -path ./move-digests -o -name applied.json -o -name naming.json -o -name cluster-identity.json -o -name pending.json -o -name identity -o -name tgtd.lock -o -name control.sock \) -prune -o ! -type d -print | head -n 1)
+own=$(cd "$state" && find . -mindepth 1 \( -path ./.kept -o -path ./guests -o -path ./stores -o -path ./identifying -o -path ./generations -o -path ./move-digests -o -name applied.json -o -name naming.json -o -name cluster-config.json -o -name cluster-identity.json -o -name pending.json -o -name identity -o -name tgtd.lock -o -name control.sock \) -prune -o ! -type d -print | head -n 1)
 if [ -n "$own" ]; then
 	echo "lunar: $state is kept: it has more than the server's notes, such as $own" >&2
 	exit 0

@@ -1,0 +1,84 @@
+package revisions
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Document is a revision of the configuration that nodes have in common. It may have
+// secrets.
+type Document struct {
+	Revision int64     `json:"revision"` // counts up from 1
+	ID       string    `json:"id"`       // tells it from others that were to be the same revision
+	At       time.Time `json:"at"`
+	By       string    `json:"by"`               // who asked for it
+	Node     string    `json:"node"`             // where
+	Lunar    string    `json:"lunar"`            // version of that node
+	What     string    `json:"what"`             // was asked for
+	Shrink   []string  `json:"shrink,omitempty"` // volumes that may lose what is behind their new end
+	Text     []byte    `json:"-"`
+}
+
+// stored is the form of a Document in the state.
+type stored struct {
+	Version int `json:"version"`
+	Document
+	Compressed []byte `json:"text"`
+}
+
+// version is that of the form.
+const version = 1
+
+const (
+	// MaxStored bounds a compressed text in bytes: etcd takes no more than 1.5 MiB at once.
+	MaxStored = 512 << 10
+	// MaxText bounds a text in bytes.
+	MaxText = 8 << 20
+)
+
+// ErrUnreadable: the state has something that this version does not read.
+var ErrUnreadable = errors.New("the cluster's configuration cannot be read")
+
+// ErrTooLong: the text of a document is longer than the state takes.
+var ErrTooLong = errors.New("the cluster's configuration is too long")
+
+// Encode is the form in which the state has it. It fails with ErrTooLong.
+func (d *Document) Encode() ([]byte, error) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write(d.Text)
+	if err = errors.Join(err, z.Close()); err != nil {
+		return nil, err
+	}
+	if len(d.Text) > MaxText || b.Len() > MaxStored {
+		return nil, fmt.Errorf("%w: found %d bytes, compressed %d, expected at most %d and %d", ErrTooLong, len(d.Text), b.Len(), MaxText, MaxStored)
+	}
+	return json.Marshal(stored{version, *d, b.Bytes()})
+}
+
+// Decode reads what Encode has written. It fails with ErrUnreadable.
+func Decode(value []byte) (*Document, error) {
+	var s stored
+	if err := json.Unmarshal(value, &s); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	if s.Version != version || s.Revision < 1 {
+		return nil, fmt.Errorf("%w: found version %d of its form, expected %d, which this version of Lunar reads", ErrUnreadable, s.Version, version)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(s.Compressed))
+	if err != nil {
+		return nil, fmt.Errorf("%w: revision %d: %w", ErrUnreadable, s.Revision, err)
+	}
+	if s.Text, err = io.ReadAll(io.LimitReader(z, MaxText+1)); err == nil && len(s.Text) > MaxText {
+		err = ErrTooLong
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: revision %d: %w", ErrUnreadable, s.Revision, err)
+	}
+	return &s.Document, nil
+}

@@ -1,0 +1,229 @@
+package revisions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"lunar/cluster"
+	"lunar/cluster/mem"
+	"lunar/internal/eventually"
+)
+
+// nodes are followers of a cluster in the process.
+type nodes struct {
+	t   *testing.T
+	net *mem.Network
+	all map[string]*node
+}
+
+type node struct {
+	mu         sync.Mutex
+	in         *Document
+	unreadable []error
+	end        context.CancelFunc
+	mute       bool
+}
+
+func (n *node) Follow(d *Document) { n.mu.Lock(); defer n.mu.Unlock(); n.in = d }
+
+func (n *node) Unreadable(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unreadable = append(n.unreadable, err)
+}
+
+func (n *node) Judge(ctx context.Context, d *Document) json.RawMessage {
+	if n.mute {
+		<-ctx.Done()
+	}
+	return json.RawMessage(fmt.Sprintf("%q", "about "+string(d.Text)))
+}
+
+func (n *node) text() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.in == nil {
+		return ""
+	}
+	return string(n.in.Text)
+}
+
+func newNodes(t *testing.T, names ...string) *nodes {
+	all := &nodes{t: t, net: mem.NewNetwork(), all: map[string]*node{}}
+	for _, name := range names {
+		all.begin(name, &node{})
+	}
+	return all
+}
+
+func (all *nodes) begin(name string, n *node) {
+	ctx, end := context.WithCancel(all.t.Context())
+	n.end, all.all[name] = end, n
+	var ended sync.WaitGroup
+	ended.Go(func() { all.at(name).Follow(ctx, name, n) })
+	all.t.Cleanup(func() { end(); ended.Wait() })
+}
+
+func (all *nodes) at(name string) Store {
+	return Store{State: all.net.State(name), Keys: cluster.KeysOf("lab")}
+}
+
+func wanted(names ...string) func() []string { return func() []string { return names } }
+
+// propose makes a document the newest, and returns its revision.
+func (all *nodes) propose(name, text string) int64 {
+	all.t.Helper()
+	p, err := all.at(name).Propose(all.t.Context(), &Document{ID: text, Text: []byte(text)}, 0, 0)
+	if err != nil {
+		all.t.Fatal(err)
+	}
+	defer p.End()
+	if err := p.Commit(all.t.Context()); err != nil {
+		all.t.Fatal(err)
+	}
+	return p.Revision
+}
+
+// TestPropose: every node says what it thinks of a proposal, and all follow what comes of it,
+// also one that was away.
+func TestPropose(t *testing.T) {
+	all := newNodes(t, "n1", "n2")
+	p, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", Text: []byte("first")}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := p.Verdicts(t.Context(), wanted("n1", "n2"))
+	if err != nil || string(said["n1"]) != `"about first"` || string(said["n2"]) != `"about first"` {
+		t.Errorf("found %s, %v", said, err)
+	}
+	if all.all["n2"].text() != "" {
+		t.Error("a node follows what is no more than proposed")
+	}
+	if err := p.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.End()
+	all.begin("n3", &node{})
+	for _, name := range []string{"n1", "n2", "n3"} {
+		eventually.Holds(t, name+" follows", func() bool { return all.all[name].text() == "first" })
+	}
+	for range kept + 3 {
+		all.propose("n2", "again")
+	}
+	history, err := all.at("n3").History(t.Context())
+	if err != nil || len(history) != kept || history[kept-1].Revision != kept+4 {
+		t.Errorf("found %d revisions, %v", len(history), err)
+	}
+	if left, _, err := all.net.State("n1").Get(t.Context(), cluster.KeysOf("lab").Verdicts()); err != nil || len(left) > 0 {
+		t.Errorf("found verdicts %v, %v", left, err)
+	}
+}
+
+// TestTwoPropose: of two who ask at once one is told whose proposal is under way, and who
+// means another revision than the last is refused.
+func TestTwoPropose(t *testing.T) {
+	all := newNodes(t)
+	first, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", By: "alice", Node: "n1", What: "apply a"}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 0); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "alice asked node n1") {
+		t.Errorf("found %v", err)
+	}
+	if err := first.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+	first.End()
+	if _, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 5); !errors.Is(err, cluster.ErrConflict) {
+		t.Errorf("found %v", err)
+	}
+	second, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 7, 1)
+	if err != nil || second.Revision != 8 {
+		t.Fatalf("found %+v, %v", second, err)
+	}
+	second.End()
+	if err := second.Commit(t.Context()); !errors.Is(err, cluster.ErrConflict) {
+		t.Errorf("a proposal that has ended: found %v", err)
+	}
+}
+
+// TestUnreadable: what no node of this version reads is told of, and followed by nobody.
+func TestUnreadable(t *testing.T) {
+	all := newNodes(t, "n1")
+	keys := cluster.KeysOf("lab")
+	all.propose("n1", "good")
+	eventually.Holds(t, "the node follows", func() bool { return all.all["n1"].text() == "good" })
+	for revision, value := range map[int64]string{2: "{", 3: `{"version":2,"revision":3}`, 4: `{"version":1,"revision":4,"text":"eA=="}`} {
+		if _, err := all.net.State("n1").Commit(t.Context(), nil, []cluster.Change{{Key: keys.Document(revision), Value: []byte(value)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually.Holds(t, "the node hears of all", func() bool {
+		n := all.all["n1"]
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		return len(n.unreadable) > 0
+	})
+	if _, err := all.at("n1").Newest(t.Context()); !errors.Is(err, ErrUnreadable) {
+		t.Errorf("found %v", err)
+	}
+	if all.all["n1"].text() != "good" {
+		t.Error("a node follows what cannot be read")
+	}
+	if got := all.propose("n1", "better"); got != 5 {
+		t.Errorf("found revision %d", got)
+	}
+	eventually.Holds(t, "the node follows again", func() bool { return all.all["n1"].text() == "better" })
+}
+
+// TestTooLong: a text that the state would not take is refused before it is asked about.
+func TestTooLong(t *testing.T) {
+	all := newNodes(t)
+	for name, text := range map[string][]byte{"long": make([]byte, MaxText+1), "dense": noise(MaxStored + 1)} {
+		if _, err := all.at("n1").Propose(t.Context(), &Document{ID: "a", Text: text}, 0, 0); !errors.Is(err, ErrTooLong) {
+			t.Errorf("%s: found %v", name, err)
+		}
+	}
+	long := Document{Revision: 1, Text: make([]byte, MaxText)}
+	value, err := long.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := Decode(value); err != nil || len(back.Text) != MaxText {
+		t.Errorf("found %v", err)
+	}
+}
+
+// noise does not become shorter.
+func noise(n int) []byte {
+	out, state := make([]byte, n), uint64(1)
+	for i := range out {
+		state = state*6364136223846793005 + 1442695040888963407
+		out[i] = byte(state >> 56)
+	}
+	return out
+}
+
+// TestProposerDies: its proposal ends with its lease, and others can propose.
+func TestProposerDies(t *testing.T) {
+	all := newNodes(t, "n2")
+	dead := all.net.State("n1")
+	if _, err := (Store{dead, cluster.KeysOf("lab")}).Propose(t.Context(), &Document{ID: "a"}, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "another proposal is possible", func() bool {
+		p, err := all.at("n2").Propose(t.Context(), &Document{ID: "b"}, 0, 0)
+		if err == nil {
+			p.End()
+		}
+		return err == nil
+	})
+}

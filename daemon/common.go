@@ -1,0 +1,266 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"lunar/cluster/revisions"
+	"lunar/conf"
+	"lunar/conf/edit"
+	"lunar/daemon/state"
+)
+
+// common is a revision of the cluster's configuration: what a server reads together with its
+// own file.
+type common struct {
+	*revisions.Document
+	text *conf.Common
+	tree edit.Object // what it says
+}
+
+// commonOf reads a document.
+func commonOf(d *revisions.Document) (*common, error) {
+	text, err := conf.ParseCommon(commonName(d.Revision), d.Text)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := edit.Parse(d.Text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", commonName(d.Revision), err)
+	}
+	return &common{d, text, parsed.Tree()}, nil
+}
+
+// commonName is what messages call a revision.
+func commonName(revision int64) string {
+	return fmt.Sprintf("revision %d of the cluster's configuration", revision)
+}
+
+// revision is 0 if there is none.
+func (c *common) revision() int64 {
+	if c == nil {
+		return 0
+	}
+	return c.Revision
+}
+
+// config is nil if there is none.
+func (c *common) config() *conf.Common {
+	if c == nil {
+		return nil
+	}
+	return c.text
+}
+
+// has reports whether the object at a path is of the cluster's configuration.
+func (c *common) has(path []string) bool {
+	if c == nil || len(path) < 2 {
+		return false
+	}
+	n := 2
+	if path[0] == "qos" {
+		n = 3
+	}
+	_, there := edit.Get(c.tree, path[:min(n, len(path))]...)
+	return there
+}
+
+// common is what is in force of the cluster's configuration; nil: nothing.
+func (d *daemon) common() *common {
+	if d.member == nil {
+		return nil
+	}
+	return d.member.common.Load()
+}
+
+// recall finds the revisions that a start may go by, the newest first: that of the cluster's
+// state, and that which was in force here last. The state does not go back: one that has an
+// older revision has been restored.
+func (m *membership) recall(stateDir string) (all []*common, err error) {
+	text, err := state.ClusterConfig(stateDir, m.conf.Named)
+	if err != nil {
+		return nil, err
+	}
+	var was *common
+	if text != nil {
+		d, err := revisions.Decode(text)
+		if err == nil {
+			was, err = commonOf(d)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the cluster's configuration in the state directory: %w", err)
+		}
+		m.keptID = d.ID
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), m.conf.Lease)
+	defer cancel()
+	var newest *common
+	d, err := m.documents.Newest(ctx)
+	if err == nil && d != nil {
+		newest, err = commonOf(d)
+	}
+	switch {
+	case err != nil:
+		m.complainOfCommon(fmt.Errorf("the cluster's configuration could not be read, and is as it was here last: %w", err))
+	case newest.revision() < was.revision():
+		m.complainOfCommon(goesBack(newest.revision(), was.revision()))
+	case newest != nil:
+		all = append(all, newest)
+	}
+	if was != nil && (newest == nil || newest.ID != was.ID || len(all) == 0) {
+		all = append(all, was)
+	}
+	return all, nil
+}
+
+// goesBack is why an older revision is not put into force.
+func goesBack(found, here int64) error {
+	return fmt.Errorf("the cluster's state has revision %d of the configuration, as after a restore; here %d is in force: apply the configuration again", found, here)
+}
+
+// complainOfCommon notes why the newest revision is not in force, and logs it once; nil: it is.
+func (m *membership) complainOfCommon(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if was := m.behind.Swap(&text); text != "" && (was == nil || *was != text) {
+		m.log.Error("the cluster's configuration is not in force on this node", "error", err)
+	}
+}
+
+// whyBehind is why the newest revision is not in force; empty: it is, as far as is known.
+func (m *membership) whyBehind() string {
+	if why := m.behind.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// parseAs is parse with the newest revision of the cluster's configuration that goes together
+// with the file, and puts that into force.
+func (k Options) parseAs(m *membership, f *conf.File, dir string) (loaded, error) {
+	if m == nil {
+		return k.parse(f, dir, nil)
+	}
+	all, err := m.recall(dir)
+	if err != nil {
+		return loaded{}, err
+	}
+	if len(all) == 0 {
+		return k.parse(f, dir, nil)
+	}
+	var first error
+	for _, c := range all {
+		l, err := k.parse(f, dir, c.config())
+		if err == nil {
+			if m.common.Store(c); first != nil {
+				m.complainOfCommon(fmt.Errorf("the node's own file does not go together with %s: %w", commonName(all[0].Revision), first))
+			}
+			return l, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return loaded{}, first
+}
+
+// keepCommon notes the revision that is in force, for a start while the cluster's state does
+// not answer. The caller holds the changes.
+func (m *membership) keepCommon(stateDir string) {
+	c := m.common.Load()
+	if c == nil || c.ID == m.keptID {
+		return
+	}
+	text, err := c.Encode()
+	if err == nil {
+		err = state.KeepClusterConfig(stateDir, m.conf.Named, text)
+	}
+	if err != nil {
+		m.log.Error("the cluster's configuration could not be noted: a start while the cluster's state does not answer has an older one", "err", err)
+		return
+	}
+	m.keptID = c.ID
+}
+
+// passing reports whether the state did not answer, as it will again.
+func passing(err error) bool { return err != nil && !errors.Is(err, revisions.ErrUnreadable) }
+
+// with is a node's own tree with what is common.
+func (c *common) with(own edit.Object) (edit.Object, error) {
+	if c == nil {
+		return own, nil
+	}
+	out := own
+	for section, value := range c.tree {
+		objects, _ := value.(edit.Object)
+		for name, one := range objects {
+			var err error
+			if out, err = c.withOne(out, section, name, one); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// withOne is with of one object, or of a key of a section.
+func (c *common) withOne(own edit.Object, section, name string, value any) (edit.Object, error) {
+	if section == "qos" && (name == "rules" || name == "groups") {
+		var err error
+		for inner, one := range edit.Elements(name, value) {
+			if own, err = edit.Set(own, one, section, name, inner); err != nil {
+				break
+			}
+		}
+		return own, err
+	}
+	return edit.Set(own, value, section, name)
+}
+
+// decided reports whether a key is one of the cluster's configuration. What becomes of it was
+// judged where that was applied, also for a node that was away.
+func (m *membership) decided(key string) bool {
+	if m == nil {
+		return false
+	}
+	c := m.common.Load()
+	if c == nil {
+		return false
+	}
+	for section, value := range c.tree {
+		for name := range edit.Elements(section, value) {
+			if object := conf.Key(section, name); key == object || strings.HasPrefix(key, object+".") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// common is the cluster's configuration that was in force here last, for a file that is
+// checked; nil: none.
+func (k CheckOptions) common(f *conf.File) (*conf.Common, error) {
+	begins, err := f.Beginning()
+	dir, failed := conf.StateDir(k.StateDir)
+	if err != nil || failed != nil || begins.Cluster == nil {
+		return nil, err // without a state directory nothing is known
+	}
+	text, err := state.ClusterConfig(dir, begins.Cluster.Named)
+	if err != nil || text == nil {
+		if errors.Is(err, fs.ErrPermission) {
+			err = nil
+		}
+		return nil, err
+	}
+	d, err := revisions.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	c, err := commonOf(d)
+	return c.config(), err
+}

@@ -1,0 +1,212 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"lunar/cluster"
+	"lunar/internal/cli"
+	"lunar/internal/eventually"
+	"lunar/internal/initiator"
+)
+
+// ownConfig is what is a node's own beside commonConfig.
+const ownConfig = `
+server: {threads: 1, buffers-per-thread: 8MiB}
+cache: {size: 16MiB, block-size: 64KiB, segment: none}
+cluster: {name: lab, node: NODE, lease: 4s, suspect: 2s, hold: 1s}
+portal-groups: {net: {tag: TAG, listen: ["PORTAL"]}}
+volumes: {scratch: {type: ram, size: 1MiB}}
+targets: {"iqn.2026-11.test:NODE": {luns: {0: scratch}}}
+`
+
+const commonConfig = `
+ceph: {main: {config: /etc/ceph/ceph.conf, user: lunar}}
+auth-groups: {hosts: {chap: [{user: alice, secret: "open sesame please"}]}}
+volumes:
+  db: {type: rbd, ceph: main, image: rbd/db, owners: [n1, n2, n3]}
+targets:
+  "iqn.2026-11.test:t": {auth-group: hosts, luns: {0: db}}
+`
+
+// apply makes a text the cluster's configuration.
+func (l *lab) apply(node string, status int, text string, flags ...string) string {
+	l.t.Helper()
+	file := filepath.Join(l.t.TempDir(), "cluster.yaml")
+	writeFile(l.t, file, text)
+	return l.lunar(node, status, append([]string{"apply", "--cluster", file}, flags...)...)
+}
+
+// stateOf is what a node's lunar cluster status says of a node.
+func (l *lab) stateOf(of, node string) (state, revision string) {
+	for line := range strings.Lines(l.lunar(of, cli.ExitOK, "cluster", "status")) {
+		if f := strings.Fields(line); len(f) > 3 && f[0] == node {
+			return f[2], f[3]
+		}
+	}
+	return "", ""
+}
+
+// TestCommonConfiguration: one text is the configuration of all nodes, beside what each has of
+// its own; secrets of it are shown to nobody; it can be changed and rolled back.
+func TestCommonConfiguration(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	said := l.apply("n1", cli.ExitOK, commonConfig)
+	for _, want := range []string{"node n1: 4 changes, in force", "node n3: 4 changes, in force", "It is revision 1"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("found %q, expected %q", said, want)
+		}
+	}
+	eventually.Holds(t, "the volume has an owner, and all know", func() bool {
+		return l.owner("n1") == "n1" && l.owner("n2") == "n1" && l.owner("n3") == "n1"
+	})
+	shown := l.lunar("n2", cli.ExitOK, "cluster", "config", "show")
+	if strings.Contains(shown, "sesame") || !strings.HasPrefix(shown, revisionMark+"1\n") || !strings.Contains(shown, "owners: [n1, n2, n3]") {
+		t.Errorf("found %q", shown)
+	}
+	for _, what := range []string{"config", "show"} {
+		args := map[string][]string{"config": {"config"}, "show": {"volume", "show", "db"}}[what]
+		if said := l.lunar("n2", cli.ExitOK, args...); !strings.Contains(said, "rbd/db") || strings.Contains(said, "sesame") {
+			t.Errorf("%s: found %q", what, said)
+		}
+	}
+	if said := l.lunar("n2", cli.ExitFailure, "volume", "set", "db", "failback=auto"); !strings.Contains(said, "lunar apply --cluster changes it") {
+		t.Errorf("found %q", said)
+	}
+	changed := strings.Replace(shown, "owners: [n1, n2, n3]", "owners: [n1, n2, n3], failback: auto", 1)
+	if said := l.apply("n3", cli.ExitOK, changed, "--dry-run"); !strings.Contains(said, "volumes.db.failback") || !strings.Contains(said, "would be revision 2") {
+		t.Errorf("found %q", said)
+	}
+	if said := l.apply("n3", cli.ExitOK, changed); !strings.Contains(said, "It is revision 2") {
+		t.Errorf("found %q", said)
+	}
+	if said := l.apply("n3", cli.ExitFailure, changed); !strings.Contains(said, "found revision 2, expected 1") {
+		t.Errorf("a text that means an older revision: found %q", said)
+	}
+	l.login("n2", "alice", "open sesame please") // which the text had not
+	if said := l.lunar("n1", cli.ExitOK, "cluster", "config", "rollback", "1"); !strings.Contains(said, "It is revision 3") {
+		t.Errorf("found %q", said)
+	}
+	if said := l.lunar("n1", cli.ExitOK, "cluster", "config", "history"); strings.Count(said, "\n") != 4 || !strings.Contains(said, "roll back to revision 1") || strings.Contains(said, "sesame") {
+		t.Errorf("found %q", said)
+	}
+	for _, n := range l.nodes {
+		if strings.Contains(n.log.String(), "sesame") {
+			t.Errorf("node %s has logged a secret", n.name)
+		}
+		if info, err := os.Stat(filepath.Join(n.dir, "cluster-config.json")); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("found %v, %v", info, err)
+		}
+	}
+}
+
+// TestCommonRefused: no node changes anything where one refuses, and all reasons are told.
+func TestCommonRefused(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	for name, c := range map[string]struct{ text, want string }{
+		"on one node":     {strings.Replace(commonConfig, "volumes:\n", "volumes:\n", 1) + "  \"iqn.2026-11.test:n2\": {luns: {0: db}}\n", "node n2: "},
+		"on all nodes":    {strings.Replace(commonConfig, "ceph: main", "ceph: other", 1), "node n3: revision 1 of the cluster's configuration:5:"},
+		"a syntax error":  {"volumes: {", "found a syntax error"},
+		"a node's own":    {commonConfig + "log: {level: debug}\n", "a section that is not the cluster's"},
+		"of one server":   {"volumes: {ram: {type: ram, size: 1MiB}}\n", "a volume of one server is in that server's own file"},
+		"much too long":   {commonConfig + "# " + strings.Repeat("x", 8<<20) + "\n", "too long"},
+		"needs a restart": {commonConfig + "qos: {window: 8}\n", "node n1: qos.window"},
+	} {
+		if said := l.apply("n1", cli.ExitFailure, c.text); !strings.Contains(said, c.want) {
+			t.Errorf("%s: found %q", name, said)
+		}
+	}
+	if _, revision := l.stateOf("n2", "n2"); revision != "0" {
+		t.Errorf("found revision %s", revision)
+	}
+	// Of two at once, no more than one gets the revision that both mean.
+	var both sync.WaitGroup
+	var mu sync.Mutex
+	won := 0
+	for i, node := range []string{"n1", "n2"} {
+		both.Go(func() {
+			file := filepath.Join(l.nodes[node].dir, "cluster.yaml")
+			writeFile(t, file, fmt.Sprintf("%s0\n# %d\n%s", revisionMark, i, commonConfig))
+			var out, messages strings.Builder
+			if run(t.Context(), []string{"apply", "--cluster", file, "--state-dir", l.nodes[node].dir}, cli.Console{Out: &out, Err: &messages}) == cli.ExitOK {
+				mu.Lock()
+				won++
+				mu.Unlock()
+			}
+		})
+	}
+	both.Wait()
+	if won == 0 {
+		t.Error("nobody got through")
+	}
+}
+
+// TestCommonWhileAway: a node that is away catches up before it has its place, also one that
+// starts; a start without the cluster's state has what was in force there last.
+func TestCommonWhileAway(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	l.apply("n1", cli.ExitOK, commonConfig)
+	eventually.Holds(t, "the volume has an owner", func() bool { return l.owner("n1") == "n1" })
+	l.network.Cut("n3", true)
+	l.nodes["n2"].stop()
+	eventually.Holds(t, "two nodes are away", func() bool {
+		two, _ := l.stateOf("n1", "n2")
+		three, _ := l.stateOf("n1", "n3")
+		return two == "away" && three == "away"
+	})
+	l.apply("n1", cli.ExitOK, strings.Replace(commonConfig, "[n1, n2, n3]", "[n1, n2]", 1))
+	l.network.Cut("n3", false)
+	l.restart("n2")
+	eventually.Holds(t, "they have it", func() bool {
+		two, at := l.stateOf("n1", "n2")
+		three, at3 := l.stateOf("n1", "n3")
+		return two == "ok" && three == "ok" && at == "2" && at3 == "2"
+	})
+	l.nodes["n2"].stop()
+	l.network.Cut("n2", true)
+	l.restart("n2")
+	if said := l.lunar("n2", cli.ExitOK, "config"); !strings.Contains(said, "rbd/db") {
+		t.Errorf("found %q", said)
+	}
+	l.network.Cut("n2", false)
+}
+
+// TestCommonBroken: a node that cannot go by a revision keeps the one of before and says so, and
+// goes by the next.
+func TestCommonBroken(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	l.apply("n1", cli.ExitOK, commonConfig)
+	keys := cluster.KeysOf("lab")
+	if _, err := l.network.State("test").Commit(t.Context(), nil, []cluster.Change{{Key: keys.Document(2), Value: []byte(`{"version": 9}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "all nodes say so", func() bool {
+		one, at := l.stateOf("n2", "n1")
+		three, _ := l.stateOf("n2", "n3")
+		return one == "behind" && three == "behind" && at == "1"
+	})
+	if said := l.lunar("n2", cli.ExitOK, "status"); !strings.Contains(said, "cannot be read") {
+		t.Errorf("found %q", said)
+	}
+	l.nodes["n3"].stop()
+	l.restart("n3")
+	if said := l.lunar("n3", cli.ExitOK, "config"); !strings.Contains(said, "rbd/db") {
+		t.Errorf("found %q", said)
+	}
+	l.apply("n1", cli.ExitOK, commonConfig+"qos: {overcommit: true}\n")
+	eventually.Holds(t, "all nodes go by the next", func() bool {
+		one, _ := l.stateOf("n2", "n1")
+		three, at := l.stateOf("n2", "n3")
+		return one == "ok" && three == "ok" && at == "3"
+	})
+}
+
+// login logs in at a node as a user.
+func (l *lab) login(node, user, secret string) {
+	l.t.Helper()
+	dial(l.t, l.nodes[node].portal, initiator.Options{Target: "iqn.2026-11.test:t", CHAP: &initiator.CHAP{User: user, Secret: []byte(secret)}})
+}
