@@ -60,7 +60,7 @@ func (m SnapshotMade) Outcome() string {
 type SnapshotClone struct {
 	Volume        string `json:"volume" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$" doc:"Name of the new volume."`
 	Path          string `json:"path,omitempty" doc:"Its file, where nothing is, in the same file system; of type rbd its image, POOL/IMAGE. Absent: beside the volume's, with the name of the new volume."`
-	ReadOnly      bool   `json:"readOnly,omitempty" doc:"Serve the snapshot itself, which cannot be written to and takes nothing more."`
+	ReadOnly      bool   `json:"readOnly,omitempty" doc:"Serve it read-only: the snapshot itself, which takes nothing more, or a clone where it has protection information, is encrypted or an image of Ceph."`
 	Configuration Object `json:"configuration,omitzero" doc:"Keys of the new volume besides, or other than, those that it has of the volume."`
 	Permissions
 }

@@ -107,7 +107,7 @@ type snapshotCloneCommand struct {
 	snapshotName `embed:""`
 	As           string `arg:"" help:"Name of the new volume."`
 	Path         string `placeholder:"PATH" help:"Its file, at the server, in the same file system; where nothing is. Of type rbd: its image. Without it: beside the volume's."`
-	ReadOnly     bool   `help:"Serve the snapshot itself, read-only: it takes nothing more."`
+	ReadOnly     bool   `help:"Serve it read-only: the snapshot itself, which takes nothing more, or a clone where it has protection information, is encrypted or an image of Ceph."`
 	keyed        `embed:""`
 }
 

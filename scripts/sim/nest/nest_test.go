@@ -1,6 +1,7 @@
 package nest
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +30,24 @@ func TestRead(t *testing.T) {
 	k.Drain()
 	if took != 63_077_760 {
 		t.Errorf("took %d ps, expected 63,077,760", took)
+	}
+}
+
+// TestCalibrate: costs come out of what is measured with them, and both ends hinder each other
+// only while both work.
+func TestCalibrate(t *testing.T) {
+	const one = 17.0 // us of a command alone on one CPU, where a sleeping end is woken up
+	if pass, each := calibrate(14, one, one+2*31*1+3*6/2.0); math.Abs(pass-6) > 1e-9 || math.Abs(each-1) > 1e-9 {
+		t.Errorf("found a pass of %v us and %v us a command, expected 6 and 1", pass, each)
+	}
+	c, slow := costs{6, 1, 1, 1}, costs{6, 1, 1, 1.5}
+	for depth, alike := range map[int]bool{1: true, 8: true, 32: false} {
+		if a, b := c.closed(1, depth, 1), slow.closed(1, depth, 1); (a == b) != alike {
+			t.Errorf("depth %d: found %v us and, with ends that hinder each other, %v", depth, a, b)
+		}
+	}
+	if found := c.slowdown(1, slow.closed(1, 32, 1)); math.Abs(found-1.5) > 0.01 {
+		t.Errorf("found %v, expected 1.5", found)
 	}
 }
 
