@@ -67,7 +67,7 @@ func (th *thread) starve(c *sessionState) {
 // end of the pass: the releasing command is still at work. A pool that had too
 // little for one who did not wait is asked again as well.
 func (th *thread) freed() {
-	if (th.quotas.exhausted || len(th.starved) > 0 || th.far.head() != nil) && !th.feedDue {
+	if (th.quotas.exhausted || len(th.starved) > 0 || !th.far.empty()) && !th.feedDue {
 		th.feedDue = true
 		th.loop.AtPassEnd(th.feedTask)
 	}

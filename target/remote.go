@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 
 	"lunar/internal/evloop"
 	"lunar/internal/waits"
@@ -14,25 +13,6 @@ import (
 	"lunar/target/scsi"
 	"lunar/target/scsi/relay"
 )
-
-// RelayPeer is another server that relays commands of its sessions to this one, or that this
-// one relays commands to.
-type RelayPeer struct {
-	Node        string
-	Incarnation string       // of its process: what another one said does not hold any more
-	Back        scsi.Carrier // leads to it
-}
-
-// remotes are the nexuses of sessions at other servers whose commands are relayed to this one.
-type remotes struct {
-	mu  sync.Mutex
-	all map[remoteKey]*remoteNexus
-}
-
-type remoteKey struct {
-	node   string
-	number uint64 // by which the node speaks of it
-}
 
 // Relayed takes a message (package relay) of another server, which answer answers at some time:
 // until then it must not change. Messages of one nexus come in order. It does not block; any
@@ -127,34 +107,6 @@ func (s *Server) sharedUnit(volume string) *scsi.LogicalUnit {
 	return nil
 }
 
-// find returns a nexus; nil: it is not known.
-func (r *remotes) find(from RelayPeer, number uint64) *remoteNexus {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := r.all[remoteKey{from.Node, number}]
-	if n == nil || n.peer.Incarnation != from.Incarnation {
-		return nil
-	}
-	return n
-}
-
-// of returns those for which match holds.
-func (r *remotes) of(match func(*remoteNexus) bool) (all []*remoteNexus) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, n := range r.all {
-		if match(n) {
-			all = append(all, n)
-		}
-	}
-	return all
-}
-
-// on are those of logical units.
-func (r *remotes) on(units []*scsi.LogicalUnit) []*remoteNexus {
-	return r.of(func(n *remoteNexus) bool { return slices.Contains(units, n.nexus.LU) })
-}
-
 // beginRemote makes a nexus, or has one that is there begin anew.
 func (s *Server) beginRemote(from RelayPeer, m *relay.Begin, answer func(...[]byte)) {
 	lu := s.sharedUnit(m.Volume)
@@ -192,7 +144,7 @@ func (s *Server) addRemote(from RelayPeer, m *relay.Begin, lu *scsi.LogicalUnit)
 	}
 	home := s.groupOf(lu)
 	n := &remoteNexus{
-		server: s, peer: from, key: remoteKey{from.Node, m.Nexus}, thread: home[int(m.Nexus)%len(home)], tasks: map[uint64]*remoteTask{},
+		node: s, all: &s.remotes, peer: from, key: remoteKey{from.Node, m.Nexus}, thread: home[int(m.Nexus)%len(home)], tasks: map[uint64]*remoteTask{},
 		again: m.Again,
 	}
 	n.nexus = &scsi.Nexus{
@@ -210,20 +162,6 @@ func (s *Server) addRemote(from RelayPeer, m *relay.Begin, lu *scsi.LogicalUnit)
 		return true
 	}
 	n.thread.loop.Post(evloop.Func(n.open))
-	return true
-}
-
-// add makes a nexus known, unless it is.
-func (r *remotes) add(n *remoteNexus) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.all == nil {
-		r.all = map[remoteKey]*remoteNexus{}
-	}
-	if r.all[n.key] != nil {
-		return false
-	}
-	r.all[n.key] = n
 	return true
 }
 

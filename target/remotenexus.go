@@ -12,7 +12,8 @@ import (
 // remoteNexus is an I_T_L nexus whose session is at another server. But for what does not change
 // it belongs to its event thread.
 type remoteNexus struct {
-	server *Server
+	node   node
+	all    *remotes // with this one
 	peer   RelayPeer
 	key    remoteKey
 	nexus  *scsi.Nexus
@@ -46,7 +47,7 @@ func (n *remoteNexus) post(f func(n *remoteNexus)) {
 func (n *remoteNexus) open() {
 	lane, err := n.thread.lane(n.nexus.LU)
 	if err != nil {
-		n.server.log.Error("no way to a volume, of which another node relays commands", "volume", n.nexus.LU.Name(), "node", n.key.node, "error", err)
+		n.node.logger().Error("no way to a volume, of which another node relays commands", "volume", n.nexus.LU.Name(), "node", n.key.node, "error", err)
 		n.over = true
 		n.forget()
 		return
@@ -61,13 +62,13 @@ func (n *remoteNexus) open() {
 
 // forget makes it unknown.
 func (n *remoteNexus) forget() {
-	r := &n.server.remotes
+	r := n.all
 	r.mu.Lock()
 	if r.all[n.key] == n {
 		delete(r.all, n.key)
 	}
 	r.mu.Unlock()
-	n.server.release([]*scsi.LogicalUnit{n.nexus.LU})
+	n.node.release([]*scsi.LogicalUnit{n.nexus.LU})
 }
 
 // drop ends the nexus with its tasks, and calls then when nothing of it is left.
@@ -152,5 +153,5 @@ func (n *remoteNexus) awaitTasks(match func(*scsi.Command) bool, done func()) {
 
 // audit logs what the initiator has changed for others.
 func (n *remoteNexus) audit(what string, args ...any) {
-	n.server.log.Info(what, append([]any{"initiator", n.nexus.Initiator, "target", n.nexus.Target, "node", n.key.node}, args...)...)
+	n.node.logger().Info(what, append([]any{"initiator", n.nexus.Initiator, "target", n.nexus.Target, "node", n.key.node}, args...)...)
 }

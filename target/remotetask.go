@@ -28,7 +28,7 @@ type remoteTask struct {
 	fetches []fetch       // of Data-Out that are not answered, in order
 	over    bool          // the command has ended
 	dropped bool          // it panicked
-	waiting bool          // in thread.far
+	waits   bool          // in thread.far
 	used    []*scsi.LogicalUnit
 	head    []byte // of messages
 	body    [][]byte
@@ -105,7 +105,7 @@ func (t *remoteTask) abort() {
 // Alloc implements scsi.Port.
 func (t *remoteTask) Alloc(_ *scsi.Command, n int) *buf.Ref {
 	th := t.nexus.thread
-	if th.far.head() != nil && !th.feeding {
+	if !th.far.empty() && !th.feeding {
 		th.far.add(t)
 		return nil
 	}
@@ -119,7 +119,7 @@ func (t *remoteTask) Alloc(_ *scsi.Command, n int) *buf.Ref {
 // Affords implements scsi.Port.
 func (t *remoteTask) Affords(_ *scsi.Command, n int) bool {
 	th := t.nexus.thread
-	return th.far.head() == nil && th.quotas.allots(&t.nexus.quota, n)
+	return th.far.empty() && th.quotas.allots(&t.nexus.quota, n)
 }
 
 // Charge implements scsi.Port.
@@ -233,7 +233,7 @@ func (n *remoteNexus) fetched(task uint64, off uint32, data []byte) {
 func (t *remoteTask) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.CSCD, bool) {
 	mine := t.nexus.nexus
 	for _, same := range []bool{true, false} {
-		for _, other := range t.nexus.server.remotes.of(func(o *remoteNexus) bool { return o.key.node == t.nexus.key.node }) {
+		for _, other := range t.nexus.all.of(func(o *remoteNexus) bool { return o.key.node == t.nexus.key.node }) {
 			n := other.nexus
 			session := n.Initiator == mine.Initiator && n.Target == mine.Target && n.TargetTag == mine.TargetTag
 			if session != same || !session && (mine.Proven == nil || n.Proven != mine.Proven || n.Initiator != mine.Initiator) {
@@ -248,7 +248,7 @@ func (t *remoteTask) Reach(_ *scsi.Command, match func(*scsi.Nexus) bool) (scsi.
 }
 
 func (t *remoteTask) use(lu *scsi.LogicalUnit) bool {
-	if !t.nexus.server.use(lu) {
+	if !t.nexus.node.use(lu) {
 		return false
 	}
 	t.used = append(t.used, lu)
@@ -263,7 +263,7 @@ func (t *remoteTask) Background(cmd *scsi.Command, start func(*scsi.Command)) bo
 	}
 	number, _ := scsi.DecodeLUN(n.nexus.LUN)
 	flow := scheduler.Flow{Initiator: n.nexus.Initiator, Target: n.nexus.Target, LUN: number, User: n.holder.proof.String()}
-	begun := n.thread.background(n.server, cmd, t.used, flow, start)
+	begun := n.thread.background(n.node, cmd, t.used, flow, start)
 	if begun {
 		t.used = nil
 	}
@@ -299,7 +299,7 @@ func (t *remoteTask) Contain(*scsi.Command) {
 	if n == nil || t.over || t.answer == nil {
 		panic(p) // the command has ended
 	}
-	n.server.log.Error("panic in a command that another node relays: it is given up", "panic", p, "node", n.key.node, "stack", string(debug.Stack()))
+	n.node.logger().Error("panic in a command that another node relays: it is given up", "panic", p, "node", n.key.node, "stack", string(debug.Stack()))
 	n.thread.far.remove(t)
 	t.cmd.Discard()
 	t.dropped, t.outcome = true, relay.Cut
@@ -330,7 +330,7 @@ func (t *remoteTask) endIfSent() {
 	releasePieces(t.pieces)
 	clear(t.body)
 	if len(t.used) > 0 {
-		n.server.release(t.used)
+		n.node.release(t.used)
 	}
 	delete(n.tasks, t.message.Task)
 	t.answer = nil
@@ -363,51 +363,11 @@ func (t *remoteTask) recycle() {
 	remoteTasks.Put(t)
 }
 
-// farQueue is a FIFO of remote tasks that wait for memory.
-type farQueue struct{ tasks []*remoteTask }
-
-func (q *farQueue) head() *remoteTask {
-	if len(q.tasks) == 0 {
-		return nil
-	}
-	return q.tasks[0]
-}
-
-func (q *farQueue) add(t *remoteTask) {
-	if !t.waiting {
-		t.waiting = true
-		q.tasks = append(q.tasks, t)
-	}
-}
-
-func (q *farQueue) remove(t *remoteTask) {
-	if !t.waiting {
-		return
-	}
-	t.waiting = false
-	for i, o := range q.tasks {
-		if o == t {
-			q.tasks = append(q.tasks[:i], q.tasks[i+1:]...)
-			return
-		}
-	}
-}
-
-// feed resumes those that wait, oldest first, until one has to wait again.
-func (q *farQueue) feed() {
-	for range len(q.tasks) {
-		t := q.tasks[0]
-		q.remove(t)
-		t.resume()
-		if t.waiting { // first in line still
-			copy(q.tasks[1:], q.tasks[:len(q.tasks)-1])
-			q.tasks[0] = t
-			return
-		}
-	}
-}
-
+// resume implements hungry.
 func (t *remoteTask) resume() {
 	defer t.Contain(&t.cmd)
 	t.cmd.Resume()
 }
+
+// waiting implements hungry.
+func (t *remoteTask) waiting() *bool { return &t.waits }

@@ -37,7 +37,7 @@ type thread struct {
 	awaitEnd    []func()        // who waits for the end of all backgrounds
 	ending      bool            // no background is begun any more
 	starved     []*sessionState // those with tasks that wait for memory, in the order in which they began
-	far         farQueue        // remote tasks that wait for memory
+	far         farQueue        // tasks without a session that wait for memory
 	quotas      quotas
 	feeding     bool
 	feedDue     bool

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"lunar/scripts/evidence/notes"
@@ -38,7 +39,9 @@ type pace struct {
 	Server struct {
 		PerIO float64 `json:"us_per_io"`
 	} `json:"server_cpu"`
-	Statuses map[string]uint64 `json:"scsi_status"`
+	First *struct {
+		Sense string `json:"sense"`
+	} `json:"first_failure"`
 }
 
 // unused is where the blocks begin that users do not know.
@@ -85,8 +88,8 @@ func (s *scene) pace(n *site.Node, rw, size string, depth int) (p pace, err erro
 	if err != nil {
 		return p, fmt.Errorf("tgtload %s of %s at %s: %w: %s", rw, size, n.Name, err, said)
 	}
-	if err = json.Unmarshal(said, &p); err == nil && len(p.Statuses) > 0 {
-		err = fmt.Errorf("tgtload %s of %s at %s: commands failed: %v", rw, size, n.Name, p.Statuses)
+	if err = json.Unmarshal(said, &p); err == nil && p.First != nil && !strings.HasPrefix(p.First.Sense, "06/") { // a unit attention
+		err = fmt.Errorf("tgtload %s of %s at %s: a command failed: sense %s", rw, size, n.Name, p.First.Sense)
 	}
 	return p, err
 }
