@@ -85,7 +85,7 @@ func (c *ceph) close() (err error) {
 // rollback, and the server killed amid some of it.
 func imageRollbacks(ctx context.Context, o options) (r result, err error) {
 	if _, err := exec.LookPath("ceph-osd"); err != nil {
-		return r, fmt.Errorf("Ceph's programs are needed: %w", err)
+		return r, fmt.Errorf("found no cluster's programs, which scripts/setup/packages.sh ceph installs: %w", err)
 	}
 	c, err := newCeph(ctx, o)
 	if err != nil {
