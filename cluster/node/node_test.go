@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -384,5 +385,32 @@ func TestRemoveWhileOpening(t *testing.T) {
 		if err := n.stop(t.Context(), []string{"v"}); err != nil { // which was removed meanwhile
 			t.Error(err)
 		}
+	})
+}
+
+// A node that stops while the state does not answer closes its volumes, and waits for nobody.
+func TestStopAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *site) {
+		s.three("plain", "cached")
+		n1 := s.nodes["n1"]
+		delete(s.nodes, "n1")
+		s.net.Cut("n2", true)
+		s.net.Cut("n3", true)
+		s.net.Cut("n1", true)
+		time.Sleep(10 * leaseTime)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := n1.Stop(ctx); !errors.Is(err, errDeserted) {
+			t.Errorf("found error %v", err)
+		}
+		within(t, "stopping", time.Since(began), 0, 2*leaseTime)
+		if s.disks["n1 plain"].open || s.disks["n1 cached"].open {
+			t.Error("a volume is open still")
+		}
+		s.net.Cut("n2", false)
+		s.net.Cut("n3", false)
+		s.owned("plain", "n2")
+		s.owned("cached", "n2")
 	})
 }

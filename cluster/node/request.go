@@ -180,19 +180,28 @@ func (n *Node) stop(ctx context.Context, names []string) error {
 	for _, name := range names {
 		_ = n.do(func() { n.halt(name) })
 	}
+	began := time.Now()
 	err := n.await(ctx, func() (bool, error) {
+		idle, closed := true, true
 		for _, v := range n.volumes {
-			if !v.machine.Idle() {
-				return false, nil
-			}
+			idle, closed = idle && v.machine.Idle(), closed && v.machine.Closed()
 		}
-		return true, nil
+		if !idle && closed && time.Since(began) > n.config.Lease && n.deserted() {
+			return true, errDeserted
+		}
+		return idle, nil
 	})
 	if err != nil {
 		err = fmt.Errorf("give volumes to other nodes: %w", err)
 	}
 	return err
 }
+
+// errDeserted ends waiting for others to get what a node has closed.
+var errDeserted = errors.New("etcd does not answer, so that no other node can be told")
+
+// deserted reports that the state has not answered lately.
+func (n *Node) deserted() bool { return n.lease == nil || time.Now().After(n.lease.Deadline()) }
 
 // Status is what a node knows of its cluster.
 type Status struct {
