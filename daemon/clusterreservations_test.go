@@ -24,7 +24,7 @@ func reserve(t *testing.T, c *initiator.Conn, action reservation.Action, key, se
 // transition.
 func ended(t *testing.T, c *initiator.Conn, cdb, out []byte) byte {
 	t.Helper()
-	for {
+	for range maxTries {
 		r, err := c.Command(cdb, 0, out, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -34,13 +34,18 @@ func ended(t *testing.T, c *initiator.Conn, cdb, out []byte) byte {
 			return r.Status
 		}
 	}
+	t.Fatalf("%x is in transition for ever", cdb)
+	return 0
 }
+
+// maxTries bounds how often a command is sent again.
+const maxTries = 1000
 
 // registered are the keys that READ KEYS tells, with PRGENERATION before them.
 func registered(t *testing.T, c *initiator.Conn) (all []uint64) {
 	t.Helper()
 	cdb := []byte{0x5e, 0, 0, 0, 0, 0, 0, 1, 0, 0}
-	for {
+	for range maxTries {
 		r, err := c.Command(cdb, 0, nil, 256)
 		if err != nil {
 			t.Fatal(err)
@@ -54,6 +59,24 @@ func registered(t *testing.T, c *initiator.Conn) (all []uint64) {
 		}
 		return all
 	}
+	t.Fatal("PERSISTENT RESERVE IN is in transition for ever")
+	return nil
+}
+
+// told has a host be told that its registration was preempted, by an owner that has only
+// inherited that.
+func (l *lab) told(c *initiator.Conn) {
+	l.t.Helper()
+	var codes [][3]byte
+	eventually.Holds(l.t, "a host is told that it was preempted", func() bool {
+		r, err := c.Command(make([]byte, 6), 0, nil, 0)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		key, asc, ascq := r.SenseKey()
+		codes = append(codes, [3]byte{key, asc, ascq})
+		return codes[len(codes)-1] == [3]byte{6, 0x2a, 5}
+	})
 }
 
 const (
@@ -119,12 +142,22 @@ func TestClusterReservations(t *testing.T) {
 	expect("register", reserve(t, b, reservation.Register, 0, 0xb, allPorts), good)
 	expect("preempt", reserve(t, b, reservation.Preempt, 0xb, 0xa, 0), good)
 
+	c := host("n3", "a")
+	if got := registered(t, c); len(got) != 4 || got[1] != 0xb {
+		t.Errorf("found generation and keys %x by a node that does not own the volume", got)
+	}
+	expect("register by such a node", reserve(t, c, reservation.Register, 0, 0xc, 0), good)
+	expect("write by it", ended(t, c, cdb10Of(0x2a, 1), block), good)
+	expect("preempt what it has registered", reserve(t, b, reservation.PreemptAndAbort, 0xb, 0xc, 0), good)
+
 	l.network.Cut("n2", true) // it dies for the others
 	l.wires.CutAll("n2", true)
 	eventually.Holds(t, "another node owns the volume", func() bool { o := l.owner("n3"); return o == "n1" || o == "n3" })
+	l.told(c)
+	expect("write of the preempted", ended(t, c, cdb10Of(0x2a, 1), block), conflicting)
 	next := l.owner("n3")
 	a, b = host(next, "a"), host(next, "b")
-	if got := registered(t, b); len(got) != 4 || got[0] != 3 || got[1] != 0xb {
+	if got := registered(t, b); len(got) != 4 || got[0] != 5 || got[1] != 0xb {
 		t.Errorf("found generation and keys %x after the owner's death", got)
 	}
 	expect("write of the preempted", ended(t, a, cdb10Of(0x2a, 1), block), conflicting)

@@ -105,6 +105,7 @@ func (s *scene) checks() (all []notes.Check[*scene]) {
 		all = append(all, notes.Check[*scene]{Name: p.name, Title: p.what, Run: func(context.Context, *scene) (notes.Result, error) { return s.part(&p) }})
 	}
 	all = append(all, notes.Check[*scene]{Name: "relayed", Title: "the owner's path and another one", Run: func(context.Context, *scene) (notes.Result, error) { return s.relayed() }})
+	all = append(all, notes.Check[*scene]{Name: "suite", Title: "libiscsi's suite, dealt over the nodes", Run: func(context.Context, *scene) (notes.Result, error) { return s.suite() }})
 	for _, l := range longer {
 		all = append(all, notes.Check[*scene]{Name: l.name, Title: l.what, Run: func(ctx context.Context, _ *scene) (notes.Result, error) {
 			did, err := s.test(ctx, l.dir, l.test, l.flag)
