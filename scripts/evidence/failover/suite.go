@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lunar/scripts/evidence/notes"
+	"lunar/scripts/evidence/site"
 )
 
 // deal is a run of libiscsi's suite: which node owns the volume, and by which the suite's two
@@ -26,16 +27,16 @@ func (s *scene) suite() (r notes.Result, err error) {
 		return r, err
 	}
 	s.load, s.site = nil, nil
-	site, err := newSite(s.options)
+	own, err := site.New(s.Options, volumeBytes)
 	if err != nil {
 		return r, err
 	}
-	defer site.end()
-	r.How = "`iscsi-test-cu -d -t ALL` with two paths, " + strings.Replace(s.how(), "a volume", "a volume of its own", 1)
+	defer own.End()
+	r.How = "`iscsi-test-cu -d -t ALL` with two paths. " + s.how()
 	r.Columns = []string{"owner", "paths by", "tests", "passed", "failed", "skipped", "not as expected"}
 	wrong := 0
 	for _, d := range deals {
-		row, differ, err := site.deal(d)
+		row, differ, err := s.deal(own, d)
 		if err != nil {
 			return r, err
 		}
@@ -47,16 +48,12 @@ func (s *scene) suite() (r notes.Result, err error) {
 }
 
 // deal runs the suite once.
-func (s *site) deal(d deal) (row []string, differ int, err error) {
-	owner, first, second := s.nodes[d.owner], s.nodes[d.first], s.nodes[d.second]
-	now, err := s.owner()
-	if err == nil && now != owner {
-		err = owner.lunar("cluster", "move", volume, owner.name, "--socket", owner.Socket())
-	}
-	if err != nil {
+func (o *options) deal(s *site.Site, d deal) (row []string, differ int, err error) {
+	owner, first, second := s.Nodes[d.owner], s.Nodes[d.first], s.Nodes[d.second]
+	if err := s.MoveTo(owner); err != nil {
 		return nil, 0, err
 	}
-	said, _ := exec.Command(filepath.Join(s.Module, "scripts/conformance/run.sh"), "--url", "cluster", first.url(), second.url()).CombinedOutput() // its last line says more than its status
+	said, _ := exec.Command(filepath.Join(o.Module, "scripts/conformance/run.sh"), "--url", "cluster", url(first), url(second)).CombinedOutput() // its last line says more than its status
 	os.Stderr.Write(said)
 	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
 	_, last, _ := strings.Cut(lines[len(lines)-1], "cluster: ")
@@ -64,10 +61,10 @@ func (s *site) deal(d deal) (row []string, differ int, err error) {
 	if _, err := fmt.Sscanf(last, "%d tests, %d passed, %d failed, %d skipped, %d unfinished; %d differ", &tests, &passed, &failed, &skipped, &unfinished, &differ); err != nil {
 		return nil, 0, fmt.Errorf("%q: %w", last, err)
 	}
-	for _, column := range []any{owner.name, first.name + ", " + second.name, tests, passed, failed + unfinished, skipped, differ} {
+	for _, column := range []any{owner.Name, first.Name + ", " + second.Name, tests, passed, failed + unfinished, skipped, differ} {
 		row = append(row, fmt.Sprint(column))
 	}
 	return row, differ, nil
 }
 
-func (n *server) url() string { return fmt.Sprintf("iscsi://%s/%s/0", n.portal, targetName) }
+func url(n *site.Node) string { return fmt.Sprintf("iscsi://%s/%s/0", n.Portal, site.Target) }

@@ -17,7 +17,15 @@ func (s *Site) Move() error {
 	if err != nil {
 		return err
 	}
-	to := s.Other(from)
+	return s.MoveTo(s.Other(from))
+}
+
+// MoveTo has a node get the volume, if it has it not.
+func (s *Site) MoveTo(to *Node) error {
+	now, err := s.Owner()
+	if err != nil || now == to {
+		return err
+	}
 	return to.lunar("cluster", "move", Volume, to.Name, "--socket", to.Socket())
 }
 
