@@ -24,6 +24,13 @@ func (o owned) Open(ctx context.Context, c node.Claim) (ownership.Disk, error) {
 	return ownership.Disk{Address: opened.Address, Size: opened.Size, BlockSize: opened.BlockSize}, err
 }
 
+// Close implements node.Volume. What other nodes have relayed, and has not begun, does not begin if
+// this node has the volume again: they may have answered it by then.
+func (o owned) Close(ctx context.Context) error {
+	defer o.forget(o.Shared)
+	return o.Shared.Close(ctx)
+}
+
 // Serve implements node.Volume.
 func (o owned) Serve(uint64) { o.Shared.Serve() }
 

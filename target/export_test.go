@@ -142,3 +142,13 @@ func (s *Server) AttemptWaits(from netip.Addr) time.Duration {
 
 // Remotes counts the nexuses of sessions at other servers.
 func (s *Server) Remotes() int { return len(s.remotes.of(func(*remoteNexus) bool { return true })) }
+
+// RemoteTasks counts the commands that other servers relay, on the event threads.
+func (s *Server) RemoteTasks() (all int) {
+	for _, n := range s.remotes.of(func(*remoteNexus) bool { return true }) {
+		got := make(chan int)
+		n.post(func(n *remoteNexus) { got <- len(n.tasks) })
+		all += <-got
+	}
+	return all
+}

@@ -43,6 +43,7 @@ type relayNode struct {
 	name  string
 	disk  *errstore.Store // as the node has it
 	links *link.Links
+	full  atomic.Int32 // how many messages about commands it cannot send, as if too much waited
 }
 
 // fenced is the disk as one node has it: it fails while another node owns it.
@@ -83,6 +84,7 @@ type testCarrier struct {
 	links *link.Links
 	node  string
 	epoch uint64
+	full  *atomic.Int32
 }
 
 const relayPatience = 10 * time.Second
@@ -93,6 +95,10 @@ func (c testCarrier) Carry(m scsi.Message, done func([]byte, error)) error {
 	kind := link.Manage
 	if m.Command {
 		kind = link.Command
+		if c.full.Add(-1) >= 0 {
+			return scsi.ErrNotSent
+		}
+		c.full.Store(0)
 	}
 	told := func(err error) error {
 		if errors.Is(err, link.ErrUnreachable) {
@@ -145,7 +151,7 @@ func (r *relayRig) newNode(i int) *relayNode {
 	n.rigOf(lu)
 	n.links = link.New(r.net.Config(n.name, "first"))
 	handle := func(from link.Peer, body []byte, answer func(...[]byte)) {
-		n.server.Relayed(target.RelayPeer{Node: from.Node, Incarnation: from.Incarnation, Back: testCarrier{n.links, from.Node, 0}}, body, answer)
+		n.server.Relayed(target.RelayPeer{Node: from.Node, Incarnation: from.Incarnation, Back: testCarrier{n.links, from.Node, 0, &n.full}}, body, answer)
 	}
 	n.links.Handle(link.Command, handle)
 	n.links.Handle(link.Manage, handle)
@@ -224,7 +230,7 @@ func (r *relayRig) settle(owner int, order ...int) {
 	r.nodes[owner].lu.Settle(maps.Clone(access), nil)
 	for _, i := range order {
 		if n := r.nodes[i]; i != owner {
-			n.lu.Settle(maps.Clone(access), testCarrier{n.links, r.nodes[owner].name, r.epoch})
+			n.lu.Settle(maps.Clone(access), testCarrier{n.links, r.nodes[owner].name, r.epoch, &n.full})
 			n.server.ForgetRelayed(n.lu, "", func() {})
 		}
 	}
@@ -245,6 +251,12 @@ func (r *relayRig) move(to int, order ...int) {
 		r.t.Errorf("commands have not ended: %v", err)
 	}
 	r.settle(to, order...)
+}
+
+// resign ends the time in which the node serves the disk.
+func (n *relayNode) resign() {
+	n.lu.Resign()
+	n.server.ForgetRelayed(n.lu, "", func() {})
 }
 
 // ready logs in and takes the attentions.

@@ -110,10 +110,11 @@ func (s *Server) sharedUnit(volume string) *scsi.LogicalUnit {
 // beginRemote makes a nexus, or has one that is there begin anew.
 func (s *Server) beginRemote(from RelayPeer, m *relay.Begin, answer func(...[]byte)) {
 	lu := s.sharedUnit(m.Volume)
-	if lu == nil || lu.ServedElsewhere() {
+	if lu == nil || lu.ServedElsewhere() || lu.Tenure() == 0 {
 		answerOutcome(answer, relay.NotHere)
 		return
 	}
+	tenure := lu.Tenure()
 	known := s.remotes.find(from, m.Nexus)
 	if known != nil && m.Again {
 		known.cut(func() { answerOutcome(answer, relay.Done) })
@@ -124,7 +125,7 @@ func (s *Server) beginRemote(from RelayPeer, m *relay.Begin, answer func(...[]by
 		return n == known || n.key.node == from.Node && (n.peer.Incarnation != from.Incarnation || n.is(m, lu))
 	})
 	gone := waits.New(func() {
-		if !s.addRemote(from, m, lu) {
+		if !s.addRemote(from, m, lu, tenure) {
 			answerOutcome(answer, relay.NotHere)
 			return
 		}
@@ -137,8 +138,8 @@ func (s *Server) beginRemote(from RelayPeer, m *relay.Begin, answer func(...[]by
 	gone.Done()
 }
 
-// addRemote makes a nexus.
-func (s *Server) addRemote(from RelayPeer, m *relay.Begin, lu *scsi.LogicalUnit) bool {
+// addRemote makes a nexus of a tenure.
+func (s *Server) addRemote(from RelayPeer, m *relay.Begin, lu *scsi.LogicalUnit, tenure uint64) bool {
 	if !s.use(lu) {
 		return false
 	}
@@ -162,6 +163,10 @@ func (s *Server) addRemote(from RelayPeer, m *relay.Begin, lu *scsi.LogicalUnit)
 		return true
 	}
 	n.thread.loop.Post(evloop.Func(n.open))
+	if lu.Tenure() != tenure { // which may have been before ForgetRelayed could find it
+		n.drop(func() {})
+		return false
+	}
 	return true
 }
 

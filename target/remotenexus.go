@@ -83,7 +83,12 @@ func (n *remoteNexus) drop(then func()) {
 			return
 		}
 		n.ending = append(n.ending, then)
-		n.abortAll(nil, func(t *remoteTask) bool { t.outcome = relay.Cut; return true })
+		n.abortAll(nil, func(t *remoteTask) bool {
+			if t.outcome = relay.Cut; t.cmd.Held() { // it has not begun
+				t.outcome = relay.NotHere
+			}
+			return true
+		})
 		n.endIfIdle()
 	})
 }

@@ -25,6 +25,7 @@ type remoteTask struct {
 	pieces  []piece       // of Data-In that are not sent yet
 	bytes   uint32        // in them
 	sending int           // parts of Data-In that are not answered
+	short   bool          // one of them may not have come to the other server
 	fetches []fetch       // of Data-Out that are not answered, in order
 	over    bool          // the command has ended
 	dropped bool          // it panicked
@@ -154,10 +155,15 @@ func (t *remoteTask) sendPart() {
 	body := appendPieces([][]byte{m.Append(nil)}, sent)
 	t.pieces, t.bytes = nil, 0
 	t.sending++
-	ended := func([]byte, error) { // after an error the other server has lost the command
+	ended := func(_ []byte, err error) {
 		n.post(func(*remoteNexus) {
 			releasePieces(sent)
 			t.sending--
+			t.short = t.short || err != nil
+			if t.short && !t.over {
+				t.outcome = relay.Cut
+				t.abort()
+			}
 			t.endIfSent()
 		})
 	}
@@ -347,6 +353,8 @@ func (t *remoteTask) result() relay.Answer {
 	switch {
 	case t.dropped || cmd.Aborted():
 		return relay.Answer{Outcome: t.outcome}
+	case t.short:
+		return relay.Answer{Outcome: relay.Cut}
 	case cmd.Elsewhere():
 		return relay.Answer{Outcome: relay.NotHere}
 	}
@@ -359,7 +367,7 @@ func (t *remoteTask) result() relay.Answer {
 func (t *remoteTask) recycle() {
 	t.cmd.Reset()
 	t.nexus, t.answer, t.message, t.awaitedBy, t.used = nil, nil, relay.Execute{}, nil, nil
-	t.off, t.pieces, t.bytes, t.fetches, t.over = 0, t.pieces[:0], 0, t.fetches[:0], false
+	t.off, t.pieces, t.bytes, t.fetches, t.over, t.short = 0, t.pieces[:0], 0, t.fetches[:0], false, false
 	remoteTasks.Put(t)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"lunar/cluster"
@@ -39,7 +40,7 @@ type Claim struct {
 // Ledger is an owner's access to the value. Its methods are called one at a time.
 type Ledger struct {
 	claim Claim
-	last  uint64 // number of the last change that was tried: none has that of another
+	last  uint64 // number of the last change that was tried: none has that of another, of another Ledger neither
 }
 
 // envelope is the value as it is stored. Epoch and Change tell what it is apart from
@@ -56,7 +57,7 @@ const version = 1
 // Open returns what the earlier owners have left; nil: nothing. It asks until the state
 // answers or ctx ends, and fails with ErrSuperseded.
 func Open(ctx context.Context, claim Claim) (*Ledger, json.RawMessage, error) {
-	l := &Ledger{claim: claim}
+	l := &Ledger{claim: claim, last: rand.Uint64N(1 << 52)} // a claim may have several, one after the other
 	for {
 		now, err := l.look(ctx)
 		if err == nil {

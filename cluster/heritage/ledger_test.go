@@ -132,6 +132,26 @@ func TestLedgerErrors(t *testing.T) {
 	}
 }
 
+// TestLedgerAgain: an owner that closes the volume and opens it again for the same claim stores what
+// it says, though its ledger is another one.
+func TestLedgerAgain(t *testing.T) {
+	w := newWorld(t)
+	first, _ := w.claim("n1")
+	if err := first.Store(t.Context(), value(1)); err != nil {
+		t.Fatal(err)
+	}
+	again, left, err := Open(t.Context(), w.of("n1"))
+	if err != nil || string(left) != "1" {
+		t.Fatalf("found %q, %v, expected 1", left, err)
+	}
+	if err := again.Store(t.Context(), value(2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, left, err := Open(t.Context(), w.of("n1")); err != nil || string(left) != "2" {
+		t.Errorf("found %q, %v, expected 2, which was stored", left, err)
+	}
+}
+
 // TestLedgerUnknown: a change whose answers are lost is followed up until it is known, and
 // made once.
 func TestLedgerUnknown(t *testing.T) {

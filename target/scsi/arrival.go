@@ -114,14 +114,20 @@ func (r *carried) move() {
 	}
 }
 
-// deliver sends a part of Data-In to the initiator; false: not now.
+// deliver sends a part of Data-In to the initiator; false: not now. What is behind a part that is
+// lost is of no use.
 func (a *arrival) deliver() bool {
 	c, n := a.r.c, uint32(len(a.part.Data))
+	if a.part.Offset != a.r.came {
+		a.answer()
+		return true
+	}
 	ref := c.alloc(n, false)
 	if ref == nil {
 		return false
 	}
 	buf.Copy(ref.Bytes(), a.part.Data)
+	a.r.came += n
 	c.Port.SendDataIn(c, a.part.Offset, ref, ref.Bytes()[:n], false)
 	a.answer()
 	return true

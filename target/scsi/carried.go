@@ -25,6 +25,7 @@ type carried struct {
 	out, in uint32 // bytes of Data-Out and Data-In that there may be
 	first   uint32 // bytes of Data-Out that are sent unasked
 	sent    bool   // it is the passage's
+	came    uint32 // bytes of Data-In that have come ahead of the answer
 	head    []byte // of the message
 	parts   [2][]byte
 
@@ -213,6 +214,8 @@ func (r *carried) finish(o *outcomeOf) {
 		c.Parameter = o.rest
 		c.ending = true
 		c.settle()
+	case o.Offset != r.came: // a part is lost
+		c.Fail(sense.InTransition)
 	default:
 		s := c.at(c.head)
 		s.off, s.n = o.Offset, n

@@ -21,6 +21,7 @@ type passage struct {
 
 	mu      sync.Mutex
 	carrier Carrier // nil: commands are not relayed
+	led     Carrier // the last one, by which what is lost was sent
 	here    bool    // the unit is served here
 	state   passageState
 	told    bool   // the server was told of the nexus
@@ -38,6 +39,7 @@ const (
 	shut    passageState = iota // the server does not know the nexus, or may have forgotten it
 	opening                     // it is being told
 	passing                     // commands are sent
+	crowded                     // they would be, but there is no room on the way: it is tried again
 	ended                       // the nexus has ended
 )
 
@@ -60,6 +62,7 @@ func (lu *LogicalUnit) passageOf(n *Nexus) *passage {
 	lu.mu.Lock()
 	defer lu.mu.Unlock()
 	p.carrier, p.here = lu.carrierOf(n), lu.mu.carrier == nil
+	p.led = p.carrier
 	n.passage = p
 	return p
 }
@@ -114,13 +117,18 @@ func (p *passage) send(r *carried) {
 	r.round = p.round
 	r.track()
 	if p.carrier.Carry(r.message(p), r.done) != nil {
-		p.back(r)
+		p.keep(r)
+		p.state = crowded // what was sent goes on
+		p.later()
 	}
 }
 
+// sends reports whether the server knows the nexus. The caller holds mu.
+func (p *passage) sends() bool { return p.state == passing || p.state == crowded }
+
 // back takes what was certainly not done. The caller holds mu.
 func (p *passage) back(r *carried) {
-	if p.state != passing || r.round != p.round {
+	if !p.sends() || r.round != p.round {
 		p.dispatch(r)
 		return
 	}
@@ -150,8 +158,24 @@ func (p *passage) again() {
 		}
 		return late
 	})
-	if p.state == shut && p.carrier != nil && len(p.waiting)+len(p.lost) > 0 {
+	switch {
+	case p.state == crowded:
+		p.pass()
+	case p.state == shut && p.carrier != nil && len(p.waiting)+len(p.lost) > 0:
 		p.open()
+	}
+}
+
+// pass sends what waits, as far as there is room. The caller holds mu.
+func (p *passage) pass() {
+	waiting := p.waiting
+	p.state, p.waiting = passing, nil
+	for i, r := range waiting {
+		if p.state != passing {
+			p.waiting = append(p.waiting, waiting[i:]...)
+			return
+		}
+		p.send(r)
 	}
 }
 
@@ -193,17 +217,9 @@ func (p *passage) opened(round uint64, known bool) {
 		p.later()
 		return
 	}
-	p.state, p.told = passing, true
+	p.told = true
 	p.settle()
-	waiting := p.waiting
-	p.waiting = nil
-	for i, r := range waiting {
-		if p.state != passing {
-			p.waiting = append(p.waiting, waiting[i:]...)
-			return
-		}
-		p.send(r)
-	}
+	p.pass()
 }
 
 // settle ends what was sent in earlier rounds. The caller holds mu.
@@ -224,7 +240,7 @@ func (p *passage) unknown(r *carried) {
 		return
 	}
 	p.lost = append(p.lost, r)
-	if p.state == passing {
+	if p.state != opening && p.state != ended && p.carrier != nil {
 		p.open()
 	}
 }
@@ -237,21 +253,28 @@ func (p *passage) returned(r *carried) {
 	p.back(r)
 }
 
-// move has the passage lead to another server, or here, or nowhere: the earlier one does
-// nothing any more of what it has not answered.
+// move has the passage lead to another server, or here: the earlier one does nothing any more
+// of what it has not answered. Or it leads nowhere, which says nothing of that: what is lost
+// waits until it leads somewhere again.
 func (p *passage) move(to Carrier, here bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if to == p.carrier && here == p.here || p.state == ended {
 		return
 	}
-	p.carrier, p.here, p.state, p.told = to, here, shut, false
+	p.carrier, p.here, p.state = to, here, shut
 	p.round++
-	p.settle()
+	if here || to != nil && to != p.led {
+		p.led, p.told = to, false
+		p.settle()
+	}
 	waiting := p.waiting
 	p.waiting = nil
 	for _, r := range waiting {
 		p.dispatch(r)
+	}
+	if p.state == shut && to != nil && len(p.lost) > 0 {
+		p.open()
 	}
 }
 
@@ -273,7 +296,7 @@ func (p *passage) cancel(r *carried) bool {
 		p.waiting = slices.Delete(p.waiting, at, at+1)
 		return true
 	}
-	if p.state == passing && r.round == p.round && r.outcome.Load() == nil {
+	if p.sends() && r.round == p.round && r.outcome.Load() == nil {
 		m := relay.Abort{Nexus: p.number, Task: r.number}
 		_ = p.carrier.Carry(Message{Lane: p.lane, Room: relay.MaxHeader, Body: [][]byte{m.Append(nil)}}, ignore) // its loss is that of the command's answer, too
 	}
@@ -289,7 +312,8 @@ func (p *passage) end() {
 	if p.retry != nil {
 		p.retry.Stop()
 	}
-	if p.state = ended; p.told && p.carrier != nil {
+	if p.state = ended; p.told {
+		p.carrier = p.led
 		p.sayEnd(endTries)
 	}
 }

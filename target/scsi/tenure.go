@@ -32,6 +32,17 @@ func (lu *LogicalUnit) Serves() bool {
 	return lu.mu.serves || !lu.config.Shared
 }
 
+// Tenure numbers the times in which this server serves a logical unit that several present; 0: it
+// does not now.
+func (lu *LogicalUnit) Tenure() uint64 {
+	lu.mu.Lock()
+	defer lu.mu.Unlock()
+	if !lu.mu.serves {
+		return 0
+	}
+	return lu.mu.tenure
+}
+
 // changeTenure puts a heritage into force. The caller holds mu.
 func (lu *LogicalUnit) changeTenure(serves bool, left *Heritage) {
 	if left == nil {

@@ -1,0 +1,135 @@
+package target_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"lunar/backstore"
+	"lunar/backstore/errstore"
+	"lunar/internal/eventually"
+	"lunar/internal/initiator"
+)
+
+// inTransition reports that a result is NOT READY, ASYMMETRIC ACCESS STATE TRANSITION.
+func inTransition(res *initiator.Result) bool {
+	key, asc, ascq := res.SenseKey()
+	return [3]byte{key, asc, ascq} == [3]byte{2, 4, 0x0a}
+}
+
+// TestRelayLostPart: a read, of whose data the owner cannot send a part, does not end well.
+func TestRelayLostPart(t *testing.T) {
+	r := newRelayRig(t, 2)
+	far := r.nodes[1].ready(1)
+	data := pattern(2048*512, 1)
+	res, err := far.Command(cdbWrite16(0, 2048), 0, data, 0)
+	mustGood(t, res, err)
+	r.nodes[0].full.Store(1)
+	res, err = far.Command(cdbRead16(0, 2048), 0, nil, len(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !inTransition(res) {
+		t.Errorf("found status %#x, data complete: %v, expected IN TRANSITION", res.Status, bytes.Equal(res.In, data))
+	}
+	res, err = far.Command(cdbRead16(0, 2048), 0, nil, len(data))
+	mustGood(t, res, err)
+	if !bytes.Equal(res.In, data) {
+		t.Error("what is read afterwards is something else")
+	}
+}
+
+// TestRelayFull: a command that cannot be sent for a while, since too much waits to be, does not end
+// those that the owner works on.
+func TestRelayFull(t *testing.T) {
+	r := newRelayRig(t, 2)
+	far, owner := r.nodes[1].ready(1), r.nodes[0]
+	owner.disk.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Len: 1 << 20, Hold: true})
+	task := heldWrite(t, far, owner.disk, 0)
+	r.nodes[1].full.Store(1 << 30)
+	later := []*initiator.Task{
+		start(t, far, initiator.Command{CDB: cdbWrite16(1<<12, 8), Out: pattern(4096, 2)}),
+		start(t, far, initiator.Command{CDB: cdbWrite16(1<<12, 8), Out: pattern(4096, 3)}),
+	}
+	eventually.Holds(t, "it cannot be sent", func() bool { return r.nodes[1].full.Load() < 1<<30-1 })
+	owner.disk.SetRules()
+	r.nodes[1].full.Store(0)
+	for _, l := range later {
+		res, err := far.Wait(l)
+		mustGood(t, res, err)
+	}
+	owner.disk.Release(-1)
+	res, err := far.Wait(task)
+	mustGood(t, res, err)
+}
+
+// TestRelayTenure: a command that waits at an owner while it gives the disk away, and whose answer is
+// lost, does not run when the same owner has the disk again.
+func TestRelayTenure(t *testing.T) {
+	r := newRelayRig(t, 2)
+	far, near, owner := r.nodes[1].ready(1), r.nodes[0].ready(2), r.nodes[0]
+	old := pattern(4096, 1)
+	res, err := near.Command(cdbWrite16(0, 8), 0, old, 0)
+	mustGood(t, res, err)
+	owner.lu.Hold(relayPatience)
+	task := start(t, far, initiator.Command{CDB: cdbWrite16(0, 8), Out: pattern(4096, 2)})
+	eventually.Holds(t, "the owner has it", func() bool { return owner.server.RemoteTasks() == 1 })
+	r.net.CutAll("n2", true)
+	eventually.Holds(t, "the link is down", func() bool { return !r.nodes[1].links.Up("n1") })
+	r.nodes[1].lu.Hold(relayPatience)
+	owner.resign()
+	r.settle(0, 1) // as n2 learns
+	res, err = far.Wait(task)
+	if err != nil || !inTransition(res) {
+		t.Fatalf("found status %#x, %v, expected IN TRANSITION", res.Status, err)
+	}
+	res, err = near.Command(cdbRead16(0, 8), 0, nil, 4096)
+	mustGood(t, res, err)
+	if !bytes.Equal(res.In, old) {
+		t.Error("what was answered as not done was done")
+	}
+}
+
+// TestRelayNowhere: a command of unknown outcome goes on waiting while its node cannot reach the
+// owner: that is no sign that it does not run any more.
+func TestRelayNowhere(t *testing.T) {
+	for name, standby := range map[string]func(*relayRig){
+		"a standby path": func(r *relayRig) {
+			n := r.nodes[1]
+			access := r.access(0)
+			delete(access, n.tag())
+			n.lu.Settle(access, testCarrier{n.links, "n1", r.epoch, &n.full})
+		},
+		"a hold that expires": func(r *relayRig) { r.nodes[1].lu.Hold(time.Millisecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelayRig(t, 2)
+			far, n, owner := r.nodes[1].ready(1), r.nodes[1], r.nodes[0]
+			owner.disk.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Len: 1 << 20, Hold: true})
+			task := heldWrite(t, far, owner.disk, 0)
+			r.net.CutAll("n2", true)
+			eventually.Holds(t, "the link is down", func() bool { return !n.links.Up("n1") })
+			standby(r)
+			ended := make(chan *initiator.Result, 1)
+			go func() {
+				res, _ := far.Wait(task)
+				ended <- res
+			}()
+			select {
+			case res := <-ended:
+				t.Errorf("it ended while the owner may work for it: %+v", res)
+			case <-time.After(100 * time.Millisecond):
+			}
+			owner.disk.SetRules()
+			owner.disk.Release(-1)
+			r.net.CutAll("n2", false)
+			n.lu.Settle(r.access(0), testCarrier{n.links, "n1", r.epoch, &n.full})
+			if res := <-ended; !inTransition(res) {
+				t.Errorf("status %#x, expected IN TRANSITION", res.Status)
+			}
+			if err := far.Ready(0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
