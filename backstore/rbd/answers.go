@@ -16,6 +16,7 @@ type Answers struct {
 	mu    sync.Mutex
 	store string
 	asked time.Time // when what is not answered yet was; zero: all is
+	last  time.Time // when something was answered
 }
 
 const (
@@ -32,14 +33,15 @@ func (c *Clients) Answers(ctx context.Context, a Account, of Name) *Answers {
 }
 
 // Silent returns the name of the pool, which is the same on all servers (empty: it is not known
-// yet), and since when it does not answer; zero: it does.
-func (a *Answers) Silent() (store string, since time.Time) {
+// yet), and since when it does not answer; zero: it does. Of a process that stood still nothing is
+// known until it has asked again: last is when there was an answer.
+func (a *Answers) Silent() (store string, since, last time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.asked.IsZero() && time.Since(a.asked) > askInTime {
 		since = a.asked
 	}
-	return a.store, since
+	return a.store, since, a.last
 }
 
 func (a *Answers) ask(ctx context.Context) {
@@ -69,4 +71,7 @@ func (a *Answers) note(store string, asked time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.store, a.asked = store, asked
+	if asked.IsZero() {
+		a.last = time.Now()
+	}
 }

@@ -12,7 +12,8 @@ import (
 func (n *Node) step(v *volume, now time.Time) {
 	var todo []ownership.Action
 	before := v.machine.State()
-	v.machine.Silent(v.Silent())
+	store, since, _ := v.Silent()
+	v.machine.Silent(store, since)
 	todo, v.next = v.machine.Step(&n.observer.View, now)
 	for _, a := range todo {
 		if a.Kind < ownership.Serve {

@@ -258,7 +258,13 @@ func (d *disk) Close(context.Context) error {
 	return nil
 }
 
-func (d *disk) Silent() (string, time.Time) { defer d.lock()(); return "ceph", d.silent[d.node] }
+func (d *disk) Silent() (store string, since, last time.Time) {
+	defer d.lock()()
+	if since = d.silent[d.node]; since.IsZero() {
+		last = time.Now()
+	}
+	return "ceph", since, last
+}
 
 func (d *disk) told(how string) {
 	defer d.lock()()

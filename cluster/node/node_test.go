@@ -410,7 +410,8 @@ func TestStopAlone(t *testing.T) {
 		}
 		s.net.Cut("n2", false)
 		s.net.Cut("n3", false)
-		s.owned("plain", "n2")
-		s.owned("cached", "n2")
+		for _, v := range []string{"plain", "cached"} {
+			s.until("another one has "+v, func() bool { return s.write("n2", v) || s.write("n3", v) })
+		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"lunar/cluster"
 	"lunar/cluster/hearing"
@@ -34,6 +35,9 @@ func (n *Node) Resized(name string, size int64) error {
 // Says is what this node is to say with each beat of its links (link.Config.Says).
 func (n *Node) Says() []byte { return n.ears.Says(*n.says.Load()) }
 
+// fresh is how long ago a store has to have answered for others to be told that it does.
+const fresh = 3 * time.Second
+
 // mostSaid is how many volumes and stores are named in a beat at most: it has a bound. Nodes that
 // are not named the rest do as without links.
 const mostSaid = 200
@@ -46,8 +50,8 @@ func (n *Node) say() {
 		if v.machine.Without() {
 			w.Without = append(w.Without, name)
 		}
-		store, since := v.Silent()
-		silent[store] = silent[store] || !since.IsZero()
+		store, since, last := v.Silent()
+		silent[store] = silent[store] || !since.IsZero() || time.Since(last) > fresh
 	}
 	for store, is := range silent {
 		if store != "" && !is {

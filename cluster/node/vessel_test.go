@@ -176,7 +176,7 @@ func (v *vessel) rest() {
 	t.idle = nil
 }
 
-func (v *vessel) Silent() (string, time.Time) { return "", time.Time{} }
+func (v *vessel) Silent() (store string, since, last time.Time) { return "", since, last }
 
 func (v *vessel) Serve(uint64) { v.serves.Store(true) }
 

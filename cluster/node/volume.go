@@ -27,9 +27,9 @@ type Volume interface {
 	Close(ctx context.Context) error
 
 	// Silent returns what the volume is in, by a name that is the same on all nodes (empty: it is
-	// not known), and since when that does not answer this node; zero: it does. It is called by
-	// many, and must not wait.
-	Silent() (store string, since time.Time)
+	// not known), since when that does not answer this node (zero: it does), and when it has
+	// answered last. It is called by many, and must not wait.
+	Silent() (store string, since, last time.Time)
 
 	// Serve answers commands as the owner.
 	Serve(epoch uint64)

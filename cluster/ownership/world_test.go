@@ -59,6 +59,7 @@ type host struct {
 	beat        Linked            // what it said last, and until when that counts for who hears it at once
 	beats       int               // that it has said
 	silent      time.Time         // since when Ceph does not answer; zero: it does
+	answered    time.Time         // when it has answered last
 	heard       map[string]Linked // of others
 	heardBeats  map[string]int
 }
@@ -224,7 +225,7 @@ func (h *host) listen() {
 func (h *host) inquire() {
 	switch {
 	case !h.sick && !h.cephAway:
-		h.silent = time.Time{}
+		h.silent, h.answered = time.Time{}, h.now
 	case h.silent.IsZero():
 		h.silent = h.now
 	}
@@ -241,7 +242,7 @@ func (h *host) mute() (since time.Time) {
 // link says something to the other nodes, and hears what they have said.
 func (h *host) link() {
 	h.beat = Linked{Incarnation: h.incarnation, Stores: []string{}}
-	if h.mute().IsZero() {
+	if h.mute().IsZero() && h.now.Sub(h.answered) < muteTime {
 		h.beat.Stores = []string{"ceph"}
 	}
 	h.beats++

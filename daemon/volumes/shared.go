@@ -90,8 +90,8 @@ func (s *Shared) disconnect() (err error) {
 }
 
 // Silent returns the pool that the image is in, and since when it does not answer this server;
-// zero: it does. Any goroutine may call it.
-func (s *Shared) Silent() (pool string, since time.Time) { return s.answers.Silent() }
+// zero: it does. last is when it has answered last. Any goroutine may call it.
+func (s *Shared) Silent() (pool string, since, last time.Time) { return s.answers.Silent() }
 
 // Fence keeps other servers' instances from writing.
 func (s *Shared) Fence(ctx context.Context, instances []string) error {
