@@ -57,12 +57,12 @@ func (r *run) event(e *event) error {
 		return err
 	}
 	for i := 0; i < e.rounds; i++ {
-		stood := r.stood.Load()
+		stood := r.guest.stood.Load()
 		m, err := r.round(e)
 		if err != nil {
 			return fmt.Errorf("round %d: %w", i, err)
 		}
-		if r.stood.Load() != stood {
+		if r.guest.stood.Load() != stood { // then the round tells nothing
 			r.again++
 			i--
 			continue
@@ -84,19 +84,6 @@ func (r *run) event(e *event) error {
 		r.late = append(r.late, e.name)
 	}
 	return nil
-}
-
-// watch sees when this host, or its processes, stand still: a round that was measured then is
-// made anew.
-func (r *run) watch() {
-	const look, still = 100 * time.Millisecond, 2 * time.Second
-	for {
-		last := time.Now()
-		time.Sleep(look)
-		if time.Since(last) > still {
-			r.stood.Add(1)
-		}
-	}
 }
 
 func column(all []measured, of func(measured) time.Duration) (list []time.Duration) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 )
 
 const (
-	bootPatience = 8 * time.Minute // emulated, beside whatever else runs
-	patience     = 2 * time.Minute // of a call
+	bootPatience = 8 * time.Minute  // emulated, beside whatever else runs
+	patience     = 5 * time.Minute  // of a call
+	still        = 10 * time.Second // what no call takes of a guest that runs
 )
 
 // within waits for a value, in steps: time that passes while this host stands still is one
@@ -39,6 +41,7 @@ type guest struct {
 	lab    *exec.Cmd
 	ended  chan error // when the lab has ended
 	client *rpc.Client
+	stood  atomic.Int64 // how often the guest, or all of this host, stood still
 }
 
 // guest boots one, and returns when its program writes.
@@ -79,11 +82,27 @@ func (o *options) guest(s *site.Site) (*guest, error) {
 
 // call has a method of writers.Writers called.
 func (g *guest) call(method string, argument, answer any) error {
+	began := time.Now()
 	c := g.client.Go("Writers."+method, argument, answer, make(chan *rpc.Call, 1))
 	if _, ok := within(patience, c.Done); !ok {
 		return fmt.Errorf("the guest has not answered %s within %v", method, patience)
 	}
+	if time.Since(began) > still {
+		g.stood.Add(1)
+	}
 	return c.Error
+}
+
+// watch sees when this program stands still.
+func (g *guest) watch() {
+	const look, long = 100 * time.Millisecond, 2 * time.Second
+	for {
+		last := time.Now()
+		time.Sleep(look)
+		if time.Since(last) > long {
+			g.stood.Add(1)
+		}
+	}
 }
 
 // run runs a command of the shell in the guest.

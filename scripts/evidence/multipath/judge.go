@@ -26,7 +26,10 @@ func (r *run) judge() error {
 	}
 	fmt.Println()
 	load, _ := os.ReadFile("/proc/loadavg") // then it is not told
-	fmt.Printf("Rounds that were made anew, for the whole host stood still in them: %d. The machine's load averages were %s at the end.\n\n", r.again, strings.Join(strings.Fields(string(load) + " - - -")[:3], ", "))
+	fmt.Printf("Rounds that were made anew, for the guest or the host stood still in them: %d. The machine's load averages were %s at the end.\n\n", r.again, strings.Join(strings.Fields(string(load) + " - - -")[:3], ", "))
+	if r.registered != "" {
+		fmt.Println(r.registered + "\n")
+	}
 	var ledger writers.Ledger
 	if err := r.guest.call("Halt", writers.Nothing{}, &ledger); err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -33,6 +32,7 @@ type options struct {
 	Kills    int      `default:"30" help:"Owners that are killed."`
 	Stops    int      `default:"10" help:"Owners that are stopped for 25 s and go on."`
 	Quorum   int      `default:"1" help:"Losses of two members of etcd."`
+	Reserved int      `default:"5" help:"Owners that are killed while the guest has a persistent reservation."`
 	Settings []string `default:"failback=immediate" help:"Settings of multipath besides those of the lab's scenario."`
 }
 
@@ -57,7 +57,7 @@ func (o *options) run() error {
 	}
 	defer g.end()
 	r := &run{options: o, site: s, guest: g}
-	go r.watch()
+	go g.watch()
 	if err := r.all(); err != nil {
 		return fmt.Errorf("%w\n%s", err, s.Logs())
 	}
@@ -70,9 +70,9 @@ type run struct {
 	site  *site.Site
 	guest *guest
 	late  []string // events with gaps longer than they may be
+	again int      // rounds that were made anew, for something stood still
 
-	stood atomic.Int64 // how often this host stood still
-	again int          // rounds that were made anew for that
+	registered string // what became of reservations
 }
 
 func (r *run) all() error {
@@ -80,6 +80,9 @@ func (r *run) all() error {
 		return err
 	}
 	failed := r.events()
+	if failed == nil {
+		failed = r.reserved()
+	}
 	return errors.Join(failed, r.judge())
 }
 

@@ -5,6 +5,7 @@ package site
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -142,17 +143,16 @@ func (s *Site) run(name string, inside []string, args ...string) error {
 	return cmd.Start()
 }
 
-// free returns the first of n ports in a row that nobody uses.
+// free returns the first of n ports in a row that nobody uses. They are below those that the
+// kernel gives to connections, for some are listened at only seconds later.
 func free(n int) (int, error) {
+	const lowest, highest = 20000, 32000
 	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		first := l.Addr().(*net.TCPAddr).Port
-		open := []net.Listener{l}
-		for i := 1; i < n; i++ {
-			if l, err = net.Listen("tcp", fmt.Sprint("127.0.0.1:", first+i)); err != nil {
+		first := lowest + rand.IntN(highest-lowest)
+		var open []net.Listener
+		for i := range n {
+			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", first+i))
+			if err != nil {
 				break
 			}
 			open = append(open, l)

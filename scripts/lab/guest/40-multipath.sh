@@ -23,6 +23,7 @@ defaults {
 	prio alua
 	detect_prio yes
 	no_path_retry queue
+	reservation_key 0xa1
 $(tr ',=' '\n ' <<<"$settings" | sed 's/^/\t/')
 }
 CONF

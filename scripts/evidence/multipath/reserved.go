@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"lunar/scripts/evidence/site"
+)
+
+// key is the guest's, as the lab's scenario tells multipath.
+const key = "0xa1"
+
+// reserved kills owners while the guest's paths are registered and one reservation of them
+// all is there, which a stranger tries to write against.
+func (r *run) reserved() error {
+	if r.Reserved == 0 {
+		return nil
+	}
+	disk, err := r.guest.run("multipath -l -v1")
+	if err != nil {
+		return err
+	}
+	disk = "/dev/mapper/" + strings.TrimSpace(disk)
+	if _, err := r.guest.run(fmt.Sprintf("mpathpersist --out --register --param-sark=%[1]s %[2]s && mpathpersist --out --reserve --param-rk=%[1]s --prout-type=5 %[2]s", key, disk)); err != nil {
+		return err
+	}
+	s := r.stranger()
+	err = r.event(&event{"`kill -9` of the owner while the guest's paths are registered and reserve", r.Reserved, 7 * time.Second, func(at *site.Site) error {
+		return errors.Join(at.Kill(8*time.Second), r.held())
+	}})
+	err = errors.Join(err, s.end(), r.held())
+	_, e := r.guest.run(fmt.Sprintf("mpathpersist --out --release --param-rk=%[1]s --prout-type=5 %[2]s && mpathpersist --out --clear --param-rk=%[1]s %[2]s", key, disk))
+	r.registered = fmt.Sprintf("Reservations: after each of the kills all paths told the three registrations of the guest (`mpathpersist`, key %s) and its reservation for registrants alone. Another initiator (`qemu-io` on this host) tried to write over each node in turn: %d times there was a conflict, %d times no node at the portal or no answer, and never did it succeed.", key, s.conflicts, s.failures)
+	return errors.Join(err, e)
+}
+
+// held compares what each path tells with what the guest has registered.
+func (r *run) held() error {
+	said, err := r.guest.run("for disk in $(ls /sys/block/dm-0/slaves); do sg_turs /dev/$disk; sg_persist --no-inquiry --in --read-keys /dev/$disk && sg_persist --no-inquiry --in --read-reservation /dev/$disk || exit 1; done 2>&1")
+	if err != nil {
+		return err
+	}
+	n := len(r.site.Nodes)
+	keys := regexp.MustCompile(`(?m)^\s*`+key+`$`).FindAllString(said, -1)
+	if len(keys) != n*n || strings.Count(strings.ToLower(said), "registrants only") != n {
+		return fmt.Errorf("found %d keys, expected %d, and a reservation on each of %d paths: %s", len(keys), n*n, n, said)
+	}
+	return nil
+}
+
+// stranger writes where nobody else does, which must not succeed.
+type stranger struct {
+	run                 *run
+	stop                chan struct{}
+	done                sync.WaitGroup
+	conflicts, failures int
+	err                 error
+}
+
+func (r *run) stranger() *stranger {
+	s := &stranger{run: r, stop: make(chan struct{})}
+	s.done.Go(s.write)
+	return s
+}
+
+func (s *stranger) write() {
+	for i := 0; ; i++ {
+		select {
+		case <-s.stop:
+			return
+		case <-time.After(time.Second):
+		}
+		node := s.run.site.Nodes[i%len(s.run.site.Nodes)]
+		said, _ := exec.Command("timeout", "20", "qemu-io", "-f", "raw", "-c", fmt.Sprintf("write %d 4k", diskBytes-1<<20), fmt.Sprintf("iscsi://%s/%s/0", node.Portal, site.Target)).CombinedOutput() // a node that is killed has no portal
+		switch {
+		case strings.Contains(string(said), "Invalid exchange"):
+			s.conflicts++
+		case strings.Contains(string(said), "wrote 4096"):
+			s.err = fmt.Errorf("a stranger wrote over %s: %s", node.Name, said)
+			return
+		default:
+			s.failures++
+		}
+	}
+}
+
+func (s *stranger) end() error {
+	close(s.stop)
+	s.done.Wait()
+	if s.err == nil && s.conflicts == 0 {
+		return errors.New("a stranger never had a conflict")
+	}
+	return s.err
+}
