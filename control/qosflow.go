@@ -5,7 +5,8 @@ type Explanation struct {
 	Capacity Capacity   `json:"capacity" doc:"What the backing devices can do."`
 	Rules    int        `json:"rules" doc:"Rules in force."`
 	Flows    []Flow     `json:"flows" nullable:"false" doc:"What each initiator does with each logical unit, by name."`
-	Promises []Promised `json:"promises" nullable:"false" doc:"How reservations were kept, by name of those that have them."`
+	Promises []Promised `json:"promises" nullable:"false" doc:"How reservations were kept, by name of those that have them; of a node of a cluster, what it has of them."`
+	Lapsed   string     `json:"lapsed,omitempty" doc:"What holds while nothing is heard of the node that keeps the promises over all nodes of the cluster."`
 
 	Connections []ClassedConnection `json:"connections" nullable:"false" doc:"Connections whose class the network knows (qos.network), by initiator, target and address."`
 }

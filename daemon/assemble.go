@@ -89,7 +89,7 @@ func (a *assembly) openServer() error {
 	}
 	config.Refusals = a.daemon.Refusals
 	config.Guests = loadGuests(a.StateDir, a.Log)
-	if config.QoS, err = a.daemon.qos.settle(); err != nil {
+	if config.QoS, err = a.daemon.qos.settle(a.daemon.member.linked()); err != nil {
 		return err
 	}
 	spareProcessors(&a.Conf.Server)

@@ -21,6 +21,7 @@ import (
 	"lunar/cluster/link"
 	"lunar/cluster/node"
 	"lunar/cluster/ownership"
+	"lunar/cluster/promise"
 	"lunar/cluster/revisions"
 	"lunar/conf"
 	"lunar/daemon/state"
@@ -40,8 +41,10 @@ type membership struct {
 	at          string           // where they reach this one
 	met         map[string]acquaintance
 	server      *target.Server
-	relays      []string             // nodes that this one relays to; followPeers' alone
-	down        map[string]time.Time // nodes that have no link, and when their sessions are lost; followPeers' alone
+	relays      []string                 // nodes that this one relays to; followPeers' alone
+	down        map[string]time.Time     // nodes that have no link, and when their sessions are lost; followPeers' alone
+	keeper      *promise.Keeper          // nil: each node promises by itself
+	living      atomic.Pointer[[]string] // the nodes that live
 	log         *slog.Logger
 
 	node    atomic.Pointer[node.Node] // nil: it has not joined yet
@@ -232,7 +235,11 @@ func (a *applier) joinCluster(cfg *conf.Config) error {
 	})
 	m.node.Store(n)
 	m.takeRelayed(d.Server)
+	d.openPromise()
 	m.startLinks()
+	if m.keeper != nil {
+		m.keeper.Start()
+	}
 	m.beside.Go(func() { d.followPeers(m.shared.Life) })
 	a.followCommon(m.shared.Life)
 	var ours []*volumes.Shared // whoever decides about the others may not live
@@ -340,6 +347,7 @@ func (d *daemon) followPeers(ctx context.Context) {
 		m.meet(&s, now)
 		m.relays = m.reach(d.Shared(), now)
 		own := m.current()
+		m.alive(all)
 		m.complain(errors.Join(err, now.clash(m.conf.Node, own), now.differ(m.conf.Node, own, slices.Sorted(maps.Keys(own.Owners))...)))
 		now[m.conf.Node] = *own // also while the record is not there, or another
 		if reflect.DeepEqual(*m.known.Load(), now) {
@@ -425,6 +433,9 @@ func (d *daemon) leaveCluster(ctx context.Context) (err error) {
 		return nil
 	}
 	defer m.end()
+	if m.keeper != nil {
+		m.keeper.Stop()
+	}
 	if n := m.node.Load(); n != nil {
 		within, cancel := context.WithTimeout(ctx, leaveTime)
 		defer cancel()

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"lunar/conf"
+	"lunar/daemon/medium"
 	"lunar/scheduler"
 	"lunar/scheduler/haechi"
 	"lunar/target"
@@ -50,8 +51,9 @@ const slack = 0.002
 
 // settle measures the devices if that is wanted, says how the rules stand to
 // what was found, and returns the server's settings. A device may be slow at
-// one start: what was measured is a reason to warn, not to stay down.
-func (q *qos) settle() (target.QoS, error) {
+// one start: what was measured is a reason to warn, not to stay down. linked says that there are
+// other nodes, with which promises are kept together.
+func (q *qos) settle(linked bool) (target.QoS, error) {
 	policy, err := q.policy(q.mu.live)
 	if err != nil {
 		return target.QoS{}, err
@@ -67,6 +69,9 @@ func (q *qos) settle() (target.QoS, error) {
 	settings := target.QoS{Policy: policy, Gate: scheduler.GateConfig{Arbitration: c.Arbitration, Mode: c.Pool, Window: c.Window, Turn: int64(c.Turn)}}
 	settings.Coordinator.Monitor.Estimator = haechi.EstimatorConfig{Profile: c.Capacity, Slack: slack}
 	settings.Coordinator.Profiles = q.startCapacities()
+	if settings.Coordinator.Above = linked; linked {
+		settings.Coordinator.Foreign = medium.Shared
+	}
 	return settings, nil
 }
 
@@ -123,16 +128,16 @@ func (d *daemon) changeLocked(change func(*ruleSet) error) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	connected := flowsOf(d.Sessions())
+	connected, silent := d.connected()
 	admitted, err := q.admit(policy, mapped(q.cfg, q.devicesOf(), connected), q.capacities(d.Server), set.Overcommit)
 	if err != nil {
 		return outcome{}, err
 	}
-	onThreads, err := q.admitThreads(policy, connected, d.Homes(), d.QoS("").Threads, set.Overcommit)
+	onThreads, err := q.admitThreads(policy, d.flowsHere(), d.Homes(), d.QoS("").Threads, set.Overcommit)
 	if err != nil {
 		return outcome{}, err
 	}
-	admitted = admitted.with(onThreads)
+	admitted = admitted.with(onThreads).with(unheard(silent))
 	d.SetQoS(policy)
 	q.mu.live, q.mu.outcome = set, admitted
 	admitted.tell(q.log)

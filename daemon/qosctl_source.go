@@ -164,6 +164,9 @@ func (s *source) Explain(initiator string) control.Explanation {
 	served, state, policy := s.daemon.QoS(initiator), s.daemon.rules(), s.daemon.QoSPolicy()
 	x := explain(policy, &served)
 	x.Capacity = s.capacity(&state, &served)
+	if served.Lapsed {
+		x.Lapsed = lapsed
+	}
 	if initiator != "" && len(x.Flows) == 0 {
 		x.Flows = wouldBe(s.daemon.config.Load(), policy, initiator)
 	}

@@ -231,7 +231,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	for path, methods := range map[string][]string{
 		"/v1/status": {"get"}, "/v1/sessions": {"get"}, "/v1/volumes": {"get"}, "/v1/cache": {"get"},
-		"/v1/qos": {"get", "put"}, "/v1/qos/rules/{name}": {"put", "patch", "delete"}, "/v1/qos/explain": {"get"}, "/v1/apply": {"post"},
+		"/v1/qos": {"get", "put"}, "/v1/qos/rules/{name}": {"put", "patch", "delete"}, "/v1/qos/explain": {"get"}, "/v1/qos/cluster": {"get"}, "/v1/apply": {"post"},
 	} {
 		for _, method := range methods {
 			if doc.Paths[path][method] == nil {

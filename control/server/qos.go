@@ -26,6 +26,8 @@ func addQoS(api huma.API, s Source) {
 	change(api, "put-qos-rule", http.MethodPut, control.RulePath, "Put a rule into force in place of the one of that name, or as a new one", putRule(s))
 	change(api, "patch-qos-rule", http.MethodPatch, control.RulePath, "Change a rule; without one of that name, make it", patchRule(s))
 	change(api, "delete-qos-rule", http.MethodDelete, control.RulePath, "Take a rule out of force", deleteRule(s))
+	change(api, "get-qos-cluster", http.MethodGet, control.ClusterPromisesPath, "What is promised over all nodes of the cluster, and how it is kept",
+		func(*struct{}) (control.ClusterPromises, error) { return s.ClusterPromises() })
 	change(api, "get-qos-explain", http.MethodGet, control.ExplanationPath, "What the token scheduler does for an initiator, and why",
 		func(in *struct {
 			Initiator string `query:"initiator" doc:"iSCSI name; without it: all that have sessions."`

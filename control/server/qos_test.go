@@ -34,6 +34,10 @@ func (f fixed) ChangeAccess(group string, _ control.AccessChange) (control.ALUA,
 
 func (f fixed) ClusterState() (control.Cluster, error) { return *sampleCluster(), nil }
 
+func (f fixed) ClusterPromises() (control.ClusterPromises, error) {
+	return control.ClusterPromises{Controller: "n1", Nodes: []string{"n1"}, Silent: []string{}, Devices: []control.Device{}, Promises: []control.ClusterPromise{}}, nil
+}
+
 func (f fixed) MoveInCluster(_ Asker, m control.ClusterMove) (control.Cluster, error) {
 	if m.Volume != "v" {
 		return control.Cluster{}, &control.Refusal{What: "nothing was changed"}

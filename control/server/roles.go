@@ -22,6 +22,7 @@ var roles = map[string]control.Role{
 	"get-overview":         control.Read,
 	"get/qos":              control.Read,
 	"get-qos-explain":      control.Read,
+	"get-qos-cluster":      control.Read,
 	"get-events":           control.Read,
 	"get-why":              control.Read,
 	"get/alua":             control.Read,

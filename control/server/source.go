@@ -98,6 +98,8 @@ type Source interface {
 	// another node, DrainInCluster lets one own none, and FenceInCluster takes its volumes from
 	// it; they wait until that is so. Errors may be a *Refusal.
 	ClusterState() (control.Cluster, error)
+	// ClusterPromises tells what is promised over all nodes. The error may be a *Refusal.
+	ClusterPromises() (control.ClusterPromises, error)
 	MoveInCluster(by Asker, m control.ClusterMove) (control.Cluster, error)
 	DrainInCluster(by Asker, d control.ClusterDrain) (control.Cluster, error)
 	FenceInCluster(by Asker, f control.ClusterFence) (control.Cluster, error)

@@ -65,3 +65,7 @@ func DiskName(number string) string {
 	}
 	return strings.ReplaceAll(filepath.Base(link), "!", "/")
 }
+
+// Shared reports whether what a device's name stands for may be used by several servers at once:
+// pools of Ceph clusters.
+func Shared(device string) bool { return strings.HasPrefix(device, "rbd/") }

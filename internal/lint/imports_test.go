@@ -41,6 +41,7 @@ var layers = map[string][]string{
 	"backstore":          {"backstore", "internal"},
 	"backstore/windows":  {"backstore", "scheduler", "internal"},
 	"cluster":            {"internal"},
+	"cluster/promise":    {"cluster", "scheduler", "internal"},
 	"internal":           {"internal"},
 	"internal/bulk":      {"backstore", "internal"},
 	"internal/bulk/rdma": {"iser/verbs", "internal"},

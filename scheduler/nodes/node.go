@@ -60,13 +60,13 @@ func (n *Node) Answer(message []byte, now int64, report func(*scheduler.GateRepo
 }
 
 // Grant reads a message of kind IsGrant. It fails for one that does not follow the last
-// report, or is not of the newest controller: it must not be obeyed.
+// report or the one before, or is not of the newest controller: it must not be obeyed.
 func (n *Node) Grant(message []byte, now int64) (*scheduler.NodeGrant, error) {
 	g := &Grant{}
 	if err := g.Parse(message); err != nil {
 		return nil, err
 	}
-	if g.Term != n.term || g.Report != n.number || !n.obeys(g.Term, now) {
+	if late := n.number - g.Report; g.Term != n.term || late > 1 || !n.obeys(g.Term, now) {
 		return nil, fmt.Errorf("found a grant of term %d for report %d, expected term %d and report %d", g.Term, g.Report, n.term, n.number)
 	}
 	return &g.NodeGrant, checkGrant(&g.NodeGrant)

@@ -10,6 +10,9 @@ import (
 // Show is the message that asks a controller for its Status, which it answers as it likes.
 func Show() []byte { return encode(nil, IsShow, func(*wire) {}) }
 
+// List is the message that asks a node for the flows of its sessions.
+func List() []byte { return encode(nil, IsList, func(*wire) {}) }
+
 // Status is what a controller knows.
 type Status struct {
 	Term     uint64

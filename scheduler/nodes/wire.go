@@ -20,6 +20,7 @@ const (
 	IsGrant
 	IsSuperseded // an Ask whose Term is that of a later controller: who has asked is none any more
 	IsShow       // a question for the controller's Status
+	IsList       // a question for a node's flows
 )
 
 // KindOf returns the kind of a message.

@@ -28,13 +28,20 @@ type qosCommand struct {
 }
 
 type qosShowCommand struct {
-	asking `embed:""`
-	output `embed:""`
+	asking  `embed:""`
+	output  `embed:""`
+	Cluster bool `help:"Show what is promised over all nodes of the cluster, and what each node has of it, in place of this node's rules."`
 }
 
 // Run prints what the token scheduler goes by.
 func (k qosShowCommand) Run(ctx context.Context, c cli.Console) error {
 	return k.ask(func(api *control.Client) error {
+		if k.Cluster {
+			return printed(ctx, &k.output, api, c, control.ClusterPromisesPath, func(w io.Writer, p *control.ClusterPromises) error {
+				renderClusterPromises(w, p)
+				return nil
+			})
+		}
 		return printed(ctx, &k.output, api, c, control.QosPath, func(w io.Writer, q *control.QoS) error {
 			var page bytes.Buffer
 			renderQoS(&page, q)

@@ -193,6 +193,9 @@ func renderExplanation(w io.Writer, initiator string, x *control.Explanation) {
 		fmt.Fprintln(w, iscsiname.Printable(initiator))
 		renderTraffic(w, x)
 	}
+	if x.Lapsed != "" {
+		fmt.Fprintf(w, "\n%s\n", x.Lapsed)
+	}
 	renderEffects(w, x)
 	if x.Flows[0].Open {
 		renderLatencies(w, x)
