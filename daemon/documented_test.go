@@ -132,6 +132,7 @@ var otherwise = map[string]struct {
 	"lunar cluster config history":                                         {cli.ExitFailure, "a node's: daemon/common_test.go"},
 	"lunar cluster config rollback 3":                                      {cli.ExitFailure, "a node's: daemon/common_test.go"},
 	"lunar cluster status":                                                 {cli.ExitFailure, "a node's: daemon/cluster_test.go"},
+	"lunar qos show --cluster":                                             {cli.ExitFailure, "a node's: daemon/promise_test.go"},
 	"lunar cluster move db n2":                                             {cli.ExitFailure, "a node's: daemon/cluster_test.go"},
 	"lunar cluster drain n1":                                               {cli.ExitFailure, "a node's: daemon/cluster_test.go"},
 	"lunar cluster drain n1 --off":                                         {cli.ExitFailure, "a node's: daemon/cluster_test.go"},

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -51,48 +52,56 @@ func (l *lab) read(node string, count *atomic.Int64, stop <-chan struct{}) {
 // keeps it; every node tells what is promised, and who keeps it.
 func TestPromiseOverNodes(t *testing.T) {
 	l := newLabOf(t, promisedConfig)
-	var served atomic.Int64
+	served := map[string]*atomic.Int64{}
 	var load sync.WaitGroup
 	stop := make(chan struct{})
 	for name := range l.nodes {
-		load.Go(func() { l.read(name, &served, stop) })
+		served[name] = new(atomic.Int64)
+		load.Go(func() { l.read(name, served[name], stop) })
 	}
 	var p control.ClusterPromises
 	eventually.Holds(t, "one node keeps the promise, which three have a part of", func() bool {
 		p = l.promises("n1")
 		return len(p.Nodes) == 3 && len(p.Promises) == 1 && len(p.Promises[0].Nodes) == 3 && p.Promises[0].Limit == 400 && p.Promises[0].Served > 0
 	})
-	held := func() {
+	held := func(nodes ...string) {
 		t.Helper()
-		was, began := served.Load(), time.Now()
-		eventually.Holds(t, "400 commands are served", func() bool { return served.Load() >= was+400 })
-		if most := 1.05*400*time.Since(began).Seconds() + 20; float64(served.Load()-was) > most {
-			t.Errorf("found %d commands in %v, expected %.0f at most", served.Load()-was, time.Since(began), most)
+		sum := func() (n int64) {
+			for _, name := range nodes {
+				n += served[name].Load()
+			}
+			return n
+		}
+		was, began := sum(), time.Now()
+		eventually.Holds(t, "400 commands are served", func() bool { return sum() >= was+400 })
+		if most := 1.05*400*time.Since(began).Seconds() + 20; float64(sum()-was) > most {
+			t.Errorf("found %d commands in %v, expected %.0f at most", sum()-was, time.Since(began), most)
 		}
 	}
-	held()
+	held("n1", "n2", "n3")
 	if out := l.lunar("n2", cli.ExitOK, "qos", "show", "--cluster"); !strings.Contains(out, "controller  node "+p.Controller) || !strings.Contains(out, "% of limit") {
 		t.Errorf("found %q, expected the controller and quotas", out)
 	}
 	l.wires.CutAll(p.Controller, true)
 	l.network.Cut(p.Controller, true)
-	others := []string{"n1", "n2", "n3"}
-	if p.Controller == "n1" {
-		others = others[1:]
-	}
+	others := slices.DeleteFunc([]string{"n1", "n2", "n3"}, func(name string) bool { return name == p.Controller })
 	eventually.Holds(t, "another node keeps the promise", func() bool {
 		var out, messages strings.Builder
 		return run(t.Context(), []string{"qos", "show", "--cluster", "--state-dir", l.nodes[others[0]].dir}, cli.Console{Out: &out, Err: &messages}) == cli.ExitOK &&
 			!strings.Contains(out.String(), "controller  node "+p.Controller)
 	})
-	held()
+	held(others...)
 	eventually.Holds(t, "the node that is cut off deals its own part alone", func() bool {
 		alone := l.promises(p.Controller)
 		return len(alone.Silent) == 2 && len(alone.Promises) == 1 && alone.Promises[0].Nodes[0].Limit < 0.34
 	})
 	l.wires.CutAll(p.Controller, false)
 	l.network.Cut(p.Controller, false)
-	held()
+	eventually.Holds(t, "all nodes have a part again", func() bool {
+		now := l.promises(others[0])
+		return len(now.Nodes) == 3 && len(now.Promises) == 1 && len(now.Promises[0].Nodes) == 3
+	})
+	held("n1", "n2", "n3")
 	close(stop)
 	load.Wait()
 }

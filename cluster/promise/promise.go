@@ -16,7 +16,7 @@ import (
 
 // Links are how nodes reach each other: link.Links.
 type Links interface {
-	Handle(kind link.Kind, h link.Handler)
+	Handle(kind link.Kind, h link.Receiver)
 	Send(node string, kind link.Kind, body ...[]byte) error
 	Call(ctx context.Context, node string, m link.Message) ([]byte, error)
 }
