@@ -182,6 +182,7 @@ func sampleRules() control.RuleSet {
 func sampleQoS() *control.Explanation {
 	latency := control.Latency{Count: 9, Sum: 0.9, P50: 0.1, P90: 0.2, P99: 0.3, P999: 0.4, Max: 0.5, Buckets: []control.Bucket{{Below: 0.001, Count: 1}, {Below: 1, Count: 8}}}
 	return &control.Explanation{
+		Lapsed: "nothing is heard",
 		Capacity: control.Capacity{Overcommitted: true, Warning: "too much", Bottleneck: []string{"event thread event0"}, Threads: []control.ThreadCapacity{{
 			Name: "event0", Tokens: 400_000, Served: 390_000, Load: 97,
 		}}, Devices: []control.Device{
