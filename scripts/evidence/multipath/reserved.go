@@ -1,15 +1,24 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"os/exec"
+	"net"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"lunar/internal/initiator"
+	"lunar/scripts/evidence/generations"
 	"lunar/scripts/evidence/site"
+)
+
+// What a target answers (SAM-5).
+const (
+	checkCondition = 0x02
+	conflict       = 0x18
 )
 
 // key is the guest's, as the lab's scenario tells multipath.
@@ -35,7 +44,7 @@ func (r *run) reserved() error {
 	}})
 	err = errors.Join(err, s.end(), r.held())
 	_, e := r.guest.run(fmt.Sprintf("mpathpersist --out --release --param-rk=%[1]s --prout-type=5 %[2]s && mpathpersist --out --clear --param-rk=%[1]s %[2]s", key, disk))
-	r.registered = fmt.Sprintf("Reservations: after each of the kills all paths told the three registrations of the guest (`mpathpersist`, key %s) and its reservation for registrants alone. Another initiator (`qemu-io` on this host) tried to write over each node in turn: %d times there was a conflict, %d times no node at the portal or no answer, and never did it succeed.", key, s.conflicts, s.failures)
+	r.registered = fmt.Sprintf("Reservations: after each of the kills all paths told the three registrations of the guest (`mpathpersist`, key %s) and its reservation for registrants alone. Another initiator tried to write over each node in turn: %d times the answer was RESERVATION CONFLICT, %d times there was none, for the node was killed, and never GOOD.", key, s.conflicts, s.failures)
 	return errors.Join(err, e)
 }
 
@@ -76,17 +85,44 @@ func (s *stranger) write() {
 		case <-time.After(time.Second):
 		}
 		node := s.run.site.Nodes[i%len(s.run.site.Nodes)]
-		said, _ := exec.Command("timeout", "20", "qemu-io", "-f", "raw", "-c", fmt.Sprintf("write %d 4k", diskBytes-1<<20), fmt.Sprintf("iscsi://%s/%s/0", node.Portal, site.Target)).CombinedOutput() // a node that is killed has no portal
+		status, err := try(node)
 		switch {
-		case strings.Contains(string(said), "Invalid exchange"):
+		case err != nil:
+			s.failures++ // such as a node that was killed
+		case status == conflict:
 			s.conflicts++
-		case strings.Contains(string(said), "wrote 4096"):
-			s.err = fmt.Errorf("a stranger wrote over %s: %s", node.Name, said)
+		case status == 0:
+			s.err = fmt.Errorf("a stranger wrote over %s", node.Name)
 			return
-		default:
-			s.failures++
 		}
 	}
+}
+
+// try has a new session write, once the unit attention of its beginning was told.
+func try(node *site.Node) (status byte, err error) {
+	socket, err := net.DialTimeout("tcp", node.Portal, time.Second)
+	if err != nil {
+		return 0, err
+	}
+	conn := initiator.NewConn(socket)
+	defer conn.Close()
+	conn.Timeout = 20 * time.Second
+	if err := conn.Login(initiator.Options{Target: site.Target, Initiator: "iqn.2026-11.example.lunar:stranger"}); err != nil {
+		return 0, err
+	}
+	write := make([]byte, 16)
+	write[0], write[13] = 0x8a, generations.BlockBytes/512 // WRITE (16)
+	binary.BigEndian.PutUint64(write[2:], diskBytes/512-2048)
+	for range 3 {
+		r, err := conn.Do(initiator.Command{CDB: write, Out: make([]byte, generations.BlockBytes)})
+		if err != nil {
+			return 0, err
+		}
+		if status = r.Status; status != checkCondition {
+			return status, nil
+		}
+	}
+	return status, nil
 }
 
 func (s *stranger) end() error {
