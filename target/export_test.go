@@ -152,3 +152,12 @@ func (s *Server) RemoteTasks() (all int) {
 	}
 	return all
 }
+
+// Inspect has all event threads look at their sessions.
+func (s *Server) Inspect() {
+	for _, th := range s.threads {
+		done := make(chan struct{})
+		th.loop.Post(evloop.Func(func() { th.inspect(); close(done) }))
+		<-done
+	}
+}

@@ -284,3 +284,15 @@ func TestRelayReservations(t *testing.T) {
 	res, err := third.Command(cdbWrite16(0, 8), 0, pattern(4096, 2), 0)
 	mustGood(t, res, err)
 }
+
+// TestRelayInspection: an event thread that looks who holds buffers finds what was relayed to it.
+func TestRelayInspection(t *testing.T) {
+	r := newRelayRig(t, 2)
+	far := r.nodes[1].ready(1)
+	r.nodes[0].disk.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Len: 1 << 20, Hold: true})
+	task := heldWrite(t, far, r.nodes[0].disk, 0)
+	r.nodes[0].server.Inspect()
+	r.nodes[0].disk.Release(-1)
+	res, err := far.Wait(task)
+	mustGood(t, res, err)
+}

@@ -20,6 +20,9 @@ func (th *thread) relieve(now int64) {
 		return
 	}
 	one := th.largest(most)
+	if one == nil { // its sessions are at other servers, which see to it that they go on
+		return
+	}
 	own := most.denied.others(&one.quota)
 	if th.quotas.denied.others(most) || th.waits(func(c *sessionState) bool { return c.holder != most }) {
 		for c := range th.sessions {

@@ -68,7 +68,7 @@ func (s *scene) relayed() (r notes.Result, err error) {
 		for _, n := range []*site.Node{owner, s.site.Other(owner)} {
 			p, err := s.pace(n, w.rw, w.size, w.depth)
 			if err != nil {
-				return r, err
+				return r, fmt.Errorf("%w\n%s", err, s.site.Logs())
 			}
 			row = append(row, fmt.Sprintf("%.0f", p.IOPS), fmt.Sprintf("%.0f, %.0f µs", p.Latency.P50, p.Latency.P99), fmt.Sprintf("%.0f µs", p.Server.PerIO))
 		}
