@@ -156,3 +156,16 @@ func (d *decoder) validateOwners(c *Config, v *Volume) {
 		}
 	}
 }
+
+// isJoint reports whether the value of a key is the Joint's.
+func (d *decoder) isJoint(path string) bool { return d.at[path].line > jointLine }
+
+// validateJoint refuses volumes that each node would have for itself.
+func (d *decoder) validateJoint(c *Config) {
+	for i := range c.Volumes {
+		v := &c.Volumes[i]
+		if path := "volumes." + v.Name; d.isJoint(path) && !v.Clustered() {
+			d.fail(path+".owners", "nothing in the cluster's configuration", "the nodes that may own the volume; a volume of one server is in that server's own file")
+		}
+	}
+}

@@ -12,7 +12,7 @@ import (
 // lines of an object that were parsed before are not parsed again. It is for one goroutine
 // at a time. The zero value knows nothing.
 type Memory struct {
-	Common *Common // is read together with the texts; nil: nothing
+	Joint *Joint // is read together with the texts; nil: nothing
 
 	parts map[string]*part // by text
 	turn  int              // counts texts
@@ -31,14 +31,14 @@ type part struct {
 func (m *Memory) Parse(name string, data []byte, begins []int) (*Config, []Warning, error) {
 	root, ok := m.tree(string(data), begins)
 	if !ok {
-		return ParseWith(name, data, m.Common)
+		return ParseWith(name, data, m.Joint)
 	}
 	d, cfg := newDecoder(name, data), defaults()
-	d.src.common = m.Common
-	d.config(node{ast: m.Common.with(root)}, cfg)
+	d.src.joint = m.Joint.source()
+	d.config(node{ast: m.Joint.with(root)}, cfg)
 	d.validate(cfg)
 	if d.finish(cfg) != nil {
-		return ParseWith(name, data, m.Common) // the lexer's places of texts of several lines are those of the whole
+		return ParseWith(name, data, m.Joint) // the lexer's places of texts of several lines are those of the whole
 	}
 	return cfg, inOrder(d.warnings), nil
 }

@@ -43,14 +43,14 @@ func Open(path string) (*File, error) {
 
 // Parse is Load of the text, together with what the nodes of its cluster have in common;
 // nil: nothing.
-func (f *File) Parse(common *Common) (*Config, []Warning, error) { return f.parse(common, false) }
+func (f *File) Parse(joint *Joint) (*Config, []Warning, error) { return f.parse(joint, false) }
 
 // Draft is Parse for a file that is not to be served as it is: it warns of secrets that
 // Print has withheld, where Load and Parse fail.
-func (f *File) Draft(common *Common) (*Config, []Warning, error) { return f.parse(common, true) }
+func (f *File) Draft(joint *Joint) (*Config, []Warning, error) { return f.parse(joint, true) }
 
-func (f *File) parse(common *Common, draft bool) (*Config, []Warning, error) {
-	d, cfg, err := parse(f.Name, f.Text, common, draft)
+func (f *File) parse(joint *Joint, draft bool) (*Config, []Warning, error) {
+	d, cfg, err := parse(f.Name, f.Text, joint, draft)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -100,9 +100,9 @@ func Parse(name string, data []byte) (*Config, []Warning, error) {
 }
 
 // ParseWith is Parse of a node's text together with what the nodes of its cluster have in
-// common; nil: nothing.
-func ParseWith(name string, data []byte, common *Common) (*Config, []Warning, error) {
-	d, cfg, err := parse(name, data, common, false)
+// joint; nil: nothing.
+func ParseWith(name string, data []byte, joint *Joint) (*Config, []Warning, error) {
+	d, cfg, err := parse(name, data, joint, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -126,18 +126,18 @@ func newDecoder(name string, data []byte) *decoder {
 	return &decoder{src: newSource(name, data), at: map[string]position{}, shared: map[string]Access{}, masked: map[string]string{}}
 }
 
-func parse(name string, data []byte, common *Common, draft bool) (*decoder, *Config, error) {
+func parse(name string, data []byte, joint *Joint, draft bool) (*decoder, *Config, error) {
 	if len(data) > int(MaxFile) {
 		return nil, nil, fmt.Errorf("configuration: %s: %w", name, errTooLong)
 	}
 	data = withoutMark(data)
 	d := newDecoder(name, data)
-	d.draft, d.src.common = draft, common
+	d.draft, d.src.joint = draft, joint.source()
 	cfg := defaults()
 	if root, ok := d.tree(data); ok && empty(root) {
 		d.add(Problem{File: name, Found: "an empty file", Expected: "a configuration; a file that was cut off must not remove what is served"})
 	} else if ok {
-		d.config(node{ast: common.with(root)}, cfg)
+		d.config(node{ast: joint.with(root)}, cfg)
 		d.validate(cfg)
 	}
 	return d, cfg, d.finish(cfg)

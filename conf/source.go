@@ -2,6 +2,7 @@ package conf
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 )
 
@@ -11,9 +12,9 @@ type position struct{ line, column int }
 // source is the text of a file. Nothing of it is ever quoted in a message but
 // what quote.go lets through.
 type source struct {
-	name   string
-	lines  []string
-	common *Common // whose places are behind commonLine; nil: there is none
+	name  string
+	lines []string
+	joint *source // whose places are behind jointLine; nil: there is none
 }
 
 func newSource(name string, data []byte) *source {
@@ -33,4 +34,25 @@ func (s *source) hasWord(p position, word string) bool {
 	s, p = s.within(p)
 	runes := []rune(s.lines[p.line-1])
 	return p.column <= len(runes) && strings.HasPrefix(string(runes[p.column-1:]), word)
+}
+
+// jointLine is behind the lines of all texts: the line of a place in a Joint is that in
+// its text and so many more.
+const jointLine = 1 << 30
+
+// within is the file and the place there of a position.
+func (s *source) within(p position) (*source, position) {
+	if p.line > jointLine {
+		return s.joint, position{p.line - jointLine, p.column}
+	}
+	return s, p
+}
+
+// tell says where a position is, for who knows that another one is in s.
+func (s *source) tell(p position) string {
+	file, at := s.within(p)
+	if file == s {
+		return fmt.Sprintf("line %d", at.line)
+	}
+	return fmt.Sprintf("line %d of %s", at.line, file.name)
 }

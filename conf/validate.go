@@ -34,7 +34,7 @@ func (d *decoder) validate(c *Config) {
 	d.validateVolumes(c)
 	d.validateCeph(c, clusters)
 	d.validateCluster(c)
-	d.validateCommon(c)
+	d.validateJoint(c)
 	d.validateCache(c)
 	for i := range c.Targets {
 		d.validateTarget(&c.Targets[i], portals, groups, volumes)

@@ -27,7 +27,7 @@ func appliedFile(stateDir string) state.File[applied] {
 // does not stop the server. The caller holds the changes.
 func (a *applier) keepApplied() (warnings []string) {
 	if m := a.daemon.member; m != nil {
-		m.keepCommon(a.dir)
+		m.keepJoint(a.dir)
 	}
 	cfg := a.daemon.config.Load()
 	note := applied{File: a.serve.Config, Volumes: cfg.Volumes, Targets: cfg.Targets, PortalGroups: cfg.PortalGroups, Sizes: map[string]int64{}}

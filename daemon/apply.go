@@ -75,9 +75,9 @@ func (a *applier) end() {
 
 // file puts the configuration of a file's text into force.
 func (a *applier) file(by server.Asker, f control.File) (control.Applied, error) {
-	common := a.daemon.common()
+	joint := a.daemon.joint()
 	parsed := &conf.File{Name: f.Name, Text: []byte(f.Text)}
-	l, err := a.serve.parse(parsed, a.dir, common.config())
+	l, err := a.serve.parse(parsed, a.dir, joint.config())
 	if err != nil {
 		return control.Applied{}, asRefusal(f.Name, err)
 	}
@@ -85,7 +85,7 @@ func (a *applier) file(by server.Asker, f control.File) (control.Applied, error)
 		return control.Applied{}, err
 	}
 	defer a.changing.Unlock()
-	if now := a.daemon.common(); now != common { // it came meanwhile
+	if now := a.daemon.joint(); now != joint { // it came meanwhile
 		if l, err = a.serve.parse(parsed, a.dir, now.config()); err != nil {
 			return control.Applied{}, asRefusal(f.Name, err)
 		}
@@ -152,7 +152,7 @@ func (a *applier) again() (control.Applied, error) {
 		return control.Applied{}, err
 	}
 	defer a.changing.Unlock()
-	l, err := a.serve.load(a.dir, a.daemon.common().config()) // with the changes that were waited for
+	l, err := a.serve.load(a.dir, a.daemon.joint().config()) // with the changes that were waited for
 	if err != nil {
 		return control.Applied{}, asRefusal(name, err)
 	}
@@ -218,7 +218,7 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 		return control.Applied{}, err
 	}
 	unlocked := locked.Failure()
-	if r.common == nil {
+	if r.joint == nil {
 		a.daemon.assembly.From = volumes.Source{Config: r.name, Socket: a.serve.Socket}
 	}
 	c.edit = r.edit

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"lunar/cluster/revisions"
 	"lunar/conf"
 	"lunar/daemon/machine"
 	"lunar/daemon/medium"
@@ -28,11 +29,11 @@ func (k CheckOptions) Check(c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	common, err := k.common(f)
+	joint, err := k.joint(f)
 	if err != nil {
 		return err
 	}
-	cfg, warnings, err := f.Draft(common)
+	cfg, warnings, err := f.Draft(joint)
 	if err != nil {
 		return conf.Reported(err)
 	}
@@ -89,4 +90,27 @@ func checkApplied(dir string) error {
 		return nil
 	}
 	return err
+}
+
+// joint is the cluster's configuration that was in force here last, for a file that is
+// checked; nil: none.
+func (k CheckOptions) joint(f *conf.File) (*conf.Joint, error) {
+	begins, err := f.Beginning()
+	dir, failed := conf.StateDir(k.StateDir)
+	if err != nil || failed != nil || begins.Cluster == nil {
+		return nil, err // without a state directory nothing is known
+	}
+	text, err := state.ClusterConfig(dir, begins.Cluster.Named)
+	if err != nil || text == nil {
+		if errors.Is(err, fs.ErrPermission) {
+			err = nil
+		}
+		return nil, err
+	}
+	d, err := revisions.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	c, err := jointOf(d)
+	return c.config(), err
 }

@@ -56,7 +56,7 @@ type membership struct {
 	wrong   string // the last that was logged of other nodes
 
 	documents revisions.Store
-	common    atomic.Pointer[common] // that is in force; nil: none
+	joint     atomic.Pointer[joint]  // that is in force; nil: none
 	behind    atomic.Pointer[string] // why the newest is not; nil or empty: it is
 	following sync.Mutex             // held while a revision is put into force
 	keptID    string                 // of the revision that the state directory has; changed by who changes the configuration
@@ -129,7 +129,7 @@ func (m *membership) is(cfg *conf.Config) {
 // told is what others are to know of this node now.
 func (m *membership) told() peer {
 	out := *m.own.Load()
-	out.Config = &peerRevision{Revision: m.common.Load().revision(), Behind: m.whyBehind()}
+	out.Config = &peerRevision{Revision: m.joint.Load().revision(), Behind: m.whyBehind()}
 	return out
 }
 
@@ -215,46 +215,6 @@ func (m *membership) agree(ctx context.Context) (string, error) {
 		return v.Identity, nil
 	}
 	return "", errors.New("found none")
-}
-
-// joinCluster has the node take part, and waits for some time until it is decided who owns
-// which volume: initiators that come before would not learn the size.
-func (a *applier) joinCluster(cfg *conf.Config) error {
-	d, m := a.daemon, a.daemon.member
-	if m == nil {
-		return nil
-	}
-	own := m.told()
-	if err := m.clash(&own); err != nil {
-		return err
-	}
-	n := node.Start(node.Config{
-		State: m.state, Keys: m.keys(), Node: m.conf.Node, Incarnation: m.incarnation, Links: m.links, About: own.encode(),
-		Lease: m.conf.Lease, Suspect: m.conf.Suspect, Hold: stepTime, Mute: muteTime, Logger: m.log,
-		Changed: m.look, Before: a.catchUp,
-	})
-	m.node.Store(n)
-	m.takeRelayed(d.Server)
-	d.openPromise()
-	m.startLinks()
-	if m.keeper != nil {
-		m.keeper.Start()
-	}
-	m.beside.Go(func() { d.followPeers(m.shared.Life) })
-	a.followCommon(m.shared.Life)
-	var ours []*volumes.Shared // whoever decides about the others may not live
-	for i := range cfg.Volumes {
-		if v := &cfg.Volumes[i]; v.Clustered() {
-			if v.OwnedBy(m.conf.Node) {
-				ours = append(ours, d.assembly.Open[v.Name].Shared)
-			}
-			if err := m.add(v, d.assembly.Open[v.Name].Shared); err != nil {
-				return err
-			}
-		}
-	}
-	m.awaitDecisions(ours)
-	return nil
 }
 
 // look has it looked at what other nodes are like, and what they are to know.

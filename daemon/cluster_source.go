@@ -48,7 +48,7 @@ func (d *daemon) clusterState(cfg *conf.Config) *control.Cluster {
 		out.Lease = left.Seconds()
 	}
 	about := *d.member.known.Load()
-	out.Revision, out.Behind = d.common().revision(), d.member.whyBehind()
+	out.Revision, out.Behind = d.joint().revision(), d.member.whyBehind()
 	for _, name := range nodesOf(&s, cfg) {
 		out.Nodes = append(out.Nodes, nodeOf(name, &s, about[name]))
 	}

@@ -121,7 +121,7 @@ func (a *applier) editedTree(tree edit.Object, edits []control.Edit, conditions 
 		if err := checkPath(e.Path); err != nil {
 			return nil, err
 		}
-		if c := a.daemon.common(); c.has(e.Path) {
+		if c := a.daemon.joint(); c.has(e.Path) {
 			return nil, ofCluster(c, e.Path)
 		}
 		value, there := edit.Get(tree, e.Path...)
@@ -141,8 +141,8 @@ func (a *applier) editedTree(tree edit.Object, edits []control.Edit, conditions 
 }
 
 // ofCluster refuses to change an object of the cluster's configuration on one node.
-func ofCluster(c *common, path []string) error {
-	return conflict(fmt.Sprintf("%s is in %s, which all nodes have: lunar cluster config show writes it, and lunar apply --cluster changes it", conf.Key(path...), commonName(c.Revision)))
+func ofCluster(c *joint, path []string) error {
+	return conflict(fmt.Sprintf("%s is in %s, which all nodes have: lunar cluster config show writes it, and lunar apply --cluster changes it", conf.Key(path...), jointName(c.Revision)))
 }
 
 // checkOwner refuses an object of what is not there: a LUN of a target whose name has a typo
@@ -233,7 +233,7 @@ func checkPath(path []string) error {
 
 // parseEdited is the configuration of a changed text.
 func (a *applier) parseEdited(d *edit.Document) (*conf.Config, []conf.Warning, error) {
-	a.parsed.Common = a.daemon.common().config()
+	a.parsed.Joint = a.daemon.joint().config()
 	cfg, warnings, err := a.parsed.Parse("the change", d.Text(), d.Begins())
 	if err == nil {
 		err = a.serve.override(cfg, a.dir)

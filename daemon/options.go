@@ -7,19 +7,19 @@ import (
 )
 
 // load reads the configuration that the flags name and applies the flags that
-// override it. common is the cluster's; nil: none.
-func (k Options) load(dir string, common *conf.Common) (loaded, error) {
+// override it. joint is the cluster's; nil: none.
+func (k Options) load(dir string, joint *conf.Joint) (loaded, error) {
 	f, err := conf.Open(k.Config)
 	if err != nil {
 		return loaded{}, err
 	}
-	return k.parse(f, dir, common)
+	return k.parse(f, dir, joint)
 }
 
 // parse is load of a file that was read.
-func (k Options) parse(f *conf.File, dir string, common *conf.Common) (l loaded, err error) {
+func (k Options) parse(f *conf.File, dir string, joint *conf.Joint) (l loaded, err error) {
 	l.text = f.Text
-	if l.Config, l.warnings, err = f.Parse(common); err == nil {
+	if l.Config, l.warnings, err = f.Parse(joint); err == nil {
 		err = k.override(l.Config, dir)
 	}
 	return l, err

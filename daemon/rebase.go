@@ -12,7 +12,7 @@ import (
 // do not concern.
 func (r *request) rules(d *daemon, cfg *conf.Config) ruleSet {
 	to := configuredSet(&cfg.QoS)
-	if r.edit == nil && r.common == nil {
+	if r.edit == nil && r.joint == nil {
 		return to
 	}
 	from, live := configuredSet(&d.config.Load().QoS), d.rules().Live

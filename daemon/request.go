@@ -16,7 +16,7 @@ type request struct {
 	dry      bool // only tell
 	allowed  conf.Allowed
 	edit     *editing // it comes of changes of what is running; nil: it is a file
-	common   *common  // it comes of another revision of the cluster's configuration; nil: it does not
+	joint    *joint   // it comes of another revision of the cluster's configuration; nil: it does not
 }
 
 // editing is what changes of objects make of the texts.

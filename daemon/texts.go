@@ -30,8 +30,8 @@ func (a *applier) noteTexts(r *request, cfg *conf.Config) (warnings []string) {
 	was := a.texts.Load()
 	now := &texts{file: was.file}
 	switch {
-	case r.common != nil:
-		a.commonInForce(r.common)
+	case r.joint != nil:
+		a.jointInForce(r.joint)
 		return nil
 	case r.edit == nil:
 		now.running = newDocument(r.text)
@@ -69,5 +69,5 @@ func (a *applier) tree() (edit.Object, error) {
 	if err != nil {
 		return nil, conflict("the text of the configuration: " + err.Error())
 	}
-	return a.daemon.common().with(d.Tree())
+	return a.daemon.joint().with(d.Tree())
 }

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"time"
 
+	"lunar/cluster/node"
 	"lunar/cluster/revisions"
 	"lunar/conf"
 	"lunar/control"
 	"lunar/control/server"
+	"lunar/daemon/volumes"
 )
 
 // follower has a node go by what the cluster's state has of the configuration.
@@ -18,8 +20,8 @@ type follower struct{ *applier }
 // retryTime is after how long a revision is tried again that could not be put into force.
 const retryTime = 30 * time.Second
 
-// followCommon goes by the cluster's configuration until ctx ends.
-func (a *applier) followCommon(ctx context.Context) {
+// followJoint goes by the cluster's configuration until ctx ends.
+func (a *applier) followJoint(ctx context.Context) {
 	m := a.daemon.member
 	m.beside.Go(func() { m.documents.Follow(ctx, m.conf.Node, follower{a}) })
 	m.beside.Go(func() {
@@ -54,27 +56,27 @@ func (a *applier) catchUp(ctx context.Context) error {
 }
 
 // Unreadable implements revisions.Follower.
-func (f follower) Unreadable(err error) { f.daemon.member.complainOfCommon(err) }
+func (f follower) Unreadable(err error) { f.daemon.member.complainOfJoint(err) }
 
 // Follow implements revisions.Follower.
 func (f follower) Follow(d *revisions.Document) {
 	m := f.daemon.member
 	m.following.Lock()
 	defer m.following.Unlock()
-	now := m.common.Load()
+	now := m.joint.Load()
 	switch {
 	case now != nil && now.ID == d.ID:
-		m.complainOfCommon(nil)
+		m.complainOfJoint(nil)
 		return
 	case d.Revision < now.revision():
-		m.complainOfCommon(goesBack(d.Revision, now.revision()))
+		m.complainOfJoint(goesBack(d.Revision, now.revision()))
 		return
 	}
-	applied, err := f.putCommon(server.Asker{By: d.By}, d, conf.Allowed{Yes: true, Shrink: d.Shrink}, false)
+	applied, err := f.putJoint(server.Asker{By: d.By}, d, conf.Allowed{Yes: true, Shrink: d.Shrink}, false)
 	if f.life.Err() != nil {
 		return // the server is stopping
 	}
-	m.complainOfCommon(err)
+	m.complainOfJoint(err)
 	if err == nil {
 		m.log.Info("the cluster's configuration is in force", "revision", d.Revision, "by", d.By, "at node", d.Node, "what", d.What, "changes", len(applied.Changes))
 	}
@@ -84,7 +86,7 @@ func (f follower) Follow(d *revisions.Document) {
 // Judge implements revisions.Follower.
 func (f follower) Judge(_ context.Context, d *revisions.Document) json.RawMessage {
 	out := control.ClusterVerdict{Node: f.daemon.member.conf.Node, Changes: []string{}, Warnings: []string{}, Impacts: []control.Impact{}, Reasons: []string{}}
-	applied, err := f.putCommon(server.Asker{By: d.By}, d, conf.Allowed{}, true)
+	applied, err := f.putJoint(server.Asker{By: d.By}, d, conf.Allowed{}, true)
 	var r *control.Refusal
 	switch {
 	case errors.As(err, &r):
@@ -106,11 +108,11 @@ func (f follower) Judge(_ context.Context, d *revisions.Document) json.RawMessag
 	return text
 }
 
-// putCommon puts a revision of the cluster's configuration into force, together with what is
+// putJoint puts a revision of the cluster's configuration into force, together with what is
 // running of the node's own.
-func (a *applier) putCommon(by server.Asker, d *revisions.Document, allowed conf.Allowed, dry bool) (control.Applied, error) {
-	name := commonName(d.Revision)
-	c, err := commonOf(d)
+func (a *applier) putJoint(by server.Asker, d *revisions.Document, allowed conf.Allowed, dry bool) (control.Applied, error) {
+	name := jointName(d.Revision)
+	c, err := jointOf(d)
 	if err != nil {
 		return control.Applied{}, asRefusal(name, err)
 	}
@@ -125,7 +127,7 @@ func (a *applier) putCommon(by server.Asker, d *revisions.Document, allowed conf
 	if err != nil {
 		return control.Applied{}, asRefusal(name, err)
 	}
-	return a.force(request{by: by, name: name, warnings: warnings, dry: dry, allowed: allowed, common: c}, cfg)
+	return a.force(request{by: by, name: name, warnings: warnings, dry: dry, allowed: allowed, joint: c}, cfg)
 }
 
 // ownName is what messages call the node's own configuration.
@@ -136,10 +138,10 @@ func (a *applier) ownName() string {
 	return a.serve.Config
 }
 
-// commonInForce notes a revision that was put into force, and what the node's file says
+// jointInForce notes a revision that was put into force, and what the node's file says
 // together with it.
-func (a *applier) commonInForce(c *common) {
-	a.daemon.member.common.Store(c)
+func (a *applier) jointInForce(c *joint) {
+	a.daemon.member.joint.Store(c)
 	file := a.texts.Load().file
 	if file == nil {
 		return
@@ -153,4 +155,44 @@ func (a *applier) commonInForce(c *common) {
 		return
 	}
 	a.inFile(cfg)
+}
+
+// joinCluster has the node take part, and waits for some time until it is decided who owns
+// which volume: initiators that come before would not learn the size.
+func (a *applier) joinCluster(cfg *conf.Config) error {
+	d, m := a.daemon, a.daemon.member
+	if m == nil {
+		return nil
+	}
+	own := m.told()
+	if err := m.clash(&own); err != nil {
+		return err
+	}
+	n := node.Start(node.Config{
+		State: m.state, Keys: m.keys(), Node: m.conf.Node, Incarnation: m.incarnation, Links: m.links, About: own.encode(),
+		Lease: m.conf.Lease, Suspect: m.conf.Suspect, Hold: stepTime, Mute: muteTime, Logger: m.log,
+		Changed: m.look, Before: a.catchUp,
+	})
+	m.node.Store(n)
+	m.takeRelayed(d.Server)
+	d.openPromise()
+	m.startLinks()
+	if m.keeper != nil {
+		m.keeper.Start()
+	}
+	m.beside.Go(func() { d.followPeers(m.shared.Life) })
+	a.followJoint(m.shared.Life)
+	var ours []*volumes.Shared // whoever decides about the others may not live
+	for i := range cfg.Volumes {
+		if v := &cfg.Volumes[i]; v.Clustered() {
+			if v.OwnedBy(m.conf.Node) {
+				ours = append(ours, d.assembly.Open[v.Name].Shared)
+			}
+			if err := m.add(v, d.assembly.Open[v.Name].Shared); err != nil {
+				return err
+			}
+		}
+	}
+	m.awaitDecisions(ours)
+	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"lunar/internal/initiator"
 )
 
-// ownConfig is what is a node's own beside commonConfig.
+// ownConfig is what is a node's own beside jointConfig.
 const ownConfig = `
 server: {threads: 1, buffers-per-thread: 8MiB}
 cache: {size: 16MiB, block-size: 64KiB, segment: none}
@@ -24,7 +24,7 @@ volumes: {scratch: {type: ram, size: 1MiB}}
 targets: {"iqn.2026-11.test:NODE": {luns: {0: scratch}}}
 `
 
-const commonConfig = `
+const jointConfig = `
 ceph: {main: {config: /etc/ceph/ceph.conf, user: lunar}}
 auth-groups: {hosts: {chap: [{user: alice, secret: "open sesame please"}]}}
 volumes:
@@ -51,11 +51,11 @@ func (l *lab) stateOf(of, node string) (state, revision string) {
 	return "", ""
 }
 
-// TestCommonConfiguration: one text is the configuration of all nodes, beside what each has of
+// TestJointConfiguration: one text is the configuration of all nodes, beside what each has of
 // its own; secrets of it are shown to nobody; it can be changed and rolled back.
-func TestCommonConfiguration(t *testing.T) {
+func TestJointConfiguration(t *testing.T) {
 	l := newLabOf(t, ownConfig)
-	said := l.apply("n1", cli.ExitOK, commonConfig)
+	said := l.apply("n1", cli.ExitOK, jointConfig)
 	for _, want := range []string{"node n1: 4 changes, in force", "node n3: 4 changes, in force", "It is revision 1"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("found %q, expected %q", said, want)
@@ -104,17 +104,17 @@ func TestCommonConfiguration(t *testing.T) {
 	}
 }
 
-// TestCommonRefused: no node changes anything where one refuses, and all reasons are told.
-func TestCommonRefused(t *testing.T) {
+// TestJointRefused: no node changes anything where one refuses, and all reasons are told.
+func TestJointRefused(t *testing.T) {
 	l := newLabOf(t, ownConfig)
 	for name, c := range map[string]struct{ text, want string }{
-		"on one node":     {strings.Replace(commonConfig, "volumes:\n", "volumes:\n", 1) + "  \"iqn.2026-11.test:n2\": {luns: {0: db}}\n", "node n2: "},
-		"on all nodes":    {strings.Replace(commonConfig, "ceph: main", "ceph: other", 1), "node n3: revision 1 of the cluster's configuration:5:"},
+		"on one node":     {strings.Replace(jointConfig, "volumes:\n", "volumes:\n", 1) + "  \"iqn.2026-11.test:n2\": {luns: {0: db}}\n", "node n2: "},
+		"on all nodes":    {strings.Replace(jointConfig, "ceph: main", "ceph: other", 1), "node n3: revision 1 of the cluster's configuration:5:"},
 		"a syntax error":  {"volumes: {", "found a syntax error"},
-		"a node's own":    {commonConfig + "log: {level: debug}\n", "a section that is not the cluster's"},
+		"a node's own":    {jointConfig + "log: {level: debug}\n", "a section that is not the cluster's"},
 		"of one server":   {"volumes: {ram: {type: ram, size: 1MiB}}\n", "a volume of one server is in that server's own file"},
-		"much too long":   {commonConfig + "# " + strings.Repeat("x", 8<<20) + "\n", "too long"},
-		"needs a restart": {commonConfig + "qos: {window: 8}\n", "node n1: qos.window"},
+		"much too long":   {jointConfig + "# " + strings.Repeat("x", 8<<20) + "\n", "too long"},
+		"needs a restart": {jointConfig + "qos: {window: 8}\n", "node n1: qos.window"},
 	} {
 		if said := l.apply("n1", cli.ExitFailure, c.text); !strings.Contains(said, c.want) {
 			t.Errorf("%s: found %q", name, said)
@@ -130,7 +130,7 @@ func TestCommonRefused(t *testing.T) {
 	for i, node := range []string{"n1", "n2"} {
 		both.Go(func() {
 			file := filepath.Join(l.nodes[node].dir, "cluster.yaml")
-			writeFile(t, file, fmt.Sprintf("%s0\n# %d\n%s", revisionMark, i, commonConfig))
+			writeFile(t, file, fmt.Sprintf("%s0\n# %d\n%s", revisionMark, i, jointConfig))
 			var out, messages strings.Builder
 			if run(t.Context(), []string{"apply", "--cluster", file, "--state-dir", l.nodes[node].dir}, cli.Console{Out: &out, Err: &messages}) == cli.ExitOK {
 				mu.Lock()
@@ -145,11 +145,11 @@ func TestCommonRefused(t *testing.T) {
 	}
 }
 
-// TestCommonWhileAway: a node that is away catches up before it has its place, also one that
+// TestJointWhileAway: a node that is away catches up before it has its place, also one that
 // starts; a start without the cluster's state has what was in force there last.
-func TestCommonWhileAway(t *testing.T) {
+func TestJointWhileAway(t *testing.T) {
 	l := newLabOf(t, ownConfig)
-	l.apply("n1", cli.ExitOK, commonConfig)
+	l.apply("n1", cli.ExitOK, jointConfig)
 	eventually.Holds(t, "the volume has an owner", func() bool { return l.owner("n1") == "n1" })
 	l.network.Cut("n3", true)
 	l.nodes["n2"].stop()
@@ -158,7 +158,7 @@ func TestCommonWhileAway(t *testing.T) {
 		three, _ := l.stateOf("n1", "n3")
 		return two == "away" && three == "away"
 	})
-	l.apply("n1", cli.ExitOK, strings.Replace(commonConfig, "[n1, n2, n3]", "[n1, n2]", 1))
+	l.apply("n1", cli.ExitOK, strings.Replace(jointConfig, "[n1, n2, n3]", "[n1, n2]", 1))
 	l.network.Cut("n3", false)
 	l.restart("n2")
 	eventually.Holds(t, "they have it", func() bool {
@@ -175,11 +175,11 @@ func TestCommonWhileAway(t *testing.T) {
 	l.network.Cut("n2", false)
 }
 
-// TestCommonBroken: a node that cannot go by a revision keeps the one of before and says so, and
+// TestJointBroken: a node that cannot go by a revision keeps the one of before and says so, and
 // goes by the next.
-func TestCommonBroken(t *testing.T) {
+func TestJointBroken(t *testing.T) {
 	l := newLabOf(t, ownConfig)
-	l.apply("n1", cli.ExitOK, commonConfig)
+	l.apply("n1", cli.ExitOK, jointConfig)
 	keys := cluster.KeysOf("lab")
 	if _, err := l.network.State("test").Commit(t.Context(), nil, []cluster.Change{{Key: keys.Document(2), Value: []byte(`{"version": 9}`)}}); err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestCommonBroken(t *testing.T) {
 	if said := l.lunar("n3", cli.ExitOK, "config"); !strings.Contains(said, "rbd/db") {
 		t.Errorf("found %q", said)
 	}
-	l.apply("n1", cli.ExitOK, commonConfig+"qos: {overcommit: true}\n")
+	l.apply("n1", cli.ExitOK, jointConfig+"qos: {overcommit: true}\n")
 	eventually.Holds(t, "all nodes go by the next", func() bool {
 		one, _ := l.stateOf("n2", "n1")
 		three, at := l.stateOf("n2", "n3")

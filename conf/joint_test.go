@@ -18,7 +18,7 @@ targets:
   iqn.2026-11.test:own: {luns: {0: scratch}}
 `
 
-const nodesCommon = `
+const nodesJoint = `
 # of all nodes
 volumes:
   db: {type: rbd, ceph: main, image: rbd/db, owners: [n1, n2]}
@@ -32,21 +32,21 @@ targets:
   iqn.2026-11.test:db: {luns: {0: db}}
 `
 
-func commonOf(t *testing.T, text string) *Common {
+func jointOf(t *testing.T, text string) *Joint {
 	t.Helper()
-	c, err := ParseCommon("common", []byte(text))
+	c, err := ParseJoint("joint", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// TestCommon: what is common and what is a node's own are one configuration. What both say the
+// TestJoint: what is joint and what is a node's own are one configuration. What both say the
 // same is no mistake.
-func TestCommon(t *testing.T) {
-	common := commonOf(t, nodesCommon)
+func TestJoint(t *testing.T) {
+	joint := jointOf(t, nodesJoint)
 	for range 2 { // it does not change
-		cfg, _, err := ParseWith("own", []byte(nodesOwn), common)
+		cfg, _, err := ParseWith("own", []byte(nodesOwn), joint)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,34 +55,34 @@ func TestCommon(t *testing.T) {
 		}
 	}
 	var m Memory
-	m.Common = common
+	m.Joint = joint
 	cfg, _, err := m.Parse("own", []byte(nodesOwn), nil)
 	if err != nil || len(cfg.Volumes) != 2 {
 		t.Errorf("found %v", err)
 	}
-	if cfg, _, err := ParseWith("own", []byte(nodesOwn), commonOf(t, "# nothing\n")); err != nil || len(cfg.Volumes) != 1 {
+	if cfg, _, err := ParseWith("own", []byte(nodesOwn), jointOf(t, "# nothing\n")); err != nil || len(cfg.Volumes) != 1 {
 		t.Errorf("nothing in common: found %v", err)
 	}
 }
 
-// TestCommonMistakes: mistakes name the text in which they are.
-func TestCommonMistakes(t *testing.T) {
-	for name, test := range map[string]struct{ own, common, want string }{
-		"differs":        {nodesOwn + "  iqn.2026-11.test:db: {luns: {0: scratch}}\n", nodesCommon, `common:12:3: targets.?: found the key a second time, expected it once (first in line 11)`},
-		"no owners":      {nodesOwn, nodesCommon + "  iqn.2026-11.test:x: {luns: {0: x}}\nvolumes2: 1\n", `common:14:1: volumes2: found a section that is not the cluster's`},
-		"of one server":  {nodesOwn, "volumes: {x: {type: ram, size: 1MiB}}\n", `common:1:14: volumes.x.owners: found nothing in the cluster's configuration, expected the nodes`},
-		"a node's":       {nodesOwn, "server: {threads: 1}\n", `common:1:1: server: found a section that is not the cluster's`},
-		"unknown":        {nodesOwn, nodesCommon + "  iqn.2026-11.test:y: {luns: {0: nowhere}}\n", `common:13:34`},
-		"own is wrong":   {nodesOwn + "  iqn.2026-11.test:y: {luns: {0: nowhere}}\n", nodesCommon, `own:11:34`},
-		"syntax":         {nodesOwn, "volumes: {\n", "common:"},
-		"a list":         {nodesOwn, "- 1\n", "common: found a list"},
+// TestJointMistakes: mistakes name the text in which they are.
+func TestJointMistakes(t *testing.T) {
+	for name, test := range map[string]struct{ own, joint, want string }{
+		"differs":        {nodesOwn + "  iqn.2026-11.test:db: {luns: {0: scratch}}\n", nodesJoint, `joint:12:3: targets.?: found the key a second time, expected it once (first in line 11)`},
+		"no owners":      {nodesOwn, nodesJoint + "  iqn.2026-11.test:x: {luns: {0: x}}\nvolumes2: 1\n", `joint:14:1: volumes2: found a section that is not the cluster's`},
+		"of one server":  {nodesOwn, "volumes: {x: {type: ram, size: 1MiB}}\n", `joint:1:14: volumes.x.owners: found nothing in the cluster's configuration, expected the nodes`},
+		"a node's":       {nodesOwn, "server: {threads: 1}\n", `joint:1:1: server: found a section that is not the cluster's`},
+		"unknown":        {nodesOwn, nodesJoint + "  iqn.2026-11.test:y: {luns: {0: nowhere}}\n", `joint:13:34`},
+		"own is wrong":   {nodesOwn + "  iqn.2026-11.test:y: {luns: {0: nowhere}}\n", nodesJoint, `own:11:34`},
+		"syntax":         {nodesOwn, "volumes: {\n", "joint:"},
+		"a list":         {nodesOwn, "- 1\n", "joint: found a list"},
 		"a rule twice":   {nodesOwn, "qos: {rules: [{name: mine, initiators: [\"iqn.2026-11.test:x\"]}]}\n", `qos.rules[1].name`},
-		"another scalar": {nodesOwn + "discovery: {portals: all}\n", "discovery: {portals: own}\n", "common:1:13: discovery.portals: found the key a second time, expected it once (first in line 11)"},
+		"another scalar": {nodesOwn + "discovery: {portals: all}\n", "discovery: {portals: own}\n", "joint:1:13: discovery.portals: found the key a second time, expected it once (first in line 11)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			common, err := ParseCommon("common", []byte(test.common))
+			joint, err := ParseJoint("joint", []byte(test.joint))
 			if err == nil {
-				_, _, err = ParseWith("own", []byte(test.own), common)
+				_, _, err = ParseWith("own", []byte(test.own), joint)
 			}
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("found %v, expected %s", err, test.want)

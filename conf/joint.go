@@ -1,7 +1,6 @@
 package conf
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -9,40 +8,36 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Common is what the configurations of a cluster's nodes have in common: a text of its own,
+// Joint is what the configurations of a cluster's nodes have in common: a text of its own,
 // which is read together with that of each node. It does not change, and may be used by any
 // number of goroutines.
-type Common struct {
+type Joint struct {
 	src  *source
 	text []byte
-	root *ast.MappingNode // its places are behind commonLine
+	root *ast.MappingNode // its places are behind jointLine
 }
 
-// commonSections are those that a Common may have. The others are of one machine.
-var commonSections = []string{"auth-groups", "ceph", "discovery", "qos", "targets", "volumes"}
+// jointSections are those that a Joint may have. The others are of one machine.
+var jointSections = []string{"auth-groups", "ceph", "discovery", "qos", "targets", "volumes"}
 
 // nodeSections are the others.
 var nodeSections = []string{"cache", "cluster", "log", "portal-groups", "server"}
 
-// shareable are the paths of mappings that a node's text may have some keys of, and the Common
+// shareable are the paths of mappings that a node's text may have some keys of, and the Joint
 // others.
 var shareable = []string{"", "auth-groups", "ceph", "discovery", "qos", "qos.capacities", "qos.groups", "targets", "volumes"}
 
-// commonLine is behind the lines of all texts: the line of a place in a Common is that in
-// its text and so many more.
-const commonLine = 1 << 30
-
-// ParseCommon reads the syntax of a Common, and refuses sections that are a node's own. What
+// ParseJoint reads the syntax of a Joint, and refuses sections that are a node's own. What
 // it says is checked where it is read with a node's text. The error holds every problem, as
 // Errors.
-func ParseCommon(name string, text []byte) (*Common, error) {
+func ParseJoint(name string, text []byte) (*Joint, error) {
 	text = withoutMark(text)
 	d := newDecoder(name, text)
-	c := &Common{src: d.src, text: text, root: &ast.MappingNode{}}
+	c := &Joint{src: d.src, text: text, root: &ast.MappingNode{}}
 	root, ok := d.tree(text)
 	if ok && !(node{ast: root}).missing() {
 		if c.root, ok = mappingOf(root); !ok {
-			d.add(Problem{File: name, Found: node{ast: root}.kind(), Expected: "a mapping with the keys " + strings.Join(commonSections, ", ")})
+			d.add(Problem{File: name, Found: node{ast: root}.kind(), Expected: "a mapping with the keys " + strings.Join(jointSections, ", ")})
 		}
 	}
 	if err := d.errors(); err != nil {
@@ -50,30 +45,38 @@ func ParseCommon(name string, text []byte) (*Common, error) {
 	}
 	for _, pair := range c.root.Values {
 		key, ok := node{ast: pair.Key}.scalar()
-		if !ok || !slices.Contains(commonSections, key) {
-			d.failAt(placeOf(pair.Key.GetToken()), shownKey(key, slices.Concat(commonSections, nodeSections)), "a section that is not the cluster's", "one of "+strings.Join(commonSections, ", ")+"; each node has the others in its own file")
+		if !ok || !slices.Contains(jointSections, key) {
+			d.failAt(placeOf(pair.Key.GetToken()), shownKey(key, slices.Concat(jointSections, nodeSections)), "a section that is not the cluster's", "one of "+strings.Join(jointSections, ", ")+"; each node has the others in its own file")
 		}
 	}
 	moveBehind(c.root)
 	return c, d.errors()
 }
 
-// Text is the whole of it. It must not be changed.
-func (c *Common) Text() []byte { return c.text }
+// source is where its places are; nil: there is nothing.
+func (c *Joint) source() *source {
+	if c == nil {
+		return nil
+	}
+	return c.src
+}
 
-// moveBehind makes the places of a tree those of a Common.
+// Text is the whole of it. It must not be changed.
+func (c *Joint) Text() []byte { return c.text }
+
+// moveBehind makes the places of a tree those of a Joint.
 func moveBehind(root ast.Node) {
 	seen := map[*token.Position]bool{}
 	ast.Walk(visit(func(n ast.Node) {
 		if t := n.GetToken(); t != nil && !seen[t.Position] {
 			seen[t.Position] = true
-			t.Position.Line += commonLine
+			t.Position.Line += jointLine
 		}
 	}), root)
 }
 
-// with is the tree of a node's text with what is common. nil: there is nothing common.
-func (c *Common) with(own ast.Node) ast.Node {
+// with is the tree of a node's text with what is joint. nil: there is nothing joint.
+func (c *Joint) with(own ast.Node) ast.Node {
 	if c == nil {
 		return own
 	}
@@ -88,10 +91,10 @@ func (c *Common) with(own ast.Node) ast.Node {
 
 // mix is a mapping with the keys of both. A key that says the same in both is there once; a
 // key that does not is there twice, which is a mistake.
-func mix(path string, own, common *ast.MappingNode) *ast.MappingNode {
+func mix(path string, own, joint *ast.MappingNode) *ast.MappingNode {
 	out := *own
 	out.Values = slices.Clone(own.Values)
-	for _, pair := range common.Values {
+	for _, pair := range joint.Values {
 		i := indexOf(own, pair.Key)
 		if i < 0 {
 			out.Values = append(out.Values, pair)
@@ -110,20 +113,20 @@ func mix(path string, own, common *ast.MappingNode) *ast.MappingNode {
 }
 
 // mixedValues is false for values that say different things.
-func mixedValues(path string, own, common ast.Node) (ast.Node, bool) {
+func mixedValues(path string, own, joint ast.Node) (ast.Node, bool) {
 	a, mapping := mappingOf(own)
-	b, both := mappingOf(common)
+	b, both := mappingOf(joint)
 	if mapping && both && slices.Contains(shareable, path) {
 		return mix(path, a, b), true
 	}
 	rules, list := own.(*ast.SequenceNode)
-	more, lists := common.(*ast.SequenceNode)
+	more, lists := joint.(*ast.SequenceNode)
 	if list && lists && path == "qos.rules" {
 		all := *rules
 		all.Values = slices.Concat(rules.Values, more.Values)
 		return &all, true
 	}
-	return common, (node{ast: own}).missing() || sameValue(own, common)
+	return joint, (node{ast: own}).missing() || sameValue(own, joint)
 }
 
 // sameValue reports whether values say the same.
@@ -162,34 +165,4 @@ func mappingOf(n ast.Node) (*ast.MappingNode, bool) {
 		return ast.Mapping(n.GetToken(), false, n), true
 	}
 	return nil, false
-}
-
-// isCommon reports whether the value of a key is the Common's.
-func (d *decoder) isCommon(path string) bool { return d.at[path].line > commonLine }
-
-// validateCommon refuses volumes that each node would have for itself.
-func (d *decoder) validateCommon(c *Config) {
-	for i := range c.Volumes {
-		v := &c.Volumes[i]
-		if path := "volumes." + v.Name; d.isCommon(path) && !v.Clustered() {
-			d.fail(path+".owners", "nothing in the cluster's configuration", "the nodes that may own the volume; a volume of one server is in that server's own file")
-		}
-	}
-}
-
-// within is the file and the place there of a position.
-func (s *source) within(p position) (*source, position) {
-	if p.line > commonLine {
-		return s.common.src, position{p.line - commonLine, p.column}
-	}
-	return s, p
-}
-
-// tell says where a position is, for who knows that another one is in s.
-func (s *source) tell(p position) string {
-	file, at := s.within(p)
-	if file == s {
-		return fmt.Sprintf("line %d", at.line)
-	}
-	return fmt.Sprintf("line %d of %s", at.line, file.name)
 }

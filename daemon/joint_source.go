@@ -29,7 +29,7 @@ const (
 	followTime = 10 * time.Second
 )
 
-const commonRefused = "the cluster's configuration was not changed"
+const jointRefused = "the cluster's configuration was not changed"
 
 // ClusterRevisions implements server.Source.
 func (s *source) ClusterRevisions() ([]control.ClusterRevision, error) {
@@ -57,7 +57,7 @@ func (s *source) revisions() ([]*revisions.Document, error) {
 }
 
 func (s *source) revisionOf(d *revisions.Document) control.ClusterRevision {
-	now := s.daemon.common()
+	now := s.daemon.joint()
 	return control.ClusterRevision{Revision: d.Revision, At: d.At, By: d.By, Node: d.Node, What: d.What, Now: now != nil && now.ID == d.ID}
 }
 
@@ -76,7 +76,7 @@ func (s *source) ClusterRevision(revision int64) (control.ClusterRevision, error
 
 // revision is one of a number; 0 is that which is in force.
 func (s *source) revision(revision int64) (*revisions.Document, error) {
-	if now := s.daemon.common(); now != nil && (revision == 0 || revision == now.Revision) {
+	if now := s.daemon.joint(); now != nil && (revision == 0 || revision == now.Revision) {
 		return now.Document, nil
 	}
 	all, err := s.revisions()
@@ -111,7 +111,7 @@ func (s *source) ApplyInCluster(by server.Asker, f control.ClusterFile) (control
 	if err := by.Begin(); err != nil {
 		return control.ClusterApplied{}, err
 	}
-	p, err := m.documents.Propose(ctx, d, s.daemon.common().revision(), expected)
+	p, err := m.documents.Propose(ctx, d, s.daemon.joint().revision(), expected)
 	if err != nil {
 		return control.ClusterApplied{}, ofState(err)
 	}
@@ -150,17 +150,17 @@ func (s *source) documentOf(by server.Asker, f control.ClusterFile) (d *revision
 			expected, _ = strconv.ParseInt(string(mark[1]), 10, 64) // of digits; one that is too large is no revision
 		}
 	}
-	if _, err := conf.ParseCommon(f.Name, d.Text); err != nil {
+	if _, err := conf.ParseJoint(f.Name, d.Text); err != nil {
 		return nil, 0, asRefusal(f.Name, err)
 	}
-	if now := s.daemon.common(); now != nil {
-		d.Text, err = withCommonSecrets(d.Text, now.tree)
+	if now := s.daemon.joint(); now != nil {
+		d.Text, err = withJointSecrets(d.Text, now.tree)
 	}
 	return d, expected, err
 }
 
-// withCommonSecrets gives users the secrets that they have, where the text withholds them.
-func withCommonSecrets(text []byte, was edit.Object) ([]byte, error) {
+// withJointSecrets gives users the secrets that they have, where the text withholds them.
+func withJointSecrets(text []byte, was edit.Object) ([]byte, error) {
 	parsed, err := edit.Parse(text)
 	if err != nil {
 		return text, nil // conf.ParseWith reads more than edit does, and says what is wrong
@@ -187,7 +187,7 @@ func withCommonSecrets(text []byte, was edit.Object) ([]byte, error) {
 
 // ofState makes a refusal of an error of the cluster's state.
 func ofState(err error) error {
-	return &control.Refusal{What: commonRefused, State: true, Stale: errors.Is(err, cluster.ErrConflict), Reasons: []control.Reason{{Text: err.Error()}}}
+	return &control.Refusal{What: jointRefused, State: true, Stale: errors.Is(err, cluster.ErrConflict), Reasons: []control.Reason{{Text: err.Error()}}}
 }
 
 // judged is what the living nodes say to a proposal. It fails if one says nothing.
@@ -201,7 +201,7 @@ func (s *source) judged(ctx context.Context, by server.Asker, p *revisions.Propo
 		return nil, ofState(err)
 	}
 	out := []control.ClusterVerdict{}
-	r := &control.Refusal{What: commonRefused, State: true}
+	r := &control.Refusal{What: jointRefused, State: true}
 	for _, node := range s.living() {
 		var v control.ClusterVerdict
 		if json.Unmarshal(said[node], &v) != nil {
@@ -239,7 +239,7 @@ func (s *source) living() []string {
 // refusedBy are the reasons of nodes; a dry run tells what has to be allowed instead of
 // refusing it.
 func refusedBy(verdicts []control.ClusterVerdict, allowed conf.Allowed, dry bool) error {
-	r := &control.Refusal{What: commonRefused, State: true}
+	r := &control.Refusal{What: jointRefused, State: true}
 	for i := range verdicts {
 		v := &verdicts[i]
 		for _, reason := range v.Reasons {

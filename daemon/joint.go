@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"lunar/cluster/revisions"
@@ -13,34 +12,34 @@ import (
 	"lunar/daemon/state"
 )
 
-// common is a revision of the cluster's configuration: what a server reads together with its
+// joint is a revision of the cluster's configuration: what a server reads together with its
 // own file.
-type common struct {
+type joint struct {
 	*revisions.Document
-	text *conf.Common
+	text *conf.Joint
 	tree edit.Object // what it says
 }
 
-// commonOf reads a document.
-func commonOf(d *revisions.Document) (*common, error) {
-	text, err := conf.ParseCommon(commonName(d.Revision), d.Text)
+// jointOf reads a document.
+func jointOf(d *revisions.Document) (*joint, error) {
+	text, err := conf.ParseJoint(jointName(d.Revision), d.Text)
 	if err != nil {
 		return nil, err
 	}
 	parsed, err := edit.Parse(d.Text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", commonName(d.Revision), err)
+		return nil, fmt.Errorf("%s: %w", jointName(d.Revision), err)
 	}
-	return &common{d, text, parsed.Tree()}, nil
+	return &joint{d, text, parsed.Tree()}, nil
 }
 
-// commonName is what messages call a revision.
-func commonName(revision int64) string {
+// jointName is what messages call a revision.
+func jointName(revision int64) string {
 	return fmt.Sprintf("revision %d of the cluster's configuration", revision)
 }
 
 // revision is 0 if there is none.
-func (c *common) revision() int64 {
+func (c *joint) revision() int64 {
 	if c == nil {
 		return 0
 	}
@@ -48,7 +47,7 @@ func (c *common) revision() int64 {
 }
 
 // config is nil if there is none.
-func (c *common) config() *conf.Common {
+func (c *joint) config() *conf.Joint {
 	if c == nil {
 		return nil
 	}
@@ -56,7 +55,7 @@ func (c *common) config() *conf.Common {
 }
 
 // has reports whether the object at a path is of the cluster's configuration.
-func (c *common) has(path []string) bool {
+func (c *joint) has(path []string) bool {
 	if c == nil || len(path) < 2 {
 		return false
 	}
@@ -68,27 +67,27 @@ func (c *common) has(path []string) bool {
 	return there
 }
 
-// common is what is in force of the cluster's configuration; nil: nothing.
-func (d *daemon) common() *common {
+// joint is what is in force of the cluster's configuration; nil: nothing.
+func (d *daemon) joint() *joint {
 	if d.member == nil {
 		return nil
 	}
-	return d.member.common.Load()
+	return d.member.joint.Load()
 }
 
 // recall finds the revisions that a start may go by, the newest first: that of the cluster's
 // state, and that which was in force here last. The state does not go back: one that has an
 // older revision has been restored.
-func (m *membership) recall(stateDir string) (all []*common, err error) {
+func (m *membership) recall(stateDir string) (all []*joint, err error) {
 	text, err := state.ClusterConfig(stateDir, m.conf.Named)
 	if err != nil {
 		return nil, err
 	}
-	var was *common
+	var was *joint
 	if text != nil {
 		d, err := revisions.Decode(text)
 		if err == nil {
-			was, err = commonOf(d)
+			was, err = jointOf(d)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the cluster's configuration in the state directory: %w", err)
@@ -97,16 +96,16 @@ func (m *membership) recall(stateDir string) (all []*common, err error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), m.conf.Lease)
 	defer cancel()
-	var newest *common
+	var newest *joint
 	d, err := m.documents.Newest(ctx)
 	if err == nil && d != nil {
-		newest, err = commonOf(d)
+		newest, err = jointOf(d)
 	}
 	switch {
 	case err != nil:
-		m.complainOfCommon(fmt.Errorf("the cluster's configuration could not be read, and is as it was here last: %w", err))
+		m.complainOfJoint(fmt.Errorf("the cluster's configuration could not be read, and is as it was here last: %w", err))
 	case newest.revision() < was.revision():
-		m.complainOfCommon(goesBack(newest.revision(), was.revision()))
+		m.complainOfJoint(goesBack(newest.revision(), was.revision()))
 	case newest != nil:
 		all = append(all, newest)
 	}
@@ -121,8 +120,8 @@ func goesBack(found, here int64) error {
 	return fmt.Errorf("the cluster's state has revision %d of the configuration, as after a restore; here %d is in force: apply the configuration again", found, here)
 }
 
-// complainOfCommon notes why the newest revision is not in force, and logs it once; nil: it is.
-func (m *membership) complainOfCommon(err error) {
+// complainOfJoint notes why the newest revision is not in force, and logs it once; nil: it is.
+func (m *membership) complainOfJoint(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -157,8 +156,8 @@ func (k Options) parseAs(m *membership, f *conf.File, dir string) (loaded, error
 	for _, c := range all {
 		l, err := k.parse(f, dir, c.config())
 		if err == nil {
-			if m.common.Store(c); first != nil {
-				m.complainOfCommon(fmt.Errorf("the node's own file does not go together with %s: %w", commonName(all[0].Revision), first))
+			if m.joint.Store(c); first != nil {
+				m.complainOfJoint(fmt.Errorf("the node's own file does not go together with %s: %w", jointName(all[0].Revision), first))
 			}
 			return l, nil
 		}
@@ -169,10 +168,10 @@ func (k Options) parseAs(m *membership, f *conf.File, dir string) (loaded, error
 	return loaded{}, first
 }
 
-// keepCommon notes the revision that is in force, for a start while the cluster's state does
+// keepJoint notes the revision that is in force, for a start while the cluster's state does
 // not answer. The caller holds the changes.
-func (m *membership) keepCommon(stateDir string) {
-	c := m.common.Load()
+func (m *membership) keepJoint(stateDir string) {
+	c := m.joint.Load()
 	if c == nil || c.ID == m.keptID {
 		return
 	}
@@ -190,8 +189,8 @@ func (m *membership) keepCommon(stateDir string) {
 // passing reports whether the state did not answer, as it will again.
 func passing(err error) bool { return err != nil && !errors.Is(err, revisions.ErrUnreadable) }
 
-// with is a node's own tree with what is common.
-func (c *common) with(own edit.Object) (edit.Object, error) {
+// with is a node's own tree with what is joint.
+func (c *joint) with(own edit.Object) (edit.Object, error) {
 	if c == nil {
 		return own, nil
 	}
@@ -209,7 +208,7 @@ func (c *common) with(own edit.Object) (edit.Object, error) {
 }
 
 // withOne is with of one object, or of a key of a section.
-func (c *common) withOne(own edit.Object, section, name string, value any) (edit.Object, error) {
+func (c *joint) withOne(own edit.Object, section, name string, value any) (edit.Object, error) {
 	if section == "qos" && (name == "rules" || name == "groups") {
 		var err error
 		for inner, one := range edit.Elements(name, value) {
@@ -228,7 +227,7 @@ func (m *membership) decided(key string) bool {
 	if m == nil {
 		return false
 	}
-	c := m.common.Load()
+	c := m.joint.Load()
 	if c == nil {
 		return false
 	}
@@ -240,27 +239,4 @@ func (m *membership) decided(key string) bool {
 		}
 	}
 	return false
-}
-
-// common is the cluster's configuration that was in force here last, for a file that is
-// checked; nil: none.
-func (k CheckOptions) common(f *conf.File) (*conf.Common, error) {
-	begins, err := f.Beginning()
-	dir, failed := conf.StateDir(k.StateDir)
-	if err != nil || failed != nil || begins.Cluster == nil {
-		return nil, err // without a state directory nothing is known
-	}
-	text, err := state.ClusterConfig(dir, begins.Cluster.Named)
-	if err != nil || text == nil {
-		if errors.Is(err, fs.ErrPermission) {
-			err = nil
-		}
-		return nil, err
-	}
-	d, err := revisions.Decode(text)
-	if err != nil {
-		return nil, err
-	}
-	c, err := commonOf(d)
-	return c.config(), err
 }
