@@ -2,7 +2,6 @@ package link_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"strings"
@@ -56,13 +55,6 @@ func (p *pair) until(what string, is func() bool) {
 			p.t.Fatalf("not within a minute: %s: %+v %+v", what, p.a.Status(), p.b.Status())
 		}
 	}
-}
-
-// within bounds a call.
-func within(t *testing.T, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // Bodies of all sizes come back, also those that nearly fill a message.
