@@ -176,9 +176,15 @@ func (k *killing) content(ctx context.Context, lun uint64) ([]byte, error) {
 		switch key, asc, ascq := r.SenseKey(); {
 		case r.Status == initiator.StatusGood:
 			all = append(all, r.In...)
-		case key != 6: // a unit attention of a new session
+		case key != 6 && !deferred(r.Sense): // a unit attention of a new session
 			return nil, fmt.Errorf("byte %d of LUN %d: found status %#x, sense %x/%02x/%02x", len(all), lun, r.Status, key, asc, ascq)
 		}
 	}
 	return all, nil
+}
+
+// deferred reports whether sense data tell of an earlier command, as of dirty data that found
+// no space (SPC-4 4.5.7): the command that is told of it is sent again.
+func deferred(sense []byte) bool {
+	return len(sense) > 0 && (sense[0]&0x7f == 0x71 || sense[0]&0x7f == 0x73)
 }
