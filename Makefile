@@ -82,8 +82,8 @@ unit: ## unit tests
 # internal/lint looks at sources, and has by then: `lint`. Packages run in this order: the
 # longest begin first, or they would run alone at the end.
 race: ## unit tests with the race detector and the invariants that production leaves out
-	$(GO) test -race -timeout 30m -tags "invariants $(TAGS)" ./daemon ./target $$($(GO) list ./... | grep -v internal/lint$$)
-	$(GO) -C scripts test -race -timeout 30m -tags "invariants $(TAGS)" ./...
+	$(GO) test -race -timeout 60m -tags "invariants $(TAGS)" ./daemon ./target $$($(GO) list ./... | grep -v internal/lint$$)
+	$(GO) -C scripts test -race -timeout 60m -tags "invariants $(TAGS)" ./...
 
 simulation: ## the papers' experiments in virtual time, reduced, with and without each decision of the server's
 	$(GO) -C scripts test -timeout 40m ./tgtsim
