@@ -43,11 +43,11 @@ func TestComplain(t *testing.T) {
 func TestDiffer(t *testing.T) {
 	all := peersIn(t)
 	own := all["n1"]
-	if err := all.differ("n1", &own); err != nil || len(own.Owners["db"]) != 2 {
+	if err := all.differ("n1", &own, "db"); err != nil || len(own.Owners["db"]) != 2 {
 		t.Errorf("found %v of nodes that agree, and owners %v", err, own.Owners)
 	}
 	own.Owners = map[string][]string{"db": {"n2", "n1"}}
-	if err := all.differ("n1", &own); err == nil || !strings.Contains(err.Error(), "volumes.db.owners: found [n1 n2] on node n2") {
+	if err := all.differ("n1", &own, "db"); err == nil || !strings.Contains(err.Error(), "volumes.db.owners: found [n1 n2] on node n2") {
 		t.Errorf("found %v", err)
 	}
 }

@@ -56,8 +56,9 @@ func TestPromiseOverNodes(t *testing.T) {
 	var load sync.WaitGroup
 	stop := make(chan struct{})
 	for name := range l.nodes {
-		served[name] = new(atomic.Int64)
-		load.Go(func() { l.read(name, served[name], stop) })
+		reads := new(atomic.Int64)
+		served[name] = reads
+		load.Go(func() { l.read(name, reads, stop) })
 	}
 	var p control.ClusterPromises
 	eventually.Holds(t, "one node keeps the promise, which three have a part of", func() bool {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,6 +111,7 @@ type lab struct {
 	network *mem.Network
 	wires   *linktest.Network
 	names   []string
+	living  atomic.Pointer[[]string] // as nodes know them
 	gates   map[string]*gates
 	links   map[string]*link.Links
 	keepers map[string]*Keeper
@@ -123,6 +125,8 @@ func inLab(t *testing.T, run func(*lab)) {
 		for i := range 3 {
 			l.names = append(l.names, fmt.Sprint("n", i+1))
 		}
+		living := slices.Clone(l.names)
+		l.living.Store(&living)
 		var all []*link.Links
 		for _, name := range l.names {
 			all = append(all, l.start(name))
@@ -168,7 +172,7 @@ func (l *lab) start(name string) *link.Links {
 	l.gates[name], l.links[name], l.states = g, links, append(l.states, state)
 	l.keepers[name] = New(Config{
 		State: state, Keys: cluster.KeysOf("test"), Node: name, Lease: lease, Links: links, Gates: g,
-		Living: func() []string { return l.names }, Shared: func(string) bool { return true },
+		Living: func() []string { return *l.living.Load() }, Shared: func(string) bool { return true },
 		Controller: func() nodes.Config { return nodes.Config{} },
 		Flows:      func() []scheduler.Flow { return []scheduler.Flow{{Initiator: "of " + name}} }, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -272,6 +276,7 @@ func TestControllerDies(t *testing.T) {
 		l.network.Cut(dead, true)
 		l.wires.CutAll(dead, true)
 		l.names = rest
+		l.living.Store(&rest)
 		began, sum := time.Now(), int64(0)
 		for ; len(l.controllers()) == 0; time.Sleep(10 * time.Millisecond) {
 			for _, name := range rest {
