@@ -75,6 +75,16 @@ func TestSilentOwnerAndLeader(t *testing.T) {
 	})
 }
 
+// kept expects n1 to own volumes that nobody has taken over, and to serve them.
+func (s *site) kept(t *testing.T, volumes ...string) {
+	t.Helper()
+	for _, v := range volumes {
+		if r := s.status("n2").Volumes[v].Owner; !s.write("n1", v) || r.Epoch != 1 {
+			t.Errorf("%s was taken over: %+v", v, r)
+		}
+	}
+}
+
 // Members of etcd whose disks stall for longer than the leases have nothing taken over.
 func TestStall(t *testing.T) {
 	bubble(t, func(t *testing.T, s *site) {
@@ -85,11 +95,7 @@ func TestStall(t *testing.T) {
 			s.net.SetQuorum(true)
 			time.Sleep(leaseTime)
 		}
-		for _, v := range []string{"plain", "cached"} {
-			if r := s.status("n2").Volumes[v].Owner; !s.write("n1", v) || r.Epoch != 1 {
-				t.Errorf("%s was taken over: %+v", v, r)
-			}
-		}
+		s.kept(t, "plain", "cached")
 	})
 }
 
