@@ -34,7 +34,8 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 }
 
 // turnAway refuses somebody over TCP. Answers to guesses wait, and so do those to who asks
-// again and again; the connection has no place meanwhile that others could have.
+// again and again; the connection has no place meanwhile that others could have, nor once
+// it is answered.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, c Caller) {
 	at, _ := netip.ParseAddrPort(r.RemoteAddr)
 	guessed := r.Header.Get("Authorization") != ""
@@ -42,6 +43,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, c Caller) {
 	if p := placeOf(r.Context()); wait > 0 && p != nil && !p.waits(r.Context(), wait) {
 		panic(http.ErrAbortHandler) // the client has gone, or others need its place
 	}
+	w.Header().Set("Connection", "close")
 	if s.probes.brief(w, r) {
 		return
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -238,6 +239,36 @@ func TestGuessersTakeNoPlaces(t *testing.T) {
 			t.Errorf("found %d", code)
 		}
 	}
+}
+
+// TestAnsweredGuessersTakeNoPlaces: the same with guesses that have had their answers, and
+// whose connections their clients keep.
+func TestAnsweredGuessersTakeNoPlaces(t *testing.T) {
+	r := serveRemote(t)
+	const networks, together = 8, maxConnections / 4
+	for begun := 0; begun < maxConnections; begun += together {
+		var answered [together]net.Conn
+		for i := range answered {
+			c, err := r.dialFrom(fmt.Sprintf("127.%d.0.%d", 1+i%networks, 1+(begun+i)/networks))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := io.WriteString(c, "GET /v1/cache HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer wrong\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			answered[i] = c
+		}
+		for _, c := range answered {
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil || answer.StatusCode != http.StatusUnauthorized {
+				t.Fatalf("found %v, %v", answer, err)
+			}
+		}
+	}
+	eventually.Holds(t, "somebody with a token is answered", func() bool {
+		return r.ask(t, "GET", "/v1/cache", "", r.tokens[control.Read]) == http.StatusOK
+	})
 }
 
 // TestSilenceTakesNoPlaces: the same with connections that say nothing, as soon as somebody

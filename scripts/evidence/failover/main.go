@@ -23,16 +23,18 @@ import (
 
 type options struct {
 	site.Options
-	Module string        `help:"Directory of the server's module, whose model test and chaos test are run for longer." default:"."`
-	Notes  string        `default:"docs/reports/failover/results.json" help:"Results, by check."`
-	To     string        `default:"docs/reports/failover.md" help:"The document."`
-	Only   []string      `help:"Some of the checks."`
-	Moves  int           `default:"20" help:"Planned moves."`
-	Kills  int           `default:"20" help:"Owners that are killed."`
-	Stops  int           `default:"10" help:"Owners that are stopped and go on."`
-	Others int           `default:"3" help:"Of everything else."`
-	Users  int           `default:"32" help:"Commands under way."`
-	Pause  time.Duration `default:"10ms" help:"Of a user between two commands: without it, the load alone fills the CPUs that three servers, etcd and Ceph share."`
+	Module  string        `help:"Directory of the server's module, whose model test and chaos test are run for longer." default:"."`
+	Notes   string        `default:"docs/reports/failover/results.json" help:"Results, by check."`
+	To      string        `default:"docs/reports/failover.md" help:"The document."`
+	Only    []string      `help:"Some of the checks."`
+	Moves   int           `default:"20" help:"Planned moves."`
+	Kills   int           `default:"20" help:"Owners that are killed."`
+	Stops   int           `default:"10" help:"Owners that are stopped and go on."`
+	Leaders int           `default:"50" help:"Leaders of etcd that are killed."`
+	Outage  time.Duration `default:"10m" help:"For which etcd has no quorum."`
+	Others  int           `default:"3" help:"Of everything else."`
+	Users   int           `default:"32" help:"Commands under way."`
+	Pause   time.Duration `default:"10ms" help:"Of a user between two commands: without it, the load alone fills the CPUs that three servers, etcd and Ceph share."`
 }
 
 //go:embed failover.md.tmpl
@@ -77,12 +79,19 @@ func (s *scene) parts() []part {
 		{"monitor", "the monitor stopped for 5 s", s.Others, short, 0, second, 0, lasting((*site.Site).NoMonitor, 5*second)},
 		{"monitor-kill", "the monitor stopped for 5 s, the owner killed then", s.Others, 7 * second, 0, second, 0, lasting((*site.Site).KillWithoutMonitor, 5*second)},
 	}
+	if s.Cached {
+		all = append(all, part{"outage", fmt.Sprintf("two of three members of etcd stopped for %v", s.Outage), min(1, s.Others), short, 0, second, 0, s.outage})
+	}
+	if s.Etcd == "embedded" {
+		all = append(all, part{"leader", "`kill -9` of the etcd that leads", s.Leaders, short / 2, 0, half, half, lasting((*site.Site).KillLeader, 2*second)})
+	}
 	if !site.Separate() || s.Etcd == "external" { // it takes root to cut a server off, and etcd beside it
 		return all
 	}
 	return append(all,
 		part{"etcd-cut", "the owner cut off from etcd alone for 10 s", s.Others, short, 0, second, 0, lasting((*site.Site).CutFromEtcd, 10*second)},
 		part{"ceph-cut", "the owner cut off from Ceph alone for 15 s, a minute after it got the volume", s.Others, 8 * second, time.Minute, second, 0, lasting((*site.Site).CutFromCeph, 15*second)}, // no volume moves so twice in half a minute
+		part{"silence", "nobody reaches the owner's host for 20 s, as without power", s.Others, 6 * second, 0, second, 0, lasting((*site.Site).Silence, 20*second)},
 		part{"hosts-cut", "the owner cut off from hosts alone for 10 s", s.Others, 0, 0, second, 0, lasting((*site.Site).CutFromHosts, 10*second)},
 	)
 }
@@ -96,8 +105,9 @@ var longer = []struct{ name, what, dir, test, flag string }{
 // scene is what all parts happen on: it begins with the first of them.
 type scene struct {
 	*options
-	site *site.Site
-	load *load
+	site   *site.Site
+	load   *load
+	cached []notes.Fact // that a part has found out about the owner's cache
 }
 
 func (s *scene) checks() (all []notes.Check[*scene]) {
@@ -163,6 +173,7 @@ func (s *scene) part(p *part) (r notes.Result, err error) {
 		return r, err
 	}
 	var gaps []time.Duration
+	s.cached = nil
 	before := s.load.count()
 	for i := range p.rounds {
 		time.Sleep(p.rest)
@@ -186,6 +197,7 @@ func (s *scene) part(p *part) (r notes.Result, err error) {
 	r.How, r.Columns = s.how(), columns
 	r.Rows = [][]string{{p.what, fmt.Sprint(p.rounds), seconds(generations.Median(gaps)), seconds(slices.Max(gaps)), target(p.target), fmt.Sprint(n.writes), fmt.Sprint(n.reads), fmt.Sprint(n.failovers)}}
 	r.Facts = []notes.Fact{notes.Found("writes lost, reads that were stale, commands that failed", fmt.Sprintf("%d, %d, %d of %d reads", n.lost, n.stale, n.failed, n.reads+n.sticky), n.lost+n.stale+n.failed == 0)}
+	r.Facts = append(r.Facts, s.cached...)
 	return r, nil
 }
 

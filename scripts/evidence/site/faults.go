@@ -79,9 +79,13 @@ func (s *Site) Restart() error {
 
 // NoQuorum has two members of etcd stand still, with their keepers.
 func (s *Site) NoQuorum(d time.Duration) error {
+	return s.WithoutQuorum(func() error { time.Sleep(d); return nil })
+}
+
+// WithoutQuorum does something while two members of etcd stand still, with their keepers.
+func (s *Site) WithoutQuorum(what func() error) error {
 	err := s.signal(syscall.SIGSTOP)
-	time.Sleep(d)
-	err = errors.Join(err, s.signal(syscall.SIGCONT))
+	err = errors.Join(err, what(), s.signal(syscall.SIGCONT))
 	time.Sleep(3 * time.Second)
 	return errors.Join(err, s.together())
 }
@@ -89,16 +93,6 @@ func (s *Site) NoQuorum(d time.Duration) error {
 func (s *Site) signal(signal syscall.Signal) (err error) {
 	for _, m := range s.members[1:] {
 		err = errors.Join(err, syscall.Kill(-m.Process.Pid, signal), s.signalChildren(m.Process.Pid, signal))
-	}
-	return err
-}
-
-// signalChildren reaches etcd, which its keeper may have put into a group of its own.
-func (s *Site) signalChildren(pid int, signal syscall.Signal) error {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	for _, child := range strings.Fields(string(text)) {
-		n, e := strconv.Atoi(child)
-		err = errors.Join(err, e, syscall.Kill(n, signal))
 	}
 	return err
 }
@@ -172,6 +166,26 @@ func (s *Site) stays(d time.Duration, selectors []string) error {
 
 // CutFromEtcd has the owner not reach etcd for a time, and not lose the volume.
 func (s *Site) CutFromEtcd(d time.Duration) error { return s.stays(d, etcdPorts) }
+
+// Silence has nobody reach the owner for a time, nor its member of etcd: to all others it is as if
+// its host had lost its power.
+func (s *Site) Silence(d time.Duration) error {
+	from, err := s.Owner()
+	if err != nil {
+		return err
+	}
+	if err := all("ip link set " + from.outside + " down"); err != nil {
+		return err
+	}
+	time.Sleep(d)
+	now, err := s.Other(from).seen()
+	if err == nil && now == from.Name {
+		err = fmt.Errorf("found owner %s as before, expected another one", now)
+	}
+	err = errors.Join(err, all("ip link set "+from.outside+" up"))
+	time.Sleep(3 * time.Second)
+	return errors.Join(err, s.together())
+}
 
 // CutFromHosts has hosts not reach the owner for a time, which goes on to own the volume.
 func (s *Site) CutFromHosts(d time.Duration) error { return s.stays(d, hostPorts) }

@@ -65,12 +65,12 @@ func bridge() error {
 
 // separate makes the namespace of a server, and returns its address in it.
 func (n *Node) separate(i int) (string, error) {
-	n.space = fmt.Sprintf("lunar-%d-%s", os.Getpid(), n.Name)
-	address, outside := fmt.Sprint("10.77.0.", 11+i), fmt.Sprint("lunar", i)
+	n.space, n.outside = fmt.Sprintf("lunar-%d-%s", os.Getpid(), n.Name), fmt.Sprint("lunar", i)
+	address := fmt.Sprint("10.77.0.", 11+i)
 	return address, all(
 		"ip netns add "+n.space,
-		"ip link add "+outside+" type veth peer name eth0 netns "+n.space,
-		"ip link set "+outside+" master lunar up",
+		"ip link add "+n.outside+" type veth peer name eth0 netns "+n.space,
+		"ip link set "+n.outside+" master lunar up",
 		"ip -n "+n.space+" addr add "+address+"/24 dev eth0",
 		"ip -n "+n.space+" link set eth0 up",
 		"ip -n "+n.space+" link set lo up",

@@ -16,7 +16,9 @@ type Node struct {
 	Name   string
 	Portal string
 	site   *Site
-	space  string // network namespace; empty: that of this program
+
+	space   string // network namespace; empty: that of this program
+	outside string // its interface in the network namespace of this program
 }
 
 const config = `server: {threads: 1}
