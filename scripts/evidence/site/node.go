@@ -104,11 +104,9 @@ func (n *Node) member(i int, address string) (err error) {
 	return eventually("a member of etcd", func() error { return n.lunar("cluster", "token", "--state-dir", n.State) })
 }
 
+// lunar runs in the node's namespace: init and join want an address of their machine.
 func (n *Node) lunar(args ...string) error {
-	if code, said := n.Lunar(args...); code != 0 {
-		return fmt.Errorf("lunar %s: code %d: %s", strings.Join(args, " "), code, said)
-	}
-	return nil
+	return run(append(append(n.inside(), daemon.Lunar(n.Binary)), args...)...)
 }
 
 // Owner is the node that serves the volume, as one that lives says.
