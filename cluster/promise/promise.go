@@ -168,7 +168,9 @@ func (k *Keeper) decide() time.Duration {
 	due := max(c.Deadline(), k.elected+ahead)
 	if now := k.now(); !k.asked && now >= due-ahead {
 		k.asked = true
-		k.ask()
+		if k.ask(); k.controller == nil { // this node itself has heard a later one
+			return nodes.Interval
+		}
 	}
 	if now := k.now(); now >= due {
 		k.asked = false
@@ -183,8 +185,9 @@ func (k *Keeper) decide() time.Duration {
 
 // ask asks all nodes that live for their reports.
 func (k *Keeper) ask() {
+	c := k.controller
 	for _, node := range k.config.Living() {
-		a := k.controller.Ask(node)
+		a := c.Ask(node)
 		k.send(node, link.Report, a.Append(nil))
 	}
 }

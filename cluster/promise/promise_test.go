@@ -230,6 +230,27 @@ func (l *lab) demand(to string) {
 	}
 }
 
+// nowhere are links to nobody.
+type nowhere struct{}
+
+func (nowhere) Handle(link.Kind, link.Receiver)         {}
+func (nowhere) Send(string, link.Kind, ...[]byte) error { return link.ErrUnreachable }
+func (nowhere) Call(context.Context, string, link.Message) ([]byte, error) {
+	return nil, link.ErrUnreachable
+}
+
+// TestSupersededHere: a controller whose own node has heard a later one is none any more, also while
+// it asks all nodes.
+func TestSupersededHere(t *testing.T) {
+	k := New(Config{Node: "n1", Links: nowhere{}, Gates: newGates(), Living: func() []string { return []string{"n1", "n2"} }, Shared: func(string) bool { return true }, Logger: slog.New(slog.DiscardHandler)})
+	k.controller = nodes.NewController(nodes.Config{Term: 1})
+	later := nodes.Ask{Term: 2}
+	k.take("n2", later.Append(nil))
+	if wait := k.decide(); wait <= 0 || k.controller != nil || len(k.superseded) != 1 {
+		t.Errorf("found %v until the next decision, controller %v", wait, k.controller)
+	}
+}
+
 // TestFollows: one node is elected, and the limit goes where it is asked for.
 func TestFollows(t *testing.T) {
 	inLab(t, func(l *lab) {
