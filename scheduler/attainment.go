@@ -1,5 +1,7 @@
 package scheduler
 
+import "slices"
+
 // historyPeriods is how many periods an attainment remembers.
 const historyPeriods = 60
 
@@ -17,7 +19,7 @@ func (r PeriodResult) Met() bool { return r.Served+r.Yielded >= min(r.Reservatio
 
 // attainment is a ring of the last periods.
 type attainment struct {
-	periods    [historyPeriods]PeriodResult
+	periods    []PeriodResult
 	count      int
 	fulfilment Fulfilment
 }
@@ -30,7 +32,11 @@ type Fulfilment struct{ Met, Missed, Unused int64 }
 
 func (a *attainment) add(s clientTotals, reservation int64) {
 	r := PeriodResult{reservation, s.offered, s.served, s.yielded}
-	a.periods[a.count%historyPeriods] = r
+	if len(a.periods) < historyPeriods {
+		a.periods = append(a.periods, r)
+	} else {
+		a.periods[a.count%historyPeriods] = r
+	}
 	a.count++
 	if a.fulfilment.Unused++; r.Offered >= reservation {
 		a.fulfilment.Unused = 0
@@ -60,10 +66,7 @@ func (c *Coordinator) Attainment(entity string) []PeriodResult {
 	if m == nil {
 		return nil
 	}
-	n := min(m.attainment.count, historyPeriods)
-	results := make([]PeriodResult, 0, n)
-	for i := m.attainment.count - n; i < m.attainment.count; i++ {
-		results = append(results, m.attainment.periods[i%historyPeriods])
-	}
-	return results
+	a := &m.attainment
+	oldest := a.count % max(1, len(a.periods))
+	return slices.Concat(a.periods[oldest:], a.periods[:oldest])
 }

@@ -40,7 +40,7 @@ type Coordinator struct {
 	servers  []*serverState // in order of appearance
 	members  []*member      // in order of appearance
 	byKey    map[string]*member
-	weights  []int64 // of one member, by server
+	weights  []int64 // of one member, by client
 	on       []bool  // of one member, by thread
 	began    int64
 	interval int // of the period, from 0
@@ -52,16 +52,17 @@ type member struct {
 	key         string
 	number      int64 // of all that the coordinator has made
 	level       Level
-	quota       quota         // of the coordinator above
-	uses        []use         // what that one is told
-	reservation int64         // tokens per period
-	limit       int64         // tokens/s; Unlimited is none
-	clients     []clientState // by server
-	at          []int         // the servers that it has, or had in this period, in order
-	fresh       bool          // it has come to a server since the last grants
-	gone        bool          // no server has it
-	tokens      []int64
-	shares      []int64 // of its limits, millionths, by thread; 0: it is not there
+	fresh       bool           // it has come to a server since the last grants
+	gone        bool           // no server has it
+	done        clientTotals   // in this period
+	rate        int64          // of the reservation, tokens/s
+	limit       int64          // tokens/s; Unlimited is none
+	reservation int64          // tokens per period
+	at          []*clientState // its clients, in order of their servers
+	quota       quota          // of the coordinator above
+	uses        []use          // what that one is told
+	tokens      []int64        // by thread
+	shares      []int64        // of its limits, millionths, by thread; 0: it is not there
 	attainment  attainment
 }
 
@@ -98,41 +99,56 @@ func (c *Coordinator) end() int64 { return c.began + c.config.Period }
 // Collect takes a thread's report; a thread may report as often as it likes.
 // Entities that it does not name are gone from that thread.
 func (c *Coordinator) Collect(r *GateReport) {
-	for j, s := range c.servers {
+	for _, s := range c.servers {
 		if s.thread == r.Thread {
-			s.leave(j)
+			s.leave()
 		}
 	}
 	for i := range r.Servers {
 		server := &r.Servers[i]
-		j := c.server(r.Thread, server.Device)
-		s := c.servers[j]
+		s := c.server(r.Thread, server.Device)
 		s.collect(server)
 		for n := range server.Entities {
-			e := &server.Entities[n]
-			m := s.before(n, e.Entity)
-			if m == nil {
-				m = c.member(e.Entity)
-			}
-			s.members = append(s.members, m)
-			s.served += m.collect(j, e)
+			c.collect(s, &server.Entities[n])
 		}
 	}
 	c.removeGone(r.Thread)
 }
 
+// collect takes what a report says of an entity on a server.
+func (c *Coordinator) collect(s *serverState, e *EntityReport) {
+	p := s.before(e)
+	if p == nil {
+		p = c.client(s, e)
+	}
+	e.Entity = p.member.key // the same memory is soon compared
+	s.clients = append(s.clients, p)
+	if since := p.collect(e); c.above != nil {
+		p.member.use(s.backing).totals.add(since)
+	}
+}
+
 // server finds or makes the server that a device is on a thread.
-func (c *Coordinator) server(thread int, d *Device) int {
-	for j, s := range c.servers {
+func (c *Coordinator) server(thread int, d *Device) *serverState {
+	for _, s := range c.servers {
 		if s.thread == thread && s.backing.device == d {
-			return j
+			return s
 		}
 	}
-	c.servers = append(c.servers, &serverState{thread: thread, backing: c.backing(d)})
-	for _, m := range c.members {
-		m.clients = append(m.clients, clientState{backlogged: true})
+	s := &serverState{thread: thread, place: len(c.servers), backing: c.backing(d)}
+	c.servers = append(c.servers, s)
+	return s
+}
+
+// client finds or makes the client of an entity on a server.
+func (c *Coordinator) client(s *serverState, e *EntityReport) *clientState {
+	m := c.member(e.Entity)
+	at, found := slices.BinarySearchFunc(m.at, s.place, func(p *clientState, place int) int { return p.server.place - place })
+	if !found {
+		m.fresh = true
+		m.at = slices.Insert(m.at, at, &clientState{member: m, server: s, number: e.Number, heardOf: s.heardOf, fresh: true, backlogged: true})
 	}
-	return len(c.servers) - 1
+	return m.at[at]
 }
 
 // member finds or makes a member.
@@ -140,49 +156,11 @@ func (c *Coordinator) member(key string) *member {
 	m := c.byKey[key]
 	if m == nil {
 		c.made++
-		m = &member{key: key, number: c.made, quota: c.newQuota(), clients: make([]clientState, len(c.servers)), tokens: make([]int64, c.config.Threads), shares: make([]int64, c.config.Threads)}
-		for i := range m.clients {
-			m.clients[i].backlogged = true
-		}
+		m = &member{key: key, number: c.made, quota: c.newQuota(), tokens: make([]int64, c.config.Threads), shares: make([]int64, c.config.Threads)}
 		c.byKey[key] = m
 		c.members = append(c.members, m)
 	}
 	return m
-}
-
-// collect takes an entity's report from a server. It returns what the device has served since
-// the one before, of an initiator: every command counts in one of these.
-func (m *member) collect(server int, e *EntityReport) (served int64) {
-	p := &m.clients[server]
-	if e.Number != p.last.Number { // the client was made anew there
-		*p = clientState{backlogged: true, fresh: true, untold: p.untold}
-		m.fresh = true
-	}
-	since := e.totals().less(p.last.totals())
-	p.untold.add(since)
-	p.present, p.last = true, *e
-	if at, listed := slices.BinarySearch(m.at, server); !listed {
-		m.at = slices.Insert(m.at, at, server)
-	}
-	p.backlogged = p.backlogged && e.Backlogged
-	if m.limit, m.level = e.Limit, e.Level; m.level == InitiatorLevel {
-		served = since.device()
-	}
-	return served
-}
-
-// beginInterval starts counting an interval.
-func (c *Coordinator) beginInterval() {
-	for _, s := range c.servers {
-		s.heard, s.served = heard{}, 0
-	}
-	for _, m := range c.members {
-		m.fresh = false
-		for _, j := range m.at {
-			p := &m.clients[j]
-			p.waited, p.mark, p.backlogged, p.fresh = p.backlogged, p.last.totals(), true, false
-		}
-	}
 }
 
 // Grow makes room for a number of threads.
@@ -194,80 +172,42 @@ func (c *Coordinator) Grow(threads int) {
 	}
 }
 
-// removeGone removes members that were on a thread and that no server has any more.
+// removeGone removes clients that a thread's newest report does not name, and members that no
+// server has any more.
 func (c *Coordinator) removeGone(thread int) {
 	any := false
 	for _, s := range c.servers {
-		if s.thread != thread {
+		if s.thread != thread || s.stayed == len(s.past) {
 			continue
 		}
-		for _, m := range s.past {
-			if !m.gone && !m.present() {
-				m.gone, any = true, true
-				delete(c.byKey, m.key)
+		for _, p := range s.past {
+			if p.heardOf == s.heardOf || p.member.gone {
+				continue
+			}
+			if p.member.leave(p); p.member.gone {
+				any = true
+				delete(c.byKey, p.member.key)
 			}
 		}
 	}
-	if !any {
-		return
+	if any {
+		c.members = slices.DeleteFunc(c.members, func(m *member) bool { return m.gone })
 	}
-	kept := c.members[:0]
-	for _, m := range c.members {
-		if !m.gone {
-			kept = append(kept, m)
-		}
-	}
-	clear(c.members[len(kept):])
-	c.members = kept
+}
+
+// leave has the entity be on a server no more.
+func (m *member) leave(p *clientState) {
+	m.at = slices.DeleteFunc(m.at, func(o *clientState) bool { return o == p })
+	m.gone = len(m.at) == 0
 }
 
 // removeServers removes servers that no entity uses, at the end of the period in
 // which they still counted.
 func (c *Coordinator) removeServers() {
-	kept, places := 0, make([]int, len(c.servers))
-	for j, s := range c.servers {
-		if !s.present {
-			continue
-		}
-		c.servers[kept], places[j] = s, kept
-		for _, m := range c.members {
-			m.clients[kept] = m.clients[j]
-		}
-		kept++
+	c.servers = slices.DeleteFunc(c.servers, func(s *serverState) bool { return !s.present })
+	for place, s := range c.servers {
+		s.place = place
 	}
-	if kept == len(c.servers) {
-		return
-	}
-	clear(c.servers[kept:])
-	c.servers = c.servers[:kept]
-	for _, m := range c.members {
-		m.clients = m.clients[:kept]
-		for i, j := range m.at { // none of a server that is gone
-			m.at[i] = places[j]
-		}
-	}
-}
-
-// present reports whether the entity is anywhere.
-func (m *member) present() bool {
-	for _, j := range m.at {
-		if m.clients[j].present {
-			return true
-		}
-	}
-	return false
-}
-
-// sums adds up the clients since the period's start.
-func (m *member) sums() (s clientTotals) {
-	for _, j := range m.at {
-		p := &m.clients[j]
-		s.offered += p.last.Offered - p.start.offered
-		s.served += p.last.Served - p.start.served
-		s.hits += p.last.Hits - p.start.hits
-		s.yielded += p.last.Yielded - p.start.yielded
-	}
-	return s
 }
 
 // Check converts unused reservations into global tokens, between two calls of
@@ -282,30 +222,17 @@ func (c *Coordinator) Check(now int64) {
 }
 
 // report tells each device's monitor what of its reservations is left, and what
-// it did, also for who came or went within the period.
+// it did, also for who came or went within the period. What lies inside another
+// reservation is part of it.
 func (c *Coordinator) report() {
 	for _, b := range c.devices {
 		r := haechi.Report{}
-		for j, s := range c.servers {
+		for _, s := range c.servers {
 			if s.backing == b {
 				r.Done += s.done
-				r.Residual += c.residual(j)
+				r.Residual += s.residual
 			}
 		}
 		b.monitor.Report(initiators, r)
 	}
-}
-
-// residual is what is reserved of a server. What lies inside another
-// reservation is part of it.
-func (c *Coordinator) residual(server int) (residual int64) {
-	if c.overNodes() {
-		return c.servers[server].residual
-	}
-	for _, m := range c.servers[server].members {
-		if p := &m.clients[server]; p.last.Root {
-			residual += p.last.Residual
-		}
-	}
-	return residual
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"slices"
 
 	"lunar/internal/arith"
@@ -17,63 +18,68 @@ func (c *Coordinator) overNodes() bool { return c.config.Foreign != nil && c.abo
 // stays is for how many intervals a device's order over nodes stays after it was needed last.
 const stays = 10
 
+// count notes, of nodes, what a member wants of each and what it has reserved there.
+func (c *Coordinator) count(i int, m *member) {
+	if !c.overNodes() {
+		return
+	}
+	r, wanted := c.control.R[i*len(c.servers):], c.control.Demand[i*len(c.servers):]
+	for _, p := range m.at {
+		s := p.server
+		if m.level == InitiatorLevel && wanted[s.place] > r[s.place] {
+			s.waiting++
+		}
+		if p.root {
+			s.promised += r[s.place]
+		}
+		s.needed = s.needed || r[s.place] > 0 && p.backlogged
+	}
+}
+
 // deal divides, over the nodes that use a device, the tokens that nobody has reserved, and
 // how much may be under way.
 func (c *Coordinator) deal(now int64) {
 	if !c.overNodes() {
 		return
 	}
-	waiting, reserved := make([]int64, len(c.servers)), make([]int64, len(c.servers))
-	needed := map[*backing]bool{}
-	for i, m := range c.members {
-		for _, j := range m.at {
-			p := &m.clients[j]
-			if !p.present {
-				continue
-			}
-			r, wanted := c.control.R[i*len(c.servers)+j], c.control.Demand[i*len(c.servers)+j]
-			if m.level == InitiatorLevel && wanted > r {
-				waiting[j]++
-			}
-			if p.last.Root {
-				reserved[j] += r
-			}
-			if r > 0 && p.backlogged {
-				needed[c.servers[j].backing] = true
-			}
+	for _, b := range c.devices {
+		b.contended = max(0, b.contended-1)
+	}
+	for _, s := range c.servers {
+		if s.needed {
+			s.backing.contended = stays
 		}
 	}
 	for _, b := range c.devices {
-		if b.foreign {
-			continue
+		if !b.foreign {
+			c.dealDevice(b, now)
 		}
-		if b.contended = max(0, b.contended-1); needed[b] {
-			b.contended = stays
-		}
-		c.dealDevice(b, now, waiting, reserved)
+	}
+	for _, s := range c.servers {
+		s.waiting, s.promised, s.needed = 0, 0, false
 	}
 }
 
 // dealDevice divides what nobody has reserved by the initiators that wait for more. What is
 // under way decides how a device divides itself between nodes whose order it does not know:
 // while reservations need that, each has its part of the node that may have most.
-func (c *Coordinator) dealDevice(b *backing, now int64, waiting, reserved []int64) {
+func (c *Coordinator) dealDevice(b *backing, now int64) {
 	users, all := int64(0), int64(0)
-	for j, s := range c.servers {
+	for _, s := range c.servers {
 		if s.backing == b && s.present {
-			users, all = users+1, all+waiting[j]
+			users, all = users+1, all+s.waiting
 		}
 	}
 	free, most := b.monitor.Convertible(now), int64(0)
-	for j, s := range c.servers {
+	for _, s := range c.servers {
 		if s.backing != b || !s.present {
 			continue
 		}
 		s.tokens = free / users
 		if all > 0 {
-			s.tokens = arith.MulDiv(free, waiting[j], all)
+			s.tokens = arith.MulDiv(free, s.waiting, all)
 		}
-		s.weight = (reserved[j] + s.tokens - s.tokens/sure) * whole / int64(max(1, s.threads))
+		s.weight = (s.promised + s.tokens - s.tokens/sure) * whole / int64(max(1, s.threads))
 		most = max(most, s.weight)
 	}
 	for _, s := range c.servers {
@@ -92,42 +98,34 @@ const sure = 16
 // Dealt fills what a node has been given by the last Redistribute: Parts and Pools.
 func (c *Coordinator) Dealt(node int, g *NodeGrant) {
 	g.Parts, g.Pools = g.Parts[:0], g.Pools[:0]
-	var at []int
-	for j, s := range c.servers {
+	for _, s := range c.servers {
 		if s.thread != node || !s.present {
 			continue
 		}
-		if at = append(at, j); !s.backing.foreign {
+		if !s.backing.foreign {
 			g.Pools = append(g.Pools, PoolPart{Device: s.backing.device.Name, Capacity: s.backing.capacity(), Tokens: s.tokens, Window: s.window})
 		}
-	}
-	for n, j := range at {
-		for _, m := range c.servers[j].members {
-			if p := c.partOf(m, node, at, n); p.Number >= 0 {
-				g.Parts = append(g.Parts, p)
-			}
+		for _, p := range s.clients {
+			g.Parts = append(g.Parts, Part{p.number, p.reserved, int64(p.share)})
 		}
 	}
+	if byNumber := func(a, b Part) int { return cmp.Compare(a.Number, b.Number) }; !slices.IsSortedFunc(g.Parts, byNumber) { // on several devices
+		slices.SortFunc(g.Parts, byNumber)
+	}
+	g.Parts = together(g.Parts)
 }
 
-// partOf is what a member has on those of the servers that are a node's, for the n-th of them;
-// without a number if one before that has the member, too.
-func (c *Coordinator) partOf(m *member, node int, at []int, n int) Part {
-	p := Part{Number: m.clients[at[n]].last.Number, Share: m.shares[node]}
-	for i, j := range at {
-		one := &m.clients[j]
-		switch {
-		case !one.present:
+// together makes one of the parts of each entity, which are in a row: it has one on each device.
+func together(parts []Part) []Part {
+	kept := parts[:0]
+	for _, p := range parts {
+		if n := len(kept); n > 0 && kept[n-1].Number == p.Number {
+			kept[n-1].Reserved += p.Reserved
 			continue
-		case i < n:
-			return Part{Number: -1}
 		}
-		p.Reserved += one.reserved
+		kept = append(kept, p)
 	}
-	if m.limit == pshift.Unlimited {
-		p.Share = whole
-	}
-	return p
+	return kept
 }
 
 // Left is how long the period still lasts at now.
@@ -159,16 +157,12 @@ type EntityPart struct {
 // Entities are those with a reservation or a limit, in order of appearance.
 func (c *Coordinator) Entities() (all []EntityStatus) {
 	for _, m := range c.members {
-		e := EntityStatus{Key: m.key, Level: m.level, Periods: c.Attainment(m.key), Fulfilment: m.attainment.fulfilment}
+		e := EntityStatus{Key: m.key, Level: m.level, Reservation: m.rate, Periods: c.Attainment(m.key), Fulfilment: m.attainment.fulfilment}
 		if m.limit != pshift.Unlimited {
 			e.Limit = m.limit
 		}
-		for _, j := range m.at {
-			p, s := &m.clients[j], c.servers[j]
-			if !p.present {
-				continue
-			}
-			e.Reservation = p.last.Reservation
+		for _, p := range m.at {
+			s := p.server
 			at := slices.IndexFunc(e.On, func(o EntityPart) bool { return o.Thread == s.thread })
 			if at < 0 {
 				at = len(e.On)

@@ -10,20 +10,20 @@ import (
 func (c *Coordinator) divide(i int, m *member) {
 	n := len(c.servers)
 	r, l := c.control.R[i*n:(i+1)*n], c.control.L[i*n:(i+1)*n]
-	for _, j := range m.at {
-		m.clients[j].reserved = r[j]
+	for _, p := range m.at {
+		p.reserved = r[p.server.place]
 	}
 	c.spread(m, max(0, c.control.Reservation[i]-c.control.Done[i])-arith.Sum(r))
 	clear(m.tokens)
-	for j, s := range c.servers {
-		m.tokens[s.thread] += r[j]
-		if l[j] != pshift.Unlimited {
-			m.tokens[s.thread] += l[j]
+	for _, p := range m.at {
+		j := p.server.place
+		if m.tokens[p.server.thread] += r[j]; l[j] != pshift.Unlimited {
+			m.tokens[p.server.thread] += l[j]
 		}
 	}
 	if arith.Sum(m.tokens) == 0 { // who may have none is divided by demand
-		for j, s := range c.servers {
-			m.tokens[s.thread] += c.control.Demand[i*n+j]
+		for _, p := range m.at {
+			m.tokens[p.server.thread] += c.control.Demand[i*n+p.server.place]
 		}
 	}
 	c.share(m)
@@ -34,49 +34,41 @@ func (c *Coordinator) divide(i int, m *member) {
 // device by its capacity, as far as all are known, and to its servers evenly,
 // the lower ones getting what does not divide.
 func (c *Coordinator) spread(m *member, tokens int64) {
-	total := c.weigh(m)
-	if tokens <= 0 || total == 0 {
+	if tokens <= 0 {
 		return
 	}
-	left := tokens
-	for j, w := range c.weights {
-		part := arith.MulDiv(tokens, w, total)
-		m.clients[j].reserved += part
+	total, left := c.weigh(m), tokens
+	for i, p := range m.at {
+		part := arith.MulDiv(tokens, c.weights[i], total)
+		p.reserved += part
 		left -= part
 	}
-	for j, w := range c.weights {
-		if left > 0 && w > 0 {
-			m.clients[j].reserved++
-			left--
-		}
+	for _, p := range m.at[:left] {
+		p.reserved++
 	}
 }
 
-// weigh sets the weights that spread goes by and returns their sum.
+// weigh sets the weights of a member's clients that spread goes by, and returns their sum.
 func (c *Coordinator) weigh(m *member) (total int64) {
 	devices, known := 0, true
-	for _, s := range c.servers {
-		s.backing.users = 0
+	for _, p := range m.at {
+		p.server.backing.users = 0
 	}
-	for _, j := range m.at {
-		if s := c.servers[j]; m.clients[j].present {
-			if s.backing.users++; s.backing.users == 1 {
-				devices++
-			}
-			known = known && s.backing.capacity() > 0
+	for _, p := range m.at {
+		b := p.server.backing
+		if b.users++; b.users == 1 {
+			devices++
 		}
+		known = known && b.capacity() > 0
 	}
-	c.weights = append(c.weights[:0], make([]int64, len(c.servers))...)
-	for _, j := range m.at {
-		switch s := c.servers[j]; {
-		case !m.clients[j].present:
-			continue
-		case known && devices > 1:
-			c.weights[j] = max(1, s.backing.capacity()/s.backing.users)
-		default:
-			c.weights[j] = 1
+	c.weights = c.weights[:0]
+	for _, p := range m.at {
+		weight := int64(1)
+		if b := p.server.backing; known && devices > 1 {
+			weight = max(1, b.capacity()/b.users)
 		}
-		total += c.weights[j]
+		c.weights = append(c.weights, weight)
+		total += weight
 	}
 	return total
 }
@@ -99,7 +91,12 @@ func (c *Coordinator) share(m *member) {
 		if total > 0 && m.limit != pshift.Unlimited {
 			m.shares[thread] = (spare*even + (whole-spare)*arith.MulDiv(whole, m.tokens[thread], total)) / whole
 		}
-		m.shares[thread] = max(1, arith.MulDiv(m.shares[thread], part, whole))
+		m.shares[thread] = max(1, m.shares[thread]*part/whole)
+	}
+	for _, p := range m.at {
+		if p.share = whole; m.limit != pshift.Unlimited {
+			p.share = int32(m.shares[p.server.thread])
+		}
 	}
 }
 
@@ -130,8 +127,8 @@ func evenly(tokens, n, i int64) int64 {
 // memory each time.
 func (c *Coordinator) threadsOf(m *member) (on []bool, n int64) {
 	c.on = append(c.on[:0], make([]bool, c.config.Threads)...)
-	for _, j := range m.at {
-		if thread := c.servers[j].thread; m.clients[j].present && !c.on[thread] {
+	for _, p := range m.at {
+		if thread := p.server.thread; !c.on[thread] {
 			c.on[thread] = true
 			n++
 		}
@@ -143,8 +140,8 @@ func (c *Coordinator) threadsOf(m *member) (on []bool, n int64) {
 // threads in the whole interval.
 func (c *Coordinator) waitsEverywhere(m *member) bool {
 	threads, n := c.threadsOf(m)
-	for _, j := range m.at {
-		if p, thread := &m.clients[j], c.servers[j].thread; p.present && p.waited && threads[thread] {
+	for _, p := range m.at {
+		if thread := p.server.thread; p.waited && threads[thread] {
 			threads[thread] = false
 			n--
 		}

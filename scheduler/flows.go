@@ -233,12 +233,14 @@ func (g *Gate) grant(granted *ServerGrant, grant *GateGrant, now int64) {
 	s := g.servers[at]
 	s.batch = batchOf(granted.Capacity)
 	s.window = g.windowOf(granted.Window)
-	for _, eg := range granted.Entities {
-		for _, p := range s.clients {
-			if p.entity.Key == eg.Entity {
-				p.engine.Configure(g.engineConfig(p.entity, s))
-				p.grant(now, eg.Reserved, grant.End, grant.Period)
-			}
+	entities := granted.Entities
+	for _, p := range s.clients { // both in order of numbers
+		for len(entities) > 0 && entities[0].Number < p.number { // it has gone since
+			entities = entities[1:]
+		}
+		if len(entities) > 0 && entities[0].Number == p.number {
+			p.engine.Configure(g.engineConfig(p.entity, s))
+			p.grant(now, entities[0].Reserved, grant.End, grant.Period)
 		}
 	}
 }

@@ -8,10 +8,11 @@ package scheduler
 // totals since it appeared there, so that a lost or late report does no harm.
 type EntityReport struct {
 	Entity      string // Entity.Key
-	Number      int64  // of its client there: another one starts its counts anew
+	Number      int64  // of its client there: another one starts its counts anew; ascending
+	Rule        int    // number of its rule, -1 none
 	Level       Level
-	Rule        int   // number of its rule, -1 none
 	Root        bool  // no entity around it has a reservation
+	Backlogged  bool  // something waited all the time since the last report
 	Reservation int64 // tokens/s
 	Limit       int64 // tokens/s; Unlimited is none
 	Residual    int64 // ξ
@@ -20,7 +21,6 @@ type EntityReport struct {
 	Served      int64 // total
 	Hits        int64 // total of Served that needed no device
 	Queued      int64 // waiting now
-	Backlogged  bool  // something waited all the time since the last report
 }
 
 // ServerReport is one device as an event thread uses it.
@@ -58,6 +58,7 @@ func (r *GateReport) next() *ServerReport {
 // on.
 type EntityGrant struct {
 	Entity   string
+	Number   int64 // of its client there
 	Reserved int64 // R-tokens, to last until the period's end
 }
 
@@ -70,9 +71,9 @@ type EntityShare struct {
 // ServerGrant is what an event thread may use of a device.
 type ServerGrant struct {
 	Device   *Device
-	Capacity int64 // of the whole device, tokens per period; 0: not known
-	Window   int64 // the part of the configured window that may be used, millionths; 0: all
-	Entities []EntityGrant
+	Capacity int64         // of the whole device, tokens per period; 0: not known
+	Window   int64         // the part of the configured window that may be used, millionths; 0: all
+	Entities []EntityGrant // in order of Number
 }
 
 // GateGrant is what the coordinator tells an event thread. What it does not

@@ -1,6 +1,8 @@
 package scheduler
 
 import (
+	"slices"
+
 	"lunar/internal/arith"
 	"lunar/scheduler/pshift"
 )
@@ -23,12 +25,16 @@ func (c *Coordinator) Redistribute(now int64, grants []GateGrant) {
 	c.control.Redistribute()
 	for i, m := range c.members {
 		c.divide(i, m)
+		c.count(i, m)
+		m.beginInterval()
 	}
 	if period {
 		c.beginPeriod(now)
 	}
 	c.deal(now)
-	c.beginInterval()
+	for _, s := range c.servers {
+		s.beginInterval()
+	}
 	for thread := range grants {
 		c.grant(thread, period, &grants[thread])
 	}
@@ -58,9 +64,9 @@ func (c *Coordinator) endPeriod(now int64) {
 func (c *Coordinator) beginPeriod(now int64) {
 	for _, b := range c.devices {
 		b.reserved = 0
-		for j, s := range c.servers {
+		for _, s := range c.servers {
 			if s.backing == b {
-				b.reserved += c.reservedOn(j)
+				b.reserved += s.reserved()
 			}
 		}
 		if b.begin(now); b.foreign {
@@ -69,10 +75,10 @@ func (c *Coordinator) beginPeriod(now int64) {
 	}
 }
 
-// reservedOn is what was granted on a server, as residual counts it.
-func (c *Coordinator) reservedOn(server int) (reserved int64) {
-	for _, m := range c.servers[server].members {
-		if p := &m.clients[server]; p.last.Root {
+// reserved is what was granted on a server, as residual counts it.
+func (s *serverState) reserved() (reserved int64) {
+	for _, p := range s.clients {
+		if p.root {
 			reserved += p.reserved
 		}
 	}
@@ -88,14 +94,10 @@ func (c *Coordinator) noteThrottled() {
 			s.throttledIntervals = 0
 		}
 	}
-	for _, m := range c.members {
-		if m.limit == pshift.Unlimited {
-			continue
-		}
-		for _, j := range m.at {
-			if p, s := &m.clients[j], c.servers[j]; p.present && p.backlogged && !c.saturated(s) {
-				s.backing.throttled = true
-			}
+	for _, s := range c.servers {
+		waits := func(p *clientState) bool { return p.backlogged && p.member.limit != pshift.Unlimited }
+		if !s.backing.throttled && !c.saturated(s) {
+			s.backing.throttled = slices.ContainsFunc(s.clients, waits)
 		}
 	}
 }
@@ -103,20 +105,21 @@ func (c *Coordinator) noteThrottled() {
 // endPeriod notes what the period gave and starts counting anew.
 func (m *member) endPeriod(c *Coordinator) {
 	if c.started {
-		m.attainment.add(m.sums(), m.reservation)
+		m.attainment.add(m.done, m.reservation)
 	}
-	m.quota.told = 0
-	there := m.at[:0]
-	for _, j := range m.at {
-		p := &m.clients[j]
-		p.period = p.last.Served - p.start.served
-		p.start = p.last.totals()
-		if p.present {
-			there = append(there, j)
-			m.reservation = arith.MulDiv(c.promised(m, p.last.Reservation), c.config.Period, 1e9)
-		}
+	m.done, m.quota.told = clientTotals{}, 0
+	m.reservation = arith.MulDiv(c.promised(m, m.rate), c.config.Period, 1e9)
+	for _, p := range m.at {
+		p.period, p.served = p.served, 0
 	}
-	m.at = there
+}
+
+// beginInterval starts counting an interval.
+func (m *member) beginInterval() {
+	m.fresh = false
+	for _, p := range m.at {
+		p.waited, p.backlogged, p.fresh, p.offered = p.backlogged, true, false, 0
+	}
 }
 
 // size gives the controller a row per member and a column per server.
@@ -140,30 +143,27 @@ func (c *Coordinator) demand() {
 	}
 	clear(c.control.Demand)
 	for i, m := range c.members {
-		s := m.sums()
 		c.control.Reservation[i] = m.reservation
-		c.control.Done[i] = s.device() + s.yielded
+		c.control.Done[i] = m.done.device() + m.done.yielded
 		c.control.Limit[i] = pshift.Unlimited
 		if m.limit != pshift.Unlimited { // paced: what was left unused is not made up for
 			limit := arith.MulDiv(m.limit, c.part(m), whole)
 			c.control.Limit[i] = c.control.Done[i] + arith.MulDiv(limit, c.config.Period*c.left(), int64(c.config.Intervals)*1e9)
 		}
-		for _, j := range m.at {
-			c.control.Demand[i*len(c.servers)+j] = c.demandOf(&m.clients[j], j)
+		demand := c.control.Demand[i*len(c.servers):][:len(c.servers)]
+		for _, p := range m.at {
+			demand[p.server.place] = c.demandOf(p)
 		}
 	}
 }
 
 // demandOf estimates what a client wants until the period's end. One that always
 // has something waiting wants all that its server can serve.
-func (c *Coordinator) demandOf(p *clientState, server int) int64 {
-	switch {
-	case !p.present:
-		return 0
-	case p.backlogged:
-		return max(c.control.Capacity[server]+c.control.Headroom[server], p.last.Queued)
+func (c *Coordinator) demandOf(p *clientState) int64 {
+	if p.backlogged {
+		return max(c.control.Capacity[p.server.place]+c.control.Headroom[p.server.place], p.queued)
 	}
-	return pshift.EstimateDemand(p.last.Queued, p.last.Offered-p.mark.offered, c.left())
+	return pshift.EstimateDemand(p.queued, p.offered, c.left())
 }
 
 // capacities estimates what each server of a device can serve until the
@@ -197,20 +197,20 @@ func (c *Coordinator) grant(thread int, period bool, g *GateGrant) {
 			g.Shares = append(g.Shares, EntityShare{m.key, m.shares[thread]})
 		}
 	}
-	for j, s := range c.servers {
+	for _, s := range c.servers {
 		if s.thread == thread && s.present {
-			g.Servers = append(g.Servers, c.serverGrant(j, func(*clientState) bool { return true }))
+			g.Servers = append(g.Servers, s.grant(func(*clientState) bool { return true }))
 		}
 	}
 }
 
-// serverGrant is what those clients of entities that are chosen have on a server.
-func (c *Coordinator) serverGrant(server int, chosen func(*clientState) bool) ServerGrant {
-	b := c.servers[server].backing
+// grant is what those clients of entities that are chosen have on a server.
+func (s *serverState) grant(chosen func(*clientState) bool) ServerGrant {
+	b := s.backing
 	g := ServerGrant{Device: b.device, Capacity: b.capacity(), Window: b.window}
-	for _, m := range c.servers[server].members {
-		if p := &m.clients[server]; chosen(p) {
-			g.Entities = append(g.Entities, EntityGrant{m.key, p.reserved})
+	for _, p := range s.clients {
+		if chosen(p) {
+			g.Entities = append(g.Entities, EntityGrant{p.member.key, p.number, p.reserved})
 		}
 	}
 	return g

@@ -3,20 +3,26 @@ package scheduler
 // serverState is what the coordinator knows of a server.
 type serverState struct {
 	thread             int
+	place              int // among the coordinator's
 	backing            *backing
 	present            bool  // an entity uses it
 	number             int64 // of the gate's server
 	last               int64 // its total in the newest report
 	done               int64 // tokens that it has served in this period
 	threads            int   // of a node that use the device
-	residual           int64 // of a node
+	residual           int64 // of its reservations, those inside others left out
 	tokens             int64 // that a node may use of what nobody has reserved
+	waiting            int64 // initiators of a node that want more than they have reserved
+	promised           int64 // tokens that a node's entities have reserved
+	needed             bool  // somebody waits for what it has reserved on a node
 	weight             int64 // of a node, in what is under way
 	window             int64 // millionths of the configured one; 0: all
 	heard              heard
-	members, past      []*member // of the newest report, in order; of the one before
-	served             int64     // tokens that the device has served for initiators in this interval
-	throttledIntervals int       // intervals in a row in which limits held it back
+	clients, past      []*clientState // of the newest report, in order; of the one before
+	heardOf            uint32         // the number of the newest report
+	stayed, next       int            // how many of past are in clients; where before goes on
+	served             int64          // tokens that the device has served for initiators in this interval
+	throttledIntervals int            // intervals in a row in which limits held it back
 }
 
 // heard sums a server's reports of an interval up.
@@ -33,19 +39,21 @@ func (h *heard) add(r *ServerReport) {
 	}
 }
 
-// leave has the server be used by nobody until it is heard again. Its clients are the j-th.
-func (s *serverState) leave(j int) {
-	s.present = false
-	for _, m := range s.members {
-		m.clients[j].present = false
-	}
-	s.past, s.members = s.members, s.past[:0]
+// leave has the server be used by nobody until it is heard again.
+func (s *serverState) leave() {
+	s.present, s.residual, s.stayed, s.next = false, 0, 0, 0
+	s.heardOf++
+	s.past, s.clients = s.clients, s.past[:0]
 }
 
-// before is the member that was the n-th, if it has that key; nil: it has not.
-func (s *serverState) before(n int, key string) *member {
-	if n < len(s.past) && !s.past[n].gone && s.past[n].key == key {
-		return s.past[n]
+// before is the client that an entity was in the report before; nil: it has come, or the
+// reports are not in order of their numbers.
+func (s *serverState) before(e *EntityReport) *clientState {
+	for s.next < len(s.past) && s.past[s.next].number <= e.Number {
+		p := s.past[s.next]
+		if s.next++; p.number == e.Number && p.member.key == e.Entity {
+			return p
+		}
 	}
 	return nil
 }
@@ -91,19 +99,53 @@ func (s *serverState) headroom(capacity int64) int64 {
 	return capacity >> max(2, 7-s.throttledIntervals)
 }
 
-// clientState is what the coordinator knows of an entity on one server.
+// clientState is what the coordinator knows of an entity on one server, which has it.
 type clientState struct {
-	present    bool
-	fresh      bool         // no grant has named it
-	last       EntityReport // the newest
-	mark       clientTotals // at the interval's start
-	start      clientTotals // at the period's start
-	backlogged bool         // in all reports of the interval
-	waited     bool         // backlogged in the interval before
-	reserved   int64        // tokens granted
-	untold     clientTotals // what the coordinator above was not told
-	period     int64        // tokens served in the last period
+	member     *member
+	server     *serverState
+	number     int64 // of the gate's client: another one starts its counts anew
+	queued     int64
+	offered    int64  // tokens in this interval
+	served     int64  // tokens in this period
+	reserved   int64  // tokens granted
+	share      int32  // of the limits, millionths
+	heardOf    uint32 // the server's report that has named it last
+	root       bool   // no entity around it has a reservation
+	fresh      bool   // no grant has named it
+	backlogged bool   // in all reports of the interval
+	waited     bool   // backlogged in the interval before
+	last       clientTotals
+	period     int64 // tokens served in the last period
 }
+
+// collect takes an entity's report, and returns what has come since the one before.
+func (p *clientState) collect(e *EntityReport) (since clientTotals) {
+	m, s := p.member, p.server
+	if p.heardOf != s.heardOf {
+		p.heardOf = s.heardOf
+		s.stayed++
+	}
+	if e.Number != p.number { // the client was made anew there
+		*p = clientState{member: m, server: s, number: e.Number, heardOf: s.heardOf, share: p.share, fresh: true, backlogged: true}
+		m.fresh = true
+	}
+	since = e.totals().less(p.last)
+	p.last = e.totals()
+	p.queued, p.root, p.backlogged = e.Queued, e.Root, p.backlogged && e.Backlogged
+	p.offered += since.offered
+	p.served += since.served
+	m.done.add(since)
+	if m.rate, m.limit, m.level = e.Reservation, e.Limit, e.Level; m.level == InitiatorLevel {
+		s.served += since.device() // every command counts in one of these
+	}
+	if e.Root {
+		s.residual += e.Residual
+	}
+	return since
+}
+
+// beginInterval starts counting an interval.
+func (s *serverState) beginInterval() { s.heard, s.served = heard{}, 0 }
 
 // clientTotals are the totals of a client at one time.
 type clientTotals struct{ offered, served, hits, yielded int64 }

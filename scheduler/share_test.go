@@ -50,7 +50,7 @@ func (l *limited) report(j int) *GateReport {
 	r := ServerReport{Device: l.disk, Backlogged: l.busy[j]}
 	for i := j; i < 4; i++ {
 		served := l.served[j][fmt.Sprint(i)]
-		r.Entities = append(r.Entities, EntityReport{Entity: fmt.Sprint(i), Level: InitiatorLevel, Root: true,
+		r.Entities = append(r.Entities, EntityReport{Entity: fmt.Sprint(i), Number: int64(i + 1), Level: InitiatorLevel, Root: true,
 			Limit: l.limit, Offered: served + 16, Served: served, Queued: 16, Backlogged: true})
 	}
 	return &GateReport{Thread: j, Servers: []ServerReport{r}}

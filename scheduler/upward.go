@@ -1,5 +1,7 @@
 package scheduler
 
+import "slices"
+
 // use is what an entity has had of a device on all event threads.
 type use struct {
 	backing *backing
@@ -37,37 +39,33 @@ func (c *Coordinator) Report(r *GateReport) {
 		}
 		up := &r.Servers[b.up]
 		up.Threads++
+		up.Residual += s.residual
 		up.Backlogged = up.Backlogged || c.saturated(s)
 		up.Throttled = max(up.Throttled, s.heard.throttled)
 	}
 	for _, m := range c.members {
-		s := m.sums()
-		m.quota.told = s.device() + s.yielded
-		m.report(c, r)
+		m.quota.told = m.done.device() + m.done.yielded
+		m.report(r)
 	}
 }
 
 // report adds a member's use of all devices.
-func (m *member) report(c *Coordinator, r *GateReport) {
-	for _, j := range m.at {
-		p, b := &m.clients[j], c.servers[j].backing
-		u := m.use(b)
-		u.totals.add(p.untold)
-		if p.untold = (clientTotals{}); !p.present {
-			continue
-		}
+func (m *member) report(r *GateReport) {
+	m.uses = slices.DeleteFunc(m.uses, func(u use) bool {
+		return !slices.ContainsFunc(m.at, func(p *clientState) bool { return p.server.backing == u.backing })
+	})
+	for _, p := range m.at {
+		b := p.server.backing
 		up := &r.Servers[b.up]
 		if n := len(up.Entities); n == 0 || up.Entities[n-1].Number != m.number {
+			t := &m.use(b).totals
 			up.Entities = append(up.Entities, EntityReport{
-				Entity: m.key, Number: m.number, Level: m.level, Reservation: p.last.Reservation, Limit: m.limit,
+				Entity: m.key, Number: m.number, Level: m.level, Reservation: m.rate, Limit: m.limit,
+				Offered: t.offered, Served: t.served, Hits: t.hits, Yielded: t.yielded,
 			})
 		}
 		e := &up.Entities[len(up.Entities)-1]
-		e.Offered, e.Served, e.Hits, e.Yielded = u.totals.offered, u.totals.served, u.totals.hits, u.totals.yielded
-		e.Root, e.Backlogged = e.Root || p.last.Root, e.Backlogged || p.backlogged
-		e.Queued += p.last.Queued
-		if p.last.Root {
-			up.Residual += p.last.Residual
-		}
+		e.Root, e.Backlogged = e.Root || p.root, e.Backlogged || p.backlogged
+		e.Queued += p.queued
 	}
 }

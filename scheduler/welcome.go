@@ -19,16 +19,16 @@ func (c *Coordinator) Welcome(now int64, grants []GateGrant) (any bool) {
 			c.welcome(m, now, grants)
 		}
 	}
-	for j, s := range c.servers {
+	for _, s := range c.servers {
 		fresh := func(p *clientState) bool { return p.fresh }
-		if g := c.serverGrant(j, fresh); len(g.Entities) > 0 {
+		if g := s.grant(fresh); len(g.Entities) > 0 {
 			grants[s.thread].Servers = append(grants[s.thread].Servers, g)
 		}
 	}
 	for _, m := range c.members {
 		m.fresh = false
-		for _, j := range m.at {
-			m.clients[j].fresh = false
+		for _, p := range m.at {
+			p.fresh = false
 		}
 	}
 	return any
@@ -44,15 +44,11 @@ func (c *Coordinator) welcome(m *member, now int64, grants []GateGrant) {
 			grants[thread].Shares = append(grants[thread].Shares, EntityShare{m.key, share})
 		}
 	}
-	rate := int64(0)
-	for _, j := range m.at {
-		if p := &m.clients[j]; p.present {
-			if !p.fresh {
-				return
-			}
-			rate = p.last.Reservation
+	for _, p := range m.at {
+		if !p.fresh {
+			return
 		}
 	}
-	m.reservation = arith.MulDiv(c.promised(m, rate), max(0, c.end()-now), 1e9)
+	m.reservation = arith.MulDiv(c.promised(m, m.rate), max(0, c.end()-now), 1e9)
 	c.spread(m, m.reservation)
 }

@@ -51,8 +51,8 @@ func (r *Report) check() error {
 		last := int64(-1)
 		for n := range d.Uses {
 			u := &d.Uses[n]
-			if err := within("device "+d.Name, mostCount, u.Offered, u.Served, u.Hits, u.Yielded, u.Queued); err != nil {
-				return err
+			if uint64(u.Offered|u.Served|u.Hits|u.Yielded|u.Queued) >= mostCount {
+				return fmt.Errorf("device %s, entity %d: found %+v, expected counts below %d", d.Name, u.Entity, *u, int64(mostCount))
 			}
 			if u.Entity <= last || u.Entity >= numbers {
 				return fmt.Errorf("device %s: found entity %d behind %d, expected ascending ones", d.Name, u.Entity, last)

@@ -42,29 +42,55 @@ func (d *Device) wire(w *wire) {
 		w.int(v)
 	}
 	last := int64(0)
-	list(w, &d.Uses, 2, func(u *Use) {
-		w.gap(&u.Entity, &last)
-		u.wire(w)
-	})
+	list(w, &d.Uses, 2, func(u *Use) { u.wire(w, &last) })
 }
 
-// wire writes what is mostly not there only where it is.
-func (u *Use) wire(w *wire) {
-	counts, hits, yielded, queued := u.Offered != 0 || u.Served != 0, u.Hits != 0, u.Yielded != 0, u.Queued != 0
-	w.flags(&u.Gone, &u.Backlogged, &u.Root, &counts, &hits, &yielded, &queued)
-	if counts {
+// The flags of a Use: what it says, and which counts are there.
+const (
+	isGone = 1 << iota
+	isBacklogged
+	isRoot
+	hasCounts
+	hasHits
+	hasYielded
+	hasQueued
+)
+
+func (u *Use) flags() (f byte) {
+	for i, is := range [...]bool{u.Gone, u.Backlogged, u.Root, u.Offered|u.Served != 0, u.Hits != 0, u.Yielded != 0, u.Queued != 0} {
+		if is {
+			f |= 1 << i
+		}
+	}
+	return f
+}
+
+// wire writes what is mostly not there only where it is. A controller reads more of these than
+// of all else.
+func (u *Use) wire(w *wire, last *int64) {
+	f := byte(0)
+	if w.reading {
+		*u = Use{}
+	} else {
+		f = u.flags()
+	}
+	w.gap(&u.Entity, last)
+	w.byte(&f)
+	u.Gone, u.Backlogged, u.Root = f&isGone != 0, f&isBacklogged != 0, f&isRoot != 0
+	if f&hasCounts != 0 {
 		beside := u.Served - u.Offered // as much is served as is offered
 		w.int(&u.Offered)
 		w.signed(&beside)
 		u.Served = u.Offered + beside
 	}
-	for _, v := range [...]struct {
-		there bool
-		value *int64
-	}{{hits, &u.Hits}, {yielded, &u.Yielded}, {queued, &u.Queued}} {
-		if v.there {
-			w.int(v.value)
-		}
+	if f&hasHits != 0 {
+		w.int(&u.Hits)
+	}
+	if f&hasYielded != 0 {
+		w.int(&u.Yielded)
+	}
+	if f&hasQueued != 0 {
+		w.int(&u.Queued)
 	}
 }
 

@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -45,7 +44,6 @@ type peer struct {
 	mirror
 	slot  int
 	heard int64 // when
-	due   bool  // it has reported since the last Deal
 	grant Grant
 }
 
@@ -91,7 +89,8 @@ func (c *Controller) Hear(node string, message []byte, now int64) error {
 	if err := p.apply(&c.read); err != nil {
 		return fmt.Errorf("report of node %s: %w", node, err)
 	}
-	p.heard, p.due = now, true
+	p.heard = now
+	c.coord.Collect(&p.report)
 	return nil
 }
 
@@ -130,12 +129,8 @@ func (c *Controller) Deal(now int64, living []string) {
 	}
 	c.nodes, c.silent = int64(max(1, len(living))), c.silent[:0]
 	for _, node := range living {
-		p := c.peers[node]
-		if p == nil {
+		if c.peers[node] == nil {
 			c.silent = append(c.silent, node)
-		} else if p.due {
-			p.due = false
-			c.coord.Collect(&p.report)
 		}
 	}
 	c.coord.Reporting(c.nodes-int64(len(c.silent)), c.nodes)
@@ -159,7 +154,6 @@ func (c *Controller) Grant(node string, now int64, to []byte) []byte {
 	for i := range p.grant.Parts {
 		p.grant.Parts[i].Number -= p.salt
 	}
-	slices.SortFunc(p.grant.Parts, func(a, b scheduler.Part) int { return cmp.Compare(a.Number, b.Number) })
 	p.grant.Term, p.grant.Report = c.config.Term, p.number
 	p.grant.Left, p.grant.Lasts, p.grant.Period, p.grant.Nodes = c.coord.Left(now), lasts, c.coord.AtPeriod(), c.nodes
 	return p.grant.Append(to)

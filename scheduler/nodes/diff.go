@@ -12,13 +12,6 @@ import (
 // diff is what has changed from one report of a node's coordinator to the next. shared says
 // which devices other nodes use, too.
 func diff(was, now *scheduler.GateReport, shared func(device string) bool) (r Report) {
-	known := map[int64]Entity{}
-	for i := range was.Servers {
-		for n := range was.Servers[i].Entities {
-			e := entityOf(&was.Servers[i].Entities[n])
-			known[e.Number] = e
-		}
-	}
 	for i := range now.Servers {
 		s := &now.Servers[i]
 		before := serverOf(was, s)
@@ -26,16 +19,11 @@ func diff(was, now *scheduler.GateReport, shared func(device string) bool) (r Re
 			Name: s.Device.Name, Shared: shared(s.Device.Name), Backlogged: s.Backlogged, Number: s.Number, Threads: int64(s.Threads),
 			Done: s.Done - before.Done, Capacity: s.Capacity, Throttled: s.Throttled, Residual: s.Residual,
 		}
-		for n := range s.Entities {
-			if e := entityOf(&s.Entities[n]); known[e.Number] != e {
-				known[e.Number] = e
-				r.Entities = append(r.Entities, e)
-			}
-		}
-		d.Uses = usesOf(before.Entities, s.Entities)
+		r.compare(&d, before.Entities, s.Entities)
 		r.Devices = append(r.Devices, d)
 	}
 	slices.SortFunc(r.Entities, func(a, b Entity) int { return cmp.Compare(a.Number, b.Number) })
+	r.Entities = slices.CompactFunc(r.Entities, func(a, b Entity) bool { return a.Number == b.Number }) // it has come to two devices
 	slices.SortFunc(r.Devices, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
 	return r
 }
@@ -54,25 +42,28 @@ func serverOf(r *scheduler.GateReport, s *scheduler.ServerReport) *scheduler.Ser
 	return &scheduler.ServerReport{}
 }
 
-// usesOf is what has changed of entities, both in order of their numbers.
-func usesOf(was, now []scheduler.EntityReport) (uses []Use) {
+// compare tells what has changed of entities on a device, both in order of their numbers.
+func (r *Report) compare(d *Device, was, now []scheduler.EntityReport) {
 	none := scheduler.EntityReport{}
 	for len(was) > 0 || len(now) > 0 {
 		switch {
 		case len(now) == 0 || len(was) > 0 && was[0].Number < now[0].Number:
-			uses = append(uses, Use{Entity: was[0].Number, Gone: true})
+			d.Uses = append(d.Uses, Use{Entity: was[0].Number, Gone: true})
 			was = was[1:]
 		case len(was) == 0 || now[0].Number < was[0].Number:
-			uses = append(uses, useOf(&none, &now[0]))
+			d.Uses = append(d.Uses, useOf(&none, &now[0]))
+			r.Entities = append(r.Entities, entityOf(&now[0]))
 			now = now[1:]
 		default:
 			if u := useOf(&was[0], &now[0]); u != useOf(&was[0], &was[0]) {
-				uses = append(uses, u)
+				d.Uses = append(d.Uses, u)
+			}
+			if e := entityOf(&now[0]); e != entityOf(&was[0]) {
+				r.Entities = append(r.Entities, e)
 			}
 			was, now = was[1:], now[1:]
 		}
 	}
-	return uses
 }
 
 func useOf(was, now *scheduler.EntityReport) Use {
@@ -100,7 +91,6 @@ type mirror struct {
 	salt     int64  // that numbers have here, so that a node that has come again has others
 	entities map[int64]Entity
 	report   scheduler.GateReport
-	rooms    [][]scheduler.EntityReport // memory of the report before
 	device   func(name string, shared bool) *scheduler.Device
 }
 
@@ -120,7 +110,22 @@ func (m *mirror) apply(r *Report) error {
 	for _, e := range r.Entities {
 		n.told[e.Number] = e
 	}
-	now := scheduler.GateReport{Thread: m.report.Thread, Servers: make([]scheduler.ServerReport, 0, len(r.Devices))}
+	now, err := m.servers(r, &n)
+	if err != nil {
+		return err
+	}
+	for _, i := range n.stay { // now that nothing is refused any more
+		update(now[i].Entities, r.Devices[i].Uses, m.salt)
+	}
+	maps.Copy(n.known, n.told)
+	m.number, m.entities, m.report.Servers = r.Number, n.known, now
+	m.forget()
+	return nil
+}
+
+// servers are those of a report, with their entities as they were where these stay, which is
+// mostly so, and otherwise as they are.
+func (m *mirror) servers(r *Report, n *news) (now []scheduler.ServerReport, err error) {
 	for i := range r.Devices {
 		d := &r.Devices[i]
 		s := scheduler.ServerReport{
@@ -128,25 +133,50 @@ func (m *mirror) apply(r *Report) error {
 			Residual: d.Residual, Threads: int(d.Threads), Capacity: d.Capacity,
 		}
 		before := serverOf(&m.report, &s)
-		s.Done = before.Done + d.Done
-		var err error
-		n.room = nil
-		if i < len(m.rooms) {
-			n.room = m.rooms[i]
+		s.Done, s.Entities = before.Done+d.Done, before.Entities
+		if !n.whole && len(n.told) == 0 && stay(s.Entities, d.Uses, m.salt) {
+			n.stay = append(n.stay, i)
+		} else if s.Entities, err = n.apply(s.Entities, d.Uses); err != nil {
+			return nil, fmt.Errorf("device %s: %w", d.Name, err)
 		}
-		if s.Entities, err = n.apply(before.Entities, d.Uses); err != nil {
-			return fmt.Errorf("device %s: %w", d.Name, err)
+		now = append(now, s)
+	}
+	return now, nil
+}
+
+// stay reports whether all that is said is of entities that are there and stay there.
+func stay(was []scheduler.EntityReport, uses []Use, salt int64) bool {
+	at := 0
+	for i := range uses {
+		number := uses[i].Entity + salt
+		for at < len(was) && was[at].Number < number {
+			at++
 		}
-		now.Servers = append(now.Servers, s)
+		if uses[i].Gone || at == len(was) || was[at].Number != number {
+			return false
+		}
 	}
-	maps.Copy(n.known, n.told)
-	m.rooms = m.rooms[:0]
-	for i := range m.report.Servers {
-		m.rooms = append(m.rooms, m.report.Servers[i].Entities)
+	return true
+}
+
+// update adds what is said of entities that stay.
+func update(all []scheduler.EntityReport, uses []Use, salt int64) {
+	at := 0
+	for i := range uses {
+		for all[at].Number != uses[i].Entity+salt {
+			at++
+		}
+		uses[i].add(&all[at])
 	}
-	m.number, m.entities, m.report = r.Number, n.known, now
-	m.forget()
-	return nil
+}
+
+// add brings what is known of an entity up to date.
+func (u *Use) add(e *scheduler.EntityReport) {
+	e.Root, e.Backlogged, e.Queued = u.Root, u.Backlogged, u.Queued
+	e.Offered += u.Offered
+	e.Served += u.Served
+	e.Hits += u.Hits
+	e.Yielded += u.Yielded
 }
 
 // news are what a report says of entities.
@@ -154,7 +184,7 @@ type news struct {
 	told, known map[int64]Entity
 	whole       bool // there are no others than those that the report names
 	salt        int64
-	room        []scheduler.EntityReport
+	stay        []int // the devices whose entities stay
 }
 
 func (n *news) finds(number int64) bool {
@@ -163,9 +193,9 @@ func (n *news) finds(number int64) bool {
 	return told || known
 }
 
-// apply is the other way round of usesOf.
+// apply is the other way round of compare.
 func (n *news) apply(was []scheduler.EntityReport, uses []Use) ([]scheduler.EntityReport, error) {
-	now := slices.Grow(n.room[:0], len(was)+len(uses))
+	now := make([]scheduler.EntityReport, 0, len(was)+len(uses))
 	for len(was) > 0 || len(uses) > 0 {
 		if len(uses) == 0 || len(was) > 0 && was[0].Number-n.salt < uses[0].Entity {
 			if !n.whole {
@@ -187,8 +217,7 @@ func (n *news) apply(was []scheduler.EntityReport, uses []Use) ([]scheduler.Enti
 			return nil, fmt.Errorf("found entity number %d, expected one that the node has told of", u.Entity)
 		}
 		e.Number = u.Entity + n.salt
-		e.Root, e.Backlogged, e.Queued = u.Root, u.Backlogged, u.Queued
-		e.Offered, e.Served, e.Hits, e.Yielded = e.Offered+u.Offered, e.Served+u.Served, e.Hits+u.Hits, e.Yielded+u.Yielded
+		u.add(&e)
 		now = append(now, n.define(e))
 	}
 	return now, nil

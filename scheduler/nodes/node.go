@@ -18,6 +18,7 @@ type Node struct {
 	term      uint64
 	obeyed    int64 // when a controller of that term was heard of last
 	number    uint64
+	answered  [2]int64 // when report number was made, and the one before
 	told, now scheduler.GateReport
 }
 
@@ -54,13 +55,15 @@ func (n *Node) Answer(message []byte, now int64, report func(*scheduler.GateRepo
 		r.begin()
 	}
 	n.number++
+	n.answered = [2]int64{now, n.answered[0]}
 	r.Number, r.Base = n.number, a.Base
 	n.told, n.now = n.now, n.told
 	return r.Append(nil), nil
 }
 
 // Grant reads a message of kind IsGrant. It fails for one that does not follow the last
-// report or the one before, or is not of the newest controller: it must not be obeyed.
+// report or the one before, follows it so late that the controller has given the node up, as when
+// the node stood still, or is not of the newest controller: it must not be obeyed.
 func (n *Node) Grant(message []byte, now int64) (*scheduler.NodeGrant, error) {
 	g := &Grant{}
 	if err := g.Parse(message); err != nil {
@@ -68,6 +71,9 @@ func (n *Node) Grant(message []byte, now int64) (*scheduler.NodeGrant, error) {
 	}
 	if late := n.number - g.Report; g.Term != n.term || late > 1 || !n.obeys(g.Term, now) {
 		return nil, fmt.Errorf("found a grant of term %d for report %d, expected term %d and report %d", g.Term, g.Report, n.term, n.number)
+	}
+	if age := now - n.answered[n.number-g.Report]; age > lasts {
+		return nil, fmt.Errorf("found a grant for a report of %d ms ago, expected %d ms at most", age/1e6, int64(lasts/1e6))
 	}
 	return &g.NodeGrant, checkGrant(&g.NodeGrant)
 }

@@ -67,12 +67,13 @@ type lab struct {
 	now    int64
 	nodes  map[string]*local
 	living []string
-	cut    map[string]bool // from the controller
+	cut    map[string]bool  // from the controller
+	ahead  map[string]int64 // of clocks; "" is the controller's
 	c      *Controller
 }
 
 func newLab(t *testing.T, n int) *lab {
-	b := &lab{t: t, nodes: map[string]*local{}, cut: map[string]bool{}, c: NewController(Config{Term: 1})}
+	b := &lab{t: t, nodes: map[string]*local{}, cut: map[string]bool{}, ahead: map[string]int64{}, c: NewController(Config{Term: 1})}
 	for i := range n {
 		name := fmt.Sprint("n", i)
 		b.living, b.nodes[name] = append(b.living, name), newLocal(int64(n))
@@ -89,12 +90,14 @@ func (b *lab) interval(asked map[string]int64) {
 		l.collect(asked[name], min(asked[name], arith.MulDiv(limited, share, scheduler.Whole)/intervals))
 	}
 	b.now += Interval
+	clock := b.now + b.ahead[""]
 	for _, name := range b.living {
-		if b.nodes[name].now = b.now; b.c != nil && !b.cut[name] {
+		l := b.nodes[name]
+		if l.now = b.now + b.ahead[name]; b.c != nil && !b.cut[name] {
 			a := b.c.Ask(name)
-			answer, err := b.nodes[name].node.Answer(a.Append(nil), b.now, b.nodes[name].coord.Report)
+			answer, err := l.node.Answer(a.Append(nil), l.now, l.coord.Report)
 			if err == nil {
-				err = b.c.Hear(name, answer, b.now)
+				err = b.c.Hear(name, answer, clock)
 			}
 			if err != nil {
 				b.t.Fatal(err)
@@ -102,18 +105,18 @@ func (b *lab) interval(asked map[string]int64) {
 		}
 	}
 	if b.c != nil {
-		b.c.Deal(b.now, b.living)
+		b.c.Deal(clock, b.living)
 	}
 	for _, name := range b.living {
 		l := b.nodes[name]
 		if b.c != nil && !b.cut[name] {
-			g, err := l.node.Grant(b.c.Grant(name, b.now, nil), b.now)
+			g, err := l.node.Grant(b.c.Grant(name, clock, nil), l.now)
 			if err != nil {
 				b.t.Fatal(err)
 			}
-			l.coord.Take(g, b.now)
+			l.coord.Take(g, l.now)
 		}
-		l.coord.Redistribute(b.now, l.grant)
+		l.coord.Redistribute(l.now, l.grant)
 	}
 }
 
@@ -187,6 +190,49 @@ func TestSilence(t *testing.T) {
 	}
 	if share, reservation := b.nodes["n0"].share(); share < scheduler.Whole*9/10 || reservation == 0 {
 		t.Errorf("found %d millionths and %d tokens in the second interval of a new controller, expected most", share, reservation)
+	}
+}
+
+// TestClocksJump: the clock of a node or of the controller leaps ahead, as when a machine was
+// suspended. Nobody has more than the limit for that, and who asks for it has it again two intervals
+// later.
+func TestClocksJump(t *testing.T) {
+	for _, whose := range []string{"n0", "n1", ""} {
+		b := newLab(t, 3)
+		asked := map[string]int64{"n0": limited}
+		for range 12 {
+			b.interval(asked)
+		}
+		for _, leap := range []int64{Interval / 2, 3 * Interval, 3600 * period} {
+			b.ahead[whose] += leap
+			for i := range 7 {
+				b.interval(asked)
+				if sum := b.shares(); sum > scheduler.Whole {
+					t.Errorf("clock of %q %d ns ahead, interval %d: found %d millionths in all, expected all of the limit at most", whose, leap, i, sum)
+				}
+				if share, reservation := b.nodes["n0"].share(); i >= 2 && (share < scheduler.Whole*9/10 || reservation == 0 && b.c.coord.Left(b.now+b.ahead[""]) > Interval) {
+					t.Errorf("clock of %q %d ns ahead, interval %d: found %d millionths and %d tokens, expected most of both", whose, leap, i, share, reservation)
+				}
+			}
+		}
+	}
+}
+
+// TestStoodStill: a node that stood still obeys nothing that was meant for it then: its part of the
+// limit has gone to others.
+func TestStoodStill(t *testing.T) {
+	b := newLab(t, 2)
+	for range 3 {
+		b.interval(map[string]int64{"n0": limited})
+	}
+	l := b.nodes["n0"]
+	for _, late := range []struct {
+		by   int64
+		want bool
+	}{{lasts, true}, {lasts + 1, false}} {
+		if _, err := l.node.Grant(b.c.Grant("n0", b.now, nil), l.now+late.by); (err == nil) != late.want {
+			t.Errorf("a grant that comes %d ns after the report: found %v, expected that it is obeyed: %v", late.by, err, late.want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // version is of all messages. Nodes of other versions are not understood, as if they were
@@ -37,6 +38,7 @@ var errCut = errors.New("found a message that ends too early, or with too much b
 // varints.
 type wire struct {
 	bytes   []byte // written, or to be read
+	at      int    // what was read of them
 	reading bool
 	err     error
 }
@@ -50,24 +52,53 @@ func encode(to []byte, k Kind, message func(*wire)) []byte {
 
 // decode reads a message whose kind is known.
 func decode(from []byte, message func(*wire)) error {
-	w := wire{bytes: from[2:], reading: true}
-	if message(&w); w.err == nil && len(w.bytes) > 0 {
+	w := wire{bytes: from, at: 2, reading: true}
+	if message(&w); w.err == nil && w.left() > 0 {
 		w.err = errCut
 	}
 	return w.err
 }
 
+func (w *wire) left() int { return len(w.bytes) - w.at }
+
+// cut ends reading.
+func (w *wire) cut() { w.err, w.at = errCut, len(w.bytes) }
+
+// byte is eight flags.
+func (w *wire) byte(v *byte) {
+	switch {
+	case !w.reading:
+		w.bytes = append(w.bytes, *v)
+	case w.left() == 0:
+		w.cut()
+		*v = 0
+	default:
+		*v = w.bytes[w.at]
+		w.at++
+	}
+}
+
 func (w *wire) uint(v *uint64) {
+	if w.reading && w.at < len(w.bytes) && w.bytes[w.at] < 0x80 { // as most are
+		*v = uint64(w.bytes[w.at])
+		w.at++
+		return
+	}
+	w.long(v)
+}
+
+func (w *wire) long(v *uint64) {
 	if !w.reading {
 		w.bytes = binary.AppendUvarint(w.bytes, *v)
 		return
 	}
 	n := 0
-	if *v, n = binary.Uvarint(w.bytes); n <= 0 {
-		w.err, w.bytes, *v = errCut, nil, 0
+	if *v, n = binary.Uvarint(w.bytes[w.at:]); n <= 0 {
+		w.cut()
+		*v = 0
 		return
 	}
-	w.bytes = w.bytes[n:]
+	w.at += n
 }
 
 // int is for what is seldom negative.
@@ -91,45 +122,39 @@ func (w *wire) text(v *string) {
 		w.bytes = append(w.bytes, *v...)
 		return
 	}
-	if n > uint64(len(w.bytes)) {
-		w.err, w.bytes, n = errCut, nil, 0
+	if n > uint64(w.left()) {
+		w.cut()
+		n = 0
 	}
-	*v, w.bytes = string(w.bytes[:n]), w.bytes[n:]
+	*v = string(w.bytes[w.at:][:n])
+	w.at += int(n)
 }
 
 // flags are up to eight of them.
 func (w *wire) flags(all ...*bool) {
 	b := byte(0)
-	if !w.reading {
-		for i, v := range all {
-			if *v {
-				b |= 1 << i
-			}
+	for i, v := range all {
+		if *v {
+			b |= 1 << i
 		}
-		w.bytes = append(w.bytes, b)
-		return
 	}
-	if len(w.bytes) == 0 {
-		w.err = errCut
-		return
-	}
-	b, w.bytes = w.bytes[0], w.bytes[1:]
+	w.byte(&b)
 	for i, v := range all {
 		*v = b&(1<<i) != 0
 	}
 }
 
-// list is a number of things, of which each takes at least so many bytes.
+// list is a number of things, of which each takes at least so many bytes. What is read uses the
+// memory that is there, and one has to set all of it.
 func list[T any](w *wire, all *[]T, least int, one func(*T)) {
 	n := uint64(len(*all))
 	w.uint(&n)
 	if w.reading {
-		if n > uint64(len(w.bytes)/least) {
-			w.err, w.bytes, n = errCut, nil, 0
+		if n > uint64(w.left()/least) {
+			w.cut()
+			n = 0
 		}
-		if *all = (*all)[:0]; n > 0 {
-			*all = append(*all, make([]T, n)...)
-		}
+		*all = slices.Grow((*all)[:0], int(n))[:n]
 	}
 	for i := range *all {
 		one(&(*all)[i])

@@ -88,13 +88,16 @@ func (p *Instance) Total(server int) int64 { return p.totals[server] }
 // Effective is Φ: the I/Os that the tokens will let the servers serve,
 // Σ_j min(C, Σ_i min(a, d)).
 func (p *Instance) Effective() int64 {
-	effective := int64(0)
-	for j := range p.Servers {
-		served := int64(0)
-		for i := range p.Buckets {
-			served += min(p.Tokens[i*p.Servers+j], p.Demand[i*p.Servers+j])
+	served := make([]int64, p.Servers)
+	for i := range p.Buckets {
+		demand := p.row(p.Demand, i)
+		for j, a := range p.row(p.Tokens, i) {
+			served[j] += min(a, demand[j])
 		}
-		effective += min(p.Capacity[j], served)
+	}
+	effective := int64(0)
+	for j, n := range served {
+		effective += min(p.Capacity[j], n)
 	}
 	return effective
 }

@@ -79,7 +79,7 @@ func (m *movement) load(i, j int) {
 
 // block is how many buckets build takes at a time, so that their columns of
 // all servers stay in the processor's cache.
-const block = 256
+const block = 128
 
 // build computes the rows of a part's source servers.
 func (m *movement) build(part int) {
@@ -99,18 +99,17 @@ func (m *movement) build(part int) {
 
 // sumOfMins is the inner loop of the map: S² times B.
 func sumOfMins(a, b []int64) int64 {
-	var s0, s1, s2, s3 int64
-	for len(a) >= 4 && len(b) >= 4 {
-		s0 += min(a[0], b[0])
-		s1 += min(a[1], b[1])
-		s2 += min(a[2], b[2])
-		s3 += min(a[3], b[3])
-		a, b = a[4:], b[4:]
+	var s0, s1 int64
+	b = b[:len(a)]
+	i := 0
+	for ; i+1 < len(a); i += 2 {
+		s0 += min(a[i], b[i])
+		s1 += min(a[i+1], b[i+1])
 	}
-	for i := range min(len(a), len(b)) {
+	if i < len(a) {
 		s0 += min(a[i], b[i])
 	}
-	return s0 + s1 + s2 + s3
+	return s0 + s1
 }
 
 // change is one bucket's part in a hop from u to v: what it may move there
