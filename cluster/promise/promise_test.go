@@ -108,6 +108,7 @@ func (g *gates) tick() {
 // lab is three nodes in a bubble.
 type lab struct {
 	t       *testing.T
+	old     string // a node of another version
 	network *mem.Network
 	wires   *linktest.Network
 	names   []string
@@ -119,9 +120,12 @@ type lab struct {
 }
 
 // inLab runs a test in virtual time.
-func inLab(t *testing.T, run func(*lab)) {
+func inLab(t *testing.T, run func(*lab)) { inLabWith(t, "", run) }
+
+// inLabWith has a node be of another version.
+func inLabWith(t *testing.T, old string, run func(*lab)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &lab{t: t, network: mem.NewNetwork(), wires: linktest.New(), gates: map[string]*gates{}, links: map[string]*link.Links{}, keepers: map[string]*Keeper{}}
+		l := &lab{t: t, old: old, network: mem.NewNetwork(), wires: linktest.New(), gates: map[string]*gates{}, links: map[string]*link.Links{}, keepers: map[string]*Keeper{}}
 		for i := range 3 {
 			l.names = append(l.names, fmt.Sprint("n", i+1))
 		}
@@ -170,8 +174,12 @@ func inLab(t *testing.T, run func(*lab)) {
 func (l *lab) start(name string) *link.Links {
 	g, links, state := newGates(), link.New(l.wires.Config(name, name)), l.network.State(name)
 	l.gates[name], l.links[name], l.states = g, links, append(l.states, state)
+	over := Links(links)
+	if name == l.old {
+		over = older{links}
+	}
 	l.keepers[name] = New(Config{
-		State: state, Keys: cluster.KeysOf("test"), Node: name, Lease: lease, Links: links, Gates: g,
+		State: state, Keys: cluster.KeysOf("test"), Node: name, Lease: lease, Links: over, Gates: g,
 		Living: func() []string { return *l.living.Load() }, Shared: func(string) bool { return true },
 		Controller: func() nodes.Config { return nodes.Config{} },
 		Flows:      func() []scheduler.Flow { return []scheduler.Flow{{Initiator: "of " + name}} }, Logger: slog.New(slog.DiscardHandler),
@@ -377,4 +385,103 @@ func TestCutFromEtcd(t *testing.T) {
 		l.demand(was)
 		l.has(was, time.Second)
 	})
+}
+
+// TestOneWay: a node that hears the controller and is not heard, or is heard and hears nothing, has
+// its even part of the limit at most, and all together no more than all of it.
+func TestOneWay(t *testing.T) {
+	inLab(t, func(l *lab) {
+		controller := l.one(2 * time.Second)
+		deaf := l.names[(slices.Index(l.names, controller)+1)%3]
+		for _, way := range [][2]string{{controller, deaf}, {deaf, controller}} {
+			l.demand(deaf)
+			l.has(deaf, 3*time.Second)
+			l.wires.Cut(way[0], way[1], true)
+			for _, g := range l.gates {
+				g.ask(limit)
+			}
+			time.Sleep(2*nodes.Interval + 150*time.Millisecond)
+			for range 20 {
+				time.Sleep(100 * time.Millisecond)
+				if share := l.gates[deaf].share(); share > scheduler.Whole/3 {
+					t.Errorf("from %s to %s nothing comes: found %d millionths, expected a third at most", way[0], way[1], share)
+				}
+				l.within()
+			}
+			l.wires.Cut(way[0], way[1], false)
+		}
+	})
+}
+
+// TestAllLinksDown: nodes of which none hears another one have no more than the limit together, and
+// their promises again once they do.
+func TestAllLinksDown(t *testing.T) {
+	inLab(t, func(l *lab) {
+		l.one(2 * time.Second)
+		l.demand("n2")
+		l.has("n2", time.Second)
+		for _, name := range l.names {
+			l.wires.CutAll(name, true)
+		}
+		for _, g := range l.gates {
+			g.ask(limit)
+		}
+		time.Sleep(2*nodes.Interval + 150*time.Millisecond)
+		for range 50 {
+			time.Sleep(100 * time.Millisecond)
+			l.within()
+		}
+		for _, name := range l.names {
+			l.wires.CutAll(name, false)
+		}
+		l.demand("n2")
+		l.has("n2", 3*time.Second)
+	})
+}
+
+// older are the links of a node of another version, which understands no message of this one.
+type older struct{ Links }
+
+func (o older) Handle(kind link.Kind, h link.Receiver) {
+	o.Links.Handle(kind, func(from link.Peer, body []byte, answer func(...[]byte)) {
+		h(from, append([]byte{body[0] + 1}, body[1:]...), answer)
+	})
+}
+
+func (o older) Send(node string, kind link.Kind, body ...[]byte) error {
+	first := append([]byte{body[0][0] + 1}, body[0][1:]...)
+	return o.Links.Send(node, kind, append([][]byte{first}, body[1:]...)...)
+}
+
+// TestOlderVersion: a node whose messages the others do not understand has its even part of the
+// limit at most, and all together no more than all of it, whoever the controller is.
+func TestOlderVersion(t *testing.T) {
+	for _, name := range []string{"n1", "n2", "n3"} {
+		inLabWith(t, name, func(l *lab) {
+			l.one(2 * time.Second)
+			for _, g := range l.gates {
+				g.ask(limit)
+			}
+			time.Sleep(2 * time.Second)
+			for range 20 {
+				time.Sleep(100 * time.Millisecond)
+				if share := l.gates[name].share(); share > scheduler.Whole/3 {
+					t.Errorf("node %s of another version has %d millionths, expected a third at most", name, share)
+				}
+				l.within()
+			}
+		})
+	}
+}
+
+// within fails if all nodes together have more than the limit.
+func (l *lab) within() {
+	l.t.Helper()
+	sum := int64(0)
+	for _, g := range l.gates {
+		sum += g.share()
+	}
+	if sum > scheduler.Whole {
+		l.t.Errorf("all have %d millionths of the limit, expected all of it at most", sum)
+	}
 }
