@@ -207,6 +207,11 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 		return control.Applied{}, refused(what, err)
 	}
 	if r.dry {
+		admitted, err := a.daemon.tryRules(cfg, rules)
+		if err != nil {
+			return control.Applied{}, refused(what, err)
+		}
+		out.Note = admitted.Note
 		out.Changes = append(out.Changes, c.sizes.lines()...)
 		for _, v := range c.reopenings() {
 			out.Changes = append(out.Changes, conf.Key("volumes", v.Name)+": to be opened anew")

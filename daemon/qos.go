@@ -120,28 +120,49 @@ func (d *daemon) changeLocked(change func(*ruleSet) error) (outcome, error) {
 	if err := change(&set); err != nil {
 		return outcome{}, err
 	}
-	if err := q.check(set); err != nil {
+	policy, admitted, err := d.admitLocked(set)
+	if err != nil {
 		return outcome{}, err
+	}
+	d.SetQoS(policy)
+	q.mu.live, q.mu.outcome = set.normal(), admitted
+	admitted.tell(q.log)
+	return admitted, nil
+}
+
+// tryRules says whether rules could be put into force with a configuration.
+func (d *daemon) tryRules(cfg *conf.Config, set ruleSet) (outcome, error) {
+	q := d.qos
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	was := q.cfg
+	q.cfg = cfg
+	defer func() { q.cfg = was }()
+	_, admitted, err := d.admitLocked(set)
+	return admitted, err
+}
+
+// admitLocked makes a policy of rules if they may be put into force. It is called under the lock.
+func (d *daemon) admitLocked(set ruleSet) (*scheduler.Policy, outcome, error) {
+	q := d.qos
+	if err := q.check(set); err != nil {
+		return nil, outcome{}, err
 	}
 	set = set.normal()
 	policy, err := q.policy(set)
 	if err != nil {
-		return outcome{}, err
+		return nil, outcome{}, err
 	}
 	connected, silent := d.connected()
 	admitted, err := q.admit(policy, mapped(q.cfg, q.devicesOf(), connected), q.capacities(d.Server), set.Overcommit)
 	if err != nil {
-		return outcome{}, err
+		return nil, outcome{}, err
 	}
 	onThreads, err := q.admitThreads(policy, d.flowsHere(), d.Homes(), d.QoS("").Threads, set.Overcommit)
 	if err != nil {
-		return outcome{}, err
+		return nil, outcome{}, err
 	}
-	admitted = admitted.with(onThreads).with(unheard(silent))
-	d.SetQoS(policy)
-	q.mu.live, q.mu.outcome = set, admitted
-	admitted.tell(q.log)
-	return admitted, nil
+	return policy, admitted.with(onThreads).with(unheard(silent)), nil
 }
 
 // check refuses what a configuration could not say either.
