@@ -28,7 +28,7 @@ ARGS       ?=
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build etcd lab-etcd dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-snapshots evidence-simulation evidence-rbd evidence-cluster evidence-failover evidence-multipath lab-ceph simulation simulation-page clean
+.PHONY: help run build etcd lab-etcd dist test setup vet lint vulncheck unit race stress fuzz conformance lab bench bench-disk bench-cache bench-qos bench-iser evidence-reliability evidence-security evidence-tests evidence-structure evidence-operate evidence-packages evidence-latency evidence-bulk evidence-network evidence-see evidence-snapshots evidence-simulation evidence-rbd evidence-cluster evidence-failover evidence-promises evidence-multipath lab-ceph simulation simulation-page clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -210,6 +210,12 @@ evidence-failover: build etcd ## three servers of one volume on a Ceph cluster o
 	@$(SETUP) ceph
 	$(GO) -C scripts build -o $(abspath $(BUILD))/evidence-failover ./evidence/failover
 	$(BUILD)/evidence-failover $(ARGS) $(if $(ONLY),--only $(ONLY)) --lab $(abspath scripts/lab/ceph/cluster.sh) --bin $(abspath $(BUILD))
+
+# ONLY=moving,kill,stop is a part, ARGS="--moves 6 --rounds 1" is shorter.
+evidence-promises: build etcd ## a reservation and limits over three servers of one volume on a Ceph cluster of this host, while demand moves and servers die, into docs/reports/promises.md
+	@$(SETUP) ceph
+	$(GO) -C scripts build -o $(abspath $(BUILD))/evidence-promises ./evidence/promises
+	$(BUILD)/evidence-promises $(ARGS) $(if $(ONLY),--only $(ONLY)) --lab $(abspath scripts/lab/ceph/cluster.sh) --bin $(abspath $(BUILD))
 
 # ARGS="--moves 2 --kills 2 --stops 1" is short; ARGS="--settings failback=manual" is another multipath.conf.
 evidence-multipath: build etcd ## Linux' multipath in the lab's guest on three servers of one volume, moved, killed and stopped, into docs/reports/multipath.md

@@ -33,7 +33,7 @@ targets:
   iqn.2026-11.example.lunar:db:
     auth-group: none
     luns: [{lun: 0, volume: db}]
-`
+%[7]s`
 
 // node makes one, and its member of etcd, which it starts.
 func (s *Site) node(i int) (*Node, error) {
@@ -46,7 +46,7 @@ func (s *Site) node(i int) (*Node, error) {
 	if s.Cached {
 		cache, use = "cache: {size: 64MiB}\n", ", cache: {}"
 	}
-	if n.Server, err = daemon.New(s.Tgtd(), filepath.Join(s.Dir, n.Name), fmt.Sprintf(config, i+1, n.Portal, s.Dir, cache, use, s.etcd())); err != nil {
+	if n.Server, err = daemon.New(s.Tgtd(), filepath.Join(s.Dir, n.Name), fmt.Sprintf(config, i+1, n.Portal, s.Dir, cache, use, s.etcd(), s.Rules)); err != nil {
 		return nil, err
 	}
 	n.Prefix = n.inside()

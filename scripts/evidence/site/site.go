@@ -31,6 +31,9 @@ type Options struct {
 	Etcd   string `enum:"embedded,external" default:"embedded" help:"embedded: members that keepers run, who end the leases of servers that die; external: etcd alone."`
 	Cached bool   `negatable:"" default:"true" help:"The volume has a cache."`
 	Keep   bool   `help:"Leave the directory and its logs."`
+
+	Rules string            `kong:"-"` // what else all servers' configurations have
+	Image func(*Site) error `kong:"-"` // what is done to the image before a server opens it; nil: nothing
 }
 
 // Site is all that runs.
@@ -67,6 +70,11 @@ func (s *Site) start(bytes int64) (err error) {
 	}
 	if said, err := s.RBD("create", "--size", fmt.Sprint(bytes, "B"), "rbd/"+Volume); err != nil {
 		return fmt.Errorf("rbd create: %w: %s", err, said)
+	}
+	if s.Image != nil {
+		if err := s.Image(s); err != nil {
+			return err
+		}
 	}
 	if s.Etcd == "external" {
 		if err := s.external(); err != nil {
