@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"lunar/internal/evloop"
-	"lunar/scheduler/qrdma"
 	"lunar/target"
 	"lunar/target/bottleneck"
 )
@@ -16,20 +15,10 @@ import (
 // A connection without one does no more than to compare a pointer.
 type governor struct {
 	conn  *conn
-	lanes [2]lane // by way
-	from  uint32  // position in the send queue from which entries are stamped
+	lanes [2]lane         // by way
+	holds [2]evloop.Timer // until a lane that has to wait is looked at again
+	from  uint32          // position in the send queue from which entries are stamped
 	tick  evloop.Timer
-}
-
-// lane is one way of a governed connection.
-type lane struct {
-	link   *bottleneck.Link
-	member bottleneck.Member
-	pacer  qrdma.Pacer
-	stamps ring[qrdma.Stamp] // of what the device has
-	hold   evloop.Timer      // until something may be posted
-	joined bool              // it counts in the link's connections
-	posted bool              // something, since the last tick
 }
 
 // idleTime is how long a connection counts among those that share a link though it has
@@ -61,11 +50,9 @@ func (c *conn) Governance() target.Governance {
 func newGovernor(c *conn, class target.NetworkClass) *governor {
 	g := &governor{conn: c, from: c.tx.work.tail}
 	for to := range g.lanes {
-		l := &g.lanes[to]
-		l.member.Class = bottleneck.Class(class.Class)
-		l.link = c.group.links.Of(c.local.Addr(), c.group.device.name, bottleneck.Way(to), class.Network)
-		l.hold.Fire = c.schedule
-		l.pacer = qrdma.NewPacer(qrdma.NewLine(l.link.Rate()), class.Network.Delay, c.loop.Now())
+		link := c.group.links.Of(c.local.Addr(), c.group.device.name, bottleneck.Way(to), class.Network)
+		g.lanes[to].open(link, class.Class, class.Network.Delay, c.loop.Now())
+		g.holds[to].Fire = c.schedule
 	}
 	g.tick.Fire = g.look
 	return g
@@ -75,95 +62,60 @@ func newGovernor(c *conn, class target.NetworkClass) *governor {
 func (g *governor) end() {
 	g.conn.loop.Disarm(&g.tick)
 	for to := range g.lanes {
-		g.conn.loop.Disarm(&g.lanes[to].hold)
+		g.conn.loop.Disarm(&g.holds[to])
 		g.lanes[to].leave()
 	}
 }
 
-func (l *lane) leave() {
-	if l.joined {
-		l.joined = false
-		l.link.Leave(&l.member)
-	}
-}
-
-// lane is the one of a kind of work; nil: nothing bounds it.
-func (g *governor) lane(k kind) *lane {
+// wayOf is the way of a kind of work; false: nothing bounds it.
+func wayOf(k kind) (to bottleneck.Way, bounded bool) {
 	switch k {
 	case kindWrite:
-		return &g.lanes[bottleneck.Out]
+		return bottleneck.Out, true
 	case kindRead:
-		return &g.lanes[bottleneck.In]
+		return bottleneck.In, true
 	}
-	return nil
+	return 0, false
 }
 
 // admits reports whether something of a kind may be posted now. Else the queues are looked at
 // again when it may.
 func (g *governor) admits(k kind) bool {
-	l := g.lane(k)
-	if l == nil {
+	to, bounded := wayOf(k)
+	if !bounded {
 		return true
 	}
-	now := g.conn.loop.Now()
-	l.update(now)
-	wait := l.pacer.Wait(now)
-	if wait > 0 && !l.hold.Armed() {
-		g.conn.loop.Arm(&l.hold, time.Duration(max(wait, qrdma.Interval)))
+	wait := g.lanes[to].wait(g.conn.loop.Now())
+	if wait > 0 && !g.holds[to].Armed() {
+		g.conn.loop.Arm(&g.holds[to], time.Duration(wait))
+	}
+	if !g.tick.Armed() {
+		g.conn.loop.Arm(&g.tick, idleTime)
 	}
 	return wait == 0
 }
 
 // posted notes an entry of the send queue.
 func (g *governor) posted(k kind, bytes int) {
-	l := g.lane(k)
-	if l == nil {
-		return
-	}
-	*l.stamps.push() = l.pacer.Post(int64(bytes), g.conn.loop.Now())
-	l.posted = true
-	if !l.joined {
-		l.joined = true
-		l.link.Join(&l.member)
-	}
-	if !g.tick.Armed() {
-		g.conn.loop.Arm(&g.tick, idleTime)
+	if to, bounded := wayOf(k); bounded {
+		g.lanes[to].posted(bytes, g.conn.loop.Now())
 	}
 }
 
 // ended notes the end of the entry at a position.
 func (g *governor) ended(at uint32, k kind) {
-	l := g.lane(k)
-	if l == nil || int32(at-g.from) < 0 {
+	to, bounded := wayOf(k)
+	if !bounded || int32(at-g.from) < 0 {
 		return
 	}
-	now := g.conn.loop.Now()
-	l.pacer.End(*l.stamps.pop(), now)
-	l.update(now)
-}
-
-// update tells the flow and the link of the intervals that have passed.
-func (l *lane) update(now int64) {
-	if l.pacer.Due(now) {
-		l.member.Late.Store(l.pacer.Look(now, l.link.Allowance(l.member.Class, now)))
-		l.member.Measured.Store(int64(l.pacer.Measured()))
-	}
+	g.from = at // positions begin anew after 2^32 entries
+	g.lanes[to].ended(g.conn.loop.Now())
 }
 
 // look is the timer: who has moved nothing of late does not share the link.
 func (g *governor) look() {
-	again := false
-	for to := range g.lanes {
-		l := &g.lanes[to]
-		if !l.posted && l.stamps.len() == 0 {
-			l.member.Measured.Store(0)
-			l.member.Late.Store(false)
-			l.leave()
-		}
-		l.posted = false
-		again = again || l.joined
-	}
-	if again {
+	out, in := g.lanes[bottleneck.Out].tick(), g.lanes[bottleneck.In].tick()
+	if out || in {
 		g.conn.loop.Arm(&g.tick, idleTime)
 	}
 }

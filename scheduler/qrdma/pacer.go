@@ -31,8 +31,9 @@ type Pacer struct {
 	least    qtcp.Shortest // time of one, beside that of its bytes
 	underway int64         // bytes
 	began    int64         // of the interval
-	moved    int64         // bytes that have ended in it
 	late     bool          // one of its operations ended late
+	moved    int64         // bytes that have ended since the last measurement
+	since    int64         // that, beside idle intervals
 }
 
 // Stamp is an operation that was posted.
@@ -40,7 +41,7 @@ type Stamp struct{ At, Bytes int64 }
 
 // NewPacer returns a pacer that has posted nothing by now.
 func NewPacer(l Line, delay, now int64) Pacer {
-	return Pacer{Flow: NewFlow(l), line: l, delay: delay, allowed: l.Rate, at: now, began: now}
+	return Pacer{Flow: NewFlow(l), line: l, delay: delay, allowed: l.Rate, at: now, began: now, since: now}
 }
 
 // Interval is the time between two updates of the flow: that of an operation, for nothing is
@@ -89,12 +90,17 @@ func (p *Pacer) Due(now int64) bool { return now-p.began >= p.Interval() }
 
 // Look updates the flow, which may have the rate allowed, for the intervals that have passed
 // by now, and reports whether operations have ended late. Intervals without anything under way
-// are quiet, so that a flow with a low rate recovers while it waits.
+// are quiet, so that a flow with a low rate recovers while it waits. What a flow moves between
+// waits that are longer than intervals is measured with them.
 func (p *Pacer) Look(now int64, allowed float64) (late bool) {
 	p.allowed = max(lowest*p.line.Rate, allowed)
 	passed := (now - p.began) / p.Interval()
-	if p.moved > 0 {
-		p.Measure(float64(p.moved) * 1e9 / float64(now-p.began))
+	switch {
+	case p.moved > 0:
+		p.Measure(float64(p.moved) * 1e9 / float64(now-p.since))
+		p.moved, p.since = 0, now
+	case p.underway == 0 && !p.waits:
+		p.since = now
 	}
 	p.Update(p.line, p.late, p.Quality(p.allowed))
 	if p.underway == 0 {
@@ -102,6 +108,6 @@ func (p *Pacer) Look(now int64, allowed float64) (late bool) {
 			p.Update(p.line, false, DCQCN)
 		}
 	}
-	late, p.began, p.moved, p.late = p.late, now, 0, false
+	late, p.began, p.late = p.late, now, false
 	return late
 }

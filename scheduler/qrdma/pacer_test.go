@@ -195,6 +195,31 @@ func TestPacerAlone(t *testing.T) {
 	}
 }
 
+// TestPacerMeasuresWaits: a flow that posts something every second, though it takes a fifth of
+// that, has the rate of the whole second.
+func TestPacerMeasuresWaits(t *testing.T) {
+	const size, rate = 8 << 10, 8 << 10
+	p := NewPacer(NewLine(8*rate), 10e9, 0)
+	now := int64(0)
+	step := func(time int64) {
+		for end := now + time; now < end; now += 10e6 {
+			if p.Due(now) {
+				p.Look(now, rate)
+			}
+			p.Wait(now)
+		}
+	}
+	for range 20 {
+		s := p.Post(size, now)
+		step(200e6)
+		p.End(s, now)
+		step(800e6)
+	}
+	if got := p.Measured(); math.Abs(got-rate) > rate/10 {
+		t.Errorf("measured %.5g, expected about %d", got, rate)
+	}
+}
+
 // TestPacerGoesOn: whatever happened, something may be posted after a while, and a rate that
 // was cut to the least recovers while nothing is under way.
 func TestPacerGoesOn(t *testing.T) {
