@@ -1,6 +1,7 @@
 package buf
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
 )
@@ -65,18 +66,14 @@ func TestDepotModel(t *testing.T) {
 	for range 4000 {
 		if random.IntN(100) < 50 {
 			if ref := d.Get(1 << (10 + random.IntN(9))); ref != nil {
-				for i := range ref.Bytes() {
-					ref.Bytes()[i] = byte(ref.page)
-				}
+				copy(ref.Bytes(), bytes.Repeat([]byte{byte(ref.page)}, len(ref.Bytes())))
 				all = append(all, ref)
 			}
 		} else if len(all) > 0 {
 			i := random.IntN(len(all))
 			ref := all[i]
-			for _, b := range ref.Bytes() {
-				if b != byte(ref.page) {
-					t.Fatal("two buffers share memory")
-				}
+			if b := ref.Bytes(); bytes.Count(b, []byte{byte(ref.page)}) != len(b) {
+				t.Fatal("two buffers share memory")
 			}
 			ref.Release()
 			all[i] = all[len(all)-1]
