@@ -11,10 +11,14 @@ import (
 
 // Patience is how long a test waits for what must happen: on a loaded machine threads
 // stand still for seconds.
-const Patience = 30 * time.Second
+const Patience = 2 * time.Minute
 
-// pause is the time between two looks.
-const pause = 2 * time.Millisecond
+// The time between two looks is a tenth of what was waited until then, within these: what
+// is looked at has the processor meanwhile.
+const (
+	shortestPause = 2 * time.Millisecond
+	longestPause  = 50 * time.Millisecond
+)
 
 // Holds waits until holds returns true. It fails the test with what after Patience.
 func Holds(t testing.TB, what string, holds func() bool) {
@@ -62,10 +66,12 @@ func firstMissing(text string, words []string) string {
 }
 
 func until(holds func() bool) bool {
-	for end := time.Now().Add(Patience); !holds(); time.Sleep(pause) {
-		if time.Now().After(end) {
+	for began := time.Now(); !holds(); {
+		waited := time.Since(began)
+		if waited > Patience {
 			return false
 		}
+		time.Sleep(min(max(waited/10, shortestPause), longestPause))
 	}
 	return true
 }

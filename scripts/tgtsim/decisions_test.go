@@ -2,30 +2,41 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 
+	"lunar/internal/racetest"
 	"lunar/scripts/sim/experiment"
-	"lunar/scripts/sim/experiment/experimenttest"
 	"lunar/scripts/sim/papers"
 )
 
 // reduced are the results of all experiments at their reduced size.
 var reduced = sync.OnceValue(func() map[string]*experiment.Result {
-	results := map[string]*experiment.Result{}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	results, turns := map[string]*experiment.Result{}, make(chan struct{}, runtime.GOMAXPROCS(0))
 	for _, e := range experiments() {
-		if e.Run != nil {
-			r := e.Run(&experiment.Env{Seed: 1, Reduced: true})
-			results[e.ID] = &r
+		if e.Run == nil {
+			continue
 		}
+		all.Go(func() {
+			turns <- struct{}{}
+			r := e.Run(&experiment.Env{Seed: 1, Reduced: true})
+			<-turns
+			mu.Lock()
+			defer mu.Unlock()
+			results[e.ID] = &r
+		})
 	}
+	all.Wait()
 	return results
 })
 
 func skipSlow(t *testing.T) {
 	t.Helper()
-	if experimenttest.RaceDetector {
+	if racetest.Enabled {
 		t.Skip("too slow with the race detector; make simulation runs it without")
 	}
 }
@@ -73,6 +84,9 @@ func decisionsOf(r *experiment.Result) (all []experiment.Decision) {
 func TestNothingFails(t *testing.T) {
 	skipSlow(t)
 	for id, r := range reduced() {
+		if len(r.Checks) == 0 {
+			t.Errorf("%s checks nothing", id)
+		}
 		for _, c := range r.Checks {
 			if c.Verdict == experiment.Fail {
 				t.Errorf("%s: %s: %s, expected %s", id, c.Name, c.Measured, c.Expected)

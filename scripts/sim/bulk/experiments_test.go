@@ -8,5 +8,5 @@ import (
 
 // TestExperiments: every row's reduced size meets its criteria.
 func TestExperiments(t *testing.T) {
-	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{})
+	experimenttest.Run(t, Experiments())
 }

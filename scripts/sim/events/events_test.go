@@ -13,12 +13,9 @@ import (
 	"lunar/scripts/sim/kernel"
 )
 
-// quick are the experiments that the race detector lets run in seconds.
-var quick = map[string]bool{"events-5-12": true, "events-integrity": true}
-
 // TestExperiments: every row's reduced size meets its criteria.
 func TestExperiments(t *testing.T) {
-	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{Slow: func(id string) bool { return !quick[id] }})
+	experimenttest.Run(t, Experiments())
 }
 
 // TestSharers: 40 loops on 32 cores: eight cores have two.

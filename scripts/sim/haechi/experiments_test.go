@@ -10,12 +10,9 @@ import (
 	"lunar/scripts/sim/experiment/experimenttest"
 )
 
-// quick are the experiments that the race detector lets run in seconds.
-var quick = map[string]bool{"haechi-1a": true, "haechi-1c-b": true}
-
 // TestExperiments: every row's reduced size meets its criteria.
 func TestExperiments(t *testing.T) {
-	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{Slow: func(id string) bool { return !quick[id] }})
+	experimenttest.Run(t, Experiments())
 }
 
 // tiny is a cluster of a hundredth of the rate, with all three patterns.

@@ -14,7 +14,7 @@ import (
 
 // TestExperiments: every row's reduced size meets its criteria.
 func TestExperiments(t *testing.T) {
-	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{Slow: func(id string) bool { return id != "nest-pm" && id != "nest-tpcc" }})
+	experimenttest.Run(t, Experiments())
 }
 
 // TestRead: 4 KiB over one switch, where a device needs 60 us, take 63,077.76 ns.

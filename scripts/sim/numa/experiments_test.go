@@ -8,12 +8,9 @@ import (
 	"lunar/scripts/sim/experiment/experimenttest"
 )
 
-// slow are the experiments that take too long with the race detector.
-var slow = map[string]bool{"numa-5-11": true, "numa-t5.3": true}
-
 // TestExperiments: every row's reduced size meets its criteria.
 func TestExperiments(t *testing.T) {
-	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{Slow: func(id string) bool { return slow[id] }})
+	experimenttest.Run(t, Experiments())
 }
 
 // TestResponseTimeFormula is formula (5.1) (algorithms C, NUMA cache 6).

@@ -9,12 +9,9 @@ import (
 	"lunar/scripts/sim/experiment/experimenttest"
 )
 
-// slow are the experiments that take too long with the race detector.
-var slow = map[string]bool{"pshift-1": true, "pshift-2": true, "pshift-4b": true}
-
 // TestExperiments: every row's reduced size meets its criteria.
 func TestExperiments(t *testing.T) {
-	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{Slow: func(id string) bool { return slow[id] }})
+	experimenttest.Run(t, Experiments())
 }
 
 // TestSameLog: the same seed decides the same, byte for byte, and another seed

@@ -11,14 +11,9 @@ import (
 	"lunar/scripts/sim/experiment/experimenttest"
 )
 
-// quick are the experiments that the race detector lets run in seconds.
-var quick = map[string]bool{"tyche-t2": true, "tyche-path": true, "tyche-t3": true, "tyche-fig1": true}
-
 // TestExperiments: every row's reduced size meets its criteria.
 func TestExperiments(t *testing.T) {
-	experimenttest.Run(t, Experiments(), experimenttest.Exceptions{
-		Slow: func(id string) bool { return !quick[id] },
-	})
+	experimenttest.Run(t, Experiments())
 }
 
 // TestOneBatch: 32 requests in one batch are one message there and one back, when
