@@ -92,15 +92,13 @@ func (l *Links) use(ctx context.Context, c *conn) error {
 	p := c.peer
 	defer context.AfterFunc(ctx, func() { c.End(wire.ErrClosed) })()
 	p.outs[c.way].Store(c)
-	if p.up() {
-		p.reached()
-	}
+	p.stands()
 	if c.way == beats {
 		l.rest.Go(c.beats)
 	}
 	err := c.Run()
 	p.outs[c.way].Store(nil)
-	p.changed()
+	p.stands()
 	if c.way == beats {
 		for i := range p.outs {
 			if o := p.outs[i].Load(); o != nil {
@@ -110,18 +108,6 @@ func (l *Links) use(ctx context.Context, c *conn) error {
 		p.deaf()
 	}
 	return err
-}
-
-// reached notes that all connections to a node are there.
-func (p *peer) reached() {
-	p.mu.Lock()
-	failed := p.why != ""
-	p.why = ""
-	p.mu.Unlock()
-	if failed {
-		p.links.config.Logger.Info("there is a link to another node again", "node", p.name)
-	}
-	p.changed()
 }
 
 // beats sends them until the connection ends.

@@ -19,7 +19,7 @@ const (
 	Manage                  // a task management function, or the end of a session, for the same
 	Report                  // of a node's demand, to the controller of all promises
 	Grant                   // of that controller, to a node
-	kinds
+	Follow                  // about a command that is under way: what lets it end
 )
 
 // MaxBody is how many bytes a message and an answer may have.
@@ -44,7 +44,7 @@ type Peer struct {
 // Message is a call.
 type Message struct {
 	Kind Kind
-	Lane uint32 // those of one lane to one node are handled in order
+	Lane uint32 // those of one lane to one node are handled in order; Follow has lanes of its own
 	Room int    // bytes that the answer may have; 0: some KiB
 	// Body is the message, in parts that are sent one behind the other.
 	Body [][]byte
@@ -76,6 +76,16 @@ type Status struct {
 	Calls     int           // that are not answered yet
 	Queued    int64         // bytes that wait to be sent
 	Why       string        // what keeps it from being reached; empty: nothing does
+	Commands  Tally
+}
+
+// Tally is what became of messages of a kind.
+type Tally struct {
+	Sent    uint64 // calls, since the beginning
+	Unknown uint64 // of them, those that have an unknown outcome
+	Open    int64  // those that are not answered yet
+	Taken   uint64 // messages of the other node, since the beginning
+	Held    int64  // of them, those that were not answered yet
 }
 
 // Config is a node's place among the others.
@@ -87,10 +97,11 @@ type Config struct {
 	// Beat is the time between beats. A connection over which none has come for Silence is
 	// given up: some beats have to be lost for it.
 	Beat, Silence time.Duration
-	// Lanes is how many connections to each node carry calls; 0: two.
+	// Lanes is how many connections to each node carry calls, and how many those of Follow; 0: two.
 	Lanes int
-	// Memory is how many bytes messages of one other node may take here, with their answers,
-	// and how many bytes may wait to be sent to it; 0: 64 MiB. At least one message fits.
+	// Memory is how many bytes messages of one other node may take here, with their answers:
+	// calls, those of Follow, and those of Send apart. So many may wait to be sent to it over each
+	// connection; 0: 64 MiB. At least one message fits.
 	Memory int64
 	// Says returns what each beat tells; it must not wait. nil: beats tell nothing.
 	Says   func() []byte
@@ -107,10 +118,16 @@ func (l *Links) Handle(kind Kind, h Receiver) { l.receivers[kind] = h }
 // is heard no more because its connection has ended. It must not wait. It is called before Open.
 func (l *Links) Watch(changed func(node string)) { l.watchers = append(l.watchers, changed) }
 
-// Up reports whether messages can be sent to a node.
+// Up reports whether messages can be sent to a node: from when all connections to it are there
+// until none is that carries calls, or the one of beats has ended.
 func (l *Links) Up(node string) bool {
 	p := l.find(node)
-	return p != nil && p.up()
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.up
 }
 
 // Heard returns what was heard of a node last.
@@ -146,10 +163,11 @@ func (l *Links) Send(node string, kind Kind, body ...[]byte) error {
 
 // Start sends a message and has done hear of its answer, or of ErrUnknown or ErrUnreachable.
 // It waits for nothing. After an error, which is ErrUnreachable, done is not called; else it is
-// called once, on a goroutine that must not wait. m.Body must not change until then. The answer
+// called once, on a goroutine that must not wait. m.Body must not change until then, or until it
+// is known otherwise that the node has it. The answer
 // is done's until that returns.
 func (l *Links) Start(node string, m Message, done func(answer []byte, err error)) error {
-	c, err := l.way(node, firstLane+int(m.Lane%uint32(l.lanes)))
+	c, err := l.way(node, l.wayOf(m.Kind, m.Lane))
 	if err != nil {
 		return err
 	}

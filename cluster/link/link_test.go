@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -273,6 +274,128 @@ func TestMemory(t *testing.T) {
 			mu.Unlock()
 		}
 		p.until("all is answered", func() bool { mu.Lock(); defer mu.Unlock(); return answered == 20 })
+	})
+}
+
+// Two nodes whose memory is full of each other's calls go on: what follows up on them has a way of its
+// own.
+func TestFollowUps(t *testing.T) {
+	const size, each = 1 << 20, 40
+	serve := func(own **link.Links) link.Receiver { // which asks its sender for more before it answers
+		return func(from link.Peer, _ []byte, answer func(...[]byte)) {
+			m := link.Message{Kind: link.Follow, Body: [][]byte{make([]byte, size/2)}, Room: size / 2}
+			if err := (*own).Start(from.Node, m, func([]byte, error) { answer() }); err != nil {
+				answer()
+			}
+		}
+	}
+	bubble(t, func(p *pair) {
+		for _, own := range []struct {
+			node  string
+			links **link.Links
+		}{{"a", &p.a}, {"b", &p.b}} {
+			c := p.net.Config(own.node, own.node+".1")
+			c.Memory = 4 * size
+			*own.links = link.New(c)
+			(*own.links).Handle(link.Command, serve(own.links))
+			(*own.links).Handle(link.Follow, echo)
+		}
+	}, func(t *testing.T, p *pair) {
+		var mu sync.Mutex
+		answered := 0
+		for i := range uint32(each) {
+			for to, links := range map[string]*link.Links{"b": p.a, "a": p.b} {
+				m := link.Message{Kind: link.Command, Lane: i, Body: [][]byte{make([]byte, size)}}
+				for links.Start(to, m, func(_ []byte, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						t.Error(err)
+					}
+					answered++
+				}) != nil {
+					time.Sleep(time.Millisecond) // too much waits to be sent
+				}
+			}
+		}
+		p.until("all is answered", func() bool { mu.Lock(); defer mu.Unlock(); return answered == 2*each })
+	})
+}
+
+// One of several connections that breaks ends what went over it, and nothing else.
+func TestOneBreaks(t *testing.T) {
+	const lanes = 2
+	var mu sync.Mutex
+	var owed []func(...[]byte)
+	var told atomic.Int32
+	bubble(t, func(p *pair) {
+		p.b.Handle(link.Command, func(_ link.Peer, _ []byte, answer func(...[]byte)) {
+			mu.Lock()
+			defer mu.Unlock()
+			owed = append(owed, answer)
+		})
+		p.a.Watch(func(string) { told.Add(1) })
+	}, func(t *testing.T, p *pair) {
+		for range 8 { // more than there are: the oldest one breaks
+			owed = nil
+			lost, before := 0, told.Load()
+			for lane := range uint32(lanes) {
+				if err := p.a.Start("b", link.Message{Kind: link.Command, Lane: lane}, func(_ []byte, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						lost++
+					}
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.until("they are handled", func() bool { mu.Lock(); defer mu.Unlock(); return len(owed) == lanes })
+			if !p.net.BreakOne("a", "b", 0) {
+				t.Fatal("there is no connection")
+			}
+			time.Sleep(time.Second)
+			if !p.a.Up("b") {
+				t.Error("it is not up a second later")
+			}
+			for _, answer := range owed {
+				answer()
+			}
+			p.until("all is over", func() bool { return p.a.Status()[0].Calls == 0 })
+			changes := told.Load() - before
+			if lost == lanes && changes == 0 { // as by the one of beats
+				t.Error("both calls are lost")
+			}
+			if lost < lanes && changes > 0 {
+				t.Errorf("found %d changes told", changes)
+			}
+		}
+	})
+}
+
+// A connection over which nothing comes any more, and of whose end nobody hears, ends after some
+// time, whatever it carries, and another one takes its place.
+func TestOneStalls(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, p *pair) {
+		for range 12 { // more than there are connections: the oldest comes first
+			if !p.net.Stall("a", "b", 0) {
+				t.Fatal("there is no connection")
+			}
+			since := time.Now()
+			for lane := range uint32(2) {
+				_, err := p.a.Call(t.Context(), "b", link.Message{Kind: link.Command, Lane: lane})
+				if err != nil && !errors.Is(err, link.ErrUnknown) && !errors.Is(err, link.ErrUnreachable) {
+					t.Error(err)
+				}
+			}
+			if took := time.Since(since); took > 3*p.net.Silence {
+				t.Errorf("calls have ended after %v", took)
+			}
+			time.Sleep(time.Second)
+			if !p.a.Up("b") || p.a.Status()[0].Why != "" {
+				t.Errorf("found %+v a second later", p.a.Status())
+			}
+		}
 	})
 }
 

@@ -29,12 +29,39 @@ type Links struct {
 	rest  sync.WaitGroup
 }
 
-// The connections that a node makes to another one, by number.
+// The connections that a node makes to another one, by number. From firstLane on they are those of
+// calls and of follow-ups in turn.
 const (
 	beats     = 0
 	senders   = 1 // of Send
 	firstLane = 2
 )
+
+// class is what connections carry. Each has memory of its own.
+type class int
+
+const (
+	sent class = iota
+	calls
+	follows
+	classes
+)
+
+func classOf(way int) class {
+	if way < firstLane {
+		return sent
+	}
+	return calls + class(way-firstLane)%2
+}
+
+// wayOf is the connection of a lane.
+func (l *Links) wayOf(kind Kind, lane uint32) int {
+	way := firstLane + 2*int(lane%uint32(l.lanes))
+	if kind == Follow {
+		way++
+	}
+	return way
+}
 
 // began is what the numbers of beats count from, which say when they were sent.
 var began = time.Now()
@@ -43,12 +70,14 @@ var began = time.Now()
 type peer struct {
 	links  *Links
 	name   string
-	memory *wire.Memory // that its messages take here
+	memory [classes]*wire.Memory // that its messages take here
+	counts wire.Counts
 	outs   []atomic.Pointer[conn]
 
 	admission sync.Mutex // one connection of it replaces another at a time
 
 	mu      sync.Mutex
+	up      bool
 	at      Address
 	ins     [wire.Ways]*conn
 	heard   Heard
@@ -73,7 +102,7 @@ func newLinks(c Config) *Links {
 	if c.Says == nil {
 		c.Says = func() []byte { return nil }
 	}
-	l := &Links{config: c, lanes: min(c.Lanes, wire.Ways-firstLane)}
+	l := &Links{config: c, lanes: min(c.Lanes, (wire.Ways-firstLane)/2)}
 	l.ctx, l.close = context.WithCancel(context.Background())
 	l.peers.Store(&map[string]*peer{})
 	return l
@@ -135,7 +164,10 @@ func (l *Links) peerOf(name string) *peer {
 	if p := l.find(name); p != nil {
 		return p
 	}
-	p := &peer{links: l, name: name, memory: wire.NewMemory(l.config.Memory), outs: make([]atomic.Pointer[conn], firstLane+l.lanes)}
+	p := &peer{links: l, name: name, outs: make([]atomic.Pointer[conn], firstLane+2*l.lanes)}
+	for i := range p.memory {
+		p.memory[i] = wire.NewMemory(l.config.Memory)
+	}
 	all := maps.Clone(*l.peers.Load())
 	all[name] = p
 	l.peers.Store(&all)
@@ -152,13 +184,30 @@ func (l *Links) way(node string, number int) (*conn, error) {
 	return nil, fmt.Errorf("node %s: %w: there is no connection to it", node, ErrUnreachable)
 }
 
-func (p *peer) up() bool {
-	for i := range p.outs {
-		if p.outs[i].Load() == nil {
-			return false
-		}
+// stands notes whether messages can be sent to the node, when a connection to it is there, or is
+// there no more. One of several that is made again ends what went over it, and nothing else.
+func (p *peer) stands() {
+	p.mu.Lock()
+	all, some := true, false
+	for way := range p.outs {
+		there := p.outs[way].Load() != nil
+		all, some = all && there, some || there && way >= firstLane
 	}
-	return true
+	was, failed := p.up, p.why != ""
+	switch {
+	case all:
+		p.up, p.why = true, ""
+	case !some || p.outs[beats].Load() == nil:
+		p.up = false
+	}
+	is := p.up
+	p.mu.Unlock()
+	if all && failed {
+		p.links.config.Logger.Info("there is a link to another node again", "node", p.name)
+	}
+	if is != was {
+		p.changed()
+	}
 }
 
 // changed tells who watches.
@@ -176,12 +225,19 @@ type conn struct {
 	way  int
 }
 
+// laterSilence is how many times later than a connection of beats another one ends that has been
+// silent: a node that does not go on ends all of them by the former.
+const laterSilence = 2
+
 // newConn makes one on which both have said hello; made says that this node has made it.
 func (p *peer) newConn(raw net.Conn, incarnation string, way int, made bool) *conn {
 	c := &conn{peer: p, from: Peer{p.name, incarnation}, way: way}
 	config := wire.Config{
 		Peer: p.name, Made: made, Beats: way == beats, Silence: p.links.config.Silence, Queue: p.links.config.Memory,
-		Memory: p.memory, Handle: c.handle, Beat: c.beat,
+		Memory: p.memory[classOf(way)], Counts: &p.counts, Handle: c.handle, Beat: c.beat,
+	}
+	if way != beats {
+		config.Every, config.Silence = p.links.config.Beat, laterSilence*config.Silence
 	}
 	c.Conn = wire.New(raw, config)
 	return c
@@ -233,7 +289,7 @@ func (l *Links) Status() (all []Status) {
 	peers := *l.peers.Load()
 	for _, name := range slices.Sorted(maps.Keys(peers)) {
 		p := peers[name]
-		s := Status{Node: name, Up: p.up()}
+		s := Status{Node: name, Commands: tallyOf(&p.counts[Command])}
 		for i := range p.outs {
 			if c := p.outs[i].Load(); c != nil {
 				calls, queued := c.Load()
@@ -241,9 +297,13 @@ func (l *Links) Status() (all []Status) {
 			}
 		}
 		p.mu.Lock()
-		s.Address, s.Heard, s.RoundTrip, s.Why = p.at.At, p.heard, p.trip, p.why
+		s.Up, s.Address, s.Heard, s.RoundTrip, s.Why = p.up, p.at.At, p.heard, p.trip, p.why
 		p.mu.Unlock()
 		all = append(all, s)
 	}
 	return all
+}
+
+func tallyOf(n *wire.Count) Tally {
+	return Tally{n.Sent.Load(), n.Unknown.Load(), n.Open.Load(), n.Taken.Load(), n.Held.Load()}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type Network struct {
 	roads  map[road]*state
 	mended chan struct{} // closed when something has changed
 	open   map[*flow]struct{}
+	last   int // number of a connection
 	rest   sync.WaitGroup
 }
 
@@ -115,6 +117,35 @@ func (n *Network) Break(a, b string) {
 	}
 }
 
+// BreakOne ends one of the connections that a node has made to another one, counted from the
+// oldest; false: there are not so many.
+func (n *Network) BreakOne(from, to string, which int) bool {
+	return n.one(from, to, which, func(c *connection) { c.close() })
+}
+
+// Stall has nothing arrive any more of what is sent over one of the connections that a node has made
+// to another one, either way, and nobody hears of that; false: there are not so many.
+func (n *Network) Stall(from, to string, which int) bool {
+	return n.one(from, to, which, func(c *connection) { c.stalled = true })
+}
+
+func (n *Network) one(from, to string, which int, change func(*connection)) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all []*connection
+	for f := range n.open {
+		if f.road == f.made && f.made == (road{from, to}) && !f.stalled {
+			all = append(all, f.connection)
+		}
+	}
+	slices.SortFunc(all, func(a, b *connection) int { return a.number - b.number })
+	if which >= len(all) {
+		return false
+	}
+	change(all[which])
+	return true
+}
+
 func (n *Network) change(from, to string, change func(*state)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -123,6 +154,11 @@ func (n *Network) change(from, to string, change func(*state)) {
 		n.roads[r] = &state{}
 	}
 	change(n.roads[r])
+	n.tell()
+}
+
+// tell has those look again that wait. The caller holds mu.
+func (n *Network) tell() {
 	close(n.mended)
 	n.mended = make(chan struct{})
 }
@@ -141,8 +177,10 @@ func (n *Network) is(r road) (state, <-chan struct{}) {
 func (n *Network) Wait() {
 	n.mu.Lock()
 	n.roads = map[road]*state{}
-	close(n.mended)
-	n.mended = make(chan struct{})
+	for f := range n.open {
+		f.stalled = false
+	}
+	n.tell()
 	n.mu.Unlock()
 	n.rest.Wait()
 }
@@ -161,6 +199,10 @@ func (n *Network) dial(ctx context.Context, from, to string) (net.Conn, error) {
 	near, a := net.Pipe()
 	b, far := net.Pipe()
 	closeBoth := sync.OnceFunc(func() { a.Close(); b.Close() })
+	n.mu.Lock()
+	n.last++
+	c := &connection{made: road{from, to}, number: n.last, close: closeBoth}
+	n.mu.Unlock()
 	select {
 	case l.conns <- &end{far, from}:
 	case <-l.closed:
@@ -170,8 +212,8 @@ func (n *Network) dial(ctx context.Context, from, to string) (net.Conn, error) {
 		closeBoth()
 		return nil, ctx.Err()
 	}
-	n.flow(&flow{n, road{from, to}, a, b, closeBoth})
-	n.flow(&flow{n, road{to, from}, b, a, closeBoth})
+	n.flow(&flow{n, c, road{from, to}, a, b})
+	n.flow(&flow{n, c, road{to, from}, b, a})
 	return near, nil
 }
 
@@ -190,12 +232,33 @@ func (n *Network) passes(ctx context.Context, r road) bool {
 	}
 }
 
-// flow carries what is sent one way.
+// connection is what a node has made.
+type connection struct {
+	made    road
+	number  int
+	close   func()
+	stalled bool // under mu
+}
+
+// flow carries what is sent one way of a connection.
 type flow struct {
 	*Network
+	*connection
 	road
 	in, out net.Conn
-	close   func()
+}
+
+// goes waits until the connection is not stalled.
+func (f *flow) goes() {
+	for {
+		f.mu.Lock()
+		stalled, mended := f.stalled, f.mended
+		f.mu.Unlock()
+		if !stalled {
+			return
+		}
+		<-mended
+	}
 }
 
 func (n *Network) flow(f *flow) {
@@ -218,6 +281,7 @@ func (n *Network) flow(f *flow) {
 		for b := range chunks {
 			f.carry(b)
 		}
+		f.goes()
 		n.passes(context.Background(), f.road) // the end of a connection is heard of over the same road
 		f.close()
 		n.mu.Lock()
@@ -231,6 +295,7 @@ func (f *flow) carry(b []byte) {
 	if s, _ := f.is(f.road); s.delay != nil {
 		time.Sleep(s.delay())
 	}
+	f.goes()
 	f.passes(context.Background(), f.road)
 	if _, err := f.out.Write(b); err != nil {
 		f.close()

@@ -24,12 +24,15 @@ type Config struct {
 	Peer    string        // the other node
 	Made    bool          // by this node: it sends messages, and the other one answers them
 	Beats   bool          // and no messages
-	Silence time.Duration // of beats, after which the connection has ended
+	Silence time.Duration // after which the connection has ended
+	Every   time.Duration // how often a beat is sent over it when nothing else is; 0: never by itself
 	Queue   int64         // bytes that may wait to be sent; one message may in any case
 	Memory  *Memory       // that messages of the other node take; nil: none come
+	Counts  *Counts       // of messages
 	// Handle takes a message, unless its kind is not known. See link.Receiver.
 	Handle func(kind uint8, body []byte, answer func(...[]byte)) (known bool)
-	// Beat hears a beat, with its number, whose bytes it does not keep. It must not wait.
+	// Beat hears a beat of a connection of beats, with its number, whose bytes it does not keep. It
+	// must not wait.
 	Beat func(number uint64, says []byte)
 }
 
@@ -66,6 +69,7 @@ type frame struct {
 // call is one that was not answered yet.
 type call struct {
 	done func([]byte, error)
+	kind uint8
 	sent bool // or being sent
 }
 
@@ -135,7 +139,10 @@ func (c *Conn) abandon() {
 		out[i].release()
 	}
 	for _, a := range calls {
+		n := c.Counts.of(a.kind)
+		n.Open.Add(-1)
 		if a.sent {
+			n.Unknown.Add(1)
 			a.done(nil, fmt.Errorf("node %s: %w: %w", c.Peer, ErrUnknown, c.err))
 		} else {
 			a.done(nil, fmt.Errorf("node %s: %w: %w", c.Peer, ErrUnreachable, c.err))
@@ -172,7 +179,10 @@ func (c *Conn) put(f frame, done func([]byte, error)) error {
 	if done != nil {
 		c.last++
 		f.number = c.last
-		c.calls[c.last] = call{done: done}
+		c.calls[c.last] = call{done: done, kind: f.kind}
+		n := c.Counts.of(f.kind)
+		n.Sent.Add(1)
+		n.Open.Add(1)
 	}
 	c.queued += int64(n)
 	c.out = append(c.out, f)
@@ -239,6 +249,12 @@ func (c *Conn) take(was []frame) []frame {
 func (c *Conn) write() error {
 	w := bufio.NewWriterSize(c.Conn, ioSize)
 	var batch []frame
+	var tick <-chan time.Time
+	if c.Every > 0 {
+		t := time.NewTicker(c.Every)
+		defer t.Stop()
+		tick = t.C
+	}
 	for {
 		if batch = c.take(batch); len(batch) > 0 {
 			if err := writeAll(w, batch); err != nil {
@@ -251,6 +267,8 @@ func (c *Conn) write() error {
 		}
 		select {
 		case <-c.wake:
+		case <-tick:
+			_ = c.SendBeat(0, nil) // or it has ended
 		case <-c.stop:
 			return ErrClosed
 		}

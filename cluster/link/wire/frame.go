@@ -15,7 +15,7 @@ type sort uint8
 
 const (
 	greeting sort = 1 + iota // the first one of each side: a hello
-	beat                     // Body: what Config.Says returns. It is answered by a beat of the same number
+	beat                     // of a connection of beats: body is what Config.Says returns, and it is answered by one of the same number
 	request
 	oneWay
 	answer
@@ -76,7 +76,7 @@ func readHeader(r io.Reader) (header, error) {
 
 // Protocol is the version of what goes over connections. Nodes of different versions do not
 // connect.
-const Protocol = 1
+const Protocol = 2
 
 // Hello is what both sides say first.
 type Hello struct {

@@ -4,19 +4,15 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"sync/atomic"
 	"time"
 )
 
 // read reads frames until the connection ends.
 func (c *Conn) read() error {
-	r := bufio.NewReaderSize(c.Conn, ioSize)
+	r := bufio.NewReaderSize(&hearer{Conn: c.Conn, silence: c.Silence}, ioSize)
 	for {
-		if c.Beats {
-			if err := c.SetReadDeadline(time.Now().Add(c.Silence)); err != nil {
-				return err
-			}
-		}
 		h, err := readHeader(r)
 		if err == nil {
 			err = c.frame(r, h)
@@ -27,9 +23,41 @@ func (c *Conn) read() error {
 	}
 }
 
+// hearer reads a connection, which fails when nothing has come for silence. While nobody reads,
+// since the other node's messages take all memory, that is no fault of the other node.
+type hearer struct {
+	net.Conn
+	silence time.Duration
+	set     time.Time // when the deadline was
+}
+
+// Read implements net.Conn.
+func (h *hearer) Read(b []byte) (int, error) {
+	if now := time.Now(); now.Sub(h.set) > h.silence/8 {
+		if err := h.SetReadDeadline(now.Add(h.silence)); err != nil {
+			return 0, err
+		}
+		h.set = now
+	}
+	return h.Conn.Read(b)
+}
+
+// belongs reports whether a frame of a sort has a place on the connection.
+func (c *Conn) belongs(s sort) bool {
+	switch s {
+	case beat:
+		return true
+	case answer, refusal:
+		return c.Made && !c.Beats
+	case request, oneWay:
+		return !c.Made && !c.Beats
+	}
+	return false
+}
+
 // frame reads the body of a frame, and does what it is for.
 func (c *Conn) frame(r io.Reader, h header) error {
-	if allowed := (h.sort == answer || h.sort == refusal) == c.Made; !allowed && h.sort != beat || h.sort == greeting || (h.sort == beat) != c.Beats {
+	if !c.belongs(h.sort) {
 		return fmt.Errorf("found a frame of sort %d, which has no place here", h.sort)
 	}
 	bounded := h.sort == request || h.sort == oneWay
@@ -46,7 +74,9 @@ func (c *Conn) frame(r io.Reader, h header) error {
 	}
 	switch h.sort {
 	case beat:
-		c.Beat(h.number, b.bytes)
+		if c.Beats {
+			c.Beat(h.number, b.bytes)
+		}
 		b.free()
 	case answer, refusal:
 		c.answered(h, b)
@@ -66,6 +96,9 @@ func (c *Conn) answered(h header, b *buffer) {
 	a, there := c.calls[h.number]
 	delete(c.calls, h.number)
 	c.mu.Unlock()
+	if there {
+		c.Counts.of(a.kind).Open.Add(-1)
+	}
 	switch {
 	case !there:
 	case h.sort == refusal:
@@ -86,6 +119,9 @@ type reply struct {
 // handle has a message be taken.
 func (c *Conn) handle(h header, b *buffer) {
 	r := &reply{conn: c, header: h, body: b}
+	n := c.Counts.of(h.kind)
+	n.Taken.Add(1)
+	n.Held.Add(1)
 	if !c.Handle(h.kind, b.bytes, r.answer) {
 		r.end(refusal, [][]byte{fmt.Appendf(nil, "kind %d is not known here", h.kind)})
 	}
@@ -95,7 +131,10 @@ func (c *Conn) handle(h header, b *buffer) {
 func (r *reply) answer(body ...[]byte) { r.end(answer, body) }
 
 // give frees what the message takes.
-func (r *reply) give() { r.conn.Memory.give(r.takes()) }
+func (r *reply) give() {
+	r.conn.Counts.of(r.kind).Held.Add(-1)
+	r.conn.Memory.give(r.takes())
+}
 
 // slack is how much longer than its room an answer may be.
 const slack = 16 << 10
