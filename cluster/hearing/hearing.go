@@ -23,6 +23,7 @@ type Voice struct {
 	Incarnation string        `json:"incarnation"`
 	Age         time.Duration `json:"age"` // since it was heard
 	Without     []string      `json:"without,omitempty"`
+	Stores      []string      `json:"stores"`
 }
 
 // Ears read what other nodes say. Methods may be called by any number of goroutines.
@@ -72,7 +73,7 @@ func (e *Ears) Says(w Word) []byte {
 	w.Hears = map[string]Voice{}
 	for name, s := range e.all() {
 		if !s.At.IsZero() {
-			w.Hears[name] = Voice{s.Incarnation, time.Since(s.At), s.Without}
+			w.Hears[name] = Voice{s.Incarnation, time.Since(s.At), s.Without, s.Stores}
 		}
 	}
 	text, err := json.Marshal(w)
@@ -96,7 +97,7 @@ func (e *Ears) Linked() map[string]ownership.Linked {
 			until := s.At.Add(e.age - v.Age)
 			known := now.Before(out[other].Until) || other == e.self
 			if !known && until.After(out[other].Until) && s.At.After(all[other].Lost) { // who spoke before did not know of its death
-				out[other] = ownership.Linked{Incarnation: v.Incarnation, Until: until, Without: v.Without}
+				out[other] = ownership.Linked{Incarnation: v.Incarnation, Until: until, Without: v.Without, Stores: v.Stores}
 			}
 		}
 	}

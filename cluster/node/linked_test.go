@@ -212,6 +212,39 @@ func TestCutFromCeph(t *testing.T) {
 	})
 }
 
+// An owner that neither the state nor Ceph answers, and that is heard, loses its volumes to one that
+// both answer, which fences it: whoever else hears it, and not before Ceph may have come back to it.
+func TestCutFromStateAndCeph(t *testing.T) {
+	for name, cut := range map[string]func(*site){
+		"heard by all": func(*site) {},
+		"heard by one": func(s *site) { s.wires.Cut("n1", "n2", true); s.wires.Cut("n2", "n1", true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			linked(t, func(t *testing.T, s *site) {
+				s.linkedThree("plain", "cached")
+				cut(s)
+				time.Sleep(2 * leaseTime)
+				s.net.Cut("n1", true)
+				time.Sleep(10 * leaseTime)
+				began, old := time.Now(), s.disks["n1 plain"].instance
+				s.mute(true, "n1", "n2", "n3")
+				time.Sleep(4 * muteTime)
+				if r := s.status("n2").Volumes["plain"].Owner; r.Epoch != 1 {
+					t.Errorf("found epoch %d, expected that nothing moves where Ceph answers nobody", r.Epoch)
+				}
+				s.mute(false, "n2", "n3")
+				s.owned("plain", "n2", "n1")
+				s.owned("cached", "n2", "n1")
+				within(t, "the takeover", time.Since(began), 5*muteTime, 5*muteTime+2*leaseTime)
+				if !s.fence[old] {
+					t.Errorf("the old owner is not fenced: %v", s.fence)
+				}
+				s.wires.CutAll("n1", false)
+			})
+		})
+	}
+}
+
 // A node that Ceph does not answer takes nothing over where another one can.
 func TestMuteCandidate(t *testing.T) {
 	linked(t, func(t *testing.T, s *site) {

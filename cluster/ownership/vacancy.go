@@ -38,10 +38,16 @@ func (m *Machine) vacant(v *View, now time.Time) vacancy {
 // the state says of its node; zero: it is not.
 func (m *Machine) linked(v *View) (until time.Time) {
 	l := v.Linked[m.record.Node]
-	if m.record.Standing == Owned && m.record.Node != m.config.Node && l.Incarnation == m.record.Incarnation && !slices.Contains(l.Without, m.config.Volume) {
+	if m.record.Standing == Owned && m.record.Node != m.config.Node && l.Incarnation == m.record.Incarnation && !slices.Contains(l.Without, m.config.Volume) && !m.powerless(v) {
 		until = l.Until
 	}
 	return until
+}
+
+// powerless reports whether the owner says that Ceph does not answer it for the volume, and Ceph
+// answers this node: by itself it would give the volume away, if it reached the state.
+func (m *Machine) powerless(v *View) bool {
+	return m.config.Mute > 0 && m.record.Node != m.config.Node && m.unanswered(v, m.record.Node) && !m.unanswered(v, m.config.Node)
 }
 
 // watch notes since when the volume has had no owner.
@@ -67,7 +73,11 @@ func (m *Machine) due(v *View) (at time.Time) {
 	if m.cause.what == released && m.record.Next != "" && slices.Contains(all, m.record.Next) {
 		later++
 	}
-	return m.since.Add(time.Duration(rank)*m.config.Stagger + time.Duration(later)*m.config.Patience)
+	at = m.since.Add(time.Duration(rank)*m.config.Stagger + time.Duration(later)*m.config.Patience)
+	if m.cause.what != released && m.powerless(v) {
+		at = at.Add(m.config.Mute) // it is heard, and Ceph may be about to answer it
+	}
+	return at
 }
 
 func (m *Machine) claimable(v *View, now time.Time) bool {
@@ -105,7 +115,8 @@ func (m *Machine) unanswered(v *View, node string) bool {
 		return !m.silent.IsZero()
 	}
 	l := v.Linked[node]
-	return m.store != "" && l.Stores != nil && l.Incarnation == v.Nodes[node].Incarnation && !slices.Contains(l.Stores, m.store)
+	same := l.Incarnation == v.Nodes[node].Incarnation || node == m.record.Node && l.Incarnation == m.record.Incarnation
+	return m.store != "" && l.Stores != nil && same && !slices.Contains(l.Stores, m.store)
 }
 
 // answered is the best node that says that Ceph answers it for the volume, and that may have it;

@@ -266,11 +266,13 @@ func (h *host) link() {
 	h.o.Links(maps.Clone(h.heard))
 }
 
-// spares looks whether a claim takes a volume from a node that says that it serves it.
+// spares looks whether a claim takes a volume from a node that says that it serves it, and that Ceph
+// answers it, or that this node has no better answer.
 func (h *host) spares(volume string, m *Machine, a *Action) {
 	l := h.o.View.Linked[m.record.Node]
 	heard := l.Incarnation == m.record.Incarnation && h.now.Before(l.Until) && !slices.Contains(l.Without, volume)
-	if !heard || m.record.Node == h.name || m.record.Standing != Owned {
+	powerless := !slices.Contains(l.Stores, "ceph") && h.mute().IsZero()
+	if !heard || powerless || m.record.Node == h.name || m.record.Standing != Owned {
 		return
 	}
 	if _, lives := h.o.View.Nodes[m.record.Node]; !lives {
