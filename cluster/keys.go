@@ -86,6 +86,12 @@ func (k Keys) DrainOf(key string) (node string, ok bool) {
 	return strings.CutPrefix(key, k.prefix+"drains/")
 }
 
+// Severs is the prefix of the keys of Sever of one node that is asked.
+func (k Keys) Severs(node string) string { return k.prefix + "severs/" + node + "/" }
+
+// Sever is the request of a node that another one end what it has relayed to that.
+func (k Keys) Sever(node, asker string) string { return k.Severs(node) + asker }
+
 // Documents is the prefix of Document's keys.
 func (k Keys) Documents() string { return k.prefix + "config/documents/" }
 
