@@ -69,6 +69,37 @@ func Open(ctx context.Context, claim Claim) (*Ledger, json.RawMessage, error) {
 	}
 }
 
+// Bequeath stores what the first owner of a volume is to find, that nobody owned yet. It fails with
+// ErrSuperseded if somebody does, or something else was stored that is not of Bequeath; other errors
+// are those of cluster.State.
+func Bequeath(ctx context.Context, state cluster.State, keys cluster.Keys, volume string, value json.RawMessage) error {
+	items, _, err := state.Get(ctx, keys.Volume(volume))
+	if err != nil {
+		return err
+	}
+	var before cluster.Revision
+	for _, i := range items {
+		e, err := parse(i.Value)
+		if i.Key == keys.Owner(volume) || i.Key == keys.Heritage(volume) && (err != nil || e.Epoch != 0) {
+			return fmt.Errorf("volume %s: found the key %s: %w", volume, i.Key, ErrSuperseded)
+		}
+		if i.Key == keys.Heritage(volume) {
+			before = i.Modified
+		}
+	}
+	text, err := json.Marshal(envelope{version, 0, 1, value})
+	if err != nil {
+		return err
+	}
+	_, err = state.Commit(ctx,
+		[]cluster.Condition{{Key: keys.Owner(volume)}, {Key: keys.Heritage(volume), Modified: before}},
+		[]cluster.Change{{Key: keys.Heritage(volume), Value: text}})
+	if errors.Is(err, cluster.ErrConflict) {
+		err = fmt.Errorf("volume %s: %w: %w", volume, ErrSuperseded, err)
+	}
+	return err
+}
+
 // sight is what the state has of the volume at a moment.
 type sight struct {
 	envelope

@@ -34,6 +34,11 @@ func (s *Shared) inherit(ctx context.Context, epoch uint64) (*scsi.Heritage, *te
 	if err != nil {
 		return nil, nil, fmt.Errorf("what the volume's last owner has left of it: %w", err)
 	}
+	if value == nil {
+		if value, err = s.bring(func(value json.RawMessage) error { return ledger.Store(ctx, value) }); err != nil {
+			return nil, nil, err
+		}
+	}
 	t := &tenure{ledger: ledger}
 	t.ctx, t.end = context.WithCancel(context.Background())
 	left, err := s.parse(value)
@@ -41,6 +46,43 @@ func (s *Shared) inherit(ctx context.Context, epoch uint64) (*scsi.Heritage, *te
 		err = fmt.Errorf("what the volume's last owner has left of it: %w; once no host uses the volume that may not, delete the key %q in the cluster's state", err, s.set.Cluster.HeritageKey(s.volume.Name))
 	}
 	return left, t, err
+}
+
+// Bequeath has the first owner of the volume find the reservations that it had when it was this
+// server's alone.
+func (s *Shared) Bequeath(ctx context.Context) error {
+	_, err := s.bring(func(value json.RawMessage) error { return s.set.Cluster.Bequeath(ctx, s.volume.Name, value) })
+	return err
+}
+
+// bring stores those reservations in the cluster's state, and returns what it has stored; nil: there
+// were none.
+func (s *Shared) bring(store func(json.RawMessage) error) (json.RawMessage, error) {
+	file := s.set.reservationFile(&s.volume)
+	had, err := file.peek()
+	if had == nil || err != nil {
+		return nil, err
+	}
+	if len(had.Registrations()) == 0 {
+		return nil, file.Remove()
+	}
+	value, err := s.encode(&scsi.Heritage{Reservations: had})
+	if err == nil {
+		err = store(value)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the reservations that this server has kept in %s, from before the volume had owners: %w; once no host uses the volume that may not, %s", file.Path(), err, file.Without())
+	}
+	s.image.Logger.Info("the volume's reservations of before it had owners are in the cluster's state", "registrations", len(had.Registrations()))
+	return value, file.Remove()
+}
+
+func (s *Shared) encode(h *scsi.Heritage) (json.RawMessage, error) {
+	unit, err := h.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(bequest{s.volume.Image, unit})
 }
 
 func (s *Shared) parse(value json.RawMessage) (*scsi.Heritage, error) {
@@ -74,11 +116,7 @@ func (s *Shared) saveHeritage(h *scsi.Heritage) error {
 }
 
 func (s *Shared) store(t *tenure, h *scsi.Heritage) error {
-	unit, err := h.Encode()
-	if err != nil {
-		return err
-	}
-	value, err := json.Marshal(bequest{s.volume.Image, unit})
+	value, err := s.encode(h)
 	if err != nil {
 		return err
 	}

@@ -115,6 +115,64 @@ func TestHeritageErrors(t *testing.T) {
 	}
 }
 
+// TestReservationsOfBefore: the reservations that a volume had as one server's alone are in force when it
+// has owners, whoever is the first one; they are not put in place of what an owner has.
+func TestReservationsOfBefore(t *testing.T) {
+	from := reservation.Nexus{Initiator: reservation.PortName("iqn.h", 1), Target: "iqn.t", Port: 1}
+	change, refusal := new(reservation.State).Apply(&reservation.Request{From: from, ServiceKey: 1, Persist: true})
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	before := change.Next
+	alone := func(s *Shared) {
+		t.Helper()
+		s.set.StateDir = t.TempDir()
+		if err := s.set.reservationFile(&s.volume).save(before); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bequeath := func(network *mem.Network, s *Shared) error {
+		s.set.Cluster.Bequeath = func(ctx context.Context, volume string, value json.RawMessage) error {
+			return heritage.Bequeath(ctx, network.State("n"), cluster.KeysOf("c"), volume, value)
+		}
+		return s.Bequeath(t.Context())
+	}
+	keeps := func(s *Shared) bool {
+		had, err := s.set.reservationFile(&s.volume).peek()
+		return had != nil || err != nil
+	}
+
+	network := mem.NewNetwork()
+	s := heir(t, network, "rbd/db", 1) // which is the first owner
+	alone(s)
+	if left := s.owns(t, 1); left == nil || len(left.Reservations.Registrations()) != len(before.Registrations()) || keeps(s) {
+		t.Errorf("found %+v, and a file: %v", left, keeps(s))
+	}
+	if left := heir(t, network, "rbd/db", 2).owns(t, 2); left == nil || len(left.Reservations.Registrations()) == 0 {
+		t.Errorf("the next owner found %+v", left)
+	}
+	alone(s)
+	if err := bequeath(network, s); !errors.Is(err, heritage.ErrSuperseded) || !keeps(s) {
+		t.Errorf("found %v where there is an owner, and a file: %v", err, keeps(s))
+	}
+
+	network = mem.NewNetwork()
+	s = heir(t, network, "rbd/db", 1)
+	alone(s)
+	if _, err := network.Store.Commit(nil, []cluster.Change{{Key: cluster.KeysOf("c").Owner("v"), Delete: true}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // again is no harm
+		alone(s)
+		if err := bequeath(network, s); err != nil || keeps(s) {
+			t.Errorf("found %v where there is no owner, and a file: %v", err, keeps(s))
+		}
+	}
+	if left := heir(t, network, "rbd/db", 1).owns(t, 1); left == nil || len(left.Reservations.Registrations()) != len(before.Registrations()) {
+		t.Errorf("the first owner found %+v", left)
+	}
+}
+
 // TestHeritageOfAnother: a volume does not inherit what one of its name with another image had,
 // and does not go without what it cannot read.
 func TestHeritageOfAnother(t *testing.T) {

@@ -120,6 +120,9 @@ type Cluster struct {
 	// Inherit returns what earlier owners of a volume have left of it (nil: nothing), and
 	// what a claim of this node changes it by.
 	Inherit func(ctx context.Context, volume string, epoch uint64) (*heritage.Ledger, json.RawMessage, error)
+	// Bequeath has the first owner of a volume find something left. It fails if there is an owner, or
+	// something is there.
+	Bequeath func(ctx context.Context, volume string, value json.RawMessage) error
 	// HeritageKey is where that is in the cluster's state.
 	HeritageKey func(volume string) string
 	// Life ends when the server leaves the cluster: it is asked then no more whether Ceph answers.
