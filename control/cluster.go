@@ -25,6 +25,22 @@ type Cluster struct {
 	Behind   string          `json:"behind,omitempty" doc:"Why that is not the newest."`
 	Nodes    []ClusterNode   `json:"nodes" nullable:"false" doc:"Nodes that live, and those that may own volumes, by name."`
 	Volumes  []ClusterVolume `json:"volumes" nullable:"false" doc:"Volumes with owners, by name."`
+	Links    []ClusterLink   `json:"links" nullable:"false" doc:"Links to other nodes, by name."`
+}
+
+// ClusterLink is how a node is reached over its links, and what was relayed over them.
+type ClusterLink struct {
+	Node      string  `json:"node" doc:"The other node."`
+	Address   string  `json:"address" doc:"Where it is reached."`
+	Up        bool    `json:"up" metric:"up" doc:"Whether there is a link to another node."`
+	Why       string  `json:"why,omitempty" doc:"What keeps it from being reached."`
+	RoundTrip float64 `json:"round_trip_seconds" metric:"round_trip_seconds" doc:"How long the last beat to another node and its answer took."`
+	Queued    int64   `json:"queued_bytes" metric:"queued_bytes" doc:"Bytes that wait to be sent to another node."`
+	Relayed   uint64  `json:"relayed" metric:"relayed_commands_total" doc:"Commands of sessions here that were relayed to another node, which owns their volumes."`
+	Relaying  int64   `json:"relaying" metric:"relaying_commands" doc:"Commands that were relayed to another node and are not answered yet."`
+	Unknown   uint64  `json:"unknown" metric:"relayed_unknown_total" doc:"Commands that were relayed to another node and whose answer got lost with the connection: their initiators send them again."`
+	Served    uint64  `json:"served" metric:"served_commands_total" doc:"Commands of sessions at another node that it has relayed to this one."`
+	Serving   int64   `json:"serving" metric:"serving_commands" doc:"Commands that another node has relayed to this one and that are not answered yet."`
 }
 
 // owned is how many volumes the node owns that tells this.

@@ -27,6 +27,7 @@ type TraceLine struct {
 	Start      *TraceStart      `json:"start,omitempty" doc:"The first line: what is traced."`
 	Connection *TraceConnection `json:"connection,omitempty" doc:"A connection, before its first PDU."`
 	PDU        *TracedPDU       `json:"pdu,omitempty" doc:"A PDU."`
+	Relayed    *TraceRelayed    `json:"relayed,omitempty" doc:"A command of a volume that another node of the cluster owns was relayed to it, before its answer."`
 	End        *TraceEnd        `json:"end,omitempty" doc:"The last line: why there are no more. Without it the trace was broken off."`
 }
 
@@ -51,6 +52,20 @@ type TraceEnd struct {
 	Reason  string `json:"reason" doc:"Why."`
 	PDUs    int    `json:"pdus" doc:"How many were told."`
 	Missing int    `json:"missing" doc:"How many were not, because they came faster than they could be told."`
+}
+
+// TraceRelayed is how a command was relayed to another node, and where its time went.
+type TraceRelayed struct {
+	Time          time.Time `json:"time" doc:"When its outcome was here."`
+	CID           int       `json:"cid" doc:"Connection."`
+	ITT           uint32    `json:"itt" doc:"Initiator Task Tag."`
+	LUN           uint64    `json:"lun" doc:"Number of the LUN."`
+	Node          string    `json:"node" doc:"The other node."`
+	Waited        float64   `json:"waited_microseconds" doc:"From when it came until it was sent: for its data, or for the node."`
+	Away          float64   `json:"away_microseconds" doc:"From then until its outcome was here."`
+	There         float64   `json:"there_microseconds" doc:"Of that, how long the node had it; the rest is the way. 0: not known."`
+	Ended         bool      `json:"ended" doc:"The node has ended it. Otherwise it did not, or nobody knows, and its initiator is told to send it again."`
+	MissingBefore int       `json:"missing_before,omitempty" doc:"PDUs before it that are missing, because they came faster than they could be told."`
 }
 
 // Ways of a TracedPDU.

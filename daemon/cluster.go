@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"lunar/cluster"
+	"lunar/cluster/hearing"
 	"lunar/cluster/heritage"
 	"lunar/cluster/link"
 	"lunar/cluster/node"
@@ -42,7 +43,11 @@ type membership struct {
 	met         map[string]acquaintance
 	server      *target.Server
 	relays      []string                 // nodes that this one relays to; followPeers' alone
-	down        map[string]time.Time     // nodes that have no link, and when their sessions are lost; followPeers' alone
+	down        map[string]outage        // nodes that have no link; followPeers' alone
+	reached     hearing.Lasting[bool]    // nodes that have one, or had a moment ago; followPeers' alone
+	recent      hearing.Lasting[peer]    // what nodes tell that live, or did a moment ago; followPeers' alone
+	severing    atomic.Bool              // a node is asked to end what was relayed to it
+	heard       map[string]string        // incarnations of nodes that were heard last; followPeers' alone
 	keeper      *promise.Keeper          // nil: each node promises by itself
 	living      atomic.Pointer[[]string] // the nodes that live
 	log         *slog.Logger
@@ -79,7 +84,8 @@ func enterCluster(c *conf.Cluster, stateDir string, log *slog.Logger) (*membersh
 	if c == nil {
 		return nil, nil
 	}
-	m := &membership{conf: c, incarnation: rand.Text(), log: log, met: map[string]acquaintance{}, down: map[string]time.Time{}, changed: make(chan struct{}, 1)}
+	m := &membership{conf: c, incarnation: rand.Text(), log: log, met: map[string]acquaintance{}, down: map[string]outage{}, heard: map[string]string{}, changed: make(chan struct{}, 1)}
+	m.reached.For, m.recent.For = c.Hold/2, c.Hold/2 // commands wait for longer
 	var err error
 	if m.state, err = openState(c, stateDir, log); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", c.Named, err)
@@ -102,6 +108,9 @@ func enterCluster(c *conf.Cluster, stateDir string, log *slog.Logger) (*membersh
 		Lost:   func(volume string, epoch uint64) { m.node.Load().Lost(volume, epoch) },
 		Inherit: func(ctx context.Context, volume string, epoch uint64) (*heritage.Ledger, json.RawMessage, error) {
 			return heritage.Open(ctx, heritage.Claim{State: m.state, Keys: m.keys(), Volume: volume, Node: c.Node, Epoch: epoch})
+		},
+		Bequeath: func(ctx context.Context, volume string, value json.RawMessage) error {
+			return heritage.Bequeath(ctx, m.state, m.keys(), volume, value)
 		},
 		HeritageKey: m.keys().Heritage,
 	}
@@ -248,6 +257,11 @@ func (m *membership) clash(own *peer) error {
 
 // add has the node decide about a volume.
 func (m *membership) add(v *conf.Volume, s *volumes.Shared) error {
+	ctx, cancel := context.WithTimeout(m.shared.Life, m.conf.Lease)
+	defer cancel()
+	if err := s.Bequeath(ctx); err != nil { // if this node is the first owner it does it then
+		m.log.Error("reservations of a volume are not in the cluster's state: hosts that they fence off may write", "volume", v.Name, "error", err)
+	}
 	return m.node.Load().Add(v.Name, m.volume(v, s), owned{s, m.forgetRelayed})
 }
 
@@ -303,12 +317,13 @@ func (d *daemon) followPeers(ctx context.Context) {
 		for name, n := range s.Nodes {
 			all[name] = n.About
 		}
-		now, err := peersOf(all)
-		m.meet(&s, now)
-		m.relays = m.reach(d.Shared(), now)
+		living, err := peersOf(all)
+		m.meet(&s, living)
+		m.relays = m.reach(&s, d.Shared(), living)
 		own := m.current()
 		m.alive(all)
-		m.complain(errors.Join(err, now.clash(m.conf.Node, own), now.differ(m.conf.Node, own, slices.Sorted(maps.Keys(own.Owners))...)))
+		m.complain(errors.Join(err, living.clash(m.conf.Node, own), living.differ(m.conf.Node, own, slices.Sorted(maps.Keys(own.Owners))...)))
+		now := peers(m.recent.See(time.Now(), living))
 		now[m.conf.Node] = *own // also while the record is not there, or another
 		if reflect.DeepEqual(*m.known.Load(), now) {
 			continue

@@ -55,6 +55,23 @@ func (d *daemon) clusterState(cfg *conf.Config) *control.Cluster {
 	for _, name := range slices.Sorted(maps.Keys(s.Volumes)) {
 		out.Volumes = append(out.Volumes, ownedOf(name, s.Volumes[name], cfg.Volume(name)))
 	}
+	out.Links = d.member.linksOf()
+	return out
+}
+
+// linksOf are those to other nodes.
+func (m *membership) linksOf() []control.ClusterLink {
+	out := []control.ClusterLink{}
+	if m.links == nil {
+		return out
+	}
+	for _, l := range m.links.Status() {
+		n := &l.Commands
+		out = append(out, control.ClusterLink{
+			Node: l.Node, Address: l.Address, Up: l.Up, Why: l.Why, RoundTrip: l.RoundTrip.Seconds(), Queued: l.Queued,
+			Relayed: n.Sent, Relaying: n.Open, Unknown: n.Unknown, Served: n.Taken, Serving: n.Held,
+		})
+	}
 	return out
 }
 

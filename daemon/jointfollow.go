@@ -181,6 +181,7 @@ func (a *applier) joinCluster(cfg *conf.Config) error {
 		m.keeper.Start()
 	}
 	m.beside.Go(func() { d.followPeers(m.shared.Life) })
+	m.beside.Go(func() { m.serveSevers(m.shared.Life) })
 	a.followJoint(m.shared.Life)
 	var ours []*volumes.Shared // whoever decides about the others may not live
 	for i := range cfg.Volumes {

@@ -9,6 +9,7 @@ import (
 	"lunar/control/server"
 	"lunar/daemon/decode"
 	"lunar/target"
+	"lunar/target/scsi"
 )
 
 // trace implements server.Trace.
@@ -43,7 +44,20 @@ func (t *trace) Lines(most int) (lines []control.TraceLine) {
 			local, remote := c.Ends()
 			lines = append(lines, control.TraceLine{Connection: &control.TraceConnection{CID: int(p.CID), Portal: local.String(), Address: remote.String()}})
 		}
+		if p.Way == target.PDURelayed {
+			lines = append(lines, control.TraceLine{Relayed: relayedOf(&p, at, missing)})
+			continue
+		}
 		lines = append(lines, control.TraceLine{PDU: t.decoder.PDU(&p, at, missing)})
 	}
 	return lines
+}
+
+func relayedOf(p *target.TracedPDU, at time.Time, missing int) *control.TraceRelayed {
+	micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+	lun, _ := scsi.DecodeLUN(p.BHS.LUN())
+	return &control.TraceRelayed{
+		Time: at, CID: int(p.CID), ITT: p.BHS.ITT(), LUN: lun, Node: p.How.Server,
+		Waited: micros(p.How.Waited), Away: micros(p.How.Away), There: micros(p.How.There), Ended: p.How.Ended, MissingBefore: missing,
+	}
 }

@@ -234,6 +234,13 @@ func (t *task) Affords(_ *scsi.Command, n int) bool { return t.conn.mayTake(n) }
 // Charge implements scsi.Port.
 func (t *task) Charge(_ *scsi.Command, ref *buf.Ref) { ref.Charge(&t.conn.charged) }
 
+// Relayed implements scsi.Tracer.
+func (t *task) Relayed(_ *scsi.Command, how scsi.Relayed) {
+	if c := t.conn; c.trace != nil {
+		c.trace.relayed(c, t.itt, t.lunField, how)
+	}
+}
+
 // SendDataIn implements scsi.Port: it cuts data into Data-In PDUs no longer
 // than the transport takes, and into sequences no longer than MaxBurstLength
 // (RFC 7143 sections 11.7 and 13.13). Every call ends a sequence: it is the

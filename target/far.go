@@ -4,6 +4,7 @@ package target
 type hungry interface {
 	resume()
 	waiting() *bool // whether it is in a queue
+	owns() bool     // a buffer that nobody else gets is free for it
 }
 
 // farQueue is a FIFO of them.
@@ -32,16 +33,19 @@ func (q *farQueue) remove(t hungry) {
 	}
 }
 
-// feed resumes those that wait, oldest first, until one has to wait again.
-func (q *farQueue) feed() {
-	for range len(q.tasks) {
-		t := q.tasks[0]
-		q.remove(t)
-		t.resume()
-		if *t.waiting() { // first in line still
-			copy(q.tasks[1:], q.tasks[:len(q.tasks)-1])
-			q.tasks[0] = t
-			return
+// feed resumes those that wait, oldest first. Once the buffers that all share are exhausted, only those
+// go on that have one of their own.
+func (q *farQueue) feed(all *quotas) {
+	waiting := q.tasks
+	q.tasks = nil
+	for _, t := range waiting {
+		switch w := t.waiting(); {
+		case !*w: // it was removed meanwhile
+		case all.exhausted && !t.owns():
+			q.tasks = append(q.tasks, t)
+		default:
+			*w = false
+			t.resume()
 		}
 	}
 }

@@ -46,6 +46,7 @@ type holderKey struct {
 	proof login.Proof
 	name  string
 	host  netip.Addr // without a proof
+	away  bool       // its sessions are at other servers: what they have here never waits for what others have
 }
 
 func holderOf(i *Initiator) holderKey {

@@ -89,9 +89,7 @@ func (th *thread) feed() {
 			th.starve(c)
 		}
 	}
-	if !th.quotas.exhausted {
-		th.far.feed()
-	}
+	th.far.feed(&th.quotas)
 	th.feeding = false
 }
 

@@ -17,14 +17,15 @@ func inTransition(res *initiator.Result) bool {
 	return [3]byte{key, asc, ascq} == [3]byte{2, 4, 0x0a}
 }
 
-// TestRelayLostPart: a read, of whose data the owner cannot send a part, does not end well.
+// TestRelayLostPart: a read, of whose data a part is lost, does not end well; one of whose data the
+// owner cannot send a part for a while does.
 func TestRelayLostPart(t *testing.T) {
 	r := newRelayRig(t, 2)
 	far := r.nodes[1].ready(1)
 	data := pattern(2048*512, 1)
 	res, err := far.Command(cdbWrite16(0, 2048), 0, data, 0)
 	mustGood(t, res, err)
-	r.nodes[0].full.Store(1)
+	r.nodes[0].lossy.Store(1)
 	res, err = far.Command(cdbRead16(0, 2048), 0, nil, len(data))
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +33,7 @@ func TestRelayLostPart(t *testing.T) {
 	if !inTransition(res) {
 		t.Errorf("found status %#x, data complete: %v, expected IN TRANSITION", res.Status, bytes.Equal(res.In, data))
 	}
+	r.nodes[0].full.Store(5)
 	res, err = far.Command(cdbRead16(0, 2048), 0, nil, len(data))
 	mustGood(t, res, err)
 	if !bytes.Equal(res.In, data) {
@@ -90,6 +92,91 @@ func TestRelayTenure(t *testing.T) {
 	}
 }
 
+// TestRelayTenureReserve: a nexus of an earlier tenure that ends late takes nothing from the later one:
+// RESERVE stays in force, as the same session holds it.
+func TestRelayTenureReserve(t *testing.T) {
+	r := newRelayRig(t, 2)
+	far, near, owner := r.nodes[1].ready(1), r.nodes[0].ready(2), r.nodes[0]
+	res, err := far.Command([]byte{0x16, 0, 0, 0, 0, 0}, 0, nil, 0)
+	mustGood(t, res, err)
+	owner.disk.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Len: 1 << 20, Hold: true})
+	heldWrite(t, far, owner.disk, 0)
+	r.hold()
+	owner.resign()
+	r.settle(0, 1)
+	owner.disk.SetRules()
+	owner.disk.Release(-1)
+	eventually.Holds(t, "the earlier nexus has ended", func() bool { return owner.server.RemoteTasks() == 0 })
+	for range 20 { // its end follows that of its task
+		res, err = near.Command(cdbWrite16(0, 8), 0, pattern(4096, 1), 0)
+		if key, _, _ := res.SenseKey(); err != nil || res.Status != conflictStatus && key != 6 {
+			t.Fatalf("status %#x, %v: expected RESERVATION CONFLICT, since the initiator of another path holds RESERVE", res.Status, err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestRelaySevered: a command of unknown outcome, to whose owner there is no link, ends when that has
+// ended it by another way.
+func TestRelaySevered(t *testing.T) {
+	r := newRelayRig(t, 2)
+	far, n, owner := r.nodes[1].ready(1), r.nodes[1], r.nodes[0]
+	if n.lu.Unsettled() != nil {
+		t.Error("there is something of unknown outcome before anything was cut")
+	}
+	owner.disk.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Len: 1 << 20, Hold: true})
+	task := heldWrite(t, far, owner.disk, 0)
+	r.net.CutAll("n2", true)
+	eventually.Holds(t, "the link is down", func() bool { return !n.links.Up("n1") })
+	var settle func()
+	eventually.Holds(t, "the outcome is unknown", func() bool { settle = n.lu.Unsettled(); return settle != nil })
+	ended := make(chan struct{})
+	owner.server.ForgetRelayed(nil, "n2", func() { close(ended) })
+	select {
+	case <-ended:
+		t.Error("the owner has ended it while it writes")
+	case <-time.After(50 * time.Millisecond):
+	}
+	owner.disk.SetRules()
+	owner.disk.Release(-1)
+	<-ended
+	settle()
+	if res, err := far.Wait(task); err != nil || !inTransition(res) {
+		t.Errorf("found %+v, %v, expected IN TRANSITION", res, err)
+	}
+	r.net.CutAll("n2", false)
+	if err := far.Ready(0); err != nil {
+		t.Error(err)
+	}
+	if n.lu.Unsettled() != nil {
+		t.Error("something is of unknown outcome still")
+	}
+}
+
+// TestRelayAbortEarly: an ABORT TASK whose message finds no room, or comes before the command does, is
+// not lost: the owner ends the command that waits there.
+func TestRelayAbortEarly(t *testing.T) {
+	r := newRelayRig(t, 2)
+	far, owner := r.nodes[1].ready(1), r.nodes[0]
+	r.net.Delay("n2", "n1", func() time.Duration { return 5 * time.Millisecond })
+	owner.lu.Hold(relayPatience)
+	for full := range int32(4) {
+		task := start(t, far, initiator.Command{CDB: cdbWrite16(0, 8), Out: pattern(4096, 2)})
+		if full > 0 {
+			eventually.Holds(t, "the owner has it", func() bool { return owner.server.RemoteTasks() == 1 })
+		}
+		r.nodes[1].full.Store(full)
+		code, err := far.TaskManagement(initiator.TaskRequest{Function: initiator.AbortTask, Referenced: task})
+		if err != nil || code != 0 {
+			t.Errorf("response %d, %v", code, err)
+		}
+		far.Forget(task)
+	}
+	if n := owner.server.RemoteTasks(); n != 0 {
+		t.Errorf("found %d commands at the owner", n)
+	}
+}
+
 // TestRelayNowhere: a command of unknown outcome goes on waiting while its node cannot reach the
 // owner: that is no sign that it does not run any more.
 func TestRelayNowhere(t *testing.T) {
@@ -98,7 +185,7 @@ func TestRelayNowhere(t *testing.T) {
 			n := r.nodes[1]
 			access := r.access(0)
 			delete(access, n.tag())
-			n.lu.Settle(access, testCarrier{n.links, "n1", r.epoch, &n.full})
+			n.lu.Settle(access, testCarrier{n.links, "n1", r.epoch, n})
 		},
 		"a hold that expires": func(r *relayRig) { r.nodes[1].lu.Hold(time.Millisecond) },
 	} {
@@ -123,7 +210,7 @@ func TestRelayNowhere(t *testing.T) {
 			owner.disk.SetRules()
 			owner.disk.Release(-1)
 			r.net.CutAll("n2", false)
-			n.lu.Settle(r.access(0), testCarrier{n.links, "n1", r.epoch, &n.full})
+			n.lu.Settle(r.access(0), testCarrier{n.links, "n1", r.epoch, n})
 			if res := <-ended; !inTransition(res) {
 				t.Errorf("status %#x, expected IN TRANSITION", res.Status)
 			}

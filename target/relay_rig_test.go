@@ -1,6 +1,7 @@
 package target_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,10 @@ type relayRig struct {
 	epoch uint64
 	left  atomic.Pointer[scsi.Heritage] // what the owner has left
 	nodes []*relayNode
+
+	memory  int64                           // of links; 0: the default
+	buffers int                             // of each server; 0: 16 MiB
+	beside  func(n int) []target.LUNMapping // that a node presents besides; nil: none
 }
 
 type relayNode struct {
@@ -44,6 +49,7 @@ type relayNode struct {
 	disk  *errstore.Store // as the node has it
 	links *link.Links
 	full  atomic.Int32 // how many messages about commands it cannot send, as if too much waited
+	lossy atomic.Int32 // how many it loses
 }
 
 // fenced is the disk as one node has it: it fails while another node owns it.
@@ -84,21 +90,33 @@ type testCarrier struct {
 	links *link.Links
 	node  string
 	epoch uint64
-	full  *atomic.Int32
+	of    *relayNode // where it begins
 }
 
 const relayPatience = 10 * time.Second
 
 func (testCarrier) Patience() time.Duration { return relayPatience }
 
+func (c testCarrier) Server() string { return c.node }
+
 func (c testCarrier) Carry(m scsi.Message, done func([]byte, error)) error {
 	kind := link.Manage
-	if m.Command {
+	switch {
+	case m.Command:
 		kind = link.Command
-		if c.full.Add(-1) >= 0 {
+	case m.Follow:
+		kind = link.Follow
+	}
+	if kind != link.Manage {
+		if c.of.full.Add(-1) >= 0 {
 			return scsi.ErrNotSent
 		}
-		c.full.Store(0)
+		c.of.full.Store(0)
+		if c.of.lossy.Add(-1) >= 0 {
+			go done(nil, link.ErrUnknown)
+			return nil
+		}
+		c.of.lossy.Store(0)
 	}
 	told := func(err error) error {
 		if errors.Is(err, link.ErrUnreachable) {
@@ -111,11 +129,18 @@ func (c testCarrier) Carry(m scsi.Message, done func([]byte, error)) error {
 
 func newRelayRig(t testing.TB, nodes int) *relayRig {
 	t.Helper()
+	r := &relayRig{}
+	r.open(t, nodes)
+	return r
+}
+
+func (r *relayRig) open(t testing.TB, nodes int) {
+	t.Helper()
 	memory, err := memstore.New(memstore.Config{Size: 16 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relayRig{t: t, net: linktest.New(), disk: memory}
+	r.t, r.net, r.disk = t, linktest.New(), memory
 	r.net.Beat, r.net.Silence = 100*time.Millisecond, time.Second
 	t.Cleanup(r.net.Wait)
 	for i := range nodes {
@@ -135,7 +160,6 @@ func newRelayRig(t testing.TB, nodes int) *relayRig {
 		n.server.SetElsewhere(map[string][]target.Elsewhere{testTarget: n.elsewhere()})
 	}
 	r.move(0)
-	return r
 }
 
 func (r *relayRig) newNode(i int) *relayNode {
@@ -149,13 +173,15 @@ func (r *relayRig) newNode(i int) *relayNode {
 		r.t.Fatal(err)
 	}
 	n.rigOf(lu)
-	n.links = link.New(r.net.Config(n.name, "first"))
+	config := r.net.Config(n.name, "first")
+	config.Memory = r.memory
+	n.links = link.New(config)
 	handle := func(from link.Peer, body []byte, answer func(...[]byte)) {
-		n.server.Relayed(target.RelayPeer{Node: from.Node, Incarnation: from.Incarnation, Back: testCarrier{n.links, from.Node, 0, &n.full}}, body, answer)
+		n.server.Relayed(target.RelayPeer{Node: from.Node, Incarnation: from.Incarnation, Back: testCarrier{n.links, from.Node, 0, n}}, body, answer)
 	}
-	n.links.Handle(link.Command, handle)
-	n.links.Handle(link.Manage, handle)
-	n.links.Watch(func(string) { lu.Reopen() })
+	for _, kind := range []link.Kind{link.Command, link.Follow, link.Manage} {
+		n.links.Handle(kind, handle)
+	}
 	n.links.Open()
 	r.t.Cleanup(func() { n.links.Close() })
 	return n
@@ -164,12 +190,18 @@ func (r *relayRig) newNode(i int) *relayNode {
 // rigOf makes the node's server with a portal group of its own tag.
 func (n *relayNode) rigOf(lu *scsi.LogicalUnit) {
 	t := n.all.t
-	s, err := target.NewServer(target.Config{Logger: testLogger(t), Threads: 2, Offer: login.DefaultOffer(), Buffers: 16 << 20})
+	s, err := target.NewServer(target.Config{Logger: testLogger(t), Threads: 2, Offer: login.DefaultOffer(), Buffers: cmp.Or(n.all.buffers, 16<<20)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.AddLogicalUnit(lu, 0)
-	rules := []target.AccessRule{{Auth: login.Auth{AllowNone: true}, LUNs: []target.LUNMapping{{LU: lu}}}}
+	luns := []target.LUNMapping{{LU: lu}}
+	if n.all.beside != nil {
+		luns = append(luns, n.all.beside(n.index)...)
+	}
+	for _, l := range luns {
+		s.AddLogicalUnit(l.LU, 0)
+	}
+	rules := []target.AccessRule{{Auth: login.Auth{AllowNone: true}, LUNs: luns}}
 	if _, err := s.AddTarget(target.TargetConfig{Name: testTarget, PortalGroups: []uint16{n.tag()}, Access: rules}); err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +262,7 @@ func (r *relayRig) settle(owner int, order ...int) {
 	r.nodes[owner].lu.Settle(maps.Clone(access), nil)
 	for _, i := range order {
 		if n := r.nodes[i]; i != owner {
-			n.lu.Settle(maps.Clone(access), testCarrier{n.links, r.nodes[owner].name, r.epoch, &n.full})
+			n.lu.Settle(maps.Clone(access), testCarrier{n.links, r.nodes[owner].name, r.epoch, n})
 			n.server.ForgetRelayed(n.lu, "", func() {})
 		}
 	}

@@ -227,6 +227,16 @@ func TestRelaySessions(t *testing.T) {
 	if key, asc, ascq := res.SenseKey(); err != nil || [3]byte{key, asc, ascq} != [3]byte{6, 0x29, 7} {
 		t.Errorf("found %x %x %x, %v, expected I_T NEXUS LOSS", key, asc, ascq, err)
 	}
+	r.nodes[0].server.ForgetEarlier("n2", "first")
+	time.Sleep(10 * time.Millisecond)
+	if count() != 1 {
+		t.Errorf("found %d sessions, expected the one of the process that lives", count())
+	}
+	r.nodes[0].server.ForgetEarlier("n2", "second")
+	eventually.Holds(t, "what an earlier process had is forgotten", func() bool { return count() == 0 })
+	if err := far.Ready(0); err != nil {
+		t.Fatal(err)
+	}
 	far.Close()
 	eventually.Holds(t, "the session has ended", func() bool { return count() == 0 })
 }

@@ -52,8 +52,7 @@ func (s *Server) relayed(from RelayPeer, message []byte, answer func(body ...[]b
 	case relay.TypeAbort:
 		var m relay.Abort
 		if err = m.Parse(message); err == nil {
-			s.remotes.find(from, m.Nexus).post(func(n *remoteNexus) { n.abortTask(m.Task) })
-			answerOutcome(answer, relay.Done)
+			s.remotes.find(from, m.Nexus).abortTask(m.Task, answer)
 		}
 	case relay.TypeManage:
 		var m relay.Manage
@@ -149,13 +148,14 @@ func (s *Server) addRemote(from RelayPeer, m *relay.Begin, lu *scsi.LogicalUnit,
 		again: m.Again,
 	}
 	n.nexus = &scsi.Nexus{
-		LU: lu, LUN: m.LUN, Holder: m.Holder, Initiator: m.Initiator, Target: m.Target, TargetTag: m.Tag, Remote: true,
+		LU: lu, LUN: m.LUN, Holder: m.Holder, Initiator: m.Initiator, Target: m.Target, TargetTag: m.Tag, Remote: true, Tenure: tenure,
 		Ports: func() []uint16 { return s.portsOf(m.Target) }, Audit: n.audit, EndTasks: n.endTasks, AwaitTasks: n.awaitTasks,
 	}
+	n.holder.away = true
 	n.holder.host, _ = netip.ParseAddr(m.Holder)
 	if proof := (login.Proof{Group: m.Group, User: m.User}); proof.Proven() {
 		name, _, _ := strings.Cut(m.Initiator, ",i,0x")
-		n.nexus.Proven, n.holder = proof, holderKey{proof: proof, name: name}
+		n.nexus.Proven, n.holder = proof, holderKey{proof: proof, name: name, away: true}
 	}
 	n.nexus.ReadOnly.Store(m.ReadOnly)
 	if !s.remotes.add(n) { // it was told of twice
@@ -244,10 +244,20 @@ func (s *Server) endRemote(units []*scsi.LogicalUnit, ends *waits.Waiter) {
 // one serves now; of a node, which has gone; nil and "": all. It calls then when nothing is under way of
 // their commands.
 func (s *Server) ForgetRelayed(lu *scsi.LogicalUnit, node string, then func()) {
-	ends := waits.New(then)
-	for _, n := range s.remotes.of(func(n *remoteNexus) bool {
+	s.forget(func(n *remoteNexus) bool {
 		return (lu == nil || n.nexus.LU == lu) && (node == "" || n.key.node == node)
-	}) {
+	}, then)
+}
+
+// ForgetEarlier drops the nexuses of sessions at a node that were another process's than the one of an
+// incarnation.
+func (s *Server) ForgetEarlier(node, incarnation string) {
+	s.forget(func(n *remoteNexus) bool { return n.key.node == node && n.peer.Incarnation != incarnation }, func() {})
+}
+
+func (s *Server) forget(which func(*remoteNexus) bool, then func()) {
+	ends := waits.New(then)
+	for _, n := range s.remotes.of(which) {
 		ends.Add()
 		n.drop(ends.Done)
 	}

@@ -55,6 +55,7 @@ func (n *remoteNexus) open() {
 	n.lane = lane
 	n.thread.quotas.open(&n.quota, n.holder)
 	if n.again { // what was between is not known
+		n.nexus.LU.Doubt(n.nexus)
 		n.nexus.Attention(sense.ASCNexusLoss)
 	}
 	n.nexus.LU.Attach(n.nexus)
@@ -113,6 +114,7 @@ func (n *remoteNexus) endIfIdle() {
 func (n *remoteNexus) cut(then func()) {
 	w := waits.New(then)
 	n.post(func(n *remoteNexus) {
+		n.nexus.LU.Doubt(n.nexus)
 		n.abortAll(w, func(t *remoteTask) bool { t.outcome = relay.Cut; return true })
 		w.Done()
 	})
@@ -128,10 +130,21 @@ func (n *remoteNexus) abortAll(w *waits.Waiter, match func(*remoteTask) bool) {
 	}
 }
 
-func (n *remoteNexus) abortTask(number uint64) {
-	if t := n.tasks[number]; t != nil {
-		t.abort()
+// abortTask ends a task, and answers whether there is one: it may have ended, or not have come yet.
+func (n *remoteNexus) abortTask(number uint64, answer func(...[]byte)) {
+	if n == nil {
+		answerOutcome(answer, relay.NoNexus)
+		return
 	}
+	n.post(func(n *remoteNexus) {
+		t := n.tasks[number]
+		if t == nil {
+			answerOutcome(answer, relay.NotHere)
+			return
+		}
+		t.abort()
+		answerOutcome(answer, relay.Done)
+	})
 }
 
 // endTasks is scsi.Nexus.EndTasks.

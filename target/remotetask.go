@@ -1,8 +1,10 @@
 package target
 
 import (
+	"math"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"lunar/internal/buf"
 	"lunar/internal/evloop"
@@ -20,11 +22,13 @@ type remoteTask struct {
 	message relay.Execute // parts of it are the link's until it is answered
 	answer  func(body ...[]byte)
 
+	came    time.Time
 	outcome relay.Outcome // of a task that is aborted
 	off     uint32        // of the first of pieces
 	pieces  []piece       // of Data-In that are not sent yet
 	bytes   uint32        // in them
 	sending int           // parts of Data-In that are not answered
+	parts   []remotePart  // of them, those that are not sent yet, in order
 	short   bool          // one of them may not have come to the other server
 	fetches []fetch       // of Data-Out that are not answered, in order
 	over    bool          // the command has ended
@@ -41,6 +45,13 @@ type remoteTask struct {
 type piece struct {
 	ref  *buf.Ref // nil: data is the command's
 	data []byte
+}
+
+// remotePart is Data-In that go ahead of the answer.
+type remotePart struct {
+	message relay.Part
+	pieces  []piece
+	until   time.Time // it waits for room on the way at most
 }
 
 // fetch is Data-Out that was asked for.
@@ -61,7 +72,7 @@ func (t *remoteTask) begin(n *remoteNexus, answer func(...[]byte)) {
 		answerOutcome(answer, relay.NoNexus)
 		return
 	}
-	t.nexus, t.answer, t.outcome = n, answer, relay.Aborted
+	t.nexus, t.answer, t.outcome, t.came = n, answer, relay.Aborted, time.Now()
 	n.thread.loop.Post(t)
 }
 
@@ -105,12 +116,13 @@ func (t *remoteTask) abort() {
 
 // Alloc implements scsi.Port.
 func (t *remoteTask) Alloc(_ *scsi.Command, n int) *buf.Ref {
-	th := t.nexus.thread
-	if !th.far.empty() && !th.feeding {
-		th.far.add(t)
-		return nil
+	th, q := t.nexus.thread, &t.nexus.quota
+	var ref *buf.Ref
+	if th.far.empty() || th.feeding {
+		ref = th.quotas.get(q, n)
+	} else {
+		ref = th.quotas.fallBack(q, n)
 	}
-	ref := th.quotas.get(&t.nexus.quota, n)
 	if ref == nil {
 		th.far.add(t)
 	}
@@ -126,7 +138,7 @@ func (t *remoteTask) Affords(_ *scsi.Command, n int) bool {
 // Charge implements scsi.Port.
 func (t *remoteTask) Charge(_ *scsi.Command, ref *buf.Ref) { ref.Charge(&t.nexus.charged) }
 
-// SendDataIn implements scsi.Port: the last of it goes with the answer.
+// SendDataIn implements scsi.Port: as much as goes with the answer, or all of it ahead of that.
 func (t *remoteTask) SendDataIn(_ *scsi.Command, off uint32, ref *buf.Ref, data []byte, last bool) {
 	for more := true; more; {
 		if t.bytes == scsi.SegmentSize {
@@ -144,32 +156,60 @@ func (t *remoteTask) SendDataIn(_ *scsi.Command, off uint32, ref *buf.Ref, data 
 		off, data = off+n, data[n:]
 	}
 	if last {
+		if t.off > 0 { // the other server has no buffer for the rest
+			t.sendPart()
+		}
 		t.end()
 	}
 }
 
 // sendPart sends Data-In ahead of the answer.
 func (t *remoteTask) sendPart() {
-	sent, n := t.pieces, t.nexus
-	m := relay.Part{Volume: n.nexus.LU.Name(), Task: t.message.Task, Offset: t.off}
-	body := appendPieces([][]byte{m.Append(nil)}, sent)
+	n := t.nexus
+	t.parts = append(t.parts, remotePart{
+		relay.Part{Volume: n.nexus.LU.Name(), Task: t.message.Task, Offset: t.off}, t.pieces, time.Now().Add(n.peer.Back.Patience()),
+	})
+	t.off += t.bytes
 	t.pieces, t.bytes = nil, 0
 	t.sending++
-	ended := func(_ []byte, err error) {
-		n.post(func(*remoteNexus) {
-			releasePieces(sent)
-			t.sending--
-			t.short = t.short || err != nil
-			if t.short && !t.over {
-				t.outcome = relay.Cut
-				t.abort()
+	if len(t.parts) == 1 {
+		t.passParts()
+	}
+}
+
+// partRetry is how often a part is tried to be sent for which there is no room on the way.
+const partRetry = 10 * time.Millisecond
+
+// passParts sends parts in order, as far as there is room.
+func (t *remoteTask) passParts() {
+	n := t.nexus
+	for len(t.parts) > 0 {
+		p := t.parts[0]
+		ended := func(_ []byte, err error) {
+			n.post(func(*remoteNexus) { t.partEnded(p, err) })
+		}
+		m := scsi.Message{Lane: uint32(n.key.number), Room: relay.MaxHeader, Follow: true, Body: appendPieces([][]byte{p.message.Append(nil)}, p.pieces)}
+		if err := n.peer.Back.Carry(m, ended); err != nil {
+			if !t.cmd.Aborted() && time.Now().Before(p.until) {
+				time.AfterFunc(partRetry, func() { n.post(func(*remoteNexus) { t.passParts() }) })
+				return
 			}
-			t.endIfSent()
-		})
+			ended(nil, err)
+		}
+		t.parts = t.parts[1:]
 	}
-	if err := n.peer.Back.Carry(scsi.Message{Lane: uint32(n.key.number), Room: relay.MaxHeader, Command: true, Body: body}, ended); err != nil {
-		ended(nil, err)
+}
+
+// partEnded follows the answer to a part.
+func (t *remoteTask) partEnded(p remotePart, err error) {
+	releasePieces(p.pieces)
+	t.sending--
+	t.short = t.short || err != nil
+	if t.short && !t.over {
+		t.outcome = relay.Cut
+		t.abort()
 	}
+	t.endIfSent()
 }
 
 func appendPieces(body [][]byte, pieces []piece) [][]byte {
@@ -203,7 +243,7 @@ func (t *remoteTask) ReceiveDataOut(cmd *scsi.Command, off uint32, dst []byte) {
 		data = append([]byte(nil), data...)
 		n.post(func(n *remoteNexus) { n.fetched(m.Task, m.Offset, data) })
 	}
-	message := scsi.Message{Lane: uint32(n.key.number), Room: int(m.Len) + relay.MaxHeader, Command: true, Body: [][]byte{m.Append(nil)}}
+	message := scsi.Message{Lane: uint32(n.key.number), Room: int(m.Len) + relay.MaxHeader, Follow: true, Body: [][]byte{m.Append(nil)}}
 	if err := n.peer.Back.Carry(message, came); err != nil {
 		came(nil, err)
 	}
@@ -323,10 +363,11 @@ func (t *remoteTask) end() {
 
 // endIfSent answers when the command has ended and no Data-In of it are on their way.
 func (t *remoteTask) endIfSent() {
-	if !t.over || t.sending > 0 {
+	if !t.over || t.sending > 0 || t.answer == nil {
 		return
 	}
 	n, a := t.nexus, t.result()
+	a.Took = uint32(min(time.Since(t.came).Microseconds(), math.MaxUint32))
 	t.head = a.Append(t.head[:0])
 	t.body = append(t.body[:0], t.head)
 	if a.Outcome == relay.Done && a.Status == uint8(scsi.Good) {
@@ -368,6 +409,7 @@ func (t *remoteTask) recycle() {
 	t.cmd.Reset()
 	t.nexus, t.answer, t.message, t.awaitedBy, t.used = nil, nil, relay.Execute{}, nil, nil
 	t.off, t.pieces, t.bytes, t.fetches, t.over, t.short = 0, t.pieces[:0], 0, t.fetches[:0], false, false
+	t.parts = nil
 	remoteTasks.Put(t)
 }
 
@@ -379,3 +421,6 @@ func (t *remoteTask) resume() {
 
 // waiting implements hungry.
 func (t *remoteTask) waiting() *bool { return &t.waits }
+
+// owns implements hungry.
+func (t *remoteTask) owns() bool { return t.nexus.thread.quotas.reserves(&t.nexus.quota) }

@@ -5,6 +5,7 @@ import (
 
 	"lunar/internal/evloop"
 	"lunar/target/pdu"
+	"lunar/target/scsi"
 )
 
 // tracedPDUs is how many PDUs a trace holds that nobody has read; a power of 2.
@@ -19,6 +20,7 @@ const (
 	PDUDamaged          // received with a wrong data digest
 	PDUSent             // given to the transport, with its sequence numbers
 	PDUSentAgain        // for a SNACK, or on another connection
+	PDURelayed          // none: a command was relayed to another server
 )
 
 // TracedPDU is the header of a PDU in full feature phase. Its data are not kept.
@@ -28,7 +30,8 @@ type TracedPDU struct {
 	missed uint32 // PDUs before it that the trace had no room for, since it began
 	CID    uint16
 	Way    PDUWay
-	BHS    pdu.BHS
+	BHS    pdu.BHS       // with PDURelayed: Initiator Task Tag and LUN
+	How    *scsi.Relayed // with PDURelayed
 }
 
 // Connection is the connection that it was on. Another one with the same CID may take its
@@ -49,14 +52,24 @@ type pduRing struct {
 }
 
 // note keeps a PDU.
-func (r *pduRing) note(by *Connection, way PDUWay, bhs *pdu.BHS) {
+func (r *pduRing) note(by *Connection, way PDUWay, bhs *pdu.BHS) { r.keep(by, way, bhs, nil) }
+
+// relayed keeps how a command was relayed.
+func (r *pduRing) relayed(by *Connection, itt uint32, lun uint64, how scsi.Relayed) {
+	var bhs pdu.BHS
+	bhs.SetITT(itt)
+	bhs.SetLUN(lun)
+	r.keep(by, PDURelayed, &bhs, &how)
+}
+
+func (r *pduRing) keep(by *Connection, way PDUWay, bhs *pdu.BHS, how *scsi.Relayed) {
 	n := r.written.Load()
 	if n-r.read.Load() == tracedPDUs {
 		r.missed.Add(1)
 		return
 	}
 	p := &r.pdus[n%tracedPDUs]
-	p.by, p.at, p.missed, p.CID, p.Way, p.BHS = by, evloop.Monotonic(), r.missed.Load(), by.cid, way, *bhs
+	p.by, p.at, p.missed, p.CID, p.Way, p.BHS, p.How = by, evloop.Monotonic(), r.missed.Load(), by.cid, way, *bhs, how
 	r.written.Store(n + 1)
 }
 

@@ -23,6 +23,7 @@ func allMetrics() []metric {
 		rdmaMetrics, rowsOf("lunar_rdma_", rdmaLabels, eachRDMADevice),
 		incidentMetrics, rowsOf("lunar_", nil, eachIncidents), rowsOf("lunar_", nil, eachApply), rowsOf("lunar_moves_", nil, eachMoves), rowsOf("lunar_volume_", volumeLabels, eachSpace),
 		rowsOf("lunar_", nil, eachLatency),
+		rowsOf("lunar_link_", linkLabels, eachLink),
 		qosMetrics, rowsOf("lunar_qos_", deviceLabels, eachDevice), rowsOf("lunar_qos_", onThreadLabel, eachThreadCapacity), rowsOf("lunar_qos_", flowLabels, eachFlow), rowsOf("lunar_qos_", promiseLabels, eachPromise),
 	)
 }
@@ -64,6 +65,17 @@ var serverMetrics = []metric{
 }
 
 func eachServer(s *control.Status, yield func(*control.Daemon, ...string)) { yield(&s.Server) }
+
+var linkLabels = []string{"peer"}
+
+func eachLink(s *control.Status, yield func(*control.ClusterLink, ...string)) {
+	if s.Cluster == nil {
+		return
+	}
+	for i := range s.Cluster.Links {
+		yield(&s.Cluster.Links[i], s.Cluster.Links[i].Node)
+	}
+}
 
 func eachThread(s *control.Status, yield func(*control.Thread, ...string)) {
 	for i := range s.Server.Threads {

@@ -68,6 +68,7 @@ func sampleCluster() *control.Cluster {
 		Name: "c", Node: "n", Joined: true, Why: "w", Lease: 2, Revision: 2, Behind: "b",
 		Nodes:   []control.ClusterNode{{Name: "n", State: "behind", Revision: 1, Behind: "b", Version: "1", Since: time.Unix(1, 0), Heard: true, Draining: true, Portals: []string{"192.0.2.1:3260,1"}, Volumes: []string{"v"}}},
 		Volumes: []control.ClusterVolume{{Name: "v", Owner: "n", State: "owned", Epoch: 3, Here: "owner", Owners: []string{"n"}, Size: 512}},
+		Links:   []control.ClusterLink{{Node: "m", Address: "192.0.2.2:7424", Up: true, Why: "w", RoundTrip: 0.5, Queued: 1, Relayed: 2, Relaying: 3, Unknown: 4, Served: 5, Serving: 6}},
 	}
 }
 

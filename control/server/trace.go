@@ -204,6 +204,9 @@ func (w *traceWriter) pass(trace Trace, most int, sum *control.TraceEnd) error {
 				sum.PDUs++
 				sum.Missing += p.MissingBefore
 			}
+			if r := lines[i].Relayed; r != nil {
+				sum.Missing += r.MissingBefore
+			}
 		}
 		if err := w.send(lines...); err != nil || len(lines) == 0 {
 			return err

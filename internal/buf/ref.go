@@ -174,7 +174,8 @@ type Lender interface{ Returned(*Loan) }
 
 // Lend makes l a loan of data with one reference, which the caller must Release
 // as one of a buffer of the pool; whoever waits for memory of the pool hears of
-// the last Release too. owner keeps data as they are until Returned.
+// the last Release too. owner keeps data as they are until Returned. Of a nil Pool
+// it is a loan that is charged to nobody, and that nobody waits for.
 func (p *Pool) Lend(l *Loan, data []byte, owner Lender) *Ref {
 	if l.ref.count != 0 {
 		panic("buf: a loan was lent again before it was returned")
@@ -211,7 +212,7 @@ func (l *Loan) repay() {
 	pool, owner := l.ref.pool, l.owner
 	l.data, l.owner, l.ref = nil, nil, Ref{}
 	owner.Returned(l)
-	if pool.freed != nil {
+	if pool != nil && pool.freed != nil {
 		pool.freed()
 	}
 }

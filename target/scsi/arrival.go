@@ -14,13 +14,15 @@ type transfers struct {
 	all map[uint64]*carried
 }
 
-// arrival is a message about a large command, on the command's thread. It implements Task.
+// arrival is a message about a large command, on the command's thread. It implements Task, and
+// buf.Lender of what it brings.
 type arrival struct {
 	r      *carried
 	want   relay.Want // of Data-Out
 	part   relay.Part // of Data-In
 	isPart bool
 	asked  *segment // that the data of a want come into
+	loan   buf.Loan // of the data of a part
 	answer func(body ...[]byte)
 }
 
@@ -87,76 +89,77 @@ func (r *carried) wake(t Task) {
 // Run implements Task.
 func (a *arrival) Run() {
 	r := a.r
-	if r.c.ending {
+	switch {
+	case r.c.ending:
+		a.answer()
+	case a.isPart:
+		a.deliver()
+	default:
+		r.later = append(r.later, a)
+		r.c.pump()
+	}
+}
+
+// deliver sends a part of Data-In to the initiator, out of the message, which is answered when the
+// initiator has it. What is behind a part that is lost is of no use.
+func (a *arrival) deliver() {
+	r, data := a.r, a.part.Data
+	if len(data) == 0 || a.part.Offset != r.came {
 		a.answer()
 		return
 	}
-	r.later = append(r.later, a)
-	r.c.pump()
+	r.came += uint32(len(data))
+	r.c.Port.SendDataIn(r.c, a.part.Offset, (*buf.Pool)(nil).Lend(&a.loan, data, a), data, false)
 }
 
-// move sees to what has arrived, in order, as far as there is memory.
+// Returned implements buf.Lender.
+func (a *arrival) Returned(*buf.Loan) { a.answer() }
+
+// move sees to what is asked for, in order.
 func (r *carried) move() {
 	for i := 0; i < len(r.later); {
 		a := r.later[i]
-		switch {
-		case a.isPart && i > 0: // the order of Data-In
+		if a.asked == nil && !a.land() {
 			return
-		case a.isPart && !a.deliver():
-			return
-		case !a.isPart && !a.fetch():
-			if i++; a.asked == nil {
-				return
-			}
+		}
+		if a.asked.state != arrived {
+			i++
 			continue
 		}
+		a.answer(a.asked.data())
+		r.leave(a.asked)
 		r.later = append(r.later[:i], r.later[i+1:]...)
 	}
 }
 
-// deliver sends a part of Data-In to the initiator; false: not now. What is behind a part that is
-// lost is of no use.
-func (a *arrival) deliver() bool {
-	c, n := a.r.c, uint32(len(a.part.Data))
-	if a.part.Offset != a.r.came {
-		a.answer()
-		return true
-	}
-	ref := c.alloc(n, false)
-	if ref == nil {
+// land asks the initiator for Data-Out; false: not now. They come into the command's own buffer, what
+// was sent of which has come, and is not sent again; while that is in use, into others that nobody
+// else waits for.
+func (a *arrival) land() bool {
+	r, c, n := a.r, a.r.c, min(a.want.Len, SegmentSize)
+	s := c.at(c.head)
+	if own := s.ref != nil && int(n) <= len(s.ref.Bytes()); own && !r.lands {
+		r.lands = true
+	} else if s = r.free(); s == nil || own && !c.Port.Affords(c, int(n)) {
+		return false
+	} else if s.ref = c.alloc(n, true); s.ref == nil {
 		return false
 	}
-	buf.Copy(ref.Bytes(), a.part.Data)
-	a.r.came += n
-	c.Port.SendDataIn(c, a.part.Offset, ref, ref.Bytes()[:n], false)
-	a.answer()
+	a.asked, s.off, s.n = s, a.want.Offset, n
+	s.receive()
 	return true
 }
 
-// fetch asks the initiator for Data-Out, or answers with them; false: not now.
-func (a *arrival) fetch() bool {
-	c := a.r.c
-	if a.asked == nil {
-		s, n := a.r.free(), min(a.want.Len, SegmentSize)
-		if s == nil {
-			return false
-		}
-		ref := c.alloc(n, true)
-		if ref == nil {
-			return false
-		}
-		a.asked, s.ref, s.off, s.n = s, ref, a.want.Offset, n
-		s.receive()
+// leave has a segment be free again.
+func (r *carried) leave(s *segment) {
+	if s == r.c.at(r.c.head) {
+		r.lands = false
+		return
 	}
-	if a.asked.state != arrived {
-		return false
-	}
-	a.answer(a.asked.data())
-	a.asked.release()
-	return true
+	s.release()
 }
 
-// free returns a segment that is not in use; the first one keeps what was sent.
+// free returns a segment that is not in use, but for the first one, which has the command's own buffer.
 func (r *carried) free() *segment {
 	c := r.c
 	for i := c.head + 1; i < c.head+MaxSegments; i++ {

@@ -33,8 +33,10 @@ func (lu *LogicalUnit) Detach(n *Nexus) {
 	defer lu.mu.Unlock()
 	delete(lu.mu.nexuses, n)
 	n.ended.Store(true)
-	lu.dropReserve(n.Identity())
-	lu.mu.owed = slices.DeleteFunc(slices.Clone(lu.mu.owed), func(o Owed) bool { return o.Nexus == n.Identity() })
+	if !n.Remote || n.Tenure == lu.mu.tenure { // else another nexus of the session has what there is, or will
+		lu.dropReserve(n.Identity())
+		lu.mu.owed = slices.DeleteFunc(slices.Clone(lu.mu.owed), func(o Owed) bool { return o.Nexus == n.Identity() })
+	}
 	lu.leave(n)
 	if n.passage != nil {
 		n.passage.end()

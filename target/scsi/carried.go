@@ -14,19 +14,24 @@ import (
 // its logical unit. It implements feature and Task. What is not under passage.mu belongs to
 // the command's thread.
 type carried struct {
-	c      *Command        // nil: a function
-	number uint64          // ascending
-	round  uint64          // of the passage that it was sent in; under its mu
-	until  time.Time       // it waits at most; zero: it has not waited; under passage.mu
-	via    *passage        // set before it enters that
-	manage relay.Manage    // of a function
-	told   func(done bool) // follows a function's end
+	c         *Command        // nil: a function
+	number    uint64          // ascending
+	round     uint64          // of the passage that it was sent in; under its mu
+	until     time.Time       // it waits at most; zero: it has not waited; under passage.mu
+	cancelled bool            // nobody wants it to run any more; under passage.mu
+	via       *passage        // set before it enters that
+	manage    relay.Manage    // of a function
+	began     time.Time       // when it came
+	sentAt    time.Time       // when it was sent last; under passage.mu until there is an outcome
+	to        string          // where; as sentAt
+	told      func(done bool) // follows a function's end
 
 	out, in uint32 // bytes of Data-Out and Data-In that there may be
 	first   uint32 // bytes of Data-Out that are sent unasked
 	sent    bool   // it is the passage's
 	came    uint32 // bytes of Data-In that have come ahead of the answer
 	head    []byte // of the message
+	lands   bool   // Data-Out that were asked for come into the command's own buffer
 	parts   [2][]byte
 
 	outcome atomic.Pointer[outcomeOf] // nil: there is none yet
@@ -60,7 +65,7 @@ func (lu *LogicalUnit) relay(c *Command) {
 		c.row.Run(c)
 		return
 	}
-	r := &carried{c: c, number: lastCarried.Add(1)}
+	r := &carried{c: c, number: lastCarried.Add(1), began: time.Now()}
 	if c.HasOut {
 		r.out = Wants(c.Nexus, &c.CDB, c.EDTL)
 	}
@@ -88,14 +93,24 @@ func (c *Command) relayed() bool {
 // its logical unit.
 func (c *Command) Elsewhere() bool { return c.elsewhere }
 
-// carryStep gathers the first part of Data-Out, in a buffer that Data-In comes into as well,
-// and then sees to what comes.
+// own is how many bytes the buffer has that the command holds until its outcome, for the Data-Out
+// that are sent unasked, then for those that are asked for, and for the Data-In that come with the
+// answer. More Data-In than that come ahead, and need none. So a command that holds a buffer never
+// waits for another one: what others wait for is not held by one that waits for them.
+func (r *carried) own() uint32 {
+	if r.in > SegmentSize {
+		return r.first
+	}
+	return max(r.first, r.in)
+}
+
+// carryStep gathers the first part of Data-Out, and then sees to what comes.
 func carryStep(c *Command) {
 	r := c.feature.(*carried)
 	switch {
 	case r.sent:
 		r.move()
-	case c.head == c.tail && max(r.first, r.in) > 0:
+	case c.head == c.tail && r.own() > 0:
 		r.gather()
 	case c.out == 0:
 		r.sent = true
@@ -107,8 +122,7 @@ func carryStep(c *Command) {
 
 // gather gets the buffer and asks for the data.
 func (r *carried) gather() {
-	c := r.c
-	n := max(r.first, min(r.in, SegmentSize))
+	c, n := r.c, r.own()
 	ref := c.alloc(n, n == r.first)
 	if ref == nil {
 		return
@@ -187,6 +201,7 @@ func (r *carried) settle(o *outcomeOf) {
 func (r *carried) Run() {
 	c, o := r.c, r.outcome.Load()
 	c.running--
+	r.trace(o)
 	switch {
 	case c.ending:
 		c.settle()
@@ -202,20 +217,31 @@ func (r *carried) Run() {
 	}
 }
 
+// trace tells whoever traces the session.
+func (r *carried) trace(o *outcomeOf) {
+	t, ok := r.c.Port.(Tracer)
+	if !ok || r.to == "" {
+		return
+	}
+	t.Relayed(r.c, Relayed{
+		Server: r.to, Waited: r.sentAt.Sub(r.began), Away: time.Since(r.sentAt), There: time.Duration(o.Took) * time.Microsecond, Ended: o.fate == answered,
+	})
+}
+
 // finish ends the command as the server has ended it.
 func (r *carried) finish(o *outcomeOf) {
 	c, n := r.c, uint32(len(o.Data))
 	c.Nexus.LU.speaks(o.Descriptor)
 	c.Length, c.Takes, c.missed = o.Length, o.Takes, true
 	switch {
+	case Status(o.Status) == Good && o.Offset != r.came: // a part is lost
+		c.Fail(sense.InTransition)
 	case Status(o.Status) != Good || n == 0:
 		c.end(Status(o.Status), o.Sense)
-	case o.rest != nil: // more than was expected
+	case o.rest != nil: // the command has no buffer, or a smaller one
 		c.Parameter = o.rest
 		c.ending = true
 		c.settle()
-	case o.Offset != r.came: // a part is lost
-		c.Fail(sense.InTransition)
 	default:
 		s := c.at(c.head)
 		s.off, s.n = o.Offset, n

@@ -24,6 +24,7 @@ var (
 // serves it. Nobody changes it.
 type Heritage struct {
 	Reservations *reservation.State
+	Latest       Latest            // that has made them so; zero: nobody has, or an administrator
 	Reserved     reservation.Nexus // who holds RESERVE; zero: nobody
 	Owed         []Owed
 	Identifying  Identifying

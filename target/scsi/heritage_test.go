@@ -187,6 +187,42 @@ func TestChangeOfServersWhileSaving(t *testing.T) {
 	equal(t, d.in(n[0], 0), "00000001 00000008  0000000000000001")
 }
 
+// TestRepeated: who was not told that his request was saved, since another server serves the unit now,
+// and sends it again, is told so, once. Who sends something else is not.
+func TestRepeated(t *testing.T) {
+	e := &estate{}
+	d, n := e.server(t)
+	d.succeed(nil)
+	d.out(n[1], reservation.Register, 0, 0, 0xb)
+	e.during = d.lu.Resign
+	d.expect("nobody is told", d.out(n[0], reservation.Register, 0, 0, 0xa), CheckCondition, sense.InTransition)
+	e.during = nil
+	d.succeed(e.left(t))
+	saves := e.saves
+	d.expect("of another", d.out(n[1], reservation.Register, 0, 0, 0xa), ReservationConflict, nil)
+	d.expect("the same again", d.out(n[0], reservation.Register, 0, 0, 0xa), Good, nil)
+	d.expect("and again", d.out(n[0], reservation.Register, 0, 0, 0xa), ReservationConflict, nil)
+	if e.saves != saves {
+		t.Errorf("found %d changes saved", e.saves-saves)
+	}
+	equal(t, d.in(n[0], 0), "00000002 00000010  000000000000000b 000000000000000a")
+
+	e = &estate{}
+	d, n = e.server(t)
+	d.succeed(nil)
+	d.out(n[0], reservation.Register, 0, 0, 0xa)
+	d.lu.Doubt(n[1])
+	d.expect("of whom is not in doubt", d.out(n[0], reservation.Register, 0, 0, 0xa), ReservationConflict, nil)
+	d.lu.Doubt(n[0])
+	d.expect("of whom is", d.out(n[0], reservation.Register, 0, 0, 0xa), Good, nil)
+	d.out(n[1], reservation.Register, 0, 0, 0xb)
+	d.lu.Doubt(n[0])
+	d.expect("when something has changed since", d.out(n[0], reservation.Register, 0, 0, 0xa), ReservationConflict, nil)
+	d.expect("preempt", d.out(n[0], reservation.PreemptAndAbort, 0, 0xa, 0xb), Good, nil)
+	d.lu.Doubt(n[0])
+	d.expect("what ends tasks", d.out(n[0], reservation.PreemptAndAbort, 0, 0xa, 0xb), ReservationConflict, nil)
+}
+
 // TestOwedUntilTold: unit attentions of reservations are kept until some time after they were
 // reported, of nexuses that come later, too.
 func TestOwedUntilTold(t *testing.T) {

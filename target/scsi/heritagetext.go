@@ -13,6 +13,7 @@ import (
 type heritageText struct {
 	Version      int                `json:"version"`
 	Reservations json.RawMessage    `json:"reservations"`
+	Latest       *Latest            `json:"latest,omitempty"`
 	Reserved     *reservation.Nexus `json:"reserved,omitempty"`
 	Owed         []Owed             `json:"owed,omitempty"`
 	Identifying  Identifying        `json:"identifying"`
@@ -35,6 +36,9 @@ func (h *Heritage) Encode() ([]byte, error) {
 	var err error
 	if text.Reservations, err = h.Reservations.MarshalWhole(); err != nil {
 		return nil, err
+	}
+	if h.Latest != (Latest{}) {
+		text.Latest = &h.Latest
 	}
 	if h.Reserved != (reservation.Nexus{}) {
 		text.Reserved = &h.Reserved
@@ -59,6 +63,9 @@ func ParseHeritage(data []byte) (*Heritage, error) {
 	var err error
 	if h.Reservations, err = reservation.UnmarshalWhole(in.Reservations); err != nil {
 		return nil, fmt.Errorf("reservations: %w", err)
+	}
+	if in.Latest != nil {
+		h.Latest = *in.Latest
 	}
 	if in.Reserved != nil {
 		h.Reserved = *in.Reserved

@@ -11,7 +11,7 @@ import (
 func (lu *LogicalUnit) heritage() *Heritage {
 	s := lu.state.Load()
 	return &Heritage{
-		Reservations: lu.reservations.Load(), Reserved: lu.mu.reserved, Owed: lu.mu.owed,
+		Reservations: lu.reservations.Load(), Latest: lu.mu.latest, Reserved: lu.mu.reserved, Owed: lu.mu.owed,
 		Identifying: *lu.identifying.Load(), Modes: &s.Values, Sanitizing: s.Sanitize.note(),
 	}
 }

@@ -133,6 +133,8 @@ type LogicalUnit struct {
 		holds      uint64            // how often that was called
 		serves     bool              // between Succeed and Resign
 		tenure     uint64            // how often serves has changed
+		latest     Latest            // that has made reservations what they are
+		doubt      bool              // who has asked for it may not know
 		owed       []Owed            // replaced as a whole
 		told       []Owed            // see forgetTold
 		forgetting bool              // forgetTold is about to be called

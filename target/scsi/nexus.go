@@ -44,8 +44,10 @@ type Nexus struct {
 	// there are none.
 	AwaitTasks func(match func(*Command) bool, done func())
 
-	// Remote: its session is at another server, which relays commands of it.
+	// Remote: its session is at another server, which relays commands of it. Its end leaves alone
+	// what of LogicalUnit.Tenure another one than Tenure has.
 	Remote bool
+	Tenure uint64
 
 	restricted atomic.Uint32 // restrictions; stored under LogicalUnit.mu
 	passage    *passage      // to another server; nil: nothing was relayed. Stored under LogicalUnit.mu

@@ -29,7 +29,9 @@ type passage struct {
 	settled uint64 // what was sent in rounds before, and has no outcome, does not run any more
 	waiting []*carried
 	lost    []*carried // of unknown outcome
+	aborts  []*carried // that the server has yet to be told to end
 	retry   *time.Timer
+	retries bool // retry runs
 }
 
 // INVARIANT: nothing waits while it is passing.
@@ -88,7 +90,7 @@ func (p *passage) dispatch(r *carried) {
 	switch {
 	case p.here:
 		r.conclude(served)
-	case p.carrier == nil || p.state == ended:
+	case p.carrier == nil || p.state == ended || r.cancelled:
 		r.conclude(transition)
 	case p.state == passing && len(p.waiting) == 0:
 		p.send(r)
@@ -115,6 +117,7 @@ func (p *passage) keep(r *carried) {
 // send sends r. The caller holds mu.
 func (p *passage) send(r *carried) {
 	r.round = p.round
+	r.to, r.sentAt = p.carrier.Server(), time.Now()
 	r.track()
 	if p.carrier.Carry(r.message(p), r.done) != nil {
 		p.keep(r)
@@ -128,7 +131,7 @@ func (p *passage) sends() bool { return p.state == passing || p.state == crowded
 
 // back takes what was certainly not done. The caller holds mu.
 func (p *passage) back(r *carried) {
-	if !p.sends() || r.round != p.round {
+	if !p.sends() || r.round != p.round || r.cancelled {
 		p.dispatch(r)
 		return
 	}
@@ -139,17 +142,21 @@ func (p *passage) back(r *carried) {
 
 // later has it tried again. The caller holds mu.
 func (p *passage) later() {
-	if p.retry == nil {
+	switch {
+	case p.retries:
+	case p.retry == nil:
 		p.retry = time.AfterFunc(retryEvery, p.again)
-	} else {
+	default:
 		p.retry.Reset(retryEvery)
 	}
+	p.retries = true
 }
 
 // again ends what has waited too long, and tries to go on.
 func (p *passage) again() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.retries = false
 	now := time.Now()
 	p.waiting = slices.DeleteFunc(p.waiting, func(r *carried) bool {
 		late := now.After(r.until)
@@ -158,6 +165,11 @@ func (p *passage) again() {
 		}
 		return late
 	})
+	aborts := p.aborts
+	p.aborts = nil
+	for _, r := range aborts {
+		p.abort(r)
+	}
 	switch {
 	case p.state == crowded:
 		p.pass()
@@ -231,6 +243,32 @@ func (p *passage) settle() {
 	p.lost = nil
 }
 
+// unsettled is that part of LogicalUnit.Unsettled: what is sent by a way that is opened again is not of
+// it.
+func (p *passage) unsettled() func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.round
+	if p.state == shut {
+		before++
+	}
+	if len(p.lost) == 0 || p.sends() {
+		return nil
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.settled = max(p.settled, before)
+		p.lost = slices.DeleteFunc(p.lost, func(r *carried) bool {
+			over := r.round < before
+			if over {
+				r.conclude(transition)
+			}
+			return over
+		})
+	}
+}
+
 // unknown takes what was sent and has no outcome.
 func (p *passage) unknown(r *carried) {
 	p.mu.Lock()
@@ -296,14 +334,35 @@ func (p *passage) cancel(r *carried) bool {
 		p.waiting = slices.Delete(p.waiting, at, at+1)
 		return true
 	}
-	if p.sends() && r.round == p.round && r.outcome.Load() == nil {
-		m := relay.Abort{Nexus: p.number, Task: r.number}
-		_ = p.carrier.Carry(Message{Lane: p.lane, Room: relay.MaxHeader, Body: [][]byte{m.Append(nil)}}, ignore) // its loss is that of the command's answer, too
-	}
+	r.cancelled = true
+	p.abort(r)
 	return false
 }
 
-func ignore([]byte, error) {}
+// abort has the server end what was sent, and has it told again as long as it does not know of
+// that, or cannot be told: the command may be behind others on its way. The caller holds mu.
+func (p *passage) abort(r *carried) {
+	if !p.sends() || r.round != p.round || r.outcome.Load() != nil {
+		return // the server ends it with all others, or nobody does any more
+	}
+	again := func() {
+		p.aborts = append(p.aborts, r)
+		p.later()
+	}
+	m := relay.Abort{Nexus: p.number, Task: r.number}
+	err := p.carrier.Carry(Message{Lane: p.lane, Room: relay.MaxHeader, Follow: true, Body: [][]byte{m.Append(nil)}}, func(answer []byte, err error) {
+		var a relay.Answer
+		if err == nil && a.Parse(answer) == nil && a.Outcome == relay.Done {
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		again()
+	})
+	if err != nil {
+		again()
+	}
+}
 
 // end tells the server that the nexus has ended.
 func (p *passage) end() {

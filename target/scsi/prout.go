@@ -55,6 +55,9 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 	if lu.reservedByRESERVE() {
 		return conflict
 	}
+	if lu.repeated(r) {
+		return (*Command).Good
+	}
 	before := lu.reservations.Load()
 	change, refusal := before.Apply(r)
 	if refusal != nil {
@@ -64,7 +67,7 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 		return (*Command).Good
 	}
 	var preempted []*Nexus
-	err := lu.changeReservations(&change, func() { preempted = lu.publish(&change) })
+	err := lu.changeReservations(&change, latestOf(r), func() { preempted = lu.publish(&change) })
 	if err != nil {
 		return lu.unsaved("reservations cannot be saved: they stay as they were", err)
 	}
@@ -80,8 +83,9 @@ func (lu *LogicalUnit) applyRequest(c *Command, r *reservation.Request) outcome 
 	return nil
 }
 
-// changeReservations makes a change stable before publish, which has mu, puts it into force.
-func (lu *LogicalUnit) changeReservations(change *reservation.Change, publish func()) error {
+// changeReservations makes a change stable before publish, which has mu, puts it into force. by is who
+// has asked for it.
+func (lu *LogicalUnit) changeReservations(change *reservation.Change, by Latest, publish func()) error {
 	own := func() error {
 		if lu.reservations.Load().Persist() || change.Next.Persist() {
 			return lu.config.SaveReservations(change.Next)
@@ -93,8 +97,9 @@ func (lu *LogicalUnit) changeReservations(change *reservation.Change, publish fu
 		owed[i] = Owed{notice.Nexus, eventASC[notice.Event]}
 	}
 	return lu.lasting(own, func(h *Heritage) {
-		h.Reservations, h.Owed = change.Next, owe(h.Owed, owed...)
+		h.Reservations, h.Latest, h.Owed = change.Next, by, owe(h.Owed, owed...)
 	}, func() {
+		lu.mu.latest, lu.mu.doubt = by, false
 		if lu.config.SaveHeritage != nil {
 			lu.mu.owed = owe(lu.mu.owed, owed...)
 		}

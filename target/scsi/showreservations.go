@@ -21,7 +21,7 @@ func (lu *LogicalUnit) ClearReservations() (*reservation.State, reservation.Nexu
 	lu.registrar.do(func() {
 		before, reserved = lu.Reservations()
 		change := before.Cleared()
-		done <- lu.changeReservations(&change, func() {
+		done <- lu.changeReservations(&change, Latest{}, func() {
 			lu.dropReserve(lu.mu.reserved)
 			lu.publish(&change)
 		})

@@ -51,6 +51,7 @@ func (lu *LogicalUnit) changeTenure(serves bool, left *Heritage) {
 	lu.mu.serves = serves
 	lu.mu.tenure++
 	lu.mu.reserved, lu.mu.owed, lu.mu.told = left.Reserved, left.Owed, nil
+	lu.mu.latest, lu.mu.doubt = left.Latest, true
 	lu.reservations.Store(left.Reservations)
 	lu.identifying.Store(&left.Identifying)
 	before := lu.state.Load()

@@ -16,13 +16,13 @@ func lineOf(line *control.TraceLine) string {
 	if c := line.Connection; c != nil {
 		return fmt.Sprintf("connection %d: %s at %s\n", c.CID, iscsiname.Printable(c.Address), iscsiname.Printable(c.Portal))
 	}
+	if r := line.Relayed; r != nil {
+		return gapOf(r.MissingBefore) + iscsiname.Printable(fmt.Sprintf("%s relayed  %d to %s itt=0x%x lun=%d waited=%.1fus away=%.1fus there=%.1fus %s",
+			r.Time.Local().Format(traceTime), r.CID, r.Node, r.ITT, r.LUN, r.Waited, r.Away, r.There, map[bool]string{true: "ended", false: "not ended"}[r.Ended])) + "\n"
+	}
 	p := line.PDU
 	if p == nil {
 		return ""
-	}
-	gap := ""
-	if p.MissingBefore > 0 {
-		gap = fmt.Sprintf("... %d PDUs are missing\n", p.MissingBefore)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %-8s %d %s", p.Time.Local().Format(traceTime), p.Direction, p.CID, p.PDU)
@@ -33,7 +33,14 @@ func lineOf(line *control.TraceLine) string {
 			b.WriteString(text)
 		}
 	}
-	return gap + iscsiname.Printable(b.String()) + "\n"
+	return gapOf(p.MissingBefore) + iscsiname.Printable(b.String()) + "\n"
+}
+
+func gapOf(missing int) string {
+	if missing == 0 {
+		return ""
+	}
+	return fmt.Sprintf("... %d PDUs are missing\n", missing)
 }
 
 // traceWords are what a line says of a PDU, in this order. What is empty is left out.

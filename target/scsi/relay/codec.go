@@ -138,6 +138,7 @@ func (m *Part) Parse(message []byte) error {
 func (m *Answer) Append(b []byte) []byte {
 	b = append(b, Version, byte(typeAnswer), byte(m.Outcome), m.Status, flags(m.Takes, m.Descriptor, m.Sense != nil))
 	b = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, m.Length), m.Offset)
+	b = binary.BigEndian.AppendUint32(b, m.Took)
 	if m.Sense != nil {
 		b = appendSense(b, m.Sense)
 	}
@@ -150,7 +151,7 @@ func (m *Answer) Parse(answer []byte) error {
 	r := read(answer, typeAnswer)
 	m.Outcome, m.Status = Outcome(r.uint8()), r.uint8()
 	r.flags(&m.Takes, &m.Descriptor, &sensed)
-	m.Length, m.Offset, m.Sense = r.uint32(), r.uint32(), nil
+	m.Length, m.Offset, m.Took, m.Sense = r.uint32(), r.uint32(), r.uint32(), nil
 	if sensed {
 		m.Sense = r.sense()
 	}

@@ -26,7 +26,7 @@ var examples = []struct {
 	{&Manage{7, 5}, nil},
 	{&Want{"db", 8, 1 << 18, 1 << 18}, nil},
 	{&Part{"db", 9, 1 << 18, []byte("more")}, []byte("more")},
-	{&Answer{Done, 2, true, true, 512, 9, &sense.Data{Key: sense.MediumError, ASC: 0x1100, Deferred: true, InfoValid: true, Info: 1 << 40, FieldValid: true, FieldInCDB: true, Field: 3, BitValid: true, Bit: 4, Progress: 5, ProgressValid: true}, []byte("in")}, []byte("in")},
+	{&Answer{Done, 2, true, true, 512, 9, 10, &sense.Data{Key: sense.MediumError, ASC: 0x1100, Deferred: true, InfoValid: true, Info: 1 << 40, FieldValid: true, FieldInCDB: true, Field: 3, BitValid: true, Bit: 4, Progress: 5, ProgressValid: true}, []byte("in")}, []byte("in")},
 	{&Answer{Outcome: NotHere, Data: []byte{}}, nil},
 }
 

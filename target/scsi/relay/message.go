@@ -3,7 +3,7 @@ package relay
 import "lunar/target/scsi/sense"
 
 // Version is the first byte of each message and answer.
-const Version = 1
+const Version = 2
 
 // Type is what a message is.
 type Type byte
@@ -100,6 +100,7 @@ type Answer struct {
 	Descriptor bool // the unit's sense data are in descriptor format
 	Length     uint32
 	Offset     uint32 // of Data
+	Took       uint32 // microseconds from when the server had the message until it answered
 	Sense      *sense.Data
 	Data       []byte
 }
