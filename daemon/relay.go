@@ -32,6 +32,9 @@ func (c carrier) Patience() time.Duration { return c.patience }
 // Server implements scsi.Carrier.
 func (c carrier) Server() string { return c.node }
 
+// Break implements scsi.Carrier.
+func (c carrier) Break(lane uint32) { c.links.Break(c.node, link.Command, lane) }
+
 // Carry implements scsi.Carrier.
 func (c carrier) Carry(m scsi.Message, done func(answer []byte, err error)) error {
 	return ofCarrier(c.links.Start(c.node, link.Message{Kind: kindOf(m), Lane: m.Lane, Room: m.Room, Body: m.Body}, func(answer []byte, err error) {

@@ -153,6 +153,32 @@ func TestRelaySevered(t *testing.T) {
 	}
 }
 
+// TestRelayStranded: what an owner has whose store does not answer any more ends when another node
+// owns the disk, though there is a link to the earlier one all the time: sessions cannot end before.
+func TestRelayStranded(t *testing.T) {
+	for name, to := range map[string]int{"another node": 2, "this node": 1} {
+		t.Run(name, func(t *testing.T) {
+			r := newRelayRig(t, 3)
+			far, owner := r.nodes[1].ready(1), r.nodes[0]
+			owner.disk.SetRules(errstore.Rule{Kinds: []backstore.Kind{backstore.Write}, Len: 1 << 20, Hold: true})
+			task := heldWrite(t, far, owner.disk, 0)
+			r.hold()
+			r.settle(to, 1)
+			if res, err := far.Wait(task); err != nil || !inTransition(res) {
+				t.Errorf("found %+v, %v, expected IN TRANSITION", res, err)
+			}
+			if owner.disk.Held() == 0 {
+				t.Error("the owner's store has answered")
+			}
+			owner.disk.SetRules()
+			owner.disk.Release(-1)
+			if err := far.Ready(0); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestRelayAbortEarly: an ABORT TASK whose message finds no room, or comes before the command does, is
 // not lost: the owner ends the command that waits there.
 func TestRelayAbortEarly(t *testing.T) {

@@ -99,6 +99,8 @@ func (testCarrier) Patience() time.Duration { return relayPatience }
 
 func (c testCarrier) Server() string { return c.node }
 
+func (c testCarrier) Break(lane uint32) { c.links.Break(c.node, link.Command, lane) }
+
 func (c testCarrier) Carry(m scsi.Message, done func([]byte, error)) error {
 	kind := link.Manage
 	switch {

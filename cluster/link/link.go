@@ -174,6 +174,17 @@ func (l *Links) Start(node string, m Message, done func(answer []byte, err error
 	return c.Call(uint8(m.Kind), m.Room, m.Body, done)
 }
 
+// Break ends the connection to a node that messages of a kind and lane take: calls that were not
+// answered end with ErrUnknown. Another connection is made in its place.
+func (l *Links) Break(node string, kind Kind, lane uint32) {
+	if c, err := l.way(node, l.wayOf(kind, lane)); err == nil {
+		c.End(errBroken)
+	}
+}
+
+// errBroken is of connections that this node ends, since calls are not answered.
+var errBroken = errors.New("its calls are not answered, and nobody waits for that any more")
+
 // Call is Start that waits for the answer, or until ctx ends: the message then has been
 // handled or has not, and the error is that of ctx and ErrUnknown. It copies m.Body; the answer
 // is the caller's.

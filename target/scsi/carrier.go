@@ -21,6 +21,9 @@ type Carrier interface {
 	Patience() time.Duration
 	// Server is the name of that server.
 	Server() string
+	// Break ends the ways of a lane: what was brought by them and was not answered ends with an
+	// error. Others may use them, too, whose commands end as well.
+	Break(lane uint32)
 }
 
 // Relayed is how a command was relayed to another server, and where its time went.

@@ -30,6 +30,9 @@ type passage struct {
 	waiting []*carried
 	lost    []*carried // of unknown outcome
 	aborts  []*carried // that the server has yet to be told to end
+	moves   uint64     // of the passage to another server
+	away    int        // how many were sent to the server of now, and are not answered
+	past    int        // and to earlier ones
 	retry   *time.Timer
 	retries bool // retry runs
 }
@@ -119,10 +122,28 @@ func (p *passage) send(r *carried) {
 	r.round = p.round
 	r.to, r.sentAt = p.carrier.Server(), time.Now()
 	r.track()
-	if p.carrier.Carry(r.message(p), r.done) != nil {
+	move := p.moves
+	p.away++
+	err := p.carrier.Carry(r.message(p), func(answer []byte, err error) {
+		p.came(move)
+		r.done(answer, err)
+	})
+	if err != nil {
+		p.away--
 		p.keep(r)
 		p.state = crowded // what was sent goes on
 		p.later()
+	}
+}
+
+// came counts an answer, or that there is none, to what was sent before some moves.
+func (p *passage) came(move uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if move == p.moves {
+		p.away--
+	} else {
+		p.past--
 	}
 }
 
@@ -303,6 +324,7 @@ func (p *passage) move(to Carrier, here bool) {
 	p.carrier, p.here, p.state = to, here, shut
 	p.round++
 	if here || to != nil && to != p.led {
+		p.leave()
 		p.led, p.told = to, false
 		p.settle()
 	}
@@ -314,6 +336,28 @@ func (p *passage) move(to Carrier, here bool) {
 	if p.state == shut && to != nil && len(p.lost) > 0 {
 		p.open()
 	}
+}
+
+// strandedAfter is how long an earlier server has to answer what it does not do any more. One
+// whose store hangs does not.
+const strandedAfter = time.Second
+
+// leave sees to it that what the earlier server does not answer ends. The caller holds mu.
+func (p *passage) leave() {
+	p.moves++
+	p.past, p.away = p.past+p.away, 0
+	if p.past == 0 || p.led == nil {
+		return
+	}
+	from, lane := p.led, p.lane
+	time.AfterFunc(strandedAfter, func() {
+		p.mu.Lock()
+		stranded := p.past > 0
+		p.mu.Unlock()
+		if stranded {
+			from.Break(lane)
+		}
+	})
 }
 
 // reopen tells the server again of a nexus that it may think has gone.
