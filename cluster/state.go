@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -24,11 +25,31 @@ var (
 	// ErrFull: the space of the state is used up. Nothing has changed; deletions may
 	// still work.
 	ErrFull = errors.New("the cluster's state is full")
+	// ErrTooLarge: a Commit has more than MostBytes or MostChanges. Nothing has changed.
+	ErrTooLarge = errors.New("it is more than the cluster's state takes at once")
 	// ErrNoLease: the lease of a Change is over, or never was. Nothing has changed.
 	ErrNoLease = errors.New("the lease is over")
 	// ErrClosed: the State has been closed.
 	ErrClosed = errors.New("the cluster's state is closed")
 )
+
+// What a Commit may have: etcd's --max-request-bytes and --max-txn-ops.
+const (
+	MostBytes   = 3 << 19 // of keys and values that are written
+	MostChanges = 128     // and as many conditions
+)
+
+// Judge refuses what a State does not take at once, with ErrTooLarge.
+func Judge(conditions []Condition, changes []Change) error {
+	bytes := 0
+	for _, c := range changes {
+		bytes += len(c.Key) + len(c.Value)
+	}
+	if bytes > MostBytes || len(changes) > MostChanges || len(conditions) > MostChanges {
+		return fmt.Errorf("%w: found %d bytes, %d changes and %d conditions, expected at most %d and %d of each", ErrTooLarge, bytes, len(changes), len(conditions), MostBytes, MostChanges)
+	}
+	return nil
+}
 
 // Revision orders all changes of a State: each Commit that changes something has a
 // higher one than all before it, and all its changes have the same. 0 is before the
@@ -86,7 +107,7 @@ type State interface {
 	Get(ctx context.Context, prefix string) ([]Item, Revision, error)
 
 	// Commit does all of changes at once if all conditions hold, and returns their
-	// revision. It fails with ErrConflict, ErrNoQuorum, ErrUnknown, ErrFull or
+	// revision. It fails with ErrConflict, ErrNoQuorum, ErrUnknown, ErrFull, ErrTooLarge or
 	// ErrNoLease. It is sent once: what ErrUnknown leaves open is the caller's to find
 	// out. A context that ends while the answer is awaited is ErrUnknown, too.
 	Commit(ctx context.Context, conditions []Condition, changes []Change) (Revision, error)

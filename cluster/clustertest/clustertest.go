@@ -116,11 +116,17 @@ func testGet(t *testing.T, s Subject) {
 	n.expect(n.texts(items), "a/1=1")
 	items, _ = n.get(n.key("c"))
 	n.expect(n.texts(items))
-	large := bytes.Repeat([]byte{0, 1, 0xfe, '"'}, 32<<10)
+	seen := n.Watch(t.Context(), n.key("large"), at)
+	large := bytes.Repeat([]byte{0, 1, 0xfe, '"'}, 350<<10)
 	n.commit(nil, cluster.Change{Key: n.key("large"), Value: large})
 	if items, _ = n.get(n.key("large")); !bytes.Equal(items[0].Value, large) {
 		t.Fatal("a large value differs")
 	}
+	if b := <-seen; len(b.Events) != 1 || !bytes.Equal(b.Events[0].Value, large) {
+		t.Fatalf("a large value differs in a watch: found %d events, %v", len(b.Events), b.Err)
+	}
+	n.refused(cluster.ErrTooLarge, nil, cluster.Change{Key: n.key("more"), Value: make([]byte, cluster.MostBytes)})
+	n.refused(cluster.ErrTooLarge, nil, make([]cluster.Change, cluster.MostChanges+1)...)
 }
 
 func testConflict(t *testing.T, s Subject) {

@@ -88,9 +88,12 @@ func (s *State) Get(ctx context.Context, prefix string) (items []cluster.Item, a
 	}
 }
 
-// Commit is cluster.State.Commit. There may be 128 conditions and as many changes
-// (etcd's --max-txn-ops), of 1.5 MiB together.
+// Commit is cluster.State.Commit. What etcd would not take is not sent: of some of it etcd does not
+// say that nothing has come of it.
 func (s *State) Commit(ctx context.Context, conditions []cluster.Condition, changes []cluster.Change) (cluster.Revision, error) {
+	if err := cluster.Judge(conditions, changes); err != nil {
+		return 0, err
+	}
 	var r txnRequest
 	for _, c := range conditions {
 		r.Compare = append(r.Compare, compare{[]byte(c.Key), "MOD", "EQUAL", int64(c.Modified)})

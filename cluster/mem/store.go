@@ -49,8 +49,11 @@ func (s *Store) Get(prefix string) ([]cluster.Item, cluster.Revision) {
 	return found, s.revision
 }
 
-// Commit is cluster.State.Commit. It fails with ErrConflict, ErrNoLease or ErrFull.
+// Commit is cluster.State.Commit. It fails with ErrConflict, ErrNoLease, ErrTooLarge or ErrFull.
 func (s *Store) Commit(conditions []cluster.Condition, changes []cluster.Change) (cluster.Revision, error) {
+	if err := cluster.Judge(conditions, changes); err != nil {
+		return 0, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range conditions {

@@ -1,13 +1,12 @@
 package revisions
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
+
+	"lunar/internal/packed"
 )
 
 // Document is a revision of the configuration that nodes have in common. It may have
@@ -49,16 +48,11 @@ var ErrTooLong = errors.New("the cluster's configuration is too long")
 
 // Encode is the form in which the state has it. It fails with ErrTooLong.
 func (d *Document) Encode() ([]byte, error) {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	_, err := z.Write(d.Text)
-	if err = errors.Join(err, z.Close()); err != nil {
-		return nil, err
+	text := packed.Of(d.Text)
+	if len(d.Text) > MaxText || len(text) > MaxStored {
+		return nil, fmt.Errorf("%w: found %d bytes, compressed %d, expected at most %d and %d", ErrTooLong, len(d.Text), len(text), MaxText, MaxStored)
 	}
-	if len(d.Text) > MaxText || b.Len() > MaxStored {
-		return nil, fmt.Errorf("%w: found %d bytes, compressed %d, expected at most %d and %d", ErrTooLong, len(d.Text), b.Len(), MaxText, MaxStored)
-	}
-	return json.Marshal(stored{version, *d, b.Bytes()})
+	return json.Marshal(stored{version, *d, text})
 }
 
 // Decode reads what Encode has written. It fails with ErrUnreadable.
@@ -70,14 +64,8 @@ func Decode(value []byte) (*Document, error) {
 	if s.Version != version || s.Revision < 1 {
 		return nil, fmt.Errorf("%w: found version %d of its form, expected %d, which this version of Lunar reads", ErrUnreadable, s.Version, version)
 	}
-	z, err := gzip.NewReader(bytes.NewReader(s.Compressed))
-	if err != nil {
-		return nil, fmt.Errorf("%w: revision %d: %w", ErrUnreadable, s.Revision, err)
-	}
-	if s.Text, err = io.ReadAll(io.LimitReader(z, MaxText+1)); err == nil && len(s.Text) > MaxText {
-		err = ErrTooLong
-	}
-	if err != nil {
+	var err error
+	if s.Text, err = packed.Text(s.Compressed, MaxText); err != nil {
 		return nil, fmt.Errorf("%w: revision %d: %w", ErrUnreadable, s.Revision, err)
 	}
 	return &s.Document, nil

@@ -1,13 +1,16 @@
 package revisions
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"lunar/cluster"
 	"lunar/cluster/mem"
@@ -27,6 +30,7 @@ type node struct {
 	unreadable []error
 	end        context.CancelFunc
 	mute       bool
+	says       []byte // of every document; nil: something short
 }
 
 func (n *node) Follow(d *Document) { n.mu.Lock(); defer n.mu.Unlock(); n.in = d }
@@ -40,6 +44,9 @@ func (n *node) Unreadable(err error) {
 func (n *node) Judge(ctx context.Context, d *Document) json.RawMessage {
 	if n.mute {
 		<-ctx.Done()
+	}
+	if n.says != nil {
+		return n.says
 	}
 	return json.RawMessage(fmt.Sprintf("%q", "about "+string(d.Text)))
 }
@@ -197,6 +204,58 @@ func TestTooLong(t *testing.T) {
 	if back, err := Decode(value); err != nil || len(back.Text) != MaxText {
 		t.Errorf("found %v", err)
 	}
+}
+
+// TestLongVerdict: what a node says of a large change arrives, though the state does not take as
+// much at once; what it does not take in any form is told of.
+func TestLongVerdict(t *testing.T) {
+	long := fmt.Appendf(nil, "%q", strings.Repeat("volumes.pvc-0001: new, ", 1<<17))
+	all := newNodes(t)
+	all.begin("n1", &node{says: long})
+	p, err := all.at("n1").Propose(t.Context(), &Document{ID: "a"}, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if said, err := p.Verdicts(ctx, wanted("n1")); err != nil || !bytes.Equal(said["n1"], long) {
+		t.Errorf("found %d bytes, %v", len(said["n1"]), err)
+	}
+	dense := fmt.Appendf(nil, "%q", base64.StdEncoding.EncodeToString(noise(2<<20)))
+	all.begin("n2", &node{says: dense})
+	if _, err := p.Verdicts(ctx, wanted("n1", "n2")); !errors.Is(err, ErrTooLong) || !strings.Contains(err.Error(), "node n2") {
+		t.Errorf("found %v", err)
+	}
+	p.End()
+}
+
+// FuzzDecode: whatever is in the state is refused, or is a document that can be stored again.
+func FuzzDecode(f *testing.F) {
+	d := Document{Revision: 3, ID: "a", By: "alice", Shrink: []string{"db"}, Text: []byte("volumes: {}")}
+	value, err := d.Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(value)
+	f.Add([]byte(`{"version":1,"revision":4,"text":"eA=="}`))
+	f.Add(verdictOf("a", bytes.Repeat([]byte(" "), longVerdict+1)))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = (&Proposal{Document: &Document{ID: "a"}}).said(b)
+		d, err := Decode(b)
+		if err != nil {
+			if !errors.Is(err, ErrUnreadable) {
+				t.Errorf("found %v", err)
+			}
+			return
+		}
+		again, err := d.Encode()
+		if err != nil {
+			return // it is longer than what is written
+		}
+		if back, err := Decode(again); err != nil || !bytes.Equal(back.Text, d.Text) || back.ID != d.ID || back.Revision != d.Revision {
+			t.Errorf("found %+v, %v, expected %+v", back, err, d)
+		}
+	})
 }
 
 // noise does not become shorter.

@@ -81,9 +81,6 @@ func (s Store) see(ctx context.Context, node string, f Follower, items []cluster
 // answer stores what a node says, which ends with the proposal. If it cannot, the proposer
 // goes on without it, and says so.
 func (s Store) answer(ctx context.Context, node string, lease cluster.LeaseID, id string, body json.RawMessage) {
-	value, err := json.Marshal(verdict{id, body})
-	if err != nil {
-		panic(err) // of a Judge that makes no JSON
-	}
+	value := verdictOf(id, body)
 	_, _ = s.State.Commit(ctx, nil, []cluster.Change{{Key: s.Keys.Verdict(node), Value: value, Lease: lease}})
 }

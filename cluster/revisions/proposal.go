@@ -28,12 +28,6 @@ type Proposal struct {
 	after cluster.Condition // what Commit demands of the last revision
 }
 
-// verdict is the form of what a node says.
-type verdict struct {
-	ID   string          `json:"id"` // of the document
-	Body json.RawMessage `json:"body"`
-}
-
 // Propose asks all nodes about a document, whose revision it sets: one above the last, and above
 // that which the caller knows. If expected is not 0, the last one has to be that. It fails
 // with ErrBusy, ErrTooLong, cluster.ErrConflict and the errors of the state.
@@ -84,7 +78,7 @@ func (s Store) busy(ctx context.Context) error {
 }
 
 // Verdicts waits until all nodes that wanted names have said what they say, or ctx ends, and
-// returns that by node.
+// returns that by node. It fails with ErrTooLong for what the state did not take of one.
 func (p *Proposal) Verdicts(ctx context.Context, wanted func() []string) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -95,9 +89,12 @@ func (p *Proposal) Verdicts(ctx context.Context, wanted func() []string) (map[st
 			return nil, err
 		}
 		for _, i := range items {
-			var v verdict
-			if node, ok := p.store.Keys.VerdictOf(i.Key); ok && json.Unmarshal(i.Value, &v) == nil && v.ID == p.ID {
-				out[node] = v.Body
+			node, ok := p.store.Keys.VerdictOf(i.Key)
+			if !ok || out[node] != nil {
+				continue
+			}
+			if out[node], err = p.said(i.Value); err != nil {
+				return nil, fmt.Errorf("node %s: %w", node, err)
 			}
 		}
 		if !slices.ContainsFunc(wanted(), func(node string) bool { return out[node] == nil }) {
