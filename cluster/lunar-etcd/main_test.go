@@ -308,6 +308,34 @@ func leaderOf(t *testing.T, s *etcd.State, nodes []*node) *node {
 	}, func(n *node) bool { return n != nil })
 }
 
+// TestDataLost: the first member without its data is no new cluster, which would be empty and
+// answer: others may be there that have it all.
+func TestDataLost(t *testing.T) {
+	n := first(t, member.DefaultQuota)
+	s := n.state()
+	answers(t, s)
+	if _, err := s.Commit(t.Context(), nil, []cluster.Change{{Key: "/test/k", Value: []byte("v")}}); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	eventually.Holds(t, "it knows that there is a cluster", func() bool {
+		settings, err := n.dir.Settings()
+		return err == nil && settings.Joined
+	})
+	_ = n.cmd.Process.Signal(syscall.SIGTERM)
+	_ = n.cmd.Wait()
+	if err := os.RemoveAll(filepath.Join(string(n.dir), "data")); err != nil {
+		t.Fatal(err)
+	}
+	n.start()
+	eventually.Holds(t, "etcd ends", func() bool { return strings.Contains(n.log.String(), "etcd has ended, and is started again") })
+	s = n.state()
+	defer s.Close()
+	if items, _, err := s.Get(t.Context(), "/test/"); err == nil {
+		t.Errorf("found a state with %d keys", len(items))
+	}
+}
+
 // TestNoQuorum: with one of three members there is no quorum, which is what it says, and
 // it is there again with the second one. Keepers start their etcd again.
 func TestNoQuorum(t *testing.T) {

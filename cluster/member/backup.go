@@ -1,6 +1,7 @@
 package member
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,8 +58,8 @@ const (
 )
 
 // Restore writes what Backup wrote into a cluster of the same name whose state has none of
-// it. It fails with ErrConflict for a key that is there; what was written before that
-// stays, which is so many keys.
+// it, and returns how many keys of the backup are there then. It fails with ErrConflict for a key
+// with another value. What was written before a failure stays, and is no obstacle to another attempt.
 func Restore(ctx context.Context, state cluster.State, name, file string) (keys int, err error) {
 	text, sealed, err := durable.ReadSealed(file, backupKind)
 	if err != nil {
@@ -71,13 +72,17 @@ func Restore(ctx context.Context, state cluster.State, name, file string) (keys 
 	if b.Cluster != name {
 		return 0, fmt.Errorf("found a backup of cluster %s, expected %s", b.Cluster, name)
 	}
-	for rest := b.Items; len(rest) > 0; {
+	rest, err := missing(ctx, state, &b)
+	if err != nil {
+		return 0, err
+	}
+	for keys = len(b.Items) - len(rest); len(rest) > 0; {
 		var conditions []cluster.Condition
 		var changes []cluster.Change
-		for bytes := 0; len(rest) > 0 && len(changes) < partItems && (bytes == 0 || bytes+len(rest[0].Value) <= partBytes); rest = rest[1:] {
+		for size := 0; len(rest) > 0 && len(changes) < partItems && (size == 0 || size+len(rest[0].Value) <= partBytes); rest = rest[1:] {
 			conditions = append(conditions, cluster.Condition{Key: rest[0].Key})
 			changes = append(changes, cluster.Change{Key: rest[0].Key, Value: rest[0].Value})
-			bytes += len(rest[0].Key) + len(rest[0].Value)
+			size += len(rest[0].Key) + len(rest[0].Value)
 		}
 		_, err := state.Commit(ctx, conditions, changes)
 		if errors.Is(err, cluster.ErrConflict) {
@@ -89,4 +94,22 @@ func Restore(ctx context.Context, state cluster.State, name, file string) (keys 
 		keys += len(changes)
 	}
 	return keys, nil
+}
+
+// missing are the items of a backup that the state does not have.
+func missing(ctx context.Context, state cluster.State, b *backup) (out []backupItem, err error) {
+	items, _, err := state.Get(ctx, cluster.KeysOf(b.Cluster).All())
+	if err != nil {
+		return nil, err
+	}
+	there := map[string][]byte{}
+	for _, i := range items {
+		there[i.Key] = i.Value
+	}
+	for _, i := range b.Items {
+		if was, ok := there[i.Key]; !ok || !bytes.Equal(was, i.Value) {
+			out = append(out, i)
+		}
+	}
+	return out, nil
 }

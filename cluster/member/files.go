@@ -81,7 +81,9 @@ type Settings struct {
 	Members map[string]string `json:"members"`
 	// Clients are where clients reach the others, as of when the member ran last.
 	Clients []string `json:"clients,omitempty"`
-	Joined  bool     `json:"joined"` // to a cluster that was there
+	// Joined: there is a cluster that has this member. Without its data it then begins no other
+	// one, which would be as empty, and answer as well.
+	Joined bool `json:"joined"`
 }
 
 const settingsVersion = 1

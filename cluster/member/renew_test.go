@@ -56,6 +56,15 @@ func TestRenew(t *testing.T) {
 	if err := d.Renew(now.Add(authorityTime + time.Hour)); err == nil || !strings.Contains(err.Error(), "authority was valid until") {
 		t.Errorf("found %v", err)
 	}
+	if err := d.Renew(time.Unix(0, 0)); err != nil || !leaf().NotAfter.Equal(a.cert.NotAfter) {
+		t.Errorf("a clock of before there was a cluster: found one until %v, %v", leaf().NotAfter, err)
+	}
+	if err := d.Renew(now); err != nil { // the clock was wrong when the last one was made
+		t.Fatal(err)
+	}
+	if _, err := leaf().Verify(x509.VerifyOptions{Roots: a.pool(), CurrentTime: now}); err != nil {
+		t.Errorf("after a clock that was put right: %v", err)
+	}
 	if err := durable.Replace(d.path(signingFile), []byte("none")); err != nil {
 		t.Fatal(err)
 	}

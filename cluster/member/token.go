@@ -142,12 +142,15 @@ func spend(ctx context.Context, state cluster.State, t cluster.Item) error {
 	return err
 }
 
+// mostOld is how many old tickets go at once: etcd takes 128 changes.
+const mostOld = 100
+
 // oldTickets are deletions of those that are too old.
 func oldTickets(ctx context.Context, state cluster.State, name string, now time.Time) (old []cluster.Change, err error) {
 	items, _, err := state.Get(ctx, ticketsOf(name))
 	for _, i := range items {
 		var t ticket
-		if json.Unmarshal(i.Value, &t) != nil || now.After(t.Until) {
+		if len(old) < mostOld && (json.Unmarshal(i.Value, &t) != nil || now.After(t.Until)) {
 			old = append(old, cluster.Change{Key: i.Key, Delete: true})
 		}
 	}

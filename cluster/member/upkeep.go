@@ -91,7 +91,7 @@ type upkeep struct {
 const (
 	interval  = 2 * time.Second
 	tellAgain = 10 * time.Minute
-	lookAgain = 24 * time.Hour // at the certificate
+	lookAgain = time.Minute // at the certificate: the clock may have been put right
 )
 
 func (u *upkeep) run(ctx context.Context) {
@@ -181,8 +181,8 @@ func (u *upkeep) do(ctx context.Context, v view) error {
 	return nil
 }
 
-// note has the directory know of members that came and went, for who opens the state while
-// its own member is not there.
+// note has the directory know that there is a cluster, and of members that came and went, for who
+// opens the state while its own member is not there.
 func (u *upkeep) note(members []etcd.Member) error {
 	var others []string
 	for _, m := range members {
@@ -191,10 +191,10 @@ func (u *upkeep) note(members []etcd.Member) error {
 		}
 	}
 	slices.Sort(others)
-	if slices.Equal(others, u.settings.Clients) {
+	if slices.Equal(others, u.settings.Clients) && u.settings.Joined {
 		return nil
 	}
-	u.settings.Clients = others
+	u.settings.Clients, u.settings.Joined = others, true
 	return u.dir.writeJSON(settingsFile, u.settings)
 }
 
