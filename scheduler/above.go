@@ -120,9 +120,13 @@ func (c *Coordinator) follow(now int64) {
 	}
 }
 
+// leastLeft is the least time, in ns, over which a rate is made of tokens: with it none overflows.
+const leastLeft = 1 << 20
+
 // take puts a grant into force at now, whose period ends after left.
 func (c *Coordinator) take(g *NodeGrant, left, now int64) {
 	length := c.config.Period / int64(c.config.Intervals)
+	over := max(left, leastLeft)
 	c.began = now + left - c.config.Period
 	c.interval = c.config.Intervals - min(max(int((left+length/2)/length), 1), c.config.Intervals)
 	at := 0
@@ -135,7 +139,7 @@ func (c *Coordinator) take(g *NodeGrant, left, now int64) {
 			break
 		}
 		if m := c.members[at]; m.number == p.Number {
-			m.quota = quota{known: true, part: p.Share, rate: arith.MulDiv(p.Reserved, 1e9, left), told: m.quota.told}
+			m.quota = quota{known: true, part: p.Share, rate: arith.MulDiv(p.Reserved, 1e9, over), told: m.quota.told}
 			m.reservation = m.quota.told + p.Reserved
 		}
 	}

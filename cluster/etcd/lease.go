@@ -40,13 +40,14 @@ func (s *State) Lease(ctx context.Context, ttl time.Duration) (cluster.Lease, er
 func (s *State) keepAlive(ctx context.Context, id int64) error {
 	s.guard.hold(id)
 	var m streamed[leaseAnswer]
-	if err := s.c.ask(ctx, "/v3/lease/keepalive", leaseRequest{ID: id}, &m, true); err != nil {
-		return err
+	err := s.c.ask(ctx, "/v3/lease/keepalive", leaseRequest{ID: id}, &m, true)
+	if err == nil && m.Result.TTL <= 0 {
+		err = cluster.ErrNoLease
 	}
-	if m.Result.TTL <= 0 {
-		return cluster.ErrNoLease
+	if errors.Is(err, cluster.ErrNoLease) {
+		s.guard.release(id)
 	}
-	return nil
+	return err
 }
 
 // Leases is how many there are.

@@ -4,6 +4,7 @@ package hearing
 
 import (
 	"encoding/json"
+	"maps"
 	"sync"
 	"time"
 
@@ -76,6 +77,30 @@ func (e *Ears) Says(w Word) []byte {
 			w.Hears[name] = Voice{s.Incarnation, time.Since(s.At), s.Without, s.Stores}
 		}
 	}
+	return w.encode()
+}
+
+// encode is a word as it is said. Where that would have no place in a beat, it is left out what other
+// nodes do not serve, which they say themselves, and then what this one does not, and its stores:
+// who hears less leaves volumes with their owners.
+func (w Word) encode() []byte {
+	text := w.written()
+	if len(text) > link.MaxBeat {
+		w.Hears = maps.Clone(w.Hears)
+		for name, v := range w.Hears {
+			v.Without = nil
+			w.Hears[name] = v
+		}
+		text = w.written()
+	}
+	if len(text) > link.MaxBeat {
+		w.Without, w.Stores = nil, nil
+		text = w.written()
+	}
+	return text
+}
+
+func (w Word) written() []byte {
 	text, err := json.Marshal(w)
 	if err != nil {
 		panic(err) // it has nothing that cannot be written

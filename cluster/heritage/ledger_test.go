@@ -231,3 +231,23 @@ func TestSuccessions(t *testing.T) {
 		t.Errorf("%d changes in 60 rounds", next)
 	}
 }
+
+// FuzzParse: whatever is in the state is refused, or is stored again as the same value.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"version":1,"epoch":3,"change":7,"value":{"a":1}}`))
+	f.Add([]byte(`{"version":1,"epoch":-1,"value":null}`))
+	f.Add([]byte(`{"version":2}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := parse(b)
+		if err != nil {
+			return
+		}
+		text, err := json.Marshal(e)
+		if err != nil {
+			t.Fatalf("found %+v, which cannot be stored: %v", e, err)
+		}
+		if back, err := parse(text); err != nil || back.Epoch != e.Epoch || back.Change != e.Change {
+			t.Errorf("found %+v, %v, expected %+v", back, err, e)
+		}
+	})
+}

@@ -25,6 +25,9 @@ const (
 // MaxBody is how many bytes a message and an answer may have.
 const MaxBody = wire.MaxBody
 
+// MaxBeat is how many bytes Config.Says may return. A connection whose beats are longer ends.
+const MaxBeat = wire.MaxBeat
+
 // Errors of messages, to be tested with errors.Is.
 var (
 	// ErrUnreachable: it was not sent, or the other node has no use for it. Nothing has

@@ -113,6 +113,8 @@ func FuzzMessages(f *testing.F) {
 				_, _ = n.Answer(message, 0, func(*scheduler.GateReport) {})
 			} else if g, err := n.Grant(message, 0); err == nil {
 				l := newLocal(2)
+				l.collect(10, 5)
+				l.coord.Redistribute(l.now, l.grant)
 				l.coord.Take(g, l.now)
 				l.coord.Redistribute(l.now, nil)
 			}

@@ -129,6 +129,28 @@ func (b *lab) shares() (sum int64) {
 	return sum
 }
 
+// TestGrantOfAMoment: a grant that comes when its period has no time left any more makes no rate of
+// its tokens that overflows.
+func TestGrantOfAMoment(t *testing.T) {
+	l := newLocal(2)
+	l.collect(10, 5)
+	l.coord.Redistribute(l.now, l.grant)
+	var r scheduler.GateReport
+	l.coord.Report(&r)
+	g := &scheduler.NodeGrant{Left: 1, Lasts: lasts, Nodes: 2, Parts: []scheduler.Part{{Number: r.Servers[0].Entities[0].Number, Reserved: mostCount, Share: scheduler.Whole}}}
+	if err := checkGrant(g); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l.coord.Take(g, l.now)
+		l.coord.Redistribute(l.now, l.grant)
+		if _, tokens := l.share(); tokens < 0 || tokens > mostCount {
+			t.Errorf("found %d tokens", tokens)
+		}
+		l.now += Interval
+	}
+}
+
 // TestFollowsTheDemand: an initiator has its reservation and its limit where it asks for them, from
 // the second interval on after its demand has moved.
 func TestFollowsTheDemand(t *testing.T) {

@@ -10,6 +10,9 @@ import (
 // MaxBody is how many bytes a message and an answer may have.
 const MaxBody = 16<<20 + 64<<10
 
+// MaxBeat is how many bytes a beat may have.
+const MaxBeat = 64 << 10
+
 // sort is what a frame is.
 type sort uint8
 
@@ -24,7 +27,7 @@ const (
 )
 
 // limits are how many bytes the bodies of each sort have at most.
-var limits = [sorts]uint32{greeting: 4 << 10, beat: 64 << 10, request: MaxBody, oneWay: MaxBody, answer: MaxBody, refusal: 4 << 10}
+var limits = [sorts]uint32{greeting: 4 << 10, beat: MaxBeat, request: MaxBody, oneWay: MaxBody, answer: MaxBody, refusal: 4 << 10}
 
 // headerSize is how many bytes precede each body:
 //
