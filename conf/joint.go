@@ -61,6 +61,9 @@ func (c *Joint) source() *source {
 	return c.src
 }
 
+// Empty reports that it says nothing: its file was cut off, or is another one.
+func (c *Joint) Empty() bool { return len(c.root.Values) == 0 }
+
 // Text is the whole of it. It must not be changed.
 func (c *Joint) Text() []byte { return c.text }
 
@@ -94,13 +97,19 @@ func (c *Joint) with(own ast.Node) ast.Node {
 func mix(path string, own, joint *ast.MappingNode) *ast.MappingNode {
 	out := *own
 	out.Values = slices.Clone(own.Values)
+	places := map[string]int{}
+	for i, pair := range slices.Backward(own.Values) {
+		if key, ok := (node{ast: pair.Key}).scalar(); ok {
+			places[key] = i
+		}
+	}
 	for _, pair := range joint.Values {
-		i := indexOf(own, pair.Key)
-		if i < 0 {
+		key, named := node{ast: pair.Key}.scalar()
+		i, there := places[key]
+		if !named || !there {
 			out.Values = append(out.Values, pair)
 			continue
 		}
-		key, _ := node{ast: pair.Key}.scalar()
 		if value, ok := mixedValues(below(path, key), out.Values[i].Value, pair.Value); ok {
 			both := *pair
 			both.Value = value

@@ -14,7 +14,7 @@ func (c *change) clustered() error {
 	var errs []error
 	if m := c.daemon.member; m != nil {
 		own := m.self(c.cfg)
-		errs = append(errs, m.known.Load().clash(m.conf.Node, &own))
+		errs = append(errs, m.known.Load().clash(m.conf.Node, &own), own.fits())
 	}
 	for i := range c.cfg.Volumes {
 		now := &c.cfg.Volumes[i]

@@ -59,6 +59,7 @@ type membership struct {
 	beside  sync.WaitGroup
 	end     context.CancelFunc
 	wrong   string // the last that was logged of other nodes
+	untold  bool   // it was logged that others do not know what has changed here; followPeers' alone
 
 	documents revisions.Store
 	joint     atomic.Pointer[joint]  // that is in force; nil: none
@@ -266,7 +267,10 @@ func (m *membership) add(v *conf.Volume, s *volumes.Shared) error {
 }
 
 func (m *membership) volume(v *conf.Volume, s *volumes.Shared) node.VolumeConfig {
-	c := node.VolumeConfig{Owners: v.Owners, Cached: s.Cached(), BlockSize: v.BlockSize}
+	c := node.VolumeConfig{Owners: v.Owners, Cached: s.Cached(), BlockSize: v.BlockSize, Image: v.Image}
+	if now := m.joint.Load(); now.has([]string{"volumes", v.Name}) {
+		c.Revision = now.Revision
+	}
 	if own := m.own.Load(); v.Failback == conf.AutoFailback && m.known.Load().differ(m.conf.Node, own, v.Name) == nil {
 		c.Failback = failbackTime
 	}
@@ -341,9 +345,14 @@ func (d *daemon) followPeers(ctx context.Context) {
 // reconsider has volumes go back to the first of their owners by themselves while all nodes
 // have the same list, and not otherwise: two nodes might each give them to the other.
 func (d *daemon) reconsider() {
+	d.tellOf(func(v *conf.Volume) bool { return v.Failback == conf.AutoFailback })
+}
+
+// tellOf tells the node what volumes with owners are to be.
+func (d *daemon) tellOf(which func(*conf.Volume) bool) {
 	cfg := d.config.Load()
 	for i := range cfg.Volumes {
-		if v := &cfg.Volumes[i]; v.Failback == conf.AutoFailback {
+		if v := &cfg.Volumes[i]; v.Clustered() && which(v) {
 			if open := d.SharedOf(v.Name); open != nil {
 				_ = d.member.node.Load().Change(v.Name, d.member.volume(v, open)) // it stops
 			}
@@ -372,9 +381,11 @@ func (m *membership) tell(ctx context.Context, s *node.Status) {
 	}
 	within, cancel := context.WithTimeout(ctx, m.conf.Lease)
 	defer cancel()
-	if err := m.node.Load().Tell(within, own); err != nil && ctx.Err() == nil {
+	err := m.node.Load().Tell(within, own)
+	if err != nil && ctx.Err() == nil && !m.untold {
 		m.log.Warn("other nodes do not know yet what has changed of this one", "error", err)
 	}
+	m.untold = err != nil
 }
 
 // tellSizes has the owner's records say which size volumes have got that this node owns.

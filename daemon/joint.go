@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"lunar/cluster/revisions"
@@ -196,29 +197,48 @@ func (c *joint) with(own edit.Object) (edit.Object, error) {
 	}
 	out := own
 	for section, value := range c.tree {
-		objects, _ := value.(edit.Object)
-		for name, one := range objects {
-			var err error
-			if out, err = c.withOne(out, section, name, one); err != nil {
-				return nil, err
-			}
+		objects, mapping := value.(edit.Object)
+		var err error
+		switch {
+		case !mapping:
+		case section == "qos":
+			out, err = withQoS(out, objects)
+		default: // all at once: each Set copies the section
+			was, _ := out[section].(edit.Object)
+			both := make(edit.Object, len(was)+len(objects))
+			maps.Copy(both, was)
+			maps.Copy(both, objects)
+			out, err = edit.Set(out, both, section)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// withOne is with of one object, or of a key of a section.
-func (c *joint) withOne(own edit.Object, section, name string, value any) (edit.Object, error) {
-	if section == "qos" && (name == "rules" || name == "groups") {
+// withQoS is with of the section that has lists of both.
+func withQoS(own, joint edit.Object) (edit.Object, error) {
+	for name, value := range joint {
 		var err error
-		for inner, one := range edit.Elements(name, value) {
-			if own, err = edit.Set(own, one, section, name, inner); err != nil {
-				break
-			}
+		if own, err = withKey(own, name, value); err != nil {
+			return nil, err
 		}
-		return own, err
 	}
-	return edit.Set(own, value, section, name)
+	return own, nil
+}
+
+// withKey is withQoS of one key.
+func withKey(own edit.Object, name string, value any) (_ edit.Object, err error) {
+	if name != "rules" && name != "groups" {
+		return edit.Set(own, value, "qos", name)
+	}
+	for inner, one := range edit.Elements(name, value) {
+		if own, err = edit.Set(own, one, "qos", name, inner); err != nil {
+			break
+		}
+	}
+	return own, err
 }
 
 // decided reports whether a key is one of the cluster's configuration. What becomes of it was

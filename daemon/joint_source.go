@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -104,14 +106,17 @@ func (s *source) ApplyInCluster(by server.Asker, f control.ClusterFile) (control
 	}
 	ctx, cancel := context.WithTimeout(s.changes.life, verdictTime+followTime+m.conf.Hold)
 	defer cancel()
-	d, expected, err := s.documentOf(by, f)
+	if err := s.placed(); err != nil {
+		return control.ClusterApplied{}, err
+	}
+	d, expected, err := s.documentOf(ctx, by, f)
 	if err != nil {
 		return control.ClusterApplied{}, err
 	}
 	if err := by.Begin(); err != nil {
 		return control.ClusterApplied{}, err
 	}
-	p, err := m.documents.Propose(ctx, d, s.daemon.joint().revision(), expected)
+	p, err := m.documents.Propose(ctx, d, m.newestKnown(), expected)
 	if err != nil {
 		return control.ClusterApplied{}, ofState(err)
 	}
@@ -132,8 +137,34 @@ func (s *source) ApplyInCluster(by server.Asker, f control.ClusterFile) (control
 	return out, nil
 }
 
+// placed refuses a change while this node has no place in its cluster: it does not know yet whom it
+// would have to ask.
+func (s *source) placed() error {
+	m, why := s.daemon.member, "it has not joined yet"
+	if n := s.daemon.joined(); n != nil {
+		st, err := n.Status()
+		if _, lives := st.Nodes[m.conf.Node]; err == nil && lives {
+			return nil
+		}
+		why = cmp.Or(st.Alone, "it does not know yet which nodes live")
+	}
+	return &control.Refusal{What: jointRefused, State: true, Reasons: []control.Reason{{Text: "this node has no place in its cluster: " + why}}}
+}
+
+// newestKnown is the highest revision that a node has: the state may have been restored from a
+// backup that has less.
+func (m *membership) newestKnown() int64 {
+	newest := m.joint.Load().revision()
+	for _, p := range *m.known.Load() {
+		if p.Config != nil {
+			newest = max(newest, p.Config.Revision)
+		}
+	}
+	return newest
+}
+
 // documentOf is what a request asks for, and the revision that it means; 0: any.
-func (s *source) documentOf(by server.Asker, f control.ClusterFile) (d *revisions.Document, expected int64, err error) {
+func (s *source) documentOf(ctx context.Context, by server.Asker, f control.ClusterFile) (d *revisions.Document, expected int64, err error) {
 	m := s.daemon.member
 	d = &revisions.Document{ID: rand.Text(), At: time.Now().UTC(), By: by.By, Node: m.conf.Node, Lunar: version.Number, What: "apply " + f.Name, Shrink: f.AllowShrink, Text: []byte(f.Text)}
 	if expected = f.Expected; f.Rollback > 0 {
@@ -150,12 +181,37 @@ func (s *source) documentOf(by server.Asker, f control.ClusterFile) (d *revision
 			expected, _ = strconv.ParseInt(string(mark[1]), 10, 64) // of digits; one that is too large is no revision
 		}
 	}
-	if _, err := conf.ParseJoint(f.Name, d.Text); err != nil {
+	text, err := conf.ParseJoint(f.Name, d.Text)
+	if err == nil && text.Empty() {
+		err = errors.New("found an empty file, expected a configuration; a file that was cut off must not remove what is served")
+	}
+	if err != nil {
 		return nil, 0, asRefusal(f.Name, err)
 	}
-	if now := s.daemon.joint(); now != nil {
-		d.Text, err = withJointSecrets(d.Text, now.tree)
+	return s.withSecretsOf(ctx, d, expected)
+}
+
+// withSecretsOf fills in what the text withholds, by the newest revision, which the request then
+// means: another one may have other secrets. The one in force here may be older than that.
+func (s *source) withSecretsOf(ctx context.Context, d *revisions.Document, expected int64) (*revisions.Document, int64, error) {
+	was := s.daemon.joint()
+	newest, err := s.daemon.member.documents.Newest(ctx)
+	if passing(err) {
+		return nil, 0, ofState(err)
 	}
+	if err == nil && newest != nil && newest.Revision >= was.revision() {
+		if c, err := jointOf(newest); err == nil { // else another version has made it
+			was = c
+		}
+	}
+	if was == nil {
+		return d, expected, nil
+	}
+	text, err := withJointSecrets(d.Text, was.tree)
+	if !bytes.Equal(text, d.Text) {
+		expected = cmp.Or(expected, was.Revision)
+	}
+	d.Text = text
 	return d, expected, err
 }
 
@@ -187,7 +243,11 @@ func withJointSecrets(text []byte, was edit.Object) ([]byte, error) {
 
 // ofState makes a refusal of an error of the cluster's state.
 func ofState(err error) error {
-	return &control.Refusal{What: jointRefused, State: true, Stale: errors.Is(err, cluster.ErrConflict), Reasons: []control.Reason{{Text: err.Error()}}}
+	what := jointRefused
+	if errors.Is(err, cluster.ErrUnknown) {
+		what = "it is not known whether the cluster's configuration was changed (lunar cluster config history tells)"
+	}
+	return &control.Refusal{What: what, State: true, Stale: errors.Is(err, cluster.ErrConflict), Reasons: []control.Reason{{Text: err.Error()}}}
 }
 
 // judged is what the living nodes say to a proposal. It fails if one says nothing.

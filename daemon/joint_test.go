@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"lunar/cluster"
+	"lunar/cluster/ownership"
+	"lunar/conf"
 	"lunar/internal/cli"
 	"lunar/internal/eventually"
 	"lunar/internal/initiator"
@@ -113,6 +115,7 @@ func TestJointRefused(t *testing.T) {
 		"a syntax error":  {"volumes: {", "found a syntax error"},
 		"a node's own":    {jointConfig + "log: {level: debug}\n", "a section that is not the cluster's"},
 		"of one server":   {"volumes: {ram: {type: ram, size: 1MiB}}\n", "a volume of one server is in that server's own file"},
+		"cut off":         {"# volumes and targets\n", "found an empty file"},
 		"much too long":   {jointConfig + "# " + strings.Repeat("x", 8<<20) + "\n", "too long"},
 		"needs a restart": {jointConfig + "qos: {window: 8}\n", "node n1: qos.window"},
 	} {
@@ -173,6 +176,130 @@ func TestJointWhileAway(t *testing.T) {
 		t.Errorf("found %q", said)
 	}
 	l.network.Cut("n2", false)
+}
+
+// TestJointAnotherImage: a volume gets another image while a node is away, by two revisions, as one
+// is refused. That node cannot follow without a restart, and must not own the volume meanwhile:
+// hosts would find another disk under the same identity.
+func TestJointAnotherImage(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	l.ceph.Create("rbd/db2", 1<<20)
+	l.apply("n1", cli.ExitOK, jointConfig)
+	eventually.Holds(t, "the volume has an owner", func() bool { return l.owner("n1") == "n1" })
+	l.network.Cut("n3", true)
+	eventually.Holds(t, "a node is away", func() bool {
+		state, _ := l.stateOf("n1", "n3")
+		return state == "away"
+	})
+	l.apply("n1", cli.ExitOK, "ceph: {main: {config: /etc/ceph/ceph.conf, user: lunar}}\n")
+	other := strings.Replace(jointConfig, "image: rbd/db", "image: rbd/db2", 1)
+	l.apply("n1", cli.ExitOK, other)
+	eventually.Holds(t, "the new volume has an owner", func() bool { return l.owner("n1") != "" })
+	l.network.Cut("n3", false)
+	eventually.Holds(t, "the node is behind", func() bool {
+		state, _ := l.stateOf("n1", "n3")
+		return state == "behind"
+	})
+	keys := cluster.KeysOf("lab")
+	at := l.record(keys).Epoch
+	if _, err := l.network.State("test").Commit(t.Context(), nil, []cluster.Change{{Key: keys.Move("db"), Value: ownership.Request{To: "n3"}.Encode()}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "another node owns the volume than the one that was asked for", func() bool {
+		r := l.record(keys)
+		if r.Node == "n3" || r.Image != "rbd/db2" {
+			t.Fatalf("found %+v", r)
+		}
+		return r.Epoch > at && r.Standing == ownership.Owned
+	})
+	l.nodes["n3"].stop()
+	l.restart("n3")
+	eventually.Holds(t, "the node has it after a restart", func() bool {
+		state, revision := l.stateOf("n1", "n3")
+		return state == "ok" && revision == "3"
+	})
+	l.lunar("n1", cli.ExitOK, "cluster", "move", "db", "n3")
+}
+
+// TestJointSecretsAtNodeBehind: what a text withholds is the secret of the newest revision, also
+// where it is applied at a node at which an older one is in force.
+func TestJointSecretsAtNodeBehind(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	l.apply("n1", cli.ExitOK, jointConfig)
+	l.network.Cut("n3", true)
+	eventually.Holds(t, "a node is away", func() bool {
+		state, _ := l.stateOf("n1", "n3")
+		return state == "away"
+	})
+	const own = "iqn.2026-11.test:n3" // that node has it in its file
+	l.apply("n1", cli.ExitOK, strings.Replace(jointConfig, "open sesame please", "another sesame please", 1)+"  \""+own+"\": {auth-group: hosts, luns: {0: db}}\n")
+	l.network.Cut("n3", false)
+	eventually.Holds(t, "the node is behind", func() bool {
+		state, _ := l.stateOf("n1", "n3")
+		return state == "behind"
+	})
+	shown := l.lunar("n1", cli.ExitOK, "cluster", "config", "show")
+	l.apply("n3", cli.ExitOK, strings.Replace(shown, own, "iqn.2026-11.test:more", 1))
+	l.login("n1", "alice", "another sesame please")
+}
+
+// TestJointRestored: after the state was restored from an older backup, a node that knows no more
+// than that makes a revision which all follow.
+func TestJointRestored(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	for i := range 3 {
+		l.apply("n1", cli.ExitOK, fmt.Sprintf("%s# %d\n", jointConfig, i))
+	}
+	l.nodes["n3"].stop()
+	for _, file := range []string{"cluster-config.json", ".kept/cluster-config.json"} {
+		if err := os.Remove(filepath.Join(l.nodes["n3"].dir, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := cluster.KeysOf("lab")
+	if _, err := l.network.State("test").Commit(t.Context(), nil, []cluster.Change{{Key: keys.Document(2), Delete: true}, {Key: keys.Document(3), Delete: true}}); err != nil {
+		t.Fatal(err)
+	}
+	l.restart("n3")
+	eventually.Holds(t, "the node knows what the others have", func() bool {
+		one, _ := l.stateOf("n3", "n1")
+		_, three := l.stateOf("n3", "n3")
+		return one != "away" && one != "" && three == "1"
+	})
+	if said := l.apply("n3", cli.ExitOK, jointConfig); !strings.Contains(said, "It is revision 4") || strings.Count(said, ", in force") != 3 {
+		t.Errorf("found %q", said)
+	}
+}
+
+// TestUnknownChange: it is not told that nothing was changed where that is not known.
+func TestUnknownChange(t *testing.T) {
+	if said := ofState(fmt.Errorf("etcd: %w", cluster.ErrUnknown)).Error(); !strings.Contains(said, "not known whether") {
+		t.Errorf("found %q", said)
+	}
+	if said := ofState(fmt.Errorf("etcd: %w", cluster.ErrNoQuorum)).Error(); !strings.Contains(said, jointRefused) {
+		t.Errorf("found %q", said)
+	}
+}
+
+// TestNotPlaced: a node that does not know yet whom it would have to ask changes nothing.
+func TestNotPlaced(t *testing.T) {
+	s := &source{daemon: &daemon{member: &membership{conf: &conf.Cluster{Node: "n1"}}}}
+	if err := s.placed(); err == nil || !strings.Contains(err.Error(), "this node has no place in its cluster: it has not joined yet") {
+		t.Errorf("found %v", err)
+	}
+}
+
+// record is the owner's record of the volume.
+func (l *lab) record(keys cluster.Keys) (r ownership.Record) {
+	l.t.Helper()
+	items, _ := l.network.Get(keys.Owner("db"))
+	if len(items) == 1 {
+		var err error
+		if r, err = ownership.Parse(items[0].Value); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	return r
 }
 
 // TestJointBroken: a node that cannot go by a revision keeps the one of before and says so, and

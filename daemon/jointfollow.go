@@ -87,6 +87,9 @@ func (f follower) Follow(d *revisions.Document) {
 func (f follower) Judge(_ context.Context, d *revisions.Document) json.RawMessage {
 	out := control.ClusterVerdict{Node: f.daemon.member.conf.Node, Changes: []string{}, Warnings: []string{}, Impacts: []control.Impact{}, Reasons: []string{}}
 	applied, err := f.putJoint(server.Asker{By: d.By}, d, conf.Allowed{}, true)
+	if here := f.daemon.joint().revision(); err == nil && d.Revision <= here {
+		err = goesBack(d.Revision, here)
+	}
 	var r *control.Refusal
 	switch {
 	case errors.As(err, &r):
@@ -142,6 +145,7 @@ func (a *applier) ownName() string {
 // together with it.
 func (a *applier) jointInForce(c *joint) {
 	a.daemon.member.joint.Store(c)
+	a.daemon.tellOf(func(*conf.Volume) bool { return true }) // by which revision it knows them
 	file := a.texts.Load().file
 	if file == nil {
 		return
@@ -165,7 +169,7 @@ func (a *applier) joinCluster(cfg *conf.Config) error {
 		return nil
 	}
 	own := m.told()
-	if err := m.clash(&own); err != nil {
+	if err := errors.Join(own.fits(), m.clash(&own)); err != nil {
 		return err
 	}
 	n := node.Start(node.Config{

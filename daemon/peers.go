@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"lunar/conf"
+	"lunar/internal/packed"
 	"lunar/internal/version"
 	"lunar/target"
 	"lunar/target/scsi"
@@ -28,6 +29,8 @@ type peer struct {
 	Relays []string `json:"relays,omitempty"`
 	// Images are those of volumes with owners: one of another name would be another disk.
 	Images map[string]string `json:"images,omitempty"`
+	// Packed are Targets, Owners and Images of many volumes, in fewer bytes.
+	Packed []byte `json:"packed,omitempty"`
 	// Config is what the node has of the cluster's configuration; nil: its version knows none.
 	Config *peerRevision `json:"config,omitempty"`
 }
@@ -75,12 +78,62 @@ func selfOf(cfg *conf.Config, addresses func(tag uint16) []netip.AddrPort) peer 
 	return out
 }
 
+// What a node tells is one value in the cluster's state, which takes 1.5 MiB.
+const (
+	longPeer = 512 << 10 // bytes from which it is packed
+	mostPeer = 1 << 20   // bytes that it may have
+	mostTold = 64 << 20  // bytes of what was packed
+)
+
+// many is what a node has to tell of each volume.
+type many struct {
+	Targets map[string][]uint16 `json:"targets"`
+	Owners  map[string][]string `json:"owners"`
+	Images  map[string]string   `json:"images"`
+}
+
 func (p *peer) encode() json.RawMessage {
-	text, err := json.Marshal(p)
+	text := written(p)
+	if len(text) <= longPeer {
+		return text
+	}
+	short := *p
+	short.Targets, short.Owners, short.Images = nil, nil, nil
+	short.Packed = packed.Of(written(many{p.Targets, p.Owners, p.Images}))
+	return written(&short)
+}
+
+func written(v any) []byte {
+	text, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // it has nothing that cannot be written
 	}
 	return text
+}
+
+// fits refuses what the cluster's state does not take: the node would have no place there.
+func (p *peer) fits() error {
+	if n := len(p.encode()); n > mostPeer {
+		return fmt.Errorf("volumes: found %d with owners, of which this node would tell the others %d bytes, expected at most %d", len(p.Owners), n, mostPeer)
+	}
+	return nil
+}
+
+// parse reads what encode has written.
+func (p *peer) parse(text []byte) error {
+	if err := json.Unmarshal(text, p); err != nil || p.Packed == nil {
+		return err
+	}
+	all, err := packed.Text(p.Packed, mostTold)
+	if err != nil {
+		return err
+	}
+	var m many
+	if err := json.Unmarshal(all, &m); err != nil {
+		return err
+	}
+	p.Targets, p.Owners, p.Images, p.Packed = m.Targets, m.Owners, m.Images, nil
+	return nil
 }
 
 // peers are what all living nodes tell of themselves, by name.
@@ -92,7 +145,7 @@ func peersOf(all map[string]json.RawMessage) (peers, error) {
 	var failed error
 	for name, text := range all {
 		var p peer
-		if err := json.Unmarshal(text, &p); err != nil {
+		if err := p.parse(text); err != nil {
 			failed = fmt.Errorf("what node %s tells of itself: %w", name, err)
 			continue
 		}

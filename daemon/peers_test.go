@@ -2,12 +2,17 @@ package daemon
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
 
+	"lunar/cluster"
+	"lunar/cluster/mem"
+	"lunar/cluster/ownership"
 	"lunar/conf"
 	"lunar/target"
 	"lunar/target/scsi"
@@ -48,6 +53,36 @@ func TestDiffer(t *testing.T) {
 	}
 	own.Owners = map[string][]string{"db": {"n2", "n1"}}
 	if err := all.differ("n1", &own, "db"); err == nil || !strings.Contains(err.Error(), "volumes.db.owners: found [n1 n2] on node n2") {
+		t.Errorf("found %v", err)
+	}
+}
+
+// TestManyVolumes: what a node tells of many volumes is what others read, and has place in the
+// cluster's state; more than has place is refused before it is in force.
+func TestManyVolumes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	p := peer{Lunar: "1", Targets: map[string][]uint16{}, Owners: map[string][]string{}, Images: map[string]string{}}
+	grow := func(to int) {
+		for len(p.Owners) < to {
+			name := fmt.Sprintf("pvc-%016x%016x", random.Uint64(), random.Uint64())
+			p.Owners[name], p.Images[name] = []string{"n1", "n2", "n3"}, "kubernetes/"+name
+			p.Targets["iqn.2026-11.example.lunar:"+name] = []uint16{1}
+		}
+	}
+	for _, n := range []int{0, 10, 10000} {
+		grow(n)
+		text := p.encode()
+		var back peer
+		if err := back.parse(text); err != nil || !reflect.DeepEqual(back, p) && n > 0 {
+			t.Errorf("%d volumes: found others, %v", n, err)
+		}
+		value := ownership.Node{Incarnation: "a", About: text}.Encode()
+		if _, err := mem.NewStore().Commit(nil, []cluster.Change{{Key: "/node", Value: value}}); err != nil || p.fits() != nil {
+			t.Errorf("%d volumes: %v, %v", n, err, p.fits())
+		}
+	}
+	grow(50000)
+	if err := p.fits(); err == nil || !strings.Contains(err.Error(), "found 50000 with owners") {
 		t.Errorf("found %v", err)
 	}
 }

@@ -35,8 +35,8 @@ func (n *Node) step(v *volume, now time.Time) {
 func (n *Node) compare(v *volume) {
 	unlike := v.machine.Unlike()
 	if r := n.observer.Owners()[v.name]; unlike && !v.unlike {
-		n.config.Logger.Error("a volume has another block size here than on its last owner, and is not served: block-size has to be the same on all nodes",
-			"volume", v.name, "owner", r.Node, "found", r.BlockSize)
+		n.config.Logger.Error("a volume is another disk here than on its last owner, and is not served: image and block-size have to be the same on all nodes",
+			"volume", v.name, "owner", r.Node, "image", r.Image, "block-size", r.BlockSize)
 	}
 	v.unlike = unlike
 }

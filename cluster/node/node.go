@@ -51,6 +51,7 @@ type Node struct {
 	tick     time.Time // when the lease is looked at again
 	lease    cluster.Lease
 	alone    string // why the node has no record; empty: it has
+	why      string // the same, as it was logged
 	silent   bool   // the lease was not renewed in time, and is not known to have ended
 	waiting  map[*waiter]struct{}
 
@@ -81,7 +82,7 @@ func Start(c Config) *Node {
 	held, resign := context.WithCancel(ctx)
 	n := &Node{
 		config: c, observer: ownership.NewObserver(c.Keys, c.Node), ears: hearing.New(c.Links, c.Node, c.Suspect),
-		volumes: map[string]*volume{}, waiting: map[*waiter]struct{}{}, alone: "it has not joined yet",
+		volumes: map[string]*volume{}, waiting: map[*waiter]struct{}{}, alone: "it has not joined yet", why: "it has not joined yet",
 		ctx: ctx, inbox: make(chan func()), done: make(chan struct{}), end: end, resign: resign,
 	}
 	n.about.Store(&c.About)
@@ -217,7 +218,7 @@ func (n *Node) Add(name string, c VolumeConfig, v Volume) error {
 	return n.do(func() {
 		m := ownership.New(ownership.Config{
 			Keys: n.config.Keys, Volume: name, Node: n.config.Node, Incarnation: n.config.Incarnation,
-			Owners: c.Owners, Cached: c.Cached, Failback: c.Failback, BlockSize: c.BlockSize,
+			Owners: c.Owners, Cached: c.Cached, Failback: c.Failback, BlockSize: c.BlockSize, Image: c.Image, Revision: c.Revision,
 			Stagger: n.config.Suspect / 10, Patience: n.config.Suspect, Retry: n.config.Suspect,
 			Mute: n.config.Mute,
 		})
@@ -230,7 +231,7 @@ func (n *Node) Add(name string, c VolumeConfig, v Volume) error {
 func (n *Node) Change(name string, c VolumeConfig) error {
 	return n.do(func() {
 		if v := n.volumes[name]; v != nil {
-			v.machine.Configure(c.Owners, c.Cached, c.Failback)
+			v.machine.Configure(c.Owners, c.Cached, c.Failback, c.Revision)
 			v.news = true
 		}
 	})

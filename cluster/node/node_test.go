@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -420,4 +422,21 @@ func TestStopAlone(t *testing.T) {
 			s.until("another one has "+v, func() bool { return s.write("n2", v) || s.write("n3", v) })
 		}
 	})
+}
+
+// TestAloneIsLoggedOnce: while etcd does not answer, the reason names another member each time.
+func TestAloneIsLoggedOnce(t *testing.T) {
+	var log strings.Builder
+	n := &Node{config: Config{Node: "n1", Keys: cluster.KeysOf("prod"), Logger: slog.New(slog.NewTextHandler(&log, nil))}, why: "it has not joined yet"}
+	k := leased{key: n.config.Keys.Node("n1")}
+	for i := range 5 {
+		n.joined(k, fmt.Errorf("https://192.0.2.%d:7422: %w", i, cluster.ErrNoQuorum))
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(n.alone, "192.0.2.4") {
+		t.Errorf("found %d lines, and %q", lines, n.alone)
+	}
+	n.joined(k, nil)
+	if lines := strings.Count(log.String(), "\n"); lines != 2 || n.alone != "" {
+		t.Errorf("found %d lines, and %q", lines, n.alone)
+	}
 }

@@ -87,14 +87,21 @@ func (n *Node) lapse(k leased) {
 
 // joined notes why the node is alone, and logs it when that changes.
 func (n *Node) joined(k leased, err error) {
-	alone := ""
+	alone, why := "", ""
 	if err != nil {
-		alone = err.Error()
+		alone, why = err.Error(), err.Error()
 	}
-	if k.key != n.config.Keys.Node(n.config.Node) || alone == n.alone {
+	if errors.Is(err, cluster.ErrNoQuorum) {
+		why = cluster.ErrNoQuorum.Error() // the rest is who was asked last
+	}
+	if k.key != n.config.Keys.Node(n.config.Node) {
 		return
 	}
-	if n.alone = alone; err != nil {
+	same := why == n.why
+	if n.alone, n.why = alone, why; same {
+		return
+	}
+	if err != nil {
 		n.config.Logger.Warn("this node has no place in its cluster: it takes no volumes over, and reads pass its cache by", "error", err)
 		return
 	}

@@ -58,5 +58,8 @@ type VolumeConfig struct {
 	Cached bool
 	// BlockSize is in bytes; 0: any. Who has another one than the owner never owns the volume.
 	BlockSize int
-	Failback  time.Duration // how long a better node must have lived to get the volume back; 0: never by itself
+	// Image is what the volume is in, in the same words on all nodes; empty: any. As BlockSize.
+	Image    string
+	Revision int64         // of the cluster's configuration, that the volume is known by; 0: the node's own
+	Failback time.Duration // how long a better node must have lived to get the volume back; 0: never by itself
 }

@@ -24,8 +24,8 @@ func (m *Machine) Closed() bool { return m.disk == nil && (m.busy == Nothing || 
 // Without reports that this node owns the volume by its record, and does not serve it.
 func (m *Machine) Without() bool { return m.mine() && m.record.Standing == Owned && !m.open() }
 
-// Unlike reports that this node would present the volume with another block size than that
-// which it was open with.
+// Unlike reports that this node would present another disk than the one that was open: of another
+// block size, or in another image.
 func (m *Machine) Unlike() bool { return m.config.unlike(&m.record) }
 
 // Owned tells the owner's record, and its revision; 0: there is none.
@@ -42,9 +42,9 @@ func (m *Machine) Owned(r Record, modified cluster.Revision) {
 // Asked tells the request of a move, nil: there is none.
 func (m *Machine) Asked(r *Request, modified cluster.Revision) { m.request, m.asked = r, modified }
 
-// Configure changes what the volume is to be, but for its name.
-func (m *Machine) Configure(owners []string, cached bool, failback time.Duration) {
-	m.config.Owners, m.config.Cached, m.config.Failback = owners, cached, failback
+// Configure changes what the volume is to be, but for its name and what it is in.
+func (m *Machine) Configure(owners []string, cached bool, failback time.Duration, revision int64) {
+	m.config.Owners, m.config.Cached, m.config.Failback, m.config.Revision = owners, cached, failback, revision
 }
 
 // Lost tells that what was opened for an epoch is fenced.

@@ -113,6 +113,51 @@ func TestOwnInstanceIsNotFenced(t *testing.T) {
 	}
 }
 
+// A node at which a volume's name is that of another image neither presents it nor takes it over,
+// unless the volume was made anew since it was open: hosts would find another disk under the same
+// identity.
+func TestAnotherImage(t *testing.T) {
+	for name, c := range map[string]struct {
+		image         string
+		revision      int64
+		stands, takes bool
+	}{
+		"the same":             {"rbd/new", 5, true, true},
+		"the same, since long": {"rbd/new", 1, true, true},
+		"of an older revision": {"rbd/old", 1, false, false},
+		"of the same revision": {"rbd/old", 3, false, false},
+		"made anew":            {"rbd/newer", 5, false, true},
+	} {
+		now := time.Unix(1e9, 0)
+		m := New(Config{
+			Keys: cluster.KeysOf("prod"), Volume: "v", Node: "n2", Incarnation: "b", Owners: []string{"n1", "n2"}, Retry: time.Second,
+			Image: c.image, Revision: c.revision,
+		})
+		m.Owned(Record{Node: "n1", Incarnation: "a", Epoch: 1, Standing: Owned, Image: "rbd/new", Revision: 3}, 7)
+		v := &View{Nodes: map[string]Peer{"n1": {Incarnation: "a", Heard: true}, "n2": {Incarnation: "b", Heard: true}}, Current: true}
+		stands, takes := false, false
+		for i := range 20 {
+			todo, _ := m.Step(v, now)
+			for _, a := range todo {
+				switch a.Kind {
+				case Connect:
+					m.Ended(Outcome{Address: "x"}, now)
+				case Standby:
+					stands = true
+				case Commit:
+					takes = true
+				}
+			}
+			if now = now.Add(time.Second); i == 5 {
+				delete(v.Nodes, "n1")
+			}
+		}
+		if stands != c.stands || takes != c.takes {
+			t.Errorf("%s: found standby %v and a claim %v", name, stands, takes)
+		}
+	}
+}
+
 // A node that has a volume with another block size than its owner neither presents it nor takes
 // it over: hosts would have two disks for one, and write to the wrong places.
 func TestAnotherBlockSize(t *testing.T) {

@@ -35,6 +35,8 @@ type Record struct {
 	Failed    []string `json:"failed,omitempty"`    // incarnations that could not open it
 	Size      int64    `json:"size,omitempty"`      // bytes, when it was opened last
 	BlockSize int      `json:"blockSize,omitempty"` // bytes
+	Image     string   `json:"image,omitempty"`     // as Config's
+	Revision  int64    `json:"revision,omitempty"`  // as Config's, when it was opened last
 }
 
 // claimed is the instance by which the owner opens the volume: the last one.

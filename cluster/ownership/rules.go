@@ -93,6 +93,7 @@ func (m *Machine) confirm(*View) Action {
 func (m *Machine) described() Record {
 	r := m.record
 	r.Cached, r.Size, r.BlockSize = m.config.Cached, m.disk.Size, m.disk.BlockSize
+	r.Image, r.Revision = m.config.Image, m.config.Revision
 	return r
 }
 

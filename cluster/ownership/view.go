@@ -48,6 +48,12 @@ type Config struct {
 	// BlockSize is the volume's in bytes; 0: any. A node never owns a volume that was open with
 	// another one, and does not present it as another owner's: it would be another disk.
 	BlockSize int
+	// Image is what the volume is in, by a name that is the same on all nodes; empty: any. The same
+	// holds for it as for BlockSize.
+	Image string
+	// Revision is that of the cluster's configuration that the node knows the volume by; 0: it
+	// knows it by its own. A volume that was made anew since it was open may be another disk.
+	Revision int64
 	// Failback is how long a node that is named before the owner must have lived to get the
 	// volume back; 0: only a request moves it back.
 	Failback time.Duration
@@ -64,8 +70,13 @@ type Config struct {
 
 // unlike reports that the volume is another one than that of a record.
 func (c *Config) unlike(r *Record) bool {
-	return c.BlockSize != 0 && r.BlockSize != 0 && c.BlockSize != r.BlockSize
+	return c.BlockSize != 0 && r.BlockSize != 0 && c.BlockSize != r.BlockSize ||
+		c.Image != "" && r.Image != "" && c.Image != r.Image
 }
+
+// stale reports that the volume is another one than that of a record, and not because it was made
+// anew: who has the record knew as much as this node, or more.
+func (c *Config) stale(r *Record) bool { return c.unlike(r) && c.Revision <= r.Revision }
 
 // State is what a machine is doing.
 type State string
