@@ -41,11 +41,9 @@ func (s *State) keepAlive(ctx context.Context, id int64) error {
 	s.guard.hold(id)
 	var m streamed[leaseAnswer]
 	err := s.c.ask(ctx, "/v3/lease/keepalive", leaseRequest{ID: id}, &m, true)
-	if err == nil && m.Result.TTL <= 0 {
-		err = cluster.ErrNoLease
-	}
-	if errors.Is(err, cluster.ErrNoLease) {
+	if errors.Is(err, cluster.ErrNoLease) || err == nil && m.Result.TTL <= 0 {
 		s.guard.release(id)
+		err = cluster.ErrNoLease
 	}
 	return err
 }

@@ -88,8 +88,7 @@ func (s *State) Get(ctx context.Context, prefix string) (items []cluster.Item, a
 	}
 }
 
-// Commit is cluster.State.Commit. What etcd would not take is not sent: of some of it etcd does not
-// say that nothing has come of it.
+// Commit is cluster.State.Commit. Of some of what is too large etcd does not say that it did nothing.
 func (s *State) Commit(ctx context.Context, conditions []cluster.Condition, changes []cluster.Change) (cluster.Revision, error) {
 	if err := cluster.Judge(conditions, changes); err != nil {
 		return 0, err

@@ -121,9 +121,8 @@ func (s *State) younger(ctx context.Context, from cluster.Revision) error {
 
 func batchOf(events []watchEvent) (b cluster.Batch) {
 	for _, e := range events {
-		item := e.KV.item()
-		b.Events = append(b.Events, cluster.Event{Item: item, Deleted: e.Type == "DELETE"})
-		b.Revision = max(b.Revision, item.Modified)
+		b.Events = append(b.Events, cluster.Event{Item: e.KV.item(), Deleted: e.Type == "DELETE"})
+		b.Revision = max(b.Revision, cluster.Revision(e.KV.ModRevision))
 	}
 	return b
 }

@@ -308,34 +308,6 @@ func leaderOf(t *testing.T, s *etcd.State, nodes []*node) *node {
 	}, func(n *node) bool { return n != nil })
 }
 
-// TestDataLost: the first member without its data is no new cluster, which would be empty and
-// answer: others may be there that have it all.
-func TestDataLost(t *testing.T) {
-	n := first(t, member.DefaultQuota)
-	s := n.state()
-	answers(t, s)
-	if _, err := s.Commit(t.Context(), nil, []cluster.Change{{Key: "/test/k", Value: []byte("v")}}); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	eventually.Holds(t, "it knows that there is a cluster", func() bool {
-		settings, err := n.dir.Settings()
-		return err == nil && settings.Joined
-	})
-	_ = n.cmd.Process.Signal(syscall.SIGTERM)
-	_ = n.cmd.Wait()
-	if err := os.RemoveAll(filepath.Join(string(n.dir), "data")); err != nil {
-		t.Fatal(err)
-	}
-	n.start()
-	eventually.Holds(t, "etcd ends", func() bool { return strings.Contains(n.log.String(), "etcd has ended, and is started again") })
-	s = n.state()
-	defer s.Close()
-	if items, _, err := s.Get(t.Context(), "/test/"); err == nil {
-		t.Errorf("found a state with %d keys", len(items))
-	}
-}
-
 // TestNoQuorum: with one of three members there is no quorum, which is what it says, and
 // it is there again with the second one. Keepers start their etcd again.
 func TestNoQuorum(t *testing.T) {
@@ -573,56 +545,5 @@ func TestLeave(t *testing.T) {
 	voters(t, s, 1)
 	if err := member.Leave(t.Context(), s, "test", "n1"); err == nil || !strings.Contains(err.Error(), "last member") {
 		t.Fatalf("found %v", err)
-	}
-}
-
-// TestBackup: a new cluster has what the file of the old one has.
-func TestBackup(t *testing.T) {
-	n := first(t, member.DefaultQuota)
-	s := n.state()
-	defer s.Close()
-	answers(t, s)
-	keys := cluster.KeysOf("test")
-	l, err := s.Lease(t.Context(), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []cluster.Change
-	for i := range 110 {
-		all = append(all, cluster.Change{Key: keys.Owner(fmt.Sprintf("%03d", i)), Value: make([]byte, 10<<10)})
-	}
-	all = append(all, cluster.Change{Key: keys.Identity(), Value: []byte("x")}, cluster.Change{Key: keys.Node("n1"), Lease: l.ID()})
-	if _, err := s.Commit(t.Context(), nil, all); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "backup")
-	count, err := member.Backup(t.Context(), s, "test", file)
-	if err != nil || count != 111 {
-		t.Fatalf("found %d keys, error %v, expected 111", count, err)
-	}
-	if _, err := member.Restore(t.Context(), s, "test", file); !errors.Is(err, cluster.ErrConflict) {
-		t.Fatalf("found %v, expected ErrConflict", err)
-	}
-	other := first(t, member.DefaultQuota)
-	restored := other.state()
-	defer restored.Close()
-	answers(t, restored)
-	if count, err := member.Restore(t.Context(), restored, "test", file); err != nil || count != 111 {
-		t.Fatalf("found %d keys, error %v, expected 111", count, err)
-	}
-	items, _, err := restored.Get(t.Context(), keys.Owner("109"))
-	if err != nil || len(items) != 1 || len(items[0].Value) != 10<<10 {
-		t.Fatalf("found %d items, error %v", len(items), err)
-	}
-	contents, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	contents[len(contents)-2] ^= 1
-	if err := os.WriteFile(file, contents, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := member.Restore(t.Context(), restored, "test", file); err == nil {
-		t.Fatal("a damaged file was restored")
 	}
 }
