@@ -23,7 +23,7 @@ func (l *Links) keep(ctx context.Context, p *peer, way int) {
 		if err == nil {
 			since := time.Now()
 			err = l.use(ctx, c)
-			if time.Since(since) > latest {
+			if time.Since(since) > wait { // it was there for longer than it was away
 				wait = soonest
 			}
 		}
