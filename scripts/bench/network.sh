@@ -101,5 +101,5 @@ printf '\nAll rounds (receivers, governor: high medium low):\n\n'
 sed 's/^/    /' "$samples"
 cat <<'END'
 
-Not measured here: receivers with dctcp, which tell exactly what was marked (the simulator has them: `tgtsim run qtcp-server`), and what classes get beside others' traffic. The lab has a scenario with a kernel's RED (`scripts/lab/run.sh network-classes`), which is emulated: where the emulation carries less than the bottleneck, it says nothing about shares.
+Not measured here: receivers with dctcp, which tell exactly what was marked, because this machine's kernel is built without it (CONFIG_TCP_CONG_DCTCP), and what classes get beside others' traffic. The simulator has dctcp (`tgtsim run qtcp-server`). So has the lab's guest, Debian's 6.1: `scripts/lab/run.sh network-classes` measures it behind a kernel's RED, emulated. Where the emulation carries less than the bottleneck, it says nothing about shares.
 END
