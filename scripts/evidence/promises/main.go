@@ -23,15 +23,15 @@ import (
 // What is promised, and what the image can do, in commands per second. The image's own throttle
 // makes Ceph the bottleneck long before this host's CPUs are.
 const (
-	capacity = 2000
-	reserved = 600
-	limited  = 900
-	held     = 300 // the limit of the initiator that has no reservation
+	capacity = 1000
+	reserved = 300
+	limited  = 450
+	held     = 150 // the limit of the initiator that has no reservation
 )
 
 const rules = `qos:
   capacity: %d
-  window: 8
+  window: 16
   rules:
     - {name: promised, initiators: ["` + prefix + `promised"], reservation: %d, limit: %d}
     - {name: held, initiators: ["` + prefix + `held"], limit: %d}
@@ -69,7 +69,7 @@ func prepare(s *site.Site) error {
 	for _, command := range [][]string{
 		{"bench", "--io-type", "write", "--io-size", "1M", "--io-threads", "4", "--io-total", fmt.Sprint(volumeBytes), "--io-pattern", "seq", image},
 		{"config", "image", "set", image, "rbd_qos_iops_limit", fmt.Sprint(capacity)},
-		{"config", "image", "set", image, "rbd_qos_schedule_tick_min", "2"},
+		{"config", "image", "set", image, "rbd_qos_schedule_tick_min", "10"},
 	} {
 		if said, err := s.RBD(command...); err != nil {
 			return fmt.Errorf("rbd %s: %w: %s", command[0], err, said)
