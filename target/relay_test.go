@@ -9,6 +9,7 @@ import (
 	"lunar/backstore/errstore"
 	"lunar/internal/eventually"
 	"lunar/internal/initiator"
+	"lunar/target"
 )
 
 // TestRelay: commands by a path to a node that does not own the disk are as those by one to the
@@ -305,4 +306,34 @@ func TestRelayInspection(t *testing.T) {
 	r.nodes[0].disk.Release(-1)
 	res, err := far.Wait(task)
 	mustGood(t, res, err)
+}
+
+// TestRelayTraced: the trace of a session tells, before the answer, where a command was relayed to, and
+// how long it was there; of one that this node runs it tells nothing.
+func TestRelayTraced(t *testing.T) {
+	r := newRelayRig(t, 2)
+	far := r.nodes[1].ready(1)
+	trace := r.nodes[1].traced()
+	res, err := far.Command(cdbRead16(0, 8), 0, nil, 4096)
+	mustGood(t, res, err)
+	r.move(1)
+	for range 2 { // it is told of the move first
+		if res, err = far.Command(cdbRead16(0, 8), 0, nil, 4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustGood(t, res, err)
+	trace.Close()
+	var relayed []target.TracedPDU
+	for p, _, _, ok := trace.Next(); ok; p, _, _, ok = trace.Next() {
+		if p.Way == target.PDURelayed {
+			relayed = append(relayed, p)
+		}
+	}
+	if len(relayed) != 1 {
+		t.Fatalf("found %d commands relayed, expected one", len(relayed))
+	}
+	if how := relayed[0].How; how.Server != "n1" || !how.Ended || how.Away < how.There || how.Waited < 0 {
+		t.Errorf("found %+v", how)
+	}
 }
