@@ -265,8 +265,13 @@ func (c *Command) endSanitize(s *segment) {
 		c.Fail(sense.SanitizeFailed)
 		return
 	}
+	c.step = awaitNote
 	c.noteSanitizing(z.sanitizing, nil, (*Command).sanitized)
 }
+
+// awaitNote is the step of a command whose end is being noted: a flush that has ended at once asks
+// for another step behind the last one.
+func awaitNote(*Command) {}
 
 // sanitized follows the success of the operation. If the note of it could not be
 // removed, it will be found after a restart, which is on the safe side. Another server that
