@@ -80,15 +80,15 @@ func (e *Ears) Says(w Word) []byte {
 	return w.encode()
 }
 
-// encode is a word as it is said. Where that would have no place in a beat, it is left out what other
-// nodes do not serve, which they say themselves, and then what this one does not, and its stores:
+// encode is a word as it is said. Where that would have no place in a beat, it is left out what is
+// so of other nodes, which they say themselves, and then what this one does not, and its stores:
 // who hears less leaves volumes with their owners.
 func (w Word) encode() []byte {
 	text := w.written()
 	if len(text) > link.MaxBeat {
 		w.Hears = maps.Clone(w.Hears)
 		for name, v := range w.Hears {
-			v.Without = nil
+			v.Without, v.Stores = nil, nil
 			w.Hears[name] = v
 		}
 		text = w.written()

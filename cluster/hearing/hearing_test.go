@@ -28,7 +28,7 @@ func TestLongWord(t *testing.T) {
 	} {
 		w := Word{Without: names("volume", 50), Stores: names("pool", c.length), Hears: map[string]Voice{}}
 		for i := range c.nodes {
-			w.Hears[fmt.Sprint("n", i)] = Voice{Incarnation: "a", Age: time.Second, Without: names("volume", c.length)}
+			w.Hears[fmt.Sprint("n", i)] = Voice{Incarnation: "a", Age: time.Second, Without: names("volume", c.length), Stores: names("pool", c.length)}
 		}
 		text := w.encode()
 		var back Word
