@@ -51,6 +51,17 @@ func (k Keys) OwnerOf(key string) (volume string, ok bool) {
 // Heritage is what of a volume outlives its owner, without a lease.
 func (k Keys) Heritage(volume string) string { return k.Volume(volume) + "heritage" }
 
+// Header is the header of an encrypted volume, which has its key in wrapped form, without a
+// lease.
+func (k Keys) Header(volume string) string { return k.Volume(volume) + "header" }
+
+// HeaderOf returns the volume of a key of Header, and false for other keys.
+func (k Keys) HeaderOf(key string) (volume string, ok bool) {
+	rest, below := strings.CutPrefix(key, k.Volumes())
+	volume, header := strings.CutSuffix(rest, "/header")
+	return volume, below && header
+}
+
 // Volume is the prefix of all keys of one volume.
 func (k Keys) Volume(volume string) string { return k.Volumes() + volume + "/" }
 

@@ -47,6 +47,10 @@ func (d *decoder) fitsEncryption(n node, v *Volume) {
 	e := v.Encryption
 	switch {
 	case e == nil:
+	case v.Type == RBDVolume && !v.Clustered():
+		d.fail(n.path+".encryption", "encryption of an image without owners", "owners beside it: the header is kept in the state of their cluster")
+	case v.Clustered() && e.HeaderFile != "":
+		d.fail(n.path+".encryption.header-file", "a header-file with owners", "none: the header is in the cluster's state")
 	case e.HeaderFile == "" && v.Type == FileVolume:
 		e.HeaderFile = v.Path + HeaderSuffix
 	case e.HeaderFile == "" && (v.Type == BlockVolume || v.Type == MirrorVolume):

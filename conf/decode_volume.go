@@ -29,7 +29,7 @@ var volumeKeys = map[string][]VolumeType{
 
 	"protection":      {FileVolume, BlockVolume, MirrorVolume},
 	"protection-file": {FileVolume, BlockVolume, MirrorVolume},
-	"encryption":      {FileVolume, BlockVolume, MirrorVolume},
+	"encryption":      {FileVolume, BlockVolume, MirrorVolume, RBDVolume},
 
 	"members": {MirrorVolume},
 	"map":     {MirrorVolume},

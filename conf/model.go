@@ -333,7 +333,7 @@ type VolumeCache struct {
 type VolumeEncryption struct {
 	KeyFile    string // has the key that wraps the volume's own
 	OldKeyFile string // had it before KeyFile; empty: nothing changes
-	HeaderFile string // keeps the volume's own key, wrapped
+	HeaderFile string // keeps the volume's own key, wrapped; empty: the cluster's state does, of a volume with owners
 }
 
 // Target is an iSCSI target. The first Access rule that matches an initiator

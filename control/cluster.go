@@ -55,16 +55,23 @@ func (c *Cluster) owned() (n int) {
 
 // ClusterNode is a node that lives, or may own volumes.
 type ClusterNode struct {
-	Name     string    `json:"name" doc:"Name of the node."`
-	State    string    `json:"state" enum:"ok,away,silent,drained,behind" doc:"ok; away: it does not live, or does not reach the cluster; silent: it was not heard a moment ago; drained: it is to own no volumes; behind: its configuration is not the cluster's newest."`
-	Revision int64     `json:"revision" doc:"Revision of the cluster's configuration that it goes by; 0: none, or not known."`
-	Behind   string    `json:"behind,omitempty" doc:"Why that is not the newest."`
-	Version  string    `json:"version" doc:"Version of Lunar that it runs."`
-	Since    time.Time `json:"since,omitzero" doc:"Since when this node sees its process."`
-	Heard    bool      `json:"heard" doc:"Whether it was heard a moment ago; without, its volumes are about to be taken over."`
-	Draining bool      `json:"draining" doc:"It is to own no volumes."`
-	Portals  []string  `json:"portals" nullable:"false" doc:"Its portals, each with the tag of its group."`
-	Volumes  []string  `json:"volumes" nullable:"false" doc:"Volumes that it owns."`
+	Name     string          `json:"name" doc:"Name of the node."`
+	State    string          `json:"state" enum:"ok,away,silent,drained,behind" doc:"ok; away: it does not live, or does not reach the cluster; silent: it was not heard a moment ago; drained: it is to own no volumes; behind: its configuration is not the cluster's newest."`
+	Revision int64           `json:"revision" doc:"Revision of the cluster's configuration that it goes by; 0: none, or not known."`
+	Behind   string          `json:"behind,omitempty" doc:"Why that is not the newest."`
+	Version  string          `json:"version" doc:"Version of Lunar that it runs."`
+	Since    time.Time       `json:"since,omitzero" doc:"Since when this node sees its process."`
+	Heard    bool            `json:"heard" doc:"Whether it was heard a moment ago; without, its volumes are about to be taken over."`
+	Draining bool            `json:"draining" doc:"It is to own no volumes."`
+	Portals  []string        `json:"portals" nullable:"false" doc:"Its portals, each with the tag of its group."`
+	Volumes  []string        `json:"volumes" nullable:"false" doc:"Volumes that it owns."`
+	Unable   []ClusterUnable `json:"unable" nullable:"false" doc:"Volumes that it could not open, by name: it is not given them."`
+}
+
+// ClusterUnable is a volume that a node could not open.
+type ClusterUnable struct {
+	Volume string `json:"volume" doc:"Name of the volume."`
+	Why    string `json:"why" doc:"Why the node could not open it: what it lacks."`
 }
 
 // ClusterVolume is a volume with owners.

@@ -203,6 +203,7 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 	}
 	c := a.newChange(cfg, plan)
 	c.rules, c.by = rules, r.by
+	c.judging = r.dry || r.joint == nil
 	if err := c.confused(); err != nil {
 		return control.Applied{}, refused(what, err)
 	}

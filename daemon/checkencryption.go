@@ -20,7 +20,7 @@ func checkEncryption(cfg *conf.Config, stateDir string) (notes []string, err err
 		if failed != nil {
 			return nil, failed
 		}
-		note, failed := medium.CheckHeader(resolved.Volume(v.Name).Encryption, v.BlockSize)
+		note, failed := medium.CheckHeader(resolved.Volume(v.Name))
 		if failed != nil {
 			err = errors.Join(err, fmt.Errorf("volume %s: %w", v.Name, failed))
 		} else if note != "" {

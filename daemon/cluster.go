@@ -56,10 +56,13 @@ type membership struct {
 	changed chan struct{}             // something of the cluster may be otherwise
 	own     atomic.Pointer[peer]      // what others are to know of this node
 	known   atomic.Pointer[peers]
-	beside  sync.WaitGroup
-	end     context.CancelFunc
-	wrong   string // the last that was logged of other nodes
-	untold  bool   // it was logged that others do not know what has changed here; followPeers' alone
+	judged  atomic.Pointer[judgement]
+	// judgeAgain has what is judged be judged anew: the configuration has changed.
+	judgeAgain atomic.Bool
+	beside     sync.WaitGroup
+	end        context.CancelFunc
+	wrong      string // the last that was logged of other nodes
+	untold     bool   // it was logged that others do not know what has changed here; followPeers' alone
 
 	documents revisions.Store
 	joint     atomic.Pointer[joint]  // that is in force; nil: none
@@ -107,13 +110,13 @@ func enterCluster(c *conf.Cluster, stateDir string, log *slog.Logger) (*membersh
 		Access: func(owner string) map[uint16]scsi.PortAccess { return m.known.Load().access(owner) },
 		Relay:  m.relay,
 		Lost:   func(volume string, epoch uint64) { m.node.Load().Lost(volume, epoch) },
-		Inherit: func(ctx context.Context, volume string, epoch uint64) (*heritage.Ledger, json.RawMessage, error) {
-			return heritage.Open(ctx, heritage.Claim{State: m.state, Keys: m.keys(), Volume: volume, Node: c.Node, Epoch: epoch})
+		Keys:   m.keys(),
+		Inherit: func(ctx context.Context, volume string, epoch uint64, value string) (*heritage.Ledger, json.RawMessage, error) {
+			return heritage.Open(ctx, heritage.Claim{State: m.state, Keys: m.keys(), Volume: volume, Node: c.Node, Epoch: epoch, Value: value})
 		},
 		Bequeath: func(ctx context.Context, volume string, value json.RawMessage) error {
 			return heritage.Bequeath(ctx, m.state, m.keys(), volume, value)
 		},
-		HeritageKey: m.keys().Heritage,
 	}
 	return m, nil
 }
@@ -134,6 +137,7 @@ func (m *membership) is(cfg *conf.Config) {
 	own := m.self(cfg)
 	m.own.Store(&own)
 	m.known.Store(&peers{m.conf.Node: m.told()})
+	m.judged.Store(&judgement{})
 }
 
 // told is what others are to know of this node now.
@@ -315,6 +319,7 @@ func (d *daemon) followPeers(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		m.judge(&s, d.config.Load(), d.Set)
 		m.tell(ctx, &s)
 		m.tellSizes(&s, d.Set)
 		all := map[string]json.RawMessage{}
@@ -375,13 +380,13 @@ func (m *membership) complain(err error) {
 
 // tell has the other nodes know what this one is like by now.
 func (m *membership) tell(ctx context.Context, s *node.Status) {
-	own := m.current().encode()
-	if there, lives := s.Nodes[m.conf.Node]; !lives || bytes.Equal(there.About, own) {
+	own, unable := m.current().encode(), m.judged.Load().unable
+	if there, lives := s.Nodes[m.conf.Node]; !lives || bytes.Equal(there.About, own) && maps.Equal(there.Unable, unable) {
 		return
 	}
 	within, cancel := context.WithTimeout(ctx, m.conf.Lease)
 	defer cancel()
-	err := m.node.Load().Tell(within, own)
+	err := m.node.Load().Tell(within, own, unable)
 	if err != nil && ctx.Err() == nil && !m.untold {
 		m.log.Warn("other nodes do not know yet what has changed of this one", "error", err)
 	}

@@ -88,9 +88,12 @@ func nodesOf(s *node.Status, cfg *conf.Config) []string {
 func nodeOf(name string, s *node.Status, about peer) control.ClusterNode {
 	p, lives := s.Nodes[name]
 	if !lives {
-		return control.ClusterNode{Name: name, State: "away", Portals: []string{}, Volumes: ownedBy(s, name)}
+		return control.ClusterNode{Name: name, State: "away", Portals: []string{}, Volumes: ownedBy(s, name), Unable: []control.ClusterUnable{}}
 	}
-	out := control.ClusterNode{Name: name, State: "ok", Version: about.Lunar, Since: p.Since, Heard: p.Heard, Draining: p.Draining, Portals: []string{}, Volumes: ownedBy(s, name)}
+	out := control.ClusterNode{Name: name, State: "ok", Version: about.Lunar, Since: p.Since, Heard: p.Heard, Draining: p.Draining, Portals: []string{}, Volumes: ownedBy(s, name), Unable: []control.ClusterUnable{}}
+	for _, volume := range slices.Sorted(maps.Keys(p.Unable)) {
+		out.Unable = append(out.Unable, control.ClusterUnable{Volume: volume, Why: p.Unable[volume]})
+	}
 	if about.Config != nil {
 		out.Revision, out.Behind = about.Config.Revision, about.Config.Behind
 	}

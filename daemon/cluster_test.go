@@ -58,8 +58,8 @@ func newLab(t *testing.T, cache string) *lab {
 	return l
 }
 
-// newLabOf is a lab whose nodes have a configuration of their own.
-func newLabOf(t *testing.T, config string) *lab {
+// newLabOf is a lab whose nodes have a configuration of their own, after each was prepared.
+func newLabOf(t *testing.T, config string, prepare ...func(*clusterNode)) *lab {
 	t.Helper()
 	l := &lab{t: t, network: mem.NewNetwork(), wires: linktest.New(), ceph: clusterOf(t, "rbd/db"), nodes: map[string]*clusterNode{}}
 	open, transport := openState, linkTransport
@@ -87,6 +87,9 @@ func newLabOf(t *testing.T, config string) *lab {
 		text := strings.NewReplacer("NODE", n.name, "TAG", fmt.Sprint(i+1), "PORTAL", n.portal).Replace(config)
 		writeFile(t, filepath.Join(n.dir, "tgtd.yaml"), text)
 		l.nodes[n.name] = n
+		for _, f := range prepare {
+			f(n)
+		}
 		l.restart(n.name)
 	}
 	return l

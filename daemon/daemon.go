@@ -135,6 +135,7 @@ type change struct {
 	edit     *editing // of the file; nil: it is read
 	rules    ruleSet  // to be in force
 	by       server.Asker
+	judging  bool // volumes that this node could not open are refused
 	sizes    resizes
 
 	added    []*conf.Volume  // that were opened

@@ -172,8 +172,11 @@ func (a *applier) joinCluster(cfg *conf.Config) error {
 	if err := errors.Join(own.fits(), m.clash(&own)); err != nil {
 		return err
 	}
+	able := &judgement{unable: m.unableOf(cfg, d.Set, nil)} // headers are not known yet
+	m.tellUnable(nil, able.unable)
+	m.judged.Store(able)
 	n := node.Start(node.Config{
-		State: m.state, Keys: m.keys(), Node: m.conf.Node, Incarnation: m.incarnation, Links: m.links, About: own.encode(),
+		State: m.state, Keys: m.keys(), Node: m.conf.Node, Incarnation: m.incarnation, Links: m.links, About: own.encode(), Unable: able.unable,
 		Lease: m.conf.Lease, Suspect: m.conf.Suspect, Hold: stepTime, Mute: muteTime, Logger: m.log,
 		Changed: m.look, Before: a.catchUp,
 	})

@@ -139,6 +139,8 @@ func (a *applier) cloned(v *conf.Volume, place string, r *control.SnapshotClone)
 func mayClone(v *conf.Volume, i images.Image, r *control.SnapshotClone) error {
 	_, other := r.Configuration["encryption"]
 	switch encrypted := v.Encryption != nil; {
+	case encrypted && v.Clustered():
+		return errors.New("its header is in the cluster's state, and a clone needs one of its own: make the image with rbd clone, and its header with lunar cluster header save and restore (docs/cluster.md)")
 	case !encrypted && i.Key != "":
 		return volumes.SameKey(i.Key, "")
 	case encrypted && i.Key == "":

@@ -8,8 +8,9 @@
 // cipher text is all zeroes would be lost by that, which of 512 bytes happens once
 // in 2^4096 writes.
 //
-// The data have a random master key of 512 bits, which is kept in a header file of
-// two slots, wrapped by a key from a key file (header.go). Erase makes another
+// The data have a random master key of 512 bits, which is kept in a header, wrapped by a
+// key from a key file (header.go). The header is in a file of two slots (slots.go) or
+// wherever a Place keeps it. Erase makes another
 // master key, after which nothing gives the data back. XTS hides data but does not
 // prove them: who can write to the medium can put back what a block held before, or
 // turn sixteen bytes into random ones. Protection information, which lies above,

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-
-	"lunar/internal/durable"
 )
 
 // ErrOtherKey says that a header has another master key than data were enciphered with.
@@ -24,21 +22,18 @@ func Duplicate(from, to string, key *Key, unit int, mark string) error {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("header file %s: found one, expected a path where nothing is", to)
 	}
-	f, err := openRead(from)
+	b, err := ReadFile(from)
 	if err != nil {
-		return fmt.Errorf("header file: %w", err)
+		return err
 	}
-	defer f.Close()
-	_, master, err := openHeader(headerFile{f}, key, nil, unit, true)
+	h := &header{key: key}
+	_, master, err := h.read(b, nil, unit, ID{})
 	if err != nil {
 		return fmt.Errorf("header file %s: %w", from, err)
 	}
 	defer clear(master[:])
-	if markText(keysOf(master).mark) != mark {
+	if markText(markOf(master)) != mark {
 		return fmt.Errorf("header file %s: %w", from, ErrOtherKey)
 	}
-	if err := durable.Replace(to, newHeader(key, unit).contents(master)); err != nil {
-		return fmt.Errorf("header file: %w", err)
-	}
-	return nil
+	return WriteFile(to, newHeader(key, unit).encode(master))
 }

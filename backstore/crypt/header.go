@@ -1,7 +1,6 @@
 package crypt
 
 import (
-	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
@@ -16,10 +15,7 @@ import (
 	"lunar/internal/locked"
 )
 
-// A header file has two slots, each with a page of its own. The valid one with the
-// higher generation counts. A change writes the other slot, makes it stable and then
-// overwrites the old one with zeroes: whatever happens in between, there is the old
-// master key or the new one, and in the end no copy of the old one.
+// A header has the volume's master key, wrapped.
 //
 //	0    8  magic
 //	8    4  version
@@ -43,33 +39,18 @@ const (
 	wrappedAt   = boundSize + nonceSize
 	sumAt       = wrappedAt + wrappedSize
 	headerSize  = sumAt + 4
-	slotSize    = 4096
-	fileSize    = 2 * slotSize
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// file is where a header lies.
-type file interface {
-	// ReadAt fills b from off on.
-	ReadAt(b []byte, off int64) error
-	// WriteStable writes b and makes it stable.
-	WriteStable(b []byte, off int64) error
-}
-
-// header is an open header file. Its methods must not overlap.
+// header is a header that is open. Its methods must not overlap.
 type header struct {
-	file       file
+	place      Place
 	key        *Key
 	unit       uint32
 	generation uint64
 	identity   ID
-	slot       int // that counts
 }
-
-// errDoubt says that nobody knows which master key a header will have when it is
-// opened again.
-var errDoubt = errors.New("it is not known which key the header file has now")
 
 // newHeader describes a volume that has no header yet.
 func newHeader(key *Key, unit int) *header {
@@ -78,97 +59,101 @@ func newHeader(key *Key, unit int) *header {
 	return h
 }
 
-// contents are those of a header file of the first generation.
-func (h *header) contents(master *[MasterSize]byte) []byte {
-	return append(h.encode(master), make([]byte, slotSize)...)
+// First makes the header of a volume that has none, with data units of unit bytes. Its master
+// key is random, and mark tells it.
+func First(key *Key, unit int) (b []byte, mark string) {
+	master := freshMaster()
+	defer clear(master[:])
+	return newHeader(key, unit).encode(master), markText(markOf(master))
 }
 
-// openHeader reads a header file and its master key. If the key does not open it and
-// old does, the header is wrapped with key from now on, unless it must not be written.
-// What a change left unfinished is finished.
-func openHeader(f file, key, old *Key, unit int, readOnly bool) (h *header, master *[MasterSize]byte, err error) {
-	slots, err := readSlots(f)
+// openHeader reads a header and its master key. If the key does not open it and old does, the
+// header is wrapped with key from now on, unless it must not be written. What a change left
+// unfinished is finished. want is the identity that it must have; zero: any.
+func openHeader(at Place, key, old *Key, unit int, want ID, readOnly bool) (h *header, master *[MasterSize]byte, err error) {
+	b, err := at.Load()
 	if err != nil {
 		return nil, nil, err
 	}
-	slot, err := newest(slots)
-	if err != nil {
+	h = &header{place: at, key: key}
+	by, master, err := h.read(b, old, unit, want)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case readOnly:
+	case by != key:
+		err = h.replace(master)
+	default:
+		err = at.Settle()
+	}
+	return h, master, err
+}
+
+// read decodes a header for blocks of unit bytes, and unwraps its master key with the key or with
+// old (nil: there is none).
+func (h *header) read(b []byte, old *Key, unit int, want ID) (by *Key, master *[MasterSize]byte, err error) {
+	if err := valid(b); err != nil {
 		return nil, nil, err
 	}
-	h = &header{file: f, key: key, slot: slot}
-	h.decode(slots[slot])
+	h.decode(b)
+	if want != (ID{}) && h.identity != want {
+		return nil, nil, notIts(h.identity, want)
+	}
 	if int(h.unit) != unit {
 		return nil, nil, fmt.Errorf("it is for blocks of %d bytes, the volume has blocks of %d", h.unit, unit)
 	}
-	by := key
-	if print := h.fingerprint(slots[slot]); print != key.Fingerprint() {
+	by = h.key
+	if print := h.fingerprint(b); print != by.Fingerprint() {
 		if old == nil || print != old.Fingerprint() {
-			return nil, nil, fmt.Errorf("the key file is another one: found fingerprint %x, expected %x (if the key was changed, name the one before as old-key-file)", key.Fingerprint(), print)
+			return nil, nil, fmt.Errorf("the key file is another one: found fingerprint %x, expected %x (if the key was changed, name the one before as old-key-file)", by.Fingerprint(), print)
 		}
 		by = old
 	}
-	if master, err = h.unwrap(by, slots[slot]); err != nil {
-		return nil, nil, err
-	}
-	return h, master, h.settle(slots[1-slot], master, by != key, readOnly)
+	master, err = h.unwrap(by, b)
+	return by, master, err
 }
 
-func readSlots(f file) (slots [2][]byte, err error) {
-	for i := range slots {
-		slots[i] = make([]byte, slotSize)
-		if err := f.ReadAt(slots[i], int64(i)*slotSize); err != nil {
-			return slots, err
-		}
+// Unwrap reports what is wrong with a header, or with the keys for it (old may be nil), and
+// returns what tells its master key.
+func Unwrap(b []byte, key, old *Key, unit int) (id ID, mark string, err error) {
+	h := &header{key: key}
+	_, master, err := h.read(b, old, unit, ID{})
+	if err != nil {
+		return id, "", err
 	}
-	return slots, nil
+	defer clear(master[:])
+	return h.identity, markText(markOf(master)), nil
 }
 
-// settle overwrites what is in the slot that does not count, and wraps the master key
-// anew if it has to be.
-func (h *header) settle(other []byte, master *[MasterSize]byte, rewrap, readOnly bool) error {
-	switch {
-	case readOnly:
-		return nil
-	case rewrap:
-		return h.replace(master)
-	case !bytes.Equal(other, make([]byte, slotSize)):
-		return h.wipe(1 - h.slot)
+// errNone says that something is no header.
+var errNone = errors.New("found no header in it: it is damaged, or something else")
+
+// valid reports whether b begins with a header of this version.
+func valid(b []byte) error {
+	le := binary.LittleEndian
+	if len(b) < headerSize || string(b[:8]) != magic || le.Uint32(b[sumAt:]) != crc32.Checksum(b[:sumAt], castagnoli) {
+		return errNone
+	}
+	if v := le.Uint32(b[8:]); v != version {
+		return fmt.Errorf("found version %d, expected %d", v, version)
 	}
 	return nil
 }
 
-// newest returns the slot that counts.
-func newest(slots [2][]byte) (int, error) {
-	best, generation := -1, uint64(0)
-	for i, b := range slots {
-		le := binary.LittleEndian
-		if string(b[:8]) != magic || le.Uint32(b[sumAt:]) != crc32.Checksum(b[:sumAt], castagnoli) {
-			continue
-		}
-		if v := le.Uint32(b[8:]); v != version {
-			return 0, fmt.Errorf("found version %d, expected %d", v, version)
-		}
-		if g := le.Uint64(b[16:]); best < 0 || g > generation {
-			best, generation = i, g
-		}
-	}
-	if best < 0 {
-		return 0, errors.New("found no header in it: it is damaged, or something else")
-	}
-	return best, nil
-}
+// generationOf is that of a valid header.
+func generationOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b[16:]) }
 
 func (h *header) decode(b []byte) {
 	le := binary.LittleEndian
-	h.unit, h.generation = le.Uint32(b[12:]), le.Uint64(b[16:])
+	h.unit, h.generation = le.Uint32(b[12:]), generationOf(b)
 	copy(h.identity[:], b[24:])
 }
 
 func (h *header) fingerprint(b []byte) [8]byte { return [8]byte(b[40:48]) }
 
-// encode makes a slot with a master key.
+// encode makes the header with a master key.
 func (h *header) encode(master *[MasterSize]byte) []byte {
-	b, le := make([]byte, slotSize), binary.LittleEndian
+	b, le := make([]byte, headerSize), binary.LittleEndian
 	copy(b, magic)
 	le.PutUint32(b[8:], version)
 	le.PutUint32(b[12:], h.unit)
@@ -185,18 +170,18 @@ func (h *header) encode(master *[MasterSize]byte) []byte {
 	return b
 }
 
-func putSum(slot []byte) {
-	binary.LittleEndian.PutUint32(slot[sumAt:], crc32.Checksum(slot[:sumAt], castagnoli))
+func putSum(b []byte) {
+	binary.LittleEndian.PutUint32(b[sumAt:], crc32.Checksum(b[:sumAt], castagnoli))
 }
 
-// unwrap returns a slot's master key.
+// unwrap returns a header's master key.
 func (h *header) unwrap(key *Key, b []byte) (*[MasterSize]byte, error) {
 	master := new([MasterSize]byte)
 	by := h.wrapping(key)
 	defer locked.Wipe(by)
 	_, err := by.Open(master[:0], b[boundSize:wrappedAt], b[wrappedAt:sumAt], b[:boundSize])
 	if err != nil {
-		return nil, errors.New("its key cannot be unwrapped: somebody has changed the header file; put its copy back")
+		return nil, errors.New("its key cannot be unwrapped: somebody has changed the header; put its copy back")
 	}
 	return master, nil
 }
@@ -221,30 +206,18 @@ func (h *header) wrapping(key *Key) cipher.AEAD {
 	return g
 }
 
-// replace makes another master key, or the same one wrapped anew, that of the header,
-// and overwrites the one before. After an error the one before counts still, unless
-// the error is errDoubt or errRemains.
+// replace makes another master key, or the same one wrapped anew, that of the header. Errors
+// are those of Place.Store.
 func (h *header) replace(master *[MasterSize]byte) error {
 	h.generation++
-	other := 1 - h.slot
-	if err := h.file.WriteStable(h.encode(master), int64(other)*slotSize); err != nil {
-		if again := h.wipe(other); again != nil {
-			return errors.Join(errDoubt, err, again)
-		}
-		return err
-	}
-	h.slot = other
-	if err := h.wipe(1 - other); err != nil {
-		return errors.Join(errRemains, err)
-	}
-	return nil
+	return h.place.Store(h.encode(master), markText(markOf(master)))
 }
 
 // rewrap wraps the master key with another key. After an error but errRemains the one
 // before counts still.
 func (h *header) rewrap(key *Key) error {
-	b := make([]byte, slotSize)
-	if err := h.file.ReadAt(b, int64(h.slot)*slotSize); err != nil {
+	b, err := h.place.Load()
+	if err != nil {
 		return err
 	}
 	master, err := h.unwrap(h.key, b)
@@ -258,12 +231,4 @@ func (h *header) rewrap(key *Key) error {
 		h.key = was
 	}
 	return err
-}
-
-// errRemains says that a new key is in force and the old one may still be there.
-var errRemains = errors.New("the old key could not be overwritten")
-
-// wipe overwrites a slot.
-func (h *header) wipe(slot int) error {
-	return h.file.WriteStable(make([]byte, slotSize), int64(slot)*slotSize)
 }

@@ -44,6 +44,9 @@ func (d *disk) WriteStable(b []byte, off int64) error {
 	return nil
 }
 
+// Close implements file.
+func (d *disk) Close() error { return nil }
+
 func key(n byte) *Key {
 	k := newKey()
 	k.bytes[0], k.bytes[1] = n, 1
@@ -55,14 +58,14 @@ func master(n byte) *[MasterSize]byte { return &[MasterSize]byte{n, 2} }
 // formatted is a disk with a header for the master key 1, wrapped by key 1.
 func formatted() *disk {
 	d := &disk{}
-	copy(d.bytes[:], newHeader(key(1), 512).contents(master(1)))
+	copy(d.bytes[:], FileOf(newHeader(key(1), 512).encode(master(1))))
 	return d
 }
 
 func reopen(t *testing.T, d *disk, k, old *Key) (*header, *[MasterSize]byte) {
 	t.Helper()
 	d.cut = 0
-	h, m, err := openHeader(d, k, old, 512, false)
+	h, m, err := openHeader(&slots{file: d}, k, old, 512, ID{}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +107,7 @@ func TestReplaceAndPowerCut(t *testing.T) {
 						t.Errorf("%s: neither the old nor the new one", what)
 					case (err == nil || errors.Is(err, errRemains)) && *now != *master(2):
 						t.Errorf("%s, expected the new one", what)
-					case err != nil && !errors.Is(err, errDoubt) && !errors.Is(err, errRemains) && *now != *was:
+					case err != nil && !errors.Is(err, ErrDoubt) && !errors.Is(err, errRemains) && *now != *was:
 						t.Errorf("%s, expected the old one", what)
 					case d.holds() != 1:
 						t.Errorf("%s: %d copies", what, d.holds())
@@ -139,14 +142,14 @@ func TestReplaceAfterFailure(t *testing.T) {
 // TestRotation: old-key-file opens the header once, and never again.
 func TestRotation(t *testing.T) {
 	d := formatted()
-	if _, _, err := openHeader(d, key(2), nil, 512, false); err == nil || !strings.Contains(err.Error(), "another one") {
+	if _, _, err := openHeader(&slots{file: d}, key(2), nil, 512, ID{}, false); err == nil || !strings.Contains(err.Error(), "another one") {
 		t.Errorf("a wrong key: %v", err)
 	}
-	if _, _, err := openHeader(d, key(2), key(3), 512, false); err == nil {
+	if _, _, err := openHeader(&slots{file: d}, key(2), key(3), 512, ID{}, false); err == nil {
 		t.Error("two wrong keys open it")
 	}
 	before := d.bytes
-	if _, m, err := openHeader(d, key(2), key(1), 512, true); err != nil || *m != *master(1) || d.bytes != before {
+	if _, m, err := openHeader(&slots{file: d}, key(2), key(1), 512, ID{}, true); err != nil || *m != *master(1) || d.bytes != before {
 		t.Errorf("for reading only: %v", err)
 	}
 	if _, m := reopen(t, d, key(2), key(1)); *m != *master(1) {
@@ -155,7 +158,7 @@ func TestRotation(t *testing.T) {
 	if _, m := reopen(t, d, key(2), key(1)); *m != *master(1) {
 		t.Error("another master key after the second start")
 	}
-	if _, _, err := openHeader(d, key(1), nil, 512, false); err == nil {
+	if _, _, err := openHeader(&slots{file: d}, key(1), nil, 512, ID{}, false); err == nil {
 		t.Error("the old key opens it still")
 	}
 }
@@ -171,7 +174,7 @@ func TestChangedHeader(t *testing.T) {
 				putSum(d.bytes[:slotSize])
 			}
 			before := d.bytes
-			_, _, err := openHeader(d, key(1), nil, 512, false)
+			_, _, err := openHeader(&slots{file: d}, key(1), nil, 512, ID{}, false)
 			if sumOnly := at >= sumAt && summed; (err == nil) != sumOnly {
 				t.Errorf("byte %d, summed %v: %v", at, summed, err)
 			}
@@ -180,10 +183,10 @@ func TestChangedHeader(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := openHeader(formatted(), key(1), nil, 4096, false); err == nil || !strings.Contains(err.Error(), "512") {
+	if _, _, err := openHeader(&slots{file: formatted()}, key(1), nil, 4096, ID{}, false); err == nil || !strings.Contains(err.Error(), "512") {
 		t.Errorf("another size of a block: %v", err)
 	}
-	if _, _, err := openHeader(&disk{}, key(1), nil, 512, false); err == nil {
+	if _, _, err := openHeader(&slots{file: &disk{}}, key(1), nil, 512, ID{}, false); err == nil {
 		t.Error("an empty file is a header")
 	}
 }
@@ -200,7 +203,7 @@ func TestOldSlotIsNoWayBack(t *testing.T) {
 	copy(d.bytes[:], old)
 	d.bytes[slotSize+wrappedAt] ^= 1
 	putSum(d.bytes[slotSize:])
-	if _, _, err := openHeader(d, key(1), nil, 512, false); err == nil {
+	if _, _, err := openHeader(&slots{file: d}, key(1), nil, 512, ID{}, false); err == nil {
 		t.Error("the key of before is in force again")
 	}
 }
@@ -248,14 +251,15 @@ func TestEveryBit(t *testing.T) {
 		d := formatted()
 		d.bytes[bit/8] ^= 1 << (bit % 8)
 		before := d.bytes
-		h, m, err := openHeader(d, key(1), nil, 512, false)
+		at := &slots{file: d}
+		_, m, err := openHeader(at, key(1), nil, 512, ID{}, false)
 		switch {
 		case bit/8 < headerSize && err == nil:
 			t.Errorf("bit %d: it was taken", bit)
 		case err != nil && d.bytes != before:
 			t.Errorf("bit %d: the file was changed", bit)
-		case err == nil && (*m != *master(1) || h.slot != 0):
-			t.Errorf("bit %d: found key %d of slot %d", bit, m[0], h.slot)
+		case err == nil && (*m != *master(1) || at.counts != 0):
+			t.Errorf("bit %d: found key %d of slot %d", bit, m[0], at.counts)
 		}
 		if err != nil {
 			refused++

@@ -68,45 +68,56 @@ func Create(path string, key *Key, unit int) error {
 		}
 		return fmt.Errorf("header file %s: %w", path, err)
 	}
-	master := freshMaster()
-	defer clear(master[:])
-	if err := durable.Replace(path, newHeader(key, unit).contents(master)); err != nil {
+	header, _ := First(key, unit)
+	return WriteFile(path, header)
+}
+
+// WriteFile makes a header file, or another header of it.
+func WriteFile(path string, header []byte) error {
+	if err := durable.Replace(path, FileOf(header)); err != nil {
 		return fmt.Errorf("header file: %w", err)
 	}
 	return nil
+}
+
+// ReadFile returns the header of a header file, of which nothing is changed.
+func ReadFile(path string) ([]byte, error) {
+	f, err := openRead(path)
+	if err != nil {
+		return nil, fmt.Errorf("header file: %w", err)
+	}
+	defer f.Close()
+	b, err := (&slots{file: headerFile{f}}).Load()
+	if err != nil {
+		return nil, fmt.Errorf("header file %s: %w", path, err)
+	}
+	return b, nil
 }
 
 // Verify reports what is wrong with a header file, or with the keys for it; nothing is
 // changed. Old may be nil.
 func Verify(path string, key, old *Key, unit int) error {
-	f, err := openRead(path)
+	b, err := ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("header file: %w", err)
+		return err
 	}
-	defer f.Close()
-	_, master, err := openHeader(headerFile{f}, key, old, unit, true)
-	if err != nil {
+	if _, _, err = Unwrap(b, key, old, unit); err != nil {
 		return fmt.Errorf("header file %s: %w", path, err)
 	}
-	clear(master[:])
 	return nil
 }
 
-// load opens the header file at path.
-func load(path string, key, old *Key, unit int, readOnly bool) (*header, *[MasterSize]byte, error) {
+// openFile opens the header file at path.
+func openFile(path string, readOnly bool) (Place, error) {
 	flags := os.O_RDWR
 	if readOnly {
 		flags = os.O_RDONLY
 	}
 	f, err := os.OpenFile(path, flags|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("header file: %w", err)
+		return nil, fmt.Errorf("header file: %w", err)
 	}
-	h, master, err := openHeader(headerFile{f}, key, old, unit, readOnly)
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("header file %s: %w", path, err), f.Close())
-	}
-	return h, master, nil
+	return &slots{file: headerFile{f}}, nil
 }
 
 func freshMaster() *[MasterSize]byte {

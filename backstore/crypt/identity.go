@@ -23,22 +23,17 @@ func Recognise(path string, want ID) error {
 	if want == (ID{}) {
 		return nil
 	}
-	f, err := openRead(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	slots, err := readSlots(headerFile{f})
-	if err != nil {
-		return err
-	}
-	slot, err := newest(slots)
+	b, err := ReadFile(path)
 	if err != nil {
 		return err
 	}
 	var h header
-	if h.decode(slots[slot]); h.identity != want {
-		return fmt.Errorf("found identity %v, expected %v: %w", h.identity, want, ErrNotIts)
+	if h.decode(b); h.identity != want {
+		return notIts(h.identity, want)
 	}
 	return nil
+}
+
+func notIts(found, want ID) error {
+	return fmt.Errorf("found identity %v, expected %v: %w", found, want, ErrNotIts)
 }

@@ -19,12 +19,16 @@ import (
 type Config struct {
 	Data   backstore.Store // of whole logical blocks; the store takes it over
 	Path   string          // of the header file, which there is
+	Header Place           // of the header, if it is in no file; the store takes it over
 	Key    *Key            // that wraps the master key
 	OldKey *Key            // that did so before, if Key does not open the header; nil: none
 	Block  int             // size of a logical block, which is the data unit, in bytes: 512 or 4096
 	ID     ID              // that the header must have; zero: any
 	Logger *slog.Logger    // nil is slog.Default
 }
+
+// suffix follows what a store says of itself.
+const suffix = ", encrypted"
 
 // Store is a backing store of cipher text that reads and writes clear text, of whole
 // logical blocks.
@@ -53,27 +57,29 @@ type keys struct {
 
 // keysOf expands a master key.
 func keysOf(master *[MasterSize]byte) *keys {
+	return &keys{xts: newXTS(master), mark: markOf(master)}
+}
+
+// markOf tells a master key from others, and nothing of it.
+func markOf(master *[MasterSize]byte) uint64 {
 	h := sha256.New()
 	defer locked.Wipe(h)
 	h.Write([]byte("lunar master key\x00"))
 	h.Write(master[:])
-	return &keys{xts: newXTS(master), mark: binary.LittleEndian.Uint64(h.Sum(nil))}
+	return binary.LittleEndian.Uint64(h.Sum(nil))
 }
 
-// Open enciphers a store. On error the data store is left open.
+// Open enciphers a store. On error the data store and Header are left open.
 func Open(c Config) (*Store, error) {
 	info := c.Data.Info()
 	if c.Block < 16 || c.Block > maxUnit || info.Size%int64(c.Block) != 0 || c.Block%max(1, info.BlockSize) != 0 {
 		return nil, fmt.Errorf("encryption: found %d bytes in blocks of %d, expected whole blocks of %d", info.Size, info.BlockSize, c.Block)
 	}
-	if err := Recognise(c.Path, c.ID); err != nil {
-		return nil, fmt.Errorf("encryption: header file %s: %w", c.Path, err)
-	}
-	h, master, err := load(c.Path, c.Key, c.OldKey, c.Block, info.ReadOnly)
+	h, master, err := c.open(info.ReadOnly)
 	if err != nil {
 		return nil, fmt.Errorf("encryption: %w", err)
 	}
-	s := &Store{data: c.Data, unit: c.Block, describe: info.Describe + ", encrypted", log: c.Logger, header: h}
+	s := &Store{data: c.Data, unit: c.Block, describe: info.Describe + suffix, log: c.Logger, header: h}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -82,20 +88,48 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
+// open opens the header.
+func (c *Config) open(readOnly bool) (*header, *[MasterSize]byte, error) {
+	if c.Header != nil {
+		return openHeader(c.Header, c.Key, c.OldKey, c.Block, c.ID, readOnly)
+	}
+	at, err := openFile(c.Path, readOnly)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, master, err := openHeader(at, c.Key, c.OldKey, c.Block, c.ID, readOnly)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("header file %s: %w", c.Path, err), at.Close())
+	}
+	return h, master, nil
+}
+
 // ID is that of the header.
 func (s *Store) ID() ID { return s.header.identity }
 
 // Info implements backstore.Store.
 func (s *Store) Info() backstore.Info {
-	info := s.data.Info()
+	info := enciphered(s.data.Info(), s.unit)
 	info.Describe = s.describe
-	info.BlockSize = max(info.BlockSize, s.unit)
+	return info
+}
+
+// Describe is what a store is like when it is enciphered in data units of unit bytes.
+func Describe(info backstore.Info, unit int) backstore.Info {
+	info = enciphered(info, unit)
+	info.Describe += suffix
+	return info
+}
+
+// enciphered is Describe but for the name, which would have to be made for each operation.
+func enciphered(info backstore.Info, unit int) backstore.Info {
+	info.BlockSize = max(info.BlockSize, unit)
 	info.CryptoErase = !info.ReadOnly
 	if info.Discard {
-		info.DiscardGran = max(info.DiscardGran, s.unit)
+		info.DiscardGran = max(info.DiscardGran, unit)
 	}
 	if info.MaxAtomic > 0 {
-		info.MaxAtomic, info.AtomicUnit = min(info.MaxAtomic, largeSize), max(info.AtomicUnit, s.unit)
+		info.MaxAtomic, info.AtomicUnit = min(info.MaxAtomic, largeSize), max(info.AtomicUnit, unit)
 	}
 	return info
 }
@@ -119,11 +153,7 @@ func (s *Store) Close() error {
 	if err := s.data.Close(); err != nil {
 		return err
 	}
-	s.closing.Do(func() {
-		if f, ok := s.header.file.(headerFile); ok {
-			s.endError = f.Close()
-		}
-	})
+	s.closing.Do(func() { s.endError = s.header.place.Close() })
 	return s.endError
 }
 
@@ -218,8 +248,8 @@ func (s *Store) rekey() error {
 	err := s.header.replace(master)
 	clear(master[:])
 	switch {
-	case errors.Is(err, errDoubt):
-		next = &keys{err: fmt.Errorf("%s: %w: %w; open the volume anew", s.describe, errDoubt, backstore.ErrGone)}
+	case errors.Is(err, ErrDoubt):
+		next = &keys{err: fmt.Errorf("%s: %w: %w; open the volume anew", s.describe, ErrDoubt, backstore.ErrGone)}
 	case err != nil && !errors.Is(err, errRemains):
 		return fmt.Errorf("erase %s: %w", s.describe, err)
 	}

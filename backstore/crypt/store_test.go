@@ -114,11 +114,11 @@ func TestNothingInClear(t *testing.T) {
 	for _, block := range []int{512, 4096} {
 		dir := t.TempDir()
 		s := encrypted(t, dir, fileIn(t, dir, false, block), block)
-		h, m, err := load(filepath.Join(dir, "header"), key(1), nil, block, true)
+		h, m, err := (&Config{Path: filepath.Join(dir, "header"), Key: key(1), Block: block}).open(true)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = h.file.(headerFile).Close()
+		_ = h.place.Close()
 		other, err := oracle.NewCipher(aes.NewCipher, m[:])
 		if err != nil {
 			t.Fatal(err)
@@ -241,13 +241,13 @@ func TestEraseFails(t *testing.T) {
 	for cut, want := range map[string]int{"old": 1, "doubt": -1} {
 		dir := t.TempDir()
 		s := encrypted(t, dir, fileIn(t, dir, false, 512), 512)
-		real := s.header.file
+		real := s.header.place
 		c := client(t, s, false)
 		data := backstoretest.Pattern(4096, 3)
 		c.Write(t, 0, data)
-		s.header.file = &disk{cut: want, fails: want > 0}
+		s.header.place = &slots{file: &disk{cut: want, fails: want > 0}}
 		err := c.Do(backstore.Op{Kind: backstore.Erase, Len: backstoretest.Size})
-		s.header.file = real
+		s.header.place = real
 		if !errors.Is(err, errCut) {
 			t.Errorf("%s: %v", cut, err)
 		}

@@ -61,21 +61,30 @@ func (n Name) beside(name string) Name {
 type holder struct {
 	name string // empty: it is the volume's
 	all  []Snapshot
+	keys map[string]string // with which they are enciphered, by name; nil: with none
+}
+
+// read fills in what an image has.
+func (h *holder) read(of Image) (err error) {
+	if h.all, err = of.Snapshots(); err == nil {
+		h.keys, err = keysOf(of, h.all)
+	}
+	return err
 }
 
 // holders are all images that have snapshots of the volume; the volume's comes first. One that
 // somebody has removed has none.
 func (s *snapshots) holders(i Image) (all []holder, err error) {
-	mine, err := i.Snapshots()
-	if err != nil {
+	var mine holder
+	if err := mine.read(i); err != nil {
 		return nil, err
 	}
-	all = []holder{{all: mine}}
+	all = []holder{mine}
 	names, err := earlier(i)
 	for _, name := range names {
 		if err == nil {
 			h := holder{name: name}
-			err = s.with(name, true, func(of Image) (err error) { h.all, err = of.Snapshots(); return err })
+			err = s.with(name, true, h.read)
 			all = append(all, h)
 		}
 		if errors.Is(err, unix.ENOENT) {

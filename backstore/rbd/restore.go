@@ -14,8 +14,8 @@ import (
 // Restore implements images.Images: a clone of the snapshot changes names with the image. To
 // have the cluster roll the image back would take it time by the number of objects, while nobody
 // may read, and what was broken off were neither the one nor the other.
-func (s *snapshots) Restore(_ context.Context, name string, size int64, keep, _ string) (images.Copy, error) {
-	r := &restoration{snapshots: s, name: name, size: size, keep: keep}
+func (s *snapshots) Restore(_ context.Context, name string, size int64, keep, key string) (images.Copy, error) {
+	r := &restoration{snapshots: s, name: name, size: size, keep: keep, key: key}
 	_, err := within(s.Patience, func() (struct{}, error) { return struct{}{}, r.prepare() }, func(struct{}, error) {
 		_ = r.Settle() // nobody is left to be told
 	})
@@ -34,6 +34,7 @@ type restoration struct {
 	name string // of the snapshot
 	size int64  // bytes that the volume has
 	keep string // name of what the image held before; empty: none
+	key  string // with which that is enciphered
 
 	part  part   // of the image that was
 	takes string // note of the clone
@@ -165,6 +166,9 @@ func (r *restoration) Place() error {
 		return err
 	}
 	if r.keep != "" {
+		if err := noteKey(r.was, r.keep, r.key); err != nil {
+			return err
+		}
 		if err := r.was.Snap(r.keep); err != nil {
 			return err
 		}

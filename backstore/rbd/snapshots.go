@@ -52,26 +52,22 @@ func (s *Store) use(f func(Image) error) error {
 // List implements images.Images. Clocks of the cluster may be ahead of this one: a moment that
 // has not come yet is now.
 func (s *snapshots) List() (out []images.Image, err error) {
-	var all []Snapshot
-	err = s.ask("snapshots", func(i Image) error {
-		holders, err := s.holders(i)
-		for _, h := range holders {
-			all = append(all, h.all...)
-		}
-		return err
-	})
+	var all []holder
+	err = s.ask("snapshots", func(i Image) (err error) { all, err = s.holders(i); return err })
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
-	for _, one := range all {
-		if !images.ValidName(one.Name) {
-			continue
+	for _, h := range all {
+		for _, one := range h.all {
+			if !images.ValidName(one.Name) {
+				continue
+			}
+			if one.At.After(now) {
+				one.At = now
+			}
+			out = append(out, images.Image{Name: one.Name, At: one.At, Size: one.Size, Key: h.keys[one.Name]})
 		}
-		if one.At.After(now) {
-			one.At = now
-		}
-		out = append(out, images.Image{Name: one.Name, At: one.At, Size: one.Size})
 	}
 	slices.SortStableFunc(out, func(a, b images.Image) int { return a.At.Compare(b.At) }) // as they were made
 	return out, nil
@@ -122,13 +118,18 @@ type draft struct {
 func (d *draft) Draw(context.Context, []images.Range) error { return nil }
 
 // Take implements images.Draft. One that the cluster makes too late is removed.
-func (d *draft) Take(ctx context.Context, _ []images.Range, _ string) error {
+func (d *draft) Take(ctx context.Context, _ []images.Range, key string) error {
 	patience := d.Patience
 	if late, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(late))
 	}
 	_, err := within(patience, func() (struct{}, error) {
-		return struct{}{}, (*Store)(d.snapshots).use(func(i Image) error { return i.Snap(d.name) })
+		return struct{}{}, (*Store)(d.snapshots).use(func(i Image) error {
+			if err := noteKey(i, d.name, key); err != nil {
+				return err
+			}
+			return i.Snap(d.name)
+		})
 	}, func(_ struct{}, late error) {
 		if late == nil {
 			_ = d.Remove(d.name) // nobody is left to be told

@@ -35,6 +35,7 @@ type Claim struct {
 	Volume string
 	Node   string
 	Epoch  uint64 // of the node's claim, as in the owner's record
+	Value  string // its key, one of the volume's
 }
 
 // Ledger is an owner's access to the value. Its methods are called one at a time.
@@ -119,7 +120,7 @@ func (l *Ledger) look(ctx context.Context) (now sight, err error) {
 		case c.Keys.Owner(c.Volume):
 			now.owner = i.Modified
 			owner, err = ownership.Parse(i.Value)
-		case c.Keys.Heritage(c.Volume):
+		case c.Value:
 			now.value = i.Modified
 			now.envelope, err = parse(i.Value)
 		}
@@ -131,6 +132,17 @@ func (l *Ledger) look(ctx context.Context) (now sight, err error) {
 		return now, fmt.Errorf("volume %s: found node %q, epoch %d, %s: %w", c.Volume, owner.Node, owner.Epoch, owner.Standing, ErrSuperseded)
 	}
 	return now, nil
+}
+
+// Value returns what is in a key's value, of whatever owner.
+func Value(stored []byte) (json.RawMessage, error) {
+	e, err := parse(stored)
+	return e.Value, err
+}
+
+// Wrap makes of something the value of a key that no owner has stored, as after a restore.
+func Wrap(value json.RawMessage) ([]byte, error) {
+	return json.Marshal(envelope{version, 0, rand.Uint64(), value})
 }
 
 func parse(text []byte) (e envelope, err error) {
@@ -186,10 +198,9 @@ func (l *Ledger) attempt(ctx context.Context, e envelope, text []byte) (stored b
 		return true, nil
 	}
 	c := &l.claim
-	owner, value := c.Keys.Owner(c.Volume), c.Keys.Heritage(c.Volume)
 	_, err = c.State.Commit(ctx,
-		[]cluster.Condition{{Key: owner, Modified: now.owner}, {Key: value, Modified: now.value}},
-		[]cluster.Change{{Key: value, Value: text}})
+		[]cluster.Condition{{Key: c.Keys.Owner(c.Volume), Modified: now.owner}, {Key: c.Value, Modified: now.value}},
+		[]cluster.Change{{Key: c.Value, Value: text}})
 	return err == nil, err
 }
 

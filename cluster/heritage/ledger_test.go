@@ -50,7 +50,7 @@ func (w *world) claim(node string) (*Ledger, string) {
 }
 
 func (w *world) of(node string) Claim {
-	return Claim{State: w.network.State(node), Keys: w.keys, Volume: "v", Node: node, Epoch: w.epoch}
+	return Claim{State: w.network.State(node), Keys: w.keys, Volume: "v", Node: node, Epoch: w.epoch, Value: w.keys.Heritage("v")}
 }
 
 func value(n int) json.RawMessage { return json.RawMessage(fmt.Sprint(n)) }

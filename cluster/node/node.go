@@ -24,11 +24,12 @@ type Config struct {
 	// Links are those to the other nodes, over which they say what Node.Says returns; nil: there
 	// are none. An owner that is heard over them keeps its volumes.
 	Links   *link.Links
-	About   json.RawMessage // what other nodes are to know of this one besides
-	Lease   time.Duration   // for how long cached reads need no word from the state
-	Suspect time.Duration   // after which silence another node takes volumes without a cache
-	Hold    time.Duration   // for how long Ceph may take over a step of a takeover
-	Mute    time.Duration   // for how long it may not answer an owner; 0: for any time
+	About   json.RawMessage   // what other nodes are to know of this one besides
+	Unable  map[string]string // volumes that it could not open, and why; see Node.Tell
+	Lease   time.Duration     // for how long cached reads need no word from the state
+	Suspect time.Duration     // after which silence another node takes volumes without a cache
+	Hold    time.Duration     // for how long Ceph may take over a step of a takeover
+	Mute    time.Duration     // for how long it may not answer an owner; 0: for any time
 	Logger  *slog.Logger
 	// Before is called before the node has its place, at the start and after each time that
 	// it was away. An error is why it has none yet. nil: there is nothing to be done.
@@ -44,8 +45,8 @@ type Node struct {
 	config   Config
 	observer *ownership.Observer
 	ears     *hearing.Ears
-	says     atomic.Pointer[hearing.Word] // with the next beat
-	about    atomic.Pointer[json.RawMessage]
+	says     atomic.Pointer[hearing.Word]   // with the next beat
+	self     atomic.Pointer[ownership.Node] // as its record is to say
 	volumes  map[string]*volume
 	all      bool      // machines of all volumes have something new
 	tick     time.Time // when the lease is looked at again
@@ -85,7 +86,7 @@ func Start(c Config) *Node {
 		volumes: map[string]*volume{}, waiting: map[*waiter]struct{}{}, alone: "it has not joined yet", why: "it has not joined yet",
 		ctx: ctx, inbox: make(chan func()), done: make(chan struct{}), end: end, resign: resign,
 	}
-	n.about.Store(&c.About)
+	n.self.Store(&ownership.Node{Incarnation: c.Incarnation, About: c.About, Unable: c.Unable})
 	n.says.Store(new(hearing.Word))
 	go n.run(ctx)
 	n.rest.Go(func() { n.watch(ctx) })

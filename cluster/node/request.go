@@ -66,12 +66,12 @@ func (n *Node) Move(ctx context.Context, volume, to string) error {
 		if n.observer.Asked(volume) || r.Standing != ownership.Owned {
 			return false, nil
 		}
-		return true, fmt.Errorf("move volume %q: its owner %q has not given it to %q: %s", volume, r.Node, to, n.unfit(to, r.Node))
+		return true, fmt.Errorf("move volume %q: its owner %q has not given it to %q: %s", volume, r.Node, to, n.unfit(volume, to, r.Node))
 	})
 }
 
 // unfit is why a node does not get volumes of an owner, as far as this one knows.
-func (n *Node) unfit(node, owner string) string {
+func (n *Node) unfit(volume, node, owner string) string {
 	switch p, lives := n.observer.View.Nodes[node]; {
 	case !lives:
 		return "found that it does not live"
@@ -79,6 +79,8 @@ func (n *Node) unfit(node, owner string) string {
 		return fmt.Sprintf("found that it is drained (lunar cluster drain %s --off ends that)", node)
 	case !p.Heard:
 		return "found that it was not heard a moment ago"
+	case p.Unable[volume] != "":
+		return "found that it cannot open it: " + p.Unable[volume]
 	}
 	return fmt.Sprintf("expected it in owners of the configuration of %q", owner)
 }
@@ -211,6 +213,7 @@ type Status struct {
 	Until       time.Time // cached reads are served until then, unless the lease is kept
 	Nodes       map[string]NodeStatus
 	Volumes     map[string]VolumeStatus
+	Headers     map[string][]byte // of encrypted volumes, as the state has them
 }
 
 // NodeStatus is a living node.
@@ -235,6 +238,7 @@ func (n *Node) Status() (s Status, err error) {
 		if s.Alone == "" && n.silent && n.lease != nil {
 			s.Alone = "etcd does not answer, or has no majority (lunar-etcd on all nodes): the lease ended at " + n.lease.Deadline().UTC().Format(time.RFC3339)
 		}
+		s.Headers = n.observer.Headers()
 		about := n.observer.About()
 		for name, p := range n.observer.View.Nodes {
 			s.Nodes[name] = NodeStatus{p, about[name]}

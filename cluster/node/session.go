@@ -37,10 +37,8 @@ func (n *Node) pulse(heard func()) leased {
 func (n *Node) record() leased {
 	return leased{
 		key: n.config.Keys.Node(n.config.Node), ttl: n.config.Lease,
-		value: func() []byte {
-			return ownership.Node{Incarnation: n.config.Incarnation, About: *n.about.Load()}.Encode()
-		},
-		may: n.ours, before: n.config.Before, holds: func(l cluster.Lease) { n.lease = l },
+		value: func() []byte { return n.self.Load().Encode() },
+		may:   n.ours, before: n.config.Before, holds: func(l cluster.Lease) { n.lease = l },
 	}
 }
 

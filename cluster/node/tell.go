@@ -8,12 +8,14 @@ import (
 
 	"lunar/cluster"
 	"lunar/cluster/hearing"
+	"lunar/cluster/ownership"
 )
 
-// Tell has other nodes know something else of this one than Config.About. After an error it
+// Tell has other nodes know something else of this one than Config.About and Config.Unable. What
+// it is unable to open it does not claim from then on; what is open stays so. After an error it
 // is told when the node has its next lease.
-func (n *Node) Tell(ctx context.Context, about json.RawMessage) error {
-	n.about.Store(&about)
+func (n *Node) Tell(ctx context.Context, about json.RawMessage, unable map[string]string) error {
+	n.self.Store(&ownership.Node{Incarnation: n.config.Incarnation, About: about, Unable: unable})
 	var lease cluster.Lease
 	if err := n.do(func() { lease = n.lease }); err != nil || lease == nil {
 		return err

@@ -183,3 +183,45 @@ func TestAnotherBlockSize(t *testing.T) {
 		}
 	}
 }
+
+// A node that says that it could not open a volume does not claim it, nor is it given it; once it
+// can, all is as before.
+func TestUnable(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	owners := []string{"n1", "n2", "n3"}
+	view := func(unable string) *View {
+		return &View{Current: true, Until: now.Add(time.Hour), Nodes: map[string]Peer{
+			"n2": {Incarnation: "b", Heard: true, Unable: map[string]string{"v": unable}},
+			"n3": {Incarnation: "c", Heard: true},
+		}}
+	}
+	follows := func(node, incarnation, unable string) State {
+		m := New(Config{Keys: cluster.KeysOf("prod"), Volume: "v", Node: node, Incarnation: incarnation, Owners: owners, Patience: time.Minute})
+		m.Owned(Record{Node: "n1", Incarnation: "a", Epoch: 3, Standing: Owned, Instances: []string{"x"}}, 7)
+		m.address = node
+		m.Step(view(unable), now)
+		m.Step(view(unable), now)
+		if m.busy == Commit {
+			return Owner // it claims the volume
+		}
+		return Follower
+	}
+	for _, c := range []struct{ node, incarnation, unable string }{{"n3", "c", "no key"}, {"n2", "b", ""}} {
+		if got := follows(c.node, c.incarnation, c.unable); got != Owner {
+			t.Errorf("%+v: it does not claim the volume", c)
+		}
+	}
+	if got := follows("n2", "b", "no key"); got == Owner {
+		t.Error("a node that cannot open the volume claims it")
+	}
+	m := New(Config{Keys: cluster.KeysOf("prod"), Volume: "v", Node: "n3", Incarnation: "c", Owners: owners, Failback: time.Second})
+	m.Owned(Record{Node: "n3", Incarnation: "c", Epoch: 3, Standing: Owned}, 7)
+	m.disk, m.epoch = &Disk{}, 3
+	m.Asked(&Request{To: "n2"}, 8)
+	if got := m.heir(view("no key"), now); got != "" {
+		t.Errorf("found %q as the next owner", got)
+	}
+	if got := m.heir(view(""), now); got != "n2" {
+		t.Errorf("found %q as the next owner of a volume that it can open", got)
+	}
+}

@@ -15,6 +15,8 @@ type Node struct {
 	Incarnation string `json:"incarnation"`
 	// About is what nodes tell each other besides, which ownership does not ask.
 	About json.RawMessage `json:"about,omitempty"`
+	// Unable has the volumes that the node could not open, and why.
+	Unable map[string]string `json:"unable,omitempty"`
 }
 
 // Encode returns a value as it is stored.
@@ -49,7 +51,7 @@ type Observer struct {
 
 // told is what is known of a volume.
 type told struct {
-	owner, move cluster.Item
+	owner, move, header cluster.Item
 }
 
 // NewObserver returns one that knows nothing.
@@ -116,6 +118,9 @@ func (o *Observer) volumeOf(key string) (string, bool) {
 	if volume, ok := o.keys.OwnerOf(key); ok {
 		return volume, true
 	}
+	if volume, ok := o.keys.HeaderOf(key); ok {
+		return volume, true
+	}
 	return o.keys.MoveOf(key)
 }
 
@@ -125,9 +130,17 @@ func (o *Observer) see(e cluster.Event, now time.Time) error {
 		item = cluster.Item{}
 	}
 	if volume, ok := o.keys.OwnerOf(e.Key); ok {
-		o.told[volume] = told{item, o.told[volume].move}
+		t := o.told[volume]
+		t.owner = item
+		o.told[volume] = t
 	} else if volume, ok := o.keys.MoveOf(e.Key); ok {
-		o.told[volume] = told{o.told[volume].owner, item}
+		t := o.told[volume]
+		t.move = item
+		o.told[volume] = t
+	} else if volume, ok := o.keys.HeaderOf(e.Key); ok {
+		t := o.told[volume]
+		t.header = item
+		o.told[volume] = t
 	} else if name, ok := o.keys.NodeOf(e.Key); ok {
 		return o.lives(name, item, now)
 	} else if name, ok := o.keys.PulseOf(e.Key); ok {
@@ -186,7 +199,7 @@ func (o *Observer) lives(name string, item cluster.Item, now time.Time) (err err
 	if was, lived := o.View.Nodes[name]; lived && was.Incarnation == n.Incarnation {
 		since = was.Since
 	}
-	o.View.Nodes[name] = Peer{Incarnation: n.Incarnation, Modified: item.Modified, Since: since}
+	o.View.Nodes[name] = Peer{Incarnation: n.Incarnation, Modified: item.Modified, Since: since, Unable: n.Unable}
 	o.hear(name)
 	return nil
 }
@@ -226,6 +239,17 @@ func (o *Observer) Owners() map[string]Record {
 	for volume, t := range o.told {
 		if r, err := Parse(t.owner.Value); err == nil && t.owner.Modified != 0 {
 			all[volume] = r
+		}
+	}
+	return all
+}
+
+// Headers returns what the state has as the headers of encrypted volumes. Nobody changes it.
+func (o *Observer) Headers() map[string][]byte {
+	all := map[string][]byte{}
+	for volume, t := range o.told {
+		if t.header.Modified != 0 {
+			all[volume] = t.header.Value
 		}
 	}
 	return all

@@ -133,7 +133,7 @@ func (m *Machine) answered(v *View, now time.Time) string {
 // candidates are the nodes that could own the volume now, the best first.
 func (m *Machine) candidates(v *View, failed []string) (all []string) {
 	for _, name := range m.config.Owners {
-		if p, lives := v.Nodes[name]; lives && p.Heard {
+		if p, lives := v.Nodes[name]; lives && p.Heard && p.Unable[m.config.Volume] == "" {
 			all = append(all, name)
 		}
 	}

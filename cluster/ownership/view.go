@@ -35,6 +35,9 @@ type Peer struct {
 	Since       time.Time        // when this incarnation was seen first
 	Heard       bool             // its pulse is there, which ends before its record does
 	Draining    bool             // it is to have no volumes
+	// Unable has the volumes that it could not open, by its own word, and why. It claims none of
+	// them, and is given none.
+	Unable map[string]string
 }
 
 // Config is what a machine knows of its volume and its node.

@@ -70,6 +70,8 @@ var kinds = map[string]string{
 	"writes in excess could not be written back: they stay on the fast device":                     "flush-failed",
 	"this node owns a volume":                                                                      "cluster",
 	"a volume was closed for its next owner":                                                       "cluster",
+	"this node could not open a volume, and is not to own it":                                      "cluster",
+	"this node can open a volume again":                                                            "cluster",
 	"earlier owners of a volume are fenced":                                                        "cluster",
 	"a step of a volume's ownership has failed":                                                    "cluster",
 	"etcd does not renew this node's lease: it takes no volumes over, and reads pass its cache by": "cluster",

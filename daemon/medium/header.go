@@ -63,11 +63,15 @@ func NotEncrypted(v *conf.Volume) error {
 }
 
 // CheckHeader reports a key or a header file that would keep a volume from being opened;
-// the note says what a start will make.
-func CheckHeader(e *conf.VolumeEncryption, block int) (note string, err error) {
+// the note says what a start will make, or what was not looked at.
+func CheckHeader(v *conf.Volume) (note string, err error) {
+	e := v.Encryption
 	key, err := crypt.ReadKey(e.KeyFile)
 	if err != nil {
 		return "", err
+	}
+	if v.Clustered() {
+		return "its header is in the cluster's state, which was not asked: lunar cluster status says whether this node's key file opens it", nil
 	}
 	if _, err := os.Stat(e.HeaderFile); errors.Is(err, fs.ErrNotExist) {
 		return "no header file " + e.HeaderFile + " yet: the first start makes it, if the volume is empty; then keep a copy", nil
@@ -76,5 +80,5 @@ func CheckHeader(e *conf.VolumeEncryption, block int) (note string, err error) {
 	if e.OldKeyFile != "" {
 		old, _ = crypt.ReadKey(e.OldKeyFile) // nil: it is not needed, or Verify fails
 	}
-	return "", crypt.Verify(e.HeaderFile, key, old, block)
+	return "", crypt.Verify(e.HeaderFile, key, old, v.BlockSize)
 }

@@ -24,7 +24,7 @@ func MissingOf(v *conf.Volume) MissingFiles {
 		volume: v,
 		Store:  v.Path != "" && durable.Absent(v.Path),
 		Shield: v.ProtectionFile != "" && durable.Absent(v.ProtectionFile),
-		Header: v.Encryption != nil && durable.Absent(v.Encryption.HeaderFile),
+		Header: v.Encryption != nil && !v.Clustered() && durable.Absent(v.Encryption.HeaderFile),
 	}
 }
 

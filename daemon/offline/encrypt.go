@@ -35,6 +35,9 @@ func (k Unencrypted) MakeHeader() (e *conf.VolumeEncryption, err error) {
 	if v == nil || v.Encryption == nil || v.ReadOnly {
 		return nil, fmt.Errorf("found no volume %q with encryption that may be written in %s", k.Volume, k.File)
 	}
+	if v.Clustered() {
+		return nil, fmt.Errorf("volume %s: found owners: its header is in the cluster's state, and is made when its first owner finds an image that holds nothing", v.Name)
+	}
 	held, err := state.TakeFor(dir, v.Encryption.HeaderFile)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 // and may change what outlives it.
 type tenure struct {
 	ledger *heritage.Ledger
+	seal   *sealing        // nil: the volume is not encrypted
 	ctx    context.Context // of the claim
 	end    context.CancelFunc
 }
@@ -30,7 +31,8 @@ type bequest struct {
 // inherit reads what earlier owners have left; nil: nothing. Without it the volume must not be
 // served: a host that was fenced off could write again.
 func (s *Shared) inherit(ctx context.Context, epoch uint64) (*scsi.Heritage, *tenure, error) {
-	ledger, value, err := s.set.Cluster.Inherit(ctx, s.volume.Name, epoch)
+	key := s.set.Cluster.Keys.Heritage(s.volume.Name)
+	ledger, value, err := s.set.Cluster.Inherit(ctx, s.volume.Name, epoch, key)
 	if err != nil {
 		return nil, nil, fmt.Errorf("what the volume's last owner has left of it: %w", err)
 	}
@@ -39,13 +41,19 @@ func (s *Shared) inherit(ctx context.Context, epoch uint64) (*scsi.Heritage, *te
 			return nil, nil, err
 		}
 	}
-	t := &tenure{ledger: ledger}
-	t.ctx, t.end = context.WithCancel(context.Background())
 	left, err := s.parse(value)
 	if err != nil {
-		err = fmt.Errorf("what the volume's last owner has left of it: %w; once no host uses the volume that may not, delete the key %q in the cluster's state", err, s.set.Cluster.HeritageKey(s.volume.Name))
+		return nil, nil, fmt.Errorf("what the volume's last owner has left of it: %w; once no host uses the volume that may not, delete the key %q in the cluster's state", err, key)
 	}
-	return left, t, err
+	t := &tenure{ledger: ledger}
+	if t.seal, err = s.unseal(ctx, epoch); err != nil {
+		return nil, nil, err
+	}
+	t.ctx, t.end = context.WithCancel(context.Background())
+	if t.seal != nil {
+		t.seal.ctx = t.ctx
+	}
+	return left, t, nil
 }
 
 // Bequeath has the first owner of the volume find the reservations that it had when it was this

@@ -29,10 +29,10 @@ func heir(t *testing.T, network *mem.Network, image string, epoch uint64) *Share
 		t.Fatal(err)
 	}
 	set := &Set{Config: Config{Cluster: &Cluster{
-		Inherit: func(ctx context.Context, volume string, epoch uint64) (*heritage.Ledger, json.RawMessage, error) {
-			return heritage.Open(ctx, heritage.Claim{State: network.State("n"), Keys: keys, Volume: volume, Node: "n", Epoch: epoch})
+		Keys: keys,
+		Inherit: func(ctx context.Context, volume string, epoch uint64, value string) (*heritage.Ledger, json.RawMessage, error) {
+			return heritage.Open(ctx, heritage.Claim{State: network.State("n"), Keys: keys, Volume: volume, Node: "n", Epoch: epoch, Value: value})
 		},
-		HeritageKey: keys.Heritage,
 	}}}
 	return &Shared{set: set, volume: conf.Volume{Name: "v", Image: image}, image: rbd.Config{Logger: slog.New(slog.DiscardHandler)}}
 }

@@ -121,8 +121,11 @@ func (a *Set) tryStore(v *conf.Volume, seen sighting) error {
 // tryEncryption looks at the keys and header of a volume.
 func (a *Set) tryEncryption(v *conf.Volume, seen sighting) error {
 	e := v.Encryption
-	if e == nil {
+	switch {
+	case e == nil:
 		return medium.NotEncrypted(v)
+	case v.Clustered(): // other volumes can be served without its key, and other nodes may have it
+		return nil
 	}
 	if durable.Absent(e.HeaderFile) {
 		if _, err := crypt.ReadKey(e.KeyFile); err != nil || seen.Found.Missing {
@@ -137,7 +140,7 @@ func (a *Set) tryEncryption(v *conf.Volume, seen sighting) error {
 	if err != nil {
 		return fmt.Errorf("encryption: header file %s: %w", e.HeaderFile, a.adviseHeader(v, err))
 	}
-	_, err = medium.CheckHeader(e, v.BlockSize)
+	_, err = medium.CheckHeader(v)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/images"
-	"lunar/backstore/rbd"
 	"lunar/conf"
 	"lunar/internal/evloop"
 )
@@ -29,7 +28,10 @@ func (a *Set) Images(v *conf.Volume) (images.Images, error) {
 
 // Key tells with which master key a volume is enciphered; empty: with none.
 func (v *Volume) Key() string {
-	if v.Cipher == nil {
+	switch {
+	case v.Shared != nil:
+		return v.Shared.mark()
+	case v.Cipher == nil:
 		return ""
 	}
 	return v.Cipher.Mark()
@@ -55,7 +57,7 @@ func SameKey(image, volume string) error {
 // cannot be served.
 func (a *Set) RollBack(life context.Context, loop *evloop.Loop, v *conf.Volume, key string, to images.Copy) (pause time.Duration, err error) {
 	if shared := a.Open[v.Name].Shared; shared != nil {
-		return shared.rollBack(life, loop, to)
+		return shared.rollBack(life, loop, key, to)
 	}
 	r := &reopening{Set: a, open: a.Open[v.Name], from: *v, to: *v, loop: loop}
 	r.keepSize()
@@ -107,7 +109,7 @@ func notImage(v *conf.Volume) error {
 
 // rollBack is RollBack of a volume that this server owns. If it is gone afterwards, the server
 // gives its claim up, and the next one opens what there is.
-func (s *Shared) rollBack(life context.Context, loop *evloop.Loop, to images.Copy) (pause time.Duration, err error) {
+func (s *Shared) rollBack(life context.Context, loop *evloop.Loop, key string, to images.Copy) (pause time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(life, reopenWait)
 	defer cancel()
 	began := time.Now()
@@ -116,6 +118,9 @@ func (s *Shared) rollBack(life context.Context, loop *evloop.Loop, to images.Cop
 			return old, errors.New("this server does not own it any more")
 		}
 		if err := flushWithin(loop, old, reopenWait); err != nil {
+			return old, err
+		}
+		if err := SameKey(key, s.mark()); err != nil { // which an initiator may have replaced
 			return old, err
 		}
 		if err := old.Close(); err != nil {
@@ -141,9 +146,13 @@ func (s *Shared) rollBack(life context.Context, loop *evloop.Loop, to images.Cop
 
 // again opens the image for the claim by which it was open.
 func (s *Shared) again() (backstore.Store, error) {
-	image, store, err := s.open(s.opening)
+	t := s.tenure.Load()
+	if t == nil {
+		return nil, errors.New("this server is giving it to another one")
+	}
+	image, store, err := s.open(s.opening, t)
 	if err == nil {
-		s.set.Health.opened(s.volume.Name, image, inCache(image, store))
+		s.set.Health.opened(s.volume.Name, image, inCache(store))
 	}
 	return store, err
 }
@@ -151,6 +160,7 @@ func (s *Shared) again() (backstore.Store, error) {
 // lose gives up the claim of an image that is closed.
 func (s *Shared) lose(was backstore.Store, err error) (backstore.Store, error) {
 	s.set.Health.opened(s.volume.Name, nil, nil)
+	s.cipher.Store(nil)
 	s.opening.Lost(err)
-	return newAbsent(rbd.Describe(s.image.Image, was.Info().Size)), err
+	return newAbsent(s.looks(was.Info().Size)), err
 }

@@ -13,6 +13,7 @@ import (
 	"lunar/backstore/crypt"
 	"lunar/backstore/rbd"
 	"lunar/cache/tier"
+	"lunar/cluster"
 	"lunar/cluster/heritage"
 	"lunar/conf"
 	"lunar/daemon/state"
@@ -117,14 +118,13 @@ type Cluster struct {
 	// Lost hears, on any goroutine, that what a volume has open for a claim is lost to
 	// somebody else.
 	Lost func(volume string, epoch uint64)
-	// Inherit returns what earlier owners of a volume have left of it (nil: nothing), and
-	// what a claim of this node changes it by.
-	Inherit func(ctx context.Context, volume string, epoch uint64) (*heritage.Ledger, json.RawMessage, error)
+	// Inherit returns what earlier owners of a volume have left of it in one of its keys (nil:
+	// nothing), and what a claim of this node changes it by.
+	Inherit func(ctx context.Context, volume string, epoch uint64, key string) (*heritage.Ledger, json.RawMessage, error)
+	Keys    cluster.Keys // of the cluster's state
 	// Bequeath has the first owner of a volume find something left. It fails if there is an owner, or
 	// something is there.
 	Bequeath func(ctx context.Context, volume string, value json.RawMessage) error
-	// HeritageKey is where that is in the cluster's state.
-	HeritageKey func(volume string) string
 	// Life ends when the server leaves the cluster: it is asked then no more whether Ceph answers.
 	Life    context.Context
 	answers map[pool]*rbd.Answers
@@ -163,6 +163,10 @@ type Shared struct {
 	leave   func() error           // of the instance; nil: there is none
 	opening rbd.Config             // by which the image was opened last; changes while the slot is exchanged
 	tenure  atomic.Pointer[tenure] // nil: the image is not open here
+
+	encryption atomic.Pointer[conf.VolumeEncryption] // nil: the data lie in clear
+	cipher     atomic.Pointer[crypt.Store]           // that is open; nil: none
+	judge      judge
 
 	mu    sync.Mutex
 	owner string // the node that serves the volume; empty: it is not decided

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"lunar/backstore"
+	"lunar/backstore/crypt"
 	"lunar/backstore/rbd"
+	"lunar/cache/tier"
 	"lunar/conf"
 	"lunar/daemon/medium"
 	"lunar/target/scsi"
@@ -28,6 +30,7 @@ func (a *Set) openShared(v *conf.Volume) (*scsi.LogicalUnit, error) {
 		cfg = a.Next
 	}
 	s := &Shared{set: a, volume: *v, failing: &deferral{}}
+	s.encryption.Store(v.Encryption)
 	var err error
 	if s.image, err = ImageConfig(cfg, v); err != nil {
 		return nil, err
@@ -38,7 +41,7 @@ func (a *Set) openShared(v *conf.Volume) (*scsi.LogicalUnit, error) {
 	if resized := a.Resized; resized != nil {
 		s.image.Resized = func() { resized(v.Name) }
 	}
-	s.slot = backstore.NewSlot(newAbsent(rbd.Describe(s.image.Image, int64(v.BlockSize)))) // until its size is known
+	s.slot = backstore.NewSlot(newAbsent(s.looks(int64(v.BlockSize)))) // until its size is known
 	settings := SettingsOf(cfg, v)
 	s.unit, err = scsi.NewLogicalUnit(scsi.LUConfig{
 		Name: v.Name, Store: s.slot, Device: medium.DeviceOf(v), BlockSize: v.BlockSize, Shared: true,
@@ -125,7 +128,7 @@ func (s *Shared) Open(ctx context.Context, claim Claim) (o Opened, late bool, er
 	c := s.image
 	c.Epoch, c.Instance, c.Superseded, c.Patience = claim.Epoch, claim.Instance, claim.Fenced, patienceOf(ctx)
 	c.Lost = func(error) { s.set.Cluster.Lost(s.volume.Name, claim.Epoch) }
-	image, store, err := s.open(c)
+	image, store, err := s.open(c, tenure)
 	if err == nil {
 		err = s.slot.Exchange(ctx, func(backstore.Store) (backstore.Store, error) {
 			s.opening = c
@@ -136,6 +139,8 @@ func (s *Shared) Open(ctx context.Context, claim Claim) (o Opened, late bool, er
 		}
 	}
 	if err != nil {
+		s.cipher.Store(nil)
+		tenure.end()
 		return o, errors.Is(err, rbd.ErrLate), err
 	}
 	s.opened(image, store)
@@ -143,23 +148,32 @@ func (s *Shared) Open(ctx context.Context, claim Claim) (o Opened, late bool, er
 	return Opened{image.Address(), image.Info().Size, s.volume.BlockSize}, false, nil
 }
 
-// open opens the image, with the cache around it.
-func (s *Shared) open(c rbd.Config) (image *rbd.Store, store backstore.Store, err error) {
+// open opens the image for a tenure, with encryption and the cache around it.
+func (s *Shared) open(c rbd.Config, t *tenure) (image *rbd.Store, store backstore.Store, err error) {
 	if image, err = rbd.Open(c); err != nil {
 		return nil, nil, err
 	}
-	if store, err = s.cached(image); err != nil {
-		return nil, nil, err
-	}
 	if err = s.fits(image); err != nil {
-		return nil, nil, errors.Join(err, store.Close())
+		return nil, nil, errors.Join(err, image.Close())
 	}
-	return image, store, nil
+	if store, err = s.encipher(image, t.seal); err == nil {
+		store, err = s.cached(store)
+	}
+	return image, store, err
+}
+
+// looks is what the volume is like with so many bytes, on all servers.
+func (s *Shared) looks(size int64) backstore.Info {
+	info := rbd.Describe(s.image.Image, size)
+	if s.encryption.Load() != nil {
+		info = crypt.Describe(info, s.volume.BlockSize)
+	}
+	return info
 }
 
 // opened tells others of what the slot has now.
 func (s *Shared) opened(image *rbd.Store, store backstore.Store) {
-	s.set.Health.opened(s.volume.Name, image, inCache(image, store))
+	s.set.Health.opened(s.volume.Name, image, inCache(store))
 	s.unit.Remeasure()
 }
 
@@ -172,8 +186,8 @@ func (s *Shared) fits(image *rbd.Store) error {
 	return nil
 }
 
-// cached puts the image behind the cache; it owns the image, also on failure.
-func (s *Shared) cached(image *rbd.Store) (backstore.Store, error) {
+// cached puts a store behind the cache; it owns the store, also on failure.
+func (s *Shared) cached(image backstore.Store) (backstore.Store, error) {
 	a, v := s.set, &s.volume
 	if v.Cache == nil || a.Cache == nil || !a.Cluster.Cached {
 		return image, nil
@@ -183,11 +197,12 @@ func (s *Shared) cached(image *rbd.Store) (backstore.Store, error) {
 	return a.wrap(image, c)
 }
 
-func inCache(image *rbd.Store, store backstore.Store) backstore.Store {
-	if store == backstore.Store(image) {
-		return nil
+// inCache is a store that is behind the cache; nil: it is not.
+func inCache(store backstore.Store) backstore.Store {
+	if _, cached := store.(tier.Changeable); cached {
+		return store
 	}
-	return store
+	return nil
 }
 
 // lapsed reports that it is not known any more whether what is cached is the newest. It is
@@ -225,7 +240,8 @@ func (s *Shared) Close(ctx context.Context) error {
 			err = fmt.Errorf("close %s: %w", store.Info().Describe, err)
 		}
 		s.set.Health.opened(s.volume.Name, nil, nil)
-		return newAbsent(rbd.Describe(s.image.Image, store.Info().Size)), err
+		s.cipher.Store(nil)
+		return newAbsent(s.looks(store.Info().Size)), err
 	})
 }
 

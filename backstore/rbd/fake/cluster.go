@@ -184,6 +184,13 @@ func (c *Cluster) Size(name string) int64 {
 	return int64(len(c.of(name).data))
 }
 
+// Contents are what an image holds.
+func (c *Cluster) Contents(name string) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.of(name).data)
+}
+
 // Names are those of all images, and what they are listed by.
 func (c *Cluster) Names() map[string]string {
 	c.mu.Lock()

@@ -27,6 +27,7 @@ type clusterCommand struct {
 	Leave   clusterLeaveCommand   `cmd:"" help:"Remove a node, living or dead, from the cluster's etcd."`
 	Backup  clusterBackupCommand  `cmd:"" help:"Write the cluster's state to a file, without what ends with its nodes."`
 	Restore clusterRestoreCommand `cmd:"" help:"Write the contents of a backup into a new cluster of the same name."`
+	Header  clusterHeaderCommand  `cmd:"" help:"Copy the header of an encrypted volume out of the cluster's state, and back."`
 }
 
 type clusterStatusCommand struct {
@@ -58,6 +59,9 @@ func tellCluster(out io.Writer, s *control.Cluster) error {
 			return err
 		}
 	}
+	if err := tellUnable(out, s.Nodes); err != nil {
+		return err
+	}
 	if err := clusterNodeTable.Write(out, s.Nodes, &listing.Options{}); err != nil {
 		return err
 	}
@@ -65,6 +69,18 @@ func tellCluster(out io.Writer, s *control.Cluster) error {
 		return err
 	}
 	return clusterVolumeTable.Write(out, s.Volumes, &listing.Options{})
+}
+
+// tellUnable prints what nodes could not open if they were to own it.
+func tellUnable(out io.Writer, nodes []control.ClusterNode) error {
+	for _, n := range nodes {
+		for _, u := range n.Unable {
+			if _, err := fmt.Fprintf(out, "Node %s cannot open volume %s, and is not to own it: %s\n\n", n.Name, u.Volume, iscsiname.Printable(u.Why)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 var clusterNodeTable = listing.Table[control.ClusterNode]{

@@ -42,6 +42,7 @@ func TestClusterInit(t *testing.T) {
 	says(t, cli.ExitFailure, "found no token", "cluster", "join", "nonsense", "--state-dir", t.TempDir(), "--address", "127.0.0.1")
 	says(t, cli.ExitFailure, "found a part of a token", "cluster", "join", "lunar-join-nonsense", "--state-dir", t.TempDir(), "--address", "127.0.0.1")
 	says(t, cli.ExitFailure, "no quorum of the cluster's members answers", "cluster", "backup", filepath.Join(dir, "backup"), "--state-dir", dir)
+	says(t, cli.ExitFailure, "no quorum of the cluster's members answers", "cluster", "header", "save", "db", filepath.Join(dir, "header"), "--state-dir", dir)
 	files, err := filepath.Glob(dir + "/etcd/*")
 	if err != nil || len(files) != 5 {
 		t.Fatalf("found %q, error %v", files, err)
