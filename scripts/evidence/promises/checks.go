@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"syscall"
 	"time"
@@ -39,6 +40,7 @@ func (s *scene) moving() (r notes.Result, err error) {
 	for _, f := range first {
 		atOnce += s.promised.served(f.from, settling)
 	}
+	r.Columns, r.Rows = []string{"after a move", "commands per second of the initiator with the reservation, mean", "least"}, s.course(first)
 	r.Facts = []notes.Fact{
 		notes.Found(fmt.Sprintf("least that the initiator with %d reserved got in any second that begins %v after one of %d moves or later", reserved, settling, s.Moves), percent(least, reserved)+" of that", least*100 >= reserved*98),
 		notes.Found(fmt.Sprintf("what it got in the first %v, in the mean", settling), percent(atOnce*int64(second), reserved*int64(s.Moves)*int64(settling))+" of that", true),
@@ -46,6 +48,20 @@ func (s *scene) moving() (r notes.Result, err error) {
 	r.Facts = append(r.Facts, s.limits([]span{{began, time.Now()}}, 101)...)
 	r.Facts = append(r.Facts, s.all(began), s.failed())
 	return r, nil
+}
+
+// course is what the initiator with the reservation got in each fifth of a second after moves.
+func (s *scene) course(moves []span) (rows [][]string) {
+	const step = second / 5
+	for after := time.Duration(0); after+step <= s.Every; after += step {
+		sum, least := int64(0), int64(math.MaxInt64)
+		for _, m := range moves {
+			n := s.promised.served(m.from.Add(after), step) * int64(second/step)
+			sum, least = sum+n, min(least, n)
+		}
+		rows = append(rows, []string{fmt.Sprintf("%.1f to %.1f s", after.Seconds(), (after + step).Seconds()), fmt.Sprint(sum / int64(len(moves))), fmt.Sprint(least)})
+	}
+	return rows
 }
 
 // limits are facts of what those with limits got, which must be so many percent at most.

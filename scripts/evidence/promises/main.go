@@ -31,7 +31,7 @@ const (
 
 const rules = `qos:
   capacity: %d
-  window: 16
+  window: 8
   rules:
     - {name: promised, initiators: ["` + prefix + `promised"], reservation: %d, limit: %d}
     - {name: held, initiators: ["` + prefix + `held"], limit: %d}
