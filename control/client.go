@@ -20,7 +20,7 @@ import (
 const requestTimeout = 2 * time.Minute
 
 // connectTimeout bounds the question whether somebody is there.
-const connectTimeout = 2 * time.Second
+const connectTimeout = 5 * time.Second
 
 // maxAnswer bounds what a Client reads, in bytes.
 const maxAnswer = 64 << 20

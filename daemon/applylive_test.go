@@ -86,7 +86,7 @@ func (l *live) asked(c *initiator.Conn) {
 				return
 			}
 		}
-		if _, err := c.Step(5 * time.Second); err != nil {
+		if _, err := c.Step(eventually.Patience); err != nil {
 			l.t.Fatalf("found %v, expected a request to log out", err)
 		}
 	}

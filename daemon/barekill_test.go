@@ -50,6 +50,7 @@ func TestBareKill(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWriteBack(t)
 			w.configure(t, volume(t))
 			for round := range kills {

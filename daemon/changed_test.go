@@ -109,6 +109,7 @@ func TestUnwrittenDataOfAnotherStore(t *testing.T) {
 	} {
 		for _, say := range []string{"adopt", "forget"} {
 			t.Run(name+", "+say, func(t *testing.T) {
+				t.Parallel()
 				w := newWriteBack(t)
 				w.crashed(t)
 				file := filepath.Join(w.dir, "back.img")

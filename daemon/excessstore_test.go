@@ -30,6 +30,7 @@ func TestUnwrittenDataAboveExcess(t *testing.T) {
 		"written in place": {func(t *testing.T, file string) { writeFile(t, file, string(other)) }, "somebody else has written to the store"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWriteBack(t)
 			w.configure(t, volume)
 			w.crashed(t)

@@ -120,6 +120,7 @@ func TestInterruptedAtomicWrites(t *testing.T) {
 		}, "lunar adopt v", "adopt", completed},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newStoreSite(t, "{type: file, path: mount/v}")
 			file := filepath.Join(s.mount, "v")
 			writeFile(t, file, string(old))

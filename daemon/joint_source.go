@@ -181,6 +181,9 @@ func (s *source) documentOf(ctx context.Context, by server.Asker, f control.Clus
 			expected, _ = strconv.ParseInt(string(mark[1]), 10, 64) // of digits; one that is too large is no revision
 		}
 	}
+	if err := revisions.CheckLength(d.Text); err != nil {
+		return nil, 0, ofState(err)
+	}
 	text, err := conf.ParseJoint(f.Name, d.Text)
 	if err == nil && text.Empty() {
 		err = errors.New("found an empty file, expected a configuration; a file that was cut off must not remove what is served")

@@ -280,11 +280,11 @@ func ruleOfFile(key, text string) (scheduler.Rule, error) {
 func ruleOfFlag(t *testing.T, key, text string) (scheduler.Rule, error) {
 	t.Helper()
 	var k commandLine
-	args := []string{"qos", "set", "r", "--" + key + "=" + text}
+	args := []string{"r", "--" + key + "=" + text}
 	if key == "burst" {
 		args = append(args, "--limit=1000000000,1TiB")
 	}
-	if _, err := kong.Must(&k, kong.Vars{"version": ""}).Parse(args); err != nil {
+	if _, err := kong.Must(&k.QoS.Set).Parse(args); err != nil {
 		return scheduler.Rule{}, err
 	}
 	change, err := k.QoS.Set.Change()

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
@@ -55,7 +54,7 @@ func (s *storeSite) visit(t *testing.T) *serving {
 func (s *storeSite) refused(t *testing.T, want string) {
 	t.Helper()
 	var out, log eventually.Output
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a server that starts would serve forever
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience) // a server that starts would serve forever
 	defer cancel()
 	check := asTheyWere(t, s.dir)
 	defer check()

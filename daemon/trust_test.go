@@ -42,6 +42,7 @@ func TestOthersMayChange(t *testing.T) {
 		"another file of the user": {"site/state/notes", 0o666, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			root := t.TempDir()
 			for _, dir := range []string{"site", "site/state", "site/state/.kept", "etc", "moved", "moved/stores"} {
 				if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"lunar/daemon/state"
 	"lunar/internal/cli"
@@ -204,6 +203,7 @@ func TestWriteBackLeftover(t *testing.T) {
 		"read-only": {"{type: file, path: back.img, read-only: true, cache: true}", "back"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWriteBack(t)
 			s := serveChild(t, w.args()...)
 			writeAll(t, w.dial(t, s.portal), 0)
@@ -279,7 +279,7 @@ func TestWriteBackOrphan(t *testing.T) {
 func expectRefusal(t *testing.T, w *writeBack, wants ...string) {
 	t.Helper()
 	var out, log eventually.Output
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a server that starts would serve forever
+	ctx, cancel := context.WithTimeout(t.Context(), eventually.Patience) // a server that starts would serve forever
 	defer cancel()
 	check := asTheyWere(t, w.dir, w.memory)
 	status := run(ctx, append([]string{"serve"}, w.args()...), cli.Console{Out: &out, Err: &log})

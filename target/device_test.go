@@ -2,7 +2,6 @@ package target_test
 
 import (
 	"testing"
-	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
@@ -32,7 +31,7 @@ func TestStuckDeviceHoldsNobodyElseUp(t *testing.T) {
 	r := newRig(t, rigOptions{lus: 2, stores: []backstore.Store{stuck}, config: target.Config{Threads: 1,
 		QoS: target.QoS{Policy: rules(t, rule), Gate: scheduler.GateConfig{Window: window}}}})
 	c := r.login(initiator.Options{})
-	c.Timeout = 10 * time.Second
+	c.Timeout = patience
 	if err := c.Ready(1); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"testing"
-	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/errstore"
@@ -21,7 +20,7 @@ var errMedium = errors.New("medium error of the test")
 func TestCommandLargerThanSessionMemory(t *testing.T) {
 	r := newRig(t, rigOptions{config: target.Config{Limits: target.Limits{SessionMemory: 512 << 10}}})
 	c := r.login(initiator.Options{})
-	c.Timeout = 3 * time.Second
+	c.Timeout = patience
 	data := pattern(3<<20, 1)
 	res, err := c.Command(cdbWrite16(0, uint32(len(data)/512)), 0, data, 0)
 	mustGood(t, res, err)

@@ -46,11 +46,22 @@ var ErrUnreadable = errors.New("the cluster's configuration cannot be read")
 // ErrTooLong: the text of a document is longer than the state takes.
 var ErrTooLong = errors.New("the cluster's configuration is too long")
 
+// CheckLength fails with ErrTooLong for a text that is longer than MaxText.
+func CheckLength(text []byte) error {
+	if len(text) > MaxText {
+		return fmt.Errorf("%w: found %d bytes, expected at most %d", ErrTooLong, len(text), MaxText)
+	}
+	return nil
+}
+
 // Encode is the form in which the state has it. It fails with ErrTooLong.
 func (d *Document) Encode() ([]byte, error) {
+	if err := CheckLength(d.Text); err != nil {
+		return nil, err
+	}
 	text := packed.Of(d.Text)
-	if len(d.Text) > MaxText || len(text) > MaxStored {
-		return nil, fmt.Errorf("%w: found %d bytes, compressed %d, expected at most %d and %d", ErrTooLong, len(d.Text), len(text), MaxText, MaxStored)
+	if len(text) > MaxStored {
+		return nil, fmt.Errorf("%w: found %d bytes compressed, expected at most %d", ErrTooLong, len(text), MaxStored)
 	}
 	return json.Marshal(stored{version, *d, text})
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 )
@@ -27,7 +26,6 @@ type fake struct {
 func converse(t *testing.T, params Params, script func(f *fake)) *Conn {
 	t.Helper()
 	c := NewEstablished(connect(t, script).rw, params, 10, 100)
-	c.Timeout = 5 * time.Second
 	return c
 }
 
@@ -43,7 +41,6 @@ func connect(t *testing.T, script func(f *fake)) *Conn {
 		script(f)
 	}()
 	c := NewConn(mine)
-	c.Timeout = 5 * time.Second
 	t.Cleanup(func() {
 		c.Close()
 		<-done
