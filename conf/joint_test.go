@@ -72,6 +72,7 @@ func TestJointMistakes(t *testing.T) {
 		"no owners":      {nodesOwn, nodesJoint + "  iqn.2026-11.test:x: {luns: {0: x}}\nvolumes2: 1\n", `joint:14:1: volumes2: found a section that is not the cluster's`},
 		"of one server":  {nodesOwn, "volumes: {x: {type: ram, size: 1MiB}}\n", `joint:1:14: volumes.x.owners: found nothing in the cluster's configuration, expected the nodes`},
 		"a node's":       {nodesOwn, "server: {threads: 1}\n", `joint:1:1: server: found a section that is not the cluster's`},
+		"a long name":    {nodesOwn, "portal-groups: {}\n", `joint:1:1: portal-groups: found a section that is not the cluster's`},
 		"unknown":        {nodesOwn, nodesJoint + "  iqn.2026-11.test:y: {luns: {0: nowhere}}\n", `joint:13:34`},
 		"own is wrong":   {nodesOwn + "  iqn.2026-11.test:y: {luns: {0: nowhere}}\n", nodesJoint, `own:11:34`},
 		"syntax":         {nodesOwn, "volumes: {\n", "joint:"},

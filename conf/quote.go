@@ -3,6 +3,7 @@ package conf
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -71,9 +72,9 @@ func notShown(text string) string {
 }
 
 // shownKey is how a path shows a key that a mapping does not have: only if it is
-// nearly one of those that it has.
+// one of those that are known, or nearly.
 func shownKey(name string, known []string) string {
-	if _, ok := nearest(name, known); ok && quotable(name) {
+	if _, ok := nearest(name, known); slices.Contains(known, name) || ok && quotable(name) {
 		return name
 	}
 	return unnamed

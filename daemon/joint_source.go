@@ -250,7 +250,12 @@ func ofState(err error) error {
 	if errors.Is(err, cluster.ErrUnknown) {
 		what = "it is not known whether the cluster's configuration was changed (lunar cluster config history tells)"
 	}
-	return &control.Refusal{What: what, State: true, Stale: errors.Is(err, cluster.ErrConflict), Reasons: []control.Reason{{Text: err.Error()}}}
+	stale := errors.Is(err, cluster.ErrConflict)
+	why := err.Error()
+	if stale {
+		why += "; change the text that lunar cluster config show prints now, or take the line of its revision out of a file that you keep"
+	}
+	return &control.Refusal{What: what, State: true, Stale: stale, Reasons: []control.Reason{{Text: why}}}
 }
 
 // judged is what the living nodes say to a proposal. It fails if one says nothing.

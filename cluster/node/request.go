@@ -82,7 +82,7 @@ func (n *Node) unfit(volume, node, owner string) string {
 	case p.Unable[volume] != "":
 		return "found that it cannot open it: " + p.Unable[volume]
 	}
-	return fmt.Sprintf("expected it in owners of the configuration of %q", owner)
+	return fmt.Sprintf("expected it in owners of the configuration of %q; if it is there, it has failed to open the volume (lunar cluster log on %[2]q), and may be asked again", owner, node)
 }
 
 // Drain has a node give all its volumes away and take none, now and later; Fill ends that.

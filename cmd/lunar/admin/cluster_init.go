@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"lunar/cluster"
 	"lunar/cluster/etcd"
 	"lunar/cluster/member"
 	"lunar/conf"
@@ -45,7 +46,18 @@ func (k memberDir) ask(do func(member.Dir, member.Settings, *etcd.State) error) 
 		return err
 	}
 	defer state.Close()
-	return do(d, s, state)
+	return whatToStart(d, do(d, s, state))
+}
+
+// whatToStart adds to an error what makes the state answer, if nobody does.
+func whatToStart(d member.Dir, err error) error {
+	switch {
+	case !errors.Is(err, cluster.ErrNoQuorum):
+		return err
+	case d.Runs():
+		return fmt.Errorf("%w; lunar-etcd runs on this node, and has to on most of the others", err)
+	}
+	return fmt.Errorf("%w; lunar-etcd does not run on this node: systemctl start lunar-etcd", err)
 }
 
 // newMember is what a node is called, and where the others reach it.
@@ -69,11 +81,12 @@ func (k newMember) node() (member.Node, error) {
 }
 
 // begun tells what comes next.
-func (k newMember) begun(c cli.Console, d member.Dir, cluster, node, what string) error {
-	_, err := fmt.Fprintf(c.Out, `%s in %s. It runs from the next start of the server on that has in its configuration
+func (k newMember) begun(c cli.Console, d member.Dir, name, node, what string) error {
+	_, err := fmt.Fprintf(c.Out, `%s in %s. Start its etcd by
+  systemctl start lunar-etcd        (without systemd: lunar-etcd run --dir %s)
+The server takes part once it is restarted with this in its configuration; a witness has no server:
   cluster: {name: %s, node: %s}
-and on a machine without a server (a witness) by: lunar-etcd run --dir %s
-`, what, d, cluster, node, d)
+`, what, d, d, name, node)
 	return err
 }
 

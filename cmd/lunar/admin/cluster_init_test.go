@@ -41,7 +41,7 @@ func TestClusterInit(t *testing.T) {
 	says(t, cli.ExitFailure, "has a member already, node", init()...)
 	says(t, cli.ExitFailure, "found no token", "cluster", "join", "nonsense", "--state-dir", t.TempDir(), "--address", "127.0.0.1")
 	says(t, cli.ExitFailure, "found a part of a token", "cluster", "join", "lunar-join-nonsense", "--state-dir", t.TempDir(), "--address", "127.0.0.1")
-	says(t, cli.ExitFailure, "no quorum of the cluster's members answers", "cluster", "backup", filepath.Join(dir, "backup"), "--state-dir", dir)
+	says(t, cli.ExitFailure, "does not run on this node: systemctl start lunar-etcd", "cluster", "backup", filepath.Join(dir, "backup"), "--state-dir", dir)
 	says(t, cli.ExitFailure, "no quorum of the cluster's members answers", "cluster", "header", "save", "db", filepath.Join(dir, "header"), "--state-dir", dir)
 	files, err := filepath.Glob(dir + "/etcd/*")
 	if err != nil || len(files) != 5 {
