@@ -16,7 +16,7 @@ const (
 // Demand is what a flow of a line has, and the part of the line that its class gives it.
 type Demand struct {
 	Share    float64 // qtcp.Device.Share
-	Measured float64 // rate
+	Measured float64 // rate; 0: not known yet, so that it is taken to want its share
 	Late     bool    // its operations end late
 }
 
@@ -68,7 +68,7 @@ func divide(capacity float64, demands []Demand) float64 {
 		}
 		level, rest := capacity/shares, demands[:0]
 		for _, d := range demands {
-			if wants := wanted * d.Measured; wants <= d.Share*level {
+			if wants := wanted * d.Measured; d.Measured > 0 && wants <= d.Share*level {
 				capacity -= wants
 			} else {
 				rest = append(rest, d)

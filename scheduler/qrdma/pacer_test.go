@@ -220,6 +220,18 @@ func TestPacerMeasuresWaits(t *testing.T) {
 	}
 }
 
+// TestLevelBeginsWithShares: flows of which nothing is known yet do not have the line each, or
+// their first operations were a queue that drains by nothing but what is left of the line.
+func TestLevelBeginsWithShares(t *testing.T) {
+	l := NewLevel(600)
+	l.Update([]Demand{{Share: 1. / 2}, {Share: 1. / 3}, {Share: 1. / 6, Measured: 1000}})
+	for _, share := range []float64{1. / 2, 1. / 3, 1. / 6} {
+		if got := l.Allowance(share); math.Abs(got-600*share) > 1e-6 {
+			t.Errorf("a flow with %.3f of the line may have %.4g, expected %.4g", share, got, 600*share)
+		}
+	}
+}
+
 // TestPacerGoesOn: whatever happened, something may be posted after a while, and a rate that
 // was cut to the least recovers while nothing is under way.
 func TestPacerGoesOn(t *testing.T) {

@@ -7,8 +7,8 @@
 # the bottleneck, how many runs, and with commas those who govern if not both.
 #
 # An emulated machine carries little, and far less beside other work: the bottleneck is below
-# that, and commands are short. Without remote invalidation the initiator's rxe has one command
-# of a connection under way, however many wait: its Local Invalidate waits for all before it.
+# that, and commands are short. Without remote invalidation the initiator's rxe has one or two
+# commands of a connection under way, whatever waits: a Local Invalidate waits for all before it.
 # With more, those of three connections wait for longer than rxe does before it sends again
 # (between 0.7 and 1.7 s), and the link carries the same again and again. Lines "backlog" say what
 # waits in the bottleneck during a run: where it is nothing though nobody governs, the machine is
@@ -27,7 +27,7 @@ must tc class add dev wiret parent 1: classid 1:1 htb rate "${rate}kbit" burst 6
 must tc qdisc add dev wiret parent 1:1 handle 2: bfifo limit 1000000
 
 # The rate of the link is that of data: 8192 bytes of them are 8536 with headers, the response and
-# an acknowledgement. Two hundredths less keep the bottleneck's queue short.
+# an acknowledgement. Four hundredths less keep the bottleneck's queue short.
 configured() {
 	(
 		umask 077
@@ -38,7 +38,7 @@ volumes: {disk: {type: ram, size: 32MiB, block-size: 4096}}
 targets: {"$BASE:disk": {portal-groups: [lab], luns: {0: disk}}}
 qos:
   window: 256
-  network: {governor: $1, delay: $((rate < 656 ? 1000 : 655360 / rate))ms, links: {wiret: $((rate * 115 / 1000))KiB}}
+  network: {governor: $1, delay: $((rate < 656 ? 1000 : 655360 / rate))ms, links: {wiret: $((rate * 113 / 1000))KiB}}
   rules:
     - {name: high, initiators: ["$NAMES:high"], class: high}
     - {name: medium, initiators: ["$NAMES:medium"], class: medium}
