@@ -92,7 +92,7 @@ The server takes part once it is restarted with this in its configuration; a wit
 
 type clusterInitCommand struct {
 	newMember `embed:""`
-	Name      string        `arg:"" help:"Name of the cluster, which never changes: the identity of its disks derives from it."`
+	Name      string        `arg:"" help:"Name of the cluster, which never changes."`
 	Tick      time.Duration `default:"50ms" help:"Time between two heartbeats of etcd's leader: more than a round trip between the nodes."`
 	Election  time.Duration `default:"500ms" help:"Time without a heartbeat after which there is another leader: at least five ticks, and longer than nodes' disks stall."`
 	Quota     string        `default:"256MiB" help:"The most that the cluster's state may take on each node's disk."`
