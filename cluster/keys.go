@@ -24,17 +24,6 @@ func (k Keys) Node(node string) string { return k.Nodes() + node }
 // NodeOf returns the node of a key of Node, and false for other keys.
 func (k Keys) NodeOf(key string) (node string, ok bool) { return strings.CutPrefix(key, k.Nodes()) }
 
-// Members is the prefix of Member's keys.
-func (k Keys) Members() string { return k.prefix + "members/" }
-
-// Member is a node that belongs to the cluster, living or not.
-func (k Keys) Member(node string) string { return k.Members() + node }
-
-// MemberOf returns the node of a key of Member, and false for other keys.
-func (k Keys) MemberOf(key string) (node string, ok bool) {
-	return strings.CutPrefix(key, k.Members())
-}
-
 // Volumes is the prefix of all keys of volumes.
 func (k Keys) Volumes() string { return k.prefix + "volumes/" }
 

@@ -90,7 +90,7 @@ type Detached struct {
 // RunningConfig is the answer of /v1/config.
 type RunningConfig struct {
 	YAML string `json:"yaml" doc:"The configuration that is running, with all defaults and without secrets."`
-	Text string `json:"text" doc:"The same as it was written, with its comments and without secrets."`
+	Text string `json:"text" doc:"The same as it was written, with its comments and without secrets; what the cluster's configuration has is added to it."`
 }
 
 // Running asks for the configuration that is running.

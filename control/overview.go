@@ -29,6 +29,7 @@ type Overview struct {
 	Devices    []SeenDevice    `json:"devices" nullable:"false" doc:"Backing devices of volumes, by name."`
 	Cache      *SeenCache      `json:"cache,omitempty" doc:"The block cache; absent if there is none."`
 	Rules      []SeenRule      `json:"rules" nullable:"false" doc:"QoS rules in force, in words, by name."`
+	Cluster    *Cluster        `json:"cluster,omitempty" doc:"The cluster that the server is a node of, as /v1/cluster tells it, with volumes in flux first; absent if it is of none."`
 	HeatBounds []float64       `json:"heat_bounds_seconds" nullable:"false" doc:"Upper bounds of the times that heat of volumes counts; the last count is of longer ones."`
 
 	Drift    []Drift  `json:"drift" nullable:"false" doc:"Differences of the server from its configuration file."`
@@ -43,13 +44,14 @@ type LeftOut struct {
 	Uses       int `json:"uses" doc:"Uses of volumes by initiators."`
 	Volumes    int `json:"volumes" doc:"Volumes."`
 	Promises   int `json:"promises" doc:"Reservations."`
+	Owned      int `json:"cluster_volumes" doc:"Volumes of the cluster."`
 }
 
 // Answer is a finding with what would help.
 type Answer struct {
 	Severity   string   `json:"severity" enum:"failed,differs,missed,full,warning,note,ok" doc:"failed: data are not available, or in danger; differs: the next start undoes something; missed: a promise is not kept; full: something holds initiators back; warning: the server warns of something; note: nothing in the server holds them back; ok: there is nothing to say."`
-	Kind       string   `json:"kind" enum:"dirty,health,drift,warning,promise,limit,device,thread,cache,memory,network,window,depth,ok" doc:"What it is about."`
-	About      string   `json:"about,omitempty" doc:"Name of that: a volume, rule, device or event thread."`
+	Kind       string   `json:"kind" enum:"dirty,health,drift,warning,promise,limit,device,thread,cache,memory,network,window,depth,cluster,ok" doc:"What it is about."`
+	About      string   `json:"about,omitempty" doc:"Name of that: a volume, rule, device, event thread or node."`
 	Initiators []string `json:"initiators" nullable:"false" doc:"Initiators that it hits."`
 	What       string   `json:"what" doc:"What was found, in a sentence."`
 	Help       string   `json:"help,omitempty" doc:"What would help, in sentences."`

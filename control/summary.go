@@ -29,13 +29,11 @@ func (s *Status) Summary() (state, line string) {
 		state, wrong = worse(state, HealthDegraded), append(wrong, "iSER is off")
 	}
 	if c := s.Cluster; c != nil {
-		if !c.Joined {
-			state, wrong = worse(state, HealthDegraded), append(wrong, "node "+c.Node+" has no place in cluster "+c.Name)
+		troubles, notes := c.words()
+		if len(troubles) > 0 {
+			state = worse(state, HealthDegraded)
 		}
-		if c.Behind != "" {
-			state, wrong = worse(state, HealthDegraded), append(wrong, "node "+c.Node+" does not have the newest configuration of cluster "+c.Name)
-		}
-		known = append(known, fmt.Sprintf("node %s owns %d of %d volumes of cluster %s", c.Node, c.owned(), len(c.Volumes), c.Name))
+		wrong, known = append(wrong, troubles...), append(known, notes...)
 	}
 	for _, name := range s.Closing {
 		known = append(known, "volume "+name+" is still being closed")

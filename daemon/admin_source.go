@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"lunar/cluster/revisions"
 	"lunar/conf"
 	"lunar/control"
 	"lunar/control/server"
@@ -23,11 +24,32 @@ func (s *source) Running() (control.RunningConfig, error) {
 	if err != nil {
 		return control.RunningConfig{}, err
 	}
-	text, err := shownText(s.changes.texts.Load().running)
+	text, err := s.written()
 	if err != nil { // it has what commands do not change
 		text = "# " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
 	}
 	return control.RunningConfig{YAML: commented(s.daemon.drift()) + string(printed), Text: text}, nil
+}
+
+// written is the text that is running, without secrets, with what the cluster's configuration has.
+func (s *source) written() (string, error) {
+	running, joint := s.changes.texts.Load().running, s.daemon.joint()
+	if joint == nil {
+		return shownText(running)
+	}
+	own, err := running.parse()
+	if err != nil {
+		return "", conflict("the text of the configuration: " + err.Error())
+	}
+	tree, err := joint.with(own.Tree())
+	if err == nil {
+		own, err = own.Become(tree)
+	}
+	if err != nil {
+		return "", conflict("the text with that of the cluster: " + err.Error())
+	}
+	text, err := shownText(parsedDocument(own))
+	return fmt.Sprintf("# With %s, which lunar cluster config show has alone.\n%s", revisions.Name(joint.Revision), text), err
 }
 
 // Kick implements server.Source.

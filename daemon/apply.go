@@ -232,6 +232,11 @@ func (a *applier) force(r request, cfg *conf.Config) (control.Applied, error) {
 		return control.Applied{}, refused(what, errors.Join(err, r.edit.ended()))
 	}
 	a.warned = warnedOf(r.warnings)
+	if r.joint == nil {
+		a.daemon.member.again()
+	} else {
+		a.daemon.member.joint.Store(r.joint) // before it is kept
+	}
 	var told []string
 	var keeping sync.WaitGroup // both wait for the medium
 	keeping.Go(func() { told = a.keepApplied() })

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"lunar/cluster/revisions"
 	"lunar/conf"
 	"lunar/daemon/machine"
 	"lunar/daemon/medium"
@@ -92,25 +91,16 @@ func checkApplied(dir string) error {
 	return err
 }
 
-// joint is the cluster's configuration that was in force here last, for a file that is
-// checked; nil: none.
+// joint is the cluster's configuration that was in force here last, for a file that is checked;
+// nil: none. Who may not look there is told nothing.
 func (k CheckOptions) joint(f *conf.File) (*conf.Joint, error) {
-	begins, err := f.Beginning()
-	dir, failed := conf.StateDir(k.StateDir)
-	if err != nil || failed != nil || begins.Cluster == nil {
-		return nil, err // without a state directory nothing is known
-	}
-	text, err := state.ClusterConfig(dir, begins.Cluster.Named)
-	if err != nil || text == nil {
-		if errors.Is(err, fs.ErrPermission) {
-			err = nil
-		}
-		return nil, err
-	}
-	d, err := revisions.Decode(text)
+	dir, err := conf.StateDir(k.StateDir)
 	if err != nil {
-		return nil, err
+		return nil, nil // without a state directory nothing is known
 	}
-	c, err := jointOf(d)
-	return c.config(), err
+	joint, err := state.Joint(dir, f)
+	if errors.Is(err, fs.ErrPermission) {
+		err = nil
+	}
+	return joint, err
 }

@@ -68,6 +68,7 @@ type membership struct {
 	joint     atomic.Pointer[joint]  // that is in force; nil: none
 	behind    atomic.Pointer[string] // why the newest is not; nil or empty: it is
 	following sync.Mutex             // held while a revision is put into force
+	retry     chan struct{}          // the node's own configuration has changed: the newest may go together with it
 	keptID    string                 // of the revision that the state directory has; changed by who changes the configuration
 	closing   sync.Once              // of the state
 	unlinking sync.Once
@@ -88,7 +89,7 @@ func enterCluster(c *conf.Cluster, stateDir string, log *slog.Logger) (*membersh
 	if c == nil {
 		return nil, nil
 	}
-	m := &membership{conf: c, incarnation: rand.Text(), log: log, met: map[string]acquaintance{}, down: map[string]outage{}, heard: map[string]string{}, changed: make(chan struct{}, 1)}
+	m := &membership{conf: c, incarnation: rand.Text(), log: log, met: map[string]acquaintance{}, down: map[string]outage{}, heard: map[string]string{}, changed: make(chan struct{}, 1), retry: make(chan struct{}, 1)}
 	m.reached.For, m.recent.For = c.Hold/2, c.Hold/2 // commands wait for longer
 	var err error
 	if m.state, err = openState(c, stateDir, log); err != nil {
@@ -271,14 +272,20 @@ func (m *membership) add(v *conf.Volume, s *volumes.Shared) error {
 }
 
 func (m *membership) volume(v *conf.Volume, s *volumes.Shared) node.VolumeConfig {
-	c := node.VolumeConfig{Owners: v.Owners, Cached: s.Cached(), BlockSize: v.BlockSize, Image: v.Image}
+	c := node.VolumeConfig{Owners: v.Owners, Cached: s.Cached(), BlockSize: v.BlockSize, Image: v.Image, Failback: m.failback(v)}
 	if now := m.joint.Load(); now.has([]string{"volumes", v.Name}) {
 		c.Revision = now.Revision
 	}
-	if own := m.own.Load(); v.Failback == conf.AutoFailback && m.known.Load().differ(m.conf.Node, own, v.Name) == nil {
-		c.Failback = failbackTime
-	}
 	return c
+}
+
+// failback is how long a better node must have lived to get a volume back by itself; 0: it does
+// not, also while another node has other owners of it, which might give it away again.
+func (m *membership) failback(v *conf.Volume) time.Duration {
+	if v.Failback != conf.AutoFailback || m.known.Load().differ(m.conf.Node, m.own.Load(), v.Name) != nil {
+		return 0
+	}
+	return failbackTime
 }
 
 // failbackTime is how long a node must have lived to get its volumes back by itself: one

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"lunar/cluster"
 	"lunar/cluster/node"
-	"lunar/cluster/ownership"
-	"lunar/conf"
 	"lunar/control"
 	"lunar/control/server"
 )
@@ -31,109 +27,6 @@ func (s *source) ClusterState() (control.Cluster, error) {
 		return control.Cluster{}, noCluster()
 	}
 	return *out, nil
-}
-
-// clusterState is what this node knows; nil: it is none, or not yet.
-func (d *daemon) clusterState(cfg *conf.Config) *control.Cluster {
-	n := d.joined()
-	if n == nil {
-		return nil
-	}
-	s, err := n.Status()
-	if err != nil {
-		return nil // it has left
-	}
-	out := &control.Cluster{Name: cfg.Cluster.Named, Node: s.Node, Joined: s.Alone == "", Why: s.Alone, Nodes: []control.ClusterNode{}, Volumes: []control.ClusterVolume{}}
-	if left := time.Until(s.Until); left > 0 {
-		out.Lease = left.Seconds()
-	}
-	about := *d.member.known.Load()
-	out.Revision, out.Behind = d.joint().revision(), d.member.whyBehind()
-	for _, name := range nodesOf(&s, cfg) {
-		out.Nodes = append(out.Nodes, nodeOf(name, &s, about[name]))
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Volumes)) {
-		out.Volumes = append(out.Volumes, ownedOf(name, s.Volumes[name], cfg.Volume(name)))
-	}
-	out.Links = d.member.linksOf()
-	return out
-}
-
-// linksOf are those to other nodes.
-func (m *membership) linksOf() []control.ClusterLink {
-	out := []control.ClusterLink{}
-	if m.links == nil {
-		return out
-	}
-	for _, l := range m.links.Status() {
-		n := &l.Commands
-		out = append(out, control.ClusterLink{
-			Node: l.Node, Address: l.Address, Up: l.Up, Why: l.Why, RoundTrip: l.RoundTrip.Seconds(), Queued: l.Queued,
-			Relayed: n.Sent, Relaying: n.Open, Unknown: n.Unknown, Served: n.Taken, Serving: n.Held,
-		})
-	}
-	return out
-}
-
-// nodesOf are the nodes that live, and those that may own volumes.
-func nodesOf(s *node.Status, cfg *conf.Config) []string {
-	all := slices.Collect(maps.Keys(s.Nodes))
-	for i := range cfg.Volumes {
-		all = append(all, cfg.Volumes[i].Owners...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-func nodeOf(name string, s *node.Status, about peer) control.ClusterNode {
-	p, lives := s.Nodes[name]
-	if !lives {
-		return control.ClusterNode{Name: name, State: "away", Portals: []string{}, Volumes: ownedBy(s, name), Unable: []control.ClusterUnable{}}
-	}
-	out := control.ClusterNode{Name: name, State: "ok", Version: about.Lunar, Since: p.Since, Heard: p.Heard, Draining: p.Draining, Portals: []string{}, Volumes: ownedBy(s, name), Unable: []control.ClusterUnable{}}
-	for _, volume := range slices.Sorted(maps.Keys(p.Unable)) {
-		out.Unable = append(out.Unable, control.ClusterUnable{Volume: volume, Why: p.Unable[volume]})
-	}
-	if about.Config != nil {
-		out.Revision, out.Behind = about.Config.Revision, about.Config.Behind
-	}
-	switch {
-	case !p.Heard:
-		out.State = "silent"
-	case p.Draining:
-		out.State = "drained"
-	case out.Behind != "":
-		out.State = "behind"
-	}
-	for _, g := range about.Groups {
-		for _, a := range g.Addresses {
-			out.Portals = append(out.Portals, fmt.Sprintf("%s,%d", a, g.Tag))
-		}
-	}
-	return out
-}
-
-// ownedBy are the volumes that a node owns.
-func ownedBy(s *node.Status, name string) []string {
-	out := []string{}
-	for volume, v := range s.Volumes {
-		if v.Owner.Node == name && v.Owner.Standing == ownership.Owned {
-			out = append(out, volume)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-func ownedOf(name string, v node.VolumeStatus, configured *conf.Volume) control.ClusterVolume {
-	out := control.ClusterVolume{Name: name, Owner: v.Owner.Node, State: string(v.Owner.Standing), Epoch: v.Owner.Epoch, Here: string(v.State), Owners: []string{}, Size: v.Owner.Size}
-	if out.State == "" {
-		out.State = "none"
-	}
-	if configured != nil {
-		out.Owners = append(out.Owners, configured.Owners...)
-	}
-	return out
 }
 
 // MoveInCluster implements server.Source.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"lunar/cluster/revisions"
 	"lunar/conf"
 	"lunar/conf/edit"
 	"lunar/control"
@@ -142,7 +143,7 @@ func (a *applier) editedTree(tree edit.Object, edits []control.Edit, conditions 
 
 // ofCluster refuses to change an object of the cluster's configuration on one node.
 func ofCluster(c *joint, path []string) error {
-	return conflict(fmt.Sprintf("%s is in %s, which all nodes have: lunar cluster config show writes it, and lunar apply --cluster changes it", conf.Key(path...), jointName(c.Revision)))
+	return conflict(fmt.Sprintf("%s is in %s, which all nodes have: lunar cluster config show writes it, and lunar apply --cluster changes it", conf.Key(path...), revisions.Name(c.Revision)))
 }
 
 // checkOwner refuses an object of what is not there: a LUN of a target whose name has a typo

@@ -23,20 +23,15 @@ type joint struct {
 
 // jointOf reads a document.
 func jointOf(d *revisions.Document) (*joint, error) {
-	text, err := conf.ParseJoint(jointName(d.Revision), d.Text)
+	text, err := conf.ParseJoint(revisions.Name(d.Revision), d.Text)
 	if err != nil {
 		return nil, err
 	}
 	parsed, err := edit.Parse(d.Text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", jointName(d.Revision), err)
+		return nil, fmt.Errorf("%s: %w", revisions.Name(d.Revision), err)
 	}
 	return &joint{d, text, parsed.Tree()}, nil
-}
-
-// jointName is what messages call a revision.
-func jointName(revision int64) string {
-	return fmt.Sprintf("revision %d of the cluster's configuration", revision)
 }
 
 // revision is 0 if there is none.
@@ -125,10 +120,21 @@ func goesBack(found, here int64) error {
 func (m *membership) complainOfJoint(err error) {
 	text := ""
 	if err != nil {
-		text = err.Error()
+		text = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
 	if was := m.behind.Swap(&text); text != "" && (was == nil || *was != text) {
 		m.log.Error("the cluster's configuration is not in force on this node", "error", err)
+	}
+}
+
+// again has the newest revision be tried again, if it is not in force; nil does nothing.
+func (m *membership) again() {
+	if m == nil {
+		return
+	}
+	select {
+	case m.retry <- struct{}{}:
+	default: // who tries next sees this, too
 	}
 }
 
@@ -158,7 +164,7 @@ func (k Options) parseAs(m *membership, f *conf.File, dir string) (loaded, error
 		l, err := k.parse(f, dir, c.config())
 		if err == nil {
 			if m.joint.Store(c); first != nil {
-				m.complainOfJoint(fmt.Errorf("the node's own file does not go together with %s: %w", jointName(all[0].Revision), first))
+				m.complainOfJoint(fmt.Errorf("the node's own file does not go together with %s: %w", revisions.Name(all[0].Revision), first))
 			}
 			return l, nil
 		}

@@ -113,6 +113,9 @@ func (s *source) ApplyInCluster(by server.Asker, f control.ClusterFile) (control
 	if err != nil {
 		return control.ClusterApplied{}, err
 	}
+	if err := s.tooOld(); err != nil {
+		return control.ClusterApplied{}, err
+	}
 	if err := by.Begin(); err != nil {
 		return control.ClusterApplied{}, err
 	}
@@ -273,7 +276,7 @@ func (s *source) judged(ctx context.Context, by server.Asker, p *revisions.Propo
 	for _, node := range s.living() {
 		var v control.ClusterVerdict
 		if json.Unmarshal(said[node], &v) != nil {
-			r.Reasons = append(r.Reasons, control.Reason{Place: "node " + node, Text: s.silent(node)})
+			r.Reasons = append(r.Reasons, control.Reason{Place: "node " + node, Text: fmt.Sprintf("it has not answered within %v: a change may be under way there, or the node be about to die", verdictTime)})
 			continue
 		}
 		out = append(out, v)
@@ -284,12 +287,18 @@ func (s *source) judged(ctx context.Context, by server.Asker, p *revisions.Propo
 	return out, nil
 }
 
-// silent is why a node may have said nothing.
-func (s *source) silent(node string) string {
-	if about := (*s.daemon.member.known.Load())[node]; about.Config == nil {
-		return fmt.Sprintf("found Lunar %s, which knows no configuration of the cluster: upgrade it first", about.Lunar)
+// tooOld refuses a revision where a living node would not hear of it.
+func (s *source) tooOld() error {
+	r, known := &control.Refusal{What: jointRefused, State: true}, *s.daemon.member.known.Load()
+	for _, node := range s.living() {
+		if about, told := known[node]; told && about.Config == nil {
+			r.Reasons = append(r.Reasons, control.Reason{Place: "node " + node, Text: fmt.Sprintf("found Lunar %s, which knows no configuration of the cluster: upgrade it first", about.Lunar)})
+		}
 	}
-	return fmt.Sprintf("it has not answered within %v: a change may be under way there, or the node be about to die", verdictTime)
+	if r.Reasons == nil {
+		return nil
+	}
+	return r
 }
 
 // living are the nodes that live.

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"lunar/cluster"
 	"lunar/cluster/ownership"
+	"lunar/cluster/revisions"
 	"lunar/conf"
 	"lunar/internal/cli"
 	"lunar/internal/eventually"
@@ -156,10 +158,10 @@ func TestJointWhileAway(t *testing.T) {
 	eventually.Holds(t, "the volume has an owner", func() bool { return l.owner("n1") == "n1" })
 	l.network.Cut("n3", true)
 	l.nodes["n2"].stop()
-	eventually.Holds(t, "two nodes are away", func() bool {
+	eventually.Holds(t, "one node is away, and one is heard over links alone", func() bool {
 		two, _ := l.stateOf("n1", "n2")
 		three, _ := l.stateOf("n1", "n3")
-		return two == "away" && three == "away"
+		return two == "away" && three == "cut"
 	})
 	l.apply("n1", cli.ExitOK, strings.Replace(jointConfig, "[n1, n2, n3]", "[n1, n2]", 1))
 	l.network.Cut("n3", false)
@@ -330,6 +332,92 @@ func TestJointBroken(t *testing.T) {
 		three, at := l.stateOf("n2", "n3")
 		return one == "ok" && three == "ok" && at == "3"
 	})
+}
+
+// TestJointFails: a node on which a revision fails keeps the one of before while the others go by
+// it, and tries again when its own file has changed.
+func TestJointFails(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	l.apply("n1", cli.ExitOK, jointConfig)
+	own := filepath.Join(l.nodes["n2"].dir, "tgtd.yaml")
+	fits, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &revisions.Document{Revision: 2, ID: "two", At: time.Now(), By: "a test", Node: "n1", Lunar: "1", What: "apply", Text: []byte(jointConfig + "  \"iqn.2026-11.test:n2\": {luns: {0: db}}\n")}
+	value, err := d.Encode() // which nobody has judged
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.network.State("test").Commit(t.Context(), nil, []cluster.Change{{Key: cluster.KeysOf("lab").Document(2), Value: value}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "one node is behind", func() bool {
+		one, at := l.stateOf("n1", "n1")
+		two, at2 := l.stateOf("n1", "n2")
+		return one == "ok" && at == "2" && two == "behind" && at2 == "1"
+	})
+	for node, want := range map[string]string{"n1": "node n2 is behind", "n2": "degraded: node n2 does not have the newest configuration of cluster lab"} {
+		if said := l.lunar(node, cli.ExitOK, "status"); !strings.Contains(said, want) || !strings.Contains(l.lunar(node, cli.ExitOK, "cluster", "status"), "Node n2 does not have the newest configuration: revision 2 of the cluster's configuration was not applied, and nothing was changed; ") {
+			t.Errorf("node %s: found %q", node, said)
+		}
+	}
+	writeFile(t, own, strings.Replace(string(fits), `"iqn.2026-11.test:n2"`, `"iqn.2026-11.test:other"`, 1))
+	l.lunar("n2", cli.ExitOK, "apply", "--yes", own)
+	eventually.Holds(t, "it goes by the revision", func() bool {
+		two, at := l.stateOf("n1", "n2")
+		return two == "ok" && at == "2"
+	})
+}
+
+// TestJointTooOld: where a living node is of a version that knows no revisions, nothing changes, and
+// nobody waits for it.
+func TestJointTooOld(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	state, keys := l.network.State("test"), cluster.KeysOf("lab")
+	about := (&peer{Lunar: "0.1", Groups: []peerGroup{}}).encode()
+	if _, err := state.Commit(t.Context(), nil, []cluster.Change{
+		{Key: keys.Node("old"), Value: ownership.Node{Incarnation: "x", About: about}.Encode()}, {Key: keys.Pulse("old"), Value: []byte("x")},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	eventually.Holds(t, "the node is seen", func() bool { s, _ := l.stateOf("n1", "old"); return s == "behind" || s == "ok" })
+	began := time.Now()
+	if said := l.apply("n1", cli.ExitFailure, jointConfig); !strings.Contains(said, "node old: found Lunar 0.1, which knows no configuration of the cluster: upgrade it first") {
+		t.Errorf("found %q after %v", said, time.Since(began))
+	}
+	if items, _, err := state.Get(t.Context(), keys.Config()); err != nil || len(items) != 0 {
+		t.Errorf("found %v, %v", items, err)
+	}
+}
+
+// TestJointSaved: a rule of the cluster's configuration that was changed on one node is not saved to
+// that one's file, and what is exported has the cluster's objects.
+func TestJointSaved(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	l.apply("n1", cli.ExitOK, jointConfig+"qos: {rules: [{name: gold, initiators: [\"*\"], limit: 1000}]}\n")
+	before, err := os.ReadFile(filepath.Join(l.nodes["n1"].dir, "tgtd.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.lunar("n1", cli.ExitOK, "qos", "set", "gold", "--limit", "500")
+	if said := l.lunar("n1", cli.ExitFailure, "save"); !strings.Contains(said, "qos.rules.gold") || !strings.Contains(said, "revision 1 of the cluster's configuration") || !strings.Contains(said, "lunar apply --cluster") {
+		t.Errorf("found %q", said)
+	}
+	if after, err := os.ReadFile(filepath.Join(l.nodes["n1"].dir, "tgtd.yaml")); err != nil || string(after) != string(before) {
+		t.Errorf("found %q, %v", after, err)
+	}
+	l.lunar("n1", cli.ExitOK, "qos", "set", "mine", "--initiators", "iqn.2026-11.test:m*", "--limit", "100")
+	l.apply("n1", cli.ExitOK, jointConfig+"qos: {rules: [{name: gold, initiators: [\"*\"], limit: 500}]}\n")
+	if said := l.lunar("n1", cli.ExitOK, "save"); !strings.Contains(said, "mine") || strings.Contains(said, "gold") {
+		t.Errorf("found %q", said)
+	}
+	if said := l.lunar("n1", cli.ExitOK, "export", "volumes.db", "qos.rules.gold", "targets.iqn.2026-11.test:n1"); !strings.Contains(said, "rbd/db") || !strings.Contains(said, "gold") || !strings.Contains(said, "scratch") {
+		t.Errorf("found %q", said)
+	}
+	if said := l.lunar("n1", cli.ExitOK, "export"); !strings.HasPrefix(said, "# With revision 2") || !strings.Contains(said, "rbd/db") || strings.Contains(said, "sesame") {
+		t.Errorf("found %q", said)
+	}
 }
 
 // login logs in at a node as a user.

@@ -32,9 +32,10 @@ func (a *applier) followJoint(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if m.whyBehind() != "" {
-					_ = a.catchUp(ctx)
-				}
+			case <-m.retry:
+			}
+			if m.whyBehind() != "" {
+				_ = a.catchUp(ctx)
 			}
 		}
 	})
@@ -114,7 +115,7 @@ func (f follower) Judge(_ context.Context, d *revisions.Document) json.RawMessag
 // putJoint puts a revision of the cluster's configuration into force, together with what is
 // running of the node's own.
 func (a *applier) putJoint(by server.Asker, d *revisions.Document, allowed conf.Allowed, dry bool) (control.Applied, error) {
-	name := jointName(d.Revision)
+	name := revisions.Name(d.Revision)
 	c, err := jointOf(d)
 	if err != nil {
 		return control.Applied{}, asRefusal(name, err)
@@ -141,10 +142,8 @@ func (a *applier) ownName() string {
 	return a.serve.Config
 }
 
-// jointInForce notes a revision that was put into force, and what the node's file says
-// together with it.
+// jointInForce notes what the node's file says together with a revision that was put into force.
 func (a *applier) jointInForce(c *joint) {
-	a.daemon.member.joint.Store(c)
 	a.daemon.tellOf(func(*conf.Volume) bool { return true }) // by which revision it knows them
 	file := a.texts.Load().file
 	if file == nil {

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"lunar/cluster"
 	"lunar/cluster/mem"
@@ -84,6 +85,41 @@ func TestManyVolumes(t *testing.T) {
 	grow(50000)
 	if err := p.fits(); err == nil || !strings.Contains(err.Error(), "found 50000 with owners") {
 		t.Errorf("found %v", err)
+	}
+}
+
+// TestDifferImage: nodes that have another image for a volume are found.
+func TestDifferImage(t *testing.T) {
+	all := peersIn(t)
+	own := all["n1"]
+	own.Images = map[string]string{"db": "rbd/other"}
+	if err := all.differ("n1", &own, "db"); err == nil || !strings.Contains(err.Error(), "volumes.db.image: found rbd/db on node n2, expected rbd/other") {
+		t.Errorf("found %v", err)
+	}
+	if err := all.differ("n1", &own, "none"); err != nil {
+		t.Errorf("a volume that nobody has: found %v", err)
+	}
+}
+
+// TestFailbackRests: a volume goes back by itself only while all nodes have the same owners of it.
+func TestFailbackRests(t *testing.T) {
+	all := peersIn(t)
+	own := all["n1"]
+	m := &membership{conf: &conf.Cluster{Node: "n1"}}
+	m.own.Store(&own)
+	for _, c := range []struct {
+		policy conf.FailbackPolicy
+		owners []string
+		want   time.Duration
+	}{
+		{conf.AutoFailback, []string{"n1", "n2"}, failbackTime}, {conf.AutoFailback, []string{"n2", "n1"}, 0}, {conf.ManualFailback, []string{"n1", "n2"}, 0},
+	} {
+		other := all["n2"]
+		other.Owners = map[string][]string{"db": c.owners}
+		m.known.Store(&peers{"n1": own, "n2": other})
+		if got := m.failback(&conf.Volume{Name: "db", Failback: c.policy}); got != c.want {
+			t.Errorf("%+v: found %v", c, got)
+		}
 	}
 }
 

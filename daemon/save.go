@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"lunar/cluster/revisions"
 	"lunar/conf"
 	"lunar/conf/edit"
 	"lunar/control"
@@ -37,6 +38,9 @@ func (a *applier) save(by server.Asker, save control.Save) (control.Changed, err
 	if err != nil {
 		return control.Changed{}, conflict(err.Error())
 	}
+	if err := a.jointRules(); err != nil {
+		return control.Changed{}, err
+	}
 	want, err := a.withRules(running.Tree())
 	if err != nil {
 		return control.Changed{}, conflict(err.Error())
@@ -61,6 +65,23 @@ func (a *applier) save(by server.Asker, save control.Save) (control.Changed, err
 	}
 	out.Warnings = append(out.Warnings, warnings...)
 	return out, err
+}
+
+// jointRules refuses to save rules of the cluster's configuration that were changed on this node:
+// the node's file is not where they are.
+func (a *applier) jointRules() error {
+	c := a.daemon.joint()
+	r := &control.Refusal{What: editRefused, State: true}
+	for _, d := range conf.Diff(withRules(configuredSet(&a.daemon.config.Load().QoS)), withRules(a.daemon.rules().Live)) {
+		if c.has(d.Path) {
+			r.Reasons = append(r.Reasons, control.Reason{Place: conf.Key(d.Path...), Text: fmt.Sprintf(
+				"found a change of what is in %s, which all nodes have: make it there (lunar cluster config show > FILE, lunar apply --cluster FILE), or go back to what the file says (lunar apply %s)", revisions.Name(c.Revision), a.serve.Config)})
+		}
+	}
+	if r.Reasons == nil {
+		return nil
+	}
+	return r
 }
 
 // withRules is a tree with the rules of the QoS that are in force.

@@ -17,6 +17,12 @@ type Word struct {
 	Without []string         `json:"without,omitempty"` // volumes that are the node's and that it does not serve
 	Stores  []string         `json:"stores"`            // those of its volumes that answer it
 	Hears   map[string]Voice `json:"hears,omitempty"`   // other nodes
+	// Lease is how long the node's lease still lasts, and Renewed how long ago the state has
+	// renewed it: for people alone.
+	Lease   time.Duration `json:"lease,omitempty"`
+	Renewed time.Duration `json:"renewed,omitempty"`
+
+	Until, Answered time.Time `json:"-"` // what these two are made from where the word is said
 }
 
 // Voice is a node that another one hears.
@@ -33,7 +39,7 @@ type Ears struct {
 	self  string
 	age   time.Duration
 	mu    sync.Mutex
-	last  map[string]said
+	last  map[string]Said
 }
 
 // New returns those of the node self, to which what was heard counts for some time; nil: it has no
@@ -42,25 +48,25 @@ func New(links *link.Links, self string, age time.Duration) *Ears {
 	return &Ears{links: links, self: self, age: age}
 }
 
-// said is the last word of a node.
-type said struct {
+// Said is the last word of a node.
+type Said struct {
 	link.Heard
 	Word
 }
 
-// all returns the last words of all nodes, also of those that are not heard any more. Each is read
+// All returns the last words of all nodes, also of those that are not heard any more. Each is read
 // once.
-func (e *Ears) all() map[string]said {
+func (e *Ears) All() map[string]Said {
 	if e.links == nil {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := map[string]said{}
+	now := map[string]Said{}
 	for name, h := range e.links.All() {
 		s := e.last[name]
 		if !s.At.Equal(h.At) {
-			s = said{Heard: h}
+			s = Said{Heard: h}
 			_ = json.Unmarshal(h.Says, &s.Word) // one of another version is heard all the same
 		}
 		now[name] = s
@@ -72,7 +78,10 @@ func (e *Ears) all() map[string]said {
 // Says is w with whom this node hears, as it is to be said with a beat (link.Config.Says).
 func (e *Ears) Says(w Word) []byte {
 	w.Hears = map[string]Voice{}
-	for name, s := range e.all() {
+	if !w.Answered.IsZero() {
+		w.Lease, w.Renewed = max(0, time.Until(w.Until)), max(0, time.Since(w.Answered))
+	}
+	for name, s := range e.All() {
 		if !s.At.IsZero() {
 			w.Hears[name] = Voice{s.Incarnation, time.Since(s.At), s.Without, s.Stores}
 		}
@@ -111,7 +120,7 @@ func (w Word) written() []byte {
 // Linked are the nodes that are heard without the state, by this one or by one that this one
 // hears.
 func (e *Ears) Linked() map[string]ownership.Linked {
-	out, now, all := map[string]ownership.Linked{}, time.Now(), e.all()
+	out, now, all := map[string]ownership.Linked{}, time.Now(), e.All()
 	for name, s := range all {
 		if !s.At.IsZero() {
 			out[name] = ownership.Linked{Incarnation: s.Incarnation, Until: s.At.Add(e.age), Without: s.Without, Stores: s.Stores}

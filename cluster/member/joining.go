@@ -1,7 +1,6 @@
 package member
 
 import (
-	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/tls"
@@ -9,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	"lunar/cluster"
 	"lunar/cluster/etcd"
 )
 
@@ -87,72 +86,6 @@ type admission struct {
 	Own       []byte   `json:"own"`
 }
 
-// Join makes a member of a cluster that is there, by a token.
-func (d Dir) Join(ctx context.Context, tokenText string, n Node) error {
-	t, err := tokenOf(tokenText)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(n.judge(), n.isHere()); err != nil {
-		return err
-	}
-	if err := d.vacant(); err != nil {
-		return err
-	}
-	key, keyText, err := newKey()
-	if err != nil {
-		return err
-	}
-	public, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		return err
-	}
-	var given admission
-	if err := apply(ctx, t, application{t.Secret, n, public}, &given); err != nil {
-		return err
-	}
-	return d.lay(given.Settings, map[string][]byte{
-		authorityFile: given.Authority, signingFile: given.Signing, ownFile: given.Own, ownKeyFile: keyText,
-	})
-}
-
-const (
-	joinPath     = "/join"
-	joinPatience = 30 * time.Second
-	dialPatience = 5 * time.Second // there may be other members
-	maxMessage   = 1 << 20         // bytes of an application or admission
-)
-
-// apply asks the members of a token, one after the other.
-func apply(ctx context.Context, t token, a application, given *admission) (err error) {
-	text, err := json.Marshal(a)
-	if err != nil {
-		return err
-	}
-	transport := &http.Transport{TLSClientConfig: pinned(t.Pin), DisableKeepAlives: true, DialContext: (&net.Dialer{Timeout: dialPatience}).DialContext}
-	client := &http.Client{Transport: transport, Timeout: joinPatience}
-	for _, m := range t.Members {
-		var r *http.Request
-		if r, err = http.NewRequestWithContext(ctx, http.MethodPost, "https://"+m+joinPath, bytes.NewReader(text)); err != nil {
-			return err
-		}
-		var answer *http.Response
-		if answer, err = client.Do(r); err != nil {
-			continue
-		}
-		body, failed := io.ReadAll(io.LimitReader(answer.Body, maxMessage))
-		answer.Body.Close()
-		if err = failed; err != nil {
-			continue
-		}
-		if answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s", m, bytes.TrimSpace(body))
-		}
-		return json.Unmarshal(body, given)
-	}
-	return err
-}
-
 // doorman admits nodes that have a token.
 type doorman struct {
 	dir      Dir
@@ -194,18 +127,30 @@ func (d *doorman) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	given, err := d.admit(r.Context(), a)
+	given, err := d.admit(r.Context(), &a)
 	if err != nil {
 		d.log.Warn("a node was not admitted to the cluster", "node", a.Node.Name, "from", r.RemoteAddr, "err", err)
-		http.Error(w, err.Error(), http.StatusForbidden)
+		http.Error(w, err.Error(), statusOf(err))
 		return
 	}
 	d.log.Info("a node was admitted to the cluster", "node", a.Node.Name, "address", a.Node.Address, "from", r.RemoteAddr)
-	_ = json.NewEncoder(w).Encode(given) // who does not hear it asks again, with another token
+	_ = json.NewEncoder(w).Encode(given) // who does not hear it asks again
 }
 
-// admit makes a node a learner, and gives it what it needs.
-func (d *doorman) admit(ctx context.Context, a application) (*admission, error) {
+// passing are errors after which the same application may succeed.
+var passing = []error{etcd.ErrUnsettled, cluster.ErrNoQuorum, cluster.ErrUnknown, context.DeadlineExceeded}
+
+// statusOf tells whether to ask again.
+func statusOf(err error) int {
+	if slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) }) {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusForbidden
+}
+
+// admit makes a node a learner, and gives it what it needs. Who asks again with the same key,
+// since it has not heard the answer, gets the same.
+func (d *doorman) admit(ctx context.Context, a *application) (*admission, error) {
 	parsed, err := x509.ParsePKIXPublicKey(a.Public)
 	public, ok := parsed.(*ecdsa.PublicKey)
 	if err != nil || !ok {
@@ -214,34 +159,44 @@ func (d *doorman) admit(ctx context.Context, a application) (*admission, error) 
 	if err := a.Node.judge(); err != nil {
 		return nil, err
 	}
-	ticket, err := find(ctx, d.state, d.settings.Cluster, a.Secret, time.Now())
+	t, err := find(ctx, d.state, d.settings.Cluster, a, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	if err := settled(ctx, func() error { return d.makeRoom(ctx, a.Node) }); err != nil {
-		return nil, err
-	}
-	if err := spend(ctx, d.state, ticket); err != nil {
-		return nil, err
-	}
-	var added etcd.Member
-	var members []etcd.Member
-	err = settled(ctx, func() (err error) {
-		added, members, err = d.state.AddLearner(ctx, a.Node.peer())
-		return err
-	})
+	members, err := d.place(ctx, a, t)
 	if err != nil {
 		return nil, err
 	}
 	given := &admission{Settings: d.settings}
 	given.Settings.Node, given.Settings.Joined, given.Settings.Members, given.Settings.Clients = a.Node, true, map[string]string{}, nil
 	for _, m := range members {
-		if m.ID != added.ID && len(m.Peers) > 0 {
+		if len(m.Peers) > 0 && !slices.Contains(m.Peers, a.Node.peer()) {
 			given.Settings.Members[m.Name] = m.Peers[0]
 			given.Settings.Clients = append(given.Settings.Clients, m.Clients...)
 		}
 	}
 	return given, d.certify(given, public)
+}
+
+// place has a node be a learner, and returns all members.
+func (d *doorman) place(ctx context.Context, a *application, t found) (members []etcd.Member, err error) {
+	if t.mine {
+		members, err = d.state.Members(ctx)
+		if err != nil || slices.ContainsFunc(members, func(m etcd.Member) bool { return m.Name == "" && m.Learner && slices.Contains(m.Peers, a.Node.peer()) }) {
+			return members, err
+		}
+	}
+	if err := settled(ctx, func() error { return d.makeRoom(ctx, a.Node) }); err != nil {
+		return nil, err
+	}
+	if err := spend(ctx, d.state, t); err != nil {
+		return nil, err
+	}
+	err = settled(ctx, func() (err error) {
+		_, members, err = d.state.AddLearner(ctx, a.Node.peer())
+		return err
+	})
+	return members, err
 }
 
 // settled changes members, which waits for those that have come a short time ago, or are

@@ -162,7 +162,10 @@ func pinned(pin []byte) *tls.Config {
 				_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: (&authority{cert: cert}).pool()})
 				return err
 			}
-			return errors.New("found another cluster's certificate, expected that of the token's")
+			return errForeign
 		},
 	}
 }
+
+// errForeign: who answers where a token leads to is of another cluster.
+var errForeign = errors.New("found another cluster's certificate, expected that of the token's")

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -9,6 +10,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -56,6 +58,17 @@ type ticket struct {
 	Version int       `json:"version"`
 	Sum     []byte    `json:"sum"` // SHA-256 of the secret
 	Until   time.Time `json:"until"`
+	// By is SHA-256 of the application that has used it; empty: none has. The same one may be
+	// made again.
+	By []byte `json:"by,omitempty"`
+}
+
+// found is a ticket as it was read.
+type found struct {
+	ticket
+	cluster.Item
+	by   []byte // who asks
+	mine bool   // and has used it before
 }
 
 // ticketsOf is the prefix of tickets, which are named by the beginning of their sums.
@@ -83,8 +96,8 @@ func (d Dir) NewToken(ctx context.Context, state *etcd.State, lasting time.Durat
 	}
 	t := token{Members: doors(s.Node, members), Pin: pinOf(a.cert), Secret: make([]byte, 16)}
 	_, _ = rand.Read(t.Secret) // does not fail
-	sum := sha256.Sum256(t.Secret)
-	value, err := json.Marshal(ticket{Version: 1, Sum: sum[:], Until: time.Now().Add(lasting)})
+	sum := sumOf(t.Secret)
+	value, err := json.Marshal(ticket{Version: 1, Sum: sum, Until: time.Now().Add(lasting)})
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +105,7 @@ func (d Dir) NewToken(ctx context.Context, state *etcd.State, lasting time.Durat
 	if err != nil {
 		return "", err
 	}
-	_, err = state.Commit(ctx, nil, append(changes, cluster.Change{Key: ticketKey(s.Cluster, sum[:]), Value: value}))
+	_, err = state.Commit(ctx, nil, append(changes, cluster.Change{Key: ticketKey(s.Cluster, sum), Value: value}))
 	return t.text(), err
 }
 
@@ -117,25 +130,47 @@ func doors(own Node, members []etcd.Member) []string {
 // errNoTicket does not say which of the reasons it is.
 var errNoTicket = errors.New("the token is unknown, was used, or is too old: lunar cluster token makes another")
 
-// find returns what the cluster knows of a secret; it may be used until Until.
-func find(ctx context.Context, state cluster.State, name string, secret []byte, now time.Time) (cluster.Item, error) {
-	sum := sha256.Sum256(secret)
-	items, _, err := state.Get(ctx, ticketKey(name, sum[:]))
+// find returns what the cluster knows of an application's secret, which somebody else has not
+// used.
+func find(ctx context.Context, state cluster.State, name string, a *application, now time.Time) (found, error) {
+	sum := sumOf(a.Secret)
+	items, _, err := state.Get(ctx, ticketKey(name, sum))
 	if err != nil {
-		return cluster.Item{}, err
+		return found{}, err
 	}
 	for _, i := range items {
-		var t ticket
-		if json.Unmarshal(i.Value, &t) == nil && subtle.ConstantTimeCompare(t.Sum, sum[:]) == 1 && now.Before(t.Until) {
-			return i, nil
+		t := found{Item: i, by: a.sum()}
+		if json.Unmarshal(i.Value, &t.ticket) != nil || subtle.ConstantTimeCompare(t.Sum, sum) == 0 || now.After(t.Until) {
+			continue
+		}
+		if t.mine = bytes.Equal(t.By, t.by); t.mine || len(t.By) == 0 {
+			return t, nil
 		}
 	}
-	return cluster.Item{}, errNoTicket
+	return found{}, errNoTicket
 }
 
-// spend uses a ticket up. It fails if somebody else has.
-func spend(ctx context.Context, state cluster.State, t cluster.Item) error {
-	_, err := state.Commit(ctx, []cluster.Condition{{Key: t.Key, Modified: t.Modified}}, []cluster.Change{{Key: t.Key, Delete: true}})
+// sum tells an application from others: nobody else has the key.
+func (a *application) sum() []byte {
+	return sumOf(fmt.Appendf(nil, "%q %q %d %x", a.Node.Name, a.Node.Address, a.Node.Port, a.Public))
+}
+
+func sumOf(text []byte) []byte {
+	sum := sha256.Sum256(text)
+	return sum[:]
+}
+
+// spend notes who has used a ticket. It fails if somebody else has.
+func spend(ctx context.Context, state cluster.State, t found) error {
+	if t.mine {
+		return nil
+	}
+	t.By = t.by
+	value, err := json.Marshal(t.ticket)
+	if err != nil {
+		return err
+	}
+	_, err = state.Commit(ctx, []cluster.Condition{{Key: t.Key, Modified: t.Modified}}, []cluster.Change{{Key: t.Key, Value: value}})
 	if errors.Is(err, cluster.ErrConflict) {
 		return errNoTicket
 	}

@@ -51,9 +51,11 @@ type Node struct {
 	all      bool      // machines of all volumes have something new
 	tick     time.Time // when the lease is looked at again
 	lease    cluster.Lease
-	alone    string // why the node has no record; empty: it has
-	why      string // the same, as it was logged
-	silent   bool   // the lease was not renewed in time, and is not known to have ended
+	alone    string    // why the node has no record; empty: it has
+	why      string    // the same, as it was logged
+	silent   bool      // the lease was not renewed in time, and is not known to have ended
+	mute     bool      // the state did not answer when a lease was asked for
+	answered time.Time // when the state has renewed a lease last; at first: the start
 	waiting  map[*waiter]struct{}
 
 	ctx    context.Context // of what is done until the node ends
@@ -84,7 +86,7 @@ func Start(c Config) *Node {
 	n := &Node{
 		config: c, observer: ownership.NewObserver(c.Keys, c.Node), ears: hearing.New(c.Links, c.Node, c.Suspect),
 		volumes: map[string]*volume{}, waiting: map[*waiter]struct{}{}, alone: "it has not joined yet", why: "it has not joined yet",
-		ctx: ctx, inbox: make(chan func()), done: make(chan struct{}), end: end, resign: resign,
+		answered: time.Now(), ctx: ctx, inbox: make(chan func()), done: make(chan struct{}), end: end, resign: resign,
 	}
 	n.self.Store(&ownership.Node{Incarnation: c.Incarnation, About: c.About, Unable: c.Unable})
 	n.says.Store(new(hearing.Word))
@@ -197,7 +199,11 @@ func (n *Node) holds(now time.Time) {
 		n.observer.Holds(0, time.Time{})
 		return
 	}
-	n.observer.Holds(n.lease.ID(), n.lease.Deadline().Add(-n.config.Lease/margin))
+	deadline := n.lease.Deadline()
+	n.observer.Holds(n.lease.ID(), deadline.Add(-n.config.Lease/margin))
+	if renewed := deadline.Add(-n.config.Lease); renewed.After(n.answered) {
+		n.answered = renewed
+	}
 	n.listen(now)
 }
 

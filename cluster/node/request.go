@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lunar/cluster"
+	"lunar/cluster/hearing"
 	"lunar/cluster/ownership"
 )
 
@@ -82,7 +83,7 @@ func (n *Node) unfit(volume, node, owner string) string {
 	case p.Unable[volume] != "":
 		return "found that it cannot open it: " + p.Unable[volume]
 	}
-	return fmt.Sprintf("expected it in owners of the configuration of %q; if it is there, it has failed to open the volume (lunar cluster log on %[2]q), and may be asked again", owner, node)
+	return fmt.Sprintf("expected it in owners as %q knows them: from its own file, or from the revision of the cluster's configuration that it goes by (lunar cluster status); if it is there, it has failed to open the volume (lunar cluster log on %[2]q), and may be asked again", owner, node)
 }
 
 // Drain has a node give all its volumes away and take none, now and later; Fill ends that.
@@ -205,13 +206,26 @@ var errDeserted = errors.New("etcd does not answer, so that no other node can be
 // deserted reports that the state has not answered lately.
 func (n *Node) deserted() bool { return n.lease == nil || time.Now().After(n.lease.Deadline()) }
 
+// unanswered reports that the state did not answer when it was asked last.
+func (n *Node) unanswered() bool {
+	if n.lease == nil {
+		return n.mute
+	}
+	return n.silent
+}
+
 // Status is what a node knows of its cluster.
 type Status struct {
 	Node        string
 	Incarnation string
-	Alone       string    // why the node has no place in the cluster; empty: it has
-	Until       time.Time // cached reads are served until then, unless the lease is kept
+	Alone       string                  // why the node has no place in the cluster; empty: it has
+	Until       time.Time               // cached reads are served until then, unless the lease is kept
+	Answered    time.Time               // when the state has renewed the lease last; at first: when the node began
+	Mute        bool                    // the state does not answer, or has no majority
+	Said        map[string]hearing.Said // the last words of other nodes over links, also of those that do not live
 	Nodes       map[string]NodeStatus
+	Linked      map[string]ownership.Linked // other nodes that are heard over links, by whomever
+	Drained     map[string]bool             // nodes that are to have no volumes, living or not
 	Volumes     map[string]VolumeStatus
 	Headers     map[string][]byte // of encrypted volumes, as the state has them
 }
@@ -222,6 +236,9 @@ type NodeStatus struct {
 	About json.RawMessage
 }
 
+// Hears reports whether a node is heard over links, by whomever.
+func (s *Status) Hears(node string) bool { return time.Now().Before(s.Linked[node].Until) }
+
 // VolumeStatus is a volume of the cluster.
 type VolumeStatus struct {
 	Owner ownership.Record
@@ -231,7 +248,7 @@ type VolumeStatus struct {
 // Status returns what the node knows.
 func (n *Node) Status() (s Status, err error) {
 	err = n.do(func() {
-		s = Status{Node: n.config.Node, Incarnation: n.config.Incarnation, Alone: n.alone, Nodes: map[string]NodeStatus{}, Volumes: map[string]VolumeStatus{}}
+		s = Status{Node: n.config.Node, Incarnation: n.config.Incarnation, Alone: n.alone, Answered: n.answered, Mute: n.unanswered(), Said: n.ears.All(), Linked: n.observer.View.Linked, Drained: n.observer.Drained(), Nodes: map[string]NodeStatus{}, Volumes: map[string]VolumeStatus{}}
 		if n.observer.View.Current {
 			s.Until = n.observer.View.Until
 		}

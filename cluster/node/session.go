@@ -89,6 +89,7 @@ func (n *Node) joined(k leased, err error) {
 	if err != nil {
 		alone, why = err.Error(), err.Error()
 	}
+	n.mute = errors.Is(err, cluster.ErrNoQuorum) || errors.Is(err, cluster.ErrUnknown)
 	if errors.Is(err, cluster.ErrNoQuorum) {
 		why = cluster.ErrNoQuorum.Error() // the rest is who was asked last
 	}

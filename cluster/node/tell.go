@@ -46,7 +46,7 @@ const mostSaid = 200
 
 // say notes what is so of this node's volumes, for its next beat.
 func (n *Node) say() {
-	w := hearing.Word{Stores: []string{}}
+	w := hearing.Word{Stores: []string{}, Until: n.observer.View.Until, Answered: n.answered}
 	silent := map[string]bool{}
 	for name, v := range n.volumes {
 		if v.machine.Without() {

@@ -111,6 +111,7 @@ func (m *Machine) committed(o Outcome, now time.Time) {
 // Step returns what is to be done at a time, and when to ask again; zero: only when
 // something has changed.
 func (m *Machine) Step(v *View, now time.Time) (todo []Action, next time.Time) {
+	m.now = now
 	if m.busy == Nothing {
 		r := m.rule(v, now)
 		m.state = r.state

@@ -52,6 +52,17 @@ type Observer struct {
 // told is what is known of a volume.
 type told struct {
 	owner, move, header cluster.Item
+	record              Record // what owner says; it is read once, however many ask
+	wrong               error  // why it cannot be read
+}
+
+// owned notes the item of an owner's record.
+func (t told) owned(item cluster.Item) told {
+	t.owner, t.record, t.wrong = item, Record{}, nil
+	if item.Modified != 0 {
+		t.record, t.wrong = Parse(item.Value)
+	}
+	return t
 }
 
 // NewObserver returns one that knows nothing.
@@ -80,6 +91,9 @@ func (o *Observer) Begin(items []cluster.Item, at cluster.Revision, now time.Tim
 	for name, p := range o.View.Nodes {
 		if was, lived := before[name]; lived && was.Incarnation == p.Incarnation {
 			p.Since = was.Since
+			if !p.Heard && !was.Heard {
+				p.Unheard = was.Unheard
+			}
 			o.View.Nodes[name] = p
 		}
 	}
@@ -130,9 +144,7 @@ func (o *Observer) see(e cluster.Event, now time.Time) error {
 		item = cluster.Item{}
 	}
 	if volume, ok := o.keys.OwnerOf(e.Key); ok {
-		t := o.told[volume]
-		t.owner = item
-		o.told[volume] = t
+		o.told[volume] = o.told[volume].owned(item)
 	} else if volume, ok := o.keys.MoveOf(e.Key); ok {
 		t := o.told[volume]
 		t.move = item
@@ -145,10 +157,10 @@ func (o *Observer) see(e cluster.Event, now time.Time) error {
 		return o.lives(name, item, now)
 	} else if name, ok := o.keys.PulseOf(e.Key); ok {
 		o.pulses[name] = string(item.Value)
-		o.hear(name)
+		o.hear(name, now)
 	} else if name, ok := o.keys.DrainOf(e.Key); ok {
 		o.drains[name] = !e.Deleted
-		o.hear(name)
+		o.hear(name, now)
 	}
 	return nil
 }
@@ -160,14 +172,10 @@ func (o *Observer) tell(volume string) error {
 		return nil
 	}
 	t := o.told[volume]
-	var r Record
-	var err error
-	if t.owner.Modified != 0 {
-		if r, err = Parse(t.owner.Value); err != nil {
-			return fmt.Errorf("%s: %w", t.owner.Key, err)
-		}
+	if t.wrong != nil {
+		return fmt.Errorf("%s: %w", t.owner.Key, t.wrong)
 	}
-	m.Owned(r, t.owner.Modified)
+	m.Owned(t.record, t.owner.Modified)
 	if t.move.Modified == 0 {
 		m.Asked(nil, 0)
 		return nil
@@ -199,16 +207,24 @@ func (o *Observer) lives(name string, item cluster.Item, now time.Time) (err err
 	if was, lived := o.View.Nodes[name]; lived && was.Incarnation == n.Incarnation {
 		since = was.Since
 	}
-	o.View.Nodes[name] = Peer{Incarnation: n.Incarnation, Modified: item.Modified, Since: since, Unable: n.Unable}
-	o.hear(name)
+	o.View.Nodes[name] = Peer{Incarnation: n.Incarnation, Modified: item.Modified, Since: since, Unheard: o.View.Nodes[name].Unheard, Unable: n.Unable}
+	o.hear(name, now)
 	return nil
 }
 
-func (o *Observer) hear(name string) {
-	if p, lives := o.View.Nodes[name]; lives {
-		p.Heard, p.Draining = o.pulses[name] == p.Incarnation, o.drains[name]
-		o.View.Nodes[name] = p
+func (o *Observer) hear(name string, now time.Time) {
+	p, lives := o.View.Nodes[name]
+	if !lives {
+		return
 	}
+	p.Heard, p.Draining = o.pulses[name] == p.Incarnation, o.drains[name]
+	switch {
+	case p.Heard:
+		p.Unheard = time.Time{}
+	case p.Unheard.IsZero():
+		p.Unheard = now
+	}
+	o.View.Nodes[name] = p
 }
 
 // About returns what the living nodes tell of themselves.
@@ -233,12 +249,15 @@ func (o *Observer) Links(all map[string]Linked) {
 	o.View.Linked = all
 }
 
+// Drained returns the nodes that are to have no volumes, living or not.
+func (o *Observer) Drained() map[string]bool { return maps.Clone(o.drains) }
+
 // Owners returns the owners' records of all volumes, of those without a machine too.
 func (o *Observer) Owners() map[string]Record {
 	all := map[string]Record{}
 	for volume, t := range o.told {
-		if r, err := Parse(t.owner.Value); err == nil && t.owner.Modified != 0 {
-			all[volume] = r
+		if t.wrong == nil && t.owner.Modified != 0 {
+			all[volume] = t.record
 		}
 	}
 	return all

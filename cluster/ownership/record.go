@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // version is that of the values that this package writes. Members of later versions are
@@ -22,11 +23,12 @@ const (
 
 // Record is the value of a volume's owner key (cluster.Keys.Owner).
 type Record struct {
-	Version     int      `json:"version"`
-	Node        string   `json:"node"`
-	Incarnation string   `json:"incarnation"` // of the node: its process
-	Epoch       uint64   `json:"epoch"`       // higher with each claim
-	Standing    Standing `json:"standing"`
+	Version     int       `json:"version"`
+	Node        string    `json:"node"`
+	Incarnation string    `json:"incarnation"`    // of the node: its process
+	Epoch       uint64    `json:"epoch"`          // higher with each claim
+	Since       time.Time `json:"since,omitzero"` // when Node claimed it, by its clock: for people alone
+	Standing    Standing  `json:"standing"`
 	// Instances are the addresses of the Ceph instances that may have the volume open: who
 	// claims it next has to fence them.
 	Instances []string `json:"instances,omitempty"`

@@ -210,6 +210,7 @@ func (m *Machine) mineAgain(*View, time.Time) bool { return m.mine() }
 func (m *Machine) claim(v *View) Action {
 	r := m.record
 	r.Node, r.Incarnation, r.Epoch, r.Standing, r.Next = m.config.Node, m.config.Incarnation, r.Epoch+1, Claiming, ""
+	r.Since = m.now.UTC().Round(time.Millisecond)
 	r.Instances = append(without(m.earlier(), m.address), m.address)
 	a := m.commit(r)
 	if m.cause.what == gone {

@@ -44,6 +44,7 @@ type Machine struct {
 	access  access
 	until   time.Time
 	state   State
+	now     time.Time // of the Step that is under way
 }
 
 // cause is why a volume may be claimed.

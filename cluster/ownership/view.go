@@ -34,6 +34,7 @@ type Peer struct {
 	Modified    cluster.Revision // of its record
 	Since       time.Time        // when this incarnation was seen first
 	Heard       bool             // its pulse is there, which ends before its record does
+	Unheard     time.Time        // since when it is not; zero: it is heard
 	Draining    bool             // it is to have no volumes
 	// Unable has the volumes that it could not open, by its own word, and why. It claims none of
 	// them, and is given none.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lunar/cluster"
@@ -52,6 +53,7 @@ type Keeper struct {
 	end        context.CancelFunc
 	rest       sync.WaitGroup
 	superseded chan struct{} // an earlier controller hears here that it is none any more
+	seen       atomic.Pointer[Seen]
 
 	// What follows is the deciding goroutine's.
 	node       nodes.Node
@@ -199,6 +201,13 @@ func (k *Keeper) deal(now int64) {
 	for _, node := range c.Granted() {
 		k.send(node, link.Grant, c.Grant(node, k.now(), nil))
 	}
+	t := c.Totals(now - k.elected)
+	if t == nil {
+		return
+	}
+	for _, node := range c.Granted() {
+		k.send(node, link.Grant, t.Append(nil))
+	}
 }
 
 // send sends a message, also to this node.
@@ -235,6 +244,12 @@ func (k *Keeper) taken(from string, message []byte) error {
 			return err
 		}
 		k.config.Gates.GrantQoS(g)
+	case nodes.IsTotals:
+		t, err := k.node.Totals(message, k.now())
+		if err != nil {
+			return err
+		}
+		k.seen.Store(&Seen{from, *t, time.Now()})
 	case nodes.IsReport:
 		if c != nil {
 			return c.Hear(from, message, k.now())

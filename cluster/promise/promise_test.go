@@ -272,6 +272,9 @@ func TestFollows(t *testing.T) {
 			if err != nil || s.Controller != l.one(0) || len(s.Nodes) != 3 || len(s.Entities) != 1 || s.Entities[0].Limit != limit {
 				t.Errorf("node %s says %+v (%v), expected one limit on three nodes", name, s, err)
 			}
+			if seen := l.keepers[name].Seen(); seen == nil || seen.Controller != l.one(0) || seen.Limit != limit || len(seen.Nodes) != 3 {
+				t.Errorf("node %s was told %+v, expected the same in sums", name, seen)
+			}
 		}
 	})
 }
@@ -323,6 +326,12 @@ func TestControllerDies(t *testing.T) {
 		time.Sleep(2*nodes.Interval + 100*time.Millisecond)
 		if share := l.gates[rest[0]].share(); share < scheduler.Whole*8/10 {
 			t.Errorf("found %d millionths in the third interval of the next controller, expected most", share)
+		}
+		if seen := l.keepers[rest[0]].Seen(); seen == nil || seen.Controller == dead {
+			t.Errorf("found %+v, expected what the next controller tells", seen)
+		}
+		if seen := l.keepers[dead].Seen(); seen != nil && seen.Controller != dead {
+			t.Errorf("found %+v at a node that hears nobody", seen)
 		}
 		l.names = []string{"n1", "n2", "n3"}
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"lunar/cluster/link"
 	"lunar/scheduler/nodes"
@@ -14,6 +15,26 @@ import (
 type Status struct {
 	Controller string `json:"controller"` // the node
 	nodes.Status
+}
+
+// Seen is what was heard of the controller last.
+type Seen struct {
+	Controller string // the node
+	nodes.Totals
+	At time.Time
+}
+
+// heeded is for how long a controller is heard by what it has said last: it says something once
+// in each second.
+const heeded = 3 * time.Second
+
+// Seen is what was heard of the controller lately; nil: of none.
+func (k *Keeper) Seen() *Seen {
+	s := k.seen.Load()
+	if s == nil || time.Since(s.At) > heeded {
+		return nil
+	}
+	return s
 }
 
 // statusSize is how many bytes of a status come over a link.

@@ -23,6 +23,11 @@ type Document struct {
 	Text     []byte    `json:"-"`
 }
 
+// Name is what messages call a revision.
+func Name(revision int64) string {
+	return fmt.Sprintf("revision %d of the cluster's configuration", revision)
+}
+
 // stored is the form of a Document in the state.
 type stored struct {
 	Version int `json:"version"`

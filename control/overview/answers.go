@@ -16,8 +16,8 @@ var severities = []string{control.AnswerFailed, control.AnswerDiffers, control.A
 
 // findings are what is looked for. Each may find nothing.
 var findings = []func(*span) []control.Answer{
-	(*span).unwritten, (*span).sick, (*span).differs, (*span).missed, (*span).limited, (*span).fullThreads, (*span).fullMemory, (*span).fullCache,
-	(*span).fullDevices, (*span).crowded, (*span).fullNetworks, (*span).fullWindows, (*span).warned, (*span).asksNoMore, (*span).well,
+	(*span).unwritten, (*span).sick, (*span).unowned, (*span).alone, (*span).differs, (*span).missed, (*span).limited, (*span).fullThreads, (*span).fullMemory, (*span).fullCache,
+	(*span).fullDevices, (*span).crowded, (*span).fullNetworks, (*span).fullWindows, (*span).others, (*span).warned, (*span).asksNoMore, (*span).well,
 }
 
 func (s *span) answers() []control.Answer {

@@ -22,6 +22,7 @@ func Of(now, before *Snapshot) control.Overview {
 	s.out.Promises = s.promises()
 	s.out.Warnings = s.warnings()
 	s.out.Uses, s.out.Initiators = s.listed()
+	s.out.Cluster = clusterIn(now.Status.Cluster)
 	s.bound()
 	s.out.Answers = s.answers()
 	s.shorten()
@@ -35,6 +36,9 @@ func (s *span) shorten() {
 	o.Uses, o.LeftOut.Uses = shortened(o.Uses)
 	o.Volumes, o.LeftOut.Volumes = shortened(o.Volumes)
 	o.Promises, o.LeftOut.Promises = shortened(o.Promises)
+	if o.Cluster != nil {
+		o.Cluster.Volumes, o.LeftOut.Owned = shortened(o.Cluster.Volumes)
+	}
 }
 
 func shortened[T any](list []T) ([]T, int) {

@@ -55,6 +55,12 @@ func TestMetrics(t *testing.T) {
 		`lunar_qos_queue_seconds_bucket{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="2",target="iqn.2026-11.test:t",le="+Inf"} 9`,
 		`lunar_qos_service_seconds_bucket{initiator="iqn.2026-11.test:` + "\uFFFD" + `host",lun="2",target="iqn.2026-11.test:t",le="1"} 8`,
 		`lunar_volume_latency_seconds_bucket{operation="read",volume="db",le="0.001"} 8`,
+		`lunar_cluster_info{cluster="c",node="n"} 1`,
+		`lunar_cluster_nodes{state="behind"} 1`,
+		`lunar_link_round_trip_seconds{peer="n"} 0.5`,
+		`lunar_cluster_volume_owned{volume="v"} 1`,
+		`lunar_cluster_promise_served_tokens 900`,
+		`lunar_cluster_promise_node_capacity_tokens{node="n"} 20000`,
 		`lunar_volume_latency_seconds_count{operation="read",volume="db"} 9`,
 		`lunar_initiator_latency_seconds{initiator="iqn.2026-11.test:host",operation="read",user="hosts/u",quantile="0.99"} 0.002`,
 		`lunar_initiator_latency_seconds{initiator="iqn.2026-11.test:host",operation="read",user="hosts/u",quantile="1"} 0.004`,
@@ -211,4 +217,31 @@ func metricTable() string {
 		fmt.Fprintf(&b, "| `%s` | summary | %s | %s | %s |\n", m.name, m.unit, strings.Join(m.labels, ", "), m.help)
 	}
 	return b.String()
+}
+
+// TestClusterMetrics: what is promised over all nodes is told by the node that keeps it alone, and
+// a server of no cluster tells nothing of one.
+func TestClusterMetrics(t *testing.T) {
+	other := sample()
+	other.Cluster.Promise.Controller = "m"
+	alone := sample()
+	alone.Cluster = nil
+	for _, c := range []struct {
+		status  control.Status
+		there   []string
+		nowhere string
+	}{
+		{other, []string{"lunar_cluster_controller 0", "lunar_cluster_etcd_answers 1"}, "\nlunar_cluster_promise"}, {alone, nil, "\nlunar_cluster"},
+	} {
+		_, api := serve(t, c.status)
+		_, _, body := request(t, api, "GET", "http://control/metrics")
+		for _, want := range c.there {
+			if !strings.Contains(body, want+"\n") {
+				t.Errorf("found no %q", want)
+			}
+		}
+		if strings.Contains(body, c.nowhere) {
+			t.Errorf("found %q in\n%s", c.nowhere, body)
+		}
+	}
 }

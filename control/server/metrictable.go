@@ -22,6 +22,8 @@ func allMetrics() []metric {
 		rowsOf("lunar_session_", sessionLabels, eachSession), rowsOf("lunar_session_", lunLabels, eachLUN),
 		rdmaMetrics, rowsOf("lunar_rdma_", rdmaLabels, eachRDMADevice),
 		incidentMetrics, rowsOf("lunar_", nil, eachIncidents), rowsOf("lunar_", nil, eachApply), rowsOf("lunar_moves_", nil, eachMoves), rowsOf("lunar_volume_", volumeLabels, eachSpace),
+		clusterMetrics, rowsOf("lunar_cluster_", nil, eachCluster), rowsOf("lunar_cluster_volume_", volumeLabels, eachClusterVolume),
+		rowsOf("lunar_cluster_promise_", nil, eachKept), rowsOf("lunar_cluster_promise_node_", nodeLabels, eachKeptOf),
 		rowsOf("lunar_", nil, eachLatency),
 		rowsOf("lunar_link_", linkLabels, eachLink),
 		qosMetrics, rowsOf("lunar_qos_", deviceLabels, eachDevice), rowsOf("lunar_qos_", onThreadLabel, eachThreadCapacity), rowsOf("lunar_qos_", flowLabels, eachFlow), rowsOf("lunar_qos_", promiseLabels, eachPromise),
@@ -65,17 +67,6 @@ var serverMetrics = []metric{
 }
 
 func eachServer(s *control.Status, yield func(*control.Daemon, ...string)) { yield(&s.Server) }
-
-var linkLabels = []string{"peer"}
-
-func eachLink(s *control.Status, yield func(*control.ClusterLink, ...string)) {
-	if s.Cluster == nil {
-		return
-	}
-	for i := range s.Cluster.Links {
-		yield(&s.Cluster.Links[i], s.Cluster.Links[i].Node)
-	}
-}
 
 func eachThread(s *control.Status, yield func(*control.Thread, ...string)) {
 	for i := range s.Server.Threads {

@@ -22,15 +22,14 @@ type Unencrypted struct {
 // MakeHeader makes the header file, while nobody serves the volume: what this holds is
 // given up.
 func (k Unencrypted) MakeHeader() (e *conf.VolumeEncryption, err error) {
-	cfg, _, err := conf.Load(k.File)
-	if err != nil {
-		return nil, conf.Reported(err)
-	}
 	dir, err := conf.StateDir(k.StateDir)
 	if err != nil {
 		return nil, err
 	}
-	cfg.InStateDir(dir)
+	cfg, err := load(k.File, dir)
+	if err != nil {
+		return nil, conf.Reported(err)
+	}
 	v := cfg.Volume(k.Volume)
 	if v == nil || v.Encryption == nil || v.ReadOnly {
 		return nil, fmt.Errorf("found no volume %q with encryption that may be written in %s", k.Volume, k.File)

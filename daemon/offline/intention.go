@@ -79,12 +79,26 @@ func servedNow(ctx context.Context, socket, volume string) bool {
 
 // configuration is the server's.
 func (k Refused) configuration(dir string) (cfg *conf.Config, err error) {
-	if k.Config == "" {
-		cfg, err = conf.Default(dir, nil)
-	} else {
-		cfg, _, err = conf.Load(k.Config)
+	if k.Config != "" {
+		return load(k.Config, dir)
 	}
-	if err == nil {
+	if cfg, err = conf.Default(dir, nil); err == nil {
+		cfg.InStateDir(dir)
+	}
+	return cfg, err
+}
+
+// load reads the configuration of a server that does not run, with what its cluster has.
+func load(file, dir string) (cfg *conf.Config, err error) {
+	f, err := conf.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	joint, err := state.Joint(dir, f)
+	if err != nil {
+		return nil, err
+	}
+	if cfg, _, err = f.Parse(joint); err == nil {
 		cfg.InStateDir(dir)
 	}
 	return cfg, err

@@ -80,18 +80,17 @@ type rewriting struct {
 
 // rewrite does it, while no server runs in the state directory.
 func (k Unencrypted) rewrite(ctx context.Context, p *bulk.Progress, how func(*rewriting) error) (out Rewritten, err error) {
-	cfg, _, err := conf.Load(k.File)
+	r := &rewriting{}
+	if r.dir, err = conf.StateDir(k.StateDir); err != nil {
+		return out, err
+	}
+	cfg, err := load(k.File, r.dir)
 	if err != nil {
 		return out, conf.Reported(err)
 	}
-	r := &rewriting{}
-	if r.dir, err = conf.StateDir(k.StateDir); err == nil {
-		err = state.Make(r.dir)
-	}
-	if err != nil {
+	if err := state.Make(r.dir); err != nil {
 		return out, err
 	}
-	cfg.InStateDir(r.dir)
 	held, err := state.Take(r.dir)
 	if err != nil {
 		return out, fmt.Errorf("tgtd must not run meanwhile: %w", err)

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"lunar/cluster/revisions"
+	"lunar/conf"
 )
 
 // clusterNote is what a state directory knows of its server's cluster.
@@ -56,6 +59,24 @@ func ClusterConfig(dir, name string) ([]byte, error) {
 		return nil, nil
 	}
 	return kept.Document, nil
+}
+
+// Joint is the cluster's configuration that was in force last where the server of a file has its
+// state; nil: none is known there, or the file is of no cluster.
+func Joint(dir string, f *conf.File) (*conf.Joint, error) {
+	begins, err := f.Beginning()
+	if err != nil || begins.Cluster == nil {
+		return nil, err
+	}
+	text, err := ClusterConfig(dir, begins.Cluster.Named)
+	if err != nil || text == nil {
+		return nil, err
+	}
+	d, err := revisions.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	return conf.ParseJoint(revisions.Name(d.Revision), d.Text)
 }
 
 // KeepClusterConfig notes it, for a start while the cluster's state does not answer.

@@ -16,7 +16,7 @@ var layers = map[string][]string{
 	"daemon":             {"cluster", "control", "conf", "target", "iser", "cache", "backstore", "scheduler", "internal"},
 	"daemon/volumes":     {"cluster", "daemon/state", "daemon/medium", "daemon/machine", "control", "conf", "target/scsi", "cache", "backstore", "internal"},
 	"daemon/machine":     {"conf", "cache", "internal"},
-	"daemon/state":       {"daemon/medium", "conf", "backstore", "internal"},
+	"daemon/state":       {"cluster/revisions", "daemon/medium", "conf", "backstore", "internal"},
 	"daemon/medium":      {"conf", "backstore", "internal"},
 	"daemon/offline":     {"daemon/state", "daemon/medium", "control", "conf", "backstore", "internal"},
 	"control":            {"internal/shell", "internal/bytesize"},

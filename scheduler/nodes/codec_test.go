@@ -50,6 +50,9 @@ func TestMessages(t *testing.T) {
 		same(t, g.Append(nil), IsGrant, &g, &given, given.Parse)
 		a, asked := Ask{Term: rapid.Uint64().Draw(t, "term"), Base: 9}, Ask{}
 		same(t, a.Append(nil), IsAsk, &a, &asked, asked.Parse)
+		sums := Totals{Term: 7, Age: count(t), Entities: 2, Reserved: count(t), Limit: count(t), Served: count(t), Missed: 1, Nodes: []NodeTotals{{"n", count(t), 1, count(t)}, {Node: "m"}}, Silent: []string{"s"}}
+		var told Totals
+		same(t, sums.Append(nil), IsTotals, &sums, &told, told.Parse)
 	})
 }
 

@@ -22,6 +22,7 @@ const (
 	IsSuperseded // an Ask whose Term is that of a later controller: who has asked is none any more
 	IsShow       // a question for the controller's Status
 	IsList       // a question for a node's flows
+	IsTotals     // what a controller tells whoever looks
 )
 
 // KindOf returns the kind of a message.

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strings"
 
-	"lunar/cmd/lunar/listing"
+	"lunar/cmd/lunar/clustertable"
 	"lunar/control"
 	"lunar/internal/cli"
 	"lunar/internal/iscsiname"
@@ -42,63 +41,19 @@ func (k clusterStatusCommand) Run(ctx context.Context, c cli.Console) error {
 	})
 }
 
-// tellCluster prints nodes and volumes.
+// tellCluster prints what is so of all, nodes, volumes, and what nodes have of promises.
 func tellCluster(out io.Writer, s *control.Cluster) error {
-	state := "joined"
-	if !s.Joined {
-		state = "NOT JOINED: " + s.Why
-	}
-	if _, err := fmt.Fprintf(out, "Cluster %s, node %s: %s\n\n", s.Name, s.Node, state); err != nil {
-		return err
-	}
-	for _, n := range s.Nodes {
-		if n.Behind == "" {
-			continue
-		}
-		if _, err := fmt.Fprintf(out, "Node %s does not have the newest configuration: %s\n\n", n.Name, iscsiname.Printable(n.Behind)); err != nil {
+	for _, l := range clustertable.Lines(s) {
+		if _, err := fmt.Fprintln(out, iscsiname.Printable(l.Text)); err != nil {
 			return err
 		}
 	}
-	if err := tellUnable(out, s.Nodes); err != nil {
-		return err
-	}
-	if err := clusterNodeTable.Write(out, s.Nodes, &listing.Options{}); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(out); err != nil {
-		return err
-	}
-	return clusterVolumeTable.Write(out, s.Volumes, &listing.Options{})
-}
-
-// tellUnable prints what nodes could not open if they were to own it.
-func tellUnable(out io.Writer, nodes []control.ClusterNode) error {
-	for _, n := range nodes {
-		for _, u := range n.Unable {
-			if _, err := fmt.Fprintf(out, "Node %s cannot open volume %s, and is not to own it: %s\n\n", n.Name, u.Volume, iscsiname.Printable(u.Why)); err != nil {
-				return err
-			}
-		}
+	section(out, clustertable.Nodes, s.Nodes, "")
+	section(out, clustertable.Volumes, s.Volumes, "")
+	if s.Promise != nil {
+		section(out, clustertable.Parts, s.Promise.Nodes, "")
 	}
 	return nil
-}
-
-var clusterNodeTable = listing.Table[control.ClusterNode]{
-	{Name: "node", Of: func(n *control.ClusterNode) any { return n.Name }},
-	{Name: "version", Of: func(n *control.ClusterNode) any { return n.Version }},
-	{Name: "state", Of: func(n *control.ClusterNode) any { return n.State }},
-	{Name: "revision", Of: func(n *control.ClusterNode) any { return n.Revision }},
-	{Name: "volumes", Of: func(n *control.ClusterNode) any { return len(n.Volumes) }},
-	{Name: "portals", Of: func(n *control.ClusterNode) any { return strings.Join(n.Portals, " ") }},
-}
-
-var clusterVolumeTable = listing.Table[control.ClusterVolume]{
-	{Name: "volume", Of: func(v *control.ClusterVolume) any { return v.Name }},
-	{Name: "owner", Of: func(v *control.ClusterVolume) any { return v.Owner }},
-	{Name: "state", Of: func(v *control.ClusterVolume) any { return v.State }},
-	{Name: "epoch", Of: func(v *control.ClusterVolume) any { return v.Epoch }},
-	{Name: "here", Of: func(v *control.ClusterVolume) any { return v.Here }},
-	{Name: "owners", Of: func(v *control.ClusterVolume) any { return strings.Join(v.Owners, " ") }},
 }
 
 type clusterMoveCommand struct {

@@ -136,7 +136,8 @@ func (k clusterTokenCommand) Run(ctx context.Context, c cli.Console) error {
 
 type clusterJoinCommand struct {
 	newMember `embed:""`
-	Token     string `arg:"" help:"What lunar cluster token has printed on a node; - reads it from standard input."`
+	Token     string        `arg:"" help:"What lunar cluster token has printed on a node; - reads it from standard input."`
+	Wait      time.Duration `default:"3m" help:"How long to ask again where members do not answer, or are changing."`
 }
 
 // Run makes a member of a cluster that is there.
@@ -155,7 +156,9 @@ func (k clusterJoinCommand) Run(ctx context.Context, c cli.Console) error {
 	if err != nil {
 		return err
 	}
-	if err := d.Join(ctx, text, n); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, k.Wait)
+	defer cancel()
+	if err := d.Join(ctx, text, n, func(why error) { fmt.Fprintf(c.Err, "not yet, asking again: %v\n", why) }); err != nil {
 		return err
 	}
 	s, err := d.Settings()

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"lunar/cmd/lunar/clustertable"
 	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/internal/bytesize"
@@ -38,8 +39,8 @@ func render(w io.Writer, s *control.Status, per string) {
 	}
 	section(w, volumeTable, s.Volumes, per)
 	if s.Cluster != nil {
-		section(w, clusterVolumeTable, s.Cluster.Volumes, per)
-		section(w, clusterNodeTable, s.Cluster.Nodes, per)
+		section(w, clustertable.Volumes, s.Cluster.Volumes, per)
+		section(w, clustertable.Nodes, s.Cluster.Nodes, per)
 	}
 	if s.Cache != nil {
 		renderCache(w, s.Cache, per)

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"lunar/cmd/lunar/clustertable"
 	"lunar/control"
 )
 
@@ -90,7 +91,7 @@ func (m model) pressed(msg tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 		m.typed(key, msg.Text)
 		return m, nil
 	}
-	if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= len(pages) {
+	if n, err := strconv.Atoi(key); err == nil && n >= 1 && n <= len(shown(m.overview)) {
 		m.show(n - 1)
 	} else if do := keys[key]; do != nil {
 		do(&m)
@@ -105,7 +106,10 @@ func (m *model) show(page int) {
 	m.keep()
 }
 
-func (m *model) turn(by int) { m.show((m.page + by + len(pages)) % len(pages)) }
+func (m *model) turn(by int) {
+	n := len(shown(m.overview))
+	m.show((m.page + by + n) % n)
+}
 
 // typed changes the filter by a key.
 func (m *model) typed(key, text string) {
@@ -217,12 +221,9 @@ func (m *model) sorted() int {
 
 // sort takes the next column, or the one before; behind the last one is the server's order.
 func (m *model) sort(by int) {
-	names := useTable.Names()
-	if len(m.opened) == 0 {
-		if pages[m.page].columns == nil {
-			return
-		}
-		names = pages[m.page].columns()
+	names := m.columns()
+	if names == nil {
+		return
 	}
 	names = append([]string{""}, names...)
 	at, o := 0, m.orders[m.sorted()]
@@ -232,6 +233,19 @@ func (m *model) sort(by int) {
 		}
 	}
 	m.arrange(order{column: names[(at+by+len(names))%len(names)]})
+}
+
+// columns are what can be sorted by of what is shown; nil: its order has a meaning.
+func (m *model) columns() []string {
+	switch n := len(m.opened); {
+	case n > 0 && strings.HasPrefix(m.opened[n-1], nodeKey):
+		return clustertable.Volumes.Names()
+	case n > 0:
+		return useTable.Names()
+	case pages[m.page].columns == nil:
+		return nil
+	}
+	return pages[m.page].columns()
 }
 
 func (m *model) reverse() {

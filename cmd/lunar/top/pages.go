@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lunar/cmd/lunar/clustertable"
 	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/internal/bytesize"
@@ -75,7 +76,11 @@ var pages = []page{
 	{"cache", nil, func(o *control.Overview, _ order) part { return cachePart(o.Cache) }},
 	{"events", nil, func(o *control.Overview, _ order) part { return eventPart(o.Events) }},
 	{"answers", nil, func(o *control.Overview, _ order) part { return part{lines: answerLines(o.Answers, true)} }},
+	{"cluster", clustertable.Nodes.Names, clusterPart},
 }
+
+// answersKey leads to the page of answers.
+const answersKey = 8
 
 // What a row is about, with a name behind.
 const (
@@ -142,10 +147,13 @@ func eventPart(events []control.Event) (p part) {
 	return p
 }
 
-// detail is the page of an initiator or a volume.
+// detail is the page of an initiator, a node or a volume.
 func detail(o *control.Overview, key string, by order) part {
 	if name, ok := strings.CutPrefix(key, initiatorKey); ok {
 		return initiatorPart(o, name, by)
+	}
+	if name, ok := strings.CutPrefix(key, nodeKey); ok {
+		return nodePart(o, name, by)
 	}
 	return volumePart(o, strings.TrimPrefix(key, volumeKey), by)
 }

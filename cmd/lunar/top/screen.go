@@ -106,14 +106,14 @@ func (m *model) verdicts() (out []string) {
 		}
 	}
 	if more := len(answers) - most; more > 0 {
-		out = append(out, m.painter.paint(head(fmt.Sprintf("  and %d more: key %d", more, len(pages)), m.width), faint))
+		out = append(out, m.painter.paint(head(fmt.Sprintf("  and %d more: key %d", more, answersKey), m.width), faint))
 	}
 	return out
 }
 
 func (m *model) tabs() string {
 	width, out := 0, ""
-	for i, p := range pages {
+	for i, p := range shown(m.overview) {
 		text := fmt.Sprintf(" %d %s ", i+1, p.name)
 		if width += len(text); width > m.width {
 			break
@@ -145,9 +145,9 @@ func (m *model) below() []string {
 }
 
 var helpLines = []string{
-	"1 to 8, tab, ← →   another page",
+	"1 to 8, tab, ← →   another page; 9 is the cluster, if the server is a node of one",
 	"↑ ↓, j k           move the cursor, or the page; page up and down, home, end",
-	"enter              open the initiator or volume that the cursor is on",
+	"enter              open the initiator, volume or node that the cursor is on",
 	"esc, backspace     back",
 	"/                  show only rows that have what you type then; enter keeps it, esc shows all",
 	"s, S               sort by the next column, or the one before; behind the last: the busiest first",

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"lunar/cmd/lunar/clustertable"
 	"lunar/cmd/lunar/listing"
 	"lunar/control"
 	"lunar/internal/iscsiname"
@@ -50,14 +51,34 @@ func Once(w io.Writer, o *control.Overview) error {
 			return err
 		}
 	}
-	if o.Cache == nil {
-		return nil
+	if err := onceCluster(w, o.Cluster); err != nil || o.Cache == nil {
+		return err
 	}
 	fmt.Fprintln(w, "\nCACHE")
 	for _, l := range cachePart(o.Cache).lines[:4] {
 		fmt.Fprintln(w, l.text)
 	}
 	return section(nodeTable, o.Cache.Nodes)(w)
+}
+
+// onceCluster writes the cluster, if there is one.
+func onceCluster(w io.Writer, c *control.Cluster) error {
+	if c == nil {
+		return nil
+	}
+	fmt.Fprintln(w, "\nCLUSTER")
+	for _, l := range clustertable.Lines(c) {
+		fmt.Fprintln(w, iscsiname.Printable(l.Text))
+	}
+	for _, write := range []func(io.Writer) error{section(clustertable.Nodes, c.Nodes), section(clustertable.Volumes, c.Volumes)} {
+		if err := write(w); err != nil {
+			return err
+		}
+	}
+	if c.Promise == nil {
+		return nil
+	}
+	return section(clustertable.Parts, c.Promise.Nodes)(w)
 }
 
 // section writes a table below an empty line, if it has rows.

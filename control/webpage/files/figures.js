@@ -91,6 +91,12 @@ export const bounds = {
 // boundTone is how that looks.
 export const boundTone = (bound) => (bound === 'depth' || bound === 'idle' ? 'plain' : 'caution');
 
+// nodeTone is how a node of a cluster looks by its state.
+export function nodeTone(state) {
+  if (state === 'away' || state === 'silent') return 'alarm';
+  return state === 'ok' ? 'good' : 'caution';
+}
+
 // History keeps the last overviews' figures: the server keeps none.
 export class History {
   constructor(most) {

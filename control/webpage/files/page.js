@@ -3,6 +3,7 @@
 import { html, render, nothing } from './lit-html.js';
 import * as f from './figures.js';
 import { bar, heat, spark } from './charts.js';
+import { cluster } from './cluster.js';
 
 const asked = '/v1/overview';
 const interval = 1000; // ms
@@ -159,6 +160,17 @@ const sections = [
   ['answers', 'Answers', answers], ['promises', 'Promised and received', promises], ['initiators', 'Initiators', initiators], ['latency', 'Latency', latency],
   ['volumes', 'Volumes', volumes], ['threads', 'Threads and devices', threads], ['cache', 'Cache and NUMA', cache], ['rules', 'Rules', rules], ['drift', 'Drift', drift], ['events', 'Events', events],
 ];
+
+// shown are the sections that there are of an overview: a server alone has no cluster.
+function shown(o) {
+  if (!o.cluster) return sections;
+  const at = sections.findIndex(([id]) => id === 'threads');
+  return [...sections.slice(0, at), ['cluster', 'Cluster', inCluster], ...sections.slice(at)];
+}
+
+function inCluster(o) {
+  return html`${cluster(o, table, opens)}${leftOut(o.left_out.cluster_volumes, 'volumes of the cluster')}`;
+}
 
 const leftOut = (n, what) => (n ? html`<p class="quiet">${f.grouped(n)} less busy ${what} are not listed.</p>` : nothing);
 
@@ -360,10 +372,10 @@ function whole(o) {
       <div class="tools"><span class="quiet">${o.version}, up ${f.span(o.uptime_seconds)}, ${new Date(o.at).toLocaleTimeString()}</span>
         <button type="button" aria-pressed=${state.paused} @click=${pause}>${state.paused ? 'Go on' : 'Pause'}</button>
         <button type="button" @click=${() => forget('')}>Sign out</button></div>
-      <nav aria-label="Sections"><ul>${sections.map(([id, name]) => html`<li><a href="#${id}">${name}</a></li>`)}</ul></nav>
+      <nav aria-label="Sections"><ul>${shown(o).map(([id, name]) => html`<li><a href="#${id}">${name}</a></li>`)}</ul></nav>
       ${state.trouble ? html`<p class="notice alarm" role="alert">No answer any more, the figures are old: ${state.trouble}. The page asks again each second.</p>` : nothing}
     </header>
-    <main id="content">${tiles(o)}${sections.map(([id, name, show]) => html`<section id=${id} aria-labelledby="${id}-name"><h2 id="${id}-name">${name}</h2>${show(o)}</section>`)}</main>
+    <main id="content">${tiles(o)}${shown(o).map(([id, name, show]) => html`<section id=${id} aria-labelledby="${id}-name"><h2 id="${id}-name">${name}</h2>${show(o)}</section>`)}</main>
     <dialog id="opened" aria-labelledby="opened-name" @close=${closed} @click=${(e) => { if (e.target.id === 'opened') e.target.close(); }}><div>${opened(o)}</div></dialog>`;
 }
 

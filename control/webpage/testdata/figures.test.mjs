@@ -21,6 +21,10 @@ test('the longest of an operation', () => {
   assert.equal(f.quantile([], 'p99_seconds'), null);
 });
 
+test('a node that is away or silent is red', () => {
+  assert.deepEqual(['ok', 'away', 'silent', 'cut', 'drained', 'behind'].map(f.nodeTone), ['good', 'alarm', 'alarm', 'caution', 'caution', 'caution']);
+});
+
 test('every severity has a name and a tone; red are data, drift and promises', () => {
   for (const s of ['failed', 'differs', 'missed', 'full', 'warning', 'note', 'ok']) assert.ok(f.names[s], s);
   assert.deepEqual(['failed', 'differs', 'missed', 'full', 'warning', 'note', 'ok'].map(f.tone), ['alarm', 'alarm', 'alarm', 'caution', 'caution', 'plain', 'good']);

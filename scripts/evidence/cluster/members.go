@@ -71,7 +71,7 @@ func (m *members) add(ctx context.Context, program string, i int) error {
 	} else {
 		var token string
 		if token, err = m.all[0].dir.NewToken(ctx, m.once, time.Minute); err == nil {
-			err = n.dir.Join(ctx, token, n.self)
+			err = n.dir.Join(ctx, token, n.self, func(error) {})
 		}
 	}
 	if err != nil {

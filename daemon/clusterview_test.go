@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"lunar/cluster/node"
+	"lunar/cluster/ownership"
+	"lunar/conf"
+	"lunar/control"
+	"lunar/internal/cli"
+	"lunar/internal/eventually"
+)
+
+// cluster is what a node tells of the cluster.
+func (l *lab) cluster(node string) (c control.Cluster) {
+	l.t.Helper()
+	if err := json.Unmarshal([]byte(l.lunar(node, cli.ExitOK, "cluster", "status", "--json")), &c); err != nil {
+		l.t.Fatal(err)
+	}
+	return c
+}
+
+// seen is a node as another one sees it.
+func seen(c *control.Cluster, name string) (n control.ClusterNode) {
+	for _, n := range c.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return n
+}
+
+// TestClusterView: each node tells leases, links, owners and promises of all; one that etcd does not
+// hear is told from one that nobody hears.
+func TestClusterView(t *testing.T) {
+	l := newLab(t, "")
+	eventually.Holds(t, "all nodes are well, linked and promised for", func() bool {
+		c := l.cluster("n2")
+		for _, n := range c.Nodes {
+			if n.State != control.NodeOK || n.Incarnation == "" || n.Lease == nil || n.Lease.Left <= 0 || len(n.Hears) != 2 || n.Version == "" {
+				return false
+			}
+			if l := n.Link; n.Name == "n2" != (l == nil) || l != nil && (!l.Up || l.Heard == nil || l.RoundTrip <= 0) {
+				return false
+			}
+		}
+		return len(c.Nodes) == 3 && c.Etcd && c.Promise != nil && len(c.Promise.Nodes) == 3
+	})
+	eventually.Holds(t, "the volume has its owner, and the best path leads there", func() bool {
+		c := l.cluster("n3")
+		if len(c.Volumes) != 1 {
+			return false
+		}
+		v, want := c.Volumes[0], map[string]string{"n1": "optimized", "n2": "non-optimized", "n3": "non-optimized"}
+		for _, a := range v.Access {
+			if want[a.Node] != a.State {
+				return false
+			}
+		}
+		return v.OwnedBy("n1") && !v.InFlux && time.Since(v.Since) < time.Hour && len(v.Access) == 3 && strings.Join(v.Owners, " ") == "n1 n2 n3"
+	})
+	for _, want := range []string{"CLUSTER\nCluster lab, node n1: joined\n", "Promises over all nodes: kept by node n"} {
+		if said := l.lunar("n1", cli.ExitOK, "top", "--once"); !strings.Contains(said, want) {
+			t.Errorf("found no %q in %s", want, said)
+		}
+	}
+	l.network.Cut("n3", true)
+	eventually.Holds(t, "one that etcd does not hear is cut, and knows it", func() bool {
+		one, three := l.cluster("n1"), l.cluster("n3")
+		return seen(&one, "n3").State == control.NodeCut && seen(&three, "n3").State == control.NodeCut && !three.Etcd && !three.Joined && three.Answered > 0
+	})
+	l.wires.CutAll("n3", true)
+	eventually.Holds(t, "one that nobody hears is away, and its link down", func() bool {
+		c := l.cluster("n1")
+		three := seen(&c, "n3")
+		return three.State == control.NodeAway && three.Link != nil && !three.Link.Up && three.Link.Why != "" && len(three.Hears) == 0
+	})
+	if said := l.lunar("n1", cli.ExitOK, "status"); !strings.Contains(said, "node n3 is away") {
+		t.Errorf("found %q", said)
+	}
+	l.wires.CutAll("n3", false)
+	l.network.Cut("n3", false)
+	eventually.Holds(t, "all is well again", func() bool {
+		c := l.cluster("n1")
+		return seen(&c, "n3").State == control.NodeOK && seen(&c, "n3").Link.Up
+	})
+}
+
+// TestClusterStates: what a node is called, and when a volume is in flux.
+func TestClusterStates(t *testing.T) {
+	now := time.Now()
+	view := func() *clusterView {
+		return &clusterView{now: now, cfg: &conf.Config{}, known: peers{}, Status: node.Status{
+			Node: "n1", Nodes: map[string]node.NodeStatus{
+				"n1": {Peer: ownership.Peer{Incarnation: "a", Heard: true}}, "n2": {Peer: ownership.Peer{Incarnation: "b", Heard: true}},
+			}, Linked: map[string]ownership.Linked{}, Drained: map[string]bool{}, Volumes: map[string]node.VolumeStatus{},
+		}}
+	}
+	silent := node.NodeStatus{Peer: ownership.Peer{Incarnation: "b", Unheard: now.Add(-3 * time.Second)}}
+	linked := map[string]ownership.Linked{"n2": {Incarnation: "b", Until: now.Add(time.Minute)}}
+	for want, change := range map[string]func(*clusterView){
+		control.NodeOK:      func(*clusterView) {},
+		control.NodeSilent:  func(v *clusterView) { v.Nodes["n2"] = silent },
+		control.NodeCut:     func(v *clusterView) { v.Nodes["n2"], v.Linked = silent, linked },
+		control.NodeAway:    func(v *clusterView) { delete(v.Nodes, "n2"); v.Drained["n2"] = true },
+		control.NodeDrained: func(v *clusterView) { v.Drained["n2"] = true },
+		control.NodeBehind:  func(v *clusterView) { v.known["n1"] = peer{Config: &peerRevision{Revision: 7}} },
+	} {
+		v := view()
+		change(v)
+		if n := v.nodeOf("n2", v.newest()); n.State != want || n.Draining != v.Drained["n2"] || want == control.NodeSilent && n.Silent != 3 {
+			t.Errorf("found %+v, expected %s", n, want)
+		}
+	}
+	cut := view()
+	cut.Mute = true
+	if n := cut.nodeOf("n1", 0); n.State != control.NodeCut {
+		t.Errorf("a node that etcd does not answer: found %s of itself", n.State)
+	}
+	for _, c := range []struct {
+		owner  ownership.Record
+		here   ownership.State
+		linked bool
+		want   bool
+	}{
+		{ownership.Record{Node: "n2", Incarnation: "b", Standing: ownership.Owned}, ownership.Follower, false, false},
+		{ownership.Record{Node: "n2", Incarnation: "b", Standing: ownership.Owned}, ownership.Suspecting, false, true},
+		{ownership.Record{Node: "n2", Incarnation: "b", Standing: ownership.Free}, ownership.Follower, false, true},
+		{ownership.Record{Node: "n2", Incarnation: "before", Standing: ownership.Owned}, ownership.Follower, false, true},
+		{ownership.Record{Node: "n9", Incarnation: "z", Standing: ownership.Owned}, ownership.Follower, false, true},
+		{ownership.Record{Node: "n9", Incarnation: "z", Standing: ownership.Owned}, "", false, false},
+		{ownership.Record{}, ownership.Follower, false, true},
+		{ownership.Record{Node: "n3", Incarnation: "c", Standing: ownership.Owned}, ownership.Follower, true, false},
+	} {
+		v := view()
+		if c.linked {
+			v.Linked["n3"] = ownership.Linked{Incarnation: "c", Until: now.Add(time.Minute)}
+		}
+		if got := v.inFlux(&node.VolumeStatus{Owner: c.owner, State: c.here}); got != c.want {
+			t.Errorf("%+v: found %v", c, got)
+		}
+	}
+}
