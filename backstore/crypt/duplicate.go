@@ -10,11 +10,6 @@ import (
 // ErrOtherKey says that a header has another master key than data were enciphered with.
 var ErrOtherKey = errors.New("the master key is another one than that of then")
 
-// Mark tells the master key of a store from others, and nothing of it.
-func (s *Store) Mark() string { return markText(s.keys.Load().mark) }
-
-func markText(mark uint64) string { return fmt.Sprintf("%016x", mark) }
-
 // Duplicate makes a header file for another volume, at a path where nothing is, with the master
 // key of the one at path from, for data that share their blocks. Key opens both. ErrOtherKey
 // says that the master key is not that of mark.

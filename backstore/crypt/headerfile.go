@@ -1,7 +1,6 @@
 package crypt
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -118,10 +117,4 @@ func openFile(path string, readOnly bool) (Place, error) {
 		return nil, fmt.Errorf("header file: %w", err)
 	}
 	return &slots{file: headerFile{f}}, nil
-}
-
-func freshMaster() *[MasterSize]byte {
-	m := new([MasterSize]byte)
-	_, _ = rand.Read(m[:]) // never fails
-	return m
 }

@@ -1,8 +1,6 @@
 package crypt
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,7 +9,6 @@ import (
 
 	"lunar/backstore"
 	"lunar/internal/evloop"
-	"lunar/internal/locked"
 	"lunar/internal/quiesce"
 )
 
@@ -48,26 +45,8 @@ type Store struct {
 	endError error
 }
 
-// keys are what data are enciphered with, or why they cannot be.
-type keys struct {
-	*xts
-	mark uint64 // of the master key
-	err  error
-}
-
-// keysOf expands a master key.
-func keysOf(master *[MasterSize]byte) *keys {
-	return &keys{xts: newXTS(master), mark: markOf(master)}
-}
-
-// markOf tells a master key from others, and nothing of it.
-func markOf(master *[MasterSize]byte) uint64 {
-	h := sha256.New()
-	defer locked.Wipe(h)
-	h.Write([]byte("lunar master key\x00"))
-	h.Write(master[:])
-	return binary.LittleEndian.Uint64(h.Sum(nil))
-}
+// Mark tells the master key of a store from others, and nothing of it.
+func (s *Store) Mark() string { return markText(s.keys.Load().mark) }
 
 // Open enciphers a store. On error the data store and Header are left open.
 func Open(c Config) (*Store, error) {
