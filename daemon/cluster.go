@@ -25,7 +25,6 @@ import (
 	"lunar/cluster/promise"
 	"lunar/cluster/revisions"
 	"lunar/conf"
-	"lunar/daemon/state"
 	"lunar/daemon/volumes"
 	"lunar/target"
 	"lunar/target/scsi"
@@ -105,6 +104,7 @@ func enterCluster(c *conf.Cluster, stateDir string, log *slog.Logger) (*membersh
 	}
 	var life context.Context
 	life, m.end = context.WithCancel(context.Background())
+	go m.confirm(life, identity)
 	m.shared = &volumes.Cluster{
 		Life:     life,
 		Identity: identity, Node: c.Node, Hold: c.Hold, Cached: c.LeaseCache,
@@ -175,62 +175,6 @@ func listened(cfg *conf.Config) func(tag uint16) []netip.AddrPort {
 }
 
 func (m *membership) keys() cluster.Keys { return cluster.KeysOf(m.conf.Named) }
-
-// identity is the cluster's: that which the state directory knows, or else the first that
-// a node has told the cluster.
-func (m *membership) identity(stateDir string) (string, error) {
-	id, err := state.ClusterIdentity(stateDir, m.conf.Named)
-	if err != nil || id != "" {
-		return id, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), identityTime)
-	defer cancel()
-	for {
-		if id, err = m.agree(ctx); err == nil {
-			return id, state.KeepClusterIdentity(stateDir, m.conf.Named, id)
-		}
-		m.log.Warn("the cluster's identity is not known yet", "error", err)
-		select {
-		case <-ctx.Done():
-			return "", err
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// clusterIdentity is the value of the key of that name.
-type clusterIdentity struct {
-	Version  int    `json:"version"`
-	Identity string `json:"identity"`
-}
-
-// agree reads the identity, or makes it.
-func (m *membership) agree(ctx context.Context) (string, error) {
-	key := m.keys().Identity()
-	fresh, err := json.Marshal(clusterIdentity{1, rand.Text()})
-	if err != nil {
-		return "", err
-	}
-	_, err = m.state.Commit(ctx, []cluster.Condition{{Key: key}}, []cluster.Change{{Key: key, Value: fresh}})
-	if err != nil && !errors.Is(err, cluster.ErrConflict) && !errors.Is(err, cluster.ErrUnknown) {
-		return "", err
-	}
-	items, _, err := m.state.Get(ctx, key)
-	if err != nil {
-		return "", err
-	}
-	for _, i := range items {
-		var v clusterIdentity
-		if i.Key != key {
-			continue
-		}
-		if err := json.Unmarshal(i.Value, &v); err != nil || v.Version != 1 || v.Identity == "" {
-			return "", fmt.Errorf("found %q, expected version 1 and an identity (%w)", i.Value, err)
-		}
-		return v.Identity, nil
-	}
-	return "", errors.New("found none")
-}
 
 // look has it looked at what other nodes are like, and what they are to know.
 func (m *membership) look() {
