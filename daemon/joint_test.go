@@ -189,9 +189,9 @@ func TestJointAnotherImage(t *testing.T) {
 	l.apply("n1", cli.ExitOK, jointConfig)
 	eventually.Holds(t, "the volume has an owner", func() bool { return l.owner("n1") == "n1" })
 	l.network.Cut("n3", true)
-	eventually.Holds(t, "a node is away", func() bool {
+	eventually.Holds(t, "a node is cut off from etcd", func() bool {
 		state, _ := l.stateOf("n1", "n3")
-		return state == "away"
+		return state == "cut"
 	})
 	l.apply("n1", cli.ExitOK, "ceph: {main: {config: /etc/ceph/ceph.conf, user: lunar}}\n")
 	other := strings.Replace(jointConfig, "image: rbd/db", "image: rbd/db2", 1)
@@ -229,9 +229,9 @@ func TestJointSecretsAtNodeBehind(t *testing.T) {
 	l := newLabOf(t, ownConfig)
 	l.apply("n1", cli.ExitOK, jointConfig)
 	l.network.Cut("n3", true)
-	eventually.Holds(t, "a node is away", func() bool {
+	eventually.Holds(t, "a node is cut off from etcd", func() bool {
 		state, _ := l.stateOf("n1", "n3")
-		return state == "away"
+		return state == "cut"
 	})
 	const own = "iqn.2026-11.test:n3" // that node has it in its file
 	l.apply("n1", cli.ExitOK, strings.Replace(jointConfig, "open sesame please", "another sesame please", 1)+"  \""+own+"\": {auth-group: hosts, luns: {0: db}}\n")
