@@ -89,7 +89,7 @@ func restarted(t *testing.T, rng *rand.Rand, left []*memstore.Store, missing int
 // TestMirrorAfterPowerCuts: whenever the power goes, every sector has what was promised,
 // and both members the same in the end.
 func TestMirrorAfterPowerCuts(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range seeds(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 9))
 			p := newPower(seed<<32, mem(t, crashSize), mem(t, crashSize), mem(t, MapSize))
@@ -127,7 +127,7 @@ func TestMirrorAfterPowerCuts(t *testing.T) {
 // TestMirrorWithoutAMember: a member that fails is dropped without an error for anybody,
 // whoever it is, and gets what it lacks when it is back.
 func TestMirrorWithoutAMember(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range seeds(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 10))
 			p := newPower(seed<<32, mem(t, crashSize), mem(t, crashSize), mem(t, MapSize))
