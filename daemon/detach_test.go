@@ -178,10 +178,11 @@ func TestDetach(t *testing.T) {
 	d.restore(0)
 }
 
-// complaints are the messages of warnings and errors, but for refusals of commands.
+// complaints are the messages of warnings and errors, but for refusals of commands; and for what is
+// said of a volume whose disk has been stuck for long, as it is here on a busy machine.
 func (d *detaching) complaints() (out []string) {
 	for line := range strings.Lines(d.log.String()) {
-		if m := complaint.FindStringSubmatch(line); m != nil {
+		if m := complaint.FindStringSubmatch(line); m != nil && m[1] != "health of a volume" {
 			out = append(out, m[1])
 		}
 	}
