@@ -134,11 +134,11 @@ func (s *Site) KillWithoutMonitor(d time.Duration) error {
 
 // during cuts the owner off for some time, and returns it, and who owns the volume at the end of
 // that time.
-func (s *Site) during(d time.Duration, selectors []string) (from *Node, now string, err error) {
+func (s *Site) during(d time.Duration, cut func(*Node) (mend func() error, err error)) (from *Node, now string, err error) {
 	if from, err = s.Owner(); err != nil {
 		return nil, "", err
 	}
-	mend, err := from.cut(selectors...)
+	mend, err := cut(from)
 	if err != nil {
 		return nil, "", err
 	}
@@ -151,7 +151,7 @@ func (s *Site) during(d time.Duration, selectors []string) (from *Node, now stri
 
 // stays is during after which the owner has to be the same.
 func (s *Site) stays(d time.Duration, selectors []string) error {
-	from, now, err := s.during(d, selectors)
+	from, now, err := s.during(d, cutFrom(selectors))
 	if err == nil && now != from.Name {
 		err = fmt.Errorf("found owner %s, expected %s as before", now, from.Name)
 	}
@@ -164,28 +164,17 @@ func (s *Site) stays(d time.Duration, selectors []string) error {
 	return err
 }
 
-// CutFromEtcd has the owner not reach etcd for a time, and not lose the volume.
-func (s *Site) CutFromEtcd(d time.Duration) error { return s.stays(d, etcdPorts) }
-
-// Silence has nobody reach the owner for a time, nor its member of etcd: to all others it is as if
-// its host had lost its power.
-func (s *Site) Silence(d time.Duration) error {
-	from, err := s.Owner()
-	if err != nil {
-		return err
-	}
-	if err := all("ip link set " + from.outside + " down"); err != nil {
-		return err
-	}
-	time.Sleep(d)
-	now, err := s.Other(from).seen()
+// leaves is during at whose end another node has to own the volume.
+func (s *Site) leaves(d time.Duration, cut func(*Node) (mend func() error, err error)) error {
+	from, now, err := s.during(d, cut)
 	if err == nil && now == from.Name {
 		err = fmt.Errorf("found owner %s as before, expected another one", now)
 	}
-	err = errors.Join(err, all("ip link set "+from.outside+" up"))
-	time.Sleep(3 * time.Second)
-	return errors.Join(err, s.together())
+	return err
 }
+
+// CutFromEtcd has the owner not reach etcd for a time, and not lose the volume.
+func (s *Site) CutFromEtcd(d time.Duration) error { return s.stays(d, etcdPorts) }
 
 // CutFromHosts has hosts not reach the owner for a time, which goes on to own the volume.
 func (s *Site) CutFromHosts(d time.Duration) error { return s.stays(d, hostPorts) }
@@ -196,9 +185,9 @@ func (s *Site) CutFromCeph(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	from, now, err := s.during(d, ports)
-	if err == nil && now == from.Name {
-		err = fmt.Errorf("found owner %s as before, expected another one", now)
-	}
-	return err
+	return s.leaves(d, cutFrom(ports))
 }
+
+// Silence has nobody reach the owner for a time, nor its member of etcd: to all others it is as if
+// its host had lost its power.
+func (s *Site) Silence(d time.Duration) error { return s.leaves(d, (*Node).unplug) }

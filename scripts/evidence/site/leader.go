@@ -18,14 +18,14 @@ import (
 // KillLeader kills the etcd that leads, which its keeper starts again, and returns when all
 // members agree on a leader.
 func (s *Site) KillLeader(after time.Duration) error {
-	state, dirs, err := s.state()
+	state, members, err := s.state()
 	if err != nil {
 		return err
 	}
 	defer state.Close()
 	leader := -1
 	if err := eventually("a leader", func() (err error) {
-		leader, err = leaderOf(state, dirs)
+		leader, err = leaderOf(state, members)
 		return err
 	}); err != nil {
 		return err
@@ -35,34 +35,34 @@ func (s *Site) KillLeader(after time.Duration) error {
 	}
 	time.Sleep(after)
 	return eventually("a leader that all members know", func() error {
-		_, err := leaderOf(state, dirs)
+		_, err := leaderOf(state, members)
 		return err
 	})
 }
 
-// state is etcd as the first node sees it, with the directories of all members.
-func (s *Site) state() (*etcd.State, []member.Dir, error) {
-	var dirs []member.Dir
-	for _, n := range s.Nodes {
-		dirs = append(dirs, member.Dir(filepath.Join(n.State, "etcd")))
+// state is etcd as the first node sees it, with the URLs of all members.
+func (s *Site) state() (*etcd.State, []string, error) {
+	var members []string
+	var first etcd.Options
+	for i, n := range s.Nodes {
+		o, err := member.Dir(filepath.Join(n.State, "etcd")).Options()
+		if err != nil {
+			return nil, nil, err
+		}
+		if i == 0 {
+			first = o
+		}
+		members = append(members, o.Members[0]) // its own
 	}
-	o, err := dirs[0].Options()
-	if err != nil {
-		return nil, nil, err
-	}
-	state, err := etcd.Open(o)
-	return state, dirs, err
+	state, err := etcd.Open(first)
+	return state, members, err
 }
 
 // leaderOf is the number of the member that leads, if all say the same.
-func leaderOf(state *etcd.State, dirs []member.Dir) (int, error) {
+func leaderOf(state *etcd.State, members []string) (int, error) {
 	leader, leading := -1, uint64(0)
-	for i, d := range dirs {
-		o, err := d.Options()
-		if err != nil {
-			return 0, err
-		}
-		says, err := state.Status(context.Background(), o.Members[0]) // which is its own
+	for i, url := range members {
+		says, err := state.Status(context.Background(), url)
 		if err != nil {
 			return 0, err
 		}

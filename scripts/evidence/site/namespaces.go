@@ -103,6 +103,16 @@ func (n *Node) cut(selectors ...string) (mend func() error, err error) {
 	}, nil
 }
 
+// cutFrom is cut with selectors.
+func cutFrom(selectors []string) func(*Node) (mend func() error, err error) {
+	return func(n *Node) (func() error, error) { return n.cut(selectors...) }
+}
+
+// unplug has nothing come to the server's namespace, or out of it.
+func (n *Node) unplug() (mend func() error, err error) {
+	return func() error { return all("ip link set " + n.outside + " up") }, all("ip link set " + n.outside + " down")
+}
+
 // What servers reach, as selectors.
 var (
 	etcdPorts = []string{"dport 7421-7423", "sport 7421-7423"}
