@@ -2,8 +2,11 @@ package rbd
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Answers is whether a cluster answers this server about a pool. It asks for an object now and
@@ -62,7 +65,9 @@ func (a *Answers) ask(ctx context.Context) {
 // askBy waits for an answer, for as long as it takes. That the cluster refuses is an answer, too.
 func (a *Answers) askBy(i *instance) {
 	a.note(a.store, time.Now())
-	_ = i.Ask(a.of)
+	if errors.Is(i.Ask(a.of), unix.ESHUTDOWN) { // it was fenced, and may have had nothing open that would tell
+		a.clients.banish(i)
+	}
 	a.note(i.Cluster()+"/"+a.of.Pool+"/"+a.of.Namespace, time.Time{})
 	_ = a.clients.release(i, defaultPatience) // what cannot be closed has no more use either
 }

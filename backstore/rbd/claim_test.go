@@ -6,6 +6,7 @@ import (
 
 	"lunar/backstore"
 	"lunar/backstore/rbd"
+	"lunar/internal/eventually"
 )
 
 // claimed opens the image for a claim, by the instance that the server has.
@@ -67,4 +68,26 @@ func TestFenceByFenced(t *testing.T) {
 	if err := c.Clients.Fence(c.Account, []string{"192.0.2.9:0/1"}, time.Minute); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestAskedByFenced: that an instance is refused is known also of one that has nothing open.
+func TestAskedByFenced(t *testing.T) {
+	s := newSite(t, nil)
+	c := s.server("a")
+	address, leave, err := c.Clients.Stay(c.Account, nil, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = leave() })
+	if c.Clients.Refused(address) {
+		t.Error("an instance that nobody has fenced counts as refused")
+	}
+	c.Clients.Answers(t.Context(), c.Account, c.Image)
+	s.Block(address)
+	eventually.Holds(t, "the server knows that its instance is refused", func() bool { return c.Clients.Refused(address) })
+	next, leave, err := c.Clients.Stay(c.Account, nil, time.Minute)
+	if err != nil || next == address || c.Clients.Refused(next) {
+		t.Errorf("found instance %q after %q, %v", next, address, err)
+	}
+	t.Cleanup(func() { _ = leave() })
 }

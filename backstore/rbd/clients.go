@@ -194,6 +194,15 @@ func (c *Clients) Stay(a Account, but []string, patience time.Duration) (address
 	return i.Address(), sync.OnceValue(func() error { return c.release(i, patience) }), nil
 }
 
+// Refused reports whether the cluster refuses the instance with an address, at which somebody stays,
+// as far as is known: it is of no use for what is opened next. Any goroutine may call it.
+func (c *Clients) Refused(address string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.mu.at[address]
+	return i != nil && c.mu.all[i.account] != i
+}
+
 // Fence has the cluster of an account refuse all that other instances ask for from now on,
 // by their addresses. An own one is left alone.
 func (c *Clients) Fence(a Account, addresses []string, patience time.Duration) error {

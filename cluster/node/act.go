@@ -14,6 +14,7 @@ func (n *Node) step(v *volume, now time.Time) {
 	before := v.machine.State()
 	store, since, _ := v.Silent()
 	v.machine.Silent(store, since)
+	v.machine.Refused(v.Refused)
 	todo, v.next = v.machine.Step(&n.observer.View, now)
 	for _, a := range todo {
 		if a.Kind < ownership.Serve {

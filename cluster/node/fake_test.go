@@ -258,6 +258,8 @@ func (d *disk) Close(context.Context) error {
 	return nil
 }
 
+func (d *disk) Refused(address string) bool { defer d.lock()(); return d.fence[address] }
+
 func (d *disk) Silent() (store string, since, last time.Time) {
 	defer d.lock()()
 	if since = d.silent[d.node]; since.IsZero() {

@@ -176,6 +176,8 @@ func (v *vessel) rest() {
 	t.idle = nil
 }
 
+func (v *vessel) Refused(address string) bool { return v.clients.Refused(address) }
+
 func (v *vessel) Silent() (store string, since, last time.Time) { return "", since, last }
 
 func (v *vessel) Serve(uint64) { v.serves.Store(true) }

@@ -26,6 +26,9 @@ type Volume interface {
 	// fails is over nevertheless.
 	Close(ctx context.Context) error
 
+	// Refused reports whether Ceph is known to refuse an instance that Connect has returned. It is
+	// called by many, and must not wait.
+	Refused(address string) bool
 	// Silent returns what the volume is in, by a name that is the same on all nodes (empty: it is
 	// not known), since when that does not answer this node (zero: it does), and when it has
 	// answered last. It is called by many, and must not wait.

@@ -65,6 +65,14 @@ func (m *Machine) Resized(size int64) {
 // when it does not answer this one; zero: it does.
 func (m *Machine) Silent(store string, since time.Time) { m.store, m.silent = store, since }
 
+// Refused has the machine ask for another instance if Ceph refuses the one that it has: it claims
+// nothing by that. What is open by it hears of it by Lost.
+func (m *Machine) Refused(is func(address string) bool) {
+	if m.address != "" && m.disk == nil && m.busy == Nothing && is(m.address) {
+		m.address = ""
+	}
+}
+
 // Stop has the machine give the volume away and claim it no more.
 func (m *Machine) Stop() { m.stopping = true }
 

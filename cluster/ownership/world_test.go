@@ -400,6 +400,7 @@ func (h *host) has(address string) bool { return strings.HasPrefix(address, h.in
 func (h *host) step(volume string) {
 	m := h.o.Machines[volume]
 	m.Silent("ceph", h.mute())
+	m.Refused(func(address string) bool { return h.blocked[address] && h.mute().IsZero() })
 	todo, next := m.Step(&h.o.View, h.now)
 	if !next.IsZero() && !next.After(h.now) {
 		h.failed("%s wants to be asked at once again", h.name)

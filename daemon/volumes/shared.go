@@ -96,6 +96,10 @@ func (s *Shared) disconnect() (err error) {
 // zero: it does. last is when it has answered last. Any goroutine may call it.
 func (s *Shared) Silent() (pool string, since, last time.Time) { return s.answers.Silent() }
 
+// Refused reports whether Ceph is known to refuse an instance that Connect has returned. Any
+// goroutine may call it.
+func (s *Shared) Refused(address string) bool { return s.set.Ceph.Refused(address) }
+
 // Fence keeps other servers' instances from writing.
 func (s *Shared) Fence(ctx context.Context, instances []string) error {
 	return s.set.Ceph.Fence(s.image.Account, instances, patienceOf(ctx))
