@@ -250,7 +250,10 @@ func (c *client) ask(ctx context.Context, path string, request, answer any, agai
 			if c.closed.Err() != nil {
 				return cluster.ErrClosed
 			}
-			return fmt.Errorf("%s%s: %w: %w", member, path, cluster.ErrNoQuorum, err)
+			if !errors.Is(err, cluster.ErrNoQuorum) { // else it says so by itself
+				err = fmt.Errorf("%w: %w", cluster.ErrNoQuorum, err)
+			}
+			return fmt.Errorf("%s%s: %w", member, path, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -116,6 +117,16 @@ func TestNobody(t *testing.T) {
 	cancel()
 	if _, _, err := s.Get(ctx, "k"); !errors.Is(err, cluster.ErrNoQuorum) || !errors.Is(err, context.Canceled) {
 		t.Fatalf("found %v, expected ErrNoQuorum and Canceled", err)
+	}
+}
+
+// TestNoQuorumOnce: who has no leader says so, and it is told once.
+func TestNoQuorumOnce(t *testing.T) {
+	var first atomic.Int32
+	s := members(t, says(&first, 503, `{"code":14,"message":"etcdserver: no leader"}`))
+	_, _, err := s.Get(t.Context(), "k")
+	if !errors.Is(err, cluster.ErrNoQuorum) || strings.Count(err.Error(), cluster.ErrNoQuorum.Error()) != 1 {
+		t.Errorf("found %v, expected ErrNoQuorum once", err)
 	}
 }
 

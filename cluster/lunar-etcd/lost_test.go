@@ -77,8 +77,8 @@ func TestBackup(t *testing.T) {
 	restored := other.state()
 	defer restored.Close()
 	answers(t, restored)
-	if count, err := member.Restore(t.Context(), restored, "test", file); err != nil || count != 111 {
-		t.Fatalf("found %d keys, error %v, expected 111", count, err)
+	if r, err := member.Restore(t.Context(), restored, "test", file); err != nil || r.Written != 111 {
+		t.Fatalf("found %+v, error %v, expected 111 keys", r, err)
 	}
 	items, _, err := restored.Get(t.Context(), keys.Owner("109"))
 	if err != nil || len(items) != 1 || len(items[0].Value) != 10<<10 {

@@ -57,26 +57,30 @@ const (
 	partBytes = 1 << 20
 )
 
+// Restored is what Restore has done: keys of the backup that it has written, and those that were
+// there already, as they are in the backup.
+type Restored struct{ Written, There int }
+
 // Restore writes what Backup wrote into a cluster of the same name whose state has none of
-// it, and returns how many keys of the backup are there then. It fails with ErrConflict for a key
-// with another value. What was written before a failure stays, and is no obstacle to another attempt.
-func Restore(ctx context.Context, state cluster.State, name, file string) (keys int, err error) {
+// it. It fails with ErrConflict for a key with another value. What was written before a failure
+// stays, and is no obstacle to another attempt.
+func Restore(ctx context.Context, state cluster.State, name, file string) (r Restored, err error) {
 	text, sealed, err := durable.ReadSealed(file, backupKind)
 	if err != nil {
-		return 0, err
+		return r, err
 	}
 	var b backup
 	if !sealed || json.Unmarshal(text, &b) != nil || b.Version != backupVersion {
-		return 0, fmt.Errorf("found another file, expected a backup of a cluster, of version %d", backupVersion)
+		return r, fmt.Errorf("found another file, expected a backup of a cluster, of version %d", backupVersion)
 	}
 	if b.Cluster != name {
-		return 0, fmt.Errorf("found a backup of cluster %s, expected %s", b.Cluster, name)
+		return r, fmt.Errorf("found a backup of cluster %s, expected %s", b.Cluster, name)
 	}
 	rest, err := missing(ctx, state, &b)
 	if err != nil {
-		return 0, err
+		return r, err
 	}
-	for keys = len(b.Items) - len(rest); len(rest) > 0; {
+	for r.There = len(b.Items) - len(rest); len(rest) > 0; {
 		var conditions []cluster.Condition
 		var changes []cluster.Change
 		for size := 0; len(rest) > 0 && len(changes) < partItems && (size == 0 || size+len(rest[0].Value) <= partBytes); rest = rest[1:] {
@@ -86,14 +90,14 @@ func Restore(ctx context.Context, state cluster.State, name, file string) (keys 
 		}
 		_, err := state.Commit(ctx, conditions, changes)
 		if errors.Is(err, cluster.ErrConflict) {
-			return keys, fmt.Errorf("found keys of the backup in cluster %s, expected a new cluster, of which no server has started yet (%w)", name, err)
+			return r, fmt.Errorf("found keys of the backup in cluster %s, expected a new cluster, of which no server has started yet (%w)", name, err)
 		}
 		if err != nil {
-			return keys, err
+			return r, err
 		}
-		keys += len(changes)
+		r.Written += len(changes)
 	}
-	return keys, nil
+	return r, nil
 }
 
 // missing are the items of a backup that the state does not have.

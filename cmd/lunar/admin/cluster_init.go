@@ -213,11 +213,11 @@ type clusterRestoreCommand struct {
 // Run writes a file's contents into a new cluster.
 func (k clusterRestoreCommand) Run(ctx context.Context, c cli.Console) error {
 	return k.ask(func(_ member.Dir, s member.Settings, state *etcd.State) error {
-		keys, err := member.Restore(ctx, state, s.Cluster, k.File)
+		r, err := member.Restore(ctx, state, s.Cluster, k.File)
 		if err != nil {
-			return errors.Join(err, fmt.Errorf("%s written before that", cli.Counted(keys, "key")))
+			return errors.Join(err, fmt.Errorf("%s written before that", cli.Counted(r.Written, "key")))
 		}
-		_, err = fmt.Fprintf(c.Out, "%s restored to cluster %s\n", cli.Counted(keys, "key"), s.Cluster)
+		_, err = fmt.Fprintf(c.Out, "%s written to cluster %s; %d of the file there already, with the same values\n", cli.Counted(r.Written, "key"), s.Cluster, r.There)
 		return err
 	})
 }
