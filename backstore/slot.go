@@ -54,13 +54,15 @@ func (s *Slot) Empty() bool {
 // is no store: all operations fail with the error until another Exchange. Operations
 // that come meanwhile wait for the end of that. An error of ctx tells that something
 // did not end in time; exchange was not called then, and the store goes on.
-// Exchange must not be called on an event thread, and the lanes' threads must run.
+// Exchange must not be called on an event thread. A lane's thread runs until the lane is
+// closed, which may be meanwhile: nobody waits for that lane then.
 func (s *Slot) Exchange(ctx context.Context, exchange func(Store) (Store, error)) error {
 	s.exchanging.Lock()
 	defer s.exchanging.Unlock()
-	for _, drained := range s.suspend() {
+	for l, drained := range s.suspend() {
 		select {
 		case <-drained:
+		case <-l.gone:
 		case <-ctx.Done():
 			s.resume()
 			return fmt.Errorf("%s: operations under way have not ended: %w", s.Info().Describe, ctx.Err())
@@ -87,15 +89,16 @@ func (s *Slot) Exchange(ctx context.Context, exchange func(Store) (Store, error)
 }
 
 // suspend keeps lanes from being opened, and suspends those that are open. Each of them
-// closes a channel when its last operation has ended.
-func (s *Slot) suspend() (drained []chan struct{}) {
+// closes its channel when its last operation has ended.
+func (s *Slot) suspend() (drained map[*slotLane]chan struct{}) {
 	s.mu.Lock()
 	s.mu.suspended = true
 	s.mu.Unlock()
+	drained = make(map[*slotLane]chan struct{})
 	for _, l := range s.open() {
 		ended := make(chan struct{})
 		l.loop.Post(evloop.Func(func() { l.suspend(ended) }))
-		drained = append(drained, ended)
+		drained[l] = ended
 	}
 	return drained
 }
@@ -125,7 +128,7 @@ func (s *Slot) Close() error { return s.Content().Close() }
 
 // Lane implements Store.
 func (s *Slot) Lane(l *evloop.Loop) (Lane, error) {
-	lane := &slotLane{slot: s, loop: l}
+	lane := &slotLane{slot: s, loop: l, gone: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if lane.suspended = s.mu.suspended; !lane.suspended {
@@ -193,7 +196,7 @@ type slotLane struct {
 	lender    Lender // below, if it is one
 	running   int    // operations that below has
 	suspended bool
-	closed    bool
+	gone      chan struct{} // closed with the lane, whose thread may end then
 	waiting   []*Op         // that came while it is suspended
 	drained   chan struct{} // to be closed when nothing is running
 	done      func(*Op)     // ended, made when the lane is opened
@@ -276,21 +279,24 @@ func LenderOf(l Lane) Lender {
 
 // Close implements Lane.
 func (l *slotLane) Close() {
-	l.closed = true
 	l.let()
+	close(l.gone)
 	l.slot.mu.Lock()
 	delete(l.slot.mu.lanes, l)
 	l.slot.mu.Unlock()
 }
 
-// do runs f on the lane's thread and waits for it.
+// do runs f on the lane's thread and waits for it, or until the lane is closed.
 func (l *slotLane) do(f func()) {
 	done := make(chan struct{})
 	l.loop.Post(evloop.Func(func() {
 		defer close(done)
 		f()
 	}))
-	<-done
+	select {
+	case <-done:
+	case <-l.gone:
+	}
 }
 
 // suspend makes operations wait that come from now on, and closes drained when all
@@ -317,8 +323,10 @@ func (l *slotLane) let() {
 
 // resume begins what has waited.
 func (l *slotLane) resume() {
-	if l.closed {
+	select {
+	case <-l.gone:
 		return
+	default:
 	}
 	if l.below == nil {
 		if err := l.open(); err != nil {

@@ -7,12 +7,15 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/errstore"
+	"lunar/backstore/memstore"
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 )
 
@@ -187,4 +190,75 @@ func TestSlotCancel(t *testing.T) {
 	if backstore.Cancel(nil, &backstore.Op{}) {
 		t.Error("something was taken back from nowhere")
 	}
+}
+
+// lingering is a store whose first lane that is closed waits for the test.
+type lingering struct {
+	backstore.Store
+	lingers      atomic.Bool
+	closes, goOn chan struct{}
+}
+
+// Lane implements backstore.Store.
+func (s *lingering) Lane(l *evloop.Loop) (backstore.Lane, error) {
+	inner, err := s.Store.Lane(l)
+	return lingeringLane{inner, s}, err
+}
+
+type lingeringLane struct {
+	backstore.Lane
+	store *lingering
+}
+
+// Close implements backstore.Lane.
+func (l lingeringLane) Close() {
+	if l.store.lingers.CompareAndSwap(true, false) {
+		close(l.store.closes)
+		<-l.store.goOn
+	}
+	l.Lane.Close()
+}
+
+// TestSlotWhileThreadsEnd: an exchange does not wait for threads that have closed their lanes
+// and ended meanwhile.
+func TestSlotWhileThreadsEnd(t *testing.T) {
+	mem, err := memstore.New(memstore.Config{Size: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := &lingering{Store: mem, closes: make(chan struct{}), goOn: make(chan struct{})}
+	store.lingers.Store(true)
+	slot := backstore.NewSlot(store)
+	loops := make(map[*evloop.Loop]backstore.Lane)
+	for range 8 { // the exchange comes to most of them after the one that lingers
+		loop := backstoretest.NewLoop(t, false)
+		if loops[loop], err = slot.Lane(loop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exchanged := make(chan error, 1)
+	go func() {
+		exchanged <- slot.Exchange(context.Background(), func(s backstore.Store) (backstore.Store, error) { return s, nil })
+	}()
+	<-store.closes
+	var ends sync.WaitGroup
+	var ended atomic.Int32
+	for loop, lane := range loops {
+		ends.Go(func() {
+			backstoretest.On(loop, lane.Close)
+			loop.Stop()
+			ended.Add(1)
+		})
+	}
+	eventually.Finds(t, "threads that have ended", int32(len(loops)-1), ended.Load)
+	close(store.goOn)
+	select {
+	case err := <-exchanged:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(eventually.Patience):
+		t.Fatal("the exchange waits for threads that have ended")
+	}
+	ends.Wait()
 }

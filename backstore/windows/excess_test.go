@@ -111,7 +111,7 @@ func TestExcessAfterPowerCuts(t *testing.T) {
 			})
 			w := resized(t, x, crashSize, seed, 4)
 			for range 6 {
-				if err := w.ledger.Cut(func() []byte { return reopened(t, rng, p.after(1+rng.IntN(300))) }); err != nil {
+				if err := w.ledger.Cut(func() []byte { return reopened(t, rng, p.after(t, 1+rng.IntN(300))) }); err != nil {
 					t.Error(err)
 				}
 			}
@@ -138,7 +138,7 @@ func TestExcessWhileTheFastDeviceFails(t *testing.T) {
 			p.stores[1].breaks(true)
 			eventually.Holds(t, "the failure is told", func() bool { return len(x.Troubles()) > 0 })
 			p.stores[1].breaks(false)
-			if err := w.ledger.Cut(func() []byte { return reopened(t, rng, p.after(1+rng.IntN(300))) }); err != nil {
+			if err := w.ledger.Cut(func() []byte { return reopened(t, rng, p.after(t, 1+rng.IntN(300))) }); err != nil {
 				t.Error(err)
 			}
 		}

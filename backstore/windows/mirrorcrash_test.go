@@ -106,7 +106,7 @@ func TestMirrorAfterPowerCuts(t *testing.T) {
 			for range 6 {
 				missing := rng.IntN(6) - 4 // mostly none
 				if err := w.ledger.Cut(func() []byte {
-					left := p.after(1 + rng.IntN(60))
+					left := p.after(t, 1+rng.IntN(60))
 					if missing >= 0 {
 						if all := restarted(t, rng, left, missing); all != nil {
 							return all
@@ -150,7 +150,7 @@ func TestMirrorWithoutAMember(t *testing.T) {
 				p.stores[victim].breaks(true)
 				eventually.Finds(t, "the member that is missing", name, func() string { return m.Status().Missing })
 				if err := w.ledger.Cut(func() []byte {
-					left := p.after(1 + rng.IntN(60))
+					left := p.after(t, 1+rng.IntN(60))
 					return restarted(t, rng, left, -1)
 				}); err != nil {
 					t.Errorf("round %d without %s: %v", round, name, err)
@@ -160,7 +160,7 @@ func TestMirrorWithoutAMember(t *testing.T) {
 					t.Fatal(err)
 				}
 				if err := w.ledger.Cut(func() []byte {
-					return restarted(t, rng, p.after(1+rng.IntN(200)), -1)
+					return restarted(t, rng, p.after(t, 1+rng.IntN(200)), -1)
 				}); err != nil {
 					t.Errorf("round %d, %s is back: %v", round, name, err)
 				}

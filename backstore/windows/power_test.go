@@ -6,10 +6,12 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"lunar/backstore"
 	"lunar/backstore/backstoretest"
 	"lunar/backstore/memstore"
+	"lunar/internal/eventually"
 	"lunar/internal/evloop"
 )
 
@@ -41,12 +43,25 @@ func newPower(seed uint64, stores ...*memstore.Store) *power {
 }
 
 // after cuts the power after so many changes, and returns what is left of the stores.
-func (p *power) after(changes int) []*memstore.Store {
+func (p *power) after(t testing.TB, changes int) (left []*memstore.Store) {
+	t.Helper()
 	cut := make(chan []*memstore.Store, 1)
 	p.mu.Lock()
 	p.changes, p.cut = changes, cut
 	p.mu.Unlock()
-	return <-cut
+	select {
+	case left = <-cut:
+	case <-time.After(eventually.Patience):
+		t.Fatalf("nobody changes anything: %d changes of %d are missing", p.missing(), changes)
+	}
+	return left
+}
+
+// missing is how many changes there are until the cut.
+func (p *power) missing() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changes
 }
 
 // now cuts it at once.
@@ -168,6 +183,7 @@ type owners struct {
 	ledger *backstoretest.Ledger
 	group  sync.WaitGroup
 	quit   chan struct{}
+	end    sync.Once
 	failed chan error
 }
 
@@ -207,13 +223,19 @@ func worked(t testing.TB, s backstore.Store, size int64, seed uint64, n int, res
 			}
 		})
 	}
+	t.Cleanup(w.rest) // before the loops end that they use, also when the test has failed
 	return w
+}
+
+// rest waits for the owners.
+func (w *owners) rest() {
+	w.end.Do(func() { close(w.quit) })
+	w.group.Wait()
 }
 
 // stop waits for the owners and returns the first thing that they found wrong.
 func (w *owners) stop() error {
-	close(w.quit)
-	w.group.Wait()
+	w.rest()
 	select {
 	case err := <-w.failed:
 		return err
