@@ -151,7 +151,9 @@ func (s *Store) do(op *backstore.Op) error {
 	case backstore.WriteZeroes:
 		s.change(op, make([]byte, op.Len), true)
 	case backstore.Flush:
-		copy(s.mu.durable, s.mu.current)
+		for sector := range s.mu.pending { // all others are stable already
+			copy(s.mu.durable[sector*Sector:][:Sector], s.mu.current[sector*Sector:])
+		}
 		clear(s.mu.pending)
 	case backstore.Map:
 		op.Mapped, op.Len = s.extent(op.Off, op.Len)
