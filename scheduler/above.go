@@ -10,6 +10,7 @@ type NodeGrant struct {
 	Lasts  int64  // ns for which the grant holds
 	Period bool   // a new period has begun
 	Nodes  int64  // N: that share the limits
+	Behind int    // reports that the node has made since the one that this follows; 0 or 1
 	Parts  []Part // in order of Number; who is not named has come since the report
 	Pools  []PoolPart
 }
@@ -34,31 +35,49 @@ type above struct {
 	nodes  int64
 	until  int64 // the newest grant in force ends
 	lapsed bool  // no grant is in force
+	missed bool  // the last interval began without one
+	modest int64 // until then the node is one that has just come
+	looked int64 // when that was seen last
 	next   *NodeGrant
 	came   int64 // when next did
 }
 
-// quota is a node's part of an entity.
-type quota struct {
-	known bool  // a grant has named it
-	part  int64 // of the limits, millionths
-	rate  int64 // of the reservation, tokens/s
-	told  int64 // what of the reservation was used up in the period when that was reported
+// modesty is for how long, in ns, a node that has come has little of limits and reservations
+// unless it is granted more: the others do not know yet that it is there. So has one that stood
+// still for longer than a period: what it had is with others now.
+const modesty = 4e9
+
+// modestly begins that time where it is due, and reports whether it is now.
+func (c *Coordinator) modestly(now int64) bool {
+	a := c.above
+	if a.looked == 0 || now-a.looked > c.config.Period {
+		a.modest = now + modesty
+	}
+	a.looked = max(now, 1)
+	return now < a.modest
 }
 
-// newcomers is the part of a limit, one in so many, that all nodes together take for an
+// quota is a node's part of an entity.
+type quota struct {
+	known bool     // a grant has named it
+	part  int64    // of the limits, millionths
+	rate  int64    // of the reservation, tokens/s
+	told  [2]int64 // what of the reservation was used up in the period when the last report was made, and the one before
+}
+
+// Newcomers is the part of a limit, one in so many, that all nodes together take for an
 // entity that has come to them, until a grant names it: the others may have all of it.
-const newcomers = 32
+const Newcomers = 32
 
 // newQuota is what an entity has that has just come.
 func (c *Coordinator) newQuota() quota {
 	switch a := c.above; {
 	case a == nil || a.nodes == 1:
 		return quota{part: whole}
-	case a.lapsed: // then no node has more than this
+	case a.lapsed && a.looked >= a.modest: // then no node has more than this
 		return quota{part: whole / a.nodes}
 	default:
-		return quota{part: whole / newcomers / a.nodes}
+		return quota{part: whole / Newcomers / a.nodes}
 	}
 }
 
@@ -76,9 +95,10 @@ func (c *Coordinator) Take(g *NodeGrant, now int64) { c.above.next, c.above.came
 // be one.
 func (c *Coordinator) Lapsed() bool { return c.above != nil && c.above.lapsed }
 
-// patience is for how long after an interval's end the next grant may come.
+// patience is for how long after an interval's end the next grant may come. A period begins without
+// one: what the last one has left of reservations is used up by then.
 func (c *Coordinator) patience() int64 {
-	if c.above == nil || c.above.lapsed {
+	if c.above == nil || c.above.lapsed || c.above.missed || c.interval == c.config.Intervals-1 {
 		return 0
 	}
 	return c.config.Period / int64(2*c.config.Intervals)
@@ -109,14 +129,20 @@ func (c *Coordinator) follow(now int64) {
 	if a == nil {
 		return
 	}
+	modest := c.modestly(now)
 	if g := a.next; g != nil {
 		left := max(1, g.Left-(now-a.came))
-		*a = above{nodes: max(1, g.Nodes), until: a.came + g.Lasts}
+		*a = above{nodes: max(1, g.Nodes), until: a.came + g.Lasts, looked: a.looked}
 		c.take(g, left, now)
 		return
 	}
+	a.missed = true
 	if a.lapsed = a.lapsed || now >= a.until; a.lapsed {
-		c.lapse()
+		part := whole / a.nodes
+		if modest {
+			part /= Newcomers
+		}
+		c.lapse(part)
 	}
 }
 
@@ -140,7 +166,7 @@ func (c *Coordinator) take(g *NodeGrant, left, now int64) {
 		}
 		if m := c.members[at]; m.number == p.Number {
 			m.quota = quota{known: true, part: p.Share, rate: arith.MulDiv(p.Reserved, 1e9, over), told: m.quota.told}
-			m.reservation = m.quota.told + p.Reserved
+			m.reservation = m.quota.told[g.Behind] + p.Reserved
 		}
 	}
 	for i := range g.Pools {
@@ -155,15 +181,14 @@ func (c *Coordinator) take(g *NodeGrant, left, now int64) {
 }
 
 // lapse is what a node may have of whose coordinator nothing is heard: of a limit the smaller
-// of what it had and what would be its part if all had the same, so that all together have no
-// more than the limit whoever has heard what. A reservation stays where it was.
-func (c *Coordinator) lapse() {
-	even := whole / c.above.nodes
+// of what it had and a part, which is what it would have if all had the same, so that all together
+// have no more than the limit whoever has heard what. A reservation stays where it was.
+func (c *Coordinator) lapse(part int64) {
 	for _, m := range c.members {
 		if !m.quota.known {
-			m.quota.part = even
+			m.quota.part = part
 		}
-		m.quota.part = min(m.quota.part, even)
+		m.quota.part = min(m.quota.part, part)
 	}
 	for _, b := range c.devices {
 		b.window = 0
@@ -189,10 +214,20 @@ func (c *Coordinator) promised(m *member, rate int64) int64 {
 	return arith.MulDiv(rate, m.quota.part, whole)
 }
 
-// part is what may be divided of a member's limits, millionths.
+// part is what may be divided of a member's limits, millionths: of nodes' what others do not have
+// that are not heard.
 func (c *Coordinator) part(m *member) int64 {
 	if c.above != nil {
 		return m.quota.part
 	}
-	return c.dealt
+	part := int64(whole)
+	if c.elsewhere != nil {
+		part -= c.elsewhere(m.key)
+	}
+	for thread, away := range c.away {
+		if away {
+			part -= m.shares[thread]
+		}
+	}
+	return max(0, part)
 }

@@ -30,21 +30,22 @@ type CoordinatorConfig struct {
 // Collect with the reports of all threads, then Redistribute, then each thread
 // gets its grant. A thread whose grant is late goes on with the old one.
 type Coordinator struct {
-	config   CoordinatorConfig
-	control  *pshift.Controller
-	above    *above     // nil: there is none
-	dealt    int64      // of the limits, millionths
-	made     int64      // members and backings
-	devices  []*backing // in order of appearance
-	byDevice map[*Device]*backing
-	servers  []*serverState // in order of appearance
-	members  []*member      // in order of appearance
-	byKey    map[string]*member
-	weights  []int64 // of one member, by client
-	on       []bool  // of one member, by thread
-	began    int64
-	interval int // of the period, from 0
-	started  bool
+	config    CoordinatorConfig
+	control   *pshift.Controller
+	above     *above                    // nil: there is none
+	elsewhere func(entity string) int64 // of its limits, millionths, that other nodes have; nil: none
+	made      int64                     // members and backings
+	devices   []*backing                // in order of appearance
+	byDevice  map[*Device]*backing
+	servers   []*serverState // in order of appearance
+	members   []*member      // in order of appearance
+	byKey     map[string]*member
+	weights   []int64 // of one member, by client
+	on        []bool  // of one member, by thread
+	away      []bool  // by thread: a node that has not reported in this interval
+	began     int64
+	interval  int // of the period, from 0
+	started   bool
 }
 
 // member is an entity over all servers.
@@ -78,7 +79,7 @@ func NewCoordinator(config CoordinatorConfig) *Coordinator {
 		config.Even = 4
 	}
 	config.Monitor.Period = config.Period
-	c := &Coordinator{config: config, dealt: whole, byDevice: map[*Device]*backing{}, byKey: map[string]*member{}, control: pshift.NewController(0, 0)}
+	c := &Coordinator{config: config, byDevice: map[*Device]*backing{}, byKey: map[string]*member{}, control: pshift.NewController(0, 0)}
 	if config.Above {
 		c.above = &above{nodes: 1, lapsed: true}
 	}
@@ -146,7 +147,7 @@ func (c *Coordinator) client(s *serverState, e *EntityReport) *clientState {
 	at, found := slices.BinarySearchFunc(m.at, s.place, func(p *clientState, place int) int { return p.server.place - place })
 	if !found {
 		m.fresh = true
-		m.at = slices.Insert(m.at, at, &clientState{member: m, server: s, number: e.Number, heardOf: s.heardOf, fresh: true, backlogged: true})
+		m.at = slices.Insert(m.at, at, &clientState{member: m, server: s, number: e.Number, heardOf: s.heardOf, heardIn: s.heardIn, fresh: true, backlogged: true})
 	}
 	return m.at[at]
 }

@@ -8,12 +8,67 @@ import (
 	"lunar/scheduler/pshift"
 )
 
-// Reporting says how many of the nodes report: these are dealt their part of the limits, and
-// the others are taken to have theirs.
-func (c *Coordinator) Reporting(n, of int64) { c.dealt = whole * n / of }
+// Elsewhere says what of an entity's limits, in millionths, nodes have that do not report. Nil:
+// nothing.
+func (c *Coordinator) Elsewhere(part func(entity string) int64) { c.elsewhere = part }
 
 // overNodes reports whether the coordinator's threads are nodes.
 func (c *Coordinator) overNodes() bool { return c.config.Foreign != nil && c.above == nil }
+
+// missing notes which nodes have not reported in the interval. They keep what they have: what was
+// known of them says nothing of what they want now.
+func (c *Coordinator) missing() {
+	c.away = append(c.away[:0], make([]bool, c.config.Threads)...)
+	if !c.overNodes() {
+		return
+	}
+	for _, s := range c.servers {
+		c.away[s.thread] = c.away[s.thread] || s.present && s.over
+	}
+}
+
+// Away reports whether a node had not reported at the last Redistribute.
+func (c *Coordinator) Away(node int) bool { return c.away[node] }
+
+// Shares is what a node has of limits by the last Redistribute, millionths by entity.
+func (c *Coordinator) Shares(node int) map[string]int64 {
+	all := map[string]int64{}
+	for _, m := range c.members {
+		if share := m.shares[node]; share > 0 {
+			all[m.key] = share
+		}
+	}
+	return all
+}
+
+// begins is when the period begins that is begun at now: where the one before has ended, if that
+// was seen a little late, so that each period has as much time as it has reservations.
+func (c *Coordinator) begins(now int64) int64 {
+	if late := now - c.end(); c.started && (c.overNodes() || c.above != nil) && late >= 0 && late < c.config.Period/int64(c.config.Intervals) {
+		return c.end()
+	}
+	return now
+}
+
+// owed is what is reserved for a member in this period, and what of that it has had. Over nodes,
+// and on a node that has no new grant, nobody owes what it was served ahead of its rate: it would
+// have less than that for the rest of the period. Who is new over nodes has the rest of a period's.
+func (c *Coordinator) owed(m *member) (reservation, done int64) {
+	done = m.done.device() + m.done.yielded
+	if !c.overNodes() && (c.above == nil || !c.above.missed) {
+		return m.reservation, done
+	}
+	left := arith.MulDiv(c.promised(m, m.rate), c.config.Period*c.left(), int64(c.config.Intervals)*1e9)
+	if m.reservation == 0 && c.overNodes() && m.isNew() {
+		m.reservation = left
+	}
+	return m.reservation, min(done, max(0, m.reservation-left))
+}
+
+// isNew reports whether no grant has named the member.
+func (m *member) isNew() bool {
+	return !slices.ContainsFunc(m.at, func(p *clientState) bool { return !p.fresh })
+}
 
 // stays is for how many intervals a device's order over nodes stays after it was needed last.
 const stays = 10

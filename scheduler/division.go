@@ -81,6 +81,9 @@ func (c *Coordinator) share(m *member) {
 	threads, n := c.threadsOf(m)
 	before := int64(0)
 	for thread, on := range threads {
+		if c.away[thread] {
+			continue // it keeps what it has
+		}
 		m.shares[thread] = 0
 		if !on {
 			continue
@@ -123,12 +126,12 @@ func evenly(tokens, n, i int64) int64 {
 	return tokens / n
 }
 
-// threadsOf says which threads a member is on, and how many these are. It uses the same
-// memory each time.
+// threadsOf says which threads a member is on, and how many these are, those left out that are
+// away. It uses the same memory each time.
 func (c *Coordinator) threadsOf(m *member) (on []bool, n int64) {
 	c.on = append(c.on[:0], make([]bool, c.config.Threads)...)
 	for _, p := range m.at {
-		if thread := p.server.thread; !c.on[thread] {
+		if thread := p.server.thread; !c.on[thread] && !c.away[thread] {
 			c.on[thread] = true
 			n++
 		}

@@ -13,6 +13,8 @@ type EntityReport struct {
 	Level       Level
 	Root        bool  // no entity around it has a reservation
 	Backlogged  bool  // something waited all the time since the last report
+	Ebbing      bool  // of a node: nothing comes any more, and what waits is all that it wants
+	Share       int64 // of a node: its part of the limits, millionths
 	Reservation int64 // tokens/s
 	Limit       int64 // tokens/s; Unlimited is none
 	Residual    int64 // ξ

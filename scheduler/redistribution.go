@@ -14,12 +14,13 @@ func (c *Coordinator) Redistribute(now int64, grants []GateGrant) {
 	period := c.periodEnds(now)
 	if period {
 		c.endPeriod(now)
-		c.began, c.interval, c.started = now, 0, true
+		c.began, c.interval, c.started = c.begins(now), 0, true
 	} else {
 		c.interval = min(c.interval+1, c.config.Intervals-1)
 		c.Check(now)
 	}
 	c.follow(now)
+	c.missing()
 	c.size()
 	c.demand()
 	c.control.Redistribute()
@@ -107,18 +108,21 @@ func (m *member) endPeriod(c *Coordinator) {
 	if c.started {
 		m.attainment.add(m.done, m.reservation)
 	}
-	m.done, m.quota.told = clientTotals{}, 0
+	m.done, m.quota.told = clientTotals{}, [2]int64{}
 	m.reservation = arith.MulDiv(c.promised(m, m.rate), c.config.Period, 1e9)
 	for _, p := range m.at {
 		p.period, p.served = p.served, 0
 	}
 }
 
-// beginInterval starts counting an interval.
+// beginInterval notes that grants have named the member.
 func (m *member) beginInterval() {
+	if !m.fresh {
+		return
+	}
 	m.fresh = false
 	for _, p := range m.at {
-		p.waited, p.backlogged, p.fresh, p.offered = p.backlogged, true, false, 0
+		p.fresh = false
 	}
 }
 
@@ -143,8 +147,7 @@ func (c *Coordinator) demand() {
 	}
 	clear(c.control.Demand)
 	for i, m := range c.members {
-		c.control.Reservation[i] = m.reservation
-		c.control.Done[i] = m.done.device() + m.done.yielded
+		c.control.Reservation[i], c.control.Done[i] = c.owed(m)
 		c.control.Limit[i] = pshift.Unlimited
 		if m.limit != pshift.Unlimited { // paced: what was left unused is not made up for
 			limit := arith.MulDiv(m.limit, c.part(m), whole)
@@ -160,10 +163,20 @@ func (c *Coordinator) demand() {
 // demandOf estimates what a client wants until the period's end. One that always
 // has something waiting wants all that its server can serve.
 func (c *Coordinator) demandOf(p *clientState) int64 {
-	if p.backlogged {
+	switch {
+	case c.away[p.server.thread]:
+		return 0
+	case p.ebbing && p.member.moved():
+		return p.queued
+	case p.backlogged:
 		return max(c.control.Capacity[p.server.place]+c.control.Headroom[p.server.place], p.queued)
 	}
 	return pshift.EstimateDemand(p.queued, p.offered, c.left())
+}
+
+// moved reports whether the member asks for something where that does not go away.
+func (m *member) moved() bool {
+	return slices.ContainsFunc(m.at, func(p *clientState) bool { return !p.ebbing && p.queued > 0 })
 }
 
 // capacities estimates what each server of a device can serve until the

@@ -18,8 +18,10 @@ type serverState struct {
 	weight             int64 // of a node, in what is under way
 	window             int64 // millionths of the configured one; 0: all
 	heard              heard
+	over               bool           // the interval in which that was heard has ended
 	clients, past      []*clientState // of the newest report, in order; of the one before
 	heardOf            uint32         // the number of the newest report
+	heardIn            uint32         // the number of the interval of that
 	stayed, next       int            // how many of past are in clients; where before goes on
 	served             int64          // tokens that the device has served for initiators in this interval
 	throttledIntervals int            // intervals in a row in which limits held it back
@@ -60,6 +62,10 @@ func (s *serverState) before(e *EntityReport) *clientState {
 
 // collect takes a server's report.
 func (s *serverState) collect(r *ServerReport) {
+	if s.over { // what an interval has told counts until something new is heard
+		s.over, s.heard, s.served = false, heard{}, 0
+		s.heardIn++
+	}
 	s.heard.add(r)
 	s.backing.loaded = s.backing.loaded || r.Backlogged
 	if r.Number != s.number { // the server was made anew
@@ -85,8 +91,11 @@ func (c *Coordinator) throttled(s *serverState) bool {
 // interval. Where they did at times, as limits let bursts pass, the server did
 // not show all that it can do: what limits let pass would be taken for its
 // capacity, and so be all that they let pass in the next interval.
+//
+// Nor did a node of which a controller hears for the first time: what it has served begins to count
+// with that.
 func (c *Coordinator) saturated(s *serverState) bool {
-	return s.heard.reports > 0 && s.heard.backlogged == s.heard.reports && !c.throttled(s)
+	return s.heard.reports > 0 && s.heard.backlogged == s.heard.reports && !c.throttled(s) && (s.served > 0 || !c.overNodes())
 }
 
 // headroom is what a server that limits hold back may be able to do besides a
@@ -110,10 +119,14 @@ type clientState struct {
 	reserved   int64  // tokens granted
 	share      int32  // of the limits, millionths
 	heardOf    uint32 // the server's report that has named it last
+	heardIn    uint32 // the server's interval of that
 	root       bool   // no entity around it has a reservation
 	fresh      bool   // no grant has named it
 	backlogged bool   // in all reports of the interval
 	waited     bool   // backlogged in the interval before
+	waits      int    // reports in a row in which something waited all the time
+	ebbs       int    // reports in a row in which nothing came, but for those in which nothing was served either
+	ebbing     bool   // a node says that nothing comes any more
 	last       clientTotals
 	period     int64 // tokens served in the last period
 }
@@ -126,12 +139,17 @@ func (p *clientState) collect(e *EntityReport) (since clientTotals) {
 		s.stayed++
 	}
 	if e.Number != p.number { // the client was made anew there
-		*p = clientState{member: m, server: s, number: e.Number, heardOf: s.heardOf, share: p.share, fresh: true, backlogged: true}
+		*p = clientState{member: m, server: s, number: e.Number, heardOf: s.heardOf, heardIn: s.heardIn, share: p.share, fresh: true, backlogged: true}
 		m.fresh = true
+	}
+	if p.heardIn != s.heardIn {
+		p.heardIn = s.heardIn
+		p.waited, p.backlogged, p.offered = p.backlogged, true, 0
 	}
 	since = e.totals().less(p.last)
 	p.last = e.totals()
-	p.queued, p.root, p.backlogged = e.Queued, e.Root, p.backlogged && e.Backlogged
+	p.queued, p.root, p.ebbing, p.backlogged = e.Queued, e.Root, e.Ebbing, p.backlogged && e.Backlogged
+	p.trend(e, since)
 	p.offered += since.offered
 	p.served += since.served
 	m.done.add(since)
@@ -144,8 +162,28 @@ func (p *clientState) collect(e *EntityReport) (since clientTotals) {
 	return since
 }
 
-// beginInterval starts counting an interval.
-func (s *serverState) beginInterval() { s.heard, s.served = heard{}, 0 }
+// settled is how many reports in a row, of all those of an interval, tell where demand has gone.
+const settled = 2
+
+// trend notes whether demand has come to stay or goes away.
+func (p *clientState) trend(e *EntityReport, since clientTotals) {
+	if p.waits++; !e.Backlogged {
+		p.waits = 0
+	}
+	switch {
+	case since.offered > 0:
+		p.ebbs = 0
+	case since.served > 0 || e.Queued == 0:
+		p.ebbs++
+	}
+}
+
+// beginInterval has the next report be the first of an interval.
+func (s *serverState) beginInterval() {
+	if s.over = true; !s.present {
+		s.heard, s.served = heard{}, 0
+	}
+}
 
 // clientTotals are the totals of a client at one time.
 type clientTotals struct{ offered, served, hits, yielded int64 }

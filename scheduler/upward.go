@@ -44,7 +44,7 @@ func (c *Coordinator) Report(r *GateReport) {
 		up.Throttled = max(up.Throttled, s.heard.throttled)
 	}
 	for _, m := range c.members {
-		m.quota.told = m.done.device() + m.done.yielded
+		m.quota.told = [...]int64{m.done.device() + m.done.yielded, m.quota.told[0]}
 		m.report(r)
 	}
 }
@@ -60,12 +60,13 @@ func (m *member) report(r *GateReport) {
 		if n := len(up.Entities); n == 0 || up.Entities[n-1].Number != m.number {
 			t := &m.use(b).totals
 			up.Entities = append(up.Entities, EntityReport{
-				Entity: m.key, Number: m.number, Level: m.level, Reservation: m.rate, Limit: m.limit,
+				Entity: m.key, Number: m.number, Level: m.level, Reservation: m.rate, Limit: m.limit, Share: m.quota.part, Ebbing: true,
 				Offered: t.offered, Served: t.served, Hits: t.hits, Yielded: t.yielded,
 			})
 		}
 		e := &up.Entities[len(up.Entities)-1]
-		e.Root, e.Backlogged = e.Root || p.root, e.Backlogged || p.backlogged
+		e.Root, e.Backlogged = e.Root || p.root, e.Backlogged || p.backlogged || p.waits >= settled
+		e.Ebbing = e.Ebbing && p.ebbs >= settled
 		e.Queued += p.queued
 	}
 }

@@ -154,8 +154,12 @@ func (k *Keeper) run(ctx context.Context) {
 	}
 }
 
-// ahead is how long before a grant is due nodes are asked for what it is made from.
-const ahead = nodes.Interval / 10
+const (
+	// ahead is how long before a grant is due nodes are asked for what it is made from.
+	ahead = nodes.Interval / 10
+	// waits is for how long after that grants wait for who has not answered.
+	waits = nodes.Interval * 3 / 10
+)
 
 // decide does what is due, and returns how long it is until something is due again.
 func (k *Keeper) decide() time.Duration {
@@ -174,15 +178,19 @@ func (k *Keeper) decide() time.Duration {
 			return nodes.Interval
 		}
 	}
-	if now := k.now(); now >= due {
+	if now := k.now(); now >= due && (now >= due+waits || !c.Awaits()) {
 		k.asked = false
 		k.deal(now)
 		due = c.Deadline()
 	}
-	if k.asked {
-		return time.Duration(due - k.now())
+	switch now := k.now(); {
+	case !k.asked:
+		return time.Duration(due - ahead - now)
+	case now < due:
+		return time.Duration(due - now)
+	default:
+		return time.Duration(due + waits - now)
 	}
-	return time.Duration(due - ahead - k.now())
 }
 
 // ask asks all nodes that live for their reports.

@@ -337,6 +337,38 @@ func TestControllerDies(t *testing.T) {
 	})
 }
 
+// TestControllerStops: the controller stands still, lives on for the state until its lease ends, and
+// comes back. All together have no more than the limit at any time, and who asks for it has what it
+// had but for what that node may have.
+func TestControllerStops(t *testing.T) {
+	inLab(t, func(l *lab) {
+		stopped, all := l.one(2*time.Second), l.names
+		rest := slices.DeleteFunc(slices.Clone(l.names), func(n string) bool { return n == stopped })
+		l.demand(rest[0])
+		l.has(rest[0], time.Second)
+		l.network.Cut(stopped, true)
+		l.wires.CutAll(stopped, true)
+		l.names = rest
+		for began := time.Now(); time.Since(began) < 4*time.Second; time.Sleep(20 * time.Millisecond) {
+			if time.Since(began) > 1800*time.Millisecond {
+				l.living.Store(&rest)
+			}
+			if share := l.gates[rest[0]].share(); share < scheduler.Whole*8/10 {
+				t.Fatalf("found %d millionths %v after the controller stopped, expected most", share, time.Since(began))
+			}
+			if time.Since(began) < 1800*time.Millisecond {
+				l.within()
+			}
+		}
+		l.names = all
+		l.network.Cut(stopped, false)
+		l.wires.CutAll(stopped, false)
+		l.living.Store(&all)
+		l.demand(rest[0])
+		l.has(rest[0], 3*time.Second)
+	})
+}
+
 // TestNoQuorum: without etcd the controller goes on, and shares follow the demand.
 func TestNoQuorum(t *testing.T) {
 	inLab(t, func(l *lab) {
@@ -352,8 +384,8 @@ func TestNoQuorum(t *testing.T) {
 	})
 }
 
-// TestCutFromLinks: a node that nobody reaches has its even part of the limit at most, within two
-// intervals, and the others have the rest.
+// TestCutFromLinks: a node that nobody reaches has its even part of the limit at most once its grant
+// holds no more, and the others have the rest.
 func TestCutFromLinks(t *testing.T) {
 	inLab(t, func(l *lab) {
 		controller := l.one(2 * time.Second)
@@ -361,7 +393,7 @@ func TestCutFromLinks(t *testing.T) {
 		l.demand(alone)
 		l.has(alone, time.Second)
 		l.wires.CutAll(alone, true)
-		time.Sleep(2*nodes.Interval + 150*time.Millisecond)
+		time.Sleep(nodes.Holds + 150*time.Millisecond)
 		if share := l.gates[alone].share(); share > scheduler.Whole/3 {
 			t.Errorf("found %d millionths, expected a third at most", share)
 		}
@@ -409,7 +441,7 @@ func TestOneWay(t *testing.T) {
 			for _, g := range l.gates {
 				g.ask(limit)
 			}
-			time.Sleep(2*nodes.Interval + 150*time.Millisecond)
+			time.Sleep(nodes.Holds + 150*time.Millisecond)
 			for range 20 {
 				time.Sleep(100 * time.Millisecond)
 				if share := l.gates[deaf].share(); share > scheduler.Whole/3 {
@@ -435,7 +467,7 @@ func TestAllLinksDown(t *testing.T) {
 		for _, g := range l.gates {
 			g.ask(limit)
 		}
-		time.Sleep(2*nodes.Interval + 150*time.Millisecond)
+		time.Sleep(nodes.Holds + 150*time.Millisecond)
 		for range 50 {
 			time.Sleep(100 * time.Millisecond)
 			l.within()

@@ -36,6 +36,9 @@ func (r *Report) check() error {
 		if err := within("entity "+e.Key, mostRate, e.Number, e.Reservation, limit); err != nil {
 			return err
 		}
+		if err := within("share of entity "+e.Key, scheduler.Whole, e.Share); err != nil {
+			return err
+		}
 		if e.Level > scheduler.NexusLevel {
 			return fmt.Errorf("entity %s: found level %d, expected one of those that there are", e.Key, e.Level)
 		}

@@ -23,7 +23,7 @@ func (r *Report) wire(w *wire) {
 	w.uint(&r.Number)
 	w.uint(&r.Base)
 	last := int64(0)
-	list(w, &r.Entities, 5, func(e *Entity) {
+	list(w, &r.Entities, 6, func(e *Entity) {
 		w.gap(&e.Number, &last)
 		w.text(&e.Key)
 		level := uint64(e.Level)
@@ -31,6 +31,7 @@ func (r *Report) wire(w *wire) {
 		e.Level = scheduler.Level(level)
 		w.int(&e.Reservation)
 		w.int(&e.Limit)
+		w.int(&e.Share)
 	})
 	list(w, &r.Devices, 9, func(d *Device) { d.wire(w) })
 }
@@ -54,10 +55,11 @@ const (
 	hasHits
 	hasYielded
 	hasQueued
+	isEbbing
 )
 
 func (u *Use) flags() (f byte) {
-	for i, is := range [...]bool{u.Gone, u.Backlogged, u.Root, u.Offered|u.Served != 0, u.Hits != 0, u.Yielded != 0, u.Queued != 0} {
+	for i, is := range [...]bool{u.Gone, u.Backlogged, u.Root, u.Offered|u.Served != 0, u.Hits != 0, u.Yielded != 0, u.Queued != 0, u.Ebbing} {
 		if is {
 			f |= 1 << i
 		}
@@ -76,7 +78,7 @@ func (u *Use) wire(w *wire, last *int64) {
 	}
 	w.gap(&u.Entity, last)
 	w.byte(&f)
-	u.Gone, u.Backlogged, u.Root = f&isGone != 0, f&isBacklogged != 0, f&isRoot != 0
+	u.Gone, u.Backlogged, u.Root, u.Ebbing = f&isGone != 0, f&isBacklogged != 0, f&isRoot != 0, f&isEbbing != 0
 	if f&hasCounts != 0 {
 		beside := u.Served - u.Offered // as much is served as is offered
 		w.int(&u.Offered)

@@ -15,16 +15,6 @@ type Config struct {
 	Profiles  map[string]int64       // capacities of devices to start from, by name; tokens per period
 }
 
-// Periods are as long, and are divided into as many intervals, on all nodes.
-const (
-	period    = 1e9 // ns
-	intervals = 5
-	// Interval is the time between two grants, ns.
-	Interval = period / intervals
-	// lasts is for how long a grant holds, ns.
-	lasts = 2 * Interval
-)
-
 // Controller keeps the promise over all nodes. One owner calls it: Hear with what nodes
 // answer to Ask, and at each Deadline Deal, after which each node gets its Grant.
 type Controller struct {
@@ -35,8 +25,8 @@ type Controller struct {
 	devices map[string]*scheduler.Device
 	entered int64 // nodes that have come
 	nodes   int64 // of the last Deal
-	silent  []string
-	read    Report
+	silences
+	read Report
 }
 
 // peer is a node that reports.
@@ -44,6 +34,8 @@ type peer struct {
 	mirror
 	slot  int
 	heard int64 // when
+	asked bool  // and it has not answered
+	late  bool  // it had not when others were dealt what there is
 	grant Grant
 }
 
@@ -72,7 +64,7 @@ func (c *Controller) Deadline() int64 { return c.coord.Deadline() }
 func (c *Controller) Ask(node string) Ask {
 	a := Ask{Term: c.config.Term}
 	if p := c.peers[node]; p != nil {
-		a.Base = p.number
+		a.Base, p.asked = p.number, true
 	}
 	return a
 }
@@ -89,7 +81,8 @@ func (c *Controller) Hear(node string, message []byte, now int64) error {
 	if err := p.apply(&c.read); err != nil {
 		return fmt.Errorf("report of node %s: %w", node, err)
 	}
-	p.heard = now
+	c.speak(node, p.entities)
+	p.heard, p.asked, p.late = now, false, false
 	c.coord.Collect(&p.report)
 	return nil
 }
@@ -118,33 +111,61 @@ func (c *Controller) device(node, name string, shared bool) *scheduler.Device {
 	return c.devices[name]
 }
 
-// Deal divides what there is over the nodes that have reported, of those that live.
+// Awaits reports whether a node has not answered yet that does so mostly: what is dealt a little
+// later knows what it wants.
+func (c *Controller) Awaits() bool {
+	for _, p := range c.peers {
+		if p.asked && !p.late {
+			return true
+		}
+	}
+	return false
+}
+
+// Deal divides what there is over the nodes that have reported, of those that live. One that has
+// not keeps what it has.
 func (c *Controller) Deal(now int64, living []string) {
 	for _, node := range slices.Clone(c.slots) {
-		if p := c.peers[node]; p != nil && (!slices.Contains(living, node) || now-p.heard > lasts) {
-			c.coord.Collect(&scheduler.GateReport{Thread: p.slot})
-			delete(c.peers, node)
-			c.slots[p.slot] = ""
+		p := c.peers[node]
+		if p == nil {
+			continue
+		}
+		lives := slices.Contains(living, node)
+		if lives && now-p.heard <= lasts {
+			p.late = p.asked
+			continue
+		}
+		if lives {
+			c.fall(node, p.heard+Holds, c.coord.Shares(p.slot))
+		}
+		c.coord.Collect(&scheduler.GateReport{Thread: p.slot})
+		delete(c.peers, node)
+		c.slots[p.slot] = ""
+	}
+	c.nodes = int64(max(1, len(living)))
+	heard := func(node string) bool { return c.peers[node] != nil }
+	if c.listen(now, living, heard) {
+		for _, p := range c.peers {
+			c.had(p.entities)
 		}
 	}
-	c.nodes, c.silent = int64(max(1, len(living))), c.silent[:0]
-	for _, node := range living {
-		if c.peers[node] == nil {
-			c.silent = append(c.silent, node)
-		}
-	}
-	c.coord.Reporting(c.nodes-int64(len(c.silent)), c.nodes)
+	c.coord.Elsewhere(c.elsewhere(now, c.nodes))
 	c.coord.Redistribute(now, nil)
 }
 
-// Granted are the nodes that are to be sent a Grant.
-func (c *Controller) Granted() (nodes []string) {
+// reporting are the nodes that report.
+func (c *Controller) reporting() (nodes []string) {
 	for _, node := range c.slots {
 		if node != "" {
 			nodes = append(nodes, node)
 		}
 	}
 	return nodes
+}
+
+// Granted are the nodes that are to be sent a Grant.
+func (c *Controller) Granted() []string {
+	return slices.DeleteFunc(c.reporting(), func(node string) bool { return c.coord.Away(c.peers[node].slot) })
 }
 
 // Grant is what the last Deal has given a node, as a message that is sent at now, behind to.
@@ -155,6 +176,6 @@ func (c *Controller) Grant(node string, now int64, to []byte) []byte {
 		p.grant.Parts[i].Number -= p.salt
 	}
 	p.grant.Term, p.grant.Report = c.config.Term, p.number
-	p.grant.Left, p.grant.Lasts, p.grant.Period, p.grant.Nodes = c.coord.Left(now), lasts, c.coord.AtPeriod(), c.nodes
+	p.grant.Left, p.grant.Lasts, p.grant.Period, p.grant.Nodes = c.coord.Left(now), Holds, c.coord.AtPeriod(), c.nodes
 	return p.grant.Append(to)
 }

@@ -29,7 +29,7 @@ func diff(was, now *scheduler.GateReport, shared func(device string) bool) (r Re
 }
 
 func entityOf(e *scheduler.EntityReport) Entity {
-	return Entity{Number: e.Number, Key: e.Entity, Level: e.Level, Reservation: e.Reservation, Limit: e.Limit}
+	return Entity{Number: e.Number, Key: e.Entity, Level: e.Level, Reservation: e.Reservation, Limit: e.Limit, Share: e.Share}
 }
 
 // serverOf is the same server in another report; a new one has no counts.
@@ -58,7 +58,8 @@ func (r *Report) compare(d *Device, was, now []scheduler.EntityReport) {
 			if u := useOf(&was[0], &now[0]); u != useOf(&was[0], &was[0]) {
 				d.Uses = append(d.Uses, u)
 			}
-			if e := entityOf(&now[0]); e != entityOf(&was[0]) {
+			e, before := entityOf(&now[0]), entityOf(&was[0])
+			if before.Share = e.Share; e != before { // its share is the controller's to say
 				r.Entities = append(r.Entities, e)
 			}
 			was, now = was[1:], now[1:]
@@ -68,7 +69,7 @@ func (r *Report) compare(d *Device, was, now []scheduler.EntityReport) {
 
 func useOf(was, now *scheduler.EntityReport) Use {
 	return Use{
-		Entity: now.Number, Backlogged: now.Backlogged, Root: now.Root, Queued: now.Queued,
+		Entity: now.Number, Backlogged: now.Backlogged, Root: now.Root, Ebbing: now.Ebbing, Queued: now.Queued,
 		Offered: now.Offered - was.Offered, Served: now.Served - was.Served, Hits: now.Hits - was.Hits, Yielded: now.Yielded - was.Yielded,
 	}
 }
@@ -172,7 +173,7 @@ func update(all []scheduler.EntityReport, uses []Use, salt int64) {
 
 // add brings what is known of an entity up to date.
 func (u *Use) add(e *scheduler.EntityReport) {
-	e.Root, e.Backlogged, e.Queued = u.Root, u.Backlogged, u.Queued
+	e.Root, e.Backlogged, e.Ebbing, e.Queued = u.Root, u.Backlogged, u.Ebbing, u.Queued
 	e.Offered += u.Offered
 	e.Served += u.Served
 	e.Hits += u.Hits

@@ -9,12 +9,18 @@
 //
 // # Safety
 //
-// A grant holds for two intervals. A node without one has, of each limit, the smaller of what
-// it had and one N-th, N being the nodes that live; so all together have no more than the
-// limit, whoever has heard what. The controller takes a node that lives and does not report
-// to have its N-th, and deals the rest. While a grant is on its way to one node and not yet
-// to another, and while one node's is lost, both have what they had: for up to two intervals
-// the sum may be more by what was moved.
+// A grant holds for Holds, counted from the report that it follows, so that a controller can be
+// replaced meanwhile. A node without one has, of each limit, the smaller of what it had and one
+// N-th, N being the nodes that live; so all together have no more than the limit, whoever has
+// heard what. The controller knows the same of a node that lives and does not report: it takes it
+// to have what it was granted, and its N-th when that holds no more, and deals the rest. Of what
+// an earlier controller has granted it knows what those have that report, and takes the silent
+// ones to have all else. A node that has just come, or stood still, has little until it is granted
+// more: nobody has heard of it.
+//
+// While a grant is on its way to one node and not yet to another both have what they had, and the
+// sum may be more by what was moved: until the next grant, and for as long as a grant holds if the
+// node is cut off before that.
 //
 // Each controller has a term, which grows. A node obeys the highest of which it has heard in
 // the last seconds, and tells the others so, which then resign.

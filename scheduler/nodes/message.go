@@ -23,6 +23,7 @@ type Entity struct {
 	Level       scheduler.Level
 	Reservation int64 // tokens/s
 	Limit       int64 // tokens/s; pshift.Unlimited is none
+	Share       int64 // of the limits, millionths, that the node had when it told of it
 }
 
 // Device is a device as a node uses it. Its counts are ServerReport's; Done is what has been
@@ -47,6 +48,7 @@ type Use struct {
 	Gone       bool // it uses the device no more
 	Backlogged bool
 	Root       bool
+	Ebbing     bool
 	Offered    int64
 	Served     int64
 	Hits       int64

@@ -75,5 +75,7 @@ func (n *Node) Grant(message []byte, now int64) (*scheduler.NodeGrant, error) {
 	if age := now - n.answered[n.number-g.Report]; age > lasts {
 		return nil, fmt.Errorf("found a grant for a report of %d ms ago, expected %d ms at most", age/1e6, int64(lasts/1e6))
 	}
+	g.Behind = int(n.number - g.Report)
+	g.Lasts -= now - n.answered[g.Behind] // the controller counts from when it has heard the report
 	return &g.NodeGrant, checkGrant(&g.NodeGrant)
 }

@@ -170,26 +170,37 @@ func TestFollowsTheDemand(t *testing.T) {
 	}
 }
 
-// TestSilence: who hears of no controller falls to what all may have at once, and the others have
-// the rest; without any controller the nodes keep their shares as far as that is safe.
+// TestSilence: who hears of no controller goes on with what it was granted last, and falls to what
+// all may have at once when that holds no more; the others have the rest. Together they have no more
+// than the limit at any time.
 func TestSilence(t *testing.T) {
 	b := newLab(t, 3)
 	asked := map[string]int64{"n0": limited}
+	within := func(i int) {
+		if sum := b.shares(); sum > scheduler.Whole {
+			t.Errorf("interval %d: found %d millionths in all, expected all of the limit at most", i, sum)
+		}
+	}
 	for range 10 {
 		b.interval(asked)
 	}
 	b.cut["n0"] = true
-	for i := range 10 {
+	for i := range 20 {
+		asked["n1"] = limited
 		b.interval(asked)
-		share, _ := b.nodes["n0"].share()
-		if i < 1 && share < scheduler.Whole*9/10 {
+		within(i)
+		switch share, _ := b.nodes["n0"].share(); {
+		case i < Holds/Interval-1 && share < scheduler.Whole*9/10:
 			t.Errorf("interval %d: found %d millionths, expected the last share", i, share)
-		}
-		if sum := b.shares(); i > 2 && (share > scheduler.Whole/3 || sum > scheduler.Whole) {
-			t.Errorf("interval %d: found %d millionths of %d in all, expected a third at most", i, share, sum)
+		case i >= Holds/Interval && share > scheduler.Whole/3:
+			t.Errorf("interval %d: found %d millionths, expected a third at most", i, share)
 		}
 	}
+	if share, _ := b.nodes["n1"].share(); share < scheduler.Whole*6/10 {
+		t.Errorf("found %d millionths where the demand is, expected what the silent node does not have", share)
+	}
 	b.cut["n0"] = false
+	delete(asked, "n1")
 	for range 3 {
 		b.interval(asked)
 	}
@@ -197,21 +208,151 @@ func TestSilence(t *testing.T) {
 		t.Errorf("found %d millionths after the silence, expected most", share)
 	}
 	b.c = nil
-	for i := range 5 {
+	for i := range 20 {
 		b.interval(asked)
-		if sum := b.shares(); sum > scheduler.Whole || i > 2 && sum > scheduler.Whole/3+2*scheduler.Whole/16 {
-			t.Errorf("interval %d: found %d millionths in all, expected what each had, a third at most", i, sum)
-		}
-		if _, reservation := b.nodes["n0"].share(); reservation == 0 {
-			t.Errorf("interval %d: found no reservation, expected the last one", i)
+		within(i)
+		share, reservation := b.nodes["n0"].share()
+		if i < Holds/Interval-1 && share < scheduler.Whole*9/10 || i >= Holds/Interval && share > scheduler.Whole/3 || reservation == 0 {
+			t.Errorf("interval %d: found %d millionths and %d tokens, expected the last ones, of the limit a third at most in the end", i, share, reservation)
 		}
 	}
-	b.c = NewController(Config{Term: 2})
-	for range 2 {
+}
+
+// TestAnotherController: the first grants of a new controller, before any node has lost what an
+// earlier one has granted, are as those were, also while a node lives that says nothing.
+func TestAnotherController(t *testing.T) {
+	for _, silent := range []string{"", "n2", "n1"} {
+		b := newLab(t, 3)
+		asked := map[string]int64{"n0": limited}
+		for range 10 {
+			b.interval(asked)
+		}
+		b.c = nil
+		for range 5 {
+			b.interval(asked)
+		}
+		b.c = NewController(Config{Term: 2})
+		b.cut[silent] = true
+		for i := range 8 {
+			b.interval(asked)
+			share, reservation := b.nodes["n0"].share()
+			if share < scheduler.Whole*9/10 || reservation == 0 && b.c.coord.Left(b.now) > Interval {
+				t.Errorf("interval %d of a new controller that does not hear %q: found %d millionths and %d tokens, expected most", i, silent, share, reservation)
+			}
+			if sum := b.shares(); sum > scheduler.Whole {
+				t.Errorf("interval %d of a new controller that does not hear %q: found %d millionths in all, expected all of the limit at most", i, silent, sum)
+			}
+		}
+	}
+}
+
+// TestReportMissed: a report that does not come in time takes nothing from the others: its node keeps
+// what it has.
+func TestReportMissed(t *testing.T) {
+	b := newLab(t, 3)
+	asked := map[string]int64{"n0": limited}
+	for i := range 20 {
+		b.cut["n1"] = i >= 10 && i%2 == 0
+		b.interval(asked)
+		if share, reservation := b.nodes["n0"].share(); i >= 10 && (share < scheduler.Whole*9/10 || reservation == 0 && b.c.coord.Left(b.now) > Interval) {
+			t.Errorf("interval %d: found %d millionths and %d tokens, expected most", i, share, reservation)
+		}
+	}
+}
+
+// TestReportOfBefore: a silent node whose first report goes on from one that the controller has
+// forgotten is heard by the next one, and is silent no more.
+func TestReportOfBefore(t *testing.T) {
+	b := newLab(t, 3)
+	asked := map[string]int64{"n0": limited}
+	for range 10 {
 		b.interval(asked)
 	}
-	if share, reservation := b.nodes["n0"].share(); share < scheduler.Whole*9/10 || reservation == 0 {
-		t.Errorf("found %d millionths and %d tokens in the second interval of a new controller, expected most", share, reservation)
+	b.cut["n0"] = true
+	for range 4 {
+		b.interval(asked)
+	}
+	l := b.nodes["n0"]
+	a := Ask{Term: 1, Base: l.node.number}
+	answer, err := l.node.Answer(a.Append(nil), l.now, l.coord.Report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.c.Hear("n0", answer, b.now) == nil {
+		t.Error("a report that goes on from one that is forgotten was taken")
+	}
+	b.cut["n0"] = false
+	for range 3 {
+		b.interval(asked)
+	}
+	if share, _ := l.share(); share < scheduler.Whole*9/10 || len(b.c.silent()) > 0 {
+		t.Errorf("found %d millionths and silent nodes %v, expected most and none", share, b.c.silent())
+	}
+}
+
+// TestReportLate: a grant that follows the report before the last gives nothing twice that was used
+// between the two.
+func TestReportLate(t *testing.T) {
+	b := newLab(t, 2)
+	asked := map[string]int64{"n0": limited}
+	for b.c.coord.Left(b.now) != period-Interval {
+		b.interval(asked)
+	}
+	l := b.nodes["n0"]
+	_, before := l.share()
+	const used = 100
+	l.collect(used, used)
+	a := Ask{Term: 1, Base: l.node.number}
+	if _, err := l.node.Answer(a.Append(nil), l.now, l.coord.Report); err != nil {
+		t.Fatal(err)
+	}
+	g, err := l.node.Grant(b.c.Grant("n0", b.now, nil), l.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.coord.Take(g, l.now)
+	l.coord.Redistribute(l.now, l.grant)
+	if _, after := l.share(); after != before-used {
+		t.Errorf("found %d tokens of %d after %d were used, expected the rest", after, before, used)
+	}
+}
+
+// TestMovesWithin: demand that moves within an interval, no later than two of the gates' reports
+// before its end, has its reservation and its limit where it went from the next grant on.
+func TestMovesWithin(t *testing.T) {
+	const parts, each = 10, limited / intervals / 10
+	for _, moved := range []int{2, 5, 7} {
+		b := newLab(t, 2)
+		for range 12 {
+			b.interval(map[string]int64{"n0": limited / intervals})
+		}
+		from, to := b.nodes["n0"], b.nodes["n1"]
+		for i := range parts {
+			if i < moved {
+				from.collect(each, each)
+				to.collect(0, 0)
+			} else {
+				from.collect(0, 0)
+				to.collect(2*each, 2)
+			}
+		}
+		b.interval(map[string]int64{"n1": limited})
+		if share, reservation := to.share(); share < scheduler.Whole*9/10 || reservation == 0 {
+			t.Errorf("moved after %d of %d parts of an interval: found %d millionths and %d tokens, expected most of both", moved, parts, share, reservation)
+		}
+	}
+}
+
+// TestServedAhead: who was served more than its rate at first has no less than that later: what
+// others left is not taken from its reservation.
+func TestServedAhead(t *testing.T) {
+	b := newLab(t, 2)
+	for i := range 20 {
+		b.interval(map[string]int64{"n0": limited})
+		_, tokens := b.nodes["n0"].share()
+		if left := b.c.coord.Left(b.now); i > 6 && tokens < reserved*left/period*95/100 {
+			t.Errorf("interval %d: found %d tokens for %d ms, expected the rate of %d", i, tokens, left/1e6, reserved)
+		}
 	}
 }
 

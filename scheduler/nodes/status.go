@@ -51,7 +51,7 @@ const (
 
 // Status returns what the controller knows.
 func (c *Controller) Status() Status {
-	s := Status{Term: c.config.Term, Nodes: c.Granted(), Silent: slices.Clone(c.silent), Devices: c.coord.Devices()}
+	s := Status{Term: c.config.Term, Nodes: c.reporting(), Silent: c.silent(), Devices: c.coord.Devices()}
 	slices.Sort(s.Nodes)
 	all := c.coord.Entities()
 	if s.More = max(0, len(all)-mostShown); s.More > 0 {

@@ -1,9 +1,6 @@
 package nodes
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // Totals is what a controller tells the nodes that report, once in each period, for whoever looks.
 type Totals struct {
@@ -55,7 +52,7 @@ func (c *Controller) Totals(age int64) *Totals {
 	sums := c.coord.Totals()
 	t := &Totals{
 		Term: c.config.Term, Age: age, Entities: sums.Entities, Reserved: sums.Reserved, Limit: sums.Limit, Served: sums.Served, Missed: sums.Missed,
-		Silent: slices.Sorted(slices.Values(c.silent)),
+		Silent: c.silent(),
 	}
 	for slot, node := range c.slots {
 		if node != "" {

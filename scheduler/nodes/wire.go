@@ -9,7 +9,7 @@ import (
 
 // version is of all messages. Nodes of other versions are not understood, as if they were
 // silent.
-const version = 1
+const version = 2
 
 // Kind says what a message is.
 type Kind byte
