@@ -46,13 +46,18 @@ type gatedWorld struct {
 	served []int64 // by initiator
 }
 
+// device is what event threads give commands.
+type device interface {
+	// submit returns when a command ends that could have come when it was due.
+	submit(due int64) int64
+}
+
 // gatedDevice takes a window of commands at once, and ends one each gap.
 type gatedDevice struct {
 	window, gap int64
 	last        int64 // end of the last command that it has
 }
 
-// submit returns when a command ends that could have come when it was due.
 func (d *gatedDevice) submit(due int64) int64 {
 	d.last = max(d.last, due+(d.window-1)*d.gap) + d.gap
 	return d.last
@@ -62,7 +67,7 @@ func (d *gatedDevice) submit(due int64) int64 {
 type gatedThread struct {
 	run     *gatedWorld
 	gate    *scheduler.Gate
-	device  *gatedDevice
+	device  device
 	stays   func(owner int) bool // reports whether an initiator has its next command come here, too
 	due     int64                // when the pass that runs should have come
 	running []inDevice
