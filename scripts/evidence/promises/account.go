@@ -51,13 +51,17 @@ func (a *account) most(in []span, window time.Duration) (n int64) {
 	return n
 }
 
-// least is the least that was answered in any second.
-func (a *account) least(in []span) (n int64) {
+// least is the least that was answered in any second, and when that began.
+func (a *account) least(in []span) (n int64, at time.Time) {
 	n = math.MaxInt64
 	for _, s := range in {
-		a.windows(s, second, func(_ time.Time, served int64) { n = min(n, served) })
+		a.windows(s, second, func(from time.Time, served int64) {
+			if served < n {
+				n, at = served, from
+			}
+		})
 	}
-	return n
+	return n, at
 }
 
 // met is how long it takes until in each second so much is answered.

@@ -19,6 +19,7 @@ const (
 	back     = 5 * time.Second        // after it
 	unmet    = 4 * time.Second        // after which a reservation has to be met again
 	several  = 5 * second             // in which what is under way matters little
+	stays    = 20 * second            // for which demand stays where nothing happens
 )
 
 // percent is a part in percent, as text.
@@ -36,18 +37,53 @@ func (s *scene) moving() (r notes.Result, err error) {
 		at := moved.Add(settling)
 		first, settled = append(first, span{moved, at}), append(settled, span{at, moved.Add(s.Every)})
 	}
-	least, atOnce := s.promised.least(settled), int64(0)
+	least, at := s.promised.least(settled)
+	atOnce := int64(0)
 	for _, f := range first {
 		atOnce += s.promised.served(f.from, settling)
 	}
 	r.Columns, r.Rows = []string{"after a move", "commands per second of the initiator with the reservation, mean", "least"}, s.course(first)
 	r.Facts = []notes.Fact{
 		notes.Found(fmt.Sprintf("least that the initiator with %d reserved got in any second that begins %v after one of %d moves or later", reserved, settling, s.Moves), percent(least, reserved)+" of that", least*100 >= reserved*98),
+		s.everybody(at),
 		notes.Found(fmt.Sprintf("what it got in the first %v, in the mean", settling), percent(atOnce*int64(second), reserved*int64(s.Moves)*int64(settling))+" of that", true),
 	}
 	r.Facts = append(r.Facts, s.limits([]span{{began, time.Now()}}, 101)...)
 	r.Facts = append(r.Facts, s.all(began), s.failed())
 	return r, nil
+}
+
+// staying has the demand stay at a node, for as long as it moves otherwise.
+func (s *scene) staying() (r notes.Result, err error) {
+	s.promised.ask(0)
+	began := time.Now().Add(second)
+	time.Sleep(second + stays)
+	in := []span{{began, time.Now()}}
+	least, at := s.promised.least(in)
+	r.Facts = []notes.Fact{
+		notes.Found(fmt.Sprintf("least that the initiator with %d reserved got in any second", reserved), percent(least, reserved)+" of that", true),
+		s.everybody(at),
+	}
+	r.Facts = append(r.Facts, s.limits(in, 101)...)
+	r.Facts = append(r.Facts, s.failed())
+	return r, nil
+}
+
+// everybody says what all got in a second, and how long nobody was answered.
+func (s *scene) everybody(from time.Time) notes.Fact {
+	all, gap, most := int64(0), time.Duration(0), time.Duration(0)
+	for at := from; at.Before(from.Add(second)); at = at.Add(slot) {
+		n := int64(0)
+		for _, u := range s.users() {
+			n += u.served(at, slot)
+		}
+		all, gap = all+n, gap+slot
+		if n > 0 {
+			gap = 0
+		}
+		most = max(most, gap)
+	}
+	return notes.Found("commands of all initiators in that second, and the longest time in it in which nobody was answered", fmt.Sprintf("%d, %d ms", all, most.Milliseconds()), true)
 }
 
 // course is what the initiator with the reservation got in each fifth of a second after moves.
@@ -144,7 +180,7 @@ func (s *scene) without(takeAway func(*scene, *site.Node) error) (r notes.Result
 		time.Sleep(back)
 		round.to = time.Now()
 		met := s.promised.met(round, reserved*98/100)
-		least := s.promised.least([]span{{round.from, round.from.Add(max(met, second))}})
+		least, _ := s.promised.least([]span{{round.from, round.from.Add(max(met, second))}})
 		rounds, worst = append(rounds, round), max(worst, met)
 		r.Rows = append(r.Rows, []string{keeper.Name, fmt.Sprintf("%.2f s", met.Seconds()), percent(least, reserved),
 			percent(s.promised.most([]span{round}, several), 5*limited) + ", " + percent(s.held.most([]span{round}, several), 5*held)})

@@ -101,6 +101,7 @@ func (s *scene) checks() []notes.Check[*scene] {
 		}}
 	}
 	return []notes.Check[*scene]{
+		of("staying", "nothing happens for 20 s", s.staying),
 		of("moving", "the demand moves from node to node", s.moving),
 		of("kill", "`kill -9` of the node that keeps the promises, which starts again after 5 s", func() (notes.Result, error) { return s.without((*scene).kill) }),
 		of("stop", "SIGSTOP of that node for 5 s", func() (notes.Result, error) { return s.without((*scene).stop) }),
