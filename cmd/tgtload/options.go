@@ -46,6 +46,7 @@ type options struct {
 
 	CPU       int           `default:"-1" help:"CPU of the event thread; -1 leaves it to the kernel."`
 	Poll      time.Duration `help:"Poll this long for responses before sleeping, so that wake-ups of the client are not measured; needs a CPU of its own."`
+	InTurns   bool          `help:"Look at answers, and send again, only when all outstanding commands have one, so that server and client never work at a time; for commands of one PDU each way, without digests."`
 	Send      size          `default:"0" help:"Most bytes that one system call sends, so that other processes of the client's CPU wait less where the kernel does not preempt; 0 is any."`
 	ServerPID []int         `name:"server-pid" help:"Process whose CPU time per I/O is reported; repeatable."`
 	JSON      bool          `name:"json" help:"Print JSON."`
@@ -132,7 +133,7 @@ func (o *options) workload() (load.Workload, error) {
 	return load.Workload{
 		Depth: o.Depth, Rate: o.Rate, Sizes: o.Sizes, ReadPercent: reads, Random: pattern != o.RW,
 		Seed: o.Seed, Verify: o.Verify, Warmup: o.Warmup, Runtime: o.Runtime,
-		CPU: o.CPU, Send: int(o.Send), Poll: o.Poll, ServerPIDs: o.ServerPID,
+		InTurns: o.InTurns, CPU: o.CPU, Send: int(o.Send), Poll: o.Poll, ServerPIDs: o.ServerPID,
 	}, nil
 }
 

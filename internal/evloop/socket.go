@@ -58,3 +58,8 @@ func SetNonblock(fd int) error { return unix.SetNonblock(fd, true) }
 func SetNoDelay(fd int) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 }
+
+// SetLeast has a socket become readable when so many bytes are there, or no more have room.
+func SetLeast(fd, bytes int) error {
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVLOWAT, bytes)
+}

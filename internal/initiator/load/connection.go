@@ -7,6 +7,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"golang.org/x/sys/unix"
 
+	"lunar/internal/evloop"
 	"lunar/internal/initiator"
 )
 
@@ -39,6 +40,7 @@ type connection struct {
 	outbox
 	slots   []slot
 	free    []int32
+	owed    int                     // bytes of answers that are to come, counted with InTurns
 	blocked bool                    // the socket is full, the outbox holds older PDUs
 	latency *hdrhistogram.Histogram // ns, of the measured time
 	count   tally
@@ -88,8 +90,16 @@ func (c *connection) turn() error {
 			return err
 		}
 	}
-	if err := c.issue(); err != nil {
-		return err
+	inTurns := c.engine.workload.InTurns
+	if !inTurns || len(c.free) == len(c.slots) {
+		if err := c.issue(); err != nil {
+			return err
+		}
+	}
+	if inTurns {
+		if err := evloop.SetLeast(c.fd, max(1, c.owed)); err != nil {
+			return fmt.Errorf("wait for %d bytes: %w", c.owed, err)
+		}
 	}
 	c.wait()
 	return c.send()

@@ -176,7 +176,7 @@ func (e *engine) attach() error {
 	var errs []error
 	for _, c := range e.connections {
 		if c.fd >= 0 {
-			errs = append(errs, c.state.Attach(c.fd))
+			errs = append(errs, evloop.SetLeast(c.fd, 1), c.state.Attach(c.fd))
 			c.fd = -1
 		}
 	}

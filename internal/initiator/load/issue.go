@@ -61,7 +61,9 @@ func (c *connection) start(s *slot, op operation) error {
 	s.bytes = op.blocks * c.engine.unit.BlockSize
 	s.started = c.engine.loop.Now()
 	s.moved, s.pdus = 0, 0
+	c.owed += headerLength
 	if !op.write {
+		c.owed += s.bytes
 		return c.startRead(s)
 	}
 	if c.engine.ledger != nil {

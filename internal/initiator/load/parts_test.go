@@ -383,6 +383,27 @@ func TestObserve(t *testing.T) {
 	}
 }
 
+// TestInTurns: commands that are sent together end together, reads and writes.
+func TestInTurns(t *testing.T) {
+	d := newDiskTarget(t)
+	w := quick()
+	w.InTurns = true
+	ends, n := map[int64]int64{}, map[int64]int{}
+	w.Observe = func(_ int, started, ended int64) {
+		if first, ok := ends[started]; ok && first != ended {
+			t.Errorf("commands sent at %d ended %d ns after each other", started, ended-first)
+		}
+		ends[started] = ended
+		n[started]++
+	}
+	runUntil(t, d, 1, initiator.Options{}, w, both)
+	for started, together := range n {
+		if together != w.Depth {
+			t.Errorf("%d commands were sent at %d, expected %d", together, started, w.Depth)
+		}
+	}
+}
+
 // TestPercentilesStayBelowTheMaximum: a histogram's step may be wider than what
 // is above the longest time, which is exact, also beyond its range.
 func TestPercentilesStayBelowTheMaximum(t *testing.T) {

@@ -47,6 +47,7 @@ func (c *connection) receive() error {
 	case n == 0:
 		return fmt.Errorf("%w: %w", initiator.ErrClosed, io.ErrUnexpectedEOF)
 	}
+	c.owed -= n
 	rest, err := c.parse(c.buffer[:c.have+n])
 	c.have = copy(c.buffer, rest)
 	return err

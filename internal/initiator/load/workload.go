@@ -48,6 +48,11 @@ type Workload struct {
 	// that sent it and that which saw its end began, on evloop.Monotonic's clock.
 	Observe func(connection int, started, ended int64)
 
+	// InTurns looks at answers, and sends again, only when all commands of a connection have
+	// one, so that server and client never work at a time. It is for commands that take one PDU
+	// each way, without digests.
+	InTurns bool
+
 	Send       int           // most bytes of one system call that sends; 0: any
 	CPU        int           // of the event thread; -1 leaves it to the kernel
 	RealTime   bool          // the event thread, and no other, is a real-time one (SCHED_RR), which needs CAP_SYS_NICE

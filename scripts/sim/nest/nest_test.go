@@ -36,18 +36,30 @@ func TestRead(t *testing.T) {
 // TestCalibrate: costs come out of what is measured with them, and both ends hinder each other
 // only while both work.
 func TestCalibrate(t *testing.T) {
-	const one = 17.0 // us of a command alone on one CPU, where a sleeping end is woken up
-	if pass, each := calibrate(14, one, one+2*31*1+3*6/2.0); math.Abs(pass-6) > 1e-9 || math.Abs(each-1) > 1e-9 {
-		t.Errorf("found a pass of %v us and %v us a command, expected 6 and 1", pass, each)
-	}
-	c, slow := costs{6, 1, 1, 1}, costs{6, 1, 1, 1.5}
-	for depth, alike := range map[int]bool{1: true, 8: true, 32: false} {
-		if a, b := c.closed(1, depth, 1), slow.closed(1, depth, 1); (a == b) != alike {
-			t.Errorf("depth %d: found %v us and, with ends that hinder each other, %v", depth, a, b)
+	server, client := cost{6, 1}, cost{4, 0.5}
+	alone := costs{end{server, server}, end{client, client}, 1}
+	one, many := alone.closed(1, 1, 1, false), alone.closed(1, deep, 1, true)
+	for name, c := range map[string]struct{ found, want cost }{
+		"server": {calibrate(one.latency*(1-one.busy), many.latency*(1-many.busy), earlySends), server},
+		"client": {calibrate(one.latency*one.busy, many.latency*many.busy, 0), client},
+	} {
+		if math.Abs(c.found.pass-c.want.pass) > 0.1 || math.Abs(c.found.each-c.want.each) > 0.02 {
+			t.Errorf("%s: found %v, expected %v", name, c.found, c.want)
 		}
 	}
-	if found := c.slowdown(1, slow.closed(1, 32, 1)); math.Abs(found-1.5) > 0.01 {
-		t.Errorf("found %v, expected 1.5", found)
+	slow := alone
+	slow.slow = 1.5
+	for depth, alike := range map[int]bool{1: true, 8: true, deep: false} {
+		if a, b := alone.closed(1, depth, 1, false), slow.closed(1, depth, 1, false); (a == b) != alike {
+			t.Errorf("depth %d: found %v and, with ends that hinder each other, %v", depth, a, b)
+		}
+	}
+	if a, b := alone.closed(1, deep, 1, true), slow.closed(1, deep, 1, true); a != b {
+		t.Errorf("in turns: found %v and, with ends that hinder each other, %v", a, b)
+	}
+	many = slow.closed(1, deep, 1, false)
+	if slow.slowdown(1, many.latency); math.Abs(slow.slow-1.5) > 0.01 {
+		t.Errorf("found %v, expected 1.5", slow.slow)
 	}
 }
 
