@@ -50,6 +50,18 @@ func TestWeighedWindow(t *testing.T) {
 	}
 }
 
+// TestWeighedWindowIsCutOnce: packets of a round trip behind a cut had left before it, so that
+// neither their marks nor their rate cut again.
+func TestWeighedWindowIsCutOnce(t *testing.T) {
+	f := settled(100, 1)
+	for round, c := range []struct{ share, quality, want float64 }{
+		{1, 1, 50}, {1, 0.5, 50}, {1, 0.8, 20}, {0, 0.8, 20}, {0, 0.8, 16}, {0, 1, 17}, {0, 0.5, 8.5},
+	} {
+		f.UpdateWeighed(c.share, c.quality, 1)
+		near(t, fmt.Sprintf("window after %d round trips", round+1), f.Window(), c.want, 6)
+	}
+}
+
 func TestExcess(t *testing.T) {
 	for _, c := range []struct {
 		queued, allowed int64

@@ -53,7 +53,8 @@ run() {
 	sed -e "s/governor: false/governor: $1/" -e 's/congestion: dctcp/congestion: cubic/' -e 's/delay: 5ms/delay: 3ms/' \
 		"$root/scripts/lab/conf/network-classes.yaml" >"$work/tgtd.yaml"
 	[ "$1" != kernel ] || "$build/tgtd" qtcp load >/dev/null
-	ip netns exec "$server" "$build/tgtd" serve -c "$work/tgtd.yaml" --state-dir "$work/state" >"$work/log" 2>&1 &
+	# Not by ip netns exec, which hides what is pinned in /sys/fs/bpf.
+	nsenter --net="/run/netns/$server" "$build/tgtd" serve -c "$work/tgtd.yaml" --state-dir "$work/state" >"$work/log" 2>&1 &
 	tgtd=$!
 	until grep -qs msg=ready "$work/log"; do
 		kill -0 "$tgtd" || { cat "$work/log" >&2; exit 1; }
@@ -65,6 +66,7 @@ run() {
 		loads+=($!)
 	done
 	for class in "${loads[@]}"; do wait "$class"; done
+	! grep "does not govern" "$work/log" >&2
 	kill "$tgtd" && wait "$tgtd" || :
 	tgtd=
 	[ "$1" != kernel ] || "$build/tgtd" qtcp unload >/dev/null

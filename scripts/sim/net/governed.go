@@ -16,23 +16,38 @@ const (
 	byEcho // of a receiver that tells of all packets for a round trip because of a marked one (RFC 3168)
 )
 
-// governed is the Control of a connection that tgtd's governor bounds (target/tcp). The governor
-// asks the kernel a few times in a round trip, and what was acknowledged between two looks makes
-// no room before the second one.
+// governor is who bounds what is under way.
+type governor uint8
+
+const (
+	nobody    governor = iota // but the kernel's congestion control
+	tgtd                      // beside that (target/tcp)
+	lunarQTCP                 // in its place: lunar_qtcp
+)
+
+// governed is the Control of a connection that tgtd's governor bounds (target/tcp), and its kernel.
+// The governor asks the kernel a few times in a round trip, and what was acknowledged between two
+// looks makes no room before the second one.
 type governed struct {
 	qtcp.Flow
 	class qtcp.Class
 	group *Group
 	sense sense
+	by    governor
 	equal bool  // no class has a weight or a share
 	late  int64 // ps: at most so much later than it should comes a look
 	delay int64 // ps that queues may hold packets, by delay
 
 	r     *rand.Rand
+	stack stack
 	flow  *Flow
-	acked int // packets since the last look
+	acked int  // packets since the last look
+	lost  bool // a packet, since the last acknowledgement
 
 	trip, differs, least int64 // ps, as the kernel reckons them (RFC 6298)
+
+	end    int64 // lunar_qtcp: the packet whose acknowledgement ends the round trip
+	echoed int64 // the last packet whose acknowledgement tells of a mark, byEcho
 
 	began             int64 // the round trip, and what there was then
 	bytes             int64
@@ -40,21 +55,31 @@ type governed struct {
 }
 
 // Window implements Control.
-func (g *governed) Window() float64 { return max(2, g.Flow.Window()) - float64(g.acked) }
+func (g *governed) Window() float64 {
+	switch g.by {
+	case nobody:
+		return g.stack.window
+	case lunarQTCP:
+		return max(2, g.Flow.Window())
+	}
+	return min(g.stack.window, max(2, g.Flow.Window())-float64(g.acked))
+}
 
 // Gap implements Control.
 func (g *governed) Gap(int) int64 { return 0 }
 
 // Lost implements Control.
-func (g *governed) Lost() { g.delivered, g.marked = g.delivered+1, g.marked+1 }
+func (g *governed) Lost() { g.delivered, g.marked, g.lost = g.delivered+1, g.marked+1, true }
 
 // Acknowledged implements Control.
 func (g *governed) Acknowledged(now int64, f *Flow, p *Packet) {
 	took := now - p.Left
 	if g.flow == nil {
-		g.flow, g.began = f, now
+		g.flow, g.began, g.end = f, now, f.Sent
 		g.trip, g.differs, g.least = took, took/2, took
-		g.plan(now)
+		if g.by == tgtd {
+			g.plan(now)
+		}
 	}
 	g.least = min(g.least, took)
 	off := took - g.trip
@@ -62,8 +87,21 @@ func (g *governed) Acknowledged(now int64, f *Flow, p *Packet) {
 	g.differs += (max(off, -off) - g.differs) / 4
 	g.acked++
 	g.delivered++
-	if p.Marked {
+	marked := p.Marked
+	if g.sense == byEcho {
+		if marked && p.Tag > g.echoed {
+			g.echoed = f.Sent
+		}
+		marked = marked || p.Tag <= g.echoed
+	}
+	if marked {
 		g.marked++
+	}
+	g.stack.acknowledged(now, f, p, marked || g.lost)
+	g.lost = false
+	if g.by == lunarQTCP && p.Tag > g.end {
+		g.end = f.Sent
+		g.round(now)
 	}
 }
 
@@ -96,8 +134,6 @@ func (g *governed) congestion() float64 {
 	switch {
 	case g.sense == byDelay:
 		return qtcp.Excess(g.trip-g.least-2*g.differs, g.delay)
-	case g.sense == byEcho && g.marked > 0:
-		return 1
 	}
 	return float64(g.marked) / float64(g.delivered)
 }

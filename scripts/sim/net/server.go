@@ -8,35 +8,62 @@ import (
 	"lunar/scripts/sim/kernel"
 )
 
-// The bottleneck of scripts/bench/network.sh.
-const (
-	serverRate  = 0.2 // Gb/s
-	serverTrip  = 60 * Microsecond
-	serverDelay = 3 * Millisecond // what the configuration allows
-	serverMark  = 67              // packets, which take 4 ms
-	serverLate  = 200 * Microsecond
+// route is a bottleneck between a server and three readers.
+type route struct {
+	rate  float64 // Gb/s
+	trip  int64   // ps, without a queue
+	mark  int     // packets in the queue from which on all are marked
+	delay int64   // ps that queues may hold packets: what the configuration allows
+}
+
+// The bottlenecks of scripts/bench/network.sh, and of the lab's scenario network-classes on an
+// emulated machine.
+var (
+	benched = route{0.2, 60 * Microsecond, 67, 3 * Millisecond}
+	guested = route{0.01, 30 * Millisecond, 8, 5 * Millisecond}
 )
 
-// serverRates are what three readers get, in Mb/s.
-func serverRates(env *experiment.Env, s sense) []float64 {
+// late is how much later than it should a look of the governor comes at most.
+const late = 200 * Microsecond
+
+// path is how the server learns of congestion, its kernel's congestion control, and who governs.
+type path struct {
+	name    string
+	sense   sense
+	control control
+	by      governor
+}
+
+var paths = []path{
+	{"delay, tgtd over cubic", byDelay, cubic, tgtd},
+	{"delay, lunar_qtcp", byDelay, cubic, lunarQTCP},
+	{"marks, tgtd over dctcp", byMarks, dctcp, tgtd},
+	{"marks, lunar_qtcp", byMarks, dctcp, lunarQTCP},
+	{"echoes, tgtd over dctcp", byEcho, dctcp, tgtd},
+	{"echoes, tgtd over cubic", byEcho, cubic, tgtd},
+	{"echoes, lunar_qtcp", byEcho, dctcp, lunarQTCP},
+}
+
+// rates are what three readers get, in Mb/s. equal: no class has a weight or a share.
+func (w route) rates(seed uint64, p path, equal bool) []float64 {
 	var k kernel.Kernel
-	group := NewGroup(&k, serverRate, serverTrip+serverDelay, true)
-	link := NewLink(&k, PerByte(serverRate), Propagation)
-	if link.Room, link.Step = 1000, true; s != byDelay {
-		link.Mark = serverMark
+	group := NewGroup(&k, w.rate, w.trip+w.delay, true)
+	link := NewLink(&k, PerByte(w.rate), Propagation)
+	if link.Room, link.Step = 1000, true; p.sense != byDelay {
+		link.Mark = w.mark
 	}
 	flows := make([]*Flow, qtcp.Classes)
 	for c := range qtcp.Classes {
 		g := &governed{
-			Flow: qtcp.NewFlow(firstWindow), class: c, group: group, sense: s, equal: !env.Decides(weighed),
-			late: serverLate, delay: serverDelay, r: rand.New(rand.NewPCG(env.Seed, uint64(c))),
+			Flow: qtcp.NewFlow(firstWindow), class: c, group: group, sense: p.sense, by: p.by, equal: equal,
+			late: late, delay: w.delay, stack: newStack(p.control), r: rand.New(rand.NewPCG(seed, uint64(c))),
 		}
 		group.Device.Join(c)
 		group.flows = append(group.flows, g)
-		flows[c] = NewFlow(&k, g, []*Link{NewLink(&k, PerByte(10), Propagation), link}, serverTrip)
+		flows[c] = NewFlow(&k, g, []*Link{NewLink(&k, PerByte(10), Propagation), link}, w.trip)
 		flows[c].SendEndless(true)
 	}
-	const warm, end = 2 * Second, 14 * Second
+	const warm, end = 4 * Second, 24 * Second
 	k.Run(warm)
 	rates := make([]float64, len(flows))
 	for i, f := range flows {
@@ -50,16 +77,23 @@ func serverRates(env *experiment.Env, s sense) []float64 {
 }
 
 func runServer(env *experiment.Env) (r experiment.Result) {
-	for s, name := range []string{byDelay: "by delay", byMarks: "by marks", byEcho: "by echoes"} {
-		rates := serverRates(env, sense(s))
-		for c, share := range []float64{50, 100. / 3, 100. / 6} {
-			if r.Model(); qtcp.Class(c) != qtcp.Medium { // which gets a third without classes, too
-				r.Paper(weighed)
+	for _, w := range []struct {
+		name string
+		route
+	}{{"200 Mb/s", benched}, {"10 Mb/s, 30 ms", guested}} {
+		for _, p := range paths {
+			name := w.name + ", " + p.name
+			rates := w.rates(env.Seed, p, !env.Decides(weighed))
+			for c, share := range []float64{50, 100. / 3, 100. / 6} {
+				if r.Model(); qtcp.Class(c) != qtcp.Medium { // which gets a third without classes, too
+					r.Paper(weighed)
+				}
+				r.Near(name+", share in %: "+classes[c], "3:2:1", 100*rates[c]/sum(rates), share, 0.1)
 			}
-			r.Near(name+", share in %: "+classes[c], "3:2:1", 100*rates[c]/sum(rates), share, 0.1)
+			r.Model()
+			p.by = nobody
+			r.AtLeast(name+", in all, of what nobody governs", "", sum(rates)/sum(w.rates(env.Seed, p, true)), 0.95)
 		}
-		r.Model()
-		r.AtLeast(name+", in all, Mb/s", "", sum(rates), 0.95*1000*serverRate)
 	}
 	return r
 }

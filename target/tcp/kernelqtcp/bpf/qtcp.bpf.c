@@ -110,6 +110,7 @@ struct flow {
 	u32 weight;
 	u32 credit;    // of packets that were acknowledged and not counted yet
 	u32 grows;     // the window does, in this round trip
+	u32 cut;       // the last round trip did: packets of this one left before that
 };
 
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
@@ -141,6 +142,7 @@ void BPF_PROG(lunar_init, struct sock *sk)
 	f->quality = f->weight = WHOLE;
 	f->fraction = f->credit = 0;
 	f->grows = 1;
+	f->cut = 0;
 }
 
 static __always_inline u32 half(struct flow *f)
@@ -200,10 +202,13 @@ static __always_inline void cut(struct sock *sk, struct flow *f, u32 share)
 {
 	struct tcp_sock *tp = tcp(sk);
 	u64 w = (u64)tp->snd_cwnd * WHOLE + f->fraction;
+	bool again = f->cut;
 
+	f->cut = 0;
 	f->grows = f->alpha <= EPSILON || (!share && f->quality >= WHOLE);
-	if (f->grows)
+	if (f->grows || again)
 		return;
+	f->cut = 1;
 	if (share)
 		w = w * (2 * WHOLE - f->alpha) / (2 * WHOLE);
 	w = w * f->quality / WHOLE;
