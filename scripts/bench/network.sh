@@ -83,7 +83,7 @@ done
 cat <<END
 # Network classes, measured
 
-Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Receivers that are no-ecn answer no marks, so that the delay form governs (\`delay: 3ms\`). For those with ECN as in RFC 3168 a program in the kernel marks all packets that would wait for more than 4 ms, as a switch does whose RED is a step (\`scripts/bench/marks.bpf.c\`). The kernel's congestion control is cubic, which cuts for marks by itself.
+Three initiators of the classes high, medium and low read with 16 commands of 64 KiB each through a bottleneck of $rate Mbit/s between network namespaces of one machine (veth, tbf). Receivers that are no-ecn answer no marks, so that the delay form governs (\`delay: 3ms\`). For those with ECN as in RFC 3168 a program in the kernel marks all packets that would wait for more than 4 ms, as a switch does whose RED is a step (\`scripts/bench/marks.bpf.c\`). The kernel's congestion control is cubic, which cuts for marks by itself, in the place of dctcp, which this machine's kernel does not have: it cuts what high has under way by more than tgtd's governor does, which leaves more to low.
 
 The aim is 3:2:1 (50, 33 and 17 %), each share within a tenth of itself, and together 95 % of what they get that nobody governs. \`RECEIVERS=… scripts/bench/network.sh ROUNDS SECONDS\` measures it, \`make evidence-network\` without ECN alone. Rounds are in turns; the table has medians (of an even number of rounds the lower middle), Mbit/s. $("$build/tgtd" version), Linux $(uname -r), $(nproc) CPUs, $(date -u +%F), $seconds s each; load average before each round: $(paste -sd' ' "$samples.loads"). What is more than these runs make is others' work, which takes from what is carried.
 
@@ -103,5 +103,5 @@ printf '\nAll rounds (receivers, governor: high medium low):\n\n'
 sed 's/^/    /' "$samples"
 cat <<'END'
 
-Not measured here: receivers with dctcp, which tell exactly what was marked, because this machine's kernel is built without it (CONFIG_TCP_CONG_DCTCP), and what classes get beside others' traffic. The simulator has dctcp (`tgtsim run qtcp-server`). So has the lab's guest, Debian's 6.1: `scripts/lab/run.sh network-classes` measures it behind a kernel's RED, emulated. Where the emulation carries less than the bottleneck, it says nothing about shares.
+Not measured here: receivers with dctcp, which tell exactly what was marked, because this machine's kernel is built without it (CONFIG_TCP_CONG_DCTCP), and what classes get beside others' traffic. The simulator has dctcp (`tgtsim run qtcp-server`). So has the lab's guest, Debian's 6.1: `scripts/lab/run.sh network-classes` measures it behind a kernel's RED, emulated. Where the emulation carries less than the bottleneck, as beside other work, it says nothing about shares.
 END
