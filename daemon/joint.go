@@ -113,7 +113,7 @@ func (m *membership) recall(stateDir string) (all []*joint, err error) {
 
 // goesBack is why an older revision is not put into force.
 func goesBack(found, here int64) error {
-	return fmt.Errorf("the cluster's state has revision %d of the configuration, as after a restore; here %d is in force: apply the configuration again", found, here)
+	return fmt.Errorf("the cluster's state has revision %d of the configuration, as after a restore; here %d is in force: apply what lunar cluster config show prints on this node", found, here)
 }
 
 // complainOfJoint notes why the newest revision is not in force, and logs it once; nil: it is.

@@ -216,6 +216,9 @@ func (s *source) withSecretsOf(ctx context.Context, d *revisions.Document, expec
 	text, err := withJointSecrets(d.Text, was.tree)
 	if !bytes.Equal(text, d.Text) {
 		expected = cmp.Or(expected, was.Revision)
+		if err == nil && expected != was.Revision { // of which another node may know, and this one not
+			err = ofState(revisions.Stale(was.Revision, expected))
+		}
 	}
 	d.Text = text
 	return d, expected, err

@@ -88,7 +88,7 @@ func TestJointConfiguration(t *testing.T) {
 	if said := l.apply("n3", cli.ExitOK, changed); !strings.Contains(said, "It is revision 2") {
 		t.Errorf("found %q", said)
 	}
-	if said := l.apply("n3", cli.ExitFailure, changed); !strings.Contains(said, "found revision 2, expected 1") {
+	if said := l.apply("n3", cli.ExitFailure, changed); !strings.Contains(said, "found revision 2 as the newest, expected 1") {
 		t.Errorf("a text that means an older revision: found %q", said)
 	}
 	l.login("n2", "alice", "open sesame please") // which the text had not
@@ -271,6 +271,39 @@ func TestJointRestored(t *testing.T) {
 	if said := l.apply("n3", cli.ExitOK, jointConfig); !strings.Contains(said, "It is revision 4") || strings.Count(said, ", in force") != 3 {
 		t.Errorf("found %q", said)
 	}
+}
+
+// TestJointShownOfRestored: after the state was restored from an older backup, the text that a node
+// shows is applied as it is where its revision is the newest that a node has, and on no older one.
+func TestJointShownOfRestored(t *testing.T) {
+	l := newLabOf(t, ownConfig)
+	l.apply("n1", cli.ExitOK, jointConfig)
+	older := l.lunar("n1", cli.ExitOK, "cluster", "config", "show")
+	l.apply("n1", cli.ExitOK, jointConfig+"# another\n")
+	shown := l.lunar("n1", cli.ExitOK, "cluster", "config", "show")
+	if _, err := l.network.State("test").Commit(t.Context(), nil, []cluster.Change{{Key: cluster.KeysOf("lab").Document(2), Delete: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if said := l.apply("n2", cli.ExitFailure, older); !strings.Contains(said, "found revision 2 as the newest, expected 1") || !strings.Contains(said, "lunar cluster config show") {
+		t.Errorf("found %q", said)
+	}
+	if said := l.apply("n1", cli.ExitFailure, strings.Replace(shown, "revision 2", "revision 9", 1)); !strings.Contains(said, "expected 9") || !strings.Contains(said, "take the line of its revision out") {
+		t.Errorf("found %q", said)
+	}
+	if said := l.apply("n1", cli.ExitOK, shown); !strings.Contains(said, "It is revision 3") || strings.Count(said, ", in force") != 3 {
+		t.Errorf("found %q", said)
+	}
+	var all []cluster.Change // of a state that is made anew
+	for _, revision := range []int64{1, 3} {
+		all = append(all, cluster.Change{Key: cluster.KeysOf("lab").Document(revision), Delete: true})
+	}
+	if _, err := l.network.State("test").Commit(t.Context(), nil, all); err != nil {
+		t.Fatal(err)
+	}
+	if said := l.apply("n1", cli.ExitOK, l.lunar("n1", cli.ExitOK, "cluster", "config", "show")); !strings.Contains(said, "It is revision 4") {
+		t.Errorf("found %q", said)
+	}
+	l.login("n2", "alice", "open sesame please")
 }
 
 // TestUnknownChange: it is not told that nothing was changed where that is not known.

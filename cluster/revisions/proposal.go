@@ -28,9 +28,10 @@ type Proposal struct {
 	after cluster.Condition // what Commit demands of the last revision
 }
 
-// Propose asks all nodes about a document, whose revision it sets: one above the last, and above
-// that which the caller knows. If expected is not 0, the last one has to be that. It fails
-// with ErrBusy, ErrTooLong, cluster.ErrConflict and the errors of the state.
+// Propose asks all nodes about a document, whose revision it sets: one above the newest, which is
+// the last of the state, or that which the caller knows of a state that was restored from an older
+// backup. If expected is not 0, the newest one has to be that. It fails with ErrBusy, ErrTooLong,
+// cluster.ErrConflict and the errors of the state.
 func (s Store) Propose(ctx context.Context, d *Document, known, expected int64) (*Proposal, error) {
 	items, _, err := s.State.Get(ctx, s.Keys.Documents())
 	if err != nil {
@@ -45,10 +46,11 @@ func (s Store) Propose(ctx context.Context, d *Document, known, expected int64) 
 			return nil, fmt.Errorf("found the key %s, expected a revision", i.Key)
 		}
 	}
-	if expected != 0 && expected != last {
-		return nil, fmt.Errorf("%w: found revision %d, expected %d", cluster.ErrConflict, last, expected)
+	newest := max(last, known)
+	if expected != 0 && expected != newest {
+		return nil, Stale(newest, expected)
 	}
-	d.Revision = max(last, known) + 1
+	d.Revision = newest + 1
 	if p.value, err = d.Encode(); err != nil {
 		return nil, err
 	}
@@ -64,6 +66,12 @@ func (s Store) Propose(ctx context.Context, d *Document, known, expected int64) 
 		return nil, err
 	}
 	return p, nil
+}
+
+// Stale is the error of a change that means another revision than the newest. It wraps
+// cluster.ErrConflict.
+func Stale(newest, expected int64) error {
+	return fmt.Errorf("%w: found revision %d as the newest, expected %d", cluster.ErrConflict, newest, expected)
 }
 
 // busy says whose proposal is under way.
